@@ -1,0 +1,12 @@
+/* dibs.h - the whole public interface in one include. */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_DIBS_H
+#define DIBS_DIBS_H
+
+#include <dibs/client.h>
+#include <dibs/lock.h>
+#include <dibs/monitor.h>
+#include <dibs/state.h>
+#include <dibs/types.h>
+
+#endif

@@ -1,0 +1,172 @@
+/* lock.h - leases on named resources.
+ *
+ * A lock is held for a time (its ttl) and renewed in the background until it is
+ * released. It ends by release, by expiry or by loss; only the fencing token
+ * makes a late write by a former holder harmless: hand dibs_lock_fence() to
+ * whatever is being guarded and let that refuse a smaller one.
+ *
+ * Threads: a handle may be used from any thread. Only acquire, try, adopt,
+ * renew, release and free talk to the store; what reads the handle is cheap
+ * enough to call before each side effect.
+ */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_LOCK_H
+#define DIBS_LOCK_H
+
+#include <dibs/client.h>
+#include <dibs/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct dibs_lock dibs_lock;
+
+/* What an acquire asks of the name. */
+typedef enum dibs_lock_mode {
+    DIBS_EXCLUSIVE = 0 /* the whole of it: a mutex */
+} dibs_lock_mode;
+
+enum {
+    DIBS_LOCK_NO_RENEW = 1 << 0, /* the caller renews; default: automatic */
+    DIBS_LOCK_BARGE = 1 << 1     /* take it when free, whoever is queued */
+};
+
+/* Called once per loss, on the client's keeper thread, when the lease can no
+ * longer be trusted and before the store could grant it to another. Must not
+ * block and must not free the lock; it may release it. */
+typedef void dibs_lock_lost_fn(dibs_lock *lock, void *arg);
+
+/* Zero or NULL in any field but size means the default. */
+typedef struct dibs_lock_opts {
+    size_t size;            /* sizeof(dibs_lock_opts); the macro sets it */
+    dibs_lock_mode mode;    /* DIBS_EXCLUSIVE */
+    uint32_t flags;         /* DIBS_LOCK_* */
+    int64_t ttl_ms;         /* lease length, 10 ms to 24 h; the client's */
+    int64_t wait_ms;        /* 0 tries once, negative waits without limit */
+    uint32_t retries;       /* further tries after a busy or timed-out one */
+    int64_t retry_delay_ms; /* before each of them, with jitter; 100 */
+    int64_t hold_min_ms;    /* others are kept out at least this long */
+    int64_t hold_max_ms;    /* renewal stops after this; 0: no bound */
+    int32_t priority;       /* higher goes first in the queue */
+    const char *label;      /* shown to others; the client's */
+    dibs_lock_lost_fn *on_lost;
+    void *on_lost_arg; /* borrowed until dibs_lock_free() */
+} dibs_lock_opts;
+
+#define DIBS_LOCK_OPTS(...)                                                    \
+    (&(dibs_lock_opts){.size = sizeof(dibs_lock_opts), __VA_ARGS__})
+
+/* Makes a handle; touches no store. Strings are copied. `client` is borrowed
+ * and must outlive the handle. On failure *out is NULL. Free it with
+ * dibs_lock_free(). */
+DIBS_API DIBS_MUST_CHECK dibs_status dibs_lock_new(dibs_client *client,
+                                                   const char *name,
+                                                   const dibs_lock_opts *opts,
+                                                   dibs_lock **out,
+                                                   dibs_error *err);
+
+/* Releases the lease if it is held (an error is logged, not returned), then
+ * frees the handle. NULL is a no-op. */
+DIBS_API void dibs_lock_free(dibs_lock *lock);
+
+/* Takes the lease, waiting up to opts.wait_ms, with opts.retries.
+ *   DIBS_OK         held; dibs_lock_fence() is valid
+ *   DIBS_BUSY       someone else holds it (wait_ms was 0)
+ *   DIBS_TIMEOUT    not granted in time; the place in the queue is given up
+ *   DIBS_CANCELLED  dibs_lock_cancel() ended the wait, likewise
+ *   DIBS_MISMATCH   the name is in use as another kind of lock
+ *   DIBS_UNAVAIL    not held; the store was not changed
+ *   DIBS_UNKNOWN    not held; if the store did grant it, nobody has it and it
+ *                   ends by itself within one ttl
+ *   DIBS_INVALID    this handle holds it already */
+DIBS_API DIBS_MUST_CHECK dibs_status dibs_lock_acquire(dibs_lock *lock,
+                                                       dibs_error *err);
+
+/* The same, once and without waiting, whatever the options say. */
+DIBS_API DIBS_MUST_CHECK dibs_status dibs_lock_try(dibs_lock *lock,
+                                                   dibs_error *err);
+
+/* Ends a wait in another thread; a no-op when none is on. Not safe in a signal
+ * handler. */
+DIBS_API void dibs_lock_cancel(dibs_lock *lock);
+
+/* Takes over a lease that another process acquired and left, known by its owner
+ * and fence, by renewing it. DIBS_LOST: it is held no longer. */
+DIBS_API DIBS_MUST_CHECK dibs_status dibs_lock_adopt(dibs_lock *lock,
+                                                     const char *owner,
+                                                     uint64_t fence,
+                                                     dibs_error *err);
+
+/* Needed only with DIBS_LOCK_NO_RENEW. DIBS_LOST: stop work, it is gone.
+ * DIBS_UNAVAIL, DIBS_UNKNOWN: still valid for dibs_lock_valid_ms(). */
+DIBS_API DIBS_MUST_CHECK dibs_status dibs_lock_renew(dibs_lock *lock,
+                                                     dibs_error *err);
+
+/* Gives the lease back. The lock is not held afterwards, whatever the answer.
+ *   DIBS_OK       it was held to the end
+ *   DIBS_LOST     it had ended before
+ *   DIBS_UNAVAIL, DIBS_UNKNOWN   it may stand in the store until its ttl */
+DIBS_API dibs_status dibs_lock_release(dibs_lock *lock, dibs_error *err);
+
+/* Forgets the lease without giving it back: it stands until its ttl, for
+ * another process to adopt. Renewal stops. */
+DIBS_API void dibs_lock_leave(dibs_lock *lock);
+
+typedef enum dibs_lock_state {
+    DIBS_LOCK_FREE = 0,    /* not held by this handle */
+    DIBS_LOCK_WAITING = 1, /* an acquire is on */
+    DIBS_LOCK_HELD = 2,
+    DIBS_LOCK_SUSPECT = 3, /* held; renewal fails, validity is running out */
+    DIBS_LOCK_LOST = 4     /* was held and ended unasked */
+} dibs_lock_state;
+
+/* Each compares clocks when called, so a process that was stopped or suspended
+ * learns the truth on its first look. They never block. */
+DIBS_API dibs_lock_state dibs_lock_state_get(const dibs_lock *lock);
+DIBS_API int64_t dibs_lock_valid_ms(const dibs_lock *lock); /* 0: do not rely */
+DIBS_API uint64_t dibs_lock_fence(const dibs_lock *lock);   /* 0: not held */
+
+/* The owner of the current or last acquisition, "" before the first. */
+DIBS_API void
+dibs_lock_owner(const dibs_lock *lock, char owner[DIBS_OWNER_SIZE]);
+
+/* A file descriptor that becomes readable when the lease is lost, by the
+ * kernel's clock. Owned by the lock; poll it, do not read or close it. -1 when
+ * the system has none to give. It is quiet again after the next acquire. */
+DIBS_API int dibs_lock_lost_fd(dibs_lock *lock);
+
+/* Execute with lock: acquires, calls fn(lock, arg), releases.
+ * DIBS_OK when fn ran and the lease was held throughout; DIBS_LOST when fn ran
+ * but the lease ended meanwhile; else fn was not called and the status is that
+ * of dibs_lock_acquire(). */
+typedef void dibs_lock_fn(dibs_lock *lock, void *arg);
+DIBS_API DIBS_MUST_CHECK dibs_status dibs_with_lock(dibs_client *client,
+                                                    const char *name,
+                                                    const dibs_lock_opts *opts,
+                                                    dibs_lock_fn *fn, void *arg,
+                                                    dibs_error *err);
+
+/* The scoped form. The block runs when the lease was got and is skipped when it
+ * was not; leaving it by any way but longjmp releases.
+ *
+ *     DIBS_WITH_LOCK(client, "hourly-task", .ttl_ms = 300000) {
+ *         handle_hourly_task(dibs_lock_fence(dibs_held));
+ *     }
+ *
+ * `dibs_held` is the lock inside the block. What kept the block from running is
+ * logged by the client; use dibs_with_lock() to have the status. */
+#if defined(__GNUC__) && !defined(__cplusplus)
+#define DIBS_WITH_LOCK(client, name, ...)                                      \
+    for (dibs_lock * dibs_held __attribute__((cleanup(dibs_scope_end))) =      \
+             dibs_scope_begin((client), (name), DIBS_LOCK_OPTS(__VA_ARGS__));  \
+         dibs_held; dibs_scope_end(&dibs_held))
+#endif
+DIBS_API dibs_lock *dibs_scope_begin(dibs_client *client, const char *name,
+                                     const dibs_lock_opts *opts);
+DIBS_API void dibs_scope_end(dibs_lock **held);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
