@@ -1,0 +1,31 @@
+/* alloc.h - allocation for everything in dibs, with a failure hook for tests.
+ *
+ * All of it is freed with dibsx_free(). None of it is a cancellation point. */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_BASE_ALLOC_H
+#define DIBS_BASE_ALLOC_H
+
+#include <stddef.h>
+
+/* Zeroed storage for one object, or NULL. */
+void *dibsx_zalloc(size_t size);
+
+/* Zeroed storage for `count` objects; NULL also when the product overflows. */
+void *dibsx_zalloc_n(size_t count, size_t size);
+
+/* Resizes to `count` objects of `size` bytes; what is new is not zeroed. NULL
+ * leaves `ptr` as it was. */
+void *dibsx_realloc_n(void *ptr, size_t count, size_t size);
+
+/* A copy; NULL for NULL and when memory is short. */
+char *dibsx_strdup(const char *text);
+
+/* NULL is a no-op. */
+void dibsx_free(void *ptr);
+
+/* Tests: from now on the n-th allocation of the process fails, once (n counts
+ * from 1; 0 switches it off). The counter is the number made since then. */
+void dibsx_alloc_fail_at(unsigned long n);
+unsigned long dibsx_alloc_count(void);
+
+#endif

@@ -1,0 +1,122 @@
+/* buf.c - a growable byte buffer with a mandatory maximum.
+ *
+ * An append is done whole or not at all. Runs on the caller's thread. */
+/* SPDX-License-Identifier: MIT */
+#include "base/buf.h"
+#include "base/alloc.h"
+#include <assert.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { FIRST_ROOM = 64 };
+
+void dibsx_buf_init(dibsx_buf *buf, size_t max)
+{
+    assert(max < SIZE_MAX / 2);
+    *buf = (dibsx_buf){.max = max};
+}
+
+void dibsx_buf_fini(dibsx_buf *buf)
+{
+    dibsx_free(buf->data);
+    *buf = (dibsx_buf){.max = buf->max};
+}
+
+/* Makes room for `more` bytes and the NUL beyond them; false, with the failure
+ * noted, when they may not or cannot be had. */
+static bool grow(dibsx_buf *buf, size_t more)
+{
+    size_t need, room;
+    char *data;
+
+    if (buf->failed)
+        return false;
+    if (more > buf->max - buf->len)
+        goto fail;
+    need = buf->len + more + 1;
+    if (need <= buf->room)
+        return true;
+    room = buf->room ? buf->room * 2 : FIRST_ROOM;
+    if (room > buf->max + 1)
+        room = buf->max + 1;
+    if (room < need)
+        room = need;
+    data = dibsx_realloc_n(buf->data, room, 1);
+    if (!data)
+        goto fail;
+    buf->data = data;
+    buf->room = room;
+    return true;
+
+fail:
+    buf->failed = true;
+    return false;
+}
+
+void dibsx_buf_add(dibsx_buf *buf, const void *bytes, size_t len)
+{
+    if (len == 0 || !grow(buf, len))
+        return;
+    memcpy(buf->data + buf->len, bytes, len);
+    buf->len += len;
+    buf->data[buf->len] = '\0';
+}
+
+void dibsx_buf_puts(dibsx_buf *buf, const char *text)
+{
+    dibsx_buf_add(buf, text, strlen(text));
+}
+
+void dibsx_buf_putc(dibsx_buf *buf, char c)
+{
+    dibsx_buf_add(buf, &c, 1);
+}
+
+void dibsx_buf_printf(dibsx_buf *buf, const char *format, ...)
+{
+    va_list args;
+    int len;
+
+    va_start(args, format);
+    len = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    if (len < 0)
+        buf->failed = true;
+    if (len <= 0 || !grow(buf, (size_t)len))
+        return;
+    va_start(args, format);
+    (void)vsnprintf(buf->data + buf->len, (size_t)len + 1, format, args);
+    va_end(args);
+    buf->len += (size_t)len;
+}
+
+void dibsx_buf_reset(dibsx_buf *buf)
+{
+    buf->len = 0;
+    buf->failed = false;
+    if (buf->data)
+        buf->data[0] = '\0';
+}
+
+bool dibsx_buf_ok(const dibsx_buf *buf)
+{
+    return !buf->failed;
+}
+
+const char *dibsx_buf_text(const dibsx_buf *buf)
+{
+    return buf->data && buf->len ? buf->data : "";
+}
+
+char *dibsx_buf_take(dibsx_buf *buf)
+{
+    char *data = NULL;
+
+    if (!buf->failed && buf->len) {
+        data = buf->data;
+        buf->data = NULL;
+    }
+    dibsx_buf_fini(buf);
+    return data;
+}

@@ -1,0 +1,185 @@
+/* json.c - a JSON writer onto a buffer.
+ *
+ * Owns nothing; failures stick to the buffer, which the caller checks once. */
+/* SPDX-License-Identifier: MIT */
+#include "base/json.h"
+#include <assert.h>
+#include <inttypes.h>
+#include <string.h>
+
+void dibsx_json_init(dibsx_json *js, dibsx_buf *out)
+{
+    *js = (dibsx_json){.out = out};
+}
+
+/* Every item starts here: the comma that parts it from the one before. */
+static void begin_item(dibsx_json *js)
+{
+    if (js->comma)
+        dibsx_buf_putc(js->out, ',');
+    js->comma = true;
+}
+
+void dibsx_json_open(dibsx_json *js, char bracket)
+{
+    assert(bracket == '{' || bracket == '[');
+    begin_item(js);
+    dibsx_buf_putc(js->out, bracket);
+    js->comma = false;
+}
+
+void dibsx_json_close(dibsx_json *js, char bracket)
+{
+    assert(bracket == '}' || bracket == ']');
+    dibsx_buf_putc(js->out, bracket);
+    js->comma = true;
+}
+
+/* What may follow a lead byte: how many bytes in all, and the bounds of the
+ * second one, which exclude overlong forms, surrogates and what is beyond
+ * U+10FFFF. */
+typedef struct form {
+    unsigned char first, last; /* lead bytes */
+    unsigned char low, high;   /* second byte */
+    unsigned char len;
+} form;
+
+static const form forms[] = {
+    {0xC2, 0xDF, 0x80, 0xBF, 2}, {0xE0, 0xE0, 0xA0, 0xBF, 3},
+    {0xE1, 0xEC, 0x80, 0xBF, 3}, {0xED, 0xED, 0x80, 0x9F, 3},
+    {0xEE, 0xEF, 0x80, 0xBF, 3}, {0xF0, 0xF0, 0x90, 0xBF, 4},
+    {0xF1, 0xF3, 0x80, 0xBF, 4}, {0xF4, 0xF4, 0x80, 0x8F, 4},
+};
+
+static bool follows(const unsigned char *at, size_t len, const form *f)
+{
+    if (len < f->len || at[1] < f->low || at[1] > f->high)
+        return false;
+    for (size_t i = 2; i < f->len; i++) {
+        if ((at[i] & 0xC0) != 0x80)
+            return false;
+    }
+    return true;
+}
+
+/* The length of the UTF-8 character at `at`, 0 when there is none. */
+static size_t char_len(const unsigned char *at, size_t len)
+{
+    if (at[0] < 0x80)
+        return 1;
+    for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
+        if (at[0] >= forms[i].first && at[0] <= forms[i].last)
+            return follows(at, len, &forms[i]) ? forms[i].len : 0;
+    }
+    return 0;
+}
+
+static bool is_plain(unsigned char c)
+{
+    return c >= 0x20 && c != '"' && c != '\\';
+}
+
+static void put_escape(dibsx_buf *out, unsigned char c)
+{
+    static const char named[] = "\"\\\b\f\n\r\t";
+    static const char letters[] = "\"\\bfnrt";
+    const char *found = c ? strchr(named, c) : NULL;
+
+    if (found)
+        dibsx_buf_printf(out, "\\%c", letters[found - named]);
+    else
+        dibsx_buf_printf(out, "\\u%04x", (unsigned)c);
+}
+
+static void put_string(dibsx_buf *out, const unsigned char *at, size_t len)
+{
+    const unsigned char *end = at + len;
+    const unsigned char *run = at; /* what can be copied as it is */
+
+    dibsx_buf_putc(out, '"');
+    while (at < end) {
+        size_t step = char_len(at, (size_t)(end - at));
+
+        if (step && is_plain(*at)) {
+            at += step;
+            continue;
+        }
+        dibsx_buf_add(out, run, (size_t)(at - run));
+        if (step)
+            put_escape(out, *at);
+        else
+            dibsx_buf_puts(out, "\xEF\xBF\xBD");
+        run = ++at;
+    }
+    dibsx_buf_add(out, run, (size_t)(at - run));
+    dibsx_buf_putc(out, '"');
+}
+
+void dibsx_json_key(dibsx_json *js, const char *key)
+{
+    dibsx_json_bytes(js, key, strlen(key));
+    dibsx_buf_putc(js->out, ':');
+    js->comma = false;
+}
+
+void dibsx_json_text(dibsx_json *js, const char *text)
+{
+    if (text)
+        dibsx_json_bytes(js, text, strlen(text));
+    else
+        dibsx_json_null(js);
+}
+
+void dibsx_json_bytes(dibsx_json *js, const void *bytes, size_t len)
+{
+    begin_item(js);
+    put_string(js->out, bytes ? bytes : "", len);
+}
+
+void dibsx_json_int(dibsx_json *js, int64_t number)
+{
+    begin_item(js);
+    dibsx_buf_printf(js->out, "%" PRId64, number);
+}
+
+void dibsx_json_uint(dibsx_json *js, uint64_t number)
+{
+    begin_item(js);
+    dibsx_buf_printf(js->out, "%" PRIu64, number);
+}
+
+void dibsx_json_bool(dibsx_json *js, bool truth)
+{
+    begin_item(js);
+    dibsx_buf_puts(js->out, truth ? "true" : "false");
+}
+
+void dibsx_json_null(dibsx_json *js)
+{
+    begin_item(js);
+    dibsx_buf_puts(js->out, "null");
+}
+
+void dibsx_json_pair_text(dibsx_json *js, const char *key, const char *text)
+{
+    dibsx_json_key(js, key);
+    dibsx_json_text(js, text);
+}
+
+void dibsx_json_pair_int(dibsx_json *js, const char *key, int64_t number)
+{
+    dibsx_json_key(js, key);
+    dibsx_json_int(js, number);
+}
+
+void dibsx_json_pair_uint(dibsx_json *js, const char *key, uint64_t number)
+{
+    dibsx_json_key(js, key);
+    dibsx_json_uint(js, number);
+}
+
+void dibsx_json_pair_bool(dibsx_json *js, const char *key, bool truth)
+{
+    dibsx_json_key(js, key);
+    dibsx_json_bool(js, truth);
+}
