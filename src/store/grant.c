@@ -1,0 +1,430 @@
+/* grant.c - the steps of the grant rule on one roll: acquire, renew, release, take.
+ *
+ * Pure: works on the caller's roll, at the caller's time, on any thread. Every
+ * step ends what has expired, makes its own change, and serves the queue:
+ *
+ *                 ask, fits                         time, release, break
+ *     (nobody) ---------------------> HOLDER -------------------------> (nobody)
+ *        |  ask                      ^      | release that keeps others out
+ *        v             queue served  |      v
+ *      WAITER -----------------------'    GHOST ----------------------> (nobody)
+ *        |                                              time, break
+ *        '-- time, release, refused ask -> (nobody)
+ *
+ * A release with an unanswered request behind it leads to TOMB instead of to
+ * nobody, at once or after GHOST, and that ends by time alone. The invariants are in store/roll.c.
+ */
+/* SPDX-License-Identifier: MIT */
+#include "store/grant.h"
+#include "base/fail.h"
+#include <stdio.h>
+#include <string.h>
+
+/* Names are shown up to here, so that what is said about them is not cut. */
+#define NAME_SHOWN "%.120s"
+
+static int64_t after_ms(int64_t now_us, int64_t span_ms)
+{
+    int64_t span_us;
+    int64_t until_us;
+
+    if (__builtin_mul_overflow(span_ms, (int64_t)1000, &span_us) ||
+        __builtin_add_overflow(now_us, span_us, &until_us))
+        return INT64_MAX;
+    return until_us;
+}
+
+static int64_t min_us(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Cuts what does not fit. */
+static void copy_text(char *out, size_t size, const char *text)
+{
+    size_t len = strnlen(text, size - 1);
+
+    memcpy(out, text, len);
+    out[len] = '\0';
+}
+
+/* A party that was dropped and comes back in the same step is an update. */
+static void touch(dibs__party *party)
+{
+    if (party->mark != DIBS__ADDED)
+        party->mark = DIBS__CHANGED;
+}
+
+/* One that was added in this step leaves no trace: the last takes its place.
+ * Loops that drop therefore run backwards. */
+static void drop(dibs__roll *roll, dibs__party *party)
+{
+    if (party->mark == DIBS__ADDED)
+        *party = roll->parties[--roll->count];
+    else
+        party->mark = DIBS__DROPPED;
+}
+
+/* A ghost leaves its tombstone, if it is to have one; others leave nothing. */
+static void end(dibs__roll *roll, dibs__party *party)
+{
+    int64_t from_us = min_us(party->until_us, roll->now_us);
+    int64_t until_us = after_ms(from_us, DIBS__TOMB_MS);
+
+    if (party->role != DIBS__GHOST || !party->claim ||
+        until_us <= roll->now_us) {
+        drop(roll, party);
+        return;
+    }
+    party->role = DIBS__TOMB;
+    party->claim = false;
+    party->until_us = until_us;
+    touch(party);
+}
+
+static void prune(dibs__roll *roll)
+{
+    for (size_t i = roll->count; i-- > 0;) {
+        dibs__party *party = &roll->parties[i];
+
+        if (party->mark != DIBS__DROPPED && !dibs__party_lives(roll, party))
+            end(roll, party);
+    }
+}
+
+static bool
+is(const dibs__roll *roll, const dibs__party *party, dibs__role role)
+{
+    return party && party->role == role && dibs__party_lives(roll, party);
+}
+
+/* A blank party of the owner, in the place of `old` if there is one. NULL when
+ * memory is short. */
+static dibs__party *blank(dibs__roll *roll, dibs__party *old, const char *owner)
+{
+    dibs__mark mark = old ? old->mark : DIBS__ADDED;
+    dibs__party *party = old ? old : dibs__roll_add(roll);
+
+    if (!party)
+        return NULL;
+    memset(party, 0, sizeof(*party));
+    party->mark = mark;
+    touch(party);
+    copy_text(party->owner, sizeof(party->owner), owner);
+    return party;
+}
+
+static uint64_t next_fence(dibs__roll *roll)
+{
+    uint64_t fence = roll->watermark + 1;
+
+    if (roll->now_wall_us > 0 && (uint64_t)roll->now_wall_us > fence)
+        fence = (uint64_t)roll->now_wall_us;
+    roll->watermark = fence;
+    return fence;
+}
+
+static void give(dibs__roll *roll, dibs__party *party, bool asking)
+{
+    int64_t span_ms = asking ? party->ttl_ms : DIBS__CLAIM_MS;
+
+    party->role = DIBS__HOLDER;
+    party->fence = next_fence(roll);
+    party->claim = !asking;
+    party->since_us = roll->now_us;
+    party->until_us = after_ms(roll->now_us, span_ms);
+    party->ring = !asking;
+    party->news = DIBS__NEWS_GRANTED;
+    touch(party);
+}
+
+/* Ends every step. `asker` may be NULL. */
+static void serve(dibs__roll *roll, const dibs__party *asker)
+{
+    dibs__party *party;
+
+    while ((party = dibs__roll_next(roll)))
+        give(roll, party, party == asker);
+#ifndef NDEBUG
+    dibs__roll_check(roll);
+#endif
+}
+
+/* What must be so before anything is done; else nothing is. */
+static dibs_status
+check_ask(const dibs__roll *roll, const dibs__ask *ask, dibs_error *err)
+{
+    if (ask->ttl_ms <= 0)
+        return dibsx_fail(err, DIBS_INVALID, "the ttl must be positive");
+    if (ask->mode == DIBS__PERMITS && ask->permits == 0)
+        return dibsx_fail(err, DIBS_INVALID, "no permits were asked for");
+    if (ask->mode == DIBS__PERMITS && ask->permits > ask->capacity)
+        return dibsx_fail(err, DIBS_INVALID,
+                          "%u permits were asked for, of %u in all",
+                          ask->permits, ask->capacity);
+    if (roll->watermark >= INT64_MAX)
+        return dibsx_fail(err, DIBS_INTERNAL,
+                          "the fences of this store are used up");
+    return DIBS_OK;
+}
+
+static uint32_t capacity_of(const dibs__ask *ask)
+{
+    return ask->mode == DIBS__PERMITS ? ask->capacity : 0;
+}
+
+static dibs_status
+granted(const dibs__roll *roll, const dibs__party *mine, dibs__answer *ans)
+{
+    ans->fence = mine->fence;
+    ans->claim = mine->claim;
+    ans->left_ms = (mine->until_us - roll->now_us) / 1000;
+    return DIBS_OK;
+}
+
+/* Any party of another kind than is asked for: the kind of the name is that of
+ * all who hold or wait. */
+static const dibs__party *
+other_kind(const dibs__roll *roll, const dibs__ask *ask)
+{
+    for (size_t i = 0; i < roll->count; i++) {
+        const dibs__party *party = &roll->parties[i];
+
+        if (party->role != DIBS__TOMB && dibs__party_lives(roll, party) &&
+            party->capacity != capacity_of(ask))
+            return party;
+    }
+    return NULL;
+}
+
+static void name_kind(uint32_t capacity, char *out, size_t size)
+{
+    if (capacity == 0)
+        copy_text(out, size, "lock");
+    else
+        snprintf(out, size, "permits of %u", capacity);
+}
+
+static dibs_status
+mismatch(const dibs__ask *ask, uint32_t capacity, dibs_error *err)
+{
+    char lives[32];
+    char asked[32];
+
+    name_kind(capacity, lives, sizeof(lives));
+    name_kind(capacity_of(ask), asked, sizeof(asked));
+    return dibsx_fail(err, DIBS_MISMATCH,
+                      "`" NAME_SHOWN "` is in use as %s, asked for as %s",
+                      ask->name, lives, asked);
+}
+
+static uint64_t next_seq(const dibs__roll *roll)
+{
+    uint64_t seq = 0;
+
+    for (size_t i = 0; i < roll->count; i++)
+        if (roll->parties[i].seq > seq)
+            seq = roll->parties[i].seq;
+    return seq + 1;
+}
+
+/* Gives the asker a place at the end of the queue, or refreshes the one it has.
+ * NULL when memory is short. */
+static dibs__party *join(dibs__roll *roll, dibs__party *mine,
+                         const dibs__ask *ask, const char *bell)
+{
+    uint64_t seq = next_seq(roll);
+
+    if (!is(roll, mine, DIBS__WAITER)) {
+        mine = blank(roll, mine, ask->owner);
+        if (!mine)
+            return NULL;
+        mine->role = DIBS__WAITER;
+        mine->mode = ask->mode;
+        mine->permits = ask->mode == DIBS__PERMITS ? ask->permits : 1;
+        mine->capacity = capacity_of(ask);
+        mine->priority = ask->priority;
+        mine->seq = seq;
+        mine->ttl_ms = ask->ttl_ms;
+        mine->since_us = roll->now_us;
+        copy_text(mine->who, sizeof(mine->who), ask->who);
+    }
+    mine->until_us = after_ms(roll->now_us, DIBS__PLACE_MS);
+    copy_text(mine->bell, sizeof(mine->bell), bell);
+    touch(mine);
+    return mine;
+}
+
+static dibs_status
+refuse(dibs__roll *roll, dibs__party *mine, const dibs__ask *ask,
+       dibs__answer *ans, dibs_error *err)
+{
+    const dibs__party *first;
+
+    ans->queued = (ask->flags & DIBS__ASK_QUEUE) != 0;
+    ans->ahead = dibs__roll_ahead(roll, mine);
+    if (!ans->queued) {
+        /* It may have kept back others that fit. */
+        drop(roll, mine);
+        serve(roll, NULL);
+    }
+    ans->fence = roll->watermark;
+    first = dibs__roll_first_to_end(roll);
+    if (first) /* A span to wait, so it is rounded up. */
+        ans->left_ms = (first->until_us - roll->now_us - 1) / 1000 + 1;
+    return dibsx_fail(err, DIBS_BUSY, "`" NAME_SHOWN "` is held by %s",
+                      ask->name, first ? first->who : "others");
+}
+
+dibs_status
+dibs__grant_acquire(dibs__roll *roll, const dibs__ask *ask, const char *bell,
+                    dibs__answer *ans, dibs_error *err)
+{
+    const dibs__party *other;
+    dibs__party *mine;
+    dibs_status rc;
+
+    memset(ans, 0, sizeof(*ans));
+    rc = check_ask(roll, ask, err);
+    if (rc != DIBS_OK)
+        return rc;
+
+    prune(roll);
+    mine = dibs__roll_find(roll, ask->owner);
+    if (is(roll, mine, DIBS__HOLDER)) {
+        serve(roll, NULL);
+        return granted(roll, mine, ans);
+    }
+    if (is(roll, mine, DIBS__GHOST) || is(roll, mine, DIBS__TOMB)) {
+        serve(roll, NULL);
+        return dibsx_fail(err, DIBS_LOST,
+                          "this owner has left `" NAME_SHOWN "`", ask->name);
+    }
+    other = other_kind(roll, ask);
+    if (other) {
+        uint32_t capacity = other->capacity;
+
+        if (is(roll, mine, DIBS__WAITER))
+            drop(roll, mine);
+        serve(roll, NULL);
+        return mismatch(ask, capacity, err);
+    }
+    mine = join(roll, mine, ask, bell);
+    if (!mine)
+        return dibsx_fail(err, DIBS_NOMEM, "no memory for a place in a queue");
+    if ((ask->flags & DIBS__ASK_BARGE) && dibs__roll_fits(roll, mine))
+        give(roll, mine, true);
+    serve(roll, mine);
+    if (mine->role == DIBS__HOLDER)
+        return granted(roll, mine, ans);
+    return refuse(roll, mine, ask, ans, err);
+}
+
+static void extend(const dibs__roll *roll, dibs__party *mine, int64_t ttl_ms)
+{
+    int64_t until_us = after_ms(roll->now_us, ttl_ms);
+
+    if (until_us <= mine->until_us && !mine->claim)
+        return;
+    if (until_us > mine->until_us)
+        mine->until_us = until_us;
+    mine->claim = false;
+    touch(mine);
+}
+
+void dibs__grant_renew(dibs__roll *roll, dibs__renewal *item)
+{
+    dibs__party *mine;
+    bool held;
+
+    prune(roll);
+    mine = dibs__roll_find(roll, item->owner);
+    held = is(roll, mine, DIBS__HOLDER) && mine->fence == item->fence;
+    if (held)
+        extend(roll, mine, item->ttl_ms);
+    serve(roll, NULL);
+
+    item->rc = held ? DIBS_OK : DIBS_LOST;
+    item->left_ms = held ? (mine->until_us - roll->now_us) / 1000 : 0;
+    item->wanted = held && dibs__roll_ahead(roll, NULL) > 0;
+}
+
+/* A ghost that is left again keeps its time. */
+static void
+haunt(const dibs__roll *roll, dibs__party *mine, const dibs__leave *leave)
+{
+    bool again = mine->role == DIBS__GHOST;
+
+    if (!again)
+        mine->until_us = after_ms(roll->now_us, leave->keep_ms);
+    mine->role = DIBS__GHOST;
+    mine->claim = leave->unanswered || (again && mine->claim);
+    touch(mine);
+}
+
+/* False when memory is short. */
+static bool bury(dibs__roll *roll, dibs__party *mine, const char *owner)
+{
+    mine = blank(roll, mine, owner);
+    if (!mine)
+        return false;
+    mine->role = DIBS__TOMB;
+    mine->since_us = roll->now_us;
+    mine->until_us = after_ms(roll->now_us, DIBS__TOMB_MS);
+    return true;
+}
+
+dibs_status
+dibs__grant_release(dibs__roll *roll, const dibs__leave *leave, dibs_error *err)
+{
+    dibs__party *mine;
+    bool held;
+    bool ghost;
+
+    prune(roll);
+    mine = dibs__roll_find(roll, leave->owner);
+    held = is(roll, mine, DIBS__HOLDER);
+    ghost = is(roll, mine, DIBS__GHOST);
+    if (ghost || (held && leave->keep_ms > 0))
+        haunt(roll, mine, leave);
+    else if (leave->unanswered) {
+        if (!bury(roll, mine, leave->owner))
+            return dibsx_fail(err, DIBS_NOMEM, "no memory for a tombstone");
+    } else if (held || is(roll, mine, DIBS__WAITER))
+        drop(roll, mine);
+    serve(roll, NULL);
+
+    if (held || ghost)
+        return DIBS_OK;
+    return dibsx_fail(err, DIBS_LOST,
+                      "this owner did not hold `" NAME_SHOWN "`", leave->name);
+}
+
+dibs_status dibs__grant_take(dibs__roll *roll, uint64_t fence, uint32_t *broken,
+                             dibs_error *err)
+{
+    uint32_t held = 0;
+
+    *broken = 0;
+    prune(roll);
+    for (size_t i = roll->count; i-- > 0;) {
+        dibs__party *party = &roll->parties[i];
+
+        if (!dibs__party_holds(roll, party))
+            continue;
+        held++;
+        if (fence != 0 && party->fence != fence)
+            continue;
+        party->ring = party->role == DIBS__HOLDER;
+        party->news = DIBS__NEWS_BROKEN;
+        end(roll, party);
+        (*broken)++;
+    }
+    serve(roll, NULL);
+
+    if (*broken > 0)
+        return DIBS_OK;
+    if (held == 0)
+        return dibsx_fail(err, DIBS_NOTFOUND, "nobody holds it");
+    return dibsx_fail(err, DIBS_STALE, "it is held under another fence");
+}

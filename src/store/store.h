@@ -1,0 +1,85 @@
+/* store.h - the contract between the library and a store.
+ *
+ * A store offers the nouns as tables of steps: leases (store/lease.h) and
+ * values (store/value.h); further nouns are further tables. Every step is ONE
+ * atomic change of the store and one round trip. A store keeps no policy: it
+ * never retries, never logs, never decides how long to wait; the core does.
+ *
+ * Every step takes `deadline`, a moment on dibsx_now()'s clock, and returns soon
+ * after it at the latest. What every step may answer, beside its own statuses:
+ *   DIBS_UNAVAIL   certain that nothing changed
+ *   DIBS_UNKNOWN   the request left this process and no answer came: it may
+ *                  have been done, or may yet be
+ *   DIBS_DENIED    permission refused; nothing changed
+ *   DIBS_NOMEM     memory ran short here; nothing changed
+ *   DIBS_INTERNAL  the store holds what it cannot hold; nothing changed
+ *
+ * Threads: any step may be called from any thread at any time; `renew` is never
+ * held up by other steps of this handle. A handle is not used after fork.
+ */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_STORE_STORE_H
+#define DIBS_STORE_STORE_H
+
+#include "base/clock.h"
+#include "base/url.h"
+#include "store/lease.h"
+#include "store/value.h"
+#include <dibs/client.h>
+
+typedef struct dibs__store dibs__store;
+
+typedef struct dibs__store_ops {
+    const char *scheme; /* "sqlite", "memory", ... */
+
+    /* `url` is borrowed for the call. DIBS_REFUSED and DIBS_DENIED say in err
+     * what to do about it. Closed with close(). */
+    dibs_status (*open)(const dibsx_url *url, dibsx_nsec deadline,
+                        dibs__store **out, dibs_error *err);
+
+    /* No step is under way or will be. Leases and places stay in the store. */
+    void (*close)(dibs__store *st);
+
+    const dibs__lease_ops *lease;
+    const dibs__value_ops *value;
+
+    /* Opens the doorbell if it is not open. Until then rings for this handle are
+     * lost, which costs time and nothing else. *fd is readable when there is
+     * something to hear; it stays the store's. */
+    dibs_status (*bell_open)(dibs__store *st, int *fd, dibs_error *err);
+
+    /* Takes up to `max` rings without blocking; returns how many. Rings are
+     * hints: any may be lost, late, repeated, or about a grant that is over. */
+    size_t (*bell_hear)(dibs__store *st, dibs__ring *rings, size_t max);
+
+    /* Asks the store for its wall clock: the cheapest real round trip. */
+    dibs_status (*now)(dibs__store *st, dibsx_nsec deadline,
+                       int64_t *store_wall_us, dibs_error *err);
+
+    /* Looks the store over; changes nothing. */
+    dibs_status (*audit)(dibs__store *st, dibsx_nsec deadline,
+                         dibs_finding_fn *each, void *arg, dibs_error *err);
+} dibs__store_ops;
+
+/* A store embeds this first and downcasts. */
+struct dibs__store {
+    const dibs__store_ops *ops;
+};
+
+/* Finds the store of the URL's scheme and opens it. DIBS_INVALID for a scheme
+ * that is not known, naming those that are. NULL or "" opens the embedded store
+ * at its default place. Close with dibs__store_close(). */
+DIBS_MUST_CHECK dibs_status dibs__store_open(const char *url,
+                                             dibsx_nsec deadline,
+                                             dibs__store **out,
+                                             dibs_error *err);
+
+/* The same for a URL that is in parts: for a store that has others within. */
+DIBS_MUST_CHECK dibs_status dibs__store_open_url(const dibsx_url *url,
+                                                 dibsx_nsec deadline,
+                                                 dibs__store **out,
+                                                 dibs_error *err);
+
+void dibs__store_close(dibs__store *st); /* NULL is a no-op */
+
+#endif
