@@ -1,0 +1,232 @@
+/* audit.c - what there is to know about the embedded store.
+ *
+ * First all facts are gathered, then each is reported with nothing locked. Any
+ * thread; changes nothing. */
+/* SPDX-License-Identifier: MIT */
+#include "base/fail.h"
+#include "store/sqlite/db.h"
+#include "store/sqlite/ground.h"
+#include <dirent.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+
+#define CHECKED_BYTES ((int64_t)64 << 20) /* a larger file is not read whole */
+#define SPACE_BYTES   ((uint64_t)64 << 20)
+#define LOG_BYTES     ((int64_t)64 << 20)
+
+enum { TEXT_MAX = 160 };
+
+/* What the database says of itself. */
+typedef struct facts {
+    char journal[TEXT_MAX];
+    char check[TEXT_MAX];
+    char counts[TEXT_MAX];
+    char values[TEXT_MAX];
+    char era[TEXT_MAX];
+    char schema[TEXT_MAX];
+    int64_t size;
+    int64_t log_size;
+} facts;
+
+typedef struct report {
+    dibs_finding_fn *each;
+    void *arg;
+} report;
+
+__attribute__((format(printf, 5, 6))) static void
+say(const report *rp, dibs_severity severity, const char *subject,
+    const char *advice, const char *format, ...)
+{
+    char found[PATH_MAX + TEXT_MAX];
+    dibs_finding finding = {severity, subject, found, advice};
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(found, sizeof(found), format, args);
+    va_end(args);
+    rp->each(&finding, rp->arg);
+}
+
+/* The first column of the first row, as text. Locks: cn->mutex. */
+static dibs_status
+one(dibs__sqlite_conn *cn, const char *sql, char *out, dibs_error *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    const char *text = NULL;
+    int code = dibs__sql.prepare_v3(cn->db, sql, -1, 0, &stmt, NULL);
+
+    if (code == SQLITE_OK)
+        code = dibs__sql.step(stmt);
+    if (code == SQLITE_ROW)
+        text = (const char *)dibs__sql.column_text(stmt, 0);
+    snprintf(out, TEXT_MAX, "%s", text ? text : "");
+    dibs__sql.finalize(stmt);
+    return code == SQLITE_ROW ? DIBS_OK : dibs__sqlite_raise(cn, code, err);
+}
+
+/* Locks: cn->mutex. */
+static dibs_status gather(dibs__sqlite_conn *cn, facts *ft, dibs_error *err)
+{
+    struct {
+        const char *sql;
+        char *out;
+    } asks[] = {
+        {"PRAGMA journal_mode", ft->journal},
+        {"PRAGMA user_version", ft->schema},
+        {"SELECT value FROM meta WHERE key = 'era'", ft->era},
+        {"SELECT count(DISTINCT name) || ' names, ' || "
+         "coalesce(sum(role = 0), 0) || ' holders, ' || "
+         "coalesce(sum(role = 1), 0) || ' waiters, expired ones included' "
+         "FROM party WHERE name > ''",
+         ft->counts},
+        {"SELECT count(*) || ' values, ' || coalesce(sum(length(data)), 0) || "
+         "' bytes' FROM value",
+         ft->values},
+    };
+    dibs_status rc = DIBS_OK;
+
+    for (size_t i = 0; i < sizeof(asks) / sizeof(asks[0]); i++)
+        if (rc == DIBS_OK)
+            rc = one(cn, asks[i].sql, asks[i].out, err);
+    if (rc == DIBS_OK && ft->size <= CHECKED_BYTES)
+        rc = one(cn, "PRAGMA quick_check(1)", ft->check, err);
+    return rc;
+}
+
+static int64_t size_of(const char *path, const char *suffix)
+{
+    char name[PATH_MAX + 8];
+    struct stat at;
+
+    snprintf(name, sizeof(name), "%s%s", path, suffix);
+    return stat(name, &at) == 0 ? (int64_t)at.st_size : 0;
+}
+
+static void report_database(const report *rp, const facts *ft)
+{
+    bool sound = strcmp(ft->check, "ok") == 0;
+
+    say(rp, DIBS_FINE, "sqlite", NULL, "version %s", dibs__sql.libversion());
+    say(rp, DIBS_FINE, "schema", NULL, "version %s", ft->schema);
+    if (!ft->check[0])
+        say(rp, DIBS_NOTE, "integrity",
+            "run `PRAGMA quick_check` on a copy of it",
+            "not checked: %" PRId64 " bytes", ft->size);
+    else
+        say(rp, sound ? DIBS_FINE : DIBS_DANGER, "integrity",
+            sound ? NULL : "stop all that use it and restore it", "%s",
+            ft->check);
+    say(rp, DIBS_FINE, "leases", NULL, "%s", ft->counts);
+    say(rp, DIBS_FINE, "values", NULL, "%s", ft->values);
+}
+
+static void report_fs(const report *rp, const char *path)
+{
+    struct statfs fs;
+    const char *network, *local;
+    uint64_t space;
+
+    if (statfs(path, &fs) != 0) {
+        say(rp, DIBS_DANGER, "file system", "see whether it is still mounted",
+            "cannot be told");
+        return;
+    }
+    network = dibs__ground_network((unsigned long)fs.f_type);
+    local = dibs__ground_local((unsigned long)fs.f_type);
+    if (network)
+        say(rp, DIBS_DANGER, "file system",
+            "move the database to a local disk, or use a server", "%s",
+            network);
+    else if (local)
+        say(rp, DIBS_FINE, "file system", NULL, "%s", local);
+    else
+        say(rp, DIBS_NOTE, "file system", "make sure that it is a local one",
+            "of type %#lx", (unsigned long)fs.f_type);
+    space = (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize;
+    say(rp, space < SPACE_BYTES ? DIBS_CAUTION : DIBS_FINE, "free space",
+        space < SPACE_BYTES ? "free some: on a full disk steps fail" : NULL,
+        "%" PRIu64 " MiB", space >> 20);
+}
+
+/* Sockets of those who were killed are among them. */
+static void report_bells(const report *rp, const char *path)
+{
+    char name[PATH_MAX + 8];
+    struct dirent *entry;
+    int count = 0;
+    DIR *dir;
+
+    snprintf(name, sizeof(name), "%s.bells", path);
+    dir = opendir(name);
+    while (dir && (entry = readdir(dir)))
+        count += entry->d_name[0] != '.';
+    if (dir)
+        closedir(dir);
+    else if (size_of(name, "") > 0) {
+        say(rp, DIBS_CAUTION, "doorbells",
+            "run all that share the database as one user",
+            "the folder cannot be read, so waits are polled (%s)", name);
+        return;
+    }
+    say(rp, DIBS_FINE, "doorbells", NULL, "%d in %s", count, name);
+}
+
+static void
+report_file(const report *rp, const dibs__sqlite_file *file, const facts *ft)
+{
+    bool wal = strcmp(ft->journal, "wal") == 0;
+    bool long_log = ft->log_size > LOG_BYTES;
+
+    if (dibs__sqlite_same_file(file))
+        say(rp, DIBS_FINE, "file", NULL, "%s, %" PRId64 " bytes", file->path,
+            ft->size);
+    else
+        say(rp, DIBS_DANGER, "file",
+            "stop all that use it, then start them again",
+            "%s was removed or replaced while in use", file->path);
+    say(rp, long_log ? DIBS_CAUTION : DIBS_FINE, "log",
+        long_log ? "look for a program that reads without an end" : NULL,
+        "%" PRId64 " bytes", ft->log_size);
+    if (!wal)
+        say(rp, DIBS_CAUTION, "journal",
+            "set it with `PRAGMA journal_mode = WAL`", "%s, not wal",
+            ft->journal);
+    report_fs(rp, file->path);
+    say(rp, DIBS_FINE, "clock", NULL, "CLOCK_BOOTTIME of boot %s", ft->era);
+    report_bells(rp, file->path);
+}
+
+dibs_status
+dibs__sqlite_audit(dibs__store *st, dibsx_nsec deadline, dibs_finding_fn *each,
+                   void *arg, dibs_error *err)
+{
+    dibs__sqlite_conn *cn = dibs__sqlite_conn_of(st, DIBS__SQLITE_VALUE);
+    const report rp = {each, arg};
+    facts ft = {.size = 0};
+    dibs_status rc;
+
+    if (cn->file) {
+        ft.size = size_of(cn->file->path, "");
+        ft.log_size = size_of(cn->file->path, "-wal");
+    }
+    rc = dibs__sqlite_enter(cn, deadline, err);
+    if (rc != DIBS_OK)
+        return rc;
+    rc = gather(cn, &ft, err);
+    dibs__sqlite_leave(cn);
+    if (rc != DIBS_OK)
+        return rc;
+    report_database(&rp, &ft);
+    if (cn->file)
+        report_file(&rp, cn->file, &ft);
+    else
+        say(&rp, DIBS_NOTE, "file",
+            "use sqlite:/path/file.db to share it with other processes",
+            "none: in the memory of this process");
+    return DIBS_OK;
+}

@@ -1,0 +1,457 @@
+/* conn.c - one connection to a database: statements, transactions, deadlines.
+ *
+ * Owns the sqlite3 handle and its prepared statements. Runs on the thread of
+ * whoever entered. A failed step leaves the connection usable. */
+/* SPDX-License-Identifier: MIT */
+#include "store/sqlite/conn.h"
+#include "base/fail.h"
+#include "store/sqlite/error.h"
+#include <assert.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+/* A lock is tried again after a nap that doubles from the first to the last. */
+#define NAP_FIRST ((dibsx_nsec)50000)
+#define NAP_LAST  ((dibsx_nsec)1600000)
+
+enum {
+    PROGRESS_OPS = 5000, /* between two looks at the clock */
+    LOG_KEPT_PAGES = 64  /* to read a longer one costs more than a sync */
+};
+
+#define PARTY_COLUMNS                                                          \
+    "owner, role, mode, permits, capacity, priority, seq, fence, claim, "      \
+    "ttl_ms, since_us, until_us, bell, who"
+
+/* The piece of the table that one sweep looks at. */
+#define SWEPT_PIECE                                                            \
+    "(SELECT name, owner, until_us FROM party WHERE name > ?1 "                \
+    "ORDER BY name LIMIT 32)"
+
+static const char *const query_text[DIBS__SQL_COUNT] = {
+    [DIBS__SQL_BEGIN] = "BEGIN IMMEDIATE",
+    [DIBS__SQL_COMMIT] = "COMMIT",
+    [DIBS__SQL_ROLLBACK] = "ROLLBACK",
+    [DIBS__SQL_WATERMARK] =
+        "SELECT fence FROM party WHERE name = '' AND owner = ''",
+    [DIBS__SQL_WATERMARK_SET] =
+        "UPDATE party SET fence = ?1 WHERE name = '' AND owner = ''",
+    [DIBS__SQL_META] = "SELECT value FROM meta WHERE key = ?1",
+    [DIBS__SQL_META_SET] = "UPDATE meta SET value = ?2 WHERE key = ?1",
+    [DIBS__SQL_PARTY_CLEAR] = "DELETE FROM party WHERE name > ''",
+    [DIBS__SQL_PARTY_ROLL] =
+        "SELECT " PARTY_COLUMNS " FROM party WHERE name = ?1",
+    [DIBS__SQL_PARTY_PUT] =
+        "INSERT OR REPLACE INTO party(name, " PARTY_COLUMNS ") VALUES(?1, ?2, "
+        "?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
+    [DIBS__SQL_PARTY_DROP] = "DELETE FROM party WHERE name = ?1 AND owner = ?2",
+    [DIBS__SQL_PARTY_PAGE] =
+        "SELECT " PARTY_COLUMNS ", name FROM party "
+        "WHERE (name, owner) > (?1, ?2) ORDER BY name, owner",
+    [DIBS__SQL_PARTY_SWEEP] =
+        "DELETE FROM party WHERE (name, owner) IN "
+        "(SELECT name, owner FROM " SWEPT_PIECE " WHERE until_us < ?2)",
+    [DIBS__SQL_PARTY_SWEPT] = "SELECT max(name) FROM " SWEPT_PIECE,
+    [DIBS__SQL_VALUE] =
+        "SELECT version, until_wall_us, data FROM value WHERE key = ?1",
+    [DIBS__SQL_VALUE_HEAD] =
+        "SELECT version, until_wall_us FROM value WHERE key = ?1",
+    [DIBS__SQL_VALUE_PUT] =
+        "INSERT INTO value(key, data, version, until_wall_us) "
+        "VALUES(?1, ?2, ?3, ?4) ON CONFLICT(key) DO UPDATE SET "
+        "data = excluded.data, version = excluded.version, "
+        "until_wall_us = excluded.until_wall_us",
+    [DIBS__SQL_VALUE_DROP] = "DELETE FROM value WHERE key = ?1",
+    [DIBS__SQL_VALUE_PAGE] =
+        "SELECT version, until_wall_us, length(data), key FROM value "
+        "WHERE key >= ?1 ORDER BY key",
+    [DIBS__SQL_VALUE_SWEEP] =
+        "DELETE FROM value WHERE rowid IN (SELECT rowid FROM value "
+        "WHERE until_wall_us IS NOT NULL AND until_wall_us <= ?1 LIMIT 16)",
+};
+
+void dibs__sqlite_conn_init(dibs__sqlite_conn *cn, dibs__sqlite_file *file,
+                            bool durable, int checkpoint_at)
+{
+    memset(cn, 0, sizeof(*cn));
+    cn->file = file;
+    cn->durable = durable;
+    cn->checkpoint_at = checkpoint_at;
+    cn->prng.state = (uint64_t)dibsx_now() ^ (uint64_t)(uintptr_t)cn;
+    pthread_mutex_init(&cn->mutex, NULL);
+}
+
+static void conn_close(dibs__sqlite_conn *cn)
+{
+    for (size_t i = 0; i < DIBS__SQL_COUNT; i++) {
+        dibs__sql.finalize(cn->stmts[i]);
+        cn->stmts[i] = NULL;
+    }
+    dibs__sql.close(cn->db);
+    cn->db = NULL;
+}
+
+/* Cuts a log that has grown long, unless others are in the way. The next to
+ * open may have to read it from its beginning. */
+static void cut_log(dibs__sqlite_conn *cn)
+{
+    if (cn->log_pages < LOG_KEPT_PAGES)
+        return;
+    cn->deadline = 0;
+    (void)dibs__sql.wal_checkpoint_v2(cn->db, NULL, SQLITE_CHECKPOINT_TRUNCATE,
+                                      NULL, NULL);
+}
+
+void dibs__sqlite_conn_fini(dibs__sqlite_conn *cn)
+{
+    if (cn->db) {
+        cut_log(cn);
+        conn_close(cn);
+    }
+    dibs__roll_fini(&cn->roll);
+    dibs__peal_fini(&cn->peal);
+    pthread_mutex_destroy(&cn->mutex);
+}
+
+/* Called by SQLite when another connection has the lock; 0 gives up. */
+static int on_busy(void *arg, int tries)
+{
+    dibs__sqlite_conn *cn = arg;
+    dibsx_nsec left = cn->deadline - dibsx_now();
+    dibsx_nsec nap = tries < 5 ? NAP_FIRST << tries : NAP_LAST;
+    struct timespec ts;
+
+    if (left <= 0)
+        return 0;
+    nap = nap / 2 + (dibsx_nsec)dibsx_prng_below(&cn->prng, (uint64_t)nap);
+    if (nap > left)
+        nap = left;
+    ts.tv_sec = nap / DIBSX_SEC;
+    ts.tv_nsec = nap % DIBSX_SEC;
+    (void)nanosleep(&ts, NULL);
+    return 1;
+}
+
+/* Called by SQLite now and then during a statement; 1 ends it. */
+static int on_progress(void *arg)
+{
+    const dibs__sqlite_conn *cn = arg;
+
+    return !cn->firm && dibsx_now() > cn->deadline;
+}
+
+/* Called by SQLite after a commit. What the checkpoint meets is no concern of
+ * the step, which is done; the next commit tries again. */
+static int on_commit(void *arg, sqlite3 *db, const char *name, int pages)
+{
+    dibs__sqlite_conn *cn = arg;
+
+    cn->log_pages = pages;
+    if (pages >= cn->checkpoint_at)
+        (void)dibs__sql.wal_checkpoint_v2(db, name, SQLITE_CHECKPOINT_PASSIVE,
+                                          NULL, NULL);
+    return SQLITE_OK;
+}
+
+dibs_status dibs__sqlite_raise(dibs__sqlite_conn *cn, int code, dibs_error *err)
+{
+    dibs__sqlite_fault fault = {
+        .code = code,
+        .sys = cn->db ? dibs__sql.system_errno(cn->db) : 0,
+        .committing = cn->firm,
+        .detail = cn->db ? dibs__sql.errmsg(cn->db) : NULL,
+        .path = cn->file ? cn->file->path : NULL,
+    };
+    int primary = code & 0xff;
+
+    /* An older call may have left the number behind. */
+    if (primary != SQLITE_IOERR && primary != SQLITE_CANTOPEN)
+        fault.sys = 0;
+    return dibs__sqlite_fail(&fault, err);
+}
+
+bool dibs__sqlite_same_file(const dibs__sqlite_file *file)
+{
+    struct stat at;
+
+    return stat(file->path, &at) == 0 && at.st_ino == file->ino &&
+           at.st_dev == file->dev;
+}
+
+static dibs_status replaced(const dibs__sqlite_file *file, dibs_error *err)
+{
+    return dibsx_fail(err, DIBS_REFUSED,
+                      "the database was removed or replaced while in use; stop "
+                      "all that use it, then open it again (%s)",
+                      file->path);
+}
+
+/* Remembers which file the first connection opened; the others must get it. */
+static dibs_status know_file(dibs__sqlite_file *file, dibs_error *err)
+{
+    struct stat at;
+
+    if (file->ino == 0 && stat(file->path, &at) == 0) {
+        file->dev = at.st_dev;
+        file->ino = at.st_ino;
+    }
+    return dibs__sqlite_same_file(file) ? DIBS_OK : replaced(file, err);
+}
+
+static dibs_status conn_open(dibs__sqlite_conn *cn, dibs_error *err)
+{
+    const char *path = cn->file ? cn->file->path : ":memory:";
+    int flags =
+        SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
+    int code = dibs__sql.open_v2(path, &cn->db, flags, NULL);
+    dibs_status rc;
+
+    if (code != SQLITE_OK)
+        return dibs__sqlite_raise(cn, code, err);
+    dibs__sql.extended_result_codes(cn->db, 1);
+    dibs__sql.busy_handler(cn->db, on_busy, cn);
+    dibs__sql.progress_handler(cn->db, PROGRESS_OPS, on_progress, cn);
+    rc = cn->file ? know_file(cn->file, err) : DIBS_OK;
+    if (rc == DIBS_OK)
+        rc = dibs__sqlite_setup(cn, err);
+    if (rc != DIBS_OK || !cn->file)
+        return rc;
+    /* Only now: a foreign database is left as any reader leaves it. */
+    dibs__sql.db_config(cn->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+    dibs__sql.wal_hook(cn->db, on_commit, cn);
+    return DIBS_OK;
+}
+
+static bool lock_until(pthread_mutex_t *mutex, dibsx_nsec deadline)
+{
+    dibsx_nsec left = deadline - dibsx_now();
+    struct timespec ts;
+
+    if (left <= 0)
+        return false;
+    if (pthread_mutex_trylock(mutex) == 0)
+        return true;
+    if (deadline == DIBSX_NEVER)
+        return pthread_mutex_lock(mutex) == 0;
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    left += ts.tv_nsec;
+    ts.tv_sec += left / DIBSX_SEC;
+    ts.tv_nsec = left % DIBSX_SEC;
+    return pthread_mutex_clocklock(mutex, CLOCK_MONOTONIC, &ts) == 0;
+}
+
+dibs_status
+dibs__sqlite_enter(dibs__sqlite_conn *cn, dibsx_nsec deadline, dibs_error *err)
+{
+    dibs_status rc = DIBS_OK;
+
+    if (!lock_until(&cn->mutex, deadline))
+        return dibsx_fail(err, DIBS_UNAVAIL,
+                          "the deadline passed before the step could begin");
+    cn->deadline = deadline;
+    if (!cn->db) {
+        rc = conn_open(cn, err);
+        if (rc != DIBS_OK) {
+            conn_close(cn);
+            dibs__sqlite_leave(cn);
+        }
+    }
+    return rc;
+}
+
+void dibs__sqlite_leave(dibs__sqlite_conn *cn)
+{
+    pthread_mutex_unlock(&cn->mutex);
+}
+
+static int bind(sqlite3_stmt *stmt, const char *types, va_list args)
+{
+    int code = SQLITE_OK;
+    const void *bytes;
+
+    for (int i = 1; *types && code == SQLITE_OK; types++, i++) {
+        switch (*types) {
+        case 't':
+            code = dibs__sql.bind_text(stmt, i, va_arg(args, const char *), -1,
+                                       SQLITE_STATIC);
+            break;
+        case 'i':
+            code = dibs__sql.bind_int64(stmt, i, va_arg(args, int64_t));
+            break;
+        case 'b':
+            bytes = va_arg(args, const void *);
+            code =
+                dibs__sql.bind_blob(stmt, i, bytes ? bytes : "",
+                                    (int)va_arg(args, size_t), SQLITE_STATIC);
+            break;
+        default:
+            assert(*types == 'n');
+            code = dibs__sql.bind_null(stmt, i);
+        }
+    }
+    return code;
+}
+
+static dibs_status
+ask(dibs__sqlite_conn *cn, sqlite3_stmt **stmt, dibs_error *err,
+    dibs__sqlite_query query, const char *types, va_list args)
+{
+    int code = SQLITE_OK;
+
+    if (!cn->stmts[query])
+        code = dibs__sql.prepare_v3(cn->db, query_text[query], -1,
+                                    SQLITE_PREPARE_PERSISTENT,
+                                    &cn->stmts[query], NULL);
+    if (code == SQLITE_OK)
+        code = bind(cn->stmts[query], types, args);
+    *stmt = cn->stmts[query];
+    return code == SQLITE_OK ? DIBS_OK : dibs__sqlite_raise(cn, code, err);
+}
+
+dibs_status
+dibs__sqlite_ask(dibs__sqlite_conn *cn, sqlite3_stmt **stmt, dibs_error *err,
+                 dibs__sqlite_query query, const char *types, ...)
+{
+    dibs_status rc;
+    va_list args;
+
+    va_start(args, types);
+    rc = ask(cn, stmt, err, query, types, args);
+    va_end(args);
+    return rc;
+}
+
+dibs_status
+dibs__sqlite_row(dibs__sqlite_conn *cn, sqlite3_stmt *stmt, dibs_error *err)
+{
+    int code = dibs__sql.step(stmt);
+    dibs_status rc = DIBS_NOTFOUND;
+
+    if (code == SQLITE_ROW)
+        return DIBS_OK;
+    if (code != SQLITE_DONE)
+        rc = dibs__sqlite_raise(cn, code, err);
+    dibs__sqlite_reset(stmt);
+    return rc;
+}
+
+void dibs__sqlite_reset(sqlite3_stmt *stmt)
+{
+    (void)dibs__sql.reset(stmt); /* It repeats what step() has told. */
+}
+
+dibs_status dibs__sqlite_run(dibs__sqlite_conn *cn, dibs_error *err,
+                             dibs__sqlite_query query, const char *types, ...)
+{
+    sqlite3_stmt *stmt;
+    dibs_status rc;
+    va_list args;
+
+    va_start(args, types);
+    rc = ask(cn, &stmt, err, query, types, args);
+    va_end(args);
+    while (rc == DIBS_OK)
+        rc = dibs__sqlite_row(cn, stmt, err);
+    return rc == DIBS_NOTFOUND ? DIBS_OK : rc;
+}
+
+dibs_status
+dibs__sqlite_exec(dibs__sqlite_conn *cn, const char *sql, dibs_error *err)
+{
+    int code = dibs__sql.exec(cn->db, sql, NULL, NULL, NULL);
+
+    /* To switch to the log SQLite asks for two locks in a row, and does not
+     * wait for the second. */
+    for (int tries = 0; (code & 0xff) == SQLITE_BUSY; tries++) {
+        if (!on_busy(cn, tries))
+            break;
+        code = dibs__sql.exec(cn->db, sql, NULL, NULL, NULL);
+    }
+    return code == SQLITE_OK ? DIBS_OK : dibs__sqlite_raise(cn, code, err);
+}
+
+static dibs_status read_watermark(dibs__sqlite_conn *cn, dibs_error *err)
+{
+    sqlite3_stmt *stmt;
+    int64_t stored;
+    dibs_status rc = dibs__sqlite_ask(cn, &stmt, err, DIBS__SQL_WATERMARK, "");
+
+    if (rc == DIBS_OK)
+        rc = dibs__sqlite_row(cn, stmt, err);
+    if (rc == DIBS_NOTFOUND)
+        return dibsx_fail(err, DIBS_INTERNAL, "the watermark is missing");
+    if (rc != DIBS_OK)
+        return rc;
+    stored = dibs__sql.column_int64(stmt, 0);
+    dibs__sqlite_reset(stmt);
+    if (stored < 0)
+        return dibsx_fail(err, DIBS_INTERNAL, "the watermark is negative");
+    cn->stored = (uint64_t)stored;
+    cn->watermark = cn->stored;
+    return DIBS_OK;
+}
+
+static dibs_status begun(dibs__sqlite_conn *cn, dibs_error *err)
+{
+    if (dibsx_now() > cn->deadline)
+        return dibs__sqlite_raise(cn, SQLITE_INTERRUPT, err);
+    if (!cn->file)
+        return DIBS_OK;
+    if (!dibs__sqlite_same_file(cn->file))
+        return replaced(cn->file, err);
+    return read_watermark(cn, err);
+}
+
+dibs_status dibs__sqlite_begin(dibs__sqlite_conn *cn, dibs_error *err)
+{
+    dibs_status rc = dibs__sqlite_run(cn, err, DIBS__SQL_BEGIN, "");
+
+    if (rc != DIBS_OK)
+        return rc;
+    rc = begun(cn, err);
+    return rc == DIBS_OK ? rc : dibs__sqlite_end(cn, rc, err);
+}
+
+/* A connection to a file that cannot get out of its transaction is given up, for
+ * it keeps others out: the next step opens it again. */
+static void roll_back(dibs__sqlite_conn *cn)
+{
+    dibs_status rc;
+
+    cn->peal.count = 0;
+    if (dibs__sql.get_autocommit(cn->db))
+        return;
+    cn->firm = true;
+    rc = dibs__sqlite_run(cn, NULL, DIBS__SQL_ROLLBACK, "");
+    cn->firm = false;
+    if (rc != DIBS_OK && cn->file)
+        conn_close(cn);
+}
+
+static dibs_status commit(dibs__sqlite_conn *cn, dibs_error *err)
+{
+    dibs_status rc = DIBS_OK;
+
+    if (cn->file && cn->watermark > cn->stored)
+        rc = dibs__sqlite_run(cn, err, DIBS__SQL_WATERMARK_SET, "i",
+                              (int64_t)cn->watermark);
+    if (rc != DIBS_OK)
+        return rc;
+    cn->firm = true;
+    rc = dibs__sqlite_run(cn, err, DIBS__SQL_COMMIT, "");
+    cn->firm = false;
+    return rc;
+}
+
+dibs_status
+dibs__sqlite_end(dibs__sqlite_conn *cn, dibs_status rc, dibs_error *err)
+{
+    dibs_status done = rc < DIBS_UNAVAIL ? commit(cn, err) : rc;
+
+    if (done == DIBS_OK)
+        return rc;
+    roll_back(cn);
+    return done;
+}

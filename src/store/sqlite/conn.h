@@ -1,0 +1,128 @@
+/* conn.h - one connection to a database: statements, transactions, deadlines.
+ *
+ * A connection is used between enter and leave, by one thread at a time. Inside,
+ * every function fills err and returns a status that a step may pass on. */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_STORE_SQLITE_CONN_H
+#define DIBS_STORE_SQLITE_CONN_H
+
+#include "base/clock.h"
+#include "base/rand.h"
+#include "store/grant.h"
+#include "store/sqlite/bell.h"
+#include "store/sqlite/driver.h"
+#include <pthread.h>
+#include <sys/types.h>
+
+/* Prepared when first used; their text is in conn.c. */
+typedef enum dibs__sqlite_query {
+    DIBS__SQL_BEGIN,
+    DIBS__SQL_COMMIT,
+    DIBS__SQL_ROLLBACK,
+    DIBS__SQL_WATERMARK,
+    DIBS__SQL_WATERMARK_SET,
+    DIBS__SQL_META,
+    DIBS__SQL_META_SET,
+    DIBS__SQL_PARTY_CLEAR,
+    DIBS__SQL_PARTY_ROLL,
+    DIBS__SQL_PARTY_PUT,
+    DIBS__SQL_PARTY_DROP,
+    DIBS__SQL_PARTY_PAGE,
+    DIBS__SQL_PARTY_SWEEP,
+    DIBS__SQL_PARTY_SWEPT,
+    DIBS__SQL_VALUE,
+    DIBS__SQL_VALUE_HEAD,
+    DIBS__SQL_VALUE_PUT,
+    DIBS__SQL_VALUE_DROP,
+    DIBS__SQL_VALUE_PAGE,
+    DIBS__SQL_VALUE_SWEEP,
+    DIBS__SQL_COUNT
+} dibs__sqlite_query;
+
+/* The file behind a database, shared by its connections. */
+typedef struct dibs__sqlite_file {
+    char *path; /* absolute */
+    dev_t dev;
+    ino_t ino; /* 0 until the first connection is open */
+} dibs__sqlite_file;
+
+typedef struct dibs__sqlite_conn {
+    dibs__sqlite_file *file; /* borrowed; NULL: in memory */
+    bool durable;            /* a commit reaches the disk */
+    int checkpoint_at;       /* pages of the log */
+
+    pthread_mutex_t mutex; /* guards all below */
+    sqlite3 *db;           /* NULL until first entered */
+    sqlite3_stmt *stmts[DIBS__SQL_COUNT];
+    dibsx_nsec deadline; /* of the step under way */
+    bool firm;           /* a commit or a rollback runs: do not interrupt it */
+    int log_pages;       /* in the log after the last commit */
+    uint64_t watermark;  /* of the transaction; in memory: of the store */
+    uint64_t stored;     /* the watermark that the database has */
+    dibsx_prng prng;
+    dibs__roll roll; /* storage that steps use again and again */
+    dibs__peal peal; /* rings to send after the commit */
+} dibs__sqlite_conn;
+
+/* `file` NULL makes a database in memory, which lives until fini. Nothing is
+ * opened before the first enter. The caller owns the struct; end with fini. */
+void dibs__sqlite_conn_init(dibs__sqlite_conn *cn, dibs__sqlite_file *file,
+                            bool durable, int checkpoint_at);
+void dibs__sqlite_conn_fini(dibs__sqlite_conn *cn);
+
+/* Takes the connection, opening it if need be. Only DIBS_OK needs a leave. */
+DIBS_MUST_CHECK dibs_status dibs__sqlite_enter(dibs__sqlite_conn *cn,
+                                               dibsx_nsec deadline,
+                                               dibs_error *err);
+void dibs__sqlite_leave(dibs__sqlite_conn *cn);
+
+/* Begins a change and reads the watermark. */
+DIBS_MUST_CHECK dibs_status dibs__sqlite_begin(dibs__sqlite_conn *cn,
+                                               dibs_error *err);
+
+/* Ends it: commits when `rc` is an outcome, rolls back when it is a failure.
+ * Answers rc, or why the commit failed. */
+DIBS_MUST_CHECK dibs_status dibs__sqlite_end(dibs__sqlite_conn *cn,
+                                             dibs_status rc, dibs_error *err);
+
+/* Binds the arguments, of types as in `types`: t text, i int64_t, n NULL, b
+ * bytes (const void *, size_t). They are borrowed until the statement is
+ * reset. */
+DIBS_MUST_CHECK dibs_status dibs__sqlite_ask(dibs__sqlite_conn *cn,
+                                             sqlite3_stmt **stmt,
+                                             dibs_error *err,
+                                             dibs__sqlite_query query,
+                                             const char *types, ...);
+
+/* DIBS_OK: there is a row, read it. DIBS_NOTFOUND: no further row, and the
+ * statement is reset, as after a failure. */
+dibs_status
+dibs__sqlite_row(dibs__sqlite_conn *cn, sqlite3_stmt *stmt, dibs_error *err);
+void dibs__sqlite_reset(sqlite3_stmt *stmt);
+
+/* Asks and ignores the rows. */
+DIBS_MUST_CHECK dibs_status dibs__sqlite_run(dibs__sqlite_conn *cn,
+                                             dibs_error *err,
+                                             dibs__sqlite_query query,
+                                             const char *types, ...);
+
+/* Runs SQL outside of any transaction, waiting for locks until the deadline. */
+DIBS_MUST_CHECK dibs_status dibs__sqlite_exec(dibs__sqlite_conn *cn,
+                                              const char *sql, dibs_error *err);
+
+/* Raises the result code of a call on this connection. */
+dibs_status
+dibs__sqlite_raise(dibs__sqlite_conn *cn, int code, dibs_error *err);
+
+/* Whether the path still leads to the file that is open. */
+bool dibs__sqlite_same_file(const dibs__sqlite_file *file);
+
+/* In setup.c: checks that the freshly opened database is ours and of this boot,
+ * makes the tables of an empty one. Locks: cn->mutex. */
+DIBS_MUST_CHECK dibs_status dibs__sqlite_setup(dibs__sqlite_conn *cn,
+                                               dibs_error *err);
+
+/* Where the boot id is read from; tests point it elsewhere. */
+extern const char *dibs__sqlite_boot_id_path;
+
+#endif

@@ -1,0 +1,79 @@
+/* db.h - a database and a handle on it: what the files of this folder share.
+ *
+ * A file has three connections, so that renewals wait for nothing else of this
+ * process and only values pay for the disk. A database in memory exists in one
+ * connection only, which serves all. */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_STORE_SQLITE_DB_H
+#define DIBS_STORE_SQLITE_DB_H
+
+#include "store/sqlite/bell.h"
+#include "store/sqlite/conn.h"
+#include "store/store.h"
+
+typedef enum dibs__sqlite_role {
+    DIBS__SQLITE_LEASE,
+    DIBS__SQLITE_RENEW,
+    DIBS__SQLITE_VALUE,
+    DIBS__SQLITE_ROLES
+} dibs__sqlite_role;
+
+typedef struct dibs__sqlite_db {
+    dibs__sqlite_file file; /* path is NULL in memory */
+    dibs__sqlite_conn conns[DIBS__SQLITE_ROLES];
+    char *name;    /* in memory and shared under it; NULL: not shared */
+    unsigned refs; /* handles; guarded by the registry's mutex */
+    struct dibs__sqlite_db *next;
+} dibs__sqlite_db;
+
+typedef struct dibs__sqlite {
+    dibs__store base;
+    dibs__sqlite_db *db;
+    dibs__bell bell;
+} dibs__sqlite;
+
+static inline dibs__sqlite *dibs__sqlite_of(struct dibs__store *st)
+{
+    return (dibs__sqlite *)st;
+}
+
+static inline dibs__sqlite_conn *
+dibs__sqlite_conn_of(struct dibs__store *st, dibs__sqlite_role role)
+{
+    dibs__sqlite_db *db = dibs__sqlite_of(st)->db;
+
+    return &db->conns[db->file.path ? role : DIBS__SQLITE_LEASE];
+}
+
+/* Rows of the table party. Read takes the columns of DIBS__SQL_PARTY_ROLL;
+ * DIBS_INTERNAL: they hold what no party can. Load fills cn->roll for one step
+ * on the name; save writes what is marked and keeps the rings for later. */
+DIBS_MUST_CHECK dibs_status dibs__sqlite_party_read(sqlite3_stmt *stmt,
+                                                    dibs__party *party,
+                                                    dibs_error *err);
+DIBS_MUST_CHECK dibs_status dibs__sqlite_roll_load(dibs__sqlite_conn *cn,
+                                                   const char *name,
+                                                   dibs_error *err);
+DIBS_MUST_CHECK dibs_status dibs__sqlite_roll_save(dibs__sqlite_conn *cn,
+                                                   const char *name,
+                                                   dibs_error *err);
+
+/* Removes parties long dead of names that nobody asks for, a few at a time.
+ * Inside a change. */
+DIBS_MUST_CHECK dibs_status dibs__sqlite_sweep(dibs__sqlite_conn *cn,
+                                               dibs_error *err);
+
+/* Steps of the contract that have a file of their own. */
+extern const dibs__lease_ops dibs__sqlite_lease_ops;
+extern const dibs__value_ops dibs__sqlite_value_ops;
+dibs_status dibs__sqlite_inspect(struct dibs__store *st, const char *name,
+                                 dibsx_nsec deadline, dibs__entries_fn *each,
+                                 void *arg, dibs_error *err);
+dibs_status dibs__sqlite_list(struct dibs__store *st, const char *begins,
+                              dibsx_nsec deadline, dibs__entries_fn *each,
+                              void *arg, dibs_error *err);
+dibs_status
+dibs__sqlite_audit(dibs__store *st, dibsx_nsec deadline, dibs_finding_fn *each,
+                   void *arg, dibs_error *err);
+
+#endif

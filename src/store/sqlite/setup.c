@@ -1,0 +1,203 @@
+/* setup.c - is this database ours, of this version and of this boot.
+ *
+ * Nothing is changed in a file that is not ours. Many processes may open a fresh
+ * file at once: one makes the tables, the others find them. Runs inside enter,
+ * on the thread of the caller. */
+/* SPDX-License-Identifier: MIT */
+#include "base/fail.h"
+#include "store/sqlite/conn.h"
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    APPLICATION_ID = 0x64696273, /* "dibs"; also in schema.sql */
+    SCHEMA_VERSION = 1,          /* also in schema.sql */
+    ERA_MAX = 128
+};
+
+extern const char dibs__sqlite_schema[]; /* schema.sql */
+
+const char *dibs__sqlite_boot_id_path = "/proc/sys/kernel/random/boot_id";
+
+/* The one number that a statement answers. */
+static dibs_status
+number(dibs__sqlite_conn *cn, const char *sql, int64_t *out, dibs_error *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    int code = dibs__sql.prepare_v3(cn->db, sql, -1, 0, &stmt, NULL);
+
+    if (code == SQLITE_OK)
+        code = dibs__sql.step(stmt);
+    if (code == SQLITE_ROW)
+        *out = dibs__sql.column_int64(stmt, 0);
+    dibs__sql.finalize(stmt);
+    return code == SQLITE_ROW ? DIBS_OK : dibs__sqlite_raise(cn, code, err);
+}
+
+/* DIBS_NOTFOUND: an empty database, free to be made ours. */
+static dibs_status identify(dibs__sqlite_conn *cn, dibs_error *err)
+{
+    int64_t application, version, tables = 0;
+    dibs_status rc = number(cn, "PRAGMA application_id", &application, err);
+
+    if (rc == DIBS_OK)
+        rc = number(cn, "PRAGMA user_version", &version, err);
+    if (rc != DIBS_OK)
+        return rc;
+    if (application == APPLICATION_ID && version == SCHEMA_VERSION)
+        return DIBS_OK;
+    if (application == APPLICATION_ID && version > SCHEMA_VERSION)
+        return dibsx_fail(err, DIBS_REFUSED,
+                          "made by a newer dibs; upgrade this one (schema "
+                          "version %lld, %d is known; %s)",
+                          (long long)version, SCHEMA_VERSION, cn->file->path);
+    rc = number(cn, "SELECT count(*) FROM sqlite_master", &tables, err);
+    if (rc != DIBS_OK)
+        return rc;
+    if (application == 0 && version == 0 && tables == 0)
+        return DIBS_NOTFOUND;
+    return dibsx_fail(err, DIBS_REFUSED,
+                      "a database of another program; name another file (%s)",
+                      cn->file->path);
+}
+
+static dibs_status make_tables(dibs__sqlite_conn *cn, dibs_error *err)
+{
+    dibs_status rc = dibs__sqlite_run(cn, err, DIBS__SQL_BEGIN, "");
+
+    if (rc != DIBS_OK)
+        return rc;
+    cn->watermark = cn->stored = 0;
+    rc = identify(cn, err); /* Another may have been here first. */
+    if (rc == DIBS_NOTFOUND) {
+        int code =
+            dibs__sql.exec(cn->db, dibs__sqlite_schema, NULL, NULL, NULL);
+
+        rc = code == SQLITE_OK ? DIBS_OK : dibs__sqlite_raise(cn, code, err);
+    }
+    return dibs__sqlite_end(cn, rc, err);
+}
+
+static dibs_status read_boot_id(char *out, size_t size, dibs_error *err)
+{
+    int fd = open(dibs__sqlite_boot_id_path, O_RDONLY | O_CLOEXEC);
+    ssize_t len = -1;
+
+    if (fd >= 0) {
+        len = read(fd, out, size - 1);
+        close(fd);
+    }
+    if (len <= 0)
+        return dibsx_fail(err, DIBS_REFUSED,
+                          "the boot id cannot be read, so leases would outlive "
+                          "a reboot; mount /proc (%s)",
+                          dibs__sqlite_boot_id_path);
+    out[len] = '\0';
+    out[strcspn(out, "\n")] = '\0';
+    return DIBS_OK;
+}
+
+/* The boot clock has one meaning within an era: a boot and a time namespace,
+ * as "BOOT NAMESPACE". */
+static dibs_status read_era(char era[ERA_MAX], dibs_error *err)
+{
+    char ns[48];
+    char boot[64];
+    ssize_t len = readlink("/proc/self/ns/time", ns, sizeof(ns) - 1);
+    dibs_status rc = read_boot_id(boot, sizeof(boot), err);
+
+    ns[len > 0 ? len : 0] = '\0'; /* Kernels before 5.6 have none. */
+    snprintf(era, ERA_MAX, "%s %s", boot, ns);
+    return rc;
+}
+
+static dibs_status
+stored_era(dibs__sqlite_conn *cn, char era[ERA_MAX], dibs_error *err)
+{
+    sqlite3_stmt *stmt;
+    dibs_status rc =
+        dibs__sqlite_ask(cn, &stmt, err, DIBS__SQL_META, "t", "era");
+    const char *text;
+
+    if (rc == DIBS_OK)
+        rc = dibs__sqlite_row(cn, stmt, err);
+    if (rc == DIBS_NOTFOUND)
+        return dibsx_fail(err, DIBS_INTERNAL, "the era is missing");
+    if (rc != DIBS_OK)
+        return rc;
+    text = (const char *)dibs__sql.column_text(stmt, 0);
+    snprintf(era, ERA_MAX, "%s", text ? text : "");
+    dibs__sqlite_reset(stmt);
+    return DIBS_OK;
+}
+
+static bool same_boot(const char *era, const char *other)
+{
+    size_t len = strcspn(era, " ");
+
+    return len == strcspn(other, " ") && memcmp(era, other, len) == 0;
+}
+
+/* After a reboot every lease is void: its holder is gone and its times are on a
+ * clock that has begun anew. */
+static dibs_status
+enter_era(dibs__sqlite_conn *cn, const char *era, dibs_error *err)
+{
+    char stored[ERA_MAX];
+    dibs_status rc = dibs__sqlite_begin(cn, err);
+
+    if (rc != DIBS_OK)
+        return rc;
+    rc = stored_era(cn, stored, err);
+    if (rc == DIBS_OK && !same_boot(stored, era)) {
+        rc = dibs__sqlite_run(cn, err, DIBS__SQL_PARTY_CLEAR, "");
+        if (rc == DIBS_OK)
+            rc =
+                dibs__sqlite_run(cn, err, DIBS__SQL_META_SET, "tt", "era", era);
+    }
+    return dibs__sqlite_end(cn, rc, err);
+}
+
+static dibs_status check_era(dibs__sqlite_conn *cn, dibs_error *err)
+{
+    char era[ERA_MAX], stored[ERA_MAX];
+    dibs_status rc = read_era(era, err);
+
+    if (rc == DIBS_OK)
+        rc = stored_era(cn, stored, err);
+    if (rc == DIBS_OK && !same_boot(stored, era)) {
+        rc = enter_era(cn, era, err);
+        if (rc == DIBS_OK)
+            rc = stored_era(cn, stored, err);
+    }
+    if (rc != DIBS_OK || strcmp(stored, era) == 0)
+        return rc;
+    return dibsx_fail(err, DIBS_REFUSED,
+                      "in use from another time namespace, where the clock of "
+                      "leases differs; use one database for each (%s)",
+                      cn->file->path);
+}
+
+static dibs_status setup_file(dibs__sqlite_conn *cn, dibs_error *err)
+{
+    dibs_status rc = identify(cn, err);
+
+    if (rc == DIBS_NOTFOUND) {
+        rc = dibs__sqlite_exec(cn, "PRAGMA journal_mode = WAL", err);
+        if (rc == DIBS_OK)
+            rc = make_tables(cn, err);
+    }
+    if (rc == DIBS_OK)
+        rc = dibs__sqlite_exec(cn,
+                               cn->durable ? "PRAGMA synchronous = FULL"
+                                           : "PRAGMA synchronous = NORMAL",
+                               err);
+    return rc == DIBS_OK ? check_era(cn, err) : rc;
+}
+
+dibs_status dibs__sqlite_setup(dibs__sqlite_conn *cn, dibs_error *err)
+{
+    return cn->file ? setup_file(cn, err) : make_tables(cn, err);
+}

@@ -1,0 +1,236 @@
+/* sqlite.c - the embedded store: a SQLite file, or the same in memory.
+ *
+ * Owns the handles, and the registry of databases in memory that are shared by
+ * name within this process. */
+/* SPDX-License-Identifier: MIT */
+#include "store/sqlite/sqlite.h"
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "store/sqlite/db.h"
+#include "store/sqlite/ground.h"
+#include <string.h>
+
+/* Pages in the log at which a commit also moves them to the database. Renewals
+ * do it late, so that others nearly always have done it before. */
+enum { CHECKPOINT_PAGES = 1000, CHECKPOINT_PAGES_RENEW = 4000 };
+
+static pthread_mutex_t registry_mutex = PTHREAD_MUTEX_INITIALIZER;
+static dibs__sqlite_db *registry; /* guarded by registry_mutex */
+
+static void db_free(dibs__sqlite_db *db)
+{
+    for (size_t i = 0; i < DIBS__SQLITE_ROLES; i++)
+        dibs__sqlite_conn_fini(&db->conns[i]);
+    dibsx_free(db->file.path);
+    dibsx_free(db->name);
+    dibsx_free(db);
+}
+
+/* Takes `path` over, also when it fails; NULL: in memory. */
+static dibs__sqlite_db *db_new(char *path)
+{
+    dibs__sqlite_db *db = dibsx_zalloc(sizeof(*db));
+    dibs__sqlite_file *file;
+
+    if (!db) {
+        dibsx_free(path);
+        return NULL;
+    }
+    db->refs = 1;
+    db->file.path = path;
+    file = path ? &db->file : NULL;
+    dibs__sqlite_conn_init(&db->conns[DIBS__SQLITE_LEASE], file, false,
+                           CHECKPOINT_PAGES);
+    dibs__sqlite_conn_init(&db->conns[DIBS__SQLITE_RENEW], file, false,
+                           CHECKPOINT_PAGES_RENEW);
+    dibs__sqlite_conn_init(&db->conns[DIBS__SQLITE_VALUE], file, true,
+                           CHECKPOINT_PAGES);
+    return db;
+}
+
+/* Locks: registry_mutex. NULL when memory is short. */
+static dibs__sqlite_db *registry_get(const char *name)
+{
+    dibs__sqlite_db *db = registry;
+
+    while (db && strcmp(db->name, name) != 0)
+        db = db->next;
+    if (db) {
+        db->refs++;
+        return db;
+    }
+    db = db_new(NULL);
+    if (!db)
+        return NULL;
+    db->name = dibsx_strdup(name);
+    if (!db->name) {
+        db_free(db);
+        return NULL;
+    }
+    db->next = registry;
+    registry = db;
+    return db;
+}
+
+static dibs__sqlite_db *db_shared(const char *name)
+{
+    dibs__sqlite_db *db;
+
+    pthread_mutex_lock(&registry_mutex);
+    db = registry_get(name);
+    pthread_mutex_unlock(&registry_mutex);
+    return db;
+}
+
+static void db_unref(dibs__sqlite_db *db)
+{
+    dibs__sqlite_db **at = &registry;
+    bool last;
+
+    pthread_mutex_lock(&registry_mutex);
+    last = --db->refs == 0;
+    if (last && db->name) {
+        while (*at != db)
+            at = &(*at)->next;
+        *at = db->next;
+    }
+    pthread_mutex_unlock(&registry_mutex);
+    if (last)
+        db_free(db);
+}
+
+/* Makes a handle and opens its database. Takes the reference over. */
+static dibs_status
+handle_open(const dibs__store_ops *ops, dibs__sqlite_db *db,
+            dibsx_nsec deadline, dibs__store **out, dibs_error *err)
+{
+    dibs__sqlite *sq = db ? dibsx_zalloc(sizeof(*sq)) : NULL;
+    dibs_status rc;
+
+    if (!sq) {
+        if (db)
+            db_unref(db);
+        return dibsx_fail(err, DIBS_NOMEM, "a store handle");
+    }
+    sq->base.ops = ops;
+    sq->db = db;
+    dibs__bell_init(&sq->bell, db->file.path);
+    rc = dibs__sqlite_enter(&db->conns[DIBS__SQLITE_LEASE], deadline, err);
+    if (rc != DIBS_OK) {
+        ops->close(&sq->base);
+        return rc;
+    }
+    dibs__sqlite_leave(&db->conns[DIBS__SQLITE_LEASE]);
+    *out = &sq->base;
+    return DIBS_OK;
+}
+
+static void store_close(dibs__store *st)
+{
+    dibs__sqlite *sq = dibs__sqlite_of(st);
+
+    dibs__bell_fini(&sq->bell);
+    db_unref(sq->db);
+    dibsx_free(sq);
+}
+
+/* `known` is the one parameter that may be given, NULL for none. */
+static dibs_status
+check_url(const dibsx_url *url, const char *known, dibs_error *err)
+{
+    if (url->host_count > 0 || url->user)
+        return dibsx_fail(err, DIBS_INVALID, "a %s URL has no host; write %s",
+                          url->scheme,
+                          known ? "sqlite:/path/file.db" : "memory:NAME");
+    for (size_t i = 0; i < url->param_count; i++)
+        if (!known || strcmp(url->params[i].key, known) != 0)
+            return dibsx_fail(err, DIBS_INVALID,
+                              "a %s URL has no parameter \"%.40s\"",
+                              url->scheme, url->params[i].key);
+    return DIBS_OK;
+}
+
+static dibs_status file_open(const dibsx_url *url, dibsx_nsec deadline,
+                             dibs__store **out, dibs_error *err)
+{
+    const char *any_fs = dibsx_url_param_get(url, "any_fs");
+    dibs_status rc = check_url(url, "any_fs", err);
+    char *path;
+
+    if (rc != DIBS_OK)
+        return rc;
+    if (!url->path)
+        return dibsx_fail(err, DIBS_INVALID,
+                          "the URL names no file; write sqlite:/path/file.db");
+    if (any_fs && strcmp(any_fs, "0") != 0 && strcmp(any_fs, "1") != 0)
+        return dibsx_fail(err, DIBS_INVALID, "any_fs is 0 or 1");
+    rc = dibs__sqlite_load(err);
+    if (rc == DIBS_OK)
+        rc =
+            dibs__ground_check(url->path, any_fs && *any_fs == '1', &path, err);
+    if (rc != DIBS_OK)
+        return rc;
+    return handle_open(&dibs__sqlite_ops, db_new(path), deadline, out, err);
+}
+
+static dibs_status memory_open(const dibsx_url *url, dibsx_nsec deadline,
+                               dibs__store **out, dibs_error *err)
+{
+    dibs_status rc = check_url(url, NULL, err);
+
+    if (rc == DIBS_OK)
+        rc = dibs__sqlite_load(err);
+    if (rc != DIBS_OK)
+        return rc;
+    return handle_open(&dibs__memory_ops,
+                       url->path ? db_shared(url->path) : db_new(NULL),
+                       deadline, out, err);
+}
+
+static dibs_status bell_open(dibs__store *st, int *fd, dibs_error *err)
+{
+    return dibs__bell_open(&dibs__sqlite_of(st)->bell, fd, err);
+}
+
+static size_t bell_hear(dibs__store *st, dibs__ring *rings, size_t max)
+{
+    return dibs__bell_hear(&dibs__sqlite_of(st)->bell, rings, max);
+}
+
+static dibs_status now(dibs__store *st, dibsx_nsec deadline,
+                       int64_t *store_wall_us, dibs_error *err)
+{
+    dibs__sqlite_conn *cn = dibs__sqlite_conn_of(st, DIBS__SQLITE_LEASE);
+    dibs_status rc = dibs__sqlite_enter(cn, deadline, err);
+
+    if (rc != DIBS_OK)
+        return rc;
+    rc = dibs__sqlite_run(cn, err, DIBS__SQL_WATERMARK, "");
+    *store_wall_us = dibsx_wall_us();
+    dibs__sqlite_leave(cn);
+    return rc;
+}
+
+const dibs__store_ops dibs__sqlite_ops = {
+    .scheme = "sqlite",
+    .open = file_open,
+    .close = store_close,
+    .lease = &dibs__sqlite_lease_ops,
+    .value = &dibs__sqlite_value_ops,
+    .bell_open = bell_open,
+    .bell_hear = bell_hear,
+    .now = now,
+    .audit = dibs__sqlite_audit,
+};
+
+const dibs__store_ops dibs__memory_ops = {
+    .scheme = "memory",
+    .open = memory_open,
+    .close = store_close,
+    .lease = &dibs__sqlite_lease_ops,
+    .value = &dibs__sqlite_value_ops,
+    .bell_open = bell_open,
+    .bell_hear = bell_hear,
+    .now = now,
+    .audit = dibs__sqlite_audit,
+};

@@ -1,0 +1,396 @@
+/* value.c - the value steps: get, put, add, delete, list.
+ *
+ * They use the connection whose commits reach the disk. What has expired counts
+ * as nothing; every change removes some of it. Any thread. */
+/* SPDX-License-Identifier: MIT */
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "store/sqlite/db.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PAGE_KEYS = 256, NUMBER_MAX = 21 };
+
+#define FOR_EVER INT64_MAX
+
+/* What is kept of a value beside its bytes. */
+typedef struct head {
+    uint64_t version; /* 0: there is none */
+    int64_t until_wall_us;
+} head;
+
+static int64_t until_after(int64_t now_wall_us, int64_t ttl_ms)
+{
+    int64_t span_us, until;
+
+    if (ttl_ms == 0 ||
+        __builtin_mul_overflow(ttl_ms, (int64_t)1000, &span_us) ||
+        __builtin_add_overflow(now_wall_us, span_us, &until))
+        return FOR_EVER;
+    return until;
+}
+
+/* Rounded up: what is there has at least a millisecond. */
+static int64_t expires_ms(int64_t until_wall_us, int64_t now_wall_us)
+{
+    if (until_wall_us == FOR_EVER)
+        return -1;
+    return (until_wall_us - now_wall_us + 999) / 1000;
+}
+
+/* Reads version and until_wall_us, the first two columns of every query. False
+ * when the value has expired. */
+static bool read_head(sqlite3_stmt *stmt, int64_t now_wall_us, head *out)
+{
+    out->version = (uint64_t)dibs__sql.column_int64(stmt, 0);
+    out->until_wall_us = FOR_EVER;
+    if (dibs__sql.column_type(stmt, 1) != SQLITE_NULL)
+        out->until_wall_us = dibs__sql.column_int64(stmt, 1);
+    return out->until_wall_us > now_wall_us;
+}
+
+/* Copies the bytes of a column, with a NUL beyond them. */
+static dibs_status
+read_data(sqlite3_stmt *stmt, int column, dibs_value *out, dibs_error *err)
+{
+    const void *data = dibs__sql.column_blob(stmt, column);
+
+    out->len = (size_t)dibs__sql.column_bytes(stmt, column);
+    out->data = dibsx_zalloc(out->len + 1);
+    if (!out->data || (!data && out->len))
+        return dibsx_fail(err, DIBS_NOMEM, "a value of %zu bytes", out->len);
+    if (out->len)
+        memcpy(out->data, data, out->len);
+    return DIBS_OK;
+}
+
+/* DIBS_NOTFOUND: there is none. Frees nothing on failure. Locks: cn->mutex. */
+static dibs_status
+read_value(dibs__sqlite_conn *cn, const char *key, int64_t now_wall_us,
+           dibs_value *out, head *hd, dibs_error *err)
+{
+    sqlite3_stmt *stmt;
+    dibs_status rc =
+        dibs__sqlite_ask(cn, &stmt, err, DIBS__SQL_VALUE, "t", key);
+
+    if (rc == DIBS_OK)
+        rc = dibs__sqlite_row(cn, stmt, err);
+    if (rc != DIBS_OK)
+        return rc;
+    rc = read_head(stmt, now_wall_us, hd) ? read_data(stmt, 2, out, err)
+                                          : DIBS_NOTFOUND;
+    dibs__sqlite_reset(stmt);
+    return rc;
+}
+
+static dibs_status no_value(dibs_error *err)
+{
+    return dibsx_fail(err, DIBS_NOTFOUND, "there is no such key");
+}
+
+static dibs_status get(struct dibs__store *st, const char *key,
+                       dibsx_nsec deadline, dibs_value *out, dibs_error *err)
+{
+    dibs__sqlite_conn *cn = dibs__sqlite_conn_of(st, DIBS__SQLITE_VALUE);
+    int64_t now_wall_us = dibsx_wall_us();
+    head hd = {0};
+    dibs_status rc = dibs__sqlite_enter(cn, deadline, err);
+
+    memset(out, 0, sizeof(*out));
+    if (rc != DIBS_OK)
+        return rc;
+    rc = read_value(cn, key, now_wall_us, out, &hd, err);
+    dibs__sqlite_leave(cn);
+    if (rc == DIBS_OK) {
+        out->version = hd.version;
+        out->expires_ms = expires_ms(hd.until_wall_us, now_wall_us);
+        return rc;
+    }
+    dibsx_free(out->data);
+    memset(out, 0, sizeof(*out));
+    return rc == DIBS_NOTFOUND ? no_value(err) : rc;
+}
+
+static dibs_status change_begin(struct dibs__store *st, dibsx_nsec deadline,
+                                dibs__sqlite_conn **cn, dibs_error *err)
+{
+    dibs_status rc;
+
+    *cn = dibs__sqlite_conn_of(st, DIBS__SQLITE_VALUE);
+    rc = dibs__sqlite_enter(*cn, deadline, err);
+    if (rc != DIBS_OK)
+        return rc;
+    rc = dibs__sqlite_begin(*cn, err);
+    if (rc != DIBS_OK)
+        dibs__sqlite_leave(*cn);
+    return rc;
+}
+
+static dibs_status
+change_end(dibs__sqlite_conn *cn, dibs_status rc, dibs_error *err)
+{
+    rc = dibs__sqlite_end(cn, rc, err);
+    dibs__sqlite_leave(cn);
+    return rc;
+}
+
+/* A version of 0 in *out when there is no value. Locks: cn->mutex. */
+static dibs_status find(dibs__sqlite_conn *cn, const char *key,
+                        int64_t now_wall_us, head *out, dibs_error *err)
+{
+    sqlite3_stmt *stmt;
+    dibs_status rc =
+        dibs__sqlite_ask(cn, &stmt, err, DIBS__SQL_VALUE_HEAD, "t", key);
+
+    *out = (head){.until_wall_us = FOR_EVER};
+    if (rc == DIBS_OK)
+        rc = dibs__sqlite_row(cn, stmt, err);
+    if (rc != DIBS_OK)
+        return rc == DIBS_NOTFOUND ? DIBS_OK : rc;
+    if (!read_head(stmt, now_wall_us, out))
+        *out = (head){.until_wall_us = FOR_EVER};
+    dibs__sqlite_reset(stmt);
+    return DIBS_OK;
+}
+
+/* The next version comes from the watermark, as fences do. */
+static uint64_t next_version(dibs__sqlite_conn *cn, int64_t now_wall_us)
+{
+    uint64_t version = cn->watermark + 1;
+
+    if (now_wall_us > 0 && (uint64_t)now_wall_us > version)
+        version = (uint64_t)now_wall_us;
+    cn->watermark = version;
+    return version;
+}
+
+/* Writes a value and removes a few that have expired. Locks: cn->mutex. */
+static dibs_status
+write_value(dibs__sqlite_conn *cn, const dibs__put *put, int64_t now_wall_us,
+            int64_t until_wall_us, uint64_t *version, dibs_error *err)
+{
+    bool for_ever = until_wall_us == FOR_EVER;
+    dibs_status rc;
+
+    if (cn->watermark >= INT64_MAX)
+        return dibsx_fail(err, DIBS_INTERNAL,
+                          "the versions of this store are used up");
+    *version = next_version(cn, now_wall_us);
+    rc = dibs__sqlite_run(cn, err, DIBS__SQL_VALUE_SWEEP, "i", now_wall_us);
+    if (rc != DIBS_OK)
+        return rc;
+    return dibs__sqlite_run(cn, err, DIBS__SQL_VALUE_PUT,
+                            for_ever ? "tbin" : "tbii", put->key, put->data,
+                            put->len, (int64_t)*version, until_wall_us);
+}
+
+static dibs_status put(struct dibs__store *st, const dibs__put *put,
+                       dibsx_nsec deadline, uint64_t *version, dibs_error *err)
+{
+    dibs__sqlite_conn *cn;
+    dibs_status rc = change_begin(st, deadline, &cn, err);
+    int64_t now_wall_us = dibsx_wall_us();
+    head hd;
+
+    *version = 0;
+    if (rc != DIBS_OK)
+        return rc;
+    rc = find(cn, put->key, now_wall_us, &hd, err);
+    if (rc != DIBS_OK)
+        return change_end(cn, rc, err);
+    if (put->expected != DIBS_VERSION_ANY && put->expected != hd.version) {
+        *version = hd.version;
+        rc = dibsx_fail(err, DIBS_STALE, "the version is %" PRIu64, hd.version);
+    } else {
+        rc = write_value(cn, put, now_wall_us,
+                         until_after(now_wall_us, put->ttl_ms), version, err);
+    }
+    return change_end(cn, rc, err);
+}
+
+/* Reads a decimal integer in its one canonical form. */
+static bool read_number(const dibs_value *value, int64_t *out)
+{
+    char text[NUMBER_MAX + 1];
+
+    if (value->len == 0 || value->len > NUMBER_MAX)
+        return false;
+    *out = strtoll(value->data, NULL, 10);
+    snprintf(text, sizeof(text), "%" PRId64, *out);
+    return strlen(text) == value->len &&
+           memcmp(text, value->data, value->len) == 0;
+}
+
+/* Locks: cn->mutex. */
+static dibs_status
+add_to(dibs__sqlite_conn *cn, const char *key, const dibs_value *old,
+       const head *hd, int64_t delta, int64_t *sum, dibs_error *err)
+{
+    dibs__put put = {.key = key};
+    char text[NUMBER_MAX + 1];
+    uint64_t version;
+    int64_t number = 0;
+
+    if (old->data && !read_number(old, &number))
+        return dibsx_fail(err, DIBS_INVALID, "the value is not an integer");
+    if (__builtin_add_overflow(number, delta, sum))
+        return dibsx_fail(err, DIBS_INVALID, "the sum is out of range");
+    put.len = (size_t)snprintf(text, sizeof(text), "%" PRId64, *sum);
+    put.data = text;
+    return write_value(cn, &put, dibsx_wall_us(), hd->until_wall_us, &version,
+                       err);
+}
+
+static dibs_status add(struct dibs__store *st, const char *key, int64_t delta,
+                       dibsx_nsec deadline, int64_t *sum, dibs_error *err)
+{
+    dibs__sqlite_conn *cn;
+    dibs_value old = {0};
+    head hd = {0};
+    dibs_status rc = change_begin(st, deadline, &cn, err);
+
+    if (rc != DIBS_OK)
+        return rc;
+    rc = read_value(cn, key, dibsx_wall_us(), &old, &hd, err);
+    if (rc == DIBS_NOTFOUND) {
+        hd.until_wall_us = FOR_EVER;
+        rc = DIBS_OK;
+    }
+    if (rc == DIBS_OK)
+        rc = add_to(cn, key, &old, &hd, delta, sum, err);
+    dibsx_free(old.data);
+    return change_end(cn, rc, err);
+}
+
+static dibs_status del(struct dibs__store *st, const char *key,
+                       uint64_t expected, dibsx_nsec deadline, dibs_error *err)
+{
+    dibs__sqlite_conn *cn;
+    dibs_status rc = change_begin(st, deadline, &cn, err);
+    bool stale;
+    head hd;
+
+    if (rc != DIBS_OK)
+        return rc;
+    rc = find(cn, key, dibsx_wall_us(), &hd, err);
+    if (rc != DIBS_OK)
+        return change_end(cn, rc, err);
+    stale = hd.version != 0 && expected != DIBS_VERSION_ANY &&
+            expected != hd.version;
+    if (stale)
+        rc = dibsx_fail(err, DIBS_STALE, "the version is %" PRIu64, hd.version);
+    else /* One that has expired goes too. */
+        rc = dibs__sqlite_run(cn, err, DIBS__SQL_VALUE_DROP, "t", key);
+    if (rc == DIBS_OK && hd.version == 0)
+        rc = no_value(err);
+    return change_end(cn, rc, err);
+}
+
+typedef struct page_item {
+    char key[DIBS_NAME_MAX + 1];
+    size_t len;
+    head hd;
+} page_item;
+
+typedef struct page {
+    page_item items[PAGE_KEYS];
+    char after[DIBS_NAME_MAX + 1]; /* the last key read, "" at first */
+    size_t count;
+    int64_t now_wall_us;
+} page;
+
+/* DIBS_NOTFOUND: the listing ends before this row. */
+static dibs_status
+page_add(page *pg, sqlite3_stmt *stmt, const char *begins, dibs_error *err)
+{
+    const char *key = (const char *)dibs__sql.column_text(stmt, 3);
+    page_item *item = &pg->items[pg->count];
+
+    if (!key)
+        return dibsx_fail(err, DIBS_NOMEM, "a key");
+    if (strncmp(key, begins, strlen(begins)) != 0)
+        return DIBS_NOTFOUND;
+    if (strlen(key) > DIBS_NAME_MAX)
+        return dibsx_fail(err, DIBS_INTERNAL, "a key is too long");
+    if (strcmp(key, pg->after) == 0)
+        return DIBS_OK;
+    memcpy(item->key, key, strlen(key) + 1);
+    memcpy(pg->after, key, strlen(key) + 1);
+    item->len = (size_t)dibs__sql.column_int64(stmt, 2);
+    pg->count += read_head(stmt, pg->now_wall_us, &item->hd);
+    return DIBS_OK;
+}
+
+/* DIBS_NOTFOUND: this page is the last. Locks: cn->mutex. */
+static dibs_status
+page_read(dibs__sqlite_conn *cn, page *pg, const char *begins, dibs_error *err)
+{
+    char from[DIBS_NAME_MAX + 1];
+    sqlite3_stmt *stmt;
+    dibs_status rc;
+
+    memcpy(from, pg->after, sizeof(from));
+    rc = dibs__sqlite_ask(cn, &stmt, err, DIBS__SQL_VALUE_PAGE, "t",
+                          from[0] ? from : begins);
+    pg->count = 0;
+    pg->now_wall_us = dibsx_wall_us();
+    while (rc == DIBS_OK && pg->count < PAGE_KEYS) {
+        rc = dibs__sqlite_row(cn, stmt, err);
+        if (rc == DIBS_OK)
+            rc = page_add(pg, stmt, begins, err);
+    }
+    dibs__sqlite_reset(stmt);
+    return rc;
+}
+
+/* False when the caller has seen enough. */
+static bool page_show(const page *pg, dibs_state_fn *each, void *arg)
+{
+    for (size_t i = 0; i < pg->count; i++) {
+        const page_item *at = &pg->items[i];
+        dibs_state_item item = {
+            .key = at->key,
+            .len = at->len,
+            .version = at->hd.version,
+            .expires_ms = expires_ms(at->hd.until_wall_us, pg->now_wall_us),
+        };
+
+        if (!each(&item, arg))
+            return false;
+    }
+    return true;
+}
+
+static dibs_status
+list(struct dibs__store *st, const char *begins, dibsx_nsec deadline,
+     dibs_state_fn *each, void *arg, dibs_error *err)
+{
+    dibs__sqlite_conn *cn = dibs__sqlite_conn_of(st, DIBS__SQLITE_VALUE);
+    page *pg = dibsx_zalloc(sizeof(*pg));
+    dibs_status rc;
+    bool wanted = true;
+
+    if (!pg)
+        return dibsx_fail(err, DIBS_NOMEM, "a page of keys");
+    do {
+        rc = dibs__sqlite_enter(cn, deadline, err);
+        if (rc != DIBS_OK)
+            break;
+        rc = page_read(cn, pg, begins, err);
+        dibs__sqlite_leave(cn);
+        if (rc == DIBS_OK || rc == DIBS_NOTFOUND)
+            wanted = page_show(pg, each, arg);
+    } while (rc == DIBS_OK && wanted);
+    dibsx_free(pg);
+    return rc == DIBS_NOTFOUND ? DIBS_OK : rc;
+}
+
+const dibs__value_ops dibs__sqlite_value_ops = {
+    .get = get,
+    .put = put,
+    .add = add,
+    .del = del,
+    .list = list,
+};
