@@ -1,0 +1,201 @@
+/* client.c - opening, closing and asking about a client.
+ *
+ * Owns the store handle and the keeper. Any thread. */
+/* SPDX-License-Identifier: MIT */
+#include "core/client.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "core/fork.h"
+#include "core/keeper.h"
+#include "core/lock.h"
+#include "core/ttl.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define TIMEOUT_MS 5000
+
+dibs_status dibs__client_usable(const dibs_client *cl, dibs_error *err)
+{
+    if (!cl)
+        return dibsx_fail(err, DIBS_INVALID, "the client is NULL");
+    if (dibs__forked(cl->fork_number))
+        return dibsx_fail(err, DIBS_FORKED,
+                          "the client was opened by the parent process; open "
+                          "one in this process");
+    if (cl->closed)
+        return dibsx_fail(err, DIBS_INVALID, "the client is closed");
+    return DIBS_OK;
+}
+
+dibsx_nsec dibs__client_deadline(const dibs_client *cl, dibsx_nsec now)
+{
+    return dibsx_after_ms(now, cl->timeout_ms);
+}
+
+void dibs__log(const dibs_client *cl, dibs_log_level level, const char *event,
+               const char *format, ...)
+{
+    char line[512];
+    va_list args;
+
+    if (!cl->log || level > cl->log_level)
+        return;
+    va_start(args, format);
+    vsnprintf(line, sizeof(line), format, args);
+    va_end(args);
+    cl->log(level, event, line, cl->log_arg);
+}
+
+/* Options may come from a caller built against an older, smaller struct. */
+static dibs_status
+read_opts(const dibs_client_opts *opts, dibs_client_opts *out, dibs_error *err)
+{
+    *out = (dibs_client_opts){.size = sizeof(*out)};
+    if (!opts)
+        return DIBS_OK;
+    if (opts->size < sizeof(opts->size) || opts->size > 4096)
+        return dibsx_fail(err, DIBS_INVALID,
+                          "dibs_client_opts.size is not set");
+    memcpy(out, opts, opts->size < sizeof(*out) ? opts->size : sizeof(*out));
+    if (out->ttl_ms != 0 && !dibs__ttl_ok(out->ttl_ms))
+        return dibs__ttl_fail(err);
+    if (out->timeout_ms < 0)
+        return dibsx_fail(err, DIBS_INVALID, "timeout_ms is negative");
+    return DIBS_OK;
+}
+
+static dibs_status fill(dibs_client *cl, const char *url,
+                        const dibs_client_opts *opts, dibs_error *err)
+{
+    char shown[512] = "";
+
+    if (url && *url)
+        dibsx_url_redact(url, shown, sizeof(shown));
+    cl->url = dibsx_strdup(shown);
+    cl->prefix = dibsx_strdup(opts->prefix ? opts->prefix : "");
+    cl->label = dibsx_strdup(opts->label ? opts->label : "");
+    if (!cl->url || !cl->prefix || !cl->label)
+        return dibsx_fail(err, DIBS_NOMEM, "no memory for the client");
+    cl->ttl_ms = opts->ttl_ms ? opts->ttl_ms : DIBS__TTL_DEFAULT_MS;
+    cl->timeout_ms = opts->timeout_ms ? opts->timeout_ms : TIMEOUT_MS;
+    cl->log = opts->log;
+    cl->log_arg = opts->log_arg;
+    cl->log_level = opts->log_level;
+    if (gethostname(cl->host, sizeof(cl->host)) != 0)
+        snprintf(cl->host, sizeof(cl->host), "unknown");
+    cl->host[sizeof(cl->host) - 1] = '\0';
+    if (!dibsx_random(&cl->jitter, sizeof(cl->jitter)))
+        return dibsx_fail(err, DIBS_UNAVAIL, "the kernel gives no randomness");
+    return DIBS_OK;
+}
+
+dibs_status dibs_open(const char *url, const dibs_client_opts *opts,
+                      dibs_client **out, dibs_error *err)
+{
+    dibs_client_opts want;
+    dibs_client *cl = NULL;
+    dibs_status rc;
+
+    *out = NULL;
+    rc = read_opts(opts, &want, err);
+    if (rc != DIBS_OK)
+        return rc;
+    cl = dibsx_zalloc(sizeof(*cl));
+    if (!cl)
+        return dibsx_fail(err, DIBS_NOMEM, "no memory for the client");
+    pthread_mutex_init(&cl->mutex, NULL);
+    rc = dibs__keeper_init(cl, err);
+    if (rc != DIBS_OK)
+        goto out;
+    cl->fork_number = dibs__fork_number();
+    if (cl->fork_number == 0) {
+        rc = dibsx_fail(err, DIBS_UNSUPPORTED,
+                        "this kernel cannot tell a child process apart "
+                        "(MADV_WIPEONFORK, Linux 4.14)");
+        goto out;
+    }
+    rc = fill(cl, url, &want, err);
+    if (rc != DIBS_OK)
+        goto out;
+    rc = dibs__store_open(url, dibs__client_deadline(cl, dibsx_now()), &cl->st,
+                          err);
+    if (rc != DIBS_OK)
+        goto out;
+    *out = cl;
+    cl = NULL;
+out:
+    if (cl)
+        dibs__client_free(cl);
+    return rc;
+}
+
+void dibs__client_free(dibs_client *cl)
+{
+    dibs__keeper_fini(cl);
+    dibs__store_close(cl->st);
+    pthread_mutex_destroy(&cl->mutex);
+    dibsx_free(cl->url);
+    dibsx_free(cl->prefix);
+    dibsx_free(cl->label);
+    dibsx_free(cl);
+}
+
+/* Gives back the leases of handles that were not freed. Locks: cl->mutex. */
+static void release_all(dibs_client *cl)
+{
+    for (size_t i = 0; i < DIBS__OWNER_BUCKETS; i++)
+        while (cl->by_owner[i]) {
+            dibs_lock *lock = cl->by_owner[i];
+            lock->refs++;
+            (void)dibs__lock_give_up(lock, NULL);
+            dibs__lock_unlist(lock);
+            dibs__lock_unref(lock);
+        }
+}
+
+void dibs_close(dibs_client *cl)
+{
+    if (!cl || dibs__client_usable(cl, NULL) != DIBS_OK)
+        return;
+    pthread_mutex_lock(&cl->mutex);
+    release_all(cl);
+    cl->closed = true;
+    pthread_mutex_unlock(&cl->mutex);
+    dibs__keeper_stop(cl);
+    if (cl->lock_count == 0)
+        dibs__client_free(cl);
+}
+
+dibs_status dibs_ping(dibs_client *cl, int64_t *took_us, dibs_error *err)
+{
+    dibsx_nsec start = dibsx_now();
+    int64_t store_wall_us;
+    dibs_status rc = dibs__client_usable(cl, err);
+
+    if (rc != DIBS_OK)
+        return rc;
+    rc = cl->st->ops->now(cl->st, dibs__client_deadline(cl, start),
+                          &store_wall_us, err);
+    if (took_us)
+        *took_us = (dibsx_now() - start) / 1000;
+    return rc;
+}
+
+const char *dibs_url(const dibs_client *cl)
+{
+    return cl->url;
+}
+
+dibs_status
+dibs_audit(dibs_client *cl, dibs_finding_fn *each, void *arg, dibs_error *err)
+{
+    dibs_status rc = dibs__client_usable(cl, err);
+
+    if (rc != DIBS_OK)
+        return rc;
+    return cl->st->ops->audit(cl->st, dibs__client_deadline(cl, dibsx_now()),
+                              each, arg, err);
+}

@@ -1,0 +1,72 @@
+/* client.h - the inside of a client, shared by the files of the core.
+ *
+ * One mutex guards every lock handle of the client, the deadlines and the list
+ * of renewals that are due. No store step and no callback runs while it is held.
+ * Lock order: the client's mutex is the only lock of the core; the locks of a
+ * store come after it and are never held when it is taken. */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_CORE_CLIENT_H
+#define DIBS_CORE_CLIENT_H
+
+#include "base/heap.h"
+#include "base/rand.h"
+#include "core/stats.h"
+#include "store/store.h"
+#include <dibs/client.h>
+#include <dibs/lock.h>
+#include <pthread.h>
+
+enum { DIBS__OWNER_BUCKETS = 256 };
+
+/* The background threads; see keeper.h. */
+typedef struct dibs__keeper {
+    pthread_t thread;
+    pthread_t renewer;
+    bool running;
+    bool renewing; /* the renewer has been started */
+    bool stopping;
+    int wake_fd;           /* eventfd: look again at what to poll */
+    int timer_fd;          /* timerfd: the earliest deadline */
+    int bell_fd;           /* the store's doorbell, -1 until someone waits */
+    dibsx_nsec armed_at;   /* what the timer is set to */
+    dibsx_heap deadlines;  /* of locks that are held or lost */
+    struct dibs_lock *due; /* renewals for the renewer, a list */
+    pthread_cond_t due_cond;
+} dibs__keeper;
+
+struct dibs_client {
+    dibs__store *st;
+    uint64_t fork_number;
+    char *url;    /* redacted */
+    char *prefix; /* "" when there is none */
+    char *label;
+    char host[32];
+    int64_t ttl_ms;
+    int64_t timeout_ms;
+    dibs_log_fn *log;
+    void *log_arg;
+    dibs_log_level log_level;
+    dibs__stats stats;
+
+    pthread_mutex_t mutex; /* guards all that follows, and the locks */
+    dibs__keeper keeper;
+    struct dibs_lock *by_owner[DIBS__OWNER_BUCKETS];
+    size_t lock_count;
+    bool closed; /* the memory goes with the last lock */
+    dibsx_prng jitter;
+};
+
+/* DIBS_FORKED in a child process, else DIBS_OK. Every public call begins so. */
+dibs_status dibs__client_usable(const dibs_client *cl, dibs_error *err);
+
+/* When a store step that starts now must end at the latest. */
+dibsx_nsec dibs__client_deadline(const dibs_client *cl, dibsx_nsec now);
+
+/* Frees a client whose threads have ended and whose locks are gone. */
+void dibs__client_free(dibs_client *cl);
+
+/* One line to the client's sink, if it wants that level. Locks: none held. */
+void dibs__log(const dibs_client *cl, dibs_log_level level, const char *event,
+               const char *format, ...) __attribute__((format(printf, 4, 5)));
+
+#endif

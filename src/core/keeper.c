@@ -1,0 +1,321 @@
+/* keeper.c - the thread that watches deadlines and the doorbell.
+ *
+ * Owns the timer, the wake-up and the heap of deadlines. It never calls the
+ * store but for the doorbell, which does not block. Deadlines are kept by a
+ * timer on CLOCK_BOOTTIME, so that a suspended machine wakes up to the truth. */
+/* SPDX-License-Identifier: MIT */
+#include "core/keeper.h"
+
+#include "base/fail.h"
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+enum { RINGS_AT_ONCE = 64 };
+
+dibs_status dibs__keeper_init(dibs_client *cl, dibs_error *err)
+{
+    dibs__keeper *kp = &cl->keeper;
+
+    pthread_cond_init(&kp->due_cond, NULL);
+    kp->armed_at = DIBSX_NEVER;
+    kp->bell_fd = -1;
+    kp->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
+    kp->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (kp->timer_fd < 0 || kp->wake_fd < 0)
+        return dibsx_fail_at(err, DIBS_UNAVAIL, dibsx_errno_name(errno),
+                             "no file descriptor for the client's timer: %s",
+                             strerror(errno));
+    return DIBS_OK;
+}
+
+static void wake(dibs__keeper *kp)
+{
+    uint64_t one = 1;
+
+    /* A full counter means that a wake-up is pending already. */
+    while (write(kp->wake_fd, &one, sizeof(one)) < 0 && errno == EINTR)
+        continue;
+}
+
+void dibs__keeper_stop(dibs_client *cl)
+{
+    dibs__keeper *kp = &cl->keeper;
+
+    pthread_mutex_lock(&cl->mutex);
+    kp->stopping = true;
+    pthread_cond_broadcast(&kp->due_cond);
+    pthread_mutex_unlock(&cl->mutex);
+    if (kp->running) {
+        wake(kp);
+        pthread_join(kp->thread, NULL);
+    }
+    if (kp->renewing)
+        pthread_join(kp->renewer, NULL);
+    kp->running = false;
+    kp->renewing = false;
+}
+
+void dibs__keeper_fini(dibs_client *cl)
+{
+    dibs__keeper *kp = &cl->keeper;
+
+    if (kp->timer_fd >= 0)
+        close(kp->timer_fd);
+    if (kp->wake_fd >= 0)
+        close(kp->wake_fd);
+    dibsx_heap_fini(&kp->deadlines);
+    pthread_cond_destroy(&kp->due_cond);
+}
+
+/* Sets the timer when the earliest deadline comes before what it is set to. A
+ * timer that goes off too early costs one look. Locks: cl->mutex. */
+static void arm(dibs__keeper *kp)
+{
+    dibsx_heap_node *first = dibsx_heap_first(&kp->deadlines);
+    struct itimerspec at = {0};
+
+    if (!first || first->at >= kp->armed_at)
+        return;
+    kp->armed_at = first->at;
+    at.it_value.tv_sec = first->at / DIBSX_SEC;
+    at.it_value.tv_nsec = first->at % DIBSX_SEC;
+    if (first->at <= 0)
+        at.it_value.tv_nsec = 1; /* all zero would switch it off */
+    timerfd_settime(kp->timer_fd, TFD_TIMER_ABSTIME, &at, NULL);
+}
+
+/* The loss descriptor goes off by the kernel's clock, whatever our threads do;
+ * it keeps quiet about a lease that was given back. */
+static void set_lost_fd(dibs_lock *lock)
+{
+    dibs__lease_state state = lock->lease.state;
+    struct itimerspec at = {0};
+
+    if (lock->lost_fd < 0)
+        return;
+    if (state == DIBS__LEASE_LOST) {
+        at.it_value.tv_nsec = 1;
+    } else if (state == DIBS__LEASE_HELD || state == DIBS__LEASE_SUSPECT) {
+        at.it_value.tv_sec = lock->lease.valid_until / DIBSX_SEC;
+        at.it_value.tv_nsec = lock->lease.valid_until % DIBSX_SEC;
+    }
+    timerfd_settime(lock->lost_fd, TFD_TIMER_ABSTIME, &at, NULL);
+}
+
+static dibs_lock_state shown_state(const dibs_lock *lock)
+{
+    switch (lock->lease.state) {
+    case DIBS__LEASE_ASKING:
+    case DIBS__LEASE_QUEUED:
+        return DIBS_LOCK_WAITING;
+    case DIBS__LEASE_HELD:
+        return DIBS_LOCK_HELD;
+    case DIBS__LEASE_SUSPECT:
+        return DIBS_LOCK_SUSPECT;
+    case DIBS__LEASE_LOST:
+        return DIBS_LOCK_LOST;
+    case DIBS__LEASE_FREE:
+        break;
+    }
+    return DIBS_LOCK_FREE;
+}
+
+/* Validity is withdrawn first and given last, so that no reader sees the old
+ * moment with a new fence. */
+static void publish(dibs_lock *lock)
+{
+    const dibs__lease *ls = &lock->lease;
+    dibs_lock_state state = shown_state(lock);
+    bool held = state == DIBS_LOCK_HELD || state == DIBS_LOCK_SUSPECT;
+
+    if (!held || atomic_load(&lock->fence) != ls->fence)
+        atomic_store(&lock->valid_until, 0);
+    atomic_store(&lock->fence, ls->fence);
+    atomic_store(&lock->state, (int)state);
+    if (held)
+        atomic_store(&lock->valid_until, ls->valid_until);
+    set_lost_fd(lock);
+}
+
+void dibs__keeper_watch(dibs_client *cl, dibs_lock *lock)
+{
+    dibsx_nsec next = dibs__lease_next(&lock->lease);
+
+    publish(lock);
+    if (next == DIBSX_NEVER)
+        dibsx_heap_remove(&cl->keeper.deadlines, &lock->deadline);
+    else
+        dibsx_heap_set(&cl->keeper.deadlines, &lock->deadline, next);
+    arm(&cl->keeper);
+}
+
+static dibs_lock *lock_of(dibsx_heap_node *node)
+{
+    return (dibs_lock *)(void *)((char *)node - offsetof(dibs_lock, deadline));
+}
+
+/* Tells the program, without the mutex. A lease that the program has not been
+ * given yet is the business of the acquire that waits for it. Locks: cl->mutex,
+ * held again at the end. */
+static void announce(dibs_client *cl, dibs_lock *lock)
+{
+    if (lock->taking) {
+        pthread_cond_broadcast(&lock->cond);
+        return;
+    }
+    dibs__count(&cl->stats.lost);
+    dibs__uncount(&cl->stats.held);
+    lock->refs++;
+    lock->announcing = true;
+    pthread_mutex_unlock(&cl->mutex);
+    dibs__log(cl, DIBS_LOG_WARN, "lost", "the lease on %s was lost",
+              lock->name);
+    if (lock->opts.on_lost)
+        lock->opts.on_lost(lock, lock->opts.on_lost_arg);
+    pthread_mutex_lock(&cl->mutex);
+    lock->announcing = false;
+    pthread_cond_broadcast(&lock->cond);
+    dibs__lock_unref(lock);
+}
+
+/* Everything that is due. Locks: cl->mutex. */
+static void do_deadlines(dibs_client *cl)
+{
+    dibs__keeper *kp = &cl->keeper;
+    dibsx_heap_node *first;
+
+    kp->armed_at = DIBSX_NEVER;
+    while ((first = dibsx_heap_first(&kp->deadlines)) != NULL) {
+        dibs_lock *lock = lock_of(first);
+        dibsx_nsec now = dibsx_now();
+        dibs__lease_todo todo;
+
+        if (first->at > now)
+            break;
+        todo = dibs__lease_due(&lock->lease, now);
+        if (todo == DIBS__LEASE_RENEW)
+            dibs__renewer_add(cl, lock);
+        dibs__keeper_watch(cl, lock);
+        if (todo == DIBS__LEASE_TELL_LOST)
+            announce(cl, lock);
+    }
+    arm(kp);
+}
+
+static void heard(dibs_client *cl, const dibs__ring *ring)
+{
+    dibs_lock *lock = dibs__lock_by_owner(cl, ring->owner);
+    dibsx_nsec now = dibsx_now();
+
+    if (!lock)
+        return;
+    if (ring->news == DIBS__NEWS_BROKEN) {
+        if (lock->lease.fence == ring->fence)
+            dibs__lease_doubt(&lock->lease, now);
+    } else if (dibs__lease_rung(&lock->lease, ring->fence, now)) {
+        dibs__count(&cl->stats.rings);
+        pthread_cond_broadcast(&lock->cond);
+    }
+    dibs__keeper_watch(cl, lock);
+}
+
+/* Locks: cl->mutex, let go while the doorbell is read. */
+static void hear_bell(dibs_client *cl)
+{
+    dibs__ring rings[RINGS_AT_ONCE];
+    size_t count;
+
+    if (cl->keeper.bell_fd < 0)
+        return;
+    do {
+        pthread_mutex_unlock(&cl->mutex);
+        count = cl->st->ops->bell_hear(cl->st, rings, RINGS_AT_ONCE);
+        pthread_mutex_lock(&cl->mutex);
+        for (size_t i = 0; i < count; i++)
+            heard(cl, &rings[i]);
+    } while (count == RINGS_AT_ONCE);
+}
+
+static void drain(int fd)
+{
+    uint64_t number;
+
+    while (read(fd, &number, sizeof(number)) < 0 && errno == EINTR)
+        continue;
+}
+
+/* Thread: the keeper. */
+static void *keeper_main(void *arg)
+{
+    dibs_client *cl = arg;
+    dibs__keeper *kp = &cl->keeper;
+
+    pthread_mutex_lock(&cl->mutex);
+    while (!kp->stopping) {
+        struct pollfd fds[] = {{.fd = kp->timer_fd, .events = POLLIN},
+                               {.fd = kp->wake_fd, .events = POLLIN},
+                               {.fd = kp->bell_fd, .events = POLLIN}};
+        pthread_mutex_unlock(&cl->mutex);
+        (void)poll(fds, 3, -1);
+        drain(kp->timer_fd);
+        drain(kp->wake_fd);
+        pthread_mutex_lock(&cl->mutex);
+        hear_bell(cl);
+        do_deadlines(cl);
+    }
+    pthread_mutex_unlock(&cl->mutex);
+    return NULL;
+}
+
+dibs_status dibs__keeper_ready(dibs_client *cl, dibs_error *err)
+{
+    dibs__keeper *kp = &cl->keeper;
+    int failed;
+
+    if (!dibsx_heap_reserve(&kp->deadlines, cl->lock_count))
+        return dibsx_fail(err, DIBS_NOMEM, "no memory for a deadline");
+    if (kp->running)
+        return DIBS_OK;
+    failed = dibs__thread_start(&kp->thread, keeper_main, cl);
+    if (failed)
+        return dibsx_fail_at(err, DIBS_NOMEM, dibsx_errno_name(failed),
+                             "cannot start the keeper thread");
+    kp->running = true;
+    return DIBS_OK;
+}
+
+int dibs__thread_start(pthread_t *thread, void *(*body)(void *), void *arg)
+{
+    sigset_t all, before;
+    int failed;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    failed = pthread_create(thread, NULL, body, arg);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return failed;
+}
+
+void dibs__keeper_listen(dibs_client *cl)
+{
+    dibs_error err;
+    int fd = -1;
+    dibs_status rc = cl->st->ops->bell_open(cl->st, &fd, &err);
+
+    if (rc != DIBS_OK) {
+        dibs__log(cl, DIBS_LOG_WARN, "bell",
+                  "no doorbell, waits are slower: %s", err.message);
+        return;
+    }
+    pthread_mutex_lock(&cl->mutex);
+    if (cl->keeper.bell_fd != fd) {
+        cl->keeper.bell_fd = fd;
+        wake(&cl->keeper);
+    }
+    pthread_mutex_unlock(&cl->mutex);
+}

@@ -1,0 +1,39 @@
+/* keeper.h - the background threads of a client.
+ *
+ * The keeper watches deadlines and the doorbell, announces losses and calls
+ * back. It never talks to the store, so nothing the store does can delay the
+ * news of a loss. The renewer sends the renewals that the keeper finds due, many
+ * in one step. Each is started when it is first needed; both block all signals.
+ */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_CORE_KEEPER_H
+#define DIBS_CORE_KEEPER_H
+
+#include "core/client.h"
+#include "core/lock.h"
+
+/* A keeper that is not running. Stop ends its threads, waiting for a renewal
+ * that is under way; fini frees the rest. */
+dibs_status dibs__keeper_init(dibs_client *cl, dibs_error *err);
+void dibs__keeper_stop(dibs_client *cl);
+void dibs__keeper_fini(dibs_client *cl);
+
+/* Starts the keeper if it does not run and sees to room for one more lock.
+ * DIBS_NOMEM when the system has no thread to give. Locks: cl->mutex. */
+dibs_status dibs__keeper_ready(dibs_client *cl, dibs_error *err);
+
+/* Sees that the doorbell is heard. On failure waits still end, by polling. */
+void dibs__keeper_listen(dibs_client *cl);
+
+/* Looks at the lock's lease anew: its deadline, and what readers of the handle
+ * see. Call after every change of the lease. Locks: cl->mutex. */
+void dibs__keeper_watch(dibs_client *cl, dibs_lock *lock);
+
+/* pthread_create with all signals blocked; an errno number, or 0. */
+int dibs__thread_start(pthread_t *thread, void *(*body)(void *), void *arg);
+
+/* The renewer's side. Locks: cl->mutex for the first. */
+void dibs__renewer_add(dibs_client *cl, dibs_lock *lock);
+void *dibs__renewer_main(void *arg);
+
+#endif

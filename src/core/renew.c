@@ -1,0 +1,114 @@
+/* renew.c - renewing by hand, and taking over a lease that another process left.
+ *
+ * The calling thread does the asking; automatic renewal is the renewer's. */
+/* SPDX-License-Identifier: MIT */
+#include "base/fail.h"
+#include "core/keeper.h"
+#include "core/lock.h"
+#include <string.h>
+
+/* One renewal in the calling thread; its own status when the step was done.
+ * Locks: cl->mutex, let go for the step. */
+static dibs_status renew_one(dibs_lock *lock, dibs__renewal *item,
+                             dibsx_nsec sent_at, dibs_error *err)
+{
+    dibs_client *cl = lock->cl;
+    dibs_status rc;
+
+    pthread_mutex_unlock(&cl->mutex);
+    rc = cl->st->ops->lease->renew(cl->st, item, 1,
+                                   dibs__client_deadline(cl, sent_at), err);
+    pthread_mutex_lock(&cl->mutex);
+    if (rc == DIBS_OK && item->rc == DIBS_LOST)
+        return dibsx_fail(err, DIBS_LOST, "the lease on %s is gone",
+                          lock->name);
+    return rc;
+}
+
+/* Locks: cl->mutex, let go for the step. */
+static dibs_status renew_held(dibs_lock *lock, dibs_error *err)
+{
+    dibs__lease *ls = &lock->lease;
+    dibsx_nsec sent_at = dibsx_now();
+    char owner[DIBS_OWNER_SIZE];
+    dibs__renewal item = {.name = lock->name, .owner = owner};
+    dibs_status rc;
+
+    if (!dibs__lease_valid(ls, sent_at))
+        return dibsx_fail(err, DIBS_LOST, "%s is not held", lock->name);
+    memcpy(owner, ls->owner, sizeof(owner));
+    item.fence = ls->fence;
+    item.ttl_ms = dibs__lease_renew_ms(ls, sent_at);
+    dibs__lease_renewing(ls);
+    rc = renew_one(lock, &item, sent_at, err);
+    dibs__lease_renewed(ls, sent_at, rc, item.left_ms, dibsx_now());
+    dibs__keeper_watch(lock->cl, lock);
+    return rc;
+}
+
+dibs_status dibs_lock_renew(dibs_lock *lock, dibs_error *err)
+{
+    dibs_status rc = dibs__lock_enter(lock, err);
+
+    if (rc != DIBS_OK)
+        return rc;
+    rc = renew_held(lock, err);
+    dibs__count(rc == DIBS_OK ? &lock->cl->stats.renewed
+                              : &lock->cl->stats.unrenewed);
+    dibs__lock_exit(lock);
+    return rc;
+}
+
+/* Locks: cl->mutex, let go for the step. */
+static dibs_status
+adopt(dibs_lock *lock, const char *owner, uint64_t fence, dibs_error *err)
+{
+    const dibs_lock_opts *opts = &lock->opts;
+    dibs__lease *ls = &lock->lease;
+    dibsx_nsec sent_at = dibsx_now();
+    dibs__renewal item = {.name = lock->name,
+                          .owner = owner,
+                          .fence = fence,
+                          .ttl_ms = opts->ttl_ms};
+    dibs_status rc;
+
+    if (ls->state != DIBS__LEASE_FREE)
+        return dibsx_fail(err, DIBS_INVALID, "this handle is in use for %s",
+                          lock->name);
+    rc = dibs__keeper_ready(lock->cl, err);
+    if (rc != DIBS_OK)
+        return rc;
+    rc = renew_one(lock, &item, sent_at, err);
+    if (rc != DIBS_OK)
+        return rc;
+    dibs__lease_begin(ls, owner, opts->ttl_ms, opts->hold_max_ms,
+                      (opts->flags & DIBS_LOCK_NO_RENEW) != 0);
+    dibs__lease_adopted(ls, owner, fence, sent_at, item.left_ms, dibsx_now());
+    dibs__lock_list(lock);
+    dibs__keeper_watch(lock->cl, lock);
+    dibs__count(&lock->cl->stats.held);
+    return DIBS_OK;
+}
+
+static bool owner_ok(const char *owner)
+{
+    return owner && strlen(owner) == DIBS_OWNER_SIZE - 1 &&
+           strspn(owner, "0123456789abcdef") == DIBS_OWNER_SIZE - 1;
+}
+
+dibs_status dibs_lock_adopt(dibs_lock *lock, const char *owner, uint64_t fence,
+                            dibs_error *err)
+{
+    dibs_status rc;
+
+    if (!owner_ok(owner) || fence == 0)
+        return dibsx_fail(err, DIBS_INVALID,
+                          "the owner must be 32 hexadecimal digits and the "
+                          "fence not 0");
+    rc = dibs__lock_enter(lock, err);
+    if (rc != DIBS_OK)
+        return rc;
+    rc = adopt(lock, owner, fence, err);
+    dibs__lock_exit(lock);
+    return rc;
+}

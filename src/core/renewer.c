@@ -1,0 +1,142 @@
+/* renewer.c - the thread that sends renewals, many in one step.
+ *
+ * Owns nothing but its batch. It holds a reference on every lock in the batch,
+ * so that a handle freed meanwhile stays in memory until the answer is in. */
+/* SPDX-License-Identifier: MIT */
+#include "core/keeper.h"
+
+#include <string.h>
+
+/* As many as a store can renew in one step without making others wait. */
+enum { BATCH = 128 };
+
+typedef struct batch {
+    dibs__renewal items[BATCH];
+    dibs_lock *locks[BATCH];
+    char owners[BATCH][DIBS_OWNER_SIZE];
+    size_t count;
+    dibsx_nsec sent_at;
+} batch;
+
+void dibs__renewer_add(dibs_client *cl, dibs_lock *lock)
+{
+    dibs__keeper *kp = &cl->keeper;
+
+    if (!kp->renewing) {
+        if (dibs__thread_start(&kp->renewer, dibs__renewer_main, cl) != 0) {
+            /* Counts as a failed renewal: it is tried again before long. */
+            dibs__lease_renewing(&lock->lease);
+            dibs__lease_renewed(&lock->lease, 0, DIBS_UNAVAIL, 0, dibsx_now());
+            return;
+        }
+        kp->renewing = true;
+    }
+    dibs__lease_renewing(&lock->lease);
+    lock->refs++;
+    lock->next_due = kp->due;
+    kp->due = lock;
+    pthread_cond_signal(&kp->due_cond);
+}
+
+/* The next lock of the list that still holds its lease; those that have left
+ * meanwhile are let go: nothing is renewed after release. Locks: cl->mutex. */
+static dibs_lock *next_due(dibs_client *cl)
+{
+    dibs_lock *lock;
+
+    while ((lock = cl->keeper.due) != NULL) {
+        cl->keeper.due = lock->next_due;
+        if (dibs__lease_valid(&lock->lease, dibsx_now()))
+            return lock;
+        dibs__lock_unref(lock);
+    }
+    return NULL;
+}
+
+/* Takes what is due, up to a batch. Locks: cl->mutex. */
+static void take(dibs_client *cl, batch *bt)
+{
+    dibs_lock *lock;
+
+    bt->count = 0;
+    bt->sent_at = dibsx_now();
+    while (bt->count < BATCH && (lock = next_due(cl)) != NULL) {
+        dibs__lease *ls = &lock->lease;
+        size_t i = bt->count++;
+
+        bt->locks[i] = lock;
+        memcpy(bt->owners[i], ls->owner, DIBS_OWNER_SIZE);
+        bt->items[i] = (dibs__renewal){
+            .name = lock->name,
+            .owner = bt->owners[i],
+            .fence = ls->fence,
+            .ttl_ms = dibs__lease_renew_ms(ls, bt->sent_at),
+        };
+    }
+}
+
+/* Feeds one answer to its lease, unless that lease is another by now; then lets
+ * the lock go. Locks: cl->mutex. */
+static void settle(dibs_client *cl, batch *bt, size_t i, dibs_status rc)
+{
+    dibs_lock *lock = bt->locks[i];
+    const dibs__renewal *item = &bt->items[i];
+    dibs_status own = rc == DIBS_OK ? item->rc : rc;
+
+    if (item->fence != 0 &&
+        memcmp(lock->lease.owner, bt->owners[i], DIBS_OWNER_SIZE) == 0) {
+        dibs__lease_renewed(&lock->lease, bt->sent_at, own, item->left_ms,
+                            dibsx_now());
+        dibs__keeper_watch(cl, lock);
+    }
+    dibs__count(own == DIBS_OK ? &cl->stats.renewed : &cl->stats.unrenewed);
+    dibs__lock_unref(lock);
+}
+
+static void renew(dibs_client *cl, batch *bt)
+{
+    dibs_error err;
+    dibs_status rc =
+        cl->st->ops->lease->renew(cl->st, bt->items, bt->count,
+                                  dibs__client_deadline(cl, bt->sent_at), &err);
+
+    if (rc != DIBS_OK)
+        dibs__log(cl, DIBS_LOG_WARN, "renew", "%zu leases not renewed: %s",
+                  bt->count, err.message);
+    pthread_mutex_lock(&cl->mutex);
+    for (size_t i = 0; i < bt->count; i++)
+        settle(cl, bt, i, rc);
+    pthread_mutex_unlock(&cl->mutex);
+}
+
+/* What nobody will renew any more. Locks: cl->mutex. */
+static void let_all_go(dibs_client *cl)
+{
+    dibs_lock *lock;
+
+    while ((lock = cl->keeper.due) != NULL) {
+        cl->keeper.due = lock->next_due;
+        dibs__lock_unref(lock);
+    }
+}
+
+/* Thread: the renewer. */
+void *dibs__renewer_main(void *arg)
+{
+    dibs_client *cl = arg;
+    batch bt;
+
+    for (;;) {
+        pthread_mutex_lock(&cl->mutex);
+        while (!cl->keeper.due && !cl->keeper.stopping)
+            pthread_cond_wait(&cl->keeper.due_cond, &cl->mutex);
+        if (cl->keeper.stopping)
+            break;
+        take(cl, &bt);
+        pthread_mutex_unlock(&cl->mutex);
+        renew(cl, &bt);
+    }
+    let_all_go(cl);
+    pthread_mutex_unlock(&cl->mutex);
+    return NULL;
+}
