@@ -1,0 +1,382 @@
+/* test_lease.c - the lease machine, rule by rule, with a clock of its own. */
+/* SPDX-License-Identifier: MIT */
+#include "core/lease.h"
+#include "unit.h"
+
+#include <string.h>
+
+#define OWNER "0123456789abcdef0123456789abcdef"
+#define T0    (1000 * DIBSX_SEC)
+#define MS(n) ((n)*DIBSX_MS)
+
+enum { TTL_MS = 10000, DRIFT_MS = TTL_MS / 100 + 2 };
+
+static dibs__lease asking_since(dibsx_nsec at)
+{
+    dibs__lease ls = {0};
+
+    dibs__lease_begin(&ls, OWNER, TTL_MS, 0, false);
+    dibs__lease_asked(&ls, at);
+    return ls;
+}
+
+static void answer(dibs__lease *ls, dibs_status rc, uint64_t fence,
+                   int64_t left_ms, bool queued, dibsx_nsec now)
+{
+    dibs__answer ans = {.fence = fence, .left_ms = left_ms, .queued = queued};
+
+    dibs__lease_answered(ls, rc, &ans, now);
+}
+
+static dibs__lease held_since(dibsx_nsec at)
+{
+    dibs__lease ls = asking_since(at);
+
+    answer(&ls, DIBS_OK, 7, TTL_MS, false, at + MS(1));
+    return ls;
+}
+
+static dibs__lease queued_since(dibsx_nsec at, uint64_t watermark)
+{
+    dibs__lease ls = asking_since(at);
+
+    answer(&ls, DIBS_BUSY, watermark, 5000, true, at + MS(1));
+    return ls;
+}
+
+static void validity_counts_from_before_the_send(void **state)
+{
+    dibs__lease ls = asking_since(T0);
+
+    (void)state;
+    answer(&ls, DIBS_OK, 7, TTL_MS, false, T0 + MS(400));
+    assert_int_equal(ls.state, DIBS__LEASE_HELD);
+    assert_int_equal(ls.valid_until, T0 + MS(TTL_MS - DRIFT_MS));
+}
+
+static void an_answer_that_comes_too_late_is_not_believed(void **state)
+{
+    dibs__lease ls = asking_since(T0);
+
+    (void)state;
+    answer(&ls, DIBS_OK, 7, TTL_MS, false, T0 + MS(TTL_MS));
+    assert_int_equal(ls.state, DIBS__LEASE_ASKING);
+    assert_false(dibs__lease_valid(&ls, T0 + MS(TTL_MS)));
+}
+
+/* Rule 1: a doorbell counts only above the watermark of the queued answer. */
+static void rule_1_a_stale_ring_is_ignored(void **state)
+{
+    dibs__lease ls = queued_since(T0, 50);
+
+    (void)state;
+    assert_false(dibs__lease_rung(&ls, 50, T0 + MS(2)));
+    assert_false(dibs__lease_rung(&ls, 49, T0 + MS(2)));
+    assert_int_equal(ls.state, DIBS__LEASE_QUEUED);
+    assert_true(dibs__lease_rung(&ls, 51, T0 + MS(3)));
+    assert_int_equal(ls.state, DIBS__LEASE_HELD);
+    assert_int_equal(ls.fence, 51);
+}
+
+static void a_ring_counts_from_the_ask_that_was_answered(void **state)
+{
+    dibs__lease ls = queued_since(T0, 50);
+    int64_t drift_ms = DIBS__CLAIM_MS / 100 + 2;
+
+    (void)state;
+    assert_true(dibs__lease_rung(&ls, 60, T0 + MS(900)));
+    assert_int_equal(ls.valid_until, T0 + MS(DIBS__CLAIM_MS - drift_ms));
+    assert_int_equal(dibs__lease_due(&ls, T0 + MS(900)), DIBS__LEASE_RENEW);
+}
+
+static void a_ring_with_little_left_is_confirmed_first(void **state)
+{
+    dibs__lease ls = queued_since(T0, 50);
+
+    (void)state;
+    assert_true(dibs__lease_rung(&ls, 60, T0 + MS(2600)));
+    assert_int_equal(ls.state, DIBS__LEASE_QUEUED);
+}
+
+/* Rule 2: only an ask whose queued answer has arrived counts. */
+static void rule_2_a_ring_before_the_answer_waits_for_it(void **state)
+{
+    dibs__lease ls = asking_since(T0);
+
+    (void)state;
+    assert_false(dibs__lease_rung(&ls, 60, T0 + MS(1)));
+    assert_int_equal(ls.state, DIBS__LEASE_ASKING);
+    answer(&ls, DIBS_BUSY, 59, 100, true, T0 + MS(2));
+    assert_int_equal(ls.state, DIBS__LEASE_HELD);
+    assert_int_equal(ls.fence, 60);
+}
+
+static void rule_2_an_early_ring_below_the_watermark_is_dropped(void **state)
+{
+    dibs__lease ls = asking_since(T0);
+
+    (void)state;
+    assert_false(dibs__lease_rung(&ls, 60, T0 + MS(1)));
+    answer(&ls, DIBS_BUSY, 60, 100, true, T0 + MS(2));
+    assert_int_equal(ls.state, DIBS__LEASE_QUEUED);
+}
+
+/* Rule 3: leaving with something unanswered asks for a tombstone. */
+static void rule_3_leaving_unanswered_sets_a_tombstone(void **state)
+{
+    dibs__lease ls = asking_since(T0);
+
+    (void)state;
+    assert_true(dibs__lease_leave(&ls));
+
+    ls = asking_since(T0);
+    answer(&ls, DIBS_UNKNOWN, 0, 0, false, T0 + MS(500));
+    dibs__lease_asked(&ls, T0 + MS(500));
+    answer(&ls, DIBS_OK, 7, TTL_MS, false, T0 + MS(501));
+    assert_true(dibs__lease_leave(&ls));
+
+    ls = held_since(T0);
+    dibs__lease_renewing(&ls);
+    assert_true(dibs__lease_leave(&ls));
+}
+
+static void rule_3_the_common_release_pays_nothing(void **state)
+{
+    dibs__lease ls = held_since(T0);
+
+    (void)state;
+    assert_false(dibs__lease_leave(&ls));
+
+    ls = asking_since(T0);
+    answer(&ls, DIBS_UNAVAIL, 0, 0, false, T0 + MS(1));
+    assert_false(dibs__lease_leave(&ls));
+}
+
+/* Rule 4: "already yours" counts its remaining time from that request. */
+static void rule_4_already_yours_counts_what_is_left(void **state)
+{
+    dibs__lease ls = asking_since(T0);
+
+    (void)state;
+    answer(&ls, DIBS_UNKNOWN, 0, 0, false, T0 + MS(400));
+    dibs__lease_asked(&ls, T0 + MS(500));
+    answer(&ls, DIBS_OK, 9, 1000, false, T0 + MS(501));
+    assert_int_equal(ls.valid_until, T0 + MS(500 + 1000 - 12));
+}
+
+/* Rule 5 on this side: validity never moves back. */
+static void rule_5_a_renewal_never_shortens(void **state)
+{
+    dibs__lease ls = held_since(T0);
+    dibsx_nsec before = ls.valid_until;
+
+    (void)state;
+    dibs__lease_renewing(&ls);
+    dibs__lease_renewed(&ls, T0 + MS(10), DIBS_OK, 5, T0 + MS(11));
+    assert_int_equal(ls.valid_until, before);
+}
+
+/* Rule 6: past its validity a lease is lost for good. */
+static void rule_6_no_late_answer_revives(void **state)
+{
+    dibs__lease ls = held_since(T0);
+    dibsx_nsec late = ls.valid_until;
+
+    (void)state;
+    dibs__lease_renewing(&ls);
+    dibs__lease_renewed(&ls, T0 + MS(9000), DIBS_OK, TTL_MS, late);
+    assert_int_equal(ls.state, DIBS__LEASE_LOST);
+    dibs__lease_renewed(&ls, late, DIBS_OK, TTL_MS, late + 1);
+    assert_int_equal(ls.state, DIBS__LEASE_LOST);
+    assert_false(dibs__lease_valid(&ls, T0));
+}
+
+static void rule_6_a_look_is_enough_to_lose(void **state)
+{
+    dibs__lease ls = held_since(T0);
+
+    (void)state;
+    assert_true(dibs__lease_valid(&ls, ls.valid_until - 1));
+    assert_false(dibs__lease_valid(&ls, ls.valid_until));
+    assert_int_equal(dibs__lease_due(&ls, ls.valid_until),
+                     DIBS__LEASE_TELL_LOST);
+    assert_int_equal(dibs__lease_due(&ls, ls.valid_until), DIBS__LEASE_NOTHING);
+    assert_int_equal(dibs__lease_next(&ls), DIBSX_NEVER);
+}
+
+/* Rule 7: belief ends before anything is sent; nothing renews afterwards. */
+static void rule_7_nothing_renews_after_leaving(void **state)
+{
+    dibs__lease ls = held_since(T0);
+
+    (void)state;
+    dibs__lease_renewing(&ls);
+    (void)dibs__lease_leave(&ls);
+    assert_false(dibs__lease_valid(&ls, T0 + MS(2)));
+    assert_int_equal(ls.fence, 0);
+    assert_int_equal(dibs__lease_due(&ls, T0 + MS(9000)), DIBS__LEASE_NOTHING);
+    dibs__lease_renewed(&ls, T0 + MS(1), DIBS_OK, TTL_MS, T0 + MS(3));
+    assert_int_equal(ls.state, DIBS__LEASE_FREE);
+}
+
+static void renews_at_a_third_of_the_ttl(void **state)
+{
+    dibs__lease ls = held_since(T0);
+
+    (void)state;
+    assert_int_equal(dibs__lease_next(&ls), T0 + MS(1 + TTL_MS / 3));
+    assert_int_equal(dibs__lease_due(&ls, T0 + MS(100)), DIBS__LEASE_NOTHING);
+    assert_int_equal(dibs__lease_due(&ls, dibs__lease_next(&ls)),
+                     DIBS__LEASE_RENEW);
+    dibs__lease_renewing(&ls);
+    assert_int_equal(dibs__lease_next(&ls), ls.valid_until);
+    dibs__lease_renewed(&ls, T0 + MS(3334), DIBS_OK, TTL_MS, T0 + MS(3335));
+    assert_int_equal(ls.valid_until, T0 + MS(3334 + TTL_MS - DRIFT_MS));
+    assert_int_equal(dibs__lease_next(&ls), T0 + MS(3334 + TTL_MS / 3));
+}
+
+static void a_failed_renewal_makes_suspect_and_is_retried(void **state)
+{
+    dibs__lease ls = held_since(T0);
+    dibsx_nsec before = ls.valid_until;
+
+    (void)state;
+    dibs__lease_renewing(&ls);
+    dibs__lease_renewed(&ls, T0 + MS(3334), DIBS_UNAVAIL, 0, T0 + MS(3335));
+    assert_int_equal(ls.state, DIBS__LEASE_SUSPECT);
+    assert_int_equal(ls.valid_until, before);
+    assert_int_equal(dibs__lease_next(&ls), T0 + MS(3335 + 250));
+    assert_false(ls.unanswered);
+    dibs__lease_renewing(&ls);
+    dibs__lease_renewed(&ls, T0 + MS(3600), DIBS_UNKNOWN, 0, T0 + MS(3601));
+    assert_true(ls.unanswered);
+    dibs__lease_renewing(&ls);
+    dibs__lease_renewed(&ls, T0 + MS(3900), DIBS_OK, TTL_MS, T0 + MS(3901));
+    assert_int_equal(ls.state, DIBS__LEASE_HELD);
+}
+
+static void a_refused_renewal_is_a_loss_at_once(void **state)
+{
+    dibs__lease ls = held_since(T0);
+
+    (void)state;
+    dibs__lease_renewing(&ls);
+    dibs__lease_renewed(&ls, T0 + MS(3334), DIBS_LOST, 0, T0 + MS(3335));
+    assert_int_equal(ls.state, DIBS__LEASE_LOST);
+    assert_int_equal(dibs__lease_next(&ls), 0);
+    assert_int_equal(dibs__lease_due(&ls, T0 + MS(3335)),
+                     DIBS__LEASE_TELL_LOST);
+}
+
+static void a_hint_of_a_break_brings_the_renewal_forward(void **state)
+{
+    dibs__lease ls = held_since(T0);
+
+    (void)state;
+    dibs__lease_doubt(&ls, T0 + MS(5));
+    assert_int_equal(dibs__lease_due(&ls, T0 + MS(5)), DIBS__LEASE_RENEW);
+}
+
+static void hold_max_bounds_the_lease(void **state)
+{
+    dibs__lease ls = {0};
+
+    (void)state;
+    dibs__lease_begin(&ls, OWNER, TTL_MS, 15000, false);
+    dibs__lease_asked(&ls, T0);
+    answer(&ls, DIBS_OK, 7, TTL_MS, false, T0);
+    assert_int_equal(dibs__lease_renew_ms(&ls, T0 + MS(3000)), TTL_MS);
+    assert_int_equal(dibs__lease_renew_ms(&ls, T0 + MS(9000)), 6000);
+    ls.renew_at = T0 + MS(15000);
+    assert_int_equal(dibs__lease_next(&ls), ls.valid_until);
+
+    (void)dibs__lease_leave(&ls);
+    dibs__lease_begin(&ls, OWNER, TTL_MS, 2000, false);
+    assert_int_equal(ls.ttl_ms, 2000);
+}
+
+static void by_hand_only_a_claim_is_renewed(void **state)
+{
+    dibs__lease ls = {0};
+    dibs__answer claim = {.fence = 9, .left_ms = 3000, .claim = true};
+
+    (void)state;
+    dibs__lease_begin(&ls, OWNER, TTL_MS, 0, true);
+    dibs__lease_asked(&ls, T0);
+    dibs__lease_answered(&ls, DIBS_OK, &claim, T0 + 1);
+    assert_int_equal(dibs__lease_due(&ls, T0 + 1), DIBS__LEASE_RENEW);
+    dibs__lease_renewing(&ls);
+    dibs__lease_renewed(&ls, T0 + 2, DIBS_OK, TTL_MS, T0 + 3);
+    assert_int_equal(dibs__lease_next(&ls), ls.valid_until);
+    assert_int_equal(dibs__lease_due(&ls, T0 + MS(9000)), DIBS__LEASE_NOTHING);
+}
+
+static void refusals_end_the_asking(void **state)
+{
+    static const dibs_status ends[] = {DIBS_BUSY, DIBS_LOST, DIBS_MISMATCH,
+                                       DIBS_DENIED, DIBS_NOMEM};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++) {
+        dibs__lease ls = asking_since(T0);
+        answer(&ls, ends[i], 0, 0, false, T0 + MS(1));
+        assert_int_equal(ls.state, DIBS__LEASE_FREE);
+        assert_int_equal(dibs__lease_next(&ls), DIBSX_NEVER);
+    }
+}
+
+static void adopting_counts_from_its_renewal(void **state)
+{
+    dibs__lease ls = {0};
+
+    (void)state;
+    dibs__lease_begin(&ls, OWNER, TTL_MS, 0, false);
+    dibs__lease_adopted(&ls, OWNER, 12, T0, TTL_MS, T0 + MS(3));
+    assert_int_equal(ls.state, DIBS__LEASE_HELD);
+    assert_int_equal(ls.fence, 12);
+    assert_int_equal(ls.valid_until, T0 + MS(TTL_MS - DRIFT_MS));
+}
+
+static void rings_for_nobody_change_nothing(void **state)
+{
+    dibs__lease ls = held_since(T0);
+    dibs__lease free_one = {0};
+
+    (void)state;
+    assert_false(dibs__lease_rung(&ls, 99, T0 + MS(2)));
+    assert_int_equal(ls.fence, 7);
+    assert_false(dibs__lease_rung(&free_one, 99, T0));
+    dibs__lease_doubt(&free_one, T0);
+    assert_int_equal(dibs__lease_due(&free_one, T0), DIBS__LEASE_NOTHING);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validity_counts_from_before_the_send),
+        cmocka_unit_test(an_answer_that_comes_too_late_is_not_believed),
+        cmocka_unit_test(rule_1_a_stale_ring_is_ignored),
+        cmocka_unit_test(a_ring_counts_from_the_ask_that_was_answered),
+        cmocka_unit_test(a_ring_with_little_left_is_confirmed_first),
+        cmocka_unit_test(rule_2_a_ring_before_the_answer_waits_for_it),
+        cmocka_unit_test(rule_2_an_early_ring_below_the_watermark_is_dropped),
+        cmocka_unit_test(rule_3_leaving_unanswered_sets_a_tombstone),
+        cmocka_unit_test(rule_3_the_common_release_pays_nothing),
+        cmocka_unit_test(rule_4_already_yours_counts_what_is_left),
+        cmocka_unit_test(rule_5_a_renewal_never_shortens),
+        cmocka_unit_test(rule_6_no_late_answer_revives),
+        cmocka_unit_test(rule_6_a_look_is_enough_to_lose),
+        cmocka_unit_test(rule_7_nothing_renews_after_leaving),
+        cmocka_unit_test(renews_at_a_third_of_the_ttl),
+        cmocka_unit_test(a_failed_renewal_makes_suspect_and_is_retried),
+        cmocka_unit_test(a_refused_renewal_is_a_loss_at_once),
+        cmocka_unit_test(a_hint_of_a_break_brings_the_renewal_forward),
+        cmocka_unit_test(hold_max_bounds_the_lease),
+        cmocka_unit_test(by_hand_only_a_claim_is_renewed),
+        cmocka_unit_test(refusals_end_the_asking),
+        cmocka_unit_test(adopting_counts_from_its_renewal),
+        cmocka_unit_test(rings_for_nobody_change_nothing),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
