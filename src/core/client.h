@@ -30,7 +30,8 @@ typedef struct dibs__keeper {
     int bell_fd;           /* the store's doorbell, -1 until someone waits */
     dibsx_nsec armed_at;   /* what the timer is set to */
     dibsx_heap deadlines;  /* of locks that are held or lost */
-    struct dibs_lock *due; /* renewals for the renewer, a list */
+    struct dibs_lock *due; /* renewals for the renewer, oldest first */
+    struct dibs_lock *due_last;
     pthread_cond_t due_cond;
 } dibs__keeper;
 

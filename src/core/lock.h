@@ -28,6 +28,7 @@ struct dibs_lock {
     pthread_cond_t cond;
     dibsx_heap_node deadline;
     struct dibs_lock *next_due;   /* in the renewer's list */
+    bool due;                     /* is in that list */
     struct dibs_lock *next_owner; /* in the client's table of owners */
     bool listed;                  /* is in that table */
     int lost_fd;                  /* timerfd, -1 until asked for */

@@ -32,10 +32,30 @@ void dibs__renewer_add(dibs_client *cl, dibs_lock *lock)
         kp->renewing = true;
     }
     dibs__lease_renewing(&lock->lease);
+    /* One that is in the list since an earlier lease serves the new one. */
+    if (lock->due)
+        return;
     lock->refs++;
-    lock->next_due = kp->due;
-    kp->due = lock;
+    lock->due = true;
+    lock->next_due = NULL;
+    if (kp->due)
+        kp->due_last->next_due = lock;
+    else
+        kp->due = lock;
+    kp->due_last = lock;
     pthread_cond_signal(&kp->due_cond);
+}
+
+/* Takes one out of the list, with its reference. Locks: cl->mutex. */
+static dibs_lock *pop(dibs_client *cl)
+{
+    dibs_lock *lock = cl->keeper.due;
+
+    if (lock) {
+        cl->keeper.due = lock->next_due;
+        lock->due = false;
+    }
+    return lock;
 }
 
 /* The next lock of the list that still holds its lease; those that have left
@@ -44,8 +64,7 @@ static dibs_lock *next_due(dibs_client *cl)
 {
     dibs_lock *lock;
 
-    while ((lock = cl->keeper.due) != NULL) {
-        cl->keeper.due = lock->next_due;
+    while ((lock = pop(cl)) != NULL) {
         if (dibs__lease_valid(&lock->lease, dibsx_now()))
             return lock;
         dibs__lock_unref(lock);
@@ -114,10 +133,8 @@ static void let_all_go(dibs_client *cl)
 {
     dibs_lock *lock;
 
-    while ((lock = cl->keeper.due) != NULL) {
-        cl->keeper.due = lock->next_due;
+    while ((lock = pop(cl)) != NULL)
         dibs__lock_unref(lock);
-    }
 }
 
 /* Thread: the renewer. */

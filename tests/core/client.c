@@ -1,0 +1,300 @@
+/* client.c - opening, options, statistics, log, audit, and the edges of the
+ * public interface that every call shares. */
+/* SPDX-License-Identifier: MIT */
+#include "core.h"
+
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static void bad_urls_are_refused(void **state)
+{
+    dibs_client *cl = (dibs_client *)1;
+    dibs_error err;
+
+    (void)state;
+    assert_int_equal(dibs_open("nonsense:x", NULL, &cl, &err), DIBS_INVALID);
+    assert_null(cl);
+    assert_non_null(strstr(err.message, "memory"));
+    assert_int_equal(dibs_open("sqlite://host/x", NULL, &cl, NULL),
+                     DIBS_INVALID);
+    assert_int_equal(dibs_open("::", NULL, &cl, &err), DIBS_INVALID);
+}
+
+static void bad_options_are_refused(void **state)
+{
+    dibs_client *cl = NULL;
+    dibs_client_opts no_size = {0};
+
+    (void)state;
+    CHECK(DIBS_INVALID, dibs_open(core_url, &no_size, &cl, err));
+    CHECK(DIBS_INVALID,
+          dibs_open(core_url, DIBS_CLIENT_OPTS(.ttl_ms = 1), &cl, err));
+    CHECK(DIBS_INVALID,
+          dibs_open(core_url, DIBS_CLIENT_OPTS(.timeout_ms = -1), &cl, err));
+    assert_null(cl);
+}
+
+static void closing_nothing_is_fine(void **state)
+{
+    (void)state;
+    dibs_close(NULL);
+    dibs_lock_free(NULL);
+    dibs_lock_cancel(NULL);
+    CHECK(DIBS_INVALID, dibs_ping(NULL, NULL, err));
+    CHECK(DIBS_INVALID, dibs_lock_try(NULL, err));
+    CHECK(DIBS_INVALID, dibs_lock_acquire(NULL, err));
+}
+
+static void pings(void **state)
+{
+    dibs_client *cl = core_open();
+    int64_t took_us = -1;
+
+    (void)state;
+    CHECK(DIBS_OK, dibs_ping(cl, &took_us, err));
+    assert_true(took_us >= 0);
+    CHECK(DIBS_OK, dibs_ping(cl, NULL, err));
+    assert_true(strlen(dibs_url(cl)) > 0);
+    dibs_close(cl);
+}
+
+static void count_finding(const dibs_finding *finding, void *arg)
+{
+    assert_non_null(finding->subject);
+    assert_non_null(finding->found);
+    ++*(int *)arg;
+}
+
+static void audits(void **state)
+{
+    dibs_client *cl = core_open();
+    int findings = 0;
+
+    (void)state;
+    CHECK(DIBS_OK, dibs_audit(cl, count_finding, &findings, err));
+    assert_true(findings > 0);
+    dibs_close(cl);
+}
+
+static void names_are_checked(void **state)
+{
+    dibs_client *cl = core_open();
+    dibs_lock *lock = NULL;
+    char longest[DIBS_NAME_MAX + 2];
+
+    (void)state;
+    memset(longest, 'x', sizeof(longest));
+    longest[sizeof(longest) - 1] = '\0';
+    CHECK(DIBS_INVALID, dibs_lock_new(cl, longest, NULL, &lock, err));
+    longest[DIBS_NAME_MAX] = '\0';
+    CHECK(DIBS_OK, dibs_lock_new(cl, longest, NULL, &lock, err));
+    dibs_lock_free(lock);
+    CHECK(DIBS_INVALID, dibs_lock_new(cl, "", NULL, &lock, err));
+    CHECK(DIBS_INVALID, dibs_lock_new(cl, NULL, NULL, &lock, err));
+    CHECK(DIBS_INVALID, dibs_lock_new(cl, "a\nb", NULL, &lock, err));
+    assert_null(lock);
+    dibs_close(cl);
+}
+
+static void lock_options_are_checked(void **state)
+{
+    static const dibs_lock_opts bad[] = {
+        {.size = sizeof(dibs_lock_opts), .ttl_ms = 9},
+        {.size = sizeof(dibs_lock_opts), .ttl_ms = 24 * 3600 * 1000 + 1},
+        {.size = sizeof(dibs_lock_opts), .flags = 1 << 9},
+        {.size = sizeof(dibs_lock_opts), .mode = (dibs_lock_mode)5},
+        {.size = sizeof(dibs_lock_opts), .hold_min_ms = -1},
+        {.size = 0},
+    };
+    dibs_client *cl = core_open();
+    dibs_lock *lock = NULL;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(bad); i++)
+        CHECK(DIBS_INVALID, dibs_lock_new(cl, "x", &bad[i], &lock, err));
+    dibs_close(cl);
+}
+
+/* A program built against an older library passes a smaller struct. */
+static void a_smaller_option_struct_is_read(void **state)
+{
+    dibs_client *cl = core_open();
+    dibs_lock_opts opts = {.size = offsetof(dibs_lock_opts, wait_ms),
+                           .ttl_ms = 1234,
+                           .retries = 4000000};
+    dibs_lock *lock = core_lock(cl, core_name(), &opts);
+
+    (void)state;
+    CHECK(DIBS_OK, dibs_lock_acquire(lock, err));
+    assert_in_range(dibs_lock_valid_ms(lock), 1000, 1234);
+    dibs_lock_free(lock);
+    dibs_close(cl);
+}
+
+static void statuses_have_names(void **state)
+{
+    (void)state;
+    assert_string_equal(dibs_status_name(DIBS_BUSY), "BUSY");
+    assert_string_equal(dibs_status_name((dibs_status)99), "?");
+    assert_true(strlen(dibs_status_text(DIBS_FORKED)) > 0);
+    assert_true(strlen(dibs_status_text((dibs_status)99)) > 0);
+    assert_string_equal(dibs_version(), "0.1.0");
+}
+
+static void statistics_count(void **state)
+{
+    dibs_client *cl = core_open();
+    dibs_lock *lock = core_lock(cl, core_name(), NULL);
+    dibs_stats stats = {.size = sizeof(stats)};
+    dibs_stats part = {.size = offsetof(dibs_stats, acquired), .acquired = 77};
+
+    (void)state;
+    CHECK(DIBS_OK, dibs_lock_try(lock, err));
+    dibs_stats_get(cl, &stats);
+    assert_int_equal(stats.attempts, 1);
+    assert_int_equal(stats.acquired, 1);
+    assert_int_equal(stats.held, 1);
+    CHECK(DIBS_OK, dibs_lock_renew(lock, err));
+    CHECK(DIBS_OK, dibs_lock_release(lock, err));
+    dibs_stats_get(cl, &stats);
+    assert_int_equal(stats.held, 0);
+    assert_int_equal(stats.released, 1);
+    assert_int_equal(stats.renewed, 1);
+    dibs_stats_get(cl, &part);
+    assert_int_equal(part.attempts, 1);
+    assert_int_equal(part.acquired, 77);
+    dibs_lock_free(lock);
+    dibs_close(cl);
+}
+
+static void closing_gives_back_what_is_held(void **state)
+{
+    dibs_client *cl = core_open();
+    dibs_client *other = core_open();
+    const char *name = core_name();
+    dibs_lock *lock = core_lock(cl, name, NULL);
+    dibs_lock *next = core_lock(other, name, NULL);
+
+    (void)state;
+    CHECK(DIBS_OK, dibs_lock_try(lock, err));
+    dibs_close(cl);
+    CHECK(DIBS_INVALID, dibs_lock_try(lock, err));
+    CHECK(DIBS_OK, dibs_lock_try(next, err));
+    dibs_lock_free(lock);
+    dibs_lock_free(next);
+    dibs_close(other);
+}
+
+typedef struct log_line {
+    int lines;
+    char event[32];
+} log_line;
+
+static void keep_line(dibs_log_level level, const char *event,
+                      const char *message, void *arg)
+{
+    log_line *line = arg;
+
+    (void)level;
+    assert_true(strlen(message) > 0);
+    line->lines++;
+    strncpy(line->event, event, sizeof(line->event) - 1);
+}
+
+static void what_kept_a_block_from_running_is_logged(void **state)
+{
+    log_line line = {0};
+    dibs_client *cl = NULL;
+    dibs_client *other = core_open();
+    const char *name = core_name();
+    dibs_lock *lock = core_lock(other, name, NULL);
+    bool ran = false;
+
+    (void)state;
+    CHECK(DIBS_OK,
+          dibs_open(core_url,
+                    DIBS_CLIENT_OPTS(.log = keep_line, .log_arg = &line,
+                                     .log_level = DIBS_LOG_INFO),
+                    &cl, err));
+    CHECK(DIBS_OK, dibs_lock_try(lock, err));
+    DIBS_WITH_LOCK(cl, name, .ttl_ms = 1000)
+    {
+        ran = true;
+    }
+    assert_false(ran);
+    assert_int_equal(line.lines, 1);
+    assert_string_equal(line.event, "skipped");
+    dibs_lock_free(lock);
+    dibs_close(other);
+    dibs_close(cl);
+}
+
+/* The child must see that nothing is its own, and touch nothing. */
+static int child_of_fork(dibs_client *cl, dibs_lock *held)
+{
+    char owner[DIBS_OWNER_SIZE];
+    dibs_lock *lock = NULL;
+    dibs_value value;
+
+    if (dibs_ping(cl, NULL, NULL) != DIBS_FORKED ||
+        dibs_lock_new(cl, "x", NULL, &lock, NULL) != DIBS_FORKED ||
+        dibs_lock_try(held, NULL) != DIBS_FORKED ||
+        dibs_lock_renew(held, NULL) != DIBS_FORKED ||
+        dibs_lock_release(held, NULL) != DIBS_FORKED ||
+        dibs_state_get(cl, "x", &value, NULL) != DIBS_FORKED ||
+        dibs_lock_valid_ms(held) != 0 || dibs_lock_fence(held) != 0 ||
+        dibs_lock_state_get(held) != DIBS_LOCK_FREE ||
+        dibs_lock_lost_fd(held) != -1)
+        return 1;
+    dibs_lock_owner(held, owner);
+    dibs_lock_cancel(held);
+    dibs_lock_leave(held);
+    dibs_lock_free(held);
+    dibs_close(cl);
+    return owner[0] == '\0' ? 0 : 2;
+}
+
+static void after_a_fork_the_parent_goes_on(void **state)
+{
+    dibs_client *cl = core_open();
+    dibs_lock *lock = core_lock(cl, core_name(), NULL);
+    int status = -1;
+    pid_t pid;
+
+    (void)state;
+    CHECK(DIBS_OK, dibs_lock_try(lock, err));
+    pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0)
+        _exit(child_of_fork(cl, lock));
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+    assert_true(dibs_lock_valid_ms(lock) > 0);
+    CHECK(DIBS_OK, dibs_lock_renew(lock, err));
+    CHECK(DIBS_OK, dibs_lock_release(lock, err));
+    dibs_lock_free(lock);
+    dibs_close(cl);
+}
+
+int core_client_tests(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bad_urls_are_refused),
+        cmocka_unit_test(bad_options_are_refused),
+        cmocka_unit_test(closing_nothing_is_fine),
+        cmocka_unit_test(pings),
+        cmocka_unit_test(audits),
+        cmocka_unit_test(names_are_checked),
+        cmocka_unit_test(lock_options_are_checked),
+        cmocka_unit_test(a_smaller_option_struct_is_read),
+        cmocka_unit_test(statuses_have_names),
+        cmocka_unit_test(statistics_count),
+        cmocka_unit_test(closing_gives_back_what_is_held),
+        cmocka_unit_test(what_kept_a_block_from_running_is_logged),
+        cmocka_unit_test(after_a_fork_the_parent_goes_on),
+    };
+
+    return cmocka_run_group_tests_name("client", tests, NULL, NULL);
+}

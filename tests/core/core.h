@@ -1,0 +1,51 @@
+/* core.h - what the tests of the public interface share: a client on the store
+ * that the test was given, fresh names, and waiting for a condition. */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_TESTS_CORE_H
+#define DIBS_TESTS_CORE_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+/* After the four above. */
+#include <cmocka.h>
+#include <dibs/dibs.h>
+
+#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+
+extern const char *core_url; /* argv[1] */
+
+/* A client on the store under test; fails the test when there is none. */
+dibs_client *core_open(void);
+
+/* A name that no other test uses; the same storage for every call. */
+const char *core_name(void);
+
+/* A lock handle, or the end of the test. */
+dibs_lock *
+core_lock(dibs_client *cl, const char *name, const dibs_lock_opts *opts);
+
+/* Waits, up to ten seconds, for fn(arg). */
+void core_until(bool (*fn)(void *arg), void *arg);
+
+/* Fails with the error's message unless the status is as expected. */
+#define CHECK(expected, call)                                                  \
+    do {                                                                       \
+        dibs_error err_ = {0};                                                 \
+        dibs_error *err = &err_;                                               \
+        dibs_status rc_ = (call);                                              \
+        if (rc_ != (expected))                                                 \
+            fail_msg("%s is %s, not %s: %s", #call, dibs_status_name(rc_),     \
+                     dibs_status_name(expected), err_.message);                \
+        (void)err;                                                             \
+    } while (0)
+
+int core_lock_tests(void);
+int core_wait_tests(void);
+int core_loss_tests(void);
+int core_state_tests(void);
+int core_monitor_tests(void);
+int core_client_tests(void);
+
+#endif

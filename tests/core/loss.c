@@ -1,0 +1,183 @@
+/* loss.c - losing a lease: told by callback, by descriptor and by the handle. */
+/* SPDX-License-Identifier: MIT */
+#include "core.h"
+
+#include <poll.h>
+
+static void count_loss(dibs_lock *lock, void *arg)
+{
+    (void)lock;
+    __atomic_add_fetch((int *)arg, 1, __ATOMIC_SEQ_CST);
+}
+
+static bool was_told(void *arg)
+{
+    return __atomic_load_n((int *)arg, __ATOMIC_SEQ_CST) > 0;
+}
+
+static bool readable(int fd, int timeout_ms)
+{
+    struct pollfd pfd = {.fd = fd, .events = POLLIN};
+
+    return poll(&pfd, 1, timeout_ms) == 1;
+}
+
+static void a_lease_that_is_kept_stays(void **state)
+{
+    dibs_client *cl = core_open();
+    dibs_lock *lock = core_lock(cl, core_name(), DIBS_LOCK_OPTS(.ttl_ms = 150));
+    dibs_stats stats = {.size = sizeof(stats)};
+    uint64_t fence;
+
+    (void)state;
+    CHECK(DIBS_OK, dibs_lock_try(lock, err));
+    fence = dibs_lock_fence(lock);
+    do {
+        dibs_stats_get(cl, &stats);
+        assert_int_equal(dibs_lock_state_get(lock), DIBS_LOCK_HELD);
+    } while (stats.renewed < 6);
+    assert_int_equal(dibs_lock_fence(lock), fence);
+    CHECK(DIBS_OK, dibs_lock_release(lock, err));
+    dibs_lock_free(lock);
+    dibs_close(cl);
+}
+
+static void expiry_is_announced_once(void **state)
+{
+    dibs_client *cl = core_open();
+    int told = 0;
+    dibs_lock *lock =
+        core_lock(cl, core_name(),
+                  DIBS_LOCK_OPTS(.ttl_ms = 120, .wait_ms = 2000,
+                                 .flags = DIBS_LOCK_NO_RENEW,
+                                 .on_lost = count_loss, .on_lost_arg = &told));
+    dibs_stats stats = {.size = sizeof(stats)};
+
+    (void)state;
+    CHECK(DIBS_OK, dibs_lock_try(lock, err));
+    assert_false(readable(dibs_lock_lost_fd(lock), 0));
+    assert_true(readable(dibs_lock_lost_fd(lock), 5000));
+    assert_int_equal(dibs_lock_state_get(lock), DIBS_LOCK_LOST);
+    assert_int_equal(dibs_lock_fence(lock), 0);
+    core_until(was_told, &told);
+    CHECK(DIBS_LOST, dibs_lock_renew(lock, err));
+    CHECK(DIBS_LOST, dibs_lock_release(lock, err));
+    dibs_stats_get(cl, &stats);
+    assert_int_equal(stats.lost, 1);
+    assert_int_equal(stats.held, 0);
+    CHECK(DIBS_OK, dibs_lock_acquire(lock, err));
+    assert_false(readable(dibs_lock_lost_fd(lock), 0));
+    assert_int_equal(told, 1);
+    dibs_lock_free(lock);
+    dibs_close(cl);
+}
+
+static void a_broken_lease_is_told_by_its_doorbell(void **state)
+{
+    dibs_client *cl = core_open();
+    dibs_client *other = core_open();
+    const char *name = core_name();
+    int told = 0;
+    /* With half a minute between renewals only the ring can be this fast. */
+    dibs_lock *lock =
+        core_lock(cl, name,
+                  DIBS_LOCK_OPTS(.ttl_ms = 90000, .wait_ms = 1000,
+                                 .on_lost = count_loss, .on_lost_arg = &told));
+    uint32_t broken = 0;
+
+    (void)state;
+    CHECK(DIBS_OK, dibs_lock_acquire(lock, err));
+    CHECK(DIBS_STALE, dibs_lease_break(other, name, dibs_lock_fence(lock) + 1,
+                                       "test", &broken, err));
+    assert_int_equal(broken, 0);
+    CHECK(DIBS_OK, dibs_lease_break(other, name, dibs_lock_fence(lock), "test",
+                                    &broken, err));
+    assert_int_equal(broken, 1);
+    core_until(was_told, &told);
+    assert_int_equal(dibs_lock_state_get(lock), DIBS_LOCK_LOST);
+    assert_true(readable(dibs_lock_lost_fd(lock), 0));
+    CHECK(DIBS_NOTFOUND, dibs_lease_break(other, name, 0, NULL, NULL, err));
+    dibs_lock_free(lock);
+    dibs_close(other);
+    dibs_close(cl);
+}
+
+static void hold_max_ends_it(void **state)
+{
+    dibs_client *cl = core_open();
+    int told = 0;
+    dibs_lock *lock =
+        core_lock(cl, core_name(),
+                  DIBS_LOCK_OPTS(.ttl_ms = 100, .hold_max_ms = 350,
+                                 .on_lost = count_loss, .on_lost_arg = &told));
+    dibs_stats stats = {.size = sizeof(stats)};
+
+    (void)state;
+    CHECK(DIBS_OK, dibs_lock_try(lock, err));
+    core_until(was_told, &told);
+    dibs_stats_get(cl, &stats);
+    assert_true(stats.renewed >= 1);
+    assert_int_equal(dibs_lock_state_get(lock), DIBS_LOCK_LOST);
+    dibs_lock_free(lock);
+    dibs_close(cl);
+}
+
+static void release_in_callback(dibs_lock *lock, void *arg)
+{
+    int *told = arg;
+
+    __atomic_store_n(told, dibs_lock_release(lock, NULL) == DIBS_LOST ? 1 : -1,
+                     __ATOMIC_SEQ_CST);
+}
+
+static void the_callback_may_release(void **state)
+{
+    dibs_client *cl = core_open();
+    int told = 0;
+    dibs_lock *lock =
+        core_lock(cl, core_name(),
+                  DIBS_LOCK_OPTS(.ttl_ms = 60, .flags = DIBS_LOCK_NO_RENEW,
+                                 .on_lost = release_in_callback,
+                                 .on_lost_arg = &told));
+
+    (void)state;
+    CHECK(DIBS_OK, dibs_lock_try(lock, err));
+    core_until(was_told, &told);
+    assert_int_equal(told, 1);
+    dibs_lock_free(lock);
+    dibs_close(cl);
+}
+
+static void renewing_by_hand_extends(void **state)
+{
+    dibs_client *cl = core_open();
+    dibs_lock *lock =
+        core_lock(cl, core_name(),
+                  DIBS_LOCK_OPTS(.ttl_ms = 400, .flags = DIBS_LOCK_NO_RENEW));
+    int64_t before_ms;
+
+    (void)state;
+    CHECK(DIBS_LOST, dibs_lock_renew(lock, err));
+    CHECK(DIBS_OK, dibs_lock_try(lock, err));
+    do
+        before_ms = dibs_lock_valid_ms(lock);
+    while (before_ms > 300);
+    CHECK(DIBS_OK, dibs_lock_renew(lock, err));
+    assert_true(dibs_lock_valid_ms(lock) > before_ms);
+    dibs_lock_free(lock);
+    dibs_close(cl);
+}
+
+int core_loss_tests(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_lease_that_is_kept_stays),
+        cmocka_unit_test(expiry_is_announced_once),
+        cmocka_unit_test(a_broken_lease_is_told_by_its_doorbell),
+        cmocka_unit_test(hold_max_ends_it),
+        cmocka_unit_test(the_callback_may_release),
+        cmocka_unit_test(renewing_by_hand_extends),
+    };
+
+    return cmocka_run_group_tests_name("loss", tests, NULL, NULL);
+}

@@ -1,0 +1,65 @@
+/* main.c - runs the tests of the public interface on the store of argv[1]. */
+/* SPDX-License-Identifier: MIT */
+#include "core.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+const char *core_url;
+
+dibs_client *core_open(void)
+{
+    dibs_client *cl = NULL;
+
+    CHECK(DIBS_OK, dibs_open(core_url, NULL, &cl, err));
+    return cl;
+}
+
+const char *core_name(void)
+{
+    static char name[64];
+    static int number;
+
+    snprintf(name, sizeof(name), "core-%ld-%d", (long)getpid(), ++number);
+    return name;
+}
+
+dibs_lock *
+core_lock(dibs_client *cl, const char *name, const dibs_lock_opts *opts)
+{
+    dibs_lock *lock = NULL;
+
+    CHECK(DIBS_OK, dibs_lock_new(cl, name, opts, &lock, err));
+    return lock;
+}
+
+void core_until(bool (*fn)(void *arg), void *arg)
+{
+    time_t give_up_at = time(NULL) + 10;
+
+    while (!fn(arg)) {
+        if (time(NULL) > give_up_at)
+            fail_msg("what was waited for did not come about");
+        poll(NULL, 0, 2);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    int failed = 0;
+
+    if (argc != 2) {
+        fprintf(stderr, "usage: test_core URL\n");
+        return 2;
+    }
+    core_url = argv[1];
+    failed += core_client_tests();
+    failed += core_lock_tests();
+    failed += core_wait_tests();
+    failed += core_loss_tests();
+    failed += core_state_tests();
+    failed += core_monitor_tests();
+    return failed ? 1 : 0;
+}

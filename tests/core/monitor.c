@@ -1,0 +1,125 @@
+/* monitor.c - who holds and who waits, as others are shown it. */
+/* SPDX-License-Identifier: MIT */
+#include "core.h"
+
+#include <string.h>
+#include <unistd.h>
+
+typedef struct sight {
+    int calls;
+    size_t holders;
+    char label[64];
+    char host[64];
+    int64_t pid;
+    uint64_t fence;
+    int64_t left_ms;
+    char mode[16];
+} sight;
+
+static bool look(const dibs_lease_info *info, void *arg)
+{
+    sight *st = arg;
+
+    st->calls++;
+    st->holders = info->holder_count;
+    assert_int_equal(info->capacity, 0);
+    strncpy(st->label, info->holders[0].label, sizeof(st->label) - 1);
+    strncpy(st->host, info->holders[0].host, sizeof(st->host) - 1);
+    strncpy(st->mode, info->holders[0].mode, sizeof(st->mode) - 1);
+    st->pid = info->holders[0].pid;
+    st->fence = info->holders[0].fence;
+    st->left_ms = info->holders[0].left_ms;
+    return true;
+}
+
+static void shows_who_holds(void **state)
+{
+    dibs_client *cl = core_open();
+    const char *name = core_name();
+    dibs_lock *lock =
+        core_lock(cl, name,
+                  DIBS_LOCK_OPTS(.label = "night shift", .ttl_ms = 20000));
+    sight st = {0};
+
+    (void)state;
+    CHECK(DIBS_NOTFOUND, dibs_lease_show(cl, name, look, &st, err));
+    CHECK(DIBS_OK, dibs_lock_try(lock, err));
+    CHECK(DIBS_OK, dibs_lease_show(cl, name, look, &st, err));
+    assert_int_equal(st.calls, 1);
+    assert_int_equal(st.holders, 1);
+    assert_string_equal(st.label, "night shift");
+    assert_string_equal(st.mode, "exclusive");
+    assert_true(strlen(st.host) > 0);
+    assert_int_equal(st.pid, getpid());
+    assert_int_equal(st.fence, dibs_lock_fence(lock));
+    assert_in_range(st.left_ms, 10000, 20000);
+    dibs_lock_free(lock);
+    dibs_close(cl);
+}
+
+static bool stop_at_once(const dibs_lease_info *info, void *arg)
+{
+    assert_non_null(info->name);
+    ++*(int *)arg;
+    return false;
+}
+
+static void lists_what_begins_so_and_stops_when_told(void **state)
+{
+    dibs_client *cl = NULL;
+    const char *prefix = core_name();
+    dibs_lock *a, *b;
+    sight st = {0};
+    int calls = 0;
+
+    (void)state;
+    CHECK(DIBS_OK,
+          dibs_open(core_url, DIBS_CLIENT_OPTS(.prefix = prefix), &cl, err));
+    a = core_lock(cl, "/a", NULL);
+    b = core_lock(cl, "/b", NULL);
+    CHECK(DIBS_OK, dibs_lock_try(a, err));
+    CHECK(DIBS_OK, dibs_lock_try(b, err));
+    CHECK(DIBS_OK, dibs_lease_list(cl, "/", look, &st, err));
+    assert_int_equal(st.calls, 2);
+    CHECK(DIBS_OK, dibs_lease_list(cl, NULL, stop_at_once, &calls, err));
+    assert_int_equal(calls, 1);
+    CHECK(DIBS_INVALID, dibs_lease_list(cl, "\n", look, &st, err));
+    CHECK(DIBS_INVALID, dibs_lease_show(cl, "", look, &st, err));
+    CHECK(DIBS_INVALID, dibs_lease_break(cl, "", 0, NULL, NULL, err));
+    dibs_lock_free(a);
+    dibs_lock_free(b);
+    dibs_close(cl);
+}
+
+/* A label of many bytes is cut, and not inside a character. */
+static void long_labels_are_cut_whole(void **state)
+{
+    dibs_client *cl = core_open();
+    const char *name = core_name();
+    char label[256] = "";
+    dibs_lock *lock;
+    sight st = {0};
+
+    (void)state;
+    for (int i = 0; i < 60; i++)
+        strncat(label, "\xc3\xa9", sizeof(label) - strlen(label) - 1);
+    lock = core_lock(cl, name, DIBS_LOCK_OPTS(.label = label));
+    CHECK(DIBS_OK, dibs_lock_try(lock, err));
+    CHECK(DIBS_OK, dibs_lease_show(cl, name, look, &st, err));
+    assert_true(strlen(st.label) > 0);
+    assert_true(strlen(st.label) < 64);
+    assert_int_equal(strlen(st.label) % 2, 0);
+    dibs_lock_free(lock);
+    dibs_close(cl);
+}
+
+int core_monitor_tests(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(shows_who_holds),
+        cmocka_unit_test(lists_what_begins_so_and_stops_when_told),
+        cmocka_unit_test(long_labels_are_cut_whole),
+    };
+
+    return cmocka_run_group_tests_name("monitor", tests, NULL, NULL);
+}
