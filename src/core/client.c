@@ -70,10 +70,9 @@ read_opts(const dibs_client_opts *opts, dibs_client_opts *out, dibs_error *err)
 static dibs_status fill(dibs_client *cl, const char *url,
                         const dibs_client_opts *opts, dibs_error *err)
 {
-    char shown[512] = "";
+    char shown[512];
 
-    if (url && *url)
-        dibsx_url_redact(url, shown, sizeof(shown));
+    dibsx_url_redact(url, shown, sizeof(shown));
     cl->url = dibsx_strdup(shown);
     cl->prefix = dibsx_strdup(opts->prefix ? opts->prefix : "");
     cl->label = dibsx_strdup(opts->label ? opts->label : "");
@@ -92,36 +91,52 @@ static dibs_status fill(dibs_client *cl, const char *url,
     return DIBS_OK;
 }
 
+/* Everything of a client but its memory. What was made is freed by the caller
+ * with dibs__client_free(). */
+static dibs_status init(dibs_client *cl, const char *url,
+                        const dibs_client_opts *opts, dibs_error *err)
+{
+    dibs_status rc;
+
+    pthread_mutex_init(&cl->mutex, NULL);
+    rc = dibs__keeper_init(cl, err);
+    if (rc != DIBS_OK)
+        return rc;
+    cl->fork_number = dibs__fork_number();
+    if (cl->fork_number == 0)
+        return dibsx_fail(err, DIBS_UNSUPPORTED,
+                          "this kernel cannot tell a child process apart "
+                          "(MADV_WIPEONFORK, Linux 4.14)");
+    rc = fill(cl, url, opts, err);
+    if (rc != DIBS_OK)
+        return rc;
+    return dibs__store_open(url, dibs__client_deadline(cl, dibsx_now()),
+                            &cl->st, err);
+}
+
 dibs_status dibs_open(const char *url, const dibs_client_opts *opts,
                       dibs_client **out, dibs_error *err)
 {
     dibs_client_opts want;
     dibs_client *cl = NULL;
+    dibsx_buf place;
     dibs_status rc;
 
     *out = NULL;
+    dibsx_buf_init(&place, DIBSX_URL_MAX);
     rc = read_opts(opts, &want, err);
-    if (rc != DIBS_OK)
-        return rc;
-    cl = dibsx_zalloc(sizeof(*cl));
-    if (!cl)
-        return dibsx_fail(err, DIBS_NOMEM, "no memory for the client");
-    pthread_mutex_init(&cl->mutex, NULL);
-    rc = dibs__keeper_init(cl, err);
+    if (rc == DIBS_OK && (!url || !*url)) {
+        rc = dibs__store_default_url(&place, err);
+        url = dibsx_buf_text(&place);
+    }
     if (rc != DIBS_OK)
         goto out;
-    cl->fork_number = dibs__fork_number();
-    if (cl->fork_number == 0) {
-        rc = dibsx_fail(err, DIBS_UNSUPPORTED,
-                        "this kernel cannot tell a child process apart "
-                        "(MADV_WIPEONFORK, Linux 4.14)");
+    cl = dibsx_zalloc(sizeof(*cl));
+    if (!cl) {
+        rc = dibsx_fail(err, DIBS_NOMEM, "no memory for the client");
         goto out;
     }
-    rc = fill(cl, url, &want, err);
-    if (rc != DIBS_OK)
-        goto out;
-    rc = dibs__store_open(url, dibs__client_deadline(cl, dibsx_now()), &cl->st,
-                          err);
+    rc = init(cl, url, &want, err);
     if (rc != DIBS_OK)
         goto out;
     *out = cl;
@@ -129,6 +144,7 @@ dibs_status dibs_open(const char *url, const dibs_client_opts *opts,
 out:
     if (cl)
         dibs__client_free(cl);
+    dibsx_buf_fini(&place);
     return rc;
 }
 

@@ -9,21 +9,13 @@
 #define DIBS_STORE_LEASE_H
 
 #include "base/clock.h"
-#include <dibs/types.h>
+#include "store/entry.h"
 
 struct dibs__store;
-
-enum { DIBS__WHO_MAX = 64 }; /* "host:pid label" with its NUL; cut to fit */
 
 /* How long a lease granted by hand-off stands until it is renewed, and how long
  * a waiter keeps its place after its last ask. */
 enum { DIBS__CLAIM_MS = 3000, DIBS__PLACE_MS = 3000, DIBS__TOMB_MS = 10000 };
-
-typedef enum dibs__mode {
-    DIBS__EXCLUSIVE = 0,
-    DIBS__SHARED = 1,
-    DIBS__PERMITS = 2
-} dibs__mode;
 
 enum {
     DIBS__ASK_QUEUE = 1 << 0, /* join the queue when refused */
@@ -82,30 +74,6 @@ typedef struct dibs__ring {
     dibs__news news;
     uint64_t fence; /* of the grant, or of the lease that was broken */
 } dibs__ring;
-
-/* One holder, waiter, or other entry of a name, as `inspect` and `list` show
- * it. The moments of grant.h have become spans. */
-typedef struct dibs__entry {
-    char owner[DIBS_OWNER_SIZE];
-    bool holder; /* else a waiter */
-    bool claim;  /* a holder by hand-off that has not renewed yet */
-    bool left;   /* released, but others are still kept out */
-    dibs__mode mode;
-    uint32_t permits;
-    uint32_t capacity;
-    int32_t priority;
-    uint64_t fence;
-    int64_t ttl_ms;
-    int64_t age_ms;
-    int64_t left_ms;
-    char who[DIBS__WHO_MAX];
-} dibs__entry;
-
-/* The entries of one name: holders first, then waiters as they will be served.
- * Borrowed for the call. Return false to stop. The store is not locked while
- * this runs. */
-typedef bool dibs__entries_fn(const char *name, const dibs__entry *entries,
-                              size_t count, void *arg);
 
 typedef struct dibs__lease_ops {
     /* Asks for a lease. First ends what has expired and serves the queue, as

@@ -1,19 +1,13 @@
 /* store.c - finds the store of a URL and opens it.
  *
- * Owns the table of schemes and knows the default place of the embedded store.
- * Any thread. */
+ * Owns the table of schemes. Any thread. */
 /* SPDX-License-Identifier: MIT */
 #include "store/store.h"
 #include "base/buf.h"
 #include "base/fail.h"
 #include "store/fault.h"
 #include "store/sqlite/sqlite.h"
-#include <errno.h>
-#include <limits.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 static const dibs__store_ops *const stores[] = {
     &dibs__sqlite_ops,
@@ -45,79 +39,6 @@ static dibs_status unheard_of(const char *scheme, dibs_error *err)
                       known);
 }
 
-/* An empty variable counts as unset, and so does a relative path: the standard
- * has it so. */
-static const char *folder_variable(const char *name)
-{
-    const char *value = secure_getenv(name);
-
-    return value && value[0] == '/' ? value : NULL;
-}
-
-static dibs_status default_path(dibsx_buf *path, dibs_error *err)
-{
-    const char *state = folder_variable("XDG_STATE_HOME");
-    const char *home = folder_variable("HOME");
-
-    if (state)
-        dibsx_buf_printf(path, "%s/dibs/dibs.db", state);
-    else if (geteuid() == 0)
-        dibsx_buf_puts(path, "/var/lib/dibs/dibs.db");
-    else if (home)
-        dibsx_buf_printf(path, "%s/.local/state/dibs/dibs.db", home);
-    else
-        return dibsx_fail(err, DIBS_INVALID,
-                          "HOME is not set; name the store by its URL");
-    if (!dibsx_buf_ok(path))
-        return dibsx_fail(err, DIBS_INVALID,
-                          "the default place has too long a path");
-    return DIBS_OK;
-}
-
-/* Makes every folder above the file, for the user alone. Those that are there
- * stay as they are. */
-static dibs_status make_folders(char *path, dibs_error *err)
-{
-    for (char *slash = strchr(path + 1, '/'); slash;
-         slash = strchr(slash + 1, '/')) {
-        int number = 0;
-
-        *slash = '\0';
-        if (mkdir(path, 0700) != 0 && errno != EEXIST)
-            number = errno;
-        *slash = '/';
-        if (number != 0)
-            return dibsx_fail_at(
-                err,
-                number == EACCES || number == EROFS ? DIBS_DENIED
-                                                    : DIBS_REFUSED,
-                dibsx_errno_name(number),
-                "the folder of the default store cannot be made; name a store "
-                "by its URL (%s, %s)",
-                path, dibsx_errno_name(number));
-    }
-    return DIBS_OK;
-}
-
-static dibs_status
-open_default(dibsx_nsec deadline, dibs__store **out, dibs_error *err)
-{
-    dibsx_url url = {0};
-    dibsx_buf path;
-    dibs_status rc;
-
-    dibsx_buf_init(&path, PATH_MAX - 1);
-    rc = default_path(&path, err);
-    if (rc == DIBS_OK)
-        rc = make_folders(path.data, err);
-    if (rc == DIBS_OK) {
-        url.path = path.data;
-        rc = dibs__sqlite_ops.open(&url, deadline, out, err);
-    }
-    dibsx_buf_fini(&path);
-    return rc;
-}
-
 dibs_status dibs__store_open_url(const dibsx_url *url, dibsx_nsec deadline,
                                  dibs__store **out, dibs_error *err)
 {
@@ -135,8 +56,6 @@ dibs_status dibs__store_open(const char *text, dibsx_nsec deadline,
     dibs_status rc;
 
     *out = NULL;
-    if (!text || !*text)
-        return open_default(deadline, out, err);
     rc = dibsx_url_parse(text, &url, err);
     if (rc != DIBS_OK)
         return rc;

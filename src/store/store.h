@@ -21,6 +21,7 @@
 #ifndef DIBS_STORE_STORE_H
 #define DIBS_STORE_STORE_H
 
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/url.h"
 #include "store/lease.h"
@@ -66,9 +67,13 @@ struct dibs__store {
     const dibs__store_ops *ops;
 };
 
+/* Adds the URL of the embedded store at its default place, and makes the folders
+ * above it. */
+DIBS_MUST_CHECK dibs_status dibs__store_default_url(dibsx_buf *url,
+                                                    dibs_error *err);
+
 /* Finds the store of the URL's scheme and opens it. DIBS_INVALID for a scheme
- * that is not known, naming those that are. NULL or "" opens the embedded store
- * at its default place. Close with dibs__store_close(). */
+ * that is not known, naming those that are. Close with dibs__store_close(). */
 DIBS_MUST_CHECK dibs_status dibs__store_open(const char *url,
                                              dibsx_nsec deadline,
                                              dibs__store **out,

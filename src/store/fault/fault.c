@@ -1,0 +1,504 @@
+/* fault.c - a store around another that fails, loses answers and is late, as it
+ * is told.
+ *
+ * A handle owns the handle of the store within. Everything runs on the thread
+ * of the caller; faults told by the test are shared by all handles. */
+/* SPDX-License-Identifier: MIT */
+#include "store/fault.h"
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "base/rand.h"
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* What the parameters of the URL ask for. */
+typedef struct fault_rule {
+    dibs__fault fault;
+    dibs__step step; /* DIBS__STEP_COUNT: all but open and bell */
+    uint64_t every;
+    bool by_chance;
+} fault_rule;
+
+typedef struct fault_store {
+    dibs__store base;
+    dibs__store *within;
+    fault_rule rule;
+    pthread_mutex_t mutex; /* for what follows */
+    uint64_t count;        /* steps that the rule concerns */
+    dibsx_prng prng;
+} fault_store;
+
+static struct {
+    pthread_rwlock_t lock;
+    dibs__fault_fn *fn;
+    void *arg;
+    _Atomic uint64_t counts[DIBS__STEP_COUNT];
+} told = {.lock = PTHREAD_RWLOCK_INITIALIZER};
+
+void dibs__fault_set(dibs__fault_fn *fn, void *arg)
+{
+    pthread_rwlock_wrlock(&told.lock);
+    told.fn = fn;
+    told.arg = arg;
+    for (size_t i = 0; i < DIBS__STEP_COUNT; i++)
+        atomic_store(&told.counts[i], 0);
+    pthread_rwlock_unlock(&told.lock);
+}
+
+static dibs__fault by_test(dibs__step step)
+{
+    dibs__fault fault = {0};
+
+    pthread_rwlock_rdlock(&told.lock);
+    if (told.fn)
+        fault = told.fn(step, atomic_fetch_add(&told.counts[step], 1) + 1,
+                        told.arg);
+    pthread_rwlock_unlock(&told.lock);
+    return fault;
+}
+
+static dibs__fault by_rule(fault_store *fs, dibs__step step)
+{
+    const fault_rule *rule = &fs->rule;
+    bool every_step = rule->step == DIBS__STEP_COUNT &&
+                      step != DIBS__STEP_OPEN && step != DIBS__STEP_BELL;
+    bool faulty;
+
+    if (step != rule->step && !every_step)
+        return (dibs__fault){0};
+    pthread_mutex_lock(&fs->mutex);
+    faulty = rule->by_chance ? dibsx_prng_below(&fs->prng, rule->every) == 0
+                             : ++fs->count % rule->every == 0;
+    pthread_mutex_unlock(&fs->mutex);
+    return faulty ? rule->fault : (dibs__fault){0};
+}
+
+static void sleep_until(dibsx_nsec until)
+{
+    struct timespec at = {.tv_sec = (time_t)(until / DIBSX_SEC),
+                          .tv_nsec = (long)(until % DIBSX_SEC)};
+
+    while (clock_nanosleep(CLOCK_BOOTTIME, TIMER_ABSTIME, &at, NULL) == EINTR)
+        continue;
+}
+
+/* True when the deadline came first. */
+static bool delay(int64_t delay_ms, dibsx_nsec deadline)
+{
+    dibsx_nsec until = dibsx_after_ms(dibsx_now(), delay_ms);
+
+    sleep_until(until < deadline ? until : deadline);
+    return until >= deadline;
+}
+
+static dibs_status lose(dibs_error *err)
+{
+    return dibsx_fail_at(err, DIBS_UNKNOWN, "FAULT", "the answer was lost");
+}
+
+/* What comes before each step. DIBS_OK: do it; *after: and lose the answer. */
+static dibs_status before(fault_store *fs, dibs__step step, dibsx_nsec deadline,
+                          bool *after, dibs_error *err)
+{
+    dibs__fault fault = by_test(step);
+
+    *after = false;
+    if (fault.kind == DIBS__FAULT_NONE && fault.delay_ms == 0)
+        fault = by_rule(fs, step);
+    if (fault.delay_ms > 0 && delay(fault.delay_ms, deadline))
+        return lose(err);
+    switch (fault.kind) {
+    case DIBS__FAULT_FAIL:
+        return dibsx_fail_at(err, DIBS_UNAVAIL, "FAULT",
+                             "the store was told to fail");
+    case DIBS__FAULT_DROP_BEFORE:
+        return lose(err);
+    case DIBS__FAULT_DROP_AFTER:
+        *after = true;
+        return DIBS_OK;
+    case DIBS__FAULT_NONE:
+        break;
+    }
+    return DIBS_OK;
+}
+
+/* The same for a step that only reads: there is no difference between the two
+ * ways to lose an answer, and nothing must reach the caller. */
+static dibs_status before_read(fault_store *fs, dibs__step step,
+                               dibsx_nsec deadline, dibs_error *err)
+{
+    bool after;
+    dibs_status rc = before(fs, step, deadline, &after, err);
+
+    return rc == DIBS_OK && after ? lose(err) : rc;
+}
+
+static fault_store *fault_of(dibs__store *st)
+{
+    return (fault_store *)st;
+}
+
+static dibs_status
+fault_acquire(dibs__store *st, const dibs__ask *ask, dibsx_nsec deadline,
+              dibs__answer *ans, dibs_error *err)
+{
+    fault_store *fs = fault_of(st);
+    bool after;
+    dibs_status rc = before(fs, DIBS__STEP_ACQUIRE, deadline, &after, err);
+
+    memset(ans, 0, sizeof(*ans));
+    if (rc == DIBS_OK)
+        rc = fs->within->ops->lease->acquire(fs->within, ask, deadline, ans,
+                                             err);
+    if (!after)
+        return rc;
+    memset(ans, 0, sizeof(*ans));
+    return lose(err);
+}
+
+static dibs_status
+fault_renew(dibs__store *st, dibs__renewal *items, size_t count,
+            dibsx_nsec deadline, dibs_error *err)
+{
+    fault_store *fs = fault_of(st);
+    bool after;
+    dibs_status rc = before(fs, DIBS__STEP_RENEW, deadline, &after, err);
+
+    if (rc == DIBS_OK)
+        rc = fs->within->ops->lease->renew(fs->within, items, count, deadline,
+                                           err);
+    if (!after)
+        return rc;
+    for (size_t i = 0; i < count; i++) {
+        items[i].rc = DIBS_UNKNOWN;
+        items[i].left_ms = 0;
+        items[i].wanted = false;
+    }
+    return lose(err);
+}
+
+static dibs_status fault_release(dibs__store *st, const dibs__leave *leave,
+                                 dibsx_nsec deadline, dibs_error *err)
+{
+    fault_store *fs = fault_of(st);
+    bool after;
+    dibs_status rc = before(fs, DIBS__STEP_RELEASE, deadline, &after, err);
+
+    if (rc == DIBS_OK)
+        rc = fs->within->ops->lease->release(fs->within, leave, deadline, err);
+    return after ? lose(err) : rc;
+}
+
+static dibs_status
+fault_inspect(dibs__store *st, const char *name, dibsx_nsec deadline,
+              dibs__entries_fn *each, void *arg, dibs_error *err)
+{
+    fault_store *fs = fault_of(st);
+    dibs_status rc = before_read(fs, DIBS__STEP_INSPECT, deadline, err);
+
+    if (rc != DIBS_OK)
+        return rc;
+    return fs->within->ops->lease->inspect(fs->within, name, deadline, each,
+                                           arg, err);
+}
+
+static dibs_status
+fault_list(dibs__store *st, const char *begins, dibsx_nsec deadline,
+           dibs__entries_fn *each, void *arg, dibs_error *err)
+{
+    fault_store *fs = fault_of(st);
+    dibs_status rc = before_read(fs, DIBS__STEP_LIST, deadline, err);
+
+    if (rc != DIBS_OK)
+        return rc;
+    return fs->within->ops->lease->list(fs->within, begins, deadline, each, arg,
+                                        err);
+}
+
+static dibs_status
+fault_take(dibs__store *st, const char *name, uint64_t fence,
+           dibsx_nsec deadline, uint32_t *broken, dibs_error *err)
+{
+    fault_store *fs = fault_of(st);
+    bool after;
+    dibs_status rc = before(fs, DIBS__STEP_TAKE, deadline, &after, err);
+
+    *broken = 0;
+    if (rc == DIBS_OK)
+        rc = fs->within->ops->lease->take(fs->within, name, fence, deadline,
+                                          broken, err);
+    if (!after)
+        return rc;
+    *broken = 0;
+    return lose(err);
+}
+
+static dibs_status
+fault_get(dibs__store *st, const char *key, dibsx_nsec deadline,
+          dibs_value *out, dibs_error *err)
+{
+    fault_store *fs = fault_of(st);
+    dibs_status rc = before_read(fs, DIBS__STEP_GET, deadline, err);
+
+    memset(out, 0, sizeof(*out));
+    if (rc != DIBS_OK)
+        return rc;
+    return fs->within->ops->value->get(fs->within, key, deadline, out, err);
+}
+
+static dibs_status
+fault_put(dibs__store *st, const dibs__put *put, dibsx_nsec deadline,
+          uint64_t *version, dibs_error *err)
+{
+    fault_store *fs = fault_of(st);
+    bool after;
+    dibs_status rc = before(fs, DIBS__STEP_PUT, deadline, &after, err);
+
+    *version = 0;
+    if (rc == DIBS_OK)
+        rc = fs->within->ops->value->put(fs->within, put, deadline, version,
+                                         err);
+    if (!after)
+        return rc;
+    *version = 0;
+    return lose(err);
+}
+
+static dibs_status fault_add(dibs__store *st, const char *key, int64_t delta,
+                             dibsx_nsec deadline, int64_t *sum, dibs_error *err)
+{
+    fault_store *fs = fault_of(st);
+    bool after;
+    dibs_status rc = before(fs, DIBS__STEP_ADD, deadline, &after, err);
+
+    *sum = 0;
+    if (rc == DIBS_OK)
+        rc = fs->within->ops->value->add(fs->within, key, delta, deadline, sum,
+                                         err);
+    if (!after)
+        return rc;
+    *sum = 0;
+    return lose(err);
+}
+
+static dibs_status
+fault_del(dibs__store *st, const char *key, uint64_t expected,
+          dibsx_nsec deadline, dibs_error *err)
+{
+    fault_store *fs = fault_of(st);
+    bool after;
+    dibs_status rc = before(fs, DIBS__STEP_DEL, deadline, &after, err);
+
+    if (rc == DIBS_OK)
+        rc = fs->within->ops->value->del(fs->within, key, expected, deadline,
+                                         err);
+    return after ? lose(err) : rc;
+}
+
+static dibs_status
+fault_scan(dibs__store *st, const char *begins, dibsx_nsec deadline,
+           dibs_state_fn *each, void *arg, dibs_error *err)
+{
+    fault_store *fs = fault_of(st);
+    dibs_status rc = before_read(fs, DIBS__STEP_SCAN, deadline, err);
+
+    if (rc != DIBS_OK)
+        return rc;
+    return fs->within->ops->value->list(fs->within, begins, deadline, each, arg,
+                                        err);
+}
+
+static dibs_status fault_bell_open(dibs__store *st, int *fd, dibs_error *err)
+{
+    dibs__store *within = fault_of(st)->within;
+
+    return within->ops->bell_open(within, fd, err);
+}
+
+static size_t fault_bell_hear(dibs__store *st, dibs__ring *rings, size_t max)
+{
+    fault_store *fs = fault_of(st);
+    size_t heard = fs->within->ops->bell_hear(fs->within, rings, max);
+
+    if (heard > 0 &&
+        before_read(fs, DIBS__STEP_BELL, DIBSX_NEVER, NULL) != DIBS_OK)
+        return 0;
+    return heard;
+}
+
+static dibs_status fault_now(dibs__store *st, dibsx_nsec deadline,
+                             int64_t *store_wall_us, dibs_error *err)
+{
+    fault_store *fs = fault_of(st);
+    dibs_status rc = before_read(fs, DIBS__STEP_NOW, deadline, err);
+
+    if (rc != DIBS_OK)
+        return rc;
+    return fs->within->ops->now(fs->within, deadline, store_wall_us, err);
+}
+
+static dibs_status
+fault_audit(dibs__store *st, dibsx_nsec deadline, dibs_finding_fn *each,
+            void *arg, dibs_error *err)
+{
+    fault_store *fs = fault_of(st);
+    dibs_status rc = before_read(fs, DIBS__STEP_AUDIT, deadline, err);
+
+    if (rc != DIBS_OK)
+        return rc;
+    return fs->within->ops->audit(fs->within, deadline, each, arg, err);
+}
+
+static bool read_number(const char *text, uint64_t *out)
+{
+    char *end;
+
+    if (*text < '0' || *text > '9')
+        return false;
+    errno = 0;
+    *out = strtoull(text, &end, 10);
+    return errno == 0 && *end == '\0' && *out <= INT64_MAX;
+}
+
+/* The place of the word in the list, or -1. */
+static int find_word(const char *word, const char *const *words, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(word, words[i]) == 0)
+            return (int)i;
+    return -1;
+}
+
+/* Reads one parameter; *known is false when it is for the store within. */
+static dibs_status read_param(fault_store *fs, const dibsx_url_param *param,
+                              bool *known, dibs_error *err)
+{
+    static const char *const kinds[] = {"none", "fail", "drop_before",
+                                        "drop_after"};
+    static const char *const steps[DIBS__STEP_COUNT] = {
+        "open", "acquire", "renew", "release", "inspect",
+        "list", "take",    "get",   "put",     "add",
+        "del",  "scan",    "now",   "audit",   "bell"};
+    fault_rule *rule = &fs->rule;
+    uint64_t number = 0;
+    bool good = true;
+    int place;
+
+    *known = true;
+    if (strcmp(param->key, "fault") == 0) {
+        place = find_word(param->value, kinds, sizeof(kinds) / sizeof(*kinds));
+        good = place >= 0;
+        rule->fault.kind = good ? (dibs__fault_kind)place : DIBS__FAULT_NONE;
+    } else if (strcmp(param->key, "step") == 0) {
+        place = find_word(param->value, steps, DIBS__STEP_COUNT);
+        good = place >= 0;
+        rule->step = good ? (dibs__step)place : DIBS__STEP_COUNT;
+    } else if (strcmp(param->key, "delay_ms") == 0) {
+        good = read_number(param->value, &number);
+        rule->fault.delay_ms = (int64_t)number;
+    } else if (strcmp(param->key, "every") == 0) {
+        good = read_number(param->value, &rule->every) && rule->every > 0;
+    } else if (strcmp(param->key, "seed") == 0) {
+        good = read_number(param->value, &fs->prng.state);
+        rule->by_chance = true;
+    } else {
+        *known = false;
+    }
+    if (good)
+        return DIBS_OK;
+    return dibsx_fail(err, DIBS_INVALID, "%s=%.80s: there is no such fault",
+                      param->key, param->value);
+}
+
+/* Makes the URL of the store within: `inner` borrows from `url`. */
+static dibs_status read_url(fault_store *fs, const dibsx_url *url,
+                            dibsx_url *inner, dibs_error *err)
+{
+    *inner = *url;
+    inner->scheme += strlen(DIBS__FAULT_PREFIX);
+    inner->param_count = 0;
+    fs->rule.step = DIBS__STEP_COUNT;
+    fs->rule.every = 1;
+    for (size_t i = 0; i < url->param_count; i++) {
+        bool known;
+        dibs_status rc = read_param(fs, &url->params[i], &known, err);
+
+        if (rc != DIBS_OK)
+            return rc;
+        if (!known)
+            inner->params[inner->param_count++] = url->params[i];
+    }
+    return DIBS_OK;
+}
+
+static void fault_close(dibs__store *st)
+{
+    fault_store *fs = fault_of(st);
+
+    if (fs->within)
+        fs->within->ops->close(fs->within);
+    pthread_mutex_destroy(&fs->mutex);
+    dibsx_free(fs);
+}
+
+static dibs_status fault_open(const dibsx_url *url, dibsx_nsec deadline,
+                              dibs__store **out, dibs_error *err)
+{
+    fault_store *fs = dibsx_zalloc(sizeof(*fs));
+    dibsx_url inner;
+    dibs_status rc;
+
+    *out = NULL;
+    if (!fs)
+        return dibsx_fail(err, DIBS_NOMEM, "no memory for a store");
+    fs->base.ops = &dibs__fault_ops;
+    pthread_mutex_init(&fs->mutex, NULL);
+    rc = read_url(fs, url, &inner, err);
+    if (rc != DIBS_OK)
+        goto out;
+    rc = before_read(fs, DIBS__STEP_OPEN, deadline, err);
+    if (rc != DIBS_OK)
+        goto out;
+    rc = dibs__store_open_url(&inner, deadline, &fs->within, err);
+    if (rc != DIBS_OK)
+        goto out;
+    *out = &fs->base;
+    fs = NULL;
+out:
+    if (fs)
+        fault_close(&fs->base);
+    return rc;
+}
+
+static const dibs__lease_ops fault_lease = {
+    .acquire = fault_acquire,
+    .renew = fault_renew,
+    .release = fault_release,
+    .inspect = fault_inspect,
+    .list = fault_list,
+    .take = fault_take,
+};
+
+static const dibs__value_ops fault_value = {
+    .get = fault_get,
+    .put = fault_put,
+    .add = fault_add,
+    .del = fault_del,
+    .list = fault_scan,
+};
+
+const dibs__store_ops dibs__fault_ops = {
+    .scheme = "fault",
+    .open = fault_open,
+    .close = fault_close,
+    .lease = &fault_lease,
+    .value = &fault_value,
+    .bell_open = fault_bell_open,
+    .bell_hear = fault_bell_hear,
+    .now = fault_now,
+    .audit = fault_audit,
+};
