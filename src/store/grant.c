@@ -1,18 +1,19 @@
-/* grant.c - the steps of the grant rule on one roll: acquire, renew, release, take.
+/* grant.c - the steps of the grant rule: acquire, renew, release, take.
  *
  * Pure: works on the caller's roll, at the caller's time, on any thread. Every
  * step ends what has expired, makes its own change, and serves the queue:
  *
- *                 ask, fits                         time, release, break
- *     (nobody) ---------------------> HOLDER -------------------------> (nobody)
- *        |  ask                      ^      | release that keeps others out
- *        v             queue served  |      v
- *      WAITER -----------------------'    GHOST ----------------------> (nobody)
- *        |                                              time, break
+ *               ask, fits                         time, release, break
+ *     (nobody) -------------------> HOLDER -----------------------> (nobody)
+ *        |  ask                    ^      | release that keeps others out
+ *        v          queue served   |      v
+ *      WAITER ---------------------'    GHOST --------------------> (nobody)
+ *        |                                        time, break
  *        '-- time, release, refused ask -> (nobody)
  *
  * A release with an unanswered request behind it leads to TOMB instead of to
- * nobody, at once or after GHOST, and that ends by time alone. The invariants are in store/roll.c.
+ * nobody, at once or after GHOST, and that ends by time alone. The invariants
+ * are in store/roll.c.
  */
 /* SPDX-License-Identifier: MIT */
 #include "store/grant.h"
@@ -71,15 +72,13 @@ static void end(dibs__roll *roll, dibs__party *party)
     int64_t from_us = min_us(party->until_us, roll->now_us);
     int64_t until_us = after_ms(from_us, DIBS__TOMB_MS);
 
-    if (party->role != DIBS__GHOST || !party->claim ||
-        until_us <= roll->now_us) {
+    if (party->role == DIBS__GHOST && party->claim && until_us > roll->now_us) {
+        party->role = DIBS__TOMB;
+        party->claim = false;
+        party->until_us = until_us;
+        touch(party);
+    } else
         drop(roll, party);
-        return;
-    }
-    party->role = DIBS__TOMB;
-    party->claim = false;
-    party->until_us = until_us;
-    touch(party);
 }
 
 static void prune(dibs__roll *roll)

@@ -1,12 +1,12 @@
-/* roll.c - the parties of one name: their storage, their order, their invariants.
+/* roll.c - the parties of one name: their storage, order and invariants.
  *
  * Owns the array of a roll. Pure: it takes the time from the roll, does no I/O
  * and keeps no state of its own, so any thread may use it on a roll of its own.
  *
  * Invariants, held after every step and asserted by dibs__roll_check():
  *   (I1) an owner is one party
- *   (I2) holders, ghosts and waiters are of one kind, which is their capacity: 0
- *        for a lock
+ *   (I2) holders, ghosts and waiters are of one kind, which is their capacity
+ *        (0 for a lock)
  *   (I3) who holds an exclusive lease holds alone
  *   (I4) the permits of all who hold are within the capacity
  *   (I5) who holds has a fence of its own, not above the watermark

@@ -52,7 +52,7 @@ say(const report *rp, dibs_severity severity, const char *subject,
     rp->each(&finding, rp->arg);
 }
 
-/* The first column of the first row, as text. Locks: cn->mutex. */
+/* The first column of the first row, as text. Locks: cn. */
 static dibs_status
 one(dibs__sqlite_conn *cn, const char *sql, char *out, dibs_error *err)
 {
@@ -69,7 +69,7 @@ one(dibs__sqlite_conn *cn, const char *sql, char *out, dibs_error *err)
     return code == SQLITE_ROW ? DIBS_OK : dibs__sqlite_raise(cn, code, err);
 }
 
-/* Locks: cn->mutex. */
+/* Locks: cn. */
 static dibs_status gather(dibs__sqlite_conn *cn, facts *ft, dibs_error *err)
 {
     struct {

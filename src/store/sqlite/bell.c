@@ -1,9 +1,9 @@
-/* bell.c - doorbells: a datagram socket per handle.
+/* bell.c - doorbells: a pipe per handle, which holds over a thousand rings.
  *
- * Owns the socket of its handle and a second one to ring others with. For a
- * file the sockets are in a folder beside it, "FILE.bells", under random names;
- * they are reached through the folder's descriptor, so that a path of any length
- * fits an address. In memory they are abstract. Any thread; nothing blocks. */
+ * Owns the pipe of its handle. For a file the pipes are named ones in a folder
+ * beside it, "FILE.bells", under random names; in memory they are found through
+ * a list of all that are open in this process. A datagram socket would hold ten
+ * rings, as systems are set up. Any thread; nothing blocks. */
 /* SPDX-License-Identifier: MIT */
 #include "store/sqlite/bell.h"
 #include "base/alloc.h"
@@ -15,23 +15,21 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
 enum {
     ID_BYTES = 8,
     PEAL_MAX = 65536,  /* rings of one transaction */
-    SWEPT_MAX = 64,    /* sockets looked at when a bell is opened */
-    SWEPT_AGE_S = 60,  /* a younger one may still be on its way to life */
+    HEARD_MAX = 32,    /* rings taken by one read */
+    SWEPT_MAX = 64,    /* pipes looked at when a bell is opened */
+    SWEPT_AGE_S = 60,  /* a younger one may not have been opened yet */
     MAGIC = 0x64696231 /* "dib1": raised when the message changes */
 };
 
-#define ABSTRACT "@dibs-"
-
-/* What a ring looks like on the way. Sender and receiver share a machine. */
+/* What a ring looks like on the way. Sender and receiver share a machine. A
+ * write of this size is never split. */
 typedef struct message {
     uint32_t magic;
     uint32_t news;
@@ -40,7 +38,10 @@ typedef struct message {
 } message;
 
 _Static_assert(sizeof(message) == 48, "no padding");
-_Static_assert(sizeof(ABSTRACT) + 2 * ID_BYTES <= DIBS__BELL_MAX, "fits");
+_Static_assert(2 * ID_BYTES < DIBS__BELL_MAX, "an address fits");
+
+static pthread_mutex_t memory_mutex = PTHREAD_MUTEX_INITIALIZER;
+static dibs__bell *memory_bells; /* guarded by memory_mutex */
 
 void dibs__peal_fini(dibs__peal *peal)
 {
@@ -80,7 +81,7 @@ void dibs__bell_init(dibs__bell *bell, const char *db_path)
 {
     memset(bell, 0, sizeof(*bell));
     bell->db_path = db_path;
-    bell->dir_fd = bell->send_fd = bell->hear_fd = -1;
+    bell->dir_fd = bell->hear_fd = bell->self_fd = -1;
     pthread_mutex_init(&bell->mutex, NULL);
     atomic_init(&bell->open, false);
 }
@@ -92,97 +93,71 @@ static void fd_close(int *fd)
     *fd = -1;
 }
 
+static void unlist(dibs__bell *bell)
+{
+    dibs__bell **at = &memory_bells;
+
+    pthread_mutex_lock(&memory_mutex);
+    while (*at && *at != bell)
+        at = &(*at)->next;
+    if (*at)
+        *at = bell->next;
+    pthread_mutex_unlock(&memory_mutex);
+}
+
 void dibs__bell_fini(dibs__bell *bell)
 {
     if (bell->open && bell->db_path)
         (void)unlinkat(bell->dir_fd, bell->address, 0);
+    else if (bell->open)
+        unlist(bell);
     fd_close(&bell->hear_fd);
-    fd_close(&bell->send_fd);
+    fd_close(&bell->self_fd);
     fd_close(&bell->dir_fd);
     pthread_mutex_destroy(&bell->mutex);
 }
 
 static bool is_hex(const char *text, size_t len)
 {
-    return strspn(text, "0123456789abcdef") >= len;
+    return strspn(text, "0123456789abcdef") == len && text[len] == '\0';
 }
 
-/* Whether it is an address of this kind of bell. It comes out of the database:
- * it must not lead to another place. */
-static bool is_address(const dibs__bell *bell, const char *address)
-{
-    const char *id = address;
-
-    if (!bell->db_path) {
-        if (strncmp(address, ABSTRACT, strlen(ABSTRACT)) != 0)
-            return false;
-        id += strlen(ABSTRACT);
-    }
-    return strlen(id) == 2 * (size_t)ID_BYTES && is_hex(id, 2 * ID_BYTES);
-}
-
-static socklen_t
-locate(const dibs__bell *bell, const char *address, struct sockaddr_un *sa)
-{
-    size_t len;
-
-    memset(sa, 0, sizeof(*sa));
-    sa->sun_family = AF_UNIX;
-    if (bell->db_path) {
-        snprintf(sa->sun_path, sizeof(sa->sun_path), "/proc/self/fd/%d/%s",
-                 bell->dir_fd, address);
-        return sizeof(*sa);
-    }
-    len = strlen(address); /* The "@" stands for a NUL. */
-    memcpy(sa->sun_path + 1, address + 1, len - 1);
-    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len);
-}
-
-static int socket_new(void)
-{
-    return socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-}
-
-/* Opens the folder of the sockets if it is there. Locks: bell->mutex. */
+/* Opens the folder of the pipes if it is there. Locks: bell->mutex. */
 static bool folder_open(dibs__bell *bell, bool create)
 {
     char path[PATH_MAX + 8];
-    int len;
 
-    if (!bell->db_path || bell->dir_fd >= 0)
+    if (bell->dir_fd >= 0)
         return true;
-    len = snprintf(path, sizeof(path), "%s.bells", bell->db_path);
-    if (len < 0 || (size_t)len >= sizeof(path)) {
-        errno = ENAMETOOLONG;
-        return false;
-    }
+    snprintf(path, sizeof(path), "%s.bells", bell->db_path);
     if (create && mkdir(path, 0700) != 0 && errno != EEXIST)
         return false;
     bell->dir_fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     return bell->dir_fd >= 0;
 }
 
-/* Removes a socket that nobody listens to. Locks: bell->mutex. */
-static void sweep_one(dibs__bell *bell, const char *id)
+static int pipe_open(const dibs__bell *bell, const char *id, int how)
 {
-    struct sockaddr_un sa;
+    return openat(bell->dir_fd, id, how | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+}
+
+/* Removes a pipe that nobody listens to. Locks: bell->mutex. */
+static void sweep_one(const dibs__bell *bell, const char *id)
+{
     struct stat at;
     int fd;
 
     if (fstatat(bell->dir_fd, id, &at, AT_SYMLINK_NOFOLLOW) != 0 ||
-        !S_ISSOCK(at.st_mode) || time(NULL) - at.st_mtime < SWEPT_AGE_S)
+        !S_ISFIFO(at.st_mode) || time(NULL) - at.st_mtime < SWEPT_AGE_S)
         return;
-    fd = socket_new();
-    if (fd < 0)
-        return;
-    if (connect(fd, (struct sockaddr *)&sa, locate(bell, id, &sa)) != 0 &&
-        errno == ECONNREFUSED)
+    fd = pipe_open(bell, id, O_WRONLY);
+    if (fd < 0 && errno == ENXIO)
         (void)unlinkat(bell->dir_fd, id, 0);
-    close(fd);
+    fd_close(&fd);
 }
 
-/* Those who were killed leave their sockets behind. Locks: bell->mutex. */
-static void sweep(dibs__bell *bell)
+/* Those who were killed leave their pipes behind. Locks: bell->mutex. */
+static void sweep(const dibs__bell *bell)
 {
     int fd = openat(bell->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
@@ -194,7 +169,7 @@ static void sweep(dibs__bell *bell)
         return;
     }
     while (seen < SWEPT_MAX && (entry = readdir(dir))) {
-        if (!is_address(bell, entry->d_name))
+        if (!is_hex(entry->d_name, 2 * (size_t)ID_BYTES))
             continue;
         seen++;
         sweep_one(bell, entry->d_name);
@@ -202,51 +177,66 @@ static void sweep(dibs__bell *bell)
     closedir(dir);
 }
 
-static dibs_status bell_failed(int number, dibs_error *err)
+/* A named pipe. The reader counts as a writer too, so that it is never at its
+ * end. Locks: bell->mutex. */
+static bool open_named(dibs__bell *bell)
 {
-    return dibsx_fail_at(err,
-                         number == EACCES || number == EPERM ? DIBS_DENIED
-                                                             : DIBS_UNAVAIL,
-                         dibsx_errno_name(number),
-                         "no doorbell can be opened (%s); waits are polled",
-                         dibsx_errno_name(number));
+    int number;
+
+    if (!folder_open(bell, true))
+        return false;
+    sweep(bell);
+    if (mkfifoat(bell->dir_fd, bell->address, 0600) != 0)
+        return false;
+    bell->hear_fd = pipe_open(bell, bell->address, O_RDWR);
+    number = errno;
+    if (bell->hear_fd < 0)
+        (void)unlinkat(bell->dir_fd, bell->address, 0);
+    errno = number;
+    return bell->hear_fd >= 0;
 }
 
 /* Locks: bell->mutex. */
-static dibs_status bell_bind(dibs__bell *bell, dibs_error *err)
+static bool open_listed(dibs__bell *bell)
 {
-    unsigned char id[ID_BYTES];
-    struct sockaddr_un sa;
-    size_t skip = bell->db_path ? 0 : strlen(ABSTRACT);
-    int number;
+    int fds[2];
 
-    if (!dibsx_random(id, sizeof(id)))
-        return bell_failed(errno, err);
-    memcpy(bell->address, ABSTRACT, skip);
-    dibsx_hex(id, sizeof(id), bell->address + skip);
-    bell->hear_fd = socket_new();
-    if (bell->hear_fd >= 0 && bind(bell->hear_fd, (struct sockaddr *)&sa,
-                                   locate(bell, bell->address, &sa)) == 0)
-        return DIBS_OK;
-    number = errno;
-    fd_close(&bell->hear_fd);
-    return bell_failed(number, err);
+    if (pipe2(fds, O_NONBLOCK | O_CLOEXEC) != 0)
+        return false;
+    bell->hear_fd = fds[0];
+    bell->self_fd = fds[1];
+    pthread_mutex_lock(&memory_mutex);
+    bell->next = memory_bells;
+    memory_bells = bell;
+    pthread_mutex_unlock(&memory_mutex);
+    return true;
+}
+
+static dibs_status open_failed(int number, dibs_error *err)
+{
+    bool denied = number == EACCES || number == EPERM || number == EROFS;
+
+    return dibsx_fail_at(err, denied ? DIBS_DENIED : DIBS_UNAVAIL,
+                         dibsx_errno_name(number),
+                         "no doorbell can be opened, so waits are polled (%s)",
+                         dibsx_errno_name(number));
 }
 
 dibs_status dibs__bell_open(dibs__bell *bell, int *fd, dibs_error *err)
 {
+    unsigned char id[ID_BYTES];
     dibs_status rc = DIBS_OK;
+    bool done = false;
 
     pthread_mutex_lock(&bell->mutex);
     if (!bell->open) {
-        if (!folder_open(bell, true)) {
-            rc = bell_failed(errno, err);
-        } else {
-            if (bell->db_path)
-                sweep(bell);
-            rc = bell_bind(bell, err);
+        if (dibsx_random(id, sizeof(id))) {
+            dibsx_hex(id, sizeof(id), bell->address);
+            done = bell->db_path ? open_named(bell) : open_listed(bell);
         }
-        bell->open = rc == DIBS_OK;
+        if (!done)
+            rc = open_failed(errno, err);
+        bell->open = done;
     }
     *fd = bell->hear_fd;
     pthread_mutex_unlock(&bell->mutex);
@@ -258,10 +248,9 @@ const char *dibs__bell_address(dibs__bell *bell)
     return bell->open ? bell->address : "";
 }
 
-static bool read_message(const message *msg, ssize_t len, dibs__ring *ring)
+static bool read_message(const message *msg, dibs__ring *ring)
 {
-    if (len != (ssize_t)sizeof(*msg) || msg->magic != MAGIC ||
-        msg->news > DIBS__NEWS_BROKEN)
+    if (msg->magic != MAGIC || msg->news > DIBS__NEWS_BROKEN)
         return false;
     memcpy(ring->owner, msg->owner, sizeof(msg->owner));
     ring->owner[sizeof(msg->owner)] = '\0';
@@ -270,42 +259,89 @@ static bool read_message(const message *msg, ssize_t len, dibs__ring *ring)
     return is_hex(ring->owner, sizeof(msg->owner));
 }
 
+/* Anything may have been written there: what is no ring is taken and forgotten,
+ * and so is the rest of a read that did not come out even. */
 size_t dibs__bell_hear(dibs__bell *bell, dibs__ring *rings, size_t max)
 {
+    message msgs[HEARD_MAX];
     size_t count = 0;
 
     if (!bell->open)
         return 0;
-    /* Anything may be sent here: what is no ring is taken and forgotten. */
-    for (size_t taken = 0; count < max && taken < 4 * max; taken++) {
-        message msg;
-        ssize_t len =
-            recv(bell->hear_fd, &msg, sizeof(msg), MSG_DONTWAIT | MSG_TRUNC);
+    while (count < max) {
+        size_t wanted = max - count < HEARD_MAX ? max - count : HEARD_MAX;
+        ssize_t len = read(bell->hear_fd, msgs, wanted * sizeof(msgs[0]));
+        size_t got = len > 0 ? (size_t)len / sizeof(msgs[0]) : 0;
 
-        if (len < 0)
+        for (size_t i = 0; i < got; i++)
+            count += read_message(&msgs[i], &rings[count]);
+        if (got < wanted)
             break;
-        count += read_message(&msg, len, &rings[count]);
     }
     return count;
 }
 
+/* A pipe that is full loses the ring, as rings may be lost. */
+static void put_in(int fd, const message *msg)
+{
+    ssize_t len = write(fd, msg, sizeof(*msg));
+
+    (void)len;
+}
+
 /* Locks: bell->mutex. */
-static void send_one(dibs__bell *bell, const dibs__chime *chime)
+static void ring_named(dibs__bell *bell, const char *id, const message *msg)
+{
+    int to = pipe_open(bell, id, O_WRONLY);
+    int guard = -1;
+    struct stat at;
+
+    if (to < 0 && errno == ENXIO) {
+        (void)unlinkat(bell->dir_fd, id, 0); /* Its reader was killed. */
+        return;
+    }
+    /* With a reader of our own the write cannot raise SIGPIPE. */
+    if (to >= 0 && fstat(to, &at) == 0 && S_ISFIFO(at.st_mode))
+        guard = pipe_open(bell, id, O_RDONLY);
+    if (guard >= 0)
+        put_in(to, msg);
+    fd_close(&guard);
+    fd_close(&to);
+}
+
+static void ring_listed(const char *id, const message *msg)
+{
+    dibs__bell *bell;
+
+    pthread_mutex_lock(&memory_mutex);
+    bell = memory_bells;
+    while (bell && strcmp(bell->address, id) != 0)
+        bell = bell->next;
+    if (bell)
+        put_in(bell->self_fd, msg);
+    pthread_mutex_unlock(&memory_mutex);
+}
+
+/* The address comes out of the database: it must not lead to another place. */
+static void ring_one(dibs__bell *bell, const dibs__chime *chime)
 {
     message msg = {.magic = MAGIC,
                    .news = (uint32_t)chime->ring.news,
                    .fence = chime->ring.fence};
-    struct sockaddr_un sa;
 
-    if (!is_address(bell, chime->bell))
-        return;
     memcpy(msg.owner, chime->ring.owner, sizeof(msg.owner));
-    if (sendto(bell->send_fd, &msg, sizeof(msg), MSG_DONTWAIT | MSG_NOSIGNAL,
-               (struct sockaddr *)&sa, locate(bell, chime->bell, &sa)) >= 0)
+    if (!is_hex(chime->bell, 2 * (size_t)ID_BYTES))
         return;
-    /* Its address was published after it was bound, so nobody is there. */
-    if (errno == ECONNREFUSED && bell->db_path)
-        (void)unlinkat(bell->dir_fd, chime->bell, 0);
+    if (bell->db_path)
+        ring_named(bell, chime->bell, &msg);
+    else
+        ring_listed(chime->bell, &msg);
+}
+
+void dibs__bell_forked(void)
+{
+    pthread_mutex_init(&memory_mutex, NULL);
+    memory_bells = NULL;
 }
 
 void dibs__bell_ring(dibs__bell *bell, dibs__peal *peal)
@@ -313,11 +349,9 @@ void dibs__bell_ring(dibs__bell *bell, dibs__peal *peal)
     if (peal->count == 0)
         return;
     pthread_mutex_lock(&bell->mutex);
-    if (bell->send_fd < 0)
-        bell->send_fd = socket_new();
-    if (bell->send_fd >= 0 && folder_open(bell, false))
+    if (!bell->db_path || folder_open(bell, false))
         for (size_t i = 0; i < peal->count; i++)
-            send_one(bell, &peal->chimes[i]);
+            ring_one(bell, &peal->chimes[i]);
     pthread_mutex_unlock(&bell->mutex);
     peal->count = 0;
 }

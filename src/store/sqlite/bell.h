@@ -1,5 +1,5 @@
-/* bell.h - doorbells: a datagram socket per handle, by which the next in a
- * queue is told of its grant. Rings are hints and may be lost. */
+/* bell.h - doorbells: a pipe per handle, by which the next in a queue is told of
+ * its grant. Rings are hints and may be lost. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_STORE_SQLITE_BELL_H
 #define DIBS_STORE_SQLITE_BELL_H
@@ -21,18 +21,19 @@ typedef struct dibs__peal {
     size_t room;
 } dibs__peal;
 
-/* Zeroed storage is an empty peal. One that finds no room is lost. */
+/* Zeroed storage is an empty peal. A ring that finds no room is lost. */
 void dibs__peal_fini(dibs__peal *peal);
 void dibs__peal_add(dibs__peal *peal, const dibs__party *party);
 
 typedef struct dibs__bell {
-    const char *db_path; /* borrowed; NULL: in memory, abstract addresses */
+    const char *db_path; /* borrowed; NULL: in memory */
     pthread_mutex_t mutex;
-    int dir_fd;  /* the folder of the sockets, -1 until it is needed */
-    int send_fd; /* -1 until the first ring */
-    int hear_fd; /* -1 until opened */
-    char address[DIBS__BELL_MAX];
-    atomic_bool open; /* address is set and constant */
+    int dir_fd;                   /* the folder of the pipes, -1 until needed */
+    int hear_fd;                  /* -1 until opened */
+    int self_fd;                  /* in memory: where others write, else -1 */
+    char address[DIBS__BELL_MAX]; /* the name of the pipe in its folder */
+    atomic_bool open;             /* address and hear_fd are set and constant */
+    struct dibs__bell *next;      /* among those in memory */
 } dibs__bell;
 
 /* The caller owns the struct; end with fini. */
@@ -49,5 +50,9 @@ const char *dibs__bell_address(dibs__bell *bell);
 
 /* Sends every ring without blocking and empties the peal. */
 void dibs__bell_ring(dibs__bell *bell, dibs__peal *peal);
+
+/* Runs in a child process right after the fork: forgets the bells of the
+ * parent. */
+void dibs__bell_forked(void);
 
 #endif

@@ -75,12 +75,18 @@ static const char *const query_text[DIBS__SQL_COUNT] = {
 void dibs__sqlite_conn_init(dibs__sqlite_conn *cn, dibs__sqlite_file *file,
                             bool durable, int checkpoint_at)
 {
+    pthread_condattr_t attr;
+
     memset(cn, 0, sizeof(*cn));
     cn->file = file;
     cn->durable = durable;
     cn->checkpoint_at = checkpoint_at;
     cn->prng.state = (uint64_t)dibsx_now() ^ (uint64_t)(uintptr_t)cn;
     pthread_mutex_init(&cn->mutex, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&cn->freed, &attr);
+    pthread_condattr_destroy(&attr);
 }
 
 static void conn_close(dibs__sqlite_conn *cn)
@@ -112,6 +118,7 @@ void dibs__sqlite_conn_fini(dibs__sqlite_conn *cn)
     }
     dibs__roll_fini(&cn->roll);
     dibs__peal_fini(&cn->peal);
+    pthread_cond_destroy(&cn->freed);
     pthread_mutex_destroy(&cn->mutex);
 }
 
@@ -224,22 +231,37 @@ static dibs_status conn_open(dibs__sqlite_conn *cn, dibs_error *err)
     return DIBS_OK;
 }
 
-static bool lock_until(pthread_mutex_t *mutex, dibsx_nsec deadline)
+/* A moment on the clock by which condition variables can wait: the deadline, or
+ * in an hour. */
+static struct timespec wait_until(dibsx_nsec deadline)
 {
     dibsx_nsec left = deadline - dibsx_now();
     struct timespec ts;
 
-    if (left <= 0)
-        return false;
-    if (pthread_mutex_trylock(mutex) == 0)
-        return true;
-    if (deadline == DIBSX_NEVER)
-        return pthread_mutex_lock(mutex) == 0;
+    if (left > 3600 * DIBSX_SEC)
+        left = 3600 * DIBSX_SEC;
     clock_gettime(CLOCK_MONOTONIC, &ts);
     left += ts.tv_nsec;
     ts.tv_sec += left / DIBSX_SEC;
     ts.tv_nsec = left % DIBSX_SEC;
-    return pthread_mutex_clocklock(mutex, CLOCK_MONOTONIC, &ts) == 0;
+    return ts;
+}
+
+/* As a mutex, but with a deadline on the clock of leases. */
+static bool lock_until(dibs__sqlite_conn *cn, dibsx_nsec deadline)
+{
+    bool got;
+
+    pthread_mutex_lock(&cn->mutex);
+    while (cn->taken && dibsx_now() < deadline) {
+        struct timespec ts = wait_until(deadline);
+
+        (void)pthread_cond_timedwait(&cn->freed, &cn->mutex, &ts);
+    }
+    got = !cn->taken && dibsx_now() < deadline;
+    cn->taken |= got;
+    pthread_mutex_unlock(&cn->mutex);
+    return got;
 }
 
 dibs_status
@@ -247,7 +269,7 @@ dibs__sqlite_enter(dibs__sqlite_conn *cn, dibsx_nsec deadline, dibs_error *err)
 {
     dibs_status rc = DIBS_OK;
 
-    if (!lock_until(&cn->mutex, deadline))
+    if (!lock_until(cn, deadline))
         return dibsx_fail(err, DIBS_UNAVAIL,
                           "the deadline passed before the step could begin");
     cn->deadline = deadline;
@@ -263,6 +285,9 @@ dibs__sqlite_enter(dibs__sqlite_conn *cn, dibsx_nsec deadline, dibs_error *err)
 
 void dibs__sqlite_leave(dibs__sqlite_conn *cn)
 {
+    pthread_mutex_lock(&cn->mutex);
+    cn->taken = false;
+    pthread_cond_signal(&cn->freed);
     pthread_mutex_unlock(&cn->mutex);
 }
 

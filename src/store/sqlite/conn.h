@@ -1,7 +1,7 @@
 /* conn.h - one connection to a database: statements, transactions, deadlines.
  *
- * A connection is used between enter and leave, by one thread at a time. Inside,
- * every function fills err and returns a status that a step may pass on. */
+ * A connection is locked between enter and leave ("Locks: cn."). What fails in
+ * between fills err and returns a status that a step may pass on. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_STORE_SQLITE_CONN_H
 #define DIBS_STORE_SQLITE_CONN_H
@@ -51,8 +51,11 @@ typedef struct dibs__sqlite_conn {
     bool durable;            /* a commit reaches the disk */
     int checkpoint_at;       /* pages of the log */
 
-    pthread_mutex_t mutex; /* guards all below */
-    sqlite3 *db;           /* NULL until first entered */
+    pthread_mutex_t mutex; /* guards `taken` */
+    pthread_cond_t freed;
+    bool taken; /* by a thread between enter and leave, whose is all below */
+
+    sqlite3 *db; /* NULL until first entered */
     sqlite3_stmt *stmts[DIBS__SQL_COUNT];
     dibsx_nsec deadline; /* of the step under way */
     bool firm;           /* a commit or a rollback runs: do not interrupt it */
@@ -118,7 +121,7 @@ dibs__sqlite_raise(dibs__sqlite_conn *cn, int code, dibs_error *err);
 bool dibs__sqlite_same_file(const dibs__sqlite_file *file);
 
 /* In setup.c: checks that the freshly opened database is ours and of this boot,
- * makes the tables of an empty one. Locks: cn->mutex. */
+ * makes the tables of an empty one. Locks: cn. */
 DIBS_MUST_CHECK dibs_status dibs__sqlite_setup(dibs__sqlite_conn *cn,
                                                dibs_error *err);
 

@@ -21,8 +21,10 @@ typedef enum dibs__sqlite_role {
 typedef struct dibs__sqlite_db {
     dibs__sqlite_file file; /* path is NULL in memory */
     dibs__sqlite_conn conns[DIBS__SQLITE_ROLES];
-    char *name;    /* in memory and shared under it; NULL: not shared */
-    unsigned refs; /* handles; guarded by the registry's mutex */
+    char *name; /* in memory and shared under it; NULL: not shared */
+
+    unsigned refs; /* handles; guarded, as all below, by the registry */
+    pid_t pid;     /* the process that opened it */
     struct dibs__sqlite_db *next;
 } dibs__sqlite_db;
 

@@ -114,9 +114,13 @@ static dibs_status check_file(const char *path, dibs_error *err)
     struct stat at;
 
     if (stat(path, &at) != 0) {
-        if (errno == ENOENT && lstat(path, &at) != 0)
+        int number = errno;
+
+        /* It may be there by now: another process made it. Only a link that
+         * leads nowhere is no place for one. */
+        if (number == ENOENT && (lstat(path, &at) != 0 || !S_ISLNK(at.st_mode)))
             return DIBS_OK;
-        return bad_path(path, "the file cannot be reached", errno, err);
+        return bad_path(path, "the file cannot be reached", number, err);
     }
     if (S_ISDIR(at.st_mode))
         return bad_path(path, "a folder; name a file in it", EISDIR, err);

@@ -54,16 +54,18 @@ acquire(struct dibs__store *st, const dibs__ask *ask, dibsx_nsec deadline,
     const char *bell = dibs__bell_address(&dibs__sqlite_of(st)->bell);
     dibs__sqlite_conn *cn;
     dibs_status rc = step_begin(st, DIBS__SQLITE_LEASE, deadline, &cn, err);
+    uint64_t before;
 
     memset(ans, 0, sizeof(*ans));
     if (rc != DIBS_OK)
         return rc;
+    before = cn->watermark;
     rc = dibs__sqlite_roll_load(cn, ask->name, err);
     if (rc == DIBS_OK) {
         rc = dibs__grant_acquire(&cn->roll, ask, bell, ans, err);
         rc = save(cn, ask->name, rc, err);
     }
-    if (rc == DIBS_OK && ans->fence % SWEEP_EVERY == 0)
+    if (rc == DIBS_OK && ans->fence > before && ans->fence % SWEEP_EVERY == 0)
         rc = dibs__sqlite_sweep(cn, err);
     return step_end(st, cn, rc, err);
 }

@@ -39,7 +39,7 @@ number(dibs__sqlite_conn *cn, const char *sql, int64_t *out, dibs_error *err)
 /* DIBS_NOTFOUND: an empty database, free to be made ours. */
 static dibs_status identify(dibs__sqlite_conn *cn, dibs_error *err)
 {
-    int64_t application, version, tables = 0;
+    int64_t application = 0, version = 0, tables = 0;
     dibs_status rc = number(cn, "PRAGMA application_id", &application, err);
 
     if (rc == DIBS_OK)
@@ -61,6 +61,20 @@ static dibs_status identify(dibs__sqlite_conn *cn, dibs_error *err)
     return dibsx_fail(err, DIBS_REFUSED,
                       "a database of another program; name another file (%s)",
                       cn->file->path);
+}
+
+/* What looks foreign may be ours and just being made: the numbers were read one
+ * by one. Reads them as of one moment. */
+static dibs_status identify_again(dibs__sqlite_conn *cn, dibs_error *err)
+{
+    dibs_status rc = dibs__sqlite_exec(cn, "BEGIN", err);
+    dibs_status ended;
+
+    if (rc != DIBS_OK)
+        return rc;
+    rc = identify(cn, err);
+    ended = dibs__sqlite_exec(cn, "ROLLBACK", NULL);
+    return rc == DIBS_OK ? ended : rc;
 }
 
 static dibs_status make_tables(dibs__sqlite_conn *cn, dibs_error *err)
@@ -184,6 +198,8 @@ static dibs_status setup_file(dibs__sqlite_conn *cn, dibs_error *err)
 {
     dibs_status rc = identify(cn, err);
 
+    if (rc == DIBS_REFUSED)
+        rc = identify_again(cn, err);
     if (rc == DIBS_NOTFOUND) {
         rc = dibs__sqlite_exec(cn, "PRAGMA journal_mode = WAL", err);
         if (rc == DIBS_OK)
@@ -197,7 +213,15 @@ static dibs_status setup_file(dibs__sqlite_conn *cn, dibs_error *err)
     return rc == DIBS_OK ? check_era(cn, err) : rc;
 }
 
+/* In memory a change copies whole pages aside, so small ones are faster. */
+static dibs_status setup_memory(dibs__sqlite_conn *cn, dibs_error *err)
+{
+    dibs_status rc = dibs__sqlite_exec(cn, "PRAGMA page_size = 1024", err);
+
+    return rc == DIBS_OK ? make_tables(cn, err) : rc;
+}
+
 dibs_status dibs__sqlite_setup(dibs__sqlite_conn *cn, dibs_error *err)
 {
-    return cn->file ? setup_file(cn, err) : make_tables(cn, err);
+    return cn->file ? setup_file(cn, err) : setup_memory(cn, err);
 }

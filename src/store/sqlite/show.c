@@ -112,7 +112,7 @@ page_add(page *pg, sqlite3_stmt *stmt, const char *begins, dibs_error *err)
     return dibs__sqlite_party_read(stmt, party, err);
 }
 
-/* Reads the page after the last name of the one before. Locks: cn->mutex. */
+/* Reads the page after the last name of the one before. Locks: cn. */
 static dibs_status
 page_read(dibs__sqlite_conn *cn, page *pg, const char *begins, dibs_error *err)
 {

@@ -1,7 +1,7 @@
 /* sqlite.c - the embedded store: a SQLite file, or the same in memory.
  *
- * Owns the handles, and the registry of databases in memory that are shared by
- * name within this process. */
+ * Owns the handles and the registry of databases, by which handles share one in
+ * memory by its name. Any thread. */
 /* SPDX-License-Identifier: MIT */
 #include "store/sqlite/sqlite.h"
 #include "base/alloc.h"
@@ -9,13 +9,35 @@
 #include "store/sqlite/db.h"
 #include "store/sqlite/ground.h"
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 /* Pages in the log at which a commit also moves them to the database. Renewals
  * do it late, so that others nearly always have done it before. */
 enum { CHECKPOINT_PAGES = 1000, CHECKPOINT_PAGES_RENEW = 4000 };
 
+/* Every database that is open in this process, and those that it inherited. */
 static pthread_mutex_t registry_mutex = PTHREAD_MUTEX_INITIALIZER;
 static dibs__sqlite_db *registry; /* guarded by registry_mutex */
+static pthread_once_t registry_once = PTHREAD_ONCE_INIT;
+
+/* Runs in a child process, where the thread that had the mutex is not. */
+static void after_fork(void)
+{
+    pthread_mutex_init(&registry_mutex, NULL);
+    dibs__bell_forked();
+}
+
+static void watch_forks(void)
+{
+    (void)pthread_atfork(NULL, NULL, after_fork);
+}
+
+static void registry_lock(void)
+{
+    pthread_once(&registry_once, watch_forks);
+    pthread_mutex_lock(&registry_mutex);
+}
 
 static void db_free(dibs__sqlite_db *db)
 {
@@ -26,18 +48,20 @@ static void db_free(dibs__sqlite_db *db)
     dibsx_free(db);
 }
 
-/* Takes `path` over, also when it fails; NULL: in memory. */
-static dibs__sqlite_db *db_new(char *path)
+/* Takes `path` and `name` over, also when it fails. Without a path the database
+ * is in memory. Locks: registry_mutex. */
+static dibs__sqlite_db *db_new(char *path, char *name)
 {
     dibs__sqlite_db *db = dibsx_zalloc(sizeof(*db));
     dibs__sqlite_file *file;
 
     if (!db) {
         dibsx_free(path);
+        dibsx_free(name);
         return NULL;
     }
-    db->refs = 1;
     db->file.path = path;
+    db->name = name;
     file = path ? &db->file : NULL;
     dibs__sqlite_conn_init(&db->conns[DIBS__SQLITE_LEASE], file, false,
                            CHECKPOINT_PAGES);
@@ -45,39 +69,69 @@ static dibs__sqlite_db *db_new(char *path)
                            CHECKPOINT_PAGES_RENEW);
     dibs__sqlite_conn_init(&db->conns[DIBS__SQLITE_VALUE], file, true,
                            CHECKPOINT_PAGES);
-    return db;
-}
-
-/* Locks: registry_mutex. NULL when memory is short. */
-static dibs__sqlite_db *registry_get(const char *name)
-{
-    dibs__sqlite_db *db = registry;
-
-    while (db && strcmp(db->name, name) != 0)
-        db = db->next;
-    if (db) {
-        db->refs++;
-        return db;
-    }
-    db = db_new(NULL);
-    if (!db)
-        return NULL;
-    db->name = dibsx_strdup(name);
-    if (!db->name) {
-        db_free(db);
-        return NULL;
-    }
+    db->refs = 1;
+    db->pid = getpid();
     db->next = registry;
     registry = db;
     return db;
 }
 
-static dibs__sqlite_db *db_shared(const char *name)
+/* SQLite keeps its locks by process and would take those of the parent for ours,
+ * so a database that the parent has open is not opened again. Locks:
+ * registry_mutex. */
+static dibs_status check_inherited(const char *path, dibs_error *err)
+{
+    struct stat at;
+
+    if (stat(path, &at) != 0)
+        return DIBS_OK;
+    for (const dibs__sqlite_db *db = registry; db; db = db->next)
+        if (db->pid != getpid() && db->file.path && db->file.ino == at.st_ino &&
+            db->file.dev == at.st_dev)
+            return dibsx_fail(err, DIBS_REFUSED,
+                              "this process was forked from one that has the "
+                              "database open; open it after the fork only, or "
+                              "run another program (%s)",
+                              path);
+    return DIBS_OK;
+}
+
+/* Takes `path` over. */
+static dibs_status db_file(char *path, dibs__sqlite_db **out, dibs_error *err)
+{
+    dibs_status rc;
+
+    registry_lock();
+    rc = check_inherited(path, err);
+    if (rc == DIBS_OK)
+        *out = db_new(path, NULL);
+    else
+        dibsx_free(path);
+    pthread_mutex_unlock(&registry_mutex);
+    return rc;
+}
+
+/* Locks: registry_mutex. */
+static dibs__sqlite_db *db_named(const char *name)
+{
+    char *copy;
+
+    for (dibs__sqlite_db *db = registry; db; db = db->next)
+        if (db->pid == getpid() && db->name && strcmp(db->name, name) == 0) {
+            db->refs++;
+            return db;
+        }
+    copy = dibsx_strdup(name);
+    return copy ? db_new(NULL, copy) : NULL;
+}
+
+/* `name` NULL: not shared. NULL when memory is short. */
+static dibs__sqlite_db *db_memory(const char *name)
 {
     dibs__sqlite_db *db;
 
-    pthread_mutex_lock(&registry_mutex);
-    db = registry_get(name);
+    registry_lock();
+    db = name ? db_named(name) : db_new(NULL, NULL);
     pthread_mutex_unlock(&registry_mutex);
     return db;
 }
@@ -87,9 +141,9 @@ static void db_unref(dibs__sqlite_db *db)
     dibs__sqlite_db **at = &registry;
     bool last;
 
-    pthread_mutex_lock(&registry_mutex);
+    registry_lock();
     last = --db->refs == 0;
-    if (last && db->name) {
+    if (last) {
         while (*at != db)
             at = &(*at)->next;
         *at = db->next;
@@ -155,6 +209,7 @@ static dibs_status file_open(const dibsx_url *url, dibsx_nsec deadline,
 {
     const char *any_fs = dibsx_url_param_get(url, "any_fs");
     dibs_status rc = check_url(url, "any_fs", err);
+    dibs__sqlite_db *db = NULL;
     char *path;
 
     if (rc != DIBS_OK)
@@ -168,9 +223,11 @@ static dibs_status file_open(const dibsx_url *url, dibsx_nsec deadline,
     if (rc == DIBS_OK)
         rc =
             dibs__ground_check(url->path, any_fs && *any_fs == '1', &path, err);
+    if (rc == DIBS_OK)
+        rc = db_file(path, &db, err);
     if (rc != DIBS_OK)
         return rc;
-    return handle_open(&dibs__sqlite_ops, db_new(path), deadline, out, err);
+    return handle_open(&dibs__sqlite_ops, db, deadline, out, err);
 }
 
 static dibs_status memory_open(const dibsx_url *url, dibsx_nsec deadline,
@@ -182,9 +239,8 @@ static dibs_status memory_open(const dibsx_url *url, dibsx_nsec deadline,
         rc = dibs__sqlite_load(err);
     if (rc != DIBS_OK)
         return rc;
-    return handle_open(&dibs__memory_ops,
-                       url->path ? db_shared(url->path) : db_new(NULL),
-                       deadline, out, err);
+    return handle_open(&dibs__memory_ops, db_memory(url->path), deadline, out,
+                       err);
 }
 
 static dibs_status bell_open(dibs__store *st, int *fd, dibs_error *err)

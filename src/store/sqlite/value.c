@@ -66,7 +66,7 @@ read_data(sqlite3_stmt *stmt, int column, dibs_value *out, dibs_error *err)
     return DIBS_OK;
 }
 
-/* DIBS_NOTFOUND: there is none. Frees nothing on failure. Locks: cn->mutex. */
+/* DIBS_NOTFOUND: there is none. Frees nothing on failure. Locks: cn. */
 static dibs_status
 read_value(dibs__sqlite_conn *cn, const char *key, int64_t now_wall_us,
            dibs_value *out, head *hd, dibs_error *err)
@@ -136,7 +136,7 @@ change_end(dibs__sqlite_conn *cn, dibs_status rc, dibs_error *err)
     return rc;
 }
 
-/* A version of 0 in *out when there is no value. Locks: cn->mutex. */
+/* A version of 0 in *out when there is no value. Locks: cn. */
 static dibs_status find(dibs__sqlite_conn *cn, const char *key,
                         int64_t now_wall_us, head *out, dibs_error *err)
 {
@@ -166,7 +166,7 @@ static uint64_t next_version(dibs__sqlite_conn *cn, int64_t now_wall_us)
     return version;
 }
 
-/* Writes a value and removes a few that have expired. Locks: cn->mutex. */
+/* Writes a value and removes a few that have expired. Locks: cn. */
 static dibs_status
 write_value(dibs__sqlite_conn *cn, const dibs__put *put, int64_t now_wall_us,
             int64_t until_wall_us, uint64_t *version, dibs_error *err)
@@ -223,7 +223,7 @@ static bool read_number(const dibs_value *value, int64_t *out)
            memcmp(text, value->data, value->len) == 0;
 }
 
-/* Locks: cn->mutex. */
+/* Locks: cn. */
 static dibs_status
 add_to(dibs__sqlite_conn *cn, const char *key, const dibs_value *old,
        const head *hd, int64_t delta, int64_t *sum, dibs_error *err)
@@ -323,7 +323,7 @@ page_add(page *pg, sqlite3_stmt *stmt, const char *begins, dibs_error *err)
     return DIBS_OK;
 }
 
-/* DIBS_NOTFOUND: this page is the last. Locks: cn->mutex. */
+/* DIBS_NOTFOUND: this page is the last. Locks: cn. */
 static dibs_status
 page_read(dibs__sqlite_conn *cn, page *pg, const char *begins, dibs_error *err)
 {
