@@ -7,7 +7,9 @@
  *
  * Fork: in a child process every call on an inherited client or handle answers
  * DIBS_FORKED and touches nothing; close and free calls do nothing. The child
- * opens a client of its own.
+ * opens a client of its own. Not, however, on a file of the embedded store that
+ * the parent has open, for SQLite cannot tell the two apart: that is refused.
+ * Open such a store after the fork, or run another program.
  */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_CLIENT_H

@@ -109,8 +109,9 @@ DIBS_API DIBS_MUST_CHECK dibs_status dibs_lock_renew(dibs_lock *lock,
  *   DIBS_UNAVAIL, DIBS_UNKNOWN   it may stand in the store until its ttl */
 DIBS_API dibs_status dibs_lock_release(dibs_lock *lock, dibs_error *err);
 
-/* Forgets the lease without giving it back: it stands until its ttl, for
- * another process to adopt. Renewal stops. */
+/* Forgets the lease without giving it back: it stands until its time is up, for
+ * another process to adopt. Renewal stops. A lease that was waited for may yet be
+ * a short claim: dibs_lock_renew() first makes it whole. */
 DIBS_API void dibs_lock_leave(dibs_lock *lock);
 
 typedef enum dibs_lock_state {
