@@ -20,3 +20,17 @@ write_basic_package_version_file(dibsConfigVersion.cmake
   COMPATIBILITY SameMajorVersion)
 install(FILES ${CMAKE_BINARY_DIR}/dibsConfig.cmake
   ${CMAKE_BINARY_DIR}/dibsConfigVersion.cmake DESTINATION ${package_dir})
+
+set(man_dir ${CMAKE_BINARY_DIR}/man)
+set(completion_dir ${CMAKE_BINARY_DIR}/completions)
+install(DIRECTORY ${man_dir}/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1
+  FILES_MATCHING PATTERN *.1)
+install(DIRECTORY ${man_dir}/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man5
+  FILES_MATCHING PATTERN *.5)
+install(FILES docs/man/libdibs.3 DESTINATION ${CMAKE_INSTALL_MANDIR}/man3)
+install(FILES ${completion_dir}/dibs.bash RENAME dibs
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+install(FILES ${completion_dir}/_dibs
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+install(FILES ${completion_dir}/dibs.fish
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)

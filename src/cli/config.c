@@ -1,0 +1,154 @@
+/* config.c - DIBS_* variables and YAML files, checked against the option table.
+ *
+ * Runs before any thread is started: it reads the environment. */
+/* SPDX-License-Identifier: MIT */
+#include "cli/config.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "cli/suggest.h"
+#include "cli/yaml.h"
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *variable(const char *name)
+{
+    const char *value = getenv(name);
+
+    return value && *value ? value : NULL;
+}
+
+/* An empty variable counts as not set. */
+static dibs_status load_environment(dibs__command *cmd, dibs_error *err)
+{
+    for (size_t i = 0; i < dibs__option_count; i++) {
+        const dibs__option *option = &dibs__options[i];
+        const char *value = option->env ? variable(option->env) : NULL;
+        dibs_status rc;
+
+        if (!value)
+            continue;
+        rc = dibs__setting_put(cmd, option, value, DIBS__FROM_ENV, option->env,
+                               NULL, err);
+        if (rc != DIBS_OK)
+            return rc;
+    }
+    return DIBS_OK;
+}
+
+static dibs_status
+unknown_key(const dibs__yaml_node *key, const char *file, dibs_error *err)
+{
+    dibs__suggest sg = {.typed = key->text};
+
+    for (size_t i = 0; i < dibs__option_count; i++) {
+        if (dibs__options[i].key)
+            dibs__suggest_offer(&sg, dibs__options[i].key);
+    }
+    if (sg.best)
+        return dibsx_fail(err, DIBS_INVALID,
+                          "%s:%zu:%zu: unknown key '%.60s'; did you mean '%s'?",
+                          file, key->line, key->column, key->text, sg.best);
+    return dibsx_fail(err, DIBS_INVALID, "%s:%zu:%zu: unknown key '%.60s'",
+                      file, key->line, key->column, key->text);
+}
+
+static dibs_status take_key(dibs__command *cmd, const dibs__yaml_node *key,
+                            const char *file, dibs_error *err)
+{
+    const dibs__option *option = dibs__option_key(key->text);
+    const dibs__yaml_node *value = key->value;
+    char place[PATH_MAX + 48], name[PATH_MAX + 96];
+
+    if (!option)
+        return unknown_key(key, file, err);
+    snprintf(place, sizeof(place), "%s:%zu:%zu", file, value->line,
+             value->column);
+    snprintf(name, sizeof(name), "%s: %s", place, option->key);
+    if (dibs__yaml_is_null(value))
+        return DIBS_OK;
+    if (value->kind != DIBS__YAML_SCALAR)
+        return dibsx_fail(err, DIBS_INVALID, "%s takes one value", name);
+    return dibs__setting_put(cmd, option, value->text, DIBS__FROM_FILE, name,
+                             place, err);
+}
+
+dibs_status dibs__config_text(dibs__command *cmd, const char *text, size_t len,
+                              const char *file, dibs_error *err)
+{
+    dibs__yaml_node *root = NULL;
+    dibs_status rc = dibs__yaml_parse(text, len, file, &root, err);
+
+    if (rc != DIBS_OK || !root)
+        return rc;
+    if (root->kind == DIBS__YAML_MAP) {
+        for (const dibs__yaml_node *key = root->child; key && rc == DIBS_OK;
+             key = key->next)
+            rc = take_key(cmd, key, file, err);
+    } else if (!dibs__yaml_is_null(root)) {
+        rc = dibsx_fail(err, DIBS_INVALID,
+                        "%s:%zu:%zu: lines of the form 'key: value' expected",
+                        file, root->line, root->column);
+    }
+    dibs__yaml_free(root);
+    return rc;
+}
+
+/* A file that is not there is fine, unless it was asked for. */
+static dibs_status
+load_file(dibs__command *cmd, const char *path, bool asked, dibs_error *err)
+{
+    size_t len = 0;
+    char *text = NULL;
+    dibs_status rc =
+        dibs__read_file(path, DIBS__YAML_SIZE_MAX, &text, &len, err);
+
+    if (rc == DIBS_NOTFOUND && !asked)
+        return DIBS_OK;
+    if (rc == DIBS_OK)
+        rc = dibs__config_text(cmd, text, len, path, err);
+    dibsx_free(text);
+    return rc;
+}
+
+/* The standard has a relative path ignored. */
+static const char *folder_variable(const char *name)
+{
+    const char *value = getenv(name);
+
+    return value && value[0] == '/' ? value : NULL;
+}
+
+bool dibs__config_user_path(char *out, size_t size)
+{
+    const char *base = folder_variable("XDG_CONFIG_HOME");
+    const char *home = folder_variable("HOME");
+    int len;
+
+    if (base)
+        len = snprintf(out, size, "%s/" DIBS__CONFIG_USER, base);
+    else if (home)
+        len = snprintf(out, size, "%s/.config/" DIBS__CONFIG_USER, home);
+    else
+        return false;
+    return len > 0 && (size_t)len < size;
+}
+
+dibs_status dibs__config_load(dibs__command *cmd, dibs_error *err)
+{
+    char user[PATH_MAX];
+    const char *asked;
+    dibs_status rc = load_environment(cmd, err);
+
+    if (rc != DIBS_OK)
+        return rc;
+    asked = dibs__opt_text(cmd, "config");
+    if (asked)
+        return load_file(cmd, asked, true, err);
+    rc = load_file(cmd, DIBS__CONFIG_SYSTEM, false, err);
+    if (rc == DIBS_OK && dibs__config_user_path(user, sizeof(user)))
+        rc = load_file(cmd, user, false, err);
+    return rc;
+}

@@ -1,0 +1,271 @@
+/* guard_main.c - the guard: starts the command, watches over its tree, kills it
+ * in time. Runs in a process of its own, forked from one with threads.
+ *
+ *     WATCHING --the moment comes, KILL is ordered, or dibs dies--> KILLING
+ *         |                                                            |
+ *         +-----------------> nothing is left: exit <------------------+
+ *
+ *   (1) Nothing is left exactly when waitpid() knows no child: the guard is the
+ *       subreaper of all below it, so whoever loses its parent becomes its child.
+ *   (2) The command's group is signalled only while the command has not been
+ *       reaped: until then its number cannot be another's.
+ *   (3) Only system calls and the clock: locks of the C library or of libdibs may
+ *       have been held by threads that do not exist here. */
+/* SPDX-License-Identifier: MIT */
+#include "cli/guard.h"
+
+#include "cli/launch.h"
+#include "cli/tree.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { ROUND_FIRST_MS = 2, ROUND_LAST_MS = 64 };
+
+typedef struct guard {
+    const dibs__job *job;
+    dibs__guard_page *page;
+    int sock;
+    int children; /* signalfd for SIGCHLD */
+    int timer;    /* on the clock of leases, which counts suspend */
+    dibsx_nsec armed_at;
+    pid_t child; /* 0 once it was reaped */
+    pid_t hook;
+    bool orphan; /* dibs is dead */
+    bool killing;
+    bool clear;
+    dibsx_nsec round_at; /* when to kill again */
+    int round_ms;
+} guard;
+
+static void report(const guard *g, dibs__event_kind kind, int arg)
+{
+    dibs__event event = {(int32_t)kind, arg, g->clear};
+    (void)send(g->sock, &event, sizeof event, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+/* The group first, as one: none of it can fork away from that. */
+static dibs__tree_count signal_tree(const guard *g, int number)
+{
+    bool whole = g->child && g->job->own_group;
+    bool twice = number == SIGKILL; /* ... does no harm, and counts all */
+    if (whole)
+        kill(-g->child, number);
+    return dibs__tree_signal(getpid(), number, whole && !twice ? g->child : 0);
+}
+
+static void signal_command(const guard *g, int number)
+{
+    if (!g->child)
+        signal_tree(g, number);
+    else
+        kill(g->job->own_group ? -g->child : g->child, number);
+}
+
+static void start_killing(guard *g)
+{
+    if (g->killing)
+        return;
+    g->killing = true;
+    g->round_at = 0;
+    g->round_ms = ROUND_FIRST_MS;
+}
+
+/* What forked while it was being killed is caught by the next round. */
+static void kill_round(guard *g, dibsx_nsec now)
+{
+    dibs__tree_count count = signal_tree(g, SIGKILL);
+    /* Setuid programs only: nobody is left to be told, nothing to be done. */
+    if (g->orphan && count.sent == 0 && count.denied > 0)
+        _exit(1);
+    g->round_at = now + g->round_ms * DIBSX_MS;
+    if (g->round_ms < ROUND_LAST_MS)
+        g->round_ms *= 2;
+}
+
+static void start_hook(guard *g)
+{
+    char *const argv[] = {(char *)"sh", (char *)"-c", (char *)g->job->hook,
+                          NULL};
+    dibs__launch start = {.argv = argv,
+                          .envp = g->job->envp,
+                          .signals = g->job->signals,
+                          .tty = -1,
+                          .stdin_fd = -1};
+    if (dibs__launch_start(&start, &g->hook) != 0)
+        report(g, DIBS__EVENT_HOOK, 0);
+}
+
+static void obey(guard *g, const dibs__event *order)
+{
+    switch ((dibs__order)order->kind) {
+    case DIBS__ORDER_LOOK:
+        break;
+    case DIBS__ORDER_SIGNAL:
+        signal_command(g, order->arg);
+        break;
+    case DIBS__ORDER_END:
+        signal_tree(g, order->arg);
+        signal_tree(g, SIGCONT);
+        break;
+    case DIBS__ORDER_KILL:
+        start_killing(g);
+        break;
+    case DIBS__ORDER_HOOK:
+        start_hook(g);
+        break;
+    }
+}
+
+static void hear_orders(guard *g)
+{
+    dibs__event order;
+    ssize_t got;
+    while ((got = recv(g->sock, &order, sizeof order, MSG_DONTWAIT)) ==
+           (ssize_t)sizeof order)
+        obey(g, &order);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    g->orphan = true;
+    start_killing(g);
+}
+
+static void reaped(guard *g, pid_t pid, int status)
+{
+    if (pid == g->child && WIFSTOPPED(status)) {
+        report(g, DIBS__EVENT_STOPPED, WSTOPSIG(status));
+    } else if (pid == g->child) {
+        g->child = 0;
+        /* Look on: alone, the command takes the whole tree with it. */
+        siginfo_t info;
+        g->clear = waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 &&
+                   errno == ECHILD;
+        report(g, DIBS__EVENT_ENDED, status);
+    } else if (pid == g->hook && !WIFSTOPPED(status)) {
+        g->hook = 0;
+        report(g, DIBS__EVENT_HOOK, 0);
+    }
+}
+
+static void reap(guard *g)
+{
+    struct signalfd_siginfo info;
+    while (read(g->children, &info, sizeof info) > 0)
+        ;
+    for (;;) {
+        int status = 0;
+        pid_t pid = waitpid(-1, &status, WNOHANG | WUNTRACED);
+        if (pid > 0) {
+            reaped(g, pid, status);
+        } else if (pid < 0 && errno == ECHILD) {
+            if (!g->clear) {
+                g->clear = true;
+                report(g, DIBS__EVENT_CLEAR, 0);
+            }
+            return;
+        } else if (pid == 0) {
+            return;
+        }
+    }
+}
+
+/* The timer, not poll's timeout, because only it counts time in suspend. */
+static void arm(guard *g)
+{
+    dibsx_nsec kill_at = atomic_load(&g->page->kill_at);
+    if (g->killing || kill_at == g->armed_at)
+        return;
+    struct itimerspec spec = {{0, 0}, {0, 0}};
+    if (kill_at != DIBSX_NEVER) {
+        spec.it_value.tv_sec = (time_t)(kill_at / DIBSX_SEC);
+        spec.it_value.tv_nsec = (long)(kill_at % DIBSX_SEC) | 1;
+    }
+    if (timerfd_settime(g->timer, TFD_TIMER_ABSTIME, &spec, NULL) == 0)
+        g->armed_at = kill_at;
+}
+
+static void watch_deadline(guard *g, dibsx_nsec now)
+{
+    if (g->killing || now < atomic_load(&g->page->kill_at))
+        return;
+    report(g, DIBS__EVENT_OVERDUE, 0);
+    start_killing(g);
+}
+
+static void step(guard *g)
+{
+    struct pollfd fds[] = {{g->orphan ? -1 : g->sock, POLLIN, 0},
+                           {g->children, POLLIN, 0},
+                           {g->timer, POLLIN, 0}};
+    dibsx_nsec now = dibsx_now();
+    int64_t wait_ms = g->killing ? dibsx_wait_ms(g->round_at, now) : -1;
+    arm(g);
+    (void)poll(fds, 3, (int)wait_ms);
+    uint64_t ticks;
+    if (fds[2].revents && read(g->timer, &ticks, sizeof ticks) > 0)
+        g->armed_at = 0;
+    if (fds[0].revents)
+        hear_orders(g);
+    now = dibsx_now();
+    watch_deadline(g, now);
+    if (g->killing && now >= g->round_at)
+        kill_round(g, now);
+    reap(g);
+}
+
+/* Keeps nothing of what dibs has open: what the user gave it to hand on belongs
+ * to the command, the rest to dibs. */
+static void open_own(guard *g)
+{
+    enum { PLACE = STDERR_FILENO + 1 };
+    if (g->sock != PLACE && dup3(g->sock, PLACE, O_CLOEXEC) == PLACE)
+        g->sock = PLACE;
+    if (g->sock == PLACE)
+        (void)close_range(PLACE + 1, ~0U, 0);
+
+    sigset_t mask;
+    sigemptyset(&mask);
+    sigaddset(&mask, SIGCHLD);
+    g->children = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
+    g->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+}
+
+_Noreturn void dibs__guard_main(const dibs__job *job, dibs__guard_page *page,
+                                int sock, pid_t group)
+{
+    guard g = {.job = job, .page = page, .sock = sock};
+    sigset_t all;
+    sigfillset(&all);
+    sigprocmask(SIG_BLOCK, &all, NULL);
+    (void)prctl(PR_SET_NAME, "dibs-guard");
+    (void)prctl(PR_SET_CHILD_SUBREAPER, 1L, 0L, 0L, 0L);
+    /* Signals for the group of dibs, from the terminal say, are not for it. */
+    (void)setpgid(0, 0);
+
+    dibs__launch start = {.argv = job->argv,
+                          .envp = job->envp,
+                          .signals = job->signals,
+                          .tty = job->tty,
+                          .stdin_fd = job->stdin_fd,
+                          .group = job->own_group ? 0 : group};
+    int number = dibs__launch_start(&start, &g.child);
+    if (number) {
+        g.clear = true;
+        report(&g, DIBS__EVENT_REFUSED, number);
+        _exit(0);
+    }
+    atomic_store(&page->child, g.child);
+    open_own(&g);
+    /* Without them it could not watch; dibs hears of it and sees to the rest. */
+    if (g.children < 0 || g.timer < 0)
+        _exit(1);
+    while (!g.clear)
+        step(&g);
+    _exit(0);
+}

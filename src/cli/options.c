@@ -1,0 +1,404 @@
+/* options.c - the table of options and looking things up in it. Pure. */
+/* SPDX-License-Identifier: MIT */
+#include "cli/options.h"
+
+#include <assert.h>
+#include <string.h>
+
+#define MINUTES(n) ((int64_t)(n)*60 * 1000)
+#define DAYS(n)    (MINUTES(60) * 24 * (n))
+#define YEAR       DAYS(366)
+
+/* Verbs that print data, and so can print it as JSON. */
+#define READERS                                                                \
+    "acquire,renew,check,ls,show,watch,break,state get,state set,state cas,"   \
+    "state add,state ls,ping,doctor,config,version"
+
+const dibs__option dibs__options[] = {
+    /* What every verb has. */
+    {.name = "url",
+     .type = DIBS__TEXT,
+     .metavar = "URL",
+     .otherwise = "the embedded store under $XDG_STATE_HOME/dibs or "
+                  "~/.local/state/dibs; for root, /var/lib/dibs",
+     .env = "DIBS_URL",
+     .key = "url",
+     .verbs = "*",
+     .secret = true,
+     .help = "The store to use, such as sqlite:/var/lib/dibs/locks.db. "
+             "file:PATH reads the URL from a file, to keep passwords out of "
+             "command lines and environments."},
+    {.name = "prefix",
+     .type = DIBS__TEXT,
+     .metavar = "TEXT",
+     .otherwise = "none",
+     .env = "DIBS_PREFIX",
+     .key = "prefix",
+     .verbs = "*",
+     .help = "Text put before every lock name and state key, such as "
+             "workflow:. Names are shown without it."},
+    {.name = "store-timeout",
+     .type = DIBS__DURATION,
+     .metavar = "DUR",
+     .min = 1,
+     .max = MINUTES(60),
+     .initial = "5s",
+     .env = "DIBS_STORE_TIMEOUT",
+     .key = "store_timeout",
+     .verbs = "*",
+     .help = "The longest that one step may take in the store."},
+    {.name = "config",
+     .type = DIBS__TEXT,
+     .metavar = "FILE",
+     .otherwise = "/etc/dibs/dibs.yaml, then $XDG_CONFIG_HOME/dibs/config.yaml",
+     .env = "DIBS_CONFIG",
+     .verbs = "*",
+     .help = "Read this configuration file instead of the usual ones."},
+    {.name = "color",
+     .aliases = "colour",
+     .type = DIBS__CHOICE,
+     .metavar = "WHEN",
+     .choices = "auto|always|never",
+     .initial = "auto",
+     .env = "DIBS_COLOR",
+     .key = "color",
+     .verbs = "*",
+     .help = "Whether to use colour: auto means on a terminal, unless NO_COLOR "
+             "is set or TERM is dumb."},
+    {.name = "quiet",
+     .letter = 'q',
+     .verbs = "*",
+     .help = "Say nothing on standard error; the exit code tells."},
+    {.name = "verbose",
+     .letter = 'v',
+     .verbs = "*",
+     .help = "Say on standard error what is being done; twice for more."},
+    {.name = "help",
+     .letter = 'h',
+     .verbs = "*",
+     .help = "Show help and stop."},
+    {.name = "version", .verbs = "*", .help = "Show the version and stop."},
+
+    /* Taking a lock. */
+    {.name = "nonblock",
+     .aliases = "nb",
+     .letter = 'n',
+     .verbs = "run,acquire",
+     .help = "Do not wait: give up at once when the lock is busy."},
+    {.name = "wait",
+     .aliases = "timeout",
+     .letter = 'w',
+     .type = DIBS__DURATION,
+     .metavar = "DUR",
+     .max = YEAR,
+     .otherwise = "wait without limit",
+     .verbs = "run,acquire",
+     .help = "Wait at most this long for the lock; 0 is the same as -n."},
+    {.name = "conflict-exit-code",
+     .letter = 'E',
+     .type = DIBS__INT,
+     .metavar = "N",
+     .max = 255,
+     .initial = "75",
+     .verbs = "run,acquire",
+     .help = "The exit code when the lock is busy or was not granted in time. "
+             "Under cron, -E 0 makes a skipped run a success."},
+    {.name = "ttl",
+     .type = DIBS__DURATION,
+     .metavar = "DUR",
+     .min = 10,
+     .max = DAYS(1),
+     .initial = "30s",
+     .env = "DIBS_TTL",
+     .key = "ttl",
+     .verbs = "run,acquire,renew",
+     .help = "The length of the lease: how long others are kept out when its "
+             "holder dies. run renews it every third of this."},
+    {.name = "retries",
+     .type = DIBS__INT,
+     .metavar = "N",
+     .max = 1000000,
+     .initial = "0",
+     .env = "DIBS_RETRIES",
+     .key = "retries",
+     .verbs = "run,acquire",
+     .help = "Try this many times more when the lock is busy."},
+    {.name = "retry-delay",
+     .type = DIBS__DURATION,
+     .metavar = "DUR",
+     .max = DAYS(1),
+     .initial = "100ms",
+     .env = "DIBS_RETRY_DELAY",
+     .key = "retry_delay",
+     .verbs = "run,acquire",
+     .help = "Pause before each further try, with some jitter."},
+    {.name = "hold-min",
+     .type = DIBS__DURATION,
+     .metavar = "DUR",
+     .max = DAYS(1),
+     .initial = "0s",
+     .verbs = "run",
+     .help = "Keep others out at least this long, even when the command ends "
+             "sooner. Guards a short job against clocks that differ."},
+    {.name = "hold-max",
+     .type = DIBS__DURATION,
+     .metavar = "DUR",
+     .max = YEAR,
+     .initial = "0s",
+     .otherwise = "no bound",
+     .verbs = "run",
+     .help = "Stop renewing after this long; the lease then runs out and the "
+             "command is ended as --on-lost says. 0 is no bound."},
+    {.name = "owner",
+     .aliases = "label",
+     .type = DIBS__TEXT,
+     .metavar = "TEXT",
+     .otherwise = "none",
+     .env = "DIBS_OWNER",
+     .key = "owner",
+     .verbs = "run,acquire",
+     .help = "A label that others see beside host and pid."},
+    {.name = "priority",
+     .type = DIBS__INT,
+     .metavar = "N",
+     .min = -1000000,
+     .max = 1000000,
+     .initial = "0",
+     .verbs = "run,acquire",
+     .help = "A higher priority is served first among those who wait."},
+    {.name = "barge",
+     .verbs = "run,acquire",
+     .help = "Take the lock whenever it is free, whoever is queued for it."},
+
+    /* Running a command. */
+    {.name = "once",
+     .type = DIBS__TEXT,
+     .metavar = "SLOT",
+     .verbs = "run",
+     .help = "Start at most once per slot, whoever asks: minute, hour, day, or "
+             "any text of your own, such as a date."},
+    {.name = "on-lost",
+     .type = DIBS__TEXT,
+     .metavar = "POLICY",
+     .initial = "kill",
+     .verbs = "run",
+     .help = "What to do when the lease is lost while the command runs: kill "
+             "(end it before another may start), signal:SIG, ignore, or "
+             "exec:CMD."},
+    {.name = "lost-exit-code",
+     .type = DIBS__INT,
+     .metavar = "N",
+     .max = 255,
+     .initial = "122",
+     .verbs = "run",
+     .help = "The exit code when the lease was lost while the command ran."},
+    {.name = "kill-after",
+     .letter = 'k',
+     .type = DIBS__DURATION,
+     .metavar = "DUR",
+     .max = DAYS(1),
+     .initial = "5s",
+     .env = "DIBS_KILL_AFTER",
+     .key = "kill_after",
+     .verbs = "run",
+     .help = "How long the command has to end after --signal, before KILL."},
+    {.name = "signal",
+     .type = DIBS__TEXT,
+     .metavar = "SIG",
+     .initial = "TERM",
+     .verbs = "run",
+     .help = "The signal that asks the command to end."},
+    {.name = "max-run",
+     .type = DIBS__DURATION,
+     .metavar = "DUR",
+     .max = YEAR,
+     .initial = "0s",
+     .otherwise = "no bound",
+     .verbs = "run",
+     .help = "End the command after this long, with exit code 124. 0 is no "
+             "bound."},
+    {.name = "command",
+     .letter = 'c',
+     .type = DIBS__TEXT,
+     .metavar = "STRING",
+     .verbs = "run",
+     .help = "Run this string with sh -c instead of a command."},
+    {.name = "stdin",
+     .type = DIBS__CHOICE,
+     .metavar = "WHICH",
+     .choices = "inherit|null",
+     .initial = "inherit",
+     .verbs = "run",
+     .help = "What the command reads from."},
+    {.name = "foreground",
+     .verbs = "run",
+     .help = "Leave the command in the process group of dibs, so that it may "
+             "use the terminal."},
+    {.name = "status-fd",
+     .type = DIBS__INT,
+     .metavar = "N",
+     .max = 1048576,
+     .otherwise = "none",
+     .verbs = "run",
+     .help =
+         "Write one JSON line about what happened to this file descriptor."},
+    {.name = "no-fork",
+     .letter = 'F',
+     .verbs = "run",
+     .help = "Refused: a lease that is renewed needs dibs beside the command."},
+
+    /* The scripting halves. */
+    {.name = "token",
+     .type = DIBS__TEXT,
+     .metavar = "TOKEN",
+     .verbs = "release,renew,check",
+     .help = "The token that acquire printed, OWNER:FENCE."},
+    {.name = "token-file",
+     .type = DIBS__TEXT,
+     .metavar = "FILE",
+     .verbs = "acquire,release,renew,check",
+     .help = "The file for the token: acquire writes it, readable for its "
+             "owner only; the others read it."},
+
+    /* Looking, and taking away. */
+    {.name = "json",
+     .verbs = READERS,
+     .help = "Print JSON, with \"schema\":1 to tell its form."},
+    {.name = "names",
+     .verbs = "ls,state ls",
+     .help = "Print only the names, one on a line."},
+    {.name = "interval",
+     .type = DIBS__DURATION,
+     .metavar = "DUR",
+     .min = 10,
+     .max = DAYS(1),
+     .initial = "1s",
+     .verbs = "watch",
+     .help = "How often to look; what comes and goes between two looks is not "
+             "seen."},
+    {.name = "if-token",
+     .type = DIBS__INT,
+     .metavar = "FENCE",
+     .min = 1,
+     .max = INT64_MAX,
+     .verbs = "break",
+     .help = "Break only the lease with this fence, as show prints it."},
+    {.name = "force",
+     .verbs = "break",
+     .help = "Break whatever lease there is."},
+    {.name = "reason",
+     .type = DIBS__TEXT,
+     .metavar = "TEXT",
+     .verbs = "break",
+     .help = "Why, for the log."},
+    {.name = "yes",
+     .letter = 'y',
+     .verbs = "break",
+     .help = "Do not ask; needed when there is no terminal."},
+
+    /* State. */
+    {.name = "expires",
+     .type = DIBS__DURATION,
+     .metavar = "DUR",
+     .max = 100 * YEAR,
+     .initial = "0s",
+     .otherwise = "never",
+     .verbs = "state set,state cas",
+     .help = "Forget the value after this long. 0 keeps it for ever."},
+    {.name = "if-version",
+     .type = DIBS__INT,
+     .metavar = "N",
+     .min = 1,
+     .max = INT64_MAX,
+     .verbs = "state del",
+     .help = "Delete only this version."},
+    {.name = "raw",
+     .verbs = "state get",
+     .help = "Print the bytes as they are, without a newline after them."},
+    {.name = "with-version",
+     .verbs = "state get",
+     .help = "Print the version and a space before the value."},
+
+    /* For the build. */
+    {.name = "man",
+     .type = DIBS__TEXT,
+     .metavar = "DIR",
+     .verbs = "help",
+     .hidden = true,
+     .help = "Write the man pages into this folder."},
+    {.name = "doc",
+     .verbs = "config",
+     .hidden = true,
+     .help = "Print docs/config.md."},
+};
+
+const size_t dibs__option_count =
+    sizeof(dibs__options) / sizeof(dibs__options[0]);
+
+static_assert(sizeof(dibs__options) / sizeof(dibs__options[0]) <=
+                  DIBS__OPTION_MAX,
+              "raise DIBS__OPTION_MAX");
+
+bool dibs__list_has(const char *list, char between, const char *word,
+                    size_t len)
+{
+    const char *p = list;
+
+    while (p && *p) {
+        const char *end = strchr(p, between);
+        size_t item = end ? (size_t)(end - p) : strlen(p);
+
+        if (item == len && memcmp(p, word, len) == 0)
+            return true;
+        p = end ? end + 1 : NULL;
+    }
+    return false;
+}
+
+bool dibs__option_global(const dibs__option *option)
+{
+    return option->verbs[0] == '*';
+}
+
+bool dibs__option_has_verb(const dibs__option *option, const char *verb)
+{
+    return dibs__option_global(option) ||
+           dibs__list_has(option->verbs, ',', verb, strlen(verb));
+}
+
+static bool named(const dibs__option *option, const char *name, size_t len)
+{
+    return (strlen(option->name) == len &&
+            memcmp(option->name, name, len) == 0) ||
+           dibs__list_has(option->aliases, ',', name, len);
+}
+
+const dibs__option *
+dibs__option_find(const char *verb, const char *name, size_t len)
+{
+    for (size_t i = 0; i < dibs__option_count; i++) {
+        if (named(&dibs__options[i], name, len) &&
+            dibs__option_has_verb(&dibs__options[i], verb))
+            return &dibs__options[i];
+    }
+    return NULL;
+}
+
+const dibs__option *dibs__option_letter(const char *verb, char letter)
+{
+    for (size_t i = 0; i < dibs__option_count; i++) {
+        if (dibs__options[i].letter == letter &&
+            dibs__option_has_verb(&dibs__options[i], verb))
+            return &dibs__options[i];
+    }
+    return NULL;
+}
+
+const dibs__option *dibs__option_key(const char *key)
+{
+    for (size_t i = 0; i < dibs__option_count; i++) {
+        if (dibs__options[i].key && strcmp(dibs__options[i].key, key) == 0)
+            return &dibs__options[i];
+    }
+    return NULL;
+}

@@ -1,0 +1,200 @@
+/* parse.c - the command line. Pure but for the memory of the operands. */
+/* SPDX-License-Identifier: MIT */
+#include "cli/parse.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "cli/suggest.h"
+#include <stdio.h>
+#include <string.h>
+
+/* Where in argv we are. */
+typedef struct parser {
+    dibs__command *cmd;
+    int argc;
+    char *const *argv;
+    int at; /* the next word */
+    bool options_over;
+    dibs_error *err;
+} parser;
+
+static const char *verb_name(const parser *ps)
+{
+    return ps->cmd->verb ? ps->cmd->verb->name : "";
+}
+
+/* Says why an option is not known: it is another verb's, misspelt, or neither.
+ */
+static dibs_status unknown_long(const parser *ps, const char *name, size_t len)
+{
+    dibs__suggest sg = {.typed = name, .len = len};
+    const char *verb = verb_name(ps);
+
+    for (size_t i = 0; i < dibs__option_count; i++) {
+        const dibs__option *option = &dibs__options[i];
+
+        if (option->hidden)
+            continue;
+        if (strlen(option->name) == len && memcmp(option->name, name, len) == 0)
+            return dibsx_fail(ps->err, DIBS_INVALID,
+                              *verb ? "--%.*s is not an option of %s"
+                                    : "--%.*s goes after the verb%s",
+                              (int)len, name, verb);
+        if (dibs__option_has_verb(option, verb))
+            dibs__suggest_offer(&sg, option->name);
+    }
+    if (sg.best)
+        return dibsx_fail(ps->err, DIBS_INVALID,
+                          "unknown option --%.*s; did you mean --%s?", (int)len,
+                          name, sg.best);
+    return dibsx_fail(ps->err, DIBS_INVALID, "unknown option --%.*s", (int)len,
+                      name);
+}
+
+/* The word after the option is its value, whatever it looks like. */
+static dibs_status
+take_next(parser *ps, const dibs__option *option, const char *name)
+{
+    if (ps->at >= ps->argc)
+        return dibsx_fail(ps->err, DIBS_INVALID, "%s needs a value, %s", name,
+                          option->metavar);
+    return dibs__setting_put(ps->cmd, option, ps->argv[ps->at++],
+                             DIBS__FROM_FLAG, name, NULL, ps->err);
+}
+
+static dibs_status take_long(parser *ps, const char *word)
+{
+    const char *name = word + 2, *equals = strchr(name, '=');
+    size_t len = equals ? (size_t)(equals - name) : strlen(name);
+    const dibs__option *option = dibs__option_find(verb_name(ps), name, len);
+    char shown[64];
+
+    if (!option)
+        return unknown_long(ps, name, len);
+    snprintf(shown, sizeof(shown), "--%.*s", (int)len, name);
+    if (option->type == DIBS__FLAG && equals)
+        return dibsx_fail(ps->err, DIBS_INVALID, "%s takes no value", shown);
+    if (option->type != DIBS__FLAG && !equals)
+        return take_next(ps, option, shown);
+    return dibs__setting_put(ps->cmd, option, equals ? equals + 1 : "yes",
+                             DIBS__FROM_FLAG, shown, NULL, ps->err);
+}
+
+/* "-nq", "-w5s", "-w 5s". */
+static dibs_status take_cluster(parser *ps, const char *word)
+{
+    dibs_status rc = DIBS_OK;
+
+    for (const char *p = word + 1; *p && rc == DIBS_OK; p++) {
+        const dibs__option *option = dibs__option_letter(verb_name(ps), *p);
+        char shown[3] = {'-', *p, '\0'};
+
+        if (!option)
+            return dibsx_fail(ps->err, DIBS_INVALID, "unknown option -%.1s", p);
+        if (option->type == DIBS__FLAG) {
+            rc = dibs__setting_put(ps->cmd, option, "yes", DIBS__FROM_FLAG,
+                                   shown, NULL, ps->err);
+            continue;
+        }
+        if (p[1])
+            return dibs__setting_put(ps->cmd, option, p + 1, DIBS__FROM_FLAG,
+                                     shown, NULL, ps->err);
+        return take_next(ps, option, shown);
+    }
+    return rc;
+}
+
+static dibs_status unknown_verb(const parser *ps, const char *word)
+{
+    dibs__suggest sg = {.typed = word};
+    const char *group = verb_name(ps);
+    const char *space = *group ? " " : "";
+
+    for (size_t i = 0; i < dibs__verb_count; i++) {
+        if (dibs__verb_is_in(&dibs__verbs[i], group))
+            dibs__suggest_offer(&sg, dibs__verb_word(&dibs__verbs[i]));
+    }
+    if (sg.best)
+        return dibsx_fail(ps->err, DIBS_INVALID,
+                          "unknown verb '%s%s%.60s'; did you mean '%s%s%s'?",
+                          group, space, word, group, space, sg.best);
+    return dibsx_fail(ps->err, DIBS_INVALID, "unknown verb '%s%s%.60s'", group,
+                      space, word);
+}
+
+static bool needs_verb(const parser *ps)
+{
+    return !ps->cmd->verb || !ps->cmd->verb->run;
+}
+
+static dibs_status take_verb(parser *ps, const char *word)
+{
+    const dibs__verb *verb = dibs__verb_in(verb_name(ps), word);
+
+    if (!verb)
+        return unknown_verb(ps, word);
+    ps->cmd->verb = verb;
+    return DIBS_OK;
+}
+
+/* In a tail the first word of the command ends our options for good, and so
+ * does "--" before it. */
+static dibs_status take_operand(parser *ps, char *word)
+{
+    dibs__command *cmd = ps->cmd;
+
+    if (needs_verb(ps))
+        return take_verb(ps, word);
+    if (cmd->verb->tail && cmd->operand_count == 1)
+        ps->options_over = true;
+    cmd->operands[cmd->operand_count++] = word;
+    return DIBS_OK;
+}
+
+static dibs_status take_word(parser *ps)
+{
+    char *word = ps->argv[ps->at++];
+    bool command_next =
+        !needs_verb(ps) && ps->cmd->verb->tail && ps->cmd->operand_count == 1;
+
+    if (strcmp(word, "--") == 0 && (!ps->options_over || command_next)) {
+        if (needs_verb(ps))
+            return dibsx_fail(ps->err, DIBS_INVALID, "no verb before --");
+        ps->options_over = true;
+        return DIBS_OK;
+    }
+    if (ps->options_over || word[0] != '-' || word[1] == '\0' ||
+        (word[1] >= '0' && word[1] <= '9'))
+        return take_operand(ps, word);
+    return word[1] == '-' ? take_long(ps, word) : take_cluster(ps, word);
+}
+
+dibs_status
+dibs__parse(dibs__command *cmd, int argc, char *const *argv, dibs_error *err)
+{
+    parser ps = {.cmd = cmd, .argc = argc, .argv = argv, .at = 1, .err = err};
+    dibs_status rc = DIBS_OK;
+
+    cmd->operands = dibsx_zalloc_n((size_t)argc + 1, sizeof(char *));
+    if (!cmd->operands)
+        return dibsx_fail(err, DIBS_NOMEM, "no memory for the command line");
+    while (ps.at < argc && rc == DIBS_OK)
+        rc = take_word(&ps);
+    return rc;
+}
+
+dibs_status dibs__parse_operands(const dibs__command *cmd, dibs_error *err)
+{
+    const dibs__verb *verb = cmd->verb;
+
+    if (!verb->run)
+        return dibsx_fail(err, DIBS_INVALID, "%s needs a verb after it",
+                          verb->name);
+    if (cmd->operand_count < verb->min_operands)
+        return dibsx_fail(err, DIBS_INVALID, "%s needs %s", verb->name,
+                          verb->operands);
+    if (verb->max_operands >= 0 && cmd->operand_count > verb->max_operands)
+        return dibsx_fail(err, DIBS_INVALID, "%s: one word too many, '%.60s'",
+                          verb->name, cmd->operands[verb->max_operands]);
+    return DIBS_OK;
+}

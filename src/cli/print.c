@@ -1,0 +1,265 @@
+/* print.c - printing: stdout, colour, tables, JSON. Runs on the main thread. */
+/* SPDX-License-Identifier: MIT */
+#include "cli/print.h"
+
+#include "base/clock.h"
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static const dibs__colours plain = {"", "", "", "", "", ""};
+static const dibs__colours bright = {"\033[1m",  "\033[2m",  "\033[31m",
+                                     "\033[33m", "\033[32m", "\033[0m"};
+
+static bool set(const char *variable)
+{
+    const char *value = getenv(variable);
+
+    return value && *value;
+}
+
+static bool colour_by_itself(void)
+{
+    const char *term = getenv("TERM");
+
+    if (set("NO_COLOR"))
+        return false;
+    return isatty(STDOUT_FILENO) && term && *term && strcmp(term, "dumb") != 0;
+}
+
+const dibs__colours *dibs__colours_of(const dibs__command *cmd)
+{
+    const char *when = dibs__opt_text(cmd, "color");
+
+    if (strcmp(when, "never") == 0)
+        return &plain;
+    if (strcmp(when, "always") == 0)
+        return &bright;
+    return colour_by_itself() ? &bright : &plain;
+}
+
+/* What made the first write fail; the stream itself forgets it. */
+static int write_error;
+
+void dibs__out(const char *bytes, size_t len)
+{
+    if (fwrite(bytes, 1, len, stdout) != len && !write_error)
+        write_error = errno;
+}
+
+void dibs__out_text(const char *text)
+{
+    dibs__out(text, strlen(text));
+}
+
+int dibs__out_done(void)
+{
+    static bool said;
+
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return 0;
+    if (!write_error)
+        write_error = errno;
+    if (!said)
+        dibs__cli_say("cannot write to standard output: %s",
+                      strerror(write_error));
+    said = true;
+    return DIBS__EXIT_INTERNAL;
+}
+
+/* The length of the UTF-8 character at p when it may be shown, else 0: control
+ * characters, the C1 range among them, and malformed bytes may not. */
+static size_t printable(const unsigned char *p)
+{
+    size_t len = p[0] < 0x80 ? 1 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
+
+    if (p[0] < 0x20 || p[0] == 0x7f || (p[0] >= 0x80 && p[0] < 0xc2) ||
+        p[0] > 0xf4)
+        return 0;
+    for (size_t i = 1; i < len; i++) {
+        if ((p[i] & 0xc0) != 0x80)
+            return 0;
+    }
+    return p[0] == 0xc2 && p[1] < 0xa0 ? 0 : len;
+}
+
+void dibs__clean(dibsx_buf *buf, const char *text)
+{
+    while (*text) {
+        size_t len = printable((const unsigned char *)text);
+
+        if (len)
+            dibsx_buf_add(buf, text, len);
+        else
+            dibsx_buf_putc(buf, '?');
+        text += len ? len : 1;
+    }
+}
+
+/* Columns on the screen, taking every character for one wide. */
+static size_t width_of(const char *text)
+{
+    size_t width = 0;
+
+    for (; *text; text++)
+        width += ((unsigned char)*text & 0xc0) != 0x80;
+    return width;
+}
+
+void dibs__table_init(dibs__table *table, size_t columns,
+                      const char *const *heads)
+{
+    memset(table, 0, sizeof(*table));
+    dibsx_buf_init(&table->cells, DIBS__OUT_MAX);
+    table->columns = columns;
+    for (size_t i = 0; i < columns; i++)
+        dibs__table_cell(table, heads[i]);
+}
+
+void dibs__table_fini(dibs__table *table)
+{
+    dibsx_buf_fini(&table->cells);
+}
+
+void dibs__table_cell(dibs__table *table, const char *text)
+{
+    size_t from = table->cells.len, width;
+
+    dibs__clean(&table->cells, *text ? text : "-");
+    dibsx_buf_putc(&table->cells, '\0');
+    if (!dibsx_buf_ok(&table->cells))
+        return;
+    width = width_of(table->cells.data + from);
+    if (width > table->width[table->next])
+        table->width[table->next] = width;
+    table->next = (table->next + 1) % table->columns;
+}
+
+void dibs__table_cellf(dibs__table *table, const char *format, ...)
+{
+    char text[512];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    dibs__table_cell(table, text);
+}
+
+int dibs__table_print(const dibs__table *table, const dibs__colours *colours)
+{
+    const char *p, *end;
+    size_t column = 0;
+    bool head = true;
+
+    if (!dibsx_buf_ok(&table->cells)) {
+        dibs__cli_say("no memory for the table");
+        return DIBS__EXIT_INTERNAL;
+    }
+    p = table->cells.data;
+    end = p + table->cells.len;
+    while (p < end) {
+        bool last = column + 1 == table->columns;
+        size_t gap = table->width[column] - width_of(p) + 2;
+
+        dibs__out_text(head ? colours->bold : "");
+        dibs__out_text(p);
+        dibs__out_text(head ? colours->off : "");
+        if (last)
+            dibs__out_text("\n");
+        for (; !last && gap > 0; gap--)
+            dibs__out_text(" ");
+        p += strlen(p) + 1;
+        column = last ? 0 : column + 1;
+        head = head && !last;
+    }
+    return dibs__out_done();
+}
+
+void dibs__report_begin(dibs__report *report)
+{
+    dibsx_buf_init(&report->buf, DIBS__OUT_MAX);
+    dibsx_json_init(&report->js, &report->buf);
+    dibsx_json_open(&report->js, '{');
+    dibsx_json_pair_int(&report->js, "schema", 1);
+}
+
+int dibs__report_end(dibs__report *report)
+{
+    int code = DIBS__EXIT_INTERNAL;
+
+    dibsx_json_close(&report->js, '}');
+    dibsx_buf_putc(&report->buf, '\n');
+    if (dibsx_buf_ok(&report->buf)) {
+        dibs__out(report->buf.data, report->buf.len);
+        code = dibs__out_done();
+    } else {
+        dibs__cli_say("no memory for the output");
+    }
+    dibsx_buf_fini(&report->buf);
+    return code;
+}
+
+void dibs__party_text(dibsx_buf *buf, const dibs_party *party)
+{
+    dibs__clean(buf, party->host);
+    dibsx_buf_printf(buf, " pid %lld", (long long)party->pid);
+    if (*party->label) {
+        dibsx_buf_puts(buf, " (");
+        dibs__clean(buf, party->label);
+        dibsx_buf_putc(buf, ')');
+    }
+}
+
+void dibs__json_party(dibsx_json *js, const dibs_party *party)
+{
+    dibsx_json_open(js, '{');
+    dibsx_json_pair_text(js, "owner", party->owner);
+    dibsx_json_pair_text(js, "host", party->host);
+    dibsx_json_pair_int(js, "pid", party->pid);
+    dibsx_json_pair_text(js, "label", party->label);
+    dibsx_json_pair_text(js, "mode", party->mode);
+    dibsx_json_pair_uint(js, "permits", party->permits);
+    dibsx_json_pair_int(js, "priority", party->priority);
+    dibsx_json_pair_uint(js, "fence", party->fence);
+    dibsx_json_pair_int(js, "ttl_ms", party->ttl_ms);
+    dibsx_json_pair_int(js, "age_ms", party->age_ms);
+    dibsx_json_pair_int(js, "left_ms", party->left_ms);
+    dibsx_json_pair_bool(js, "claim", party->claim);
+    dibsx_json_pair_bool(js, "released", party->left);
+    dibsx_json_close(js, '}');
+}
+
+static void json_parties(dibsx_json *js, const char *key,
+                         const dibs_party *parties, size_t count)
+{
+    dibsx_json_key(js, key);
+    dibsx_json_open(js, '[');
+    for (size_t i = 0; i < count; i++)
+        dibs__json_party(js, &parties[i]);
+    dibsx_json_close(js, ']');
+}
+
+void dibs__json_lease(dibsx_json *js, const dibs_lease_info *info)
+{
+    dibsx_json_pair_text(js, "name", info->name);
+    dibsx_json_pair_uint(js, "capacity", info->capacity);
+    json_parties(js, "holders", info->holders, info->holder_count);
+    json_parties(js, "waiters", info->waiters, info->waiter_count);
+}
+
+void dibs__wall_text(char *out, size_t size)
+{
+    int64_t wall_us = dibsx_wall_us();
+    time_t seconds = (time_t)(wall_us / 1000000);
+    struct tm tm;
+    size_t len;
+
+    gmtime_r(&seconds, &tm);
+    len = strftime(out, size, "%Y-%m-%dT%H:%M:%S", &tm);
+    snprintf(out + len, size - len, ".%03dZ", (int)(wall_us / 1000 % 1000));
+}

@@ -1,0 +1,400 @@
+/* supervise.c - running the command while its lease is watched.
+ *
+ * One loop on the main thread: signals, the guard's events, the loss of the lease
+ * and deadlines. With ttl and the lease's end `until`:
+ *
+ *     granted ........ renewal ........ term_at ...... kill_at ...... until
+ *                                       |<-- grace -->|<-- margin -->|
+ *
+ * Every successful renewal moves all of it on. Whoever is not renewed by term_at
+ * is asked to end (--signal), at kill_at it is killed; the guard does the latter
+ * by itself, should this process not run. What is left of the margin is for the
+ * kernel to bury the dead. */
+/* SPDX-License-Identifier: MIT */
+#include "cli/supervise.h"
+
+#include "base/clock.h"
+#include "base/fail.h"
+#include "cli/guard.h"
+#include "cli/term.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* A lease that was taken away is another's already: haste. */
+enum { GONE_GRACE_MS = 1000 };
+
+typedef struct run {
+    const dibs__run_opts *opts;
+    dibs__outcome *out;
+    dibs_lock *lock; /* NULL: nested */
+    int64_t grace_ms;
+    int64_t margin_ms;
+    dibs__guard guard;
+    dibs__term term;
+    int signals; /* signalfd */
+    int lost_fd; /* -1 once it has spoken */
+    dibsx_nsec until;
+    dibsx_nsec look_at; /* when to look at the lease next */
+    dibsx_nsec term_at;
+    dibsx_nsec max_run_at;
+    dibsx_nsec kill_at;  /* the tree is to end: when to kill it */
+    dibsx_nsec sweep_at; /* the lease ends: when to do without the guard */
+    bool clear;          /* nothing is left of the command's tree */
+    bool gone;           /* the lease has ended, for certain */
+    bool ending;         /* the tree was asked to end */
+    bool killed;         /* ... and killed */
+} run;
+
+static dibsx_nsec earlier(dibsx_nsec a, dibsx_nsec b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* For short leases both are parts of the ttl, so that renewal, which is due at
+ * a third of it, comes first. */
+static void plan_times(run *r, dibsx_nsec now)
+{
+    int64_t ttl = r->opts->ttl_ms;
+    int64_t margin = ttl / 50 < 20 ? 20 : smaller(ttl / 50, 1000);
+    r->margin_ms = smaller(margin, ttl / 5);
+    r->grace_ms = smaller(r->opts->kill_after_ms, ttl / 4);
+    r->until = r->kill_at = r->sweep_at = DIBSX_NEVER;
+    r->look_at = r->term_at = r->max_run_at = DIBSX_NEVER;
+    if (r->opts->max_run_ms > 0)
+        r->max_run_at = dibsx_after_ms(now, r->opts->max_run_ms);
+}
+
+static bool kills_when_lost(const run *r)
+{
+    return r->lock && (r->opts->on_lost == DIBS__LOST_KILL ||
+                       r->opts->on_lost == DIBS__LOST_EXEC);
+}
+
+/* Takes over how long the lease is good for, and tells the guard. */
+static void take_validity(run *r, dibsx_nsec now, int64_t valid_ms)
+{
+    dibsx_nsec until = dibsx_after_ms(now, valid_ms);
+    if (r->until == DIBSX_NEVER || until > r->until) {
+        r->until = until;
+        if (r->guard.page && kills_when_lost(r))
+            dibs__guard_deadline(&r->guard, until - r->margin_ms * DIBSX_MS);
+    }
+    if (r->opts->on_lost != DIBS__LOST_IGNORE)
+        r->term_at = r->until - (r->margin_ms + r->grace_ms) * DIBSX_MS;
+    r->look_at = dibsx_after_ms(now, r->opts->ttl_ms / 3 + 1);
+}
+
+/* The tree is killed at `kill_at` at the latest. */
+static void set_kill(run *r, dibsx_nsec kill_at)
+{
+    r->kill_at = earlier(r->kill_at, kill_at);
+    if (!r->out->lost)
+        return;
+    dibs__guard_deadline(&r->guard, r->kill_at);
+    r->sweep_at = dibsx_after_ms(r->kill_at, r->margin_ms / 2);
+}
+
+static void end_tree(run *r, dibsx_nsec kill_at)
+{
+    if (!r->ending)
+        dibs__guard_tell(&r->guard, DIBS__ORDER_END, r->opts->signal);
+    r->ending = true;
+    set_kill(r, kill_at);
+}
+
+static void say_lost(const run *r, const char *why)
+{
+    if (!r->opts->quiet)
+        dibs__cli_say("lost %s: %s%s", r->opts->name, why,
+                      r->opts->on_lost == DIBS__LOST_IGNORE
+                          ? "; the command goes on, as asked"
+                          : "");
+}
+
+/* The lease is gone, or will be before it can be renewed. */
+static void lose(run *r, dibsx_nsec kill_at, const char *why)
+{
+    if (r->out->lost) {
+        if (kills_when_lost(r))
+            set_kill(r, kill_at);
+        return;
+    }
+    r->out->lost = true;
+    r->look_at = r->term_at = r->max_run_at = DIBSX_NEVER;
+    say_lost(r, why);
+    switch (r->opts->on_lost) {
+    case DIBS__LOST_KILL:
+        end_tree(r, kill_at);
+        break;
+    case DIBS__LOST_EXEC:
+        set_kill(r, kill_at);
+        dibs__guard_tell(&r->guard, DIBS__ORDER_HOOK, 0);
+        break;
+    case DIBS__LOST_SIGNAL:
+        dibs__guard_tell(&r->guard, DIBS__ORDER_SIGNAL, r->opts->lost_signal);
+        break;
+    case DIBS__LOST_IGNORE:
+        break;
+    }
+}
+
+static void lease_gone(run *r, dibsx_nsec now)
+{
+    int64_t grace_ms = smaller(r->opts->kill_after_ms, GONE_GRACE_MS);
+    bool early = now + r->margin_ms * DIBSX_MS < r->until;
+    r->gone = true;
+    r->lost_fd = -1;
+    r->look_at = r->term_at = DIBSX_NEVER;
+    /* Past its time another may hold it: no grace. */
+    lose(r, early ? dibsx_after_ms(now, grace_ms) : now,
+         early ? "it was taken away" : "its time ran out");
+}
+
+static void look_at_lease(run *r, dibsx_nsec now)
+{
+    if (!r->lock || r->gone)
+        return;
+    int64_t valid_ms = dibs_lock_valid_ms(r->lock);
+    if (valid_ms <= 0) {
+        lease_gone(r, now);
+    } else if (!r->out->lost) {
+        take_validity(r, now, valid_ms);
+        if (now >= r->term_at)
+            lose(r, r->until - r->margin_ms * DIBSX_MS,
+                 "it could not be renewed in time");
+    }
+}
+
+static pid_t child_of(const run *r)
+{
+    return atomic_load(&r->guard.page->child);
+}
+
+static void say_stopped(const run *r)
+{
+    if (r->opts->quiet || !r->lock || !isatty(STDERR_FILENO))
+        return;
+    char span[32];
+    dibsx_duration_text(dibs_lock_valid_ms(r->lock), span, sizeof span);
+    dibs__cli_say("stopped: unless continued within %s, %s passes on%s", span,
+                  r->opts->name,
+                  kills_when_lost(r) ? " and the command is killed" : "");
+}
+
+/* Where a shell watches over this job, its stop is ours, so that the shell sees
+ * it; renewal then stops too, and the guard acts if that lasts too long. Without
+ * a terminal nobody would continue us: the lease is kept while the command is
+ * stopped. */
+static void command_stopped(run *r, int number)
+{
+    bool for_tty = number == SIGTTIN || number == SIGTTOU;
+    /* With --foreground the terminal has stopped us as well. */
+    if (r->term.fd < 0 || (for_tty && r->opts->foreground))
+        return;
+    if (for_tty && dibs__term_give(&r->term, child_of(r))) {
+        dibs__guard_tell(&r->guard, DIBS__ORDER_SIGNAL, SIGCONT);
+        return;
+    }
+    bool was_given = r->term.given;
+    dibs__term_take(&r->term, child_of(r));
+    say_stopped(r);
+    dibs__signal_stop(!r->opts->foreground);
+    if (was_given || for_tty)
+        (void)dibs__term_give(&r->term, child_of(r));
+    dibs__guard_tell(&r->guard, DIBS__ORDER_SIGNAL, SIGCONT);
+}
+
+static void command_ended(run *r, int status)
+{
+    r->max_run_at = DIBSX_NEVER;
+    if (WIFSIGNALED(status))
+        r->out->exit_signal = WTERMSIG(status);
+    else
+        r->out->exit_status = WEXITSTATUS(status);
+    r->out->interrupted = r->term.given && r->out->exit_signal == SIGINT;
+    if (r->clear || r->ending)
+        return;
+    if (!r->opts->quiet)
+        dibs__cli_say("%s: ending what the command left running",
+                      r->opts->name);
+    end_tree(r, dibsx_after_ms(dibsx_now(), r->opts->kill_after_ms));
+}
+
+static void guard_gone(run *r)
+{
+    r->out->guard_died = true;
+    if (!r->opts->quiet)
+        dibs__cli_say("the guard of the command %s; killing the command",
+                      r->out->lost ? "does not answer" : "was killed");
+    dibs__guard_sweep(&r->guard);
+    r->clear = true;
+}
+
+/* Returns false when there is nothing more to hear. */
+static bool hear_guard(run *r)
+{
+    dibs__event event = dibs__guard_hear(&r->guard);
+    r->clear = r->clear || event.clear;
+    switch ((dibs__event_kind)event.kind) {
+    case DIBS__EVENT_NONE:
+        return false;
+    case DIBS__EVENT_REFUSED:
+        r->out->exec_errno = event.arg;
+        break;
+    case DIBS__EVENT_STOPPED:
+        command_stopped(r, event.arg);
+        break;
+    case DIBS__EVENT_ENDED:
+        command_ended(r, event.arg);
+        break;
+    case DIBS__EVENT_HOOK:
+        end_tree(r, r->kill_at);
+        break;
+    case DIBS__EVENT_OVERDUE:
+        lose(r, dibsx_now(), "dibs did not run in time to renew it");
+        break;
+    case DIBS__EVENT_CLEAR:
+        break;
+    case DIBS__EVENT_GONE:
+        guard_gone(r);
+        break;
+    }
+    return !r->clear;
+}
+
+/* With --foreground the terminal signals the command itself. */
+static void serve_signals(run *r)
+{
+    struct signalfd_siginfo info;
+    while (read(r->signals, &info, sizeof info) == (ssize_t)sizeof info) {
+        int number = (int)info.ssi_signo;
+        if (number == SIGCONT)
+            (void)dibs__term_give(&r->term, r->term.given ? child_of(r) : 0);
+        if (!r->opts->foreground || info.ssi_code != SI_KERNEL)
+            dibs__guard_tell(&r->guard, DIBS__ORDER_SIGNAL, number);
+    }
+}
+
+static void serve_deadlines(run *r, dibsx_nsec now)
+{
+    if (now >= r->look_at || now >= r->term_at)
+        look_at_lease(r, now);
+    if (now >= r->max_run_at) {
+        r->max_run_at = DIBSX_NEVER;
+        r->out->timed_out = true;
+        if (!r->opts->quiet)
+            dibs__cli_say("%s: ending the command: --max-run is over",
+                          r->opts->name);
+        end_tree(r, dibsx_after_ms(now, r->opts->kill_after_ms));
+    }
+    if (now >= r->kill_at && !r->killed) {
+        r->killed = true;
+        dibs__guard_tell(&r->guard, DIBS__ORDER_KILL, 0);
+    }
+    if (now >= r->sweep_at)
+        guard_gone(r);
+}
+
+static void step(run *r)
+{
+    struct pollfd fds[] = {{r->guard.sock, POLLIN, 0},
+                           {r->signals, POLLIN, 0},
+                           {r->lost_fd, POLLIN, 0}};
+    dibsx_nsec next = earlier(earlier(r->look_at, r->term_at),
+                              earlier(r->max_run_at, r->sweep_at));
+    if (!r->killed)
+        next = earlier(next, r->kill_at);
+    int64_t wait_ms = dibsx_wait_ms(next, dibsx_now());
+    (void)poll(fds, 3, (int)smaller(wait_ms, INT32_MAX));
+    if (fds[2].revents)
+        look_at_lease(r, dibsx_now());
+    if (fds[1].revents)
+        serve_signals(r);
+    while (fds[0].revents && hear_guard(r))
+        ;
+    if (!r->clear)
+        serve_deadlines(r, dibsx_now());
+}
+
+static dibs_status first_look(run *r, dibs_error *err)
+{
+    if (!r->lock)
+        return DIBS_OK;
+    dibsx_nsec now = dibsx_now();
+    int64_t valid_ms = dibs_lock_valid_ms(r->lock);
+    take_validity(r, now, valid_ms);
+    if (now >= r->term_at || valid_ms <= r->margin_ms)
+        return dibsx_fail(err, DIBS_LOST,
+                          "the lease on %s was lost before the command began",
+                          r->opts->name);
+    return DIBS_OK;
+}
+
+static dibs_status
+start(run *r, char *const *envp, const dibs__signals *sig, dibs_error *err)
+{
+    dibs__job job = {.argv = r->opts->argv,
+                     .envp = envp,
+                     .hook = r->opts->lost_shell,
+                     .signals = sig,
+                     .tty = -1,
+                     .stdin_fd = -1,
+                     .own_group = !r->opts->foreground};
+    if (r->opts->null_stdin) {
+        job.stdin_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+        if (job.stdin_fd < 0)
+            return dibsx_fail_at(err, DIBS_INTERNAL, dibsx_errno_name(errno),
+                                 "/dev/null: %s", strerror(errno));
+    } else if (job.own_group && dibs__term_wanted(&r->term)) {
+        job.tty = r->term.fd;
+        r->term.given = true;
+    }
+    dibsx_nsec kill_at = DIBSX_NEVER;
+    if (kills_when_lost(r))
+        kill_at = r->until - r->margin_ms * DIBSX_MS;
+    /* The guard has its own copy of all this once it is forked. */
+    dibs_status rc = dibs__guard_start(&r->guard, &job, kill_at, err);
+    if (job.stdin_fd >= 0)
+        close(job.stdin_fd);
+    return rc;
+}
+
+dibs_status
+dibs__supervise(const dibs__run_opts *opts, dibs_lock *lock, char *const *envp,
+                const dibs__signals *sig, dibs__outcome *out, dibs_error *err)
+{
+    run r = {.opts = opts, .out = out, .lock = lock, .guard = {.sock = -1}};
+    plan_times(&r, dibsx_now());
+    dibs__term_init(&r.term);
+    r.lost_fd = lock ? dibs_lock_lost_fd(lock) : -1;
+    r.signals = signalfd(-1, &sig->served, SFD_CLOEXEC | SFD_NONBLOCK);
+    dibs_status rc;
+    if (r.signals < 0)
+        rc = dibsx_fail_at(err, DIBS_INTERNAL, dibsx_errno_name(errno),
+                           "signalfd: %s", strerror(errno));
+    else
+        rc = first_look(&r, err);
+    if (rc == DIBS_OK)
+        rc = start(&r, envp, sig, err);
+    if (rc == DIBS_OK) {
+        while (!r.clear)
+            step(&r);
+        dibs__term_take(&r.term, child_of(&r));
+    }
+    dibs__guard_end(&r.guard);
+    dibs__term_fini(&r.term);
+    if (r.signals >= 0)
+        close(r.signals);
+    return rc;
+}

@@ -1,0 +1,30 @@
+/* term.h - the terminal, and whose it is: the group of dibs or the command's. */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_CLI_TERM_H
+#define DIBS_CLI_TERM_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+typedef struct dibs__term {
+    int fd;     /* the controlling terminal; -1: none */
+    pid_t own;  /* the process group of dibs */
+    bool given; /* it was handed to the command, and not stopped since */
+} dibs__term;
+
+/* Opens the controlling terminal if there is one. End with dibs__term_fini(). */
+void dibs__term_init(dibs__term *term);
+void dibs__term_fini(dibs__term *term);
+
+/* The command should have it from the start: dibs runs in the foreground and
+ * reads and writes it. In a pipeline the other end may be reading the keyboard,
+ * so that there it is only handed over when the command asks for it. */
+bool dibs__term_wanted(const dibs__term *term);
+
+/* True when it is now the group's; false when it is not ours to give. */
+bool dibs__term_give(dibs__term *term, pid_t group);
+
+/* Takes it back if the group, or one that has died, still has it. */
+void dibs__term_take(dibs__term *term, pid_t group);
+
+#endif

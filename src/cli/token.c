@@ -1,0 +1,138 @@
+/* token.c - tokens as text and as files. Runs on the main thread. */
+/* SPDX-License-Identifier: MIT */
+#include "cli/token.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "cli/settings.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { FILE_MAX_BYTES = 256 };
+
+void dibs__token_text(const dibs__token *token, char out[DIBS__TOKEN_SIZE])
+{
+    snprintf(out, DIBS__TOKEN_SIZE, "%s:%llu", token->owner,
+             (unsigned long long)token->fence);
+}
+
+/* The text of the token is a capability, so that messages do not show it. */
+static dibs_status parse(const char *text, dibs__token *token, dibs_error *err)
+{
+    size_t digits = strspn(text, "0123456789abcdef");
+    unsigned long long fence = 0;
+    char *end = NULL;
+
+    if (digits == DIBS_OWNER_SIZE - 1 && text[digits] == ':' &&
+        text[digits + 1] >= '1' && text[digits + 1] <= '9') {
+        errno = 0;
+        fence = strtoull(text + digits + 1, &end, 10);
+    }
+    if (!end || *end || errno)
+        return dibsx_fail(err, DIBS_INVALID,
+                          "not a token: 32 hexadecimal digits, a colon and a "
+                          "number are expected, as acquire prints them");
+    memcpy(token->owner, text, digits);
+    token->owner[digits] = '\0';
+    token->fence = fence;
+    return DIBS_OK;
+}
+
+static dibs_status
+read_file(const char *path, dibs__token *token, dibs_error *err)
+{
+    char *text = NULL;
+    size_t len = 0;
+    dibs_status rc = dibs__read_file(path, FILE_MAX_BYTES, &text, &len, err);
+
+    if (rc != DIBS_OK) {
+        /* Not "there is no such lock". */
+        if (err)
+            err->status = DIBS_INVALID;
+        return DIBS_INVALID;
+    }
+    text[strcspn(text, "\r\n")] = '\0';
+    rc = parse(text, token, err);
+    dibsx_free(text);
+    return rc;
+}
+
+dibs_status dibs__token_read(const dibs__command *cmd, dibs__token *token,
+                             bool *given, dibs_error *err)
+{
+    const char *text = dibs__opt_text(cmd, "token");
+    const char *path = dibs__opt_text(cmd, "token-file");
+
+    *given = text || path;
+    if (text && path)
+        return dibsx_fail(err, DIBS_INVALID,
+                          "--token or --token-file, not both");
+    if (text)
+        return parse(text, token, err);
+    return path ? read_file(path, token, err) : DIBS_OK;
+}
+
+static dibs_status fail_file(dibs_error *err, const char *path)
+{
+    int number = errno;
+
+    return dibsx_fail_at(err,
+                         number == EACCES || number == EROFS ? DIBS_DENIED
+                                                             : DIBS_INVALID,
+                         dibsx_errno_name(number), "cannot write %s: %s", path,
+                         strerror(number));
+}
+
+dibs_status
+dibs__token_file_open(dibs__token_file *file, const char *path, dibs_error *err)
+{
+    int len;
+
+    file->path = path;
+    file->fd = -1;
+    len = snprintf(file->draft, sizeof(file->draft), "%s.XXXXXX", path);
+    if (len < 0 || (size_t)len >= sizeof(file->draft)) {
+        file->draft[0] = '\0';
+        errno = ENAMETOOLONG;
+        return fail_file(err, path);
+    }
+    /* Its mode is 0600 from the start. */
+    file->fd = mkostemp(file->draft, O_CLOEXEC);
+    if (file->fd < 0) {
+        file->draft[0] = '\0';
+        return fail_file(err, path);
+    }
+    return DIBS_OK;
+}
+
+dibs_status dibs__token_file_put(dibs__token_file *file,
+                                 const dibs__token *token, dibs_error *err)
+{
+    char text[DIBS__TOKEN_SIZE];
+    int fd = file->fd;
+
+    dibs__token_text(token, text);
+    file->fd = -1;
+    if (dprintf(fd, "%s\n", text) < 0) {
+        dibs_status rc = fail_file(err, file->path);
+
+        close(fd);
+        return rc;
+    }
+    if (close(fd) != 0 || rename(file->draft, file->path) != 0)
+        return fail_file(err, file->path);
+    file->draft[0] = '\0';
+    return DIBS_OK;
+}
+
+void dibs__token_file_close(dibs__token_file *file)
+{
+    if (file->fd >= 0)
+        close(file->fd);
+    if (file->draft[0])
+        unlink(file->draft);
+}

@@ -1,0 +1,43 @@
+/* token.h - the token by which a script knows the lease it took: OWNER:FENCE. */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_CLI_TOKEN_H
+#define DIBS_CLI_TOKEN_H
+
+#include "cli/command.h"
+#include <limits.h>
+
+/* 32 hexadecimal digits, a colon, at most 20 digits, a NUL. */
+enum { DIBS__TOKEN_SIZE = DIBS_OWNER_SIZE + 21 };
+
+typedef struct dibs__token {
+    char owner[DIBS_OWNER_SIZE];
+    uint64_t fence;
+} dibs__token;
+
+void dibs__token_text(const dibs__token *token, char out[DIBS__TOKEN_SIZE]);
+
+/* From --token or --token-file. *given is false, and all is well, when neither
+ * is there. */
+DIBS_MUST_CHECK dibs_status dibs__token_read(const dibs__command *cmd,
+                                             dibs__token *token, bool *given,
+                                             dibs_error *err);
+
+/* A file that appears whole or not at all: made beside its place before the
+ * lease is taken, so that a folder that cannot be written is found in time. */
+typedef struct dibs__token_file {
+    const char *path;
+    char draft[PATH_MAX];
+    int fd;
+} dibs__token_file;
+
+DIBS_MUST_CHECK dibs_status dibs__token_file_open(dibs__token_file *file,
+                                                  const char *path,
+                                                  dibs_error *err);
+DIBS_MUST_CHECK dibs_status dibs__token_file_put(dibs__token_file *file,
+                                                 const dibs__token *token,
+                                                 dibs_error *err);
+
+/* Removes the draft unless it was put in place. */
+void dibs__token_file_close(dibs__token_file *file);
+
+#endif

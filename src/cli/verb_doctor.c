@@ -1,0 +1,106 @@
+/* verb_doctor.c - doctor: what weakens the store's guarantees. */
+/* SPDX-License-Identifier: MIT */
+#include "cli/print.h"
+#include "cli/verbs.h"
+
+#include <stdio.h>
+
+typedef struct visit {
+    bool json;
+    dibs__report report;
+    const dibs__colours *colours;
+    dibs_severity worst;
+} visit;
+
+static const char *severity_word(dibs_severity severity)
+{
+    static const char *const words[] = {"fine", "note", "caution", "danger"};
+
+    return words[severity];
+}
+
+static const char *
+severity_colour(const dibs__colours *colours, dibs_severity severity)
+{
+    return severity == DIBS_DANGER    ? colours->red
+           : severity == DIBS_CAUTION ? colours->yellow
+           : severity == DIBS_FINE    ? colours->green
+                                      : "";
+}
+
+static void
+print_finding(const dibs__colours *colours, const dibs_finding *finding)
+{
+    dibsx_buf line;
+
+    dibsx_buf_init(&line, 16384);
+    dibsx_buf_printf(&line, "%s%-7s%s  ",
+                     severity_colour(colours, finding->severity),
+                     severity_word(finding->severity), colours->off);
+    dibs__clean(&line, finding->subject);
+    dibsx_buf_puts(&line, ": ");
+    dibs__clean(&line, finding->found);
+    if (finding->advice) {
+        dibsx_buf_puts(&line, "\n         ");
+        dibs__clean(&line, finding->advice);
+    }
+    dibsx_buf_putc(&line, '\n');
+    dibs__out_text(dibsx_buf_text(&line));
+    dibsx_buf_fini(&line);
+}
+
+static void each(const dibs_finding *finding, void *arg)
+{
+    visit *vt = arg;
+    dibsx_json *js = &vt->report.js;
+
+    if (finding->severity > vt->worst)
+        vt->worst = finding->severity;
+    if (!vt->json) {
+        print_finding(vt->colours, finding);
+        return;
+    }
+    dibsx_json_open(js, '{');
+    dibsx_json_pair_text(js, "severity", severity_word(finding->severity));
+    dibsx_json_pair_text(js, "subject", finding->subject);
+    dibsx_json_pair_text(js, "found", finding->found);
+    dibsx_json_pair_text(js, "advice", finding->advice);
+    dibsx_json_close(js, '}');
+}
+
+/* Prints what was found, also when the audit stopped half way. */
+static int finish(visit *vt, const dibs_client *cl)
+{
+    if (!vt->json)
+        return dibs__out_done();
+    dibsx_json_close(&vt->report.js, ']');
+    dibsx_json_pair_text(&vt->report.js, "url", dibs_url(cl));
+    dibsx_json_pair_text(&vt->report.js, "worst", severity_word(vt->worst));
+    return dibs__report_end(&vt->report);
+}
+
+int dibs__verb_doctor(const dibs__command *cmd)
+{
+    visit vt = {.json = dibs__opt_flag(cmd, "json"),
+                .colours = dibs__colours_of(cmd)};
+    dibs_client *cl = NULL;
+    dibs_error err = {0};
+    dibs_status rc;
+    int code = dibs__cli_open(cmd, &cl);
+
+    if (code)
+        return code;
+    if (vt.json) {
+        dibs__report_begin(&vt.report);
+        dibsx_json_key(&vt.report.js, "findings");
+        dibsx_json_open(&vt.report.js, '[');
+    } else {
+        printf("%s\n", dibs_url(cl));
+    }
+    rc = dibs_audit(cl, each, &vt, &err);
+    code = finish(&vt, cl);
+    dibs_close(cl);
+    if (rc != DIBS_OK)
+        return dibs__cli_fail(cmd, &err);
+    return code ? code : vt.worst == DIBS_DANGER;
+}

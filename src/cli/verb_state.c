@@ -1,0 +1,383 @@
+/* verb_state.c - state get, set, cas, del, add, ls: shared values. */
+/* SPDX-License-Identifier: MIT */
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/fail.h"
+#include "cli/print.h"
+#include "cli/verbs.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The value to be written: an operand, or what standard input gives. */
+typedef struct input {
+    dibsx_buf buf;
+    const void *data;
+    size_t len;
+} input;
+
+static dibs_status read_stdin(input *in, dibs_error *err)
+{
+    char part[8192];
+    ssize_t got;
+
+    do {
+        got = read(STDIN_FILENO, part, sizeof(part));
+        if (got > 0)
+            dibsx_buf_add(&in->buf, part, (size_t)got);
+    } while ((got > 0 && dibsx_buf_ok(&in->buf)) ||
+             (got < 0 && errno == EINTR));
+    if (got < 0)
+        return dibsx_fail_at(err, DIBS_INTERNAL, dibsx_errno_name(errno),
+                             "cannot read standard input: %s", strerror(errno));
+    if (!dibsx_buf_ok(&in->buf))
+        return dibsx_fail(err, DIBS_INVALID,
+                          "a value may have %d bytes; standard input has more",
+                          DIBS_VALUE_MAX);
+    in->data = dibsx_buf_text(&in->buf);
+    in->len = in->buf.len;
+    return DIBS_OK;
+}
+
+/* End with dibsx_buf_fini(&in->buf), also after a failure. */
+static dibs_status input_read(input *in, const char *operand, dibs_error *err)
+{
+    dibsx_buf_init(&in->buf, DIBS_VALUE_MAX);
+    in->data = operand;
+    in->len = strlen(operand);
+    return strcmp(operand, "-") == 0 ? read_stdin(in, err) : DIBS_OK;
+}
+
+static bool parse_version(const char *text, uint64_t *version)
+{
+    char *end = NULL;
+
+    errno = 0;
+    *version = strtoull(text, &end, 10);
+    return *text >= '0' && *text <= '9' && *end == '\0' && !errno &&
+           *version != DIBS_VERSION_ANY;
+}
+
+static bool is_utf8(const char *data, size_t len)
+{
+    for (size_t i = 0; i < len;) {
+        unsigned char c = (unsigned char)data[i];
+        size_t more = c < 0x80 ? 0 : c < 0xe0 ? 1 : c < 0xf0 ? 2 : 3;
+
+        if ((c >= 0x80 && c < 0xc2) || c > 0xf4 || i + more >= len)
+            return false;
+        for (size_t k = 1; k <= more; k++) {
+            if (((unsigned char)data[i + k] & 0xc0) != 0x80)
+                return false;
+        }
+        i += more + 1;
+    }
+    return true;
+}
+
+static void base64(dibsx_buf *out, const unsigned char *data, size_t len)
+{
+    static const char digits[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrst"
+        "uvwxyz0123456789+/";
+
+    for (size_t i = 0; i < len; i += 3) {
+        unsigned group = (unsigned)data[i] << 16;
+
+        if (i + 1 < len)
+            group |= (unsigned)data[i + 1] << 8;
+        if (i + 2 < len)
+            group |= data[i + 2];
+        dibsx_buf_putc(out, digits[group >> 18]);
+        dibsx_buf_putc(out, digits[group >> 12 & 63]);
+        dibsx_buf_putc(out,
+                       (char)(i + 1 < len ? digits[group >> 6 & 63] : '='));
+        dibsx_buf_putc(out, (char)(i + 2 < len ? digits[group & 63] : '='));
+    }
+}
+
+/* Bytes that are not text go out in base 64, so that nothing is lost. */
+static void json_value(dibsx_json *js, const dibs_value *value)
+{
+    dibsx_buf text;
+
+    if (is_utf8(value->data, value->len)) {
+        dibsx_json_key(js, "value");
+        dibsx_json_bytes(js, value->data, value->len);
+        return;
+    }
+    dibsx_buf_init(&text, DIBS_VALUE_MAX * 2);
+    base64(&text, value->data, value->len);
+    if (dibsx_buf_ok(&text))
+        dibsx_json_pair_text(js, "value_base64", dibsx_buf_text(&text));
+    else
+        js->out->failed = true;
+    dibsx_buf_fini(&text);
+}
+
+static void json_expiry(dibsx_json *js, int64_t expires_ms)
+{
+    dibsx_json_key(js, "expires_ms");
+    if (expires_ms < 0)
+        dibsx_json_null(js);
+    else
+        dibsx_json_int(js, expires_ms);
+}
+
+static int get_json(const char *key, const dibs_value *value)
+{
+    dibs__report report;
+
+    dibs__report_begin(&report);
+    dibsx_json_pair_text(&report.js, "key", key);
+    json_value(&report.js, value);
+    dibsx_json_pair_uint(&report.js, "version", value->version);
+    json_expiry(&report.js, value->expires_ms);
+    return dibs__report_end(&report);
+}
+
+static int get_text(const dibs__command *cmd, const dibs_value *value)
+{
+    if (dibs__opt_flag(cmd, "with-version"))
+        printf("%llu ", (unsigned long long)value->version);
+    dibs__out(value->data, value->len);
+    if (!dibs__opt_flag(cmd, "raw"))
+        putchar('\n');
+    return dibs__out_done();
+}
+
+int dibs__verb_state_get(const dibs__command *cmd)
+{
+    const char *key = dibs__operands(cmd)[0];
+    dibs_value value = {0};
+    dibs_client *cl = NULL;
+    dibs_error err = {0};
+    int code = dibs__cli_open(cmd, &cl);
+
+    if (code)
+        return code;
+    if (dibs_state_get(cl, key, &value, &err) != DIBS_OK)
+        code = dibs__cli_fail(cmd, &err);
+    else if (dibs__opt_flag(cmd, "json"))
+        code = get_json(key, &value);
+    else
+        code = get_text(cmd, &value);
+    dibs_value_free(&value);
+    dibs_close(cl);
+    return code;
+}
+
+static int report_version(const dibs__command *cmd, const char *key,
+                          bool written, uint64_t version)
+{
+    dibs__report report;
+
+    if (!dibs__opt_flag(cmd, "json"))
+        return 0;
+    dibs__report_begin(&report);
+    dibsx_json_pair_text(&report.js, "key", key);
+    dibsx_json_pair_bool(&report.js, "written", written);
+    dibsx_json_pair_uint(&report.js, "version", version);
+    return dibs__report_end(&report);
+}
+
+/* set and cas: writes and reports. */
+static int
+write_value(const dibs__command *cmd, const char *operand, uint64_t expected)
+{
+    const char *key = dibs__operands(cmd)[0];
+    int64_t ttl_ms = dibs__opt_ms(cmd, "expires");
+    uint64_t version = 0;
+    dibs_client *cl = NULL;
+    dibs_error err = {0};
+    input in;
+    int code = 0, reported = 0;
+    dibs_status rc = input_read(&in, operand, &err);
+
+    if (rc == DIBS_OK)
+        code = dibs__cli_open(cmd, &cl);
+    if (rc == DIBS_OK && code == 0) {
+        if (expected == DIBS_VERSION_ANY)
+            rc = dibs_state_set(cl, key, in.data, in.len, ttl_ms, &version,
+                                &err);
+        else
+            rc = dibs_state_cas(cl, key, expected, in.data, in.len, ttl_ms,
+                                &version, &err);
+        if (rc == DIBS_OK || rc == DIBS_STALE)
+            reported = report_version(cmd, key, rc == DIBS_OK, version);
+    }
+    if (rc != DIBS_OK)
+        code = dibs__cli_fail(cmd, &err);
+    dibsx_buf_fini(&in.buf);
+    dibs_close(cl);
+    return code ? code : reported;
+}
+
+int dibs__verb_state_set(const dibs__command *cmd)
+{
+    return write_value(cmd, dibs__operands(cmd)[1], DIBS_VERSION_ANY);
+}
+
+int dibs__verb_state_cas(const dibs__command *cmd)
+{
+    uint64_t expected;
+
+    if (!parse_version(dibs__operands(cmd)[1], &expected)) {
+        dibs__cli_say("'%.60s' is not a version: a number, or 0 for nothing",
+                      dibs__operands(cmd)[1]);
+        return DIBS__EXIT_USAGE;
+    }
+    return write_value(cmd, dibs__operands(cmd)[2], expected);
+}
+
+int dibs__verb_state_del(const dibs__command *cmd)
+{
+    uint64_t expected = DIBS_VERSION_ANY;
+    dibs_client *cl = NULL;
+    dibs_error err = {0};
+    int code = dibs__cli_open(cmd, &cl);
+
+    if (code)
+        return code;
+    if (dibs__opt_given(cmd, "if-version"))
+        expected = (uint64_t)dibs__opt_int(cmd, "if-version");
+    if (dibs_state_delete(cl, dibs__operands(cmd)[0], expected, &err) !=
+        DIBS_OK)
+        code = dibs__cli_fail(cmd, &err);
+    dibs_close(cl);
+    return code;
+}
+
+static int report_sum(const dibs__command *cmd, const char *key, int64_t sum)
+{
+    dibs__report report;
+
+    if (!dibs__opt_flag(cmd, "json")) {
+        printf("%lld\n", (long long)sum);
+        return dibs__out_done();
+    }
+    dibs__report_begin(&report);
+    dibsx_json_pair_text(&report.js, "key", key);
+    dibsx_json_pair_int(&report.js, "sum", sum);
+    return dibs__report_end(&report);
+}
+
+int dibs__verb_state_add(const dibs__command *cmd)
+{
+    char *const *words = dibs__operands(cmd);
+    char *end = NULL;
+    long long delta = 1;
+    int64_t sum = 0;
+    dibs_client *cl = NULL;
+    dibs_error err = {0};
+    int code;
+
+    errno = 0;
+    if (words[1])
+        delta = strtoll(words[1], &end, 10);
+    if (end && (end == words[1] || *end || errno)) {
+        dibs__cli_say("'%.60s' is not a whole number", words[1]);
+        return DIBS__EXIT_USAGE;
+    }
+    code = dibs__cli_open(cmd, &cl);
+    if (code)
+        return code;
+    if (dibs_state_add(cl, words[0], delta, &sum, &err) != DIBS_OK)
+        code = dibs__cli_fail(cmd, &err);
+    else
+        code = report_sum(cmd, words[0], sum);
+    dibs_close(cl);
+    return code;
+}
+
+static bool each_name(const dibs_state_item *item, void *arg)
+{
+    (void)arg;
+    dibs__out_text(item->key);
+    dibs__out_text("\n");
+    return true;
+}
+
+static bool each_row(const dibs_state_item *item, void *arg)
+{
+    dibs__table *table = arg;
+    char span[32] = "never";
+
+    if (item->expires_ms >= 0)
+        dibsx_duration_text(item->expires_ms, span, sizeof(span));
+    dibs__table_cell(table, item->key);
+    dibs__table_cellf(table, "%zu", item->len);
+    dibs__table_cellf(table, "%llu", (unsigned long long)item->version);
+    dibs__table_cell(table, span);
+    return true;
+}
+
+static bool each_json(const dibs_state_item *item, void *arg)
+{
+    dibsx_json *js = arg;
+
+    dibsx_json_open(js, '{');
+    dibsx_json_pair_text(js, "key", item->key);
+    dibsx_json_pair_uint(js, "bytes", item->len);
+    dibsx_json_pair_uint(js, "version", item->version);
+    json_expiry(js, item->expires_ms);
+    dibsx_json_close(js, '}');
+    return true;
+}
+
+static dibs_status
+list_json(dibs_client *cl, const char *begins, int *code, dibs_error *err)
+{
+    dibs__report report;
+    dibs_status rc;
+
+    dibs__report_begin(&report);
+    dibsx_json_key(&report.js, "values");
+    dibsx_json_open(&report.js, '[');
+    rc = dibs_state_list(cl, begins, each_json, &report.js, err);
+    dibsx_json_close(&report.js, ']');
+    if (rc == DIBS_OK)
+        *code = dibs__report_end(&report);
+    else
+        dibsx_buf_fini(&report.buf);
+    return rc;
+}
+
+static dibs_status
+list_table(dibs_client *cl, const char *begins, const dibs__colours *colours,
+           int *code, dibs_error *err)
+{
+    static const char *const heads[] = {"KEY", "BYTES", "VERSION", "EXPIRES"};
+    dibs__table table;
+    dibs_status rc;
+
+    dibs__table_init(&table, sizeof(heads) / sizeof(heads[0]), heads);
+    rc = dibs_state_list(cl, begins, each_row, &table, err);
+    if (rc == DIBS_OK)
+        *code = dibs__table_print(&table, colours);
+    dibs__table_fini(&table);
+    return rc;
+}
+
+int dibs__verb_state_ls(const dibs__command *cmd)
+{
+    const char *begins = dibs__operands(cmd)[0];
+    dibs_client *cl = NULL;
+    dibs_error err = {0};
+    dibs_status rc;
+    int code = dibs__cli_open(cmd, &cl);
+
+    if (code)
+        return code;
+    if (dibs__opt_flag(cmd, "json"))
+        rc = list_json(cl, begins, &code, &err);
+    else if (dibs__opt_flag(cmd, "names"))
+        rc = dibs_state_list(cl, begins, each_name, NULL, &err);
+    else
+        rc = list_table(cl, begins, dibs__colours_of(cmd), &code, &err);
+    dibs_close(cl);
+    return rc == DIBS_OK ? code : dibs__cli_fail(cmd, &err);
+}

@@ -1,0 +1,319 @@
+/* verbs.c - the table of verbs and looking things up in it. Pure. */
+/* SPDX-License-Identifier: MIT */
+#include "cli/verbs.h"
+
+#include <string.h>
+
+const char dibs__common_exits[] =
+    "64 the command line is wrong\n"
+    "69 the store is out of reach\n"
+    "70 an internal failure, or the output could not be written\n"
+    "77 permission or authentication was refused\n"
+    "78 the configuration is wrong, or the store is unfit to be used\n";
+
+const dibs__verb dibs__verbs[] = {
+    {.name = "run",
+     .operands = "NAME [--] COMMAND [ARG...]",
+     .summary = "run a command while holding a lock",
+     .about =
+         "Takes the lock NAME, runs COMMAND, and gives the lock back. Among "
+         "all processes that use the same store, one holds the lock at a "
+         "time; the others wait, or give up as -n and -w say.\n"
+         "The lease is renewed while the command runs. When it is lost, by a "
+         "store that stays away or a machine that slept, the whole process "
+         "tree of the command is ended before another may start (see "
+         "--on-lost).\n"
+         "The command finds DIBS_LOCK_NAME, DIBS_LOCK_TOKEN (the fencing "
+         "token), DIBS_LOCK_OWNER and DIBS_LOCK_TTL_MS in its environment. "
+         "Options may stand before NAME, or between NAME and COMMAND.\n",
+     .examples =
+         "A cron job on many machines, run by one of them, silently skipped "
+         "by the others:\n"
+         "  dibs run -n -E 0 nightly-backup -- ./backup.sh\n"
+         "Wait at most two minutes, and never run longer than an hour:\n"
+         "  dibs run -w 2m --max-run 1h report -- make report\n"
+         "A shell command line:\n"
+         "  dibs run cleanup -c 'find /tmp/cache -mtime +7 -delete'\n",
+     .exits = "0-255 the command's own exit code\n"
+              "75 the lock is busy, or was not granted in time (-E)\n"
+              "122 the lease was lost while the command ran\n"
+              "124 --max-run ended the command\n"
+              "125 dibs itself failed around the command\n"
+              "126 the command was found but cannot be run\n"
+              "127 the command was not found\n"
+              "128+N the command died of signal N\n",
+     .min_operands = 1,
+     .max_operands = -1,
+     .kind = DIBS__COMMAND,
+     .tail = true,
+     .run = dibs__verb_run},
+    {.name = "acquire",
+     .operands = "NAME",
+     .summary = "take a lock and leave it taken",
+     .about =
+         "Takes the lock NAME for --ttl and prints its token, OWNER:FENCE, by "
+         "which release, renew and check know it. Nothing renews it: without "
+         "renew or release it ends by itself after --ttl.\n"
+         "Prefer run where it fits: it cannot forget to release, and it stops "
+         "the work when the lock is lost.\n",
+     .examples = "Lock around several steps of a script:\n"
+                 "  token=$(dibs acquire deploy --ttl 10m -w 1m) || exit\n"
+                 "  dibs release deploy --token \"$token\"\n"
+                 "With a file, as between ExecStartPre and ExecStopPost:\n"
+                 "  dibs acquire unit --token-file /run/unit.token\n",
+     .exits = "0 taken\n"
+              "75 the lock is busy, or was not granted in time (-E)\n"
+              "128+N ended by signal N while waiting\n",
+     .min_operands = 1,
+     .max_operands = 1,
+     .kind = DIBS__LOCKS,
+     .run = dibs__verb_acquire},
+    {.name = "release",
+     .operands = "NAME",
+     .summary = "give back what acquire took",
+     .about = "Needs --token or --token-file. The next in the queue is served "
+              "at once.\n",
+     .examples = "Release by the token's file:\n"
+                 "  dibs release unit --token-file /run/unit.token\n",
+     .exits = "0 given back\n"
+              "122 it was held no longer\n",
+     .min_operands = 1,
+     .max_operands = 1,
+     .kind = DIBS__LOCKS,
+     .run = dibs__verb_release},
+    {.name = "renew",
+     .operands = "NAME",
+     .summary = "extend what acquire took",
+     .about = "Needs --token or --token-file. The lease lasts --ttl from now; "
+              "it is never made shorter.\n",
+     .examples = "Half an hour more:\n"
+                 "  dibs renew deploy --ttl 30m --token \"$token\"\n",
+     .exits = "0 extended\n"
+              "122 it is held no longer\n",
+     .min_operands = 1,
+     .max_operands = 1,
+     .kind = DIBS__LOCKS,
+     .run = dibs__verb_renew},
+    {.name = "check",
+     .operands = "NAME",
+     .summary = "tell whether a lock is held, or still held by a token",
+     .about = "Without a token: is anyone holding NAME? With one: is it still "
+              "the holder? Changes nothing.\n",
+     .examples = "Stop when the lock is gone:\n"
+                 "  dibs check -q deploy --token \"$token\" || exit\n",
+     .exits = "0 held; with a token: held by it\n"
+              "1 free (only without a token)\n"
+              "122 the token holds it no longer\n",
+     .min_operands = 1,
+     .max_operands = 1,
+     .kind = DIBS__LOCKS,
+     .run = dibs__verb_check},
+    {.name = "ls",
+     .operands = "[PREFIX]",
+     .summary = "list the locks in use",
+     .about = "One line per name: who holds it, for how long, how much of the "
+              "lease is left, and how many wait. PREFIX lists only names that "
+              "begin with it.\n",
+     .examples = "All locks of a workflow, as JSON:\n"
+                 "  dibs ls --json workflow:\n",
+     .exits = "0 listed, even when there are none\n",
+     .max_operands = 1,
+     .kind = DIBS__LOCKS,
+     .run = dibs__verb_ls},
+    {.name = "show",
+     .operands = "NAME",
+     .summary = "show one lock with its holders and its queue",
+     .examples = "Who has it?\n"
+                 "  dibs show nightly-backup\n",
+     .exits = "0 shown\n"
+              "1 nobody holds it and nobody waits\n",
+     .min_operands = 1,
+     .max_operands = 1,
+     .kind = DIBS__LOCKS,
+     .run = dibs__verb_show},
+    {.name = "watch",
+     .operands = "[PREFIX]",
+     .summary = "print changes of locks as they happen",
+     .about =
+         "First what is there (held, waiting), then one line per change: "
+         "granted, released, joined (the queue) and left (it). With --json "
+         "each line is an object. Goes on until it is interrupted.\n",
+     .examples = "Follow the locks of a workflow:\n"
+                 "  dibs watch --interval 200ms workflow:\n",
+     .exits = "128+N ended by signal N\n",
+     .max_operands = 1,
+     .kind = DIBS__LOCKS,
+     .run = dibs__verb_watch},
+    {.name = "break",
+     .operands = "NAME",
+     .summary = "take a lock away from its holder",
+     .about =
+         "Needs --if-token FENCE (break only what you have seen) or --force. "
+         "Asks on a terminal; elsewhere --yes is needed.\n"
+         "The holder learns of it at its next renewal at the latest. Until "
+         "then it still works: only what checks the fencing token is "
+         "protected.\n",
+     .examples = "Break the lease that show printed:\n"
+                 "  dibs break nightly --if-token 1731628800000000 "
+                 "--reason 'host is gone'\n",
+     .exits = "0 broken\n"
+              "1 nobody holds it, the fence is another, or the answer was no\n",
+     .min_operands = 1,
+     .max_operands = 1,
+     .kind = DIBS__LOCKS,
+     .run = dibs__verb_break},
+    {.name = "state",
+     .operands = "VERB",
+     .summary = "read and change shared values",
+     .about = "A value is bytes under a key, with a version and perhaps an "
+              "expiry. A version is never used twice, so a compare-and-set "
+              "cannot mistake a new value for an old one.\n"},
+    {.name = "state get",
+     .operands = "KEY",
+     .summary = "print a value",
+     .examples = "The version and the value, for a later cas:\n"
+                 "  dibs state get --with-version phase | "
+                 "{ read -r version value; ...; }\n",
+     .exits = "0 printed\n"
+              "1 there is no such key\n",
+     .min_operands = 1,
+     .max_operands = 1,
+     .kind = DIBS__KEYS,
+     .run = dibs__verb_state_get},
+    {.name = "state set",
+     .operands = "KEY VALUE",
+     .summary = "write a value",
+     .about = "VALUE - reads standard input to its end. Put -- before a value "
+              "that begins with a dash.\n",
+     .examples = "For an hour:\n"
+                 "  dibs state set --expires 1h maintenance on\n",
+     .exits = "0 written, and safe on disk\n",
+     .min_operands = 2,
+     .max_operands = 2,
+     .kind = DIBS__KEYS,
+     .run = dibs__verb_state_set},
+    {.name = "state cas",
+     .operands = "KEY VERSION VALUE",
+     .summary = "write a value if its version is still the same",
+     .about = "VERSION 0 means that there must be nothing under the key. VALUE "
+              "- reads standard input.\n",
+     .examples = "Only if nobody was first:\n"
+                 "  dibs state cas phase 0 started\n",
+     .exits = "0 written, and safe on disk\n"
+              "1 another version is there; nothing was changed\n",
+     .min_operands = 3,
+     .max_operands = 3,
+     .kind = DIBS__KEYS,
+     .run = dibs__verb_state_cas},
+    {.name = "state del",
+     .operands = "KEY",
+     .summary = "delete a value",
+     .exits = "0 deleted\n"
+              "1 there is no such key, or it is at another version\n",
+     .min_operands = 1,
+     .max_operands = 1,
+     .kind = DIBS__KEYS,
+     .run = dibs__verb_state_del},
+    {.name = "state add",
+     .operands = "KEY [N]",
+     .summary = "add to a number and print the sum",
+     .about = "Adds N, or 1. Nothing under the key counts as 0. N may be "
+              "negative.\n",
+     .examples = "Count down:\n"
+                 "  dibs state add remaining -1\n",
+     .exits = "0 added\n"
+              "64 the value is not an integer, or the sum would not fit\n",
+     .min_operands = 1,
+     .max_operands = 2,
+     .kind = DIBS__KEYS,
+     .run = dibs__verb_state_add},
+    {.name = "state ls",
+     .operands = "[PREFIX]",
+     .summary = "list keys with size, version and expiry",
+     .exits = "0 listed, even when there are none\n",
+     .max_operands = 1,
+     .kind = DIBS__KEYS,
+     .run = dibs__verb_state_ls},
+    {.name = "ping",
+     .summary = "ask the store for a sign of life and time it",
+     .examples = "As the health check of a container:\n"
+                 "  dibs ping -q\n",
+     .exits = "0 it answered\n",
+     .run = dibs__verb_ping},
+    {.name = "doctor",
+     .summary = "look the store over and say what weakens its guarantees",
+     .exits = "0 nothing dangerous was found\n"
+              "1 something breaks a guarantee\n",
+     .run = dibs__verb_doctor},
+    {.name = "config",
+     .summary = "print the configuration in force and where it comes from",
+     .about = "Flags win over DIBS_* variables, these over configuration "
+              "files, these over defaults. Passwords are not shown.\n",
+     .examples = "Is this file right?\n"
+                 "  dibs config --config ./dibs.yaml\n",
+     .exits = "0 printed\n"
+              "78 a setting is wrong; the message says where\n",
+     .run = dibs__verb_config},
+    {.name = "completion",
+     .operands = "bash|zsh|fish",
+     .summary = "print the completion script of a shell",
+     .examples = "In ~/.bashrc:\n"
+                 "  source <(dibs completion bash)\n",
+     .exits = "0 printed\n",
+     .min_operands = 1,
+     .max_operands = 1,
+     .kind = DIBS__SHELLS,
+     .plain = true,
+     .run = dibs__verb_completion},
+    {.name = "help",
+     .operands = "[VERB...]",
+     .summary = "show help, for everything or for one verb",
+     .exits = "0 shown\n",
+     .max_operands = 2,
+     .kind = DIBS__VERBS,
+     .plain = true,
+     .run = dibs__verb_help},
+    {.name = "version",
+     .summary = "print the version",
+     .exits = "0 printed\n",
+     .plain = true,
+     .run = dibs__verb_version},
+};
+
+const size_t dibs__verb_count = sizeof(dibs__verbs) / sizeof(dibs__verbs[0]);
+
+const char *dibs__verb_word(const dibs__verb *verb)
+{
+    const char *space = strrchr(verb->name, ' ');
+
+    return space ? space + 1 : verb->name;
+}
+
+bool dibs__verb_is_in(const dibs__verb *verb, const char *group)
+{
+    const char *word = dibs__verb_word(verb);
+    size_t len = strlen(group);
+
+    if (len == 0)
+        return word == verb->name;
+    return word == verb->name + len + 1 && memcmp(verb->name, group, len) == 0;
+}
+
+const dibs__verb *dibs__verb_in(const char *group, const char *word)
+{
+    for (size_t i = 0; i < dibs__verb_count; i++) {
+        if (dibs__verb_is_in(&dibs__verbs[i], group) &&
+            strcmp(dibs__verb_word(&dibs__verbs[i]), word) == 0)
+            return &dibs__verbs[i];
+    }
+    return NULL;
+}
+
+const dibs__verb *dibs__verb_find(const char *name)
+{
+    for (size_t i = 0; i < dibs__verb_count; i++) {
+        if (strcmp(dibs__verbs[i].name, name) == 0)
+            return &dibs__verbs[i];
+    }
+    return NULL;
+}

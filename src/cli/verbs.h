@@ -1,0 +1,76 @@
+/* verbs.h - the one table of verbs.
+ *
+ * Dispatch, help, man pages and completion read it; a verb is added by adding a
+ * row and a function. */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_CLI_VERBS_H
+#define DIBS_CLI_VERBS_H
+
+#include "cli/command.h"
+
+/* What a shell can offer for the operands. */
+typedef enum dibs__operand_kind {
+    DIBS__NOTHING,
+    DIBS__LOCKS,   /* names of locks in use */
+    DIBS__COMMAND, /* a name of a lock, then a command */
+    DIBS__KEYS,    /* keys of values */
+    DIBS__VERBS,
+    DIBS__SHELLS
+} dibs__operand_kind;
+
+typedef struct dibs__verb {
+    const char *name;     /* "run"; "state get" is a verb of the group state */
+    const char *operands; /* as in a synopsis: "NAME [--] COMMAND..." */
+    const char *summary;  /* one line, no full stop */
+    const char *about;    /* paragraphs, each one line, or NULL */
+    const char *examples; /* lines; two spaces before what is typed */
+    const char *exits;    /* lines: a code, a space, its meaning */
+    int min_operands;
+    int max_operands; /* -1: without limit */
+    dibs__operand_kind kind;
+    bool tail;          /* a command follows, whose options are not ours */
+    bool plain;         /* needs no configuration: works when that is broken */
+    dibs__verb_fn *run; /* NULL for a group */
+} dibs__verb;
+
+extern const dibs__verb dibs__verbs[];
+extern const size_t dibs__verb_count;
+
+/* By its whole name; NULL when there is none. */
+const dibs__verb *dibs__verb_find(const char *name);
+
+/* The verb `word` of `group` ("" for the top), or NULL. */
+const dibs__verb *dibs__verb_in(const char *group, const char *word);
+
+/* The last word of the name: "get" for "state get". */
+const char *dibs__verb_word(const dibs__verb *verb);
+
+/* True when `verb` is directly in `group` ("" for the top). */
+bool dibs__verb_is_in(const dibs__verb *verb, const char *group);
+
+/* Exit codes that every verb may give, in the form of `exits`. */
+extern const char dibs__common_exits[];
+
+dibs__verb_fn dibs__verb_run;
+dibs__verb_fn dibs__verb_acquire;
+dibs__verb_fn dibs__verb_release;
+dibs__verb_fn dibs__verb_renew;
+dibs__verb_fn dibs__verb_check;
+dibs__verb_fn dibs__verb_ls;
+dibs__verb_fn dibs__verb_show;
+dibs__verb_fn dibs__verb_watch;
+dibs__verb_fn dibs__verb_break;
+dibs__verb_fn dibs__verb_state_get;
+dibs__verb_fn dibs__verb_state_set;
+dibs__verb_fn dibs__verb_state_cas;
+dibs__verb_fn dibs__verb_state_del;
+dibs__verb_fn dibs__verb_state_add;
+dibs__verb_fn dibs__verb_state_ls;
+dibs__verb_fn dibs__verb_ping;
+dibs__verb_fn dibs__verb_doctor;
+dibs__verb_fn dibs__verb_config;
+dibs__verb_fn dibs__verb_completion;
+dibs__verb_fn dibs__verb_help;
+dibs__verb_fn dibs__verb_version;
+
+#endif
