@@ -1,0 +1,278 @@
+/* contract.c - handles, names, actors and rings for the contract suite.
+ *
+ * Runs on the thread of the test; asserts here fail the test that called. */
+/* SPDX-License-Identifier: MIT */
+#include "contract.h"
+
+#include "base/rand.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <time.h>
+
+static const char *suite_url;
+
+void contract_url_set(const char *url)
+{
+    suite_url = url;
+}
+
+dibs__store *contract_open(void)
+{
+    dibs__store *st = NULL;
+    dibs_error err = {0};
+    dibs_status rc = dibs__store_open(suite_url, contract_soon(), &st, &err);
+
+    if (rc != DIBS_OK)
+        fail_msg("open %s: status %d: %s", suite_url, (int)rc, err.message);
+    assert_non_null(st);
+    return st;
+}
+
+int contract_setup(void **state)
+{
+    contract *t = calloc(1, sizeof(*t));
+    dibs_error err = {0};
+
+    assert_non_null(t);
+    for (size_t i = 0; i < CONTRACT_HANDLES; i++) {
+        t->st[i] = contract_open();
+        t->bell[i] = -1;
+        assert_int_equal(t->st[i]->ops->bell_open(t->st[i], &t->bell[i], &err),
+                         DIBS_OK);
+        assert_true(t->bell[i] >= 0);
+    }
+    contract_name(t->name, sizeof(t->name), "main");
+    *state = t;
+    return 0;
+}
+
+int contract_teardown(void **state)
+{
+    contract *t = *state;
+
+    for (size_t i = 0; i < CONTRACT_HANDLES; i++)
+        dibs__store_close(t->st[i]);
+    free(t);
+    return 0;
+}
+
+void contract_owner(char out[DIBS_OWNER_SIZE])
+{
+    unsigned char bits[(DIBS_OWNER_SIZE - 1) / 2];
+
+    assert_true(dibsx_random(bits, sizeof(bits)));
+    dibsx_hex(bits, sizeof(bits), out);
+}
+
+void contract_name(char *out, size_t size, const char *label)
+{
+    unsigned char bits[8];
+    char hex[2 * sizeof(bits) + 1];
+
+    assert_true(dibsx_random(bits, sizeof(bits)));
+    dibsx_hex(bits, sizeof(bits), hex);
+    snprintf(out, size, "contract:%s:%s", hex, label);
+}
+
+dibsx_nsec contract_soon(void)
+{
+    return dibsx_after_ms(dibsx_now(), CONTRACT_STEP_MS);
+}
+
+int64_t contract_ms_since(dibsx_nsec from_at)
+{
+    return (dibsx_now() - from_at) / DIBSX_MS;
+}
+
+void contract_sleep_until(dibsx_nsec until)
+{
+    struct timespec at = {.tv_sec = (time_t)(until / DIBSX_SEC),
+                          .tv_nsec = (long)(until % DIBSX_SEC)};
+
+    while (clock_nanosleep(CLOCK_BOOTTIME, TIMER_ABSTIME, &at, NULL) == EINTR)
+        continue;
+}
+
+actor contract_actor(contract *t, size_t handle)
+{
+    actor a = {.t = t, .handle = handle};
+
+    contract_owner(a.owner);
+    a.ask = (dibs__ask){.name = t->name,
+                        .mode = DIBS__EXCLUSIVE,
+                        .permits = 1,
+                        .ttl_ms = 10000,
+                        .who = "host:1 contract"};
+    return a;
+}
+
+static dibs__store *store_of(const actor *a)
+{
+    return a->t->st[a->handle];
+}
+
+static dibs_status ask(actor *a)
+{
+    dibs__store *st = store_of(a);
+
+    a->ask.owner = a->owner;
+    memset(&a->ans, 0, sizeof(a->ans));
+    memset(&a->err, 0, sizeof(a->err));
+    return st->ops->lease->acquire(st, &a->ask, contract_soon(), &a->ans,
+                                   &a->err);
+}
+
+dibs_status actor_try(actor *a)
+{
+    a->ask.flags &= ~(uint32_t)DIBS__ASK_QUEUE;
+    return ask(a);
+}
+
+dibs_status actor_queue(actor *a)
+{
+    a->ask.flags |= DIBS__ASK_QUEUE;
+    return ask(a);
+}
+
+dibs_status actor_until(actor *a, int64_t bound_ms)
+{
+    dibsx_nsec end = dibsx_after_ms(dibsx_now(), bound_ms);
+    dibs_status rc = ask(a);
+
+    while (rc == DIBS_BUSY && dibsx_now() < end) {
+        contract_sleep_until(dibsx_now() + 5 * DIBSX_MS);
+        rc = ask(a);
+    }
+    return rc;
+}
+
+dibs_status actor_renew(actor *a, int64_t ttl_ms, int64_t *left_ms)
+{
+    dibs__store *st = store_of(a);
+    dibs__renewal item = {.name = a->ask.name,
+                          .owner = a->owner,
+                          .fence = a->ans.fence,
+                          .ttl_ms = ttl_ms,
+                          .rc = DIBS_INTERNAL};
+    dibs_status rc =
+        st->ops->lease->renew(st, &item, 1, contract_soon(), &a->err);
+
+    if (left_ms)
+        *left_ms = item.left_ms;
+    return rc == DIBS_OK ? item.rc : rc;
+}
+
+dibs_status actor_leave(actor *a, bool unanswered, int64_t keep_ms)
+{
+    dibs__store *st = store_of(a);
+    dibs__leave leave = {.name = a->ask.name,
+                         .owner = a->owner,
+                         .unanswered = unanswered,
+                         .keep_ms = keep_ms};
+
+    return st->ops->lease->release(st, &leave, contract_soon(), &a->err);
+}
+
+dibs_status actor_release(actor *a)
+{
+    return actor_leave(a, false, 0);
+}
+
+/* Moves what the doorbell has into the memory of the handle. */
+static void hear(contract *t, size_t handle)
+{
+    dibs__store *st = t->st[handle];
+    size_t *count = &t->heard_count[handle];
+
+    for (;;) {
+        size_t room = CONTRACT_HEARD - *count;
+        size_t max = room < 8 ? room : 8;
+        size_t got = st->ops->bell_hear(st, t->heard[handle] + *count, max);
+
+        assert_true(got <= max);
+        *count += got;
+        if (got == 0 || room == 0)
+            return;
+    }
+}
+
+static bool recall(actor *a, dibs__news news, uint64_t *fence)
+{
+    dibs__ring *heard = a->t->heard[a->handle];
+    size_t *count = &a->t->heard_count[a->handle];
+
+    for (size_t i = 0; i < *count; i++) {
+        if (heard[i].news != news || strcmp(heard[i].owner, a->owner) != 0)
+            continue;
+        *fence = heard[i].fence;
+        heard[i] = heard[--*count];
+        return true;
+    }
+    return false;
+}
+
+bool actor_hears(actor *a, dibs__news news)
+{
+    uint64_t fence;
+
+    hear(a->t, a->handle);
+    return recall(a, news, &fence);
+}
+
+bool actor_rung(actor *a, dibs__news news, uint64_t *fence)
+{
+    dibsx_nsec end = dibsx_after_ms(dibsx_now(), CONTRACT_BOUND_MS);
+
+    for (;;) {
+        struct pollfd bell = {.fd = a->t->bell[a->handle], .events = POLLIN};
+
+        hear(a->t, a->handle);
+        if (recall(a, news, fence))
+            return true;
+        if (dibsx_now() >= end)
+            return false;
+        poll(&bell, 1, (int)dibsx_wait_ms(end, dibsx_now()));
+    }
+}
+
+void actor_expect_claim(actor *next)
+{
+    uint64_t watermark = next->ans.fence;
+    uint64_t fence = 0;
+
+    assert_true(next->ans.queued);
+    assert_true(actor_rung(next, DIBS__NEWS_GRANTED, &fence));
+    assert_true(fence > watermark);
+    assert_int_equal(actor_queue(next), DIBS_OK);
+    assert_true(next->ans.claim);
+    assert_int_equal(next->ans.fence, fence);
+    assert_true(next->ans.left_ms > 0);
+    assert_true(next->ans.left_ms <= DIBS__CLAIM_MS);
+}
+
+static bool copy_entries(const char *name, const dibs__entry *entries,
+                         size_t count, void *arg)
+{
+    contract_view *out = arg;
+
+    (void)name;
+    out->count = count < CONTRACT_ENTRIES ? count : CONTRACT_ENTRIES;
+    memcpy(out->entries, entries, out->count * sizeof(*entries));
+    return true;
+}
+
+size_t contract_look(contract *t, const char *name, contract_view *out)
+{
+    dibs__store *st = t->st[CONTRACT_HANDLES - 1];
+    dibs_error err = {0};
+    dibs_status rc;
+
+    memset(out, 0, sizeof(*out));
+    rc = st->ops->lease->inspect(st, name, contract_soon(), copy_entries, out,
+                                 &err);
+    assert_true(rc == DIBS_OK || rc == DIBS_NOTFOUND);
+    assert_int_equal(rc == DIBS_OK, out->count > 0);
+    return out->count;
+}

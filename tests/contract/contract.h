@@ -1,0 +1,109 @@
+/* contract.h - what the contract suite shares.
+ *
+ * The suite knows a store by its URL alone, so that every store runs it
+ * unchanged. Each test gets three handles on the store with open doorbells and
+ * a name of its own; whoever asks for something is an actor, with an owner of
+ * its own, on one of the handles. */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_CONTRACT_H
+#define DIBS_CONTRACT_H
+
+#include "store/store.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum {
+    CONTRACT_HANDLES = 3,
+    CONTRACT_HEARD = 256,   /* rings kept per handle until they are asked for */
+    CONTRACT_ENTRIES = 64,  /* entries of a name that a test looks at */
+    CONTRACT_STEP_MS = 5000 /* what a step may take */
+};
+
+/* How long to wait for what a working store does at once, and by how much two
+ * clocks may disagree about a short span. */
+enum { CONTRACT_BOUND_MS = 4000, CONTRACT_DRIFT_MS = 5 };
+
+typedef struct contract {
+    dibs__store *st[CONTRACT_HANDLES];
+    int bell[CONTRACT_HANDLES];
+    dibs__ring heard[CONTRACT_HANDLES][CONTRACT_HEARD];
+    size_t heard_count[CONTRACT_HANDLES];
+    char name[64]; /* used by no other test, in no other run */
+} contract;
+
+typedef struct actor {
+    contract *t;
+    size_t handle;
+    char owner[DIBS_OWNER_SIZE];
+    dibs__ask ask; /* an exclusive one for 10 s; change what is of interest */
+    dibs__answer ans; /* to the last ask */
+    dibs_error err;
+} actor;
+
+/* Each runs one group of tests and returns how many failed. */
+int contract_lease(void);
+int contract_renew(void);
+int contract_leave(void);
+int contract_kind(void);
+int contract_wait(void);
+int contract_place(void);
+int contract_bell(void);
+int contract_value(void);
+int contract_change(void);
+int contract_monitor(void);
+int contract_thread(void);
+
+void contract_url_set(const char *url);
+dibs__store *contract_open(void); /* closed with dibs__store_close() */
+int contract_setup(void **state);
+int contract_teardown(void **state);
+
+#define CONTRACT_TEST(fn)                                                      \
+    cmocka_unit_test_setup_teardown(fn, contract_setup, contract_teardown)
+
+/* A fresh owner, or name, into `out`. */
+void contract_owner(char out[DIBS_OWNER_SIZE]);
+void contract_name(char *out, size_t size, const char *label);
+
+dibsx_nsec contract_soon(void); /* a deadline that no working store misses */
+int64_t contract_ms_since(dibsx_nsec from_at);
+
+/* Waits for a moment. Only for what is defined by time: expiry. */
+void contract_sleep_until(dibsx_nsec until);
+
+/* An actor of a fresh owner on the test's name. */
+actor contract_actor(contract *t, size_t handle);
+
+dibs_status actor_try(actor *a);   /* asks without joining the queue */
+dibs_status actor_queue(actor *a); /* asks, joining the queue */
+dibs_status actor_renew(actor *a, int64_t ttl_ms, int64_t *left_ms);
+dibs_status actor_release(actor *a);
+dibs_status actor_leave(actor *a, bool unanswered, int64_t keep_ms);
+
+/* Asks until the answer is not DIBS_BUSY, with the flags of the ask, for as long
+ * as `bound_ms`. */
+dibs_status actor_until(actor *a, int64_t bound_ms);
+
+/* Waits for a ring to this owner; false when none comes in time. */
+bool actor_rung(actor *a, dibs__news news, uint64_t *fence);
+
+/* True when a ring to this owner is there by now; does not wait. */
+bool actor_hears(actor *a, dibs__news news);
+
+/* The waiter `next` was served by the step before: it is rung, above its
+ * watermark, and holds a claim under that fence. */
+void actor_expect_claim(actor *next);
+
+/* The entries of a name, copied; 0 when the name is not in use. */
+typedef struct contract_view {
+    dibs__entry entries[CONTRACT_ENTRIES];
+    size_t count;
+} contract_view;
+size_t contract_look(contract *t, const char *name, contract_view *out);
+
+#endif

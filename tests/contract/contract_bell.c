@@ -1,0 +1,194 @@
+/* contract_bell.c - the doorbell: rings reach the right handle, once heard it
+ * is quiet, and nothing rests on it. */
+/* SPDX-License-Identifier: MIT */
+#include "contract.h"
+
+#include <poll.h>
+
+static bool readable(int fd)
+{
+    struct pollfd bell = {.fd = fd, .events = POLLIN};
+
+    return poll(&bell, 1, 0) == 1;
+}
+
+static void opening_it_again_gives_the_same_bell(void **state)
+{
+    contract *t = *state;
+    dibs_error err = {0};
+    int fd = -1;
+
+    assert_int_equal(t->st[0]->ops->bell_open(t->st[0], &fd, &err), DIBS_OK);
+    assert_int_equal(fd, t->bell[0]);
+}
+
+static void a_quiet_bell_has_nothing_to_hear(void **state)
+{
+    contract *t = *state;
+    actor a = contract_actor(t, 0);
+    dibs__ring ring;
+
+    assert_int_equal(actor_try(&a), DIBS_OK);
+    assert_int_equal(actor_release(&a), DIBS_OK);
+    assert_int_equal(t->st[0]->ops->bell_hear(t->st[0], &ring, 1), 0);
+}
+
+static void a_heard_bell_is_quiet_again(void **state)
+{
+    contract *t = *state;
+    actor a = contract_actor(t, 0);
+    actor b = contract_actor(t, 1);
+    dibsx_nsec end;
+    uint64_t fence = 0;
+
+    assert_int_equal(actor_try(&a), DIBS_OK);
+    assert_int_equal(actor_queue(&b), DIBS_BUSY);
+    assert_int_equal(actor_release(&a), DIBS_OK);
+    assert_true(actor_rung(&b, DIBS__NEWS_GRANTED, &fence));
+    end = dibsx_after_ms(dibsx_now(), CONTRACT_BOUND_MS);
+    while (readable(t->bell[1]) && dibsx_now() < end)
+        assert_false(actor_hears(&b, DIBS__NEWS_BROKEN));
+    assert_false(readable(t->bell[1]));
+}
+
+static void a_ring_reaches_its_own_handle_only(void **state)
+{
+    contract *t = *state;
+    actor a = contract_actor(t, 0);
+    actor b = contract_actor(t, 1);
+    actor c = contract_actor(t, 2);
+    uint64_t fence = 0;
+    dibs__ring ring;
+
+    assert_int_equal(actor_try(&a), DIBS_OK);
+    assert_int_equal(actor_queue(&b), DIBS_BUSY);
+    assert_int_equal(actor_queue(&c), DIBS_BUSY);
+    assert_int_equal(actor_release(&a), DIBS_OK);
+    assert_true(actor_rung(&b, DIBS__NEWS_GRANTED, &fence));
+    assert_int_equal(t->st[0]->ops->bell_hear(t->st[0], &ring, 1), 0);
+    assert_int_equal(t->st[2]->ops->bell_hear(t->st[2], &ring, 1), 0);
+}
+
+enum { CROWD = 8 }; /* as many as any bell can hold unheard */
+
+static void many_rings_are_heard_a_few_at_a_time(void **state)
+{
+    contract *t = *state;
+    actor holders[CROWD], waiters[CROWD];
+    char names[CROWD][64];
+    dibsx_nsec end;
+    size_t heard = 0;
+
+    for (size_t i = 0; i < CROWD; i++) {
+        contract_name(names[i], sizeof(names[i]), "crowd");
+        holders[i] = contract_actor(t, 0);
+        waiters[i] = contract_actor(t, 1);
+        holders[i].ask.name = waiters[i].ask.name = names[i];
+        assert_int_equal(actor_try(&holders[i]), DIBS_OK);
+        assert_int_equal(actor_queue(&waiters[i]), DIBS_BUSY);
+    }
+    for (size_t i = 0; i < CROWD; i++)
+        assert_int_equal(actor_release(&holders[i]), DIBS_OK);
+    end = dibsx_after_ms(dibsx_now(), CONTRACT_BOUND_MS);
+    while (heard < CROWD && dibsx_now() < end) {
+        struct pollfd bell = {.fd = t->bell[1], .events = POLLIN};
+        size_t got;
+
+        poll(&bell, 1, (int)dibsx_wait_ms(end, dibsx_now()));
+        got = t->st[1]->ops->bell_hear(t->st[1], t->heard[1] + heard, 3);
+        assert_true(got <= 3);
+        heard += got;
+    }
+    assert_int_equal(heard, CROWD);
+    t->heard_count[1] = heard;
+    for (size_t i = 0; i < CROWD; i++)
+        assert_true(actor_hears(&waiters[i], DIBS__NEWS_GRANTED));
+}
+
+static void without_a_bell_the_grant_is_there_all_the_same(void **state)
+{
+    contract *t = *state;
+    actor a = contract_actor(t, 0);
+    actor b = contract_actor(t, 1);
+
+    dibs__store_close(t->st[1]);
+    t->st[1] = contract_open();
+    assert_int_equal(actor_try(&a), DIBS_OK);
+    assert_int_equal(actor_queue(&b), DIBS_BUSY);
+    assert_int_equal(actor_release(&a), DIBS_OK);
+    assert_int_equal(actor_queue(&b), DIBS_OK);
+    assert_true(b.ans.claim);
+    assert_true(b.ans.fence > a.ans.fence);
+}
+
+static void a_bell_opened_late_rings_after_the_next_ask(void **state)
+{
+    contract *t = *state;
+    actor a = contract_actor(t, 0);
+    actor b = contract_actor(t, 1);
+    dibs_error err = {0};
+
+    dibs__store_close(t->st[1]);
+    t->st[1] = contract_open();
+    assert_int_equal(actor_try(&a), DIBS_OK);
+    assert_int_equal(actor_queue(&b), DIBS_BUSY);
+    assert_int_equal(t->st[1]->ops->bell_open(t->st[1], &t->bell[1], &err),
+                     DIBS_OK);
+    assert_int_equal(actor_queue(&b), DIBS_BUSY);
+    assert_int_equal(actor_release(&a), DIBS_OK);
+    actor_expect_claim(&b);
+}
+
+static void a_waiter_whose_handle_is_gone_holds_nobody_up(void **state)
+{
+    contract *t = *state;
+    actor a = contract_actor(t, 0);
+    actor b = contract_actor(t, 1);
+    dibsx_nsec released_at;
+
+    assert_int_equal(actor_try(&a), DIBS_OK);
+    assert_int_equal(actor_queue(&b), DIBS_BUSY);
+    dibs__store_close(t->st[1]);
+    t->st[1] = NULL;
+    released_at = dibsx_now();
+    assert_int_equal(actor_release(&a), DIBS_OK);
+    assert_true(contract_ms_since(released_at) < 1000);
+    b.handle = 2;
+    assert_int_equal(actor_queue(&b), DIBS_OK);
+    assert_true(b.ans.claim);
+}
+
+/* A handle that never hears fills up; that must not fail those who ring it. */
+static void an_unheard_bell_does_not_block_the_ringers(void **state)
+{
+    contract *t = *state;
+    dibsx_nsec began_at = dibsx_now();
+
+    for (size_t i = 0; i < 600; i++) {
+        actor a = contract_actor(t, 0);
+        actor b = contract_actor(t, 1);
+
+        assert_int_equal(actor_try(&a), DIBS_OK);
+        assert_int_equal(actor_queue(&b), DIBS_BUSY);
+        assert_int_equal(actor_release(&a), DIBS_OK);
+        assert_int_equal(actor_release(&b), DIBS_OK);
+    }
+    assert_true(contract_ms_since(began_at) < 60000);
+}
+
+int contract_bell(void)
+{
+    const struct CMUnitTest tests[] = {
+        CONTRACT_TEST(opening_it_again_gives_the_same_bell),
+        CONTRACT_TEST(a_quiet_bell_has_nothing_to_hear),
+        CONTRACT_TEST(a_heard_bell_is_quiet_again),
+        CONTRACT_TEST(a_ring_reaches_its_own_handle_only),
+        CONTRACT_TEST(many_rings_are_heard_a_few_at_a_time),
+        CONTRACT_TEST(without_a_bell_the_grant_is_there_all_the_same),
+        CONTRACT_TEST(a_bell_opened_late_rings_after_the_next_ask),
+        CONTRACT_TEST(a_waiter_whose_handle_is_gone_holds_nobody_up),
+        CONTRACT_TEST(an_unheard_bell_does_not_block_the_ringers),
+    };
+
+    return cmocka_run_group_tests_name("bell", tests, NULL, NULL);
+}

@@ -1,0 +1,26 @@
+/* contract_main.c - runs the contract suite on one store: contract URL. */
+/* SPDX-License-Identifier: MIT */
+#include "contract.h"
+
+int main(int argc, char **argv)
+{
+    int failed = 0;
+
+    if (argc != 2) {
+        fprintf(stderr, "usage: %s STORE-URL\n", argv[0]);
+        return 64;
+    }
+    contract_url_set(argv[1]);
+    failed += contract_lease();
+    failed += contract_renew();
+    failed += contract_leave();
+    failed += contract_kind();
+    failed += contract_wait();
+    failed += contract_place();
+    failed += contract_bell();
+    failed += contract_value();
+    failed += contract_change();
+    failed += contract_monitor();
+    failed += contract_thread();
+    return failed == 0 ? 0 : 1;
+}

@@ -1,0 +1,254 @@
+/* contract_thread.c - many threads, on one handle and on several.
+ *
+ * The threads only count what goes wrong; the test's own thread asserts. */
+/* SPDX-License-Identifier: MIT */
+#include "contract.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+enum { THREADS = 8, ROUNDS = 15 };
+
+typedef struct crowd {
+    contract *t;
+    size_t handles;          /* how many of the three are used */
+    pthread_barrier_t ready; /* all begin together */
+    atomic_int inside;       /* who is in the critical section now */
+    atomic_int wrong;        /* what should not have happened */
+    uint64_t last_fence;     /* guarded by the lease under test */
+    int64_t turns;           /* likewise */
+    dibs__ask ask;           /* what each asks for */
+    int limit;               /* how many may be inside */
+} crowd;
+
+typedef struct member {
+    crowd *all;
+    size_t number;
+    pthread_t thread;
+} member;
+
+static void gather(crowd *all, void *(*run)(void *))
+{
+    member members[THREADS];
+
+    assert_int_equal(pthread_barrier_init(&all->ready, NULL, THREADS), 0);
+    for (size_t i = 0; i < THREADS; i++) {
+        members[i] = (member){.all = all, .number = i};
+        assert_int_equal(pthread_create(&members[i].thread, NULL, run,
+                                        &members[i]),
+                         0);
+    }
+    for (size_t i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_join(members[i].thread, NULL), 0);
+    pthread_barrier_destroy(&all->ready);
+    assert_int_equal(atomic_load(&all->wrong), 0);
+}
+
+static void count_wrong(crowd *all, bool good)
+{
+    if (!good)
+        atomic_fetch_add(&all->wrong, 1);
+}
+
+/* One who takes a turn: waits in the queue, works, gives back. */
+static void take_turn(member *m)
+{
+    crowd *all = m->all;
+    actor a = contract_actor(all->t, m->number % all->handles);
+    dibs_status rc;
+
+    a.ask = all->ask;
+    a.ask.flags = DIBS__ASK_QUEUE;
+    rc = actor_until(&a, 60000);
+    if (rc != DIBS_OK) {
+        fprintf(stderr, "acquire: status %d: %s\n", (int)rc, a.err.message);
+        count_wrong(all, false);
+        return;
+    }
+    count_wrong(all, atomic_fetch_add(&all->inside, 1) < all->limit);
+    if (all->limit == 1) {
+        count_wrong(all, a.ans.fence > all->last_fence);
+        all->last_fence = a.ans.fence;
+        all->turns++;
+    }
+    sched_yield();
+    atomic_fetch_sub(&all->inside, 1);
+    count_wrong(all, actor_release(&a) == DIBS_OK);
+}
+
+static void *take_turns(void *arg)
+{
+    member *m = arg;
+
+    pthread_barrier_wait(&m->all->ready);
+    for (int i = 0; i < ROUNDS; i++)
+        take_turn(m);
+    return NULL;
+}
+
+static void exclude(contract *t, size_t handles)
+{
+    crowd all = {.t = t, .handles = handles, .limit = 1};
+    contract_view view;
+
+    all.ask = contract_actor(t, 0).ask;
+    gather(&all, take_turns);
+    assert_int_equal(all.turns, THREADS * ROUNDS);
+    assert_int_equal(contract_look(t, t->name, &view), 0);
+}
+
+static void one_at_a_time_over_many_handles(void **state)
+{
+    exclude(*state, CONTRACT_HANDLES);
+}
+
+static void one_at_a_time_on_one_handle(void **state)
+{
+    exclude(*state, 1);
+}
+
+static void permits_bound_how_many_are_inside(void **state)
+{
+    contract *t = *state;
+    crowd all = {.t = t, .handles = CONTRACT_HANDLES, .limit = 3};
+
+    all.ask = contract_actor(t, 0).ask;
+    all.ask.mode = DIBS__PERMITS;
+    all.ask.capacity = 3;
+    gather(&all, take_turns);
+}
+
+/* Each has a name of its own: nobody may be refused. */
+static void *use_own_name(void *arg)
+{
+    member *m = arg;
+    crowd *all = m->all;
+    char name[64];
+
+    contract_name(name, sizeof(name), "own");
+    pthread_barrier_wait(&all->ready);
+    for (int i = 0; i < ROUNDS; i++) {
+        actor a = contract_actor(all->t, m->number % all->handles);
+
+        a.ask.name = name;
+        count_wrong(all, actor_try(&a) == DIBS_OK);
+        count_wrong(all, actor_renew(&a, 20000, NULL) == DIBS_OK);
+        count_wrong(all, actor_release(&a) == DIBS_OK);
+    }
+    return NULL;
+}
+
+static void different_names_do_not_disturb_each_other(void **state)
+{
+    crowd all = {.t = *state, .handles = 1};
+
+    gather(&all, use_own_name);
+}
+
+static int64_t number_of(contract *t, uint64_t *version)
+{
+    dibs__store *st = t->st[0];
+    dibs_value value = {0};
+    dibs_error err = {0};
+    int64_t number = -1;
+
+    *version = 0;
+    if (st->ops->value->get(st, t->name, contract_soon(), &value, &err) ==
+        DIBS_OK) {
+        number = strtoll(value.data, NULL, 10);
+        *version = value.version;
+    }
+    dibs_value_free(&value);
+    return number;
+}
+
+static void *increment(void *arg)
+{
+    member *m = arg;
+    crowd *all = m->all;
+    dibs__store *st = all->t->st[m->number % all->handles];
+
+    pthread_barrier_wait(&all->ready);
+    for (int done = 0; done < ROUNDS;) {
+        char text[24];
+        dibs__put what = {.key = all->t->name, .data = text};
+        dibs_error err = {0};
+        uint64_t version;
+        dibs_status rc;
+
+        snprintf(text, sizeof(text), "%" PRId64,
+                 number_of(all->t, &what.expected) + 1);
+        what.len = strlen(text);
+        rc = st->ops->value->put(st, &what, contract_soon(), &version, &err);
+        if (rc == DIBS_OK) {
+            done++;
+        } else if (rc != DIBS_STALE) {
+            fprintf(stderr, "put: status %d: %s\n", (int)rc, err.message);
+            count_wrong(all, false);
+            break;
+        }
+    }
+    return NULL;
+}
+
+static void no_update_is_lost(void **state)
+{
+    contract *t = *state;
+    crowd all = {.t = t, .handles = CONTRACT_HANDLES};
+    dibs__put zero = {.key = t->name,
+                      .data = "0",
+                      .len = 1,
+                      .expected = DIBS_VERSION_NONE};
+    dibs_error err = {0};
+    uint64_t version;
+
+    assert_int_equal(t->st[0]->ops->value->put(t->st[0], &zero, contract_soon(),
+                                               &version, &err),
+                     DIBS_OK);
+    gather(&all, increment);
+    assert_int_equal(number_of(t, &version), THREADS * ROUNDS);
+}
+
+static void *add_one(void *arg)
+{
+    member *m = arg;
+    crowd *all = m->all;
+    dibs__store *st = all->t->st[m->number % all->handles];
+
+    pthread_barrier_wait(&all->ready);
+    for (int i = 0; i < ROUNDS; i++) {
+        dibs_error err = {0};
+        int64_t sum;
+
+        count_wrong(all,
+                    st->ops->value->add(st, all->t->name, 1, contract_soon(),
+                                        &sum, &err) == DIBS_OK);
+    }
+    return NULL;
+}
+
+static void no_addition_is_lost(void **state)
+{
+    contract *t = *state;
+    crowd all = {.t = t, .handles = CONTRACT_HANDLES};
+    uint64_t version;
+
+    gather(&all, add_one);
+    assert_int_equal(number_of(t, &version), THREADS * ROUNDS);
+}
+
+int contract_thread(void)
+{
+    const struct CMUnitTest tests[] = {
+        CONTRACT_TEST(one_at_a_time_over_many_handles),
+        CONTRACT_TEST(one_at_a_time_on_one_handle),
+        CONTRACT_TEST(permits_bound_how_many_are_inside),
+        CONTRACT_TEST(different_names_do_not_disturb_each_other),
+        CONTRACT_TEST(no_update_is_lost),
+        CONTRACT_TEST(no_addition_is_lost),
+    };
+
+    return cmocka_run_group_tests_name("thread", tests, NULL, NULL);
+}
