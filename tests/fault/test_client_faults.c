@@ -1,0 +1,317 @@
+/* test_client_faults.c - taking and giving back on a store that fails: answers
+ * lost before and after the step was done, steps refused, rings lost. */
+/* SPDX-License-Identifier: MIT */
+#include "fault_world.h"
+
+#include <pthread.h>
+
+static void expect_one_holder(world *w, const char *name, uint64_t fence)
+{
+    size_t holders, waiters;
+    uint64_t found;
+
+    world_count(w, name, &holders, &waiters, &found);
+    assert_int_equal(holders, 1);
+    assert_int_equal(waiters, 0);
+    assert_int_equal(found, fence);
+}
+
+static void acquire_through(world *w, dibs__fault_kind kind)
+{
+    dibs_lock *lock = world_lock(w->one, "k", DIBS_LOCK_OPTS(.wait_ms = 10000));
+    dibs_error err = {0};
+
+    world_fault(w, DIBS__STEP_ACQUIRE, kind, 3);
+    assert_int_equal(dibs_lock_acquire(lock, &err), DIBS_OK);
+    assert_true(world_seen(w, DIBS__STEP_ACQUIRE) > 3);
+    assert_true(dibs_lock_fence(lock) > 0);
+    assert_true(dibs_lock_valid_ms(lock) > 0);
+    expect_one_holder(w, "k", dibs_lock_fence(lock));
+    assert_int_equal(dibs_lock_release(lock, &err), DIBS_OK);
+    dibs_lock_free(lock);
+}
+
+static void acquire_whose_requests_are_lost_ends_in_one_holder(void **state)
+{
+    acquire_through(*state, DIBS__FAULT_DROP_BEFORE);
+}
+
+static void acquire_whose_answers_are_lost_ends_in_one_holder(void **state)
+{
+    acquire_through(*state, DIBS__FAULT_DROP_AFTER);
+}
+
+static void acquire_outlasts_a_store_that_is_away(void **state)
+{
+    acquire_through(*state, DIBS__FAULT_FAIL);
+}
+
+/* Validity counts from the request that the store answered, and a lease that it
+ * granted to a lost one is not believed longer than the store does. */
+static void a_lost_answer_does_not_lengthen_the_lease(void **state)
+{
+    world *w = *state;
+    dibs_lock *lock = world_lock(w->one, "k",
+                                 DIBS_LOCK_OPTS(.ttl_ms = 2000, .wait_ms = 5000,
+                                                .flags = DIBS_LOCK_NO_RENEW));
+    dibs_lock *rival = world_lock(w->other, "k", NULL);
+    dibs_error err = {0};
+    dibsx_nsec began_at = dibsx_now();
+
+    world_fault(w, DIBS__STEP_ACQUIRE, DIBS__FAULT_DROP_AFTER, 5);
+    assert_int_equal(dibs_lock_acquire(lock, &err), DIBS_OK);
+    assert_true(dibs_lock_valid_ms(lock) <=
+                2000 - world_ms_since(began_at) + 5);
+    assert_int_equal(world_try_until(rival, WORLD_BOUND_MS), DIBS_OK);
+    assert_int_equal(dibs_lock_valid_ms(lock), 0);
+    assert_int_equal(dibs_lock_fence(lock), 0);
+    dibs_lock_free(lock);
+    dibs_lock_free(rival);
+}
+
+static void a_store_that_stays_away_ends_the_wait_in_time(void **state)
+{
+    world *w = *state;
+    dibs_lock *lock = world_lock(w->one, "k", DIBS_LOCK_OPTS(.wait_ms = 300));
+    dibsx_nsec began_at = dibsx_now();
+    dibs_error err = {0};
+    size_t holders, waiters;
+
+    world_fault(w, DIBS__STEP_ACQUIRE, DIBS__FAULT_FAIL, -1);
+    assert_int_equal(dibs_lock_acquire(lock, &err), DIBS_UNAVAIL);
+    assert_int_equal(err.status, DIBS_UNAVAIL);
+    assert_true(err.retriable);
+    assert_true(world_ms_since(began_at) >= 250);
+    assert_true(world_ms_since(began_at) < 3000);
+    assert_int_equal(dibs_lock_state_get(lock), DIBS_LOCK_FREE);
+    world_count(w, "k", &holders, &waiters, NULL);
+    assert_int_equal(holders + waiters, 0);
+    dibs_lock_free(lock);
+}
+
+static void a_try_whose_answer_was_lost_takes_back_what_it_got(void **state)
+{
+    world *w = *state;
+    dibs_lock *lock = world_lock(w->one, "k", NULL);
+    dibs_lock *rival = world_lock(w->other, "k", NULL);
+    dibs_error err = {0};
+
+    world_fault(w, DIBS__STEP_ACQUIRE, DIBS__FAULT_DROP_AFTER, 1);
+    assert_int_equal(dibs_lock_try(lock, &err), DIBS_UNKNOWN);
+    assert_int_equal(dibs_lock_state_get(lock), DIBS_LOCK_FREE);
+    assert_int_equal(dibs_lock_fence(lock), 0);
+    assert_int_equal(dibs_lock_try(rival, &err), DIBS_OK);
+    dibs_lock_free(lock);
+    dibs_lock_free(rival);
+}
+
+static void
+a_try_that_cannot_take_back_leaves_nothing_beyond_the_ttl(void **state)
+{
+    world *w = *state;
+    dibs_lock *lock = world_lock(w->one, "k", DIBS_LOCK_OPTS(.ttl_ms = 500));
+    dibs_lock *rival = world_lock(w->other, "k", NULL);
+    dibsx_nsec began_at = dibsx_now();
+    dibs_error err = {0};
+
+    world_fault(w, DIBS__STEP_ACQUIRE, DIBS__FAULT_DROP_AFTER, 1);
+    world_fault(w, DIBS__STEP_RELEASE, DIBS__FAULT_FAIL, -1);
+    assert_int_equal(dibs_lock_try(lock, &err), DIBS_UNKNOWN);
+    assert_int_equal(dibs_lock_fence(lock), 0);
+    assert_int_equal(world_try_until(rival, WORLD_BOUND_MS), DIBS_OK);
+    assert_true(world_ms_since(began_at) >= 495);
+    assert_true(world_ms_since(began_at) < 3000);
+    world_heal(w);
+    dibs_lock_free(lock);
+    dibs_lock_free(rival);
+}
+
+static void release_is_repeated_when_its_answer_was_lost(void **state)
+{
+    world *w = *state;
+    dibs_lock *lock = world_lock(w->one, "k", NULL);
+    dibs_error err = {0};
+    size_t holders, waiters;
+
+    assert_int_equal(dibs_lock_acquire(lock, &err), DIBS_OK);
+    world_fault(w, DIBS__STEP_RELEASE, DIBS__FAULT_DROP_AFTER, 1);
+    assert_int_equal(dibs_lock_release(lock, &err), DIBS_OK);
+    world_count(w, "k", &holders, &waiters, NULL);
+    assert_int_equal(holders + waiters, 0);
+
+    assert_int_equal(dibs_lock_acquire(lock, &err), DIBS_OK);
+    world_fault(w, DIBS__STEP_RELEASE, DIBS__FAULT_DROP_BEFORE, 1);
+    assert_int_equal(dibs_lock_release(lock, &err), DIBS_OK);
+    world_count(w, "k", &holders, &waiters, NULL);
+    assert_int_equal(holders + waiters, 0);
+    dibs_lock_free(lock);
+}
+
+static void
+release_on_a_store_that_is_away_ends_belief_all_the_same(void **state)
+{
+    world *w = *state;
+    dibs_lock *lock = world_lock(w->one, "k", DIBS_LOCK_OPTS(.ttl_ms = 900));
+    dibs_lock *rival = world_lock(w->other, "k", NULL);
+    dibs_error err = {0};
+    int renewals;
+
+    assert_int_equal(dibs_lock_acquire(lock, &err), DIBS_OK);
+    world_fault(w, DIBS__STEP_RELEASE, DIBS__FAULT_FAIL, -1);
+    assert_int_equal(dibs_lock_release(lock, &err), DIBS_UNAVAIL);
+    assert_int_equal(dibs_lock_state_get(lock), DIBS_LOCK_FREE);
+    assert_int_equal(dibs_lock_fence(lock), 0);
+    renewals = world_seen(w, DIBS__STEP_RENEW);
+    assert_int_equal(dibs_lock_try(rival, &err), DIBS_BUSY);
+    assert_int_equal(world_try_until(rival, WORLD_BOUND_MS), DIBS_OK);
+    /* Nothing renews after release; the rival is not due for long. */
+    assert_int_equal(world_seen(w, DIBS__STEP_RENEW), renewals);
+    world_heal(w);
+    dibs_lock_free(lock);
+    dibs_lock_free(rival);
+}
+
+typedef struct waiter {
+    dibs_lock *lock;
+    dibs_status rc;
+    dibsx_nsec done_at;
+    pthread_t thread;
+} waiter;
+
+static void *wait_for_it(void *arg)
+{
+    waiter *wt = arg;
+    dibs_error err = {0};
+
+    wt->rc = dibs_lock_acquire(wt->lock, &err);
+    wt->done_at = dibsx_now();
+    return NULL;
+}
+
+static void await_waiters(world *w, const char *name, size_t wanted)
+{
+    dibsx_nsec end = dibsx_after_ms(dibsx_now(), WORLD_BOUND_MS);
+    size_t holders, waiters = 0;
+
+    while (waiters != wanted && dibsx_now() < end) {
+        world_sleep_ms(2);
+        world_count(w, name, &holders, &waiters, NULL);
+    }
+    assert_int_equal(waiters, wanted);
+}
+
+/* Hands one lease over to a waiter; returns how long that took, in ms. */
+static int64_t hand_over(world *w)
+{
+    dibs_lock *lock = world_lock(w->one, "k", NULL);
+    waiter wt = {
+        .lock = world_lock(w->other, "k", DIBS_LOCK_OPTS(.wait_ms = 20000))};
+    dibsx_nsec released_at;
+    dibs_error err = {0};
+
+    assert_int_equal(dibs_lock_acquire(lock, &err), DIBS_OK);
+    assert_int_equal(pthread_create(&wt.thread, NULL, wait_for_it, &wt), 0);
+    await_waiters(w, "k", 1);
+    released_at = dibsx_now();
+    assert_int_equal(dibs_lock_release(lock, &err), DIBS_OK);
+    assert_int_equal(pthread_join(wt.thread, NULL), 0);
+    assert_int_equal(wt.rc, DIBS_OK);
+    expect_one_holder(w, "k", dibs_lock_fence(wt.lock));
+    assert_int_equal(dibs_lock_release(wt.lock, &err), DIBS_OK);
+    dibs_lock_free(lock);
+    dibs_lock_free(wt.lock);
+    return (wt.done_at - released_at) / DIBSX_MS;
+}
+
+static void a_waiter_is_served_when_all_rings_are_lost(void **state)
+{
+    world *w = *state;
+
+    world_fault(w, DIBS__STEP_BELL, DIBS__FAULT_DROP_BEFORE, -1);
+    assert_true(hand_over(w) < 2000);
+}
+
+static void a_waiter_is_served_when_the_answer_to_release_is_lost(void **state)
+{
+    world *w = *state;
+
+    world_fault(w, DIBS__STEP_RELEASE, DIBS__FAULT_DROP_AFTER, 1);
+    hand_over(w);
+}
+
+static void a_ring_makes_the_wait_short(void **state)
+{
+    world *w = *state;
+    dibs_stats stats = {.size = sizeof(stats)};
+
+    hand_over(w);
+    dibs_stats_get(w->other, &stats);
+    assert_int_equal(stats.rings, 1);
+}
+
+static void a_cancelled_wait_on_a_failing_store_leaves_nothing(void **state)
+{
+    world *w = *state;
+    dibs_lock *lock = world_lock(w->one, "k", NULL);
+    waiter wt = {.lock =
+                     world_lock(w->other, "k", DIBS_LOCK_OPTS(.wait_ms = -1))};
+    dibs_error err = {0};
+    size_t holders, waiters;
+
+    assert_int_equal(dibs_lock_acquire(lock, &err), DIBS_OK);
+    world_fault(w, DIBS__STEP_ACQUIRE, DIBS__FAULT_DROP_AFTER, -1);
+    assert_int_equal(pthread_create(&wt.thread, NULL, wait_for_it, &wt), 0);
+    await_waiters(w, "k", 1);
+    dibs_lock_cancel(wt.lock);
+    assert_int_equal(pthread_join(wt.thread, NULL), 0);
+    assert_int_equal(wt.rc, DIBS_CANCELLED);
+    world_count(w, "k", &holders, &waiters, NULL);
+    assert_int_equal(holders, 1);
+    assert_int_equal(waiters, 0);
+    world_heal(w);
+    dibs_lock_free(wt.lock);
+    dibs_lock_free(lock);
+}
+
+static void values_say_whether_they_may_have_been_written(void **state)
+{
+    world *w = *state;
+    dibs_value value = {0};
+    dibs_error err = {0};
+
+    world_fault(w, DIBS__STEP_PUT, DIBS__FAULT_FAIL, 1);
+    assert_int_equal(dibs_state_set(w->one, "v", "1", 1, 0, NULL, &err),
+                     DIBS_UNAVAIL);
+    assert_int_equal(dibs_state_get(w->one, "v", &value, &err), DIBS_NOTFOUND);
+    world_fault(w, DIBS__STEP_PUT, DIBS__FAULT_DROP_AFTER, 1);
+    assert_int_equal(dibs_state_set(w->one, "v", "2", 1, 0, NULL, &err),
+                     DIBS_UNKNOWN);
+    world_fault(w, DIBS__STEP_GET, DIBS__FAULT_DROP_AFTER, 1);
+    assert_int_not_equal(dibs_state_get(w->one, "v", &value, &err), DIBS_OK);
+    assert_null(value.data);
+    assert_int_equal(dibs_state_get(w->one, "v", &value, &err), DIBS_OK);
+    assert_string_equal(value.data, "2");
+    dibs_value_free(&value);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WORLD_TEST(acquire_whose_requests_are_lost_ends_in_one_holder),
+        WORLD_TEST(acquire_whose_answers_are_lost_ends_in_one_holder),
+        WORLD_TEST(acquire_outlasts_a_store_that_is_away),
+        WORLD_TEST(a_lost_answer_does_not_lengthen_the_lease),
+        WORLD_TEST(a_store_that_stays_away_ends_the_wait_in_time),
+        WORLD_TEST(a_try_whose_answer_was_lost_takes_back_what_it_got),
+        WORLD_TEST(a_try_that_cannot_take_back_leaves_nothing_beyond_the_ttl),
+        WORLD_TEST(release_is_repeated_when_its_answer_was_lost),
+        WORLD_TEST(release_on_a_store_that_is_away_ends_belief_all_the_same),
+        WORLD_TEST(a_waiter_is_served_when_all_rings_are_lost),
+        WORLD_TEST(a_waiter_is_served_when_the_answer_to_release_is_lost),
+        WORLD_TEST(a_ring_makes_the_wait_short),
+        WORLD_TEST(a_cancelled_wait_on_a_failing_store_leaves_nothing),
+        WORLD_TEST(values_say_whether_they_may_have_been_written),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

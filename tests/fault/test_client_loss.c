@@ -1,0 +1,369 @@
+/* test_client_loss.c - keeping and losing a lease on a store that fails: doubt,
+ * healing, loss announced in time, many threads on a store that drops answers. */
+/* SPDX-License-Identifier: MIT */
+#include "fault_world.h"
+
+#include "base/rand.h"
+
+#include <poll.h>
+#include <pthread.h>
+
+/* By how much the announcement may come after the end of validity. */
+enum { LATE_MS = 100 };
+
+typedef struct loss {
+    atomic_int count;
+    _Atomic(dibsx_nsec) told_at;
+} loss;
+
+static void note_loss(dibs_lock *lock, void *arg)
+{
+    loss *lost = arg;
+
+    (void)lock;
+    atomic_store(&lost->told_at, dibsx_now());
+    atomic_fetch_add(&lost->count, 1);
+}
+
+static bool lost_fd_says(dibs_lock *lock, int wait_ms)
+{
+    struct pollfd fd = {.fd = dibs_lock_lost_fd(lock), .events = POLLIN};
+
+    assert_true(fd.fd >= 0);
+    return poll(&fd, 1, wait_ms) == 1;
+}
+
+static void await_loss(loss *lost)
+{
+    dibsx_nsec end = dibsx_after_ms(dibsx_now(), WORLD_BOUND_MS);
+
+    while (atomic_load(&lost->count) == 0 && dibsx_now() < end)
+        world_sleep_ms(1);
+    assert_int_equal(atomic_load(&lost->count), 1);
+}
+
+/* When the lease ends if nothing renews it. */
+static dibsx_nsec end_of(const dibs_lock *lock)
+{
+    return dibsx_after_ms(dibsx_now(), dibs_lock_valid_ms(lock) + 1);
+}
+
+static void failing_renewals_are_doubted_and_healed(void **state)
+{
+    world *w = *state;
+    loss lost = {0};
+    dibs_lock *lock =
+        world_lock(w->one, "k",
+                   DIBS_LOCK_OPTS(.ttl_ms = 3000, .on_lost = note_loss,
+                                  .on_lost_arg = &lost));
+    dibs_error err = {0};
+    uint64_t fence;
+
+    assert_int_equal(dibs_lock_acquire(lock, &err), DIBS_OK);
+    fence = dibs_lock_fence(lock);
+    world_fault(w, DIBS__STEP_RENEW, DIBS__FAULT_FAIL, -1);
+    assert_true(world_await(lock, DIBS_LOCK_SUSPECT, 2500));
+    assert_int_equal(dibs_lock_fence(lock), fence);
+    assert_true(dibs_lock_valid_ms(lock) > 0);
+    world_heal(w);
+    assert_true(world_await(lock, DIBS_LOCK_HELD, 2500));
+    assert_true(dibs_lock_valid_ms(lock) > 2000);
+    assert_int_equal(dibs_lock_fence(lock), fence);
+    assert_false(lost_fd_says(lock, 0));
+    assert_int_equal(dibs_lock_release(lock, &err), DIBS_OK);
+    assert_int_equal(atomic_load(&lost.count), 0);
+    dibs_lock_free(lock);
+}
+
+/* What was done but not answered leaves the same doubt, and heals. */
+static void renewals_without_answer_are_doubted_and_healed(void **state)
+{
+    world *w = *state;
+    dibs_lock *lock = world_lock(w->one, "k", DIBS_LOCK_OPTS(.ttl_ms = 3000));
+    dibs_error err = {0};
+
+    assert_int_equal(dibs_lock_acquire(lock, &err), DIBS_OK);
+    world_fault(w, DIBS__STEP_RENEW, DIBS__FAULT_DROP_AFTER, 2);
+    assert_true(world_await(lock, DIBS_LOCK_SUSPECT, 2500));
+    assert_true(world_await(lock, DIBS_LOCK_HELD, 2500));
+    assert_int_equal(dibs_lock_release(lock, &err), DIBS_OK);
+    dibs_lock_free(lock);
+}
+
+static void loss_is_announced_in_every_way_and_in_time(void **state)
+{
+    world *w = *state;
+    loss lost = {0};
+    dibs_lock *lock =
+        world_lock(w->one, "k",
+                   DIBS_LOCK_OPTS(.ttl_ms = 1500, .on_lost = note_loss,
+                                  .on_lost_arg = &lost));
+    dibs_lock *rival = world_lock(w->other, "k", NULL);
+    dibs_stats stats = {.size = sizeof(stats)};
+    dibs_error err = {0};
+    dibsx_nsec end_at;
+
+    world_fault(w, DIBS__STEP_RENEW, DIBS__FAULT_FAIL, -1);
+    assert_int_equal(dibs_lock_acquire(lock, &err), DIBS_OK);
+    end_at = end_of(lock);
+    assert_true(lost_fd_says(lock, WORLD_BOUND_MS));
+    assert_int_equal(dibs_lock_state_get(lock), DIBS_LOCK_LOST);
+    assert_int_equal(dibs_lock_fence(lock), 0);
+    assert_int_equal(dibs_lock_valid_ms(lock), 0);
+    await_loss(&lost);
+    assert_true(atomic_load(&lost.told_at) >= end_at - 10 * DIBSX_MS);
+    assert_true(atomic_load(&lost.told_at) <= end_at + LATE_MS * DIBSX_MS);
+    assert_int_equal(world_try_until(rival, WORLD_BOUND_MS), DIBS_OK);
+    assert_int_equal(dibs_lock_release(lock, &err), DIBS_LOST);
+    assert_true(dibs_lock_fence(rival) > 0);
+    dibs_stats_get(w->one, &stats);
+    assert_int_equal(stats.lost, 1);
+    assert_int_equal(stats.held, 0);
+    dibs_lock_free(lock);
+    dibs_lock_free(rival);
+}
+
+/* Whoever is granted the name finds that the former holder knows already. */
+static void belief_ends_before_another_is_granted(void **state)
+{
+    world *w = *state;
+    dibs_error err = {0};
+
+    world_fault(w, DIBS__STEP_RENEW, DIBS__FAULT_DROP_BEFORE, -1);
+    for (int i = 0; i < 10; i++) {
+        dibs_lock *lock =
+            world_lock(w->one, "k", DIBS_LOCK_OPTS(.ttl_ms = 100 + 17 * i));
+        dibs_lock *rival = world_lock(w->other, "k", NULL);
+        dibs_status rc;
+
+        assert_int_equal(dibs_lock_acquire(lock, &err), DIBS_OK);
+        do {
+            rc = dibs_lock_try(rival, &err);
+        } while (rc == DIBS_BUSY);
+        assert_int_equal(dibs_lock_fence(lock), 0);
+        assert_int_equal(dibs_lock_state_get(lock), DIBS_LOCK_LOST);
+        assert_int_equal(rc, DIBS_OK);
+        dibs_lock_free(lock);
+        assert_int_equal(dibs_lock_release(rival, &err), DIBS_OK);
+        dibs_lock_free(rival);
+    }
+}
+
+static void a_lost_handle_can_acquire_again(void **state)
+{
+    world *w = *state;
+    loss lost = {0};
+    dibs_lock *lock =
+        world_lock(w->one, "k",
+                   DIBS_LOCK_OPTS(.ttl_ms = 300, .wait_ms = 5000,
+                                  .on_lost = note_loss, .on_lost_arg = &lost));
+    dibs_error err = {0};
+    uint64_t first;
+
+    world_fault(w, DIBS__STEP_RENEW, DIBS__FAULT_FAIL, -1);
+    assert_int_equal(dibs_lock_acquire(lock, &err), DIBS_OK);
+    first = dibs_lock_fence(lock);
+    assert_true(lost_fd_says(lock, WORLD_BOUND_MS));
+    await_loss(&lost);
+    world_heal(w);
+    assert_int_equal(dibs_lock_acquire(lock, &err), DIBS_OK);
+    assert_true(dibs_lock_fence(lock) > first);
+    assert_int_equal(dibs_lock_state_get(lock), DIBS_LOCK_HELD);
+    assert_false(lost_fd_says(lock, 0));
+    assert_int_equal(dibs_lock_release(lock, &err), DIBS_OK);
+    dibs_lock_free(lock);
+}
+
+enum { SLOW = 5 };
+
+/* One slow renewal, whosever it is, must not delay the news to the others. */
+static void a_slow_renewal_delays_no_announcement(void **state)
+{
+    world *w = *state;
+    loss lost[SLOW] = {0};
+    dibs_lock *locks[SLOW];
+    dibsx_nsec end_at[SLOW];
+    dibs_error err = {0};
+
+    world_delay(w, DIBS__STEP_RENEW, 1900);
+    for (size_t i = 0; i < SLOW; i++) {
+        char name[16];
+
+        snprintf(name, sizeof(name), "k%zu", i);
+        locks[i] = world_lock(w->one, name,
+                              DIBS_LOCK_OPTS(.ttl_ms = 300 + 200 * (int64_t)i,
+                                             .on_lost = note_loss,
+                                             .on_lost_arg = &lost[i]));
+        assert_int_equal(dibs_lock_acquire(locks[i], &err), DIBS_OK);
+        end_at[i] = end_of(locks[i]);
+    }
+    for (size_t i = 0; i < SLOW; i++) {
+        await_loss(&lost[i]);
+        assert_true(atomic_load(&lost[i].told_at) <=
+                    end_at[i] + LATE_MS * DIBSX_MS);
+    }
+    world_heal(w);
+    for (size_t i = 0; i < SLOW; i++)
+        dibs_lock_free(locks[i]);
+}
+
+static void a_broken_lease_is_noticed_at_once(void **state)
+{
+    world *w = *state;
+    loss lost = {0};
+    dibs_lock *waiter =
+        world_lock(w->one, "k",
+                   DIBS_LOCK_OPTS(.wait_ms = 5000, .on_lost = note_loss,
+                                  .on_lost_arg = &lost));
+    dibsx_nsec broken_at;
+    dibs_error err = {0};
+    uint32_t broken = 0;
+
+    assert_int_equal(dibs_lock_acquire(waiter, &err), DIBS_OK);
+    broken_at = dibsx_now();
+    assert_int_equal(dibs_lease_break(w->other, "k", dibs_lock_fence(waiter),
+                                      "test", &broken, &err),
+                     DIBS_OK);
+    assert_int_equal(broken, 1);
+    await_loss(&lost);
+    assert_true(world_ms_since(broken_at) < 3000);
+    assert_int_equal(dibs_lock_state_get(waiter), DIBS_LOCK_LOST);
+    dibs_lock_free(waiter);
+}
+
+static void close_gives_back_what_is_held(void **state)
+{
+    world *w = *state;
+    dibs_client *cl = world_client(w);
+    dibs_lock *held = world_lock(cl, "k", NULL);
+    dibs_lock *rival = world_lock(w->other, "k", NULL);
+    dibs_error err = {0};
+
+    assert_int_equal(dibs_lock_acquire(held, &err), DIBS_OK);
+    dibs_close(cl);
+    assert_int_equal(dibs_lock_try(rival, &err), DIBS_OK);
+    dibs_lock_free(held);
+    dibs_lock_free(rival);
+}
+
+static void close_on_a_store_that_is_away_ends(void **state)
+{
+    world *w = *state;
+    dibs_client *cl = world_client(w);
+    dibs_lock *held = world_lock(cl, "k", DIBS_LOCK_OPTS(.ttl_ms = 300));
+    dibs_lock *rival = world_lock(w->other, "k", NULL);
+    dibsx_nsec began_at;
+    dibs_error err = {0};
+
+    assert_int_equal(dibs_lock_acquire(held, &err), DIBS_OK);
+    world_fault(w, DIBS__STEP_RELEASE, DIBS__FAULT_DROP_BEFORE, -1);
+    world_fault(w, DIBS__STEP_RENEW, DIBS__FAULT_FAIL, -1);
+    began_at = dibsx_now();
+    dibs_close(cl);
+    assert_true(world_ms_since(began_at) < 5000);
+    world_heal(w);
+    assert_int_equal(world_try_until(rival, WORLD_BOUND_MS), DIBS_OK);
+    dibs_lock_free(held);
+    dibs_lock_free(rival);
+}
+
+enum { THREADS = 4, ROUNDS = 12 };
+
+typedef struct crowd {
+    world *w;
+    atomic_int wrong;
+    pthread_mutex_t mutex; /* for the two below */
+    uint64_t last_fence;
+    dibsx_prng prng;
+} crowd;
+
+/* One step in four has a fault, each kind as likely as the others. */
+static dibs__fault by_chance(dibs__step step, uint64_t count, void *arg)
+{
+    crowd *all = arg;
+    uint64_t pick;
+
+    (void)count;
+    if (step == DIBS__STEP_OPEN)
+        return (dibs__fault){0};
+    pthread_mutex_lock(&all->mutex);
+    pick = dibsx_prng_below(&all->prng, 16);
+    pthread_mutex_unlock(&all->mutex);
+    return (dibs__fault){.kind = pick < 4 ? (dibs__fault_kind)pick
+                                          : DIBS__FAULT_NONE,
+                         .delay_ms = pick == 5 ? 3 : 0};
+}
+
+/* A guarded resource: refuses a fence below one that it has seen. */
+static void work(crowd *all, dibs_lock *lock)
+{
+    uint64_t fence;
+
+    pthread_mutex_lock(&all->mutex);
+    fence = dibs_lock_fence(lock);
+    if (fence != 0 && fence <= all->last_fence)
+        atomic_fetch_add(&all->wrong, 1);
+    if (fence != 0)
+        all->last_fence = fence;
+    pthread_mutex_unlock(&all->mutex);
+}
+
+static void *contend(void *arg)
+{
+    crowd *all = arg;
+    dibs_client *cl = world_client(all->w);
+    dibs_lock *lock =
+        world_lock(cl, "k", DIBS_LOCK_OPTS(.ttl_ms = 400, .wait_ms = 60000));
+
+    for (int i = 0; i < ROUNDS; i++) {
+        dibs_error err = {0};
+        dibs_status rc = dibs_lock_acquire(lock, &err);
+
+        if (rc != DIBS_OK) {
+            fprintf(stderr, "acquire: status %d: %s\n", (int)rc, err.message);
+            atomic_fetch_add(&all->wrong, 1);
+            break;
+        }
+        work(all, lock);
+        (void)dibs_lock_release(lock, &err);
+    }
+    dibs_lock_free(lock);
+    dibs_close(cl);
+    return NULL;
+}
+
+/* Fences rise from holder to holder whatever gets lost on the way. */
+static void many_contend_on_a_store_that_drops_and_fails(void **state)
+{
+    crowd all = {.w = *state, .prng = {.state = 20240607}};
+    pthread_t threads[THREADS];
+
+    pthread_mutex_init(&all.mutex, NULL);
+    dibs__fault_set(by_chance, &all);
+    for (size_t i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, contend, &all), 0);
+    for (size_t i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    dibs__fault_set(NULL, NULL);
+    pthread_mutex_destroy(&all.mutex);
+    assert_int_equal(atomic_load(&all.wrong), 0);
+    assert_true(all.last_fence > 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WORLD_TEST(failing_renewals_are_doubted_and_healed),
+        WORLD_TEST(renewals_without_answer_are_doubted_and_healed),
+        WORLD_TEST(loss_is_announced_in_every_way_and_in_time),
+        WORLD_TEST(belief_ends_before_another_is_granted),
+        WORLD_TEST(a_lost_handle_can_acquire_again),
+        WORLD_TEST(a_slow_renewal_delays_no_announcement),
+        WORLD_TEST(a_broken_lease_is_noticed_at_once),
+        WORLD_TEST(close_gives_back_what_is_held),
+        WORLD_TEST(close_on_a_store_that_is_away_ends),
+        WORLD_TEST(many_contend_on_a_store_that_drops_and_fails),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

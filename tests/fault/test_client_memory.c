@@ -1,0 +1,332 @@
+/* test_client_memory.c - every public call with the n-th allocation failing, for
+ * every n until none fails: the call says so, leaks nothing (the address
+ * sanitizer looks) and leaves the store usable. */
+/* SPDX-License-Identifier: MIT */
+#include "fault_world.h"
+
+#include "base/alloc.h"
+
+#include <pthread.h>
+
+/* No call makes more allocations than this. */
+enum { ALLOCATIONS_MAX = 2000 };
+
+/* One use of the library. DIBS_OK, or the status that ended it. */
+typedef dibs_status scenario(world *w, dibs_error *err);
+
+static void expect_usable(world *w)
+{
+    dibs_lock *lock = world_lock(w->other, "after", NULL);
+    dibs_error err = {0};
+
+    assert_int_equal(dibs_lock_acquire(lock, &err), DIBS_OK);
+    assert_int_equal(dibs_lock_release(lock, &err), DIBS_OK);
+    dibs_lock_free(lock);
+    assert_int_equal(dibs_state_set(w->other, "after", "x", 1, 0, NULL, &err),
+                     DIBS_OK);
+    assert_int_equal(dibs_state_delete(w->other, "after", DIBS_VERSION_ANY,
+                                       &err),
+                     DIBS_OK);
+}
+
+static void fail_each_allocation(world *w, scenario *run)
+{
+    unsigned long n;
+    bool failed = true;
+
+    for (n = 1; failed && n <= ALLOCATIONS_MAX; n++) {
+        dibs_error err = {0};
+        dibs_status rc;
+
+        dibsx_alloc_fail_at(n);
+        rc = run(w, &err);
+        failed = dibsx_alloc_count() >= n;
+        dibsx_alloc_fail_at(0);
+        if (rc != DIBS_OK && (rc != DIBS_NOMEM || !failed))
+            fail_msg("allocation %lu: status %d: %s", n, (int)rc, err.message);
+        if (rc == DIBS_NOMEM)
+            assert_int_equal(err.status, DIBS_NOMEM);
+        expect_usable(w);
+    }
+    assert_false(failed);
+}
+
+static dibs_status open_and_close(world *w, dibs_error *err)
+{
+    dibs_client *cl = NULL;
+    dibs_status rc =
+        dibs_open(w->url, DIBS_CLIENT_OPTS(.prefix = "p:", .label = "l"), &cl,
+                  err);
+
+    assert_int_equal(rc == DIBS_OK, cl != NULL);
+    dibs_close(cl);
+    return rc;
+}
+
+static void opening(void **state)
+{
+    fail_each_allocation(*state, open_and_close);
+}
+
+/* Makes, acquires, looks at, renews and releases a lock. */
+static dibs_status use_lock(dibs_client *cl, const char *name, dibs_error *err)
+{
+    dibs_lock *lock = NULL;
+    dibs_status rc =
+        dibs_lock_new(cl, name, DIBS_LOCK_OPTS(.wait_ms = 2000), &lock, err);
+
+    if (rc != DIBS_OK)
+        return rc;
+    rc = dibs_lock_acquire(lock, err);
+    if (rc == DIBS_OK) {
+        assert_true(dibs_lock_fence(lock) > 0);
+        (void)dibs_lock_lost_fd(lock);
+        rc = dibs_lock_renew(lock, err);
+    }
+    if (rc == DIBS_OK)
+        rc = dibs_lock_release(lock, err);
+    dibs_lock_free(lock);
+    return rc;
+}
+
+static dibs_status lock_on_a_new_client(world *w, dibs_error *err)
+{
+    dibs_client *cl = NULL;
+    dibs_status rc = dibs_open(w->url, NULL, &cl, err);
+
+    if (rc == DIBS_OK)
+        rc = use_lock(cl, "k", err);
+    dibs_close(cl);
+    return rc;
+}
+
+static void locking(void **state)
+{
+    fail_each_allocation(*state, lock_on_a_new_client);
+}
+
+static dibs_status lock_on_an_old_client(world *w, dibs_error *err)
+{
+    return use_lock(w->one, "k", err);
+}
+
+static void locking_again(void **state)
+{
+    fail_each_allocation(*state, lock_on_an_old_client);
+}
+
+typedef struct holder {
+    dibs_lock *lock;
+    dibs_client *waits; /* the client whose wait it ends */
+    atomic_bool over;   /* ... or that has given up */
+} holder;
+
+static void *release_when_waited_for(void *arg)
+{
+    holder *hd = arg;
+    dibs_stats stats = {.size = sizeof(stats)};
+    dibs_error err = {0};
+
+    do {
+        world_sleep_ms(1);
+        dibs_stats_get(hd->waits, &stats);
+    } while (stats.waiting == 0 && !atomic_load(&hd->over));
+    (void)dibs_lock_release(hd->lock, &err);
+    return NULL;
+}
+
+/* A waiter is handed the lease by another client's release. */
+static dibs_status wait_for_another(world *w, dibs_error *err)
+{
+    holder hd = {.waits = w->one};
+    pthread_t thread;
+    dibs_status rc =
+        dibs_lock_new(w->other, "k", DIBS_LOCK_OPTS(.ttl_ms = 2000), &hd.lock,
+                      err);
+
+    if (rc != DIBS_OK)
+        return rc;
+    rc = dibs_lock_acquire(hd.lock, err);
+    if (rc == DIBS_OK) {
+        assert_int_equal(pthread_create(&thread, NULL, release_when_waited_for,
+                                        &hd),
+                         0);
+        rc = use_lock(w->one, "k", err);
+        atomic_store(&hd.over, true);
+        assert_int_equal(pthread_join(thread, NULL), 0);
+    }
+    dibs_lock_free(hd.lock);
+    return rc;
+}
+
+static void waiting(void **state)
+{
+    fail_each_allocation(*state, wait_for_another);
+}
+
+static dibs_status leave_and_adopt(world *w, dibs_error *err)
+{
+    dibs_lock *left = NULL, *taken = NULL;
+    char owner[DIBS_OWNER_SIZE];
+    uint64_t fence;
+    dibs_status rc = dibs_lock_new(w->one, "k", NULL, &left, err);
+
+    if (rc == DIBS_OK)
+        rc = dibs_lock_new(w->other, "k", NULL, &taken, err);
+    if (rc == DIBS_OK)
+        rc = dibs_lock_try(left, err);
+    if (rc == DIBS_OK) {
+        dibs_lock_owner(left, owner);
+        fence = dibs_lock_fence(left);
+        dibs_lock_leave(left);
+        rc = dibs_lock_adopt(taken, owner, fence, err);
+        if (rc == DIBS_NOMEM) /* It stands until its ttl; not for the next. */
+            assert_int_equal(dibs_lock_adopt(taken, owner, fence, err),
+                             DIBS_OK);
+        assert_int_equal(dibs_lock_release(taken, NULL), DIBS_OK);
+    }
+    dibs_lock_free(left);
+    dibs_lock_free(taken);
+    return rc;
+}
+
+static void adopting(void **state)
+{
+    fail_each_allocation(*state, leave_and_adopt);
+}
+
+static void count_run(dibs_lock *lock, void *arg)
+{
+    int *runs = arg;
+
+    assert_true(dibs_lock_fence(lock) > 0);
+    ++*runs;
+}
+
+static dibs_status with_lock(world *w, dibs_error *err)
+{
+    int runs = 0;
+    dibs_status rc = dibs_with_lock(w->one, "k", NULL, count_run, &runs, err);
+
+    assert_int_equal(runs, rc == DIBS_OK);
+    return rc;
+}
+
+static void executing_with_lock(void **state)
+{
+    fail_each_allocation(*state, with_lock);
+}
+
+/* Without memory the block does not run; there is no status to see. */
+static dibs_status scoped(world *w, dibs_error *err)
+{
+    int runs = 0;
+
+    (void)err;
+    DIBS_WITH_LOCK(w->one, "k", .ttl_ms = 5000)
+    {
+        assert_true(dibs_lock_fence(dibs_held) > 0);
+        runs++;
+    }
+    assert_true(runs <= 1);
+    return DIBS_OK;
+}
+
+static void executing_in_a_scope(void **state)
+{
+    fail_each_allocation(*state, scoped);
+}
+
+static bool any_item(const dibs_state_item *item, void *arg)
+{
+    (void)arg;
+    return item->len > 0;
+}
+
+static dibs_status use_state(world *w, dibs_error *err)
+{
+    dibs_value value = {0};
+    uint64_t version = 0;
+    int64_t sum = 0;
+    dibs_status rc = dibs_state_set(w->one, "v", "41", 2, 0, &version, err);
+
+    if (rc == DIBS_OK)
+        rc =
+            dibs_state_cas(w->one, "v", version, "42", 2, 60000, &version, err);
+    if (rc == DIBS_OK)
+        rc = dibs_state_add(w->one, "v", 1, &sum, err);
+    if (rc == DIBS_OK)
+        rc = dibs_state_get(w->one, "v", &value, err);
+    if (rc == DIBS_OK) {
+        assert_string_equal(value.data, "43");
+        rc = dibs_state_list(w->one, "v", any_item, NULL, err);
+    }
+    if (rc == DIBS_OK)
+        rc = dibs_state_delete(w->one, "v", DIBS_VERSION_ANY, err);
+    dibs_value_free(&value);
+    return rc;
+}
+
+static void using_state(void **state)
+{
+    fail_each_allocation(*state, use_state);
+}
+
+static bool any_lease(const dibs_lease_info *info, void *arg)
+{
+    (void)arg;
+    return info->holder_count > 0;
+}
+
+static void any_finding(const dibs_finding *finding, void *arg)
+{
+    (void)finding;
+    (void)arg;
+}
+
+static dibs_status monitor(world *w, dibs_error *err)
+{
+    dibs_status rc = dibs_lease_list(w->one, "", any_lease, NULL, err);
+    uint32_t broken;
+
+    if (rc == DIBS_OK)
+        rc = dibs_lease_show(w->one, "held", any_lease, NULL, err);
+    if (rc == DIBS_OK)
+        rc = dibs_audit(w->one, any_finding, NULL, err);
+    if (rc == DIBS_OK)
+        rc = dibs_ping(w->one, NULL, err);
+    if (rc == DIBS_OK) {
+        rc = dibs_lease_break(w->one, "held", 1, "test", &broken, err);
+        rc = rc == DIBS_STALE ? DIBS_OK : rc;
+    }
+    return rc;
+}
+
+static void monitoring(void **state)
+{
+    world *w = *state;
+    dibs_lock *held = world_lock(w->other, "held", NULL);
+    dibs_error err = {0};
+
+    assert_int_equal(dibs_lock_acquire(held, &err), DIBS_OK);
+    fail_each_allocation(w, monitor);
+    assert_int_equal(dibs_lock_release(held, &err), DIBS_OK);
+    dibs_lock_free(held);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WORLD_TEST(opening),
+        WORLD_TEST(locking),
+        WORLD_TEST(locking_again),
+        WORLD_TEST(waiting),
+        WORLD_TEST(adopting),
+        WORLD_TEST(executing_with_lock),
+        WORLD_TEST(executing_in_a_scope),
+        WORLD_TEST(using_state),
+        WORLD_TEST(monitoring),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
