@@ -1,0 +1,163 @@
+"""What the tests of `dibs run` share: a store of their own, holders, process trees."""
+# SPDX-License-Identifier: MIT
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+DIBS = os.environ.get("DIBS_BIN") or os.path.join(ROOT, "build", "dibs")
+if not os.access(DIBS, os.X_OK):
+    raise RuntimeError(f"{DIBS} is not there: build it, or set DIBS_BIN")
+PATIENCE = 60.0  # seconds until a condition counts as never coming
+
+
+def wait_until(condition, what="a condition", patience=PATIENCE):
+    """Returns the condition's value once it is true."""
+    end = time.monotonic() + patience
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > end:
+            raise AssertionError("waited in vain for " + what)
+        time.sleep(0.002)
+
+
+def read_stat(pid):
+    """(name, state, parent, group, session) of a process, or None."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="latin-1") as file:
+            text = file.read()
+    except OSError:
+        return None
+    name = text[text.index("(") + 1 : text.rindex(")")]
+    rest = text[text.rindex(")") + 2 :].split()
+    return name, rest[0], int(rest[1]), int(rest[2]), int(rest[3])
+
+
+def alive(pid):
+    stat = read_stat(pid)
+    return stat is not None and stat[1] not in "ZX"
+
+
+def below(root):
+    """The process numbers of all that descends from root."""
+    parents = {}
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            stat = read_stat(entry)
+            if stat:
+                parents[int(entry)] = stat[2]
+    found, todo = [], [root]
+    while todo:
+        parent = todo.pop()
+        for pid, its_parent in parents.items():
+            if its_parent == parent:
+                found.append(pid)
+                todo.append(pid)
+    return found
+
+
+def guard_of(pid):
+    """The guard process of a running dibs."""
+    for child in below(pid):
+        stat = read_stat(child)
+        if stat and stat[0] == "dibs-guard":
+            return child
+    return None
+
+
+def read_text(path):
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+    except FileNotFoundError:
+        return ""
+
+
+class RunCase(unittest.TestCase):
+    """A folder, a store in it, and an environment without settings from outside."""
+
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="dibs-run-")
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        self.env = {k: v for k, v in os.environ.items() if not k.startswith("DIBS_")}
+        self.env["DIBS_URL"] = "sqlite:" + self.path("locks.db")
+        self.env["DIBS_CONFIG"] = os.devnull
+        self.env["HOME"] = self.env["XDG_STATE_HOME"] = self.folder
+        self.env.pop("SHELL", None)
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def text(self, name):
+        return read_text(self.path(name))
+
+    def dibs(self, *args, patience=PATIENCE, **kwargs):
+        """Runs the command to its end; the result has returncode, stdout, stderr."""
+        kwargs.setdefault("stdin", subprocess.DEVNULL)
+        kwargs.setdefault("env", self.env)
+        return subprocess.run(
+            [DIBS, *args],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=patience,
+            cwd=self.folder,
+            check=False,
+            **kwargs,
+        )
+
+    def start(self, *args, **kwargs):
+        """Starts the command; it is killed at the end of the test."""
+        kwargs.setdefault("stdin", subprocess.DEVNULL)
+        kwargs.setdefault("env", self.env)
+        kwargs.setdefault("stderr", subprocess.PIPE)
+        process = subprocess.Popen(
+            [DIBS, *args], stdout=subprocess.PIPE, text=True, cwd=self.folder, **kwargs
+        )
+        self.addCleanup(self.finish, process)
+        return process
+
+    @staticmethod
+    def finish(process):
+        if process.poll() is None:
+            process.send_signal(signal.SIGCONT)
+            process.kill()
+            process.wait()
+        for stream in (process.stdin, process.stdout, process.stderr):
+            if stream:
+                stream.close()
+
+    def hold(self, name, *options):
+        """A `dibs run` that holds the name until its standard input is closed."""
+        process = self.start(
+            "run", *options, name, "--", "sh", "-c", "echo held; exec cat", stdin=subprocess.PIPE
+        )
+        self.assertEqual(process.stdout.readline(), "held\n", process.args)
+        return process
+
+    def let_go(self, process):
+        process.stdin.close()
+        self.assertEqual(process.wait(PATIENCE), 0)
+
+    def show(self, name):
+        """What `dibs show --json` tells of a name; None when nobody uses it."""
+        result = self.dibs("show", "--json", name)
+        return json.loads(result.stdout) if result.returncode == 0 else None
+
+    def waiters(self, name):
+        shown = self.show(name)
+        return len(shown["waiters"]) if shown else 0
+
+    def break_lock(self, name):
+        result = self.dibs("break", name, "--force", "--yes")
+        self.assertEqual(result.returncode, 0, result.stderr)
+
+    def wait_dead(self, pids, what="the tree to be dead"):
+        wait_until(lambda: not any(alive(pid) for pid in pids), what)

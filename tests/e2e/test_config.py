@@ -1,0 +1,178 @@
+"""Configuration: precedence, files, messages with line and column, secrets."""
+# SPDX-License-Identifier: MIT
+import os
+import shutil
+import subprocess
+import unittest
+
+from support import DIBS, Case
+
+
+class Configuration(Case):
+    def setUp(self):
+        super().setUp()
+        self.env.pop("DIBS_CONFIG")
+        self.env.pop("DIBS_URL")
+        self.env["XDG_CONFIG_HOME"] = self.path("etc")
+
+    def user_file(self, text):
+        return self.write("etc/dibs/config.yaml", text)
+
+    def setting(self, name, *args):
+        for item in self.json("config", "--json", *args)["settings"]:
+            if item["name"] == name:
+                return item["value"], item["source"]
+        raise AssertionError(name)
+
+    def test_precedence(self):
+        self.assertEqual(self.setting("ttl"), ("30s", "default"))
+        path = self.user_file("ttl: 1m\n")
+        self.assertEqual(self.setting("ttl"), ("1m", path + ":1:6"))
+        self.env["DIBS_TTL"] = "2m"
+        self.assertEqual(self.setting("ttl"), ("2m", "DIBS_TTL"))
+        self.assertEqual(self.setting("url", "--url", "memory:"), ("memory:", "--url"))
+        self.env["DIBS_TTL"] = ""
+        self.assertEqual(self.setting("ttl")[0], "1m")
+
+    def test_flags_win_in_use(self):
+        self.user_file(f"url: sqlite:{self.path('u.db')}\nttl: 1m\nowner: from file\n")
+        self.acquire("a")
+        self.env["DIBS_OWNER"] = "from variable"
+        self.acquire("b")
+        self.acquire("c", "--owner", "from flag", "--ttl", "7s")
+        holders = {l["name"]: l["holders"][0] for l in self.json("ls", "--json")["locks"]}
+        self.assertEqual([holders[n]["label"] for n in "abc"], ["from file", "from variable", "from flag"])
+        self.assertEqual([holders[n]["ttl_ms"] for n in "abc"], [60000, 60000, 7000])
+
+    def test_asked_for_file_replaces_the_usual(self):
+        self.user_file("ttl: 1m\nretries: 5\n")
+        path = self.write("mine.yaml", "retries: 7\n")
+        self.assertEqual(self.setting("retries", "--config", path), ("7", path + ":1:10"))
+        self.assertEqual(self.setting("ttl", "--config", path), ("30s", "default"))
+        self.env["DIBS_CONFIG"] = path
+        self.assertEqual(self.setting("retries")[0], "7")
+        self.env["DIBS_CONFIG"] = self.path("absent.yaml")
+        self.assertIn("absent.yaml", self.fails(78, "config"))
+
+    def test_home_without_xdg(self):
+        del self.env["XDG_CONFIG_HOME"]
+        self.write(".config/dibs/config.yaml", "prefix: 'home:'\n")
+        self.assertEqual(self.setting("prefix")[0], "home:")
+        self.env["XDG_CONFIG_HOME"] = "relative"
+        self.assertEqual(self.setting("prefix")[0], "home:")
+
+    @unittest.skipUnless(shutil.which("unshare"), "unshare is not installed")
+    def test_the_machine_s_file(self):
+        script = (
+            'mount -t tmpfs none /etc && mkdir /etc/dibs && printf "ttl: 3m\\nretries: 3\\n" '
+            '>/etc/dibs/dibs.yaml && exec "$0" config'
+        )
+        probe = subprocess.run(["unshare", "-rm", "true"], stderr=subprocess.DEVNULL, check=False)
+        if probe.returncode:
+            self.skipTest("namespaces are not permitted here")
+        path = self.user_file("ttl: 1m\n")
+        out = subprocess.run(
+            ["unshare", "-rm", "sh", "-c", script, DIBS], env=self.env, stdout=subprocess.PIPE,
+            text=True, check=True,
+        ).stdout
+        self.assertRegex(out, rf"(?m)^ttl +1m +{path}:1:6$")
+        self.assertRegex(out, r"(?m)^retries +3 +/etc/dibs/dibs.yaml:2:10$")
+
+    def test_errors_name_the_place(self):
+        for text, place, message in [
+            ("ttl: 1m\ntlt: 2m\n", "2:1", "unknown key 'tlt'; did you mean 'ttl'?"),
+            ("frobnicate: 1\n", "1:1", "unknown key 'frobnicate'"),
+            ("ttl: soon\n", "1:6", "ttl: 'soon' is not a duration"),
+            ("url: 'memory:'\nretries:   many\n", "2:12", "retries: 'many' is not a whole number"),
+            ("color: pink\n", "1:8", "color: 'pink' is not one of auto|always|never"),
+            ("ttl: 1m\nttl: 2m\n", "2:1", "given before"),
+            ("ttl: &a 1m\n", "1:6", "anchors are not supported"),
+            ("ttl: *a\n", "1:6", "aliases are not supported"),
+            ("ttl: !!str 1m\n", "1:6", "tags are not supported"),
+            ("ttl: [1m]\n", "1:6", "ttl takes one value"),
+            ("- ttl\n", "1:1", "'key: value' expected"),
+            ("just words\n", "1:1", "'key: value' expected"),
+            ("ttl: 1m\n---\nttl: 2m\n", "2:1", "second document"),
+            ("? [a]\n: b\n", "1:3", "a key must be plain text"),
+            ("ttl: '1m\n", "2:1", "found unexpected end of stream"),
+            ("owner: \"a\\0b\"\n", "1:8", "a zero byte"),
+            ("a: " + "[" * 40 + "\n", "1:19", "nested too deeply"),
+        ]:
+            with self.subTest(text=text):
+                path = self.user_file(text)
+                self.assertIn(f"{path}:{place}: ", self.fails(78, "ls"))
+                self.assertIn(message, self.fails(78, "config"))
+
+    def test_bad_settings_fail_every_verb(self):
+        self.user_file("kill_after: never\n")
+        self.fails(78, "ls")
+        self.env["DIBS_RETRIES"] = "-1"
+        self.assertIn("DIBS_RETRIES: '-1' is not between 0 and", self.fails(78, "ping"))
+
+    def test_what_is_not_there_counts_as_not_given(self):
+        for text in ("", "# nothing\n", "---\n", "ttl:\nowner: ~\nprefix: null\n", "~\n"):
+            with self.subTest(text=text):
+                self.user_file(text)
+                self.assertEqual(self.setting("ttl"), ("30s", "default"))
+        self.user_file("owner: 'null'\n")
+        self.assertEqual(self.setting("owner")[0], "null")
+
+    def test_a_file_too_large(self):
+        self.user_file("# " + "x" * (1024 * 1024) + "\n")
+        self.assertIn("more than", self.fails(78, "config"))
+
+    def test_a_folder_in_place_of_the_file(self):
+        os.makedirs(self.path("etc/dibs/config.yaml"))
+        self.assertIn("config.yaml", self.fails(78, "config"))
+
+    def test_secrets_are_hidden(self):
+        url = "redis://me:5ecre7@host/0"
+        self.user_file(f"url: {url}\n")
+        for args in (["config"], ["config", "--json"], ["ping"]):
+            result = self.dibs(*args)
+            self.assertNotIn("5ecre7", result.stdout + result.stderr)
+        self.assertIn("redis://me:***@host/0", self.ok("config"))
+
+    def test_secrets_from_files(self):
+        secret = self.write("secret", f"sqlite:{self.path('s.db')}\n")
+        self.env["DIBS_URL"] = "file:" + secret
+        self.ok("state", "set", "k", "v")
+        self.assertTrue(os.path.exists(self.path("s.db")))
+        self.env["DIBS_URL"] = "file:" + self.path("absent")
+        err = self.fails(78, "ping")
+        self.assertIn("DIBS_URL: ", err)
+        self.assertIn("absent", err)
+        self.user_file(f"url: file:{self.path('absent')}\n")
+        self.env["DIBS_URL"] = "file:" + secret
+        self.ok("ping")  # what is overridden is not read
+
+    def test_prefix(self):
+        self.env["DIBS_URL"] = "sqlite:" + self.path("p.db")
+        self.env["DIBS_PREFIX"] = "billing:"
+        self.ok("state", "set", "k", "v")
+        self.acquire("x")
+        self.assertEqual(self.ok("ls", "--names"), "x\n")
+        del self.env["DIBS_PREFIX"]
+        self.assertEqual(self.ok("ls", "--names"), "billing:x\n")
+        self.assertEqual(self.ok("state", "ls", "--names"), "billing:k\n")
+
+
+class Startup(Case):
+    def test_libraries_are_loaded_when_needed(self):
+        def loaded(*args):
+            """What the dynamic linker tells of the files that it opened."""
+            env = {**self.env, "LD_DEBUG": "files"}
+            return subprocess.run(
+                [DIBS, *args], env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=True
+            ).stderr.decode()
+
+        self.env.pop("DIBS_CONFIG")
+        self.assertIn("libc.so", loaded("config"))
+        self.assertNotIn("libyaml", loaded("config"))
+        self.assertNotIn("libsqlite", loaded("config"))
+        self.assertIn("libyaml", loaded("config", "--config", self.write("c.yaml", "ttl: 1m\n")))
+        self.assertIn("libsqlite", loaded("ping"))
+
+
+if __name__ == "__main__":
+    unittest.main()

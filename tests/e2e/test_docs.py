@@ -1,0 +1,132 @@
+"""What is made from the tables: man pages, completions, docs/config.md."""
+# SPDX-License-Identifier: MIT
+import glob
+import os
+import re
+import shutil
+import subprocess
+import unittest
+
+from support import DIBS, ROOT, Case
+
+
+class ManPages(Case):
+    def setUp(self):
+        super().setUp()
+        os.mkdir(self.path("man"))
+        self.ok("help", "--man", self.path("man"))
+        self.pages = sorted(glob.glob(self.path("man/*")))
+
+    def test_there_is_one_for_each_verb(self):
+        names = {os.path.basename(page) for page in self.pages}
+        for line in self.ok("completion", "fish").splitlines():
+            if line.startswith("set -g __dibs_verbs "):
+                verbs = line.split()[3:]
+        self.assertGreater(len(verbs), 10)
+        for name in ["dibs.1", "dibs.yaml.5", "dibs-state-get.1"] + [f"dibs-{v}.1" for v in verbs]:
+            self.assertIn(name, names)
+
+    @unittest.skipUnless(shutil.which("mandoc"), "mandoc is not installed")
+    def test_mandoc_has_nothing_to_say(self):
+        result = subprocess.run(
+            ["mandoc", "-Tlint", "-W", "warning", *self.pages], stdout=subprocess.PIPE, text=True, check=False
+        )
+        self.assertEqual((result.stdout, result.returncode), ("", 0))
+
+    @unittest.skipUnless(shutil.which("mandoc"), "mandoc is not installed")
+    def test_they_say_what_help_says(self):
+        out = subprocess.run(
+            ["mandoc", "-Tascii", self.path("man/dibs-run.1")], stdout=subprocess.PIPE, check=True
+        ).stdout
+        text = re.sub(b".\x08", b"", out)  # bold is a letter printed twice
+        for part in (b"--on-lost POLICY", b"EXIT STATUS", b"128+N", b"-w, --wait, --timeout DUR"):
+            self.assertIn(part, text)
+
+    def test_they_can_be_made_again(self):
+        self.env["SOURCE_DATE_EPOCH"] = "0"
+        self.ok("help", "--man", self.path("man"))
+        self.assertIn(".Dd January 1, 1970\n", self.text("man/dibs.1"))
+
+    def test_a_folder_that_is_not_there(self):
+        self.assertIn("none/dibs.1", self.fails(70, "help", "--man", self.path("none")))
+
+
+class ConfigDoc(Case):
+    def test_is_current(self):
+        with open(os.path.join(ROOT, "docs", "config.md"), encoding="utf-8") as file:
+            self.assertEqual(self.ok("config", "--doc"), file.read(), "run: dibs config --doc >docs/config.md")
+
+
+class Completion(Case):
+    def script(self, shell):
+        path = self.path("completion." + shell)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(self.ok("completion", shell))
+        return path
+
+    def shell(self, *argv):
+        self.env["PATH"] = os.path.dirname(DIBS) + os.pathsep + self.env["PATH"]
+        result = subprocess.run(argv, capture_output=True, text=True, env=self.env, check=False)
+        self.assertEqual((result.returncode, result.stderr), (0, ""), argv)
+        return result.stdout.splitlines()
+
+    def bash(self, line):
+        """What bash offers at the end of a line."""
+        code = (
+            'source "$1"; COMP_LINE=$2 COMP_POINT=${#2}; COMP_WORDBREAKS=$\' \\t\\n"\\\'><=;|&(:\'; '
+            '_dibs; ((${#COMPREPLY[@]})) && printf "%s\\n" "${COMPREPLY[@]}"; true'
+        )
+        return self.shell("bash", "-c", code, "bash", self.script("bash"), line)
+
+    def test_bash_words(self):
+        self.assertEqual(self.bash("dibs acq"), ["acquire"])
+        self.assertEqual(self.bash("dibs --url memory: sta"), ["state"])
+        self.assertEqual(self.bash("dibs state c"), ["cas"])
+        self.assertEqual(self.bash("dibs completion z"), ["zsh"])
+        self.assertEqual(self.bash("dibs help doc"), ["doctor"])
+        self.assertEqual(self.bash("dibs run --on"), ["--once", "--on-lost"])
+        self.assertEqual(self.bash("dibs ls --on"), [])
+        self.assertEqual(self.bash("dibs ls --color "), ["auto", "always", "never"])
+        self.assertEqual(self.bash("dibs ls --color=al"), ["always"])
+        self.assertEqual(self.bash("dibs run name -- print"), self.bash("dibs run name print"))
+        self.assertIn("printf", self.bash("dibs run --ttl 5s name -- print"))
+
+    def test_bash_names(self):
+        self.acquire("job:one")
+        self.acquire("job:two")
+        self.acquire("other thing")
+        self.ok("state", "set", "key:one", "v")
+        self.assertEqual(self.bash("dibs show oth"), ["other\\ thing"])
+        self.assertEqual(self.bash("dibs show job:"), ["one", "two"])
+        self.assertEqual(self.bash("dibs run job:t"), ["two"])
+        self.assertEqual(self.bash("dibs state get ke"), ["key:one"])
+        url = "sqlite:" + self.path("locks.db")
+        self.env["DIBS_URL"] = "sqlite:" + self.path("another.db")
+        self.assertEqual(self.bash("dibs show oth"), [])
+        self.assertEqual(self.bash(f"dibs --url {url} show oth"), ["other\\ thing"])
+
+    @unittest.skipUnless(shutil.which("zsh"), "zsh is not installed")
+    def test_zsh_loads(self):
+        code = 'autoload -Uz compinit && compinit -u -d "$2"; source "$1"; print ${_comps[dibs]}'
+        self.assertEqual(
+            self.shell("zsh", "-fc", code, "zsh", self.script("zsh"), self.path("dump")), ["_dibs"]
+        )
+
+    @unittest.skipUnless(shutil.which("fish"), "fish is not installed")
+    def test_fish_words(self):
+        self.acquire("job:one")
+        script = self.script("fish")
+
+        def fish(line):
+            out = self.shell("fish", "--no-config", "-c", f"source {script}; complete -C '{line}'")
+            return [word.split("\t")[0] for word in out]
+
+        self.assertEqual(fish("dibs acq"), ["acquire"])
+        self.assertEqual(fish("dibs state c"), ["cas"])
+        self.assertEqual(fish("dibs run --on-"), ["--on-lost"])
+        self.assertEqual(fish("dibs ls --on-"), [])
+        self.assertEqual(fish("dibs show job"), ["job:one"])
+
+
+if __name__ == "__main__":
+    unittest.main()
