@@ -1,0 +1,61 @@
+/* fuzz_config.c - configuration files: bounds, places in messages, no leaks. */
+/* SPDX-License-Identifier: MIT */
+#include "cli/config.h"
+#include "cli/yaml.h"
+#include "fuzz.h"
+
+/* Counts nodes, checking places and depth on the way. */
+static size_t check_tree(const dibs__yaml_node *node, size_t depth)
+{
+    size_t count = 0;
+
+    REQUIRE(depth <= DIBS__YAML_DEPTH_MAX + 1);
+    for (; node; node = node->next) {
+        REQUIRE(node->line > 0 && node->column > 0);
+        REQUIRE((node->kind == DIBS__YAML_SCALAR) == (node->text != NULL));
+        if (node->value)
+            REQUIRE(node->kind == DIBS__YAML_SCALAR);
+        count += 1 + check_tree(node->value, depth) +
+                 check_tree(node->child, depth + 1);
+    }
+    return count;
+}
+
+/* A message is one line that begins with the place. */
+static void check_message(const dibs_error *err)
+{
+    REQUIRE(err->status == DIBS_INVALID || err->status == DIBS_NOMEM);
+    if (err->status == DIBS_INVALID)
+        REQUIRE(strncmp(err->message, "f.yaml:", 7) == 0);
+}
+
+static int is_secret_file(const char *text)
+{
+    return strstr(text, "file:") != NULL;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    char *text = fuzz_text(data, size);
+    size_t len = strlen(text);
+    dibs__yaml_node *root = NULL;
+    dibs__command cmd;
+    dibs_error err = {0};
+
+    if (dibs__yaml_parse((const char *)data, size, "f.yaml", &root, &err) ==
+        DIBS_OK)
+        REQUIRE(check_tree(root, 1) <= DIBS__YAML_NODES_MAX);
+    else
+        check_message(&err);
+    dibs__yaml_free(root);
+
+    /* No reading of files that the fuzzer thinks of. */
+    if (!is_secret_file(text)) {
+        dibs__command_init(&cmd);
+        if (dibs__config_text(&cmd, text, len, "f.yaml", &err) != DIBS_OK)
+            check_message(&err);
+        dibs__command_fini(&cmd);
+    }
+    free(text);
+    return 0;
+}

@@ -1,0 +1,276 @@
+/* test_options.c - the tables agree with themselves, and words become settings.
+ */
+/* SPDX-License-Identifier: MIT */
+#include "cli/options.h"
+#include "cli/parse.h"
+#include "cli/suggest.h"
+#include "unit.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+/* "store-timeout" as "DIBS_STORE_TIMEOUT" or "store_timeout". */
+static void mapped(const char *name, bool env, char *out, size_t size)
+{
+    snprintf(out, size, "%s%s", env ? "DIBS_" : "", name);
+    for (char *p = out; *p; p++) {
+        if (*p == '-')
+            *p = '_';
+        else if (env)
+            *p = (char)toupper((unsigned char)*p);
+    }
+}
+
+static void test_names_map_mechanically(void **state)
+{
+    char expected[64];
+
+    (void)state;
+    for (size_t i = 0; i < dibs__option_count; i++) {
+        const dibs__option *option = &dibs__options[i];
+
+        if (option->env) {
+            mapped(option->name, true, expected, sizeof(expected));
+            assert_string_equal(option->env, expected);
+        }
+        if (option->key) {
+            assert_non_null(option->env);
+            mapped(option->name, false, expected, sizeof(expected));
+            assert_string_equal(option->key, expected);
+        }
+    }
+}
+
+static void test_rows_are_whole(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < dibs__option_count; i++) {
+        const dibs__option *option = &dibs__options[i];
+        bool valued = option->type != DIBS__FLAG;
+
+        assert_int_equal(option->metavar != NULL, valued);
+        assert_int_equal(option->choices != NULL, option->type == DIBS__CHOICE);
+        assert_int_equal(option->help[strlen(option->help) - 1], '.');
+        if (option->type == DIBS__INT || option->type == DIBS__DURATION)
+            assert_true(option->max > option->min);
+        /* What configuration can give must say what holds without it. */
+        if (option->key)
+            assert_true(option->initial || option->otherwise);
+    }
+}
+
+/* Every verb that a row names is there, and no verb has a name or a letter
+ * twice. */
+static void test_verbs_and_options_agree(void **state)
+{
+    char list[512], *save = NULL;
+
+    (void)state;
+    for (size_t i = 0; i < dibs__option_count; i++) {
+        if (dibs__option_global(&dibs__options[i]))
+            continue;
+        snprintf(list, sizeof(list), "%s", dibs__options[i].verbs);
+        for (char *verb = strtok_r(list, ",", &save); verb;
+             verb = strtok_r(NULL, ",", &save))
+            assert_non_null(dibs__verb_find(verb));
+    }
+    for (size_t v = 0; v < dibs__verb_count; v++) {
+        const char *verb = dibs__verbs[v].name;
+
+        for (size_t i = 0; i < dibs__option_count; i++) {
+            const dibs__option *option = &dibs__options[i];
+
+            if (!dibs__option_has_verb(option, verb))
+                continue;
+            assert_ptr_equal(dibs__option_find(verb, option->name,
+                                               strlen(option->name)),
+                             option);
+            if (option->letter)
+                assert_ptr_equal(dibs__option_letter(verb, option->letter),
+                                 option);
+        }
+    }
+}
+
+static void test_verbs_are_whole(void **state)
+{
+    (void)state;
+    for (size_t v = 0; v < dibs__verb_count; v++) {
+        const dibs__verb *verb = &dibs__verbs[v];
+
+        assert_non_null(verb->summary);
+        assert_int_equal(verb->exits != NULL, verb->run != NULL);
+        assert_int_not_equal(verb->summary[strlen(verb->summary) - 1], '.');
+        assert_ptr_equal(dibs__verb_find(verb->name), verb);
+        if (verb->max_operands)
+            assert_non_null(verb->operands);
+    }
+}
+
+/* Parses a command line, given as words up to NULL. */
+static dibs_status
+parse(dibs__command *cmd, dibs_error *err, const char *const *words)
+{
+    char *argv[16];
+    int argc = 0;
+
+    while (words[argc]) {
+        argv[argc] = (char *)words[argc];
+        argc++;
+    }
+    dibs__command_init(cmd);
+    return dibs__parse(cmd, argc, argv, err);
+}
+
+#define PARSE(cmd, err, ...)                                                   \
+    parse(cmd, err, (const char *const[]){"dibs", __VA_ARGS__, NULL})
+
+static void test_forms(void **state)
+{
+    dibs__command cmd;
+    dibs_error err;
+
+    (void)state;
+    assert_int_equal(PARSE(&cmd, &err, "--url", "memory:", "run", "-qnw5s",
+                           "--ttl=2m", "--nb", "-vv", "name", "--owner", "me",
+                           "--", "sh", "-c", "x"),
+                     DIBS_OK);
+    assert_string_equal(cmd.verb->name, "run");
+    assert_string_equal(dibs__opt_text(&cmd, "url"), "memory:");
+    assert_true(dibs__opt_flag(&cmd, "quiet"));
+    assert_int_equal(dibs__opt_int(&cmd, "nonblock"), 2);
+    assert_int_equal(dibs__opt_ms(&cmd, "wait"), 5000);
+    assert_int_equal(dibs__opt_ms(&cmd, "ttl"), 120000);
+    assert_int_equal(dibs__opt_int(&cmd, "verbose"), 2);
+    assert_string_equal(dibs__opt_text(&cmd, "label"), "me");
+    assert_int_equal(dibs__operand_count(&cmd), 4);
+    assert_string_equal(dibs__operands(&cmd)[0], "name");
+    assert_string_equal(dibs__operands(&cmd)[2], "-c");
+    assert_null(dibs__operands(&cmd)[4]);
+    dibs__command_fini(&cmd);
+}
+
+static void test_tail_is_left_alone(void **state)
+{
+    dibs__command cmd;
+
+    (void)state;
+    assert_int_equal(PARSE(&cmd, NULL, "run", "name", "-n", "cmd", "--", "-n",
+                           "--bogus"),
+                     DIBS_OK);
+    assert_int_equal(dibs__opt_int(&cmd, "nonblock"), 1);
+    assert_int_equal(dibs__operand_count(&cmd), 5);
+    assert_string_equal(dibs__operands(&cmd)[2], "--");
+    dibs__command_fini(&cmd);
+
+    assert_int_equal(PARSE(&cmd, NULL, "run", "--", "-name", "--", "-cmd"),
+                     DIBS_OK);
+    assert_int_equal(dibs__operand_count(&cmd), 2);
+    assert_string_equal(dibs__operands(&cmd)[0], "-name");
+    assert_string_equal(dibs__operands(&cmd)[1], "-cmd");
+    dibs__command_fini(&cmd);
+}
+
+static void test_operands_that_look_like_options(void **state)
+{
+    dibs__command cmd;
+
+    (void)state;
+    assert_int_equal(PARSE(&cmd, NULL, "state", "add", "n", "-5"), DIBS_OK);
+    assert_string_equal(dibs__operands(&cmd)[1], "-5");
+    dibs__command_fini(&cmd);
+    assert_int_equal(PARSE(&cmd, NULL, "state", "set", "k", "-"), DIBS_OK);
+    assert_string_equal(dibs__operands(&cmd)[1], "-");
+    dibs__command_fini(&cmd);
+    assert_int_equal(PARSE(&cmd, NULL, "state", "set", "k", "--", "--json"),
+                     DIBS_OK);
+    assert_string_equal(dibs__operands(&cmd)[1], "--json");
+    dibs__command_fini(&cmd);
+}
+
+static void test_what_was_not_given(void **state)
+{
+    dibs__command cmd;
+
+    (void)state;
+    assert_int_equal(PARSE(&cmd, NULL, "run", "n", "true"), DIBS_OK);
+    assert_int_equal(dibs__opt_ms(&cmd, "wait"), -1);
+    assert_int_equal(dibs__opt_int(&cmd, "status-fd"), -1);
+    assert_null(dibs__opt_text(&cmd, "once"));
+    assert_false(dibs__opt_flag(&cmd, "nonblock"));
+    assert_false(dibs__opt_given(&cmd, "ttl"));
+    assert_int_equal(dibs__opt_ms(&cmd, "ttl"), 30000);
+    dibs__command_fini(&cmd);
+}
+
+/* The higher source wins, whichever comes first; the lower one is checked. */
+static void test_precedence(void **state)
+{
+    static const dibs__source order[][3] = {
+        {DIBS__FROM_FLAG, DIBS__FROM_ENV, DIBS__FROM_FILE},
+        {DIBS__FROM_FILE, DIBS__FROM_ENV, DIBS__FROM_FLAG},
+        {DIBS__FROM_ENV, DIBS__FROM_FLAG, DIBS__FROM_FILE}};
+    static const char *const text[] = {[DIBS__FROM_FILE] = "1s",
+                                       [DIBS__FROM_ENV] = "2s",
+                                       [DIBS__FROM_FLAG] = "3s"};
+    const dibs__option *ttl = dibs__option_key("ttl");
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(order); i++) {
+        dibs__command cmd;
+        dibs_error err;
+
+        dibs__command_init(&cmd);
+        for (size_t k = 0; k < 3; k++)
+            assert_int_equal(dibs__setting_put(&cmd, ttl, text[order[i][k]],
+                                               order[i][k], "ttl", NULL, NULL),
+                             DIBS_OK);
+        assert_int_equal(dibs__setting_of(&cmd, ttl)->number, 3000);
+        assert_int_equal(dibs__setting_put(&cmd, ttl, "bad", DIBS__FROM_FILE,
+                                           "f:1:2: ttl", NULL, &err),
+                         DIBS_INVALID);
+        assert_non_null(strstr(err.message, "f:1:2: ttl: 'bad'"));
+        assert_int_equal(dibs__setting_of(&cmd, ttl)->number, 3000);
+        dibs__command_fini(&cmd);
+    }
+}
+
+static const char *suggested(const char *typed)
+{
+    dibs__suggest sg = {.typed = typed};
+
+    for (size_t i = 0; i < dibs__verb_count; i++)
+        dibs__suggest_offer(&sg, dibs__verbs[i].name);
+    return sg.best;
+}
+
+static void test_suggestions(void **state)
+{
+    (void)state;
+    assert_string_equal(suggested("aquire"), "acquire");
+    assert_string_equal(suggested("relaese"), "release");
+    assert_string_equal(suggested("verison"), "version");
+    assert_string_equal(suggested("doc"), "doctor");
+    assert_null(suggested("x"));
+    assert_null(suggested("frobnicate"));
+    assert_null(suggested("a-word-that-is-far-longer-than-any-verb-will-be"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_names_map_mechanically),
+        cmocka_unit_test(test_rows_are_whole),
+        cmocka_unit_test(test_verbs_and_options_agree),
+        cmocka_unit_test(test_verbs_are_whole),
+        cmocka_unit_test(test_forms),
+        cmocka_unit_test(test_tail_is_left_alone),
+        cmocka_unit_test(test_operands_that_look_like_options),
+        cmocka_unit_test(test_what_was_not_given),
+        cmocka_unit_test(test_precedence),
+        cmocka_unit_test(test_suggestions),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
