@@ -1,0 +1,56 @@
+# The front door. CMake is the build system (CMakePresets.json); each target here
+# is a line or two on top of it.
+PREFIX ?= /usr/local
+DESTDIR ?=
+VERBOSE ?=
+
+# One build folder per preset: build/ for release, build/NAME for the others.
+configure = test -f $(2)/build.ninja || cmake --preset $(1) --log-level=WARNING >/dev/null
+build = cmake --build $(1) $(if $(VERBOSE),--verbose,-- --quiet)
+
+.PHONY: all run test bench coverage fuzz format tidy install clean help
+
+all: ## build build/dibs and build/libdibs.so (the default)
+	@$(call configure,release,build)
+	@$(call build,build)
+	@echo "built build/dibs and build/libdibs.so"
+
+run: ## install packages, build, and watch four workers share one key
+	@tools/install-packages.sh build
+	@$(MAKE) --no-print-directory all
+	@examples/contend.sh build/dibs
+
+test: ## install packages, build with every compiler and sanitizer, run all tests
+	@tools/test.sh
+
+bench: ## measure locks, wake-ups and `dibs run` beside flock(1)
+	@tools/install-packages.sh build test
+	@$(call configure,bench,build/bench)
+	@cmake --build build/bench --target bench -- --quiet
+	@bench/run.sh build/bench
+
+coverage: ## run the tests and print the lines of src/core and src/store they reach
+	@tools/install-packages.sh build test
+	@tools/coverage.sh
+
+fuzz: ## feed the parsers made-up input (SECONDS_EACH=60)
+	@tools/install-packages.sh build test
+	@tools/fuzz.sh $(or $(SECONDS_EACH),60)
+
+format: ## lay out the C code with clang-format 14
+	@tools/format.sh --fix
+
+tidy: ## look the C code over with clang-tidy
+	@tools/install-packages.sh build test
+	@$(call configure,clang,build/clang)
+	@tools/tidy.sh build/clang
+
+install: all ## install under DESTDIR and PREFIX (/usr/local)
+	@cmake --preset release -DCMAKE_INSTALL_PREFIX=$(PREFIX) --log-level=WARNING >/dev/null
+	@DESTDIR="$(DESTDIR)" cmake --install build
+
+clean: ## remove build/
+	@rm -rf build
+
+help: ## list these targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile

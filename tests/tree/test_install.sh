@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# test_install.sh - installs a build into a temporary folder and uses it from
+# there: the command, and a program compiled with pkg-config and with CMake's
+# find_package.
+#
+#   tests/tree/test_install.sh BUILD CC
+set -euo pipefail
+build=${1:?build folder}
+cc=${2:?C compiler}
+here=$(cd "$(dirname "$0")" && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+fail() {
+    echo "$*" >&2
+    exit 1
+}
+
+DESTDIR="$work/root" cmake --install "$build" >"$work/log" || { cat "$work/log"; exit 1; }
+prefix=$(sed -n 's/^CMAKE_INSTALL_PREFIX:PATH=//p' "$build/CMakeCache.txt")
+placed="$work/root$prefix"
+
+"$placed/bin/dibs" version >/dev/null || fail "the installed command does not run"
+library=$(find "$placed" -name libdibs.so.0)
+[ -n "$library" ] || fail "libdibs.so.0 was not installed"
+libdir=${library%/*}
+readelf -d "$library" | grep -q 'soname: \[libdibs.so.0\]' || fail "the soname is not libdibs.so.0"
+diff -r "$here/../../include/dibs" "$placed/include/dibs" || fail "headers differ"
+
+# The sysroot stands for the final place that DESTDIR defers.
+export PKG_CONFIG_SYSROOT_DIR="$work/root" PKG_CONFIG_PATH="$libdir/pkgconfig"
+# Flags are words.
+# shellcheck disable=SC2046
+"$cc" -o "$work/consumer" "$here/consumer/main.c" $(pkg-config --cflags --libs dibs)
+LD_LIBRARY_PATH="$libdir" "$work/consumer" || fail "the program made with pkg-config failed"
+
+{
+    cmake -S "$here/consumer" -B "$work/cmake" -DCMAKE_PREFIX_PATH="$placed" -DCMAKE_C_COMPILER="$cc"
+    cmake --build "$work/cmake"
+} >"$work/log" 2>&1 || { cat "$work/log"; fail "a CMake project cannot use it"; }
+"$work/cmake/shared" || fail "the program made with find_package failed"
+"$work/cmake/static" || fail "the program linked to the static library failed"
