@@ -1,0 +1,59 @@
+/* bench_lock.c - how long one acquire and one release take, on a free name.
+ *
+ *     bench_lock URL PAIRS
+ *
+ * Prints one line; see samples_print(). */
+/* SPDX-License-Identifier: MIT */
+#include "bench/samples.h"
+
+#include <dibs/dibs.h>
+#include <stdlib.h>
+
+static void pair(dibs_lock *lock)
+{
+    dibs_error err;
+
+    if (dibs_lock_acquire(lock, &err) != DIBS_OK)
+        give_up("acquire", err.message);
+    if (dibs_lock_release(lock, &err) != DIBS_OK)
+        give_up("release", err.message);
+}
+
+static void measure(dibs_lock *lock, size_t pairs)
+{
+    samples s;
+    int64_t began;
+
+    samples_init(&s, pairs);
+    /* The first ones start threads and fill caches. */
+    for (size_t i = 0; i < pairs / 10; i++)
+        pair(lock);
+    began = now_ns();
+    for (size_t i = 0; i < pairs; i++) {
+        int64_t before = now_ns();
+
+        pair(lock);
+        samples_add(&s, now_ns() - before);
+    }
+    samples_print(&s, now_ns() - began);
+    samples_fini(&s);
+}
+
+int main(int argc, char **argv)
+{
+    long pairs = argc == 3 ? strtol(argv[2], NULL, 10) : 0;
+    dibs_client *client = NULL;
+    dibs_lock *lock = NULL;
+    dibs_error err;
+
+    if (pairs < 1 || pairs > 10000000)
+        give_up("usage", "bench_lock URL PAIRS (1 to 10,000,000)");
+    if (dibs_open(argv[1], NULL, &client, &err) != DIBS_OK)
+        give_up("open", err.message);
+    if (dibs_lock_new(client, "bench", NULL, &lock, &err) != DIBS_OK)
+        give_up("lock", err.message);
+    measure(lock, (size_t)pairs);
+    dibs_lock_free(lock);
+    dibs_close(client);
+    return 0;
+}

@@ -1,0 +1,156 @@
+/* bench_wake.c - how long after a release a waiter in another process has it.
+ *
+ *     bench_wake URL ROUNDS
+ *
+ * The parent holds the lease; a forked child blocks in dibs_lock_acquire(). The
+ * time runs from just before the parent's release to the child's return. Prints
+ * one line; see samples_print(). */
+/* SPDX-License-Identifier: MIT */
+#include "bench/samples.h"
+
+#include <dibs/dibs.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static const char name[] = "bench-wake";
+
+typedef struct side {
+    dibs_client *client;
+    dibs_lock *lock;
+    int in, out; /* pipes from and to the other process */
+} side;
+
+static void tell(int fd, int64_t word)
+{
+    if (write(fd, &word, sizeof(word)) != sizeof(word))
+        give_up("pipe", strerror(errno));
+}
+
+/* False when the other side has closed. */
+static bool hear(int fd, int64_t *word)
+{
+    return read(fd, word, sizeof(*word)) == sizeof(*word);
+}
+
+static void side_open(side *s, const char *url)
+{
+    dibs_error err;
+
+    if (dibs_open(url, NULL, &s->client, &err) != DIBS_OK)
+        give_up("open", err.message);
+    if (dibs_lock_new(s->client, name, DIBS_LOCK_OPTS(.wait_ms = 60000),
+                      &s->lock, &err) != DIBS_OK)
+        give_up("lock", err.message);
+}
+
+static void side_close(side *s)
+{
+    close(s->out);
+    dibs_lock_free(s->lock);
+    dibs_close(s->client);
+}
+
+static void acquire(side *s)
+{
+    dibs_error err;
+
+    if (dibs_lock_acquire(s->lock, &err) != DIBS_OK)
+        give_up("acquire", err.message);
+}
+
+static void release(side *s)
+{
+    dibs_error err;
+
+    if (dibs_lock_release(s->lock, &err) != DIBS_OK)
+        give_up("release", err.message);
+}
+
+/* The child: at each word takes the lease, says when it had it, gives it up. */
+static int wait_in_turn(side *s, const char *url)
+{
+    int64_t word;
+
+    side_open(s, url);
+    while (hear(s->in, &word)) {
+        int64_t had_at;
+
+        acquire(s);
+        had_at = now_ns();
+        release(s);
+        tell(s->out, had_at);
+    }
+    side_close(s);
+    return 0;
+}
+
+static bool note_waiters(const dibs_lease_info *info, void *arg)
+{
+    *(size_t *)arg = info->waiter_count;
+    return false;
+}
+
+/* Until the child is queued, and then as long again as it needs to block. */
+static void await_waiter(side *s)
+{
+    const struct timespec moment = {0, 1000000};
+    size_t waiters = 0;
+    dibs_error err;
+
+    do {
+        nanosleep(&moment, NULL);
+        if (dibs_lease_show(s->client, name, note_waiters, &waiters, &err) !=
+            DIBS_OK)
+            give_up("show", err.message);
+    } while (waiters == 0);
+    nanosleep(&moment, NULL);
+}
+
+static void measure(side *s, size_t rounds)
+{
+    int64_t began = now_ns(), released_at, had_at;
+    samples times;
+
+    samples_init(&times, rounds);
+    for (size_t i = 0; i < rounds; i++) {
+        acquire(s);
+        tell(s->out, 1);
+        await_waiter(s);
+        released_at = now_ns();
+        release(s);
+        if (!hear(s->in, &had_at))
+            give_up("child", "ended early");
+        samples_add(&times, had_at - released_at);
+    }
+    samples_print(&times, now_ns() - began);
+    samples_fini(&times);
+}
+
+int main(int argc, char **argv)
+{
+    long rounds = argc == 3 ? strtol(argv[2], NULL, 10) : 0;
+    int there[2], back[2], status = 0;
+    pid_t child;
+
+    if (rounds < 1 || rounds > 1000000)
+        give_up("usage", "bench_wake URL ROUNDS (1 to 1,000,000)");
+    if (pipe(there) || pipe(back) || (child = fork()) < 0)
+        give_up("fork", strerror(errno));
+    if (child == 0) {
+        close(there[1]);
+        close(back[0]);
+        return wait_in_turn(&(side){.in = there[0], .out = back[1]}, argv[1]);
+    }
+    close(there[0]);
+    close(back[1]);
+    side parent = {.in = back[0], .out = there[1]};
+    side_open(&parent, argv[1]);
+    measure(&parent, (size_t)rounds);
+    side_close(&parent);
+    waitpid(child, &status, 0);
+    return status == 0 ? 0 : 1;
+}
