@@ -63,8 +63,9 @@ DIBS_API DIBS_MUST_CHECK dibs_status dibs_open(const char *url,
                                                dibs_client **out,
                                                dibs_error *err);
 
-/* Releases what is still held, stops the threads and frees the client. Every
- * handle made from it must have been freed before. NULL is a no-op. */
+/* Releases what is still held, stops the threads and frees the client. Handles
+ * are best freed before; one that was not answers DIBS_INVALID from here on and
+ * is still to be freed. NULL is a no-op. */
 DIBS_API void dibs_close(dibs_client *client);
 
 /* One round trip; *took_us (may be NULL) is how long it took. */
