@@ -9,6 +9,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 enum { LINE_MAX_BYTES = 2048 };
@@ -43,6 +44,9 @@ static void log_line(dibs_log_level level, const char *event,
 {
     (void)level;
     (void)arg;
+    /* Verbs that hold a lease say themselves when it is lost, and why. */
+    if (strcmp(event, "lost") == 0)
+        return;
     dibs__cli_say("%s: %s", event, message);
 }
 

@@ -22,7 +22,13 @@ const dibs__verb dibs__verbs[] = {
          "The lease is renewed while the command runs. When it is lost, by a "
          "store that stays away or a machine that slept, the whole process "
          "tree of the command is ended before another may start (see "
-         "--on-lost).\n"
+         "--on-lost). What the command leaves running when it ends is ended "
+         "as well (--signal, then KILL after --kill-after): the lock is given "
+         "back when nothing of it is left.\n"
+         "On a terminal, a command that is stopped (^Z) stops dibs too, and "
+         "with it the renewal: unless it is continued in time, the lease runs "
+         "out and the command is killed. Without a terminal the lease is kept "
+         "while the command is stopped.\n"
          "The command finds DIBS_LOCK_NAME, DIBS_LOCK_TOKEN (the fencing "
          "token), DIBS_LOCK_OWNER and DIBS_LOCK_TTL_MS in its environment. "
          "Options may stand before NAME, or between NAME and COMMAND.\n",
@@ -33,7 +39,7 @@ const dibs__verb dibs__verbs[] = {
          "Wait at most two minutes, and never run longer than an hour:\n"
          "  dibs run -w 2m --max-run 1h report -- make report\n"
          "A shell command line:\n"
-         "  dibs run cleanup -c 'find /tmp/cache -mtime +7 -delete'\n",
+         "  dibs run cleanup -c 'find /var/cache/app -mtime +7 -delete'\n",
      .exits = "0-255 the command's own exit code\n"
               "75 the lock is busy, or was not granted in time (-E)\n"
               "122 the lease was lost while the command ran\n"
