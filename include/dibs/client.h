@@ -36,6 +36,14 @@ typedef enum dibs_log_level {
 typedef void dibs_log_fn(dibs_log_level level, const char *event,
                          const char *message, void *arg);
 
+/* What an acquire does when the store is out of reach. Each use of the last two
+ * is counted, and logged when it begins and when it ends. */
+typedef enum dibs_away {
+    DIBS_AWAY_FAIL = 0,  /* it fails: nothing is held by accident */
+    DIBS_AWAY_LOCAL = 1, /* the embedded store grants: one machine's promise */
+    DIBS_AWAY_OPEN = 2   /* it is granted without a lock: no promise at all */
+} dibs_away;
+
 /* Zero or NULL in any field but size means the default. */
 typedef struct dibs_client_opts {
     size_t size;        /* sizeof(dibs_client_opts); the macro sets it */
@@ -46,6 +54,8 @@ typedef struct dibs_client_opts {
     dibs_log_fn *log;   /* default: no log */
     void *log_arg;      /* borrowed until dibs_close() */
     dibs_log_level log_level; /* the most detailed level wanted */
+    dibs_away on_unavailable;
+    const char *local_url; /* for DIBS_AWAY_LOCAL; the default place */
 } dibs_client_opts;
 
 #define DIBS_CLIENT_OPTS(...)                                                  \
@@ -115,6 +125,7 @@ typedef struct dibs_stats {
     uint64_t polls;     /* asks made because no notice had come */
     uint64_t held;      /* leases held now */
     uint64_t waiting;   /* acquires waiting now */
+    uint64_t fallbacks; /* acquires that on_unavailable turned elsewhere */
 } dibs_stats;
 
 DIBS_API void dibs_stats_get(const dibs_client *client, dibs_stats *out);

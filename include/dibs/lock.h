@@ -128,6 +128,16 @@ DIBS_API dibs_lock_state dibs_lock_state_get(const dibs_lock *lock);
 DIBS_API int64_t dibs_lock_valid_ms(const dibs_lock *lock); /* 0: do not rely */
 DIBS_API uint64_t dibs_lock_fence(const dibs_lock *lock);   /* 0: not held */
 
+/* Who keeps the current or last lease: the client's store, or what stood in for
+ * it as on_unavailable says. */
+typedef enum dibs_lock_kept {
+    DIBS_KEPT_BY_STORE = 0,
+    DIBS_KEPT_LOCALLY = 1,
+    DIBS_KEPT_BY_NOBODY = 2
+} dibs_lock_kept;
+
+DIBS_API dibs_lock_kept dibs_lock_kept_by(const dibs_lock *lock);
+
 /* The owner of the current or last acquisition, "" before the first. */
 DIBS_API void
 dibs_lock_owner(const dibs_lock *lock, char owner[DIBS_OWNER_SIZE]);

@@ -100,6 +100,19 @@ static dibs_log_level log_level(const dibs__command *cmd)
                           : DIBS_LOG_WARN;
 }
 
+static dibs_away away_policy(const dibs__command *cmd)
+{
+    const char *text = NULL;
+
+    if (dibs__opt_has(cmd, "on-unavailable"))
+        text = dibs__opt_text(cmd, "on-unavailable");
+    if (text && strcmp(text, "local") == 0)
+        return DIBS_AWAY_LOCAL;
+    if (text && strcmp(text, "open") == 0)
+        return DIBS_AWAY_OPEN;
+    return DIBS_AWAY_FAIL;
+}
+
 int dibs__cli_open(const dibs__command *cmd, dibs_client **out)
 {
     bool quiet = dibs__opt_flag(cmd, "quiet");
@@ -110,6 +123,7 @@ int dibs__cli_open(const dibs__command *cmd, dibs_client **out)
         .timeout_ms = dibs__opt_ms(cmd, "store-timeout"),
         .log = quiet ? NULL : log_line,
         .log_level = log_level(cmd),
+        .on_unavailable = away_policy(cmd),
     };
 
     if (dibs__opt_has(cmd, "owner"))

@@ -132,6 +132,17 @@ const dibs__option dibs__options[] = {
      .key = "retry_delay",
      .verbs = "run,acquire",
      .help = "Pause before each further try, with some jitter."},
+    {.name = "on-unavailable",
+     .type = DIBS__CHOICE,
+     .metavar = "POLICY",
+     .choices = "fail|local|open",
+     .initial = "fail",
+     .env = "DIBS_ON_UNAVAILABLE",
+     .key = "on_unavailable",
+     .verbs = "run,acquire",
+     .help = "When the store is out of reach: fail; local, hold the lock on "
+             "this machine only, in the embedded store; or open, go on without "
+             "a lock. The last two are said on standard error."},
     {.name = "hold-min",
      .type = DIBS__DURATION,
      .metavar = "DUR",

@@ -62,6 +62,10 @@ read_opts(const dibs_client_opts *opts, dibs_client_opts *out, dibs_error *err)
     memcpy(out, opts, opts->size < sizeof(*out) ? opts->size : sizeof(*out));
     if (out->ttl_ms != 0 && !dibs__ttl_ok(out->ttl_ms))
         return dibs__ttl_fail(err);
+    if (out->on_unavailable < DIBS_AWAY_FAIL ||
+        out->on_unavailable > DIBS_AWAY_OPEN)
+        return dibsx_fail(err, DIBS_INVALID, "unknown on_unavailable %d",
+                          (int)out->on_unavailable);
     if (out->timeout_ms < 0)
         return dibsx_fail(err, DIBS_INVALID, "timeout_ms is negative");
     return DIBS_OK;
@@ -76,10 +80,14 @@ static dibs_status fill(dibs_client *cl, const char *url,
     cl->url = dibsx_strdup(shown);
     cl->prefix = dibsx_strdup(opts->prefix ? opts->prefix : "");
     cl->label = dibsx_strdup(opts->label ? opts->label : "");
-    if (!cl->url || !cl->prefix || !cl->label)
+    if (opts->local_url)
+        cl->local_url = dibsx_strdup(opts->local_url);
+    if (!cl->url || !cl->prefix || !cl->label ||
+        (opts->local_url && !cl->local_url))
         return dibsx_fail(err, DIBS_NOMEM, "no memory for the client");
     cl->ttl_ms = opts->ttl_ms ? opts->ttl_ms : DIBS__TTL_DEFAULT_MS;
     cl->timeout_ms = opts->timeout_ms ? opts->timeout_ms : TIMEOUT_MS;
+    cl->on_unavailable = opts->on_unavailable;
     cl->log = opts->log;
     cl->log_arg = opts->log_arg;
     cl->log_level = opts->log_level;
@@ -151,11 +159,13 @@ out:
 void dibs__client_free(dibs_client *cl)
 {
     dibs__keeper_fini(cl);
+    dibs__store_close(cl->spare);
     dibs__store_close(cl->st);
     pthread_mutex_destroy(&cl->mutex);
     dibsx_free(cl->url);
     dibsx_free(cl->prefix);
     dibsx_free(cl->label);
+    dibsx_free(cl->local_url);
     dibsx_free(cl);
 }
 

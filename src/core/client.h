@@ -25,9 +25,12 @@ typedef struct dibs__keeper {
     bool running;
     bool renewing; /* the renewer has been started */
     bool stopping;
-    int wake_fd;           /* eventfd: look again at what to poll */
-    int timer_fd;          /* timerfd: the earliest deadline */
-    int bell_fd;           /* the store's doorbell, -1 until someone waits */
+    bool deaf;    /* the doorbell could not be opened; said once */
+    int wake_fd;  /* eventfd: look again at what to poll */
+    int timer_fd; /* timerfd: the earliest deadline */
+    dibs__store
+        *bells[2];   /* whose doorbells are heard: the store's, the spare's */
+    int bell_fds[2]; /* ... -1 until someone waits */
     dibsx_nsec armed_at;   /* what the timer is set to */
     dibsx_heap deadlines;  /* of locks that are held or lost */
     struct dibs_lock *due; /* renewals for the renewer, oldest first */
@@ -37,6 +40,8 @@ typedef struct dibs__keeper {
 
 struct dibs_client {
     dibs__store *st;
+    dibs_away on_unavailable;
+    char *local_url; /* NULL: the default place */
     uint64_t fork_number;
     char *url;    /* redacted */
     char *prefix; /* "" when there is none */
@@ -50,6 +55,8 @@ struct dibs_client {
     dibs__stats stats;
 
     pthread_mutex_t mutex; /* guards all that follows, and the locks */
+    dibs__store *spare;    /* stands in for the store; NULL until needed */
+    bool away;             /* the store could not be reached of late */
     dibs__keeper keeper;
     struct dibs_lock *by_owner[DIBS__OWNER_BUCKETS];
     size_t lock_count;

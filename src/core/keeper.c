@@ -23,7 +23,7 @@ dibs_status dibs__keeper_init(dibs_client *cl, dibs_error *err)
 
     pthread_cond_init(&kp->due_cond, NULL);
     kp->armed_at = DIBSX_NEVER;
-    kp->bell_fd = -1;
+    kp->bell_fds[0] = kp->bell_fds[1] = -1;
     kp->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
     kp->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (kp->timer_fd < 0 || kp->wake_fd < 0)
@@ -225,16 +225,14 @@ static void heard(dibs_client *cl, const dibs__ring *ring)
 }
 
 /* Locks: cl->mutex, let go while the doorbell is read. */
-static void hear_bell(dibs_client *cl)
+static void hear_bell(dibs_client *cl, dibs__store *st)
 {
     dibs__ring rings[RINGS_AT_ONCE];
     size_t count;
 
-    if (cl->keeper.bell_fd < 0)
-        return;
     do {
         pthread_mutex_unlock(&cl->mutex);
-        count = cl->st->ops->bell_hear(cl->st, rings, RINGS_AT_ONCE);
+        count = st->ops->bell_hear(st, rings, RINGS_AT_ONCE);
         pthread_mutex_lock(&cl->mutex);
         for (size_t i = 0; i < count; i++)
             heard(cl, &rings[i]);
@@ -259,13 +257,16 @@ static void *keeper_main(void *arg)
     while (!kp->stopping) {
         struct pollfd fds[] = {{.fd = kp->timer_fd, .events = POLLIN},
                                {.fd = kp->wake_fd, .events = POLLIN},
-                               {.fd = kp->bell_fd, .events = POLLIN}};
+                               {.fd = kp->bell_fds[0], .events = POLLIN},
+                               {.fd = kp->bell_fds[1], .events = POLLIN}};
         pthread_mutex_unlock(&cl->mutex);
-        (void)poll(fds, 3, -1);
+        (void)poll(fds, 4, -1);
         drain(kp->timer_fd);
         drain(kp->wake_fd);
         pthread_mutex_lock(&cl->mutex);
-        hear_bell(cl);
+        for (size_t i = 0; i < 2; i++)
+            if (kp->bells[i])
+                hear_bell(cl, kp->bells[i]);
         do_deadlines(cl);
     }
     pthread_mutex_unlock(&cl->mutex);
@@ -301,21 +302,25 @@ int dibs__thread_start(pthread_t *thread, void *(*body)(void *), void *arg)
     return failed;
 }
 
-void dibs__keeper_listen(dibs_client *cl)
+void dibs__keeper_listen(dibs_client *cl, dibs__store *st)
 {
+    dibs__keeper *kp = &cl->keeper;
+    size_t i = st == cl->st ? 0 : 1;
     dibs_error err;
     int fd = -1;
-    dibs_status rc = cl->st->ops->bell_open(cl->st, &fd, &err);
+    dibs_status rc = st->ops->bell_open(st, &fd, &err);
+    bool news;
 
-    if (rc != DIBS_OK) {
-        dibs__log(cl, DIBS_LOG_WARN, "bell",
-                  "no doorbell, waits are slower: %s", err.message);
-        return;
-    }
     pthread_mutex_lock(&cl->mutex);
-    if (cl->keeper.bell_fd != fd) {
-        cl->keeper.bell_fd = fd;
-        wake(&cl->keeper);
+    news = rc != DIBS_OK && !kp->deaf;
+    kp->deaf = rc != DIBS_OK;
+    if (rc == DIBS_OK && kp->bell_fds[i] != fd) {
+        kp->bells[i] = st;
+        kp->bell_fds[i] = fd;
+        wake(kp);
     }
     pthread_mutex_unlock(&cl->mutex);
+    if (news)
+        dibs__log(cl, DIBS_LOG_WARN, "bell",
+                  "no doorbell, waits are slower: %s", err.message);
 }

@@ -22,8 +22,9 @@ void dibs__keeper_fini(dibs_client *cl);
  * DIBS_NOMEM when the system has no thread to give. Locks: cl->mutex. */
 dibs_status dibs__keeper_ready(dibs_client *cl, dibs_error *err);
 
-/* Sees that the doorbell is heard. On failure waits still end, by polling. */
-void dibs__keeper_listen(dibs_client *cl);
+/* Sees that the doorbell of the store (or of the spare) is heard. On failure
+ * waits still end, by polling. Locks: none held. */
+void dibs__keeper_listen(dibs_client *cl, dibs__store *st);
 
 /* Looks at the lock's lease anew: its deadline, and what readers of the handle
  * see. Call after every change of the lease. Locks: cl->mutex. */

@@ -9,6 +9,7 @@
 #include "core/fork.h"
 #include "core/keeper.h"
 #include "core/names.h"
+#include "core/spare.h"
 #include "core/ttl.h"
 #include <string.h>
 #include <sys/timerfd.h>
@@ -78,6 +79,7 @@ dibs_lock_new(dibs_client *cl, const char *name, const dibs_lock_opts *opts,
     if (!lock)
         return dibsx_fail(err, DIBS_NOMEM, "no memory for a lock");
     lock->cl = cl;
+    lock->st = cl->st;
     lock->refs = 1;
     lock->lost_fd = -1;
     rc = read_opts(cl, opts, &lock->opts, err);
@@ -210,6 +212,12 @@ dibs_lock *dibs__lock_by_owner(dibs_client *cl, const char *owner)
     return lock;
 }
 
+void dibs__lock_use_store(dibs_lock *lock)
+{
+    lock->st = lock->cl->st;
+    lock->kept = DIBS_KEPT_BY_STORE;
+}
+
 dibs_status dibs__owner_new(char out[DIBS_OWNER_SIZE], dibs_error *err)
 {
     unsigned char bits[(DIBS_OWNER_SIZE - 1) / 2];
@@ -222,16 +230,15 @@ dibs_status dibs__owner_new(char out[DIBS_OWNER_SIZE], dibs_error *err)
 
 /* Sends the release, again when its answer was lost; "nothing there" after a
  * lost answer means that it had been done. Locks: none held. */
-static dibs_status
-send_release(dibs_client *cl, const dibs__leave *leave, dibs_error *err)
+static dibs_status send_release(dibs_client *cl, dibs__store *st,
+                                const dibs__leave *leave, dibs_error *err)
 {
+    dibsx_nsec deadline = dibs__client_deadline(cl, dibsx_now());
     bool sent_before = false;
     dibs_status rc = DIBS_UNAVAIL;
 
     for (int i = 0; i < RELEASE_TRIES; i++) {
-        rc = cl->st->ops->lease->release(cl->st, leave,
-                                         dibs__client_deadline(cl, dibsx_now()),
-                                         err);
+        rc = st->ops->lease->release(st, leave, deadline, err);
         if (rc == DIBS_LOST && sent_before)
             rc = DIBS_OK;
         if (rc != DIBS_UNKNOWN)
@@ -268,7 +275,8 @@ dibs_status dibs__lock_give_up(dibs_lock *lock, dibs_error *err)
     bool valid = dibs__lease_valid(&lock->lease, now);
     bool was_held = lock->lease.fence != 0;
     char owner[DIBS_OWNER_SIZE];
-    dibs__leave leave = {.name = lock->name, .owner = owner};
+    dibs__leave leave = {.name = dibs__spare_name(lock, owner), .owner = owner};
+    dibs__store *st = lock->st;
     dibs_status rc;
 
     memcpy(owner, lock->lease.owner, sizeof(owner));
@@ -284,7 +292,7 @@ dibs_status dibs__lock_give_up(dibs_lock *lock, dibs_error *err)
         return dibsx_fail(err, DIBS_LOST, "the lease on %s had ended",
                           lock->name);
     pthread_mutex_unlock(&cl->mutex);
-    rc = send_release(cl, &leave, err);
+    rc = send_release(cl, st, &leave, err);
     pthread_mutex_lock(&cl->mutex);
     return rc;
 }

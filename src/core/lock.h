@@ -19,6 +19,7 @@ struct dibs_lock {
     char who[DIBS__WHO_MAX];
     dibs_lock_opts opts; /* whole; its strings are not kept */
 
+    dibs__store *st; /* of the current lease: the client's, or its spare */
     dibs__lease lease;
     uint32_t refs;   /* the handle itself, and the renewer */
     bool busy;       /* a call that talks to the store is under way */
@@ -37,6 +38,8 @@ struct dibs_lock {
     atomic_int state; /* dibs_lock_state */
     _Atomic(dibsx_nsec) valid_until;
     _Atomic(uint64_t) fence;
+
+    atomic_int kept; /* dibs_lock_kept of `st` */
 };
 
 /* Enters a call that talks to the store: one at a time on a handle. DIBS_INVALID
@@ -50,6 +53,9 @@ void dibs__lock_exit(dibs_lock *lock);
 void dibs__lock_list(dibs_lock *lock);
 void dibs__lock_unlist(dibs_lock *lock);
 dibs_lock *dibs__lock_by_owner(dibs_client *cl, const char *owner);
+
+/* Turns the lock to the client's own store. Locks: cl->mutex. */
+void dibs__lock_use_store(dibs_lock *lock);
 
 /* A new owner from the kernel's randomness. */
 DIBS_MUST_CHECK dibs_status dibs__owner_new(char out[DIBS_OWNER_SIZE],

@@ -5,6 +5,7 @@
 #include "base/fail.h"
 #include "core/keeper.h"
 #include "core/lock.h"
+#include "core/spare.h"
 #include <string.h>
 
 /* One renewal in the calling thread; its own status when the step was done.
@@ -13,11 +14,12 @@ static dibs_status renew_one(dibs_lock *lock, dibs__renewal *item,
                              dibsx_nsec sent_at, dibs_error *err)
 {
     dibs_client *cl = lock->cl;
+    dibs__store *st = lock->st;
     dibs_status rc;
 
     pthread_mutex_unlock(&cl->mutex);
-    rc = cl->st->ops->lease->renew(cl->st, item, 1,
-                                   dibs__client_deadline(cl, sent_at), err);
+    rc = st->ops->lease->renew(st, item, 1, dibs__client_deadline(cl, sent_at),
+                               err);
     pthread_mutex_lock(&cl->mutex);
     if (rc == DIBS_OK && item->rc == DIBS_LOST)
         return dibsx_fail(err, DIBS_LOST, "the lease on %s is gone",
@@ -31,7 +33,8 @@ static dibs_status renew_held(dibs_lock *lock, dibs_error *err)
     dibs__lease *ls = &lock->lease;
     dibsx_nsec sent_at = dibsx_now();
     char owner[DIBS_OWNER_SIZE];
-    dibs__renewal item = {.name = lock->name, .owner = owner};
+    dibs__renewal item = {.name = dibs__spare_name(lock, owner),
+                          .owner = owner};
     dibs_status rc;
 
     if (!dibs__lease_valid(ls, sent_at))
@@ -78,6 +81,7 @@ adopt(dibs_lock *lock, const char *owner, uint64_t fence, dibs_error *err)
     rc = dibs__keeper_ready(lock->cl, err);
     if (rc != DIBS_OK)
         return rc;
+    dibs__lock_use_store(lock);
     rc = renew_one(lock, &item, sent_at, err);
     if (rc != DIBS_OK)
         return rc;

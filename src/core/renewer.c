@@ -4,6 +4,7 @@
  * so that a handle freed meanwhile stays in memory until the answer is in. */
 /* SPDX-License-Identifier: MIT */
 #include "core/keeper.h"
+#include "core/spare.h"
 
 #include <string.h>
 
@@ -11,6 +12,7 @@
 enum { BATCH = 128 };
 
 typedef struct batch {
+    dibs__store *st; /* all of a batch are leases of one store */
     dibs__renewal items[BATCH];
     dibs_lock *locks[BATCH];
     char owners[BATCH][DIBS_OWNER_SIZE];
@@ -58,13 +60,15 @@ static dibs_lock *pop(dibs_client *cl)
     return lock;
 }
 
-/* The next lock of the list that still holds its lease; those that have left
- * meanwhile are let go: nothing is renewed after release. Locks: cl->mutex. */
-static dibs_lock *next_due(dibs_client *cl)
+/* The next lock of the list that still holds a lease of this store; those that
+ * have left meanwhile are let go: nothing is renewed after release. Locks:
+ * cl->mutex. */
+static dibs_lock *next_due(dibs_client *cl, const dibs__store *st)
 {
     dibs_lock *lock;
 
-    while ((lock = pop(cl)) != NULL) {
+    while (cl->keeper.due && cl->keeper.due->st == st) {
+        lock = pop(cl);
         if (dibs__lease_valid(&lock->lease, dibsx_now()))
             return lock;
         dibs__lock_unref(lock);
@@ -79,14 +83,15 @@ static void take(dibs_client *cl, batch *bt)
 
     bt->count = 0;
     bt->sent_at = dibsx_now();
-    while (bt->count < BATCH && (lock = next_due(cl)) != NULL) {
+    bt->st = cl->keeper.due ? cl->keeper.due->st : NULL;
+    while (bt->count < BATCH && (lock = next_due(cl, bt->st)) != NULL) {
         dibs__lease *ls = &lock->lease;
         size_t i = bt->count++;
 
         bt->locks[i] = lock;
         memcpy(bt->owners[i], ls->owner, DIBS_OWNER_SIZE);
         bt->items[i] = (dibs__renewal){
-            .name = lock->name,
+            .name = dibs__spare_name(lock, bt->owners[i]),
             .owner = bt->owners[i],
             .fence = ls->fence,
             .ttl_ms = dibs__lease_renew_ms(ls, bt->sent_at),
@@ -102,8 +107,7 @@ static void settle(dibs_client *cl, batch *bt, size_t i, dibs_status rc)
     const dibs__renewal *item = &bt->items[i];
     dibs_status own = rc == DIBS_OK ? item->rc : rc;
 
-    if (item->fence != 0 &&
-        memcmp(lock->lease.owner, bt->owners[i], DIBS_OWNER_SIZE) == 0) {
+    if (memcmp(lock->lease.owner, bt->owners[i], DIBS_OWNER_SIZE) == 0) {
         dibs__lease_renewed(&lock->lease, bt->sent_at, own, item->left_ms,
                             dibsx_now());
         dibs__keeper_watch(cl, lock);
@@ -114,11 +118,14 @@ static void settle(dibs_client *cl, batch *bt, size_t i, dibs_status rc)
 
 static void renew(dibs_client *cl, batch *bt)
 {
-    dibs_error err;
-    dibs_status rc =
-        cl->st->ops->lease->renew(cl->st, bt->items, bt->count,
-                                  dibs__client_deadline(cl, bt->sent_at), &err);
+    dibs_error err = {0};
+    dibs_status rc;
 
+    if (bt->count == 0)
+        return;
+    rc =
+        bt->st->ops->lease->renew(bt->st, bt->items, bt->count,
+                                  dibs__client_deadline(cl, bt->sent_at), &err);
     if (rc != DIBS_OK)
         dibs__log(cl, DIBS_LOG_WARN, "renew", "%zu leases not renewed: %s",
                   bt->count, err.message);

@@ -20,6 +20,7 @@ void dibs_stats_get(const dibs_client *cl, dibs_stats *out)
         .polls = atomic_load(&st->polls),
         .held = atomic_load(&st->held),
         .waiting = atomic_load(&st->waiting),
+        .fallbacks = atomic_load(&st->fallbacks),
     };
 
     memcpy(out, &now, out->size < sizeof(now) ? out->size : sizeof(now));

@@ -19,6 +19,7 @@ typedef struct dibs__stats {
     atomic_uint_fast64_t polls;
     atomic_uint_fast64_t held;
     atomic_uint_fast64_t waiting;
+    atomic_uint_fast64_t fallbacks;
 } dibs__stats;
 
 static inline void dibs__count(atomic_uint_fast64_t *counter)

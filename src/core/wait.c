@@ -6,6 +6,8 @@
 #include "base/fail.h"
 #include "core/keeper.h"
 #include "core/lock.h"
+#include "core/spare.h"
+#include <assert.h>
 #include <string.h>
 
 /* A waiter asks again at least this often. It also keeps its place alive, so it
@@ -68,7 +70,7 @@ static dibs_status ask(attempt *at, dibs_error *err)
     dibs_client *cl = lock->cl;
     dibsx_nsec now = dibsx_now();
     char owner[DIBS_OWNER_SIZE];
-    dibs__ask question = {.name = lock->name,
+    dibs__ask question = {.name = dibs__spare_name(lock, owner),
                           .owner = owner,
                           .mode = DIBS__EXCLUSIVE,
                           .permits = 1,
@@ -85,9 +87,11 @@ static dibs_status ask(attempt *at, dibs_error *err)
     dibs__keeper_watch(cl, lock);
     pthread_mutex_unlock(&cl->mutex);
     at->ans = (dibs__answer){0};
-    rc = cl->st->ops->lease->acquire(cl->st, &question, ask_until(at, now),
-                                     &at->ans, err);
+    rc = lock->st->ops->lease->acquire(lock->st, &question, ask_until(at, now),
+                                       &at->ans, err);
     pthread_mutex_lock(&cl->mutex);
+    if (lock->st == cl->st && rc != DIBS_UNAVAIL && rc != DIBS_UNKNOWN)
+        dibs__spare_store_answered(cl);
     dibs__lease_answered(&lock->lease, rc, &at->ans, dibsx_now());
     dibs__keeper_watch(cl, lock);
     return rc;
@@ -168,7 +172,8 @@ static dibs_status judge(attempt *at, dibs_status rc, dibs_error *err)
         return DIBS_OK;
     if (lock->cancelled)
         return give_up(at, DIBS_CANCELLED, err);
-    if (state == DIBS__LEASE_ASKING && at->once && rc != DIBS_OK)
+    if (state == DIBS__LEASE_ASKING && rc != DIBS_OK &&
+        (at->once || dibs__spare_wanted(lock, rc)))
         return give_up(at, rc, err);
     if (now < at->until)
         return DIBS_BUSY;
@@ -285,6 +290,27 @@ static void count_outcome(dibs_client *cl, dibs_status rc)
     }
 }
 
+/* One try: on the store, and on what stands in for it if that is to be. Locks:
+ * cl->mutex, let go meanwhile. */
+static dibs_status try_stores(dibs_lock *lock, int64_t wait_ms, dibs_error *err)
+{
+    dibsx_nsec until = dibsx_after_ms(dibsx_now(), wait_ms);
+    dibs_error why = {0};
+    dibs_status rc;
+
+    if (lock->lease.state == DIBS__LEASE_FREE)
+        dibs__lock_use_store(lock);
+    rc = try_lease(lock, wait_ms == 0, until, &why);
+    if (dibs__spare_wanted(lock, rc)) {
+        rc = dibs__spare_use(lock, &why, &why);
+        if (rc == DIBS_OK)
+            rc = try_lease(lock, wait_ms == 0, until, &why);
+    }
+    if (rc != DIBS_OK && err)
+        *err = why;
+    return rc;
+}
+
 static dibs_status
 acquire(dibs_lock *lock, int64_t wait_ms, uint32_t retries, dibs_error *err)
 {
@@ -292,10 +318,11 @@ acquire(dibs_lock *lock, int64_t wait_ms, uint32_t retries, dibs_error *err)
     dibs_status rc;
 
     if (lock && wait_ms != 0 && dibs__client_usable(lock->cl, NULL) == DIBS_OK)
-        dibs__keeper_listen(lock->cl);
+        dibs__keeper_listen(lock->cl, lock->cl->st);
     rc = dibs__lock_enter(lock, err);
     if (rc != DIBS_OK)
         return rc;
+    assert(lock);
     cl = lock->cl;
     rc = dibs__keeper_ready(cl, err);
     lock->cancelled = false;
@@ -303,8 +330,7 @@ acquire(dibs_lock *lock, int64_t wait_ms, uint32_t retries, dibs_error *err)
     dibs__count(&cl->stats.attempts);
     dibs__count(&cl->stats.waiting);
     for (uint32_t i = 0; rc == DIBS_OK; i++) {
-        rc = try_lease(lock, wait_ms == 0, dibsx_after_ms(dibsx_now(), wait_ms),
-                       err);
+        rc = try_stores(lock, wait_ms, err);
         if ((rc != DIBS_BUSY && rc != DIBS_TIMEOUT) || i >= retries)
             break;
         rc = pause_between(lock, err);

@@ -1,0 +1,202 @@
+/* test_client_away.c - what on_unavailable does while the store is away. */
+/* SPDX-License-Identifier: MIT */
+#include "fault_world.h"
+
+#include <pthread.h>
+
+typedef struct told {
+    atomic_int away;
+    atomic_int back;
+} told;
+
+static void
+note(dibs_log_level level, const char *event, const char *message, void *arg)
+{
+    told *td = arg;
+
+    (void)level;
+    (void)message;
+    if (strcmp(event, "away") == 0)
+        atomic_fetch_add(&td->away, 1);
+    else if (strcmp(event, "back") == 0)
+        atomic_fetch_add(&td->back, 1);
+}
+
+/* A client that shares its local store with the others of the test. */
+static dibs_client *open_with(world *w, dibs_away policy, told *td)
+{
+    dibs_client *cl = NULL;
+    dibs_error err = {0};
+
+    if (dibs_open(w->url,
+                  DIBS_CLIENT_OPTS(.on_unavailable = policy,
+                                   .local_url = "memory:away", .log = note,
+                                   .log_arg = td, .log_level = DIBS_LOG_WARN),
+                  &cl, &err) != DIBS_OK)
+        fail_msg("%s", err.message);
+    return cl;
+}
+
+static void cut(world *w, dibs__fault_kind kind)
+{
+    world_fault(w, DIBS__STEP_ACQUIRE, kind, -1);
+    world_fault(w, DIBS__STEP_RELEASE, DIBS__FAULT_FAIL, -1);
+    world_fault(w, DIBS__STEP_RENEW, DIBS__FAULT_FAIL, -1);
+}
+
+static uint64_t fallbacks(dibs_client *cl)
+{
+    dibs_stats stats = {.size = sizeof(stats)};
+
+    dibs_stats_get(cl, &stats);
+    return stats.fallbacks;
+}
+
+static void by_default_it_fails(void **state)
+{
+    world *w = *state;
+    dibs_lock *lock = world_lock(w->one, "k", NULL);
+    dibs_error err = {0};
+
+    cut(w, DIBS__FAULT_FAIL);
+    assert_int_equal(dibs_lock_try(lock, &err), DIBS_UNAVAIL);
+    assert_true(err.retriable);
+    assert_int_equal(dibs_lock_kept_by(lock), DIBS_KEPT_BY_STORE);
+    assert_int_equal(fallbacks(w->one), 0);
+    dibs_lock_free(lock);
+}
+
+static void locally_one_machine_takes_turns(void **state)
+{
+    world *w = *state;
+    told td = {0};
+    dibs_client *one = open_with(w, DIBS_AWAY_LOCAL, &td);
+    dibs_client *other = open_with(w, DIBS_AWAY_LOCAL, &td);
+    dibs_lock *a = world_lock(one, "k", DIBS_LOCK_OPTS(.ttl_ms = 400));
+    dibs_lock *b = world_lock(other, "k", NULL);
+
+    cut(w, DIBS__FAULT_FAIL);
+    assert_int_equal(dibs_lock_try(a, NULL), DIBS_OK);
+    assert_int_equal(dibs_lock_kept_by(a), DIBS_KEPT_LOCALLY);
+    assert_int_equal(dibs_lock_try(b, NULL), DIBS_BUSY);
+    /* It is renewed where it is kept. */
+    world_sleep_ms(600);
+    assert_int_equal(dibs_lock_state_get(a), DIBS_LOCK_HELD);
+    assert_int_equal(dibs_lock_release(a, NULL), DIBS_OK);
+    assert_int_equal(dibs_lock_try(b, NULL), DIBS_OK);
+    assert_int_equal(fallbacks(one), 1);
+    assert_int_equal(fallbacks(other), 2);
+    assert_int_equal(atomic_load(&td.away), 2);
+    dibs_lock_free(a);
+    dibs_lock_free(b);
+    dibs_close(other);
+    dibs_close(one);
+}
+
+static void *acquire(void *arg)
+{
+    return (void *)(intptr_t)dibs_lock_acquire(arg, NULL);
+}
+
+static void locally_a_waiter_is_rung(void **state)
+{
+    world *w = *state;
+    told td = {0};
+    dibs_client *one = open_with(w, DIBS_AWAY_LOCAL, &td);
+    dibs_client *other = open_with(w, DIBS_AWAY_LOCAL, &td);
+    dibs_lock *a = world_lock(one, "k", DIBS_LOCK_OPTS(.ttl_ms = 60000));
+    dibs_lock *b = world_lock(other, "k", DIBS_LOCK_OPTS(.wait_ms = -1));
+    dibs_stats stats = {.size = sizeof(stats)};
+    pthread_t thread;
+    void *rc;
+
+    cut(w, DIBS__FAULT_DROP_BEFORE);
+    assert_int_equal(dibs_lock_try(a, NULL), DIBS_OK);
+    assert_int_equal(pthread_create(&thread, NULL, acquire, b), 0);
+    do
+        dibs_stats_get(other, &stats);
+    while (stats.fallbacks == 0);
+    assert_int_equal(dibs_lock_release(a, NULL), DIBS_OK);
+    assert_int_equal(pthread_join(thread, &rc), 0);
+    assert_int_equal((intptr_t)rc, DIBS_OK);
+    assert_int_equal(dibs_lock_kept_by(b), DIBS_KEPT_LOCALLY);
+    dibs_lock_free(a);
+    dibs_lock_free(b);
+    dibs_close(other);
+    dibs_close(one);
+}
+
+static void open_runs_without_a_lock(void **state)
+{
+    world *w = *state;
+    told td = {0};
+    dibs_client *cl = open_with(w, DIBS_AWAY_OPEN, &td);
+    dibs_lock *a = world_lock(cl, "k", DIBS_LOCK_OPTS(.ttl_ms = 400));
+    dibs_lock *b = world_lock(cl, "k", NULL);
+
+    cut(w, DIBS__FAULT_FAIL);
+    assert_int_equal(dibs_lock_try(a, NULL), DIBS_OK);
+    assert_int_equal(dibs_lock_try(b, NULL), DIBS_OK);
+    assert_int_equal(dibs_lock_kept_by(b), DIBS_KEPT_BY_NOBODY);
+    world_sleep_ms(600);
+    assert_int_equal(dibs_lock_state_get(a), DIBS_LOCK_HELD);
+    assert_int_equal(dibs_lock_renew(a, NULL), DIBS_OK);
+    assert_int_equal(dibs_lock_release(a, NULL), DIBS_OK);
+    assert_int_equal(atomic_load(&td.away), 1);
+    dibs_lock_free(a);
+    dibs_lock_free(b);
+    dibs_close(cl);
+}
+
+static void when_the_store_is_back_it_is_used(void **state)
+{
+    world *w = *state;
+    told td = {0};
+    dibs_client *cl = open_with(w, DIBS_AWAY_OPEN, &td);
+    dibs_lock *lock = world_lock(cl, "k", NULL);
+    dibs_lock *other = world_lock(w->other, "k", NULL);
+
+    cut(w, DIBS__FAULT_FAIL);
+    assert_int_equal(dibs_lock_try(lock, NULL), DIBS_OK);
+    assert_int_equal(dibs_lock_release(lock, NULL), DIBS_OK);
+    world_heal(w);
+    assert_int_equal(dibs_lock_try(lock, NULL), DIBS_OK);
+    assert_int_equal(dibs_lock_kept_by(lock), DIBS_KEPT_BY_STORE);
+    assert_int_equal(dibs_lock_try(other, NULL), DIBS_BUSY);
+    assert_int_equal(atomic_load(&td.away), 1);
+    assert_int_equal(atomic_load(&td.back), 1);
+    dibs_lock_free(lock);
+    dibs_lock_free(other);
+    dibs_close(cl);
+}
+
+/* Busy is an answer: nothing stands in for a store that gives one. */
+static void a_busy_lock_is_no_reason(void **state)
+{
+    world *w = *state;
+    told td = {0};
+    dibs_client *cl = open_with(w, DIBS_AWAY_OPEN, &td);
+    dibs_lock *lock = world_lock(cl, "k", NULL);
+    dibs_lock *other = world_lock(w->other, "k", NULL);
+
+    assert_int_equal(dibs_lock_try(other, NULL), DIBS_OK);
+    assert_int_equal(dibs_lock_try(lock, NULL), DIBS_BUSY);
+    assert_int_equal(fallbacks(cl), 0);
+    dibs_lock_free(lock);
+    dibs_lock_free(other);
+    dibs_close(cl);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WORLD_TEST(by_default_it_fails),
+        WORLD_TEST(locally_one_machine_takes_turns),
+        WORLD_TEST(locally_a_waiter_is_rung),
+        WORLD_TEST(open_runs_without_a_lock),
+        WORLD_TEST(when_the_store_is_back_it_is_used),
+        WORLD_TEST(a_busy_lock_is_no_reason),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
