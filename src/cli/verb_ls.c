@@ -1,13 +1,10 @@
 /* verb_ls.c - ls and show: what is locked, by whom, and who waits. */
 /* SPDX-License-Identifier: MIT */
 #include "base/clock.h"
-#include "cli/print.h"
+#include "cli/listing.h"
 #include "cli/verbs.h"
 
 #include <stdio.h>
-
-static const char *const heads[] = {"NAME", "HOLDER", "HELD",
-                                    "LEFT", "FENCE",  "WAITING"};
 
 static void cell_span(dibs__table *table, int64_t span_ms)
 {
@@ -57,8 +54,7 @@ static bool each_row(const dibs_lease_info *info, void *arg)
 static bool each_name(const dibs_lease_info *info, void *arg)
 {
     (void)arg;
-    dibs__out_text(info->name);
-    dibs__out_text("\n");
+    dibs__list_name(info->name);
     return true;
 }
 
@@ -72,57 +68,25 @@ static bool each_json(const dibs_lease_info *info, void *arg)
     return true;
 }
 
-static dibs_status
-list_json(dibs_client *cl, const char *begins, int *code, dibs_error *err)
+static dibs_status list(dibs_client *cl, const char *begins, dibs__shape shape,
+                        void *out, dibs_error *err)
 {
-    dibs__report report;
-    dibs_status rc;
+    static dibs_lease_fn *const each[DIBS__SHAPES] = {each_row, each_json,
+                                                      each_name};
 
-    dibs__report_begin(&report);
-    dibsx_json_key(&report.js, "locks");
-    dibsx_json_open(&report.js, '[');
-    rc = dibs_lease_list(cl, begins, each_json, &report.js, err);
-    dibsx_json_close(&report.js, ']');
-    if (rc == DIBS_OK)
-        *code = dibs__report_end(&report);
-    else
-        dibsx_buf_fini(&report.buf);
-    return rc;
-}
-
-static dibs_status
-list_table(dibs_client *cl, const char *begins, const dibs__colours *colours,
-           int *code, dibs_error *err)
-{
-    dibs__table table;
-    dibs_status rc;
-
-    dibs__table_init(&table, sizeof(heads) / sizeof(heads[0]), heads);
-    rc = dibs_lease_list(cl, begins, each_row, &table, err);
-    if (rc == DIBS_OK)
-        *code = dibs__table_print(&table, colours);
-    dibs__table_fini(&table);
-    return rc;
+    return dibs_lease_list(cl, begins, each[shape], out, err);
 }
 
 int dibs__verb_ls(const dibs__command *cmd)
 {
-    const char *begins = dibs__operands(cmd)[0];
-    dibs_client *cl = NULL;
-    dibs_error err = {0};
-    dibs_status rc;
-    int code = dibs__cli_open(cmd, &cl);
+    static const char *const heads[] = {"NAME", "HOLDER", "HELD",
+                                        "LEFT", "FENCE",  "WAITING"};
+    static const dibs__listing locks = {.key = "locks",
+                                        .heads = heads,
+                                        .columns = 6,
+                                        .list = list};
 
-    if (code)
-        return code;
-    if (dibs__opt_flag(cmd, "json"))
-        rc = list_json(cl, begins, &code, &err);
-    else if (dibs__opt_flag(cmd, "names"))
-        rc = dibs_lease_list(cl, begins, each_name, NULL, &err);
-    else
-        rc = list_table(cl, begins, dibs__colours_of(cmd), &code, &err);
-    dibs_close(cl);
-    return rc == DIBS_OK ? code : dibs__cli_fail(cmd, &err);
+    return dibs__list(cmd, &locks);
 }
 
 /* What show hands to its callback. */
