@@ -84,7 +84,7 @@ class Completion(Case):
         self.assertEqual(self.bash("dibs state c"), ["cas"])
         self.assertEqual(self.bash("dibs completion z"), ["zsh"])
         self.assertEqual(self.bash("dibs help doc"), ["doctor"])
-        self.assertEqual(self.bash("dibs run --on"), ["--once", "--on-lost"])
+        self.assertEqual(self.bash("dibs run --on"), ["--on-unavailable", "--once", "--on-lost"])
         self.assertEqual(self.bash("dibs ls --on"), [])
         self.assertEqual(self.bash("dibs ls --color "), ["auto", "always", "never"])
         self.assertEqual(self.bash("dibs ls --color=al"), ["always"])
@@ -123,7 +123,7 @@ class Completion(Case):
 
         self.assertEqual(fish("dibs acq"), ["acquire"])
         self.assertEqual(fish("dibs state c"), ["cas"])
-        self.assertEqual(fish("dibs run --on-"), ["--on-lost"])
+        self.assertEqual(fish("dibs run --on-l"), ["--on-lost"])
         self.assertEqual(fish("dibs ls --on-"), [])
         self.assertEqual(fish("dibs show job"), ["job:one"])
 
