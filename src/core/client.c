@@ -99,6 +99,20 @@ static dibs_status fill(dibs_client *cl, const char *url,
     return DIBS_OK;
 }
 
+/* With something to stand in for it, a store may be away when it is opened. */
+static dibs_status open_store(dibs_client *cl, const char *url, dibs_error *err)
+{
+    dibsx_nsec deadline = dibs__client_deadline(cl, dibsx_now());
+    dibs_status rc = dibs__store_make(url, deadline, &cl->st, err);
+
+    if (rc != DIBS_OK)
+        return rc;
+    rc = dibs__store_reach(cl->st, deadline, err);
+    if (rc == DIBS_UNAVAIL && cl->on_unavailable != DIBS_AWAY_FAIL)
+        return DIBS_OK;
+    return rc;
+}
+
 /* Everything of a client but its memory. What was made is freed by the caller
  * with dibs__client_free(). */
 static dibs_status init(dibs_client *cl, const char *url,
@@ -118,8 +132,7 @@ static dibs_status init(dibs_client *cl, const char *url,
     rc = fill(cl, url, opts, err);
     if (rc != DIBS_OK)
         return rc;
-    return dibs__store_open(url, dibs__client_deadline(cl, dibsx_now()),
-                            &cl->st, err);
+    return open_store(cl, url, err);
 }
 
 dibs_status dibs_open(const char *url, const dibs_client_opts *opts,

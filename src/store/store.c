@@ -3,15 +3,22 @@
  * Owns the table of schemes. Any thread. */
 /* SPDX-License-Identifier: MIT */
 #include "store/store.h"
+#include "base/alloc.h"
 #include "base/buf.h"
 #include "base/fail.h"
 #include "store/fault.h"
+#ifdef DIBS_REDIS
+#include "store/redis/conf.h"
+#include "store/redis/redis.h"
+#endif
 #include "store/sqlite/sqlite.h"
 #include <string.h>
 
 static const dibs__store_ops *const stores[] = {
-    &dibs__sqlite_ops,
-    &dibs__memory_ops,
+    &dibs__sqlite_ops, &dibs__memory_ops,
+#ifdef DIBS_REDIS
+    &dibs__redis_ops,  &dibs__rediss_ops, &dibs__redis_unix_ops,
+#endif
 };
 
 static const dibs__store_ops *find(const char *scheme)
@@ -39,7 +46,7 @@ static dibs_status unheard_of(const char *scheme, dibs_error *err)
                       known);
 }
 
-dibs_status dibs__store_open_url(const dibsx_url *url, dibsx_nsec deadline,
+dibs_status dibs__store_make_url(const dibsx_url *url, dibsx_nsec deadline,
                                  dibs__store **out, dibs_error *err)
 {
     const dibs__store_ops *ops = find(url->scheme);
@@ -49,18 +56,55 @@ dibs_status dibs__store_open_url(const dibsx_url *url, dibsx_nsec deadline,
                : unheard_of(url->scheme, err);
 }
 
-dibs_status dibs__store_open(const char *text, dibsx_nsec deadline,
+/* A URL, or what some other library would call its connection string. */
+static dibs_status parse(const char *text, dibsx_url *url, dibs_error *err)
+{
+#ifdef DIBS_REDIS
+    if (dibs__redis_is_exchange(text)) {
+        char *same = NULL;
+        dibs_status rc = dibs__redis_exchange_url(text, &same, err);
+
+        if (rc == DIBS_OK)
+            rc = dibsx_url_parse(same, url, err);
+        dibsx_free(same);
+        return rc;
+    }
+#endif
+    return dibsx_url_parse(text, url, err);
+}
+
+dibs_status dibs__store_make(const char *text, dibsx_nsec deadline,
                              dibs__store **out, dibs_error *err)
 {
     dibsx_url url;
     dibs_status rc;
 
     *out = NULL;
-    rc = dibsx_url_parse(text, &url, err);
+    rc = parse(text, &url, err);
     if (rc != DIBS_OK)
         return rc;
-    rc = dibs__store_open_url(&url, deadline, out, err);
+    rc = dibs__store_make_url(&url, deadline, out, err);
     dibsx_url_fini(&url);
+    return rc;
+}
+
+dibs_status
+dibs__store_reach(dibs__store *st, dibsx_nsec deadline, dibs_error *err)
+{
+    return st->ops->reach ? st->ops->reach(st, deadline, err) : DIBS_OK;
+}
+
+dibs_status dibs__store_open(const char *text, dibsx_nsec deadline,
+                             dibs__store **out, dibs_error *err)
+{
+    dibs_status rc = dibs__store_make(text, deadline, out, err);
+
+    if (rc == DIBS_OK)
+        rc = dibs__store_reach(*out, deadline, err);
+    if (rc != DIBS_OK) {
+        dibs__store_close(*out);
+        *out = NULL;
+    }
     return rc;
 }
 

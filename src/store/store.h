@@ -33,10 +33,15 @@ typedef struct dibs__store dibs__store;
 typedef struct dibs__store_ops {
     const char *scheme; /* "sqlite", "memory", ... */
 
-    /* `url` is borrowed for the call. DIBS_REFUSED and DIBS_DENIED say in err
-     * what to do about it. Closed with close(). */
+    /* Makes a handle; a server is not spoken to yet. `url` is borrowed for the
+     * call. DIBS_REFUSED and DIBS_DENIED say in err what to do about it. Closed
+     * with close(). */
     dibs_status (*open)(const dibsx_url *url, dibsx_nsec deadline,
                         dibs__store **out, dibs_error *err);
+
+    /* Makes sure that the server is there and fit; NULL where there is none. On
+     * DIBS_UNAVAIL the handle is as good as before. */
+    dibs_status (*reach)(dibs__store *st, dibsx_nsec deadline, dibs_error *err);
 
     /* No step is under way or will be. Leases and places stay in the store. */
     void (*close)(dibs__store *st);
@@ -72,18 +77,27 @@ struct dibs__store {
 DIBS_MUST_CHECK dibs_status dibs__store_default_url(dibsx_buf *url,
                                                     dibs_error *err);
 
-/* Finds the store of the URL's scheme and opens it. DIBS_INVALID for a scheme
- * that is not known, naming those that are. Close with dibs__store_close(). */
+/* Finds the store of the URL's scheme, opens it and reaches it. DIBS_INVALID for
+ * a scheme that is not known, naming those that are. Close it with
+ * dibs__store_close(). */
 DIBS_MUST_CHECK dibs_status dibs__store_open(const char *url,
                                              dibsx_nsec deadline,
                                              dibs__store **out,
                                              dibs_error *err);
 
-/* The same for a URL that is in parts: for a store that has others within. */
-DIBS_MUST_CHECK dibs_status dibs__store_open_url(const dibsx_url *url,
+/* The two halves of it, for who can do without the server for a while, or has
+ * the URL in parts because it is a store with others within. */
+DIBS_MUST_CHECK dibs_status dibs__store_make(const char *url,
+                                             dibsx_nsec deadline,
+                                             dibs__store **out,
+                                             dibs_error *err);
+DIBS_MUST_CHECK dibs_status dibs__store_make_url(const dibsx_url *url,
                                                  dibsx_nsec deadline,
                                                  dibs__store **out,
                                                  dibs_error *err);
+DIBS_MUST_CHECK dibs_status dibs__store_reach(dibs__store *st,
+                                              dibsx_nsec deadline,
+                                              dibs_error *err);
 
 void dibs__store_close(dibs__store *st); /* NULL is a no-op */
 

@@ -460,10 +460,7 @@ static dibs_status fault_open(const dibsx_url *url, dibsx_nsec deadline,
     rc = read_url(fs, url, &inner, err);
     if (rc != DIBS_OK)
         goto out;
-    rc = before_read(fs, DIBS__STEP_OPEN, deadline, err);
-    if (rc != DIBS_OK)
-        goto out;
-    rc = dibs__store_open_url(&inner, deadline, &fs->within, err);
+    rc = dibs__store_make_url(&inner, deadline, &fs->within, err);
     if (rc != DIBS_OK)
         goto out;
     *out = &fs->base;
@@ -472,6 +469,17 @@ out:
     if (fs)
         fault_close(&fs->base);
     return rc;
+}
+
+static dibs_status
+fault_reach(dibs__store *st, dibsx_nsec deadline, dibs_error *err)
+{
+    fault_store *fs = fault_of(st);
+    dibs_status rc = before_read(fs, DIBS__STEP_OPEN, deadline, err);
+
+    if (rc != DIBS_OK)
+        return rc;
+    return dibs__store_reach(fs->within, deadline, err);
 }
 
 static const dibs__lease_ops fault_lease = {
@@ -494,6 +502,7 @@ static const dibs__value_ops fault_value = {
 const dibs__store_ops dibs__fault_ops = {
     .scheme = "fault",
     .open = fault_open,
+    .reach = fault_reach,
     .close = fault_close,
     .lease = &fault_lease,
     .value = &fault_value,

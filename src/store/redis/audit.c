@@ -1,0 +1,346 @@
+/* audit.c - what there is to know about a Redis server.
+ *
+ * Asks with INFO, CONFIG GET, ACL WHOAMI and TIME. A user may lack the right to
+ * any of them: what cannot be told is said to be so. Any thread; changes
+ * nothing. */
+/* SPDX-License-Identifier: MIT */
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "store/redis/handle.h"
+#include "store/redis/reply.h"
+#include "store/redis/script.h"
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Leases are counted on the clock of the server alone; what differs shows in
+ * fences and in what people read. */
+#define OFFSET_US INT64_C(1000000)
+
+enum { TEXT_MAX = 128, OLDEST = 5, AGED = 7 };
+
+typedef struct report {
+    dibs_finding_fn *each;
+    void *arg;
+    dibs__redis *rd;
+    dibsx_nsec deadline;
+    char *info; /* what INFO answered; "" when it may not be asked */
+} report;
+
+__attribute__((format(printf, 5, 6))) static void
+say(const report *rp, dibs_severity severity, const char *subject,
+    const char *advice, const char *format, ...)
+{
+    char found[2 * TEXT_MAX];
+    dibs_finding finding = {severity, subject, found, advice};
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(found, sizeof(found), format, args);
+    va_end(args);
+    rp->each(&finding, rp->arg);
+}
+
+/* Asks with up to three words. An error reply leaves *out NULL, for a server may
+ * know better than to answer; only when it is out of reach is that a failure. */
+static dibs_status ask(const report *rp, const char *one, const char *two,
+                       const char *three, redisReply **out, dibs_error *err)
+{
+    dibs__words words;
+    dibs_status rc;
+
+    words.count = 0;
+    dibs__words_puts(&words, one);
+    if (two)
+        dibs__words_puts(&words, two);
+    if (three)
+        dibs__words_puts(&words, three);
+    *out = NULL;
+    rc = dibs__link_call(rp->rd->steps, &words, rp->deadline, out, err);
+    if (rc == DIBS_OK && (*out)->type == REDIS_REPLY_ERROR) {
+        dibs__reply_free(*out);
+        *out = NULL;
+    }
+    return rc == DIBS_UNKNOWN ? DIBS_UNAVAIL : rc;
+}
+
+/* A line "name:value" of what INFO answered; "" when there is none. */
+static void info_of(const report *rp, const char *name, char out[TEXT_MAX])
+{
+    size_t len = strlen(name);
+    const char *at = rp->info;
+
+    out[0] = '\0';
+    while ((at = strstr(at, name)) != NULL) {
+        if ((at == rp->info || at[-1] == '\n') && at[len] == ':') {
+            snprintf(out, TEXT_MAX, "%.*s", (int)strcspn(at + len + 1, "\r\n"),
+                     at + len + 1);
+            return;
+        }
+        at += len;
+    }
+}
+
+/* A setting of the server; "?" when it may not be asked. */
+static dibs_status
+setting(const report *rp, const char *name, char out[TEXT_MAX], dibs_error *err)
+{
+    redisReply *reply;
+    dibs_status rc = ask(rp, "CONFIG", "GET", name, &reply, err);
+
+    if (rc != DIBS_OK)
+        return rc;
+    snprintf(out, TEXT_MAX, "?");
+    if (dibs__reply_item(reply, 1))
+        dibs__reply_text(dibs__reply_item(reply, 1), out, TEXT_MAX);
+    dibs__reply_free(reply);
+    return DIBS_OK;
+}
+
+static dibs_status read_info(report *rp, dibs_error *err)
+{
+    redisReply *reply;
+    dibs_status rc = ask(rp, "INFO", NULL, NULL, &reply, err);
+
+    if (rc != DIBS_OK)
+        return rc;
+    rp->info = dibsx_strdup(
+        reply && reply->type == REDIS_REPLY_STRING ? reply->str : "");
+    dibs__reply_free(reply);
+    return rp->info ? DIBS_OK : dibsx_fail(err, DIBS_NOMEM, "what INFO says");
+}
+
+static void report_version(const report *rp)
+{
+    char version[TEXT_MAX], fork[TEXT_MAX];
+    long major;
+
+    info_of(rp, "redis_version", version);
+    info_of(rp, "valkey_version", fork);
+    major = strtol(version, NULL, 10);
+    if (!version[0])
+        say(rp, DIBS_NOTE, "version", "let the user run INFO",
+            "cannot be told: INFO may not be asked");
+    else if (major < OLDEST)
+        say(rp, DIBS_DANGER, "version", "upgrade to Redis 7 or to Valkey",
+            "%s, older than 5", version);
+    else if (major < AGED)
+        say(rp, DIBS_CAUTION, "version", "upgrade to Redis 7 or to Valkey",
+            "%s, no longer maintained", version);
+    else if (fork[0])
+        say(rp, DIBS_FINE, "version", NULL, "Valkey %s", fork);
+    else
+        say(rp, DIBS_FINE, "version", NULL, "Redis %s", version);
+}
+
+static void report_role(const report *rp)
+{
+    char role[TEXT_MAX], link[TEXT_MAX], replicas[TEXT_MAX];
+
+    info_of(rp, "role", role);
+    info_of(rp, "master_link_status", link);
+    info_of(rp, "connected_slaves", replicas);
+    if (!role[0]) {
+        say(rp, DIBS_NOTE, "role", "let the user run INFO",
+            "cannot be told: INFO may not be asked");
+        return;
+    }
+    if (strcmp(role, "master") != 0) {
+        say(rp, DIBS_DANGER, "role", "connect to its primary",
+            "a replica, its link to the primary is %s", link);
+        return;
+    }
+    say(rp, DIBS_FINE, "role", NULL, "primary");
+    if (strcmp(replicas, "0") == 0)
+        say(rp, DIBS_FINE, "replicas", NULL, "none");
+    else
+        say(rp, DIBS_NOTE, "replicas",
+            "a failover may lose the newest leases; let what is guarded check "
+            "the fence",
+            "%s, which follow asynchronously", replicas);
+}
+
+static dibs_status report_eviction(const report *rp, dibs_error *err)
+{
+    char limit[TEXT_MAX], policy[TEXT_MAX];
+    dibs_status rc = DIBS_OK;
+
+    info_of(rp, "maxmemory", limit);
+    info_of(rp, "maxmemory_policy", policy);
+    if (!limit[0])
+        rc = setting(rp, "maxmemory", limit, err);
+    if (rc == DIBS_OK && !policy[0])
+        rc = setting(rp, "maxmemory-policy", policy, err);
+    if (rc != DIBS_OK)
+        return rc;
+    if (limit[0] == '?' || policy[0] == '?')
+        say(rp, DIBS_NOTE, "eviction",
+            "make sure that maxmemory-policy is noeviction",
+            "cannot be told: INFO and CONFIG may not be asked");
+    else if (strcmp(policy, "noeviction") == 0)
+        say(rp, DIBS_FINE, "eviction", NULL, "noeviction, maxmemory %s", limit);
+    else if (strcmp(limit, "0") == 0)
+        say(rp, DIBS_CAUTION, "eviction",
+            "set maxmemory-policy to noeviction before there is a limit",
+            "%s, without a limit of memory", policy);
+    else
+        say(rp, DIBS_DANGER, "eviction",
+            "set maxmemory-policy to noeviction, or use a server of its own: "
+            "locks are deleted when memory runs short",
+            "%s, maxmemory %s", policy, limit);
+    return DIBS_OK;
+}
+
+static void
+say_log(const report *rp, const char *fsync, const char *loading_advice)
+{
+    if (strcmp(fsync, "always") == 0)
+        say(rp, DIBS_FINE, "persistence", NULL, "append-only file, always");
+    else if (strcmp(fsync, "no") == 0)
+        say(rp, DIBS_CAUTION, "persistence", loading_advice,
+            "append-only file, written when the system likes");
+    else
+        say(rp, DIBS_NOTE, "persistence",
+            "a crash of its machine may lose the last second; appendfsync "
+            "always does not",
+            "append-only file, %s",
+            fsync[0] == '?' ? "how often cannot be told" : fsync);
+}
+
+static dibs_status report_persistence(const report *rp, dibs_error *err)
+{
+    const char *advice = "set appendonly to yes: after a restart, locks that "
+                         "are still believed in may be granted again";
+    char log[TEXT_MAX], fsync[TEXT_MAX], save[TEXT_MAX];
+    dibs_status rc = setting(rp, "appendfsync", fsync, err);
+
+    info_of(rp, "aof_enabled", log);
+    if (rc == DIBS_OK)
+        rc = setting(rp, "save", save, err);
+    if (rc != DIBS_OK)
+        return rc;
+    if (log[0] == '1')
+        say_log(rp, fsync, advice);
+    else if (!log[0])
+        say(rp, DIBS_NOTE, "persistence", "make sure that appendonly is yes",
+            "cannot be told: INFO may not be asked");
+    else if (save[0] == '\0')
+        say(rp, DIBS_CAUTION, "persistence", advice, "none");
+    else
+        say(rp, DIBS_CAUTION, "persistence", advice,
+            "snapshots only (%s), which are minutes old", save);
+    return DIBS_OK;
+}
+
+/* The answer came between two looks at our own clock. */
+static dibs_status report_clock(const report *rp, dibs_error *err)
+{
+    int64_t before = dibsx_wall_us(), after, store_wall_us, offset;
+    bool far;
+    dibs_status rc =
+        rp->rd->base.ops->now(&rp->rd->base, rp->deadline, &store_wall_us, err);
+
+    if (rc != DIBS_OK)
+        return rc;
+    after = dibsx_wall_us();
+    offset = store_wall_us - (before + (after - before) / 2);
+    far = offset > OFFSET_US || offset < -OFFSET_US;
+    say(rp, far ? DIBS_CAUTION : DIBS_FINE, "clock",
+        far ? "set both by NTP: fences and times shown follow the server"
+            : NULL,
+        "%+" PRId64 " ms against this machine, %" PRId64 " us away",
+        offset / 1000, after - before);
+    return DIBS_OK;
+}
+
+static dibs_status report_user(const report *rp, dibs_error *err)
+{
+    char user[TEXT_MAX];
+    redisReply *reply;
+    dibs_status rc = ask(rp, "ACL", "WHOAMI", NULL, &reply, err);
+
+    if (rc != DIBS_OK)
+        return rc;
+    dibs__reply_text(reply, user, sizeof(user));
+    dibs__reply_free(reply);
+    if (!user[0])
+        say(rp, DIBS_FINE, "user", NULL, "%s",
+            rp->rd->conf.user ? rp->rd->conf.user : "cannot be told");
+    else if (strcmp(user, "default") == 0)
+        say(rp, DIBS_NOTE, "user",
+            "give dibs a user of its own with the rights in docs/keys.md",
+            "default");
+    else
+        say(rp, DIBS_FINE, "user", NULL, "%s", user);
+    return DIBS_OK;
+}
+
+static void report_transport(const report *rp)
+{
+    const dibs__redis_conf *conf = &rp->rd->conf;
+
+    if (conf->path)
+        say(rp, DIBS_FINE, "transport", NULL, "unix socket %s", conf->path);
+    else if (conf->tls && !conf->insecure)
+        say(rp, DIBS_FINE, "transport", NULL, "TLS to %s:%d", conf->host,
+            conf->port);
+    else if (conf->tls)
+        say(rp, DIBS_CAUTION, "transport", "name the CA and drop insecure=1",
+            "TLS to %s:%d, not verified", conf->host, conf->port);
+    else
+        say(rp, DIBS_NOTE, "transport", "use rediss:// outside a private net",
+            "plain TCP to %s:%d", conf->host, conf->port);
+}
+
+dibs_status dibs__redis_audit(dibs__store *st, dibsx_nsec deadline,
+                              dibs_finding_fn *each, void *arg, dibs_error *err)
+{
+    report rp = {
+        .each = each, .arg = arg, .rd = dibs__redis_of(st), deadline, NULL};
+    dibs_status rc = read_info(&rp, err);
+
+    if (rc != DIBS_OK)
+        return rc;
+    report_version(&rp);
+    report_role(&rp);
+    report_transport(&rp);
+    rc = report_eviction(&rp, err);
+    if (rc == DIBS_OK)
+        rc = report_persistence(&rp, err);
+    if (rc == DIBS_OK)
+        rc = report_clock(&rp, err);
+    if (rc == DIBS_OK)
+        rc = report_user(&rp, err);
+    dibsx_free(rp.info);
+    return rc;
+}
+
+/* The first danger. */
+typedef struct danger {
+    bool found;
+    char text[2 * TEXT_MAX];
+} danger;
+
+static void note_danger(const dibs_finding *finding, void *arg)
+{
+    danger *dg = arg;
+
+    if (finding->severity < DIBS_DANGER || dg->found)
+        return;
+    dg->found = true;
+    snprintf(dg->text, sizeof(dg->text), "%s: %s; %s", finding->subject,
+             finding->found, finding->advice);
+}
+
+dibs_status
+dibs__redis_audit_strict(dibs__store *st, dibsx_nsec deadline, dibs_error *err)
+{
+    danger dg = {.found = false};
+    dibs_status rc = dibs__redis_audit(st, deadline, note_danger, &dg, err);
+
+    if (rc == DIBS_OK && dg.found)
+        rc = dibsx_fail(err, DIBS_REFUSED, "%s", dg.text);
+    return rc;
+}

@@ -1,0 +1,32 @@
+/* backoff.c - when the next attempt to connect is due. */
+/* SPDX-License-Identifier: MIT */
+#include "store/redis/backoff.h"
+
+/* Bounds of the delay after the first failure and after many. */
+#define FIRST (25 * DIBSX_MS)
+#define LAST  (2000 * DIBSX_MS)
+
+void dibs__backoff_init(dibs__backoff *bo, uint64_t seed)
+{
+    *bo = (dibs__backoff){.prng = {.state = seed}};
+}
+
+void dibs__backoff_failed(dibs__backoff *bo, dibsx_nsec now)
+{
+    dibsx_nsec bound = FIRST;
+
+    for (int i = 0; i < bo->failures && bound < LAST; i++)
+        bound *= 2;
+    if (bound < LAST)
+        bo->failures++;
+    else
+        bound = LAST;
+    bo->due_at =
+        now + (dibsx_nsec)dibsx_prng_below(&bo->prng, (uint64_t)bound + 1);
+}
+
+void dibs__backoff_worked(dibs__backoff *bo)
+{
+    bo->failures = 0;
+    bo->due_at = 0;
+}

@@ -1,0 +1,342 @@
+/* bell.c - the doorbell: a connection that listens to a channel of its own.
+ *
+ * Owns the thread, its connection and the rings that wait to be heard:
+ *
+ *     connect -> subscribe -> listen --> (lost) --> wait a while -> connect
+ *
+ * Whatever fails leads to another attempt, until fini. The thread blocks all
+ * signals and holds the mutex only to put a ring down. */
+/* SPDX-License-Identifier: MIT */
+#include "store/redis/bell.h"
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "base/rand.h"
+#include "store/redis/backoff.h"
+#include "store/redis/conn.h"
+#include "store/redis/error.h"
+#include "store/redis/reply.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+/* How long opening waits for the channel, an attempt to connect may take, and
+ * nothing may be heard before the server is asked whether it is there. */
+enum { OPEN_MS = 1000, CONNECT_MS = 1000, QUIET_MS = 15000 };
+
+void dibs__redis_bell_init(dibs__redis_bell *bell, const dibs__redis_conf *conf)
+{
+    pthread_condattr_t attr;
+
+    memset(bell, 0, sizeof(*bell));
+    bell->conf = conf;
+    bell->ring_fd = bell->stop_fd = -1;
+    pthread_mutex_init(&bell->mutex, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&bell->cond, &attr);
+    pthread_condattr_destroy(&attr);
+    atomic_init(&bell->open, false);
+}
+
+static void fd_close(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
+/* An eventfd can only refuse when it is full, and is readable then. */
+static void signal_fd(int fd)
+{
+    uint64_t one = 1;
+    ssize_t len = write(fd, &one, sizeof(one));
+
+    (void)len;
+}
+
+static void quiet_fd(int fd)
+{
+    uint64_t count;
+    ssize_t len = read(fd, &count, sizeof(count));
+
+    (void)len;
+}
+
+static void let_go(dibs__redis_bell *bell)
+{
+    fd_close(&bell->ring_fd);
+    fd_close(&bell->stop_fd);
+    dibsx_free(bell->rings);
+    bell->rings = NULL;
+}
+
+void dibs__redis_bell_fini(dibs__redis_bell *bell)
+{
+    if (bell->open) {
+        signal_fd(bell->stop_fd);
+        pthread_join(bell->thread, NULL);
+    }
+    let_go(bell);
+    pthread_cond_destroy(&bell->cond);
+    pthread_mutex_destroy(&bell->mutex);
+}
+
+/* Reads "OWNER NEWS FENCE". Anyone may have written to the channel. */
+static bool read_ring(const char *text, dibs__ring *ring)
+{
+    enum { OWNER = DIBS_OWNER_SIZE - 1 };
+    const char *fence = NULL;
+    char *end;
+
+    if (strspn(text, "0123456789abcdef") != OWNER)
+        return false;
+    memcpy(ring->owner, text, OWNER);
+    ring->owner[OWNER] = '\0';
+    text += OWNER;
+    if (strncmp(text, " granted ", 9) == 0) {
+        ring->news = DIBS__NEWS_GRANTED;
+        fence = text + 9;
+    } else if (strncmp(text, " broken ", 8) == 0) {
+        ring->news = DIBS__NEWS_BROKEN;
+        fence = text + 8;
+    }
+    if (!fence || *fence < '0' || *fence > '9')
+        return false;
+    ring->fence = strtoull(fence, &end, 10);
+    return *end == '\0';
+}
+
+/* A ring that finds no room is lost. */
+static void put_down(dibs__redis_bell *bell, const dibs__ring *ring)
+{
+    pthread_mutex_lock(&bell->mutex);
+    if (bell->count < DIBS__BELL_RINGS) {
+        bell->rings[(bell->first + bell->count) % DIBS__BELL_RINGS] = *ring;
+        if (bell->count++ == 0)
+            signal_fd(bell->ring_fd);
+    }
+    pthread_mutex_unlock(&bell->mutex);
+}
+
+static void heed(dibs__redis_bell *bell, const redisReply *reply)
+{
+    const redisReply *kind = dibs__reply_item(reply, 0);
+    const redisReply *text = dibs__reply_item(reply, 2);
+    dibs__ring ring;
+
+    if (kind && kind->type == REDIS_REPLY_STRING &&
+        strcmp(kind->str, "message") == 0 && text &&
+        text->type == REDIS_REPLY_STRING && read_ring(text->str, &ring))
+        put_down(bell, &ring);
+}
+
+/* What came of an attempt, for whoever waits in open. */
+static void report(dibs__redis_bell *bell, const dibs_error *failure)
+{
+    pthread_mutex_lock(&bell->mutex);
+    if (failure)
+        bell->failure = *failure;
+    else
+        bell->heeded = true;
+    pthread_cond_broadcast(&bell->cond);
+    pthread_mutex_unlock(&bell->mutex);
+}
+
+static dibs_status
+subscribe(dibs__redis_bell *bell, dibs__conn *cn, dibs_error *err)
+{
+    char channel[sizeof(DIBS__BELL_CHANNEL) + DIBS__BELL_ADDRESS];
+    dibsx_nsec deadline = dibsx_after_ms(dibsx_now(), CONNECT_MS);
+    redisReply *reply = NULL;
+    dibs__words words = {.count = 0};
+    dibs_status rc;
+
+    snprintf(channel, sizeof(channel), DIBS__BELL_CHANNEL "%s", bell->address);
+    dibs__words_puts(&words, "SUBSCRIBE");
+    dibs__words_puts(&words, channel);
+    rc = dibs__conn_ask(cn, &words, deadline, &reply, err);
+    if (rc == DIBS_OK && reply->type == REDIS_REPLY_ERROR)
+        rc = dibs__redis_fail(reply->str, err);
+    dibs__reply_free(reply);
+    return rc;
+}
+
+/* Asks for a sign of life; the reply is heard like any other. */
+static dibs_status ping(dibs__conn *cn, dibs_error *err)
+{
+    dibs__words words = {.count = 0};
+
+    dibs__words_puts(&words, "PING");
+    return dibs__conn_tell(cn, &words, dibsx_after_ms(dibsx_now(), CONNECT_MS),
+                           err);
+}
+
+/* Until the connection is lost, or the thread is to end: DIBS_CANCELLED. */
+static dibs_status
+listen_on(dibs__redis_bell *bell, dibs__conn *cn, dibs_error *err)
+{
+    bool asked = false;
+    dibs_status rc;
+
+    do {
+        dibsx_nsec until = dibsx_after_ms(dibsx_now(), QUIET_MS);
+        redisReply *reply = NULL;
+
+        rc = dibs__conn_hear(cn, bell->stop_fd, until, &reply, err);
+        if (rc == DIBS_OK) {
+            heed(bell, reply);
+            asked = false;
+        } else if (rc == DIBS_TIMEOUT && !asked) {
+            rc = ping(cn, err);
+            asked = true;
+        }
+        dibs__reply_free(reply);
+    } while (rc == DIBS_OK);
+    return rc;
+}
+
+/* One connection from its beginning to its end. */
+static dibs_status
+attend(dibs__redis_bell *bell, dibs__resolver *rs, dibs__backoff *bo)
+{
+    dibsx_nsec deadline = dibsx_after_ms(dibsx_now(), CONNECT_MS);
+    dibs_error err = {0};
+    dibs__conn *cn = NULL;
+    dibs_status rc = dibs__conn_open(bell->conf, rs, deadline, &cn, &err);
+
+    if (rc == DIBS_OK)
+        rc = subscribe(bell, cn, &err);
+    report(bell, rc == DIBS_OK ? NULL : &err);
+    if (rc == DIBS_OK) {
+        dibs__backoff_worked(bo);
+        rc = listen_on(bell, cn, &err);
+    }
+    dibs__conn_close(cn);
+    return rc;
+}
+
+/* True when the thread is to end. */
+static bool rest(const dibs__redis_bell *bell, dibsx_nsec until)
+{
+    struct pollfd stop = {.fd = bell->stop_fd, .events = POLLIN};
+    int64_t span_ms = dibsx_wait_ms(until, dibsx_now());
+
+    return poll(&stop, 1, (int)span_ms) > 0;
+}
+
+static void *bell_main(void *arg)
+{
+    dibs__redis_bell *bell = arg;
+    const dibs__redis_conf *conf = bell->conf;
+    dibs__resolver *rs = NULL;
+    dibs__backoff bo;
+    uint64_t seed = 0;
+
+    if (!dibsx_random(&seed, sizeof(seed)))
+        seed = (uint64_t)dibsx_now();
+    dibs__backoff_init(&bo, seed);
+    do {
+        if (conf->host && !rs)
+            rs = dibs__resolver_new(conf->host, conf->port);
+        if ((rs || !conf->host) && attend(bell, rs, &bo) == DIBS_CANCELLED)
+            break;
+        dibs__backoff_failed(&bo, dibsx_now());
+    } while (!rest(bell, bo.due_at));
+    dibs__resolver_free(rs);
+    return NULL;
+}
+
+static dibs_status open_failed(int number, dibs_error *err)
+{
+    return dibsx_fail_at(err, DIBS_UNAVAIL, dibsx_errno_name(number),
+                         "no doorbell can be opened, so waits are polled (%s)",
+                         dibsx_errno_name(number));
+}
+
+/* Locks: bell->mutex. */
+static dibs_status start(dibs__redis_bell *bell, dibs_error *err)
+{
+    unsigned char id[(DIBS__BELL_ADDRESS - 1) / 2];
+    sigset_t all, before;
+    int failed;
+
+    bell->rings = dibsx_zalloc_n(DIBS__BELL_RINGS, sizeof(*bell->rings));
+    if (!bell->rings)
+        return dibsx_fail(err, DIBS_NOMEM, "room for rings");
+    bell->ring_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    bell->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (bell->ring_fd < 0 || bell->stop_fd < 0 || !dibsx_random(id, sizeof(id)))
+        return open_failed(errno, err);
+    dibsx_hex(id, sizeof(id), bell->address);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    failed = pthread_create(&bell->thread, NULL, bell_main, bell);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return failed ? open_failed(failed, err) : DIBS_OK;
+}
+
+/* Waits for the outcome of the first attempt. Locks: bell->mutex, let go while
+ * waiting. */
+static void await_outcome(dibs__redis_bell *bell)
+{
+    struct timespec until;
+
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += OPEN_MS / 1000;
+    while (!bell->heeded && bell->failure.status == DIBS_OK)
+        if (pthread_cond_timedwait(&bell->cond, &bell->mutex, &until) != 0)
+            return;
+}
+
+dibs_status
+dibs__redis_bell_open(dibs__redis_bell *bell, int *fd, dibs_error *err)
+{
+    dibs_status rc = DIBS_OK;
+
+    pthread_mutex_lock(&bell->mutex);
+    if (!bell->open) {
+        rc = start(bell, err);
+        bell->open = rc == DIBS_OK;
+        if (rc == DIBS_OK)
+            await_outcome(bell);
+        else
+            let_go(bell);
+    }
+    if (rc == DIBS_OK && !bell->heeded)
+        rc = dibsx_fail_at(err, DIBS_UNAVAIL, bell->failure.origin,
+                           "no doorbell yet, so waits are polled: %s",
+                           bell->failure.message);
+    *fd = bell->ring_fd;
+    pthread_mutex_unlock(&bell->mutex);
+    return rc;
+}
+
+const char *dibs__redis_bell_address(dibs__redis_bell *bell)
+{
+    return bell->open ? bell->address : "-";
+}
+
+size_t
+dibs__redis_bell_hear(dibs__redis_bell *bell, dibs__ring *rings, size_t max)
+{
+    size_t count;
+
+    if (!bell->open)
+        return 0;
+    pthread_mutex_lock(&bell->mutex);
+    for (count = 0; count < max && bell->count > 0; count++) {
+        rings[count] = bell->rings[bell->first];
+        bell->first = (bell->first + 1) % DIBS__BELL_RINGS;
+        if (--bell->count == 0)
+            quiet_fd(bell->ring_fd);
+    }
+    pthread_mutex_unlock(&bell->mutex);
+    return count;
+}

@@ -1,0 +1,51 @@
+/* bell.h - the doorbell: a connection that listens to a channel of its own.
+ *
+ * Scripts publish to it. A thread hears them and keeps them until they are asked
+ * for. Rings are hints: they are lost while the connection is. */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_STORE_REDIS_BELL_H
+#define DIBS_STORE_REDIS_BELL_H
+
+#include "store/lease.h"
+#include "store/redis/conf.h"
+#include <pthread.h>
+#include <stdatomic.h>
+
+/* The channel of a bell is this and its address. */
+#define DIBS__BELL_CHANNEL "dibs:bell:"
+
+enum { DIBS__BELL_RINGS = 1024, DIBS__BELL_ADDRESS = 17 };
+
+typedef struct dibs__redis_bell {
+    const dibs__redis_conf *conf; /* borrowed */
+    pthread_mutex_t mutex;
+    pthread_cond_t cond; /* `heeded` or `failure` has changed */
+    pthread_t thread;
+    int ring_fd;       /* readable while there are rings; -1 until opened */
+    int stop_fd;       /* readable when the thread is to end */
+    dibs__ring *rings; /* a circle of DIBS__BELL_RINGS */
+    size_t first;
+    size_t count;
+    bool heeded;        /* the channel has been listened to once */
+    dibs_error failure; /* of the last attempt to */
+    char address[DIBS__BELL_ADDRESS];
+    atomic_bool open; /* the thread runs; address and fds are constant */
+} dibs__redis_bell;
+
+/* The caller owns the struct; end with fini, which waits for the thread. */
+void dibs__redis_bell_init(dibs__redis_bell *bell,
+                           const dibs__redis_conf *conf);
+void dibs__redis_bell_fini(dibs__redis_bell *bell);
+
+/* As bell_open and bell_hear of store/store.h. When the channel cannot be
+ * listened to it is tried again in the background, and a later call may find it
+ * open. */
+DIBS_MUST_CHECK dibs_status dibs__redis_bell_open(dibs__redis_bell *bell,
+                                                  int *fd, dibs_error *err);
+size_t
+dibs__redis_bell_hear(dibs__redis_bell *bell, dibs__ring *rings, size_t max);
+
+/* What others ring this handle by, "-" when it is not open. */
+const char *dibs__redis_bell_address(dibs__redis_bell *bell);
+
+#endif

@@ -1,0 +1,13 @@
+/* greet.h - the first words on a connection: password, database, name. */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_STORE_REDIS_GREET_H
+#define DIBS_STORE_REDIS_GREET_H
+
+#include "store/redis/conn.h"
+
+/* In one round trip. Statuses as those of dibs__conn_open(). */
+DIBS_MUST_CHECK dibs_status dibs__greet(dibs__conn *cn,
+                                        const dibs__redis_conf *conf,
+                                        dibsx_nsec deadline, dibs_error *err);
+
+#endif

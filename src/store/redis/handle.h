@@ -1,0 +1,44 @@
+/* handle.h - what a handle on a Redis server consists of. */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_STORE_REDIS_HANDLE_H
+#define DIBS_STORE_REDIS_HANDLE_H
+
+#include "store/redis/bell.h"
+#include "store/redis/link.h"
+#include "store/store.h"
+
+typedef struct dibs__redis {
+    dibs__store base;
+    dibs__redis_conf conf;
+    dibs__link *steps;
+    dibs__link *renewals; /* so that no other step holds them up */
+    dibs__redis_bell bell;
+} dibs__redis;
+
+static inline dibs__redis *dibs__redis_of(struct dibs__store *st)
+{
+    return (dibs__redis *)st;
+}
+
+extern const dibs__lease_ops dibs__redis_lease_ops;
+extern const dibs__value_ops dibs__redis_value_ops;
+
+/* As the steps of store/lease.h. */
+dibs_status dibs__redis_inspect(struct dibs__store *st, const char *name,
+                                dibsx_nsec deadline, dibs__entries_fn *each,
+                                void *arg, dibs_error *err);
+dibs_status dibs__redis_list(struct dibs__store *st, const char *begins,
+                             dibsx_nsec deadline, dibs__entries_fn *each,
+                             void *arg, dibs_error *err);
+
+/* As the step of store/store.h. */
+dibs_status
+dibs__redis_audit(dibs__store *st, dibsx_nsec deadline, dibs_finding_fn *each,
+                  void *arg, dibs_error *err);
+
+/* DIBS_REFUSED when the audit finds a danger. */
+DIBS_MUST_CHECK dibs_status dibs__redis_audit_strict(dibs__store *st,
+                                                     dibsx_nsec deadline,
+                                                     dibs_error *err);
+
+#endif

@@ -1,0 +1,203 @@
+/* keys.c - the names of keys. Pure. */
+/* SPDX-License-Identifier: MIT */
+#include "store/redis/keys.h"
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#define RESERVED "dibs:"
+#define ESCAPED  "%{}~" /* the bytes that are escaped, in names that are */
+
+enum { LOCK, PARTY, QUEUE, PLACE };
+
+static const char *const suffixes[DIBS__KEYS] = {"", "~party", "~queue",
+                                                 "~place"};
+
+static bool begins_with(const char *text, const char *begins)
+{
+    return strncmp(text, begins, strlen(begins)) == 0;
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t len = strlen(text), end_len = strlen(end);
+
+    return len >= end_len && memcmp(text + len - end_len, end, end_len) == 0;
+}
+
+/* Whether a part of the name decides on its slot: between the first "{" and the
+ * first "}" after it, when that is not empty. */
+static bool has_tag(const char *name)
+{
+    const char *open = strchr(name, '{');
+    const char *close = open ? strchr(open, '}') : NULL;
+
+    return close && close > open + 1;
+}
+
+static bool must_escape(const char *name)
+{
+    const char *close = strchr(name, '}');
+
+    if (begins_with(name, RESERVED))
+        return true;
+    for (size_t i = PARTY; i < DIBS__KEYS; i++)
+        if (ends_with(name, suffixes[i]))
+            return true;
+    if (!close)
+        return false;
+    /* In braces it would have another slot; and "{a}" would share its further
+     * keys with "a". */
+    return !has_tag(name) || (name[0] == '{' && close[1] == '\0');
+}
+
+static size_t escape(const char *name, char *out)
+{
+    static const char digits[] = "0123456789ABCDEF";
+    char *at = out;
+
+    for (; *name; name++) {
+        unsigned char byte = (unsigned char)*name;
+
+        if (strchr(ESCAPED, byte)) {
+            *at++ = '%';
+            *at++ = digits[byte >> 4];
+            *at++ = digits[byte & 15];
+        } else
+            *at++ = *name;
+    }
+    *at = '\0';
+    return (size_t)(at - out);
+}
+
+static size_t append(char *out, size_t len, const char *text, size_t text_len)
+{
+    memcpy(out + len, text, text_len);
+    out[len + text_len] = '\0';
+    return len + text_len;
+}
+
+void dibs__keys_of(const char *name, dibs__keys *out)
+{
+    size_t len = strlen(name);
+    char *lock = out->key[LOCK];
+    bool braces = true;
+
+    assert(len <= DIBS_NAME_MAX);
+    if (must_escape(name)) {
+        size_t from =
+            append(lock, 0, DIBS__KEY_ESCAPE, sizeof(DIBS__KEY_ESCAPE) - 1);
+
+        len = from + escape(name, lock + from);
+    } else {
+        append(lock, 0, name, len);
+        braces = !has_tag(name);
+    }
+    out->len[LOCK] = len;
+    for (size_t i = PARTY; i < DIBS__KEYS; i++) {
+        size_t at = append(out->key[i], 0, "{", braces);
+
+        at = append(out->key[i], at, lock, len);
+        at = append(out->key[i], at, "}", braces);
+        out->len[i] = append(out->key[i], at, suffixes[i], strlen(suffixes[i]));
+    }
+}
+
+void dibs__keys_add(const dibs__keys *keys, dibs__words *words)
+{
+    for (size_t i = 0; i < DIBS__KEYS; i++)
+        dibs__words_add(words, keys->key[i], keys->len[i]);
+}
+
+static int hex_value(char c)
+{
+    const char *digits = "0123456789ABCDEF";
+    const char *at = c ? strchr(digits, c) : NULL;
+
+    return at ? (int)(at - digits) : -1;
+}
+
+/* False when it is not how escape() writes, or too long. */
+static bool unescape(const char *text, char out[DIBS_NAME_MAX + 1])
+{
+    size_t len = 0;
+
+    for (; *text; text++, len++) {
+        int high, low;
+
+        if (len == DIBS_NAME_MAX)
+            return false;
+        out[len] = *text;
+        if (*text != '%')
+            continue;
+        high = hex_value(text[1]);
+        low = high < 0 ? -1 : hex_value(text[2]);
+        if (low < 0)
+            return false;
+        out[len] = (char)(high << 4 | low);
+        text += 2;
+    }
+    out[len] = '\0';
+    return true;
+}
+
+/* The key of the lock from that of its queue: without the suffix, and without
+ * braces that go around the whole of it. */
+static void strip(char *key)
+{
+    size_t len = strlen(key) - strlen(suffixes[QUEUE]);
+    char *close;
+
+    key[len] = '\0';
+    close = strchr(key, '}');
+    if (key[0] == '{' && close && close[1] == '\0') {
+        memmove(key, key + 1, len - 2);
+        key[len - 2] = '\0';
+    }
+}
+
+bool dibs__key_name(const char *key, size_t len, char out[DIBS_NAME_MAX + 1])
+{
+    char lock[DIBS__KEY_MAX];
+    dibs__keys keys;
+    bool queue;
+
+    if (len >= sizeof(lock) || memchr(key, '\0', len))
+        return false;
+    append(lock, 0, key, len);
+    queue = ends_with(lock, suffixes[QUEUE]);
+    if (queue)
+        strip(lock);
+    if (begins_with(lock, DIBS__KEY_ESCAPE)) {
+        if (!unescape(lock + strlen(DIBS__KEY_ESCAPE), out))
+            return false;
+    } else {
+        if (strlen(lock) > DIBS_NAME_MAX)
+            return false;
+        append(out, 0, lock, strlen(lock));
+    }
+    if (!out[0])
+        return false;
+    dibs__keys_of(out, &keys);
+    return strcmp(keys.key[queue ? QUEUE : LOCK], key) == 0;
+}
+
+void dibs__keys_begin(const char *begins,
+                      char out[DIBS__KEY_BEGINS][DIBS__KEY_MAX])
+{
+    char escaped[3 * DIBS_NAME_MAX + 1];
+
+    assert(strlen(begins) <= DIBS_NAME_MAX);
+    escape(begins, escaped);
+    snprintf(out[0], DIBS__KEY_MAX, "%s", begins);
+    snprintf(out[1], DIBS__KEY_MAX, "{%s", begins);
+    snprintf(out[2], DIBS__KEY_MAX, DIBS__KEY_ESCAPE "%s", escaped);
+    snprintf(out[3], DIBS__KEY_MAX, "{" DIBS__KEY_ESCAPE "%s", escaped);
+}
+
+size_t dibs__key_value(const char *name, char out[DIBS__KEY_MAX])
+{
+    size_t len = append(out, 0, DIBS__KEY_VALUE, sizeof(DIBS__KEY_VALUE) - 1);
+
+    return append(out, len, name, strlen(name));
+}

@@ -1,0 +1,42 @@
+/* keys.h - the names of keys. Pure. docs/keys.md has the rules.
+ *
+ * The key of a lock is its name, so that people find it. Its further keys share
+ * its hash slot: they begin with the name when that has a {tag} of its own, else
+ * with the name in braces. Names for which this would not hold are escaped. */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_STORE_REDIS_KEYS_H
+#define DIBS_STORE_REDIS_KEYS_H
+
+#include "store/redis/resp.h"
+#include <dibs/types.h>
+
+#define DIBS__KEY_FENCE  "dibs:fence"
+#define DIBS__KEY_ESCAPE "dibs:lock:"
+#define DIBS__KEY_VALUE  "dibs:value:"
+
+/* An escaped byte takes three; the rest is for what is put around a name. */
+enum { DIBS__KEY_MAX = 3 * DIBS_NAME_MAX + 32, DIBS__KEYS = 4 };
+
+/* The keys of a lock: lock, party, queue, place. */
+typedef struct dibs__keys {
+    size_t len[DIBS__KEYS];
+    char key[DIBS__KEYS][DIBS__KEY_MAX];
+} dibs__keys;
+
+void dibs__keys_of(const char *name, dibs__keys *out);
+
+/* Appends all of them to a command, which borrows them. */
+void dibs__keys_add(const dibs__keys *keys, dibs__words *words);
+
+/* The name of which `key` is the lock or the queue; false when it is neither. */
+bool dibs__key_name(const char *key, size_t len, char out[DIBS_NAME_MAX + 1]);
+
+/* What the keys of names that begin with `begins` begin with. */
+enum { DIBS__KEY_BEGINS = 4 };
+void dibs__keys_begin(const char *begins,
+                      char out[DIBS__KEY_BEGINS][DIBS__KEY_MAX]);
+
+/* The key of a value, of which the length is returned. */
+size_t dibs__key_value(const char *name, char out[DIBS__KEY_MAX]);
+
+#endif

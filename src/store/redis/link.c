@@ -1,0 +1,610 @@
+/* link.c - one connection shared as a pipeline, driven by those who ask.
+ *
+ * Owns the connection, the requests under way (each lives on the stack of the
+ * thread that waits for it) and the moment of the next attempt to connect.
+ *
+ *      call            send              reply
+ *   ---------> queue --------> flight ---------> done
+ *                ^               |  connection lost
+ *                +---------------+  before any byte of it was given away;
+ *                                   else it is done, DIBS_UNKNOWN
+ *
+ *  1. While a request is queued or in flight, there is one leader: a thread in
+ *     lead(), or one that was posted LEAD and is about to be there.
+ *  2. Only the leader receives, connects, closes and ends requests of others.
+ *  3. Requests in flight are in the order of their bytes, and so of replies.
+ *  4. `writing`: one thread is giving `out` to the kernel, outside the mutex. The
+ *     connection is not closed meanwhile.
+ *  5. `broken`: nothing more is sent or taken; the leader closes it.
+ *  6. A request in flight has `start`, the place of its first byte in the stream.
+ *     It counts as given when that is below `given`, and while its batch is being
+ *     written.
+ */
+/* SPDX-License-Identifier: MIT */
+#include "store/redis/link.h"
+#include "base/alloc.h"
+#include "base/buf.h"
+#include "base/fail.h"
+#include "store/redis/backoff.h"
+#include "store/redis/conn.h"
+#include "store/redis/park.h"
+#include <assert.h>
+#include <poll.h>
+#include <pthread.h>
+#include <string.h>
+
+enum {
+    COMMAND_ON_STACK = 1024,
+    COMMAND_MAX = 64 << 20, /* bytes */
+    BATCH_BYTES = 64 << 10, /* given to the kernel at once, or one command */
+    OUT_KEPT = 256 << 10,   /* a larger buffer is given back after use */
+    TAKEN_MAX = 64,         /* replies handed out at once */
+    FEW_IN_FLIGHT = 4,
+    MANY_QUEUED = 16
+};
+
+/* An idle connection is looked at after this long, before it is used again:
+ * servers and middle boxes close them. */
+#define IDLE_LOOK (100 * DIBSX_MS)
+
+enum { DONE = 1, LEAD = 2 }; /* posts */
+
+typedef struct request {
+    struct request *next;
+    dibs__park park;
+    const char *bytes;
+    size_t len;
+    uint64_t start;
+    dibsx_nsec deadline;
+    redisReply *reply;
+    dibs_status rc;
+    dibs_error *err;
+} request;
+
+typedef struct line {
+    request *head;
+    request *tail;
+    int count;
+} line;
+
+struct dibs__link {
+    const dibs__redis_conf *conf;
+    dibs__resolver *rs;
+
+    pthread_mutex_t mutex;
+    pthread_cond_t written; /* `writing` has ended on a broken connection */
+    bool led;
+    bool writing;
+    bool broken;
+    dibs__conn *cn;
+    line queue;
+    line flight;
+    uint64_t batched; /* bytes that were put into `out` on this connection */
+    uint64_t given;
+    dibsx_nsec used_at;
+    dibs_error why;   /* it broke, or could not be made */
+    dibs_status away; /* what to answer until the next attempt is due */
+    dibs__backoff backoff;
+
+    /* Who is `writing` has these, or who holds the mutex when nobody is. */
+    dibsx_buf out;
+    size_t out_at; /* what comes before it is given */
+
+    /* The leader's. */
+    dibs__park *asleep[TAKEN_MAX];
+    size_t asleep_count;
+};
+
+static void line_push(line *ln, request *rq)
+{
+    rq->next = NULL;
+    if (ln->tail)
+        ln->tail->next = rq;
+    else
+        ln->head = rq;
+    ln->tail = rq;
+    ln->count++;
+}
+
+static request *line_pop(line *ln)
+{
+    request *rq = ln->head;
+
+    ln->head = rq->next;
+    if (!ln->head)
+        ln->tail = NULL;
+    ln->count--;
+    return rq;
+}
+
+/* False when it is not in this line. */
+static bool line_remove(line *ln, request *rq)
+{
+    request *before = NULL;
+
+    for (request *at = ln->head; at; before = at, at = at->next) {
+        if (at != rq)
+            continue;
+        if (before)
+            before->next = rq->next;
+        else
+            ln->head = rq->next;
+        if (ln->tail == rq)
+            ln->tail = before;
+        ln->count--;
+        return true;
+    }
+    return false;
+}
+
+/* All of `ln` before those of `rest`; `ln` is empty afterwards. */
+static void line_prepend(line *rest, line *ln)
+{
+    if (ln->count == 0)
+        return;
+    ln->tail->next = rest->head;
+    rest->head = ln->head;
+    if (!rest->tail)
+        rest->tail = ln->tail;
+    rest->count += ln->count;
+    *ln = (line){0};
+}
+
+dibs_status
+dibs__link_new(const dibs__redis_conf *conf, dibs__link **out, dibs_error *err)
+{
+    dibs__link *ln = dibsx_zalloc(sizeof(*ln));
+    uint64_t seed = 0;
+
+    *out = NULL;
+    if (ln && !conf->path)
+        ln->rs = dibs__resolver_new(conf->host, conf->port);
+    if (!ln || (!conf->path && !ln->rs)) {
+        dibsx_free(ln);
+        return dibsx_fail(err, DIBS_NOMEM, "a link");
+    }
+    ln->conf = conf;
+    pthread_mutex_init(&ln->mutex, NULL);
+    pthread_cond_init(&ln->written, NULL);
+    dibsx_buf_init(&ln->out, COMMAND_MAX + BATCH_BYTES);
+    if (!dibsx_random(&seed, sizeof(seed)))
+        seed = (uint64_t)dibsx_now() ^ (uint64_t)(uintptr_t)ln;
+    dibs__backoff_init(&ln->backoff, seed);
+    *out = ln;
+    return DIBS_OK;
+}
+
+void dibs__link_free(dibs__link *ln)
+{
+    if (!ln)
+        return;
+    assert(!ln->led);
+    dibs__conn_close(ln->cn);
+    dibsx_buf_fini(&ln->out);
+    dibs__resolver_free(ln->rs);
+    pthread_cond_destroy(&ln->written);
+    pthread_mutex_destroy(&ln->mutex);
+    dibsx_free(ln);
+}
+
+static bool is_done(request *rq)
+{
+    return dibs__park_look(&rq->park) == DONE;
+}
+
+/* Ends a request with a status and the reason in `why`. It may be gone as soon
+ * as it was posted to. Locks: ln->mutex. */
+static void fail(request *rq, dibs_status rc, const dibs_error *why)
+{
+    rq->rc = dibsx_fail_at(rq->err, rc, why->origin, "%s", why->message);
+    if (dibs__park_post(&rq->park, DONE))
+        dibs__park_wake(&rq->park);
+}
+
+/* Locks: ln->mutex. */
+static void break_off(dibs__link *ln, const dibs_error *why)
+{
+    if (ln->broken || !ln->cn)
+        return;
+    ln->broken = true;
+    ln->why = *why;
+    dibs__conn_sever(ln->cn);
+}
+
+/* Locks: ln->mutex. */
+static bool was_given(const dibs__link *ln, const request *rq)
+{
+    return ln->writing || rq->start < ln->given;
+}
+
+/* A request's time is up. Runs on its own thread. Replies that come later would
+ * be taken for those of others, so if it was sent the connection ends with it.
+ * Locks: ln->mutex. */
+static void expire(dibs__link *ln, request *rq)
+{
+    dibs_status rc = DIBS_UNAVAIL;
+    dibs_error why = {0};
+
+    if (line_remove(&ln->queue, rq)) {
+        (void)dibsx_fail(&why, rc, "the deadline passed before it was sent");
+    } else {
+        if (was_given(ln, rq))
+            rc = DIBS_UNKNOWN;
+        (void)line_remove(&ln->flight, rq);
+        (void)dibsx_fail(&why, rc,
+                         "the connection was given up, as another command on "
+                         "it was not answered in time");
+        break_off(ln, &why);
+        (void)dibsx_fail(&why, rc, "the server did not answer in time");
+    }
+    fail(rq, rc, &why);
+}
+
+/* Puts queued commands into `out`, which is empty, and moves them to flight.
+ * Locks: ln->mutex. */
+static void fill(dibs__link *ln)
+{
+    dibsx_buf_reset(&ln->out);
+    ln->out_at = 0;
+    while (ln->queue.head && ln->out.len < BATCH_BYTES) {
+        request *rq = ln->queue.head;
+
+        dibsx_buf_add(&ln->out, rq->bytes, rq->len);
+        if (!dibsx_buf_ok(&ln->out)) {
+            if (ln->out.len == 0) {
+                const dibs_error why = {.message = "a command"};
+
+                fail(line_pop(&ln->queue), DIBS_NOMEM, &why);
+            }
+            ln->out.failed = false;
+            break;
+        }
+        rq->start = ln->batched;
+        ln->batched += rq->len;
+        line_push(&ln->flight, line_pop(&ln->queue));
+    }
+}
+
+/* All of `out` is given. */
+static void release_out(dibs__link *ln)
+{
+    size_t max = ln->out.max;
+
+    if (ln->out.room <= OUT_KEPT)
+        return;
+    dibsx_buf_fini(&ln->out);
+    dibsx_buf_init(&ln->out, max);
+    ln->out_at = 0;
+}
+
+/* Gives a part of `out` to the kernel: the number of bytes, 0 when there was no
+ * room, -1. Waits for room until `until`. Locks: ln->mutex, which it drops. */
+static ssize_t write_some(dibs__link *ln, dibsx_nsec until)
+{
+    dibs__conn *cn = ln->cn;
+    dibs_error why = {0};
+    ssize_t sent;
+
+    ln->writing = true;
+    pthread_mutex_unlock(&ln->mutex);
+    sent = dibs__conn_send(cn, ln->out.data + ln->out_at,
+                           ln->out.len - ln->out_at, &why);
+    if (sent == 0 && until > 0)
+        dibs__conn_await_room(cn, until);
+    pthread_mutex_lock(&ln->mutex);
+    ln->writing = false;
+    ln->given = dibs__conn_given(cn);
+    if (sent < 0)
+        break_off(ln, &why);
+    if (ln->broken)
+        pthread_cond_signal(&ln->written);
+    return sent;
+}
+
+static bool has_unsent(const dibs__link *ln)
+{
+    return ln->out_at < ln->out.len;
+}
+
+/* Sends what is queued, unless somebody is at it. A follower waits for room until
+ * its deadline; the leader (`until` 0) must not, as it has to receive.
+ * Locks: ln->mutex. */
+static void flush(dibs__link *ln, dibsx_nsec until)
+{
+    while (ln->cn && !ln->broken && !ln->writing) {
+        ssize_t sent;
+
+        if (!has_unsent(ln))
+            fill(ln);
+        if (!has_unsent(ln))
+            break;
+        sent = write_some(ln, until);
+        if (sent < 0)
+            break;
+        ln->out_at += (size_t)sent;
+        if (!has_unsent(ln))
+            release_out(ln);
+        else if (sent == 0 && (until == 0 || dibsx_now() >= until))
+            break;
+    }
+}
+
+/* Closes the connection. Who had nothing sent is queued again, to be sent on the
+ * next one; the others do not know. Runs on the leader. Locks: ln->mutex. */
+static void drop(dibs__link *ln)
+{
+    line unsent = {0};
+
+    while (ln->writing)
+        pthread_cond_wait(&ln->written, &ln->mutex);
+    dibs__conn_close(ln->cn);
+    ln->cn = NULL;
+    ln->broken = false;
+    while (ln->flight.head) {
+        request *rq = line_pop(&ln->flight);
+
+        if (was_given(ln, rq))
+            fail(rq, DIBS_UNKNOWN, &ln->why);
+        else
+            line_push(&unsent, rq);
+    }
+    line_prepend(&ln->queue, &unsent);
+    dibsx_buf_reset(&ln->out);
+    ln->out_at = 0;
+    ln->batched = ln->given = 0;
+    ln->away = DIBS_UNAVAIL;
+    dibs__backoff_failed(&ln->backoff, dibsx_now());
+}
+
+/* Wakes those whose replies were handed out. Locks: none. */
+static void wake_all(dibs__link *ln)
+{
+    for (size_t i = 0; i < ln->asleep_count; i++)
+        dibs__park_wake(ln->asleep[i]);
+    ln->asleep_count = 0;
+}
+
+/* Hands replies to those who wait longest. Locks: ln->mutex. */
+static void hand_out(dibs__link *ln, redisReply **replies, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        request *rq =
+            ln->broken || !ln->flight.head ? NULL : line_pop(&ln->flight);
+
+        if (!rq) {
+            const dibs_error why = {
+                .message = "the server sent a reply to no command"};
+
+            break_off(ln, &why);
+            dibs__reply_free(replies[i]);
+            continue;
+        }
+        rq->reply = replies[i];
+        rq->rc = DIBS_OK;
+        if (dibs__park_post(&rq->park, DONE))
+            ln->asleep[ln->asleep_count++] = &rq->park;
+    }
+    if (count > 0 && ln->backoff.failures > 0)
+        dibs__backoff_worked(&ln->backoff);
+}
+
+/* Takes the complete replies out of what was received. False when it failed. */
+static bool
+parse(dibs__conn *cn, redisReply **replies, size_t *count, dibs_error *why)
+{
+    bool ok = true;
+
+    *count = 0;
+    while (ok && *count < TAKEN_MAX) {
+        ok = dibs__conn_next(cn, &replies[*count], why);
+        if (!ok || !replies[*count])
+            break;
+        ++*count;
+    }
+    return ok;
+}
+
+/* Receives once and hands out what came. Sends what was queued meanwhile before
+ * it wakes anybody, so that the server has work while the threads start. False
+ * when nothing came. Runs on the leader. Locks: ln->mutex, which it drops. */
+static bool take(dibs__link *ln, dibsx_nsec deadline)
+{
+    redisReply *replies[TAKEN_MAX];
+    bool sending = !ln->writing && has_unsent(ln);
+    dibs_error why = {0};
+    size_t count;
+    int got;
+
+    pthread_mutex_unlock(&ln->mutex);
+    got = dibs__conn_receive(ln->cn, sending, deadline, &why);
+    do {
+        bool ok = parse(ln->cn, replies, &count, &why);
+
+        pthread_mutex_lock(&ln->mutex);
+        hand_out(ln, replies, count);
+        if (got < 0 || !ok)
+            break_off(ln, &why);
+        flush(ln, 0);
+        if (ln->asleep_count > 0) {
+            pthread_mutex_unlock(&ln->mutex);
+            wake_all(ln);
+            pthread_mutex_lock(&ln->mutex);
+        }
+        if (count == TAKEN_MAX)
+            pthread_mutex_unlock(&ln->mutex);
+    } while (count == TAKEN_MAX);
+    return got != 0;
+}
+
+/* A request that cannot be connected for in time. Locks: ln->mutex. */
+static void fail_until_due(dibs__link *ln, request *rq)
+{
+    (void)line_remove(&ln->queue, rq);
+    fail(rq, ln->away, &ln->why);
+}
+
+/* The attempt failed: all who waited for it learn why. When it was only the
+ * leader's own time that was up, the others may yet have more luck.
+ * Locks: ln->mutex. */
+static void connect_failed(dibs__link *ln, request *rq, dibs_status rc)
+{
+    dibsx_nsec now = dibsx_now();
+
+    ln->away = rc;
+    dibs__backoff_failed(&ln->backoff, now);
+    if (rc == DIBS_UNAVAIL && now >= rq->deadline) {
+        (void)line_remove(&ln->queue, rq);
+        fail(rq, rc, &ln->why);
+        return;
+    }
+    while (ln->queue.head)
+        fail(line_pop(&ln->queue), rc, &ln->why);
+}
+
+/* Connects, when the next attempt is due. Runs on the leader.
+ * Locks: ln->mutex, which it drops. */
+static void connect_for(dibs__link *ln, request *rq)
+{
+    dibsx_nsec now = dibsx_now();
+    dibsx_nsec due_at = ln->backoff.due_at;
+    dibsx_nsec deadline = rq->deadline;
+    dibs__conn *cn = NULL;
+    dibs_error why = {0};
+    dibs_status rc;
+
+    if (due_at > now && due_at >= deadline) {
+        fail_until_due(ln, rq);
+        return;
+    }
+    pthread_mutex_unlock(&ln->mutex);
+    if (due_at > now)
+        (void)poll(NULL, 0, (int)dibsx_wait_ms(due_at, now));
+    if (ln->conf->connect_timeout_ms > 0) {
+        dibsx_nsec limit =
+            dibsx_after_ms(dibsx_now(), ln->conf->connect_timeout_ms);
+
+        deadline = limit < deadline ? limit : deadline;
+    }
+    rc = dibs__conn_open(ln->conf, ln->rs, deadline, &cn, &why);
+    pthread_mutex_lock(&ln->mutex);
+    ln->cn = cn;
+    if (rc == DIBS_OK)
+        return;
+    ln->why = why;
+    connect_failed(ln, rq, rc);
+}
+
+/* A connection that nobody used for a while may have been closed by the other
+ * side; better to see that now than after a command was sent on it.
+ * Locks: ln->mutex. */
+static void look_at_idle(dibs__link *ln, dibsx_nsec now)
+{
+    const dibs_error why = {
+        .origin = "EOF",
+        .message = "the server closed the connection while it was idle"};
+
+    if (ln->cn && now - ln->used_at > IDLE_LOOK && ln->flight.count == 0 &&
+        dibs__conn_gone(ln->cn))
+        break_off(ln, &why);
+}
+
+/* Passes the role on. The last in flight keeps it longest. Returns whom to wake
+ * when the mutex is free. Locks: ln->mutex. */
+static dibs__park *resign(dibs__link *ln)
+{
+    request *next = ln->flight.tail ? ln->flight.tail : ln->queue.head;
+
+    ln->led = next != NULL;
+    return next && dibs__park_post(&next->park, LEAD) ? &next->park : NULL;
+}
+
+/* Drives the connection until the request is done. Locks: ln->mutex, which it
+ * drops and does not take again. */
+static void lead(dibs__link *ln, request *rq)
+{
+    dibs__park *next;
+
+    while (!is_done(rq)) {
+        if (ln->broken) {
+            drop(ln);
+        } else if (!ln->cn) {
+            connect_for(ln, rq);
+        } else {
+            flush(ln, 0);
+            if (!ln->broken && !take(ln, rq->deadline) && !is_done(rq) &&
+                dibsx_now() >= rq->deadline)
+                expire(ln, rq);
+        }
+    }
+    if (ln->broken)
+        drop(ln);
+    next = resign(ln);
+    pthread_mutex_unlock(&ln->mutex);
+    if (next)
+        dibs__park_wake(next);
+}
+
+/* Waits for another thread to end the request, or to pass on its role.
+ * Locks: none. */
+static void follow(dibs__link *ln, request *rq)
+{
+    int post = dibs__park_wait(&rq->park, rq->deadline);
+
+    if (post == DONE)
+        return;
+    pthread_mutex_lock(&ln->mutex);
+    post = dibs__park_look(&rq->park);
+    if (post == LEAD) {
+        lead(ln, rq);
+        return;
+    }
+    if (post != DONE)
+        expire(ln, rq);
+    pthread_mutex_unlock(&ln->mutex);
+}
+
+static void run(dibs__link *ln, request *rq, dibsx_nsec now)
+{
+    pthread_mutex_lock(&ln->mutex);
+    line_push(&ln->queue, rq);
+    if (!ln->led) {
+        ln->led = true;
+        look_at_idle(ln, now);
+        ln->used_at = now;
+        lead(ln, rq);
+        return;
+    }
+    ln->used_at = now;
+    if (ln->flight.count < FEW_IN_FLIGHT || ln->queue.count >= MANY_QUEUED)
+        flush(ln, rq->deadline);
+    pthread_mutex_unlock(&ln->mutex);
+    follow(ln, rq);
+}
+
+dibs_status
+dibs__link_call(dibs__link *ln, const dibs__words *words, dibsx_nsec deadline,
+                redisReply **out, dibs_error *err)
+{
+    char small[COMMAND_ON_STACK];
+    size_t room = dibs__words_room(words);
+    char *bytes = small;
+    dibsx_nsec now = dibsx_now();
+    request rq = {.deadline = deadline, .err = err};
+
+    *out = NULL;
+    if (now >= deadline)
+        return dibsx_fail(err, DIBS_UNAVAIL, "the deadline has passed");
+    if (room > COMMAND_MAX)
+        return dibsx_fail(err, DIBS_INVALID, "a command is too large");
+    if (room > sizeof(small))
+        bytes = dibsx_zalloc(room);
+    if (!bytes)
+        return dibsx_fail(err, DIBS_NOMEM, "a command");
+    rq.bytes = bytes;
+    rq.len = dibs__words_encode(words, bytes);
+    run(ln, &rq, now);
+    if (bytes != small)
+        dibsx_free(bytes);
+    *out = rq.reply;
+    return rq.rc;
+}

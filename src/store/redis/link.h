@@ -1,0 +1,45 @@
+/* link.h - the way to one Redis server: a command in, its reply out.
+ *
+ * A link is one connection that any number of threads share as a pipeline. The
+ * caller drives the socket: who asks appends its command; if nobody is reading,
+ * it sends and reads until its own reply is in, handing others theirs, and then
+ * passes the role on. A follower sends only when few commands are under way or
+ * many are queued. One thread alone costs what a plain client costs.
+ *
+ * A connection is made by the first command that needs one, within its deadline,
+ * name resolution and TLS included. One that failed or on which a command timed
+ * out is closed, never used again: its later replies would be taken for others'.
+ * After a failure the next attempts are spread with full jitter.
+ */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_STORE_REDIS_LINK_H
+#define DIBS_STORE_REDIS_LINK_H
+
+#include "base/clock.h"
+#include "store/redis/conf.h"
+#include "store/redis/driver.h"
+#include "store/redis/resp.h"
+#include <dibs/types.h>
+
+typedef struct dibs__link dibs__link;
+
+/* Touches no network. `conf` is borrowed until dibs__link_free(). */
+DIBS_MUST_CHECK dibs_status dibs__link_new(const dibs__redis_conf *conf,
+                                           dibs__link **out, dibs_error *err);
+void dibs__link_free(dibs__link *ln); /* NULL is a no-op */
+
+/* Sends one command and waits for its reply. Any thread.
+ *   DIBS_OK       *out is the reply, which may be an error reply; free it with
+ *                 dibs__reply_free()
+ *   DIBS_UNAVAIL  no byte of it was sent
+ *   DIBS_UNKNOWN  it was sent, in whole or in part, and no reply came
+ *   DIBS_DENIED   the server refused the password or the certificate was bad
+ *   DIBS_REFUSED  what answers is no Redis, or TLS and none met
+ *   DIBS_INVALID  there is no such database; a file cannot be used
+ *   DIBS_NOMEM    nothing was sent
+ * With all but DIBS_OK and DIBS_UNKNOWN nothing was sent. */
+DIBS_MUST_CHECK dibs_status dibs__link_call(dibs__link *ln,
+                                            const dibs__words *words,
+                                            dibsx_nsec deadline,
+                                            redisReply **out, dibs_error *err);
+#endif

@@ -1,0 +1,126 @@
+-- acquire.lua - asks for a lease.
+-- KEYS: lock party queue place fence
+-- ARGV: owner ttl_ms who bell flags [mode permits capacity priority]
+--       flags are "q" to join the queue and "b" to barge
+-- Answers the fence when a free name was granted, else a list:
+--   OK fence left_ms claim | BUSY fence left_ms queued ahead who
+--   LOST | MISMATCH capacity
+local call = redis.call
+
+if not ARGV[6] and call('EXISTS', KEYS[1], KEYS[2]) == 0 then
+    local time = call('TIME')
+    local us = time[2]
+    local fence = #us == 6 and time[1] .. us or
+                  string.format('%s%06d', time[1], us)
+    local last = call('GETSET', KEYS[5], fence)
+
+    if not last or (#last == #fence and last < fence) then
+        call('HSET', KEYS[1], 'owner', ARGV[1], 'fence', fence, 'ttl', ARGV[2],
+             'bell', ARGV[4], 'who', ARGV[3])
+        call('PEXPIRE', KEYS[1], ARGV[2])
+        return fence
+    end
+    call('SET', KEYS[5], last)
+end
+
+--include grant
+if not enter(1, KEYS[5]) then
+    return FOREIGN
+end
+prune()
+
+local asker = {owner = ARGV[1], ttl = ARGV[2], who = ARGV[3], bell = ARGV[4],
+               mode = ARGV[6] or EXCLUSIVE, permits = tonumber(ARGV[7] or 1),
+               capacity = tonumber(ARGV[8] or 0), priority = ARGV[9] or '0',
+               since = int(now)}
+local queues = ARGV[5]:find('q') ~= nil
+local mine = roll[asker.owner]
+local record = call('HGET', party, asker.owner)
+local waiter = record and read_waiter(asker.owner, record)
+
+local function join()
+    if not waiter then
+        asker.seq = format('%016.0f', call('HINCRBY', party, 'seq', '1'))
+        call('ZADD', queue, int(-tonumber(asker.priority)),
+             asker.seq .. asker.owner)
+    end
+    if not waiter or asker.bell ~= ARGV[4] then
+        asker.bell = ARGV[4]
+        write_waiter(asker)
+    end
+    call('ZADD', place, int(now + PLACE_MS * 1000), asker.owner)
+    outlast(PLACE_MS)
+    if roll.exclusive then
+        write_mark(roll.holders[1])
+    end
+end
+
+local function first_to_end()
+    local first = roll.holders[1]
+
+    for _, holder in ipairs(roll.holders) do
+        if holder.till < first.till then
+            first = holder
+        end
+    end
+    return first
+end
+
+local function refuse()
+    local ahead, first, left_ms
+
+    if waiter then
+        ahead = call('ZRANK', queue, waiter.seq .. waiter.owner)
+    else
+        ahead = call('ZCOUNT', queue, '-inf', int(-tonumber(asker.priority)))
+    end
+    if queues then
+        join()
+    elseif waiter then
+        leave_queue(waiter)
+        serve()
+    end
+    settle()
+    first = first_to_end()
+    left_ms = first and math.max(1, math.ceil((first.till - now) / 1000)) or 0
+    return {BUSY, call('GET', watermark) or '0', left_ms, queues and 1 or 0,
+            ahead, first and first.who or ''}
+end
+
+if mine and not mine.left then
+    serve()
+    settle()
+    return {OK, mine.fence, math.floor((mine.till - now) / 1000),
+            mine.claim and 1 or 0}
+end
+if mine or record == 't' then
+    serve()
+    settle()
+    return {LOST}
+end
+
+-- All who hold or wait are of one kind.
+local other = roll.holders[1] or head()
+
+if other and other.capacity ~= asker.capacity then
+    if waiter then
+        leave_queue(waiter)
+    end
+    serve()
+    settle()
+    return {MISMATCH, int(other.capacity)}
+end
+if waiter and call('ZSCORE', queue, waiter.seq .. waiter.owner) then
+    asker = waiter
+else
+    waiter = nil
+end
+if ARGV[5]:find('b') and fits(asker) then
+    give(asker, true)
+end
+serve(asker)
+if not asker.fence then
+    return refuse()
+end
+settle()
+return {OK, asker.fence, tonumber(asker.ttl), 0}

@@ -1,0 +1,130 @@
+/* redis.c - the Redis store: opening and closing a handle.
+ *
+ * A handle owns two links, one for renewals alone, and a doorbell. Any thread. */
+/* SPDX-License-Identifier: MIT */
+#include "store/redis/redis.h"
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "store/redis/handle.h"
+#include "store/redis/reply.h"
+#include "store/redis/script.h"
+
+static void store_close(dibs__store *st)
+{
+    dibs__redis *rd = dibs__redis_of(st);
+
+    dibs__redis_bell_fini(&rd->bell);
+    dibs__link_free(rd->renewals);
+    dibs__link_free(rd->steps);
+    dibs__redis_conf_fini(&rd->conf);
+    dibsx_free(rd);
+}
+
+static dibs_status now(dibs__store *st, dibsx_nsec deadline,
+                       int64_t *store_wall_us, dibs_error *err)
+{
+    redisReply *reply = NULL;
+    dibs__words words;
+    int64_t seconds, us;
+    dibs_status rc;
+
+    words.count = 0;
+    dibs__words_puts(&words, "TIME");
+    rc = dibs__command_run(dibs__redis_of(st)->steps, &words, deadline, &reply,
+                           err);
+    if (rc != DIBS_OK)
+        return rc;
+    if (dibs__reply_int(dibs__reply_item(reply, 0), &seconds) &&
+        dibs__reply_int(dibs__reply_item(reply, 1), &us))
+        *store_wall_us = seconds * 1000000 + us;
+    else
+        rc = dibs__reply_odd(err);
+    dibs__reply_free(reply);
+    return rc;
+}
+
+static dibs_status make_links(dibs__redis *rd, dibs_error *err)
+{
+    dibs_status rc = dibs__script_load(err);
+
+    if (rc == DIBS_OK)
+        rc = dibs__link_new(&rd->conf, &rd->steps, err);
+    if (rc == DIBS_OK)
+        rc = dibs__link_new(&rd->conf, &rd->renewals, err);
+    return rc;
+}
+
+static dibs_status reach(dibs__store *st, dibsx_nsec deadline, dibs_error *err)
+{
+    int64_t store_wall_us;
+    dibs_status rc = now(st, deadline, &store_wall_us, err);
+
+    if (rc == DIBS_OK && dibs__redis_of(st)->conf.strict)
+        rc = dibs__redis_audit_strict(st, deadline, err);
+    /* Looking changes nothing, so it is never in doubt. */
+    return rc == DIBS_UNKNOWN ? DIBS_UNAVAIL : rc;
+}
+
+static dibs_status handle_open(const dibs__store_ops *ops, const dibsx_url *url,
+                               dibs__store **out, dibs_error *err)
+{
+    dibs__redis *rd = dibsx_zalloc(sizeof(*rd));
+    dibs_status rc;
+
+    if (!rd)
+        return dibsx_fail(err, DIBS_NOMEM, "a store handle");
+    rd->base.ops = ops;
+    dibs__redis_bell_init(&rd->bell, &rd->conf);
+    rc = dibs__redis_conf_read(url, &rd->conf, err);
+    if (rc == DIBS_OK)
+        rc = make_links(rd, err);
+    if (rc != DIBS_OK) {
+        store_close(&rd->base);
+        return rc;
+    }
+    *out = &rd->base;
+    return DIBS_OK;
+}
+
+static dibs_status tcp_open(const dibsx_url *url, dibsx_nsec deadline,
+                            dibs__store **out, dibs_error *err)
+{
+    (void)deadline;
+    return handle_open(&dibs__redis_ops, url, out, err);
+}
+
+static dibs_status tls_open(const dibsx_url *url, dibsx_nsec deadline,
+                            dibs__store **out, dibs_error *err)
+{
+    (void)deadline;
+    return handle_open(&dibs__rediss_ops, url, out, err);
+}
+
+static dibs_status unix_open(const dibsx_url *url, dibsx_nsec deadline,
+                             dibs__store **out, dibs_error *err)
+{
+    (void)deadline;
+    return handle_open(&dibs__redis_unix_ops, url, out, err);
+}
+
+static dibs_status bell_open(dibs__store *st, int *fd, dibs_error *err)
+{
+    return dibs__redis_bell_open(&dibs__redis_of(st)->bell, fd, err);
+}
+
+static size_t bell_hear(dibs__store *st, dibs__ring *rings, size_t max)
+{
+    return dibs__redis_bell_hear(&dibs__redis_of(st)->bell, rings, max);
+}
+
+#define STORE(name, opens)                                                     \
+    {                                                                          \
+        .scheme = name, .open = opens, .reach = reach, .close = store_close,   \
+        .lease = &dibs__redis_lease_ops, .value = &dibs__redis_value_ops,      \
+        .bell_open = bell_open, .bell_hear = bell_hear, .now = now,            \
+        .audit = dibs__redis_audit,                                            \
+    }
+
+const dibs__store_ops dibs__redis_ops = STORE("redis", tcp_open);
+const dibs__store_ops dibs__rediss_ops = STORE("rediss", tls_open);
+const dibs__store_ops dibs__redis_unix_ops = STORE("redis+unix", unix_open);

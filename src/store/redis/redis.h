@@ -1,0 +1,17 @@
+/* redis.h - the Redis store: one server, or what looks like one. */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_STORE_REDIS_REDIS_H
+#define DIBS_STORE_REDIS_REDIS_H
+
+#include "store/store.h"
+
+/* redis://user:password@host:port/db */
+extern const dibs__store_ops dibs__redis_ops;
+
+/* rediss://: the same over TLS. */
+extern const dibs__store_ops dibs__rediss_ops;
+
+/* redis+unix:///path/to/socket */
+extern const dibs__store_ops dibs__redis_unix_ops;
+
+#endif

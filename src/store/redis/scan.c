@@ -1,0 +1,98 @@
+/* scan.c - all keys that begin with one of some texts.
+ *
+ * Every page is a step of its own, so that the server serves others meanwhile.
+ * Keys that come and go between the pages may be missed. Any thread. */
+/* SPDX-License-Identifier: MIT */
+#include "store/redis/scan.h"
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "store/redis/reply.h"
+#include "store/redis/script.h"
+#include <stdlib.h>
+#include <string.h>
+
+#define PAGE "500" /* keys that the server looks at in one step */
+
+enum { TEXT_MAX = 64 << 20, CURSOR_MAX = 24 };
+
+void dibs__names_fini(dibs__names *names)
+{
+    dibsx_buf_fini(&names->text);
+    dibsx_free(names->name);
+    *names = (dibs__names){0};
+}
+
+static dibs_status
+read_page(const redisReply *reply, const char *begins, dibs__name_of *name_of,
+          dibs__names *names, char cursor[CURSOR_MAX], dibs_error *err)
+{
+    char name[DIBS_NAME_MAX + 1];
+    const redisReply *key = dibs__reply_item(reply, 0);
+
+    if (!key || key->type != REDIS_REPLY_STRING)
+        return dibs__reply_odd(err);
+    dibs__reply_text(key, cursor, CURSOR_MAX);
+    for (size_t i = 1; (key = dibs__reply_item(reply, i)) != NULL; i++) {
+        if (key->type != REDIS_REPLY_STRING ||
+            !name_of(key->str, (size_t)key->len, begins, name))
+            continue;
+        dibsx_buf_add(&names->text, name, strlen(name) + 1);
+        names->count++;
+    }
+    if (!dibsx_buf_ok(&names->text))
+        return dibsx_fail(err, DIBS_NOMEM,
+                          "too many names; ask for those with a longer "
+                          "beginning");
+    return DIBS_OK;
+}
+
+static int compare(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static dibs_status sort(dibs__names *names, dibs_error *err)
+{
+    const char *at = dibsx_buf_text(&names->text);
+    size_t kept = 0;
+
+    names->name = dibsx_zalloc_n(names->count + 1, sizeof(*names->name));
+    if (!names->name)
+        return dibsx_fail(err, DIBS_NOMEM, "a list of names");
+    for (size_t i = 0; i < names->count; i++, at += strlen(at) + 1)
+        names->name[i] = at;
+    qsort(names->name, names->count, sizeof(*names->name), compare);
+    for (size_t i = 0; i < names->count; i++)
+        if (i == 0 || strcmp(names->name[i], names->name[kept - 1]) != 0)
+            names->name[kept++] = names->name[i];
+    names->count = kept;
+    return DIBS_OK;
+}
+
+dibs_status
+dibs__scan(dibs__link *ln, const char *const *texts, size_t text_count,
+           const char *begins, dibs__name_of *name_of, dibsx_nsec deadline,
+           dibs__names *names, dibs_error *err)
+{
+    char cursor[CURSOR_MAX] = "0";
+    dibs_status rc;
+
+    *names = (dibs__names){0};
+    dibsx_buf_init(&names->text, TEXT_MAX);
+    do {
+        redisReply *reply = NULL;
+        dibs__words words;
+
+        dibs__script_begin(&words, DIBS__SCRIPT_scan, "0");
+        dibs__words_puts(&words, cursor);
+        dibs__words_puts(&words, PAGE);
+        for (size_t i = 0; i < text_count; i++)
+            dibs__words_puts(&words, texts[i]);
+        rc = dibs__script_run(ln, DIBS__SCRIPT_scan, &words, deadline, &reply,
+                              err);
+        if (rc == DIBS_OK)
+            rc = read_page(reply, begins, name_of, names, cursor, err);
+        dibs__reply_free(reply);
+    } while (rc == DIBS_OK && strcmp(cursor, "0") != 0);
+    return rc == DIBS_OK ? sort(names, err) : rc;
+}

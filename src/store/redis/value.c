@@ -1,0 +1,280 @@
+/* value.c - the value steps, each a script: get, put, add, delete, list.
+ *
+ * Any thread. */
+/* SPDX-License-Identifier: MIT */
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "store/redis/handle.h"
+#include "store/redis/keys.h"
+#include "store/redis/reply.h"
+#include "store/redis/scan.h"
+#include "store/redis/script.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Servers refuse expiries beyond the range of their clock. What is to last for
+ * three centuries lasts for ever. */
+#define SPAN_MAX_MS INT64_C(10000000000000)
+
+enum { NUMBER_MAX = 24, PAGE = 32 };
+
+/* Begins a step on one key. */
+static void begin(dibs__words *words, dibs__script script, bool with_fence,
+                  const char *name, char key[DIBS__KEY_MAX])
+{
+    size_t len = dibs__key_value(name, key);
+
+    dibs__script_begin(words, script, with_fence ? "2" : "1");
+    dibs__words_add(words, key, len);
+    if (with_fence)
+        dibs__words_puts(words, DIBS__KEY_FENCE);
+}
+
+static void
+add_expected(dibs__words *words, uint64_t expected, char out[NUMBER_MAX])
+{
+    if (expected == DIBS_VERSION_ANY)
+        snprintf(out, NUMBER_MAX, "any");
+    else
+        snprintf(out, NUMBER_MAX, "%" PRIu64, expected);
+    dibs__words_puts(words, out);
+}
+
+static bool read_version(const redisReply *reply, uint64_t *out)
+{
+    int64_t version;
+
+    if (!dibs__reply_int(reply, &version) || version < 0)
+        return false;
+    *out = (uint64_t)version;
+    return true;
+}
+
+/* What is there has at least a millisecond. */
+static int64_t expires_ms(int64_t left_ms)
+{
+    return left_ms == 0 ? 1 : left_ms;
+}
+
+static dibs_status no_value(dibs_error *err)
+{
+    return dibsx_fail(err, DIBS_NOTFOUND, "there is no such key");
+}
+
+static dibs_status stale(uint64_t version, dibs_error *err)
+{
+    return dibsx_fail(err, DIBS_STALE, "the version is %" PRIu64, version);
+}
+
+static dibs_status
+read_value(const redisReply *reply, dibs_value *out, dibs_error *err)
+{
+    const redisReply *data = dibs__reply_item(reply, 2);
+    int64_t left_ms;
+
+    if (!read_version(dibs__reply_item(reply, 0), &out->version) ||
+        !dibs__reply_int(dibs__reply_item(reply, 1), &left_ms) || !data ||
+        data->type != REDIS_REPLY_STRING)
+        return dibs__reply_odd(err);
+    out->len = (size_t)data->len;
+    out->data = dibsx_zalloc(out->len + 1);
+    if (!out->data)
+        return dibsx_fail(err, DIBS_NOMEM, "a value of %zu bytes", out->len);
+    memcpy(out->data, data->str, out->len);
+    out->expires_ms = expires_ms(left_ms);
+    return DIBS_OK;
+}
+
+static dibs_status get(struct dibs__store *st, const char *key,
+                       dibsx_nsec deadline, dibs_value *out, dibs_error *err)
+{
+    redisReply *reply = NULL;
+    char text[DIBS__KEY_MAX];
+    dibs__words words;
+    dibs_status rc;
+
+    memset(out, 0, sizeof(*out));
+    begin(&words, DIBS__SCRIPT_get, false, key, text);
+    rc = dibs__script_run(dibs__redis_of(st)->steps, DIBS__SCRIPT_get, &words,
+                          deadline, &reply, err);
+    if (rc != DIBS_OK)
+        return rc;
+    if (reply->type == REDIS_REPLY_NIL)
+        rc = no_value(err);
+    else
+        rc = read_value(reply, out, err);
+    dibs__reply_free(reply);
+    if (rc != DIBS_OK)
+        memset(out, 0, sizeof(*out));
+    return rc;
+}
+
+static dibs_status put(struct dibs__store *st, const dibs__put *put,
+                       dibsx_nsec deadline, uint64_t *version, dibs_error *err)
+{
+    char text[DIBS__KEY_MAX], expected[NUMBER_MAX], ttl[NUMBER_MAX];
+    int64_t ttl_ms = put->ttl_ms > SPAN_MAX_MS ? 0 : put->ttl_ms;
+    redisReply *reply = NULL;
+    dibs__words words;
+    dibs_status rc;
+    int status;
+
+    *version = 0;
+    begin(&words, DIBS__SCRIPT_put, true, put->key, text);
+    add_expected(&words, put->expected, expected);
+    snprintf(ttl, sizeof(ttl), "%" PRId64, ttl_ms);
+    dibs__words_puts(&words, ttl);
+    dibs__words_add(&words, put->data ? put->data : "", put->len);
+    rc = dibs__script_run(dibs__redis_of(st)->steps, DIBS__SCRIPT_put, &words,
+                          deadline, &reply, err);
+    if (rc != DIBS_OK)
+        return rc;
+    status = dibs__reply_status(reply);
+    if (!read_version(dibs__reply_item(reply, 1), version))
+        status = -1;
+    dibs__reply_free(reply);
+    if (status == DIBS_STALE)
+        return stale(*version, err);
+    return status == DIBS_OK ? DIBS_OK : dibs__reply_odd(err);
+}
+
+static dibs_status add(struct dibs__store *st, const char *key, int64_t delta,
+                       dibsx_nsec deadline, int64_t *sum, dibs_error *err)
+{
+    char text[DIBS__KEY_MAX], number[NUMBER_MAX], why[64];
+    redisReply *reply = NULL;
+    dibs__words words;
+    dibs_status rc;
+    int status;
+
+    begin(&words, DIBS__SCRIPT_add, true, key, text);
+    snprintf(number, sizeof(number), "%" PRId64, delta);
+    dibs__words_puts(&words, number);
+    rc = dibs__script_run(dibs__redis_of(st)->steps, DIBS__SCRIPT_add, &words,
+                          deadline, &reply, err);
+    if (rc != DIBS_OK)
+        return rc;
+    status = dibs__reply_status(reply);
+    if (status == DIBS_INVALID) {
+        dibs__reply_text(dibs__reply_item(reply, 1), why, sizeof(why));
+        rc = dibsx_fail(err, DIBS_INVALID, "%s", why);
+    } else if (status != DIBS_OK ||
+               !dibs__reply_int(dibs__reply_item(reply, 1), sum))
+        rc = dibs__reply_odd(err);
+    dibs__reply_free(reply);
+    return rc;
+}
+
+static dibs_status del(struct dibs__store *st, const char *key,
+                       uint64_t expected, dibsx_nsec deadline, dibs_error *err)
+{
+    char text[DIBS__KEY_MAX], number[NUMBER_MAX];
+    redisReply *reply = NULL;
+    uint64_t version = 0;
+    dibs__words words;
+    dibs_status rc;
+    int status;
+
+    begin(&words, DIBS__SCRIPT_del, false, key, text);
+    add_expected(&words, expected, number);
+    rc = dibs__script_run(dibs__redis_of(st)->steps, DIBS__SCRIPT_del, &words,
+                          deadline, &reply, err);
+    if (rc != DIBS_OK)
+        return rc;
+    status = dibs__reply_status(reply);
+    if (!read_version(dibs__reply_item(reply, 1), &version))
+        status = -1;
+    dibs__reply_free(reply);
+    if (status == DIBS_NOTFOUND)
+        return no_value(err);
+    if (status == DIBS_STALE)
+        return stale(version, err);
+    return status == DIBS_OK ? DIBS_OK : dibs__reply_odd(err);
+}
+
+static bool name_of(const char *key, size_t len, const char *begins,
+                    char out[DIBS_NAME_MAX + 1])
+{
+    size_t from = strlen(DIBS__KEY_VALUE);
+
+    (void)begins;
+    if (len <= from || len - from > DIBS_NAME_MAX || memchr(key, '\0', len))
+        return false;
+    memcpy(out, key + from, len - from);
+    out[len - from] = '\0';
+    return true;
+}
+
+/* DIBS_NOTFOUND: the caller has seen enough. */
+static dibs_status
+show_page(const char *const *names, size_t count, const redisReply *reply,
+          dibs_state_fn *each, void *arg, dibs_error *err)
+{
+    for (size_t i = 0; i < count; i++) {
+        dibs_state_item item = {.key = names[i]};
+        int64_t left_ms, len;
+
+        if (!read_version(dibs__reply_item(reply, 3 * i), &item.version) ||
+            !dibs__reply_int(dibs__reply_item(reply, 3 * i + 1), &left_ms) ||
+            !dibs__reply_int(dibs__reply_item(reply, 3 * i + 2), &len))
+            return dibs__reply_odd(err);
+        if (item.version == 0)
+            continue;
+        item.expires_ms = expires_ms(left_ms);
+        item.len = (size_t)len;
+        if (!each(&item, arg))
+            return DIBS_NOTFOUND;
+    }
+    return DIBS_OK;
+}
+
+static dibs_status
+read_heads(dibs__redis *rd, const char *const *names, size_t count,
+           dibsx_nsec deadline, redisReply **reply, dibs_error *err)
+{
+    char keys[PAGE][DIBS__KEY_MAX];
+    char key_count[NUMBER_MAX];
+    dibs__words words;
+
+    snprintf(key_count, sizeof(key_count), "%zu", count);
+    dibs__script_begin(&words, DIBS__SCRIPT_heads, key_count);
+    for (size_t i = 0; i < count; i++)
+        dibs__words_add(&words, keys[i], dibs__key_value(names[i], keys[i]));
+    return dibs__script_run(rd->steps, DIBS__SCRIPT_heads, &words, deadline,
+                            reply, err);
+}
+
+static dibs_status
+list(struct dibs__store *st, const char *begins, dibsx_nsec deadline,
+     dibs_state_fn *each, void *arg, dibs_error *err)
+{
+    dibs__redis *rd = dibs__redis_of(st);
+    char text[DIBS__KEY_MAX];
+    const char *const texts[] = {text};
+    dibs__names names;
+    dibs_status rc;
+
+    dibs__key_value(begins, text);
+    rc =
+        dibs__scan(rd->steps, texts, 1, begins, name_of, deadline, &names, err);
+    for (size_t i = 0; i < names.count && rc == DIBS_OK; i += PAGE) {
+        size_t few = names.count - i < PAGE ? names.count - i : PAGE;
+        redisReply *reply = NULL;
+
+        rc = read_heads(rd, names.name + i, few, deadline, &reply, err);
+        if (rc == DIBS_OK)
+            rc = show_page(names.name + i, few, reply, each, arg, err);
+        dibs__reply_free(reply);
+    }
+    dibs__names_fini(&names);
+    return rc == DIBS_NOTFOUND ? DIBS_OK : rc;
+}
+
+const dibs__value_ops dibs__redis_value_ops = {
+    .get = get,
+    .put = put,
+    .add = add,
+    .del = del,
+    .list = list,
+};
