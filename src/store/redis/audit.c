@@ -270,7 +270,7 @@ static dibs_status report_user(const report *rp, dibs_error *err)
             rp->rd->conf.user ? rp->rd->conf.user : "cannot be told");
     else if (strcmp(user, "default") == 0)
         say(rp, DIBS_NOTE, "user",
-            "give dibs a user of its own with the rights in docs/keys.md",
+            "give dibs a user of its own with the rights in docs/redis-acl.md",
             "default");
     else
         say(rp, DIBS_FINE, "user", NULL, "%s", user);

@@ -304,15 +304,17 @@ dibs__redis_bell_open(dibs__redis_bell *bell, int *fd, dibs_error *err)
     if (!bell->open) {
         rc = start(bell, err);
         bell->open = rc == DIBS_OK;
-        if (rc == DIBS_OK)
-            await_outcome(bell);
-        else
+        if (rc != DIBS_OK)
             let_go(bell);
     }
+    if (rc == DIBS_OK)
+        await_outcome(bell);
     if (rc == DIBS_OK && !bell->heeded)
         rc = dibsx_fail_at(err, DIBS_UNAVAIL, bell->failure.origin,
                            "no doorbell yet, so waits are polled: %s",
-                           bell->failure.message);
+                           bell->failure.message[0]
+                               ? bell->failure.message
+                               : "the server takes its time");
     *fd = bell->ring_fd;
     pthread_mutex_unlock(&bell->mutex);
     return rc;

@@ -42,9 +42,14 @@ static const meaning meanings[] = {
      "the server wants a password; put it into the URL or a file"},
     {"WRONGPASS", DIBS_DENIED, "the user or the password is wrong"},
     {"NOPERM", DIBS_DENIED,
-     "the user lacks a permission; docs/keys.md lists those that are needed"},
+     "the user lacks a permission; docs/redis-acl.md lists those that are "
+     "needed"},
     {"ACL failure", DIBS_DENIED,
-     "the user lacks a permission; docs/keys.md lists those that are needed"},
+     "the user lacks a permission; docs/redis-acl.md lists those that are "
+     "needed"},
+    {"user executing the script", DIBS_DENIED,
+     "the user lacks a permission; docs/redis-acl.md lists those that are "
+     "needed"},
     {"DENIED", DIBS_DENIED,
      "the server is in protected mode; set a password or bind it elsewhere"},
     {"WRONGTYPE", DIBS_INTERNAL,

@@ -123,8 +123,7 @@ hear(dibs__conn *cn, greeting what, const dibs__redis_conf *conf,
 
     if (rc == DIBS_TIMEOUT)
         return dibsx_fail(err, DIBS_UNAVAIL,
-                          "the server did not answer in time%s",
-                          conf->tls ? "" : "; does it expect TLS (rediss:)?");
+                          "the server did not answer in time");
     if (rc == DIBS_OK && reply->type == REDIS_REPLY_ERROR)
         rc = judge(what, conf, reply, err);
     dibs__reply_free(reply);

@@ -148,13 +148,18 @@ static dibs_status judge(const dibs__ask *ask, const redisReply *reply,
                       ask->name, who[0] ? who : "others");
 }
 
-/* Only what is not a plain lock needs more to be said. */
-static void
-add_kind(dibs__words *words, const dibs__ask *ask, char numbers[4][NUMBER_MAX])
+/* Only what is not a plain try for a plain lock needs more to be said. */
+static void add_details(dibs__words *words, const dibs__ask *ask,
+                        char numbers[4][NUMBER_MAX])
 {
+    static const char *const flags[] = {"-", "q", "b", "qb"};
+    bool plain = ask->mode == DIBS__EXCLUSIVE && ask->priority == 0;
     bool permits = ask->mode == DIBS__PERMITS;
 
-    if (ask->mode == DIBS__EXCLUSIVE && ask->priority == 0)
+    if (plain && ask->flags == 0)
+        return;
+    dibs__words_puts(words, flags[ask->flags & 3]);
+    if (plain)
         return;
     add_number(words, ask->mode, numbers[0]);
     add_number(words, permits ? ask->permits : 1, numbers[1]);
@@ -166,7 +171,6 @@ static dibs_status
 acquire(struct dibs__store *st, const dibs__ask *ask, dibsx_nsec deadline,
         dibs__answer *ans, dibs_error *err)
 {
-    static const char *const flags[] = {"-", "q", "b", "qb"};
     dibs__redis *rd = dibs__redis_of(st);
     char numbers[5][NUMBER_MAX];
     redisReply *reply = NULL;
@@ -182,8 +186,7 @@ acquire(struct dibs__store *st, const dibs__ask *ask, dibsx_nsec deadline,
     add_number(&words, span_ms(ask->ttl_ms), numbers[4]);
     dibs__words_add(&words, ask->who, strnlen(ask->who, DIBS__WHO_MAX - 1));
     dibs__words_puts(&words, dibs__redis_bell_address(&rd->bell));
-    dibs__words_puts(&words, flags[ask->flags & 3]);
-    add_kind(&words, ask, numbers);
+    add_details(&words, ask, numbers);
     rc = dibs__script_run(rd->steps, DIBS__SCRIPT_acquire, &words, deadline,
                           &reply, err);
     if (rc == DIBS_OK && !read_grant(ask, reply, ans))

@@ -306,6 +306,13 @@ static bool has_unsent(const dibs__link *ln)
     return ln->out_at < ln->out.len;
 }
 
+/* Whether a follower sends. If not, the leader does after its next receive, for
+ * which enough is under way. Locks: ln->mutex. */
+static bool is_worth_sending(const dibs__link *ln)
+{
+    return ln->flight.count < FEW_IN_FLIGHT || ln->queue.count >= MANY_QUEUED;
+}
+
 /* Sends what is queued, unless somebody is at it. A follower waits for room until
  * its deadline; the leader (`until` 0) must not, as it has to receive.
  * Locks: ln->mutex. */
@@ -314,7 +321,7 @@ static void flush(dibs__link *ln, dibsx_nsec until)
     while (ln->cn && !ln->broken && !ln->writing) {
         ssize_t sent;
 
-        if (!has_unsent(ln))
+        if (!has_unsent(ln) && (until == 0 || is_worth_sending(ln)))
             fill(ln);
         if (!has_unsent(ln))
             break;
@@ -405,9 +412,9 @@ parse(dibs__conn *cn, redisReply **replies, size_t *count, dibs_error *why)
 }
 
 /* Receives once and hands out what came. Sends what was queued meanwhile before
- * it wakes anybody, so that the server has work while the threads start. False
- * when nothing came. Runs on the leader. Locks: ln->mutex, which it drops. */
-static bool take(dibs__link *ln, dibsx_nsec deadline)
+ * it wakes anybody, so that the server has work while the threads start. Runs on
+ * the leader. Locks: ln->mutex, which it drops. */
+static void take(dibs__link *ln, dibsx_nsec deadline)
 {
     redisReply *replies[TAKEN_MAX];
     bool sending = !ln->writing && has_unsent(ln);
@@ -433,7 +440,6 @@ static bool take(dibs__link *ln, dibsx_nsec deadline)
         if (count == TAKEN_MAX)
             pthread_mutex_unlock(&ln->mutex);
     } while (count == TAKEN_MAX);
-    return got != 0;
 }
 
 /* A request that cannot be connected for in time. Locks: ln->mutex. */
@@ -531,8 +537,9 @@ static void lead(dibs__link *ln, request *rq)
             connect_for(ln, rq);
         } else {
             flush(ln, 0);
-            if (!ln->broken && !take(ln, rq->deadline) && !is_done(rq) &&
-                dibsx_now() >= rq->deadline)
+            if (!ln->broken)
+                take(ln, rq->deadline);
+            if (!is_done(rq) && dibsx_now() >= rq->deadline)
                 expire(ln, rq);
         }
     }
@@ -575,7 +582,7 @@ static void run(dibs__link *ln, request *rq, dibsx_nsec now)
         return;
     }
     ln->used_at = now;
-    if (ln->flight.count < FEW_IN_FLIGHT || ln->queue.count >= MANY_QUEUED)
+    if (is_worth_sending(ln))
         flush(ln, rq->deadline);
     pthread_mutex_unlock(&ln->mutex);
     follow(ln, rq);

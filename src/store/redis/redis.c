@@ -62,7 +62,12 @@ static dibs_status reach(dibs__store *st, dibsx_nsec deadline, dibs_error *err)
     if (rc == DIBS_OK && dibs__redis_of(st)->conf.strict)
         rc = dibs__redis_audit_strict(st, deadline, err);
     /* Looking changes nothing, so it is never in doubt. */
-    return rc == DIBS_UNKNOWN ? DIBS_UNAVAIL : rc;
+    if (rc == DIBS_UNKNOWN) {
+        rc = DIBS_UNAVAIL;
+        if (err)
+            err->status = rc;
+    }
+    return rc;
 }
 
 static dibs_status handle_open(const dibs__store_ops *ops, const dibsx_url *url,

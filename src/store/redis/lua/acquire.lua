@@ -1,6 +1,6 @@
 -- acquire.lua - asks for a lease.
 -- KEYS: lock party queue place fence
--- ARGV: owner ttl_ms who bell flags [mode permits capacity priority]
+-- ARGV: owner ttl_ms who bell [flags [mode permits capacity priority]]
 --       flags are "q" to join the queue and "b" to barge
 -- Answers the fence when a free name was granted, else a list:
 --   OK fence left_ms claim | BUSY fence left_ms queued ahead who
@@ -33,7 +33,8 @@ local asker = {owner = ARGV[1], ttl = ARGV[2], who = ARGV[3], bell = ARGV[4],
                mode = ARGV[6] or EXCLUSIVE, permits = tonumber(ARGV[7] or 1),
                capacity = tonumber(ARGV[8] or 0), priority = ARGV[9] or '0',
                since = int(now)}
-local queues = ARGV[5]:find('q') ~= nil
+local flags = ARGV[5] or '-'
+local queues = flags:find('q') ~= nil
 local mine = roll[asker.owner]
 local record = call('HGET', party, asker.owner)
 local waiter = record and read_waiter(asker.owner, record)
@@ -115,7 +116,7 @@ if waiter and call('ZSCORE', queue, waiter.seq .. waiter.owner) then
 else
     waiter = nil
 end
-if ARGV[5]:find('b') and fits(asker) then
+if flags:find('b') and fits(asker) then
     give(asker, true)
 end
 serve(asker)
