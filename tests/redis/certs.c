@@ -1,0 +1,99 @@
+/* certs.c - see certs.h. */
+/* SPDX-License-Identifier: MIT */
+#include "certs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { WORDS_MAX = 40 };
+
+#define HERE "subjectAltName=DNS:localhost,IP:127.0.0.1,IP:::1"
+
+/* What the openssl command says goes to `dir`/openssl.log. */
+static void become(const char *dir, char *const *words)
+{
+    int log;
+
+    if (chdir(dir) != 0)
+        _exit(126);
+    log = open("openssl.log", O_WRONLY | O_CREAT | O_APPEND, 0600);
+    if (log < 0 || dup2(log, 1) < 0 || dup2(log, 2) < 0)
+        _exit(126);
+    execvp("openssl", words);
+    _exit(127);
+}
+
+/* Runs `openssl COMMAND` in the folder; the words hold no blanks. */
+static bool openssl(const char *dir, const char *command)
+{
+    char *text = strdup(command);
+    char *rest = text, *words[WORDS_MAX] = {(char *)(size_t) "openssl"};
+    size_t count = 1;
+    int status = -1;
+    pid_t pid;
+
+    if (!text)
+        return false;
+    while (count < WORDS_MAX - 1 && (words[count] = strsep(&rest, " ")) != NULL)
+        count++;
+    pid = fork();
+    if (pid == 0)
+        become(dir, words);
+    while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        continue;
+    free(text);
+    if (status != 0)
+        fprintf(stderr, "certs: openssl %s failed in %s\n", command, dir);
+    return status == 0;
+}
+
+#define EC "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes"
+
+/* A certificate that signs itself. */
+static bool make_root(const char *dir, const char *name, const char *extension)
+{
+    char command[512];
+
+    snprintf(command, sizeof(command),
+             "req -x509 " EC " -days 2 -keyout %s.key -out %s.pem "
+             "-subj /CN=%s -addext %s",
+             name, name, name, extension);
+    return openssl(dir, command);
+}
+
+/* A certificate signed by the authority `ca`. */
+static bool make_signed(const char *dir, const char *name, const char *ca,
+                        const char *extension, int days)
+{
+    char command[512];
+
+    snprintf(command, sizeof(command),
+             "req -new " EC " -keyout %s.key -out %s.csr -subj /CN=%s "
+             "-addext %s",
+             name, name, name, extension);
+    if (!openssl(dir, command))
+        return false;
+    snprintf(command, sizeof(command),
+             "x509 -req -in %s.csr -CA %s.pem -CAkey %s.key -CAcreateserial "
+             "-copy_extensions copy -days %d -out %s.pem",
+             name, ca, ca, days, name);
+    return openssl(dir, command);
+}
+
+bool certs_make(const char *dir)
+{
+    return make_root(dir, "ca", "keyUsage=keyCertSign") &&
+           make_root(dir, "other_ca", "keyUsage=keyCertSign") &&
+           make_signed(dir, "server", "ca", HERE, 2) &&
+           make_signed(dir, "client", "ca", "subjectAltName=DNS:client", 2) &&
+           make_signed(dir, "expired", "ca", HERE, -1) &&
+           make_signed(dir, "wrong_host", "ca",
+                       "subjectAltName=DNS:elsewhere.example", 2) &&
+           make_signed(dir, "wrong_ca", "other_ca", HERE, 2) &&
+           make_root(dir, "self_signed", HERE);
+}

@@ -1,0 +1,60 @@
+# The Redis store on real servers, which the tests start and end themselves.
+add_library(redis_server STATIC server.c ask.c certs.c setuser.c)
+target_include_directories(redis_server PUBLIC ${CMAKE_CURRENT_SOURCE_DIR}
+                           PRIVATE ${PROJECT_SOURCE_DIR}/src)
+target_link_libraries(redis_server PUBLIC dibs_static)
+add_executable(with_redis with_redis.c)
+target_link_libraries(with_redis PRIVATE redis_server)
+
+set(redis_acl ${PROJECT_SOURCE_DIR}/docs/redis-acl.md)
+
+# on_redis(NAME LABEL PROGRAM [OPTION...]): a suite, unchanged, on a server.
+function(on_redis name label program)
+  add_test(NAME ${name} COMMAND with_redis ${ARGN} -- $<TARGET_FILE:${program}>)
+  set_tests_properties(${name} PROPERTIES LABELS "${label};redis" TIMEOUT 180)
+endfunction()
+
+on_redis(contract_redis_tcp contract contract)
+if(NOT DIBS_SANITIZE)
+  # Other ways to the same steps; sanitizers see them in the tests of the link.
+  on_redis(contract_redis_unix contract contract --unix)
+  on_redis(contract_redis_tls contract contract --tls)
+  on_redis(contract_redis_acl contract contract --acl ${redis_acl} contract:)
+endif()
+on_redis(core_redis core test_core)
+
+# redis_test(NAME LABEL SOURCE...): a program that starts its own servers.
+function(redis_test name label)
+  add_executable(test_${name} test_${name}.c redis_world.c ${ARGN})
+  target_include_directories(test_${name} PRIVATE ${PROJECT_SOURCE_DIR}/src)
+  target_link_libraries(test_${name} PRIVATE redis_server cmocka)
+  add_test(NAME redis_${name} COMMAND test_${name})
+  set_tests_properties(redis_${name} PROPERTIES LABELS "${label};redis"
+                       TIMEOUT 120)
+endfunction()
+
+redis_test(faults_restart fault)
+redis_test(faults_load fault turns.c)
+redis_test(faults_refusal fault)
+redis_test(faults_cut fault proxy.c)
+redis_test(faults_tls fault proxy.c)
+redis_test(faults_away fault)
+redis_test(waiters store)
+redis_test(keys store)
+
+add_executable(test_acl test_acl.c redis_world.c)
+target_include_directories(test_acl PRIVATE ${PROJECT_SOURCE_DIR}/src)
+target_link_libraries(test_acl PRIVATE redis_server cmocka)
+add_test(NAME redis_acl COMMAND test_acl ${redis_acl})
+set_tests_properties(redis_acl PROPERTIES LABELS "store;redis" TIMEOUT 120)
+add_test(NAME redis_acl_lines COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/test_acl_lines.sh
+         ${redis_acl} ${PROJECT_SOURCE_DIR}/src/store/redis/lua)
+set_tests_properties(redis_acl_lines PROPERTIES LABELS "tree;redis" TIMEOUT 30)
+
+# In short here; without arguments it is the long form.
+add_executable(many_leases many_leases.c)
+target_include_directories(many_leases PRIVATE ${PROJECT_SOURCE_DIR}/src)
+target_link_libraries(many_leases PRIVATE redis_server)
+add_test(NAME redis_many_leases COMMAND many_leases 2000 1500 3)
+set_tests_properties(redis_many_leases PROPERTIES LABELS "store;redis"
+                     TIMEOUT 60)

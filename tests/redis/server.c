@@ -1,0 +1,377 @@
+/* server.c - see server.h. */
+/* SPDX-License-Identifier: MIT */
+#include "server.h"
+
+#include "ask.h"
+#include "certs.h"
+
+#include "base/clock.h"
+#include "base/rand.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* A server that does not answer after this long does not come up. */
+enum { START_MS = 20000, TRIES = 20 };
+
+/* Below the range from which the kernel picks. */
+enum { PORT_FIRST = 10000, PORT_COUNT = 20000 };
+
+static bool port_is_free(int port)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET,
+                             .sin_port = htons((uint16_t)port),
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int one = 1;
+    bool is_free;
+
+    if (fd < 0)
+        return false;
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+    is_free = bind(fd, (struct sockaddr *)&at, sizeof(at)) == 0;
+    close(fd);
+    return is_free;
+}
+
+int server_free_port(void)
+{
+    uint32_t bits;
+
+    for (int i = 0; i < 1000; i++) {
+        int port;
+
+        if (!dibsx_random(&bits, sizeof(bits)))
+            return -1;
+        port = PORT_FIRST + (int)(bits % PORT_COUNT);
+        if (port_is_free(port))
+            return port;
+    }
+    return -1;
+}
+
+/* The command line of a server, as pointers into itself. */
+typedef struct line {
+    const char *words[SERVER_ARGS_MAX + 48];
+    size_t count;
+    char port[16], tls_port[16], cert[64], key[64];
+} line;
+
+static void add(line *ln, const char *option, const char *value)
+{
+    ln->words[ln->count++] = option;
+    ln->words[ln->count++] = value;
+}
+
+static void add_tls(line *ln, const server *sv)
+{
+    snprintf(ln->tls_port, sizeof(ln->tls_port), "%d", sv->tls_port);
+    snprintf(ln->cert, sizeof(ln->cert), "%s.pem", sv->cert);
+    snprintf(ln->key, sizeof(ln->key), "%s.key", sv->cert);
+    add(ln, "--tls-port", ln->tls_port);
+    add(ln, "--tls-cert-file", ln->cert);
+    add(ln, "--tls-key-file", ln->key);
+    add(ln, "--tls-ca-cert-file", "ca.pem");
+}
+
+static void write_line(line *ln, const server *sv)
+{
+    *ln = (line){.count = 0};
+    ln->words[ln->count++] = "redis-server";
+    snprintf(ln->port, sizeof(ln->port), "%d", sv->port);
+    add(ln, "--port", ln->port);
+    add(ln, "--bind", "127.0.0.1");
+    add(ln, "--unixsocket", sv->socket);
+    add(ln, "--save", "");
+    add(ln, "--appendonly", sv->aof ? "yes" : "no");
+    add(ln, "--appendfsync", "everysec");
+    add(ln, "--logfile", "redis.log");
+    add(ln, "--daemonize", "no");
+    if (sv->cert[0])
+        add_tls(ln, sv);
+    for (size_t i = 0; sv->args[i]; i++)
+        ln->words[ln->count++] = sv->args[i];
+    ln->words[ln->count] = NULL;
+}
+
+/* In the child, where only what is safe after a fork may be called. */
+static void become_server(const server *sv, const line *ln)
+{
+    int null_fd = open("/dev/null", O_RDWR);
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (chdir(sv->dir) != 0 || dup2(null_fd, 0) < 0 || dup2(null_fd, 1) < 0)
+        _exit(126);
+    execvp(ln->words[0], (char *const *)(uintptr_t)ln->words);
+    _exit(127);
+}
+
+static bool has_ended(server *sv)
+{
+    if (sv->pid > 0 && waitpid(sv->pid, NULL, WNOHANG) == sv->pid)
+        sv->pid = 0;
+    return sv->pid == 0;
+}
+
+static bool answers(const server *sv)
+{
+    char *reply = server_ask(sv, "PING", NULL);
+    bool ok = reply &&
+              (strcmp(reply, "PONG") == 0 || strncmp(reply, "-NOAUTH", 7) == 0);
+
+    free(reply);
+    return ok;
+}
+
+/* Whether it came up. */
+static bool launch(server *sv)
+{
+    dibsx_nsec end = dibsx_after_ms(dibsx_now(), START_MS);
+    line ln;
+
+    write_line(&ln, sv);
+    unlink(sv->socket);
+    sv->pid = fork();
+    if (sv->pid == 0)
+        become_server(sv, &ln);
+    while (sv->pid > 0 && !has_ended(sv)) {
+        if (answers(sv))
+            return true;
+        if (dibsx_now() > end)
+            server_kill(sv);
+        poll(NULL, 0, 2);
+    }
+    sv->pid = 0;
+    return false;
+}
+
+static void show_log(const server *sv)
+{
+    char path[sizeof(sv->dir) + 16], text[512];
+    FILE *log;
+
+    snprintf(path, sizeof(path), "%s/redis.log", sv->dir);
+    log = fopen(path, "r");
+    while (log && fgets(text, sizeof(text), log))
+        fputs(text, stderr);
+    if (log)
+        fclose(log);
+    fprintf(stderr, "redis-server did not come up in %s\n", sv->dir);
+}
+
+/* On ports that were free a moment ago; on others when they are not any more. */
+static bool start(server *sv, const char *const *args)
+{
+    size_t count = 0;
+
+    while (args && args[count] && count < SERVER_ARGS_MAX) {
+        sv->args[count] = args[count];
+        count++;
+    }
+    for (int i = 0; i < TRIES; i++) {
+        sv->port = server_free_port();
+        if (sv->cert[0])
+            sv->tls_port = server_free_port();
+        if (launch(sv))
+            return true;
+    }
+    show_log(sv);
+    server_stop(sv);
+    return false;
+}
+
+static bool make_dir(server *sv)
+{
+    *sv = (server){.pid = 0};
+    snprintf(sv->dir, sizeof(sv->dir), "/tmp/dibs-redis-XXXXXX");
+    if (!mkdtemp(sv->dir)) {
+        fprintf(stderr, "%s: %s\n", sv->dir, strerror(errno));
+        sv->dir[0] = '\0';
+        return false;
+    }
+    snprintf(sv->socket, sizeof(sv->socket), "%s/socket", sv->dir);
+    return true;
+}
+
+bool server_start(server *sv, const char *const *args)
+{
+    if (!make_dir(sv))
+        return false;
+    sv->aof = true;
+    return start(sv, args);
+}
+
+bool server_start_forgetful(server *sv, const char *const *args)
+{
+    return make_dir(sv) && start(sv, args);
+}
+
+bool server_start_tls(server *sv, const char *cert)
+{
+    if (!make_dir(sv))
+        return false;
+    if (!certs_make(sv->dir)) {
+        server_stop(sv);
+        return false;
+    }
+    sv->aof = true;
+    snprintf(sv->cert, sizeof(sv->cert), "%s", cert);
+    return start(sv, NULL);
+}
+
+static void remove_dir(const char *dir)
+{
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        execlp("rm", "rm", "-rf", "--", dir, (char *)NULL);
+        _exit(127);
+    }
+    while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+        continue;
+}
+
+void server_stop(server *sv)
+{
+    server_kill(sv);
+    if (sv->dir[0])
+        remove_dir(sv->dir);
+    sv->dir[0] = '\0';
+}
+
+void server_kill(server *sv)
+{
+    if (sv->pid <= 0)
+        return;
+    kill(sv->pid, SIGKILL);
+    while (waitpid(sv->pid, NULL, 0) < 0 && errno == EINTR)
+        continue;
+    sv->pid = 0;
+}
+
+bool server_restart(server *sv)
+{
+    for (int i = 0; i < TRIES; i++)
+        if (launch(sv))
+            return true;
+    show_log(sv);
+    return false;
+}
+
+void server_pause(server *sv)
+{
+    siginfo_t info;
+
+    kill(sv->pid, SIGSTOP);
+    /* Until it has stopped, not only been told to. */
+    while (waitid(P_PID, (id_t)sv->pid, &info, WSTOPPED) < 0 && errno == EINTR)
+        continue;
+}
+
+void server_resume(server *sv)
+{
+    kill(sv->pid, SIGCONT);
+}
+
+enum { WORDS_MAX = 16 };
+
+static char *ask_words(const server *sv, const char *const *words)
+{
+    char *reply = NULL;
+    asker as;
+
+    if (!asker_open(&as, sv->socket))
+        return NULL;
+    if (asker_send(&as, words))
+        reply = asker_read(&as);
+    asker_close(&as);
+    return reply;
+}
+
+/* The arguments up to a NULL. */
+static void collect(va_list args, const char *words[WORDS_MAX + 1])
+{
+    size_t count = 0;
+
+    while (count < WORDS_MAX &&
+           (words[count] = va_arg(args, const char *)) != NULL)
+        count++;
+    words[count] = NULL;
+}
+
+char *server_ask(const server *sv, ...)
+{
+    const char *words[WORDS_MAX + 1];
+    va_list args;
+
+    va_start(args, sv);
+    collect(args, words);
+    va_end(args);
+    return ask_words(sv, words);
+}
+
+bool server_tell(const server *sv, ...)
+{
+    const char *words[WORDS_MAX + 1];
+    va_list args;
+    char *reply;
+    bool ok;
+
+    va_start(args, sv);
+    collect(args, words);
+    va_end(args);
+    reply = ask_words(sv, words);
+    ok = reply && reply[0] != '-';
+    free(reply);
+    return ok;
+}
+
+long long server_info(const server *sv, const char *section, const char *field)
+{
+    char *text = server_ask(sv, "INFO", section, NULL);
+    size_t len = strlen(field);
+    const char *at = text;
+    long long number = -1;
+
+    while (at && !(strncmp(at, field, len) == 0 && at[len] == ':')) {
+        at = strchr(at, '\n');
+        at = at ? at + 1 : NULL;
+    }
+    if (at) {
+        at += len + 1;
+        if (strncmp(at, "calls=", 6) == 0)
+            at += 6;
+        number = strtoll(at, NULL, 10);
+    }
+    free(text);
+    return number;
+}
+
+void server_url(const server *sv, char out[SERVER_URL_MAX])
+{
+    snprintf(out, SERVER_URL_MAX, "redis://127.0.0.1:%d", sv->port);
+}
+
+void server_unix_url(const server *sv, char out[SERVER_URL_MAX])
+{
+    snprintf(out, SERVER_URL_MAX, "redis+unix://%s", sv->socket);
+}
+
+void server_tls_url(const server *sv, const char *host,
+                    char out[SERVER_URL_MAX])
+{
+    snprintf(out, SERVER_URL_MAX,
+             "rediss://%s:%d?ca=%s/ca.pem&cert=%s/client.pem&key=%s/client.key",
+             host, sv->tls_port, sv->dir, sv->dir, sv->dir);
+}

@@ -1,0 +1,72 @@
+/* server.h - a real redis-server for a test, on a loopback port and a unix
+ * socket, in a folder of its own.
+ *
+ * It is ended with the thread that started it, whatever becomes of that, so it
+ * is started from a thread that lives as long as the test. */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_TESTS_REDIS_SERVER_H
+#define DIBS_TESTS_REDIS_SERVER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+enum { SERVER_ARGS_MAX = 24 };
+
+typedef struct server {
+    pid_t pid; /* 0 when it does not run */
+    int port;
+    int tls_port; /* 0 when it has none */
+    char dir[64];
+    char socket[80];
+    char cert[32]; /* which of certs.h it shows; "": no TLS */
+    bool aof;
+    const char *args[SERVER_ARGS_MAX + 1]; /* further ones, borrowed */
+} server;
+
+/* Starts one that keeps its data over a restart (AOF, synced every second), with
+ * further arguments up to a NULL. False when it does not come up; why is on
+ * stderr. End with server_stop(). */
+bool server_start(server *sv, const char *const *args);
+
+/* The same, kept nowhere: a restart begins with nothing. */
+bool server_start_forgetful(server *sv, const char *const *args);
+
+/* With a TLS port as well, showing this certificate of certs.h; it wants one of
+ * its clients. */
+bool server_start_tls(server *sv, const char *cert);
+
+/* Ends it and removes its folder. A server that was not started is a no-op. */
+void server_stop(server *sv);
+
+void server_kill(server *sv);    /* -9, and waits until it is gone */
+bool server_restart(server *sv); /* on the same ports, with what it kept */
+void server_pause(server *sv);   /* SIGSTOP: it is there and does not answer */
+void server_resume(server *sv);
+
+/* Runs a command, words up to a NULL, on a connection of its own; the reply is
+ * as asker_read() has it. NULL when there was none. Free it with free(). Any
+ * thread. */
+char *server_ask(const server *sv, ...) __attribute__((sentinel));
+
+/* Runs a command; false when it was an error or had no reply. */
+bool server_tell(const server *sv, ...) __attribute__((sentinel));
+
+/* The number of a field of `INFO SECTION`, of a command's statistics that of the
+ * calls; -1 when it is not there. */
+long long server_info(const server *sv, const char *section, const char *field);
+
+enum { SERVER_URL_MAX = 400 };
+
+/* The URLs by which a client reaches it. */
+void server_url(const server *sv, char out[SERVER_URL_MAX]);
+void server_unix_url(const server *sv, char out[SERVER_URL_MAX]);
+void server_tls_url(const server *sv, const char *host,
+                    char out[SERVER_URL_MAX]);
+
+/* A port on which nobody listens just now. It is none of those that the kernel
+ * picks for connections: a client that calls a port where nobody listens could
+ * otherwise be given that very port and speak to itself. */
+int server_free_port(void);
+
+#endif

@@ -1,0 +1,216 @@
+/* test_acl.c - the least-privileged user of the documentation: it can do all
+ * that dibs does under its prefix, and nothing elsewhere. */
+/* SPDX-License-Identifier: MIT */
+#include "redis_world.h"
+#include "setuser.h"
+
+#include <pthread.h>
+
+static const char *acl_file;
+
+/* The first client of the world is the user's, with the prefix; the other is an
+ * administrator's. */
+static int start(void **state)
+{
+    world *w = calloc(1, sizeof(*w));
+
+    *state = w;
+    if (!w || !server_start(&w->sv, NULL) ||
+        !setuser(&w->sv, acl_file, "workflow:"))
+        return -1;
+    snprintf(w->url, sizeof(w->url), "redis://dibs:%s@127.0.0.1:%d",
+             SETUSER_PASSWORD, w->sv.port);
+    CHECK(DIBS_OK, dibs_open(w->url, DIBS_CLIENT_OPTS(.prefix = "workflow:"),
+                             &w->one, err));
+    server_url(&w->sv, w->url);
+    w->other = world_client(w->url, 2000);
+    return 0;
+}
+
+static void *acquire(void *arg)
+{
+    return (void *)(uintptr_t)dibs_lock_acquire(arg, NULL);
+}
+
+static uint64_t rings_of(const dibs_client *cl)
+{
+    dibs_stats stats = {.size = sizeof(stats)};
+
+    dibs_stats_get(cl, &stats);
+    return stats.rings;
+}
+
+/* Names with a tag and names that are escaped have other keys. */
+static void locks_and_doorbells_work(void **state)
+{
+    static const char *const names[] = {"plain", "{tag}:of", "odd}", "x~queue"};
+    world *w = *state;
+
+    for (size_t i = 0; i < 4; i++) {
+        dibs_lock *lock =
+            world_lock(w->one, names[i], DIBS_LOCK_OPTS(.ttl_ms = 900));
+        dibs_lock *waiter =
+            world_lock(w->one, names[i],
+                       DIBS_LOCK_OPTS(.wait_ms = WORLD_BOUND_MS));
+        pthread_t thread;
+        void *rc = NULL;
+
+        CHECK(DIBS_OK, dibs_lock_acquire(lock, err));
+        world_await_renewal(w->one);
+        assert_int_equal(pthread_create(&thread, NULL, acquire, waiter), 0);
+        world_await_waiters(w->one, names[i], 1);
+        CHECK(DIBS_OK, dibs_lock_release(lock, err));
+        assert_int_equal(pthread_join(thread, &rc), 0);
+        assert_int_equal((uintptr_t)rc, DIBS_OK);
+        assert_int_equal(rings_of(w->one), i + 1);
+        dibs_lock_free(waiter);
+        dibs_lock_free(lock);
+    }
+}
+
+static bool count_names(const dibs_lease_info *info, void *arg)
+{
+    (void)info;
+    ++*(size_t *)arg;
+    return true;
+}
+
+static bool count_keys(const dibs_state_item *item, void *arg)
+{
+    (void)item;
+    ++*(size_t *)arg;
+    return true;
+}
+
+static void looking_breaking_and_values_work(void **state)
+{
+    world *w = *state;
+    dibs_lock *lock = world_lock(w->one, "k", NULL);
+    dibs_value value = {0};
+    size_t names = 0, keys = 0;
+    uint32_t broken = 0;
+    int64_t sum = 0;
+
+    CHECK(DIBS_OK, dibs_lock_acquire(lock, err));
+    CHECK(DIBS_OK, dibs_lease_list(w->one, "", count_names, &names, err));
+    assert_int_equal(names, 1);
+    CHECK(DIBS_OK, dibs_lease_break(w->one, "k", 0, NULL, &broken, err));
+    assert_int_equal(broken, 1);
+    CHECK(DIBS_OK, dibs_state_set(w->one, "v", "7", 1, 60000, NULL, err));
+    CHECK(DIBS_OK, dibs_state_add(w->one, "v", 35, &sum, err));
+    assert_int_equal(sum, 42);
+    CHECK(DIBS_OK, dibs_state_get(w->one, "v", &value, err));
+    assert_string_equal(value.data, "42");
+    CHECK(DIBS_OK, dibs_state_list(w->one, "", count_keys, &keys, err));
+    assert_int_equal(keys, 1);
+    CHECK(DIBS_OK, dibs_state_delete(w->one, "v", value.version, err));
+    dibs_value_free(&value);
+    dibs_lock_free(lock);
+}
+
+typedef struct findings {
+    size_t count;
+    size_t untold;
+    bool user;
+} findings;
+
+static void note(const dibs_finding *finding, void *arg)
+{
+    findings *all = arg;
+
+    all->count++;
+    if (strstr(finding->found, "cannot be told"))
+        all->untold++;
+    if (strcmp(finding->subject, "user") == 0)
+        all->user = strcmp(finding->found, "dibs") == 0;
+}
+
+static void the_audit_learns_all(void **state)
+{
+    world *w = *state;
+    findings all = {0};
+
+    CHECK(DIBS_OK, dibs_audit(w->one, note, &all, err));
+    assert_true(all.count >= 6);
+    assert_int_equal(all.untold, 0);
+    assert_true(all.user);
+}
+
+/* Without the prefix, the same user is refused; what is there stays. */
+static void names_elsewhere_are_denied(void **state)
+{
+    world *w = *state;
+    dibs_lock *lock = world_lock(w->other, "elsewhere", NULL);
+    dibs_client *cl = NULL;
+    dibs_lock *rival;
+    char url[SERVER_URL_MAX];
+
+    CHECK(DIBS_OK, dibs_lock_acquire(lock, err));
+    snprintf(url, sizeof(url), "redis://dibs:%s@127.0.0.1:%d", SETUSER_PASSWORD,
+             w->sv.port);
+    cl = world_client(url, 2000);
+    rival = world_lock(cl, "elsewhere", NULL);
+    CHECK(DIBS_DENIED, dibs_lock_try(rival, err));
+    CHECK(DIBS_DENIED, dibs_lease_break(cl, "elsewhere", 0, NULL, NULL, err));
+    CHECK(DIBS_DENIED, dibs_state_set(cl, "v", "x", 1, 0, NULL, err));
+    assert_true(dibs_lock_fence(lock) > 0);
+    CHECK(DIBS_OK, dibs_lock_release(lock, err));
+    dibs_lock_free(rival);
+    dibs_close(cl);
+    dibs_lock_free(lock);
+}
+
+/* What dibs does not need, its user may not do. */
+static void the_rest_of_the_server_is_closed(void **state)
+{
+    static const char *const wanted[][4] = {
+        {"FLUSHALL"},
+        {"KEYS", "*"},
+        {"CONFIG", "SET", "save", ""},
+        {"SHUTDOWN"},
+        {"GET", "other"},
+        {"SET", "other", "x"},
+        {"EVAL", "return 1", "1", "other"},
+        {"DEBUG", "SLEEP", "1"},
+        {"SCRIPT", "FLUSH"},
+        {"ACL", "LIST"},
+        {"CLIENT", "LIST"},
+        {"CLIENT", "KILL", "TYPE", "normal"},
+        {"SUBSCRIBE", "others"},
+        {"PUBLISH", "others", "x"},
+        {"REPLICAOF", "NO", "ONE"},
+        {"MONITOR"},
+    };
+    world *w = *state;
+
+    for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
+        char *text = server_ask(&w->sv, "ACL", "DRYRUN", "dibs", wanted[i][0],
+                                wanted[i][1], wanted[i][2], wanted[i][3], NULL);
+
+        assert_non_null(text);
+        if (strstr(text, "permissions") == NULL)
+            fail_msg("%s %s: %s", wanted[i][0],
+                     wanted[i][1] ? wanted[i][1] : "", text);
+        free(text);
+    }
+}
+
+#define ACL_TEST(fn) cmocka_unit_test_setup_teardown(fn, start, world_teardown)
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        ACL_TEST(locks_and_doorbells_work),
+        ACL_TEST(looking_breaking_and_values_work),
+        ACL_TEST(the_audit_learns_all),
+        ACL_TEST(names_elsewhere_are_denied),
+        ACL_TEST(the_rest_of_the_server_is_closed),
+    };
+
+    if (argc != 2) {
+        fprintf(stderr, "usage: test_acl FILE\n");
+        return 2;
+    }
+    acl_file = argv[1];
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,223 @@
+/* test_faults_restart.c - leases while their server is killed and comes back,
+ * with its data and without, or stands still for longer than they live. */
+/* SPDX-License-Identifier: MIT */
+#include "redis_world.h"
+
+#include <pthread.h>
+
+enum { TTL_MS = 1500 };
+
+/* A holder that tells of its loss, and a rival on the other client. */
+static void take(world *w, loss *lost, dibs_lock **lock, dibs_lock **rival)
+{
+    *lock = world_lock(w->one, "k",
+                       DIBS_LOCK_OPTS(.ttl_ms = TTL_MS, .on_lost = note_loss,
+                                      .on_lost_arg = lost));
+    *rival = world_lock(w->other, "k", DIBS_LOCK_OPTS(.ttl_ms = TTL_MS));
+    CHECK(DIBS_OK, dibs_lock_acquire(*lock, err));
+    CHECK(DIBS_BUSY, dibs_lock_try(*rival, err));
+}
+
+static void a_lease_outlives_a_server_that_keeps_its_data(void **state)
+{
+    world *w = *state;
+    loss lost = {0};
+    dibs_lock *lock, *rival;
+    uint64_t fence;
+
+    take(w, &lost, &lock, &rival);
+    fence = dibs_lock_fence(lock);
+    server_kill(&w->sv);
+    assert_true(server_restart(&w->sv));
+    world_await_renewal(w->one);
+    assert_true(world_await(lock, DIBS_LOCK_HELD, TTL_MS));
+    assert_int_equal(dibs_lock_fence(lock), fence);
+    CHECK(DIBS_BUSY, dibs_lock_try(rival, err));
+    CHECK(DIBS_OK, dibs_lock_release(lock, err));
+    CHECK(DIBS_OK, dibs_lock_try(rival, err));
+    assert_true(dibs_lock_fence(rival) > fence);
+    assert_int_equal(atomic_load(&lost.count), 0);
+    dibs_lock_free(lock);
+    dibs_lock_free(rival);
+}
+
+static void a_holder_is_told_that_the_server_forgot(void **state)
+{
+    world *w = *state;
+    loss lost = {0};
+    dibs_lock *lock, *rival;
+    uint64_t fence;
+
+    take(w, &lost, &lock, &rival);
+    fence = dibs_lock_fence(lock);
+    server_kill(&w->sv);
+    assert_true(server_restart(&w->sv));
+    await_loss(&lost, TTL_MS);
+    assert_int_equal(dibs_lock_fence(lock), 0);
+    assert_int_equal(world_try_until(rival, WORLD_BOUND_MS), DIBS_OK);
+    assert_true(dibs_lock_fence(rival) > fence);
+    CHECK(DIBS_LOST, dibs_lock_release(lock, err));
+    assert_true(dibs_lock_fence(rival) > 0);
+    dibs_lock_free(lock);
+    dibs_lock_free(rival);
+}
+
+/* Whoever comes first after a server that was away too long gets a higher
+ * fence than all before. */
+static void a_server_away_for_too_long_costs_the_lease(void **state)
+{
+    world *w = *state;
+    loss lost = {0};
+    dibs_lock *lock, *rival;
+    dibsx_nsec end_at;
+    uint64_t fence;
+
+    take(w, &lost, &lock, &rival);
+    fence = dibs_lock_fence(lock);
+    server_kill(&w->sv);
+    end_at = end_of(lock);
+    await_loss(&lost, WORLD_BOUND_MS);
+    assert_true(atomic_load(&lost.told_at) <=
+                end_at + WORLD_LATE_MS * DIBSX_MS);
+    assert_true(server_restart(&w->sv));
+    assert_int_equal(world_try_until(rival, WORLD_BOUND_MS), DIBS_OK);
+    assert_true(dibs_lock_fence(rival) > fence);
+    dibs_lock_free(lock);
+    dibs_lock_free(rival);
+}
+
+static void *acquire(void *arg)
+{
+    dibs_error err = {0};
+    dibs_status rc = dibs_lock_acquire(arg, &err);
+
+    if (rc != DIBS_OK)
+        fprintf(stderr, "acquire: %s: %s\n", dibs_status_name(rc), err.message);
+    return (void *)(uintptr_t)rc;
+}
+
+/* With its data the queue is kept as well; without it the waiter asks anew. */
+static void a_waiter_outlives_the_server(void **state)
+{
+    world *w = *state;
+    dibs_lock *lock = world_lock(w->one, "k", NULL);
+    dibs_lock *waiter =
+        world_lock(w->other, "k", DIBS_LOCK_OPTS(.wait_ms = WORLD_BOUND_MS));
+    pthread_t thread;
+    void *rc = NULL;
+
+    CHECK(DIBS_OK, dibs_lock_acquire(lock, err));
+    assert_int_equal(pthread_create(&thread, NULL, acquire, waiter), 0);
+    world_await_waiters(w->one, "k", 1);
+    server_kill(&w->sv);
+    assert_true(server_restart(&w->sv));
+    if (w->sv.aof)
+        CHECK(DIBS_OK, dibs_lock_release(lock, err));
+    assert_int_equal(pthread_join(thread, &rc), 0);
+    assert_int_equal((uintptr_t)rc, DIBS_OK);
+    assert_true(dibs_lock_fence(waiter) > 0);
+    dibs_lock_free(waiter);
+    dibs_lock_free(lock);
+}
+
+/* The end of validity as it stands when the server has stopped answering. */
+static dibsx_nsec final_end_of(const dibs_lock *lock)
+{
+    world_sleep_ms(50);
+    return end_of(lock);
+}
+
+static void a_server_that_stands_still_costs_the_lease_in_time(void **state)
+{
+    world *w = *state;
+    loss lost = {0};
+    dibs_lock *lock, *rival;
+    dibsx_nsec end_at;
+    uint64_t fence;
+
+    take(w, &lost, &lock, &rival);
+    fence = dibs_lock_fence(lock);
+    server_pause(&w->sv);
+    end_at = final_end_of(lock);
+    await_loss(&lost, WORLD_BOUND_MS);
+    assert_true(atomic_load(&lost.told_at) >= end_at - 20 * DIBSX_MS);
+    assert_true(atomic_load(&lost.told_at) <=
+                end_at + WORLD_LATE_MS * DIBSX_MS);
+    assert_int_equal(dibs_lock_state_get(lock), DIBS_LOCK_LOST);
+    server_resume(&w->sv);
+    assert_int_equal(world_try_until(rival, WORLD_BOUND_MS), DIBS_OK);
+    assert_true(dibs_lock_fence(rival) > fence);
+    dibs_lock_free(lock);
+    dibs_lock_free(rival);
+}
+
+/* What a call may take beyond what it was given, on a busy machine. */
+enum { SLACK_MS = 500 };
+
+static void no_call_hangs_on_a_server_that_stands_still(void **state)
+{
+    world *w = *state;
+    dibs_client *cl = world_client(w->url, 400);
+    dibs_lock *lock = world_lock(cl, "k", DIBS_LOCK_OPTS(.ttl_ms = TTL_MS));
+    dibs_lock *free_one = world_lock(cl, "f", DIBS_LOCK_OPTS(.ttl_ms = TTL_MS));
+    dibsx_nsec from_at;
+    dibs_error why = {0};
+
+    CHECK(DIBS_OK, dibs_lock_acquire(lock, err));
+    server_pause(&w->sv);
+    from_at = dibsx_now();
+    assert_int_not_equal(dibs_ping(cl, NULL, &why), DIBS_OK);
+    assert_true(world_ms_since(from_at) <= 400 + SLACK_MS);
+    from_at = dibsx_now();
+    assert_int_not_equal(dibs_lock_try(free_one, &why), DIBS_OK);
+    assert_true(world_ms_since(from_at) <= 4 * 400 + SLACK_MS);
+    from_at = dibsx_now();
+    assert_int_not_equal(dibs_lock_release(lock, &why), DIBS_OK);
+    assert_true(world_ms_since(from_at) <= 3 * 400 + SLACK_MS);
+    server_resume(&w->sv);
+    assert_int_equal(world_try_until(lock, WORLD_BOUND_MS), DIBS_OK);
+    assert_int_equal(world_try_until(free_one, WORLD_BOUND_MS), DIBS_OK);
+    dibs_lock_free(lock);
+    dibs_lock_free(free_one);
+    dibs_close(cl);
+}
+
+/* A pause that is shorter than the lease is noticed and forgotten. */
+static void a_short_pause_costs_nothing(void **state)
+{
+    world *w = *state;
+    loss lost = {0};
+    dibs_lock *lock, *rival;
+    uint64_t fence;
+
+    take(w, &lost, &lock, &rival);
+    fence = dibs_lock_fence(lock);
+    server_pause(&w->sv);
+    world_sleep_ms(TTL_MS / 2);
+    server_resume(&w->sv);
+    world_await_renewal(w->one);
+    assert_true(world_await(lock, DIBS_LOCK_HELD, TTL_MS));
+    assert_int_equal(dibs_lock_fence(lock), fence);
+    CHECK(DIBS_BUSY, dibs_lock_try(rival, err));
+    CHECK(DIBS_OK, dibs_lock_release(lock, err));
+    assert_int_equal(atomic_load(&lost.count), 0);
+    dibs_lock_free(lock);
+    dibs_lock_free(rival);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WORLD_TEST(a_lease_outlives_a_server_that_keeps_its_data),
+        WORLD_TEST_FORGETFUL(a_holder_is_told_that_the_server_forgot),
+        WORLD_TEST(a_server_away_for_too_long_costs_the_lease),
+        WORLD_TEST_FORGETFUL(a_server_away_for_too_long_costs_the_lease),
+        WORLD_TEST(a_waiter_outlives_the_server),
+        WORLD_TEST_FORGETFUL(a_waiter_outlives_the_server),
+        WORLD_TEST(a_server_that_stands_still_costs_the_lease_in_time),
+        WORLD_TEST(no_call_hangs_on_a_server_that_stands_still),
+        WORLD_TEST(a_short_pause_costs_nothing),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

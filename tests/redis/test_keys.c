@@ -1,0 +1,352 @@
+/* test_keys.c - what people see of locks with redis-cli, and what is left of
+ * them when they are over: nothing. */
+/* SPDX-License-Identifier: MIT */
+#include "redis_world.h"
+
+#include "store/store.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+/* The reply of a command as text, for as long as the test needs it. */
+static void assert_reply(char *reply, const char *expected)
+{
+    assert_non_null(reply);
+    assert_string_equal(reply, expected);
+    free(reply);
+}
+
+/* The value of a field of a hash. */
+static void
+read_field(const server *sv, const char *key, const char *field, char out[256])
+{
+    char *text = server_ask(sv, "HGET", key, field, NULL);
+
+    assert_non_null(text);
+    snprintf(out, 256, "%s", text);
+    free(text);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* `KEYS pattern`, in order and with blanks between. */
+static void read_keys(const server *sv, const char *pattern, char out[256])
+{
+    char *text = server_ask(sv, "KEYS", pattern, NULL);
+    char *rest = text, *names[16];
+    size_t count = 0, len = 0;
+
+    assert_non_null(text);
+    while (count < 16 && (names[count] = strsep(&rest, "\n")) != NULL)
+        count++;
+    qsort(names, count, sizeof(names[0]), by_name);
+    out[0] = '\0';
+    for (size_t i = 0; i < count; i++)
+        len += (size_t)snprintf(out + len, 256 - len, "%s%s", i ? " " : "",
+                                names[i]);
+    assert_true(len < 256);
+    free(text);
+}
+
+static dibs_client *open_with_prefix(const world *w, const char *prefix)
+{
+    dibs_client *cl = NULL;
+
+    CHECK(DIBS_OK,
+          dibs_open(w->url, DIBS_CLIENT_OPTS(.prefix = prefix), &cl, err));
+    return cl;
+}
+
+static void a_lock_shows_its_owner_fence_and_holder(void **state)
+{
+    world *w = *state;
+    dibs_lock *lock =
+        world_lock(w->one, "retry-scheduler",
+                   DIBS_LOCK_OPTS(.ttl_ms = 25000, .label = "nightly backup"));
+    char owner[DIBS_OWNER_SIZE], host[128], text[256], expected[256];
+    char *left;
+
+    CHECK(DIBS_OK, dibs_lock_acquire(lock, err));
+    dibs_lock_owner(lock, owner);
+    read_field(&w->sv, "retry-scheduler", "owner", text);
+    assert_string_equal(text, owner);
+    read_field(&w->sv, "retry-scheduler", "fence", text);
+    assert_int_equal(strtoull(text, NULL, 10), dibs_lock_fence(lock));
+    assert_int_equal(gethostname(host, sizeof(host)), 0);
+    snprintf(expected, sizeof(expected), "%s:%ld nightly backup", host,
+             (long)getpid());
+    read_field(&w->sv, "retry-scheduler", "who", text);
+    assert_string_equal(text, expected);
+    left = server_ask(&w->sv, "PTTL", "retry-scheduler", NULL);
+    assert_non_null(left);
+    assert_in_range(strtol(left, NULL, 10), 20000, 25000);
+    free(left);
+    dibs_lock_free(lock);
+}
+
+/* The locks of a workflow engine, by the commands of its manual. */
+static void the_locks_of_a_prefix_are_listed_by_it(void **state)
+{
+    static const char *const names[] = {"retry-scheduler", "timeout-scheduler",
+                                        "resume-scheduler"};
+    world *w = *state;
+    dibs_client *cl = open_with_prefix(w, "workflow:");
+    dibs_lock *locks[3];
+    char text[256];
+
+    for (size_t i = 0; i < 3; i++) {
+        locks[i] = world_lock(cl, names[i], DIBS_LOCK_OPTS(.ttl_ms = 30000));
+        CHECK(DIBS_OK, dibs_lock_acquire(locks[i], err));
+    }
+    read_keys(&w->sv, "workflow:*", text);
+    assert_string_equal(text, "workflow:resume-scheduler "
+                              "workflow:retry-scheduler "
+                              "workflow:timeout-scheduler");
+    assert_reply(server_ask(&w->sv, "TYPE", "workflow:retry-scheduler", NULL),
+                 "hash");
+    for (size_t i = 0; i < 3; i++)
+        dibs_lock_free(locks[i]);
+    read_keys(&w->sv, "workflow:*", text);
+    assert_string_equal(text, "");
+    dibs_close(cl);
+}
+
+/* All that is left is what every lock of the database shares. */
+static void assert_nothing_left(const server *sv)
+{
+    char text[256];
+
+    read_keys(sv, "*", text);
+    assert_string_equal(text, "dibs:fence");
+    assert_reply(server_ask(sv, "DBSIZE", NULL), "1");
+}
+
+static void a_released_lock_leaves_nothing(void **state)
+{
+    world *w = *state;
+    dibs_lock *lock = world_lock(w->one, "k", NULL);
+
+    CHECK(DIBS_OK, dibs_lock_acquire(lock, err));
+    CHECK(DIBS_OK, dibs_lock_release(lock, err));
+    assert_nothing_left(&w->sv);
+    dibs_lock_free(lock);
+}
+
+/* Waits until the database has so many keys; expired ones count until the server
+ * has come across them. */
+static void await_size(const server *sv, const char *size)
+{
+    dibsx_nsec end = dibsx_after_ms(dibsx_now(), WORLD_BOUND_MS);
+    bool is_so = false;
+
+    while (!is_so) {
+        char *text = server_ask(sv, "DBSIZE", NULL);
+
+        is_so = text && strcmp(text, size) == 0;
+        free(text);
+        assert_true(dibsx_now() < end);
+        world_sleep_ms(10);
+    }
+}
+
+static void an_expired_lock_leaves_nothing(void **state)
+{
+    world *w = *state;
+    dibs_lock *lock =
+        world_lock(w->one, "k",
+                   DIBS_LOCK_OPTS(.ttl_ms = 100, .flags = DIBS_LOCK_NO_RENEW));
+
+    CHECK(DIBS_OK, dibs_lock_acquire(lock, err));
+    await_size(&w->sv, "1");
+    assert_nothing_left(&w->sv);
+    dibs_lock_free(lock);
+}
+
+static void *acquire(void *arg)
+{
+    return (void *)(uintptr_t)dibs_lock_acquire(arg, NULL);
+}
+
+/* Someone waited, was served and has left. */
+static void a_queue_leaves_nothing(void **state)
+{
+    world *w = *state;
+    dibs_lock *lock = world_lock(w->one, "k", NULL);
+    dibs_lock *waiter =
+        world_lock(w->other, "k",
+                   DIBS_LOCK_OPTS(.ttl_ms = 900, .wait_ms = WORLD_BOUND_MS));
+    dibs_lock *late = world_lock(w->other, "k", DIBS_LOCK_OPTS(.wait_ms = 100));
+    pthread_t thread;
+    void *rc = NULL;
+
+    CHECK(DIBS_OK, dibs_lock_acquire(lock, err));
+    assert_int_equal(pthread_create(&thread, NULL, acquire, waiter), 0);
+    world_await_waiters(w->one, "k", 1);
+    CHECK(DIBS_TIMEOUT, dibs_lock_acquire(late, err));
+    CHECK(DIBS_OK, dibs_lock_release(lock, err));
+    assert_int_equal(pthread_join(thread, &rc), 0);
+    assert_int_equal((uintptr_t)rc, DIBS_OK);
+    /* With a renewal under way it would leave a tombstone. */
+    world_await_renewal(w->other);
+    CHECK(DIBS_OK, dibs_lock_release(waiter, err));
+    assert_nothing_left(&w->sv);
+    dibs_lock_free(late);
+    dibs_lock_free(waiter);
+    dibs_lock_free(lock);
+}
+
+/* All keys but the one that all share are about to end by themselves. */
+static void assert_all_end(const server *sv, long bound_ms)
+{
+    char text[256];
+    char *rest = text, *key;
+
+    read_keys(sv, "*", text);
+    while ((key = strsep(&rest, " ")) != NULL) {
+        char *left = server_ask(sv, "PTTL", key, NULL);
+
+        assert_non_null(left);
+        if (strcmp(key, "dibs:fence") != 0)
+            assert_in_range(strtol(left, NULL, 10), 0, bound_ms);
+        free(left);
+    }
+}
+
+/* A client that is there for one request and never again. */
+static void with_store(const world *w, dibs_status expected,
+                       dibs_status (*request)(dibs__store *, dibs_error *))
+{
+    dibsx_nsec deadline = dibsx_after_ms(dibsx_now(), 2000);
+    dibs__store *st = NULL;
+
+    CHECK(DIBS_OK, dibs__store_open(w->url, deadline, &st, err));
+    CHECK(expected, request(st, err));
+    dibs__store_close(st);
+}
+
+#define OWNER "0123456789abcdef0123456789abcdef"
+
+static dibs_status join_queue(dibs__store *st, dibs_error *err)
+{
+    dibs__ask ask = {.name = "k",
+                     .owner = OWNER,
+                     .permits = 1,
+                     .flags = DIBS__ASK_QUEUE,
+                     .ttl_ms = 60000,
+                     .who = "host:1"};
+    dibs__answer ans;
+
+    return st->ops->lease->acquire(st, &ask, dibsx_after_ms(dibsx_now(), 2000),
+                                   &ans, err);
+}
+
+static dibs_status leave_tombstone(dibs__store *st, dibs_error *err)
+{
+    dibs__leave gone = {.name = "k", .owner = OWNER, .unanswered = true};
+
+    return st->ops->lease->release(st, &gone, dibsx_after_ms(dibsx_now(), 2000),
+                                   err);
+}
+
+/* A waiter that died with its holder. */
+static void an_abandoned_queue_ends_by_itself(void **state)
+{
+    world *w = *state;
+    dibs_lock *lock =
+        world_lock(w->one, "k",
+                   DIBS_LOCK_OPTS(.ttl_ms = 300, .flags = DIBS_LOCK_NO_RENEW));
+    char text[256];
+
+    CHECK(DIBS_OK, dibs_lock_acquire(lock, err));
+    with_store(w, DIBS_BUSY, join_queue);
+    read_keys(&w->sv, "*", text);
+    assert_string_equal(text, "dibs:fence k {k}~party {k}~place {k}~queue");
+    assert_all_end(&w->sv, 2 * DIBS__PLACE_MS);
+    dibs_lock_free(lock);
+}
+
+static void a_tombstone_ends_by_itself(void **state)
+{
+    world *w = *state;
+    char text[256];
+
+    with_store(w, DIBS_LOST, leave_tombstone);
+    read_keys(&w->sv, "k", text);
+    assert_string_equal(text, "");
+    read_keys(&w->sv, "*", text);
+    assert_string_equal(text, "{k}~party {k}~place");
+    assert_all_end(&w->sv, 2 * DIBS__TOMB_MS);
+}
+
+static void a_deleted_value_leaves_nothing(void **state)
+{
+    world *w = *state;
+
+    CHECK(DIBS_OK, dibs_state_set(w->one, "v", "x", 1, 0, NULL, err));
+    CHECK(DIBS_OK, dibs_state_set(w->one, "e", "x", 1, 50, NULL, err));
+    CHECK(DIBS_OK, dibs_state_delete(w->one, "v", DIBS_VERSION_ANY, err));
+    await_size(&w->sv, "1");
+    assert_nothing_left(&w->sv);
+}
+
+enum { MANY = 10000, BYTES_MAX = 400 };
+
+/* Bytes of the server for each lock, all included. */
+static void measure(const world *w, const char *label, double *bytes)
+{
+    static dibs_lock *locks[MANY];
+    long long before = server_info(&w->sv, "memory", "used_memory");
+    long long after;
+
+    for (int i = 0; i < MANY; i++) {
+        char name[64];
+
+        snprintf(name, sizeof(name), "%s:job:%08d",
+                 label[0] ? "labelled" : "plain", i);
+        locks[i] = world_lock(w->one, name, DIBS_LOCK_OPTS(.label = label));
+        CHECK(DIBS_OK, dibs_lock_acquire(locks[i], err));
+    }
+    after = server_info(&w->sv, "memory", "used_memory");
+    *bytes = (double)(after - before) / MANY;
+    for (int i = 0; i < MANY; i++)
+        dibs_lock_free(locks[i]);
+}
+
+static void a_held_lock_takes_few_bytes(void **state)
+{
+    world *w = *state;
+    const char *long_label = "a label that is longer than most, as it tells "
+                             "of the work and of who asked for it";
+    double plain, labelled, verbose;
+
+    measure(w, "", &plain);
+    measure(w, "nightly backup", &labelled);
+    measure(w, long_label, &verbose);
+    print_message("bytes a held lock: %.0f, with a label %.0f, with a long "
+                  "one %.0f\n",
+                  plain, labelled, verbose);
+    assert_true(plain <= BYTES_MAX);
+    assert_true(labelled <= BYTES_MAX);
+    assert_true(verbose <= BYTES_MAX);
+    await_size(&w->sv, "1");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WORLD_TEST(a_lock_shows_its_owner_fence_and_holder),
+        WORLD_TEST(the_locks_of_a_prefix_are_listed_by_it),
+        WORLD_TEST(a_released_lock_leaves_nothing),
+        WORLD_TEST(an_expired_lock_leaves_nothing),
+        WORLD_TEST(a_queue_leaves_nothing),
+        WORLD_TEST(an_abandoned_queue_ends_by_itself),
+        WORLD_TEST(a_tombstone_ends_by_itself),
+        WORLD_TEST(a_deleted_value_leaves_nothing),
+        WORLD_TEST_FORGETFUL(a_held_lock_takes_few_bytes),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

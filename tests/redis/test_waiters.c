@@ -1,0 +1,299 @@
+/* test_waiters.c - a hundred wait for one name: they are served in the order in
+ * which they came, all of them, for three commands each at most. */
+/* SPDX-License-Identifier: MIT */
+#include "redis_world.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { WAITERS = 100, CLIENTS = 10, COMMANDS_EACH = 3, BOUND_MS = 30000 };
+
+/* Asks the server itself, with a command that no script uses. */
+static void await_queue(const server *sv, size_t length)
+{
+    dibsx_nsec end = dibsx_after_ms(dibsx_now(), WORLD_BOUND_MS);
+    size_t waiting = 0;
+
+    while (waiting != length) {
+        char *text = server_ask(sv, "ZCARD", "{k}~queue", NULL);
+
+        assert_non_null(text);
+        waiting = (size_t)strtoul(text, NULL, 10);
+        free(text);
+        assert_true(dibsx_now() < end);
+    }
+}
+
+/* What clients have sent: all steps are scripts. */
+static long long commands_of(const server *sv)
+{
+    long long evalsha = server_info(sv, "commandstats", "cmdstat_evalsha");
+    long long eval = server_info(sv, "commandstats", "cmdstat_eval");
+
+    return (evalsha > 0 ? evalsha : 0) + (eval > 0 ? eval : 0);
+}
+
+/* Who was served when. */
+typedef struct service {
+    atomic_int served;
+    int order[WAITERS];
+    uint64_t fences[WAITERS];
+} service;
+
+typedef struct waiter {
+    service *all;
+    dibs_lock *lock;
+    int number;
+    pthread_t thread;
+} waiter;
+
+static void *wait_and_pass_on(void *arg)
+{
+    waiter *wt = arg;
+    dibs_error err = {0};
+    dibs_status rc = dibs_lock_acquire(wt->lock, &err);
+    int turn;
+
+    if (rc != DIBS_OK) {
+        fprintf(stderr, "waiter %d: %s: %s\n", wt->number, dibs_status_name(rc),
+                err.message);
+        return NULL;
+    }
+    turn = atomic_fetch_add(&wt->all->served, 1);
+    wt->all->order[turn] = wt->number;
+    wt->all->fences[turn] = dibs_lock_fence(wt->lock);
+    (void)dibs_lock_release(wt->lock, &err);
+    return NULL;
+}
+
+static void check_order(const int *order, const uint64_t *fences)
+{
+    for (int i = 0; i < WAITERS; i++) {
+        assert_int_equal(order[i], i);
+        assert_true(fences[i] > 0);
+        if (i > 0)
+            assert_true(fences[i] > fences[i - 1]);
+    }
+}
+
+/* Each has its scripts and its doorbell before anything is counted. */
+static void open_clients(const world *w, dibs_client **clients)
+{
+    for (int i = 0; i < CLIENTS; i++)
+        clients[i] = world_client(w->url, 5000);
+}
+
+static void start_waiters(const world *w, dibs_client **clients,
+                          waiter *waiters, service *all)
+{
+    for (int i = 0; i < WAITERS; i++) {
+        waiter *wt = &waiters[i];
+
+        *wt = (waiter){.all = all, .number = i};
+        wt->lock = world_lock(clients[i % CLIENTS], "k",
+                              DIBS_LOCK_OPTS(.wait_ms = BOUND_MS));
+        assert_int_equal(pthread_create(&wt->thread, NULL, wait_and_pass_on,
+                                        wt),
+                         0);
+        await_queue(&w->sv, (size_t)i + 1);
+    }
+}
+
+static void threads_are_served_in_order(void **state)
+{
+    world *w = *state;
+    dibs_lock *lock = world_lock(w->one, "k", NULL);
+    dibs_client *clients[CLIENTS];
+    static waiter waiters[WAITERS];
+    service all = {0};
+    long long commands;
+
+    open_clients(w, clients);
+    CHECK(DIBS_OK, dibs_lock_acquire(lock, err));
+    assert_true(server_tell(&w->sv, "CONFIG", "RESETSTAT", NULL));
+    start_waiters(w, clients, waiters, &all);
+    CHECK(DIBS_OK, dibs_lock_release(lock, err));
+    for (int i = 0; i < WAITERS; i++)
+        assert_int_equal(pthread_join(waiters[i].thread, NULL), 0);
+    commands = commands_of(&w->sv);
+    print_message("%lld commands for %d acquisitions\n", commands, WAITERS);
+    assert_int_equal(atomic_load(&all.served), WAITERS);
+    check_order(all.order, all.fences);
+    assert_true(commands >= WAITERS);
+    assert_true(commands <= COMMANDS_EACH * WAITERS);
+    for (int i = 0; i < WAITERS; i++)
+        dibs_lock_free(waiters[i].lock);
+    for (int i = 0; i < CLIENTS; i++)
+        dibs_close(clients[i]);
+    dibs_lock_free(lock);
+}
+
+/* What a process says while it holds. */
+typedef struct word {
+    int number;
+    uint64_t fence;
+} word;
+
+/* A process of its own: waits until it is told to, then in the queue. */
+static void be_waiter(const char *url, int number, int go_fd, int say_fd)
+{
+    dibs_client *cl = NULL;
+    dibs_lock *lock = NULL;
+    word say = {.number = number};
+    char go;
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (read(go_fd, &go, 1) != 1 || dibs_open(url, NULL, &cl, NULL) != DIBS_OK)
+        _exit(1);
+    if (dibs_lock_new(cl, "k", DIBS_LOCK_OPTS(.wait_ms = BOUND_MS), &lock,
+                      NULL) != DIBS_OK)
+        _exit(2);
+    if (dibs_lock_acquire(lock, NULL) != DIBS_OK)
+        _exit(3);
+    say.fence = dibs_lock_fence(lock);
+    if (write(say_fd, &say, sizeof(say)) != (ssize_t)sizeof(say))
+        _exit(4);
+    if (dibs_lock_release(lock, NULL) != DIBS_OK)
+        _exit(5);
+    dibs_lock_free(lock);
+    dibs_close(cl);
+    _exit(0);
+}
+
+typedef struct herd {
+    server sv;
+    char url[SERVER_URL_MAX];
+    pid_t pids[WAITERS];
+    int go[WAITERS]; /* to write to */
+    int said;        /* to read from */
+} herd;
+
+/* Forks them all while this process has no client and no thread. */
+static void fork_waiters(herd *hd)
+{
+    int said[2];
+
+    assert_int_equal(pipe(said), 0);
+    hd->said = said[0];
+    for (int i = 0; i < WAITERS; i++) {
+        int go[2];
+
+        assert_int_equal(pipe(go), 0);
+        hd->pids[i] = fork();
+        assert_true(hd->pids[i] >= 0);
+        if (hd->pids[i] == 0)
+            be_waiter(hd->url, i, go[0], said[1]);
+        close(go[0]);
+        hd->go[i] = go[1];
+    }
+    close(said[1]);
+}
+
+static void queue_them(herd *hd)
+{
+    for (int i = 0; i < WAITERS; i++) {
+        assert_int_equal(write(hd->go[i], "g", 1), 1);
+        await_queue(&hd->sv, (size_t)i + 1);
+    }
+}
+
+static void listen_to_them(herd *hd)
+{
+    int order[WAITERS];
+    uint64_t fences[WAITERS];
+    word said;
+
+    for (int i = 0; i < WAITERS; i++) {
+        assert_int_equal(read(hd->said, &said, sizeof(said)), sizeof(said));
+        order[i] = said.number;
+        fences[i] = said.fence;
+    }
+    check_order(order, fences);
+}
+
+static void reap_them(herd *hd)
+{
+    for (int i = 0; i < WAITERS; i++) {
+        int status = -1;
+
+        assert_int_equal(waitpid(hd->pids[i], &status, 0), hd->pids[i]);
+        assert_int_equal(status, 0);
+        close(hd->go[i]);
+    }
+    close(hd->said);
+}
+
+static void processes_are_served_in_order(void **state)
+{
+    static herd hd;
+    dibs_client *cl;
+    dibs_lock *lock;
+
+    (void)state;
+    assert_true(server_start(&hd.sv, NULL));
+    server_url(&hd.sv, hd.url);
+    fork_waiters(&hd);
+    cl = world_client(hd.url, 5000);
+    lock = world_lock(cl, "k", NULL);
+    CHECK(DIBS_OK, dibs_lock_acquire(lock, err));
+    queue_them(&hd);
+    CHECK(DIBS_OK, dibs_lock_release(lock, err));
+    listen_to_them(&hd);
+    reap_them(&hd);
+    dibs_lock_free(lock);
+    dibs_close(cl);
+    server_stop(&hd.sv);
+}
+
+/* Waiters whose processes have died do not hold up those behind them for more
+ * than the time of one place, all together. */
+static void the_dead_are_skipped_together(void **state)
+{
+    enum { DEAD = WAITERS - 1 };
+    static herd hd;
+    dibs_client *cl;
+    dibs_lock *lock;
+    dibsx_nsec from_at;
+    word said;
+
+    (void)state;
+    assert_true(server_start(&hd.sv, NULL));
+    server_url(&hd.sv, hd.url);
+    fork_waiters(&hd);
+    cl = world_client(hd.url, 5000);
+    lock = world_lock(cl, "k", NULL);
+    CHECK(DIBS_OK, dibs_lock_acquire(lock, err));
+    queue_them(&hd);
+    for (int i = 0; i < DEAD; i++) {
+        kill(hd.pids[i], SIGKILL);
+        assert_int_equal(waitpid(hd.pids[i], NULL, 0), hd.pids[i]);
+        close(hd.go[i]);
+    }
+    from_at = dibsx_now();
+    CHECK(DIBS_OK, dibs_lock_release(lock, err));
+    assert_int_equal(read(hd.said, &said, sizeof(said)), sizeof(said));
+    print_message("served after %lld ms behind %d dead\n",
+                  (long long)world_ms_since(from_at), DEAD);
+    assert_int_equal(said.number, DEAD);
+    assert_true(world_ms_since(from_at) < 9000);
+    assert_int_equal(waitpid(hd.pids[DEAD], NULL, 0), hd.pids[DEAD]);
+    close(hd.go[DEAD]);
+    close(hd.said);
+    dibs_lock_free(lock);
+    dibs_close(cl);
+    server_stop(&hd.sv);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(processes_are_served_in_order),
+        cmocka_unit_test(the_dead_are_skipped_together),
+        WORLD_TEST(threads_are_served_in_order),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,112 @@
+/* with_redis.c - runs a command on a redis-server of its own.
+ *
+ *     with_redis [--unix | --tls | --acl FILE PREFIX] -- COMMAND [ARGUMENT...]
+ *
+ * Starts the server, runs the command with the server's URL as its last
+ * argument, ends the server, and returns what the command returned. With --acl
+ * the URL is that of the user "dibs", made by the lines "ACL SETUSER dibs ..." of
+ * FILE, where PREFIX stands in for "workflow:". */
+/* SPDX-License-Identifier: MIT */
+#include "server.h"
+#include "setuser.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { COMMAND_MAX = 32 };
+
+typedef struct wish {
+    bool unix_socket;
+    bool tls;
+    const char *acl_file;
+    const char *prefix;
+    char **command;
+} wish;
+
+static bool read_line(int argc, char **argv, wish *ws)
+{
+    int i = 1;
+
+    *ws = (wish){.unix_socket = false};
+    for (; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        if (strcmp(argv[i], "--unix") == 0) {
+            ws->unix_socket = true;
+        } else if (strcmp(argv[i], "--tls") == 0) {
+            ws->tls = true;
+        } else if (strcmp(argv[i], "--acl") == 0 && i + 2 < argc) {
+            ws->acl_file = argv[++i];
+            ws->prefix = argv[++i];
+        } else {
+            return false;
+        }
+    }
+    ws->command = argv + i + 1;
+    return i + 1 < argc && argc - i < COMMAND_MAX;
+}
+
+static bool begin(const wish *ws, server *sv, char url[SERVER_URL_MAX])
+{
+    bool up = ws->tls ? server_start_tls(sv, "server") : server_start(sv, NULL);
+
+    if (!up)
+        return false;
+    if (ws->tls)
+        server_tls_url(sv, "localhost", url);
+    else if (ws->unix_socket)
+        server_unix_url(sv, url);
+    else if (ws->acl_file)
+        snprintf(url, SERVER_URL_MAX, "redis://dibs:%s@127.0.0.1:%d",
+                 SETUSER_PASSWORD, sv->port);
+    else
+        server_url(sv, url);
+    return !ws->acl_file || setuser(sv, ws->acl_file, ws->prefix);
+}
+
+static int run(char **command, char *url)
+{
+    char *words[COMMAND_MAX + 2] = {NULL};
+    size_t count = 0;
+    int status = 0;
+    pid_t pid;
+
+    while (command[count]) {
+        words[count] = command[count];
+        count++;
+    }
+    words[count] = url;
+    pid = fork();
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        execvp(words[0], words);
+        fprintf(stderr, "with_redis: %s: %s\n", words[0], strerror(errno));
+        _exit(127);
+    }
+    if (pid < 0)
+        return 125;
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        continue;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+int main(int argc, char **argv)
+{
+    char url[SERVER_URL_MAX];
+    int code = 125;
+    server sv = {0};
+    wish ws;
+
+    if (!read_line(argc, argv, &ws)) {
+        fprintf(stderr, "usage: with_redis [--unix | --tls | --acl FILE "
+                        "PREFIX] -- COMMAND [ARGUMENT...]\n");
+        return 2;
+    }
+    if (begin(&ws, &sv, url))
+        code = run(ws.command, url);
+    server_stop(&sv);
+    return code;
+}
