@@ -4,7 +4,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "store/redis/driver.h"
 #include "base/dynlib.h"
-#include <pthread.h>
+#include "base/once.h"
 
 /* Layouts differ between releases, so the library must be the one whose header
  * this was compiled with. Debian names the package after it. */
@@ -22,20 +22,17 @@
 dibs__hiredis_calls dibs__hi;
 
 static const dibsx_dynlib_call calls[] = {DIBS__HIREDIS_CALLS(CALL)};
-static pthread_mutex_t load_mutex = PTHREAD_MUTEX_INITIALIZER;
-static bool loaded; /* guarded by load_mutex */
+static dibsx_once once = DIBSX_ONCE_INIT;
+
+static dibs_status load(dibs_error *err)
+{
+    return dibsx_dynlib_load(DIBS_HIREDIS_SONAME, DIBS_HIREDIS_PACKAGE, calls,
+                             sizeof(calls) / sizeof(calls[0]), err);
+}
 
 dibs_status dibs__hiredis_load(dibs_error *err)
 {
-    dibs_status rc = DIBS_OK;
-
-    pthread_mutex_lock(&load_mutex);
-    if (!loaded)
-        rc = dibsx_dynlib_load(DIBS_HIREDIS_SONAME, DIBS_HIREDIS_PACKAGE, calls,
-                               sizeof(calls) / sizeof(calls[0]), err);
-    loaded = rc == DIBS_OK;
-    pthread_mutex_unlock(&load_mutex);
-    return rc;
+    return dibsx_once_do(&once, load, err);
 }
 
 void dibs__reply_free(redisReply *reply)

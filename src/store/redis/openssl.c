@@ -5,15 +5,14 @@
 #include "store/redis/openssl.h"
 #include "base/dynlib.h"
 #include "base/fail.h"
-#include <pthread.h>
+#include "base/once.h"
 
 #define CALL(call) {#call, (void **)&dibs__ssl.call},
 
 dibs__openssl_calls dibs__ssl;
 
 static const dibsx_dynlib_call calls[] = {DIBS__OPENSSL_CALLS(CALL)};
-static pthread_mutex_t load_mutex = PTHREAD_MUTEX_INITIALIZER;
-static bool loaded; /* guarded by load_mutex */
+static dibsx_once once = DIBSX_ONCE_INIT;
 
 /* It must not clean up at exit: a thread may be speaking TLS even then. */
 static dibs_status load(dibs_error *err)
@@ -29,12 +28,5 @@ static dibs_status load(dibs_error *err)
 
 dibs_status dibs__openssl_load(dibs_error *err)
 {
-    dibs_status rc = DIBS_OK;
-
-    pthread_mutex_lock(&load_mutex);
-    if (!loaded)
-        rc = load(err);
-    loaded = rc == DIBS_OK;
-    pthread_mutex_unlock(&load_mutex);
-    return rc;
+    return dibsx_once_do(&once, load, err);
 }

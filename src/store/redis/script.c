@@ -6,9 +6,9 @@
 #include "store/redis/script.h"
 #include "base/buf.h"
 #include "base/fail.h"
+#include "base/once.h"
 #include "store/redis/error.h"
 #include "store/redis/sha1.h"
-#include <pthread.h>
 #include <string.h>
 
 enum { TEXT_MAX = 64 * 1024 };
@@ -35,9 +35,8 @@ static const struct {
     const char *text;
 } parts[] = {{"fence", dibs__lua_fence}, {"grant", dibs__lua_grant}};
 
-static pthread_mutex_t load_mutex = PTHREAD_MUTEX_INITIALIZER;
 static script_text scripts[DIBS__SCRIPT_COUNT];
-static bool loaded; /* guarded by load_mutex */
+static dibsx_once once = DIBSX_ONCE_INIT;
 
 static const char *part(const char *name, size_t len)
 {
@@ -86,14 +85,7 @@ static dibs_status load(dibs_error *err)
 
 dibs_status dibs__script_load(dibs_error *err)
 {
-    dibs_status rc = DIBS_OK;
-
-    pthread_mutex_lock(&load_mutex);
-    if (!loaded)
-        rc = load(err);
-    loaded = rc == DIBS_OK;
-    pthread_mutex_unlock(&load_mutex);
-    return rc;
+    return dibsx_once_do(&once, load, err);
 }
 
 void dibs__script_begin(dibs__words *words, dibs__script script,

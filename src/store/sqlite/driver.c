@@ -5,7 +5,7 @@
 #include "store/sqlite/driver.h"
 #include "base/dynlib.h"
 #include "base/fail.h"
-#include <pthread.h>
+#include "base/once.h"
 
 /* Row values and upserts need it, and 3.24 is what the oldest system that is
  * still maintained has. */
@@ -16,8 +16,7 @@ enum { OLDEST = 3024000 };
 dibs__sqlite_calls dibs__sql;
 
 static const dibsx_dynlib_call calls[] = {DIBS__SQLITE_CALLS(CALL)};
-static pthread_mutex_t load_mutex = PTHREAD_MUTEX_INITIALIZER;
-static bool loaded; /* guarded by load_mutex */
+static dibsx_once once = DIBSX_ONCE_INIT;
 
 static dibs_status load(dibs_error *err)
 {
@@ -39,12 +38,5 @@ static dibs_status load(dibs_error *err)
 
 dibs_status dibs__sqlite_load(dibs_error *err)
 {
-    dibs_status rc = DIBS_OK;
-
-    pthread_mutex_lock(&load_mutex);
-    if (!loaded)
-        rc = load(err);
-    loaded = rc == DIBS_OK;
-    pthread_mutex_unlock(&load_mutex);
-    return rc;
+    return dibsx_once_do(&once, load, err);
 }
