@@ -37,4 +37,17 @@ typedef struct dibs__entry {
 typedef bool dibs__entries_fn(const char *name, const dibs__entry *entries,
                               size_t count, void *arg);
 
+/* The entries of one name on their way to such a function. A store fills them in
+ * and frees them with dibs__display_fini(). */
+typedef struct dibs__display {
+    dibs__entries_fn *each;
+    void *arg;
+    dibs__entry *entries;
+    size_t room;
+} dibs__display;
+
+/* Room for so many in all. False when memory is short. */
+bool dibs__display_room(dibs__display *dp, size_t count);
+void dibs__display_fini(dibs__display *dp);
+
 #endif

@@ -16,27 +16,6 @@
 enum { PAGE = 8 };    /* names read by one script */
 enum { FIELDS = 11 }; /* that inspect.lua answers for each entry */
 
-typedef struct display {
-    dibs__entries_fn *each;
-    void *arg;
-    dibs__entry *entries;
-    size_t room;
-} display;
-
-static bool make_room(display *dp, size_t count)
-{
-    void *grown;
-
-    if (count <= dp->room)
-        return true;
-    grown = dibsx_realloc_n(dp->entries, count, sizeof(*dp->entries));
-    if (!grown)
-        return false;
-    dp->entries = grown;
-    dp->room = count;
-    return true;
-}
-
 /* The fields between the texts, in their order. */
 static bool read_numbers(const redisReply *list, size_t first, dibs__entry *out)
 {
@@ -75,7 +54,7 @@ static bool read_entry(const redisReply *list, size_t first, dibs__entry *out)
 }
 
 /* How many entries a list has; 0 also when the key is not a lock. */
-static dibs_status read_entries(const redisReply *list, display *dp,
+static dibs_status read_entries(const redisReply *list, dibs__display *dp,
                                 size_t *count, dibs_error *err)
 {
     *count = 0;
@@ -83,7 +62,7 @@ static dibs_status read_entries(const redisReply *list, display *dp,
         return DIBS_OK;
     if (!list || list->type != REDIS_REPLY_ARRAY || list->elements % FIELDS)
         return dibs__reply_odd(err);
-    if (!make_room(dp, list->elements / FIELDS))
+    if (!dibs__display_room(dp, list->elements / FIELDS))
         return dibsx_fail(err, DIBS_NOMEM, "the entries of a name");
     for (size_t i = 0; i < list->elements; i += FIELDS)
         if (!read_entry(list, i, &dp->entries[(*count)++]))
@@ -123,7 +102,7 @@ dibs_status dibs__redis_inspect(struct dibs__store *st, const char *name,
                                 dibsx_nsec deadline, dibs__entries_fn *each,
                                 void *arg, dibs_error *err)
 {
-    display dp = {.each = each, .arg = arg};
+    dibs__display dp = {.each = each, .arg = arg};
     redisReply *reply = NULL;
     const redisReply *list;
     size_t count = 0;
@@ -139,7 +118,7 @@ dibs_status dibs__redis_inspect(struct dibs__store *st, const char *name,
     dibs__reply_free(reply);
     if (rc == DIBS_OK)
         (void)each(name, dp.entries, count, arg);
-    dibsx_free(dp.entries);
+    dibs__display_fini(&dp);
     return rc;
 }
 
@@ -153,7 +132,7 @@ static bool name_of(const char *key, size_t len, const char *begins,
 /* DIBS_NOTFOUND: the caller has seen enough. */
 static dibs_status
 show_page(dibs__redis *rd, const char *const *names, size_t count,
-          dibsx_nsec deadline, display *dp, dibs_error *err)
+          dibsx_nsec deadline, dibs__display *dp, dibs_error *err)
 {
     redisReply *reply = NULL;
     dibs_status rc = read_names(rd, names, count, deadline, &reply, err);
@@ -177,7 +156,7 @@ dibs_status dibs__redis_list(struct dibs__store *st, const char *begins,
     dibs__redis *rd = dibs__redis_of(st);
     char texts[DIBS__KEY_BEGINS][DIBS__KEY_MAX];
     const char *const text[] = {texts[0], texts[1], texts[2], texts[3]};
-    display dp = {.each = each, .arg = arg};
+    dibs__display dp = {.each = each, .arg = arg};
     dibs__names names;
     dibs_status rc;
 
@@ -190,6 +169,6 @@ dibs_status dibs__redis_list(struct dibs__store *st, const char *begins,
         rc = show_page(rd, names.name + i, few, deadline, &dp, err);
     }
     dibs__names_fini(&names);
-    dibsx_free(dp.entries);
+    dibs__display_fini(&dp);
     return rc == DIBS_NOTFOUND ? DIBS_OK : rc;
 }

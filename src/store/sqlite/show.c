@@ -24,41 +24,19 @@ typedef struct page {
     bool more; /* there may be names beyond */
 } page;
 
-/* The entries of one name. */
-typedef struct display {
-    dibs__entries_fn *each;
-    void *arg;
-    dibs__entry *entries;
-    size_t room;
-} display;
-
-static bool make_room(display *dp, size_t count)
-{
-    void *grown;
-
-    if (count <= dp->room)
-        return true;
-    grown = dibsx_realloc_n(dp->entries, count, sizeof(*dp->entries));
-    if (!grown)
-        return false;
-    dp->entries = grown;
-    dp->room = count;
-    return true;
-}
-
 dibs_status dibs__sqlite_inspect(struct dibs__store *st, const char *name,
                                  dibsx_nsec deadline, dibs__entries_fn *each,
                                  void *arg, dibs_error *err)
 {
     dibs__sqlite_conn *cn = dibs__sqlite_conn_of(st, DIBS__SQLITE_LEASE);
-    display dp = {.each = each, .arg = arg};
+    dibs__display dp = {.each = each, .arg = arg};
     size_t count = 0;
     dibs_status rc = dibs__sqlite_enter(cn, deadline, err);
 
     if (rc != DIBS_OK)
         return rc;
     rc = dibs__sqlite_roll_load(cn, name, err);
-    if (rc == DIBS_OK && !make_room(&dp, cn->roll.count))
+    if (rc == DIBS_OK && !dibs__display_room(&dp, cn->roll.count))
         rc = dibsx_fail(err, DIBS_NOMEM, "the entries of a name");
     if (rc == DIBS_OK)
         count = dibs__roll_show(&cn->roll, dp.entries);
@@ -67,7 +45,7 @@ dibs_status dibs__sqlite_inspect(struct dibs__store *st, const char *name,
         rc = dibsx_fail(err, DIBS_NOTFOUND, "nobody holds it or waits for it");
     if (rc == DIBS_OK)
         (void)each(name, dp.entries, count, arg);
-    dibsx_free(dp.entries);
+    dibs__display_fini(&dp);
     return rc;
 }
 
@@ -141,7 +119,7 @@ page_read(dibs__sqlite_conn *cn, page *pg, const char *begins, dibs_error *err)
 }
 
 /* DIBS_NOTFOUND: the caller has seen enough. */
-static dibs_status page_show(const page *pg, display *dp, dibs_error *err)
+static dibs_status page_show(const page *pg, dibs__display *dp, dibs_error *err)
 {
     for (size_t i = 0; i < pg->count; i++) {
         const page_name *at = &pg->names[i];
@@ -150,7 +128,7 @@ static dibs_status page_show(const page *pg, display *dp, dibs_error *err)
 
         roll.parties += at->first;
         roll.count = at->count;
-        if (!make_room(dp, at->count))
+        if (!dibs__display_room(dp, at->count))
             return dibsx_fail(err, DIBS_NOMEM, "the entries of a name");
         count = dibs__roll_show(&roll, dp->entries);
         if (count && !dp->each(at->name, dp->entries, count, dp->arg))
@@ -164,7 +142,7 @@ dibs_status dibs__sqlite_list(struct dibs__store *st, const char *begins,
                               void *arg, dibs_error *err)
 {
     dibs__sqlite_conn *cn = dibs__sqlite_conn_of(st, DIBS__SQLITE_LEASE);
-    display dp = {.each = each, .arg = arg};
+    dibs__display dp = {.each = each, .arg = arg};
     page *pg = dibsx_zalloc(sizeof(*pg));
     dibs_status rc = DIBS_OK;
 
@@ -180,7 +158,7 @@ dibs_status dibs__sqlite_list(struct dibs__store *st, const char *begins,
             rc = page_show(pg, &dp, err);
     } while (rc == DIBS_OK && pg->more);
     dibs__roll_fini(&pg->roll);
-    dibsx_free(dp.entries);
+    dibs__display_fini(&dp);
     dibsx_free(pg);
     return rc == DIBS_NOTFOUND ? DIBS_OK : rc;
 }
