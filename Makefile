@@ -8,7 +8,7 @@ VERBOSE ?=
 configure = test -f $(2)/build.ninja || cmake --preset $(1) --log-level=WARNING >/dev/null
 build = cmake --build $(1) $(if $(VERBOSE),--verbose,-- --quiet)
 
-.PHONY: all run test bench coverage fuzz format tidy install clean help
+.PHONY: all run test bench coverage fuzz soak format tidy install clean help
 
 all: ## build build/dibs and build/libdibs.so (the default)
 	@$(call configure,release,build)
@@ -36,6 +36,12 @@ coverage: ## run the tests and print the lines of src/core and src/store they re
 fuzz: ## feed the parsers made-up input (SECONDS_EACH=60)
 	@tools/install-packages.sh build test
 	@tools/fuzz.sh $(or $(SECONDS_EACH),60)
+
+soak: ## hold 100,000 leases on a Redis server for a minute; none may be lost
+	@tools/install-packages.sh build test
+	@$(call configure,bench,build/bench)
+	@cmake --build build/bench --target many_leases -- --quiet
+	@build/bench/tests/redis/many_leases
 
 format: ## lay out the C code with clang-format 14
 	@tools/format.sh --fix

@@ -4,16 +4,49 @@
 #   bench/run.sh BUILD [--quick]
 #
 # Repeats each and takes the median of the repeats. A target that is missed is
-# shown and is no failure: the machine may be busy.
+# shown and is no failure: the machine may be busy. Starts a redis-server of its
+# own, which writes nothing to disk, on a free port of this machine.
 set -euo pipefail
 build=${1:?build folder}
 here=$(dirname "$0")
 repeats=5 memory_pairs=100000 sqlite_pairs=20000 rounds=300 blocks=10
+redis_blocks=100 crew_blocks=20 redis_locks=10000
 if [ "${2:-}" = --quick ]; then
     repeats=1 memory_pairs=5000 sqlite_pairs=1000 rounds=30 blocks=2
+    redis_blocks=5 crew_blocks=2 redis_locks=500
 fi
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+server=
+trap 'server_stop; rm -rf "$work"' EXIT
+
+# Starts a server on `port`. One that found its port taken ends at once, and
+# another is tried.
+server_start() {
+    local try
+    for try in 1 2 3 4 5; do
+        port=$((20000 + RANDOM % 10000))
+        mkdir -p "$work/redis"
+        redis-server --port "$port" --bind 127.0.0.1 --save '' --appendonly no \
+            --dir "$work/redis" >"$work/redis/log" 2>&1 &
+        server=$!
+        while kill -0 "$server" 2>/dev/null; do
+            if [ "$(redis-cli -p "$port" INFO server 2>/dev/null |
+                sed -n 's/^process_id:\([0-9]*\).*/\1/p')" = "$server" ]; then
+                return
+            fi
+            sleep 0.05
+        done
+    done
+    echo "bench: redis-server did not start in $try attempts:" >&2
+    cat "$work/redis/log" >&2
+    exit 1
+}
+
+server_stop() {
+    [ -z "$server" ] || kill "$server" 2>/dev/null || true
+    [ -z "$server" ] || wait "$server" || true
+    server=
+}
 
 # repeated COMMAND...: the median of each column over the repeats.
 repeated() {
@@ -34,10 +67,11 @@ repeated() {
 }
 
 # row WHAT PER_SECOND P50 P95 P99 MEASURED LIMIT TARGET: times in microseconds;
-# without a TARGET there is none to meet.
+# without a TARGET there is none to meet, and one with >= is to be reached.
 row() {
     local verdict=
-    [ -z "$8" ] || verdict=$(awk -v m="$6" -v t="$7" 'BEGIN { print (m <= t) ? "met" : "missed" }')
+    [ -z "$8" ] || verdict=$(awk -v m="$6" -v t="$7" -v least="${8%%[!>]*}" '
+        BEGIN { print (least ? m >= t : m <= t) ? "met" : "missed" }')
     printf '%-34s %10s %9s %9s %9s   %-14s %s\n' "$1" "$2" "$3" "$4" "$5" "$8" "$verdict"
 }
 
@@ -51,3 +85,22 @@ row "sqlite: wake in another process" "" "$p50" "$p95" "$p99" "$p99" 5000 "p99 <
 read -r _ ours theirs ratio < <("$here/bench_run.sh" "$build/dibs" "$blocks")
 row "flock file true" "" "$theirs" "" "" 0 0 ""
 row "dibs run k -- true ($ratio x flock)" "" "$ours" "" "" "$ratio" 3 "<= 3 x flock"
+
+if [ ! -x "$build/bench/bench_redis" ]; then
+    echo "redis: not built"
+    exit
+fi
+server_start
+read -r rate p50 p95 p99 our_rate our_p50 our_p95 our_p99 ratio \
+    < <(repeated "$build/bench/bench_redis" "$port" pair "$redis_blocks")
+row "redis: bare hiredis pair" "$rate" "$p50" "$p95" "$p99" 0 0 ""
+row "redis: acquire, release ($ratio x)" "$our_rate" "$our_p50" "$our_p95" "$our_p99" "$ratio" 1.2 "<= 1.2 x bare"
+read -r _ rate multiple < <(repeated "$build/bench/bench_redis" "$port" crew "$crew_blocks")
+row "redis: 64 threads ($multiple x)" "$rate" "" "" "" "$multiple" 3.5 ">= 3.5 x bare"
+read -r _ _ p50 p95 p99 < <(repeated "$build/bench/bench_wake" "redis://127.0.0.1:$port" "$rounds")
+row "redis: wake in another process" "" "$p50" "$p95" "$p99" 0 0 ""
+read -r keys all client < <("$build/bench/bench_redis" "$port" memory "$redis_locks")
+printf '\n%-34s %10s\n' "" "bytes"
+row "redis: keys of a held lock" "$keys" "" "" "" 0 0 ""
+row "redis: server for a held lock" "$all" "" "" "" "$all" 400 "<= 400"
+row "redis: client for a held lock" "$client" "" "" "" 0 0 ""

@@ -42,7 +42,14 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static double percentile_us(const samples *s, size_t percent)
+void samples_sort(samples *s)
+{
+    if (s->count == 0)
+        give_up("samples", "nothing was measured");
+    qsort(s->ns, s->count, sizeof(*s->ns), by_size);
+}
+
+double samples_at(const samples *s, size_t percent)
 {
     size_t at = s->count * percent / 100;
 
@@ -51,12 +58,10 @@ static double percentile_us(const samples *s, size_t percent)
 
 void samples_print(samples *s, int64_t took_ns)
 {
-    if (s->count == 0)
-        give_up("samples", "nothing was measured");
-    qsort(s->ns, s->count, sizeof(*s->ns), by_size);
+    samples_sort(s);
     printf("%zu %.0f %.2f %.2f %.2f\n", s->count,
-           (double)s->count * 1e9 / (double)took_ns, percentile_us(s, 50),
-           percentile_us(s, 95), percentile_us(s, 99));
+           (double)s->count * 1e9 / (double)took_ns, samples_at(s, 50),
+           samples_at(s, 95), samples_at(s, 99));
 }
 
 void give_up(const char *what, const char *why)

@@ -21,6 +21,10 @@ void samples_init(samples *s, size_t room);
 void samples_fini(samples *s);
 void samples_add(samples *s, int64_t ns); /* at most `room` times */
 
+/* Sorts the samples, of which there must be some; before samples_at(). */
+void samples_sort(samples *s);
+double samples_at(const samples *s, size_t percent); /* in microseconds */
+
 /* Prints "count per_second p50 p95 p99", times in microseconds, on one line;
  * `took_ns` is how long all of it took. Sorts the samples. */
 void samples_print(samples *s, int64_t took_ns);

@@ -260,6 +260,15 @@ void server_kill(server *sv)
     sv->pid = 0;
 }
 
+void server_await_written(const server *sv)
+{
+    dibsx_nsec end = dibsx_after_ms(dibsx_now(), START_MS);
+
+    while (sv->aof && dibsx_now() < end &&
+           server_info(sv, "persistence", "aof_buffer_length") != 0)
+        poll(NULL, 0, 2);
+}
+
 bool server_restart(server *sv)
 {
     for (int i = 0; i < TRIES; i++)

@@ -39,6 +39,10 @@ bool server_start_tls(server *sv, const char *cert);
 /* Ends it and removes its folder. A server that was not started is a no-op. */
 void server_stop(server *sv);
 
+/* Waits until what the server has done is written to its file: while an older
+ * part is being synced, it keeps the newer for a while. */
+void server_await_written(const server *sv);
+
 void server_kill(server *sv);    /* -9, and waits until it is gone */
 bool server_restart(server *sv); /* on the same ports, with what it kept */
 void server_pause(server *sv);   /* SIGSTOP: it is there and does not answer */

@@ -109,6 +109,7 @@ static void a_client_whose_server_is_gone_is_told_in_time(void **state)
 
     CHECK(DIBS_OK, dibs_lock_try(lock, err));
     CHECK(DIBS_OK, dibs_lock_release(lock, err));
+    server_await_written(&w->sv);
     server_kill(&w->sv);
     for (int i = 0; i < 20; i++) {
         from_at = dibsx_now();
@@ -185,6 +186,7 @@ static void a_crowd_comes_back_bit_by_bit(void **state)
 
     assert_non_null(all);
     gather(all, w->url);
+    server_await_written(&w->sv);
     server_kill(&w->sv);
     world_sleep_ms(4500); /* renewals are due and fail, again and again */
     assert_true(server_restart(&w->sv));

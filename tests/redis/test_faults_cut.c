@@ -175,17 +175,23 @@ static void an_open_cut_at_any_byte_is_unavailable(void **state)
     dibs_close(world_client(at.url, TIMEOUT_MS));
     len = atomic_load(&at.px.passed);
     assert_true(len > 0);
+    /* The clock of the server, which is part of it, is some digits longer or
+     * shorter now and then. */
     for (long n = 0; n < len; n++) {
         dibsx_nsec from_at = dibsx_now();
         dibs_client *cl = NULL;
+        dibs_error why = {0};
+        dibs_status rc;
 
         proxy_arm(&at.px, n);
-        CHECK(DIBS_UNAVAIL,
-              dibs_open(at.url, DIBS_CLIENT_OPTS(.timeout_ms = TIMEOUT_MS), &cl,
-                        err));
-        assert_null(cl);
+        rc = dibs_open(at.url, DIBS_CLIENT_OPTS(.timeout_ms = TIMEOUT_MS), &cl,
+                       &why);
+        assert_int_equal(rc, cl ? DIBS_OK : DIBS_UNAVAIL);
+        assert_true(cl == NULL || n >= len - 6);
         assert_true(world_ms_since(from_at) <= TIMEOUT_MS + SLACK_MS);
+        dibs_close(cl);
     }
+    assert_true(atomic_load(&at.px.cuts) >= len - 6);
     leave(&at);
 }
 

@@ -27,6 +27,7 @@ static void a_lease_outlives_a_server_that_keeps_its_data(void **state)
 
     take(w, &lost, &lock, &rival);
     fence = dibs_lock_fence(lock);
+    server_await_written(&w->sv);
     server_kill(&w->sv);
     assert_true(server_restart(&w->sv));
     world_await_renewal(w->one);
@@ -50,6 +51,7 @@ static void a_holder_is_told_that_the_server_forgot(void **state)
 
     take(w, &lost, &lock, &rival);
     fence = dibs_lock_fence(lock);
+    server_await_written(&w->sv);
     server_kill(&w->sv);
     assert_true(server_restart(&w->sv));
     await_loss(&lost, TTL_MS);
@@ -74,6 +76,7 @@ static void a_server_away_for_too_long_costs_the_lease(void **state)
 
     take(w, &lost, &lock, &rival);
     fence = dibs_lock_fence(lock);
+    server_await_written(&w->sv);
     server_kill(&w->sv);
     end_at = end_of(lock);
     await_loss(&lost, WORLD_BOUND_MS);
@@ -109,6 +112,7 @@ static void a_waiter_outlives_the_server(void **state)
     CHECK(DIBS_OK, dibs_lock_acquire(lock, err));
     assert_int_equal(pthread_create(&thread, NULL, acquire, waiter), 0);
     world_await_waiters(w->one, "k", 1);
+    server_await_written(&w->sv);
     server_kill(&w->sv);
     assert_true(server_restart(&w->sv));
     if (w->sv.aof)

@@ -62,6 +62,7 @@ static void a_good_certificate_is_accepted(void **state)
 /* The server shows another certificate from now on. */
 static void show(world *w, const char *cert)
 {
+    server_await_written(&w->sv);
     server_kill(&w->sv);
     snprintf(w->sv.cert, sizeof(w->sv.cert), "%s", cert);
     assert_true(server_restart(&w->sv));
