@@ -1,0 +1,108 @@
+/* raw.c - the bare driver, to measure against: one connection, no library. */
+/* SPDX-License-Identifier: MIT */
+#include "bench/raw.h"
+#include "bench/samples.h"
+
+#include <hiredis/hiredis.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char script[] =
+    "if redis.call('GET', KEYS[1]) == ARGV[1] then "
+    "return redis.call('DEL', KEYS[1]) else return 0 end";
+
+struct raw {
+    redisContext *context;
+    unsigned long long acquired;
+    char sha[41];
+};
+
+/* Sends a command and waits for its reply, which is no error. */
+static redisReply *ask(raw *r, int count, const char **words)
+{
+    redisReply *reply = redisCommandArgv(r->context, count, words, NULL);
+
+    if (!reply)
+        give_up("server", r->context->errstr);
+    if (reply->type == REDIS_REPLY_ERROR)
+        give_up(words[0], reply->str);
+    return reply;
+}
+
+raw *raw_open(int port)
+{
+    const char *load[] = {"SCRIPT", "LOAD", script};
+    raw *r = calloc(1, sizeof(*r));
+    redisReply *reply;
+
+    if (!r)
+        give_up("raw", "out of memory");
+    r->context = redisConnect("127.0.0.1", port);
+    if (!r->context || r->context->err)
+        give_up("connect", r->context ? r->context->errstr : "out of memory");
+    reply = ask(r, 3, load);
+    snprintf(r->sha, sizeof(r->sha), "%s", reply->str);
+    freeReplyObject(reply);
+    return r;
+}
+
+void raw_close(raw *r)
+{
+    redisFree(r->context);
+    free(r);
+}
+
+void raw_pair(raw *r)
+{
+    char owner[33];
+    const char *set[] = {"SET", "bench-raw", owner, "NX", "PX", "30000"};
+    const char *del[] = {"EVALSHA", r->sha, "1", "bench-raw", owner};
+    redisReply *reply;
+
+    /* As long as an owner of ours, and another each time. */
+    snprintf(owner, sizeof(owner), "%032llx", ++r->acquired);
+    reply = ask(r, 6, set);
+    if (reply->type != REDIS_REPLY_STATUS)
+        give_up("raw", "the name was not free");
+    freeReplyObject(reply);
+    reply = ask(r, 5, del);
+    if (reply->integer != 1)
+        give_up("raw", "the name was not held");
+    freeReplyObject(reply);
+}
+
+long long raw_info(raw *r, const char *name)
+{
+    const char *info[] = {"INFO"};
+    redisReply *reply = ask(r, 1, info);
+    char line[64];
+    const char *at;
+    long long number;
+
+    snprintf(line, sizeof(line), "\n%s:", name);
+    at = strstr(reply->str, line);
+    if (!at)
+        give_up("INFO lacks", name);
+    number = strtoll(at + strlen(line), NULL, 10);
+    freeReplyObject(reply);
+    return number;
+}
+
+long long raw_usage(raw *r, size_t *keys)
+{
+    const char *list[] = {"KEYS", "*"};
+    redisReply *names = ask(r, 2, list);
+    long long sum = 0;
+
+    *keys = names->elements;
+    for (size_t i = 0; i < names->elements; i++) {
+        const char *usage[] = {"MEMORY", "USAGE", names->element[i]->str};
+        redisReply *reply = ask(r, 3, usage);
+
+        sum += reply->integer;
+        freeReplyObject(reply);
+    }
+    freeReplyObject(names);
+    return sum;
+}

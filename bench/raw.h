@@ -1,0 +1,26 @@
+/* raw.h - the bare driver, to measure against: one connection, no library.
+ *
+ * What fails ends the program. One thread. */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_BENCH_RAW_H
+#define DIBS_BENCH_RAW_H
+
+#include <stddef.h>
+
+typedef struct raw raw;
+
+/* Connects to a server of this machine. Close with raw_close(). */
+raw *raw_open(int port);
+void raw_close(raw *r);
+
+/* The least that a lock can cost: SET NX PX, then a script that deletes the key
+ * if its value is still the one that was set. */
+void raw_pair(raw *r);
+
+/* A number of what INFO says, "used_memory" say. */
+long long raw_info(raw *r, const char *name);
+
+/* MEMORY USAGE of all keys of the database together, and how many they are. */
+long long raw_usage(raw *r, size_t *keys);
+
+#endif
