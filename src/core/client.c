@@ -107,6 +107,9 @@ static dibs_status open_store(dibs_client *cl, const char *url, dibs_error *err)
 
     if (rc != DIBS_OK)
         return rc;
+    if (cl->st->ops->caution && cl->st->ops->caution(cl->st))
+        dibs__log(cl, DIBS_LOG_WARN, "caution", "%s",
+                  cl->st->ops->caution(cl->st));
     rc = dibs__store_reach(cl->st, deadline, err);
     if (rc == DIBS_UNAVAIL && cl->on_unavailable != DIBS_AWAY_FAIL)
         return DIBS_OK;
@@ -189,7 +192,7 @@ static void release_all(dibs_client *cl)
         while (cl->by_owner[i]) {
             dibs_lock *lock = cl->by_owner[i];
             lock->refs++;
-            (void)dibs__lock_give_up(lock, NULL);
+            (void)dibs__lock_give_up(lock, 0, NULL);
             dibs__lock_unlist(lock);
             dibs__lock_unref(lock);
         }

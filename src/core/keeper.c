@@ -207,6 +207,17 @@ static void do_deadlines(dibs_client *cl)
     arm(kp);
 }
 
+/* Whoever waits asks again. Locks: cl->mutex. */
+static void nudge_all(dibs_client *cl)
+{
+    for (size_t i = 0; i < DIBS__OWNER_BUCKETS; i++)
+        for (dibs_lock *lock = cl->by_owner[i]; lock; lock = lock->next_owner)
+            if (lock->lease.state == DIBS__LEASE_QUEUED) {
+                lock->nudged = true;
+                pthread_cond_broadcast(&lock->cond);
+            }
+}
+
 static void heard(dibs_client *cl, const dibs__ring *ring)
 {
     dibs_lock *lock = dibs__lock_by_owner(cl, ring->owner);
@@ -235,7 +246,10 @@ static void hear_bell(dibs_client *cl, dibs__store *st)
         count = st->ops->bell_hear(st, rings, RINGS_AT_ONCE);
         pthread_mutex_lock(&cl->mutex);
         for (size_t i = 0; i < count; i++)
-            heard(cl, &rings[i]);
+            if (rings[i].news == DIBS__NEWS_MISSED)
+                nudge_all(cl);
+            else
+                heard(cl, &rings[i]);
     } while (count == RINGS_AT_ONCE);
 }
 
@@ -302,19 +316,19 @@ int dibs__thread_start(pthread_t *thread, void *(*body)(void *), void *arg)
     return failed;
 }
 
-void dibs__keeper_listen(dibs_client *cl, dibs__store *st)
+void dibs__keeper_listen(dibs_client *cl, dibs__store *st, dibsx_nsec deadline)
 {
     dibs__keeper *kp = &cl->keeper;
     size_t i = st == cl->st ? 0 : 1;
     dibs_error err;
     int fd = -1;
-    dibs_status rc = st->ops->bell_open(st, &fd, &err);
+    dibs_status rc = st->ops->bell_open(st, deadline, &fd, &err);
     bool news;
 
     pthread_mutex_lock(&cl->mutex);
     news = rc != DIBS_OK && !kp->deaf;
     kp->deaf = rc != DIBS_OK;
-    if (rc == DIBS_OK && kp->bell_fds[i] != fd) {
+    if (fd >= 0 && kp->bell_fds[i] != fd) {
         kp->bells[i] = st;
         kp->bell_fds[i] = fd;
         wake(kp);

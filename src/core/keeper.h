@@ -24,7 +24,7 @@ dibs_status dibs__keeper_ready(dibs_client *cl, dibs_error *err);
 
 /* Sees that the doorbell of the store (or of the spare) is heard. On failure
  * waits still end, by polling. Locks: none held. */
-void dibs__keeper_listen(dibs_client *cl, dibs__store *st);
+void dibs__keeper_listen(dibs_client *cl, dibs__store *st, dibsx_nsec deadline);
 
 /* Looks at the lock's lease anew: its deadline, and what readers of the handle
  * see. Call after every change of the lease. Locks: cl->mutex. */

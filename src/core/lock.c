@@ -132,7 +132,7 @@ void dibs_lock_free(dibs_lock *lock)
     cl = lock->cl;
     pthread_mutex_lock(&cl->mutex);
     if (lock->lease.state != DIBS__LEASE_FREE && !cl->closed)
-        rc = dibs__lock_give_up(lock, &err);
+        rc = dibs__lock_give_up(lock, 0, &err);
     pthread_mutex_unlock(&cl->mutex);
     if (rc != DIBS_OK && rc != DIBS_LOST)
         dibs__log(cl, DIBS_LOG_WARN, "release", "%s: %s", lock->name,
@@ -186,21 +186,20 @@ void dibs__lock_list(dibs_lock *lock)
     dibs_lock **bucket = bucket_of(lock->cl, lock->lease.owner);
 
     lock->next_owner = *bucket;
+    if (*bucket)
+        (*bucket)->at_owner = &lock->next_owner;
+    lock->at_owner = bucket;
     *bucket = lock;
-    lock->listed = true;
 }
 
 void dibs__lock_unlist(dibs_lock *lock)
 {
-    dibs_lock **at;
-
-    if (!lock->listed)
+    if (!lock->at_owner)
         return;
-    at = bucket_of(lock->cl, lock->lease.owner);
-    while (*at != lock)
-        at = &(*at)->next_owner;
-    *at = lock->next_owner;
-    lock->listed = false;
+    *lock->at_owner = lock->next_owner;
+    if (lock->next_owner)
+        lock->next_owner->at_owner = lock->at_owner;
+    lock->at_owner = NULL;
 }
 
 dibs_lock *dibs__lock_by_owner(dibs_client *cl, const char *owner)
@@ -230,10 +229,9 @@ dibs_status dibs__owner_new(char out[DIBS_OWNER_SIZE], dibs_error *err)
 
 /* Sends the release, again when its answer was lost; "nothing there" after a
  * lost answer means that it had been done. Locks: none held. */
-static dibs_status send_release(dibs_client *cl, dibs__store *st,
-                                const dibs__leave *leave, dibs_error *err)
+static dibs_status send_release(dibs__store *st, const dibs__leave *leave,
+                                dibsx_nsec deadline, dibs_error *err)
 {
-    dibsx_nsec deadline = dibs__client_deadline(cl, dibsx_now());
     bool sent_before = false;
     dibs_status rc = DIBS_UNAVAIL;
 
@@ -268,7 +266,8 @@ static void count_end(dibs_lock *lock, bool valid)
     dibs__count(valid ? &stats->released : &stats->lost);
 }
 
-dibs_status dibs__lock_give_up(dibs_lock *lock, dibs_error *err)
+dibs_status
+dibs__lock_give_up(dibs_lock *lock, int64_t limit_ms, dibs_error *err)
 {
     dibs_client *cl = lock->cl;
     dibsx_nsec now = dibsx_now();
@@ -277,9 +276,12 @@ dibs_status dibs__lock_give_up(dibs_lock *lock, dibs_error *err)
     char owner[DIBS_OWNER_SIZE];
     dibs__leave leave = {.name = dibs__spare_name(lock, owner), .owner = owner};
     dibs__store *st = lock->st;
+    dibsx_nsec deadline = dibs__client_deadline(cl, now);
     dibs_status rc;
 
     memcpy(owner, lock->lease.owner, sizeof(owner));
+    if (limit_ms > 0 && limit_ms < cl->timeout_ms)
+        deadline = dibsx_after_ms(now, limit_ms);
     if (valid)
         leave.keep_ms = keep_ms(lock, now);
     dibs__lock_unlist(lock);
@@ -292,7 +294,7 @@ dibs_status dibs__lock_give_up(dibs_lock *lock, dibs_error *err)
         return dibsx_fail(err, DIBS_LOST, "the lease on %s had ended",
                           lock->name);
     pthread_mutex_unlock(&cl->mutex);
-    rc = send_release(cl, st, &leave, err);
+    rc = send_release(st, &leave, deadline, err);
     pthread_mutex_lock(&cl->mutex);
     return rc;
 }
@@ -306,7 +308,7 @@ dibs_status dibs_lock_release(dibs_lock *lock, dibs_error *err)
     if (lock->lease.state == DIBS__LEASE_FREE)
         rc = dibsx_fail(err, DIBS_LOST, "%s is not held", lock->name);
     else
-        rc = dibs__lock_give_up(lock, err);
+        rc = dibs__lock_give_up(lock, 0, err);
     dibs__lock_exit(lock);
     return rc;
 }

@@ -25,13 +25,14 @@ struct dibs_lock {
     bool busy;       /* a call that talks to the store is under way */
     bool taking;     /* ... an acquire: it sees to a loss itself */
     bool cancelled;  /* the wait is to end */
+    bool nudged;     /* a ring may have been lost: ask again */
     bool announcing; /* the keeper is calling back */
     pthread_cond_t cond;
     dibsx_heap_node deadline;
     struct dibs_lock *next_due;   /* in the renewer's list */
     bool due;                     /* is in that list */
     struct dibs_lock *next_owner; /* in the client's table of owners */
-    bool listed;                  /* is in that table */
+    struct dibs_lock **at_owner;  /* what points at it there; NULL: not in it */
     int lost_fd;                  /* timerfd, -1 until asked for */
 
     /* Published by dibs__keeper_watch(). valid_until is 0 when not believed. */
@@ -61,9 +62,11 @@ void dibs__lock_use_store(dibs_lock *lock);
 DIBS_MUST_CHECK dibs_status dibs__owner_new(char out[DIBS_OWNER_SIZE],
                                             dibs_error *err);
 
-/* Ends belief and sends the release; the mutex is let go for the step. Answers
- * as dibs_lock_release(). Locks: cl->mutex, held again afterwards. */
-dibs_status dibs__lock_give_up(dibs_lock *lock, dibs_error *err);
+/* Ends belief and sends the release, within limit_ms (0: the client's timeout);
+ * the mutex is let go for the step. Answers as dibs_lock_release(). Locks:
+ * cl->mutex, held again afterwards. */
+dibs_status
+dibs__lock_give_up(dibs_lock *lock, int64_t limit_ms, dibs_error *err);
 
 /* Drops a reference; the last one frees the handle. Locks: cl->mutex. */
 void dibs__lock_unref(dibs_lock *lock);

@@ -75,7 +75,8 @@ dibs__spare_use(dibs_lock *lock, const dibs_error *why, dibs_error *err)
         return rc;
     if (cl->on_unavailable == DIBS_AWAY_LOCAL) {
         pthread_mutex_unlock(&cl->mutex);
-        dibs__keeper_listen(cl, cl->spare);
+        dibs__keeper_listen(cl, cl->spare,
+                            dibs__client_deadline(cl, dibsx_now()));
         pthread_mutex_lock(&cl->mutex);
     }
     lock->st = cl->spare;

@@ -24,6 +24,10 @@ enum { BACKOFF_MS = 10, BACKOFF_CAP_MS = 500 };
 /* Even the last ask before the end of a wait gets this long. */
 enum { CHANCE_MS = 50 };
 
+/* How long the store is told that a wait has ended. A place or a grant that it
+ * does not hear of ends by itself. */
+enum { GIVE_UP_MS = 250 };
+
 typedef struct attempt {
     dibs_lock *lock;
     bool once;        /* do not wait */
@@ -83,6 +87,7 @@ static dibs_status ask(attempt *at, dibs_error *err)
     if (lock->opts.flags & DIBS_LOCK_BARGE)
         question.flags |= DIBS__ASK_BARGE;
     memcpy(owner, lock->lease.owner, sizeof(owner));
+    lock->nudged = false;
     dibs__lease_asked(&lock->lease, now);
     dibs__keeper_watch(cl, lock);
     pthread_mutex_unlock(&cl->mutex);
@@ -117,7 +122,7 @@ static void wait_for_ring(attempt *at)
     if (again_at > at->until)
         again_at = at->until;
     while (ls->state == DIBS__LEASE_QUEUED && !lock->cancelled &&
-           ls->rung_fence <= ls->watermark) {
+           !lock->nudged && ls->rung_fence <= ls->watermark) {
         if (dibsx_now() >= again_at) {
             dibs__count(&lock->cl->stats.polls);
             break;
@@ -152,7 +157,7 @@ static dibs_status give_up(attempt *at, dibs_status rc, dibs_error *err)
     const char *name = lock->name;
 
     /* The answer does not matter: what stands in the store ends by itself. */
-    (void)dibs__lock_give_up(lock, &ignored);
+    (void)dibs__lock_give_up(lock, GIVE_UP_MS, &ignored);
     if (rc == DIBS_CANCELLED)
         return dibsx_fail(err, rc, "the wait for %s was cancelled", name);
     if (rc == DIBS_TIMEOUT)
@@ -187,7 +192,7 @@ static dibs_status judge(attempt *at, dibs_status rc, dibs_error *err)
 static dibs_status refused(dibs_lock *lock, dibs_status rc, dibs_error *err)
 {
     if (lock->lease.unanswered)
-        (void)dibs__lock_give_up(lock, NULL);
+        (void)dibs__lock_give_up(lock, GIVE_UP_MS, NULL);
     dibs__lock_unlist(lock);
     if (rc != DIBS_BUSY)
         return rc;
@@ -204,7 +209,7 @@ static dibs_status begin(dibs_lock *lock, dibs_error *err)
     if (rc != DIBS_OK)
         return rc;
     if (lock->lease.state != DIBS__LEASE_FREE)
-        (void)dibs__lock_give_up(lock, NULL);
+        (void)dibs__lock_give_up(lock, GIVE_UP_MS, NULL);
     dibs__lease_begin(&lock->lease, owner, opts->ttl_ms, opts->hold_max_ms,
                       (opts->flags & DIBS_LOCK_NO_RENEW) != 0);
     dibs__lock_list(lock);
@@ -318,7 +323,8 @@ acquire(dibs_lock *lock, int64_t wait_ms, uint32_t retries, dibs_error *err)
     dibs_status rc;
 
     if (lock && wait_ms != 0 && dibs__client_usable(lock->cl, NULL) == DIBS_OK)
-        dibs__keeper_listen(lock->cl, lock->cl->st);
+        dibs__keeper_listen(lock->cl, lock->cl->st,
+                            dibsx_after_ms(dibsx_now(), wait_ms));
     rc = dibs__lock_enter(lock, err);
     if (rc != DIBS_OK)
         return rc;

@@ -65,7 +65,9 @@ typedef struct dibs__leave {
 
 typedef enum dibs__news {
     DIBS__NEWS_GRANTED, /* the place in the queue became a claim */
-    DIBS__NEWS_BROKEN   /* the lease was taken away by force */
+    DIBS__NEWS_BROKEN,  /* the lease was taken away by force */
+    DIBS__NEWS_MISSED   /* rings may have been lost: who waits had better ask;
+                           has neither owner nor fence */
 } dibs__news;
 
 /* A notice on the doorbell of a client. */

@@ -51,8 +51,10 @@ typedef struct dibs__store_ops {
 
     /* Opens the doorbell if it is not open. Until then rings for this handle are
      * lost, which costs time and nothing else. *fd is readable when there is
-     * something to hear; it stays the store's. */
-    dibs_status (*bell_open)(dibs__store *st, int *fd, dibs_error *err);
+     * something to hear; it stays the store's. On DIBS_UNAVAIL it is not heard
+     * yet, and the store goes on trying. */
+    dibs_status (*bell_open)(dibs__store *st, dibsx_nsec deadline, int *fd,
+                             dibs_error *err);
 
     /* Takes up to `max` rings without blocking; returns how many. Rings are
      * hints: any may be lost, late, repeated, or about a grant that is over. */
@@ -61,6 +63,10 @@ typedef struct dibs__store_ops {
     /* Asks the store for its wall clock: the cheapest real round trip. */
     dibs_status (*now)(dibs__store *st, dibsx_nsec deadline,
                        int64_t *store_wall_us, dibs_error *err);
+
+    /* What must be said whenever this store is used, or NULL. Lives as long as
+     * the handle. May be NULL itself. */
+    const char *(*caution)(const dibs__store *st);
 
     /* Looks the store over; changes nothing. */
     dibs_status (*audit)(dibs__store *st, dibsx_nsec deadline,

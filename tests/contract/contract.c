@@ -39,7 +39,8 @@ int contract_setup(void **state)
     for (size_t i = 0; i < CONTRACT_HANDLES; i++) {
         t->st[i] = contract_open();
         t->bell[i] = -1;
-        assert_int_equal(t->st[i]->ops->bell_open(t->st[i], &t->bell[i], &err),
+        assert_int_equal(t->st[i]->ops->bell_open(t->st[i], contract_soon(),
+                                                  &t->bell[i], &err),
                          DIBS_OK);
         assert_true(t->bell[i] >= 0);
     }

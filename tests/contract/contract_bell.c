@@ -18,7 +18,9 @@ static void opening_it_again_gives_the_same_bell(void **state)
     dibs_error err = {0};
     int fd = -1;
 
-    assert_int_equal(t->st[0]->ops->bell_open(t->st[0], &fd, &err), DIBS_OK);
+    assert_int_equal(t->st[0]->ops->bell_open(t->st[0], contract_soon(), &fd,
+                                              &err),
+                     DIBS_OK);
     assert_int_equal(fd, t->bell[0]);
 }
 
@@ -132,7 +134,8 @@ static void a_bell_opened_late_rings_after_the_next_ask(void **state)
     t->st[1] = contract_open();
     assert_int_equal(actor_try(&a), DIBS_OK);
     assert_int_equal(actor_queue(&b), DIBS_BUSY);
-    assert_int_equal(t->st[1]->ops->bell_open(t->st[1], &t->bell[1], &err),
+    assert_int_equal(t->st[1]->ops->bell_open(t->st[1], contract_soon(),
+                                              &t->bell[1], &err),
                      DIBS_OK);
     assert_int_equal(actor_queue(&b), DIBS_BUSY);
     assert_int_equal(actor_release(&a), DIBS_OK);

@@ -14,7 +14,7 @@ static int bell_of(world *w, dibs__store *st)
 {
     int fd = -1;
 
-    assert_int_equal(st->ops->bell_open(st, &fd, &w->err), DIBS_OK);
+    assert_int_equal(st->ops->bell_open(st, soon(), &fd, &w->err), DIBS_OK);
     assert_true(fd >= 0);
     return fd;
 }
@@ -174,7 +174,7 @@ static pid_t killed_waiter(world *w)
         int fd;
 
         if (dibs__store_open(w->url, soon(), &st, &w->err) == DIBS_OK &&
-            st->ops->bell_open(st, &fd, &w->err) == DIBS_OK &&
+            st->ops->bell_open(st, soon(), &fd, &w->err) == DIBS_OK &&
             queue_lock(w, st, "x", 2, NULL) == DIBS_BUSY)
             byte = 1;
         if (write(ready[1], &byte, 1) == 1)
@@ -303,7 +303,8 @@ static void a_bell_that_cannot_be_opened_says_why(void **state)
 
     folder_of(w, folder);
     file_write(folder, "x", 1);
-    assert_int_equal(st->ops->bell_open(st, &fd, &w->err), DIBS_UNAVAIL);
+    assert_int_equal(st->ops->bell_open(st, soon(), &fd, &w->err),
+                     DIBS_UNAVAIL);
     assert_string_equal(w->err.origin, "ENOTDIR");
     assert_int_equal(fd, -1);
     assert_int_equal(try_lock(w, st, "x", 1, NULL), DIBS_OK);

@@ -312,11 +312,12 @@ fault_scan(dibs__store *st, const char *begins, dibsx_nsec deadline,
                                         err);
 }
 
-static dibs_status fault_bell_open(dibs__store *st, int *fd, dibs_error *err)
+static dibs_status
+fault_bell_open(dibs__store *st, dibsx_nsec deadline, int *fd, dibs_error *err)
 {
     dibs__store *within = fault_of(st)->within;
 
-    return within->ops->bell_open(within, fd, err);
+    return within->ops->bell_open(within, deadline, fd, err);
 }
 
 static size_t fault_bell_hear(dibs__store *st, dibs__ring *rings, size_t max)

@@ -203,7 +203,7 @@ say_log(const report *rp, const char *fsync, const char *loading_advice)
             "append-only file, written when the system likes");
     else
         say(rp, DIBS_NOTE, "persistence",
-            "a crash of its machine may lose the last second; appendfsync "
+            "a crash may lose the last second; appendfsync "
             "always does not",
             "append-only file, %s",
             fsync[0] == '?' ? "how often cannot be told" : fsync);

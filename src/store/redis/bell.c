@@ -137,16 +137,21 @@ static void heed(dibs__redis_bell *bell, const redisReply *reply)
         put_down(bell, &ring);
 }
 
-/* What came of an attempt, for whoever waits in open. */
-static void report(dibs__redis_bell *bell, const dibs_error *failure)
+/* What came of an attempt, for whoever waits in open. True when one had worked
+ * before, or failed so that waits began without a doorbell. */
+static bool report(dibs__redis_bell *bell, const dibs_error *failure)
 {
+    bool again;
+
     pthread_mutex_lock(&bell->mutex);
+    again = bell->heeded || bell->failure.status != DIBS_OK;
     if (failure)
         bell->failure = *failure;
     else
         bell->heeded = true;
     pthread_cond_broadcast(&bell->cond);
     pthread_mutex_unlock(&bell->mutex);
+    return again;
 }
 
 static dibs_status
@@ -210,11 +215,15 @@ attend(dibs__redis_bell *bell, dibs__resolver *rs, dibs__backoff *bo)
     dibs_error err = {0};
     dibs__conn *cn = NULL;
     dibs_status rc = dibs__conn_open(bell->conf, rs, deadline, &cn, &err);
+    bool again;
 
     if (rc == DIBS_OK)
         rc = subscribe(bell, cn, &err);
-    report(bell, rc == DIBS_OK ? NULL : &err);
+    again = report(bell, rc == DIBS_OK ? NULL : &err);
     if (rc == DIBS_OK) {
+        /* What was rung while nobody listened is lost. */
+        if (again)
+            put_down(bell, &(dibs__ring){.news = DIBS__NEWS_MISSED});
         dibs__backoff_worked(bo);
         rc = listen_on(bell, cn, &err);
     }
@@ -284,19 +293,24 @@ static dibs_status start(dibs__redis_bell *bell, dibs_error *err)
 
 /* Waits for the outcome of the first attempt. Locks: bell->mutex, let go while
  * waiting. */
-static void await_outcome(dibs__redis_bell *bell)
+static void await_outcome(dibs__redis_bell *bell, dibsx_nsec deadline)
 {
+    int64_t span_ms = dibsx_wait_ms(deadline, dibsx_now());
     struct timespec until;
 
+    if (span_ms < 0 || span_ms > OPEN_MS)
+        span_ms = OPEN_MS;
     clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += OPEN_MS / 1000;
+    until.tv_nsec += (long)span_ms * 1000000;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
     while (!bell->heeded && bell->failure.status == DIBS_OK)
         if (pthread_cond_timedwait(&bell->cond, &bell->mutex, &until) != 0)
             return;
 }
 
-dibs_status
-dibs__redis_bell_open(dibs__redis_bell *bell, int *fd, dibs_error *err)
+dibs_status dibs__redis_bell_open(dibs__redis_bell *bell, dibsx_nsec deadline,
+                                  int *fd, dibs_error *err)
 {
     dibs_status rc = DIBS_OK;
 
@@ -308,7 +322,7 @@ dibs__redis_bell_open(dibs__redis_bell *bell, int *fd, dibs_error *err)
             let_go(bell);
     }
     if (rc == DIBS_OK)
-        await_outcome(bell);
+        await_outcome(bell, deadline);
     if (rc == DIBS_OK && !bell->heeded)
         rc = dibsx_fail_at(err, DIBS_UNAVAIL, bell->failure.origin,
                            "no doorbell yet, so waits are polled: %s",

@@ -41,7 +41,8 @@ void dibs__redis_bell_fini(dibs__redis_bell *bell);
  * listened to it is tried again in the background, and a later call may find it
  * open. */
 DIBS_MUST_CHECK dibs_status dibs__redis_bell_open(dibs__redis_bell *bell,
-                                                  int *fd, dibs_error *err);
+                                                  dibsx_nsec deadline, int *fd,
+                                                  dibs_error *err);
 size_t
 dibs__redis_bell_hear(dibs__redis_bell *bell, dibs__ring *rings, size_t max);
 

@@ -112,9 +112,10 @@ static dibs_status unix_open(const dibsx_url *url, dibsx_nsec deadline,
     return handle_open(&dibs__redis_unix_ops, url, out, err);
 }
 
-static dibs_status bell_open(dibs__store *st, int *fd, dibs_error *err)
+static dibs_status
+bell_open(dibs__store *st, dibsx_nsec deadline, int *fd, dibs_error *err)
 {
-    return dibs__redis_bell_open(&dibs__redis_of(st)->bell, fd, err);
+    return dibs__redis_bell_open(&dibs__redis_of(st)->bell, deadline, fd, err);
 }
 
 static size_t bell_hear(dibs__store *st, dibs__ring *rings, size_t max)
@@ -122,12 +123,21 @@ static size_t bell_hear(dibs__store *st, dibs__ring *rings, size_t max)
     return dibs__redis_bell_hear(&dibs__redis_of(st)->bell, rings, max);
 }
 
+static const char *caution(const dibs__store *st)
+{
+    const dibs__redis *rd = (const dibs__redis *)(const void *)st;
+
+    return rd->conf.insecure
+               ? "the server's certificate is not checked (insecure=1)"
+               : NULL;
+}
+
 #define STORE(name, opens)                                                     \
     {                                                                          \
         .scheme = name, .open = opens, .reach = reach, .close = store_close,   \
         .lease = &dibs__redis_lease_ops, .value = &dibs__redis_value_ops,      \
         .bell_open = bell_open, .bell_hear = bell_hear, .now = now,            \
-        .audit = dibs__redis_audit,                                            \
+        .caution = caution, .audit = dibs__redis_audit,                        \
     }
 
 const dibs__store_ops dibs__redis_ops = STORE("redis", tcp_open);

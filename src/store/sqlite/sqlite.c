@@ -243,8 +243,10 @@ static dibs_status memory_open(const dibsx_url *url, dibsx_nsec deadline,
                        err);
 }
 
-static dibs_status bell_open(dibs__store *st, int *fd, dibs_error *err)
+static dibs_status
+bell_open(dibs__store *st, dibsx_nsec deadline, int *fd, dibs_error *err)
 {
+    (void)deadline;
     return dibs__bell_open(&dibs__sqlite_of(st)->bell, fd, err);
 }
 
