@@ -57,6 +57,7 @@ static void become_held(dibs__lease *ls, uint64_t fence, dibsx_nsec valid_until,
     ls->state = DIBS__LEASE_HELD;
     ls->fence = fence;
     ls->held_at = now;
+    ls->alone = !claim && ls->asked_at == 0;
     ls->valid_until = valid_until;
     if (ls->hold_until != DIBSX_NEVER)
         ls->hold_until += now;

@@ -54,6 +54,7 @@ typedef struct dibs__lease {
     bool asking;         /* an ask is in flight */
     bool unanswered;     /* a request of this owner had no answer */
     bool told;           /* the loss has been announced */
+    bool alone;          /* granted without a wait: perhaps nobody else waits */
     uint32_t in_flight;  /* renewals sent and not yet answered */
     uint64_t fence;      /* of the lease */
     uint64_t watermark;  /* of the last "queued" answer */

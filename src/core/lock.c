@@ -280,6 +280,7 @@ dibs__lock_give_up(dibs_lock *lock, int64_t limit_ms, dibs_error *err)
     dibs_status rc;
 
     memcpy(owner, lock->lease.owner, sizeof(owner));
+    leave.alone = was_held && lock->lease.alone;
     if (limit_ms > 0 && limit_ms < cl->timeout_ms)
         deadline = dibsx_after_ms(now, limit_ms);
     if (valid)

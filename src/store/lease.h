@@ -61,6 +61,8 @@ typedef struct dibs__leave {
     bool unanswered; /* another request of this owner has had no answer: leave a
                         tombstone, so that it grants nothing when it arrives */
     int64_t keep_ms; /* others are kept out for this long yet; 0: none */
+    bool alone;      /* a hint: it was granted at once, so that perhaps nobody
+                        waits, and the short way may be tried first */
 } dibs__leave;
 
 typedef enum dibs__news {

@@ -150,14 +150,15 @@ static dibs_status judge(const dibs__ask *ask, const redisReply *reply,
 
 /* Only what is not a plain try for a plain lock needs more to be said. */
 static void add_details(dibs__words *words, const dibs__ask *ask,
-                        char numbers[4][NUMBER_MAX])
+                        const char *bell, char numbers[4][NUMBER_MAX])
 {
     static const char *const flags[] = {"-", "q", "b", "qb"};
     bool plain = ask->mode == DIBS__EXCLUSIVE && ask->priority == 0;
     bool permits = ask->mode == DIBS__PERMITS;
 
-    if (plain && ask->flags == 0)
+    if (plain && ask->flags == 0 && strcmp(bell, "-") == 0)
         return;
+    dibs__words_puts(words, bell);
     dibs__words_puts(words, flags[ask->flags & 3]);
     if (plain)
         return;
@@ -185,8 +186,7 @@ acquire(struct dibs__store *st, const dibs__ask *ask, dibsx_nsec deadline,
     dibs__words_puts(&words, ask->owner);
     add_number(&words, span_ms(ask->ttl_ms), numbers[4]);
     dibs__words_add(&words, ask->who, strnlen(ask->who, DIBS__WHO_MAX - 1));
-    dibs__words_puts(&words, dibs__redis_bell_address(&rd->bell));
-    add_details(&words, ask, numbers);
+    add_details(&words, ask, dibs__redis_bell_address(&rd->bell), numbers);
     rc = dibs__script_run(rd->steps, DIBS__SCRIPT_acquire, &words, deadline,
                           &reply, err);
     if (rc == DIBS_OK && !read_grant(ask, reply, ans))
@@ -264,6 +264,27 @@ static dibs_status renew(struct dibs__store *st, dibs__renewal *items,
                          cause.message);
 }
 
+/* The short way: one key, and nothing to hand over. DIBS_BUSY: take the other. */
+static dibs_status release_alone(dibs__redis *rd, const dibs__leave *leave,
+                                 dibsx_nsec deadline, dibs_error *err)
+{
+    redisReply *reply = NULL;
+    dibs__words words;
+    dibs__keys keys;
+    dibs_status rc;
+
+    dibs__keys_of(leave->name, &keys);
+    dibs__script_begin(&words, DIBS__SCRIPT_alone, "1");
+    dibs__words_add(&words, keys.key[0], keys.len[0]);
+    dibs__words_puts(&words, leave->owner);
+    rc = dibs__script_run(rd->steps, DIBS__SCRIPT_alone, &words, deadline,
+                          &reply, err);
+    if (rc == DIBS_OK)
+        rc = dibs__reply_status(reply) == DIBS_OK ? DIBS_OK : DIBS_BUSY;
+    dibs__reply_free(reply);
+    return rc;
+}
+
 static dibs_status release(struct dibs__store *st, const dibs__leave *leave,
                            dibsx_nsec deadline, dibs_error *err)
 {
@@ -275,6 +296,11 @@ static dibs_status release(struct dibs__store *st, const dibs__leave *leave,
     dibs_status rc;
     int status;
 
+    if (leave->alone && !leave->unanswered && leave->keep_ms <= 0) {
+        rc = release_alone(rd, leave, deadline, err);
+        if (rc != DIBS_BUSY)
+            return rc;
+    }
     begin(&words, DIBS__SCRIPT_release, leave->name, &keys);
     dibs__words_puts(&words, leave->owner);
     if (leave->unanswered || leave->keep_ms > 0) {

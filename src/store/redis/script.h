@@ -12,6 +12,7 @@
     X(acquire)                                                                 \
     X(renew)                                                                   \
     X(release)                                                                 \
+    X(alone)                                                                   \
     X(take)                                                                    \
     X(inspect)                                                                 \
     X(scan)                                                                    \

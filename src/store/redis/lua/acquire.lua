@@ -1,7 +1,7 @@
 -- acquire.lua - asks for a lease.
 -- KEYS: lock party queue place fence
--- ARGV: owner ttl_ms who bell [flags [mode permits capacity priority]]
---       flags are "q" to join the queue and "b" to barge
+-- ARGV: owner ttl_ms who [bell flags [mode permits capacity priority]]
+--       bell is "-" when there is none, flags are "q" to join the queue and "b" to barge
 -- Answers the fence when a free name was granted, else a list:
 --   OK fence left_ms claim | BUSY fence left_ms queued ahead who
 --   LOST | MISMATCH capacity
@@ -16,8 +16,11 @@ if not ARGV[6] and call('EXISTS', KEYS[1], KEYS[2]) == 0 then
 
     if not last or (#last == #fence and last < fence) then
         call('HSET', KEYS[1], 'owner', ARGV[1], 'fence', fence, 'ttl', ARGV[2],
-             'bell', ARGV[4], 'who', ARGV[3])
+             'who', ARGV[3])
         call('PEXPIRE', KEYS[1], ARGV[2])
+        if ARGV[4] and ARGV[4] ~= '-' then
+            call('HSET', KEYS[1], 'bell', ARGV[4])
+        end
         return fence
     end
     call('SET', KEYS[5], last)
@@ -29,7 +32,9 @@ if not enter(1, KEYS[5]) then
 end
 prune()
 
-local asker = {owner = ARGV[1], ttl = ARGV[2], who = ARGV[3], bell = ARGV[4],
+local bell, flags = ARGV[4] or '-', ARGV[5] or ''
+
+local asker = {owner = ARGV[1], ttl = ARGV[2], who = ARGV[3], bell = bell,
                mode = ARGV[6] or EXCLUSIVE, permits = tonumber(ARGV[7] or 1),
                capacity = tonumber(ARGV[8] or 0), priority = ARGV[9] or '0',
                since = int(now)}
@@ -45,8 +50,8 @@ local function join()
         call('ZADD', queue, int(-tonumber(asker.priority)),
              asker.seq .. asker.owner)
     end
-    if not waiter or asker.bell ~= ARGV[4] then
-        asker.bell = ARGV[4]
+    if not waiter or asker.bell ~= bell then
+        asker.bell = bell
         write_waiter(asker)
     end
     call('ZADD', place, int(now + PLACE_MS * 1000), asker.owner)

@@ -54,7 +54,7 @@ local function read_exclusive(at)
     roll.owner = at.owner
     return {owner = owner, mode = EXCLUSIVE, permits = 1, capacity = 0,
             priority = at.priority or '0', fence = at.fence, ttl = at.ttl,
-            till = now + left_ms * 1000, bell = at.bell,
+            till = now + left_ms * 1000, bell = at.bell or '-',
             who = at.who, claim = mark:find('claim') ~= nil,
             left = mark:find('left') ~= nil}
 end
@@ -82,7 +82,7 @@ local function load()
     for i = 1, #flat, 2 do
         at[flat[i]] = flat[i + 1]
     end
-    if at.owner and at.fence and at.ttl and at.bell and at.who then
+    if at.owner and at.fence and at.ttl and at.who then
         add(read_exclusive(at))
         return true
     end
@@ -232,7 +232,10 @@ local function write_new(holder)
     if holder.mode == EXCLUSIVE then
         roll.owner = marked(holder)
         call('HSET', lock, 'owner', roll.owner, 'fence', holder.fence, 'ttl',
-             holder.ttl, 'bell', holder.bell, 'who', holder.who)
+             holder.ttl, 'who', holder.who)
+        if holder.bell ~= '-' then
+            call('HSET', lock, 'bell', holder.bell)
+        end
         if holder.priority ~= '0' then
             call('HSET', lock, 'priority', holder.priority)
         end
