@@ -25,7 +25,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BLOCK = 100, CREW = 64, CREW_RAW = 500, CREW_PAIRS = 40 };
+enum { BLOCK = 100, CREW = 64, CREW_RAW = 2000, CREW_PAIRS = 400 };
 
 static dibs_client *client_open(int port)
 {

@@ -194,7 +194,8 @@ static dibs_status refused(dibs_lock *lock, dibs_status rc, dibs_error *err)
     if (lock->lease.unanswered)
         (void)dibs__lock_give_up(lock, GIVE_UP_MS, NULL);
     dibs__lock_unlist(lock);
-    if (rc != DIBS_BUSY)
+    /* The store says who holds it, if it can. */
+    if (rc != DIBS_BUSY || (err && err->status == rc && err->message[0]))
         return rc;
     return dibsx_fail(err, rc, "%s is held by another owner", lock->name);
 }
