@@ -79,14 +79,14 @@ class Halves(Case):
 
     def test_conflict_exit_code(self):
         self.acquire("x")
-        self.assertIn("x is held", self.fails(9, "acquire", "x", "-n", "-E", "9"))
+        self.assertIn("`x` is held by", self.fails(9, "acquire", "x", "-n", "-E", "9"))
         self.assertIn("in time", self.fails(75, "acquire", "x", "-w", "20ms"))
         result = self.dibs("acquire", "x", "-n", "-E0")
         self.assertEqual((result.returncode, result.stdout, result.stderr), (0, "", ""))
 
     def test_wait_0_is_nonblock(self):
         self.acquire("x")
-        self.assertIn("x is held", self.fails(75, "acquire", "x", "-w", "0"))
+        self.assertIn("`x` is held by", self.fails(75, "acquire", "x", "-w", "0"))
 
     def waiter(self, name, *options):
         """An acquire that is seen to wait."""
