@@ -38,14 +38,14 @@ tests() {
     if [ "$preset" = tsan ] && setarch -R true 2>/dev/null; then
         fixed=(setarch -R)
     fi
-    ${fixed[@]+"${fixed[@]}"} ctest --test-dir "build/$preset" -j2 --timeout 180 \
+    ${fixed[@]+"${fixed[@]}"} ctest --test-dir "build/$preset" -j3 --timeout 180 \
         --output-on-failure --no-tests=error "$@"
 }
 
 export ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1
 export UBSAN_OPTIONS=print_stacktrace=1
 export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1
-guarded='^(unit|contract|store|fault)$'
+guarded='^(unit|contract|core|store|fault)$'
 
 step packages "what the tests need" tools/install-packages.sh build test || exit 1
 step dev "build with gcc, warnings as errors" build dev &&
@@ -53,9 +53,9 @@ step dev "build with gcc, warnings as errors" build dev &&
 step clang "build with clang, warnings as errors" build clang &&
     step clang "unit tests" tests clang -L '^unit$'
 step asan "build with address and undefined sanitizers" build asan &&
-    step asan "unit, contract, store, fault tests" tests asan -L "$guarded"
+    step asan "unit, contract, core, store, fault tests" tests asan -L "$guarded"
 step tsan "build with the thread sanitizer" build tsan &&
-    step tsan "unit, contract, store, fault tests" tests tsan -L "$guarded"
+    step tsan "unit, contract, core, store, fault tests" tests tsan -L "$guarded"
 step fuzz "each target for a few seconds" tools/fuzz.sh 5
 step bench "build optimised" build bench bench &&
     step bench "short form, to see that it works" bench/run.sh build/bench --quick
