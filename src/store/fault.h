@@ -7,7 +7,7 @@
  *   step=      which of dibs__step, as "renew"; default: all but open and bell
  *   every=     faulty is each N-th of them; default 1, that is all
  *   seed=      with it, faulty is one in N, chosen by chance from this seed
- * as in fault+sqlite:/tmp/x.db?fault=drop_after&step=renew&every=3 */
+ * as in fault+sqlite:/srv/x.db?fault=drop_after&step=renew&every=3 */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_STORE_FAULT_H
 #define DIBS_STORE_FAULT_H
