@@ -41,6 +41,7 @@ redis_test(faults_tls fault proxy.c)
 redis_test(faults_away fault)
 redis_test(waiters store)
 redis_test(keys store)
+redis_test(audit store)
 
 add_executable(test_acl test_acl.c redis_world.c)
 target_include_directories(test_acl PRIVATE ${PROJECT_SOURCE_DIR}/src)
