@@ -98,6 +98,9 @@ static dibs_status ask(attempt *at, dibs_error *err)
     if (lock->st == cl->st && rc != DIBS_UNAVAIL && rc != DIBS_UNKNOWN)
         dibs__spare_store_answered(cl);
     dibs__lease_answered(&lock->lease, rc, &at->ans, dibsx_now());
+    /* Queued, and held all the same: the ring was faster than this answer. */
+    if (rc == DIBS_BUSY && lock->lease.state == DIBS__LEASE_HELD)
+        dibs__count(&cl->stats.rings);
     dibs__keeper_watch(cl, lock);
     return rc;
 }
