@@ -6,14 +6,11 @@
 # The proof does not come from the lock: each turn makes a folder that must not
 # be there yet, and mkdir succeeds for one process only.
 set -euo pipefail
-dibs=${1:-dibs}
-workers=4
-rounds=3
+dibs=${1:-dibs} workers=4 rounds=3
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-export DIBS_URL="sqlite:$work/dibs.db" work workers
+export DIBS_URL="sqlite:$work/dibs.db" work workers began=${EPOCHREALTIME/[.,]/}
 touch "$work/turns" "$work/overlaps"
-export began=${EPOCHREALTIME/[.,]/}
 
 # say WORKER MARK TEXT: one line, with the mark in the worker's own lane.
 say() {
@@ -27,8 +24,7 @@ say() {
 # What a worker does under the lock.
 turn() {
     if ! mkdir "$work/inside" 2>/dev/null; then
-        echo "$1" >>"$work/overlaps"
-        say "$1" '!!!' "TWO AT ONCE"
+        say "$1" '!!!' "TWO AT ONCE" | tee -a "$work/overlaps"
         return
     fi
     say "$1" '[=>' "worker $1 in, token $DIBS_LOCK_TOKEN"
@@ -39,7 +35,6 @@ turn() {
 }
 
 worker() {
-    local round
     for ((round = 0; round < rounds; round++)); do
         # shellcheck disable=SC2016  # expands in the child
         "$dibs" run --wait 60s contended -- bash -c 'turn "$1"' turn "$1"
@@ -47,20 +42,17 @@ worker() {
 }
 
 export -f say turn
-pids=()
 for ((n = 1; n <= workers; n++)); do
     worker "$n" &
-    pids+=($!)
 done
 failed=0
-for pid in "${pids[@]}"; do
-    wait "$pid" || failed=1
+for ((n = 1; n <= workers; n++)); do
+    wait -n || failed=1
 done
 
 turns=$(wc -l <"$work/turns")
-overlaps=$(wc -l <"$work/overlaps")
-if [ "$overlaps" -gt 0 ]; then
-    echo "$turns turns, and $overlaps times two at once"
+if [ -s "$work/overlaps" ]; then
+    echo "$turns turns, and $(wc -l <"$work/overlaps") times two at once"
     exit 1
 fi
 echo "$turns turns, never two at once"

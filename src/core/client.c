@@ -192,7 +192,7 @@ static void release_all(dibs_client *cl)
         while (cl->by_owner[i]) {
             dibs_lock *lock = cl->by_owner[i];
             lock->refs++;
-            (void)dibs__lock_give_up(lock, 0, NULL);
+            dibs__lock_let_go(lock);
             dibs__lock_unlist(lock);
             dibs__lock_unref(lock);
         }

@@ -123,8 +123,6 @@ static void wait_for_callback(dibs_lock *lock)
 void dibs_lock_free(dibs_lock *lock)
 {
     dibs_client *cl;
-    dibs_error err;
-    dibs_status rc = DIBS_OK;
     bool last;
 
     if (!lock || dibs__forked(lock->cl->fork_number))
@@ -132,12 +130,7 @@ void dibs_lock_free(dibs_lock *lock)
     cl = lock->cl;
     pthread_mutex_lock(&cl->mutex);
     if (lock->lease.state != DIBS__LEASE_FREE && !cl->closed)
-        rc = dibs__lock_give_up(lock, 0, &err);
-    pthread_mutex_unlock(&cl->mutex);
-    if (rc != DIBS_OK && rc != DIBS_LOST)
-        dibs__log(cl, DIBS_LOG_WARN, "release", "%s: %s", lock->name,
-                  err.message);
-    pthread_mutex_lock(&cl->mutex);
+        dibs__lock_let_go(lock);
     if (cl->keeper.running)
         wait_for_callback(lock);
     dibs__lock_unref(lock);
@@ -298,6 +291,19 @@ dibs__lock_give_up(dibs_lock *lock, int64_t limit_ms, dibs_error *err)
     rc = send_release(st, &leave, deadline, err);
     pthread_mutex_lock(&cl->mutex);
     return rc;
+}
+
+void dibs__lock_let_go(dibs_lock *lock)
+{
+    dibs_client *cl = lock->cl;
+    dibs_error err = {0};
+    dibs_status rc = dibs__lock_give_up(lock, 0, &err);
+
+    if (rc == DIBS_OK || rc == DIBS_LOST)
+        return;
+    pthread_mutex_unlock(&cl->mutex);
+    dibs__log(cl, DIBS_LOG_WARN, "release", "%s: %s", lock->name, err.message);
+    pthread_mutex_lock(&cl->mutex);
 }
 
 dibs_status dibs_lock_release(dibs_lock *lock, dibs_error *err)

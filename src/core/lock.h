@@ -68,6 +68,10 @@ DIBS_MUST_CHECK dibs_status dibs__owner_new(char out[DIBS_OWNER_SIZE],
 dibs_status
 dibs__lock_give_up(dibs_lock *lock, int64_t limit_ms, dibs_error *err);
 
+/* The same for who cannot be told: a failure is logged. Locks: cl->mutex, let go
+ * meanwhile. */
+void dibs__lock_let_go(dibs_lock *lock);
+
 /* Drops a reference; the last one frees the handle. Locks: cl->mutex. */
 void dibs__lock_unref(dibs_lock *lock);
 
