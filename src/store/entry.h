@@ -5,7 +5,12 @@
 
 #include <dibs/types.h>
 
-enum { DIBS__WHO_MAX = 64 }; /* "host:pid label" with its NUL; cut to fit */
+/* Who holds or waits, as text with its NUL: "host:pid label", or
+ * "host:pid/identity label"; then, each after a tab, "by-hand" when the lease is
+ * not renewed by itself and may outlive the process, and "key=value" for each
+ * piece of metadata. What is before the first tab is cut to DIBS__WHO_PLAIN, which
+ * Redis keeps compactly. */
+enum { DIBS__WHO_PLAIN = 64, DIBS__WHO_MAX = 320 };
 
 typedef enum dibs__mode {
     DIBS__EXCLUSIVE = 0,

@@ -19,6 +19,9 @@ typedef enum dibs__step {
     DIBS__STEP_ACQUIRE,
     DIBS__STEP_RENEW,
     DIBS__STEP_RELEASE,
+    DIBS__STEP_ACQUIRE_ALL,
+    DIBS__STEP_TURN,
+    DIBS__STEP_YIELD,
     DIBS__STEP_INSPECT,
     DIBS__STEP_LIST,
     DIBS__STEP_TAKE,
@@ -27,6 +30,8 @@ typedef enum dibs__step {
     DIBS__STEP_ADD,
     DIBS__STEP_DEL,
     DIBS__STEP_SCAN, /* the list of values */
+    DIBS__STEP_APPEND,
+    DIBS__STEP_READ, /* of a log */
     DIBS__STEP_NOW,
     DIBS__STEP_AUDIT,
     DIBS__STEP_BELL, /* rings heard; any fault loses them */

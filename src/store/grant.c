@@ -1,7 +1,9 @@
-/* grant.c - the steps of the grant rule: acquire, renew, release, take.
+/* grant.c - the steps of the grant rule: acquire, renew, release, take, turn,
+ * yield.
  *
  * Pure: works on the caller's roll, at the caller's time, on any thread. Every
- * step ends what has expired, makes its own change, and serves the queue:
+ * step but yield, which only rings, ends what has expired, makes its own change,
+ * and serves the queue:
  *
  *               ask, fits                         time, release, break
  *     (nobody) -------------------> HOLDER -----------------------> (nobody)
@@ -12,8 +14,8 @@
  *        '-- time, release, refused ask -> (nobody)
  *
  * A release with an unanswered request behind it leads to TOMB instead of to
- * nobody, at once or after GHOST, and that ends by time alone. The invariants
- * are in store/roll.c.
+ * nobody, at once or after GHOST, and that ends by time alone. A turn leaves a
+ * HOLDER in the place of the HOLDER. The invariants are in store/roll.c.
  */
 /* SPDX-License-Identifier: MIT */
 #include "store/grant.h"
@@ -149,6 +151,28 @@ static void serve(dibs__roll *roll, const dibs__party *asker)
 #endif
 }
 
+/* Rings the holders that want to know that somebody was refused; `asker` may be
+ * one of them. Who has just been granted is told of that first, and hears of
+ * waiters when it renews. */
+static void tell_wanted(dibs__roll *roll, const dibs__party *asker)
+{
+    for (size_t i = 0; i < roll->count; i++) {
+        dibs__party *party = &roll->parties[i];
+
+        if (party == asker || !is(roll, party, DIBS__HOLDER) || !party->tell ||
+            !party->bell[0] || party->ring)
+            continue;
+        party->ring = true;
+        party->news = DIBS__NEWS_WANTED;
+    }
+}
+
+static dibs_status used_up(dibs_error *err)
+{
+    return dibsx_fail(err, DIBS_INTERNAL,
+                      "the fences of this store are used up");
+}
+
 /* What must be so before anything is done; else nothing is. */
 static dibs_status
 check_ask(const dibs__roll *roll, const dibs__ask *ask, dibs_error *err)
@@ -162,8 +186,7 @@ check_ask(const dibs__roll *roll, const dibs__ask *ask, dibs_error *err)
                           "%u permits were asked for, of %u in all",
                           ask->permits, ask->capacity);
     if (roll->watermark >= INT64_MAX)
-        return dibsx_fail(err, DIBS_INTERNAL,
-                          "the fences of this store are used up");
+        return used_up(err);
     return DIBS_OK;
 }
 
@@ -244,6 +267,7 @@ static dibs__party *join(dibs__roll *roll, dibs__party *mine,
         mine->capacity = capacity_of(ask);
         mine->priority = ask->priority;
         mine->seq = seq;
+        mine->tell = (ask->flags & DIBS__ASK_TELL) != 0;
         mine->ttl_ms = ask->ttl_ms;
         mine->since_us = roll->now_us;
         copy_text(mine->who, sizeof(mine->who), ask->who);
@@ -254,11 +278,26 @@ static dibs__party *join(dibs__roll *roll, dibs__party *mine,
     return mine;
 }
 
+/* How much of it is said of a holder in a message: no metadata, and no part of a
+ * character. */
+static int who_len(const char *who)
+{
+    size_t len = strcspn(who, "\t");
+
+    if (len < DIBS__WHO_PLAIN)
+        return (int)len;
+    len = DIBS__WHO_PLAIN - 1;
+    while (len > 0 && ((unsigned char)who[len] & 0xc0) == 0x80)
+        len--;
+    return (int)len;
+}
+
 static dibs_status
 refuse(dibs__roll *roll, dibs__party *mine, const dibs__ask *ask,
        dibs__answer *ans, dibs_error *err)
 {
     const dibs__party *first;
+    const char *who;
 
     ans->queued = (ask->flags & DIBS__ASK_QUEUE) != 0;
     ans->ahead = dibs__roll_ahead(roll, mine);
@@ -267,12 +306,14 @@ refuse(dibs__roll *roll, dibs__party *mine, const dibs__ask *ask,
         drop(roll, mine);
         serve(roll, NULL);
     }
+    tell_wanted(roll, NULL);
     ans->fence = roll->watermark;
     first = dibs__roll_first_to_end(roll);
+    who = first ? first->who : "others";
     if (first) /* A span to wait, so it is rounded up. */
         ans->left_ms = (first->until_us - roll->now_us - 1) / 1000 + 1;
-    return dibsx_fail(err, DIBS_BUSY, "`" NAME_SHOWN "` is held by %s",
-                      ask->name, first ? first->who : "others");
+    return dibsx_fail(err, DIBS_BUSY, "`" NAME_SHOWN "` is held by %.*s",
+                      ask->name, who_len(who), who);
 }
 
 dibs_status
@@ -331,7 +372,17 @@ static void extend(const dibs__roll *roll, dibs__party *mine, int64_t ttl_ms)
     touch(mine);
 }
 
-void dibs__grant_renew(dibs__roll *roll, dibs__renewal *item)
+/* Whoever renews is who listens: a lease that was turned over has no doorbell
+ * until then. */
+static void hear(dibs__party *mine, const char *bell)
+{
+    if (!bell[0] || strcmp(mine->bell, bell) == 0)
+        return;
+    copy_text(mine->bell, sizeof(mine->bell), bell);
+    touch(mine);
+}
+
+void dibs__grant_renew(dibs__roll *roll, dibs__renewal *item, const char *bell)
 {
     dibs__party *mine;
     bool held;
@@ -339,8 +390,10 @@ void dibs__grant_renew(dibs__roll *roll, dibs__renewal *item)
     prune(roll);
     mine = dibs__roll_find(roll, item->owner);
     held = is(roll, mine, DIBS__HOLDER) && mine->fence == item->fence;
-    if (held)
+    if (held) {
         extend(roll, mine, item->ttl_ms);
+        hear(mine, bell);
+    }
     serve(roll, NULL);
 
     item->rc = held ? DIBS_OK : DIBS_LOST;
@@ -399,10 +452,17 @@ dibs__grant_release(dibs__roll *roll, const dibs__leave *leave, dibs_error *err)
                       "this owner did not hold `" NAME_SHOWN "`", leave->name);
 }
 
+static dibs_status not_there(bool held, dibs_error *err)
+{
+    if (!held)
+        return dibsx_fail(err, DIBS_NOTFOUND, "nobody holds it");
+    return dibsx_fail(err, DIBS_STALE, "it is held under another fence");
+}
+
 dibs_status dibs__grant_take(dibs__roll *roll, uint64_t fence, uint32_t *broken,
                              dibs_error *err)
 {
-    uint32_t held = 0;
+    bool held = false;
 
     *broken = 0;
     prune(roll);
@@ -411,7 +471,7 @@ dibs_status dibs__grant_take(dibs__roll *roll, uint64_t fence, uint32_t *broken,
 
         if (!dibs__party_holds(roll, party))
             continue;
-        held++;
+        held = true;
         if (fence != 0 && party->fence != fence)
             continue;
         party->ring = party->role == DIBS__HOLDER;
@@ -421,9 +481,142 @@ dibs_status dibs__grant_take(dibs__roll *roll, uint64_t fence, uint32_t *broken,
     }
     serve(roll, NULL);
 
-    if (*broken > 0)
-        return DIBS_OK;
-    if (held == 0)
-        return dibsx_fail(err, DIBS_NOTFOUND, "nobody holds it");
-    return dibsx_fail(err, DIBS_STALE, "it is held under another fence");
+    return *broken > 0 ? DIBS_OK : not_there(held, err);
+}
+
+/* Any other that holds; NULL when `mine` is alone. */
+static const dibs__party *
+holds_beside(const dibs__roll *roll, const dibs__party *mine)
+{
+    for (size_t i = 0; i < roll->count; i++) {
+        const dibs__party *party = &roll->parties[i];
+
+        if (party != mine && dibs__party_holds(roll, party))
+            return party;
+    }
+    return NULL;
+}
+
+/* Puts the new owner, of whom no party lives, in the place of the old one. It
+ * has said nothing yet, so it cannot be rung. NULL when memory is short. */
+static dibs__party *
+hand_on(dibs__roll *roll, const dibs__party *mine, const dibs__turn *turn)
+{
+    dibs__party next = *mine;
+    dibs__party *heir = dibs__roll_find(roll, turn->to_owner);
+
+    heir = blank(roll, heir, turn->to_owner);
+    if (!heir)
+        return NULL;
+    memcpy(next.owner, heir->owner, sizeof(next.owner));
+    next.mark = heir->mark;
+    next.bell[0] = '\0';
+    next.tell = next.ring = false;
+    *heir = next;
+    drop(roll, dibs__roll_find(roll, turn->owner));
+    return dibs__roll_find(roll, turn->to_owner);
+}
+
+/* What must be so before a lease is turned; else it stays as it is. */
+static dibs_status check_turn(dibs__roll *roll, const dibs__party *mine,
+                              const dibs__turn *turn, dibs_error *err)
+{
+    const dibs__party *heir = dibs__roll_find(roll, turn->to_owner);
+    const dibs__party *other = NULL;
+
+    if ((mine->mode == DIBS__PERMITS) != (turn->mode == DIBS__PERMITS))
+        return dibsx_fail(err, DIBS_INVALID,
+                          "a lock cannot be turned into permits, nor permits "
+                          "into a lock");
+    if (is(roll, heir, DIBS__GHOST) || is(roll, heir, DIBS__TOMB))
+        return dibsx_fail(err, DIBS_LOST,
+                          "the new owner has left `" NAME_SHOWN "`",
+                          turn->name);
+    if (heir && heir != mine && dibs__party_lives(roll, heir))
+        return dibsx_fail(err, DIBS_INVALID,
+                          "the new owner has a part in `" NAME_SHOWN
+                          "` already",
+                          turn->name);
+    if (turn->mode == DIBS__EXCLUSIVE)
+        other = holds_beside(roll, mine);
+    if (other) {
+        tell_wanted(roll, mine);
+        return dibsx_fail(err, DIBS_BUSY, "`" NAME_SHOWN "` is shared by %.*s",
+                          turn->name, who_len(other->who), other->who);
+    }
+    return roll->watermark >= INT64_MAX ? used_up(err) : DIBS_OK;
+}
+
+static dibs_status turn_lease(dibs__roll *roll, dibs__party *mine,
+                              const dibs__turn *turn, dibs_error *err)
+{
+    bool stays = strcmp(turn->owner, turn->to_owner) == 0;
+    bool more = mine->mode == DIBS__SHARED && turn->mode == DIBS__EXCLUSIVE;
+    dibs_status rc = check_turn(roll, mine, turn, err);
+
+    if (rc != DIBS_OK)
+        return rc;
+    if (!stays)
+        mine = hand_on(roll, mine, turn);
+    if (!mine)
+        return dibsx_fail(err, DIBS_NOMEM, "no memory for a new owner");
+    if (!stays || more) {
+        mine->fence = next_fence(roll);
+        mine->since_us = roll->now_us;
+    }
+    mine->mode = turn->mode;
+    extend(roll, mine, turn->ttl_ms);
+    touch(mine);
+    return DIBS_OK;
+}
+
+dibs_status dibs__grant_turn(dibs__roll *roll, const dibs__turn *turn,
+                             dibs__answer *ans, dibs_error *err)
+{
+    dibs__party *mine;
+    dibs_status rc = DIBS_OK;
+    bool held;
+
+    memset(ans, 0, sizeof(*ans));
+    prune(roll);
+    mine = dibs__roll_find(roll, turn->owner);
+    held = is(roll, mine, DIBS__HOLDER) && mine->fence == turn->fence;
+    if (held)
+        rc = turn_lease(roll, mine, turn, err);
+    serve(roll, NULL);
+    if (rc != DIBS_OK)
+        return rc;
+
+    /* Else an earlier request may have done it, whose answer was lost. */
+    mine = dibs__roll_find(roll, turn->to_owner);
+    if (held || (is(roll, mine, DIBS__HOLDER) && mine->mode == turn->mode &&
+                 mine->fence > turn->fence))
+        return granted(roll, mine, ans);
+    return dibsx_fail(err, DIBS_LOST,
+                      "this owner does not hold `" NAME_SHOWN
+                      "` under this fence",
+                      turn->name);
+}
+
+dibs_status dibs__grant_yield(dibs__roll *roll, uint64_t fence, uint32_t *asked,
+                              dibs_error *err)
+{
+    bool held = false;
+    bool found = false;
+
+    *asked = 0;
+    for (size_t i = 0; i < roll->count; i++) {
+        dibs__party *party = &roll->parties[i];
+
+        if (!dibs__party_holds(roll, party))
+            continue;
+        held = true;
+        if (fence != 0 && party->fence != fence)
+            continue;
+        found = true;
+        party->ring = party->role == DIBS__HOLDER && party->bell[0];
+        party->news = DIBS__NEWS_YIELD;
+        *asked += party->ring;
+    }
+    return found ? DIBS_OK : not_there(held, err);
 }

@@ -17,8 +17,10 @@
  *       step gets a claim and is rung.
  *   (5) Parties whose time has passed are dropped together before anything else.
  *   (6) fence = max(watermark + 1, wall clock in microseconds), on every grant.
- *   (7) No step shortens a live lease, but release and break end it.
+ *   (7) No step shortens a live lease, but release and break end it, and what is
+ *       turned over to another owner ends for the one before.
  *   (8) An owner under a tombstone is granted nothing.
+ *   (9) Whoever is refused rings the holders that want to be told.
  */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_STORE_GRANT_H
@@ -52,6 +54,7 @@ typedef struct dibs__party {
     uint64_t seq;   /* order of arrival among the waiters of the name */
     uint64_t fence; /* 0 for a waiter */
     bool claim;     /* a ghost: a tombstone follows it */
+    bool tell;      /* as a holder, ring it when others are refused */
     int64_t ttl_ms;
     int64_t since_us; /* granted, or began to wait, on the lease clock */
     int64_t until_us; /* end of the lease, of the place, of the tombstone */
@@ -85,11 +88,17 @@ dibs__party *dibs__roll_add(dibs__roll *roll);
 dibs_status
 dibs__grant_acquire(dibs__roll *roll, const dibs__ask *ask, const char *bell,
                     dibs__answer *ans, dibs_error *err);
-void dibs__grant_renew(dibs__roll *roll, dibs__renewal *item);
+void dibs__grant_renew(dibs__roll *roll, dibs__renewal *item, const char *bell);
 dibs_status dibs__grant_release(dibs__roll *roll, const dibs__leave *leave,
                                 dibs_error *err);
 dibs_status dibs__grant_take(dibs__roll *roll, uint64_t fence, uint32_t *broken,
                              dibs_error *err);
+dibs_status dibs__grant_turn(dibs__roll *roll, const dibs__turn *turn,
+                             dibs__answer *ans, dibs_error *err);
+
+/* Marks nobody: there is nothing to write back, only to ring. */
+dibs_status dibs__grant_yield(dibs__roll *roll, uint64_t fence, uint32_t *asked,
+                              dibs_error *err);
 
 /* What the steps ask of a roll. A party lives until its time has passed or it
  * was dropped; one that holds is a live holder or ghost. */

@@ -9,75 +9,11 @@
 #define DIBS_STORE_LEASE_H
 
 #include "base/clock.h"
+#include "store/ask.h"
 #include "store/entry.h"
+#include "store/ring.h"
 
 struct dibs__store;
-
-/* How long a lease granted by hand-off stands until it is renewed, and how long
- * a waiter keeps its place after its last ask. */
-enum { DIBS__CLAIM_MS = 3000, DIBS__PLACE_MS = 3000, DIBS__TOMB_MS = 10000 };
-
-enum {
-    DIBS__ASK_QUEUE = 1 << 0, /* join the queue when refused */
-    DIBS__ASK_BARGE = 1 << 1  /* need not wait behind the queue */
-};
-
-typedef struct dibs__ask {
-    const char *name;
-    const char *owner; /* DIBS_OWNER_SIZE - 1 hexadecimal digits */
-    dibs__mode mode;
-    uint32_t permits;  /* for DIBS__PERMITS: how many, */
-    uint32_t capacity; /* ... of how many; else 1 and 0 */
-    uint32_t flags;    /* DIBS__ASK_* */
-    int32_t priority;  /* higher goes first */
-    int64_t ttl_ms;
-    const char *who; /* "host:pid label" */
-} dibs__ask;
-
-typedef struct dibs__answer {
-    uint64_t fence;  /* DIBS_OK: the lease's; DIBS_BUSY: the store's watermark,
-                        the highest fence it had granted at that moment */
-    int64_t left_ms; /* DIBS_OK: of the lease; DIBS_BUSY: until the first holder
-                        in the way could end */
-    bool queued;     /* DIBS_BUSY: has a place in the queue */
-    bool claim;      /* DIBS_OK: granted by hand-off, stands for a claim only */
-    uint32_t ahead;  /* DIBS_BUSY: waiters that go first */
-} dibs__answer;
-
-typedef struct dibs__renewal {
-    const char *name;
-    const char *owner;
-    uint64_t fence;
-    int64_t ttl_ms;
-
-    dibs_status rc;  /* out: DIBS_OK or DIBS_LOST */
-    int64_t left_ms; /* out: of the lease, never less than before */
-    bool wanted;     /* out: someone waits for the name */
-} dibs__renewal;
-
-typedef struct dibs__leave {
-    const char *name;
-    const char *owner;
-    bool unanswered; /* another request of this owner has had no answer: leave a
-                        tombstone, so that it grants nothing when it arrives */
-    int64_t keep_ms; /* others are kept out for this long yet; 0: none */
-    bool alone;      /* a hint: it was granted at once, so that perhaps nobody
-                        waits, and the short way may be tried first */
-} dibs__leave;
-
-typedef enum dibs__news {
-    DIBS__NEWS_GRANTED, /* the place in the queue became a claim */
-    DIBS__NEWS_BROKEN,  /* the lease was taken away by force */
-    DIBS__NEWS_MISSED   /* rings may have been lost: who waits had better ask;
-                           has neither owner nor fence */
-} dibs__news;
-
-/* A notice on the doorbell of a client. */
-typedef struct dibs__ring {
-    char owner[DIBS_OWNER_SIZE];
-    dibs__news news;
-    uint64_t fence; /* of the grant, or of the lease that was broken */
-} dibs__ring;
 
 typedef struct dibs__lease_ops {
     /* Asks for a lease. First ends what has expired and serves the queue, as
@@ -105,6 +41,36 @@ typedef struct dibs__lease_ops {
      *   DIBS_LOST  it had no lease (a place, if any, is gone) */
     dibs_status (*release)(struct dibs__store *st, const dibs__leave *leave,
                            dibsx_nsec deadline, dibs_error *err);
+
+    /* Asks for 1 to DIBS__ALL_MAX different names, each exclusively: all of them
+     * or none. No flags but DIBS__ASK_TELL. NULL where the store never can.
+     *   DIBS_OK           every name is held; each has its answer
+     *   DIBS_BUSY, DIBS_LOST, DIBS_MISMATCH   none is, for what the first that was
+     *                     not free would answer; that is *blocked
+     *   DIBS_UNSUPPORTED  this store cannot do these names in one step */
+    dibs_status (*acquire_all)(struct dibs__store *st, const dibs__ask *asks,
+                               size_t count, dibsx_nsec deadline,
+                               dibs__answer *answers, size_t *blocked,
+                               dibs_error *err);
+
+    /* Turns a held lease into another mode or over to another owner, in place:
+     * the queue does not come between, and what is left does not get less. More
+     * right (shared to exclusive) and another owner get a new fence; exclusive to
+     * shared keeps it, and serves the queue. What has been turned so already is
+     * answered with its stored fence.
+     *   DIBS_OK    ans->fence and ans->left_ms are those of the lease
+     *   DIBS_BUSY  others share it; nothing changed
+     *   DIBS_LOST  not held by this owner under this fence */
+    dibs_status (*turn)(struct dibs__store *st, const dibs__turn *turn,
+                        dibsx_nsec deadline, dibs__answer *ans,
+                        dibs_error *err);
+
+    /* Rings the holder with this fence, or every holder when it is 0, with
+     * DIBS__NEWS_YIELD. Changes nothing. *asked is how many have a doorbell.
+     *   DIBS_NOTFOUND, DIBS_STALE   as take */
+    dibs_status (*yield)(struct dibs__store *st, const char *name,
+                         uint64_t fence, dibsx_nsec deadline, uint32_t *asked,
+                         dibs_error *err);
 
     /* DIBS_NOTFOUND: nobody holds the name and nobody waits. */
     dibs_status (*inspect)(struct dibs__store *st, const char *name,

@@ -12,6 +12,8 @@
  *   (I5) who holds has a fence of its own, not above the watermark
  *   (I6) a waiter has no fence
  *   (I7) the head of the queue does not fit
+ *   (I8) only a holder that wants to be told, and can be, is rung because others
+ *        were refused
  */
 /* SPDX-License-Identifier: MIT */
 #include "base/alloc.h"
@@ -219,7 +221,11 @@ static void check_party(const dibs__roll *roll, const dibs__party *party)
 {
     bool holds = dibs__party_holds(roll, party);
     bool lock = party->mode != DIBS__PERMITS;
+    bool told = party->ring && party->news == DIBS__NEWS_WANTED;
 
+    must(!told || (holds && party->role == DIBS__HOLDER && party->tell &&
+                   party->bell[0]),
+         party, "told that it is wanted, and should not be");
     if (!holds && !waits(roll, party))
         return;
     must(lock == (party->capacity == 0), party, "mode and capacity differ");

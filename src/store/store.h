@@ -1,9 +1,10 @@
 /* store.h - the contract between the library and a store.
  *
- * A store offers the nouns as tables of steps: leases (store/lease.h) and
- * values (store/value.h); further nouns are further tables. Every step is ONE
- * atomic change of the store and one round trip. A store keeps no policy: it
- * never retries, never logs, never decides how long to wait; the core does.
+ * A store offers the nouns as tables of steps: leases (store/lease.h), values
+ * (store/value.h) and logs (store/log.h); further nouns are further tables. Every
+ * step is ONE atomic change of the store and one round trip. A store keeps no
+ * policy: it never retries, never logs, never decides how long to wait; the core
+ * does.
  *
  * Every step takes `deadline`, a moment on dibsx_now()'s clock, and returns soon
  * after it at the latest. What every step may answer, beside its own statuses:
@@ -25,6 +26,7 @@
 #include "base/clock.h"
 #include "base/url.h"
 #include "store/lease.h"
+#include "store/log.h"
 #include "store/value.h"
 #include <dibs/client.h>
 
@@ -48,6 +50,7 @@ typedef struct dibs__store_ops {
 
     const dibs__lease_ops *lease;
     const dibs__value_ops *value;
+    const dibs__log_ops *log;
 
     /* Opens the doorbell if it is not open. Until then rings for this handle are
      * lost, which costs time and nothing else. *fd is readable when there is

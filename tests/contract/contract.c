@@ -109,6 +109,25 @@ actor contract_actor(contract *t, size_t handle)
     return a;
 }
 
+actor contract_sharer(contract *t, size_t handle)
+{
+    actor a = contract_actor(t, handle);
+
+    a.ask.mode = DIBS__SHARED;
+    return a;
+}
+
+actor contract_permits(contract *t, size_t handle, uint32_t permits,
+                       uint32_t capacity)
+{
+    actor a = contract_actor(t, handle);
+
+    a.ask.mode = DIBS__PERMITS;
+    a.ask.permits = permits;
+    a.ask.capacity = capacity;
+    return a;
+}
+
 static dibs__store *store_of(const actor *a)
 {
     return a->t->st[a->handle];
@@ -181,6 +200,22 @@ dibs_status actor_release(actor *a)
     return actor_leave(a, false, 0);
 }
 
+dibs_status actor_turn(actor *a, dibs__mode mode, const actor *to,
+                       int64_t ttl_ms, dibs__answer *ans)
+{
+    dibs__store *st = store_of(a);
+    dibs__turn turn = {.name = a->ask.name,
+                       .owner = a->owner,
+                       .fence = a->ans.fence,
+                       .mode = mode,
+                       .to_owner = to ? to->owner : a->owner,
+                       .ttl_ms = ttl_ms};
+
+    memset(ans, 0, sizeof(*ans));
+    memset(&a->err, 0, sizeof(a->err));
+    return st->ops->lease->turn(st, &turn, contract_soon(), ans, &a->err);
+}
+
 /* Moves what the doorbell has into the memory of the handle. */
 static void hear(contract *t, size_t handle)
 {
@@ -238,6 +273,22 @@ bool actor_rung(actor *a, dibs__news news, uint64_t *fence)
     }
 }
 
+void actor_expect_quiet(actor *a, dibs__news news)
+{
+    actor holder = contract_actor(a->t, CONTRACT_HANDLES - 1);
+    actor waiter = contract_actor(a->t, a->handle);
+    char name[64];
+    uint64_t fence;
+
+    contract_name(name, sizeof(name), "quiet");
+    holder.ask.name = waiter.ask.name = name;
+    assert_int_equal(actor_try(&holder), DIBS_OK);
+    assert_int_equal(actor_queue(&waiter), DIBS_BUSY);
+    assert_int_equal(actor_release(&holder), DIBS_OK);
+    assert_true(actor_rung(&waiter, DIBS__NEWS_GRANTED, &fence));
+    assert_false(recall(a, news, &fence));
+}
+
 void actor_expect_claim(actor *next)
 {
     uint64_t watermark = next->ans.fence;
@@ -276,4 +327,15 @@ size_t contract_look(contract *t, const char *name, contract_view *out)
     assert_true(rc == DIBS_OK || rc == DIBS_NOTFOUND);
     assert_int_equal(rc == DIBS_OK, out->count > 0);
     return out->count;
+}
+
+void contract_await(contract *t, const char *name, size_t count,
+                    contract_view *out)
+{
+    dibsx_nsec end = dibsx_after_ms(dibsx_now(), CONTRACT_BOUND_MS);
+
+    while (contract_look(t, name, out) != count) {
+        assert_true(dibsx_now() < end);
+        contract_sleep_until(dibsx_now() + 5 * DIBSX_MS);
+    }
 }

@@ -50,11 +50,17 @@ int contract_lease(void);
 int contract_renew(void);
 int contract_leave(void);
 int contract_kind(void);
+int contract_reader(void);
+int contract_permit(void);
 int contract_wait(void);
 int contract_place(void);
 int contract_bell(void);
+int contract_turn(void);
+int contract_all(void);
+int contract_yield(void);
 int contract_value(void);
 int contract_change(void);
+int contract_log(void);
 int contract_monitor(void);
 int contract_thread(void);
 
@@ -76,14 +82,22 @@ int64_t contract_ms_since(dibsx_nsec from_at);
 /* Waits for a moment. Only for what is defined by time: expiry. */
 void contract_sleep_until(dibsx_nsec until);
 
-/* An actor of a fresh owner on the test's name. */
+/* An actor of a fresh owner on the test's name; one that shares it; one that
+ * wants permits of it. */
 actor contract_actor(contract *t, size_t handle);
+actor contract_sharer(contract *t, size_t handle);
+actor contract_permits(contract *t, size_t handle, uint32_t permits,
+                       uint32_t capacity);
 
 dibs_status actor_try(actor *a);   /* asks without joining the queue */
 dibs_status actor_queue(actor *a); /* asks, joining the queue */
 dibs_status actor_renew(actor *a, int64_t ttl_ms, int64_t *left_ms);
 dibs_status actor_release(actor *a);
 dibs_status actor_leave(actor *a, bool unanswered, int64_t keep_ms);
+
+/* Turns its lease, under the fence of the last answer, which stays as it is. */
+dibs_status actor_turn(actor *a, dibs__mode mode, const actor *to,
+                       int64_t ttl_ms, dibs__answer *ans);
 
 /* Asks until the answer is not DIBS_BUSY, with the flags of the ask, for as long
  * as `bound_ms`. */
@@ -95,6 +109,10 @@ bool actor_rung(actor *a, dibs__news news, uint64_t *fence);
 /* True when a ring to this owner is there by now; does not wait. */
 bool actor_hears(actor *a, dibs__news news);
 
+/* No such ring to this owner is there, nor on its way: what is rung after it has
+ * come meanwhile. */
+void actor_expect_quiet(actor *a, dibs__news news);
+
 /* The waiter `next` was served by the step before: it is rung, above its
  * watermark, and holds a claim under that fence. */
 void actor_expect_claim(actor *next);
@@ -105,5 +123,9 @@ typedef struct contract_view {
     size_t count;
 } contract_view;
 size_t contract_look(contract *t, const char *name, contract_view *out);
+
+/* Looks until there are so many, as others expire. */
+void contract_await(contract *t, const char *name, size_t count,
+                    contract_view *out);
 
 #endif

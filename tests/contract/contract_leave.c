@@ -134,6 +134,70 @@ static void cancel_of_one_granted_meanwhile_is_a_release(void **state)
     assert_int_equal(actor_queue(&b), DIBS_LOST);
 }
 
+static dibs_status leave_alone(actor *a)
+{
+    dibs__store *st = a->t->st[a->handle];
+    dibs__leave leave = {.name = a->ask.name, .owner = a->owner, .alone = true};
+
+    return st->ops->lease->release(st, &leave, contract_soon(), &a->err);
+}
+
+/* It is a hint, and may be wrong. */
+static void the_hint_to_be_alone_changes_nothing(void **state)
+{
+    actor a = contract_actor(*state, 0);
+    actor b = contract_actor(*state, 1);
+    actor c = contract_actor(*state, 2);
+
+    assert_int_equal(leave_alone(&a), DIBS_LOST);
+    assert_int_equal(actor_try(&a), DIBS_OK);
+    assert_int_equal(leave_alone(&b), DIBS_LOST);
+    assert_int_equal(actor_try(&b), DIBS_BUSY);
+    assert_int_equal(leave_alone(&a), DIBS_OK);
+    assert_int_equal(leave_alone(&a), DIBS_LOST);
+    assert_int_equal(actor_try(&a), DIBS_OK);
+    assert_int_equal(actor_queue(&b), DIBS_BUSY);
+    assert_int_equal(actor_queue(&c), DIBS_BUSY);
+    assert_int_equal(leave_alone(&a), DIBS_OK);
+    actor_expect_claim(&b);
+    assert_int_equal(leave_alone(&b), DIBS_OK);
+    actor_expect_claim(&c);
+    assert_int_equal(actor_renew(&c, 20000, NULL), DIBS_OK);
+    assert_int_equal(leave_alone(&c), DIBS_OK);
+    assert_int_equal(actor_try(&b), DIBS_OK);
+}
+
+/* Nor where the lease has become another meanwhile. */
+static void
+the_hint_to_be_alone_serves_who_waits_for_a_turned_lease(void **state)
+{
+    actor a = contract_sharer(*state, 0);
+    actor heir = contract_actor(*state, 1);
+    actor writer = contract_actor(*state, 2);
+    actor reader = contract_sharer(*state, 2);
+    dibs__answer ans;
+
+    assert_int_equal(actor_try(&a), DIBS_OK);
+    assert_int_equal(actor_queue(&writer), DIBS_BUSY);
+    assert_int_equal(actor_turn(&a, DIBS__EXCLUSIVE, NULL, 10000, &ans),
+                     DIBS_OK);
+    a.ans = ans;
+    assert_int_equal(actor_turn(&a, DIBS__EXCLUSIVE, &heir, 10000, &heir.ans),
+                     DIBS_OK);
+    assert_int_equal(leave_alone(&a), DIBS_LOST);
+    assert_int_equal(actor_queue(&writer), DIBS_BUSY);
+    assert_int_equal(actor_renew(&heir, 20000, NULL), DIBS_OK);
+    assert_int_equal(leave_alone(&heir), DIBS_OK);
+    actor_expect_claim(&writer);
+    assert_int_equal(actor_turn(&writer, DIBS__SHARED, NULL, 10000, &ans),
+                     DIBS_OK);
+    assert_int_equal(actor_try(&reader), DIBS_OK);
+    assert_int_equal(actor_queue(&heir), DIBS_BUSY);
+    assert_int_equal(leave_alone(&reader), DIBS_OK);
+    assert_int_equal(leave_alone(&writer), DIBS_OK);
+    actor_expect_claim(&heir);
+}
+
 static void keeping_lasts_its_time_and_no_longer(void **state)
 {
     actor a = contract_actor(*state, 0);
@@ -241,6 +305,8 @@ int contract_leave(void)
         CONTRACT_TEST(a_tombstone_concerns_its_owner_and_name_only),
         CONTRACT_TEST(a_cancelled_waiter_is_gone_from_the_queue),
         CONTRACT_TEST(cancel_of_one_granted_meanwhile_is_a_release),
+        CONTRACT_TEST(the_hint_to_be_alone_changes_nothing),
+        CONTRACT_TEST(the_hint_to_be_alone_serves_who_waits_for_a_turned_lease),
         CONTRACT_TEST(keeping_lasts_its_time_and_no_longer),
         CONTRACT_TEST(one_who_left_has_nothing_while_others_are_kept_out),
         CONTRACT_TEST(keeping_needs_a_lease),

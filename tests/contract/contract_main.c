@@ -15,11 +15,17 @@ int main(int argc, char **argv)
     failed += contract_renew();
     failed += contract_leave();
     failed += contract_kind();
+    failed += contract_reader();
+    failed += contract_permit();
     failed += contract_wait();
     failed += contract_place();
     failed += contract_bell();
+    failed += contract_turn();
+    failed += contract_all();
+    failed += contract_yield();
     failed += contract_value();
     failed += contract_change();
+    failed += contract_log();
     failed += contract_monitor();
     failed += contract_thread();
     return failed == 0 ? 0 : 1;

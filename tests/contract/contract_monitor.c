@@ -53,20 +53,63 @@ static void a_holder_is_shown_as_it_asked(void **state)
     assert_string_equal(e->who, a.ask.who);
 }
 
-static void a_long_who_is_cut_to_fit(void **state)
+static void look_at_who(contract *t, const char *who, char out[DIBS__WHO_MAX])
 {
-    contract *t = *state;
     actor a = contract_actor(t, 0);
     contract_view view;
-    char who[200];
 
-    memset(who, 'w', sizeof(who) - 1);
-    who[sizeof(who) - 1] = '\0';
     a.ask.who = who;
     assert_int_equal(actor_try(&a), DIBS_OK);
     assert_int_equal(contract_look(t, t->name, &view), 1);
-    assert_int_equal(strlen(view.entries[0].who), DIBS__WHO_MAX - 1);
-    assert_memory_equal(view.entries[0].who, who, DIBS__WHO_MAX - 1);
+    memcpy(out, view.entries[0].who, DIBS__WHO_MAX);
+    assert_int_equal(actor_release(&a), DIBS_OK);
+}
+
+static void a_long_who_is_cut_to_fit(void **state)
+{
+    contract *t = *state;
+    char who[DIBS__WHO_MAX + 80], seen[DIBS__WHO_MAX];
+
+    memset(who, 'w', sizeof(who) - 1);
+    who[sizeof(who) - 1] = '\0';
+    look_at_who(t, who, seen);
+    assert_true(strlen(seen) >= DIBS__WHO_PLAIN - 1);
+    assert_memory_equal(seen, who, strlen(seen));
+    who[20] = '\t'; /* metadata follows */
+    look_at_who(t, who, seen);
+    assert_int_equal(strlen(seen), DIBS__WHO_MAX - 1);
+    assert_memory_equal(seen, who, DIBS__WHO_MAX - 1);
+    who[DIBS__WHO_MAX - 1] = '\0';
+    look_at_who(t, who, seen);
+    assert_string_equal(seen, who);
+}
+
+static void metadata_is_shown_as_it_was_given(void **state)
+{
+    contract *t = *state;
+    const char *who = "büro-7:4711/worker 3 nightly \"run\"\tjob=a b\t"
+                      "path={x}:%s\\\tempty=\tlong="
+                      "0123456789012345678901234567890123456789012345678901234";
+    actor a = contract_actor(t, 0);
+    actor b = contract_actor(t, 1);
+    actor reader = contract_sharer(t, 2);
+    contract_view view;
+
+    a.ask.who = b.ask.who = reader.ask.who = who;
+    assert_int_equal(actor_try(&a), DIBS_OK);
+    assert_int_equal(actor_queue(&b), DIBS_BUSY);
+    assert_non_null(strstr(b.err.message, "büro-7:4711"));
+    assert_null(strstr(b.err.message, "job=")); /* that is not for a message */
+    assert_int_equal(actor_queue(&reader), DIBS_BUSY);
+    assert_int_equal(contract_look(t, t->name, &view), 3);
+    for (size_t i = 0; i < 3; i++)
+        assert_string_equal(view.entries[i].who, who);
+    assert_int_equal(actor_release(&a), DIBS_OK);
+    actor_expect_claim(&b);
+    assert_int_equal(actor_release(&b), DIBS_OK);
+    actor_expect_claim(&reader);
+    assert_int_equal(contract_look(t, t->name, &view), 1);
+    assert_string_equal(view.entries[0].who, who);
 }
 
 static void holders_come_first_then_waiters_as_they_are_served(void **state)
@@ -335,6 +378,7 @@ int contract_monitor(void)
         CONTRACT_TEST(an_unused_name_is_not_found),
         CONTRACT_TEST(a_holder_is_shown_as_it_asked),
         CONTRACT_TEST(a_long_who_is_cut_to_fit),
+        CONTRACT_TEST(metadata_is_shown_as_it_was_given),
         CONTRACT_TEST(holders_come_first_then_waiters_as_they_are_served),
         CONTRACT_TEST(age_counts_from_the_grant),
         CONTRACT_TEST(names_are_listed_in_order_by_how_they_begin),

@@ -239,6 +239,172 @@ static void no_addition_is_lost(void **state)
     assert_int_equal(number_of(t, &version), THREADS * ROUNDS);
 }
 
+/* Readers and writers, some of which change over in place. `inside` counts a
+ * reader as one and a writer as WHOLE, so that no sum but these is right. */
+enum { WHOLE = 1000 };
+
+static void enter(crowd *all, int weight)
+{
+    int inside = atomic_fetch_add(&all->inside, weight);
+
+    count_wrong(all, weight == 1 ? inside < WHOLE : inside == 0);
+}
+
+static dibs_status change_over(actor *a, dibs__mode mode)
+{
+    dibs__answer ans;
+    dibs_status rc = actor_turn(a, mode, NULL, 10000, &ans);
+
+    if (rc == DIBS_OK)
+        a->ans = ans;
+    return rc;
+}
+
+/* A writer counts as one until the change is over, and before it begins. */
+static void read_then_write(crowd *all, actor *a)
+{
+    dibs_status rc;
+
+    enter(all, 1);
+    sched_yield();
+    atomic_fetch_sub(&all->inside, 1);
+    rc = change_over(a, DIBS__EXCLUSIVE);
+    count_wrong(all, rc == DIBS_OK || rc == DIBS_BUSY);
+    if (rc != DIBS_OK)
+        return;
+    enter(all, WHOLE);
+    count_wrong(all, a->ans.fence > all->last_fence);
+    all->last_fence = a->ans.fence;
+    sched_yield();
+    atomic_fetch_sub(&all->inside, WHOLE);
+}
+
+static void write_then_read(crowd *all, actor *a)
+{
+    enter(all, WHOLE);
+    count_wrong(all, a->ans.fence > all->last_fence);
+    all->last_fence = a->ans.fence;
+    sched_yield();
+    atomic_fetch_sub(&all->inside, WHOLE);
+    count_wrong(all, change_over(a, DIBS__SHARED) == DIBS_OK);
+    enter(all, 1);
+    sched_yield();
+    atomic_fetch_sub(&all->inside, 1);
+}
+
+static void *read_and_write(void *arg)
+{
+    member *m = arg;
+    crowd *all = m->all;
+
+    pthread_barrier_wait(&all->ready);
+    for (int i = 0; i < ROUNDS; i++) {
+        actor a = contract_actor(all->t, m->number % all->handles);
+        bool writes = (m->number + (size_t)i) % 3 == 0;
+
+        a.ask.flags = DIBS__ASK_QUEUE;
+        a.ask.mode = writes ? DIBS__EXCLUSIVE : DIBS__SHARED;
+        count_wrong(all, actor_until(&a, 60000) == DIBS_OK);
+        if (writes)
+            write_then_read(all, &a);
+        else
+            read_then_write(all, &a);
+        count_wrong(all, actor_release(&a) == DIBS_OK);
+    }
+    return NULL;
+}
+
+static void a_writer_is_alone_however_it_became_one(void **state)
+{
+    contract *t = *state;
+    crowd all = {.t = t, .handles = CONTRACT_HANDLES};
+    contract_view view;
+
+    gather(&all, read_and_write);
+    assert_int_equal(contract_look(t, t->name, &view), 0);
+}
+
+/* Sets of two out of NAMES in a circle, each in its own order, the worst there
+ * is for who takes one after the other. */
+enum { NAMES = 4 };
+
+typedef struct ring_of_names {
+    crowd all;
+    char names[NAMES][96];
+    atomic_int inside[NAMES];
+} ring_of_names;
+
+static dibs_status take_two(dibs__store *st, actor *two[2])
+{
+    dibsx_nsec end = dibsx_after_ms(dibsx_now(), 60000);
+    dibs__ask asks[2] = {two[0]->ask, two[1]->ask};
+    dibs__answer answers[2];
+    dibs_error err = {0};
+    size_t blocked;
+    dibs_status rc;
+
+    for (size_t i = 0; i < 2; i++)
+        asks[i].owner = two[i]->owner;
+    while ((rc = st->ops->lease->acquire_all(st, asks, 2, contract_soon(),
+                                             answers, &blocked, &err)) ==
+               DIBS_BUSY &&
+           dibsx_now() < end)
+        contract_sleep_until(dibsx_now() + DIBSX_MS);
+    return rc;
+}
+
+static void *take_twos(void *arg)
+{
+    member *m = arg;
+    ring_of_names *ring = (ring_of_names *)m->all;
+    size_t handle = m->number % CONTRACT_HANDLES;
+    size_t at[2] = {m->number % NAMES, (m->number + 1) % NAMES};
+
+    pthread_barrier_wait(&ring->all.ready);
+    for (int i = 0; i < ROUNDS; i++) {
+        actor a = contract_actor(ring->all.t, handle);
+        actor b = contract_actor(ring->all.t, handle);
+
+        a.ask.name = ring->names[at[0]];
+        b.ask.name = ring->names[at[1]];
+        count_wrong(&ring->all, take_two(ring->all.t->st[handle],
+                                         (actor *[]){&a, &b}) == DIBS_OK);
+        for (size_t k = 0; k < 2; k++)
+            count_wrong(&ring->all,
+                        atomic_fetch_add(&ring->inside[at[k]], 1) == 0);
+        sched_yield();
+        for (size_t k = 0; k < 2; k++)
+            atomic_fetch_sub(&ring->inside[at[k]], 1);
+        count_wrong(&ring->all, actor_release(&a) == DIBS_OK);
+        count_wrong(&ring->all, actor_release(&b) == DIBS_OK);
+    }
+    return NULL;
+}
+
+static void sets_exclude_each_other_and_never_stand_still(void **state)
+{
+    contract *t = *state;
+    ring_of_names ring = {.all = {.t = t, .handles = CONTRACT_HANDLES}};
+    contract_view view;
+    actor a = contract_actor(t, 0), b = contract_actor(t, 0);
+    dibs_status rc = DIBS_UNSUPPORTED;
+
+    for (size_t i = 0; i < NAMES; i++)
+        snprintf(ring.names[i], sizeof(ring.names[i]), "%s/%zu", t->name, i);
+    a.ask.name = ring.names[0];
+    b.ask.name = ring.names[1];
+    if (t->st[0]->ops->lease->acquire_all)
+        rc = take_two(t->st[0], (actor *[]){&a, &b});
+    if (rc == DIBS_UNSUPPORTED)
+        skip();
+    assert_int_equal(rc, DIBS_OK);
+    assert_int_equal(actor_release(&a), DIBS_OK);
+    assert_int_equal(actor_release(&b), DIBS_OK);
+    gather(&ring.all, take_twos);
+    for (size_t i = 0; i < NAMES; i++)
+        assert_int_equal(contract_look(t, ring.names[i], &view), 0);
+}
+
 int contract_thread(void)
 {
     const struct CMUnitTest tests[] = {
@@ -246,6 +412,8 @@ int contract_thread(void)
         CONTRACT_TEST(one_at_a_time_on_one_handle),
         CONTRACT_TEST(permits_bound_how_many_are_inside),
         CONTRACT_TEST(different_names_do_not_disturb_each_other),
+        CONTRACT_TEST(a_writer_is_alone_however_it_became_one),
+        CONTRACT_TEST(sets_exclude_each_other_and_never_stand_still),
         CONTRACT_TEST(no_update_is_lost),
         CONTRACT_TEST(no_addition_is_lost),
     };

@@ -251,6 +251,121 @@ static void a_waiter_that_leaves_lets_the_next_fit(void **state)
     actor_expect_claim(&second);
 }
 
+/* The queue is served by whoever comes first after the holder's death; one who
+ * gave up meanwhile must not get it, for nobody would give it back. */
+static void one_who_gave_up_is_passed_over_when_the_holder_dies(void **state)
+{
+    actor dead = contract_actor(*state, 0);
+    actor gone = contract_actor(*state, 1);
+    actor next = contract_actor(*state, 2);
+
+    dead.ask.ttl_ms = 250;
+    assert_int_equal(actor_try(&dead), DIBS_OK);
+    assert_int_equal(actor_queue(&gone), DIBS_BUSY);
+    assert_int_equal(actor_queue(&next), DIBS_BUSY);
+    assert_int_equal(actor_release(&gone), DIBS_LOST);
+    assert_int_equal(actor_until(&next, CONTRACT_BOUND_MS), DIBS_OK);
+    assert_int_equal(actor_release(&next), DIBS_OK);
+    assert_int_equal(actor_try(&dead), DIBS_OK);
+    actor_expect_quiet(&gone, DIBS__NEWS_GRANTED);
+}
+
+static void one_who_comes_back_waits_at_the_end(void **state)
+{
+    actor holder = contract_actor(*state, 0);
+    actor one = contract_actor(*state, 1);
+    actor two = contract_actor(*state, 2);
+
+    assert_int_equal(actor_try(&holder), DIBS_OK);
+    assert_int_equal(actor_queue(&one), DIBS_BUSY);
+    assert_int_equal(actor_queue(&two), DIBS_BUSY);
+    assert_int_equal(actor_release(&one), DIBS_LOST);
+    assert_int_equal(actor_queue(&one), DIBS_BUSY);
+    assert_int_equal(one.ans.ahead, 1);
+    assert_int_equal(actor_try(&two), DIBS_BUSY); /* gives up its place */
+    assert_int_equal(actor_queue(&one), DIBS_BUSY);
+    assert_int_equal(one.ans.ahead, 0);
+    assert_int_equal(actor_release(&holder), DIBS_OK);
+    actor_expect_claim(&one);
+    actor_expect_quiet(&two, DIBS__NEWS_GRANTED);
+}
+
+static void the_least_and_the_greatest_priority_are_in_order(void **state)
+{
+    actor holder = contract_actor(*state, 0);
+    const int32_t priority[] = {INT32_MIN, 0, INT32_MAX, INT32_MIN + 1,
+                                INT32_MAX - 1};
+    const size_t order[] = {2, 4, 1, 3, 0};
+    actor line[5];
+
+    assert_int_equal(actor_try(&holder), DIBS_OK);
+    for (size_t i = 0; i < 5; i++) {
+        line[i] = contract_actor(*state, i % CONTRACT_HANDLES);
+        line[i].ask.priority = priority[i];
+        assert_int_equal(actor_queue(&line[i]), DIBS_BUSY);
+    }
+    assert_int_equal(actor_release(&holder), DIBS_OK);
+    for (size_t i = 0; i < 5; i++) {
+        actor_expect_claim(&line[order[i]]);
+        assert_int_equal(actor_release(&line[order[i]]), DIBS_OK);
+    }
+}
+
+/* Barging goes past who waits, never past who holds, by hand-off or not. */
+static void barging_takes_only_what_is_free(void **state)
+{
+    actor holder = contract_actor(*state, 0);
+    actor waiter = contract_actor(*state, 1);
+    actor barging = contract_actor(*state, 2);
+
+    barging.ask.flags = DIBS__ASK_BARGE;
+    assert_int_equal(actor_try(&holder), DIBS_OK);
+    assert_int_equal(actor_queue(&waiter), DIBS_BUSY);
+    assert_int_equal(actor_try(&barging), DIBS_BUSY);
+    assert_int_equal(actor_release(&holder), DIBS_OK);
+    assert_int_equal(actor_try(&barging), DIBS_BUSY);
+    actor_expect_claim(&waiter);
+    assert_int_equal(actor_release(&waiter), DIBS_OK);
+    assert_int_equal(actor_try(&barging), DIBS_OK);
+}
+
+static void one_who_barges_and_is_refused_waits_like_others(void **state)
+{
+    actor holder = contract_actor(*state, 0);
+    actor waiter = contract_actor(*state, 1);
+    actor barging = contract_actor(*state, 2);
+
+    barging.ask.flags = DIBS__ASK_BARGE;
+    assert_int_equal(actor_try(&holder), DIBS_OK);
+    assert_int_equal(actor_queue(&waiter), DIBS_BUSY);
+    assert_int_equal(actor_queue(&barging), DIBS_BUSY);
+    assert_int_equal(barging.ans.ahead, 1);
+    assert_int_equal(actor_release(&holder), DIBS_OK);
+    actor_expect_claim(&waiter);
+    assert_int_equal(actor_release(&waiter), DIBS_OK);
+    actor_expect_claim(&barging);
+}
+
+static void one_who_is_passed_by_barging_keeps_its_place(void **state)
+{
+    contract *t = *state;
+    actor dead = contract_actor(t, 0);
+    actor waiter = contract_actor(t, 1);
+    actor barging = contract_actor(t, 2);
+    contract_view view;
+
+    dead.ask.ttl_ms = 200;
+    barging.ask.flags = DIBS__ASK_BARGE;
+    assert_int_equal(actor_try(&dead), DIBS_OK);
+    assert_int_equal(actor_queue(&waiter), DIBS_BUSY);
+    contract_await(t, t->name, 1, &view);
+    assert_int_equal(actor_try(&barging), DIBS_OK);
+    assert_int_equal(actor_queue(&waiter), DIBS_BUSY);
+    assert_int_equal(waiter.ans.ahead, 0);
+    assert_int_equal(actor_release(&barging), DIBS_OK);
+    actor_expect_claim(&waiter);
+}
+
 int contract_wait(void)
 {
     const struct CMUnitTest tests[] = {
@@ -267,6 +382,12 @@ int contract_wait(void)
         CONTRACT_TEST(the_head_serves_itself_after_a_dead_holder),
         CONTRACT_TEST(only_the_holder_hands_off),
         CONTRACT_TEST(a_waiter_that_leaves_lets_the_next_fit),
+        CONTRACT_TEST(one_who_gave_up_is_passed_over_when_the_holder_dies),
+        CONTRACT_TEST(one_who_comes_back_waits_at_the_end),
+        CONTRACT_TEST(the_least_and_the_greatest_priority_are_in_order),
+        CONTRACT_TEST(barging_takes_only_what_is_free),
+        CONTRACT_TEST(one_who_barges_and_is_refused_waits_like_others),
+        CONTRACT_TEST(one_who_is_passed_by_barging_keeps_its_place),
     };
 
     return cmocka_run_group_tests_name("wait", tests, NULL, NULL);

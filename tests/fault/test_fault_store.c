@@ -182,6 +182,138 @@ static void a_function_is_told_the_step_and_its_count(void **state)
     dibs__store_close(st);
 }
 
+static bool on_entry(const dibs__log_entry *entry, void *arg)
+{
+    unsigned *count = arg;
+
+    (void)entry;
+    (*count)++;
+    return true;
+}
+
+typedef struct world {
+    dibs__store *faulty;
+    dibs__store *plain;
+    dibs__answer ans;
+    dibs_error err;
+} world;
+
+static const char *const one = "00000000000000000000000000000001";
+static const char *const two = "00000000000000000000000000000002";
+
+static dibs_status ask_all(world *w, dibs__store *st, const char *owner)
+{
+    dibs__ask asks[] = {{.name = "a", .owner = owner, .permits = 1},
+                        {.name = "b", .owner = owner, .permits = 1}};
+    dibs__answer answers[2];
+    size_t blocked = 9;
+    dibs_status rc;
+
+    for (int i = 0; i < 2; i++) {
+        asks[i].ttl_ms = 10000;
+        asks[i].who = "here:1";
+    }
+    memset(answers, 0xa5, sizeof(answers));
+    rc = st->ops->lease->acquire_all(st, asks, 2, soon(), answers, &blocked,
+                                     &w->err);
+    assert_true(rc == DIBS_OK || (answers[1].fence == 0 && blocked == 0));
+    w->ans = answers[0];
+    return rc;
+}
+
+static dibs_status
+turn_over(world *w, dibs__store *st, const char *from, const char *to)
+{
+    dibs__turn turn = {.name = "a",
+                       .owner = from,
+                       .fence = w->ans.fence,
+                       .to_owner = to,
+                       .ttl_ms = 10000};
+    dibs__answer ans;
+    dibs_status rc;
+
+    memset(&ans, 0xa5, sizeof(ans));
+    rc = st->ops->lease->turn(st, &turn, soon(), &ans, &w->err);
+    assert_true(rc == DIBS_OK || ans.fence == 0);
+    return rc;
+}
+
+static dibs_status yield(world *w, dibs__store *st)
+{
+    uint32_t asked = 9;
+    dibs_status rc = st->ops->lease->yield(st, "a", 0, soon(), &asked, &w->err);
+
+    assert_int_equal(asked, 0);
+    return rc;
+}
+
+static dibs_status append(world *w, dibs__store *st)
+{
+    uint64_t position = 9;
+    dibs_status rc =
+        st->ops->log->append(st, "t", "x", 1, 10, soon(), &position, &w->err);
+
+    assert_int_equal(rc == DIBS_OK, position != 0);
+    return rc;
+}
+
+static dibs_status read_all(world *w, dibs__store *st, unsigned *count)
+{
+    *count = 0;
+    return st->ops->log->read(st, "t", 0, 100, soon(), on_entry, count,
+                              &w->err);
+}
+
+/* Each of these steps under a fault of its own name only. */
+static void
+test_step(const char *step, const char *fault, dibs_status wanted, bool done)
+{
+    world w = {.plain = open_url("memory:steps")};
+    unsigned count = 0;
+    char url[128];
+
+    snprintf(url, sizeof(url), "fault+memory:steps?fault=%s&step=%s", fault,
+             step);
+    w.faulty = open_url(url);
+    if (strcmp(step, "acquire_all") == 0) {
+        assert_int_equal(ask_all(&w, w.faulty, one), wanted);
+        assert_int_equal(ask_all(&w, w.plain, two), done ? DIBS_BUSY : DIBS_OK);
+    } else if (strcmp(step, "turn") == 0) {
+        assert_int_equal(ask_all(&w, w.faulty, one), DIBS_OK);
+        assert_int_equal(turn_over(&w, w.faulty, one, two), wanted);
+        assert_int_equal(turn_over(&w, w.plain, one, one),
+                         done ? DIBS_LOST : DIBS_OK);
+    } else if (strcmp(step, "yield") == 0) {
+        assert_int_equal(ask_all(&w, w.faulty, one), DIBS_OK);
+        assert_int_equal(yield(&w, w.faulty), wanted);
+        assert_int_equal(yield(&w, w.plain), DIBS_OK);
+    } else if (strcmp(step, "append") == 0) {
+        assert_int_equal(append(&w, w.faulty), wanted);
+        assert_int_equal(read_all(&w, w.faulty, &count), DIBS_OK);
+        assert_int_equal(count, done);
+    } else {
+        assert_int_equal(append(&w, w.faulty), DIBS_OK);
+        assert_int_equal(read_all(&w, w.faulty, &count), wanted);
+        assert_int_equal(count, wanted == DIBS_OK);
+    }
+    dibs__store_close(w.faulty);
+    dibs__store_close(w.plain);
+}
+
+static void steps_of_sets_and_logs_have_their_faults(void **state)
+{
+    static const char *const steps[] = {"acquire_all", "turn", "yield",
+                                        "append", "read"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+        test_step(steps[i], "none", DIBS_OK, true);
+        test_step(steps[i], "fail", DIBS_UNAVAIL, false);
+        test_step(steps[i], "drop_before", DIBS_UNKNOWN, false);
+        test_step(steps[i], "drop_after", DIBS_UNKNOWN, true);
+    }
+}
+
 static void an_open_can_fail(void **state)
 {
     dibs__store *st = NULL;
@@ -203,6 +335,7 @@ int main(void)
         cmocka_unit_test(what_is_not_understood_is_refused),
         cmocka_unit_test(a_delay_is_kept_but_not_beyond_the_deadline),
         cmocka_unit_test(a_function_is_told_the_step_and_its_count),
+        cmocka_unit_test(steps_of_sets_and_logs_have_their_faults),
         cmocka_unit_test(an_open_can_fail),
     };
 

@@ -95,7 +95,9 @@ static void write_line(line *ln, const server *sv)
     add(ln, "--unixsocket", sv->socket);
     add(ln, "--save", "");
     add(ln, "--appendonly", sv->aof ? "yes" : "no");
-    add(ln, "--appendfsync", "everysec");
+    /* With "everysec" a write is put off while a slow flush is under way, and a
+     * server that is killed then has forgotten what it had answered. */
+    add(ln, "--appendfsync", "always");
     add(ln, "--logfile", "redis.log");
     add(ln, "--daemonize", "no");
     if (sv->cert[0])

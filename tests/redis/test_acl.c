@@ -4,6 +4,8 @@
 #include "redis_world.h"
 #include "setuser.h"
 
+#include "store/store.h"
+
 #include <pthread.h>
 
 static const char *acl_file;
@@ -109,6 +111,67 @@ static void looking_breaking_and_values_work(void **state)
     dibs_lock_free(lock);
 }
 
+static bool count_entries(const dibs__log_entry *entry, void *arg)
+{
+    (void)entry;
+    ++*(size_t *)arg;
+    return true;
+}
+
+#define OWNER "0123456789abcdef0123456789abcdef"
+#define HEIR  "fedcba9876543210fedcba9876543210"
+
+/* The user's steps, which know no prefix. */
+static dibs__store *open_store(const world *w)
+{
+    char url[SERVER_URL_MAX];
+    dibs__store *st = NULL;
+
+    snprintf(url, sizeof(url), "redis://dibs:%s@127.0.0.1:%d", SETUSER_PASSWORD,
+             w->sv.port);
+    CHECK(DIBS_OK,
+          dibs__store_open(url, dibsx_after_ms(dibsx_now(), 2000), &st, err));
+    return st;
+}
+
+static void sets_turns_and_logs_work(void **state)
+{
+    dibsx_nsec deadline = dibsx_after_ms(dibsx_now(), WORLD_BOUND_MS);
+    dibs__store *st = open_store(*state);
+    dibs__ask asks[2] = {
+        {.name = "workflow:k", .owner = OWNER, .ttl_ms = 9000, .who = "h:1"},
+        {.name = "workflow:{t}:l", .owner = HEIR, .ttl_ms = 9000, .who = "h:1"},
+    };
+    dibs__turn turn = {.name = "workflow:k",
+                       .owner = OWNER,
+                       .mode = DIBS__SHARED,
+                       .to_owner = HEIR};
+    dibs__answer answers[2];
+    size_t blocked = 0, count = 0;
+    uint64_t position = 0;
+    uint32_t asked = 0;
+
+    CHECK(DIBS_OK, st->ops->lease->acquire_all(st, asks, 2, deadline, answers,
+                                               &blocked, err));
+    turn.fence = answers[0].fence;
+    CHECK(DIBS_OK, st->ops->lease->turn(st, &turn, deadline, answers, err));
+    CHECK(DIBS_OK,
+          st->ops->lease->yield(st, "workflow:k", 0, deadline, &asked, err));
+    CHECK(DIBS_OK, st->ops->log->append(st, "workflow:t", "x", 1, 9, deadline,
+                                        &position, err));
+    CHECK(DIBS_OK, st->ops->log->read(st, "workflow:t", 0, 9, deadline,
+                                      count_entries, &count, err));
+    assert_int_equal(count, 1);
+    CHECK(DIBS_DENIED,
+          st->ops->log->append(st, "t", "x", 1, 9, deadline, &position, err));
+    CHECK(DIBS_DENIED, st->ops->log->read(st, "t", 0, 9, deadline,
+                                          count_entries, &count, err));
+    asks[1].name = "elsewhere";
+    CHECK(DIBS_DENIED, st->ops->lease->acquire_all(st, asks, 2, deadline,
+                                                   answers, &blocked, err));
+    dibs__store_close(st);
+}
+
 typedef struct findings {
     size_t count;
     size_t untold;
@@ -174,6 +237,8 @@ static void the_rest_of_the_server_is_closed(void **state)
         {"EVAL", "return 1", "1", "other"},
         {"DEBUG", "SLEEP", "1"},
         {"SCRIPT", "FLUSH"},
+        {"XDEL", "dibs:log:workflow:t", "1-0"},
+        {"XRANGE", "other", "-", "+"},
         {"ACL", "LIST"},
         {"CLIENT", "LIST"},
         {"CLIENT", "KILL", "TYPE", "normal"},
@@ -203,6 +268,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         ACL_TEST(locks_and_doorbells_work),
         ACL_TEST(looking_breaking_and_values_work),
+        ACL_TEST(sets_turns_and_logs_work),
         ACL_TEST(the_audit_learns_all),
         ACL_TEST(names_elsewhere_are_denied),
         ACL_TEST(the_rest_of_the_server_is_closed),

@@ -150,12 +150,13 @@ static void do_ask(world *w, event *ev)
 
 static void do_renew(world *w, event *ev)
 {
+    char bell[2] = {(char)('A' + ev->client), '\0'};
     dibs__renewal item = {.name = "name",
                           .owner = ev->owner,
                           .fence = ev->fence,
                           .ttl_ms = ev->ttl_ms};
 
-    dibs__grant_renew(&w->roll, &item);
+    dibs__grant_renew(&w->roll, &item, bell);
     ev->rc = item.rc;
     ev->left_ms = item.left_ms;
 }

@@ -130,7 +130,7 @@ static void leave_dead(world *w, int count)
              "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n "
              "WHERE i < %d) INSERT INTO party SELECT printf('dead-%%05d', i), "
              "'00000000000000000000000000000001', 0, 0, 1, 0, 0, 0, 1, 0, "
-             "1000, 1, 2, '', 'gone:1' FROM n",
+             "1000, 1, 2, '', 'gone:1', 0 FROM n",
              count);
     world_sql(w->path, sql);
 }
@@ -179,11 +179,12 @@ static void a_broken_row_is_reported_and_left(void **state)
         "role = 9",
         "mode = -1",
         "fence = -5",
-        "who = printf('%100c', 'x')",
+        "who = printf('%400c', 'x')",
         "bell = printf('%50c', 'x')",
         "permits = 5000000000",
         "until_us = -1",
         "owner = 'short'",
+        "tell = 2",
     };
     world *w = *state;
     dibs__store *st = world_open(w);

@@ -199,7 +199,7 @@ static void hold_by_row(world *w)
     dibs__store_close(world_open(w));
     snprintf(sql, sizeof(sql),
              "INSERT INTO party VALUES('x', '%s', 0, 0, 1, 0, 0, 0, 1, 0, "
-             "10000, %lld, %lld, '', 'here:1'); UPDATE party SET fence = 1 "
+             "10000, %lld, %lld, '', 'here:1', 0); UPDATE party SET fence = 1 "
              "WHERE name = ''",
              owner(1), (long long)(dibsx_now() / 1000),
              (long long)(dibsx_now() / 1000 + 10000000));

@@ -77,7 +77,10 @@ static void write_back(world *w, const dibs__party *party)
     assert_non_null(row);
     if (party->mark == DIBS__KEPT) {
         assert_int_equal(row->role, party->role);
+        assert_int_equal(row->mode, party->mode);
         assert_int_equal(row->claim, party->claim);
+        assert_int_equal(row->tell, party->tell);
+        assert_string_equal(row->bell, party->bell);
         assert_true(row->fence == party->fence && row->seq == party->seq);
         assert_int_equal(row->until_us, party->until_us);
     }
@@ -88,19 +91,34 @@ static void write_back(world *w, const dibs__party *party)
         *row = w->rows[--w->count];
 }
 
-void world_commit(world *w)
+static const char *sign_of(dibs__news news)
 {
-    assert_true(w->roll.watermark >= w->watermark);
-    w->watermark = w->roll.watermark;
+    static const char *const signs[] = {[DIBS__NEWS_GRANTED] = "+",
+                                        [DIBS__NEWS_BROKEN] = "-",
+                                        [DIBS__NEWS_WANTED] = "?",
+                                        [DIBS__NEWS_YIELD] = "!"};
+
+    return signs[news];
+}
+
+static void note_rings(world *w)
+{
     w->rung[0] = '\0';
     for (size_t i = 0; i < w->roll.count; i++) {
         const dibs__party *party = &w->roll.parties[i];
 
         if (party->ring)
-            world_note(w->rung, party->news == DIBS__NEWS_BROKEN ? "-" : "+",
-                       party->owner, "");
-        write_back(w, party);
+            world_note(w->rung, sign_of(party->news), party->owner, "");
     }
+}
+
+void world_commit(world *w)
+{
+    assert_true(w->roll.watermark >= w->watermark);
+    w->watermark = w->roll.watermark;
+    note_rings(w);
+    for (size_t i = 0; i < w->roll.count; i++)
+        write_back(w, &w->roll.parties[i]);
     dibs__roll_check(world_load(w));
 }
 
@@ -151,7 +169,7 @@ world_renew(world *w, const char *owner, uint64_t fence, int64_t ttl_ms)
                           .fence = fence,
                           .ttl_ms = ttl_ms};
 
-    dibs__grant_renew(world_load(w), &item);
+    dibs__grant_renew(world_load(w), &item, "bell");
     world_commit(w);
     return item;
 }
@@ -176,5 +194,35 @@ dibs_status world_take(world *w, uint64_t fence, uint32_t *broken)
 
     assert_true(rc == DIBS_OK || w->err.status == rc);
     world_commit(w);
+    return rc;
+}
+
+dibs_status world_turn(world *w, const char *owner, uint64_t fence,
+                       dibs__mode mode, const char *to_owner)
+{
+    dibs__turn turn = {.name = "n",
+                       .owner = owner,
+                       .fence = fence,
+                       .mode = mode,
+                       .to_owner = to_owner ? to_owner : owner,
+                       .ttl_ms = WORLD_TTL_MS};
+    dibs_status rc = dibs__grant_turn(world_load(w), &turn, &w->ans, &w->err);
+
+    assert_true(rc == DIBS_OK || w->err.status == rc);
+    if (rc < DIBS_UNAVAIL) /* Else a store rolls back. */
+        world_commit(w);
+    return rc;
+}
+
+dibs_status world_yield(world *w, uint64_t fence, uint32_t *asked)
+{
+    dibs_status rc = dibs__grant_yield(world_load(w), fence, asked, &w->err);
+
+    assert_true(rc == DIBS_OK || w->err.status == rc);
+    for (size_t i = 0; i < w->roll.count; i++)
+        assert_int_equal(w->roll.parties[i].mark, DIBS__KEPT);
+    assert_int_equal(w->roll.count, w->count);
+    assert_int_equal(w->roll.watermark, w->watermark);
+    note_rings(w);
     return rc;
 }

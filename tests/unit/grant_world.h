@@ -19,7 +19,8 @@ typedef struct world {
     int64_t now_us;
     int64_t wall_us;
     uint64_t watermark;
-    char rung[WORLD_TEXT]; /* by the last step: "+a " granted, "-a " broken */
+    char rung[WORLD_TEXT]; /* by the last step: "+a " granted, "-a " broken,
+                              "?a " wanted, "!a " asked to yield */
     char shown[WORLD_TEXT];
     dibs__answer ans;
     dibs_error err;
@@ -68,5 +69,12 @@ world_renew(world *w, const char *owner, uint64_t fence, int64_t ttl_ms);
 dibs_status
 world_release(world *w, const char *owner, bool unanswered, int64_t keep_ms);
 dibs_status world_take(world *w, uint64_t fence, uint32_t *broken);
+
+/* `to_owner` NULL: the owner stays. For WORLD_TTL_MS. */
+dibs_status world_turn(world *w, const char *owner, uint64_t fence,
+                       dibs__mode mode, const char *to_owner);
+
+/* Nothing may be marked by it. */
+dibs_status world_yield(world *w, uint64_t fence, uint32_t *asked);
 
 #endif

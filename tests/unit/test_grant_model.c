@@ -2,15 +2,15 @@
  *
  * The model keeps two lists, who holds in the order of grant and who waits in
  * the order of service, and moves people between them; it has no marks, no
- * sequence numbers and no roles. After each step both must show the same. A
- * failure names its seed. */
+ * sequence numbers and no roles. After each step both must show the same and have
+ * rung the same. A failure names its seed. */
 /* SPDX-License-Identifier: MIT */
 #include "base/rand.h"
 #include "grant_world.h"
 #include <stdio.h>
 #include <string.h>
 
-enum { OWNERS = 12, SEEDS = 40, STEPS = 1000 };
+enum { OWNERS = 12, SEEDS = 60, STEPS = 1000 };
 
 typedef struct person {
     char owner[4];
@@ -24,6 +24,9 @@ typedef struct person {
     bool claim;
     bool left;
     bool tomb_follows;
+    bool tell;
+    bool bell;
+    bool fresh; /* granted by this step, and rung for that */
 } person;
 
 typedef struct list {
@@ -39,6 +42,9 @@ typedef struct model {
     int64_t wall_us;
     uint64_t watermark;
     uint32_t capacity; /* mostly asked for; 0: lock */
+    char rung[WORLD_TEXT];
+    char from[4], to[4]; /* of the last turn */
+    dibs__turn turn;
 } model;
 
 static person *list_find(list *l, const char *owner)
@@ -86,8 +92,12 @@ static void model_bury(model *m, const char *owner, int64_t from_us)
         list_insert(&m->tombs, m->tombs.count, &one);
 }
 
-static void model_expire(model *m)
+/* What comes before each step. */
+static void model_begin(model *m)
 {
+    m->rung[0] = '\0';
+    for (size_t i = 0; i < m->holders.count; i++)
+        m->holders.all[i].fresh = false;
     for (size_t i = 0; i < m->holders.count; i++) {
         const person *one = &m->holders.all[i];
 
@@ -114,6 +124,14 @@ static bool model_fits(const model *m, const person *one)
     return one->mode != DIBS__PERMITS || one->permits <= left;
 }
 
+static uint64_t model_fence(model *m)
+{
+    m->watermark++;
+    if (m->wall_us > (int64_t)m->watermark)
+        m->watermark = (uint64_t)m->wall_us;
+    return m->watermark;
+}
+
 static void model_grant(model *m, person *waiting, const char *asker)
 {
     person one = *waiting;
@@ -122,10 +140,10 @@ static void model_grant(model *m, person *waiting, const char *asker)
     one.claim = strcmp(one.owner, asker) != 0;
     one.until_us =
         m->now_us + (one.claim ? DIBS__CLAIM_MS * INT64_C(1000) : one.ttl_us);
-    m->watermark++;
-    if (m->wall_us > (int64_t)m->watermark)
-        m->watermark = (uint64_t)m->wall_us;
-    one.fence = m->watermark;
+    one.fence = model_fence(m);
+    one.fresh = one.claim;
+    if (one.fresh)
+        world_note(m->rung, "+", one.owner, "");
     list_insert(&m->holders, m->holders.count, &one);
 }
 
@@ -133,6 +151,16 @@ static void model_serve(model *m, const char *asker)
 {
     while (m->queue.count && model_fits(m, &m->queue.all[0]))
         model_grant(m, &m->queue.all[0], asker);
+}
+
+static void model_tell(model *m, const person *asker)
+{
+    for (size_t i = 0; i < m->holders.count; i++) {
+        const person *one = &m->holders.all[i];
+
+        if (one != asker && one->tell && one->bell && !one->left && !one->fresh)
+            world_note(m->rung, "?", one->owner, "");
+    }
 }
 
 static bool model_other_kind(const model *m, uint32_t capacity)
@@ -164,6 +192,7 @@ static dibs_status model_join(model *m, const person *one, uint32_t flags)
         list_remove(&m->queue, mine);
         model_serve(m, "");
     }
+    model_tell(m, NULL);
     return DIBS_BUSY;
 }
 
@@ -185,15 +214,21 @@ static dibs_status model_ask(model *m, const person *one, uint32_t flags)
     return rc;
 }
 
+static void model_extend(const model *m, person *mine, int64_t ttl_ms)
+{
+    mine->claim = false;
+    if (m->now_us + ttl_ms * 1000 > mine->until_us)
+        mine->until_us = m->now_us + ttl_ms * 1000;
+}
+
 static dibs_status model_renew(model *m, const dibs__renewal *item)
 {
     person *mine = list_find(&m->holders, item->owner);
     bool held = mine && !mine->left && mine->fence == item->fence;
 
     if (held) {
-        mine->claim = false;
-        if (m->now_us + item->ttl_ms * 1000 > mine->until_us)
-            mine->until_us = m->now_us + item->ttl_ms * 1000;
+        model_extend(m, mine, item->ttl_ms);
+        mine->bell = true;
     }
     model_serve(m, "");
     return held ? DIBS_OK : DIBS_LOST;
@@ -232,10 +267,91 @@ static dibs_status model_take(model *m, uint64_t fence)
             continue;
         if (one->tomb_follows)
             model_bury(m, one->owner, m->now_us);
+        if (!one->left)
+            world_note(m->rung, "-", one->owner, "");
         list_remove(&m->holders, one);
         rc = DIBS_OK;
     }
     model_serve(m, "");
+    return rc;
+}
+
+/* Whether the lease may become that of the new owner. */
+static dibs_status model_heir(model *m, const char *owner)
+{
+    const person *heir = list_find(&m->holders, owner);
+
+    if (list_find(&m->tombs, owner) || (heir && heir->left))
+        return DIBS_LOST;
+    return heir || list_find(&m->queue, owner) ? DIBS_INVALID : DIBS_OK;
+}
+
+static dibs_status model_turn_held(model *m, person *mine, bool stays)
+{
+    const dibs__turn *turn = &m->turn;
+    dibs_status rc = stays ? DIBS_OK : model_heir(m, turn->to_owner);
+    size_t at = (size_t)(mine - m->holders.all);
+    person one = *mine;
+
+    if ((mine->mode == DIBS__PERMITS) != (turn->mode == DIBS__PERMITS))
+        return DIBS_INVALID;
+    if (rc != DIBS_OK)
+        return rc;
+    if (turn->mode == DIBS__EXCLUSIVE && m->holders.count > 1) {
+        model_tell(m, mine);
+        return DIBS_BUSY;
+    }
+    list_remove(&m->holders, mine);
+    snprintf(one.owner, sizeof(one.owner), "%s", turn->to_owner);
+    one.tell = one.tell && stays;
+    one.bell = one.bell && stays;
+    if (!stays || turn->mode < one.mode) {
+        one.fence = model_fence(m);
+        at = m->holders.count;
+    }
+    one.mode = turn->mode;
+    model_extend(m, &one, turn->ttl_ms);
+    list_insert(&m->holders, at, &one);
+    return DIBS_OK;
+}
+
+static dibs_status model_turn(model *m)
+{
+    const dibs__turn *turn = &m->turn;
+    person *mine = list_find(&m->holders, turn->owner);
+    bool held = mine && !mine->left && mine->fence == turn->fence;
+    dibs_status rc = DIBS_OK;
+
+    if (held)
+        rc = model_turn_held(m, mine, strcmp(turn->owner, turn->to_owner) == 0);
+    if (rc >= DIBS_UNAVAIL)
+        return rc;
+    model_serve(m, "");
+    if (held)
+        return rc;
+    mine = list_find(&m->holders, turn->to_owner);
+    return mine && !mine->left && mine->mode == turn->mode &&
+                   mine->fence > turn->fence
+               ? DIBS_OK
+               : DIBS_LOST;
+}
+
+static dibs_status model_yield(model *m, uint64_t fence, uint32_t *asked)
+{
+    dibs_status rc = m->holders.count ? DIBS_STALE : DIBS_NOTFOUND;
+
+    *asked = 0;
+    for (size_t i = 0; i < m->holders.count; i++) {
+        const person *one = &m->holders.all[i];
+
+        if (fence != 0 && one->fence != fence)
+            continue;
+        rc = DIBS_OK;
+        if (!one->bell || one->left)
+            continue;
+        world_note(m->rung, "!", one->owner, "");
+        (*asked)++;
+    }
     return rc;
 }
 
@@ -266,6 +382,8 @@ random_person(dibsx_prng *prng, const char *owner, uint32_t capacity)
 
     snprintf(one.owner, sizeof(one.owner), "%s", owner);
     one.priority = (int32_t)dibsx_prng_below(prng, 3) - 1;
+    one.tell = dibsx_prng_below(prng, 3) == 0;
+    one.bell = true;
     one.ttl_us = 1000 * (int64_t)(1 + dibsx_prng_below(prng, 6000));
     one.capacity = die == 0 ? 3 : capacity;
     if (one.capacity == 0)
@@ -292,6 +410,8 @@ static bool random_ask(world *w, model *m, dibsx_prng *prng, const char *owner)
 
     if (dibsx_prng_below(prng, 12) == 0)
         flags |= DIBS__ASK_BARGE;
+    if (one.tell)
+        flags |= DIBS__ASK_TELL;
     ask.flags = flags;
     rc = dibs__grant_acquire(&w->roll, &ask, "bell", &w->ans, &w->err);
     if (rc != model_ask(m, &one, flags))
@@ -307,6 +427,59 @@ static bool random_ask(world *w, model *m, dibsx_prng *prng, const char *owner)
     return !w->ans.queued;
 }
 
+/* Mostly a new one, else the last once more. */
+static void random_turn(model *m, dibsx_prng *prng, const char *owner)
+{
+    const person *mine = list_find(&m->holders, owner);
+    uint64_t fence = mine ? mine->fence : 1;
+
+    if (m->turn.owner && dibsx_prng_below(prng, 4) == 0)
+        return;
+    snprintf(m->from, sizeof(m->from), "%s", owner);
+    snprintf(m->to, sizeof(m->to), "o%u",
+             (unsigned)dibsx_prng_below(prng, OWNERS) % 100);
+    m->turn =
+        (dibs__turn){.name = "n",
+                     .owner = m->from,
+                     .fence = fence + (dibsx_prng_below(prng, 9) == 0),
+                     .mode = m->capacity
+                                 ? DIBS__PERMITS
+                                 : (dibs__mode)dibsx_prng_below(prng, 2),
+                     .to_owner = dibsx_prng_below(prng, 2) ? m->from : m->to,
+                     .ttl_ms = 1 + (int64_t)dibsx_prng_below(prng, 6000)};
+    if (dibsx_prng_below(prng, 20) == 0)
+        m->turn.mode = (dibs__mode)dibsx_prng_below(prng, 3);
+}
+
+/* A turn that fails is not written back, and neither does the model change. */
+static bool step_turn(world *w, model *m, dibsx_prng *prng, const char *owner)
+{
+    const person *mine;
+    dibs_status rc;
+
+    random_turn(m, prng, owner);
+    rc = dibs__grant_turn(&w->roll, &m->turn, &w->ans, &w->err);
+    if (rc < DIBS_UNAVAIL)
+        world_commit(w);
+    else
+        w->rung[0] = '\0';
+    if (rc != model_turn(m))
+        return false;
+    mine = list_find(&m->holders, m->turn.to_owner);
+    if (rc != DIBS_OK)
+        return w->ans.fence == 0 && w->ans.left_ms == 0;
+    return w->ans.fence == mine->fence && w->ans.claim == mine->claim &&
+           w->ans.left_ms == (mine->until_us - m->now_us) / 1000;
+}
+
+static bool step_yield(world *w, model *m, uint64_t fence)
+{
+    uint32_t asked, wanted;
+
+    return world_yield(w, fence, &asked) == model_yield(m, fence, &wanted) &&
+           asked == wanted;
+}
+
 /* One step on both; false when their answers differ. */
 static bool random_step(world *w, model *m, dibsx_prng *prng, const char *owner)
 {
@@ -319,28 +492,54 @@ static bool random_step(world *w, model *m, dibsx_prng *prng, const char *owner)
                          .owner = owner,
                          .unanswered = dibsx_prng_below(prng, 9) == 0};
     uint32_t broken;
+    bool same;
 
-    switch (dibsx_prng_below(prng, 16)) {
+    switch (dibsx_prng_below(prng, 20)) {
     case 0:
-        return dibs__grant_take(&w->roll, fence, &broken, NULL) ==
+        same = dibs__grant_take(&w->roll, fence, &broken, NULL) ==
                model_take(m, fence);
+        break;
     case 1:
         if (dibsx_prng_below(prng, 4) == 0)
             leave.keep_ms = 1 + (int64_t)dibsx_prng_below(prng, 4000);
-        return dibs__grant_release(&w->roll, &leave, NULL) ==
-               model_release(m, &leave);
+        /* fall through */
     case 2:
     case 3:
-        return dibs__grant_release(&w->roll, &leave, NULL) ==
+        same = dibs__grant_release(&w->roll, &leave, NULL) ==
                model_release(m, &leave);
+        break;
     case 4:
     case 5:
     case 6:
-        dibs__grant_renew(&w->roll, &item);
-        return item.rc == model_renew(m, &item);
+        dibs__grant_renew(&w->roll, &item, "bell");
+        same = item.rc == model_renew(m, &item);
+        break;
+    case 7:
+        return step_yield(w, m, dibsx_prng_below(prng, 2) ? fence : 0);
+    case 8:
+    case 9:
+    case 10:
+        return step_turn(w, m, prng, owner);
     default:
-        return random_ask(w, m, prng, owner);
+        same = random_ask(w, m, prng, owner);
     }
+    world_commit(w);
+    return same;
+}
+
+/* Whether both have rung the same, in whatever order. */
+static bool same_rings(const world *w, const model *m)
+{
+    const char *at = w->rung;
+    char one[8];
+
+    for (size_t len; *at; at += len) {
+        len = strcspn(at, " ") + 1;
+        snprintf(one, sizeof(one), "%.*s", (int)len, at);
+        if (!strstr(m->rung, one))
+            return false;
+    }
+    return strlen(w->rung) == strlen(m->rung);
 }
 
 static void random_time(world *w, model *m, dibsx_prng *prng)
@@ -369,15 +568,15 @@ static void test_model(void **state)
             snprintf(owner, sizeof(owner), "o%u",
                      (unsigned)dibsx_prng_below(&prng, OWNERS) % 100);
             random_time(&w, &m, &prng);
-            model_expire(&m);
+            model_begin(&m);
             world_load(&w);
             same = random_step(&w, &m, &prng, owner);
-            world_commit(&w);
-            if (!same || w.watermark != m.watermark ||
+            if (!same || w.watermark != m.watermark || !same_rings(&w, &m) ||
                 strcmp(world_show(&w), model_show(&m)) != 0)
-                fail_msg("seed %llu, step %d, %s: \"%s\" not \"%s\"",
+                fail_msg("seed %llu, step %d, %s: \"%s\" not \"%s\", rung "
+                         "\"%s\" not \"%s\"",
                          (unsigned long long)seed, i, owner, w.shown,
-                         model_show(&m));
+                         model_show(&m), w.rung, m.rung);
         }
         world_fini(&w);
     }

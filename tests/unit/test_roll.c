@@ -255,6 +255,35 @@ static void test_check_of_one_party(void **state)
     assert_broken(&roll, "the head of the queue fits");
 }
 
+static void test_check_of_a_ring(void **state)
+{
+    dibs__party *one;
+    dibs__roll roll;
+
+    (void)state;
+    for (int broken = 0; broken < 3; broken++) {
+        start(&roll);
+        add(&roll, "a", DIBS__HOLDER, 1);
+        one = add(&roll, "b", broken == 0 ? DIBS__GHOST : DIBS__HOLDER, 2);
+        one->mode = roll.parties[0].mode = DIBS__SHARED;
+        one->ring = true;
+        one->news = DIBS__NEWS_WANTED;
+        one->tell = broken != 1;
+        one->bell[0] = broken == 2 ? '\0' : 'x';
+        assert_broken(&roll, "told that it is wanted");
+    }
+    start(&roll);
+    one = add(&roll, "a", DIBS__HOLDER, 1);
+    one->ring = one->tell = true;
+    one->news = DIBS__NEWS_WANTED;
+    one->bell[0] = 'x';
+    dibs__roll_check(&roll);
+    one->tell = false;
+    one->news = DIBS__NEWS_YIELD;
+    dibs__roll_check(&roll);
+    dibs__roll_fini(&roll);
+}
+
 static void test_check_of_two_parties(void **state)
 {
     dibs__party *one;
@@ -332,6 +361,7 @@ int main(void)
         cmocka_unit_test(test_questions_of_an_empty_roll),
         cmocka_unit_test(test_first_to_end),
         cmocka_unit_test(test_check_of_one_party),
+        cmocka_unit_test(test_check_of_a_ring),
         cmocka_unit_test(test_check_of_two_parties),
         cmocka_unit_test(test_check_of_permits),
         cmocka_unit_test(test_check_looks_at_the_living),

@@ -194,6 +194,66 @@ static dibs_status fault_release(dibs__store *st, const dibs__leave *leave,
 }
 
 static dibs_status
+fault_acquire_all(dibs__store *st, const dibs__ask *asks, size_t count,
+                  dibsx_nsec deadline, dibs__answer *answers, size_t *blocked,
+                  dibs_error *err)
+{
+    fault_store *fs = fault_of(st);
+    const dibs__lease_ops *lease = fs->within->ops->lease;
+    bool after;
+    dibs_status rc = before(fs, DIBS__STEP_ACQUIRE_ALL, deadline, &after, err);
+
+    *blocked = 0;
+    memset(answers, 0, count * sizeof(*answers));
+    if (rc == DIBS_OK && !lease->acquire_all)
+        return dibsx_fail(err, DIBS_UNSUPPORTED,
+                          "this store takes one name at a time");
+    if (rc == DIBS_OK)
+        rc = lease->acquire_all(fs->within, asks, count, deadline, answers,
+                                blocked, err);
+    if (!after)
+        return rc;
+    *blocked = 0;
+    memset(answers, 0, count * sizeof(*answers));
+    return lose(err);
+}
+
+static dibs_status
+fault_turn(dibs__store *st, const dibs__turn *turn, dibsx_nsec deadline,
+           dibs__answer *ans, dibs_error *err)
+{
+    fault_store *fs = fault_of(st);
+    bool after;
+    dibs_status rc = before(fs, DIBS__STEP_TURN, deadline, &after, err);
+
+    memset(ans, 0, sizeof(*ans));
+    if (rc == DIBS_OK)
+        rc = fs->within->ops->lease->turn(fs->within, turn, deadline, ans, err);
+    if (!after)
+        return rc;
+    memset(ans, 0, sizeof(*ans));
+    return lose(err);
+}
+
+static dibs_status
+fault_yield(dibs__store *st, const char *name, uint64_t fence,
+            dibsx_nsec deadline, uint32_t *asked, dibs_error *err)
+{
+    fault_store *fs = fault_of(st);
+    bool after;
+    dibs_status rc = before(fs, DIBS__STEP_YIELD, deadline, &after, err);
+
+    *asked = 0;
+    if (rc == DIBS_OK)
+        rc = fs->within->ops->lease->yield(fs->within, name, fence, deadline,
+                                           asked, err);
+    if (!after)
+        return rc;
+    *asked = 0;
+    return lose(err);
+}
+
+static dibs_status
 fault_inspect(dibs__store *st, const char *name, dibsx_nsec deadline,
               dibs__entries_fn *each, void *arg, dibs_error *err)
 {
@@ -313,6 +373,38 @@ fault_scan(dibs__store *st, const char *begins, dibsx_nsec deadline,
 }
 
 static dibs_status
+fault_append(dibs__store *st, const char *topic, const void *data, size_t len,
+             uint32_t keep, dibsx_nsec deadline, uint64_t *position,
+             dibs_error *err)
+{
+    fault_store *fs = fault_of(st);
+    bool after;
+    dibs_status rc = before(fs, DIBS__STEP_APPEND, deadline, &after, err);
+
+    *position = 0;
+    if (rc == DIBS_OK)
+        rc = fs->within->ops->log->append(fs->within, topic, data, len, keep,
+                                          deadline, position, err);
+    if (!after)
+        return rc;
+    *position = 0;
+    return lose(err);
+}
+
+static dibs_status
+fault_read(dibs__store *st, const char *topic, uint64_t position, size_t max,
+           dibsx_nsec deadline, dibs__log_fn *each, void *arg, dibs_error *err)
+{
+    fault_store *fs = fault_of(st);
+    dibs_status rc = before_read(fs, DIBS__STEP_READ, deadline, err);
+
+    if (rc != DIBS_OK)
+        return rc;
+    return fs->within->ops->log->read(fs->within, topic, position, max,
+                                      deadline, each, arg, err);
+}
+
+static dibs_status
 fault_bell_open(dibs__store *st, dibsx_nsec deadline, int *fd, dibs_error *err)
 {
     dibs__store *within = fault_of(st)->within;
@@ -381,9 +473,10 @@ static dibs_status read_param(fault_store *fs, const dibsx_url_param *param,
     static const char *const kinds[] = {"none", "fail", "drop_before",
                                         "drop_after"};
     static const char *const steps[DIBS__STEP_COUNT] = {
-        "open", "acquire", "renew", "release", "inspect",
-        "list", "take",    "get",   "put",     "add",
-        "del",  "scan",    "now",   "audit",   "bell"};
+        "open",   "acquire", "renew",   "release", "acquire_all",
+        "turn",   "yield",   "inspect", "list",    "take",
+        "get",    "put",     "add",     "del",     "scan",
+        "append", "read",    "now",     "audit",   "bell"};
     fault_rule *rule = &fs->rule;
     uint64_t number = 0;
     bool good = true;
@@ -487,6 +580,9 @@ static const dibs__lease_ops fault_lease = {
     .acquire = fault_acquire,
     .renew = fault_renew,
     .release = fault_release,
+    .acquire_all = fault_acquire_all,
+    .turn = fault_turn,
+    .yield = fault_yield,
     .inspect = fault_inspect,
     .list = fault_list,
     .take = fault_take,
@@ -500,6 +596,11 @@ static const dibs__value_ops fault_value = {
     .list = fault_scan,
 };
 
+static const dibs__log_ops fault_log = {
+    .append = fault_append,
+    .read = fault_read,
+};
+
 const dibs__store_ops dibs__fault_ops = {
     .scheme = "fault",
     .open = fault_open,
@@ -507,6 +608,7 @@ const dibs__store_ops dibs__fault_ops = {
     .close = fault_close,
     .lease = &fault_lease,
     .value = &fault_value,
+    .log = &fault_log,
     .bell_open = fault_bell_open,
     .bell_hear = fault_bell_hear,
     .now = fault_now,

@@ -92,6 +92,12 @@ void dibs__redis_bell_fini(dibs__redis_bell *bell)
 static bool read_ring(const char *text, dibs__ring *ring)
 {
     enum { OWNER = DIBS_OWNER_SIZE - 1 };
+    static const char *const words[] = {
+        [DIBS__NEWS_GRANTED] = " granted ",
+        [DIBS__NEWS_BROKEN] = " broken ",
+        [DIBS__NEWS_WANTED] = " wanted ",
+        [DIBS__NEWS_YIELD] = " yield ",
+    };
     const char *fence = NULL;
     char *end;
 
@@ -100,13 +106,11 @@ static bool read_ring(const char *text, dibs__ring *ring)
     memcpy(ring->owner, text, OWNER);
     ring->owner[OWNER] = '\0';
     text += OWNER;
-    if (strncmp(text, " granted ", 9) == 0) {
-        ring->news = DIBS__NEWS_GRANTED;
-        fence = text + 9;
-    } else if (strncmp(text, " broken ", 8) == 0) {
-        ring->news = DIBS__NEWS_BROKEN;
-        fence = text + 8;
-    }
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+        if (strncmp(text, words[i], strlen(words[i])) == 0) {
+            ring->news = (dibs__news)i;
+            fence = text + strlen(words[i]);
+        }
     if (!fence || *fence < '0' || *fence > '9')
         return false;
     ring->fence = strtoull(fence, &end, 10);

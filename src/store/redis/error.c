@@ -58,6 +58,8 @@ static const meaning meanings[] = {
      "the key of the name holds something else; use another name or prefix"},
     {"USEDUP", DIBS_INTERNAL,
      "the fences of this database are used up; see the key dibs:fence"},
+    {"equal or smaller", DIBS_INTERNAL,
+     "the log is ahead of the key dibs:fence, which was set back"},
     {"MOVED", DIBS_UNSUPPORTED, "the server is part of a cluster"},
     {"ASK", DIBS_UNSUPPORTED, "the server is part of a cluster"},
     {"CROSSSLOT", DIBS_UNSUPPORTED, "the server is part of a cluster"},

@@ -22,6 +22,7 @@ static inline dibs__redis *dibs__redis_of(struct dibs__store *st)
 
 extern const dibs__lease_ops dibs__redis_lease_ops;
 extern const dibs__value_ops dibs__redis_value_ops;
+extern const dibs__log_ops dibs__redis_log_ops;
 
 /* As the steps of store/lease.h. */
 dibs_status dibs__redis_inspect(struct dibs__store *st, const char *name,
@@ -30,6 +31,20 @@ dibs_status dibs__redis_inspect(struct dibs__store *st, const char *name,
 dibs_status dibs__redis_list(struct dibs__store *st, const char *begins,
                              dibsx_nsec deadline, dibs__entries_fn *each,
                              void *arg, dibs_error *err);
+
+dibs_status
+dibs__redis_take(struct dibs__store *st, const char *name, uint64_t fence,
+                 dibsx_nsec deadline, uint32_t *broken, dibs_error *err);
+dibs_status
+dibs__redis_yield(struct dibs__store *st, const char *name, uint64_t fence,
+                  dibsx_nsec deadline, uint32_t *asked, dibs_error *err);
+dibs_status
+dibs__redis_turn(struct dibs__store *st, const dibs__turn *turn,
+                 dibsx_nsec deadline, dibs__answer *ans, dibs_error *err);
+dibs_status dibs__redis_acquire_all(struct dibs__store *st,
+                                    const dibs__ask *asks, size_t count,
+                                    dibsx_nsec deadline, dibs__answer *answers,
+                                    size_t *blocked, dibs_error *err);
 
 /* As the step of store/store.h. */
 dibs_status

@@ -201,3 +201,10 @@ size_t dibs__key_value(const char *name, char out[DIBS__KEY_MAX])
 
     return append(out, len, name, strlen(name));
 }
+
+size_t dibs__key_log(const char *topic, char out[DIBS__KEY_MAX])
+{
+    size_t len = append(out, 0, DIBS__KEY_LOG, sizeof(DIBS__KEY_LOG) - 1);
+
+    return append(out, len, topic, strlen(topic));
+}

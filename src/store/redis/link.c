@@ -5,9 +5,9 @@
  *
  *      call            send              reply
  *   ---------> queue --------> flight ---------> done
- *                ^               |  connection lost
- *                +---------------+  before any byte of it was given away;
- *                                   else it is done, DIBS_UNKNOWN
+ *                ^               |  connection lost before any byte of it was
+ *                +---------------+  given away (later: it is done, DIBS_UNKNOWN),
+ *                                   or its group could not answer for it
  *
  *  1. While a request is queued or in flight, there is one leader: a thread in
  *     lead(), or one that was posted LEAD and is about to be there.
@@ -19,6 +19,11 @@
  *  6. A request in flight has `start`, the place of its first byte in the stream.
  *     It counts as given when that is below `given`, and while its batch is being
  *     written.
+ *  7. The members of a group are next to each other in flight, have one `start`
+ *     and one reply; the first has their number. None leaves before the others
+ *     unless the connection is broken.
+ *  8. A request is answered for by one group at most: for whom a group could not
+ *     answer goes alone, and is DIBS_UNKNOWN if it cannot and the group failed.
  */
 /* SPDX-License-Identifier: MIT */
 #include "store/redis/link.h"
@@ -27,6 +32,7 @@
 #include "base/fail.h"
 #include "store/redis/backoff.h"
 #include "store/redis/conn.h"
+#include "store/redis/error.h"
 #include "store/redis/park.h"
 #include <assert.h>
 #include <poll.h>
@@ -54,6 +60,9 @@ typedef struct request {
     dibs__park park;
     const char *bytes;
     size_t len;
+    dibs__member member; /* how it takes part in a group */
+    int grouped;         /* in flight: members whose first it is, or 1 */
+    bool unsure;         /* a group may have done it */
     uint64_t start;
     dibsx_nsec deadline;
     redisReply *reply;
@@ -79,6 +88,7 @@ struct dibs__link {
     dibs__conn *cn;
     line queue;
     line flight;
+    bool text_due[DIBS__GROUPS]; /* the server lacks the script of a group */
     uint64_t batched; /* bytes that were put into `out` on this connection */
     uint64_t given;
     dibsx_nsec used_at;
@@ -91,7 +101,7 @@ struct dibs__link {
     size_t out_at; /* what comes before it is given */
 
     /* The leader's. */
-    dibs__park *asleep[TAKEN_MAX];
+    dibs__park *asleep[TAKEN_MAX * DIBS__GROUP_MAX];
     size_t asleep_count;
 };
 
@@ -196,7 +206,8 @@ static bool is_done(request *rq)
  * as it was posted to. Locks: ln->mutex. */
 static void fail(request *rq, dibs_status rc, const dibs_error *why)
 {
-    rq->rc = dibsx_fail_at(rq->err, rc, why->origin, "%s", why->message);
+    rq->rc = dibsx_fail_at(rq->err, rq->unsure ? DIBS_UNKNOWN : rc, why->origin,
+                           "%s", why->message);
     if (dibs__park_post(&rq->park, DONE))
         dibs__park_wake(&rq->park);
 }
@@ -240,28 +251,84 @@ static void expire(dibs__link *ln, request *rq)
     fail(rq, rc, &why);
 }
 
-/* Puts queued commands into `out`, which is empty, and moves them to flight.
- * Locks: ln->mutex. */
+/* Takes who is first in the queue out of it, with all who can go along. They are
+ * of different threads, so their order does not matter. Locks: ln->mutex. */
+static void gather(dibs__link *ln, line *members)
+{
+    request *first = line_pop(&ln->queue);
+    line others = {0};
+
+    line_push(members, first);
+    if (!first->member.group || ln->conf->ungrouped)
+        return;
+    while (ln->queue.head && members->count < DIBS__GROUP_MAX) {
+        request *rq = line_pop(&ln->queue);
+        bool fits = dibs__member_fits(&rq->member, &first->member);
+
+        line_push(fits ? members : &others, rq);
+    }
+    line_prepend(&ln->queue, &others);
+}
+
+/* Appends the command of one, or of a group, to `out`; false when there was no
+ * memory for it. Locks: ln->mutex. */
+static bool append(dibs__link *ln, const line *members)
+{
+    const request *first = members->head;
+    size_t before = ln->out.len;
+
+    if (members->count == 1) {
+        dibsx_buf_add(&ln->out, first->bytes, first->len);
+    } else {
+        bool *text_due = &ln->text_due[first->member.group->id];
+
+        dibs__group_begin(&first->member, members->count, *text_due, &ln->out);
+        for (const request *rq = first; rq; rq = rq->next)
+            dibsx_buf_add(&ln->out, rq->member.keys, rq->member.keys_len);
+        for (const request *rq = first; rq; rq = rq->next)
+            dibsx_buf_add(&ln->out, rq->member.rest, rq->member.rest_len);
+        *text_due = false;
+    }
+    if (dibsx_buf_ok(&ln->out))
+        return true;
+    ln->out.failed = false;
+    ln->out.len = before;
+    return false;
+}
+
+/* Moves those whose command was put into `out` to flight. Locks: ln->mutex. */
+static void launch(dibs__link *ln, line *members)
+{
+    members->head->grouped = members->count;
+    while (members->head) {
+        request *rq = line_pop(members);
+
+        rq->start = ln->batched;
+        line_push(&ln->flight, rq);
+    }
+}
+
+/* Puts queued commands into `out`, which is empty. Locks: ln->mutex. */
 static void fill(dibs__link *ln)
 {
     dibsx_buf_reset(&ln->out);
     ln->out_at = 0;
     while (ln->queue.head && ln->out.len < BATCH_BYTES) {
-        request *rq = ln->queue.head;
+        size_t before = ln->out.len;
+        line members = {0};
 
-        dibsx_buf_add(&ln->out, rq->bytes, rq->len);
-        if (!dibsx_buf_ok(&ln->out)) {
-            if (ln->out.len == 0) {
+        gather(ln, &members);
+        if (!append(ln, &members)) {
+            line_prepend(&ln->queue, &members);
+            if (before == 0) {
                 const dibs_error why = {.message = "a command"};
 
                 fail(line_pop(&ln->queue), DIBS_NOMEM, &why);
             }
-            ln->out.failed = false;
             break;
         }
-        rq->start = ln->batched;
-        ln->batched += rq->len;
-        line_push(&ln->flight, line_pop(&ln->queue));
+        launch(ln, &members);
+        ln->batched += ln->out.len - before;
     }
 }
 
@@ -371,6 +438,41 @@ static void wake_all(dibs__link *ln)
     ln->asleep_count = 0;
 }
 
+/* Ends a request with its reply; who sleeps is woken later. Locks: ln->mutex. */
+static void answer(dibs__link *ln, request *rq, redisReply *reply)
+{
+    rq->reply = reply;
+    rq->rc = DIBS_OK;
+    if (dibs__park_post(&rq->park, DONE))
+        ln->asleep[ln->asleep_count++] = &rq->park;
+}
+
+/* Hands the reply of a group to its members. For whom it has no answer is queued
+ * again. Locks: ln->mutex. */
+static void answer_group(dibs__link *ln, request *first, redisReply *reply)
+{
+    int count = first->grouped;
+    bool answered = dibs__group_is_answer(reply, count);
+    line again = {0};
+
+    if (reply->type == REDIS_REPLY_ERROR && dibs__redis_no_script(reply->str))
+        ln->text_due[first->member.group->id] = true;
+    for (int i = 0; i < count; i++) {
+        request *rq = i == 0 ? first : line_pop(&ln->flight);
+        redisReply *own = answered ? dibs__group_take(reply, i) : NULL;
+
+        if (own) {
+            answer(ln, rq, own);
+        } else {
+            rq->member.group = NULL;
+            rq->unsure = !answered;
+            line_push(&again, rq);
+        }
+    }
+    line_prepend(&ln->queue, &again);
+    dibs__reply_free(reply);
+}
+
 /* Hands replies to those who wait longest. Locks: ln->mutex. */
 static void hand_out(dibs__link *ln, redisReply **replies, size_t count)
 {
@@ -386,10 +488,10 @@ static void hand_out(dibs__link *ln, redisReply **replies, size_t count)
             dibs__reply_free(replies[i]);
             continue;
         }
-        rq->reply = replies[i];
-        rq->rc = DIBS_OK;
-        if (dibs__park_post(&rq->park, DONE))
-            ln->asleep[ln->asleep_count++] = &rq->park;
+        if (rq->grouped > 1)
+            answer_group(ln, rq, replies[i]);
+        else
+            answer(ln, rq, replies[i]);
     }
     if (count > 0 && ln->backoff.failures > 0)
         dibs__backoff_worked(&ln->backoff);
@@ -592,6 +694,13 @@ dibs_status
 dibs__link_call(dibs__link *ln, const dibs__words *words, dibsx_nsec deadline,
                 redisReply **out, dibs_error *err)
 {
+    return dibs__link_join(ln, NULL, words, deadline, out, err);
+}
+
+dibs_status dibs__link_join(dibs__link *ln, const dibs__group *group,
+                            const dibs__words *words, dibsx_nsec deadline,
+                            redisReply **out, dibs_error *err)
+{
     char small[COMMAND_ON_STACK];
     size_t room = dibs__words_room(words);
     char *bytes = small;
@@ -609,6 +718,8 @@ dibs__link_call(dibs__link *ln, const dibs__words *words, dibsx_nsec deadline,
         return dibsx_fail(err, DIBS_NOMEM, "a command");
     rq.bytes = bytes;
     rq.len = dibs__words_encode(words, bytes);
+    if (group)
+        dibs__member_init(&rq.member, group, words, bytes, rq.len);
     run(ln, &rq, now);
     if (bytes != small)
         dibsx_free(bytes);

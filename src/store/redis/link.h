@@ -6,6 +6,10 @@
  * passes the role on. A follower sends only when few commands are under way or
  * many are queued. One thread alone costs what a plain client costs.
  *
+ * Commands that were queued together and may be put together (group.h) are sent
+ * as one. A cluster would refuse that, as their keys are in different slots:
+ * conf->ungrouped turns it off.
+ *
  * A connection is made by the first command that needs one, within its deadline,
  * name resolution and TLS included. One that failed or on which a command timed
  * out is closed, never used again: its later replies would be taken for others'.
@@ -18,6 +22,7 @@
 #include "base/clock.h"
 #include "store/redis/conf.h"
 #include "store/redis/driver.h"
+#include "store/redis/group.h"
 #include "store/redis/resp.h"
 #include <dibs/types.h>
 
@@ -42,4 +47,12 @@ DIBS_MUST_CHECK dibs_status dibs__link_call(dibs__link *ln,
                                             const dibs__words *words,
                                             dibsx_nsec deadline,
                                             redisReply **out, dibs_error *err);
+
+/* The same for a command that others of its kind may be put together with. */
+DIBS_MUST_CHECK dibs_status dibs__link_join(dibs__link *ln,
+                                            const dibs__group *group,
+                                            const dibs__words *words,
+                                            dibsx_nsec deadline,
+                                            redisReply **out, dibs_error *err);
+
 #endif

@@ -136,8 +136,9 @@ static const char *caution(const dibs__store *st)
     {                                                                          \
         .scheme = name, .open = opens, .reach = reach, .close = store_close,   \
         .lease = &dibs__redis_lease_ops, .value = &dibs__redis_value_ops,      \
-        .bell_open = bell_open, .bell_hear = bell_hear, .now = now,            \
-        .caution = caution, .audit = dibs__redis_audit,                        \
+        .log = &dibs__redis_log_ops, .bell_open = bell_open,                   \
+        .bell_hear = bell_hear, .now = now, .caution = caution,                \
+        .audit = dibs__redis_audit,                                            \
     }
 
 const dibs__store_ops dibs__redis_ops = STORE("redis", tcp_open);

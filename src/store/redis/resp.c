@@ -69,6 +69,18 @@ size_t dibs__words_encode(const dibs__words *words, char *out)
     return (size_t)(at - out);
 }
 
+size_t dibs__words_size(const dibs__words *words, int from, int end)
+{
+    size_t size = 0;
+
+    for (int i = from; i < end; i++) {
+        size += words->len[i] + 6;
+        for (size_t more = words->len[i] / 10; more; more /= 10)
+            size++;
+    }
+    return size;
+}
+
 static const char *begin_item(dibs__guard *guard, char type)
 {
     if (guard->pending == 0) {

@@ -11,7 +11,7 @@
 #include <stddef.h>
 
 /* Up to this many words in a command. */
-enum { DIBS__WORDS_MAX = 256 };
+enum { DIBS__WORDS_MAX = 640 };
 
 /* Of one reply: its bytes, and its items with those of inner arrays. */
 enum { DIBS__REPLY_MAX = 16 << 20, DIBS__ITEMS_MAX = 1 << 20 };
@@ -31,6 +31,9 @@ void dibs__words_puts(dibs__words *words, const char *text);
  * the length is returned. */
 size_t dibs__words_room(const dibs__words *words);
 size_t dibs__words_encode(const dibs__words *words, char *out);
+
+/* Bytes on the wire of the words from `from` to before `end`. */
+size_t dibs__words_size(const dibs__words *words, int from, int end);
 
 /* Zeroed storage is a guard at the start of a stream. */
 typedef struct dibs__guard {

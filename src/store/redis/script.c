@@ -8,6 +8,7 @@
 #include "base/fail.h"
 #include "base/once.h"
 #include "store/redis/error.h"
+#include "store/redis/keys.h"
 #include "store/redis/sha1.h"
 #include <string.h>
 
@@ -36,6 +37,26 @@ static const struct {
 } parts[] = {{"fence", dibs__lua_fence}, {"grant", dibs__lua_grant}};
 
 static script_text scripts[DIBS__SCRIPT_COUNT];
+
+/* The words of a command before its keys: EVALSHA, the script, their number. */
+enum { KEY_AT = 3 };
+
+static struct {
+    dibs__script one;
+    dibs__script many;
+    dibs__group group;
+} groups[DIBS__GROUPS] = {
+    {DIBS__SCRIPT_acquire,
+     DIBS__SCRIPT_acquire_many,
+     {.shared = DIBS__KEY_FENCE,
+      .key_at = KEY_AT,
+      .key_count = 2,
+      .rest_at = KEY_AT + DIBS__KEYS + 1}},
+    {DIBS__SCRIPT_alone,
+     DIBS__SCRIPT_alone_many,
+     {.key_at = KEY_AT, .key_count = 1, .rest_at = KEY_AT + 1}},
+};
+
 static dibsx_once once = DIBSX_ONCE_INIT;
 
 static const char *part(const char *name, size_t len)
@@ -63,6 +84,27 @@ static void put_together(dibsx_buf *buf, const char *text)
     dibsx_buf_puts(buf, text);
 }
 
+static void load_groups(void)
+{
+    for (int i = 0; i < DIBS__GROUPS; i++) {
+        const script_text *script = &scripts[groups[i].many];
+        dibs__group *group = &groups[i].group;
+
+        group->id = i;
+        group->sha1 = script->sha1;
+        group->text = script->text;
+        group->text_len = script->len;
+    }
+}
+
+static const dibs__group *group_of(dibs__script script)
+{
+    for (int i = 0; i < DIBS__GROUPS; i++)
+        if (groups[i].one == script)
+            return &groups[i].group;
+    return NULL;
+}
+
 static dibs_status load(dibs_error *err)
 {
     for (size_t i = 0; i < DIBS__SCRIPT_COUNT; i++) {
@@ -80,6 +122,7 @@ static dibs_status load(dibs_error *err)
             return dibsx_fail(err, DIBS_NOMEM, "the text of a script");
         dibs__sha1(script->text, script->len, script->sha1);
     }
+    load_groups();
     return DIBS_OK;
 }
 
@@ -115,14 +158,14 @@ static dibs_status judge(redisReply **reply, dibs_error *err)
     return rc;
 }
 
-dibs_status
-dibs__script_run(dibs__link *ln, dibs__script script, dibs__words *words,
-                 dibsx_nsec deadline, redisReply **out, dibs_error *err)
+static dibs_status
+run(dibs__link *ln, const dibs__group *group, dibs__script script,
+    dibs__words *words, dibsx_nsec deadline, redisReply **out, dibs_error *err)
 {
     dibs_status rc;
 
     *out = NULL;
-    rc = dibs__link_call(ln, words, deadline, out, err);
+    rc = dibs__link_join(ln, group, words, deadline, out, err);
     if (rc == DIBS_OK && is_error(*out) && dibs__redis_no_script((*out)->str)) {
         dibs__reply_free(*out);
         *out = NULL;
@@ -133,6 +176,20 @@ dibs__script_run(dibs__link *ln, dibs__script script, dibs__words *words,
         rc = dibs__link_call(ln, words, deadline, out, err);
     }
     return rc == DIBS_OK ? judge(out, err) : rc;
+}
+
+dibs_status
+dibs__script_run(dibs__link *ln, dibs__script script, dibs__words *words,
+                 dibsx_nsec deadline, redisReply **out, dibs_error *err)
+{
+    return run(ln, NULL, script, words, deadline, out, err);
+}
+
+dibs_status
+dibs__script_join(dibs__link *ln, dibs__script script, dibs__words *words,
+                  dibsx_nsec deadline, redisReply **out, dibs_error *err)
+{
+    return run(ln, group_of(script), script, words, deadline, out, err);
 }
 
 dibs_status

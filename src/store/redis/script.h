@@ -10,17 +10,23 @@
 
 #define DIBS__SCRIPTS(X)                                                       \
     X(acquire)                                                                 \
+    X(acquire_all)                                                             \
+    X(acquire_many)                                                            \
     X(renew)                                                                   \
     X(release)                                                                 \
     X(alone)                                                                   \
+    X(alone_many)                                                              \
     X(take)                                                                    \
+    X(turn)                                                                    \
+    X(yield)                                                                   \
     X(inspect)                                                                 \
     X(scan)                                                                    \
     X(get)                                                                     \
     X(put)                                                                     \
     X(add)                                                                     \
     X(del)                                                                     \
-    X(heads)
+    X(heads)                                                                   \
+    X(append)
 
 #define DIBS__SCRIPT_ID(name) DIBS__SCRIPT_##name,
 
@@ -44,6 +50,12 @@ DIBS_MUST_CHECK dibs_status dibs__script_run(dibs__link *ln,
                                              dibs__words *words,
                                              dibsx_nsec deadline,
                                              redisReply **out, dibs_error *err);
+
+/* The same for one of those that others may be put together with (group.h): a
+ * plain acquire, without mode and priority, and alone. */
+DIBS_MUST_CHECK dibs_status
+dibs__script_join(dibs__link *ln, dibs__script script, dibs__words *words,
+                  dibsx_nsec deadline, redisReply **out, dibs_error *err);
 
 /* The same for a plain command. */
 DIBS_MUST_CHECK dibs_status dibs__command_run(dibs__link *ln,

@@ -250,7 +250,7 @@ const char *dibs__bell_address(dibs__bell *bell)
 
 static bool read_message(const message *msg, dibs__ring *ring)
 {
-    if (msg->magic != MAGIC || msg->news > DIBS__NEWS_BROKEN)
+    if (msg->magic != MAGIC || msg->news >= DIBS__NEWS_MISSED)
         return false;
     memcpy(ring->owner, msg->owner, sizeof(msg->owner));
     ring->owner[sizeof(msg->owner)] = '\0';

@@ -23,7 +23,7 @@ enum {
 
 #define PARTY_COLUMNS                                                          \
     "owner, role, mode, permits, capacity, priority, seq, fence, claim, "      \
-    "ttl_ms, since_us, until_us, bell, who"
+    "ttl_ms, since_us, until_us, bell, who, tell"
 
 /* The piece of the table that one sweep looks at. */
 #define SWEPT_PIECE                                                            \
@@ -45,7 +45,7 @@ static const char *const query_text[DIBS__SQL_COUNT] = {
         "SELECT " PARTY_COLUMNS " FROM party WHERE name = ?1",
     [DIBS__SQL_PARTY_PUT] =
         "INSERT OR REPLACE INTO party(name, " PARTY_COLUMNS ") VALUES(?1, ?2, "
-        "?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
+        "?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
     [DIBS__SQL_PARTY_DROP] = "DELETE FROM party WHERE name = ?1 AND owner = ?2",
     [DIBS__SQL_PARTY_PAGE] =
         "SELECT " PARTY_COLUMNS ", name FROM party "
@@ -70,6 +70,14 @@ static const char *const query_text[DIBS__SQL_COUNT] = {
     [DIBS__SQL_VALUE_SWEEP] =
         "DELETE FROM value WHERE rowid IN (SELECT rowid FROM value "
         "WHERE until_wall_us IS NOT NULL AND until_wall_us <= ?1 LIMIT 16)",
+    [DIBS__SQL_LOG_PUT] = "INSERT INTO log(topic, position, wall_us, data) "
+                          "VALUES(?1, ?2, ?3, ?4)",
+    [DIBS__SQL_LOG_TRIM] =
+        "DELETE FROM log WHERE topic = ?1 AND position <= (SELECT position "
+        "FROM log WHERE topic = ?1 ORDER BY position DESC LIMIT 1 OFFSET ?2)",
+    [DIBS__SQL_LOG_PAGE] =
+        "SELECT position, wall_us, data FROM log "
+        "WHERE topic = ?1 AND position > ?2 ORDER BY position",
 };
 
 void dibs__sqlite_conn_init(dibs__sqlite_conn *cn, dibs__sqlite_file *file,
@@ -413,8 +421,7 @@ static dibs_status read_watermark(dibs__sqlite_conn *cn, dibs_error *err)
     dibs__sqlite_reset(stmt);
     if (stored < 0)
         return dibsx_fail(err, DIBS_INTERNAL, "the watermark is negative");
-    cn->stored = (uint64_t)stored;
-    cn->watermark = cn->stored;
+    cn->watermark = cn->stored = (uint64_t)stored;
     return DIBS_OK;
 }
 
@@ -435,17 +442,19 @@ dibs_status dibs__sqlite_begin(dibs__sqlite_conn *cn, dibs_error *err)
 
     if (rc != DIBS_OK)
         return rc;
+    cn->stored = cn->watermark;
     rc = begun(cn, err);
     return rc == DIBS_OK ? rc : dibs__sqlite_end(cn, rc, err);
 }
 
 /* A connection to a file that cannot get out of its transaction is given up, for
  * it keeps others out: the next step opens it again. */
-static void roll_back(dibs__sqlite_conn *cn)
+void dibs__sqlite_roll_back(dibs__sqlite_conn *cn)
 {
     dibs_status rc;
 
     cn->peal.count = 0;
+    cn->watermark = cn->stored;
     if (dibs__sql.get_autocommit(cn->db))
         return;
     cn->firm = true;
@@ -477,6 +486,6 @@ dibs__sqlite_end(dibs__sqlite_conn *cn, dibs_status rc, dibs_error *err)
 
     if (done == DIBS_OK)
         return rc;
-    roll_back(cn);
+    dibs__sqlite_roll_back(cn);
     return done;
 }

@@ -36,6 +36,9 @@ typedef enum dibs__sqlite_query {
     DIBS__SQL_VALUE_DROP,
     DIBS__SQL_VALUE_PAGE,
     DIBS__SQL_VALUE_SWEEP,
+    DIBS__SQL_LOG_PUT,
+    DIBS__SQL_LOG_TRIM,
+    DIBS__SQL_LOG_PAGE,
     DIBS__SQL_COUNT
 } dibs__sqlite_query;
 
@@ -61,7 +64,7 @@ typedef struct dibs__sqlite_conn {
     bool firm;           /* a commit or a rollback runs: do not interrupt it */
     int log_pages;       /* in the log after the last commit */
     uint64_t watermark;  /* of the transaction; in memory: of the store */
-    uint64_t stored;     /* the watermark that the database has */
+    uint64_t stored;     /* the watermark before the transaction */
     dibsx_prng prng;
     dibs__roll roll; /* storage that steps use again and again */
     dibs__peal peal; /* rings to send after the commit */
@@ -87,6 +90,10 @@ DIBS_MUST_CHECK dibs_status dibs__sqlite_begin(dibs__sqlite_conn *cn,
  * Answers rc, or why the commit failed. */
 DIBS_MUST_CHECK dibs_status dibs__sqlite_end(dibs__sqlite_conn *cn,
                                              dibs_status rc, dibs_error *err);
+
+/* Ends it without a trace: nothing has changed, nobody is rung, and the watermark
+ * is what it was. */
+void dibs__sqlite_roll_back(dibs__sqlite_conn *cn);
 
 /* Binds the arguments, of types as in `types`: t text, i int64_t, n NULL, b
  * bytes (const void *, size_t). They are borrowed until the statement is

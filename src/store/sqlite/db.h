@@ -60,14 +60,38 @@ DIBS_MUST_CHECK dibs_status dibs__sqlite_roll_save(dibs__sqlite_conn *cn,
                                                    const char *name,
                                                    dibs_error *err);
 
+/* Keeps the rings of the roll for later. */
+void dibs__sqlite_roll_ring(dibs__sqlite_conn *cn);
+
 /* Removes parties long dead of names that nobody asks for, a few at a time.
  * Inside a change. */
 DIBS_MUST_CHECK dibs_status dibs__sqlite_sweep(dibs__sqlite_conn *cn,
                                                dibs_error *err);
 
+/* The frame of a step that changes something: begin enters the connection and
+ * starts the transaction; end commits an outcome and rolls back a failure, rings,
+ * and leaves. Only DIBS_OK from begin needs an end. */
+DIBS_MUST_CHECK dibs_status dibs__sqlite_step_begin(struct dibs__store *st,
+                                                    dibs__sqlite_role role,
+                                                    dibsx_nsec deadline,
+                                                    dibs__sqlite_conn **cn,
+                                                    dibs_error *err);
+DIBS_MUST_CHECK dibs_status dibs__sqlite_step_end(struct dibs__store *st,
+                                                  dibs__sqlite_conn *cn,
+                                                  dibs_status rc,
+                                                  dibs_error *err);
+
+/* The next version or position, which come from the watermark as fences do.
+ * Inside a change. */
+DIBS_MUST_CHECK dibs_status dibs__sqlite_next(dibs__sqlite_conn *cn,
+                                              int64_t now_wall_us,
+                                              uint64_t *number,
+                                              dibs_error *err);
+
 /* Steps of the contract that have a file of their own. */
 extern const dibs__lease_ops dibs__sqlite_lease_ops;
 extern const dibs__value_ops dibs__sqlite_value_ops;
+extern const dibs__log_ops dibs__sqlite_log_ops;
 dibs_status dibs__sqlite_inspect(struct dibs__store *st, const char *name,
                                  dibsx_nsec deadline, dibs__entries_fn *each,
                                  void *arg, dibs_error *err);

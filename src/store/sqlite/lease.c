@@ -10,31 +10,6 @@
  * grants can leave behind. */
 enum { SWEEP_EVERY = 16 };
 
-static dibs_status
-step_begin(struct dibs__store *st, dibs__sqlite_role role, dibsx_nsec deadline,
-           dibs__sqlite_conn **cn, dibs_error *err)
-{
-    dibs_status rc;
-
-    *cn = dibs__sqlite_conn_of(st, role);
-    rc = dibs__sqlite_enter(*cn, deadline, err);
-    if (rc != DIBS_OK)
-        return rc;
-    rc = dibs__sqlite_begin(*cn, err);
-    if (rc != DIBS_OK)
-        dibs__sqlite_leave(*cn);
-    return rc;
-}
-
-static dibs_status step_end(struct dibs__store *st, dibs__sqlite_conn *cn,
-                            dibs_status rc, dibs_error *err)
-{
-    rc = dibs__sqlite_end(cn, rc, err);
-    dibs__bell_ring(&dibs__sqlite_of(st)->bell, &cn->peal);
-    dibs__sqlite_leave(cn);
-    return rc;
-}
-
 /* Keeps the outcome of the rule if it can be written. */
 static dibs_status save(dibs__sqlite_conn *cn, const char *name,
                         dibs_status outcome, dibs_error *err)
@@ -47,55 +22,108 @@ static dibs_status save(dibs__sqlite_conn *cn, const char *name,
     return rc == DIBS_OK ? outcome : rc;
 }
 
+/* Asks for one name, inside a change. Locks: cn. */
+static dibs_status ask_one(dibs__sqlite_conn *cn, const dibs__ask *ask,
+                           const char *bell, dibs__answer *ans, dibs_error *err)
+{
+    uint64_t before = cn->watermark;
+    dibs_status rc = dibs__sqlite_roll_load(cn, ask->name, err);
+
+    if (rc != DIBS_OK)
+        return rc;
+    rc = dibs__grant_acquire(&cn->roll, ask, bell, ans, err);
+    rc = save(cn, ask->name, rc, err);
+    if (rc == DIBS_OK && ans->fence > before && ans->fence % SWEEP_EVERY == 0)
+        rc = dibs__sqlite_sweep(cn, err);
+    return rc;
+}
+
 static dibs_status
 acquire(struct dibs__store *st, const dibs__ask *ask, dibsx_nsec deadline,
         dibs__answer *ans, dibs_error *err)
 {
     const char *bell = dibs__bell_address(&dibs__sqlite_of(st)->bell);
     dibs__sqlite_conn *cn;
-    dibs_status rc = step_begin(st, DIBS__SQLITE_LEASE, deadline, &cn, err);
-    uint64_t before;
+    dibs_status rc =
+        dibs__sqlite_step_begin(st, DIBS__SQLITE_LEASE, deadline, &cn, err);
 
     memset(ans, 0, sizeof(*ans));
     if (rc != DIBS_OK)
         return rc;
-    before = cn->watermark;
-    rc = dibs__sqlite_roll_load(cn, ask->name, err);
-    if (rc == DIBS_OK) {
-        rc = dibs__grant_acquire(&cn->roll, ask, bell, ans, err);
-        rc = save(cn, ask->name, rc, err);
+    rc = ask_one(cn, ask, bell, ans, err);
+    return dibs__sqlite_step_end(st, cn, rc, err);
+}
+
+/* Ends a step that took some names and was refused the last one: nothing of it
+ * has been, but those who are in the way are told, if they want to be. */
+static void take_none(struct dibs__store *st, dibs__sqlite_conn *cn)
+{
+    dibs__sqlite_roll_back(cn);
+    for (size_t i = 0; i < cn->roll.count; i++) {
+        const dibs__party *party = &cn->roll.parties[i];
+
+        if (party->ring && party->news == DIBS__NEWS_WANTED)
+            dibs__peal_add(&cn->peal, party);
     }
-    if (rc == DIBS_OK && ans->fence > before && ans->fence % SWEEP_EVERY == 0)
-        rc = dibs__sqlite_sweep(cn, err);
-    return step_end(st, cn, rc, err);
+    dibs__bell_ring(&dibs__sqlite_of(st)->bell, &cn->peal);
+    dibs__sqlite_leave(cn);
+}
+
+static dibs_status
+acquire_all(struct dibs__store *st, const dibs__ask *asks, size_t count,
+            dibsx_nsec deadline, dibs__answer *answers, size_t *blocked,
+            dibs_error *err)
+{
+    const char *bell = dibs__bell_address(&dibs__sqlite_of(st)->bell);
+    dibs__sqlite_conn *cn;
+    dibs_status rc =
+        dibs__sqlite_step_begin(st, DIBS__SQLITE_LEASE, deadline, &cn, err);
+
+    *blocked = 0;
+    memset(answers, 0, count * sizeof(*answers));
+    if (rc != DIBS_OK)
+        return rc;
+    for (size_t i = 0; i < count && rc == DIBS_OK; i++) {
+        *blocked = i;
+        rc = ask_one(cn, &asks[i], bell, &answers[i], err);
+    }
+    if (rc == DIBS_OK || rc >= DIBS_UNAVAIL)
+        rc = dibs__sqlite_step_end(st, cn, rc, err);
+    else
+        take_none(st, cn);
+    if (rc != DIBS_OK)
+        memset(answers, 0, count * sizeof(*answers));
+    return rc;
 }
 
 static dibs_status renew(struct dibs__store *st, dibs__renewal *items,
                          size_t count, dibsx_nsec deadline, dibs_error *err)
 {
+    const char *bell = dibs__bell_address(&dibs__sqlite_of(st)->bell);
     dibs__sqlite_conn *cn;
     dibs_status rc;
 
     if (count == 0)
         return DIBS_OK;
-    rc = step_begin(st, DIBS__SQLITE_RENEW, deadline, &cn, err);
+    rc = dibs__sqlite_step_begin(st, DIBS__SQLITE_RENEW, deadline, &cn, err);
     if (rc != DIBS_OK)
         return rc;
     for (size_t i = 0; i < count && rc == DIBS_OK; i++) {
         rc = dibs__sqlite_roll_load(cn, items[i].name, err);
         if (rc != DIBS_OK)
             break;
-        dibs__grant_renew(&cn->roll, &items[i]);
+        dibs__grant_renew(&cn->roll, &items[i], bell);
         rc = dibs__sqlite_roll_save(cn, items[i].name, err);
     }
-    return step_end(st, cn, rc, err);
+    return dibs__sqlite_step_end(st, cn, rc, err);
 }
 
 static dibs_status release(struct dibs__store *st, const dibs__leave *leave,
                            dibsx_nsec deadline, dibs_error *err)
 {
     dibs__sqlite_conn *cn;
-    dibs_status rc = step_begin(st, DIBS__SQLITE_LEASE, deadline, &cn, err);
+    dibs_status rc =
+        dibs__sqlite_step_begin(st, DIBS__SQLITE_LEASE, deadline, &cn, err);
 
     if (rc != DIBS_OK)
         return rc;
@@ -103,7 +131,7 @@ static dibs_status release(struct dibs__store *st, const dibs__leave *leave,
     if (rc == DIBS_OK)
         rc = save(cn, leave->name, dibs__grant_release(&cn->roll, leave, err),
                   err);
-    return step_end(st, cn, rc, err);
+    return dibs__sqlite_step_end(st, cn, rc, err);
 }
 
 static dibs_status
@@ -111,7 +139,8 @@ take(struct dibs__store *st, const char *name, uint64_t fence,
      dibsx_nsec deadline, uint32_t *broken, dibs_error *err)
 {
     dibs__sqlite_conn *cn;
-    dibs_status rc = step_begin(st, DIBS__SQLITE_LEASE, deadline, &cn, err);
+    dibs_status rc =
+        dibs__sqlite_step_begin(st, DIBS__SQLITE_LEASE, deadline, &cn, err);
 
     *broken = 0;
     if (rc != DIBS_OK)
@@ -120,13 +149,54 @@ take(struct dibs__store *st, const char *name, uint64_t fence,
     if (rc == DIBS_OK)
         rc = save(cn, name, dibs__grant_take(&cn->roll, fence, broken, err),
                   err);
-    return step_end(st, cn, rc, err);
+    return dibs__sqlite_step_end(st, cn, rc, err);
+}
+
+static dibs_status turn(struct dibs__store *st, const dibs__turn *turn,
+                        dibsx_nsec deadline, dibs__answer *ans, dibs_error *err)
+{
+    dibs__sqlite_conn *cn;
+    dibs_status rc =
+        dibs__sqlite_step_begin(st, DIBS__SQLITE_LEASE, deadline, &cn, err);
+
+    memset(ans, 0, sizeof(*ans));
+    if (rc != DIBS_OK)
+        return rc;
+    rc = dibs__sqlite_roll_load(cn, turn->name, err);
+    if (rc == DIBS_OK)
+        rc = save(cn, turn->name, dibs__grant_turn(&cn->roll, turn, ans, err),
+                  err);
+    return dibs__sqlite_step_end(st, cn, rc, err);
+}
+
+/* Changes nothing, so it needs no transaction. */
+static dibs_status
+yield(struct dibs__store *st, const char *name, uint64_t fence,
+      dibsx_nsec deadline, uint32_t *asked, dibs_error *err)
+{
+    dibs__sqlite_conn *cn = dibs__sqlite_conn_of(st, DIBS__SQLITE_LEASE);
+    dibs_status rc = dibs__sqlite_enter(cn, deadline, err);
+
+    *asked = 0;
+    if (rc != DIBS_OK)
+        return rc;
+    rc = dibs__sqlite_roll_load(cn, name, err);
+    if (rc == DIBS_OK)
+        rc = dibs__grant_yield(&cn->roll, fence, asked, err);
+    if (rc == DIBS_OK)
+        dibs__sqlite_roll_ring(cn);
+    dibs__bell_ring(&dibs__sqlite_of(st)->bell, &cn->peal);
+    dibs__sqlite_leave(cn);
+    return rc;
 }
 
 const dibs__lease_ops dibs__sqlite_lease_ops = {
     .acquire = acquire,
     .renew = renew,
     .release = release,
+    .acquire_all = acquire_all,
+    .turn = turn,
+    .yield = yield,
     .inspect = dibs__sqlite_inspect,
     .list = dibs__sqlite_list,
     .take = take,

@@ -34,7 +34,7 @@ static bool read_int(sqlite3_stmt *stmt, int column, int64_t low, int64_t high,
 
 static bool party_read(sqlite3_stmt *stmt, dibs__party *party)
 {
-    int64_t role, mode, permits, capacity, priority, seq, fence, claim;
+    int64_t role, mode, permits, capacity, priority, seq, fence, claim, tell;
     size_t owner_len, len;
 
     if (!read_text(stmt, 0, party->owner, sizeof(party->owner), &owner_len) ||
@@ -51,7 +51,8 @@ static bool party_read(sqlite3_stmt *stmt, dibs__party *party)
         !read_int(stmt, 10, 0, INT64_MAX, &party->since_us) ||
         !read_int(stmt, 11, 0, INT64_MAX, &party->until_us) ||
         !read_text(stmt, 12, party->bell, sizeof(party->bell), &len) ||
-        !read_text(stmt, 13, party->who, sizeof(party->who), &len))
+        !read_text(stmt, 13, party->who, sizeof(party->who), &len) ||
+        !read_int(stmt, 14, 0, 1, &tell))
         return false;
     party->role = (dibs__role)role;
     party->mode = (dibs__mode)mode;
@@ -61,6 +62,7 @@ static bool party_read(sqlite3_stmt *stmt, dibs__party *party)
     party->seq = (uint64_t)seq;
     party->fence = (uint64_t)fence;
     party->claim = claim != 0;
+    party->tell = tell != 0;
     return true;
 }
 
@@ -104,14 +106,21 @@ dibs__sqlite_roll_load(dibs__sqlite_conn *cn, const char *name, dibs_error *err)
 static dibs_status put(dibs__sqlite_conn *cn, const char *name,
                        const dibs__party *party, dibs_error *err)
 {
-    return dibs__sqlite_run(cn, err, DIBS__SQL_PARTY_PUT, "ttiiiiiiiiiiitt",
+    return dibs__sqlite_run(cn, err, DIBS__SQL_PARTY_PUT, "ttiiiiiiiiiiitti",
                             name, party->owner, (int64_t)party->role,
                             (int64_t)party->mode, (int64_t)party->permits,
                             (int64_t)party->capacity, (int64_t)party->priority,
                             (int64_t)party->seq, (int64_t)party->fence,
                             (int64_t)party->claim, party->ttl_ms,
                             party->since_us, party->until_us, party->bell,
-                            party->who);
+                            party->who, (int64_t)party->tell);
+}
+
+void dibs__sqlite_roll_ring(dibs__sqlite_conn *cn)
+{
+    for (size_t i = 0; i < cn->roll.count; i++)
+        if (cn->roll.parties[i].ring)
+            dibs__peal_add(&cn->peal, &cn->roll.parties[i]);
 }
 
 dibs_status
@@ -127,9 +136,8 @@ dibs__sqlite_roll_save(dibs__sqlite_conn *cn, const char *name, dibs_error *err)
         else if (party->mark == DIBS__DROPPED)
             rc = dibs__sqlite_run(cn, err, DIBS__SQL_PARTY_DROP, "tt", name,
                                   party->owner);
-        if (party->ring)
-            dibs__peal_add(&cn->peal, party);
     }
+    dibs__sqlite_roll_ring(cn);
     cn->watermark = cn->roll.watermark;
     return rc;
 }

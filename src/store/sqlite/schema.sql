@@ -1,4 +1,4 @@
--- schema.sql - the tables of the embedded store, version 1.
+-- schema.sql - the tables of the embedded store, version 2.
 --
 -- party: who holds, waits for or has left a name (store/grant.h). Times ending
 -- in _us are on the boot clock and mean nothing after a reboot. The row of the
@@ -7,6 +7,7 @@
 -- meta: the era, which is the boot and the time namespace that party belongs to,
 -- and how far the sweep has come.
 -- value: bytes by key; until_wall_us is wall time, NULL for ever.
+-- log: entries by topic; positions come from the watermark too.
 
 CREATE TABLE party(
     name TEXT NOT NULL,
@@ -24,10 +25,11 @@ CREATE TABLE party(
     until_us INTEGER NOT NULL,
     bell TEXT NOT NULL,
     who TEXT NOT NULL,
+    tell INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY(name, owner)
 ) WITHOUT ROWID;
 
-INSERT INTO party VALUES('', '', 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, '', '');
+INSERT INTO party VALUES('', '', 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, '', '', 0);
 
 CREATE TABLE meta(
     key TEXT PRIMARY KEY,
@@ -46,5 +48,13 @@ CREATE TABLE value(
 CREATE INDEX value_until ON value(until_wall_us)
     WHERE until_wall_us IS NOT NULL;
 
+CREATE TABLE log(
+    topic TEXT NOT NULL,
+    position INTEGER NOT NULL,
+    wall_us INTEGER NOT NULL,
+    data BLOB NOT NULL,
+    PRIMARY KEY(topic, position)
+) WITHOUT ROWID;
+
 PRAGMA application_id = 1684628083;
-PRAGMA user_version = 1;
+PRAGMA user_version = 2;

@@ -1,8 +1,8 @@
 /* setup.c - is this database ours, of this version and of this boot.
  *
  * Nothing is changed in a file that is not ours. Many processes may open a fresh
- * file at once: one makes the tables, the others find them. Runs inside enter,
- * on the thread of the caller. */
+ * file, or one of the version before, at once: one makes the tables, the others
+ * find them. Runs inside enter, on the thread of the caller. */
 /* SPDX-License-Identifier: MIT */
 #include "base/fail.h"
 #include "store/sqlite/conn.h"
@@ -13,11 +13,12 @@
 
 enum {
     APPLICATION_ID = 0x64696273, /* "dibs"; also in schema.sql */
-    SCHEMA_VERSION = 1,          /* also in schema.sql */
+    SCHEMA_VERSION = 2,          /* also in schema.sql and upgrade.sql */
     ERA_MAX = 128
 };
 
-extern const char dibs__sqlite_schema[]; /* schema.sql */
+extern const char dibs__sqlite_schema[];  /* schema.sql */
+extern const char dibs__sqlite_upgrade[]; /* upgrade.sql */
 
 const char *dibs__sqlite_boot_id_path = "/proc/sys/kernel/random/boot_id";
 
@@ -36,8 +37,14 @@ number(dibs__sqlite_conn *cn, const char *sql, int64_t *out, dibs_error *err)
     return code == SQLITE_ROW ? DIBS_OK : dibs__sqlite_raise(cn, code, err);
 }
 
-/* DIBS_NOTFOUND: an empty database, free to be made ours. */
-static dibs_status identify(dibs__sqlite_conn *cn, dibs_error *err)
+/* What must be done before the database can be used. */
+typedef enum due {
+    DUE_NOTHING,
+    DUE_UPGRADE, /* it is of the version before this */
+    DUE_TABLES   /* it is empty, free to be made ours */
+} due;
+
+static dibs_status identify(dibs__sqlite_conn *cn, due *out, dibs_error *err)
 {
     int64_t application = 0, version = 0, tables = 0;
     dibs_status rc = number(cn, "PRAGMA application_id", &application, err);
@@ -46,18 +53,20 @@ static dibs_status identify(dibs__sqlite_conn *cn, dibs_error *err)
         rc = number(cn, "PRAGMA user_version", &version, err);
     if (rc != DIBS_OK)
         return rc;
-    if (application == APPLICATION_ID && version == SCHEMA_VERSION)
-        return DIBS_OK;
     if (application == APPLICATION_ID && version > SCHEMA_VERSION)
         return dibsx_fail(err, DIBS_REFUSED,
                           "made by a newer dibs; upgrade this one (schema "
                           "version %lld, %d is known; %s)",
                           (long long)version, SCHEMA_VERSION, cn->file->path);
+    *out = version == SCHEMA_VERSION ? DUE_NOTHING : DUE_UPGRADE;
+    if (application == APPLICATION_ID && version > 0)
+        return DIBS_OK;
     rc = number(cn, "SELECT count(*) FROM sqlite_master", &tables, err);
     if (rc != DIBS_OK)
         return rc;
+    *out = DUE_TABLES;
     if (application == 0 && version == 0 && tables == 0)
-        return DIBS_NOTFOUND;
+        return DIBS_OK;
     return dibsx_fail(err, DIBS_REFUSED,
                       "a database of another program; name another file (%s)",
                       cn->file->path);
@@ -65,29 +74,33 @@ static dibs_status identify(dibs__sqlite_conn *cn, dibs_error *err)
 
 /* What looks foreign may be ours and just being made: the numbers were read one
  * by one. Reads them as of one moment. */
-static dibs_status identify_again(dibs__sqlite_conn *cn, dibs_error *err)
+static dibs_status
+identify_again(dibs__sqlite_conn *cn, due *out, dibs_error *err)
 {
     dibs_status rc = dibs__sqlite_exec(cn, "BEGIN", err);
     dibs_status ended;
 
     if (rc != DIBS_OK)
         return rc;
-    rc = identify(cn, err);
+    rc = identify(cn, out, err);
     ended = dibs__sqlite_exec(cn, "ROLLBACK", NULL);
     return rc == DIBS_OK ? ended : rc;
 }
 
 static dibs_status make_tables(dibs__sqlite_conn *cn, dibs_error *err)
 {
+    static const char *const sql[] = {[DUE_NOTHING] = "",
+                                      [DUE_UPGRADE] = dibs__sqlite_upgrade,
+                                      [DUE_TABLES] = dibs__sqlite_schema};
     dibs_status rc = dibs__sqlite_run(cn, err, DIBS__SQL_BEGIN, "");
+    due what = DUE_NOTHING;
 
     if (rc != DIBS_OK)
         return rc;
     cn->watermark = cn->stored = 0;
-    rc = identify(cn, err); /* Another may have been here first. */
-    if (rc == DIBS_NOTFOUND) {
-        int code =
-            dibs__sql.exec(cn->db, dibs__sqlite_schema, NULL, NULL, NULL);
+    rc = identify(cn, &what, err); /* Another may have been here first. */
+    if (rc == DIBS_OK) {
+        int code = dibs__sql.exec(cn->db, sql[what], NULL, NULL, NULL);
 
         rc = code == SQLITE_OK ? DIBS_OK : dibs__sqlite_raise(cn, code, err);
     }
@@ -196,15 +209,15 @@ static dibs_status check_era(dibs__sqlite_conn *cn, dibs_error *err)
 
 static dibs_status setup_file(dibs__sqlite_conn *cn, dibs_error *err)
 {
-    dibs_status rc = identify(cn, err);
+    due what = DUE_NOTHING;
+    dibs_status rc = identify(cn, &what, err);
 
     if (rc == DIBS_REFUSED)
-        rc = identify_again(cn, err);
-    if (rc == DIBS_NOTFOUND) {
+        rc = identify_again(cn, &what, err);
+    if (rc == DIBS_OK && what == DUE_TABLES)
         rc = dibs__sqlite_exec(cn, "PRAGMA journal_mode = WAL", err);
-        if (rc == DIBS_OK)
-            rc = make_tables(cn, err);
-    }
+    if (rc == DIBS_OK && what != DUE_NOTHING)
+        rc = make_tables(cn, err);
     if (rc == DIBS_OK)
         rc = dibs__sqlite_exec(cn,
                                cn->durable ? "PRAGMA synchronous = FULL"

@@ -69,7 +69,7 @@ static page_name *place(page *pg, const char *name, size_t len)
 static dibs_status
 page_add(page *pg, sqlite3_stmt *stmt, const char *begins, dibs_error *err)
 {
-    const char *name = (const char *)dibs__sql.column_text(stmt, 14);
+    const char *name = (const char *)dibs__sql.column_text(stmt, 15);
     dibs__party *party;
     page_name *at;
 

@@ -113,29 +113,6 @@ static dibs_status get(struct dibs__store *st, const char *key,
     return rc == DIBS_NOTFOUND ? no_value(err) : rc;
 }
 
-static dibs_status change_begin(struct dibs__store *st, dibsx_nsec deadline,
-                                dibs__sqlite_conn **cn, dibs_error *err)
-{
-    dibs_status rc;
-
-    *cn = dibs__sqlite_conn_of(st, DIBS__SQLITE_VALUE);
-    rc = dibs__sqlite_enter(*cn, deadline, err);
-    if (rc != DIBS_OK)
-        return rc;
-    rc = dibs__sqlite_begin(*cn, err);
-    if (rc != DIBS_OK)
-        dibs__sqlite_leave(*cn);
-    return rc;
-}
-
-static dibs_status
-change_end(dibs__sqlite_conn *cn, dibs_status rc, dibs_error *err)
-{
-    rc = dibs__sqlite_end(cn, rc, err);
-    dibs__sqlite_leave(cn);
-    return rc;
-}
-
 /* A version of 0 in *out when there is no value. Locks: cn. */
 static dibs_status find(dibs__sqlite_conn *cn, const char *key,
                         int64_t now_wall_us, head *out, dibs_error *err)
@@ -155,17 +132,6 @@ static dibs_status find(dibs__sqlite_conn *cn, const char *key,
     return DIBS_OK;
 }
 
-/* The next version comes from the watermark, as fences do. */
-static uint64_t next_version(dibs__sqlite_conn *cn, int64_t now_wall_us)
-{
-    uint64_t version = cn->watermark + 1;
-
-    if (now_wall_us > 0 && (uint64_t)now_wall_us > version)
-        version = (uint64_t)now_wall_us;
-    cn->watermark = version;
-    return version;
-}
-
 /* Writes a value and removes a few that have expired. Locks: cn. */
 static dibs_status
 write_value(dibs__sqlite_conn *cn, const dibs__put *put, int64_t now_wall_us,
@@ -174,11 +140,9 @@ write_value(dibs__sqlite_conn *cn, const dibs__put *put, int64_t now_wall_us,
     bool for_ever = until_wall_us == FOR_EVER;
     dibs_status rc;
 
-    if (cn->watermark >= INT64_MAX)
-        return dibsx_fail(err, DIBS_INTERNAL,
-                          "the versions of this store are used up");
-    *version = next_version(cn, now_wall_us);
-    rc = dibs__sqlite_run(cn, err, DIBS__SQL_VALUE_SWEEP, "i", now_wall_us);
+    rc = dibs__sqlite_next(cn, now_wall_us, version, err);
+    if (rc == DIBS_OK)
+        rc = dibs__sqlite_run(cn, err, DIBS__SQL_VALUE_SWEEP, "i", now_wall_us);
     if (rc != DIBS_OK)
         return rc;
     return dibs__sqlite_run(cn, err, DIBS__SQL_VALUE_PUT,
@@ -190,7 +154,8 @@ static dibs_status put(struct dibs__store *st, const dibs__put *put,
                        dibsx_nsec deadline, uint64_t *version, dibs_error *err)
 {
     dibs__sqlite_conn *cn;
-    dibs_status rc = change_begin(st, deadline, &cn, err);
+    dibs_status rc =
+        dibs__sqlite_step_begin(st, DIBS__SQLITE_VALUE, deadline, &cn, err);
     int64_t now_wall_us = dibsx_wall_us();
     head hd;
 
@@ -199,7 +164,7 @@ static dibs_status put(struct dibs__store *st, const dibs__put *put,
         return rc;
     rc = find(cn, put->key, now_wall_us, &hd, err);
     if (rc != DIBS_OK)
-        return change_end(cn, rc, err);
+        return dibs__sqlite_step_end(st, cn, rc, err);
     if (put->expected != DIBS_VERSION_ANY && put->expected != hd.version) {
         *version = hd.version;
         rc = dibsx_fail(err, DIBS_STALE, "the version is %" PRIu64, hd.version);
@@ -207,7 +172,7 @@ static dibs_status put(struct dibs__store *st, const dibs__put *put,
         rc = write_value(cn, put, now_wall_us,
                          until_after(now_wall_us, put->ttl_ms), version, err);
     }
-    return change_end(cn, rc, err);
+    return dibs__sqlite_step_end(st, cn, rc, err);
 }
 
 /* Reads a decimal integer in its one canonical form. */
@@ -249,7 +214,8 @@ static dibs_status add(struct dibs__store *st, const char *key, int64_t delta,
     dibs__sqlite_conn *cn;
     dibs_value old = {0};
     head hd = {0};
-    dibs_status rc = change_begin(st, deadline, &cn, err);
+    dibs_status rc =
+        dibs__sqlite_step_begin(st, DIBS__SQLITE_VALUE, deadline, &cn, err);
 
     if (rc != DIBS_OK)
         return rc;
@@ -261,14 +227,15 @@ static dibs_status add(struct dibs__store *st, const char *key, int64_t delta,
     if (rc == DIBS_OK)
         rc = add_to(cn, key, &old, &hd, delta, sum, err);
     dibsx_free(old.data);
-    return change_end(cn, rc, err);
+    return dibs__sqlite_step_end(st, cn, rc, err);
 }
 
 static dibs_status del(struct dibs__store *st, const char *key,
                        uint64_t expected, dibsx_nsec deadline, dibs_error *err)
 {
     dibs__sqlite_conn *cn;
-    dibs_status rc = change_begin(st, deadline, &cn, err);
+    dibs_status rc =
+        dibs__sqlite_step_begin(st, DIBS__SQLITE_VALUE, deadline, &cn, err);
     bool stale;
     head hd;
 
@@ -276,7 +243,7 @@ static dibs_status del(struct dibs__store *st, const char *key,
         return rc;
     rc = find(cn, key, dibsx_wall_us(), &hd, err);
     if (rc != DIBS_OK)
-        return change_end(cn, rc, err);
+        return dibs__sqlite_step_end(st, cn, rc, err);
     stale = hd.version != 0 && expected != DIBS_VERSION_ANY &&
             expected != hd.version;
     if (stale)
@@ -285,7 +252,7 @@ static dibs_status del(struct dibs__store *st, const char *key,
         rc = dibs__sqlite_run(cn, err, DIBS__SQL_VALUE_DROP, "t", key);
     if (rc == DIBS_OK && hd.version == 0)
         rc = no_value(err);
-    return change_end(cn, rc, err);
+    return dibs__sqlite_step_end(st, cn, rc, err);
 }
 
 typedef struct page_item {

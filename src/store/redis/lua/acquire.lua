@@ -1,7 +1,8 @@
 -- acquire.lua - asks for a lease.
 -- KEYS: lock party queue place fence
 -- ARGV: owner ttl_ms who [bell flags [mode permits capacity priority]]
---       bell is "-" when there is none, flags are "q" to join the queue and "b" to barge
+--       bell is "-" when there is none, with "+" to be told when others are refused;
+--       flags are "q" to join the queue and "b" to barge
 -- Answers the fence when a free name was granted, else a list:
 --   OK fence left_ms claim | BUSY fence left_ms queued ahead who
 --   LOST | MISMATCH capacity
@@ -61,20 +62,10 @@ local function join()
     end
 end
 
-local function first_to_end()
-    local first = roll.holders[1]
-
-    for _, holder in ipairs(roll.holders) do
-        if holder.till < first.till then
-            first = holder
-        end
-    end
-    return first
-end
-
 local function refuse()
-    local ahead, first, left_ms
+    local ahead, first
 
+    tell()
     if waiter then
         ahead = call('ZRANK', queue, waiter.seq .. waiter.owner)
     else
@@ -88,9 +79,8 @@ local function refuse()
     end
     settle()
     first = first_to_end()
-    left_ms = first and math.max(1, math.ceil((first.till - now) / 1000)) or 0
-    return {BUSY, call('GET', watermark) or '0', left_ms, queues and 1 or 0,
-            ahead, first and first.who or ''}
+    return {BUSY, call('GET', watermark) or '0', wait_ms(first),
+            queues and 1 or 0, ahead, first and first.who or ''}
 end
 
 if mine and not mine.left then

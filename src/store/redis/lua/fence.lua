@@ -1,5 +1,5 @@
--- fence.lua - the next fence of the database: max(watermark + 1, time in us).
--- Part of other scripts. Wants `call`; `time` is what TIME answered.
+-- fence.lua - the next fences of the database: from max(watermark + 1, time in
+-- us) on. Part of other scripts. Wants `call`; `time` is what TIME answered.
 local format = string.format
 
 -- Numbers are exact below 2^53, and the year 2255.
@@ -7,18 +7,23 @@ local function int(number)
     return format('%.0f', number)
 end
 
-local function next_fence(key, time)
+-- The first of `count` in a row, as a number.
+local function next_fences(key, time, count)
     local fence = time[1] * 1000000 + time[2]
-    local last = call('GETSET', key, int(fence))
+    local last = call('GETSET', key, int(fence + count - 1))
     local least = last and tonumber(last)
 
     if least and least >= fence then
-        if least >= 9007199254740991 then
+        if least > 9007199254740991 - count then
             call('SET', key, last)
             error('-USEDUP the fences of this database are used up')
         end
         fence = least + 1
-        call('SET', key, int(fence))
+        call('SET', key, int(least + count))
     end
-    return int(fence)
+    return fence
+end
+
+local function next_fence(key, time)
+    return int(next_fences(key, time, 1))
 end

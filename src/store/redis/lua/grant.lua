@@ -12,6 +12,7 @@
 local CLAIM_MS, PLACE_MS, TOMB_MS = 3000, 3000, 10000
 local EXCLUSIVE, SHARED, PERMITS = '0', '1', '2'
 local OK, BUSY, LOST, STALE, NOTFOUND, MISMATCH = 0, 1, 3, 4, 5, 6
+local INVALID = 18
 local CHUNK = 500 -- so many words fit into a call
 local FOREIGN = {err = 'FOREIGN the key holds something that is not a lock'}
 
@@ -56,7 +57,8 @@ local function read_exclusive(at)
             priority = at.priority or '0', fence = at.fence, ttl = at.ttl,
             till = now + left_ms * 1000, bell = at.bell or '-',
             who = at.who, claim = mark:find('claim') ~= nil,
-            left = mark:find('left') ~= nil}
+            left = mark:find('left') ~= nil,
+            handed = mark:find('handed') ~= nil}
 end
 
 -- Others have two fields each: OWNER and who:OWNER.
@@ -201,6 +203,8 @@ local function marked(holder)
         owner = owner .. ' left'
     elseif holder.claim then
         owner = owner .. ' claim'
+    elseif holder.handed then
+        owner = owner .. ' handed'
     end
     return call('EXISTS', queue) == 1 and owner .. ' wanted' or owner
 end
@@ -250,11 +254,34 @@ local function write_new(holder)
     extend_lock()
 end
 
+-- A bell is its address or "-", and "+" for who wants to be told when others are
+-- refused.
+local function address(holder)
+    return holder.bell:match('^%x+')
+end
+
 -- A ring is a hint: whether it can be sent changes nothing.
 local function ring(holder, news)
-    if holder.bell ~= '-' then
-        redis.pcall('PUBLISH', 'dibs:bell:' .. holder.bell,
+    local bell = address(holder)
+
+    if bell then
+        redis.pcall('PUBLISH', 'dibs:bell:' .. bell,
                     holder.owner .. ' ' .. news .. ' ' .. holder.fence)
+    end
+end
+
+local function tells(holder)
+    return holder.bell:sub(-1) == '+'
+end
+
+-- Somebody was refused: `asker`, if that is one of the holders. Who has just come
+-- from the queue is told of that first, and hears of waiters when it renews.
+local function tell(asker)
+    for _, holder in ipairs(roll.holders) do
+        if tells(holder) and not holder.left and not holder.seq and
+           holder.owner ~= asker then
+            ring(holder, 'wanted')
+        end
     end
 end
 
@@ -300,6 +327,22 @@ local function head()
         end
         call('ZREM', queue, first)
     end
+end
+
+local function first_to_end()
+    local first = roll.holders[1]
+
+    for _, holder in ipairs(roll.holders) do
+        if holder.till < first.till then
+            first = holder
+        end
+    end
+    return first
+end
+
+-- How long it may take until a holder, if there is one, has ended.
+local function wait_ms(holder)
+    return holder and math.max(1, math.ceil((holder.till - now) / 1000)) or 0
 end
 
 -- Serves the queue from its head. One who asks and is not in it comes after

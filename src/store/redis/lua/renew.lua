@@ -1,13 +1,13 @@
 -- renew.lua - renews many leases, each by owner and fence.
 -- KEYS: fence, then for each lock party queue place
--- ARGV: for each owner fence ttl_ms
+-- ARGV: for each owner fence ttl_ms; bell of who renews
 -- Answers for each -1 when it is lost, else twice the time left in ms, plus one
 -- when somebody waits.
 local call = redis.call
 local answers = {}
 local others = {}
 
-for i = 1, #ARGV / 3 do
+for i = 1, (#ARGV - 1) / 3 do
     local lock = KEYS[4 * i - 2]
     local at = redis.pcall('HMGET', lock, 'owner', 'fence')
 
@@ -30,6 +30,19 @@ if #others == 0 then
 end
 
 --include grant
+local bell = ARGV[#ARGV]
+
+-- Whoever renews is who listens: one that was handed on has no bell until then.
+local function hear(mine)
+    if bell ~= '-' and bell ~= address(mine) then
+        mine.bell = tells(mine) and bell .. '+' or bell
+        mine.handed = false
+        if mine.mode == EXCLUSIVE then
+            call('HSET', lock, 'bell', mine.bell)
+        end
+    end
+end
+
 local function renew(owner, fence, ttl_ms)
     local mine = roll[owner]
     local held = mine and not mine.left and mine.fence == fence
@@ -39,6 +52,7 @@ local function renew(owner, fence, ttl_ms)
         mine.till = math.max(mine.till, now + ttl_ms * 1000)
         mine.claim = false
         extend_lock()
+        hear(mine)
         write_holder(mine)
     end
     serve()

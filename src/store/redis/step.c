@@ -1,0 +1,112 @@
+/* step.c - what the lease steps have in common: their words, their refusals.
+ *
+ * Owns nothing; any thread. */
+/* SPDX-License-Identifier: MIT */
+#include "store/redis/step.h"
+#include "base/fail.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The scripts count in microseconds, exactly up to 2^53. This is three years. */
+#define SPAN_MAX_MS INT64_C(100000000000)
+
+void dibs__words_number(dibs__words *words, int64_t number,
+                        char out[DIBS__NUMBER_MAX])
+{
+    int len = snprintf(out, DIBS__NUMBER_MAX, "%" PRId64, number);
+
+    dibs__words_add(words, out, (size_t)len);
+}
+
+int64_t dibs__step_span(int64_t wanted_ms)
+{
+    return wanted_ms < SPAN_MAX_MS ? wanted_ms : SPAN_MAX_MS;
+}
+
+void dibs__step_begin(dibs__words *words, dibs__script script, const char *name,
+                      dibs__keys *keys)
+{
+    dibs__keys_of(name, keys);
+    dibs__script_begin(words, script, "5");
+    dibs__keys_add(keys, words);
+    dibs__words_add(words, DIBS__KEY_FENCE, sizeof(DIBS__KEY_FENCE) - 1);
+}
+
+dibs_status dibs__step_check(const dibs__ask *ask, dibs_error *err)
+{
+    if (ask->ttl_ms <= 0)
+        return dibsx_fail(err, DIBS_INVALID, "the ttl must be positive");
+    if (ask->mode == DIBS__PERMITS && ask->permits == 0)
+        return dibsx_fail(err, DIBS_INVALID, "no permits were asked for");
+    if (ask->mode == DIBS__PERMITS && ask->permits > ask->capacity)
+        return dibsx_fail(err, DIBS_INVALID,
+                          "%u permits were asked for, of %u in all",
+                          ask->permits, ask->capacity);
+    return DIBS_OK;
+}
+
+const char *dibs__step_bell(dibs__redis *rd, const dibs__ask *ask,
+                            char out[DIBS__BELL_WORD])
+{
+    const char *address = dibs__redis_bell_address(&rd->bell);
+
+    if (!(ask->flags & DIBS__ASK_TELL))
+        return address;
+    snprintf(out, DIBS__BELL_WORD, "%s+", address);
+    return out;
+}
+
+dibs_status dibs__step_left(const dibs__ask *ask, dibs_error *err)
+{
+    return dibsx_fail(err, DIBS_LOST,
+                      "this owner has left `" DIBS__NAME_SHOWN "`", ask->name);
+}
+
+static void name_kind(int64_t capacity, char *out, size_t size)
+{
+    if (capacity == 0)
+        snprintf(out, size, "lock");
+    else
+        snprintf(out, size, "permits of %" PRId64, capacity);
+}
+
+dibs_status dibs__step_mismatch(const dibs__ask *ask, const redisReply *lives,
+                                dibs_error *err)
+{
+    int64_t capacity = 0;
+    char found[32], asked[32];
+
+    if (!dibs__reply_int(lives, &capacity))
+        return dibs__reply_odd(err);
+    name_kind(capacity, found, sizeof(found));
+    name_kind(ask->mode == DIBS__PERMITS ? ask->capacity : 0, asked,
+              sizeof(asked));
+    return dibsx_fail(err, DIBS_MISMATCH,
+                      "`" DIBS__NAME_SHOWN "` is in use as %s, asked for as %s",
+                      ask->name, found, asked);
+}
+
+void dibs__step_who(const redisReply *reply, char out[DIBS__WHO_MAX])
+{
+    size_t len;
+
+    dibs__reply_text(reply, out, DIBS__WHO_MAX);
+    len = strcspn(out, "\t");
+    if (len >= DIBS__WHO_PLAIN) {
+        len = DIBS__WHO_PLAIN - 1;
+        while (len > 0 && ((unsigned char)out[len] & 0xc0) == 0x80)
+            len--;
+    }
+    out[len] = '\0';
+}
+
+dibs_status
+dibs__step_held(const dibs__ask *ask, const redisReply *who, dibs_error *err)
+{
+    char text[DIBS__WHO_MAX];
+
+    dibs__step_who(who, text);
+    return dibsx_fail(err, DIBS_BUSY, "`" DIBS__NAME_SHOWN "` is held by %s",
+                      ask->name, text[0] ? text : "others");
+}

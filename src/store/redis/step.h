@@ -1,0 +1,47 @@
+/* step.h - what the lease steps have in common: their words, their refusals. */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_STORE_REDIS_STEP_H
+#define DIBS_STORE_REDIS_STEP_H
+
+#include "store/redis/handle.h"
+#include "store/redis/keys.h"
+#include "store/redis/reply.h"
+#include "store/redis/script.h"
+
+/* Names are shown up to here, so that what is said about them is not cut. */
+#define DIBS__NAME_SHOWN "%.120s"
+
+enum { DIBS__NUMBER_MAX = 24 };
+enum { DIBS__BELL_WORD = DIBS__BELL_ADDRESS + 1 };
+
+/* A number as a word of a command, in storage of the caller. */
+void dibs__words_number(dibs__words *words, int64_t number,
+                        char out[DIBS__NUMBER_MAX]);
+
+/* A span that the scripts can count with. */
+int64_t dibs__step_span(int64_t wanted_ms);
+
+/* Begins a step on one name, whose keys the caller keeps. */
+void dibs__step_begin(dibs__words *words, dibs__script script, const char *name,
+                      dibs__keys *keys);
+
+/* What must be so before anything is done; else nothing is. */
+DIBS_MUST_CHECK dibs_status dibs__step_check(const dibs__ask *ask,
+                                             dibs_error *err);
+
+/* How the asker is rung. May be `out`. */
+const char *dibs__step_bell(dibs__redis *rd, const dibs__ask *ask,
+                            char out[DIBS__BELL_WORD]);
+
+/* Who holds, as messages say it: no metadata, and no part of a character. */
+void dibs__step_who(const redisReply *reply, char out[DIBS__WHO_MAX]);
+
+/* The refusals: the owner has left the name; it lives as another kind, of which
+ * the capacity is given; it is held. */
+dibs_status dibs__step_left(const dibs__ask *ask, dibs_error *err);
+dibs_status dibs__step_mismatch(const dibs__ask *ask, const redisReply *lives,
+                                dibs_error *err);
+dibs_status
+dibs__step_held(const dibs__ask *ask, const redisReply *who, dibs_error *err);
+
+#endif

@@ -1,0 +1,70 @@
+/* turn.c - the lease step that turns a lease into another, a script.
+ *
+ * Any thread. */
+/* SPDX-License-Identifier: MIT */
+#include "base/fail.h"
+#include "store/redis/step.h"
+#include <string.h>
+
+static bool read_turned(const redisReply *reply, dibs__answer *ans)
+{
+    int64_t fence;
+
+    if (!dibs__reply_int(dibs__reply_item(reply, 1), &fence) || fence < 0 ||
+        !dibs__reply_int(dibs__reply_item(reply, 2), &ans->left_ms))
+        return false;
+    ans->fence = (uint64_t)fence;
+    return true;
+}
+
+static dibs_status judge(const dibs__turn *turn, const redisReply *reply,
+                         dibs__answer *ans, dibs_error *err)
+{
+    const redisReply *text = dibs__reply_item(reply, 1);
+    char who[DIBS__WHO_MAX], why[128];
+
+    switch (dibs__reply_status(reply)) {
+    case DIBS_OK:
+        return read_turned(reply, ans) ? DIBS_OK : dibs__reply_odd(err);
+    case DIBS_BUSY:
+        dibs__step_who(text, who);
+        return dibsx_fail(err, DIBS_BUSY,
+                          "`" DIBS__NAME_SHOWN "` is shared by %s", turn->name,
+                          who);
+    case DIBS_LOST:
+        return dibsx_fail(err, DIBS_LOST,
+                          "this owner does not hold `" DIBS__NAME_SHOWN "`",
+                          turn->name);
+    case DIBS_INVALID:
+        dibs__reply_text(text, why, sizeof(why));
+        return dibsx_fail(err, DIBS_INVALID, "`" DIBS__NAME_SHOWN "`: %s",
+                          turn->name, why);
+    default:
+        return dibs__reply_odd(err);
+    }
+}
+
+dibs_status
+dibs__redis_turn(struct dibs__store *st, const dibs__turn *turn,
+                 dibsx_nsec deadline, dibs__answer *ans, dibs_error *err)
+{
+    char numbers[3][DIBS__NUMBER_MAX];
+    redisReply *reply = NULL;
+    dibs__words words;
+    dibs__keys keys;
+    dibs_status rc;
+
+    memset(ans, 0, sizeof(*ans));
+    dibs__step_begin(&words, DIBS__SCRIPT_turn, turn->name, &keys);
+    dibs__words_puts(&words, turn->owner);
+    dibs__words_number(&words, (int64_t)turn->fence, numbers[0]);
+    dibs__words_number(&words, turn->mode, numbers[1]);
+    dibs__words_puts(&words, turn->to_owner);
+    dibs__words_number(&words, dibs__step_span(turn->ttl_ms), numbers[2]);
+    rc = dibs__script_run(dibs__redis_of(st)->steps, DIBS__SCRIPT_turn, &words,
+                          deadline, &reply, err);
+    if (rc == DIBS_OK)
+        rc = judge(turn, reply, ans, err);
+    dibs__reply_free(reply);
+    return rc;
+}

@@ -1,0 +1,14 @@
+-- upgrade.sql - from version 1 of the tables to version 2, in one transaction.
+-- Those who have version 1 open go on with it: they name the columns they use.
+
+ALTER TABLE party ADD COLUMN tell INTEGER NOT NULL DEFAULT 0;
+
+CREATE TABLE log(
+    topic TEXT NOT NULL,
+    position INTEGER NOT NULL,
+    wall_us INTEGER NOT NULL,
+    data BLOB NOT NULL,
+    PRIMARY KEY(topic, position)
+) WITHOUT ROWID;
+
+PRAGMA user_version = 2;
