@@ -2,8 +2,13 @@
  *
  * Threads: a client may be used from any thread, and so may every handle made
  * from it. Two threads of its own are started when the first lease is taken:
- * the keeper (timers, doorbell, callbacks) and the renewer. Both block all
- * signals.
+ * the keeper (timers, doorbell, callbacks) and the renewer; asynchronous calls
+ * add up to four. All of them block all signals.
+ *
+ * Cancellation: no call is a cancellation point; a pthread_cancel() takes effect
+ * after it. Signals: in a handler, call only what says that it is safe there. Exit:
+ * a process may exit() while its threads are in calls or wait; what it held then
+ * ends with its ttl.
  *
  * Fork: in a child process every call on an inherited client or handle answers
  * DIBS_FORKED and touches nothing; close and free calls do nothing. The child
@@ -27,7 +32,8 @@ typedef enum dibs_log_level {
     DIBS_LOG_ERROR = 0,
     DIBS_LOG_WARN = 1,
     DIBS_LOG_INFO = 2,
-    DIBS_LOG_DEBUG = 3
+    DIBS_LOG_DEBUG = 3,
+    DIBS_LOG_TRACE = 4 /* every event in the life of a lease */
 } dibs_log_level;
 
 /* One line of log. `event` is a short fixed word ("lost", "granted"), `message`
@@ -56,6 +62,7 @@ typedef struct dibs_client_opts {
     dibs_log_level log_level; /* the most detailed level wanted */
     dibs_away on_unavailable;
     const char *local_url; /* for DIBS_AWAY_LOCAL; the default place */
+    bool share_stats; /* statistics per name go to the store, for all to see */
 } dibs_client_opts;
 
 #define DIBS_CLIENT_OPTS(...)                                                  \
@@ -73,15 +80,19 @@ DIBS_API DIBS_MUST_CHECK dibs_status dibs_open(const char *url,
                                                dibs_client **out,
                                                dibs_error *err);
 
-/* Releases what is still held, stops the threads and frees the client. Handles
- * are best freed before; one that was not answers DIBS_INVALID from here on and
- * is still to be freed. NULL is a no-op. */
+/* Ends the acquires that wait, with DIBS_CANCELLED, releases what is still held,
+ * stops the threads and frees the client. Handles are best freed before; one that
+ * was not answers DIBS_INVALID from here on and is still to be freed. Not to be
+ * called from a callback of the client. NULL is a no-op. */
 DIBS_API void dibs_close(dibs_client *client);
 
 /* One round trip; *took_us (may be NULL) is how long it took. */
 DIBS_API DIBS_MUST_CHECK dibs_status dibs_ping(dibs_client *client,
                                                int64_t *took_us,
                                                dibs_error *err);
+
+/* Changes how much is logged, tracing included, while the client runs. */
+DIBS_API void dibs_log_level_set(dibs_client *client, dibs_log_level level);
 
 /* The URL in use, with any password replaced; lives as long as the client. */
 DIBS_API const char *dibs_url(const dibs_client *client);

@@ -3,9 +3,12 @@
 #ifndef DIBS_DIBS_H
 #define DIBS_DIBS_H
 
+#include <dibs/async.h>
 #include <dibs/client.h>
+#include <dibs/guard.h>
 #include <dibs/lock.h>
 #include <dibs/monitor.h>
+#include <dibs/multi.h>
 #include <dibs/state.h>
 #include <dibs/types.h>
 

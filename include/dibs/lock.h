@@ -22,20 +22,31 @@ extern "C" {
 
 typedef struct dibs_lock dibs_lock;
 
-/* What an acquire asks of the name. */
+/* What an acquire asks of the name. A name is used either as a lock, exclusive
+ * and shared, or as permits of one capacity; the other kind is refused with
+ * DIBS_MISMATCH while anybody holds it or waits for it. */
 typedef enum dibs_lock_mode {
-    DIBS_EXCLUSIVE = 0 /* the whole of it: a mutex */
+    DIBS_EXCLUSIVE = 0, /* the whole of it: a mutex, or the writer */
+    DIBS_SHARED = 1,    /* beside others that share: a reader */
+    DIBS_PERMITS = 2    /* opts.permits out of opts.capacity: a semaphore */
 } dibs_lock_mode;
 
 enum {
-    DIBS_LOCK_NO_RENEW = 1 << 0, /* the caller renews; default: automatic */
-    DIBS_LOCK_BARGE = 1 << 1     /* take it when free, whoever is queued */
+    DIBS_LOCK_NO_RENEW = 1 << 0,  /* the caller renews; default: automatic */
+    DIBS_LOCK_BARGE = 1 << 1,     /* take it when free, whoever is queued */
+    DIBS_LOCK_REENTRANT = 1 << 2, /* its owner may acquire it again */
+    DIBS_LOCK_STICKY = 1 << 3     /* kept after release while nobody waits */
 };
 
 /* Called once per loss, on the client's keeper thread, when the lease can no
  * longer be trusted and before the store could grant it to another. Must not
  * block and must not free the lock; it may release it. */
 typedef void dibs_lock_lost_fn(dibs_lock *lock, void *arg);
+
+/* Called on the keeper thread when somebody asks the holder to give the lease
+ * back (dibs_lease_yield()). It may release the lock, tell others, or ignore it;
+ * it must not block and must not free the lock. */
+typedef void dibs_lock_yield_fn(dibs_lock *lock, void *arg);
 
 /* Zero or NULL in any field but size means the default. */
 typedef struct dibs_lock_opts {
@@ -52,6 +63,16 @@ typedef struct dibs_lock_opts {
     const char *label;      /* shown to others; the client's */
     dibs_lock_lost_fn *on_lost;
     void *on_lost_arg; /* borrowed until dibs_lock_free() */
+
+    uint32_t permits;  /* DIBS_PERMITS: how many at once; 1 */
+    uint32_t capacity; /* ... out of how many; all must say the same */
+    int64_t
+        lock_delay_ms;    /* when the holder died, others wait this much more */
+    int64_t progress_ms;  /* renewal needs a dibs_lock_tick() this often */
+    const char *identity; /* who the owner is, for re-entry; the thread */
+    const char *const *meta; /* "key=value" texts, shown to others; NULL ends */
+    dibs_lock_yield_fn *on_yield;
+    void *on_yield_arg; /* borrowed until dibs_lock_free() */
 } dibs_lock_opts;
 
 #define DIBS_LOCK_OPTS(...)                                                    \
@@ -79,7 +100,17 @@ DIBS_API void dibs_lock_free(dibs_lock *lock);
  *   DIBS_UNAVAIL    not held; the store was not changed
  *   DIBS_UNKNOWN    not held; if the store did grant it, nobody has it and it
  *                   ends by itself within one ttl
- *   DIBS_INVALID    this handle holds it already */
+ *   DIBS_INVALID    this handle holds it already, or this thread does through
+ *                   another handle, so that the wait would never end
+ *
+ * With DIBS_LOCK_REENTRANT an acquire by the owner that holds the name, through
+ * any such handle of the client, only counts: no round trip, the same lease, the
+ * same fence. The lease is given back when each acquire has had its release. The
+ * owner is the calling thread, or what opts.identity names.
+ *
+ * With DIBS_LOCK_STICKY a release keeps the lease while nobody waits, and the
+ * next acquire of the handle takes it up again without a round trip, under the
+ * same fence. It is given up at once when somebody else asks for the name. */
 DIBS_API DIBS_MUST_CHECK dibs_status dibs_lock_acquire(dibs_lock *lock,
                                                        dibs_error *err);
 
@@ -103,6 +134,34 @@ DIBS_API DIBS_MUST_CHECK dibs_status dibs_lock_adopt(dibs_lock *lock,
 DIBS_API DIBS_MUST_CHECK dibs_status dibs_lock_renew(dibs_lock *lock,
                                                      dibs_error *err);
 
+/* From many readers' lock to the one writer's, in one step and with a new fence.
+ * DIBS_BUSY: others share it; nothing changed, and nobody waits: who must write
+ * releases and acquires anew. DIBS_LOST: it is held no longer. */
+DIBS_API DIBS_MUST_CHECK dibs_status dibs_lock_upgrade(dibs_lock *lock,
+                                                       dibs_error *err);
+
+/* From writer to reader, without a gap; the fence stays. */
+DIBS_API DIBS_MUST_CHECK dibs_status dibs_lock_downgrade(dibs_lock *lock,
+                                                         dibs_error *err);
+
+/* Long enough for the text of any token. */
+#define DIBS_TOKEN_SIZE 64
+
+/* Hands the lease on: it gets another owner and a new fence in one step, and this
+ * handle is void at once, whatever the answer. `token` is for the process that
+ * goes on, and is a secret until then; it must be accepted within the ttl. */
+DIBS_API DIBS_MUST_CHECK dibs_status dibs_lock_transfer(
+    dibs_lock *lock, char token[DIBS_TOKEN_SIZE], dibs_error *err);
+
+/* Takes over what was handed on. `lock` is a handle on the same name. DIBS_LOST:
+ * it was not accepted in time. */
+DIBS_API DIBS_MUST_CHECK dibs_status dibs_lock_accept(dibs_lock *lock,
+                                                      const char *token,
+                                                      dibs_error *err);
+
+/* Says that the work goes on, for opts.progress_ms. Cheap; a no-op else. */
+DIBS_API void dibs_lock_tick(dibs_lock *lock);
+
 /* Gives the lease back. The lock is not held afterwards, whatever the answer.
  *   DIBS_OK       it was held to the end
  *   DIBS_LOST     it had ended before
@@ -111,7 +170,8 @@ DIBS_API dibs_status dibs_lock_release(dibs_lock *lock, dibs_error *err);
 
 /* Forgets the lease without giving it back: it stands until its time is up, for
  * another process to adopt. Renewal stops. A lease that was waited for may yet be
- * a short claim: dibs_lock_renew() first makes it whole. */
+ * a short claim: dibs_lock_renew() first makes it whole. A no-op on a handle that
+ * entered through another. */
 DIBS_API void dibs_lock_leave(dibs_lock *lock);
 
 typedef enum dibs_lock_state {
@@ -125,6 +185,10 @@ typedef enum dibs_lock_state {
 /* Each compares clocks when called, so a process that was stopped or suspended
  * learns the truth on its first look. They never block. */
 DIBS_API dibs_lock_state dibs_lock_state_get(const dibs_lock *lock);
+
+/* DIBS_OK while the lease may be relied on, else DIBS_LOST: for before each side
+ * effect. No system call, no lock; safe in a signal handler. */
+DIBS_API DIBS_MUST_CHECK dibs_status dibs_lock_check(const dibs_lock *lock);
 DIBS_API int64_t dibs_lock_valid_ms(const dibs_lock *lock); /* 0: do not rely */
 DIBS_API uint64_t dibs_lock_fence(const dibs_lock *lock);   /* 0: not held */
 
@@ -137,6 +201,10 @@ typedef enum dibs_lock_kept {
 } dibs_lock_kept;
 
 DIBS_API dibs_lock_kept dibs_lock_kept_by(const dibs_lock *lock);
+
+/* How many acquires of this handle have had no release yet: 0 or 1, or more
+ * with DIBS_LOCK_REENTRANT. */
+DIBS_API uint32_t dibs_lock_depth(const dibs_lock *lock);
 
 /* The owner of the current or last acquisition, "" before the first. */
 DIBS_API void

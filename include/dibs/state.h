@@ -77,8 +77,10 @@ typedef struct dibs_state_item {
 
 typedef bool dibs_state_fn(const dibs_state_item *item, void *arg);
 
-/* Every key that begins with `begins` (NULL or "": all), in order. The calls
- * are made after the store was read: they may use the client. */
+/* Every key that begins with `begins` (NULL or "": all), in order. Keys with
+ * "dibs.stats/" in them are the library's own (dibs/monitor.h), and left out
+ * unless `begins` has that too. The calls are made after the store was read: they
+ * may use the client. */
 DIBS_API DIBS_MUST_CHECK dibs_status dibs_state_list(dibs_client *client,
                                                      const char *begins,
                                                      dibs_state_fn *each,

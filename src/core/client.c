@@ -6,9 +6,14 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/uncancel.h"
+#include "core/async.h"
 #include "core/fork.h"
 #include "core/keeper.h"
 #include "core/lock.h"
+#include "core/names.h"
+#include "core/share.h"
+#include "core/tally.h"
 #include "core/ttl.h"
 #include <stdarg.h>
 #include <stdio.h>
@@ -41,7 +46,7 @@ void dibs__log(const dibs_client *cl, dibs_log_level level, const char *event,
     char line[512];
     va_list args;
 
-    if (!cl->log || level > cl->log_level)
+    if (!cl->log || (int)level > atomic_load(&cl->log_level))
         return;
     va_start(args, format);
     vsnprintf(line, sizeof(line), format, args);
@@ -85,18 +90,19 @@ static dibs_status fill(dibs_client *cl, const char *url,
     if (!cl->url || !cl->prefix || !cl->label ||
         (opts->local_url && !cl->local_url))
         return dibsx_fail(err, DIBS_NOMEM, "no memory for the client");
+    dibs__text_clean(cl->label);
     cl->ttl_ms = opts->ttl_ms ? opts->ttl_ms : DIBS__TTL_DEFAULT_MS;
     cl->timeout_ms = opts->timeout_ms ? opts->timeout_ms : TIMEOUT_MS;
     cl->on_unavailable = opts->on_unavailable;
     cl->log = opts->log;
     cl->log_arg = opts->log_arg;
-    cl->log_level = opts->log_level;
+    atomic_init(&cl->log_level, (int)opts->log_level);
     if (gethostname(cl->host, sizeof(cl->host)) != 0)
         snprintf(cl->host, sizeof(cl->host), "unknown");
     cl->host[sizeof(cl->host) - 1] = '\0';
     if (!dibsx_random(&cl->jitter, sizeof(cl->jitter)))
         return dibsx_fail(err, DIBS_UNAVAIL, "the kernel gives no randomness");
-    return DIBS_OK;
+    return opts->share_stats ? dibs__share_init(cl, err) : DIBS_OK;
 }
 
 /* With something to stand in for it, a store may be away when it is opened. */
@@ -124,6 +130,7 @@ static dibs_status init(dibs_client *cl, const char *url,
     dibs_status rc;
 
     pthread_mutex_init(&cl->mutex, NULL);
+    dibs__async_init(cl);
     rc = dibs__keeper_init(cl, err);
     if (rc != DIBS_OK)
         return rc;
@@ -141,6 +148,7 @@ static dibs_status init(dibs_client *cl, const char *url,
 dibs_status dibs_open(const char *url, const dibs_client_opts *opts,
                       dibs_client **out, dibs_error *err)
 {
+    DIBSX_UNCANCEL;
     dibs_client_opts want;
     dibs_client *cl = NULL;
     dibsx_buf place;
@@ -174,7 +182,10 @@ out:
 
 void dibs__client_free(dibs_client *cl)
 {
+    dibs__async_fini(cl);
     dibs__keeper_fini(cl);
+    dibs__share_free(cl);
+    dibs__tally_free(cl->tally);
     dibs__store_close(cl->spare);
     dibs__store_close(cl->st);
     pthread_mutex_destroy(&cl->mutex);
@@ -200,19 +211,24 @@ static void release_all(dibs_client *cl)
 
 void dibs_close(dibs_client *cl)
 {
+    DIBSX_UNCANCEL;
+
     if (!cl || dibs__client_usable(cl, NULL) != DIBS_OK)
         return;
     pthread_mutex_lock(&cl->mutex);
+    dibs__async_close(cl);
     release_all(cl);
     cl->closed = true;
     pthread_mutex_unlock(&cl->mutex);
     dibs__keeper_stop(cl);
+    dibs__share_stop(cl);
     if (cl->lock_count == 0)
         dibs__client_free(cl);
 }
 
 dibs_status dibs_ping(dibs_client *cl, int64_t *took_us, dibs_error *err)
 {
+    DIBSX_UNCANCEL;
     dibsx_nsec start = dibsx_now();
     int64_t store_wall_us;
     dibs_status rc = dibs__client_usable(cl, err);
@@ -226,6 +242,12 @@ dibs_status dibs_ping(dibs_client *cl, int64_t *took_us, dibs_error *err)
     return rc;
 }
 
+void dibs_log_level_set(dibs_client *cl, dibs_log_level level)
+{
+    if (dibs__client_usable(cl, NULL) == DIBS_OK)
+        atomic_store(&cl->log_level, (int)level);
+}
+
 const char *dibs_url(const dibs_client *cl)
 {
     return cl->url;
@@ -234,6 +256,7 @@ const char *dibs_url(const dibs_client *cl)
 dibs_status
 dibs_audit(dibs_client *cl, dibs_finding_fn *each, void *arg, dibs_error *err)
 {
+    DIBSX_UNCANCEL;
     dibs_status rc = dibs__client_usable(cl, err);
 
     if (rc != DIBS_OK)

@@ -10,6 +10,7 @@
 
 #include "base/heap.h"
 #include "base/rand.h"
+#include "core/call.h"
 #include "core/stats.h"
 #include "store/store.h"
 #include <dibs/client.h>
@@ -17,6 +18,9 @@
 #include <pthread.h>
 
 enum { DIBS__OWNER_BUCKETS = 256 };
+
+/* The name of a thread, or what a caller calls itself, with its NUL. */
+enum { DIBS__IDENTITY_MAX = 32 };
 
 /* The background threads; see keeper.h. */
 typedef struct dibs__keeper {
@@ -33,8 +37,10 @@ typedef struct dibs__keeper {
     int bell_fds[2]; /* ... -1 until someone waits */
     dibsx_nsec armed_at;   /* what the timer is set to */
     dibsx_heap deadlines;  /* of locks that are held or lost */
+    dibsx_heap alarms;     /* of asynchronous acquires that sleep */
     struct dibs_lock *due; /* renewals for the renewer, oldest first */
     struct dibs_lock *due_last;
+    struct dibs_lock *leaving; /* sticky leases for the renewer to give up */
     pthread_cond_t due_cond;
 } dibs__keeper;
 
@@ -51,7 +57,7 @@ struct dibs_client {
     int64_t timeout_ms;
     dibs_log_fn *log;
     void *log_arg;
-    dibs_log_level log_level;
+    atomic_int log_level; /* dibs_log_level */
     dibs__stats stats;
 
     pthread_mutex_t mutex; /* guards all that follows, and the locks */
@@ -59,9 +65,17 @@ struct dibs_client {
     bool away;             /* the store could not be reached of late */
     dibs__keeper keeper;
     struct dibs_lock *by_owner[DIBS__OWNER_BUCKETS];
+    struct dibs_lock *by_name[DIBS__OWNER_BUCKETS]; /* see hold.h */
+
+    /* Asynchronous calls; see async.h. */
+    dibs__async async;
+    struct dibs_lock *takings; /* acquires under way, blocking ones as well */
+
     size_t lock_count;
     bool closed; /* the memory goes with the last lock */
     dibsx_prng jitter;
+    struct dibs__tally *tally; /* statistics per name; NULL until needed */
+    struct dibs__share *share; /* NULL: they are not shared; set once */
 };
 
 /* DIBS_FORKED in a child process, else DIBS_OK. Every public call begins so. */

@@ -7,6 +7,10 @@
 #include "core/keeper.h"
 
 #include "base/fail.h"
+#include "core/async.h"
+#include "core/rest.h"
+#include "core/taking.h"
+#include "core/tally.h"
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -69,6 +73,7 @@ void dibs__keeper_fini(dibs_client *cl)
     if (kp->wake_fd >= 0)
         close(kp->wake_fd);
     dibsx_heap_fini(&kp->deadlines);
+    dibsx_heap_fini(&kp->alarms);
     pthread_cond_destroy(&kp->due_cond);
 }
 
@@ -77,8 +82,11 @@ void dibs__keeper_fini(dibs_client *cl)
 static void arm(dibs__keeper *kp)
 {
     dibsx_heap_node *first = dibsx_heap_first(&kp->deadlines);
+    dibsx_heap_node *alarm = dibsx_heap_first(&kp->alarms);
     struct itimerspec at = {0};
 
+    if (!first || (alarm && alarm->at < first->at))
+        first = alarm;
     if (!first || first->at >= kp->armed_at)
         return;
     kp->armed_at = first->at;
@@ -91,24 +99,26 @@ static void arm(dibs__keeper *kp)
 
 /* The loss descriptor goes off by the kernel's clock, whatever our threads do;
  * it keeps quiet about a lease that was given back. */
-static void set_lost_fd(dibs_lock *lock)
+static void
+set_lost_fd(dibs_lock *lock, dibs_lock_state state, dibsx_nsec valid_until)
 {
-    dibs__lease_state state = lock->lease.state;
     struct itimerspec at = {0};
 
     if (lock->lost_fd < 0)
         return;
-    if (state == DIBS__LEASE_LOST) {
+    if (state == DIBS_LOCK_LOST) {
         at.it_value.tv_nsec = 1;
-    } else if (state == DIBS__LEASE_HELD || state == DIBS__LEASE_SUSPECT) {
-        at.it_value.tv_sec = lock->lease.valid_until / DIBSX_SEC;
-        at.it_value.tv_nsec = lock->lease.valid_until % DIBSX_SEC;
+    } else if (state == DIBS_LOCK_HELD || state == DIBS_LOCK_SUSPECT) {
+        at.it_value.tv_sec = valid_until / DIBSX_SEC;
+        at.it_value.tv_nsec = valid_until % DIBSX_SEC;
     }
     timerfd_settime(lock->lost_fd, TFD_TIMER_ABSTIME, &at, NULL);
 }
 
 static dibs_lock_state shown_state(const dibs_lock *lock)
 {
+    if (lock->resting)
+        return DIBS_LOCK_FREE;
     switch (lock->lease.state) {
     case DIBS__LEASE_ASKING:
     case DIBS__LEASE_QUEUED:
@@ -127,10 +137,8 @@ static dibs_lock_state shown_state(const dibs_lock *lock)
 
 /* Validity is withdrawn first and given last, so that no reader sees the old
  * moment with a new fence. */
-static void publish(dibs_lock *lock)
+static void show(dibs_lock *lock, dibs_lock_state state, const dibs__lease *ls)
 {
-    const dibs__lease *ls = &lock->lease;
-    dibs_lock_state state = shown_state(lock);
     bool held = state == DIBS_LOCK_HELD || state == DIBS_LOCK_SUSPECT;
 
     if (!held || atomic_load(&lock->fence) != ls->fence)
@@ -139,14 +147,23 @@ static void publish(dibs_lock *lock)
     atomic_store(&lock->state, (int)state);
     if (held)
         atomic_store(&lock->valid_until, ls->valid_until);
-    set_lost_fd(lock);
+    set_lost_fd(lock, state, ls->valid_until);
+}
+
+void dibs__keeper_publish(dibs_lock *lock)
+{
+    dibs_lock_state state = shown_state(lock);
+
+    show(lock, state, &lock->lease);
+    for (dibs_lock *guest = lock->guests; guest; guest = guest->next_guest)
+        show(guest, state, &lock->lease);
 }
 
 void dibs__keeper_watch(dibs_client *cl, dibs_lock *lock)
 {
     dibsx_nsec next = dibs__lease_next(&lock->lease);
 
-    publish(lock);
+    dibs__keeper_publish(lock);
     if (next == DIBSX_NEVER)
         dibsx_heap_remove(&cl->keeper.deadlines, &lock->deadline);
     else
@@ -154,32 +171,112 @@ void dibs__keeper_watch(dibs_client *cl, dibs_lock *lock)
     arm(&cl->keeper);
 }
 
+void dibs__keeper_alarm(dibs_client *cl, dibs_lock *lock, dibsx_nsec at)
+{
+    dibsx_heap *alarms = &cl->keeper.alarms;
+
+    if (at == DIBSX_NEVER)
+        dibsx_heap_remove(alarms, &lock->call.alarm);
+    else
+        dibsx_heap_set(alarms, &lock->call.alarm, at);
+    arm(&cl->keeper);
+}
+
+static dibs_lock *sleeper_of(dibsx_heap_node *node)
+{
+    return (dibs_lock *)(void *)((char *)node -
+                                 offsetof(dibs_lock, call.alarm));
+}
+
+/* The asynchronous acquires whose sleep is over. Locks: cl->mutex. */
+static void do_alarms(dibs_client *cl)
+{
+    dibsx_nsec now = dibsx_now();
+    dibsx_heap_node *first;
+
+    while ((first = dibsx_heap_first(&cl->keeper.alarms)) != NULL &&
+           first->at <= now)
+        dibs__async_wake(sleeper_of(first));
+}
+
 static dibs_lock *lock_of(dibsx_heap_node *node)
 {
     return (dibs_lock *)(void *)((char *)node - offsetof(dibs_lock, deadline));
 }
 
-/* Tells the program, without the mutex. A lease that the program has not been
- * given yet is the business of the acquire that waits for it. Locks: cl->mutex,
- * held again at the end. */
+typedef enum message { LOST, YIELD } message;
+
+/* One call of the program, without the mutex. Locks: cl->mutex, held again at the
+ * end. */
+static void call_back(dibs_lock *lock, message about)
+{
+    dibs_client *cl = lock->cl;
+
+    if (lock->freed || !lock->to_be_told)
+        return;
+    lock->to_be_told = false;
+    lock->refs++;
+    lock->announcing = true;
+    pthread_mutex_unlock(&cl->mutex);
+    if (about == YIELD)
+        dibs__log(cl, DIBS_LOG_TRACE, "yield", "%s is asked for", lock->name);
+    if (about == LOST && lock->opts.on_lost)
+        lock->opts.on_lost(lock, lock->opts.on_lost_arg);
+    if (about == YIELD && lock->opts.on_yield)
+        lock->opts.on_yield(lock, lock->opts.on_yield_arg);
+    pthread_mutex_lock(&cl->mutex);
+    lock->announcing = false;
+    pthread_cond_broadcast(&lock->cond);
+    dibs__lock_unref(lock);
+}
+
+static dibs_lock *guest_to_tell(const dibs_lock *lock)
+{
+    dibs_lock *guest = lock->guests;
+
+    while (guest && !guest->to_be_told)
+        guest = guest->next_guest;
+    return guest;
+}
+
+/* Tells all who are in the lease. Guests may leave meanwhile: those need not be
+ * told. Locks: cl->mutex, let go meanwhile. */
+static void tell(dibs_lock *lock, message about)
+{
+    dibs_lock *guest;
+
+    lock->refs++;
+    lock->to_be_told = true;
+    for (guest = lock->guests; guest; guest = guest->next_guest)
+        guest->to_be_told = true;
+    call_back(lock, about);
+    while ((guest = guest_to_tell(lock)) != NULL)
+        call_back(guest, about);
+    dibs__lock_unref(lock);
+}
+
+/* A lease that the program has not been given yet is the business of the acquire
+ * that waits for it, and one that rests nobody's. Locks: cl->mutex, let go
+ * meanwhile. */
 static void announce(dibs_client *cl, dibs_lock *lock)
 {
     if (lock->taking) {
-        pthread_cond_broadcast(&lock->cond);
+        dibs__taking_wake(lock);
+        return;
+    }
+    if (lock->resting) {
+        dibs__lock_forget(lock);
         return;
     }
     dibs__count(&cl->stats.lost);
     dibs__uncount(&cl->stats.held);
+    dibs__tally_ended(lock, true, dibsx_now() - lock->lease.held_at);
     lock->refs++;
-    lock->announcing = true;
     pthread_mutex_unlock(&cl->mutex);
     dibs__log(cl, DIBS_LOG_WARN, "lost", "the lease on %s was lost",
               lock->name);
-    if (lock->opts.on_lost)
-        lock->opts.on_lost(lock, lock->opts.on_lost_arg);
     pthread_mutex_lock(&cl->mutex);
-    lock->announcing = false;
-    pthread_cond_broadcast(&lock->cond);
+    tell(lock, LOST);
     dibs__lock_unref(lock);
 }
 
@@ -190,6 +287,7 @@ static void do_deadlines(dibs_client *cl)
     dibsx_heap_node *first;
 
     kp->armed_at = DIBSX_NEVER;
+    do_alarms(cl);
     while ((first = dibsx_heap_first(&kp->deadlines)) != NULL) {
         dibs_lock *lock = lock_of(first);
         dibsx_nsec now = dibsx_now();
@@ -213,11 +311,34 @@ static void nudge_all(dibs_client *cl)
     for (size_t i = 0; i < DIBS__OWNER_BUCKETS; i++)
         for (dibs_lock *lock = cl->by_owner[i]; lock; lock = lock->next_owner)
             if (lock->lease.state == DIBS__LEASE_QUEUED) {
-                lock->nudged = true;
-                pthread_cond_broadcast(&lock->cond);
+                lock->take.nudged = true;
+                dibs__taking_wake(lock);
             }
 }
 
+/* News about a lease that is ours. Locks: cl->mutex, let go for a callback. */
+static void about_a_lease(dibs_lock *lock, dibs__news news, dibsx_nsec now)
+{
+    switch (news) {
+    case DIBS__NEWS_BROKEN:
+        dibs__lease_doubt(&lock->lease, now);
+        dibs__keeper_watch(lock->cl, lock);
+        break;
+    case DIBS__NEWS_WANTED:
+        dibs__rest_wanted(lock);
+        break;
+    case DIBS__NEWS_YIELD:
+        dibs__rest_wanted(lock);
+        if (!lock->resting && !lock->taking)
+            tell(lock, YIELD);
+        break;
+    case DIBS__NEWS_GRANTED:
+    case DIBS__NEWS_MISSED:
+        break;
+    }
+}
+
+/* Locks: cl->mutex, let go for a callback. */
 static void heard(dibs_client *cl, const dibs__ring *ring)
 {
     dibs_lock *lock = dibs__lock_by_owner(cl, ring->owner);
@@ -225,14 +346,15 @@ static void heard(dibs_client *cl, const dibs__ring *ring)
 
     if (!lock)
         return;
-    if (ring->news == DIBS__NEWS_BROKEN) {
-        if (lock->lease.fence == ring->fence)
-            dibs__lease_doubt(&lock->lease, now);
-    } else if (dibs__lease_rung(&lock->lease, ring->fence, now)) {
-        dibs__count(&cl->stats.rings);
-        pthread_cond_broadcast(&lock->cond);
+    if (ring->news == DIBS__NEWS_GRANTED) {
+        if (dibs__lease_rung(&lock->lease, ring->fence, now)) {
+            dibs__count(&cl->stats.rings);
+            dibs__taking_wake(lock);
+        }
+        dibs__keeper_watch(cl, lock);
+    } else if (lock->lease.fence == ring->fence) {
+        about_a_lease(lock, ring->news, now);
     }
-    dibs__keeper_watch(cl, lock);
 }
 
 /* Locks: cl->mutex, let go while the doorbell is read. */
@@ -292,7 +414,8 @@ dibs_status dibs__keeper_ready(dibs_client *cl, dibs_error *err)
     dibs__keeper *kp = &cl->keeper;
     int failed;
 
-    if (!dibsx_heap_reserve(&kp->deadlines, cl->lock_count))
+    if (!dibsx_heap_reserve(&kp->deadlines, cl->lock_count) ||
+        !dibsx_heap_reserve(&kp->alarms, cl->lock_count))
         return dibsx_fail(err, DIBS_NOMEM, "no memory for a deadline");
     if (kp->running)
         return DIBS_OK;

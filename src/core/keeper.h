@@ -30,11 +30,22 @@ void dibs__keeper_listen(dibs_client *cl, dibs__store *st, dibsx_nsec deadline);
  * see. Call after every change of the lease. Locks: cl->mutex. */
 void dibs__keeper_watch(dibs_client *cl, dibs_lock *lock);
 
+/* What readers of the handle see, and of those that entered through it. Locks:
+ * cl->mutex. */
+void dibs__keeper_publish(dibs_lock *lock);
+
+/* Wakes an asynchronous acquire at a moment; DIBSX_NEVER: not any more. Locks:
+ * cl->mutex. */
+void dibs__keeper_alarm(dibs_client *cl, dibs_lock *lock, dibsx_nsec at);
+
 /* pthread_create with all signals blocked; an errno number, or 0. */
 int dibs__thread_start(pthread_t *thread, void *(*body)(void *), void *arg);
 
-/* The renewer's side. Locks: cl->mutex for the first. */
+/* The renewer's side. Ready starts it if it does not run; false when the system
+ * has no thread to give. Locks: cl->mutex for all but the last. */
+bool dibs__renewer_ready(dibs_client *cl);
 void dibs__renewer_add(dibs_client *cl, dibs_lock *lock);
+void dibs__renewer_give_up(dibs_client *cl, dibs_lock *lock);
 void *dibs__renewer_main(void *arg);
 
 #endif

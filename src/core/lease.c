@@ -22,23 +22,42 @@ static dibsx_nsec valid_from(dibsx_nsec sent_at, int64_t span_ms)
     return dibsx_after_ms(sent_at, span_ms) - dibs__lease_drift(span_ms);
 }
 
+/* What the store has left of a whole lease, less the lock delay, which is for
+ * others to wait out and not ours to use. */
+static dibsx_nsec
+whole_from(const dibs__lease *ls, dibsx_nsec sent_at, int64_t left_ms)
+{
+    return valid_from(sent_at, left_ms) - ls->delay_ms * DIBSX_MS;
+}
+
 static bool believed(const dibs__lease *ls)
 {
     return ls->state == DIBS__LEASE_HELD || ls->state == DIBS__LEASE_SUSPECT;
 }
 
-void dibs__lease_begin(dibs__lease *ls, const char *owner, int64_t ttl_ms,
-                       int64_t hold_max_ms, bool manual)
+void dibs__lease_begin(dibs__lease *ls, const char *owner,
+                       const dibs__terms *terms)
 {
+    int64_t hold_max_ms = terms->hold_max_ms;
+
     assert(ls->state == DIBS__LEASE_FREE);
-    *ls = (dibs__lease){.ttl_ms = ttl_ms, .manual = manual};
+    *ls = (dibs__lease){.ttl_ms = terms->ttl_ms,
+                        .delay_ms = terms->delay_ms,
+                        .progress_ms = terms->progress_ms,
+                        .manual = terms->manual};
     memcpy(ls->owner, owner, DIBS_OWNER_SIZE);
     /* A span until the lease is held, when it becomes a moment. */
     ls->hold_until = hold_max_ms > 0 ? hold_max_ms * DIBSX_MS : DIBSX_NEVER;
-    if (hold_max_ms > 0 && hold_max_ms < ttl_ms)
+    if (hold_max_ms > 0 && hold_max_ms < ls->ttl_ms)
         ls->ttl_ms = hold_max_ms;
+    ls->tick_until = DIBSX_NEVER;
     ls->renew_at = DIBSX_NEVER;
     dibs__lease_check(ls);
+}
+
+int64_t dibs__lease_ask_ms(const dibs__lease *ls)
+{
+    return ls->ttl_ms + ls->delay_ms;
 }
 
 void dibs__lease_asked(dibs__lease *ls, dibsx_nsec now)
@@ -61,6 +80,7 @@ static void become_held(dibs__lease *ls, uint64_t fence, dibsx_nsec valid_until,
     ls->valid_until = valid_until;
     if (ls->hold_until != DIBSX_NEVER)
         ls->hold_until += now;
+    dibs__lease_ticked(ls, now);
     if (claim)
         ls->renew_at = now;
     else if (!ls->manual)
@@ -84,7 +104,8 @@ void dibs__lease_answered(dibs__lease *ls, dibs_status rc,
     assert(ls->state == DIBS__LEASE_ASKING);
     ls->asking = false;
     if (rc == DIBS_OK) {
-        valid_until = valid_from(ls->sent_at, ans->left_ms);
+        valid_until = ans->claim ? valid_from(ls->sent_at, ans->left_ms)
+                                 : whole_from(ls, ls->sent_at, ans->left_ms);
         if (valid_until > now)
             become_held(ls, ans->fence, valid_until, ans->claim, now);
     } else if (rc == DIBS_BUSY && ans->queued) {
@@ -118,13 +139,14 @@ void dibs__lease_adopted(dibs__lease *ls, const char *owner, uint64_t fence,
 {
     assert(ls->state == DIBS__LEASE_FREE);
     memcpy(ls->owner, owner, DIBS_OWNER_SIZE);
-    become_held(ls, fence, valid_from(sent_at, left_ms), false, now);
+    become_held(ls, fence, whole_from(ls, sent_at, left_ms), false, now);
     dibs__lease_check(ls);
 }
 
 static bool may_renew(const dibs__lease *ls)
 {
-    return believed(ls) && ls->in_flight == 0 && ls->renew_at < ls->hold_until;
+    return believed(ls) && ls->in_flight == 0 && !ls->turning &&
+           ls->renew_at < ls->hold_until && ls->renew_at < ls->tick_until;
 }
 
 dibs__lease_todo dibs__lease_due(dibs__lease *ls, dibsx_nsec now)
@@ -162,7 +184,7 @@ int64_t dibs__lease_renew_ms(const dibs__lease *ls, dibsx_nsec now)
 {
     int64_t left_ms = dibsx_valid_ms(ls->hold_until, now);
 
-    return left_ms < ls->ttl_ms ? left_ms : ls->ttl_ms;
+    return (left_ms < ls->ttl_ms ? left_ms : ls->ttl_ms) + ls->delay_ms;
 }
 
 /* A failed renewal leaves the old validity and is tried again soon. */
@@ -181,7 +203,7 @@ static void renewal_failed(dibs__lease *ls, dibs_status rc, dibsx_nsec now)
 void dibs__lease_renewed(dibs__lease *ls, dibsx_nsec sent_at, dibs_status rc,
                          int64_t left_ms, dibsx_nsec now)
 {
-    dibsx_nsec valid_until = valid_from(sent_at, left_ms);
+    dibsx_nsec valid_until = whole_from(ls, sent_at, left_ms);
 
     if (ls->in_flight > 0)
         ls->in_flight--;
@@ -197,6 +219,39 @@ void dibs__lease_renewed(dibs__lease *ls, dibsx_nsec sent_at, dibs_status rc,
             ls->manual ? DIBSX_NEVER : dibsx_after_ms(sent_at, ls->ttl_ms / 3);
     } else {
         renewal_failed(ls, rc, now);
+    }
+    dibs__lease_check(ls);
+}
+
+void dibs__lease_ticked(dibs__lease *ls, dibsx_nsec now)
+{
+    if (ls->progress_ms > 0)
+        ls->tick_until = dibsx_after_ms(now, ls->progress_ms);
+}
+
+bool dibs__lease_turning(dibs__lease *ls)
+{
+    assert(believed(ls));
+    ls->turning = ls->in_flight == 0;
+    return ls->turning;
+}
+
+void dibs__lease_turned(dibs__lease *ls, dibsx_nsec sent_at, dibs_status rc,
+                        const dibs__answer *ans, dibsx_nsec now)
+{
+    ls->turning = false;
+    if (!believed(ls))
+        return;
+    if (now >= ls->valid_until || rc == DIBS_LOST) {
+        ls->state = DIBS__LEASE_LOST;
+    } else if (rc == DIBS_OK) {
+        dibsx_nsec valid_until = whole_from(ls, sent_at, ans->left_ms);
+
+        ls->fence = ans->fence;
+        if (valid_until > ls->valid_until)
+            ls->valid_until = valid_until;
+    } else if (rc == DIBS_UNKNOWN) {
+        ls->unanswered = true;
     }
     dibs__lease_check(ls);
 }

@@ -17,14 +17,15 @@
  * Invariants, checked by dibs__lease_check():
  *   (1) fence != 0 exactly in HELD, SUSPECT and LOST.
  *   (2) valid_until counts from the moment a request was SENT, never from the
- *       moment its answer came, less the drift allowance.
+ *       moment its answer came, less the drift allowance and the lock delay.
  *   (3) A ring counts only if its fence is above the watermark of the "queued"
  *       answer from which validity is counted, and only once that answer is in.
  *   (4) In HELD and SUSPECT valid_until never moves back.
  *   (5) LOST is final: no answer revives it, only leave and a new owner.
  *   (6) Belief ends in leave, before anything is sent to the store.
  *   (7) Nothing is renewed outside HELD and SUSPECT, nor past valid_until, nor so
- *       as to stand beyond hold_until.
+ *       as to stand beyond hold_until, nor past tick_until without a tick, nor
+ *       while it is being turned.
  *   (8) A request that had no answer is remembered until the owner changes, so
  *       that leaving sets a tombstone.
  *
@@ -50,11 +51,14 @@ typedef struct dibs__lease {
     dibs__lease_state state;
     char owner[DIBS_OWNER_SIZE];
     int64_t ttl_ms;
+    int64_t delay_ms;    /* of what the store has, so much is not believed */
+    int64_t progress_ms; /* 0: no tick is needed */
     bool manual;         /* no renewal but the first one of a claim */
     bool asking;         /* an ask is in flight */
     bool unanswered;     /* a request of this owner had no answer */
     bool told;           /* the loss has been announced */
     bool alone;          /* granted without a wait: perhaps nobody else waits */
+    bool turning; /* a turn is under way, under which nothing is renewed */
     uint32_t in_flight;  /* renewals sent and not yet answered */
     uint64_t fence;      /* of the lease */
     uint64_t watermark;  /* of the last "queued" answer */
@@ -63,6 +67,7 @@ typedef struct dibs__lease {
     dibsx_nsec asked_at; /* the ask whose "queued" answer is in */
     dibsx_nsec held_at;  /* when the lease became ours */
     dibsx_nsec hold_until;
+    dibsx_nsec tick_until; /* no renewal after this without a tick */
     dibsx_nsec renew_at;
     dibsx_nsec valid_until;
 } dibs__lease;
@@ -70,9 +75,20 @@ typedef struct dibs__lease {
 /* The allowance for clocks that run at different rates and for rounding. */
 dibsx_nsec dibs__lease_drift(int64_t span_ms);
 
-/* A new acquisition by a new owner. `hold_max_ms` 0: no bound. */
-void dibs__lease_begin(dibs__lease *ls, const char *owner, int64_t ttl_ms,
-                       int64_t hold_max_ms, bool manual);
+typedef struct dibs__terms { /* 0 where there is no such term */
+    int64_t ttl_ms;
+    int64_t hold_max_ms;
+    int64_t delay_ms;    /* the store keeps others out so much longer */
+    int64_t progress_ms; /* renewal needs a tick this often */
+    bool manual;         /* the program renews */
+} dibs__terms;
+
+/* A new acquisition by a new owner. */
+void dibs__lease_begin(dibs__lease *ls, const char *owner,
+                       const dibs__terms *terms);
+
+/* The ttl to ask the store for, with the lock delay. */
+int64_t dibs__lease_ask_ms(const dibs__lease *ls);
 
 /* Call before an acquire request leaves; again for each repetition. */
 void dibs__lease_asked(dibs__lease *ls, dibsx_nsec now);
@@ -108,6 +124,15 @@ int64_t dibs__lease_renew_ms(const dibs__lease *ls, dibsx_nsec now);
 /* Its answer: the status for this lease, or that of the whole call. */
 void dibs__lease_renewed(dibs__lease *ls, dibsx_nsec sent_at, dibs_status rc,
                          int64_t left_ms, dibsx_nsec now);
+
+void dibs__lease_ticked(dibs__lease *ls, dibsx_nsec now);
+
+/* A turn in place (to another mode) is to be sent: true when no renewal is on its
+ * way, so that it may be; nothing is renewed until turned is called with the
+ * answer to what was sent at sent_at. */
+bool dibs__lease_turning(dibs__lease *ls);
+void dibs__lease_turned(dibs__lease *ls, dibsx_nsec sent_at, dibs_status rc,
+                        const dibs__answer *ans, dibsx_nsec now);
 
 /* A hint that the lease may have been taken away: renew at once to know. */
 void dibs__lease_doubt(dibs__lease *ls, dibsx_nsec now);

@@ -6,46 +6,22 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/uncancel.h"
+#include "core/async.h"
 #include "core/fork.h"
+#include "core/hold.h"
 #include "core/keeper.h"
 #include "core/names.h"
+#include "core/opts.h"
+#include "core/rest.h"
 #include "core/spare.h"
-#include "core/ttl.h"
+#include "core/tally.h"
 #include <string.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
 /* A release whose answer was lost is sent again this often. */
 enum { RELEASE_TRIES = 3 };
-
-static dibs_status read_opts(dibs_client *cl, const dibs_lock_opts *opts,
-                             dibs_lock_opts *out, dibs_error *err)
-{
-    *out = (dibs_lock_opts){.size = sizeof(*out)};
-    if (opts) {
-        if (opts->size < sizeof(opts->size) || opts->size > 4096)
-            return dibsx_fail(err, DIBS_INVALID,
-                              "dibs_lock_opts.size is not set");
-        memcpy(out, opts,
-               opts->size < sizeof(*out) ? opts->size : sizeof(*out));
-    }
-    if (out->ttl_ms == 0)
-        out->ttl_ms = cl->ttl_ms;
-    if (out->retry_delay_ms == 0)
-        out->retry_delay_ms = 100;
-    if (!dibs__ttl_ok(out->ttl_ms))
-        return dibs__ttl_fail(err);
-    if (out->mode != DIBS_EXCLUSIVE)
-        return dibsx_fail(err, DIBS_INVALID, "unknown mode %d", (int)out->mode);
-    if (out->flags & ~(uint32_t)(DIBS_LOCK_NO_RENEW | DIBS_LOCK_BARGE))
-        return dibsx_fail(err, DIBS_INVALID, "unknown flags 0x%x",
-                          (unsigned)out->flags);
-    if (out->retry_delay_ms < 0 || out->hold_min_ms < 0 || out->hold_max_ms < 0)
-        return dibsx_fail(err, DIBS_INVALID,
-                          "retry_delay_ms, hold_min_ms or hold_max_ms is "
-                          "negative");
-    return DIBS_OK;
-}
 
 static dibs_status init_cond(pthread_cond_t *cond, dibs_error *err)
 {
@@ -82,17 +58,17 @@ dibs_lock_new(dibs_client *cl, const char *name, const dibs_lock_opts *opts,
     lock->st = cl->st;
     lock->refs = 1;
     lock->lost_fd = -1;
-    rc = read_opts(cl, opts, &lock->opts, err);
+    rc = dibs__opts_read(lock, opts, err);
     if (rc == DIBS_OK)
         rc = dibs__name_full(cl, name, lock->name, err);
     if (rc == DIBS_OK)
         rc = init_cond(&lock->cond, err);
     if (rc != DIBS_OK) {
+        dibs__opts_fini(lock);
         dibsx_free(lock);
         return rc;
     }
-    dibs__who_text(cl, lock->opts.label, lock->who);
-    lock->opts.label = NULL;
+    lock->mode = lock->opts.mode;
     pthread_mutex_lock(&cl->mutex);
     cl->lock_count++;
     pthread_mutex_unlock(&cl->mutex);
@@ -108,6 +84,7 @@ void dibs__lock_unref(dibs_lock *lock)
     if (lock->lost_fd >= 0)
         close(lock->lost_fd);
     pthread_cond_destroy(&lock->cond);
+    dibs__opts_fini(lock);
     dibsx_free(lock);
 }
 
@@ -120,8 +97,27 @@ static void wait_for_callback(dibs_lock *lock)
         pthread_cond_wait(&lock->cond, &lock->cl->mutex);
 }
 
+/* The program is done with the handle. A lease that others have entered through
+ * it goes on until they leave. Locks: cl->mutex, let go meanwhile. */
+static void abandon(dibs_lock *lock)
+{
+    dibs_lock *holder = NULL;
+    bool last = false;
+
+    lock->freed = true;
+    while (lock->depth > 0 && !last) {
+        last = dibs__hold_leave(lock, &holder);
+        if (last && holder != lock)
+            dibs__lock_let_go(holder);
+        dibs__lock_unref(holder);
+    }
+    if (!lock->guests && lock->lease.state != DIBS__LEASE_FREE)
+        dibs__lock_let_go(lock);
+}
+
 void dibs_lock_free(dibs_lock *lock)
 {
+    DIBSX_UNCANCEL;
     dibs_client *cl;
     bool last;
 
@@ -129,8 +125,9 @@ void dibs_lock_free(dibs_lock *lock)
         return;
     cl = lock->cl;
     pthread_mutex_lock(&cl->mutex);
-    if (lock->lease.state != DIBS__LEASE_FREE && !cl->closed)
-        dibs__lock_let_go(lock);
+    dibs__async_drop(lock);
+    if (!cl->closed)
+        abandon(lock);
     if (cl->keeper.running)
         wait_for_callback(lock);
     dibs__lock_unref(lock);
@@ -153,7 +150,7 @@ dibs_status dibs__lock_enter(dibs_lock *lock, dibs_error *err)
     if (lock->busy) {
         pthread_mutex_unlock(&lock->cl->mutex);
         return dibsx_fail(err, DIBS_INVALID,
-                          "another thread is using this lock handle");
+                          "another call is under way on this handle");
     }
     lock->busy = true;
     return DIBS_OK;
@@ -204,6 +201,23 @@ dibs_lock *dibs__lock_by_owner(dibs_client *cl, const char *owner)
     return lock;
 }
 
+void dibs__lock_begin(dibs_lock *lock, const char *owner)
+{
+    const dibs_lock_opts *opts = &lock->opts;
+    const dibs__terms terms = {
+        .ttl_ms = opts->ttl_ms,
+        .hold_max_ms = opts->hold_max_ms,
+        .delay_ms = opts->lock_delay_ms,
+        .progress_ms = opts->progress_ms,
+        .manual = (opts->flags & DIBS_LOCK_NO_RENEW) != 0,
+    };
+
+    dibs__lease_begin(&lock->lease, owner, &terms);
+    lock->mode = opts->mode;
+    lock->wanted = false;
+    dibs__lock_list(lock);
+}
+
 void dibs__lock_use_store(dibs_lock *lock)
 {
     lock->st = lock->cl->st;
@@ -248,49 +262,92 @@ static int64_t keep_ms(const dibs_lock *lock, dibsx_nsec now)
     return lock->opts.hold_min_ms > 0 ? dibsx_wait_ms(until, now) : 0;
 }
 
-/* Counts the end of a lease that was held until now. */
-static void count_end(dibs_lock *lock, bool valid)
+void dibs__lock_count_end(dibs_lock *lock, bool valid)
 {
     dibs__stats *stats = &lock->cl->stats;
 
-    if (lock->lease.fence == 0 || lock->lease.told || lock->taking)
+    if (lock->lease.fence == 0 || lock->lease.told || lock->taking ||
+        lock->resting)
         return;
     dibs__uncount(&stats->held);
     dibs__count(valid ? &stats->released : &stats->lost);
+    dibs__tally_ended(lock, !valid, dibsx_now() - lock->lease.held_at);
 }
 
-dibs_status
-dibs__lock_give_up(dibs_lock *lock, int64_t limit_ms, dibs_error *err)
+/* The end of a lease on this side: nobody relies on it any more. True when a
+ * request of its owner may still be under way. */
+static bool end_belief(dibs_lock *lock, bool valid)
 {
-    dibs_client *cl = lock->cl;
+    bool unanswered;
+
+    dibs__lock_unlist(lock);
+    dibs__lock_count_end(lock, valid);
+    dibs__hold_end(lock);
+    lock->resting = false;
+    unanswered = dibs__lease_leave(&lock->lease);
+    dibs__keeper_watch(lock->cl, lock);
+    return unanswered;
+}
+
+void dibs__lock_forget(dibs_lock *lock)
+{
+    (void)end_belief(lock, dibs__lease_valid(&lock->lease, dibsx_now()));
+}
+
+/* Ends belief. DIBS_OK: the store is to be told what is in `part`, which then has
+ * a reference on the lock. */
+static dibs_status
+part_from(dibs_lock *lock, dibs__parting *part, dibs_error *err)
+{
     dibsx_nsec now = dibsx_now();
     bool valid = dibs__lease_valid(&lock->lease, now);
     bool was_held = lock->lease.fence != 0;
-    char owner[DIBS_OWNER_SIZE];
-    dibs__leave leave = {.name = dibs__spare_name(lock, owner), .owner = owner};
-    dibs__store *st = lock->st;
-    dibsx_nsec deadline = dibs__client_deadline(cl, now);
-    dibs_status rc;
 
-    memcpy(owner, lock->lease.owner, sizeof(owner));
-    leave.alone = was_held && lock->lease.alone;
-    if (limit_ms > 0 && limit_ms < cl->timeout_ms)
-        deadline = dibsx_after_ms(now, limit_ms);
+    *part = (dibs__parting){.st = lock->st};
+    memcpy(part->owner, lock->lease.owner, sizeof(part->owner));
+    part->leave = (dibs__leave){.name = dibs__spare_name(lock, part->owner),
+                                .owner = part->owner,
+                                .alone = was_held && lock->lease.alone};
     if (valid)
-        leave.keep_ms = keep_ms(lock, now);
-    dibs__lock_unlist(lock);
-    count_end(lock, valid);
-    leave.unanswered = dibs__lease_leave(&lock->lease);
-    dibs__keeper_watch(cl, lock);
+        part->leave.keep_ms = keep_ms(lock, now);
+    part->leave.unanswered = end_belief(lock, valid);
     /* What was held and ran out here is running out there as well: the news is
      * not worth a wait on a store that may be away. */
     if (was_held && !valid)
         return dibsx_fail(err, DIBS_LOST, "the lease on %s had ended",
                           lock->name);
+    part->holder = lock;
+    lock->refs++;
+    return DIBS_OK;
+}
+
+dibs_status
+dibs__lock_send(dibs__parting *part, int64_t limit_ms, dibs_error *err)
+{
+    dibs_client *cl = part->holder->cl;
+    dibsx_nsec now = dibsx_now();
+    dibsx_nsec deadline = dibs__client_deadline(cl, now);
+    dibs_status rc;
+
+    if (limit_ms > 0 && limit_ms < cl->timeout_ms)
+        deadline = dibsx_after_ms(now, limit_ms);
     pthread_mutex_unlock(&cl->mutex);
-    rc = send_release(st, &leave, deadline, err);
+    rc = send_release(part->st, &part->leave, deadline, err);
+    dibs__log(cl, DIBS_LOG_TRACE, "released", "%s by %s: %s", part->leave.name,
+              part->owner, dibs_status_name(rc));
     pthread_mutex_lock(&cl->mutex);
+    dibs__lock_unref(part->holder);
+    part->holder = NULL;
     return rc;
+}
+
+dibs_status
+dibs__lock_give_up(dibs_lock *lock, int64_t limit_ms, dibs_error *err)
+{
+    dibs__parting part;
+    dibs_status rc = part_from(lock, &part, err);
+
+    return part.holder ? dibs__lock_send(&part, limit_ms, err) : rc;
 }
 
 void dibs__lock_let_go(dibs_lock *lock)
@@ -306,29 +363,65 @@ void dibs__lock_let_go(dibs_lock *lock)
     pthread_mutex_lock(&cl->mutex);
 }
 
+dibs_status
+dibs__lock_part(dibs_lock *lock, dibs__parting *part, dibs_error *err)
+{
+    dibs_lock *holder;
+    bool last = dibs__hold_leave(lock, &holder);
+    dibsx_nsec now = dibsx_now();
+    dibs_status rc = DIBS_OK;
+
+    part->holder = NULL;
+    if (!holder)
+        return dibsx_fail(err, DIBS_LOST, "%s is not held", lock->name);
+    if (last && !dibs__rest_begin(holder, now))
+        rc = part_from(holder, part, err);
+    else if (!last && !dibs__lease_valid(&holder->lease, now))
+        rc =
+            dibsx_fail(err, DIBS_LOST, "the lease on %s had ended", lock->name);
+    dibs__lock_unref(holder);
+    return rc;
+}
+
 dibs_status dibs_lock_release(dibs_lock *lock, dibs_error *err)
 {
+    DIBSX_UNCANCEL;
+    dibs__parting part;
     dibs_status rc = dibs__lock_enter(lock, err);
 
     if (rc != DIBS_OK)
         return rc;
-    if (lock->lease.state == DIBS__LEASE_FREE)
-        rc = dibsx_fail(err, DIBS_LOST, "%s is not held", lock->name);
-    else
-        rc = dibs__lock_give_up(lock, 0, err);
+    rc = dibs__lock_part(lock, &part, err);
+    if (part.holder)
+        rc = dibs__lock_send(&part, 0, err);
     dibs__lock_exit(lock);
     return rc;
 }
 
 void dibs_lock_leave(dibs_lock *lock)
 {
+    DIBSX_UNCANCEL;
+
     if (dibs__lock_enter(lock, NULL) != DIBS_OK)
         return;
-    dibs__lock_unlist(lock);
-    count_end(lock, dibs__lease_valid(&lock->lease, dibsx_now()));
-    (void)dibs__lease_leave(&lock->lease);
-    dibs__keeper_watch(lock->cl, lock);
+    if (!lock->via)
+        dibs__lock_forget(lock);
     dibs__lock_exit(lock);
+}
+
+void dibs_lock_tick(dibs_lock *lock)
+{
+    DIBSX_UNCANCEL;
+    dibs_lock *at;
+
+    if (!lock || dibs__client_usable(lock->cl, NULL) != DIBS_OK)
+        return;
+    pthread_mutex_lock(&lock->cl->mutex);
+    at = lock->via ? lock->via : lock;
+    dibs__lease_ticked(&at->lease, dibsx_now());
+    if (at->lease.state != DIBS__LEASE_FREE)
+        dibs__keeper_watch(lock->cl, at);
+    pthread_mutex_unlock(&lock->cl->mutex);
 }
 
 dibs_lock_state dibs_lock_state_get(const dibs_lock *lock)
@@ -341,6 +434,27 @@ dibs_lock_state dibs_lock_state_get(const dibs_lock *lock)
     if (held && dibsx_now() >= atomic_load(&lock->valid_until))
         return DIBS_LOCK_LOST;
     return state;
+}
+
+dibs_status dibs_lock_check(const dibs_lock *lock)
+{
+    if (dibs__forked(lock->cl->fork_number) ||
+        dibsx_now() >= atomic_load(&lock->valid_until))
+        return DIBS_LOST;
+    return DIBS_OK;
+}
+
+uint32_t dibs_lock_depth(const dibs_lock *lock)
+{
+    pthread_mutex_t *mutex = &lock->cl->mutex;
+    uint32_t depth;
+
+    if (dibs__forked(lock->cl->fork_number))
+        return 0;
+    pthread_mutex_lock(mutex);
+    depth = lock->depth;
+    pthread_mutex_unlock(mutex);
+    return depth;
 }
 
 int64_t dibs_lock_valid_ms(const dibs_lock *lock)
@@ -367,12 +481,14 @@ void dibs_lock_owner(const dibs_lock *lock, char owner[DIBS_OWNER_SIZE])
     if (dibs__forked(lock->cl->fork_number))
         return;
     pthread_mutex_lock(mutex);
-    memcpy(owner, lock->lease.owner, DIBS_OWNER_SIZE);
+    memcpy(owner, lock->via ? lock->via->lease.owner : lock->lease.owner,
+           DIBS_OWNER_SIZE);
     pthread_mutex_unlock(mutex);
 }
 
 int dibs_lock_lost_fd(dibs_lock *lock)
 {
+    DIBSX_UNCANCEL;
     dibs_client *cl = lock->cl;
     int fd;
 
@@ -382,7 +498,7 @@ int dibs_lock_lost_fd(dibs_lock *lock)
     if (lock->lost_fd < 0) {
         lock->lost_fd =
             timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
-        dibs__keeper_watch(cl, lock);
+        dibs__keeper_publish(lock->via ? lock->via : lock);
     }
     fd = lock->lost_fd;
     pthread_mutex_unlock(&cl->mutex);

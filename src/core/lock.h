@@ -9,6 +9,7 @@
 #include "base/heap.h"
 #include "core/client.h"
 #include "core/lease.h"
+#include "core/take.h"
 #include <dibs/lock.h>
 #include <stdatomic.h>
 
@@ -16,16 +17,20 @@ struct dibs_lock {
     /* Immutable. */
     dibs_client *cl;
     char name[DIBS_NAME_MAX + 1];
-    char who[DIBS__WHO_MAX];
     dibs_lock_opts opts; /* whole; its strings are not kept */
+    char *label;         /* NULL: the client's */
+    char *meta;          /* as others are shown it, tabs included; NULL: none */
+    char *identity;      /* NULL: the thread that acquires */
+
+    char holder[DIBS__IDENTITY_MAX]; /* whose acquire it is, or was last */
+    dibs_lock_mode mode;             /* of the current lease */
 
     dibs__store *st; /* of the current lease: the client's, or its spare */
     dibs__lease lease;
     uint32_t refs;   /* the handle itself, and the renewer */
     bool busy;       /* a call that talks to the store is under way */
     bool taking;     /* ... an acquire: it sees to a loss itself */
-    bool cancelled;  /* the wait is to end */
-    bool nudged;     /* a ring may have been lost: ask again */
+    bool stopped;    /* its set is over: an acquire ends at once; multi.c */
     bool announcing; /* the keeper is calling back */
     pthread_cond_t cond;
     dibsx_heap_node deadline;
@@ -33,7 +38,33 @@ struct dibs_lock {
     bool due;                     /* is in that list */
     struct dibs_lock *next_owner; /* in the client's table of owners */
     struct dibs_lock **at_owner;  /* what points at it there; NULL: not in it */
-    int lost_fd;                  /* timerfd, -1 until asked for */
+
+    /* Re-entry; see hold.h. */
+    uint32_t depth;           /* acquires of this handle not yet released */
+    struct dibs_lock *via;    /* the handle that has the lease; NULL: this */
+    struct dibs_lock *guests; /* those that hold through this one */
+    struct dibs_lock *next_guest;
+    struct dibs_lock *next_name; /* in the client's table of names */
+    bool named;                  /* is in that table */
+    bool freed;                  /* the program is done with this handle */
+
+    /* Stickiness; see rest.h. */
+    bool resting; /* released by the program, kept by us */
+    bool wanted;  /* somebody else asks for the name: do not rest */
+    bool leaving; /* is in the renewer's list of those to give up */
+    struct dibs_lock *next_leaving;
+
+    /* The acquire that is under way; see taking.h. */
+    dibs__take take;
+    dibs_error why;                /* what went wrong in the current call */
+    struct dibs_lock *next_taking; /* in the client's list */
+    struct dibs_lock **at_taking;
+
+    /* Asynchronous calls; see async.h. */
+    dibs__call call;
+
+    int lost_fd;     /* timerfd, -1 until asked for */
+    bool to_be_told; /* of a loss, or that somebody asks for it back */
 
     /* Published by dibs__keeper_watch(). valid_until is 0 when not believed. */
     atomic_int state; /* dibs_lock_state */
@@ -50,10 +81,26 @@ DIBS_MUST_CHECK dibs_status dibs__lock_enter(dibs_lock *lock, dibs_error *err);
 /* Ends it and lets go of the mutex. Locks: cl->mutex, released. */
 void dibs__lock_exit(dibs_lock *lock);
 
+/* The two halves of a release. Part ends belief; with part->holder set, the store
+ * is yet to be told, by send, which lets the mutex go for the step and drops the
+ * reference. Within limit_ms (0: the client's timeout). Locks: cl->mutex. */
+dibs_status
+dibs__lock_part(dibs_lock *lock, dibs__parting *part, dibs_error *err);
+dibs_status
+dibs__lock_send(dibs__parting *part, int64_t limit_ms, dibs_error *err);
+
 /* The table of owners, in which rings find their lock. Locks: cl->mutex. */
 void dibs__lock_list(dibs_lock *lock);
 void dibs__lock_unlist(dibs_lock *lock);
 dibs_lock *dibs__lock_by_owner(dibs_client *cl, const char *owner);
+
+/* Begins a new lease by a new owner, as the options say; lists it. Locks:
+ * cl->mutex. */
+void dibs__lock_begin(dibs_lock *lock, const char *owner);
+
+/* Counts the end of a lease that was held until now: a use of it, to be exact, as
+ * a sticky one goes on. Locks: cl->mutex. */
+void dibs__lock_count_end(dibs_lock *lock, bool valid);
 
 /* Turns the lock to the client's own store. Locks: cl->mutex. */
 void dibs__lock_use_store(dibs_lock *lock);
@@ -71,6 +118,10 @@ dibs__lock_give_up(dibs_lock *lock, int64_t limit_ms, dibs_error *err);
 /* The same for who cannot be told: a failure is logged. Locks: cl->mutex, let go
  * meanwhile. */
 void dibs__lock_let_go(dibs_lock *lock);
+
+/* Ends belief and sends nothing: what the store has ends by itself. Locks:
+ * cl->mutex. */
+void dibs__lock_forget(dibs_lock *lock);
 
 /* Drops a reference; the last one frees the handle. Locks: cl->mutex. */
 void dibs__lock_unref(dibs_lock *lock);

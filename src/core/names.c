@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static bool has_control(const char *text)
+bool dibs__has_control(const char *text)
 {
     for (; *text; text++)
         if ((unsigned char)*text < 0x20 || *text == 0x7f)
@@ -24,7 +24,7 @@ dibs_status dibs__name_begins(const dibs_client *cl, const char *begins,
 
     if (!begins)
         begins = "";
-    if (has_control(begins))
+    if (dibs__has_control(begins))
         return dibsx_fail(err, DIBS_INVALID,
                           "the name has a control character in it");
     len = snprintf(out, DIBS_NAME_MAX + 1, "%s%s", cl->prefix, begins);
@@ -51,35 +51,94 @@ const char *dibs__name_short(const dibs_client *cl, const char *full)
     return strncmp(full, cl->prefix, len) == 0 ? full + len : full;
 }
 
-void dibs__who_text(const dibs_client *cl, const char *label,
-                    char who[DIBS__WHO_MAX])
+void dibs__text_clean(char *text)
 {
-    const char *shown = label ? label : cl->label;
-    int len = snprintf(who, DIBS__WHO_MAX, "%s:%ld%s%s", cl->host,
-                       (long)getpid(), *shown ? " " : "", shown);
+    for (; *text; text++)
+        if ((unsigned char)*text < 0x20 || *text == 0x7f)
+            *text = '?';
+}
 
-    /* A label that was cut inside a character loses that character. */
-    if (len >= DIBS__WHO_MAX) {
-        size_t end = DIBS__WHO_MAX - 1;
-        while (end > 0 && ((unsigned char)who[end - 1] & 0xc0) == 0x80)
-            end--;
-        if (end > 0 && (unsigned char)who[end - 1] >= 0xc0)
-            who[end - 1] = '\0';
+/* Marks a lease that is renewed by its program, if at all. */
+#define BY_HAND "by-hand"
+
+/* A text that was cut inside a character loses that character. */
+static void mend_end(char *text, size_t end)
+{
+    while (end > 0 && ((unsigned char)text[end - 1] & 0xc0) == 0x80)
+        end--;
+    if (end > 0 && (unsigned char)text[end - 1] >= 0xc0)
+        text[end - 1] = '\0';
+}
+
+void dibs__who_text(const dibs_lock *lock, char who[DIBS__WHO_MAX])
+{
+    const dibs_client *cl = lock->cl;
+    const char *label = lock->label ? lock->label : cl->label;
+    char main_thread[DIBS__IDENTITY_MAX];
+    long pid = (long)getpid();
+    size_t end;
+    bool plain;
+    int len;
+
+    snprintf(main_thread, sizeof(main_thread), "#%ld", pid);
+    plain = !lock->holder[0] || strcmp(lock->holder, main_thread) == 0;
+    len = snprintf(who, DIBS__WHO_PLAIN, "%s:%ld%s%s%s%s", cl->host, pid,
+                   plain ? "" : "/", plain ? "" : lock->holder,
+                   *label ? " " : "", label);
+    if (len >= DIBS__WHO_PLAIN)
+        mend_end(who, DIBS__WHO_PLAIN - 1);
+    end = strlen(who);
+    snprintf(who + end, DIBS__WHO_MAX - end, "%s%s%s",
+             lock->opts.flags & DIBS_LOCK_NO_RENEW ? "\t" BY_HAND : "",
+             lock->meta ? "\t" : "", lock->meta ? lock->meta : "");
+}
+
+/* Ends the part that begins here at any of the bytes of `stops`. *at moves on to
+ * what follows, and what it was ended with is returned; NUL at the end. */
+static char end_part(char **at, const char *stops)
+{
+    char stop;
+
+    *at += strcspn(*at, stops);
+    stop = **at;
+    if (stop)
+        *(*at)++ = '\0';
+    return stop;
+}
+
+/* A line that somebody else wrote has the parts that it has. */
+void dibs__who_read(const char *text, dibs__who *out)
+{
+    size_t len = strlen(BY_HAND);
+    char *at = out->text;
+    char stop;
+
+    *out = (dibs__who){.identity = "", .label = "", .meta = ""};
+    snprintf(out->text, sizeof(out->text), "%s", text);
+    out->host = at;
+    if (end_part(&at, ":") != ':')
+        return;
+    out->pid = strtoimax(at, &at, 10);
+    stop = end_part(&at, "/ \t");
+    if (stop == '/') {
+        out->identity = at;
+        stop = end_part(&at, " \t");
+    }
+    if (stop == ' ') {
+        out->label = at;
+        stop = end_part(&at, "\t");
+    }
+    if (stop != '\t')
+        return;
+    out->meta = at;
+    if (strncmp(at, BY_HAND, len) == 0 && (!at[len] || at[len] == '\t')) {
+        out->by_hand = true;
+        out->meta = at + len + (at[len] == '\t');
     }
 }
 
-void dibs__who_read(const char *text, dibs__who *out)
+void dibs__who_agent(const dibs__who *who, char out[DIBS__WHO_MAX])
 {
-    size_t host = strcspn(text, ":");
-    char *end = NULL;
-
-    *out = (dibs__who){.label = ""};
-    if (host >= sizeof(out->host))
-        host = sizeof(out->host) - 1;
-    memcpy(out->host, text, host);
-    if (text[host] != ':')
-        return;
-    out->pid = strtoimax(text + host + 1, &end, 10);
-    if (*end == ' ')
-        out->label = text + (end + 1 - text);
+    snprintf(out, DIBS__WHO_MAX, "%s:%" PRId64 "%s%s", who->host, who->pid,
+             *who->identity ? "/" : "", who->identity);
 }

@@ -3,7 +3,7 @@
 #ifndef DIBS_CORE_NAMES_H
 #define DIBS_CORE_NAMES_H
 
-#include "core/client.h"
+#include "core/lock.h"
 
 /* The client's prefix and the name, checked: what the store is asked for. */
 DIBS_MUST_CHECK dibs_status dibs__name_full(const dibs_client *cl,
@@ -20,14 +20,26 @@ DIBS_MUST_CHECK dibs_status dibs__name_begins(const dibs_client *cl,
 /* What the caller knows a full name as. Borrowed from `full`. */
 const char *dibs__name_short(const dibs_client *cl, const char *full);
 
-/* "host:pid label", cut to fit; and its parts again. */
-void dibs__who_text(const dibs_client *cl, const char *label,
-                    char who[DIBS__WHO_MAX]);
+bool dibs__has_control(const char *text);
+
+/* Control characters become question marks. */
+void dibs__text_clean(char *text);
+
+/* Who asks through this handle, as store/entry.h has it, cut to fit; and its parts
+ * again. Locks: cl->mutex for the first. */
+void dibs__who_text(const dibs_lock *lock, char who[DIBS__WHO_MAX]);
 typedef struct dibs__who {
-    char host[DIBS__WHO_MAX];
+    char text[DIBS__WHO_MAX]; /* the parts point into it */
+    const char *host;
     int64_t pid;
-    const char *label; /* within the text that was read */
+    bool by_hand; /* the lease is not renewed by itself */
+    const char *identity;
+    const char *label;
+    const char *meta;
 } dibs__who;
 void dibs__who_read(const char *text, dibs__who *out);
+
+/* "host:pid" or "host:pid/identity": who can do one thing at a time. */
+void dibs__who_agent(const dibs__who *who, char out[DIBS__WHO_MAX]);
 
 #endif

@@ -3,8 +3,11 @@
  * The calling thread does the asking; automatic renewal is the renewer's. */
 /* SPDX-License-Identifier: MIT */
 #include "base/fail.h"
+#include "base/uncancel.h"
+#include "core/hold.h"
 #include "core/keeper.h"
 #include "core/lock.h"
+#include "core/opts.h"
 #include "core/spare.h"
 #include <string.h>
 
@@ -51,11 +54,15 @@ static dibs_status renew_held(dibs_lock *lock, dibs_error *err)
 
 dibs_status dibs_lock_renew(dibs_lock *lock, dibs_error *err)
 {
+    DIBSX_UNCANCEL;
     dibs_status rc = dibs__lock_enter(lock, err);
 
     if (rc != DIBS_OK)
         return rc;
-    rc = renew_held(lock, err);
+    if (lock->depth == 0)
+        rc = dibsx_fail(err, DIBS_LOST, "%s is not held", lock->name);
+    else
+        rc = renew_held(lock->via ? lock->via : lock, err);
     dibs__count(rc == DIBS_OK ? &lock->cl->stats.renewed
                               : &lock->cl->stats.unrenewed);
     dibs__lock_exit(lock);
@@ -72,7 +79,7 @@ adopt(dibs_lock *lock, const char *owner, uint64_t fence, dibs_error *err)
     dibs__renewal item = {.name = lock->name,
                           .owner = owner,
                           .fence = fence,
-                          .ttl_ms = opts->ttl_ms};
+                          .ttl_ms = opts->ttl_ms + opts->lock_delay_ms};
     dibs_status rc;
 
     if (ls->state != DIBS__LEASE_FREE)
@@ -85,10 +92,10 @@ adopt(dibs_lock *lock, const char *owner, uint64_t fence, dibs_error *err)
     rc = renew_one(lock, &item, sent_at, err);
     if (rc != DIBS_OK)
         return rc;
-    dibs__lease_begin(ls, owner, opts->ttl_ms, opts->hold_max_ms,
-                      (opts->flags & DIBS_LOCK_NO_RENEW) != 0);
+    dibs__lock_begin(lock, owner);
     dibs__lease_adopted(ls, owner, fence, sent_at, item.left_ms, dibsx_now());
-    dibs__lock_list(lock);
+    dibs__hold_name(lock);
+    dibs__hold_taken(lock);
     dibs__keeper_watch(lock->cl, lock);
     dibs__count(&lock->cl->stats.held);
     return DIBS_OK;
@@ -103,12 +110,17 @@ static bool owner_ok(const char *owner)
 dibs_status dibs_lock_adopt(dibs_lock *lock, const char *owner, uint64_t fence,
                             dibs_error *err)
 {
+    DIBSX_UNCANCEL;
     dibs_status rc;
 
     if (!owner_ok(owner) || fence == 0)
         return dibsx_fail(err, DIBS_INVALID,
                           "the owner must be 32 hexadecimal digits and the "
                           "fence not 0");
+    if (lock && dibs__opts_hear(&lock->opts) &&
+        dibs__client_usable(lock->cl, NULL) == DIBS_OK)
+        dibs__keeper_listen(lock->cl, lock->cl->st,
+                            dibs__client_deadline(lock->cl, dibsx_now()));
     rc = dibs__lock_enter(lock, err);
     if (rc != DIBS_OK)
         return rc;

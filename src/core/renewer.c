@@ -4,6 +4,7 @@
  * so that a handle freed meanwhile stays in memory until the answer is in. */
 /* SPDX-License-Identifier: MIT */
 #include "core/keeper.h"
+#include "core/rest.h"
 #include "core/spare.h"
 
 #include <string.h>
@@ -20,20 +21,26 @@ typedef struct batch {
     dibsx_nsec sent_at;
 } batch;
 
+bool dibs__renewer_ready(dibs_client *cl)
+{
+    dibs__keeper *kp = &cl->keeper;
+
+    if (!kp->renewing && !kp->stopping)
+        kp->renewing =
+            dibs__thread_start(&kp->renewer, dibs__renewer_main, cl) == 0;
+    return kp->renewing;
+}
+
 void dibs__renewer_add(dibs_client *cl, dibs_lock *lock)
 {
     dibs__keeper *kp = &cl->keeper;
 
-    if (!kp->renewing) {
-        if (dibs__thread_start(&kp->renewer, dibs__renewer_main, cl) != 0) {
-            /* Counts as a failed renewal: it is tried again before long. */
-            dibs__lease_renewing(&lock->lease);
-            dibs__lease_renewed(&lock->lease, 0, DIBS_UNAVAIL, 0, dibsx_now());
-            return;
-        }
-        kp->renewing = true;
-    }
     dibs__lease_renewing(&lock->lease);
+    if (!dibs__renewer_ready(cl)) {
+        /* Counts as a failed renewal: it is tried again before long. */
+        dibs__lease_renewed(&lock->lease, 0, DIBS_UNAVAIL, 0, dibsx_now());
+        return;
+    }
     /* One that is in the list since an earlier lease serves the new one. */
     if (lock->due)
         return;
@@ -46,6 +53,35 @@ void dibs__renewer_add(dibs_client *cl, dibs_lock *lock)
         kp->due = lock;
     kp->due_last = lock;
     pthread_cond_signal(&kp->due_cond);
+}
+
+void dibs__renewer_give_up(dibs_client *cl, dibs_lock *lock)
+{
+    dibs__keeper *kp = &cl->keeper;
+
+    /* Without a renewer the lease is not renewed either, and ends with its time. */
+    if (lock->leaving || !dibs__renewer_ready(cl))
+        return;
+    lock->refs++;
+    lock->leaving = true;
+    lock->next_leaving = kp->leaving;
+    kp->leaving = lock;
+    pthread_cond_signal(&kp->due_cond);
+}
+
+/* Gives up the sticky leases that somebody wants, unless they were taken up or
+ * given up meanwhile. Locks: cl->mutex, let go for the steps. */
+static void give_up_wanted(dibs_client *cl)
+{
+    while (cl->keeper.leaving) {
+        dibs_lock *lock = cl->keeper.leaving;
+
+        cl->keeper.leaving = lock->next_leaving;
+        lock->leaving = false;
+        if (lock->resting && !cl->keeper.stopping)
+            dibs__lock_let_go(lock);
+        dibs__lock_unref(lock);
+    }
 }
 
 /* Takes one out of the list, with its reference. Locks: cl->mutex. */
@@ -111,6 +147,9 @@ static void settle(dibs_client *cl, batch *bt, size_t i, dibs_status rc)
         dibs__lease_renewed(&lock->lease, bt->sent_at, own, item->left_ms,
                             dibsx_now());
         dibs__keeper_watch(cl, lock);
+        if (own == DIBS_OK && item->wanted)
+            dibs__rest_wanted(lock);
+        pthread_cond_broadcast(&lock->cond);
     }
     dibs__count(own == DIBS_OK ? &cl->stats.renewed : &cl->stats.unrenewed);
     dibs__lock_unref(lock);
@@ -129,6 +168,9 @@ static void renew(dibs_client *cl, batch *bt)
     if (rc != DIBS_OK)
         dibs__log(cl, DIBS_LOG_WARN, "renew", "%zu leases not renewed: %s",
                   bt->count, err.message);
+    else
+        dibs__log(cl, DIBS_LOG_TRACE, "renewed", "%s%s", bt->items[0].name,
+                  bt->count > 1 ? " and others" : "");
     pthread_mutex_lock(&cl->mutex);
     for (size_t i = 0; i < bt->count; i++)
         settle(cl, bt, i, rc);
@@ -152,8 +194,9 @@ void *dibs__renewer_main(void *arg)
 
     for (;;) {
         pthread_mutex_lock(&cl->mutex);
-        while (!cl->keeper.due && !cl->keeper.stopping)
+        while (!cl->keeper.due && !cl->keeper.leaving && !cl->keeper.stopping)
             pthread_cond_wait(&cl->keeper.due_cond, &cl->mutex);
+        give_up_wanted(cl);
         if (cl->keeper.stopping)
             break;
         take(cl, &bt);

@@ -4,7 +4,10 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/uncancel.h"
 #include "core/names.h"
+#include "core/share.h"
+#include <string.h>
 
 /* What every call here begins with: a usable client and a good key. */
 static dibs_status begin(dibs_client *cl, const char *key,
@@ -24,6 +27,7 @@ void dibs_value_free(dibs_value *value)
 dibs_status dibs_state_get(dibs_client *cl, const char *key, dibs_value *out,
                            dibs_error *err)
 {
+    DIBSX_UNCANCEL;
     char full[DIBS_NAME_MAX + 1];
     dibs_status rc;
 
@@ -67,6 +71,7 @@ dibs_status
 dibs_state_set(dibs_client *cl, const char *key, const void *data, size_t len,
                int64_t ttl_ms, uint64_t *version, dibs_error *err)
 {
+    DIBSX_UNCANCEL;
     dibs__put all = {.key = key,
                      .data = data,
                      .len = len,
@@ -80,6 +85,7 @@ dibs_status dibs_state_cas(dibs_client *cl, const char *key, uint64_t expected,
                            const void *data, size_t len, int64_t ttl_ms,
                            uint64_t *version, dibs_error *err)
 {
+    DIBSX_UNCANCEL;
     dibs__put all = {.key = key,
                      .data = data,
                      .len = len,
@@ -92,6 +98,7 @@ dibs_status dibs_state_cas(dibs_client *cl, const char *key, uint64_t expected,
 dibs_status dibs_state_add(dibs_client *cl, const char *key, int64_t delta,
                            int64_t *sum, dibs_error *err)
 {
+    DIBSX_UNCANCEL;
     char full[DIBS_NAME_MAX + 1];
     int64_t ignored;
     dibs_status rc = begin(cl, key, full, err);
@@ -106,6 +113,7 @@ dibs_status dibs_state_add(dibs_client *cl, const char *key, int64_t delta,
 dibs_status dibs_state_delete(dibs_client *cl, const char *key,
                               uint64_t expected, dibs_error *err)
 {
+    DIBSX_UNCANCEL;
     char full[DIBS_NAME_MAX + 1];
     dibs_status rc = begin(cl, key, full, err);
 
@@ -122,6 +130,7 @@ dibs_status dibs_state_delete(dibs_client *cl, const char *key,
 
 typedef struct listing {
     dibs_client *cl;
+    bool all; /* what is the library's own as well */
     dibs_state_fn *each;
     void *arg;
 } listing;
@@ -131,6 +140,8 @@ static bool show_item(const dibs_state_item *item, void *arg)
     const listing *ls = arg;
     dibs_state_item shown = *item;
 
+    if (!ls->all && strstr(item->key, DIBS__SHARE_KEY))
+        return true;
     shown.key = dibs__name_short(ls->cl, item->key);
     return ls->each(&shown, ls->arg);
 }
@@ -138,6 +149,7 @@ static bool show_item(const dibs_state_item *item, void *arg)
 dibs_status dibs_state_list(dibs_client *cl, const char *begins,
                             dibs_state_fn *each, void *arg, dibs_error *err)
 {
+    DIBSX_UNCANCEL;
     listing ls = {.cl = cl, .each = each, .arg = arg};
     char full[DIBS_NAME_MAX + 1];
     dibs_status rc = dibs__client_usable(cl, err);
@@ -146,6 +158,7 @@ dibs_status dibs_state_list(dibs_client *cl, const char *begins,
         rc = dibs__name_begins(cl, begins, full, err);
     if (rc != DIBS_OK)
         return rc;
+    ls.all = strstr(full, DIBS__SHARE_KEY) != NULL;
     return cl->st->ops->value->list(cl->st, full,
                                     dibs__client_deadline(cl, dibsx_now()),
                                     show_item, &ls, err);

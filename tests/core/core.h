@@ -44,8 +44,18 @@ void core_until(bool (*fn)(void *arg), void *arg);
 int core_lock_tests(void);
 int core_wait_tests(void);
 int core_loss_tests(void);
+int core_reentry_tests(void);
+int core_kinds_tests(void);
+int core_sticky_tests(void);
+int core_multi_tests(void);
+int core_guard_tests(void);
+int core_async_tests(void);
+int core_threads_tests(void);
 int core_state_tests(void);
 int core_monitor_tests(void);
+int core_monitor_trail_tests(void);
+int core_monitor_deadlock_tests(void);
+int core_stats_tests(void);
 int core_client_tests(void);
 
 #endif

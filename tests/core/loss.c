@@ -25,7 +25,8 @@ static bool readable(int fd, int timeout_ms)
 static void a_lease_that_is_kept_stays(void **state)
 {
     dibs_client *cl = core_open();
-    dibs_lock *lock = core_lock(cl, core_name(), DIBS_LOCK_OPTS(.ttl_ms = 150));
+    dibs_lock *lock =
+        core_lock(cl, core_name(), DIBS_LOCK_OPTS(.ttl_ms = 1000));
     dibs_stats stats = {.size = sizeof(stats)};
     uint64_t fence;
 
@@ -35,7 +36,7 @@ static void a_lease_that_is_kept_stays(void **state)
     do {
         dibs_stats_get(cl, &stats);
         assert_int_equal(dibs_lock_state_get(lock), DIBS_LOCK_HELD);
-    } while (stats.renewed < 6);
+    } while (stats.renewed < 3);
     assert_int_equal(dibs_lock_fence(lock), fence);
     CHECK(DIBS_OK, dibs_lock_release(lock, err));
     dibs_lock_free(lock);
@@ -108,7 +109,7 @@ static void hold_max_ends_it(void **state)
     int told = 0;
     dibs_lock *lock =
         core_lock(cl, core_name(),
-                  DIBS_LOCK_OPTS(.ttl_ms = 100, .hold_max_ms = 350,
+                  DIBS_LOCK_OPTS(.ttl_ms = 600, .hold_max_ms = 1500,
                                  .on_lost = count_loss, .on_lost_arg = &told));
     dibs_stats stats = {.size = sizeof(stats)};
 

@@ -59,7 +59,17 @@ int main(int argc, char **argv)
     failed += core_lock_tests();
     failed += core_wait_tests();
     failed += core_loss_tests();
+    failed += core_reentry_tests();
+    failed += core_kinds_tests();
+    failed += core_sticky_tests();
+    failed += core_multi_tests();
+    failed += core_guard_tests();
+    failed += core_async_tests();
+    failed += core_threads_tests();
     failed += core_state_tests();
     failed += core_monitor_tests();
+    failed += core_monitor_trail_tests();
+    failed += core_monitor_deadlock_tests();
+    failed += core_stats_tests();
     return failed ? 1 : 0;
 }

@@ -2,6 +2,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "core.h"
 
+#include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -113,12 +115,146 @@ static void long_labels_are_cut_whole(void **state)
     dibs_close(cl);
 }
 
+typedef struct details {
+    char identity[64];
+    char meta[256];
+    char label[64];
+} details;
+
+static bool look_closer(const dibs_lease_info *info, void *arg)
+{
+    details *dt = arg;
+    const dibs_party *party = &info->holders[0];
+
+    assert_null(party->stale);
+    snprintf(dt->identity, sizeof(dt->identity), "%s", party->identity);
+    snprintf(dt->meta, sizeof(dt->meta), "%s", party->meta);
+    snprintf(dt->label, sizeof(dt->label), "%s", party->label);
+    return true;
+}
+
+static void shows_identity_and_metadata(void **state)
+{
+    const char *const meta[] = {"job=42", "url=http://x/a b", NULL};
+    dibs_client *cl = core_open();
+    const char *name = core_name();
+    dibs_lock *lock =
+        core_lock(cl, name,
+                  DIBS_LOCK_OPTS(.identity = "worker-7", .label = "night shift",
+                                 .meta = meta));
+    dibs_lock *bare;
+    details dt;
+
+    (void)state;
+    CHECK(DIBS_OK, dibs_lock_try(lock, err));
+    CHECK(DIBS_OK, dibs_lease_show(cl, name, look_closer, &dt, err));
+    assert_string_equal(dt.identity, "worker-7");
+    assert_string_equal(dt.label, "night shift");
+    assert_string_equal(dt.meta, "job=42\turl=http://x/a b");
+    dibs_lock_free(lock);
+    bare = core_lock(cl, name, NULL);
+    CHECK(DIBS_OK, dibs_lock_try(bare, err));
+    CHECK(DIBS_OK, dibs_lease_show(cl, name, look_closer, &dt, err));
+    assert_string_equal(dt.identity, "");
+    assert_string_equal(dt.label, "");
+    assert_string_equal(dt.meta, "");
+    dibs_lock_free(bare);
+    dibs_close(cl);
+}
+
+static void on_yield(dibs_lock *lock, void *arg)
+{
+    atomic_int *calls = arg;
+
+    (void)lock;
+    atomic_fetch_add(calls, 1);
+}
+
+static bool was_asked(void *arg)
+{
+    return atomic_load((atomic_int *)arg) > 0;
+}
+
+static void a_holder_is_asked_to_yield(void **state)
+{
+    dibs_client *cl = core_open();
+    dibs_client *other = core_open();
+    const char *name = core_name();
+    atomic_int calls = 0;
+    dibs_lock *lock =
+        core_lock(cl, name,
+                  DIBS_LOCK_OPTS(.on_yield = on_yield, .on_yield_arg = &calls,
+                                 .ttl_ms = 20000));
+    uint32_t asked = 7;
+    uint64_t fence;
+
+    (void)state;
+    CHECK(DIBS_NOTFOUND, dibs_lease_yield(other, name, 0, &asked, err));
+    CHECK(DIBS_OK, dibs_lock_try(lock, err));
+    fence = dibs_lock_fence(lock);
+    CHECK(DIBS_STALE, dibs_lease_yield(other, name, fence + 1, &asked, err));
+    assert_int_equal(asked, 0);
+    CHECK(DIBS_OK, dibs_lease_yield(other, name, fence, &asked, err));
+    assert_int_equal(asked, 1);
+    core_until(was_asked, &calls);
+    /* It may ignore it. */
+    assert_int_equal(dibs_lock_fence(lock), fence);
+    atomic_store(&calls, 0);
+    CHECK(DIBS_OK, dibs_lease_yield(other, name, 0, NULL, err));
+    core_until(was_asked, &calls);
+    CHECK(DIBS_OK, dibs_lock_release(lock, err));
+    CHECK(DIBS_INVALID, dibs_lease_yield(other, "", 0, NULL, err));
+    dibs_lock_free(lock);
+    dibs_close(other);
+    dibs_close(cl);
+}
+
+static void note_line(dibs_log_level level, const char *event,
+                      const char *message, void *arg)
+{
+    assert_true(level >= DIBS_LOG_ERROR && level <= DIBS_LOG_TRACE);
+    assert_true(strlen(event) > 0 && strlen(message) > 0);
+    ++*(int *)arg;
+}
+
+static void the_log_can_be_turned_up_and_down(void **state)
+{
+    dibs_client *cl = NULL;
+    dibs_client *other = core_open();
+    const char *name = core_name();
+    dibs_lock *lock = core_lock(other, name, NULL);
+    int lines = 0;
+
+    (void)state;
+    CHECK(DIBS_OK,
+          dibs_open(core_url,
+                    DIBS_CLIENT_OPTS(.log = note_line, .log_arg = &lines), &cl,
+                    err));
+    lines = 0;
+    CHECK(DIBS_OK, dibs_lock_try(lock, err));
+    assert_null(dibs_scope_begin(cl, name, NULL));
+    assert_int_equal(lines, 0);
+    dibs_log_level_set(cl, DIBS_LOG_INFO);
+    assert_null(dibs_scope_begin(cl, name, NULL));
+    assert_int_equal(lines, 1);
+    dibs_log_level_set(cl, DIBS_LOG_ERROR);
+    assert_null(dibs_scope_begin(cl, name, NULL));
+    assert_int_equal(lines, 1);
+    dibs_log_level_set(NULL, DIBS_LOG_TRACE);
+    dibs_lock_free(lock);
+    dibs_close(other);
+    dibs_close(cl);
+}
+
 int core_monitor_tests(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shows_who_holds),
         cmocka_unit_test(lists_what_begins_so_and_stops_when_told),
         cmocka_unit_test(long_labels_are_cut_whole),
+        cmocka_unit_test(shows_identity_and_metadata),
+        cmocka_unit_test(a_holder_is_asked_to_yield),
+        cmocka_unit_test(the_log_can_be_turned_up_and_down),
     };
 
     return cmocka_run_group_tests_name("monitor", tests, NULL, NULL);

@@ -164,6 +164,59 @@ static void waiting(void **state)
     fail_each_allocation(*state, wait_for_another);
 }
 
+typedef struct outcome {
+    atomic_bool known;
+    dibs_status rc;
+    dibs_error *err;
+} outcome;
+
+static void
+ended(dibs_lock *lock, dibs_status rc, const dibs_error *err, void *arg)
+{
+    outcome *out = arg;
+
+    (void)lock;
+    out->rc = rc;
+    if (rc != DIBS_OK)
+        *out->err = *err;
+    atomic_store(&out->known, true);
+}
+
+static dibs_status await(outcome *out)
+{
+    while (!atomic_load(&out->known))
+        world_sleep_ms(1);
+    return out->rc;
+}
+
+static dibs_status lock_async(world *w, dibs_error *err)
+{
+    outcome got = {.err = err}, gone = {.err = err};
+    dibs_client *cl = NULL;
+    dibs_lock *lock = NULL;
+    dibs_status rc = dibs_open(w->url, NULL, &cl, err);
+
+    if (rc == DIBS_OK)
+        rc =
+            dibs_lock_new(cl, "k", DIBS_LOCK_OPTS(.wait_ms = 2000), &lock, err);
+    if (rc == DIBS_OK)
+        rc = dibs_lock_acquire_async(lock, ended, &got, err);
+    if (rc == DIBS_OK)
+        rc = await(&got);
+    if (rc == DIBS_OK)
+        rc = dibs_lock_release_async(lock, ended, &gone, err);
+    if (rc == DIBS_OK)
+        rc = await(&gone);
+    dibs_lock_free(lock);
+    dibs_close(cl);
+    return rc;
+}
+
+static void locking_without_blocking(void **state)
+{
+    fail_each_allocation(*state, lock_async);
+}
+
 static dibs_status leave_and_adopt(world *w, dibs_error *err)
 {
     dibs_lock *left = NULL, *taken = NULL;
@@ -321,6 +374,7 @@ int main(void)
         WORLD_TEST(locking),
         WORLD_TEST(locking_again),
         WORLD_TEST(waiting),
+        WORLD_TEST(locking_without_blocking),
         WORLD_TEST(adopting),
         WORLD_TEST(executing_with_lock),
         WORLD_TEST(executing_in_a_scope),

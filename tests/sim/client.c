@@ -73,6 +73,7 @@ static void ask(world *w, client *cl)
 
 static void begin(world *w, client *cl)
 {
+    dibs__terms terms = {.ttl_ms = cl->ttl_ms};
     char owner[DIBS_OWNER_SIZE];
     dibsx_nsec now = sim_clock(w, cl);
 
@@ -89,8 +90,9 @@ static void begin(world *w, client *cl)
     cl->give_up_at =
         now + (w->healed ? 600 * DIBSX_SEC : sim_span(w, 50, WAIT_MS));
     cl->work_until = DIBSX_NEVER;
-    dibs__lease_begin(&cl->lease, owner, cl->ttl_ms,
-                      sim_chance(w, 100) ? 700 : 0, sim_chance(w, 100));
+    terms.hold_max_ms = sim_chance(w, 100) ? 700 : 0;
+    terms.manual = sim_chance(w, 100);
+    dibs__lease_begin(&cl->lease, owner, &terms);
     ask(w, cl);
 }
 

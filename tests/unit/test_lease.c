@@ -11,11 +11,16 @@
 
 enum { TTL_MS = 10000, DRIFT_MS = TTL_MS / 100 + 2 };
 
+static void begin(dibs__lease *ls, dibs__terms terms)
+{
+    dibs__lease_begin(ls, OWNER, &terms);
+}
+
 static dibs__lease asking_since(dibsx_nsec at)
 {
     dibs__lease ls = {0};
 
-    dibs__lease_begin(&ls, OWNER, TTL_MS, 0, false);
+    begin(&ls, (dibs__terms){.ttl_ms = TTL_MS});
     dibs__lease_asked(&ls, at);
     return ls;
 }
@@ -282,7 +287,7 @@ static void hold_max_bounds_the_lease(void **state)
     dibs__lease ls = {0};
 
     (void)state;
-    dibs__lease_begin(&ls, OWNER, TTL_MS, 15000, false);
+    begin(&ls, (dibs__terms){.ttl_ms = TTL_MS, .hold_max_ms = 15000});
     dibs__lease_asked(&ls, T0);
     answer(&ls, DIBS_OK, 7, TTL_MS, false, T0);
     assert_int_equal(dibs__lease_renew_ms(&ls, T0 + MS(3000)), TTL_MS);
@@ -291,8 +296,99 @@ static void hold_max_bounds_the_lease(void **state)
     assert_int_equal(dibs__lease_next(&ls), ls.valid_until);
 
     (void)dibs__lease_leave(&ls);
-    dibs__lease_begin(&ls, OWNER, TTL_MS, 2000, false);
+    begin(&ls, (dibs__terms){.ttl_ms = TTL_MS, .hold_max_ms = 2000});
     assert_int_equal(ls.ttl_ms, 2000);
+}
+
+static void the_lock_delay_is_asked_for_and_not_believed(void **state)
+{
+    dibs__lease ls = {0};
+
+    (void)state;
+    begin(&ls, (dibs__terms){.ttl_ms = TTL_MS, .delay_ms = 4000});
+    assert_int_equal(dibs__lease_ask_ms(&ls), TTL_MS + 4000);
+    dibs__lease_asked(&ls, T0);
+    answer(&ls, DIBS_OK, 7, TTL_MS + 4000, false, T0);
+    assert_true(ls.valid_until <= T0 + MS(TTL_MS - DRIFT_MS));
+    assert_true(ls.valid_until > T0 + MS(TTL_MS - 2 * DRIFT_MS));
+    assert_int_equal(dibs__lease_renew_ms(&ls, T0), TTL_MS + 4000);
+    dibs__lease_renewing(&ls);
+    dibs__lease_renewed(&ls, T0 + MS(3000), DIBS_OK, TTL_MS + 4000,
+                        T0 + MS(3001));
+    assert_true(ls.valid_until <= T0 + MS(3000 + TTL_MS - DRIFT_MS));
+}
+
+static void without_a_tick_nothing_is_renewed(void **state)
+{
+    dibs__lease ls = {0};
+
+    (void)state;
+    begin(&ls, (dibs__terms){.ttl_ms = TTL_MS, .progress_ms = 3000});
+    dibs__lease_asked(&ls, T0);
+    answer(&ls, DIBS_OK, 7, TTL_MS, false, T0);
+    assert_int_equal(dibs__lease_next(&ls), ls.valid_until);
+    assert_int_equal(dibs__lease_due(&ls, T0 + MS(9000)), DIBS__LEASE_NOTHING);
+    dibs__lease_ticked(&ls, T0 + MS(9000));
+    assert_int_equal(dibs__lease_due(&ls, T0 + MS(9000)), DIBS__LEASE_RENEW);
+    (void)dibs__lease_leave(&ls);
+
+    begin(&ls, (dibs__terms){.ttl_ms = TTL_MS, .progress_ms = 3000});
+    dibs__lease_asked(&ls, T0);
+    answer(&ls, DIBS_OK, 7, TTL_MS, false, T0);
+    assert_int_equal(dibs__lease_due(&ls, ls.valid_until),
+                     DIBS__LEASE_TELL_LOST);
+}
+
+static void a_turn_waits_for_the_renewal_under_way(void **state)
+{
+    dibs__lease ls = held_since(T0);
+    dibs__answer ans = {.fence = 9, .left_ms = TTL_MS};
+
+    (void)state;
+    dibs__lease_renewing(&ls);
+    assert_false(dibs__lease_turning(&ls));
+    dibs__lease_renewed(&ls, T0 + MS(3), DIBS_OK, TTL_MS, T0 + MS(4));
+    assert_true(dibs__lease_turning(&ls));
+    assert_int_equal(dibs__lease_due(&ls, T0 + MS(9000)), DIBS__LEASE_NOTHING);
+    dibs__lease_turned(&ls, T0 + MS(9000), DIBS_OK, &ans, T0 + MS(9001));
+    assert_int_equal(ls.state, DIBS__LEASE_HELD);
+    assert_int_equal(ls.fence, 9);
+    assert_int_equal(ls.valid_until, T0 + MS(9000 + TTL_MS - DRIFT_MS));
+}
+
+static void a_turn_that_fails_leaves_the_lease_as_it_was(void **state)
+{
+    static const dibs_status fails[] = {DIBS_BUSY, DIBS_UNAVAIL, DIBS_UNKNOWN};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(fails) / sizeof(*fails); i++) {
+        dibs__lease ls = held_since(T0);
+        dibs__answer ans = {.fence = 9, .left_ms = TTL_MS};
+
+        assert_true(dibs__lease_turning(&ls));
+        dibs__lease_turned(&ls, T0 + MS(5), fails[i], &ans, T0 + MS(6));
+        assert_int_equal(ls.state, DIBS__LEASE_HELD);
+        assert_int_equal(ls.fence, 7);
+        assert_int_equal(ls.valid_until, T0 + MS(TTL_MS - DRIFT_MS));
+        assert_int_equal(dibs__lease_leave(&ls), fails[i] == DIBS_UNKNOWN);
+    }
+}
+
+static void a_turn_that_comes_back_too_late_finds_it_lost(void **state)
+{
+    dibs__lease ls = held_since(T0);
+    dibs__answer ans = {.fence = 9, .left_ms = TTL_MS};
+
+    (void)state;
+    assert_true(dibs__lease_turning(&ls));
+    dibs__lease_turned(&ls, T0 + MS(5), DIBS_OK, &ans, T0 + MS(TTL_MS));
+    assert_int_equal(ls.state, DIBS__LEASE_LOST);
+    assert_int_equal(ls.fence, 7);
+
+    ls = held_since(T0);
+    assert_true(dibs__lease_turning(&ls));
+    dibs__lease_turned(&ls, T0 + MS(5), DIBS_LOST, &ans, T0 + MS(6));
+    assert_int_equal(ls.state, DIBS__LEASE_LOST);
 }
 
 static void by_hand_only_a_claim_is_renewed(void **state)
@@ -301,7 +397,7 @@ static void by_hand_only_a_claim_is_renewed(void **state)
     dibs__answer claim = {.fence = 9, .left_ms = 3000, .claim = true};
 
     (void)state;
-    dibs__lease_begin(&ls, OWNER, TTL_MS, 0, true);
+    begin(&ls, (dibs__terms){.ttl_ms = TTL_MS, .manual = true});
     dibs__lease_asked(&ls, T0);
     dibs__lease_answered(&ls, DIBS_OK, &claim, T0 + 1);
     assert_int_equal(dibs__lease_due(&ls, T0 + 1), DIBS__LEASE_RENEW);
@@ -330,7 +426,7 @@ static void adopting_counts_from_its_renewal(void **state)
     dibs__lease ls = {0};
 
     (void)state;
-    dibs__lease_begin(&ls, OWNER, TTL_MS, 0, false);
+    begin(&ls, (dibs__terms){.ttl_ms = TTL_MS});
     dibs__lease_adopted(&ls, OWNER, 12, T0, TTL_MS, T0 + MS(3));
     assert_int_equal(ls.state, DIBS__LEASE_HELD);
     assert_int_equal(ls.fence, 12);
@@ -372,6 +468,11 @@ int main(void)
         cmocka_unit_test(a_refused_renewal_is_a_loss_at_once),
         cmocka_unit_test(a_hint_of_a_break_brings_the_renewal_forward),
         cmocka_unit_test(hold_max_bounds_the_lease),
+        cmocka_unit_test(the_lock_delay_is_asked_for_and_not_believed),
+        cmocka_unit_test(without_a_tick_nothing_is_renewed),
+        cmocka_unit_test(a_turn_waits_for_the_renewal_under_way),
+        cmocka_unit_test(a_turn_that_fails_leaves_the_lease_as_it_was),
+        cmocka_unit_test(a_turn_that_comes_back_too_late_finds_it_lost),
         cmocka_unit_test(by_hand_only_a_claim_is_renewed),
         cmocka_unit_test(refusals_end_the_asking),
         cmocka_unit_test(adopting_counts_from_its_renewal),

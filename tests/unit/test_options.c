@@ -54,6 +54,9 @@ static void test_rows_are_whole(void **state)
         assert_int_equal(option->help[strlen(option->help) - 1], '.');
         if (option->type == DIBS__INT || option->type == DIBS__DURATION)
             assert_true(option->max > option->min);
+        /* Only argv lives long enough for all of them. */
+        if (option->many)
+            assert_true(option->type == DIBS__TEXT && !option->env);
         /* What configuration can give must say what holds without it. */
         if (option->key)
             assert_true(option->initial || option->otherwise);
@@ -204,6 +207,23 @@ static void test_what_was_not_given(void **state)
     dibs__command_fini(&cmd);
 }
 
+static void test_what_is_given_again(void **state)
+{
+    dibs__command cmd;
+    const char *const *all;
+
+    (void)state;
+    assert_int_equal(PARSE(&cmd, NULL, "run", "--also", "b", "a", "--also=c",
+                           "--", "true"),
+                     DIBS_OK);
+    all = dibs__opt_all(&cmd, "also");
+    assert_string_equal(all[0], "b");
+    assert_string_equal(all[1], "c");
+    assert_null(all[2]);
+    assert_null(dibs__opt_all(&cmd, "meta")[0]);
+    dibs__command_fini(&cmd);
+}
+
 /* The higher source wins, whichever comes first; the lower one is checked. */
 static void test_precedence(void **state)
 {
@@ -268,6 +288,7 @@ int main(void)
         cmocka_unit_test(test_tail_is_left_alone),
         cmocka_unit_test(test_operands_that_look_like_options),
         cmocka_unit_test(test_what_was_not_given),
+        cmocka_unit_test(test_what_is_given_again),
         cmocka_unit_test(test_precedence),
         cmocka_unit_test(test_suggestions),
     };

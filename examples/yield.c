@@ -1,0 +1,50 @@
+/* yield.c - a holder of low importance gives way when it is asked to.
+ *
+ * The request is a callback; the holder may also ignore it. Here the work stops
+ * at its next step.
+ *
+ *     yield [URL]
+ */
+/* SPDX-License-Identifier: MIT */
+#include <dibs/dibs.h>
+#include <semaphore.h>
+#include <stdio.h>
+
+/* On the client's keeper thread: tells the worker and returns. */
+static void asked_for_it(dibs_lock *lock, void *arg)
+{
+    (void)lock;
+    sem_post(arg);
+}
+
+int main(int argc, char **argv)
+{
+    dibs_client *client = NULL;
+    dibs_lock *lock = NULL;
+    dibs_error err = {0};
+    uint32_t asked = 0;
+    dibs_status rc;
+    sem_t stop;
+
+    sem_init(&stop, 0, 0);
+    rc = dibs_open(argc > 1 ? argv[1] : NULL, NULL, &client, &err);
+    if (rc == DIBS_OK)
+        rc = dibs_lock_new(client, "reindex",
+                           DIBS_LOCK_OPTS(.on_yield = asked_for_it,
+                                          .on_yield_arg = &stop),
+                           &lock, &err);
+    if (rc == DIBS_OK)
+        rc = dibs_lock_acquire(lock, &err);
+    if (rc == DIBS_OK) /* somebody else, somewhere else */
+        rc = dibs_lease_yield(client, "reindex", 0, &asked, &err);
+    if (rc == DIBS_OK) {
+        sem_wait(&stop); /* the worker's loop would look at such a flag */
+        rc = dibs_lock_release(lock, &err);
+        printf("%u asked, gave way: %s\n", asked, dibs_status_name(rc));
+    }
+    if (rc != DIBS_OK)
+        fprintf(stderr, "%s: %s\n", dibs_status_name(rc), err.message);
+    dibs_lock_free(lock);
+    dibs_close(client);
+    return rc == DIBS_OK ? 0 : 1;
+}

@@ -1,0 +1,449 @@
+/* dibs.hpp - the C interface for C++11 and later: what was taken is given back
+ * when its scope is left, by return, by break or by an exception.
+ *
+ *     dibs::client db("redis://localhost");
+ *     {
+ *         dibs::scoped_lock held(db, "hourly-task", dibs::options().ttl(5min));
+ *         write_report(held.fence());
+ *     }
+ *
+ * Calls throw dibs::error; those that take a dibs_error, and all that only look,
+ * do not. Everything is move-only, header-only and a thin skin: get() is the C
+ * handle, for what has no skin. Threads: as in C. A client outlives its locks.
+ */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_DIBS_HPP
+#define DIBS_DIBS_HPP
+
+#include <chrono>
+#include <cstdint>
+#include <dibs/dibs.h>
+#include <functional>
+#include <memory>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace dibs
+{
+
+using std::chrono::milliseconds;
+
+/* What a call answered that could not do its work. */
+class error : public std::runtime_error
+{
+  public:
+    error(dibs_status status, const dibs_error &detail)
+        : std::runtime_error(
+              std::string(dibs_status_name(status)) + ": " +
+              (detail.message[0] ? detail.message : dibs_status_text(status))),
+          status_(status), detail_(detail)
+    {
+    }
+    dibs_status status() const noexcept { return status_; }
+    const dibs_error &detail() const noexcept { return detail_; }
+
+  private:
+    dibs_status status_;
+    dibs_error detail_;
+};
+
+namespace detail
+{
+
+inline void must(dibs_status status, const dibs_error &err)
+{
+    if (status != DIBS_OK)
+        throw error(status, err);
+}
+
+/* DIBS_BUSY is an answer, anything else but DIBS_OK an error. */
+inline bool granted(dibs_status status, const dibs_error &err)
+{
+    if (status == DIBS_BUSY)
+        return false;
+    must(status, err);
+    return true;
+}
+
+} // namespace detail
+
+/* An open store. */
+class client
+{
+  public:
+    /* `url` "" is the embedded store. `opts.size` need not be set. */
+    explicit client(const std::string &url = std::string(),
+                    dibs_client_opts opts = dibs_client_opts())
+    {
+        dibs_client *made = nullptr;
+        dibs_error err = dibs_error();
+
+        opts.size = sizeof(opts);
+        detail::must(dibs_open(url.c_str(), &opts, &made, &err), err);
+        cl_.reset(made);
+    }
+    dibs_client *get() const noexcept { return cl_.get(); }
+
+  private:
+    struct closer {
+        void operator()(dibs_client *cl) const noexcept { dibs_close(cl); }
+    };
+    std::unique_ptr<dibs_client, closer> cl_;
+};
+
+/* Options of a lock, set in a row: options().ttl(30s).wait(5s).shared(). What is
+ * not set is the default. The callbacks run on a thread of the client and must
+ * not throw. */
+class options
+{
+  public:
+    using callback = std::function<void(dibs_lock *)>;
+
+    options() : raw_(dibs_lock_opts()) {}
+    options &ttl(milliseconds span) { return set(raw_.ttl_ms, span); }
+    /* How long an acquire waits: 0 tries once. */
+    options &wait(milliseconds span) { return set(raw_.wait_ms, span); }
+    options &wait_forever() { return wait(milliseconds(-1)); }
+    options &retries(uint32_t count, milliseconds delay = milliseconds(0))
+    {
+        raw_.retries = count;
+        return set(raw_.retry_delay_ms, delay);
+    }
+    options &hold(milliseconds least, milliseconds most = milliseconds(0))
+    {
+        raw_.hold_min_ms = least.count();
+        return set(raw_.hold_max_ms, most);
+    }
+    options &lock_delay(milliseconds span)
+    {
+        return set(raw_.lock_delay_ms, span);
+    }
+    options &progress(milliseconds span) { return set(raw_.progress_ms, span); }
+    options &shared()
+    {
+        raw_.mode = DIBS_SHARED;
+        return *this;
+    }
+    options &permits(uint32_t count, uint32_t capacity)
+    {
+        raw_.mode = DIBS_PERMITS;
+        raw_.permits = count;
+        raw_.capacity = capacity;
+        return *this;
+    }
+    options &reentrant() { return flag(DIBS_LOCK_REENTRANT); }
+    options &sticky() { return flag(DIBS_LOCK_STICKY); }
+    options &barge() { return flag(DIBS_LOCK_BARGE); }
+    options &no_renew() { return flag(DIBS_LOCK_NO_RENEW); }
+    options &priority(int32_t number)
+    {
+        raw_.priority = number;
+        return *this;
+    }
+    options &label(std::string text)
+    {
+        label_ = std::move(text);
+        return *this;
+    }
+    options &identity(std::string text)
+    {
+        identity_ = std::move(text);
+        return *this;
+    }
+    /* "key=value", shown to others; may be set several times. */
+    options &meta(std::string text)
+    {
+        meta_.push_back(std::move(text));
+        return *this;
+    }
+    options &on_lost(callback fn)
+    {
+        on_lost_ = std::move(fn);
+        return *this;
+    }
+    options &on_yield(callback fn)
+    {
+        on_yield_ = std::move(fn);
+        return *this;
+    }
+
+  private:
+    friend class lock;
+    friend class multi;
+
+    /* What the C side keeps pointers to while the handle lives. */
+    struct callbacks {
+        callback lost, yield;
+    };
+    static void call_lost(dibs_lock *lock, void *arg) noexcept
+    {
+        static_cast<callbacks *>(arg)->lost(lock);
+    }
+    static void call_yield(dibs_lock *lock, void *arg) noexcept
+    {
+        static_cast<callbacks *>(arg)->yield(lock);
+    }
+    options &set(int64_t &field, milliseconds span)
+    {
+        field = span.count();
+        return *this;
+    }
+    options &flag(uint32_t bit)
+    {
+        raw_.flags |= bit;
+        return *this;
+    }
+    std::unique_ptr<callbacks> keep() const
+    {
+        return std::unique_ptr<callbacks>(new callbacks{on_lost_, on_yield_});
+    }
+    /* Calls make(opts) with the options as the C side wants them, which borrows
+     * them for the call; `kept` is borrowed for longer. */
+    template <typename Make> void use(callbacks *kept, Make make) const
+    {
+        dibs_lock_opts opts = raw_;
+        std::vector<const char *> texts;
+
+        for (const std::string &text : meta_)
+            texts.push_back(text.c_str());
+        texts.push_back(nullptr);
+        opts.size = sizeof(opts);
+        opts.meta = texts.data();
+        opts.label = label_.empty() ? nullptr : label_.c_str();
+        opts.identity = identity_.empty() ? nullptr : identity_.c_str();
+        opts.on_lost = kept->lost ? call_lost : nullptr;
+        opts.on_lost_arg = kept;
+        opts.on_yield = kept->yield ? call_yield : nullptr;
+        opts.on_yield_arg = kept;
+        make(&opts);
+    }
+
+    dibs_lock_opts raw_;
+    std::string label_, identity_;
+    std::vector<std::string> meta_;
+    callback on_lost_, on_yield_;
+};
+
+/* A handle on a name; not held until it is acquired. Its end releases. */
+class lock
+{
+  public:
+    lock(const client &cl, const std::string &name,
+         const options &opts = options())
+        : kept_(opts.keep())
+    {
+        opts.use(kept_.get(), [&](const dibs_lock_opts *raw) {
+            dibs_lock *made = nullptr;
+            dibs_error err = dibs_error();
+
+            detail::must(dibs_lock_new(cl.get(), name.c_str(), raw, &made,
+                                       &err),
+                         err);
+            lock_.reset(made);
+        });
+    }
+    /* As the options say; throws when it is not granted. */
+    void acquire()
+    {
+        dibs_error err = dibs_error();
+        detail::must(acquire(err), err);
+    }
+    DIBS_MUST_CHECK dibs_status acquire(dibs_error &err) noexcept
+    {
+        return dibs_lock_acquire(get(), &err);
+    }
+    /* Once, without waiting. False: someone else holds it. */
+    DIBS_MUST_CHECK bool try_acquire()
+    {
+        dibs_error err = dibs_error();
+        return detail::granted(try_acquire(err), err);
+    }
+    DIBS_MUST_CHECK dibs_status try_acquire(dibs_error &err) noexcept
+    {
+        return dibs_lock_try(get(), &err);
+    }
+    /* Ends a wait in another thread. */
+    void cancel() noexcept { dibs_lock_cancel(get()); }
+    /* DIBS_LOST: it had ended before. */
+    dibs_status release(dibs_error *err = nullptr) noexcept
+    {
+        return dibs_lock_release(get(), err);
+    }
+    void renew()
+    {
+        dibs_error err = dibs_error();
+        detail::must(dibs_lock_renew(get(), &err), err);
+    }
+    /* From reader to writer. False: others share it; it is still shared. */
+    DIBS_MUST_CHECK bool upgrade()
+    {
+        dibs_error err = dibs_error();
+        return detail::granted(dibs_lock_upgrade(get(), &err), err);
+    }
+    void downgrade()
+    {
+        dibs_error err = dibs_error();
+        detail::must(dibs_lock_downgrade(get(), &err), err);
+    }
+    /* Hands the lease on; the token is for who accepts it. */
+    DIBS_MUST_CHECK std::string transfer()
+    {
+        char token[DIBS_TOKEN_SIZE] = "";
+        dibs_error err = dibs_error();
+
+        detail::must(dibs_lock_transfer(get(), token, &err), err);
+        return token;
+    }
+    void accept(const std::string &token)
+    {
+        dibs_error err = dibs_error();
+        detail::must(dibs_lock_accept(get(), token.c_str(), &err), err);
+    }
+    void tick() noexcept { dibs_lock_tick(get()); }
+    /* 0: not held. */
+    uint64_t fence() const noexcept { return dibs_lock_fence(get()); }
+    bool valid() const noexcept { return dibs_lock_check(get()) == DIBS_OK; }
+    milliseconds valid_for() const noexcept
+    {
+        return milliseconds(dibs_lock_valid_ms(get()));
+    }
+    /* For before each side effect: throws when it may not be relied on. */
+    void check() const
+    {
+        if (!valid())
+            throw error(DIBS_LOST, dibs_error());
+    }
+    int lost_fd() const noexcept { return dibs_lock_lost_fd(get()); }
+    dibs_lock *get() const noexcept { return lock_.get(); }
+
+  private:
+    struct freer {
+        void operator()(dibs_lock *lock) const noexcept
+        {
+            dibs_lock_free(lock);
+        }
+    };
+    /* Before lock_, so that it outlives it: a callback may be under way. */
+    std::unique_ptr<options::callbacks> kept_;
+    std::unique_ptr<dibs_lock, freer> lock_;
+};
+
+/* Several names, all or none; see dibs/multi.h. Its end releases. */
+class multi
+{
+  public:
+    multi(const client &cl, const std::vector<std::string> &names,
+          const options &opts = options())
+        : kept_(opts.keep())
+    {
+        std::vector<const char *> texts;
+
+        for (const std::string &name : names)
+            texts.push_back(name.c_str());
+        opts.use(kept_.get(), [&](const dibs_lock_opts *raw) {
+            dibs_multi *made = nullptr;
+            dibs_error err = dibs_error();
+
+            detail::must(dibs_multi_new(cl.get(), texts.data(), texts.size(),
+                                        raw, &made, &err),
+                         err);
+            multi_.reset(made);
+        });
+    }
+    void acquire()
+    {
+        dibs_error err = dibs_error();
+        detail::must(acquire(err), err);
+    }
+    DIBS_MUST_CHECK dibs_status acquire(dibs_error &err) noexcept
+    {
+        return dibs_multi_acquire(get(), &err);
+    }
+    DIBS_MUST_CHECK bool try_acquire()
+    {
+        dibs_error err = dibs_error();
+        return detail::granted(try_acquire(err), err);
+    }
+    DIBS_MUST_CHECK dibs_status try_acquire(dibs_error &err) noexcept
+    {
+        return dibs_multi_try(get(), &err);
+    }
+    void cancel() noexcept { dibs_multi_cancel(get()); }
+    dibs_status release(dibs_error *err = nullptr) noexcept
+    {
+        return dibs_multi_release(get(), err);
+    }
+    std::size_t size() const noexcept { return dibs_multi_count(get()); }
+    std::string name(std::size_t i) const { return dibs_multi_name(get(), i); }
+    uint64_t fence(std::size_t i) const noexcept
+    {
+        return dibs_lock_fence(dibs_multi_lock(get(), i));
+    }
+    int lost_fd(std::size_t i) const noexcept
+    {
+        return dibs_lock_lost_fd(dibs_multi_lock(get(), i));
+    }
+    bool valid() const noexcept { return dibs_multi_check(get()) == DIBS_OK; }
+    milliseconds valid_for() const noexcept
+    {
+        return milliseconds(dibs_multi_valid_ms(get()));
+    }
+    void check() const
+    {
+        if (!valid())
+            throw error(DIBS_LOST, dibs_error());
+    }
+    dibs_multi *get() const noexcept { return multi_.get(); }
+
+  private:
+    struct freer {
+        void operator()(dibs_multi *multi) const noexcept
+        {
+            dibs_multi_free(multi);
+        }
+    };
+    std::unique_ptr<options::callbacks> kept_;
+    std::unique_ptr<dibs_multi, freer> multi_;
+};
+
+/* Acquires T (a lock or a multi) at its beginning, releases it at its end:
+ *
+ *     dibs::scoped_lock held(db, "report", options);                // throws
+ *     dibs::scoped_lock held(std::nothrow, db, "report", options);  // look first
+ *     if (!held) return held.status();
+ *
+ * Without exceptions only memory and bad options throw. */
+template <typename T> class scoped : public T
+{
+  public:
+    template <typename... Args>
+    explicit scoped(const client &cl, Args &&...args)
+        : T(cl, std::forward<Args>(args)...), status_(DIBS_OK), err_()
+    {
+        T::acquire();
+    }
+    template <typename... Args>
+    scoped(std::nothrow_t, const client &cl, Args &&...args)
+        : T(cl, std::forward<Args>(args)...), status_(DIBS_OK), err_()
+    {
+        status_ = T::acquire(err_);
+    }
+    /* Whether it was granted; valid() is whether it is held yet. */
+    explicit operator bool() const noexcept { return status_ == DIBS_OK; }
+    dibs_status status() const noexcept { return status_; }
+    const dibs_error &why() const noexcept { return err_; }
+
+  private:
+    dibs_status status_;
+    dibs_error err_;
+};
+
+using scoped_lock = scoped<lock>;
+using scoped_multi = scoped<multi>;
+
+} // namespace dibs
+
+#endif

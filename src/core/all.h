@@ -1,0 +1,24 @@
+/* all.h - several leases taken in one step of the store. */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_CORE_ALL_H
+#define DIBS_CORE_ALL_H
+
+#include "core/lock.h"
+
+/* Takes the lease of every lock, each exclusively, or of none. The locks are of
+ * one client and for different names, at most DIBS__ALL_MAX; their calls are the
+ * caller's to keep apart. Asks once, and once more when the answer was lost.
+ *   DIBS_OK           all are held
+ *   DIBS_BUSY, DIBS_MISMATCH   *blocked was in the way
+ *   DIBS_TIMEOUT      granted, and run out before all could be had
+ *   DIBS_UNSUPPORTED  not by this store, or not these names
+ *   else as dibs_lock_try()
+ * Locks: cl->mutex, let go for the step. */
+DIBS_MUST_CHECK dibs_status dibs__all_take(dibs_lock *const *locks,
+                                           size_t count, dibsx_nsec until,
+                                           size_t *blocked, dibs_error *err);
+
+/* Counts an acquire that ended so, after this time. Locks: cl->mutex. */
+void dibs__all_count(dibs_lock *lock, dibs_status rc, dibsx_nsec waited);
+
+#endif

@@ -1,0 +1,551 @@
+/* async.c - asynchronous calls; see async.h.
+ *
+ * Owns the runners and the lists of calls. Callbacks run on a runner or on the
+ * program's thread, without the mutex. */
+/* SPDX-License-Identifier: MIT */
+#include "core/async.h"
+
+#include "base/fail.h"
+#include "base/uncancel.h"
+#include "core/keeper.h"
+#include "core/taking.h"
+#include <assert.h>
+#include <errno.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+static void init_list(dibs__call_list *list)
+{
+    list->first = NULL;
+    list->end = &list->first;
+    list->count = 0;
+}
+
+static void append(dibs__call_list *list, dibs_lock *lock)
+{
+    lock->call.next = NULL;
+    lock->call.at = list->end;
+    *list->end = lock;
+    list->end = &lock->call.next;
+    list->count++;
+}
+
+static void prepend(dibs__call_list *list, dibs_lock *lock)
+{
+    lock->call.next = list->first;
+    lock->call.at = &list->first;
+    if (list->first)
+        list->first->call.at = &lock->call.next;
+    else
+        list->end = &lock->call.next;
+    list->first = lock;
+    list->count++;
+}
+
+static void unlink_from(dibs__call_list *list, dibs_lock *lock)
+{
+    dibs__call *call = &lock->call;
+
+    *call->at = call->next;
+    if (call->next)
+        call->next->call.at = call->at;
+    else
+        list->end = call->at;
+    call->at = NULL;
+    list->count--;
+}
+
+static dibs_lock *pop(dibs__call_list *list)
+{
+    dibs_lock *lock = list->first;
+
+    if (lock)
+        unlink_from(list, lock);
+    return lock;
+}
+
+void dibs__async_init(dibs_client *cl)
+{
+    dibs__async *as = &cl->async;
+
+    as->fd = -1;
+    init_list(&as->ended);
+    pthread_cond_init(&as->over, NULL);
+    for (size_t i = 0; i < DIBS__RUNNERS; i++) {
+        as->runners[i].cl = cl;
+        init_list(&as->runners[i].ready);
+        pthread_cond_init(&as->runners[i].cond, NULL);
+    }
+}
+
+void dibs__async_fini(dibs_client *cl)
+{
+    dibs__async *as = &cl->async;
+
+    if (as->fd >= 0)
+        close(as->fd);
+    for (size_t i = 0; i < DIBS__RUNNERS; i++)
+        pthread_cond_destroy(&as->runners[i].cond);
+    pthread_cond_destroy(&as->over);
+}
+
+static void ring_fd(int fd)
+{
+    uint64_t one = 1;
+
+    /* A full counter says what there is to say already. */
+    while (write(fd, &one, sizeof(one)) < 0 && errno == EINTR)
+        continue;
+}
+
+/* A callback waits to be run: tells who runs it. */
+static void announce(dibs__async *as, dibs__runner *rn)
+{
+    if (as->fd >= 0) {
+        ring_fd(as->fd);
+        pthread_cond_broadcast(&as->over);
+        return;
+    }
+    for (size_t i = 0; !rn->idle && i < DIBS__RUNNERS; i++)
+        if (as->runners[i].idle)
+            rn = &as->runners[i];
+    pthread_cond_signal(&rn->cond);
+}
+
+/* The call is over and the handle free for another. */
+static dibs_status finish(dibs_lock *lock)
+{
+    dibs__call *call = &lock->call;
+    dibs__async *as = &lock->cl->async;
+    dibs_status rc =
+        call->kind == DIBS__CALL_ACQUIRE ? dibs__taking_end(lock) : call->rc;
+
+    assert(!call->at && call->alarm.place == 0);
+    call->state = DIBS__CALL_NONE;
+    lock->busy = false;
+    as->calls--;
+    pthread_cond_broadcast(&lock->cond);
+    pthread_cond_broadcast(&as->over);
+    dibs__lock_unref(lock);
+    return rc;
+}
+
+/* Puts a call whose status is known among those to be called back. One whose lock
+ * is in a callback waits for its end. */
+static void end(dibs_lock *lock)
+{
+    dibs__call *call = &lock->call;
+    dibs__async *as = &lock->cl->async;
+
+    if (call->muted) {
+        (void)finish(lock);
+        return;
+    }
+    call->state = DIBS__CALL_ENDED;
+    if (call->calling)
+        return;
+    append(&as->ended, lock);
+    announce(as, call->runner);
+}
+
+static void make_ready(dibs_lock *lock)
+{
+    dibs__call *call = &lock->call;
+
+    call->state = DIBS__CALL_READY;
+    /* Somebody may be waiting for what is given back. */
+    if (call->kind == DIBS__CALL_RELEASE)
+        prepend(&call->runner->ready, lock);
+    else
+        append(&call->runner->ready, lock);
+    pthread_cond_signal(&call->runner->cond);
+    if (call->muted)
+        pthread_cond_broadcast(&lock->cond);
+}
+
+/* Puts an acquire where its next step is done. */
+static void place(dibs_lock *lock, dibs__take_step step)
+{
+    if (step == DIBS__TAKE_SLEEP) {
+        lock->call.state = DIBS__CALL_SLEEPING;
+        dibs__keeper_alarm(lock->cl, lock, lock->take.wake_at);
+    } else if (step == DIBS__TAKE_DONE) {
+        end(lock);
+    } else {
+        make_ready(lock);
+    }
+}
+
+void dibs__async_wake(dibs_lock *lock)
+{
+    if (lock->call.state != DIBS__CALL_SLEEPING)
+        return;
+    dibs__keeper_alarm(lock->cl, lock, DIBSX_NEVER);
+    lock->call.state = DIBS__CALL_RUNNING;
+    place(lock, dibs__taking_next(lock));
+}
+
+/* Locks: cl->mutex, let go for the step. */
+static void send_release(dibs_lock *lock)
+{
+    dibs__call *call = &lock->call;
+
+    call->rc = dibs__lock_send(&call->part, 0, &lock->why);
+    call->kind = DIBS__CALL_ANSWERED;
+}
+
+/* One step of a call that was taken out of its list. Locks: cl->mutex, let go for
+ * the step. */
+static void run(dibs_lock *lock)
+{
+    dibs__take_step step;
+
+    lock->call.state = DIBS__CALL_RUNNING;
+    if (lock->call.kind == DIBS__CALL_RELEASE) {
+        send_release(lock);
+        end(lock);
+        return;
+    }
+    step = dibs__taking_next(lock);
+    if (step != DIBS__TAKE_SLEEP && step != DIBS__TAKE_DONE) {
+        dibs__taking_do(lock, step);
+        step = dibs__taking_next(lock);
+    }
+    place(lock, step);
+}
+
+/* How a call ended, for its callback. */
+typedef struct news {
+    dibs_async_fn *done;
+    void *arg;
+    dibs_status rc;
+    dibs_error why;
+    bool taken; /* it was an acquire, */
+    dibsx_nsec started_at;
+} news;
+
+/* Locks: cl->mutex, let go meanwhile. */
+static void call_back(dibs_lock *lock, const news *nw)
+{
+    dibs_client *cl = lock->cl;
+    dibs__async *as = &cl->async;
+    dibs__call *call = &lock->call;
+
+    call->calling = true;
+    call->caller = pthread_self();
+    as->calling++;
+    pthread_mutex_unlock(&cl->mutex);
+    if (nw->taken)
+        dibs__taking_trace(lock, nw->rc, nw->started_at);
+    nw->done(lock, nw->rc, &nw->why, nw->arg);
+    pthread_mutex_lock(&cl->mutex);
+    as->calling--;
+    call->calling = false;
+    if (call->state == DIBS__CALL_ENDED) {
+        append(&as->ended, lock);
+        announce(as, call->runner);
+    }
+    pthread_cond_broadcast(&lock->cond);
+    pthread_cond_broadcast(&as->over);
+}
+
+/* Ends a call that was taken out of the list of the ended. False when no callback
+ * was run: there is none, or it is not over after all because a lease was granted
+ * and has run out in that list. Locks: cl->mutex, let go for the callback. */
+static bool deliver(dibs_lock *lock)
+{
+    dibs__call *call = &lock->call;
+    news nw = {.done = call->done,
+               .arg = call->arg,
+               .taken = call->kind == DIBS__CALL_ACQUIRE,
+               .started_at = lock->take.started_at};
+    dibs__take_step step = nw.taken ? dibs__taking_next(lock) : DIBS__TAKE_DONE;
+
+    call->state = DIBS__CALL_RUNNING;
+    if (step != DIBS__TAKE_DONE) {
+        place(lock, step);
+        return false;
+    }
+    lock->refs++;
+    nw.rc = finish(lock);
+    if (nw.rc != DIBS_OK)
+        nw.why = lock->why;
+    if (nw.done)
+        call_back(lock, &nw);
+    dibs__lock_unref(lock);
+    return nw.done != NULL;
+}
+
+/* Thread: a runner. */
+static void *runner_main(void *arg)
+{
+    dibs__runner *rn = arg;
+    dibs_client *cl = rn->cl;
+    dibs__async *as = &cl->async;
+    dibs_lock *lock;
+
+    pthread_mutex_lock(&cl->mutex);
+    while (!as->stopping) {
+        if (as->fd < 0 && (lock = pop(&as->ended)) != NULL) {
+            (void)deliver(lock);
+        } else if ((lock = pop(&rn->ready)) != NULL) {
+            run(lock);
+        } else {
+            rn->idle = true;
+            pthread_cond_wait(&rn->cond, &cl->mutex);
+            rn->idle = false;
+        }
+    }
+    pthread_mutex_unlock(&cl->mutex);
+    return NULL;
+}
+
+/* The runner of the lock's name, running. Locks: cl->mutex. */
+static dibs_status have_runner(dibs_lock *lock, dibs_error *err)
+{
+    dibs__async *as = &lock->cl->async;
+    uint32_t hash = 2166136261u;
+    dibs__runner *rn;
+    int failed;
+
+    if (as->closing)
+        return dibsx_fail(err, DIBS_INVALID, "the client is being closed");
+    for (const char *c = lock->name; *c; c++)
+        hash = (hash ^ (unsigned char)*c) * 16777619u;
+    rn = &as->runners[hash % DIBS__RUNNERS];
+    if (!rn->running) {
+        failed = dibs__thread_start(&rn->thread, runner_main, rn);
+        if (failed)
+            return dibsx_fail_at(
+                err, DIBS_NOMEM, dibsx_errno_name(failed),
+                "cannot start a thread for asynchronous calls");
+        rn->running = true;
+    }
+    lock->call.runner = rn;
+    return DIBS_OK;
+}
+
+/* Enters the handle for a call that goes on after it has returned. On DIBS_OK the
+ * client's mutex is held. */
+static dibs_status enter(dibs_lock *lock, dibs_error *err)
+{
+    dibs_status rc = dibs__lock_enter(lock, err);
+
+    if (rc != DIBS_OK)
+        return rc;
+    rc = have_runner(lock, err);
+    if (rc == DIBS_OK)
+        rc = dibs__keeper_ready(lock->cl, err);
+    if (rc != DIBS_OK)
+        dibs__lock_exit(lock);
+    return rc;
+}
+
+static void
+begin(dibs_lock *lock, dibs__call_kind kind, dibs_async_fn *done, void *arg)
+{
+    dibs__call *call = &lock->call;
+
+    call->state = DIBS__CALL_RUNNING;
+    call->kind = kind;
+    call->done = done;
+    call->arg = arg;
+    lock->refs++;
+    lock->cl->async.calls++;
+}
+
+dibs_status dibs_lock_acquire_async(dibs_lock *lock, dibs_async_fn *done,
+                                    void *arg, dibs_error *err)
+{
+    DIBSX_UNCANCEL;
+    dibs__taking_way way = {0};
+    pthread_mutex_t *mutex;
+    dibs_status rc;
+    bool over;
+
+    if (!done)
+        return dibsx_fail(err, DIBS_INVALID, "there is no callback");
+    rc = enter(lock, err);
+    if (rc != DIBS_OK)
+        return rc;
+    assert(lock);
+    mutex = &lock->cl->mutex;
+    way.wait_ms = lock->opts.wait_ms;
+    way.retries = lock->opts.retries;
+    rc = dibs__taking_start(lock, &way, &over);
+    begin(lock, over ? DIBS__CALL_ANSWERED : DIBS__CALL_ACQUIRE, done, arg);
+    lock->call.rc = rc;
+    if (over)
+        end(lock);
+    else
+        place(lock, dibs__taking_next(lock));
+    pthread_mutex_unlock(mutex);
+    return DIBS_OK;
+}
+
+dibs_status dibs_lock_release_async(dibs_lock *lock, dibs_async_fn *done,
+                                    void *arg, dibs_error *err)
+{
+    DIBSX_UNCANCEL;
+    dibs__call *call;
+    pthread_mutex_t *mutex;
+    dibs_status rc = enter(lock, err);
+
+    if (rc != DIBS_OK)
+        return rc;
+    assert(lock);
+    mutex = &lock->cl->mutex;
+    call = &lock->call;
+    lock->why = (dibs_error){0};
+    rc = dibs__lock_part(lock, &call->part, &lock->why);
+    begin(lock, call->part.holder ? DIBS__CALL_RELEASE : DIBS__CALL_ANSWERED,
+          done, arg);
+    call->rc = rc;
+    if (call->part.holder)
+        make_ready(lock);
+    else
+        end(lock);
+    pthread_mutex_unlock(mutex);
+    return DIBS_OK;
+}
+
+/* Takes a call out of where it waits. */
+static void detach(dibs_lock *lock)
+{
+    dibs__call *call = &lock->call;
+
+    if (call->state == DIBS__CALL_READY)
+        unlink_from(&call->runner->ready, lock);
+    else if (call->state == DIBS__CALL_SLEEPING)
+        dibs__keeper_alarm(lock->cl, lock, DIBSX_NEVER);
+    else if (call->at)
+        unlink_from(&lock->cl->async.ended, lock);
+    call->state = DIBS__CALL_RUNNING;
+}
+
+/* Does what is left of a call whose lock is being freed. Locks: cl->mutex, let go
+ * meanwhile. */
+static void finish_here(dibs_lock *lock)
+{
+    dibs__take_step step;
+
+    detach(lock);
+    if (lock->call.kind == DIBS__CALL_RELEASE)
+        send_release(lock);
+    if (lock->call.kind == DIBS__CALL_ACQUIRE)
+        while ((step = dibs__taking_next(lock)) != DIBS__TAKE_DONE)
+            dibs__taking_do(lock, step);
+    (void)finish(lock);
+}
+
+void dibs__async_drop(dibs_lock *lock)
+{
+    dibs__call *call = &lock->call;
+    pthread_mutex_t *mutex = &lock->cl->mutex;
+
+    call->muted = true;
+    lock->take.cancelled = true;
+    while (call->state != DIBS__CALL_NONE)
+        if (call->state == DIBS__CALL_RUNNING)
+            pthread_cond_wait(&lock->cond, mutex);
+        else
+            finish_here(lock);
+    while (call->calling && !pthread_equal(call->caller, pthread_self()))
+        pthread_cond_wait(&lock->cond, mutex);
+}
+
+void dibs__async_taking_ended(dibs_client *cl)
+{
+    if (cl->async.closing)
+        pthread_cond_broadcast(&cl->async.over);
+}
+
+static void stop_runners(dibs_client *cl)
+{
+    dibs__async *as = &cl->async;
+
+    as->stopping = true;
+    for (size_t i = 0; i < DIBS__RUNNERS; i++)
+        pthread_cond_signal(&as->runners[i].cond);
+    pthread_mutex_unlock(&cl->mutex);
+    for (size_t i = 0; i < DIBS__RUNNERS; i++)
+        if (as->runners[i].running)
+            pthread_join(as->runners[i].thread, NULL);
+    pthread_mutex_lock(&cl->mutex);
+}
+
+void dibs__async_close(dibs_client *cl)
+{
+    dibs__async *as = &cl->async;
+    dibs_lock *lock, *next;
+
+    as->closing = true;
+    for (lock = cl->takings; lock; lock = next) {
+        next = lock->next_taking;
+        dibs__taking_cancel(lock);
+    }
+    while (cl->takings || as->calls > 0 || as->calling > 0) {
+        lock = as->fd >= 0 ? pop(&as->ended) : NULL;
+        if (lock)
+            (void)deliver(lock);
+        else
+            pthread_cond_wait(&as->over, &cl->mutex);
+    }
+    stop_runners(cl);
+}
+
+int dibs_async_fd(dibs_client *cl)
+{
+    DIBSX_UNCANCEL;
+    int fd;
+
+    if (dibs__client_usable(cl, NULL) != DIBS_OK)
+        return -1;
+    pthread_mutex_lock(&cl->mutex);
+    if (cl->async.fd < 0) {
+        cl->async.fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+        if (cl->async.fd >= 0 && cl->async.ended.count > 0)
+            ring_fd(cl->async.fd);
+    }
+    fd = cl->async.fd;
+    pthread_mutex_unlock(&cl->mutex);
+    return fd;
+}
+
+int dibs_async_timeout_ms(dibs_client *cl)
+{
+    bool waiting;
+
+    if (dibs__client_usable(cl, NULL) != DIBS_OK)
+        return -1;
+    pthread_mutex_lock(&cl->mutex);
+    waiting = cl->async.fd >= 0 && cl->async.ended.count > 0;
+    pthread_mutex_unlock(&cl->mutex);
+    return waiting ? 0 : -1;
+}
+
+size_t dibs_async_process(dibs_client *cl)
+{
+    DIBSX_UNCANCEL;
+    dibs__async *as;
+    dibs_lock *lock;
+    size_t count, ran = 0;
+    uint64_t rung;
+
+    if (dibs__client_usable(cl, NULL) != DIBS_OK)
+        return 0;
+    as = &cl->async;
+    pthread_mutex_lock(&cl->mutex);
+    if (as->fd >= 0) {
+        while (read(as->fd, &rung, sizeof(rung)) < 0 && errno == EINTR)
+            continue;
+        /* Those that end meanwhile are for the next time. */
+        for (count = as->ended.count; count > 0; count--)
+            if ((lock = pop(&as->ended)) != NULL && deliver(lock))
+                ran++;
+        if (as->ended.count > 0)
+            ring_fd(as->fd);
+    }
+    pthread_mutex_unlock(&cl->mutex);
+    return ran;
+}

@@ -1,0 +1,220 @@
+/* hold.c - which names this client holds, and through which handles.
+ *
+ * Any thread. The table has the handles that hold a lease of their own; guests
+ * hang on theirs. */
+/* SPDX-License-Identifier: MIT */
+#include "core/hold.h"
+
+#include "base/fail.h"
+#include "core/keeper.h"
+#include "core/rest.h"
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static dibs_lock **bucket_of(dibs_client *cl, const char *name)
+{
+    uint32_t hash = 2166136261u;
+
+    for (; *name; name++)
+        hash = (hash ^ (unsigned char)*name) * 16777619u;
+    return &cl->by_name[hash % DIBS__OWNER_BUCKETS];
+}
+
+static void enlist(dibs_lock *lock)
+{
+    dibs_lock **bucket = bucket_of(lock->cl, lock->name);
+
+    lock->next_name = *bucket;
+    *bucket = lock;
+    lock->named = true;
+}
+
+static void delist(dibs_lock *lock)
+{
+    dibs_lock **at;
+
+    if (!lock->named)
+        return;
+    for (at = bucket_of(lock->cl, lock->name); *at != lock;)
+        at = &(*at)->next_name;
+    *at = lock->next_name;
+    lock->named = false;
+}
+
+/* Acquires through this handle, or of those that entered by it, have had no
+ * release yet. */
+static bool is_in_use(const dibs_lock *lock)
+{
+    return lock->depth > 0 || lock->guests;
+}
+
+static void caller(const dibs_lock *lock, char out[DIBS__IDENTITY_MAX])
+{
+    if (lock->identity)
+        snprintf(out, DIBS__IDENTITY_MAX, "%s", lock->identity);
+    else
+        snprintf(out, DIBS__IDENTITY_MAX, "#%ld", syscall(SYS_gettid));
+}
+
+void dibs__hold_name(dibs_lock *lock)
+{
+    if (!is_in_use(lock))
+        caller(lock, lock->holder);
+}
+
+static bool is_reentrant(const dibs_lock *lock)
+{
+    return (lock->opts.flags & DIBS_LOCK_REENTRANT) != 0;
+}
+
+/* One more acquire of a handle that is in use. */
+static dibs_status again(dibs_lock *lock, dibs_error *err)
+{
+    char asker[DIBS__IDENTITY_MAX];
+
+    caller(lock, asker);
+    if (strcmp(asker, lock->holder) != 0)
+        return dibsx_fail(err, DIBS_INVALID,
+                          "this handle holds %s for another owner; give each "
+                          "its own handle",
+                          lock->name);
+    if (!is_reentrant(lock))
+        return dibsx_fail(err, DIBS_INVALID,
+                          "this handle holds %s already; DIBS_LOCK_REENTRANT "
+                          "would let its owner in again",
+                          lock->name);
+    if (lock->depth == UINT32_MAX)
+        return dibsx_fail(err, DIBS_INVALID, "%s was entered too often",
+                          lock->name);
+    lock->depth++;
+    return DIBS_OK;
+}
+
+static void become_guest(dibs_lock *lock, dibs_lock *host)
+{
+    lock->via = host;
+    lock->next_guest = host->guests;
+    host->guests = lock;
+    host->refs++;
+    lock->depth = 1;
+    dibs__keeper_publish(host);
+}
+
+/* The reference on the host stays for the caller to drop. */
+static void stop_being_guest(dibs_lock *lock)
+{
+    dibs_lock **at = &lock->via->guests;
+
+    while (*at != lock)
+        at = &(*at)->next_guest;
+    *at = lock->next_guest;
+    lock->via = NULL;
+    lock->depth = 0;
+}
+
+/* The other handle through which this owner holds the name; NULL: none. */
+static dibs_lock *held_elsewhere(const dibs_lock *lock, dibsx_nsec now)
+{
+    dibs_lock *other = *bucket_of(lock->cl, lock->name);
+
+    for (; other; other = other->next_name)
+        if (other != lock && strcmp(other->name, lock->name) == 0 &&
+            strcmp(other->holder, lock->holder) == 0 &&
+            dibs__lease_valid(&other->lease, now))
+            break;
+    return other;
+}
+
+/* A writer's lease also lets its owner read. */
+static bool may_enter(const dibs_lock *lock, const dibs_lock *other)
+{
+    return is_reentrant(lock) && is_reentrant(other) &&
+           (other->mode == lock->opts.mode || other->mode == DIBS_EXCLUSIVE);
+}
+
+static bool conflict(const dibs_lock *lock, const dibs_lock *other)
+{
+    return other->mode == DIBS_EXCLUSIVE || lock->opts.mode == DIBS_EXCLUSIVE;
+}
+
+dibs_status
+dibs__hold_enter(dibs_lock *lock, bool waits, bool *done, dibs_error *err)
+{
+    const dibs_lock *at = lock->via ? lock->via : lock;
+    dibsx_nsec now = dibsx_now();
+    dibs_lock *other;
+
+    *done = true;
+    if (is_in_use(lock) && dibs__lease_valid(&at->lease, now))
+        return again(lock, err);
+    if (is_in_use(lock)) {
+        dibs__hold_end(lock);
+        caller(lock, lock->holder);
+    }
+    if (dibs__rest_take_up(lock, now)) {
+        dibs__hold_taken(lock);
+        return DIBS_OK;
+    }
+    other = held_elsewhere(lock, now);
+    if (other && may_enter(lock, other)) {
+        become_guest(lock, other);
+        return DIBS_OK;
+    }
+    if (other && waits && conflict(lock, other))
+        return dibsx_fail(err, DIBS_INVALID,
+                          "this owner holds %s through another handle and "
+                          "would wait for itself",
+                          lock->name);
+    *done = false;
+    return DIBS_OK;
+}
+
+void dibs__hold_taken(dibs_lock *lock)
+{
+    lock->depth = 1;
+    enlist(lock);
+}
+
+bool dibs__hold_leave(dibs_lock *lock, dibs_lock **holder)
+{
+    dibs_lock *at = lock->via ? lock->via : lock;
+
+    *holder = NULL;
+    if (lock->depth == 0)
+        return false;
+    *holder = at;
+    at->refs++;
+    if (--lock->depth == 0 && lock->via) {
+        stop_being_guest(lock);
+        dibs__keeper_publish(lock);
+        at->refs--;
+    }
+    if (is_in_use(at))
+        return false;
+    delist(at);
+    return true;
+}
+
+void dibs__hold_end(dibs_lock *lock)
+{
+    if (lock->via) {
+        dibs_lock *host = lock->via;
+
+        stop_being_guest(lock);
+        if (!is_in_use(host))
+            dibs__lock_forget(host);
+        dibs__lock_unref(host);
+        return;
+    }
+    delist(lock);
+    lock->depth = 0;
+    while (lock->guests) {
+        dibs_lock *guest = lock->guests;
+
+        stop_being_guest(guest);
+        dibs__keeper_publish(guest);
+        lock->refs--;
+    }
+}

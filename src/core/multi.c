@@ -1,0 +1,547 @@
+/* multi.c - several names at once: all of them or none.
+ *
+ * Owns the lock handles of a set, in the order of their full names. The calling
+ * thread takes them: in one step if they are all free, else one after the other
+ * in that order, in which nobody can wait in a circle. On the keeper thread it
+ * hears of losses: one that comes while the rest is being waited for ends that
+ * wait, as what was taken is worth nothing any more.
+ *
+ * Locks: cl->mutex for everything that is not immutable. */
+/* SPDX-License-Identifier: MIT */
+#include <dibs/multi.h>
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "base/uncancel.h"
+#include "core/all.h"
+#include "core/fork.h"
+#include "core/keeper.h"
+#include "core/names.h"
+#include "core/opts.h"
+#include "core/taking.h"
+#include <string.h>
+
+/* How long the store is told of each lease that is not wanted after all. */
+enum { GIVE_UP_MS = 250 };
+
+/* The longest sleep of a pause, after which the clock is looked at again. */
+enum { NAP_MS = 1000 };
+
+struct dibs_multi {
+    /* Immutable. */
+    dibs_client *cl;
+    dibs_lock_opts opts; /* whole; the callbacks are the program's */
+    size_t count;
+    dibs_lock *locks[DIBS_MULTI_MAX]; /* by full name */
+
+    bool busy;      /* a call is under way */
+    bool taking;    /* ... an acquire */
+    bool cancelled; /* it is to end */
+    bool torn;      /* what it has taken so far is not whole any more */
+    bool held;      /* the program has the set */
+};
+
+/* Ends the wait for whichever lock, also for one that has not begun. Locks:
+ * cl->mutex. */
+static void stop_waiting(dibs_multi *multi)
+{
+    for (size_t i = 0; i < multi->count; i++) {
+        multi->locks[i]->stopped = true;
+        dibs__taking_cancel(multi->locks[i]);
+    }
+}
+
+/* Thread: the keeper. */
+static void lost_one(dibs_lock *lock, void *arg)
+{
+    dibs_multi *multi = arg;
+    bool held;
+
+    pthread_mutex_lock(&lock->cl->mutex);
+    held = multi->held;
+    if (!held && multi->taking) {
+        multi->torn = true;
+        stop_waiting(multi);
+    }
+    pthread_mutex_unlock(&lock->cl->mutex);
+    if (held && multi->opts.on_lost)
+        multi->opts.on_lost(lock, multi->opts.on_lost_arg);
+}
+
+/* Thread: the keeper. A set that is not whole yet is nobody's to give back. */
+static void asked_for_one(dibs_lock *lock, void *arg)
+{
+    const dibs_multi *multi = arg;
+    bool held;
+
+    pthread_mutex_lock(&lock->cl->mutex);
+    held = multi->held;
+    pthread_mutex_unlock(&lock->cl->mutex);
+    if (held)
+        multi->opts.on_yield(lock, multi->opts.on_yield_arg);
+}
+
+/* Puts a new lock where its name belongs. */
+static void insert(dibs_multi *multi, dibs_lock *lock)
+{
+    size_t i = multi->count++;
+
+    for (; i > 0 && strcmp(multi->locks[i - 1]->name, lock->name) > 0; i--)
+        multi->locks[i] = multi->locks[i - 1];
+    multi->locks[i] = lock;
+}
+
+static bool has(const dibs_multi *multi, const char *full)
+{
+    for (size_t i = 0; i < multi->count; i++)
+        if (strcmp(multi->locks[i]->name, full) == 0)
+            return true;
+    return false;
+}
+
+static dibs_status add(dibs_multi *multi, const char *name,
+                       const dibs_lock_opts *opts, dibs_error *err)
+{
+    char full[DIBS_NAME_MAX + 1];
+    dibs_lock *lock = NULL;
+    dibs_status rc = dibs__name_full(multi->cl, name, full, err);
+
+    if (rc != DIBS_OK || has(multi, full))
+        return rc;
+    if (multi->count == DIBS_MULTI_MAX)
+        return dibsx_fail(err, DIBS_INVALID, "a set has at most %d names",
+                          DIBS_MULTI_MAX);
+    rc = dibs_lock_new(multi->cl, name, opts, &lock, err);
+    if (rc != DIBS_OK)
+        return rc;
+    multi->opts = lock->opts;
+    lock->opts.on_lost = lost_one;
+    lock->opts.on_lost_arg = multi;
+    lock->opts.on_yield = multi->opts.on_yield ? asked_for_one : NULL;
+    lock->opts.on_yield_arg = multi;
+    insert(multi, lock);
+    return DIBS_OK;
+}
+
+static dibs_status check_opts(const dibs_lock_opts *opts, dibs_error *err)
+{
+    if (opts->mode == DIBS_PERMITS)
+        return dibsx_fail(err, DIBS_INVALID,
+                          "a set is exclusive or shared; permits are not for "
+                          "sets");
+    if (opts->flags & (DIBS_LOCK_REENTRANT | DIBS_LOCK_STICKY))
+        return dibsx_fail(err, DIBS_INVALID,
+                          "a set is neither reentrant nor sticky");
+    if (opts->progress_ms > 0)
+        return dibsx_fail(err, DIBS_INVALID, "progress_ms is not for sets");
+    return DIBS_OK;
+}
+
+dibs_status
+dibs_multi_new(dibs_client *cl, const char *const *names, size_t count,
+               const dibs_lock_opts *opts, dibs_multi **out, dibs_error *err)
+{
+    DIBSX_UNCANCEL;
+    dibs_multi *multi = NULL;
+    dibs_status rc = dibs__client_usable(cl, err);
+
+    *out = NULL;
+    if (rc != DIBS_OK)
+        return rc;
+    if (!names || count == 0)
+        return dibsx_fail(err, DIBS_INVALID, "the set has no names");
+    multi = dibsx_zalloc(sizeof(*multi));
+    if (!multi)
+        return dibsx_fail(err, DIBS_NOMEM, "no memory for a set of locks");
+    multi->cl = cl;
+    for (size_t i = 0; i < count && rc == DIBS_OK; i++)
+        rc = add(multi, names[i], opts, err);
+    if (rc == DIBS_OK)
+        rc = check_opts(&multi->opts, err);
+    if (rc == DIBS_OK)
+        *out = multi;
+    else
+        dibs_multi_free(multi);
+    return rc;
+}
+
+void dibs_multi_free(dibs_multi *multi)
+{
+    DIBSX_UNCANCEL;
+    dibs_client *cl;
+
+    if (!multi || dibs__forked(multi->cl->fork_number))
+        return;
+    cl = multi->cl;
+    pthread_mutex_lock(&cl->mutex);
+    multi->held = false;
+    pthread_mutex_unlock(&cl->mutex);
+    for (size_t i = multi->count; i-- > 0;)
+        dibs_lock_free(multi->locks[i]);
+    dibsx_free(multi);
+}
+
+/* One call at a time on a handle. On DIBS_OK the mutex is held. */
+static dibs_status enter(dibs_multi *multi, dibs_error *err)
+{
+    dibs_status rc;
+
+    if (!multi)
+        return dibsx_fail(err, DIBS_INVALID, "the set is NULL");
+    rc = dibs__client_usable(multi->cl, err);
+    if (rc != DIBS_OK)
+        return rc;
+    pthread_mutex_lock(&multi->cl->mutex);
+    if (multi->busy) {
+        pthread_mutex_unlock(&multi->cl->mutex);
+        return dibsx_fail(err, DIBS_INVALID,
+                          "another thread is using this set of locks");
+    }
+    multi->busy = true;
+    return DIBS_OK;
+}
+
+/* Locks: cl->mutex, released. */
+static void leave(dibs_multi *multi)
+{
+    multi->busy = false;
+    pthread_mutex_unlock(&multi->cl->mutex);
+}
+
+/* Locks: cl->mutex. */
+static bool all_valid(const dibs_multi *multi)
+{
+    dibsx_nsec now = dibsx_now();
+
+    for (size_t i = 0; i < multi->count; i++)
+        if (!dibs__lease_valid(&multi->locks[i]->lease, now))
+            return false;
+    return true;
+}
+
+/* Gives back whatever was taken. The answers do not matter: what stands in the
+ * store ends by itself. Locks: cl->mutex, let go meanwhile. */
+static void give_all_back(dibs_multi *multi)
+{
+    multi->held = false;
+    for (size_t i = multi->count; i-- > 0;)
+        if (multi->locks[i]->lease.state != DIBS__LEASE_FREE)
+            (void)dibs__lock_give_up(multi->locks[i], GIVE_UP_MS, NULL);
+}
+
+/* By the program, or because its client is being closed. Locks: cl->mutex. */
+static bool is_cancelled(const dibs_multi *multi)
+{
+    return multi->cancelled || multi->cl->async.closing;
+}
+
+/* Sleeps until a moment on the boot clock, or until the acquire is cancelled.
+ * Locks: cl->mutex, let go while sleeping. */
+static void sleep_until(dibs_multi *multi, dibsx_nsec until)
+{
+    int64_t span_ms;
+    struct timespec at;
+
+    while (!is_cancelled(multi) && dibsx_now() < until) {
+        span_ms = dibsx_wait_ms(until, dibsx_now());
+        clock_gettime(CLOCK_MONOTONIC, &at);
+        if (span_ms < 0 || span_ms > NAP_MS)
+            span_ms = NAP_MS;
+        at.tv_nsec += (long)span_ms * 1000000;
+        at.tv_sec += at.tv_nsec / 1000000000;
+        at.tv_nsec %= 1000000000;
+        pthread_cond_timedwait(&multi->locks[0]->cond, &multi->cl->mutex, &at);
+    }
+}
+
+static dibs_status cancelled(dibs_error *err)
+{
+    return dibsx_fail(err, DIBS_CANCELLED,
+                      "the wait for a set of locks was cancelled");
+}
+
+/* The pause between two tries. Locks: cl->mutex, let go while sleeping. */
+static dibs_status
+pause_between(dibs_multi *multi, dibsx_nsec until, dibs_error *err)
+{
+    uint64_t delay_ms = (uint64_t)multi->opts.retry_delay_ms;
+    dibsx_nsec again_at;
+
+    delay_ms =
+        delay_ms / 2 + dibsx_prng_below(&multi->cl->jitter, delay_ms + 1);
+    again_at = dibsx_after_ms(dibsx_now(), (int64_t)delay_ms);
+    sleep_until(multi, again_at < until ? again_at : until);
+    return is_cancelled(multi) ? cancelled(err) : DIBS_OK;
+}
+
+/* Begins with nothing taken. Locks: cl->mutex. */
+static void begin(dibs_multi *multi)
+{
+    multi->torn = false;
+    for (size_t i = 0; i < multi->count; i++)
+        multi->locks[i]->stopped = multi->cancelled;
+}
+
+/* One lock with what is left of the time. DIBS_LOST: one of those before it has
+ * ended meanwhile. Locks: cl->mutex, let go meanwhile. */
+static dibs_status take_one(dibs_multi *multi, dibs_lock *lock, bool once,
+                            dibsx_nsec until, dibs_error *err)
+{
+    dibs_status rc;
+    int64_t wait_ms = once ? 0 : dibsx_wait_ms(until, dibsx_now());
+
+    if (is_cancelled(multi))
+        return cancelled(err);
+    pthread_mutex_unlock(&multi->cl->mutex);
+    rc = dibs__taking_block(lock, wait_ms, 0, err);
+    pthread_mutex_lock(&multi->cl->mutex);
+    if (rc == DIBS_CANCELLED && multi->torn && !multi->cancelled)
+        return DIBS_LOST;
+    /* The time was up before this one was asked for. */
+    if (rc == DIBS_BUSY && !once)
+        return dibsx_fail(err, DIBS_TIMEOUT, "%s was not granted in time",
+                          lock->name);
+    return rc;
+}
+
+/* One after the other. Locks: cl->mutex, let go meanwhile. */
+static dibs_status
+take_in_order(dibs_multi *multi, bool once, dibsx_nsec until, dibs_error *err)
+{
+    dibs_status rc = DIBS_OK;
+
+    for (size_t i = 0; i < multi->count && rc == DIBS_OK; i++)
+        rc = take_one(multi, multi->locks[i], once, until, err);
+    if (rc == DIBS_OK && !all_valid(multi))
+        rc = DIBS_LOST;
+    return rc;
+}
+
+/* Whether the answer to the one step is the last word. A name that is held, or a
+ * store that is away, is waited for in order, where each lock has its place in
+ * the queue and its own way around the store. */
+static bool is_final(const dibs_multi *multi, dibs_status rc, bool once)
+{
+    switch (rc) {
+    case DIBS_BUSY:
+    case DIBS_TIMEOUT:
+        return once;
+    case DIBS_UNAVAIL:
+    case DIBS_UNKNOWN:
+        return once && multi->cl->on_unavailable == DIBS_AWAY_FAIL;
+    case DIBS_UNSUPPORTED:
+    case DIBS_LOST:
+        return false;
+    default:
+        return true;
+    }
+}
+
+/* Says which name was in the way, where the store did not. */
+static dibs_status say_busy(const dibs_multi *multi, size_t i, dibs_error *err)
+{
+    const char *name = multi->locks[i]->name;
+
+    if (err && err->status == DIBS_BUSY && strstr(err->message, name))
+        return DIBS_BUSY;
+    return dibsx_fail(err, DIBS_BUSY, "%s is held by another owner", name);
+}
+
+/* In one step, if this is for it. Locks: cl->mutex, let go meanwhile. */
+static dibs_status
+take_at_once(dibs_multi *multi, bool once, dibsx_nsec until, dibs_error *err)
+{
+    dibsx_nsec began_at = dibsx_now();
+    size_t blocked = 0;
+    dibs_status rc;
+
+    if (multi->opts.mode != DIBS_EXCLUSIVE || multi->cl->away)
+        return DIBS_UNSUPPORTED;
+    rc = dibs__all_take(multi->locks, multi->count, once ? DIBSX_NEVER : until,
+                        &blocked, err);
+    if (rc == DIBS_OK || !is_final(multi, rc, once))
+        return rc;
+    dibs__all_count(multi->locks[blocked], rc, dibsx_now() - began_at);
+    return rc == DIBS_BUSY ? say_busy(multi, blocked, err) : rc;
+}
+
+/* All of them, one way or the other; on failure none. DIBS_LOST: begin again.
+ * Locks: cl->mutex, let go meanwhile. */
+static dibs_status
+take(dibs_multi *multi, bool once, dibsx_nsec until, dibs_error *err)
+{
+    dibs_status rc;
+
+    if (is_cancelled(multi))
+        return cancelled(err);
+    begin(multi);
+    rc = take_at_once(multi, once, until, err);
+    if (!is_final(multi, rc, once))
+        rc = take_in_order(multi, once, until, err);
+    multi->held = rc == DIBS_OK;
+    if (rc != DIBS_OK)
+        give_all_back(multi);
+    return rc;
+}
+
+/* One try, with one deadline. What was taken and lost before all could be had is
+ * begun anew as long as there is time. Locks: cl->mutex, let go meanwhile. */
+static dibs_status try_set(dibs_multi *multi, int64_t wait_ms, dibs_error *err)
+{
+    dibsx_nsec until = dibsx_after_ms(dibsx_now(), wait_ms);
+    dibs_status rc = take(multi, wait_ms == 0, until, err);
+
+    while (rc == DIBS_LOST) {
+        if (dibsx_now() >= until)
+            return dibsx_fail(err, DIBS_TIMEOUT,
+                              "a lock of the set was lost while the others "
+                              "were waited for");
+        rc = pause_between(multi, until, err);
+        if (rc == DIBS_OK)
+            rc = take(multi, wait_ms == 0, until, err);
+    }
+    return rc;
+}
+
+/* Locks: cl->mutex, let go meanwhile. */
+static dibs_status acquire_entered(dibs_multi *multi, int64_t wait_ms,
+                                   uint32_t retries, dibs_error *err)
+{
+    dibs_status rc = DIBS_OK;
+
+    if (multi->held && all_valid(multi))
+        return dibsx_fail(err, DIBS_INVALID,
+                          "this handle holds the set already");
+    give_all_back(multi);
+    multi->cancelled = false;
+    multi->taking = true;
+    for (uint32_t i = 0; rc == DIBS_OK; i++) {
+        rc = try_set(multi, wait_ms, err);
+        if ((rc != DIBS_BUSY && rc != DIBS_TIMEOUT) || i >= retries)
+            break;
+        rc = pause_between(multi, DIBSX_NEVER, err);
+    }
+    multi->taking = false;
+    return rc;
+}
+
+static dibs_status
+acquire(dibs_multi *multi, int64_t wait_ms, uint32_t retries, dibs_error *err)
+{
+    dibs_status rc;
+
+    if (multi && dibs__opts_hear(&multi->opts) &&
+        dibs__client_usable(multi->cl, NULL) == DIBS_OK)
+        dibs__keeper_listen(multi->cl, multi->cl->st,
+                            dibs__client_deadline(multi->cl, dibsx_now()));
+    rc = enter(multi, err);
+    if (rc != DIBS_OK)
+        return rc;
+    rc = acquire_entered(multi, wait_ms, retries, err);
+    leave(multi);
+    return rc;
+}
+
+dibs_status dibs_multi_acquire(dibs_multi *multi, dibs_error *err)
+{
+    DIBSX_UNCANCEL;
+
+    return acquire(multi, multi ? multi->opts.wait_ms : 0,
+                   multi ? multi->opts.retries : 0, err);
+}
+
+dibs_status dibs_multi_try(dibs_multi *multi, dibs_error *err)
+{
+    DIBSX_UNCANCEL;
+
+    return acquire(multi, 0, 0, err);
+}
+
+void dibs_multi_cancel(dibs_multi *multi)
+{
+    DIBSX_UNCANCEL;
+
+    if (!multi || dibs__client_usable(multi->cl, NULL) != DIBS_OK)
+        return;
+    pthread_mutex_lock(&multi->cl->mutex);
+    if (multi->taking) {
+        multi->cancelled = true;
+        stop_waiting(multi);
+    }
+    pthread_mutex_unlock(&multi->cl->mutex);
+}
+
+/* Gives back one and keeps what matters most to the caller: a loss, else the
+ * first failure. Locks: cl->mutex, let go meanwhile. */
+static dibs_status release_one(dibs_lock *lock, dibs_status rc, dibs_error *err)
+{
+    dibs_error why = {0};
+    dibs_status own;
+
+    pthread_mutex_unlock(&lock->cl->mutex);
+    own = dibs_lock_release(lock, &why);
+    pthread_mutex_lock(&lock->cl->mutex);
+    if (own == DIBS_OK || rc == DIBS_LOST ||
+        (rc != DIBS_OK && own != DIBS_LOST))
+        return rc;
+    if (err)
+        *err = why;
+    return own;
+}
+
+dibs_status dibs_multi_release(dibs_multi *multi, dibs_error *err)
+{
+    DIBSX_UNCANCEL;
+    dibs_status rc = enter(multi, err);
+    bool held;
+
+    if (rc != DIBS_OK)
+        return rc;
+    /* From here on the program need not be told of a loss. */
+    held = multi->held;
+    multi->held = false;
+    for (size_t i = multi->count; i-- > 0 && held;)
+        rc = release_one(multi->locks[i], rc, err);
+    if (!held)
+        rc = dibsx_fail(err, DIBS_LOST, "the set is not held");
+    leave(multi);
+    return rc;
+}
+
+dibs_status dibs_multi_check(const dibs_multi *multi)
+{
+    for (size_t i = 0; i < multi->count; i++)
+        if (dibs_lock_check(multi->locks[i]) != DIBS_OK)
+            return DIBS_LOST;
+    return DIBS_OK;
+}
+
+int64_t dibs_multi_valid_ms(const dibs_multi *multi)
+{
+    int64_t least_ms = INT64_MAX;
+
+    for (size_t i = 0; i < multi->count; i++) {
+        int64_t valid_ms = dibs_lock_valid_ms(multi->locks[i]);
+
+        if (valid_ms < least_ms)
+            least_ms = valid_ms;
+    }
+    return least_ms;
+}
+
+size_t dibs_multi_count(const dibs_multi *multi)
+{
+    return multi->count;
+}
+
+dibs_lock *dibs_multi_lock(const dibs_multi *multi, size_t i)
+{
+    return i < multi->count ? multi->locks[i] : NULL;
+}
+
+const char *dibs_multi_name(const dibs_multi *multi, size_t i)
+{
+    if (i >= multi->count)
+        return NULL;
+    return dibs__name_short(multi->cl, multi->locks[i]->name);
+}

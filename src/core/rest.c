@@ -1,0 +1,37 @@
+/* rest.c - sticky leases; see rest.h. Any thread. */
+/* SPDX-License-Identifier: MIT */
+#include "core/rest.h"
+
+#include "core/keeper.h"
+
+bool dibs__rest_begin(dibs_lock *lock, dibsx_nsec now)
+{
+    if (!(lock->opts.flags & DIBS_LOCK_STICKY) || lock->wanted || lock->freed ||
+        lock->st != lock->cl->st || lock->lease.state != DIBS__LEASE_HELD ||
+        !dibs__lease_valid(&lock->lease, now))
+        return false;
+    dibs__lock_count_end(lock, true);
+    lock->resting = true;
+    dibs__keeper_publish(lock);
+    return true;
+}
+
+bool dibs__rest_take_up(dibs_lock *lock, dibsx_nsec now)
+{
+    if (!lock->resting || lock->wanted || !dibs__lease_valid(&lock->lease, now))
+        return false;
+    lock->resting = false;
+    lock->lease.held_at = now;
+    dibs__count(&lock->cl->stats.held);
+    dibs__keeper_publish(lock);
+    return true;
+}
+
+void dibs__rest_wanted(dibs_lock *lock)
+{
+    if (!(lock->opts.flags & DIBS_LOCK_STICKY))
+        return;
+    lock->wanted = true;
+    if (lock->resting)
+        dibs__renewer_give_up(lock->cl, lock);
+}

@@ -1,0 +1,277 @@
+/* share.c - what a client has counted, added to what others have; see share.h.
+ *
+ * Thread: one of its own. It takes what is fresh out of the table under the mutex,
+ * talks to the store without it, and puts back what the store did not take. */
+/* SPDX-License-Identifier: MIT */
+#include "core/share.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "core/keeper.h"
+#include "core/names.h"
+#include "core/tally.h"
+#include <dibs/state.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+/* So long after something was counted it is shared with what came meanwhile. */
+enum { PAUSE_S = 5 };
+
+/* What is shared of a name lasts so long after its last use. */
+#define KEPT_MS ((int64_t)24 * 3600 * 1000)
+
+/* Others that write at the same moment are given way to so often. */
+enum { STALE_TRIES = 8 };
+
+/* What is fresh of one name, on its way to the store. */
+typedef struct parcel {
+    char name[DIBS_NAME_MAX + 1];
+    dibs__counts counts;
+} parcel;
+
+dibs_status dibs__share_init(dibs_client *cl, dibs_error *err)
+{
+    dibs__share *sh = dibsx_zalloc(sizeof(*sh));
+    pthread_condattr_t attr;
+
+    if (!sh)
+        return dibsx_fail(err, DIBS_NOMEM, "no memory to share statistics");
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&sh->cond, &attr);
+    pthread_condattr_destroy(&attr);
+    cl->share = sh;
+    return DIBS_OK;
+}
+
+void dibs__share_free(dibs_client *cl)
+{
+    if (!cl->share)
+        return;
+    pthread_cond_destroy(&cl->share->cond);
+    dibsx_free(cl->share);
+    cl->share = NULL;
+}
+
+static size_t count_fresh(const dibs__tally *tally)
+{
+    size_t count = 0;
+
+    for (dibs__tally_name *at = tally->newest; at; at = at->older)
+        if (!dibs__counts_empty(&at->fresh))
+            count++;
+    return count;
+}
+
+/* Takes what is fresh out of the table. NULL: nothing, or no memory for it, in
+ * which case it stays where it is. Locks: cl->mutex. */
+static parcel *take_fresh(dibs_client *cl, size_t *count)
+{
+    size_t room = cl->tally ? count_fresh(cl->tally) : 0;
+    parcel *parcels = room > 0 ? dibsx_zalloc_n(room, sizeof(*parcels)) : NULL;
+
+    *count = 0;
+    if (!parcels)
+        return NULL;
+    for (dibs__tally_name *at = cl->tally->newest; at; at = at->older) {
+        parcel *pc = &parcels[*count];
+
+        if (dibs__counts_empty(&at->fresh))
+            continue;
+        snprintf(pc->name, sizeof(pc->name), "%s", at->name);
+        pc->counts = at->fresh;
+        at->fresh = (dibs__counts){0};
+        ++*count;
+    }
+    return parcels;
+}
+
+/* What the store did not take waits for the next round, unless the name has left
+ * the table. */
+static void put_back(dibs_client *cl, const parcel *pc)
+{
+    dibs__tally_name *name;
+
+    pthread_mutex_lock(&cl->mutex);
+    name = dibs__tally_find(cl->tally, pc->name);
+    if (name) {
+        dibs__counts_merge(&name->fresh, &pc->counts);
+        cl->share->wanted = true;
+    }
+    pthread_mutex_unlock(&cl->mutex);
+}
+
+/* Reads what others have shared. *version is DIBS_VERSION_NONE when that is
+ * nothing. What is there and cannot be read belongs to somebody else. */
+static dibs_status
+read_shared(dibs_client *cl, const char *key, dibsx_nsec deadline,
+            dibs__counts *out, uint64_t *version, dibs_error *err)
+{
+    dibs_value value = {0};
+    dibs_status rc =
+        cl->st->ops->value->get(cl->st, key, deadline, &value, err);
+
+    *out = (dibs__counts){0};
+    *version = DIBS_VERSION_NONE;
+    if (rc == DIBS_NOTFOUND)
+        return DIBS_OK;
+    if (rc == DIBS_UNKNOWN)
+        rc = DIBS_UNAVAIL; /* to read changes nothing */
+    if (rc == DIBS_OK) {
+        *version = value.version;
+        rc = dibs__counts_read(value.data, out);
+    }
+    if (rc == DIBS_NOMEM)
+        rc = dibsx_fail(err, rc, "no memory to share statistics");
+    if (rc == DIBS_MISMATCH)
+        rc = dibsx_fail(err, rc, "%s is not what this version can read", key);
+    dibs_value_free(&value);
+    return rc;
+}
+
+/* Adds `counts` to what is shared, unless somebody wrote since it was read. */
+static dibs_status
+add_once(dibs_client *cl, const char *key, const dibs__counts *counts,
+         dibsx_nsec deadline, dibs_error *err)
+{
+    dibs__put put = {.key = key, .ttl_ms = KEPT_MS};
+    dibs__counts all;
+    uint64_t version;
+    dibsx_buf text;
+    dibs_status rc = read_shared(cl, key, deadline, &all, &put.expected, err);
+
+    if (rc != DIBS_OK)
+        return rc;
+    dibsx_buf_init(&text, DIBS__COUNTS_MAX);
+    dibs__counts_merge(&all, counts);
+    dibs__counts_write(&all, &text);
+    put.data = dibsx_buf_text(&text);
+    put.len = text.len;
+    if (dibsx_buf_ok(&text))
+        rc = cl->st->ops->value->put(cl->st, &put, deadline, &version, err);
+    else
+        rc = dibsx_fail(err, DIBS_NOMEM, "no memory to share statistics");
+    dibsx_buf_fini(&text);
+    dibs__counts_fini(&all);
+    return rc;
+}
+
+static dibs_status share_one(dibs_client *cl, const parcel *pc,
+                             dibsx_nsec deadline, dibs_error *err)
+{
+    const char *name = dibs__name_short(cl, pc->name);
+    char key[DIBS_NAME_MAX + 1];
+    int len =
+        snprintf(key, sizeof(key), "%s" DIBS__SHARE_KEY "%s", cl->prefix, name);
+    dibs_status rc = DIBS_STALE;
+
+    if (len < 0 || (size_t)len >= sizeof(key))
+        return DIBS_OK;
+    for (int i = 0; i < STALE_TRIES && rc == DIBS_STALE; i++)
+        rc = add_once(cl, key, &pc->counts, deadline, err);
+    return rc;
+}
+
+/* Whether a parcel that was not taken is worth another try: not when it may have
+ * been taken all the same, nor when it never will be. */
+static bool worth_keeping(dibs_status rc)
+{
+    return rc != DIBS_OK && rc != DIBS_UNKNOWN && rc != DIBS_MISMATCH;
+}
+
+/* Whether the next parcel would fare no better. */
+static bool hopeless(dibs_status rc)
+{
+    return rc == DIBS_UNAVAIL || rc == DIBS_DENIED;
+}
+
+/* Locks: cl->mutex, let go meanwhile. */
+static void share_all(dibs_client *cl, dibsx_nsec deadline)
+{
+    size_t count;
+    parcel *parcels = take_fresh(cl, &count);
+    bool given_up = false;
+
+    pthread_mutex_unlock(&cl->mutex);
+    for (size_t i = 0; i < count; i++) {
+        dibs_status rc = DIBS_UNAVAIL;
+        dibs_error err = {0};
+
+        if (!given_up && dibsx_now() < deadline) {
+            rc = share_one(cl, &parcels[i], deadline, &err);
+            given_up = hopeless(rc);
+            if (rc != DIBS_OK)
+                dibs__log(cl, DIBS_LOG_DEBUG, "share",
+                          "the statistics of %s were not shared: %s",
+                          parcels[i].name, err.message);
+        }
+        if (worth_keeping(rc))
+            put_back(cl, &parcels[i]);
+        dibs__counts_fini(&parcels[i].counts);
+    }
+    dibsx_free(parcels);
+    pthread_mutex_lock(&cl->mutex);
+}
+
+/* Lets some time pass, unless the client is closed. Locks: cl->mutex, let go
+ * meanwhile. */
+static void pause_a_while(dibs_client *cl)
+{
+    struct timespec until;
+
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += PAUSE_S;
+    while (!cl->share->stopping &&
+           pthread_cond_timedwait(&cl->share->cond, &cl->mutex, &until) == 0)
+        continue;
+}
+
+/* Thread: the sharer. */
+static void *share_main(void *arg)
+{
+    dibs_client *cl = arg;
+    dibs__share *sh = cl->share;
+    bool last = false;
+
+    pthread_mutex_lock(&cl->mutex);
+    while (!last) {
+        while (!sh->wanted && !sh->stopping)
+            pthread_cond_wait(&sh->cond, &cl->mutex);
+        if (!sh->stopping)
+            pause_a_while(cl);
+        last = sh->stopping;
+        sh->wanted = false;
+        share_all(cl, last ? sh->stop_until
+                           : dibs__client_deadline(cl, dibsx_now()));
+    }
+    pthread_mutex_unlock(&cl->mutex);
+    return NULL;
+}
+
+void dibs__share_note(dibs_client *cl)
+{
+    dibs__share *sh = cl->share;
+
+    if (!sh->running && !sh->stopping)
+        sh->running = dibs__thread_start(&sh->thread, share_main, cl) == 0;
+    if (!sh->wanted)
+        pthread_cond_signal(&sh->cond);
+    sh->wanted = true;
+}
+
+void dibs__share_stop(dibs_client *cl)
+{
+    dibs__share *sh = cl->share;
+
+    if (!sh)
+        return;
+    pthread_mutex_lock(&cl->mutex);
+    sh->stopping = true;
+    sh->stop_until = dibs__client_deadline(cl, dibsx_now());
+    pthread_cond_signal(&sh->cond);
+    pthread_mutex_unlock(&cl->mutex);
+    if (sh->running)
+        pthread_join(sh->thread, NULL);
+    sh->running = false;
+}

@@ -1,0 +1,322 @@
+/* take.c - the take machine: see the diagram and the invariants in take.h. */
+/* SPDX-License-Identifier: MIT */
+#include "core/take.h"
+
+#include "base/fail.h"
+#include <assert.h>
+
+/* A waiter asks again at least this often. It also keeps its place alive, so it
+ * must stay well below DIBS__PLACE_MS. */
+enum { POLL_MS = 1000 };
+
+/* Waiters that are further back ask a little later when a holder is due to end,
+ * so that the first of them finds the store quiet. */
+enum { STAGGER_MS = 10, STAGGER_MAX = 20 };
+
+/* Pause before asking again after the store failed, doubled up to the cap. */
+enum { BACKOFF_MS = 10, BACKOFF_CAP_MS = 500 };
+
+/* Even the last ask before the end of a wait gets this long. */
+enum { CHANCE_MS = 50 };
+
+void dibs__take_start(dibs__take *tk, const dibs__take_terms *terms,
+                      dibsx_prng *jitter, dibsx_nsec now)
+{
+    *tk = (dibs__take){.state = DIBS__TAKE_STARTED,
+                       .terms = *terms,
+                       .jitter = jitter,
+                       .started_at = now,
+                       .wake_at = DIBSX_NEVER};
+}
+
+static bool away(dibs_status rc)
+{
+    return rc == DIBS_UNAVAIL || rc == DIBS_UNKNOWN;
+}
+
+static bool may_spare(const dibs__take *tk)
+{
+    return tk->terms.spare && !tk->on_spare;
+}
+
+/* The latest ask found the store away. */
+static bool failed(const dibs__take *tk, const dibs__lease *ls)
+{
+    return ls->state == DIBS__LEASE_ASKING && tk->answer != DIBS_OK;
+}
+
+/* What the lease is in is not of this try, or was granted and has run out. */
+static bool lapsed(const dibs__take *tk, const dibs__lease *ls)
+{
+    if (ls->state == DIBS__LEASE_ASKING || ls->state == DIBS__LEASE_QUEUED)
+        return !tk->asked;
+    return ls->state != DIBS__LEASE_FREE;
+}
+
+static void over(dibs__take *tk, dibs_status rc)
+{
+    tk->state = DIBS__TAKE_OVER;
+    tk->rc = rc;
+}
+
+static void ask_first(dibs__take *tk)
+{
+    tk->state = DIBS__TAKE_READY;
+    tk->asked = false;
+    tk->backoff_ms = BACKOFF_MS;
+}
+
+static void new_try(dibs__take *tk, dibsx_nsec now)
+{
+    tk->until = dibsx_after_ms(now, tk->terms.wait_ms);
+    tk->on_spare = false;
+    ask_first(tk);
+}
+
+static void pause_between(dibs__take *tk, dibsx_nsec now)
+{
+    uint64_t span_ms = (uint64_t)tk->terms.retry_delay_ms;
+
+    span_ms = span_ms / 2 + dibsx_prng_below(tk->jitter, span_ms + 1);
+    tk->terms.retries--;
+    tk->state = DIBS__TAKE_PAUSING;
+    tk->wake_at = dibsx_after_ms(now, (int64_t)span_ms);
+}
+
+static void end_try(dibs__take *tk, dibs_status rc, dibsx_nsec now)
+{
+    if (away(rc) && may_spare(tk))
+        tk->state = DIBS__TAKE_SPARING;
+    else if ((rc == DIBS_BUSY || rc == DIBS_TIMEOUT) && tk->terms.retries > 0)
+        pause_between(tk, now);
+    else
+        over(tk, rc);
+}
+
+/* There is nothing to give up, unless an ask had no answer and might yet be
+ * granted. */
+static void
+leave(dibs__take *tk, const dibs__lease *ls, dibs_status rc, dibsx_nsec now)
+{
+    if (ls->state == DIBS__LEASE_FREE && !(tk->asked && ls->unanswered)) {
+        end_try(tk, rc, now);
+        return;
+    }
+    tk->state = DIBS__TAKE_LEAVING;
+    tk->rc = rc;
+}
+
+/* What the lease, a cancel and the time mean: READY to go on, or the end. */
+static void look(dibs__take *tk, const dibs__lease *ls, dibsx_nsec now)
+{
+    if (tk->asked && dibs__lease_valid(ls, now))
+        over(tk, DIBS_OK);
+    else if (tk->cancelled)
+        leave(tk, ls, DIBS_CANCELLED, now);
+    else if (failed(tk, ls) && (tk->terms.wait_ms == 0 || may_spare(tk)))
+        leave(tk, ls, tk->answer, now);
+    else if (tk->asked && now >= tk->until)
+        leave(tk, ls, failed(tk, ls) ? tk->answer : DIBS_TIMEOUT, now);
+    else if (lapsed(tk, ls))
+        leave(tk, ls, DIBS_OK, now);
+    else
+        tk->state = DIBS__TAKE_READY;
+}
+
+/* Nothing has happened yet that would end the sleep of a waiter. */
+static bool sleeps_on(dibs__take *tk, const dibs__lease *ls, dibsx_nsec now)
+{
+    if (tk->cancelled)
+        return false;
+    if (tk->state != DIBS__TAKE_WAITING)
+        return now < tk->wake_at;
+    if (ls->state != DIBS__LEASE_QUEUED || tk->nudged ||
+        ls->rung_fence > ls->watermark)
+        return false;
+    if (now >= tk->wake_at)
+        tk->polls++;
+    return now < tk->wake_at;
+}
+
+/* The end of a sleep. */
+static void wake(dibs__take *tk, const dibs__lease *ls, dibsx_nsec now)
+{
+    if (tk->state != DIBS__TAKE_PAUSING)
+        look(tk, ls, now);
+    else if (tk->cancelled)
+        over(tk, DIBS_CANCELLED);
+    else
+        new_try(tk, now);
+}
+
+static dibs__take_step step_of(const dibs__take *tk)
+{
+    switch (tk->state) {
+    case DIBS__TAKE_LISTENING:
+        return DIBS__TAKE_LISTEN;
+    case DIBS__TAKE_READY:
+        return DIBS__TAKE_ASK;
+    case DIBS__TAKE_LEAVING:
+        return DIBS__TAKE_LEAVE;
+    case DIBS__TAKE_SPARING:
+        return DIBS__TAKE_SPARE;
+    case DIBS__TAKE_OVER:
+        return DIBS__TAKE_DONE;
+    case DIBS__TAKE_STARTED:
+    case DIBS__TAKE_ASKED:
+    case DIBS__TAKE_WAITING:
+    case DIBS__TAKE_BACKING:
+    case DIBS__TAKE_PAUSING:
+        break;
+    }
+    return DIBS__TAKE_SLEEP;
+}
+
+dibs__take_step
+dibs__take_next(dibs__take *tk, const dibs__lease *ls, dibsx_nsec now)
+{
+    assert(tk->state != DIBS__TAKE_ASKED);
+    if (tk->state == DIBS__TAKE_STARTED)
+        tk->state = DIBS__TAKE_LISTENING;
+    if (tk->state == DIBS__TAKE_LISTENING &&
+        (!tk->terms.listen || tk->cancelled))
+        new_try(tk, now);
+    if (step_of(tk) == DIBS__TAKE_SLEEP && !sleeps_on(tk, ls, now))
+        wake(tk, ls, now);
+    if (tk->state == DIBS__TAKE_READY ||
+        (tk->state == DIBS__TAKE_OVER && tk->rc == DIBS_OK))
+        look(tk, ls, now);
+    dibs__take_check(tk, ls);
+    return step_of(tk);
+}
+
+void dibs__take_listened(dibs__take *tk, dibsx_nsec now)
+{
+    assert(tk->state == DIBS__TAKE_LISTENING);
+    new_try(tk, now);
+}
+
+void dibs__take_asked(dibs__take *tk, const dibs__lease *ls)
+{
+    assert(tk->state == DIBS__TAKE_READY);
+    tk->state = DIBS__TAKE_ASKED;
+    tk->asked = true;
+    tk->nudged = false;
+    dibs__take_check(tk, ls);
+}
+
+/* Waits in the queue until there is a reason to act. */
+static void
+wait_for_ring(dibs__take *tk, const dibs__answer *ans, dibsx_nsec now)
+{
+    uint32_t ahead = ans->ahead < STAGGER_MAX ? ans->ahead : STAGGER_MAX;
+    int64_t span_ms = ans->left_ms + 1 + (int64_t)ahead * STAGGER_MS;
+
+    tk->state = DIBS__TAKE_WAITING;
+    tk->backoff_ms = BACKOFF_MS;
+    tk->wake_at = dibsx_after_ms(now, span_ms < POLL_MS ? span_ms : POLL_MS);
+}
+
+/* Waits a little, longer each time, after the store has failed. */
+static void back_off(dibs__take *tk, dibsx_nsec now)
+{
+    uint64_t span_ms = (uint64_t)tk->backoff_ms;
+
+    span_ms = span_ms / 2 + dibsx_prng_below(tk->jitter, span_ms);
+    tk->state = DIBS__TAKE_BACKING;
+    tk->wake_at = dibsx_after_ms(now, (int64_t)span_ms);
+    if (tk->backoff_ms < BACKOFF_CAP_MS)
+        tk->backoff_ms *= 2;
+}
+
+void dibs__take_answered(dibs__take *tk, const dibs__lease *ls, dibs_status rc,
+                         const dibs__answer *ans, dibsx_nsec now)
+{
+    assert(tk->state == DIBS__TAKE_ASKED || tk->state == DIBS__TAKE_READY);
+    tk->answer = rc;
+    tk->contended = tk->contended || rc == DIBS_BUSY;
+    if (ls->state == DIBS__LEASE_FREE) {
+        leave(tk, ls, rc, now);
+    } else {
+        look(tk, ls, now);
+        if (tk->state == DIBS__TAKE_READY && ls->state == DIBS__LEASE_QUEUED)
+            wait_for_ring(tk, ans, now);
+        else if (tk->state == DIBS__TAKE_READY && rc != DIBS_OK)
+            back_off(tk, now);
+        if (tk->wake_at > tk->until)
+            tk->wake_at = tk->until;
+    }
+    dibs__take_check(tk, ls);
+}
+
+void dibs__take_left(dibs__take *tk, const dibs__lease *ls, dibsx_nsec now)
+{
+    assert(tk->state == DIBS__TAKE_LEAVING);
+    assert(ls->state == DIBS__LEASE_FREE);
+    if (tk->rc == DIBS_OK)
+        tk->state = DIBS__TAKE_READY;
+    else
+        end_try(tk, tk->rc, now);
+    dibs__take_check(tk, ls);
+}
+
+void dibs__take_spared(dibs__take *tk, dibs_status rc, dibsx_nsec now)
+{
+    assert(tk->state == DIBS__TAKE_SPARING);
+    tk->on_spare = true;
+    if (rc == DIBS_OK)
+        ask_first(tk);
+    else
+        end_try(tk, rc, now);
+}
+
+dibsx_nsec
+dibs__take_ask_until(const dibs__take *tk, dibsx_nsec limit, dibsx_nsec now)
+{
+    dibsx_nsec chance = dibsx_after_ms(now, CHANCE_MS);
+
+    if (tk->terms.wait_ms == 0 || tk->until >= limit)
+        return limit;
+    return tk->until > chance ? tk->until : chance;
+}
+
+void dibs__take_explain(const dibs__take *tk, const char *name, dibs_error *err)
+{
+    /* The store says who holds it, if it can. */
+    bool said = err->status == tk->rc && err->message[0];
+
+    assert(tk->state == DIBS__TAKE_OVER);
+    if (tk->rc == DIBS_CANCELLED)
+        (void)dibsx_fail(err, tk->rc, "the wait for %s was cancelled", name);
+    else if (tk->rc == DIBS_TIMEOUT)
+        (void)dibsx_fail(err, tk->rc, "%s was not granted in time", name);
+    else if (tk->rc == DIBS_BUSY && !said)
+        (void)dibsx_fail(err, tk->rc, "%s is held by another owner", name);
+}
+
+/* The owner has nothing in the store. */
+static bool has_nothing(const dibs__take *tk)
+{
+    return tk->state == DIBS__TAKE_SPARING || tk->state == DIBS__TAKE_PAUSING ||
+           (tk->state == DIBS__TAKE_OVER && tk->rc != DIBS_OK);
+}
+
+void dibs__take_check(const dibs__take *tk, const dibs__lease *ls)
+{
+    bool queued =
+        tk->state == DIBS__TAKE_WAITING || tk->state == DIBS__TAKE_BACKING;
+    bool held = ls->state == DIBS__LEASE_HELD ||
+                ls->state == DIBS__LEASE_SUSPECT ||
+                ls->state == DIBS__LEASE_LOST;
+    bool nothing = has_nothing(tk);
+
+    assert(tk->state != DIBS__TAKE_ASKED || ls->asking);               /* (1) */
+    assert(tk->state != DIBS__TAKE_OVER || tk->rc != DIBS_OK || held); /* (2) */
+    assert(!nothing || ls->state == DIBS__LEASE_FREE);                 /* (3) */
+    assert(!queued || tk->wake_at <= tk->until);                       /* (4) */
+    assert(!queued || tk->asked);                                      /* (5) */
+    assert(!tk->on_spare || tk->terms.spare);                          /* (6) */
+    (void)queued;
+    (void)held;
+    (void)nothing;
+}

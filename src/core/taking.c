@@ -1,0 +1,303 @@
+/* taking.c - an acquire under way: beginning, carrying out its steps, ending.
+ *
+ * Runs on the thread that acquires, or on a runner of asynchronous calls. */
+/* SPDX-License-Identifier: MIT */
+#include "core/taking.h"
+
+#include "core/async.h"
+#include "core/hold.h"
+#include "core/keeper.h"
+#include "core/names.h"
+#include "core/opts.h"
+#include "core/spare.h"
+#include "core/tally.h"
+#include <inttypes.h>
+#include <string.h>
+
+/* How long the store is told that a wait has ended. A place or a grant that it
+ * does not hear of ends by itself. */
+enum { GIVE_UP_MS = 250 };
+
+static void count_outcome(dibs_lock *lock, dibs_status rc)
+{
+    dibs__stats *stats = &lock->cl->stats;
+
+    if (rc == DIBS_OK)
+        dibs__count(&stats->acquired);
+    else if (rc == DIBS_BUSY || rc == DIBS_TIMEOUT || rc == DIBS_CANCELLED)
+        dibs__count(&stats->busy);
+    else
+        dibs__count(&stats->failed);
+}
+
+void dibs__taking_enlist(dibs_lock *lock)
+{
+    dibs_client *cl = lock->cl;
+
+    lock->next_taking = cl->takings;
+    lock->at_taking = &cl->takings;
+    if (cl->takings)
+        cl->takings->at_taking = &lock->next_taking;
+    cl->takings = lock;
+    lock->taking = true;
+}
+
+void dibs__taking_delist(dibs_lock *lock)
+{
+    *lock->at_taking = lock->next_taking;
+    if (lock->next_taking)
+        lock->next_taking->at_taking = lock->at_taking;
+    lock->taking = false;
+    dibs__async_taking_ended(lock->cl);
+}
+
+dibs_status
+dibs__taking_start(dibs_lock *lock, const dibs__taking_way *way, bool *over)
+{
+    dibs_client *cl = lock->cl;
+    const dibs_lock_opts *opts = &lock->opts;
+    const dibs__take_terms terms = {
+        .wait_ms = way->wait_ms,
+        .retries = way->retries,
+        .retry_delay_ms = opts->retry_delay_ms,
+        .listen = way->wait_ms != 0 || dibs__opts_hear(opts),
+        .spare = cl->on_unavailable != DIBS_AWAY_FAIL,
+    };
+    dibs_status rc;
+
+    lock->why = (dibs_error){0};
+    dibs__count(&cl->stats.attempts);
+    dibs__hold_name(lock);
+    rc = dibs__hold_enter(lock, way->blocks && way->wait_ms < 0, over,
+                          &lock->why);
+    if (!*over) {
+        rc = dibs__keeper_ready(cl, &lock->why);
+        *over = rc != DIBS_OK;
+    }
+    if (*over) {
+        count_outcome(lock, rc);
+        dibs__tally_taken(lock, rc, 0, false);
+        return rc;
+    }
+    dibs__take_start(&lock->take, &terms, &cl->jitter, dibsx_now());
+    lock->take.cancelled = lock->stopped || cl->async.closing;
+    dibs__count(&cl->stats.waiting);
+    dibs__taking_enlist(lock);
+    return DIBS_OK;
+}
+
+dibs__take_step dibs__taking_next(dibs_lock *lock)
+{
+    dibs__take *tk = &lock->take;
+    dibs__take_step step = dibs__take_next(tk, &lock->lease, dibsx_now());
+
+    for (; tk->polls > 0; tk->polls--)
+        dibs__count(&lock->cl->stats.polls);
+    return step;
+}
+
+static void open_bell(dibs_lock *lock)
+{
+    dibs_client *cl = lock->cl;
+    int64_t wait_ms = lock->take.terms.wait_ms;
+    dibsx_nsec now = dibsx_now();
+
+    pthread_mutex_unlock(&cl->mutex);
+    dibs__keeper_listen(cl, cl->st,
+                        wait_ms == 0 ? dibs__client_deadline(cl, now)
+                                     : dibsx_after_ms(now, wait_ms));
+    pthread_mutex_lock(&cl->mutex);
+    dibs__take_listened(&lock->take, dibsx_now());
+}
+
+/* A new owner, unless one asks already. */
+static dibs_status begin(dibs_lock *lock)
+{
+    char owner[DIBS_OWNER_SIZE];
+    dibs_status rc;
+
+    if (lock->lease.state != DIBS__LEASE_FREE)
+        return DIBS_OK;
+    rc = dibs__owner_new(owner, &lock->why);
+    if (rc != DIBS_OK)
+        return rc;
+    if (!lock->take.on_spare)
+        dibs__lock_use_store(lock);
+    dibs__lock_begin(lock, owner);
+    return DIBS_OK;
+}
+
+static uint32_t ask_flags(const dibs_lock *lock)
+{
+    uint32_t flags = lock->take.terms.wait_ms == 0 ? 0 : DIBS__ASK_QUEUE;
+
+    if (lock->opts.flags & DIBS_LOCK_BARGE)
+        flags |= DIBS__ASK_BARGE;
+    if (dibs__opts_hear(&lock->opts))
+        flags |= DIBS__ASK_TELL;
+    return flags;
+}
+
+/* Sends the ask and tells the tracer. Locks: none held. */
+static dibs_status
+send_ask(dibs_lock *lock, dibs__store *st, const dibs__ask *ask,
+         dibsx_nsec deadline, dibs__answer *ans)
+{
+    const dibs_client *cl = lock->cl;
+    dibs_status rc;
+
+    dibs__log(cl, DIBS_LOG_TRACE, "asked", "%s", lock->name);
+    rc = st->ops->lease->acquire(st, ask, deadline, ans, &lock->why);
+    if (rc == DIBS_BUSY && ans->queued)
+        dibs__log(cl, DIBS_LOG_TRACE, "queued", "%s, %" PRIu32 " ahead",
+                  lock->name, ans->ahead);
+    else if (rc == DIBS_BUSY)
+        dibs__log(cl, DIBS_LOG_TRACE, "busy", "%s", lock->name);
+    return rc;
+}
+
+/* Takes in the answer. */
+static void answered(dibs_lock *lock, dibs_status rc, const dibs__answer *ans)
+{
+    dibs_client *cl = lock->cl;
+    dibs__lease *ls = &lock->lease;
+    dibsx_nsec now;
+
+    if (lock->st == cl->st && rc != DIBS_UNAVAIL && rc != DIBS_UNKNOWN)
+        dibs__spare_store_answered(cl);
+    now = dibsx_now();
+    dibs__lease_answered(ls, rc, ans, now);
+    /* Queued, and held all the same: the ring was faster than this answer. */
+    if (rc == DIBS_BUSY && ls->state == DIBS__LEASE_HELD)
+        dibs__count(&cl->stats.rings);
+    if (ls->state == DIBS__LEASE_FREE)
+        dibs__lock_unlist(lock);
+    dibs__keeper_watch(cl, lock);
+    dibs__take_answered(&lock->take, ls, rc, ans, now);
+}
+
+static void ask(dibs_lock *lock)
+{
+    dibs_client *cl = lock->cl;
+    const dibs_lock_opts *opts = &lock->opts;
+    bool permits = opts->mode == DIBS_PERMITS;
+    dibs__store *st;
+    dibsx_nsec now, deadline;
+    dibs__answer ans = {0};
+    char owner[DIBS_OWNER_SIZE], who[DIBS__WHO_MAX];
+    dibs__ask question;
+    dibs_status rc = begin(lock);
+
+    if (rc != DIBS_OK) {
+        dibs__take_answered(&lock->take, &lock->lease, rc, &ans, dibsx_now());
+        return;
+    }
+    now = dibsx_now();
+    deadline =
+        dibs__take_ask_until(&lock->take, dibs__client_deadline(cl, now), now);
+    question = (dibs__ask){.name = dibs__spare_name(lock, owner),
+                           .owner = owner,
+                           .mode = (dibs__mode)opts->mode,
+                           .permits = permits ? opts->permits : 1,
+                           .capacity = permits ? opts->capacity : 0,
+                           .flags = ask_flags(lock),
+                           .priority = opts->priority,
+                           .ttl_ms = dibs__lease_ask_ms(&lock->lease),
+                           .who = who};
+    memcpy(owner, lock->lease.owner, sizeof(owner));
+    dibs__who_text(lock, who);
+    dibs__lease_asked(&lock->lease, now);
+    dibs__take_asked(&lock->take, &lock->lease);
+    dibs__keeper_watch(cl, lock);
+    st = lock->st;
+    lock->why = (dibs_error){0};
+    pthread_mutex_unlock(&cl->mutex);
+    rc = send_ask(lock, st, &question, deadline, &ans);
+    pthread_mutex_lock(&cl->mutex);
+    answered(lock, rc, &ans);
+}
+
+/* Gives up the place, and a grant that may have come meanwhile. The answer does
+ * not matter: what stands in the store ends by itself. */
+static void leave(dibs_lock *lock)
+{
+    bool valid = dibs__lease_valid(&lock->lease, dibsx_now());
+
+    /* A valid lease is one that rested, from an earlier acquire. */
+    (void)dibs__lock_give_up(lock, valid ? 0 : GIVE_UP_MS, NULL);
+    dibs__take_left(&lock->take, &lock->lease, dibsx_now());
+}
+
+static void turn_to_spare(dibs_lock *lock)
+{
+    dibs_status rc = dibs__spare_use(lock, &lock->why, &lock->why);
+
+    dibs__take_spared(&lock->take, rc, dibsx_now());
+}
+
+void dibs__taking_do(dibs_lock *lock, dibs__take_step step)
+{
+    switch (step) {
+    case DIBS__TAKE_LISTEN:
+        open_bell(lock);
+        break;
+    case DIBS__TAKE_ASK:
+        ask(lock);
+        break;
+    case DIBS__TAKE_LEAVE:
+        leave(lock);
+        break;
+    case DIBS__TAKE_SPARE:
+        turn_to_spare(lock);
+        break;
+    case DIBS__TAKE_SLEEP:
+    case DIBS__TAKE_DONE:
+        break;
+    }
+}
+
+dibs_status dibs__taking_end(dibs_lock *lock)
+{
+    dibs_client *cl = lock->cl;
+    const dibs__take *tk = &lock->take;
+
+    dibs__take_explain(tk, lock->name, &lock->why);
+    dibs__taking_delist(lock);
+    dibs__uncount(&cl->stats.waiting);
+    count_outcome(lock, tk->rc);
+    if (tk->rc == DIBS_OK) {
+        dibs__count(&cl->stats.held);
+        dibs__hold_taken(lock);
+    }
+    dibs__tally_taken(lock, tk->rc, dibsx_now() - tk->started_at,
+                      tk->contended);
+    return tk->rc;
+}
+
+void dibs__taking_wake(dibs_lock *lock)
+{
+    pthread_cond_broadcast(&lock->cond);
+    dibs__async_wake(lock);
+}
+
+void dibs__taking_cancel(dibs_lock *lock)
+{
+    lock->take.cancelled = true;
+    dibs__taking_wake(lock);
+}
+
+void dibs__taking_trace(const dibs_lock *lock, dibs_status rc,
+                        dibsx_nsec started_at)
+{
+    const dibs_client *cl = lock->cl;
+    int64_t waited_us = (dibsx_now() - started_at) / 1000;
+
+    if (rc == DIBS_OK)
+        dibs__log(cl, DIBS_LOG_TRACE, "granted",
+                  "%s under token %" PRIu64 " after %" PRId64 " us", lock->name,
+                  dibs_lock_fence(lock), waited_us);
+    else if (rc == DIBS_TIMEOUT || rc == DIBS_CANCELLED)
+        dibs__log(cl, DIBS_LOG_TRACE,
+                  rc == DIBS_TIMEOUT ? "timeout" : "cancelled",
+                  "%s after %" PRId64 " us", lock->name, waited_us);
+}

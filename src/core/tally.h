@@ -1,0 +1,53 @@
+/* tally.h - the statistics of a client per name, in a table of bounded size.
+ *
+ * The name that was not used for longest makes room for a new one. Without memory
+ * a name is not counted, and nothing else happens.
+ *
+ * Locks: cl->mutex for everything here. */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_CORE_TALLY_H
+#define DIBS_CORE_TALLY_H
+
+#include "core/counts.h"
+#include "core/lock.h"
+
+enum { DIBS__TALLY_NAMES = 1024 };
+
+typedef struct dibs__tally_name {
+    struct dibs__tally_name *next; /* in its bucket */
+    struct dibs__tally_name *newer;
+    struct dibs__tally_name *older;
+    dibs__counts all;
+    dibs__counts fresh; /* of it, what is yet to be shared */
+    uint64_t waiting;   /* set and used by dibs_name_stats_own() alone */
+    char name[];        /* with the client's prefix */
+} dibs__tally_name;
+
+typedef struct dibs__tally {
+    dibs__tally_name *buckets[DIBS__TALLY_NAMES];
+    dibs__tally_name *newest;
+    dibs__tally_name *oldest;
+    size_t count;
+} dibs__tally;
+
+/* NULL when memory is short; free takes NULL. */
+dibs__tally *dibs__tally_new(void);
+void dibs__tally_free(dibs__tally *tally);
+
+/* The record of a name; NULL: there is none. */
+dibs__tally_name *dibs__tally_find(const dibs__tally *tally, const char *name);
+
+/* The same, made when there is none, and the newest now; NULL: no memory. */
+dibs__tally_name *dibs__tally_use(dibs__tally *tally, const char *name);
+
+/* The client's table, made when it is first needed; NULL: no memory. */
+dibs__tally *dibs__tally_of(dibs_client *cl);
+
+/* An acquire that asked the store has ended with this status. */
+void dibs__tally_taken(dibs_lock *lock, dibs_status rc, dibsx_nsec waited,
+                       bool contended);
+
+/* A lease has ended. */
+void dibs__tally_ended(dibs_lock *lock, bool lost, dibsx_nsec held);
+
+#endif

@@ -1,0 +1,197 @@
+/* turn.c - a held lease becomes another: reader, writer, or another process's.
+ *
+ * The calling thread does the asking. A turn is idempotent by owner and fence, so
+ * one whose answer was lost is sent again. */
+/* SPDX-License-Identifier: MIT */
+#include "base/fail.h"
+#include "base/uncancel.h"
+#include "core/hold.h"
+#include "core/keeper.h"
+#include "core/lock.h"
+#include "core/spare.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { TURN_TRIES = 3 };
+
+/* Locks: cl->mutex, let go for the step. */
+static dibs_status
+send_turn(dibs_lock *lock, dibs__turn *turn, dibsx_nsec deadline,
+          dibs__answer *ans, dibs_error *err)
+{
+    dibs_client *cl = lock->cl;
+    dibs__store *st = lock->st;
+    dibs_status rc = DIBS_UNKNOWN;
+
+    pthread_mutex_unlock(&cl->mutex);
+    for (int i = 0; i < TURN_TRIES && rc == DIBS_UNKNOWN; i++)
+        rc = st->ops->lease->turn(st, turn, deadline, ans, err);
+    dibs__log(cl, DIBS_LOG_TRACE, "turned", "%s by %s: %s", turn->name,
+              turn->owner, dibs_status_name(rc));
+    pthread_mutex_lock(&cl->mutex);
+    return rc;
+}
+
+/* A renewal under way carries the fence of before, and its answer would be taken
+ * for a loss. Locks: cl->mutex, let go while waiting. */
+static dibs_status wait_for_renewal(dibs_lock *lock, dibs_error *err)
+{
+    while (dibs__lease_valid(&lock->lease, dibsx_now())) {
+        if (dibs__lease_turning(&lock->lease))
+            return DIBS_OK;
+        pthread_cond_wait(&lock->cond, &lock->cl->mutex);
+    }
+    return dibsx_fail(err, DIBS_LOST, "%s is not held", lock->name);
+}
+
+/* Locks: cl->mutex, let go meanwhile. */
+static dibs_status
+turn_to(dibs_lock *lock, dibs_lock_mode mode, dibs_error *err)
+{
+    dibs__lease *ls = &lock->lease;
+    char owner[DIBS_OWNER_SIZE];
+    dibs__turn turn = {.owner = owner,
+                       .to_owner = owner,
+                       .mode = (dibs__mode)mode};
+    dibs__answer ans = {0};
+    dibsx_nsec sent_at;
+    dibs_status rc = wait_for_renewal(lock, err);
+
+    if (rc != DIBS_OK)
+        return rc;
+    sent_at = dibsx_now();
+    memcpy(owner, ls->owner, sizeof(owner));
+    turn.name = dibs__spare_name(lock, owner);
+    turn.fence = ls->fence;
+    turn.ttl_ms = dibs__lease_renew_ms(ls, sent_at);
+    rc = send_turn(lock, &turn, dibs__client_deadline(lock->cl, sent_at), &ans,
+                   err);
+    if (rc == DIBS_OK)
+        lock->mode = mode;
+    dibs__lease_turned(ls, sent_at, rc, &ans, dibsx_now());
+    dibs__keeper_watch(lock->cl, lock);
+    if (rc == DIBS_OK && !dibs__lease_valid(ls, dibsx_now()))
+        rc = dibsx_fail(err, DIBS_LOST, "the lease on %s ended meanwhile",
+                        lock->name);
+    return rc;
+}
+
+/* One call on the handle that has the lease. */
+static dibs_status turn_call(dibs_lock *lock, dibs_lock_mode from,
+                             dibs_lock_mode mode, dibs_error *err)
+{
+    dibs_status rc = dibs__lock_enter(lock, err);
+
+    if (rc != DIBS_OK)
+        return rc;
+    if (lock->depth == 0)
+        rc = dibsx_fail(err, DIBS_LOST, "%s is not held", lock->name);
+    else if (lock->via)
+        rc = dibsx_fail(err, DIBS_INVALID,
+                        "%s was entered through another handle: turn that one",
+                        lock->name);
+    else if (lock->mode == mode)
+        rc = dibs__lease_valid(&lock->lease, dibsx_now())
+                 ? DIBS_OK
+                 : dibsx_fail(err, DIBS_LOST, "the lease on %s had ended",
+                              lock->name);
+    else if (lock->mode != from)
+        rc = dibsx_fail(err, DIBS_INVALID,
+                        "%s is a semaphore: it has neither readers nor writers",
+                        lock->name);
+    else
+        rc = turn_to(lock, mode, err);
+    dibs__lock_exit(lock);
+    return rc;
+}
+
+dibs_status dibs_lock_upgrade(dibs_lock *lock, dibs_error *err)
+{
+    DIBSX_UNCANCEL;
+
+    return turn_call(lock, DIBS_SHARED, DIBS_EXCLUSIVE, err);
+}
+
+dibs_status dibs_lock_downgrade(dibs_lock *lock, dibs_error *err)
+{
+    DIBSX_UNCANCEL;
+
+    return turn_call(lock, DIBS_EXCLUSIVE, DIBS_SHARED, err);
+}
+
+/* Belief ends before anything is sent, so that from here on this process has
+ * nothing, whatever the answer. Locks: cl->mutex, let go for the step. */
+static dibs_status
+transfer(dibs_lock *lock, char token[DIBS_TOKEN_SIZE], dibs_error *err)
+{
+    char owner[DIBS_OWNER_SIZE], heir[DIBS_OWNER_SIZE];
+    dibsx_nsec now = dibsx_now();
+    dibs__turn turn = {.name = lock->name,
+                       .owner = owner,
+                       .to_owner = heir,
+                       .fence = lock->lease.fence,
+                       .mode = (dibs__mode)lock->mode,
+                       .ttl_ms = dibs__lease_renew_ms(&lock->lease, now)};
+    dibs__answer ans = {0};
+    dibs_status rc = dibs__owner_new(heir, err);
+
+    if (rc != DIBS_OK)
+        return rc;
+    memcpy(owner, lock->lease.owner, sizeof(owner));
+    dibs__lock_forget(lock);
+    rc =
+        send_turn(lock, &turn, dibs__client_deadline(lock->cl, now), &ans, err);
+    if (rc == DIBS_OK)
+        snprintf(token, DIBS_TOKEN_SIZE, "%s.%" PRIu64, heir, ans.fence);
+    return rc;
+}
+
+dibs_status dibs_lock_transfer(dibs_lock *lock, char token[DIBS_TOKEN_SIZE],
+                               dibs_error *err)
+{
+    DIBSX_UNCANCEL;
+    dibs_status rc = dibs__lock_enter(lock, err);
+
+    token[0] = '\0';
+    if (rc != DIBS_OK)
+        return rc;
+    if (lock->depth == 0 || lock->via ||
+        !dibs__lease_valid(&lock->lease, dibsx_now()))
+        rc = dibsx_fail(err, DIBS_LOST, "%s is not held by this handle",
+                        lock->name);
+    else if (lock->depth > 1 || lock->guests)
+        rc = dibsx_fail(err, DIBS_INVALID,
+                        "%s was entered more than once; release to depth 1 "
+                        "first",
+                        lock->name);
+    else if (lock->st != lock->cl->st)
+        rc = dibsx_fail(err, DIBS_UNSUPPORTED,
+                        "%s is not held in the store, which is away: another "
+                        "process could not accept it",
+                        lock->name);
+    else
+        rc = transfer(lock, token, err);
+    dibs__lock_exit(lock);
+    return rc;
+}
+
+dibs_status
+dibs_lock_accept(dibs_lock *lock, const char *token, dibs_error *err)
+{
+    size_t len = DIBS_OWNER_SIZE - 1;
+    char owner[DIBS_OWNER_SIZE] = "";
+    uintmax_t fence = 0;
+    char *end = NULL;
+
+    if (token && strnlen(token, DIBS_TOKEN_SIZE) > len + 1 &&
+        token[len] == '.' && token[len + 1] >= '1' && token[len + 1] <= '9') {
+        memcpy(owner, token, len);
+        errno = 0;
+        fence = strtoumax(token + len + 1, &end, 10);
+    }
+    if (!end || *end != '\0' || errno != 0 || fence > INT64_MAX)
+        return dibsx_fail(err, DIBS_INVALID, "that is no token of a transfer");
+    return dibs_lock_adopt(lock, owner, (uint64_t)fence, err);
+}

@@ -1,0 +1,313 @@
+/* kinds.c - readers and writers, permits, and what a holder may agree to: through
+ * the public interface, on every store. */
+/* SPDX-License-Identifier: MIT */
+#include "core.h"
+
+#include <poll.h>
+#include <string.h>
+
+static void readers_share_and_writers_do_not(void **state)
+{
+    dibs_client *cl = core_open();
+    const char *name = core_name();
+    dibs_lock *a = core_lock(cl, name, DIBS_LOCK_OPTS(.mode = DIBS_SHARED));
+    dibs_lock *b = core_lock(cl, name, DIBS_LOCK_OPTS(.mode = DIBS_SHARED));
+    dibs_lock *writer = core_lock(cl, name, NULL);
+
+    (void)state;
+    CHECK(DIBS_OK, dibs_lock_acquire(a, err));
+    CHECK(DIBS_OK, dibs_lock_acquire(b, err));
+    assert_true(dibs_lock_fence(b) > dibs_lock_fence(a));
+    CHECK(DIBS_BUSY, dibs_lock_try(writer, err));
+    CHECK(DIBS_OK, dibs_lock_release(a, err));
+    CHECK(DIBS_BUSY, dibs_lock_try(writer, err));
+    CHECK(DIBS_OK, dibs_lock_release(b, err));
+    CHECK(DIBS_OK, dibs_lock_try(writer, err));
+    CHECK(DIBS_BUSY, dibs_lock_try(a, err));
+    dibs_lock_free(a);
+    dibs_lock_free(b);
+    dibs_lock_free(writer);
+    dibs_close(cl);
+}
+
+static void an_upgrade_is_atomic_or_refused(void **state)
+{
+    dibs_client *cl = core_open();
+    const char *name = core_name();
+    dibs_lock *a = core_lock(cl, name, DIBS_LOCK_OPTS(.mode = DIBS_SHARED));
+    dibs_lock *b = core_lock(cl, name, DIBS_LOCK_OPTS(.mode = DIBS_SHARED));
+    uint64_t fence;
+
+    (void)state;
+    CHECK(DIBS_LOST, dibs_lock_upgrade(a, err));
+    CHECK(DIBS_OK, dibs_lock_acquire(a, err));
+    CHECK(DIBS_OK, dibs_lock_acquire(b, err));
+    fence = dibs_lock_fence(a);
+    CHECK(DIBS_BUSY, dibs_lock_upgrade(a, err));
+    assert_int_equal(dibs_lock_fence(a), fence);
+    assert_int_equal(dibs_lock_check(a), DIBS_OK);
+    CHECK(DIBS_OK, dibs_lock_release(b, err));
+    CHECK(DIBS_OK, dibs_lock_upgrade(a, err));
+    CHECK(DIBS_OK, dibs_lock_upgrade(a, err));
+    assert_true(dibs_lock_fence(a) > fence);
+    fence = dibs_lock_fence(a);
+    CHECK(DIBS_BUSY, dibs_lock_try(b, err));
+    CHECK(DIBS_OK, dibs_lock_renew(a, err));
+    CHECK(DIBS_OK, dibs_lock_downgrade(a, err));
+    assert_int_equal(dibs_lock_fence(a), fence);
+    CHECK(DIBS_OK, dibs_lock_try(b, err));
+    CHECK(DIBS_OK, dibs_lock_renew(a, err));
+    CHECK(DIBS_OK, dibs_lock_release(a, err));
+    CHECK(DIBS_OK, dibs_lock_upgrade(b, err));
+    CHECK(DIBS_OK, dibs_lock_release(b, err));
+    dibs_lock_free(a);
+    dibs_lock_free(b);
+    dibs_close(cl);
+}
+
+static void permits_are_counted(void **state)
+{
+    dibs_client *cl = core_open();
+    const char *name = core_name();
+    dibs_lock *one =
+        core_lock(cl, name,
+                  DIBS_LOCK_OPTS(.mode = DIBS_PERMITS, .capacity = 3));
+    dibs_lock *two = core_lock(cl, name,
+                               DIBS_LOCK_OPTS(.mode = DIBS_PERMITS,
+                                              .permits = 2, .capacity = 3));
+    dibs_lock *more =
+        core_lock(cl, name,
+                  DIBS_LOCK_OPTS(.mode = DIBS_PERMITS, .capacity = 3));
+    dibs_lock *odd =
+        core_lock(cl, name,
+                  DIBS_LOCK_OPTS(.mode = DIBS_PERMITS, .capacity = 4));
+    dibs_lock *mutex = core_lock(cl, name, NULL);
+    dibs_error why = {0};
+
+    (void)state;
+    CHECK(DIBS_OK, dibs_lock_acquire(one, err));
+    CHECK(DIBS_OK, dibs_lock_acquire(two, err));
+    CHECK(DIBS_BUSY, dibs_lock_acquire(more, err));
+    assert_int_equal(dibs_lock_acquire(odd, &why), DIBS_MISMATCH);
+    assert_non_null(strstr(why.message, "3"));
+    assert_non_null(strstr(why.message, "4"));
+    CHECK(DIBS_MISMATCH, dibs_lock_acquire(mutex, err));
+    CHECK(DIBS_INVALID, dibs_lock_upgrade(one, err));
+    CHECK(DIBS_OK, dibs_lock_release(one, err));
+    CHECK(DIBS_OK, dibs_lock_acquire(more, err));
+    dibs_lock_free(one);
+    dibs_lock_free(two);
+    dibs_lock_free(more);
+    dibs_lock_free(odd);
+    dibs_lock_free(mutex);
+    dibs_close(cl);
+}
+
+static void what_cannot_be_had_is_refused(void **state)
+{
+    static const char *const no_value[] = {"key", NULL};
+    static const char *const no_key[] = {"=value", NULL};
+    dibs_client *cl = core_open();
+    const dibs_lock_opts *const bad[] = {
+        DIBS_LOCK_OPTS(.mode = (dibs_lock_mode)7),
+        DIBS_LOCK_OPTS(.mode = DIBS_PERMITS),
+        DIBS_LOCK_OPTS(.mode = DIBS_PERMITS, .permits = 3, .capacity = 2),
+        DIBS_LOCK_OPTS(.permits = 2),
+        DIBS_LOCK_OPTS(.capacity = 2),
+        DIBS_LOCK_OPTS(.flags = 1u << 20),
+        DIBS_LOCK_OPTS(.flags = DIBS_LOCK_STICKY, .hold_min_ms = 5),
+        DIBS_LOCK_OPTS(.flags = DIBS_LOCK_STICKY | DIBS_LOCK_NO_RENEW),
+        DIBS_LOCK_OPTS(.lock_delay_ms = -1),
+        DIBS_LOCK_OPTS(.lock_delay_ms = 24 * 3600 * 1000),
+        DIBS_LOCK_OPTS(.progress_ms = -1),
+        DIBS_LOCK_OPTS(.meta = no_value),
+        DIBS_LOCK_OPTS(.meta = no_key),
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(bad); i++) {
+        dibs_lock *lock;
+
+        CHECK(DIBS_INVALID, dibs_lock_new(cl, "x", bad[i], &lock, err));
+        assert_null(lock);
+    }
+    dibs_close(cl);
+}
+
+static void a_transfer_voids_the_old_handle_at_once(void **state)
+{
+    dibs_client *here = core_open();
+    dibs_client *there = core_open();
+    const char *name = core_name();
+    dibs_lock *from = core_lock(here, name, DIBS_LOCK_OPTS(.ttl_ms = 5000));
+    dibs_lock *to = core_lock(there, name, DIBS_LOCK_OPTS(.ttl_ms = 5000));
+    dibs_lock *other = core_lock(here, name, NULL);
+    char token[DIBS_TOKEN_SIZE];
+    uint64_t fence;
+
+    (void)state;
+    CHECK(DIBS_LOST, dibs_lock_transfer(from, token, err));
+    assert_string_equal(token, "");
+    CHECK(DIBS_OK, dibs_lock_acquire(from, err));
+    fence = dibs_lock_fence(from);
+    CHECK(DIBS_OK, dibs_lock_transfer(from, token, err));
+    assert_int_equal(dibs_lock_check(from), DIBS_LOST);
+    assert_int_equal(dibs_lock_fence(from), 0);
+    CHECK(DIBS_LOST, dibs_lock_release(from, err));
+    CHECK(DIBS_BUSY, dibs_lock_try(other, err));
+    CHECK(DIBS_OK, dibs_lock_accept(to, token, err));
+    assert_true(dibs_lock_fence(to) > fence);
+    CHECK(DIBS_BUSY, dibs_lock_try(from, err));
+    CHECK(DIBS_OK, dibs_lock_release(to, err));
+    CHECK(DIBS_LOST, dibs_lock_accept(to, token, err));
+    CHECK(DIBS_OK, dibs_lock_try(from, err));
+    dibs_lock_free(from);
+    dibs_lock_free(to);
+    dibs_lock_free(other);
+    dibs_close(there);
+    dibs_close(here);
+}
+
+static void bad_tokens_are_refused(void **state)
+{
+    static const char *const bad[] = {
+        NULL,
+        "",
+        "x",
+        "0123456789abcdef0123456789abcdef",
+        "0123456789abcdef0123456789abcdef.",
+        "0123456789abcdef0123456789abcdef.0",
+        "0123456789abcdef0123456789abcdef.-5",
+        "0123456789abcdef0123456789abcdef.5x",
+        "0123456789abcdef0123456789abcdeg.5",
+        "0123456789abcdef0123456789abcdef.99999999999999999999",
+    };
+    dibs_client *cl = core_open();
+    dibs_lock *lock = core_lock(cl, core_name(), NULL);
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(bad); i++)
+        CHECK(DIBS_INVALID, dibs_lock_accept(lock, bad[i], err));
+    dibs_lock_free(lock);
+    dibs_close(cl);
+}
+
+static bool is_lost(void *arg)
+{
+    return dibs_lock_state_get(arg) == DIBS_LOCK_LOST;
+}
+
+static void no_tick_no_renewal(void **state)
+{
+    dibs_client *cl = core_open();
+    dibs_lock *idle =
+        core_lock(cl, core_name(),
+                  DIBS_LOCK_OPTS(.ttl_ms = 300, .progress_ms = 50));
+    dibs_lock *busy =
+        core_lock(cl, core_name(),
+                  DIBS_LOCK_OPTS(.ttl_ms = 300, .progress_ms = 150));
+
+    (void)state;
+    CHECK(DIBS_OK, dibs_lock_acquire(idle, err));
+    CHECK(DIBS_OK, dibs_lock_acquire(busy, err));
+    while (!is_lost(idle)) {
+        dibs_lock_tick(busy);
+        poll(NULL, 0, 5);
+    }
+    assert_int_equal(dibs_lock_check(busy), DIBS_OK);
+    CHECK(DIBS_OK, dibs_lock_release(busy, err));
+    CHECK(DIBS_LOST, dibs_lock_release(idle, err));
+    dibs_lock_free(idle);
+    dibs_lock_free(busy);
+    dibs_close(cl);
+}
+
+static int64_t left_of;
+
+static bool see_left(const dibs_lease_info *info, void *arg)
+{
+    (void)arg;
+    left_of = info->holders[0].left_ms;
+    return true;
+}
+
+/* A clean release does not make anybody wait; only a death does. */
+static void a_lock_delay_is_for_those_who_come_after_a_death(void **state)
+{
+    dibs_client *cl = core_open();
+    const char *name = core_name();
+    dibs_lock *lock =
+        core_lock(cl, name,
+                  DIBS_LOCK_OPTS(.ttl_ms = 2000, .lock_delay_ms = 60000));
+    dibs_lock *next = core_lock(cl, name, NULL);
+
+    (void)state;
+    CHECK(DIBS_OK, dibs_lock_acquire(lock, err));
+    assert_true(dibs_lock_valid_ms(lock) <= 2000);
+    assert_true(dibs_lock_valid_ms(lock) > 0);
+    CHECK(DIBS_OK, dibs_lease_show(cl, name, see_left, NULL, err));
+    assert_true(left_of > 55000);
+    CHECK(DIBS_OK, dibs_lock_renew(lock, err));
+    assert_true(dibs_lock_valid_ms(lock) <= 2000);
+    CHECK(DIBS_OK, dibs_lock_release(lock, err));
+    CHECK(DIBS_OK, dibs_lock_try(next, err));
+    CHECK(DIBS_OK, dibs_lock_release(next, err));
+
+    CHECK(DIBS_OK, dibs_lock_acquire(lock, err));
+    dibs_lock_leave(lock);
+    CHECK(DIBS_BUSY, dibs_lock_try(next, err));
+    CHECK(DIBS_OK, dibs_lease_break(cl, name, 0, "test", NULL, err));
+    dibs_lock_free(lock);
+    dibs_lock_free(next);
+    dibs_close(cl);
+}
+
+static bool see_meta(const dibs_lease_info *info, void *arg)
+{
+    const dibs_party *holder = &info->holders[0];
+
+    (void)arg;
+    assert_string_equal(holder->label, "nightly? run");
+    assert_string_equal(holder->meta, "job=7\tzone=eu west");
+    assert_string_equal(holder->identity, "worker-3");
+    return true;
+}
+
+static void others_see_label_identity_and_metadata(void **state)
+{
+    static const char *const meta[] = {"job=7", "zone=eu west", NULL};
+    dibs_client *cl = core_open();
+    const char *name = core_name();
+    dibs_lock *lock =
+        core_lock(cl, name,
+                  DIBS_LOCK_OPTS(.label = "nightly\t run",
+                                 .identity = "worker-3", .meta = meta));
+    dibs_lock *other = core_lock(cl, name, NULL);
+    dibs_error why = {0};
+
+    (void)state;
+    CHECK(DIBS_OK, dibs_lock_acquire(lock, err));
+    CHECK(DIBS_OK, dibs_lease_show(cl, name, see_meta, NULL, err));
+    assert_int_equal(dibs_lock_try(other, &why), DIBS_BUSY);
+    assert_null(strchr(why.message, '\t'));
+    dibs_lock_free(lock);
+    dibs_lock_free(other);
+    dibs_close(cl);
+}
+
+int core_kinds_tests(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(readers_share_and_writers_do_not),
+        cmocka_unit_test(an_upgrade_is_atomic_or_refused),
+        cmocka_unit_test(permits_are_counted),
+        cmocka_unit_test(what_cannot_be_had_is_refused),
+        cmocka_unit_test(a_transfer_voids_the_old_handle_at_once),
+        cmocka_unit_test(bad_tokens_are_refused),
+        cmocka_unit_test(no_tick_no_renewal),
+        cmocka_unit_test(a_lock_delay_is_for_those_who_come_after_a_death),
+        cmocka_unit_test(others_see_label_identity_and_metadata),
+    };
+
+    return cmocka_run_group_tests_name("core kinds", tests, NULL, NULL);
+}

@@ -1,0 +1,225 @@
+// raii.cpp - dibs.hpp gives back what was taken, however its scope is left.
+//
+//     raii URL
+//
+// Compiled by test_raii.sh with every compiler and standard that there is.
+// SPDX-License-Identifier: MIT
+#include <dibs/dibs.hpp>
+
+#include <atomic>
+#include <cstdlib>
+#include <iostream>
+#include <thread>
+#include <type_traits>
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+#define CHECK(condition)                                                                                               \
+    do {                                                                                                               \
+        if (!(condition)) {                                                                                            \
+            std::cerr << __FILE__ << ":" << __LINE__ << ": " << #condition << "\n";                                    \
+            std::exit(1);                                                                                              \
+        }                                                                                                              \
+    } while (0)
+
+static_assert(!std::is_copy_constructible<dibs::lock>::value, "a lock is not copied");
+static_assert(std::is_nothrow_move_constructible<dibs::lock>::value, "a lock is moved");
+static_assert(std::is_move_assignable<dibs::multi>::value, "a set is moved");
+static_assert(!std::is_copy_constructible<dibs::client>::value, "a client is not copied");
+
+static bool is_free(dibs::client &db, const std::string &name)
+{
+    dibs::lock lock(db, name);
+    return lock.try_acquire();
+}
+
+// The status of the error that a call throws; DIBS_OK when it throws none.
+template <typename Fn> static dibs_status thrown(Fn fn)
+{
+    try {
+        fn();
+    } catch (const dibs::error &why) {
+        CHECK(why.status() == why.detail().status || why.status() == DIBS_LOST);
+        CHECK(std::string(why.what()).find(dibs_status_name(why.status())) == 0);
+        return why.status();
+    }
+    return DIBS_OK;
+}
+
+static int leaves_early(dibs::client &db)
+{
+    dibs::scoped_lock held(db, "early");
+
+    CHECK(!is_free(db, "early"));
+    if (held.fence() > 0)
+        return 1;
+    return 0;
+}
+
+static void scopes(dibs::client &db)
+{
+    CHECK(leaves_early(db) == 1);
+    CHECK(is_free(db, "early"));
+    try {
+        dibs::scoped_lock held(db, "thrown");
+        throw 5;
+    } catch (int) {
+    }
+    CHECK(is_free(db, "thrown"));
+    for (int i = 0; i < 2; i++) {
+        dibs::scoped_lock held(db, "loop");
+        if (i == 0)
+            continue;
+        break;
+    }
+    CHECK(is_free(db, "loop"));
+}
+
+static void refusals(dibs::client &db)
+{
+    dibs::scoped_lock held(db, "busy");
+
+    CHECK(thrown([&] { dibs::scoped_lock second(db, "busy"); }) == DIBS_BUSY);
+    CHECK(thrown([&] { dibs::scoped_lock none(db, ""); }) == DIBS_INVALID);
+    CHECK(thrown([&] { dibs::lock none(db, "x", dibs::options().ttl(milliseconds(1))); }) == DIBS_INVALID);
+    CHECK(thrown([] { dibs::client none("nowhere:"); }) == DIBS_INVALID);
+    dibs::scoped_lock second(std::nothrow, db, "busy");
+    CHECK(!second);
+    CHECK(second.status() == DIBS_BUSY);
+    CHECK(second.why().message[0] != '\0');
+    CHECK(!second.valid());
+    dibs::lock third(db, "busy");
+    CHECK(!third.try_acquire());
+    dibs_error err = dibs_error();
+    CHECK(third.try_acquire(err) == DIBS_BUSY);
+    CHECK(held.valid());
+    CHECK(held.valid_for() > seconds(1));
+}
+
+static void losses(dibs::client &db)
+{
+    std::atomic<int> told(0);
+    dibs::lock lock(db, "lost", dibs::options().ttl(seconds(2)).on_lost([&](dibs_lock *) { told++; }));
+
+    CHECK(thrown([&] { lock.check(); }) == DIBS_LOST);
+    lock.acquire();
+    lock.check();
+    CHECK(lock.lost_fd() >= 0);
+    CHECK(dibs_lease_break(db.get(), "lost", lock.fence(), "test", nullptr, nullptr) == DIBS_OK);
+    while (told == 0)
+        std::this_thread::sleep_for(milliseconds(2));
+    CHECK(!lock.valid());
+    CHECK(thrown([&] { lock.check(); }) == DIBS_LOST);
+    CHECK(lock.release() == DIBS_LOST);
+}
+
+static void moves(dibs::client &db)
+{
+    std::atomic<int> told(0);
+    dibs::lock a(db, "moved", dibs::options().ttl(seconds(2)).on_lost([&](dibs_lock *) { told++; }));
+
+    a.acquire();
+    dibs::lock b(std::move(a));
+    CHECK(b.valid());
+    CHECK(a.get() == nullptr);
+    dibs::lock c(db, "other");
+    c.acquire();
+    c = std::move(b); // gives "other" back
+    CHECK(is_free(db, "other"));
+    CHECK(!is_free(db, "moved"));
+    CHECK(dibs_lease_break(db.get(), "moved", 0, nullptr, nullptr, nullptr) == DIBS_OK);
+    while (told == 0)
+        std::this_thread::sleep_for(milliseconds(2));
+    dibs::client moved(std::move(db));
+    db = std::move(moved);
+    CHECK(is_free(db, "other"));
+}
+
+static void kinds(dibs::client &db)
+{
+    dibs::scoped_lock reader(db, "rw", dibs::options().shared());
+    {
+        dibs::scoped_lock other(db, "rw", dibs::options().shared());
+        CHECK(!reader.upgrade());
+    }
+    CHECK(reader.upgrade());
+    CHECK(!is_free(db, "rw"));
+    reader.downgrade();
+    dibs::scoped_lock one(db, "permits", dibs::options().permits(1, 2));
+    dibs::scoped_lock two(db, "permits", dibs::options().permits(1, 2));
+    CHECK(thrown([&] { dibs::scoped_lock none(db, "permits", dibs::options().permits(1, 2)); }) == DIBS_BUSY);
+    CHECK(thrown([&] { dibs::scoped_lock none(db, "permits", dibs::options().permits(1, 3)); }) == DIBS_MISMATCH);
+    dibs::options twice = dibs::options().reentrant().label("test").identity("me").meta("a=1").meta("b=2");
+    dibs::scoped_lock outer(db, "again", twice);
+    dibs::scoped_lock inner(db, "again", twice);
+    CHECK(outer.fence() == inner.fence());
+}
+
+static void hands_on(dibs::client &db)
+{
+    dibs::scoped_lock mine(db, "handed");
+    uint64_t before = mine.fence();
+    std::string token = mine.transfer();
+    dibs::lock heir(db, "handed");
+
+    CHECK(!mine.valid());
+    heir.accept(token);
+    CHECK(heir.fence() > before);
+    CHECK(!is_free(db, "handed"));
+}
+
+static void sets(dibs::client &db)
+{
+    {
+        dibs::scoped_multi both(db, std::vector<std::string>{"b", "a", "b"});
+
+        CHECK(both.size() == 2);
+        CHECK(both.name(0) == "a");
+        CHECK(both.fence(0) > 0);
+        CHECK(both.lost_fd(1) >= 0);
+        both.check();
+        CHECK(!is_free(db, "b"));
+        dibs::scoped_multi none(std::nothrow, db, std::vector<std::string>{"c", "b"});
+        CHECK(!none);
+        CHECK(is_free(db, "c"));
+        CHECK(thrown([&] { none.check(); }) == DIBS_LOST);
+    }
+    CHECK(is_free(db, "a"));
+    CHECK(is_free(db, "b"));
+}
+
+static void cancelled(dibs::client &db)
+{
+    dibs::scoped_lock held(db, "awaited");
+    dibs_status rc = DIBS_OK;
+    dibs::lock lock(db, "awaited", dibs::options().wait_forever());
+    std::thread waiter([&] {
+        dibs_error err = dibs_error();
+        rc = lock.acquire(err);
+    });
+
+    while (dibs_lock_state_get(lock.get()) != DIBS_LOCK_WAITING)
+        std::this_thread::sleep_for(milliseconds(2));
+    lock.cancel();
+    waiter.join();
+    CHECK(rc == DIBS_CANCELLED);
+}
+
+int main(int argc, char **argv)
+{
+    dibs_client_opts opts = dibs_client_opts();
+
+    opts.prefix = "cpp:";
+    dibs::client db(argc > 1 ? argv[1] : "memory:", opts);
+    scopes(db);
+    refusals(db);
+    losses(db);
+    moves(db);
+    kinds(db);
+    hands_on(db);
+    sets(db);
+    cancelled(db);
+    std::cout << "scopes give back what they took\n";
+    return 0;
+}

@@ -1,0 +1,167 @@
+/* test_client_async.c - asynchronous calls on a store that fails. */
+/* SPDX-License-Identifier: MIT */
+#include "fault_world.h"
+
+typedef struct outcome {
+    atomic_int calls;
+    dibs_status rc;
+    dibs_error err;
+} outcome;
+
+static void
+ended(dibs_lock *lock, dibs_status rc, const dibs_error *err, void *arg)
+{
+    outcome *out = arg;
+
+    (void)lock;
+    out->rc = rc;
+    out->err = *err;
+    atomic_fetch_add(&out->calls, 1);
+}
+
+static void await(outcome *out)
+{
+    dibsx_nsec end = dibsx_after_ms(dibsx_now(), WORLD_BOUND_MS);
+
+    while (atomic_load(&out->calls) == 0) {
+        assert_true(dibsx_now() < end);
+        world_sleep_ms(1);
+    }
+}
+
+static void start(dibs_lock *lock, outcome *out)
+{
+    assert_int_equal(dibs_lock_acquire_async(lock, ended, out, NULL), DIBS_OK);
+}
+
+static void a_failed_try_is_told(void **state)
+{
+    world *w = *state;
+    dibs_lock *lock = world_lock(w->one, "k", NULL);
+    outcome none = {0}, unsure = {0};
+
+    world_fault(w, DIBS__STEP_ACQUIRE, DIBS__FAULT_FAIL, 1);
+    start(lock, &none);
+    await(&none);
+    assert_int_equal(none.rc, DIBS_UNAVAIL);
+    assert_int_equal(none.err.status, DIBS_UNAVAIL);
+    world_fault(w, DIBS__STEP_ACQUIRE, DIBS__FAULT_DROP_AFTER, 1);
+    start(lock, &unsure);
+    await(&unsure);
+    assert_int_equal(unsure.rc, DIBS_UNKNOWN);
+    /* What the store had granted was given up before that was told. */
+    assert_int_equal(dibs_lock_try(lock, NULL), DIBS_OK);
+    dibs_lock_free(lock);
+}
+
+/* A wait outlasts a store that is away for a while. */
+static void a_wait_goes_on_when_the_store_is_back(void **state)
+{
+    world *w = *state;
+    dibs_lock *lock = world_lock(w->one, "k", DIBS_LOCK_OPTS(.wait_ms = -1));
+    outcome out = {0};
+
+    world_fault(w, DIBS__STEP_ACQUIRE, DIBS__FAULT_FAIL, 5);
+    start(lock, &out);
+    await(&out);
+    assert_int_equal(out.rc, DIBS_OK);
+    assert_true(world_seen(w, DIBS__STEP_ACQUIRE) > 5);
+    dibs_lock_free(lock);
+}
+
+/* The lock is not held from the call on, whatever becomes of the release. */
+static void a_release_that_fails_is_told(void **state)
+{
+    world *w = *state;
+    dibs_lock *lock = world_lock(w->one, "k", DIBS_LOCK_OPTS(.ttl_ms = 500));
+    dibs_lock *other = world_lock(w->other, "k", NULL);
+    outcome out = {0};
+
+    assert_int_equal(dibs_lock_try(lock, NULL), DIBS_OK);
+    world_fault(w, DIBS__STEP_RELEASE, DIBS__FAULT_FAIL, -1);
+    assert_int_equal(dibs_lock_release_async(lock, ended, &out, NULL), DIBS_OK);
+    assert_int_equal(dibs_lock_fence(lock), 0);
+    await(&out);
+    assert_int_equal(out.rc, DIBS_UNAVAIL);
+    world_heal(w);
+    assert_int_equal(world_try_until(other, WORLD_BOUND_MS), DIBS_OK);
+    dibs_lock_free(other);
+    dibs_lock_free(lock);
+}
+
+/* What the ask had brought goes back. */
+static void freeing_waits_for_the_ask_under_way(void **state)
+{
+    world *w = *state;
+    dibs_lock *lock = world_lock(w->one, "k", DIBS_LOCK_OPTS(.wait_ms = -1));
+    size_t holders, waiters;
+    outcome out = {0};
+
+    world_delay(w, DIBS__STEP_ACQUIRE, 200);
+    start(lock, &out);
+    while (world_seen(w, DIBS__STEP_ACQUIRE) == 0)
+        world_sleep_ms(1);
+    dibs_lock_free(lock);
+    world_heal(w);
+    assert_int_equal(atomic_load(&out.calls), 0);
+    world_count(w, "k", &holders, &waiters, NULL);
+    assert_int_equal(holders + waiters, 0);
+}
+
+/* Freed right after a release was started, the release is sent all the same. */
+static void freeing_sends_the_release(void **state)
+{
+    world *w = *state;
+    size_t holders, waiters;
+
+    for (int i = 0; i < 20; i++) {
+        dibs_lock *lock = world_lock(w->one, "k", NULL);
+
+        assert_int_equal(dibs_lock_try(lock, NULL), DIBS_OK);
+        assert_int_equal(dibs_lock_release_async(lock, NULL, NULL, NULL),
+                         DIBS_OK);
+        dibs_lock_free(lock);
+        world_count(w, "k", &holders, &waiters, NULL);
+        assert_int_equal(holders + waiters, 0);
+    }
+}
+
+/* Whatever becomes of it. */
+static void every_call_is_called_back_once(void **state)
+{
+    enum { CALLS = 40 };
+    static const char *const names[] = {"a", "b", "c", "d", "e", "f", "g"};
+    world *w = *state;
+    dibs_lock *locks[CALLS];
+    outcome outs[CALLS] = {0};
+
+    world_fault(w, DIBS__STEP_ACQUIRE, DIBS__FAULT_DROP_AFTER, 10);
+    for (int i = 0; i < CALLS; i++) {
+        locks[i] = world_lock(w->one, names[i % 7],
+                              DIBS_LOCK_OPTS(.wait_ms = 300, .retries = 1,
+                                             .retry_delay_ms = 5));
+        start(locks[i], &outs[i]);
+        if (i % 3 == 0)
+            dibs_lock_cancel(locks[i]);
+    }
+    for (int i = 0; i < CALLS; i++)
+        await(&outs[i]);
+    for (int i = 0; i < CALLS; i++) {
+        dibs_lock_free(locks[i]);
+        assert_int_equal(atomic_load(&outs[i].calls), 1);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WORLD_TEST(a_failed_try_is_told),
+        WORLD_TEST(a_wait_goes_on_when_the_store_is_back),
+        WORLD_TEST(a_release_that_fails_is_told),
+        WORLD_TEST(freeing_waits_for_the_ask_under_way),
+        WORLD_TEST(freeing_sends_the_release),
+        WORLD_TEST(every_call_is_called_back_once),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,334 @@
+/* test_client_monitor.c - the lock monitor on a store that fails, and with memory
+ * that runs short: what was done stays done, what was counted is not lost, and
+ * nobody is held up. */
+/* SPDX-License-Identifier: MIT */
+#include "fault_world.h"
+
+#include "base/alloc.h"
+
+#include <pthread.h>
+
+enum { ALLOCATIONS_MAX = 2000 };
+
+typedef struct record {
+    int count;
+    uint64_t fence;
+    char holder[128];
+    char reason[128];
+} record;
+
+static bool note(const dibs_trail_entry *entry, void *arg)
+{
+    record *rd = arg;
+
+    rd->count++;
+    rd->fence = entry->fence;
+    snprintf(rd->holder, sizeof(rd->holder), "%s", entry->holder);
+    snprintf(rd->reason, sizeof(rd->reason), "%s", entry->reason);
+    return true;
+}
+
+static void count_warning(dibs_log_level level, const char *event,
+                          const char *message, void *arg)
+{
+    (void)message;
+    if (level == DIBS_LOG_WARN && strcmp(event, "trail") == 0)
+        ++*(int *)arg;
+}
+
+static void a_break_stands_though_it_is_not_written_down(void **state)
+{
+    world *w = *state;
+    dibs_lock *lock = world_lock(w->one, "k", DIBS_LOCK_OPTS(.ttl_ms = 20000));
+    dibs_client *boss = NULL;
+    dibs_error err = {0};
+    uint32_t broken = 0;
+    record rd = {0};
+    int warnings = 0;
+
+    assert_int_equal(dibs_open(w->url,
+                               DIBS_CLIENT_OPTS(.log = count_warning,
+                                                .log_arg = &warnings,
+                                                .log_level = DIBS_LOG_WARN),
+                               &boss, &err),
+                     DIBS_OK);
+    assert_int_equal(dibs_lock_try(lock, &err), DIBS_OK);
+    world_fault(w, DIBS__STEP_APPEND, DIBS__FAULT_FAIL, -1);
+    assert_int_equal(dibs_lease_break(boss, "k", 0, "why", &broken, &err),
+                     DIBS_OK);
+    assert_int_equal(broken, 1);
+    assert_int_equal(warnings, 1);
+    world_heal(w);
+    assert_int_equal(dibs_trail_read(boss, 0, note, &rd, &err), DIBS_OK);
+    assert_int_equal(rd.count, 0);
+    dibs_close(boss);
+    dibs_lock_free(lock);
+}
+
+/* Without a look at the holders the trail still says what was done and why. */
+static void a_break_is_written_down_without_its_holder(void **state)
+{
+    world *w = *state;
+    dibs_lock *lock = world_lock(w->one, "k", DIBS_LOCK_OPTS(.ttl_ms = 20000));
+    dibs_error err = {0};
+    record rd = {0};
+    uint64_t fence;
+
+    assert_int_equal(dibs_lock_try(lock, &err), DIBS_OK);
+    fence = dibs_lock_fence(lock);
+    world_fault(w, DIBS__STEP_INSPECT, DIBS__FAULT_FAIL, -1);
+    assert_int_equal(dibs_lease_break(w->other, "k", fence, "why", NULL, &err),
+                     DIBS_OK);
+    world_heal(w);
+    assert_int_equal(dibs_trail_read(w->other, 0, note, &rd, &err), DIBS_OK);
+    assert_int_equal(rd.count, 1);
+    assert_int_equal(rd.fence, fence);
+    assert_string_equal(rd.holder, "");
+    assert_string_equal(rd.reason, "why");
+    dibs_lock_free(lock);
+}
+
+static void reading_says_when_the_store_is_away(void **state)
+{
+    world *w = *state;
+    dibs_error err = {0};
+    record rd = {0};
+
+    world_fault(w, DIBS__STEP_READ, DIBS__FAULT_FAIL, -1);
+    world_fault(w, DIBS__STEP_LIST, DIBS__FAULT_FAIL, -1);
+    world_fault(w, DIBS__STEP_YIELD, DIBS__FAULT_DROP_BEFORE, -1);
+    assert_int_equal(dibs_trail_read(w->one, 0, note, &rd, &err), DIBS_UNAVAIL);
+    assert_int_equal(dibs_lease_break_stale(w->one, NULL, NULL, NULL, &err),
+                     DIBS_UNAVAIL);
+    assert_int_equal(dibs_lease_yield(w->one, "k", 0, NULL, &err),
+                     DIBS_UNKNOWN);
+}
+
+static dibs_client *open_sharing(world *w, int64_t timeout_ms)
+{
+    dibs_client *cl = NULL;
+    dibs_error err = {0};
+
+    assert_int_equal(dibs_open(w->url,
+                               DIBS_CLIENT_OPTS(.share_stats = true,
+                                                .timeout_ms = timeout_ms),
+                               &cl, &err),
+                     DIBS_OK);
+    return cl;
+}
+
+static void turn(dibs_client *cl, const char *name)
+{
+    dibs_lock *lock = world_lock(cl, name, NULL);
+    dibs_error err = {0};
+
+    assert_int_equal(dibs_lock_try(lock, &err), DIBS_OK);
+    dibs_lock_free(lock);
+}
+
+static bool add_up(const dibs_name_stats *stats, void *arg)
+{
+    *(uint64_t *)arg += stats->acquired;
+    return true;
+}
+
+static uint64_t shared(world *w)
+{
+    uint64_t sum = 0;
+    dibs_error err = {0};
+
+    assert_int_equal(dibs_name_stats_shared(w->one, NULL, add_up, &sum, &err),
+                     DIBS_OK);
+    return sum;
+}
+
+/* Faults in the first round, a few seconds after something was counted, and in
+ * the last one; the number is right in the end. What was done without an answer
+ * is not done again. */
+static void what_was_not_shared_is_shared_later(void **state)
+{
+    world *w = *state;
+    dibs_client *clients[4];
+
+    world_fault(w, DIBS__STEP_GET, DIBS__FAULT_DROP_BEFORE, 1);
+    world_fault(w, DIBS__STEP_PUT, DIBS__FAULT_FAIL, 1);
+    for (size_t i = 0; i < 4; i++) {
+        clients[i] = open_sharing(w, 2000);
+        turn(clients[i], "k");
+        turn(clients[i], "l");
+    }
+    while (atomic_load(&w->times[DIBS__STEP_GET]) > 0 ||
+           atomic_load(&w->times[DIBS__STEP_PUT]) > 0)
+        world_sleep_ms(5);
+    for (size_t i = 0; i < 4; i++) {
+        turn(clients[i], "k");
+        world_fault(w, DIBS__STEP_PUT, DIBS__FAULT_DROP_AFTER, i == 0);
+        dibs_close(clients[i]);
+    }
+    assert_int_equal(shared(w), 12);
+}
+
+/* A store that hangs costs one timeout, however much there is to share. */
+static void closing_waits_once(void **state)
+{
+    world *w = *state;
+    dibs_client *cl = open_sharing(w, 300);
+    dibsx_nsec began_at;
+
+    for (int i = 0; i < 60; i++) {
+        char name[16];
+
+        snprintf(name, sizeof(name), "k%d", i);
+        turn(cl, name);
+    }
+    world_delay(w, DIBS__STEP_GET, 60000);
+    began_at = dibsx_now();
+    dibs_close(cl);
+    assert_in_range(world_ms_since(began_at), 0, WORLD_BOUND_MS);
+}
+
+static void *wait_for_it(void *arg)
+{
+    (void)!dibs_lock_acquire(arg, NULL);
+    return NULL;
+}
+
+static bool see_lease(const dibs_lease_info *info, void *arg)
+{
+    *(size_t *)arg = info->waiter_count;
+    return true;
+}
+
+static bool see_circle(const dibs_wait_link *links, size_t count, void *arg)
+{
+    assert_true(count == 1 && strcmp(links[0].holds, "k") == 0);
+    ++*(int *)arg;
+    return true;
+}
+
+static bool see_stats(const dibs_name_stats *stats, void *arg)
+{
+    assert_true(stats->name && stats->size == sizeof(*stats));
+    ++*(int *)arg;
+    return true;
+}
+
+typedef dibs_status scenario(world *w, dibs_error *err);
+
+static dibs_status look_for_circles(world *w, dibs_error *err)
+{
+    int count = 0;
+    dibs_status rc = dibs_deadlocks(w->one, NULL, see_circle, &count, err);
+
+    assert_true(rc != DIBS_OK || count == 1);
+    return rc;
+}
+
+static dibs_status sweep(world *w, dibs_error *err)
+{
+    return dibs_lease_break_stale(w->one, NULL, NULL, NULL, err);
+}
+
+static dibs_status look_at_own(world *w, dibs_error *err)
+{
+    int count = 0;
+    dibs_status rc = dibs_name_stats_own(w->one, see_stats, &count, err);
+
+    assert_true(rc != DIBS_OK || count > 0);
+    return rc;
+}
+
+static dibs_status look_at_shared(world *w, dibs_error *err)
+{
+    int count = 0;
+    dibs_status rc =
+        dibs_name_stats_shared(w->one, NULL, see_stats, &count, err);
+
+    assert_true(rc != DIBS_OK || count == 1);
+    return rc;
+}
+
+static dibs_status break_and_read(world *w, dibs_error *err)
+{
+    record rd = {0};
+    dibs_status rc = dibs_lease_break(w->one, "b", 0, "why", NULL, err);
+
+    if (rc == DIBS_NOTFOUND)
+        rc = DIBS_OK;
+    if (rc == DIBS_OK)
+        rc = dibs_trail_read(w->one, 0, note, &rd, err);
+    return rc;
+}
+
+static void fail_each_allocation(world *w, scenario *run)
+{
+    unsigned long n;
+    bool failed = true;
+
+    for (n = 1; failed && n <= ALLOCATIONS_MAX; n++) {
+        dibs_lock *lock =
+            world_lock(w->other, "b", DIBS_LOCK_OPTS(.ttl_ms = 20000));
+        dibs_error err = {0};
+        dibs_status rc;
+
+        assert_int_equal(dibs_lock_try(lock, &err), DIBS_OK);
+        dibsx_alloc_fail_at(n);
+        rc = run(w, &err);
+        failed = dibsx_alloc_count() >= n;
+        dibsx_alloc_fail_at(0);
+        if (rc != DIBS_OK && (rc != DIBS_NOMEM || !failed))
+            fail_msg("allocation %lu: status %d: %s", n, (int)rc, err.message);
+        if (rc == DIBS_NOMEM)
+            assert_int_equal(err.status, DIBS_NOMEM);
+        dibs_lock_free(lock);
+    }
+    assert_false(failed);
+}
+
+/* A holder that waits for itself through another client, and something shared. */
+static void memory_runs_short(void **state)
+{
+    world *w = *state;
+    dibs_lock *has =
+        world_lock(w->one, "k",
+                   DIBS_LOCK_OPTS(.identity = "x", .ttl_ms = 20000));
+    dibs_lock *wants =
+        world_lock(w->other, "k",
+                   DIBS_LOCK_OPTS(.identity = "x", .wait_ms = -1));
+    dibs_client *cl = open_sharing(w, 2000);
+    dibs_error err = {0};
+    size_t waiters = 0;
+    pthread_t thread;
+
+    turn(cl, "s");
+    dibs_close(cl);
+    assert_int_equal(dibs_lock_try(has, &err), DIBS_OK);
+    assert_int_equal(pthread_create(&thread, NULL, wait_for_it, wants), 0);
+    while (waiters == 0)
+        assert_int_equal(dibs_lease_show(w->one, "k", see_lease, &waiters,
+                                         &err),
+                         DIBS_OK);
+    fail_each_allocation(w, look_for_circles);
+    fail_each_allocation(w, sweep);
+    fail_each_allocation(w, look_at_own);
+    fail_each_allocation(w, look_at_shared);
+    fail_each_allocation(w, break_and_read);
+    dibs_lock_cancel(wants);
+    pthread_join(thread, NULL);
+    dibs_lock_free(wants);
+    dibs_lock_free(has);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WORLD_TEST(a_break_stands_though_it_is_not_written_down),
+        WORLD_TEST(a_break_is_written_down_without_its_holder),
+        WORLD_TEST(reading_says_when_the_store_is_away),
+        WORLD_TEST(what_was_not_shared_is_shared_later),
+        WORLD_TEST(closing_waits_once),
+        WORLD_TEST(memory_runs_short),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,258 @@
+/* test_client_multi.c - sets of names on a store that fails: the one step whose
+ * answer is lost, comes late or is refused, and a client that is closed. */
+/* SPDX-License-Identifier: MIT */
+#include "fault_world.h"
+
+#include "base/alloc.h"
+#include <pthread.h>
+
+static const char *const names[] = {"a", "b", "c"};
+
+enum { COUNT = sizeof(names) / sizeof(names[0]) };
+
+static dibs_multi *set_of(dibs_client *cl, const dibs_lock_opts *opts)
+{
+    dibs_multi *multi = NULL;
+    dibs_error err = {0};
+
+    if (dibs_multi_new(cl, names, COUNT, opts, &multi, &err) != DIBS_OK)
+        fail_msg("%s", err.message);
+    return multi;
+}
+
+static void expect_holders(world *w, size_t expected)
+{
+    for (size_t i = 0; i < COUNT; i++) {
+        size_t holders, waiters;
+
+        world_count(w, names[i], &holders, &waiters, NULL);
+        assert_int_equal(holders, expected);
+        assert_int_equal(waiters, 0);
+    }
+}
+
+static void one_step_takes_them_all(void **state)
+{
+    world *w = *state;
+    dibs_multi *multi = set_of(w->one, DIBS_LOCK_OPTS(.wait_ms = -1));
+
+    assert_int_equal(dibs_multi_acquire(multi, NULL), DIBS_OK);
+    assert_int_equal(world_seen(w, DIBS__STEP_ACQUIRE_ALL), 1);
+    assert_int_equal(world_seen(w, DIBS__STEP_ACQUIRE), 0);
+    expect_holders(w, 1);
+    assert_int_equal(dibs_multi_release(multi, NULL), DIBS_OK);
+    expect_holders(w, 0);
+    dibs_multi_free(multi);
+}
+
+static void a_lost_answer_is_asked_for_again(void **state)
+{
+    world *w = *state;
+    dibs_multi *multi = set_of(w->one, NULL);
+
+    world_fault(w, DIBS__STEP_ACQUIRE_ALL, DIBS__FAULT_DROP_AFTER, 1);
+    assert_int_equal(dibs_multi_acquire(multi, NULL), DIBS_OK);
+    assert_int_equal(world_seen(w, DIBS__STEP_ACQUIRE_ALL), 2);
+    assert_int_equal(dibs_multi_check(multi), DIBS_OK);
+    expect_holders(w, 1);
+    dibs_multi_free(multi);
+    expect_holders(w, 0);
+}
+
+static void answers_lost_for_good_leave_nothing(void **state)
+{
+    world *w = *state;
+    dibs_multi *multi = set_of(w->one, NULL);
+
+    world_fault(w, DIBS__STEP_ACQUIRE_ALL, DIBS__FAULT_DROP_AFTER, 2);
+    assert_int_equal(dibs_multi_acquire(multi, NULL), DIBS_UNKNOWN);
+    assert_int_equal(dibs_multi_check(multi), DIBS_LOST);
+    expect_holders(w, 0);
+    dibs_multi_free(multi);
+}
+
+static void who_waits_goes_on_in_order(void **state)
+{
+    world *w = *state;
+    dibs_multi *multi = set_of(w->one, DIBS_LOCK_OPTS(.wait_ms = -1));
+
+    world_fault(w, DIBS__STEP_ACQUIRE_ALL, DIBS__FAULT_DROP_AFTER, 2);
+    world_fault(w, DIBS__STEP_ACQUIRE, DIBS__FAULT_DROP_AFTER, 2);
+    assert_int_equal(dibs_multi_acquire(multi, NULL), DIBS_OK);
+    assert_int_equal(dibs_multi_check(multi), DIBS_OK);
+    expect_holders(w, 1);
+    dibs_multi_free(multi);
+    expect_holders(w, 0);
+}
+
+static void a_store_that_stays_away_ends_the_wait(void **state)
+{
+    world *w = *state;
+    dibs_multi *multi = set_of(w->one, DIBS_LOCK_OPTS(.wait_ms = 200));
+    dibs_multi *once = set_of(w->one, NULL);
+
+    world_fault(w, DIBS__STEP_ACQUIRE_ALL, DIBS__FAULT_FAIL, -1);
+    world_fault(w, DIBS__STEP_ACQUIRE, DIBS__FAULT_FAIL, -1);
+    assert_int_equal(dibs_multi_acquire(multi, NULL), DIBS_UNAVAIL);
+    assert_int_equal(dibs_multi_acquire(once, NULL), DIBS_UNAVAIL);
+    world_heal(w);
+    expect_holders(w, 0);
+    assert_int_equal(dibs_multi_acquire(once, NULL), DIBS_OK);
+    dibs_multi_free(once);
+    dibs_multi_free(multi);
+}
+
+static void what_stands_in_for_the_store_takes_sets(void **state)
+{
+    world *w = *state;
+    dibs_client *cl = NULL;
+    dibs_multi *multi;
+
+    assert_int_equal(
+        dibs_open(w->url, DIBS_CLIENT_OPTS(.on_unavailable = DIBS_AWAY_OPEN),
+                  &cl, NULL),
+        DIBS_OK);
+    multi = set_of(cl, NULL);
+    world_fault(w, DIBS__STEP_ACQUIRE_ALL, DIBS__FAULT_FAIL, -1);
+    world_fault(w, DIBS__STEP_ACQUIRE, DIBS__FAULT_FAIL, -1);
+    assert_int_equal(dibs_multi_acquire(multi, NULL), DIBS_OK);
+    for (size_t i = 0; i < COUNT; i++)
+        assert_int_equal(dibs_lock_kept_by(dibs_multi_lock(multi, i)),
+                         DIBS_KEPT_BY_NOBODY);
+    assert_int_equal(dibs_multi_release(multi, NULL), DIBS_OK);
+    world_heal(w);
+    /* The first set in order finds that the store is back. */
+    assert_int_equal(dibs_multi_acquire(multi, NULL), DIBS_OK);
+    for (size_t i = 0; i < COUNT; i++)
+        assert_int_equal(dibs_lock_kept_by(dibs_multi_lock(multi, i)),
+                         DIBS_KEPT_BY_STORE);
+    expect_holders(w, 1);
+    dibs_multi_free(multi);
+    dibs_close(cl);
+}
+
+/* The store grants them for less time than the answer takes. */
+static void leases_that_ran_out_on_the_way_are_not_believed(void **state)
+{
+    world *w = *state;
+    const dibs_lock_opts *brief =
+        DIBS_LOCK_OPTS(.ttl_ms = 40, .flags = DIBS_LOCK_NO_RENEW);
+    dibs_multi *multi = set_of(w->one, brief);
+
+    world_delay(w, DIBS__STEP_ACQUIRE_ALL, 80);
+    assert_int_equal(dibs_multi_acquire(multi, NULL), DIBS_TIMEOUT);
+    assert_int_equal(dibs_multi_check(multi), DIBS_LOST);
+    expect_holders(w, 0);
+    dibs_multi_free(multi);
+}
+
+static void a_release_that_fails_says_so(void **state)
+{
+    world *w = *state;
+    dibs_multi *multi = set_of(w->one, DIBS_LOCK_OPTS(.ttl_ms = 3000));
+
+    assert_int_equal(dibs_multi_acquire(multi, NULL), DIBS_OK);
+    world_fault(w, DIBS__STEP_RELEASE, DIBS__FAULT_FAIL, 1);
+    assert_int_equal(dibs_multi_release(multi, NULL), DIBS_UNAVAIL);
+    assert_int_equal(dibs_multi_check(multi), DIBS_LOST);
+    assert_int_equal(dibs_multi_release(multi, NULL), DIBS_LOST);
+    dibs_multi_free(multi);
+}
+
+static void *take(void *arg)
+{
+    dibs_status rc = dibs_multi_acquire(arg, NULL);
+
+    /* Nobody can say which of them is first. */
+    return rc == DIBS_OK || rc == DIBS_CANCELLED || rc == DIBS_INVALID ? NULL
+                                                                       : arg;
+}
+
+/* Closes the client while a set is being taken, so many times, each a little
+ * later, in one step and in order. */
+static void closed_while_it_is_taken(world *w, const dibs_lock_opts *opts)
+{
+    for (int i = 0; i < 20; i++) {
+        dibs_client *cl = world_client(w);
+        dibs_multi *multi = set_of(cl, opts);
+        pthread_t thread;
+        void *wrong;
+
+        assert_int_equal(pthread_create(&thread, NULL, take, multi), 0);
+        world_sleep_ms(i);
+        dibs_close(cl);
+        assert_int_equal(pthread_join(thread, &wrong), 0);
+        assert_null(wrong);
+        dibs_multi_free(multi);
+        expect_holders(w, 0);
+    }
+}
+
+static void a_client_may_be_closed_meanwhile(void **state)
+{
+    world *w = *state;
+
+    world_delay(w, DIBS__STEP_ACQUIRE_ALL, 10);
+    world_delay(w, DIBS__STEP_ACQUIRE, 3);
+    closed_while_it_is_taken(w, NULL);
+    closed_while_it_is_taken(w, DIBS_LOCK_OPTS(.mode = DIBS_SHARED,
+                                               .wait_ms = -1));
+}
+
+static void a_client_may_be_closed_while_it_waits(void **state)
+{
+    world *w = *state;
+    dibs_client *cl = world_client(w);
+    dibs_lock *in_the_way = world_lock(w->other, "b", NULL);
+    dibs_multi *multi = set_of(cl, DIBS_LOCK_OPTS(.wait_ms = -1));
+    size_t holders, waiters = 0;
+    pthread_t thread;
+    void *wrong;
+
+    assert_int_equal(dibs_lock_try(in_the_way, NULL), DIBS_OK);
+    assert_int_equal(pthread_create(&thread, NULL, take, multi), 0);
+    while (waiters == 0)
+        world_count(w, "b", &holders, &waiters, NULL);
+    dibs_close(cl);
+    assert_int_equal(pthread_join(thread, &wrong), 0);
+    assert_null(wrong);
+    dibs_multi_free(multi);
+    dibs_lock_free(in_the_way);
+    expect_holders(w, 0);
+}
+
+static void memory_that_is_short_is_an_answer(void **state)
+{
+    world *w = *state;
+    dibs_status rc = DIBS_NOMEM;
+    dibs_multi *multi = NULL;
+
+    for (unsigned long n = 1; rc != DIBS_OK; n++) {
+        dibsx_alloc_fail_at(n);
+        rc = dibs_multi_new(w->one, names, COUNT, DIBS_LOCK_OPTS(.label = "x"),
+                            &multi, NULL);
+        dibsx_alloc_fail_at(0);
+        assert_true(rc == DIBS_OK || (rc == DIBS_NOMEM && !multi));
+    }
+    assert_int_equal(dibs_multi_acquire(multi, NULL), DIBS_OK);
+    dibs_multi_free(multi);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WORLD_TEST(one_step_takes_them_all),
+        WORLD_TEST(a_lost_answer_is_asked_for_again),
+        WORLD_TEST(answers_lost_for_good_leave_nothing),
+        WORLD_TEST(who_waits_goes_on_in_order),
+        WORLD_TEST(a_store_that_stays_away_ends_the_wait),
+        WORLD_TEST(what_stands_in_for_the_store_takes_sets),
+        WORLD_TEST(leases_that_ran_out_on_the_way_are_not_believed),
+        WORLD_TEST(a_release_that_fails_says_so),
+        WORLD_TEST(a_client_may_be_closed_meanwhile),
+        WORLD_TEST(a_client_may_be_closed_while_it_waits),
+        WORLD_TEST(memory_that_is_short_is_an_answer),
+    };
+
+    return cmocka_run_group_tests_name("client_multi", tests, NULL, NULL);
+}
