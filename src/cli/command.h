@@ -45,6 +45,9 @@ int64_t dibs__opt_ms(const dibs__command *cmd, const char *name);
 int64_t dibs__opt_int(const dibs__command *cmd, const char *name);
 bool dibs__opt_given(const dibs__command *cmd, const char *name);
 
+/* Every text of an option that may be given again, in order; NULL ends. */
+const char *const *dibs__opt_all(const dibs__command *cmd, const char *name);
+
 /* Opens the client that the configuration asks for, with a log sink on stderr
  * as -q and -v say. On failure prints why and returns the exit code; 0 and
  * *out on success. Close with dibs_close(). */

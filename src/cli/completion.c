@@ -34,6 +34,12 @@ static bool is_file(const dibs__option *option)
     return option->metavar && strcmp(option->metavar, "FILE") == 0;
 }
 
+/* Its value is the name of a lock. */
+static bool is_lock(const dibs__option *option)
+{
+    return option->metavar && strcmp(option->metavar, "NAME") == 0;
+}
+
 /* The verbs directly in a group, with a space between. */
 static void verb_words(dibsx_buf *out, const char *group)
 {
@@ -116,12 +122,15 @@ static void bash_values(dibsx_buf *out)
     for (size_t k = 0; k < dibs__option_count; k++) {
         const dibs__option *option = &dibs__options[k];
 
-        if (option->hidden || (!option->choices && !is_file(option)))
+        if (option->hidden ||
+            (!option->choices && !is_file(option) && !is_lock(option)))
             continue;
         dibsx_buf_puts(out, "    ''");
         each_form(out, option, bash_pattern);
-        if (is_file(option)) {
-            dibsx_buf_puts(out, ") compopt -o default 2>/dev/null ;;\n");
+        if (!option->choices) {
+            dibsx_buf_puts(out, is_lock(option)
+                                    ? ") _dibs_ask ls ;;\n"
+                                    : ") compopt -o default 2>/dev/null ;;\n");
             continue;
         }
         dibsx_buf_puts(out, ") _dibs_reply \"");
@@ -262,11 +271,13 @@ static void zsh_option(dibsx_buf *out, const dibs__option *option, char dash,
 {
     bool flag = option->type == DIBS__FLAG;
 
-    dibsx_buf_puts(out, "        '(");
-    if (option->letter)
+    dibsx_buf_puts(out, option->many ? "        '*" : "        '(");
+    if (option->letter && !option->many)
         dibsx_buf_printf(out, "-%c", option->letter);
-    each_form(out, option, zsh_long);
-    dibsx_buf_printf(out, ")%s%s%s[", dash ? "-" : "--", form,
+    if (!option->many)
+        each_form(out, option, zsh_long);
+    dibsx_buf_printf(out, "%s%s%s%s[", option->many ? "" : ")",
+                     dash ? "-" : "--", form,
                      flag   ? ""
                      : dash ? "+"
                             : "=");
@@ -280,6 +291,8 @@ static void zsh_option(dibsx_buf *out, const dibs__option *option, char dash,
             dibsx_buf_putc(out, ')');
         } else if (is_file(option)) {
             dibsx_buf_puts(out, "_files");
+        } else if (is_lock(option)) {
+            dibsx_buf_puts(out, "_dibs_locks");
         }
     }
     dibsx_buf_puts(out, "' \\\n");
@@ -388,6 +401,8 @@ static void zsh(dibsx_buf *out)
                         "    _dibs \"$@\"\nelse\n    compdef _dibs dibs\nfi\n");
 }
 
+#define FISH_LOCKS "(timeout 1 dibs -q ls --names 2>/dev/null)"
+
 static void fish_long(dibsx_buf *out, const char *form, int len)
 {
     dibsx_buf_printf(out, " -l %.*s", len, form);
@@ -420,6 +435,8 @@ fish_option(dibsx_buf *out, const dibs__option *option, const dibs__verb *verb)
         dibsx_buf_puts(out, " -a '");
         choice_words(out, option->choices);
         dibsx_buf_putc(out, '\'');
+    } else if (is_lock(option)) {
+        dibsx_buf_puts(out, " -a '" FISH_LOCKS "'");
     }
     dibsx_buf_puts(out, " -d '");
     menu_text(out, option->help);
@@ -430,9 +447,8 @@ static void fish_verb(dibsx_buf *out, const dibs__verb *verb)
 {
     const char *word = dibs__verb_word(verb);
     static const char *const offers[] = {
-        [DIBS__LOCKS] = "(timeout 1 dibs -q ls --names 2>/dev/null)",
-        [DIBS__COMMAND] = ("(timeout 1 dibs -q ls --names 2>/dev/null) "
-                           "(__fish_complete_command)"),
+        [DIBS__LOCKS] = FISH_LOCKS,
+        [DIBS__COMMAND] = FISH_LOCKS " (__fish_complete_command)",
         [DIBS__KEYS] = "(timeout 1 dibs -q state ls --names 2>/dev/null)",
         [DIBS__SHELLS] = "bash zsh fish",
         [DIBS__VERBS] = NULL,

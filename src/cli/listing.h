@@ -18,12 +18,12 @@ typedef struct dibs__listing {
     const char *key; /* of the array in JSON */
     const char *const *heads;
     size_t columns;
-    /* Lists everything that begins so, in that shape. */
-    dibs_status (*list)(dibs_client *cl, const char *begins, dibs__shape shape,
-                        void *out, dibs_error *err);
+    /* Lists everything that the command asks for, in that shape. */
+    dibs_status (*list)(const dibs__command *cmd, dibs_client *cl,
+                        dibs__shape shape, void *out, dibs_error *err);
 } dibs__listing;
 
-/* The body of such a verb: its operand is how names begin. */
+/* The body of such a verb. */
 int dibs__list(const dibs__command *cmd, const dibs__listing *what);
 
 /* A name on a line of its own. */

@@ -2,7 +2,11 @@
  *
  * DIBS_LOCK_CHAIN carries the locks of every `dibs run` above: name, owner and
  * fence each. What it says is checked against the store, so that a stale or
- * forged entry, or one of another store, counts for nothing. */
+ * forged entry, or one of another store, counts for nothing.
+ *
+ * What is held above is enough when it gives at least what is asked for: an
+ * exclusive lock for an exclusive or a shared one, a shared for a shared one,
+ * permits for as many or fewer. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_CLI_NESTED_H
 #define DIBS_CLI_NESTED_H
@@ -15,21 +19,33 @@ typedef struct dibs__held {
     char owner[DIBS_OWNER_SIZE];
     uint64_t fence;
     int64_t ttl_ms;
+    bool above; /* held further up the tree, and enough */
 } dibs__held;
 
 /* Looks for held->name in the chain (may be NULL) and asks the store whether
- * that owner still holds it under that fence. *found: it does, and the rest of
- * held is filled in. */
+ * that owner still holds it under that fence, and whether that is enough for
+ * what is asked. held->above: it is, and the rest of held is filled in.
+ * DIBS_INVALID: what is held above is in the way, so that the wait would never
+ * end. */
 DIBS_MUST_CHECK dibs_status dibs__nested_find(dibs_client *cl,
                                               const char *chain,
-                                              dibs__held *held, bool *found,
+                                              const dibs_lock_opts *asked,
+                                              dibs__held *held,
                                               dibs_error *err);
 
-/* This process' environment with the DIBS_LOCK_* of `held`, which joins the
- * chain if it is not in there (`joins`). Free with dibs__childenv_free(). */
-DIBS_MUST_CHECK dibs_status dibs__childenv_make(const dibs__held *held,
-                                                bool joins, char ***out,
+/* The environment of a command. */
+typedef struct dibs__childenv {
+    char **vars; /* NULL ends; the first `own` are ours */
+    size_t own;
+} dibs__childenv;
+
+/* This process' environment with the DIBS_LOCK_* of what is held; what is not in
+ * the chain yet joins it. `progress_fd` goes to DIBS_PROGRESS_FD, unless it is
+ * negative. End with dibs__childenv_fini(). */
+DIBS_MUST_CHECK dibs_status dibs__childenv_init(dibs__childenv *env,
+                                                const dibs__held *held,
+                                                size_t count, int progress_fd,
                                                 dibs_error *err);
-void dibs__childenv_free(char **envp);
+void dibs__childenv_fini(dibs__childenv *env);
 
 #endif

@@ -3,6 +3,7 @@
  * The log sink may run on any thread of the client. */
 /* SPDX-License-Identifier: MIT */
 #include "base/buf.h"
+#include "base/clock.h"
 #include "cli/command.h"
 #include "cli/print.h"
 #include "cli/settings.h"
@@ -50,6 +51,18 @@ static void log_line(dibs_log_level level, const char *event,
     dibs__cli_say("%s: %s", event, message);
 }
 
+/* A trace tells when, and leaves nothing out. */
+static void trace_line(dibs_log_level level, const char *event,
+                       const char *message, void *arg)
+{
+    char time[40];
+
+    (void)level;
+    (void)arg;
+    dibs__wall_text(dibsx_wall_us(), time, sizeof(time));
+    dibs__cli_say("%s %s: %s", time, event, message);
+}
+
 int dibs__exit_code(dibs_status status)
 {
     switch (status) {
@@ -91,13 +104,22 @@ int dibs__cli_fail(const dibs__command *cmd, const dibs_error *err)
     return dibs__exit_code(err->status);
 }
 
+/* -v adds to what --log-level asks for, and takes nothing away. */
 static dibs_log_level log_level(const dibs__command *cmd)
 {
+    static const char *const words[] = {"error", "warn", "info", "debug",
+                                        "trace"};
+    const char *text = dibs__opt_text(cmd, "log-level");
     int64_t verbose = dibs__opt_int(cmd, "verbose");
+    dibs_log_level level = DIBS_LOG_ERROR;
 
-    return verbose > 1    ? DIBS_LOG_DEBUG
-           : verbose == 1 ? DIBS_LOG_INFO
-                          : DIBS_LOG_WARN;
+    while (level < DIBS_LOG_TRACE && strcmp(words[level], text) != 0)
+        level++;
+    if (verbose > 0 && level < DIBS_LOG_INFO)
+        level = DIBS_LOG_INFO;
+    if (verbose > 1 && level < DIBS_LOG_DEBUG)
+        level = DIBS_LOG_DEBUG;
+    return level;
 }
 
 static dibs_away away_policy(const dibs__command *cmd)
@@ -115,17 +137,21 @@ static dibs_away away_policy(const dibs__command *cmd)
 
 int dibs__cli_open(const dibs__command *cmd, dibs_client **out)
 {
-    bool quiet = dibs__opt_flag(cmd, "quiet");
+    dibs_log_level level = log_level(cmd);
     dibs_error err = {0};
     dibs_client_opts opts = {
         .size = sizeof(opts),
         .prefix = dibs__opt_text(cmd, "prefix"),
         .timeout_ms = dibs__opt_ms(cmd, "store-timeout"),
-        .log = quiet ? NULL : log_line,
-        .log_level = log_level(cmd),
+        .log = level == DIBS_LOG_TRACE ? trace_line : log_line,
+        .log_level = level,
         .on_unavailable = away_policy(cmd),
     };
 
+    if (dibs__opt_flag(cmd, "quiet"))
+        opts.log = NULL;
+    if (dibs__opt_has(cmd, "share-stats"))
+        opts.share_stats = dibs__opt_flag(cmd, "share-stats");
     if (dibs__opt_has(cmd, "owner"))
         opts.label = dibs__opt_text(cmd, "owner");
     if (dibs__opt_has(cmd, "ttl"))

@@ -11,8 +11,9 @@
 
 /* Verbs that print data, and so can print it as JSON. */
 #define READERS                                                                \
-    "acquire,renew,check,ls,show,watch,break,state get,state set,state cas,"   \
-    "state add,state ls,ping,doctor,config,version"
+    "acquire,renew,check,ls,show,watch,stats,deadlocks,break,trail,"           \
+    "state get,state set,state cas,state add,state ls,ping,doctor,config,"     \
+    "version"
 
 const dibs__option dibs__options[] = {
     /* What every verb has. */
@@ -73,6 +74,17 @@ const dibs__option dibs__options[] = {
      .letter = 'v',
      .verbs = "*",
      .help = "Say on standard error what is being done; twice for more."},
+    {.name = "log-level",
+     .type = DIBS__CHOICE,
+     .metavar = "LEVEL",
+     .choices = "error|warn|info|debug|trace",
+     .initial = "warn",
+     .env = "DIBS_LOG_LEVEL",
+     .key = "log_level",
+     .verbs = "*",
+     .help = "How much the library says on standard error. -v is info and -vv "
+             "is debug; trace shows every event in the life of a lease, with "
+             "its time."},
     {.name = "help",
      .letter = 'h',
      .verbs = "*",
@@ -80,6 +92,39 @@ const dibs__option dibs__options[] = {
     {.name = "version", .verbs = "*", .help = "Show the version and stop."},
 
     /* Taking a lock. */
+    {.name = "shared",
+     .letter = 's',
+     .verbs = "run,acquire",
+     .help = "Hold the lock beside others that share it: a reader."},
+    {.name = "exclusive",
+     .letter = 'x',
+     .verbs = "run,acquire",
+     .help = "Hold the lock alone: a mutex, or the writer among readers. This "
+             "is the default."},
+    {.name = "permits",
+     .letter = 'p',
+     .type = DIBS__INT,
+     .metavar = "N",
+     .min = 1,
+     .max = UINT32_MAX,
+     .verbs = "run,acquire",
+     .help = "Use the name as a semaphore of N permits, and hold one of them; "
+             "all who use the name must say the same N."},
+    {.name = "take",
+     .type = DIBS__INT,
+     .metavar = "K",
+     .min = 1,
+     .max = UINT32_MAX,
+     .initial = "1",
+     .verbs = "run,acquire",
+     .help = "With --permits: hold K of the permits at once."},
+    {.name = "also",
+     .type = DIBS__TEXT,
+     .metavar = "NAME",
+     .many = true,
+     .verbs = "run,acquire",
+     .help = "Hold this name as well: all of them or none, in an order in "
+             "which nobody can wait in a circle. May be given again."},
     {.name = "nonblock",
      .aliases = "nb",
      .letter = 'n',
@@ -167,8 +212,15 @@ const dibs__option dibs__options[] = {
      .otherwise = "none",
      .env = "DIBS_OWNER",
      .key = "owner",
-     .verbs = "run,acquire",
+     .verbs = "run,acquire,break",
      .help = "A label that others see beside host and pid."},
+    {.name = "meta",
+     .type = DIBS__TEXT,
+     .metavar = "KEY=VALUE",
+     .many = true,
+     .verbs = "run,acquire",
+     .help = "A piece of information that others see with the lock. May be "
+             "given again."},
     {.name = "priority",
      .type = DIBS__INT,
      .metavar = "N",
@@ -180,6 +232,21 @@ const dibs__option dibs__options[] = {
     {.name = "barge",
      .verbs = "run,acquire",
      .help = "Take the lock whenever it is free, whoever is queued for it."},
+    {.name = "lock-delay",
+     .type = DIBS__DURATION,
+     .metavar = "DUR",
+     .max = DAYS(1),
+     .initial = "0s",
+     .verbs = "run,acquire",
+     .help = "When this holder dies, the next one waits this much longer than "
+             "the lease: time for what is still under way to end."},
+    {.name = "share-stats",
+     .initial = "no",
+     .env = "DIBS_SHARE_STATS",
+     .key = "share_stats",
+     .verbs = "run,acquire",
+     .help = "Add what becomes of this lock to the statistics in the store, "
+             "which dibs stats shows."},
 
     /* Running a command. */
     {.name = "once",
@@ -203,6 +270,24 @@ const dibs__option dibs__options[] = {
      .initial = "122",
      .verbs = "run",
      .help = "The exit code when the lease was lost while the command ran."},
+    {.name = "on-yield",
+     .type = DIBS__TEXT,
+     .metavar = "POLICY",
+     .initial = "ignore",
+     .verbs = "run",
+     .help = "What to do when somebody asks for the lock with dibs break "
+             "--ask: ignore it, signal:SIG to the command, or exit (end the "
+             "command as --max-run would, with its own exit code)."},
+    {.name = "progress",
+     .type = DIBS__DURATION,
+     .metavar = "DUR",
+     .max = DAYS(1),
+     .initial = "0s",
+     .otherwise = "not asked for",
+     .verbs = "run",
+     .help = "Renew the lease only while the command tells, at least this "
+             "often, that it gets on: by any byte written to the file "
+             "descriptor whose number is in DIBS_PROGRESS_FD."},
     {.name = "kill-after",
      .letter = 'k',
      .type = DIBS__DURATION,
@@ -284,9 +369,24 @@ const dibs__option dibs__options[] = {
      .min = 10,
      .max = DAYS(1),
      .initial = "1s",
-     .verbs = "watch",
+     .verbs = "watch,deadlocks,trail",
      .help = "How often to look; what comes and goes between two looks is not "
              "seen."},
+    {.name = "watch",
+     .verbs = "deadlocks",
+     .help = "Look again and again, and print what is new, until interrupted."},
+    {.name = "follow",
+     .letter = 'f',
+     .verbs = "trail",
+     .help = "Go on and print what is added, until interrupted."},
+    {.name = "stale",
+     .verbs = "ls,break",
+     .help = "Only leases whose holder seems to be gone: its process has "
+             "ended on this host, or it has not renewed when it should have."},
+    {.name = "ask",
+     .verbs = "break",
+     .help = "Take nothing: ask the holder to give the lock back. What it does "
+             "then is its own decision (--on-yield of run)."},
     {.name = "if-token",
      .type = DIBS__INT,
      .metavar = "FENCE",
@@ -301,7 +401,7 @@ const dibs__option dibs__options[] = {
      .type = DIBS__TEXT,
      .metavar = "TEXT",
      .verbs = "break",
-     .help = "Why, for the log."},
+     .help = "Why, for the log and the trail."},
     {.name = "yes",
      .letter = 'y',
      .verbs = "break",

@@ -30,13 +30,14 @@ typedef struct dibs__option {
     const char *env;       /* environment variable, or NULL */
     const char *key;       /* key in the configuration file, or NULL */
     const char *verbs;     /* "run,state set": who has it; "*": every verb */
+    bool many;             /* may be given again; only as a flag */
     bool secret;           /* never shown whole; "file:PATH" is read */
     bool hidden;           /* left out of help, man pages and completion */
     const char *help;      /* one sentence or two */
 } dibs__option;
 
 /* Room for the settings of a command: one per row of the table. */
-enum { DIBS__OPTION_MAX = 64 };
+enum { DIBS__OPTION_MAX = 80 };
 
 extern const dibs__option dibs__options[];
 extern const size_t dibs__option_count;

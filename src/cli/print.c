@@ -208,6 +208,10 @@ void dibs__party_text(dibsx_buf *buf, const dibs_party *party)
 {
     dibs__clean(buf, party->host);
     dibsx_buf_printf(buf, " pid %lld", (long long)party->pid);
+    if (*party->identity) {
+        dibsx_buf_putc(buf, '/');
+        dibs__clean(buf, party->identity);
+    }
     if (*party->label) {
         dibsx_buf_puts(buf, " (");
         dibs__clean(buf, party->label);
@@ -215,13 +219,44 @@ void dibs__party_text(dibsx_buf *buf, const dibs_party *party)
     }
 }
 
-void dibs__json_party(dibsx_json *js, const dibs_party *party)
+void dibs__mode_text(dibsx_buf *buf, const dibs_party *party, uint32_t capacity)
 {
+    if (capacity)
+        dibsx_buf_printf(buf, "%u of %u", (unsigned)party->permits,
+                         (unsigned)capacity);
+    else
+        dibsx_buf_puts(buf, party->mode);
+}
+
+/* {"key":"value"} of "key=value" texts with a tab between them. */
+static void json_meta(dibsx_json *js, const char *meta)
+{
+    char key[512];
+
+    dibsx_json_key(js, "meta");
     dibsx_json_open(js, '{');
+    while (*meta) {
+        size_t len = strcspn(meta, "\t"), equals = strcspn(meta, "=\t");
+
+        snprintf(key, sizeof(key), "%.*s", (int)equals, meta);
+        dibsx_json_key(js, key);
+        if (equals < len)
+            dibsx_json_bytes(js, meta + equals + 1, len - equals - 1);
+        else
+            dibsx_json_text(js, "");
+        meta += len + (meta[len] != '\0');
+    }
+    dibsx_json_close(js, '}');
+}
+
+void dibs__json_party_pairs(dibsx_json *js, const dibs_party *party)
+{
     dibsx_json_pair_text(js, "owner", party->owner);
     dibsx_json_pair_text(js, "host", party->host);
     dibsx_json_pair_int(js, "pid", party->pid);
+    dibsx_json_pair_text(js, "identity", party->identity);
     dibsx_json_pair_text(js, "label", party->label);
+    json_meta(js, party->meta);
     dibsx_json_pair_text(js, "mode", party->mode);
     dibsx_json_pair_uint(js, "permits", party->permits);
     dibsx_json_pair_int(js, "priority", party->priority);
@@ -231,6 +266,13 @@ void dibs__json_party(dibsx_json *js, const dibs_party *party)
     dibsx_json_pair_int(js, "left_ms", party->left_ms);
     dibsx_json_pair_bool(js, "claim", party->claim);
     dibsx_json_pair_bool(js, "released", party->left);
+    dibsx_json_pair_text(js, "stale", party->stale);
+}
+
+void dibs__json_party(dibsx_json *js, const dibs_party *party)
+{
+    dibsx_json_open(js, '{');
+    dibs__json_party_pairs(js, party);
     dibsx_json_close(js, '}');
 }
 
@@ -252,9 +294,27 @@ void dibs__json_lease(dibsx_json *js, const dibs_lease_info *info)
     json_parties(js, "waiters", info->waiters, info->waiter_count);
 }
 
-void dibs__wall_text(char *out, size_t size)
+void dibs__table_span(dibs__table *table, int64_t span_ms)
 {
-    int64_t wall_us = dibsx_wall_us();
+    char text[32];
+
+    dibsx_duration_text(span_ms, text, sizeof(text));
+    dibs__table_cell(table, text);
+}
+
+void dibs__table_span_us(dibs__table *table, uint64_t span_us)
+{
+    if (span_us < 1000)
+        dibs__table_cellf(table, "%uus", (unsigned)span_us);
+    else if (span_us < 100000)
+        dibs__table_cellf(table, "%u.%ums", (unsigned)(span_us / 1000),
+                          (unsigned)(span_us / 100 % 10));
+    else
+        dibs__table_span(table, (int64_t)(span_us / 1000));
+}
+
+void dibs__wall_text(int64_t wall_us, char *out, size_t size)
+{
     time_t seconds = (time_t)(wall_us / 1000000);
     struct tm tm;
     size_t len;

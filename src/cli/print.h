@@ -10,7 +10,7 @@
 #include "base/json.h"
 #include "cli/command.h"
 
-enum { DIBS__OUT_MAX = 256 * 1024 * 1024, DIBS__TABLE_COLUMNS = 8 };
+enum { DIBS__OUT_MAX = 256 * 1024 * 1024, DIBS__TABLE_COLUMNS = 16 };
 
 /* Escape sequences, or "" when colour is off. */
 typedef struct dibs__colours {
@@ -64,12 +64,24 @@ typedef struct dibs__report {
 void dibs__report_begin(dibs__report *report);
 int dibs__report_end(dibs__report *report);
 
-/* "web-3 pid 812 (nightly)" */
+/* "web-3 pid 812/worker (nightly)" */
 void dibs__party_text(dibsx_buf *buf, const dibs_party *party);
+
+/* "exclusive", "shared", "2 of 5" */
+void dibs__mode_text(dibsx_buf *buf, const dibs_party *party,
+                     uint32_t capacity);
+
+/* A party as an object, or as pairs of an object that is open; a name with all
+ * of its parties as pairs. */
 void dibs__json_party(dibsx_json *js, const dibs_party *party);
+void dibs__json_party_pairs(dibsx_json *js, const dibs_party *party);
 void dibs__json_lease(dibsx_json *js, const dibs_lease_info *info);
 
-/* "2025-01-31T12:00:00.250Z" of now. */
-void dibs__wall_text(char *out, size_t size);
+/* A cell with a span; of microseconds as "850us", "1.2ms", "4.2s". */
+void dibs__table_span(dibs__table *table, int64_t span_ms);
+void dibs__table_span_us(dibs__table *table, uint64_t span_us);
+
+/* "2025-01-31T12:00:00.250Z" */
+void dibs__wall_text(int64_t wall_us, char *out, size_t size);
 
 #endif

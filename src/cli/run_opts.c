@@ -31,7 +31,6 @@ static int read_command(const dibs__command *cmd, dibs__run_opts *opts)
         return usage("the command to run is missing");
 
     /* exec takes words that are not const and leaves them alone. */
-    opts->name = words[0];
     opts->shell_argv[0] = (char *)"sh";
     opts->shell_argv[1] = (char *)"-c";
     opts->shell_argv[2] = (char *)shell;
@@ -60,6 +59,24 @@ static int read_on_lost(const dibs__command *cmd, dibs__run_opts *opts)
     return 0;
 }
 
+static int read_on_yield(const dibs__command *cmd, dibs__run_opts *opts)
+{
+    const char *text = dibs__opt_text(cmd, "on-yield");
+    if (strcmp(text, "ignore") == 0) {
+        opts->on_yield = DIBS__YIELD_IGNORE;
+    } else if (strcmp(text, "exit") == 0) {
+        opts->on_yield = DIBS__YIELD_EXIT;
+    } else if (strncmp(text, "signal:", 7) == 0) {
+        opts->on_yield = DIBS__YIELD_SIGNAL;
+        opts->yield_signal = dibs__signal_parse(text + 7);
+        if (!opts->yield_signal)
+            return usage("--on-yield=signal: needs a signal, such as USR1");
+    } else {
+        return usage("--on-yield is ignore, signal:SIG or exit");
+    }
+    return 0;
+}
+
 static int read_status_fd(const dibs__command *cmd, dibs__run_opts *opts)
 {
     opts->status_fd = -1;
@@ -76,28 +93,30 @@ static int read_status_fd(const dibs__command *cmd, dibs__run_opts *opts)
     return 0;
 }
 
+/* What a lock of run has beside what every lock has. */
+static int read_lock(const dibs__command *cmd, dibs__run_opts *opts)
+{
+    dibs_lock_opts *lock = &opts->want.lock;
+    int code = dibs__want_read(cmd, &opts->want);
+    if (code)
+        return code;
+    lock->hold_min_ms = dibs__opt_ms(cmd, "hold-min");
+    lock->hold_max_ms = dibs__opt_ms(cmd, "hold-max");
+    if (lock->hold_max_ms > 0 && lock->hold_max_ms < lock->ttl_ms)
+        lock->ttl_ms = lock->hold_max_ms;
+    lock->progress_ms = dibs__opt_ms(cmd, "progress");
+    if (lock->progress_ms > 0 && opts->want.count > 1)
+        return usage("--progress is for one name: not with --also");
+    opts->name = opts->want.names[0];
+    opts->ttl_ms = lock->ttl_ms;
+    opts->progress_ms = lock->progress_ms;
+    return 0;
+}
+
 static void read_plain(const dibs__command *cmd, dibs__run_opts *opts)
 {
-    opts->retries = (uint32_t)dibs__opt_int(cmd, "retries");
-    /* Who counts tries does not want to wait for ever in the first of them. */
-    if (dibs__opt_flag(cmd, "nonblock"))
-        opts->wait_ms = 0;
-    else if (dibs__opt_given(cmd, "wait"))
-        opts->wait_ms = dibs__opt_ms(cmd, "wait");
-    else
-        opts->wait_ms = opts->retries > 0 ? 0 : -1;
-    opts->retry_delay_ms = dibs__opt_ms(cmd, "retry-delay");
-    opts->ttl_ms = dibs__opt_ms(cmd, "ttl");
-    opts->hold_min_ms = dibs__opt_ms(cmd, "hold-min");
-    opts->hold_max_ms = dibs__opt_ms(cmd, "hold-max");
-    if (opts->hold_max_ms > 0 && opts->hold_max_ms < opts->ttl_ms)
-        opts->ttl_ms = opts->hold_max_ms;
     opts->max_run_ms = dibs__opt_ms(cmd, "max-run");
     opts->kill_after_ms = dibs__opt_ms(cmd, "kill-after");
-    opts->priority = (int32_t)dibs__opt_int(cmd, "priority");
-    opts->flags = dibs__opt_flag(cmd, "barge") ? DIBS_LOCK_BARGE : 0;
-    opts->label = dibs__opt_text(cmd, "owner");
-    opts->busy_code = (int)dibs__opt_int(cmd, "conflict-exit-code");
     opts->lost_code = (int)dibs__opt_int(cmd, "lost-exit-code");
     opts->foreground = dibs__opt_flag(cmd, "foreground");
     opts->quiet = dibs__opt_flag(cmd, "quiet");
@@ -125,7 +144,11 @@ int dibs__run_opts_read(const dibs__command *cmd, dibs__run_opts *opts)
         return usage("--signal needs a signal, such as TERM");
     int rc = read_command(cmd, opts);
     if (!rc)
+        rc = read_lock(cmd, opts);
+    if (!rc)
         rc = read_on_lost(cmd, opts);
+    if (!rc)
+        rc = read_on_yield(cmd, opts);
     if (!rc)
         rc = read_status_fd(cmd, opts);
     return rc;
@@ -206,6 +229,7 @@ void dibs__outcome_report(const dibs__outcome *out, const dibs__run_opts *opts,
     dibsx_json_pair_int(&js, "held_ms", out->held_ms);
     dibsx_json_pair_uint(&js, "fence", out->fence);
     dibsx_json_pair_bool(&js, "lost", out->lost);
+    dibsx_json_pair_bool(&js, "yielded", out->yielded);
     pair_or_null(&js, "exit", out->exit_status, -1);
     pair_or_null(&js, "signal", out->exit_signal, 0);
     dibsx_json_pair_int(&js, "code", code);

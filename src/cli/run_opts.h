@@ -3,7 +3,7 @@
 #ifndef DIBS_CLI_RUN_OPTS_H
 #define DIBS_CLI_RUN_OPTS_H
 
-#include "cli/command.h"
+#include "cli/want.h"
 
 typedef enum dibs__lost_policy {
     DIBS__LOST_KILL,   /* end the tree before the lease could pass on */
@@ -12,28 +12,29 @@ typedef enum dibs__lost_policy {
     DIBS__LOST_EXEC    /* run a shell line, then as kill */
 } dibs__lost_policy;
 
+typedef enum dibs__yield_policy {
+    DIBS__YIELD_IGNORE,
+    DIBS__YIELD_SIGNAL, /* one signal to the command for each request */
+    DIBS__YIELD_EXIT    /* end the tree */
+} dibs__yield_policy;
+
 /* Text is borrowed from the command. */
 typedef struct dibs__run_opts {
-    const char *name;
+    dibs__want want;
+    const char *name;    /* the first of its names */
     char *const *argv;   /* what to run; may be shell_argv */
     char *shell_argv[4]; /* for -c */
-    int64_t wait_ms;     /* negative: without limit */
-    uint32_t retries;
-    int64_t retry_delay_ms;
-    int64_t ttl_ms;
-    int64_t hold_min_ms;
-    int64_t hold_max_ms;
-    int64_t max_run_ms; /* 0: no bound */
+    int64_t ttl_ms;      /* as the lease has it */
+    int64_t progress_ms; /* 0: not asked for */
+    int64_t max_run_ms;  /* 0: no bound */
     int64_t kill_after_ms;
-    int32_t priority;
-    uint32_t flags; /* DIBS_LOCK_* */
-    const char *label;
     const char *once;
     int signal; /* what asks the command to end */
     dibs__lost_policy on_lost;
     int lost_signal;        /* for DIBS__LOST_SIGNAL */
     const char *lost_shell; /* for DIBS__LOST_EXEC */
-    int busy_code;
+    dibs__yield_policy on_yield;
+    int yield_signal; /* for DIBS__YIELD_SIGNAL */
     int lost_code;
     int status_fd; /* -1: none */
     bool null_stdin;
@@ -45,10 +46,11 @@ typedef struct dibs__run_opts {
 /* Everything that happened, for the exit code and for --status-fd. */
 typedef struct dibs__outcome {
     bool acquired;
-    bool nested;  /* a lock held further up the tree was used */
+    bool nested;  /* all of it was held further up the tree */
     bool skipped; /* --once: the slot was taken */
     bool lost;
     bool timed_out; /* --max-run ended it */
+    bool yielded;   /* --on-yield ended it */
     bool guard_died;
     int exec_errno;   /* the command could not be started */
     int exit_status;  /* of the command; -1 when it has none */
@@ -56,9 +58,7 @@ typedef struct dibs__outcome {
     bool interrupted; /* ... sent by the terminal that it was given */
     int64_t waited_ms;
     int64_t held_ms;
-    uint64_t fence;
-    char owner[DIBS_OWNER_SIZE];
-    int64_t ttl_ms;
+    uint64_t fence; /* of the first name */
 } dibs__outcome;
 
 /* 0, or DIBS__EXIT_USAGE after a message. */

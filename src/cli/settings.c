@@ -166,6 +166,21 @@ static dibs_status own(const dibs__option *option, const char *text,
     return DIBS_OK;
 }
 
+/* Adds one more to an option that may be given again. */
+static dibs_status
+keep_also(dibs__setting *setting, const char *text, dibs_error *err)
+{
+    const char **all = dibsx_realloc_n(setting->all, setting->count + 2,
+                                       sizeof(*setting->all));
+
+    if (!all)
+        return dibsx_fail(err, DIBS_NOMEM, "no memory for settings");
+    all[setting->count++] = text;
+    all[setting->count] = NULL;
+    setting->all = all;
+    return DIBS_OK;
+}
+
 dibs_status
 dibs__setting_put(dibs__command *cmd, const dibs__option *option,
                   const char *text, dibs__source source, const char *name,
@@ -178,7 +193,10 @@ dibs__setting_put(dibs__command *cmd, const dibs__option *option,
 
     if (rc != DIBS_OK || source < setting->source)
         return rc;
-    rc = own(option, text, source, name, place, &owned, &owned_place, err);
+    if (option->many)
+        rc = keep_also(setting, text, err);
+    if (rc == DIBS_OK)
+        rc = own(option, text, source, name, place, &owned, &owned_place, err);
     if (rc != DIBS_OK)
         return rc;
     if (option->type == DIBS__FLAG && source == setting->source)
@@ -212,6 +230,7 @@ void dibs__command_fini(dibs__command *cmd)
     for (size_t i = 0; i < dibs__option_count; i++) {
         dibsx_free(cmd->settings[i].owned);
         dibsx_free(cmd->settings[i].place);
+        dibsx_free(cmd->settings[i].all);
     }
     dibsx_free(cmd->operands);
     memset(cmd, 0, sizeof(*cmd));
@@ -253,6 +272,14 @@ bool dibs__opt_flag(const dibs__command *cmd, const char *name)
 const char *dibs__opt_text(const dibs__command *cmd, const char *name)
 {
     return setting(cmd, name)->text;
+}
+
+const char *const *dibs__opt_all(const dibs__command *cmd, const char *name)
+{
+    static const char *const none[] = {NULL};
+    const dibs__setting *all = setting(cmd, name);
+
+    return all->all ? all->all : none;
 }
 
 int64_t dibs__opt_ms(const dibs__command *cmd, const char *name)

@@ -20,8 +20,10 @@ typedef struct dibs__setting {
     const char *text; /* borrowed from argv, environment or table, or owned */
     int64_t number;   /* flags: how often; durations: milliseconds */
     dibs__source source;
-    char *owned; /* what text points to when it is ours */
-    char *place; /* "path:line:column" when it came from a file; ours */
+    char *owned;      /* what text points to when it is ours */
+    char *place;      /* "path:line:column" when it came from a file; ours */
+    const char **all; /* every text, where there may be many; ours, NULL ends */
+    size_t count;
 } dibs__setting;
 
 struct dibs__command {

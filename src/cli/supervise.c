@@ -1,7 +1,8 @@
 /* supervise.c - running the command while its lease is watched.
  *
- * One loop on the main thread: signals, the guard's events, the loss of the lease
- * and deadlines. With ttl and the lease's end `until`:
+ * One loop on the main thread: signals, the guard's events, the loss of the lease,
+ * requests for it, ticks of progress, and deadlines. With ttl and the lease's end
+ * `until`; of several leases it is the first to end that counts:
  *
  *     granted ........ renewal ........ term_at ...... kill_at ...... until
  *                                       |<-- grace -->|<-- margin -->|
@@ -32,13 +33,15 @@ enum { GONE_GRACE_MS = 1000 };
 typedef struct run {
     const dibs__run_opts *opts;
     dibs__outcome *out;
-    dibs_lock *lock; /* NULL: nested */
+    dibs__claim *claim; /* NULL: nested */
+    dibs__feeds *feeds;
     int64_t grace_ms;
     int64_t margin_ms;
     dibs__guard guard;
     dibs__term term;
-    int signals; /* signalfd */
-    int lost_fd; /* -1 once it has spoken */
+    int signals;                  /* signalfd */
+    int lost_fds[DIBS_MULTI_MAX]; /* of each lease */
+    dibsx_nsec tick_at;           /* when the command last told of progress */
     dibsx_nsec until;
     dibsx_nsec look_at; /* when to look at the lease next */
     dibsx_nsec term_at;
@@ -69,6 +72,7 @@ static void plan_times(run *r, dibsx_nsec now)
     int64_t margin = ttl / 50 < 20 ? 20 : smaller(ttl / 50, 1000);
     r->margin_ms = smaller(margin, ttl / 5);
     r->grace_ms = smaller(r->opts->kill_after_ms, ttl / 4);
+    r->tick_at = now;
     r->until = r->kill_at = r->sweep_at = DIBSX_NEVER;
     r->look_at = r->term_at = r->max_run_at = DIBSX_NEVER;
     if (r->opts->max_run_ms > 0)
@@ -77,8 +81,8 @@ static void plan_times(run *r, dibsx_nsec now)
 
 static bool kills_when_lost(const run *r)
 {
-    return r->lock && (r->opts->on_lost == DIBS__LOST_KILL ||
-                       r->opts->on_lost == DIBS__LOST_EXEC);
+    return r->claim && (r->opts->on_lost == DIBS__LOST_KILL ||
+                        r->opts->on_lost == DIBS__LOST_EXEC);
 }
 
 /* Takes over how long the lease is good for, and tells the guard. */
@@ -115,8 +119,9 @@ static void end_tree(run *r, dibsx_nsec kill_at)
 
 static void say_lost(const run *r, const char *why)
 {
+    const char *name = r->claim ? dibs__claim_weakest(r->claim) : r->opts->name;
     if (!r->opts->quiet)
-        dibs__cli_say("lost %s: %s%s", r->opts->name, why,
+        dibs__cli_say("lost %s: %s%s", name, why,
                       r->opts->on_lost == DIBS__LOST_IGNORE
                           ? "; the command goes on, as asked"
                           : "");
@@ -154,25 +159,32 @@ static void lease_gone(run *r, dibsx_nsec now)
     int64_t grace_ms = smaller(r->opts->kill_after_ms, GONE_GRACE_MS);
     bool early = now + r->margin_ms * DIBSX_MS < r->until;
     r->gone = true;
-    r->lost_fd = -1;
     r->look_at = r->term_at = DIBSX_NEVER;
     /* Past its time another may hold it: no grace. */
     lose(r, early ? dibsx_after_ms(now, grace_ms) : now,
          early ? "it was taken away" : "its time ran out");
 }
 
+static const char *why_not_renewed(const run *r, dibsx_nsec now)
+{
+    int64_t progress_ms = r->opts->progress_ms;
+    return progress_ms > 0 && now > dibsx_after_ms(r->tick_at, progress_ms)
+               ? "the command has not told of progress"
+               : "it could not be renewed in time";
+}
+
 static void look_at_lease(run *r, dibsx_nsec now)
 {
-    if (!r->lock || r->gone)
+    if (!r->claim || r->gone)
         return;
-    int64_t valid_ms = dibs_lock_valid_ms(r->lock);
+    int64_t valid_ms = dibs__claim_valid_ms(r->claim);
     if (valid_ms <= 0) {
         lease_gone(r, now);
     } else if (!r->out->lost) {
         take_validity(r, now, valid_ms);
         if (now >= r->term_at)
             lose(r, r->until - r->margin_ms * DIBSX_MS,
-                 "it could not be renewed in time");
+                 why_not_renewed(r, now));
     }
 }
 
@@ -183,10 +195,10 @@ static pid_t child_of(const run *r)
 
 static void say_stopped(const run *r)
 {
-    if (r->opts->quiet || !r->lock || !isatty(STDERR_FILENO))
+    if (r->opts->quiet || !r->claim || !isatty(STDERR_FILENO))
         return;
     char span[32];
-    dibsx_duration_text(dibs_lock_valid_ms(r->lock), span, sizeof span);
+    dibsx_duration_text(dibs__claim_valid_ms(r->claim), span, sizeof span);
     dibs__cli_say("stopped: unless continued within %s, %s passes on%s", span,
                   r->opts->name,
                   kills_when_lost(r) ? " and the command is killed" : "");
@@ -306,22 +318,71 @@ static void serve_deadlines(run *r, dibsx_nsec now)
         guard_gone(r);
 }
 
+/* Somebody would like to have the lock. */
+static void serve_yield(run *r)
+{
+    if (!dibs__feeds_take(&r->feeds->yield_fd) || r->ending)
+        return;
+    if (r->opts->on_yield == DIBS__YIELD_SIGNAL) {
+        dibs__guard_tell(&r->guard, DIBS__ORDER_SIGNAL, r->opts->yield_signal);
+        return;
+    }
+    r->out->yielded = true;
+    r->max_run_at = DIBSX_NEVER;
+    if (!r->opts->quiet)
+        dibs__cli_say("%s: ending the command: the lock was asked for",
+                      r->opts->name);
+    end_tree(r, dibsx_after_ms(dibsx_now(), r->opts->kill_after_ms));
+}
+
+static void serve_ticks(run *r)
+{
+    if (!dibs__feeds_take(&r->feeds->tick_fd) || !r->claim)
+        return;
+    r->tick_at = dibsx_now();
+    dibs__claim_tick(r->claim);
+}
+
+/* What the loop waits for; the rest are for the losses. */
+enum { FD_GUARD, FD_SIGNALS, FD_YIELD, FD_TICKS, FD_LOST };
+
+/* A lease that is known to be gone has nothing more to say. */
+static nfds_t collect(const run *r, struct pollfd *fds)
+{
+    nfds_t count = FD_LOST;
+    fds[FD_GUARD] = (struct pollfd){r->guard.sock, POLLIN, 0};
+    fds[FD_SIGNALS] = (struct pollfd){r->signals, POLLIN, 0};
+    fds[FD_YIELD] = (struct pollfd){r->feeds->yield_fd, POLLIN, 0};
+    fds[FD_TICKS] = (struct pollfd){r->feeds->tick_fd, POLLIN, 0};
+    if (!r->claim || r->gone)
+        return count;
+    for (size_t i = 0; i < dibs__claim_count(r->claim); i++)
+        fds[count++] = (struct pollfd){r->lost_fds[i], POLLIN, 0};
+    return count;
+}
+
 static void step(run *r)
 {
-    struct pollfd fds[] = {{r->guard.sock, POLLIN, 0},
-                           {r->signals, POLLIN, 0},
-                           {r->lost_fd, POLLIN, 0}};
+    struct pollfd fds[FD_LOST + DIBS_MULTI_MAX];
+    nfds_t count = collect(r, fds);
+    bool lost = false;
     dibsx_nsec next = earlier(earlier(r->look_at, r->term_at),
                               earlier(r->max_run_at, r->sweep_at));
     if (!r->killed)
         next = earlier(next, r->kill_at);
     int64_t wait_ms = dibsx_wait_ms(next, dibsx_now());
-    (void)poll(fds, 3, (int)smaller(wait_ms, INT32_MAX));
-    if (fds[2].revents)
+    (void)poll(fds, count, (int)smaller(wait_ms, INT32_MAX));
+    for (nfds_t i = FD_LOST; i < count; i++)
+        lost = lost || fds[i].revents;
+    if (lost)
         look_at_lease(r, dibsx_now());
-    if (fds[1].revents)
+    if (fds[FD_SIGNALS].revents)
         serve_signals(r);
-    while (fds[0].revents && hear_guard(r))
+    if (fds[FD_YIELD].revents)
+        serve_yield(r);
+    if (fds[FD_TICKS].revents)
+        serve_ticks(r);
+    while (fds[FD_GUARD].revents && hear_guard(r))
         ;
     if (!r->clear)
         serve_deadlines(r, dibsx_now());
@@ -329,10 +390,12 @@ static void step(run *r)
 
 static dibs_status first_look(run *r, dibs_error *err)
 {
-    if (!r->lock)
+    if (!r->claim)
         return DIBS_OK;
     dibsx_nsec now = dibsx_now();
-    int64_t valid_ms = dibs_lock_valid_ms(r->lock);
+    int64_t valid_ms = dibs__claim_valid_ms(r->claim);
+    for (size_t i = 0; i < dibs__claim_count(r->claim); i++)
+        r->lost_fds[i] = dibs_lock_lost_fd(dibs__claim_lock(r->claim, i));
     take_validity(r, now, valid_ms);
     if (now >= r->term_at || valid_ms <= r->margin_ms)
         return dibsx_fail(err, DIBS_LOST,
@@ -365,20 +428,25 @@ start(run *r, char *const *envp, const dibs__signals *sig, dibs_error *err)
         kill_at = r->until - r->margin_ms * DIBSX_MS;
     /* The guard has its own copy of all this once it is forked. */
     dibs_status rc = dibs__guard_start(&r->guard, &job, kill_at, err);
+    dibs__feeds_started(r->feeds);
     if (job.stdin_fd >= 0)
         close(job.stdin_fd);
     return rc;
 }
 
 dibs_status
-dibs__supervise(const dibs__run_opts *opts, dibs_lock *lock, char *const *envp,
-                const dibs__signals *sig, dibs__outcome *out, dibs_error *err)
+dibs__supervise(const dibs__run_opts *opts, const dibs__watched *watched,
+                char *const *envp, dibs__outcome *out, dibs_error *err)
 {
-    run r = {.opts = opts, .out = out, .lock = lock, .guard = {.sock = -1}};
+    run r = {.opts = opts,
+             .out = out,
+             .claim = watched->claim,
+             .feeds = watched->feeds,
+             .guard = {.sock = -1}};
     plan_times(&r, dibsx_now());
     dibs__term_init(&r.term);
-    r.lost_fd = lock ? dibs_lock_lost_fd(lock) : -1;
-    r.signals = signalfd(-1, &sig->served, SFD_CLOEXEC | SFD_NONBLOCK);
+    r.signals =
+        signalfd(-1, &watched->signals->served, SFD_CLOEXEC | SFD_NONBLOCK);
     dibs_status rc;
     if (r.signals < 0)
         rc = dibsx_fail_at(err, DIBS_INTERNAL, dibsx_errno_name(errno),
@@ -386,7 +454,7 @@ dibs__supervise(const dibs__run_opts *opts, dibs_lock *lock, char *const *envp,
     else
         rc = first_look(&r, err);
     if (rc == DIBS_OK)
-        rc = start(&r, envp, sig, err);
+        rc = start(&r, envp, watched->signals, err);
     if (rc == DIBS_OK) {
         while (!r.clear)
             step(&r);

@@ -3,15 +3,23 @@
 #ifndef DIBS_CLI_SUPERVISE_H
 #define DIBS_CLI_SUPERVISE_H
 
+#include "cli/claim.h"
+#include "cli/feeds.h"
 #include "cli/run_opts.h"
 #include "cli/signals.h"
 
+/* What is watched while the command runs. All of it is borrowed. */
+typedef struct dibs__watched {
+    dibs__claim *claim; /* is held; NULL: the lock is held further up */
+    dibs__feeds *feeds;
+    const dibs__signals *signals;
+} dibs__watched;
+
 /* Runs the command to its end, and the end of every process it left behind;
- * fills in what became of it. `lock` is held, or NULL when the command runs
- * under a lock held further up. Not DIBS_OK: nothing was started. */
+ * fills in what became of it. Not DIBS_OK: nothing was started. */
 DIBS_MUST_CHECK dibs_status dibs__supervise(const dibs__run_opts *opts,
-                                            dibs_lock *lock, char *const *envp,
-                                            const dibs__signals *sig,
+                                            const dibs__watched *watched,
+                                            char *const *envp,
                                             dibs__outcome *out,
                                             dibs_error *err);
 

@@ -12,12 +12,35 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { FILE_MAX_BYTES = 256 };
+/* A line for each of as many names as can be taken at once. */
+enum {
+    FILE_MAX_BYTES = DIBS_MULTI_MAX * (DIBS__TOKEN_SIZE + DIBS_NAME_MAX + 2)
+};
+
+void dibs__token_of(const dibs_lock *lock, dibs__token *token)
+{
+    dibs_lock_owner(lock, token->owner);
+    token->fence = dibs_lock_fence(lock);
+}
 
 void dibs__token_text(const dibs__token *token, char out[DIBS__TOKEN_SIZE])
 {
     snprintf(out, DIBS__TOKEN_SIZE, "%s:%llu", token->owner,
              (unsigned long long)token->fence);
+}
+
+void dibs__token_json(dibsx_json *js, const char *name, const dibs_lock *lock)
+{
+    char text[DIBS__TOKEN_SIZE];
+    dibs__token token;
+
+    dibs__token_of(lock, &token);
+    dibs__token_text(&token, text);
+    dibsx_json_pair_text(js, "name", name);
+    dibsx_json_pair_text(js, "token", text);
+    dibsx_json_pair_text(js, "owner", token.owner);
+    dibsx_json_pair_uint(js, "fence", token.fence);
+    dibsx_json_pair_int(js, "valid_ms", dibs_lock_valid_ms(lock));
 }
 
 /* The text of the token is a capability, so that messages do not show it. */
@@ -42,9 +65,29 @@ static dibs_status parse(const char *text, dibs__token *token, dibs_error *err)
     return DIBS_OK;
 }
 
-static dibs_status
-read_file(const char *path, dibs__token *token, dibs_error *err)
+/* The token of the line that is for the name, as one without a name is; NULL when
+ * there is none. Cuts `text` there. */
+static const char *find_line(char *text, const char *name)
 {
+    while (*text) {
+        size_t len = strcspn(text, "\n"), token = strcspn(text, " \r\n");
+        char *next = text + len + (text[len] == '\n');
+        const char *of = text[token] == ' ' ? text + token + 1 : "";
+
+        text[len] = '\0';
+        if (*of == '\0' || strcmp(of, name) == 0) {
+            text[token] = '\0';
+            return text;
+        }
+        text = next;
+    }
+    return NULL;
+}
+
+static dibs_status read_file(const char *path, const char *name,
+                             dibs__token *token, dibs_error *err)
+{
+    const char *line;
     char *text = NULL;
     size_t len = 0;
     dibs_status rc = dibs__read_file(path, FILE_MAX_BYTES, &text, &len, err);
@@ -55,8 +98,11 @@ read_file(const char *path, dibs__token *token, dibs_error *err)
             err->status = DIBS_INVALID;
         return DIBS_INVALID;
     }
-    text[strcspn(text, "\r\n")] = '\0';
-    rc = parse(text, token, err);
+    line = find_line(text, name);
+    rc = line || !*text
+             ? parse(line ? line : "", token, err)
+             : dibsx_fail(err, DIBS_INVALID, "there is no token of %s in %s",
+                          name, path);
     dibsx_free(text);
     return rc;
 }
@@ -73,7 +119,7 @@ dibs_status dibs__token_read(const dibs__command *cmd, dibs__token *token,
                           "--token or --token-file, not both");
     if (text)
         return parse(text, token, err);
-    return path ? read_file(path, token, err) : DIBS_OK;
+    return path ? read_file(path, dibs__operands(cmd)[0], token, err) : DIBS_OK;
 }
 
 static dibs_status fail_file(dibs_error *err, const char *path)
@@ -109,15 +155,13 @@ dibs__token_file_open(dibs__token_file *file, const char *path, dibs_error *err)
     return DIBS_OK;
 }
 
-dibs_status dibs__token_file_put(dibs__token_file *file,
-                                 const dibs__token *token, dibs_error *err)
+dibs_status
+dibs__token_file_put(dibs__token_file *file, const char *lines, dibs_error *err)
 {
-    char text[DIBS__TOKEN_SIZE];
     int fd = file->fd;
 
-    dibs__token_text(token, text);
     file->fd = -1;
-    if (dprintf(fd, "%s\n", text) < 0) {
+    if (dprintf(fd, "%s", lines) < 0) {
         dibs_status rc = fail_file(err, file->path);
 
         close(fd);

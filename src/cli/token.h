@@ -1,8 +1,12 @@
-/* token.h - the token by which a script knows the lease it took: OWNER:FENCE. */
+/* token.h - the token by which a script knows the lease it took: OWNER:FENCE.
+ *
+ * Of several names taken at once each has its own, and its line in the output of
+ * acquire and in a token file goes on with a space and the name. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_CLI_TOKEN_H
 #define DIBS_CLI_TOKEN_H
 
+#include "base/json.h"
 #include "cli/command.h"
 #include <limits.h>
 
@@ -14,10 +18,14 @@ typedef struct dibs__token {
     uint64_t fence;
 } dibs__token;
 
+void dibs__token_of(const dibs_lock *lock, dibs__token *token);
 void dibs__token_text(const dibs__token *token, char out[DIBS__TOKEN_SIZE]);
 
-/* From --token or --token-file. *given is false, and all is well, when neither
- * is there. */
+/* What --json tells of a lease: its pairs, in an object that is open. */
+void dibs__token_json(dibsx_json *js, const char *name, const dibs_lock *lock);
+
+/* From --token or --token-file, for the name that the operand says. *given is
+ * false, and all is well, when neither is there. */
 DIBS_MUST_CHECK dibs_status dibs__token_read(const dibs__command *cmd,
                                              dibs__token *token, bool *given,
                                              dibs_error *err);
@@ -34,7 +42,7 @@ DIBS_MUST_CHECK dibs_status dibs__token_file_open(dibs__token_file *file,
                                                   const char *path,
                                                   dibs_error *err);
 DIBS_MUST_CHECK dibs_status dibs__token_file_put(dibs__token_file *file,
-                                                 const dibs__token *token,
+                                                 const char *lines,
                                                  dibs_error *err);
 
 /* Removes the draft unless it was put in place. */

@@ -1,4 +1,4 @@
-/* verb_break.c - break: taking a lock away, with care. */
+/* verb_break.c - break: taking locks away, with care, or asking for them. */
 /* SPDX-License-Identifier: MIT */
 #include "base/clock.h"
 #include "cli/print.h"
@@ -8,34 +8,48 @@
 #include <string.h>
 #include <unistd.h>
 
-static bool describe(const dibs_lease_info *info, void *arg)
+static void say_holder(const char *name, const dibs_party *holder)
 {
     dibsx_buf text;
     char age[32];
 
-    (void)arg;
     dibsx_buf_init(&text, 4096);
-    for (size_t i = 0; i < info->holder_count; i++) {
-        dibsx_buf_reset(&text);
-        dibs__party_text(&text, &info->holders[i]);
-        dibsx_duration_text(info->holders[i].age_ms, age, sizeof(age));
-        dibs__cli_say("%s is held by %s for %s, fence %llu", info->name,
-                      dibsx_buf_text(&text), age,
-                      (unsigned long long)info->holders[i].fence);
-    }
+    dibs__party_text(&text, holder);
+    dibsx_duration_text(holder->age_ms, age, sizeof(age));
+    dibs__cli_say("%s is held by %s for %s, fence %llu%s%s", name,
+                  dibsx_buf_text(&text), age, (unsigned long long)holder->fence,
+                  holder->stale ? ", stale: " : "",
+                  holder->stale ? holder->stale : "");
     dibsx_buf_fini(&text);
+}
+
+static bool describe(const dibs_lease_info *info, void *arg)
+{
+    (void)arg;
+    for (size_t i = 0; i < info->holder_count; i++)
+        say_holder(info->name, &info->holders[i]);
     return false;
 }
 
-/* Asks on the terminal. 0 for yes, else the exit code. */
-static int confirm(const dibs__command *cmd, dibs_client *cl, const char *name)
+static bool describe_stale(const dibs_lease_info *info, void *arg)
 {
-    dibs_error err = {0};
+    bool *any = arg;
+
+    for (size_t i = 0; i < info->holder_count; i++) {
+        if (!info->holders[i].stale)
+            continue;
+        say_holder(info->name, &info->holders[i]);
+        *any = true;
+    }
+    return true;
+}
+
+/* Asks on the terminal. 0 for yes, else the exit code. */
+static int confirm(const char *question)
+{
     char answer[16];
 
-    if (dibs_lease_show(cl, name, describe, NULL, &err) != DIBS_OK)
-        return dibs__cli_fail(cmd, &err);
-    fprintf(stderr, "dibs: its holder may still be at work. Break it? [y/N] ");
+    fprintf(stderr, "dibs: %s [y/N] ", question);
     if (fgets(answer, sizeof(answer), stdin) &&
         (answer[0] == 'y' || answer[0] == 'Y'))
         return 0;
@@ -43,30 +57,136 @@ static int confirm(const dibs__command *cmd, dibs_client *cl, const char *name)
     return 1;
 }
 
-static int
-report_broken(const dibs__command *cmd, const char *name, uint32_t broken)
+static int confirm_one(const dibs__command *cmd, dibs_client *cl)
+{
+    dibs_error err = {0};
+
+    if (dibs_lease_show(cl, dibs__operands(cmd)[0], describe, NULL, &err) !=
+        DIBS_OK)
+        return dibs__cli_fail(cmd, &err);
+    return confirm("its holder may still be at work. Break it?");
+}
+
+/* *any: there is something to be broken. */
+static int confirm_stale(const dibs__command *cmd, dibs_client *cl, bool *any)
+{
+    dibs_error err = {0};
+
+    if (dibs_lease_list(cl, dibs__operands(cmd)[0], describe_stale, any,
+                        &err) != DIBS_OK)
+        return dibs__cli_fail(cmd, &err);
+    return *any ? confirm("their holders seem to be gone. Break them?") : 0;
+}
+
+/* In words the client has logged it, and says more. */
+static int report(const dibs__command *cmd, const char *key, uint32_t count)
 {
     dibs__report report;
 
     if (!dibs__opt_flag(cmd, "json"))
-        return 0; /* the client has logged it */
+        return 0;
     dibs__report_begin(&report);
-    dibsx_json_pair_text(&report.js, "name", name);
-    dibsx_json_pair_uint(&report.js, "broken", broken);
+    dibsx_json_pair_text(&report.js,
+                         dibs__opt_flag(cmd, "stale") ? "prefix" : "name",
+                         dibs__operands(cmd)[0]);
+    dibsx_json_pair_uint(&report.js, key, count);
     return dibs__report_end(&report);
+}
+
+static uint64_t fence_of(const dibs__command *cmd)
+{
+    return dibs__opt_given(cmd, "if-token")
+               ? (uint64_t)dibs__opt_int(cmd, "if-token")
+               : 0;
+}
+
+static int break_one(const dibs__command *cmd, dibs_client *cl)
+{
+    uint32_t broken = 0;
+    dibs_error err = {0};
+
+    if (!dibs__opt_flag(cmd, "yes")) {
+        int code = confirm_one(cmd, cl);
+
+        if (code)
+            return code;
+    }
+    if (dibs_lease_break(cl, dibs__operands(cmd)[0], fence_of(cmd),
+                         dibs__opt_text(cmd, "reason"), &broken,
+                         &err) != DIBS_OK)
+        return dibs__cli_fail(cmd, &err);
+    return report(cmd, "broken", broken);
+}
+
+static int break_stale(const dibs__command *cmd, dibs_client *cl)
+{
+    uint32_t broken = 0;
+    bool any = true;
+    dibs_error err = {0};
+    int code = 0;
+
+    if (!dibs__opt_flag(cmd, "yes")) {
+        any = false;
+        code = confirm_stale(cmd, cl, &any);
+    }
+    if (code)
+        return code;
+    if (any && dibs_lease_break_stale(cl, dibs__operands(cmd)[0],
+                                      dibs__opt_text(cmd, "reason"), &broken,
+                                      &err) != DIBS_OK)
+        return dibs__cli_fail(cmd, &err);
+    if (!broken && !dibs__opt_flag(cmd, "quiet"))
+        dibs__cli_say("no lease is stale");
+    return report(cmd, "broken", broken);
+}
+
+/* 1 when nobody can hear. */
+static int ask(const dibs__command *cmd, dibs_client *cl)
+{
+    const char *name = dibs__operands(cmd)[0];
+    uint32_t asked = 0;
+    dibs_error err = {0};
+    int code;
+
+    if (dibs_lease_yield(cl, name, fence_of(cmd), &asked, &err) != DIBS_OK)
+        return dibs__cli_fail(cmd, &err);
+    if (!dibs__opt_flag(cmd, "quiet")) {
+        if (asked)
+            dibs__cli_say("%s: %u can hear that it is asked for", name,
+                          (unsigned)asked);
+        else
+            dibs__cli_say("%s: its holder cannot hear that it is asked for",
+                          name);
+    }
+    code = report(cmd, "asked", asked);
+    return code ? code : !asked;
+}
+
+static int usage(const char *why)
+{
+    dibs__cli_say("break %s", why);
+    return DIBS__EXIT_USAGE;
 }
 
 /* 0 when the command line says enough, else the exit code. */
 static int check_usage(const dibs__command *cmd)
 {
     bool fence = dibs__opt_given(cmd, "if-token");
+    bool force = dibs__opt_flag(cmd, "force");
+    bool stale = dibs__opt_flag(cmd, "stale"),
+         asks = dibs__opt_flag(cmd, "ask");
 
-    if (fence == dibs__opt_flag(cmd, "force")) {
-        dibs__cli_say("break needs --if-token FENCE or --force%s",
-                      fence ? ", not both" : "");
-        return DIBS__EXIT_USAGE;
-    }
-    if (!dibs__opt_flag(cmd, "yes") && !isatty(STDIN_FILENO)) {
+    if (!stale && dibs__operand_count(cmd) < 1)
+        return usage("needs NAME, or --stale");
+    if (stale && (fence || force || asks))
+        return usage("--stale takes neither --if-token nor --force nor --ask");
+    if (asks && force)
+        return usage("--ask or --force, not both");
+    if (fence && force)
+        return usage("needs --if-token FENCE or --force, not both");
+    if (!fence && !force && !stale && !asks)
+        return usage("needs --if-token FENCE or --force");
+    if (!asks && !dibs__opt_flag(cmd, "yes") && !isatty(STDIN_FILENO)) {
         dibs__cli_say("there is no terminal to ask on: --yes is needed");
         return DIBS__EXIT_USAGE;
     }
@@ -75,27 +195,19 @@ static int check_usage(const dibs__command *cmd)
 
 int dibs__verb_break(const dibs__command *cmd)
 {
-    const char *name = dibs__operands(cmd)[0];
-    uint64_t fence = 0;
-    uint32_t broken = 0;
     dibs_client *cl = NULL;
-    dibs_error err = {0};
     int code = check_usage(cmd);
 
     if (code == 0)
         code = dibs__cli_open(cmd, &cl);
-    if (code == 0 && !dibs__opt_flag(cmd, "yes"))
-        code = confirm(cmd, cl, name);
     if (code)
-        goto out;
-    if (dibs__opt_given(cmd, "if-token"))
-        fence = (uint64_t)dibs__opt_int(cmd, "if-token");
-    if (dibs_lease_break(cl, name, fence, dibs__opt_text(cmd, "reason"),
-                         &broken, &err) != DIBS_OK)
-        code = dibs__cli_fail(cmd, &err);
+        return code;
+    if (dibs__opt_flag(cmd, "ask"))
+        code = ask(cmd, cl);
+    else if (dibs__opt_flag(cmd, "stale"))
+        code = break_stale(cmd, cl);
     else
-        code = report_broken(cmd, name, broken);
-out:
+        code = break_one(cmd, cl);
     dibs_close(cl);
     return code;
 }

@@ -1,13 +1,15 @@
 /* verb_run.c - `dibs run NAME [--] COMMAND...`: run a command under a lock.
  *
  * The parts, in the order in which they come to work: run_opts (what was asked),
- * signals, nested (is the lock held further up?), once (was it run already?),
- * waiting (get the lock), supervise (run the command), and here the way from one
- * to the next and the exit code. Main thread only. */
+ * signals, feeds, nested (is the lock held further up?), once (was it run
+ * already?), waiting (get the lock), supervise (run the command), and here the
+ * way from one to the next and the exit code. Main thread only. */
 /* SPDX-License-Identifier: MIT */
 #include "base/clock.h"
 #include "base/fail.h"
+#include "cli/claim.h"
 #include "cli/command.h"
+#include "cli/feeds.h"
 #include "cli/nested.h"
 #include "cli/once.h"
 #include "cli/run_opts.h"
@@ -23,9 +25,11 @@ typedef struct task {
     const dibs__command *cmd;
     dibs__run_opts opts;
     dibs__signals signals;
+    dibs__feeds feeds;
     dibs_client *cl;
-    dibs_lock *lock; /* NULL when nested */
-    dibs__held held;
+    dibs__held held[DIBS_MULTI_MAX]; /* the names, as they were given */
+    dibs__claim claim;               /* on those that are not held above */
+    bool nested;                     /* all are: there is no claim */
     dibs__once once;
     dibs__outcome out;
     dibsx_nsec began_at;
@@ -33,65 +37,58 @@ typedef struct task {
     int code;
 } task;
 
-static dibs_status make_lock(task *t, dibs_error *err)
+/* A claim on what is not held further up the tree already. */
+static dibs_status make_claim(task *t, dibs_error *err)
 {
-    const dibs__run_opts *o = &t->opts;
-    return dibs_lock_new(
-        t->cl, o->name,
-        DIBS_LOCK_OPTS(.ttl_ms = o->ttl_ms, .wait_ms = o->wait_ms,
-                       .flags = o->flags, .retries = o->retries,
-                       .retry_delay_ms = o->retry_delay_ms,
-                       .hold_min_ms = o->hold_min_ms,
-                       .hold_max_ms = o->hold_max_ms, .priority = o->priority,
-                       .label = o->label),
-        &t->lock, err);
-}
-
-/* Under cron `-E 0` means that a busy lock is no news. */
-static int busy(const task *t, const dibs_error *err)
-{
-    if (t->opts.busy_code != 0)
-        (void)dibs__cli_fail(t->cmd, err);
-    return t->opts.busy_code;
-}
-
-static int failed(const task *t, dibs_status rc, const dibs_error *err)
-{
-    if (rc == DIBS_BUSY || rc == DIBS_TIMEOUT)
-        return busy(t, err);
-    return dibs__cli_fail(t->cmd, err);
+    const char *chain = getenv("DIBS_LOCK_CHAIN");
+    const char *names[DIBS_MULTI_MAX];
+    size_t count = 0;
+    dibs_status rc = DIBS_OK;
+    for (size_t i = 0; i < t->opts.want.count && rc == DIBS_OK; i++) {
+        t->held[i].name = t->opts.want.names[i];
+        if (chain)
+            rc = dibs__nested_find(t->cl, chain, &t->opts.want.lock,
+                                   &t->held[i], err);
+        if (!t->held[i].above)
+            names[count++] = t->held[i].name;
+    }
+    t->nested = count == 0;
+    if (rc != DIBS_OK || t->nested)
+        return rc;
+    if (t->opts.on_yield != DIBS__YIELD_IGNORE) {
+        t->opts.want.lock.on_yield = dibs__feeds_yield;
+        t->opts.want.lock.on_yield_arg = &t->feeds;
+    }
+    return dibs__claim_init(&t->claim, t->cl, names, count, &t->opts.want.lock,
+                            err);
 }
 
 static void acquired(task *t)
 {
     t->out.acquired = true;
     t->out.waited_ms = (dibsx_now() - t->began_at) / DIBSX_MS;
-    if (t->lock) {
-        dibs_lock_owner(t->lock, t->held.owner);
-        t->held.fence = dibs_lock_fence(t->lock);
-        t->held.ttl_ms = t->opts.ttl_ms;
+    for (size_t i = 0; i < t->opts.want.count; i++) {
+        dibs__held *held = &t->held[i];
+        if (!held->above) {
+            dibs_lock *lock = dibs__claim_find(&t->claim, held->name);
+            dibs_lock_owner(lock, held->owner);
+            held->fence = dibs_lock_fence(lock);
+            held->ttl_ms = t->opts.ttl_ms;
+        }
+        if (t->opts.verbose)
+            dibs__cli_say("%s %s after %" PRId64 " ms, fence %" PRIu64,
+                          held->above ? "already holding" : "got", held->name,
+                          t->out.waited_ms, held->fence);
     }
-    t->out.nested = !t->lock;
-    t->out.fence = t->held.fence;
-    if (t->opts.verbose)
-        dibs__cli_say("%s %s after %" PRId64 " ms, fence %" PRIu64,
-                      t->lock ? "got" : "already holding", t->opts.name,
-                      t->out.waited_ms, t->out.fence);
+    t->out.nested = t->nested;
+    t->out.fence = t->held[0].fence;
 }
 
-/* Takes the lock, unless it is held further up the tree. */
 static dibs_status get_lock(task *t, dibs_error *err)
 {
-    bool nested = false;
-    t->held.name = t->opts.name;
-    const char *chain = getenv("DIBS_LOCK_CHAIN");
-    dibs_status rc = DIBS_OK;
-    if (chain)
-        rc = dibs__nested_find(t->cl, chain, &t->held, &nested, err);
-    if (rc == DIBS_OK && !nested)
-        rc = make_lock(t, err);
-    if (rc == DIBS_OK && t->lock)
-        rc = dibs__wait_acquire(t->cl, t->lock, &t->opts, &t->signals,
+    dibs_status rc = make_claim(t, err);
+    if (rc == DIBS_OK && !t->nested)
+        rc = dibs__wait_acquire(t->cl, &t->claim, &t->opts.want, &t->signals,
                                 &t->die_of, err);
     if (!t->die_of)
         t->die_of = dibs__signals_pending(&t->signals);
@@ -137,14 +134,19 @@ static int start_failed(task *t, dibs_status rc, const dibs_error *err)
 static void run_command(task *t)
 {
     dibs_error err;
-    char **envp = NULL;
+    dibs__childenv env;
     dibsx_nsec from_at = dibsx_now();
-    dibs_status rc =
-        dibs__childenv_make(&t->held, t->lock != NULL, &envp, &err);
+    dibs__watched watched = {.claim = t->nested ? NULL : &t->claim,
+                             .feeds = &t->feeds,
+                             .signals = &t->signals};
+    /* Under a lock from above it is that run which hears of progress. */
+    if (t->nested)
+        dibs__feeds_close(&t->feeds);
+    dibs_status rc = dibs__childenv_init(&env, t->held, t->opts.want.count,
+                                         t->feeds.command_fd, &err);
     if (rc == DIBS_OK)
-        rc = dibs__supervise(&t->opts, t->lock, envp, &t->signals, &t->out,
-                             &err);
-    dibs__childenv_free(envp);
+        rc = dibs__supervise(&t->opts, &watched, env.vars, &t->out, &err);
+    dibs__childenv_fini(&env);
     t->out.held_ms = (dibsx_now() - from_at) / DIBSX_MS;
     if (rc != DIBS_OK)
         t->code = start_failed(t, rc, &err);
@@ -158,10 +160,8 @@ static void run_command(task *t)
 
 static void give_back(task *t)
 {
-    if (!t->lock || dibs_lock_state_get(t->lock) == DIBS_LOCK_FREE)
-        return;
     dibs_error err;
-    dibs_status rc = dibs_lock_release(t->lock, &err);
+    dibs_status rc = dibs__claim_release(&t->claim, &err);
     bool expected = t->out.lost || (t->out.skipped && rc == DIBS_LOST);
     if (rc == DIBS_OK || expected)
         return;
@@ -193,12 +193,23 @@ static void run_under_lock(task *t)
     if (t->die_of)
         t->code = DIBS__EXIT_SIGNAL + t->die_of;
     else if (rc != DIBS_OK)
-        t->code = failed(t, rc, &err);
+        t->code = dibs__want_refused(t->cmd, &t->opts.want, &err);
     else if (taken)
         t->code = skipped(t);
     else
         run_command(t);
     give_back(t);
+}
+
+static int open_all(task *t)
+{
+    dibs_error err;
+    if (dibs__feeds_open(&t->feeds, t->opts.on_yield != DIBS__YIELD_IGNORE,
+                         t->opts.progress_ms > 0, &err) != DIBS_OK) {
+        (void)dibs__cli_fail(t->cmd, &err);
+        return DIBS__EXIT_WRAPPER;
+    }
+    return dibs__cli_open(t->cmd, &t->cl);
 }
 
 int dibs__verb_run(const dibs__command *cmd)
@@ -209,12 +220,13 @@ int dibs__verb_run(const dibs__command *cmd)
         return rc;
     dibs__signals_block(&t.signals);
     t.began_at = dibsx_now();
-    t.code = dibs__cli_open(cmd, &t.cl);
+    t.code = open_all(&t);
     if (t.code == 0)
         run_under_lock(&t);
     dibs__outcome_report(&t.out, &t.opts, t.code);
-    dibs_lock_free(t.lock);
+    dibs__claim_fini(&t.claim);
     dibs_close(t.cl);
+    dibs__feeds_close(&t.feeds);
     if (t.die_of)
         dibs__signal_die(t.die_of);
     /* The terminal was the command's, so that ^C reached it alone. Without it

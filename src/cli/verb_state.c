@@ -327,13 +327,13 @@ static bool each_json(const dibs_state_item *item, void *arg)
     return true;
 }
 
-static dibs_status list(dibs_client *cl, const char *begins, dibs__shape shape,
-                        void *out, dibs_error *err)
+static dibs_status list(const dibs__command *cmd, dibs_client *cl,
+                        dibs__shape shape, void *out, dibs_error *err)
 {
     static dibs_state_fn *const each[DIBS__SHAPES] = {each_row, each_json,
                                                       each_name};
 
-    return dibs_state_list(cl, begins, each[shape], out, err);
+    return dibs_state_list(cl, dibs__operands(cmd)[0], each[shape], out, err);
 }
 
 int dibs__verb_state_ls(const dibs__command *cmd)

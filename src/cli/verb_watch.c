@@ -1,28 +1,26 @@
 /* verb_watch.c - watch: changes of locks, a line each.
  *
  * Looks at the store at intervals and compares with the look before. A party is
- * known by its owner, which is new for every acquisition. Runs on the main
- * thread; signals are taken where it sleeps. */
+ * known by its owner, which is new for every acquisition. Main thread only. */
 /* SPDX-License-Identifier: MIT */
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/fail.h"
 #include "cli/print.h"
-#include "cli/signals.h"
+#include "cli/repeat.h"
 #include "cli/verbs.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { SEEN_MAX = 1000000 };
+enum { SEEN_MAX = 1000000, TEXT_MAX = 16 * 1024 };
 
 /* One holder or waiter as it was seen. */
 typedef struct seen {
-    char name[DIBS_NAME_MAX + 1];
-    char owner[DIBS_OWNER_SIZE];
-    char *host; /* ours, as is label */
-    char *label;
-    int64_t pid;
-    uint64_t fence; /* 0 for a waiter */
+    char *text; /* ours: name and the party's texts, each with its NUL */
+    const char *name;
+    dibs_party party;
+    uint32_t capacity;
     bool holds;
 } seen;
 
@@ -36,10 +34,8 @@ typedef struct look {
 
 static void look_fini(look *lk)
 {
-    for (size_t i = 0; i < lk->count; i++) {
-        dibsx_free(lk->items[i].host);
-        dibsx_free(lk->items[i].label);
-    }
+    for (size_t i = 0; i < lk->count; i++)
+        dibsx_free(lk->items[i].text);
     dibsx_free(lk->items);
     memset(lk, 0, sizeof(*lk));
 }
@@ -60,22 +56,51 @@ static bool look_grow(look *lk)
     return true;
 }
 
-static bool
-look_add(look *lk, const char *name, const dibs_party *party, bool holds)
+static const char *next_text(const char **at)
 {
-    seen *item;
+    const char *text = *at;
 
-    if (!look_grow(lk))
+    *at += strlen(text) + 1;
+    return text;
+}
+
+/* The texts of the party are the store's, for the time of the call. */
+static bool copy_texts(seen *item, const char *name)
+{
+    dibs_party *party = &item->party;
+    const bool stale = party->stale != NULL;
+    const char *at;
+    dibsx_buf text;
+
+    dibsx_buf_init(&text, TEXT_MAX);
+    dibsx_buf_printf(&text, "%s%c%s%c%s%c%s%c%s%c%s%c%s%c%s", name, 0,
+                     party->owner, 0, party->host, 0, party->identity, 0,
+                     party->label, 0, party->meta, 0, party->mode, 0,
+                     stale ? party->stale : "");
+    at = item->text = dibsx_buf_take(&text);
+    dibsx_buf_fini(&text);
+    if (!at)
         return false;
-    item = &lk->items[lk->count++];
-    item->host = dibsx_strdup(party->host);
-    item->label = dibsx_strdup(party->label);
-    snprintf(item->name, sizeof(item->name), "%s", name);
-    snprintf(item->owner, sizeof(item->owner), "%s", party->owner);
-    item->pid = party->pid;
-    item->fence = party->fence;
-    item->holds = holds;
-    return item->host && item->label;
+    item->name = next_text(&at);
+    party->owner = next_text(&at);
+    party->host = next_text(&at);
+    party->identity = next_text(&at);
+    party->label = next_text(&at);
+    party->meta = next_text(&at);
+    party->mode = next_text(&at);
+    party->stale = stale ? at : NULL;
+    return true;
+}
+
+static bool look_add(look *lk, const dibs_lease_info *info,
+                     const dibs_party *party, bool holds)
+{
+    seen item = {.party = *party, .capacity = info->capacity, .holds = holds};
+
+    if (!look_grow(lk) || !copy_texts(&item, info->name))
+        return false;
+    lk->items[lk->count++] = item;
+    return true;
 }
 
 static bool each(const dibs_lease_info *info, void *arg)
@@ -84,10 +109,10 @@ static bool each(const dibs_lease_info *info, void *arg)
 
     for (size_t i = 0; i < info->holder_count && !lk->failed; i++) {
         if (!info->holders[i].left)
-            lk->failed = !look_add(lk, info->name, &info->holders[i], true);
+            lk->failed = !look_add(lk, info, &info->holders[i], true);
     }
     for (size_t i = 0; i < info->waiter_count && !lk->failed; i++)
-        lk->failed = !look_add(lk, info->name, &info->waiters[i], false);
+        lk->failed = !look_add(lk, info, &info->waiters[i], false);
     return !lk->failed;
 }
 
@@ -99,7 +124,7 @@ static const seen *find(const look *lk, const seen *item, size_t *from)
         ++*from;
     for (size_t i = *from;
          i < lk->count && strcmp(lk->items[i].name, item->name) == 0; i++) {
-        if (strcmp(lk->items[i].owner, item->owner) == 0)
+        if (strcmp(lk->items[i].party.owner, item->party.owner) == 0)
             return &lk->items[i];
     }
     return NULL;
@@ -113,36 +138,46 @@ static int print_json(const char *time, const char *event, const seen *item)
     dibsx_json_pair_text(&report.js, "time", time);
     dibsx_json_pair_text(&report.js, "event", event);
     dibsx_json_pair_text(&report.js, "name", item->name);
-    dibsx_json_pair_text(&report.js, "owner", item->owner);
-    dibsx_json_pair_text(&report.js, "host", item->host);
-    dibsx_json_pair_int(&report.js, "pid", item->pid);
-    dibsx_json_pair_text(&report.js, "label", item->label);
-    dibsx_json_pair_uint(&report.js, "fence", item->fence);
+    dibsx_json_pair_uint(&report.js, "capacity", item->capacity);
+    dibs__json_party_pairs(&report.js, &item->party);
     return dibs__report_end(&report);
+}
+
+static void event_text(dibsx_buf *line, const char *time, const char *event,
+                       const seen *item)
+{
+    const dibs_party *party = &item->party;
+
+    dibsx_buf_printf(line, "%s  %-8s  ", time, event);
+    dibs__clean(line, item->name);
+    dibsx_buf_puts(line, "  ");
+    dibs__mode_text(line, party, item->capacity);
+    dibsx_buf_puts(line, "  ");
+    dibs__party_text(line, party);
+    if (party->priority)
+        dibsx_buf_printf(line, "  priority %d", (int)party->priority);
+    if (party->fence)
+        dibsx_buf_printf(line, "  fence %llu",
+                         (unsigned long long)party->fence);
+    if (party->stale) {
+        dibsx_buf_puts(line, "  stale: ");
+        dibs__clean(line, party->stale);
+    }
+    dibsx_buf_putc(line, '\n');
 }
 
 static int
 print_event(const dibs__command *cmd, const char *event, const seen *item)
 {
-    const dibs_party party = {.host = item->host,
-                              .pid = item->pid,
-                              .label = item->label};
     char time[40];
     dibsx_buf line;
     int code;
 
-    dibs__wall_text(time, sizeof(time));
+    dibs__wall_text(dibsx_wall_us(), time, sizeof(time));
     if (dibs__opt_flag(cmd, "json"))
         return print_json(time, event, item);
-    dibsx_buf_init(&line, 8192);
-    dibsx_buf_printf(&line, "%s  %-8s  ", time, event);
-    dibs__clean(&line, item->name);
-    dibsx_buf_puts(&line, "  ");
-    dibs__party_text(&line, &party);
-    if (item->fence)
-        dibsx_buf_printf(&line, "  fence %llu",
-                         (unsigned long long)item->fence);
-    dibsx_buf_putc(&line, '\n');
+    dibsx_buf_init(&line, TEXT_MAX);
+    event_text(&line, time, event, item);
     dibs__out_text(dibsx_buf_text(&line));
     code = dibsx_buf_ok(&line) ? dibs__out_done() : DIBS__EXIT_INTERNAL;
     dibsx_buf_fini(&line);
@@ -165,6 +200,16 @@ print_gone(const dibs__command *cmd, const look *before, const look *now)
     return code;
 }
 
+/* What a party is now that it was not before; NULL when nothing changed. */
+static const char *news(const seen *old, const seen *item, bool first)
+{
+    if (old && old->holds == item->holds)
+        return item->party.stale && !old->party.stale ? "stale" : NULL;
+    if (item->holds)
+        return first ? "held" : "granted";
+    return first ? "waiting" : "joined";
+}
+
 static int print_come(const dibs__command *cmd, const look *before,
                       const look *now, bool first)
 {
@@ -172,33 +217,23 @@ static int print_come(const dibs__command *cmd, const look *before,
     int code = 0;
 
     for (size_t i = 0; i < now->count && !code; i++) {
-        const seen *item = &now->items[i], *old = find(before, item, &from);
-        const char *event = item->holds ? first ? "held" : "granted"
-                            : first     ? "waiting"
-                                        : "joined";
+        const seen *item = &now->items[i];
+        const char *event = news(find(before, item, &from), item, first);
 
-        if (!old || old->holds != item->holds)
+        if (event)
             code = print_event(cmd, event, item);
     }
     return code;
 }
 
-/* Waits one interval. The signal that ends it all, or 0. */
-static int pause_for(const dibs__signals *sig, int64_t span_ms)
-{
-    struct timespec span = {(time_t)(span_ms / 1000),
-                            (long)(span_ms % 1000) * 1000000};
-    int number = sigtimedwait(&sig->served, NULL, &span);
+typedef struct watching {
+    look before;
+    bool begun;
+} watching;
 
-    if (number == SIGTSTP)
-        dibs__signal_stop(false);
-    return number > 0 && dibs__signal_fatal(number) ? number : 0;
-}
-
-/* One look and what it brought. 0 to go on, or the exit code. */
-static int
-step(const dibs__command *cmd, dibs_client *cl, look *before, bool *first)
+static int look_once(const dibs__command *cmd, dibs_client *cl, void *arg)
 {
+    watching *wt = arg;
     dibs_error err = {0};
     look now = {0};
     dibs_status rc =
@@ -209,37 +244,22 @@ step(const dibs__command *cmd, dibs_client *cl, look *before, bool *first)
         rc = dibsx_fail(&err, DIBS_NOMEM, "too many locks to watch");
     if (rc != DIBS_OK) {
         look_fini(&now);
-        code = dibs__cli_fail(cmd, &err);
-        return err.retriable ? 0 : code;
+        return dibs__repeat_failed(cmd, &err);
     }
-    code = print_gone(cmd, before, &now);
+    code = print_gone(cmd, &wt->before, &now);
     if (!code)
-        code = print_come(cmd, before, &now, *first);
-    look_fini(before);
-    *before = now;
-    *first = false;
+        code = print_come(cmd, &wt->before, &now, !wt->begun);
+    look_fini(&wt->before);
+    wt->before = now;
+    wt->begun = true;
     return code;
 }
 
 int dibs__verb_watch(const dibs__command *cmd)
 {
-    int64_t interval_ms = dibs__opt_ms(cmd, "interval");
-    look before = {0};
-    dibs__signals sig;
-    dibs_client *cl = NULL;
-    bool first = true;
-    int code, fatal = 0;
+    watching wt = {.begun = false};
+    int code = dibs__repeat(cmd, look_once, &wt);
 
-    dibs__signals_block(&sig);
-    code = dibs__cli_open(cmd, &cl);
-    while (!code && !fatal) {
-        code = step(cmd, cl, &before, &first);
-        if (!code)
-            fatal = pause_for(&sig, interval_ms);
-    }
-    look_fini(&before);
-    dibs_close(cl);
-    if (fatal)
-        dibs__signal_die(fatal);
+    look_fini(&wt.before);
     return code;
 }

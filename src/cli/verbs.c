@@ -19,6 +19,12 @@ const dibs__verb dibs__verbs[] = {
          "Takes the lock NAME, runs COMMAND, and gives the lock back. Among "
          "all processes that use the same store, one holds the lock at a "
          "time; the others wait, or give up as -n and -w say.\n"
+         "With -s many may hold it together, and -x (the default) then means "
+         "alone: readers and a writer. Who waits to write is not passed by "
+         "later readers. With -p N the name is a semaphore: the command holds "
+         "one of N permits, or --take K of them. A name that is in use as the "
+         "other kind, or with another N, is refused (exit code 64). --also "
+         "NAME holds further names at the same time, all of them or none.\n"
          "The lease is renewed while the command runs. When it is lost, by a "
          "store that stays away or a machine that slept, the whole process "
          "tree of the command is ended before another may start (see "
@@ -31,13 +37,37 @@ const dibs__verb dibs__verbs[] = {
          "while the command is stopped.\n"
          "The command finds DIBS_LOCK_NAME, DIBS_LOCK_TOKEN (the fencing "
          "token), DIBS_LOCK_OWNER and DIBS_LOCK_TTL_MS in its environment. "
-         "Options may stand before NAME, or between NAME and COMMAND.\n",
+         "With --also these are of the first name, DIBS_LOCK_COUNT is how "
+         "many there are, and DIBS_LOCK_NAME_1, DIBS_LOCK_TOKEN_1, "
+         "DIBS_LOCK_NAME_2 and so on are of each, in the order given. "
+         "Options may stand before NAME, or between NAME and COMMAND.\n"
+         "With --progress the command must write a byte now and then to the "
+         "file descriptor whose number is in DIBS_PROGRESS_FD; when it does "
+         "not, the lease is not renewed, and the command is ended before it "
+         "runs out (see --on-lost). So a command that hangs does not keep the "
+         "lock.\n"
+         "A dibs run inside the command, of a name that is held around it, "
+         "runs at once under that lock, if it gives enough: an exclusive lock "
+         "for a shared one, but not the other way round.\n"
+         "There is no option for sticky leases, which programs can keep "
+         "between two uses: a run is one use, and gives back what it took "
+         "when it ends.\n",
      .examples =
          "A cron job on many machines, run by one of them, silently skipped "
          "by the others:\n"
          "  dibs run -n -E 0 nightly-backup -- ./backup.sh\n"
          "Wait at most two minutes, and never run longer than an hour:\n"
          "  dibs run -w 2m --max-run 1h report -- make report\n"
+         "At most four at once, over all machines:\n"
+         "  dibs run -p 4 transcode -- ./transcode.sh\n"
+         "Readers beside each other, the writer alone:\n"
+         "  dibs run -s catalogue -- ./report.sh\n"
+         "  dibs run -x catalogue -- ./import.sh\n"
+         "Two accounts at once, without fear of a deadlock:\n"
+         "  dibs run account:7 --also account:9 -- ./transfer.sh 7 9\n"
+         "A loop that is ended when it hangs:\n"
+         "  dibs run --progress 1m sync -c 'while ./step; "
+         "do echo >&$DIBS_PROGRESS_FD; done'\n"
          "A shell command line:\n"
          "  dibs run cleanup -c 'find /var/cache/app -mtime +7 -delete'\n",
      .exits = "0-255 the command's own exit code\n"
@@ -60,6 +90,10 @@ const dibs__verb dibs__verbs[] = {
          "Takes the lock NAME for --ttl and prints its token, OWNER:FENCE, by "
          "which release, renew and check know it. Nothing renews it: without "
          "renew or release it ends by itself after --ttl.\n"
+         "With --also several names are taken, all of them or none. Then "
+         "there is a line for each, its token, a space and its name, in the "
+         "order given; a token file has the same lines, and release, renew and "
+         "check find theirs in it.\n"
          "Prefer run where it fits: it cannot forget to release, and it stops "
          "the work when the lock is lost.\n",
      .examples = "Lock around several steps of a script:\n"
@@ -117,11 +151,17 @@ const dibs__verb dibs__verbs[] = {
     {.name = "ls",
      .operands = "[PREFIX]",
      .summary = "list the locks in use",
-     .about = "One line per name: who holds it, for how long, how much of the "
-              "lease is left, and how many wait. PREFIX lists only names that "
-              "begin with it.\n",
+     .about =
+         "One line per holder: in which mode (exclusive, shared, or how many "
+         "of how many permits), who, for how long, how much of the lease is "
+         "left, its fence, and how many wait. PREFIX lists only names that "
+         "begin with it.\n"
+         "A holder is marked stale when its process has ended on this host, "
+         "or when it has not renewed in time. Its lease still runs.\n",
      .examples = "All locks of a workflow, as JSON:\n"
-                 "  dibs ls --json workflow:\n",
+                 "  dibs ls --json workflow:\n"
+                 "What was left behind?\n"
+                 "  dibs ls --stale\n",
      .exits = "0 listed, even when there are none\n",
      .max_operands = 1,
      .kind = DIBS__LOCKS,
@@ -129,6 +169,7 @@ const dibs__verb dibs__verbs[] = {
     {.name = "show",
      .operands = "NAME",
      .summary = "show one lock with its holders and its queue",
+     .about = "Waiters come in the order in which they will be served.\n",
      .examples = "Who has it?\n"
                  "  dibs show nightly-backup\n",
      .exits = "0 shown\n"
@@ -142,32 +183,101 @@ const dibs__verb dibs__verbs[] = {
      .summary = "print changes of locks as they happen",
      .about =
          "First what is there (held, waiting), then one line per change: "
-         "granted, released, joined (the queue) and left (it). With --json "
-         "each line is an object. Goes on until it is interrupted.\n",
+         "granted, released, stale (its holder seems to be gone), joined (the "
+         "queue) and left (it). With --json each line is an object. Goes on "
+         "until it is interrupted.\n",
      .examples = "Follow the locks of a workflow:\n"
                  "  dibs watch --interval 200ms workflow:\n",
      .exits = "128+N ended by signal N\n",
      .max_operands = 1,
      .kind = DIBS__LOCKS,
      .run = dibs__verb_watch},
+    {.name = "stats",
+     .operands = "[PREFIX]",
+     .summary = "show how much locks are used and waited for",
+     .about =
+         "First the names in use: how many hold them, how many wait, and how "
+         "long the first of these has waited. Then what became of all "
+         "acquires of each name, the most contended first: attempts, how many "
+         "were acquired, refused or not granted in time (busy), lost, ended "
+         "by an error (failed), how many had to wait or were refused "
+         "(contended), and how long the waiting and the holding took: in half "
+         "of the cases at most P50, in 95 of a hundred at most P95.\n"
+         "The second part is of those who share their statistics in the "
+         "store, which costs them a little: run and acquire with "
+         "--share-stats, DIBS_SHARE_STATS=1 or share_stats: yes in the "
+         "configuration, programs with share_stats in their options. It is "
+         "as of a few seconds ago and forgets a name after a day without "
+         "use.\n",
+     .examples = "What do we wait for most?\n"
+                 "  dibs stats | head\n",
+     .exits = "0 shown, even when there is nothing\n",
+     .max_operands = 1,
+     .kind = DIBS__LOCKS,
+     .run = dibs__verb_stats},
+    {.name = "deadlocks",
+     .operands = "[PREFIX]",
+     .summary = "find those who wait for each other in a circle",
+     .about =
+         "Prints each circle: who holds what, and waits for what, and who "
+         "holds that. Among names that begin with PREFIX, if it is given. Who "
+         "is who is told by host, process and thread, so that a circle "
+         "through several processes, as of nested dibs run, is not seen. "
+         "Take several names with run --also, and there is none.\n"
+         "To end one, break one of its leases, or let the waits be bounded "
+         "(-w).\n",
+     .examples = "As a check:\n"
+                 "  dibs deadlocks --json >/tmp/circles || mail-them\n",
+     .exits = "0 there is none\n"
+              "1 there is at least one\n"
+              "128+N with --watch: ended by signal N\n",
+     .max_operands = 1,
+     .kind = DIBS__LOCKS,
+     .run = dibs__verb_deadlocks},
     {.name = "break",
-     .operands = "NAME",
-     .summary = "take a lock away from its holder",
+     .operands = "NAME | --stale [PREFIX]",
+     .summary = "take a lock away from its holder, or ask for it",
      .about =
          "Needs --if-token FENCE (break only what you have seen) or --force. "
-         "Asks on a terminal; elsewhere --yes is needed.\n"
+         "Asks on a terminal; elsewhere --yes is needed. What was broken, by "
+         "whom and why goes into the trail (dibs trail).\n"
+         "--stale breaks every lease whose holder seems to be gone, as ls "
+         "--stale lists them, of names that begin with PREFIX, if it is "
+         "given.\n"
+         "--ask breaks nothing: it asks the holder to give the lock back, and "
+         "says how many holders can hear that: programs that listen, and "
+         "dibs run with --on-yield.\n"
          "The holder learns of it at its next renewal at the latest. Until "
          "then it still works: only what checks the fencing token is "
          "protected.\n",
      .examples = "Break the lease that show printed:\n"
                  "  dibs break nightly --if-token 1731628800000000 "
-                 "--reason 'host is gone'\n",
-     .exits = "0 broken\n"
-              "1 nobody holds it, the fence is another, or the answer was no\n",
-     .min_operands = 1,
+                 "--reason 'host is gone'\n"
+                 "Ask first:\n"
+                 "  dibs break nightly --ask\n",
+     .exits = "0 broken; with --stale also when there was nothing; with "
+              "--ask: somebody can hear it\n"
+              "1 nobody holds it, the fence is another, the answer was no, or "
+              "nobody can hear it\n",
      .max_operands = 1,
      .kind = DIBS__LOCKS,
      .run = dibs__verb_break},
+    {.name = "trail",
+     .operands = "[PREFIX]",
+     .summary = "show what was done to locks by force",
+     .about =
+         "One line for each lease that was broken: when, which name and "
+         "fence, who had it, who broke it, and why. The store keeps the latest "
+         "thousand or so. Only names that begin with PREFIX, if it is given. "
+         "With --follow each line is printed as it comes; with --json as "
+         "well, each is an object.\n",
+     .examples = "Who broke the nightly lock?\n"
+                 "  dibs trail nightly\n",
+     .exits = "0 shown, even when it is empty\n"
+              "128+N with --follow: ended by signal N\n",
+     .max_operands = 1,
+     .kind = DIBS__LOCKS,
+     .run = dibs__verb_trail},
     {.name = "state",
      .operands = "VERB",
      .summary = "read and change shared values",

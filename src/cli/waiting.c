@@ -1,6 +1,6 @@
 /* waiting.c - getting the lock, with signals served and people told meanwhile.
  *
- * The main thread sits in dibs_lock_acquire(). Only when it has to wait is there
+ * The main thread sits in dibs__claim_acquire(). Only when it has to wait is there
  * a second thread, which takes the signals: a fatal one cancels the wait, TSTP
  * stops the process. After a second it says, on a terminal, who is in the way. */
 /* SPDX-License-Identifier: MIT */
@@ -20,8 +20,8 @@ enum { TELL_AFTER_MS = 1000, CANCEL_AGAIN_MS = 10 };
 
 typedef struct waiter {
     dibs_client *cl;
-    dibs_lock *lock;
-    const dibs__run_opts *opts;
+    dibs__claim *claim;
+    const dibs__want *want;
     sigset_t set; /* the signals served, and the one that ends the thread */
     dibsx_nsec tell_at; /* when to say who is in the way */
     _Atomic int fatal;  /* the signal that ends the wait; 0: none */
@@ -43,14 +43,14 @@ static bool tell(const dibs_lease_info *info, void *arg)
         return false;
     const dibs_party *holder = &info->holders[0];
     bool labelled = holder->label[0] != '\0';
-    dibs_lock_owner(w->lock, owner);
+    dibs_lock_owner(dibs__claim_find(w->claim, info->name), owner);
     size_t place = place_of(info, owner);
     if (place > 0)
         (void)snprintf(ahead, sizeof ahead, ", %zu ahead", place);
     dibsx_duration_text(holder->left ? holder->left_ms : holder->age_ms, span,
                         sizeof span);
     dibs__cli_say("waiting for %s: %s %s%s%s pid %" PRId64 " for %s%s%s",
-                  w->opts->name, holder->left ? "kept closed by" : "held by",
+                  info->name, holder->left ? "kept closed by" : "held by",
                   holder->label, labelled ? " on " : "", holder->host,
                   holder->pid, holder->left ? "another " : "", span, ahead);
     return false;
@@ -63,7 +63,7 @@ static void tell_if_due(waiter *w)
     if (dibsx_now() < w->tell_at)
         return;
     w->tell_at = DIBSX_NEVER;
-    (void)!dibs_lease_show(w->cl, w->opts->name, tell, w, NULL);
+    (void)!dibs_lease_show(w->cl, dibs__claim_waiting(w->claim), tell, w, NULL);
 }
 
 static int next_signal(const waiter *w)
@@ -90,7 +90,7 @@ static void *serve(void *arg)
         /* The wait may not have begun when the signal came: cancel until the
          * main thread says that it is over. */
         if (w->fatal)
-            dibs_lock_cancel(w->lock);
+            dibs__claim_cancel(w->claim);
         else
             tell_if_due(w);
     }
@@ -98,7 +98,7 @@ static void *serve(void *arg)
 
 static bool confirmed(const waiter *w)
 {
-    return dibs_lock_valid_ms(w->lock) >= w->opts->ttl_ms / 2;
+    return dibs__claim_valid_ms(w->claim) >= w->want->lock.ttl_ms / 2;
 }
 
 /* A lease that comes by hand-off is a short claim at first: too short to start
@@ -106,18 +106,18 @@ static bool confirmed(const waiter *w)
 static dibs_status acquire(waiter *w, dibs_error *err)
 {
     for (;;) {
-        dibs_status rc = dibs_lock_acquire(w->lock, err);
+        dibs_status rc = dibs__claim_acquire(w->claim, err);
         if (rc != DIBS_OK || confirmed(w))
             return rc;
-        rc = dibs_lock_renew(w->lock, err);
+        rc = dibs__claim_renew(w->claim, err);
         if (rc == DIBS_OK || confirmed(w))
             return DIBS_OK;
-        (void)dibs_lock_release(w->lock, NULL);
-        if (w->fatal || w->opts->wait_ms >= 0)
+        (void)dibs__claim_release(w->claim, NULL);
+        if (w->fatal || w->want->lock.wait_ms >= 0)
             return dibsx_fail(err, DIBS_TIMEOUT,
                               "%s was granted, but ended before that could be "
                               "confirmed",
-                              w->opts->name);
+                              w->want->names[0]);
     }
 }
 
@@ -135,18 +135,21 @@ static dibs_status wait_served(waiter *w, dibs_error *err)
 }
 
 dibs_status
-dibs__wait_acquire(dibs_client *cl, dibs_lock *lock, const dibs__run_opts *opts,
+dibs__wait_acquire(dibs_client *cl, dibs__claim *claim, const dibs__want *want,
                    const dibs__signals *sig, int *fatal, dibs_error *err)
 {
     *fatal = 0;
+    bool once = want->lock.wait_ms == 0 && want->lock.retries == 0;
     dibs_status rc = DIBS_BUSY;
-    if (opts->retries == 0)
-        rc = dibs_lock_try(lock, err);
-    if (rc != DIBS_BUSY || (opts->wait_ms == 0 && opts->retries == 0))
+    /* What is free is had without a doorbell. In the statistics, though, a try
+     * before the wait would be one more that was refused. */
+    if (once || (want->lock.retries == 0 && !want->counted))
+        rc = dibs__claim_try(claim, err);
+    if (rc != DIBS_BUSY || once)
         return rc;
 
-    bool talk = !opts->quiet && isatty(STDERR_FILENO);
-    waiter w = {.cl = cl, .lock = lock, .opts = opts, .set = sig->served};
+    bool talk = !want->quiet && isatty(STDERR_FILENO);
+    waiter w = {.cl = cl, .claim = claim, .want = want, .set = sig->served};
     w.tell_at = talk ? dibsx_after_ms(dibsx_now(), TELL_AFTER_MS) : DIBSX_NEVER;
     sigaddset(&w.set, SIGRTMIN);
     sigset_t mask;

@@ -15,6 +15,9 @@ if not os.access(DIBS, os.X_OK):
     raise RuntimeError(f"{DIBS} is not there: build it, or set DIBS_BIN")
 PATIENCE = 60.0  # seconds until a condition counts as never coming
 
+# A store that all tests of a file share, instead of one of their own each.
+URL = os.environ.get("DIBS_TEST_URL")
+
 
 def wait_until(condition, what="a condition", patience=PATIENCE):
     """Returns the condition's value once it is true."""
@@ -87,7 +90,9 @@ class RunCase(unittest.TestCase):
         self.folder = tempfile.mkdtemp(prefix="dibs-run-")
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
         self.env = {k: v for k, v in os.environ.items() if not k.startswith("DIBS_")}
-        self.env["DIBS_URL"] = "sqlite:" + self.path("locks.db")
+        self.env["DIBS_URL"] = URL or "sqlite:" + self.path("locks.db")
+        if URL:
+            self.env["DIBS_PREFIX"] = os.path.basename(self.folder) + ":"
         self.env["DIBS_CONFIG"] = os.devnull
         self.env["HOME"] = self.env["XDG_STATE_HOME"] = self.folder
         self.env.pop("SHELL", None)

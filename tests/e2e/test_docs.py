@@ -39,7 +39,8 @@ class ManPages(Case):
             ["mandoc", "-Tascii", self.path("man/dibs-run.1")], stdout=subprocess.PIPE, check=True
         ).stdout
         text = re.sub(b".\x08", b"", out)  # bold is a letter printed twice
-        for part in (b"--on-lost POLICY", b"EXIT STATUS", b"128+N", b"-w, --wait, --timeout DUR"):
+        for part in (b"--on-lost POLICY", b"EXIT STATUS", b"128+N", b"-w, --wait, --timeout DUR", b"-p, --permits N",
+                     b"DIBS_LOCK_TOKEN_1", b"DIBS_PROGRESS_FD", b"sticky"):
             self.assertIn(part, text)
 
     def test_they_can_be_made_again(self):
@@ -80,12 +81,15 @@ class Completion(Case):
 
     def test_bash_words(self):
         self.assertEqual(self.bash("dibs acq"), ["acquire"])
-        self.assertEqual(self.bash("dibs --url memory: sta"), ["state"])
+        self.assertEqual(self.bash("dibs --url memory: pi"), ["ping"])
         self.assertEqual(self.bash("dibs state c"), ["cas"])
         self.assertEqual(self.bash("dibs completion z"), ["zsh"])
         self.assertEqual(self.bash("dibs help doc"), ["doctor"])
-        self.assertEqual(self.bash("dibs run --on"), ["--on-unavailable", "--once", "--on-lost"])
+        self.assertEqual(self.bash("dibs run --on"), ["--on-unavailable", "--once", "--on-lost", "--on-yield"])
         self.assertEqual(self.bash("dibs ls --on"), [])
+        self.assertEqual(self.bash("dibs ls --st"), ["--store-timeout", "--stale"])
+        self.assertEqual(self.bash("dibs tra"), ["trail"])
+        self.assertEqual(self.bash("dibs ls --log-level=t"), ["trace"])
         self.assertEqual(self.bash("dibs ls --color "), ["auto", "always", "never"])
         self.assertEqual(self.bash("dibs ls --color=al"), ["always"])
         self.assertEqual(self.bash("dibs run name -- print"), self.bash("dibs run name print"))
@@ -99,6 +103,8 @@ class Completion(Case):
         self.assertEqual(self.bash("dibs show oth"), ["other\\ thing"])
         self.assertEqual(self.bash("dibs show job:"), ["one", "two"])
         self.assertEqual(self.bash("dibs run job:t"), ["two"])
+        self.assertEqual(self.bash("dibs run a --also job:t"), ["two"])
+        self.assertEqual(self.bash("dibs deadlocks job:t"), ["two"])
         self.assertEqual(self.bash("dibs state get ke"), ["key:one"])
         url = "sqlite:" + self.path("locks.db")
         self.env["DIBS_URL"] = "sqlite:" + self.path("another.db")
@@ -124,6 +130,7 @@ class Completion(Case):
         self.assertEqual(fish("dibs acq"), ["acquire"])
         self.assertEqual(fish("dibs state c"), ["cas"])
         self.assertEqual(fish("dibs run --on-l"), ["--on-lost"])
+        self.assertEqual(fish("dibs run x --also job"), ["job:one"])
         self.assertEqual(fish("dibs ls --on-"), [])
         self.assertEqual(fish("dibs show job"), ["job:one"])
 

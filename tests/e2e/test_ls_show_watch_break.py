@@ -9,7 +9,7 @@ from support import PATIENCE, Case, wait_until
 
 class Looking(Case):
     def test_empty(self):
-        self.assertEqual(self.ok("ls").split(), "NAME HOLDER HELD LEFT FENCE WAITING".split())
+        self.assertEqual(self.ok("ls").split(), "NAME MODE HOLDER HELD LEFT FENCE WAITING".split())
         self.assertEqual(self.json("ls", "--json")["locks"], [])
         self.assertEqual(self.ok("ls", "--names"), "")
         self.assertIn("nobody", self.fails(1, "show", "x"))
@@ -26,10 +26,11 @@ class Looking(Case):
         self.acquire("short", "--owner", "\u00fcber")
         self.acquire("a-much-longer-name")
         lines = self.ok("ls").splitlines()
-        column = lines[0].index("HOLDER")
-        for line in lines[1:]:
-            self.assertEqual(line[column - 2 : column], "  ")
-            self.assertNotEqual(line[column], " ")
+        for head in ("MODE", "HOLDER", "HELD", "LEFT", "FENCE", "WAITING"):
+            column = lines[0].index(head)
+            for line in lines[1:]:
+                self.assertEqual(line[column - 2 : column], "  ")
+                self.assertNotEqual(line[column], " ")
 
     def test_show(self):
         token = self.acquire("x", "--owner", "me", "--ttl", "1m")
@@ -99,7 +100,7 @@ class Watching(Case):
         process = self.start("watch")
         self.assertRegex(
             process.stdout.readline(),
-            r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z  held +x  .* pid \d+ \(me\)  fence \d+\n$",
+            r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z  held +x  exclusive  .* pid \d+ \(me\)  fence \d+\n$",
         )
         process.terminate()
         self.assertEqual(process.wait(PATIENCE), -signal.SIGTERM)

@@ -6,7 +6,7 @@ import unittest
 from support import DIBS, Case
 
 VERBS = (
-    "run acquire release renew check ls show watch break state ping doctor config completion "
+    "run acquire release renew check ls show watch stats deadlocks break trail state ping doctor config completion "
     "help version"
 ).split()
 STATE_VERBS = "get set cas del add ls".split()
@@ -56,6 +56,7 @@ class UsageErrors(Case):
             ("'x' is not a version", ["state", "cas", "k", "x", "v"]),
             ("break needs --if-token FENCE or --force", ["break", "x", "--yes"]),
             ("not both", ["break", "x", "--yes", "--force", "--if-token", "1"]),
+            ("break needs NAME, or --stale", ["break", "--yes", "--force"]),
             ("--yes is needed", ["break", "x", "--force"]),
             ("name", ["acquire", "", "-n"]),
             ("name", ["acquire", "n" * 300, "-n"]),

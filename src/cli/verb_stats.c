@@ -1,0 +1,212 @@
+/* verb_stats.c - stats: what is going on now, and what went on with each name. */
+/* SPDX-License-Identifier: MIT */
+#include "cli/listing.h"
+#include "cli/verbs.h"
+
+typedef struct visit {
+    dibsx_json *js; /* NULL: as a table */
+    dibs__table *table;
+    size_t count;
+} visit;
+
+static int64_t longest_wait_ms(const dibs_lease_info *info)
+{
+    int64_t longest = 0;
+
+    for (size_t i = 0; i < info->waiter_count; i++) {
+        if (info->waiters[i].age_ms > longest)
+            longest = info->waiters[i].age_ms;
+    }
+    return longest;
+}
+
+static size_t holder_count(const dibs_lease_info *info)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < info->holder_count; i++)
+        count += !info->holders[i].left;
+    return count;
+}
+
+static bool each_live(const dibs_lease_info *info, void *arg)
+{
+    visit *vt = arg;
+
+    vt->count++;
+    if (vt->js) {
+        dibsx_json_open(vt->js, '{');
+        dibsx_json_pair_text(vt->js, "name", info->name);
+        dibsx_json_pair_uint(vt->js, "holders", holder_count(info));
+        dibsx_json_pair_uint(vt->js, "waiters", info->waiter_count);
+        dibsx_json_pair_int(vt->js, "longest_wait_ms", longest_wait_ms(info));
+        dibsx_json_close(vt->js, '}');
+        return true;
+    }
+    dibs__table_cell(vt->table, info->name);
+    dibs__table_cellf(vt->table, "%zu", holder_count(info));
+    dibs__table_cellf(vt->table, "%zu", info->waiter_count);
+    if (info->waiter_count)
+        dibs__table_span(vt->table, longest_wait_ms(info));
+    else
+        dibs__table_cell(vt->table, "");
+    return true;
+}
+
+static void json_spans(dibsx_json *js, const char *key, const dibs_spans *spans)
+{
+    dibsx_json_key(js, key);
+    dibsx_json_open(js, '{');
+    dibsx_json_pair_uint(js, "count", spans->count);
+    dibsx_json_pair_uint(js, "p50_us", spans->p50_us);
+    dibsx_json_pair_uint(js, "p95_us", spans->p95_us);
+    dibsx_json_pair_uint(js, "p99_us", spans->p99_us);
+    dibsx_json_pair_uint(js, "max_us", spans->max_us);
+    dibsx_json_close(js, '}');
+}
+
+static void json_stats(dibsx_json *js, const dibs_name_stats *st)
+{
+    dibsx_json_open(js, '{');
+    dibsx_json_pair_text(js, "name", st->name);
+    dibsx_json_pair_uint(js, "attempts", st->attempts);
+    dibsx_json_pair_uint(js, "acquired", st->acquired);
+    dibsx_json_pair_uint(js, "busy", st->busy);
+    dibsx_json_pair_uint(js, "failed", st->failed);
+    dibsx_json_pair_uint(js, "released", st->released);
+    dibsx_json_pair_uint(js, "lost", st->lost);
+    dibsx_json_pair_uint(js, "contended", st->contended);
+    json_spans(js, "wait", &st->wait);
+    json_spans(js, "hold", &st->hold);
+    dibsx_json_close(js, '}');
+}
+
+static void cell_count(dibs__table *table, uint64_t count)
+{
+    dibs__table_cellf(table, "%llu", (unsigned long long)count);
+}
+
+static void cell_spans(dibs__table *table, const dibs_spans *spans)
+{
+    const uint64_t us[] = {spans->p50_us, spans->p95_us, spans->p99_us,
+                           spans->max_us};
+
+    for (size_t i = 0; i < sizeof(us) / sizeof(us[0]); i++) {
+        if (spans->count)
+            dibs__table_span_us(table, us[i]);
+        else
+            dibs__table_cell(table, "");
+    }
+}
+
+static bool each_shared(const dibs_name_stats *st, void *arg)
+{
+    visit *vt = arg;
+
+    vt->count++;
+    if (vt->js) {
+        json_stats(vt->js, st);
+        return true;
+    }
+    dibs__table_cell(vt->table, st->name);
+    cell_count(vt->table, st->attempts);
+    cell_count(vt->table, st->acquired);
+    cell_count(vt->table, st->busy);
+    cell_count(vt->table, st->lost);
+    cell_count(vt->table, st->failed);
+    dibs__table_cellf(vt->table, "%u%%",
+                      st->attempts
+                          ? (unsigned)(st->contended * 100 / st->attempts)
+                          : 0);
+    cell_spans(vt->table, &st->wait);
+    cell_spans(vt->table, &st->hold);
+    return true;
+}
+
+static int print_json(const dibs__command *cmd, dibs_client *cl)
+{
+    const char *begins = dibs__operands(cmd)[0];
+    dibs__report report;
+    visit vt = {.js = &report.js};
+    dibs_error err = {0};
+    dibs_status rc;
+
+    dibs__report_begin(&report);
+    dibsx_json_key(&report.js, "live");
+    dibsx_json_open(&report.js, '[');
+    rc = dibs_lease_list(cl, begins, each_live, &vt, &err);
+    dibsx_json_close(&report.js, ']');
+    dibsx_json_key(&report.js, "names");
+    dibsx_json_open(&report.js, '[');
+    if (rc == DIBS_OK)
+        rc = dibs_name_stats_shared(cl, begins, each_shared, &vt, &err);
+    dibsx_json_close(&report.js, ']');
+    if (rc == DIBS_OK)
+        return dibs__report_end(&report);
+    dibsx_buf_fini(&report.buf);
+    return dibs__cli_fail(cmd, &err);
+}
+
+/* Names that are in use just now. */
+static int print_live(const dibs__command *cmd, dibs_client *cl)
+{
+    static const char *const heads[] = {"NAME", "HOLDERS", "WAITERS",
+                                        "LONGEST-WAIT"};
+    dibs__table table;
+    visit vt = {.table = &table};
+    dibs_error err = {0};
+    int code = 0;
+
+    dibs__table_init(&table, sizeof(heads) / sizeof(heads[0]), heads);
+    if (dibs_lease_list(cl, dibs__operands(cmd)[0], each_live, &vt, &err) !=
+        DIBS_OK)
+        code = dibs__cli_fail(cmd, &err);
+    else if (vt.count)
+        code = dibs__table_print(&table, dibs__colours_of(cmd));
+    if (!code && vt.count)
+        dibs__out_text("\n");
+    dibs__table_fini(&table);
+    return code;
+}
+
+static int print_shared(const dibs__command *cmd, dibs_client *cl)
+{
+    static const char *const heads[] = {"NAME",      "ATTEMPTS", "ACQUIRED",
+                                        "BUSY",      "LOST",     "FAILED",
+                                        "CONTENDED", "WAIT-P50", "P95",
+                                        "P99",       "MAX",      "HOLD-P50",
+                                        "P95",       "P99",      "MAX"};
+    dibs__table table;
+    visit vt = {.table = &table};
+    dibs_error err = {0};
+    int code = 0;
+
+    dibs__table_init(&table, sizeof(heads) / sizeof(heads[0]), heads);
+    if (dibs_name_stats_shared(cl, dibs__operands(cmd)[0], each_shared, &vt,
+                               &err) != DIBS_OK)
+        code = dibs__cli_fail(cmd, &err);
+    else if (vt.count)
+        code = dibs__table_print(&table, dibs__colours_of(cmd));
+    else if (!dibs__opt_flag(cmd, "quiet"))
+        dibs__cli_say("no statistics are shared here: --share-stats, "
+                      "DIBS_SHARE_STATS=1 or share_stats: yes in the "
+                      "configuration makes run and acquire share theirs");
+    dibs__table_fini(&table);
+    return code;
+}
+
+int dibs__verb_stats(const dibs__command *cmd)
+{
+    dibs_client *cl = NULL;
+    int code = dibs__cli_open(cmd, &cl);
+
+    if (!code && dibs__opt_flag(cmd, "json")) {
+        code = print_json(cmd, cl);
+    } else if (!code) {
+        code = print_live(cmd, cl);
+        if (!code)
+            code = print_shared(cmd, cl);
+    }
+    dibs_close(cl);
+    return code;
+}
