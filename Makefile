@@ -8,7 +8,7 @@ VERBOSE ?=
 configure = test -f $(2)/build.ninja || cmake --preset $(1) --log-level=WARNING >/dev/null
 build = cmake --build $(1) $(if $(VERBOSE),--verbose,-- --quiet)
 
-.PHONY: all run test bench coverage fuzz soak format tidy install clean help
+.PHONY: all run test bench chaos coverage fuzz soak format tidy install clean help
 
 all: ## build build/dibs and build/libdibs.so (the default)
 	@$(call configure,release,build)
@@ -28,6 +28,12 @@ bench: ## measure locks, wake-ups and `dibs run` beside flock(1)
 	@$(call configure,bench,build/bench)
 	@cmake --build build/bench --target bench -- --quiet
 	@bench/run.sh build/bench
+
+chaos: ## kill and stop holders at random, and check what they relied on (HOLDS=200000)
+	@tools/install-packages.sh build test
+	@$(call configure,bench,build/bench)
+	@cmake --build build/bench --target history with_redis -- --quiet
+	@tools/chaos.sh build/bench $(or $(HOLDS),200000)
 
 coverage: ## run the tests and print the lines of src/core and src/store they reach
 	@tools/install-packages.sh build test

@@ -1,10 +1,12 @@
 /* bench_wake.c - how long after a release a waiter in another process has it.
  *
- *     bench_wake URL ROUNDS
+ *     bench_wake URL ROUNDS [sticky]
  *
  * The parent holds the lease; a forked child blocks in dibs_lock_acquire(). The
- * time runs from just before the parent's release to the child's return. Prints
- * one line; see samples_print(). */
+ * time runs from just before the parent's release to the child's return. With
+ * sticky the parent has released, and keeps the lease until the child asks: the
+ * time runs from just before the child is told to. Prints one line; see
+ * samples_print(). */
 /* SPDX-License-Identifier: MIT */
 #include "bench/samples.h"
 
@@ -36,13 +38,15 @@ static bool hear(int fd, int64_t *word)
     return read(fd, word, sizeof(*word)) == sizeof(*word);
 }
 
-static void side_open(side *s, const char *url)
+static void side_open(side *s, const char *url, bool sticky)
 {
     dibs_error err;
 
     if (dibs_open(url, NULL, &s->client, &err) != DIBS_OK)
         give_up("open", err.message);
-    if (dibs_lock_new(s->client, name, DIBS_LOCK_OPTS(.wait_ms = 60000),
+    if (dibs_lock_new(s->client, name,
+                      DIBS_LOCK_OPTS(.wait_ms = 60000,
+                                     .flags = sticky ? DIBS_LOCK_STICKY : 0),
                       &s->lock, &err) != DIBS_OK)
         give_up("lock", err.message);
 }
@@ -75,7 +79,7 @@ static int wait_in_turn(side *s, const char *url)
 {
     int64_t word;
 
-    side_open(s, url);
+    side_open(s, url, false);
     while (hear(s->in, &word)) {
         int64_t had_at;
 
@@ -110,21 +114,36 @@ static void await_waiter(side *s)
     nanosleep(&moment, NULL);
 }
 
-static void measure(side *s, size_t rounds)
+/* The moment from which the waiter could have it. */
+static int64_t hand_over(side *s, bool sticky)
 {
-    int64_t began = now_ns(), released_at, had_at;
+    int64_t from;
+
+    acquire(s);
+    if (sticky) {
+        release(s);
+        from = now_ns();
+        tell(s->out, 1);
+        return from;
+    }
+    tell(s->out, 1);
+    await_waiter(s);
+    from = now_ns();
+    release(s);
+    return from;
+}
+
+static void measure(side *s, size_t rounds, bool sticky)
+{
+    int64_t began = now_ns(), from, had_at;
     samples times;
 
     samples_init(&times, rounds);
     for (size_t i = 0; i < rounds; i++) {
-        acquire(s);
-        tell(s->out, 1);
-        await_waiter(s);
-        released_at = now_ns();
-        release(s);
+        from = hand_over(s, sticky);
         if (!hear(s->in, &had_at))
             give_up("child", "ended early");
-        samples_add(&times, had_at - released_at);
+        samples_add(&times, had_at - from);
     }
     samples_print(&times, now_ns() - began);
     samples_fini(&times);
@@ -132,12 +151,13 @@ static void measure(side *s, size_t rounds)
 
 int main(int argc, char **argv)
 {
-    long rounds = argc == 3 ? strtol(argv[2], NULL, 10) : 0;
+    bool sticky = argc == 4 && strcmp(argv[3], "sticky") == 0;
+    long rounds = argc >= 3 ? strtol(argv[2], NULL, 10) : 0;
     int there[2], back[2], status = 0;
     pid_t child;
 
     if (rounds < 1 || rounds > 1000000)
-        give_up("usage", "bench_wake URL ROUNDS (1 to 1,000,000)");
+        give_up("usage", "bench_wake URL ROUNDS (1 to 1,000,000) [sticky]");
     if (pipe(there) || pipe(back) || (child = fork()) < 0)
         give_up("fork", strerror(errno));
     if (child == 0) {
@@ -148,8 +168,8 @@ int main(int argc, char **argv)
     close(there[0]);
     close(back[1]);
     side parent = {.in = back[0], .out = there[1]};
-    side_open(&parent, argv[1]);
-    measure(&parent, (size_t)rounds);
+    side_open(&parent, argv[1], sticky);
+    measure(&parent, (size_t)rounds, sticky);
     side_close(&parent);
     waitpid(child, &status, 0);
     return status == 0 ? 0 : 1;

@@ -82,6 +82,12 @@ read -r _ rate p50 p95 p99 < <(repeated "$build/bench/bench_lock" "sqlite:$work/
 row "sqlite: acquire and release" "$rate" "$p50" "$p95" "$p99" "$p50" 100 "p50 < 100 us"
 read -r _ _ p50 p95 p99 < <(repeated "$build/bench/bench_wake" "sqlite:$work/dibs.db" "$rounds")
 row "sqlite: wake in another process" "" "$p50" "$p95" "$p99" "$p99" 5000 "p99 < 5 ms"
+read -r _ rate p50 p95 p99 < <(repeated "$build/bench/bench_lock" "sqlite:$work/dibs.db" "$memory_pairs" sticky)
+row "sticky: acquire and release" "$rate" "$p50" "$p95" "$p99" "$p50" 1 "p50 < 1 us"
+read -r _ _ p50 p95 p99 < <(repeated "$build/bench/bench_wake" "sqlite:$work/dibs.db" "$rounds" sticky)
+row "sqlite: idle sticky holder yields" "" "$p50" "$p95" "$p99" "$p99" 5000 "p99 < 5 ms"
+read -r _ rate p50 p95 p99 < <(repeated "$build/bench/bench_lock" memory: 1000 check)
+row "check of a held lock" "$rate" "$p50" "$p95" "$p99" "$p50" 0.1 "p50 < 0.1 us"
 read -r _ ours theirs ratio < <("$here/bench_run.sh" "$build/dibs" "$blocks")
 row "flock file true" "" "$theirs" "" "" 0 0 ""
 row "dibs run k -- true ($ratio x flock)" "" "$ours" "" "" "$ratio" 3 "<= 3 x flock"
@@ -99,6 +105,8 @@ read -r _ rate multiple < <(repeated "$build/bench/bench_redis" "$port" crew "$c
 row "redis: 64 threads ($multiple x)" "$rate" "" "" "" "$multiple" 3.5 ">= 3.5 x bare"
 read -r _ _ p50 p95 p99 < <(repeated "$build/bench/bench_wake" "redis://127.0.0.1:$port" "$rounds")
 row "redis: wake in another process" "" "$p50" "$p95" "$p99" 0 0 ""
+read -r _ _ p50 p95 p99 < <(repeated "$build/bench/bench_wake" "redis://127.0.0.1:$port" "$rounds" sticky)
+row "redis: idle sticky holder yields" "" "$p50" "$p95" "$p99" "$p99" 5000 "p99 < 5 ms"
 read -r keys all client < <("$build/bench/bench_redis" "$port" memory "$redis_locks")
 printf '\n%-34s %10s\n' "" "bytes"
 row "redis: keys of a held lock" "$keys" "" "" "" 0 0 ""

@@ -1,0 +1,43 @@
+/* record.c - see record.h. */
+/* SPDX-License-Identifier: MIT */
+#include "record.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+key_kind kind_of(uint32_t key)
+{
+    static const key_kind kinds[KEYS] = {KEY_MUTEX,      KEY_MUTEX,
+                                         KEY_MUTEX,      KEY_REENTRANT,
+                                         KEY_READ_WRITE, KEY_READ_WRITE,
+                                         KEY_SEMAPHORE,  KEY_SEMAPHORE};
+
+    return kinds[key];
+}
+
+int64_t now_ns(void)
+{
+    struct timespec at;
+
+    clock_gettime(CLOCK_MONOTONIC, &at);
+    return (int64_t)at.tv_sec * 1000000000 + at.tv_nsec;
+}
+
+void *map_file(const char *path, size_t size)
+{
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    void *mapped = MAP_FAILED;
+
+    if (fd >= 0 && ftruncate(fd, (off_t)size) == 0)
+        mapped = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (mapped == MAP_FAILED) {
+        perror(path);
+        exit(2);
+    }
+    close(fd);
+    return mapped;
+}
