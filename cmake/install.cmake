@@ -27,7 +27,8 @@ install(DIRECTORY ${man_dir}/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1
   FILES_MATCHING PATTERN *.1)
 install(DIRECTORY ${man_dir}/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man5
   FILES_MATCHING PATTERN *.5)
-install(FILES docs/man/libdibs.3 DESTINATION ${CMAKE_INSTALL_MANDIR}/man3)
+install(DIRECTORY docs/man/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man3
+  FILES_MATCHING PATTERN *.3)
 install(FILES ${completion_dir}/dibs.bash RENAME dibs
   DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
 install(FILES ${completion_dir}/_dibs
