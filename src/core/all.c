@@ -28,7 +28,7 @@ typedef struct step {
     dibs_lock *const *locks;
     size_t count;
     size_t blocked;
-    char who[DIBS__WHO_MAX]; /* the same for all */
+    char who[DIBS__WHO_MAX]; /* room for it; the same for all */
     char owners[DIBS__ALL_MAX][DIBS_OWNER_SIZE];
     dibs__ask asks[DIBS__ALL_MAX];
     dibs__answer answers[DIBS__ALL_MAX];
@@ -63,7 +63,8 @@ static dibs_status begin(step *sp, dibs_error *err)
 /* Locks: cl->mutex. */
 static void put_question(step *sp)
 {
-    dibs__who_text(sp->locks[0], sp->who);
+    const char *who = dibs__who_text(sp->locks[0], sp->who);
+
     for (size_t i = 0; i < sp->count; i++) {
         const dibs_lock *lock = sp->locks[i];
 
@@ -75,7 +76,7 @@ static void put_question(step *sp)
             .flags = dibs__opts_hear(&lock->opts) ? DIBS__ASK_TELL : 0,
             .priority = lock->opts.priority,
             .ttl_ms = dibs__lease_ask_ms(&lock->lease),
-            .who = sp->who,
+            .who = who,
         };
     }
 }

@@ -50,18 +50,44 @@ static bool is_in_use(const dibs_lock *lock)
     return lock->depth > 0 || lock->guests;
 }
 
+/* The kernel is asked once for each thread, and again in a child process. */
+static long this_thread(const dibs_client *cl)
+{
+    static _Thread_local uint64_t fork_number;
+    static _Thread_local long thread;
+
+    if (fork_number != cl->fork_number) {
+        thread = syscall(SYS_gettid);
+        fork_number = cl->fork_number;
+    }
+    return thread;
+}
+
 static void caller(const dibs_lock *lock, char out[DIBS__IDENTITY_MAX])
 {
     if (lock->identity)
         snprintf(out, DIBS__IDENTITY_MAX, "%s", lock->identity);
     else
-        snprintf(out, DIBS__IDENTITY_MAX, "#%ld", syscall(SYS_gettid));
+        snprintf(out, DIBS__IDENTITY_MAX, "#%ld", this_thread(lock->cl));
+}
+
+/* Most acquires of a handle come from one thread, whose name need not be written
+ * anew. */
+static void rename_holder(dibs_lock *lock)
+{
+    long thread = lock->identity ? 0 : this_thread(lock->cl);
+
+    if (lock->holder[0] && lock->thread == thread)
+        return;
+    lock->thread = thread;
+    lock->who[0] = '\0';
+    caller(lock, lock->holder);
 }
 
 void dibs__hold_name(dibs_lock *lock)
 {
     if (!is_in_use(lock))
-        caller(lock, lock->holder);
+        rename_holder(lock);
 }
 
 static bool is_reentrant(const dibs_lock *lock)
@@ -151,7 +177,7 @@ dibs__hold_enter(dibs_lock *lock, bool waits, bool *done, dibs_error *err)
         return again(lock, err);
     if (is_in_use(lock)) {
         dibs__hold_end(lock);
-        caller(lock, lock->holder);
+        rename_holder(lock);
     }
     if (dibs__rest_take_up(lock, now)) {
         dibs__hold_taken(lock);

@@ -23,7 +23,9 @@ struct dibs_lock {
     char *identity;      /* NULL: the thread that acquires */
 
     char holder[DIBS__IDENTITY_MAX]; /* whose acquire it is, or was last */
-    dibs_lock_mode mode;             /* of the current lease */
+    char who[DIBS__WHO_PLAIN]; /* that, as others see it; "" not made yet */
+    long thread;               /* the thread that `holder` names */
+    dibs_lock_mode mode;       /* of the current lease */
 
     dibs__store *st; /* of the current lease: the client's, or its spare */
     dibs__lease lease;

@@ -70,27 +70,33 @@ static void mend_end(char *text, size_t end)
         text[end - 1] = '\0';
 }
 
-void dibs__who_text(const dibs_lock *lock, char who[DIBS__WHO_MAX])
+static void write_who(dibs_lock *lock)
 {
     const dibs_client *cl = lock->cl;
     const char *label = lock->label ? lock->label : cl->label;
-    char main_thread[DIBS__IDENTITY_MAX];
     long pid = (long)getpid();
-    size_t end;
-    bool plain;
-    int len;
+    bool main_thread = !lock->identity && lock->thread == pid;
+    const char *identity = main_thread ? "" : lock->holder;
+    int len =
+        snprintf(lock->who, sizeof(lock->who), "%s:%ld%s%s%s%s", cl->host, pid,
+                 *identity ? "/" : "", identity, *label ? " " : "", label);
 
-    snprintf(main_thread, sizeof(main_thread), "#%ld", pid);
-    plain = !lock->holder[0] || strcmp(lock->holder, main_thread) == 0;
-    len = snprintf(who, DIBS__WHO_PLAIN, "%s:%ld%s%s%s%s", cl->host, pid,
-                   plain ? "" : "/", plain ? "" : lock->holder,
-                   *label ? " " : "", label);
-    if (len >= DIBS__WHO_PLAIN)
-        mend_end(who, DIBS__WHO_PLAIN - 1);
-    end = strlen(who);
-    snprintf(who + end, DIBS__WHO_MAX - end, "%s%s%s",
-             lock->opts.flags & DIBS_LOCK_NO_RENEW ? "\t" BY_HAND : "",
-             lock->meta ? "\t" : "", lock->meta ? lock->meta : "");
+    if (len >= (int)sizeof(lock->who))
+        mend_end(lock->who, sizeof(lock->who) - 1);
+}
+
+const char *dibs__who_text(dibs_lock *lock, char room[DIBS__WHO_MAX])
+{
+    bool by_hand = (lock->opts.flags & DIBS_LOCK_NO_RENEW) != 0;
+
+    if (!lock->who[0])
+        write_who(lock);
+    if (!by_hand && !lock->meta)
+        return lock->who;
+    snprintf(room, DIBS__WHO_MAX, "%s%s%s%s", lock->who,
+             by_hand ? "\t" BY_HAND : "", lock->meta ? "\t" : "",
+             lock->meta ? lock->meta : "");
+    return room;
 }
 
 /* Ends the part that begins here at any of the bytes of `stops`. *at moves on to

@@ -25,9 +25,10 @@ bool dibs__has_control(const char *text);
 /* Control characters become question marks. */
 void dibs__text_clean(char *text);
 
-/* Who asks through this handle, as store/entry.h has it, cut to fit; and its parts
- * again. Locks: cl->mutex for the first. */
-void dibs__who_text(const dibs_lock *lock, char who[DIBS__WHO_MAX]);
+/* Who asks through this handle, as store/entry.h has it, cut to fit: in `room`, or
+ * in the handle until its next acquire. And its parts again. Locks: cl->mutex for
+ * the first. */
+const char *dibs__who_text(dibs_lock *lock, char room[DIBS__WHO_MAX]);
 typedef struct dibs__who {
     char text[DIBS__WHO_MAX]; /* the parts point into it */
     const char *host;

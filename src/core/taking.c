@@ -202,10 +202,9 @@ static void ask(dibs_lock *lock)
                            .capacity = permits ? opts->capacity : 0,
                            .flags = ask_flags(lock),
                            .priority = opts->priority,
-                           .ttl_ms = dibs__lease_ask_ms(&lock->lease),
-                           .who = who};
+                           .ttl_ms = dibs__lease_ask_ms(&lock->lease)};
     memcpy(owner, lock->lease.owner, sizeof(owner));
-    dibs__who_text(lock, who);
+    question.who = dibs__who_text(lock, who);
     dibs__lease_asked(&lock->lease, now);
     dibs__take_asked(&lock->take, &lock->lease);
     dibs__keeper_watch(cl, lock);
