@@ -1,0 +1,14 @@
+# The quorum store on real servers, which the tests start and end themselves.
+add_library(redis_fleet STATIC fleet.c)
+target_link_libraries(redis_fleet PUBLIC redis_server)
+add_executable(with_redlock with_redlock.c)
+target_link_libraries(with_redlock PRIVATE redis_fleet)
+
+# on_redlock(NAME LABEL PROGRAM NODES): a suite, unchanged, on a quorum.
+function(on_redlock name label program nodes)
+  add_test(NAME ${name} COMMAND with_redlock ${nodes} longest_ttl=1h --
+           $<TARGET_FILE:${program}>)
+  set_tests_properties(${name} PROPERTIES LABELS "${label};redis" TIMEOUT 180)
+endfunction()
+
+on_redlock(contract_redlock contract contract 3)
