@@ -2,8 +2,8 @@
  *
  * Beside the lease steps a node of a quorum answers three. A grant is as
  * `acquire` without a queue, but the fence is proposed: the node gives the higher
- * of that and one above the last it gave. A renewal raises the fence of a lease
- * to the one that the quorum has agreed on. Giving up is the `release` of
+ * of that and one above the last it gave; afterwards it can be raised to the one that
+ * the quorum has agreed on. Giving up is the `release` of
  * store/lease.h.
  *
  * A node that may have forgotten what it granted does not vote until the longest
@@ -50,15 +50,15 @@ typedef struct dibs__vote_ops {
      *   DIBS_BUSY, DIBS_LOST, DIBS_MISMATCH   as acquire
      *   DIBS_STALE     the node has been started since: meet it again
      *   DIBS_REFUSED   it does not vote just now, or not on this fence
-     * `fill`: the owner holds a majority under `fence` and lacks this node, which
-     * gives exactly that. */
+     * `fill`: the owner holds a majority under `fence`, and this node, which lacks
+     * it or has another for it, gives exactly that. */
     dibs_status (*grant)(struct dibs__store *st, const dibs__voter *voter,
                          const dibs__ask *ask, uint64_t fence, bool fill,
                          dibsx_nsec deadline, dibs__answer *ans,
                          dibs__node_word *word, dibs_error *err);
 
-    /* Renews as the renew of store/lease.h, but raises a lower fence; with a ttl
-     * of 0 it does nothing else.
+    /* Renews as the renew of store/lease.h; with a ttl of 0 raises a lower fence
+     * of the owner's lease to the one given, and does nothing else.
      *   DIBS_STALE, DIBS_REFUSED   as grant, for all of them */
     dibs_status (*renew)(struct dibs__store *st, const dibs__voter *voter,
                          dibs__renewal *items, size_t count,

@@ -113,9 +113,7 @@ uint64_t dibs__ballot_fence(const dibs__ballot *bl)
     return fence;
 }
 
-/* The failure that all who failed have in common, if it is one that asking again
- * will not change. */
-static dibs_status failure(const dibs__ballot *bl)
+dibs_status dibs__ballot_failure(const dibs__ballot *bl)
 {
     dibs_status common = DIBS_OK;
     bool unknown = false;
@@ -144,6 +142,6 @@ dibs_status dibs__ballot_status(const dibs__ballot *bl)
     if (dibs__ballot_said(bl, DIBS_LOST) > 0)
         return DIBS_LOST;
     if (answered < dibs__majority(bl->count))
-        return failure(bl);
+        return dibs__ballot_failure(bl);
     return mismatch > busy ? DIBS_MISMATCH : DIBS_BUSY;
 }

@@ -60,4 +60,8 @@ uint64_t dibs__ballot_fence(const dibs__ballot *bl);
  * failures. DIBS_BUSY: a majority answered, and some hold for others. */
 dibs_status dibs__ballot_status(const dibs__ballot *bl);
 
+/* What it means when too few answered: DIBS_UNAVAIL when nothing was changed,
+ * unless they failed for one reason that lasts. */
+dibs_status dibs__ballot_failure(const dibs__ballot *bl);
+
 #endif

@@ -15,7 +15,7 @@
 
 /* A lease of which not even this part is left when it is won is not worth
  * having. */
-enum { PART_LEFT = 2 };
+enum { PART_LEFT = 2, TRIES = 2 };
 
 typedef struct asking {
     dibs__round rd;
@@ -31,6 +31,7 @@ typedef struct leaving {
     dibs__leave leave; /* with texts of its own: */
     char name[DIBS_NAME_MAX + 1];
     char owner[DIBS_OWNER_SIZE];
+    uint32_t awaited; /* nodes */
 } leaving;
 
 /* On a thread of the node. */
@@ -204,41 +205,44 @@ write_back(asking *as, uint64_t fence, dibsx_nsec deadline, int64_t *left_ms)
     return verdict == DIBS__WON ? verdict : DIBS__DEFEAT;
 }
 
-static bool never_enough(const dibs__round *rd)
+/* Those that are waited for are in. */
+static bool awaited_in(const dibs__round *rd)
 {
-    (void)rd;
-    return false;
+    const leaving *lv = (const leaving *)rd;
+    bool in = true;
+
+    for (size_t i = 0; i < rd->ballot.count; i++)
+        if (lv->awaited & (1U << i))
+            in = in && rd->ballot.votes[i].in;
+    return in;
 }
 
-/* Gives back what nodes have granted. With `gone` the owner has left for good, so
- * that those which may yet grant are to refuse it; they are not waited for. True
+/* Gives back what nodes have granted; with `gone` also what others may yet grant,
+ * which are not waited for. What reaches them out of turn leaves a tombstone. True
  * when those that granted it have let go. */
 static bool give_back(asking *as, bool gone, dibsx_nsec deadline)
 {
     dibs__quorum *qm = as->rd.qm;
     const dibs__leave leave = {.name = as->name, .owner = as->owner};
-    const dibs__leave for_good = {.name = as->name,
-                                  .owner = as->owner,
-                                  .unanswered = true};
-    uint32_t nodes[2] = {nodes_that(&as->rd.ballot, granted),
-                         nodes_that(&as->rd.ballot, may_grant)};
-    dibsx_nsec limit = dibs__round_limit(qm, INT64_MAX, deadline);
-    leaving *some = nodes[0] ? leaving_new(qm, &leave, limit) : NULL;
-    leaving *rest = gone && nodes[1] ? leaving_new(qm, &for_good, limit) : NULL;
-    bool clean = nodes[0] == 0;
+    uint32_t awaited = nodes_that(&as->rd.ballot, granted);
+    uint32_t others = gone ? nodes_that(&as->rd.ballot, may_grant) : 0;
+    leaving *lv;
+    bool clean;
 
-    if (rest) {
-        dibs__round_start(&rest->rd, nodes[1]);
-        dibs__round_drop(&rest->rd);
-    }
-    if (some) {
-        dibs__round_start(&some->rd, nodes[0]);
-        dibs__round_wait(&some->rd, never_enough);
-        clean = dibs__ballot_said(&some->rd.ballot, DIBS_OK) +
-                    dibs__ballot_said(&some->rd.ballot, DIBS_LOST) ==
-                (size_t)__builtin_popcount(nodes[0]);
-        dibs__round_drop(&some->rd);
-    }
+    if ((awaited | others) == 0)
+        return true;
+    lv = leaving_new(qm, &leave, dibs__round_limit(qm, INT64_MAX, deadline));
+    if (!lv)
+        return false;
+    lv->awaited = awaited;
+    dibs__round_start(&lv->rd, awaited | others);
+    dibs__round_wait(&lv->rd, awaited_in);
+    clean = true;
+    for (size_t i = 0; i < qm->count; i++)
+        if (awaited & (1U << i))
+            clean = clean && (lv->rd.ballot.votes[i].rc == DIBS_OK ||
+                              lv->rd.ballot.votes[i].rc == DIBS_LOST);
+    dibs__round_drop(&lv->rd);
     return clean;
 }
 
@@ -314,54 +318,72 @@ static dibs_status defeat(asking *as, const char *what, dibsx_nsec deadline,
     return dibs__round_fail(&as->rd, rc, what, err);
 }
 
-static bool
-too_little(const dibs__ask *ask, int64_t left_ms, dibsx_nsec from_at)
+/* Most of it has gone by while it was asked for. */
+static bool too_little(int64_t left_ms, dibsx_nsec from_at)
 {
     int64_t took_ms = (dibsx_now() - from_at) / DIBSX_MS + 1;
 
-    return left_ms - took_ms < ask->ttl_ms / PART_LEFT;
+    return took_ms > left_ms / PART_LEFT;
 }
 
+/* *again: there is nothing of it any more, and it may be asked for once more. */
 static dibs_status decide(asking *as, dibsx_nsec from_at, dibsx_nsec deadline,
-                          dibs__answer *ans, dibs_error *err)
+                          dibs__answer *ans, bool *again, dibs_error *err)
 {
     uint64_t fence = 0;
     dibs__verdict verdict = dibs__ballot_grants(&as->rd.ballot, &fence);
     int64_t left_ms = dibs__ballot_left(&as->rd.ballot);
+    dibs_status rc;
 
+    *again = false;
     note_fence(as->rd.qm, fence);
     if (verdict == DIBS__SPLIT)
         verdict = write_back(as, fence, deadline, &left_ms);
     if (verdict != DIBS__WON)
         return defeat(as, "no majority", deadline, ans, err);
-    if (too_little(&as->ask, left_ms, from_at))
-        return defeat(as, "the nodes were too slow", deadline, ans, err);
+    if (too_little(left_ms, from_at)) {
+        rc = defeat(as, "the nodes were too slow", deadline, ans, err);
+        *again = rc == DIBS_UNAVAIL;
+        return rc;
+    }
     ans->fence = fence;
     ans->left_ms = left_ms;
     return DIBS_OK;
 }
 
 static dibs_status
-acquire(struct dibs__store *st, const dibs__ask *ask, dibsx_nsec deadline,
-        dibs__answer *ans, dibs_error *err)
+acquire_once(dibs__quorum *qm, const dibs__ask *ask, dibsx_nsec deadline,
+             dibs__answer *ans, bool *again, dibs_error *err)
 {
-    dibs__quorum *qm = dibs__quorum_of(st);
     dibsx_nsec from_at = dibsx_now();
-    dibs_status rc = check(qm, ask, err);
-    asking *as;
+    asking *as = asking_new(qm, ask, grant_at,
+                            dibs__round_limit(qm, ask->ttl_ms, deadline));
+    dibs_status rc;
 
+    *again = false;
     *ans = (dibs__answer){.fence = 0};
-    if (rc != DIBS_OK)
-        return rc;
-    as = asking_new(qm, ask, grant_at,
-                    dibs__round_limit(qm, ask->ttl_ms, deadline));
     if (!as)
         return dibsx_fail(err, DIBS_NOMEM, "a round of votes");
     as->fence = propose(qm);
     dibs__round_start(&as->rd, DIBS__ALL_NODES);
     dibs__round_wait(&as->rd, grants_decided);
-    rc = decide(as, from_at, deadline, ans, err);
+    rc = decide(as, from_at, deadline, ans, again, err);
     dibs__round_drop(&as->rd);
+    return rc;
+}
+
+/* The core counts what is left from before the first try, which is earlier than
+ * any node does. */
+static dibs_status
+acquire(struct dibs__store *st, const dibs__ask *ask, dibsx_nsec deadline,
+        dibs__answer *ans, dibs_error *err)
+{
+    dibs__quorum *qm = dibs__quorum_of(st);
+    dibs_status rc = check(qm, ask, err);
+    bool again = rc == DIBS_OK;
+
+    for (int i = 0; i < TRIES && again; i++)
+        rc = acquire_once(qm, ask, deadline, ans, &again, err);
     return rc;
 }
 

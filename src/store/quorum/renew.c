@@ -242,7 +242,8 @@ renew_some(dibs__quorum *qm, dibs__renewal *items, size_t count,
         any = any || items[i].rc != DIBS_UNKNOWN;
     }
     if (!any)
-        rc = dibs__round_fail(&rn->rd, DIBS_UNKNOWN, "no majority", err);
+        rc = dibs__round_fail(&rn->rd, dibs__ballot_failure(&rn->rd.ballot),
+                              "no majority", err);
     dibs__round_drop(&rn->rd);
     return rc;
 }

@@ -56,6 +56,8 @@ void dibs__round_start(dibs__round *rd, uint32_t nodes)
 {
     dibs__quorum *qm = rd->qm;
 
+    if (dibsx_now() >= rd->deadline)
+        nodes = 0;
     pthread_mutex_lock(&qm->mutex);
     for (size_t i = 0; i < qm->count; i++) {
         dibs__slot *slot = &rd->slots[i];

@@ -54,6 +54,13 @@ local function heed(fence)
     end
 end
 
+-- A lease gets the fence that was agreed on.
+local function agree(holder, fence)
+    holder.fence = fence
+    call('HSET', lock, 'fence', fence)
+    heed(fence)
+end
+
 -- What every answer begins with.
 local function say(status)
     return {status, int(now), math.ceil(math.max(0, votes_from - now) / 1000)}

@@ -1,6 +1,7 @@
 -- vote_grant.lua - asks a node of a quorum for a lease under a fence.
 -- KEYS: lock party queue place fence node
 -- ARGV: run durable longest_ms owner ttl_ms who fence ["fill"]
+--       with "fill" the fence is the one that the owner has elsewhere
 -- Answers status now_us sits_out_ms, then
 --   OK fence left_ms | BUSY fence left_ms who | MISMATCH capacity
 local call = redis.call
@@ -34,6 +35,11 @@ local mine = roll[owner]
 local other = roll.holders[1] or head()
 
 if mine and not mine.left then
+    if ARGV[8] and not is_ahead(proposed) then
+        agree(mine, proposed)
+        mine.till = math.max(mine.till, now + ttl * 1000)
+        extend_lock()
+    end
     return answer(OK, mine.fence, math.floor((mine.till - now) / 1000))
 elseif mine or call('HGET', party, owner) == 't' then
     return answer(LOST)

@@ -1,5 +1,5 @@
--- vote_renew.lua - renews many leases at a node of a quorum, each by owner, and
--- raises their fences to those that were agreed on.
+-- vote_renew.lua - renews many leases at a node of a quorum, each by owner and
+-- fence; or, with a ttl of 0, raises the fence to the one that was agreed on.
 -- KEYS: fence node, then for each lock party queue place
 -- ARGV: run durable longest_ms, then for each owner fence ttl_ms
 -- Answers status now_us sits_out_ms, then for each the time left in ms, or -1
@@ -17,10 +17,11 @@ local function renew(owner, fence, ttl_ms)
     if not mine or mine.left or mine.mode ~= EXCLUSIVE or is_ahead(fence) then
         return -1
     end
-    if tonumber(mine.fence) < tonumber(fence) then
-        mine.fence = fence
-        call('HSET', lock, 'fence', fence)
-        heed(fence)
+    if ttl_ms == 0 and tonumber(mine.fence) < tonumber(fence) then
+        agree(mine, fence)
+    end
+    if mine.fence ~= fence then
+        return -1
     end
     if mine.till < now + ttl_ms * 1000 then
         mine.till = now + ttl_ms * 1000
