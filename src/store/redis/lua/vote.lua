@@ -2,9 +2,10 @@
 -- answer. Part of other scripts. Wants what grant.lua has.
 --
 --   node   hash: "run" id of the server when it was last asked, "from" when it
---          votes, in us, "longest" ttl of any client in ms, "durable"
+--          votes, in us, "longest" ttl of any client in ms, "durable", and the
+--          latest time that was "seen", more or less
 local REFUSED = 23
-local AHEAD_MS = 1000
+local AHEAD_MS, BACK_MS, SEEN_MS = 1000, 500, 100
 
 local server = call('INFO', 'server')
 local run = server:match('run_id:(%x+)')
@@ -26,10 +27,12 @@ local function first_vote(kept, durable, longest_ms)
 end
 
 -- The status of a vote: OK, STALE when the asker means an earlier run of the
--- server, or REFUSED.
+-- server, or REFUSED. When the clock was set back it had been ahead, and leases
+-- have ended too early.
 local function may_vote(node, voter_run, durable, longest_ms)
-    local at = call('HMGET', node, 'run', 'from', 'longest', 'durable')
+    local at = call('HMGET', node, 'run', 'from', 'longest', 'durable', 'seen')
     local longest = math.max(tonumber(longest_ms), tonumber(at[3] or 0))
+    local seen = tonumber(at[5] or 0)
 
     votes_from = tonumber(at[2] or 0)
     if voter_run ~= run then
@@ -38,9 +41,13 @@ local function may_vote(node, voter_run, durable, longest_ms)
     if at[1] ~= run then
         votes_from = math.max(votes_from, first_vote(at[1], at[4], longest))
     end
-    if at[1] ~= run or longest > tonumber(at[3]) or durable ~= at[4] then
+    if now < seen - BACK_MS * 1000 then
+        votes_from = now + longest * 1000
+    end
+    if at[1] ~= run or longest > tonumber(at[3] or 0) or durable ~= at[4] or
+       math.abs(now - seen) > SEEN_MS * 1000 then
         call('HSET', node, 'run', run, 'from', int(votes_from), 'longest',
-             int(longest), 'durable', durable)
+             int(longest), 'durable', durable, 'seen', int(now))
     end
     return votes_from > now and REFUSED or OK
 end
