@@ -17,7 +17,7 @@ enum { STAGGER_MS = 10, STAGGER_MAX = 20 };
 enum { BACKOFF_MS = 10, BACKOFF_CAP_MS = 500 };
 
 /* The cap when the store has no queue and somebody holds the name. */
-enum { AGAIN_CAP_MS = 200 };
+enum { AGAIN_CAP_MS = 100 };
 
 /* Even the last ask before the end of a wait gets this long. */
 enum { CHANCE_MS = 50 };
@@ -240,6 +240,20 @@ waits_without_queue(const dibs__take *tk, dibs_status rc, dibsx_nsec now)
            !tk->cancelled && now < tk->until;
 }
 
+/* Asks again by and by, as another owner. What this one had asked for before and
+ * not heard of is left first. */
+static void
+wait_without_queue(dibs__take *tk, const dibs__lease *ls, dibsx_nsec now)
+{
+    if (ls->unanswered) {
+        leave(tk, ls, DIBS_OK, now);
+        return;
+    }
+    back_off(tk, AGAIN_CAP_MS, now);
+    if (tk->wake_at > tk->until)
+        tk->wake_at = tk->until;
+}
+
 void dibs__take_answered(dibs__take *tk, const dibs__lease *ls, dibs_status rc,
                          const dibs__answer *ans, dibsx_nsec now)
 {
@@ -247,9 +261,7 @@ void dibs__take_answered(dibs__take *tk, const dibs__lease *ls, dibs_status rc,
     tk->answer = rc;
     tk->contended = tk->contended || rc == DIBS_BUSY;
     if (ls->state == DIBS__LEASE_FREE && waits_without_queue(tk, rc, now)) {
-        back_off(tk, AGAIN_CAP_MS, now);
-        if (tk->wake_at > tk->until)
-            tk->wake_at = tk->until;
+        wait_without_queue(tk, ls, now);
     } else if (ls->state == DIBS__LEASE_FREE) {
         leave(tk, ls, rc, now);
     } else {

@@ -19,3 +19,12 @@ function(on_redlock name label program nodes)
 endfunction()
 
 on_redlock(contract_redlock contract contract 3)
+
+# quorum_test(NAME LABEL SOURCE...): a program that starts its own quorum.
+function(quorum_test name label)
+  redis_test(${name} ${label} quorum_world.c ${ARGN})
+  target_link_libraries(test_${name} PRIVATE redis_fleet)
+endfunction()
+
+quorum_test(quorum store)
+quorum_test(quorum_faults fault proxy.c)

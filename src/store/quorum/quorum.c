@@ -68,8 +68,9 @@ static dibs_status check_hosts(const dibsx_url *url, dibs_error *err)
     if (url->host_count < DIBS__NODES_MIN ||
         url->host_count > DIBS__NODES_MAX || url->host_count % 2 == 0)
         return dibsx_fail(err, DIBS_INVALID,
-                          "a quorum has 3, 5, 7 or 9 nodes, this one %zu: with "
-                          "an even number one more could be lost to no gain",
+                          "a quorum has 3, 5, 7 or 9 nodes and this one has "
+                          "%zu; an even number bears no more losses than one "
+                          "less",
                           url->host_count);
     for (size_t i = 0; i < url->host_count; i++)
         for (size_t k = 0; k < i; k++)

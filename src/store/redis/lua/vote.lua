@@ -21,7 +21,7 @@ end
 -- that wrote everything down has forgotten nothing.
 local function first_vote(kept, durable, longest_ms)
     if kept and durable == '1' then
-        return now
+        return 0
     end
     return math.max(now, now + (1 - uptime) * 1000000 + longest_ms * 1000)
 end
