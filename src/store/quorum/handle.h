@@ -18,8 +18,6 @@ typedef struct dibs__quorum {
     bool stopping;
     dibs__skew skew;
     uint64_t last_fence; /* the highest that was proposed or seen */
-    bool alarmed;
-    dibs_error alarm;
 } dibs__quorum;
 
 static inline dibs__quorum *dibs__quorum_of(struct dibs__store *st)

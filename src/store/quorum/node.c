@@ -7,7 +7,6 @@
 #include "base/fail.h"
 #include "store/quorum/handle.h"
 #include "store/quorum/round.h"
-#include <inttypes.h>
 #include <signal.h>
 #include <string.h>
 
@@ -148,17 +147,6 @@ dibs__node_meet(struct dibs__quorum *qm, size_t node, dibsx_nsec deadline,
     return DIBS_OK;
 }
 
-static void raise_alarm(struct dibs__quorum *qm, size_t node, int64_t jump_ms)
-{
-    if (qm->alarmed)
-        return;
-    qm->alarmed = true;
-    (void)dibsx_fail(&qm->alarm, DIBS_REFUSED,
-                     "the clock of %s has jumped by %+" PRId64
-                     " ms: it does not vote for %" PRId64 " s",
-                     qm->nodes[node].place, jump_ms, qm->longest_ms / 1000);
-}
-
 void dibs__node_heard(struct dibs__quorum *qm, size_t node,
                       const dibs__node_word *word, dibsx_nsec sent_at)
 {
@@ -172,7 +160,7 @@ void dibs__node_heard(struct dibs__quorum *qm, size_t node,
     jump_ms = dibs__skew_seen(&qm->skew, node, word->wall_us, sent_at, now,
                               qm->longest_ms);
     if (jump_ms != 0)
-        raise_alarm(qm, node, jump_ms);
+        qm->nodes[node].jump_ms = jump_ms;
     pthread_mutex_unlock(&qm->mutex);
 }
 

@@ -53,6 +53,7 @@ typedef struct dibs__node {
     dibs__voter voter;
     dibsx_nsec doubt_until; /* a request without an answer may yet arrive */
     int64_t took_us;        /* its latest answer */
+    int64_t jump_ms;        /* of its clock, until somebody has heard of it */
 } dibs__node;
 
 /* The condition variables, once; after the mutex. False when they cannot be. */

@@ -296,13 +296,20 @@ static const char *caution(const dibs__store *st)
 static bool alarm_taken(dibs__store *st, dibs_error *out)
 {
     dibs__quorum *qm = dibs__quorum_of(st);
-    bool alarmed;
+    bool alarmed = false;
 
     pthread_mutex_lock(&qm->mutex);
-    alarmed = qm->alarmed;
-    if (alarmed)
-        *out = qm->alarm;
-    qm->alarmed = false;
+    for (size_t i = 0; i < qm->count && !alarmed; i++) {
+        dibs__node *nd = &qm->nodes[i];
+
+        alarmed = nd->jump_ms != 0;
+        if (alarmed)
+            (void)dibsx_fail(out, DIBS_REFUSED,
+                             "the clock of %s has jumped by %+" PRId64
+                             " ms: its votes do not count for %" PRId64 " s",
+                             nd->place, nd->jump_ms, qm->longest_ms / 1000);
+        nd->jump_ms = alarmed ? 0 : nd->jump_ms;
+    }
     pthread_mutex_unlock(&qm->mutex);
     return alarmed;
 }
