@@ -26,6 +26,7 @@ typedef enum mutant {
     MUTANT_ONE_PHASE,     /* different fences are not written back */
     MUTANT_LATE_COUNT,    /* validity from the end of the asking */
     MUTANT_REACHABLE,     /* a majority of those that answer */
+    MUTANT_ANY_OWNER,     /* a write-back counts whoever holds */
     MUTANT_COUNT
 } mutant;
 
