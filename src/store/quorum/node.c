@@ -53,14 +53,18 @@ bool dibs__node_init(struct dibs__quorum *qm, dibs__node *nd)
     return true;
 }
 
-void dibs__node_fini(dibs__node *nd)
+void dibs__node_join(dibs__node *nd)
 {
-    for (size_t i = 0; i < DIBS__LANES; i++) {
+    for (size_t i = 0; i < DIBS__LANES; i++)
         if (nd->lanes[i].running)
             pthread_join(nd->lanes[i].thread, NULL);
+}
+
+void dibs__node_fini(dibs__node *nd)
+{
+    for (size_t i = 0; i < DIBS__LANES; i++)
         if (nd->lanes[i].qm)
             pthread_cond_destroy(&nd->lanes[i].cond);
-    }
     dibs__store_close(nd->st);
 }
 

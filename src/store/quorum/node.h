@@ -59,7 +59,11 @@ typedef struct dibs__node {
 /* The condition variables, once; after the mutex. False when they cannot be. */
 bool dibs__node_init(struct dibs__quorum *qm, dibs__node *nd);
 
-/* Waits until the jobs are done; locks nothing. Closes the store. */
+/* Waits until the jobs are done, which may be about other nodes too; locks
+ * nothing. */
+void dibs__node_join(dibs__node *nd);
+
+/* After all have been joined. Closes the store. */
 void dibs__node_fini(dibs__node *nd);
 
 /* Appends a job, starting the thread if need be. False when there is no room, or

@@ -33,6 +33,8 @@ static void store_close(dibs__store *st)
                 pthread_cond_signal(&qm->nodes[i].lanes[k].cond);
     pthread_mutex_unlock(&qm->mutex);
     for (size_t i = 0; i < qm->count; i++)
+        dibs__node_join(&qm->nodes[i]);
+    for (size_t i = 0; i < qm->count; i++)
         dibs__node_fini(&qm->nodes[i]);
     if (qm->bell_fd >= 0)
         close(qm->bell_fd);

@@ -10,8 +10,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What a node may take is this part of the ttl, and not less than so much. */
-enum { PART_OF_TTL = 10, LEAST_MS = 5 };
+/* What a node may take is this part of the ttl; of a short one a larger part, for
+ * so much is needed on a busy machine. */
+enum { PART_OF_TTL = 10, PART_OF_SHORT = 4, NEEDED_MS = 25 };
 
 bool dibs__round_init(dibs__round *rd, dibs__quorum *qm, dibs__round_fn *ask,
                       dibsx_nsec deadline)
@@ -35,11 +36,14 @@ bool dibs__round_init(dibs__round *rd, dibs__quorum *qm, dibs__round_fn *ask,
 dibsx_nsec
 dibs__round_limit(const dibs__quorum *qm, int64_t ttl_ms, dibsx_nsec deadline)
 {
+    int64_t short_ms = ttl_ms / PART_OF_SHORT;
     int64_t span_ms = ttl_ms / PART_OF_TTL;
     dibsx_nsec limit;
 
-    if (span_ms < LEAST_MS)
-        span_ms = LEAST_MS;
+    if (short_ms > NEEDED_MS)
+        short_ms = NEEDED_MS;
+    if (span_ms < short_ms)
+        span_ms = short_ms;
     if (span_ms > qm->node_timeout_ms)
         span_ms = qm->node_timeout_ms;
     limit = dibsx_after_ms(dibsx_now(), span_ms);
