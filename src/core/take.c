@@ -233,11 +233,9 @@ static void back_off(dibs__take *tk, int64_t cap_ms, dibsx_nsec now)
 }
 
 /* Refused by a store that has no queue to wait in. */
-static bool
-waits_without_queue(const dibs__take *tk, dibs_status rc, dibsx_nsec now)
+static bool waits_without_queue(const dibs__take *tk, dibs_status rc)
 {
-    return rc == DIBS_BUSY && tk->terms.asks_again && tk->terms.wait_ms != 0 &&
-           !tk->cancelled && now < tk->until;
+    return rc == DIBS_BUSY && tk->terms.asks_again && tk->terms.wait_ms != 0;
 }
 
 /* Asks again by and by, as another owner. What this one had asked for before and
@@ -245,6 +243,9 @@ waits_without_queue(const dibs__take *tk, dibs_status rc, dibsx_nsec now)
 static void
 wait_without_queue(dibs__take *tk, const dibs__lease *ls, dibsx_nsec now)
 {
+    look(tk, ls, now);
+    if (tk->state != DIBS__TAKE_READY)
+        return;
     if (ls->unanswered) {
         leave(tk, ls, DIBS_OK, now);
         return;
@@ -260,7 +261,7 @@ void dibs__take_answered(dibs__take *tk, const dibs__lease *ls, dibs_status rc,
     assert(tk->state == DIBS__TAKE_ASKED || tk->state == DIBS__TAKE_READY);
     tk->answer = rc;
     tk->contended = tk->contended || rc == DIBS_BUSY;
-    if (ls->state == DIBS__LEASE_FREE && waits_without_queue(tk, rc, now)) {
+    if (ls->state == DIBS__LEASE_FREE && waits_without_queue(tk, rc)) {
         wait_without_queue(tk, ls, now);
     } else if (ls->state == DIBS__LEASE_FREE) {
         leave(tk, ls, rc, now);

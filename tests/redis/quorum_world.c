@@ -33,7 +33,7 @@ static int settle_in(void **state, bool durable)
     *state = q;
     if (!q || !fleet_start(&q->fl, QUORUM_NODES, durable))
         return -1;
-    fleet_url(&q->fl, "longest_ttl=3s", q->url);
+    fleet_url(&q->fl, quorum_params, q->url);
     q->one = client(q);
     q->other = client(q);
     return 0;

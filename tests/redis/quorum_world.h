@@ -7,7 +7,11 @@
 #include "fleet.h"
 #include "redis_world.h"
 
-enum { QUORUM_NODES = 5, QUORUM_LONGEST_MS = 3000 };
+enum { QUORUM_NODES = 5 };
+
+/* Parameters of the URL: long spans for what is not about time, so that a busy
+ * machine does not matter. */
+extern const char quorum_params[];
 
 typedef struct quorum {
     fleet fl;

@@ -5,6 +5,8 @@
 
 #include <inttypes.h>
 
+const char quorum_params[] = "longest_ttl=30s&node_timeout=5s";
+
 /* The fence of the lock at a node; 0 when it does not have it. */
 static uint64_t fence_at(quorum *q, size_t node, const char *name)
 {
@@ -26,7 +28,7 @@ static size_t with_fence(quorum *q, const char *name, uint64_t fence)
 
 static dibs_lock *short_lock(dibs_client *cl, const char *name)
 {
-    return world_lock(cl, name, DIBS_LOCK_OPTS(.ttl_ms = 2000));
+    return world_lock(cl, name, DIBS_LOCK_OPTS(.ttl_ms = 30000));
 }
 
 static void a_lock_is_on_all_nodes_under_one_fence(void **state)
@@ -141,7 +143,7 @@ static void an_even_split_is_a_clear_refusal(void **state)
     server_kill(&q->fl.nodes[4].sv);
     assert_int_equal(dibs_lock_try(lock, &why), DIBS_BUSY);
     print_message("%s\n", why.message);
-    assert_int_equal(quorum_holding(q, "a"), 2);
+    quorum_await_holding(q, "a", 2);
     dibs_lock_free(lock);
 }
 
@@ -151,7 +153,7 @@ static void waiting_is_asking_again(void **state)
     dibs_lock *held = short_lock(q->one, "a");
     dibs_lock *waits =
         world_lock(q->other, "a",
-                   DIBS_LOCK_OPTS(.ttl_ms = 2000, .wait_ms = 400));
+                   DIBS_LOCK_OPTS(.ttl_ms = 30000, .wait_ms = 400));
 
     CHECK(DIBS_OK, dibs_lock_try(held, err));
     CHECK(DIBS_TIMEOUT, dibs_lock_acquire(waits, err));
@@ -168,7 +170,7 @@ static void a_broken_lease_stays_broken(void **state)
     loss lost = {0};
     dibs_lock *lock =
         world_lock(q->one, "a",
-                   DIBS_LOCK_OPTS(.ttl_ms = 900, .on_lost = note_loss,
+                   DIBS_LOCK_OPTS(.ttl_ms = 3000, .on_lost = note_loss,
                                   .on_lost_arg = &lost));
     uint32_t broken = 0;
 
@@ -177,7 +179,7 @@ static void a_broken_lease_stays_broken(void **state)
     CHECK(DIBS_OK, dibs_lease_break(q->other, "a", dibs_lock_fence(lock), NULL,
                                     &broken, err));
     assert_int_equal(broken, 1);
-    await_loss(&lost, 900);
+    await_loss(&lost, WORLD_BOUND_MS);
     quorum_await_holding(q, "a", 0);
     dibs_lock_free(lock);
 }
@@ -212,9 +214,7 @@ static void what_a_majority_cannot_do_is_explained(void **state)
 static void a_ttl_beyond_the_longest_is_refused(void **state)
 {
     quorum *q = *state;
-    dibs_lock *lock =
-        world_lock(q->one, "a",
-                   DIBS_LOCK_OPTS(.ttl_ms = QUORUM_LONGEST_MS + 1));
+    dibs_lock *lock = world_lock(q->one, "a", DIBS_LOCK_OPTS(.ttl_ms = 30001));
 
     CHECK(DIBS_INVALID, dibs_lock_try(lock, err));
     dibs_lock_free(lock);
@@ -265,7 +265,7 @@ static void a_server_by_two_names_has_one_vote(void **state)
     server_pause(&q->fl.nodes[0].sv);
     snprintf(url, sizeof(url),
              "redlock://127.0.0.1:%d,localhost:%d,127.0.0.1:%d,127.0.0.1:%d,"
-             "127.0.0.1:%d?longest_ttl=3s",
+             "127.0.0.1:%d?longest_ttl=30s",
              port, port, q->fl.nodes[1].sv.port, q->fl.nodes[2].sv.port,
              q->fl.nodes[3].sv.port);
     cl = world_client(url, 2000);

@@ -6,7 +6,9 @@
 
 #include <inttypes.h>
 
-enum { TTL_MS = 2000, NODE_LIMIT_MS = 200, SAMPLES = 200 };
+const char quorum_params[] = "longest_ttl=2s";
+
+enum { TTL_MS = 1500, NODE_LIMIT_MS = TTL_MS / 10, SAMPLES = 200 };
 
 static dibs_lock *short_lock(dibs_client *cl, const char *name)
 {
@@ -126,7 +128,7 @@ static void nodes_cut_off(void **state)
         assert_true(proxy_start(&holes[i], q->fl.nodes[i].sv.port));
     snprintf(url, sizeof(url),
              "redlock://127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d,"
-             "127.0.0.1:%d?longest_ttl=3s",
+             "127.0.0.1:%d?longest_ttl=2s",
              holes[0].port, holes[1].port, q->fl.nodes[2].sv.port,
              q->fl.nodes[3].sv.port, q->fl.nodes[4].sv.port);
     cl = world_client(url, 2000);
@@ -145,9 +147,9 @@ static void nodes_cut_off(void **state)
 static void emptied_nodes_sit_out(void **state)
 {
     quorum *q = *state;
-    dibs_lock *held =
-        world_lock(q->one, "a",
-                   DIBS_LOCK_OPTS(.ttl_ms = 2500, .flags = DIBS_LOCK_NO_RENEW));
+    dibs_lock *held = world_lock(q->one, "a",
+                                 DIBS_LOCK_OPTS(.ttl_ms = TTL_MS,
+                                                .flags = DIBS_LOCK_NO_RENEW));
     dibs_lock *next = short_lock(q->other, "a");
     uint64_t fence;
     dibsx_nsec until;

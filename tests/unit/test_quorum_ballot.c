@@ -133,6 +133,26 @@ static void an_even_split_is_a_refusal(void **state)
     assert_int_equal(dibs__ballot_status(&bl), DIBS_BUSY);
 }
 
+/* It cannot be won any more, but why not is for the others to say. */
+static void a_loss_is_settled_when_it_is_known_why(void **state)
+{
+    dibs__ballot bl = five();
+
+    (void)state;
+    bl.votes[0] = bl.votes[1] = no(DIBS_BUSY);
+    bl.votes[2] = no(DIBS_UNKNOWN);
+    assert_int_equal(dibs__ballot_count(&bl), DIBS__DEFEAT);
+    assert_false(dibs__ballot_settled(&bl));
+    bl.votes[3] = yes(7, 100);
+    assert_true(dibs__ballot_settled(&bl));
+    assert_int_equal(dibs__ballot_status(&bl), DIBS_BUSY);
+    bl.votes[3] = no(DIBS_UNAVAIL);
+    assert_false(dibs__ballot_settled(&bl));
+    bl.votes[4] = no(DIBS_UNAVAIL);
+    assert_true(dibs__ballot_settled(&bl));
+    assert_int_equal(dibs__ballot_status(&bl), DIBS_UNKNOWN);
+}
+
 static void a_loss_is_told_for_what_it_is(void **state)
 {
     static const struct {
@@ -174,6 +194,7 @@ int main(void)
         cmocka_unit_test(the_fence_is_that_of_a_majority),
         cmocka_unit_test(it_is_lost_as_soon_as_it_cannot_be_won),
         cmocka_unit_test(an_even_split_is_a_refusal),
+        cmocka_unit_test(a_loss_is_settled_when_it_is_known_why),
         cmocka_unit_test(a_loss_is_told_for_what_it_is),
     };
 

@@ -550,6 +550,19 @@ static void without_a_queue_a_wait_ends_in_time(void **state)
     expect_over(&w, DIBS_TIMEOUT);
 }
 
+/* The answer comes when the wait is over: that is what it is told. */
+static void without_a_queue_a_late_refusal_ends_the_wait(void **state)
+{
+    world w;
+
+    (void)state;
+    start(&w, (dibs__take_terms){.wait_ms = 500, .asks_again = true});
+    ask(&w);
+    pass_ms(&w, 600);
+    refuse(&w);
+    expect_over(&w, DIBS_TIMEOUT);
+}
+
 static void without_a_queue_a_try_is_one_try(void **state)
 {
     world w;
@@ -724,6 +737,7 @@ int main(void)
         cmocka_unit_test(an_ask_has_a_fair_chance),
         cmocka_unit_test(without_a_queue_it_asks_again),
         cmocka_unit_test(without_a_queue_a_wait_ends_in_time),
+        cmocka_unit_test(without_a_queue_a_late_refusal_ends_the_wait),
         cmocka_unit_test(without_a_queue_a_try_is_one_try),
         cmocka_unit_test(without_a_queue_a_cancel_ends_the_wait),
         cmocka_unit_test(without_a_queue_a_lost_answer_is_left_first),

@@ -145,3 +145,14 @@ dibs_status dibs__ballot_status(const dibs__ballot *bl)
         return dibs__ballot_failure(bl);
     return mismatch > busy ? DIBS_MISMATCH : DIBS_BUSY;
 }
+
+bool dibs__ballot_settled(const dibs__ballot *bl)
+{
+    dibs_status rc;
+
+    if (dibs__ballot_count(bl) != DIBS__DEFEAT)
+        return dibs__ballot_count(bl) == DIBS__WON;
+    rc = dibs__ballot_status(bl);
+    return rc == DIBS_BUSY || rc == DIBS_LOST || rc == DIBS_MISMATCH ||
+           not_in(bl) == 0;
+}

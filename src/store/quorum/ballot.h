@@ -51,6 +51,10 @@ dibs__verdict dibs__ballot_count(const dibs__ballot *bl);
  * which a majority must take over. */
 dibs__verdict dibs__ballot_grants(const dibs__ballot *bl, uint64_t *fence);
 
+/* Whether further votes would change nothing for who asked to be granted: it is
+ * won, or it is lost and also known why. */
+bool dibs__ballot_settled(const dibs__ballot *bl);
+
 /* What a majority of those that said DIBS_OK leaves, and the fence that a
  * majority of them has; 0 while there is no majority. */
 int64_t dibs__ballot_left(const dibs__ballot *bl);

@@ -270,11 +270,9 @@ check(const dibs__quorum *qm, const dibs__ask *ask, dibs_error *err)
     return DIBS_OK;
 }
 
-static bool grants_decided(const dibs__round *rd)
+static bool grants_settled(const dibs__round *rd)
 {
-    uint64_t fence;
-
-    return dibs__ballot_grants(&rd->ballot, &fence) != DIBS__OPEN;
+    return dibs__ballot_settled(&rd->ballot);
 }
 
 /* What a node says of who holds the name, and how many have granted it. */
@@ -366,7 +364,7 @@ acquire_once(dibs__quorum *qm, const dibs__ask *ask, dibsx_nsec deadline,
         return dibsx_fail(err, DIBS_NOMEM, "a round of votes");
     as->fence = propose(qm);
     dibs__round_start(&as->rd, DIBS__ALL_NODES);
-    dibs__round_wait(&as->rd, grants_decided);
+    dibs__round_wait(&as->rd, grants_settled);
     rc = decide(as, from_at, deadline, ans, again, err);
     dibs__round_drop(&as->rd);
     return rc;

@@ -12,7 +12,7 @@
 
 /* What a node may take is this part of the ttl; of a short one a larger part, for
  * so much is needed on a busy machine. */
-enum { PART_OF_TTL = 10, PART_OF_SHORT = 4, NEEDED_MS = 25 };
+enum { PART_OF_TTL = 10, PART_OF_SHORT = 2, NEEDED_MS = 50 };
 
 bool dibs__round_init(dibs__round *rd, dibs__quorum *qm, dibs__round_fn *ask,
                       dibsx_nsec deadline)
