@@ -7,8 +7,8 @@
  * go after the "?" of the URL; "" for none.
  *
  * With --chaos nodes are stopped, killed and restarted with and without what they
- * knew, and their clocks are set, all by chance from the seed. A majority is left
- * alone at any time, and longest_ttl is to be 1s. */
+ * knew, and their clocks are set, all by chance from the seed. No more than a
+ * minority is ill at any time, and longest_ttl is to be 1s. */
 /* SPDX-License-Identifier: MIT */
 #include "fleet.h"
 
@@ -25,8 +25,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A node that was set back to health is left alone until it votes again, as all
- * clients see it: the longest ttl and what is rounded. */
+/* A node whose clock was set right is left alone until it votes again, as all
+ * clients see it: the longest ttl and what is rounded. One that was emptied is
+ * not, for it must not matter how many are: they do not vote. */
 enum { COMMAND_MAX = 32, HEAL_MS = 3500 };
 
 typedef enum trouble {
@@ -58,17 +59,28 @@ static int64_t between(chaos *ch, int64_t from, int64_t to)
            (int64_t)dibsx_prng_below(&ch->prng, (uint64_t)(to - from + 1));
 }
 
+/* Clocks take long to heal, so they are set more seldom. */
+static trouble pick_trouble(chaos *ch)
+{
+    static const trouble troubles[] = {STOPPED, STOPPED, STOPPED, KILLED,
+                                       KILLED,  EMPTIED, EMPTIED, EMPTIED,
+                                       EMPTIED, EMPTIED, EMPTIED, AHEAD,
+                                       BEHIND};
+
+    return troubles[between(ch, 0, sizeof(troubles) / sizeof(troubles[0]) - 1)];
+}
+
 static void strike(chaos *ch, size_t i)
 {
     static const int64_t spans_ms[TROUBLES][2] = {[STOPPED] = {20, 900},
-                                                  [KILLED] = {20, 400},
-                                                  [EMPTIED] = {20, 400},
+                                                  [KILLED] = {20, 200},
+                                                  [EMPTIED] = {10, 50},
                                                   [AHEAD] = {1500, 3000},
                                                   [BEHIND] = {1500, 3000}};
     fleet_node *nd = &ch->fl.nodes[i];
     patient *pt = &ch->patients[i];
 
-    pt->trouble = (trouble)between(ch, 0, TROUBLES - 1);
+    pt->trouble = pick_trouble(ch);
     pt->until =
         dibsx_after_ms(dibsx_now(), between(ch, spans_ms[pt->trouble][0],
                                             spans_ms[pt->trouble][1]));
@@ -96,8 +108,7 @@ static bool heal(chaos *ch, size_t i)
         fleet_set_clock(nd, 0);
     else if (pt->trouble != HEALING)
         up = fleet_restart(nd, pt->trouble == EMPTIED);
-    if (pt->trouble == STOPPED || pt->trouble == KILLED ||
-        pt->trouble == HEALING) {
+    if (pt->trouble != AHEAD && pt->trouble != BEHIND) {
         pt->trouble = WELL;
     } else {
         pt->trouble = HEALING;
@@ -119,7 +130,7 @@ static bool disturb(chaos *ch)
     }
     i = (size_t)between(ch, 0, (int64_t)ch->fl.count - 1);
     if (ill < (ch->fl.count - 1) / 2 && ch->patients[i].trouble == WELL &&
-        between(ch, 0, 9) == 0)
+        between(ch, 0, 4) == 0)
         strike(ch, i);
     return true;
 }
