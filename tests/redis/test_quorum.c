@@ -71,6 +71,30 @@ static void the_highest_fence_is_written_back(void **state)
     dibs_lock_free(next);
 }
 
+/* One whose fences are far ahead of its clock does not vote, so that it does not
+ * stand in the way of the others. */
+static void a_node_far_ahead_is_left_out(void **state)
+{
+    quorum *q = *state;
+    dibs_lock *lock = short_lock(q->one, "a");
+    uint64_t ahead;
+    char text[32];
+
+    CHECK(DIBS_OK, dibs_lock_try(lock, err));
+    ahead = dibs_lock_fence(lock) + UINT64_C(3600000000);
+    CHECK(DIBS_OK, dibs_lock_release(lock, err));
+    quorum_await_holding(q, "a", 0);
+    snprintf(text, sizeof(text), "%" PRIu64, ahead);
+    for (size_t i = 0; i < 2; i++)
+        assert_true(
+            server_tell(&q->fl.nodes[i].sv, "SET", "dibs:fence", text, NULL));
+    CHECK(DIBS_OK, dibs_lock_try(lock, err));
+    assert_true(dibs_lock_fence(lock) < ahead);
+    quorum_await_holding(q, "a", 3);
+    CHECK(DIBS_OK, dibs_lock_release(lock, err));
+    dibs_lock_free(lock);
+}
+
 static void fences_rise_over_clients_and_nodes(void **state)
 {
     quorum *q = *state;
@@ -321,6 +345,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         QUORUM_TEST(a_lock_is_on_all_nodes_under_one_fence),
         QUORUM_TEST(the_highest_fence_is_written_back),
+        QUORUM_TEST(a_node_far_ahead_is_left_out),
         QUORUM_TEST(fences_rise_over_clients_and_nodes),
         QUORUM_TEST(a_minority_that_is_held_does_not_matter),
         QUORUM_TEST(what_a_minority_granted_is_given_back),

@@ -60,12 +60,12 @@ static dibs_status grant(node *nd, const mail *ml, int64_t now_us)
         return DIBS_LOST;
     if (nd->owner)
         return DIBS_BUSY;
-    if (is_ahead(fence, now_us))
-        return DIBS_REFUSED;
     if (ml->kind == GRANT && fence <= nd->watermark)
         fence = nd->watermark + 1;
     if (ml->kind == GRANT && (int64_t)fence < nd->votes_from_us)
         fence = (uint64_t)nd->votes_from_us;
+    if (is_ahead(fence, now_us))
+        return DIBS_REFUSED;
     give(nd, ml, fence, now_us);
     return DIBS_OK;
 }
@@ -154,10 +154,23 @@ static void strike(world *w, size_t i)
     }
 }
 
+/* Other names were granted there, under fences of their own. */
+static void move_watermark(world *w, size_t i)
+{
+    uint64_t fence =
+        (uint64_t)(node_wall_us(w, i) + world_between(w, 0, 300000));
+
+    if (fence > w->nodes[i].watermark)
+        w->nodes[i].watermark = fence;
+}
+
 void node_strike(world *w)
 {
     size_t ill = 0;
     size_t i = (size_t)world_between(w, 0, (int64_t)w->count - 1);
+
+    if (world_chance(w, 500))
+        move_watermark(w, i);
 
     for (size_t k = 0; k < w->count; k++) {
         node *nd = &w->nodes[k];

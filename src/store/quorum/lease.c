@@ -183,8 +183,7 @@ static bool may_grant(const dibs__vote *vote)
     return !vote->in || vote->rc == DIBS_UNKNOWN;
 }
 
-/* Has the highest fence taken over by a majority. What it answers for those that
- * gave it themselves is what they said then. */
+/* Has the highest fence taken over by a majority. */
 static dibs__verdict
 write_back(asking *as, uint64_t fence, dibsx_nsec deadline, int64_t *left_ms)
 {
@@ -279,7 +278,7 @@ static bool grants_settled(const dibs__round *rd)
 static dibs_status busy(const asking *as, dibs__answer *ans, dibs_error *err)
 {
     const dibs__ballot *bl = &as->rd.ballot;
-    const char *who = "`it` is held by others";
+    const char *who = "it is held by others";
 
     for (size_t i = 0; i < bl->count; i++) {
         const dibs__vote *vote = &bl->votes[i];

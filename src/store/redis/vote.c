@@ -132,7 +132,7 @@ no_vote(int status, const dibs__node_word *word, dibs_error *err)
         return dibsx_fail(err, DIBS_REFUSED,
                           "was started lately, votes in %" PRId64 " s",
                           (word->sits_out_ms + 999) / 1000);
-    return dibsx_fail(err, DIBS_REFUSED, "its clock is behind");
+    return dibsx_fail(err, DIBS_REFUSED, "its clock is behind the fences");
 }
 
 static void add_voter(dibs__words *words, const dibs__voter *voter,

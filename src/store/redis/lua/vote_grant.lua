@@ -50,8 +50,6 @@ elseif other then
 
     return answer(BUSY, call('GET', watermark) or '0', wait_ms(first),
                   other.who)
-elseif is_ahead(proposed) then
-    return answer(REFUSED)
 end
 
 local last = tonumber(call('GET', watermark) or 0)
@@ -60,8 +58,8 @@ local fence = proposed
 if not ARGV[8] then
     fence = int(math.max(tonumber(proposed), last + 1, votes_from))
 end
-if tonumber(fence) >= 9007199254740991 then
-    return {err = 'USEDUP the fences of this database are used up'}
+if is_ahead(fence) then
+    return answer(REFUSED)
 end
 heed(fence)
 mine = {owner = owner, ttl = ttl, who = ARGV[6], bell = '-', mode = EXCLUSIVE,
