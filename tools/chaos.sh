@@ -26,4 +26,17 @@ run sqlite "$history" "$folder/sqlite" "$holds" "$seed" \
 if [ -x "$build/tests/redis/with_redis" ]; then
     run redis "$build/tests/redis/with_redis" -- \
         "$history" "$folder/redis" "$holds" "$seed"
+    for nodes in 5 3; do
+        run "redlock-$nodes" "$build/tests/redis/with_redlock" --chaos "$seed" "$nodes" longest_ttl=1s -- \
+            "$history" "$folder/redlock-$nodes" "$((holds / 5))" "$seed"
+    done
+    echo "== quorum, simulated"
+    "$build/tests/sim/sim_quorum" 3000 "$seed"
+    echo "== quorum with nodes gone"
+    "$build/tests/redis/test_quorum_faults" 2>/dev/null |
+        awk '/^acquire with/ { print }
+            match($0, /p99 [0-9]+ us/) { p99 = substr($0, RSTART + 4) + 0 }
+            match($0, /may take [0-9]+ ms/) { limit = substr($0, RSTART + 9) + 0
+                if (p99 > (limit + 10) * 1000) { print "slower than a node may be"; bad = 1 } }
+            END { exit bad }'
 fi

@@ -54,6 +54,14 @@ void dibs__log(const dibs_client *cl, dibs_log_level level, const char *event,
     cl->log(level, event, line, cl->log_arg);
 }
 
+void dibs__log_alarm(const dibs_client *cl, dibs__store *st)
+{
+    dibs_error alarm;
+
+    if (st->ops->alarm && st->ops->alarm(st, &alarm))
+        dibs__log(cl, DIBS_LOG_WARN, "alarm", "%s", alarm.message);
+}
+
 /* Options may come from a caller built against an older, smaller struct. */
 static dibs_status
 read_opts(const dibs_client_opts *opts, dibs_client_opts *out, dibs_error *err)

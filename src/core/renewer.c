@@ -165,6 +165,7 @@ static void renew(dibs_client *cl, batch *bt)
     rc =
         bt->st->ops->lease->renew(bt->st, bt->items, bt->count,
                                   dibs__client_deadline(cl, bt->sent_at), &err);
+    dibs__log_alarm(cl, bt->st);
     if (rc != DIBS_OK)
         dibs__log(cl, DIBS_LOG_WARN, "renew", "%zu leases not renewed: %s",
                   bt->count, err.message);

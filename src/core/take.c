@@ -16,6 +16,9 @@ enum { STAGGER_MS = 10, STAGGER_MAX = 20 };
 /* Pause before asking again after the store failed, doubled up to the cap. */
 enum { BACKOFF_MS = 10, BACKOFF_CAP_MS = 500 };
 
+/* The cap when the store has no queue and somebody holds the name. */
+enum { AGAIN_CAP_MS = 100 };
+
 /* Even the last ask before the end of a wait gets this long. */
 enum { CHANCE_MS = 50 };
 
@@ -217,16 +220,39 @@ wait_for_ring(dibs__take *tk, const dibs__answer *ans, dibsx_nsec now)
     tk->wake_at = dibsx_after_ms(now, span_ms < POLL_MS ? span_ms : POLL_MS);
 }
 
-/* Waits a little, longer each time, after the store has failed. */
-static void back_off(dibs__take *tk, dibsx_nsec now)
+/* Waits a little, longer each time, before asking again. */
+static void back_off(dibs__take *tk, int64_t cap_ms, dibsx_nsec now)
 {
     uint64_t span_ms = (uint64_t)tk->backoff_ms;
 
     span_ms = span_ms / 2 + dibsx_prng_below(tk->jitter, span_ms);
     tk->state = DIBS__TAKE_BACKING;
     tk->wake_at = dibsx_after_ms(now, (int64_t)span_ms);
-    if (tk->backoff_ms < BACKOFF_CAP_MS)
+    if (tk->backoff_ms < cap_ms)
         tk->backoff_ms *= 2;
+}
+
+/* Refused by a store that has no queue to wait in. */
+static bool waits_without_queue(const dibs__take *tk, dibs_status rc)
+{
+    return rc == DIBS_BUSY && tk->terms.asks_again && tk->terms.wait_ms != 0;
+}
+
+/* Asks again by and by, as another owner. What this one had asked for before and
+ * not heard of is left first. */
+static void
+wait_without_queue(dibs__take *tk, const dibs__lease *ls, dibsx_nsec now)
+{
+    look(tk, ls, now);
+    if (tk->state != DIBS__TAKE_READY)
+        return;
+    if (ls->unanswered) {
+        leave(tk, ls, DIBS_OK, now);
+        return;
+    }
+    back_off(tk, AGAIN_CAP_MS, now);
+    if (tk->wake_at > tk->until)
+        tk->wake_at = tk->until;
 }
 
 void dibs__take_answered(dibs__take *tk, const dibs__lease *ls, dibs_status rc,
@@ -235,14 +261,16 @@ void dibs__take_answered(dibs__take *tk, const dibs__lease *ls, dibs_status rc,
     assert(tk->state == DIBS__TAKE_ASKED || tk->state == DIBS__TAKE_READY);
     tk->answer = rc;
     tk->contended = tk->contended || rc == DIBS_BUSY;
-    if (ls->state == DIBS__LEASE_FREE) {
+    if (ls->state == DIBS__LEASE_FREE && waits_without_queue(tk, rc)) {
+        wait_without_queue(tk, ls, now);
+    } else if (ls->state == DIBS__LEASE_FREE) {
         leave(tk, ls, rc, now);
     } else {
         look(tk, ls, now);
         if (tk->state == DIBS__TAKE_READY && ls->state == DIBS__LEASE_QUEUED)
             wait_for_ring(tk, ans, now);
         else if (tk->state == DIBS__TAKE_READY && rc != DIBS_OK)
-            back_off(tk, now);
+            back_off(tk, BACKOFF_CAP_MS, now);
         if (tk->wake_at > tk->until)
             tk->wake_at = tk->until;
     }

@@ -14,7 +14,7 @@
  *                                           +--> OVER
  *
  * READY asks; WAITING has a place in the queue; BACKING waits because the store
- * failed; LEAVING gives up what stands in the store, if anything may; SPARING
+ * failed, or has no queue; LEAVING gives up what stands in the store, if anything may; SPARING
  * turns to what stands in for the store; PAUSING waits between two tries. A try
  * ends in SPARING when the store was away and there is a spare, in PAUSING when it
  * was busy and there are retries left, else in OVER; and in OVER at once when the
@@ -57,8 +57,9 @@ typedef struct dibs__take_terms {
     int64_t wait_ms; /* of each try; 0: once, negative: without limit */
     uint32_t retries;
     int64_t retry_delay_ms;
-    bool listen; /* the doorbell is to be open before the first ask */
-    bool spare;  /* something stands in for a store that is away */
+    bool listen;     /* the doorbell is to be open before the first ask */
+    bool spare;      /* something stands in for a store that is away */
+    bool asks_again; /* the store has no queue: who waits asks again */
 } dibs__take_terms;
 
 typedef struct dibs__take {

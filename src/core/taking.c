@@ -62,6 +62,7 @@ dibs__taking_start(dibs_lock *lock, const dibs__taking_way *way, bool *over)
         .retry_delay_ms = opts->retry_delay_ms,
         .listen = way->wait_ms != 0 || dibs__opts_hear(opts),
         .spare = cl->on_unavailable != DIBS_AWAY_FAIL,
+        .asks_again = dibs__store_cannot(cl->st, DIBS__CAN_QUEUE) != NULL,
     };
     dibs_status rc;
 
@@ -148,6 +149,7 @@ send_ask(dibs_lock *lock, dibs__store *st, const dibs__ask *ask,
 
     dibs__log(cl, DIBS_LOG_TRACE, "asked", "%s", lock->name);
     rc = st->ops->lease->acquire(st, ask, deadline, ans, &lock->why);
+    dibs__log_alarm(cl, st);
     if (rc == DIBS_BUSY && ans->queued)
         dibs__log(cl, DIBS_LOG_TRACE, "queued", "%s, %" PRIu32 " ahead",
                   lock->name, ans->ahead);

@@ -8,6 +8,7 @@
 #include "base/fail.h"
 #include "store/fault.h"
 #ifdef DIBS_REDIS
+#include "store/quorum/quorum.h"
 #include "store/redis/conf.h"
 #include "store/redis/redis.h"
 #endif
@@ -15,9 +16,10 @@
 #include <string.h>
 
 static const dibs__store_ops *const stores[] = {
-    &dibs__sqlite_ops, &dibs__memory_ops,
+    &dibs__sqlite_ops,     &dibs__memory_ops,
 #ifdef DIBS_REDIS
-    &dibs__redis_ops,  &dibs__rediss_ops, &dibs__redis_unix_ops,
+    &dibs__redis_ops,      &dibs__rediss_ops,
+    &dibs__redis_unix_ops, &dibs__quorum_ops,
 #endif
 };
 
@@ -33,7 +35,7 @@ static const dibs__store_ops *find(const char *scheme)
 
 static dibs_status unheard_of(const char *scheme, dibs_error *err)
 {
-    char known[80];
+    char known[128];
     dibsx_buf buf;
 
     dibsx_buf_init(&buf, sizeof(known) - 1);
@@ -106,6 +108,11 @@ dibs_status dibs__store_open(const char *text, dibsx_nsec deadline,
         *out = NULL;
     }
     return rc;
+}
+
+const char *dibs__store_cannot(const dibs__store *st, dibs__ability what)
+{
+    return st->ops->cannot ? st->ops->cannot(st, what) : NULL;
 }
 
 void dibs__store_close(dibs__store *st)

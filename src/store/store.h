@@ -28,9 +28,21 @@
 #include "store/lease.h"
 #include "store/log.h"
 #include "store/value.h"
+#include "store/vote.h"
 #include <dibs/client.h>
 
 typedef struct dibs__store dibs__store;
+
+/* What some store cannot do. */
+typedef enum dibs__ability {
+    DIBS__CAN_QUEUE, /* waiters have places; else who waits asks again */
+    DIBS__CAN_SHARE, /* DIBS__SHARED */
+    DIBS__CAN_COUNT, /* DIBS__PERMITS */
+    DIBS__CAN_TURN,
+    DIBS__CAN_RING, /* DIBS__ASK_TELL, yield, and the news of a break */
+    DIBS__CAN_VALUE,
+    DIBS__CAN_LOG
+} dibs__ability;
 
 typedef struct dibs__store_ops {
     const char *scheme; /* "sqlite", "memory", ... */
@@ -71,6 +83,16 @@ typedef struct dibs__store_ops {
      * the handle. May be NULL itself. */
     const char *(*caution)(const dibs__store *st);
 
+    /* Takes a line that somebody ought to hear of since the last one was taken;
+     * false when there is none. May be NULL. */
+    bool (*alarm)(dibs__store *st, dibs_error *out);
+
+    /* Why the store cannot do something, NULL when it can; the steps that need it
+     * answer DIBS_UNSUPPORTED. NULL where it can do everything. */
+    const char *(*cannot)(const dibs__store *st, dibs__ability what);
+
+    const dibs__vote_ops *vote; /* NULL: it cannot be a node of a quorum */
+
     /* Looks the store over; changes nothing. */
     dibs_status (*audit)(dibs__store *st, dibsx_nsec deadline,
                          dibs_finding_fn *each, void *arg, dibs_error *err);
@@ -109,5 +131,8 @@ DIBS_MUST_CHECK dibs_status dibs__store_reach(dibs__store *st,
                                               dibs_error *err);
 
 void dibs__store_close(dibs__store *st); /* NULL is a no-op */
+
+/* Why it cannot; NULL when it can. */
+const char *dibs__store_cannot(const dibs__store *st, dibs__ability what);
 
 #endif

@@ -30,6 +30,25 @@ dibs__store *contract_open(void)
     return st;
 }
 
+const char *contract_lack(dibs__ability what)
+{
+    dibs__store *st = contract_open();
+    const char *why = dibs__store_cannot(st, what);
+
+    dibs__store_close(st);
+    return why;
+}
+
+void contract_needs(const contract *t, dibs__ability what)
+{
+    const char *why = dibs__store_cannot(t->st[0], what);
+
+    if (!why)
+        return;
+    print_message("           %s\n", why);
+    skip();
+}
+
 int contract_setup(void **state)
 {
     contract *t = calloc(1, sizeof(*t));
@@ -144,16 +163,36 @@ static dibs_status ask(actor *a)
                                    &a->err);
 }
 
+/* What an ask may want that not every store has. */
+static void check_wants(const actor *a)
+{
+    if (a->ask.mode == DIBS__SHARED)
+        contract_needs(a->t, DIBS__CAN_SHARE);
+    if (a->ask.mode == DIBS__PERMITS)
+        contract_needs(a->t, DIBS__CAN_COUNT);
+    if (a->ask.flags & DIBS__ASK_TELL)
+        contract_needs(a->t, DIBS__CAN_RING);
+    if (a->ask.priority != 0)
+        contract_needs(a->t, DIBS__CAN_QUEUE);
+}
+
 dibs_status actor_try(actor *a)
 {
+    check_wants(a);
     a->ask.flags &= ~(uint32_t)DIBS__ASK_QUEUE;
     return ask(a);
 }
 
 dibs_status actor_queue(actor *a)
 {
+    dibs_status rc;
+
+    check_wants(a);
     a->ask.flags |= DIBS__ASK_QUEUE;
-    return ask(a);
+    rc = ask(a);
+    if (rc == DIBS_BUSY && !a->ans.queued)
+        contract_needs(a->t, DIBS__CAN_QUEUE);
+    return rc;
 }
 
 dibs_status actor_until(actor *a, int64_t bound_ms)
@@ -211,6 +250,7 @@ dibs_status actor_turn(actor *a, dibs__mode mode, const actor *to,
                        .to_owner = to ? to->owner : a->owner,
                        .ttl_ms = ttl_ms};
 
+    contract_needs(a->t, DIBS__CAN_TURN);
     memset(ans, 0, sizeof(*ans));
     memset(&a->err, 0, sizeof(a->err));
     return st->ops->lease->turn(st, &turn, contract_soon(), ans, &a->err);
@@ -261,6 +301,7 @@ bool actor_rung(actor *a, dibs__news news, uint64_t *fence)
 {
     dibsx_nsec end = dibsx_after_ms(dibsx_now(), CONTRACT_BOUND_MS);
 
+    contract_needs(a->t, DIBS__CAN_RING);
     for (;;) {
         struct pollfd bell = {.fd = a->t->bell[a->handle], .events = POLLIN};
 

@@ -64,6 +64,9 @@ int contract_log(void);
 int contract_monitor(void);
 int contract_thread(void);
 
+/* NULL when the store can do it, else why it cannot. */
+const char *contract_lack(dibs__ability what);
+
 void contract_url_set(const char *url);
 dibs__store *contract_open(void); /* closed with dibs__store_close() */
 int contract_setup(void **state);
@@ -71,6 +74,10 @@ int contract_teardown(void **state);
 
 #define CONTRACT_TEST(fn)                                                      \
     cmocka_unit_test_setup_teardown(fn, contract_setup, contract_teardown)
+
+/* Skips the test where the store says that it cannot do this, and prints why.
+ * On the thread of the test alone. */
+void contract_needs(const contract *t, dibs__ability what);
 
 /* A fresh owner, or name, into `out`. */
 void contract_owner(char out[DIBS_OWNER_SIZE]);

@@ -2,6 +2,17 @@
 /* SPDX-License-Identifier: MIT */
 #include "contract.h"
 
+/* Tests that need something in each of their lines; others say it themselves. */
+static int run_if(dibs__ability what, int (*run)(void), const char *name)
+{
+    const char *why = contract_lack(what);
+
+    if (!why)
+        return run();
+    print_message("[  SKIPPED ] %s: %s\n", name, why);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     int failed = 0;
@@ -23,9 +34,9 @@ int main(int argc, char **argv)
     failed += contract_turn();
     failed += contract_all();
     failed += contract_yield();
-    failed += contract_value();
-    failed += contract_change();
-    failed += contract_log();
+    failed += run_if(DIBS__CAN_VALUE, contract_value, "value");
+    failed += run_if(DIBS__CAN_VALUE, contract_change, "change");
+    failed += run_if(DIBS__CAN_LOG, contract_log, "log");
     failed += contract_monitor();
     failed += contract_thread();
     return failed == 0 ? 0 : 1;

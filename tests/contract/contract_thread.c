@@ -114,6 +114,7 @@ static void permits_bound_how_many_are_inside(void **state)
     contract *t = *state;
     crowd all = {.t = t, .handles = CONTRACT_HANDLES, .limit = 3};
 
+    contract_needs(t, DIBS__CAN_COUNT);
     all.ask = contract_actor(t, 0).ask;
     all.ask.mode = DIBS__PERMITS;
     all.ask.capacity = 3;
@@ -204,6 +205,7 @@ static void no_update_is_lost(void **state)
     dibs_error err = {0};
     uint64_t version;
 
+    contract_needs(t, DIBS__CAN_VALUE);
     assert_int_equal(t->st[0]->ops->value->put(t->st[0], &zero, contract_soon(),
                                                &version, &err),
                      DIBS_OK);
@@ -235,6 +237,7 @@ static void no_addition_is_lost(void **state)
     crowd all = {.t = t, .handles = CONTRACT_HANDLES};
     uint64_t version;
 
+    contract_needs(t, DIBS__CAN_VALUE);
     gather(&all, add_one);
     assert_int_equal(number_of(t, &version), THREADS * ROUNDS);
 }
@@ -320,6 +323,7 @@ static void a_writer_is_alone_however_it_became_one(void **state)
     crowd all = {.t = t, .handles = CONTRACT_HANDLES};
     contract_view view;
 
+    contract_needs(t, DIBS__CAN_SHARE);
     gather(&all, read_and_write);
     assert_int_equal(contract_look(t, t->name, &view), 0);
 }

@@ -24,6 +24,7 @@ static dibs_status yield(contract *t, uint32_t *asked)
 {
     dibs_error err = {0};
 
+    contract_needs(t, DIBS__CAN_RING);
     return t->st[2]->ops->lease->yield(t->st[2], t->name, 0, contract_soon(),
                                        asked, &err);
 }

@@ -8,6 +8,7 @@ static dibs_status yield(contract *t, uint64_t fence, uint32_t *asked)
     dibs__store *st = t->st[2];
     dibs_error err = {0};
 
+    contract_needs(t, DIBS__CAN_RING);
     *asked = UINT32_MAX;
     return st->ops->lease->yield(st, t->name, fence, contract_soon(), asked,
                                  &err);
@@ -143,6 +144,7 @@ static void a_past_deadline_asks_nobody(void **state)
     actor a = contract_actor(t, 0);
     uint32_t asked = 0;
 
+    contract_needs(t, DIBS__CAN_RING);
     assert_int_equal(actor_try(&a), DIBS_OK);
     assert_int_equal(st->ops->lease->yield(st, t->name, 0,
                                            dibsx_now() - DIBSX_SEC, &asked,

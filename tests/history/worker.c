@@ -20,6 +20,7 @@ typedef struct worker {
     dibs_client *cl;
     /* Per key: one that waits, one that tries, one to read or to enter again. */
     dibs_lock *locks[KEYS][HANDLES];
+    bool refused[KEYS][HANDLES]; /* the store has no such kind */
     uint64_t random;
 } worker;
 
@@ -175,20 +176,35 @@ static record *new_record(worker *wk)
     return &wk->log->records[count];
 }
 
+/* Which key, and by which of its handles. */
+static size_t pick_lock(worker *wk, uint32_t *key)
+{
+    size_t i;
+
+    do {
+        key_kind kind;
+
+        *key = (uint32_t)pick(wk, KEYS);
+        kind = kind_of(*key);
+        i = pick(wk, 10) < 7 ? 0 : 1;
+        if (kind == KEY_READ_WRITE ? pick(wk, 10) < 7
+                                   : kind == KEY_SEMAPHORE && pick(wk, 10) < 3)
+            i = 2;
+    } while (wk->refused[*key][i]);
+    return i;
+}
+
 /* False when the log is full. */
 static bool turn(worker *wk)
 {
     record *rec = new_record(wk);
-    uint32_t key = (uint32_t)pick(wk, KEYS);
+    uint32_t key;
+    size_t i = pick_lock(wk, &key);
     key_kind kind = kind_of(key);
-    size_t i = pick(wk, 10) < 7 ? 0 : 1;
     dibs_error err;
 
     if (!rec)
         return false;
-    if (kind == KEY_READ_WRITE ? pick(wk, 10) < 7
-                               : kind == KEY_SEMAPHORE && pick(wk, 10) < 3)
-        i = 2;
     rec->key = key;
     rec->exclusive =
         kind != KEY_SEMAPHORE && !(kind == KEY_READ_WRITE && i == 2);
@@ -198,6 +214,7 @@ static bool turn(worker *wk)
     rec->invoked_ns = now_ns();
     rec->status = (int32_t)dibs_lock_acquire(wk->locks[key][i], &err);
     current = NULL;
+    wk->refused[key][i] = rec->status == DIBS_UNSUPPORTED;
     if (rec->status == DIBS_OK)
         hold(wk, rec, wk->locks[key][i]);
     return true;

@@ -511,6 +511,104 @@ static void an_ask_has_a_fair_chance(void **state)
     assert_true(dibs__take_ask_until(&w.tk, limit, w.now) == limit);
 }
 
+/* A store without a queue says no, and is asked again. */
+static void without_a_queue_it_asks_again(void **state)
+{
+    world w;
+
+    (void)state;
+    start(&w, (dibs__take_terms){.wait_ms = 10000, .asks_again = true});
+    for (int i = 1; i <= 10; i++) {
+        dibsx_nsec before = w.now;
+
+        ask(&w);
+        assert_int_equal(w.begun, i);
+        refuse(&w);
+        sleep_out(&w);
+        assert_true(w.now - before <= 250 * DIBSX_MS);
+    }
+    ask(&w);
+    grant(&w, 30000);
+    expect_over(&w, DIBS_OK);
+    assert_true(w.tk.contended);
+}
+
+static void without_a_queue_a_wait_ends_in_time(void **state)
+{
+    world w;
+    dibsx_nsec end;
+
+    (void)state;
+    start(&w, (dibs__take_terms){.wait_ms = 500, .asks_again = true});
+    end = w.now + 500 * DIBSX_MS;
+    while (w.now < end) {
+        ask(&w);
+        refuse(&w);
+        sleep_out(&w);
+        assert_true(w.now <= end);
+    }
+    expect_over(&w, DIBS_TIMEOUT);
+}
+
+/* The answer comes when the wait is over: that is what it is told. */
+static void without_a_queue_a_late_refusal_ends_the_wait(void **state)
+{
+    world w;
+
+    (void)state;
+    start(&w, (dibs__take_terms){.wait_ms = 500, .asks_again = true});
+    ask(&w);
+    pass_ms(&w, 600);
+    refuse(&w);
+    expect_over(&w, DIBS_TIMEOUT);
+}
+
+static void without_a_queue_a_try_is_one_try(void **state)
+{
+    world w;
+
+    (void)state;
+    start(&w, (dibs__take_terms){.wait_ms = 0, .asks_again = true});
+    ask(&w);
+    refuse(&w);
+    expect_over(&w, DIBS_BUSY);
+}
+
+static void without_a_queue_a_cancel_ends_the_wait(void **state)
+{
+    world w;
+
+    (void)state;
+    start(&w, (dibs__take_terms){.wait_ms = -1, .asks_again = true});
+    ask(&w);
+    refuse(&w);
+    assert_int_equal(next(&w), DIBS__TAKE_SLEEP);
+    w.tk.cancelled = true;
+    expect_over(&w, DIBS_CANCELLED);
+}
+
+/* The earlier ask may yet be granted, to an owner that nobody is any more. */
+static void without_a_queue_a_lost_answer_is_left_first(void **state)
+{
+    world w;
+
+    (void)state;
+    start(&w, (dibs__take_terms){.wait_ms = 10000, .asks_again = true});
+    ask(&w);
+    fall_away(&w, DIBS_UNKNOWN);
+    sleep_out(&w);
+    ask(&w);
+    assert_int_equal(w.begun, 1);
+    refuse(&w);
+    leave(&w);
+    ask(&w);
+    assert_int_equal(w.begun, 2);
+    refuse(&w);
+    sleep_out(&w);
+    ask(&w);
+    assert_int_equal(w.begun, 3);
+}
+
 static void the_end_is_explained(void **state)
 {
     dibs_error err = {.status = DIBS_UNAVAIL, .message = "gone"};
@@ -637,6 +735,12 @@ int main(void)
         cmocka_unit_test(what_stood_before_is_left_first),
         cmocka_unit_test(without_an_owner_there_is_no_ask),
         cmocka_unit_test(an_ask_has_a_fair_chance),
+        cmocka_unit_test(without_a_queue_it_asks_again),
+        cmocka_unit_test(without_a_queue_a_wait_ends_in_time),
+        cmocka_unit_test(without_a_queue_a_late_refusal_ends_the_wait),
+        cmocka_unit_test(without_a_queue_a_try_is_one_try),
+        cmocka_unit_test(without_a_queue_a_cancel_ends_the_wait),
+        cmocka_unit_test(without_a_queue_a_lost_answer_is_left_first),
         cmocka_unit_test(the_end_is_explained),
         cmocka_unit_test(whatever_happens_it_ends),
     };

@@ -576,6 +576,19 @@ fault_reach(dibs__store *st, dibsx_nsec deadline, dibs_error *err)
     return dibs__store_reach(fs->within, deadline, err);
 }
 
+static bool fault_alarm(dibs__store *st, dibs_error *out)
+{
+    dibs__store *within = fault_of(st)->within;
+
+    return within->ops->alarm && within->ops->alarm(within, out);
+}
+
+static const char *fault_cannot(const dibs__store *st, dibs__ability what)
+{
+    return dibs__store_cannot(((const fault_store *)(const void *)st)->within,
+                              what);
+}
+
 static const dibs__lease_ops fault_lease = {
     .acquire = fault_acquire,
     .renew = fault_renew,
@@ -612,5 +625,7 @@ const dibs__store_ops dibs__fault_ops = {
     .bell_open = fault_bell_open,
     .bell_hear = fault_bell_hear,
     .now = fault_now,
+    .alarm = fault_alarm,
+    .cannot = fault_cannot,
     .audit = fault_audit,
 };

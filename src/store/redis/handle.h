@@ -23,6 +23,7 @@ static inline dibs__redis *dibs__redis_of(struct dibs__store *st)
 extern const dibs__lease_ops dibs__redis_lease_ops;
 extern const dibs__value_ops dibs__redis_value_ops;
 extern const dibs__log_ops dibs__redis_log_ops;
+extern const dibs__vote_ops dibs__redis_vote_ops;
 
 /* As the steps of store/lease.h. */
 dibs_status dibs__redis_inspect(struct dibs__store *st, const char *name,

@@ -138,7 +138,7 @@ static const char *caution(const dibs__store *st)
         .lease = &dibs__redis_lease_ops, .value = &dibs__redis_value_ops,      \
         .log = &dibs__redis_log_ops, .bell_open = bell_open,                   \
         .bell_hear = bell_hear, .now = now, .caution = caution,                \
-        .audit = dibs__redis_audit,                                            \
+        .audit = dibs__redis_audit, .vote = &dibs__redis_vote_ops,             \
     }
 
 const dibs__store_ops dibs__redis_ops = STORE("redis", tcp_open);

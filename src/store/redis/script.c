@@ -20,6 +20,7 @@ enum { TEXT_MAX = 64 * 1024 };
 DIBS__SCRIPTS(EMBEDDED)
 EMBEDDED(fence)
 EMBEDDED(grant)
+EMBEDDED(vote)
 
 #define TEXT(name) dibs__lua_##name,
 
@@ -34,7 +35,9 @@ static const char *const sources[] = {DIBS__SCRIPTS(TEXT)};
 static const struct {
     const char *name;
     const char *text;
-} parts[] = {{"fence", dibs__lua_fence}, {"grant", dibs__lua_grant}};
+} parts[] = {{"fence", dibs__lua_fence},
+             {"grant", dibs__lua_grant},
+             {"vote", dibs__lua_vote}};
 
 static script_text scripts[DIBS__SCRIPT_COUNT];
 

@@ -26,7 +26,9 @@
     X(add)                                                                     \
     X(del)                                                                     \
     X(heads)                                                                   \
-    X(append)
+    X(append)                                                                  \
+    X(vote_grant)                                                              \
+    X(vote_renew)
 
 #define DIBS__SCRIPT_ID(name) DIBS__SCRIPT_##name,
 

@@ -1,0 +1,71 @@
+/* ballot.h - what the votes of the nodes of a quorum add up to. Pure.
+ *
+ *   1. A majority is of the nodes that are configured, never of those that
+ *      answer.
+ *   2. A lease is won under a fence that a majority gave or took over, and on
+ *      nodes where its owner holds.
+ *   3. Its time is what a majority of the nodes leaves it.
+ *   4. A vote that does not count (of a node that sat out, whose clock jumped, or
+ *      that is another by another name) is as good as none.
+ *
+ * Two majorities have a node in common. It grants a name to one owner at a time,
+ * and no fence below one it has given or taken over, so that two owners neither
+ * hold at the same time nor in another order than that of their fences. */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_STORE_QUORUM_BALLOT_H
+#define DIBS_STORE_QUORUM_BALLOT_H
+
+#include <dibs/types.h>
+
+enum { DIBS__NODES_MIN = 3, DIBS__NODES_MAX = 9 };
+
+typedef struct dibs__vote {
+    bool in;     /* it was cast, or will not be */
+    bool counts; /* else it is a failure, whatever it says */
+    dibs_status rc;
+    uint64_t fence;
+    int64_t left_ms;
+} dibs__vote;
+
+typedef struct dibs__ballot {
+    size_t count; /* of nodes */
+    dibs__vote votes[DIBS__NODES_MAX];
+} dibs__ballot;
+
+typedef enum dibs__verdict {
+    DIBS__OPEN,  /* it depends on votes that are not in */
+    DIBS__WON,   /* a majority said DIBS_OK */
+    DIBS__SPLIT, /* and so it did, under different fences */
+    DIBS__DEFEAT /* no majority can say so any more */
+} dibs__verdict;
+
+size_t dibs__majority(size_t count);
+
+/* How many said this, of those that count. */
+size_t dibs__ballot_said(const dibs__ballot *bl, dibs_status rc);
+
+/* Whether a majority said DIBS_OK: never DIBS__SPLIT. */
+dibs__verdict dibs__ballot_count(const dibs__ballot *bl);
+
+/* The same for grants. WON: *fence is that of a majority; SPLIT: the highest,
+ * which a majority must take over. */
+dibs__verdict dibs__ballot_grants(const dibs__ballot *bl, uint64_t *fence);
+
+/* Whether further votes would change nothing for who asked to be granted: it is
+ * won, or it is lost and also known why. */
+bool dibs__ballot_settled(const dibs__ballot *bl);
+
+/* What a majority of those that said DIBS_OK leaves, and the fence that a
+ * majority of them has; 0 while there is no majority. */
+int64_t dibs__ballot_left(const dibs__ballot *bl);
+uint64_t dibs__ballot_fence(const dibs__ballot *bl);
+
+/* What a ballot means that was not won, when the votes not in are taken for
+ * failures. DIBS_BUSY: a majority answered, and some hold for others. */
+dibs_status dibs__ballot_status(const dibs__ballot *bl);
+
+/* What it means when too few answered: DIBS_UNAVAIL when nothing was changed,
+ * unless they failed for one reason that lasts. */
+dibs_status dibs__ballot_failure(const dibs__ballot *bl);
+
+#endif

@@ -1,0 +1,149 @@
+/* lack.c - what a majority cannot do, in one table with the reasons.
+ *
+ * Nothing here speaks to a node. Any thread. */
+/* SPDX-License-Identifier: MIT */
+#include "base/fail.h"
+#include "store/quorum/handle.h"
+
+static const char *const lacks[] = {
+    [DIBS__CAN_QUEUE] =
+        "the nodes of a quorum cannot keep one order of waiters: who waits "
+        "asks again, and priority has no meaning",
+    [DIBS__CAN_SHARE] =
+        "readers are counted, and majorities cannot count: two of them may "
+        "know different readers. Use an exclusive lock",
+    [DIBS__CAN_COUNT] =
+        "majorities cannot count permits. Use one exclusive lock for each "
+        "permit (name#1, name#2, ...) and take any that is free",
+    [DIBS__CAN_TURN] =
+        "a lease of a quorum stays with its owner and its mode: part of the "
+        "nodes might turn it and part not. Release it and take it anew",
+    [DIBS__CAN_RING] =
+        "a quorum has no doorbell: a lease cannot be sticky and its holder "
+        "cannot be asked for it",
+    [DIBS__CAN_VALUE] =
+        "values need one order of changes, which independent servers do not "
+        "have. Keep them in a redis: or sqlite: store",
+    [DIBS__CAN_LOG] =
+        "a log is one order of entries, which independent servers do not "
+        "have. Keep it in a redis: or sqlite: store",
+};
+
+const char *dibs__quorum_cannot(const dibs__store *st, dibs__ability what)
+{
+    (void)st;
+    return lacks[what];
+}
+
+dibs_status dibs__quorum_unsupported(dibs__ability what, dibs_error *err)
+{
+    return dibsx_fail(err, DIBS_UNSUPPORTED, "%s", lacks[what]);
+}
+
+dibs_status
+dibs__quorum_turn(struct dibs__store *st, const dibs__turn *turn,
+                  dibsx_nsec deadline, dibs__answer *ans, dibs_error *err)
+{
+    (void)st;
+    (void)turn;
+    (void)deadline;
+    *ans = (dibs__answer){.fence = 0};
+    return dibs__quorum_unsupported(DIBS__CAN_TURN, err);
+}
+
+dibs_status
+dibs__quorum_yield(struct dibs__store *st, const char *name, uint64_t fence,
+                   dibsx_nsec deadline, uint32_t *asked, dibs_error *err)
+{
+    (void)st;
+    (void)name;
+    (void)fence;
+    (void)deadline;
+    *asked = 0;
+    return dibs__quorum_unsupported(DIBS__CAN_RING, err);
+}
+
+static dibs_status get(struct dibs__store *st, const char *key,
+                       dibsx_nsec deadline, dibs_value *out, dibs_error *err)
+{
+    (void)st;
+    (void)key;
+    (void)deadline;
+    *out = (dibs_value){0};
+    return dibs__quorum_unsupported(DIBS__CAN_VALUE, err);
+}
+
+static dibs_status put(struct dibs__store *st, const dibs__put *put,
+                       dibsx_nsec deadline, uint64_t *version, dibs_error *err)
+{
+    (void)st;
+    (void)put;
+    (void)deadline;
+    *version = 0;
+    return dibs__quorum_unsupported(DIBS__CAN_VALUE, err);
+}
+
+static dibs_status add(struct dibs__store *st, const char *key, int64_t delta,
+                       dibsx_nsec deadline, int64_t *sum, dibs_error *err)
+{
+    (void)st;
+    (void)key;
+    (void)delta;
+    (void)deadline;
+    *sum = 0;
+    return dibs__quorum_unsupported(DIBS__CAN_VALUE, err);
+}
+
+static dibs_status del(struct dibs__store *st, const char *key,
+                       uint64_t expected, dibsx_nsec deadline, dibs_error *err)
+{
+    (void)st;
+    (void)key;
+    (void)expected;
+    (void)deadline;
+    return dibs__quorum_unsupported(DIBS__CAN_VALUE, err);
+}
+
+static dibs_status
+list(struct dibs__store *st, const char *begins, dibsx_nsec deadline,
+     dibs_state_fn *each, void *arg, dibs_error *err)
+{
+    (void)st;
+    (void)begins;
+    (void)deadline;
+    (void)each;
+    (void)arg;
+    return dibs__quorum_unsupported(DIBS__CAN_VALUE, err);
+}
+
+static dibs_status
+append(struct dibs__store *st, const char *topic, const void *data, size_t len,
+       uint32_t keep, dibsx_nsec deadline, uint64_t *position, dibs_error *err)
+{
+    (void)st;
+    (void)topic;
+    (void)data;
+    (void)len;
+    (void)keep;
+    (void)deadline;
+    *position = 0;
+    return dibs__quorum_unsupported(DIBS__CAN_LOG, err);
+}
+
+static dibs_status
+read_log(struct dibs__store *st, const char *topic, uint64_t after, size_t max,
+         dibsx_nsec deadline, dibs__log_fn *each, void *arg, dibs_error *err)
+{
+    (void)st;
+    (void)topic;
+    (void)after;
+    (void)max;
+    (void)deadline;
+    (void)each;
+    (void)arg;
+    return dibs__quorum_unsupported(DIBS__CAN_LOG, err);
+}
+
+const dibs__value_ops dibs__quorum_value_ops = {
+    .get = get, .put = put, .add = add, .del = del, .list = list};
+const dibs__log_ops dibs__quorum_log_ops = {.append = append, .read = read_log};

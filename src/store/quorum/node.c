@@ -1,0 +1,196 @@
+/* node.c - one node of a quorum: see node.h.
+ *
+ * The threads block all signals, and end when the handle is closed and their
+ * queues are empty: every job has a deadline. */
+/* SPDX-License-Identifier: MIT */
+#include "store/quorum/node.h"
+#include "base/fail.h"
+#include "store/quorum/handle.h"
+#include "store/quorum/round.h"
+#include <signal.h>
+#include <string.h>
+
+/* The next job, which stays counted until it is done. Locks: qm->mutex. */
+static dibs__job *next_job(dibs__lane_queue *lq)
+{
+    dibs__job *job;
+
+    while (!lq->first && !lq->qm->stopping)
+        pthread_cond_wait(&lq->cond, &lq->qm->mutex);
+    job = lq->first;
+    if (job)
+        lq->first = job->next;
+    return job;
+}
+
+/* Thread: the lane's. */
+static void *lane_main(void *arg)
+{
+    dibs__lane_queue *lq = arg;
+    dibs__job *job;
+
+    pthread_mutex_lock(&lq->qm->mutex);
+    while ((job = next_job(lq)) != NULL) {
+        dibs__round_begin(job);
+        pthread_mutex_unlock(&lq->qm->mutex);
+        dibs__round_do(job);
+        pthread_mutex_lock(&lq->qm->mutex);
+        lq->count--;
+        dibs__round_end(job);
+    }
+    pthread_mutex_unlock(&lq->qm->mutex);
+    return NULL;
+}
+
+bool dibs__node_init(struct dibs__quorum *qm, dibs__node *nd)
+{
+    for (size_t i = 0; i < DIBS__LANES; i++) {
+        nd->lanes[i].qm = qm;
+        if (pthread_cond_init(&nd->lanes[i].cond, NULL) != 0)
+            return false;
+    }
+    nd->voter.longest_ms = qm->longest_ms;
+    return true;
+}
+
+void dibs__node_join(dibs__node *nd)
+{
+    for (size_t i = 0; i < DIBS__LANES; i++)
+        if (nd->lanes[i].running)
+            pthread_join(nd->lanes[i].thread, NULL);
+}
+
+void dibs__node_fini(dibs__node *nd)
+{
+    for (size_t i = 0; i < DIBS__LANES; i++)
+        if (nd->lanes[i].qm)
+            pthread_cond_destroy(&nd->lanes[i].cond);
+    dibs__store_close(nd->st);
+}
+
+static bool lane_ready(dibs__lane_queue *lq)
+{
+    sigset_t all, before;
+
+    if (lq->running)
+        return true;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    lq->running = pthread_create(&lq->thread, NULL, lane_main, lq) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return lq->running;
+}
+
+bool dibs__node_enqueue(dibs__node *nd, dibs__lane lane, dibs__job *job)
+{
+    dibs__lane_queue *lq = &nd->lanes[lane];
+
+    if (lq->count == DIBS__JOBS_MAX || !lane_ready(lq))
+        return false;
+    job->next = NULL;
+    if (lq->first)
+        lq->last->next = job;
+    else
+        lq->first = job;
+    lq->last = job;
+    lq->count++;
+    pthread_cond_signal(&lq->cond);
+    return true;
+}
+
+bool dibs__node_dequeue(dibs__node *nd, dibs__lane lane, dibs__job *job)
+{
+    dibs__lane_queue *lq = &nd->lanes[lane];
+    dibs__job *before = NULL;
+
+    for (dibs__job *at = lq->first; at; before = at, at = at->next) {
+        if (at != job)
+            continue;
+        if (before)
+            before->next = job->next;
+        else
+            lq->first = job->next;
+        if (lq->last == job)
+            lq->last = before;
+        lq->count--;
+        return true;
+    }
+    return false;
+}
+
+void dibs__node_voter(struct dibs__quorum *qm, size_t node, dibs__voter *out)
+{
+    pthread_mutex_lock(&qm->mutex);
+    *out = qm->nodes[node].voter;
+    pthread_mutex_unlock(&qm->mutex);
+}
+
+dibs_status
+dibs__node_meet(struct dibs__quorum *qm, size_t node, dibsx_nsec deadline,
+                dibs__voter *out, dibs_error *err)
+{
+    struct dibs__store *st = qm->nodes[node].st;
+    dibs__node_word word = {.wall_us = 0};
+    dibsx_nsec sent_at = 0;
+    dibs_status rc;
+
+    *out = (dibs__voter){.longest_ms = qm->longest_ms};
+    rc = st->ops->vote->meet(st, deadline, out, err);
+    if (rc != DIBS_OK)
+        return rc;
+    sent_at = dibsx_now();
+    rc = st->ops->now(st, deadline, &word.wall_us, err);
+    if (rc == DIBS_UNKNOWN)
+        return dibsx_fail(err, DIBS_UNAVAIL, "its clock was not told");
+    if (rc != DIBS_OK)
+        return rc;
+    dibs__node_heard(qm, node, &word, sent_at);
+    pthread_mutex_lock(&qm->mutex);
+    qm->nodes[node].voter = *out;
+    pthread_mutex_unlock(&qm->mutex);
+    return DIBS_OK;
+}
+
+void dibs__node_heard(struct dibs__quorum *qm, size_t node,
+                      const dibs__node_word *word, dibsx_nsec sent_at)
+{
+    dibsx_nsec now = dibsx_now();
+    int64_t jump_ms;
+
+    if (word->wall_us == 0)
+        return;
+    pthread_mutex_lock(&qm->mutex);
+    qm->nodes[node].took_us = (now - sent_at) / 1000;
+    jump_ms = dibs__skew_seen(&qm->skew, node, word->wall_us, sent_at, now,
+                              qm->longest_ms);
+    if (jump_ms != 0)
+        qm->nodes[node].jump_ms = jump_ms;
+    pthread_mutex_unlock(&qm->mutex);
+}
+
+bool dibs__node_doubtful(struct dibs__quorum *qm, size_t node)
+{
+    const dibs__node *nd = &qm->nodes[node];
+    bool doubtful;
+
+    pthread_mutex_lock(&qm->mutex);
+    doubtful = nd->lanes[DIBS__LANE_RENEWALS].count > 0 ||
+               dibsx_now() < nd->doubt_until;
+    pthread_mutex_unlock(&qm->mutex);
+    return doubtful;
+}
+
+static bool is_same(const dibs__node *nd, const dibs__node *other)
+{
+    return nd->voter.run_id[0] &&
+           strcmp(nd->voter.run_id, other->voter.run_id) == 0;
+}
+
+bool dibs__node_counts(const struct dibs__quorum *qm, size_t node,
+                       dibsx_nsec now)
+{
+    for (size_t i = 0; i < node; i++)
+        if (is_same(&qm->nodes[node], &qm->nodes[i]))
+            return false;
+    return dibs__skew_trusts(&qm->skew, node, now);
+}

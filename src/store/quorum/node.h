@@ -1,0 +1,97 @@
+/* node.h - one node of a quorum: a store, and the threads that ask it.
+ *
+ * A node has two lanes, one for renewals alone, each with a thread and a queue of
+ * jobs that are done in order. So what is asked of all nodes is asked at once,
+ * and a node that is slow holds up nobody but who needs it.
+ *
+ * Locks: qm->mutex for everything here that does not say otherwise. */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_STORE_QUORUM_NODE_H
+#define DIBS_STORE_QUORUM_NODE_H
+
+#include "base/clock.h"
+#include "store/quorum/ballot.h"
+#include "store/vote.h"
+#include <pthread.h>
+
+struct dibs__quorum;
+struct dibs__round;
+
+typedef enum dibs__lane {
+    DIBS__LANE_STEPS,
+    DIBS__LANE_RENEWALS,
+    DIBS__LANES
+} dibs__lane;
+
+/* A job of a round at one node; part of the round. */
+typedef struct dibs__job {
+    struct dibs__job *next;
+    struct dibs__round *round;
+    size_t node;
+    dibs__vote vote; /* what it comes to, the thread's own until it has ended */
+    dibs_error err;
+} dibs__job;
+
+enum { DIBS__JOBS_MAX = 256 }; /* in a queue */
+
+typedef struct dibs__lane_queue {
+    struct dibs__quorum *qm;
+    pthread_t thread;
+    bool running;
+    pthread_cond_t cond;
+    dibs__job *first;
+    dibs__job *last;
+    size_t count; /* with the one that is being done */
+} dibs__lane_queue;
+
+enum { DIBS__PLACE_TEXT = 64 };
+
+typedef struct dibs__node {
+    struct dibs__store *st;
+    char place[DIBS__PLACE_TEXT]; /* host and port */
+    dibs__lane_queue lanes[DIBS__LANES];
+    dibs__voter voter;
+    dibsx_nsec doubt_until; /* a request without an answer may yet arrive */
+    int64_t took_us;        /* its latest answer */
+    int64_t jump_ms;        /* of its clock, until somebody has heard of it */
+} dibs__node;
+
+/* The condition variables, once; after the mutex. False when they cannot be. */
+bool dibs__node_init(struct dibs__quorum *qm, dibs__node *nd);
+
+/* Waits until the jobs are done, which may be about other nodes too; locks
+ * nothing. */
+void dibs__node_join(dibs__node *nd);
+
+/* After all have been joined. Closes the store. */
+void dibs__node_fini(dibs__node *nd);
+
+/* Appends a job, starting the thread if need be. False when there is no room, or
+ * no thread to be had. */
+bool dibs__node_enqueue(dibs__node *nd, dibs__lane lane, dibs__job *job);
+
+/* Takes out a job that has not been begun; false when it has. */
+bool dibs__node_dequeue(dibs__node *nd, dibs__lane lane, dibs__job *job);
+
+/* A copy of what is known of the node. Locks: none held. */
+void dibs__node_voter(struct dibs__quorum *qm, size_t node, dibs__voter *out);
+
+/* Asks the node what it is, and notes it. Locks: none held. */
+DIBS_MUST_CHECK dibs_status dibs__node_meet(struct dibs__quorum *qm,
+                                            size_t node, dibsx_nsec deadline,
+                                            dibs__voter *out, dibs_error *err);
+
+/* An answer came: the clock in it, and how long it took. Locks: none held. */
+void dibs__node_heard(struct dibs__quorum *qm, size_t node,
+                      const dibs__node_word *word, dibsx_nsec sent_at);
+
+/* Whether a late request of an owner may still reach the node. Locks: none
+ * held. */
+bool dibs__node_doubtful(struct dibs__quorum *qm, size_t node);
+
+/* Whether its votes count: its clock can be relied on, and it is none of those
+ * before it by another name. */
+bool dibs__node_counts(const struct dibs__quorum *qm, size_t node,
+                       dibsx_nsec now);
+
+#endif

@@ -1,0 +1,283 @@
+/* round.c - something asked of all nodes of a quorum at once: see round.h.
+ *
+ * Runs on the thread that asks and on those of the nodes. */
+/* SPDX-License-Identifier: MIT */
+#include "store/quorum/round.h"
+#include "base/alloc.h"
+#include "base/buf.h"
+#include "base/fail.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* What a node may take is this part of the ttl; of a short one a larger part, for
+ * so much is needed on a busy machine. */
+enum { PART_OF_TTL = 10, PART_OF_SHORT = 2, NEEDED_MS = 50 };
+
+bool dibs__round_init(dibs__round *rd, dibs__quorum *qm, dibs__round_fn *ask,
+                      dibsx_nsec deadline)
+{
+    pthread_condattr_t attr;
+    bool ready;
+
+    if (pthread_condattr_init(&attr) != 0)
+        return false;
+    ready = pthread_condattr_setclock(&attr, CLOCK_MONOTONIC) == 0 &&
+            pthread_cond_init(&rd->cond, &attr) == 0;
+    pthread_condattr_destroy(&attr);
+    rd->qm = qm;
+    rd->ask = ask;
+    rd->refs = 1;
+    rd->deadline = deadline;
+    rd->ballot.count = qm->count;
+    return ready;
+}
+
+dibsx_nsec
+dibs__round_limit(const dibs__quorum *qm, int64_t ttl_ms, dibsx_nsec deadline)
+{
+    int64_t short_ms = ttl_ms / PART_OF_SHORT;
+    int64_t span_ms = ttl_ms / PART_OF_TTL;
+    dibsx_nsec limit;
+
+    if (short_ms > NEEDED_MS)
+        short_ms = NEEDED_MS;
+    if (span_ms < short_ms)
+        span_ms = short_ms;
+    if (span_ms > qm->node_timeout_ms)
+        span_ms = qm->node_timeout_ms;
+    limit = dibsx_after_ms(dibsx_now(), span_ms);
+    return limit < deadline ? limit : deadline;
+}
+
+/* Locks: qm->mutex. */
+static void cast(dibs__round *rd, size_t node, dibs_status rc)
+{
+    rd->ballot.votes[node] = (dibs__vote){.in = true, .rc = rc};
+}
+
+void dibs__round_start(dibs__round *rd, uint32_t nodes)
+{
+    dibs__quorum *qm = rd->qm;
+
+    if (dibsx_now() >= rd->deadline)
+        nodes = 0;
+    pthread_mutex_lock(&qm->mutex);
+    for (size_t i = 0; i < qm->count; i++) {
+        dibs__slot *slot = &rd->slots[i];
+
+        slot->job = (dibs__job){.round = rd, .node = i};
+        if ((nodes & (1U << i)) == 0) {
+            cast(rd, i, DIBS_UNAVAIL);
+        } else if (dibs__node_enqueue(&qm->nodes[i], rd->lane, &slot->job)) {
+            slot->state = DIBS__SLOT_QUEUED;
+            rd->refs++;
+        } else {
+            cast(rd, i, dibsx_fail(&slot->err, DIBS_UNAVAIL, "overloaded"));
+        }
+    }
+    pthread_mutex_unlock(&qm->mutex);
+}
+
+/* Frees it with the last reference. Locks: qm->mutex. */
+static void unref(dibs__round *rd)
+{
+    if (--rd->refs > 0)
+        return;
+    pthread_cond_destroy(&rd->cond);
+    if (rd->free)
+        rd->free(rd);
+    dibsx_free(rd);
+}
+
+void dibs__round_drop(dibs__round *rd)
+{
+    pthread_mutex_t *mutex = &rd->qm->mutex;
+
+    pthread_mutex_lock(mutex);
+    unref(rd);
+    pthread_mutex_unlock(mutex);
+}
+
+/* Takes back what was not begun. Locks: qm->mutex. */
+static void take_back(dibs__round *rd)
+{
+    for (size_t i = 0; i < rd->qm->count; i++) {
+        dibs__slot *slot = &rd->slots[i];
+
+        if (slot->state != DIBS__SLOT_QUEUED ||
+            !dibs__node_dequeue(&rd->qm->nodes[i], rd->lane, &slot->job))
+            continue;
+        slot->state = DIBS__SLOT_DONE;
+        cast(rd, i, dibsx_fail(&slot->err, DIBS_UNAVAIL, "slow"));
+        unref(rd);
+    }
+}
+
+void dibs__round_cancel(dibs__round *rd)
+{
+    pthread_mutex_lock(&rd->qm->mutex);
+    take_back(rd);
+    pthread_mutex_unlock(&rd->qm->mutex);
+}
+
+/* Time is up: who has not answered is not waited for. Locks: qm->mutex. */
+static void give_up(dibs__round *rd)
+{
+    take_back(rd);
+    for (size_t i = 0; i < rd->qm->count; i++)
+        if (rd->slots[i].state == DIBS__SLOT_RUNNING) {
+            cast(rd, i, DIBS_UNKNOWN);
+            rd->qm->nodes[i].doubt_until =
+                dibsx_after_ms(dibsx_now(), DIBS__TOMB_MS);
+        }
+}
+
+static bool all_in(const dibs__round *rd)
+{
+    for (size_t i = 0; i < rd->ballot.count; i++)
+        if (!rd->ballot.votes[i].in)
+            return false;
+    return true;
+}
+
+/* Which votes count is a matter of what is known by now. Locks: qm->mutex. */
+static void judge(dibs__round *rd)
+{
+    dibsx_nsec now = dibsx_now();
+
+    for (size_t i = 0; i < rd->ballot.count; i++) {
+        dibs__vote *vote = &rd->ballot.votes[i];
+
+        if (vote->in && rd->slots[i].state == DIBS__SLOT_DONE)
+            vote->counts = !rd->judged || dibs__node_counts(rd->qm, i, now);
+    }
+}
+
+/* Locks: qm->mutex, let go while sleeping. */
+static void sleep_until(dibs__round *rd, dibsx_nsec until)
+{
+    int64_t span_ns = until - dibsx_now();
+    struct timespec at;
+
+    clock_gettime(CLOCK_MONOTONIC, &at);
+    if (span_ns < 0)
+        span_ns = 0;
+    if (span_ns > DIBSX_SEC)
+        span_ns = DIBSX_SEC;
+    at.tv_nsec += (long)span_ns;
+    while (at.tv_nsec >= DIBSX_SEC) {
+        at.tv_nsec -= DIBSX_SEC;
+        at.tv_sec++;
+    }
+    pthread_cond_timedwait(&rd->cond, &rd->qm->mutex, &at);
+}
+
+void dibs__round_wait(dibs__round *rd, dibs__enough_fn *enough)
+{
+    pthread_mutex_lock(&rd->qm->mutex);
+    for (;;) {
+        judge(rd);
+        if (all_in(rd) || enough(rd))
+            break;
+        if (dibsx_now() >= rd->deadline) {
+            give_up(rd);
+            break;
+        }
+        sleep_until(rd, rd->deadline);
+    }
+    rd->closed = true;
+    pthread_mutex_unlock(&rd->qm->mutex);
+}
+
+bool dibs__round_decided(const dibs__round *rd)
+{
+    return dibs__ballot_count(&rd->ballot) != DIBS__OPEN;
+}
+
+void dibs__round_begin(dibs__job *job)
+{
+    job->round->slots[job->node].state = DIBS__SLOT_RUNNING;
+}
+
+void dibs__round_do(dibs__job *job)
+{
+    dibs__round *rd = job->round;
+
+    job->vote = (dibs__vote){.in = true};
+    if (dibsx_now() >= rd->deadline)
+        job->vote.rc = dibsx_fail(&job->err, DIBS_UNAVAIL, "slow");
+    else
+        job->vote.rc = rd->ask(rd, job->node, &job->vote, &job->err);
+}
+
+void dibs__round_end(dibs__job *job)
+{
+    dibs__round *rd = job->round;
+    dibs__slot *slot = &rd->slots[job->node];
+
+    slot->state = DIBS__SLOT_DONE;
+    if (job->vote.rc == DIBS_UNKNOWN)
+        rd->qm->nodes[job->node].doubt_until =
+            dibsx_after_ms(dibsx_now(), DIBS__TOMB_MS);
+    if (!rd->closed) {
+        rd->ballot.votes[job->node] = job->vote;
+        slot->err = job->err;
+        pthread_cond_signal(&rd->cond);
+    }
+    unref(rd);
+}
+
+static const char *word_for(const dibs__vote *vote)
+{
+    switch (vote->rc) {
+    case DIBS_OK:
+        return "yes";
+    case DIBS_BUSY:
+        return "held";
+    case DIBS_LOST:
+        return "not held";
+    case DIBS_UNAVAIL:
+        return "away";
+    case DIBS_UNKNOWN:
+        return "no answer";
+    default:
+        return dibs_status_name(vote->rc);
+    }
+}
+
+/* What one node said. */
+static void tell(const dibs__round *rd, size_t node, dibsx_buf *out)
+{
+    const dibs__vote *vote = &rd->ballot.votes[node];
+    const dibs_error *why = &rd->slots[node].err;
+
+    dibsx_buf_printf(out, "; %s ", rd->qm->nodes[node].place);
+    if (!vote->in)
+        dibsx_buf_puts(out, "not awaited");
+    else if (rd->judged && !vote->counts &&
+             (vote->rc == DIBS_OK || vote->rc == DIBS_BUSY))
+        dibsx_buf_puts(out, "not counted (clock, or twice)");
+    else if (vote->rc == DIBS_REFUSED)
+        dibsx_buf_printf(out, "%.50s", why->message);
+    else if (vote->rc == DIBS_UNAVAIL && why->origin[0])
+        dibsx_buf_puts(out, why->origin);
+    else
+        dibsx_buf_puts(out, word_for(vote));
+}
+
+dibs_status dibs__round_fail(const dibs__round *rd, dibs_status rc,
+                             const char *what, dibs_error *err)
+{
+    char text[sizeof(err->message)];
+    dibsx_buf buf;
+
+    dibsx_buf_init(&buf, 2048);
+    dibsx_buf_printf(&buf, "%s: %zu of %zu agree", what,
+                     dibs__ballot_said(&rd->ballot, DIBS_OK), rd->ballot.count);
+    for (size_t i = 0; i < rd->ballot.count; i++)
+        tell(rd, i, &buf);
+    snprintf(text, sizeof(text), "%s", dibsx_buf_text(&buf));
+    dibsx_buf_fini(&buf);
+    return dibsx_fail_at(err, rc, "QUORUM", "%s", text);
+}

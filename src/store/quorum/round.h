@@ -1,0 +1,87 @@
+/* round.h - something asked of all nodes of a quorum at once.
+ *
+ * A round is made by who asks, and outlives its interest: nodes that are slow go
+ * on with it, so everything they need is in it. It is embedded first in what a
+ * step needs, which is one piece of memory.
+ *
+ *   init, start -> wait, until the votes in are enough -> closed; drop
+ *
+ * Until it is closed the votes are under qm->mutex; from then on they do not
+ * change, and belong to who asked. */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_STORE_QUORUM_ROUND_H
+#define DIBS_STORE_QUORUM_ROUND_H
+
+#include "store/quorum/ballot.h"
+#include "store/quorum/handle.h"
+
+typedef struct dibs__round dibs__round;
+
+/* Asks one node, on a thread of that node, by rd->deadline. */
+typedef dibs_status
+dibs__round_fn(dibs__round *rd, size_t node, dibs__vote *vote, dibs_error *err);
+
+/* Whether the votes in are enough. Locks: qm->mutex. */
+typedef bool dibs__enough_fn(const dibs__round *rd);
+
+typedef enum dibs__slot_state {
+    DIBS__SLOT_UNUSED,
+    DIBS__SLOT_QUEUED,
+    DIBS__SLOT_RUNNING,
+    DIBS__SLOT_DONE
+} dibs__slot_state;
+
+typedef struct dibs__slot {
+    dibs__job job;
+    dibs__slot_state state;
+    dibs_error err;
+} dibs__slot;
+
+struct dibs__round {
+    dibs__quorum *qm;
+    dibs__round_fn *ask;
+    void (*free)(dibs__round *rd); /* what is more than one piece; or NULL */
+    dibs__lane lane;
+    bool judged; /* votes count only of nodes that may vote */
+    bool closed;
+    unsigned refs;
+    dibsx_nsec deadline;
+    pthread_cond_t cond;
+    dibs__ballot ballot;
+    dibs__slot slots[DIBS__NODES_MAX];
+};
+
+/* Zeroed storage becomes a round, which is then to be dropped. False when memory
+ * is short: then it is as it was. */
+bool dibs__round_init(dibs__round *rd, dibs__quorum *qm, dibs__round_fn *ask,
+                      dibsx_nsec deadline);
+
+/* Asks the nodes of a set, bit by bit, or all. */
+#define DIBS__ALL_NODES UINT32_MAX
+void dibs__round_start(dibs__round *rd, uint32_t nodes);
+
+/* Waits until it is enough, all are in, or the time is up; closes it. What has
+ * not been begun by then is not begun any more when the time is up, or `cancel`
+ * says so for other reasons; else it goes on. */
+void dibs__round_wait(dibs__round *rd, dibs__enough_fn *enough);
+void dibs__round_cancel(dibs__round *rd);
+
+void dibs__round_drop(dibs__round *rd);
+
+/* The usual whole of it: when a majority has said DIBS_OK, or cannot any more. */
+bool dibs__round_decided(const dibs__round *rd);
+
+/* When a node must have answered who wants a lease of this ttl. */
+dibsx_nsec
+dibs__round_limit(const dibs__quorum *qm, int64_t ttl_ms, dibsx_nsec deadline);
+
+/* What each node said, in short, with the status. */
+dibs_status dibs__round_fail(const dibs__round *rd, dibs_status rc,
+                             const char *what, dibs_error *err);
+
+/* For the threads of the nodes: around a job. Locks: qm->mutex, but for do. */
+void dibs__round_begin(dibs__job *job);
+void dibs__round_do(dibs__job *job);
+void dibs__round_end(dibs__job *job);
+
+#endif

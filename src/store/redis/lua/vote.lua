@@ -1,0 +1,74 @@
+-- vote.lua - whether this node of a quorum votes, and what it says with each
+-- answer. Part of other scripts. Wants what grant.lua has.
+--
+--   node   hash: "run" id of the server when it was last asked, "from" when it
+--          votes, in us, "longest" ttl of any client in ms, "durable", and the
+--          latest time that was "seen", more or less
+local REFUSED = 23
+local AHEAD_MS, BACK_MS, SEEN_MS = 1000, 500, 100
+
+local server = call('INFO', 'server')
+local run = server:match('run_id:(%x+)')
+local uptime = tonumber(server:match('uptime_in_seconds:(%d+)'))
+local votes_from = 0
+
+-- A fence is not from the future, by this clock.
+local function is_ahead(fence)
+    return tonumber(fence) > now + AHEAD_MS * 1000
+end
+
+-- After a start it votes when no lease that it may have forgotten can last. One
+-- that wrote everything down has forgotten nothing.
+local function first_vote(kept, durable, longest_ms)
+    if kept and durable == '1' then
+        return 0
+    end
+    return math.max(now, now + (1 - uptime) * 1000000 + longest_ms * 1000)
+end
+
+-- The status of a vote: OK, STALE when the asker means an earlier run of the
+-- server, or REFUSED. When the clock was set back it had been ahead, and leases
+-- have ended too early.
+local function may_vote(node, voter_run, durable, longest_ms)
+    local at = call('HMGET', node, 'run', 'from', 'longest', 'durable', 'seen')
+    local longest = math.max(tonumber(longest_ms), tonumber(at[3] or 0))
+    local seen = tonumber(at[5] or 0)
+
+    votes_from = tonumber(at[2] or 0)
+    if voter_run ~= run then
+        return STALE
+    end
+    if at[1] ~= run then
+        votes_from = math.max(votes_from, first_vote(at[1], at[4], longest))
+    end
+    if now < seen - BACK_MS * 1000 then
+        votes_from = now + longest * 1000
+    end
+    if at[1] ~= run or longest > tonumber(at[3] or 0) or durable ~= at[4] or
+       math.abs(now - seen) > SEEN_MS * 1000 then
+        call('HSET', node, 'run', run, 'from', int(votes_from), 'longest',
+             int(longest), 'durable', durable, 'seen', int(now))
+    end
+    return votes_from > now and REFUSED or OK
+end
+
+-- A fence was given here or elsewhere: none below it is given any more.
+local function heed(fence)
+    local last = call('GET', watermark)
+
+    if not last or tonumber(last) < tonumber(fence) then
+        call('SET', watermark, fence)
+    end
+end
+
+-- A lease gets the fence that was agreed on.
+local function agree(holder, fence)
+    holder.fence = fence
+    call('HSET', lock, 'fence', fence)
+    heed(fence)
+end
+
+-- What every answer begins with.
+local function say(status)
+    return {status, int(now), math.ceil(math.max(0, votes_from - now) / 1000)}
+end

@@ -1,0 +1,287 @@
+/* vote.c - one server as a node of a quorum: see store/vote.h.
+ *
+ * Any thread. Renewals have a link of their own. */
+/* SPDX-License-Identifier: MIT */
+#include "store/vote.h"
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "store/redis/step.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define KEY_NODE "dibs:node"
+
+/* Leases renewed by one script, each with four keys and three words. */
+enum { BATCH = 36, ITEMS_AT = 3 };
+_Static_assert(8 + 7 * BATCH <= DIBS__WORDS_MAX, "they fit into a command");
+
+typedef struct batch {
+    dibs__words words;
+    dibs__keys keys[BATCH];
+    char fences[BATCH][DIBS__NUMBER_MAX];
+    char ttls[BATCH][DIBS__NUMBER_MAX];
+    char key_count[DIBS__NUMBER_MAX];
+    char longest[DIBS__NUMBER_MAX];
+} batch;
+
+/* Asks with up to three words; *out is NULL when the server knows better than to
+ * answer. */
+static dibs_status ask(dibs__redis *rd, const char *const *text,
+                       dibsx_nsec deadline, redisReply **out, dibs_error *err)
+{
+    dibs__words words;
+    dibs_status rc;
+
+    words.count = 0;
+    for (; *text; text++)
+        dibs__words_puts(&words, *text);
+    *out = NULL;
+    rc = dibs__link_call(rd->steps, &words, deadline, out, err);
+    if (rc == DIBS_OK && (*out)->type == REDIS_REPLY_ERROR) {
+        dibs__reply_free(*out);
+        *out = NULL;
+    }
+    return rc == DIBS_UNKNOWN ? DIBS_UNAVAIL : rc;
+}
+
+static dibs_status meet_run(dibs__redis *rd, dibsx_nsec deadline,
+                            dibs__voter *voter, dibs_error *err)
+{
+    static const char *const words[] = {"INFO", "server", NULL};
+    redisReply *reply;
+    const char *at = NULL;
+    dibs_status rc = ask(rd, words, deadline, &reply, err);
+
+    if (rc != DIBS_OK)
+        return rc;
+    if (reply && reply->type == REDIS_REPLY_STRING)
+        at = strstr(reply->str, "run_id:");
+    if (at && strcspn(at + 7, "\r\n") < sizeof(voter->run_id))
+        snprintf(voter->run_id, sizeof(voter->run_id), "%.*s",
+                 (int)strcspn(at + 7, "\r\n"), at + 7);
+    else
+        rc =
+            dibsx_fail(err, DIBS_DENIED,
+                       "a node of a quorum must let its run id be seen (INFO)");
+    dibs__reply_free(reply);
+    return rc;
+}
+
+static bool has(const redisReply *reply, const char *text)
+{
+    const redisReply *item = dibs__reply_item(reply, 1);
+
+    if (item)
+        reply = item;
+    return reply && reply->type == REDIS_REPLY_STRING &&
+           strstr(reply->str, text) != NULL;
+}
+
+/* What may not be asked is taken for the worse. */
+static dibs_status meet_durable(dibs__redis *rd, dibsx_nsec deadline,
+                                dibs__voter *voter, dibs_error *err)
+{
+    static const char *const info[] = {"INFO", "persistence", NULL};
+    static const char *const fsync[] = {"CONFIG", "GET", "appendfsync", NULL};
+    redisReply *reply;
+    dibs_status rc = ask(rd, info, deadline, &reply, err);
+
+    if (rc != DIBS_OK)
+        return rc;
+    voter->durable = has(reply, "aof_enabled:1");
+    dibs__reply_free(reply);
+    if (!voter->durable)
+        return rc;
+    rc = ask(rd, fsync, deadline, &reply, err);
+    if (rc != DIBS_OK)
+        return rc;
+    voter->durable = has(reply, "always");
+    dibs__reply_free(reply);
+    return rc;
+}
+
+static dibs_status meet(struct dibs__store *st, dibsx_nsec deadline,
+                        dibs__voter *voter, dibs_error *err)
+{
+    dibs__redis *rd = dibs__redis_of(st);
+    dibs_status rc = meet_run(rd, deadline, voter, err);
+
+    return rc == DIBS_OK ? meet_durable(rd, deadline, voter, err) : rc;
+}
+
+/* What every answer begins with; -1 when it does not. */
+static int read_word(const redisReply *reply, dibs__node_word *word)
+{
+    int status = dibs__reply_status(reply);
+
+    if (!dibs__reply_int(dibs__reply_item(reply, 1), &word->wall_us) ||
+        !dibs__reply_int(dibs__reply_item(reply, 2), &word->sits_out_ms))
+        return -1;
+    return status;
+}
+
+static dibs_status
+no_vote(int status, const dibs__node_word *word, dibs_error *err)
+{
+    if (status == DIBS_STALE)
+        return dibsx_fail(err, DIBS_STALE, "the server was restarted");
+    if (status != DIBS_REFUSED)
+        return dibs__reply_odd(err);
+    if (word->sits_out_ms > 0)
+        return dibsx_fail(err, DIBS_REFUSED,
+                          "was started lately, votes in %" PRId64 " s",
+                          (word->sits_out_ms + 999) / 1000);
+    return dibsx_fail(err, DIBS_REFUSED, "its clock is behind the fences");
+}
+
+static void add_voter(dibs__words *words, const dibs__voter *voter,
+                      char longest[DIBS__NUMBER_MAX])
+{
+    dibs__words_puts(words, voter->run_id);
+    dibs__words_puts(words, voter->durable ? "1" : "0");
+    dibs__words_number(words, dibs__step_span(voter->longest_ms), longest);
+}
+
+static dibs_status
+judge(const dibs__ask *ask, const redisReply *reply, dibs__answer *ans,
+      dibs__node_word *word, dibs_error *err)
+{
+    int status = read_word(reply, word);
+    int64_t fence;
+
+    if (status == DIBS_LOST)
+        return dibs__step_left(ask, err);
+    if (status == DIBS_MISMATCH)
+        return dibs__step_mismatch(ask, dibs__reply_item(reply, ITEMS_AT), err);
+    if (status != DIBS_OK && status != DIBS_BUSY)
+        return no_vote(status, word, err);
+    if (!dibs__reply_int(dibs__reply_item(reply, ITEMS_AT), &fence) ||
+        !dibs__reply_int(dibs__reply_item(reply, ITEMS_AT + 1),
+                         &ans->left_ms) ||
+        fence < 0)
+        return dibs__reply_odd(err);
+    ans->fence = (uint64_t)fence;
+    if (status == DIBS_OK)
+        return DIBS_OK;
+    return dibs__step_held(ask, dibs__reply_item(reply, ITEMS_AT + 2), err);
+}
+
+static dibs_status
+grant(struct dibs__store *st, const dibs__voter *voter, const dibs__ask *ask,
+      uint64_t fence, bool fill, dibsx_nsec deadline, dibs__answer *ans,
+      dibs__node_word *word, dibs_error *err)
+{
+    char longest[DIBS__NUMBER_MAX], ttl[DIBS__NUMBER_MAX];
+    char proposed[DIBS__NUMBER_MAX];
+    redisReply *reply = NULL;
+    dibs__words words;
+    dibs__keys keys;
+    dibs_status rc;
+
+    *ans = (dibs__answer){.fence = 0};
+    *word = (dibs__node_word){.wall_us = 0};
+    dibs__keys_of(ask->name, &keys);
+    dibs__script_begin(&words, DIBS__SCRIPT_vote_grant, "6");
+    dibs__keys_add(&keys, &words);
+    dibs__words_puts(&words, DIBS__KEY_FENCE);
+    dibs__words_puts(&words, KEY_NODE);
+    add_voter(&words, voter, longest);
+    dibs__words_puts(&words, ask->owner);
+    dibs__words_number(&words, dibs__step_span(ask->ttl_ms), ttl);
+    dibs__words_add(&words, ask->who, strnlen(ask->who, DIBS__WHO_MAX - 1));
+    dibs__words_number(&words, (int64_t)fence, proposed);
+    if (fill)
+        dibs__words_puts(&words, "fill");
+    rc = dibs__script_run(dibs__redis_of(st)->steps, DIBS__SCRIPT_vote_grant,
+                          &words, deadline, &reply, err);
+    if (rc == DIBS_OK)
+        rc = judge(ask, reply, ans, word, err);
+    dibs__reply_free(reply);
+    return rc;
+}
+
+static dibs_status read_renewals(dibs__renewal *items, size_t count,
+                                 const redisReply *reply, dibs_error *err)
+{
+    for (size_t i = 0; i < count; i++) {
+        int64_t left_ms;
+
+        if (!dibs__reply_int(dibs__reply_item(reply, ITEMS_AT + i), &left_ms))
+            return dibs__reply_odd(err);
+        items[i].rc = left_ms < 0 ? DIBS_LOST : DIBS_OK;
+        items[i].left_ms = left_ms < 0 ? 0 : left_ms;
+        items[i].wanted = false;
+    }
+    return DIBS_OK;
+}
+
+static void write_batch(batch *bt, const dibs__voter *voter,
+                        const dibs__renewal *items, size_t count)
+{
+    dibs__words *words = &bt->words;
+
+    snprintf(bt->key_count, sizeof(bt->key_count), "%zu",
+             2 + DIBS__KEYS * count);
+    dibs__script_begin(words, DIBS__SCRIPT_vote_renew, bt->key_count);
+    dibs__words_puts(words, DIBS__KEY_FENCE);
+    dibs__words_puts(words, KEY_NODE);
+    for (size_t i = 0; i < count; i++) {
+        dibs__keys_of(items[i].name, &bt->keys[i]);
+        dibs__keys_add(&bt->keys[i], words);
+    }
+    add_voter(words, voter, bt->longest);
+    for (size_t i = 0; i < count; i++) {
+        dibs__words_puts(words, items[i].owner);
+        dibs__words_number(words, (int64_t)items[i].fence, bt->fences[i]);
+        dibs__words_number(words, dibs__step_span(items[i].ttl_ms),
+                           bt->ttls[i]);
+    }
+}
+
+static dibs_status
+renew_batch(dibs__redis *rd, batch *bt, dibs__renewal *items, size_t count,
+            dibsx_nsec deadline, dibs__node_word *word, dibs_error *err)
+{
+    redisReply *reply = NULL;
+    dibs_status rc = dibs__script_run(rd->renewals, DIBS__SCRIPT_vote_renew,
+                                      &bt->words, deadline, &reply, err);
+    int status;
+
+    if (rc != DIBS_OK)
+        return rc;
+    status = read_word(reply, word);
+    rc = status == DIBS_OK ? read_renewals(items, count, reply, err)
+                           : no_vote(status, word, err);
+    dibs__reply_free(reply);
+    return rc;
+}
+
+static dibs_status
+renew(struct dibs__store *st, const dibs__voter *voter, dibs__renewal *items,
+      size_t count, dibsx_nsec deadline, dibs__node_word *word, dibs_error *err)
+{
+    batch *bt = dibsx_zalloc(sizeof(*bt));
+    dibs_status rc = DIBS_OK;
+    size_t done = 0;
+
+    *word = (dibs__node_word){.wall_us = 0};
+    if (!bt)
+        return dibsx_fail(err, DIBS_NOMEM, "a batch of renewals");
+    do {
+        size_t few = count - done < BATCH ? count - done : BATCH;
+
+        write_batch(bt, voter, items + done, few);
+        rc = renew_batch(dibs__redis_of(st), bt, items + done, few, deadline,
+                         word, err);
+        done += few;
+    } while (done < count && rc == DIBS_OK);
+    dibsx_free(bt);
+    return rc;
+}
+
+const dibs__vote_ops dibs__redis_vote_ops = {
+    .meet = meet,
+    .grant = grant,
+    .renew = renew,
+};

@@ -1,0 +1,31 @@
+# The quorum store on real servers, which the tests start and end themselves.
+add_library(clock_shim MODULE clock_shim.c)
+target_compile_options(clock_shim PRIVATE -fno-sanitize=all -fvisibility=default)
+target_link_options(clock_shim PRIVATE -fno-sanitize=all)
+add_library(redis_fleet STATIC fleet.c)
+target_compile_definitions(redis_fleet PRIVATE
+                           CLOCK_SHIM_LIBRARY="$<TARGET_FILE:clock_shim>")
+target_link_libraries(redis_fleet PUBLIC redis_server)
+add_dependencies(redis_fleet clock_shim)
+add_executable(with_redlock with_redlock.c)
+target_include_directories(with_redlock PRIVATE ${PROJECT_SOURCE_DIR}/src)
+target_link_libraries(with_redlock PRIVATE redis_fleet)
+
+# on_redlock(NAME LABEL PROGRAM NODES): a suite, unchanged, on a quorum.
+function(on_redlock name label program nodes)
+  add_test(NAME ${name}
+           COMMAND with_redlock ${nodes} longest_ttl=1h&node_timeout=2s --
+           $<TARGET_FILE:${program}>)
+  set_tests_properties(${name} PROPERTIES LABELS "${label};redis" TIMEOUT 180)
+endfunction()
+
+on_redlock(contract_redlock contract contract 3)
+
+# quorum_test(NAME LABEL SOURCE...): a program that starts its own quorum.
+function(quorum_test name label)
+  redis_test(${name} ${label} quorum_world.c ${ARGN})
+  target_link_libraries(test_${name} PRIVATE redis_fleet)
+endfunction()
+
+quorum_test(quorum store)
+quorum_test(quorum_faults fault proxy.c)

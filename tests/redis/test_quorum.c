@@ -1,0 +1,363 @@
+/* test_quorum.c - five servers that must agree: who is granted what, under which
+ * fence, what is left on the nodes, and what is refused. */
+/* SPDX-License-Identifier: MIT */
+#include "quorum_world.h"
+
+#include <inttypes.h>
+
+const char quorum_params[] = "longest_ttl=30s&node_timeout=5s";
+
+/* The fence of the lock at a node; 0 when it does not have it. */
+static uint64_t fence_at(quorum *q, size_t node, const char *name)
+{
+    char *text = quorum_field(q, node, name, "fence");
+    uint64_t fence = text ? strtoull(text, NULL, 10) : 0;
+
+    free(text);
+    return fence;
+}
+
+static size_t with_fence(quorum *q, const char *name, uint64_t fence)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < q->fl.count; i++)
+        count += fence_at(q, i, name) == fence;
+    return count;
+}
+
+static dibs_lock *short_lock(dibs_client *cl, const char *name)
+{
+    return world_lock(cl, name, DIBS_LOCK_OPTS(.ttl_ms = 30000));
+}
+
+static void a_lock_is_on_all_nodes_under_one_fence(void **state)
+{
+    quorum *q = *state;
+    dibs_lock *lock = short_lock(q->one, "a");
+
+    CHECK(DIBS_OK, dibs_lock_try(lock, err));
+    quorum_await_holding(q, "a", QUORUM_NODES);
+    assert_int_equal(with_fence(q, "a", dibs_lock_fence(lock)), QUORUM_NODES);
+    CHECK(DIBS_OK, dibs_lock_release(lock, err));
+    quorum_await_holding(q, "a", 0);
+    dibs_lock_free(lock);
+}
+
+/* One node has given a higher fence to others: that is the one. */
+static void the_highest_fence_is_written_back(void **state)
+{
+    quorum *q = *state;
+    dibs_lock *first = short_lock(q->one, "a");
+    dibs_lock *next = short_lock(q->other, "a");
+    char ahead[32];
+    uint64_t fence;
+
+    CHECK(DIBS_OK, dibs_lock_try(first, err));
+    fence = dibs_lock_fence(first) + 400000;
+    CHECK(DIBS_OK, dibs_lock_release(first, err));
+    quorum_await_holding(q, "a", 0);
+    /* Four of five, so that every majority has one that says so. */
+    for (size_t i = 0; i < 4; i++) {
+        snprintf(ahead, sizeof(ahead), "%" PRIu64, fence + i);
+        assert_true(
+            server_tell(&q->fl.nodes[i].sv, "SET", "dibs:fence", ahead, NULL));
+    }
+    CHECK(DIBS_OK, dibs_lock_try(next, err));
+    assert_true(dibs_lock_fence(next) > fence);
+    assert_true(with_fence(q, "a", dibs_lock_fence(next)) >= 3);
+    CHECK(DIBS_OK, dibs_lock_release(next, err));
+    dibs_lock_free(first);
+    dibs_lock_free(next);
+}
+
+/* One whose fences are far ahead of its clock does not vote, so that it does not
+ * stand in the way of the others. */
+static void a_node_far_ahead_is_left_out(void **state)
+{
+    quorum *q = *state;
+    dibs_lock *lock = short_lock(q->one, "a");
+    uint64_t ahead;
+    char text[32];
+
+    CHECK(DIBS_OK, dibs_lock_try(lock, err));
+    ahead = dibs_lock_fence(lock) + UINT64_C(3600000000);
+    CHECK(DIBS_OK, dibs_lock_release(lock, err));
+    quorum_await_holding(q, "a", 0);
+    snprintf(text, sizeof(text), "%" PRIu64, ahead);
+    for (size_t i = 0; i < 2; i++)
+        assert_true(
+            server_tell(&q->fl.nodes[i].sv, "SET", "dibs:fence", text, NULL));
+    CHECK(DIBS_OK, dibs_lock_try(lock, err));
+    assert_true(dibs_lock_fence(lock) < ahead);
+    quorum_await_holding(q, "a", 3);
+    CHECK(DIBS_OK, dibs_lock_release(lock, err));
+    dibs_lock_free(lock);
+}
+
+static void fences_rise_over_clients_and_nodes(void **state)
+{
+    quorum *q = *state;
+    dibs_lock *locks[] = {short_lock(q->one, "a"), short_lock(q->other, "a")};
+    uint64_t last = 0;
+
+    for (int i = 0; i < 200; i++) {
+        CHECK(DIBS_OK, dibs_lock_try(locks[i % 2], err));
+        assert_true(dibs_lock_fence(locks[i % 2]) > last);
+        last = dibs_lock_fence(locks[i % 2]);
+        CHECK(DIBS_OK, dibs_lock_release(locks[i % 2], err));
+    }
+    dibs_lock_free(locks[0]);
+    dibs_lock_free(locks[1]);
+}
+
+/* Takes a name at some nodes alone, as another quorum or a mistake would. */
+static void hold_at(quorum *q, size_t count, const char *name)
+{
+    for (size_t i = 0; i < count; i++) {
+        char url[SERVER_URL_MAX];
+        dibs_client *cl;
+        dibs_lock *lock;
+
+        server_url(&q->fl.nodes[i].sv, url);
+        cl = world_client(url, 2000);
+        lock = world_lock(cl, name, DIBS_LOCK_OPTS(.ttl_ms = 20000));
+        CHECK(DIBS_OK, dibs_lock_try(lock, err));
+        dibs_lock_leave(lock);
+        dibs_lock_free(lock);
+        dibs_close(cl);
+    }
+}
+
+static void a_minority_that_is_held_does_not_matter(void **state)
+{
+    quorum *q = *state;
+    dibs_lock *lock = short_lock(q->one, "a");
+
+    hold_at(q, 2, "a");
+    CHECK(DIBS_OK, dibs_lock_try(lock, err));
+    CHECK(DIBS_OK, dibs_lock_release(lock, err));
+    quorum_await_holding(q, "a", 2);
+    dibs_lock_free(lock);
+}
+
+/* Nothing can be held in a minority: what two nodes granted is given back. */
+static void what_a_minority_granted_is_given_back(void **state)
+{
+    quorum *q = *state;
+    dibs_lock *lock = short_lock(q->one, "a");
+    dibs_error why = {0};
+
+    hold_at(q, 3, "a");
+    assert_int_equal(dibs_lock_try(lock, &why), DIBS_BUSY);
+    print_message("%s\n", why.message);
+    assert_non_null(strstr(why.message, "3 of 5"));
+    quorum_await_holding(q, "a", 3);
+    dibs_lock_free(lock);
+}
+
+/* Two and two, with one away. */
+static void an_even_split_is_a_clear_refusal(void **state)
+{
+    quorum *q = *state;
+    dibs_lock *lock = short_lock(q->one, "a");
+    dibs_error why = {0};
+
+    hold_at(q, 2, "a");
+    server_kill(&q->fl.nodes[4].sv);
+    assert_int_equal(dibs_lock_try(lock, &why), DIBS_BUSY);
+    print_message("%s\n", why.message);
+    quorum_await_holding(q, "a", 2);
+    dibs_lock_free(lock);
+}
+
+static void waiting_is_asking_again(void **state)
+{
+    quorum *q = *state;
+    dibs_lock *held = short_lock(q->one, "a");
+    dibs_lock *waits =
+        world_lock(q->other, "a",
+                   DIBS_LOCK_OPTS(.ttl_ms = 30000, .wait_ms = 400));
+
+    CHECK(DIBS_OK, dibs_lock_try(held, err));
+    CHECK(DIBS_TIMEOUT, dibs_lock_acquire(waits, err));
+    CHECK(DIBS_OK, dibs_lock_release(held, err));
+    CHECK(DIBS_OK, dibs_lock_acquire(waits, err));
+    CHECK(DIBS_OK, dibs_lock_release(waits, err));
+    dibs_lock_free(held);
+    dibs_lock_free(waits);
+}
+
+static void a_broken_lease_stays_broken(void **state)
+{
+    quorum *q = *state;
+    loss lost = {0};
+    dibs_lock *lock =
+        world_lock(q->one, "a",
+                   DIBS_LOCK_OPTS(.ttl_ms = 3000, .on_lost = note_loss,
+                                  .on_lost_arg = &lost));
+    uint32_t broken = 0;
+
+    CHECK(DIBS_OK, dibs_lock_try(lock, err));
+    quorum_await_holding(q, "a", QUORUM_NODES);
+    CHECK(DIBS_OK, dibs_lease_break(q->other, "a", dibs_lock_fence(lock), NULL,
+                                    &broken, err));
+    assert_int_equal(broken, 1);
+    await_loss(&lost, WORLD_BOUND_MS);
+    quorum_await_holding(q, "a", 0);
+    dibs_lock_free(lock);
+}
+
+static void refuses(quorum *q, dibs_lock_opts *opts)
+{
+    dibs_lock *lock;
+    dibs_error why = {0};
+
+    opts->size = sizeof(*opts);
+    opts->ttl_ms = opts->ttl_ms ? opts->ttl_ms : 1000;
+    lock = world_lock(q->one, "a", opts);
+    assert_int_equal(dibs_lock_try(lock, &why), DIBS_UNSUPPORTED);
+    print_message("%s\n", why.message);
+    assert_true(strlen(why.message) > 40);
+    dibs_lock_free(lock);
+}
+
+static void what_a_majority_cannot_do_is_explained(void **state)
+{
+    quorum *q = *state;
+    dibs_value value;
+
+    refuses(q, &(dibs_lock_opts){.mode = DIBS_SHARED});
+    refuses(q, &(dibs_lock_opts){.mode = DIBS_PERMITS, .capacity = 3});
+    refuses(q, &(dibs_lock_opts){.flags = DIBS_LOCK_STICKY});
+    refuses(q, &(dibs_lock_opts){.priority = 1});
+    CHECK(DIBS_UNSUPPORTED, dibs_state_get(q->one, "x", &value, err));
+    assert_int_equal(quorum_holding(q, "a"), 0);
+}
+
+static void a_ttl_beyond_the_longest_is_refused(void **state)
+{
+    quorum *q = *state;
+    dibs_lock *lock = world_lock(q->one, "a", DIBS_LOCK_OPTS(.ttl_ms = 30001));
+
+    CHECK(DIBS_INVALID, dibs_lock_try(lock, err));
+    dibs_lock_free(lock);
+}
+
+static void expect_no_client(const char *url, dibs_status rc)
+{
+    dibs_client *cl = NULL;
+    dibs_error why = {0};
+
+    assert_int_equal(dibs_open(url, NULL, &cl, &why), rc);
+    print_message("%s: %s\n", url, why.message);
+    assert_null(cl);
+}
+
+static void urls_that_are_no_quorum_are_refused(void **state)
+{
+    quorum *q = *state;
+    int port = q->fl.nodes[0].sv.port;
+    int other = q->fl.nodes[1].sv.port;
+    char url[FLEET_URL_MAX];
+
+    expect_no_client("redlock://a", DIBS_INVALID);
+    expect_no_client("redlock://a,b", DIBS_INVALID);
+    expect_no_client("redlock://a,b,c,d", DIBS_INVALID);
+    expect_no_client("redlock://a,b,c,d,e,f,g,h,i,j,k", DIBS_INVALID);
+    expect_no_client("redlock://a,b,A", DIBS_INVALID);
+    expect_no_client("redlock://a,b,c?longest_ttl=5ms", DIBS_INVALID);
+    expect_no_client("redlock://a,b,c?node_timeout=never", DIBS_INVALID);
+    expect_no_client("redlock://a,b,c?colour=red", DIBS_INVALID);
+    snprintf(url, sizeof(url),
+             "redlock://127.0.0.1:%d,localhost:%d,127.0.0.1:%d", port, port,
+             other);
+    expect_no_client(url, DIBS_REFUSED);
+}
+
+/* The same server twice is found by its run id also when it came up later: it
+ * has one vote. */
+static void a_server_by_two_names_has_one_vote(void **state)
+{
+    quorum *q = *state;
+    int port = q->fl.nodes[0].sv.port;
+    char url[FLEET_URL_MAX];
+    dibs_client *cl;
+    dibs_lock *lock;
+    dibs_error why = {0};
+
+    server_pause(&q->fl.nodes[0].sv);
+    snprintf(url, sizeof(url),
+             "redlock://127.0.0.1:%d,localhost:%d,127.0.0.1:%d,127.0.0.1:%d,"
+             "127.0.0.1:%d?longest_ttl=30s",
+             port, port, q->fl.nodes[1].sv.port, q->fl.nodes[2].sv.port,
+             q->fl.nodes[3].sv.port);
+    cl = world_client(url, 2000);
+    server_resume(&q->fl.nodes[0].sv);
+    server_kill(&q->fl.nodes[1].sv);
+    server_kill(&q->fl.nodes[2].sv);
+    lock = short_lock(cl, "a");
+    for (int i = 0; i < 50; i++)
+        assert_int_not_equal(dibs_lock_try(lock, &why), DIBS_OK);
+    print_message("%s\n", why.message);
+    dibs_lock_free(lock);
+    dibs_close(cl);
+}
+
+typedef struct findings {
+    size_t count;
+    size_t votes;
+    dibs_severity worst;
+} findings;
+
+static void find(const dibs_finding *finding, void *arg)
+{
+    findings *fi = arg;
+
+    fi->count++;
+    fi->votes += strstr(finding->subject, " vote") != NULL;
+    if (finding->severity > fi->worst)
+        fi->worst = finding->severity;
+}
+
+static void the_audit_shows_each_node(void **state)
+{
+    quorum *q = *state;
+    findings fi = {0};
+
+    CHECK(DIBS_OK, dibs_audit(q->one, find, &fi, err));
+    assert_int_equal(fi.votes, QUORUM_NODES);
+    assert_int_equal(fi.worst, DIBS_NOTE);
+    server_kill(&q->fl.nodes[0].sv);
+    fi = (findings){0};
+    CHECK(DIBS_OK, dibs_audit(q->one, find, &fi, err));
+    assert_int_equal(fi.votes, QUORUM_NODES);
+    assert_int_equal(fi.worst, DIBS_CAUTION);
+    server_kill(&q->fl.nodes[1].sv);
+    server_kill(&q->fl.nodes[2].sv);
+    fi = (findings){0};
+    CHECK(DIBS_OK, dibs_audit(q->one, find, &fi, err));
+    assert_int_equal(fi.worst, DIBS_DANGER);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        QUORUM_TEST(a_lock_is_on_all_nodes_under_one_fence),
+        QUORUM_TEST(the_highest_fence_is_written_back),
+        QUORUM_TEST(a_node_far_ahead_is_left_out),
+        QUORUM_TEST(fences_rise_over_clients_and_nodes),
+        QUORUM_TEST(a_minority_that_is_held_does_not_matter),
+        QUORUM_TEST(what_a_minority_granted_is_given_back),
+        QUORUM_TEST(an_even_split_is_a_clear_refusal),
+        QUORUM_TEST(waiting_is_asking_again),
+        QUORUM_TEST(a_broken_lease_stays_broken),
+        QUORUM_TEST(what_a_majority_cannot_do_is_explained),
+        QUORUM_TEST(a_ttl_beyond_the_longest_is_refused),
+        QUORUM_TEST(urls_that_are_no_quorum_are_refused),
+        QUORUM_TEST(a_server_by_two_names_has_one_vote),
+        QUORUM_TEST(the_audit_shows_each_node),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

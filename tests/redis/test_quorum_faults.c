@@ -1,0 +1,306 @@
+/* test_quorum_faults.c - five servers of which some are stopped, cut off, killed,
+ * come back with nothing, or have their clocks set. */
+/* SPDX-License-Identifier: MIT */
+#include "proxy.h"
+#include "quorum_world.h"
+
+#include <inttypes.h>
+
+const char quorum_params[] = "longest_ttl=2s";
+
+enum { TTL_MS = 1500, NODE_LIMIT_MS = TTL_MS / 10, SAMPLES = 200 };
+
+static dibs_lock *short_lock(dibs_client *cl, const char *name)
+{
+    return world_lock(cl, name, DIBS_LOCK_OPTS(.ttl_ms = TTL_MS));
+}
+
+static int by_size(const void *a, const void *b)
+{
+    const int64_t *one = a, *two = b;
+
+    return *one < *two ? -1 : *one > *two;
+}
+
+/* Takes and gives back many times. No speed is asserted, but what it is is told:
+ * `make chaos` looks at it. */
+static void take_many(dibs_client *cl, const char *what)
+{
+    dibs_lock *lock = short_lock(cl, "many");
+    int64_t took_us[SAMPLES];
+    uint64_t last = 0;
+
+    for (size_t i = 0; i < SAMPLES; i++) {
+        dibsx_nsec from_at = dibsx_now();
+
+        CHECK(DIBS_OK, dibs_lock_try(lock, err));
+        took_us[i] = (dibsx_now() - from_at) / 1000;
+        assert_true(dibs_lock_fence(lock) > last);
+        last = dibs_lock_fence(lock);
+        CHECK(DIBS_OK, dibs_lock_release(lock, err));
+    }
+    dibs_lock_free(lock);
+    qsort(took_us, SAMPLES, sizeof(took_us[0]), by_size);
+    print_message("acquire with %s: p50 %" PRId64 " us, p99 %" PRId64
+                  " us, worst %" PRId64 " us; a node may take %d ms\n",
+                  what, took_us[SAMPLES / 2], took_us[SAMPLES * 99 / 100],
+                  took_us[SAMPLES - 1], NODE_LIMIT_MS);
+}
+
+/* With three of five gone nothing is granted, and who holds is told in time. */
+static void expect_nothing(quorum *q, dibs_lock *held, loss *lost)
+{
+    dibs_lock *lock = short_lock(q->other, "other");
+    dibsx_nsec from_at = dibsx_now();
+    dibs_error why = {0};
+    dibs_status rc = dibs_lock_try(lock, &why);
+
+    print_message("%s after %" PRId64 " ms: %s\n", dibs_status_name(rc),
+                  world_ms_since(from_at), why.message);
+    assert_true(rc == DIBS_UNAVAIL || rc == DIBS_UNKNOWN);
+    assert_true(why.retriable);
+    await_loss(lost, TTL_MS + WORLD_LATE_MS);
+    assert_int_equal(dibs_lock_state_get(held), DIBS_LOCK_LOST);
+    dibs_lock_free(lock);
+}
+
+static dibs_lock *held_lock(quorum *q, loss *lost)
+{
+    dibs_lock *lock =
+        world_lock(q->one, "held",
+                   DIBS_LOCK_OPTS(.ttl_ms = TTL_MS, .on_lost = note_loss,
+                                  .on_lost_arg = lost));
+
+    CHECK(DIBS_OK, dibs_lock_try(lock, err));
+    return lock;
+}
+
+static void stopped_nodes(void **state)
+{
+    quorum *q = *state;
+    loss lost = {0};
+    dibs_lock *held = held_lock(q, &lost);
+
+    take_many(q->other, "all nodes");
+    server_pause(&q->fl.nodes[0].sv);
+    take_many(q->other, "one node stopped");
+    server_pause(&q->fl.nodes[3].sv);
+    take_many(q->other, "two nodes stopped");
+    world_await_renewal(q->one);
+    assert_int_equal(atomic_load(&lost.count), 0);
+    server_pause(&q->fl.nodes[4].sv);
+    expect_nothing(q, held, &lost);
+    for (size_t i = 0; i < QUORUM_NODES; i++)
+        server_resume(&q->fl.nodes[i].sv);
+    quorum_await_ready(q->other);
+    dibs_lock_free(held);
+    /* What they had in their buffers when they went on ends by itself. */
+    quorum_await_holding(q, "many", 0);
+    quorum_await_holding(q, "held", 0);
+}
+
+static void killed_nodes(void **state)
+{
+    quorum *q = *state;
+    loss lost = {0};
+    dibs_lock *held = held_lock(q, &lost);
+
+    server_kill(&q->fl.nodes[1].sv);
+    take_many(q->other, "one node killed");
+    server_kill(&q->fl.nodes[2].sv);
+    take_many(q->other, "two nodes killed");
+    world_await_renewal(q->one);
+    assert_int_equal(atomic_load(&lost.count), 0);
+    server_kill(&q->fl.nodes[3].sv);
+    expect_nothing(q, held, &lost);
+    dibs_lock_free(held);
+}
+
+/* Nodes behind a hole: connections stay, answers do not come. */
+static void nodes_cut_off(void **state)
+{
+    quorum *q = *state;
+    proxy holes[2];
+    char url[FLEET_URL_MAX];
+    dibs_client *cl;
+
+    for (size_t i = 0; i < 2; i++)
+        assert_true(proxy_start(&holes[i], q->fl.nodes[i].sv.port));
+    snprintf(url, sizeof(url),
+             "redlock://127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d,"
+             "127.0.0.1:%d?longest_ttl=2s",
+             holes[0].port, holes[1].port, q->fl.nodes[2].sv.port,
+             q->fl.nodes[3].sv.port, q->fl.nodes[4].sv.port);
+    cl = world_client(url, 2000);
+    take_many(cl, "no node cut off");
+    proxy_swallow(&holes[0], true);
+    take_many(cl, "one node cut off");
+    proxy_swallow(&holes[1], true);
+    take_many(cl, "two nodes cut off");
+    dibs_close(cl);
+    for (size_t i = 0; i < 2; i++)
+        proxy_stop(&holes[i]);
+}
+
+/* Three of five come back with nothing, while a lease still stands: they do not
+ * vote until it cannot any more, and then give no lower fence. */
+static void emptied_nodes_sit_out(void **state)
+{
+    quorum *q = *state;
+    dibs_lock *held = world_lock(q->one, "a",
+                                 DIBS_LOCK_OPTS(.ttl_ms = TTL_MS,
+                                                .flags = DIBS_LOCK_NO_RENEW));
+    dibs_lock *next = short_lock(q->other, "a");
+    uint64_t fence;
+    dibsx_nsec until;
+    dibs_error why = {0};
+
+    CHECK(DIBS_OK, dibs_lock_try(held, err));
+    fence = dibs_lock_fence(held);
+    until = end_of(held);
+    quorum_await_holding(q, "a", QUORUM_NODES);
+    for (size_t i = 0; i < 3; i++) {
+        server_kill(&q->fl.nodes[i].sv);
+        assert_true(fleet_restart(&q->fl.nodes[i], true));
+    }
+    assert_int_equal(quorum_holding(q, "a"), 2);
+    assert_int_not_equal(dibs_lock_try(next, &why), DIBS_OK);
+    print_message("%s\n", why.message);
+    assert_int_equal(world_try_until(next, WORLD_BOUND_MS), DIBS_OK);
+    assert_true(dibsx_now() >= until);
+    assert_true(dibs_lock_fence(next) > fence);
+    CHECK(DIBS_OK, dibs_lock_release(next, err));
+    dibs_lock_free(held);
+    dibs_lock_free(next);
+}
+
+/* Tries until a majority says that it is held, whatever it says before. */
+static void expect_busy(dibs_lock *lock)
+{
+    dibsx_nsec end = dibsx_after_ms(dibsx_now(), WORLD_BOUND_MS);
+    dibs_error why = {0};
+    dibs_status rc;
+
+    do {
+        rc = dibs_lock_try(lock, &why);
+        assert_int_not_equal(rc, DIBS_OK);
+    } while (rc != DIBS_BUSY && dibsx_now() < end);
+    assert_int_equal(rc, DIBS_BUSY);
+}
+
+/* Nodes that write everything down go on where they were. */
+static void restarted_nodes_remember(void **state)
+{
+    quorum *q = *state;
+    dibs_lock *held = short_lock(q->one, "a");
+    dibs_lock *next = short_lock(q->other, "a");
+
+    CHECK(DIBS_OK, dibs_lock_try(held, err));
+    quorum_await_holding(q, "a", QUORUM_NODES);
+    for (size_t i = 0; i < QUORUM_NODES; i++) {
+        server_kill(&q->fl.nodes[i].sv);
+        assert_true(fleet_restart(&q->fl.nodes[i], false));
+    }
+    expect_busy(next);
+    assert_int_equal(dibs_lock_check(held), DIBS_OK);
+    CHECK(DIBS_OK, dibs_lock_release(held, err));
+    CHECK(DIBS_OK, dibs_lock_try(next, err));
+    dibs_lock_free(held);
+    dibs_lock_free(next);
+}
+
+/* A node that missed the acquire gets the lease at a renewal, so that others may
+ * fail from then on. */
+static void missing_nodes_are_filled_in(void **state)
+{
+    quorum *q = *state;
+    dibs_lock *held;
+    char *who, *fence;
+
+    server_kill(&q->fl.nodes[0].sv);
+    server_kill(&q->fl.nodes[1].sv);
+    held = short_lock(q->one, "a");
+    CHECK(DIBS_OK, dibs_lock_try(held, err));
+    assert_int_equal(quorum_holding(q, "a"), 3);
+    for (size_t i = 0; i < 2; i++)
+        assert_true(fleet_restart(&q->fl.nodes[i], false));
+    quorum_await_holding(q, "a", QUORUM_NODES);
+    who = quorum_field(q, 0, "a", "who");
+    fence = quorum_field(q, 0, "a", "fence");
+    assert_true(strlen(who) > 3);
+    assert_int_equal(strtoull(fence, NULL, 10), dibs_lock_fence(held));
+    free(who);
+    free(fence);
+    server_kill(&q->fl.nodes[3].sv);
+    server_kill(&q->fl.nodes[4].sv);
+    world_await_renewal(q->one);
+    assert_int_equal(dibs_lock_check(held), DIBS_OK);
+    CHECK(DIBS_OK, dibs_lock_release(held, err));
+    quorum_await_holding(q, "a", 0);
+    dibs_lock_free(held);
+}
+
+static void a_clock_that_jumps_has_no_vote(void **state)
+{
+    static const int64_t jumps_ms[] = {60000, -3600000};
+    quorum *q = *state;
+    dibs_lock *held = short_lock(q->one, "a");
+    dibs_lock *next = short_lock(q->other, "a");
+    dibs_error why = {0};
+
+    CHECK(DIBS_OK, dibs_lock_try(held, err));
+    quorum_await_holding(q, "a", QUORUM_NODES);
+    /* At the first the lease has ended; at the other it will not for an hour. */
+    for (size_t i = 0; i < 2; i++)
+        fleet_set_clock(&q->fl.nodes[i], jumps_ms[i]);
+    expect_busy(next);
+    world_await_renewal(q->one);
+    while (atomic_load(&q->alarms) == 0)
+        expect_busy(next);
+    assert_int_equal(dibs_lock_check(held), DIBS_OK);
+    CHECK(DIBS_OK, dibs_lock_release(held, err));
+    CHECK(DIBS_OK, dibs_lock_try(next, err));
+    CHECK(DIBS_OK, dibs_lock_release(next, err));
+    /* A third is one too many. */
+    fleet_set_clock(&q->fl.nodes[2], 60000);
+    assert_int_not_equal(dibs_lock_try(next, &why), DIBS_OK);
+    print_message("%s\n", why.message);
+    dibs_lock_free(held);
+    dibs_lock_free(next);
+}
+
+/* Who opens a client after the jump sees it all the same. */
+static void a_wrong_clock_has_no_vote_from_the_start(void **state)
+{
+    quorum *q = *state;
+    dibs_client *cl;
+    dibs_lock *lock;
+    dibs_error why = {0};
+
+    for (size_t i = 0; i < 2; i++)
+        fleet_set_clock(&q->fl.nodes[i], 5000);
+    server_kill(&q->fl.nodes[4].sv);
+    cl = world_client(q->url, 2000);
+    lock = short_lock(cl, "a");
+    assert_int_not_equal(dibs_lock_try(lock, &why), DIBS_OK);
+    print_message("%s\n", why.message);
+    assert_int_equal(quorum_holding(q, "a"), 0);
+    dibs_lock_free(lock);
+    dibs_close(cl);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        QUORUM_TEST(stopped_nodes),
+        QUORUM_TEST(killed_nodes),
+        QUORUM_TEST(nodes_cut_off),
+        QUORUM_TEST_FORGETFUL(emptied_nodes_sit_out),
+        QUORUM_TEST(restarted_nodes_remember),
+        QUORUM_TEST(missing_nodes_are_filled_in),
+        QUORUM_TEST(a_clock_that_jumps_has_no_vote),
+        QUORUM_TEST(a_wrong_clock_has_no_vote_from_the_start),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,130 @@
+/* quorum.h - a simulated quorum: nodes with clocks of their own, clients that ask
+ * a majority of them, and a bad network between.
+ *
+ * Everything is drawn from one seed. The clients are the code under test: the
+ * ballot, the view of the clocks, and the lease machine. The nodes follow
+ * src/store/redis/lua/vote*.lua. A minority of the nodes is ill at any time: down,
+ * restarted with or without what it knew, or with its clock set. */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_TESTS_SIM_QUORUM_H
+#define DIBS_TESTS_SIM_QUORUM_H
+
+#include "base/clock.h"
+#include "base/rand.h"
+#include "core/lease.h"
+#include "store/quorum/ballot.h"
+#include "store/quorum/skew.h"
+
+enum { PEERS_MAX = 6, MAIL_MAX = 8192, GONE_MAX = 64 };
+enum { TTL_MS = 2000, LONGEST_MS = 3000, LIMIT_MS = 200, RUN_SECONDS = 120 };
+
+/* What is left out, to see that it is missed. */
+typedef enum mutant {
+    MUTANT_NONE,
+    MUTANT_NO_QUARANTINE, /* a node that forgot votes at once */
+    MUTANT_NO_SKEW,       /* every clock is believed */
+    MUTANT_ONE_PHASE,     /* different fences are not written back */
+    MUTANT_LATE_COUNT,    /* validity from the end of the asking */
+    MUTANT_REACHABLE,     /* a majority of those that answer */
+    MUTANT_ANY_OWNER,     /* a write-back counts whoever holds */
+    MUTANT_COUNT
+} mutant;
+
+typedef enum word_kind { GRANT, RAISE, RENEW, FILL, RELEASE } word_kind;
+
+/* A request or its answer. Owners are numbers. */
+typedef struct mail {
+    dibsx_nsec at; /* world time */
+    uint64_t order;
+    bool answer;
+    bool timer; /* neither: a moment at which the peer looks */
+    word_kind kind;
+    size_t node;
+    int peer;
+    uint64_t round; /* of the peer, so that late answers are told apart */
+    uint64_t owner;
+    uint64_t fence;
+    int64_t ttl_ms;
+    bool tomb;
+    dibsx_nsec sent_at; /* on the peer's clock */
+    dibs_status rc;
+    int64_t left_ms;
+    int64_t wall_us;
+} mail;
+
+typedef struct node {
+    uint64_t owner; /* 0: nobody */
+    uint64_t fence;
+    int64_t until_us; /* on its own clock, as all below */
+    uint64_t watermark;
+    int64_t votes_from_us;
+    int64_t seen_us;
+    uint64_t gone[GONE_MAX]; /* tombstones, the latest */
+    size_t gone_next;
+    double rate;
+    int64_t offset_us;
+    int64_t step_us;      /* set by somebody */
+    dibsx_nsec down_till; /* world time */
+    dibsx_nsec ill_till;
+} node;
+
+typedef enum phase { RESTING, GRANTING, RAISING, HOLDING } phase;
+
+typedef struct peer {
+    int number;
+    phase phase;
+    dibs__lease lease;
+    dibs__ballot ballot;
+    dibs__skew skew;
+    uint64_t owner;
+    uint64_t fence;
+    uint64_t round;
+    uint64_t renewal; /* the round of the renewal under way; 0: none */
+    dibs__ballot renewals;
+    dibsx_nsec renewed_at;
+    double rate;
+    dibsx_nsec offset;
+    dibsx_nsec paused_until; /* world time */
+    dibsx_nsec limit_at;     /* on its own clock, as all below */
+    dibsx_nsec renew_limit_at;
+    dibsx_nsec from_at;
+    dibsx_nsec next_at;
+    uint64_t turns;
+} peer;
+
+typedef struct world {
+    uint64_t seed;
+    mutant mutant;
+    dibsx_prng prng;
+    dibsx_nsec now;
+    bool healed;
+    int loss;
+    int late;
+    size_t count;
+    node nodes[DIBS__NODES_MAX];
+    peer peers[PEERS_MAX];
+    int peer_count;
+    mail mails[MAIL_MAX];
+    size_t mail_count;
+    uint64_t last_order;
+    uint64_t last_owner;
+    uint64_t last_fence; /* the highest that was ever believed */
+    uint64_t leases, split, lost, restarts, steps;
+} world;
+
+bool world_chance(world *w, int of_thousand);
+int64_t world_between(world *w, int64_t from, int64_t to);
+void world_post(world *w, const mail *ml);
+
+/* The nodes. */
+int64_t node_wall_us(const world *w, size_t node);
+void node_answer(world *w, mail *ml); /* makes a request its answer */
+void node_strike(world *w);           /* something befalls one, perhaps */
+
+/* The clients. */
+dibsx_nsec peer_clock(const world *w, const peer *pr);
+void peer_start(world *w, int number);
+void peer_hear(world *w, const mail *ml);
+void peer_look(world *w, peer *pr); /* at its clock */
+
+#endif
