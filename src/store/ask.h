@@ -46,7 +46,7 @@ typedef struct dibs__renewal {
     uint64_t fence;
     int64_t ttl_ms;
 
-    dibs_status rc;  /* out: DIBS_OK or DIBS_LOST */
+    dibs_status rc;  /* out: DIBS_OK, DIBS_LOST, or what its server met */
     int64_t left_ms; /* out: of the lease, never less than before */
     bool wanted;     /* out: someone waits for the name */
 } dibs__renewal;

@@ -18,6 +18,8 @@
 
 enum {
     DEFAULT_PORT = 6379,
+    CLUSTER_CONNECT_MS =
+        1000, /* a server that is gone has others in its place */
     DB_DIGITS = 9,
     CLIENT_NAME_MAX = 64,
     SECRET_MAX = 4096 /* bytes in a file with a password */
@@ -54,6 +56,8 @@ static void wipe(char **text)
 
 void dibs__redis_conf_fini(dibs__redis_conf *conf)
 {
+    for (size_t i = 0; i < conf->seed_count; i++)
+        wipe(&conf->seeds[i].name);
     wipe(&conf->host);
     wipe(&conf->path);
     wipe(&conf->user);
@@ -218,13 +222,19 @@ static bool is_unix(const dibsx_url *url)
     return strcmp(url->scheme, "redis+unix") == 0;
 }
 
+static bool is_cluster(const dibsx_url *url)
+{
+    return strcmp(url->scheme, "redis-cluster") == 0 ||
+           strcmp(url->scheme, "rediss-cluster") == 0;
+}
+
 static dibs_status
 apply_place(const dibsx_url *url, dibs__redis_conf *conf, dibs_error *err)
 {
     const char *path = url->path ? url->path : "";
     dibs_status rc = DIBS_OK;
 
-    if (url->host_count > 1)
+    if (url->host_count > 1 && !is_cluster(url))
         return dibsx_fail(err, DIBS_INVALID,
                           "a %s URL has one host; this one has %zu",
                           url->scheme, url->host_count);
@@ -234,7 +244,7 @@ apply_place(const dibsx_url *url, dibs__redis_conf *conf, dibs_error *err)
                               "write redis+unix:///path/to/socket");
         return set(&conf->path, path, err);
     }
-    if (strcmp(url->scheme, "rediss") == 0)
+    if (strncmp(url->scheme, "rediss", 6) == 0)
         conf->tls = true;
     if (url->host_count > 0) {
         rc = set(&conf->host, url->hosts[0].name, err);
@@ -269,10 +279,11 @@ apply(const dibsx_url *url, dibs__redis_conf *conf, dibs_error *err)
     dibs_status rc;
 
     if (strcmp(url->scheme, "redis") != 0 &&
-        strcmp(url->scheme, "rediss") != 0 && !is_unix(url))
-        return dibsx_fail(err, DIBS_INVALID,
-                          "a URL of a Redis server begins with redis:, rediss: "
-                          "or redis+unix:");
+        strcmp(url->scheme, "rediss") != 0 && !is_unix(url) && !is_cluster(url))
+        return dibsx_fail(
+            err, DIBS_INVALID,
+            "a URL of a Redis server begins with redis:, rediss:, "
+            "redis+unix:, redis-cluster: or rediss-cluster:");
     if (said_twice(url))
         return dibsx_fail(err, DIBS_INVALID, "the URL gives the %s twice",
                           said_twice(url));
@@ -384,6 +395,31 @@ static bool is_client_name(const char *text)
     return true;
 }
 
+/* The hosts of a cluster's URL, or the one that was found elsewhere. A cluster has
+ * one database, and keys of different slots do not go together. */
+static dibs_status
+apply_seeds(const dibsx_url *url, dibs__redis_conf *conf, dibs_error *err)
+{
+    size_t count = url->host_count > 0 ? url->host_count : 1;
+    dibs_status rc = DIBS_OK;
+
+    if (conf->db != 0)
+        return dibsx_fail(err, DIBS_INVALID, "a cluster has no database but 0");
+    for (size_t i = 0; i < count && rc == DIBS_OK; i++) {
+        bool given = url->host_count > 0;
+        int port = given ? url->hosts[i].port : conf->port;
+
+        rc = set(&conf->seeds[i].name, given ? url->hosts[i].name : conf->host,
+                 err);
+        conf->seeds[i].port = port ? port : DEFAULT_PORT;
+        conf->seed_count = i + 1;
+    }
+    conf->ungrouped = true;
+    if (conf->connect_timeout_ms == 0)
+        conf->connect_timeout_ms = CLUSTER_CONNECT_MS;
+    return rc;
+}
+
 static dibs_status check(const dibs__redis_conf *conf, dibs_error *err)
 {
     if (!conf->tls &&
@@ -416,6 +452,8 @@ dibs_status dibs__redis_conf_read(const dibsx_url *url, dibs__redis_conf *conf,
         rc = apply(url, conf, err);
     if (rc == DIBS_OK)
         rc = apply_defaults(conf, err);
+    if (rc == DIBS_OK && is_cluster(url))
+        rc = apply_seeds(url, conf, err);
     if (rc == DIBS_OK)
         rc = check(conf, err);
     if (rc != DIBS_OK)
