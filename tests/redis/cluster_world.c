@@ -56,6 +56,29 @@ insist(const server *sv, const char *one, const char *two, const char *three)
     return true;
 }
 
+/* Says it once; what is refused is shown. */
+static bool say(const server *sv, const char *const words[7])
+{
+    char *reply = server_ask(sv, words[0], words[1], words[2], words[3],
+                             words[4], words[5], words[6], NULL);
+    bool ok = reply && reply[0] != '-';
+
+    if (!ok)
+        fprintf(stderr, "port %d to %s %s %s: %s\n", sv->port, words[0],
+                words[1], words[2], reply ? reply : "nothing");
+    free(reply);
+    return ok;
+}
+
+static bool
+set_slot(const server *sv, int slot, const char *how, const char *id)
+{
+    char number[16];
+
+    snprintf(number, sizeof(number), "%d", slot);
+    return say(sv, (const char *[7]){"CLUSTER", "SETSLOT", number, how, id});
+}
+
 static bool start_node(cluster_world *cw, int i)
 {
     const char *const args[] = {"--cluster-enabled",
@@ -242,11 +265,12 @@ static bool await_drained(const server *sv)
     return true;
 }
 
-bool cluster_crash(cluster_world *cw, int node)
+bool cluster_crash(cluster_world *cw, int node, int64_t *failover_ms)
 {
     server *sv = &cw->sv[node];
     int slot = slot_of(sv);
     dibsx_nsec end = dibsx_after_ms(dibsx_now(), BOUND_MS);
+    dibsx_nsec killed_at;
     bool ok;
 
     /* From here on it answers no write, so nothing that was answered is lost. */
@@ -255,11 +279,13 @@ bool cluster_crash(cluster_world *cw, int node)
         !await_drained(sv))
         return false;
     server_kill(sv);
+    killed_at = dibsx_now();
     while (cluster_server_of(cw, slot) < 0) {
         if (dibsx_now() > end)
             return false;
         pause_for(LOOK_MS);
     }
+    *failover_ms = (dibsx_now() - killed_at) / DIBSX_MS;
     ok = true;
     for (int i = 0; ok && i < CLUSTER_NODES; i++)
         if (i != node)
@@ -271,13 +297,8 @@ bool cluster_crash(cluster_world *cw, int node)
 
 bool cluster_move_begin(cluster_world *cw, int slot, int from, int to)
 {
-    char number[16];
-
-    snprintf(number, sizeof(number), "%d", slot);
-    return server_tell(&cw->sv[to], "CLUSTER", "SETSLOT", number, "IMPORTING",
-                       cw->id[from], NULL) &&
-           server_tell(&cw->sv[from], "CLUSTER", "SETSLOT", number, "MIGRATING",
-                       cw->id[to], NULL);
+    return set_slot(&cw->sv[to], slot, "IMPORTING", cw->id[from]) &&
+           set_slot(&cw->sv[from], slot, "MIGRATING", cw->id[to]);
 }
 
 bool cluster_move_keys(cluster_world *cw, int slot, int from, int to,
@@ -296,8 +317,8 @@ bool cluster_move_keys(cluster_world *cw, int slot, int from, int to,
             key[strcspn(key, "\n")] = '\0';
         pause_for(pause_ms);
         if (!last)
-            ok = server_tell(&cw->sv[from], "MIGRATE", "127.0.0.1", port, key,
-                             "0", "5000", NULL);
+            ok = say(&cw->sv[from], (const char *[7]){"MIGRATE", "127.0.0.1",
+                                                      port, key, "0", "5000"});
         free(key);
         if (last || !ok)
             return ok;
@@ -306,15 +327,8 @@ bool cluster_move_keys(cluster_world *cw, int slot, int from, int to,
 
 bool cluster_move_end(cluster_world *cw, int slot, int from, int to)
 {
-    char number[16];
-    bool ok;
-
-    snprintf(number, sizeof(number), "%d", slot);
-    ok = server_tell(&cw->sv[to], "CLUSTER", "SETSLOT", number, "NODE",
-                     cw->id[to], NULL) &&
-         server_tell(&cw->sv[from], "CLUSTER", "SETSLOT", number, "NODE",
-                     cw->id[to], NULL);
-    return ok;
+    return set_slot(&cw->sv[to], slot, "NODE", cw->id[to]) &&
+           set_slot(&cw->sv[from], slot, "NODE", cw->id[to]);
 }
 
 bool cluster_move(cluster_world *cw, int slot, int to, int pause_ms)

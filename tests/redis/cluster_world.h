@@ -10,6 +10,8 @@
 
 #include "server.h"
 
+#include <stdint.h>
+
 enum { CLUSTER_MASTERS = 3, CLUSTER_NODES = 2 * CLUSTER_MASTERS };
 
 typedef struct cluster_world {
@@ -30,8 +32,8 @@ int cluster_server_of(const cluster_world *cw, int slot);
 
 /* Ends a master as a crash does and waits until its replica serves in its place;
  * then starts it again, and waits until it follows. What it had answered was
- * passed on before it ended. */
-bool cluster_crash(cluster_world *cw, int node);
+ * passed on before it ended. *failover_ms is how long nobody served. */
+bool cluster_crash(cluster_world *cw, int node, int64_t *failover_ms);
 
 /* Moves a slot to another master, key by key, with a pause before each key. */
 bool cluster_move(cluster_world *cw, int slot, int to, int pause_ms);

@@ -72,3 +72,8 @@ target_link_libraries(cluster_load PRIVATE redis_server)
 add_test(NAME redis_cluster_load COMMAND cluster_load 1 5)
 set_tests_properties(redis_cluster_load PROPERTIES LABELS "fault;redis"
                      TIMEOUT 120)
+add_executable(test_cluster test_cluster.c redis_world.c)
+target_include_directories(test_cluster PRIVATE ${PROJECT_SOURCE_DIR}/src)
+target_link_libraries(test_cluster PRIVATE redis_server cmocka)
+add_test(NAME redis_cluster COMMAND test_cluster ${redis_acl})
+set_tests_properties(redis_cluster PROPERTIES LABELS "store;redis" TIMEOUT 120)

@@ -162,6 +162,44 @@ tell_coverage(dibs__redis *rd, const summary *sm, const dibs__place *place,
     return DIBS_OK;
 }
 
+/* The slots that a master is giving away or taking over: its own line of CLUSTER
+ * NODES has them in brackets at its end. */
+static int count_moves(const char *nodes)
+{
+    const char *at = strstr(nodes, "myself");
+    int count = 0;
+
+    for (; at && *at && *at != '\n'; at++)
+        count += *at == '[';
+    return count;
+}
+
+/* A move that was begun and never ended keeps its names out of reach. */
+static void look_for_moves(dibs__redis *rd, summary *sm, dibsx_nsec deadline)
+{
+    char text[TEXT_MAX];
+    const dibs_finding finding = {DIBS_CAUTION, "moves", text,
+                                  "let them end, or end them with redis-cli "
+                                  "--cluster fix: their names cannot be had "
+                                  "meanwhile"};
+    redisReply *reply = NULL;
+    dibs__words words = {.count = 0};
+    dibs_error why;
+    int count = 0;
+
+    dibs__words_puts(&words, "CLUSTER");
+    dibs__words_puts(&words, "NODES");
+    if (dibs__route_call_at(rd->steps, sm->place, &words, deadline, &reply,
+                            &why) == DIBS_OK &&
+        reply->type == REDIS_REPLY_STRING)
+        count = count_moves(reply->str);
+    dibs__reply_free(reply);
+    if (count == 0)
+        return;
+    snprintf(text, sizeof(text), "%d slots are being moved", count);
+    take_note(&finding, sm);
+}
+
 /* A master that cannot be reached is a finding, not the end. */
 static void look_at(dibs__redis *rd, summary *sm, dibsx_nsec deadline)
 {
@@ -170,6 +208,7 @@ static void look_at(dibs__redis *rd, summary *sm, dibsx_nsec deadline)
     const dibs_finding lost = {DIBS_DANGER, "reach", text,
                                "see why it is out of reach from here"};
 
+    look_for_moves(rd, sm, deadline);
     if (dibs__redis_audit_at(rd, sm->place, deadline, take_note, sm, &why) ==
         DIBS_OK)
         return;

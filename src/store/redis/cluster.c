@@ -129,17 +129,24 @@ static void free_all(dibs__node *nodes)
     }
 }
 
-/* Locks: cl->mutex. */
-static dibs__node *node_at(dibs__cluster *cl, const dibs__place *place)
+/* NULL: none yet. Locks: cl->mutex. */
+static dibs__node *find_node(const dibs__cluster *cl, const dibs__place *place)
 {
     dibs__node *node = cl->nodes;
 
     while (node && !dibs__place_is(&node->place, place))
         node = node->next;
-    if (!node)
-        node = dibsx_zalloc(sizeof(*node));
-    else
+    return node;
+}
+
+/* Locks: cl->mutex. */
+static dibs__node *node_at(dibs__cluster *cl, const dibs__place *place)
+{
+    dibs__node *node = find_node(cl, place);
+
+    if (node)
         return node;
+    node = dibsx_zalloc(sizeof(*node));
     if (node) {
         node->place = *place;
         node->conf = *cl->conf;
@@ -196,10 +203,7 @@ int dibs__cluster_standing(dibs__cluster *cl, int slot, bool *failing)
 
     pthread_mutex_lock(&cl->mutex);
     at = cl->map.server[slot];
-    node = at > 0 ? cl->nodes : NULL;
-    while (node &&
-           !dibs__place_is(&node->place, &cl->map.members[at - 1].place))
-        node = node->next;
+    node = at > 0 ? find_node(cl, &cl->map.members[at - 1].place) : NULL;
     *failing = node && node->failing;
     pthread_mutex_unlock(&cl->mutex);
     return at;
@@ -369,38 +373,58 @@ ask_at(const dibs__cluster *cl, const dibs__place *place, dibsx_nsec deadline,
     return rc;
 }
 
-/* Asks one after the other until one answers. Of the failures the first that is
- * not "out of reach" counts, or else the last. Locks: none. */
-static dibs_status ask_around(dibs__cluster *cl, dibsx_nsec deadline,
-                              dibs__topology *map, dibs_error *err)
+/* Locks: cl->mutex. */
+static bool is_failing(const dibs__cluster *cl, const dibs__place *place)
 {
-    dibs_status rc = DIBS_UNAVAIL;
+    const dibs__node *node = find_node(cl, place);
+
+    return node && node->failing;
+}
+
+/* Asks those that failed the last time, or the others, one after the other until
+ * one answers. `rc` is how it stands so far: a failure that is not "out of reach"
+ * stays. Locks: none. */
+static dibs_status
+ask_some(dibs__cluster *cl, bool failing, dibsx_nsec deadline,
+         dibs__topology *map, dibs_status rc, dibs_error *err)
+{
     size_t places, first;
 
     pthread_mutex_lock(&cl->mutex);
     places = cl->map.count + cl->conf->seed_count;
     first = cl->turn++;
     pthread_mutex_unlock(&cl->mutex);
-    for (size_t i = 0; i < places; i++) {
+    for (size_t i = 0; i < places && dibsx_now() < deadline; i++) {
         dibs__place place;
         dibs_error why = {0};
         dibs_status got;
+        bool fits;
 
         pthread_mutex_lock(&cl->mutex);
         place_of(cl, first + i, &place);
+        fits = is_failing(cl, &place) == failing;
         pthread_mutex_unlock(&cl->mutex);
-        got = ask_at(cl, &place, deadline, map, &why);
+        got = fits ? ask_at(cl, &place, deadline, map, &why) : rc;
         if (got == DIBS_OK)
             return got;
-        if (rc == DIBS_UNAVAIL) {
+        if (fits && rc == DIBS_UNAVAIL) {
             rc = got;
             if (err)
                 *err = why;
         }
-        if (dibsx_now() >= deadline)
-            break;
     }
     return rc;
+}
+
+/* Those that failed the last time are asked last, for they may not answer at all.
+ * Locks: none. */
+static dibs_status ask_around(dibs__cluster *cl, dibsx_nsec deadline,
+                              dibs__topology *map, dibs_error *err)
+{
+    dibs_status rc = dibsx_fail(err, DIBS_UNAVAIL, "the deadline has passed");
+
+    rc = ask_some(cl, false, deadline, map, rc, err);
+    return rc == DIBS_OK ? rc : ask_some(cl, true, deadline, map, rc, err);
 }
 
 /* Waits for the thread that asks. Locks: cl->mutex, let go meanwhile. */

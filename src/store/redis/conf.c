@@ -228,6 +228,19 @@ static bool is_cluster(const dibsx_url *url)
            strcmp(url->scheme, "rediss-cluster") == 0;
 }
 
+/* A place where a cluster may be asked. */
+static dibs_status
+add_seed(dibs__redis_conf *conf, const char *host, int port, dibs_error *err)
+{
+    dibsx_url_host *seed = &conf->seeds[conf->seed_count];
+    dibs_status rc = set(&seed->name, host, err);
+
+    seed->port = port ? port : DEFAULT_PORT;
+    if (rc == DIBS_OK)
+        conf->seed_count++;
+    return rc;
+}
+
 static dibs_status
 apply_place(const dibsx_url *url, dibs__redis_conf *conf, dibs_error *err)
 {
@@ -250,6 +263,9 @@ apply_place(const dibsx_url *url, dibs__redis_conf *conf, dibs_error *err)
         rc = set(&conf->host, url->hosts[0].name, err);
         conf->port = url->hosts[0].port;
     }
+    for (size_t i = 0; i < url->host_count && rc == DIBS_OK && is_cluster(url);
+         i++)
+        rc = add_seed(conf, url->hosts[i].name, url->hosts[i].port, err);
     if (rc == DIBS_OK && *path && *path != '/')
         return dibsx_fail(err, DIBS_INVALID, "write %s://host:port/db",
                           url->scheme);
@@ -395,25 +411,18 @@ static bool is_client_name(const char *text)
     return true;
 }
 
-/* The hosts of a cluster's URL, or the one that was found elsewhere. A cluster has
- * one database, and keys of different slots do not go together. */
+/* A cluster has one database, and keys of different slots do not go together. */
 static dibs_status
-apply_seeds(const dibsx_url *url, dibs__redis_conf *conf, dibs_error *err)
+settle_cluster(const dibsx_url *url, dibs__redis_conf *conf, dibs_error *err)
 {
-    size_t count = url->host_count > 0 ? url->host_count : 1;
     dibs_status rc = DIBS_OK;
 
+    if (is_cluster(url) && conf->seed_count == 0)
+        rc = add_seed(conf, conf->host, conf->port, err);
+    if (rc != DIBS_OK || conf->seed_count == 0)
+        return rc;
     if (conf->db != 0)
         return dibsx_fail(err, DIBS_INVALID, "a cluster has no database but 0");
-    for (size_t i = 0; i < count && rc == DIBS_OK; i++) {
-        bool given = url->host_count > 0;
-        int port = given ? url->hosts[i].port : conf->port;
-
-        rc = set(&conf->seeds[i].name, given ? url->hosts[i].name : conf->host,
-                 err);
-        conf->seeds[i].port = port ? port : DEFAULT_PORT;
-        conf->seed_count = i + 1;
-    }
     conf->ungrouped = true;
     if (conf->connect_timeout_ms == 0)
         conf->connect_timeout_ms = CLUSTER_CONNECT_MS;
@@ -452,8 +461,8 @@ dibs_status dibs__redis_conf_read(const dibsx_url *url, dibs__redis_conf *conf,
         rc = apply(url, conf, err);
     if (rc == DIBS_OK)
         rc = apply_defaults(conf, err);
-    if (rc == DIBS_OK && is_cluster(url))
-        rc = apply_seeds(url, conf, err);
+    if (rc == DIBS_OK)
+        rc = settle_cluster(url, conf, err);
     if (rc == DIBS_OK)
         rc = check(conf, err);
     if (rc != DIBS_OK)

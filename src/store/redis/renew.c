@@ -10,6 +10,7 @@
 #include "store/redis/step.h"
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Leases renewed by one script: few enough that others do not wait for long. Each
  * has four keys and three words. */
@@ -38,6 +39,8 @@ typedef struct entry {
     int server;
     bool failing; /* the server has failed the last time */
     bool sent;
+    bool answered; /* of the first of a script: with an error, */
+    bool stuck;    /* ... because its slot is being moved */
     bool done;
 } entry;
 
@@ -91,6 +94,8 @@ static bool read_answers(const piece *pc, const redisReply *reply)
 static void give_up(rounds *rn, const piece *pc, dibs_status rc)
 {
     for (size_t i = 0; i < pc->count; i++) {
+        if (pc->first[i].done)
+            continue;
         pc->first[i].item->rc = rc;
         pc->first[i].item->left_ms = 0;
         pc->first[i].item->wanted = false;
@@ -171,6 +176,13 @@ static int gather(rounds *rn, int server, piece *pieces)
     return count;
 }
 
+static void note_error(entry *first, const char *error)
+{
+    first->answered = true;
+    first->stuck =
+        strncmp(error, "TRYAGAIN ", 9) == 0 || strncmp(error, "ASK ", 4) == 0;
+}
+
 /* Sends the scripts for a server together. Who is referred elsewhere, or meets
  * another error, is left for later. */
 static void send_to(rounds *rn, int server)
@@ -194,8 +206,51 @@ static void send_to(rounds *rn, int server)
         }
         if (replies[i]->type != REDIS_REPLY_ERROR)
             take_in(rn, &pieces[i], replies[i]);
+        else
+            note_error(pieces[i].first, replies[i]->str);
         dibs__reply_free(replies[i]);
     }
+}
+
+/* Renews one by the key of its lock alone, which is always in one place. False when
+ * that cannot tell. */
+static bool keep_one(rounds *rn, entry *at, dibsx_nsec until)
+{
+    sheet *sh = rn->sheet;
+    redisReply *reply = NULL;
+    int64_t left_ms = -1;
+    dibs_error why;
+
+    dibs__keys_of(at->item->name, &sh->keys[0]);
+    dibs__script_begin(&sh->words, DIBS__SCRIPT_keep, "1");
+    dibs__words_add(&sh->words, sh->keys[0].key[0], sh->keys[0].len[0]);
+    dibs__words_puts(&sh->words, at->item->owner);
+    dibs__words_number(&sh->words, (int64_t)at->item->fence, sh->fences[0]);
+    dibs__words_number(&sh->words, dibs__step_span(at->item->ttl_ms),
+                       sh->ttls[0]);
+    if (dibs__script_run(rn->rd->renewals, DIBS__SCRIPT_keep, &sh->words, until,
+                         &reply, &why) != DIBS_OK ||
+        !dibs__reply_int(reply, &left_ms))
+        left_ms = -1;
+    dibs__reply_free(reply);
+    if (left_ms < 0)
+        return false;
+    at->item->rc = DIBS_OK;
+    at->item->left_ms = left_ms;
+    at->item->wanted = false;
+    at->done = true;
+    return true;
+}
+
+/* A slot may take long to be moved, and meanwhile lets no script in that has
+ * several keys. True when all of the piece were kept without. */
+static bool keep_all(rounds *rn, const piece *pc, dibsx_nsec until)
+{
+    bool all = true;
+
+    for (size_t i = 0; i < pc->count; i++)
+        all = keep_one(rn, &pc->first[i], until) && all;
+    return all;
 }
 
 /* Runs a script for itself: it goes where it is referred to, and brings its text
@@ -215,29 +270,42 @@ static void run_alone(rounds *rn, const piece *pc, dibsx_nsec until)
     dibs__reply_free(reply);
 }
 
-static void run_all(rounds *rn)
+/* Runs those that are left, one by one: first those that a server answered, then
+ * those whose server did not, for which there is what is left of its time. */
+static void run_rest(rounds *rn, bool answered, dibsx_nsec until)
 {
-    dibsx_nsec until;
     piece pc;
 
-    for (size_t i = 0; i < rn->count; i++)
-        if (!rn->entries[i].sent)
-            send_to(rn, rn->entries[i].server);
-    until = patience(rn);
     for (size_t i = 0; i < rn->count; i += pc.count) {
         pc = piece_at(rn, &rn->entries[i]);
-        if (!pc.first->done)
+        if (pc.first->done || pc.first->answered != answered)
+            continue;
+        if (answered)
+            until = patience(rn);
+        if (!pc.first->stuck || !keep_all(rn, &pc, until))
             run_alone(rn, &pc, until);
     }
 }
 
-/* Finds out where each belongs, and brings them in order. */
-static dibs_status sort_out(rounds *rn, dibs__renewal *items, dibs_error *err)
+static void run_all(rounds *rn)
+{
+    dibsx_nsec until = patience(rn), least;
+
+    for (size_t i = 0; i < rn->count; i++)
+        if (!rn->entries[i].sent)
+            send_to(rn, rn->entries[i].server);
+    run_rest(rn, true, until);
+    least = dibsx_after_ms(dibsx_now(), PATIENCE_MS);
+    run_rest(rn, false, until > least ? until : least);
+}
+
+/* Finds out where each belongs, as far as that is known, and brings them in
+ * order. */
+static void sort_out(rounds *rn, dibs__renewal *items)
 {
     dibs__cluster *cl = rn->rd->cluster;
     int64_t shortest_ms = INT64_MAX;
     dibs__keys *keys = rn->sheet->keys;
-    dibs_status rc = cl ? dibs__cluster_learn(cl, rn->deadline, err) : DIBS_OK;
 
     for (size_t i = 0; i < rn->count; i++) {
         entry *at = &rn->entries[i];
@@ -245,7 +313,7 @@ static dibs_status sort_out(rounds *rn, dibs__renewal *items, dibs_error *err)
         at->item = &items[i];
         if (items[i].ttl_ms < shortest_ms)
             shortest_ms = items[i].ttl_ms;
-        if (!cl || rc != DIBS_OK)
+        if (!cl)
             continue;
         dibs__keys_of(items[i].name, keys);
         at->slot = dibs__slot_of(keys->key[0], keys->len[0]);
@@ -258,7 +326,6 @@ static dibs_status sort_out(rounds *rn, dibs__renewal *items, dibs_error *err)
         if (rn->patience_ms < PATIENCE_MS)
             rn->patience_ms = PATIENCE_MS;
     }
-    return rc;
 }
 
 dibs_status
@@ -277,10 +344,10 @@ dibs__redis_renew(struct dibs__store *st, dibs__renewal *items, size_t count,
     rn.sheet = dibsx_zalloc(sizeof(*rn.sheet));
     if (!rn.entries || !rn.sheet)
         rc = dibsx_fail(err, DIBS_NOMEM, "a batch of renewals");
-    if (rc == DIBS_OK)
-        rc = sort_out(&rn, items, err);
-    if (rc == DIBS_OK)
+    if (rc == DIBS_OK) {
+        sort_out(&rn, items);
         run_all(&rn);
+    }
     /* Each has its own outcome, unless all have failed. */
     if (rc == DIBS_OK && rn.failed == count)
         rc = dibsx_fail_at(err, rn.unsure ? DIBS_UNKNOWN : rn.why.status,

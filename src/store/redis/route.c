@@ -188,9 +188,10 @@ static verdict attempt(journey *jn, dibs_status *rc, redisReply **out)
         vd = judge_reply(jn, node, *out);
     else if (*rc == DIBS_UNAVAIL)
         vd = AGAIN_LATER;
-    dibs__node_drop(cl, node);
     /* Who did not answer, or not as hoped, may have been replaced. */
-    if (*rc == DIBS_UNAVAIL || *rc == DIBS_UNKNOWN || vd == AGAIN_LATER)
+    dibs__node_failed(cl, node, *rc == DIBS_UNAVAIL || *rc == DIBS_UNKNOWN);
+    dibs__node_drop(cl, node);
+    if (vd == AGAIN_LATER)
         dibs__cluster_doubt(cl);
     return vd;
 }
@@ -211,6 +212,24 @@ static bool pause_journey(journey *jn)
     return true;
 }
 
+/* A reply that is no answer; it says why there was none yet. */
+static dibs_status set_aside(journey *jn, redisReply **reply)
+{
+    const char *text = (*reply)->str;
+    dibs_status rc;
+
+    if (begins(text, "MOVED ") || begins(text, "ASK "))
+        rc = dibsx_fail_at(&jn->why, DIBS_UNAVAIL, "MOVED",
+                           "slot %d of the cluster is being moved, or its "
+                           "servers do not agree who serves it",
+                           jn->slot);
+    else
+        rc = dibs__redis_fail(text, &jn->why);
+    dibs__reply_free(*reply);
+    *reply = NULL;
+    return rc;
+}
+
 static dibs_status travel(journey *jn, redisReply **out, dibs_error *err)
 {
     dibs_status rc;
@@ -220,11 +239,8 @@ static dibs_status travel(journey *jn, redisReply **out, dibs_error *err)
         vd = attempt(jn, &rc, out);
         if (vd == ARRIVED)
             break;
-        if (*out) {
-            rc = dibs__redis_fail((*out)->str, &jn->why);
-            dibs__reply_free(*out);
-            *out = NULL;
-        }
+        if (*out)
+            rc = set_aside(jn, out);
         if (vd == AGAIN_LATER && !pause_journey(jn))
             break;
     }

@@ -13,6 +13,7 @@
     X(acquire_all)                                                             \
     X(acquire_many)                                                            \
     X(renew)                                                                   \
+    X(keep)                                                                    \
     X(release)                                                                 \
     X(alone)                                                                   \
     X(alone_many)                                                              \
