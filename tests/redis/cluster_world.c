@@ -156,6 +156,26 @@ static bool follow(cluster_world *cw)
     return ok;
 }
 
+/* Until every node has heard of every replica. */
+static bool await_heard(const server *sv)
+{
+    dibsx_nsec end = dibsx_after_ms(dibsx_now(), BOUND_MS);
+
+    for (;;) {
+        char *nodes = server_ask(sv, "CLUSTER", "NODES", NULL);
+        int replicas = 0;
+
+        for (const char *at = nodes; at && (at = strstr(at, "slave")); at++)
+            replicas++;
+        free(nodes);
+        if (replicas == CLUSTER_NODES - CLUSTER_MASTERS)
+            return true;
+        if (dibsx_now() > end)
+            return false;
+        pause_for(LOOK_MS);
+    }
+}
+
 bool cluster_start(cluster_world *cw)
 {
     bool ok = true;
@@ -164,6 +184,8 @@ bool cluster_start(cluster_world *cw)
     for (int i = 0; ok && i < CLUSTER_NODES; i++)
         ok = start_node(cw, i);
     ok = ok && give_slots(cw) && meet(cw) && follow(cw);
+    for (int i = 0; ok && i < CLUSTER_NODES; i++)
+        ok = await_heard(&cw->sv[i]);
     if (!ok) {
         fprintf(stderr, "the cluster did not come up\n");
         cluster_stop(cw);

@@ -249,7 +249,8 @@ apply_place(const dibsx_url *url, dibs__redis_conf *conf, dibs_error *err)
 
     if (url->host_count > 1 && !is_cluster(url))
         return dibsx_fail(err, DIBS_INVALID,
-                          "a %s URL has one host; this one has %zu",
+                          "a %s URL has one host; this one has %zu (that of a "
+                          "cluster begins with redis-cluster:)",
                           url->scheme, url->host_count);
     if (is_unix(url)) {
         if (url->host_count > 0 || *path != '/' || !path[1])
