@@ -386,8 +386,8 @@ static void a_lost_member_ends_the_set(void **state)
         assert_true(is_free(other, ns.text[i]));
     /* A set that was lost is taken anew without a release. */
     CHECK(DIBS_OK, dibs_multi_try(multi, err));
+    __atomic_store_n(&ls.count, 0, __ATOMIC_SEQ_CST);
     CHECK(DIBS_OK, dibs_lease_break(other, ns.text[2], 0, NULL, NULL, err));
-    ls.count = 0;
     core_until(was_told, &ls);
     CHECK(DIBS_OK, dibs_multi_try(multi, err));
     CHECK(DIBS_OK, dibs_multi_release(multi, err));
