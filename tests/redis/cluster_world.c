@@ -12,6 +12,10 @@
 /* What a healthy cluster does in a second or two. */
 enum { BOUND_MS = 30000, LOOK_MS = 5, SLOTS = 16384 };
 
+/* Short enough for a test, and long enough that a busy machine is not taken for a
+ * dead one: that would be a failover which loses what was answered. */
+#define NODE_TIMEOUT_MS "1500"
+
 static void pause_for(int span_ms)
 {
     if (span_ms > 0)
@@ -86,7 +90,7 @@ static bool start_node(cluster_world *cw, int i)
                                 "--cluster-config-file",
                                 "nodes.conf",
                                 "--cluster-node-timeout",
-                                "500",
+                                NODE_TIMEOUT_MS,
                                 "--cluster-port",
                                 cw->bus[i],
                                 "--cluster-allow-replica-migration",
