@@ -194,8 +194,9 @@ static void threads_are_told_apart(void **state)
     snprintf(begins, sizeof(begins), "%s-", core_name());
     st.begins = begins;
     assert_int_equal(pthread_barrier_init(&pr.barrier, NULL, 3), 0);
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 2; i++)
         snprintf(pr.names[i], sizeof(pr.names[i]), "%s%c", begins, 'a' + i);
+    for (int i = 0; i < 2; i++) {
         halves[i] = (half){.pr = &pr, .side = i};
         assert_int_equal(pthread_create(&halves[i].thread, NULL, hold_and_wait,
                                         &halves[i]),
