@@ -32,7 +32,8 @@ typedef struct dibs__ask {
 
 typedef struct dibs__answer {
     uint64_t fence;  /* DIBS_OK: the lease's; DIBS_BUSY: the store's watermark,
-                        the highest fence it had granted at that moment */
+                        the highest fence it had granted at that moment; in a
+                        cluster that of the name's slot */
     int64_t left_ms; /* DIBS_OK: of the lease; DIBS_BUSY: until the first holder
                         in the way could end */
     bool queued;     /* DIBS_BUSY: has a place in the queue */

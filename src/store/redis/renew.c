@@ -296,7 +296,8 @@ static void run_all(rounds *rn)
             send_to(rn, rn->entries[i].server);
     run_rest(rn, true, until);
     least = dibsx_after_ms(dibsx_now(), PATIENCE_MS);
-    run_rest(rn, false, until > least ? until : least);
+    until = until > least ? until : least;
+    run_rest(rn, false, until < rn->deadline ? until : rn->deadline);
 }
 
 /* Finds out where each belongs, as far as that is known, and brings them in
