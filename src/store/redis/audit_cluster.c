@@ -66,6 +66,10 @@ static void take_note(const dibs_finding *finding, void *arg)
     summary *sm = arg;
     size_t i = 0;
 
+    /* The map says which masters have none. */
+    if (strcmp(finding->subject, "replicas") == 0 &&
+        finding->severity == DIBS_FINE)
+        return;
     while (i < sm->count && !is_alike(&sm->notes[i], finding))
         i++;
     if (i == NOTES_MAX)
