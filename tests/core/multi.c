@@ -440,7 +440,7 @@ static void a_loss_while_waiting_begins_anew(void **state)
     CHECK(DIBS_OK, dibs_lock_release(in_the_way, err));
     CHECK(DIBS_OK, finish(&tk));
     CHECK(DIBS_OK, dibs_multi_check(multi));
-    assert_int_equal(ls.count, 0);
+    assert_false(was_told(&ls));
     CHECK(DIBS_OK, dibs_multi_release(multi, err));
     dibs_multi_free(multi);
     dibs_lock_free(in_the_way);

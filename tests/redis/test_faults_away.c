@@ -143,7 +143,7 @@ static void gather(crowd *all, const char *url)
         all->clients[i] = world_client(url, 1000);
         all->locks[i] =
             world_lock(all->clients[i], name,
-                       DIBS_LOCK_OPTS(.ttl_ms = 9000, .on_lost = note_loss,
+                       DIBS_LOCK_OPTS(.ttl_ms = 24000, .on_lost = note_loss,
                                       .on_lost_arg = &all->lost));
         CHECK(DIBS_OK, dibs_lock_acquire(all->locks[i], err));
     }
@@ -188,7 +188,7 @@ static void a_crowd_comes_back_bit_by_bit(void **state)
     gather(all, w->url);
     server_await_written(&w->sv);
     server_kill(&w->sv);
-    world_sleep_ms(4500); /* renewals are due and fail, again and again */
+    world_sleep_ms(10500); /* renewals are due and fail, again and again */
     assert_true(server_restart(&w->sv));
     most = watch_return(&w->sv, &total);
     print_message("%lld of %lld connections in the fullest %d ms\n", most,
