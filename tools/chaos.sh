@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # chaos.sh BUILD HOLDS - histories on each store: sixteen processes, eight keys,
-# holders killed and stopped at random, and a checker of what they relied on.
+# holders killed and stopped at random, and a checker of what they relied on; then
+# a cluster whose masters crash and whose slots move under load.
 #
 # Prints the seed of each run; SEED=N repeats one.
 set -euo pipefail
@@ -26,6 +27,10 @@ run sqlite "$history" "$folder/sqlite" "$holds" "$seed" \
 if [ -x "$build/tests/redis/with_redis" ]; then
     run redis "$build/tests/redis/with_redis" -- \
         "$history" "$folder/redis" "$holds" "$seed"
+    run cluster "$build/tests/redis/with_redis" --cluster -- \
+        "$history" "$folder/cluster" "$((holds / 4))" "$seed"
+    echo "== cluster, masters crash and slots move"
+    "$build/tests/redis/cluster_load" 10 100
     for nodes in 5 3; do
         run "redlock-$nodes" "$build/tests/redis/with_redlock" --chaos "$seed" "$nodes" longest_ttl=1s -- \
             "$history" "$folder/redlock-$nodes" "$((holds / 5))" "$seed"

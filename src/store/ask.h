@@ -32,7 +32,8 @@ typedef struct dibs__ask {
 
 typedef struct dibs__answer {
     uint64_t fence;  /* DIBS_OK: the lease's; DIBS_BUSY: the store's watermark,
-                        the highest fence it had granted at that moment */
+                        the highest fence it had granted at that moment; in a
+                        cluster that of the name's slot */
     int64_t left_ms; /* DIBS_OK: of the lease; DIBS_BUSY: until the first holder
                         in the way could end */
     bool queued;     /* DIBS_BUSY: has a place in the queue */
@@ -46,7 +47,7 @@ typedef struct dibs__renewal {
     uint64_t fence;
     int64_t ttl_ms;
 
-    dibs_status rc;  /* out: DIBS_OK or DIBS_LOST */
+    dibs_status rc;  /* out: DIBS_OK, DIBS_LOST, or what its server met */
     int64_t left_ms; /* out: of the lease, never less than before */
     bool wanted;     /* out: someone waits for the name */
 } dibs__renewal;

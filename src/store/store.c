@@ -16,10 +16,10 @@
 #include <string.h>
 
 static const dibs__store_ops *const stores[] = {
-    &dibs__sqlite_ops,     &dibs__memory_ops,
+    &dibs__sqlite_ops,        &dibs__memory_ops,
 #ifdef DIBS_REDIS
-    &dibs__redis_ops,      &dibs__rediss_ops,
-    &dibs__redis_unix_ops, &dibs__quorum_ops,
+    &dibs__redis_ops,         &dibs__rediss_ops,         &dibs__redis_unix_ops,
+    &dibs__redis_cluster_ops, &dibs__rediss_cluster_ops, &dibs__quorum_ops,
 #endif
 };
 
@@ -35,7 +35,7 @@ static const dibs__store_ops *find(const char *scheme)
 
 static dibs_status unheard_of(const char *scheme, dibs_error *err)
 {
-    char known[128];
+    char known[200];
     dibsx_buf buf;
 
     dibsx_buf_init(&buf, sizeof(known) - 1);

@@ -22,7 +22,7 @@ static void set_init(set *s, contract *t, size_t count)
 {
     *s = (set){.t = t, .count = count};
     for (size_t i = 0; i < count; i++) {
-        snprintf(s->names[i], sizeof(s->names[i]), "%s/{%zu} %s", t->name, i,
+        snprintf(s->names[i], sizeof(s->names[i]), "%s/{set}%zu %s", t->name, i,
                  i % 2 ? "*odd" : "}plain{");
         s->actors[i] = contract_actor(t, 0);
         s->actors[i].ask.name = s->names[i];

@@ -394,7 +394,7 @@ static void sets_exclude_each_other_and_never_stand_still(void **state)
     dibs_status rc = DIBS_UNSUPPORTED;
 
     for (size_t i = 0; i < NAMES; i++)
-        snprintf(ring.names[i], sizeof(ring.names[i]), "%s/%zu", t->name, i);
+        snprintf(ring.names[i], sizeof(ring.names[i]), "{%s}/%zu", t->name, i);
     a.ask.name = ring.names[0];
     b.ask.name = ring.names[1];
     if (t->st[0]->ops->lease->acquire_all)

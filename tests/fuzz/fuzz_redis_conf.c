@@ -15,6 +15,10 @@ static void check_conf(const dibs__redis_conf *conf)
     REQUIRE(conf->tls || (!conf->ca && !conf->cert && !conf->insecure));
     REQUIRE(!conf->tls || conf->host);
     REQUIRE(!conf->key || conf->cert);
+    REQUIRE(conf->seed_count <= DIBSX_URL_HOSTS);
+    REQUIRE(conf->seed_count == 0 || (conf->db == 0 && conf->ungrouped));
+    for (size_t i = 0; i < conf->seed_count; i++)
+        REQUIRE(conf->seeds[i].name && conf->seeds[i].port >= 1);
 }
 
 static void check_empty(const dibs__redis_conf *conf)

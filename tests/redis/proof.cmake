@@ -1,5 +1,5 @@
 # The Redis store on real servers, which the tests start and end themselves.
-add_library(redis_server STATIC server.c ask.c certs.c setuser.c)
+add_library(redis_server STATIC server.c ask.c certs.c cluster_world.c setuser.c)
 target_include_directories(redis_server PUBLIC ${CMAKE_CURRENT_SOURCE_DIR}
                            PRIVATE ${PROJECT_SOURCE_DIR}/src)
 target_link_libraries(redis_server PUBLIC dibs_static)
@@ -22,6 +22,11 @@ if(NOT DIBS_SANITIZE)
   on_redis(contract_redis_acl contract contract --acl ${redis_acl} contract:)
 endif()
 on_redis(core_redis core test_core)
+if(NOT DIBS_SANITIZE)
+  # Sanitizers see clusters in the two tests at the end.
+  on_redis(contract_redis_cluster contract contract --cluster)
+  on_redis(core_redis_cluster core test_core --cluster)
+endif()
 
 # redis_test(NAME LABEL SOURCE...): a program that starts its own servers.
 function(redis_test name label)
@@ -62,3 +67,16 @@ target_link_libraries(many_leases PRIVATE redis_server)
 add_test(NAME redis_many_leases COMMAND many_leases 2000 1500 3)
 set_tests_properties(redis_many_leases PROPERTIES LABELS "store;redis"
                      TIMEOUT 60)
+
+# A cluster in trouble. In short here; `make chaos` has 10 crashes and 100 moves.
+add_executable(cluster_load cluster_load.c)
+target_include_directories(cluster_load PRIVATE ${PROJECT_SOURCE_DIR}/src)
+target_link_libraries(cluster_load PRIVATE redis_server)
+add_test(NAME redis_cluster_load COMMAND cluster_load 1 5)
+set_tests_properties(redis_cluster_load PROPERTIES LABELS "fault;redis"
+                     TIMEOUT 120)
+add_executable(test_cluster test_cluster.c redis_world.c)
+target_include_directories(test_cluster PRIVATE ${PROJECT_SOURCE_DIR}/src)
+target_link_libraries(test_cluster PRIVATE redis_server cmocka)
+add_test(NAME redis_cluster COMMAND test_cluster ${redis_acl})
+set_tests_properties(redis_cluster PROPERTIES LABELS "store;redis" TIMEOUT 120)

@@ -118,6 +118,83 @@ static void a_huge_reply_is_not_taken(void **state)
     way_close(&wy);
 }
 
+/* Several commands as one piece, among those of other threads: each piece has its
+ * own replies in order. */
+typedef struct piece {
+    dibs__link *ln;
+    int number;
+    atomic_int *wrong;
+    pthread_t thread;
+} piece;
+
+static void *send_pieces(void *arg)
+{
+    piece *pc = arg;
+
+    for (int i = 0; i < 300; i++) {
+        redisReply *replies[3] = {NULL};
+        char bytes[128], text[16];
+        dibs_error err;
+        int len = snprintf(bytes, sizeof(bytes),
+                           "*1\r\n$4\r\nPING\r\n*2\r\n$4\r\nECHO\r\n$8\r\n"
+                           "%08d\r\n*1\r\n$6\r\nNOSUCH\r\n",
+                           pc->number * 1000 + i);
+
+        snprintf(text, sizeof(text), "%08d", pc->number * 1000 + i);
+        if (dibs__link_unit(pc->ln, bytes, (size_t)len, 3,
+                            dibsx_after_ms(dibsx_now(), 10000), replies,
+                            &err) != DIBS_OK ||
+            strcmp(replies[0]->str, "PONG") != 0 ||
+            strcmp(replies[1]->str, text) != 0 ||
+            replies[2]->type != REDIS_REPLY_ERROR)
+            atomic_fetch_add(pc->wrong, 1);
+        for (int k = 0; k < 3; k++)
+            dibs__reply_free(replies[k]);
+    }
+    return NULL;
+}
+
+static void pieces_have_their_replies_in_order(void **state)
+{
+    atomic_int wrong = 0;
+    piece pieces[6];
+    way wy;
+
+    way_open_server(&wy, *state);
+    for (int i = 0; i < 6; i++) {
+        pieces[i] = (piece){.ln = wy.ln, .number = i + 1, .wrong = &wrong};
+        assert_int_equal(pthread_create(&pieces[i].thread, NULL, send_pieces,
+                                        &pieces[i]),
+                         0);
+    }
+    for (int i = 0; i < 300; i++)
+        expect(&wy, "PING", "PONG");
+    for (int i = 0; i < 6; i++)
+        pthread_join(pieces[i].thread, NULL);
+    assert_int_equal(wrong, 0);
+    way_close(&wy);
+}
+
+/* It ends as a whole when the server does not answer all of it. */
+static void a_piece_without_all_replies_is_unknown(void **state)
+{
+    static const char bytes[] = "*1\r\n$4\r\nPING\r\n"
+                                "*3\r\n$5\r\nBLPOP\r\n$4\r\nnone\r\n"
+                                "$1\r\n0\r\n";
+    redisReply *replies[2];
+    way wy;
+
+    way_open_server(&wy, *state);
+    assert_int_equal(dibs__link_unit(wy.ln, bytes, sizeof(bytes) - 1, 2,
+                                     dibsx_after_ms(dibsx_now(), 300), replies,
+                                     &wy.err),
+                     DIBS_UNKNOWN);
+    assert_null(replies[0]);
+    assert_null(replies[1]);
+    expect_soon(&wy, "PING", "PONG");
+    way_close(&wy);
+}
+
 typedef struct crowd {
     dibs__link *ln;
     int rounds;
@@ -482,6 +559,8 @@ int main(void)
         cmocka_unit_test(a_command_gets_its_reply),
         cmocka_unit_test(bytes_come_back_as_they_went),
         cmocka_unit_test(a_huge_reply_is_not_taken),
+        cmocka_unit_test(pieces_have_their_replies_in_order),
+        cmocka_unit_test(a_piece_without_all_replies_is_unknown),
         cmocka_unit_test(many_threads_share_one_connection),
         cmocka_unit_test(the_greeting_sets_database_and_name),
         cmocka_unit_test(a_database_that_is_not_there_is_named),

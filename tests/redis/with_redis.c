@@ -1,12 +1,14 @@
 /* with_redis.c - runs a command on a redis-server of its own.
  *
- *     with_redis [--unix | --tls | --acl FILE PREFIX] -- COMMAND [ARGUMENT...]
+ *     with_redis [--unix | --tls | --cluster | --acl FILE PREFIX] --
+ *                COMMAND [ARGUMENT...]
  *
  * Starts the server, runs the command with the server's URL as its last
  * argument, ends the server, and returns what the command returned. With --acl
  * the URL is that of the user "dibs", made by the lines "ACL SETUSER dibs ..." of
  * FILE, where PREFIX stands in for "workflow:". */
 /* SPDX-License-Identifier: MIT */
+#include "cluster_world.h"
 #include "server.h"
 #include "setuser.h"
 
@@ -23,6 +25,7 @@ enum { COMMAND_MAX = 32 };
 typedef struct wish {
     bool unix_socket;
     bool tls;
+    bool cluster;
     const char *acl_file;
     const char *prefix;
     char **command;
@@ -38,6 +41,8 @@ static bool read_line(int argc, char **argv, wish *ws)
             ws->unix_socket = true;
         } else if (strcmp(argv[i], "--tls") == 0) {
             ws->tls = true;
+        } else if (strcmp(argv[i], "--cluster") == 0) {
+            ws->cluster = true;
         } else if (strcmp(argv[i], "--acl") == 0 && i + 2 < argc) {
             ws->acl_file = argv[++i];
             ws->prefix = argv[++i];
@@ -93,6 +98,20 @@ static int run(char **command, char *url)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
+static int run_on_cluster(char **command)
+{
+    char url[SERVER_URL_MAX];
+    cluster_world cw;
+    int code = 125;
+
+    if (cluster_start(&cw)) {
+        cluster_url(&cw, url);
+        code = run(command, url);
+        cluster_stop(&cw);
+    }
+    return code;
+}
+
 int main(int argc, char **argv)
 {
     char url[SERVER_URL_MAX];
@@ -101,10 +120,12 @@ int main(int argc, char **argv)
     wish ws;
 
     if (!read_line(argc, argv, &ws)) {
-        fprintf(stderr, "usage: with_redis [--unix | --tls | --acl FILE "
-                        "PREFIX] -- COMMAND [ARGUMENT...]\n");
+        fprintf(stderr, "usage: with_redis [--unix | --tls | --cluster | "
+                        "--acl FILE PREFIX] -- COMMAND [ARGUMENT...]\n");
         return 2;
     }
+    if (ws.cluster)
+        return run_on_cluster(ws.command);
     if (begin(&ws, &sv, url))
         code = run(ws.command, url);
     server_stop(&sv);

@@ -108,6 +108,40 @@ static void urls_are_read(void **state)
         check_good(&cases[i]);
 }
 
+static void a_cluster_has_several_hosts(void **state)
+{
+    dibs__redis_conf conf;
+
+    (void)state;
+    read_good("rediss-cluster://u:p@a:7000,b,[::1]:7002?ca=/c", &conf);
+    assert_int_equal(conf.seed_count, 3);
+    assert_string_equal(conf.seeds[0].name, "a");
+    assert_int_equal(conf.seeds[0].port, 7000);
+    assert_string_equal(conf.seeds[1].name, "b");
+    assert_int_equal(conf.seeds[1].port, 6379);
+    assert_string_equal(conf.seeds[2].name, "::1");
+    assert_int_equal(conf.seeds[2].port, 7002);
+    assert_string_equal(conf.password, "p");
+    assert_true(conf.tls && conf.ungrouped);
+    assert_true(conf.connect_timeout_ms > 0);
+    dibs__redis_conf_fini(&conf);
+    assert_int_equal(conf.seed_count, 0);
+    read_good("redis://h", &conf);
+    assert_int_equal(conf.seed_count, 0);
+    assert_false(conf.ungrouped);
+    dibs__redis_conf_fini(&conf);
+    read_good("redis-cluster:", &conf);
+    assert_int_equal(conf.seed_count, 1);
+    assert_string_equal(conf.seeds[0].name, "localhost");
+    dibs__redis_conf_fini(&conf);
+    setenv("REDIS_URL", "redis-cluster://x:1,y:2", 1);
+    read_good("redis:", &conf);
+    assert_int_equal(conf.seed_count, 2);
+    assert_string_equal(conf.seeds[1].name, "y");
+    dibs__redis_conf_fini(&conf);
+    unsetenv("REDIS_URL");
+}
+
 static void parameters_are_read(void **state)
 {
     dibs__redis_conf conf;
@@ -137,6 +171,9 @@ static void bad_urls_are_refused(void **state)
 {
     static const char *const cases[][2] = {
         {"redis://a,b", "one host"},
+        {"redis-cluster://a/1", "no database but 0"},
+        {"redis-cluster://a?db=2", "no database but 0"},
+        {"redis-cluster://a?ca=/x", "for TLS"},
         {"redis://h/x", "database"},
         {"redis://h/1/2", "database"},
         {"redis://h/-1", "database"},
@@ -367,6 +404,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(urls_are_read),
+        TEST(a_cluster_has_several_hosts),
         TEST(parameters_are_read),
         TEST(bad_urls_are_refused),
         TEST(connection_strings_are_read),

@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* Each name has four keys and five words. */
-_Static_assert(4 + 9 * DIBS__ALL_MAX <= DIBS__WORDS_MAX,
+_Static_assert(5 + 9 * DIBS__ALL_MAX <= DIBS__WORDS_MAX,
                "a set of names fits into a command");
 
 /* The words of one name. */

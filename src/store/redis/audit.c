@@ -25,6 +25,7 @@ typedef struct report {
     dibs_finding_fn *each;
     void *arg;
     dibs__redis *rd;
+    const dibs__place *place; /* of the server; NULL: the only one */
     dibsx_nsec deadline;
     char *info; /* what INFO answered; "" when it may not be asked */
 } report;
@@ -58,7 +59,8 @@ static dibs_status ask(const report *rp, const char *one, const char *two,
     if (three)
         dibs__words_puts(&words, three);
     *out = NULL;
-    rc = dibs__link_call(rp->rd->steps, &words, rp->deadline, out, err);
+    rc = dibs__route_call_at(rp->rd->steps, rp->place, &words, rp->deadline,
+                             out, err);
     if (rc == DIBS_OK && (*out)->type == REDIS_REPLY_ERROR) {
         dibs__reply_free(*out);
         *out = NULL;
@@ -237,15 +239,20 @@ static dibs_status report_persistence(const report *rp, dibs_error *err)
 /* The answer came between two looks at our own clock. */
 static dibs_status report_clock(const report *rp, dibs_error *err)
 {
-    int64_t before = dibsx_wall_us(), after, store_wall_us, offset;
-    bool far;
-    dibs_status rc =
-        rp->rd->base.ops->now(&rp->rd->base, rp->deadline, &store_wall_us, err);
+    int64_t before = dibsx_wall_us(), after, seconds, us, offset;
+    redisReply *reply;
+    bool far, told;
+    dibs_status rc = ask(rp, "TIME", NULL, NULL, &reply, err);
 
     if (rc != DIBS_OK)
         return rc;
     after = dibsx_wall_us();
-    offset = store_wall_us - (before + (after - before) / 2);
+    told = dibs__reply_int(dibs__reply_item(reply, 0), &seconds) &&
+           dibs__reply_int(dibs__reply_item(reply, 1), &us);
+    dibs__reply_free(reply);
+    if (!told)
+        return dibs__reply_odd(err);
+    offset = seconds * 1000000 + us - (before + (after - before) / 2);
     far = offset > OFFSET_US || offset < -OFFSET_US;
     say(rp, far ? DIBS_CAUTION : DIBS_FINE, "clock",
         far ? "set both by NTP: fences and times shown follow the server"
@@ -280,41 +287,64 @@ static dibs_status report_user(const report *rp, dibs_error *err)
 static void report_transport(const report *rp)
 {
     const dibs__redis_conf *conf = &rp->rd->conf;
+    const char *host = rp->place ? rp->place->host : conf->host;
+    int port = rp->place ? rp->place->port : conf->port;
 
     if (conf->path)
         say(rp, DIBS_FINE, "transport", NULL, "unix socket %s", conf->path);
     else if (conf->tls && !conf->insecure)
-        say(rp, DIBS_FINE, "transport", NULL, "TLS to %s:%d", conf->host,
-            conf->port);
+        say(rp, DIBS_FINE, "transport", NULL, "TLS to %s:%d", host, port);
     else if (conf->tls)
         say(rp, DIBS_CAUTION, "transport", "name the CA and drop insecure=1",
-            "TLS to %s:%d, not verified", conf->host, conf->port);
+            "TLS to %s:%d, not verified", host, port);
     else
         say(rp, DIBS_NOTE, "transport", "use rediss:// outside a private net",
-            "plain TCP to %s:%d", conf->host, conf->port);
+            "plain TCP to %s:%d", host, port);
+}
+
+/* All that there is to know about one server. */
+static dibs_status report_server(report *rp, dibs_error *err)
+{
+    dibs_status rc = read_info(rp, err);
+
+    if (rc != DIBS_OK)
+        return rc;
+    report_version(rp);
+    report_role(rp);
+    report_transport(rp);
+    rc = report_eviction(rp, err);
+    if (rc == DIBS_OK)
+        rc = report_persistence(rp, err);
+    if (rc == DIBS_OK)
+        rc = report_clock(rp, err);
+    if (rc == DIBS_OK)
+        rc = report_user(rp, err);
+    dibsx_free(rp->info);
+    rp->info = NULL;
+    return rc;
+}
+
+dibs_status dibs__redis_audit_at(dibs__redis *rd, const dibs__place *place,
+                                 dibsx_nsec deadline, dibs_finding_fn *each,
+                                 void *arg, dibs_error *err)
+{
+    report rp = {.each = each,
+                 .arg = arg,
+                 .rd = rd,
+                 .place = place,
+                 .deadline = deadline};
+
+    return report_server(&rp, err);
 }
 
 dibs_status dibs__redis_audit(dibs__store *st, dibsx_nsec deadline,
                               dibs_finding_fn *each, void *arg, dibs_error *err)
 {
-    report rp = {
-        .each = each, .arg = arg, .rd = dibs__redis_of(st), deadline, NULL};
-    dibs_status rc = read_info(&rp, err);
+    dibs__redis *rd = dibs__redis_of(st);
 
-    if (rc != DIBS_OK)
-        return rc;
-    report_version(&rp);
-    report_role(&rp);
-    report_transport(&rp);
-    rc = report_eviction(&rp, err);
-    if (rc == DIBS_OK)
-        rc = report_persistence(&rp, err);
-    if (rc == DIBS_OK)
-        rc = report_clock(&rp, err);
-    if (rc == DIBS_OK)
-        rc = report_user(&rp, err);
-    dibsx_free(rp.info);
-    return rc;
+    return rd->cluster
+               ? dibs__redis_audit_cluster(rd, deadline, each, arg, err)
+               : dibs__redis_audit_at(rd, NULL, deadline, each, arg, err);
 }
 
 /* The first danger. */

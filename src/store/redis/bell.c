@@ -4,6 +4,9 @@
  *
  *     connect -> subscribe -> listen --> (lost) --> wait a while -> connect
  *
+ * In a cluster every server passes on what is published at any of them, so it is
+ * connected to one, and to another when that is lost.
+ *
  * Whatever fails leads to another attempt, until fini. The thread blocks all
  * signals and holds the mutex only to put a ring down. */
 /* SPDX-License-Identifier: MIT */
@@ -187,9 +190,15 @@ static dibs_status ping(dibs__conn *cn, dibs_error *err)
                            err);
 }
 
+/* A server that was taken out of the cluster hears nothing any more. */
+static bool is_outside(const dibs__redis_bell *bell, const dibs__place *place)
+{
+    return bell->cluster && !dibs__cluster_has(bell->cluster, place);
+}
+
 /* Until the connection is lost, or the thread is to end: DIBS_CANCELLED. */
-static dibs_status
-listen_on(dibs__redis_bell *bell, dibs__conn *cn, dibs_error *err)
+static dibs_status listen_on(dibs__redis_bell *bell, dibs__conn *cn,
+                             const dibs__place *place, dibs_error *err)
 {
     bool asked = false;
     dibs_status rc;
@@ -202,7 +211,7 @@ listen_on(dibs__redis_bell *bell, dibs__conn *cn, dibs_error *err)
         if (rc == DIBS_OK) {
             heed(bell, reply);
             asked = false;
-        } else if (rc == DIBS_TIMEOUT && !asked) {
+        } else if (rc == DIBS_TIMEOUT && !asked && !is_outside(bell, place)) {
             rc = ping(cn, err);
             asked = true;
         }
@@ -211,15 +220,43 @@ listen_on(dibs__redis_bell *bell, dibs__conn *cn, dibs_error *err)
     return rc;
 }
 
+/* The next server of the cluster. */
+static dibs_status
+choose_place(dibs__redis_bell *bell, dibsx_nsec deadline, dibs__place *out,
+             dibs__redis_conf *conf, dibs__resolver **rs, dibs_error *err)
+{
+    dibs_status rc = dibs__cluster_learn(bell->cluster, deadline, err);
+
+    if (rc != DIBS_OK)
+        return rc;
+    dibs__cluster_next(bell->cluster, out);
+    conf->host = out->host;
+    conf->port = out->port;
+    dibs__resolver_free(*rs);
+    *rs = dibs__resolver_new(out->host, out->port);
+    return DIBS_OK;
+}
+
 /* One connection from its beginning to its end. */
 static dibs_status
-attend(dibs__redis_bell *bell, dibs__resolver *rs, dibs__backoff *bo)
+attend(dibs__redis_bell *bell, dibs__resolver **rs, dibs__backoff *bo)
 {
     dibsx_nsec deadline = dibsx_after_ms(dibsx_now(), CONNECT_MS);
+    dibs__redis_conf conf = *bell->conf;
+    dibs__place place = {.port = 0};
     dibs_error err = {0};
     dibs__conn *cn = NULL;
-    dibs_status rc = dibs__conn_open(bell->conf, rs, deadline, &cn, &err);
+    dibs_status rc = DIBS_OK;
     bool again;
+
+    if (bell->cluster)
+        rc = choose_place(bell, deadline, &place, &conf, rs, &err);
+    else if (conf.host && !*rs)
+        *rs = dibs__resolver_new(conf.host, conf.port);
+    if (rc == DIBS_OK && conf.host && !*rs)
+        rc = dibsx_fail(&err, DIBS_NOMEM, "a resolver");
+    if (rc == DIBS_OK)
+        rc = dibs__conn_open(&conf, *rs, deadline, &cn, &err);
 
     if (rc == DIBS_OK)
         rc = subscribe(bell, cn, &err);
@@ -229,8 +266,10 @@ attend(dibs__redis_bell *bell, dibs__resolver *rs, dibs__backoff *bo)
         if (again)
             put_down(bell, &(dibs__ring){.news = DIBS__NEWS_MISSED});
         dibs__backoff_worked(bo);
-        rc = listen_on(bell, cn, &err);
+        rc = listen_on(bell, cn, &place, &err);
     }
+    if (bell->cluster && rc != DIBS_CANCELLED)
+        dibs__cluster_doubt(bell->cluster);
     dibs__conn_close(cn);
     return rc;
 }
@@ -247,7 +286,6 @@ static bool rest(const dibs__redis_bell *bell, dibsx_nsec until)
 static void *bell_main(void *arg)
 {
     dibs__redis_bell *bell = arg;
-    const dibs__redis_conf *conf = bell->conf;
     dibs__resolver *rs = NULL;
     dibs__backoff bo;
     uint64_t seed = 0;
@@ -256,9 +294,7 @@ static void *bell_main(void *arg)
         seed = (uint64_t)dibsx_now();
     dibs__backoff_init(&bo, seed);
     do {
-        if (conf->host && !rs)
-            rs = dibs__resolver_new(conf->host, conf->port);
-        if ((rs || !conf->host) && attend(bell, rs, &bo) == DIBS_CANCELLED)
+        if (attend(bell, &rs, &bo) == DIBS_CANCELLED)
             break;
         dibs__backoff_failed(&bo, dibsx_now());
     } while (!rest(bell, bo.due_at));

@@ -7,7 +7,7 @@
 #define DIBS_STORE_REDIS_BELL_H
 
 #include "store/lease.h"
-#include "store/redis/conf.h"
+#include "store/redis/cluster.h"
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -18,6 +18,7 @@ enum { DIBS__BELL_RINGS = 1024, DIBS__BELL_ADDRESS = 17 };
 
 typedef struct dibs__redis_bell {
     const dibs__redis_conf *conf; /* borrowed */
+    dibs__cluster *cluster;       /* any server of it will do; NULL: none */
     pthread_mutex_t mutex;
     pthread_cond_t cond; /* `heeded` or `failure` has changed */
     pthread_t thread;

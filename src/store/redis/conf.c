@@ -18,6 +18,8 @@
 
 enum {
     DEFAULT_PORT = 6379,
+    CLUSTER_CONNECT_MS =
+        1000, /* a server that is gone has others in its place */
     DB_DIGITS = 9,
     CLIENT_NAME_MAX = 64,
     SECRET_MAX = 4096 /* bytes in a file with a password */
@@ -54,6 +56,8 @@ static void wipe(char **text)
 
 void dibs__redis_conf_fini(dibs__redis_conf *conf)
 {
+    for (size_t i = 0; i < conf->seed_count; i++)
+        wipe(&conf->seeds[i].name);
     wipe(&conf->host);
     wipe(&conf->path);
     wipe(&conf->user);
@@ -218,15 +222,35 @@ static bool is_unix(const dibsx_url *url)
     return strcmp(url->scheme, "redis+unix") == 0;
 }
 
+static bool is_cluster(const dibsx_url *url)
+{
+    return strcmp(url->scheme, "redis-cluster") == 0 ||
+           strcmp(url->scheme, "rediss-cluster") == 0;
+}
+
+/* A place where a cluster may be asked. */
+static dibs_status
+add_seed(dibs__redis_conf *conf, const char *host, int port, dibs_error *err)
+{
+    dibsx_url_host *seed = &conf->seeds[conf->seed_count];
+    dibs_status rc = set(&seed->name, host, err);
+
+    seed->port = port ? port : DEFAULT_PORT;
+    if (rc == DIBS_OK)
+        conf->seed_count++;
+    return rc;
+}
+
 static dibs_status
 apply_place(const dibsx_url *url, dibs__redis_conf *conf, dibs_error *err)
 {
     const char *path = url->path ? url->path : "";
     dibs_status rc = DIBS_OK;
 
-    if (url->host_count > 1)
+    if (url->host_count > 1 && !is_cluster(url))
         return dibsx_fail(err, DIBS_INVALID,
-                          "a %s URL has one host; this one has %zu",
+                          "a %s URL has one host; this one has %zu (that of a "
+                          "cluster begins with redis-cluster:)",
                           url->scheme, url->host_count);
     if (is_unix(url)) {
         if (url->host_count > 0 || *path != '/' || !path[1])
@@ -234,12 +258,15 @@ apply_place(const dibsx_url *url, dibs__redis_conf *conf, dibs_error *err)
                               "write redis+unix:///path/to/socket");
         return set(&conf->path, path, err);
     }
-    if (strcmp(url->scheme, "rediss") == 0)
+    if (strncmp(url->scheme, "rediss", 6) == 0)
         conf->tls = true;
     if (url->host_count > 0) {
         rc = set(&conf->host, url->hosts[0].name, err);
         conf->port = url->hosts[0].port;
     }
+    for (size_t i = 0; i < url->host_count && rc == DIBS_OK && is_cluster(url);
+         i++)
+        rc = add_seed(conf, url->hosts[i].name, url->hosts[i].port, err);
     if (rc == DIBS_OK && *path && *path != '/')
         return dibsx_fail(err, DIBS_INVALID, "write %s://host:port/db",
                           url->scheme);
@@ -269,10 +296,11 @@ apply(const dibsx_url *url, dibs__redis_conf *conf, dibs_error *err)
     dibs_status rc;
 
     if (strcmp(url->scheme, "redis") != 0 &&
-        strcmp(url->scheme, "rediss") != 0 && !is_unix(url))
-        return dibsx_fail(err, DIBS_INVALID,
-                          "a URL of a Redis server begins with redis:, rediss: "
-                          "or redis+unix:");
+        strcmp(url->scheme, "rediss") != 0 && !is_unix(url) && !is_cluster(url))
+        return dibsx_fail(
+            err, DIBS_INVALID,
+            "a URL of a Redis server begins with redis:, rediss:, "
+            "redis+unix:, redis-cluster: or rediss-cluster:");
     if (said_twice(url))
         return dibsx_fail(err, DIBS_INVALID, "the URL gives the %s twice",
                           said_twice(url));
@@ -384,6 +412,24 @@ static bool is_client_name(const char *text)
     return true;
 }
 
+/* A cluster has one database, and keys of different slots do not go together. */
+static dibs_status
+settle_cluster(const dibsx_url *url, dibs__redis_conf *conf, dibs_error *err)
+{
+    dibs_status rc = DIBS_OK;
+
+    if (is_cluster(url) && conf->seed_count == 0)
+        rc = add_seed(conf, conf->host, conf->port, err);
+    if (rc != DIBS_OK || conf->seed_count == 0)
+        return rc;
+    if (conf->db != 0)
+        return dibsx_fail(err, DIBS_INVALID, "a cluster has no database but 0");
+    conf->ungrouped = true;
+    if (conf->connect_timeout_ms == 0)
+        conf->connect_timeout_ms = CLUSTER_CONNECT_MS;
+    return rc;
+}
+
 static dibs_status check(const dibs__redis_conf *conf, dibs_error *err)
 {
     if (!conf->tls &&
@@ -416,6 +462,8 @@ dibs_status dibs__redis_conf_read(const dibsx_url *url, dibs__redis_conf *conf,
         rc = apply(url, conf, err);
     if (rc == DIBS_OK)
         rc = apply_defaults(conf, err);
+    if (rc == DIBS_OK)
+        rc = settle_cluster(url, conf, err);
     if (rc == DIBS_OK)
         rc = check(conf, err);
     if (rc != DIBS_OK)

@@ -3,6 +3,8 @@
  *     redis://user:password@host:port/db?param=value
  *     rediss://...            the same over TLS
  *     redis+unix:///path/to/socket?db=0
+ *     redis-cluster://user:password@host1:port,host2,host3
+ *     rediss-cluster://...    the same over TLS
  *     host:6379,password=...,ssl=True,abortConnect=False,connectTimeout=5000
  *
  * Parameters: password_file, user, db, client_name, connect_timeout (a
@@ -20,7 +22,9 @@ typedef struct dibs__redis_conf {
     char *host;
     int port;
     char *path; /* of a unix socket; then host is NULL */
-    char *user; /* NULL: the default user */
+    dibsx_url_host seeds[DIBSX_URL_HOSTS]; /* where a cluster may be asked */
+    size_t seed_count;                     /* 0: it is no cluster */
+    char *user;                            /* NULL: the default user */
     char *password;
     int db;
     char *client_name;

@@ -4,14 +4,15 @@
 #define DIBS_STORE_REDIS_HANDLE_H
 
 #include "store/redis/bell.h"
-#include "store/redis/link.h"
+#include "store/redis/route.h"
 #include "store/store.h"
 
 typedef struct dibs__redis {
     dibs__store base;
     dibs__redis_conf conf;
-    dibs__link *steps;
-    dibs__link *renewals; /* so that no other step holds them up */
+    dibs__cluster *cluster; /* NULL: one server */
+    dibs__route *steps;
+    dibs__route *renewals; /* so that no other step holds them up */
     dibs__redis_bell bell;
 } dibs__redis;
 
@@ -26,6 +27,9 @@ extern const dibs__log_ops dibs__redis_log_ops;
 extern const dibs__vote_ops dibs__redis_vote_ops;
 
 /* As the steps of store/lease.h. */
+dibs_status
+dibs__redis_renew(struct dibs__store *st, dibs__renewal *items, size_t count,
+                  dibsx_nsec deadline, dibs_error *err);
 dibs_status dibs__redis_inspect(struct dibs__store *st, const char *name,
                                 dibsx_nsec deadline, dibs__entries_fn *each,
                                 void *arg, dibs_error *err);
@@ -51,6 +55,18 @@ dibs_status dibs__redis_acquire_all(struct dibs__store *st,
 dibs_status
 dibs__redis_audit(dibs__store *st, dibsx_nsec deadline, dibs_finding_fn *each,
                   void *arg, dibs_error *err);
+
+/* The same of one server (NULL: the only one), and of a cluster. */
+DIBS_MUST_CHECK dibs_status dibs__redis_audit_at(dibs__redis *rd,
+                                                 const dibs__place *place,
+                                                 dibsx_nsec deadline,
+                                                 dibs_finding_fn *each,
+                                                 void *arg, dibs_error *err);
+DIBS_MUST_CHECK dibs_status dibs__redis_audit_cluster(dibs__redis *rd,
+                                                      dibsx_nsec deadline,
+                                                      dibs_finding_fn *each,
+                                                      void *arg,
+                                                      dibs_error *err);
 
 /* DIBS_REFUSED when the audit finds a danger. */
 DIBS_MUST_CHECK dibs_status dibs__redis_audit_strict(dibs__store *st,

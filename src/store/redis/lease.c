@@ -1,25 +1,10 @@
-/* lease.c - the lease steps, each a script: acquire, renew, release.
+/* lease.c - the lease steps, each a script: acquire, release.
  *
- * Any thread. Renewals have a link of their own. */
+ * Any thread. */
 /* SPDX-License-Identifier: MIT */
-#include "base/alloc.h"
 #include "base/fail.h"
 #include "store/redis/step.h"
-#include <stdio.h>
 #include <string.h>
-
-/* Leases renewed by one script: few enough that others do not wait for long. Each
- * has four keys and three words. */
-enum { BATCH = 36 };
-_Static_assert(5 + 7 * BATCH <= DIBS__WORDS_MAX, "they fit into a command");
-
-typedef struct batch {
-    dibs__words words;
-    dibs__keys keys[BATCH];
-    char fences[BATCH][DIBS__NUMBER_MAX];
-    char ttls[BATCH][DIBS__NUMBER_MAX];
-    char key_count[DIBS__NUMBER_MAX];
-} batch;
 
 /* The two numbers that both OK and BUSY begin with. */
 static bool
@@ -127,77 +112,6 @@ acquire(struct dibs__store *st, const dibs__ask *ask, dibsx_nsec deadline,
     return rc;
 }
 
-static bool
-read_renewals(dibs__renewal *items, size_t count, const redisReply *reply)
-{
-    for (size_t i = 0; i < count; i++) {
-        int64_t number;
-
-        if (!dibs__reply_int(dibs__reply_item(reply, i), &number))
-            return false;
-        items[i].rc = number < 0 ? DIBS_LOST : DIBS_OK;
-        items[i].left_ms = number < 0 ? 0 : number / 2;
-        items[i].wanted = number > 0 && number % 2 == 1;
-    }
-    return true;
-}
-
-static dibs_status
-renew_batch(dibs__redis *rd, batch *bt, dibs__renewal *items, size_t count,
-            dibsx_nsec deadline, dibs_error *err)
-{
-    redisReply *reply = NULL;
-    dibs_status rc;
-
-    snprintf(bt->key_count, sizeof(bt->key_count), "%zu",
-             1 + DIBS__KEYS * count);
-    dibs__script_begin(&bt->words, DIBS__SCRIPT_renew, bt->key_count);
-    dibs__words_puts(&bt->words, DIBS__KEY_FENCE);
-    for (size_t i = 0; i < count; i++) {
-        dibs__keys_of(items[i].name, &bt->keys[i]);
-        dibs__keys_add(&bt->keys[i], &bt->words);
-    }
-    for (size_t i = 0; i < count; i++) {
-        dibs__words_puts(&bt->words, items[i].owner);
-        dibs__words_number(&bt->words, (int64_t)items[i].fence, bt->fences[i]);
-        dibs__words_number(&bt->words, dibs__step_span(items[i].ttl_ms),
-                           bt->ttls[i]);
-    }
-    dibs__words_puts(&bt->words, dibs__redis_bell_address(&rd->bell));
-    rc = dibs__script_run(rd->renewals, DIBS__SCRIPT_renew, &bt->words,
-                          deadline, &reply, err);
-    if (rc == DIBS_OK && !read_renewals(items, count, reply))
-        rc = dibs__reply_odd(err);
-    dibs__reply_free(reply);
-    return rc;
-}
-
-static dibs_status renew(struct dibs__store *st, dibs__renewal *items,
-                         size_t count, dibsx_nsec deadline, dibs_error *err)
-{
-    dibs__redis *rd = dibs__redis_of(st);
-    batch *bt = dibsx_zalloc(sizeof(*bt));
-    dibs_error cause = {0};
-    dibs_status rc = DIBS_OK;
-    size_t done = 0;
-
-    if (!bt)
-        return dibsx_fail(err, DIBS_NOMEM, "a batch of renewals");
-    while (done < count && rc == DIBS_OK) {
-        size_t few = count - done < BATCH ? count - done : BATCH;
-
-        rc = renew_batch(rd, bt, items + done, few, deadline, &cause);
-        if (rc == DIBS_OK)
-            done += few;
-    }
-    dibsx_free(bt);
-    if (rc == DIBS_OK)
-        return rc;
-    /* Those of earlier batches were renewed. */
-    return dibsx_fail_at(err, done > 0 ? DIBS_UNKNOWN : rc, cause.origin, "%s",
-                         cause.message);
-}
-
 /* The short way: one key, and nothing to hand over. DIBS_BUSY: take the other. */
 static dibs_status release_alone(dibs__redis *rd, const dibs__leave *leave,
                                  dibsx_nsec deadline, dibs_error *err)
@@ -258,7 +172,7 @@ static dibs_status release(struct dibs__store *st, const dibs__leave *leave,
 
 const dibs__lease_ops dibs__redis_lease_ops = {
     .acquire = acquire,
-    .renew = renew,
+    .renew = dibs__redis_renew,
     .release = release,
     .inspect = dibs__redis_inspect,
     .list = dibs__redis_list,

@@ -24,6 +24,8 @@
  *     unless the connection is broken.
  *  8. A request is answered for by one group at most: for whom a group could not
  *     answer goes alone, and is DIBS_UNKNOWN if it cannot and the group failed.
+ *  9. A request of several commands is one piece: it is sent, fails and is done as
+ *     a whole, and stays in flight until its last reply.
  */
 /* SPDX-License-Identifier: MIT */
 #include "store/redis/link.h"
@@ -60,12 +62,14 @@ typedef struct request {
     dibs__park park;
     const char *bytes;
     size_t len;
+    int due; /* replies: one to each command in `bytes`, */
+    int got; /* ... of which so many are in `replies` */
+    redisReply **replies;
     dibs__member member; /* how it takes part in a group */
     int grouped;         /* in flight: members whose first it is, or 1 */
     bool unsure;         /* a group may have done it */
     uint64_t start;
     dibsx_nsec deadline;
-    redisReply *reply;
     dibs_status rc;
     dibs_error *err;
 } request;
@@ -438,10 +442,11 @@ static void wake_all(dibs__link *ln)
     ln->asleep_count = 0;
 }
 
-/* Ends a request with its reply; who sleeps is woken later. Locks: ln->mutex. */
+/* Ends a request with its last reply; who sleeps is woken later.
+ * Locks: ln->mutex. */
 static void answer(dibs__link *ln, request *rq, redisReply *reply)
 {
-    rq->reply = reply;
+    rq->replies[rq->got++] = reply;
     rq->rc = DIBS_OK;
     if (dibs__park_post(&rq->park, DONE))
         ln->asleep[ln->asleep_count++] = &rq->park;
@@ -477,8 +482,7 @@ static void answer_group(dibs__link *ln, request *first, redisReply *reply)
 static void hand_out(dibs__link *ln, redisReply **replies, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        request *rq =
-            ln->broken || !ln->flight.head ? NULL : line_pop(&ln->flight);
+        request *rq = ln->broken ? NULL : ln->flight.head;
 
         if (!rq) {
             const dibs_error why = {
@@ -488,6 +492,11 @@ static void hand_out(dibs__link *ln, redisReply **replies, size_t count)
             dibs__reply_free(replies[i]);
             continue;
         }
+        if (rq->got + 1 < rq->due) {
+            rq->replies[rq->got++] = replies[i];
+            continue;
+        }
+        (void)line_pop(&ln->flight);
         if (rq->grouped > 1)
             answer_group(ln, rq, replies[i]);
         else
@@ -705,7 +714,7 @@ dibs_status dibs__link_join(dibs__link *ln, const dibs__group *group,
     size_t room = dibs__words_room(words);
     char *bytes = small;
     dibsx_nsec now = dibsx_now();
-    request rq = {.deadline = deadline, .err = err};
+    request rq = {.due = 1, .replies = out, .deadline = deadline, .err = err};
 
     *out = NULL;
     if (now >= deadline)
@@ -723,6 +732,43 @@ dibs_status dibs__link_join(dibs__link *ln, const dibs__group *group,
     run(ln, &rq, now);
     if (bytes != small)
         dibsx_free(bytes);
-    *out = rq.reply;
     return rq.rc;
+}
+
+dibs_status
+dibs__link_unit(dibs__link *ln, const char *bytes, size_t len, int count,
+                dibsx_nsec deadline, redisReply **out, dibs_error *err)
+{
+    dibsx_nsec now = dibsx_now();
+    request rq = {.bytes = bytes,
+                  .len = len,
+                  .due = count,
+                  .replies = out,
+                  .deadline = deadline,
+                  .err = err};
+
+    for (int i = 0; i < count; i++)
+        out[i] = NULL;
+    if (now >= deadline)
+        return dibsx_fail(err, DIBS_UNAVAIL, "the deadline has passed");
+    if (len > COMMAND_MAX)
+        return dibsx_fail(err, DIBS_INVALID, "a command is too large");
+    run(ln, &rq, now);
+    for (int i = 0; i < count && rq.rc != DIBS_OK; i++) {
+        dibs__reply_free(out[i]);
+        out[i] = NULL;
+    }
+    return rq.rc;
+}
+
+dibs_status dibs__link_ready(dibs__link *ln, dibsx_nsec now, dibs_error *err)
+{
+    dibs_status rc = DIBS_OK;
+
+    pthread_mutex_lock(&ln->mutex);
+    if (!ln->cn && ln->backoff.due_at > now)
+        rc =
+            dibsx_fail_at(err, ln->away, ln->why.origin, "%s", ln->why.message);
+    pthread_mutex_unlock(&ln->mutex);
+    return rc;
 }

@@ -55,4 +55,17 @@ DIBS_MUST_CHECK dibs_status dibs__link_join(dibs__link *ln,
                                             dibsx_nsec deadline,
                                             redisReply **out, dibs_error *err);
 
+/* Sends `count` commands, which are encoded one after the other in `bytes`, so that
+ * nothing comes between them, and waits for all of their replies. Statuses are as
+ * those above, for all of them together. */
+DIBS_MUST_CHECK dibs_status dibs__link_unit(dibs__link *ln, const char *bytes,
+                                            size_t len, int count,
+                                            dibsx_nsec deadline,
+                                            redisReply **out, dibs_error *err);
+
+/* DIBS_OK, unless there is no connection and the next attempt is not due yet: then
+ * what the last one met. */
+DIBS_MUST_CHECK dibs_status dibs__link_ready(dibs__link *ln, dibsx_nsec now,
+                                             dibs_error *err);
+
 #endif

@@ -102,8 +102,8 @@ read_page(struct dibs__store *st, const char *key, size_t key_len,
     dibs__words_puts(&words, "+");
     dibs__words_puts(&words, "COUNT");
     dibs__words_number(&words, (int64_t)count, number);
-    rc = dibs__command_run(dibs__redis_of(st)->steps, &words, deadline, reply,
-                           err);
+    rc = dibs__command_run(dibs__redis_of(st)->steps, &words, 1, deadline,
+                           reply, err);
     if (rc == DIBS_OK && (*reply)->type != REDIS_REPLY_ARRAY)
         rc = dibs__reply_odd(err);
     return rc;

@@ -1,6 +1,6 @@
 /* redis.c - the Redis store: opening and closing a handle.
  *
- * A handle owns two links, one for renewals alone, and a doorbell. Any thread. */
+ * A handle owns two routes, one for renewals alone, and a doorbell. Any thread. */
 /* SPDX-License-Identifier: MIT */
 #include "store/redis/redis.h"
 #include "base/alloc.h"
@@ -14,8 +14,9 @@ static void store_close(dibs__store *st)
     dibs__redis *rd = dibs__redis_of(st);
 
     dibs__redis_bell_fini(&rd->bell);
-    dibs__link_free(rd->renewals);
-    dibs__link_free(rd->steps);
+    dibs__route_free(rd->renewals);
+    dibs__route_free(rd->steps);
+    dibs__cluster_free(rd->cluster);
     dibs__redis_conf_fini(&rd->conf);
     dibsx_free(rd);
 }
@@ -30,8 +31,8 @@ static dibs_status now(dibs__store *st, dibsx_nsec deadline,
 
     words.count = 0;
     dibs__words_puts(&words, "TIME");
-    rc = dibs__command_run(dibs__redis_of(st)->steps, &words, deadline, &reply,
-                           err);
+    rc = dibs__command_run(dibs__redis_of(st)->steps, &words, 0, deadline,
+                           &reply, err);
     if (rc != DIBS_OK)
         return rc;
     if (dibs__reply_int(dibs__reply_item(reply, 0), &seconds) &&
@@ -43,14 +44,19 @@ static dibs_status now(dibs__store *st, dibsx_nsec deadline,
     return rc;
 }
 
-static dibs_status make_links(dibs__redis *rd, dibs_error *err)
+static dibs_status make_routes(dibs__redis *rd, dibs_error *err)
 {
     dibs_status rc = dibs__script_load(err);
 
+    if (rc == DIBS_OK && rd->conf.seed_count > 0)
+        rc = dibs__cluster_new(&rd->conf, &rd->cluster, err);
+    rd->bell.cluster = rd->cluster;
     if (rc == DIBS_OK)
-        rc = dibs__link_new(&rd->conf, &rd->steps, err);
+        rc = dibs__route_new(&rd->conf, rd->cluster, DIBS__LANE_STEPS,
+                             &rd->steps, err);
     if (rc == DIBS_OK)
-        rc = dibs__link_new(&rd->conf, &rd->renewals, err);
+        rc = dibs__route_new(&rd->conf, rd->cluster, DIBS__LANE_RENEWALS,
+                             &rd->renewals, err);
     return rc;
 }
 
@@ -82,7 +88,7 @@ static dibs_status handle_open(const dibs__store_ops *ops, const dibsx_url *url,
     dibs__redis_bell_init(&rd->bell, &rd->conf);
     rc = dibs__redis_conf_read(url, &rd->conf, err);
     if (rc == DIBS_OK)
-        rc = make_links(rd, err);
+        rc = make_routes(rd, err);
     if (rc != DIBS_OK) {
         store_close(&rd->base);
         return rc;
@@ -110,6 +116,20 @@ static dibs_status unix_open(const dibsx_url *url, dibsx_nsec deadline,
 {
     (void)deadline;
     return handle_open(&dibs__redis_unix_ops, url, out, err);
+}
+
+static dibs_status cluster_open(const dibsx_url *url, dibsx_nsec deadline,
+                                dibs__store **out, dibs_error *err)
+{
+    (void)deadline;
+    return handle_open(&dibs__redis_cluster_ops, url, out, err);
+}
+
+static dibs_status cluster_tls_open(const dibsx_url *url, dibsx_nsec deadline,
+                                    dibs__store **out, dibs_error *err)
+{
+    (void)deadline;
+    return handle_open(&dibs__rediss_cluster_ops, url, out, err);
 }
 
 static dibs_status
@@ -144,3 +164,7 @@ static const char *caution(const dibs__store *st)
 const dibs__store_ops dibs__redis_ops = STORE("redis", tcp_open);
 const dibs__store_ops dibs__rediss_ops = STORE("rediss", tls_open);
 const dibs__store_ops dibs__redis_unix_ops = STORE("redis+unix", unix_open);
+const dibs__store_ops dibs__redis_cluster_ops =
+    STORE("redis-cluster", cluster_open);
+const dibs__store_ops dibs__rediss_cluster_ops =
+    STORE("rediss-cluster", cluster_tls_open);

@@ -1,4 +1,4 @@
-/* redis.h - the Redis store: one server, or what looks like one. */
+/* redis.h - the Redis store: one server, or a cluster. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_STORE_REDIS_REDIS_H
 #define DIBS_STORE_REDIS_REDIS_H
@@ -13,5 +13,9 @@ extern const dibs__store_ops dibs__rediss_ops;
 
 /* redis+unix:///path/to/socket */
 extern const dibs__store_ops dibs__redis_unix_ops;
+
+/* redis-cluster://host1:port,host2,host3; and over TLS. */
+extern const dibs__store_ops dibs__redis_cluster_ops;
+extern const dibs__store_ops dibs__rediss_cluster_ops;
 
 #endif

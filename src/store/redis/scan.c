@@ -8,10 +8,14 @@
 #include "base/fail.h"
 #include "store/redis/reply.h"
 #include "store/redis/script.h"
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define PAGE "500" /* keys that the server looks at in one step */
+
+/* The pause before a search of a cluster begins anew. */
+#define AGAIN (100 * DIBSX_MS)
 
 enum { TEXT_MAX = 64 << 20, CURSOR_MAX = 24 };
 
@@ -69,16 +73,23 @@ static dibs_status sort(dibs__names *names, dibs_error *err)
     return DIBS_OK;
 }
 
-dibs_status
-dibs__scan(dibs__link *ln, const char *const *texts, size_t text_count,
-           const char *begins, dibs__name_of *name_of, dibsx_nsec deadline,
-           dibs__names *names, dibs_error *err)
+/* What is looked for, and where. */
+typedef struct search {
+    dibs__route *rt;
+    const char *const *texts;
+    size_t text_count;
+    const char *begins;
+    dibs__name_of *name_of;
+    dibsx_nsec deadline;
+} search;
+
+/* All pages of one server. */
+static dibs_status search_at(const search *sc, const dibs__place *place,
+                             dibs__names *names, dibs_error *err)
 {
     char cursor[CURSOR_MAX] = "0";
     dibs_status rc;
 
-    *names = (dibs__names){0};
-    dibsx_buf_init(&names->text, TEXT_MAX);
     do {
         redisReply *reply = NULL;
         dibs__words words;
@@ -86,13 +97,74 @@ dibs__scan(dibs__link *ln, const char *const *texts, size_t text_count,
         dibs__script_begin(&words, DIBS__SCRIPT_scan, "0");
         dibs__words_puts(&words, cursor);
         dibs__words_puts(&words, PAGE);
-        for (size_t i = 0; i < text_count; i++)
-            dibs__words_puts(&words, texts[i]);
-        rc = dibs__script_run(ln, DIBS__SCRIPT_scan, &words, deadline, &reply,
-                              err);
+        for (size_t i = 0; i < sc->text_count; i++)
+            dibs__words_puts(&words, sc->texts[i]);
+        rc = dibs__script_run_at(sc->rt, place, DIBS__SCRIPT_scan, &words,
+                                 sc->deadline, &reply, err);
         if (rc == DIBS_OK)
-            rc = read_page(reply, begins, name_of, names, cursor, err);
+            rc = read_page(reply, sc->begins, sc->name_of, names, cursor, err);
         dibs__reply_free(reply);
     } while (rc == DIBS_OK && strcmp(cursor, "0") != 0);
+    return rc;
+}
+
+static void forget(dibs__names *names)
+{
+    dibs__names_fini(names);
+    dibsx_buf_init(&names->text, TEXT_MAX);
+}
+
+/* All masters, as the map has them now. */
+static dibs_status
+search_masters(const search *sc, dibs__names *names, dibs_error *err)
+{
+    dibs__cluster *cl = dibs__route_cluster(sc->rt);
+    dibs__topology *map = dibsx_zalloc(sizeof(*map));
+    dibs_status rc = map ? dibs__cluster_learn(cl, sc->deadline, err)
+                         : dibsx_fail(err, DIBS_NOMEM, "a map");
+
+    if (rc == DIBS_OK)
+        rc = dibs__cluster_map(cl, map, err);
+    for (size_t i = 0; rc == DIBS_OK && i < map->count; i++)
+        if (map->members[i].master)
+            rc = search_at(sc, &map->members[i].place, names, err);
+    if (map)
+        dibs__topology_fini(map);
+    dibsx_free(map);
+    return rc;
+}
+
+/* Looking changes nothing, so when a master is lost it begins anew, with those that
+ * there are then. */
+static dibs_status
+search_cluster(const search *sc, dibs__names *names, dibs_error *err)
+{
+    dibs_status rc;
+
+    while ((rc = search_masters(sc, names, err)) == DIBS_UNAVAIL ||
+           rc == DIBS_UNKNOWN) {
+        dibsx_nsec next_at = dibsx_now() + AGAIN;
+
+        dibs__cluster_doubt(dibs__route_cluster(sc->rt));
+        if (next_at >= sc->deadline)
+            break;
+        (void)poll(NULL, 0, (int)dibsx_wait_ms(next_at, dibsx_now()));
+        forget(names);
+    }
+    return rc;
+}
+
+dibs_status
+dibs__scan(dibs__route *rt, const char *const *texts, size_t text_count,
+           const char *begins, dibs__name_of *name_of, dibsx_nsec deadline,
+           dibs__names *names, dibs_error *err)
+{
+    const search sc = {rt, texts, text_count, begins, name_of, deadline};
+    dibs_status rc;
+
+    *names = (dibs__names){0};
+    forget(names);
+    rc = dibs__route_cluster(rt) ? search_cluster(&sc, names, err)
+                                 : search_at(&sc, NULL, names, err);
     return rc == DIBS_OK ? sort(names, err) : rc;
 }

@@ -4,7 +4,7 @@
 #define DIBS_STORE_REDIS_SCAN_H
 
 #include "base/buf.h"
-#include "store/redis/link.h"
+#include "store/redis/route.h"
 
 /* Names in order, each once. Zeroed storage is an empty set. */
 typedef struct dibs__names {
@@ -17,10 +17,11 @@ typedef struct dibs__names {
 typedef bool dibs__name_of(const char *key, size_t len, const char *begins,
                            char out[DIBS_NAME_MAX + 1]);
 
-/* Looks at every key of the database, a page at a time, and keeps the names of
- * those that begin with one of `texts`. `names` is to be ended with
+/* Looks at every key of the database, in a cluster at those of every master, a page
+ * at a time, and keeps the names of those that begin with one of `texts`. `names` is to be ended with
  * dibs__names_fini(), also on failure. */
-DIBS_MUST_CHECK dibs_status dibs__scan(dibs__link *ln, const char *const *texts,
+DIBS_MUST_CHECK dibs_status dibs__scan(dibs__route *rt,
+                                       const char *const *texts,
                                        size_t text_count, const char *begins,
                                        dibs__name_of *name_of,
                                        dibsx_nsec deadline, dibs__names *names,

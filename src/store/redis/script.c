@@ -4,10 +4,12 @@
  * "--include NAME" stands for the text of another. Any thread. */
 /* SPDX-License-Identifier: MIT */
 #include "store/redis/script.h"
+#include "base/alloc.h"
 #include "base/buf.h"
 #include "base/fail.h"
 #include "base/once.h"
 #include "store/redis/error.h"
+#include "store/redis/fit.h"
 #include "store/redis/keys.h"
 #include "store/redis/sha1.h"
 #include <string.h>
@@ -161,47 +163,95 @@ static dibs_status judge(redisReply **reply, dibs_error *err)
     return rc;
 }
 
+/* Whether the server lacks the script; then the words are made to bring it. */
+static bool
+bring_text(dibs__script script, dibs__words *words, redisReply **out)
+{
+    if (!is_error(*out) || !dibs__redis_no_script((*out)->str))
+        return false;
+    dibs__reply_free(*out);
+    *out = NULL;
+    words->word[0] = "EVAL";
+    words->len[0] = 4;
+    words->word[1] = scripts[script].text;
+    words->len[1] = scripts[script].len;
+    return true;
+}
+
 static dibs_status
-run(dibs__link *ln, const dibs__group *group, dibs__script script,
+run(dibs__route *rt, const dibs__group *group, dibs__script script,
     dibs__words *words, dibsx_nsec deadline, redisReply **out, dibs_error *err)
 {
-    dibs_status rc;
+    dibs__fitting room;
+    int key_at = 0;
+    dibs_status rc = DIBS_OK;
 
     *out = NULL;
-    rc = dibs__link_join(ln, group, words, deadline, out, err);
-    if (rc == DIBS_OK && is_error(*out) && dibs__redis_no_script((*out)->str)) {
-        dibs__reply_free(*out);
-        *out = NULL;
-        words->word[0] = "EVAL";
-        words->len[0] = 4;
-        words->word[1] = scripts[script].text;
-        words->len[1] = scripts[script].len;
-        rc = dibs__link_call(ln, words, deadline, out, err);
-    }
+    if (dibs__route_cluster(rt))
+        rc = dibs__fit(words, KEY_AT, &room, &key_at, err);
+    if (rc == DIBS_OK)
+        rc = dibs__route_call(rt, group, words, key_at, deadline, out, err);
+    if (rc == DIBS_OK && bring_text(script, words, out))
+        rc = dibs__route_call(rt, NULL, words, key_at, deadline, out, err);
     return rc == DIBS_OK ? judge(out, err) : rc;
 }
 
 dibs_status
-dibs__script_run(dibs__link *ln, dibs__script script, dibs__words *words,
+dibs__script_run(dibs__route *rt, dibs__script script, dibs__words *words,
                  dibsx_nsec deadline, redisReply **out, dibs_error *err)
 {
-    return run(ln, NULL, script, words, deadline, out, err);
+    return run(rt, NULL, script, words, deadline, out, err);
 }
 
 dibs_status
-dibs__script_join(dibs__link *ln, dibs__script script, dibs__words *words,
+dibs__script_join(dibs__route *rt, dibs__script script, dibs__words *words,
                   dibsx_nsec deadline, redisReply **out, dibs_error *err)
 {
-    return run(ln, group_of(script), script, words, deadline, out, err);
+    return run(rt, group_of(script), script, words, deadline, out, err);
+}
+
+dibs_status dibs__script_append(dibs__route *rt, dibs__words *words,
+                                dibsx_buf *out, dibs_error *err)
+{
+    dibs__fitting room;
+    dibs_status rc = DIBS_OK;
+    char *bytes;
+    int key_at;
+
+    if (dibs__route_cluster(rt))
+        rc = dibs__fit(words, KEY_AT, &room, &key_at, err);
+    if (rc != DIBS_OK)
+        return rc;
+    bytes = dibsx_zalloc(dibs__words_room(words));
+    if (bytes)
+        dibsx_buf_add(out, bytes, dibs__words_encode(words, bytes));
+    if (!bytes || !dibsx_buf_ok(out))
+        rc = dibsx_fail(err, DIBS_NOMEM, "a command");
+    dibsx_free(bytes);
+    return rc;
 }
 
 dibs_status
-dibs__command_run(dibs__link *ln, const dibs__words *words, dibsx_nsec deadline,
-                  redisReply **out, dibs_error *err)
+dibs__script_run_at(dibs__route *rt, const dibs__place *place,
+                    dibs__script script, dibs__words *words,
+                    dibsx_nsec deadline, redisReply **out, dibs_error *err)
 {
     dibs_status rc;
 
     *out = NULL;
-    rc = dibs__link_call(ln, words, deadline, out, err);
+    rc = dibs__route_call_at(rt, place, words, deadline, out, err);
+    if (rc == DIBS_OK && bring_text(script, words, out))
+        rc = dibs__route_call_at(rt, place, words, deadline, out, err);
+    return rc == DIBS_OK ? judge(out, err) : rc;
+}
+
+dibs_status
+dibs__command_run(dibs__route *rt, const dibs__words *words, int key_at,
+                  dibsx_nsec deadline, redisReply **out, dibs_error *err)
+{
+    dibs_status rc;
+
+    *out = NULL;
+    rc = dibs__route_call(rt, NULL, words, key_at, deadline, out, err);
     return rc == DIBS_OK ? judge(out, err) : rc;
 }

@@ -6,13 +6,14 @@
 #ifndef DIBS_STORE_REDIS_SCRIPT_H
 #define DIBS_STORE_REDIS_SCRIPT_H
 
-#include "store/redis/link.h"
+#include "store/redis/route.h"
 
 #define DIBS__SCRIPTS(X)                                                       \
     X(acquire)                                                                 \
     X(acquire_all)                                                             \
     X(acquire_many)                                                            \
     X(renew)                                                                   \
+    X(keep)                                                                    \
     X(release)                                                                 \
     X(alone)                                                                   \
     X(alone_many)                                                              \
@@ -46,8 +47,10 @@ void dibs__script_begin(dibs__words *words, dibs__script script,
                         const char *key_count);
 
 /* Runs it. DIBS_OK: *out is its answer, which is no error; free it with
- * dibs__reply_free(). *out is NULL otherwise. */
-DIBS_MUST_CHECK dibs_status dibs__script_run(dibs__link *ln,
+ * dibs__reply_free(). *out is NULL otherwise. In a cluster the keys are those of
+ * one slot, else it is DIBS_UNSUPPORTED; DIBS__KEY_FENCE stands for the fence of
+ * that slot. */
+DIBS_MUST_CHECK dibs_status dibs__script_run(dibs__route *rt,
                                              dibs__script script,
                                              dibs__words *words,
                                              dibsx_nsec deadline,
@@ -56,14 +59,25 @@ DIBS_MUST_CHECK dibs_status dibs__script_run(dibs__link *ln,
 /* The same for one of those that others may be put together with (group.h): a
  * plain acquire, without mode and priority, and alone. */
 DIBS_MUST_CHECK dibs_status
-dibs__script_join(dibs__link *ln, dibs__script script, dibs__words *words,
+dibs__script_join(dibs__route *rt, dibs__script script, dibs__words *words,
                   dibsx_nsec deadline, redisReply **out, dibs_error *err);
 
-/* The same for a plain command. */
-DIBS_MUST_CHECK dibs_status dibs__command_run(dibs__link *ln,
+/* The same for a plain command, whose word `key_at` is a key; 0: it has none. */
+DIBS_MUST_CHECK dibs_status dibs__command_run(dibs__route *rt,
                                               const dibs__words *words,
-                                              dibsx_nsec deadline,
+                                              int key_at, dibsx_nsec deadline,
                                               redisReply **out,
                                               dibs_error *err);
+
+/* Appends the command that runs a script to `out`, for dibs__route_unit(). */
+DIBS_MUST_CHECK dibs_status dibs__script_append(dibs__route *rt,
+                                                dibs__words *words,
+                                                dibsx_buf *out,
+                                                dibs_error *err);
+
+/* Runs a script without keys on one server (route.h). */
+DIBS_MUST_CHECK dibs_status dibs__script_run_at(
+    dibs__route *rt, const dibs__place *place, dibs__script script,
+    dibs__words *words, dibsx_nsec deadline, redisReply **out, dibs_error *err);
 
 #endif

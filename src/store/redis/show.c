@@ -163,8 +163,11 @@ dibs_status dibs__redis_list(struct dibs__store *st, const char *begins,
     dibs__keys_begin(begins, texts);
     rc = dibs__scan(rd->steps, text, DIBS__KEY_BEGINS, begins, name_of,
                     deadline, &names, err);
-    for (size_t i = 0; i < names.count && rc == DIBS_OK; i += PAGE) {
-        size_t few = names.count - i < PAGE ? names.count - i : PAGE;
+    for (size_t i = 0, few; i < names.count && rc == DIBS_OK; i += few) {
+        /* In a cluster a script has keys of one slot only. */
+        size_t page = rd->cluster ? 1 : PAGE;
+
+        few = names.count - i < page ? names.count - i : page;
 
         rc = show_page(rd, names.name + i, few, deadline, &dp, err);
     }

@@ -258,9 +258,12 @@ list(struct dibs__store *st, const char *begins, dibsx_nsec deadline,
     dibs__key_value(begins, text);
     rc =
         dibs__scan(rd->steps, texts, 1, begins, name_of, deadline, &names, err);
-    for (size_t i = 0; i < names.count && rc == DIBS_OK; i += PAGE) {
-        size_t few = names.count - i < PAGE ? names.count - i : PAGE;
+    for (size_t i = 0, few; i < names.count && rc == DIBS_OK; i += few) {
+        /* In a cluster a script has keys of one slot only. */
+        size_t page = rd->cluster ? 1 : PAGE;
         redisReply *reply = NULL;
+
+        few = names.count - i < page ? names.count - i : page;
 
         rc = read_heads(rd, names.name + i, few, deadline, &reply, err);
         if (rc == DIBS_OK)

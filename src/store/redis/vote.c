@@ -1,6 +1,6 @@
 /* vote.c - one server as a node of a quorum: see store/vote.h.
  *
- * Any thread. Renewals have a link of their own. */
+ * Any thread. Renewals have a route of their own. */
 /* SPDX-License-Identifier: MIT */
 #include "store/vote.h"
 #include "base/alloc.h"
@@ -37,7 +37,7 @@ static dibs_status ask(dibs__redis *rd, const char *const *text,
     for (; *text; text++)
         dibs__words_puts(&words, *text);
     *out = NULL;
-    rc = dibs__link_call(rd->steps, &words, deadline, out, err);
+    rc = dibs__route_call_at(rd->steps, NULL, &words, deadline, out, err);
     if (rc == DIBS_OK && (*out)->type == REDIS_REPLY_ERROR) {
         dibs__reply_free(*out);
         *out = NULL;

@@ -7,7 +7,7 @@
 local call = redis.call
 
 --include grant
-local count = (#KEYS - 1) / 4
+local count = math.floor((#KEYS - 1) / 4)
 local asks, free = {}, {}
 
 local function read_asks()

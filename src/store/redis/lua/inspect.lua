@@ -52,7 +52,7 @@ end
 
 local lists = {}
 
-for i = 1, #KEYS / 4 do
+for i = 1, math.floor(#KEYS / 4) do
     local list = {}
 
     if enter(4 * i - 3) then

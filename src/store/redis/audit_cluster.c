@@ -1,0 +1,266 @@
+/* audit_cluster.c - what there is to know about a cluster: its map, and what its
+ * servers have in common or not.
+ *
+ * Any thread; changes nothing. What is found alike on several masters is told
+ * once. */
+/* SPDX-License-Identifier: MIT */
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "store/redis/handle.h"
+#include "store/redis/reply.h"
+#include <stdio.h>
+#include <string.h>
+
+enum { TEXT_MAX = 256, NOTES_MAX = 1024, SHOWN = 2 };
+
+/* Something that was found, and on which masters. */
+typedef struct note {
+    dibs_severity severity;
+    const char *subject;
+    const char *advice;
+    char found[TEXT_MAX];
+    int masters;
+    char where[TEXT_MAX]; /* the first few */
+} note;
+
+typedef struct summary {
+    dibs_finding_fn *each;
+    void *arg;
+    note *notes;
+    size_t count;
+    const dibs__place *place; /* that is being looked at */
+    int masters;
+} summary;
+
+static void tell(const summary *sm, dibs_severity severity, const char *subject,
+                 const char *found, const char *advice)
+{
+    const dibs_finding finding = {severity, subject, found, advice};
+
+    sm->each(&finding, sm->arg);
+}
+
+/* Figures differ from master to master; what they mean counts. */
+static bool is_alike(const note *nt, const dibs_finding *finding)
+{
+    if (nt->severity != finding->severity ||
+        strcmp(nt->subject, finding->subject) != 0)
+        return false;
+    if (finding->severity == DIBS_FINE && strcmp(nt->subject, "clock") == 0)
+        return true;
+    return strcmp(nt->subject, "transport") == 0 ||
+           strcmp(nt->found, finding->found) == 0;
+}
+
+static void name_place(note *nt, const dibs__place *place)
+{
+    size_t len = strlen(nt->where);
+
+    if (nt->masters++ < SHOWN)
+        snprintf(nt->where + len, sizeof(nt->where) - len, "%s%s:%d",
+                 len ? ", " : "", place->host, place->port);
+}
+
+static void take_note(const dibs_finding *finding, void *arg)
+{
+    summary *sm = arg;
+    size_t i = 0;
+
+    /* The map says which masters have none. */
+    if (strcmp(finding->subject, "replicas") == 0 &&
+        finding->severity == DIBS_FINE)
+        return;
+    while (i < sm->count && !is_alike(&sm->notes[i], finding))
+        i++;
+    if (i == NOTES_MAX)
+        return;
+    if (i == sm->count) {
+        note *nt = &sm->notes[sm->count++];
+
+        *nt = (note){.severity = finding->severity,
+                     .subject = finding->subject,
+                     .advice = finding->advice};
+        snprintf(nt->found, sizeof(nt->found), "%s", finding->found);
+    }
+    name_place(&sm->notes[i], sm->place);
+}
+
+static void tell_notes(const summary *sm)
+{
+    char text[3 * TEXT_MAX];
+
+    for (size_t i = 0; i < sm->count; i++) {
+        const note *nt = &sm->notes[i];
+
+        if (nt->masters == sm->masters && nt->masters > 1)
+            snprintf(text, sizeof(text), "%s (all %d masters)", nt->found,
+                     nt->masters);
+        else if (nt->masters > SHOWN)
+            snprintf(text, sizeof(text), "%s (%s and %d more)", nt->found,
+                     nt->where, nt->masters - SHOWN);
+        else
+            snprintf(text, sizeof(text), "%s (%s)", nt->found, nt->where);
+        tell(sm, nt->severity, nt->subject, text, nt->advice);
+    }
+}
+
+static void tell_map(const summary *sm, const dibs__topology *map)
+{
+    int covered = dibs__topology_covered(map);
+    char text[TEXT_MAX];
+    int bare = 0;
+
+    for (size_t i = 0; i < map->count; i++)
+        bare += map->members[i].master && map->members[i].replicas == 0;
+    snprintf(text, sizeof(text), "%d masters, %d replicas", sm->masters,
+             (int)map->count - sm->masters);
+    if (sm->masters < 3)
+        tell(sm, DIBS_CAUTION, "cluster", text,
+             "have three masters at least: fewer cannot agree on a failover");
+    else
+        tell(sm, DIBS_FINE, "cluster", text, NULL);
+    snprintf(text, sizeof(text), "%d of %d served", covered, DIBS__SLOTS);
+    if (covered < DIBS__SLOTS)
+        tell(sm, DIBS_DANGER, "slots", text,
+             "bring the missing masters back, or see redis-cli --cluster fix");
+    else
+        tell(sm, DIBS_FINE, "slots", text, NULL);
+    if (bare == 0)
+        return;
+    snprintf(text, sizeof(text), "%d of %d masters have none", bare,
+             sm->masters);
+    tell(sm, DIBS_CAUTION, "replicas", text,
+         "give each master a replica: without one its names are gone with it");
+}
+
+/* Whether names whose slot is served can be had while another's is not. */
+static dibs_status
+tell_coverage(dibs__redis *rd, const summary *sm, const dibs__place *place,
+              dibsx_nsec deadline, dibs_error *err)
+{
+    redisReply *reply = NULL;
+    dibs__words words = {.count = 0};
+    char value[8];
+    dibs_status rc;
+
+    dibs__words_puts(&words, "CONFIG");
+    dibs__words_puts(&words, "GET");
+    dibs__words_puts(&words, "cluster-require-full-coverage");
+    rc = dibs__route_call_at(rd->steps, place, &words, deadline, &reply, err);
+    if (rc != DIBS_OK)
+        return rc == DIBS_UNKNOWN ? DIBS_UNAVAIL : rc;
+    dibs__reply_text(dibs__reply_item(reply, 1), value, sizeof(value));
+    dibs__reply_free(reply);
+    if (!value[0])
+        tell(sm, DIBS_NOTE, "coverage",
+             "cannot be told: CONFIG may not be asked",
+             "see cluster-require-full-coverage");
+    else if (strcmp(value, "no") == 0)
+        tell(sm, DIBS_FINE, "coverage",
+             "what is served stays so when other slots are lost", NULL);
+    else
+        tell(sm, DIBS_NOTE, "coverage",
+             "all names are refused while any slot is not served",
+             "set cluster-require-full-coverage to no, so that the loss of a "
+             "master stops its own names only");
+    return DIBS_OK;
+}
+
+/* The slots that a master is giving away or taking over: its own line of CLUSTER
+ * NODES has them in brackets at its end. */
+static int count_moves(const char *nodes)
+{
+    const char *at = strstr(nodes, "myself");
+    int count = 0;
+
+    for (; at && *at && *at != '\n'; at++)
+        count += *at == '[';
+    return count;
+}
+
+/* A move that was begun and never ended keeps its names out of reach. */
+static void look_for_moves(dibs__redis *rd, summary *sm, dibsx_nsec deadline)
+{
+    char text[TEXT_MAX];
+    const dibs_finding finding = {DIBS_CAUTION, "moves", text,
+                                  "let them end, or end them with redis-cli "
+                                  "--cluster fix: their names cannot be had "
+                                  "meanwhile"};
+    redisReply *reply = NULL;
+    dibs__words words = {.count = 0};
+    dibs_error why;
+    int count = 0;
+
+    dibs__words_puts(&words, "CLUSTER");
+    dibs__words_puts(&words, "NODES");
+    if (dibs__route_call_at(rd->steps, sm->place, &words, deadline, &reply,
+                            &why) == DIBS_OK &&
+        reply->type == REDIS_REPLY_STRING)
+        count = count_moves(reply->str);
+    dibs__reply_free(reply);
+    if (count == 0)
+        return;
+    snprintf(text, sizeof(text), "%d slots are being moved", count);
+    take_note(&finding, sm);
+}
+
+/* A master that cannot be reached is a finding, not the end. */
+static void look_at(dibs__redis *rd, summary *sm, dibsx_nsec deadline)
+{
+    dibs_error why = {0};
+    char text[TEXT_MAX];
+    const dibs_finding lost = {DIBS_DANGER, "reach", text,
+                               "see why it is out of reach from here"};
+
+    look_for_moves(rd, sm, deadline);
+    if (dibs__redis_audit_at(rd, sm->place, deadline, take_note, sm, &why) ==
+        DIBS_OK)
+        return;
+    snprintf(text, sizeof(text), "%s", why.message);
+    take_note(&lost, sm);
+}
+
+static dibs_status
+look_at_all(dibs__redis *rd, summary *sm, const dibs__topology *map,
+            dibsx_nsec deadline, dibs_error *err)
+{
+    dibs_status rc = DIBS_OK;
+
+    for (size_t i = 0; i < map->count; i++)
+        sm->masters += map->members[i].master;
+    tell_map(sm, map);
+    for (size_t i = 0; i < map->count; i++) {
+        if (!map->members[i].master)
+            continue;
+        if (!sm->place)
+            rc = tell_coverage(rd, sm, &map->members[i].place, deadline, err);
+        sm->place = &map->members[i].place;
+        look_at(rd, sm, deadline);
+    }
+    tell_notes(sm);
+    return rc;
+}
+
+dibs_status
+dibs__redis_audit_cluster(dibs__redis *rd, dibsx_nsec deadline,
+                          dibs_finding_fn *each, void *arg, dibs_error *err)
+{
+    summary sm = {.each = each, .arg = arg};
+    dibs__topology *map = dibsx_zalloc(sizeof(*map));
+    dibs_status rc;
+
+    sm.notes = dibsx_zalloc_n(NOTES_MAX, sizeof(*sm.notes));
+    if (map && sm.notes)
+        rc = dibs__cluster_learn(rd->cluster, deadline, err);
+    else
+        rc = dibsx_fail(err, DIBS_NOMEM, "what is found");
+    if (rc == DIBS_OK)
+        rc = dibs__cluster_map(rd->cluster, map, err);
+    if (rc == DIBS_OK)
+        rc = look_at_all(rd, &sm, map, deadline, err);
+    if (map)
+        dibs__topology_fini(map);
+    dibsx_free(map);
+    dibsx_free(sm.notes);
+    return rc;
+}

@@ -1,0 +1,59 @@
+/* topology.h - which server of a cluster serves which slot. Pure.
+ *
+ * Read from the reply to CLUSTER SLOTS, which any server may get wrong: what makes
+ * no sense is refused, and every count is bounded. */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_STORE_REDIS_TOPOLOGY_H
+#define DIBS_STORE_REDIS_TOPOLOGY_H
+
+#include "store/redis/slot.h"
+#include <dibs/types.h>
+#include <hiredis/hiredis.h>
+
+/* The longest name of a host, and the most servers of a cluster. */
+enum { DIBS__HOST_MAX = 255, DIBS__MEMBERS_MAX = 2048 };
+
+typedef struct dibs__place {
+    char host[DIBS__HOST_MAX + 1];
+    int port;
+} dibs__place;
+
+typedef struct dibs__server {
+    dibs__place place;
+    bool master;
+    int replicas; /* of a master */
+} dibs__server;
+
+/* Zeroed storage is one in which nobody serves anything. */
+typedef struct dibs__topology {
+    dibs__server *members;
+    size_t count;
+    size_t room;
+    uint16_t server[DIBS__SLOTS]; /* index of the master, plus 1; 0: nobody */
+} dibs__topology;
+
+/* Reads the reply of the server at `asked`, by whose host those are known that
+ * name none. DIBS_REFUSED when it makes no sense, DIBS_NOMEM; `out` is then empty.
+ * Free with dibs__topology_fini(). */
+DIBS_MUST_CHECK dibs_status dibs__topology_read(const redisReply *reply,
+                                                const dibs__place *asked,
+                                                dibs__topology *out,
+                                                dibs_error *err);
+void dibs__topology_fini(dibs__topology *tp);
+
+/* Whether two places are one. */
+bool dibs__place_is(const dibs__place *place, const dibs__place *other);
+
+/* The member at a place, made one if it is none; -1 when there is no room. */
+int dibs__topology_add(dibs__topology *tp, const dibs__place *place);
+
+/* Slots that somebody serves. */
+int dibs__topology_covered(const dibs__topology *tp);
+
+/* Where a "MOVED 3999 host:port" or "ASK ..." sends: the slot, and the place,
+ * whose host is that of `asked` when it names none. False when it says nothing of
+ * the sort, or does not know where. */
+bool dibs__redirect_read(const char *error, const dibs__place *asked, int *slot,
+                         dibs__place *to);
+
+#endif

@@ -1,0 +1,70 @@
+/* fuzz_redis_topology.c - the map of a cluster as a server sends it, and referrals:
+ * what is read points at members that are there, what is refused leaves nothing. */
+/* SPDX-License-Identifier: MIT */
+#include "fuzz.h"
+#include "store/redis/driver.h"
+#include "store/redis/resp.h"
+#include "store/redis/topology.h"
+
+static const dibs__place asked = {.host = "seed", .port = 7000};
+
+static void check_map(const dibs__topology *map)
+{
+    REQUIRE(map->count <= map->room && map->count <= DIBS__MEMBERS_MAX);
+    for (size_t slot = 0; slot < DIBS__SLOTS; slot++) {
+        REQUIRE(map->server[slot] <= map->count);
+        REQUIRE(map->server[slot] == 0 ||
+                map->members[map->server[slot] - 1].master);
+    }
+    for (size_t i = 0; i < map->count; i++) {
+        const dibs__place *place = &map->members[i].place;
+
+        REQUIRE(place->host[0] && strlen(place->host) <= DIBS__HOST_MAX);
+        REQUIRE(place->port >= 1 && place->port <= 65535);
+    }
+}
+
+static void read_map(const redisReply *reply)
+{
+    dibs__topology map;
+    dibs_error err = {0};
+
+    if (dibs__topology_read(reply, &asked, &map, &err) == DIBS_OK)
+        check_map(&map);
+    else
+        REQUIRE(!map.members && map.count == 0 && *err.message);
+    dibs__topology_fini(&map);
+}
+
+/* As on a connection: the guard first, then the reader. */
+static void read_bytes(const char *bytes, size_t len)
+{
+    redisReader *reader = dibs__hi.redisReaderCreate();
+    dibs__guard guard = {0};
+    void *reply = NULL;
+
+    REQUIRE(reader);
+    if (!dibs__guard_admit(&guard, bytes, len) &&
+        dibs__hi.redisReaderFeed(reader, bytes, len) == REDIS_OK &&
+        dibs__hi.redisReaderGetReply(reader, &reply) == REDIS_OK && reply) {
+        read_map(reply);
+        dibs__reply_free(reply);
+    }
+    dibs__hi.redisReaderFree(reader);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    char *text = fuzz_text(data, size);
+    dibs__place to;
+    int slot;
+
+    REQUIRE(dibs__hiredis_load(NULL) == DIBS_OK);
+    read_bytes((const char *)data, size);
+    if (dibs__redirect_read(text, &asked, &slot, &to)) {
+        REQUIRE(slot >= 0 && slot < DIBS__SLOTS);
+        REQUIRE(to.port >= 1 && to.port <= 65535 && to.host[0]);
+    }
+    free(text);
+    return 0;
+}

@@ -1,0 +1,517 @@
+/* test_cluster.c - one cluster for all tests: where keys are, what is refused, and
+ * what becomes of leases and values while a slot is half moved or a master does not
+ * answer. */
+/* SPDX-License-Identifier: MIT */
+#include "cluster_world.h"
+#include "redis_world.h"
+#include "setuser.h"
+
+#include "store/redis/keys.h"
+#include "store/redis/slot.h"
+#include "store/store.h"
+
+static cluster_world cw;
+static char url[SERVER_URL_MAX];
+static const char *acl_file;
+
+static int start_cluster(void **state)
+{
+    (void)state;
+    if (!cluster_start(&cw))
+        return -1;
+    cluster_url(&cw, url);
+    return 0;
+}
+
+static int stop_cluster(void **state)
+{
+    (void)state;
+    cluster_stop(&cw);
+    return 0;
+}
+
+static int slot_of_key(const char *key)
+{
+    return dibs__slot_of(key, strlen(key));
+}
+
+/* The node that has the key. */
+static const server *home_of(const char *key)
+{
+    int node = cluster_server_of(&cw, slot_of_key(key));
+
+    assert_true(node >= 0);
+    return &cw.sv[node];
+}
+
+static bool exists(const char *key)
+{
+    char *reply = server_ask(home_of(key), "EXISTS", key, NULL);
+    bool found = reply && strcmp(reply, "1") == 0;
+
+    free(reply);
+    return found;
+}
+
+static dibs__store *open_store(void)
+{
+    dibs__store *st = NULL;
+
+    CHECK(DIBS_OK,
+          dibs__store_open(url, dibsx_after_ms(dibsx_now(), 5000), &st, err));
+    return st;
+}
+
+/* A slot that one master gives to another; and where it began. */
+typedef struct move {
+    int slot;
+    int from;
+    int to;
+} move;
+
+static move begin_move(const char *key)
+{
+    move mv = {.slot = slot_of_key(key)};
+
+    mv.from = cluster_server_of(&cw, mv.slot);
+    for (int i = 0; i < CLUSTER_NODES && mv.to == 0; i++) {
+        int other = cluster_server_of(&cw, i * DIBS__SLOTS / CLUSTER_NODES);
+
+        if (other >= 0 && other != mv.from)
+            mv.to = other + 1;
+    }
+    mv.to--;
+    assert_true(mv.from >= 0 && mv.to >= 0);
+    assert_true(cluster_move_begin(&cw, mv.slot, mv.from, mv.to));
+    return mv;
+}
+
+static void move_keys(const move *mv)
+{
+    assert_true(cluster_move_keys(&cw, mv->slot, mv->from, mv->to, 0));
+}
+
+static void end_move(const move *mv)
+{
+    assert_true(cluster_move_end(&cw, mv->slot, mv->from, mv->to));
+}
+
+static void each_slot_has_its_fence(void **state)
+{
+    dibs_client *cl = world_client(url, 5000);
+
+    (void)state;
+    for (int i = 0; i < 20; i++) {
+        char name[32], tag[DIBS__SLOT_TAG], fence[40], none[40];
+        dibs_lock *lock;
+
+        snprintf(name, sizeof(name), "fenced-%d", i);
+        dibs__slot_tag(slot_of_key(name), tag);
+        snprintf(fence, sizeof(fence), "dibs:fence:{%s}", tag);
+        snprintf(none, sizeof(none), "dibs:none:{%s}", tag);
+        lock = world_lock(cl, name, NULL);
+        CHECK(DIBS_OK, dibs_lock_try(lock, err));
+        assert_true(exists(name));
+        assert_true(exists(fence));
+        assert_false(exists(none));
+        dibs_lock_free(lock);
+        assert_false(exists(name));
+    }
+    dibs_close(cl);
+}
+
+static dibs_status
+take_both(dibs__store *st, const char *one, const char *other, dibs_error *err)
+{
+    char owners[2][DIBS_OWNER_SIZE] = {"0123456789abcdef0123456789abcdef",
+                                       "1123456789abcdef0123456789abcdef"};
+    dibs__ask asks[2] = {
+        {.name = one, .owner = owners[0], .permits = 1, .ttl_ms = 200},
+        {.name = other, .owner = owners[1], .permits = 1, .ttl_ms = 200}};
+    dibs__answer answers[2];
+    size_t blocked;
+
+    asks[0].who = asks[1].who = "host:1 test";
+    return st->ops->lease->acquire_all(st, asks, 2,
+                                       dibsx_after_ms(dibsx_now(), 5000),
+                                       answers, &blocked, err);
+}
+
+static void a_set_in_one_step_needs_one_slot(void **state)
+{
+    dibs__store *st = open_store();
+    dibs_error why = {0};
+
+    (void)state;
+    CHECK(DIBS_OK, take_both(st, "set{x}-1", "set{x}-2", err));
+    assert_int_equal(take_both(st, "set-1", "set-2", &why), DIBS_UNSUPPORTED);
+    assert_non_null(strstr(why.message, "{tag}"));
+    dibs__store_close(st);
+}
+
+typedef struct listing {
+    int count;
+    bool sorted;
+    char last[64];
+} listing;
+
+static bool note_item(const dibs_state_item *item, void *arg)
+{
+    listing *ls = arg;
+
+    ls->sorted = ls->sorted && strcmp(ls->last, item->key) < 0;
+    snprintf(ls->last, sizeof(ls->last), "%s", item->key);
+    ls->count++;
+    return true;
+}
+
+static bool
+note_name(const char *name, const dibs__entry *entries, size_t count, void *arg)
+{
+    const dibs_state_item item = {.key = name};
+
+    assert_int_equal(count, 1);
+    assert_true(entries[0].holder);
+    return note_item(&item, arg);
+}
+
+static void a_list_is_of_all_masters(void **state)
+{
+    enum { MANY = 60 };
+    dibs_client *cl = world_client(url, 5000);
+    dibs__store *st = open_store();
+    listing values = {.sorted = true}, names = {.sorted = true};
+    dibs_lock *locks[MANY];
+
+    (void)state;
+    for (int i = 0; i < MANY; i++) {
+        char key[32];
+
+        snprintf(key, sizeof(key), "listed-%02d", i);
+        CHECK(DIBS_OK, dibs_state_set(cl, key, "x", 1, 0, NULL, err));
+        locks[i] = world_lock(cl, key, NULL);
+        CHECK(DIBS_OK, dibs_lock_try(locks[i], err));
+    }
+    CHECK(DIBS_OK, dibs_state_list(cl, "listed-", note_item, &values, err));
+    CHECK(DIBS_OK,
+          st->ops->lease->list(st, "listed-", dibsx_after_ms(dibsx_now(), 5000),
+                               note_name, &names, err));
+    assert_int_equal(values.count, MANY);
+    assert_int_equal(names.count, MANY);
+    assert_true(values.sorted && names.sorted);
+    for (int i = 0; i < MANY; i++)
+        dibs_lock_free(locks[i]);
+    dibs__store_close(st);
+    dibs_close(cl);
+}
+
+static void check_value(dibs_client *cl, const char *key, const char *text)
+{
+    dibs_value value = {0};
+
+    CHECK(DIBS_OK, dibs_state_get(cl, key, &value, err));
+    assert_string_equal(value.data, text);
+    dibs_value_free(&value);
+}
+
+/* All keys of the script are there when it comes, so that a server would let it
+ * begin; and it deletes one that it then could not write. */
+static void nothing_is_half_done_while_a_slot_moves(void **state)
+{
+    dibs_client *cl = world_client(url, 5000);
+    dibs_client *hasty = world_client(url, 300);
+    move mv;
+
+    (void)state;
+    CHECK(DIBS_OK, dibs_state_set(cl, "moving", "old", 3, 0, NULL, err));
+    mv = begin_move("dibs:value:moving");
+    CHECK(DIBS_UNAVAIL,
+          dibs_state_set(hasty, "moving", "new", 3, 0, NULL, err));
+    check_value(cl, "moving", "old");
+    move_keys(&mv);
+    /* Now it is asked for at the other, which wants ASKING first. */
+    check_value(cl, "moving", "old");
+    CHECK(DIBS_UNAVAIL,
+          dibs_state_set(hasty, "moving", "new", 3, 0, NULL, err));
+    check_value(cl, "moving", "old");
+    end_move(&mv);
+    CHECK(DIBS_OK, dibs_state_set(cl, "moving", "new", 3, 0, NULL, err));
+    check_value(cl, "moving", "new");
+    dibs_close(hasty);
+    dibs_close(cl);
+}
+
+/* However long it takes, and wherever its keys are just now. */
+static void a_lease_is_kept_while_its_slot_moves(void **state)
+{
+    const dibs_lock_opts shared = {.size = sizeof(shared),
+                                   .ttl_ms = 600,
+                                   .mode = DIBS_SHARED};
+    dibs_client *cl = world_client(url, 5000);
+    dibs_lock *alone =
+        world_lock(cl, "kept{m}-1", DIBS_LOCK_OPTS(.ttl_ms = 600));
+    dibs_lock *reader = world_lock(cl, "kept{m}-2", &shared);
+    uint64_t fence;
+    move mv;
+
+    (void)state;
+    CHECK(DIBS_OK, dibs_lock_try(alone, err));
+    CHECK(DIBS_OK, dibs_lock_try(reader, err));
+    fence = dibs_lock_fence(alone);
+    mv = begin_move("kept{m}-1");
+    world_sleep_ms(1200);
+    assert_int_equal(dibs_lock_check(alone), DIBS_OK);
+    assert_int_equal(dibs_lock_check(reader), DIBS_OK);
+    move_keys(&mv);
+    world_sleep_ms(1200);
+    assert_int_equal(dibs_lock_check(alone), DIBS_OK);
+    assert_int_equal(dibs_lock_check(reader), DIBS_OK);
+    end_move(&mv);
+    world_sleep_ms(400);
+    CHECK(DIBS_OK, dibs_lock_release(alone, err));
+    CHECK(DIBS_OK, dibs_lock_release(reader, err));
+    CHECK(DIBS_OK, dibs_lock_try(alone, err));
+    assert_true(dibs_lock_fence(alone) > fence);
+    dibs_lock_free(alone);
+    dibs_lock_free(reader);
+    dibs_close(cl);
+}
+
+static void
+no_news(dibs_lock *lock, dibs_status rc, const dibs_error *err, void *arg)
+{
+    (void)lock;
+    (void)rc;
+    (void)err;
+    (void)arg;
+}
+
+/* A waiter that came before the move is served after it. */
+static void a_queue_moves_with_its_name(void **state)
+{
+    dibs_client *one = world_client(url, 5000);
+    dibs_client *other = world_client(url, 5000);
+    dibs_lock *held = world_lock(one, "queued{q}", NULL);
+    dibs_lock *waiter =
+        world_lock(other, "queued{q}", DIBS_LOCK_OPTS(.wait_ms = 10000));
+    dibs__store *st = open_store();
+    move mv;
+
+    (void)state;
+    CHECK(DIBS_OK, dibs_lock_try(held, err));
+    CHECK(DIBS_OK, dibs_lock_acquire_async(waiter, no_news, NULL, err));
+    world_await_waiters(one, "queued{q}", 1);
+    mv = begin_move("queued{q}");
+    move_keys(&mv);
+    end_move(&mv);
+    CHECK(DIBS_OK, dibs_lock_release(held, err));
+    assert_true(world_await(waiter, DIBS_LOCK_HELD, WORLD_BOUND_MS));
+    dibs__store_close(st);
+    dibs_lock_free(waiter);
+    dibs_lock_free(held);
+    dibs_close(other);
+    dibs_close(one);
+}
+
+/* What was found about one subject. */
+typedef struct look {
+    const char *subject;
+    dibs_severity severity;
+    char found[400];
+} look;
+
+static void note_finding(const dibs_finding *finding, void *arg)
+{
+    look *lk = arg;
+
+    if (strcmp(finding->subject, lk->subject) != 0 ||
+        finding->severity < lk->severity)
+        return;
+    lk->severity = finding->severity;
+    snprintf(lk->found, sizeof(lk->found), "%s", finding->found);
+}
+
+static look look_at(dibs_client *cl, const char *subject)
+{
+    look lk = {.subject = subject};
+
+    CHECK(DIBS_OK, dibs_audit(cl, note_finding, &lk, err));
+    if (!lk.found[0])
+        fail_msg("nothing was found about %s", subject);
+    return lk;
+}
+
+static void the_audit_looks_at_every_master(void **state)
+{
+    dibs_client *cl = world_client(url, 5000);
+    int node = cluster_server_of(&cw, 0);
+    char port[16], strict[SERVER_URL_MAX + 16];
+    dibs_client *none = NULL;
+    move mv;
+    look lk;
+
+    (void)state;
+    lk = look_at(cl, "cluster");
+    assert_int_equal(lk.severity, DIBS_FINE);
+    assert_string_equal(lk.found, "3 masters, 3 replicas");
+    assert_int_equal(look_at(cl, "slots").severity, DIBS_FINE);
+    assert_int_equal(look_at(cl, "coverage").severity, DIBS_NOTE);
+    assert_non_null(strstr(look_at(cl, "eviction").found, "all 3 masters"));
+    assert_int_equal(look_at(cl, "persistence").severity, DIBS_CAUTION);
+    mv = begin_move("audited");
+    assert_int_equal(look_at(cl, "moves").severity, DIBS_CAUTION);
+    end_move(&mv);
+    assert_true(server_tell(&cw.sv[node], "CONFIG", "SET", "maxmemory", "100mb",
+                            "maxmemory-policy", "allkeys-lru", NULL));
+    lk = look_at(cl, "eviction");
+    snprintf(port, sizeof(port), ":%d", cw.sv[node].port);
+    assert_int_equal(lk.severity, DIBS_DANGER);
+    assert_non_null(strstr(lk.found, port));
+    snprintf(strict, sizeof(strict), "%s?strict=1", url);
+    CHECK(DIBS_REFUSED, dibs_open(strict, NULL, &none, err));
+    assert_true(server_tell(&cw.sv[node], "CONFIG", "SET", "maxmemory", "0",
+                            "maxmemory-policy", "noeviction", NULL));
+    dibs_close(cl);
+}
+
+/* Unless the cluster is told to refuse everything while one slot is not served,
+ * which is what it does by default until the failover is over. */
+static void a_master_that_hangs_costs_the_leases_of_others_nothing(void **state)
+{
+    enum { LEASES = 12 };
+    dibs_client *cl = world_client(url, 5000);
+    dibs_lock *locks[LEASES];
+    bool theirs[LEASES];
+    int hung = cluster_server_of(&cw, 0);
+    dibsx_nsec end;
+
+    (void)state;
+    for (int i = 0; i < CLUSTER_NODES; i++)
+        assert_true(server_tell(&cw.sv[i], "CONFIG", "SET",
+                                "cluster-require-full-coverage", "no", NULL));
+    assert_int_equal(look_at(cl, "coverage").severity, DIBS_FINE);
+    for (int i = 0; i < LEASES; i++) {
+        char name[32];
+
+        snprintf(name, sizeof(name), "hanging-%d", i);
+        theirs[i] = cluster_server_of(&cw, slot_of_key(name)) != hung;
+        locks[i] = world_lock(cl, name, DIBS_LOCK_OPTS(.ttl_ms = 900));
+        CHECK(DIBS_OK, dibs_lock_try(locks[i], err));
+    }
+    server_pause(&cw.sv[hung]);
+    end = dibsx_after_ms(dibsx_now(), 3000);
+    while (dibsx_now() < end) {
+        for (int i = 0; i < LEASES; i++)
+            if (theirs[i])
+                assert_int_equal(dibs_lock_check(locks[i]), DIBS_OK);
+        world_sleep_ms(20);
+    }
+    server_resume(&cw.sv[hung]);
+    for (int i = 0; i < LEASES; i++)
+        dibs_lock_free(locks[i]);
+    dibs_close(cl);
+}
+
+static void a_wrong_scheme_is_named(void **state)
+{
+    char text[SERVER_URL_MAX];
+    dibs_client *cl = NULL;
+    dibs_error why = {0};
+    dibs_status rc;
+    dibs_lock *lock;
+    server plain;
+
+    (void)state;
+    server_url(&cw.sv[cluster_server_of(&cw, 0)], text);
+    cl = world_client(text, 2000);
+    lock = world_lock(cl, "hello", NULL); /* of slot 866 */
+    rc = dibs_lock_try(lock, &why);
+    if (rc == DIBS_OK) {
+        dibs_lock_free(lock);
+        lock = world_lock(cl, "foo", NULL); /* of slot 12182 */
+        rc = dibs_lock_try(lock, &why);
+    }
+    assert_int_equal(rc, DIBS_UNSUPPORTED);
+    assert_non_null(strstr(why.message, "redis-cluster:"));
+    dibs_lock_free(lock);
+    dibs_close(cl);
+    assert_true(server_start_forgetful(&plain, NULL));
+    snprintf(text, sizeof(text), "redis-cluster://127.0.0.1:%d", plain.port);
+    assert_int_equal(dibs_open(text, NULL, &cl, &why), DIBS_REFUSED);
+    assert_non_null(strstr(why.message, "redis:"));
+    server_stop(&plain);
+}
+
+/* Nobody answers: that is known at once, and no reason to wait for a failover. */
+static void a_cluster_that_is_away_is_unavailable(void **state)
+{
+    dibsx_nsec began_at = dibsx_now();
+    char text[SERVER_URL_MAX];
+    dibs_client *cl = NULL;
+
+    (void)state;
+    snprintf(text, sizeof(text), "redis-cluster://127.0.0.1:%d,127.0.0.1:%d",
+             server_free_port(), server_free_port());
+    CHECK(DIBS_UNAVAIL,
+          dibs_open(text, DIBS_CLIENT_OPTS(.timeout_ms = 60000), &cl, err));
+    assert_true(world_ms_since(began_at) < 30000);
+}
+
+/* The user of docs/redis-acl.md can do here what it can do on one server. */
+static void the_least_rights_are_enough(void **state)
+{
+    char text[SERVER_URL_MAX + 32];
+    listing values = {.sorted = true};
+    dibs_client *cl;
+    dibs_lock *lock;
+    look lk;
+    move mv;
+
+    (void)state;
+    for (int i = 0; i < CLUSTER_NODES; i++)
+        assert_true(setuser(&cw.sv[i], acl_file, "rights:"));
+    snprintf(text, sizeof(text),
+             "redis-cluster://dibs:%s@127.0.0.1:%d,127.0.0.1:%d",
+             SETUSER_PASSWORD, cw.sv[0].port, cw.sv[1].port);
+    cl = world_client(text, 5000);
+    lock = world_lock(cl, "rights:a", DIBS_LOCK_OPTS(.ttl_ms = 600));
+    CHECK(DIBS_OK, dibs_lock_try(lock, err));
+    CHECK(DIBS_OK, dibs_state_set(cl, "rights:v", "x", 1, 0, NULL, err));
+    CHECK(DIBS_OK, dibs_state_list(cl, "rights:", note_item, &values, err));
+    assert_int_equal(values.count, 1);
+    mv = begin_move("rights:a");
+    move_keys(&mv);
+    world_sleep_ms(1000);
+    assert_int_equal(dibs_lock_check(lock), DIBS_OK);
+    end_move(&mv);
+    CHECK(DIBS_OK, dibs_lock_release(lock, err));
+    lk = look_at(cl, "coverage");
+    assert_null(strstr(lk.found, "cannot be told"));
+    dibs_lock_free(lock);
+    dibs_close(cl);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_slot_has_its_fence),
+        cmocka_unit_test(a_set_in_one_step_needs_one_slot),
+        cmocka_unit_test(a_list_is_of_all_masters),
+        cmocka_unit_test(nothing_is_half_done_while_a_slot_moves),
+        cmocka_unit_test(a_lease_is_kept_while_its_slot_moves),
+        cmocka_unit_test(a_queue_moves_with_its_name),
+        cmocka_unit_test(the_audit_looks_at_every_master),
+        cmocka_unit_test(the_least_rights_are_enough),
+        cmocka_unit_test(a_wrong_scheme_is_named),
+        cmocka_unit_test(a_cluster_that_is_away_is_unavailable),
+        cmocka_unit_test(
+            a_master_that_hangs_costs_the_leases_of_others_nothing),
+    };
+
+    if (argc != 2) {
+        fprintf(stderr, "usage: test_cluster docs/redis-acl.md\n");
+        return 2;
+    }
+    acl_file = argv[1];
+    return cmocka_run_group_tests(tests, start_cluster, stop_cluster);
+}
