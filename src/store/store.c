@@ -15,9 +15,10 @@
 #include <string.h>
 
 static const dibs__store_ops *const stores[] = {
-    &dibs__sqlite_ops, &dibs__memory_ops,
+    &dibs__sqlite_ops,     &dibs__memory_ops,
 #ifdef DIBS_REDIS
-    &dibs__redis_ops,  &dibs__rediss_ops, &dibs__redis_unix_ops,
+    &dibs__redis_ops,      &dibs__rediss_ops,
+    &dibs__redis_unix_ops, &dibs__redis_sentinel_ops,
 #endif
 };
 
@@ -33,7 +34,7 @@ static const dibs__store_ops *find(const char *scheme)
 
 static dibs_status unheard_of(const char *scheme, dibs_error *err)
 {
-    char known[80];
+    char known[160];
     dibsx_buf buf;
 
     dibsx_buf_init(&buf, sizeof(known) - 1);

@@ -15,6 +15,7 @@
 #include "store/redis/conn.h"
 #include "store/redis/error.h"
 #include "store/redis/reply.h"
+#include "store/redis/sentinel.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
@@ -211,6 +212,21 @@ listen_on(dibs__redis_bell *bell, dibs__conn *cn, dibs_error *err)
     return rc;
 }
 
+static void set_conn(dibs__redis_bell *bell, dibs__conn *cn)
+{
+    pthread_mutex_lock(&bell->mutex);
+    bell->cn = cn;
+    pthread_mutex_unlock(&bell->mutex);
+}
+
+void dibs__redis_bell_drop(dibs__redis_bell *bell)
+{
+    pthread_mutex_lock(&bell->mutex);
+    if (bell->cn)
+        dibs__conn_sever(bell->cn);
+    pthread_mutex_unlock(&bell->mutex);
+}
+
 /* One connection from its beginning to its end. */
 static dibs_status
 attend(dibs__redis_bell *bell, dibs__resolver *rs, dibs__backoff *bo)
@@ -218,9 +234,13 @@ attend(dibs__redis_bell *bell, dibs__resolver *rs, dibs__backoff *bo)
     dibsx_nsec deadline = dibsx_after_ms(dibsx_now(), CONNECT_MS);
     dibs_error err = {0};
     dibs__conn *cn = NULL;
-    dibs_status rc = dibs__conn_open(bell->conf, rs, deadline, &cn, &err);
+    dibs_status rc =
+        bell->sentinel
+            ? dibs__sentinel_connect(bell->sentinel, false, deadline, &cn, &err)
+            : dibs__conn_open(bell->conf, rs, deadline, &cn, &err);
     bool again;
 
+    set_conn(bell, cn);
     if (rc == DIBS_OK)
         rc = subscribe(bell, cn, &err);
     again = report(bell, rc == DIBS_OK ? NULL : &err);
@@ -231,6 +251,7 @@ attend(dibs__redis_bell *bell, dibs__resolver *rs, dibs__backoff *bo)
         dibs__backoff_worked(bo);
         rc = listen_on(bell, cn, &err);
     }
+    set_conn(bell, NULL);
     dibs__conn_close(cn);
     return rc;
 }
@@ -255,6 +276,7 @@ static void *bell_main(void *arg)
     if (!dibsx_random(&seed, sizeof(seed)))
         seed = (uint64_t)dibsx_now();
     dibs__backoff_init(&bo, seed);
+    bo.cap = bell->sentinel ? DIBS__SENTINEL_PAUSE : 0;
     do {
         if (conf->host && !rs)
             rs = dibs__resolver_new(conf->host, conf->port);

@@ -18,6 +18,7 @@
 
 enum {
     DEFAULT_PORT = 6379,
+    SENTINEL_PORT = 26379,
     DB_DIGITS = 9,
     CLIENT_NAME_MAX = 64,
     SECRET_MAX = 4096 /* bytes in a file with a password */
@@ -39,8 +40,14 @@ static const struct param {
     {"insecure", FLAG, offsetof(dibs__redis_conf, insecure)},
     {"key", TEXT, offsetof(dibs__redis_conf, key)},
     {"password_file", SECRET_FILE, offsetof(dibs__redis_conf, password)},
+    {"sentinel_password", TEXT, offsetof(dibs__redis_conf, sentinel_password)},
+    {"sentinel_password_file", SECRET_FILE,
+     offsetof(dibs__redis_conf, sentinel_password)},
+    {"sentinel_tls", FLAG, offsetof(dibs__redis_conf, sentinel_tls)},
+    {"sentinel_user", TEXT, offsetof(dibs__redis_conf, sentinel_user)},
     {"sni", TEXT, offsetof(dibs__redis_conf, sni)},
     {"strict", FLAG, offsetof(dibs__redis_conf, strict)},
+    {"tls", FLAG, offsetof(dibs__redis_conf, tls)},
     {"user", TEXT, offsetof(dibs__redis_conf, user)},
 };
 
@@ -63,6 +70,11 @@ void dibs__redis_conf_fini(dibs__redis_conf *conf)
     wipe(&conf->cert);
     wipe(&conf->key);
     wipe(&conf->sni);
+    wipe(&conf->primary);
+    wipe(&conf->sentinel_user);
+    wipe(&conf->sentinel_password);
+    for (size_t i = 0; i < conf->sentinel_count; i++)
+        wipe(&conf->sentinels[i].host);
     *conf = (dibs__redis_conf){0};
 }
 
@@ -138,8 +150,8 @@ static ssize_t read_whole(const char *path, char *out, size_t size)
 }
 
 /* The first line of the file, which must be all there is. */
-static dibs_status
-read_secret(const char *path, char **password, dibs_error *err)
+static dibs_status read_secret(const char *param, const char *path,
+                               char **password, dibs_error *err)
 {
     char text[SECRET_MAX + 1];
     ssize_t got = read_whole(path, text, SECRET_MAX);
@@ -149,7 +161,7 @@ read_secret(const char *path, char **password, dibs_error *err)
     if (got < 0)
         return dibsx_fail_at(err, errno == EACCES ? DIBS_DENIED : DIBS_INVALID,
                              dibsx_errno_name(errno),
-                             "password_file cannot be read (%.100s, %s)", path,
+                             "%s cannot be read (%.100s, %s)", param, path,
                              dibsx_errno_name(errno));
     while (len > 0 && (text[len - 1] == '\n' || text[len - 1] == '\r'))
         len--;
@@ -157,8 +169,7 @@ read_secret(const char *path, char **password, dibs_error *err)
     if (len == 0 || len == SECRET_MAX || strlen(text) != len ||
         strchr(text, '\n'))
         rc = dibsx_fail(err, DIBS_INVALID,
-                        "password_file must hold one line, the password "
-                        "(%.100s)",
+                        "%s must hold one line, the password (%.100s)", param,
                         path);
     else
         rc = set(password, text, err);
@@ -178,7 +189,8 @@ apply_param(const dibsx_url_param *given, dibs__redis_conf *conf,
     case DATABASE:
         return read_db(given->value, (int *)(void *)place, err);
     case SECRET_FILE:
-        return read_secret(given->value, (char **)(void *)place, err);
+        return read_secret(param->name, given->value, (char **)(void *)place,
+                           err);
     case DURATION:
         if (!dibsx_duration_parse(given->value, (int64_t *)(void *)place))
             return dibsx_fail(err, DIBS_INVALID,
@@ -193,6 +205,19 @@ apply_param(const dibsx_url_param *given, dibs__redis_conf *conf,
     return set((char **)(void *)place, given->value, err);
 }
 
+static bool is_sentinel(const dibsx_url *url)
+{
+    return strcmp(url->scheme, "redis-sentinel") == 0;
+}
+
+/* Parameters that only one kind of URL has. */
+static bool is_known(const dibsx_url *url, const char *param)
+{
+    bool about = strncmp(param, "sentinel_", 9) == 0 || !strcmp(param, "tls");
+
+    return !about || is_sentinel(url);
+}
+
 static dibs_status
 apply_params(const dibsx_url *url, dibs__redis_conf *conf, dibs_error *err)
 {
@@ -204,7 +229,7 @@ apply_params(const dibsx_url *url, dibs__redis_conf *conf, dibs_error *err)
 
         while (at < count && strcmp(params[at].name, url->params[i].key) != 0)
             at++;
-        if (at == count)
+        if (at == count || !is_known(url, params[at].name))
             return dibsx_fail(err, DIBS_INVALID,
                               "a %s URL has no parameter \"%.40s\"",
                               url->scheme, url->params[i].key);
@@ -216,6 +241,48 @@ apply_params(const dibsx_url *url, dibs__redis_conf *conf, dibs_error *err)
 static bool is_unix(const dibsx_url *url)
 {
     return strcmp(url->scheme, "redis+unix") == 0;
+}
+
+/* "/name" or "/name/db". */
+static dibs_status
+apply_primary(const char *path, dibs__redis_conf *conf, dibs_error *err)
+{
+    const char *name = *path == '/' ? path + 1 : "";
+    size_t len = strcspn(name, "/");
+    dibs_status rc = DIBS_OK;
+
+    if (len == 0)
+        return dibsx_fail(err, DIBS_INVALID,
+                          "write redis-sentinel://host1,host2,host3/NAME: the "
+                          "name that the sentinels have for the servers");
+    if (name[len] && name[len + 1])
+        rc = read_db(name + len + 1, &conf->db, err);
+    if (rc == DIBS_OK)
+        rc = set(&conf->primary, name, err);
+    if (rc == DIBS_OK)
+        conf->primary[len] = '\0';
+    return rc;
+}
+
+static dibs_status
+apply_sentinels(const dibsx_url *url, dibs__redis_conf *conf, dibs_error *err)
+{
+    dibs_status rc = apply_primary(url->path ? url->path : "", conf, err);
+
+    if (rc == DIBS_OK && url->host_count == 0)
+        return dibsx_fail(err, DIBS_INVALID,
+                          "a redis-sentinel URL names the sentinels: "
+                          "redis-sentinel://host1,host2,host3/%.60s",
+                          conf->primary);
+    conf->sentinel_tls = true;
+    for (size_t i = 0; i < url->host_count && rc == DIBS_OK; i++) {
+        dibs__redis_place *place = &conf->sentinels[i];
+
+        rc = set(&place->host, url->hosts[i].name, err);
+        place->port = url->hosts[i].port ? url->hosts[i].port : SENTINEL_PORT;
+        conf->sentinel_count = i + 1;
+    }
+    return rc;
 }
 
 static dibs_status
@@ -248,6 +315,14 @@ apply_place(const dibsx_url *url, dibs__redis_conf *conf, dibs_error *err)
     return rc;
 }
 
+/* Whether the path gives a database. */
+static bool has_db(const dibsx_url *url, const char *path)
+{
+    if (is_sentinel(url) && *path)
+        path = strchr(path + 1, '/');
+    return path && *path && path[1];
+}
+
 /* Whether a thing was said in the URL proper and as a parameter too. */
 static const char *said_twice(const dibsx_url *url)
 {
@@ -257,7 +332,10 @@ static const char *said_twice(const dibsx_url *url)
         return "user";
     if (url->password && dibsx_url_param_get(url, "password_file"))
         return "password";
-    if (!is_unix(url) && *path && path[1] && dibsx_url_param_get(url, "db"))
+    if (dibsx_url_param_get(url, "sentinel_password") &&
+        dibsx_url_param_get(url, "sentinel_password_file"))
+        return "password of the sentinels";
+    if (!is_unix(url) && has_db(url, path) && dibsx_url_param_get(url, "db"))
         return "database";
     return NULL;
 }
@@ -269,14 +347,16 @@ apply(const dibsx_url *url, dibs__redis_conf *conf, dibs_error *err)
     dibs_status rc;
 
     if (strcmp(url->scheme, "redis") != 0 &&
-        strcmp(url->scheme, "rediss") != 0 && !is_unix(url))
+        strcmp(url->scheme, "rediss") != 0 && !is_unix(url) &&
+        !is_sentinel(url))
         return dibsx_fail(err, DIBS_INVALID,
-                          "a URL of a Redis server begins with redis:, rediss: "
-                          "or redis+unix:");
+                          "a URL of a Redis server begins with redis:, "
+                          "rediss:, redis+unix: or redis-sentinel:");
     if (said_twice(url))
         return dibsx_fail(err, DIBS_INVALID, "the URL gives the %s twice",
                           said_twice(url));
-    rc = apply_place(url, conf, err);
+    rc = is_sentinel(url) ? apply_sentinels(url, conf, err)
+                          : apply_place(url, conf, err);
     if (rc == DIBS_OK && url->user)
         rc = set(&conf->user, url->user, err);
     if (rc == DIBS_OK && url->password)
@@ -358,13 +438,16 @@ static dibs_status apply_environment(dibs__redis_conf *conf, dibs_error *err)
 static dibs_status apply_defaults(dibs__redis_conf *conf, dibs_error *err)
 {
     const char *secret = variable("DIBS_REDIS_PASSWORD");
+    const char *other = variable("DIBS_REDIS_SENTINEL_PASSWORD");
     dibs_status rc = DIBS_OK;
 
     if (!secret)
         secret = variable("REDISCLI_AUTH");
     if (!conf->password && secret)
         rc = set(&conf->password, secret, err);
-    if (rc == DIBS_OK && !conf->path && !conf->host)
+    if (rc == DIBS_OK && conf->primary && !conf->sentinel_password && other)
+        rc = set(&conf->sentinel_password, other, err);
+    if (rc == DIBS_OK && !conf->path && !conf->host && !conf->primary)
         rc = set(&conf->host, "localhost", err);
     if (rc == DIBS_OK && !conf->client_name)
         rc = set(&conf->client_name, "dibs", err);
@@ -390,7 +473,12 @@ static dibs_status check(const dibs__redis_conf *conf, dibs_error *err)
         (conf->ca || conf->cert || conf->key || conf->sni || conf->insecure))
         return dibsx_fail(err, DIBS_INVALID,
                           "ca, cert, key, sni and insecure are for TLS: write "
-                          "rediss: instead of redis:");
+                          "%s",
+                          conf->primary ? "tls=1 as well"
+                                        : "rediss: instead of redis:");
+    if (conf->sentinel_user && !conf->sentinel_password)
+        return dibsx_fail(err, DIBS_INVALID,
+                          "sentinel_user is given without a password");
     if (conf->tls && conf->path)
         return dibsx_fail(err, DIBS_INVALID,
                           "there is no TLS over a unix socket");
@@ -410,7 +498,7 @@ dibs_status dibs__redis_conf_read(const dibsx_url *url, dibs__redis_conf *conf,
     dibs_status rc = DIBS_OK;
 
     *conf = (dibs__redis_conf){0};
-    if (url->host_count == 0 && !is_unix(url))
+    if (url->host_count == 0 && !is_unix(url) && !is_sentinel(url))
         rc = apply_environment(conf, err);
     if (rc == DIBS_OK)
         rc = apply(url, conf, err);

@@ -3,10 +3,13 @@
  *     redis://user:password@host:port/db?param=value
  *     rediss://...            the same over TLS
  *     redis+unix:///path/to/socket?db=0
+ *     redis-sentinel://user:password@h1:26379,h2,h3/mymaster/db?tls=1
  *     host:6379,password=...,ssl=True,abortConnect=False,connectTimeout=5000
  *
  * Parameters: password_file, user, db, client_name, connect_timeout (a
- * duration), strict=1, and for TLS: ca, cert, key, sni, insecure=1.
+ * duration), strict=1, and for TLS: ca, cert, key, sni, insecure=1. With Sentinel,
+ * where user and password are those of the servers: tls=1, sentinel_tls=0,
+ * sentinel_user, sentinel_password, sentinel_password_file.
  *
  * A URL without a host takes REDIS_URL, or else REDIS_HOST and REDIS_PORT, or
  * else localhost; what it says itself goes before. */
@@ -15,6 +18,11 @@
 #define DIBS_STORE_REDIS_CONF_H
 
 #include "base/url.h"
+
+typedef struct dibs__redis_place {
+    char *host;
+    int port;
+} dibs__redis_place;
 
 typedef struct dibs__redis_conf {
     char *host;
@@ -33,10 +41,19 @@ typedef struct dibs__redis_conf {
     char *cert;
     char *key; /* NULL: in the file of the certificate */
     char *sni; /* the name to ask for and to verify; NULL: the host */
+
+    char
+        *primary; /* as the sentinels call it; NULL: there are none. Else `host`
+                      and `path` are NULL until they were asked. */
+    dibs__redis_place sentinels[DIBSX_URL_HOSTS];
+    size_t sentinel_count;
+    char *sentinel_user;
+    char *sentinel_password;
+    bool sentinel_tls; /* with `tls`: the sentinels speak it too */
 } dibs__redis_conf;
 
 /* Reads a parsed URL. Secrets come from the URL, a file or the environment
- * (DIBS_REDIS_PASSWORD, REDISCLI_AUTH) and are never part of a message. Free
+ * (DIBS_REDIS_PASSWORD, REDISCLI_AUTH; DIBS_REDIS_SENTINEL_PASSWORD) and are never part of a message. Free
  * with dibs__redis_conf_fini(). */
 DIBS_MUST_CHECK dibs_status dibs__redis_conf_read(const dibsx_url *url,
                                                   dibs__redis_conf *conf,

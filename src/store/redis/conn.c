@@ -23,6 +23,7 @@ static const char too_slow[] = "the server did not answer in time";
 
 struct dibs__conn {
     int fd;
+    int abort_fd;   /* ends the opening; -1: nothing does */
     dibs__tls *tls; /* NULL: none */
     redisReader *reader;
     dibs__guard guard;
@@ -56,12 +57,21 @@ connect_socket(dibs__conn *cn, const dibs__redis_conf *conf, dibs__resolver *rs,
 
     if (rc != DIBS_OK)
         return rc;
-    return dibs__socket_open(addresses, count, deadline, &cn->fd, err);
+    return dibs__socket_open(addresses, count, cn->abort_fd, deadline, &cn->fd,
+                             err);
 }
 
 dibs_status
 dibs__conn_open(const dibs__redis_conf *conf, dibs__resolver *rs,
                 dibsx_nsec deadline, dibs__conn **out, dibs_error *err)
+{
+    return dibs__conn_open_unless(conf, rs, -1, deadline, out, err);
+}
+
+dibs_status
+dibs__conn_open_unless(const dibs__redis_conf *conf, dibs__resolver *rs,
+                       int abort_fd, dibsx_nsec deadline, dibs__conn **out,
+                       dibs_error *err)
 {
     dibs__conn *cn = NULL;
     dibs_status rc = dibs__hiredis_load(err);
@@ -73,6 +83,7 @@ dibs__conn_open(const dibs__redis_conf *conf, dibs__resolver *rs,
     if (!cn)
         return dibsx_fail(err, DIBS_NOMEM, "a connection");
     cn->fd = -1;
+    cn->abort_fd = abort_fd;
     cn->fresh = true;
     cn->reader = dibs__hi.redisReaderCreate();
     if (!cn->reader)
@@ -83,6 +94,7 @@ dibs__conn_open(const dibs__redis_conf *conf, dibs__resolver *rs,
         rc = dibs__tls_open(conf, cn->fd, deadline, &cn->tls, err);
     if (rc == DIBS_OK)
         rc = dibs__greet(cn, conf, deadline, err);
+    cn->abort_fd = -1;
     if (rc == DIBS_OK)
         *out = cn;
     else
@@ -291,6 +303,8 @@ await_reply(dibs__conn *cn, int abort_fd, dibsx_nsec deadline, redisReply **out,
 {
     bool last = false;
 
+    if (abort_fd < 0)
+        abort_fd = cn->abort_fd;
     for (;;) {
         if (!dibs__conn_next(cn, out, why))
             return why->status;

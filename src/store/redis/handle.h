@@ -5,11 +5,13 @@
 
 #include "store/redis/bell.h"
 #include "store/redis/link.h"
+#include "store/redis/sentinel.h"
 #include "store/store.h"
 
 typedef struct dibs__redis {
     dibs__store base;
     dibs__redis_conf conf;
+    dibs__sentinel *sentinel; /* NULL: there is one server */
     dibs__link *steps;
     dibs__link *renewals; /* so that no other step holds them up */
     dibs__redis_bell bell;

@@ -34,6 +34,7 @@
 #include "store/redis/conn.h"
 #include "store/redis/error.h"
 #include "store/redis/park.h"
+#include "store/redis/sentinel.h"
 #include <assert.h>
 #include <poll.h>
 #include <pthread.h>
@@ -78,13 +79,15 @@ typedef struct line {
 
 struct dibs__link {
     const dibs__redis_conf *conf;
-    dibs__resolver *rs;
+    dibs__resolver *rs;       /* NULL: not needed */
+    dibs__sentinel *sentinel; /* NULL: there is one server */
 
     pthread_mutex_t mutex;
     pthread_cond_t written; /* `writing` has ended on a broken connection */
     bool led;
     bool writing;
     bool broken;
+    bool demoted; /* the server has shown that it is a replica */
     dibs__conn *cn;
     line queue;
     line flight;
@@ -92,8 +95,9 @@ struct dibs__link {
     uint64_t batched; /* bytes that were put into `out` on this connection */
     uint64_t given;
     dibsx_nsec used_at;
-    dibs_error why;   /* it broke, or could not be made */
-    dibs_status away; /* what to answer until the next attempt is due */
+    dibs_error why;     /* it broke, or could not be made */
+    dibs_status away;   /* what to answer until the next attempt is due */
+    dibsx_nsec lost_at; /* when there began to be no connection; 0: there is */
     dibs__backoff backoff;
 
     /* Who is `writing` has these, or who holds the mutex when nobody is. */
@@ -167,9 +171,9 @@ dibs__link_new(const dibs__redis_conf *conf, dibs__link **out, dibs_error *err)
     uint64_t seed = 0;
 
     *out = NULL;
-    if (ln && !conf->path)
+    if (ln && conf->host)
         ln->rs = dibs__resolver_new(conf->host, conf->port);
-    if (!ln || (!conf->path && !ln->rs)) {
+    if (!ln || (conf->host && !ln->rs)) {
         dibsx_free(ln);
         return dibsx_fail(err, DIBS_NOMEM, "a link");
     }
@@ -182,6 +186,12 @@ dibs__link_new(const dibs__redis_conf *conf, dibs__link **out, dibs_error *err)
     dibs__backoff_init(&ln->backoff, seed);
     *out = ln;
     return DIBS_OK;
+}
+
+void dibs__link_follow(dibs__link *ln, dibs__sentinel *sentinel)
+{
+    ln->sentinel = sentinel;
+    ln->backoff.cap = DIBS__SENTINEL_PAUSE;
 }
 
 void dibs__link_free(dibs__link *ln)
@@ -220,6 +230,17 @@ static void break_off(dibs__link *ln, const dibs_error *why)
     ln->broken = true;
     ln->why = *why;
     dibs__conn_sever(ln->cn);
+}
+
+void dibs__link_drop(dibs__link *ln)
+{
+    const dibs_error why = {
+        .message = "the connection was given up, as another server has become "
+                   "the primary"};
+
+    pthread_mutex_lock(&ln->mutex);
+    break_off(ln, &why);
+    pthread_mutex_unlock(&ln->mutex);
 }
 
 /* Locks: ln->mutex. */
@@ -473,12 +494,37 @@ static void answer_group(dibs__link *ln, request *first, redisReply *reply)
     dibs__reply_free(reply);
 }
 
+/* A server that was the primary says that it is a replica now, and has done
+ * nothing. Locks: ln->mutex. */
+static bool is_demotion(const dibs__link *ln, const redisReply *reply)
+{
+    return ln->sentinel && reply->type == REDIS_REPLY_ERROR &&
+           dibs__redis_is_readonly(reply->str);
+}
+
+/* All who were refused are queued again, for the primary. Locks: ln->mutex. */
+static void demote(dibs__link *ln, request *first, redisReply *reply)
+{
+    const dibs_error why = {.origin = "READONLY",
+                            .message =
+                                "the server has become a read-only replica"};
+    line again = {0};
+
+    for (int i = 0; i < first->grouped; i++)
+        line_push(&again, i == 0 ? first : line_pop(&ln->flight));
+    line_prepend(&ln->queue, &again);
+    dibs__reply_free(reply);
+    ln->demoted = true;
+    break_off(ln, &why);
+}
+
 /* Hands replies to those who wait longest. Locks: ln->mutex. */
 static void hand_out(dibs__link *ln, redisReply **replies, size_t count)
 {
+    bool usable = !ln->broken; /* and stays so when one of them ends it */
+
     for (size_t i = 0; i < count; i++) {
-        request *rq =
-            ln->broken || !ln->flight.head ? NULL : line_pop(&ln->flight);
+        request *rq = usable && ln->flight.head ? line_pop(&ln->flight) : NULL;
 
         if (!rq) {
             const dibs_error why = {
@@ -488,7 +534,9 @@ static void hand_out(dibs__link *ln, redisReply **replies, size_t count)
             dibs__reply_free(replies[i]);
             continue;
         }
-        if (rq->grouped > 1)
+        if (is_demotion(ln, replies[i]))
+            demote(ln, rq, replies[i]);
+        else if (rq->grouped > 1)
             answer_group(ln, rq, replies[i]);
         else
             answer(ln, rq, replies[i]);
@@ -551,6 +599,16 @@ static void fail_until_due(dibs__link *ln, request *rq)
     fail(rq, ln->away, &ln->why);
 }
 
+/* A new primary may be chosen any moment, and is worth to be waited for.
+ * Locks: ln->mutex. */
+static bool rides_on(const dibs__link *ln, dibs_status rc, dibsx_nsec now)
+{
+    int64_t limit_ms = ln->conf->connect_timeout_ms;
+
+    return ln->sentinel && rc == DIBS_UNAVAIL &&
+           (limit_ms == 0 || now < dibsx_after_ms(ln->lost_at, limit_ms));
+}
+
 /* The attempt failed: all who waited for it learn why. When it was only the
  * leader's own time that was up, the others may yet have more luck.
  * Locks: ln->mutex. */
@@ -560,6 +618,8 @@ static void connect_failed(dibs__link *ln, request *rq, dibs_status rc)
 
     ln->away = rc;
     dibs__backoff_failed(&ln->backoff, now);
+    if (rides_on(ln, rc, now) && now < rq->deadline)
+        return;
     if (rc == DIBS_UNAVAIL && now >= rq->deadline) {
         (void)line_remove(&ln->queue, rq);
         fail(rq, rc, &ln->why);
@@ -576,6 +636,7 @@ static void connect_for(dibs__link *ln, request *rq)
     dibsx_nsec now = dibsx_now();
     dibsx_nsec due_at = ln->backoff.due_at;
     dibsx_nsec deadline = rq->deadline;
+    bool demoted = ln->demoted;
     dibs__conn *cn = NULL;
     dibs_error why = {0};
     dibs_status rc;
@@ -584,6 +645,9 @@ static void connect_for(dibs__link *ln, request *rq)
         fail_until_due(ln, rq);
         return;
     }
+    ln->demoted = false;
+    if (ln->lost_at == 0)
+        ln->lost_at = now;
     pthread_mutex_unlock(&ln->mutex);
     if (due_at > now)
         (void)poll(NULL, 0, (int)dibsx_wait_ms(due_at, now));
@@ -593,11 +657,15 @@ static void connect_for(dibs__link *ln, request *rq)
 
         deadline = limit < deadline ? limit : deadline;
     }
-    rc = dibs__conn_open(ln->conf, ln->rs, deadline, &cn, &why);
+    rc = ln->sentinel ? dibs__sentinel_connect(ln->sentinel, demoted, deadline,
+                                               &cn, &why)
+                      : dibs__conn_open(ln->conf, ln->rs, deadline, &cn, &why);
     pthread_mutex_lock(&ln->mutex);
     ln->cn = cn;
-    if (rc == DIBS_OK)
+    if (rc == DIBS_OK) {
+        ln->lost_at = 0;
         return;
+    }
     ln->why = why;
     connect_failed(ln, rq, rc);
 }

@@ -1,6 +1,7 @@
 /* redis.c - the Redis store: opening and closing a handle.
  *
- * A handle owns two links, one for renewals alone, and a doorbell. Any thread. */
+ * A handle owns two links, one for renewals alone, and a doorbell; with Sentinel
+ * also what finds the primary. Any thread. */
 /* SPDX-License-Identifier: MIT */
 #include "store/redis/redis.h"
 #include "base/alloc.h"
@@ -13,9 +14,11 @@ static void store_close(dibs__store *st)
 {
     dibs__redis *rd = dibs__redis_of(st);
 
+    dibs__sentinel_stop(rd->sentinel);
     dibs__redis_bell_fini(&rd->bell);
     dibs__link_free(rd->renewals);
     dibs__link_free(rd->steps);
+    dibs__sentinel_free(rd->sentinel);
     dibs__redis_conf_fini(&rd->conf);
     dibsx_free(rd);
 }
@@ -43,6 +46,27 @@ static dibs_status now(dibs__store *st, dibsx_nsec deadline,
     return rc;
 }
 
+/* Another server is the primary: nothing is sent to the old one any more. */
+static void drop_all(void *arg)
+{
+    dibs__redis *rd = arg;
+
+    dibs__link_drop(rd->steps);
+    dibs__link_drop(rd->renewals);
+    dibs__redis_bell_drop(&rd->bell);
+}
+
+static dibs_status follow_sentinels(dibs__redis *rd, dibs_error *err)
+{
+    rd->sentinel = dibs__sentinel_new(&rd->conf, drop_all, rd);
+    if (!rd->sentinel)
+        return dibsx_fail(err, DIBS_NOMEM, "a list of sentinels");
+    dibs__link_follow(rd->steps, rd->sentinel);
+    dibs__link_follow(rd->renewals, rd->sentinel);
+    rd->bell.sentinel = rd->sentinel;
+    return DIBS_OK;
+}
+
 static dibs_status make_links(dibs__redis *rd, dibs_error *err)
 {
     dibs_status rc = dibs__script_load(err);
@@ -51,6 +75,8 @@ static dibs_status make_links(dibs__redis *rd, dibs_error *err)
         rc = dibs__link_new(&rd->conf, &rd->steps, err);
     if (rc == DIBS_OK)
         rc = dibs__link_new(&rd->conf, &rd->renewals, err);
+    if (rc == DIBS_OK && rd->conf.primary)
+        rc = follow_sentinels(rd, err);
     return rc;
 }
 
@@ -112,6 +138,13 @@ static dibs_status unix_open(const dibsx_url *url, dibsx_nsec deadline,
     return handle_open(&dibs__redis_unix_ops, url, out, err);
 }
 
+static dibs_status sentinel_open(const dibsx_url *url, dibsx_nsec deadline,
+                                 dibs__store **out, dibs_error *err)
+{
+    (void)deadline;
+    return handle_open(&dibs__redis_sentinel_ops, url, out, err);
+}
+
 static dibs_status
 bell_open(dibs__store *st, dibsx_nsec deadline, int *fd, dibs_error *err)
 {
@@ -144,3 +177,5 @@ static const char *caution(const dibs__store *st)
 const dibs__store_ops dibs__redis_ops = STORE("redis", tcp_open);
 const dibs__store_ops dibs__rediss_ops = STORE("rediss", tls_open);
 const dibs__store_ops dibs__redis_unix_ops = STORE("redis+unix", unix_open);
+const dibs__store_ops dibs__redis_sentinel_ops =
+    STORE("redis-sentinel", sentinel_open);

@@ -14,4 +14,7 @@ extern const dibs__store_ops dibs__rediss_ops;
 /* redis+unix:///path/to/socket */
 extern const dibs__store_ops dibs__redis_unix_ops;
 
+/* redis-sentinel://h1,h2,h3/mymaster: the primary that the sentinels name. */
+extern const dibs__store_ops dibs__redis_sentinel_ops;
+
 #endif

@@ -1,0 +1,5 @@
+# The Redis store behind sentinels: a primary, replicas, failovers.
+on_redis(contract_redis_sentinel contract contract --sentinel)
+if(NOT DIBS_SANITIZE)
+  on_redis(core_redis_sentinel core test_core --sentinel)
+endif()
