@@ -280,18 +280,24 @@ static dibs_status report_user(const report *rp, dibs_error *err)
 static void report_transport(const report *rp)
 {
     const dibs__redis_conf *conf = &rp->rd->conf;
+    char where[TEXT_MAX];
 
+    if (conf->primary)
+        snprintf(where, sizeof(where), "the primary of %.60s", conf->primary);
+    else if (conf->host)
+        snprintf(where, sizeof(where), "%.100s:%d", conf->host, conf->port);
     if (conf->path)
         say(rp, DIBS_FINE, "transport", NULL, "unix socket %s", conf->path);
     else if (conf->tls && !conf->insecure)
-        say(rp, DIBS_FINE, "transport", NULL, "TLS to %s:%d", conf->host,
-            conf->port);
+        say(rp, DIBS_FINE, "transport", NULL, "TLS to %s", where);
     else if (conf->tls)
         say(rp, DIBS_CAUTION, "transport", "name the CA and drop insecure=1",
-            "TLS to %s:%d, not verified", conf->host, conf->port);
+            "TLS to %s, not verified", where);
     else
-        say(rp, DIBS_NOTE, "transport", "use rediss:// outside a private net",
-            "plain TCP to %s:%d", conf->host, conf->port);
+        say(rp, DIBS_NOTE, "transport",
+            conf->primary ? "use tls=1 outside a private net"
+                          : "use rediss:// outside a private net",
+            "plain TCP to %s", where);
 }
 
 dibs_status dibs__redis_audit(dibs__store *st, dibsx_nsec deadline,
@@ -306,7 +312,10 @@ dibs_status dibs__redis_audit(dibs__store *st, dibsx_nsec deadline,
     report_version(&rp);
     report_role(&rp);
     report_transport(&rp);
-    rc = report_eviction(&rp, err);
+    if (rp.rd->sentinel)
+        rc = dibs__redis_survey(rp.rd, deadline, each, arg, err);
+    if (rc == DIBS_OK)
+        rc = report_eviction(&rp, err);
     if (rc == DIBS_OK)
         rc = report_persistence(&rp, err);
     if (rc == DIBS_OK)

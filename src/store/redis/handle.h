@@ -4,6 +4,7 @@
 #define DIBS_STORE_REDIS_HANDLE_H
 
 #include "store/redis/bell.h"
+#include "store/redis/durable.h"
 #include "store/redis/link.h"
 #include "store/redis/sentinel.h"
 #include "store/store.h"
@@ -14,6 +15,7 @@ typedef struct dibs__redis {
     dibs__sentinel *sentinel; /* NULL: there is one server */
     dibs__link *steps;
     dibs__link *renewals; /* so that no other step holds them up */
+    dibs__durable durable;
     dibs__redis_bell bell;
 } dibs__redis;
 
@@ -52,6 +54,11 @@ dibs_status dibs__redis_acquire_all(struct dibs__store *st,
 dibs_status
 dibs__redis_audit(dibs__store *st, dibsx_nsec deadline, dibs_finding_fn *each,
                   void *arg, dibs_error *err);
+
+/* The part of it that is about sentinels. */
+dibs_status
+dibs__redis_survey(dibs__redis *rd, dibsx_nsec deadline, dibs_finding_fn *each,
+                   void *arg, dibs_error *err);
 
 /* DIBS_REFUSED when the audit finds a danger. */
 DIBS_MUST_CHECK dibs_status dibs__redis_audit_strict(dibs__store *st,

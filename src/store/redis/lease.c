@@ -14,6 +14,8 @@ enum { BATCH = 36 };
 _Static_assert(5 + 7 * BATCH <= DIBS__WORDS_MAX, "they fit into a command");
 
 typedef struct batch {
+    dibs__renewal *items[BATCH];
+    size_t count;
     dibs__words words;
     dibs__keys keys[BATCH];
     char fences[BATCH][DIBS__NUMBER_MAX];
@@ -96,12 +98,70 @@ static void add_details(dibs__words *words, const dibs__ask *ask,
     dibs__words_number(words, ask->priority, numbers[3]);
 }
 
+/* A grant that too few replicas have is given back: a failover could lose it. */
+static dibs_status
+give_back(dibs__loan *loan, const dibs__ask *ask, dibsx_nsec deadline,
+          dibs__answer *ans, dibs_error *err)
+{
+    uint32_t acked = ans->acked;
+    redisReply *reply = NULL;
+    dibs__words words;
+    dibs__keys keys;
+    dibs_status rc;
+
+    *ans = (dibs__answer){.undurable = true};
+    dibs__step_begin(&words, DIBS__SCRIPT_release, ask->name, &keys);
+    dibs__words_puts(&words, ask->owner);
+    rc = dibs__durable_again(loan, DIBS__SCRIPT_release, &words, deadline,
+                             &reply, NULL);
+    dibs__reply_free(reply);
+    return dibsx_fail(err, rc == DIBS_OK ? DIBS_UNAVAIL : DIBS_UNKNOWN,
+                      "`" DIBS__NAME_SHOWN
+                      "` was acknowledged by %u of %u replicas",
+                      ask->name, (unsigned)acked, (unsigned)ask->replicas);
+}
+
+/* What was granted counts once the replicas have it. */
+static dibs_status
+confirm(dibs__loan *loan, const dibs__ask *ask, dibsx_nsec deadline,
+        dibs__answer *ans, dibs_error *err)
+{
+    int64_t limit_ms = dibs__durable_patience_ms(ask->ttl_ms, deadline);
+    dibs_status rc = dibs__durable_wait(loan, ask->replicas, limit_ms, deadline,
+                                        &ans->acked, err);
+    dibs_error why;
+
+    if (rc == DIBS_UNKNOWN || (rc == DIBS_OK && ans->acked >= ask->replicas))
+        return rc;
+    if (rc == DIBS_OK)
+        return give_back(loan, ask, deadline, ans, err);
+    return give_back(loan, ask, deadline, ans, &why) == DIBS_UNAVAIL
+               ? rc
+               : DIBS_UNKNOWN;
+}
+
+static dibs_status
+run_acquire(dibs__redis *rd, const dibs__ask *ask, dibs__words *words,
+            dibsx_nsec deadline, dibs__loan *loan, redisReply **reply,
+            dibs_error *err)
+{
+    if (ask->replicas > 0)
+        return dibs__durable_run(&rd->durable, DIBS__SCRIPT_acquire, words,
+                                 deadline, loan, reply, err);
+    if (is_plain(ask))
+        return dibs__script_join(rd->steps, DIBS__SCRIPT_acquire, words,
+                                 deadline, reply, err);
+    return dibs__script_run(rd->steps, DIBS__SCRIPT_acquire, words, deadline,
+                            reply, err);
+}
+
 static dibs_status
 acquire(struct dibs__store *st, const dibs__ask *ask, dibsx_nsec deadline,
         dibs__answer *ans, dibs_error *err)
 {
     dibs__redis *rd = dibs__redis_of(st);
     char numbers[5][DIBS__NUMBER_MAX], bell[DIBS__BELL_WORD];
+    dibs__loan loan = {.cn = NULL};
     redisReply *reply = NULL;
     dibs__words words;
     dibs__keys keys;
@@ -115,61 +175,133 @@ acquire(struct dibs__store *st, const dibs__ask *ask, dibsx_nsec deadline,
     dibs__words_number(&words, dibs__step_span(ask->ttl_ms), numbers[4]);
     dibs__words_add(&words, ask->who, strnlen(ask->who, DIBS__WHO_MAX - 1));
     add_details(&words, ask, dibs__step_bell(rd, ask, bell), numbers);
-    if (is_plain(ask))
-        rc = dibs__script_join(rd->steps, DIBS__SCRIPT_acquire, &words,
-                               deadline, &reply, err);
-    else
-        rc = dibs__script_run(rd->steps, DIBS__SCRIPT_acquire, &words, deadline,
-                              &reply, err);
+    rc = run_acquire(rd, ask, &words, deadline, &loan, &reply, err);
     if (rc == DIBS_OK && !read_grant(ask, reply, ans))
         rc = judge(ask, reply, ans, err);
     dibs__reply_free(reply);
+    if (rc == DIBS_OK && ask->replicas > 0)
+        rc = confirm(&loan, ask, deadline, ans, err);
+    if (loan.cn)
+        dibs__durable_done(&rd->durable, &loan);
     return rc;
 }
 
-static bool
-read_renewals(dibs__renewal *items, size_t count, const redisReply *reply)
+static bool read_renewals(const batch *bt, const redisReply *reply)
 {
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < bt->count; i++) {
+        dibs__renewal *item = bt->items[i];
         int64_t number;
 
         if (!dibs__reply_int(dibs__reply_item(reply, i), &number))
             return false;
-        items[i].rc = number < 0 ? DIBS_LOST : DIBS_OK;
-        items[i].left_ms = number < 0 ? 0 : number / 2;
-        items[i].wanted = number > 0 && number % 2 == 1;
+        item->rc = number < 0 ? DIBS_LOST : DIBS_OK;
+        item->left_ms = number < 0 ? 0 : number / 2;
+        item->wanted = number > 0 && number % 2 == 1;
     }
     return true;
 }
 
-static dibs_status
-renew_batch(dibs__redis *rd, batch *bt, dibs__renewal *items, size_t count,
-            dibsx_nsec deadline, dibs_error *err)
+/* A renewal that too few replicas have may be lost, so that the lease is no
+ * longer than it was. */
+static dibs_status confirm_renewals(const batch *bt, dibs__loan *loan,
+                                    dibsx_nsec deadline, dibs_error *err)
 {
-    redisReply *reply = NULL;
+    uint32_t most = 0, acked;
+    int64_t ttl_ms = INT64_MAX;
     dibs_status rc;
 
+    for (size_t i = 0; i < bt->count; i++) {
+        if (bt->items[i]->replicas > most)
+            most = bt->items[i]->replicas;
+        if (bt->items[i]->ttl_ms < ttl_ms)
+            ttl_ms = bt->items[i]->ttl_ms;
+    }
+    /* Others may wait for the thread that renews: half as long as a grant. */
+    rc = dibs__durable_wait(loan, most,
+                            dibs__durable_patience_ms(ttl_ms / 2, deadline),
+                            deadline, &acked, err);
+    for (size_t i = 0; i < bt->count && rc == DIBS_OK; i++)
+        if (bt->items[i]->rc == DIBS_OK && acked < bt->items[i]->replicas)
+            bt->items[i]->rc = DIBS_UNKNOWN;
+    return rc;
+}
+
+static void write_batch(dibs__redis *rd, batch *bt)
+{
     snprintf(bt->key_count, sizeof(bt->key_count), "%zu",
-             1 + DIBS__KEYS * count);
+             1 + DIBS__KEYS * bt->count);
     dibs__script_begin(&bt->words, DIBS__SCRIPT_renew, bt->key_count);
     dibs__words_puts(&bt->words, DIBS__KEY_FENCE);
-    for (size_t i = 0; i < count; i++) {
-        dibs__keys_of(items[i].name, &bt->keys[i]);
+    for (size_t i = 0; i < bt->count; i++) {
+        dibs__keys_of(bt->items[i]->name, &bt->keys[i]);
         dibs__keys_add(&bt->keys[i], &bt->words);
     }
-    for (size_t i = 0; i < count; i++) {
-        dibs__words_puts(&bt->words, items[i].owner);
-        dibs__words_number(&bt->words, (int64_t)items[i].fence, bt->fences[i]);
-        dibs__words_number(&bt->words, dibs__step_span(items[i].ttl_ms),
+    for (size_t i = 0; i < bt->count; i++) {
+        const dibs__renewal *item = bt->items[i];
+
+        dibs__words_puts(&bt->words, item->owner);
+        dibs__words_number(&bt->words, (int64_t)item->fence, bt->fences[i]);
+        dibs__words_number(&bt->words, dibs__step_span(item->ttl_ms),
                            bt->ttls[i]);
     }
     dibs__words_puts(&bt->words, dibs__redis_bell_address(&rd->bell));
-    rc = dibs__script_run(rd->renewals, DIBS__SCRIPT_renew, &bt->words,
-                          deadline, &reply, err);
-    if (rc == DIBS_OK && !read_renewals(items, count, reply))
+}
+
+static dibs_status
+renew_batch(dibs__redis *rd, batch *bt, dibsx_nsec deadline, dibs_error *err)
+{
+    bool durable = bt->items[0]->replicas > 0;
+    dibs__loan loan = {.cn = NULL};
+    redisReply *reply = NULL;
+    dibs_status rc;
+
+    write_batch(rd, bt);
+    rc = durable ? dibs__durable_run(&rd->durable, DIBS__SCRIPT_renew,
+                                     &bt->words, deadline, &loan, &reply, err)
+                 : dibs__script_run(rd->renewals, DIBS__SCRIPT_renew,
+                                    &bt->words, deadline, &reply, err);
+    if (rc == DIBS_OK && !read_renewals(bt, reply))
         rc = dibs__reply_odd(err);
     dibs__reply_free(reply);
+    if (rc == DIBS_OK && durable)
+        rc = confirm_renewals(bt, &loan, deadline, err);
+    if (loan.cn)
+        dibs__durable_done(&rd->durable, &loan);
     return rc;
+}
+
+/* The next that are durable, or that are not; *at moves beyond them. */
+static void fill_batch(batch *bt, bool durable, dibs__renewal *items,
+                       size_t count, size_t *at)
+{
+    for (bt->count = 0; *at < count && bt->count < BATCH; ++*at)
+        if ((items[*at].replicas > 0) == durable)
+            bt->items[bt->count++] = &items[*at];
+}
+
+/* What replicas must have comes last, as it may take long. If it fails the others
+ * have been renewed all the same. */
+static dibs_status
+renew_durable(dibs__redis *rd, batch *bt, dibs__renewal *items, size_t count,
+              dibsx_nsec deadline, dibs_error *err)
+{
+    bool only = true;
+    dibs_status rc = DIBS_OK;
+
+    for (size_t i = 0; i < count; i++)
+        only = only && items[i].replicas > 0;
+    for (size_t at = 0; at < count && rc == DIBS_OK;) {
+        size_t first = at;
+
+        fill_batch(bt, true, items, count, &at);
+        if (bt->count > 0)
+            rc = renew_batch(rd, bt, deadline, err);
+        only = only && first == 0;
+        for (size_t i = first; i < count && rc != DIBS_OK; i++)
+            if (items[i].replicas > 0)
+                items[i].rc = rc;
+    }
+    return only ? rc : DIBS_OK;
 }
 
 static dibs_status renew(struct dibs__store *st, dibs__renewal *items,
@@ -183,13 +315,15 @@ static dibs_status renew(struct dibs__store *st, dibs__renewal *items,
 
     if (!bt)
         return dibsx_fail(err, DIBS_NOMEM, "a batch of renewals");
-    while (done < count && rc == DIBS_OK) {
-        size_t few = count - done < BATCH ? count - done : BATCH;
-
-        rc = renew_batch(rd, bt, items + done, few, deadline, &cause);
+    for (size_t at = 0; at < count && rc == DIBS_OK;) {
+        fill_batch(bt, false, items, count, &at);
+        if (bt->count > 0)
+            rc = renew_batch(rd, bt, deadline, &cause);
         if (rc == DIBS_OK)
-            done += few;
+            done += bt->count;
     }
+    if (rc == DIBS_OK && done < count)
+        rc = renew_durable(rd, bt, items, count, deadline, &cause);
     dibsx_free(bt);
     if (rc == DIBS_OK)
         return rc;

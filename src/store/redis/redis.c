@@ -16,6 +16,7 @@ static void store_close(dibs__store *st)
 
     dibs__sentinel_stop(rd->sentinel);
     dibs__redis_bell_fini(&rd->bell);
+    dibs__durable_fini(&rd->durable);
     dibs__link_free(rd->renewals);
     dibs__link_free(rd->steps);
     dibs__sentinel_free(rd->sentinel);
@@ -53,6 +54,7 @@ static void drop_all(void *arg)
 
     dibs__link_drop(rd->steps);
     dibs__link_drop(rd->renewals);
+    dibs__durable_drop(&rd->durable);
     dibs__redis_bell_drop(&rd->bell);
 }
 
@@ -63,6 +65,7 @@ static dibs_status follow_sentinels(dibs__redis *rd, dibs_error *err)
         return dibsx_fail(err, DIBS_NOMEM, "a list of sentinels");
     dibs__link_follow(rd->steps, rd->sentinel);
     dibs__link_follow(rd->renewals, rd->sentinel);
+    rd->durable.sentinel = rd->sentinel;
     rd->bell.sentinel = rd->sentinel;
     return DIBS_OK;
 }
@@ -106,6 +109,7 @@ static dibs_status handle_open(const dibs__store_ops *ops, const dibsx_url *url,
         return dibsx_fail(err, DIBS_NOMEM, "a store handle");
     rd->base.ops = ops;
     dibs__redis_bell_init(&rd->bell, &rd->conf);
+    dibs__durable_init(&rd->durable, &rd->conf);
     rc = dibs__redis_conf_read(url, &rd->conf, err);
     if (rc == DIBS_OK)
         rc = make_links(rd, err);

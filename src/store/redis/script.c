@@ -158,6 +158,22 @@ static dibs_status judge(redisReply **reply, dibs_error *err)
     return rc;
 }
 
+/* Whether it is to be sent once more, with the text of the script, as the server
+ * does not have it. */
+static bool
+wants_text(redisReply **reply, dibs__script script, dibs__words *words)
+{
+    if (!is_error(*reply) || !dibs__redis_no_script((*reply)->str))
+        return false;
+    dibs__reply_free(*reply);
+    *reply = NULL;
+    words->word[0] = "EVAL";
+    words->len[0] = 4;
+    words->word[1] = scripts[script].text;
+    words->len[1] = scripts[script].len;
+    return true;
+}
+
 static dibs_status
 run(dibs__link *ln, const dibs__group *group, dibs__script script,
     dibs__words *words, dibsx_nsec deadline, redisReply **out, dibs_error *err)
@@ -166,15 +182,8 @@ run(dibs__link *ln, const dibs__group *group, dibs__script script,
 
     *out = NULL;
     rc = dibs__link_join(ln, group, words, deadline, out, err);
-    if (rc == DIBS_OK && is_error(*out) && dibs__redis_no_script((*out)->str)) {
-        dibs__reply_free(*out);
-        *out = NULL;
-        words->word[0] = "EVAL";
-        words->len[0] = 4;
-        words->word[1] = scripts[script].text;
-        words->len[1] = scripts[script].len;
+    if (rc == DIBS_OK && wants_text(out, script, words))
         rc = dibs__link_call(ln, words, deadline, out, err);
-    }
     return rc == DIBS_OK ? judge(out, err) : rc;
 }
 
@@ -190,6 +199,19 @@ dibs__script_join(dibs__link *ln, dibs__script script, dibs__words *words,
                   dibsx_nsec deadline, redisReply **out, dibs_error *err)
 {
     return run(ln, group_of(script), script, words, deadline, out, err);
+}
+
+dibs_status
+dibs__script_run_on(dibs__conn *cn, dibs__script script, dibs__words *words,
+                    dibsx_nsec deadline, redisReply **out, dibs_error *err)
+{
+    dibs_status rc;
+
+    *out = NULL;
+    rc = dibs__conn_ask(cn, words, deadline, out, err);
+    if (rc == DIBS_OK && wants_text(out, script, words))
+        rc = dibs__conn_ask(cn, words, deadline, out, err);
+    return rc == DIBS_OK ? judge(out, err) : rc;
 }
 
 dibs_status

@@ -52,6 +52,7 @@ struct dibs__sentinel {
     dibsx_nsec answered_at; /* that was so */
     attempt *attempts;
     dibs__watcher watcher;
+    bool doubted; /* what the first of the list said led nowhere */
 
     /* Of who is asking. */
     dibs__conn *cn; /* to the first of the list, NULL: none */
@@ -301,6 +302,24 @@ ask_one(dibs__sentinel *sn, dibs__spot *spot, dibsx_nsec deadline,
     return DIBS_OK;
 }
 
+/* Who named a primary that is none may be behind the others, for good if it is cut
+ * off from them: it is asked last. Runs on who is asking. */
+static void pass_over_doubted(dibs__sentinel *sn)
+{
+    dibs__spot first;
+
+    pthread_mutex_lock(&sn->mutex);
+    first = sn->list[0];
+    if (sn->doubted && sn->cn) {
+        memmove(&sn->list[0], &sn->list[1], (sn->count - 1) * sizeof(first));
+        sn->list[sn->count - 1] = first;
+        dibs__conn_close(sn->cn);
+        sn->cn = NULL;
+    }
+    sn->doubted = false;
+    pthread_mutex_unlock(&sn->mutex);
+}
+
 /* Asks the one that answered last, then all in turn. Of several failures the one
  * to report is that which time does not heal. Runs on who is asking. */
 static dibs_status ask_round(dibs__sentinel *sn, dibsx_nsec deadline,
@@ -311,6 +330,7 @@ static dibs_status ask_round(dibs__sentinel *sn, dibsx_nsec deadline,
     dibs_error why;
     size_t count;
 
+    pass_over_doubted(sn);
     if (sn->cn &&
         ask_primary(sn, sn->cn, limit_of(sn, deadline), out, NULL) == DIBS_OK)
         return DIBS_OK;
@@ -427,6 +447,13 @@ static void watch(dibs__sentinel *sn)
     pthread_mutex_unlock(&sn->mutex);
 }
 
+static void doubt(dibs__sentinel *sn)
+{
+    pthread_mutex_lock(&sn->mutex);
+    sn->doubted = true;
+    pthread_mutex_unlock(&sn->mutex);
+}
+
 static void begin(dibs__sentinel *sn, attempt *at)
 {
     at->abort_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -471,5 +498,7 @@ dibs__sentinel_connect(dibs__sentinel *sn, bool demoted, dibsx_nsec deadline,
     end(sn, &at);
     if (rc == DIBS_OK)
         watch(sn);
+    else
+        doubt(sn);
     return rc;
 }
