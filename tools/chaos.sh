@@ -2,6 +2,8 @@
 # chaos.sh BUILD HOLDS - histories on each store: sixteen processes, eight keys,
 # holders killed and stopped at random, and a checker of what they relied on.
 #
+# Then FAILOVERS lossy failovers behind sentinels (20), for each durability.
+#
 # Prints the seed of each run; SEED=N repeats one.
 set -euo pipefail
 
@@ -26,4 +28,8 @@ run sqlite "$history" "$folder/sqlite" "$holds" "$seed" \
 if [ -x "$build/tests/redis/with_redis" ]; then
     run redis "$build/tests/redis/with_redis" -- \
         "$history" "$folder/redis" "$holds" "$seed"
+    for durability in async wait:1; do
+        run "sentinel_${durability/:/}" "$build/tests/redis/failovers" \
+            "${FAILOVERS:-20}" "$durability" "$seed"
+    done
 fi

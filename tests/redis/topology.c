@@ -77,27 +77,43 @@ static long long sentinel_field(const server *sv, const char *field)
     return number;
 }
 
-int topology_primary_port(const topology *tp)
+/* The port of the primary as this sentinel has it; -1: it does not say. */
+static int named_port(const server *sv)
 {
-    for (int i = 0; i < TOPOLOGY_SENTINELS; i++) {
-        const server *sv = &tp->sentinels[i];
-        char *text = sv->pid
-                         ? server_ask(sv, "SENTINEL", "get-master-addr-by-name",
+    char *text = sv->pid ? server_ask(sv, "SENTINEL", "get-master-addr-by-name",
                                       TOPOLOGY_NAME, NULL)
                          : NULL;
-        const char *at = text ? strrchr(text, '\n') : NULL;
-        int port = at ? (int)strtol(at + 1, NULL, 10) : -1;
+    const char *at = text ? strrchr(text, '\n') : NULL;
+    int port = at ? (int)strtol(at + 1, NULL, 10) : -1;
 
-        free(text);
-        if (port > 0)
-            return port;
-    }
-    return -1;
+    free(text);
+    return port;
+}
+
+/* All sentinels that run name this server. */
+static bool all_name(const topology *tp, const server *sv)
+{
+    for (int i = 0; i < TOPOLOGY_SENTINELS; i++)
+        if (tp->sentinels[i].pid && named_port(&tp->sentinels[i]) != sv->port)
+            return false;
+    return true;
+}
+
+/* A failover that is under way would end after the next one, with an older view
+ * that lasts. */
+static bool is_calm(const server *sv)
+{
+    char *text = server_ask(sv, "SENTINEL", "MASTER", TOPOLOGY_NAME, NULL);
+    bool calm = text && strstr(text, "flags\nmaster\n");
+
+    free(text);
+    return calm;
 }
 
 static bool knows_all(const server *sv)
 {
-    return sentinel_field(sv, "num-slaves\n") >= TOPOLOGY_SERVERS - 1 &&
+    return is_calm(sv) &&
+           sentinel_field(sv, "num-slaves\n") >= TOPOLOGY_SERVERS - 1 &&
            sentinel_field(sv, "num-other-sentinels\n") ==
                TOPOLOGY_SENTINELS - 1;
 }
@@ -114,6 +130,8 @@ static bool follows(const topology *tp, int i)
 
 static bool is_whole(const topology *tp)
 {
+    if (!all_name(tp, &tp->servers[tp->primary]))
+        return false;
     for (int i = 0; i < TOPOLOGY_SERVERS; i++)
         if (i != tp->primary && !follows(tp, i))
             return false;
@@ -123,13 +141,33 @@ static bool is_whole(const topology *tp)
     return true;
 }
 
+/* What each of them says, when they do not find together. */
+static void explain(const topology *tp)
+{
+    fprintf(stderr, "the primary should be on port %s\n",
+            tp->ports[tp->primary]);
+    for (int i = 0; i < TOPOLOGY_SERVERS; i++) {
+        char *text = server_ask(&tp->servers[i], "INFO", "replication", NULL);
+
+        fprintf(stderr, "server on %s: %s\n", tp->ports[i],
+                text ? text : "no answer");
+        free(text);
+    }
+    for (int i = 0; i < TOPOLOGY_SENTINELS; i++)
+        fprintf(stderr,
+                "sentinel %d names %d and knows %lld replicas, %lld others\n",
+                i, named_port(&tp->sentinels[i]),
+                sentinel_field(&tp->sentinels[i], "num-slaves\n"),
+                sentinel_field(&tp->sentinels[i], "num-other-sentinels\n"));
+}
+
 static bool await_whole(const topology *tp)
 {
     dibsx_nsec end = dibsx_after_ms(dibsx_now(), BOUND_MS);
 
     while (!is_whole(tp)) {
         if (dibsx_now() > end) {
-            fprintf(stderr, "the replicas or sentinels do not find together\n");
+            explain(tp);
             return false;
         }
         poll(NULL, 0, 20);
@@ -157,16 +195,20 @@ static bool start_sentinels(topology *tp)
 
     snprintf(lines, sizeof(lines),
              "sentinel monitor " TOPOLOGY_NAME " 127.0.0.1 %d 2\n"
-             "sentinel down-after-milliseconds " TOPOLOGY_NAME " 500\n"
+             "sentinel down-after-milliseconds " TOPOLOGY_NAME " 800\n"
              "sentinel failover-timeout " TOPOLOGY_NAME " 2000\n"
              "sentinel parallel-syncs " TOPOLOGY_NAME " 2\n",
              tp->servers[0].port);
     for (int i = 0; i < TOPOLOGY_SENTINELS; i++) {
         if (!server_start_sentinel(&tp->sentinels[i], lines))
             return false;
-        /* They find each other by what they publish; older ones take longer. */
+        /* They find each other by what they publish. A replica can be chosen for
+         * five periods of pings after it was last looked at, which is done once
+         * a second. Older sentinels do not know this, and take longer. */
         (void)server_tell(&tp->sentinels[i], "SENTINEL", "DEBUG",
-                          "publish-period", "200", "info-period", "500", NULL);
+                          "publish-period", "200", "info-period", "500",
+                          "ping-period", "300", "min-link-reconnect-period",
+                          "1000", NULL);
     }
     return true;
 }
@@ -205,38 +247,72 @@ void topology_cut(topology *tp)
     (void)server_tell(sv, "CLIENT", "KILL", "TYPE", "replica", NULL);
 }
 
+bool topology_mend(topology *tp)
+{
+    return admit_replicas(&tp->servers[tp->primary], true) && await_whole(tp);
+}
+
 bool topology_await_switch(topology *tp, int before)
 {
     dibsx_nsec end = dibsx_after_ms(dibsx_now(), BOUND_MS);
 
     while (dibsx_now() < end) {
-        int port = topology_primary_port(tp);
-
         for (int i = 0; i < TOPOLOGY_SERVERS; i++)
-            if (i != before && tp->servers[i].port == port) {
-                tp->primary = i;
-                return true;
-            }
+            for (int j = 0; j < TOPOLOGY_SENTINELS; j++)
+                if (i != before &&
+                    named_port(&tp->sentinels[j]) == tp->servers[i].port) {
+                    tp->primary = i;
+                    return true;
+                }
         poll(NULL, 0, 2);
     }
     fprintf(stderr, "no other primary was chosen\n");
     return false;
 }
 
-bool topology_heal(topology *tp)
+/* The sentinels may have chosen once more meanwhile. False while they are not of
+ * one mind. */
+static bool look_again(topology *tp)
+{
+    for (int i = 0; i < TOPOLOGY_SERVERS; i++)
+        if (all_name(tp, &tp->servers[i])) {
+            tp->primary = i;
+            return true;
+        }
+    return false;
+}
+
+static bool join(topology *tp, int i)
 {
     const char *port = tp->ports[tp->primary];
+    server *sv = &tp->servers[i];
 
-    for (int i = 0; i < TOPOLOGY_SERVERS; i++) {
-        server *sv = &tp->servers[i];
-
-        if (sv->pid == 0) {
-            make_args(sv->args, NULL, port);
-            if (!server_restart(sv) || !admit_replicas(sv, true))
-                return false;
-        } else if (i != tp->primary && !follows(tp, i)) {
-            (void)server_tell(sv, "REPLICAOF", "127.0.0.1", port, NULL);
-        }
+    if (sv->pid == 0) {
+        make_args(sv->args, NULL, port);
+        return server_restart(sv) && admit_replicas(sv, true);
     }
-    return await_whole(tp);
+    if (i == tp->primary && has_field(sv, "replication", "role:slave"))
+        return server_tell(sv, "REPLICAOF", "NO", "ONE", NULL);
+    if (i != tp->primary && !follows(tp, i))
+        return server_tell(sv, "REPLICAOF", "127.0.0.1", port, NULL);
+    return true;
+}
+
+bool topology_heal(topology *tp)
+{
+    dibsx_nsec end = dibsx_after_ms(dibsx_now(), BOUND_MS);
+
+    while (!is_whole(tp)) {
+        bool agreed = look_again(tp);
+
+        for (int i = 0; i < TOPOLOGY_SERVERS; i++)
+            if ((agreed || tp->servers[i].pid == 0) && !join(tp, i))
+                return false;
+        if (dibsx_now() > end) {
+            explain(tp);
+            return false;
+        }
+        poll(NULL, 0, 200);
+    }
+    return true;
 }

@@ -32,15 +32,15 @@ void topology_url(const topology *tp, char out[SERVER_URL_MAX]);
  * serve. What it does afterwards is lost with it. */
 void topology_cut(topology *tp);
 
-/* Waits until the sentinels name another primary than `before`; false when they
- * do not in time. */
+/* The primary takes its replicas back, which catch up. */
+bool topology_mend(topology *tp);
+
+/* Waits until a sentinel names another primary than `before`; false when none does
+ * in time. */
 bool topology_await_switch(topology *tp, int before);
 
 /* Starts servers that were killed as replicas of the primary, and waits until all
  * replicas follow and the sentinels are ready for the next failover. */
 bool topology_heal(topology *tp);
-
-/* The port of the primary as a sentinel has it; -1: it does not say. */
-int topology_primary_port(const topology *tp);
 
 #endif
