@@ -35,9 +35,9 @@ enum {
     NAMES = 2,
     TTL_MS = 3000, /* longer than a failover takes */
     WAIT_MS = 30000,
-    CUT_MS = 500,   /* the primary serves on, for nothing */
-    AFTER_MS = 700, /* and the next one, before the next failover */
-    LATE_MS = 150,  /* a busy machine wakes a thread late */
+    CUT_MS = 900,    /* the primary serves on, for nothing */
+    AFTER_MS = 2500, /* until leases of before the last failover have ended */
+    LATE_MS = 150,   /* a busy machine wakes a thread late */
     HOLDS_MAX = 200000
 };
 
@@ -126,10 +126,9 @@ static void await_told(worker *wk, int before)
  * holders. */
 static void work(worker *wk, hold *hd, dibs_lock *lock)
 {
-    bool long_one =
-        dibsx_prng_below(&wk->random, 50) == 0 || atomic_load(&wk->rn->cut);
-    int64_t span_ms =
-        long_one ? 2 * TTL_MS : (int64_t)dibsx_prng_below(&wk->random, 8);
+    int64_t span_ms = atomic_load(&wk->rn->cut)
+                          ? TTL_MS
+                          : (int64_t)dibsx_prng_below(&wk->random, 8);
     dibsx_nsec until = dibsx_after_ms(dibsx_now(), span_ms);
     int told = atomic_load(&wk->told);
 
