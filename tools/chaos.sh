@@ -3,6 +3,8 @@
 # holders killed and stopped at random, and a checker of what they relied on; then
 # a cluster whose masters crash and whose slots move under load.
 #
+# Then FAILOVERS lossy failovers behind sentinels (20), for each durability.
+#
 # Prints the seed of each run; SEED=N repeats one.
 set -euo pipefail
 
@@ -27,6 +29,10 @@ run sqlite "$history" "$folder/sqlite" "$holds" "$seed" \
 if [ -x "$build/tests/redis/with_redis" ]; then
     run redis "$build/tests/redis/with_redis" -- \
         "$history" "$folder/redis" "$holds" "$seed"
+    for durability in async wait:1; do
+        run "sentinel_${durability/:/}" "$build/tests/redis/failovers" \
+            "${FAILOVERS:-20}" "$durability" "$seed"
+    done
     run cluster "$build/tests/redis/with_redis" --cluster -- \
         "$history" "$folder/cluster" "$((holds / 4))" "$seed"
     echo "== cluster, masters crash and slots move"

@@ -63,6 +63,7 @@ typedef struct dibs_client_opts {
     dibs_away on_unavailable;
     const char *local_url; /* for DIBS_AWAY_LOCAL; the default place */
     bool share_stats; /* statistics per name go to the store, for all to see */
+    const char *durability; /* of locks that do not say; "async" */
 } dibs_client_opts;
 
 #define DIBS_CLIENT_OPTS(...)                                                  \
@@ -137,6 +138,7 @@ typedef struct dibs_stats {
     uint64_t held;      /* leases held now */
     uint64_t waiting;   /* acquires waiting now */
     uint64_t fallbacks; /* acquires that on_unavailable turned elsewhere */
+    uint64_t undurable; /* asks given back, as too few replicas had them */
 } dibs_stats;
 
 DIBS_API void dibs_stats_get(const dibs_client *client, dibs_stats *out);

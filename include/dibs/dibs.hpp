@@ -122,6 +122,12 @@ class options
         return set(raw_.lock_delay_ms, span);
     }
     options &progress(milliseconds span) { return set(raw_.progress_ms, span); }
+    /* "async" or "wait:K"; the text must live until the lock is made. */
+    options &durability(const char *level)
+    {
+        raw_.durability = level;
+        return *this;
+    }
     options &shared()
     {
         raw_.mode = DIBS_SHARED;

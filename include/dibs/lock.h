@@ -73,6 +73,11 @@ typedef struct dibs_lock_opts {
     const char *const *meta; /* "key=value" texts, shown to others; NULL ends */
     dibs_lock_yield_fn *on_yield;
     void *on_yield_arg; /* borrowed until dibs_lock_free() */
+
+    /* Who must have the lease before it counts: "async", the store alone; or
+     * "wait:K", K of its replicas too (1 to 9), so that a failover to one of them
+     * does not lose it. NULL: the client's. */
+    const char *durability;
 } dibs_lock_opts;
 
 #define DIBS_LOCK_OPTS(...)                                                    \
@@ -97,7 +102,9 @@ DIBS_API void dibs_lock_free(dibs_lock *lock);
  *   DIBS_TIMEOUT    not granted in time; the place in the queue is given up
  *   DIBS_CANCELLED  dibs_lock_cancel() ended the wait, likewise
  *   DIBS_MISMATCH   the name is in use as another kind of lock
- *   DIBS_UNAVAIL    not held; the store was not changed
+ *   DIBS_UNAVAIL    not held; the store was not changed, or too few replicas had
+ *                   it ("wait:K") and it was given back
+ *   DIBS_UNSUPPORTED  "wait:K" on a store that has no replicas
  *   DIBS_UNKNOWN    not held; if the store did grant it, nobody has it and it
  *                   ends by itself within one ttl
  *   DIBS_INVALID    this handle holds it already, or this thread does through
@@ -201,6 +208,10 @@ typedef enum dibs_lock_kept {
 } dibs_lock_kept;
 
 DIBS_API dibs_lock_kept dibs_lock_kept_by(const dibs_lock *lock);
+
+/* How many replicas had the current or last lease when it was granted, of those
+ * that opts.durability asked for; 0 with "async". */
+DIBS_API uint32_t dibs_lock_acked(const dibs_lock *lock);
 
 /* How many acquires of this handle have had no release yet: 0 or 1, or more
  * with DIBS_LOCK_REENTRANT. */

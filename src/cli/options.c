@@ -188,6 +188,17 @@ const dibs__option dibs__options[] = {
      .help = "When the store is out of reach: fail; local, hold the lock on "
              "this machine only, in the embedded store; or open, go on without "
              "a lock. The last two are said on standard error."},
+    {.name = "durability",
+     .type = DIBS__TEXT,
+     .metavar = "LEVEL",
+     .otherwise = "async",
+     .env = "DIBS_DURABILITY",
+     .key = "durability",
+     .verbs = "run,acquire",
+     .help =
+         "Who must have the lease before it counts: async, the store alone; "
+         "or wait:K, K of its replicas too (1 to 9), so that a failover "
+         "does not lose it. Redis only."},
     {.name = "hold-min",
      .type = DIBS__DURATION,
      .metavar = "DUR",

@@ -92,6 +92,7 @@ int dibs__want_read(const dibs__command *cmd, dibs__want *want)
                 .priority = (int32_t)dibs__opt_int(cmd, "priority"),
                 .label = dibs__opt_text(cmd, "owner"),
                 .lock_delay_ms = dibs__opt_ms(cmd, "lock-delay"),
+                .durability = dibs__opt_text(cmd, "durability"),
             },
         .busy_code = (int)dibs__opt_int(cmd, "conflict-exit-code"),
         .counted = dibs__opt_flag(cmd, "share-stats"),

@@ -190,7 +190,8 @@ dibs_status dibs__all_take(dibs_lock *const *locks, size_t count,
     dibs_status rc;
 
     *blocked = 0;
-    if (!sp.cl->st->ops->lease->acquire_all || count > DIBS__ALL_MAX)
+    if (!sp.cl->st->ops->lease->acquire_all || count > DIBS__ALL_MAX ||
+        locks[0]->replicas > 0)
         return dibsx_fail(err, DIBS_UNSUPPORTED,
                           "this store takes one name at a time");
     rc = dibs__keeper_ready(sp.cl, err);

@@ -8,6 +8,7 @@
 #include "base/fail.h"
 #include "base/uncancel.h"
 #include "core/async.h"
+#include "core/durability.h"
 #include "core/fork.h"
 #include "core/keeper.h"
 #include "core/lock.h"
@@ -88,6 +89,7 @@ static dibs_status fill(dibs_client *cl, const char *url,
                         const dibs_client_opts *opts, dibs_error *err)
 {
     char shown[512];
+    dibs_status rc;
 
     dibsx_url_redact(url, shown, sizeof(shown));
     cl->url = dibsx_strdup(shown);
@@ -102,6 +104,9 @@ static dibs_status fill(dibs_client *cl, const char *url,
     cl->ttl_ms = opts->ttl_ms ? opts->ttl_ms : DIBS__TTL_DEFAULT_MS;
     cl->timeout_ms = opts->timeout_ms ? opts->timeout_ms : TIMEOUT_MS;
     cl->on_unavailable = opts->on_unavailable;
+    rc = dibs__durability_read(opts->durability, 0, &cl->replicas, err);
+    if (rc != DIBS_OK)
+        return rc;
     cl->log = opts->log;
     cl->log_arg = opts->log_arg;
     atomic_init(&cl->log_level, (int)opts->log_level);

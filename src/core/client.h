@@ -55,6 +55,7 @@ struct dibs_client {
     char host[32];
     int64_t ttl_ms;
     int64_t timeout_ms;
+    uint32_t replicas; /* that must have a lease, where a lock does not say */
     dibs_log_fn *log;
     void *log_arg;
     atomic_int log_level; /* dibs_log_level */

@@ -44,7 +44,8 @@ void dibs__lease_begin(dibs__lease *ls, const char *owner,
     *ls = (dibs__lease){.ttl_ms = terms->ttl_ms,
                         .delay_ms = terms->delay_ms,
                         .progress_ms = terms->progress_ms,
-                        .manual = terms->manual};
+                        .manual = terms->manual,
+                        .confirm = terms->confirm};
     memcpy(ls->owner, owner, DIBS_OWNER_SIZE);
     /* A span until the lease is held, when it becomes a moment. */
     ls->hold_until = hold_max_ms > 0 ? hold_max_ms * DIBSX_MS : DIBSX_NEVER;
@@ -67,6 +68,8 @@ void dibs__lease_asked(dibs__lease *ls, dibsx_nsec now)
     ls->state = DIBS__LEASE_ASKING;
     ls->asking = true;
     ls->sent_at = now;
+    if (ls->confirm)
+        ls->rung_fence = 0; /* This ask is what it was a reason for. */
     dibs__lease_check(ls);
 }
 
@@ -92,7 +95,8 @@ static void consider_ring(dibs__lease *ls, uint64_t fence, dibsx_nsec now)
 {
     dibsx_nsec valid_until = valid_from(ls->asked_at, DIBS__CLAIM_MS);
 
-    if (fence > ls->watermark && valid_until - now >= CONFIRM_BELOW)
+    if (!ls->confirm && fence > ls->watermark &&
+        valid_until - now >= CONFIRM_BELOW)
         become_held(ls, fence, valid_until, true, now);
 }
 

@@ -19,7 +19,8 @@
  *   (2) valid_until counts from the moment a request was SENT, never from the
  *       moment its answer came, less the drift allowance and the lock delay.
  *   (3) A ring counts only if its fence is above the watermark of the "queued"
- *       answer from which validity is counted, and only once that answer is in.
+ *       answer from which validity is counted, and only once that answer is in;
+ *       with `confirm` it is never more than a reason to ask.
  *   (4) In HELD and SUSPECT valid_until never moves back.
  *   (5) LOST is final: no answer revives it, only leave and a new owner.
  *   (6) Belief ends in leave, before anything is sent to the store.
@@ -54,6 +55,7 @@ typedef struct dibs__lease {
     int64_t delay_ms;    /* of what the store has, so much is not believed */
     int64_t progress_ms; /* 0: no tick is needed */
     bool manual;         /* no renewal but the first one of a claim */
+    bool confirm;        /* a ring is not believed unasked */
     bool asking;         /* an ask is in flight */
     bool unanswered;     /* a request of this owner had no answer */
     bool told;           /* the loss has been announced */
@@ -81,6 +83,7 @@ typedef struct dibs__terms { /* 0 where there is no such term */
     int64_t delay_ms;    /* the store keeps others out so much longer */
     int64_t progress_ms; /* renewal needs a tick this often */
     bool manual;         /* the program renews */
+    bool confirm; /* replicas must have it, of which a ring says nothing */
 } dibs__terms;
 
 /* A new acquisition by a new owner. */
@@ -97,8 +100,7 @@ void dibs__lease_asked(dibs__lease *ls, dibsx_nsec now);
 void dibs__lease_answered(dibs__lease *ls, dibs_status rc,
                           const dibs__answer *ans, dibsx_nsec now);
 
-/* A ring with news of a grant. True when the waiting thread must act: the lease
- * is HELD, or there is reason to ask again at once. */
+/* A ring with news of a grant. True when it is HELD, or to be asked for at once. */
 bool dibs__lease_rung(dibs__lease *ls, uint64_t fence, dibsx_nsec now);
 
 /* A lease taken over with a renewal that was sent at sent_at. */
@@ -127,9 +129,8 @@ void dibs__lease_renewed(dibs__lease *ls, dibsx_nsec sent_at, dibs_status rc,
 
 void dibs__lease_ticked(dibs__lease *ls, dibsx_nsec now);
 
-/* A turn in place (to another mode) is to be sent: true when no renewal is on its
- * way, so that it may be; nothing is renewed until turned is called with the
- * answer to what was sent at sent_at. */
+/* A turn in place (to another mode) may be sent: no renewal is on its way. Nothing
+ * is renewed until turned is called with the answer to what was sent at sent_at. */
 bool dibs__lease_turning(dibs__lease *ls);
 void dibs__lease_turned(dibs__lease *ls, dibsx_nsec sent_at, dibs_status rc,
                         const dibs__answer *ans, dibsx_nsec now);
@@ -140,8 +141,7 @@ void dibs__lease_doubt(dibs__lease *ls, dibsx_nsec now);
 /* Held and valid at this moment. */
 bool dibs__lease_valid(const dibs__lease *ls, dibsx_nsec now);
 
-/* Ends belief for good. True when a request of this owner may still be under
- * way, so that the store must be left a tombstone. */
+/* Ends belief for good. True when the store must be left a tombstone, by (8). */
 bool dibs__lease_leave(dibs__lease *ls);
 
 /* Aborts when an invariant does not hold. */

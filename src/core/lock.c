@@ -210,10 +210,12 @@ void dibs__lock_begin(dibs_lock *lock, const char *owner)
         .delay_ms = opts->lock_delay_ms,
         .progress_ms = opts->progress_ms,
         .manual = (opts->flags & DIBS_LOCK_NO_RENEW) != 0,
+        .confirm = lock->replicas > 0,
     };
 
     dibs__lease_begin(&lock->lease, owner, &terms);
     lock->mode = opts->mode;
+    lock->acked = 0;
     lock->wanted = false;
     dibs__lock_list(lock);
 }
@@ -484,6 +486,19 @@ void dibs_lock_owner(const dibs_lock *lock, char owner[DIBS_OWNER_SIZE])
     memcpy(owner, lock->via ? lock->via->lease.owner : lock->lease.owner,
            DIBS_OWNER_SIZE);
     pthread_mutex_unlock(mutex);
+}
+
+uint32_t dibs_lock_acked(const dibs_lock *lock)
+{
+    pthread_mutex_t *mutex = &lock->cl->mutex;
+    uint32_t acked;
+
+    if (dibs__forked(lock->cl->fork_number))
+        return 0;
+    pthread_mutex_lock(mutex);
+    acked = lock->via ? lock->via->acked : lock->acked;
+    pthread_mutex_unlock(mutex);
+    return acked;
 }
 
 int dibs_lock_lost_fd(dibs_lock *lock)

@@ -21,6 +21,7 @@ struct dibs_lock {
     char *label;         /* NULL: the client's */
     char *meta;          /* as others are shown it, tabs included; NULL: none */
     char *identity;      /* NULL: the thread that acquires */
+    uint32_t replicas;   /* must have the lease too */
 
     char holder[DIBS__IDENTITY_MAX]; /* whose acquire it is, or was last */
     char who[DIBS__WHO_PLAIN]; /* that, as others see it; "" not made yet */
@@ -29,6 +30,7 @@ struct dibs_lock {
 
     dibs__store *st; /* of the current lease: the client's, or its spare */
     dibs__lease lease;
+    uint32_t acked;  /* replicas that had it when it was granted */
     uint32_t refs;   /* the handle itself, and the renewer */
     bool busy;       /* a call that talks to the store is under way */
     bool taking;     /* ... an acquire: it sees to a loss itself */

@@ -88,13 +88,17 @@ static void write_who(dibs_lock *lock)
 const char *dibs__who_text(dibs_lock *lock, char room[DIBS__WHO_MAX])
 {
     bool by_hand = (lock->opts.flags & DIBS_LOCK_NO_RENEW) != 0;
+    char durable[24] = "";
 
     if (!lock->who[0])
         write_who(lock);
-    if (!by_hand && !lock->meta)
+    if (!by_hand && !lock->meta && lock->replicas == 0)
         return lock->who;
-    snprintf(room, DIBS__WHO_MAX, "%s%s%s%s", lock->who,
-             by_hand ? "\t" BY_HAND : "", lock->meta ? "\t" : "",
+    if (lock->replicas > 0)
+        snprintf(durable, sizeof(durable), "\tdurability=wait:%u",
+                 (unsigned)lock->replicas);
+    snprintf(room, DIBS__WHO_MAX, "%s%s%s%s%s", lock->who,
+             by_hand ? "\t" BY_HAND : "", durable, lock->meta ? "\t" : "",
              lock->meta ? lock->meta : "");
     return room;
 }

@@ -7,12 +7,13 @@
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/fail.h"
+#include "core/durability.h"
 #include "core/names.h"
 #include "core/ttl.h"
 #include <string.h>
 
-/* All of the metadata of a handle, with room for the mark of names.c. */
-enum { META_MAX = DIBS__WHO_MAX - DIBS__WHO_PLAIN - 16 };
+/* All of the metadata of a handle, with room for the marks of names.c. */
+enum { META_MAX = DIBS__WHO_MAX - DIBS__WHO_PLAIN - 16 - 20 };
 
 #define KNOWN_FLAGS                                                            \
     ((uint32_t)(DIBS_LOCK_NO_RENEW | DIBS_LOCK_BARGE | DIBS_LOCK_REENTRANT |   \
@@ -183,6 +184,10 @@ dibs__opts_read(dibs_lock *lock, const dibs_lock_opts *opts, dibs_error *err)
         rc = copy_label(lock, err);
     if (rc == DIBS_OK)
         rc = copy_meta(lock, err);
+    if (rc == DIBS_OK)
+        rc = dibs__durability_read(lock->opts.durability, lock->cl->replicas,
+                                   &lock->replicas, err);
+    lock->opts.durability = NULL;
     lock->opts.identity = NULL;
     lock->opts.label = NULL;
     lock->opts.meta = NULL;

@@ -27,6 +27,10 @@ static dibs_status renew_one(dibs_lock *lock, dibs__renewal *item,
     if (rc == DIBS_OK && item->rc == DIBS_LOST)
         return dibsx_fail(err, DIBS_LOST, "the lease on %s is gone",
                           lock->name);
+    if (rc == DIBS_OK && item->rc != DIBS_OK)
+        return dibsx_fail(err, item->rc,
+                          "the renewal of %s did not reach %u replicas",
+                          lock->name, (unsigned)item->replicas);
     return rc;
 }
 
@@ -37,7 +41,8 @@ static dibs_status renew_held(dibs_lock *lock, dibs_error *err)
     dibsx_nsec sent_at = dibsx_now();
     char owner[DIBS_OWNER_SIZE];
     dibs__renewal item = {.name = dibs__spare_name(lock, owner),
-                          .owner = owner};
+                          .owner = owner,
+                          .replicas = lock->replicas};
     dibs_status rc;
 
     if (!dibs__lease_valid(ls, sent_at))
@@ -79,7 +84,8 @@ adopt(dibs_lock *lock, const char *owner, uint64_t fence, dibs_error *err)
     dibs__renewal item = {.name = lock->name,
                           .owner = owner,
                           .fence = fence,
-                          .ttl_ms = opts->ttl_ms + opts->lock_delay_ms};
+                          .ttl_ms = opts->ttl_ms + opts->lock_delay_ms,
+                          .replicas = lock->replicas};
     dibs_status rc;
 
     if (ls->state != DIBS__LEASE_FREE)

@@ -21,6 +21,7 @@ void dibs_stats_get(const dibs_client *cl, dibs_stats *out)
         .held = atomic_load(&st->held),
         .waiting = atomic_load(&st->waiting),
         .fallbacks = atomic_load(&st->fallbacks),
+        .undurable = atomic_load(&st->undurable),
     };
 
     memcpy(out, &now, out->size < sizeof(now) ? out->size : sizeof(now));

@@ -20,6 +20,7 @@ typedef struct dibs__stats {
     atomic_uint_fast64_t held;
     atomic_uint_fast64_t waiting;
     atomic_uint_fast64_t fallbacks;
+    atomic_uint_fast64_t undurable;
 } dibs__stats;
 
 static inline void dibs__count(atomic_uint_fast64_t *counter)

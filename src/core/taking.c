@@ -167,6 +167,10 @@ static void answered(dibs_lock *lock, dibs_status rc, const dibs__answer *ans)
 
     if (lock->st == cl->st && rc != DIBS_UNAVAIL && rc != DIBS_UNKNOWN)
         dibs__spare_store_answered(cl);
+    if (rc == DIBS_OK)
+        lock->acked = ans->acked;
+    else if (ans->undurable)
+        dibs__count(&cl->stats.undurable);
     now = dibsx_now();
     dibs__lease_answered(ls, rc, ans, now);
     /* Queued, and held all the same: the ring was faster than this answer. */
@@ -204,7 +208,8 @@ static void ask(dibs_lock *lock)
                            .capacity = permits ? opts->capacity : 0,
                            .flags = ask_flags(lock),
                            .priority = opts->priority,
-                           .ttl_ms = dibs__lease_ask_ms(&lock->lease)};
+                           .ttl_ms = dibs__lease_ask_ms(&lock->lease),
+                           .replicas = lock->replicas};
     memcpy(owner, lock->lease.owner, sizeof(owner));
     question.who = dibs__who_text(lock, who);
     dibs__lease_asked(&lock->lease, now);

@@ -54,7 +54,8 @@ turn_to(dibs_lock *lock, dibs_lock_mode mode, dibs_error *err)
     char owner[DIBS_OWNER_SIZE];
     dibs__turn turn = {.owner = owner,
                        .to_owner = owner,
-                       .mode = (dibs__mode)mode};
+                       .mode = (dibs__mode)mode,
+                       .replicas = lock->replicas};
     dibs__answer ans = {0};
     dibsx_nsec sent_at;
     dibs_status rc = wait_for_renewal(lock, err);
@@ -133,7 +134,8 @@ transfer(dibs_lock *lock, char token[DIBS_TOKEN_SIZE], dibs_error *err)
                        .to_owner = heir,
                        .fence = lock->lease.fence,
                        .mode = (dibs__mode)lock->mode,
-                       .ttl_ms = dibs__lease_renew_ms(&lock->lease, now)};
+                       .ttl_ms = dibs__lease_renew_ms(&lock->lease, now),
+                       .replicas = lock->replicas};
     dibs__answer ans = {0};
     dibs_status rc = dibs__owner_new(heir, err);
 

@@ -27,7 +27,8 @@ typedef struct dibs__ask {
     uint32_t flags;    /* DIBS__ASK_* */
     int32_t priority;  /* higher goes first */
     int64_t ttl_ms;
-    const char *who; /* "host:pid label" */
+    const char *who;   /* "host:pid label" */
+    uint32_t replicas; /* so many must have it too, or it is not granted; 0 */
 } dibs__ask;
 
 typedef struct dibs__answer {
@@ -39,6 +40,8 @@ typedef struct dibs__answer {
     bool queued;     /* DIBS_BUSY: has a place in the queue */
     bool claim;      /* DIBS_OK: granted by hand-off, stands for a claim only */
     uint32_t ahead;  /* DIBS_BUSY: waiters that go first */
+    uint32_t acked;  /* DIBS_OK: replicas that have it, if any were asked for */
+    bool undurable;  /* DIBS_UNAVAIL, DIBS_UNKNOWN: too few replicas had it */
 } dibs__answer;
 
 typedef struct dibs__renewal {
@@ -46,8 +49,10 @@ typedef struct dibs__renewal {
     const char *owner;
     uint64_t fence;
     int64_t ttl_ms;
+    uint32_t replicas; /* so many must have it too */
 
-    dibs_status rc;  /* out: DIBS_OK, DIBS_LOST, or what its server met */
+    dibs_status rc;  /* out: DIBS_OK, DIBS_LOST, or what its server met;
+                        DIBS_UNKNOWN also when too few replicas have it */
     int64_t left_ms; /* out: of the lease, never less than before */
     bool wanted;     /* out: someone waits for the name */
 } dibs__renewal;
@@ -69,6 +74,7 @@ typedef struct dibs__turn {
     dibs__mode mode;      /* from now on; permits stay permits */
     const char *to_owner; /* who has it from now on; `owner` when it stays */
     int64_t ttl_ms;       /* at least so much is left afterwards */
+    uint32_t replicas;    /* so many must have it too, else DIBS_UNKNOWN */
 } dibs__turn;
 
 #endif

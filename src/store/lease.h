@@ -24,7 +24,9 @@ typedef struct dibs__lease_ops {
      *                  for DIBS__PLACE_MS, else there is no trace of it
      *   DIBS_LOST      the owner has left: a tombstone stands; no trace
      *   DIBS_MISMATCH  the name lives as another kind; no trace; err names both
-     */
+     *   DIBS_UNAVAIL   with ask->replicas also: too few of them have it, so that
+     *                  it was given back
+     *   DIBS_UNSUPPORTED  ask->replicas, and this store has none; no trace */
     dibs_status (*acquire)(struct dibs__store *st, const dibs__ask *ask,
                            dibsx_nsec deadline, dibs__answer *ans,
                            dibs_error *err);

@@ -18,8 +18,10 @@
 static const dibs__store_ops *const stores[] = {
     &dibs__sqlite_ops,        &dibs__memory_ops,
 #ifdef DIBS_REDIS
-    &dibs__redis_ops,         &dibs__rediss_ops,         &dibs__redis_unix_ops,
-    &dibs__redis_cluster_ops, &dibs__rediss_cluster_ops, &dibs__quorum_ops,
+    &dibs__redis_ops,         &dibs__rediss_ops,
+    &dibs__redis_unix_ops,    &dibs__redis_sentinel_ops,
+    &dibs__redis_cluster_ops, &dibs__rediss_cluster_ops,
+    &dibs__quorum_ops,
 #endif
 };
 

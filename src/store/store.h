@@ -39,7 +39,8 @@ typedef enum dibs__ability {
     DIBS__CAN_SHARE, /* DIBS__SHARED */
     DIBS__CAN_COUNT, /* DIBS__PERMITS */
     DIBS__CAN_TURN,
-    DIBS__CAN_RING, /* DIBS__ASK_TELL, yield, and the news of a break */
+    DIBS__CAN_RING,      /* DIBS__ASK_TELL, yield, and the news of a break */
+    DIBS__CAN_REPLICATE, /* dibs__ask.replicas */
     DIBS__CAN_VALUE,
     DIBS__CAN_LOG
 } dibs__ability;

@@ -32,6 +32,7 @@ int main(int argc, char **argv)
     failed += contract_place();
     failed += contract_bell();
     failed += contract_turn();
+    failed += contract_durable();
     failed += contract_all();
     failed += contract_yield();
     failed += run_if(DIBS__CAN_VALUE, contract_value, "value");

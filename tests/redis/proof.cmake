@@ -1,5 +1,6 @@
 # The Redis store on real servers, which the tests start and end themselves.
-add_library(redis_server STATIC server.c ask.c certs.c cluster_world.c setuser.c)
+add_library(redis_server STATIC server.c ask.c certs.c cluster_world.c setuser.c
+            topology.c)
 target_include_directories(redis_server PUBLIC ${CMAKE_CURRENT_SOURCE_DIR}
                            PRIVATE ${PROJECT_SOURCE_DIR}/src)
 target_link_libraries(redis_server PUBLIC dibs_static)

@@ -85,21 +85,29 @@ static void add_tls(line *ln, const server *sv)
     add(ln, "--tls-ca-cert-file", "ca.pem");
 }
 
-static void write_line(line *ln, const server *sv)
+static void add_data(line *ln, const server *sv)
 {
-    *ln = (line){.count = 0};
-    ln->words[ln->count++] = "redis-server";
-    snprintf(ln->port, sizeof(ln->port), "%d", sv->port);
-    add(ln, "--port", ln->port);
-    add(ln, "--bind", "127.0.0.1");
-    add(ln, "--unixsocket", sv->socket);
     add(ln, "--save", "");
     add(ln, "--appendonly", sv->aof ? "yes" : "no");
     /* With "everysec" a write is put off while a slow flush is under way, and a
      * server that is killed then has forgotten what it had answered. */
     add(ln, "--appendfsync", "always");
+}
+
+static void write_line(line *ln, const server *sv)
+{
+    *ln = (line){.count = 0};
+    ln->words[ln->count++] = "redis-server";
+    if (sv->sentinel)
+        add(ln, "sentinel.conf", "--sentinel");
+    snprintf(ln->port, sizeof(ln->port), "%d", sv->port);
+    add(ln, "--port", ln->port);
+    add(ln, "--bind", "127.0.0.1");
+    add(ln, "--unixsocket", sv->socket);
     add(ln, "--logfile", "redis.log");
     add(ln, "--daemonize", "no");
+    if (!sv->sentinel)
+        add_data(ln, sv);
     if (sv->cert[0])
         add_tls(ln, sv);
     for (size_t i = 0; sv->args[i]; i++)
@@ -229,6 +237,27 @@ bool server_start_tls(server *sv, const char *cert)
     }
     sv->aof = true;
     snprintf(sv->cert, sizeof(sv->cert), "%s", cert);
+    return start(sv, NULL);
+}
+
+bool server_start_sentinel(server *sv, const char *lines)
+{
+    char path[sizeof(sv->dir) + 16];
+    FILE *file;
+    bool written;
+
+    if (!make_dir(sv))
+        return false;
+    snprintf(path, sizeof(path), "%s/sentinel.conf", sv->dir);
+    file = fopen(path, "w");
+    written = file && fputs(lines, file) >= 0;
+    if (file && fclose(file) != 0)
+        written = false;
+    if (!written) {
+        server_stop(sv);
+        return false;
+    }
+    sv->sentinel = true;
     return start(sv, NULL);
 }
 

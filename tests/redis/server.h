@@ -21,6 +21,7 @@ typedef struct server {
     char socket[80];
     char cert[32]; /* which of certs.h it shows; "": no TLS */
     bool aof;
+    bool sentinel;
     const char *args[SERVER_ARGS_MAX + 1]; /* further ones, borrowed */
 } server;
 
@@ -35,6 +36,9 @@ bool server_start_forgetful(server *sv, const char *const *args);
 /* With a TLS port as well, showing this certificate of certs.h; it wants one of
  * its clients. */
 bool server_start_tls(server *sv, const char *cert);
+
+/* A sentinel, with these lines of configuration. */
+bool server_start_sentinel(server *sv, const char *lines);
 
 /* Ends it and removes its folder. A server that was not started is a no-op. */
 void server_stop(server *sv);

@@ -1,16 +1,18 @@
 /* with_redis.c - runs a command on a redis-server of its own.
  *
- *     with_redis [--unix | --tls | --cluster | --acl FILE PREFIX] --
+ *     with_redis [--unix | --tls | --cluster | --sentinel | --acl FILE PREFIX] --
  *                COMMAND [ARGUMENT...]
  *
  * Starts the server, runs the command with the server's URL as its last
  * argument, ends the server, and returns what the command returned. With --acl
  * the URL is that of the user "dibs", made by the lines "ACL SETUSER dibs ..." of
- * FILE, where PREFIX stands in for "workflow:". */
+ * FILE, where PREFIX stands in for "workflow:". With --sentinel there are a
+ * primary, two replicas and three sentinels. */
 /* SPDX-License-Identifier: MIT */
 #include "cluster_world.h"
 #include "server.h"
 #include "setuser.h"
+#include "topology.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -26,6 +28,7 @@ typedef struct wish {
     bool unix_socket;
     bool tls;
     bool cluster;
+    bool sentinel;
     const char *acl_file;
     const char *prefix;
     char **command;
@@ -43,6 +46,8 @@ static bool read_line(int argc, char **argv, wish *ws)
             ws->tls = true;
         } else if (strcmp(argv[i], "--cluster") == 0) {
             ws->cluster = true;
+        } else if (strcmp(argv[i], "--sentinel") == 0) {
+            ws->sentinel = true;
         } else if (strcmp(argv[i], "--acl") == 0 && i + 2 < argc) {
             ws->acl_file = argv[++i];
             ws->prefix = argv[++i];
@@ -112,6 +117,20 @@ static int run_on_cluster(char **command)
     return code;
 }
 
+static int run_with_sentinels(char **command)
+{
+    char url[SERVER_URL_MAX];
+    topology tp;
+    int code = 125;
+
+    if (topology_start(&tp, NULL)) {
+        topology_url(&tp, url);
+        code = run(command, url);
+    }
+    topology_stop(&tp);
+    return code;
+}
+
 int main(int argc, char **argv)
 {
     char url[SERVER_URL_MAX];
@@ -120,12 +139,15 @@ int main(int argc, char **argv)
     wish ws;
 
     if (!read_line(argc, argv, &ws)) {
-        fprintf(stderr, "usage: with_redis [--unix | --tls | --cluster | "
-                        "--acl FILE PREFIX] -- COMMAND [ARGUMENT...]\n");
+        fprintf(stderr,
+                "usage: with_redis [--unix | --tls | --cluster | --sentinel | "
+                "--acl FILE PREFIX] -- COMMAND [ARGUMENT...]\n");
         return 2;
     }
     if (ws.cluster)
         return run_on_cluster(ws.command);
+    if (ws.sentinel)
+        return run_with_sentinels(ws.command);
     if (begin(&ws, &sv, url))
         code = run(ws.command, url);
     server_stop(&sv);

@@ -59,6 +59,27 @@ static void validity_counts_from_before_the_send(void **state)
     assert_int_equal(ls.valid_until, T0 + MS(TTL_MS - DRIFT_MS));
 }
 
+static void a_ring_may_need_to_be_confirmed(void **state)
+{
+    dibs__lease ls = {0};
+
+    (void)state;
+    begin(&ls, (dibs__terms){.ttl_ms = TTL_MS, .confirm = true});
+    dibs__lease_asked(&ls, T0);
+    answer(&ls, DIBS_BUSY, 50, 5000, true, T0 + MS(1));
+    assert_true(dibs__lease_rung(&ls, 51, T0 + MS(2)));
+    assert_int_equal(ls.state, DIBS__LEASE_QUEUED);
+    /* The ask that follows is what the ring was for: it is no reason for one
+     * more, whatever the store says of its fences. */
+    dibs__lease_asked(&ls, T0 + MS(3));
+    answer(&ls, DIBS_BUSY, 40, 5000, true, T0 + MS(4));
+    assert_int_equal(ls.state, DIBS__LEASE_QUEUED);
+    assert_true(ls.rung_fence <= ls.watermark);
+    dibs__lease_asked(&ls, T0 + MS(5));
+    answer(&ls, DIBS_OK, 52, TTL_MS, false, T0 + MS(6));
+    assert_int_equal(ls.state, DIBS__LEASE_HELD);
+}
+
 static void an_answer_that_comes_too_late_is_not_believed(void **state)
 {
     dibs__lease ls = asking_since(T0);
@@ -450,6 +471,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validity_counts_from_before_the_send),
+        cmocka_unit_test(a_ring_may_need_to_be_confirmed),
         cmocka_unit_test(an_answer_that_comes_too_late_is_not_believed),
         cmocka_unit_test(rule_1_a_stale_ring_is_ignored),
         cmocka_unit_test(a_ring_counts_from_the_ask_that_was_answered),

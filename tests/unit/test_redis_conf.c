@@ -18,6 +18,7 @@ static int clear_environment(void **state)
     unsetenv("REDIS_PORT");
     unsetenv("REDISCLI_AUTH");
     unsetenv("DIBS_REDIS_PASSWORD");
+    unsetenv("DIBS_REDIS_SENTINEL_PASSWORD");
     return 0;
 }
 
@@ -300,6 +301,64 @@ static void sentinels_become_their_url(void **state)
     dibsx_free(url);
 }
 
+static void sentinels_are_read(void **state)
+{
+    dibs__redis_conf conf;
+
+    (void)state;
+    read_good("redis-sentinel://app:one@h1,[::1]:7000,h3:26380/mymaster/3"
+              "?sentinel_user=guard&sentinel_password=two&tls=1&sentinel_tls=0",
+              &conf);
+    same("primary", conf.primary, "mymaster");
+    same("host", conf.host, NULL);
+    same("user", conf.user, "app");
+    same("password", conf.password, "one");
+    same("sentinel_user", conf.sentinel_user, "guard");
+    same("sentinel_password", conf.sentinel_password, "two");
+    assert_int_equal(conf.seed_count, 3);
+    same("first", conf.seeds[0].name, "h1");
+    assert_int_equal(conf.seeds[0].port, 26379);
+    same("second", conf.seeds[1].name, "::1");
+    assert_int_equal(conf.seeds[1].port, 7000);
+    assert_int_equal(conf.seeds[2].port, 26380);
+    assert_int_equal(conf.db, 3);
+    assert_true(conf.tls);
+    assert_false(conf.sentinel_tls);
+    dibs__redis_conf_fini(&conf);
+    setenv("DIBS_REDIS_SENTINEL_PASSWORD", "three", 1);
+    read_good("redis-sentinel://h1/mymaster", &conf);
+    same("sentinel_password", conf.sentinel_password, "three");
+    same("password", conf.password, NULL);
+    assert_int_equal(conf.db, 0);
+    dibs__redis_conf_fini(&conf);
+}
+
+static void bad_sentinels_are_refused(void **state)
+{
+    static const char *const bad[] = {
+        "redis-sentinel://h1,h2",
+        "redis-sentinel://h1,h2/",
+        "redis-sentinel:///mymaster",
+        "redis-sentinel://h1/mymaster/x",
+        "redis-sentinel://h1/mymaster/1?db=2",
+        "redis-sentinel://h1/mymaster?ca=/x",
+        "redis-sentinel://h1/mymaster?sentinel_user=guard",
+        "redis-sentinel://h1/mymaster?sentinel_password=a"
+        "&sentinel_password_file=/b",
+        "redis://h1?sentinel_user=guard",
+        "redis://h1?tls=1",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        dibs_error err = {0};
+        dibs__redis_conf conf;
+
+        if (read_text(bad[i], &conf, &err) != DIBS_INVALID)
+            fail_msg("%s is taken", bad[i]);
+    }
+}
+
 static void the_environment_helps_when_no_host_is_given(void **state)
 {
     dibs__redis_conf conf;
@@ -411,6 +470,8 @@ int main(void)
         TEST(bad_connection_strings_are_refused),
         TEST(urls_are_no_connection_strings),
         TEST(sentinels_become_their_url),
+        TEST(sentinels_are_read),
+        TEST(bad_sentinels_are_refused),
         TEST(the_environment_helps_when_no_host_is_given),
         TEST(a_bad_environment_is_named),
         TEST(passwords_come_from_where_they_are_safe),

@@ -21,6 +21,9 @@ static const char *const lacks[] = {
     [DIBS__CAN_RING] =
         "a quorum has no doorbell: a lease cannot be sticky and its holder "
         "cannot be asked for it",
+    [DIBS__CAN_REPLICATE] =
+        "the majority of a quorum is its durability: its nodes have no "
+        "replicas that could be waited for. Ask for async",
     [DIBS__CAN_VALUE] =
         "values need one order of changes, which independent servers do not "
         "have. Keep them in a redis: or sqlite: store",

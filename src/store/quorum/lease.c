@@ -256,6 +256,8 @@ check(const dibs__quorum *qm, const dibs__ask *ask, dibs_error *err)
         return dibs__quorum_unsupported(DIBS__CAN_QUEUE, err);
     if (ask->flags & DIBS__ASK_TELL)
         return dibs__quorum_unsupported(DIBS__CAN_RING, err);
+    if (ask->replicas > 0)
+        return dibs__quorum_unsupported(DIBS__CAN_REPLICATE, err);
     if (ask->ttl_ms <= 0)
         return dibsx_fail(err, DIBS_INVALID, "the ttl must be positive");
     if (ask->ttl_ms > qm->longest_ms)

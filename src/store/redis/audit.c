@@ -287,19 +287,27 @@ static dibs_status report_user(const report *rp, dibs_error *err)
 static void report_transport(const report *rp)
 {
     const dibs__redis_conf *conf = &rp->rd->conf;
-    const char *host = rp->place ? rp->place->host : conf->host;
-    int port = rp->place ? rp->place->port : conf->port;
+    char where[TEXT_MAX] = "";
 
+    if (rp->place)
+        snprintf(where, sizeof(where), "%.100s:%d", rp->place->host,
+                 rp->place->port);
+    else if (conf->primary)
+        snprintf(where, sizeof(where), "the primary of %.60s", conf->primary);
+    else if (conf->host)
+        snprintf(where, sizeof(where), "%.100s:%d", conf->host, conf->port);
     if (conf->path)
         say(rp, DIBS_FINE, "transport", NULL, "unix socket %s", conf->path);
     else if (conf->tls && !conf->insecure)
-        say(rp, DIBS_FINE, "transport", NULL, "TLS to %s:%d", host, port);
+        say(rp, DIBS_FINE, "transport", NULL, "TLS to %s", where);
     else if (conf->tls)
         say(rp, DIBS_CAUTION, "transport", "name the CA and drop insecure=1",
-            "TLS to %s:%d, not verified", host, port);
+            "TLS to %s, not verified", where);
     else
-        say(rp, DIBS_NOTE, "transport", "use rediss:// outside a private net",
-            "plain TCP to %s:%d", host, port);
+        say(rp, DIBS_NOTE, "transport",
+            conf->primary ? "use tls=1 outside a private net"
+                          : "use rediss:// outside a private net",
+            "plain TCP to %s", where);
 }
 
 /* All that there is to know about one server. */
@@ -312,7 +320,10 @@ static dibs_status report_server(report *rp, dibs_error *err)
     report_version(rp);
     report_role(rp);
     report_transport(rp);
-    rc = report_eviction(rp, err);
+    if (rp->rd->sentinel)
+        rc = dibs__redis_survey(rp->rd, rp->deadline, rp->each, rp->arg, err);
+    if (rc == DIBS_OK)
+        rc = report_eviction(rp, err);
     if (rc == DIBS_OK)
         rc = report_persistence(rp, err);
     if (rc == DIBS_OK)

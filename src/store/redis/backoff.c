@@ -13,14 +13,15 @@ void dibs__backoff_init(dibs__backoff *bo, uint64_t seed)
 
 void dibs__backoff_failed(dibs__backoff *bo, dibsx_nsec now)
 {
+    dibsx_nsec last = bo->cap > 0 ? bo->cap : LAST;
     dibsx_nsec bound = FIRST;
 
-    for (int i = 0; i < bo->failures && bound < LAST; i++)
+    for (int i = 0; i < bo->failures && bound < last; i++)
         bound *= 2;
-    if (bound < LAST)
+    if (bound < last)
         bo->failures++;
     else
-        bound = LAST;
+        bound = last;
     bo->due_at =
         now + (dibsx_nsec)dibsx_prng_below(&bo->prng, (uint64_t)bound + 1);
 }

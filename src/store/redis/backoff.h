@@ -14,6 +14,7 @@ typedef struct dibs__backoff {
     dibsx_prng prng;
     int failures; /* in a row */
     dibsx_nsec due_at;
+    dibsx_nsec cap; /* the bound after many failures; 0: as init has it */
 } dibs__backoff;
 
 void dibs__backoff_init(dibs__backoff *bo, uint64_t seed);

@@ -18,6 +18,7 @@
 #include "store/redis/conn.h"
 #include "store/redis/error.h"
 #include "store/redis/reply.h"
+#include "store/redis/sentinel.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
@@ -38,7 +39,7 @@ void dibs__redis_bell_init(dibs__redis_bell *bell, const dibs__redis_conf *conf)
     pthread_condattr_t attr;
 
     memset(bell, 0, sizeof(*bell));
-    bell->conf = conf;
+    bell->way.conf = conf;
     bell->ring_fd = bell->stop_fd = -1;
     pthread_mutex_init(&bell->mutex, NULL);
     pthread_condattr_init(&attr);
@@ -87,6 +88,7 @@ void dibs__redis_bell_fini(dibs__redis_bell *bell)
         pthread_join(bell->thread, NULL);
     }
     let_go(bell);
+    dibs__way_fini(&bell->way);
     pthread_cond_destroy(&bell->cond);
     pthread_mutex_destroy(&bell->mutex);
 }
@@ -221,43 +223,45 @@ static dibs_status listen_on(dibs__redis_bell *bell, dibs__conn *cn,
 }
 
 /* The next server of the cluster. */
-static dibs_status
-choose_place(dibs__redis_bell *bell, dibsx_nsec deadline, dibs__place *out,
-             dibs__redis_conf *conf, dibs__resolver **rs, dibs_error *err)
+static dibs_status open_next(dibs__redis_bell *bell, dibsx_nsec deadline,
+                             dibs__place *at, dibs__conn **out, dibs_error *err)
 {
     dibs_status rc = dibs__cluster_learn(bell->cluster, deadline, err);
 
     if (rc != DIBS_OK)
         return rc;
-    dibs__cluster_next(bell->cluster, out);
-    conf->host = out->host;
-    conf->port = out->port;
-    dibs__resolver_free(*rs);
-    *rs = dibs__resolver_new(out->host, out->port);
-    return DIBS_OK;
+    dibs__cluster_next(bell->cluster, at);
+    return dibs__conn_open_at(bell->way.conf, at, -1, deadline, out, err);
+}
+
+static void set_conn(dibs__redis_bell *bell, dibs__conn *cn)
+{
+    pthread_mutex_lock(&bell->mutex);
+    bell->cn = cn;
+    pthread_mutex_unlock(&bell->mutex);
+}
+
+void dibs__redis_bell_drop(dibs__redis_bell *bell)
+{
+    pthread_mutex_lock(&bell->mutex);
+    if (bell->cn)
+        dibs__conn_sever(bell->cn);
+    pthread_mutex_unlock(&bell->mutex);
 }
 
 /* One connection from its beginning to its end. */
-static dibs_status
-attend(dibs__redis_bell *bell, dibs__resolver **rs, dibs__backoff *bo)
+static dibs_status attend(dibs__redis_bell *bell, dibs__backoff *bo)
 {
     dibsx_nsec deadline = dibsx_after_ms(dibsx_now(), CONNECT_MS);
-    dibs__redis_conf conf = *bell->conf;
     dibs__place place = {.port = 0};
     dibs_error err = {0};
     dibs__conn *cn = NULL;
-    dibs_status rc = DIBS_OK;
+    dibs_status rc =
+        bell->cluster ? open_next(bell, deadline, &place, &cn, &err)
+                      : dibs__way_open(&bell->way, false, deadline, &cn, &err);
     bool again;
 
-    if (bell->cluster)
-        rc = choose_place(bell, deadline, &place, &conf, rs, &err);
-    else if (conf.host && !*rs)
-        *rs = dibs__resolver_new(conf.host, conf.port);
-    if (rc == DIBS_OK && conf.host && !*rs)
-        rc = dibsx_fail(&err, DIBS_NOMEM, "a resolver");
-    if (rc == DIBS_OK)
-        rc = dibs__conn_open(&conf, *rs, deadline, &cn, &err);
-
+    set_conn(bell, cn);
     if (rc == DIBS_OK)
         rc = subscribe(bell, cn, &err);
     again = report(bell, rc == DIBS_OK ? NULL : &err);
@@ -270,6 +274,7 @@ attend(dibs__redis_bell *bell, dibs__resolver **rs, dibs__backoff *bo)
     }
     if (bell->cluster && rc != DIBS_CANCELLED)
         dibs__cluster_doubt(bell->cluster);
+    set_conn(bell, NULL);
     dibs__conn_close(cn);
     return rc;
 }
@@ -286,19 +291,18 @@ static bool rest(const dibs__redis_bell *bell, dibsx_nsec until)
 static void *bell_main(void *arg)
 {
     dibs__redis_bell *bell = arg;
-    dibs__resolver *rs = NULL;
     dibs__backoff bo;
     uint64_t seed = 0;
 
     if (!dibsx_random(&seed, sizeof(seed)))
         seed = (uint64_t)dibsx_now();
     dibs__backoff_init(&bo, seed);
+    bo.cap = bell->way.sentinel ? DIBS__SENTINEL_PAUSE : 0;
     do {
-        if (attend(bell, &rs, &bo) == DIBS_CANCELLED)
+        if (attend(bell, &bo) == DIBS_CANCELLED)
             break;
         dibs__backoff_failed(&bo, dibsx_now());
     } while (!rest(bell, bo.due_at));
-    dibs__resolver_free(rs);
     return NULL;
 }
 

@@ -8,6 +8,7 @@
 
 #include "store/lease.h"
 #include "store/redis/cluster.h"
+#include "store/redis/way.h"
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -17,14 +18,15 @@
 enum { DIBS__BELL_RINGS = 1024, DIBS__BELL_ADDRESS = 17 };
 
 typedef struct dibs__redis_bell {
-    const dibs__redis_conf *conf; /* borrowed */
-    dibs__cluster *cluster;       /* any server of it will do; NULL: none */
+    dibs__way way;          /* to the server, or to the primary */
+    dibs__cluster *cluster; /* any server of it will do; NULL: none */
     pthread_mutex_t mutex;
     pthread_cond_t cond; /* `heeded` or `failure` has changed */
     pthread_t thread;
-    int ring_fd;       /* readable while there are rings; -1 until opened */
-    int stop_fd;       /* readable when the thread is to end */
-    dibs__ring *rings; /* a circle of DIBS__BELL_RINGS */
+    int ring_fd;           /* readable while there are rings; -1 until opened */
+    int stop_fd;           /* readable when the thread is to end */
+    struct dibs__conn *cn; /* that is listened to; NULL: none */
+    dibs__ring *rings;     /* a circle of DIBS__BELL_RINGS */
     size_t first;
     size_t count;
     bool heeded;        /* the channel has been listened to once */
@@ -46,6 +48,9 @@ DIBS_MUST_CHECK dibs_status dibs__redis_bell_open(dibs__redis_bell *bell,
                                                   dibs_error *err);
 size_t
 dibs__redis_bell_hear(dibs__redis_bell *bell, dibs__ring *rings, size_t max);
+
+/* The connection is not to be used any more; another is made. Any thread. */
+void dibs__redis_bell_drop(dibs__redis_bell *bell);
 
 /* What others ring this handle by, "-" when it is not open. */
 const char *dibs__redis_bell_address(dibs__redis_bell *bell);

@@ -353,23 +353,15 @@ ask_at(const dibs__cluster *cl, const dibs__place *place, dibsx_nsec deadline,
        dibs__topology *map, dibs_error *err)
 {
     dibsx_nsec limit = dibsx_after_ms(dibsx_now(), ANSWER_MS);
-    dibs__redis_conf conf = *cl->conf;
-    dibs__resolver *rs = dibs__resolver_new(place->host, place->port);
-    dibs__place at = *place;
     dibs__conn *cn = NULL;
     dibs_status rc;
 
-    if (!rs)
-        return dibsx_fail(err, DIBS_NOMEM, "a resolver");
-    conf.host = at.host;
-    conf.port = at.port;
     if (limit > deadline)
         limit = deadline;
-    rc = dibs__conn_open(&conf, rs, limit, &cn, err);
+    rc = dibs__conn_open_at(cl->conf, place, -1, limit, &cn, err);
     if (rc == DIBS_OK)
         rc = ask_on(cn, place, limit, map, err);
     dibs__conn_close(cn);
-    dibs__resolver_free(rs);
     return rc;
 }
 

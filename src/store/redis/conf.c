@@ -20,6 +20,7 @@ enum {
     DEFAULT_PORT = 6379,
     CLUSTER_CONNECT_MS =
         1000, /* a server that is gone has others in its place */
+    SENTINEL_PORT = 26379,
     DB_DIGITS = 9,
     CLIENT_NAME_MAX = 64,
     SECRET_MAX = 4096 /* bytes in a file with a password */
@@ -41,8 +42,14 @@ static const struct param {
     {"insecure", FLAG, offsetof(dibs__redis_conf, insecure)},
     {"key", TEXT, offsetof(dibs__redis_conf, key)},
     {"password_file", SECRET_FILE, offsetof(dibs__redis_conf, password)},
+    {"sentinel_password", TEXT, offsetof(dibs__redis_conf, sentinel_password)},
+    {"sentinel_password_file", SECRET_FILE,
+     offsetof(dibs__redis_conf, sentinel_password)},
+    {"sentinel_tls", FLAG, offsetof(dibs__redis_conf, sentinel_tls)},
+    {"sentinel_user", TEXT, offsetof(dibs__redis_conf, sentinel_user)},
     {"sni", TEXT, offsetof(dibs__redis_conf, sni)},
     {"strict", FLAG, offsetof(dibs__redis_conf, strict)},
+    {"tls", FLAG, offsetof(dibs__redis_conf, tls)},
     {"user", TEXT, offsetof(dibs__redis_conf, user)},
 };
 
@@ -67,6 +74,9 @@ void dibs__redis_conf_fini(dibs__redis_conf *conf)
     wipe(&conf->cert);
     wipe(&conf->key);
     wipe(&conf->sni);
+    wipe(&conf->primary);
+    wipe(&conf->sentinel_user);
+    wipe(&conf->sentinel_password);
     *conf = (dibs__redis_conf){0};
 }
 
@@ -142,8 +152,8 @@ static ssize_t read_whole(const char *path, char *out, size_t size)
 }
 
 /* The first line of the file, which must be all there is. */
-static dibs_status
-read_secret(const char *path, char **password, dibs_error *err)
+static dibs_status read_secret(const char *param, const char *path,
+                               char **password, dibs_error *err)
 {
     char text[SECRET_MAX + 1];
     ssize_t got = read_whole(path, text, SECRET_MAX);
@@ -153,7 +163,7 @@ read_secret(const char *path, char **password, dibs_error *err)
     if (got < 0)
         return dibsx_fail_at(err, errno == EACCES ? DIBS_DENIED : DIBS_INVALID,
                              dibsx_errno_name(errno),
-                             "password_file cannot be read (%.100s, %s)", path,
+                             "%s cannot be read (%.100s, %s)", param, path,
                              dibsx_errno_name(errno));
     while (len > 0 && (text[len - 1] == '\n' || text[len - 1] == '\r'))
         len--;
@@ -161,8 +171,7 @@ read_secret(const char *path, char **password, dibs_error *err)
     if (len == 0 || len == SECRET_MAX || strlen(text) != len ||
         strchr(text, '\n'))
         rc = dibsx_fail(err, DIBS_INVALID,
-                        "password_file must hold one line, the password "
-                        "(%.100s)",
+                        "%s must hold one line, the password (%.100s)", param,
                         path);
     else
         rc = set(password, text, err);
@@ -182,7 +191,8 @@ apply_param(const dibsx_url_param *given, dibs__redis_conf *conf,
     case DATABASE:
         return read_db(given->value, (int *)(void *)place, err);
     case SECRET_FILE:
-        return read_secret(given->value, (char **)(void *)place, err);
+        return read_secret(param->name, given->value, (char **)(void *)place,
+                           err);
     case DURATION:
         if (!dibsx_duration_parse(given->value, (int64_t *)(void *)place))
             return dibsx_fail(err, DIBS_INVALID,
@@ -197,6 +207,19 @@ apply_param(const dibsx_url_param *given, dibs__redis_conf *conf,
     return set((char **)(void *)place, given->value, err);
 }
 
+static bool is_sentinel(const dibsx_url *url)
+{
+    return strcmp(url->scheme, "redis-sentinel") == 0;
+}
+
+/* Parameters that only one kind of URL has. */
+static bool is_known(const dibsx_url *url, const char *param)
+{
+    bool about = strncmp(param, "sentinel_", 9) == 0 || !strcmp(param, "tls");
+
+    return !about || is_sentinel(url);
+}
+
 static dibs_status
 apply_params(const dibsx_url *url, dibs__redis_conf *conf, dibs_error *err)
 {
@@ -208,7 +231,7 @@ apply_params(const dibsx_url *url, dibs__redis_conf *conf, dibs_error *err)
 
         while (at < count && strcmp(params[at].name, url->params[i].key) != 0)
             at++;
-        if (at == count)
+        if (at == count || !is_known(url, params[at].name))
             return dibsx_fail(err, DIBS_INVALID,
                               "a %s URL has no parameter \"%.40s\"",
                               url->scheme, url->params[i].key);
@@ -228,16 +251,57 @@ static bool is_cluster(const dibsx_url *url)
            strcmp(url->scheme, "rediss-cluster") == 0;
 }
 
-/* A place where a cluster may be asked. */
+/* A place where a cluster, or which server is the primary, may be asked. */
 static dibs_status
 add_seed(dibs__redis_conf *conf, const char *host, int port, dibs_error *err)
 {
     dibsx_url_host *seed = &conf->seeds[conf->seed_count];
     dibs_status rc = set(&seed->name, host, err);
 
-    seed->port = port ? port : DEFAULT_PORT;
+    seed->port = port;
     if (rc == DIBS_OK)
         conf->seed_count++;
+    return rc;
+}
+
+/* "/name" or "/name/db". */
+static dibs_status
+apply_primary(const char *path, dibs__redis_conf *conf, dibs_error *err)
+{
+    const char *name = *path == '/' ? path + 1 : "";
+    size_t len = strcspn(name, "/");
+    dibs_status rc = DIBS_OK;
+
+    if (len == 0)
+        return dibsx_fail(err, DIBS_INVALID,
+                          "write redis-sentinel://host1,host2,host3/NAME: the "
+                          "name that the sentinels have for the servers");
+    if (name[len] && name[len + 1])
+        rc = read_db(name + len + 1, &conf->db, err);
+    if (rc == DIBS_OK)
+        rc = set(&conf->primary, name, err);
+    if (rc == DIBS_OK)
+        conf->primary[len] = '\0';
+    return rc;
+}
+
+static dibs_status
+apply_sentinels(const dibsx_url *url, dibs__redis_conf *conf, dibs_error *err)
+{
+    dibs_status rc = apply_primary(url->path ? url->path : "", conf, err);
+
+    if (rc == DIBS_OK && url->host_count == 0)
+        return dibsx_fail(err, DIBS_INVALID,
+                          "a redis-sentinel URL names the sentinels: "
+                          "redis-sentinel://host1,host2,host3/%.60s",
+                          conf->primary);
+    conf->sentinel_tls = true;
+    for (size_t i = 0; i < url->host_count && rc == DIBS_OK; i++) {
+        int port = url->hosts[i].port;
+
+        rc = add_seed(conf, url->hosts[i].name, port ? port : SENTINEL_PORT,
+                      err);
+    }
     return rc;
 }
 
@@ -266,13 +330,23 @@ apply_place(const dibsx_url *url, dibs__redis_conf *conf, dibs_error *err)
     }
     for (size_t i = 0; i < url->host_count && rc == DIBS_OK && is_cluster(url);
          i++)
-        rc = add_seed(conf, url->hosts[i].name, url->hosts[i].port, err);
+        rc = add_seed(conf, url->hosts[i].name,
+                      url->hosts[i].port ? url->hosts[i].port : DEFAULT_PORT,
+                      err);
     if (rc == DIBS_OK && *path && *path != '/')
         return dibsx_fail(err, DIBS_INVALID, "write %s://host:port/db",
                           url->scheme);
     if (rc == DIBS_OK && *path && path[1])
         rc = read_db(path + 1, &conf->db, err);
     return rc;
+}
+
+/* Whether the path gives a database. */
+static bool has_db(const dibsx_url *url, const char *path)
+{
+    if (is_sentinel(url) && *path)
+        path = strchr(path + 1, '/');
+    return path && *path && path[1];
 }
 
 /* Whether a thing was said in the URL proper and as a parameter too. */
@@ -284,7 +358,10 @@ static const char *said_twice(const dibsx_url *url)
         return "user";
     if (url->password && dibsx_url_param_get(url, "password_file"))
         return "password";
-    if (!is_unix(url) && *path && path[1] && dibsx_url_param_get(url, "db"))
+    if (dibsx_url_param_get(url, "sentinel_password") &&
+        dibsx_url_param_get(url, "sentinel_password_file"))
+        return "password of the sentinels";
+    if (!is_unix(url) && has_db(url, path) && dibsx_url_param_get(url, "db"))
         return "database";
     return NULL;
 }
@@ -296,15 +373,17 @@ apply(const dibsx_url *url, dibs__redis_conf *conf, dibs_error *err)
     dibs_status rc;
 
     if (strcmp(url->scheme, "redis") != 0 &&
-        strcmp(url->scheme, "rediss") != 0 && !is_unix(url) && !is_cluster(url))
+        strcmp(url->scheme, "rediss") != 0 && !is_unix(url) &&
+        !is_sentinel(url) && !is_cluster(url))
         return dibsx_fail(
             err, DIBS_INVALID,
-            "a URL of a Redis server begins with redis:, rediss:, "
-            "redis+unix:, redis-cluster: or rediss-cluster:");
+            "a URL of a Redis server begins with redis:, rediss:, redis+unix:, "
+            "redis-sentinel:, redis-cluster: or rediss-cluster:");
     if (said_twice(url))
         return dibsx_fail(err, DIBS_INVALID, "the URL gives the %s twice",
                           said_twice(url));
-    rc = apply_place(url, conf, err);
+    rc = is_sentinel(url) ? apply_sentinels(url, conf, err)
+                          : apply_place(url, conf, err);
     if (rc == DIBS_OK && url->user)
         rc = set(&conf->user, url->user, err);
     if (rc == DIBS_OK && url->password)
@@ -386,13 +465,16 @@ static dibs_status apply_environment(dibs__redis_conf *conf, dibs_error *err)
 static dibs_status apply_defaults(dibs__redis_conf *conf, dibs_error *err)
 {
     const char *secret = variable("DIBS_REDIS_PASSWORD");
+    const char *other = variable("DIBS_REDIS_SENTINEL_PASSWORD");
     dibs_status rc = DIBS_OK;
 
     if (!secret)
         secret = variable("REDISCLI_AUTH");
     if (!conf->password && secret)
         rc = set(&conf->password, secret, err);
-    if (rc == DIBS_OK && !conf->path && !conf->host)
+    if (rc == DIBS_OK && conf->primary && !conf->sentinel_password && other)
+        rc = set(&conf->sentinel_password, other, err);
+    if (rc == DIBS_OK && !conf->path && !conf->host && !conf->primary)
         rc = set(&conf->host, "localhost", err);
     if (rc == DIBS_OK && !conf->client_name)
         rc = set(&conf->client_name, "dibs", err);
@@ -420,7 +502,7 @@ settle_cluster(const dibsx_url *url, dibs__redis_conf *conf, dibs_error *err)
 
     if (is_cluster(url) && conf->seed_count == 0)
         rc = add_seed(conf, conf->host, conf->port, err);
-    if (rc != DIBS_OK || conf->seed_count == 0)
+    if (rc != DIBS_OK || conf->seed_count == 0 || conf->primary)
         return rc;
     if (conf->db != 0)
         return dibsx_fail(err, DIBS_INVALID, "a cluster has no database but 0");
@@ -436,7 +518,12 @@ static dibs_status check(const dibs__redis_conf *conf, dibs_error *err)
         (conf->ca || conf->cert || conf->key || conf->sni || conf->insecure))
         return dibsx_fail(err, DIBS_INVALID,
                           "ca, cert, key, sni and insecure are for TLS: write "
-                          "rediss: instead of redis:");
+                          "%s",
+                          conf->primary ? "tls=1 as well"
+                                        : "rediss: instead of redis:");
+    if (conf->sentinel_user && !conf->sentinel_password)
+        return dibsx_fail(err, DIBS_INVALID,
+                          "sentinel_user is given without a password");
     if (conf->tls && conf->path)
         return dibsx_fail(err, DIBS_INVALID,
                           "there is no TLS over a unix socket");
@@ -456,7 +543,7 @@ dibs_status dibs__redis_conf_read(const dibsx_url *url, dibs__redis_conf *conf,
     dibs_status rc = DIBS_OK;
 
     *conf = (dibs__redis_conf){0};
-    if (url->host_count == 0 && !is_unix(url))
+    if (url->host_count == 0 && !is_unix(url) && !is_sentinel(url))
         rc = apply_environment(conf, err);
     if (rc == DIBS_OK)
         rc = apply(url, conf, err);

@@ -5,10 +5,13 @@
  *     redis+unix:///path/to/socket?db=0
  *     redis-cluster://user:password@host1:port,host2,host3
  *     rediss-cluster://...    the same over TLS
+ *     redis-sentinel://user:password@h1:26379,h2,h3/mymaster/db?tls=1
  *     host:6379,password=...,ssl=True,abortConnect=False,connectTimeout=5000
  *
  * Parameters: password_file, user, db, client_name, connect_timeout (a
- * duration), strict=1, and for TLS: ca, cert, key, sni, insecure=1.
+ * duration), strict=1, and for TLS: ca, cert, key, sni, insecure=1. With Sentinel,
+ * where user and password are those of the servers: tls=1, sentinel_tls=0,
+ * sentinel_user, sentinel_password, sentinel_password_file.
  *
  * A URL without a host takes REDIS_URL, or else REDIS_HOST and REDIS_PORT, or
  * else localhost; what it says itself goes before. */
@@ -22,9 +25,7 @@ typedef struct dibs__redis_conf {
     char *host;
     int port;
     char *path; /* of a unix socket; then host is NULL */
-    dibsx_url_host seeds[DIBSX_URL_HOSTS]; /* where a cluster may be asked */
-    size_t seed_count;                     /* 0: it is no cluster */
-    char *user;                            /* NULL: the default user */
+    char *user; /* NULL: the default user */
     char *password;
     int db;
     char *client_name;
@@ -37,11 +38,20 @@ typedef struct dibs__redis_conf {
     char *cert;
     char *key; /* NULL: in the file of the certificate */
     char *sni; /* the name to ask for and to verify; NULL: the host */
+
+    /* Who is asked for the server: sentinels, which call it `primary`; or servers
+     * of a cluster, when that is NULL. None: `host` or `path` is the server. */
+    dibsx_url_host seeds[DIBSX_URL_HOSTS];
+    size_t seed_count;
+    char *primary;
+    char *sentinel_user;
+    char *sentinel_password;
+    bool sentinel_tls; /* with `tls`: the sentinels speak it too */
 } dibs__redis_conf;
 
 /* Reads a parsed URL. Secrets come from the URL, a file or the environment
- * (DIBS_REDIS_PASSWORD, REDISCLI_AUTH) and are never part of a message. Free
- * with dibs__redis_conf_fini(). */
+ * (DIBS_REDIS_PASSWORD, REDISCLI_AUTH, DIBS_REDIS_SENTINEL_PASSWORD) and are
+ * never part of a message. Free with dibs__redis_conf_fini(). */
 DIBS_MUST_CHECK dibs_status dibs__redis_conf_read(const dibsx_url *url,
                                                   dibs__redis_conf *conf,
                                                   dibs_error *err);

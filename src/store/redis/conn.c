@@ -23,6 +23,7 @@ static const char too_slow[] = "the server did not answer in time";
 
 struct dibs__conn {
     int fd;
+    int abort_fd;   /* ends the opening; -1: nothing does */
     dibs__tls *tls; /* NULL: none */
     redisReader *reader;
     dibs__guard guard;
@@ -56,12 +57,13 @@ connect_socket(dibs__conn *cn, const dibs__redis_conf *conf, dibs__resolver *rs,
 
     if (rc != DIBS_OK)
         return rc;
-    return dibs__socket_open(addresses, count, deadline, &cn->fd, err);
+    return dibs__socket_open(addresses, count, cn->abort_fd, deadline, &cn->fd,
+                             err);
 }
 
-dibs_status
-dibs__conn_open(const dibs__redis_conf *conf, dibs__resolver *rs,
-                dibsx_nsec deadline, dibs__conn **out, dibs_error *err)
+static dibs_status
+open_unless(const dibs__redis_conf *conf, dibs__resolver *rs, int abort_fd,
+            dibsx_nsec deadline, dibs__conn **out, dibs_error *err)
 {
     dibs__conn *cn = NULL;
     dibs_status rc = dibs__hiredis_load(err);
@@ -73,6 +75,7 @@ dibs__conn_open(const dibs__redis_conf *conf, dibs__resolver *rs,
     if (!cn)
         return dibsx_fail(err, DIBS_NOMEM, "a connection");
     cn->fd = -1;
+    cn->abort_fd = abort_fd;
     cn->fresh = true;
     cn->reader = dibs__hi.redisReaderCreate();
     if (!cn->reader)
@@ -83,10 +86,38 @@ dibs__conn_open(const dibs__redis_conf *conf, dibs__resolver *rs,
         rc = dibs__tls_open(conf, cn->fd, deadline, &cn->tls, err);
     if (rc == DIBS_OK)
         rc = dibs__greet(cn, conf, deadline, err);
+    cn->abort_fd = -1;
     if (rc == DIBS_OK)
         *out = cn;
     else
         dibs__conn_close(cn);
+    return rc;
+}
+
+dibs_status
+dibs__conn_open(const dibs__redis_conf *conf, dibs__resolver *rs,
+                dibsx_nsec deadline, dibs__conn **out, dibs_error *err)
+{
+    return open_unless(conf, rs, -1, deadline, out, err);
+}
+
+dibs_status
+dibs__conn_open_at(const dibs__redis_conf *conf, const dibs__place *place,
+                   int abort_fd, dibsx_nsec deadline, dibs__conn **out,
+                   dibs_error *err)
+{
+    dibs__resolver *rs = dibs__resolver_new(place->host, place->port);
+    dibs__redis_conf way = *conf;
+    dibs__place at = *place;
+    dibs_status rc;
+
+    *out = NULL;
+    if (!rs)
+        return dibsx_fail(err, DIBS_NOMEM, "a connection");
+    way.host = at.host;
+    way.port = at.port;
+    rc = open_unless(&way, rs, abort_fd, deadline, out, err);
+    dibs__resolver_free(rs);
     return rc;
 }
 
@@ -291,6 +322,8 @@ await_reply(dibs__conn *cn, int abort_fd, dibsx_nsec deadline, redisReply **out,
 {
     bool last = false;
 
+    if (abort_fd < 0)
+        abort_fd = cn->abort_fd;
     for (;;) {
         if (!dibs__conn_next(cn, out, why))
             return why->status;

@@ -1,7 +1,8 @@
 /* conn.h - one connection to a server: connected, greeted, ready for commands.
  *
  * Greeted means that the password was taken, the database selected and the
- * client named. A connection that failed once is of no more use and is closed.
+ * client named; and where sentinels name the primary, that it says so itself. A
+ * connection that failed once is of no more use and is closed.
  *
  * Two ways to use it: dibs__conn_ask() and dibs__conn_hear() wait for one reply,
  * for a thread that has the connection to itself; the rest is for a pipeline,
@@ -13,6 +14,7 @@
 #include "base/clock.h"
 #include "store/redis/conf.h"
 #include "store/redis/driver.h"
+#include "store/redis/place.h"
 #include "store/redis/resolve.h"
 #include "store/redis/resp.h"
 
@@ -32,6 +34,13 @@ DIBS_MUST_CHECK dibs_status dibs__conn_open(const dibs__redis_conf *conf,
                                             dibsx_nsec deadline,
                                             dibs__conn **out, dibs_error *err);
 void dibs__conn_close(dibs__conn *cn); /* NULL is a no-op */
+
+/* The same to a place, in the way of `conf`, whose own is not looked at. Given up
+ * with DIBS_UNAVAIL as soon as `abort_fd` (-1 for none) is readable; only a
+ * handshake of TLS is waited for. */
+DIBS_MUST_CHECK dibs_status dibs__conn_open_at(
+    const dibs__redis_conf *conf, const dibs__place *place, int abort_fd,
+    dibsx_nsec deadline, dibs__conn **out, dibs_error *err);
 
 /* Sends a command and waits for one reply, which may be an error reply; free it
  * with dibs__reply_free(). DIBS_UNAVAIL when no byte was sent, else

@@ -104,3 +104,9 @@ bool dibs__redis_no_script(const char *reply)
 {
     return strncmp(reply, "NOSCRIPT", 8) == 0;
 }
+
+bool dibs__redis_is_readonly(const char *reply)
+{
+    return strncmp(reply, "READONLY ", 9) == 0 ||
+           (strncmp(reply, "ERR ", 4) == 0 && strstr(reply, "-READONLY "));
+}

@@ -11,4 +11,7 @@ dibs_status dibs__redis_fail(const char *reply, dibs_error *err);
 /* Whether it says that the server does not have the script. */
 bool dibs__redis_no_script(const char *reply);
 
+/* Whether the server refused to write because it is a replica. */
+bool dibs__redis_is_readonly(const char *reply);
+
 #endif

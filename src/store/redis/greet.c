@@ -1,14 +1,17 @@
-/* greet.c - the first words on a connection: password, database, name.
+/* greet.c - the first words on a connection: password, database, name, role.
  *
  * Owns nothing. Runs on the thread that connects. A server may repeat the words
  * of a command in its error, so what it says to a password is never shown. */
 /* SPDX-License-Identifier: MIT */
 #include "store/redis/greet.h"
 #include "base/fail.h"
+#include "store/redis/reply.h"
 #include <stdio.h>
 #include <string.h>
 
-typedef enum greeting { AUTH, SELECT, SETNAME } greeting;
+typedef enum greeting { AUTH, SELECT, SETNAME, ROLE } greeting;
+
+enum { GREETINGS = 4 };
 
 enum { CODE_SIZE = 24 };
 
@@ -81,6 +84,10 @@ static dibs_status judge(greeting what, const dibs__redis_conf *conf,
         return DIBS_OK;
     if (is_one_of(code, denials))
         return denied(conf, reply, code, err);
+    if (what == ROLE)
+        return dibsx_fail_at(err, DIBS_REFUSED, code,
+                             "the server does not say its role: %.150s",
+                             reply->str);
     return dibsx_fail_at(err, DIBS_INVALID, code,
                          "the server has no database %d (%.100s)", conf->db,
                          reply->str);
@@ -110,8 +117,26 @@ say(dibs__conn *cn, greeting what, const dibs__redis_conf *conf,
         dibs__words_puts(&words, "SETNAME");
         dibs__words_puts(&words, conf->client_name);
         break;
+    case ROLE:
+        dibs__words_puts(&words, "ROLE");
+        break;
     }
     return dibs__conn_tell(cn, &words, deadline, err);
+}
+
+/* A server that was the primary a moment ago, or is not yet, is of no use. */
+static dibs_status check_role(const dibs__redis_conf *conf,
+                              const redisReply *reply, dibs_error *err)
+{
+    char role[CODE_SIZE];
+
+    dibs__reply_text(dibs__reply_item(reply, 0), role, sizeof(role));
+    if (strcmp(role, "master") == 0)
+        return DIBS_OK;
+    return dibsx_fail(err, DIBS_UNAVAIL,
+                      "%.100s:%d is not the primary of %.60s but a %s",
+                      conf->host, conf->port, conf->primary,
+                      strcmp(role, "slave") == 0 ? "replica" : "stranger");
 }
 
 static dibs_status
@@ -121,11 +146,13 @@ hear(dibs__conn *cn, greeting what, const dibs__redis_conf *conf,
     redisReply *reply = NULL;
     dibs_status rc = dibs__conn_hear(cn, -1, deadline, &reply, err);
 
-    if (rc == DIBS_TIMEOUT)
+    if (rc == DIBS_TIMEOUT || rc == DIBS_CANCELLED)
         return dibsx_fail(err, DIBS_UNAVAIL,
                           "the server did not answer in time");
     if (rc == DIBS_OK && reply->type == REDIS_REPLY_ERROR)
         rc = judge(what, conf, reply, err);
+    else if (rc == DIBS_OK && what == ROLE)
+        rc = check_role(conf, reply, err);
     dibs__reply_free(reply);
     return rc;
 }
@@ -140,6 +167,8 @@ static size_t choose(const dibs__redis_conf *conf, greeting *greetings)
     if (conf->db != 0)
         greetings[count++] = SELECT;
     greetings[count++] = SETNAME;
+    if (conf->primary)
+        greetings[count++] = ROLE;
     return count;
 }
 
@@ -148,7 +177,7 @@ static size_t choose(const dibs__redis_conf *conf, greeting *greetings)
 dibs_status dibs__greet(dibs__conn *cn, const dibs__redis_conf *conf,
                         dibsx_nsec deadline, dibs_error *err)
 {
-    greeting greetings[3];
+    greeting greetings[GREETINGS];
     size_t count = choose(conf, greetings);
     dibs_error why = {0};
     dibs_status said = DIBS_OK;

@@ -1,4 +1,4 @@
-/* greet.h - the first words on a connection: password, database, name. */
+/* greet.h - the first words on a connection: password, database, name, role. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_STORE_REDIS_GREET_H
 #define DIBS_STORE_REDIS_GREET_H

@@ -4,15 +4,19 @@
 #define DIBS_STORE_REDIS_HANDLE_H
 
 #include "store/redis/bell.h"
+#include "store/redis/durable.h"
 #include "store/redis/route.h"
+#include "store/redis/sentinel.h"
 #include "store/store.h"
 
 typedef struct dibs__redis {
     dibs__store base;
     dibs__redis_conf conf;
-    dibs__cluster *cluster; /* NULL: one server */
+    dibs__sentinel *sentinel; /* NULL: none has a say */
+    dibs__cluster *cluster;   /* NULL: it is none */
     dibs__route *steps;
     dibs__route *renewals; /* so that no other step holds them up */
+    dibs__durable durable;
     dibs__redis_bell bell;
 } dibs__redis;
 
@@ -67,6 +71,10 @@ DIBS_MUST_CHECK dibs_status dibs__redis_audit_cluster(dibs__redis *rd,
                                                       dibs_finding_fn *each,
                                                       void *arg,
                                                       dibs_error *err);
+/* The part of it that is about sentinels. */
+dibs_status
+dibs__redis_survey(dibs__redis *rd, dibsx_nsec deadline, dibs_finding_fn *each,
+                   void *arg, dibs_error *err);
 
 /* DIBS_REFUSED when the audit finds a danger. */
 DIBS_MUST_CHECK dibs_status dibs__redis_audit_strict(dibs__store *st,

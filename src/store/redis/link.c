@@ -26,6 +26,8 @@
  *     answer goes alone, and is DIBS_UNKNOWN if it cannot and the group failed.
  *  9. A request of several commands is one piece: it is sent, fails and is done as
  *     a whole, and stays in flight until its last reply.
+ * 10. What a replica refused is queued again and the connection ends; replies that
+ *     came with the refusal are handed out all the same.
  */
 /* SPDX-License-Identifier: MIT */
 #include "store/redis/link.h"
@@ -36,6 +38,7 @@
 #include "store/redis/conn.h"
 #include "store/redis/error.h"
 #include "store/redis/park.h"
+#include "store/redis/way.h"
 #include <assert.h>
 #include <poll.h>
 #include <pthread.h>
@@ -81,14 +84,14 @@ typedef struct line {
 } line;
 
 struct dibs__link {
-    const dibs__redis_conf *conf;
-    dibs__resolver *rs;
+    dibs__way way; /* the leader's */
 
     pthread_mutex_t mutex;
     pthread_cond_t written; /* `writing` has ended on a broken connection */
     bool led;
     bool writing;
     bool broken;
+    bool demoted; /* the server has shown that it is a replica */
     dibs__conn *cn;
     line queue;
     line flight;
@@ -96,8 +99,9 @@ struct dibs__link {
     uint64_t batched; /* bytes that were put into `out` on this connection */
     uint64_t given;
     dibsx_nsec used_at;
-    dibs_error why;   /* it broke, or could not be made */
-    dibs_status away; /* what to answer until the next attempt is due */
+    dibs_error why;     /* it broke, or could not be made */
+    dibs_status away;   /* what to answer until the next attempt is due */
+    dibsx_nsec lost_at; /* when there began to be no connection; 0: there is */
     dibs__backoff backoff;
 
     /* Who is `writing` has these, or who holds the mutex when nobody is. */
@@ -171,13 +175,9 @@ dibs__link_new(const dibs__redis_conf *conf, dibs__link **out, dibs_error *err)
     uint64_t seed = 0;
 
     *out = NULL;
-    if (ln && !conf->path)
-        ln->rs = dibs__resolver_new(conf->host, conf->port);
-    if (!ln || (!conf->path && !ln->rs)) {
-        dibsx_free(ln);
+    if (!ln)
         return dibsx_fail(err, DIBS_NOMEM, "a link");
-    }
-    ln->conf = conf;
+    ln->way.conf = conf;
     pthread_mutex_init(&ln->mutex, NULL);
     pthread_cond_init(&ln->written, NULL);
     dibsx_buf_init(&ln->out, COMMAND_MAX + BATCH_BYTES);
@@ -188,6 +188,12 @@ dibs__link_new(const dibs__redis_conf *conf, dibs__link **out, dibs_error *err)
     return DIBS_OK;
 }
 
+void dibs__link_follow(dibs__link *ln, dibs__sentinel *sentinel)
+{
+    ln->way.sentinel = sentinel;
+    ln->backoff.cap = DIBS__SENTINEL_PAUSE;
+}
+
 void dibs__link_free(dibs__link *ln)
 {
     if (!ln)
@@ -195,7 +201,7 @@ void dibs__link_free(dibs__link *ln)
     assert(!ln->led);
     dibs__conn_close(ln->cn);
     dibsx_buf_fini(&ln->out);
-    dibs__resolver_free(ln->rs);
+    dibs__way_fini(&ln->way);
     pthread_cond_destroy(&ln->written);
     pthread_mutex_destroy(&ln->mutex);
     dibsx_free(ln);
@@ -224,6 +230,17 @@ static void break_off(dibs__link *ln, const dibs_error *why)
     ln->broken = true;
     ln->why = *why;
     dibs__conn_sever(ln->cn);
+}
+
+void dibs__link_drop(dibs__link *ln)
+{
+    const dibs_error why = {
+        .message = "the connection was given up, as another server has become "
+                   "the primary"};
+
+    pthread_mutex_lock(&ln->mutex);
+    break_off(ln, &why);
+    pthread_mutex_unlock(&ln->mutex);
 }
 
 /* Locks: ln->mutex. */
@@ -263,7 +280,7 @@ static void gather(dibs__link *ln, line *members)
     line others = {0};
 
     line_push(members, first);
-    if (!first->member.group || ln->conf->ungrouped)
+    if (!first->member.group || ln->way.conf->ungrouped)
         return;
     while (ln->queue.head && members->count < DIBS__GROUP_MAX) {
         request *rq = line_pop(&ln->queue);
@@ -478,11 +495,44 @@ static void answer_group(dibs__link *ln, request *first, redisReply *reply)
     dibs__reply_free(reply);
 }
 
+/* A server that was the primary says that it is a replica now, and has done
+ * nothing. Locks: ln->mutex. */
+static bool is_demotion(const dibs__link *ln, const redisReply *reply)
+{
+    return ln->way.sentinel && reply->type == REDIS_REPLY_ERROR &&
+           dibs__redis_is_readonly(reply->str);
+}
+
+/* Locks: ln->mutex. */
+static void demote(dibs__link *ln)
+{
+    const dibs_error why = {.origin = "READONLY",
+                            .message =
+                                "the server has become a read-only replica"};
+
+    ln->demoted = true;
+    break_off(ln, &why);
+}
+
+/* All who were refused are queued again, for the primary. Locks: ln->mutex. */
+static void send_again(dibs__link *ln, request *first, redisReply *reply)
+{
+    line again = {0};
+
+    for (int i = 0; i < first->grouped; i++)
+        line_push(&again, i == 0 ? first : line_pop(&ln->flight));
+    line_prepend(&ln->queue, &again);
+    dibs__reply_free(reply);
+}
+
 /* Hands replies to those who wait longest. Locks: ln->mutex. */
 static void hand_out(dibs__link *ln, redisReply **replies, size_t count)
 {
+    bool usable = !ln->broken; /* and stays so when one of them ends it */
+
     for (size_t i = 0; i < count; i++) {
-        request *rq = ln->broken ? NULL : ln->flight.head;
+        request *rq = usable ? ln->flight.head : NULL;
+        bool demoted = rq && is_demotion(ln, replies[i]);
 
         if (!rq) {
             const dibs_error why = {
@@ -492,12 +542,17 @@ static void hand_out(dibs__link *ln, redisReply **replies, size_t count)
             dibs__reply_free(replies[i]);
             continue;
         }
+        if (demoted)
+            demote(ln);
         if (rq->got + 1 < rq->due) {
             rq->replies[rq->got++] = replies[i];
             continue;
         }
         (void)line_pop(&ln->flight);
-        if (rq->grouped > 1)
+        /* Of several commands, the one before may have been done. */
+        if (demoted && rq->due == 1)
+            send_again(ln, rq, replies[i]);
+        else if (rq->grouped > 1)
             answer_group(ln, rq, replies[i]);
         else
             answer(ln, rq, replies[i]);
@@ -569,6 +624,9 @@ static void connect_failed(dibs__link *ln, request *rq, dibs_status rc)
 
     ln->away = rc;
     dibs__backoff_failed(&ln->backoff, now);
+    if (now < rq->deadline &&
+        dibs__way_is_worth_a_wait(&ln->way, rc, ln->lost_at, now))
+        return;
     if (rc == DIBS_UNAVAIL && now >= rq->deadline) {
         (void)line_remove(&ln->queue, rq);
         fail(rq, rc, &ln->why);
@@ -584,29 +642,28 @@ static void connect_for(dibs__link *ln, request *rq)
 {
     dibsx_nsec now = dibsx_now();
     dibsx_nsec due_at = ln->backoff.due_at;
-    dibsx_nsec deadline = rq->deadline;
+    bool demoted = ln->demoted;
     dibs__conn *cn = NULL;
     dibs_error why = {0};
     dibs_status rc;
 
-    if (due_at > now && due_at >= deadline) {
+    if (due_at > now && due_at >= rq->deadline) {
         fail_until_due(ln, rq);
         return;
     }
+    ln->demoted = false;
+    if (ln->lost_at == 0)
+        ln->lost_at = now;
     pthread_mutex_unlock(&ln->mutex);
     if (due_at > now)
         (void)poll(NULL, 0, (int)dibsx_wait_ms(due_at, now));
-    if (ln->conf->connect_timeout_ms > 0) {
-        dibsx_nsec limit =
-            dibsx_after_ms(dibsx_now(), ln->conf->connect_timeout_ms);
-
-        deadline = limit < deadline ? limit : deadline;
-    }
-    rc = dibs__conn_open(ln->conf, ln->rs, deadline, &cn, &why);
+    rc = dibs__way_open(&ln->way, demoted, rq->deadline, &cn, &why);
     pthread_mutex_lock(&ln->mutex);
     ln->cn = cn;
-    if (rc == DIBS_OK)
+    if (rc == DIBS_OK) {
+        ln->lost_at = 0;
         return;
+    }
     ln->why = why;
     connect_failed(ln, rq, rc);
 }

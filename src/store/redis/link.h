@@ -27,11 +27,22 @@
 #include <dibs/types.h>
 
 typedef struct dibs__link dibs__link;
+struct dibs__sentinel;
 
 /* Touches no network. `conf` is borrowed until dibs__link_free(). */
 DIBS_MUST_CHECK dibs_status dibs__link_new(const dibs__redis_conf *conf,
                                            dibs__link **out, dibs_error *err);
 void dibs__link_free(dibs__link *ln); /* NULL is a no-op */
+
+/* Before the first call: the server is the primary that these sentinels name,
+ * borrowed until dibs__link_free(). While there is none, commands wait for one
+ * until their deadline, or for conf->connect_timeout_ms; a command that a replica
+ * refused to do is sent again to the primary. */
+void dibs__link_follow(dibs__link *ln, struct dibs__sentinel *sentinel);
+
+/* The connection is not to be used any more: commands that were sent on it are
+ * DIBS_UNKNOWN. Any thread. */
+void dibs__link_drop(dibs__link *ln);
 
 /* Sends one command and waits for its reply. Any thread.
  *   DIBS_OK       *out is the reply, which may be an error reply; free it with

@@ -1,6 +1,7 @@
 /* redis.c - the Redis store: opening and closing a handle.
  *
- * A handle owns two routes, one for renewals alone, and a doorbell. Any thread. */
+ * A handle owns two routes, one for renewals alone, a doorbell, and what finds the
+ * servers: sentinels, or the map of a cluster. Any thread. */
 /* SPDX-License-Identifier: MIT */
 #include "store/redis/redis.h"
 #include "base/alloc.h"
@@ -13,10 +14,13 @@ static void store_close(dibs__store *st)
 {
     dibs__redis *rd = dibs__redis_of(st);
 
+    dibs__sentinel_stop(rd->sentinel);
     dibs__redis_bell_fini(&rd->bell);
+    dibs__durable_fini(&rd->durable);
     dibs__route_free(rd->renewals);
     dibs__route_free(rd->steps);
     dibs__cluster_free(rd->cluster);
+    dibs__sentinel_free(rd->sentinel);
     dibs__redis_conf_fini(&rd->conf);
     dibsx_free(rd);
 }
@@ -44,19 +48,51 @@ static dibs_status now(dibs__store *st, dibsx_nsec deadline,
     return rc;
 }
 
+/* Another server is the primary: nothing is sent to the old one any more. */
+static void drop_all(void *arg)
+{
+    dibs__redis *rd = arg;
+
+    dibs__route_drop(rd->steps);
+    dibs__route_drop(rd->renewals);
+    dibs__durable_drop(&rd->durable);
+    dibs__redis_bell_drop(&rd->bell);
+}
+
+/* What tells where the servers are. */
+static dibs_status make_guide(dibs__redis *rd, dibs_error *err)
+{
+    if (rd->conf.primary) {
+        rd->sentinel = dibs__sentinel_new(&rd->conf, drop_all, rd);
+        if (!rd->sentinel)
+            return dibsx_fail(err, DIBS_NOMEM, "a list of sentinels");
+        rd->bell.way.sentinel = rd->durable.sentinel = rd->sentinel;
+    } else if (rd->conf.seed_count > 0) {
+        dibs_status rc = dibs__cluster_new(&rd->conf, &rd->cluster, err);
+
+        rd->bell.cluster = rd->cluster;
+        rd->durable.cluster = true;
+        return rc;
+    }
+    return DIBS_OK;
+}
+
 static dibs_status make_routes(dibs__redis *rd, dibs_error *err)
 {
     dibs_status rc = dibs__script_load(err);
 
-    if (rc == DIBS_OK && rd->conf.seed_count > 0)
-        rc = dibs__cluster_new(&rd->conf, &rd->cluster, err);
-    rd->bell.cluster = rd->cluster;
+    if (rc == DIBS_OK)
+        rc = make_guide(rd, err);
     if (rc == DIBS_OK)
         rc = dibs__route_new(&rd->conf, rd->cluster, DIBS__LANE_STEPS,
                              &rd->steps, err);
     if (rc == DIBS_OK)
         rc = dibs__route_new(&rd->conf, rd->cluster, DIBS__LANE_RENEWALS,
                              &rd->renewals, err);
+    if (rc == DIBS_OK && rd->sentinel) {
+        dibs__route_follow(rd->steps, rd->sentinel);
+        dibs__route_follow(rd->renewals, rd->sentinel);
+    }
     return rc;
 }
 
@@ -86,6 +122,7 @@ static dibs_status handle_open(const dibs__store_ops *ops, const dibsx_url *url,
         return dibsx_fail(err, DIBS_NOMEM, "a store handle");
     rd->base.ops = ops;
     dibs__redis_bell_init(&rd->bell, &rd->conf);
+    dibs__durable_init(&rd->durable, &rd->conf);
     rc = dibs__redis_conf_read(url, &rd->conf, err);
     if (rc == DIBS_OK)
         rc = make_routes(rd, err);
@@ -116,6 +153,13 @@ static dibs_status unix_open(const dibsx_url *url, dibsx_nsec deadline,
 {
     (void)deadline;
     return handle_open(&dibs__redis_unix_ops, url, out, err);
+}
+
+static dibs_status sentinel_open(const dibsx_url *url, dibsx_nsec deadline,
+                                 dibs__store **out, dibs_error *err)
+{
+    (void)deadline;
+    return handle_open(&dibs__redis_sentinel_ops, url, out, err);
 }
 
 static dibs_status cluster_open(const dibsx_url *url, dibsx_nsec deadline,
@@ -164,6 +208,8 @@ static const char *caution(const dibs__store *st)
 const dibs__store_ops dibs__redis_ops = STORE("redis", tcp_open);
 const dibs__store_ops dibs__rediss_ops = STORE("rediss", tls_open);
 const dibs__store_ops dibs__redis_unix_ops = STORE("redis+unix", unix_open);
+const dibs__store_ops dibs__redis_sentinel_ops =
+    STORE("redis-sentinel", sentinel_open);
 const dibs__store_ops dibs__redis_cluster_ops =
     STORE("redis-cluster", cluster_open);
 const dibs__store_ops dibs__rediss_cluster_ops =

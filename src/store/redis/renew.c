@@ -3,7 +3,8 @@
  * Any thread. Renewals have a lane of their own. A script renews leases of one
  * slot, or any when there is no cluster; the scripts for one server are sent
  * together. A server of a cluster that does not answer costs the leases of the
- * others a part of their time only, and is asked last the next time. */
+ * others a part of their time only, and is asked last the next time. What replicas
+ * must have comes last of all, as it may take long. */
 /* SPDX-License-Identifier: MIT */
 #include "base/alloc.h"
 #include "base/fail.h"
@@ -65,10 +66,18 @@ typedef struct rounds {
     dibs_error why; /* the last one failed */
 } rounds;
 
+/* Replicas must have it too. */
+static bool is_durable(const entry *at)
+{
+    return at->item->replicas > 0;
+}
+
 static int in_order(const void *a, const void *b)
 {
     const entry *x = a, *y = b;
 
+    if (is_durable(x) != is_durable(y))
+        return is_durable(x) - is_durable(y);
     return x->failing != y->failing ? x->failing - y->failing
                                     : x->slot - y->slot;
 }
@@ -118,7 +127,8 @@ static piece piece_at(const rounds *rn, entry *first)
     piece pc = {.first = first};
 
     while (first + pc.count < end && pc.count < BATCH &&
-           first[pc.count].slot == first->slot)
+           first[pc.count].slot == first->slot &&
+           is_durable(&first[pc.count]) == is_durable(first))
         pc.count++;
     return pc;
 }
@@ -162,7 +172,8 @@ static int gather(rounds *rn, int server, piece *pieces)
     dibsx_buf_reset(&rn->bytes);
     for (size_t i = 0; i < rn->count && count < TOGETHER; i += pc.count) {
         pc = piece_at(rn, &rn->entries[i]);
-        if (pc.first->sent || pc.first->server != server)
+        if (pc.first->sent || is_durable(pc.first) ||
+            pc.first->server != server)
             continue;
         for (size_t j = 0; j < pc.count; j++)
             pc.first[j].sent = true;
@@ -278,7 +289,8 @@ static void run_rest(rounds *rn, bool answered, dibsx_nsec until)
 
     for (size_t i = 0; i < rn->count; i += pc.count) {
         pc = piece_at(rn, &rn->entries[i]);
-        if (pc.first->done || pc.first->answered != answered)
+        if (pc.first->done || is_durable(pc.first) ||
+            pc.first->answered != answered)
             continue;
         if (answered)
             until = patience(rn);
@@ -287,17 +299,74 @@ static void run_rest(rounds *rn, bool answered, dibsx_nsec until)
     }
 }
 
+/* A renewal that too few replicas have may be lost, so that the lease is no longer
+ * than it was. */
+static void confirm(rounds *rn, const piece *pc, dibs__loan *loan)
+{
+    uint32_t most = 0, acked;
+    int64_t ttl_ms = INT64_MAX;
+    dibs_status rc;
+
+    for (size_t i = 0; i < pc->count; i++) {
+        const dibs__renewal *item = pc->first[i].item;
+
+        most = item->replicas > most ? item->replicas : most;
+        ttl_ms = item->ttl_ms < ttl_ms ? item->ttl_ms : ttl_ms;
+    }
+    /* Others may wait for the thread that renews: half as long as a grant. */
+    rc = dibs__durable_wait(loan, most,
+                            dibs__durable_patience_ms(ttl_ms / 2, rn->deadline),
+                            rn->deadline, &acked, &rn->why);
+    for (size_t i = 0; i < pc->count; i++) {
+        dibs__renewal *item = pc->first[i].item;
+
+        if (item->rc != DIBS_OK || (rc == DIBS_OK && acked >= item->replicas))
+            continue;
+        item->rc = rc == DIBS_OK ? DIBS_UNKNOWN : rc;
+        rn->failed += rc != DIBS_OK;
+        rn->unsure = true;
+    }
+}
+
+/* Runs a script on a connection of its own, and waits for the replicas. */
+static void run_durable(rounds *rn, const piece *pc)
+{
+    dibs__loan loan = {.cn = NULL};
+    redisReply *reply = NULL;
+    dibs_status rc;
+
+    write_words(rn, pc);
+    rc = dibs__durable_run(&rn->rd->durable, DIBS__SCRIPT_renew,
+                           &rn->sheet->words, patience(rn), &loan, &reply,
+                           &rn->why);
+    if (rc == DIBS_OK)
+        take_in(rn, pc, reply);
+    else
+        give_up(rn, pc, rc);
+    dibs__reply_free(reply);
+    if (rc == DIBS_OK)
+        confirm(rn, pc, &loan);
+    if (loan.cn)
+        dibs__durable_done(&rn->rd->durable, &loan);
+}
+
 static void run_all(rounds *rn)
 {
     dibsx_nsec until = patience(rn), least;
+    piece pc;
 
     for (size_t i = 0; i < rn->count; i++)
-        if (!rn->entries[i].sent)
+        if (!rn->entries[i].sent && !is_durable(&rn->entries[i]))
             send_to(rn, rn->entries[i].server);
     run_rest(rn, true, until);
     least = dibsx_after_ms(dibsx_now(), PATIENCE_MS);
     until = until > least ? until : least;
     run_rest(rn, false, until < rn->deadline ? until : rn->deadline);
+    for (size_t i = 0; i < rn->count; i += pc.count) {
+        pc = piece_at(rn, &rn->entries[i]);
+        if (is_durable(pc.first))
+            run_durable(rn, &pc);
+    }
 }
 
 /* Finds out where each belongs, as far as that is known, and brings them in
@@ -307,6 +376,7 @@ static void sort_out(rounds *rn, dibs__renewal *items)
     dibs__cluster *cl = rn->rd->cluster;
     int64_t shortest_ms = INT64_MAX;
     dibs__keys *keys = rn->sheet->keys;
+    bool mixed = cl != NULL;
 
     for (size_t i = 0; i < rn->count; i++) {
         entry *at = &rn->entries[i];
@@ -314,6 +384,7 @@ static void sort_out(rounds *rn, dibs__renewal *items)
         at->item = &items[i];
         if (items[i].ttl_ms < shortest_ms)
             shortest_ms = items[i].ttl_ms;
+        mixed = mixed || is_durable(at) != is_durable(&rn->entries[0]);
         if (!cl)
             continue;
         dibs__keys_of(items[i].name, keys);
@@ -321,8 +392,9 @@ static void sort_out(rounds *rn, dibs__renewal *items)
         at->server = dibs__cluster_standing(cl, at->slot, &at->failing);
     }
     rn->patience_ms = -1;
-    if (cl) {
+    if (mixed)
         qsort(rn->entries, rn->count, sizeof(*rn->entries), in_order);
+    if (cl) {
         rn->patience_ms = shortest_ms / PATIENCE_PART;
         if (rn->patience_ms < PATIENCE_MS)
             rn->patience_ms = PATIENCE_MS;

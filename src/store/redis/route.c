@@ -71,6 +71,16 @@ void dibs__route_free(dibs__route *rt)
     dibsx_free(rt);
 }
 
+void dibs__route_follow(dibs__route *rt, struct dibs__sentinel *sentinel)
+{
+    dibs__link_follow(rt->only, sentinel);
+}
+
+void dibs__route_drop(dibs__route *rt)
+{
+    dibs__link_drop(rt->only);
+}
+
 dibs__cluster *dibs__route_cluster(const dibs__route *rt)
 {
     return rt->cluster;

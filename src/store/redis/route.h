@@ -1,6 +1,7 @@
 /* route.h - which link serves a command: the one place that decides.
  *
- * One server has one link, and everything goes there. In a cluster the keys of a
+ * One server has one link, and everything goes there; likewise the primary that
+ * sentinels name, which the link follows. In a cluster the keys of a
  * command decide, and the route follows the cluster as it changes:
  *
  *   MOVED             the map is put right, and the command sent to where it says
@@ -27,6 +28,10 @@ DIBS_MUST_CHECK dibs_status dibs__route_new(const dibs__redis_conf *conf,
                                             dibs__lane lane, dibs__route **out,
                                             dibs_error *err);
 void dibs__route_free(dibs__route *rt); /* NULL is a no-op */
+
+/* For one server: as dibs__link_follow() and dibs__link_drop(). */
+void dibs__route_follow(dibs__route *rt, struct dibs__sentinel *sentinel);
+void dibs__route_drop(dibs__route *rt);
 
 /* The cluster that it leads into; NULL for one server. */
 dibs__cluster *dibs__route_cluster(const dibs__route *rt);

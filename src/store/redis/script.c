@@ -232,6 +232,19 @@ dibs_status dibs__script_append(dibs__route *rt, dibs__words *words,
 }
 
 dibs_status
+dibs__script_run_on(dibs__conn *cn, dibs__script script, dibs__words *words,
+                    dibsx_nsec deadline, redisReply **out, dibs_error *err)
+{
+    dibs_status rc;
+
+    *out = NULL;
+    rc = dibs__conn_ask(cn, words, deadline, out, err);
+    if (rc == DIBS_OK && bring_text(script, words, out))
+        rc = dibs__conn_ask(cn, words, deadline, out, err);
+    return rc == DIBS_OK ? judge(out, err) : rc;
+}
+
+dibs_status
 dibs__script_run_at(dibs__route *rt, const dibs__place *place,
                     dibs__script script, dibs__words *words,
                     dibsx_nsec deadline, redisReply **out, dibs_error *err)

@@ -6,6 +6,7 @@
 #ifndef DIBS_STORE_REDIS_SCRIPT_H
 #define DIBS_STORE_REDIS_SCRIPT_H
 
+#include "store/redis/conn.h"
 #include "store/redis/route.h"
 
 #define DIBS__SCRIPTS(X)                                                       \
@@ -61,6 +62,11 @@ DIBS_MUST_CHECK dibs_status dibs__script_run(dibs__route *rt,
 DIBS_MUST_CHECK dibs_status
 dibs__script_join(dibs__route *rt, dibs__script script, dibs__words *words,
                   dibsx_nsec deadline, redisReply **out, dibs_error *err);
+
+/* The same on a connection that the caller has for itself. */
+DIBS_MUST_CHECK dibs_status
+dibs__script_run_on(dibs__conn *cn, dibs__script script, dibs__words *words,
+                    dibsx_nsec deadline, redisReply **out, dibs_error *err);
 
 /* The same for a plain command, whose word `key_at` is a key; 0: it has none. */
 DIBS_MUST_CHECK dibs_status dibs__command_run(dibs__route *rt,

@@ -31,7 +31,8 @@ typedef struct race {
     size_t started;
     size_t running;
     struct pollfd fds[DIBS__ADDRESS_MAX]; /* fd -1: not running */
-    int number;                           /* why the last one failed */
+    struct pollfd halt; /* ends the race; fd -1: nothing does */
+    int number;         /* why the last one failed */
     size_t failed;
 } race;
 
@@ -170,6 +171,20 @@ static int harvest(race *rc)
     return -1;
 }
 
+/* Whether any attempt has come to an end. */
+static bool await_any(race *rc, dibsx_nsec until)
+{
+    struct pollfd fds[DIBS__ADDRESS_MAX + 1];
+    int count;
+
+    memcpy(fds, rc->fds, rc->started * sizeof(fds[0]));
+    fds[rc->started] = rc->halt;
+    count = poll(fds, rc->started + 1, poll_ms(until));
+    memcpy(rc->fds, fds, rc->started * sizeof(fds[0]));
+    rc->halt = fds[rc->started];
+    return count > 0;
+}
+
 static int run_race(race *rc, dibsx_nsec deadline)
 {
     while (rc->running > 0 || rc->started < rc->count) {
@@ -181,11 +196,14 @@ static int run_race(race *rc, dibsx_nsec deadline)
         next_at = dibsx_now() + HEAD_START;
         if (rc->started == rc->count || next_at > deadline)
             next_at = deadline;
-        if (rc->running > 0 &&
-            poll(rc->fds, rc->started, poll_ms(next_at)) > 0) {
+        if (rc->running > 0 && await_any(rc, next_at)) {
             fd = harvest(rc);
             if (fd >= 0)
                 return fd;
+        }
+        if (rc->halt.revents) {
+            rc->number = ECANCELED;
+            return -1;
         }
         if (dibsx_now() >= deadline) {
             if (rc->running > 0)
@@ -218,10 +236,13 @@ static bool make_blocking(int fd)
     return flags >= 0 && fcntl(fd, F_SETFL, flags & ~O_NONBLOCK) == 0;
 }
 
-dibs_status dibs__socket_open(const dibs__address *addresses, size_t count,
-                              dibsx_nsec deadline, int *fd, dibs_error *err)
+dibs_status
+dibs__socket_open(const dibs__address *addresses, size_t count, int abort_fd,
+                  dibsx_nsec deadline, int *fd, dibs_error *err)
 {
-    race rc = {.addresses = addresses, .count = count};
+    race rc = {.addresses = addresses,
+               .count = count,
+               .halt = {.fd = abort_fd, .events = POLLIN}};
 
     assert(count > 0 && count <= DIBS__ADDRESS_MAX);
     *fd = run_race(&rc, deadline);

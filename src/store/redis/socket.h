@@ -30,11 +30,13 @@ void dibs__address_text(const dibs__address *address, char *out, size_t size);
 
 /* Connects to the first address that answers. An attempt that is slow is joined
  * by one to the next address; one that failed is followed at once. The socket is
- * a blocking one whose receives end after DIBS__RECEIVE_SLICE. DIBS_UNAVAIL, or
- * DIBS_DENIED for a unix socket without permission. */
+ * a blocking one whose receives end after DIBS__RECEIVE_SLICE. DIBS_UNAVAIL, also
+ * when `abort_fd` (-1 for none) became readable, or DIBS_DENIED for a unix socket
+ * without permission. */
 DIBS_MUST_CHECK dibs_status dibs__socket_open(const dibs__address *addresses,
-                                              size_t count, dibsx_nsec deadline,
-                                              int *fd, dibs_error *err);
+                                              size_t count, int abort_fd,
+                                              dibsx_nsec deadline, int *fd,
+                                              dibs_error *err);
 
 /* What happened on a socket: `events` of poll(2), 0 when the time was up, and
  * POLLPRI when it was `abort_fd` (-1 for none) that became readable. */

@@ -18,11 +18,6 @@ void dibs__topology_fini(dibs__topology *tp)
     *tp = (dibs__topology){0};
 }
 
-bool dibs__place_is(const dibs__place *place, const dibs__place *other)
-{
-    return place->port == other->port && strcmp(place->host, other->host) == 0;
-}
-
 static bool make_room(dibs__topology *tp)
 {
     size_t room = tp->room ? 2 * tp->room : ROOM_FIRST;

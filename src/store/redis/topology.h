@@ -6,17 +6,12 @@
 #ifndef DIBS_STORE_REDIS_TOPOLOGY_H
 #define DIBS_STORE_REDIS_TOPOLOGY_H
 
+#include "store/redis/place.h"
 #include "store/redis/slot.h"
 #include <dibs/types.h>
 #include <hiredis/hiredis.h>
 
-/* The longest name of a host, and the most servers of a cluster. */
-enum { DIBS__HOST_MAX = 255, DIBS__MEMBERS_MAX = 2048 };
-
-typedef struct dibs__place {
-    char host[DIBS__HOST_MAX + 1];
-    int port;
-} dibs__place;
+enum { DIBS__MEMBERS_MAX = 2048 }; /* the most servers of a cluster */
 
 typedef struct dibs__server {
     dibs__place place;
@@ -40,9 +35,6 @@ DIBS_MUST_CHECK dibs_status dibs__topology_read(const redisReply *reply,
                                                 dibs__topology *out,
                                                 dibs_error *err);
 void dibs__topology_fini(dibs__topology *tp);
-
-/* Whether two places are one. */
-bool dibs__place_is(const dibs__place *place, const dibs__place *other);
 
 /* The member at a place, made one if it is none; -1 when there is no room. */
 int dibs__topology_add(dibs__topology *tp, const dibs__place *place);

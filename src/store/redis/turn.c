@@ -44,11 +44,32 @@ static dibs_status judge(const dibs__turn *turn, const redisReply *reply,
     }
 }
 
+/* A turn that too few replicas have is not taken back: asked for again, it is
+ * answered as done, and they are waited for once more. */
+static dibs_status
+confirm(dibs__loan *loan, const dibs__turn *turn, dibsx_nsec deadline,
+        dibs__answer *ans, dibs_error *err)
+{
+    int64_t limit_ms = dibs__durable_patience_ms(turn->ttl_ms, deadline);
+    dibs_status rc = dibs__durable_wait(loan, turn->replicas, limit_ms,
+                                        deadline, &ans->acked, err);
+
+    if (rc == DIBS_OK && ans->acked < turn->replicas)
+        rc = dibsx_fail(err, DIBS_UNKNOWN,
+                        "the change of `" DIBS__NAME_SHOWN
+                        "` was acknowledged by %u of %u replicas",
+                        turn->name, (unsigned)ans->acked,
+                        (unsigned)turn->replicas);
+    return rc;
+}
+
 dibs_status
 dibs__redis_turn(struct dibs__store *st, const dibs__turn *turn,
                  dibsx_nsec deadline, dibs__answer *ans, dibs_error *err)
 {
+    dibs__redis *rd = dibs__redis_of(st);
     char numbers[3][DIBS__NUMBER_MAX];
+    dibs__loan loan = {.cn = NULL};
     redisReply *reply = NULL;
     dibs__words words;
     dibs__keys keys;
@@ -61,10 +82,17 @@ dibs__redis_turn(struct dibs__store *st, const dibs__turn *turn,
     dibs__words_number(&words, turn->mode, numbers[1]);
     dibs__words_puts(&words, turn->to_owner);
     dibs__words_number(&words, dibs__step_span(turn->ttl_ms), numbers[2]);
-    rc = dibs__script_run(dibs__redis_of(st)->steps, DIBS__SCRIPT_turn, &words,
-                          deadline, &reply, err);
+    rc = turn->replicas > 0
+             ? dibs__durable_run(&rd->durable, DIBS__SCRIPT_turn, &words,
+                                 deadline, &loan, &reply, err)
+             : dibs__script_run(rd->steps, DIBS__SCRIPT_turn, &words, deadline,
+                                &reply, err);
     if (rc == DIBS_OK)
         rc = judge(turn, reply, ans, err);
     dibs__reply_free(reply);
+    if (rc == DIBS_OK && turn->replicas > 0)
+        rc = confirm(&loan, turn, deadline, ans, err);
+    if (loan.cn)
+        dibs__durable_done(&rd->durable, &loan);
     return rc;
 }

@@ -3,6 +3,7 @@
  *
  * Any thread. Renewals have a connection of their own. */
 /* SPDX-License-Identifier: MIT */
+#include "base/fail.h"
 #include "store/sqlite/db.h"
 #include <string.h>
 
@@ -20,6 +21,12 @@ static dibs_status save(dibs__sqlite_conn *cn, const char *name,
         return outcome;
     rc = dibs__sqlite_roll_save(cn, name, err);
     return rc == DIBS_OK ? outcome : rc;
+}
+
+static dibs_status no_replicas(dibs_error *err)
+{
+    return dibsx_fail(err, DIBS_UNSUPPORTED,
+                      "this store has no replicas: its durability is async");
 }
 
 /* Asks for one name, inside a change. Locks: cn. */
@@ -44,10 +51,12 @@ acquire(struct dibs__store *st, const dibs__ask *ask, dibsx_nsec deadline,
 {
     const char *bell = dibs__bell_address(&dibs__sqlite_of(st)->bell);
     dibs__sqlite_conn *cn;
-    dibs_status rc =
-        dibs__sqlite_step_begin(st, DIBS__SQLITE_LEASE, deadline, &cn, err);
+    dibs_status rc;
 
     memset(ans, 0, sizeof(*ans));
+    if (ask->replicas > 0)
+        return no_replicas(err);
+    rc = dibs__sqlite_step_begin(st, DIBS__SQLITE_LEASE, deadline, &cn, err);
     if (rc != DIBS_OK)
         return rc;
     rc = ask_one(cn, ask, bell, ans, err);
@@ -105,6 +114,8 @@ static dibs_status renew(struct dibs__store *st, dibs__renewal *items,
 
     if (count == 0)
         return DIBS_OK;
+    if (items[0].replicas > 0)
+        return no_replicas(err);
     rc = dibs__sqlite_step_begin(st, DIBS__SQLITE_RENEW, deadline, &cn, err);
     if (rc != DIBS_OK)
         return rc;

@@ -1,0 +1,214 @@
+/* durable.c - steps that count only once replicas have them.
+ *
+ * Owns the connections that are kept, and knows those that are borrowed, so that
+ * all can be dropped. Any thread. */
+/* SPDX-License-Identifier: MIT */
+#include "store/redis/durable.h"
+#include "base/fail.h"
+#include "store/redis/error.h"
+#include "store/redis/reply.h"
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Replicas are waited for at most so long. They are milliseconds behind, or they
+ * are gone. */
+enum { PATIENCE_MS = 1000 };
+
+void dibs__durable_init(dibs__durable *du, const dibs__redis_conf *conf)
+{
+    memset(du, 0, sizeof(*du));
+    du->conf = conf;
+    pthread_mutex_init(&du->mutex, NULL);
+    if (!dibsx_random(&du->jitter, sizeof(du->jitter)))
+        du->jitter.state = (uint64_t)dibsx_now();
+}
+
+void dibs__durable_fini(dibs__durable *du)
+{
+    dibs__durable_drop(du);
+    pthread_mutex_destroy(&du->mutex);
+}
+
+void dibs__durable_drop(dibs__durable *du)
+{
+    pthread_mutex_lock(&du->mutex);
+    while (du->count > 0)
+        dibs__conn_close(du->kept[--du->count]);
+    for (dibs__loan *loan = du->loans; loan; loan = loan->next) {
+        loan->spoilt = true;
+        dibs__conn_sever(loan->cn);
+    }
+    pthread_mutex_unlock(&du->mutex);
+}
+
+/* One that is kept and has not been closed by the server; NULL: none. */
+static dibs__conn *take_kept(dibs__durable *du)
+{
+    dibs__conn *cn = NULL;
+
+    pthread_mutex_lock(&du->mutex);
+    while (!cn && du->count > 0) {
+        cn = du->kept[--du->count];
+        if (dibs__conn_gone(cn)) {
+            dibs__conn_close(cn);
+            cn = NULL;
+        }
+    }
+    pthread_mutex_unlock(&du->mutex);
+    return cn;
+}
+
+static dibs_status
+open_new(dibs__durable *du, bool demoted, dibsx_nsec deadline, dibs__conn **out,
+         dibs_error *err)
+{
+    dibs__way way = {.conf = du->conf, .sentinel = du->sentinel};
+    dibs_status rc = dibs__way_open(&way, demoted, deadline, out, err);
+
+    dibs__way_fini(&way);
+    return rc;
+}
+
+/* False when the deadline comes first. */
+static bool pause_before(dibs__durable *du, dibsx_nsec deadline)
+{
+    uint64_t bound = DIBS__SENTINEL_PAUSE / DIBSX_MS;
+    int64_t span_ms;
+
+    pthread_mutex_lock(&du->mutex);
+    span_ms = (int64_t)dibsx_prng_below(&du->jitter, bound) + 1;
+    pthread_mutex_unlock(&du->mutex);
+    if (dibsx_after_ms(dibsx_now(), span_ms) >= deadline)
+        return false;
+    (void)poll(NULL, 0, (int)span_ms);
+    return true;
+}
+
+/* While sentinels choose a primary, it is waited for, as a link does. */
+static dibs_status borrow(dibs__durable *du, bool demoted, dibsx_nsec deadline,
+                          dibs__loan *loan, dibs_error *err)
+{
+    const dibs__way way = {.conf = du->conf, .sentinel = du->sentinel};
+    dibsx_nsec since = dibsx_now();
+    dibs_status rc = DIBS_OK;
+
+    *loan = (dibs__loan){.cn = demoted ? NULL : take_kept(du)};
+    while (!loan->cn) {
+        rc = open_new(du, demoted, deadline, &loan->cn, err);
+        if (!dibs__way_is_worth_a_wait(&way, rc, since, dibsx_now()) ||
+            !pause_before(du, deadline))
+            break;
+    }
+    if (rc != DIBS_OK)
+        return rc;
+    pthread_mutex_lock(&du->mutex);
+    loan->next = du->loans;
+    du->loans = loan;
+    pthread_mutex_unlock(&du->mutex);
+    return DIBS_OK;
+}
+
+void dibs__durable_done(dibs__durable *du, dibs__loan *loan)
+{
+    dibs__loan **link = &du->loans;
+    bool keep;
+
+    pthread_mutex_lock(&du->mutex);
+    while (*link != loan)
+        link = &(*link)->next;
+    *link = loan->next;
+    keep = !loan->spoilt && du->count < DIBS__DURABLE_KEPT;
+    if (keep)
+        du->kept[du->count++] = loan->cn;
+    pthread_mutex_unlock(&du->mutex);
+    if (!keep)
+        dibs__conn_close(loan->cn);
+    loan->cn = NULL;
+}
+
+dibs_status
+dibs__durable_again(dibs__loan *loan, dibs__script script, dibs__words *words,
+                    dibsx_nsec deadline, redisReply **out, dibs_error *err)
+{
+    dibs_error why = {0};
+    dibs_status rc =
+        dibs__script_run_on(loan->cn, script, words, deadline, out, &why);
+
+    /* After a failure to speak or to hear it is of no more use; an answer that
+     * is an error has an origin of its own. */
+    if (rc == DIBS_UNAVAIL || rc == DIBS_UNKNOWN)
+        loan->spoilt = true;
+    return rc == DIBS_OK
+               ? rc
+               : dibsx_fail_at(err, rc, why.origin, "%s", why.message);
+}
+
+dibs_status
+dibs__durable_run(dibs__durable *du, dibs__script script, dibs__words *words,
+                  dibsx_nsec deadline, dibs__loan *loan, redisReply **out,
+                  dibs_error *err)
+{
+    bool demoted = false;
+    dibs_error why;
+    dibs_status rc;
+
+    *out = NULL;
+    if (du->cluster)
+        return dibsx_fail(err, DIBS_UNSUPPORTED,
+                          "in a cluster replicas are not waited for");
+    do {
+        why = (dibs_error){0};
+        rc = borrow(du, demoted, deadline, loan, err);
+        if (rc != DIBS_OK)
+            return rc;
+        rc = dibs__durable_again(loan, script, words, deadline, out, &why);
+        if (rc == DIBS_OK)
+            return rc;
+        dibs__durable_done(du, loan);
+        demoted = du->sentinel && strcmp(why.origin, "READONLY") == 0;
+    } while (demoted && pause_before(du, deadline));
+    return dibsx_fail_at(err, rc, why.origin, "%s", why.message);
+}
+
+dibs_status
+dibs__durable_wait(dibs__loan *loan, uint32_t replicas, int64_t limit_ms,
+                   dibsx_nsec deadline, uint32_t *acked, dibs_error *err)
+{
+    char numbers[2][24];
+    redisReply *reply = NULL;
+    dibs__words words = {.count = 0};
+    int64_t count = 0;
+    dibs_status rc;
+
+    *acked = 0;
+    snprintf(numbers[0], sizeof(numbers[0]), "%u", (unsigned)replicas);
+    snprintf(numbers[1], sizeof(numbers[1]), "%" PRId64, limit_ms);
+    dibs__words_puts(&words, "WAIT");
+    dibs__words_puts(&words, numbers[0]);
+    dibs__words_puts(&words, numbers[1]);
+    rc = dibs__conn_ask(loan->cn, &words, deadline, &reply, err);
+    if (rc != DIBS_OK) {
+        loan->spoilt = true;
+        return DIBS_UNKNOWN;
+    }
+    if (reply->type == REDIS_REPLY_ERROR)
+        rc = dibs__redis_fail(reply->str, err);
+    else if (!dibs__reply_int(reply, &count) || count < 0)
+        rc = dibs__reply_odd(err);
+    dibs__reply_free(reply);
+    *acked = (uint32_t)count;
+    return rc;
+}
+
+int64_t dibs__durable_patience_ms(int64_t ttl_ms, dibsx_nsec deadline)
+{
+    int64_t limit_ms = dibsx_wait_ms(deadline, dibsx_now()) / 2;
+
+    if (limit_ms > ttl_ms / 4)
+        limit_ms = ttl_ms / 4;
+    if (limit_ms > PATIENCE_MS)
+        limit_ms = PATIENCE_MS;
+    return limit_ms > 1 ? limit_ms : 1;
+}

@@ -1,0 +1,66 @@
+/* durable.h - steps that count only once replicas have them.
+ *
+ * WAIT is about what its own connection has done before, and it blocks that
+ * connection. So such a step borrows a connection for itself, runs on it, waits
+ * for the replicas there, and gives it back; a few are kept for the next. */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_STORE_REDIS_DURABLE_H
+#define DIBS_STORE_REDIS_DURABLE_H
+
+#include "base/rand.h"
+#include "store/redis/script.h"
+#include "store/redis/way.h"
+#include <pthread.h>
+
+enum { DIBS__DURABLE_KEPT = 4 };
+
+typedef struct dibs__durable {
+    const dibs__redis_conf *conf; /* borrowed */
+    dibs__sentinel *sentinel;     /* borrowed; NULL: none has a say */
+    bool cluster;                 /* refused */
+    pthread_mutex_t mutex;
+    dibs__conn *kept[DIBS__DURABLE_KEPT];
+    size_t count;
+    struct dibs__loan *loans; /* connections that are borrowed */
+    dibsx_prng jitter;
+} dibs__durable;
+
+/* A connection that is borrowed for a step, from run to done. */
+typedef struct dibs__loan {
+    struct dibs__loan *next;
+    dibs__conn *cn;
+    bool spoilt; /* it may not be used again */
+} dibs__loan;
+
+/* The caller owns the struct; end with fini, when nothing is borrowed. */
+void dibs__durable_init(dibs__durable *du, const dibs__redis_conf *conf);
+void dibs__durable_fini(dibs__durable *du);
+
+/* No connection that was made before is used for a further step. Any thread. */
+void dibs__durable_drop(dibs__durable *du);
+
+/* Runs a script on a connection of its own. Statuses as dibs__script_run(); with
+ * DIBS_OK end with dibs__durable_done(), else nothing is borrowed. */
+DIBS_MUST_CHECK dibs_status dibs__durable_run(
+    dibs__durable *du, dibs__script script, dibs__words *words,
+    dibsx_nsec deadline, dibs__loan *loan, redisReply **out, dibs_error *err);
+
+/* Waits until so many replicas have what was run, at most for limit_ms. DIBS_OK:
+ * *acked is how many do, which may be fewer. DIBS_UNKNOWN: no answer came.
+ * DIBS_UNSUPPORTED, DIBS_DENIED: there is no WAIT here, or it is forbidden. */
+DIBS_MUST_CHECK dibs_status
+dibs__durable_wait(dibs__loan *loan, uint32_t replicas, int64_t limit_ms,
+                   dibsx_nsec deadline, uint32_t *acked, dibs_error *err);
+
+/* Runs a further script on it. */
+DIBS_MUST_CHECK dibs_status
+dibs__durable_again(dibs__loan *loan, dibs__script script, dibs__words *words,
+                    dibsx_nsec deadline, redisReply **out, dibs_error *err);
+
+void dibs__durable_done(dibs__durable *du, dibs__loan *loan);
+
+/* How long replicas are waited for, of a lease of this ttl: a part of it, and of
+ * the time until the deadline. */
+int64_t dibs__durable_patience_ms(int64_t ttl_ms, dibsx_nsec deadline);
+
+#endif

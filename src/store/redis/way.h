@@ -1,0 +1,31 @@
+/* way.h - how a connection to the server is made: to the one of the URL, or to the
+ * primary that sentinels name. */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_STORE_REDIS_WAY_H
+#define DIBS_STORE_REDIS_WAY_H
+
+#include "store/redis/sentinel.h"
+
+/* Zeroed but for `conf`, and `sentinel` if there is one, it is ready. Both are
+ * borrowed until dibs__way_fini(). One thread at a time. */
+typedef struct dibs__way {
+    const dibs__redis_conf *conf;
+    dibs__sentinel *sentinel; /* NULL: `conf` says where the server is */
+    dibs__resolver *rs;       /* of its host; NULL: not needed yet */
+} dibs__way;
+
+void dibs__way_fini(dibs__way *wy);
+
+/* One attempt, for which there is conf->connect_timeout_ms at most. `demoted`: the
+ * last connection proved to be to a replica. Statuses as those of
+ * dibs__conn_open() and dibs__sentinel_connect(). */
+DIBS_MUST_CHECK dibs_status dibs__way_open(dibs__way *wy, bool demoted,
+                                           dibsx_nsec deadline,
+                                           dibs__conn **out, dibs_error *err);
+
+/* Whether a new primary may be chosen any moment, so that one which cannot be had
+ * since `lost_at` is worth being waited for. */
+bool dibs__way_is_worth_a_wait(const dibs__way *wy, dibs_status rc,
+                               dibsx_nsec lost_at, dibsx_nsec now);
+
+#endif

@@ -1,0 +1,482 @@
+/* test_sentinel.c - behind sentinels: who the primary is, and what becomes of
+ * leases and waits when it is another. */
+/* SPDX-License-Identifier: MIT */
+#include "redis_world.h"
+
+#include "ask.h"
+#include "topology.h"
+
+#include <pthread.h>
+
+typedef struct scene {
+    topology tp;
+    char url[SERVER_URL_MAX];
+    dibs_client *one;
+    dibs_client *other;
+} scene;
+
+static scene sc;
+
+static int setup(void **state)
+{
+    *state = &sc;
+    if (!topology_start(&sc.tp, NULL))
+        return -1;
+    topology_url(&sc.tp, sc.url);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    topology_stop(&sc.tp);
+    return 0;
+}
+
+/* The topology is one for all, whole at the start of each test. */
+static int begin(void **state)
+{
+    *state = &sc;
+    if (!topology_heal(&sc.tp))
+        return -1;
+    sc.one = world_client(sc.url, 15000);
+    sc.other = world_client(sc.url, 15000);
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    for (int i = 0; i < TOPOLOGY_SENTINELS; i++)
+        server_resume(&sc.tp.sentinels[i]); /* A test that failed left it so. */
+    dibs_close(sc.one);
+    dibs_close(sc.other);
+    return 0;
+}
+
+static server *primary(void)
+{
+    return &sc.tp.servers[sc.tp.primary];
+}
+
+static void kill_primary(void)
+{
+    int before = sc.tp.primary;
+
+    server_kill(&sc.tp.servers[before]);
+    assert_true(topology_await_switch(&sc.tp, before));
+}
+
+/* When a sentinel has announced another primary; on a thread, as the test is
+ * waiting in a call by then. */
+typedef struct herald {
+    asker as;
+    pthread_t thread;
+    _Atomic(dibsx_nsec) heard_at;
+} herald;
+
+static void *herald_main(void *arg)
+{
+    herald *hd = arg;
+    char *text = asker_read(&hd->as); /* that it has subscribed */
+
+    free(text);
+    text = asker_read(&hd->as);
+    if (text)
+        atomic_store(&hd->heard_at, dibsx_now());
+    free(text);
+    return NULL;
+}
+
+static void herald_start(herald *hd)
+{
+    static const char *const words[] = {"SUBSCRIBE", "+switch-master", NULL};
+
+    *hd = (herald){.heard_at = 0};
+    assert_true(asker_open(&hd->as, sc.tp.sentinels[0].socket));
+    assert_true(asker_send(&hd->as, words));
+    assert_int_equal(pthread_create(&hd->thread, NULL, herald_main, hd), 0);
+}
+
+static dibsx_nsec herald_end(herald *hd)
+{
+    pthread_join(hd->thread, NULL);
+    asker_close(&hd->as);
+    return atomic_load(&hd->heard_at);
+}
+
+/* A step that begins while there is no primary ends well, with the next one. */
+static void a_step_waits_for_the_next_primary(void **state)
+{
+    dibs_lock *lock = world_lock(sc.one, "step", NULL);
+    int before = sc.tp.primary;
+    dibsx_nsec done_at;
+    herald hd;
+
+    (void)state;
+    CHECK(DIBS_OK, dibs_ping(sc.one, NULL, err));
+    herald_start(&hd);
+    server_kill(&sc.tp.servers[before]);
+    /* A connection that was just used is not looked at before it is used again,
+     * and what was sent on it might have been done. */
+    world_sleep_ms(150);
+    CHECK(DIBS_OK, dibs_lock_try(lock, err));
+    done_at = dibsx_now();
+    assert_true(topology_await_switch(&sc.tp, before));
+    print_message("first success %lld ms after +switch-master\n",
+                  (long long)((done_at - herald_end(&hd)) / DIBSX_MS));
+    dibs_lock_free(lock);
+}
+
+/* What the replicas had goes on: the same lease, under the same fence. */
+static void a_lease_outlives_a_failover(void **state)
+{
+    loss lost = {0};
+    dibs_lock *lock =
+        world_lock(sc.one, "kept",
+                   DIBS_LOCK_OPTS(.ttl_ms = 10000, .durability = "wait:1",
+                                  .on_lost = note_loss, .on_lost_arg = &lost));
+    uint64_t fence;
+
+    (void)state;
+    CHECK(DIBS_OK, dibs_lock_try(lock, err));
+    assert_true(dibs_lock_acked(lock) >= 1);
+    fence = dibs_lock_fence(lock);
+    kill_primary();
+    world_await_renewal(sc.one);
+    assert_int_equal(dibs_lock_fence(lock), fence);
+    assert_int_equal(atomic_load(&lost.count), 0);
+    CHECK(DIBS_OK, dibs_lock_release(lock, err));
+    dibs_lock_free(lock);
+}
+
+static void *acquire_main(void *arg)
+{
+    dibs_error err = {0};
+    dibs_status rc = dibs_lock_acquire(arg, &err);
+
+    if (rc != DIBS_OK)
+        fprintf(stderr, "acquire: %s\n", err.message);
+    return (void *)(uintptr_t)rc;
+}
+
+/* Waits go on, and the doorbell is heard at the new primary. */
+static void a_wait_rides_through(void **state)
+{
+    dibs_lock *held =
+        world_lock(sc.one, "ride",
+                   DIBS_LOCK_OPTS(.ttl_ms = 20000, .durability = "wait:2"));
+    dibs_lock *wanted =
+        world_lock(sc.other, "ride", DIBS_LOCK_OPTS(.wait_ms = 30000));
+    dibs_stats stats = {.size = sizeof(stats)};
+    pthread_t thread;
+    void *rc = NULL;
+
+    (void)state;
+    CHECK(DIBS_OK, dibs_lock_try(held, err));
+    assert_int_equal(pthread_create(&thread, NULL, acquire_main, wanted), 0);
+    world_await_waiters(sc.one, "ride", 1);
+    kill_primary();
+    world_await_waiters(sc.one, "ride", 1);
+    CHECK(DIBS_OK, dibs_lock_release(held, err));
+    pthread_join(thread, &rc);
+    assert_int_equal((uintptr_t)rc, DIBS_OK);
+    assert_true(dibs_lock_fence(wanted) > 0);
+    dibs_stats_get(sc.other, &stats);
+    assert_int_equal(stats.failed, 0);
+    dibs_lock_free(held);
+    dibs_lock_free(wanted);
+}
+
+/* A switch without a crash: the old primary lives on as a replica. */
+static void a_planned_switch_is_followed(void **state)
+{
+    dibs_lock *lock = world_lock(sc.one, "planned", NULL);
+    int before = sc.tp.primary;
+    dibsx_nsec done_at;
+    herald hd;
+
+    (void)state;
+    CHECK(DIBS_OK, dibs_lock_try(lock, err));
+    CHECK(DIBS_OK, dibs_lock_release(lock, err));
+    herald_start(&hd);
+    while (!server_tell(&sc.tp.sentinels[0], "SENTINEL", "FAILOVER",
+                        TOPOLOGY_NAME, NULL))
+        world_sleep_ms(50);
+    assert_true(topology_await_switch(&sc.tp, before));
+    CHECK(DIBS_OK, dibs_lock_try(lock, err));
+    done_at = dibsx_now();
+    CHECK(DIBS_OK, dibs_lock_release(lock, err));
+    print_message("first success %lld ms after +switch-master\n",
+                  (long long)((done_at - herald_end(&hd)) / DIBSX_MS));
+    dibs_lock_free(lock);
+}
+
+static void *promote_main(void *arg)
+{
+    server *sv = arg;
+
+    world_sleep_ms(300);
+    (void)server_tell(sv, "REPLICAOF", "NO", "ONE", NULL);
+    return NULL;
+}
+
+/* A replica that refuses to write is proof, whatever the sentinels say. */
+static void a_demoted_primary_is_not_believed(void **state)
+{
+    dibs_lock *lock = world_lock(sc.one, "demoted", NULL);
+    server *sv = primary();
+    pthread_t thread;
+
+    (void)state;
+    CHECK(DIBS_OK, dibs_lock_try(lock, err));
+    CHECK(DIBS_OK, dibs_lock_release(lock, err));
+    assert_true(server_tell(sv, "REPLICAOF", "127.0.0.1",
+                            sc.tp.ports[(sc.tp.primary + 1) % 3], NULL));
+    assert_int_equal(pthread_create(&thread, NULL, promote_main, sv), 0);
+    CHECK(DIBS_OK, dibs_lock_try(lock, err));
+    pthread_join(thread, NULL);
+    CHECK(DIBS_OK, dibs_lock_release(lock, err));
+    dibs_lock_free(lock);
+}
+
+/* One that is stopped is passed over; those that the URL does not name are
+ * learned from one that it does. */
+static void sentinels_stand_in_for_each_other(void **state)
+{
+    dibs_client *cl;
+
+    (void)state;
+    server_pause(&sc.tp.sentinels[0]);
+    cl = world_client(sc.url, 5000);
+    CHECK(DIBS_OK, dibs_ping(cl, NULL, err));
+    dibs_close(cl);
+    server_resume(&sc.tp.sentinels[0]);
+}
+
+static void the_others_are_learned(void **state)
+{
+    char url[SERVER_URL_MAX];
+    dibs_client *cl;
+
+    (void)state;
+    snprintf(url, sizeof(url), "redis-sentinel://127.0.0.1:%d/" TOPOLOGY_NAME,
+             sc.tp.sentinels[1].port);
+    cl = world_client(url, 5000);
+    server_pause(&sc.tp.sentinels[1]);
+    assert_true(
+        server_tell(primary(), "CLIENT", "KILL", "TYPE", "normal", NULL));
+    /* The first may yet be sent on what was cut. */
+    (void)!dibs_ping(cl, NULL, NULL);
+    CHECK(DIBS_OK, dibs_ping(cl, NULL, err));
+    dibs_close(cl);
+    server_resume(&sc.tp.sentinels[1]);
+}
+
+static dibs_status open_with(const char *path, dibs_error *err)
+{
+    char url[SERVER_URL_MAX];
+    dibs_client *cl = NULL;
+    dibs_status rc;
+
+    snprintf(url, sizeof(url), "redis-sentinel://127.0.0.1:%d%s",
+             sc.tp.sentinels[0].port, path);
+    rc = dibs_open(url, DIBS_CLIENT_OPTS(.timeout_ms = 2000), &cl, err);
+    if (rc == DIBS_OK)
+        rc = dibs_ping(cl, NULL, err);
+    dibs_close(cl);
+    return rc;
+}
+
+static void a_name_that_is_not_known_is_refused(void **state)
+{
+    dibs_error err = {0};
+
+    (void)state;
+    assert_int_equal(open_with("/nobody", &err), DIBS_INVALID);
+    assert_non_null(strstr(err.message, "nobody"));
+}
+
+static dibs_client *
+open_as(const char *login, const char *user, const char *password)
+{
+    char url[SERVER_URL_MAX];
+
+    snprintf(url, sizeof(url),
+             "redis-sentinel://%s127.0.0.1:%d/" TOPOLOGY_NAME
+             "?sentinel_user=%s&sentinel_password=%s",
+             login, sc.tp.sentinels[0].port, user, password);
+    return world_client(url, 5000);
+}
+
+/* Users and passwords of the two sides are not mixed up. */
+static void both_sides_have_users_of_their_own(void **state)
+{
+    dibs_client *cl;
+    char *list;
+
+    (void)state;
+    assert_true(server_tell(&sc.tp.sentinels[0], "ACL", "SETUSER", "guard",
+                            "on", ">of-the-sentinel", "allchannels", "+@all",
+                            NULL));
+    assert_true(server_tell(primary(), "ACL", "SETUSER", "app", "on",
+                            ">of-the-server", "~*", "&*", "+@all", NULL));
+    CHECK(DIBS_DENIED, open_with("/" TOPOLOGY_NAME
+                                 "?sentinel_user=guard&sentinel_password=no",
+                                 err));
+    CHECK(DIBS_OK, open_with("/" TOPOLOGY_NAME "/3?sentinel_user=guard&"
+                             "sentinel_password=of-the-sentinel",
+                             err));
+    cl = open_as("app:of-the-server@", "guard", "of-the-sentinel");
+    list = server_ask(primary(), "CLIENT", "LIST", NULL);
+    assert_non_null(list);
+    assert_non_null(strstr(list, "user=app"));
+    assert_null(strstr(list, "user=guard"));
+    free(list);
+    list = server_ask(&sc.tp.sentinels[0], "CLIENT", "LIST", NULL);
+    assert_non_null(list);
+    assert_non_null(strstr(list, "user=guard"));
+    assert_null(strstr(list, "user=app"));
+    free(list);
+    dibs_close(cl);
+}
+
+/* Too few replicas: it is given back, and the message says how many there were. */
+static void what_too_few_have_is_not_granted(void **state)
+{
+    dibs_lock *lock =
+        world_lock(sc.one, "durable",
+                   DIBS_LOCK_OPTS(.ttl_ms = 1000, .durability = "wait:3"));
+    dibs_lock *plain = world_lock(sc.other, "durable", NULL);
+    dibs_stats stats = {.size = sizeof(stats)};
+    dibs_error why = {0};
+
+    (void)state;
+    assert_int_equal(dibs_lock_try(lock, &why), DIBS_UNAVAIL);
+    assert_non_null(strstr(why.message, "acknowledged by 2 of 3 replicas"));
+    dibs_stats_get(sc.one, &stats);
+    assert_int_equal(stats.undurable, 1);
+    CHECK(DIBS_OK, dibs_lock_try(plain, err));
+    dibs_lock_free(lock);
+    dibs_lock_free(plain);
+}
+
+/* A renewal that no replica has does not make the lease longer. */
+static void a_renewal_counts_once_replicas_have_it(void **state)
+{
+    loss lost = {0};
+    dibs_lock *lock =
+        world_lock(sc.one, "renewed",
+                   DIBS_LOCK_OPTS(.ttl_ms = 1500, .durability = "wait:1",
+                                  .on_lost = note_loss, .on_lost_arg = &lost));
+    dibsx_nsec end_at;
+
+    (void)state;
+    CHECK(DIBS_OK, dibs_lock_try(lock, err));
+    world_await_renewal(sc.one);
+    topology_cut(&sc.tp);
+    end_at = end_of(lock);
+    await_loss(&lost, WORLD_BOUND_MS);
+    assert_true(atomic_load(&lost.told_at) <=
+                dibsx_after_ms(end_at, WORLD_LATE_MS));
+    dibs_lock_free(lock);
+    assert_true(topology_mend(&sc.tp));
+}
+
+/* Readers become a writer, and a waiter is served, only with the replicas. */
+static void turns_and_hand_overs_are_durable(void **state)
+{
+    const dibs_lock_opts *shared =
+        DIBS_LOCK_OPTS(.mode = DIBS_SHARED, .durability = "wait:1");
+    dibs_lock *reader = world_lock(sc.one, "turned", shared);
+    dibs_lock *wanted =
+        world_lock(sc.other, "turned",
+                   DIBS_LOCK_OPTS(.wait_ms = 10000, .durability = "wait:2"));
+    pthread_t thread;
+    void *rc = NULL;
+
+    (void)state;
+    CHECK(DIBS_OK, dibs_lock_try(reader, err));
+    CHECK(DIBS_OK, dibs_lock_upgrade(reader, err));
+    assert_int_equal(pthread_create(&thread, NULL, acquire_main, wanted), 0);
+    world_await_waiters(sc.one, "turned", 1);
+    CHECK(DIBS_OK, dibs_lock_release(reader, err));
+    pthread_join(thread, &rc);
+    assert_int_equal((uintptr_t)rc, DIBS_OK);
+    assert_int_equal(dibs_lock_acked(wanted), 2);
+    dibs_lock_free(reader);
+    dibs_lock_free(wanted);
+}
+
+typedef struct sight {
+    bool durable;
+} sight;
+
+static bool look(const dibs_lease_info *info, void *arg)
+{
+    sight *st = arg;
+
+    st->durable = info->holder_count == 1 &&
+                  strstr(info->holders[0].meta, "durability=wait:2") != NULL;
+    return true;
+}
+
+static void others_see_how_durable_it_is(void **state)
+{
+    dibs_lock *lock =
+        world_lock(sc.one, "shown", DIBS_LOCK_OPTS(.durability = "wait:2"));
+    sight st = {.durable = false};
+
+    (void)state;
+    CHECK(DIBS_OK, dibs_lock_try(lock, err));
+    CHECK(DIBS_OK, dibs_lease_show(sc.other, "shown", look, &st, err));
+    assert_true(st.durable);
+    dibs_lock_free(lock);
+}
+
+/* How many findings of the audit are about one of the subjects. */
+static void count_findings(const dibs_finding *finding, void *arg)
+{
+    static const char *const subjects[] = {"sentinels", "quorum", "isolation"};
+    int *count = arg;
+
+    for (size_t i = 0; i < 3; i++)
+        *count += strcmp(finding->subject, subjects[i]) == 0;
+    if (strcmp(finding->subject, "sentinels") == 0)
+        assert_int_equal(finding->severity, DIBS_FINE);
+    if (strcmp(finding->subject, "isolation") == 0)
+        assert_int_equal(finding->severity, DIBS_CAUTION);
+}
+
+static void the_audit_tells_the_topology(void **state)
+{
+    int count = 0;
+
+    (void)state;
+    CHECK(DIBS_OK, dibs_audit(sc.one, count_findings, &count, err));
+    assert_int_equal(count, 3);
+}
+
+#define SCENE_TEST(fn) cmocka_unit_test_setup_teardown(fn, begin, end)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        SCENE_TEST(the_audit_tells_the_topology),
+        SCENE_TEST(a_name_that_is_not_known_is_refused),
+        SCENE_TEST(both_sides_have_users_of_their_own),
+        SCENE_TEST(sentinels_stand_in_for_each_other),
+        SCENE_TEST(the_others_are_learned),
+        SCENE_TEST(a_demoted_primary_is_not_believed),
+        SCENE_TEST(what_too_few_have_is_not_granted),
+        SCENE_TEST(turns_and_hand_overs_are_durable),
+        SCENE_TEST(others_see_how_durable_it_is),
+        SCENE_TEST(a_renewal_counts_once_replicas_have_it),
+        SCENE_TEST(a_planned_switch_is_followed),
+        SCENE_TEST(a_step_waits_for_the_next_primary),
+        SCENE_TEST(a_lease_outlives_a_failover),
+        SCENE_TEST(a_wait_rides_through),
+    };
+
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
