@@ -412,6 +412,70 @@ static void a_master_that_hangs_costs_the_leases_of_others_nothing(void **state)
     dibs_close(cl);
 }
 
+/* The node that follows the one at `port`. */
+static server *replica_of(int port)
+{
+    for (int i = 0; i < CLUSTER_NODES; i++)
+        if (server_info(&cw.sv[i], "replication", "master_port") == port)
+            return &cw.sv[i];
+    fail_msg("nobody follows %d", port);
+    return NULL;
+}
+
+static void a_durable_lease_is_had_by_the_replica_of_its_slot(void **state)
+{
+    dibs_client *cl = world_client(url, 5000);
+    dibs_lock *lock =
+        world_lock(cl, "durable{a}",
+                   DIBS_LOCK_OPTS(.ttl_ms = 2000, .durability = "wait:1"));
+    dibs_stats stats = {.size = sizeof(stats)};
+    server *replica = replica_of(home_of("durable{a}")->port);
+
+    (void)state;
+    CHECK(DIBS_OK, dibs_lock_try(lock, err));
+    assert_int_equal(dibs_lock_acked(lock), 1);
+    CHECK(DIBS_OK, dibs_lock_renew(lock, err));
+    CHECK(DIBS_OK, dibs_lock_release(lock, err));
+    server_pause(replica);
+    CHECK(DIBS_UNAVAIL, dibs_lock_try(lock, err));
+    server_resume(replica);
+    assert_false(exists("durable{a}"));
+    dibs_stats_get(cl, &stats);
+    assert_int_equal(stats.undurable, 1);
+    assert_int_equal(world_try_until(lock, WORLD_BOUND_MS), DIBS_OK);
+    dibs_lock_free(lock);
+    dibs_close(cl);
+}
+
+/* Connections that are kept lead to the master of before. */
+static void a_durable_lease_follows_its_slot(void **state)
+{
+    dibs_client *cl = world_client(url, 5000);
+    dibs_lock *lock =
+        world_lock(cl, "durable{m}",
+                   DIBS_LOCK_OPTS(.ttl_ms = 900, .durability = "wait:1"));
+    uint64_t fence;
+    move mv;
+
+    (void)state;
+    CHECK(DIBS_OK, dibs_lock_try(lock, err));
+    fence = dibs_lock_fence(lock);
+    mv = begin_move("durable{m}");
+    world_sleep_ms(1500);
+    assert_int_equal(dibs_lock_check(lock), DIBS_OK);
+    move_keys(&mv);
+    world_sleep_ms(1500);
+    assert_int_equal(dibs_lock_check(lock), DIBS_OK);
+    end_move(&mv);
+    CHECK(DIBS_OK, dibs_lock_renew(lock, err));
+    CHECK(DIBS_OK, dibs_lock_release(lock, err));
+    CHECK(DIBS_OK, dibs_lock_try(lock, err));
+    assert_true(dibs_lock_fence(lock) > fence);
+    assert_int_equal(dibs_lock_acked(lock), 1);
+    dibs_lock_free(lock);
+    dibs_close(cl);
+}
+
 static void a_wrong_scheme_is_named(void **state)
 {
     char text[SERVER_URL_MAX];
@@ -504,6 +568,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(the_least_rights_are_enough),
         cmocka_unit_test(a_wrong_scheme_is_named),
         cmocka_unit_test(a_cluster_that_is_away_is_unavailable),
+        cmocka_unit_test(a_durable_lease_is_had_by_the_replica_of_its_slot),
+        cmocka_unit_test(a_durable_lease_follows_its_slot),
         cmocka_unit_test(
             a_master_that_hangs_costs_the_leases_of_others_nothing),
     };

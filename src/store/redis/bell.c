@@ -231,7 +231,10 @@ static dibs_status open_next(dibs__redis_bell *bell, dibsx_nsec deadline,
     if (rc != DIBS_OK)
         return rc;
     dibs__cluster_next(bell->cluster, at);
-    return dibs__conn_open_at(bell->way.conf, at, -1, deadline, out, err);
+    bell->way.place = at;
+    rc = dibs__way_open(&bell->way, false, deadline, out, err);
+    bell->way.place = NULL;
+    return rc;
 }
 
 static void set_conn(dibs__redis_bell *bell, dibs__conn *cn)

@@ -35,22 +35,25 @@ void dibs__durable_drop(dibs__durable *du)
 {
     pthread_mutex_lock(&du->mutex);
     while (du->count > 0)
-        dibs__conn_close(du->kept[--du->count]);
+        dibs__conn_close(du->kept[--du->count].cn);
     for (dibs__loan *loan = du->loans; loan; loan = loan->next) {
-        loan->spoilt = true;
+        loan->dropped = true;
         dibs__conn_sever(loan->cn);
     }
     pthread_mutex_unlock(&du->mutex);
 }
 
-/* One that is kept and has not been closed by the server; NULL: none. */
-static dibs__conn *take_kept(dibs__durable *du)
+/* One to this place that is kept and was not closed by the server; NULL: none. */
+static dibs__conn *take_kept(dibs__durable *du, const dibs__place *place)
 {
     dibs__conn *cn = NULL;
 
     pthread_mutex_lock(&du->mutex);
-    while (!cn && du->count > 0) {
-        cn = du->kept[--du->count];
+    for (size_t i = du->count; i-- > 0 && !cn;) {
+        if (!dibs__place_is(&du->kept[i].place, place))
+            continue;
+        cn = du->kept[i].cn;
+        du->kept[i] = du->kept[--du->count];
         if (dibs__conn_gone(cn)) {
             dibs__conn_close(cn);
             cn = NULL;
@@ -58,17 +61,6 @@ static dibs__conn *take_kept(dibs__durable *du)
     }
     pthread_mutex_unlock(&du->mutex);
     return cn;
-}
-
-static dibs_status
-open_new(dibs__durable *du, bool demoted, dibsx_nsec deadline, dibs__conn **out,
-         dibs_error *err)
-{
-    dibs__way way = {.conf = du->conf, .sentinel = du->sentinel};
-    dibs_status rc = dibs__way_open(&way, demoted, deadline, out, err);
-
-    dibs__way_fini(&way);
-    return rc;
 }
 
 /* False when the deadline comes first. */
@@ -87,20 +79,38 @@ static bool pause_before(dibs__durable *du, dibsx_nsec deadline)
 }
 
 /* While sentinels choose a primary, it is waited for, as a link does. */
-static dibs_status borrow(dibs__durable *du, bool demoted, dibsx_nsec deadline,
-                          dibs__loan *loan, dibs_error *err)
+static dibs_status
+open_new(dibs__durable *du, const dibs__place *place, bool demoted,
+         dibsx_nsec deadline, dibs__conn **out, dibs_error *err)
 {
-    const dibs__way way = {.conf = du->conf, .sentinel = du->sentinel};
+    dibs__way way = {.conf = du->conf,
+                     .sentinel = du->sentinel,
+                     .place = place};
     dibsx_nsec since = dibsx_now();
+    dibs_status rc;
+
+    do
+        rc = dibs__way_open(&way, demoted, deadline, out, err);
+    while (dibs__way_is_worth_a_wait(&way, rc, since, dibsx_now()) &&
+           pause_before(du, deadline));
+    dibs__way_fini(&way);
+    return rc;
+}
+
+/* Borrows a connection; `place` is NULL where there is no cluster. */
+static dibs_status
+borrow(dibs__durable *du, const dibs__place *place, bool demoted,
+       dibsx_nsec deadline, dibs__loan *loan, dibs_error *err)
+{
     dibs_status rc = DIBS_OK;
 
-    *loan = (dibs__loan){.cn = demoted ? NULL : take_kept(du)};
-    while (!loan->cn) {
-        rc = open_new(du, demoted, deadline, &loan->cn, err);
-        if (!dibs__way_is_worth_a_wait(&way, rc, since, dibsx_now()) ||
-            !pause_before(du, deadline))
-            break;
-    }
+    *loan = (dibs__loan){.du = du};
+    if (place)
+        loan->place = *place;
+    if (!demoted)
+        loan->cn = take_kept(du, &loan->place);
+    if (!loan->cn)
+        rc = open_new(du, place, demoted, deadline, &loan->cn, err);
     if (rc != DIBS_OK)
         return rc;
     pthread_mutex_lock(&du->mutex);
@@ -110,39 +120,65 @@ static dibs_status borrow(dibs__durable *du, bool demoted, dibsx_nsec deadline,
     return DIBS_OK;
 }
 
-void dibs__durable_done(dibs__durable *du, dibs__loan *loan)
+/* When there is no room, another gives way.
+ * Locks: du->mutex. */
+static dibs__conn *keep(dibs__durable *du, const dibs__loan *loan)
 {
-    dibs__loan **link = &du->loans;
-    bool keep;
+    dibs__conn *gone = NULL;
+    size_t at = 0;
 
+    if (du->count < DIBS__DURABLE_KEPT)
+        at = du->count++;
+    else
+        gone = du->kept[at].cn;
+    du->kept[at].cn = loan->cn;
+    du->kept[at].place = loan->place;
+    return gone;
+}
+
+void dibs__durable_done(dibs__loan *loan)
+{
+    dibs__durable *du = loan->du;
+    dibs__conn *gone = loan->cn;
+    dibs__loan **link;
+
+    if (!loan->cn)
+        return;
     pthread_mutex_lock(&du->mutex);
-    while (*link != loan)
+    for (link = &du->loans; *link != loan;)
         link = &(*link)->next;
     *link = loan->next;
-    keep = !loan->spoilt && du->count < DIBS__DURABLE_KEPT;
-    if (keep)
-        du->kept[du->count++] = loan->cn;
+    if (!loan->failed && !loan->dropped)
+        gone = keep(du, loan);
     pthread_mutex_unlock(&du->mutex);
-    if (!keep)
-        dibs__conn_close(loan->cn);
+    dibs__conn_close(gone);
     loan->cn = NULL;
 }
 
-dibs_status
-dibs__durable_again(dibs__loan *loan, dibs__script script, dibs__words *words,
-                    dibsx_nsec deadline, redisReply **out, dibs_error *err)
-{
-    dibs_error why = {0};
-    dibs_status rc =
-        dibs__script_run_on(loan->cn, script, words, deadline, out, &why);
+/* A step that is on its way. */
+typedef struct errand {
+    dibs__durable *du;
+    dibs__script script;
+    dibs__words *words;
+    dibs__loan *loan;
+    bool demoted; /* the last connection proved to be to a replica */
+} errand;
 
-    /* After a failure to speak or to hear it is of no more use; an answer that
-     * is an error has an origin of its own. */
-    if (rc == DIBS_UNAVAIL || rc == DIBS_UNKNOWN)
-        loan->spoilt = true;
-    return rc == DIBS_OK
-               ? rc
-               : dibsx_fail_at(err, rc, why.origin, "%s", why.message);
+/* As dibs__carry_fn: takes it to a server, or to another. */
+static dibs_status carry(void *arg, const dibs__place *place, bool asking,
+                         dibsx_nsec deadline, redisReply **out, dibs_error *err)
+{
+    const errand *er = arg;
+    dibs_status rc;
+
+    dibs__durable_done(er->loan);
+    rc = borrow(er->du, place, er->demoted, deadline, er->loan, err);
+    if (rc != DIBS_OK)
+        return rc;
+    rc = dibs__script_send_on(er->loan->cn, asking, er->script, er->words,
+                              deadline, out, err);
+    er->loan->failed = rc != DIBS_OK;
+    return rc;
 }
 
 dibs_status
@@ -150,25 +186,22 @@ dibs__durable_run(dibs__durable *du, dibs__script script, dibs__words *words,
                   dibsx_nsec deadline, dibs__loan *loan, redisReply **out,
                   dibs_error *err)
 {
-    bool demoted = false;
+    errand er = {.du = du, .script = script, .words = words, .loan = loan};
     dibs_error why;
     dibs_status rc;
 
-    *out = NULL;
-    if (du->cluster)
-        return dibsx_fail(err, DIBS_UNSUPPORTED,
-                          "in a cluster replicas are not waited for");
+    *loan = (dibs__loan){.du = du};
     do {
         why = (dibs_error){0};
-        rc = borrow(du, demoted, deadline, loan, err);
-        if (rc != DIBS_OK)
-            return rc;
-        rc = dibs__durable_again(loan, script, words, deadline, out, &why);
+        rc = dibs__script_carry(du->route, words, carry, &er, deadline, out,
+                                &why);
         if (rc == DIBS_OK)
             return rc;
-        dibs__durable_done(du, loan);
-        demoted = du->sentinel && strcmp(why.origin, "READONLY") == 0;
-    } while (demoted && pause_before(du, deadline));
+        /* A server that is not fit to do it is not kept. */
+        loan->failed = loan->failed || rc == DIBS_UNAVAIL;
+        dibs__durable_done(loan);
+        er.demoted = du->sentinel && strcmp(why.origin, "READONLY") == 0;
+    } while (er.demoted && pause_before(du, deadline));
     return dibsx_fail_at(err, rc, why.origin, "%s", why.message);
 }
 
@@ -190,7 +223,7 @@ dibs__durable_wait(dibs__loan *loan, uint32_t replicas, int64_t limit_ms,
     dibs__words_puts(&words, numbers[1]);
     rc = dibs__conn_ask(loan->cn, &words, deadline, &reply, err);
     if (rc != DIBS_OK) {
-        loan->spoilt = true;
+        loan->failed = true;
         return DIBS_UNKNOWN;
     }
     if (reply->type == REDIS_REPLY_ERROR)

@@ -12,14 +12,17 @@
 #include "store/redis/way.h"
 #include <pthread.h>
 
-enum { DIBS__DURABLE_KEPT = 4 };
+enum { DIBS__DURABLE_KEPT = 8 };
 
 typedef struct dibs__durable {
-    const dibs__redis_conf *conf; /* borrowed */
-    dibs__sentinel *sentinel;     /* borrowed; NULL: none has a say */
-    bool cluster;                 /* refused */
+    const dibs__redis_conf *conf; /* borrowed, as what follows: */
+    dibs__sentinel *sentinel;     /* NULL: none has a say */
+    dibs__route *route;           /* into a cluster; NULL: it is none */
     pthread_mutex_t mutex;
-    dibs__conn *kept[DIBS__DURABLE_KEPT];
+    struct {
+        dibs__conn *cn;
+        dibs__place place; /* in a cluster */
+    } kept[DIBS__DURABLE_KEPT];
     size_t count;
     struct dibs__loan *loans; /* connections that are borrowed */
     dibsx_prng jitter;
@@ -27,9 +30,12 @@ typedef struct dibs__durable {
 
 /* A connection that is borrowed for a step, from run to done. */
 typedef struct dibs__loan {
+    dibs__durable *du;
     struct dibs__loan *next;
-    dibs__conn *cn;
-    bool spoilt; /* it may not be used again */
+    dibs__conn *cn; /* NULL: nothing is borrowed */
+    dibs__place place;
+    bool failed;  /* it cannot be used again */
+    bool dropped; /* it may not be; locks: du->mutex */
 } dibs__loan;
 
 /* The caller owns the struct; end with fini, when nothing is borrowed. */
@@ -39,8 +45,9 @@ void dibs__durable_fini(dibs__durable *du);
 /* No connection that was made before is used for a further step. Any thread. */
 void dibs__durable_drop(dibs__durable *du);
 
-/* Runs a script on a connection of its own. Statuses as dibs__script_run(); with
- * DIBS_OK end with dibs__durable_done(), else nothing is borrowed. */
+/* Runs a script on a connection of its own, in a cluster to the server that serves
+ * its keys. Statuses as dibs__script_run(); with DIBS_OK end with
+ * dibs__durable_done(), else nothing is borrowed. */
 DIBS_MUST_CHECK dibs_status dibs__durable_run(
     dibs__durable *du, dibs__script script, dibs__words *words,
     dibsx_nsec deadline, dibs__loan *loan, redisReply **out, dibs_error *err);
@@ -52,12 +59,8 @@ DIBS_MUST_CHECK dibs_status
 dibs__durable_wait(dibs__loan *loan, uint32_t replicas, int64_t limit_ms,
                    dibsx_nsec deadline, uint32_t *acked, dibs_error *err);
 
-/* Runs a further script on it. */
-DIBS_MUST_CHECK dibs_status
-dibs__durable_again(dibs__loan *loan, dibs__script script, dibs__words *words,
-                    dibsx_nsec deadline, redisReply **out, dibs_error *err);
-
-void dibs__durable_done(dibs__durable *du, dibs__loan *loan);
+void dibs__durable_done(
+    dibs__loan *loan); /* a no-op when nothing is borrowed */
 
 /* How long replicas are waited for, of a lease of this ttl: a part of it, and of
  * the time until the deadline. */

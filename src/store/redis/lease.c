@@ -81,94 +81,6 @@ static void add_details(dibs__words *words, const dibs__ask *ask,
     dibs__words_number(words, ask->priority, numbers[3]);
 }
 
-/* A grant that too few replicas have is given back: a failover could lose it. */
-static dibs_status
-give_back(dibs__loan *loan, const dibs__ask *ask, dibsx_nsec deadline,
-          dibs__answer *ans, dibs_error *err)
-{
-    uint32_t acked = ans->acked;
-    redisReply *reply = NULL;
-    dibs__words words;
-    dibs__keys keys;
-    dibs_status rc;
-
-    *ans = (dibs__answer){.undurable = true};
-    dibs__step_begin(&words, DIBS__SCRIPT_release, ask->name, &keys);
-    dibs__words_puts(&words, ask->owner);
-    rc = dibs__durable_again(loan, DIBS__SCRIPT_release, &words, deadline,
-                             &reply, NULL);
-    dibs__reply_free(reply);
-    return dibsx_fail(err, rc == DIBS_OK ? DIBS_UNAVAIL : DIBS_UNKNOWN,
-                      "`" DIBS__NAME_SHOWN
-                      "` was acknowledged by %u of %u replicas",
-                      ask->name, (unsigned)acked, (unsigned)ask->replicas);
-}
-
-/* What was granted counts once the replicas have it. */
-static dibs_status
-confirm(dibs__loan *loan, const dibs__ask *ask, dibsx_nsec deadline,
-        dibs__answer *ans, dibs_error *err)
-{
-    int64_t limit_ms = dibs__durable_patience_ms(ask->ttl_ms, deadline);
-    dibs_status rc = dibs__durable_wait(loan, ask->replicas, limit_ms, deadline,
-                                        &ans->acked, err);
-    dibs_error why;
-
-    if (rc == DIBS_UNKNOWN || (rc == DIBS_OK && ans->acked >= ask->replicas))
-        return rc;
-    if (rc == DIBS_OK)
-        return give_back(loan, ask, deadline, ans, err);
-    return give_back(loan, ask, deadline, ans, &why) == DIBS_UNAVAIL
-               ? rc
-               : DIBS_UNKNOWN;
-}
-
-static dibs_status
-run_acquire(dibs__redis *rd, const dibs__ask *ask, dibs__words *words,
-            dibsx_nsec deadline, dibs__loan *loan, redisReply **reply,
-            dibs_error *err)
-{
-    if (ask->replicas > 0)
-        return dibs__durable_run(&rd->durable, DIBS__SCRIPT_acquire, words,
-                                 deadline, loan, reply, err);
-    if (is_plain(ask))
-        return dibs__script_join(rd->steps, DIBS__SCRIPT_acquire, words,
-                                 deadline, reply, err);
-    return dibs__script_run(rd->steps, DIBS__SCRIPT_acquire, words, deadline,
-                            reply, err);
-}
-
-static dibs_status
-acquire(struct dibs__store *st, const dibs__ask *ask, dibsx_nsec deadline,
-        dibs__answer *ans, dibs_error *err)
-{
-    dibs__redis *rd = dibs__redis_of(st);
-    char numbers[5][DIBS__NUMBER_MAX], bell[DIBS__BELL_WORD];
-    dibs__loan loan = {.cn = NULL};
-    redisReply *reply = NULL;
-    dibs__words words;
-    dibs__keys keys;
-    dibs_status rc = dibs__step_check(ask, err);
-
-    memset(ans, 0, sizeof(*ans));
-    if (rc != DIBS_OK)
-        return rc;
-    dibs__step_begin(&words, DIBS__SCRIPT_acquire, ask->name, &keys);
-    dibs__words_puts(&words, ask->owner);
-    dibs__words_number(&words, dibs__step_span(ask->ttl_ms), numbers[4]);
-    dibs__words_add(&words, ask->who, strnlen(ask->who, DIBS__WHO_MAX - 1));
-    add_details(&words, ask, dibs__step_bell(rd, ask, bell), numbers);
-    rc = run_acquire(rd, ask, &words, deadline, &loan, &reply, err);
-    if (rc == DIBS_OK && !read_grant(ask, reply, ans))
-        rc = judge(ask, reply, ans, err);
-    dibs__reply_free(reply);
-    if (rc == DIBS_OK && ask->replicas > 0)
-        rc = confirm(&loan, ask, deadline, ans, err);
-    if (loan.cn)
-        dibs__durable_done(&rd->durable, &loan);
-    return rc;
-}
-
 /* The short way: one key, and nothing to hand over. DIBS_BUSY: take the other. */
 static dibs_status release_alone(dibs__redis *rd, const dibs__leave *leave,
                                  dibsx_nsec deadline, dibs_error *err)
@@ -225,6 +137,88 @@ static dibs_status release(struct dibs__store *st, const dibs__leave *leave,
     return dibsx_fail(err, DIBS_LOST,
                       "this owner did not hold `" DIBS__NAME_SHOWN "`",
                       leave->name);
+}
+
+/* A grant that too few replicas have is given back: a failover could lose it. */
+static dibs_status
+give_back(dibs__redis *rd, const dibs__ask *ask, dibsx_nsec deadline,
+          dibs__answer *ans, dibs_error *err)
+{
+    const dibs__leave leave = {.name = ask->name, .owner = ask->owner};
+    uint32_t acked = ans->acked;
+    dibs_status rc = release(&rd->base, &leave, deadline, NULL);
+
+    *ans = (dibs__answer){.undurable = true};
+    return dibsx_fail(err,
+                      rc == DIBS_OK || rc == DIBS_LOST ? DIBS_UNAVAIL
+                                                       : DIBS_UNKNOWN,
+                      "`" DIBS__NAME_SHOWN
+                      "` was acknowledged by %u of %u replicas",
+                      ask->name, (unsigned)acked, (unsigned)ask->replicas);
+}
+
+/* What was granted counts once the replicas have it. */
+static dibs_status
+confirm(dibs__redis *rd, dibs__loan *loan, const dibs__ask *ask,
+        dibsx_nsec deadline, dibs__answer *ans, dibs_error *err)
+{
+    int64_t limit_ms = dibs__durable_patience_ms(ask->ttl_ms, deadline);
+    dibs_status rc = dibs__durable_wait(loan, ask->replicas, limit_ms, deadline,
+                                        &ans->acked, err);
+    dibs_error why;
+
+    if (rc == DIBS_UNKNOWN || (rc == DIBS_OK && ans->acked >= ask->replicas))
+        return rc;
+    if (rc == DIBS_OK)
+        return give_back(rd, ask, deadline, ans, err);
+    return give_back(rd, ask, deadline, ans, &why) == DIBS_UNAVAIL
+               ? rc
+               : DIBS_UNKNOWN;
+}
+
+static dibs_status
+run_acquire(dibs__redis *rd, const dibs__ask *ask, dibs__words *words,
+            dibsx_nsec deadline, dibs__loan *loan, redisReply **reply,
+            dibs_error *err)
+{
+    if (ask->replicas > 0)
+        return dibs__durable_run(&rd->durable, DIBS__SCRIPT_acquire, words,
+                                 deadline, loan, reply, err);
+    if (is_plain(ask))
+        return dibs__script_join(rd->steps, DIBS__SCRIPT_acquire, words,
+                                 deadline, reply, err);
+    return dibs__script_run(rd->steps, DIBS__SCRIPT_acquire, words, deadline,
+                            reply, err);
+}
+
+static dibs_status
+acquire(struct dibs__store *st, const dibs__ask *ask, dibsx_nsec deadline,
+        dibs__answer *ans, dibs_error *err)
+{
+    dibs__redis *rd = dibs__redis_of(st);
+    char numbers[5][DIBS__NUMBER_MAX], bell[DIBS__BELL_WORD];
+    dibs__loan loan = {.cn = NULL};
+    redisReply *reply = NULL;
+    dibs__words words;
+    dibs__keys keys;
+    dibs_status rc = dibs__step_check(ask, err);
+
+    memset(ans, 0, sizeof(*ans));
+    if (rc != DIBS_OK)
+        return rc;
+    dibs__step_begin(&words, DIBS__SCRIPT_acquire, ask->name, &keys);
+    dibs__words_puts(&words, ask->owner);
+    dibs__words_number(&words, dibs__step_span(ask->ttl_ms), numbers[4]);
+    dibs__words_add(&words, ask->who, strnlen(ask->who, DIBS__WHO_MAX - 1));
+    add_details(&words, ask, dibs__step_bell(rd, ask, bell), numbers);
+    rc = run_acquire(rd, ask, &words, deadline, &loan, &reply, err);
+    if (rc == DIBS_OK && !read_grant(ask, reply, ans))
+        rc = judge(ask, reply, ans, err);
+    dibs__reply_free(reply);
+    if (rc == DIBS_OK && ask->replicas > 0)
+        rc = confirm(rd, &loan, ask, deadline, ans, err);
+    dibs__durable_done(&loan);
+    return rc;
 }
 
 const dibs__lease_ops dibs__redis_lease_ops = {

@@ -71,7 +71,6 @@ static dibs_status make_guide(dibs__redis *rd, dibs_error *err)
         dibs_status rc = dibs__cluster_new(&rd->conf, &rd->cluster, err);
 
         rd->bell.cluster = rd->cluster;
-        rd->durable.cluster = true;
         return rc;
     }
     return DIBS_OK;
@@ -89,6 +88,8 @@ static dibs_status make_routes(dibs__redis *rd, dibs_error *err)
     if (rc == DIBS_OK)
         rc = dibs__route_new(&rd->conf, rd->cluster, DIBS__LANE_RENEWALS,
                              &rd->renewals, err);
+    if (rd->cluster)
+        rd->durable.route = rd->steps;
     if (rc == DIBS_OK && rd->sentinel) {
         dibs__route_follow(rd->steps, rd->sentinel);
         dibs__route_follow(rd->renewals, rd->sentinel);

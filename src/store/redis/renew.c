@@ -223,82 +223,6 @@ static void send_to(rounds *rn, int server)
     }
 }
 
-/* Renews one by the key of its lock alone, which is always in one place. False when
- * that cannot tell. */
-static bool keep_one(rounds *rn, entry *at, dibsx_nsec until)
-{
-    sheet *sh = rn->sheet;
-    redisReply *reply = NULL;
-    int64_t left_ms = -1;
-    dibs_error why;
-
-    dibs__keys_of(at->item->name, &sh->keys[0]);
-    dibs__script_begin(&sh->words, DIBS__SCRIPT_keep, "1");
-    dibs__words_add(&sh->words, sh->keys[0].key[0], sh->keys[0].len[0]);
-    dibs__words_puts(&sh->words, at->item->owner);
-    dibs__words_number(&sh->words, (int64_t)at->item->fence, sh->fences[0]);
-    dibs__words_number(&sh->words, dibs__step_span(at->item->ttl_ms),
-                       sh->ttls[0]);
-    if (dibs__script_run(rn->rd->renewals, DIBS__SCRIPT_keep, &sh->words, until,
-                         &reply, &why) != DIBS_OK ||
-        !dibs__reply_int(reply, &left_ms))
-        left_ms = -1;
-    dibs__reply_free(reply);
-    if (left_ms < 0)
-        return false;
-    at->item->rc = DIBS_OK;
-    at->item->left_ms = left_ms;
-    at->item->wanted = false;
-    at->done = true;
-    return true;
-}
-
-/* A slot may take long to be moved, and meanwhile lets no script in that has
- * several keys. True when all of the piece were kept without. */
-static bool keep_all(rounds *rn, const piece *pc, dibsx_nsec until)
-{
-    bool all = true;
-
-    for (size_t i = 0; i < pc->count; i++)
-        all = keep_one(rn, &pc->first[i], until) && all;
-    return all;
-}
-
-/* Runs a script for itself: it goes where it is referred to, and brings its text
- * along. */
-static void run_alone(rounds *rn, const piece *pc, dibsx_nsec until)
-{
-    redisReply *reply = NULL;
-    dibs_status rc;
-
-    write_words(rn, pc);
-    rc = dibs__script_run(rn->rd->renewals, DIBS__SCRIPT_renew,
-                          &rn->sheet->words, until, &reply, &rn->why);
-    if (rc == DIBS_OK)
-        take_in(rn, pc, reply);
-    else
-        give_up(rn, pc, rc);
-    dibs__reply_free(reply);
-}
-
-/* Runs those that are left, one by one: first those that a server answered, then
- * those whose server did not, for which there is what is left of its time. */
-static void run_rest(rounds *rn, bool answered, dibsx_nsec until)
-{
-    piece pc;
-
-    for (size_t i = 0; i < rn->count; i += pc.count) {
-        pc = piece_at(rn, &rn->entries[i]);
-        if (pc.first->done || is_durable(pc.first) ||
-            pc.first->answered != answered)
-            continue;
-        if (answered)
-            until = patience(rn);
-        if (!pc.first->stuck || !keep_all(rn, &pc, until))
-            run_alone(rn, &pc, until);
-    }
-}
-
 /* A renewal that too few replicas have may be lost, so that the lease is no longer
  * than it was. */
 static void confirm(rounds *rn, const piece *pc, dibs__loan *loan)
@@ -328,26 +252,110 @@ static void confirm(rounds *rn, const piece *pc, dibs__loan *loan)
     }
 }
 
-/* Runs a script on a connection of its own, and waits for the replicas. */
-static void run_durable(rounds *rn, const piece *pc)
+/* Runs the script of the sheet: where replicas must have what it does, on a
+ * connection of its own, which is then lent. */
+static dibs_status
+run_sheet(rounds *rn, dibs__script script, bool durable, dibsx_nsec until,
+          dibs__loan *loan, redisReply **reply)
 {
+    dibs__words *words = &rn->sheet->words;
+
+    if (durable)
+        return dibs__durable_run(&rn->rd->durable, script, words, until, loan,
+                                 reply, &rn->why);
+    return dibs__script_run(rn->rd->renewals, script, words, until, reply,
+                            &rn->why);
+}
+
+static void write_keep(rounds *rn, const dibs__renewal *item)
+{
+    sheet *sh = rn->sheet;
+
+    dibs__keys_of(item->name, &sh->keys[0]);
+    dibs__script_begin(&sh->words, DIBS__SCRIPT_keep, "1");
+    dibs__words_add(&sh->words, sh->keys[0].key[0], sh->keys[0].len[0]);
+    dibs__words_puts(&sh->words, item->owner);
+    dibs__words_number(&sh->words, (int64_t)item->fence, sh->fences[0]);
+    dibs__words_number(&sh->words, dibs__step_span(item->ttl_ms), sh->ttls[0]);
+}
+
+/* Renews one by the key of its lock alone, which is always in one place. False when
+ * that cannot tell. */
+static bool keep_one(rounds *rn, entry *at, dibsx_nsec until)
+{
+    const piece pc = {.first = at, .count = 1};
+    dibs__loan loan = {.cn = NULL};
+    redisReply *reply = NULL;
+    int64_t left_ms = -1;
+
+    write_keep(rn, at->item);
+    if (run_sheet(rn, DIBS__SCRIPT_keep, is_durable(at), until, &loan,
+                  &reply) != DIBS_OK ||
+        !dibs__reply_int(reply, &left_ms))
+        left_ms = -1;
+    dibs__reply_free(reply);
+    if (left_ms >= 0) {
+        at->item->rc = DIBS_OK;
+        at->item->left_ms = left_ms;
+        at->item->wanted = false;
+        at->done = true;
+        if (is_durable(at))
+            confirm(rn, &pc, &loan);
+    }
+    dibs__durable_done(&loan);
+    return left_ms >= 0;
+}
+
+/* A slot may take long to be moved, and meanwhile lets no script in that has
+ * several keys. True when all of the piece were kept without. */
+static bool keep_all(rounds *rn, const piece *pc, dibsx_nsec until)
+{
+    bool all = true;
+
+    for (size_t i = 0; i < pc->count; i++)
+        all = keep_one(rn, &pc->first[i], until) && all;
+    return all;
+}
+
+/* Runs a script for itself: it goes where it is referred to, and brings its text
+ * along. */
+static void run_alone(rounds *rn, const piece *pc, dibsx_nsec until)
+{
+    bool durable = is_durable(pc->first);
     dibs__loan loan = {.cn = NULL};
     redisReply *reply = NULL;
     dibs_status rc;
 
     write_words(rn, pc);
-    rc = dibs__durable_run(&rn->rd->durable, DIBS__SCRIPT_renew,
-                           &rn->sheet->words, patience(rn), &loan, &reply,
-                           &rn->why);
-    if (rc == DIBS_OK)
+    rc = run_sheet(rn, DIBS__SCRIPT_renew, durable, until, &loan, &reply);
+    if (rc == DIBS_OK) {
         take_in(rn, pc, reply);
-    else
+        if (durable)
+            confirm(rn, pc, &loan);
+    } else if (!durable || rc != DIBS_UNAVAIL || !rn->rd->cluster ||
+               !keep_all(rn, pc, patience(rn))) {
         give_up(rn, pc, rc);
+    }
+    dibs__durable_done(&loan);
     dibs__reply_free(reply);
-    if (rc == DIBS_OK)
-        confirm(rn, pc, &loan);
-    if (loan.cn)
-        dibs__durable_done(&rn->rd->durable, &loan);
+}
+
+/* Runs those that are left, one by one: first those that a server answered, then
+ * those whose server did not, for which there is what is left of its time. */
+static void run_rest(rounds *rn, bool answered, dibsx_nsec until)
+{
+    piece pc;
+
+    for (size_t i = 0; i < rn->count; i += pc.count) {
+        pc = piece_at(rn, &rn->entries[i]);
+        if (pc.first->done || is_durable(pc.first) ||
+            pc.first->answered != answered)
+            continue;
+        if (answered)
+            until = patience(rn);
+        if (!pc.first->stuck || !keep_all(rn, &pc, until))
+            run_alone(rn, &pc, until);
+    }
 }
 
 static void run_all(rounds *rn)
@@ -365,7 +373,7 @@ static void run_all(rounds *rn)
     for (size_t i = 0; i < rn->count; i += pc.count) {
         pc = piece_at(rn, &rn->entries[i]);
         if (is_durable(pc.first))
-            run_durable(rn, &pc);
+            run_alone(rn, &pc, patience(rn));
     }
 }
 

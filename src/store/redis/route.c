@@ -30,6 +30,8 @@ typedef struct journey {
     const dibs__words *words;
     int slot; /* -1: any */
     dibsx_nsec deadline;
+    dibs__carry_fn *carry; /* NULL: the link of the server does */
+    void *carry_arg;
     bool asks;          /* the next attempt goes to ... */
     dibs__place ask_at; /* ... with ASKING before it */
     int referrals;
@@ -122,9 +124,13 @@ ask_there(const journey *jn, dibs__link *ln, redisReply **out, dibs_error *err)
 static dibs_status
 send_to(journey *jn, dibs__node *node, redisReply **out, dibs_error *err)
 {
-    dibs__link *ln = dibs__node_link(jn->rt->cluster, node, jn->rt->lane);
+    dibs__link *ln;
     dibs_status rc;
 
+    if (jn->carry)
+        return jn->carry(jn->carry_arg, dibs__node_place(node), jn->asks,
+                         jn->deadline, out, err);
+    ln = dibs__node_link(jn->rt->cluster, node, jn->rt->lane);
     if (!ln)
         return dibsx_fail(err, DIBS_NOMEM, "a link");
     rc = dibs__link_ready(ln, dibsx_now(), err);
@@ -240,11 +246,20 @@ static dibs_status set_aside(journey *jn, redisReply **reply)
     return rc;
 }
 
-static dibs_status travel(journey *jn, redisReply **out, dibs_error *err)
+/* Goes to the server of a key, 0 for any. */
+static dibs_status
+travel(journey *jn, int key_at, redisReply **out, dibs_error *err)
 {
+    const dibs__words *words = jn->words;
     dibs_status rc;
     verdict vd;
 
+    *out = NULL;
+    jn->slot = key_at == 0
+                   ? -1
+                   : dibs__slot_of(words->word[key_at], words->len[key_at]);
+    jn->pause_ms = PAUSE_FIRST_MS;
+    jn->prng.state = (uint64_t)dibsx_now() ^ (uint64_t)(uintptr_t)jn;
     for (;;) {
         vd = attempt(jn, &rc, out);
         if (vd == ARRIVED)
@@ -269,15 +284,23 @@ dibs__route_call(dibs__route *rt, const dibs__group *group,
 {
     journey jn = {.rt = rt, .words = words, .deadline = deadline};
 
-    *out = NULL;
     if (rt->only)
         return dibs__link_join(rt->only, group, words, deadline, out, err);
-    jn.slot = key_at == 0
-                  ? -1
-                  : dibs__slot_of(words->word[key_at], words->len[key_at]);
-    jn.pause_ms = PAUSE_FIRST_MS;
-    jn.prng.state = (uint64_t)dibsx_now() ^ (uint64_t)(uintptr_t)&jn;
-    return travel(&jn, out, err);
+    return travel(&jn, key_at, out, err);
+}
+
+dibs_status
+dibs__route_carry(dibs__route *rt, const dibs__words *words, int key_at,
+                  dibs__carry_fn *carry, void *arg, dibsx_nsec deadline,
+                  redisReply **out, dibs_error *err)
+{
+    journey jn = {.rt = rt,
+                  .words = words,
+                  .deadline = deadline,
+                  .carry = carry,
+                  .carry_arg = arg};
+
+    return travel(&jn, key_at, out, err);
 }
 
 dibs_status dibs__route_call_at(dibs__route *rt, const dibs__place *place,

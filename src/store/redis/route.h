@@ -50,6 +50,20 @@ DIBS_MUST_CHECK dibs_status dibs__route_call_at(
     dibs__route *rt, const dibs__place *place, const dibs__words *words,
     dibsx_nsec deadline, redisReply **out, dibs_error *err);
 
+/* Sends a command to the server at a place by other means than a link; `asking`:
+ * with ASKING right before it. Statuses as those of dibs__link_call(). */
+typedef dibs_status
+dibs__carry_fn(void *arg, const dibs__place *place, bool asking,
+               dibsx_nsec deadline, redisReply **out, dibs_error *err);
+
+/* As dibs__route_call(), in a cluster, with a command that is carried. */
+DIBS_MUST_CHECK dibs_status dibs__route_carry(dibs__route *rt,
+                                              const dibs__words *words,
+                                              int key_at, dibs__carry_fn *carry,
+                                              void *arg, dibsx_nsec deadline,
+                                              redisReply **out,
+                                              dibs_error *err);
+
 /* As dibs__link_unit(), to the server of a slot, once: who is referred elsewhere
  * has that as its reply. */
 DIBS_MUST_CHECK dibs_status dibs__route_unit(dibs__route *rt, int slot,

@@ -231,16 +231,57 @@ dibs_status dibs__script_append(dibs__route *rt, dibs__words *words,
     return rc;
 }
 
-dibs_status
-dibs__script_run_on(dibs__conn *cn, dibs__script script, dibs__words *words,
-                    dibsx_nsec deadline, redisReply **out, dibs_error *err)
+/* With ASKING before it, the answer to which is only of interest when it is an
+ * error. */
+static dibs_status
+ask_on(dibs__conn *cn, bool asking, const dibs__words *words,
+       dibsx_nsec deadline, redisReply **out, dibs_error *err)
 {
-    dibs_status rc;
+    dibs__words before = {.count = 0};
+    dibs_status rc = DIBS_OK;
 
     *out = NULL;
-    rc = dibs__conn_ask(cn, words, deadline, out, err);
+    if (asking) {
+        dibs__words_puts(&before, "ASKING");
+        rc = dibs__conn_ask(cn, &before, deadline, out, err);
+        if (rc == DIBS_OK && is_error(*out))
+            return rc;
+        dibs__reply_free(*out);
+        *out = NULL;
+    }
+    if (rc != DIBS_OK)
+        return DIBS_UNAVAIL;
+    return dibs__conn_ask(cn, words, deadline, out, err);
+}
+
+dibs_status
+dibs__script_send_on(dibs__conn *cn, bool asking, dibs__script script,
+                     dibs__words *words, dibsx_nsec deadline, redisReply **out,
+                     dibs_error *err)
+{
+    dibs_status rc = ask_on(cn, asking, words, deadline, out, err);
+
     if (rc == DIBS_OK && bring_text(script, words, out))
-        rc = dibs__conn_ask(cn, words, deadline, out, err);
+        rc = ask_on(cn, asking, words, deadline, out, err);
+    return rc;
+}
+
+dibs_status
+dibs__script_carry(dibs__route *rt, dibs__words *words, dibs__carry_fn *carry,
+                   void *arg, dibsx_nsec deadline, redisReply **out,
+                   dibs_error *err)
+{
+    dibs__fitting room;
+    int key_at = 0;
+    dibs_status rc = DIBS_OK;
+
+    *out = NULL;
+    if (rt)
+        rc = dibs__fit(words, KEY_AT, &room, &key_at, err);
+    if (rc == DIBS_OK)
+        rc = rt ? dibs__route_carry(rt, words, key_at, carry, arg, deadline,
+                                    out, err)
+                : carry(arg, NULL, false, deadline, out, err);
     return rc == DIBS_OK ? judge(out, err) : rc;
 }
 

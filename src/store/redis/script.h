@@ -63,10 +63,17 @@ DIBS_MUST_CHECK dibs_status
 dibs__script_join(dibs__route *rt, dibs__script script, dibs__words *words,
                   dibsx_nsec deadline, redisReply **out, dibs_error *err);
 
-/* The same on a connection that the caller has for itself. */
-DIBS_MUST_CHECK dibs_status
-dibs__script_run_on(dibs__conn *cn, dibs__script script, dibs__words *words,
-                    dibsx_nsec deadline, redisReply **out, dibs_error *err);
+/* Sends it on a connection that the caller has for itself, in a cluster as `carry`
+ * of route.h; *out may be an error. Statuses as those of dibs__conn_ask(). */
+DIBS_MUST_CHECK dibs_status dibs__script_send_on(
+    dibs__conn *cn, bool asking, dibs__script script, dibs__words *words,
+    dibsx_nsec deadline, redisReply **out, dibs_error *err);
+
+/* Runs it with what sends it in this way, in a cluster to where it belongs; `rt` is
+ * NULL when there is no other place than that of `carry`. */
+DIBS_MUST_CHECK dibs_status dibs__script_carry(
+    dibs__route *rt, dibs__words *words, dibs__carry_fn *carry, void *arg,
+    dibsx_nsec deadline, redisReply **out, dibs_error *err);
 
 /* The same for a plain command, whose word `key_at` is a key; 0: it has none. */
 DIBS_MUST_CHECK dibs_status dibs__command_run(dibs__route *rt,

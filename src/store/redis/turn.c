@@ -92,7 +92,6 @@ dibs__redis_turn(struct dibs__store *st, const dibs__turn *turn,
     dibs__reply_free(reply);
     if (rc == DIBS_OK && turn->replicas > 0)
         rc = confirm(&loan, turn, deadline, ans, err);
-    if (loan.cn)
-        dibs__durable_done(&rd->durable, &loan);
+    dibs__durable_done(&loan);
     return rc;
 }

@@ -26,6 +26,8 @@ dibs_status dibs__way_open(dibs__way *wy, bool demoted, dibsx_nsec deadline,
     if (wy->sentinel)
         return dibs__sentinel_connect(wy->sentinel, demoted, deadline, out,
                                       err);
+    if (wy->place)
+        return dibs__conn_open_at(conf, wy->place, -1, deadline, out, err);
     if (conf->host && !wy->rs)
         wy->rs = dibs__resolver_new(conf->host, conf->port);
     if (conf->host && !wy->rs)

@@ -1,17 +1,18 @@
-/* way.h - how a connection to the server is made: to the one of the URL, or to the
- * primary that sentinels name. */
+/* way.h - how a connection is made: to the server of the URL, to the primary that
+ * sentinels name, or to a server of a cluster. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_STORE_REDIS_WAY_H
 #define DIBS_STORE_REDIS_WAY_H
 
 #include "store/redis/sentinel.h"
 
-/* Zeroed but for `conf`, and `sentinel` if there is one, it is ready. Both are
- * borrowed until dibs__way_fini(). One thread at a time. */
+/* Zeroed but for `conf`, and for `sentinel` or `place` where they count, it is ready;
+ * they are borrowed until dibs__way_fini(). One thread at a time. */
 typedef struct dibs__way {
     const dibs__redis_conf *conf;
-    dibs__sentinel *sentinel; /* NULL: `conf` says where the server is */
-    dibs__resolver *rs;       /* of its host; NULL: not needed yet */
+    dibs__sentinel *sentinel; /* says where the server is; or */
+    const dibs__place *place; /* ... this is where; both NULL: as `conf` says */
+    dibs__resolver *rs;       /* of the host in `conf`; NULL: not needed yet */
 } dibs__way;
 
 void dibs__way_fini(dibs__way *wy);
