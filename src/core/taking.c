@@ -118,7 +118,7 @@ static dibs_status begin(dibs_lock *lock)
 
     if (lock->lease.state != DIBS__LEASE_FREE)
         return DIBS_OK;
-    rc = dibs__owner_new(owner, &lock->why);
+    rc = dibs__owner_new(lock->cl, owner, &lock->why);
     if (rc != DIBS_OK)
         return rc;
     if (!lock->take.on_spare)
