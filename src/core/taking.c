@@ -202,7 +202,8 @@ static void ask(dibs_lock *lock)
                            .capacity = permits ? opts->capacity : 0,
                            .flags = ask_flags(lock),
                            .priority = opts->priority,
-                           .ttl_ms = dibs__lease_ask_ms(&lock->lease)};
+                           .ttl_ms = dibs__lease_ask_ms(&lock->lease),
+                           .alone = lock->lease.alone};
     memcpy(owner, lock->lease.owner, sizeof(owner));
     question.who = dibs__who_text(lock, who);
     dibs__lease_asked(&lock->lease, now);

@@ -28,6 +28,8 @@ typedef struct dibs__ask {
     int32_t priority;  /* higher goes first */
     int64_t ttl_ms;
     const char *who; /* "host:pid label" */
+    bool alone; /* a hint: the last time it was granted at once, so that perhaps
+                   the name is free, and the short way may be tried first */
 } dibs__ask;
 
 typedef struct dibs__answer {

@@ -96,31 +96,57 @@ static void add_details(dibs__words *words, const dibs__ask *ask,
     dibs__words_number(words, ask->priority, numbers[3]);
 }
 
-static dibs_status
-acquire(struct dibs__store *st, const dibs__ask *ask, dibsx_nsec deadline,
-        dibs__answer *ans, dibs_error *err)
+/* The keys of the short way, for a name that is thought to be free. */
+static void begin_free(dibs__words *words, const char *name, dibs__keys *keys)
 {
-    dibs__redis *rd = dibs__redis_of(st);
+    dibs__keys_of(name, keys);
+    dibs__script_begin(words, DIBS__SCRIPT_free, "3");
+    dibs__words_add(words, keys->key[0], keys->len[0]);
+    dibs__words_add(words, keys->key[1], keys->len[1]);
+    dibs__words_puts(words, DIBS__KEY_FENCE);
+}
+
+static dibs_status
+ask_for(dibs__redis *rd, dibs__script script, const dibs__ask *ask,
+        dibsx_nsec deadline, redisReply **reply, dibs_error *err)
+{
     char numbers[5][DIBS__NUMBER_MAX], bell[DIBS__BELL_WORD];
-    redisReply *reply = NULL;
     dibs__words words;
     dibs__keys keys;
-    dibs_status rc = dibs__step_check(ask, err);
 
-    memset(ans, 0, sizeof(*ans));
-    if (rc != DIBS_OK)
-        return rc;
-    dibs__step_begin(&words, DIBS__SCRIPT_acquire, ask->name, &keys);
+    if (script == DIBS__SCRIPT_free)
+        begin_free(&words, ask->name, &keys);
+    else
+        dibs__step_begin(&words, script, ask->name, &keys);
     dibs__words_puts(&words, ask->owner);
     dibs__words_number(&words, dibs__step_span(ask->ttl_ms), numbers[4]);
     dibs__words_add(&words, ask->who, strnlen(ask->who, DIBS__WHO_MAX - 1));
     add_details(&words, ask, dibs__step_bell(rd, ask, bell), numbers);
     if (is_plain(ask))
-        rc = dibs__script_join(rd->steps, DIBS__SCRIPT_acquire, &words,
-                               deadline, &reply, err);
-    else
-        rc = dibs__script_run(rd->steps, DIBS__SCRIPT_acquire, &words, deadline,
-                              &reply, err);
+        return dibs__script_join(rd->steps, script, &words, deadline, reply,
+                                 err);
+    return dibs__script_run(rd->steps, script, &words, deadline, reply, err);
+}
+
+static dibs_status
+acquire(struct dibs__store *st, const dibs__ask *ask, dibsx_nsec deadline,
+        dibs__answer *ans, dibs_error *err)
+{
+    dibs__redis *rd = dibs__redis_of(st);
+    redisReply *reply = NULL;
+    bool granted = false;
+    dibs_status rc = dibs__step_check(ask, err);
+
+    memset(ans, 0, sizeof(*ans));
+    if (rc == DIBS_OK && ask->alone && is_plain(ask)) {
+        rc = ask_for(rd, DIBS__SCRIPT_free, ask, deadline, &reply, err);
+        granted = rc == DIBS_OK && read_grant(ask, reply, ans);
+        dibs__reply_free(reply);
+        reply = NULL;
+    }
+    if (rc != DIBS_OK || granted)
+        return rc;
+    rc = ask_for(rd, DIBS__SCRIPT_acquire, ask, deadline, &reply, err);
     if (rc == DIBS_OK && !read_grant(ask, reply, ans))
         rc = judge(ask, reply, ans, err);
     dibs__reply_free(reply);

@@ -19,7 +19,9 @@ enum { TEXT_MAX = 64 * 1024 };
 #define EMBEDDED(name) extern const char dibs__lua_##name[];
 DIBS__SCRIPTS(EMBEDDED)
 EMBEDDED(fence)
+EMBEDDED(first)
 EMBEDDED(grant)
+EMBEDDED(hold)
 
 #define TEXT(name) dibs__lua_##name,
 
@@ -34,7 +36,10 @@ static const char *const sources[] = {DIBS__SCRIPTS(TEXT)};
 static const struct {
     const char *name;
     const char *text;
-} parts[] = {{"fence", dibs__lua_fence}, {"grant", dibs__lua_grant}};
+} parts[] = {{"fence", dibs__lua_fence},
+             {"first", dibs__lua_first},
+             {"grant", dibs__lua_grant},
+             {"hold", dibs__lua_hold}};
 
 static script_text scripts[DIBS__SCRIPT_COUNT];
 
@@ -52,6 +57,12 @@ static struct {
       .key_at = KEY_AT,
       .key_count = 2,
       .rest_at = KEY_AT + DIBS__KEYS + 1}},
+    {DIBS__SCRIPT_free,
+     DIBS__SCRIPT_acquire_many,
+     {.shared = DIBS__KEY_FENCE,
+      .key_at = KEY_AT,
+      .key_count = 2,
+      .rest_at = KEY_AT + 2 + 1}},
     {DIBS__SCRIPT_alone,
      DIBS__SCRIPT_alone_many,
      {.key_at = KEY_AT, .key_count = 1, .rest_at = KEY_AT + 1}},

@@ -12,6 +12,7 @@
     X(acquire)                                                                 \
     X(acquire_all)                                                             \
     X(acquire_many)                                                            \
+    X(free)                                                                    \
     X(renew)                                                                   \
     X(release)                                                                 \
     X(alone)                                                                   \
