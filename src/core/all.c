@@ -45,7 +45,7 @@ static dibs_status begin(step *sp, dibs_error *err)
         dibs__hold_name(sp->locks[i]);
         rc = dibs__hold_enter(sp->locks[i], false, &done, err);
         if (rc == DIBS_OK)
-            rc = dibs__owner_new(sp->owners[i], err);
+            rc = dibs__owner_new(sp->cl, sp->owners[i], err);
     }
     if (rc == DIBS_OK && done)
         rc = dibsx_fail(err, DIBS_INTERNAL, "a lock of a set was entered");

@@ -17,7 +17,7 @@
 #include <dibs/lock.h>
 #include <pthread.h>
 
-enum { DIBS__OWNER_BUCKETS = 256 };
+enum { DIBS__OWNER_BUCKETS = 256, DIBS__OWNERS_AHEAD = 32 };
 
 /* The name of a thread, or what a caller calls itself, with its NUL. */
 enum { DIBS__IDENTITY_MAX = 32 };
@@ -75,6 +75,10 @@ struct dibs_client {
     size_t lock_count;
     bool closed; /* the memory goes with the last lock */
     dibsx_prng jitter;
+    /* Owners of leases to come, drawn together, as each draw is a system call. A
+     * child cannot use them: the client is its parent's. */
+    unsigned char owner_bits[DIBS__OWNERS_AHEAD][(DIBS_OWNER_SIZE - 1) / 2];
+    unsigned int owner_bits_left;
     struct dibs__tally *tally; /* statistics per name; NULL until needed */
     struct dibs__share *share; /* NULL: they are not shared; set once */
 };

@@ -44,6 +44,7 @@ void dibs__lease_begin(dibs__lease *ls, const char *owner,
     *ls = (dibs__lease){.ttl_ms = terms->ttl_ms,
                         .delay_ms = terms->delay_ms,
                         .progress_ms = terms->progress_ms,
+                        .alone = ls->alone,
                         .manual = terms->manual,
                         .confirm = terms->confirm};
     memcpy(ls->owner, owner, DIBS_OWNER_SIZE);
@@ -107,6 +108,7 @@ void dibs__lease_answered(dibs__lease *ls, dibs_status rc,
 
     assert(ls->state == DIBS__LEASE_ASKING);
     ls->asking = false;
+    ls->alone = false;
     if (rc == DIBS_OK) {
         valid_until = ans->claim ? valid_from(ls->sent_at, ans->left_ms)
                                  : whole_from(ls, ls->sent_at, ans->left_ms);

@@ -226,13 +226,19 @@ void dibs__lock_use_store(dibs_lock *lock)
     lock->kept = DIBS_KEPT_BY_STORE;
 }
 
-dibs_status dibs__owner_new(char out[DIBS_OWNER_SIZE], dibs_error *err)
+dibs_status
+dibs__owner_new(dibs_client *cl, char out[DIBS_OWNER_SIZE], dibs_error *err)
 {
-    unsigned char bits[(DIBS_OWNER_SIZE - 1) / 2];
+    unsigned char *bits;
 
-    if (!dibsx_random(bits, sizeof(bits)))
-        return dibsx_fail(err, DIBS_UNAVAIL, "the kernel gives no randomness");
-    dibsx_hex(bits, sizeof(bits), out);
+    if (cl->owner_bits_left == 0) {
+        if (!dibsx_random(cl->owner_bits, sizeof(cl->owner_bits)))
+            return dibsx_fail(err, DIBS_UNAVAIL,
+                              "the kernel gives no randomness");
+        cl->owner_bits_left = DIBS__OWNERS_AHEAD;
+    }
+    bits = cl->owner_bits[--cl->owner_bits_left];
+    dibsx_hex(bits, sizeof(cl->owner_bits[0]), out);
     return DIBS_OK;
 }
 

@@ -109,8 +109,9 @@ void dibs__lock_count_end(dibs_lock *lock, bool valid);
 /* Turns the lock to the client's own store. Locks: cl->mutex. */
 void dibs__lock_use_store(dibs_lock *lock);
 
-/* A new owner from the kernel's randomness. */
-DIBS_MUST_CHECK dibs_status dibs__owner_new(char out[DIBS_OWNER_SIZE],
+/* A new owner from the kernel's randomness. Locks: cl->mutex. */
+DIBS_MUST_CHECK dibs_status dibs__owner_new(dibs_client *cl,
+                                            char out[DIBS_OWNER_SIZE],
                                             dibs_error *err);
 
 /* Ends belief and sends the release, within limit_ms (0: the client's timeout);

@@ -119,7 +119,7 @@ static dibs_status begin(dibs_lock *lock)
 
     if (lock->lease.state != DIBS__LEASE_FREE)
         return DIBS_OK;
-    rc = dibs__owner_new(owner, &lock->why);
+    rc = dibs__owner_new(lock->cl, owner, &lock->why);
     if (rc != DIBS_OK)
         return rc;
     if (!lock->take.on_spare)
@@ -209,7 +209,8 @@ static void ask(dibs_lock *lock)
                            .flags = ask_flags(lock),
                            .priority = opts->priority,
                            .ttl_ms = dibs__lease_ask_ms(&lock->lease),
-                           .replicas = lock->replicas};
+                           .replicas = lock->replicas,
+                           .alone = lock->lease.alone};
     memcpy(owner, lock->lease.owner, sizeof(owner));
     question.who = dibs__who_text(lock, who);
     dibs__lease_asked(&lock->lease, now);

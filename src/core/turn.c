@@ -137,7 +137,7 @@ transfer(dibs_lock *lock, char token[DIBS_TOKEN_SIZE], dibs_error *err)
                        .ttl_ms = dibs__lease_renew_ms(&lock->lease, now),
                        .replicas = lock->replicas};
     dibs__answer ans = {0};
-    dibs_status rc = dibs__owner_new(heir, err);
+    dibs_status rc = dibs__owner_new(lock->cl, heir, err);
 
     if (rc != DIBS_OK)
         return rc;

@@ -29,6 +29,8 @@ typedef struct dibs__ask {
     int64_t ttl_ms;
     const char *who;   /* "host:pid label" */
     uint32_t replicas; /* so many must have it too, or it is not granted; 0 */
+    bool alone; /* a hint: the last time it was granted at once, so that perhaps
+                   the name is free, and the short way may be tried first */
 } dibs__ask;
 
 typedef struct dibs__answer {

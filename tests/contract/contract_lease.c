@@ -271,6 +271,33 @@ static void the_longest_names_differ_in_their_last_byte(void **state)
     assert_int_equal(actor_release(&b), DIBS_OK);
 }
 
+/* It is a hint, and may be wrong. */
+static void the_hint_to_be_alone_grants_nothing_more(void **state)
+{
+    actor a = contract_actor(*state, 0);
+    actor b = contract_actor(*state, 1);
+    actor c = contract_actor(*state, 2);
+    uint64_t fence;
+
+    a.ask.alone = b.ask.alone = c.ask.alone = true;
+    assert_int_equal(actor_try(&a), DIBS_OK);
+    fence = a.ans.fence;
+    assert_int_equal(actor_try(&a), DIBS_OK);
+    assert_true(a.ans.fence == fence);
+    assert_int_equal(actor_try(&b), DIBS_BUSY);
+    assert_true(b.ans.left_ms > 0);
+    assert_false(b.ans.queued);
+    assert_int_equal(actor_queue(&b), DIBS_BUSY);
+    assert_true(b.ans.queued);
+    assert_int_equal(actor_release(&a), DIBS_OK);
+    assert_int_equal(actor_try(&c), DIBS_BUSY);
+    actor_expect_claim(&b);
+    assert_true(b.ans.fence > fence);
+    assert_int_equal(actor_leave(&b, true, 0), DIBS_OK);
+    assert_int_equal(actor_try(&b), DIBS_LOST);
+    assert_int_equal(actor_try(&c), DIBS_OK);
+}
+
 static void a_past_deadline_answers_at_once_and_does_nothing(void **state)
 {
     contract *t = *state;
@@ -319,6 +346,7 @@ int contract_lease(void)
         CONTRACT_TEST(a_lease_outlives_the_handle_that_took_it),
         CONTRACT_TEST(odd_names_are_names),
         CONTRACT_TEST(the_longest_names_differ_in_their_last_byte),
+        CONTRACT_TEST(the_hint_to_be_alone_grants_nothing_more),
         CONTRACT_TEST(a_past_deadline_answers_at_once_and_does_nothing),
     };
 

@@ -111,7 +111,8 @@ static bool is_asleep(const member *mb)
              atomic_load(&mb->tid));
     file = fopen(path, "re");
     if (file) {
-        (void)fgets(line, sizeof(line), file);
+        if (!fgets(line, sizeof(line), file))
+            line[0] = '\0';
         fclose(file);
     }
     end = strrchr(line, ')');

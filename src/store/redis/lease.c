@@ -176,19 +176,57 @@ confirm(dibs__redis *rd, dibs__loan *loan, const dibs__ask *ask,
                : DIBS_UNKNOWN;
 }
 
-static dibs_status
-run_acquire(dibs__redis *rd, const dibs__ask *ask, dibs__words *words,
-            dibsx_nsec deadline, dibs__loan *loan, redisReply **reply,
-            dibs_error *err)
+/* The keys of the short way, for a name that is thought to be free. */
+static void begin_free(dibs__words *words, const char *name, dibs__keys *keys)
 {
+    dibs__keys_of(name, keys);
+    dibs__script_begin(words, DIBS__SCRIPT_free, "3");
+    dibs__words_add(words, keys->key[0], keys->len[0]);
+    dibs__words_add(words, keys->key[1], keys->len[1]);
+    dibs__words_puts(words, DIBS__KEY_FENCE);
+}
+
+static dibs_status
+ask_for(dibs__redis *rd, dibs__script script, const dibs__ask *ask,
+        dibsx_nsec deadline, dibs__loan *loan, redisReply **reply,
+        dibs_error *err)
+{
+    char numbers[5][DIBS__NUMBER_MAX], bell[DIBS__BELL_WORD];
+    dibs__words words;
+    dibs__keys keys;
+
+    if (script == DIBS__SCRIPT_free)
+        begin_free(&words, ask->name, &keys);
+    else
+        dibs__step_begin(&words, script, ask->name, &keys);
+    dibs__words_puts(&words, ask->owner);
+    dibs__words_number(&words, dibs__step_span(ask->ttl_ms), numbers[4]);
+    dibs__words_add(&words, ask->who, strnlen(ask->who, DIBS__WHO_MAX - 1));
+    add_details(&words, ask, dibs__step_bell(rd, ask, bell), numbers);
     if (ask->replicas > 0)
-        return dibs__durable_run(&rd->durable, DIBS__SCRIPT_acquire, words,
-                                 deadline, loan, reply, err);
+        return dibs__durable_run(&rd->durable, script, &words, deadline, loan,
+                                 reply, err);
     if (is_plain(ask))
-        return dibs__script_join(rd->steps, DIBS__SCRIPT_acquire, words,
-                                 deadline, reply, err);
-    return dibs__script_run(rd->steps, DIBS__SCRIPT_acquire, words, deadline,
-                            reply, err);
+        return dibs__script_join(rd->steps, script, &words, deadline, reply,
+                                 err);
+    return dibs__script_run(rd->steps, script, &words, deadline, reply, err);
+}
+
+/* DIBS_BUSY: the name is not free, or this is not the way to ask. */
+static dibs_status
+acquire_free(dibs__redis *rd, const dibs__ask *ask, dibsx_nsec deadline,
+             dibs__answer *ans, dibs_error *err)
+{
+    redisReply *reply = NULL;
+    dibs_status rc;
+
+    if (!ask->alone || !is_plain(ask) || ask->replicas > 0)
+        return DIBS_BUSY;
+    rc = ask_for(rd, DIBS__SCRIPT_free, ask, deadline, NULL, &reply, err);
+    if (rc == DIBS_OK && !read_grant(ask, reply, ans))
+        rc = DIBS_BUSY;
+    dibs__reply_free(reply);
+    return rc;
 }
 
 static dibs_status
@@ -196,22 +234,16 @@ acquire(struct dibs__store *st, const dibs__ask *ask, dibsx_nsec deadline,
         dibs__answer *ans, dibs_error *err)
 {
     dibs__redis *rd = dibs__redis_of(st);
-    char numbers[5][DIBS__NUMBER_MAX], bell[DIBS__BELL_WORD];
     dibs__loan loan = {.cn = NULL};
     redisReply *reply = NULL;
-    dibs__words words;
-    dibs__keys keys;
     dibs_status rc = dibs__step_check(ask, err);
 
     memset(ans, 0, sizeof(*ans));
-    if (rc != DIBS_OK)
+    if (rc == DIBS_OK)
+        rc = acquire_free(rd, ask, deadline, ans, err);
+    if (rc != DIBS_BUSY)
         return rc;
-    dibs__step_begin(&words, DIBS__SCRIPT_acquire, ask->name, &keys);
-    dibs__words_puts(&words, ask->owner);
-    dibs__words_number(&words, dibs__step_span(ask->ttl_ms), numbers[4]);
-    dibs__words_add(&words, ask->who, strnlen(ask->who, DIBS__WHO_MAX - 1));
-    add_details(&words, ask, dibs__step_bell(rd, ask, bell), numbers);
-    rc = run_acquire(rd, ask, &words, deadline, &loan, &reply, err);
+    rc = ask_for(rd, DIBS__SCRIPT_acquire, ask, deadline, &loan, &reply, err);
     if (rc == DIBS_OK && !read_grant(ask, reply, ans))
         rc = judge(ask, reply, ans, err);
     dibs__reply_free(reply);

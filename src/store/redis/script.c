@@ -21,7 +21,9 @@ enum { TEXT_MAX = 64 * 1024 };
 #define EMBEDDED(name) extern const char dibs__lua_##name[];
 DIBS__SCRIPTS(EMBEDDED)
 EMBEDDED(fence)
+EMBEDDED(first)
 EMBEDDED(grant)
+EMBEDDED(hold)
 EMBEDDED(vote)
 
 #define TEXT(name) dibs__lua_##name,
@@ -38,7 +40,9 @@ static const struct {
     const char *name;
     const char *text;
 } parts[] = {{"fence", dibs__lua_fence},
+             {"first", dibs__lua_first},
              {"grant", dibs__lua_grant},
+             {"hold", dibs__lua_hold},
              {"vote", dibs__lua_vote}};
 
 static script_text scripts[DIBS__SCRIPT_COUNT];
@@ -57,6 +61,12 @@ static struct {
       .key_at = KEY_AT,
       .key_count = 2,
       .rest_at = KEY_AT + DIBS__KEYS + 1}},
+    {DIBS__SCRIPT_free,
+     DIBS__SCRIPT_acquire_many,
+     {.shared = DIBS__KEY_FENCE,
+      .key_at = KEY_AT,
+      .key_count = 2,
+      .rest_at = KEY_AT + 2 + 1}},
     {DIBS__SCRIPT_alone,
      DIBS__SCRIPT_alone_many,
      {.key_at = KEY_AT, .key_count = 1, .rest_at = KEY_AT + 1}},

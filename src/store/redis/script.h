@@ -13,6 +13,7 @@
     X(acquire)                                                                 \
     X(acquire_all)                                                             \
     X(acquire_many)                                                            \
+    X(free)                                                                    \
     X(renew)                                                                   \
     X(keep)                                                                    \
     X(release)                                                                 \

@@ -6,29 +6,11 @@
 -- Answers the fence when a free name was granted, else a list:
 --   OK fence left_ms claim | BUSY fence left_ms queued ahead who
 --   LOST | MISMATCH capacity
-local call = redis.call
+local call, fence_key = redis.call, KEYS[5]
 
-if not ARGV[6] and call('EXISTS', KEYS[1], KEYS[2]) == 0 then
-    local time = call('TIME')
-    local us = time[2]
-    local fence = #us == 6 and time[1] .. us or
-                  string.format('%s%06d', time[1], us)
-    local last = call('GETSET', KEYS[5], fence)
-
-    if not last or (#last == #fence and last < fence) then
-        call('HSET', KEYS[1], 'owner', ARGV[1], 'fence', fence, 'ttl', ARGV[2],
-             'who', ARGV[3])
-        call('PEXPIRE', KEYS[1], ARGV[2])
-        if ARGV[4] and ARGV[4] ~= '-' then
-            call('HSET', KEYS[1], 'bell', ARGV[4])
-        end
-        return fence
-    end
-    call('SET', KEYS[5], last)
-end
-
+--include first
 --include grant
-if not enter(1, KEYS[5]) then
+if not enter(1, fence_key) then
     return FOREIGN
 end
 prune()

@@ -6,6 +6,7 @@
 local call = redis.call
 
 --include fence
+--include hold
 local count = (#KEYS - 1) / 2
 local width = #ARGV / count
 local fence = next_fences(KEYS[1], call('TIME'), count)
@@ -16,17 +17,9 @@ for i = 1, count do
     local answer = false
 
     if call('EXISTS', lock, KEYS[2 * i + 1]) == 0 then
-        local ttl_ms = ARGV[first + 1]
-        local bell = width > 3 and ARGV[first + 3] or '-'
-
         answer = int(fence)
         fence = fence + 1
-        call('HSET', lock, 'owner', ARGV[first], 'fence', answer, 'ttl', ttl_ms,
-             'who', ARGV[first + 2])
-        call('PEXPIRE', lock, ttl_ms)
-        if bell ~= '-' then
-            call('HSET', lock, 'bell', bell)
-        end
+        hold(lock, answer, unpack(ARGV, first, first + width - 1))
     end
     answers[i] = answer
 end

@@ -54,7 +54,8 @@ local function read_exclusive(at)
     end
     roll.owner = at.owner
     return {owner = owner, mode = EXCLUSIVE, permits = 1, capacity = 0,
-            priority = at.priority or '0', fence = at.fence, ttl = at.ttl,
+            priority = at.priority or '0', fence = at.fence,
+            ttl = at.ttl or '30000',
             till = now + left_ms * 1000, bell = at.bell or '-',
             who = at.who, claim = mark:find('claim') ~= nil,
             left = mark:find('left') ~= nil,
@@ -84,7 +85,7 @@ local function load()
     for i = 1, #flat, 2 do
         at[flat[i]] = flat[i + 1]
     end
-    if at.owner and at.fence and at.ttl and at.who then
+    if at.owner and at.fence and at.who then
         add(read_exclusive(at))
         return true
     end
