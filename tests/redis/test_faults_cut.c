@@ -19,6 +19,12 @@ typedef struct place {
     dibs_lock *rival;
 } place;
 
+static void hold_once(dibs_lock *lock)
+{
+    CHECK(DIBS_OK, dibs_lock_try(lock, err));
+    CHECK(DIBS_OK, dibs_lock_release(lock, err));
+}
+
 static void enter(place *at, world *w, const dibs_lock_opts *opts)
 {
     at->w = w;
@@ -27,9 +33,10 @@ static void enter(place *at, world *w, const dibs_lock_opts *opts)
     at->cl = world_client(at->url, TIMEOUT_MS);
     at->lock = world_lock(at->cl, "k", opts);
     at->rival = world_lock(w->other, "k", DIBS_LOCK_OPTS(.ttl_ms = TTL_MS));
-    /* The server gets the scripts that it does not have. */
-    CHECK(DIBS_OK, dibs_lock_try(at->lock, err));
-    CHECK(DIBS_OK, dibs_lock_release(at->lock, err));
+    /* The server gets the scripts that it does not have, for a name that may be
+     * held and for one that is thought to be free. */
+    hold_once(at->lock);
+    hold_once(at->lock);
 }
 
 static void leave(place *at)
@@ -59,13 +66,14 @@ static long measure(place *at, dibs_status (*call)(dibs_lock *, dibs_error *))
     return atomic_load(&at->px.passed);
 }
 
-static void an_acquire_cut_at_any_byte_is_unknown(void **state)
+/* With `thought_free` it is asked in the way of a name that was free before. */
+static void cut_acquires(world *w, bool thought_free)
 {
     place at;
     uint64_t fence = 0;
     long len;
 
-    enter(&at, *state, DIBS_LOCK_OPTS(.ttl_ms = TTL_MS));
+    enter(&at, w, DIBS_LOCK_OPTS(.ttl_ms = TTL_MS));
     len = measure(&at, dibs_lock_try);
     CHECK(DIBS_OK, dibs_lock_release(at.lock, err));
     for (long n = 0; n < len; n++) {
@@ -74,6 +82,8 @@ static void an_acquire_cut_at_any_byte_is_unknown(void **state)
         dibs_status rc;
 
         CHECK(DIBS_OK, dibs_ping(at.cl, NULL, err));
+        if (thought_free)
+            hold_once(at.lock);
         proxy_arm(&at.px, n);
         rc = dibs_lock_try(at.lock, &why);
         assert_int_equal(atomic_load(&at.px.cuts), n + 1);
@@ -83,6 +93,12 @@ static void an_acquire_cut_at_any_byte_is_unknown(void **state)
         assert_free(&at, &fence);
     }
     leave(&at);
+}
+
+static void an_acquire_cut_at_any_byte_is_unknown(void **state)
+{
+    cut_acquires(*state, false);
+    cut_acquires(*state, true);
 }
 
 /* Asked again, the server says that there is nothing left to give back. */
