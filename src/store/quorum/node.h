@@ -10,18 +10,13 @@
 #define DIBS_STORE_QUORUM_NODE_H
 
 #include "base/clock.h"
+#include "store/lane.h"
 #include "store/quorum/ballot.h"
 #include "store/vote.h"
 #include <pthread.h>
 
 struct dibs__quorum;
 struct dibs__round;
-
-typedef enum dibs__lane {
-    DIBS__LANE_STEPS,
-    DIBS__LANE_RENEWALS,
-    DIBS__LANES
-} dibs__lane;
 
 /* A job of a round at one node; part of the round. */
 typedef struct dibs__job {

@@ -5,6 +5,7 @@
 #include "store/quorum/round.h"
 #include "base/alloc.h"
 #include "base/buf.h"
+#include "base/cond.h"
 #include "base/fail.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,20 +18,12 @@ enum { PART_OF_TTL = 10, PART_OF_SHORT = 2, NEEDED_MS = 50 };
 bool dibs__round_init(dibs__round *rd, dibs__quorum *qm, dibs__round_fn *ask,
                       dibsx_nsec deadline)
 {
-    pthread_condattr_t attr;
-    bool ready;
-
-    if (pthread_condattr_init(&attr) != 0)
-        return false;
-    ready = pthread_condattr_setclock(&attr, CLOCK_MONOTONIC) == 0 &&
-            pthread_cond_init(&rd->cond, &attr) == 0;
-    pthread_condattr_destroy(&attr);
     rd->qm = qm;
     rd->ask = ask;
     rd->refs = 1;
     rd->deadline = deadline;
     rd->ballot.count = qm->count;
-    return ready;
+    return dibsx_cond_init(&rd->cond);
 }
 
 dibsx_nsec
@@ -154,25 +147,6 @@ static void judge(dibs__round *rd)
     }
 }
 
-/* Locks: qm->mutex, let go while sleeping. */
-static void sleep_until(dibs__round *rd, dibsx_nsec until)
-{
-    int64_t span_ns = until - dibsx_now();
-    struct timespec at;
-
-    clock_gettime(CLOCK_MONOTONIC, &at);
-    if (span_ns < 0)
-        span_ns = 0;
-    if (span_ns > DIBSX_SEC)
-        span_ns = DIBSX_SEC;
-    at.tv_nsec += (long)span_ns;
-    while (at.tv_nsec >= DIBSX_SEC) {
-        at.tv_nsec -= DIBSX_SEC;
-        at.tv_sec++;
-    }
-    pthread_cond_timedwait(&rd->cond, &rd->qm->mutex, &at);
-}
-
 void dibs__round_wait(dibs__round *rd, dibs__enough_fn *enough)
 {
     pthread_mutex_lock(&rd->qm->mutex);
@@ -184,7 +158,7 @@ void dibs__round_wait(dibs__round *rd, dibs__enough_fn *enough)
             give_up(rd);
             break;
         }
-        sleep_until(rd, rd->deadline);
+        dibsx_cond_wait(&rd->cond, &rd->qm->mutex, rd->deadline);
     }
     rd->closed = true;
     pthread_mutex_unlock(&rd->qm->mutex);

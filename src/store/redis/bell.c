@@ -12,6 +12,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "store/redis/bell.h"
 #include "base/alloc.h"
+#include "base/cond.h"
 #include "base/fail.h"
 #include "base/rand.h"
 #include "store/redis/backoff.h"
@@ -27,7 +28,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
 /* How long opening waits for the channel, an attempt to connect may take, and
@@ -36,16 +36,12 @@ enum { OPEN_MS = 1000, CONNECT_MS = 1000, QUIET_MS = 15000 };
 
 void dibs__redis_bell_init(dibs__redis_bell *bell, const dibs__redis_conf *conf)
 {
-    pthread_condattr_t attr;
 
     memset(bell, 0, sizeof(*bell));
     bell->way.conf = conf;
     bell->ring_fd = bell->stop_fd = -1;
     pthread_mutex_init(&bell->mutex, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&bell->cond, &attr);
-    pthread_condattr_destroy(&attr);
+    (void)dibsx_cond_init(&bell->cond);
     atomic_init(&bell->open, false);
 }
 
@@ -342,18 +338,13 @@ static dibs_status start(dibs__redis_bell *bell, dibs_error *err)
  * waiting. */
 static void await_outcome(dibs__redis_bell *bell, dibsx_nsec deadline)
 {
-    int64_t span_ms = dibsx_wait_ms(deadline, dibsx_now());
-    struct timespec until;
+    dibsx_nsec limit = dibsx_after_ms(dibsx_now(), OPEN_MS);
 
-    if (span_ms < 0 || span_ms > OPEN_MS)
-        span_ms = OPEN_MS;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += (long)span_ms * 1000000;
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
-    while (!bell->heeded && bell->failure.status == DIBS_OK)
-        if (pthread_cond_timedwait(&bell->cond, &bell->mutex, &until) != 0)
-            return;
+    if (limit > deadline)
+        limit = deadline;
+    while (!bell->heeded && bell->failure.status == DIBS_OK &&
+           dibsx_now() < limit)
+        dibsx_cond_wait(&bell->cond, &bell->mutex, limit);
 }
 
 dibs_status dibs__redis_bell_open(dibs__redis_bell *bell, dibsx_nsec deadline,

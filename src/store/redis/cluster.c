@@ -1,11 +1,12 @@
 /* cluster.c - the servers of a cluster: who serves which slot, and links to them.
  *
- * Owns the nodes and the map; one mutex guards both, and is never held while a
+ * Owns the peers and the map; one mutex guards both, and is never held while a
  * server is spoken to. One thread at a time asks for the map, on a connection of
  * its own; others wait for what it learns. */
 /* SPDX-License-Identifier: MIT */
 #include "store/redis/cluster.h"
 #include "base/alloc.h"
+#include "base/cond.h"
 #include "base/fail.h"
 #include "base/rand.h"
 #include "store/redis/conn.h"
@@ -13,15 +14,14 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 /* The map is not asked for more often than this, and a server that does not
  * answer in this time is passed over for the next. */
 #define LEARN_EVERY (50 * DIBSX_MS)
 enum { ANSWER_MS = 500 };
 
-struct dibs__node {
-    dibs__node *next;
+struct dibs__peer {
+    dibs__peer *next;
     dibs__place place;
     dibs__redis_conf conf; /* that of the cluster, with the place of this one */
     dibs__link *links[DIBS__LANES];
@@ -37,7 +37,7 @@ struct dibs__cluster {
     bool doubted;
     dibsx_nsec learned_at; /* 0: never */
     dibs__topology map;
-    dibs__node *nodes;
+    dibs__peer *peers;
     size_t turn; /* of dibs__cluster_next() */
 };
 
@@ -46,7 +46,6 @@ dibs_status dibs__cluster_new(const dibs__redis_conf *conf, dibs__cluster **out,
 {
     dibs__cluster *cl = dibsx_zalloc(sizeof(*cl));
     char tag[DIBS__SLOT_TAG];
-    pthread_condattr_t attr;
     uint32_t bits = 0;
 
     *out = cl;
@@ -54,10 +53,7 @@ dibs_status dibs__cluster_new(const dibs__redis_conf *conf, dibs__cluster **out,
         return dibsx_fail(err, DIBS_NOMEM, "what is known of a cluster");
     cl->conf = conf;
     pthread_mutex_init(&cl->mutex, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&cl->learned, &attr);
-    pthread_condattr_destroy(&attr);
+    (void)dibsx_cond_init(&cl->learned);
     /* Clients that were given the same hosts do not all turn to the first. */
     if (dibsx_random(&bits, sizeof(bits)))
         cl->turn = bits;
@@ -66,22 +62,22 @@ dibs_status dibs__cluster_new(const dibs__redis_conf *conf, dibs__cluster **out,
     return DIBS_OK;
 }
 
-static void node_free(dibs__node *node)
+static void peer_free(dibs__peer *peer)
 {
     for (size_t i = 0; i < DIBS__LANES; i++)
-        dibs__link_free(node->links[i]);
-    dibsx_free(node);
+        dibs__link_free(peer->links[i]);
+    dibsx_free(peer);
 }
 
 void dibs__cluster_free(dibs__cluster *cl)
 {
     if (!cl)
         return;
-    while (cl->nodes) {
-        dibs__node *node = cl->nodes;
+    while (cl->peers) {
+        dibs__peer *peer = cl->peers;
 
-        cl->nodes = node->next;
-        node_free(node);
+        cl->peers = peer->next;
+        peer_free(peer);
     }
     dibs__topology_fini(&cl->map);
     pthread_cond_destroy(&cl->learned);
@@ -98,99 +94,99 @@ static bool is_member(const dibs__cluster *cl, const dibs__place *place)
     return false;
 }
 
-/* Takes the nodes that are gone and idle out of the list. Locks: cl->mutex. */
-static dibs__node *take_gone(dibs__cluster *cl)
+/* Takes the peers that are gone and idle out of the list. Locks: cl->mutex. */
+static dibs__peer *take_gone(dibs__cluster *cl)
 {
-    dibs__node **at = &cl->nodes;
-    dibs__node *gone = NULL;
+    dibs__peer **at = &cl->peers;
+    dibs__peer *gone = NULL;
 
     while (*at) {
-        dibs__node *node = *at;
+        dibs__peer *peer = *at;
 
-        if (node->calls > 0 || is_member(cl, &node->place)) {
-            at = &node->next;
+        if (peer->calls > 0 || is_member(cl, &peer->place)) {
+            at = &peer->next;
             continue;
         }
-        *at = node->next;
-        node->next = gone;
-        gone = node;
+        *at = peer->next;
+        peer->next = gone;
+        gone = peer;
     }
     return gone;
 }
 
 /* Locks: none. */
-static void free_all(dibs__node *nodes)
+static void free_all(dibs__peer *peers)
 {
-    while (nodes) {
-        dibs__node *node = nodes;
+    while (peers) {
+        dibs__peer *peer = peers;
 
-        nodes = node->next;
-        node_free(node);
+        peers = peer->next;
+        peer_free(peer);
     }
 }
 
 /* NULL: none yet. Locks: cl->mutex. */
-static dibs__node *find_node(const dibs__cluster *cl, const dibs__place *place)
+static dibs__peer *find_peer(const dibs__cluster *cl, const dibs__place *place)
 {
-    dibs__node *node = cl->nodes;
+    dibs__peer *peer = cl->peers;
 
-    while (node && !dibs__place_is(&node->place, place))
-        node = node->next;
-    return node;
+    while (peer && !dibs__place_is(&peer->place, place))
+        peer = peer->next;
+    return peer;
 }
 
 /* Locks: cl->mutex. */
-static dibs__node *node_at(dibs__cluster *cl, const dibs__place *place)
+static dibs__peer *peer_at(dibs__cluster *cl, const dibs__place *place)
 {
-    dibs__node *node = find_node(cl, place);
+    dibs__peer *peer = find_peer(cl, place);
 
-    if (node)
-        return node;
-    node = dibsx_zalloc(sizeof(*node));
-    if (node) {
-        node->place = *place;
-        node->conf = *cl->conf;
-        node->conf.host = node->place.host;
-        node->conf.port = place->port;
-        node->next = cl->nodes;
-        cl->nodes = node;
+    if (peer)
+        return peer;
+    peer = dibsx_zalloc(sizeof(*peer));
+    if (peer) {
+        peer->place = *place;
+        peer->conf = *cl->conf;
+        peer->conf.host = peer->place.host;
+        peer->conf.port = place->port;
+        peer->next = cl->peers;
+        cl->peers = peer;
     }
-    return node;
+    return peer;
 }
 
-dibs__node *dibs__cluster_serves(dibs__cluster *cl, int slot)
+dibs__peer *dibs__cluster_serves(dibs__cluster *cl, int slot)
 {
-    dibs__node *node = NULL;
+    dibs__peer *peer = NULL;
     uint16_t at;
 
     pthread_mutex_lock(&cl->mutex);
     at = cl->map.server[slot];
     if (at > 0)
-        node = node_at(cl, &cl->map.members[at - 1].place);
-    if (node)
-        node->calls++;
+        peer = peer_at(cl, &cl->map.members[at - 1].place);
+    if (peer)
+        peer->calls++;
     pthread_mutex_unlock(&cl->mutex);
-    return node;
+    return peer;
 }
 
-dibs__node *dibs__cluster_at(dibs__cluster *cl, const dibs__place *place)
+dibs__peer *dibs__cluster_at(dibs__cluster *cl, const dibs__place *place)
 {
-    dibs__node *node;
+    dibs__peer *peer;
 
     pthread_mutex_lock(&cl->mutex);
-    node = node_at(cl, place);
-    if (node)
-        node->calls++;
+    peer = peer_at(cl, place);
+    if (peer)
+        peer->calls++;
     pthread_mutex_unlock(&cl->mutex);
-    return node;
+    return peer;
 }
 
-void dibs__node_drop(dibs__cluster *cl, dibs__node *node)
+void dibs__peer_drop(dibs__cluster *cl, dibs__peer *peer)
 {
-    dibs__node *gone = NULL;
+    dibs__peer *gone = NULL;
 
     pthread_mutex_lock(&cl->mutex);
-    if (--node->calls == 0 && !is_member(cl, &node->place))
+    if (--peer->calls == 0 && !is_member(cl, &peer->place))
         gone = take_gone(cl);
     pthread_mutex_unlock(&cl->mutex);
     free_all(gone);
@@ -198,41 +194,41 @@ void dibs__node_drop(dibs__cluster *cl, dibs__node *node)
 
 int dibs__cluster_standing(dibs__cluster *cl, int slot, bool *failing)
 {
-    const dibs__node *node;
+    const dibs__peer *peer;
     int at;
 
     pthread_mutex_lock(&cl->mutex);
     at = cl->map.server[slot];
-    node = at > 0 ? find_node(cl, &cl->map.members[at - 1].place) : NULL;
-    *failing = node && node->failing;
+    peer = at > 0 ? find_peer(cl, &cl->map.members[at - 1].place) : NULL;
+    *failing = peer && peer->failing;
     pthread_mutex_unlock(&cl->mutex);
     return at;
 }
 
-void dibs__node_failed(dibs__cluster *cl, dibs__node *node, bool failed)
+void dibs__peer_failed(dibs__cluster *cl, dibs__peer *peer, bool failed)
 {
     pthread_mutex_lock(&cl->mutex);
-    node->failing = failed;
+    peer->failing = failed;
     if (failed)
         cl->doubted = true;
     pthread_mutex_unlock(&cl->mutex);
 }
 
-const dibs__place *dibs__node_place(const dibs__node *node)
+const dibs__place *dibs__peer_place(const dibs__peer *peer)
 {
-    return &node->place;
+    return &peer->place;
 }
 
 dibs__link *
-dibs__node_link(dibs__cluster *cl, dibs__node *node, dibs__lane lane)
+dibs__peer_link(dibs__cluster *cl, dibs__peer *peer, dibs__lane lane)
 {
     dibs__link *ln;
 
     pthread_mutex_lock(&cl->mutex);
-    if (!node->links[lane] &&
-        dibs__link_new(&node->conf, &node->links[lane], NULL) != DIBS_OK)
-        node->links[lane] = NULL;
-    ln = node->links[lane];
+    if (!peer->links[lane] &&
+        dibs__link_new(&peer->conf, &peer->links[lane], NULL) != DIBS_OK)
+        peer->links[lane] = NULL;
+    ln = peer->links[lane];
     pthread_mutex_unlock(&cl->mutex);
     return ln;
 }
@@ -368,9 +364,9 @@ ask_at(const dibs__cluster *cl, const dibs__place *place, dibsx_nsec deadline,
 /* Locks: cl->mutex. */
 static bool is_failing(const dibs__cluster *cl, const dibs__place *place)
 {
-    const dibs__node *node = find_node(cl, place);
+    const dibs__peer *peer = find_peer(cl, place);
 
-    return node && node->failing;
+    return peer && peer->failing;
 }
 
 /* Asks those that failed the last time, or the others, one after the other until
@@ -419,21 +415,6 @@ static dibs_status ask_around(dibs__cluster *cl, dibsx_nsec deadline,
     return rc == DIBS_OK ? rc : ask_some(cl, true, deadline, map, rc, err);
 }
 
-/* Waits for the thread that asks. Locks: cl->mutex, let go meanwhile. */
-static void await_learned(dibs__cluster *cl, dibsx_nsec deadline)
-{
-    struct timespec until;
-    int64_t span_ms = dibsx_wait_ms(deadline, dibsx_now());
-
-    if (span_ms < 0 || span_ms > ANSWER_MS)
-        span_ms = ANSWER_MS;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += (long)span_ms * 1000000;
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
-    (void)pthread_cond_timedwait(&cl->learned, &cl->mutex, &until);
-}
-
 /* Locks: cl->mutex. */
 static bool knows(const dibs__cluster *cl, dibsx_nsec now)
 {
@@ -454,12 +435,12 @@ dibs_status
 dibs__cluster_learn(dibs__cluster *cl, dibsx_nsec deadline, dibs_error *err)
 {
     dibs__topology *map;
-    dibs__node *gone = NULL;
+    dibs__peer *gone = NULL;
     dibs_status rc = DIBS_OK;
 
     pthread_mutex_lock(&cl->mutex);
     while (!knows(cl, dibsx_now()) && cl->learning && dibsx_now() < deadline)
-        await_learned(cl, deadline);
+        dibsx_cond_wait(&cl->learned, &cl->mutex, deadline);
     if (knows(cl, dibsx_now()) || cl->learning) {
         bool known = cl->learned_at > 0;
 

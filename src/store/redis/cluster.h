@@ -1,25 +1,19 @@
 /* cluster.h - the servers of a cluster: who serves which slot, and links to them.
  *
  * What is known of the cluster is asked of any of its servers when it is first
- * needed, and again when a server refers elsewhere or fails. A node has a link for
+ * needed, and again when a server refers elsewhere or fails. A peer has a link for
  * each lane, made when it is first used, and lives while it is in the map or a
  * call is under way on it. Any thread. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_STORE_REDIS_CLUSTER_H
 #define DIBS_STORE_REDIS_CLUSTER_H
 
+#include "store/lane.h"
 #include "store/redis/link.h"
 #include "store/redis/topology.h"
 
-/* A lane never holds up another. */
-typedef enum dibs__lane {
-    DIBS__LANE_STEPS,
-    DIBS__LANE_RENEWALS,
-    DIBS__LANES
-} dibs__lane;
-
 typedef struct dibs__cluster dibs__cluster;
-typedef struct dibs__node dibs__node;
+typedef struct dibs__peer dibs__peer; /* a server of it, and links to it */
 
 /* Touches no network. `conf` is borrowed until dibs__cluster_free(), when no call
  * is under way. */
@@ -41,24 +35,24 @@ void dibs__cluster_doubt(dibs__cluster *cl);
 /* A server has said who serves a slot; the rest of the map is in doubt. */
 void dibs__cluster_moved(dibs__cluster *cl, int slot, const dibs__place *to);
 
-/* The node that serves a slot, or the one at a place. NULL: nobody, or no memory.
- * Give it back with dibs__node_drop(). */
-dibs__node *dibs__cluster_serves(dibs__cluster *cl, int slot);
-dibs__node *dibs__cluster_at(dibs__cluster *cl, const dibs__place *place);
-void dibs__node_drop(dibs__cluster *cl, dibs__node *node);
+/* The peer that serves a slot, or the one at a place. NULL: nobody, or no memory.
+ * Give it back with dibs__peer_drop(). */
+dibs__peer *dibs__cluster_serves(dibs__cluster *cl, int slot);
+dibs__peer *dibs__cluster_at(dibs__cluster *cl, const dibs__place *place);
+void dibs__peer_drop(dibs__cluster *cl, dibs__peer *peer);
 
 /* Where a slot stands: a number for the server that serves it, 0 for none, and
  * whether that server has failed the last time it was used. */
 int dibs__cluster_standing(dibs__cluster *cl, int slot, bool *failing);
 
-/* Says how a use of the node ended. */
-void dibs__node_failed(dibs__cluster *cl, dibs__node *node, bool failed);
+/* Says how a use of the peer ended. */
+void dibs__peer_failed(dibs__cluster *cl, dibs__peer *peer, bool failed);
 
-const dibs__place *dibs__node_place(const dibs__node *node);
+const dibs__place *dibs__peer_place(const dibs__peer *peer);
 
 /* Its link; NULL when memory is short. */
 dibs__link *
-dibs__node_link(dibs__cluster *cl, dibs__node *node, dibs__lane lane);
+dibs__peer_link(dibs__cluster *cl, dibs__peer *peer, dibs__lane lane);
 
 /* A copy of the map, to be freed with dibs__topology_fini(). */
 DIBS_MUST_CHECK dibs_status dibs__cluster_map(dibs__cluster *cl,

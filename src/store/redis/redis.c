@@ -9,6 +9,7 @@
 #include "store/redis/handle.h"
 #include "store/redis/reply.h"
 #include "store/redis/script.h"
+#include <string.h>
 
 static void store_close(dibs__store *st)
 {
@@ -113,15 +114,19 @@ static dibs_status reach(dibs__store *st, dibsx_nsec deadline, dibs_error *err)
     return rc;
 }
 
-static dibs_status handle_open(const dibs__store_ops *ops, const dibsx_url *url,
-                               dibs__store **out, dibs_error *err)
+/* By the scheme of the URL; one is always found. */
+static const dibs__store_ops *ops_of(const dibsx_url *url);
+
+static dibs_status store_open(const dibsx_url *url, dibsx_nsec deadline,
+                              dibs__store **out, dibs_error *err)
 {
     dibs__redis *rd = dibsx_zalloc(sizeof(*rd));
     dibs_status rc;
 
+    (void)deadline;
     if (!rd)
         return dibsx_fail(err, DIBS_NOMEM, "a store handle");
-    rd->base.ops = ops;
+    rd->base.ops = ops_of(url);
     dibs__redis_bell_init(&rd->bell, &rd->conf);
     dibs__durable_init(&rd->durable, &rd->conf);
     rc = dibs__redis_conf_read(url, &rd->conf, err);
@@ -133,48 +138,6 @@ static dibs_status handle_open(const dibs__store_ops *ops, const dibsx_url *url,
     }
     *out = &rd->base;
     return DIBS_OK;
-}
-
-static dibs_status tcp_open(const dibsx_url *url, dibsx_nsec deadline,
-                            dibs__store **out, dibs_error *err)
-{
-    (void)deadline;
-    return handle_open(&dibs__redis_ops, url, out, err);
-}
-
-static dibs_status tls_open(const dibsx_url *url, dibsx_nsec deadline,
-                            dibs__store **out, dibs_error *err)
-{
-    (void)deadline;
-    return handle_open(&dibs__rediss_ops, url, out, err);
-}
-
-static dibs_status unix_open(const dibsx_url *url, dibsx_nsec deadline,
-                             dibs__store **out, dibs_error *err)
-{
-    (void)deadline;
-    return handle_open(&dibs__redis_unix_ops, url, out, err);
-}
-
-static dibs_status sentinel_open(const dibsx_url *url, dibsx_nsec deadline,
-                                 dibs__store **out, dibs_error *err)
-{
-    (void)deadline;
-    return handle_open(&dibs__redis_sentinel_ops, url, out, err);
-}
-
-static dibs_status cluster_open(const dibsx_url *url, dibsx_nsec deadline,
-                                dibs__store **out, dibs_error *err)
-{
-    (void)deadline;
-    return handle_open(&dibs__redis_cluster_ops, url, out, err);
-}
-
-static dibs_status cluster_tls_open(const dibsx_url *url, dibsx_nsec deadline,
-                                    dibs__store **out, dibs_error *err)
-{
-    (void)deadline;
-    return handle_open(&dibs__rediss_cluster_ops, url, out, err);
 }
 
 static dibs_status
@@ -197,21 +160,34 @@ static const char *caution(const dibs__store *st)
                : NULL;
 }
 
-#define STORE(name, opens)                                                     \
+#define STORE(name)                                                            \
     {                                                                          \
-        .scheme = name, .open = opens, .reach = reach, .close = store_close,   \
-        .lease = &dibs__redis_lease_ops, .value = &dibs__redis_value_ops,      \
-        .log = &dibs__redis_log_ops, .bell_open = bell_open,                   \
-        .bell_hear = bell_hear, .now = now, .caution = caution,                \
-        .audit = dibs__redis_audit, .vote = &dibs__redis_vote_ops,             \
+        .scheme = name, .open = store_open, .reach = reach,                    \
+        .close = store_close, .lease = &dibs__redis_lease_ops,                 \
+        .value = &dibs__redis_value_ops, .log = &dibs__redis_log_ops,          \
+        .bell_open = bell_open, .bell_hear = bell_hear, .now = now,            \
+        .caution = caution, .vote = &dibs__redis_vote_ops,                     \
+        .audit = dibs__redis_audit,                                            \
     }
 
-const dibs__store_ops dibs__redis_ops = STORE("redis", tcp_open);
-const dibs__store_ops dibs__rediss_ops = STORE("rediss", tls_open);
-const dibs__store_ops dibs__redis_unix_ops = STORE("redis+unix", unix_open);
-const dibs__store_ops dibs__redis_sentinel_ops =
-    STORE("redis-sentinel", sentinel_open);
-const dibs__store_ops dibs__redis_cluster_ops =
-    STORE("redis-cluster", cluster_open);
-const dibs__store_ops dibs__rediss_cluster_ops =
-    STORE("rediss-cluster", cluster_tls_open);
+const dibs__store_ops dibs__redis_ops = STORE("redis");
+const dibs__store_ops dibs__rediss_ops = STORE("rediss");
+const dibs__store_ops dibs__redis_unix_ops = STORE("redis+unix");
+const dibs__store_ops dibs__redis_sentinel_ops = STORE("redis-sentinel");
+const dibs__store_ops dibs__redis_cluster_ops = STORE("redis-cluster");
+const dibs__store_ops dibs__rediss_cluster_ops = STORE("rediss-cluster");
+
+static const dibs__store_ops *ops_of(const dibsx_url *url)
+{
+    static const dibs__store_ops *const all[] = {&dibs__redis_ops,
+                                                 &dibs__rediss_ops,
+                                                 &dibs__redis_unix_ops,
+                                                 &dibs__redis_sentinel_ops,
+                                                 &dibs__redis_cluster_ops,
+                                                 &dibs__rediss_cluster_ops};
+    size_t i = sizeof(all) / sizeof(all[0]) - 1;
+
+    while (i > 0 && strcmp(all[i]->scheme, url->scheme) != 0)
+        i--;
+    return all[i];
+}

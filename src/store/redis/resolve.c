@@ -5,6 +5,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "store/redis/resolve.h"
 #include "base/alloc.h"
+#include "base/cond.h"
 #include "base/fail.h"
 #include <errno.h>
 #include <netdb.h>
@@ -12,7 +13,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 /* One question to the system's resolver. */
 typedef struct job {
@@ -139,7 +139,6 @@ static dibs_status job_start(dibs__resolver *rs, dibs_error *err)
 {
     size_t size = strlen(rs->host) + 1;
     job *jb = dibsx_zalloc(sizeof(*jb) + size);
-    pthread_condattr_t attr;
     int number;
 
     if (!jb)
@@ -147,10 +146,7 @@ static dibs_status job_start(dibs__resolver *rs, dibs_error *err)
     memcpy(jb->host, rs->host, size);
     memcpy(jb->port, rs->port, sizeof(jb->port));
     pthread_mutex_init(&jb->mutex, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&jb->answered, &attr);
-    pthread_condattr_destroy(&attr);
+    (void)dibsx_cond_init(&jb->answered);
     jb->refs = 2;
     number = thread_start(jb);
     if (number != 0) {
@@ -164,34 +160,14 @@ static dibs_status job_start(dibs__resolver *rs, dibs_error *err)
     return DIBS_OK;
 }
 
-/* A moment on the clock of condition variables. */
-static struct timespec cond_time(dibsx_nsec until)
-{
-    dibsx_nsec left = until - dibsx_now();
-    struct timespec ts;
-
-    if (left < 0)
-        left = 0;
-    if (left > 3600 * DIBSX_SEC)
-        left = 3600 * DIBSX_SEC;
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    left += ts.tv_nsec;
-    ts.tv_sec += (time_t)(left / DIBSX_SEC);
-    ts.tv_nsec = (long)(left % DIBSX_SEC);
-    return ts;
-}
-
 /* Whether the answer came in time. */
 static bool job_wait(job *jb, dibsx_nsec deadline)
 {
     bool done;
 
     pthread_mutex_lock(&jb->mutex);
-    while (!jb->done && dibsx_now() < deadline) {
-        struct timespec until = cond_time(deadline);
-
-        (void)pthread_cond_timedwait(&jb->answered, &jb->mutex, &until);
-    }
+    while (!jb->done && dibsx_now() < deadline)
+        dibsx_cond_wait(&jb->answered, &jb->mutex, deadline);
     done = jb->done;
     pthread_mutex_unlock(&jb->mutex);
     return done;

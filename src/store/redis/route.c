@@ -120,17 +120,17 @@ ask_there(const journey *jn, dibs__link *ln, redisReply **out, dibs_error *err)
     return DIBS_OK;
 }
 
-/* Sends to a node, unless its link knows that it is no use yet. */
+/* Sends to a peer, unless its link knows that it is no use yet. */
 static dibs_status
-send_to(journey *jn, dibs__node *node, redisReply **out, dibs_error *err)
+send_to(journey *jn, dibs__peer *peer, redisReply **out, dibs_error *err)
 {
     dibs__link *ln;
     dibs_status rc;
 
     if (jn->carry)
-        return jn->carry(jn->carry_arg, dibs__node_place(node), jn->asks,
+        return jn->carry(jn->carry_arg, dibs__peer_place(peer), jn->asks,
                          jn->deadline, out, err);
-    ln = dibs__node_link(jn->rt->cluster, node, jn->rt->lane);
+    ln = dibs__peer_link(jn->rt->cluster, peer, jn->rt->lane);
     if (!ln)
         return dibsx_fail(err, DIBS_NOMEM, "a link");
     rc = dibs__link_ready(ln, dibsx_now(), err);
@@ -146,14 +146,14 @@ static bool begins(const char *text, const char *code)
     return strncmp(text, code, strlen(code)) == 0;
 }
 
-/* What a reply from a node means for the journey. */
+/* What a reply from a peer means for the journey. */
 static verdict
-judge_reply(journey *jn, const dibs__node *node, const redisReply *reply)
+judge_reply(journey *jn, const dibs__peer *peer, const redisReply *reply)
 {
     static const char *const passing[] = {"TRYAGAIN ", "CLUSTERDOWN ",
                                           "LOADING ", "MASTERDOWN ",
                                           "READONLY "};
-    const dibs__place *at = dibs__node_place(node);
+    const dibs__place *at = dibs__peer_place(peer);
     dibs__place to;
     int slot;
 
@@ -182,7 +182,7 @@ static verdict attempt(journey *jn, dibs_status *rc, redisReply **out)
     dibs__cluster *cl = jn->rt->cluster;
     bool asks = jn->asks;
     verdict vd = ARRIVED;
-    dibs__node *node;
+    dibs__peer *peer;
     int slot = jn->slot;
 
     *rc = dibs__cluster_learn(cl, jn->deadline, &jn->why);
@@ -190,23 +190,23 @@ static verdict attempt(journey *jn, dibs_status *rc, redisReply **out)
         return ARRIVED;
     if (slot < 0)
         slot = (int)dibsx_prng_below(&jn->prng, DIBS__SLOTS);
-    node = asks ? dibs__cluster_at(cl, &jn->ask_at)
+    peer = asks ? dibs__cluster_at(cl, &jn->ask_at)
                 : dibs__cluster_serves(cl, slot);
-    if (!node) {
+    if (!peer) {
         dibs__cluster_doubt(cl);
         *rc = dibsx_fail(&jn->why, DIBS_UNAVAIL,
                          "no server of the cluster serves slot %d", slot);
         return AGAIN_LATER;
     }
-    *rc = send_to(jn, node, out, &jn->why);
+    *rc = send_to(jn, peer, out, &jn->why);
     jn->asks = false;
     if (*rc == DIBS_OK)
-        vd = judge_reply(jn, node, *out);
+        vd = judge_reply(jn, peer, *out);
     else if (*rc == DIBS_UNAVAIL)
         vd = AGAIN_LATER;
     /* Who did not answer, or not as hoped, may have been replaced. */
-    dibs__node_failed(cl, node, *rc == DIBS_UNAVAIL || *rc == DIBS_UNKNOWN);
-    dibs__node_drop(cl, node);
+    dibs__peer_failed(cl, peer, *rc == DIBS_UNAVAIL || *rc == DIBS_UNKNOWN);
+    dibs__peer_drop(cl, peer);
     if (vd == AGAIN_LATER)
         dibs__cluster_doubt(cl);
     return vd;
@@ -307,19 +307,19 @@ dibs_status dibs__route_call_at(dibs__route *rt, const dibs__place *place,
                                 const dibs__words *words, dibsx_nsec deadline,
                                 redisReply **out, dibs_error *err)
 {
-    dibs__node *node;
+    dibs__peer *peer;
     dibs__link *ln;
     dibs_status rc;
 
     *out = NULL;
     if (rt->only)
         return dibs__link_call(rt->only, words, deadline, out, err);
-    node = dibs__cluster_at(rt->cluster, place);
-    ln = node ? dibs__node_link(rt->cluster, node, rt->lane) : NULL;
+    peer = dibs__cluster_at(rt->cluster, place);
+    ln = peer ? dibs__peer_link(rt->cluster, peer, rt->lane) : NULL;
     rc = ln ? dibs__link_call(ln, words, deadline, out, err)
             : dibsx_fail(err, DIBS_NOMEM, "a link");
-    if (node)
-        dibs__node_drop(rt->cluster, node);
+    if (peer)
+        dibs__peer_drop(rt->cluster, peer);
     return rc;
 }
 
@@ -327,7 +327,7 @@ dibs_status dibs__route_unit(dibs__route *rt, int slot, const char *bytes,
                              size_t len, int count, dibsx_nsec deadline,
                              redisReply **out, dibs_error *err)
 {
-    dibs__node *node;
+    dibs__peer *peer;
     dibs__link *ln;
     dibs_status rc;
 
@@ -335,16 +335,16 @@ dibs_status dibs__route_unit(dibs__route *rt, int slot, const char *bytes,
         return dibs__link_unit(rt->only, bytes, len, count, deadline, out, err);
     for (int i = 0; i < count; i++)
         out[i] = NULL;
-    node = dibs__cluster_serves(rt->cluster, slot);
-    if (!node)
+    peer = dibs__cluster_serves(rt->cluster, slot);
+    if (!peer)
         return dibsx_fail(err, DIBS_UNAVAIL,
                           "no server of the cluster serves slot %d", slot);
-    ln = dibs__node_link(rt->cluster, node, rt->lane);
+    ln = dibs__peer_link(rt->cluster, peer, rt->lane);
     rc = ln ? dibs__link_ready(ln, dibsx_now(), err)
             : dibsx_fail(err, DIBS_NOMEM, "a link");
     if (rc == DIBS_OK)
         rc = dibs__link_unit(ln, bytes, len, count, deadline, out, err);
-    dibs__node_failed(rt->cluster, node, rc != DIBS_OK);
-    dibs__node_drop(rt->cluster, node);
+    dibs__peer_failed(rt->cluster, peer, rc != DIBS_OK);
+    dibs__peer_drop(rt->cluster, peer);
     return rc;
 }

@@ -11,6 +11,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "store/redis/sentinel.h"
 #include "base/alloc.h"
+#include "base/cond.h"
 #include "base/fail.h"
 #include "store/redis/error.h"
 #include "store/redis/reply.h"
@@ -19,7 +20,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
 /* A sentinel that does not answer this soon is left for the next; when none does,
@@ -68,7 +68,6 @@ dibs__sentinel *dibs__sentinel_new(const dibs__redis_conf *conf,
                                    dibs__moved_fn *moved, void *arg)
 {
     dibs__sentinel *sn = dibsx_zalloc(sizeof(*sn));
-    pthread_condattr_t attr;
 
     if (!sn)
         return NULL;
@@ -78,10 +77,7 @@ dibs__sentinel *dibs__sentinel_new(const dibs__redis_conf *conf,
     sn->watcher.stop_fd = -1;
     sn->patience_ms = PATIENCE_MS;
     pthread_mutex_init(&sn->mutex, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&sn->asked, &attr);
-    pthread_condattr_destroy(&attr);
+    (void)dibsx_cond_init(&sn->asked);
     for (size_t i = 0; i < conf->seed_count; i++) {
         dibs__place *place = &sn->list[sn->count++];
 
@@ -368,18 +364,9 @@ static bool
 await_turn(dibs__sentinel *sn, dibsx_nsec since, dibsx_nsec deadline)
 {
     while (sn->asking && sn->answered_at < since) {
-        dibsx_nsec left = deadline - dibsx_now();
-        struct timespec until;
-
-        if (left <= 0)
+        if (dibsx_now() >= deadline)
             return false;
-        if (left > DIBSX_SEC)
-            left = DIBSX_SEC;
-        clock_gettime(CLOCK_MONOTONIC, &until);
-        left += until.tv_nsec;
-        until.tv_sec += (time_t)(left / DIBSX_SEC);
-        until.tv_nsec = (long)(left % DIBSX_SEC);
-        (void)pthread_cond_timedwait(&sn->asked, &sn->mutex, &until);
+        dibsx_cond_wait(&sn->asked, &sn->mutex, deadline);
     }
     return true;
 }
