@@ -23,7 +23,8 @@ static int by_size(const void *a, const void *b)
 }
 
 /* Takes and gives back many times. No speed is asserted, but what it is is told:
- * `make chaos` looks at it. */
+ * `make chaos` looks at it. On a busy machine a node may miss its time for a
+ * release; with two others gone its lease is in the way until it ends. */
 static void take_many(dibs_client *cl, const char *what)
 {
     dibs_lock *lock = short_lock(cl, "many");
@@ -33,7 +34,8 @@ static void take_many(dibs_client *cl, const char *what)
     for (size_t i = 0; i < SAMPLES; i++) {
         dibsx_nsec from_at = dibsx_now();
 
-        CHECK(DIBS_OK, dibs_lock_try(lock, err));
+        assert_int_equal(world_try_until(lock, TTL_MS + WORLD_LATE_MS),
+                         DIBS_OK);
         took_us[i] = (dibsx_now() - from_at) / 1000;
         assert_true(dibs_lock_fence(lock) > last);
         last = dibs_lock_fence(lock);
