@@ -66,28 +66,42 @@ renew_at(dibs__round *rd, size_t node, dibs__vote *vote, dibs_error *err)
     return rc;
 }
 
-static bool
-copy_who(const char *name, const dibs__entry *entries, size_t count, void *arg)
+/* Who an owner is, as a node has it that holds for it. */
+typedef struct holding {
+    const char *owner;
+    bool holds;
+    char who[DIBS__WHO_MAX];
+} holding;
+
+static bool find_owner(const char *name, const dibs__entry *entries,
+                       size_t count, void *arg)
 {
+    holding *out = arg;
+
     (void)name;
-    if (count > 0)
-        snprintf(arg, DIBS__WHO_MAX, "%s", entries[0].who);
+    for (size_t i = 0; i < count && !out->holds; i++)
+        if (entries[i].holder && !entries[i].left &&
+            strcmp(entries[i].owner, out->owner) == 0) {
+            snprintf(out->who, sizeof(out->who), "%s", entries[i].who);
+            out->holds = true;
+        }
     return false;
 }
 
-/* On a thread of the node that lacks it. Who holds it is told by another. */
+/* On a thread of the node that lacks it. Another tells who it is for, and whether
+ * it was given back meanwhile. */
 static dibs_status
 fill_at(dibs__round *rd, size_t node, dibs__vote *vote, dibs_error *err)
 {
     const filling *fl = (const filling *)rd;
     struct dibs__store *holder = rd->qm->nodes[fl->holder].st;
     struct dibs__store *st = rd->qm->nodes[node].st;
-    char who[DIBS__WHO_MAX] = "";
+    holding at = {.owner = fl->texts.owner};
     dibs__ask ask = {.name = fl->texts.name,
                      .owner = fl->texts.owner,
                      .permits = 1,
                      .ttl_ms = fl->ttl_ms,
-                     .who = who};
+                     .who = at.who};
     dibsx_nsec sent_at;
     dibs__node_word word = {0};
     dibs__answer ans;
@@ -95,8 +109,10 @@ fill_at(dibs__round *rd, size_t node, dibs__vote *vote, dibs_error *err)
     dibs_status rc;
 
     (void)vote;
-    rc = holder->ops->lease->inspect(holder, ask.name, rd->deadline, copy_who,
-                                     who, err);
+    rc = holder->ops->lease->inspect(holder, ask.name, rd->deadline, find_owner,
+                                     &at, err);
+    if (rc == DIBS_OK && !at.holds)
+        rc = dibsx_fail(err, DIBS_LOST, "it was given back");
     if (rc != DIBS_OK)
         return rc;
     dibs__node_voter(rd->qm, node, &voter);
