@@ -66,28 +66,40 @@ renew_at(dibs__round *rd, size_t node, dibs__vote *vote, dibs_error *err)
     return rc;
 }
 
-static bool
-copy_who(const char *name, const dibs__entry *entries, size_t count, void *arg)
+/* A lease as a node has it. */
+typedef struct pattern {
+    const char *owner;
+    dibs__entry entry;
+    bool found;
+} pattern;
+
+static bool find_owner(const char *name, const dibs__entry *entries,
+                       size_t count, void *arg)
 {
+    pattern *pt = arg;
+
     (void)name;
-    if (count > 0)
-        snprintf(arg, DIBS__WHO_MAX, "%s", entries[0].who);
+    for (size_t i = 0; i < count && !pt->found; i++) {
+        pt->found = strcmp(entries[i].owner, pt->owner) == 0;
+        if (pt->found)
+            pt->entry = entries[i];
+    }
     return false;
 }
 
-/* On a thread of the node that lacks it. Who holds it is told by another. */
+/* On a thread of the node that lacks it. What it is like is told by another. */
 static dibs_status
 fill_at(dibs__round *rd, size_t node, dibs__vote *vote, dibs_error *err)
 {
     const filling *fl = (const filling *)rd;
     struct dibs__store *holder = rd->qm->nodes[fl->holder].st;
     struct dibs__store *st = rd->qm->nodes[node].st;
-    char who[DIBS__WHO_MAX] = "";
+    pattern pt = {.owner = fl->texts.owner};
     dibs__ask ask = {.name = fl->texts.name,
                      .owner = fl->texts.owner,
                      .permits = 1,
                      .ttl_ms = fl->ttl_ms,
-                     .who = who};
+                     .who = pt.entry.who};
     dibsx_nsec sent_at;
     dibs__node_word word = {0};
     dibs__answer ans;
@@ -95,10 +107,13 @@ fill_at(dibs__round *rd, size_t node, dibs__vote *vote, dibs_error *err)
     dibs_status rc;
 
     (void)vote;
-    rc = holder->ops->lease->inspect(holder, ask.name, rd->deadline, copy_who,
-                                     who, err);
-    if (rc != DIBS_OK)
-        return rc;
+    rc = holder->ops->lease->inspect(holder, ask.name, rd->deadline, find_owner,
+                                     &pt, err);
+    if (rc != DIBS_OK || !pt.found)
+        return rc == DIBS_OK ? DIBS_LOST : rc;
+    ask.mode = pt.entry.mode;
+    ask.capacity = pt.entry.capacity;
+    ask.priority = pt.entry.priority;
     dibs__node_voter(rd->qm, node, &voter);
     sent_at = dibsx_now();
     rc = st->ops->vote->grant(st, &voter, &ask, fl->fence, true, rd->deadline,
