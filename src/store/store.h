@@ -37,12 +37,14 @@ typedef struct dibs__store dibs__store;
 typedef enum dibs__ability {
     DIBS__CAN_QUEUE, /* waiters have places; else who waits asks again */
     DIBS__CAN_SHARE, /* DIBS__SHARED */
-    DIBS__CAN_COUNT, /* DIBS__PERMITS */
+    DIBS__CAN_COUNT, /* DIBS__PERMITS, several at a time */
     DIBS__CAN_TURN,
     DIBS__CAN_RING,      /* DIBS__ASK_TELL, yield, and the news of a break */
+    DIBS__CAN_SET,       /* acquire_all, whatever the names */
     DIBS__CAN_REPLICATE, /* dibs__ask.replicas */
     DIBS__CAN_VALUE,
-    DIBS__CAN_LOG
+    DIBS__CAN_LOG,
+    DIBS__ABILITIES
 } dibs__ability;
 
 typedef struct dibs__store_ops {

@@ -22,6 +22,8 @@ struct dibs__store;
 
 enum { DIBS__RUN_ID_SIZE = 41 };
 
+enum { DIBS__NAME_SLOTS = 64 }; /* the most that a name has */
+
 /* A node refuses fences that are further ahead of its wall clock than this. The
  * longest ttl must not be below it. */
 enum { DIBS__AHEAD_MS = 1000 };
@@ -37,6 +39,7 @@ typedef struct dibs__voter {
 typedef struct dibs__node_word {
     int64_t wall_us;     /* its clock */
     int64_t sits_out_ms; /* until it votes */
+    uint64_t taken;      /* DIBS_BUSY: slots of the name, the first in bit 0 */
 } dibs__node_word;
 
 typedef struct dibs__vote_ops {
@@ -44,7 +47,8 @@ typedef struct dibs__vote_ops {
     dibs_status (*meet)(struct dibs__store *st, dibsx_nsec deadline,
                         dibs__voter *voter, dibs_error *err);
 
-    /* Asks for a plain exclusive lease.
+    /* Asks for a plain exclusive lease, of a name, or with DIBS__PERMITS of the
+     * slot ask->priority of those that it has, 1 to ask->capacity.
      *   DIBS_OK        the owner holds it here: by this ask under the fence
      *                  given, or since an earlier one under the stored fence
      *   DIBS_BUSY, DIBS_LOST, DIBS_MISMATCH   as acquire

@@ -57,6 +57,7 @@ int contract_place(void);
 int contract_bell(void);
 int contract_turn(void);
 int contract_durable(void);
+int contract_lacks(void);
 int contract_all(void);
 int contract_yield(void);
 int contract_value(void);

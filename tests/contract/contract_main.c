@@ -22,6 +22,7 @@ int main(int argc, char **argv)
         return 64;
     }
     contract_url_set(argv[1]);
+    failed += contract_lacks();
     failed += contract_lease();
     failed += contract_renew();
     failed += contract_leave();

@@ -114,7 +114,6 @@ static void permits_bound_how_many_are_inside(void **state)
     contract *t = *state;
     crowd all = {.t = t, .handles = CONTRACT_HANDLES, .limit = 3};
 
-    contract_needs(t, DIBS__CAN_COUNT);
     all.ask = contract_actor(t, 0).ask;
     all.ask.mode = DIBS__PERMITS;
     all.ask.capacity = 3;

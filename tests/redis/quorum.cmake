@@ -28,4 +28,5 @@ function(quorum_test name label)
 endfunction()
 
 quorum_test(quorum store)
+quorum_test(quorum_slots store)
 quorum_test(quorum_faults fault proxy.c)

@@ -5,6 +5,7 @@ if(NOT DIBS_SANITIZE)
 endif()
 
 redis_test(sentinel store)
+redis_test(topology_tls store)
 
 # Lossy failovers, in short here.
 add_executable(failovers failovers.c)

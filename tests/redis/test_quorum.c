@@ -228,7 +228,11 @@ static void what_a_majority_cannot_do_is_explained(void **state)
     dibs_value value;
 
     refuses(q, &(dibs_lock_opts){.mode = DIBS_SHARED});
-    refuses(q, &(dibs_lock_opts){.mode = DIBS_PERMITS, .capacity = 3});
+    refuses(q, &(dibs_lock_opts){.mode = DIBS_PERMITS,
+                                 .capacity = 3,
+                                 .permits = 2});
+    refuses(q, &(dibs_lock_opts){.mode = DIBS_PERMITS, .capacity = 65});
+    refuses(q, &(dibs_lock_opts){.durability = "wait:1"});
     refuses(q, &(dibs_lock_opts){.flags = DIBS_LOCK_STICKY});
     refuses(q, &(dibs_lock_opts){.priority = 1});
     CHECK(DIBS_UNSUPPORTED, dibs_state_get(q->one, "x", &value, err));

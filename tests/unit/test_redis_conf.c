@@ -343,8 +343,7 @@ static void bad_sentinels_are_refused(void **state)
         "redis-sentinel://h1/mymaster/1?db=2",
         "redis-sentinel://h1/mymaster?ca=/x",
         "redis-sentinel://h1/mymaster?sentinel_user=guard",
-        "redis-sentinel://h1/mymaster?sentinel_password=a"
-        "&sentinel_password_file=/b",
+        "redis-sentinel://h1/m?sentinel_password=a&sentinel_password_file=/b",
         "redis://h1?sentinel_user=guard",
         "redis://h1?tls=1",
     };

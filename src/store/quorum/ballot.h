@@ -25,6 +25,7 @@ typedef struct dibs__vote {
     dibs_status rc;
     uint64_t fence;
     int64_t left_ms;
+    uint64_t taken; /* DIBS_BUSY: slots of the name */
 } dibs__vote;
 
 typedef struct dibs__ballot {

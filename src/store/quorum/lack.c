@@ -13,14 +13,17 @@ static const char *const lacks[] = {
         "readers are counted, and majorities cannot count: two of them may "
         "know different readers. Use an exclusive lock",
     [DIBS__CAN_COUNT] =
-        "majorities cannot count permits. Use one exclusive lock for each "
-        "permit (name#1, name#2, ...) and take any that is free",
+        "majorities cannot count: a name has slots, each of which is held by "
+        "one, so that permits are had one at a time",
     [DIBS__CAN_TURN] =
         "a lease of a quorum stays with its owner and its mode: part of the "
         "nodes might turn it and part not. Release it and take it anew",
     [DIBS__CAN_RING] =
         "a quorum has no doorbell: a lease cannot be sticky and its holder "
         "cannot be asked for it",
+    [DIBS__CAN_SET] =
+        "nodes might grant different parts of a set: its names are taken one "
+        "after the other",
     [DIBS__CAN_REPLICATE] =
         "the majority of a quorum is its durability: its nodes have no "
         "replicas that could be waited for. Ask for async",

@@ -4,11 +4,13 @@
  * that fence, one round trip has been enough; when it gives different ones, the
  * highest is written back to a majority where the owner still holds. What is left
  * of the lease counts from before the first was asked, for so does the core.
- * What was not won is given back. Any thread. */
+ * What was not won is given back. A permit is a slot of its name, for which the
+ * nodes are asked as for a name (slots.h). Any thread. */
 /* SPDX-License-Identifier: MIT */
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "store/quorum/round.h"
+#include "store/quorum/slots.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -24,6 +26,7 @@ typedef struct asking {
     char owner[DIBS_OWNER_SIZE];
     char who[DIBS__WHO_MAX];
     uint64_t fence;
+    dibs__slots *slots; /* of who asked, who has not gone on yet */
 } asking;
 
 typedef struct leaving {
@@ -32,6 +35,7 @@ typedef struct leaving {
     char name[DIBS_NAME_MAX + 1];
     char owner[DIBS_OWNER_SIZE];
     uint32_t awaited; /* nodes */
+    bool stays;       /* the owner goes on to ask for another slot */
 } leaving;
 
 /* On a thread of the node. */
@@ -61,6 +65,7 @@ grant_at(dibs__round *rd, size_t node, dibs__vote *vote, dibs_error *err)
     }
     vote->fence = ans.fence;
     vote->left_ms = ans.left_ms;
+    vote->taken = word.taken;
     return rc;
 }
 
@@ -94,8 +99,13 @@ release_at(dibs__round *rd, size_t node, dibs__vote *vote, dibs_error *err)
     struct dibs__store *st = rd->qm->nodes[node].st;
     dibs__leave leave = lv->leave;
 
+    bool doubtful = dibs__node_doubtful(rd->qm, node);
+
     (void)vote;
-    leave.unanswered = leave.unanswered || dibs__node_doubtful(rd->qm, node);
+    /* A tombstone would keep the owner out of its next slot. */
+    if (lv->stays && doubtful && !(lv->awaited & (1U << node)))
+        return DIBS_OK;
+    leave.unanswered = leave.unanswered || (doubtful && !lv->stays);
     return st->ops->lease->release(st, &leave, rd->deadline, err);
 }
 
@@ -138,7 +148,7 @@ leaving_new(dibs__quorum *qm, const dibs__leave *leave, dibsx_nsec deadline)
 
 /* What the nodes are offered: the time in their middle, so that most of them have
  * given nothing above it. */
-static uint64_t propose(dibs__quorum *qm)
+static uint64_t propose(dibs__quorum *qm, const dibs__slots *slots)
 {
     uint64_t fence;
     int64_t wall_us;
@@ -148,6 +158,7 @@ static uint64_t propose(dibs__quorum *qm)
     fence = (uint64_t)(wall_us > 0 ? wall_us : dibsx_wall_us());
     if (fence <= qm->last_fence)
         fence = qm->last_fence + 1;
+    fence = dibs__slots_fence(slots, fence);
     qm->last_fence = fence;
     pthread_mutex_unlock(&qm->mutex);
     return fence;
@@ -217,8 +228,8 @@ static bool awaited_in(const dibs__round *rd)
 }
 
 /* Gives back what nodes have granted; with `gone` also what others may yet grant,
- * which are not waited for. What reaches them out of turn leaves a tombstone. True
- * when those that granted it have let go. */
+ * which are not waited for. What reaches them out of turn leaves a tombstone, unless
+ * the owner goes on to another slot. True when those that granted it have let go. */
 static bool give_back(asking *as, bool gone, dibsx_nsec deadline)
 {
     dibs__quorum *qm = as->rd.qm;
@@ -228,12 +239,15 @@ static bool give_back(asking *as, bool gone, dibsx_nsec deadline)
     leaving *lv;
     bool clean;
 
+    if (gone && !as->slots->moves)
+        others |= as->slots->doubtful;
     if ((awaited | others) == 0)
         return true;
     lv = leaving_new(qm, &leave, dibs__round_limit(qm, INT64_MAX, deadline));
     if (!lv)
         return false;
     lv->awaited = awaited;
+    lv->stays = as->slots->moves;
     dibs__round_start(&lv->rd, awaited | others);
     dibs__round_wait(&lv->rd, awaited_in);
     clean = true;
@@ -250,8 +264,13 @@ check(const dibs__quorum *qm, const dibs__ask *ask, dibs_error *err)
 {
     if (ask->mode == DIBS__SHARED)
         return dibs__quorum_unsupported(DIBS__CAN_SHARE, err);
-    if (ask->mode == DIBS__PERMITS)
+    if (ask->mode == DIBS__PERMITS && ask->permits > 1)
         return dibs__quorum_unsupported(DIBS__CAN_COUNT, err);
+    if (ask->mode == DIBS__PERMITS && ask->capacity > DIBS__NAME_SLOTS)
+        return dibsx_fail(err, DIBS_UNSUPPORTED,
+                          "a name has up to %d permits at a quorum, where each "
+                          "is a slot of its own",
+                          DIBS__NAME_SLOTS);
     if (ask->priority != 0)
         return dibs__quorum_unsupported(DIBS__CAN_QUEUE, err);
     if (ask->flags & DIBS__ASK_TELL)
@@ -308,6 +327,9 @@ static dibs_status defeat(asking *as, const char *what, dibsx_nsec deadline,
     if (dibs__ballot_count(&as->rd.ballot) == DIBS__WON)
         rc = DIBS_UNAVAIL;
     gone = rc != DIBS_UNAVAIL && rc != DIBS_UNKNOWN;
+    if (rc == DIBS_BUSY)
+        dibs__slots_move(as->slots, &as->rd.ballot,
+                         nodes_that(&as->rd.ballot, may_grant));
     dibs__round_cancel(&as->rd);
     clean = give_back(as, gone, deadline);
     if (rc == DIBS_UNAVAIL && !clean)
@@ -350,9 +372,9 @@ static dibs_status decide(asking *as, dibsx_nsec from_at, dibsx_nsec deadline,
     return DIBS_OK;
 }
 
-static dibs_status
-acquire_once(dibs__quorum *qm, const dibs__ask *ask, dibsx_nsec deadline,
-             dibs__answer *ans, bool *again, dibs_error *err)
+static dibs_status acquire_once(dibs__quorum *qm, const dibs__ask *ask,
+                                dibs__slots *slots, dibsx_nsec deadline,
+                                dibs__answer *ans, bool *again, dibs_error *err)
 {
     dibsx_nsec from_at = dibsx_now();
     asking *as = asking_new(qm, ask, grant_at,
@@ -363,7 +385,9 @@ acquire_once(dibs__quorum *qm, const dibs__ask *ask, dibsx_nsec deadline,
     *ans = (dibs__answer){.fence = 0};
     if (!as)
         return dibsx_fail(err, DIBS_NOMEM, "a round of votes");
-    as->fence = propose(qm);
+    as->fence = propose(qm, slots);
+    as->slots = slots;
+    as->ask.priority = (int32_t)slots->slot;
     dibs__round_start(&as->rd, DIBS__ALL_NODES);
     dibs__round_wait(&as->rd, grants_settled);
     rc = decide(as, from_at, deadline, ans, again, err);
@@ -379,10 +403,19 @@ acquire(struct dibs__store *st, const dibs__ask *ask, dibsx_nsec deadline,
 {
     dibs__quorum *qm = dibs__quorum_of(st);
     dibs_status rc = check(qm, ask, err);
-    bool again = rc == DIBS_OK;
+    dibs__slots slots;
 
-    for (int i = 0; i < TRIES && again; i++)
-        rc = acquire_once(qm, ask, deadline, ans, &again, err);
+    if (rc != DIBS_OK)
+        return rc;
+    dibs__slots_init(&slots, ask->mode == DIBS__PERMITS ? ask->capacity : 0,
+                     ask->owner);
+    do {
+        bool again = true;
+
+        slots.moves = false;
+        for (int i = 0; i < TRIES && again; i++)
+            rc = acquire_once(qm, ask, &slots, deadline, ans, &again, err);
+    } while (slots.moves && dibsx_now() < deadline);
     return rc;
 }
 

@@ -66,42 +66,41 @@ renew_at(dibs__round *rd, size_t node, dibs__vote *vote, dibs_error *err)
     return rc;
 }
 
-/* Who an owner is, as a node has it that holds for it. */
-typedef struct holding {
+/* A lease as a node has it. */
+typedef struct pattern {
     const char *owner;
-    bool holds;
-    char who[DIBS__WHO_MAX];
-} holding;
+    dibs__entry entry;
+    bool found;
+} pattern;
 
 static bool find_owner(const char *name, const dibs__entry *entries,
                        size_t count, void *arg)
 {
-    holding *out = arg;
+    pattern *pt = arg;
 
     (void)name;
-    for (size_t i = 0; i < count && !out->holds; i++)
-        if (entries[i].holder && !entries[i].left &&
-            strcmp(entries[i].owner, out->owner) == 0) {
-            snprintf(out->who, sizeof(out->who), "%s", entries[i].who);
-            out->holds = true;
-        }
+    for (size_t i = 0; i < count && !pt->found; i++) {
+        pt->found = entries[i].holder && !entries[i].left &&
+                    strcmp(entries[i].owner, pt->owner) == 0;
+        if (pt->found)
+            pt->entry = entries[i];
+    }
     return false;
 }
 
-/* On a thread of the node that lacks it. Another tells who it is for, and whether
- * it was given back meanwhile. */
+/* On a thread of the node that lacks it. What it is like is told by another. */
 static dibs_status
 fill_at(dibs__round *rd, size_t node, dibs__vote *vote, dibs_error *err)
 {
     const filling *fl = (const filling *)rd;
     struct dibs__store *holder = rd->qm->nodes[fl->holder].st;
     struct dibs__store *st = rd->qm->nodes[node].st;
-    holding at = {.owner = fl->texts.owner};
+    pattern pt = {.owner = fl->texts.owner};
     dibs__ask ask = {.name = fl->texts.name,
                      .owner = fl->texts.owner,
                      .permits = 1,
                      .ttl_ms = fl->ttl_ms,
-                     .who = at.who};
+                     .who = pt.entry.who};
     dibsx_nsec sent_at;
     dibs__node_word word = {0};
     dibs__answer ans;
@@ -110,11 +109,12 @@ fill_at(dibs__round *rd, size_t node, dibs__vote *vote, dibs_error *err)
 
     (void)vote;
     rc = holder->ops->lease->inspect(holder, ask.name, rd->deadline, find_owner,
-                                     &at, err);
-    if (rc == DIBS_OK && !at.holds)
-        rc = dibsx_fail(err, DIBS_LOST, "it was given back");
-    if (rc != DIBS_OK)
-        return rc;
+                                     &pt, err);
+    if (rc != DIBS_OK || !pt.found)
+        return rc == DIBS_OK ? DIBS_LOST : rc;
+    ask.mode = pt.entry.mode;
+    ask.capacity = pt.entry.capacity;
+    ask.priority = pt.entry.priority;
     dibs__node_voter(rd->qm, node, &voter);
     sent_at = dibsx_now();
     rc = st->ops->vote->grant(st, &voter, &ask, fl->fence, true, rd->deadline,

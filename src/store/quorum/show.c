@@ -176,6 +176,7 @@ merge(const showing *sh, found *const *same, size_t count, dibs__entry *out)
     if (count + silent < dibs__majority(bl.count))
         return false;
     *out = same[0]->entry;
+    out->priority = 0; /* The slot of a permit is of no interest. */
     for (size_t i = 0; i < count; i++) {
         const dibs__entry *entry = &same[i]->entry;
 
@@ -195,28 +196,47 @@ merge(const showing *sh, found *const *same, size_t count, dibs__entry *out)
     return true;
 }
 
+/* The number of those from `first` on that are of one name, or of one owner of it. */
+static size_t run_of(found *const *first, size_t count, bool owner)
+{
+    size_t same = 1;
+
+    while (same < count &&
+           (owner ? in_order(&first[0], &first[same])
+                  : strcmp(first[0]->name, first[same]->name)) == 0)
+        same++;
+    return same;
+}
+
 /* Shows what a majority has; returns how many, or -1 when memory is short. */
 static long show(showing *sh, dibs__entries_fn *each, void *arg)
 {
-    size_t count, shown = 0, next;
+    dibs__display dp = {.each = each, .arg = arg};
+    size_t count, same, next;
     found **sorted = sort(sh, &count);
+    bool more = true;
+    long shown = 0;
 
     if (!sorted)
         return -1;
-    for (size_t i = 0; i < count; i = next) {
-        dibs__entry entry;
+    for (size_t i = 0; i < count && more && shown >= 0; i += same) {
+        size_t held = 0;
 
-        for (next = i + 1; next < count; next++)
-            if (in_order(&sorted[i], &sorted[next]) != 0)
-                break;
-        if (!merge(sh, sorted + i, next - i, &entry))
+        same = run_of(sorted + i, count - i, false);
+        if (!dibs__display_room(&dp, same))
+            shown = -1;
+        for (size_t k = 0; k < same && shown >= 0; k += next) {
+            next = run_of(sorted + i + k, same - k, true);
+            held += merge(sh, sorted + i + k, next, &dp.entries[held]);
+        }
+        if (held == 0 || shown < 0)
             continue;
         shown++;
-        if (!each(sorted[i]->name, &entry, 1, arg))
-            break;
+        more = each(sorted[i]->name, dp.entries, held, arg);
     }
+    dibs__display_fini(&dp);
     dibsx_free(sorted);
-    return (long)shown;
+    return shown;
 }
 
 static dibs_status
@@ -253,12 +273,11 @@ dibs_status dibs__quorum_list(struct dibs__store *st, const char *begins,
                     err);
 }
 
-/* The lease that is to be ended. */
+/* Leases of a name that are to be ended. */
 typedef struct target {
-    uint64_t fence; /* 0: any */
-    bool held;
-    bool found;
-    char owner[DIBS_OWNER_SIZE];
+    uint64_t fence; /* 0: all */
+    size_t count;
+    char owners[DIBS__NAME_SLOTS][DIBS_OWNER_SIZE];
 } target;
 
 static bool
@@ -267,10 +286,10 @@ aim(const char *name, const dibs__entry *entries, size_t count, void *arg)
     target *tg = arg;
 
     (void)name;
-    tg->held = count > 0;
-    tg->found = tg->fence == 0 || tg->fence == entries[0].fence;
-    memcpy(tg->owner, entries[0].owner, sizeof(tg->owner));
-    return !tg->found;
+    for (size_t i = 0; i < count && tg->count < DIBS__NAME_SLOTS; i++)
+        if (tg->fence == 0 || tg->fence == entries[i].fence)
+            memcpy(tg->owners[tg->count++], entries[i].owner, DIBS_OWNER_SIZE);
+    return false;
 }
 
 dibs_status
@@ -278,18 +297,26 @@ dibs__quorum_take(struct dibs__store *st, const char *name, uint64_t fence,
                   dibsx_nsec deadline, uint32_t *broken, dibs_error *err)
 {
     target tg = {.fence = fence};
-    dibs__leave leave = {.name = name, .owner = tg.owner, .unanswered = true};
     dibs_status rc = dibs__quorum_inspect(st, name, deadline, aim, &tg, err);
 
     *broken = 0;
     if (rc != DIBS_OK)
         return rc;
-    if (!tg.found)
+    if (tg.count == 0)
         return dibsx_fail(err, DIBS_STALE, "it is held under another fence");
-    /* With a tombstone: what its holder has under way is not to bring it back. */
-    rc = dibs__quorum_release(st, &leave, deadline, err);
-    if (rc == DIBS_LOST)
+    for (size_t i = 0; i < tg.count && rc == DIBS_OK; i++) {
+        /* With a tombstone: what its holder has under way is not to bring it
+         * back. */
+        const dibs__leave leave = {.name = name,
+                                   .owner = tg.owners[i],
+                                   .unanswered = true};
+
+        rc = dibs__quorum_release(st, &leave, deadline, err);
+        *broken += rc == DIBS_OK;
+        if (rc == DIBS_LOST)
+            rc = DIBS_OK;
+    }
+    if (rc == DIBS_OK && *broken == 0)
         return dibsx_fail(err, DIBS_NOTFOUND, "nobody holds it");
-    *broken = rc == DIBS_OK;
     return rc;
 }

@@ -160,13 +160,23 @@ static const char *caution(const dibs__store *st)
                : NULL;
 }
 
+static const char *cannot(const dibs__store *st, dibs__ability what)
+{
+    const dibs__redis *rd = (const dibs__redis *)(const void *)st;
+
+    return rd->cluster && what == DIBS__CAN_SET
+               ? "names in different slots of a cluster are taken one after "
+                 "the other; those with a common {tag} are in one slot"
+               : NULL;
+}
+
 #define STORE(name)                                                            \
     {                                                                          \
         .scheme = name, .open = store_open, .reach = reach,                    \
         .close = store_close, .lease = &dibs__redis_lease_ops,                 \
         .value = &dibs__redis_value_ops, .log = &dibs__redis_log_ops,          \
         .bell_open = bell_open, .bell_hear = bell_hear, .now = now,            \
-        .caution = caution, .vote = &dibs__redis_vote_ops,                     \
+        .caution = caution, .cannot = cannot, .vote = &dibs__redis_vote_ops,   \
         .audit = dibs__redis_audit,                                            \
     }
 

@@ -143,6 +143,19 @@ static void add_voter(dibs__words *words, const dibs__voter *voter,
     dibs__words_number(words, dibs__step_span(voter->longest_ms), longest);
 }
 
+/* From a letter for each slot. */
+static uint64_t read_taken(const redisReply *text)
+{
+    uint64_t taken = 0;
+
+    for (size_t i = 0; text && text->type == REDIS_REPLY_STRING &&
+                       i < text->len && i < DIBS__NAME_SLOTS;
+         i++)
+        if (text->str[i] == '1')
+            taken |= (uint64_t)1 << i;
+    return taken;
+}
+
 static dibs_status
 judge(const dibs__ask *ask, const redisReply *reply, dibs__answer *ans,
       dibs__node_word *word, dibs_error *err)
@@ -164,6 +177,7 @@ judge(const dibs__ask *ask, const redisReply *reply, dibs__answer *ans,
     ans->fence = (uint64_t)fence;
     if (status == DIBS_OK)
         return DIBS_OK;
+    word->taken = read_taken(dibs__reply_item(reply, ITEMS_AT + 3));
     return dibs__step_held(ask, dibs__reply_item(reply, ITEMS_AT + 2), err);
 }
 
@@ -173,7 +187,8 @@ grant(struct dibs__store *st, const dibs__voter *voter, const dibs__ask *ask,
       dibs__node_word *word, dibs_error *err)
 {
     char longest[DIBS__NUMBER_MAX], ttl[DIBS__NUMBER_MAX];
-    char proposed[DIBS__NUMBER_MAX];
+    char proposed[DIBS__NUMBER_MAX], slot[2][DIBS__NUMBER_MAX];
+    bool permit = ask->mode == DIBS__PERMITS;
     redisReply *reply = NULL;
     dibs__words words;
     dibs__keys keys;
@@ -191,6 +206,8 @@ grant(struct dibs__store *st, const dibs__voter *voter, const dibs__ask *ask,
     dibs__words_number(&words, dibs__step_span(ask->ttl_ms), ttl);
     dibs__words_add(&words, ask->who, strnlen(ask->who, DIBS__WHO_MAX - 1));
     dibs__words_number(&words, (int64_t)fence, proposed);
+    dibs__words_number(&words, permit ? ask->capacity : 0, slot[0]);
+    dibs__words_number(&words, permit ? ask->priority : 0, slot[1]);
     if (fill)
         dibs__words_puts(&words, "fill");
     rc = dibs__script_run(dibs__redis_of(st)->steps, DIBS__SCRIPT_vote_grant,

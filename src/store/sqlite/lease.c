@@ -23,10 +23,10 @@ static dibs_status save(dibs__sqlite_conn *cn, const char *name,
     return rc == DIBS_OK ? outcome : rc;
 }
 
-static dibs_status no_replicas(dibs_error *err)
+static dibs_status no_replicas(const dibs__store *st, dibs_error *err)
 {
-    return dibsx_fail(err, DIBS_UNSUPPORTED,
-                      "this store has no replicas: its durability is async");
+    return dibsx_fail(err, DIBS_UNSUPPORTED, "%s",
+                      dibs__store_cannot(st, DIBS__CAN_REPLICATE));
 }
 
 /* Asks for one name, inside a change. Locks: cn. */
@@ -55,7 +55,7 @@ acquire(struct dibs__store *st, const dibs__ask *ask, dibsx_nsec deadline,
 
     memset(ans, 0, sizeof(*ans));
     if (ask->replicas > 0)
-        return no_replicas(err);
+        return no_replicas(st, err);
     rc = dibs__sqlite_step_begin(st, DIBS__SQLITE_LEASE, deadline, &cn, err);
     if (rc != DIBS_OK)
         return rc;
@@ -115,7 +115,7 @@ static dibs_status renew(struct dibs__store *st, dibs__renewal *items,
     if (count == 0)
         return DIBS_OK;
     if (items[0].replicas > 0)
-        return no_replicas(err);
+        return no_replicas(st, err);
     rc = dibs__sqlite_step_begin(st, DIBS__SQLITE_RENEW, deadline, &cn, err);
     if (rc != DIBS_OK)
         return rc;

@@ -269,6 +269,14 @@ static dibs_status now(dibs__store *st, dibsx_nsec deadline,
     return rc;
 }
 
+static const char *cannot(const dibs__store *st, dibs__ability what)
+{
+    (void)st;
+    return what == DIBS__CAN_REPLICATE
+               ? "this store has no replicas: its durability is async"
+               : NULL;
+}
+
 const dibs__store_ops dibs__sqlite_ops = {
     .scheme = "sqlite",
     .open = file_open,
@@ -279,6 +287,7 @@ const dibs__store_ops dibs__sqlite_ops = {
     .bell_open = bell_open,
     .bell_hear = bell_hear,
     .now = now,
+    .cannot = cannot,
     .audit = dibs__sqlite_audit,
 };
 
@@ -292,5 +301,6 @@ const dibs__store_ops dibs__memory_ops = {
     .bell_open = bell_open,
     .bell_hear = bell_hear,
     .now = now,
+    .cannot = cannot,
     .audit = dibs__sqlite_audit,
 };

@@ -6,6 +6,7 @@
 --          latest time that was "seen", more or less
 local REFUSED = 23
 local AHEAD_MS, BACK_MS, SEEN_MS = 1000, 500, 100
+local NAME_SLOTS = 64
 
 local server = call('INFO', 'server')
 local run = server:match('run_id:(%x+)')
@@ -61,11 +62,34 @@ local function heed(fence)
     end
 end
 
--- A lease gets the fence that was agreed on.
-local function agree(holder, fence)
-    holder.fence = fence
-    call('HSET', lock, 'fence', fence)
-    heed(fence)
+-- The least fence from one on that a slot may have; 0 is the name itself. Slots have
+-- fences of their own, so that two which are held together never have the same.
+local function fence_of(slot, least)
+    if slot == 0 then
+        return int(least)
+    end
+    return int(least + (slot - 1 - least) % NAME_SLOTS)
+end
+
+-- A lease gets the fence that was agreed on, and time if it has less. One that is
+-- exclusive is the whole of its key.
+local function agree(holder, fence, ttl_ms)
+    local till = math.max(holder.till, now + ttl_ms * 1000)
+
+    if holder.fence ~= fence then
+        holder.fence = fence
+        heed(fence)
+        if holder.mode == EXCLUSIVE then
+            call('HSET', lock, 'fence', fence)
+        end
+    end
+    if holder.till < till then
+        holder.till = till
+        extend_lock()
+    end
+    if holder.mode == PERMITS then
+        write_holder(holder)
+    end
 end
 
 -- What every answer begins with.

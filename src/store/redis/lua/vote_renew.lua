@@ -14,19 +14,14 @@ local answers = say(vote)
 local function renew(owner, fence, ttl_ms)
     local mine = roll[owner]
 
-    if not mine or mine.left or mine.mode ~= EXCLUSIVE or is_ahead(fence) then
+    if not mine or mine.left or mine.mode == SHARED or is_ahead(fence) then
         return -1
     end
-    if ttl_ms == 0 and tonumber(mine.fence) < tonumber(fence) then
-        agree(mine, fence)
-    end
-    if mine.fence ~= fence then
+    if mine.fence ~= fence and
+       (ttl_ms ~= 0 or tonumber(mine.fence) > tonumber(fence)) then
         return -1
     end
-    if mine.till < now + ttl_ms * 1000 then
-        mine.till = now + ttl_ms * 1000
-        extend_lock()
-    end
+    agree(mine, fence, ttl_ms)
     return math.floor((mine.till - now) / 1000)
 end
 

@@ -1,0 +1,75 @@
+/* contract_lack.c - what is not asked of which store, and why: the one table of it.
+ *
+ * Tests that need one of these are skipped there. What a store says of itself and
+ * what stands here must be the same, so that none comes to refuse more unseen. The
+ * table for users is in docs/redis.md. */
+/* SPDX-License-Identifier: MIT */
+#include "contract.h"
+
+typedef struct lack {
+    const char *scheme;
+    dibs__ability what;
+    const char *skipped;
+    const char *why;
+} lack;
+
+static const lack lacks[] = {
+    {"memory", DIBS__CAN_REPLICATE, "grants that replicas must have",
+     "it has no replicas"},
+    {"sqlite", DIBS__CAN_REPLICATE, "grants that replicas must have",
+     "it has no replicas"},
+    {"redis-cluster", DIBS__CAN_SET, "sets of names without a common tag",
+     "a script has keys of one slot"},
+    {"rediss-cluster", DIBS__CAN_SET, "sets of names without a common tag",
+     "a script has keys of one slot"},
+    {"redlock", DIBS__CAN_QUEUE, "places, order, priority",
+     "each node would have an order of its own"},
+    {"redlock", DIBS__CAN_SHARE, "readers",
+     "two majorities may know different readers"},
+    {"redlock", DIBS__CAN_COUNT, "several permits at a time, more than 64",
+     "majorities do not count; each permit is a slot"},
+    {"redlock", DIBS__CAN_TURN, "upgrade, downgrade, transfer",
+     "part of the nodes might turn a lease and part not"},
+    {"redlock", DIBS__CAN_RING, "sticky leases, yield, news of a break",
+     "there is no doorbell that all nodes would ring"},
+    {"redlock", DIBS__CAN_SET, "sets of names in one step",
+     "nodes might grant different parts of a set"},
+    {"redlock", DIBS__CAN_REPLICATE, "grants that replicas must have",
+     "the majority is the durability"},
+    {"redlock", DIBS__CAN_VALUE, "values", "there is no one order of changes"},
+    {"redlock", DIBS__CAN_LOG, "logs", "there is no one order of entries"},
+};
+
+static const lack *find(const char *scheme, dibs__ability what)
+{
+    for (size_t i = 0; i < sizeof(lacks) / sizeof(lacks[0]); i++)
+        if (lacks[i].what == what && strcmp(lacks[i].scheme, scheme) == 0)
+            return &lacks[i];
+    return NULL;
+}
+
+static void what_is_refused_is_in_the_table(void **state)
+{
+    contract *t = *state;
+    const char *scheme = t->st[0]->ops->scheme;
+
+    for (int i = 0; i < DIBS__ABILITIES; i++) {
+        const char *why = dibs__store_cannot(t->st[0], (dibs__ability)i);
+        const lack *known = find(scheme, (dibs__ability)i);
+
+        if (!why != !known)
+            fail_msg("ability %d: %s says \"%s\", the table \"%s\"", i, scheme,
+                     why ? why : "", known ? known->why : "");
+        if (known)
+            print_message("  without %s: %s\n", known->skipped, known->why);
+    }
+}
+
+int contract_lacks(void)
+{
+    const struct CMUnitTest tests[] = {
+        CONTRACT_TEST(what_is_refused_is_in_the_table),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
