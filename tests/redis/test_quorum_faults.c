@@ -8,7 +8,7 @@
 
 const char quorum_params[] = "longest_ttl=2s";
 
-enum { TTL_MS = 1500, NODE_LIMIT_MS = TTL_MS / 10, SAMPLES = 200 };
+enum { TTL_MS = 2000, NODE_LIMIT_MS = TTL_MS / 10, SAMPLES = 200 };
 
 static dibs_lock *short_lock(dibs_client *cl, const char *name)
 {
