@@ -23,21 +23,23 @@ static int by_size(const void *a, const void *b)
 }
 
 /* Takes and gives back many times. No speed is asserted, but what it is is told:
- * `make chaos` looks at it. */
+ * `make chaos` looks at it. On a busy machine nodes may be too late. */
 static void take_many(dibs_client *cl, const char *what)
 {
     dibs_lock *lock = short_lock(cl, "many");
     int64_t took_us[SAMPLES];
     uint64_t last = 0;
+    dibs_status rc;
 
     for (size_t i = 0; i < SAMPLES; i++) {
         dibsx_nsec from_at = dibsx_now();
 
-        CHECK(DIBS_OK, dibs_lock_try(lock, err));
+        assert_int_equal(world_try_until(lock, WORLD_BOUND_MS), DIBS_OK);
         took_us[i] = (dibsx_now() - from_at) / 1000;
         assert_true(dibs_lock_fence(lock) > last);
         last = dibs_lock_fence(lock);
-        CHECK(DIBS_OK, dibs_lock_release(lock, err));
+        rc = dibs_lock_release(lock, NULL);
+        assert_true(rc == DIBS_OK || rc == DIBS_UNKNOWN);
     }
     dibs_lock_free(lock);
     qsort(took_us, SAMPLES, sizeof(took_us[0]), by_size);
