@@ -1,53 +1,83 @@
 #!/usr/bin/env bash
-# chaos.sh BUILD HOLDS - histories on each store: sixteen processes, eight keys,
-# holders killed and stopped at random, and a checker of what they relied on; then
-# a cluster whose masters crash and whose slots move under load.
+# chaos.sh BUILD HOLDS [PART...] - the full counts of what the tests do in short.
 #
-# Then FAILOVERS lossy failovers behind sentinels (20), for each durability.
+#   history   on each store: sixteen processes, eight keys, holders killed and
+#             stopped at random, and a checker of what they relied on
+#   sentinel  lossy failovers (FAILOVERS, 20) with async, and as many with wait:1
+#   cluster   masters that crash (CRASHES, 10) and slots that move (MOVES, 100)
+#   quorum    histories and locks on nodes that are stopped, cut off, killed,
+#             emptied and have their clocks set; and simulated seeds (SEEDS, 3000)
 #
-# Prints the seed of each run; SEED=N repeats one.
+# All parts, or those that are named. Prints the seed of each run; SEED=N repeats
+# one.
 set -euo pipefail
 
 build=$1
 holds=$2
+shift 2
 seed=${SEED:-$RANDOM}
-history=$build/tests/history/history
+redis=$build/tests/redis
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 
-run() {
-    local name=$1
-    shift
+# history NAME HOLDS [COMMAND...]: the history, as the last words of the command.
+history() {
+    local name=$1 count=$2
+    shift 2
     mkdir "$folder/$name"
-    echo "== $name"
-    "$@"
+    echo "== history on $name"
+    "$@" "$build/tests/history/history" "$folder/$name" "$count" "$seed" \
+        ${url:+"$url"}
     rm -rf "${folder:?}/$name"
 }
 
-run sqlite "$history" "$folder/sqlite" "$holds" "$seed" \
-    "sqlite:$folder/sqlite/history.db"
-if [ -x "$build/tests/redis/with_redis" ]; then
-    run redis "$build/tests/redis/with_redis" -- \
-        "$history" "$folder/redis" "$holds" "$seed"
+chaos_history() {
+    url="sqlite:$folder/sqlite/history.db" history sqlite "$holds"
+    history redis "$holds" "$redis/with_redis" --
+    history cluster "$((holds / 4))" "$redis/with_redis" --cluster --
+}
+
+chaos_sentinel() {
+    local durability
     for durability in async wait:1; do
-        run "sentinel_${durability/:/}" "$build/tests/redis/failovers" \
-            "${FAILOVERS:-20}" "$durability" "$seed"
+        echo "== sentinel, lossy failovers, $durability"
+        "$redis/failovers" "${FAILOVERS:-20}" "$durability" "$seed"
     done
-    run cluster "$build/tests/redis/with_redis" --cluster -- \
-        "$history" "$folder/cluster" "$((holds / 4))" "$seed"
+}
+
+chaos_cluster() {
     echo "== cluster, masters crash and slots move"
-    "$build/tests/redis/cluster_load" 10 100
+    "$redis/cluster_load" "${CRASHES:-10}" "${MOVES:-100}"
+}
+
+# Fails when an acquire takes longer than a node may, and a little.
+chaos_quorum() {
+    local nodes
     for nodes in 5 3; do
-        run "redlock-$nodes" "$build/tests/redis/with_redlock" --chaos "$seed" "$nodes" longest_ttl=1s -- \
-            "$history" "$folder/redlock-$nodes" "$((holds / 5))" "$seed"
+        history "redlock-$nodes" "$((holds / 5))" "$redis/with_redlock" \
+            --chaos "$seed" "$nodes" longest_ttl=1s --
     done
     echo "== quorum, simulated"
-    "$build/tests/sim/sim_quorum" 3000 "$seed"
-    echo "== quorum with nodes gone"
-    "$build/tests/redis/test_quorum_faults" 2>/dev/null |
-        awk '/^acquire with/ { print }
-            match($0, /p99 [0-9]+ us/) { p99 = substr($0, RSTART + 4) + 0 }
-            match($0, /may take [0-9]+ ms/) { limit = substr($0, RSTART + 9) + 0
-                if (p99 > (limit + 10) * 1000) { print "slower than a node may be"; bad = 1 } }
-            END { exit bad }'
+    "$build/tests/sim/sim_quorum" "${SEEDS:-3000}" "$seed"
+    echo "== quorum, nodes gone"
+    if ! "$redis/test_quorum_slots" >"$folder/said" 2>&1 ||
+        ! "$redis/test_quorum_faults" >>"$folder/said" 2>&1; then
+        cat "$folder/said"
+        return 1
+    fi
+    awk '/^acquire with/ { print }
+        match($0, /p99 [0-9]+ us/) { p99 = substr($0, RSTART + 4) + 0 }
+        match($0, /may take [0-9]+ ms/) { limit = substr($0, RSTART + 9) + 0
+            if (p99 > (limit + 10) * 1000) { print "slower than a node may be"; bad = 1 } }
+        END { exit bad }' "$folder/said"
+}
+
+if [ ! -x "$redis/with_redis" ]; then
+    url="sqlite:$folder/sqlite/history.db" history sqlite "$holds"
+    exit
 fi
+for part in "${@:-history sentinel cluster quorum}"; do
+    for name in $part; do
+        "chaos_$name"
+    done
+done

@@ -18,6 +18,8 @@ static const lack lacks[] = {
      "it has no replicas"},
     {"sqlite", DIBS__CAN_REPLICATE, "grants that replicas must have",
      "it has no replicas"},
+    {"fault", DIBS__CAN_REPLICATE, "grants that replicas must have",
+     "what is behind it has none"},
     {"redis-cluster", DIBS__CAN_SET, "sets of names without a common tag",
      "a script has keys of one slot"},
     {"rediss-cluster", DIBS__CAN_SET, "sets of names without a common tag",

@@ -1,6 +1,7 @@
 # The Redis store behind sentinels: a primary, replicas, failovers.
-on_redis(contract_redis_sentinel contract contract --sentinel)
 if(NOT DIBS_SANITIZE)
+  # Sanitizers see sentinels in the tests that follow.
+  on_redis(contract_redis_sentinel contract contract --sentinel)
   on_redis(core_redis_sentinel core test_core --sentinel)
 endif()
 

