@@ -1,10 +1,8 @@
 /* fuzz_redis_sentinel.c - what sentinels say: the places that are read are places,
  * and nothing is read beyond what came. */
 /* SPDX-License-Identifier: MIT */
-#include "fuzz.h"
-#include "store/redis/driver.h"
+#include "fuzz_reply.h"
 #include "store/redis/reply.h"
-#include "store/redis/resp.h"
 #include "store/redis/sentinel_read.h"
 
 static void check_place(const dibs__place *place)
@@ -29,30 +27,12 @@ static void read_reply(const redisReply *reply)
             check_place(&place);
 }
 
-/* As on a connection: the guard first, then the reader. */
-static void read_bytes(const char *bytes, size_t len)
-{
-    redisReader *reader = dibs__hi.redisReaderCreate();
-    dibs__guard guard = {0};
-    void *reply = NULL;
-
-    REQUIRE(reader);
-    if (!dibs__guard_admit(&guard, bytes, len) &&
-        dibs__hi.redisReaderFeed(reader, bytes, len) == REDIS_OK &&
-        dibs__hi.redisReaderGetReply(reader, &reply) == REDIS_OK && reply) {
-        read_reply(reply);
-        dibs__reply_free(reply);
-    }
-    dibs__hi.redisReaderFree(reader);
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char *text = fuzz_text(data, size);
     dibs__place place;
 
-    REQUIRE(dibs__hiredis_load(NULL) == DIBS_OK);
-    read_bytes((const char *)data, size);
+    fuzz_reply(data, size, read_reply);
     if (dibs__sentinel_read_switch(text, "mymaster", &place))
         check_place(&place);
     free(text);
