@@ -7,16 +7,20 @@
 
 static void check_conf(const dibs__redis_conf *conf)
 {
-    REQUIRE(!conf->host != !conf->path);
+    /* One place, or sentinels that know it. */
+    REQUIRE(!!conf->host + !!conf->path + !!conf->primary == 1);
+    REQUIRE(!conf->primary || (*conf->primary && conf->seed_count > 0));
     REQUIRE(conf->port >= 1 && conf->port <= 65535);
     REQUIRE(conf->db >= 0);
     REQUIRE(conf->client_name && *conf->client_name);
     REQUIRE(conf->connect_timeout_ms >= 0);
     REQUIRE(conf->tls || (!conf->ca && !conf->cert && !conf->insecure));
-    REQUIRE(!conf->tls || conf->host);
+    REQUIRE(!conf->tls || !conf->path);
+    REQUIRE(!conf->sentinel_user || conf->sentinel_password);
     REQUIRE(!conf->key || conf->cert);
     REQUIRE(conf->seed_count <= DIBSX_URL_HOSTS);
-    REQUIRE(conf->seed_count == 0 || (conf->db == 0 && conf->ungrouped));
+    REQUIRE(conf->seed_count == 0 || conf->primary ||
+            (conf->db == 0 && conf->ungrouped));
     for (size_t i = 0; i < conf->seed_count; i++)
         REQUIRE(conf->seeds[i].name && conf->seeds[i].port >= 1);
 }
@@ -25,6 +29,7 @@ static void check_empty(const dibs__redis_conf *conf)
 {
     REQUIRE(!conf->host && !conf->path && !conf->user && !conf->password);
     REQUIRE(!conf->client_name && !conf->ca && !conf->cert && !conf->key);
+    REQUIRE(!conf->primary && !conf->sentinel_user && !conf->sentinel_password);
 }
 
 /* Passwords of letters that the messages themselves never use would show. */
@@ -43,7 +48,8 @@ static void read_url(const char *text)
     if (dibsx_url_parse(text, &url, &err) != DIBS_OK)
         return;
     /* No file of this machine is read. */
-    if (!dibsx_url_param_get(&url, "password_file")) {
+    if (!dibsx_url_param_get(&url, "password_file") &&
+        !dibsx_url_param_get(&url, "sentinel_password_file")) {
         if (dibs__redis_conf_read(&url, &conf, &err) == DIBS_OK) {
             check_conf(&conf);
         } else {

@@ -1,9 +1,7 @@
 /* fuzz_redis_topology.c - the map of a cluster as a server sends it, and referrals:
  * what is read points at members that are there, what is refused leaves nothing. */
 /* SPDX-License-Identifier: MIT */
-#include "fuzz.h"
-#include "store/redis/driver.h"
-#include "store/redis/resp.h"
+#include "fuzz_reply.h"
 #include "store/redis/topology.h"
 
 static const dibs__place asked = {.host = "seed", .port = 7000};
@@ -36,31 +34,13 @@ static void read_map(const redisReply *reply)
     dibs__topology_fini(&map);
 }
 
-/* As on a connection: the guard first, then the reader. */
-static void read_bytes(const char *bytes, size_t len)
-{
-    redisReader *reader = dibs__hi.redisReaderCreate();
-    dibs__guard guard = {0};
-    void *reply = NULL;
-
-    REQUIRE(reader);
-    if (!dibs__guard_admit(&guard, bytes, len) &&
-        dibs__hi.redisReaderFeed(reader, bytes, len) == REDIS_OK &&
-        dibs__hi.redisReaderGetReply(reader, &reply) == REDIS_OK && reply) {
-        read_map(reply);
-        dibs__reply_free(reply);
-    }
-    dibs__hi.redisReaderFree(reader);
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char *text = fuzz_text(data, size);
     dibs__place to;
     int slot;
 
-    REQUIRE(dibs__hiredis_load(NULL) == DIBS_OK);
-    read_bytes((const char *)data, size);
+    fuzz_reply(data, size, read_map);
     if (dibs__redirect_read(text, &asked, &slot, &to)) {
         REQUIRE(slot >= 0 && slot < DIBS__SLOTS);
         REQUIRE(to.port >= 1 && to.port <= 65535 && to.host[0]);

@@ -151,6 +151,16 @@ dibs__node_meet(struct dibs__quorum *qm, size_t node, dibsx_nsec deadline,
     return DIBS_OK;
 }
 
+dibs_status
+dibs__node_know(struct dibs__quorum *qm, size_t node, bool anew,
+                dibsx_nsec deadline, dibs__voter *out, dibs_error *err)
+{
+    dibs__node_voter(qm, node, out);
+    if (out->run_id[0] && !anew)
+        return DIBS_OK;
+    return dibs__node_meet(qm, node, deadline, out, err);
+}
+
 void dibs__node_heard(struct dibs__quorum *qm, size_t node,
                       const dibs__node_word *word, dibsx_nsec sent_at)
 {

@@ -76,6 +76,13 @@ DIBS_MUST_CHECK dibs_status dibs__node_meet(struct dibs__quorum *qm,
                                             size_t node, dibsx_nsec deadline,
                                             dibs__voter *out, dibs_error *err);
 
+/* What is known of the node, which is asked first when that is nothing, or `anew`.
+ * Locks: none held. */
+DIBS_MUST_CHECK dibs_status dibs__node_know(struct dibs__quorum *qm,
+                                            size_t node, bool anew,
+                                            dibsx_nsec deadline,
+                                            dibs__voter *out, dibs_error *err);
+
 /* An answer came: the clock in it, and how long it took. Locks: none held. */
 void dibs__node_heard(struct dibs__quorum *qm, size_t node,
                       const dibs__node_word *word, dibsx_nsec sent_at);

@@ -49,15 +49,12 @@ renew_at(dibs__round *rd, size_t node, dibs__vote *vote, dibs_error *err)
     dibs_status rc = DIBS_STALE;
 
     (void)vote;
-    dibs__node_voter(rd->qm, node, &voter);
     for (int i = 0; i < 2 && rc == DIBS_STALE; i++) {
         dibsx_nsec sent_at;
 
-        if (i > 0 || !voter.run_id[0]) {
-            rc = dibs__node_meet(rd->qm, node, rd->deadline, &voter, err);
-            if (rc != DIBS_OK)
-                return rc;
-        }
+        rc = dibs__node_know(rd->qm, node, i > 0, rd->deadline, &voter, err);
+        if (rc != DIBS_OK)
+            return rc;
         sent_at = dibsx_now();
         rc = st->ops->vote->renew(st, &voter, items_of(rn, node), rn->count,
                                   rd->deadline, &word, err);

@@ -15,6 +15,7 @@
 #include "base/fail.h"
 #include "store/redis/error.h"
 #include "store/redis/reply.h"
+#include "store/redis/sentinel_read.h"
 #include "store/redis/watcher.h"
 #include <pthread.h>
 #include <stdio.h>
@@ -157,19 +158,6 @@ static dibs_status ask(dibs__conn *cn, const char *question, const char *name,
     return rc == DIBS_UNKNOWN ? DIBS_UNAVAIL : rc;
 }
 
-static bool
-read_place(const redisReply *host, const redisReply *port, dibs__place *out)
-{
-    int64_t number;
-
-    dibs__reply_text(host, out->host, sizeof(out->host));
-    if (!out->host[0] || !dibs__reply_int(port, &number) || number < 1 ||
-        number > 65535)
-        return false;
-    out->port = (int)number;
-    return true;
-}
-
 /* DIBS_INVALID: this sentinel does not know the name. */
 static dibs_status
 ask_primary(const dibs__sentinel *sn, dibs__conn *cn, dibsx_nsec deadline,
@@ -180,8 +168,9 @@ ask_primary(const dibs__sentinel *sn, dibs__conn *cn, dibsx_nsec deadline,
     dibs_status rc =
         ask(cn, "get-master-addr-by-name", name, deadline, &reply, err);
 
-    if (rc == DIBS_OK && !read_place(dibs__reply_item(reply, 0),
-                                     dibs__reply_item(reply, 1), out))
+    if (rc == DIBS_OK &&
+        !dibs__sentinel_read_place(dibs__reply_item(reply, 0),
+                                   dibs__reply_item(reply, 1), out))
         rc =
             dibsx_fail(err, DIBS_INVALID,
                        "the sentinels know no servers by the name %.60s", name);
@@ -199,18 +188,6 @@ static void add(dibs__sentinel *sn, const dibs__place *place)
         sn->list[sn->count++] = *place;
 }
 
-/* A value in a list of keys and values; NULL when it is not there. */
-static const redisReply *value_of(const redisReply *pairs, const char *key)
-{
-    for (size_t i = 0; dibs__reply_item(pairs, i + 1); i += 2) {
-        const redisReply *at = dibs__reply_item(pairs, i);
-
-        if (at->type == REDIS_REPLY_STRING && strcmp(at->str, key) == 0)
-            return dibs__reply_item(pairs, i + 1);
-    }
-    return NULL;
-}
-
 /* Asks a sentinel for the others. One that does not tell does no harm. */
 static void learn(dibs__sentinel *sn, dibs__conn *cn, dibsx_nsec deadline)
 {
@@ -224,7 +201,9 @@ static void learn(dibs__sentinel *sn, dibs__conn *cn, dibsx_nsec deadline)
     for (size_t i = 0; (item = dibs__reply_item(reply, i)) != NULL; i++) {
         dibs__place place;
 
-        if (read_place(value_of(item, "ip"), value_of(item, "port"), &place))
+        if (dibs__sentinel_read_place(dibs__sentinel_field(item, "ip"),
+                                      dibs__sentinel_field(item, "port"),
+                                      &place))
             add(sn, &place);
     }
     pthread_mutex_unlock(&sn->mutex);

@@ -5,6 +5,7 @@
 #include "store/redis/handle.h"
 #include "store/redis/reply.h"
 #include "store/redis/script.h"
+#include "store/redis/sentinel_read.h"
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -44,16 +45,6 @@ say(const survey *sv, dibs_severity severity, const char *subject,
     sv->each(&finding, sv->arg);
 }
 
-static void read_field(const redisReply *pairs, const char *key, int64_t *out)
-{
-    for (size_t i = 0; dibs__reply_item(pairs, i + 1); i += 2) {
-        const redisReply *at = dibs__reply_item(pairs, i);
-
-        if (at->type == REDIS_REPLY_STRING && strcmp(at->str, key) == 0)
-            (void)dibs__reply_int(dibs__reply_item(pairs, i + 1), out);
-    }
-}
-
 /* False when it did not answer as a sentinel that knows the name. */
 static bool
 ask(const survey *sv, dibs__conn *cn, const char *question, redisReply **out)
@@ -71,12 +62,12 @@ ask(const survey *sv, dibs__conn *cn, const char *question, redisReply **out)
 
 static void hear_primary(survey *sv, const redisReply *reply)
 {
-    char host[DIBS__HOST_MAX + 1], primary[sizeof(sv->primary)];
-    int64_t port = 0;
+    char primary[sizeof(sv->primary)];
+    dibs__place place = {.port = 0};
 
-    dibs__reply_text(dibs__reply_item(reply, 0), host, sizeof(host));
-    (void)dibs__reply_int(dibs__reply_item(reply, 1), &port);
-    snprintf(primary, sizeof(primary), "%s:%d", host, (int)port);
+    (void)dibs__sentinel_read_place(dibs__reply_item(reply, 0),
+                                    dibs__reply_item(reply, 1), &place);
+    snprintf(primary, sizeof(primary), "%s:%d", place.host, place.port);
     if (sv->answered++ == 0)
         memcpy(sv->primary, primary, sizeof(primary));
     else if (strcmp(sv->primary, primary) != 0)
@@ -94,9 +85,13 @@ static void visit(survey *sv, dibs__conn *cn)
     if (sv->answered != 1)
         return;
     if (ask(sv, cn, "master", &reply)) {
-        read_field(reply, "quorum", &sv->quorum);
-        read_field(reply, "num-other-sentinels", &sv->others);
-        read_field(reply, "num-slaves", &sv->replicas);
+        (void)dibs__reply_int(dibs__sentinel_field(reply, "quorum"),
+                              &sv->quorum);
+        (void)dibs__reply_int(dibs__sentinel_field(reply,
+                                                   "num-other-sentinels"),
+                              &sv->others);
+        (void)dibs__reply_int(dibs__sentinel_field(reply, "num-slaves"),
+                              &sv->replicas);
     }
     dibs__reply_free(reply);
 }

@@ -11,6 +11,7 @@
 #include "base/rand.h"
 #include "store/redis/backoff.h"
 #include "store/redis/reply.h"
+#include "store/redis/sentinel_read.h"
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -24,40 +25,6 @@ enum { CONNECT_MS = 1000, QUIET_MS = 3000 };
 
 #define CHANNEL "+switch-master"
 
-/* Takes the next word off a line; false at its end. */
-static bool next_word(const char **line, char *out, size_t size)
-{
-    size_t len = strcspn(*line, " ");
-
-    if (len == 0 || len >= size)
-        return false;
-    memcpy(out, *line, len);
-    out[len] = '\0';
-    *line += len + ((*line)[len] == ' ');
-    return true;
-}
-
-/* "NAME OLD-HOST OLD-PORT HOST PORT". */
-static bool read_switch(const char *line, const char *name, dibs__place *out)
-{
-    char word[DIBS__HOST_MAX + 1], port[8];
-    int number = 0;
-
-    if (!next_word(&line, word, sizeof(word)) || strcmp(word, name) != 0 ||
-        !next_word(&line, word, sizeof(word)) ||
-        !next_word(&line, port, sizeof(port)) ||
-        !next_word(&line, out->host, sizeof(out->host)) ||
-        !next_word(&line, port, sizeof(port)))
-        return false;
-    for (const char *at = port; *at; at++) {
-        if (*at < '0' || *at > '9')
-            return false;
-        number = number * 10 + (*at - '0');
-    }
-    out->port = number;
-    return number > 0 && number < 65536;
-}
-
 static void heed(dibs__sentinel *sn, const redisReply *reply)
 {
     const redisReply *kind = dibs__reply_item(reply, 0);
@@ -67,7 +34,7 @@ static void heed(dibs__sentinel *sn, const redisReply *reply)
     if (kind && kind->type == REDIS_REPLY_STRING &&
         strcmp(kind->str, "message") == 0 && text &&
         text->type == REDIS_REPLY_STRING &&
-        read_switch(text->str, dibs__sentinel_name(sn), &place))
+        dibs__sentinel_read_switch(text->str, dibs__sentinel_name(sn), &place))
         dibs__sentinel_heard(sn, &place);
 }
 
