@@ -38,7 +38,7 @@ tests() {
     if [ "$preset" = tsan ] && setarch -R true 2>/dev/null; then
         fixed=(setarch -R)
     fi
-    ${fixed[@]+"${fixed[@]}"} ctest --test-dir "build/$preset" -j3 --timeout 180 \
+    ${fixed[@]+"${fixed[@]}"} ctest --test-dir "build/$preset" -j4 --timeout 180 \
         --output-on-failure --no-tests=error "$@"
 }
 
