@@ -7,6 +7,9 @@
 #include "base/buf.h"
 #include "base/fail.h"
 #include "store/fault.h"
+#ifdef DIBS_POSTGRES
+#include "store/postgres/postgres.h"
+#endif
 #ifdef DIBS_REDIS
 #include "store/redis/conf.h"
 #include "store/redis/redis.h"
@@ -18,6 +21,9 @@ static const dibs__store_ops *const stores[] = {
     &dibs__sqlite_ops, &dibs__memory_ops,
 #ifdef DIBS_REDIS
     &dibs__redis_ops,  &dibs__rediss_ops, &dibs__redis_unix_ops,
+#endif
+#ifdef DIBS_POSTGRES
+    &dibs__pg_ops,     &dibs__pgsql_ops,
 #endif
 };
 
@@ -33,7 +39,7 @@ static const dibs__store_ops *find(const char *scheme)
 
 static dibs_status unheard_of(const char *scheme, dibs_error *err)
 {
-    char known[80];
+    char known[160];
     dibsx_buf buf;
 
     dibsx_buf_init(&buf, sizeof(known) - 1);
