@@ -27,3 +27,7 @@ if [ -x "$build/tests/redis/with_redis" ]; then
     run redis "$build/tests/redis/with_redis" -- \
         "$history" "$folder/redis" "$holds" "$seed"
 fi
+if [ -x "$build/tests/postgres/with_postgres" ]; then
+    run postgres "$build/tests/postgres/with_postgres" -- \
+        "$history" "$folder/postgres" "$holds" "$seed"
+fi
