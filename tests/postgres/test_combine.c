@@ -91,8 +91,7 @@ static void gather(const char *shared, const char *params)
         assert_int_equal(pthread_join(threads[i], NULL), 0);
     dibs_close(all.cl);
     assert_int_equal(atomic_load(&all.wrong), 0);
-    assert_int_equal(pg_number(&world_sv, "SELECT count(*) FROM dibs.party "
-                                          "WHERE role <> 'vacant'"),
+    assert_int_equal(pg_number(&world_sv, "SELECT count(*) FROM dibs.lease"),
                      0);
 }
 

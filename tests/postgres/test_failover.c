@@ -24,7 +24,7 @@ static void await_replay(const char *name)
     char sql[128];
 
     snprintf(sql, sizeof(sql),
-             "SELECT count(*) FROM dibs.party WHERE name = '%s'", name);
+             "SELECT count(*) FROM dibs.roll WHERE name = '%s'", name);
     while (pg_number(&standby, sql) < 1) {
         assert_true(dibsx_now() < until);
         world_sleep_ms(10);
@@ -68,7 +68,7 @@ static void fences_rise_over_a_failover_that_lost_grants(void **state)
     pg_kill(&world_sv);
     assert_true(pg_restart(&standby));
     assert_true(pg_tell(&standby, "SELECT pg_promote()"));
-    assert_int_equal(pg_number(&standby, "SELECT count(*) FROM dibs.party "
+    assert_int_equal(pg_number(&standby, "SELECT count(*) FROM dibs.roll "
                                          "WHERE name = 'lost'"),
                      0);
     (void)dibs_lock_release(lock, NULL);

@@ -140,7 +140,7 @@ static void a_role_without_rights_is_denied(void **state)
     pg_role_url(&world_sv, "stranger", url);
     assert_int_equal(dibs_open(url, NULL, &cl, &why), DIBS_DENIED);
     assert_true(pg_tell(&world_sv, "GRANT USAGE ON SCHEMA dibs TO stranger; "
-                                   "GRANT SELECT ON dibs.meta, dibs.party TO "
+                                   "GRANT SELECT ON dibs.meta, dibs.lease TO "
                                    "stranger"));
     cl = world_client(url);
     CHECK(DIBS_NOTFOUND, dibs_lease_show(cl, "none", NULL, NULL, err));
@@ -170,10 +170,10 @@ static void fences_rise_whatever_the_clock_does(void **state)
     pg_url(&world_sv, url);
     cl = world_client(url);
     (void)fence_of(cl, "ahead");
-    assert_true(pg_tell(&world_sv, "UPDATE dibs.party SET last = last + "
+    assert_true(pg_tell(&world_sv, "UPDATE dibs.roll SET last = last + "
                                    "31536000000000 WHERE name = 'ahead'"));
-    before = (uint64_t)pg_number(&world_sv, "SELECT last FROM dibs.party WHERE "
-                                            "name = 'ahead' AND slot = 0");
+    before = (uint64_t)pg_number(&world_sv, "SELECT last FROM dibs.roll WHERE "
+                                            "name = 'ahead'");
     for (uint64_t i = 1; i < 5; i++)
         assert_int_equal(fence_of(cl, "ahead"), before + i);
     dibs_close(cl);
@@ -196,12 +196,13 @@ static void swept_names_leave_a_floor(void **state)
         (void)fence_of(cl, name);
     }
     assert_true(pg_tell(&world_sv,
-                        "UPDATE dibs.party SET last = last - 120000000, "
+                        "UPDATE dibs.roll SET last = last - 120000000, "
+                        "since_us = since_us - 120000000, "
                         "until_us = until_us - 120000000 WHERE name ^@ "
                         "'old:'"));
-    fence = (uint64_t)pg_number(&world_sv, "SELECT max(last) FROM dibs.party "
+    fence = (uint64_t)pg_number(&world_sv, "SELECT max(last) FROM dibs.roll "
                                            "WHERE name ^@ 'old:'");
-    for (int i = 0; pg_number(&world_sv, "SELECT count(*) FROM dibs.party "
+    for (int i = 0; pg_number(&world_sv, "SELECT count(*) FROM dibs.roll "
                                          "WHERE name ^@ 'old:'") > 0;
          i++) {
         assert_true(dibsx_now() < end);
@@ -228,10 +229,10 @@ static void a_lock_is_updated_in_place(void **state)
     pg_url(&world_sv, url);
     cl = world_client(url);
     (void)fence_of(cl, "hot");
-    pages = pg_number(&world_sv, "SELECT pg_relation_size('dibs.party')");
+    pages = pg_number(&world_sv, "SELECT pg_relation_size('dibs.roll')");
     for (int i = 0; i < 2000; i++)
         (void)fence_of(cl, "hot");
-    assert_true(pg_number(&world_sv, "SELECT pg_relation_size('dibs.party')") <=
+    assert_true(pg_number(&world_sv, "SELECT pg_relation_size('dibs.roll')") <=
                 pages + 8192 * 4);
     dibs_close(cl);
 }

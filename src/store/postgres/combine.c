@@ -14,27 +14,40 @@
  *     not to one whose place is empty.
  *  3. A batch that failed and has certainly changed nothing is asked again by each
  *     item alone, so that one does not fail for another's reasons.
+ *
+ * A leader has two statements: one does the short way for all whom it is made for
+ * (`few` in sql/batch.sql), the other goes through the rule for those who are left.
  */
 /* SPDX-License-Identifier: MIT */
 #include "store/postgres/combine.h"
 #include "base/fail.h"
 #include "store/postgres/array.h"
 #include "store/postgres/step.h"
+#include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { LEADERS = 2 };
 
-enum { WAITS = 0, LEAD, DONE, ALONE }; /* posts */
+enum { LEAD = 1, DONE, ALONE }; /* posts */
 
-enum { ARRAYS = 10 };
+enum { ARRAYS = 10, FEW_ARRAYS = 4 };
 
 typedef struct batch {
     dibs__pg_item *items[DIBS__PG_BATCH];
     size_t count;
     dibs__pg_array arrays[ARRAYS];
+    bool lazily; /* nothing but releases */
 } batch;
+
+/* What a leader has in hand. */
+typedef struct turn {
+    batch few;
+    batch rest;
+    dibsx_park *asleep[2 * DIBS__PG_BATCH]; /* posted to, and to be woken */
+    size_t asleep_count;
+} turn;
 
 void dibs__pg_combiner_init(dibs__pg_combiner *cb)
 {
@@ -87,11 +100,47 @@ static void remove_item(dibs__pg_combiner *cb, const dibs__pg_item *item)
     }
 }
 
-/* Locks: cb->mutex. */
-static void post(dibs__pg_item *item, int what)
+/* It may be gone afterwards. Locks: cb->mutex. */
+static void post(turn *tn, dibs__pg_item *item, int what)
 {
-    item->post = what;
-    pthread_cond_signal(&item->posted);
+    if (dibsx_park_post(&item->park, what))
+        tn->asleep[tn->asleep_count++] = &item->park;
+}
+
+/* A lock as most are. */
+static bool is_plain(const dibs__pg_item *item)
+{
+    return !item->release && strcmp(item->mode, "exclusive") == 0 &&
+           !(item->flags & DIBS__ASK_TELL) && item->priority == 0;
+}
+
+/* One that `few` may be able to do. */
+static bool is_short(const dibs__pg_item *item)
+{
+    return item->release ? item->flags == 0 && item->ms == 0 : is_plain(item);
+}
+
+static dibs__pg_query
+write_alone(const dibs__pg_item *item, dibs__pg_args *args, const char *bell)
+{
+    dibs__pg_arg_text(args, item->name);
+    dibs__pg_arg_text(args, item->owner);
+    if (item->release) {
+        dibs__pg_arg_flag(args, (item->flags & DIBS__PG_UNANSWERED) != 0);
+        dibs__pg_arg_int(args, item->ms);
+        return DIBS__PG_RELEASE;
+    }
+    dibs__pg_arg_int(args, item->flags);
+    dibs__pg_arg_int(args, item->ms);
+    dibs__pg_arg_text(args, item->who);
+    dibs__pg_arg_text(args, bell);
+    if (is_plain(item))
+        return DIBS__PG_ACQUIRE_PLAIN;
+    dibs__pg_arg_text(args, item->mode);
+    dibs__pg_arg_int(args, item->permits);
+    dibs__pg_arg_int(args, item->capacity);
+    dibs__pg_arg_int(args, item->priority);
+    return DIBS__PG_ACQUIRE;
 }
 
 /* By itself, as its own function. */
@@ -99,29 +148,12 @@ static dibs_status
 send_alone(dibs__pg *pg, dibs__pg_item *item, dibsx_nsec deadline)
 {
     dibs__pg_args args = {.count = 0};
+    dibs__pg_query query =
+        write_alone(item, &args, dibs__pg_bell_address(&pg->bell));
     PGresult *rows = NULL;
-    dibs_status rc;
+    dibs_status rc =
+        dibs__pg_step(pg, &pg->steps, query, &args, deadline, &rows, item->err);
 
-    dibs__pg_arg_text(&args, item->name);
-    dibs__pg_arg_text(&args, item->owner);
-    if (item->release) {
-        dibs__pg_arg_flag(&args, (item->flags & DIBS__PG_UNANSWERED) != 0);
-        dibs__pg_arg_int(&args, item->ms);
-    } else {
-        dibs__pg_arg_text(&args, item->mode);
-        dibs__pg_arg_int(&args, item->permits);
-        dibs__pg_arg_int(&args, item->capacity);
-        dibs__pg_arg_flag(&args, (item->flags & DIBS__ASK_QUEUE) != 0);
-        dibs__pg_arg_flag(&args, (item->flags & DIBS__ASK_BARGE) != 0);
-        dibs__pg_arg_flag(&args, (item->flags & DIBS__ASK_TELL) != 0);
-        dibs__pg_arg_int(&args, item->priority);
-        dibs__pg_arg_int(&args, item->ms);
-        dibs__pg_arg_text(&args, item->who);
-        dibs__pg_arg_text(&args, dibs__pg_bell_address(&pg->bell));
-    }
-    rc = dibs__pg_step(pg, &pg->steps,
-                       item->release ? DIBS__PG_RELEASE : DIBS__PG_ACQUIRE,
-                       &args, deadline, &rows, item->err);
     if (rc == DIBS_OK && dibs__pq.PQntuples(rows) == 1)
         snprintf(item->answer, sizeof(item->answer), "%s",
                  dibs__pg_text(rows, 0, 0));
@@ -129,8 +161,32 @@ send_alone(dibs__pg *pg, dibs__pg_item *item, dibsx_nsec deadline)
     return rc;
 }
 
-/* Locks: combiner->mutex. */
-static void write_item(batch *bt, const dibs__pg_item *item)
+static void batch_init(batch *bt, size_t arrays)
+{
+    bt->count = 0;
+    bt->lazily = true;
+    for (size_t i = 0; i < arrays; i++)
+        dibs__pg_array_init(&bt->arrays[i]);
+}
+
+static void batch_fini(batch *bt, size_t arrays)
+{
+    for (size_t i = 0; i < arrays; i++)
+        dibs__pg_array_fini(&bt->arrays[i]);
+}
+
+static void write_few(batch *bt, const dibs__pg_item *item)
+{
+    dibs__pg_array *at = bt->arrays;
+
+    bt->lazily = bt->lazily && item->release;
+    dibs__pg_array_text(&at[0], item->name);
+    dibs__pg_array_text(&at[1], item->owner);
+    dibs__pg_array_int(&at[2], item->release ? 0 : item->ms);
+    dibs__pg_array_text(&at[3], item->release ? "" : item->who);
+}
+
+static void write_rest(batch *bt, const dibs__pg_item *item)
 {
     dibs__pg_array *at = bt->arrays;
 
@@ -146,96 +202,258 @@ static void write_item(batch *bt, const dibs__pg_item *item)
     dibs__pg_array_text(&at[9], item->release ? "" : item->who);
 }
 
-/* Takes those who are queued along with `own`. Locks: cb->mutex. */
-static void fill(dibs__pg_combiner *cb, batch *bt, dibs__pg_item *own)
+/* Locks: cb->mutex. */
+static void add(batch *bt, dibs__pg_item *item)
 {
-    bt->count = 0;
-    bt->items[bt->count++] = own;
-    while (cb->first && bt->count < DIBS__PG_BATCH)
-        bt->items[bt->count++] = pop(cb);
-    if (bt->count == 1)
-        return;
-    for (size_t i = 0; i < ARRAYS; i++)
-        dibs__pg_array_init(&bt->arrays[i]);
-    for (size_t i = 0; i < bt->count; i++) {
-        bt->items[i]->place = &bt->items[i];
-        write_item(bt, bt->items[i]);
-    }
+    item->place = &bt->items[bt->count];
+    bt->items[bt->count++] = item;
 }
 
-static dibs_status send_batch(dibs__pg *pg, batch *bt, dibsx_nsec deadline,
-                              PGresult **rows, dibs_error *err)
+/* What each wants, but for those whose deadline has passed. Locks: cb->mutex. */
+static void
+write_down(batch *bt, void (*write)(batch *bt, const dibs__pg_item *item))
+{
+    size_t count = bt->count;
+
+    bt->count = 0;
+    for (size_t i = 0; i < count; i++)
+        if (bt->items[i]) {
+            add(bt, bt->items[i]);
+            write(bt, bt->items[bt->count - 1]);
+        }
+}
+
+/* By name, as `few` wants it: its column is ordered by bytes. */
+static int by_name(const void *a, const void *b)
+{
+    return strcmp((*(dibs__pg_item *const *)a)->name,
+                  (*(dibs__pg_item *const *)b)->name);
+}
+
+/* Takes those who are queued along with `own`. Locks: cb->mutex. */
+static void fill(dibs__pg_combiner *cb, turn *tn, dibs__pg_item *own)
+{
+    dibs__pg_item *item = own;
+
+    batch_init(&tn->few, FEW_ARRAYS);
+    batch_init(&tn->rest, ARRAYS);
+    for (size_t count = 0; item && count < DIBS__PG_BATCH; count++) {
+        add(is_short(item) ? &tn->few : &tn->rest, item);
+        item = cb->first && count + 1 < DIBS__PG_BATCH ? pop(cb) : NULL;
+    }
+    qsort(tn->few.items, tn->few.count, sizeof(dibs__pg_item *), by_name);
+    write_down(&tn->few, write_few);
+}
+
+static dibs_status send_few(dibs__pg *pg, batch *bt, dibsx_nsec deadline,
+                            PGresult **rows, dibs_error *err)
 {
     dibs__pg_args args = {.count = 0};
+
+    if (!dibs__pg_array_end(bt->arrays, FEW_ARRAYS, &args))
+        return dibsx_fail(err, DIBS_NOMEM, "a batch of steps");
+    dibs__pg_arg_text(&args, dibs__pg_bell_address(&pg->bell));
+    dibs__pg_arg_flag(&args, bt->lazily);
+    return dibs__pg_step(pg, &pg->steps, DIBS__PG_FEW, &args, deadline, rows,
+                         err);
+}
+
+static dibs_status send_rest(dibs__pg *pg, batch *bt, dibsx_nsec deadline,
+                             PGresult **rows, dibs_error *err)
+{
+    dibs__pg_args args = {.count = 0};
+    dibs_status rc;
 
     if (!dibs__pg_array_end(bt->arrays, ARRAYS, &args))
         return dibsx_fail(err, DIBS_NOMEM, "a batch of steps");
     dibs__pg_arg_text(&args, dibs__pg_bell_address(&pg->bell));
-    return dibs__pg_step(pg, &pg->steps, DIBS__PG_BATCHED, &args, deadline,
-                         rows, err);
+    rc = dibs__pg_step(pg, &pg->steps, DIBS__PG_BATCHED, &args, deadline, rows,
+                       err);
+    if (rc == DIBS_OK && dibs__pq.PQntuples(*rows) != (int)bt->count)
+        return dibsx_fail(err, DIBS_UNKNOWN, "not every step was answered");
+    return rc;
 }
 
-/* What came of it for one. Locks: cb->mutex. */
-static void tell_outcome(dibs__pg_item *item, dibs_status rc,
-                         const char *answer, const dibs_error *why)
+/* No answer to any of them. Locks: cb->mutex. */
+static void fail_all(turn *tn, batch *bt, dibs_status rc, const dibs_error *why)
 {
-    item->place = NULL;
-    item->rc = rc;
-    if (rc == DIBS_OK)
-        snprintf(item->answer, sizeof(item->answer), "%s", answer);
-    else if (rc == DIBS_UNKNOWN)
-        (void)dibsx_fail_at(item->err, rc, why->origin, "%s", why->message);
-    post(item, rc == DIBS_OK || rc == DIBS_UNKNOWN ? DONE : ALONE);
+    for (size_t i = 0; i < bt->count; i++) {
+        dibs__pg_item *item = bt->items[i];
+
+        if (!item)
+            continue;
+        item->place = NULL;
+        item->rc = rc;
+        if (rc == DIBS_UNKNOWN)
+            (void)dibsx_fail_at(item->err, rc, why->origin, "%s", why->message);
+        post(tn, item, rc == DIBS_UNKNOWN ? DONE : ALONE);
+    }
 }
 
 /* Locks: cb->mutex. */
-static void
-hand_out(batch *bt, const PGresult *rows, dibs_status rc, const dibs_error *why)
+static void answer(turn *tn, dibs__pg_item **place)
 {
+    dibs__pg_item *item = *place;
+
+    *place = NULL;
+    item->place = NULL;
+    item->rc = DIBS_OK;
+    post(tn, item, DONE);
+}
+
+/* Those that were done have their answers; the others are added to the rest.
+ * Locks: cb->mutex. */
+static void hand_out_few(turn *tn, const PGresult *rows)
+{
+    batch *bt = &tn->few;
+
+    for (int row = 0; row < dibs__pq.PQntuples(rows); row++) {
+        int64_t which = dibs__pg_int(rows, row, 0);
+        dibs__pg_item *item = which > 0 && (size_t)which <= bt->count
+                                  ? bt->items[which - 1]
+                                  : NULL;
+
+        if (!item)
+            continue;
+        if (item->release)
+            snprintf(item->answer, sizeof(item->answer), "0");
+        else
+            snprintf(item->answer, sizeof(item->answer),
+                     "0 %" PRId64 " %" PRId64 " 0", dibs__pg_int(rows, row, 1),
+                     item->ms);
+        answer(tn, &bt->items[which - 1]);
+    }
     for (size_t i = 0; i < bt->count; i++)
         if (bt->items[i])
-            tell_outcome(bt->items[i], rc,
-                         rc == DIBS_OK ? dibs__pg_text(rows, (int)i, 0) : "",
-                         why);
+            add(&tn->rest, bt->items[i]);
+}
+
+/* Locks: cb->mutex. */
+static void hand_out_rest(turn *tn, const PGresult *rows)
+{
+    batch *bt = &tn->rest;
+
+    for (size_t i = 0; i < bt->count; i++) {
+        if (!bt->items[i])
+            continue;
+        snprintf(bt->items[i]->answer, DIBS__PG_ANSWER_MAX, "%s",
+                 dibs__pg_text(rows, (int)i, 0));
+        answer(tn, &bt->items[i]);
+    }
+}
+
+/* Locks: cb->mutex, let go meanwhile. */
+static void do_few(dibs__pg *pg, turn *tn, dibsx_nsec deadline)
+{
+    PGresult *rows = NULL;
+    dibs_error why = {0};
+    dibs_status rc;
+
+    pthread_mutex_unlock(&pg->combiner.mutex);
+    rc = send_few(pg, &tn->few, deadline, &rows, &why);
+    pthread_mutex_lock(&pg->combiner.mutex);
+    if (rc == DIBS_OK)
+        hand_out_few(tn, rows);
+    else
+        fail_all(tn, &tn->few, rc, &why);
+    dibs__pq.PQclear(rows);
+}
+
+/* Locks: cb->mutex, let go meanwhile. */
+static void do_rest(dibs__pg *pg, turn *tn, dibsx_nsec deadline)
+{
+    PGresult *rows = NULL;
+    dibs_error why = {0};
+    dibs_status rc;
+
+    write_down(&tn->rest, write_rest);
+    if (tn->rest.count == 0)
+        return;
+    pthread_mutex_unlock(&pg->combiner.mutex);
+    rc = send_rest(pg, &tn->rest, deadline, &rows, &why);
+    pthread_mutex_lock(&pg->combiner.mutex);
+    if (rc == DIBS_OK)
+        hand_out_rest(tn, rows);
+    else
+        fail_all(tn, &tn->rest, rc, &why);
+    dibs__pq.PQclear(rows);
+}
+
+/* Locks: cb->mutex, which it drops. */
+static void wake(dibs__pg_combiner *cb, turn *tn)
+{
+    pthread_mutex_unlock(&cb->mutex);
+    for (size_t i = 0; i < tn->asleep_count; i++)
+        dibsx_park_wake(tn->asleep[i]);
+    tn->asleep_count = 0;
 }
 
 /* Sends its own item and those of others who are queued. Locks: cb->mutex, which
  * it drops. */
-static void lead(dibs__pg *pg, dibs__pg_item *own, dibsx_nsec deadline)
+static void lead_all(dibs__pg *pg, dibs__pg_item *own, dibsx_nsec deadline)
 {
     dibs__pg_combiner *cb = &pg->combiner;
-    PGresult *rows = NULL;
-    dibs_error why = {0};
-    dibs_status rc;
-    batch bt;
+    turn tn;
 
-    fill(cb, &bt, own);
-    pthread_mutex_unlock(&cb->mutex);
-    if (bt.count == 1) {
-        own->rc = send_alone(pg, own, deadline);
-        own->post = DONE;
-        pthread_mutex_lock(&cb->mutex);
-    } else {
-        rc = send_batch(pg, &bt, deadline, &rows, &why);
-        if (rc == DIBS_OK && dibs__pq.PQntuples(rows) != (int)bt.count)
-            rc = DIBS_UNKNOWN;
-        pthread_mutex_lock(&cb->mutex);
-        hand_out(&bt, rows, rc, &why);
+    tn.asleep_count = 0;
+    fill(cb, &tn, own);
+    if (tn.few.count > 0)
+        do_few(pg, &tn, deadline);
+    if (tn.rest.count > 0) {
+        if (tn.asleep_count > 0) {
+            wake(cb, &tn);
+            pthread_mutex_lock(&cb->mutex);
+        }
+        do_rest(pg, &tn, deadline);
     }
     cb->leaders--;
     if (cb->first) {
         cb->leaders++;
-        post(pop(cb), LEAD);
+        post(&tn, pop(cb), LEAD);
     }
-    pthread_mutex_unlock(&cb->mutex);
-    for (size_t i = 0; bt.count > 1 && i < ARRAYS; i++)
-        dibs__pg_array_fini(&bt.arrays[i]);
-    dibs__pq.PQclear(rows);
+    wake(cb, &tn);
+    batch_fini(&tn.few, FEW_ARRAYS);
+    batch_fini(&tn.rest, ARRAYS);
 }
 
-/* The deadline has passed. Locks: cb->mutex. */
+/* Nobody else is queued. Locks: cb->mutex, which it drops. */
+static void lead_alone(dibs__pg *pg, dibs__pg_item *own, dibsx_nsec deadline)
+{
+    dibs__pg_combiner *cb = &pg->combiner;
+    dibs__pg_item *next = NULL;
+
+    pthread_mutex_unlock(&cb->mutex);
+    own->rc = send_alone(pg, own, deadline);
+    (void)dibsx_park_post(&own->park, DONE);
+    pthread_mutex_lock(&cb->mutex);
+    if (cb->first)
+        next = pop(cb);
+    else
+        cb->leaders--;
+    if (next && !dibsx_park_post(&next->park, LEAD))
+        next = NULL;
+    pthread_mutex_unlock(&cb->mutex);
+    if (next)
+        dibsx_park_wake(&next->park);
+}
+
+/* Locks: cb->mutex, which it drops. */
+static void lead(dibs__pg *pg, dibs__pg_item *own, dibsx_nsec deadline)
+{
+    if (pg->combiner.first)
+        lead_all(pg, own, deadline);
+    else
+        lead_alone(pg, own, deadline);
+}
+
+/* The deadline has passed, unless it was posted to in the last moment. */
 static void expire(dibs__pg_combiner *cb, dibs__pg_item *item)
 {
+    pthread_mutex_lock(&cb->mutex);
+    if (dibsx_park_look(&item->park)) {
+        pthread_mutex_unlock(&cb->mutex);
+        return;
+    }
     if (item->place) {
         *item->place = NULL;
         item->rc = dibsx_fail(item->err, DIBS_UNKNOWN,
@@ -245,50 +463,24 @@ static void expire(dibs__pg_combiner *cb, dibs__pg_item *item)
         item->rc = dibsx_fail(item->err, DIBS_UNAVAIL,
                               "the deadline passed before it was sent");
     }
-    item->post = DONE;
-}
-
-/* Waits for a post until the deadline. Locks: cb->mutex, let go meanwhile. */
-static void
-follow(dibs__pg_combiner *cb, dibs__pg_item *item, dibsx_nsec deadline)
-{
-    while (item->post == WAITS) {
-        int64_t span_ms = dibsx_wait_ms(deadline, dibsx_now());
-        struct timespec until;
-
-        if (span_ms == 0) {
-            expire(cb, item);
-            return;
-        }
-        if (span_ms < 0 || span_ms > 1000)
-            span_ms = 1000;
-        clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_nsec += (long)span_ms * 1000000;
-        until.tv_sec += until.tv_nsec / 1000000000;
-        until.tv_nsec %= 1000000000;
-        (void)pthread_cond_timedwait(&item->posted, &cb->mutex, &until);
-    }
+    (void)dibsx_park_post(&item->park, DONE);
+    pthread_mutex_unlock(&cb->mutex);
 }
 
 /* Queues it behind those under way. Locks: cb->mutex, which it drops. */
 static void wait_along(dibs__pg *pg, dibs__pg_item *item, dibsx_nsec deadline)
 {
     dibs__pg_combiner *cb = &pg->combiner;
-    pthread_condattr_t attr;
 
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&item->posted, &attr);
-    pthread_condattr_destroy(&attr);
     push(cb, item);
-    follow(cb, item, deadline);
-    if (item->post == LEAD) {
-        item->post = WAITS;
-        lead(pg, item, deadline);
-    } else {
-        pthread_mutex_unlock(&cb->mutex);
-    }
-    pthread_cond_destroy(&item->posted);
+    pthread_mutex_unlock(&cb->mutex);
+    if (dibsx_park_wait(&item->park, deadline) == 0)
+        expire(cb, item);
+    if (dibsx_park_look(&item->park) != LEAD)
+        return;
+    dibsx_park_clear(&item->park);
+    pthread_mutex_lock(&cb->mutex);
+    lead(pg, item, deadline);
 }
 
 dibs_status dibs__pg_combine(dibs__pg *pg, dibs__pg_item *item,
@@ -297,8 +489,7 @@ dibs_status dibs__pg_combine(dibs__pg *pg, dibs__pg_item *item,
     dibs__pg_combiner *cb = &pg->combiner;
 
     item->err = err;
-    item->posted = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
-    item->post = WAITS;
+    dibsx_park_clear(&item->park);
     item->place = NULL;
     item->answer[0] = '\0';
     if (dibsx_now() >= deadline)
@@ -310,5 +501,7 @@ dibs_status dibs__pg_combine(dibs__pg *pg, dibs__pg_item *item,
     } else {
         wait_along(pg, item, deadline);
     }
-    return item->post == ALONE ? send_alone(pg, item, deadline) : item->rc;
+    return dibsx_park_look(&item->park) == ALONE
+               ? send_alone(pg, item, deadline)
+               : item->rc;
 }

@@ -9,6 +9,7 @@
 #define DIBS_STORE_POSTGRES_COMBINE_H
 
 #include "base/clock.h"
+#include "base/park.h"
 #include "store/ask.h"
 #include <dibs/types.h>
 #include <pthread.h>
@@ -47,8 +48,7 @@ typedef struct dibs__pg_item {
 
     struct dibs__pg_item **place; /* in the batch that is under way; guarded */
     struct dibs__pg_item *next;   /* guarded */
-    int post;                     /* guarded */
-    pthread_cond_t posted;
+    dibsx_park park;
 } dibs__pg_item;
 
 /* The caller owns the struct; end with fini. */

@@ -15,9 +15,12 @@
 
 static const char *const queries[DIBS__PG_QUERIES] = {
     [DIBS__PG_ACQUIRE] =
-        "SELECT @schema@.acquire($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11,$12)",
+        "SELECT @schema@.acquire($1,$2,$7,$8,$9,$3,$10,$4,$5,$6)",
+    [DIBS__PG_ACQUIRE_PLAIN] =
+        "SELECT @schema@.acquire($1,$2,'exclusive',1,0,$3,0,$4,$5,$6)",
     [DIBS__PG_RENEW] = "SELECT @schema@.renew($1,$2,$3,$4,$5)",
     [DIBS__PG_RELEASE] = "SELECT @schema@.release($1,$2,$3,$4)",
+    [DIBS__PG_FEW] = "SELECT which, fence FROM @schema@.few($1,$2,$3,$4,$5,$6)",
     [DIBS__PG_BATCHED] =
         "SELECT unnest(@schema@.batch($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11))",
     [DIBS__PG_ACQUIRE_ALL] =
@@ -25,13 +28,14 @@ static const char *const queries[DIBS__PG_QUERIES] = {
     [DIBS__PG_TURN] = "SELECT @schema@.turn($1,$2,$3,$4,$5,$6)",
     [DIBS__PG_TAKE] = "SELECT @schema@.take($1,$2)",
     [DIBS__PG_YIELD] = "SELECT @schema@.yield($1,$2)",
-    [DIBS__PG_INSPECT] = "SELECT " PARTY " FROM @schema@.party "
-                         "WHERE name = $1 AND role <> 'vacant' "
-                         "ORDER BY slot LIMIT 8192",
+    [DIBS__PG_INSPECT] = "SELECT " PARTY " FROM @schema@.lease "
+                         "WHERE name = $1 ORDER BY slot LIMIT 8192",
     [DIBS__PG_LIST] =
-        "SELECT " PARTY " FROM @schema@.party WHERE name IN ("
-        "SELECT name FROM @schema@.party WHERE slot = 0 AND (name > $1 OR "
-        "name = $1 AND $2::integer = 1) ORDER BY name LIMIT 64) "
+        "SELECT " PARTY " FROM @schema@.lease WHERE name IN ("
+        "SELECT r.name FROM @schema@.roll AS r WHERE (r.name > $1 OR "
+        "r.name = $1 AND $2::integer = 1) AND (r.owner <> '' OR EXISTS ("
+        "SELECT FROM @schema@.party AS p WHERE p.name = r.name)) "
+        "ORDER BY r.name LIMIT 64) "
         "ORDER BY name, slot LIMIT 8192",
     [DIBS__PG_NOW] =
         "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint",

@@ -1,4 +1,4 @@
-/* show.c - inspect and list: rows of the table party as entries.
+/* show.c - inspect and list: rows of the view lease as entries.
  *
  * Any thread. Nothing is locked while the caller's function runs. */
 /* SPDX-License-Identifier: MIT */
@@ -37,8 +37,7 @@ typedef struct word {
 static const word roles[] = {{"holder", DIBS__HOLDER},
                              {"waiter", DIBS__WAITER},
                              {"ghost", DIBS__GHOST},
-                             {"tomb", DIBS__TOMB},
-                             {"vacant", DIBS__TOMB}};
+                             {"tomb", DIBS__TOMB}};
 static const word modes[] = {{"exclusive", DIBS__EXCLUSIVE},
                              {"shared", DIBS__SHARED},
                              {"permits", DIBS__PERMITS}};

@@ -1,9 +1,44 @@
 -- batch.sql - acquires and releases of many callers, in one transaction.
---
--- In the order of their names, so that two batches never wait for each other in a
--- circle; of one name, in the order in which they came. Flags are 1 to join the
--- queue, 2 to barge, 4 to tell; of a release, 1 for unanswered. a_ms is the ttl,
--- or how long to keep others out. Answers each as acquire and release do.
+
+-- The short ways of acquire and release for many, in one statement: those without
+-- a ttl are released. Answers the number and the fence of those that it did; what
+-- becomes of the others is for batch to say, in a transaction of its own. They come
+-- sorted by name, and are joined in that order, so that two who do it at once never
+-- wait for each other in a circle; of those with the same name, the first is done.
+-- a_lazily: all of them are released.
+CREATE FUNCTION @schema@.few(a_names text[], a_owners text[], a_ttls bigint[],
+                             a_whos text[], a_bell text, a_lazily boolean)
+RETURNS TABLE(which bigint, fence bigint)
+LANGUAGE plpgsql
+SET enable_hashjoin = off SET enable_mergejoin = off
+SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+DECLARE
+    at_us bigint := @schema@.now_us();
+    v_set text;
+BEGIN
+    IF a_lazily THEN
+        v_set := set_config('synchronous_commit', 'off', true);
+    END IF;
+    RETURN QUERY
+    UPDATE @schema@.roll AS r
+    SET last = CASE WHEN b.ttl = 0 THEN r.last
+                    ELSE greatest(r.last + 1, at_us) END,
+        owner = CASE WHEN b.ttl = 0 THEN '' ELSE b.owner END,
+        ttl_ms = b.ttl, since_us = at_us, until_us = at_us + b.ttl * 1000,
+        bell = a_bell, who = b.who
+    FROM unnest(a_names, a_owners, a_ttls, a_whos)
+         WITH ORDINALITY AS b(name, owner, ttl, who, i)
+    WHERE r.name = b.name AND NOT r.crowded AND CASE
+        WHEN b.ttl = 0 THEN r.owner = b.owner AND r.until_us > at_us
+        ELSE r.owner = '' OR r.until_us <= at_us END
+    RETURNING b.i, r.last;
+END
+$$;
+
+-- One after the other, whatever it takes. In the order of their names, as above; of
+-- one name, in the order in which they came. Flags of a release: 1 for unanswered.
+-- a_ms is the ttl, or for how long others are kept out. Answers what acquire and
+-- release do.
 CREATE FUNCTION @schema@.batch(
     a_release boolean[], a_names text[], a_owners text[],
     a_modes @schema@.mode[], a_permits bigint[], a_capacities bigint[],
@@ -27,9 +62,8 @@ BEGIN
         ELSE
             answers[i] := @schema@.acquire(
                 a_names[i], a_owners[i], a_modes[i], a_permits[i],
-                a_capacities[i], a_flags[i] & 1 <> 0, a_flags[i] & 2 <> 0,
-                a_flags[i] & 4 <> 0, a_priorities[i], a_ms[i], a_whos[i],
-                a_bell);
+                a_capacities[i], a_flags[i], a_priorities[i], a_ms[i],
+                a_whos[i], a_bell);
         END IF;
         -- One that may be lost does not speak for the others.
         IF current_setting('synchronous_commit') = v_sync THEN

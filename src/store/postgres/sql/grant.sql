@@ -17,7 +17,7 @@
 
 CREATE FUNCTION @schema@.now_us() RETURNS bigint
 LANGUAGE sql VOLATILE PARALLEL SAFE AS $$
-    SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+    SELECT (date_part('epoch', clock_timestamp()) * 1000000)::bigint
 $$;
 
 -- A ring is a hint. It leaves when the step is committed.
@@ -46,13 +46,18 @@ $$;
 -- there, and a sweep that took an earlier one has been committed by then.
 CREATE FUNCTION @schema@.found(a_name text) RETURNS void
 LANGUAGE plpgsql AS $$
+DECLARE
+    at_us bigint := @schema@.now_us();
 BEGIN
-    INSERT INTO @schema@.party AS p (name, slot, role)
-    VALUES (a_name, 0, 'vacant') ON CONFLICT DO NOTHING;
+    INSERT INTO @schema@.roll AS r (name, last, since_us)
+    VALUES (a_name, 0, at_us) ON CONFLICT DO NOTHING;
     IF FOUND THEN
-        UPDATE @schema@.party AS p
+        UPDATE @schema@.roll AS r
         SET last = (SELECT m.floor FROM @schema@.meta AS m)
-        WHERE p.name = a_name AND p.slot = 0;
+        WHERE r.name = a_name;
+    END IF;
+    IF at_us % 16 = 0 THEN
+        PERFORM @schema@.sweep(at_us);
     END IF;
 END
 $$;
@@ -75,8 +80,7 @@ BEGIN
     DELETE FROM @schema@.tomb AS t
     WHERE t.name = a_name AND t.until_us <= at_us;
     IF NOT EXISTS (SELECT FROM @schema@.party AS p
-                   WHERE p.name = a_name AND p.until_us <= at_us
-                   AND p.role <> 'vacant') THEN
+                   WHERE p.name = a_name AND p.until_us <= at_us) THEN
         RETURN;
     END IF;
     PERFORM @schema@.put_tomb(p.name, p.owner, p.until_us + 10000000)
@@ -84,24 +88,36 @@ BEGIN
     WHERE p.name = a_name AND p.role = 'ghost' AND p.claim
     AND p.until_us <= at_us AND p.until_us + 10000000 > at_us;
     DELETE FROM @schema@.party AS p
-    WHERE p.name = a_name AND p.slot > 0 AND p.until_us <= at_us;
-    UPDATE @schema@.party AS p
-    SET role = 'vacant', owner = '', who = '', bell = ''
-    WHERE p.name = a_name AND p.slot = 0 AND p.until_us <= at_us
-    AND p.role <> 'vacant';
+    WHERE p.name = a_name AND p.until_us <= at_us;
 END
 $$;
 
--- Begins a step: locks the name, ends what has expired, answers the time. NULL
--- when the name is not known, unless it is to be.
+-- Makes a party of who holds the name by its row alone; tidy undoes it.
+CREATE FUNCTION @schema@.unfold(r @schema@.roll, at_us bigint) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    IF r.until_us > at_us THEN
+        INSERT INTO @schema@.party VALUES (
+            r.name, 1, 'holder', 'exclusive', false, false, 0, 1, 0, 0, r.last,
+            r.ttl_ms, r.since_us, r.until_us, r.owner, r.bell, r.who);
+    END IF;
+    UPDATE @schema@.roll AS q SET owner = '', crowded = true
+    WHERE q.name = r.name;
+END
+$$;
+
+-- Begins a step: locks the name, ends what has expired, answers the time. Who has
+-- a part in the name has a party from then on. NULL when the name is not known,
+-- unless it is to be.
 CREATE FUNCTION @schema@.enter(a_name text, a_make boolean) RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE
+    r @schema@.roll;
     at_us bigint;
 BEGIN
     LOOP
-        PERFORM FROM @schema@.party AS p
-        WHERE p.name = a_name AND p.slot = 0 FOR UPDATE;
+        SELECT * INTO r FROM @schema@.roll AS q
+        WHERE q.name = a_name FOR UPDATE;
         EXIT WHEN FOUND;
         IF NOT a_make THEN
             RETURN NULL;
@@ -109,7 +125,11 @@ BEGIN
         PERFORM @schema@.found(a_name);
     END LOOP;
     at_us := @schema@.now_us();
-    PERFORM @schema@.prune(a_name, at_us);
+    IF r.owner <> '' THEN
+        PERFORM @schema@.unfold(r, at_us);
+    ELSIF r.crowded THEN
+        PERFORM @schema@.prune(a_name, at_us);
+    END IF;
     RETURN at_us;
 END
 $$;
@@ -122,7 +142,7 @@ DECLARE
     mine @schema@.party;
 BEGIN
     SELECT * INTO mine FROM @schema@.party AS p
-    WHERE p.name = a_name AND p.owner = a_owner AND p.role <> 'vacant';
+    WHERE p.name = a_name AND p.owner = a_owner;
     IF NOT FOUND AND EXISTS (
         SELECT FROM @schema@.tomb AS t
         WHERE t.name = a_name AND t.owner = a_owner) THEN
@@ -136,41 +156,18 @@ $$;
 CREATE FUNCTION @schema@.drop_party(a_name text, a_slot integer) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
-    IF a_slot > 0 THEN
-        DELETE FROM @schema@.party AS p
-        WHERE p.name = a_name AND p.slot = a_slot;
-    ELSE
-        UPDATE @schema@.party AS p
-        SET role = 'vacant', owner = '', who = '', bell = ''
-        WHERE p.name = a_name AND p.slot = 0;
-    END IF;
+    DELETE FROM @schema@.party AS p WHERE p.name = a_name AND p.slot = a_slot;
 END
 $$;
 
--- Puts a party into the first slot, or into a new one.
+-- Answers the slot that it got.
 CREATE FUNCTION @schema@.add_party(mine @schema@.party) RETURNS integer
 LANGUAGE plpgsql AS $$
-DECLARE
-    v_slot integer;
 BEGIN
-    UPDATE @schema@.party AS p
-    SET role = mine.role, mode = mine.mode, claim = mine.claim,
-        tell = mine.tell, priority = mine.priority, permits = mine.permits,
-        capacity = mine.capacity, seq = mine.seq, fence = mine.fence,
-        ttl_ms = mine.ttl_ms, since_us = mine.since_us,
-        until_us = mine.until_us, owner = mine.owner, bell = mine.bell,
-        who = mine.who
-    WHERE p.name = mine.name AND p.slot = 0 AND p.role = 'vacant';
-    IF FOUND THEN
-        RETURN 0;
-    END IF;
-    SELECT max(p.slot) + 1 INTO v_slot FROM @schema@.party AS p
-    WHERE p.name = mine.name;
-    mine.slot := v_slot;
-    mine.crowded := false;
-    mine.last := 0;
+    SELECT coalesce(max(p.slot), 0) + 1 INTO mine.slot
+    FROM @schema@.party AS p WHERE p.name = mine.name;
     INSERT INTO @schema@.party SELECT mine.*;
-    RETURN v_slot;
+    RETURN mine.slot;
 END
 $$;
 
@@ -179,9 +176,9 @@ LANGUAGE plpgsql AS $$
 DECLARE
     v_fence bigint;
 BEGIN
-    UPDATE @schema@.party AS p
-    SET last = greatest(p.last + 1, @schema@.now_us())
-    WHERE p.name = a_name AND p.slot = 0 RETURNING p.last INTO v_fence;
+    UPDATE @schema@.roll AS r
+    SET last = greatest(r.last + 1, @schema@.now_us())
+    WHERE r.name = a_name RETURNING r.last INTO v_fence;
     RETURN v_fence;
 END
 $$;
@@ -252,19 +249,57 @@ BEGIN
 END
 $$;
 
--- Ends a step. Answers whether somebody was served.
-CREATE FUNCTION @schema@.settle(a_name text, at_us bigint) RETURNS boolean
+-- Serves the whole queue. Answers whether somebody was served.
+CREATE FUNCTION @schema@.serve_all(a_name text, at_us bigint) RETURNS boolean
 LANGUAGE plpgsql AS $$
 DECLARE
     v_served integer := @schema@.serve(a_name, '', -2147483648, at_us);
-    v_crowded boolean := EXISTS (SELECT FROM @schema@.party AS p
-                                 WHERE p.name = a_name AND p.slot > 0)
-                         OR EXISTS (SELECT FROM @schema@.tomb AS t
-                                    WHERE t.name = a_name);
 BEGIN
-    UPDATE @schema@.party AS p SET crowded = v_crowded
-    WHERE p.name = a_name AND p.slot = 0 AND p.crowded <> v_crowded;
     RETURN v_served NOT IN (0, -1);
+END
+$$;
+
+-- Ends a step: whoever is alone in the name, with a plain lock, has it by the
+-- name's row alone again.
+CREATE FUNCTION @schema@.tidy(a_name text) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    mine @schema@.party;
+    v_count integer := 0;
+    v_tombs boolean := EXISTS (SELECT FROM @schema@.tomb AS t
+                               WHERE t.name = a_name);
+BEGIN
+    FOR mine IN SELECT * FROM @schema@.party AS p
+                WHERE p.name = a_name LIMIT 2
+    LOOP
+        v_count := v_count + 1;
+    END LOOP;
+    IF v_count = 1 AND NOT v_tombs AND mine.role = 'holder'
+       AND mine.mode = 'exclusive' AND NOT mine.claim AND NOT mine.tell
+       AND mine.priority = 0 THEN
+        UPDATE @schema@.roll AS r
+        SET owner = mine.owner, bell = mine.bell, who = mine.who,
+            ttl_ms = mine.ttl_ms, since_us = mine.since_us,
+            until_us = mine.until_us, crowded = false
+        WHERE r.name = a_name AND r.last = mine.fence;
+        IF FOUND THEN
+            PERFORM @schema@.drop_party(a_name, mine.slot);
+            RETURN;
+        END IF;
+    END IF;
+    UPDATE @schema@.roll AS r SET crowded = v_count > 0 OR v_tombs
+    WHERE r.name = a_name AND r.crowded <> (v_count > 0 OR v_tombs);
+END
+$$;
+
+-- Both. Answers whether somebody was served.
+CREATE FUNCTION @schema@.settle(a_name text, at_us bigint) RETURNS boolean
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_served boolean := @schema@.serve_all(a_name, at_us);
+BEGIN
+    PERFORM @schema@.tidy(a_name);
+    RETURN v_served;
 END
 $$;
 
@@ -298,22 +333,23 @@ BEGIN
         RETURN;
     END IF;
     FOR v_name IN
-        SELECT p.name FROM @schema@.party AS p
-        WHERE p.slot = 0 AND p.name > at.swept
-        ORDER BY p.name LIMIT 64
+        SELECT r.name FROM @schema@.roll AS r WHERE r.name > at.swept
+        ORDER BY r.name LIMIT 64
     LOOP
         v_to := v_name;
         v_seen := v_seen + 1;
-        SELECT p.last INTO v_last FROM @schema@.party AS p
-        WHERE p.name = v_name AND p.slot = 0 AND p.last < dead_us
+        SELECT r.last INTO v_last FROM @schema@.roll AS r
+        WHERE r.name = v_name AND r.last < dead_us AND r.since_us < dead_us
+        AND (r.owner = '' OR r.until_us < dead_us)
         FOR UPDATE SKIP LOCKED;
         IF FOUND AND NOT EXISTS (
             SELECT FROM @schema@.party AS p WHERE p.name = v_name
-            AND p.role <> 'vacant' AND p.until_us >= dead_us) AND NOT EXISTS (
+            AND p.until_us >= dead_us) AND NOT EXISTS (
             SELECT FROM @schema@.tomb AS t WHERE t.name = v_name
             AND t.until_us >= dead_us) THEN
             DELETE FROM @schema@.tomb AS t WHERE t.name = v_name;
             DELETE FROM @schema@.party AS p WHERE p.name = v_name;
+            DELETE FROM @schema@.roll AS r WHERE r.name = v_name;
             at.floor := greatest(at.floor, v_last);
         END IF;
     END LOOP;

@@ -2,54 +2,65 @@
 -- the number of a status, then what belongs to it.
 
 -- Answers "0 fence left_ms claim", "1 fence left_ms queued ahead who", "3", or
--- "6 capacity". The short way first: nobody else has a part in the name.
+-- "6 capacity". a_flags: 1 to join the queue, 2 to barge, 4 to tell. The short ways
+-- first: a plain lock on a name that nobody has a part in, and one that was only
+-- tried while another has it.
 CREATE FUNCTION @schema@.acquire(
     a_name text, a_owner text, a_mode @schema@.mode, a_permits bigint,
-    a_capacity bigint, a_queue boolean, a_barge boolean, a_tell boolean,
-    a_priority integer, a_ttl_ms bigint, a_who text, a_bell text)
+    a_capacity bigint, a_flags integer, a_priority integer, a_ttl_ms bigint,
+    a_who text, a_bell text)
 RETURNS text
 LANGUAGE plpgsql AS $$
 DECLARE
-    at_us bigint := (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
+    at_us bigint := date_part('epoch', clock_timestamp()) * 1000000;
     v_fence bigint;
+    r @schema@.roll;
 BEGIN
-    UPDATE @schema@.party AS p
-    SET role = 'holder', mode = a_mode, claim = false, tell = a_tell,
-        priority = a_priority, permits = a_permits, capacity = a_capacity,
-        fence = greatest(p.last + 1, at_us), last = greatest(p.last + 1, at_us),
-        ttl_ms = a_ttl_ms, since_us = at_us, until_us = at_us + a_ttl_ms * 1000,
-        owner = a_owner, bell = a_bell, who = a_who
-    WHERE p.name = a_name AND p.slot = 0 AND NOT p.crowded
-    AND (p.role = 'vacant' OR p.until_us <= at_us AND p.role <> 'ghost')
-    RETURNING p.fence INTO v_fence;
-    IF NOT FOUND THEN
-        RETURN @schema@.acquire_long(
-            a_name, a_owner, a_mode, a_permits, a_capacity, a_queue, a_barge,
-            a_tell, a_priority, a_ttl_ms, a_who, a_bell);
+    IF a_mode = 'exclusive' AND a_flags < 4 AND a_priority = 0 THEN
+        UPDATE @schema@.roll AS q
+        SET last = greatest(q.last + 1, at_us), owner = a_owner,
+            ttl_ms = a_ttl_ms, since_us = at_us,
+            until_us = at_us + a_ttl_ms * 1000, bell = a_bell, who = a_who
+        WHERE q.name = a_name AND NOT q.crowded
+        AND (q.owner = '' OR q.until_us <= at_us)
+        RETURNING q.last INTO v_fence;
+        IF FOUND THEN
+            RETURN '0 ' || v_fence || ' ' || a_ttl_ms || ' 0';
+        END IF;
     END IF;
-    RETURN '0 ' || v_fence || ' ' || a_ttl_ms || ' 0';
+    IF a_flags & 1 = 0 AND a_capacity = 0 THEN
+        SELECT * INTO r FROM @schema@.roll AS q WHERE q.name = a_name;
+        IF r.owner <> '' AND r.owner <> a_owner AND r.until_us > at_us THEN
+            RETURN '1 ' || greatest(r.last, at_us - 1) || ' ' ||
+                   (r.until_us - at_us - 1) / 1000 + 1 || ' 0 0 ' || r.who;
+        END IF;
+    END IF;
+    RETURN @schema@.acquire_long(
+        a_name, a_owner, a_mode, a_permits, a_capacity, a_flags & 1 <> 0,
+        a_flags & 2 <> 0, a_flags & 4 <> 0, a_priority, a_ttl_ms, a_who,
+        a_bell);
 END
 $$;
 
--- A name that is not known has nobody in it. True when it was so. The floor is
--- read when the row is there (see found).
+-- A plain lock on a name that is not known. NULL when it is known by now. The floor
+-- is read when the row is there (see found).
 CREATE FUNCTION @schema@.acquire_new(mine @schema@.party) RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE
     v_floor bigint;
 BEGIN
-    mine.slot := 0;
-    mine.fence := mine.since_us;
-    mine.last := mine.since_us;
-    INSERT INTO @schema@.party SELECT mine.* ON CONFLICT DO NOTHING;
+    INSERT INTO @schema@.roll VALUES (
+        mine.since_us, mine.until_us, mine.since_us, mine.ttl_ms, false,
+        mine.name, mine.owner, mine.bell, mine.who) ON CONFLICT DO NOTHING;
     IF NOT FOUND THEN
         RETURN NULL;
     END IF;
+    mine.fence := mine.since_us;
     SELECT m.floor INTO v_floor FROM @schema@.meta AS m;
     IF v_floor >= mine.fence THEN
         mine.fence := v_floor + 1;
-        UPDATE @schema@.party AS p SET fence = mine.fence, last = mine.fence
-        WHERE p.name = mine.name AND p.slot = 0;
+        UPDATE @schema@.roll AS r SET last = mine.fence
+        WHERE r.name = mine.name;
     END IF;
     IF mine.fence % 16 = 0 THEN
         PERFORM @schema@.sweep(mine.since_us);
@@ -79,11 +90,12 @@ DECLARE
     v_served integer;
 BEGIN
     LOOP
-        at_us := @schema@.enter(a_name, false);
+        at_us := @schema@.enter(
+            a_name, a_mode <> 'exclusive' OR a_tell OR a_priority <> 0);
         EXIT WHEN at_us IS NOT NULL;
         at_us := @schema@.now_us();
-        mine := (a_name, 0, 'holder', a_mode, false, false, a_tell, a_priority,
-                 0, a_permits, a_capacity, 0, 0, a_ttl_ms, at_us,
+        mine := (a_name, 0, 'holder', a_mode, false, a_tell, a_priority,
+                 a_permits, a_capacity, 0, 0, a_ttl_ms, at_us,
                  at_us + a_ttl_ms * 1000, a_owner, a_bell, a_who);
         mine.fence := @schema@.acquire_new(mine);
         IF mine.fence IS NOT NULL THEN
@@ -113,8 +125,8 @@ BEGIN
     IF mine.role = 'waiter' THEN
         v_served := @schema@.ask_again(mine, a_queue, a_barge, a_bell, at_us);
     ELSE
-        mine := (a_name, 0, 'waiter', a_mode, false, false, a_tell, a_priority,
-                 0, a_permits, a_capacity, 0, 0, a_ttl_ms, at_us,
+        mine := (a_name, 0, 'waiter', a_mode, false, a_tell, a_priority,
+                 a_permits, a_capacity, 0, 0, a_ttl_ms, at_us,
                  at_us + 3000000, a_owner, a_bell, a_who);
         v_served := @schema@.ask_first(mine, a_queue, a_barge, at_us);
     END IF;
@@ -191,8 +203,8 @@ $$;
 CREATE FUNCTION @schema@.watermark(a_name text, at_us bigint) RETURNS bigint
 LANGUAGE plpgsql AS $$
 BEGIN
-    RETURN (SELECT greatest(p.last, at_us - 1) FROM @schema@.party AS p
-            WHERE p.name = a_name AND p.slot = 0);
+    RETURN (SELECT greatest(r.last, at_us - 1) FROM @schema@.roll AS r
+            WHERE r.name = a_name);
 END
 $$;
 
@@ -212,9 +224,10 @@ BEGIN
     IF mine.seq > 0 AND NOT a_queue THEN
         PERFORM @schema@.drop_party(mine.name, mine.slot);
     END IF;
-    v_served := @schema@.settle(mine.name, at_us);
+    v_served := @schema@.serve_all(mine.name, at_us);
     PERFORM @schema@.tell_wanted(mine.name, '', at_us);
     first := @schema@.first_to_end(mine.name);
+    PERFORM @schema@.tidy(mine.name);
     IF a_served = 0 AND NOT v_served THEN
         PERFORM @schema@.lazily();
     END IF;
@@ -242,14 +255,12 @@ BEGIN
              ORDER BY n.name COLLATE "C"
     LOOP
         at_us := @schema@.now_us();
-        UPDATE @schema@.party AS p
-        SET until_us = greatest(p.until_us, at_us + a_ttls[i] * 1000),
-            claim = false,
-            bell = CASE WHEN a_bell = '' THEN p.bell ELSE a_bell END
-        WHERE p.name = a_names[i] AND p.slot = 0 AND p.owner = a_owners[i]
-        AND p.fence = a_fences[i] AND p.role = 'holder' AND NOT p.crowded
-        AND p.until_us > at_us
-        RETURNING (p.until_us - at_us) / 1000 INTO v_left;
+        UPDATE @schema@.roll AS r
+        SET until_us = greatest(r.until_us, at_us + a_ttls[i] * 1000),
+            bell = CASE WHEN a_bell = '' THEN r.bell ELSE a_bell END
+        WHERE r.name = a_names[i] AND r.owner = a_owners[i]
+        AND r.last = a_fences[i] AND r.until_us > at_us
+        RETURNING (r.until_us - at_us) / 1000 INTO v_left;
         IF FOUND THEN
             answers[i] := 2 * v_left;
         ELSE
@@ -289,22 +300,21 @@ BEGIN
 END
 $$;
 
--- Answers "0", or "3" when it had no lease.
+-- Answers "0", or "3" when it had no lease. The short way may be lost in a crash
+-- of the server, as `lazily` has it.
 CREATE FUNCTION @schema@.release(a_name text, a_owner text,
                                  a_unanswered boolean, a_keep_ms bigint)
 RETURNS text
 LANGUAGE plpgsql AS $$
 DECLARE
+    at_us bigint := date_part('epoch', clock_timestamp()) * 1000000;
     v_set text;
 BEGIN
     IF NOT a_unanswered AND a_keep_ms = 0 THEN
-        UPDATE @schema@.party AS p
-        SET role = 'vacant', owner = '', who = '', bell = ''
-        WHERE p.name = a_name AND p.slot = 0 AND p.owner = a_owner
-        AND p.role = 'holder' AND NOT p.crowded AND p.until_us >
-            (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
+        UPDATE @schema@.roll AS r SET owner = ''
+        WHERE r.name = a_name AND r.owner = a_owner AND r.until_us > at_us
+        RETURNING set_config('synchronous_commit', 'off', true) INTO v_set;
         IF FOUND THEN
-            v_set := set_config('synchronous_commit', 'off', true);
             RETURN '0';
         END IF;
     END IF;
@@ -407,9 +417,9 @@ DECLARE
     v_held boolean := false;
     v_found boolean := false;
     v_asked integer := 0;
-    other @schema@.party;
+    other @schema@.lease;
 BEGIN
-    FOR other IN SELECT * FROM @schema@.party AS p
+    FOR other IN SELECT * FROM @schema@.lease AS p
                  WHERE p.name = a_name AND p.role IN ('holder', 'ghost')
                  AND p.until_us > at_us
     LOOP

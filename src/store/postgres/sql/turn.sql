@@ -10,7 +10,7 @@ DECLARE
     at_us bigint := @schema@.enter(a_name, false);
     mine @schema@.party;
     heir @schema@.party;
-    v_why text;
+    v_answer text;
 BEGIN
     IF at_us IS NULL THEN
         RETURN '3';
@@ -18,10 +18,10 @@ BEGIN
     mine := @schema@.find(a_name, a_owner);
     heir := @schema@.find(a_name, a_to);
     IF mine.role = 'holder' AND mine.fence = a_fence THEN
-        v_why := @schema@.check_turn(mine, heir, a_mode, at_us);
-        IF v_why IS NOT NULL THEN
+        v_answer := @schema@.check_turn(mine, heir, a_mode, at_us);
+        IF v_answer IS NOT NULL THEN
             PERFORM @schema@.settle(a_name, at_us);
-            RETURN v_why;
+            RETURN v_answer;
         END IF;
         PERFORM @schema@.turn_lease(mine, a_mode, a_to, a_ttl_ms, at_us);
     ELSIF heir.role IS DISTINCT FROM 'holder' OR heir.mode <> a_mode
@@ -29,8 +29,9 @@ BEGIN
         PERFORM @schema@.settle(a_name, at_us);
         RETURN '3';
     END IF;
+    v_answer := @schema@.answer(@schema@.find(a_name, a_to), at_us);
     PERFORM @schema@.settle(a_name, at_us);
-    RETURN @schema@.answer(@schema@.find(a_name, a_to), at_us);
+    RETURN v_answer;
 END
 $$;
 
@@ -109,30 +110,38 @@ BEGIN
     at_us := @schema@.now_us();
     FOR i IN 1 .. v_count LOOP
         PERFORM @schema@.prune(a_names[i], at_us);
-        PERFORM @schema@.settle(a_names[i], at_us);
-        v_why := @schema@.why_not(i - 1, a_names[i], a_owners[i],
-                                  a_priorities[i], at_us);
-        IF v_why IS NOT NULL THEN
-            RETURN v_why;
-        END IF;
+        PERFORM @schema@.serve_all(a_names[i], at_us);
+        v_why := coalesce(v_why, @schema@.why_not(
+            i - 1, a_names[i], a_owners[i], a_priorities[i], at_us));
     END LOOP;
     FOR i IN 1 .. v_count LOOP
-        mine := @schema@.find(a_names[i], a_owners[i]);
-        IF mine.role IS DISTINCT FROM 'holder' THEN
-            IF mine.role IS NOT NULL THEN
-                PERFORM @schema@.drop_party(a_names[i], mine.slot);
-            END IF;
-            mine := (a_names[i], 0, 'waiter', 'exclusive', false, false,
-                     a_tells[i], a_priorities[i], 0, 1, 0, 0, 0, a_ttls[i],
-                     at_us, at_us, a_owners[i], a_bell, a_whos[i]);
-            PERFORM @schema@.give(a_names[i], @schema@.add_party(mine), true,
-                                  at_us);
-            PERFORM @schema@.settle(a_names[i], at_us);
+        IF v_why IS NULL THEN
+            mine := (a_names[i], 0, 'waiter', 'exclusive', false, a_tells[i],
+                     a_priorities[i], 1, 0, 0, 0, a_ttls[i], at_us, at_us,
+                     a_owners[i], a_bell, a_whos[i]);
+            v_answer := v_answer || @schema@.acquire_one(mine, at_us);
         END IF;
-        v_answer := v_answer || substr(@schema@.answer(
-            @schema@.find(a_names[i], a_owners[i]), at_us), 2);
+        PERFORM @schema@.tidy(a_names[i]);
     END LOOP;
-    RETURN v_answer;
+    RETURN coalesce(v_why, v_answer);
+END
+$$;
+
+-- Of a name that can be had: " fence left_ms claim".
+CREATE FUNCTION @schema@.acquire_one(mine @schema@.party, at_us bigint)
+RETURNS text
+LANGUAGE plpgsql AS $$
+DECLARE
+    old @schema@.party := @schema@.find(mine.name, mine.owner);
+BEGIN
+    IF old.role IS DISTINCT FROM 'holder' THEN
+        IF old.role IS NOT NULL THEN
+            PERFORM @schema@.drop_party(mine.name, old.slot);
+        END IF;
+        PERFORM @schema@.give(mine.name, @schema@.add_party(mine), true, at_us);
+    END IF;
+    RETURN substr(@schema@.answer(@schema@.find(mine.name, mine.owner), at_us),
+                  2);
 END
 $$;
 
