@@ -408,8 +408,7 @@ void pg_resume(pg_server *sv)
     signal_all(sv, SIGCONT);
 }
 
-/* A connection of the owner, or NULL. */
-static PGconn *connect_owner(const pg_server *sv)
+PGconn *pg_connect(const pg_server *sv)
 {
     char port[16];
     const char *names[] = {"host", "port", "user", "dbname", NULL};
@@ -426,7 +425,7 @@ static PGconn *connect_owner(const pg_server *sv)
 
 bool pg_tell(const pg_server *sv, const char *sql)
 {
-    PGconn *pq = connect_owner(sv);
+    PGconn *pq = pg_connect(sv);
     PGresult *result = pq ? PQexec(pq, sql) : NULL;
     ExecStatusType status = PQresultStatus(result);
     bool ok = status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK;
@@ -438,9 +437,9 @@ bool pg_tell(const pg_server *sv, const char *sql)
     return ok;
 }
 
-long long pg_number(const pg_server *sv, const char *sql)
+/* Asks, and closes the connection, which may be NULL. */
+static long long ask_number(PGconn *pq, const char *sql)
 {
-    PGconn *pq = connect_owner(sv);
     PGresult *result = pq ? PQexec(pq, sql) : NULL;
     long long number = -1;
 
@@ -449,6 +448,19 @@ long long pg_number(const pg_server *sv, const char *sql)
     PQclear(result);
     PQfinish(pq);
     return number;
+}
+
+long long pg_number(const pg_server *sv, const char *sql)
+{
+    return ask_number(pg_connect(sv), sql);
+}
+
+long long pg_pooled_number(const pg_server *sv, const char *sql)
+{
+    char url[PG_URL_MAX];
+
+    pg_pooled_url(sv, url);
+    return ask_number(PQconnectdb(url), sql);
 }
 
 bool pg_tell_rights(const pg_server *sv, const char *path)
@@ -503,6 +515,12 @@ void pg_bouncer_url(const pg_server *sv, char out[PG_URL_MAX])
              sv->bouncer_port, sv->port);
 }
 
+void pg_pooled_url(const pg_server *sv, char out[PG_URL_MAX])
+{
+    snprintf(out, PG_URL_MAX, "postgres://dibs@127.0.0.1:%d/postgres",
+             sv->bouncer_port);
+}
+
 static bool write_bouncer(const pg_server *sv)
 {
     char path[sizeof(sv->dir) + 16];
@@ -516,8 +534,8 @@ static bool write_bouncer(const pg_server *sv)
             "[databases]\n* = host=127.0.0.1 port=%d user=dibs\n[pgbouncer]\n"
             "listen_addr = 127.0.0.1\nlisten_port = %d\nunix_socket_dir =\n"
             "auth_type = any\npool_mode = transaction\n"
-            "default_pool_size = 10\nmax_client_conn = 500\n",
-            sv->port, sv->bouncer_port);
+            "default_pool_size = %d\nmax_client_conn = 500\n",
+            sv->port, sv->bouncer_port, sv->sessions ? sv->sessions : 10);
     return fclose(file) == 0 && give_away(sv);
 }
 

@@ -8,6 +8,7 @@
 #ifndef DIBS_TESTS_POSTGRES_SERVER_H
 #define DIBS_TESTS_POSTGRES_SERVER_H
 
+#include <libpq-fe.h>
 #include <stdbool.h>
 #include <sys/types.h>
 
@@ -18,6 +19,7 @@ typedef struct pg_server {
     pid_t bouncer_pid;
     int port;
     int bouncer_port;
+    int sessions; /* that the pooler shares out; 0: 10 */
     char dir[64];
     char cert[32];       /* which of certs.h it shows; "": no TLS */
     bool durable;        /* waits for the disk; set it before a restart */
@@ -51,6 +53,12 @@ bool pg_tell(const pg_server *sv, const char *sql);
 /* The first cell that it answers as a number; -1 when it fails or has none. */
 long long pg_number(const pg_server *sv, const char *sql);
 
+/* The same through the pooler. */
+long long pg_pooled_number(const pg_server *sv, const char *sql);
+
+/* A connection of the owner, or NULL; end it with PQfinish(). */
+PGconn *pg_connect(const pg_server *sv);
+
 /* Runs those lines of a file that begin with CREATE ROLE, GRANT or REVOKE. */
 bool pg_tell_rights(const pg_server *sv, const char *path);
 
@@ -59,7 +67,9 @@ void pg_url(const pg_server *sv, char out[PG_URL_MAX]);
 void pg_unix_url(const pg_server *sv, char out[PG_URL_MAX]);
 void pg_tls_url(const pg_server *sv, const char *host, char out[PG_URL_MAX]);
 void pg_role_url(const pg_server *sv, const char *role, char out[PG_URL_MAX]);
+/* Through the pooler: with the doorbell past it, and without. */
 void pg_bouncer_url(const pg_server *sv, char out[PG_URL_MAX]);
+void pg_pooled_url(const pg_server *sv, char out[PG_URL_MAX]);
 
 /* A port on which nobody listens just now. */
 int pg_free_port(void);

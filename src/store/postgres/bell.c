@@ -4,8 +4,9 @@
  *
  *     connect -> listen  --> (lost) --> wait a while -> connect
  *
- * Whatever fails leads to another attempt, until fini. The thread blocks all
- * signals and holds the mutex only to put a ring down. */
+ * Whatever fails leads to another attempt, until fini; but for a pooler, through
+ * which nothing can be heard. The thread blocks all signals and holds the mutex only
+ * to put a ring down. */
 /* SPDX-License-Identifier: MIT */
 #include "store/postgres/bell.h"
 #include "base/alloc.h"
@@ -38,6 +39,7 @@ void dibs__pg_bell_init(dibs__pg_bell *bell, const dibs__pg_conf *conf)
     pthread_cond_init(&bell->cond, &attr);
     pthread_condattr_destroy(&attr);
     atomic_init(&bell->open, false);
+    atomic_init(&bell->deaf, false);
 }
 
 static void fd_close(int *fd)
@@ -161,7 +163,7 @@ subscribe(dibs__pg_bell *bell, dibs__pg_conn *cn, dibs_error *err)
     dibsx_nsec deadline = dibsx_after_ms(dibsx_now(), CONNECT_MS);
 
     if (cn->pooled)
-        return dibsx_fail(err, DIBS_UNAVAIL,
+        return dibsx_fail(err, DIBS_UNSUPPORTED,
                           "a pooler is in between, through which nothing can "
                           "be listened to; name the server itself with "
                           "listen_host= and listen_port=");
@@ -244,7 +246,11 @@ static void *bell_main(void *arg)
     int failures = 0;
 
     do {
-        if (attend(bell, &failures) == DIBS_CANCELLED)
+        dibs_status rc = attend(bell, &failures);
+
+        if (rc == DIBS_UNSUPPORTED)
+            atomic_store(&bell->deaf, true);
+        if (rc == DIBS_CANCELLED || rc == DIBS_UNSUPPORTED)
             break;
         failures++;
     } while (!rest(bell, &prng, failures));
@@ -325,7 +331,7 @@ dibs_status dibs__pg_bell_open(dibs__pg_bell *bell, dibsx_nsec deadline,
 
 const char *dibs__pg_bell_address(const dibs__pg_bell *bell)
 {
-    return bell->open ? bell->address : "";
+    return bell->open && !bell->deaf ? bell->address : "";
 }
 
 size_t dibs__pg_bell_hear(dibs__pg_bell *bell, dibs__ring *rings, size_t max)

@@ -29,6 +29,7 @@ typedef struct dibs__pg_bell {
     dibs_error failure; /* of the last attempt to */
     char address[DIBS__PG_ADDRESS];
     atomic_bool open; /* the thread runs; address and fds are constant */
+    atomic_bool deaf; /* a pooler is in between, so it has given up */
 } dibs__pg_bell;
 
 /* The caller owns the struct; end with fini, which waits for the thread. */
@@ -43,7 +44,7 @@ DIBS_MUST_CHECK dibs_status dibs__pg_bell_open(dibs__pg_bell *bell,
                                                dibs_error *err);
 size_t dibs__pg_bell_hear(dibs__pg_bell *bell, dibs__ring *rings, size_t max);
 
-/* What others ring this handle by, "" when it is not open. */
+/* What others ring this handle by, "" when it hears nothing. */
 const char *dibs__pg_bell_address(const dibs__pg_bell *bell);
 
 #endif

@@ -24,6 +24,7 @@
 #include "store/postgres/array.h"
 #include "store/postgres/step.h"
 #include <inttypes.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -241,6 +242,7 @@ static void fill(dibs__pg_combiner *cb, turn *tn, dibs__pg_item *own)
         add(is_short(item) ? &tn->few : &tn->rest, item);
         item = cb->first && count + 1 < DIBS__PG_BATCH ? pop(cb) : NULL;
     }
+    cb->crowd = tn->few.count + tn->rest.count;
     qsort(tn->few.items, tn->few.count, sizeof(dibs__pg_item *), by_name);
     write_down(&tn->few, write_few);
 }
@@ -301,28 +303,35 @@ static void answer(turn *tn, dibs__pg_item **place)
     post(tn, item, DONE);
 }
 
+/* What `few` says of one that it has done: "number fence". Locks: cb->mutex. */
+static void answer_short(turn *tn, const char *text)
+{
+    dibs__pg_answer words = {.at = text};
+    int64_t which, fence;
+    dibs__pg_item *item;
+
+    if (!dibs__pg_word(&words, 1, (int64_t)tn->few.count, &which) ||
+        !dibs__pg_word(&words, 0, INT64_MAX, &fence))
+        return;
+    item = tn->few.items[which - 1];
+    if (!item)
+        return;
+    if (item->release)
+        snprintf(item->answer, sizeof(item->answer), "0");
+    else
+        snprintf(item->answer, sizeof(item->answer),
+                 "0 %" PRId64 " %" PRId64 " 0", fence, item->ms);
+    answer(tn, &tn->few.items[which - 1]);
+}
+
 /* Those that were done have their answers; the others are added to the rest.
  * Locks: cb->mutex. */
 static void hand_out_few(turn *tn, const PGresult *rows)
 {
     batch *bt = &tn->few;
 
-    for (int row = 0; row < dibs__pq.PQntuples(rows); row++) {
-        int64_t which = dibs__pg_int(rows, row, 0);
-        dibs__pg_item *item = which > 0 && (size_t)which <= bt->count
-                                  ? bt->items[which - 1]
-                                  : NULL;
-
-        if (!item)
-            continue;
-        if (item->release)
-            snprintf(item->answer, sizeof(item->answer), "0");
-        else
-            snprintf(item->answer, sizeof(item->answer),
-                     "0 %" PRId64 " %" PRId64 " 0", dibs__pg_int(rows, row, 1),
-                     item->ms);
-        answer(tn, &bt->items[which - 1]);
-    }
+    for (int row = 0; row < dibs__pq.PQntuples(rows); row++)
+        answer_short(tn, dibs__pg_text(rows, row, 0));
     for (size_t i = 0; i < bt->count; i++)
         if (bt->items[i])
             add(&tn->rest, bt->items[i]);
@@ -422,6 +431,7 @@ static void lead_alone(dibs__pg *pg, dibs__pg_item *own, dibsx_nsec deadline)
     dibs__pg_combiner *cb = &pg->combiner;
     dibs__pg_item *next = NULL;
 
+    cb->crowd = 1;
     pthread_mutex_unlock(&cb->mutex);
     own->rc = send_alone(pg, own, deadline);
     (void)dibsx_park_post(&own->park, DONE);
@@ -437,10 +447,18 @@ static void lead_alone(dibs__pg *pg, dibs__pg_item *own, dibsx_nsec deadline)
         dibsx_park_wake(&next->park);
 }
 
-/* Locks: cb->mutex, which it drops. */
+/* Where there were others a moment ago, they are let in first: they have been woken
+ * and will ask again. Locks: cb->mutex, which it drops. */
 static void lead(dibs__pg *pg, dibs__pg_item *own, dibsx_nsec deadline)
 {
-    if (pg->combiner.first)
+    dibs__pg_combiner *cb = &pg->combiner;
+
+    if (cb->crowd > 1) {
+        pthread_mutex_unlock(&cb->mutex);
+        sched_yield();
+        pthread_mutex_lock(&cb->mutex);
+    }
+    if (cb->first)
         lead_all(pg, own, deadline);
     else
         lead_alone(pg, own, deadline);

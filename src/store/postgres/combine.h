@@ -25,6 +25,7 @@ enum { DIBS__PG_UNANSWERED = 1 };
 typedef struct dibs__pg_combiner {
     pthread_mutex_t mutex; /* guards all below, and what is so marked */
     int leaders;           /* threads that send */
+    size_t crowd;          /* how many the last of them took along */
     struct dibs__pg_item *first;
     struct dibs__pg_item *last;
 } dibs__pg_combiner;

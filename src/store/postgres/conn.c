@@ -19,14 +19,16 @@
 enum { PREPARE_AT = 3, PREPARED = 255, NAME_MAX_LEN = 16, MESSAGE_MAX = 200 };
 
 /* Every step finds its rows by an index, also when the tables were small the last
- * time that somebody counted. What a step can hang on is a lock. The timeout is
- * below DIBS__TOMB_MS: a request that hangs is gone before the tombstone is that
- * keeps it from doing harm. */
+ * time that somebody counted, and in the order that it was given. What a step can
+ * hang on is a lock. The timeout is below DIBS__TOMB_MS: a request that hangs is
+ * gone before the tombstone is that keeps it from doing harm. */
 #define SESSION                                                                \
     "SET lock_timeout = 8000; SET statement_timeout = 0; "                     \
     "SET idle_in_transaction_session_timeout = 8000; "                         \
     "SET default_transaction_isolation = 'read committed'; "                   \
-    "SET jit = off; SET enable_seqscan = off"
+    "SET jit = off; SET enable_seqscan = off; SET enable_bitmapscan = off; "   \
+    "SET enable_hashjoin = off; SET enable_mergejoin = off; "                  \
+    "SET plan_cache_mode = force_generic_plan"
 
 #define IDLE_LOOK (20 * DIBSX_MS)
 
@@ -217,18 +219,19 @@ dibs_status dibs__pg_conn_ask(dibs__pg_conn *cn, const dibs__pg_texts *texts,
                               dibsx_nsec deadline, PGresult **out, bool *again,
                               dibs_error *err)
 {
+    const char *text = cn->pooled ? texts->pooled[query] : texts->of[query];
     outcome oc = {0};
     dibs_status rc;
     bool sent;
 
     *again = false;
-    prepare(cn, query, texts->of[query], deadline);
+    prepare(cn, query, text, deadline);
     if (cn->dead) {
         *again = true;
         return dibsx_fail(err, DIBS_UNAVAIL,
                           "the connection was lost before anything was sent");
     }
-    sent = send_query(cn, query, texts->of[query], args);
+    sent = send_query(cn, query, text, args);
     rc = finish(cn, sent, deadline, &oc, err);
     *out = oc.rows;
     if (rc == DIBS_OK || oc.fatal)

@@ -2,10 +2,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "store/postgres/query.h"
 #include "base/alloc.h"
+#include "base/buf.h"
 #include "base/fail.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+
+enum { QUERY_MAX = 4096 };
 
 /* The columns that show.c reads. */
 #define PARTY                                                                  \
@@ -20,7 +23,7 @@ static const char *const queries[DIBS__PG_QUERIES] = {
         "SELECT @schema@.acquire($1,$2,'exclusive',1,0,$3,0,$4,$5,$6)",
     [DIBS__PG_RENEW] = "SELECT @schema@.renew($1,$2,$3,$4,$5)",
     [DIBS__PG_RELEASE] = "SELECT @schema@.release($1,$2,$3,$4)",
-    [DIBS__PG_FEW] = "SELECT which, fence FROM @schema@.few($1,$2,$3,$4,$5,$6)",
+    [DIBS__PG_FEW] = "SELECT @schema@.few($1,$2,$3,$4,$5,$6)",
     [DIBS__PG_BATCHED] =
         "SELECT unnest(@schema@.batch($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11))",
     [DIBS__PG_ACQUIRE_ALL] =
@@ -72,12 +75,38 @@ static const char *const queries[DIBS__PG_QUERIES] = {
         "current_database() AND backend_xmin IS NOT NULL)",
 };
 
+/* As in conn.c, until the end of the transaction. What FROM calls is done before
+ * the function is. */
+#define SETTINGS " FROM set_config('lock_timeout', '8000', true)"
+
+/* A function of the schema changes something; all else only looks. */
+static char *write_pooled(const dibs__pg_conf *conf, const char *query)
+{
+    static const char function[] = "SELECT @schema@.";
+    static const char rows[] = "SELECT unnest(@schema@.";
+    dibsx_buf buf;
+    char *text;
+
+    if (query == queries[DIBS__PG_FEW])
+        query = "SELECT @schema@.few_pooled($1,$2,$3,$4,$5,$6)";
+    dibsx_buf_init(&buf, QUERY_MAX);
+    dibsx_buf_puts(&buf, query);
+    if (strncmp(query, function, strlen(function)) == 0 ||
+        strncmp(query, rows, strlen(rows)) == 0)
+        dibsx_buf_puts(&buf, SETTINGS);
+    text = dibsx_buf_ok(&buf) ? dibs__pg_with_schema(conf, dibsx_buf_text(&buf))
+                              : NULL;
+    dibsx_buf_fini(&buf);
+    return text;
+}
+
 dibs_status dibs__pg_texts_init(dibs__pg_texts *texts,
                                 const dibs__pg_conf *conf, dibs_error *err)
 {
     for (size_t i = 0; i < DIBS__PG_QUERIES; i++) {
         texts->of[i] = dibs__pg_with_schema(conf, queries[i]);
-        if (!texts->of[i])
+        texts->pooled[i] = write_pooled(conf, queries[i]);
+        if (!texts->of[i] || !texts->pooled[i])
             return dibsx_fail(err, DIBS_NOMEM, "the statements");
     }
     return DIBS_OK;
@@ -85,8 +114,10 @@ dibs_status dibs__pg_texts_init(dibs__pg_texts *texts,
 
 void dibs__pg_texts_fini(dibs__pg_texts *texts)
 {
-    for (size_t i = 0; i < DIBS__PG_QUERIES; i++)
+    for (size_t i = 0; i < DIBS__PG_QUERIES; i++) {
         dibsx_free(texts->of[i]);
+        dibsx_free(texts->pooled[i]);
+    }
     memset(texts, 0, sizeof(*texts));
 }
 

@@ -34,9 +34,11 @@ typedef enum dibs__pg_query {
     DIBS__PG_QUERIES
 } dibs__pg_query;
 
-/* The text of each, with the schema in it. */
+/* The text of each, with the schema in it; and for connections that go through a
+ * pooler, where a session has no settings, with those that matter. */
 typedef struct dibs__pg_texts {
     char *of[DIBS__PG_QUERIES];
+    char *pooled[DIBS__PG_QUERIES];
 } dibs__pg_texts;
 
 DIBS_MUST_CHECK dibs_status dibs__pg_texts_init(dibs__pg_texts *texts,

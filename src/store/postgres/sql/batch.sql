@@ -1,17 +1,15 @@
 -- batch.sql - acquires and releases of many callers, in one transaction.
 
 -- The short ways of acquire and release for many, in one statement: those without
--- a ttl are released. Answers the number and the fence of those that it did; what
--- becomes of the others is for batch to say, in a transaction of its own. They come
--- sorted by name, and are joined in that order, so that two who do it at once never
--- wait for each other in a circle; of those with the same name, the first is done.
--- a_lazily: all of them are released.
+-- a ttl are released. Answers "number fence" for those that it did; what becomes of
+-- the others is for batch to say, in a transaction of its own. They come sorted by
+-- name, and are joined in that order, so that two who do it at once never wait for
+-- each other in a circle: the connection has no other joins than nested loops. Of
+-- those with the same name, the first is done. a_lazily: all of them are released.
 CREATE FUNCTION @schema@.few(a_names text[], a_owners text[], a_ttls bigint[],
                              a_whos text[], a_bell text, a_lazily boolean)
-RETURNS TABLE(which bigint, fence bigint)
-LANGUAGE plpgsql
-SET enable_hashjoin = off SET enable_mergejoin = off
-SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+RETURNS SETOF text
+LANGUAGE plpgsql AS $$
 DECLARE
     at_us bigint := @schema@.now_us();
     v_set text;
@@ -31,7 +29,22 @@ BEGIN
     WHERE r.name = b.name AND NOT r.crowded AND CASE
         WHEN b.ttl = 0 THEN r.owner = b.owner AND r.until_us > at_us
         ELSE r.owner = '' OR r.until_us <= at_us END
-    RETURNING b.i, r.last;
+    RETURNING b.i || ' ' || r.last;
+END
+$$;
+
+-- The same where the connection has no settings of its own.
+CREATE FUNCTION @schema@.few_pooled(
+    a_names text[], a_owners text[], a_ttls bigint[], a_whos text[], a_bell text,
+    a_lazily boolean)
+RETURNS SETOF text
+LANGUAGE plpgsql
+SET enable_hashjoin = off SET enable_mergejoin = off
+SET enable_seqscan = off SET enable_bitmapscan = off
+SET plan_cache_mode = force_generic_plan AS $$
+BEGIN
+    RETURN QUERY SELECT @schema@.few(a_names, a_owners, a_ttls, a_whos, a_bell,
+                                     a_lazily);
 END
 $$;
 
