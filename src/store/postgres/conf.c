@@ -22,8 +22,9 @@ static const char *const defaults[][2] = {{"application_name", "dibs"},
                                           {"keepalives_count", "3"},
                                           {"tcp_user_timeout", "10000"}};
 
-static const char *const own[] = {"schema", "strict",      "pool",
-                                  "pooler", "listen_host", "listen_port"};
+static const char *const own[] = {"schema",  "strict",      "pool",
+                                  "pooler",  "listen_host", "listen_port",
+                                  "advisory"};
 
 static dibs_status no_memory(dibs_error *err)
 {
@@ -165,17 +166,29 @@ read_pooler(const dibsx_url *url, dibs__pg_conf *conf, dibs_error *err)
 }
 
 static dibs_status
+read_flag(const dibsx_url *url, const char *key, bool *out, dibs_error *err)
+{
+    const char *text = dibsx_url_param_get(url, key);
+
+    if (text && strcmp(text, "0") != 0 && strcmp(text, "1") != 0)
+        return dibsx_fail(err, DIBS_INVALID, "%s= takes 0 or 1", key);
+    *out = text && *text == '1';
+    return DIBS_OK;
+}
+
+static dibs_status
 read_own(const dibsx_url *url, dibs__pg_conf *conf, dibs_error *err)
 {
     const char *schema = dibsx_url_param_get(url, "schema");
-    const char *strict = dibsx_url_param_get(url, "strict");
     const char *pool = dibsx_url_param_get(url, "pool");
     dibs_status rc;
     char *end;
 
-    if (strict && strcmp(strict, "0") != 0 && strcmp(strict, "1") != 0)
-        return dibsx_fail(err, DIBS_INVALID, "strict= takes 0 or 1");
-    conf->strict = strict && *strict == '1';
+    rc = read_flag(url, "strict", &conf->strict, err);
+    if (rc == DIBS_OK)
+        rc = read_flag(url, "advisory", &conf->advisory, err);
+    if (rc != DIBS_OK)
+        return rc;
     conf->pool = POOL_DEFAULT;
     if (pool) {
         long count = strtol(pool, &end, 10);

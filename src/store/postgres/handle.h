@@ -3,6 +3,7 @@
 #ifndef DIBS_STORE_POSTGRES_HANDLE_H
 #define DIBS_STORE_POSTGRES_HANDLE_H
 
+#include "store/postgres/advisory.h"
 #include "store/postgres/bell.h"
 #include "store/postgres/combine.h"
 #include "store/postgres/pool.h"
@@ -16,6 +17,7 @@ typedef struct dibs__pg {
     dibs__pg_combiner combiner;
     dibs__pg_pool renewals; /* so that no other step holds them up */
     dibs__pg_bell bell;
+    dibs__pg_advisory advisory;
 } dibs__pg;
 
 static inline dibs__pg *dibs__pg_of(struct dibs__store *st)

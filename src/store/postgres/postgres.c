@@ -17,6 +17,7 @@ static void store_close(dibs__store *st)
     dibs__pg *pg = dibs__pg_of(st);
 
     dibs__pg_bell_fini(&pg->bell);
+    dibs__pg_advisory_fini(&pg->advisory);
     dibs__pg_pool_fini(&pg->renewals);
     dibs__pg_pool_fini(&pg->steps);
     dibs__pg_combiner_fini(&pg->combiner);
@@ -44,10 +45,14 @@ static dibs_status reach(dibs__store *st, dibsx_nsec deadline, dibs_error *err)
     int64_t store_wall_us;
     dibs_status rc = now(st, deadline, &store_wall_us, err);
 
+    if (rc == DIBS_OK && dibs__pg_of(st)->conf.advisory)
+        rc = dibs__pg_advisory_reach(&dibs__pg_of(st)->advisory, deadline, err);
     if (rc == DIBS_OK && dibs__pg_of(st)->conf.strict)
         rc = dibs__pg_audit_strict(st, deadline, err);
     return rc;
 }
+
+static const dibs__store_ops advised_ops;
 
 static dibs_status handle_open(const dibs__store_ops *ops, const dibsx_url *url,
                                dibs__store **out, dibs_error *err)
@@ -59,6 +64,7 @@ static dibs_status handle_open(const dibs__store_ops *ops, const dibsx_url *url,
         return dibsx_fail(err, DIBS_NOMEM, "a store handle");
     pg->base.ops = ops;
     dibs__pg_bell_init(&pg->bell, &pg->conf);
+    dibs__pg_advisory_init(&pg->advisory, &pg->conf);
     rc = dibs__pg_conf_read(url, &pg->conf, err);
     dibs__pg_pool_init(&pg->steps, &pg->conf, pg->conf.pool);
     dibs__pg_pool_init(&pg->renewals, &pg->conf, RENEWALS);
@@ -71,6 +77,8 @@ static dibs_status handle_open(const dibs__store_ops *ops, const dibsx_url *url,
         store_close(&pg->base);
         return rc;
     }
+    if (pg->conf.advisory)
+        pg->base.ops = &advised_ops;
     *out = &pg->base;
     return DIBS_OK;
 }
@@ -110,14 +118,20 @@ static const char *caution(const dibs__store *st)
                : NULL;
 }
 
-#define STORE(name, opens)                                                     \
+#define STORE(name, opens, leases, hears)                                      \
     {                                                                          \
         .scheme = name, .open = opens, .reach = reach, .close = store_close,   \
-        .lease = &dibs__pg_lease_ops, .value = &dibs__pg_value_ops,            \
-        .log = &dibs__pg_log_ops, .bell_open = bell_open,                      \
-        .bell_hear = bell_hear, .now = now, .caution = caution,                \
-        .audit = dibs__pg_audit, .setup = dibs__pg_setup,                      \
+        .lease = leases, .value = &dibs__pg_value_ops,                         \
+        .log = &dibs__pg_log_ops, .bell_open = bell_open, .bell_hear = hears,  \
+        .now = now, .caution = caution, .audit = dibs__pg_audit,               \
+        .setup = dibs__pg_setup,                                               \
     }
 
-const dibs__store_ops dibs__pg_ops = STORE("postgres", pg_open);
-const dibs__store_ops dibs__pgsql_ops = STORE("postgresql", pgsql_open);
+const dibs__store_ops dibs__pg_ops =
+    STORE("postgres", pg_open, &dibs__pg_lease_ops, bell_hear);
+const dibs__store_ops dibs__pgsql_ops =
+    STORE("postgresql", pgsql_open, &dibs__pg_lease_ops, bell_hear);
+
+/* What a handle becomes whose URL says advisory=1. */
+static const dibs__store_ops advised_ops =
+    STORE("postgres", pg_open, &dibs__pg_advised_ops, dibs__pg_advised_hear);
