@@ -85,35 +85,6 @@ void dibs__pg_bell_fini(dibs__pg_bell *bell)
     pthread_mutex_destroy(&bell->mutex);
 }
 
-/* Reads "OWNER NEWS FENCE". Anyone may have written to the channel. */
-static bool read_ring(const char *text, dibs__ring *ring)
-{
-    enum { OWNER = DIBS_OWNER_SIZE - 1 };
-    static const char *const words[] = {
-        [DIBS__NEWS_GRANTED] = " granted ",
-        [DIBS__NEWS_BROKEN] = " broken ",
-        [DIBS__NEWS_WANTED] = " wanted ",
-        [DIBS__NEWS_YIELD] = " yield ",
-    };
-    const char *fence = NULL;
-    char *end;
-
-    if (strspn(text, "0123456789abcdef") != OWNER)
-        return false;
-    memcpy(ring->owner, text, OWNER);
-    ring->owner[OWNER] = '\0';
-    text += OWNER;
-    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-        if (strncmp(text, words[i], strlen(words[i])) == 0) {
-            ring->news = (dibs__news)i;
-            fence = text + strlen(words[i]);
-        }
-    if (!fence || *fence < '0' || *fence > '9')
-        return false;
-    ring->fence = strtoull(fence, &end, 10);
-    return *end == '\0';
-}
-
 /* A ring that finds no room is lost. */
 static void put_down(dibs__pg_bell *bell, const dibs__ring *ring)
 {
@@ -133,7 +104,7 @@ static void heed(dibs__pg_bell *bell, dibs__pg_conn *cn)
     dibs__ring ring;
 
     while ((notice = dibs__pq.PQnotifies(cn->pq)) != NULL) {
-        if (read_ring(notice->extra, &ring))
+        if (dibs__ring_read(notice->extra, &ring))
             put_down(bell, &ring);
         dibs__pq.PQfreemem(notice);
     }
