@@ -27,7 +27,13 @@ if [ -x "$build/tests/redis/with_redis" ]; then
     run redis "$build/tests/redis/with_redis" -- \
         "$history" "$folder/redis" "$holds" "$seed"
 fi
-if [ -x "$build/tests/postgres/with_postgres" ]; then
-    run postgres "$build/tests/postgres/with_postgres" -- \
+with_postgres=$build/tests/postgres/with_postgres
+if [ -x "$with_postgres" ]; then
+    run postgres "$with_postgres" -- \
         "$history" "$folder/postgres" "$holds" "$seed"
+    # The contract on every way to the server; `make test` runs some of them.
+    for way in --unix --tls --plain --bouncer --durable; do
+        run "contract-postgres$way" "$with_postgres" "$way" -- \
+            "$build/tests/contract/contract"
+    done
 fi

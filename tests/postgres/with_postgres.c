@@ -1,13 +1,13 @@
 /* with_postgres.c - runs a command on a PostgreSQL cluster of its own.
  *
- *     with_postgres [--unix | --tls | --plain | --bouncer | --durable |
- *                    --rights FILE] -- COMMAND [ARGUMENT...]
+ *     with_postgres [--unix | --tls | --plain | --bouncer | --durable]
+ *                   [--rights FILE] -- COMMAND [ARGUMENT...]
  *
  * Starts the server, runs the command with the server's URL as its last argument,
  * ends the server, and returns what the command returned. With --plain the store
  * is told that a pooler is in between, where there is none; --bouncer puts one
- * there. With --durable it waits for the disk. With --rights the URL is that of the role "app", made by the lines of
- * FILE that create it and give it its rights. */
+ * there. With --durable it waits for the disk. With --rights the URL is that of the
+ * role "app", made by the lines of FILE that create it and give it its rights. */
 /* SPDX-License-Identifier: MIT */
 #include "server.h"
 
@@ -44,6 +44,18 @@ static bool read_line(int argc, char **argv, wish *ws)
     return i + 1 < argc && argc - i < COMMAND_MAX;
 }
 
+/* Puts the role "app" in the place of the owner. */
+static bool use_role(char url[PG_URL_MAX])
+{
+    static const char owner[] = "postgres://dibs@";
+    char rest[PG_URL_MAX];
+
+    if (strncmp(url, owner, strlen(owner)) != 0)
+        return false;
+    snprintf(rest, sizeof(rest), "%s", url + strlen(owner));
+    return snprintf(url, PG_URL_MAX, "postgres://app@%s", rest) < PG_URL_MAX;
+}
+
 static bool begin(const wish *ws, pg_server *sv, char url[PG_URL_MAX])
 {
     bool tls = strcmp(ws->way, "--tls") == 0;
@@ -73,8 +85,7 @@ static bool begin(const wish *ws, pg_server *sv, char url[PG_URL_MAX])
     }
     if (!ws->rights)
         return true;
-    pg_role_url(sv, "app", url);
-    return pg_tell_rights(sv, ws->rights);
+    return use_role(url) && pg_tell_rights(sv, ws->rights);
 }
 
 static int run(char **command, char *url)
@@ -112,7 +123,7 @@ int main(int argc, char **argv)
 
     if (!read_line(argc, argv, &ws)) {
         fprintf(stderr, "usage: with_postgres [--unix | --tls | --plain | "
-                        "--bouncer | --durable | --rights FILE] -- COMMAND "
+                        "--bouncer | --durable] [--rights FILE] -- COMMAND "
                         "[ARGUMENT...]\n");
         return 2;
     }
