@@ -158,6 +158,11 @@ static void report_way(const report *rp, const dibs__pg_conn *cn)
     else if (cn->pooled)
         say(rp, DIBS_FINE, "pooler", NULL,
             "one is in between; the doorbell goes past it");
+    if (rp->pg->conf.advisory)
+        say(rp, DIBS_NOTE, "advisory",
+            "they last as long as their session, which is proved when leases "
+            "are renewed",
+            "advisory locks are taken beside the leases");
 }
 
 /* The answer came between two looks at our own clock. */
