@@ -32,8 +32,8 @@ bench: ## measure locks, wake-ups and `dibs run` beside flock(1)
 chaos: ## histories, failovers, slot moves and quorums at full counts, and checks of what was relied on (HOLDS=200000)
 	@tools/install-packages.sh build test
 	@$(call configure,bench,build/bench)
-	@cmake --build build/bench --target history with_redis with_redlock sim_quorum test_quorum_faults \
-		test_quorum_slots cluster_load failovers -- --quiet
+	@cmake --build build/bench --target history contract with_redis with_redlock with_postgres sim_quorum \
+		test_quorum_faults test_quorum_slots cluster_load failovers -- --quiet
 	@tools/chaos.sh build/bench $(or $(HOLDS),200000)
 
 coverage: ## run the tests and print the lines of src/core and src/store they reach

@@ -4,16 +4,17 @@
 #   bench/run.sh BUILD [--quick]
 #
 # Repeats each and takes the median of the repeats. A target that is missed is
-# shown and is no failure: the machine may be busy. Starts a redis-server of its
-# own, which writes nothing to disk, on a free port of this machine.
+# shown and is no failure: the machine may be busy. Starts a PostgreSQL cluster and
+# a redis-server of its own, which writes nothing to disk, on free ports of this
+# machine.
 set -euo pipefail
 build=${1:?build folder}
 here=$(dirname "$0")
 repeats=5 memory_pairs=100000 sqlite_pairs=20000 rounds=300 blocks=10
-redis_blocks=100 crew_blocks=20 redis_locks=10000
+redis_blocks=100 crew_blocks=20 redis_locks=10000 pg_blocks=30 pg_crew_blocks=5
 if [ "${2:-}" = --quick ]; then
     repeats=1 memory_pairs=5000 sqlite_pairs=1000 rounds=30 blocks=2
-    redis_blocks=5 crew_blocks=2 redis_locks=500
+    redis_blocks=5 crew_blocks=2 redis_locks=500 pg_blocks=3 pg_crew_blocks=1
 fi
 work=$(mktemp -d)
 server=
@@ -91,6 +92,31 @@ row "check of a held lock" "$rate" "$p50" "$p95" "$p99" "$p50" 0.1 "p50 < 0.1 us
 read -r _ ours theirs ratio < <("$here/bench_run.sh" "$build/dibs" "$blocks")
 row "flock file true" "" "$theirs" "" "" 0 0 ""
 row "dibs run k -- true ($ratio x flock)" "" "$ours" "" "" "$ratio" 3 "<= 3 x flock"
+
+# With fsync=off, as the Redis below, which is where a step can be held against an
+# advisory lock, which is not written down; and with fsync=on, where what threads
+# ask for together is written together. synchronous_commit is on in both.
+on_postgres() {
+    local option=$1
+    shift
+    repeated "$build/tests/postgres/with_postgres" ${option:+"$option"} -- "$build/bench/bench_postgres" "$@"
+}
+if [ -x "$build/bench/bench_postgres" ]; then
+    for option in '' --durable; do
+        where="postgres fsync=off" pair_target="<= 2 x bare" crew_target=
+        if [ -n "$option" ]; then
+            where="postgres fsync=on" pair_target= crew_target=">= 5 x one"
+        fi
+        read -r rate p50 p95 p99 our_rate our_p50 our_p95 our_p99 ratio \
+            < <(on_postgres "$option" pair "$pg_blocks")
+        row "$where: bare advisory pair" "$rate" "$p50" "$p95" "$p99" 0 0 ""
+        row "$where: pair ($ratio x)" "$our_rate" "$our_p50" "$our_p95" "$our_p99" "$ratio" 2 "$pair_target"
+        read -r _ rate multiple < <(on_postgres "$option" crew "$pg_crew_blocks")
+        row "$where: 32 threads ($multiple x)" "$rate" "" "" "" "$multiple" 5 "$crew_target"
+    done
+else
+    echo "postgres: not built"
+fi
 
 if [ ! -x "$build/bench/bench_redis" ]; then
     echo "redis: not built"

@@ -7,6 +7,7 @@
 #   cluster   masters that crash (CRASHES, 10) and slots that move (MOVES, 100)
 #   quorum    histories and locks on nodes that are stopped, cut off, killed,
 #             emptied and have their clocks set; and simulated seeds (SEEDS, 3000)
+#   postgres  a history, and the contract on every way to the server
 #
 # All parts, or those that are named. Prints the seed of each run; SEED=N repeats
 # one.
@@ -72,11 +73,22 @@ chaos_quorum() {
         END { exit bad }' "$folder/said"
 }
 
+# The contract on every way to the server; `make test` runs some of them.
+chaos_postgres() {
+    local with=$build/tests/postgres/with_postgres way
+    [ -x "$with" ] || return 0
+    history postgres "$holds" "$with" --
+    for way in --unix --tls --plain --bouncer --durable; do
+        echo "== postgres, the contract $way"
+        "$with" "$way" -- "$build/tests/contract/contract"
+    done
+}
+
 if [ ! -x "$redis/with_redis" ]; then
     url="sqlite:$folder/sqlite/history.db" history sqlite "$holds"
     exit
 fi
-for part in "${@:-history sentinel cluster quorum}"; do
+for part in "${@:-history sentinel cluster quorum postgres}"; do
     for name in $part; do
         "chaos_$name"
     done

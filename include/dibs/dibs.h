@@ -10,6 +10,7 @@
 #include <dibs/monitor.h>
 #include <dibs/multi.h>
 #include <dibs/state.h>
+#include <dibs/store.h>
 #include <dibs/types.h>
 
 #endif

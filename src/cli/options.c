@@ -12,8 +12,8 @@
 /* Verbs that print data, and so can print it as JSON. */
 #define READERS                                                                \
     "acquire,renew,check,ls,show,watch,stats,deadlocks,break,trail,"           \
-    "state get,state set,state cas,state add,state ls,ping,doctor,config,"     \
-    "version"
+    "state get,state set,state cas,state add,state ls,store status,"           \
+    "store init,store upgrade,ping,doctor,config,version"
 
 const dibs__option dibs__options[] = {
     /* What every verb has. */

@@ -350,6 +350,33 @@ const dibs__verb dibs__verbs[] = {
      .max_operands = 1,
      .kind = DIBS__KEYS,
      .run = dibs__verb_state_ls},
+    {.name = "store",
+     .operands = "VERB",
+     .summary = "set up what a store keeps in a database",
+     .about = "A PostgreSQL store keeps its tables and functions in a schema, "
+              "which is made once. Other stores need nothing, and say so.\n"},
+    {.name = "store status",
+     .summary = "say which version of the schema there is",
+     .exits = "0 it is ready, or none is needed\n"
+              "1 it is to be made, or of another version\n",
+     .run = dibs__verb_store_status},
+    {.name = "store init",
+     .summary = "make the schema, unless it is there",
+     .about = "Needs the right to create a schema in the database, or one that "
+              "is there and empty. In one transaction; many may do it at "
+              "once.\n",
+     .examples = "Once, as the owner of the database:\n"
+                 "  dibs --url postgres://owner@db.example/app store init\n",
+     .exits = "0 it is ready\n"
+              "78 there is one of another version\n",
+     .run = dibs__verb_store_init},
+    {.name = "store upgrade",
+     .summary = "bring the schema up to the version of this dibs",
+     .about = "A dibs that is older than the schema refuses it, so upgrade the "
+              "programs first.\n",
+     .exits = "0 it is ready\n"
+              "78 there is none, or it is of a newer dibs\n",
+     .run = dibs__verb_store_upgrade},
     {.name = "ping",
      .summary = "ask the store for a sign of life and time it",
      .examples = "As the health check of a container:\n"

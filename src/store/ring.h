@@ -24,4 +24,8 @@ typedef struct dibs__ring {
     uint64_t fence; /* of the grant, or of the lease that was broken */
 } dibs__ring;
 
+/* Reads "OWNER NEWS FENCE", as the servers pass it on. False when it is something
+ * else: anyone may have written to the channel. Pure. */
+bool dibs__ring_read(const char *text, dibs__ring *ring);
+
 #endif

@@ -7,6 +7,9 @@
 #include "base/buf.h"
 #include "base/fail.h"
 #include "store/fault.h"
+#ifdef DIBS_POSTGRES
+#include "store/postgres/postgres.h"
+#endif
 #ifdef DIBS_REDIS
 #include "store/quorum/quorum.h"
 #include "store/redis/conf.h"
@@ -16,12 +19,20 @@
 #include <string.h>
 
 static const dibs__store_ops *const stores[] = {
-    &dibs__sqlite_ops,        &dibs__memory_ops,
+    &dibs__sqlite_ops,
+    &dibs__memory_ops,
 #ifdef DIBS_REDIS
-    &dibs__redis_ops,         &dibs__rediss_ops,
-    &dibs__redis_unix_ops,    &dibs__redis_sentinel_ops,
-    &dibs__redis_cluster_ops, &dibs__rediss_cluster_ops,
+    &dibs__redis_ops,
+    &dibs__rediss_ops,
+    &dibs__redis_unix_ops,
+    &dibs__redis_sentinel_ops,
+    &dibs__redis_cluster_ops,
+    &dibs__rediss_cluster_ops,
     &dibs__quorum_ops,
+#endif
+#ifdef DIBS_POSTGRES
+    &dibs__pg_ops,
+    &dibs__pgsql_ops,
 #endif
 };
 

@@ -30,6 +30,7 @@
 #include "store/value.h"
 #include "store/vote.h"
 #include <dibs/client.h>
+#include <dibs/store.h>
 
 typedef struct dibs__store dibs__store;
 
@@ -99,6 +100,12 @@ typedef struct dibs__store_ops {
     /* Looks the store over; changes nothing. */
     dibs_status (*audit)(dibs__store *st, dibsx_nsec deadline,
                          dibs_finding_fn *each, void *arg, dibs_error *err);
+
+    /* Looks at the schema, or makes or upgrades it, as dibs_store_setup() has it;
+     * the handle need not have been reached. NULL where there is none. */
+    dibs_status (*setup)(dibs__store *st, dibs_store_task task,
+                         dibsx_nsec deadline, dibs_store_state *out,
+                         dibs_error *err);
 } dibs__store_ops;
 
 /* A store embeds this first and downcasts. */

@@ -112,6 +112,22 @@ static bool is_attempted(void *arg)
     return st->stats.attempts == 1;
 }
 
+static bool count_waiters(const dibs_lease_info *info, void *arg)
+{
+    *(size_t *)arg = info->waiter_count;
+    return true;
+}
+
+static bool is_waited_for(void *arg)
+{
+    sight *st = arg;
+    size_t waiting = 0;
+
+    return dibs_lease_show(st->cl, st->name, count_waiters, &waiting, NULL) ==
+               DIBS_OK &&
+           waiting == 1;
+}
+
 static void who_waits_is_an_attempt_and_then_contended(void **state)
 {
     dibs_client *cl = core_open();
@@ -126,6 +142,7 @@ static void who_waits_is_an_attempt_and_then_contended(void **state)
     assert_int_equal(pthread_create(&thread, NULL, wait_for_it, ours), 0);
     core_until(is_attempted, &st);
     assert_int_equal(st.stats.acquired, 0);
+    core_until(is_waited_for, &st);
     CHECK(DIBS_OK, dibs_lock_release(theirs, err));
     pthread_join(thread, NULL);
     CHECK(DIBS_OK, dibs_lock_release(ours, err));

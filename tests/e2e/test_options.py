@@ -6,8 +6,8 @@ import unittest
 from support import DIBS, Case
 
 VERBS = (
-    "run acquire release renew check ls show watch stats deadlocks break trail state ping doctor config completion "
-    "help version"
+    "run acquire release renew check ls show watch stats deadlocks break trail state store ping doctor config "
+    "completion help version"
 ).split()
 STATE_VERBS = "get set cas del add ls".split()
 

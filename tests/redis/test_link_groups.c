@@ -8,7 +8,7 @@
 #include "proxy.h"
 
 #include "base/alloc.h"
-#include "store/redis/sha1.h"
+#include "base/sha1.h"
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
@@ -32,7 +32,7 @@ static const char one[] =
     "if ARGV[1] == 'bad' then return redis.error_reply('BAD one') end\n"
     "return 'one ' .. KEYS[1] .. ' ' .. table.concat(ARGV, ' ')\n";
 
-static char sha1[DIBS__SHA1_TEXT];
+static char sha1[DIBSX_SHA1_TEXT];
 static const dibs__group group = {.sha1 = sha1,
                                   .text = many,
                                   .text_len = sizeof(many) - 1,
@@ -58,7 +58,7 @@ static int setup(void **state)
     static server sv;
 
     *state = &sv;
-    dibs__sha1(many, sizeof(many) - 1, sha1);
+    dibsx_sha1(many, sizeof(many) - 1, sha1);
     return server_start_forgetful(&sv, NULL) ? 0 : -1;
 }
 

@@ -4,8 +4,8 @@
 #include "unit.h"
 
 #include "base/rand.h"
+#include "base/sha1.h"
 #include "store/redis/keys.h"
-#include "store/redis/sha1.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -213,20 +213,20 @@ static void values_have_keys_of_their_own(void **state)
 /* The examples of FIPS 180, and lengths around a block. */
 static void sha1_of_known_texts(void **state)
 {
-    char sum[DIBS__SHA1_TEXT], text[64];
+    char sum[DIBSX_SHA1_TEXT], text[64];
 
     (void)state;
-    dibs__sha1("", 0, sum);
+    dibsx_sha1("", 0, sum);
     assert_string_equal(sum, "da39a3ee5e6b4b0d3255bfef95601890afd80709");
-    dibs__sha1("abc", 3, sum);
+    dibsx_sha1("abc", 3, sum);
     assert_string_equal(sum, "a9993e364706816aba3e25717850c26c9cd0d89d");
-    dibs__sha1("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq", 56,
+    dibsx_sha1("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq", 56,
                sum);
     assert_string_equal(sum, "84983e441c3bd26ebaae4aa1f95129e5e54670f1");
     memset(text, 'a', sizeof(text));
-    dibs__sha1(text, 55, sum);
+    dibsx_sha1(text, 55, sum);
     assert_string_equal(sum, "c1c8bbdc22796e28c0e15163d20899b65621d65a");
-    dibs__sha1(text, 64, sum);
+    dibsx_sha1(text, 64, sum);
     assert_string_equal(sum, "0098ba824b5c16427bd7a1122a5a442a25ec644d");
 }
 

@@ -89,35 +89,6 @@ void dibs__redis_bell_fini(dibs__redis_bell *bell)
     pthread_mutex_destroy(&bell->mutex);
 }
 
-/* Reads "OWNER NEWS FENCE". Anyone may have written to the channel. */
-static bool read_ring(const char *text, dibs__ring *ring)
-{
-    enum { OWNER = DIBS_OWNER_SIZE - 1 };
-    static const char *const words[] = {
-        [DIBS__NEWS_GRANTED] = " granted ",
-        [DIBS__NEWS_BROKEN] = " broken ",
-        [DIBS__NEWS_WANTED] = " wanted ",
-        [DIBS__NEWS_YIELD] = " yield ",
-    };
-    const char *fence = NULL;
-    char *end;
-
-    if (strspn(text, "0123456789abcdef") != OWNER)
-        return false;
-    memcpy(ring->owner, text, OWNER);
-    ring->owner[OWNER] = '\0';
-    text += OWNER;
-    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-        if (strncmp(text, words[i], strlen(words[i])) == 0) {
-            ring->news = (dibs__news)i;
-            fence = text + strlen(words[i]);
-        }
-    if (!fence || *fence < '0' || *fence > '9')
-        return false;
-    ring->fence = strtoull(fence, &end, 10);
-    return *end == '\0';
-}
-
 /* A ring that finds no room is lost. */
 static void put_down(dibs__redis_bell *bell, const dibs__ring *ring)
 {
@@ -138,7 +109,7 @@ static void heed(dibs__redis_bell *bell, const redisReply *reply)
 
     if (kind && kind->type == REDIS_REPLY_STRING &&
         strcmp(kind->str, "message") == 0 && text &&
-        text->type == REDIS_REPLY_STRING && read_ring(text->str, &ring))
+        text->type == REDIS_REPLY_STRING && dibs__ring_read(text->str, &ring))
         put_down(bell, &ring);
 }
 

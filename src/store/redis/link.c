@@ -34,10 +34,10 @@
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/fail.h"
+#include "base/park.h"
 #include "store/redis/backoff.h"
 #include "store/redis/conn.h"
 #include "store/redis/error.h"
-#include "store/redis/park.h"
 #include "store/redis/way.h"
 #include <assert.h>
 #include <poll.h>
@@ -62,7 +62,7 @@ enum { DONE = 1, LEAD = 2 }; /* posts */
 
 typedef struct request {
     struct request *next;
-    dibs__park park;
+    dibsx_park park;
     const char *bytes;
     size_t len;
     int due; /* replies: one to each command in `bytes`, */
@@ -109,7 +109,7 @@ struct dibs__link {
     size_t out_at; /* what comes before it is given */
 
     /* The leader's. */
-    dibs__park *asleep[TAKEN_MAX * DIBS__GROUP_MAX];
+    dibsx_park *asleep[TAKEN_MAX * DIBS__GROUP_MAX];
     size_t asleep_count;
 };
 
@@ -209,7 +209,7 @@ void dibs__link_free(dibs__link *ln)
 
 static bool is_done(request *rq)
 {
-    return dibs__park_look(&rq->park) == DONE;
+    return dibsx_park_look(&rq->park) == DONE;
 }
 
 /* Ends a request with a status and the reason in `why`. It may be gone as soon
@@ -218,8 +218,8 @@ static void fail(request *rq, dibs_status rc, const dibs_error *why)
 {
     rq->rc = dibsx_fail_at(rq->err, rq->unsure ? DIBS_UNKNOWN : rc, why->origin,
                            "%s", why->message);
-    if (dibs__park_post(&rq->park, DONE))
-        dibs__park_wake(&rq->park);
+    if (dibsx_park_post(&rq->park, DONE))
+        dibsx_park_wake(&rq->park);
 }
 
 /* Locks: ln->mutex. */
@@ -455,7 +455,7 @@ static void drop(dibs__link *ln)
 static void wake_all(dibs__link *ln)
 {
     for (size_t i = 0; i < ln->asleep_count; i++)
-        dibs__park_wake(ln->asleep[i]);
+        dibsx_park_wake(ln->asleep[i]);
     ln->asleep_count = 0;
 }
 
@@ -465,7 +465,7 @@ static void answer(dibs__link *ln, request *rq, redisReply *reply)
 {
     rq->replies[rq->got++] = reply;
     rq->rc = DIBS_OK;
-    if (dibs__park_post(&rq->park, DONE))
+    if (dibsx_park_post(&rq->park, DONE))
         ln->asleep[ln->asleep_count++] = &rq->park;
 }
 
@@ -684,19 +684,19 @@ static void look_at_idle(dibs__link *ln, dibsx_nsec now)
 
 /* Passes the role on. The last in flight keeps it longest. Returns whom to wake
  * when the mutex is free. Locks: ln->mutex. */
-static dibs__park *resign(dibs__link *ln)
+static dibsx_park *resign(dibs__link *ln)
 {
     request *next = ln->flight.tail ? ln->flight.tail : ln->queue.head;
 
     ln->led = next != NULL;
-    return next && dibs__park_post(&next->park, LEAD) ? &next->park : NULL;
+    return next && dibsx_park_post(&next->park, LEAD) ? &next->park : NULL;
 }
 
 /* Drives the connection until the request is done. Locks: ln->mutex, which it
  * drops and does not take again. */
 static void lead(dibs__link *ln, request *rq)
 {
-    dibs__park *next;
+    dibsx_park *next;
 
     while (!is_done(rq)) {
         if (ln->broken) {
@@ -716,19 +716,19 @@ static void lead(dibs__link *ln, request *rq)
     next = resign(ln);
     pthread_mutex_unlock(&ln->mutex);
     if (next)
-        dibs__park_wake(next);
+        dibsx_park_wake(next);
 }
 
 /* Waits for another thread to end the request, or to pass on its role.
  * Locks: none. */
 static void follow(dibs__link *ln, request *rq)
 {
-    int post = dibs__park_wait(&rq->park, rq->deadline);
+    int post = dibsx_park_wait(&rq->park, rq->deadline);
 
     if (post == DONE)
         return;
     pthread_mutex_lock(&ln->mutex);
-    post = dibs__park_look(&rq->park);
+    post = dibsx_park_look(&rq->park);
     if (post == LEAD) {
         lead(ln, rq);
         return;

@@ -8,10 +8,10 @@
 #include "base/buf.h"
 #include "base/fail.h"
 #include "base/once.h"
+#include "base/sha1.h"
 #include "store/redis/error.h"
 #include "store/redis/fit.h"
 #include "store/redis/keys.h"
-#include "store/redis/sha1.h"
 #include <string.h>
 
 enum { TEXT_MAX = 64 * 1024 };
@@ -31,7 +31,7 @@ EMBEDDED(vote)
 typedef struct script_text {
     char *text;
     size_t len;
-    char sha1[DIBS__SHA1_TEXT];
+    char sha1[DIBSX_SHA1_TEXT];
 } script_text;
 
 static const char *const sources[] = {DIBS__SCRIPTS(TEXT)};
@@ -135,7 +135,7 @@ static dibs_status load(dibs_error *err)
         dibsx_buf_fini(&buf);
         if (!script->text)
             return dibsx_fail(err, DIBS_NOMEM, "the text of a script");
-        dibs__sha1(script->text, script->len, script->sha1);
+        dibsx_sha1(script->text, script->len, script->sha1);
     }
     load_groups();
     return DIBS_OK;
@@ -151,7 +151,7 @@ void dibs__script_begin(dibs__words *words, dibs__script script,
 {
     words->count = 0;
     dibs__words_add(words, "EVALSHA", 7);
-    dibs__words_add(words, scripts[script].sha1, DIBS__SHA1_TEXT - 1);
+    dibs__words_add(words, scripts[script].sha1, DIBSX_SHA1_TEXT - 1);
     dibs__words_puts(words, key_count);
 }
 

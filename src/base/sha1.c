@@ -1,6 +1,6 @@
-/* sha1.c - SHA-1 (FIPS 180-4), by which a server knows its scripts. Pure. */
+/* sha1.c - SHA-1 (FIPS 180-4), by which others name things. Pure. */
 /* SPDX-License-Identifier: MIT */
-#include "store/redis/sha1.h"
+#include "base/sha1.h"
 #include "base/rand.h"
 #include <stdint.h>
 #include <string.h>
@@ -47,7 +47,7 @@ static void digest(uint32_t state[WORDS], const unsigned char *block)
         state[i] += s[i];
 }
 
-void dibs__sha1(const char *bytes, size_t len, char out[DIBS__SHA1_TEXT])
+void dibsx_sha1(const char *bytes, size_t len, char out[DIBSX_SHA1_TEXT])
 {
     uint32_t state[WORDS] = {0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476,
                              0xc3d2e1f0};

@@ -1,6 +1,6 @@
 /* park.c - a place on which one thread sleeps, made of a futex. */
 /* SPDX-License-Identifier: MIT */
-#include "store/redis/park.h"
+#include "base/park.h"
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -12,14 +12,19 @@ enum { ASLEEP = -1 };
  * is looked at this often. */
 #define NAP_MAX DIBSX_SEC
 
-int dibs__park_look(dibs__park *park)
+void dibsx_park_clear(dibsx_park *park)
+{
+    atomic_store(&park->word, 0);
+}
+
+int dibsx_park_look(dibsx_park *park)
 {
     int word = atomic_load_explicit(&park->word, memory_order_acquire);
 
     return word > 0 ? word : 0;
 }
 
-static void nap(dibs__park *park, dibsx_nsec span)
+static void nap(dibsx_park *park, dibsx_nsec span)
 {
     struct timespec ts = {.tv_sec = (time_t)(span / DIBSX_SEC),
                           .tv_nsec = (long)(span % DIBSX_SEC)};
@@ -28,7 +33,7 @@ static void nap(dibs__park *park, dibsx_nsec span)
                   0);
 }
 
-int dibs__park_wait(dibs__park *park, dibsx_nsec until)
+int dibsx_park_wait(dibsx_park *park, dibsx_nsec until)
 {
     int none = 0;
 
@@ -40,18 +45,18 @@ int dibs__park_wait(dibs__park *park, dibsx_nsec until)
 
         if (left > 0)
             nap(park, left < NAP_MAX ? left : NAP_MAX);
-        word = dibs__park_look(park);
+        word = dibsx_park_look(park);
         if (word || left <= 0)
             return word;
     }
 }
 
-bool dibs__park_post(dibs__park *park, int what)
+bool dibsx_park_post(dibsx_park *park, int what)
 {
     return atomic_exchange(&park->word, what) == ASLEEP;
 }
 
-void dibs__park_wake(dibs__park *park)
+void dibsx_park_wake(dibsx_park *park)
 {
     (void)syscall(SYS_futex, &park->word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }

@@ -5,26 +5,30 @@
  * no system call. The place may be gone as soon as it was posted to, so waking
  * it looks at its address only. */
 /* SPDX-License-Identifier: MIT */
-#ifndef DIBS_STORE_REDIS_PARK_H
-#define DIBS_STORE_REDIS_PARK_H
+#ifndef DIBS_BASE_PARK_H
+#define DIBS_BASE_PARK_H
 
 #include "base/clock.h"
 #include <stdatomic.h>
+#include <stdbool.h>
 
 /* Zeroed storage is a place that nothing was posted to. */
-typedef struct dibs__park {
+typedef struct dibsx_park {
     atomic_int word;
-} dibs__park;
+} dibsx_park;
+
+/* As if nothing had been posted; for who sleeps there, and nobody else. */
+void dibsx_park_clear(dibsx_park *park);
 
 /* What was posted, 0 when nothing was. */
-int dibs__park_look(dibs__park *park);
+int dibsx_park_look(dibsx_park *park);
 
 /* Sleeps until something is posted or the moment comes; what was posted, or 0.
  * One thread at a time. */
-int dibs__park_wait(dibs__park *park, dibsx_nsec until);
+int dibsx_park_wait(dibsx_park *park, dibsx_nsec until);
 
 /* Posts `what`, which is positive. True when the sleeper must be woken. */
-bool dibs__park_post(dibs__park *park, int what);
-void dibs__park_wake(dibs__park *park);
+bool dibsx_park_post(dibsx_park *park, int what);
+void dibsx_park_wake(dibsx_park *park);
 
 #endif

@@ -1,0 +1,77 @@
+/* verb_store.c - store status, init and upgrade: the schema that a store keeps in
+ * a database. */
+/* SPDX-License-Identifier: MIT */
+#include "cli/print.h"
+#include "cli/verbs.h"
+
+#include <stdio.h>
+
+/* "ready", or what is to be done. */
+static const char *state_word(const dibs_store_state *state)
+{
+    if (!state->needed)
+        return "none needed";
+    if (state->found == state->known)
+        return "ready";
+    if (state->found > state->known)
+        return "newer than this dibs";
+    return state->found == 0 ? "not set up; run `dibs store init`"
+                             : "old; run `dibs store upgrade`";
+}
+
+static int report_state(const dibs__command *cmd, const dibs_store_state *state)
+{
+    dibs__report report;
+
+    if (dibs__opt_flag(cmd, "json")) {
+        dibs__report_begin(&report);
+        dibsx_json_pair_bool(&report.js, "needed", state->needed);
+        dibsx_json_pair_bool(&report.js, "changed", state->changed);
+        dibsx_json_pair_int(&report.js, "found", state->found);
+        dibsx_json_pair_int(&report.js, "known", state->known);
+        return dibs__report_end(&report);
+    }
+    if (dibs__opt_flag(cmd, "quiet"))
+        return 0;
+    if (state->needed)
+        printf("schema version %d, %d is known: %s%s\n", state->found,
+               state->known, state_word(state),
+               state->changed ? " (changed)" : "");
+    else
+        printf("this store needs no schema\n");
+    return dibs__out_done();
+}
+
+static int run_task(const dibs__command *cmd, dibs_store_task task,
+                    dibs_store_state *state)
+{
+    dibs_error err = {0};
+
+    if (dibs_store_setup(dibs__opt_text(cmd, "url"), task,
+                         dibs__opt_ms(cmd, "store-timeout"), state,
+                         &err) != DIBS_OK)
+        return dibs__cli_fail(cmd, &err);
+    return report_state(cmd, state);
+}
+
+int dibs__verb_store_status(const dibs__command *cmd)
+{
+    dibs_store_state state;
+    int code = run_task(cmd, DIBS_STORE_STATUS, &state);
+
+    return code ? code : state.found != state.known;
+}
+
+int dibs__verb_store_init(const dibs__command *cmd)
+{
+    dibs_store_state state;
+
+    return run_task(cmd, DIBS_STORE_INIT, &state);
+}
+
+int dibs__verb_store_upgrade(const dibs__command *cmd)
+{
+    dibs_store_state state;
+
+    return run_task(cmd, DIBS_STORE_UPGRADE, &state);
+}

@@ -1,0 +1,372 @@
+/* advisory.c - advisory locks beside the leases; see advisory.h.
+ *
+ * Owns the session and who has an advisory lock through it. Any thread; the session
+ * is asked under the mutex, within the deadline of the step.
+ *
+ *  1. Whoever is told that it holds has both: the lease is taken first, then the
+ *     advisory lock. Who got the first alone keeps it as its place in the queue, and
+ *     asks again; one who only tried gives it back.
+ *  2. The advisory lock is given back before the lease.
+ *  3. A lease that was handed on counts when its owner has asked: a ring says only
+ *     that it had better.
+ *  4. When the session has ended, all that were held through it are lost. */
+/* SPDX-License-Identifier: MIT */
+#include "store/postgres/advisory.h"
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "store/postgres/advkey.h"
+#include "store/postgres/step.h"
+#include <stdio.h>
+#include <string.h>
+
+/* How soon one whose turn it is asks whether the advisory lock is free: nobody
+ * tells. */
+enum { AGAIN_MS = 100, SQL_MAX = 160 };
+
+typedef struct dibs__pg_hold {
+    struct dibs__pg_hold *next;
+    char owner[DIBS_OWNER_SIZE];
+    dibs__advkey key;
+    bool shared;
+    bool lost; /* with the session */
+} dibs__pg_hold;
+
+void dibs__pg_advisory_init(dibs__pg_advisory *adv, const dibs__pg_conf *conf)
+{
+    *adv = (dibs__pg_advisory){.conf = conf};
+    pthread_mutex_init(&adv->mutex, NULL);
+}
+
+void dibs__pg_advisory_fini(dibs__pg_advisory *adv)
+{
+    while (adv->holds) {
+        dibs__pg_hold *hold = adv->holds;
+
+        adv->holds = hold->next;
+        dibsx_free(hold);
+    }
+    dibs__pg_conn_close(adv->session);
+    pthread_mutex_destroy(&adv->mutex);
+}
+
+/* Locks: adv->mutex. */
+static void end_session(dibs__pg_advisory *adv)
+{
+    dibs__pg_conn_close(adv->session);
+    adv->session = NULL;
+    for (dibs__pg_hold *hold = adv->holds; hold; hold = hold->next)
+        hold->lost = true;
+}
+
+/* Locks: adv->mutex. */
+static dibs_status
+begin_session(dibs__pg_advisory *adv, dibsx_nsec deadline, dibs_error *err)
+{
+    dibs_status rc;
+
+    if (adv->session && !dibs__pg_conn_lives(adv->session))
+        end_session(adv);
+    if (adv->session)
+        return DIBS_OK;
+    rc = dibs__pg_conn_open(adv->conf, DIBS__PG_FOR_LISTEN, deadline,
+                            &adv->session, err);
+    if (rc == DIBS_OK && adv->session->pooled) {
+        end_session(adv);
+        return dibsx_fail(err, DIBS_REFUSED,
+                          "advisory=1 needs a session, and a pooler is in "
+                          "between; name the server itself with listen_host= "
+                          "and listen_port=");
+    }
+    return rc;
+}
+
+dibs_status dibs__pg_advisory_reach(dibs__pg_advisory *adv, dibsx_nsec deadline,
+                                    dibs_error *err)
+{
+    dibs_status rc;
+
+    pthread_mutex_lock(&adv->mutex);
+    rc = begin_session(adv, deadline, err);
+    pthread_mutex_unlock(&adv->mutex);
+    return rc;
+}
+
+/* Asks the session what is true or false. Locks: adv->mutex. */
+static dibs_status ask_session(dibs__pg_advisory *adv, const char *sql,
+                               dibsx_nsec deadline, bool *yes, dibs_error *err)
+{
+    PGresult *rows = NULL;
+    dibs_status rc = dibs__pg_conn_run(adv->session, sql, deadline, &rows, err);
+
+    *yes = rc == DIBS_OK && dibs__pq.PQntuples(rows) == 1 &&
+           *dibs__pg_text(rows, 0, 0) == 't';
+    dibs__pq.PQclear(rows);
+    if (adv->session->dead)
+        end_session(adv);
+    return rc;
+}
+
+/* Locks: adv->mutex. */
+static dibs__pg_hold **find(dibs__pg_advisory *adv, const char *owner)
+{
+    dibs__pg_hold **at = &adv->holds;
+
+    while (*at && strcmp((*at)->owner, owner) != 0)
+        at = &(*at)->next;
+    return at;
+}
+
+/* Locks: adv->mutex. */
+static void drop(dibs__pg_hold **at)
+{
+    dibs__pg_hold *hold = *at;
+
+    *at = hold->next;
+    dibsx_free(hold);
+}
+
+/* DIBS_BUSY: another session has it. */
+static dibs_status lock_key(dibs__pg_advisory *adv, dibs__pg_hold *hold,
+                            dibsx_nsec deadline, dibs_error *err)
+{
+    char sql[SQL_MAX], key[DIBS__ADVKEY_TEXT];
+    dibs_status rc;
+    bool got;
+
+    dibs__advkey_text(hold->key, key);
+    snprintf(sql, sizeof(sql), "SELECT pg_try_advisory_lock%s(%s)",
+             hold->shared ? "_shared" : "", key);
+    rc = ask_session(adv, sql, deadline, &got, err);
+    return rc == DIBS_OK && !got ? DIBS_BUSY : rc;
+}
+
+/* Locks: adv->mutex. */
+static void unlock_key(dibs__pg_advisory *adv, const dibs__pg_hold *hold,
+                       dibsx_nsec deadline)
+{
+    char sql[SQL_MAX], key[DIBS__ADVKEY_TEXT];
+    bool was;
+
+    if (!adv->session || hold->lost)
+        return;
+    dibs__advkey_text(hold->key, key);
+    snprintf(sql, sizeof(sql), "SELECT pg_advisory_unlock%s(%s)",
+             hold->shared ? "_shared" : "", key);
+    /* What cannot be given back so is given back with the session. */
+    if (ask_session(adv, sql, deadline, &was, NULL) != DIBS_OK && adv->session)
+        end_session(adv);
+}
+
+/* Takes the advisory lock for an owner that has the lease. */
+static dibs_status hold_key(dibs__pg_advisory *adv, const dibs__ask *ask,
+                            dibsx_nsec deadline, dibs_error *err)
+{
+    dibs__pg_hold **at, *hold;
+    dibs_status rc;
+
+    pthread_mutex_lock(&adv->mutex);
+    rc = begin_session(adv, deadline, err);
+    at = find(adv, ask->owner);
+    if (rc == DIBS_OK && *at && (*at)->lost)
+        drop(at);
+    if (rc != DIBS_OK || *find(adv, ask->owner)) {
+        pthread_mutex_unlock(&adv->mutex);
+        return rc;
+    }
+    hold = dibsx_zalloc(sizeof(*hold));
+    if (!hold) {
+        pthread_mutex_unlock(&adv->mutex);
+        return dibsx_fail(err, DIBS_NOMEM, "an advisory lock");
+    }
+    snprintf(hold->owner, sizeof(hold->owner), "%s", ask->owner);
+    hold->key = dibs__advkey_of(ask->name);
+    hold->shared = ask->mode == DIBS__SHARED;
+    rc = lock_key(adv, hold, deadline, err);
+    if (rc == DIBS_OK) {
+        hold->next = adv->holds;
+        adv->holds = hold;
+    } else {
+        dibsx_free(hold);
+    }
+    pthread_mutex_unlock(&adv->mutex);
+    return rc;
+}
+
+static void
+drop_key(dibs__pg_advisory *adv, const char *owner, dibsx_nsec deadline)
+{
+    dibs__pg_hold **at;
+
+    pthread_mutex_lock(&adv->mutex);
+    at = find(adv, owner);
+    if (*at) {
+        unlock_key(adv, *at, deadline);
+        drop(at);
+    }
+    pthread_mutex_unlock(&adv->mutex);
+}
+
+/* The lease is the owner's, the advisory lock is another's. */
+static dibs_status
+not_both(struct dibs__store *st, const dibs__ask *ask, dibsx_nsec deadline,
+         dibs__answer *ans, dibs_error *err)
+{
+    bool queue = (ask->flags & DIBS__ASK_QUEUE) != 0;
+    dibs__leave leave = {.name = ask->name, .owner = ask->owner};
+    dibs_status rc;
+
+    if (!queue) {
+        rc = dibs__pg_lease_ops.release(st, &leave, deadline, err);
+        if (rc != DIBS_OK && rc != DIBS_LOST)
+            return dibsx_fail(err, DIBS_UNKNOWN,
+                              "another has the advisory lock, and the lease "
+                              "could not be given back");
+    }
+    ans->queued = queue;
+    ans->claim = false;
+    ans->left_ms = AGAIN_MS;
+    ans->ahead = 0;
+    return dibsx_fail(err, DIBS_BUSY,
+                      "`" DIBS__PG_SHOWN "` is held by an advisory lock of "
+                      "another program",
+                      ask->name);
+}
+
+static dibs_status
+acquire(struct dibs__store *st, const dibs__ask *ask, dibsx_nsec deadline,
+        dibs__answer *ans, dibs_error *err)
+{
+    dibs__pg *pg = dibs__pg_of(st);
+    dibs_error why = {0};
+    dibs_status rc;
+
+    if (ask->mode == DIBS__PERMITS)
+        return dibsx_fail(err, DIBS_UNSUPPORTED,
+                          "permits have no advisory lock; open the store "
+                          "without advisory=1 for them");
+    rc = dibs__pg_lease_ops.acquire(st, ask, deadline, ans, err);
+    if (rc != DIBS_OK)
+        return rc;
+    rc = hold_key(&pg->advisory, ask, deadline, &why);
+    if (rc == DIBS_OK)
+        return DIBS_OK;
+    if (rc == DIBS_BUSY)
+        return not_both(st, ask, deadline, ans, err);
+    return dibsx_fail_at(err, rc == DIBS_REFUSED ? rc : DIBS_UNKNOWN,
+                         why.origin, "no advisory lock: %s", why.message);
+}
+
+static dibs_status release(struct dibs__store *st, const dibs__leave *leave,
+                           dibsx_nsec deadline, dibs_error *err)
+{
+    drop_key(&dibs__pg_of(st)->advisory, leave->owner, deadline);
+    return dibs__pg_lease_ops.release(st, leave, deadline, err);
+}
+
+/* A session that answers has its locks yet. */
+static void prove(dibs__pg_advisory *adv, dibsx_nsec deadline)
+{
+    bool yes;
+
+    pthread_mutex_lock(&adv->mutex);
+    if (adv->session &&
+        (!dibs__pg_conn_lives(adv->session) ||
+         ask_session(adv, "SELECT true", deadline, &yes, NULL) != DIBS_OK) &&
+        adv->session)
+        end_session(adv);
+    pthread_mutex_unlock(&adv->mutex);
+}
+
+/* What became of the advisory lock of one whose lease was renewed. One that is not
+ * known has been given back meanwhile, or was taken by another handle. */
+static void
+judge(struct dibs__store *st, dibs__renewal *item, dibsx_nsec deadline)
+{
+    dibs__pg_advisory *adv = &dibs__pg_of(st)->advisory;
+    dibs__leave leave = {.name = item->name, .owner = item->owner};
+    const dibs__pg_hold *hold;
+    bool known, lost;
+    dibs_status rc;
+
+    pthread_mutex_lock(&adv->mutex);
+    hold = *find(adv, item->owner);
+    known = hold != NULL;
+    lost = known && hold->lost;
+    pthread_mutex_unlock(&adv->mutex);
+    if (known && !lost)
+        return;
+    item->rc = DIBS_LOST;
+    if (!lost)
+        return;
+    /* If that fails, the lease ends by itself. */
+    rc = dibs__pg_lease_ops.release(st, &leave, deadline, NULL);
+    (void)rc;
+}
+
+static dibs_status renew(struct dibs__store *st, dibs__renewal *items,
+                         size_t count, dibsx_nsec deadline, dibs_error *err)
+{
+    dibs__pg_advisory *adv = &dibs__pg_of(st)->advisory;
+    dibs_status rc;
+
+    prove(adv, deadline);
+    rc = dibs__pg_lease_ops.renew(st, items, count, deadline, err);
+    if (rc != DIBS_OK)
+        return rc;
+    for (size_t i = 0; i < count; i++) {
+        if (items[i].rc == DIBS_LOST)
+            drop_key(adv, items[i].owner, deadline);
+        else if (items[i].rc == DIBS_OK)
+            judge(st, &items[i], deadline);
+    }
+    return DIBS_OK;
+}
+
+static dibs_status turn(struct dibs__store *st, const dibs__turn *want,
+                        dibsx_nsec deadline, dibs__answer *ans, dibs_error *err)
+{
+    (void)st;
+    (void)want;
+    (void)deadline;
+    memset(ans, 0, sizeof(*ans));
+    return dibsx_fail(err, DIBS_UNSUPPORTED,
+                      "a lease with an advisory lock can neither be turned nor "
+                      "handed on");
+}
+
+static dibs_status
+yield(struct dibs__store *st, const char *name, uint64_t fence,
+      dibsx_nsec deadline, uint32_t *asked, dibs_error *err)
+{
+    return dibs__pg_lease_ops.yield(st, name, fence, deadline, asked, err);
+}
+
+static dibs_status
+take(struct dibs__store *st, const char *name, uint64_t fence,
+     dibsx_nsec deadline, uint32_t *broken, dibs_error *err)
+{
+    return dibs__pg_lease_ops.take(st, name, fence, deadline, broken, err);
+}
+
+/* Sets of names are taken one by one. */
+const dibs__lease_ops dibs__pg_advised_ops = {
+    .acquire = acquire,
+    .renew = renew,
+    .release = release,
+    .turn = turn,
+    .yield = yield,
+    .inspect = dibs__pg_inspect,
+    .list = dibs__pg_list,
+    .take = take,
+};
+
+size_t
+dibs__pg_advised_hear(struct dibs__store *st, dibs__ring *rings, size_t max)
+{
+    size_t count = dibs__pg_bell_hear(&dibs__pg_of(st)->bell, rings, max);
+
+    for (size_t i = 0; i < count; i++)
+        if (rings[i].news == DIBS__NEWS_GRANTED)
+            rings[i].news = DIBS__NEWS_MISSED;
+    return count;
+}

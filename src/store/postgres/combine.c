@@ -1,0 +1,525 @@
+/* combine.c - acquires and releases of many threads, sent together.
+ *
+ * Owns the queue; an item lives on the stack of its thread.
+ *
+ *      combine            taken along             answered
+ *   ------------> queued -------------> under way ----------> DONE or ALONE
+ *        |           |                      |
+ *        |           | LEAD                 '-- deadline: its place is emptied,
+ *        '-----------+--> leads                 DIBS_UNKNOWN
+ *
+ *  1. While an item is queued, there is a leader, who posts LEAD to the first of
+ *     the queue when it has ended.
+ *  2. A leader reads items of others and writes to them under the mutex only, and
+ *     not to one whose place is empty.
+ *  3. A batch that failed and has certainly changed nothing is asked again by each
+ *     item alone, so that one does not fail for another's reasons.
+ *
+ * A leader has two statements: one does the short way for all whom it is made for
+ * (`few` in sql/batch.sql), the other goes through the rule for those who are left.
+ */
+/* SPDX-License-Identifier: MIT */
+#include "store/postgres/combine.h"
+#include "base/fail.h"
+#include "store/postgres/array.h"
+#include "store/postgres/step.h"
+#include <inttypes.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LEADERS = 2 };
+
+enum { LEAD = 1, DONE, ALONE }; /* posts */
+
+enum { ARRAYS = 10, FEW_ARRAYS = 4 };
+
+typedef struct batch {
+    dibs__pg_item *items[DIBS__PG_BATCH];
+    size_t count;
+    dibs__pg_array arrays[ARRAYS];
+    bool lazily; /* nothing but releases */
+} batch;
+
+/* What a leader has in hand. */
+typedef struct turn {
+    batch few;
+    batch rest;
+    dibsx_park *asleep[2 * DIBS__PG_BATCH]; /* posted to, and to be woken */
+    size_t asleep_count;
+} turn;
+
+void dibs__pg_combiner_init(dibs__pg_combiner *cb)
+{
+    *cb = (dibs__pg_combiner){.leaders = 0};
+    pthread_mutex_init(&cb->mutex, NULL);
+}
+
+void dibs__pg_combiner_fini(dibs__pg_combiner *cb)
+{
+    pthread_mutex_destroy(&cb->mutex);
+}
+
+/* Locks: cb->mutex. */
+static void push(dibs__pg_combiner *cb, dibs__pg_item *item)
+{
+    item->next = NULL;
+    if (cb->last)
+        cb->last->next = item;
+    else
+        cb->first = item;
+    cb->last = item;
+}
+
+/* Locks: cb->mutex. */
+static dibs__pg_item *pop(dibs__pg_combiner *cb)
+{
+    dibs__pg_item *item = cb->first;
+
+    cb->first = item->next;
+    if (!cb->first)
+        cb->last = NULL;
+    return item;
+}
+
+/* Locks: cb->mutex. */
+static void remove_item(dibs__pg_combiner *cb, const dibs__pg_item *item)
+{
+    dibs__pg_item *before = NULL;
+
+    for (dibs__pg_item *at = cb->first; at; before = at, at = at->next) {
+        if (at != item)
+            continue;
+        if (before)
+            before->next = item->next;
+        else
+            cb->first = item->next;
+        if (cb->last == item)
+            cb->last = before;
+        return;
+    }
+}
+
+/* It may be gone afterwards. Locks: cb->mutex. */
+static void post(turn *tn, dibs__pg_item *item, int what)
+{
+    if (dibsx_park_post(&item->park, what))
+        tn->asleep[tn->asleep_count++] = &item->park;
+}
+
+/* A lock as most are. */
+static bool is_plain(const dibs__pg_item *item)
+{
+    return !item->release && strcmp(item->mode, "exclusive") == 0 &&
+           !(item->flags & DIBS__ASK_TELL) && item->priority == 0;
+}
+
+/* One that `few` may be able to do. */
+static bool is_short(const dibs__pg_item *item)
+{
+    return item->release ? item->flags == 0 && item->ms == 0 : is_plain(item);
+}
+
+static dibs__pg_query
+write_alone(const dibs__pg_item *item, dibs__pg_args *args, const char *bell)
+{
+    dibs__pg_arg_text(args, item->name);
+    dibs__pg_arg_text(args, item->owner);
+    if (item->release) {
+        dibs__pg_arg_flag(args, (item->flags & DIBS__PG_UNANSWERED) != 0);
+        dibs__pg_arg_int(args, item->ms);
+        return DIBS__PG_RELEASE;
+    }
+    dibs__pg_arg_int(args, item->flags);
+    dibs__pg_arg_int(args, item->ms);
+    dibs__pg_arg_text(args, item->who);
+    dibs__pg_arg_text(args, bell);
+    if (is_plain(item))
+        return DIBS__PG_ACQUIRE_PLAIN;
+    dibs__pg_arg_text(args, item->mode);
+    dibs__pg_arg_int(args, item->permits);
+    dibs__pg_arg_int(args, item->capacity);
+    dibs__pg_arg_int(args, item->priority);
+    return DIBS__PG_ACQUIRE;
+}
+
+/* By itself, as its own function. */
+static dibs_status
+send_alone(dibs__pg *pg, dibs__pg_item *item, dibsx_nsec deadline)
+{
+    dibs__pg_args args = {.count = 0};
+    dibs__pg_query query =
+        write_alone(item, &args, dibs__pg_bell_address(&pg->bell));
+    PGresult *rows = NULL;
+    dibs_status rc =
+        dibs__pg_step(pg, &pg->steps, query, &args, deadline, &rows, item->err);
+
+    if (rc == DIBS_OK && dibs__pq.PQntuples(rows) == 1)
+        snprintf(item->answer, sizeof(item->answer), "%s",
+                 dibs__pg_text(rows, 0, 0));
+    dibs__pq.PQclear(rows);
+    return rc;
+}
+
+static void batch_init(batch *bt, size_t arrays)
+{
+    bt->count = 0;
+    bt->lazily = true;
+    for (size_t i = 0; i < arrays; i++)
+        dibs__pg_array_init(&bt->arrays[i]);
+}
+
+static void batch_fini(batch *bt, size_t arrays)
+{
+    for (size_t i = 0; i < arrays; i++)
+        dibs__pg_array_fini(&bt->arrays[i]);
+}
+
+static void write_few(batch *bt, const dibs__pg_item *item)
+{
+    dibs__pg_array *at = bt->arrays;
+
+    bt->lazily = bt->lazily && item->release;
+    dibs__pg_array_text(&at[0], item->name);
+    dibs__pg_array_text(&at[1], item->owner);
+    dibs__pg_array_int(&at[2], item->release ? 0 : item->ms);
+    dibs__pg_array_text(&at[3], item->release ? "" : item->who);
+}
+
+static void write_rest(batch *bt, const dibs__pg_item *item)
+{
+    dibs__pg_array *at = bt->arrays;
+
+    dibs__pg_array_int(&at[0], item->release);
+    dibs__pg_array_text(&at[1], item->name);
+    dibs__pg_array_text(&at[2], item->owner);
+    dibs__pg_array_text(&at[3], item->release ? "exclusive" : item->mode);
+    dibs__pg_array_int(&at[4], item->permits);
+    dibs__pg_array_int(&at[5], item->capacity);
+    dibs__pg_array_int(&at[6], (int64_t)item->flags);
+    dibs__pg_array_int(&at[7], item->priority);
+    dibs__pg_array_int(&at[8], item->ms);
+    dibs__pg_array_text(&at[9], item->release ? "" : item->who);
+}
+
+/* Locks: cb->mutex. */
+static void add(batch *bt, dibs__pg_item *item)
+{
+    item->place = &bt->items[bt->count];
+    bt->items[bt->count++] = item;
+}
+
+/* What each wants, but for those whose deadline has passed. Locks: cb->mutex. */
+static void
+write_down(batch *bt, void (*write)(batch *bt, const dibs__pg_item *item))
+{
+    size_t count = bt->count;
+
+    bt->count = 0;
+    for (size_t i = 0; i < count; i++)
+        if (bt->items[i]) {
+            add(bt, bt->items[i]);
+            write(bt, bt->items[bt->count - 1]);
+        }
+}
+
+/* By name, as `few` wants it: its column is ordered by bytes. */
+static int by_name(const void *a, const void *b)
+{
+    return strcmp((*(dibs__pg_item *const *)a)->name,
+                  (*(dibs__pg_item *const *)b)->name);
+}
+
+/* Takes those who are queued along with `own`. Locks: cb->mutex. */
+static void fill(dibs__pg_combiner *cb, turn *tn, dibs__pg_item *own)
+{
+    dibs__pg_item *item = own;
+
+    batch_init(&tn->few, FEW_ARRAYS);
+    batch_init(&tn->rest, ARRAYS);
+    for (size_t count = 0; item && count < DIBS__PG_BATCH; count++) {
+        add(is_short(item) ? &tn->few : &tn->rest, item);
+        item = cb->first && count + 1 < DIBS__PG_BATCH ? pop(cb) : NULL;
+    }
+    cb->crowd = tn->few.count + tn->rest.count;
+    qsort(tn->few.items, tn->few.count, sizeof(dibs__pg_item *), by_name);
+    write_down(&tn->few, write_few);
+}
+
+static dibs_status send_few(dibs__pg *pg, batch *bt, dibsx_nsec deadline,
+                            PGresult **rows, dibs_error *err)
+{
+    dibs__pg_args args = {.count = 0};
+
+    if (!dibs__pg_array_end(bt->arrays, FEW_ARRAYS, &args))
+        return dibsx_fail(err, DIBS_NOMEM, "a batch of steps");
+    dibs__pg_arg_text(&args, dibs__pg_bell_address(&pg->bell));
+    dibs__pg_arg_flag(&args, bt->lazily);
+    return dibs__pg_step(pg, &pg->steps, DIBS__PG_FEW, &args, deadline, rows,
+                         err);
+}
+
+static dibs_status send_rest(dibs__pg *pg, batch *bt, dibsx_nsec deadline,
+                             PGresult **rows, dibs_error *err)
+{
+    dibs__pg_args args = {.count = 0};
+    dibs_status rc;
+
+    if (!dibs__pg_array_end(bt->arrays, ARRAYS, &args))
+        return dibsx_fail(err, DIBS_NOMEM, "a batch of steps");
+    dibs__pg_arg_text(&args, dibs__pg_bell_address(&pg->bell));
+    rc = dibs__pg_step(pg, &pg->steps, DIBS__PG_BATCHED, &args, deadline, rows,
+                       err);
+    if (rc == DIBS_OK && dibs__pq.PQntuples(*rows) != (int)bt->count)
+        return dibsx_fail(err, DIBS_UNKNOWN, "not every step was answered");
+    return rc;
+}
+
+/* No answer to any of them. Locks: cb->mutex. */
+static void fail_all(turn *tn, batch *bt, dibs_status rc, const dibs_error *why)
+{
+    for (size_t i = 0; i < bt->count; i++) {
+        dibs__pg_item *item = bt->items[i];
+
+        if (!item)
+            continue;
+        item->place = NULL;
+        item->rc = rc;
+        if (rc == DIBS_UNKNOWN)
+            (void)dibsx_fail_at(item->err, rc, why->origin, "%s", why->message);
+        post(tn, item, rc == DIBS_UNKNOWN ? DONE : ALONE);
+    }
+}
+
+/* Locks: cb->mutex. */
+static void answer(turn *tn, dibs__pg_item **place)
+{
+    dibs__pg_item *item = *place;
+
+    *place = NULL;
+    item->place = NULL;
+    item->rc = DIBS_OK;
+    post(tn, item, DONE);
+}
+
+/* What `few` says of one that it has done: "number fence". Locks: cb->mutex. */
+static void answer_short(turn *tn, const char *text)
+{
+    dibs__pg_answer words = {.at = text};
+    int64_t which, fence;
+    dibs__pg_item *item;
+
+    if (!dibs__pg_word(&words, 1, (int64_t)tn->few.count, &which) ||
+        !dibs__pg_word(&words, 0, INT64_MAX, &fence))
+        return;
+    item = tn->few.items[which - 1];
+    if (!item)
+        return;
+    if (item->release)
+        snprintf(item->answer, sizeof(item->answer), "0");
+    else
+        snprintf(item->answer, sizeof(item->answer),
+                 "0 %" PRId64 " %" PRId64 " 0", fence, item->ms);
+    answer(tn, &tn->few.items[which - 1]);
+}
+
+/* Those that were done have their answers; the others are added to the rest.
+ * Locks: cb->mutex. */
+static void hand_out_few(turn *tn, const PGresult *rows)
+{
+    batch *bt = &tn->few;
+
+    for (int row = 0; row < dibs__pq.PQntuples(rows); row++)
+        answer_short(tn, dibs__pg_text(rows, row, 0));
+    for (size_t i = 0; i < bt->count; i++)
+        if (bt->items[i])
+            add(&tn->rest, bt->items[i]);
+}
+
+/* Locks: cb->mutex. */
+static void hand_out_rest(turn *tn, const PGresult *rows)
+{
+    batch *bt = &tn->rest;
+
+    for (size_t i = 0; i < bt->count; i++) {
+        if (!bt->items[i])
+            continue;
+        snprintf(bt->items[i]->answer, DIBS__PG_ANSWER_MAX, "%s",
+                 dibs__pg_text(rows, (int)i, 0));
+        answer(tn, &bt->items[i]);
+    }
+}
+
+/* Locks: cb->mutex, let go meanwhile. */
+static void do_few(dibs__pg *pg, turn *tn, dibsx_nsec deadline)
+{
+    PGresult *rows = NULL;
+    dibs_error why = {0};
+    dibs_status rc;
+
+    pthread_mutex_unlock(&pg->combiner.mutex);
+    rc = send_few(pg, &tn->few, deadline, &rows, &why);
+    pthread_mutex_lock(&pg->combiner.mutex);
+    if (rc == DIBS_OK)
+        hand_out_few(tn, rows);
+    else
+        fail_all(tn, &tn->few, rc, &why);
+    dibs__pq.PQclear(rows);
+}
+
+/* Locks: cb->mutex, let go meanwhile. */
+static void do_rest(dibs__pg *pg, turn *tn, dibsx_nsec deadline)
+{
+    PGresult *rows = NULL;
+    dibs_error why = {0};
+    dibs_status rc;
+
+    write_down(&tn->rest, write_rest);
+    if (tn->rest.count == 0)
+        return;
+    pthread_mutex_unlock(&pg->combiner.mutex);
+    rc = send_rest(pg, &tn->rest, deadline, &rows, &why);
+    pthread_mutex_lock(&pg->combiner.mutex);
+    if (rc == DIBS_OK)
+        hand_out_rest(tn, rows);
+    else
+        fail_all(tn, &tn->rest, rc, &why);
+    dibs__pq.PQclear(rows);
+}
+
+/* Locks: cb->mutex, which it drops. */
+static void wake(dibs__pg_combiner *cb, turn *tn)
+{
+    pthread_mutex_unlock(&cb->mutex);
+    for (size_t i = 0; i < tn->asleep_count; i++)
+        dibsx_park_wake(tn->asleep[i]);
+    tn->asleep_count = 0;
+}
+
+/* Sends its own item and those of others who are queued. Locks: cb->mutex, which
+ * it drops. */
+static void lead_all(dibs__pg *pg, dibs__pg_item *own, dibsx_nsec deadline)
+{
+    dibs__pg_combiner *cb = &pg->combiner;
+    turn tn;
+
+    tn.asleep_count = 0;
+    fill(cb, &tn, own);
+    if (tn.few.count > 0)
+        do_few(pg, &tn, deadline);
+    if (tn.rest.count > 0) {
+        if (tn.asleep_count > 0) {
+            wake(cb, &tn);
+            pthread_mutex_lock(&cb->mutex);
+        }
+        do_rest(pg, &tn, deadline);
+    }
+    cb->leaders--;
+    if (cb->first) {
+        cb->leaders++;
+        post(&tn, pop(cb), LEAD);
+    }
+    wake(cb, &tn);
+    batch_fini(&tn.few, FEW_ARRAYS);
+    batch_fini(&tn.rest, ARRAYS);
+}
+
+/* Nobody else is queued. Locks: cb->mutex, which it drops. */
+static void lead_alone(dibs__pg *pg, dibs__pg_item *own, dibsx_nsec deadline)
+{
+    dibs__pg_combiner *cb = &pg->combiner;
+    dibs__pg_item *next = NULL;
+
+    cb->crowd = 1;
+    pthread_mutex_unlock(&cb->mutex);
+    own->rc = send_alone(pg, own, deadline);
+    (void)dibsx_park_post(&own->park, DONE);
+    pthread_mutex_lock(&cb->mutex);
+    if (cb->first)
+        next = pop(cb);
+    else
+        cb->leaders--;
+    if (next && !dibsx_park_post(&next->park, LEAD))
+        next = NULL;
+    pthread_mutex_unlock(&cb->mutex);
+    if (next)
+        dibsx_park_wake(&next->park);
+}
+
+/* Where there were others a moment ago, they are let in first: they have been woken
+ * and will ask again. Locks: cb->mutex, which it drops. */
+static void lead(dibs__pg *pg, dibs__pg_item *own, dibsx_nsec deadline)
+{
+    dibs__pg_combiner *cb = &pg->combiner;
+
+    if (cb->crowd > 1) {
+        pthread_mutex_unlock(&cb->mutex);
+        sched_yield();
+        pthread_mutex_lock(&cb->mutex);
+    }
+    if (cb->first)
+        lead_all(pg, own, deadline);
+    else
+        lead_alone(pg, own, deadline);
+}
+
+/* The deadline has passed, unless it was posted to in the last moment. */
+static void expire(dibs__pg_combiner *cb, dibs__pg_item *item)
+{
+    pthread_mutex_lock(&cb->mutex);
+    if (dibsx_park_look(&item->park)) {
+        pthread_mutex_unlock(&cb->mutex);
+        return;
+    }
+    if (item->place) {
+        *item->place = NULL;
+        item->rc = dibsx_fail(item->err, DIBS_UNKNOWN,
+                              "the server did not answer in time");
+    } else {
+        remove_item(cb, item);
+        item->rc = dibsx_fail(item->err, DIBS_UNAVAIL,
+                              "the deadline passed before it was sent");
+    }
+    (void)dibsx_park_post(&item->park, DONE);
+    pthread_mutex_unlock(&cb->mutex);
+}
+
+/* Queues it behind those under way. Locks: cb->mutex, which it drops. */
+static void wait_along(dibs__pg *pg, dibs__pg_item *item, dibsx_nsec deadline)
+{
+    dibs__pg_combiner *cb = &pg->combiner;
+
+    push(cb, item);
+    pthread_mutex_unlock(&cb->mutex);
+    if (dibsx_park_wait(&item->park, deadline) == 0)
+        expire(cb, item);
+    if (dibsx_park_look(&item->park) != LEAD)
+        return;
+    dibsx_park_clear(&item->park);
+    pthread_mutex_lock(&cb->mutex);
+    lead(pg, item, deadline);
+}
+
+dibs_status dibs__pg_combine(dibs__pg *pg, dibs__pg_item *item,
+                             dibsx_nsec deadline, dibs_error *err)
+{
+    dibs__pg_combiner *cb = &pg->combiner;
+
+    item->err = err;
+    dibsx_park_clear(&item->park);
+    item->place = NULL;
+    item->answer[0] = '\0';
+    if (dibsx_now() >= deadline)
+        return dibsx_fail(err, DIBS_UNAVAIL, "the deadline has passed");
+    pthread_mutex_lock(&cb->mutex);
+    if (cb->leaders < LEADERS) {
+        cb->leaders++;
+        lead(pg, item, deadline);
+    } else {
+        wait_along(pg, item, deadline);
+    }
+    return dibsx_park_look(&item->park) == ALONE
+               ? send_alone(pg, item, deadline)
+               : item->rc;
+}

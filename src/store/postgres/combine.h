@@ -1,0 +1,65 @@
+/* combine.h - acquires and releases of many threads, sent together.
+ *
+ * A statement costs a round trip, a transaction and perhaps a write to disk,
+ * however little it does. While some are under way, those who come queue up; the
+ * next to be sent takes all of them along. One thread alone is sent at once, by
+ * itself. */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_STORE_POSTGRES_COMBINE_H
+#define DIBS_STORE_POSTGRES_COMBINE_H
+
+#include "base/clock.h"
+#include "base/park.h"
+#include "store/ask.h"
+#include <dibs/types.h>
+#include <pthread.h>
+
+struct dibs__pg;
+struct dibs__pg_item;
+
+enum { DIBS__PG_BATCH = 48, DIBS__PG_ANSWER_MAX = DIBS__WHO_MAX + 96 };
+
+/* The flag of a release; those of an acquire are DIBS__ASK_*. */
+enum { DIBS__PG_UNANSWERED = 1 };
+
+typedef struct dibs__pg_combiner {
+    pthread_mutex_t mutex; /* guards all below, and what is so marked */
+    int leaders;           /* threads that send */
+    size_t crowd;          /* how many the last of them took along */
+    struct dibs__pg_item *first;
+    struct dibs__pg_item *last;
+} dibs__pg_combiner;
+
+/* What is asked, and what came of it. Text is borrowed for the call. */
+typedef struct dibs__pg_item {
+    bool release;
+    const char *name;
+    const char *owner;
+    const char *mode;
+    int64_t permits;
+    int64_t capacity;
+    unsigned flags;
+    int32_t priority;
+    int64_t ms;
+    const char *who;
+
+    char answer[DIBS__PG_ANSWER_MAX];
+    dibs_status rc;
+    dibs_error *err;
+
+    struct dibs__pg_item **place; /* in the batch that is under way; guarded */
+    struct dibs__pg_item *next;   /* guarded */
+    dibsx_park park;
+} dibs__pg_item;
+
+/* The caller owns the struct; end with fini. */
+void dibs__pg_combiner_init(dibs__pg_combiner *cb);
+void dibs__pg_combiner_fini(dibs__pg_combiner *cb);
+
+/* Sends it and waits. DIBS_OK: item->answer is what the function answered. */
+DIBS_MUST_CHECK dibs_status dibs__pg_combine(struct dibs__pg *pg,
+                                             dibs__pg_item *item,
+                                             dibsx_nsec deadline,
+                                             dibs_error *err);
+
+#endif

@@ -1,0 +1,402 @@
+/* conn.c - one connection to a server: made, asked and given up within a
+ * deadline.
+ *
+ * Owns the PGconn. libpq never blocks here: every wait is a poll of ours, and a
+ * connection on which an answer is overdue is closed, never used again. */
+/* SPDX-License-Identifier: MIT */
+#include "store/postgres/conn.h"
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "store/postgres/error.h"
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A statement is prepared when it is used for the third time: a program that
+ * asks once or twice does without the extra round trip. */
+enum { PREPARE_AT = 3, PREPARED = 255, NAME_MAX_LEN = 16, MESSAGE_MAX = 200 };
+
+/* Every step finds its rows by an index, also when the tables were small the last
+ * time that somebody counted, and in the order that it was given. What a step can
+ * hang on is a lock. The timeout is below DIBS__TOMB_MS: a request that hangs is
+ * gone before the tombstone is that keeps it from doing harm. */
+#define SESSION                                                                \
+    "SET lock_timeout = 8000; SET statement_timeout = 0; "                     \
+    "SET idle_in_transaction_session_timeout = 8000; "                         \
+    "SET default_transaction_isolation = 'read committed'; "                   \
+    "SET jit = off; SET enable_seqscan = off; SET enable_bitmapscan = off; "   \
+    "SET enable_hashjoin = off; SET enable_mergejoin = off; "                  \
+    "SET plan_cache_mode = force_generic_plan"
+
+#define IDLE_LOOK (20 * DIBSX_MS)
+
+static void ignore_notice(void *arg, const PGresult *notice)
+{
+    (void)arg;
+    (void)notice;
+}
+
+/* The message of libpq or of the server as one line. */
+static void one_line(const char *text, char out[MESSAGE_MAX])
+{
+    size_t len = strcspn(text ? text : "", "\n");
+
+    snprintf(out, MESSAGE_MAX, "%.*s", (int)len, text ? text : "");
+}
+
+/* Waits until the socket can do one of `events`; 0 when the deadline passed. */
+static int await(const dibs__pg_conn *cn, short events, dibsx_nsec deadline)
+{
+    struct pollfd at = {.fd = dibs__pq.PQsocket(cn->pq), .events = events};
+
+    for (;;) {
+        int64_t wait_ms = dibsx_wait_ms(deadline, dibsx_now());
+        int ready = poll(&at, 1, wait_ms > 60000 ? 60000 : (int)wait_ms);
+
+        if (ready > 0)
+            return at.revents;
+        if (ready < 0 && errno != EINTR)
+            return POLLERR;
+        if (dibsx_now() >= deadline)
+            return 0;
+    }
+}
+
+/* One exchange: what came of it. */
+typedef struct outcome {
+    PGresult *rows; /* of the last statement that had no error */
+    bool failed;    /* a statement did */
+    bool fatal;     /* the connection ended with it */
+    bool late;      /* no answer in time */
+    char state[8];
+    char message[MESSAGE_MAX];
+} outcome;
+
+static void note_error(const PGresult *result, outcome *oc)
+{
+    const char *state = dibs__pq.PQresultErrorField(result, PG_DIAG_SQLSTATE);
+    const char *severity =
+        dibs__pq.PQresultErrorField(result, PG_DIAG_SEVERITY_NONLOCALIZED);
+
+    if (oc->failed)
+        return;
+    oc->failed = true;
+    oc->fatal = !state || !severity || strcmp(severity, "ERROR") != 0;
+    snprintf(oc->state, sizeof(oc->state), "%s", state ? state : "");
+    one_line(dibs__pq.PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY),
+             oc->message);
+}
+
+static void note(PGresult *result, outcome *oc)
+{
+    ExecStatusType status = dibs__pq.PQresultStatus(result);
+
+    if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK) {
+        dibs__pq.PQclear(oc->rows);
+        oc->rows = result;
+        return;
+    }
+    note_error(result, oc);
+    dibs__pq.PQclear(result);
+}
+
+/* Gives what was queued to the kernel, and takes what comes meanwhile. */
+static bool flush(dibs__pg_conn *cn, dibsx_nsec deadline, outcome *oc)
+{
+    int left;
+
+    while ((left = dibs__pq.PQflush(cn->pq)) == 1) {
+        int ready = await(cn, POLLIN | POLLOUT, deadline);
+
+        oc->late = ready == 0;
+        if (oc->late || (ready & POLLIN && !dibs__pq.PQconsumeInput(cn->pq)))
+            return false;
+    }
+    return left == 0;
+}
+
+/* Reads all that belongs to what was sent: that the last statement was committed
+ * is only known when the server is ready for the next. */
+static bool collect(dibs__pg_conn *cn, dibsx_nsec deadline, outcome *oc)
+{
+    for (;;) {
+        PGresult *result;
+
+        while (dibs__pq.PQisBusy(cn->pq)) {
+            if (await(cn, POLLIN, deadline) == 0) {
+                oc->late = true;
+                return false;
+            }
+            if (!dibs__pq.PQconsumeInput(cn->pq))
+                break;
+        }
+        result = dibs__pq.PQgetResult(cn->pq);
+        if (!result)
+            return dibs__pq.PQstatus(cn->pq) == CONNECTION_OK;
+        note(result, oc);
+    }
+}
+
+/* Ends an exchange that was begun if `sent`. */
+static dibs_status finish(dibs__pg_conn *cn, bool sent, dibsx_nsec deadline,
+                          outcome *oc, dibs_error *err)
+{
+    bool whole = sent && flush(cn, deadline, oc) && collect(cn, deadline, oc);
+
+    cn->used_at = dibsx_now();
+    if (whole && !oc->failed)
+        return DIBS_OK;
+    dibs__pq.PQclear(oc->rows);
+    oc->rows = NULL;
+    cn->dead = !whole || oc->fatal;
+    if (oc->failed && oc->state[0])
+        return dibs__pg_fail(oc->state, oc->message, oc->fatal, err);
+    if (oc->late)
+        return dibsx_fail(err, DIBS_UNKNOWN,
+                          "the server did not answer in time");
+    one_line(dibs__pq.PQerrorMessage(cn->pq), oc->message);
+    return dibsx_fail(err, DIBS_UNKNOWN, "the connection was lost: %.150s",
+                      oc->message);
+}
+
+dibs_status
+dibs__pg_conn_run(dibs__pg_conn *cn, const char *sql, dibsx_nsec deadline,
+                  PGresult **out, dibs_error *err)
+{
+    outcome oc = {0};
+    bool sent = dibs__pq.PQsendQuery(cn->pq, sql) == 1;
+    dibs_status rc = finish(cn, sent, deadline, &oc, err);
+
+    if (out)
+        *out = oc.rows;
+    else
+        dibs__pq.PQclear(oc.rows);
+    return rc;
+}
+
+static void name_of(dibs__pg_query query, char out[NAME_MAX_LEN])
+{
+    snprintf(out, NAME_MAX_LEN, "dibs%d", (int)query);
+}
+
+/* Prepares a statement that is used again and again. Where that does not work the
+ * statement is sent whole. */
+static void prepare(dibs__pg_conn *cn, dibs__pg_query query, const char *text,
+                    dibsx_nsec deadline)
+{
+    char name[NAME_MAX_LEN];
+    outcome oc = {0};
+    bool sent;
+
+    if (cn->pooled || cn->uses[query] == PREPARED ||
+        ++cn->uses[query] < PREPARE_AT)
+        return;
+    name_of(query, name);
+    sent = dibs__pq.PQsendPrepare(cn->pq, name, text, 0, NULL) == 1;
+    cn->uses[query] =
+        finish(cn, sent, deadline, &oc, NULL) == DIBS_OK ? PREPARED : 0;
+    dibs__pq.PQclear(oc.rows);
+}
+
+static bool send_query(dibs__pg_conn *cn, dibs__pg_query query,
+                       const char *text, const dibs__pg_args *args)
+{
+    char name[NAME_MAX_LEN];
+
+    if (cn->uses[query] != PREPARED)
+        return dibs__pq.PQsendQueryParams(cn->pq, text, args->count, NULL,
+                                          args->values, args->lengths,
+                                          args->formats, 1) == 1;
+    name_of(query, name);
+    return dibs__pq.PQsendQueryPrepared(cn->pq, name, args->count, args->values,
+                                        args->lengths, args->formats, 1) == 1;
+}
+
+dibs_status dibs__pg_conn_ask(dibs__pg_conn *cn, const dibs__pg_texts *texts,
+                              dibs__pg_query query, const dibs__pg_args *args,
+                              dibsx_nsec deadline, PGresult **out, bool *again,
+                              dibs_error *err)
+{
+    const char *text = cn->pooled ? texts->pooled[query] : texts->of[query];
+    outcome oc = {0};
+    dibs_status rc;
+    bool sent;
+
+    *again = false;
+    prepare(cn, query, text, deadline);
+    if (cn->dead) {
+        *again = true;
+        return dibsx_fail(err, DIBS_UNAVAIL,
+                          "the connection was lost before anything was sent");
+    }
+    sent = send_query(cn, query, text, args);
+    rc = finish(cn, sent, deadline, &oc, err);
+    *out = oc.rows;
+    if (rc == DIBS_OK || oc.fatal)
+        return rc;
+    *again = dibs__pg_again(oc.state);
+    if (dibs__pg_stale(oc.state)) {
+        *again = cn->pooled = true;
+        memset(cn->uses, 0, sizeof(cn->uses));
+    }
+    return rc;
+}
+
+/* Servers say nothing unasked to who is idle, but farewell. One that was used just
+ * now is taken as it is. */
+bool dibs__pg_conn_lives(const dibs__pg_conn *cn)
+{
+    struct pollfd at = {.fd = dibs__pq.PQsocket(cn->pq), .events = POLLIN};
+
+    if (cn->dead || at.fd < 0)
+        return false;
+    return dibsx_now() - cn->used_at < IDLE_LOOK || poll(&at, 1, 0) == 0;
+}
+
+void dibs__pg_conn_close(dibs__pg_conn *cn)
+{
+    if (!cn)
+        return;
+    dibs__pq.PQfinish(cn->pq);
+    dibsx_free(cn);
+}
+
+static dibs_status
+connect_pq(dibs__pg_conn *cn, dibsx_nsec deadline, dibs_error *err)
+{
+    PostgresPollingStatusType want = PGRES_POLLING_WRITING;
+
+    if (dibs__pq.PQstatus(cn->pq) == CONNECTION_BAD)
+        return dibs__pg_fail_connect(dibs__pq.PQerrorMessage(cn->pq), false,
+                                     err);
+    dibs__pq.PQsetNoticeReceiver(cn->pq, ignore_notice, NULL);
+    dibs__pq.PQsetErrorVerbosity(cn->pq, PQERRORS_VERBOSE);
+    while (want != PGRES_POLLING_OK) {
+        short events = want == PGRES_POLLING_READING ? POLLIN : POLLOUT;
+
+        if (await(cn, events, deadline) == 0)
+            return dibsx_fail(err, DIBS_UNAVAIL,
+                              "no connection to the server in time");
+        want = dibs__pq.PQconnectPoll(cn->pq);
+        if (want == PGRES_POLLING_FAILED)
+            return dibs__pg_fail_connect(dibs__pq.PQerrorMessage(cn->pq), true,
+                                         err);
+    }
+    return dibs__pq.PQsetnonblocking(cn->pq, 1) == 0
+               ? DIBS_OK
+               : dibsx_fail(err, DIBS_UNAVAIL, "the connection was lost");
+}
+
+dibs_status dibs__pg_version_odd(long long found, dibs_error *err)
+{
+    if (found > DIBS__PG_VERSION)
+        return dibsx_fail(err, DIBS_REFUSED,
+                          "the schema was made by a newer dibs; upgrade this "
+                          "one (version %lld, %d is known)",
+                          found, DIBS__PG_VERSION);
+    return dibsx_fail(err, DIBS_REFUSED,
+                      "the schema is of an older dibs; run `dibs store "
+                      "upgrade` (version %lld, %d is needed)",
+                      found, DIBS__PG_VERSION);
+}
+
+/* What a pooler gives out as the process is not the server's. The doorbell may
+ * have a way of its own past it. */
+static bool is_pooled(const dibs__pg_conn *cn, const dibs__pg_conf *conf,
+                      dibs__pg_use use, long pid)
+{
+    bool apart = use == DIBS__PG_FOR_LISTEN && conf->listens_apart;
+
+    if (conf->pooler == DIBS__PG_POOLER_NONE)
+        return false;
+    if (conf->pooler == DIBS__PG_POOLER_TRANSACTION && !apart)
+        return true;
+    return pid != dibs__pq.PQbackendPID(cn->pq);
+}
+
+/* Reads pid, recovery, isolation, and the version unless it is set up yet. */
+static dibs_status judge(dibs__pg_conn *cn, const dibs__pg_conf *conf,
+                         const PGresult *row, dibs__pg_use use, dibs_error *err)
+{
+    long pid = strtol(dibs__pg_text(row, 0, 0), NULL, 10);
+    long long version = strtoll(dibs__pg_text(row, 0, 3), NULL, 10);
+
+    cn->pooled = is_pooled(cn, conf, use, pid);
+    if (*dibs__pg_text(row, 0, 1) == '1')
+        return dibsx_fail(err, DIBS_UNAVAIL,
+                          "the server is a standby, which is read-only; "
+                          "connect to its primary");
+    if (cn->pooled && strcmp(dibs__pg_text(row, 0, 2), "read committed") != 0)
+        return dibsx_fail(err, DIBS_REFUSED,
+                          "transactions are not \"read committed\" here; ALTER "
+                          "ROLE ... SET default_transaction_isolation");
+    if (use != DIBS__PG_FOR_SETUP && version != DIBS__PG_VERSION)
+        return dibs__pg_version_odd(version, err);
+    return DIBS_OK;
+}
+
+static dibs_status greet(dibs__pg_conn *cn, const dibs__pg_conf *conf,
+                         dibs__pg_use use, dibsx_nsec deadline, dibs_error *err)
+{
+    bool setup = use == DIBS__PG_FOR_SETUP;
+    char *sql = dibs__pg_with_schema(
+        conf, setup ? "SELECT pg_backend_pid(), pg_is_in_recovery()::integer, "
+                      "current_setting('transaction_isolation'), 0"
+                    : "SELECT pg_backend_pid(), pg_is_in_recovery()::integer, "
+                      "current_setting('transaction_isolation'), version FROM "
+                      "@schema@.meta");
+    PGresult *row = NULL;
+    dibs_status rc;
+
+    if (!sql)
+        return dibsx_fail(err, DIBS_NOMEM, "a statement");
+    rc = dibs__pg_conn_run(cn, sql, deadline, &row, err);
+    dibsx_free(sql);
+    if (rc == DIBS_OK && dibs__pq.PQntuples(row) != 1)
+        rc = dibsx_fail(err, DIBS_REFUSED,
+                        "the schema is not set up in this database; run `dibs "
+                        "store init`");
+    if (rc == DIBS_OK)
+        rc = judge(cn, conf, row, use, err);
+    dibs__pq.PQclear(row);
+    if (rc == DIBS_OK && !cn->pooled && !setup)
+        rc = dibs__pg_conn_run(cn, SESSION, deadline, NULL, err);
+    return rc;
+}
+
+dibs_status
+dibs__pg_conn_open(const dibs__pg_conf *conf, dibs__pg_use use,
+                   dibsx_nsec deadline, dibs__pg_conn **out, dibs_error *err)
+{
+    const dibs__pg_words *words =
+        use == DIBS__PG_FOR_LISTEN ? &conf->listen : &conf->steps;
+    dibs__pg_conn *cn = dibsx_zalloc(sizeof(*cn));
+    dibs_status rc;
+
+    *out = NULL;
+    if (cn)
+        cn->pq =
+            dibs__pq.PQconnectStartParams((const char *const *)words->names,
+                                          (const char *const *)words->values,
+                                          0);
+    if (!cn || !cn->pq) {
+        dibsx_free(cn);
+        return dibsx_fail(err, DIBS_NOMEM, "a connection");
+    }
+    rc = connect_pq(cn, deadline, err);
+    if (rc == DIBS_OK)
+        rc = greet(cn, conf, use, deadline, err);
+    if (rc == DIBS_OK) {
+        *out = cn;
+        return rc;
+    }
+    dibs__pg_conn_close(cn);
+    if (rc != DIBS_UNKNOWN)
+        return rc;
+    /* Nothing has been changed by getting to know each other. */
+    if (err)
+        err->status = DIBS_UNAVAIL;
+    return DIBS_UNAVAIL;
+}

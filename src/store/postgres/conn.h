@@ -1,0 +1,66 @@
+/* conn.h - one connection to a server: made, asked and given up within a
+ * deadline.
+ *
+ * Used by one thread at a time. */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_STORE_POSTGRES_CONN_H
+#define DIBS_STORE_POSTGRES_CONN_H
+
+#include "base/clock.h"
+#include "store/postgres/query.h"
+
+enum { DIBS__PG_VERSION = 1 }; /* of the schema; also in schema.sql */
+
+typedef struct dibs__pg_conn {
+    PGconn *pq;
+    struct dibs__pg_conn *next; /* of those that are idle */
+    bool pooled; /* a pooler is in between: nothing lasts beyond a statement */
+    bool dead;   /* of no more use */
+    dibsx_nsec used_at;
+    unsigned char uses[DIBS__PG_QUERIES]; /* up to when it is prepared */
+} dibs__pg_conn;
+
+/* What a connection is for. */
+typedef enum dibs__pg_use {
+    DIBS__PG_FOR_STEPS,
+    DIBS__PG_FOR_LISTEN,
+    DIBS__PG_FOR_SETUP /* whatever the schema is like */
+} dibs__pg_use;
+
+/* Connects, and makes sure that server and schema are fit.
+ *   DIBS_UNAVAIL  not reached in time, or read-only
+ *   DIBS_DENIED   the server refused the user, or its certificate is bad
+ *   DIBS_REFUSED  the schema is not there, or of another version; TLS and none
+ *                 met
+ *   DIBS_INVALID  there is no such database, or libpq cannot use the URL
+ * Close it with dibs__pg_conn_close(). */
+DIBS_MUST_CHECK dibs_status dibs__pg_conn_open(const dibs__pg_conf *conf,
+                                               dibs__pg_use use,
+                                               dibsx_nsec deadline,
+                                               dibs__pg_conn **out,
+                                               dibs_error *err);
+void dibs__pg_conn_close(dibs__pg_conn *cn); /* NULL is a no-op */
+
+/* Whether an idle connection is still there, as far as can be told at once. */
+bool dibs__pg_conn_lives(const dibs__pg_conn *cn);
+
+/* Asks one of the queries. DIBS_OK: *out has its rows; free it with PQclear. Else
+ * as in dibs__pg_fail(); DIBS_UNKNOWN when no answer came. *again: it has changed
+ * nothing and may be asked again at once, of this connection unless that is dead.
+ */
+DIBS_MUST_CHECK dibs_status dibs__pg_conn_ask(
+    dibs__pg_conn *cn, const dibs__pg_texts *texts, dibs__pg_query query,
+    const dibs__pg_args *args, dibsx_nsec deadline, PGresult **out, bool *again,
+    dibs_error *err);
+
+/* Runs SQL as it is, several statements perhaps. *out, which may be NULL, is the
+ * last result, in text. */
+DIBS_MUST_CHECK dibs_status dibs__pg_conn_run(dibs__pg_conn *cn,
+                                              const char *sql,
+                                              dibsx_nsec deadline,
+                                              PGresult **out, dibs_error *err);
+
+/* What a schema of another version is answered with. */
+dibs_status dibs__pg_version_odd(long long found, dibs_error *err);
+
+#endif

@@ -1,0 +1,59 @@
+/* handle.h - what a handle on a PostgreSQL server consists of. */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_STORE_POSTGRES_HANDLE_H
+#define DIBS_STORE_POSTGRES_HANDLE_H
+
+#include "store/postgres/advisory.h"
+#include "store/postgres/bell.h"
+#include "store/postgres/combine.h"
+#include "store/postgres/pool.h"
+#include "store/store.h"
+
+typedef struct dibs__pg {
+    dibs__store base;
+    dibs__pg_conf conf;
+    dibs__pg_texts texts;
+    dibs__pg_pool steps;
+    dibs__pg_combiner combiner;
+    dibs__pg_pool renewals; /* so that no other step holds them up */
+    dibs__pg_bell bell;
+    dibs__pg_advisory advisory;
+} dibs__pg;
+
+static inline dibs__pg *dibs__pg_of(struct dibs__store *st)
+{
+    return (dibs__pg *)st;
+}
+
+extern const dibs__lease_ops dibs__pg_lease_ops;
+extern const dibs__value_ops dibs__pg_value_ops;
+extern const dibs__log_ops dibs__pg_log_ops;
+
+/* As the steps of store/lease.h. */
+dibs_status
+dibs__pg_inspect(struct dibs__store *st, const char *name, dibsx_nsec deadline,
+                 dibs__entries_fn *each, void *arg, dibs_error *err);
+dibs_status
+dibs__pg_list(struct dibs__store *st, const char *begins, dibsx_nsec deadline,
+              dibs__entries_fn *each, void *arg, dibs_error *err);
+dibs_status
+dibs__pg_turn(struct dibs__store *st, const dibs__turn *turn,
+              dibsx_nsec deadline, dibs__answer *ans, dibs_error *err);
+dibs_status
+dibs__pg_acquire_all(struct dibs__store *st, const dibs__ask *asks,
+                     size_t count, dibsx_nsec deadline, dibs__answer *answers,
+                     size_t *blocked, dibs_error *err);
+
+/* As the steps of store/store.h. */
+dibs_status dibs__pg_audit(dibs__store *st, dibsx_nsec deadline,
+                           dibs_finding_fn *each, void *arg, dibs_error *err);
+dibs_status
+dibs__pg_setup(dibs__store *st, dibs_store_task task, dibsx_nsec deadline,
+               dibs_store_state *out, dibs_error *err);
+
+/* DIBS_REFUSED when the audit finds a danger. */
+DIBS_MUST_CHECK dibs_status dibs__pg_audit_strict(dibs__store *st,
+                                                  dibsx_nsec deadline,
+                                                  dibs_error *err);
+
+#endif

@@ -1,0 +1,227 @@
+/* lease.c - the lease steps, each a function of the schema: acquire, renew,
+ * release, take, yield.
+ *
+ * Any thread. Acquires and releases of several threads are sent together. Renewals have connections of their own. */
+/* SPDX-License-Identifier: MIT */
+#include "base/alloc.h"
+#include "base/buf.h"
+#include "base/fail.h"
+#include "store/postgres/array.h"
+#include "store/postgres/step.h"
+#include <string.h>
+
+/* Leases renewed by one statement: few enough that who asks for one of them does
+ * not wait long behind the others. */
+enum { BATCH = 128 };
+
+static dibs_status
+judge_ask(const dibs__ask *ask, int64_t status, dibs__pg_answer *answer,
+          dibs__answer *ans, dibs_error *err)
+{
+    int64_t fence, flag, ahead = 0;
+
+    if (status == DIBS_LOST)
+        return dibs__pg_left(ask, err);
+    if (status == DIBS_MISMATCH)
+        return dibs__pg_mismatch(ask, answer, err);
+    if ((status != DIBS_OK && status != DIBS_BUSY) ||
+        !dibs__pg_word(answer, 0, INT64_MAX, &fence) ||
+        !dibs__pg_word(answer, 0, INT64_MAX, &ans->left_ms) ||
+        !dibs__pg_word(answer, 0, 1, &flag))
+        return dibs__pg_odd(err);
+    ans->fence = (uint64_t)fence;
+    if (status == DIBS_OK) {
+        ans->claim = flag == 1;
+        return DIBS_OK;
+    }
+    ans->queued = flag == 1;
+    if (!dibs__pg_word(answer, 0, UINT32_MAX, &ahead))
+        return dibs__pg_odd(err);
+    ans->ahead = (uint32_t)ahead;
+    return dibs__pg_held(ask, answer, err);
+}
+
+static dibs_status
+acquire(struct dibs__store *st, const dibs__ask *ask, dibsx_nsec deadline,
+        dibs__answer *ans, dibs_error *err)
+{
+    bool permits = ask->mode == DIBS__PERMITS;
+    char who[DIBS__WHO_MAX];
+    dibs__pg_item item = {
+        .name = ask->name,
+        .owner = ask->owner,
+        .mode = dibs__pg_mode(ask->mode),
+        .permits = permits ? ask->permits : 1,
+        .capacity = permits ? ask->capacity : 0,
+        .flags = ask->flags,
+        .priority = ask->priority,
+        .ms = dibs__pg_span(ask->ttl_ms),
+        .who = dibs__pg_who(ask->who, who),
+    };
+    dibs__pg_answer answer = {.at = item.answer};
+    dibs_status rc = dibs__pg_check(ask, err);
+    int64_t status;
+
+    memset(ans, 0, sizeof(*ans));
+    if (rc == DIBS_OK)
+        rc = dibs__pg_combine(dibs__pg_of(st), &item, deadline, err);
+    if (rc != DIBS_OK)
+        return rc;
+    if (!dibs__pg_word(&answer, 0, INT64_MAX, &status))
+        return dibs__pg_odd(err);
+    return judge_ask(ask, status, &answer, ans, err);
+}
+
+static bool
+read_renewals(dibs__renewal *items, size_t count, const PGresult *rows)
+{
+    dibs__pg_answer answer = {.at = ""};
+
+    if (dibs__pq.PQntuples(rows) == 1)
+        answer.at = dibs__pg_text(rows, 0, 0);
+    for (size_t i = 0; i < count; i++) {
+        int64_t number;
+
+        if (!dibs__pg_word(&answer, -1, INT64_MAX, &number))
+            return false;
+        items[i].rc = number < 0 ? DIBS_LOST : DIBS_OK;
+        items[i].left_ms = number < 0 ? 0 : number / 2;
+        items[i].wanted = number > 0 && number % 2 == 1;
+    }
+    return true;
+}
+
+static dibs_status
+renew_batch(dibs__pg *pg, dibs__pg_array lists[4], dibs__renewal *items,
+            size_t count, dibsx_nsec deadline, dibs_error *err)
+{
+    dibs__pg_args args = {.count = 0};
+    PGresult *rows = NULL;
+    dibs_status rc;
+
+    for (size_t i = 0; i < 4; i++)
+        dibs__pg_array_begin(&lists[i]);
+    for (size_t i = 0; i < count; i++) {
+        dibs__pg_array_text(&lists[0], items[i].name);
+        dibs__pg_array_text(&lists[1], items[i].owner);
+        dibs__pg_array_int(&lists[2], (int64_t)items[i].fence);
+        dibs__pg_array_int(&lists[3], dibs__pg_span(items[i].ttl_ms));
+    }
+    if (!dibs__pg_array_end(lists, 4, &args))
+        return dibsx_fail(err, DIBS_NOMEM, "a batch of renewals");
+    dibs__pg_arg_text(&args, dibs__pg_bell_address(&pg->bell));
+    rc = dibs__pg_step(pg, &pg->renewals, DIBS__PG_RENEW, &args, deadline,
+                       &rows, err);
+    if (rc == DIBS_OK && !read_renewals(items, count, rows))
+        rc = dibs__pg_odd(err);
+    dibs__pq.PQclear(rows);
+    return rc;
+}
+
+static dibs_status renew(struct dibs__store *st, dibs__renewal *items,
+                         size_t count, dibsx_nsec deadline, dibs_error *err)
+{
+    dibs__pg_array lists[4];
+    dibs_error cause = {0};
+    dibs_status rc = DIBS_OK;
+    size_t done = 0;
+
+    for (size_t i = 0; i < 4; i++)
+        dibs__pg_array_init(&lists[i]);
+    while (done < count && rc == DIBS_OK) {
+        size_t few = count - done < BATCH ? count - done : BATCH;
+
+        rc = renew_batch(dibs__pg_of(st), lists, items + done, few, deadline,
+                         &cause);
+        if (rc == DIBS_OK)
+            done += few;
+    }
+    for (size_t i = 0; i < 4; i++)
+        dibs__pg_array_fini(&lists[i]);
+    if (rc == DIBS_OK)
+        return rc;
+    /* Those of earlier batches were renewed. */
+    return dibsx_fail_at(err, done > 0 ? DIBS_UNKNOWN : rc, cause.origin, "%s",
+                         cause.message);
+}
+
+static dibs_status release(struct dibs__store *st, const dibs__leave *leave,
+                           dibsx_nsec deadline, dibs_error *err)
+{
+    dibs__pg_item item = {
+        .release = true,
+        .name = leave->name,
+        .owner = leave->owner,
+        .flags = leave->unanswered ? DIBS__PG_UNANSWERED : 0,
+        .ms = leave->keep_ms > 0 ? dibs__pg_span(leave->keep_ms) : 0,
+    };
+    dibs__pg_answer answer = {.at = item.answer};
+    dibs_status rc = dibs__pg_combine(dibs__pg_of(st), &item, deadline, err);
+    int64_t status = DIBS_INTERNAL;
+
+    if (rc != DIBS_OK)
+        return rc;
+    if (!dibs__pg_word(&answer, DIBS_OK, DIBS_LOST, &status) ||
+        (status != DIBS_OK && status != DIBS_LOST))
+        return dibs__pg_odd(err);
+    if (status == DIBS_OK)
+        return DIBS_OK;
+    return dibsx_fail(err, DIBS_LOST,
+                      "this owner did not hold `" DIBS__PG_SHOWN "`",
+                      leave->name);
+}
+
+/* take and yield: by name and fence, answered with a number. */
+static dibs_status
+by_fence(struct dibs__store *st, dibs__pg_query query, const char *name,
+         uint64_t fence, dibsx_nsec deadline, uint32_t *out, dibs_error *err)
+{
+    dibs__pg_args args = {.count = 0};
+    dibs__pg_answer answer;
+    int64_t status, number = 0;
+    dibs_status rc;
+
+    *out = 0;
+    dibs__pg_arg_text(&args, name);
+    dibs__pg_arg_int(&args, fence < INT64_MAX ? (int64_t)fence : INT64_MAX);
+    rc = dibs__pg_call(dibs__pg_of(st), query, &args, deadline, &answer,
+                       &status, err);
+    if (rc == DIBS_OK && status == DIBS_OK &&
+        !dibs__pg_word(&answer, 0, UINT32_MAX, &number))
+        rc = dibs__pg_odd(err);
+    dibs__pg_answer_fini(&answer);
+    if (rc != DIBS_OK)
+        return rc;
+    *out = (uint32_t)number;
+    if (status == DIBS_NOTFOUND)
+        return dibsx_fail(err, DIBS_NOTFOUND, "nobody holds it");
+    if (status == DIBS_STALE)
+        return dibsx_fail(err, DIBS_STALE, "it is held under another fence");
+    return status == DIBS_OK ? DIBS_OK : dibs__pg_odd(err);
+}
+
+static dibs_status
+take(struct dibs__store *st, const char *name, uint64_t fence,
+     dibsx_nsec deadline, uint32_t *broken, dibs_error *err)
+{
+    return by_fence(st, DIBS__PG_TAKE, name, fence, deadline, broken, err);
+}
+
+static dibs_status
+yield(struct dibs__store *st, const char *name, uint64_t fence,
+      dibsx_nsec deadline, uint32_t *asked, dibs_error *err)
+{
+    return by_fence(st, DIBS__PG_YIELD, name, fence, deadline, asked, err);
+}
+
+const dibs__lease_ops dibs__pg_lease_ops = {
+    .acquire = acquire,
+    .renew = renew,
+    .release = release,
+    .acquire_all = dibs__pg_acquire_all,
+    .turn = dibs__pg_turn,
+    .yield = yield,
+    .inspect = dibs__pg_inspect,
+    .list = dibs__pg_list,
+    .take = take,
+};

@@ -1,0 +1,110 @@
+/* pool.c - see pool.h. */
+/* SPDX-License-Identifier: MIT */
+#include "store/postgres/pool.h"
+#include "base/fail.h"
+#include <time.h>
+
+void dibs__pg_pool_init(dibs__pg_pool *pool, const dibs__pg_conf *conf,
+                        int most)
+{
+    pthread_condattr_t attr;
+
+    *pool = (dibs__pg_pool){.conf = conf, .most = most};
+    pthread_mutex_init(&pool->mutex, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&pool->freed, &attr);
+    pthread_condattr_destroy(&attr);
+}
+
+void dibs__pg_pool_fini(dibs__pg_pool *pool)
+{
+    while (pool->idle) {
+        dibs__pg_conn *cn = pool->idle;
+
+        pool->idle = cn->next;
+        dibs__pg_conn_close(cn);
+    }
+    pthread_cond_destroy(&pool->freed);
+    pthread_mutex_destroy(&pool->mutex);
+}
+
+/* Waits until a connection may be free. False when the deadline passed.
+ * Locks: pool->mutex, let go while waiting. */
+static bool wait_freed(dibs__pg_pool *pool, dibsx_nsec deadline)
+{
+    int64_t span_ms = dibsx_wait_ms(deadline, dibsx_now());
+    struct timespec until;
+
+    if (span_ms < 0 || span_ms > 1000)
+        span_ms = 1000;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += (long)span_ms * 1000000;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    (void)pthread_cond_timedwait(&pool->freed, &pool->mutex, &until);
+    return dibsx_now() < deadline;
+}
+
+/* An idle connection, or NULL with leave to make one. False when the deadline
+ * passed. */
+static bool
+reserve(dibs__pg_pool *pool, dibsx_nsec deadline, dibs__pg_conn **out)
+{
+    bool in_time = dibsx_now() < deadline;
+
+    pthread_mutex_lock(&pool->mutex);
+    while (in_time && !pool->idle && pool->count >= pool->most)
+        in_time = wait_freed(pool, deadline);
+    *out = in_time ? pool->idle : NULL;
+    if (*out)
+        pool->idle = (*out)->next;
+    else if (in_time)
+        pool->count++;
+    pthread_mutex_unlock(&pool->mutex);
+    return in_time;
+}
+
+static void forget(dibs__pg_pool *pool)
+{
+    pthread_mutex_lock(&pool->mutex);
+    pool->count--;
+    pthread_cond_signal(&pool->freed);
+    pthread_mutex_unlock(&pool->mutex);
+}
+
+dibs_status dibs__pg_pool_take(dibs__pg_pool *pool, dibsx_nsec deadline,
+                               dibs__pg_conn **out, dibs_error *err)
+{
+    dibs_status rc;
+
+    for (;;) {
+        if (!reserve(pool, deadline, out))
+            return dibsx_fail(err, DIBS_UNAVAIL,
+                              "the deadline passed before it was sent");
+        if (!*out)
+            break;
+        if (dibs__pg_conn_lives(*out))
+            return DIBS_OK;
+        dibs__pg_conn_close(*out);
+        forget(pool);
+    }
+    rc = dibs__pg_conn_open(pool->conf, DIBS__PG_FOR_STEPS, deadline, out, err);
+    if (rc != DIBS_OK)
+        forget(pool);
+    return rc;
+}
+
+void dibs__pg_pool_give(dibs__pg_pool *pool, dibs__pg_conn *cn)
+{
+    if (cn->dead) {
+        dibs__pg_conn_close(cn);
+        forget(pool);
+        return;
+    }
+    pthread_mutex_lock(&pool->mutex);
+    cn->next = pool->idle;
+    pool->idle = cn;
+    pthread_cond_signal(&pool->freed);
+    pthread_mutex_unlock(&pool->mutex);
+}

@@ -1,0 +1,34 @@
+/* pool.h - connections that many threads share, each for the time of a step.
+ *
+ * A thread takes an idle connection, or makes one while there are fewer than the
+ * most, or waits for one. Many connections, rather than one as a pipeline: each is
+ * a process of the server, and steps of several are written to disk together. */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_STORE_POSTGRES_POOL_H
+#define DIBS_STORE_POSTGRES_POOL_H
+
+#include "store/postgres/conn.h"
+#include <pthread.h>
+
+typedef struct dibs__pg_pool {
+    const dibs__pg_conf *conf; /* borrowed */
+    int most;
+    pthread_mutex_t mutex; /* guards all below */
+    pthread_cond_t freed;
+    dibs__pg_conn *idle;
+    int count; /* idle, in use, or being made */
+} dibs__pg_pool;
+
+/* The caller owns the struct; end with fini, when no connection is in use. */
+void dibs__pg_pool_init(dibs__pg_pool *pool, const dibs__pg_conf *conf,
+                        int most);
+void dibs__pg_pool_fini(dibs__pg_pool *pool);
+
+/* Give it back with dibs__pg_pool_give(), be it dead. Any thread. */
+DIBS_MUST_CHECK dibs_status dibs__pg_pool_take(dibs__pg_pool *pool,
+                                               dibsx_nsec deadline,
+                                               dibs__pg_conn **out,
+                                               dibs_error *err);
+void dibs__pg_pool_give(dibs__pg_pool *pool, dibs__pg_conn *cn);
+
+#endif

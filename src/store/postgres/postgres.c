@@ -1,0 +1,137 @@
+/* postgres.c - the PostgreSQL store: opening and closing a handle.
+ *
+ * A handle owns connections for steps, others for renewals alone, and a doorbell.
+ * Any thread. */
+/* SPDX-License-Identifier: MIT */
+#include "store/postgres/postgres.h"
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "store/postgres/handle.h"
+#include "store/postgres/step.h"
+
+/* Connections for renewals: they come in batches, one after the other. */
+enum { RENEWALS = 2 };
+
+static void store_close(dibs__store *st)
+{
+    dibs__pg *pg = dibs__pg_of(st);
+
+    dibs__pg_bell_fini(&pg->bell);
+    dibs__pg_advisory_fini(&pg->advisory);
+    dibs__pg_pool_fini(&pg->renewals);
+    dibs__pg_pool_fini(&pg->steps);
+    dibs__pg_combiner_fini(&pg->combiner);
+    dibs__pg_texts_fini(&pg->texts);
+    dibs__pg_conf_fini(&pg->conf);
+    dibsx_free(pg);
+}
+
+static dibs_status now(dibs__store *st, dibsx_nsec deadline,
+                       int64_t *store_wall_us, dibs_error *err)
+{
+    dibs__pg_args args = {.count = 0};
+    PGresult *rows = NULL;
+    dibs_status rc = dibs__pg_look(dibs__pg_of(st), DIBS__PG_NOW, &args,
+                                   deadline, &rows, err);
+
+    if (rc == DIBS_OK)
+        *store_wall_us = dibs__pg_int(rows, 0, 0);
+    dibs__pq.PQclear(rows);
+    return rc;
+}
+
+static dibs_status reach(dibs__store *st, dibsx_nsec deadline, dibs_error *err)
+{
+    int64_t store_wall_us;
+    dibs_status rc = now(st, deadline, &store_wall_us, err);
+
+    if (rc == DIBS_OK && dibs__pg_of(st)->conf.advisory)
+        rc = dibs__pg_advisory_reach(&dibs__pg_of(st)->advisory, deadline, err);
+    if (rc == DIBS_OK && dibs__pg_of(st)->conf.strict)
+        rc = dibs__pg_audit_strict(st, deadline, err);
+    return rc;
+}
+
+static const dibs__store_ops advised_ops;
+
+static dibs_status handle_open(const dibs__store_ops *ops, const dibsx_url *url,
+                               dibs__store **out, dibs_error *err)
+{
+    dibs__pg *pg = dibsx_zalloc(sizeof(*pg));
+    dibs_status rc;
+
+    if (!pg)
+        return dibsx_fail(err, DIBS_NOMEM, "a store handle");
+    pg->base.ops = ops;
+    dibs__pg_bell_init(&pg->bell, &pg->conf);
+    dibs__pg_advisory_init(&pg->advisory, &pg->conf);
+    rc = dibs__pg_conf_read(url, &pg->conf, err);
+    dibs__pg_pool_init(&pg->steps, &pg->conf, pg->conf.pool);
+    dibs__pg_pool_init(&pg->renewals, &pg->conf, RENEWALS);
+    dibs__pg_combiner_init(&pg->combiner);
+    if (rc == DIBS_OK)
+        rc = dibs__pg_texts_init(&pg->texts, &pg->conf, err);
+    if (rc == DIBS_OK)
+        rc = dibs__pq_load(err);
+    if (rc != DIBS_OK) {
+        store_close(&pg->base);
+        return rc;
+    }
+    if (pg->conf.advisory)
+        pg->base.ops = &advised_ops;
+    *out = &pg->base;
+    return DIBS_OK;
+}
+
+static dibs_status pg_open(const dibsx_url *url, dibsx_nsec deadline,
+                           dibs__store **out, dibs_error *err)
+{
+    (void)deadline;
+    return handle_open(&dibs__pg_ops, url, out, err);
+}
+
+static dibs_status pgsql_open(const dibsx_url *url, dibsx_nsec deadline,
+                              dibs__store **out, dibs_error *err)
+{
+    (void)deadline;
+    return handle_open(&dibs__pgsql_ops, url, out, err);
+}
+
+static dibs_status
+bell_open(dibs__store *st, dibsx_nsec deadline, int *fd, dibs_error *err)
+{
+    return dibs__pg_bell_open(&dibs__pg_of(st)->bell, deadline, fd, err);
+}
+
+static size_t bell_hear(dibs__store *st, dibs__ring *rings, size_t max)
+{
+    return dibs__pg_bell_hear(&dibs__pg_of(st)->bell, rings, max);
+}
+
+static const char *caution(const dibs__store *st)
+{
+    const dibs__pg *pg = (const dibs__pg *)(const void *)st;
+
+    return pg->conf.pooler == DIBS__PG_POOLER_TRANSACTION &&
+                   !pg->conf.listens_apart
+               ? "waits are polled: behind a pooler nothing can be listened to"
+               : NULL;
+}
+
+#define STORE(name, opens, leases, hears)                                      \
+    {                                                                          \
+        .scheme = name, .open = opens, .reach = reach, .close = store_close,   \
+        .lease = leases, .value = &dibs__pg_value_ops,                         \
+        .log = &dibs__pg_log_ops, .bell_open = bell_open, .bell_hear = hears,  \
+        .now = now, .caution = caution, .audit = dibs__pg_audit,               \
+        .setup = dibs__pg_setup,                                               \
+    }
+
+const dibs__store_ops dibs__pg_ops =
+    STORE("postgres", pg_open, &dibs__pg_lease_ops, bell_hear);
+const dibs__store_ops dibs__pgsql_ops =
+    STORE("postgresql", pgsql_open, &dibs__pg_lease_ops, bell_hear);
+
+/* What a handle becomes whose URL says advisory=1. */
+static const dibs__store_ops advised_ops =
+    STORE("postgres", pg_open, &dibs__pg_advised_ops, dibs__pg_advised_hear);

@@ -1,0 +1,166 @@
+/* query.c - the statements of this store, and what they are asked with. */
+/* SPDX-License-Identifier: MIT */
+#include "store/postgres/query.h"
+#include "base/alloc.h"
+#include "base/buf.h"
+#include "base/fail.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { QUERY_MAX = 4096 };
+
+/* The columns that show.c reads. */
+#define PARTY                                                                  \
+    "name, owner, role::text, mode::text, permits, capacity, "                 \
+    "priority::bigint, seq, fence, claim::integer::bigint, ttl_ms, since_us, " \
+    "until_us, who, @schema@.now_us()"
+
+static const char *const queries[DIBS__PG_QUERIES] = {
+    [DIBS__PG_ACQUIRE] =
+        "SELECT @schema@.acquire($1,$2,$7,$8,$9,$3,$10,$4,$5,$6)",
+    [DIBS__PG_ACQUIRE_PLAIN] =
+        "SELECT @schema@.acquire($1,$2,'exclusive',1,0,$3,0,$4,$5,$6)",
+    [DIBS__PG_RENEW] = "SELECT @schema@.renew($1,$2,$3,$4,$5)",
+    [DIBS__PG_RELEASE] = "SELECT @schema@.release($1,$2,$3,$4)",
+    [DIBS__PG_FEW] = "SELECT @schema@.few($1,$2,$3,$4,$5,$6)",
+    [DIBS__PG_BATCHED] =
+        "SELECT unnest(@schema@.batch($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11))",
+    [DIBS__PG_ACQUIRE_ALL] =
+        "SELECT @schema@.acquire_all($1,$2,$3,$4,$5,$6,$7)",
+    [DIBS__PG_TURN] = "SELECT @schema@.turn($1,$2,$3,$4,$5,$6)",
+    [DIBS__PG_TAKE] = "SELECT @schema@.take($1,$2)",
+    [DIBS__PG_YIELD] = "SELECT @schema@.yield($1,$2)",
+    [DIBS__PG_INSPECT] = "SELECT " PARTY " FROM @schema@.lease "
+                         "WHERE name = $1 ORDER BY slot LIMIT 8192",
+    [DIBS__PG_LIST] =
+        "SELECT " PARTY " FROM @schema@.lease WHERE name IN ("
+        "SELECT r.name FROM @schema@.roll AS r WHERE (r.name > $1 OR "
+        "r.name = $1 AND $2::integer = 1) AND (r.owner <> '' OR EXISTS ("
+        "SELECT FROM @schema@.party AS p WHERE p.name = r.name)) "
+        "ORDER BY r.name LIMIT 64) "
+        "ORDER BY name, slot LIMIT 8192",
+    [DIBS__PG_NOW] =
+        "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint",
+    [DIBS__PG_VALUE_GET] =
+        "SELECT version, coalesce((until_us - @schema@.now_us() + 999) / 1000, "
+        "-1), data FROM @schema@.value WHERE key = $1 AND "
+        "coalesce(until_us > @schema@.now_us(), true)",
+    [DIBS__PG_VALUE_PUT] = "SELECT @schema@.value_put($1,$2,$3,$4)",
+    [DIBS__PG_VALUE_ADD] = "SELECT @schema@.value_add($1,$2)",
+    [DIBS__PG_VALUE_DEL] = "SELECT @schema@.value_del($1,$2)",
+    [DIBS__PG_VALUE_LIST] =
+        "SELECT version, coalesce((until_us - @schema@.now_us() + 999) / 1000, "
+        "-1), length(data)::bigint, key FROM @schema@.value WHERE (key > $1 OR "
+        "key = $1 AND $2::integer = 1) AND "
+        "coalesce(until_us > @schema@.now_us(), true) ORDER BY key LIMIT 256",
+    [DIBS__PG_LOG_APPEND] = "SELECT @schema@.log_append($1,$2,$3,$4)",
+    [DIBS__PG_LOG_READ] =
+        "SELECT position, wall_us, data FROM @schema@.log WHERE topic = $1 "
+        "AND position > $2 ORDER BY position LIMIT $3",
+    [DIBS__PG_AUDIT] =
+        "SELECT current_setting('server_version'), current_user::text, "
+        "current_setting('synchronous_commit'), current_setting('fsync'), "
+        "current_setting('full_page_writes'), "
+        "current_setting('synchronous_standby_names'), "
+        "(SELECT count(*) FROM pg_stat_replication), "
+        "pg_is_in_recovery()::integer::bigint, "
+        "(SELECT rolsuper::integer::bigint FROM pg_roles "
+        "WHERE rolname = current_user), "
+        "(SELECT version::bigint FROM @schema@.meta), "
+        "pg_encoding_to_char((SELECT encoding FROM pg_database "
+        "WHERE datname = current_database()))::text, "
+        "(SELECT coalesce(max(extract(epoch FROM clock_timestamp() - "
+        "xact_start))::bigint, 0) FROM pg_stat_activity WHERE datname = "
+        "current_database() AND backend_xmin IS NOT NULL)",
+};
+
+/* As in conn.c, until the end of the transaction. What FROM calls is done before
+ * the function is. */
+#define SETTINGS " FROM set_config('lock_timeout', '8000', true)"
+
+/* A function of the schema changes something; all else only looks. */
+static char *write_pooled(const dibs__pg_conf *conf, const char *query)
+{
+    static const char function[] = "SELECT @schema@.";
+    static const char rows[] = "SELECT unnest(@schema@.";
+    dibsx_buf buf;
+    char *text;
+
+    if (query == queries[DIBS__PG_FEW])
+        query = "SELECT @schema@.few_pooled($1,$2,$3,$4,$5,$6)";
+    dibsx_buf_init(&buf, QUERY_MAX);
+    dibsx_buf_puts(&buf, query);
+    if (strncmp(query, function, strlen(function)) == 0 ||
+        strncmp(query, rows, strlen(rows)) == 0)
+        dibsx_buf_puts(&buf, SETTINGS);
+    text = dibsx_buf_ok(&buf) ? dibs__pg_with_schema(conf, dibsx_buf_text(&buf))
+                              : NULL;
+    dibsx_buf_fini(&buf);
+    return text;
+}
+
+dibs_status dibs__pg_texts_init(dibs__pg_texts *texts,
+                                const dibs__pg_conf *conf, dibs_error *err)
+{
+    for (size_t i = 0; i < DIBS__PG_QUERIES; i++) {
+        texts->of[i] = dibs__pg_with_schema(conf, queries[i]);
+        texts->pooled[i] = write_pooled(conf, queries[i]);
+        if (!texts->of[i] || !texts->pooled[i])
+            return dibsx_fail(err, DIBS_NOMEM, "the statements");
+    }
+    return DIBS_OK;
+}
+
+void dibs__pg_texts_fini(dibs__pg_texts *texts)
+{
+    for (size_t i = 0; i < DIBS__PG_QUERIES; i++) {
+        dibsx_free(texts->of[i]);
+        dibsx_free(texts->pooled[i]);
+    }
+    memset(texts, 0, sizeof(*texts));
+}
+
+void dibs__pg_arg_text(dibs__pg_args *args, const char *text)
+{
+    args->values[args->count++] = text;
+}
+
+void dibs__pg_arg_int(dibs__pg_args *args, int64_t number)
+{
+    char *text = args->numbers[args->count];
+
+    snprintf(text, DIBS__PG_NUMBER, "%" PRId64, number);
+    dibs__pg_arg_text(args, text);
+}
+
+void dibs__pg_arg_flag(dibs__pg_args *args, bool flag)
+{
+    dibs__pg_arg_text(args, flag ? "t" : "f");
+}
+
+void dibs__pg_arg_bytes(dibs__pg_args *args, const void *data, size_t len)
+{
+    args->lengths[args->count] = (int)len;
+    args->formats[args->count] = 1;
+    /* NULL would be SQL's; nothing is an empty string. */
+    dibs__pg_arg_text(args, len ? data : "");
+}
+
+const char *dibs__pg_text(const PGresult *rows, int row, int column)
+{
+    return dibs__pq.PQgetvalue(rows, row, column);
+}
+
+int64_t dibs__pg_int(const PGresult *rows, int row, int column)
+{
+    const unsigned char *at =
+        (const unsigned char *)dibs__pq.PQgetvalue(rows, row, column);
+    uint64_t number = 0;
+
+    if (dibs__pq.PQgetlength(rows, row, column) != 8)
+        return 0;
+    for (size_t i = 0; i < 8; i++)
+        number = number << 8 | at[i];
+    return (int64_t)number;
+}

@@ -1,0 +1,93 @@
+-- batch.sql - acquires and releases of many callers, in one transaction.
+
+-- The short ways of acquire and release for many, in one statement: those without
+-- a ttl are released. Answers "number fence" for those that it did; what becomes of
+-- the others is for batch to say, in a transaction of its own. They come sorted by
+-- name, and are joined in that order, so that two who do it at once never wait for
+-- each other in a circle: the connection has no other joins than nested loops. Of
+-- those with the same name, the first is done. a_lazily: all of them are released.
+CREATE FUNCTION @schema@.few(a_names text[], a_owners text[], a_ttls bigint[],
+                             a_whos text[], a_bell text, a_lazily boolean)
+RETURNS SETOF text
+LANGUAGE plpgsql AS $$
+DECLARE
+    at_us bigint := @schema@.now_us();
+    v_set text;
+BEGIN
+    IF a_lazily THEN
+        v_set := set_config('synchronous_commit', 'off', true);
+    END IF;
+    RETURN QUERY
+    UPDATE @schema@.roll AS r
+    SET last = CASE WHEN b.ttl = 0 THEN r.last
+                    ELSE greatest(r.last + 1, at_us) END,
+        owner = CASE WHEN b.ttl = 0 THEN '' ELSE b.owner END,
+        ttl_ms = b.ttl, since_us = at_us, until_us = at_us + b.ttl * 1000,
+        bell = a_bell, who = b.who
+    FROM unnest(a_names, a_owners, a_ttls, a_whos)
+         WITH ORDINALITY AS b(name, owner, ttl, who, i)
+    WHERE r.name = b.name AND NOT r.crowded AND CASE
+        WHEN b.ttl = 0 THEN r.owner = b.owner AND r.until_us > at_us
+        ELSE r.owner = '' OR r.until_us <= at_us END
+    RETURNING b.i || ' ' || r.last;
+END
+$$;
+
+-- The same where the connection has no settings of its own.
+CREATE FUNCTION @schema@.few_pooled(
+    a_names text[], a_owners text[], a_ttls bigint[], a_whos text[], a_bell text,
+    a_lazily boolean)
+RETURNS SETOF text
+LANGUAGE plpgsql
+SET enable_hashjoin = off SET enable_mergejoin = off
+SET enable_seqscan = off SET enable_bitmapscan = off
+SET plan_cache_mode = force_generic_plan AS $$
+BEGIN
+    RETURN QUERY SELECT @schema@.few(a_names, a_owners, a_ttls, a_whos, a_bell,
+                                     a_lazily);
+END
+$$;
+
+-- One after the other, whatever it takes. In the order of their names, as above; of
+-- one name, in the order in which they came. Flags of a release: 1 for unanswered.
+-- a_ms is the ttl, or for how long others are kept out. Answers what acquire and
+-- release do.
+CREATE FUNCTION @schema@.batch(
+    a_release boolean[], a_names text[], a_owners text[],
+    a_modes @schema@.mode[], a_permits bigint[], a_capacities bigint[],
+    a_flags integer[], a_priorities integer[], a_ms bigint[], a_whos text[],
+    a_bell text)
+RETURNS text[]
+LANGUAGE plpgsql AS $$
+DECLARE
+    answers text[] := array_fill(''::text, ARRAY[array_length(a_names, 1)]);
+    v_sync text := current_setting('synchronous_commit');
+    v_firm boolean := false;
+    v_set text;
+    i integer;
+BEGIN
+    FOR i IN SELECT n.i FROM unnest(a_names) WITH ORDINALITY AS n(name, i)
+             ORDER BY n.name COLLATE "C", n.i
+    LOOP
+        IF a_release[i] THEN
+            answers[i] := @schema@.release(a_names[i], a_owners[i],
+                                           a_flags[i] & 1 <> 0, a_ms[i]);
+        ELSE
+            answers[i] := @schema@.acquire(
+                a_names[i], a_owners[i], a_modes[i], a_permits[i],
+                a_capacities[i], a_flags[i], a_priorities[i], a_ms[i],
+                a_whos[i], a_bell);
+        END IF;
+        -- One that may be lost does not speak for the others.
+        IF current_setting('synchronous_commit') = v_sync THEN
+            v_firm := true;
+        ELSE
+            v_set := set_config('synchronous_commit', v_sync, true);
+        END IF;
+    END LOOP;
+    IF NOT v_firm THEN
+        PERFORM @schema@.lazily();
+    END IF;
+    RETURN answers;
+END
+$$;

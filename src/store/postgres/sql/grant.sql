@@ -1,0 +1,360 @@
+-- grant.sql - the grant rule of src/store/grant.c, over the rows of one name. The
+-- steps in lease.sql call these; the name is locked by then (enter), and `at_us`
+-- is the time of the step.
+--
+-- A fence is greatest(last + 1, clock in us), with a `last` for each name: a
+-- watermark for the whole store would be one row that every grant locks until its
+-- commit. That the fences of a name rise all the same:
+--   (1) `last` is changed under the lock of the name, and a name keeps its row,
+--       so that its grants rise whatever the clock does.
+--   (2) When a row is swept, its `last` goes into meta.floor in the same
+--       transaction, and a new row of the name begins at that floor (found).
+--   (3) A failover that lost grants loses rows too; then the clock carries it, as
+--       on every store: grants from then on are later.
+-- What "queued" is answered with is greatest(last, clock - 1): at least every
+-- fence granted before it, of this name by (1) and of others by the clock, and
+-- below every fence that the name grants after it.
+
+CREATE FUNCTION @schema@.now_us() RETURNS bigint
+LANGUAGE sql VOLATILE PARALLEL SAFE AS $$
+    SELECT (date_part('epoch', clock_timestamp()) * 1000000)::bigint
+$$;
+
+-- A ring is a hint. It leaves when the step is committed.
+CREATE FUNCTION @schema@.ring(a_bell text, a_owner text, a_news text,
+                              a_fence bigint) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    IF a_bell <> '' THEN
+        PERFORM pg_notify('dibs_' || a_bell,
+                          a_owner || ' ' || a_news || ' ' || a_fence);
+    END IF;
+END
+$$;
+
+-- The change that follows may be lost in a crash of the server: it takes nothing
+-- from anybody, so that what is lost costs time only.
+CREATE FUNCTION @schema@.lazily() RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM set_config('synchronous_commit', 'off', true);
+END
+$$;
+
+-- Makes a row for a name that has none. Its fences begin above those of every
+-- name that was swept, so perhaps of this one: the floor is read when the row is
+-- there, and a sweep that took an earlier one has been committed by then.
+CREATE FUNCTION @schema@.found(a_name text) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    at_us bigint := @schema@.now_us();
+BEGIN
+    INSERT INTO @schema@.roll AS r (name, last, since_us)
+    VALUES (a_name, 0, at_us) ON CONFLICT DO NOTHING;
+    IF FOUND THEN
+        UPDATE @schema@.roll AS r
+        SET last = (SELECT m.floor FROM @schema@.meta AS m)
+        WHERE r.name = a_name;
+    END IF;
+    IF at_us % 16 = 0 THEN
+        PERFORM @schema@.sweep(at_us);
+    END IF;
+END
+$$;
+
+-- Who has left is granted nothing until the tombstone's time has passed.
+CREATE FUNCTION @schema@.put_tomb(a_name text, a_owner text, a_until bigint)
+RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO @schema@.tomb AS t VALUES (a_name, a_owner, a_until)
+    ON CONFLICT (name, owner) DO UPDATE SET until_us = a_until;
+END
+$$;
+
+-- Who has a ghost's tombstone to come gets it; all whose time has passed are
+-- dropped.
+CREATE FUNCTION @schema@.prune(a_name text, at_us bigint) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    DELETE FROM @schema@.tomb AS t
+    WHERE t.name = a_name AND t.until_us <= at_us;
+    IF NOT EXISTS (SELECT FROM @schema@.party AS p
+                   WHERE p.name = a_name AND p.until_us <= at_us) THEN
+        RETURN;
+    END IF;
+    PERFORM @schema@.put_tomb(p.name, p.owner, p.until_us + 10000000)
+    FROM @schema@.party AS p
+    WHERE p.name = a_name AND p.role = 'ghost' AND p.claim
+    AND p.until_us <= at_us AND p.until_us + 10000000 > at_us;
+    DELETE FROM @schema@.party AS p
+    WHERE p.name = a_name AND p.until_us <= at_us;
+END
+$$;
+
+-- Makes a party of who holds the name by its row alone; tidy undoes it.
+CREATE FUNCTION @schema@.unfold(r @schema@.roll, at_us bigint) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    IF r.until_us > at_us THEN
+        INSERT INTO @schema@.party VALUES (
+            r.name, 1, 'holder', 'exclusive', false, false, 0, 1, 0, 0, r.last,
+            r.ttl_ms, r.since_us, r.until_us, r.owner, r.bell, r.who);
+    END IF;
+    UPDATE @schema@.roll AS q SET owner = '', crowded = true
+    WHERE q.name = r.name;
+END
+$$;
+
+-- Begins a step: locks the name, ends what has expired, answers the time. Who has
+-- a part in the name has a party from then on. NULL when the name is not known,
+-- unless it is to be.
+CREATE FUNCTION @schema@.enter(a_name text, a_make boolean) RETURNS bigint
+LANGUAGE plpgsql AS $$
+DECLARE
+    r @schema@.roll;
+    at_us bigint;
+BEGIN
+    LOOP
+        SELECT * INTO r FROM @schema@.roll AS q
+        WHERE q.name = a_name FOR UPDATE;
+        EXIT WHEN FOUND;
+        IF NOT a_make THEN
+            RETURN NULL;
+        END IF;
+        PERFORM @schema@.found(a_name);
+    END LOOP;
+    at_us := @schema@.now_us();
+    IF r.owner <> '' THEN
+        PERFORM @schema@.unfold(r, at_us);
+    ELSIF r.crowded THEN
+        PERFORM @schema@.prune(a_name, at_us);
+    END IF;
+    RETURN at_us;
+END
+$$;
+
+-- The owner's party, one with the role "tomb" when it has left, or NULL.
+CREATE FUNCTION @schema@.find(a_name text, a_owner text)
+RETURNS @schema@.party
+LANGUAGE plpgsql AS $$
+DECLARE
+    mine @schema@.party;
+BEGIN
+    SELECT * INTO mine FROM @schema@.party AS p
+    WHERE p.name = a_name AND p.owner = a_owner;
+    IF NOT FOUND AND EXISTS (
+        SELECT FROM @schema@.tomb AS t
+        WHERE t.name = a_name AND t.owner = a_owner) THEN
+        mine.role := 'tomb';
+        mine.owner := a_owner;
+    END IF;
+    RETURN mine;
+END
+$$;
+
+CREATE FUNCTION @schema@.drop_party(a_name text, a_slot integer) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    DELETE FROM @schema@.party AS p WHERE p.name = a_name AND p.slot = a_slot;
+END
+$$;
+
+-- Answers the slot that it got.
+CREATE FUNCTION @schema@.add_party(mine @schema@.party) RETURNS integer
+LANGUAGE plpgsql AS $$
+BEGIN
+    SELECT coalesce(max(p.slot), 0) + 1 INTO mine.slot
+    FROM @schema@.party AS p WHERE p.name = mine.name;
+    INSERT INTO @schema@.party SELECT mine.*;
+    RETURN mine.slot;
+END
+$$;
+
+CREATE FUNCTION @schema@.next_fence(a_name text) RETURNS bigint
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_fence bigint;
+BEGIN
+    UPDATE @schema@.roll AS r
+    SET last = greatest(r.last + 1, @schema@.now_us())
+    WHERE r.name = a_name RETURNING r.last INTO v_fence;
+    RETURN v_fence;
+END
+$$;
+
+CREATE FUNCTION @schema@.give(a_name text, a_slot integer, a_asking boolean,
+                              at_us bigint) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_fence bigint := @schema@.next_fence(a_name);
+    mine @schema@.party;
+BEGIN
+    UPDATE @schema@.party AS p
+    SET role = 'holder', fence = v_fence, claim = NOT a_asking,
+        since_us = at_us,
+        until_us = at_us + CASE WHEN a_asking THEN p.ttl_ms ELSE 3000 END * 1000
+    WHERE p.name = a_name AND p.slot = a_slot RETURNING p.* INTO mine;
+    IF NOT a_asking THEN
+        PERFORM @schema@.ring(mine.bell, mine.owner, 'granted', v_fence);
+    END IF;
+END
+$$;
+
+-- Whether one more could be granted now, beside all who hold.
+CREATE FUNCTION @schema@.fits(a_name text, a_mode @schema@.mode,
+                              a_permits bigint, a_capacity bigint)
+RETURNS boolean
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_held bigint;
+    v_exclusive boolean;
+    v_permits bigint;
+BEGIN
+    SELECT count(*), coalesce(bool_or(p.mode = 'exclusive'), false),
+           coalesce(sum(p.permits), 0)
+    INTO v_held, v_exclusive, v_permits FROM @schema@.party AS p
+    WHERE p.name = a_name AND p.role IN ('holder', 'ghost');
+    RETURN CASE a_mode
+        WHEN 'permits' THEN v_permits + a_permits <= a_capacity
+        WHEN 'shared' THEN NOT v_exclusive
+        ELSE v_held = 0
+    END;
+END
+$$;
+
+-- Serves the queue from its head, of those with at least a priority. Answers how
+-- many were served, or -1 - so many when one is left that does not fit.
+CREATE FUNCTION @schema@.serve(a_name text, a_asker text, a_priority integer,
+                               at_us bigint) RETURNS integer
+LANGUAGE plpgsql AS $$
+DECLARE
+    head @schema@.party;
+    v_served integer := 0;
+BEGIN
+    LOOP
+        SELECT * INTO head FROM @schema@.party AS p
+        WHERE p.name = a_name AND p.role = 'waiter'
+        AND p.priority >= a_priority
+        ORDER BY p.priority DESC, p.seq LIMIT 1;
+        IF NOT FOUND THEN
+            RETURN v_served;
+        END IF;
+        IF NOT @schema@.fits(a_name, head.mode, head.permits, head.capacity) THEN
+            RETURN -1 - v_served;
+        END IF;
+        PERFORM @schema@.give(a_name, head.slot, head.owner = a_asker, at_us);
+        v_served := v_served + 1;
+    END LOOP;
+END
+$$;
+
+-- Serves the whole queue. Answers whether somebody was served.
+CREATE FUNCTION @schema@.serve_all(a_name text, at_us bigint) RETURNS boolean
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_served integer := @schema@.serve(a_name, '', -2147483648, at_us);
+BEGIN
+    RETURN v_served NOT IN (0, -1);
+END
+$$;
+
+-- Ends a step: whoever is alone in the name, with a plain lock, has it by the
+-- name's row alone again.
+CREATE FUNCTION @schema@.tidy(a_name text) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    mine @schema@.party;
+    v_count integer := 0;
+    v_tombs boolean := EXISTS (SELECT FROM @schema@.tomb AS t
+                               WHERE t.name = a_name);
+BEGIN
+    FOR mine IN SELECT * FROM @schema@.party AS p
+                WHERE p.name = a_name LIMIT 2
+    LOOP
+        v_count := v_count + 1;
+    END LOOP;
+    IF v_count = 1 AND NOT v_tombs AND mine.role = 'holder'
+       AND mine.mode = 'exclusive' AND NOT mine.claim AND NOT mine.tell
+       AND mine.priority = 0 THEN
+        UPDATE @schema@.roll AS r
+        SET owner = mine.owner, bell = mine.bell, who = mine.who,
+            ttl_ms = mine.ttl_ms, since_us = mine.since_us,
+            until_us = mine.until_us, crowded = false
+        WHERE r.name = a_name AND r.last = mine.fence;
+        IF FOUND THEN
+            PERFORM @schema@.drop_party(a_name, mine.slot);
+            RETURN;
+        END IF;
+    END IF;
+    UPDATE @schema@.roll AS r SET crowded = v_count > 0 OR v_tombs
+    WHERE r.name = a_name AND r.crowded <> (v_count > 0 OR v_tombs);
+END
+$$;
+
+-- Both. Answers whether somebody was served.
+CREATE FUNCTION @schema@.settle(a_name text, at_us bigint) RETURNS boolean
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_served boolean := @schema@.serve_all(a_name, at_us);
+BEGIN
+    PERFORM @schema@.tidy(a_name);
+    RETURN v_served;
+END
+$$;
+
+-- Rings the holders that want to know that somebody was refused, but for one. Who
+-- has just been granted is told of that first.
+CREATE FUNCTION @schema@.tell_wanted(a_name text, a_but text, at_us bigint)
+RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM @schema@.ring(p.bell, p.owner, 'wanted', p.fence)
+    FROM @schema@.party AS p
+    WHERE p.name = a_name AND p.role = 'holder' AND p.tell AND p.owner <> a_but
+    AND NOT (p.claim AND p.since_us = at_us);
+END
+$$;
+
+-- A name that was used by nobody for a minute is forgotten, a few at a time, and
+-- the floor keeps the highest fence of all of these. Waits for nobody.
+CREATE FUNCTION @schema@.sweep(at_us bigint) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    dead_us bigint := at_us - 60000000;
+    at @schema@.meta;
+    v_name text;
+    v_last bigint;
+    v_to text := '';
+    v_seen integer := 0;
+BEGIN
+    SELECT * INTO at FROM @schema@.meta FOR UPDATE SKIP LOCKED;
+    IF NOT FOUND THEN
+        RETURN;
+    END IF;
+    FOR v_name IN
+        SELECT r.name FROM @schema@.roll AS r WHERE r.name > at.swept
+        ORDER BY r.name LIMIT 64
+    LOOP
+        v_to := v_name;
+        v_seen := v_seen + 1;
+        SELECT r.last INTO v_last FROM @schema@.roll AS r
+        WHERE r.name = v_name AND r.last < dead_us AND r.since_us < dead_us
+        AND (r.owner = '' OR r.until_us < dead_us)
+        FOR UPDATE SKIP LOCKED;
+        IF FOUND AND NOT EXISTS (
+            SELECT FROM @schema@.party AS p WHERE p.name = v_name
+            AND p.until_us >= dead_us) AND NOT EXISTS (
+            SELECT FROM @schema@.tomb AS t WHERE t.name = v_name
+            AND t.until_us >= dead_us) THEN
+            DELETE FROM @schema@.tomb AS t WHERE t.name = v_name;
+            DELETE FROM @schema@.party AS p WHERE p.name = v_name;
+            DELETE FROM @schema@.roll AS r WHERE r.name = v_name;
+            at.floor := greatest(at.floor, v_last);
+        END IF;
+    END LOOP;
+    UPDATE @schema@.meta AS m
+    SET floor = at.floor, swept = CASE WHEN v_seen < 64 THEN '' ELSE v_to END
+    WHERE m.floor <> at.floor OR m.swept <> v_to;
+END
+$$;

@@ -1,0 +1,186 @@
+/* step.c - what the steps have in common: sent, tried again, their answers and
+ * refusals.
+ *
+ * Owns nothing; any thread. */
+/* SPDX-License-Identifier: MIT */
+#include "store/postgres/step.h"
+#include "base/fail.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Spans are counted in microseconds beside the time since 1970; this is 3,000
+ * years. */
+#define SPAN_MAX_MS INT64_C(100000000000000)
+
+enum { TRIES = 8 };
+
+dibs_status dibs__pg_step(dibs__pg *pg, dibs__pg_pool *pool,
+                          dibs__pg_query query, const dibs__pg_args *args,
+                          dibsx_nsec deadline, PGresult **out, dibs_error *err)
+{
+    dibs_status rc = DIBS_OK;
+    bool again = true;
+
+    *out = NULL;
+    for (int i = 0; again && i < TRIES; i++) {
+        dibs__pg_conn *cn;
+
+        rc = dibs__pg_pool_take(pool, deadline, &cn, err);
+        if (rc != DIBS_OK)
+            return rc;
+        rc = dibs__pg_conn_ask(cn, &pg->texts, query, args, deadline, out,
+                               &again, err);
+        dibs__pg_pool_give(pool, cn);
+    }
+    return rc;
+}
+
+dibs_status
+dibs__pg_look(dibs__pg *pg, dibs__pg_query query, const dibs__pg_args *args,
+              dibsx_nsec deadline, PGresult **out, dibs_error *err)
+{
+    dibs_status rc =
+        dibs__pg_step(pg, &pg->steps, query, args, deadline, out, err);
+
+    if (rc != DIBS_UNKNOWN)
+        return rc;
+    if (err)
+        err->status = DIBS_UNAVAIL;
+    return DIBS_UNAVAIL;
+}
+
+dibs_status dibs__pg_odd(dibs_error *err)
+{
+    return dibsx_fail(err, DIBS_INTERNAL,
+                      "the server answered what this store never does; run "
+                      "`dibs store status`");
+}
+
+dibs_status
+dibs__pg_call(dibs__pg *pg, dibs__pg_query query, const dibs__pg_args *args,
+              dibsx_nsec deadline, dibs__pg_answer *answer, int64_t *status,
+              dibs_error *err)
+{
+    dibs_status rc;
+
+    *answer = (dibs__pg_answer){.at = ""};
+    rc = dibs__pg_step(pg, &pg->steps, query, args, deadline, &answer->rows,
+                       err);
+    if (rc != DIBS_OK)
+        return rc;
+    if (dibs__pq.PQntuples(answer->rows) == 1)
+        answer->at = dibs__pg_text(answer->rows, 0, 0);
+    return dibs__pg_word(answer, 0, INT64_MAX, status) ? DIBS_OK
+                                                       : dibs__pg_odd(err);
+}
+
+void dibs__pg_answer_fini(dibs__pg_answer *answer)
+{
+    if (answer->rows)
+        dibs__pq.PQclear(answer->rows);
+    *answer = (dibs__pg_answer){.at = ""};
+}
+
+bool dibs__pg_word(dibs__pg_answer *answer, int64_t low, int64_t high,
+                   int64_t *out)
+{
+    char *end;
+
+    *out = strtoll(answer->at, &end, 10);
+    if (end == answer->at || (*end && *end != ' ') || *out < low || *out > high)
+        return false;
+    answer->at = *end ? end + 1 : end;
+    return true;
+}
+
+int64_t dibs__pg_span(int64_t wanted_ms)
+{
+    return wanted_ms < SPAN_MAX_MS ? wanted_ms : SPAN_MAX_MS;
+}
+
+const char *dibs__pg_mode(dibs__mode mode)
+{
+    static const char *const words[] = {[DIBS__EXCLUSIVE] = "exclusive",
+                                        [DIBS__SHARED] = "shared",
+                                        [DIBS__PERMITS] = "permits"};
+
+    return words[mode];
+}
+
+const char *dibs__pg_who(const char *who, char out[DIBS__WHO_MAX])
+{
+    size_t len = strnlen(who, DIBS__WHO_MAX);
+
+    if (len < DIBS__WHO_MAX)
+        return who;
+    len = DIBS__WHO_MAX - 1;
+    while (len > 0 && ((unsigned char)who[len] & 0xc0) == 0x80)
+        len--;
+    memcpy(out, who, len);
+    out[len] = '\0';
+    return out;
+}
+
+dibs_status dibs__pg_check(const dibs__ask *ask, dibs_error *err)
+{
+    if (ask->ttl_ms <= 0)
+        return dibsx_fail(err, DIBS_INVALID, "the ttl must be positive");
+    if (ask->mode == DIBS__PERMITS && ask->permits == 0)
+        return dibsx_fail(err, DIBS_INVALID, "no permits were asked for");
+    if (ask->mode == DIBS__PERMITS && ask->permits > ask->capacity)
+        return dibsx_fail(err, DIBS_INVALID,
+                          "%u permits were asked for, of %u in all",
+                          ask->permits, ask->capacity);
+    return DIBS_OK;
+}
+
+int dibs__pg_who_len(const char *who)
+{
+    size_t len = strcspn(who, "\t");
+
+    if (len < DIBS__WHO_PLAIN)
+        return (int)len;
+    len = DIBS__WHO_PLAIN - 1;
+    while (len > 0 && ((unsigned char)who[len] & 0xc0) == 0x80)
+        len--;
+    return (int)len;
+}
+
+dibs_status dibs__pg_left(const dibs__ask *ask, dibs_error *err)
+{
+    return dibsx_fail(err, DIBS_LOST,
+                      "this owner has left `" DIBS__PG_SHOWN "`", ask->name);
+}
+
+static void name_kind(int64_t capacity, char *out, size_t size)
+{
+    if (capacity == 0)
+        snprintf(out, size, "lock");
+    else
+        snprintf(out, size, "permits of %" PRId64, capacity);
+}
+
+dibs_status dibs__pg_mismatch(const dibs__ask *ask, dibs__pg_answer *answer,
+                              dibs_error *err)
+{
+    int64_t capacity = 0;
+    char found[32], asked[32];
+
+    if (!dibs__pg_word(answer, 0, UINT32_MAX, &capacity))
+        return dibs__pg_odd(err);
+    name_kind(capacity, found, sizeof(found));
+    name_kind(ask->mode == DIBS__PERMITS ? ask->capacity : 0, asked,
+              sizeof(asked));
+    return dibsx_fail(err, DIBS_MISMATCH,
+                      "`" DIBS__PG_SHOWN "` is in use as %s, asked for as %s",
+                      ask->name, found, asked);
+}
+
+dibs_status dibs__pg_held(const dibs__ask *ask, const dibs__pg_answer *answer,
+                          dibs_error *err)
+{
+    return dibsx_fail(err, DIBS_BUSY, "`" DIBS__PG_SHOWN "` is held by %.*s",
+                      ask->name, dibs__pg_who_len(answer->at), answer->at);
+}

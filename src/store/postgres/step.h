@@ -1,0 +1,70 @@
+/* step.h - what the steps have in common: sent, tried again, their answers and
+ * refusals. */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_STORE_POSTGRES_STEP_H
+#define DIBS_STORE_POSTGRES_STEP_H
+
+#include "store/postgres/handle.h"
+
+/* Names are shown up to here, so that what is said about them is not cut. */
+#define DIBS__PG_SHOWN "%.120s"
+
+/* Asks a query on a connection of the pool, again where it is certain that nothing
+ * changed. DIBS_OK: *out has the rows; free it with PQclear. */
+DIBS_MUST_CHECK dibs_status dibs__pg_step(dibs__pg *pg, dibs__pg_pool *pool,
+                                          dibs__pg_query query,
+                                          const dibs__pg_args *args,
+                                          dibsx_nsec deadline, PGresult **out,
+                                          dibs_error *err);
+
+/* The same for what changes nothing: never DIBS_UNKNOWN. */
+DIBS_MUST_CHECK dibs_status dibs__pg_look(dibs__pg *pg, dibs__pg_query query,
+                                          const dibs__pg_args *args,
+                                          dibsx_nsec deadline, PGresult **out,
+                                          dibs_error *err);
+
+/* The text that a function answers, word by word. */
+typedef struct dibs__pg_answer {
+    PGresult *rows;
+    const char *at;
+} dibs__pg_answer;
+
+/* Runs a function. *status is the number that its answer begins with. End with
+ * dibs__pg_answer_fini() in any case. */
+DIBS_MUST_CHECK dibs_status dibs__pg_call(dibs__pg *pg, dibs__pg_query query,
+                                          const dibs__pg_args *args,
+                                          dibsx_nsec deadline,
+                                          dibs__pg_answer *answer,
+                                          int64_t *status, dibs_error *err);
+void dibs__pg_answer_fini(dibs__pg_answer *answer);
+
+/* The next number; false when there is none. */
+bool dibs__pg_word(dibs__pg_answer *answer, int64_t low, int64_t high,
+                   int64_t *out);
+
+/* An answer that is none. */
+dibs_status dibs__pg_odd(dibs_error *err);
+
+/* A span that the functions can count with. */
+int64_t dibs__pg_span(int64_t wanted_ms);
+
+const char *dibs__pg_mode(dibs__mode mode);
+
+/* Who asks, cut to what an entry has room for. May be `out`. */
+const char *dibs__pg_who(const char *who, char out[DIBS__WHO_MAX]);
+
+/* What must be so before anything is done; else nothing is. */
+DIBS_MUST_CHECK dibs_status dibs__pg_check(const dibs__ask *ask,
+                                           dibs_error *err);
+
+/* How much of it is said of a holder: no metadata, no part of a character. */
+int dibs__pg_who_len(const char *who);
+
+/* The refusals. What `answer` has left is the capacity, or who holds. */
+dibs_status dibs__pg_left(const dibs__ask *ask, dibs_error *err);
+dibs_status dibs__pg_mismatch(const dibs__ask *ask, dibs__pg_answer *answer,
+                              dibs_error *err);
+dibs_status dibs__pg_held(const dibs__ask *ask, const dibs__pg_answer *answer,
+                          dibs_error *err);
+
+#endif

@@ -1,0 +1,268 @@
+/* test_faults.c - a server that is restarted, whose processes are killed, that
+ * ends connections or stands still; clients that are killed in the middle of a
+ * call. No two hold at once, fences rise, and no call hangs. */
+/* SPDX-License-Identifier: MIT */
+#include "pg_world.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define OURS "FROM pg_stat_activity WHERE application_name = 'dibs'"
+
+/* Holds, lets `harm` be done, and looks who holds afterwards. */
+static void hold_through(void (*harm)(void))
+{
+    char url[PG_URL_MAX];
+    dibs_client *one, *other;
+    dibs_lock *lock, *rival;
+    uint64_t fence;
+
+    pg_url(&world_sv, url);
+    one = world_client(url);
+    other = world_client(url);
+    lock = world_lock(one, "through", DIBS_LOCK_OPTS(.ttl_ms = 60000));
+    rival = world_lock(other, "through", NULL);
+    for (int i = 0; i < 3; i++) {
+        CHECK(DIBS_OK, dibs_lock_try(lock, err));
+        fence = dibs_lock_fence(lock);
+        harm();
+        CHECK(DIBS_OK, dibs_ping(other, NULL, err));
+        CHECK(DIBS_BUSY, dibs_lock_try(rival, err));
+        assert_int_equal(dibs_lock_fence(lock), fence);
+        assert_int_equal(dibs_lock_check(lock), DIBS_OK);
+        CHECK(DIBS_OK, dibs_lock_release(lock, err));
+        CHECK(DIBS_OK, dibs_lock_try(rival, err));
+        assert_true(dibs_lock_fence(rival) > fence);
+        CHECK(DIBS_OK, dibs_lock_release(rival, err));
+    }
+    dibs_lock_free(rival);
+    dibs_lock_free(lock);
+    dibs_close(other);
+    dibs_close(one);
+}
+
+static void restart(void)
+{
+    pg_kill(&world_sv);
+    assert_true(pg_restart(&world_sv));
+}
+
+static void an_immediate_restart_keeps_leases(void **state)
+{
+    (void)state;
+    hold_through(restart);
+}
+
+/* The server ends all others too, and recovers as after a crash. */
+static void kill_backend(void)
+{
+    dibsx_nsec end = dibsx_after_ms(dibsx_now(), WORLD_BOUND_MS);
+    long long pid = pg_number(&world_sv, "SELECT pid " OURS " LIMIT 1");
+
+    assert_true(pid > 1);
+    assert_int_equal(kill((pid_t)pid, SIGKILL), 0);
+    while (pg_number(&world_sv, "SELECT count(*) " OURS) != 0) {
+        assert_true(dibsx_now() < end);
+        world_sleep_ms(10);
+    }
+}
+
+static void a_killed_backend_keeps_leases(void **state)
+{
+    (void)state;
+    hold_through(kill_backend);
+}
+
+static void end_connections(void)
+{
+    assert_true(
+        pg_tell(&world_sv, "SELECT pg_terminate_backend(pid, 5000) " OURS));
+}
+
+static void ended_connections_keep_leases(void **state)
+{
+    (void)state;
+    hold_through(end_connections);
+}
+
+enum { WORKERS = 4, RUSH_MS = 4000 };
+
+typedef struct rush {
+    atomic_bool over;
+    atomic_int inside;
+    atomic_int wrong;
+    atomic_int turns;
+    uint64_t last_fence; /* guarded by the lock under test */
+} rush;
+
+static void take_turn(rush *all, dibs_lock *lock)
+{
+    if (atomic_fetch_add(&all->inside, 1) != 0 ||
+        dibs_lock_fence(lock) <= all->last_fence)
+        atomic_fetch_add(&all->wrong, 1);
+    all->last_fence = dibs_lock_fence(lock);
+    atomic_fetch_add(&all->turns, 1);
+    atomic_fetch_sub(&all->inside, 1);
+}
+
+static void *work(void *arg)
+{
+    rush *all = arg;
+    char url[PG_URL_MAX];
+    dibs_client *cl;
+    dibs_lock *lock;
+
+    pg_url(&world_sv, url);
+    cl = NULL;
+    while (dibs_open(url, DIBS_CLIENT_OPTS(.timeout_ms = WORLD_STEP_MS), &cl,
+                     NULL) != DIBS_OK)
+        world_sleep_ms(5);
+    lock =
+        world_lock(cl, "rush", DIBS_LOCK_OPTS(.ttl_ms = 2000, .wait_ms = 1000));
+    while (!atomic_load(&all->over)) {
+        dibsx_nsec from_at = dibsx_now();
+
+        if (dibs_lock_acquire(lock, NULL) == DIBS_OK) {
+            take_turn(all, lock);
+            (void)dibs_lock_release(lock, NULL);
+        }
+        if (world_ms_since(from_at) > 2 * WORLD_STEP_MS + WORLD_BOUND_MS / 2)
+            atomic_fetch_add(&all->wrong, 1);
+    }
+    dibs_lock_free(lock);
+    dibs_close(cl);
+    return NULL;
+}
+
+/* Connections are ended in the middle of whatever they do, all the time. */
+static void connections_ended_in_every_step_do_no_harm(void **state)
+{
+    dibsx_nsec end = dibsx_after_ms(dibsx_now(), RUSH_MS);
+    pthread_t threads[WORKERS];
+    rush all = {.last_fence = 0};
+
+    (void)state;
+    for (int i = 0; i < WORKERS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, work, &all), 0);
+    while (dibsx_now() < end) {
+        (void)pg_number(&world_sv,
+                        "SELECT count(pg_terminate_backend(pid)) " OURS
+                        " AND state = 'active'");
+        (void)pg_number(&world_sv,
+                        "SELECT pg_terminate_backend(pid)::integer " OURS
+                        " ORDER BY random() LIMIT 1");
+        world_sleep_ms(10);
+    }
+    atomic_store(&all.over, true);
+    for (int i = 0; i < WORKERS; i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    print_message("%d turns\n", atomic_load(&all.turns));
+    assert_int_equal(atomic_load(&all.wrong), 0);
+    assert_true(atomic_load(&all.turns) > 0);
+}
+
+/* In a child, which has no threads of ours: takes and gives back until killed. */
+static void live_until_killed(const char *url, int ready_fd)
+{
+    dibs_client *cl = NULL;
+    dibs_lock *lock = NULL;
+    bool told = false;
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (dibs_open(url, NULL, &cl, NULL) != DIBS_OK ||
+        dibs_lock_new(cl, "mortal", DIBS_LOCK_OPTS(.ttl_ms = 1000), &lock,
+                      NULL) != DIBS_OK)
+        _exit(1);
+    for (;;) {
+        if (dibs_lock_try(lock, NULL) == DIBS_OK)
+            (void)dibs_lock_release(lock, NULL);
+        if (!told && write(ready_fd, "x", 1) == 1)
+            told = true;
+    }
+}
+
+static void kill_in_mid_call(const char *url, int delay_us)
+{
+    int ready[2];
+    pid_t pid;
+    char byte;
+
+    assert_int_equal(pipe(ready), 0);
+    pid = fork();
+    if (pid == 0)
+        live_until_killed(url, ready[1]);
+    assert_true(pid > 0);
+    close(ready[1]);
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    usleep((useconds_t)delay_us);
+    kill(pid, SIGKILL);
+    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+        continue;
+    close(ready[0]);
+}
+
+static void clients_killed_in_mid_call_leave_nothing_for_long(void **state)
+{
+    char url[PG_URL_MAX];
+    uint64_t fence = 0;
+
+    (void)state;
+    pg_url(&world_sv, url);
+    for (int i = 0; i < 12; i++) {
+        dibs_client *cl;
+        dibs_lock *lock;
+
+        kill_in_mid_call(url, 137 * i);
+        cl = world_client(url);
+        lock = world_lock(cl, "mortal", NULL);
+        assert_int_equal(world_try_until(lock, 1000 + WORLD_SLACK_MS), DIBS_OK);
+        assert_true(dibs_lock_fence(lock) > fence);
+        fence = dibs_lock_fence(lock);
+        dibs_lock_free(lock);
+        dibs_close(cl);
+    }
+}
+
+static void a_server_that_stands_still_holds_up_nobody_for_long(void **state)
+{
+    char url[PG_URL_MAX];
+    dibs_client *cl;
+    dibs_lock *lock;
+    dibsx_nsec from_at;
+    dibs_status rc;
+
+    (void)state;
+    pg_url(&world_sv, url);
+    cl = world_client(url);
+    lock = world_lock(cl, "still", DIBS_LOCK_OPTS(.ttl_ms = 1000));
+    CHECK(DIBS_OK, dibs_lock_try(lock, err));
+    CHECK(DIBS_OK, dibs_lock_release(lock, err));
+    pg_pause(&world_sv);
+    from_at = dibsx_now();
+    rc = dibs_lock_try(lock, NULL);
+    pg_resume(&world_sv);
+    assert_true(rc == DIBS_UNKNOWN || rc == DIBS_UNAVAIL);
+    assert_true(world_ms_since(from_at) <= WORLD_STEP_MS + WORLD_SLACK_MS);
+    assert_int_equal(world_try_until(lock, WORLD_BOUND_MS), DIBS_OK);
+    dibs_lock_free(lock);
+    dibs_close(cl);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_immediate_restart_keeps_leases),
+        cmocka_unit_test(a_killed_backend_keeps_leases),
+        cmocka_unit_test(ended_connections_keep_leases),
+        cmocka_unit_test(connections_ended_in_every_step_do_no_harm),
+        cmocka_unit_test(clients_killed_in_mid_call_leave_nothing_for_long),
+        cmocka_unit_test(a_server_that_stands_still_holds_up_nobody_for_long),
+    };
+
+    return cmocka_run_group_tests_name("postgres faults", tests, world_begin,
+                                       world_end);
+}

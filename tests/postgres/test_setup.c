@@ -1,0 +1,255 @@
+/* test_setup.c - the schema: made by one of many, found by the others, refused
+ * when it is not what it should be; rights and fences as they are kept. */
+/* SPDX-License-Identifier: MIT */
+#include "pg_world.h"
+
+#include <pthread.h>
+
+enum { MANY = 6 };
+
+static void url_of(const char *rest, char out[PG_URL_MAX])
+{
+    snprintf(out, PG_URL_MAX, "postgres://dibs@127.0.0.1:%d/%s", world_sv.port,
+             rest);
+}
+
+static dibs_status
+setup(const char *rest, dibs_store_task task, dibs_store_state *state)
+{
+    char url[PG_URL_MAX];
+    dibs_error err = {0};
+    dibs_status rc;
+
+    url_of(rest, url);
+    rc = dibs_store_setup(url, task, WORLD_BOUND_MS, state, &err);
+    if (rc != DIBS_OK)
+        print_message("%s: %s\n", dibs_status_name(rc), err.message);
+    return rc;
+}
+
+static dibs_status try_open(const char *rest, dibs_error *err)
+{
+    char url[PG_URL_MAX];
+    dibs_client *cl = NULL;
+    dibs_status rc;
+
+    url_of(rest, url);
+    rc = dibs_open(url, NULL, &cl, err);
+    dibs_close(cl);
+    return rc;
+}
+
+static void *init_one(void *arg)
+{
+    dibs_store_state *state = arg;
+
+    if (setup("postgres?schema=many", DIBS_STORE_INIT, state) != DIBS_OK)
+        state->found = -1;
+    return NULL;
+}
+
+static void of_many_at_once_one_makes_it(void **state)
+{
+    dibs_store_state states[MANY];
+    pthread_t threads[MANY];
+    int changed = 0;
+
+    (void)state;
+    for (int i = 0; i < MANY; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, init_one,
+                                        &states[i]),
+                         0);
+    for (int i = 0; i < MANY; i++) {
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+        assert_int_equal(states[i].found, states[i].known);
+        changed += states[i].changed;
+    }
+    assert_int_equal(changed, 1);
+}
+
+static void what_is_not_there_is_named(void **state)
+{
+    dibs_store_state found;
+    dibs_error err = {0};
+
+    (void)state;
+    assert_int_equal(setup("postgres?schema=none", DIBS_STORE_STATUS, &found),
+                     DIBS_OK);
+    assert_true(found.needed);
+    assert_int_equal(found.found, 0);
+    assert_int_equal(try_open("postgres?schema=none", &err), DIBS_REFUSED);
+    assert_non_null(strstr(err.message, "dibs store init"));
+    assert_int_equal(setup("postgres?schema=none", DIBS_STORE_UPGRADE, &found),
+                     DIBS_REFUSED);
+    assert_int_equal(try_open("nodatabase", &err), DIBS_INVALID);
+    assert_int_equal(try_open("postgres?schema=it's", &err), DIBS_INVALID);
+    assert_int_equal(try_open("postgres?nonsense=1", &err), DIBS_INVALID);
+}
+
+static void a_newer_schema_is_refused(void **state)
+{
+    dibs_store_state found;
+    dibs_error err = {0};
+
+    (void)state;
+    assert_int_equal(setup("postgres?schema=newer", DIBS_STORE_INIT, &found),
+                     DIBS_OK);
+    assert_true(pg_tell(&world_sv, "UPDATE newer.meta SET version = 99"));
+    assert_int_equal(try_open("postgres?schema=newer", &err), DIBS_REFUSED);
+    assert_non_null(strstr(err.message, "newer dibs"));
+    assert_int_equal(setup("postgres?schema=newer", DIBS_STORE_UPGRADE, &found),
+                     DIBS_REFUSED);
+    assert_int_equal(setup("postgres?schema=newer", DIBS_STORE_INIT, &found),
+                     DIBS_REFUSED);
+    assert_int_equal(found.found, 99);
+}
+
+static void schemas_know_nothing_of_each_other(void **state)
+{
+    dibs_store_state found;
+    char url[PG_URL_MAX];
+    dibs_client *cl[2];
+    dibs_lock *locks[2];
+
+    (void)state;
+    assert_int_equal(setup("postgres?schema=Odd%20%22name", DIBS_STORE_INIT,
+                           &found),
+                     DIBS_OK);
+    url_of("postgres", url);
+    cl[0] = world_client(url);
+    url_of("postgres?schema=Odd%20%22name", url);
+    cl[1] = world_client(url);
+    for (int i = 0; i < 2; i++) {
+        locks[i] = world_lock(cl[i], "same", NULL);
+        CHECK(DIBS_OK, dibs_lock_try(locks[i], err));
+    }
+    for (int i = 0; i < 2; i++) {
+        dibs_lock_free(locks[i]);
+        dibs_close(cl[i]);
+    }
+}
+
+static void a_role_without_rights_is_denied(void **state)
+{
+    char url[PG_URL_MAX];
+    dibs_error why = {0};
+    dibs_client *cl = NULL;
+
+    (void)state;
+    assert_true(pg_tell(&world_sv, "CREATE ROLE stranger LOGIN"));
+    pg_role_url(&world_sv, "stranger", url);
+    assert_int_equal(dibs_open(url, NULL, &cl, &why), DIBS_DENIED);
+    assert_true(pg_tell(&world_sv, "GRANT USAGE ON SCHEMA dibs TO stranger; "
+                                   "GRANT SELECT ON dibs.meta, dibs.lease TO "
+                                   "stranger"));
+    cl = world_client(url);
+    CHECK(DIBS_NOTFOUND, dibs_lease_show(cl, "none", NULL, NULL, err));
+    dibs_close(cl);
+}
+
+/* The next fence of a name that is free. */
+static uint64_t fence_of(dibs_client *cl, const char *name)
+{
+    dibs_lock *lock = world_lock(cl, name, NULL);
+    uint64_t fence;
+
+    CHECK(DIBS_OK, dibs_lock_try(lock, err));
+    fence = dibs_lock_fence(lock);
+    dibs_lock_free(lock);
+    return fence;
+}
+
+/* As if the clock had been set back by a year: the name has seen later times. */
+static void fences_rise_whatever_the_clock_does(void **state)
+{
+    char url[PG_URL_MAX];
+    dibs_client *cl;
+    uint64_t before;
+
+    (void)state;
+    pg_url(&world_sv, url);
+    cl = world_client(url);
+    (void)fence_of(cl, "ahead");
+    assert_true(pg_tell(&world_sv, "UPDATE dibs.roll SET last = last + "
+                                   "31536000000000 WHERE name = 'ahead'"));
+    before = (uint64_t)pg_number(&world_sv, "SELECT last FROM dibs.roll WHERE "
+                                            "name = 'ahead'");
+    for (uint64_t i = 1; i < 5; i++)
+        assert_int_equal(fence_of(cl, "ahead"), before + i);
+    dibs_close(cl);
+}
+
+/* Names that nobody has used for long are swept, and their fences are not used
+ * again, whatever the clock does. */
+static void swept_names_leave_a_floor(void **state)
+{
+    dibsx_nsec end = dibsx_after_ms(dibsx_now(), WORLD_BOUND_MS);
+    char url[PG_URL_MAX], name[32];
+    dibs_client *cl;
+    uint64_t fence;
+
+    (void)state;
+    pg_url(&world_sv, url);
+    cl = world_client(url);
+    for (int i = 0; i < 20; i++) {
+        snprintf(name, sizeof(name), "old:%d", i);
+        (void)fence_of(cl, name);
+    }
+    assert_true(pg_tell(&world_sv,
+                        "UPDATE dibs.roll SET last = last - 120000000, "
+                        "since_us = since_us - 120000000, "
+                        "until_us = until_us - 120000000 WHERE name ^@ "
+                        "'old:'"));
+    fence = (uint64_t)pg_number(&world_sv, "SELECT max(last) FROM dibs.roll "
+                                           "WHERE name ^@ 'old:'");
+    for (int i = 0; pg_number(&world_sv, "SELECT count(*) FROM dibs.roll "
+                                         "WHERE name ^@ 'old:'") > 0;
+         i++) {
+        assert_true(dibsx_now() < end);
+        snprintf(name, sizeof(name), "new:%d", i);
+        (void)fence_of(cl, name);
+    }
+    assert_true((uint64_t)pg_number(&world_sv, "SELECT floor FROM dibs.meta") >=
+                fence);
+    assert_true(pg_tell(&world_sv, "UPDATE dibs.meta SET floor = floor + "
+                                   "31536000000000"));
+    fence = (uint64_t)pg_number(&world_sv, "SELECT floor FROM dibs.meta");
+    assert_int_equal(fence_of(cl, "above the floor"), fence + 1);
+    dibs_close(cl);
+}
+
+/* One who uses the same few names leaves nothing behind for vacuum. */
+static void a_lock_is_updated_in_place(void **state)
+{
+    char url[PG_URL_MAX];
+    dibs_client *cl;
+    long long pages;
+
+    (void)state;
+    pg_url(&world_sv, url);
+    cl = world_client(url);
+    (void)fence_of(cl, "hot");
+    pages = pg_number(&world_sv, "SELECT pg_relation_size('dibs.roll')");
+    for (int i = 0; i < 2000; i++)
+        (void)fence_of(cl, "hot");
+    assert_true(pg_number(&world_sv, "SELECT pg_relation_size('dibs.roll')") <=
+                pages + 8192 * 4);
+    dibs_close(cl);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(of_many_at_once_one_makes_it),
+        cmocka_unit_test(what_is_not_there_is_named),
+        cmocka_unit_test(a_newer_schema_is_refused),
+        cmocka_unit_test(schemas_know_nothing_of_each_other),
+        cmocka_unit_test(a_role_without_rights_is_denied),
+        cmocka_unit_test(fences_rise_whatever_the_clock_does),
+        cmocka_unit_test(swept_names_leave_a_floor),
+        cmocka_unit_test(a_lock_is_updated_in_place),
+    };
+
+    return cmocka_run_group_tests_name("postgres setup", tests, world_begin,
+                                       world_end);
+}
