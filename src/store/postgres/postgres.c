@@ -118,13 +118,19 @@ static const char *caution(const dibs__store *st)
                : NULL;
 }
 
+static const char *cannot(const dibs__store *st, dibs__ability what)
+{
+    (void)st;
+    return what == DIBS__CAN_REPLICATE ? DIBS__PG_NO_REPLICAS : NULL;
+}
+
 #define STORE(name, opens, leases, hears)                                      \
     {                                                                          \
         .scheme = name, .open = opens, .reach = reach, .close = store_close,   \
         .lease = leases, .value = &dibs__pg_value_ops,                         \
         .log = &dibs__pg_log_ops, .bell_open = bell_open, .bell_hear = hears,  \
-        .now = now, .caution = caution, .audit = dibs__pg_audit,               \
-        .setup = dibs__pg_setup,                                               \
+        .now = now, .caution = caution, .cannot = cannot,                      \
+        .audit = dibs__pg_audit, .setup = dibs__pg_setup,                      \
     }
 
 const dibs__store_ops dibs__pg_ops =

@@ -127,6 +127,8 @@ dibs_status dibs__pg_check(const dibs__ask *ask, dibs_error *err)
 {
     if (ask->ttl_ms <= 0)
         return dibsx_fail(err, DIBS_INVALID, "the ttl must be positive");
+    if (ask->replicas > 0)
+        return dibsx_fail(err, DIBS_UNSUPPORTED, "%s", DIBS__PG_NO_REPLICAS);
     if (ask->mode == DIBS__PERMITS && ask->permits == 0)
         return dibsx_fail(err, DIBS_INVALID, "no permits were asked for");
     if (ask->mode == DIBS__PERMITS && ask->permits > ask->capacity)

@@ -53,6 +53,11 @@ const char *dibs__pg_mode(dibs__mode mode);
 /* Who asks, cut to what an entry has room for. May be `out`. */
 const char *dibs__pg_who(const char *who, char out[DIBS__WHO_MAX]);
 
+/* Why no lease is asked for with replicas that must have it. */
+#define DIBS__PG_NO_REPLICAS                                                   \
+    "durability is async here: synchronous_commit of the server says whether " \
+    "standbys must have a lease"
+
 /* What must be so before anything is done; else nothing is. */
 DIBS_MUST_CHECK dibs_status dibs__pg_check(const dibs__ask *ask,
                                            dibs_error *err);
