@@ -1,9 +1,10 @@
 """dibs store: the schema of a store, looked at, made, upgraded."""
 # SPDX-License-Identifier: MIT
 import os
+import subprocess
 import unittest
 
-from support import Case
+from support import DIBS, Case
 
 SERVER = os.environ.get("DIBS_TEST_URL", "")
 
@@ -43,6 +44,12 @@ class Schema(Case):
         text = self.dibs("--url", SERVER, "doctor").stdout
         for subject in ("version", "schema", "role", "durability", "user", "clock", "transport"):
             self.assertIn(f"{subject}: ", text)
+
+    def test_libpq_is_loaded_for_it_alone(self):
+        env = {**os.environ, "LD_DEBUG": "files"}
+        for url, loaded in ((SERVER, True), ("memory:", False)):
+            result = subprocess.run([DIBS, "--url", url, "ping"], env=env, capture_output=True, text=True, check=True)
+            self.assertEqual("libpq.so" in result.stderr, loaded, url)
 
 
 if __name__ == "__main__":
