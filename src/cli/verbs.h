@@ -69,6 +69,7 @@ dibs__verb_fn dibs__verb_state_cas;
 dibs__verb_fn dibs__verb_state_del;
 dibs__verb_fn dibs__verb_state_add;
 dibs__verb_fn dibs__verb_state_ls;
+dibs__verb_fn dibs__verb_demo;
 dibs__verb_fn dibs__verb_ping;
 dibs__verb_fn dibs__verb_doctor;
 dibs__verb_fn dibs__verb_config;
