@@ -13,6 +13,7 @@
 enum {
     DURATION_MAX_MS = 60000,
     BODY_MAX = 16 * 1024,
+    RECEIVE_MS = 5000,
     THREADS_MAX = 64 /* most of them wait for the lock */
 };
 
@@ -174,6 +175,7 @@ dibs_status dibs__demo_api_start(dibs__demo_work *work, dibs__http_server **out,
                             .arg = work,
                             .shape = shape,
                             .threads_max = THREADS_MAX,
+                            .receive_ms = RECEIVE_MS,
                             .body_max = BODY_MAX};
     dibs_status rc = dibs__http_listen("127.0.0.1", port, &opts.fd, err);
 

@@ -9,25 +9,26 @@
 
 enum { READ_MAX = 16 * 1024, LIVED_MS = 10000, PAUSE_MS = 250, DOUBLINGS = 5 };
 
-/* The last of it may be half a line. */
-static void pass_on(dibs__demo_child *child, dibs__demo_output *output,
+/* Line by line; the last of it may be half a line. */
+static void pass_on(dibs__demo_child *child, dibs__demo_merge *merge,
                     const char *bytes, size_t len)
 {
-    const char *end = memrchr(bytes, '\n', len);
-    size_t whole = end ? (size_t)(end - bytes) + 1 : 0;
+    const char *end;
 
-    if (whole) {
-        dibs__demo_output_lines(output, dibsx_buf_text(&child->part),
-                                child->part.len);
-        dibs__demo_output_lines(output, bytes, whole);
+    while ((end = memchr(bytes, '\n', len))) {
+        size_t whole = (size_t)(end - bytes) + 1;
+
+        dibsx_buf_add(&child->part, bytes, whole);
+        if (dibsx_buf_ok(&child->part))
+            dibs__demo_merge_add(merge, child->part.data, child->part.len);
         dibsx_buf_reset(&child->part);
+        bytes += whole;
+        len -= whole;
     }
-    dibsx_buf_add(&child->part, bytes + whole, len - whole);
-    if (!dibsx_buf_ok(&child->part))
-        dibsx_buf_reset(&child->part);
+    dibsx_buf_add(&child->part, bytes, len);
 }
 
-void dibs__demo_child_hear(dibs__demo_child *child, dibs__demo_output *output)
+void dibs__demo_child_hear(dibs__demo_child *child, dibs__demo_merge *merge)
 {
     char bytes[READ_MAX];
     ssize_t got;
@@ -35,12 +36,12 @@ void dibs__demo_child_hear(dibs__demo_child *child, dibs__demo_output *output)
     while (child->fd >= 0) {
         got = read(child->fd, bytes, sizeof(bytes));
         if (got > 0) {
-            pass_on(child, output, bytes, (size_t)got);
+            pass_on(child, merge, bytes, (size_t)got);
         } else if (got == 0) {
             close(child->fd);
             child->fd = -1;
             if (child->part.len)
-                pass_on(child, output, "\n", 1);
+                pass_on(child, merge, "\n", 1);
         } else if (errno != EINTR) {
             break;
         }

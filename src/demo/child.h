@@ -6,7 +6,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
-#include "demo/output.h"
+#include "demo/merge.h"
 #include <sys/types.h>
 
 typedef struct dibs__demo_child {
@@ -19,7 +19,7 @@ typedef struct dibs__demo_child {
 } dibs__demo_child;
 
 /* Passes on what has come, in whole lines. */
-void dibs__demo_child_hear(dibs__demo_child *child, dibs__demo_output *output);
+void dibs__demo_child_hear(dibs__demo_child *child, dibs__demo_merge *merge);
 
 /* "killed by signal 9 (Killed)", "exit code 69" */
 void dibs__demo_child_cause(int status, char *out, size_t size);

@@ -4,9 +4,9 @@
  * is put in one piece, so that lines of threads do not mix. */
 /* SPDX-License-Identifier: MIT */
 #include "demo/log.h"
-#include "base/clock.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "demo/merge.h"
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -57,10 +57,11 @@ static void
 put_json(dibsx_buf *line, const dibs__demo_log *log, dibs__demo_mood mood,
          const char *event, const dibs__demo_fact *facts, const char *message)
 {
+    int64_t ago_us = log->at ? (dibsx_now() - log->at) / 1000 : 0;
     char time[40];
     dibsx_json js;
 
-    dibsx_wall_text(dibsx_wall_us(), time, sizeof(time));
+    dibsx_wall_text(dibsx_wall_us() - ago_us, time, sizeof(time));
     dibsx_json_init(&js, line);
     dibsx_json_open(&js, '{');
     dibsx_json_pair_text(&js, "time", time);
@@ -85,7 +86,7 @@ void dibs__demo_say(const dibs__demo_log *log, dibs__demo_mood mood,
                     const char *event, const dibs__demo_fact *facts,
                     const char *format, ...)
 {
-    char message[MESSAGE_MAX];
+    char message[MESSAGE_MAX], stamp[DIBS__DEMO_STAMP_LEN + 1];
     dibsx_buf line;
     va_list args;
 
@@ -93,6 +94,8 @@ void dibs__demo_say(const dibs__demo_log *log, dibs__demo_mood mood,
     vsnprintf(message, sizeof(message), format, args);
     va_end(args);
     dibsx_buf_init(&line, PIPE_BUF);
+    dibs__demo_stamp(log->at ? log->at : dibsx_now(), stamp);
+    dibsx_buf_puts(&line, stamp);
     if (log->json)
         put_json(&line, log, mood, event, facts, message);
     else

@@ -3,15 +3,18 @@
 #ifndef DIBS_DEMO_LOG_H
 #define DIBS_DEMO_LOG_H
 
+#include "base/clock.h"
 #include <dibs/types.h>
 
-/* Takes a line with its end. */
+/* Takes a line with its end, and its stamp (merge.h). */
 typedef void dibs__demo_put_fn(void *arg, const char *line, size_t len);
 
+/* To tell of something that was a moment ago, take a copy and set `at`. */
 typedef struct dibs__demo_log {
-    dibs__demo_put_fn *put;
+    dibs__demo_put_fn *put; /* gets the line with a stamp before it */
     void *arg;
-    int worker; /* 0: the primary */
+    int worker;    /* 0: the primary */
+    dibsx_nsec at; /* 0: now */
     bool json;
     bool colour;
 } dibs__demo_log;

@@ -91,17 +91,19 @@ static void
 tell_release(const dibs__demo_work *work, const char *name, dibs_status rc,
              uint64_t fence, dibsx_nsec from_at, dibsx_nsec until_at)
 {
+    dibs__demo_log log = work->log;
     const dibs__demo_fact *facts =
         DIBS__DEMO_FACTS(FACT_TEXT("operation", name), FACT("fence", fence),
                          FACT_TEXT("status", dibs_status_name(rc)),
                          FACT("held_from_us", from_at / 1000),
                          FACT("held_until_us", until_at / 1000));
 
+    log.at = until_at;
     if (rc == DIBS_OK)
-        dibs__demo_say(&work->log, DIBS__DEMO_GOOD, "lock_released", facts,
+        dibs__demo_say(&log, DIBS__DEMO_GOOD, "lock_released", facts,
                        "Lock released for: %s", name);
     else
-        dibs__demo_say(&work->log, DIBS__DEMO_BAD, "lock_released", facts,
+        dibs__demo_say(&log, DIBS__DEMO_BAD, "lock_released", facts,
                        "Lock was gone at its release for: %s (%s)", name,
                        dibs_status_text(rc));
 }

@@ -4,6 +4,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "demo/output.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,14 +14,25 @@ enum { WAITING_MAX = 1024 * 1024, ENOUGH = 256 * 1024 };
 
 static const char erase[] = "\r\033[K";
 
-void dibs__demo_output_init(dibs__demo_output *output, int fd)
+/* A terminal that is ready may still take less than a write has, and then blocks.
+ * It is opened anew not to do that, for to change the descriptor that we have been
+ * given would change it for others too. */
+void dibs__demo_output_init(dibs__demo_output *output)
 {
-    *output = (dibs__demo_output){.fd = fd};
+    int fd = -1;
+
+    if (isatty(STDOUT_FILENO))
+        fd = open("/proc/self/fd/1",
+                  O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    *output = (dibs__demo_output){.fd = fd < 0 ? STDOUT_FILENO : fd,
+                                  .owned = fd >= 0};
     dibsx_buf_init(&output->out, WAITING_MAX);
 }
 
 void dibs__demo_output_fini(dibs__demo_output *output)
 {
+    if (output->owned)
+        close(output->fd);
     dibsx_buf_fini(&output->out);
 }
 

@@ -13,13 +13,15 @@ enum { DIBS__DEMO_STATUS_MAX = 512 };
 
 typedef struct dibs__demo_output {
     int fd;
+    bool owned;    /* the descriptor is ours to close */
     dibsx_buf out; /* what is still to be written */
     bool shown;    /* the status line is the last of what was added */
     bool broken;   /* nobody reads it */
     char status[DIBS__DEMO_STATUS_MAX]; /* "": none */
 } dibs__demo_output;
 
-void dibs__demo_output_init(dibs__demo_output *output, int fd);
+/* For standard output. */
+void dibs__demo_output_init(dibs__demo_output *output);
 void dibs__demo_output_fini(dibs__demo_output *output);
 
 /* There is room for more; when not, those who write may wait. */

@@ -38,6 +38,7 @@ typedef struct primary {
     dibs__demo_log log;
     dibs__demo_line *line;
     dibs__demo_output output;
+    dibs__demo_merge merge;
     dibs__demo_watch watch;
     dibs_client *cl;
     int signal_fd;
@@ -47,9 +48,9 @@ typedef struct primary {
     dibs__demo_child children[DIBS__DEMO_WORKERS_MAX];
 } primary;
 
-static void put_output(void *arg, const char *line, size_t len)
+static void put_line(void *arg, const char *line, size_t len)
 {
-    dibs__demo_output_lines(arg, line, len);
+    dibs__demo_merge_add(arg, line, len);
 }
 
 static void plan_restart(primary *pr, int id, const char *what, long pid)
@@ -108,7 +109,7 @@ static void reap(primary *pr)
 
         if (!pid || waitpid(pid, &status, WNOHANG) != pid)
             continue;
-        dibs__demo_child_hear(child, &pr->output);
+        dibs__demo_child_hear(child, &pr->merge);
         child->pid = 0;
         if (status != 0)
             pr->unclean = true;
@@ -189,9 +190,11 @@ static void show_status(primary *pr)
 
 static int64_t rest_ms(const primary *pr)
 {
-    dibsx_nsec until = pr->stop_signal ? pr->kill_at : DIBSX_NEVER;
+    dibsx_nsec until = dibs__demo_merge_due(&pr->merge);
     int64_t span_ms;
 
+    if (pr->stop_signal && pr->kill_at < until)
+        until = pr->kill_at;
     for (int i = 0; i < pr->opts->workers && !pr->stop_signal; i++) {
         if (pr->children[i].restart_at < until)
             until = pr->children[i].restart_at;
@@ -221,7 +224,7 @@ static void turn(primary *pr)
         return;
     for (int i = 0; i < pr->opts->workers; i++) {
         if (fds[3 + i].revents)
-            dibs__demo_child_hear(&pr->children[i], &pr->output);
+            dibs__demo_child_hear(&pr->children[i], &pr->merge);
     }
     if (fds[0].revents)
         take_signals(pr);
@@ -237,6 +240,7 @@ static void flush(primary *pr)
     struct pollfd out = {.fd = pr->output.fd, .events = POLLOUT};
     int64_t left_ms;
 
+    dibs__demo_merge_flush(&pr->merge);
     dibs__demo_output_status(&pr->output, "");
     while (dibs__demo_output_pending(&pr->output) &&
            (left_ms = dibsx_wait_ms(until, dibsx_now())) > 0) {
@@ -254,7 +258,7 @@ static void run(primary *pr)
                    DIBS__DEMO_FACTS({"workers", NULL, pr->opts->workers}),
                    "Starting %d worker processes...", pr->opts->workers);
     if (!pr->log.json)
-        put_output(&pr->output, "\n", 1);
+        put_line(&pr->merge, "\n", 1);
     while (!pr->stop_signal || running(pr) > 0) {
         start_due(pr);
         if (pr->stop_signal && dibsx_now() >= pr->kill_at) {
@@ -262,6 +266,7 @@ static void run(primary *pr)
             pr->kill_at = DIBSX_NEVER;
         }
         turn(pr);
+        dibs__demo_merge_pass(&pr->merge, dibsx_now());
     }
     dibs__demo_watch_stop(&pr->watch);
     if (pr->unclean)
@@ -333,9 +338,12 @@ static dibs_status lead(const dibs__demo_opts *opts, dibs_error *err)
     primary pr = {.opts = opts, .signal_fd = -1};
     dibs_status rc;
 
-    dibs__demo_output_init(&pr.output, STDOUT_FILENO);
-    pr.log =
-        (dibs__demo_log){put_output, &pr.output, 0, opts->json, opts->colour};
+    dibs__demo_output_init(&pr.output);
+    dibs__demo_merge_init(&pr.merge, &pr.output);
+    pr.log = (dibs__demo_log){.put = put_line,
+                              .arg = &pr.merge,
+                              .json = opts->json,
+                              .colour = opts->colour};
     pr.watch.fd = -1;
     for (int i = 0; i < opts->workers; i++) {
         pr.children[i].fd = -1;
@@ -356,6 +364,7 @@ static dibs_status lead(const dibs__demo_opts *opts, dibs_error *err)
     for (int i = 0; i < opts->workers; i++)
         dibsx_buf_fini(&pr.children[i].part);
     dibs__demo_line_free(pr.line);
+    dibs__demo_merge_fini(&pr.merge);
     dibs__demo_output_fini(&pr.output);
     dibs_close(pr.cl);
     if (pr.signal_fd >= 0)

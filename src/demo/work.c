@@ -20,8 +20,10 @@ dibs_status dibs__demo_work_init(dibs__demo_work *work, int id,
                                  const dibs__demo_opts *opts, dibs_error *err)
 {
     *work = (dibs__demo_work){.id = id, .opts = opts};
-    work->log = (dibs__demo_log){dibs__demo_put_out, NULL, id, opts->json,
-                                 opts->colour};
+    work->log = (dibs__demo_log){.put = dibs__demo_put_out,
+                                 .worker = id,
+                                 .json = opts->json,
+                                 .colour = opts->colour};
     work->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (work->stop_fd < 0)
         return dibsx_fail_at(err, DIBS_INTERNAL, dibsx_errno_name(errno),

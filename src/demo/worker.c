@@ -1,8 +1,8 @@
 /* worker.c - the life of a worker: connect, warm up, serve, operate, stop.
  *
  * Two threads of its own, besides those of the library and the HTTP server: the
- * main thread takes signals (all of them are blocked everywhere) and stops the
- * rest; the life thread does the work, in steps that a stop can interrupt. */
+ * main thread reads signals, which are blocked everywhere, and stops the rest; the
+ * life thread does the work, in steps that a stop can interrupt. */
 /* SPDX-License-Identifier: MIT */
 #include "base/fail.h"
 #include "base/thread.h"
@@ -88,13 +88,17 @@ static void *life_main(void *arg)
 
 static dibs_status life_init(life *lf, dibs_error *err)
 {
-    sigset_t all, served;
+    sigset_t served, blocked;
 
-    /* SIGINT goes to all processes of a terminal; the primary passes it on. */
-    sigfillset(&all);
     sigemptyset(&served);
     sigaddset(&served, SIGTERM);
-    pthread_sigmask(SIG_SETMASK, &all, NULL);
+    /* Those of a terminal go to all of its processes: it is the primary that
+     * acts on them. */
+    blocked = served;
+    sigaddset(&blocked, SIGINT);
+    sigaddset(&blocked, SIGHUP);
+    sigaddset(&blocked, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &blocked, NULL);
     lf->signal_fd = signalfd(-1, &served, SFD_CLOEXEC);
     lf->failed_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (lf->signal_fd < 0 || lf->failed_fd < 0)
