@@ -15,16 +15,24 @@
         (key), NULL, (int64_t)(number)                                         \
     }
 
+/* To be stopped is no failure. */
+static dibs__demo_mood mood_of(const dibs_error *err)
+{
+    return err->status == DIBS_CANCELLED ? DIBS__DEMO_PLAIN : DIBS__DEMO_BAD;
+}
+
 static void tell_not_got(const dibs__demo_work *work, const char *name,
                          int64_t waited_ms, const dibs_error *err)
 {
-    dibs__demo_say(&work->log, DIBS__DEMO_BAD, "lock_not_acquired",
+    dibs__demo_say(&work->log, mood_of(err), "lock_not_acquired",
                    DIBS__DEMO_FACTS(FACT_TEXT("operation", name),
                                     FACT("wait_ms", waited_ms),
                                     FACT_TEXT("status",
                                               dibs_status_name(err->status))),
                    "Could not acquire lock after %lldms for: %s (%s)",
-                   (long long)waited_ms, name, err->message);
+                   (long long)waited_ms, name,
+                   err->status == DIBS_CANCELLED ? "the worker stops"
+                                                 : err->message);
 }
 
 static void
@@ -76,13 +84,13 @@ static void tell_end(const dibs__demo_work *work, const char *name,
                                         FACT("took_ms", took_ms)),
                        "Operation took %lldms", (long long)took_ms);
     else
-        dibs__demo_say(&work->log, DIBS__DEMO_BAD, "operation_failed",
+        dibs__demo_say(&work->log, mood_of(err), "operation_failed",
                        DIBS__DEMO_FACTS(FACT_TEXT("operation", name),
                                         FACT("took_ms", took_ms),
                                         FACT_TEXT("status", dibs_status_name(
                                                                 err->status))),
-                       "Operation failed after %lldms: %s", (long long)took_ms,
-                       err->message);
+                       "Operation given up after %lldms: %s",
+                       (long long)took_ms, err->message);
 }
 
 /* The times are of the boot clock, which all processes of a machine share: the

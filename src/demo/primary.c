@@ -358,7 +358,7 @@ static dibs_status lead(const dibs__demo_opts *opts, dibs_error *err)
         rc = dibs__demo_line_new(opts, &pr.line, err);
     if (rc == DIBS_OK) {
         if (opts->status)
-            dibs__demo_watch_start(&pr.watch, pr.cl);
+            dibs__demo_watch_start(&pr.watch, pr.cl, opts->port + 1);
         run(&pr);
     }
     for (int i = 0; i < opts->workers; i++)

@@ -54,7 +54,10 @@ static void look(dibs__demo_watch *watch, dibsx_buf *out)
         dibs_lease_show(watch->cl, DIBS__DEMO_LOCK, each, out, &err);
 
     if (rc == DIBS_NOTFOUND) {
-        dibsx_buf_puts(out, "lock: free | 0 waiting");
+        dibsx_buf_printf(out,
+                         "lock: free | 0 waiting | try: curl -X POST "
+                         "http://localhost:%d/update",
+                         watch->port);
     } else if (rc != DIBS_OK) {
         dibsx_buf_reset(out);
         dibsx_buf_puts(out, "the store is away: ");
@@ -87,9 +90,9 @@ static void *watch_main(void *arg)
     return NULL;
 }
 
-void dibs__demo_watch_start(dibs__demo_watch *watch, dibs_client *cl)
+void dibs__demo_watch_start(dibs__demo_watch *watch, dibs_client *cl, int port)
 {
-    *watch = (dibs__demo_watch){.cl = cl};
+    *watch = (dibs__demo_watch){.cl = cl, .port = port};
     pthread_mutex_init(&watch->mutex, NULL);
     watch->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     watch->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

@@ -10,6 +10,7 @@
 
 typedef struct dibs__demo_watch {
     dibs_client *cl; /* borrowed */
+    int port;        /* of a worker, to be named while nothing goes on */
     int fd;          /* readable when the text is new; -1: it does not run */
     int stop_fd;
     pthread_t thread;
@@ -19,7 +20,7 @@ typedef struct dibs__demo_watch {
 
 /* A failure leaves it without a thread, and `fd` is -1: there is just no status
  * then. Stop is safe in any case. */
-void dibs__demo_watch_start(dibs__demo_watch *watch, dibs_client *cl);
+void dibs__demo_watch_start(dibs__demo_watch *watch, dibs_client *cl, int port);
 void dibs__demo_watch_stop(dibs__demo_watch *watch);
 
 /* The latest text. */
