@@ -15,10 +15,10 @@ all: ## build build/dibs and build/libdibs.so (the default)
 	@$(call build,build)
 	@echo "built build/dibs and build/libdibs.so"
 
-run: ## install packages, build, and watch four workers share one key
+run: ## install packages, build, and watch four workers share one lock (^C ends it)
 	@tools/install-packages.sh build
 	@$(MAKE) --no-print-directory all
-	@examples/contend.sh build/dibs
+	@build/dibs demo
 
 test: ## install packages, build with every compiler and sanitizer, run all tests
 	@tools/test.sh

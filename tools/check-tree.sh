@@ -65,6 +65,8 @@ may_include() {
 
     # Programs know the library by its public face.
     src/*\ \"base/*) ;;
+    src/cli\ \"demo/demo.h\") ;;
+    src/demo\ \"http/* | src/serve\ \"http/*) [ "$2" != '"http/inside.h"' ] && [ "$2" != '"http/driver.h"' ] ;;
     src/*\ \"*) [[ $2 == "\"${1#src/}/"* ]] ;;
 
     tests/contract\ \"store/store.h\" | tests/contract\ \"store/lease.h\") ;;
@@ -83,7 +85,7 @@ find_owner() {
     \<sqlite3*) owner=src/store/sqlite ;;
     \<hiredis* | \<openssl/*) owner=src/store/redis ;;
     \<libpq* | \<postgresql/*) owner=src/store/postgres ;;
-    \<microhttpd*) owner=src/serve ;;
+    \<microhttpd*) owner=src/http ;;
     \<yaml.h\>) owner=src/cli ;;
     *) owner= ;;
     esac

@@ -222,3 +222,14 @@ void dibsx_duration_text(int64_t span_ms, char *out, size_t size)
     else
         put_pair(out, size, sign, ms, 0);
 }
+
+void dibsx_wall_text(int64_t wall_us, char *out, size_t size)
+{
+    time_t seconds = (time_t)(wall_us / 1000000);
+    struct tm tm;
+    size_t len;
+
+    gmtime_r(&seconds, &tm);
+    len = strftime(out, size, "%Y-%m-%dT%H:%M:%S", &tm);
+    snprintf(out + len, size - len, ".%03dZ", (int)(wall_us / 1000 % 1000));
+}

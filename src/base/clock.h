@@ -39,4 +39,7 @@ bool dibsx_duration_parse(const char *text, int64_t *out_ms);
 /* Writes a duration as people read it: "250ms", "4.2s", "4m10s", "3h02m". */
 void dibsx_duration_text(int64_t span_ms, char *out, size_t size);
 
+/* Wall time as "2025-01-31T12:00:00.250Z". */
+void dibsx_wall_text(int64_t wall_us, char *out, size_t size);
+
 #endif

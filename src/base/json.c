@@ -3,6 +3,7 @@
  * Owns nothing; failures stick to the buffer, which the caller checks once. */
 /* SPDX-License-Identifier: MIT */
 #include "base/json.h"
+#include "base/text.h"
 #include <assert.h>
 #include <inttypes.h>
 #include <string.h>
@@ -35,45 +36,6 @@ void dibsx_json_close(dibsx_json *js, char bracket)
     js->comma = true;
 }
 
-/* What may follow a lead byte: how many bytes in all, and the bounds of the
- * second one, which exclude overlong forms, surrogates and what is beyond
- * U+10FFFF. */
-typedef struct form {
-    unsigned char first, last; /* lead bytes */
-    unsigned char low, high;   /* second byte */
-    unsigned char len;
-} form;
-
-static const form forms[] = {
-    {0xC2, 0xDF, 0x80, 0xBF, 2}, {0xE0, 0xE0, 0xA0, 0xBF, 3},
-    {0xE1, 0xEC, 0x80, 0xBF, 3}, {0xED, 0xED, 0x80, 0x9F, 3},
-    {0xEE, 0xEF, 0x80, 0xBF, 3}, {0xF0, 0xF0, 0x90, 0xBF, 4},
-    {0xF1, 0xF3, 0x80, 0xBF, 4}, {0xF4, 0xF4, 0x80, 0x8F, 4},
-};
-
-static bool follows(const unsigned char *at, size_t len, const form *f)
-{
-    if (len < f->len || at[1] < f->low || at[1] > f->high)
-        return false;
-    for (size_t i = 2; i < f->len; i++) {
-        if ((at[i] & 0xC0) != 0x80)
-            return false;
-    }
-    return true;
-}
-
-/* The length of the UTF-8 character at `at`, 0 when there is none. */
-static size_t char_len(const unsigned char *at, size_t len)
-{
-    if (at[0] < 0x80)
-        return 1;
-    for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
-        if (at[0] >= forms[i].first && at[0] <= forms[i].last)
-            return follows(at, len, &forms[i]) ? forms[i].len : 0;
-    }
-    return 0;
-}
-
 static bool is_plain(unsigned char c)
 {
     return c >= 0x20 && c != '"' && c != '\\';
@@ -98,7 +60,7 @@ static void put_string(dibsx_buf *out, const unsigned char *at, size_t len)
 
     dibsx_buf_putc(out, '"');
     while (at < end) {
-        size_t step = char_len(at, (size_t)(end - at));
+        size_t step = dibsx_utf8_len(at, (size_t)(end - at));
 
         if (step && is_plain(*at)) {
             at += step;

@@ -3,12 +3,12 @@
 #include "cli/print.h"
 
 #include "base/clock.h"
+#include "base/text.h"
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 static const dibs__colours plain = {"", "", "", "", "", ""};
@@ -71,33 +71,9 @@ int dibs__out_done(void)
     return DIBS__EXIT_INTERNAL;
 }
 
-/* The length of the UTF-8 character at p when it may be shown, else 0: control
- * characters, the C1 range among them, and malformed bytes may not. */
-static size_t printable(const unsigned char *p)
-{
-    size_t len = p[0] < 0x80 ? 1 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
-
-    if (p[0] < 0x20 || p[0] == 0x7f || (p[0] >= 0x80 && p[0] < 0xc2) ||
-        p[0] > 0xf4)
-        return 0;
-    for (size_t i = 1; i < len; i++) {
-        if ((p[i] & 0xc0) != 0x80)
-            return 0;
-    }
-    return p[0] == 0xc2 && p[1] < 0xa0 ? 0 : len;
-}
-
 void dibs__clean(dibsx_buf *buf, const char *text)
 {
-    while (*text) {
-        size_t len = printable((const unsigned char *)text);
-
-        if (len)
-            dibsx_buf_add(buf, text, len);
-        else
-            dibsx_buf_putc(buf, '?');
-        text += len ? len : 1;
-    }
+    dibsx_text_clean(buf, text);
 }
 
 /* Columns on the screen, taking every character for one wide. */
@@ -315,11 +291,5 @@ void dibs__table_span_us(dibs__table *table, uint64_t span_us)
 
 void dibs__wall_text(int64_t wall_us, char *out, size_t size)
 {
-    time_t seconds = (time_t)(wall_us / 1000000);
-    struct tm tm;
-    size_t len;
-
-    gmtime_r(&seconds, &tm);
-    len = strftime(out, size, "%Y-%m-%dT%H:%M:%S", &tm);
-    snprintf(out + len, size - len, ".%03dZ", (int)(wall_us / 1000 % 1000));
+    dibsx_wall_text(wall_us, out, size);
 }

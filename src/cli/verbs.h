@@ -72,6 +72,7 @@ dibs__verb_fn dibs__verb_state_ls;
 dibs__verb_fn dibs__verb_store_status;
 dibs__verb_fn dibs__verb_store_init;
 dibs__verb_fn dibs__verb_store_upgrade;
+dibs__verb_fn dibs__verb_demo;
 dibs__verb_fn dibs__verb_ping;
 dibs__verb_fn dibs__verb_doctor;
 dibs__verb_fn dibs__verb_config;

@@ -7,13 +7,13 @@
 #include "core/keeper.h"
 
 #include "base/fail.h"
+#include "base/thread.h"
 #include "core/async.h"
 #include "core/rest.h"
 #include "core/taking.h"
 #include "core/tally.h"
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/timerfd.h>
@@ -429,14 +429,7 @@ dibs_status dibs__keeper_ready(dibs_client *cl, dibs_error *err)
 
 int dibs__thread_start(pthread_t *thread, void *(*body)(void *), void *arg)
 {
-    sigset_t all, before;
-    int failed;
-
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    failed = pthread_create(thread, NULL, body, arg);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return failed;
+    return dibsx_thread_start(thread, body, arg);
 }
 
 void dibs__keeper_listen(dibs_client *cl, dibs__store *st, dibsx_nsec deadline)

@@ -1,0 +1,68 @@
+/* text.c - characters of UTF-8, and text that may be shown.
+ *
+ * Owns nothing; callable from any thread. */
+/* SPDX-License-Identifier: MIT */
+#include "base/text.h"
+#include <string.h>
+
+/* What may follow a lead byte: how many bytes in all, and the bounds of the
+ * second one, which exclude overlong forms, surrogates and what is beyond
+ * U+10FFFF. */
+typedef struct form {
+    unsigned char first, last; /* lead bytes */
+    unsigned char low, high;   /* second byte */
+    unsigned char len;
+} form;
+
+static const form forms[] = {
+    {0xC2, 0xDF, 0x80, 0xBF, 2}, {0xE0, 0xE0, 0xA0, 0xBF, 3},
+    {0xE1, 0xEC, 0x80, 0xBF, 3}, {0xED, 0xED, 0x80, 0x9F, 3},
+    {0xEE, 0xEF, 0x80, 0xBF, 3}, {0xF0, 0xF0, 0x90, 0xBF, 4},
+    {0xF1, 0xF3, 0x80, 0xBF, 4}, {0xF4, 0xF4, 0x80, 0x8F, 4},
+};
+
+static bool follows(const unsigned char *at, size_t len, const form *f)
+{
+    if (len < f->len || at[1] < f->low || at[1] > f->high)
+        return false;
+    for (size_t i = 2; i < f->len; i++) {
+        if ((at[i] & 0xC0) != 0x80)
+            return false;
+    }
+    return true;
+}
+
+size_t dibsx_utf8_len(const unsigned char *at, size_t len)
+{
+    if (at[0] < 0x80)
+        return 1;
+    for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
+        if (at[0] >= forms[i].first && at[0] <= forms[i].last)
+            return follows(at, len, &forms[i]) ? forms[i].len : 0;
+    }
+    return 0;
+}
+
+/* Control characters, the C1 range among them, may drive a terminal. */
+static bool may_be_shown(const unsigned char *at)
+{
+    return at[0] >= 0x20 && at[0] != 0x7F && !(at[0] == 0xC2 && at[1] < 0xA0);
+}
+
+void dibsx_text_clean(dibsx_buf *buf, const char *text)
+{
+    const unsigned char *at = (const unsigned char *)text;
+    size_t left = strlen(text);
+
+    while (left) {
+        size_t len = dibsx_utf8_len(at, left);
+
+        if (len && may_be_shown(at))
+            dibsx_buf_add(buf, at, len);
+        else
+            dibsx_buf_putc(buf, '?');
+        len = len ? len : 1;
+        at += len;
+        left -= len;
+    }
+}

@@ -1,0 +1,17 @@
+/* text.h - characters of UTF-8, and text that may be shown. */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_BASE_TEXT_H
+#define DIBS_BASE_TEXT_H
+
+#include "base/buf.h"
+
+/* The length of the UTF-8 character at `at`, of which `len` bytes (at least one)
+ * may be read; 0 when there is none: overlong forms, surrogates and what is
+ * beyond U+10FFFF are none. */
+size_t dibsx_utf8_len(const unsigned char *at, size_t len);
+
+/* Appends text with control characters, and bytes that are not UTF-8, as '?', so
+ * that text from elsewhere cannot drive a terminal. */
+void dibsx_text_clean(dibsx_buf *buf, const char *text);
+
+#endif

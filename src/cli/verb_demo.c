@@ -1,0 +1,100 @@
+/* verb_demo.c - `dibs demo`: the settings of the demonstration.
+ *
+ * Besides flags it heeds the variables of the program that it shows again:
+ * NUM_WORKERS, HTTP_PORT, REDIS_HOST and REDIS_PORT. Main thread. */
+/* SPDX-License-Identifier: MIT */
+#include "base/fail.h"
+#include "cli/print.h"
+#include "cli/settings.h"
+#include "demo/demo.h"
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char *variable(const char *name)
+{
+    const char *value = getenv(name);
+
+    return value && *value ? value : NULL;
+}
+
+/* A flag, or a variable under the same limits, or the default. */
+static dibs_status number_of(const dibs__command *cmd, const char *name,
+                             const char *env, int *out, dibs_error *err)
+{
+    const dibs__option *option = dibs__option_find("demo", name, strlen(name));
+    const char *text = dibs__opt_given(cmd, name) ? NULL : variable(env);
+    long long value;
+    char *end;
+
+    *out = (int)dibs__opt_int(cmd, name);
+    if (!text)
+        return DIBS_OK;
+    value = strtoll(text, &end, 10);
+    if (*end || value < option->min || value > option->max)
+        return dibsx_fail(err, DIBS_REFUSED,
+                          "%s: '%.40s' is not a whole number between %lld and "
+                          "%lld",
+                          env, text, (long long)option->min,
+                          (long long)option->max);
+    *out = (int)value;
+    return DIBS_OK;
+}
+
+/* "redis:" goes by REDIS_HOST and REDIS_PORT. */
+static const char *url_of(const dibs__command *cmd)
+{
+    const dibs__option *option = dibs__option_find("demo", "url", 3);
+
+    if (dibs__setting_of(cmd, option)->source != DIBS__FROM_FLAG &&
+        !dibs__opt_given(cmd, "worker") &&
+        (variable("REDIS_HOST") || variable("REDIS_PORT")))
+        return "redis:";
+    return dibs__opt_text(cmd, "url");
+}
+
+static dibs_status
+read_opts(const dibs__command *cmd, dibs__demo_opts *opts, dibs_error *err)
+{
+    dibs_status rc;
+
+    *opts = (dibs__demo_opts){
+        .url = url_of(cmd),
+        .data_url = dibs__opt_text(cmd, "data-url"),
+        .prefix = dibs__opt_text(cmd, "prefix"),
+        .timeout_ms = dibs__opt_ms(cmd, "store-timeout"),
+        .operations = (int)dibs__opt_int(cmd, "operations"),
+        .duration_ms = dibs__opt_ms(cmd, "duration"),
+        .ttl_ms = dibs__opt_ms(cmd, "ttl"),
+        .wait_ms = dibs__opt_ms(cmd, "wait"),
+        .json = strcmp(dibs__opt_text(cmd, "log-format"), "json") == 0,
+    };
+    opts->colour = !opts->json && *dibs__colours_of(cmd)->bold;
+    opts->status = !opts->json && isatty(STDOUT_FILENO);
+    rc = number_of(cmd, "workers", "NUM_WORKERS", &opts->workers, err);
+    if (rc == DIBS_OK)
+        rc = number_of(cmd, "http-port", "HTTP_PORT", &opts->port, err);
+    if (rc == DIBS_OK && opts->port + opts->workers > 65535)
+        rc = dibsx_fail(err, DIBS_REFUSED,
+                        "port %d and %d workers: there is no port above 65535",
+                        opts->port, opts->workers);
+    return rc;
+}
+
+int dibs__verb_demo(const dibs__command *cmd)
+{
+    dibs__demo_opts opts;
+    dibs_error err = {0};
+    dibs_status rc = read_opts(cmd, &opts, &err);
+
+    if (rc == DIBS_OK && dibs__opt_given(cmd, "worker"))
+        rc = dibs__demo_worker(&opts, (int)dibs__opt_int(cmd, "worker"), &err);
+    else if (rc == DIBS_OK)
+        rc = dibs__demo_primary(&opts, &err);
+    if (rc == DIBS_OK)
+        return 0;
+    /* A worker has said it in its log. */
+    if (dibs__opt_given(cmd, "worker"))
+        return dibs__exit_code(rc);
+    return dibs__cli_fail(cmd, &err);
+}

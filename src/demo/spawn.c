@@ -1,0 +1,181 @@
+/* spawn.c - starting a worker: this program again.
+ *
+ * Owns the words of the command line. Runs on the primary's main thread; between
+ * fork and exec only what is safe there is called, for the primary has threads. */
+/* SPDX-License-Identifier: MIT */
+#include "demo/spawn.h"
+#include "base/alloc.h"
+#include "base/buf.h"
+#include "base/fail.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+enum { WORDS_MAX = 32, ENV_MAX = 4096, TEXT_MAX = 64 * 1024 };
+
+struct dibs__demo_line {
+    char *argv[WORDS_MAX];
+    size_t argc;
+    char id[16]; /* one of the words, rewritten for each worker */
+    char *env[ENV_MAX];
+    size_t env_count;
+    size_t env_owned; /* the first ones are ours, the rest is inherited */
+    bool failed;
+};
+
+static void
+add_word(dibs__demo_line *line, const char *option, const char *value)
+{
+    char *words[] = {dibsx_strdup(option), dibsx_strdup(value)};
+
+    for (size_t i = 0; i < 2; i++) {
+        line->failed = line->failed || !words[i];
+        line->argv[line->argc++] = words[i];
+    }
+}
+
+static void
+add_number(dibs__demo_line *line, const char *option, int64_t number)
+{
+    char text[32];
+
+    snprintf(text, sizeof(text), "%" PRId64, number);
+    add_word(line, option, text);
+}
+
+static void add_ms(dibs__demo_line *line, const char *option, int64_t span_ms)
+{
+    char text[32];
+
+    snprintf(text, sizeof(text), "%" PRId64 "ms", span_ms);
+    add_word(line, option, text);
+}
+
+static void add_words(dibs__demo_line *line, const dibs__demo_opts *opts)
+{
+    add_word(line, "dibs", "demo");
+    add_number(line, "--workers", opts->workers);
+    add_number(line, "--http-port", opts->port);
+    add_number(line, "--operations", opts->operations);
+    add_ms(line, "--duration", opts->duration_ms);
+    add_ms(line, "--ttl", opts->ttl_ms);
+    add_ms(line, "--wait", opts->wait_ms);
+    add_ms(line, "--store-timeout", opts->timeout_ms);
+    add_word(line, "--log-format", opts->json ? "json" : "text");
+    add_word(line, "--color", opts->colour ? "always" : "never");
+    if (opts->prefix)
+        add_word(line, "--prefix", opts->prefix);
+    line->argv[line->argc++] = dibsx_strdup("--worker");
+    line->failed = line->failed || !line->argv[line->argc - 1];
+    line->argv[line->argc] = line->id;
+}
+
+static void
+add_variable(dibs__demo_line *line, const char *name, const char *value)
+{
+    dibsx_buf text;
+
+    if (!value)
+        return;
+    dibsx_buf_init(&text, TEXT_MAX);
+    dibsx_buf_printf(&text, "%s=%s", name, value);
+    line->env[line->env_count] = dibsx_buf_take(&text);
+    line->failed = line->failed || !line->env[line->env_count];
+    line->env_count++;
+    dibsx_buf_fini(&text);
+}
+
+/* Settings of the surroundings have been heeded already. */
+static bool is_setting(const char *variable)
+{
+    static const char *const settings[] = {"DIBS_",
+                                           "NUM_WORKERS=", "HTTP_PORT="};
+
+    for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++) {
+        if (strncmp(variable, settings[i], strlen(settings[i])) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void add_environment(dibs__demo_line *line, const dibs__demo_opts *opts)
+{
+    add_variable(line, "DIBS_CONFIG", "/dev/null");
+    add_variable(line, "DIBS_URL", opts->url);
+    add_variable(line, "DIBS_DATA_URL", opts->data_url);
+    line->env_owned = line->env_count;
+    for (char **at = environ; *at && line->env_count < ENV_MAX - 1; at++) {
+        if (!is_setting(*at))
+            line->env[line->env_count++] = *at;
+    }
+}
+
+dibs_status dibs__demo_line_new(const dibs__demo_opts *opts,
+                                dibs__demo_line **out, dibs_error *err)
+{
+    dibs__demo_line *line = dibsx_zalloc(sizeof(*line));
+
+    *out = line;
+    if (line) {
+        add_words(line, opts);
+        add_environment(line, opts);
+    }
+    if (line && !line->failed)
+        return DIBS_OK;
+    dibs__demo_line_free(line);
+    *out = NULL;
+    return dibsx_fail(err, DIBS_NOMEM, "no memory to start workers");
+}
+
+void dibs__demo_line_free(dibs__demo_line *line)
+{
+    if (!line)
+        return;
+    for (size_t i = 0; i < line->argc; i++)
+        dibsx_free(line->argv[i]);
+    for (size_t i = 0; i < line->env_owned; i++)
+        dibsx_free(line->env[i]);
+    dibsx_free(line);
+}
+
+_Noreturn static void become(const dibs__demo_line *line, pid_t primary, int fd)
+{
+    sigset_t none;
+
+    sigemptyset(&none);
+    (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() == primary && dup2(fd, STDOUT_FILENO) >= 0) {
+        sigprocmask(SIG_SETMASK, &none, NULL);
+        execve("/proc/self/exe", line->argv, line->env);
+    }
+    _exit(127);
+}
+
+dibs_status dibs__demo_spawn(dibs__demo_line *line, int id, pid_t *pid, int *fd,
+                             dibs_error *err)
+{
+    pid_t primary = getpid();
+    int ends[2], number;
+
+    snprintf(line->id, sizeof(line->id), "%d", id);
+    if (pipe2(ends, O_CLOEXEC) == 0) {
+        *pid = fork();
+        if (*pid == 0)
+            become(line, primary, ends[1]);
+        number = errno;
+        close(ends[1]);
+        *fd = ends[0];
+        if (*pid > 0)
+            return DIBS_OK;
+        close(ends[0]);
+        errno = number;
+    }
+    number = errno;
+    return dibsx_fail_at(err, DIBS_INTERNAL, dibsx_errno_name(number),
+                         "cannot start worker %d: %s", id, strerror(number));
+}

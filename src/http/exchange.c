@@ -1,0 +1,150 @@
+/* exchange.c - one request and its answer, as the function of a route sees them.
+ *
+ * Owns the body and the answer. Runs on the thread that has the exchange. */
+/* SPDX-License-Identifier: MIT */
+#include "base/alloc.h"
+#include "http/inside.h"
+#include <stdio.h>
+
+/* No answer is longer. */
+enum { ANSWER_MAX = 16 * 1024 * 1024 };
+
+dibs__http_exchange *
+dibs__http_exchange_new(dibs__http_server *server, struct MHD_Connection *conn)
+{
+    dibs__http_exchange *ex = dibsx_zalloc(sizeof(*ex));
+
+    if (!ex)
+        return NULL;
+    ex->server = server;
+    ex->conn = conn;
+    dibsx_buf_init(&ex->body, server->opts.body_max);
+    dibsx_buf_init(&ex->answer, ANSWER_MAX);
+    return ex;
+}
+
+void dibs__http_exchange_free(dibs__http_exchange *ex)
+{
+    if (!ex)
+        return;
+    dibs__http_target_fini(&ex->target);
+    dibsx_json_doc_fini(&ex->doc);
+    dibsx_buf_fini(&ex->body);
+    dibsx_buf_fini(&ex->answer);
+    dibsx_free(ex);
+}
+
+void *dibs__http_arg(const dibs__http_exchange *ex)
+{
+    return ex->server->opts.arg;
+}
+
+const char *dibs__http_param(const dibs__http_exchange *ex, const char *name)
+{
+    return dibs__http_route_param(ex->route, &ex->target, name);
+}
+
+const char *dibs__http_query(const dibs__http_exchange *ex, const char *key)
+{
+    return dibs__http_target_query(&ex->target, key);
+}
+
+const char *dibs__http_header(const dibs__http_exchange *ex, const char *name)
+{
+    return dibs__mhd.MHD_lookup_connection_value(ex->conn, MHD_HEADER_KIND,
+                                                 name);
+}
+
+const char *dibs__http_body(const dibs__http_exchange *ex, size_t *len)
+{
+    *len = ex->body.len;
+    return dibsx_buf_text(&ex->body);
+}
+
+bool dibs__http_body_json(dibs__http_exchange *ex, const dibsx_json_node **root)
+{
+    dibs_error err = {0};
+    size_t len;
+    const char *body = dibs__http_body(ex, &len);
+    dibs_status rc;
+
+    *root = NULL;
+    if (len == 0)
+        return true;
+    rc = dibsx_json_read(body, len, &ex->doc, &err);
+    if (rc == DIBS_INVALID)
+        dibs__http_refuse(ex, 400, "The body is not valid JSON: %s",
+                          err.message);
+    else if (rc != DIBS_OK)
+        dibs__http_refuse(ex, 503, "%s", err.message);
+    *root = ex->doc.root;
+    return rc == DIBS_OK;
+}
+
+dibsx_json *dibs__http_answer(dibs__http_exchange *ex, int status)
+{
+    ex->status = status;
+    dibsx_buf_reset(&ex->answer);
+    dibsx_json_init(&ex->js, &ex->answer);
+    dibsx_json_open(&ex->js, '{');
+    return &ex->js;
+}
+
+static void default_shape(dibsx_json *js, int status, const char *message)
+{
+    dibsx_json_pair_int(js, "status", status);
+    dibsx_json_pair_text(js, "message", message);
+}
+
+static void shape(const dibs__http_server *server, dibsx_json *js, int status,
+                  const char *message)
+{
+    (server->opts.shape ? server->opts.shape : default_shape)(js, status,
+                                                              message);
+}
+
+void dibs__http_error_text(const dibs__http_server *server, int status,
+                           const char *message, dibsx_buf *out)
+{
+    dibsx_json js;
+
+    dibsx_json_init(&js, out);
+    dibsx_json_open(&js, '{');
+    shape(server, &js, status, message);
+    dibsx_json_close(&js, '}');
+    dibsx_buf_putc(out, '\n');
+}
+
+void dibs__http_refuse(dibs__http_exchange *ex, int status, const char *format,
+                       ...)
+{
+    char message[512];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(message, sizeof(message), format, args);
+    va_end(args);
+    shape(ex->server, dibs__http_answer(ex, status), status, message);
+}
+
+void dibs__http_set(dibs__http_exchange *ex, const char *name,
+                    const char *value)
+{
+    dibs__http_header_out *header;
+
+    if (ex->header_count == DIBS__HTTP_HEADERS_MAX)
+        return;
+    header = &ex->headers[ex->header_count++];
+    snprintf(header->name, sizeof(header->name), "%s", name);
+    snprintf(header->value, sizeof(header->value), "%s", value);
+}
+
+void dibs__http_answer_end(dibs__http_exchange *ex)
+{
+    if (!ex->status)
+        dibs__http_refuse(ex, 500, "Nothing answers this request");
+    if (!dibsx_buf_ok(&ex->answer))
+        dibs__http_refuse(ex, 500, "The answer is too long");
+    dibsx_json_close(&ex->js, '}');
+    dibsx_buf_putc(&ex->answer, '\n');
+}

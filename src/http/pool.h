@@ -1,0 +1,43 @@
+/* pool.h - threads that work off a queue. They are started as they are needed.
+ *
+ * Jobs live inside what they belong to, so that adding one cannot fail. */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_HTTP_POOL_H
+#define DIBS_HTTP_POOL_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef struct dibs__http_job {
+    struct dibs__http_job *next;
+} dibs__http_job;
+
+typedef void dibs__http_job_fn(dibs__http_job *job);
+
+typedef struct dibs__http_pool {
+    pthread_mutex_t mutex;
+    pthread_cond_t cond;
+    dibs__http_job *first;
+    dibs__http_job **last;
+    size_t queued;
+    size_t idle; /* threads that wait for a job */
+    size_t count;
+    size_t max;
+    pthread_t *threads;
+    dibs__http_job_fn *run;
+    bool stopping;
+} dibs__http_pool;
+
+/* False when memory is short. End with dibs__http_pool_fini(). */
+bool dibs__http_pool_init(dibs__http_pool *pool, size_t max,
+                          dibs__http_job_fn *run);
+
+/* Runs what is queued and ends the threads. */
+void dibs__http_pool_fini(dibs__http_pool *pool);
+
+/* Runs the job on some thread, later. False: there is no thread and none can be
+ * started, or the pool has ended. */
+bool dibs__http_pool_put(dibs__http_pool *pool, dibs__http_job *job);
+
+#endif

@@ -1,0 +1,60 @@
+/* server.h - an HTTP server: a table of routes behind limits.
+ *
+ *     accepted --> receiving --> (refused, or quick) --------> answering --+
+ *                  ^    |                                        ^         |
+ *                  |    +--> queued --> working (pool thread) ---+         |
+ *                  +-------------- kept alive ------------------------------+
+ *
+ * One loop thread owns every connection and all of libmicrohttpd. Functions of
+ * routes run on threads of a pool, while their connection is suspended; those
+ * marked quick run on the loop. Signals are blocked on all of these threads.
+ *
+ * Who sends too slowly gets 408 and is cut off; too much in the header 431, in the
+ * body 413. What is no HTTP at all is answered by libmicrohttpd, in its own words,
+ * and cut off. */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_HTTP_SERVER_H
+#define DIBS_HTTP_SERVER_H
+
+#include "http/route.h"
+
+typedef struct dibs__http_server dibs__http_server;
+
+/* Writes the pairs of an error's JSON object. */
+typedef void
+dibs__http_shape_fn(dibsx_json *js, int status, const char *message);
+
+/* Zero or NULL means the default. */
+typedef struct dibs__http_opts {
+    const dibs__http_route *routes; /* borrowed until the stop */
+    size_t route_count;
+    void *arg;                  /* for the functions */
+    dibs__http_shape_fn *shape; /* {"status":404,"message":"..."} */
+    int fd;                     /* listens already; the server closes it */
+    unsigned connections_max;   /* 256; more wait to be accepted */
+    unsigned threads_max;       /* 32 functions at a time; more wait */
+    size_t head_max;            /* 16 KiB of request line and headers */
+    size_t body_max;            /* 64 KiB */
+    int64_t receive_ms; /* from one answer to the next request: 10,000 */
+    int64_t send_ms;    /* to take an answer: 10,000 */
+} dibs__http_opts;
+
+/* Opens a socket that listens on a numeric address; port 0 is any. DIBS_BUSY: the
+ * port is in use. */
+DIBS_MUST_CHECK dibs_status dibs__http_listen(const char *address, int port,
+                                              int *fd, dibs_error *err);
+
+/* The port that a listening socket has; 0 when it has none. */
+int dibs__http_port(int fd);
+
+/* On failure the socket is closed as well. End with dibs__http_stop(). */
+DIBS_MUST_CHECK dibs_status dibs__http_start(const dibs__http_opts *opts,
+                                             dibs__http_server **out,
+                                             dibs_error *err);
+
+/* Accepts no more, lets what is under way end for up to `grace_ms`, waits for the
+ * functions that run (it is for the caller to make them return), closes the rest
+ * and frees the server. Not to be called from a function. NULL is a no-op. */
+void dibs__http_stop(dibs__http_server *server, int64_t grace_ms);
+
+#endif

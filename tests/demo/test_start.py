@@ -1,0 +1,157 @@
+"""Starting: settings, the warm-up guard, what can go wrong, and a terminal."""
+# SPDX-License-Identifier: MIT
+import errno
+import fcntl
+import os
+import pty
+import re
+import signal
+import socket
+import struct
+import subprocess
+import termios
+import time
+import unittest
+
+from demotools import DIBS, LOCK, PATIENCE, Cluster, DemoCase, free_base, wait_until
+
+
+class Settings(DemoCase):
+    def test_the_variables_of_the_seed(self):
+        base = free_base(2)
+        self.env.update(NUM_WORKERS="2", HTTP_PORT=str(base))
+        process = self.start("demo", "--operations", "0")
+        ports = set()
+        while len(ports) < 2:
+            if found := re.search(r"localhost:(\d+)", process.stdout.readline()):
+                ports.add(int(found[1]))
+        self.assertEqual(ports, {base + 1, base + 2})
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(PATIENCE), 0)
+
+    def test_what_they_may_not_be(self):
+        for name, value, message in (
+            ("NUM_WORKERS", "0", "NUM_WORKERS: '0' is not a whole number between 1 and 64"),
+            ("NUM_WORKERS", "four", "NUM_WORKERS: 'four'"), ("HTTP_PORT", "-1", "HTTP_PORT: '-1'"),
+            ("HTTP_PORT", "65534", "there is no port above 65535"),
+        ):
+            env = dict(self.env, **{name: value})
+            self.assertIn(message, self.fails(78, "demo", env=env))
+            # They are of no concern to other verbs.
+            self.ok("ping", env=env)
+        self.fails(64, "demo", "--workers", "65")
+
+    def test_a_port_in_use(self):
+        base = free_base(4)
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", base + 3))
+            taken.listen()
+            said = self.fails(75, "demo", "--http-port", str(base))
+        self.assertIn(f"port {base + 3} is in use; workers need the ports {base + 1} to {base + 4}", said)
+
+    def test_a_store_that_is_not_there(self):
+        port = free_base(1) + 1
+        base = free_base(4)
+        env = dict(self.env, REDIS_HOST="127.0.0.1", REDIS_PORT=str(port))
+        self.assertIn(f"127.0.0.1:{port}", self.fails(69, "demo", "--http-port", str(base), env=env))
+        # A flag wins.
+        self.assertIn("nowhere", self.fails(78, "demo", "--http-port", str(base), "--url", "sqlite:/proc/nowhere/x.db", env=env))
+
+
+class WarmUp(DemoCase):
+    def start_late_enough(self):
+        """The whole of it happens within one minute."""
+        if time.time() % 60 > 50:
+            time.sleep(60.1 - time.time() % 60)
+
+    def test_once_a_minute_whoever_starts(self):
+        self.start_late_enough()
+        first = Cluster(self, workers=6).await_ready()
+        self.assertEqual(len(first.events("value_created")), 1)
+        self.assertEqual(len(first.events("warmup_set")), 1)
+        self.assertEqual(len(first.events("warmup_skipped")), 5)
+        stamp = first.events("warmup_set")[0]["value"]
+        self.assertEqual(self.ok("state", "get", "WARMUP_LAST_SUCCESSFUL"), stamp + "\n")
+        self.assertEqual(first.update(3, operationName="Kept", duration=0)[0], 200)
+        first.stop()
+        # What is there is used, also by those who start later in that minute.
+        second = Cluster(self, workers=2).await_ready()
+        self.assertEqual(second.events("value_created"), [])
+        self.assertEqual(second.get(1, "/ads")[1]["data"]["name"], "Kept by Worker 3")
+        second.stop()
+        self.assertEqual(set(self.keys()), {"ADS_REDLOCK", "WARMUP_LAST_SUCCESSFUL"})
+        # Another minute, or a guard without its value: both are initialised.
+        self.ok("state", "set", "WARMUP_LAST_SUCCESSFUL", "2026-01-21T00:00:00.000Z")
+        third = Cluster(self, workers=2).await_ready()
+        self.assertEqual(len(third.events("value_created")), 1)
+        self.assertEqual(len(third.events("value_old")), 1)
+        self.assertRegex(third.get(1, "/ads")[1]["data"]["name"], "^Initial Worker [12]$")
+        third.stop()
+        self.ok("state", "del", "ADS_REDLOCK")
+        fourth = Cluster(self, workers=2).await_ready()
+        self.assertEqual(len(fourth.events("value_missing")), 1)
+        fourth.stop()
+
+
+class Terminal(DemoCase):
+    def read_until(self, main, pattern, shown=""):
+        end = time.monotonic() + PATIENCE
+        while not re.search(pattern, shown, re.S):
+            self.assertLess(time.monotonic(), end, repr(shown))
+            try:
+                shown += os.read(main, 65536).decode(errors="replace")
+            except OSError as error:
+                self.assertEqual(error.errno, errno.EIO)
+                self.fail(repr(shown))
+        return shown
+
+    def run_on_terminal(self, *options, columns=100):
+        main, side = pty.openpty()
+        fcntl.ioctl(side, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        self.env["TERM"] = "xterm"
+        base = free_base(3)
+        process = subprocess.Popen(
+            [DIBS, "demo", "--workers", "3", "--http-port", str(base), *options],
+            stdin=side, stdout=side, stderr=side, env=self.env, cwd=self.folder,
+        )
+        os.close(side)
+        self.addCleanup(os.close, main)
+        self.addCleanup(self.finish, process)
+        return process, main
+
+    def test_colours_and_the_status_line(self):
+        process, main = self.run_on_terminal("--operations", "1", "--duration", "700ms")
+        shown = self.read_until(main, r"held by worker-\d for \S+ \(token \d+\) \| 2 waiting: worker-\d, worker-\d")
+        shown = self.read_until(main, r"(✓ Lock released.*){3}lock: free \| 0 waiting", shown)
+        process.send_signal(signal.SIGINT)
+        shown = self.read_until(main, r"All workers have stopped\r\n$", shown)
+        self.assertEqual(process.wait(PATIENCE), 0)
+        self.assertRegex(shown, r"\033\[3\dm\[Worker 1 \(PID: \d+\)\]\033\[0m \033\[32m✓ Lock acquired")
+        # The line never takes more than the width, and is gone in the end.
+        for line in re.findall(r"\033\[7m(.*?)\033\[0m", shown):
+            self.assertLess(len(line), 100)
+        self.assertTrue(re.search(r"\r\033\[KAll workers have stopped\r\n$|\nAll workers have stopped\r\n$", shown), repr(shown[-300:]))
+
+    def test_without_colours(self):
+        self.env["NO_COLOR"] = "1"
+        process, main = self.run_on_terminal("--operations", "0", columns=40)
+        shown = self.read_until(main, r"lock: free \| 0 waiting")
+        process.send_signal(signal.SIGINT)
+        shown = self.read_until(main, r"All workers have stopped\r\n$", shown)
+        self.assertNotIn("\033[3", shown)
+        self.assertNotIn("\033[7m", shown)
+
+    def test_a_terminal_that_is_stopped(self):
+        """Nobody reads, and it stops in time all the same."""
+        process, main = self.run_on_terminal("--operations", "1000", "--duration", "0s")
+        self.read_until(main, "Lock released")
+        wait_until(lambda: self.show(LOCK), "the lock in use")
+        began = time.monotonic()
+        process.send_signal(signal.SIGTERM)
+        process.wait(PATIENCE)
+        self.assertLess(time.monotonic() - began, 6)
+        self.assertIsNone(self.show(LOCK))
+
+
+if __name__ == "__main__":
+    unittest.main()

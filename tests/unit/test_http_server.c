@@ -1,0 +1,327 @@
+/* test_http_server.c - requests and answers, in order, at once, and at the end. */
+/* SPDX-License-Identifier: MIT */
+#include "http_world.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define HOST      "Host: localhost\r\n"
+#define GET(path) "GET " path " HTTP/1.1\r\n" HOST "\r\n"
+
+static void
+check(const http_world *wd, const char *request, int status, const char *body)
+{
+    reply rp;
+
+    ask(wd, request, &rp);
+    if (rp.status != status || strcmp(rp.body, body) != 0)
+        fail_msg("%s: %d %s", request, rp.status, rp.body);
+}
+
+static void test_answers(void **state)
+{
+    http_world wd;
+    char value[64];
+    reply rp;
+
+    (void)state;
+    world_start(&wd, (dibs__http_opts){0});
+    check(&wd, GET("/quick"), 200, "{\"kind\":\"quick\"}\n");
+    check(&wd,
+          "GET /params/a%2Fb/%C3%A9?q=1+2 HTTP/1.1\r\n" HOST
+          "X-Test: yes\r\n\r\n",
+          200,
+          "{\"a\":\"a/b\",\"b\":\"\xC3\xA9\",\"q\":\"1 2\",\"h\":\"yes\"}\n");
+    check(&wd, "HEAD /quick HTTP/1.0\r\n\r\n", 200, "");
+    check(&wd, GET("/none"), 404,
+          "{\"status\":404,\"message\":\"Not found\"}\n");
+    check(&wd, GET("/%"), 400,
+          "{\"status\":400,\"message\":\"Bad request: the path is badly "
+          "encoded\"}\n");
+    check(&wd, GET("/nothing"), 500,
+          "{\"status\":500,\"message\":\"Nothing answers this request\"}\n");
+    ask(&wd, GET("/json"), &rp);
+    assert_int_equal(rp.status, 405);
+    assert_true(reply_header(&rp, "Allow", value, sizeof(value)));
+    assert_string_equal(value, "POST");
+    assert_true(reply_header(&rp, "Content-Type", value, sizeof(value)));
+    assert_string_equal(value, "application/json");
+    world_stop(&wd, 1000);
+}
+
+static void test_bodies(void **state)
+{
+    http_world wd;
+    char value[64];
+    reply rp;
+
+    (void)state;
+    world_start(&wd, (dibs__http_opts){0});
+    check(&wd,
+          "POST /json HTTP/1.1\r\n" HOST "Content-Length: 8\r\n\r\n{\"n\": 7}",
+          200, "{\"n\":7}\n");
+    check(&wd,
+          "POST /json HTTP/1.1\r\n" HOST
+          "Transfer-Encoding: chunked\r\n\r\n3\r\n{\"n\r\n5\r\n\": "
+          "8}\r\n0\r\n\r\n",
+          200, "{\"n\":8}\n");
+    ask(&wd, "POST /json HTTP/1.1\r\n" HOST "Content-Length: 0\r\n\r\n", &rp);
+    assert_string_equal(rp.body, "{\"n\":-1}\n");
+    assert_true(reply_header(&rp, "X-Length", value, sizeof(value)));
+    assert_string_equal(value, "none");
+    ask(&wd, "POST /json HTTP/1.1\r\n" HOST "Content-Length: 2\r\n\r\n{]", &rp);
+    assert_int_equal(rp.status, 400);
+    assert_non_null(strstr(rp.body, "not valid JSON: byte 1"));
+    world_stop(&wd, 1000);
+}
+
+static void test_who_expects_to_be_asked(void **state)
+{
+    http_world wd;
+    reply rp;
+    int fd;
+
+    (void)state;
+    world_start(&wd, (dibs__http_opts){0});
+    fd = client_open(&wd);
+    client_send(fd, "POST /json HTTP/1.1\r\n" HOST
+                    "Content-Length: 8\r\nExpect: 100-continue\r\n\r\n");
+    client_read(fd, &rp);
+    assert_int_equal(rp.status, 100);
+    client_send(fd, "{\"n\": 9}");
+    client_read(fd, &rp);
+    assert_int_equal(rp.status, 200);
+    close(fd);
+    /* No body is asked for that would only be thrown away. */
+    ask(&wd,
+        "POST /json HTTP/1.1\r\n" HOST
+        "Content-Length: 900000\r\nExpect: 100-continue\r\n\r\n",
+        &rp);
+    assert_int_equal(rp.status, 413);
+    world_stop(&wd, 1000);
+}
+
+static void test_one_connection_for_many(void **state)
+{
+    http_world wd;
+    reply rp;
+    int fd;
+
+    (void)state;
+    world_start(&wd, (dibs__http_opts){0});
+    fd = client_open(&wd);
+    for (int i = 0; i < 20; i++) {
+        client_send(fd, i % 2 ? GET("/quick") : GET("/params/1/2"));
+        client_read(fd, &rp);
+        assert_int_equal(rp.status, 200);
+    }
+    /* A refusal does not end it, with a body or without. */
+    client_send(fd, "POST /none HTTP/1.1\r\n" HOST
+                    "Content-Length: 5\r\n\r\nhello");
+    client_read(fd, &rp);
+    assert_int_equal(rp.status, 404);
+    /* Several at once are answered one after the other. */
+    client_send(fd,
+                GET("/quick") GET("/params/1/2") GET("/none") GET("/quick"));
+    for (int i = 0; i < 4; i++) {
+        client_read(fd, &rp);
+        assert_int_equal(rp.status, i == 2 ? 404 : 200);
+    }
+    client_send(fd, "GET /quick HTTP/1.1\r\n" HOST "Connection: close\r\n\r\n");
+    client_read(fd, &rp);
+    assert_int_equal(rp.status, 200);
+    assert_true(client_at_end(fd));
+    close(fd);
+    world_stop(&wd, 1000);
+}
+
+static void test_who_waits_is_in_nobodys_way(void **state)
+{
+    http_world wd;
+    int fds[8];
+    reply rp;
+
+    (void)state;
+    world_start(&wd, (dibs__http_opts){.threads_max = 4});
+    for (int i = 0; i < 8; i++) {
+        fds[i] = client_open(&wd);
+        client_send(fds[i], GET("/wait"));
+    }
+    world_await_inside(&wd, 4);
+    check(&wd, GET("/quick"), 200, "{\"kind\":\"quick\"}\n");
+    world_let_go(&wd);
+    for (int i = 0; i < 8; i++) {
+        client_read(fds[i], &rp);
+        assert_int_equal(rp.status, 200);
+        close(fds[i]);
+    }
+    world_stop(&wd, 1000);
+}
+
+static void test_who_goes_away_meanwhile(void **state)
+{
+    http_world wd;
+    int fd;
+
+    (void)state;
+    world_start(&wd, (dibs__http_opts){0});
+    fd = client_open(&wd);
+    client_send(fd, GET("/wait"));
+    world_await_inside(&wd, 1);
+    close(fd);
+    fd = client_open(&wd);
+    client_send(fd, "POST /json HTTP/1.1\r\n" HOST
+                    "Content-Length: 100\r\n\r\nhalf");
+    close(fd);
+    fd = client_open(&wd);
+    client_send(fd, "GET /qui");
+    close(fd);
+    world_let_go(&wd);
+    check(&wd, GET("/quick"), 200, "{\"kind\":\"quick\"}\n");
+    world_stop(&wd, 1000);
+}
+
+typedef struct crowd {
+    const http_world *wd;
+    int wrong;
+} crowd;
+
+static void *crowd_main(void *arg)
+{
+    crowd *cr = arg;
+    char request[256], expected[64];
+    reply rp;
+    int fd = client_open(cr->wd);
+
+    for (int i = 0; i < 50; i++) {
+        int len = snprintf(expected, sizeof(expected), "{\"n\":%d}", i);
+
+        snprintf(request, sizeof(request),
+                 "POST /json HTTP/1.1\r\n" HOST "Content-Length: %d\r\n\r\n%s",
+                 len, expected);
+        client_send(fd, i % 5 == 4 ? GET("/quick") : request);
+        client_read(fd, &rp);
+        if (rp.status != 200 ||
+            (i % 5 != 4 && strncmp(rp.body, expected, (size_t)len) != 0))
+            cr->wrong++;
+    }
+    close(fd);
+    return NULL;
+}
+
+static void test_a_crowd(void **state)
+{
+    http_world wd;
+    pthread_t threads[12];
+    crowd crowds[12];
+
+    (void)state;
+    world_start(&wd, (dibs__http_opts){.threads_max = 3});
+    for (int i = 0; i < 12; i++) {
+        crowds[i] = (crowd){&wd, 0};
+        assert_int_equal(pthread_create(&threads[i], NULL, crowd_main,
+                                        &crowds[i]),
+                         0);
+    }
+    for (int i = 0; i < 12; i++) {
+        pthread_join(threads[i], NULL);
+        assert_int_equal(crowds[i].wrong, 0);
+    }
+    world_stop(&wd, 1000);
+}
+
+static void *stop_main(void *arg)
+{
+    world_stop(arg, 30000);
+    return NULL;
+}
+
+/* What was begun is answered, what is idle is closed, nobody new gets in. */
+static void test_stop(void **state)
+{
+    http_world wd;
+    int busy, idle, part, late;
+    pthread_t thread;
+    char value[32];
+    reply rp;
+
+    (void)state;
+    world_start(&wd, (dibs__http_opts){0});
+    idle = client_open(&wd);
+    client_send(idle, GET("/quick"));
+    client_read(idle, &rp);
+    part = client_open(&wd);
+    client_send(part, "GET /qui");
+    busy = client_open(&wd);
+    client_send(busy, GET("/wait"));
+    world_await_inside(&wd, 1);
+    assert_int_equal(pthread_create(&thread, NULL, stop_main, &wd), 0);
+    while ((late = client_try(&wd)) >= 0)
+        close(late);
+    world_let_go(&wd);
+    client_read(busy, &rp);
+    assert_int_equal(rp.status, 200);
+    assert_true(reply_header(&rp, "Connection", value, sizeof(value)));
+    assert_string_equal(value, "close");
+    assert_true(client_at_end(busy));
+    assert_true(client_at_end(idle));
+    assert_true(client_at_end(part));
+    pthread_join(thread, NULL);
+    close(busy);
+    close(idle);
+    close(part);
+}
+
+static void test_stop_without_patience(void **state)
+{
+    http_world wd;
+    int fd;
+
+    (void)state;
+    world_start(&wd, (dibs__http_opts){0});
+    fd = client_open(&wd);
+    client_send(fd, GET("/big"));
+    world_stop(&wd, 0);
+    close(fd);
+    dibs__http_stop(NULL, 0);
+}
+
+static void test_a_port_that_is_taken(void **state)
+{
+    dibs_error err = {0};
+    http_world wd;
+    int fd;
+
+    (void)state;
+    world_start(&wd, (dibs__http_opts){0});
+    assert_int_equal(dibs__http_listen("127.0.0.1", wd.port, &fd, &err),
+                     DIBS_BUSY);
+    assert_int_equal(fd, -1);
+    world_stop(&wd, 1000);
+    assert_int_equal(dibs__http_listen("127.0.0.1", wd.port, &fd, &err),
+                     DIBS_OK);
+    close(fd);
+    assert_int_equal(dibs__http_listen("localhost", 0, &fd, &err),
+                     DIBS_INVALID);
+    assert_int_equal(dibs__http_listen("127.0.0.1", 70000, &fd, &err),
+                     DIBS_INVALID);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_answers),
+        cmocka_unit_test(test_bodies),
+        cmocka_unit_test(test_who_expects_to_be_asked),
+        cmocka_unit_test(test_one_connection_for_many),
+        cmocka_unit_test(test_who_waits_is_in_nobodys_way),
+        cmocka_unit_test(test_who_goes_away_meanwhile),
+        cmocka_unit_test(test_a_crowd),
+        cmocka_unit_test(test_stop),
+        cmocka_unit_test(test_stop_without_patience),
+        cmocka_unit_test(test_a_port_that_is_taken),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
