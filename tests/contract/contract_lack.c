@@ -57,6 +57,9 @@ static void what_is_refused_is_in_the_table(void **state)
     contract *t = *state;
     const char *scheme = t->st[0]->ops->scheme;
 
+    /* That says what the store within says. */
+    if (strcmp(scheme, "fault") == 0)
+        skip();
     for (int i = 0; i < DIBS__ABILITIES; i++) {
         const char *why = dibs__store_cannot(t->st[0], (dibs__ability)i);
         const lack *known = find(scheme, (dibs__ability)i);

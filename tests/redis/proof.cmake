@@ -23,11 +23,19 @@ if(NOT DIBS_SANITIZE)
   on_redis(contract_redis_acl contract contract --acl ${redis_acl} contract:)
 endif()
 on_redis(core_redis core test_core)
-if(NOT DIBS_SANITIZE)
-  # Sanitizers see clusters in the two tests at the end.
-  on_redis(contract_redis_cluster contract contract --cluster)
-  on_redis(core_redis_cluster core test_core --cluster)
-endif()
+# suites_on(TOPOLOGY): the contract and the core on more than one server. Sanitizers
+# see these topologies in tests of their own.
+function(suites_on topology)
+  if(NOT DIBS_SANITIZE)
+    add_test(NAME suites_redis_${topology} COMMAND with_redis --${topology} --
+             ${CMAKE_CURRENT_SOURCE_DIR}/side_by_side.sh
+             $<TARGET_FILE:contract> $<TARGET_FILE:test_core>)
+    set_tests_properties(suites_redis_${topology} PROPERTIES
+                         LABELS "contract;core;redis" TIMEOUT 240)
+  endif()
+endfunction()
+
+suites_on(cluster)
 
 # redis_test(NAME LABEL SOURCE...): a program that starts its own servers.
 function(redis_test name label)

@@ -1,9 +1,5 @@
 # The Redis store behind sentinels: a primary, replicas, failovers.
-if(NOT DIBS_SANITIZE)
-  # Sanitizers see sentinels in the tests that follow.
-  on_redis(contract_redis_sentinel contract contract --sentinel)
-  on_redis(core_redis_sentinel core test_core --sentinel)
-endif()
+suites_on(sentinel)
 
 redis_test(sentinel store)
 redis_test(topology_tls store)
