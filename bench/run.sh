@@ -103,9 +103,9 @@ on_postgres() {
 }
 if [ -x "$build/bench/bench_postgres" ]; then
     for option in '' --durable; do
-        where='postgres fsync=off' pair_target='<= 2 x bare' crew_target=''
+        where='pg fsync=off' pair_target='<= 2 x bare' crew_target=''
         if [ -n "$option" ]; then
-            where='postgres fsync=on' pair_target='' crew_target='>= 5 x one'
+            where='pg fsync=on' pair_target='' crew_target='>= 5 x one'
         fi
         read -r rate p50 p95 p99 our_rate our_p50 our_p95 our_p99 ratio \
             < <(on_postgres "$option" pair "$pg_blocks")

@@ -163,7 +163,7 @@ static void a_loss_is_counted(void **state)
     const char *name = core_name();
     dibs_lock *lock =
         core_lock(cl, name,
-                  DIBS_LOCK_OPTS(.ttl_ms = 100, .flags = DIBS_LOCK_NO_RENEW));
+                  DIBS_LOCK_OPTS(.ttl_ms = 300, .flags = DIBS_LOCK_NO_RENEW));
     sight st;
 
     (void)state;

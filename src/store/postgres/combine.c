@@ -126,6 +126,8 @@ write_alone(const dibs__pg_item *item, dibs__pg_args *args, const char *bell)
 {
     dibs__pg_arg_text(args, item->name);
     dibs__pg_arg_text(args, item->owner);
+    if (item->release && is_short(item))
+        return DIBS__PG_RELEASE_PLAIN;
     if (item->release) {
         dibs__pg_arg_flag(args, (item->flags & DIBS__PG_UNANSWERED) != 0);
         dibs__pg_arg_int(args, item->ms);
@@ -319,8 +321,7 @@ static void answer_short(turn *tn, const char *text)
     if (item->release)
         snprintf(item->answer, sizeof(item->answer), "0");
     else
-        snprintf(item->answer, sizeof(item->answer),
-                 "0 %" PRId64 " %" PRId64 " 0", fence, item->ms);
+        snprintf(item->answer, sizeof(item->answer), "0 %" PRId64, fence);
     answer(tn, &tn->few.items[which - 1]);
 }
 

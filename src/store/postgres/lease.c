@@ -1,7 +1,8 @@
 /* lease.c - the lease steps, each a function of the schema: acquire, renew,
  * release, take, yield.
  *
- * Any thread. Acquires and releases of several threads are sent together. Renewals have connections of their own. */
+ * Any thread. Acquires and releases of several threads are sent together. Renewals
+ * have connections of their own. */
 /* SPDX-License-Identifier: MIT */
 #include "base/alloc.h"
 #include "base/buf.h"
@@ -25,11 +26,15 @@ judge_ask(const dibs__ask *ask, int64_t status, dibs__pg_answer *answer,
     if (status == DIBS_MISMATCH)
         return dibs__pg_mismatch(ask, answer, err);
     if ((status != DIBS_OK && status != DIBS_BUSY) ||
-        !dibs__pg_word(answer, 0, INT64_MAX, &fence) ||
-        !dibs__pg_word(answer, 0, INT64_MAX, &ans->left_ms) ||
-        !dibs__pg_word(answer, 0, 1, &flag))
+        !dibs__pg_word(answer, 0, INT64_MAX, &fence))
         return dibs__pg_odd(err);
     ans->fence = (uint64_t)fence;
+    ans->left_ms = dibs__pg_span(ask->ttl_ms);
+    if (status == DIBS_OK && !*answer->at)
+        return DIBS_OK;
+    if (!dibs__pg_word(answer, 0, INT64_MAX, &ans->left_ms) ||
+        !dibs__pg_word(answer, 0, 1, &flag))
+        return dibs__pg_odd(err);
     if (status == DIBS_OK) {
         ans->claim = flag == 1;
         return DIBS_OK;

@@ -20,8 +20,9 @@ static const char *const queries[DIBS__PG_QUERIES] = {
     [DIBS__PG_ACQUIRE] =
         "SELECT @schema@.acquire($1,$2,$7,$8,$9,$3,$10,$4,$5,$6)",
     [DIBS__PG_ACQUIRE_PLAIN] =
-        "SELECT @schema@.acquire($1,$2,'exclusive',1,0,$3,0,$4,$5,$6)",
+        "SELECT @schema@.acquire_plain($1,$2,$3,$4,$5,$6)",
     [DIBS__PG_RENEW] = "SELECT @schema@.renew($1,$2,$3,$4,$5)",
+    [DIBS__PG_RELEASE_PLAIN] = "SELECT @schema@.release_plain($1,$2)",
     [DIBS__PG_RELEASE] = "SELECT @schema@.release($1,$2,$3,$4)",
     [DIBS__PG_FEW] = "SELECT @schema@.few($1,$2,$3,$4,$5,$6)",
     [DIBS__PG_BATCHED] =

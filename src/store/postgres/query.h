@@ -14,6 +14,7 @@ typedef enum dibs__pg_query {
     DIBS__PG_ACQUIRE_PLAIN,
     DIBS__PG_RENEW,
     DIBS__PG_RELEASE,
+    DIBS__PG_RELEASE_PLAIN,
     DIBS__PG_FEW,
     DIBS__PG_BATCHED,
     DIBS__PG_ACQUIRE_ALL,

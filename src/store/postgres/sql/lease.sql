@@ -2,32 +2,60 @@
 -- the number of a status, then what belongs to it.
 
 -- Answers "0 fence left_ms claim", "1 fence left_ms queued ahead who", "3", or
--- "6 capacity". a_flags: 1 to join the queue, 2 to barge, 4 to tell. The short ways
--- first: a plain lock on a name that nobody has a part in, and one that was only
--- tried while another has it.
+-- "6 capacity"; "0 fence" when all of the ttl is left. a_flags: 1 to join the queue,
+-- 2 to barge, 4 to tell.
 CREATE FUNCTION @schema@.acquire(
     a_name text, a_owner text, a_mode @schema@.mode, a_permits bigint,
     a_capacity bigint, a_flags integer, a_priority integer, a_ttl_ms bigint,
     a_who text, a_bell text)
 RETURNS text
 LANGUAGE plpgsql AS $$
+BEGIN
+    IF a_mode = 'exclusive' AND a_flags < 4 AND a_priority = 0 THEN
+        RETURN @schema@.acquire_plain(a_name, a_owner, a_flags, a_ttl_ms, a_who,
+                                      a_bell);
+    END IF;
+    RETURN @schema@.acquire_other(a_name, a_owner, a_mode, a_permits, a_capacity,
+                                  a_flags, a_priority, a_ttl_ms, a_who, a_bell);
+END
+$$;
+
+-- The short way: a plain lock on a name that nobody has a part in.
+CREATE FUNCTION @schema@.acquire_plain(
+    a_name text, a_owner text, a_flags integer, a_ttl_ms bigint, a_who text,
+    a_bell text)
+RETURNS text
+LANGUAGE plpgsql AS $$
 DECLARE
     at_us bigint := date_part('epoch', clock_timestamp()) * 1000000;
     v_fence bigint;
+BEGIN
+    UPDATE @schema@.roll AS r
+    SET last = greatest(r.last + 1, at_us), owner = a_owner, ttl_ms = a_ttl_ms,
+        since_us = at_us, until_us = at_us + a_ttl_ms * 1000, bell = a_bell,
+        who = a_who
+    WHERE r.name = a_name AND NOT r.crowded
+    AND (r.owner = '' OR r.until_us <= at_us)
+    RETURNING r.last INTO v_fence;
+    IF v_fence IS NULL THEN
+        RETURN @schema@.acquire_other(a_name, a_owner, 'exclusive', 1, 0,
+                                      a_flags, 0, a_ttl_ms, a_who, a_bell);
+    END IF;
+    RETURN '0 ' || v_fence;
+END
+$$;
+
+-- One who only tries, while another has it plainly, is told so without a lock.
+CREATE FUNCTION @schema@.acquire_other(
+    a_name text, a_owner text, a_mode @schema@.mode, a_permits bigint,
+    a_capacity bigint, a_flags integer, a_priority integer, a_ttl_ms bigint,
+    a_who text, a_bell text)
+RETURNS text
+LANGUAGE plpgsql AS $$
+DECLARE
+    at_us bigint := @schema@.now_us();
     r @schema@.roll;
 BEGIN
-    IF a_mode = 'exclusive' AND a_flags < 4 AND a_priority = 0 THEN
-        UPDATE @schema@.roll AS q
-        SET last = greatest(q.last + 1, at_us), owner = a_owner,
-            ttl_ms = a_ttl_ms, since_us = at_us,
-            until_us = at_us + a_ttl_ms * 1000, bell = a_bell, who = a_who
-        WHERE q.name = a_name AND NOT q.crowded
-        AND (q.owner = '' OR q.until_us <= at_us)
-        RETURNING q.last INTO v_fence;
-        IF FOUND THEN
-            RETURN '0 ' || v_fence || ' ' || a_ttl_ms || ' 0';
-        END IF;
-    END IF;
     IF a_flags & 1 = 0 AND a_capacity = 0 THEN
         SELECT * INTO r FROM @schema@.roll AS q WHERE q.name = a_name;
         IF r.owner <> '' AND r.owner <> a_owner AND r.until_us > at_us THEN
@@ -300,25 +328,33 @@ BEGIN
 END
 $$;
 
--- Answers "0", or "3" when it had no lease. The short way may be lost in a crash
--- of the server, as `lazily` has it.
+-- Answers "0", or "3" when it had no lease.
 CREATE FUNCTION @schema@.release(a_name text, a_owner text,
                                  a_unanswered boolean, a_keep_ms bigint)
 RETURNS text
+LANGUAGE plpgsql AS $$
+BEGIN
+    IF a_unanswered OR a_keep_ms > 0 THEN
+        RETURN @schema@.release_long(a_name, a_owner, a_unanswered, a_keep_ms);
+    END IF;
+    RETURN @schema@.release_plain(a_name, a_owner);
+END
+$$;
+
+-- The short way, which may be lost in a crash of the server, as `lazily` has it.
+CREATE FUNCTION @schema@.release_plain(a_name text, a_owner text) RETURNS text
 LANGUAGE plpgsql AS $$
 DECLARE
     at_us bigint := date_part('epoch', clock_timestamp()) * 1000000;
     v_set text;
 BEGIN
-    IF NOT a_unanswered AND a_keep_ms = 0 THEN
-        UPDATE @schema@.roll AS r SET owner = ''
-        WHERE r.name = a_name AND r.owner = a_owner AND r.until_us > at_us
-        RETURNING set_config('synchronous_commit', 'off', true) INTO v_set;
-        IF FOUND THEN
-            RETURN '0';
-        END IF;
+    UPDATE @schema@.roll AS r SET owner = ''
+    WHERE r.name = a_name AND r.owner = a_owner AND r.until_us > at_us
+    RETURNING set_config('synchronous_commit', 'off', true) INTO v_set;
+    IF v_set IS NULL THEN
+        RETURN @schema@.release_long(a_name, a_owner, false, 0);
     END IF;
-    RETURN @schema@.release_long(a_name, a_owner, a_unanswered, a_keep_ms);
+    RETURN '0';
 END
 $$;
 
