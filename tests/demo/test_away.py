@@ -60,8 +60,8 @@ class Away(DemoCase):
     def test_stopped_while_it_is_away(self):
         cluster = Cluster(self, "--ttl", "3s", workers=2).await_ready()
         cluster.in_background(1, operationName="Holder", duration=60000)
-        cluster.in_background(2, duration=0)
         cluster.await_events("lock_acquired", operation="Holder")
+        cluster.in_background(2, duration=0)
         wait_until(lambda: self.waiters(LOCK) == 1, "the queue")
         self.server.send_signal(signal.SIGKILL)
         self.server.wait()

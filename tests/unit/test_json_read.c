@@ -161,8 +161,7 @@ static void test_what_is_not_json(void **state)
         "\"\n\"",
         "\"\xC3\"",
         "\"\xED\xA0\x80\"",
-        "\xEF\xBB\xBF"
-        "1",
+        "\xEF\xBB\xBF[]",
         "01",
         "-",
         "+1",
