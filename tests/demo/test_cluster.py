@@ -57,7 +57,7 @@ class Endpoints(DemoCase):
         self.assertEqual(answers[0][0], 200)
         self.assertEqual(cluster.update(2, duration=0)[0], 200)
         # The value is there no longer.
-        self.ok("state", "del", "ADS_REDLOCK")
+        self.ok("state", "del", "ADS_REDLOCK", env=self.data_env())
         self.assertEqual(cluster.get(1, "/ads"), (404, {"success": False, "message": "ADS_REDLOCK does not exist"}))
         self.assertEqual(cluster.update(2, duration=0)[0], 200)
         self.assertEqual(cluster.get(1, "/ads")[0], 200)
@@ -112,7 +112,7 @@ class OneAtATime(DemoCase):
 class Log(DemoCase):
     def test_the_lines_for_people(self):
         base = free_base(2)
-        store = "Redis" if self.env["DIBS_URL"].startswith("redi") else "SQLite"
+        store = "Redis" if self.env["DIBS_URL"].startswith("red") else "SQLite"
         process = self.start("demo", "--workers", "2", "--http-port", str(base), "--operations", "1", "--duration", "300ms")
         lines = []
         while sum("Lock released" in line for line in lines) < 2:

@@ -14,7 +14,7 @@ class Stop(DemoCase):
                 cluster = Cluster(self).await_ready()
                 runs = [cluster.in_background(worker, duration=60000) for worker in (1, 2, 3, 4, 1)]
                 cluster.await_events("lock_acquired")
-                wait_until(lambda: self.waiters(LOCK) == 4, "the queue")
+                cluster.await_events("lock_wanted", 5)
                 self.assertLess(cluster.stop(number), 5)
                 for thread, answers in runs:
                     thread.join()
@@ -29,7 +29,7 @@ class Stop(DemoCase):
 
     def test_a_worker_that_does_not_stop(self):
         """It is killed, and what it held is taken back."""
-        cluster = Cluster(self, "--ttl", "1h", workers=2).await_ready()
+        cluster = Cluster(self, workers=2).await_ready()
         cluster.in_background(1, operationName="Stuck", duration=60000)
         pid = cluster.await_events("lock_acquired", operation="Stuck")[0]["pid"]
         os.kill(pid, signal.SIGSTOP)
@@ -37,7 +37,7 @@ class Stop(DemoCase):
         self.assertEqual(len(cluster.events("lock_swept", was_pid=pid)), 1)
 
     def test_what_a_worker_left_when_it_died(self):
-        cluster = Cluster(self, "--ttl", "1h", workers=2).await_ready()
+        cluster = Cluster(self, workers=2).await_ready()
         cluster.in_background(2, operationName="Doomed", duration=60000)
         pid = cluster.await_events("lock_acquired", operation="Doomed")[0]["pid"]
         os.kill(pid, signal.SIGKILL)
@@ -46,7 +46,7 @@ class Stop(DemoCase):
 
     def test_a_primary_that_is_killed(self):
         """Its workers do not outlive it, and let go."""
-        cluster = Cluster(self, "--ttl", "1h", workers=2).await_ready()
+        cluster = Cluster(self, workers=2).await_ready()
         cluster.in_background(1, duration=60000)
         cluster.await_events("lock_acquired")
         pids = below(cluster.process.pid)
