@@ -8,7 +8,7 @@ VERBOSE ?=
 configure = test -f $(2)/build.ninja || cmake --preset $(1) --log-level=WARNING >/dev/null
 build = cmake --build $(1) $(if $(VERBOSE),--verbose,-- --quiet)
 
-.PHONY: all run test bench chaos coverage fuzz soak format tidy install clean help
+.PHONY: all run test bench chaos coverage fuzz soak spec format tidy install clean help
 
 all: ## build build/dibs and build/libdibs.so (the default)
 	@$(call configure,release,build)
@@ -49,6 +49,10 @@ soak: ## hold 100,000 leases on a Redis server for a minute; none may be lost
 	@$(call configure,bench,build/bench)
 	@cmake --build build/bench --target many_leases -- --quiet
 	@build/bench/tests/redis/many_leases
+
+spec: ## search the models of the lease rules, and see each rule missed when it is out
+	@tools/install-packages.sh build test
+	@spec/check.sh
 
 format: ## lay out the C code with clang-format 14
 	@tools/format.sh --fix
