@@ -238,21 +238,29 @@ static bool waits_without_queue(const dibs__take *tk, dibs_status rc)
     return rc == DIBS_BUSY && tk->terms.asks_again && tk->terms.wait_ms != 0;
 }
 
-/* Asks again by and by, as another owner. What this one had asked for before and
- * not heard of is left first. */
+/* Goes on by and by. */
+static void back_off_until(dibs__take *tk, int64_t cap_ms, dibsx_nsec now)
+{
+    back_off(tk, cap_ms, now);
+    if (tk->wake_at > tk->until)
+        tk->wake_at = tk->until;
+}
+
+/* Asks again by and by, as another owner. */
 static void
 wait_without_queue(dibs__take *tk, const dibs__lease *ls, dibsx_nsec now)
 {
     look(tk, ls, now);
-    if (tk->state != DIBS__TAKE_READY)
-        return;
-    if (ls->unanswered) {
-        leave(tk, ls, DIBS_OK, now);
-        return;
-    }
-    back_off(tk, AGAIN_CAP_MS, now);
-    if (tk->wake_at > tk->until)
-        tk->wake_at = tk->until;
+    if (tk->state == DIBS__TAKE_READY)
+        back_off_until(tk, AGAIN_CAP_MS, now);
+}
+
+/* No answer, of a store that asks many: it may have begun to take back what some of
+ * them gave. What is under way then could end what the same owner gets next, so
+ * another goes on. */
+static bool is_spent(const dibs__take *tk, dibs_status rc)
+{
+    return rc == DIBS_UNKNOWN && tk->terms.asks_again;
 }
 
 void dibs__take_answered(dibs__take *tk, const dibs__lease *ls, dibs_status rc,
@@ -269,6 +277,8 @@ void dibs__take_answered(dibs__take *tk, const dibs__lease *ls, dibs_status rc,
         look(tk, ls, now);
         if (tk->state == DIBS__TAKE_READY && ls->state == DIBS__LEASE_QUEUED)
             wait_for_ring(tk, ans, now);
+        else if (tk->state == DIBS__TAKE_READY && is_spent(tk, rc))
+            leave(tk, ls, DIBS_OK, now);
         else if (tk->state == DIBS__TAKE_READY && rc != DIBS_OK)
             back_off(tk, BACKOFF_CAP_MS, now);
         if (tk->wake_at > tk->until)
@@ -281,7 +291,9 @@ void dibs__take_left(dibs__take *tk, const dibs__lease *ls, dibsx_nsec now)
 {
     assert(tk->state == DIBS__TAKE_LEAVING);
     assert(ls->state == DIBS__LEASE_FREE);
-    if (tk->rc == DIBS_OK)
+    if (tk->rc == DIBS_OK && tk->asked && tk->terms.asks_again)
+        back_off_until(tk, AGAIN_CAP_MS, now);
+    else if (tk->rc == DIBS_OK)
         tk->state = DIBS__TAKE_READY;
     else
         end_try(tk, tk->rc, now);

@@ -332,6 +332,12 @@ static dibs_status defeat(asking *as, const char *what, dibsx_nsec deadline,
                          nodes_that(&as->rd.ballot, may_grant));
     dibs__round_cancel(&as->rd);
     clean = give_back(as, gone, deadline);
+    if (!clean && as->slots->moves) {
+        /* What is under way could end what the same owner gets next: it must not
+         * go on. */
+        as->slots->moves = false;
+        (void)give_back(as, gone, deadline);
+    }
     if (rc == DIBS_UNAVAIL && !clean)
         rc = DIBS_UNKNOWN;
     if (rc == DIBS_BUSY)
