@@ -88,7 +88,7 @@ static void write_who(dibs_lock *lock)
 const char *dibs__who_text(dibs_lock *lock, char room[DIBS__WHO_MAX])
 {
     bool by_hand = (lock->opts.flags & DIBS_LOCK_NO_RENEW) != 0;
-    char durable[24] = "";
+    char durable[32] = "";
 
     if (!lock->who[0])
         write_who(lock);
