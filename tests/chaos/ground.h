@@ -25,7 +25,8 @@ typedef struct ground_fault {
 enum {
     FAULT_LOSSY = 1, /* may lose what the store had answered */
     FAULT_ROOT = 2,  /* takes root */
-    FAULT_SPLIT = 4  /* ... with two at once who answer for it */
+    FAULT_SPLIT = 4, /* ... with two at once who answer for it */
+    FAULT_APART = 8  /* not in one run with those */
 };
 
 typedef struct ground {

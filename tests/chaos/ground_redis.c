@@ -120,7 +120,8 @@ static bool heal_disk(int lane)
     return server_restart(&sv);
 }
 
-/* Back, and never forward again: leases last longer. */
+/* Back, and never forward again: leases last longer. When the server also loses its
+ * data, fences fall: that is beyond what is promised. */
 static bool strike_back(int lane, uint64_t dice)
 {
     (void)lane;
@@ -208,7 +209,7 @@ static const ground_fault faults[] = {
      heal_memory},
     {"disk", "the append-only file cannot grow", 20, 500, 1, 0, strike_disk,
      heal_disk},
-    {"back", "the server's clock is set back, for good", 0, 0, 1, 0,
+    {"back", "the server's clock is set back, for good", 0, 0, 1, FAULT_APART,
      strike_back, NULL},
     {"delay", "answers are late by up to 150 ms", 100, 1000, 2, 0, strike_delay,
      heal_slow},

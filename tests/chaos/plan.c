@@ -51,6 +51,8 @@ static bool is_meant(const ground_fault *ft, int lane, const wanted *wt)
         return false;
     if ((ft->flags & FAULT_ROOT) && !wt->root)
         return false;
+    if (!wt->names && (ft->flags & FAULT_APART) && wt->lost > LOSS_NONE)
+        return false;
     return wt->names || wt->lost >= fault_loss(ft);
 }
 
