@@ -16,7 +16,7 @@
 #include <string.h>
 
 /* A busy machine wakes a thread late; a hang is longer. */
-#define LATE_NS INT64_C(1000000000)
+#define LATE_NS INT64_C(2000000000)
 
 typedef struct edge {
     int64_t at_ns;

@@ -47,6 +47,11 @@ typedef struct ground {
     /* Starts the servers and writes the URL. End with end(). */
     bool (*begin)(crew *cw, char url[URL_ROOM]);
     void (*end)(void);
+
+    /* Whether other servers are in charge than at the last call; NULL: that does
+     * not happen. On a busy machine one may be taken for dead without a fault. */
+    bool (*changed)(void);
+    void (*settled)(void); /* those that are now are as they should be */
 } ground;
 
 /* NULL: there is none of that name. */

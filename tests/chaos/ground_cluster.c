@@ -16,12 +16,31 @@
 
 static cluster_world world;
 
+static unsigned masters; /* as bits, as of the last look */
+
+static void settled(void)
+{
+    masters = 0;
+    for (int i = 0; i < CLUSTER_NODES; i++)
+        if (server_is_master(&world.sv[i]))
+            masters |= 1u << i;
+}
+
+static bool changed(void)
+{
+    unsigned before = masters;
+
+    settled();
+    return masters != before;
+}
+
 static bool begin(crew *cw, char url[URL_ROOM])
 {
     (void)cw;
     if (!cluster_start(&world))
         return false;
     cluster_url(&world, url);
+    settled();
     return true;
 }
 
@@ -160,4 +179,6 @@ const ground ground_cluster = {
     .faults = faults,
     .begin = begin,
     .end = end,
+    .changed = changed,
+    .settled = settled,
 };

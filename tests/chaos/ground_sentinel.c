@@ -13,12 +13,34 @@ enum { UNHEARD_MS = 900 };
 static topology tp;
 static int replica; /* that is stopped */
 
+static unsigned masters; /* as bits, as of the last look */
+static bool once_more;   /* one was replaced while a fault was being healed */
+
+static void settled(void)
+{
+    masters = 0;
+    for (int i = 0; i < TOPOLOGY_SERVERS; i++)
+        if (server_is_master(&tp.servers[i]))
+            masters |= 1u << i;
+}
+
+static bool changed(void)
+{
+    unsigned before = masters;
+    bool more = once_more;
+
+    settled();
+    once_more = false;
+    return more || masters != before;
+}
+
 static bool begin(crew *cw, char url[URL_ROOM])
 {
     (void)cw;
     if (!topology_start(&tp, NULL))
         return false;
     topology_url(&tp, url);
+    settled();
     return true;
 }
 
@@ -64,7 +86,12 @@ static bool heal_replica(int lane)
 /* Another is chosen, and all follow it. */
 static bool succeed(int before)
 {
-    return topology_await_switch(&tp, before) && topology_heal(&tp);
+    bool ok = topology_await_switch(&tp, before);
+    int chosen = tp.primary;
+
+    ok = ok && topology_heal(&tp);
+    once_more = once_more || tp.primary != chosen;
+    return ok;
 }
 
 static bool strike_failover(int lane, uint64_t dice)
@@ -140,6 +167,8 @@ const ground ground_sentinel_async = {
     .faults = faults,
     .begin = begin,
     .end = end,
+    .changed = changed,
+    .settled = settled,
 };
 
 const ground ground_sentinel_wait = {
@@ -156,4 +185,6 @@ const ground ground_sentinel_wait = {
     .faults = faults,
     .begin = begin,
     .end = end,
+    .changed = changed,
+    .settled = settled,
 };

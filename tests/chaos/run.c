@@ -77,6 +77,18 @@ static void sleep_unless_healing(run *rn, int64_t span_ms)
         sleep_ms(5);
 }
 
+/* What happened without a fault has to be known to the checker. */
+static void note_unasked(run *rn)
+{
+    fault_entry *entry;
+
+    if (!rn->gr.changed || !rn->gr.changed())
+        return;
+    entry = crew_note(&rn->cw, "unasked", NOBODY, 0, LOSS_SPLIT);
+    if (entry)
+        entry->to_ns = now_ns();
+}
+
 static bool strike_store(lane *ln, const planned *pd)
 {
     const ground_fault *ft = pd->on_store;
@@ -90,6 +102,8 @@ static bool strike_store(lane *ln, const planned *pd)
     }
     if (entry)
         entry->to_ns = now_ns();
+    if (ln->rn->gr.settled)
+        ln->rn->gr.settled();
     if (!ok)
         fprintf(stderr, "the store did not come back from \"%s\"\n", ft->name);
     return ok;
@@ -108,6 +122,7 @@ static void *lane_main(void *arg)
         sleep_unless_healing(rn, pd.gap_ms);
         if (atomic_load(&rn->healing))
             break;
+        note_unasked(rn);
         if (!strike_store(ln, &pd))
             atomic_store(&rn->broken, true);
     }
@@ -182,6 +197,7 @@ static void calm_down(run *rn)
     atomic_store(&rf->ended_ns, now_ns());
     atomic_store(&rf->over, true);
     crew_end(&rn->cw);
+    note_unasked(rn);
 }
 
 static bool count_one(const dibs_lease_info *info, void *arg)

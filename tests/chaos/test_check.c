@@ -512,11 +512,11 @@ static void who_is_told_in_time_is_right(void **state)
 
 static void who_is_told_late_is_found(void **state)
 {
-    lost(*state, 1500);
+    lost(*state, 3500);
     assert_found(*state, TOLD,
                  "key 0 (mutex): worker 0.1, fence 1, asked for it at "
                  "+0.095000 s and relied on it from +0.100000 s to +0.200000 "
-                 "s, and was told of its loss 1290.000 ms late");
+                 "s, and was told of its loss 3290.000 ms late");
 }
 
 static void who_is_never_told_is_found(void **state)
@@ -527,8 +527,8 @@ static void who_is_never_told_is_found(void **state)
 
 static void who_was_stopped_is_told_later(void **state)
 {
-    fault(*state, "stop", 0, 150, 1490, LOSS_NONE);
-    lost(*state, 1500);
+    fault(*state, "stop", 0, 150, 3490, LOSS_NONE);
+    lost(*state, 3500);
     assert_good(*state);
 }
 

@@ -177,7 +177,7 @@ static void await_told(const record *rec)
 {
     volatile const int64_t *told = &rec->told_ns;
 
-    while (*told == 0 && now_ns() < rec->missed_ns + INT64_C(2000000000))
+    while (*told == 0 && now_ns() < rec->missed_ns + INT64_C(5000000000))
         poll(NULL, 0, 1);
 }
 

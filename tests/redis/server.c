@@ -445,6 +445,15 @@ long long server_info(const server *sv, const char *section, const char *field)
     return number;
 }
 
+bool server_is_master(const server *sv)
+{
+    char *role = sv->pid > 0 ? server_ask(sv, "ROLE", NULL) : NULL;
+    bool is = role && strncmp(role, "master", 6) == 0;
+
+    free(role);
+    return is;
+}
+
 void server_url(const server *sv, char out[SERVER_URL_MAX])
 {
     snprintf(out, SERVER_URL_MAX, "redis://%s:%d", sv->host, sv->port);

@@ -80,6 +80,9 @@ long long server_info(const server *sv, const char *section, const char *field);
 
 enum { SERVER_URL_MAX = 400 };
 
+/* Whether it runs and is a master. */
+bool server_is_master(const server *sv);
+
 /* The URLs by which a client reaches it. */
 void server_url(const server *sv, char out[SERVER_URL_MAX]);
 void server_unix_url(const server *sv, char out[SERVER_URL_MAX]);
