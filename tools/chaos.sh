@@ -30,10 +30,10 @@ rows=(
 )
 
 # Starting, calming down and checking take about half a minute each.
-simulation=$((minutes * 4))
+simulation=$((minutes * 5))
 span=$(((minutes * 60 - simulation) / ${#rows[@]} - 30))
 [ "$span" -ge 5 ] || span=5
-seeds=$((simulation * 40 < 10000 ? simulation * 40 : 10000))
+seeds=$((minutes * 250 < 10000 ? minutes * 250 : 10000))
 
 mkdir -p "$folder"
 table=$(mktemp)
