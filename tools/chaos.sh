@@ -23,7 +23,7 @@ rows=(
     "sentinel wait:1|--on sentinel-wait --lossy"
     "sentinel wait:1, split|--on sentinel-wait --split"
     "cluster|--on cluster"
-    "cluster, writes lost|--on cluster --lossy"
+    "cluster, writes lost|--on cluster --split"
     "redlock of 5|--on redlock"
     "redlock of 3|--on redlock3"
     "redlock, writes lost|--on redlock --lossy"

@@ -152,6 +152,14 @@ static bool strike_lossy(int lane, uint64_t dice)
     return master >= 0 && cluster_kill(&world, master, &took_ms);
 }
 
+static bool strike_stall(int lane, uint64_t dice)
+{
+    int master = cluster_server_of(&world, slot_by(dice));
+
+    (void)lane;
+    return master >= 0 && cluster_stall(&world, master);
+}
+
 static const ground_fault faults[] = {
     {"flush", "SCRIPT FLUSH on a node", 0, 0, 1, 0, strike_flush, NULL},
     {"unplug", "CLIENT KILL on a node, of all clients or of all doorbells", 0,
@@ -162,6 +170,8 @@ static const ground_fault faults[] = {
     {"crash", "kill -9 of a master that was heard of to the end", 0, 0, 1, 0,
      strike_crash, NULL},
     {"lossy", "kill -9 of a master", 0, 0, 1, FAULT_LOSSY, strike_lossy, NULL},
+    {"stall", "a master is stopped until another serves", 0, 0, 1, FAULT_SPLIT,
+     strike_stall, NULL},
     {0},
 };
 

@@ -234,7 +234,8 @@ static bool line_has(const char *text, int slot)
 
 static bool serves(const server *sv, int slot)
 {
-    char *nodes = sv->pid ? server_ask(sv, "CLUSTER", "NODES", NULL) : NULL;
+    bool there = sv->pid && !sv->paused;
+    char *nodes = there ? server_ask(sv, "CLUSTER", "NODES", NULL) : NULL;
     const char *line = nodes;
     bool found = false;
 
@@ -313,6 +314,26 @@ bool cluster_kill(cluster_world *cw, int node, int64_t *failover_ms)
         if (i != node)
             ok = await_text(&cw->sv[i], "CLUSTER", "INFO", "cluster_state:ok");
     return ok && server_restart(sv) &&
+           await_text(sv, "INFO", "replication", "master_link_status:up") &&
+           await_text(sv, "CLUSTER", "INFO", "cluster_state:ok");
+}
+
+bool cluster_stall(cluster_world *cw, int node)
+{
+    server *sv = &cw->sv[node];
+    int slot = slot_of(sv);
+    dibsx_nsec end = dibsx_after_ms(dibsx_now(), BOUND_MS);
+    bool replaced = false;
+
+    if (slot < 0)
+        return false;
+    server_pause(sv);
+    while (!replaced && dibsx_now() < end) {
+        replaced = cluster_server_of(cw, slot) >= 0;
+        pause_for(LOOK_MS);
+    }
+    server_resume(sv);
+    return replaced && await_text(sv, "INFO", "replication", "role:slave") &&
            await_text(sv, "INFO", "replication", "master_link_status:up") &&
            await_text(sv, "CLUSTER", "INFO", "cluster_state:ok");
 }

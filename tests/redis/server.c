@@ -333,6 +333,7 @@ void server_kill(server *sv)
     if (sv->pid <= 0)
         return;
     kill(sv->pid, SIGKILL);
+    sv->paused = false;
     while (waitpid(sv->pid, NULL, 0) < 0 && errno == EINTR)
         continue;
     sv->pid = 0;
@@ -360,6 +361,7 @@ void server_pause(server *sv)
 {
     siginfo_t info;
 
+    sv->paused = true;
     kill(sv->pid, SIGSTOP);
     /* Until it has stopped, not only been told to. */
     while (waitid(P_PID, (id_t)sv->pid, &info, WSTOPPED) < 0 && errno == EINTR)
@@ -369,6 +371,7 @@ void server_pause(server *sv)
 void server_resume(server *sv)
 {
     kill(sv->pid, SIGCONT);
+    sv->paused = false;
 }
 
 enum { WORDS_MAX = 16 };

@@ -22,6 +22,7 @@ typedef struct server {
     char cert[32]; /* which of certs.h it shows; "": no TLS */
     bool aof;
     bool sentinel;
+    bool paused;
     char host[16];                         /* on which it listens */
     char clock_path[64];                   /* of a clock_shim, "": none */
     const char *args[SERVER_ARGS_MAX + 1]; /* further ones, borrowed */
