@@ -234,7 +234,8 @@ static bool line_has(const char *text, int slot)
 
 static bool serves(const server *sv, int slot)
 {
-    char *nodes = sv->pid ? server_ask(sv, "CLUSTER", "NODES", NULL) : NULL;
+    bool there = sv->pid && !sv->paused;
+    char *nodes = there ? server_ask(sv, "CLUSTER", "NODES", NULL) : NULL;
     const char *line = nodes;
     bool found = false;
 
@@ -291,18 +292,15 @@ static bool await_drained(const server *sv)
     return true;
 }
 
-bool cluster_crash(cluster_world *cw, int node, int64_t *failover_ms)
+bool cluster_kill(cluster_world *cw, int node, int64_t *failover_ms)
 {
     server *sv = &cw->sv[node];
     int slot = slot_of(sv);
     dibsx_nsec end = dibsx_after_ms(dibsx_now(), BOUND_MS);
     dibsx_nsec killed_at;
-    bool ok;
+    bool ok = true;
 
-    /* From here on it answers no write, so nothing that was answered is lost. */
-    if (slot < 0 ||
-        !server_tell(sv, "CLIENT", "PAUSE", "20000", "WRITE", NULL) ||
-        !await_drained(sv))
+    if (slot < 0)
         return false;
     server_kill(sv);
     killed_at = dibsx_now();
@@ -312,13 +310,41 @@ bool cluster_crash(cluster_world *cw, int node, int64_t *failover_ms)
         pause_for(LOOK_MS);
     }
     *failover_ms = (dibsx_now() - killed_at) / DIBSX_MS;
-    ok = true;
     for (int i = 0; ok && i < CLUSTER_NODES; i++)
         if (i != node)
             ok = await_text(&cw->sv[i], "CLUSTER", "INFO", "cluster_state:ok");
     return ok && server_restart(sv) &&
            await_text(sv, "INFO", "replication", "master_link_status:up") &&
            await_text(sv, "CLUSTER", "INFO", "cluster_state:ok");
+}
+
+bool cluster_stall(cluster_world *cw, int node)
+{
+    server *sv = &cw->sv[node];
+    int slot = slot_of(sv);
+    dibsx_nsec end = dibsx_after_ms(dibsx_now(), BOUND_MS);
+    bool replaced = false;
+
+    if (slot < 0)
+        return false;
+    server_pause(sv);
+    while (!replaced && dibsx_now() < end) {
+        replaced = cluster_server_of(cw, slot) >= 0;
+        pause_for(LOOK_MS);
+    }
+    server_resume(sv);
+    return replaced && await_text(sv, "INFO", "replication", "role:slave") &&
+           await_text(sv, "INFO", "replication", "master_link_status:up") &&
+           await_text(sv, "CLUSTER", "INFO", "cluster_state:ok");
+}
+
+bool cluster_crash(cluster_world *cw, int node, int64_t *failover_ms)
+{
+    server *sv = &cw->sv[node];
+
+    /* From here on it answers no write, so nothing that was answered is lost. */
+    return server_tell(sv, "CLIENT", "PAUSE", "20000", "WRITE", NULL) &&
+           await_drained(sv) && cluster_kill(cw, node, failover_ms);
 }
 
 bool cluster_move_begin(cluster_world *cw, int slot, int from, int to)

@@ -35,6 +35,12 @@ int cluster_server_of(const cluster_world *cw, int slot);
  * passed on before it ended. *failover_ms is how long nobody served. */
 bool cluster_crash(cluster_world *cw, int node, int64_t *failover_ms);
 
+/* The same, whatever has not been passed on. */
+bool cluster_kill(cluster_world *cw, int node, int64_t *failover_ms);
+
+/* Stops a master until its replica serves in its place, and lets it go on. */
+bool cluster_stall(cluster_world *cw, int node);
+
 /* Moves a slot to another master, key by key, with a pause before each key. */
 bool cluster_move(cluster_world *cw, int slot, int to, int pause_ms);
 

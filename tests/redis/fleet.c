@@ -1,17 +1,13 @@
 /* fleet.c - several real servers, as the nodes of a quorum.
  *
- * Runs on the thread of the test. A server finds its clock through the
- * environment, which is set while it is started. */
+ * Runs on the thread of the test. */
 /* SPDX-License-Identifier: MIT */
 #include "fleet.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 static bool make_clock(fleet_node *nd)
@@ -30,46 +26,37 @@ static bool make_clock(fleet_node *nd)
     return nd->ahead_us != NULL;
 }
 
-static void enter_clock(const fleet_node *nd)
-{
-    setenv("CLOCK_SHIM", nd->clock_path, 1);
-    setenv("LD_PRELOAD", CLOCK_SHIM_LIBRARY, 1);
-}
-
-static void leave_clock(void)
-{
-    unsetenv("LD_PRELOAD");
-    unsetenv("CLOCK_SHIM");
-}
-
 bool fleet_vouch(fleet_node *nd)
 {
     return server_tell(&nd->sv, "HSET", "dibs:node", "run", "-", "durable", "1",
                        NULL);
 }
 
-static bool start_node(fleet_node *nd, bool durable)
+static bool start_node(fleet_node *nd, const char *host, bool durable)
 {
-    bool up;
-
-    if (!make_clock(nd))
-        return false;
-    enter_clock(nd);
-    up = durable ? server_start(&nd->sv, NULL)
-                 : server_start_forgetful(&nd->sv, NULL);
-    leave_clock();
-    return up && fleet_vouch(nd);
+    return make_clock(nd) &&
+           server_start_at(&nd->sv,
+                           &(server_place){.host = host,
+                                           .clock_path = nd->clock_path},
+                           durable, NULL) &&
+           fleet_vouch(nd);
 }
 
-bool fleet_start(fleet *fl, size_t count, bool durable)
+bool fleet_start_at(fleet *fl, size_t count, bool durable,
+                    const char *const *hosts)
 {
     *fl = (fleet){.count = count};
     for (size_t i = 0; i < count; i++)
-        if (!start_node(&fl->nodes[i], durable)) {
+        if (!start_node(&fl->nodes[i], hosts ? hosts[i] : NULL, durable)) {
             fleet_stop(fl);
             return false;
         }
     return true;
+}
+
+bool fleet_start(fleet *fl, size_t count, bool durable)
+{
+    return fleet_start_at(fl, count, durable, NULL);
 }
 
 void fleet_stop(fleet *fl)
@@ -86,31 +73,11 @@ void fleet_stop(fleet *fl)
     fl->count = 0;
 }
 
-/* What it wrote down. */
-static void forget(const server *sv)
-{
-    char path[sizeof(sv->dir) + 32];
-    pid_t pid = fork();
-
-    if (pid == 0) {
-        snprintf(path, sizeof(path), "%s/appendonlydir", sv->dir);
-        execlp("rm", "rm", "-rf", "--", path, (char *)NULL);
-        _exit(127);
-    }
-    while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-        continue;
-}
-
 bool fleet_restart(fleet_node *nd, bool empty)
 {
-    bool up;
-
     if (empty)
-        forget(&nd->sv);
-    enter_clock(nd);
-    up = server_restart(&nd->sv);
-    leave_clock();
-    return up;
+        server_forget(&nd->sv);
+    return server_restart(&nd->sv);
 }
 
 void fleet_set_clock(fleet_node *nd, int64_t ahead_ms)
@@ -123,9 +90,9 @@ void fleet_url(const fleet *fl, const char *params, char out[FLEET_URL_MAX])
     size_t len = 0;
 
     for (size_t i = 0; i < fl->count; i++)
-        len +=
-            (size_t)snprintf(out + len, FLEET_URL_MAX - len, "%s127.0.0.1:%d",
-                             i ? "," : "redlock://", fl->nodes[i].sv.port);
+        len += (size_t)snprintf(out + len, FLEET_URL_MAX - len, "%s%s:%d",
+                                i ? "," : "redlock://", fl->nodes[i].sv.host,
+                                fl->nodes[i].sv.port);
     if (*params)
         snprintf(out + len, FLEET_URL_MAX - len, "?%s", params);
 }

@@ -28,6 +28,10 @@ typedef struct fleet {
 bool fleet_start(fleet *fl, size_t count, bool durable);
 void fleet_stop(fleet *fl);
 
+/* The same, each on a host of its own. */
+bool fleet_start_at(fleet *fl, size_t count, bool durable,
+                    const char *const *hosts);
+
 /* Says that a node has forgotten nothing, so that it votes from the first
  * moment. */
 bool fleet_vouch(fleet_node *nd);

@@ -1,8 +1,8 @@
 # The way to a server: one link, on servers and proxies of the tests' own.
 foreach(name link link_faults link_groups link_tls)
-  add_executable(test_${name} test_${name}.c link_world.c proxy.c)
+  add_executable(test_${name} test_${name}.c link_world.c)
   target_include_directories(test_${name} PRIVATE ${PROJECT_SOURCE_DIR}/src)
-  target_link_libraries(test_${name} PRIVATE redis_server cmocka)
+  target_link_libraries(test_${name} PRIVATE redis_server chaos_proxy cmocka)
   add_test(NAME redis_${name} COMMAND test_${name})
   set_tests_properties(redis_${name} PROPERTIES LABELS redis TIMEOUT 120)
 endforeach()

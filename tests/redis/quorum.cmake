@@ -1,12 +1,6 @@
 # The quorum store on real servers, which the tests start and end themselves.
-add_library(clock_shim MODULE clock_shim.c)
-target_compile_options(clock_shim PRIVATE -fno-sanitize=all -fvisibility=default)
-target_link_options(clock_shim PRIVATE -fno-sanitize=all)
 add_library(redis_fleet STATIC fleet.c)
-target_compile_definitions(redis_fleet PRIVATE
-                           CLOCK_SHIM_LIBRARY="$<TARGET_FILE:clock_shim>")
 target_link_libraries(redis_fleet PUBLIC redis_server)
-add_dependencies(redis_fleet clock_shim)
 add_executable(with_redlock with_redlock.c)
 target_include_directories(with_redlock PRIVATE ${PROJECT_SOURCE_DIR}/src)
 target_link_libraries(with_redlock PRIVATE redis_fleet)
@@ -32,4 +26,4 @@ endfunction()
 
 quorum_test(quorum store)
 quorum_test(quorum_slots store)
-quorum_test(quorum_faults fault proxy.c)
+quorum_test(quorum_faults fault)

@@ -61,11 +61,15 @@ int server_free_port(void)
     return -1;
 }
 
+enum { ENV_MAX = 256 };
+
 /* The command line of a server, as pointers into itself. */
 typedef struct line {
     const char *words[SERVER_ARGS_MAX + 48];
     size_t count;
     char port[16], tls_port[16], cert[64], key[64];
+    const char *env[ENV_MAX + 3]; /* for it */
+    char preload[512], clock[96];
 } line;
 
 static void add(line *ln, const char *option, const char *value)
@@ -94,6 +98,23 @@ static void add_data(line *ln, const server *sv)
     add(ln, "--appendfsync", "always");
 }
 
+/* The environment, with the server's clock. */
+static void add_env(line *ln, const server *sv)
+{
+    size_t count = 0;
+
+    for (; environ[count] && count < ENV_MAX; count++)
+        ln->env[count] = environ[count];
+    if (sv->clock_path[0]) {
+        snprintf(ln->preload, sizeof(ln->preload), "LD_PRELOAD=%s",
+                 CLOCK_SHIM_LIBRARY);
+        snprintf(ln->clock, sizeof(ln->clock), "CLOCK_SHIM=%s", sv->clock_path);
+        ln->env[count++] = ln->preload;
+        ln->env[count++] = ln->clock;
+    }
+    ln->env[count] = NULL;
+}
+
 static void write_line(line *ln, const server *sv)
 {
     *ln = (line){.count = 0};
@@ -102,7 +123,9 @@ static void write_line(line *ln, const server *sv)
         add(ln, "sentinel.conf", "--sentinel");
     snprintf(ln->port, sizeof(ln->port), "%d", sv->port);
     add(ln, "--port", ln->port);
-    add(ln, "--bind", "127.0.0.1");
+    add(ln, "--bind", sv->host);
+    if (strncmp(sv->host, "127.", 4) != 0) /* in a network of our own */
+        add(ln, "--protected-mode", "no");
     add(ln, "--unixsocket", sv->socket);
     add(ln, "--logfile", "redis.log");
     add(ln, "--daemonize", "no");
@@ -113,6 +136,7 @@ static void write_line(line *ln, const server *sv)
     for (size_t i = 0; sv->args[i]; i++)
         ln->words[ln->count++] = sv->args[i];
     ln->words[ln->count] = NULL;
+    add_env(ln, sv);
 }
 
 /* In the child, where only what is safe after a fork may be called. */
@@ -123,7 +147,8 @@ static void become_server(const server *sv, const line *ln)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (chdir(sv->dir) != 0 || dup2(null_fd, 0) < 0 || dup2(null_fd, 1) < 0)
         _exit(126);
-    execvp(ln->words[0], (char *const *)(uintptr_t)ln->words);
+    execvpe(ln->words[0], (char *const *)(uintptr_t)ln->words,
+            (char *const *)(uintptr_t)ln->env);
     _exit(127);
 }
 
@@ -211,7 +236,21 @@ static bool make_dir(server *sv)
         return false;
     }
     snprintf(sv->socket, sizeof(sv->socket), "%s/socket", sv->dir);
+    snprintf(sv->host, sizeof(sv->host), "127.0.0.1");
     return true;
+}
+
+bool server_start_at(server *sv, const server_place *at, bool durable,
+                     const char *const *args)
+{
+    if (!make_dir(sv))
+        return false;
+    sv->aof = durable;
+    if (at->host)
+        snprintf(sv->host, sizeof(sv->host), "%s", at->host);
+    if (at->clock_path)
+        snprintf(sv->clock_path, sizeof(sv->clock_path), "%s", at->clock_path);
+    return start(sv, args);
 }
 
 bool server_start(server *sv, const char *const *args)
@@ -273,6 +312,14 @@ static void remove_dir(const char *dir)
         continue;
 }
 
+void server_forget(const server *sv)
+{
+    char path[sizeof(sv->dir) + 32];
+
+    snprintf(path, sizeof(path), "%s/appendonlydir", sv->dir);
+    remove_dir(path);
+}
+
 void server_stop(server *sv)
 {
     server_kill(sv);
@@ -286,6 +333,7 @@ void server_kill(server *sv)
     if (sv->pid <= 0)
         return;
     kill(sv->pid, SIGKILL);
+    sv->paused = false;
     while (waitpid(sv->pid, NULL, 0) < 0 && errno == EINTR)
         continue;
     sv->pid = 0;
@@ -313,6 +361,7 @@ void server_pause(server *sv)
 {
     siginfo_t info;
 
+    sv->paused = true;
     kill(sv->pid, SIGSTOP);
     /* Until it has stopped, not only been told to. */
     while (waitid(P_PID, (id_t)sv->pid, &info, WSTOPPED) < 0 && errno == EINTR)
@@ -322,6 +371,7 @@ void server_pause(server *sv)
 void server_resume(server *sv)
 {
     kill(sv->pid, SIGCONT);
+    sv->paused = false;
 }
 
 enum { WORDS_MAX = 16 };
@@ -398,9 +448,18 @@ long long server_info(const server *sv, const char *section, const char *field)
     return number;
 }
 
+bool server_is_master(const server *sv)
+{
+    char *role = sv->pid > 0 ? server_ask(sv, "ROLE", NULL) : NULL;
+    bool is = role && strncmp(role, "master", 6) == 0;
+
+    free(role);
+    return is;
+}
+
 void server_url(const server *sv, char out[SERVER_URL_MAX])
 {
-    snprintf(out, SERVER_URL_MAX, "redis://127.0.0.1:%d", sv->port);
+    snprintf(out, SERVER_URL_MAX, "redis://%s:%d", sv->host, sv->port);
 }
 
 void server_unix_url(const server *sv, char out[SERVER_URL_MAX])

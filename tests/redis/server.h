@@ -22,8 +22,21 @@ typedef struct server {
     char cert[32]; /* which of certs.h it shows; "": no TLS */
     bool aof;
     bool sentinel;
+    bool paused;
+    char host[16];                         /* on which it listens */
+    char clock_path[64];                   /* of a clock_shim, "": none */
     const char *args[SERVER_ARGS_MAX + 1]; /* further ones, borrowed */
 } server;
+
+/* Where one is, if not on 127.0.0.1 with the clock of the machine. */
+typedef struct server_place {
+    const char *host;       /* NULL: 127.0.0.1 */
+    const char *clock_path; /* of a clock_shim; NULL: none */
+} server_place;
+
+/* Starts one there that keeps its data over a restart, or nothing. */
+bool server_start_at(server *sv, const server_place *at, bool durable,
+                     const char *const *args);
 
 /* Starts one that keeps its data over a restart (AOF, synced every second), with
  * further arguments up to a NULL. False when it does not come up; why is on
@@ -47,7 +60,9 @@ void server_stop(server *sv);
  * part is being synced, it keeps the newer for a while. */
 void server_await_written(const server *sv);
 
-void server_kill(server *sv);    /* -9, and waits until it is gone */
+void server_kill(server *sv); /* -9, and waits until it is gone */
+void server_forget(
+    const server *sv);           /* removes what one that was killed kept */
 bool server_restart(server *sv); /* on the same ports, with what it kept */
 void server_pause(server *sv);   /* SIGSTOP: it is there and does not answer */
 void server_resume(server *sv);
@@ -65,6 +80,9 @@ bool server_tell(const server *sv, ...) __attribute__((sentinel));
 long long server_info(const server *sv, const char *section, const char *field);
 
 enum { SERVER_URL_MAX = 400 };
+
+/* Whether it runs and is a master. */
+bool server_is_master(const server *sv);
 
 /* The URLs by which a client reaches it. */
 void server_url(const server *sv, char out[SERVER_URL_MAX]);

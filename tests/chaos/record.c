@@ -12,11 +12,20 @@
 key_kind kind_of(uint32_t key)
 {
     static const key_kind kinds[KEYS] = {KEY_MUTEX,      KEY_MUTEX,
-                                         KEY_MUTEX,      KEY_REENTRANT,
+                                         KEY_STICKY,     KEY_REENTRANT,
                                          KEY_READ_WRITE, KEY_READ_WRITE,
                                          KEY_SEMAPHORE,  KEY_SEMAPHORE};
 
     return kinds[key];
+}
+
+const char *kind_name(key_kind kind)
+{
+    static const char *const names[] = {"mutex", "sticky mutex",
+                                        "reentrant mutex", "read-write lock",
+                                        "semaphore"};
+
+    return names[kind];
 }
 
 int64_t now_ns(void)
@@ -27,11 +36,14 @@ int64_t now_ns(void)
     return (int64_t)at.tv_sec * 1000000000 + at.tv_nsec;
 }
 
-void *map_file(const char *path, size_t size)
+void *map_file(const char *folder, const char *name, size_t size)
 {
-    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    char path[512];
     void *mapped = MAP_FAILED;
+    int fd;
 
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (fd >= 0 && ftruncate(fd, (off_t)size) == 0)
         mapped = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (mapped == MAP_FAILED) {
@@ -40,4 +52,9 @@ void *map_file(const char *path, size_t size)
     }
     close(fd);
     return mapped;
+}
+
+void log_name(uint32_t worker, uint32_t life, char out[NAME_ROOM])
+{
+    snprintf(out, NAME_ROOM, "log-%u-%u", worker, life);
 }

@@ -1,0 +1,131 @@
+/* bank.c - see bank.h.
+ *
+ * One thread serves all; the order of the log is the order in which it did. */
+/* SPDX-License-Identifier: MIT */
+#include "bank.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+enum { CLIENTS = 2 * WORKERS_MAX };
+
+typedef struct account {
+    uint64_t fence; /* the highest seen */
+    uint64_t value;
+} account;
+
+typedef struct bank {
+    bank_log *log;
+    account accounts[KEYS];
+    struct pollfd fds[CLIENTS + 1]; /* the first listens */
+    nfds_t count;
+} bank;
+
+static struct sockaddr_un place_of(const char *folder)
+{
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+
+    snprintf(at.sun_path, sizeof(at.sun_path), "%.80s/bank.socket", folder);
+    return at;
+}
+
+static void serve(bank *bk, bank_entry *entry)
+{
+    account *ac = &bk->accounts[entry->key % KEYS];
+    unsigned count = atomic_load(&bk->log->count);
+
+    entry->at_ns = now_ns();
+    entry->accepted = entry->fence >= ac->fence && count < BANK_ROOM;
+    if (entry->accepted) {
+        ac->fence = entry->fence;
+        if (entry->write)
+            ac->value = entry->value;
+        else
+            entry->value = ac->value;
+    }
+    if (count < BANK_ROOM) {
+        bk->log->entries[count] = *entry;
+        atomic_store(&bk->log->count, count + 1);
+    }
+}
+
+/* False when the client is gone. */
+static bool attend(bank *bk, int fd)
+{
+    bank_entry entry;
+
+    if (recv(fd, &entry, sizeof(entry), 0) != (ssize_t)sizeof(entry))
+        return false;
+    serve(bk, &entry);
+    return send(fd, &entry, sizeof(entry), MSG_NOSIGNAL) ==
+           (ssize_t)sizeof(entry);
+}
+
+static void welcome(bank *bk)
+{
+    int fd = accept4(bk->fds[0].fd, NULL, NULL, SOCK_CLOEXEC);
+
+    if (fd < 0)
+        return;
+    if (bk->count > CLIENTS)
+        close(fd);
+    else
+        bk->fds[bk->count++] = (struct pollfd){.fd = fd, .events = POLLIN};
+}
+
+int bank_main(const char *folder)
+{
+    static bank bk;
+    struct sockaddr_un at = place_of(folder);
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+    bk.log = map_file(folder, "bank", sizeof(*bk.log));
+    if (fd < 0 || bind(fd, (struct sockaddr *)&at, sizeof(at)) != 0 ||
+        listen(fd, CLIENTS) != 0) {
+        fprintf(stderr, "bank: %s: %s\n", at.sun_path, strerror(errno));
+        return 2;
+    }
+    bk.fds[bk.count++] = (struct pollfd){.fd = fd, .events = POLLIN};
+    for (;;) {
+        (void)poll(bk.fds, bk.count, -1);
+        for (nfds_t i = bk.count - 1; i > 0; i--)
+            if (bk.fds[i].revents && !attend(&bk, bk.fds[i].fd)) {
+                close(bk.fds[i].fd);
+                bk.fds[i] = bk.fds[--bk.count];
+            }
+        if (bk.fds[0].revents)
+            welcome(&bk);
+    }
+}
+
+int bank_connect(const char *folder)
+{
+    struct sockaddr_un at = place_of(folder);
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+    if (fd >= 0 && connect(fd, (struct sockaddr *)&at, sizeof(at)) != 0) {
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+bool bank_ask(int fd, bank_entry *entry)
+{
+    ssize_t got;
+
+    do
+        got = send(fd, entry, sizeof(*entry), MSG_NOSIGNAL);
+    while (got < 0 && errno == EINTR);
+    if (got != (ssize_t)sizeof(*entry))
+        return false;
+    do
+        got = recv(fd, entry, sizeof(*entry), 0);
+    while (got < 0 && errno == EINTR);
+    return got == (ssize_t)sizeof(*entry);
+}

@@ -1,0 +1,194 @@
+/* ground_cluster.c - three masters with a replica each; one lane. */
+/* SPDX-License-Identifier: MIT */
+#include "ground.h"
+#include "worker.h"
+
+#include "cluster_world.h"
+#include "store/redis/keys.h"
+#include "store/redis/slot.h"
+
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What a healthy cluster does in a second or two. */
+#define BOUND_NS INT64_C(30000000000)
+
+static cluster_world world;
+
+static unsigned masters; /* as bits, as of the last look */
+
+static void settled(void)
+{
+    masters = 0;
+    for (int i = 0; i < CLUSTER_NODES; i++)
+        if (server_is_master(&world.sv[i]))
+            masters |= 1u << i;
+}
+
+static bool changed(void)
+{
+    unsigned before = masters;
+
+    settled();
+    return masters != before;
+}
+
+static bool begin(crew *cw, char url[URL_ROOM])
+{
+    (void)cw;
+    if (!cluster_start(&world))
+        return false;
+    cluster_url(&world, url);
+    settled();
+    return true;
+}
+
+static void end(void)
+{
+    cluster_stop(&world);
+}
+
+/* The slot of one of the names. */
+static int slot_by(uint64_t dice)
+{
+    char name[NAME_ROOM];
+    dibs__keys keys;
+
+    key_name((uint32_t)(dice % KEYS), name);
+    dibs__keys_of(name, &keys);
+    return dibs__slot_of(keys.key[0], keys.len[0]);
+}
+
+static server *server_by(uint64_t dice)
+{
+    return &world.sv[dice % CLUSTER_NODES];
+}
+
+static bool strike_flush(int lane, uint64_t dice)
+{
+    (void)lane;
+    return server_tell(server_by(dice), "SCRIPT", "FLUSH", NULL);
+}
+
+static bool strike_unplug(int lane, uint64_t dice)
+{
+    (void)lane;
+    return server_tell(server_by(dice), "CLIENT", "KILL", "TYPE",
+                       dice / 8 % 2 ? "normal" : "pubsub", NULL);
+}
+
+static bool strike_move(int lane, uint64_t dice)
+{
+    int slot = slot_by(dice), to;
+
+    (void)lane;
+    to = cluster_server_of(&world,
+                           (slot + (int)(1 + dice / 8 % 2) * DIBS__SLOTS / 3) %
+                               DIBS__SLOTS);
+    return to >= 0 && cluster_move(&world, slot, to, 2);
+}
+
+/* The number of the replica of a master; -1: none says so. */
+static int replica_of(int master)
+{
+    for (int i = 0; i < CLUSTER_NODES; i++) {
+        char *text = server_ask(&world.sv[i], "CLUSTER", "NODES", NULL);
+        char *mine = text ? strstr(text, "myself,slave") : NULL;
+        bool found = false;
+
+        if (mine) {
+            mine[strcspn(mine, "\n")] = '\0';
+            found = strstr(mine, world.id[master]) != NULL;
+        }
+        free(text);
+        if (found)
+            return i;
+    }
+    return -1;
+}
+
+static bool await_server(int slot, int node)
+{
+    int64_t until = now_ns() + BOUND_NS;
+
+    while (cluster_server_of(&world, slot) != node) {
+        if (now_ns() > until)
+            return false;
+        poll(NULL, 0, 10);
+    }
+    return true;
+}
+
+/* As an operator does it: nothing is lost. */
+static bool strike_failover(int lane, uint64_t dice)
+{
+    int slot = slot_by(dice);
+    int master = cluster_server_of(&world, slot);
+    int replica = master < 0 ? -1 : replica_of(master);
+
+    (void)lane;
+    return replica >= 0 &&
+           server_tell(&world.sv[replica], "CLUSTER", "FAILOVER", NULL) &&
+           await_server(slot, replica);
+}
+
+/* A crash after all that was answered was passed on. */
+static bool strike_crash(int lane, uint64_t dice)
+{
+    int master = cluster_server_of(&world, slot_by(dice));
+    int64_t took_ms;
+
+    (void)lane;
+    return master >= 0 && cluster_crash(&world, master, &took_ms);
+}
+
+static bool strike_lossy(int lane, uint64_t dice)
+{
+    int master = cluster_server_of(&world, slot_by(dice));
+    int64_t took_ms;
+
+    (void)lane;
+    return master >= 0 && cluster_kill(&world, master, &took_ms);
+}
+
+static bool strike_stall(int lane, uint64_t dice)
+{
+    int master = cluster_server_of(&world, slot_by(dice));
+
+    (void)lane;
+    return master >= 0 && cluster_stall(&world, master);
+}
+
+static const ground_fault faults[] = {
+    {"flush", "SCRIPT FLUSH on a node", 0, 0, 1, 0, strike_flush, NULL},
+    {"unplug", "CLIENT KILL on a node, of all clients or of all doorbells", 0,
+     0, 1, 0, strike_unplug, NULL},
+    {"move", "the slot of a name moves to another master", 0, 0, 1, 0,
+     strike_move, NULL},
+    {"failover", "CLUSTER FAILOVER", 0, 0, 1, 0, strike_failover, NULL},
+    {"crash", "kill -9 of a master that was heard of to the end", 0, 0, 1, 0,
+     strike_crash, NULL},
+    {"lossy", "kill -9 of a master", 0, 0, 1, FAULT_LOSSY, strike_lossy, NULL},
+    {"stall", "a master is stopped until another serves", 0, 0, 1, FAULT_SPLIT,
+     strike_stall, NULL},
+    {0},
+};
+
+const ground ground_cluster = {
+    .name = "cluster",
+    .topology = "cluster",
+    .durability = "async",
+    .ttl_ms = 4000,
+    .wait_ms = 20000,
+    .timeout_ms = 10000,
+    .gap_ms = 1000,
+    .calm_ms = 8000,
+    .lanes = 1,
+    .patient = true,
+    .faults = faults,
+    .begin = begin,
+    .end = end,
+    .changed = changed,
+    .settled = settled,
+};

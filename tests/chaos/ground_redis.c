@@ -1,0 +1,244 @@
+/* ground_redis.c - one server that writes everything down before it answers, behind
+ * a proxy. Lane 0 is the server's, lane 1 the proxy's. */
+/* SPDX-License-Identifier: MIT */
+#include "ground.h"
+#include "proxy.h"
+
+#include "server.h"
+
+#include <stdio.h>
+#include <sys/resource.h>
+
+static server sv;
+static proxy px;
+static _Atomic(int64_t) *ahead_us;
+
+static bool begin(crew *cw, char url[URL_ROOM])
+{
+    char clock_path[64];
+
+    ahead_us = map_file(cw->folder, "clock", sizeof(*ahead_us));
+    if (snprintf(clock_path, sizeof(clock_path), "%s/clock", cw->folder) >=
+        (int)sizeof(clock_path)) {
+        fprintf(stderr, "chaos: the path of the folder is too long\n");
+        return false;
+    }
+    if (!server_start_at(&sv, &(server_place){.clock_path = clock_path}, true,
+                         NULL) ||
+        !proxy_start(&px, sv.port))
+        return false;
+    snprintf(url, URL_ROOM, "redis://127.0.0.1:%d", px.port);
+    return true;
+}
+
+static void end(void)
+{
+    if (px.port)
+        proxy_stop(&px);
+    server_stop(&sv);
+}
+
+static bool strike_kill(int lane, uint64_t dice)
+{
+    (void)lane;
+    (void)dice;
+    server_kill(&sv);
+    return true;
+}
+
+static bool strike_forget(int lane, uint64_t dice)
+{
+    (void)lane;
+    (void)dice;
+    server_kill(&sv);
+    server_forget(&sv);
+    return true;
+}
+
+static bool restart(int lane)
+{
+    (void)lane;
+    return server_restart(&sv);
+}
+
+static bool strike_pause(int lane, uint64_t dice)
+{
+    (void)lane;
+    (void)dice;
+    server_pause(&sv);
+    return true;
+}
+
+static bool heal_pause(int lane)
+{
+    (void)lane;
+    server_resume(&sv);
+    return true;
+}
+
+static bool strike_flush(int lane, uint64_t dice)
+{
+    (void)lane;
+    (void)dice;
+    return server_tell(&sv, "SCRIPT", "FLUSH", NULL);
+}
+
+static bool strike_unplug(int lane, uint64_t dice)
+{
+    (void)lane;
+    return server_tell(&sv, "CLIENT", "KILL", "TYPE",
+                       dice % 2 ? "normal" : "pubsub", NULL);
+}
+
+static bool strike_memory(int lane, uint64_t dice)
+{
+    (void)lane;
+    (void)dice;
+    return server_tell(&sv, "CONFIG", "SET", "maxmemory", "1", NULL);
+}
+
+static bool heal_memory(int lane)
+{
+    (void)lane;
+    return server_tell(&sv, "CONFIG", "SET", "maxmemory", "0", NULL);
+}
+
+/* A server that cannot write down what it is about to answer ends. */
+static bool strike_disk(int lane, uint64_t dice)
+{
+    struct rlimit lm = {.rlim_cur = 1, .rlim_max = RLIM_INFINITY};
+
+    (void)lane;
+    (void)dice;
+    return prlimit(sv.pid, RLIMIT_FSIZE, &lm, NULL) == 0;
+}
+
+static bool heal_disk(int lane)
+{
+    (void)lane;
+    server_kill(&sv);
+    return server_restart(&sv);
+}
+
+/* Back, and never forward again: leases last longer. When the server also loses its
+ * data, fences fall: that is beyond what is promised. */
+static bool strike_back(int lane, uint64_t dice)
+{
+    (void)lane;
+    atomic_fetch_sub(ahead_us, (int64_t)(50 + dice % 450) * 1000);
+    return true;
+}
+
+/* Forward: leases end before their holders think so. */
+static bool strike_ahead(int lane, uint64_t dice)
+{
+    (void)lane;
+    atomic_fetch_add(ahead_us, (int64_t)(50 + dice % 5000) * 1000);
+    return true;
+}
+
+static bool strike_delay(int lane, uint64_t dice)
+{
+    (void)lane;
+    proxy_slow(&px, (int)(dice % 50), 1 + (int)(dice / 64 % 100), 0);
+    return true;
+}
+
+static bool strike_rate(int lane, uint64_t dice)
+{
+    (void)lane;
+    proxy_slow(&px, 0, 0, 2000 + (long)(dice % 20000));
+    return true;
+}
+
+static bool heal_slow(int lane)
+{
+    (void)lane;
+    proxy_slow(&px, 0, 0, 0);
+    return true;
+}
+
+static bool strike_drop(int lane, uint64_t dice)
+{
+    (void)lane;
+    (void)dice;
+    proxy_set_mode(&px, PROXY_DROP);
+    return true;
+}
+
+static bool strike_hole(int lane, uint64_t dice)
+{
+    (void)lane;
+    (void)dice;
+    proxy_set_mode(&px, PROXY_HOLE);
+    return true;
+}
+
+static bool strike_half(int lane, uint64_t dice)
+{
+    (void)lane;
+    (void)dice;
+    proxy_set_mode(&px, PROXY_HALF_OPEN);
+    return true;
+}
+
+static bool heal_mode(int lane)
+{
+    (void)lane;
+    proxy_set_mode(&px, PROXY_PASS);
+    return true;
+}
+
+static bool strike_reset(int lane, uint64_t dice)
+{
+    (void)lane;
+    atomic_store(&px.reset, dice / 1024 % 2 == 0);
+    proxy_arm(&px, (long)(dice % 1024));
+    return true;
+}
+
+static const ground_fault faults[] = {
+    {"restart", "kill -9 of the server, and its return", 20, 300, 1, 0,
+     strike_kill, restart},
+    {"pause", "the server is stopped", 20, 1000, 1, 0, strike_pause,
+     heal_pause},
+    {"flush", "SCRIPT FLUSH", 0, 0, 1, 0, strike_flush, NULL},
+    {"unplug", "CLIENT KILL, of all clients or of all doorbells", 0, 0, 1, 0,
+     strike_unplug, NULL},
+    {"memory", "maxmemory is reached", 20, 500, 1, 0, strike_memory,
+     heal_memory},
+    {"disk", "the append-only file cannot grow", 20, 500, 1, 0, strike_disk,
+     heal_disk},
+    {"back", "the server's clock is set back, for good", 0, 0, 1, FAULT_APART,
+     strike_back, NULL},
+    {"delay", "answers are late by up to 150 ms", 100, 1000, 2, 0, strike_delay,
+     heal_slow},
+    {"rate", "2 to 22 kB/s", 100, 1000, 2, 0, strike_rate, heal_slow},
+    {"drop", "connections end, new ones too", 20, 500, 2, 0, strike_drop,
+     heal_mode},
+    {"hole", "nothing passes; later it does, late", 20, 1000, 2, 0, strike_hole,
+     heal_mode},
+    {"half", "requests arrive, answers do not", 20, 1000, 2, 0, strike_half,
+     heal_mode},
+    {"reset", "an answer is cut at a byte", 0, 0, 2, 0, strike_reset, NULL},
+    {"forget", "kill -9 of the server, and its return with nothing", 20, 300, 1,
+     FAULT_LOSSY, strike_forget, restart},
+    {"ahead", "the server's clock is set forward, for good", 0, 0, 1,
+     FAULT_LOSSY, strike_ahead, NULL},
+    {0},
+};
+
+const ground ground_redis = {
+    .name = "redis",
+    .topology = "redis",
+    .durability = "async",
+    .ttl_ms = 500,
+    .wait_ms = 5000,
+    .timeout_ms = 1000,
+    .gap_ms = 800,
+    .calm_ms = 5000,
+    .lanes = 2,
+    .faults = faults,
+    .begin = begin,
+    .end = end,
+};

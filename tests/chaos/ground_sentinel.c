@@ -1,0 +1,190 @@
+/* ground_sentinel.c - a primary, two replicas and three sentinels; one lane. */
+/* SPDX-License-Identifier: MIT */
+#include "ground.h"
+
+#include "topology.h"
+
+#include <poll.h>
+#include <stdio.h>
+
+/* The primary serves on so long when nothing that it does is heard of. */
+enum { UNHEARD_MS = 900 };
+
+static topology tp;
+static int replica; /* that is stopped */
+
+static unsigned masters; /* as bits, as of the last look */
+static bool once_more;   /* one was replaced while a fault was being healed */
+
+static void settled(void)
+{
+    masters = 0;
+    for (int i = 0; i < TOPOLOGY_SERVERS; i++)
+        if (server_is_master(&tp.servers[i]))
+            masters |= 1u << i;
+}
+
+static bool changed(void)
+{
+    unsigned before = masters;
+    bool more = once_more;
+
+    settled();
+    once_more = false;
+    return more || masters != before;
+}
+
+static bool begin(crew *cw, char url[URL_ROOM])
+{
+    (void)cw;
+    if (!topology_start(&tp, NULL))
+        return false;
+    topology_url(&tp, url);
+    settled();
+    return true;
+}
+
+static void end(void)
+{
+    topology_stop(&tp);
+}
+
+static server *primary(void)
+{
+    return &tp.servers[tp.primary];
+}
+
+static bool strike_flush(int lane, uint64_t dice)
+{
+    (void)lane;
+    (void)dice;
+    return server_tell(primary(), "SCRIPT", "FLUSH", NULL);
+}
+
+static bool strike_unplug(int lane, uint64_t dice)
+{
+    (void)lane;
+    return server_tell(primary(), "CLIENT", "KILL", "TYPE",
+                       dice % 2 ? "normal" : "pubsub", NULL);
+}
+
+static bool strike_replica(int lane, uint64_t dice)
+{
+    (void)lane;
+    replica = (tp.primary + 1 + (int)(dice % 2)) % TOPOLOGY_SERVERS;
+    server_pause(&tp.servers[replica]);
+    return true;
+}
+
+static bool heal_replica(int lane)
+{
+    (void)lane;
+    server_resume(&tp.servers[replica]);
+    return true;
+}
+
+/* Another is chosen, and all follow it. */
+static bool succeed(int before)
+{
+    bool ok = topology_await_switch(&tp, before);
+    int chosen = tp.primary;
+
+    ok = ok && topology_heal(&tp);
+    once_more = once_more || tp.primary != chosen;
+    return ok;
+}
+
+static bool strike_failover(int lane, uint64_t dice)
+{
+    int before = tp.primary;
+
+    (void)lane;
+    return server_tell(&tp.sentinels[dice % TOPOLOGY_SENTINELS], "SENTINEL",
+                       "FAILOVER", TOPOLOGY_NAME, NULL) &&
+           succeed(before);
+}
+
+static bool strike_crash(int lane, uint64_t dice)
+{
+    int before = tp.primary;
+
+    (void)lane;
+    (void)dice;
+    server_kill(primary());
+    return succeed(before);
+}
+
+/* What the primary does for a while reaches no replica; then it dies. */
+static bool strike_lossy(int lane, uint64_t dice)
+{
+    topology_cut(&tp);
+    poll(NULL, 0, UNHEARD_MS);
+    return strike_crash(lane, dice);
+}
+
+/* Stopped for so long that another is chosen; then it comes back as what it was. */
+static bool strike_stall(int lane, uint64_t dice)
+{
+    int before = tp.primary;
+    bool chosen;
+
+    (void)lane;
+    (void)dice;
+    server_pause(primary());
+    chosen = topology_await_switch(&tp, before);
+    server_resume(&tp.servers[before]);
+    return chosen && topology_heal(&tp);
+}
+
+static const ground_fault faults[] = {
+    {"flush", "SCRIPT FLUSH", 0, 0, 1, 0, strike_flush, NULL},
+    {"unplug", "CLIENT KILL, of all clients or of all doorbells", 0, 0, 1, 0,
+     strike_unplug, NULL},
+    {"replica", "a replica is stopped", 100, 600, 1, 0, strike_replica,
+     heal_replica},
+    {"failover", "SENTINEL FAILOVER", 0, 0, 1, FAULT_SPLIT, strike_failover,
+     NULL},
+    {"crash", "kill -9 of the primary", 0, 0, 1, FAULT_LOSSY, strike_crash,
+     NULL},
+    {"lossy", "the same, after its last 0.9 s reached no replica", 0, 0, 1,
+     FAULT_LOSSY, strike_lossy, NULL},
+    {"stall", "the primary is stopped until another is chosen", 0, 0, 1,
+     FAULT_SPLIT, strike_stall, NULL},
+    {0},
+};
+
+const ground ground_sentinel_async = {
+    .name = "sentinel-async",
+    .topology = "sentinel-async",
+    .durability = "async",
+    .ttl_ms = 3000,
+    .wait_ms = 20000,
+    .timeout_ms = 10000,
+    .gap_ms = 1000,
+    .calm_ms = 8000,
+    .lanes = 1,
+    .patient = true,
+    .faults = faults,
+    .begin = begin,
+    .end = end,
+    .changed = changed,
+    .settled = settled,
+};
+
+const ground ground_sentinel_wait = {
+    .name = "sentinel-wait",
+    .topology = "sentinel-wait",
+    .durability = "wait:1",
+    .ttl_ms = 3000,
+    .wait_ms = 20000,
+    .timeout_ms = 10000,
+    .gap_ms = 1000,
+    .calm_ms = 8000,
+    .lanes = 1,
+    .patient = true,
+    .faults = faults,
+    .begin = begin,
+    .end = end,
+    .changed = changed,
+    .settled = settled,
+};

@@ -1,0 +1,25 @@
+/* net.h - a network of our own, in which hosts can be cut off.
+ *
+ * Each host is an address on the loopback device of a network namespace that only
+ * this process and its children see. A host that is cut off loses its address:
+ * what is sent to it and by it vanishes, without a word to anybody, and its
+ * connections live on. */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_TESTS_CHAOS_NET_H
+#define DIBS_TESTS_CHAOS_NET_H
+
+#include <stdbool.h>
+
+enum { NET_HOST = 24 };
+
+/* Before any thread is started. False when there is none: it takes root, and
+ * ip(8). */
+bool net_enter(void);
+
+/* Makes a host; the same number is the same host. */
+bool net_host(int number, char out[NET_HOST]);
+
+bool net_cut(int number);
+bool net_mend(int number);
+
+#endif

@@ -1,0 +1,161 @@
+/* record.h - what a run writes down, in files that are mapped into memory and so
+ * survive the death of whoever writes them.
+ *
+ *   run              what is run, and what all processes share
+ *   faults           each fault: when, on whom, until when
+ *   bank             each read and write of the fenced resource
+ *   log-WORKER-LIFE  the operations of one process
+ *
+ * All moments are on CLOCK_MONOTONIC of the one machine, in nanoseconds. A field
+ * that was not reached is 0, so an operation whose process died has no answer. */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_TESTS_CHAOS_RECORD_H
+#define DIBS_TESTS_CHAOS_RECORD_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    WORKERS_MAX = 64,
+    KEYS = 8,         /* names that are leased */
+    VALUES = 4,       /* values that are read and written */
+    CAPACITY = 3,     /* of each semaphore */
+    LOG_ROOM = 50000, /* records of one worker process */
+    FAULTS_ROOM = 200000,
+    BANK_ROOM = 8000000
+};
+
+#define NOBODY UINT32_MAX /* a fault that is on no worker */
+
+typedef enum key_kind {
+    KEY_MUTEX,
+    KEY_STICKY, /* a mutex that is kept after release */
+    KEY_REENTRANT,
+    KEY_READ_WRITE,
+    KEY_SEMAPHORE
+} key_kind;
+
+key_kind kind_of(uint32_t key);
+const char *kind_name(key_kind kind);
+
+typedef enum operation { OP_HOLD, OP_GET, OP_SET, OP_CAS } operation;
+
+/* One operation. A hold is an acquire and what came of it: the program relies on
+ * the lease from from_ns, its first look that found it valid, until the end of the
+ * validity that its last such look was told, or until it gave it back or was told
+ * of its loss. It is there only if from_ns is, which is written last. */
+typedef struct record {
+    int64_t invoked_ns;
+    int64_t returned_ns;
+    int64_t queued_ns; /* the store had given it a place by then */
+    int64_t from_ns;
+    int64_t looked_ns; /* the last look that found it valid */
+    int64_t valid_ns;  /* the end of its validity, as of that look */
+    int64_t told_ns;   /* the loss was announced */
+    int64_t missed_ns; /* a look found it lost */
+    int64_t released_ns;
+    uint64_t fence;    /* of a value: its version */
+    uint64_t expected; /* version, of a compare-and-set */
+    uint64_t value;    /* what was written or read */
+    char owner[33];
+    uint8_t op;       /* operation */
+    bool exclusive;   /* alone, or the writer */
+    bool waited;      /* joined the queue in order */
+    uint32_t key;     /* of a value: which one */
+    uint32_t permits; /* of CAPACITY; a reader is 0 */
+    int32_t status;   /* of the call; meaningless until returned_ns */
+    int32_t release_status;
+} record;
+
+typedef struct record_log {
+    uint32_t worker;
+    uint32_t life;
+    int64_t began_ns;
+    atomic_uint count;
+    record records[LOG_ROOM];
+} record_log;
+
+/* What a store may have lost by a fault. */
+typedef enum loss {
+    LOSS_NONE,
+    LOSS_WRITES, /* what it had answered */
+    LOSS_SPLIT   /* ... with two at once who answer for it */
+} loss;
+
+enum { FAULT_NAME = 16 };
+
+typedef struct fault_entry {
+    int64_t from_ns;
+    int64_t to_ns; /* healed; 0: never */
+    uint64_t dice; /* what was drawn for it */
+    uint32_t worker;
+    uint8_t loss; /* loss: what the store may have lost by it */
+    char name[FAULT_NAME];
+} fault_entry;
+
+typedef struct fault_log {
+    atomic_uint count;
+    fault_entry entries[FAULTS_ROOM];
+} fault_log;
+
+/* One request to the bank, in the order in which it was served. */
+typedef struct bank_entry {
+    int64_t at_ns;
+    uint64_t fence;
+    uint64_t value;    /* read, or to be written */
+    uint64_t based_on; /* of a write: what was read before */
+    uint32_t key;
+    uint32_t worker;
+    bool write;
+    bool accepted;
+} bank_entry;
+
+typedef struct bank_log {
+    atomic_uint count;
+    bank_entry entries[BANK_ROOM];
+} bank_log;
+
+/* What a worker is asked to do to itself, as bits. */
+enum {
+    TRIAL_SIGNALS = 1, /* a signal every millisecond, while it is set */
+    TRIAL_FORK = 2,
+    TRIAL_CANCEL = 4
+};
+
+enum { URL_ROOM = 640, NAME_ROOM = 32 };
+
+typedef struct run_file {
+    char url[URL_ROOM];
+    char topology[NAME_ROOM];
+    char durability[16];
+    uint64_t seed;
+    int64_t ttl_ms;
+    int64_t wait_ms;
+    int64_t timeout_ms; /* of one step */
+    uint32_t workers;
+    bool patient; /* an acquire that waits must not fail, whatever the store */
+    int64_t began_ns;
+    _Atomic(int64_t) calm_ns; /* all faults were healed by then */
+    _Atomic(int64_t) ended_ns;
+    atomic_bool over; /* workers are to end */
+    atomic_uint_fast64_t operations;
+    atomic_uint_fast64_t holds;
+    atomic_uint failures; /* workers that ended as none may */
+    atomic_uint left;     /* names that were in use when all had gone */
+    atomic_uint trials[WORKERS_MAX];
+    atomic_uint trials_done;
+    atomic_bool holding[WORKERS_MAX];
+} run_file;
+
+int64_t now_ns(void);
+
+/* Maps a file of the run, making it if it is not there; ends the process when it
+ * cannot. */
+void *map_file(const char *folder, const char *name, size_t size);
+
+/* The name of a worker's log. */
+void log_name(uint32_t worker, uint32_t life, char out[NAME_ROOM]);
+
+#endif

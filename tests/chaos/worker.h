@@ -1,0 +1,48 @@
+/* worker.h - one process that takes, holds, reads, writes and gives back until
+ * it is told to end or is ended. */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_TESTS_CHAOS_WORKER_H
+#define DIBS_TESTS_CHAOS_WORKER_H
+
+#include "record.h"
+
+#include <dibs/dibs.h>
+
+enum { HANDLES = 3 };
+
+/* One thread does the work and writes the log; of the record of the hold that is
+ * on, told_ns is written on the keeper's thread. */
+typedef struct worker {
+    run_file *run;
+    record_log *log;
+    int bank; /* -1: none */
+    dibs_client *cl;
+    /* Per key: one that waits, one that tries, one to read or to enter again. */
+    dibs_lock *locks[KEYS][HANDLES];
+    bool refused[KEYS][HANDLES]; /* the store has no such kind */
+    bool no_values;
+    uint64_t versions[VALUES]; /* as last seen */
+    uint64_t random;
+} worker;
+
+/* Works until the run is over, or the log is full; the exit status. `life`
+ * numbers the processes that a worker has had. */
+int worker_main(const char *folder, uint32_t number, uint32_t life);
+
+/* Evenly from 0 to below - 1. */
+uint64_t worker_pick(worker *wk, uint64_t below);
+
+/* The name of a key in the store. */
+void key_name(uint32_t key, char out[NAME_ROOM]);
+
+/* A record to be filled in; NULL when the log is full. */
+record *worker_record(worker *wk);
+
+/* Reads, writes or compares and sets one of the values. */
+void worker_value(worker *wk);
+
+/* Does to itself what it was asked to: see TRIAL_*. `held` is a lease that is
+ * held, or NULL. */
+void worker_trial(worker *wk, dibs_lock *held);
+
+#endif
