@@ -32,7 +32,7 @@ bench: ## measure locks, wake-ups and `dibs run` beside flock(1)
 chaos: ## kill and stop holders at random, and check what they relied on (HOLDS=200000)
 	@tools/install-packages.sh build test
 	@$(call configure,bench,build/bench)
-	@cmake --build build/bench --target history with_redis -- --quiet
+	@cmake --build build/bench --target history loops with_redis -- --quiet
 	@tools/chaos.sh build/bench $(or $(HOLDS),200000)
 
 coverage: ## run the tests and print the lines of src/core and src/store they reach

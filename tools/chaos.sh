@@ -27,3 +27,4 @@ if [ -x "$build/tests/redis/with_redis" ]; then
     run redis "$build/tests/redis/with_redis" -- \
         "$history" "$folder/redis" "$holds" "$seed"
 fi
+"$(dirname "$0")/loops.sh" "$build"
