@@ -96,10 +96,23 @@ static void a_lack_of_descriptors_passes(void **state)
     assert_in_range(n, 2, CALLS_MAX - 1);
 }
 
+/* The reader of replies once took a lack of memory for a broken answer. */
+static void a_lack_of_memory_passes(void **state)
+{
+    answers as;
+    unsigned long n = 1;
+
+    (void)state;
+    while (n < CALLS_MAX && use_with(FAULT_ALLOC, n, 0, &as))
+        expect_told(&as, FAULT_ALLOC, n++);
+    assert_true(n > 2);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_lack_of_descriptors_passes),
+        cmocka_unit_test(a_lack_of_memory_passes),
     };
 
     if (argc != 2)
