@@ -108,11 +108,32 @@ static void a_lack_of_memory_passes(void **state)
     assert_true(n > 2);
 }
 
+/* The boot id was once not read again after a signal. */
+static void a_signal_is_not_noticed(void **state)
+{
+    static const struct {
+        fault_kind kind;
+        int sort; /* EINTR */
+    } calls[] = {{FAULT_READ, 1}, {FAULT_WRITE, 1}, {FAULT_POLL, 0}};
+    answers as;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
+        for (unsigned long n = 1;
+             n < CALLS_MAX && use_with(calls[i].kind, n, calls[i].sort, &as);
+             n++)
+            for (int step = 0; step < STEPS; step++)
+                if (as.rc[step] != DIBS_OK)
+                    fail_msg("%s %lu, step %d: %s", fault_name(calls[i].kind),
+                             n, step, as.err[step].message);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_lack_of_descriptors_passes),
         cmocka_unit_test(a_lack_of_memory_passes),
+        cmocka_unit_test(a_signal_is_not_noticed),
     };
 
     if (argc != 2)
