@@ -29,12 +29,12 @@ bench: ## measure locks, wake-ups and `dibs run` beside flock(1)
 	@cmake --build build/bench --target bench -- --quiet
 	@bench/run.sh build/bench
 
-chaos: ## put every store through every fault, and check what its users relied on (MINUTES=45)
+chaos: ## put every store through every fault, and check what its users relied on (MINUTES=40)
 	@tools/install-packages.sh build test
 	@$(call configure,bench,build/bench)
-	@cmake --build build/bench --target chaos check sim sim_quorum contract cluster_load \
-		failovers test_quorum_faults test_quorum_slots with_postgres -- --quiet
-	@tools/chaos.sh build/bench $(or $(MINUTES),45)
+	@cmake --build build/bench --target chaos check sim sim_quorum contract loops cluster_load \
+		failovers test_quorum_faults test_quorum_slots with_redis with_postgres -- --quiet
+	@tools/chaos.sh build/bench $(or $(MINUTES),40)
 
 coverage: ## run the tests and print the lines of src/core and src/store they reach
 	@tools/install-packages.sh build test

@@ -71,8 +71,9 @@ step asan "build with address and undefined sanitizers" build asan &&
 step tsan "build with the thread sanitizer" build tsan &&
     step tsan "unit, contract, core, store, fault tests" tests tsan -L "$guarded"
 step fuzz "each target for a few seconds" tools/fuzz.sh 3
-step bench "build optimised" build bench bench &&
+step bench "build optimised" build bench bench dibs_docs &&
     step bench "short form, to see that it works" bench/run.sh build/bench --quick
+step bench "what is installed is hardened" tests/tree/test_hardened.sh build/bench
 
 # The closing lines of all runs and, when nothing went wrong, their sum.
 if [ ${#failed[@]} -gt 0 ]; then

@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 static atomic_ulong made;
 static atomic_ulong fail_at; /* 0: off */
@@ -72,6 +73,43 @@ char *dibsx_strdup(const char *text)
 void dibsx_free(void *ptr)
 {
     free(ptr);
+}
+
+/* The length of the mapping stands before the text. */
+char *dibsx_secret_dup(const char *text)
+{
+    size_t len = text ? strlen(text) + 1 : 0;
+    size_t size = sizeof(size) + len;
+    char *page;
+
+    if (!text || must_fail())
+        return NULL;
+    page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+                -1, 0);
+    if (page == MAP_FAILED)
+        return NULL;
+    /* A kernel that cannot do the one or the other is no reason to fail. */
+    (void)madvise(page, size, MADV_DONTDUMP);
+    (void)madvise(page, size, MADV_WIPEONFORK);
+    memcpy(page, &size, sizeof(size));
+    memcpy(page + sizeof(size), text, len);
+    return page + sizeof(size);
+}
+
+void dibsx_secret_free(char *secret)
+{
+    size_t size;
+    char *page;
+
+    if (!secret)
+        return;
+    page = secret - sizeof(size);
+    memcpy(&size, page, sizeof(size));
+    /* In a child process the page is empty, its length as well. */
+    if (size == 0)
+        return;
+    explicit_bzero(page, size);
+    munmap(page, size);
 }
 
 void dibsx_alloc_fail_at(unsigned long n)

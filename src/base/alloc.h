@@ -1,6 +1,6 @@
 /* alloc.h - allocation for everything in dibs, with a failure hook for tests.
  *
- * All of it is freed with dibsx_free(). None of it is a cancellation point. */
+ * All of it but secrets is freed with dibsx_free(). None of it is a cancellation point. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_BASE_ALLOC_H
 #define DIBS_BASE_ALLOC_H
@@ -22,6 +22,11 @@ char *dibsx_strdup(const char *text);
 
 /* NULL is a no-op. */
 void dibsx_free(void *ptr);
+
+/* A copy of a secret, on pages of its own which no core file and no child process
+ * has; NULL for NULL and when memory is short. dibsx_secret_free() wipes it. */
+char *dibsx_secret_dup(const char *text);
+void dibsx_secret_free(char *secret);
 
 /* Tests: from now on the n-th allocation of the process fails, once (n counts
  * from 1; 0 switches it off). The counter is the number made since then. */

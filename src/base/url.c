@@ -468,16 +468,17 @@ static void put_hidden(sink *to)
 /* Whether a name in the span, with its escapes undone, sounds like a secret. */
 static bool names_secret(span s)
 {
-    static const char *const words[] = {"password", "secret", "token"};
+    static const char *const words[] = {"pass",  "pwd",  "secret",
+                                        "token", "auth", "credential"};
     char name[DIBSX_URL_MAX + 1];
+    bool found = false;
 
     decode(s, name);
     make_lower(name);
-    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-        if (strstr(name, words[i]))
-            return true;
-    }
-    return false;
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+        found |= strstr(name, words[i]) != NULL;
+    explicit_bzero(name, s.len);
+    return found;
 }
 
 /* A path may hold a secret when it is not a path at all: "user:pw@host" with

@@ -109,6 +109,8 @@ load_file(dibs__command *cmd, const char *path, bool asked, dibs_error *err)
         return DIBS_OK;
     if (rc == DIBS_OK)
         rc = dibs__config_text(cmd, text, len, path, err);
+    if (text)
+        explicit_bzero(text, len);
     dibsx_free(text);
     return rc;
 }

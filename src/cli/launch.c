@@ -2,6 +2,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/launch.h"
 
+#include "cli/core.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/prctl.h>
@@ -21,6 +23,7 @@ _Noreturn static void become(const dibs__launch *start, pid_t guard, int tell)
         goto fail;
     sigaction(SIGCHLD, &start->signals->old_chld, NULL);
     sigprocmask(SIG_SETMASK, &start->signals->old_mask, NULL);
+    dibs__core_allow();
     execvpe(start->argv[0], start->argv, start->envp);
 fail:;
     int number = errno;

@@ -1,6 +1,7 @@
 /* main.c - the command `dibs`: parse, configure, dispatch, flush. */
 /* SPDX-License-Identifier: MIT */
 #include "cli/config.h"
+#include "cli/core.h"
 #include "cli/docs.h"
 #include "cli/parse.h"
 #include "cli/print.h"
@@ -83,6 +84,7 @@ int main(int argc, char **argv)
 
     if (!standard_fds_open())
         return DIBS__EXIT_INTERNAL;
+    dibs__core_forbid();
     dibs__command_init(&cmd);
     code = dispatch(&cmd, argc, argv);
     dibs__command_fini(&cmd);

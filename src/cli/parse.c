@@ -1,12 +1,28 @@
-/* parse.c - the command line. Pure but for the memory of the operands. */
+/* parse.c - the command line. Pure but for the memory of the operands, and for
+ * secrets, which are taken out of argv. */
 /* SPDX-License-Identifier: MIT */
 #include "cli/parse.h"
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/url.h"
 #include "cli/suggest.h"
 #include <stdio.h>
 #include <string.h>
+
+/* Takes the secret out of a word of the command line, which others can read as
+ * long as we run. */
+static void hide(char *word)
+{
+    char shown[DIBSX_URL_MAX + 1];
+    size_t len = strlen(word);
+
+    dibsx_url_redact(word, shown, sizeof(shown));
+    if (strcmp(word, shown) == 0)
+        return;
+    explicit_bzero(word, len);
+    memcpy(word, shown, strnlen(shown, len));
+}
 
 /* Where in argv we are. */
 typedef struct parser {
@@ -51,6 +67,17 @@ static dibs_status unknown_long(const parser *ps, const char *name, size_t len)
                       name);
 }
 
+static dibs_status
+take_value(parser *ps, const dibs__option *option, char *text, const char *name)
+{
+    dibs_status rc = dibs__setting_put(ps->cmd, option, text, DIBS__FROM_FLAG,
+                                       name, NULL, ps->err);
+
+    if (option->secret)
+        hide(text);
+    return rc;
+}
+
 /* The word after the option is its value, whatever it looks like. */
 static dibs_status
 take_next(parser *ps, const dibs__option *option, const char *name)
@@ -58,13 +85,12 @@ take_next(parser *ps, const dibs__option *option, const char *name)
     if (ps->at >= ps->argc)
         return dibsx_fail(ps->err, DIBS_INVALID, "%s needs a value, %s", name,
                           option->metavar);
-    return dibs__setting_put(ps->cmd, option, ps->argv[ps->at++],
-                             DIBS__FROM_FLAG, name, NULL, ps->err);
+    return take_value(ps, option, ps->argv[ps->at++], name);
 }
 
-static dibs_status take_long(parser *ps, const char *word)
+static dibs_status take_long(parser *ps, char *word)
 {
-    const char *name = word + 2, *equals = strchr(name, '=');
+    char *name = word + 2, *equals = strchr(name, '=');
     size_t len = equals ? (size_t)(equals - name) : strlen(name);
     const dibs__option *option = dibs__option_find(verb_name(ps), name, len);
     char shown[64];
@@ -76,16 +102,18 @@ static dibs_status take_long(parser *ps, const char *word)
         return dibsx_fail(ps->err, DIBS_INVALID, "%s takes no value", shown);
     if (option->type != DIBS__FLAG && !equals)
         return take_next(ps, option, shown);
-    return dibs__setting_put(ps->cmd, option, equals ? equals + 1 : "yes",
-                             DIBS__FROM_FLAG, shown, NULL, ps->err);
+    if (equals)
+        return take_value(ps, option, equals + 1, shown);
+    return dibs__setting_put(ps->cmd, option, "yes", DIBS__FROM_FLAG, shown,
+                             NULL, ps->err);
 }
 
 /* "-nq", "-w5s", "-w 5s". */
-static dibs_status take_cluster(parser *ps, const char *word)
+static dibs_status take_cluster(parser *ps, char *word)
 {
     dibs_status rc = DIBS_OK;
 
-    for (const char *p = word + 1; *p && rc == DIBS_OK; p++) {
+    for (char *p = word + 1; *p && rc == DIBS_OK; p++) {
         const dibs__option *option = dibs__option_letter(verb_name(ps), *p);
         char shown[3] = {'-', *p, '\0'};
 
@@ -97,8 +125,7 @@ static dibs_status take_cluster(parser *ps, const char *word)
             continue;
         }
         if (p[1])
-            return dibs__setting_put(ps->cmd, option, p + 1, DIBS__FROM_FLAG,
-                                     shown, NULL, ps->err);
+            return take_value(ps, option, p + 1, shown);
         return take_next(ps, option, shown);
     }
     return rc;

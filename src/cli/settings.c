@@ -122,6 +122,8 @@ dibs_status dibs__read_file(const char *path, size_t max, char **out,
                         "cannot read %s: more than %zu bytes, or no memory",
                         path, max);
 out:
+    /* It may have been a password. */
+    explicit_bzero(part, sizeof(part));
     dibsx_buf_fini(&buf);
     close(fd);
     return rc;
@@ -132,13 +134,31 @@ static dibs_status
 read_secret(const char *path, const char *name, char **out, dibs_error *err)
 {
     dibs_error why;
+    char *text = NULL;
     size_t len = 0;
 
-    if (dibs__read_file(path, DIBSX_URL_MAX, out, &len, &why) != DIBS_OK ||
-        !*out)
+    if (dibs__read_file(path, DIBSX_URL_MAX, &text, &len, &why) != DIBS_OK)
         return dibsx_fail(err, DIBS_INVALID, "%s: %s", name, why.message);
-    (*out)[strcspn(*out, "\r\n")] = '\0';
-    return DIBS_OK;
+    text[strcspn(text, "\r\n")] = '\0';
+    *out = dibsx_secret_dup(text);
+    explicit_bzero(text, len);
+    dibsx_free(text);
+    return *out ? DIBS_OK
+                : dibsx_fail(err, DIBS_NOMEM, "no memory for settings");
+}
+
+/* A copy of our own, of the kind that the option's texts are. */
+static char *copy_of(const dibs__option *option, const char *text)
+{
+    return option->secret ? dibsx_secret_dup(text) : dibsx_strdup(text);
+}
+
+static void drop(const dibs__option *option, char *owned)
+{
+    if (option->secret)
+        dibsx_secret_free(owned);
+    else
+        dibsx_free(owned);
 }
 
 /* Makes the texts that the setting must own. */
@@ -151,15 +171,15 @@ static dibs_status own(const dibs__option *option, const char *text,
 
         if (rc != DIBS_OK)
             return rc;
-    } else if (source == DIBS__FROM_FILE) {
-        *owned = dibsx_strdup(text);
+    } else if (source == DIBS__FROM_FILE || option->secret) {
+        *owned = copy_of(option, text);
         if (!*owned)
             return dibsx_fail(err, DIBS_NOMEM, "no memory for settings");
     }
     if (place) {
         *owned_place = dibsx_strdup(place);
         if (!*owned_place) {
-            dibsx_free(*owned);
+            drop(option, *owned);
             return dibsx_fail(err, DIBS_NOMEM, "no memory for settings");
         }
     }
@@ -201,7 +221,7 @@ dibs__setting_put(dibs__command *cmd, const dibs__option *option,
         return rc;
     if (option->type == DIBS__FLAG && source == setting->source)
         number += setting->number;
-    dibsx_free(setting->owned);
+    drop(option, setting->owned);
     dibsx_free(setting->place);
     setting->owned = owned;
     setting->place = owned_place;
@@ -228,7 +248,7 @@ void dibs__command_init(dibs__command *cmd)
 void dibs__command_fini(dibs__command *cmd)
 {
     for (size_t i = 0; i < dibs__option_count; i++) {
-        dibsx_free(cmd->settings[i].owned);
+        drop(&dibs__options[i], cmd->settings[i].owned);
         dibsx_free(cmd->settings[i].place);
         dibsx_free(cmd->settings[i].all);
     }

@@ -39,8 +39,8 @@ void dibs__command_fini(dibs__command *cmd);
 
 /* Checks `text` against the option's type and takes it, unless a higher source
  * has spoken. `name` is how the user wrote the option, for messages; `place`
- * (may be NULL) is where in a file. Text from a file is copied, other text is
- * borrowed. A secret that begins with "file:" is read from there. */
+ * (may be NULL) is where in a file. Text from a file is copied and so is a
+ * secret; other text is borrowed. A secret that begins with "file:" is read from there. */
 DIBS_MUST_CHECK dibs_status dibs__setting_put(
     dibs__command *cmd, const dibs__option *option, const char *text,
     dibs__source source, const char *name, const char *place, dibs_error *err);

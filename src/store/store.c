@@ -81,6 +81,8 @@ static dibs_status parse(const char *text, dibsx_url *url, dibs_error *err)
 
         if (rc == DIBS_OK)
             rc = dibsx_url_parse(same, url, err);
+        if (same)
+            explicit_bzero(same, strlen(same));
         dibsx_free(same);
         return rc;
     }

@@ -4,7 +4,12 @@
 #include "unit.h"
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static void storage_is_zeroed(void **state)
 {
@@ -135,6 +140,66 @@ static void threads_together_see_one_failure(void **state)
     assert_int_equal(atomic_load(&failures), 1);
 }
 
+/* Whether the kernel's list of mappings says so of the one with `at` in it. */
+static bool has_flag(const void *at, const char *flag)
+{
+    FILE *maps = fopen("/proc/self/smaps", "r");
+    bool here = false, found = false;
+    char line[512];
+
+    assert_non_null(maps);
+    while (fgets(line, sizeof(line), maps)) {
+        unsigned long from, to;
+
+        if (sscanf(line, "%lx-%lx ", &from, &to) == 2)
+            here = from <= (uintptr_t)at && (uintptr_t)at < to;
+        else if (here && strncmp(line, "VmFlags:", 8) == 0)
+            found = strstr(line, flag) != NULL;
+    }
+    fclose(maps);
+    return found;
+}
+
+static void a_secret_is_in_no_core_file(void **state)
+{
+    char *secret = dibsx_secret_dup("swordfish");
+
+    (void)state;
+    assert_string_equal(secret, "swordfish");
+    assert_true(has_flag(secret, " dd"));
+    assert_false(has_flag(state, " dd"));
+    dibsx_secret_free(secret);
+    dibsx_secret_free(NULL);
+    assert_null(dibsx_secret_dup(NULL));
+}
+
+static void a_secret_is_not_for_children(void **state)
+{
+    char *secret = dibsx_secret_dup("swordfish");
+    int status = -1;
+    pid_t pid = fork();
+
+    (void)state;
+    if (pid == 0) {
+        bool gone = secret[0] == '\0';
+
+        dibsx_secret_free(secret);
+        _exit(gone ? 0 : 1);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    assert_string_equal(secret, "swordfish");
+    dibsx_secret_free(secret);
+}
+
+static void a_secret_may_fail_as_all_else(void **state)
+{
+    (void)state;
+    dibsx_alloc_fail_at(1);
+    assert_null(dibsx_secret_dup("swordfish"));
+    dibsx_alloc_fail_at(0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -146,6 +211,9 @@ int main(void)
         cmocka_unit_test(the_nth_fails_once),
         cmocka_unit_test(a_failed_realloc_leaves_the_old),
         cmocka_unit_test(threads_together_see_one_failure),
+        cmocka_unit_test(a_secret_is_in_no_core_file),
+        cmocka_unit_test(a_secret_is_not_for_children),
+        cmocka_unit_test(a_secret_may_fail_as_all_else),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -115,11 +115,13 @@ static void test_verbs_are_whole(void **state)
 static dibs_status
 parse(dibs__command *cmd, dibs_error *err, const char *const *words)
 {
+    static char room[16][256]; /* the parser writes into its words */
     char *argv[16];
     int argc = 0;
 
     while (words[argc]) {
-        argv[argc] = (char *)words[argc];
+        snprintf(room[argc], sizeof(room[argc]), "%s", words[argc]);
+        argv[argc] = room[argc];
         argc++;
     }
     dibs__command_init(cmd);

@@ -358,6 +358,23 @@ static void bad_sentinels_are_refused(void **state)
     }
 }
 
+/* What follows a password may be the rest of it. */
+static void no_message_has_a_part_of_a_password(void **state)
+{
+    dibs_error err = {0};
+    char *url = NULL;
+
+    (void)state;
+    assert_int_equal(dibs__redis_exchange_url("a:1,password=x,hunter=y", &url,
+                                              &err),
+                     DIBS_INVALID);
+    assert_null(url);
+    assert_null(strstr(err.message, "hunter"));
+    assert_int_equal(dibs__redis_exchange_url("a:1,hunter=y", &url, &err),
+                     DIBS_INVALID);
+    assert_non_null(strstr(err.message, "hunter"));
+}
+
 static void the_environment_helps_when_no_host_is_given(void **state)
 {
     dibs__redis_conf conf;
@@ -471,6 +488,7 @@ int main(void)
         TEST(sentinels_become_their_url),
         TEST(sentinels_are_read),
         TEST(bad_sentinels_are_refused),
+        TEST(no_message_has_a_part_of_a_password),
         TEST(the_environment_helps_when_no_host_is_given),
         TEST(a_bad_environment_is_named),
         TEST(passwords_come_from_where_they_are_safe),

@@ -305,6 +305,7 @@ static void secrets_are_hidden(void **state)
         {"x:?password=pw", "x:?password=***"},
         {"x:p?a=1&sslPassWord=pw&b=2", "x:p?a=1&sslPassWord=***&b=2"},
         {"x://h?client_secret=a,b=c", "x://h?client_secret=***"},
+        {"x://h?pass=a&pwd=b&AUTH=c", "x://h?pass=***&pwd=***&AUTH=***"},
         {"x://h/p?authtoken=", "x://h/p?authtoken=***"},
         {"x:?pass%77ord=pw", "x:?pass%77ord=***"},
         {"x:?a=b?password=pw", "x:?a=***"},

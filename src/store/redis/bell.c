@@ -56,17 +56,17 @@ static void fd_close(int *fd)
 static void signal_fd(int fd)
 {
     uint64_t one = 1;
-    ssize_t len = write(fd, &one, sizeof(one));
 
-    (void)len;
+    while (write(fd, &one, sizeof(one)) < 0 && errno == EINTR)
+        continue;
 }
 
 static void quiet_fd(int fd)
 {
     uint64_t count;
-    ssize_t len = read(fd, &count, sizeof(count));
 
-    (void)len;
+    while (read(fd, &count, sizeof(count)) < 0 && errno == EINTR)
+        continue;
 }
 
 static void let_go(dibs__redis_bell *bell)

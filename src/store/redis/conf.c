@@ -1,6 +1,7 @@
 /* conf.c - where a Redis server is and how to speak to it, from its URL.
  *
- * Owns the strings of a configuration; secrets are wiped before they are freed.
+ * Owns the strings of a configuration. All are kept as secrets are: some of them
+ * are, and who adds another need not think of it.
  * Any thread. First what the environment says is applied, when it may, then what
  * the URL says, then the defaults. */
 /* SPDX-License-Identifier: MIT */
@@ -55,9 +56,7 @@ static const struct param {
 
 static void wipe(char **text)
 {
-    if (*text)
-        explicit_bzero(*text, strlen(*text));
-    dibsx_free(*text);
+    dibsx_secret_free(*text);
     *text = NULL;
 }
 
@@ -82,7 +81,7 @@ void dibs__redis_conf_fini(dibs__redis_conf *conf)
 
 static dibs_status set(char **field, const char *text, dibs_error *err)
 {
-    char *copy = dibsx_strdup(text);
+    char *copy = dibsx_secret_dup(text);
 
     if (!copy)
         return dibsx_fail(err, DIBS_NOMEM, "the configuration of a server");
@@ -416,7 +415,9 @@ apply_redis_url(const char *text, dibs__redis_conf *conf, dibs_error *err)
     if (rc == DIBS_OK)
         rc = apply(&url, conf, &why);
     dibsx_url_fini(&url);
-    wipe(&translated);
+    if (translated)
+        explicit_bzero(translated, strlen(translated));
+    dibsx_free(translated);
     if (rc != DIBS_OK)
         return dibsx_fail_at(err, rc, why.origin, "REDIS_URL: %.190s",
                              why.message);

@@ -261,9 +261,12 @@ bool dibs__conn_next(dibs__conn *cn, redisReply **out, dibs_error *err)
 
     *out = NULL;
     if (dibs__hi.redisReaderGetReply(cn->reader, &reply) != REDIS_OK) {
-        (void)dibsx_fail(err, DIBS_REFUSED,
-                         "the server's answer cannot be used: %s",
-                         cn->reader->errstr);
+        if (cn->reader->err == REDIS_ERR_OOM)
+            (void)dibsx_fail(err, DIBS_NOMEM, "the server's answer");
+        else
+            (void)dibsx_fail(err, DIBS_REFUSED,
+                             "the server's answer cannot be used: %s",
+                             cn->reader->errstr);
         return false;
     }
     *out = reply;

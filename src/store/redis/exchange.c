@@ -224,6 +224,11 @@ static dibs_status read_item(exchange *ex, span item, dibs_error *err)
     while (at < count && (strlen(options[at].name) != key.len ||
                           strncasecmp(options[at].name, key.at, key.len) != 0))
         at++;
+    /* After a password this may be a part of it, cut off at a comma. */
+    if (at == count && ex->values[PASSWORD].at)
+        return dibsx_fail(err, DIBS_INVALID,
+                          "a connection string has an unknown option after its "
+                          "password");
     if (at == count)
         return dibsx_fail(err, DIBS_INVALID,
                           "a connection string has no option \"%.*s\"",

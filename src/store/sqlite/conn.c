@@ -7,10 +7,15 @@
 #include "base/fail.h"
 #include "store/sqlite/error.h"
 #include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 /* A lock is tried again after a nap that doubles from the first to the last. */
 #define NAP_FIRST ((dibsx_nsec)50000)
@@ -170,6 +175,28 @@ static int on_commit(void *arg, sqlite3 *db, const char *name, int pages)
     return SQLITE_OK;
 }
 
+static bool can_write(const char *path, const char *ending)
+{
+    char whole[PATH_MAX];
+    int len = snprintf(whole, sizeof(whole), "%s%s", path, ending);
+
+    return len > 0 && (size_t)len < sizeof(whole) &&
+           (faccessat(AT_FDCWD, whole, W_OK, AT_EACCESS) == 0 ||
+            errno == ENOENT);
+}
+
+/* What SQLite cannot open to be written, if only for a moment (no descriptors
+ * were left, say), it opens to be read, and the connection would stay so. */
+static bool is_shut_by_chance(const dibs__sqlite_conn *cn, int code)
+{
+    return (code == SQLITE_READONLY || code == SQLITE_READONLY_RECOVERY ||
+            code == SQLITE_READONLY_CANTLOCK ||
+            code == SQLITE_READONLY_CANTINIT) &&
+           cn->file && can_write(cn->file->path, "") &&
+           can_write(cn->file->path, "-wal") &&
+           can_write(cn->file->path, "-shm");
+}
+
 dibs_status dibs__sqlite_raise(dibs__sqlite_conn *cn, int code, dibs_error *err)
 {
     dibs__sqlite_fault fault = {
@@ -181,6 +208,13 @@ dibs_status dibs__sqlite_raise(dibs__sqlite_conn *cn, int code, dibs_error *err)
     };
     int primary = code & 0xff;
 
+    if (is_shut_by_chance(cn, code)) {
+        cn->stale = true;
+        return dibsx_fail_at(err, DIBS_UNAVAIL, "SQLITE_READONLY",
+                             "the database could not be opened to be written "
+                             "(%s)",
+                             cn->file->path);
+    }
     /* An older call may have left the number behind. */
     if (primary != SQLITE_IOERR && primary != SQLITE_CANTOPEN)
         fault.sys = 0;
@@ -281,6 +315,9 @@ dibs__sqlite_enter(dibs__sqlite_conn *cn, dibsx_nsec deadline, dibs_error *err)
         return dibsx_fail(err, DIBS_UNAVAIL,
                           "the deadline passed before the step could begin");
     cn->deadline = deadline;
+    if (cn->stale)
+        conn_close(cn);
+    cn->stale = false;
     if (!cn->db) {
         rc = conn_open(cn, err);
         if (rc != DIBS_OK) {

@@ -59,6 +59,7 @@ typedef struct dibs__sqlite_conn {
     bool taken; /* by a thread between enter and leave, whose is all below */
 
     sqlite3 *db; /* NULL until first entered */
+    bool stale;  /* to be opened anew when next entered */
     sqlite3_stmt *stmts[DIBS__SQL_COUNT];
     dibsx_nsec deadline; /* of the step under way */
     bool firm;           /* a commit or a rollback runs: do not interrupt it */

@@ -39,7 +39,9 @@ static const meaning meanings[] = {
     {SQLITE_NOTADB, "SQLITE_NOTADB", DIBS_REFUSED, DIBS_REFUSED,
      "not a dibs database; name another file"},
     {SQLITE_CORRUPT, "SQLITE_CORRUPT", DIBS_REFUSED, DIBS_UNKNOWN,
-     "the database is damaged; restore it or move it away"},
+     /* SQLite does not tell the one from the other. */
+     "the database is damaged, or the disk does not give it; restore it or "
+     "move it away"},
     {SQLITE_NOMEM, "SQLITE_NOMEM", DIBS_NOMEM, DIBS_UNKNOWN,
      "memory ran short"},
     {SQLITE_TOOBIG, "SQLITE_TOOBIG", DIBS_INVALID, DIBS_INTERNAL, NULL},

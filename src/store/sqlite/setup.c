@@ -6,6 +6,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/fail.h"
 #include "store/sqlite/conn.h"
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -107,15 +108,37 @@ static dibs_status make_tables(dibs__sqlite_conn *cn, dibs_error *err)
     return dibs__sqlite_end(cn, rc, err);
 }
 
+/* Reads a short file; -1 with errno. */
+static ssize_t read_all(const char *path, char *out, size_t size)
+{
+    ssize_t len;
+    int number;
+    int fd;
+
+    do
+        fd = open(path, O_RDONLY | O_CLOEXEC);
+    while (fd < 0 && errno == EINTR);
+    if (fd < 0)
+        return -1;
+    do
+        len = read(fd, out, size);
+    while (len < 0 && errno == EINTR);
+    number = errno;
+    close(fd);
+    errno = number;
+    return len;
+}
+
 static dibs_status read_boot_id(char *out, size_t size, dibs_error *err)
 {
-    int fd = open(dibs__sqlite_boot_id_path, O_RDONLY | O_CLOEXEC);
-    ssize_t len = -1;
+    ssize_t len = read_all(dibs__sqlite_boot_id_path, out, size - 1);
 
-    if (fd >= 0) {
-        len = read(fd, out, size - 1);
-        close(fd);
-    }
+    /* Trouble that passes is not a machine without /proc. */
+    if (len < 0 && errno != ENOENT && errno != ENOTDIR && errno != EACCES)
+        return dibsx_fail_at(err, DIBS_UNAVAIL, dibsx_errno_name(errno),
+                             "the boot id cannot be read (%s, %s)",
+                             dibsx_errno_name(errno),
+                             dibs__sqlite_boot_id_path);
     if (len <= 0)
         return dibsx_fail(err, DIBS_REFUSED,
                           "the boot id cannot be read, so leases would outlive "

@@ -1,0 +1,28 @@
+/* core.c - no core files of dibs itself.
+ *
+ * Owns the limit that was in force at the start. Main thread. */
+/* SPDX-License-Identifier: MIT */
+#include "cli/core.h"
+
+#include <stdbool.h>
+#include <sys/resource.h>
+
+static struct rlimit given;
+static bool forbidden;
+
+void dibs__core_forbid(void)
+{
+    struct rlimit none;
+
+    if (getrlimit(RLIMIT_CORE, &given) != 0)
+        return;
+    /* The hard limit stays, so that it can be taken back. */
+    none = (struct rlimit){.rlim_cur = 0, .rlim_max = given.rlim_max};
+    forbidden = setrlimit(RLIMIT_CORE, &none) == 0;
+}
+
+void dibs__core_allow(void)
+{
+    if (forbidden)
+        (void)setrlimit(RLIMIT_CORE, &given);
+}

@@ -1,0 +1,330 @@
+"""Passwords are found nowhere: not in what is printed, logged or written, not in a
+process list, not in the environment of others, not in memory that a core file has."""
+# SPDX-License-Identifier: MIT
+import os
+import re
+import resource
+import secrets
+import signal
+import socket
+import subprocess
+import unittest
+from urllib.parse import quote, urlsplit
+
+from runtools import below
+from support import DIBS, PATIENCE, Case
+
+SERVER = os.environ.get("DIBS_TEST_URL")
+HOLDER = os.environ.get("DIBS_URL_HOLDER")
+
+# How each verb is used; one that is missing here fails a test.
+USES = {
+    "run": ["secret-run", "--", "true"],
+    "acquire": ["secret-acquire", "-n", "--ttl", "1s", "--meta", "who=test"],
+    "release": ["secret-acquire", "--token", "0" * 32 + ":1"],
+    "renew": ["secret-acquire", "--token", "0" * 32 + ":1"],
+    "check": ["secret-acquire"],
+    "ls": ["--json"],
+    "show": ["secret-acquire", "--json"],
+    "watch": ["--json", "--interval", "100ms"],
+    "stats": ["--json"],
+    "deadlocks": ["--json"],
+    "break": ["secret-acquire", "--force", "--yes"],
+    "trail": ["--json"],
+    "state get": ["secret-value"],
+    "state set": ["secret-value", "x"],
+    "state cas": ["secret-value", "x", "--version", "1"],
+    "state add": ["secret-number", "1"],
+    "state del": ["secret-value"],
+    "state ls": ["--json"],
+    "ping": ["--json"],
+    "doctor": ["--json"],
+    "config": ["--json"],
+    "completion": ["bash"],
+    "help": [],
+    "version": [],
+}
+
+
+def command(url, *words):
+    """Asks the server over a connection of its own."""
+    at = urlsplit(url)
+    with socket.create_connection((at.hostname, at.port), timeout=PATIENCE) as sock:
+        parts = [b"*%d\r\n" % len(words)]
+        for word in words:
+            parts.append(b"$%d\r\n%s\r\n" % (len(word.encode()), word.encode()))
+        sock.sendall(b"".join(parts))
+        return sock.recv(65536).decode()
+
+
+def verbs():
+    """Every verb that the command has."""
+    text = subprocess.run([DIBS, "completion", "bash"], stdout=subprocess.PIPE, text=True, check=True).stdout
+    options = text[text.index("_dibs_options()") :]
+    options = options[: options.index("esac")]
+    return {verb for verb in re.findall(r"^ *'([a-z ]+)'\)", options, re.MULTILINE) if verb != "state"}
+
+
+def soon():
+    """Ends what would go on for ever."""
+    signal.setitimer(signal.ITIMER_REAL, 0.5)
+
+
+def read_bytes(path):
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError:
+        return b""
+
+
+def memory(pid, whole=False):
+    """The memory of a process: what a core file would have of it, or all."""
+    keep, spans = None, []
+    with open(f"/proc/{pid}/smaps", encoding="latin-1") as file:
+        for line in file:
+            head = re.match(r"([0-9a-f]+)-([0-9a-f]+) r\S* \S+ \S+ \S+ *(.*)", line)
+            if re.match(r"[0-9a-f]+-[0-9a-f]+ ", line):
+                keep = head
+            elif line.startswith("VmFlags:") and keep and (whole or " dd" not in line):
+                if not keep[3].startswith("[v"):
+                    spans.append((int(keep[1], 16), int(keep[2], 16)))
+    with open(f"/proc/{pid}/mem", "rb", buffering=0) as file:
+        for begin, end in spans:
+            file.seek(begin)
+            try:
+                yield file.read(end - begin)
+            except OSError:
+                continue
+
+
+@unittest.skipUnless(SERVER, "needs a server")
+class Secrets(Case):
+    def setUp(self):
+        super().setUp()
+        self.marks = ["mark" + secrets.token_hex(12) for _ in range(2)]
+        self.user = "user" + secrets.token_hex(4)
+        # With what must be escaped in a URL, so that it has two forms.
+        self.password = self.marks[0] + "/@:" + self.marks[1]
+        self.where = urlsplit(SERVER).netloc
+        reply = command(SERVER, "ACL", "SETUSER", self.user, "on", ">" + self.password, "~*", "&*", "+@all")
+        self.assertEqual(reply, "+OK\r\n")
+        self.addCleanup(command, SERVER, "ACL", "DELUSER", self.user)
+        self.env.pop("DIBS_URL")
+        self.env["DIBS_LOG_LEVEL"] = "trace"
+        self.planted = set()
+
+    def url(self, password=None):
+        return f"redis://{self.user}:{quote(password or self.password, safe='')}@{self.where}"
+
+    def plant(self, name, text):
+        path = self.write(name, text)
+        os.chmod(path, 0o600)
+        self.planted.add(path)
+        return path
+
+    def assert_clean(self, what, *texts):
+        for text in texts:
+            text = text if isinstance(text, bytes) else text.encode()
+            for mark in self.marks:
+                self.assertNotIn(mark.encode(), text, what)
+
+    def assert_files_clean(self, what):
+        for folder, _, names in os.walk(self.folder):
+            for name in names:
+                path = os.path.join(folder, name)
+                self.assert_clean((what, path), name)
+                if path not in self.planted:
+                    self.assert_clean((what, path), read_bytes(path))
+
+    def ways(self):
+        """(name, arguments, environment) for each way to hand the secret over."""
+        file_url = self.plant("url", self.url() + "\n")
+        file_word = self.plant("password", self.password + "\n")
+        config = self.plant("config.yaml", f"url: '{self.url()}'\n")
+        bare = f"redis://{self.user}@{self.where}"
+        exchange = f"{self.where},user={self.user},password={self.password}"
+        yield "flag", ["--url", self.url()], {}
+        yield "flag=", ["--url=" + self.url()], {}
+        yield "flag twice", ["--url", self.url("first" + self.marks[0]), "--url", self.url()], {}
+        yield "string", ["--url", exchange], {}
+        yield "file", ["--url", "file:" + file_url], {}
+        yield "variable", [], {"DIBS_URL": self.url()}
+        yield "password file", ["--url", f"{bare}?password_file={file_word}"], {}
+        yield "password variable", ["--url", bare], {"DIBS_REDIS_PASSWORD": self.password}
+        yield "redis-cli's variable", ["--url", bare], {"REDISCLI_AUTH": self.password}
+        yield "server's variable", ["--url", "redis:"], {"REDIS_URL": self.url()}
+        yield "config", ["--config", config], {"DIBS_CONFIG": ""}
+
+    def failures(self):
+        """The same for URLs that do not work."""
+        mark = self.marks[0]
+        yield "wrong password", ["--url", self.url("wrong" + mark)]
+        yield "nobody there", ["--url", f"redis://u:{mark}@127.0.0.1:1"]
+        yield "no such scheme", ["--url", f"radish://u:{mark}@{self.where}"]
+        yield "unescaped", ["--url", f"redis://u:{mark}/{mark}@{self.where}"]
+        yield "bad port", ["--url", f"redis://u:{mark}@127.0.0.1:x"]
+        yield "bad escape", ["--url", f"redis://u:%zz{mark}@{self.where}"]
+        yield "unknown parameter", ["--url", f"redis://{self.where}?pass={mark}"]
+        yield "another", ["--url", f"redis://{self.where}?db=0&redis_pwd={mark}"]
+        yield "and another", ["--url", f"redis://{self.where}?AUTH={mark}"]
+        yield "token of a query", ["--url", f"sqlite:{self.path('x.db')}?auth_token={mark}"]
+        yield "string with a comma", ["--url", f"{self.where},password=x,{mark}=y"]
+        yield "no slashes", ["--url", f"redis:u:{mark}@{self.where}"]
+        yield "control character", ["--url", f"redis://u:{mark}\x01@{self.where}"]
+        yield "too long", ["--url", f"redis://u:{mark * 200}@{self.where}"]
+        yield "not a server", ["--url", f"redis://u:{mark}@{self.where}/99"]
+        yield "strict", ["--url", self.url() + "?strict=1"]
+        yield "tls", ["--url", self.url().replace("redis:", "rediss:")]
+
+    def use(self, verb, args, extra, what):
+        words = [*verb.split(), *USES[verb]]
+        env = {**self.env, **extra}
+        result = self.dibs(
+            "--store-timeout", "1s", *args, *words, env=env, preexec_fn=soon if verb == "watch" else None
+        )
+        self.assert_clean((what, verb, result.args), result.stdout, result.stderr)
+        return result
+
+    def test_every_verb_is_known_here(self):
+        self.assertEqual(verbs(), set(USES))
+
+    def test_no_verb_shows_it(self):
+        way = ["--url", self.url()]
+        for verb in USES:
+            with self.subTest(verb):
+                result = self.use(verb, way, {}, "flag")
+                self.assertNotIn(result.returncode, (69, 70, 77, 78), result.stderr)
+                if "--json" in USES[verb]:
+                    plain = [word for word in USES[verb] if word != "--json"]
+                    table = self.dibs(*way, *verb.split(), *plain, preexec_fn=soon if verb == "watch" else None)
+                    self.assert_clean(verb, table.stdout, table.stderr)
+        self.assert_files_clean("every verb")
+
+    def test_no_way_shows_it(self):
+        for what, args, extra in self.ways():
+            for verb in ("config", "doctor", "ping", "acquire"):
+                with self.subTest((what, verb)):
+                    result = self.use(verb, args, extra, what)
+                    self.assertIn(result.returncode, (0, 75), (what, result.stderr))
+        self.assert_files_clean("every way")
+
+    def test_no_failure_shows_it(self):
+        for what, args in self.failures():
+            for verb in ("ping", "run", "config"):
+                with self.subTest((what, verb)):
+                    result = self.use(verb, args, {}, what)
+                    if verb == "ping" and what not in ("strict",):
+                        self.assertNotEqual(result.returncode, 0, what)
+        self.assert_files_clean("every failure")
+
+    def test_the_store_does_not_keep_it(self):
+        self.ok("--url", self.url(), "run", "--share-stats", "kept", "--", "true")
+        self.ok("--url", self.url(), "acquire", "kept")
+        self.ok("--url", self.url(), "break", "kept", "--force", "--yes")
+        self.assert_clean("clients", command(SERVER, "CLIENT", "LIST"))
+        self.assert_clean("slow log", command(SERVER, "SLOWLOG", "GET", "128"))
+        for key in re.findall(r"\$\d+\r\n([^\r]+)", command(SERVER, "KEYS", "*")):
+            for reader in (["GET", key], ["HGETALL", key], ["XRANGE", key, "-", "+"], ["ZRANGE", key, "0", "-1"]):
+                self.assert_clean(key, command(SERVER, *reader))
+
+    def test_process_lists(self):
+        """What ps shows of dibs, its guard and the command, and their environment."""
+        show = "tr '\\0' '\\n' </proc/self/environ >environ; echo up; exec cat"
+        for what, args, extra in self.ways():
+            with self.subTest(what):
+                process = self.start(
+                    *args, "run", "--ttl", "5s", "listed", "--", "sh", "-c", show, stdin=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL, env={**self.env, **extra},
+                )
+                self.assertEqual(process.stdout.readline(), "up\n")
+                for pid in [process.pid, *below(process.pid)]:
+                    self.assert_clean((what, pid), read_bytes(f"/proc/{pid}/cmdline"))
+                # What the caller put into the environment is the caller's; dibs adds
+                # nothing.
+                mine = {**self.env, **extra}
+                for line in read_bytes(self.path("environ")).decode().splitlines():
+                    name, _, value = line.partition("=")
+                    if mine.get(name) != value:
+                        self.assert_clean((what, name), value)
+                os.unlink(self.path("environ"))
+                self.let_go(process)
+
+    def test_no_core_file(self):
+        """dibs leaves none; the command it runs is as it always is."""
+        def unlimited():
+            resource.setrlimit(resource.RLIMIT_CORE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+
+        def cores():
+            return {name for name in os.listdir(self.folder) if name.startswith("core")}
+
+        if resource.getrlimit(resource.RLIMIT_CORE)[1] != resource.RLIM_INFINITY:
+            self.skipTest("core files are not allowed here")
+        abort = ["sh", "-c", "kill -ABRT $$"]
+        plain = subprocess.Popen(abort, cwd=self.folder, preexec_fn=unlimited)
+        plain.returncode = os.waitpid(plain.pid, 0)[1]
+        if not os.WCOREDUMP(plain.returncode):
+            self.skipTest("no core files are written here")
+        here = cores()
+        for name in here:
+            os.unlink(self.path(name))
+        self.assertEqual(self.dibs("--url", self.url(), "run", "a", "--", *abort, preexec_fn=unlimited).returncode, 134)
+        if here:
+            self.assertTrue(cores(), "the command's own")
+        for name in cores():
+            os.unlink(self.path(name))
+        process = self.start("--url", self.url(), "run", "b", "--", "sh", "-c", "echo up; exec cat",
+                             stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, preexec_fn=unlimited)
+        self.assertEqual(process.stdout.readline(), "up\n")
+        process.send_signal(signal.SIGSEGV)
+        process.returncode = os.waitpid(process.pid, 0)[1]
+        self.assertEqual(os.WTERMSIG(process.returncode), signal.SIGSEGV)
+        self.assertFalse(os.WCOREDUMP(process.returncode))
+        self.assertEqual(cores(), set())
+
+    def found(self, parts):
+        return {mark for part in parts for mark in self.marks if mark.encode() in part}
+
+    def test_memory_of_dibs(self):
+        """For those who collect core files whatever the limit is."""
+        for what, args, extra in self.ways():
+            if extra:
+                continue
+            with self.subTest(what):
+                process = self.start(*args, "run", "memory", "--", "sh", "-c", "echo up; exec cat",
+                                     stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
+                self.assertEqual(process.stdout.readline(), "up\n")
+                for pid in [process.pid, *below(process.pid)]:
+                    try:
+                        self.assertEqual(self.found(memory(pid)), set(), pid)
+                    except PermissionError:
+                        self.skipTest("the memory of a child cannot be read here")
+                self.let_go(process)
+
+    @unittest.skipUnless(HOLDER, "needs a program")
+    def test_memory_of_a_program(self):
+        """The library keeps the password apart from what a core file has."""
+        word = self.plant("password", self.password + "\n")
+        for url in (
+            self.url(),
+            f"redis://{self.user}@{self.where}?password_file={word}",
+            f"{self.where},user={self.user},password={self.password}",
+        ):
+            with self.subTest(url):
+                process = subprocess.Popen([HOLDER, "memory"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+                self.addCleanup(self.finish, process)
+                process.stdin.write(url.encode() + b"\n")
+                process.stdin.flush()
+                self.assertEqual(process.stdout.readline(), b"held\n")
+                try:
+                    found = [self.found(memory(process.pid, whole)) for whole in (False, True)]
+                except PermissionError:
+                    self.skipTest("the memory of a child cannot be read here")
+                # It is there, for the next connection, but nowhere else.
+                self.assertEqual(found, [set(), set(self.marks)])
+                process.stdin.close()
+                self.assertEqual(process.wait(PATIENCE), 0)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,54 @@
+/* script.h - one use of the library, step by step, with another client beside it.
+ *
+ * The subject takes part in the faults, its peer does not: what the subject says
+ * is held against what the peer sees in the store. */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_LOOPS_SCRIPT_H
+#define DIBS_LOOPS_SCRIPT_H
+
+#include <dibs/dibs.h>
+
+/* Of the leases. What is not given back is free again after it, or after the claim
+ * of a lease that was waited for, whatever is longer. */
+enum { TTL_MS = 300, CLAIM_MS = 3000 };
+
+/* Each run has names of its own, so that the next need not wait for what it has
+ * left behind. */
+enum { NAMES = 256 };
+
+typedef struct name {
+    char text[32];
+    uint64_t fence;  /* the highest that was given */
+    int64_t free_at; /* by when it must be free again, in ms; 0: now */
+} name;
+
+typedef struct script {
+    const char *url;
+    dibs_client *peer;
+    name alone[NAMES];
+    name queue[NAMES];
+    uint64_t version; /* of the value, likewise */
+    unsigned turn;    /* how many runs there were */
+    unsigned granted; /* steps of the subject that succeeded */
+    unsigned refused; /* ... that did not */
+    unsigned breaches;
+    const char *what; /* which fault is on, for messages */
+    dibs_status also; /* what may be told beside the usual */
+    bool verbose;     /* every step is told */
+} script;
+
+/* Opens the peer of a zeroed script; close with script_fini(). */
+dibs_status script_init(script *sc, const char *url, dibs_error *err);
+void script_fini(script *sc);
+
+/* The subject's part, from open to close, faults or not. */
+void script_run(script *sc);
+
+/* Without faults: the names can be had again in time, and the peer is well. */
+void script_settle(script *sc);
+
+/* Counts a breach and prints it. */
+void script_breach(script *sc, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+#endif

@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# loops.sh BUILD - on each store, a use of the library in which each call into the
+# system fails in turn, in each way it may; RUNS=N makes it N of each kind of call.
+set -euo pipefail
+
+build=$1
+loops=("$build/tests/loops/loops")
+[ -z "${RUNS:-}" ] || loops+=(--runs "$RUNS")
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+
+echo "== loops on memory"
+"${loops[@]}" memory:loops
+echo "== loops on sqlite"
+"${loops[@]}" "sqlite:$folder/loops.db"
+if [ -x "$build/tests/redis/with_redis" ]; then
+    echo "== loops on redis"
+    "$build/tests/redis/with_redis" -- "${loops[@]}"
+fi
