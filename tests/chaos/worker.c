@@ -10,7 +10,9 @@
 #include <string.h>
 #include <unistd.h>
 
-static record *current;        /* what a "queued" is about */
+/* What a "queued" is about, which is logged on the thread that asks; others of the
+ * library's threads log too. */
+static _Thread_local record *current;
 static _Atomic(record *) held; /* what a loss is about */
 
 uint64_t worker_pick(worker *wk, uint64_t below)
