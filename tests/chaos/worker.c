@@ -10,7 +10,9 @@
 #include <string.h>
 #include <unistd.h>
 
-static record *current;        /* what a "queued" is about */
+/* What a "queued" is about, which is logged on the thread that asks; others of the
+ * library's threads log too. */
+static _Thread_local record *current;
 static _Atomic(record *) held; /* what a loss is about */
 
 uint64_t worker_pick(worker *wk, uint64_t below)
@@ -36,14 +38,13 @@ static void listen_in(dibs_log_level level, const char *event,
         current->queued_ns = now_ns();
 }
 
-/* On the keeper's thread. */
+/* On the keeper's thread, and of any key: a sticky lease may be lost unheld. */
 static void note_loss(dibs_lock *lock, void *arg)
 {
     record *rec = atomic_load(&held);
 
     (void)lock;
-    (void)arg;
-    if (rec && rec->told_ns == 0)
+    if (rec && rec->key == (uintptr_t)arg && rec->told_ns == 0)
         rec->told_ns = now_ns();
 }
 
@@ -64,6 +65,7 @@ static void make_lock(worker *wk, uint32_t key, size_t i, dibs_lock_opts *opts)
     opts->ttl_ms = wk->run->ttl_ms;
     opts->wait_ms = i == 1 ? 0 : wk->run->wait_ms;
     opts->on_lost = note_loss;
+    opts->on_lost_arg = (void *)(uintptr_t)key;
     key_name(key, name);
     must(dibs_lock_new(wk->cl, name, opts, &wk->locks[key][i], &err), &err);
 }
