@@ -106,7 +106,7 @@ class Several(Case):
         said = self.fails(75, "run", "-n", "a", *self.also("bc"), "--", "touch", "ran")
         self.assertIn("b", said)
         self.assertEqual(self.ok("ls", "--names"), "b\n")
-        self.fails(75, "run", "-w", "100ms", "a", *self.also("bc"), "--", "touch", "ran")
+        self.fails(75, "run", "-w", "500ms", "a", *self.also("bc"), "--", "touch", "ran")
         self.assertEqual(self.ok("ls", "--names"), "b\n")
         self.assertFalse(os.path.exists(self.path("ran")))
         waiting = self.start("run", "a", *self.also("bc"), "--", "true")

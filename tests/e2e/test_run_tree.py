@@ -113,11 +113,11 @@ class Stopped(TreeCase):
         self.assertEqual(process.wait(PATIENCE), 143)
 
     def test_a_stopped_command_keeps_its_lease(self):
-        process, guard, pids = self.grow("--ttl=300ms")
+        process, guard, pids = self.grow("--ttl=1s")
         top = [pid for pid in pids if read_stat(pid)[2] == guard]
         for pid in top:
             os.kill(pid, signal.SIGSTOP)
-        self.assertEqual(self.dibs("run", "-w", "900ms", "k", "--", "true").returncode, 75)
+        self.assertEqual(self.dibs("run", "-w", "1500ms", "k", "--", "true").returncode, 75)
         process.send_signal(signal.SIGTERM)
         process.send_signal(signal.SIGCONT)
         self.assertEqual(process.wait(PATIENCE), 143)

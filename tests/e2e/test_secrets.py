@@ -17,6 +17,15 @@ from support import DIBS, PATIENCE, Case
 SERVER = os.environ.get("DIBS_TEST_URL")
 HOLDER = os.environ.get("DIBS_URL_HOLDER")
 
+
+def free_port():
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return sock.getsockname()[1]
+
+
+ENDLESS = ("watch", "demo")
+
 # How each verb is used; one that is missing here fails a test.
 USES = {
     "run": ["secret-run", "--", "true"],
@@ -37,6 +46,10 @@ USES = {
     "state add": ["secret-number", "1"],
     "state del": ["secret-value"],
     "state ls": ["--json"],
+    "store status": [],
+    "store init": [],
+    "store upgrade": [],
+    "demo": ["--workers", "1", "--operations", "0", "--http-port", str(free_port() - 1)],
     "ping": ["--json"],
     "doctor": ["--json"],
     "config": ["--json"],
@@ -62,7 +75,7 @@ def verbs():
     text = subprocess.run([DIBS, "completion", "bash"], stdout=subprocess.PIPE, text=True, check=True).stdout
     options = text[text.index("_dibs_options()") :]
     options = options[: options.index("esac")]
-    return {verb for verb in re.findall(r"^ *'([a-z ]+)'\)", options, re.MULTILINE) if verb != "state"}
+    return {verb for verb in re.findall(r"^ *'([a-z ]+)'\)", options, re.MULTILINE) if verb not in ("state", "store")}
 
 
 def soon():
@@ -181,7 +194,7 @@ class Secrets(Case):
         words = [*verb.split(), *USES[verb]]
         env = {**self.env, **extra}
         result = self.dibs(
-            "--store-timeout", "1s", *args, *words, env=env, preexec_fn=soon if verb == "watch" else None
+            "--store-timeout", "1s", *args, *words, env=env, preexec_fn=soon if verb in ENDLESS else None
         )
         self.assert_clean((what, verb, result.args), result.stdout, result.stderr)
         return result
@@ -197,7 +210,7 @@ class Secrets(Case):
                 self.assertNotIn(result.returncode, (69, 70, 77, 78), result.stderr)
                 if "--json" in USES[verb]:
                     plain = [word for word in USES[verb] if word != "--json"]
-                    table = self.dibs(*way, *verb.split(), *plain, preexec_fn=soon if verb == "watch" else None)
+                    table = self.dibs(*way, *verb.split(), *plain, preexec_fn=soon if verb in ENDLESS else None)
                     self.assert_clean(verb, table.stdout, table.stderr)
         self.assert_files_clean("every verb")
 

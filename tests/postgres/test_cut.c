@@ -4,7 +4,7 @@
 #include "pg_world.h"
 #include "proxy.h"
 
-enum { TTL_MS = 1000 };
+enum { TTL_MS = 1000, CLOCK_LEN = 16 };
 
 /* A client behind a proxy, and a rival that is not. */
 typedef struct place {
@@ -132,8 +132,10 @@ static void a_greeting_cut_at_any_byte_changes_nothing(void **state)
         proxy_arm(&at.px, n);
         rc = dibs_open(url, DIBS_CLIENT_OPTS(.timeout_ms = WORLD_STEP_MS), &cl,
                        NULL);
-        assert_int_equal(rc, DIBS_UNAVAIL);
-        assert_null(cl);
+        /* The clock of the server, at the end, is not always of one length. */
+        assert_int_equal(rc, cl ? DIBS_OK : DIBS_UNAVAIL);
+        assert_true(cl == NULL || n >= len - CLOCK_LEN);
+        dibs_close(cl);
     }
     proxy_arm(&at.px, -1);
     leave(&at);
