@@ -31,7 +31,7 @@ dibs_status dibs__client_usable(const dibs_client *cl, dibs_error *err)
         return dibsx_fail(err, DIBS_FORKED,
                           "the client was opened by the parent process; open "
                           "one in this process");
-    if (cl->closed)
+    if (atomic_load(&cl->closed))
         return dibsx_fail(err, DIBS_INVALID, "the client is closed");
     return DIBS_OK;
 }
@@ -225,17 +225,22 @@ static void release_all(dibs_client *cl)
 void dibs_close(dibs_client *cl)
 {
     DIBSX_UNCANCEL;
+    bool last;
 
     if (!cl || dibs__client_usable(cl, NULL) != DIBS_OK)
         return;
     pthread_mutex_lock(&cl->mutex);
     dibs__async_close(cl);
     release_all(cl);
-    cl->closed = true;
+    atomic_store(&cl->closed, true);
     pthread_mutex_unlock(&cl->mutex);
     dibs__keeper_stop(cl);
     dibs__share_stop(cl);
-    if (cl->lock_count == 0)
+    pthread_mutex_lock(&cl->mutex);
+    cl->ended = true;
+    last = cl->lock_count == 0;
+    pthread_mutex_unlock(&cl->mutex);
+    if (last)
         dibs__client_free(cl);
 }
 

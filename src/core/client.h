@@ -16,6 +16,7 @@
 #include <dibs/client.h>
 #include <dibs/lock.h>
 #include <pthread.h>
+#include <stdatomic.h>
 
 enum { DIBS__OWNER_BUCKETS = 256, DIBS__OWNERS_AHEAD = 32 };
 
@@ -59,6 +60,7 @@ struct dibs_client {
     dibs_log_fn *log;
     void *log_arg;
     atomic_int log_level; /* dibs_log_level */
+    atomic_bool closed;   /* no call begins any more */
     dibs__stats stats;
 
     pthread_mutex_t mutex; /* guards all that follows, and the locks */
@@ -73,7 +75,7 @@ struct dibs_client {
     struct dibs_lock *takings; /* acquires under way, blocking ones as well */
 
     size_t lock_count;
-    bool closed; /* the memory goes with the last lock */
+    bool ended; /* closed, and all has stopped: the last lock frees it */
     dibsx_prng jitter;
     /* Owners of leases to come, drawn together, as each draw is a system call. A
      * child cannot use them: the client is its parent's. */

@@ -60,8 +60,10 @@ void dibs__keeper_stop(dibs_client *cl)
     }
     if (kp->renewing)
         pthread_join(kp->renewer, NULL);
+    pthread_mutex_lock(&cl->mutex);
     kp->running = false;
     kp->renewing = false;
+    pthread_mutex_unlock(&cl->mutex);
 }
 
 void dibs__keeper_fini(dibs_client *cl)

@@ -126,12 +126,12 @@ void dibs_lock_free(dibs_lock *lock)
     cl = lock->cl;
     pthread_mutex_lock(&cl->mutex);
     dibs__async_drop(lock);
-    if (!cl->closed)
+    if (!atomic_load(&cl->closed))
         abandon(lock);
     if (cl->keeper.running)
         wait_for_callback(lock);
     dibs__lock_unref(lock);
-    last = cl->closed && cl->lock_count == 0;
+    last = cl->ended && cl->lock_count == 0;
     pthread_mutex_unlock(&cl->mutex);
     if (last)
         dibs__client_free(cl);

@@ -3,6 +3,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "core.h"
 
+#include <pthread.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -114,6 +115,29 @@ static void lock_options_are_checked(void **state)
     for (size_t i = 0; i < COUNT_OF(bad); i++)
         CHECK(DIBS_INVALID, dibs_lock_new(cl, "x", &bad[i], &lock, err));
     dibs_close(cl);
+}
+
+static void *free_lock(void *arg)
+{
+    dibs_lock_free(arg);
+    return NULL;
+}
+
+/* Whichever is last frees the client, and only one of them is. */
+static void a_lock_may_be_freed_while_its_client_is_closed(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 50; i++) {
+        dibs_client *cl = core_open();
+        dibs_lock *lock = core_lock(cl, core_name(), NULL);
+        pthread_t thread;
+
+        if (i % 2 == 0)
+            CHECK(DIBS_OK, dibs_lock_acquire(lock, err));
+        assert_int_equal(pthread_create(&thread, NULL, free_lock, lock), 0);
+        dibs_close(cl);
+        assert_int_equal(pthread_join(thread, NULL), 0);
+    }
 }
 
 /* A program built against an older library passes a smaller struct. */
@@ -288,6 +312,7 @@ int core_client_tests(void)
         cmocka_unit_test(audits),
         cmocka_unit_test(names_are_checked),
         cmocka_unit_test(lock_options_are_checked),
+        cmocka_unit_test(a_lock_may_be_freed_while_its_client_is_closed),
         cmocka_unit_test(a_smaller_option_struct_is_read),
         cmocka_unit_test(statuses_have_names),
         cmocka_unit_test(statistics_count),
