@@ -109,7 +109,7 @@ static void hold_max_ends_it(void **state)
     int told = 0;
     dibs_lock *lock =
         core_lock(cl, core_name(),
-                  DIBS_LOCK_OPTS(.ttl_ms = 600, .hold_max_ms = 1500,
+                  DIBS_LOCK_OPTS(.ttl_ms = 900, .hold_max_ms = 2500,
                                  .on_lost = count_loss, .on_lost_arg = &told));
     dibs_stats stats = {.size = sizeof(stats)};
 

@@ -76,7 +76,7 @@ set_tests_properties(redis_acl_lines PROPERTIES LABELS "tree;redis" TIMEOUT 30)
 add_executable(many_leases many_leases.c)
 target_include_directories(many_leases PRIVATE ${PROJECT_SOURCE_DIR}/src)
 target_link_libraries(many_leases PRIVATE redis_server)
-add_test(NAME redis_many_leases COMMAND many_leases 2000 1500 3)
+add_test(NAME redis_many_leases COMMAND many_leases 2000 3000 4)
 set_tests_properties(redis_many_leases PROPERTIES LABELS "store;redis"
                      TIMEOUT 60)
 
