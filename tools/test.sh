@@ -33,12 +33,13 @@ step() {
 # Runs the tests of build/PRESET. Thread sanitizer needs the usual layout of the
 # address space, which some kernels randomise too widely for it.
 tests() {
-    local preset=$1 fixed=()
+    local preset=$1 jobs=5 fixed=()
     shift
+    [[ $preset != [at]san ]] || jobs=3
     if [ "$preset" = tsan ] && setarch -R true 2>/dev/null; then
         fixed=(setarch -R)
     fi
-    ${fixed[@]+"${fixed[@]}"} ctest --test-dir "build/$preset" -j4 --timeout 180 \
+    ${fixed[@]+"${fixed[@]}"} ctest --test-dir "build/$preset" -j$jobs --timeout 180 \
         --output-on-failure --no-tests=error "$@"
 }
 
@@ -66,10 +67,19 @@ build_ahead clang asan tsan &
 wait
 step clang "build with clang, warnings as errors" build clang &&
     step clang "unit tests" tests clang -L '^unit$'
-step asan "build with address and undefined sanitizers" build asan &&
-    step asan "unit, contract, core, store, fault tests" tests asan -L "$guarded"
+# These two side by side, and the first is shown after the second.
+asan=
+if step asan "build with address and undefined sanitizers" build asan; then
+    step asan "unit, contract, core, store, fault tests" tests asan -L "$guarded" \
+        >"$logs/asan.txt" &
+    asan=$!
+fi
 step tsan "build with the thread sanitizer" build tsan &&
     step tsan "unit, contract, core, store, fault tests" tests tsan -L "$guarded"
+if [ -n "$asan" ]; then
+    wait "$asan" || failed+=("asan: tests")
+    cat "$logs/asan.txt"
+fi
 step fuzz "each target for a few seconds" tools/fuzz.sh 3
 step bench "build optimised" build bench bench dibs_docs &&
     step bench "short form, to see that it works" bench/run.sh build/bench --quick
