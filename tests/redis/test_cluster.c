@@ -395,11 +395,11 @@ static void a_master_that_hangs_costs_the_leases_of_others_nothing(void **state)
 
         snprintf(name, sizeof(name), "hanging-%d", i);
         theirs[i] = cluster_server_of(&cw, slot_of_key(name)) != hung;
-        locks[i] = world_lock(cl, name, DIBS_LOCK_OPTS(.ttl_ms = 900));
+        locks[i] = world_lock(cl, name, DIBS_LOCK_OPTS(.ttl_ms = 1800));
         CHECK(DIBS_OK, dibs_lock_try(locks[i], err));
     }
     server_pause(&cw.sv[hung]);
-    end = dibsx_after_ms(dibsx_now(), 3000);
+    end = dibsx_after_ms(dibsx_now(), 4000);
     while (dibsx_now() < end) {
         for (int i = 0; i < LEASES; i++)
             if (theirs[i])

@@ -178,9 +178,13 @@ static void waiting_is_asking_again(void **state)
     dibs_lock *waits =
         world_lock(q->other, "a",
                    DIBS_LOCK_OPTS(.ttl_ms = 30000, .wait_ms = 400));
+    dibs_error why = {0};
+    dibs_status rc;
 
     CHECK(DIBS_OK, dibs_lock_try(held, err));
-    CHECK(DIBS_TIMEOUT, dibs_lock_acquire(waits, err));
+    /* The last ask before the end may be too late for an answer. */
+    rc = dibs_lock_acquire(waits, &why);
+    assert_true(rc == DIBS_TIMEOUT || rc == DIBS_UNKNOWN);
     CHECK(DIBS_OK, dibs_lock_release(held, err));
     CHECK(DIBS_OK, dibs_lock_acquire(waits, err));
     CHECK(DIBS_OK, dibs_lock_release(waits, err));
