@@ -31,6 +31,8 @@ rows=(
     "redlock of 5|--on redlock"
     "redlock of 3|--on redlock3"
     "redlock, writes lost|--on redlock --lossy"
+    "postgres|--on postgres"
+    "postgres, writes lost|--on postgres-standby --lossy"
 )
 
 # Starting, calming down and checking take about half a minute each.
@@ -97,7 +99,8 @@ count() {
     fi
 }
 
-# Fails when an acquire takes longer than a node may, and a little.
+# Fails when an acquire takes longer than a node may, and a little. `count` calls it.
+# shellcheck disable=SC2317
 quorum_in_time() {
     local said
     said=$("$redis/test_quorum_faults" 2>&1) || { echo "$said"; return 1; }
