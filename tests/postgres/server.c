@@ -412,12 +412,15 @@ static void signal_children(const pg_server *sv, int number)
     }
 }
 
-/* Stopped first: no backend comes after the list of them was read. */
+/* It has stopped before its backends are listed: one that is born later would
+ * outlive it, and be in the way of the next. */
 void pg_crash(pg_server *sv)
 {
     if (sv->pid <= 0)
         return;
     kill(sv->pid, SIGSTOP);
+    while (waitpid(sv->pid, NULL, WUNTRACED) < 0 && errno == EINTR)
+        continue;
     signal_children(sv, SIGKILL);
     kill(sv->pid, SIGKILL);
     (void)await_exit(sv->pid);
