@@ -31,6 +31,8 @@ rows=(
     "redlock of 5|--on redlock"
     "redlock of 3|--on redlock3"
     "redlock, writes lost|--on redlock --lossy"
+    "postgres|--on postgres"
+    "postgres, writes lost|--on postgres-standby --lossy"
 )
 
 # Starting, calming down and checking take about half a minute each.

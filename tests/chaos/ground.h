@@ -63,6 +63,7 @@ const ground *ground_at(size_t i); /* NULL: past the last */
 void ground_of_url(const char *url, ground *out);
 
 extern const ground ground_sqlite, ground_redis, ground_sentinel_async,
-    ground_sentinel_wait, ground_cluster, ground_redlock, ground_redlock3;
+    ground_sentinel_wait, ground_cluster, ground_redlock, ground_redlock3,
+    ground_postgres, ground_postgres_standby;
 
 #endif

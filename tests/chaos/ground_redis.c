@@ -1,8 +1,7 @@
 /* ground_redis.c - one server that writes everything down before it answers, behind
  * a proxy. Lane 0 is the server's, lane 1 the proxy's. */
 /* SPDX-License-Identifier: MIT */
-#include "ground.h"
-#include "proxy.h"
+#include "ground_proxy.h"
 
 #include "server.h"
 
@@ -10,7 +9,6 @@
 #include <sys/resource.h>
 
 static server sv;
-static proxy px;
 static _Atomic(int64_t) *ahead_us;
 
 static bool begin(crew *cw, char url[URL_ROOM])
@@ -25,16 +23,16 @@ static bool begin(crew *cw, char url[URL_ROOM])
     }
     if (!server_start_at(&sv, &(server_place){.clock_path = clock_path}, true,
                          NULL) ||
-        !proxy_start(&px, sv.port))
+        !proxy_start(&ground_px, sv.port))
         return false;
-    snprintf(url, URL_ROOM, "redis://127.0.0.1:%d", px.port);
+    snprintf(url, URL_ROOM, "redis://127.0.0.1:%d", ground_px.port);
     return true;
 }
 
 static void end(void)
 {
-    if (px.port)
-        proxy_stop(&px);
+    if (ground_px.port)
+        proxy_stop(&ground_px);
     server_stop(&sv);
 }
 
@@ -137,66 +135,6 @@ static bool strike_ahead(int lane, uint64_t dice)
     return true;
 }
 
-static bool strike_delay(int lane, uint64_t dice)
-{
-    (void)lane;
-    proxy_slow(&px, (int)(dice % 50), 1 + (int)(dice / 64 % 100), 0);
-    return true;
-}
-
-static bool strike_rate(int lane, uint64_t dice)
-{
-    (void)lane;
-    proxy_slow(&px, 0, 0, 2000 + (long)(dice % 20000));
-    return true;
-}
-
-static bool heal_slow(int lane)
-{
-    (void)lane;
-    proxy_slow(&px, 0, 0, 0);
-    return true;
-}
-
-static bool strike_drop(int lane, uint64_t dice)
-{
-    (void)lane;
-    (void)dice;
-    proxy_set_mode(&px, PROXY_DROP);
-    return true;
-}
-
-static bool strike_hole(int lane, uint64_t dice)
-{
-    (void)lane;
-    (void)dice;
-    proxy_set_mode(&px, PROXY_HOLE);
-    return true;
-}
-
-static bool strike_half(int lane, uint64_t dice)
-{
-    (void)lane;
-    (void)dice;
-    proxy_set_mode(&px, PROXY_HALF_OPEN);
-    return true;
-}
-
-static bool heal_mode(int lane)
-{
-    (void)lane;
-    proxy_set_mode(&px, PROXY_PASS);
-    return true;
-}
-
-static bool strike_reset(int lane, uint64_t dice)
-{
-    (void)lane;
-    atomic_store(&px.reset, dice / 1024 % 2 == 0);
-    proxy_arm(&px, (long)(dice % 1024));
-    return true;
-}
-
 static const ground_fault faults[] = {
     {"restart", "kill -9 of the server, and its return", 20, 300, 1, 0,
      strike_kill, restart},
@@ -211,16 +149,16 @@ static const ground_fault faults[] = {
      heal_disk},
     {"back", "the server's clock is set back, for good", 0, 0, 1, FAULT_APART,
      strike_back, NULL},
-    {"delay", "answers are late by up to 150 ms", 100, 1000, 2, 0, strike_delay,
-     heal_slow},
-    {"rate", "2 to 22 kB/s", 100, 1000, 2, 0, strike_rate, heal_slow},
-    {"drop", "connections end, new ones too", 20, 500, 2, 0, strike_drop,
-     heal_mode},
-    {"hole", "nothing passes; later it does, late", 20, 1000, 2, 0, strike_hole,
-     heal_mode},
-    {"half", "requests arrive, answers do not", 20, 1000, 2, 0, strike_half,
-     heal_mode},
-    {"reset", "an answer is cut at a byte", 0, 0, 2, 0, strike_reset, NULL},
+    {"delay", "answers are late by up to 150 ms", 100, 1000, 2, 0,
+     px_strike_delay, px_heal_slow},
+    {"rate", "2 to 22 kB/s", 100, 1000, 2, 0, px_strike_rate, px_heal_slow},
+    {"drop", "connections end, new ones too", 20, 500, 2, 0, px_strike_drop,
+     px_heal_mode},
+    {"hole", "nothing passes; later it does, late", 20, 1000, 2, 0,
+     px_strike_hole, px_heal_mode},
+    {"half", "requests arrive, answers do not", 20, 1000, 2, 0, px_strike_half,
+     px_heal_mode},
+    {"reset", "an answer is cut at a byte", 0, 0, 2, 0, px_strike_reset, NULL},
     {"forget", "kill -9 of the server, and its return with nothing", 20, 300, 1,
      FAULT_LOSSY, strike_forget, restart},
     {"ahead", "the server's clock is set forward, for good", 0, 0, 1,

@@ -7,8 +7,11 @@
 static const ground *const grounds[] = {
     &ground_sqlite,
 #ifdef CHAOS_REDIS
-    &ground_redis,   &ground_sentinel_async, &ground_sentinel_wait,
-    &ground_cluster, &ground_redlock,        &ground_redlock3,
+    &ground_redis,    &ground_sentinel_async,   &ground_sentinel_wait,
+    &ground_cluster,  &ground_redlock,          &ground_redlock3,
+#endif
+#ifdef CHAOS_POSTGRES
+    &ground_postgres, &ground_postgres_standby,
 #endif
 };
 
@@ -39,6 +42,7 @@ void ground_of_url(const char *url, ground *out)
         {"rediss-cluster:", "cluster", 3000},
         {"redlock:", "redlock", 1000},
         {"redis", "redis", 500},
+        {"postgres", "postgres", 1000},
         {"sqlite:", "sqlite", 200},
         {"", "unknown", 1000},
     };

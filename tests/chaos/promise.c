@@ -38,6 +38,10 @@ static const row rows[] = {
      {COUNTED, KEPT, KEPT, COUNTED, COUNTED, KEPT, KEPT}},
     {"redlock", LOSS_NONE, {KEPT, KEPT, KEPT, ABSENT, ABSENT, KEPT, KEPT}},
     {"redlock", LOSS_WRITES, {COUNTED, KEPT, KEPT, ABSENT, ABSENT, KEPT, KEPT}},
+    {"postgres", LOSS_NONE, {KEPT, KEPT, KEPT, KEPT, KEPT, KEPT, KEPT}},
+    {"postgres",
+     LOSS_WRITES,
+     {COUNTED, KEPT, KEPT, COUNTED, COUNTED, KEPT, KEPT}},
 };
 
 enum { ROWS = sizeof(rows) / sizeof(rows[0]) };

@@ -30,6 +30,46 @@ static void readers_share_and_writers_do_not(void **state)
     dibs_close(cl);
 }
 
+/* Until so many renewals of the client were confirmed. */
+static void await_renewals(dibs_client *cl, uint64_t count)
+{
+    dibs_stats stats = {.size = sizeof(stats)};
+
+    do {
+        poll(NULL, 0, 5);
+        dibs_stats_get(cl, &stats);
+    } while (stats.renewed < count);
+}
+
+static void every_reader_is_renewed(void **state)
+{
+    dibs_client *clients[] = {core_open(), core_open()};
+    const char *name = core_name();
+    dibs_lock *readers[4];
+    dibs_lock *writer = core_lock(clients[0], name, NULL);
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(readers); i++) {
+        readers[i] =
+            core_lock(clients[i % 2], name,
+                      DIBS_LOCK_OPTS(.mode = DIBS_SHARED, .ttl_ms = 1000));
+        CHECK(DIBS_OK, dibs_lock_acquire(readers[i], err));
+    }
+    /* Three of each, one a third of the ttl: longer than any had at first. */
+    for (size_t i = 0; i < COUNT_OF(clients); i++)
+        await_renewals(clients[i], 8);
+    CHECK(DIBS_BUSY, dibs_lock_try(writer, err));
+    for (size_t i = 0; i < COUNT_OF(readers); i++) {
+        CHECK(DIBS_OK, dibs_lock_renew(readers[i], err));
+        CHECK(DIBS_OK, dibs_lock_release(readers[i], err));
+        dibs_lock_free(readers[i]);
+    }
+    CHECK(DIBS_OK, dibs_lock_try(writer, err));
+    dibs_lock_free(writer);
+    for (size_t i = 0; i < COUNT_OF(clients); i++)
+        dibs_close(clients[i]);
+}
+
 static void an_upgrade_is_atomic_or_refused(void **state)
 {
     dibs_client *cl = core_open();
@@ -299,6 +339,7 @@ int core_kinds_tests(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(readers_share_and_writers_do_not),
+        cmocka_unit_test(every_reader_is_renewed),
         cmocka_unit_test(an_upgrade_is_atomic_or_refused),
         cmocka_unit_test(permits_are_counted),
         cmocka_unit_test(what_cannot_be_had_is_refused),

@@ -82,7 +82,7 @@ static void a_broken_lease_is_told_by_its_doorbell(void **state)
     /* With half a minute between renewals only the ring can be this fast. */
     dibs_lock *lock =
         core_lock(cl, name,
-                  DIBS_LOCK_OPTS(.ttl_ms = 90000, .wait_ms = 1000,
+                  DIBS_LOCK_OPTS(.ttl_ms = 100000, .wait_ms = 1000,
                                  .on_lost = count_loss, .on_lost_arg = &told));
     uint32_t broken = 0;
 
@@ -100,6 +100,32 @@ static void a_broken_lease_is_told_by_its_doorbell(void **state)
     CHECK(DIBS_NOTFOUND, dibs_lease_break(other, name, 0, NULL, NULL, err));
     dibs_lock_free(lock);
     dibs_close(other);
+    dibs_close(cl);
+}
+
+static void what_is_taken_again_is_renewed_again(void **state)
+{
+    dibs_client *cl = core_open();
+    const char *name = core_name();
+    dibs_lock *lock = core_lock(cl, name, DIBS_LOCK_OPTS(.ttl_ms = 1000));
+    dibs_stats stats = {.size = sizeof(stats)};
+    uint64_t before, fence;
+
+    (void)state;
+    CHECK(DIBS_OK, dibs_lock_try(lock, err));
+    CHECK(DIBS_OK, dibs_lease_break(cl, name, 0, "test", NULL, err));
+    CHECK(DIBS_LOST, dibs_lock_renew(lock, err));
+    CHECK(DIBS_OK, dibs_lock_try(lock, err));
+    fence = dibs_lock_fence(lock);
+    dibs_stats_get(cl, &stats);
+    before = stats.renewed;
+    do {
+        dibs_stats_get(cl, &stats);
+        assert_int_equal(dibs_lock_state_get(lock), DIBS_LOCK_HELD);
+    } while (stats.renewed < before + 4);
+    assert_int_equal(dibs_lock_fence(lock), fence);
+    CHECK(DIBS_OK, dibs_lock_release(lock, err));
+    dibs_lock_free(lock);
     dibs_close(cl);
 }
 
@@ -175,6 +201,7 @@ int core_loss_tests(void)
         cmocka_unit_test(a_lease_that_is_kept_stays),
         cmocka_unit_test(expiry_is_announced_once),
         cmocka_unit_test(a_broken_lease_is_told_by_its_doorbell),
+        cmocka_unit_test(what_is_taken_again_is_renewed_again),
         cmocka_unit_test(hold_max_ends_it),
         cmocka_unit_test(the_callback_may_release),
         cmocka_unit_test(renewing_by_hand_extends),

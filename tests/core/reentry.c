@@ -3,6 +3,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "core.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <string.h>
 
@@ -261,6 +262,35 @@ static void a_loss_reaches_all_and_the_count_starts_anew(void **state)
     dibs_close(cl);
 }
 
+static void who_entered_often_leaves_for_good(void **state)
+{
+    dibs_client *cl = core_open();
+    const char *name = core_name();
+    dibs_lock *reader =
+        core_lock(cl, name,
+                  DIBS_LOCK_OPTS(.flags = DIBS_LOCK_REENTRANT, .ttl_ms = 1000,
+                                 .mode = DIBS_SHARED));
+    dibs_stats stats = {.size = sizeof(stats)};
+    uint64_t before;
+
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        CHECK(DIBS_OK, dibs_lock_acquire(reader, err));
+    for (int i = 0; i < 3; i++)
+        CHECK(DIBS_OK, dibs_lock_release(reader, err));
+    dibs_stats_get(cl, &stats);
+    before = stats.renewed + stats.unrenewed;
+    assert_int_equal(stats.held, 0);
+    /* A renewal would be due after a third of the ttl. */
+    poll(NULL, 0, 500);
+    dibs_stats_get(cl, &stats);
+    assert_int_equal(stats.renewed + stats.unrenewed, before);
+    assert_int_equal(stats.lost, 0);
+    assert_int_equal(holders(cl, name), 0);
+    dibs_lock_free(reader);
+    dibs_close(cl);
+}
+
 static void a_reader_enters_its_own_write_lock(void **state)
 {
     dibs_client *cl = core_open();
@@ -309,6 +339,7 @@ int core_reentry_tests(void)
         cmocka_unit_test(an_owner_may_be_named),
         cmocka_unit_test(without_re_entry_a_wait_for_oneself_is_an_error),
         cmocka_unit_test(a_loss_reaches_all_and_the_count_starts_anew),
+        cmocka_unit_test(who_entered_often_leaves_for_good),
         cmocka_unit_test(a_reader_enters_its_own_write_lock),
         cmocka_unit_test(bad_identities_are_refused),
     };

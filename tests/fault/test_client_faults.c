@@ -210,11 +210,13 @@ static void await_waiters(world *w, const char *name, size_t wanted)
 }
 
 /* Hands one lease over to a waiter; returns how long that took, in ms. */
-static int64_t hand_over(world *w)
+static int64_t hand_over_as(world *w, dibs_lock_mode mode)
 {
-    dibs_lock *lock = world_lock(w->one, "k", NULL);
-    waiter wt = {
-        .lock = world_lock(w->other, "k", DIBS_LOCK_OPTS(.wait_ms = 20000))};
+    const dibs_lock_opts *opts =
+        DIBS_LOCK_OPTS(.mode = mode, .capacity = mode == DIBS_PERMITS,
+                       .wait_ms = 20000);
+    dibs_lock *lock = world_lock(w->one, "k", opts);
+    waiter wt = {.lock = world_lock(w->other, "k", opts)};
     dibsx_nsec released_at;
     dibs_error err = {0};
 
@@ -232,12 +234,25 @@ static int64_t hand_over(world *w)
     return (wt.done_at - released_at) / DIBSX_MS;
 }
 
+static int64_t hand_over(world *w)
+{
+    return hand_over_as(w, DIBS_EXCLUSIVE);
+}
+
 static void a_waiter_is_served_when_all_rings_are_lost(void **state)
 {
     world *w = *state;
 
     world_fault(w, DIBS__STEP_BELL, DIBS__FAULT_DROP_BEFORE, -1);
     assert_true(hand_over(w) < 2000);
+}
+
+static void a_permit_is_had_when_all_rings_are_lost(void **state)
+{
+    world *w = *state;
+
+    world_fault(w, DIBS__STEP_BELL, DIBS__FAULT_DROP_BEFORE, -1);
+    assert_true(hand_over_as(w, DIBS_PERMITS) < 2000);
 }
 
 static void a_waiter_is_served_when_the_answer_to_release_is_lost(void **state)
@@ -316,6 +331,7 @@ int main(void)
         WORLD_TEST(release_is_repeated_when_its_answer_was_lost),
         WORLD_TEST(release_on_a_store_that_is_away_ends_belief_all_the_same),
         WORLD_TEST(a_waiter_is_served_when_all_rings_are_lost),
+        WORLD_TEST(a_permit_is_had_when_all_rings_are_lost),
         WORLD_TEST(a_waiter_is_served_when_the_answer_to_release_is_lost),
         WORLD_TEST(a_ring_makes_the_wait_short),
         WORLD_TEST(a_cancelled_wait_on_a_failing_store_leaves_nothing),

@@ -312,24 +312,6 @@ bool pg_start_tls(pg_server *sv, const char *cert)
     return start(sv);
 }
 
-bool pg_start_standby(pg_server *sv, const pg_server *primary)
-{
-    char program[PATH_LEN], from[PG_URL_MAX];
-    char *words[] = {program,        WORD("-D"), WORD("data"),      WORD("-R"),
-                     WORD("-d"),     from,       WORD("--no-sync"), WORD("-X"),
-                     WORD("stream"), WORD("-c"), WORD("fast"),      NULL};
-
-    if (!make_dir(sv))
-        return false;
-    snprintf(from, sizeof(from), "host=%s port=%d user=dibs", primary->dir,
-             primary->port);
-    find_program("pg_basebackup", program);
-    if (!run(sv, "basebackup.log", words))
-        return false;
-    sv->primary = primary->dir;
-    return start(sv);
-}
-
 static void remove_dir(const char *dir)
 {
     pid_t pid = fork();
@@ -339,6 +321,37 @@ static void remove_dir(const char *dir)
         _exit(127);
     }
     (void)await_exit(pid);
+}
+
+/* Fills the folder with a copy of the primary. */
+static bool copy_primary(pg_server *sv, const pg_server *primary)
+{
+    char program[PATH_LEN], from[PG_URL_MAX];
+    char *words[] = {program,        WORD("-D"), WORD("data"),      WORD("-R"),
+                     WORD("-d"),     from,       WORD("--no-sync"), WORD("-X"),
+                     WORD("stream"), WORD("-c"), WORD("fast"),      NULL};
+
+    snprintf(from, sizeof(from), "host=%s port=%d user=dibs", primary->dir,
+             primary->port);
+    find_program("pg_basebackup", program);
+    if (!run(sv, "basebackup.log", words))
+        return false;
+    sv->primary = primary->dir;
+    return true;
+}
+
+bool pg_start_standby(pg_server *sv, const pg_server *primary)
+{
+    return make_dir(sv) && copy_primary(sv, primary) && start(sv);
+}
+
+bool pg_follow(pg_server *sv, const pg_server *primary)
+{
+    char data[sizeof(sv->dir) + 8];
+
+    snprintf(data, sizeof(data), "%s/data", sv->dir);
+    remove_dir(data);
+    return copy_primary(sv, primary) && pg_restart(sv);
 }
 
 void pg_stop(pg_server *sv)
@@ -363,24 +376,25 @@ void pg_kill(pg_server *sv)
     sv->pid = 0;
 }
 
+/* What is left of it after a kill may be in the way for a moment. */
 bool pg_restart(pg_server *sv)
 {
-    for (int i = 0; i < TRIES; i++)
+    for (int i = 0; i < TRIES; i++) {
         if (come_up(sv))
             return true;
+        poll(NULL, 0, 50);
+    }
     show_log(sv, "postgres.log");
     return false;
 }
 
-/* All processes of the server are in its session, whose leader it is; backends
- * have process groups of their own. */
-static void signal_all(const pg_server *sv, int number)
+/* Backends have process groups of their own. */
+static void signal_children(const pg_server *sv, int number)
 {
     char path[64], text[4096];
     ssize_t len;
     int fd;
 
-    kill(sv->pid, number);
     snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)sv->pid,
              (int)sv->pid);
     fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -398,14 +412,31 @@ static void signal_all(const pg_server *sv, int number)
     }
 }
 
+/* It has stopped before its backends are listed: one that is born later would
+ * outlive it, and be in the way of the next. */
+void pg_crash(pg_server *sv)
+{
+    if (sv->pid <= 0)
+        return;
+    kill(sv->pid, SIGSTOP);
+    while (waitpid(sv->pid, NULL, WUNTRACED) < 0 && errno == EINTR)
+        continue;
+    signal_children(sv, SIGKILL);
+    kill(sv->pid, SIGKILL);
+    (void)await_exit(sv->pid);
+    sv->pid = 0;
+}
+
 void pg_pause(pg_server *sv)
 {
-    signal_all(sv, SIGSTOP);
+    kill(sv->pid, SIGSTOP);
+    signal_children(sv, SIGSTOP);
 }
 
 void pg_resume(pg_server *sv)
 {
-    signal_all(sv, SIGCONT);
+    kill(sv->pid, SIGCONT);
+    signal_children(sv, SIGCONT);
 }
 
 PGconn *pg_connect(const pg_server *sv)

@@ -39,7 +39,12 @@ bool pg_start_standby(pg_server *sv, const pg_server *primary);
 /* Ends it and removes its folder. A server that was not started is a no-op. */
 void pg_stop(pg_server *sv);
 
+/* Makes a server that has ended a standby of another, on its port, with nothing
+ * of what it had. */
+bool pg_follow(pg_server *sv, const pg_server *primary);
+
 void pg_kill(pg_server *sv);    /* at once, without a checkpoint, and waits */
+void pg_crash(pg_server *sv);   /* kill -9 of all of it, and waits */
 bool pg_restart(pg_server *sv); /* on the same port, with what it kept */
 void pg_pause(pg_server *sv);   /* SIGSTOP to all of it */
 void pg_resume(pg_server *sv);

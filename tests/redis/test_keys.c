@@ -165,6 +165,23 @@ static void an_expired_lock_leaves_nothing(void **state)
     dibs_lock_free(lock);
 }
 
+static void expired_permits_leave_nothing(void **state)
+{
+    world *w = *state;
+    const dibs_lock_opts *opts =
+        DIBS_LOCK_OPTS(.mode = DIBS_PERMITS, .capacity = 2, .ttl_ms = 100,
+                       .flags = DIBS_LOCK_NO_RENEW);
+    dibs_lock *one = world_lock(w->one, "k", opts);
+    dibs_lock *other = world_lock(w->other, "k", opts);
+
+    CHECK(DIBS_OK, dibs_lock_acquire(one, err));
+    CHECK(DIBS_OK, dibs_lock_acquire(other, err));
+    await_size(&w->sv, "1");
+    assert_nothing_left(&w->sv);
+    dibs_lock_free(one);
+    dibs_lock_free(other);
+}
+
 static void *acquire(void *arg)
 {
     return (void *)(uintptr_t)dibs_lock_acquire(arg, NULL);
@@ -249,6 +266,32 @@ static dibs_status leave_tombstone(dibs__store *st, dibs_error *err)
 
     return st->ops->lease->release(st, &gone, dibsx_after_ms(dibsx_now(), 2000),
                                    err);
+}
+
+/* As after an eviction, or by hand: the parts of a queue do not agree. */
+static void a_queue_that_lost_a_key_goes_on(void **state)
+{
+    static const char *const parts[] = {"{k}~party", "{k}~queue", "{k}~place"};
+    world *w = *state;
+    dibs_lock *lock = world_lock(w->one, "k", NULL);
+    dibs_lock *waiter =
+        world_lock(w->other, "k", DIBS_LOCK_OPTS(.wait_ms = WORLD_BOUND_MS));
+
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        pthread_t thread;
+        void *rc = NULL;
+
+        CHECK(DIBS_OK, dibs_lock_acquire(lock, err));
+        assert_int_equal(pthread_create(&thread, NULL, acquire, waiter), 0);
+        world_await_waiters(w->one, "k", 1);
+        assert_reply(server_ask(&w->sv, "DEL", parts[i], NULL), "1");
+        CHECK(DIBS_OK, dibs_lock_release(lock, err));
+        assert_int_equal(pthread_join(thread, &rc), 0);
+        assert_int_equal((uintptr_t)rc, DIBS_OK);
+        CHECK(DIBS_OK, dibs_lock_release(waiter, err));
+    }
+    dibs_lock_free(waiter);
+    dibs_lock_free(lock);
 }
 
 /* A waiter that died with its holder. */
@@ -341,7 +384,9 @@ int main(void)
         WORLD_TEST(the_locks_of_a_prefix_are_listed_by_it),
         WORLD_TEST(a_released_lock_leaves_nothing),
         WORLD_TEST(an_expired_lock_leaves_nothing),
+        WORLD_TEST(expired_permits_leave_nothing),
         WORLD_TEST(a_queue_leaves_nothing),
+        WORLD_TEST(a_queue_that_lost_a_key_goes_on),
         WORLD_TEST(an_abandoned_queue_ends_by_itself),
         WORLD_TEST(a_tombstone_ends_by_itself),
         WORLD_TEST(a_deleted_value_leaves_nothing),
