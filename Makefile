@@ -8,7 +8,7 @@ VERBOSE ?=
 configure = test -f $(2)/build.ninja || cmake --preset $(1) --log-level=WARNING >/dev/null
 build = cmake --build $(1) $(if $(VERBOSE),--verbose,-- --quiet)
 
-.PHONY: all run test bench chaos coverage fuzz soak spec format tidy install clean help
+.PHONY: all run test bench chaos mutants coverage fuzz soak spec format tidy install clean help
 
 all: ## build build/dibs and build/libdibs.so (the default)
 	@$(call configure,release,build)
@@ -35,6 +35,10 @@ chaos: ## put every store through every fault, and check what its users relied o
 	@cmake --build build/bench --target chaos check sim sim_quorum contract loops cluster_load \
 		failovers test_quorum_faults test_quorum_slots with_redis with_postgres -- --quiet
 	@tools/chaos.sh build/bench $(or $(MINUTES),40)
+
+mutants: ## plant one mistake after the other, and show what catches it and how fast
+	@tools/install-packages.sh build test
+	@nice tools/mutants.sh
 
 coverage: ## run the tests and print the lines of src/core and src/store they reach
 	@tools/install-packages.sh build test

@@ -1,4 +1,5 @@
-/* contract_main.c - runs the contract suite on one store: contract URL. */
+/* contract_main.c - runs the contract suite on one store, or those of its tests
+ * whose names are like a pattern: contract [PATTERN] URL. */
 /* SPDX-License-Identifier: MIT */
 #include "contract.h"
 
@@ -17,11 +18,13 @@ int main(int argc, char **argv)
 {
     int failed = 0;
 
-    if (argc != 2) {
-        fprintf(stderr, "usage: %s STORE-URL\n", argv[0]);
+    if (argc != 2 && argc != 3) {
+        fprintf(stderr, "usage: %s [PATTERN] STORE-URL\n", argv[0]);
         return 64;
     }
-    contract_url_set(argv[1]);
+    if (argc == 3)
+        cmocka_set_test_filter(argv[1]);
+    contract_url_set(argv[argc - 1]);
     failed += contract_lacks();
     failed += contract_lease();
     failed += contract_renew();

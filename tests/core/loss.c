@@ -73,6 +73,53 @@ static void expiry_is_announced_once(void **state)
     dibs_close(cl);
 }
 
+typedef struct glance {
+    dibs_lock *at;
+    int lost_fd;
+    dibs_status rc;
+    dibs_lock_state state;
+    uint64_t fence;
+    int done;
+} glance;
+
+/* Holds up the keeper, whose thread this is, until another lease has ended. */
+static void look_at_another(dibs_lock *lock, void *arg)
+{
+    glance *gl = arg;
+
+    (void)lock;
+    (void)readable(gl->lost_fd, 5000);
+    gl->rc = dibs_lock_check(gl->at);
+    gl->state = dibs_lock_state_get(gl->at);
+    gl->fence = dibs_lock_fence(gl->at);
+    __atomic_store_n(&gl->done, 1, __ATOMIC_SEQ_CST);
+}
+
+static void an_end_needs_nobody_to_note_it(void **state)
+{
+    dibs_client *cl = core_open();
+    dibs_lock *later =
+        core_lock(cl, core_name(),
+                  DIBS_LOCK_OPTS(.ttl_ms = 600, .flags = DIBS_LOCK_NO_RENEW));
+    glance gl = {.at = later, .lost_fd = dibs_lock_lost_fd(later)};
+    dibs_lock *lock =
+        core_lock(cl, core_name(),
+                  DIBS_LOCK_OPTS(.ttl_ms = 100, .flags = DIBS_LOCK_NO_RENEW,
+                                 .on_lost = look_at_another,
+                                 .on_lost_arg = &gl));
+
+    (void)state;
+    CHECK(DIBS_OK, dibs_lock_try(later, err));
+    CHECK(DIBS_OK, dibs_lock_try(lock, err));
+    core_until(was_told, &gl.done);
+    assert_int_equal(gl.rc, DIBS_LOST);
+    assert_int_equal(gl.state, DIBS_LOCK_LOST);
+    assert_int_equal(gl.fence, 0);
+    dibs_lock_free(lock);
+    dibs_lock_free(later);
+    dibs_close(cl);
+}
+
 static void a_broken_lease_is_told_by_its_doorbell(void **state)
 {
     dibs_client *cl = core_open();
@@ -200,6 +247,7 @@ int core_loss_tests(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_lease_that_is_kept_stays),
         cmocka_unit_test(expiry_is_announced_once),
+        cmocka_unit_test(an_end_needs_nobody_to_note_it),
         cmocka_unit_test(a_broken_lease_is_told_by_its_doorbell),
         cmocka_unit_test(what_is_taken_again_is_renewed_again),
         cmocka_unit_test(hold_max_ends_it),

@@ -1,4 +1,5 @@
-/* main.c - runs the tests of the public interface on the store of argv[1]. */
+/* main.c - runs the tests of the public interface on one store, or those whose
+ * names are like a pattern: test_core [PATTERN] URL. */
 /* SPDX-License-Identifier: MIT */
 #include "core.h"
 
@@ -50,11 +51,13 @@ int main(int argc, char **argv)
 {
     int failed = 0;
 
-    if (argc != 2) {
-        fprintf(stderr, "usage: test_core URL\n");
+    if (argc != 2 && argc != 3) {
+        fprintf(stderr, "usage: test_core [PATTERN] URL\n");
         return 2;
     }
-    core_url = argv[1];
+    if (argc == 3)
+        cmocka_set_test_filter(argv[1]);
+    core_url = argv[argc - 1];
     failed += core_client_tests();
     failed += core_lock_tests();
     failed += core_wait_tests();

@@ -90,6 +90,38 @@ static void renewals_without_answer_are_doubted_and_healed(void **state)
     dibs_lock_free(lock);
 }
 
+/* The store answers a renewal of a lease that was given back meanwhile. */
+static void a_late_answer_is_not_about_the_next_lease(void **state)
+{
+    world *w = *state;
+    loss lost = {0};
+    dibs_lock *lock =
+        world_lock(w->one, "k",
+                   DIBS_LOCK_OPTS(.ttl_ms = 3000, .on_lost = note_loss,
+                                  .on_lost_arg = &lost));
+    dibs_stats stats = {.size = sizeof(stats)};
+    dibs_error err = {0};
+    uint64_t fence;
+
+    assert_int_equal(dibs_lock_acquire(lock, &err), DIBS_OK);
+    world_delay(w, DIBS__STEP_RENEW, 400);
+    while (world_seen(w, DIBS__STEP_RENEW) == 0)
+        world_sleep_ms(1);
+    assert_int_equal(dibs_lock_release(lock, &err), DIBS_OK);
+    assert_int_equal(dibs_lock_acquire(lock, &err), DIBS_OK);
+    fence = dibs_lock_fence(lock);
+    do {
+        world_sleep_ms(1);
+        dibs_stats_get(w->one, &stats);
+    } while (stats.renewed + stats.unrenewed == 0);
+    assert_int_equal(stats.unrenewed, 1);
+    assert_int_equal(dibs_lock_check(lock), DIBS_OK);
+    assert_int_equal(dibs_lock_fence(lock), fence);
+    assert_int_equal(dibs_lock_release(lock, &err), DIBS_OK);
+    assert_int_equal(atomic_load(&lost.count), 0);
+    dibs_lock_free(lock);
+}
+
 static void loss_is_announced_in_every_way_and_in_time(void **state)
 {
     world *w = *state;
@@ -355,6 +387,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         WORLD_TEST(failing_renewals_are_doubted_and_healed),
         WORLD_TEST(renewals_without_answer_are_doubted_and_healed),
+        WORLD_TEST(a_late_answer_is_not_about_the_next_lease),
         WORLD_TEST(loss_is_announced_in_every_way_and_in_time),
         WORLD_TEST(belief_ends_before_another_is_granted),
         WORLD_TEST(a_lost_handle_can_acquire_again),

@@ -478,6 +478,20 @@ static void metadata_are_kept_and_not_told(void **state)
     ASSERT_REPLY(who, "HGET", "k", "who");
 }
 
+/* What was rung while nobody listened is lost, and the listener is told so. */
+static void a_channel_that_was_lost_is_told(void **state)
+{
+    stage *sg = *state;
+    struct pollfd bell = {.fd = sg->bell[0], .events = POLLIN};
+    dibs__ring ring = {.news = DIBS__NEWS_GRANTED};
+
+    assert_int_equal(sg->st[0]->ops->bell_hear(sg->st[0], &ring, 1), 0);
+    ASSERT_REPLY("2", "CLIENT", "KILL", "TYPE", "pubsub");
+    assert_int_equal(poll(&bell, 1, WORLD_BOUND_MS), 1);
+    assert_int_equal(sg->st[0]->ops->bell_hear(sg->st[0], &ring, 1), 1);
+    assert_int_equal(ring.news, DIBS__NEWS_MISSED);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -493,6 +507,7 @@ int main(void)
         STAGE_TEST(a_set_does_not_pass_who_waits),
         STAGE_TEST(without_memory_nothing_is_done_by_half),
         STAGE_TEST(metadata_are_kept_and_not_told),
+        STAGE_TEST(a_channel_that_was_lost_is_told),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
