@@ -5,9 +5,8 @@
 #   tools/mutants.sh NAME...       those only, without a look at the sound code
 #   tools/mutants.sh --check       whether the patches still fit; builds nothing
 #
-# Works on a copy of the tree in build/mutants, built as it is released: without
-# assertions, so that only what a user could notice counts. The sound code must
-# pass every run first. A mistake is caught when one of its runs fails or does not
+# Works on a copy of the tree in build/mutants, built without assertions, as it is
+# released, so that tests have to catch it. The sound code must pass every run first. A mistake is caught when one of its runs fails or does not
 # end; one that passes them all, does not fit or does not build is a failure here.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
@@ -248,5 +247,5 @@ for patch in "${list[@]}"; do
     plant "$patch" || bad=$((bad + 1))
 done
 [ $# -gt 0 ] || left_out
-echo "${#list[@]} mistakes planted, $bad not caught ($SECONDS s)"
+echo "${#list[@]} mistakes planted$([ $# -gt 0 ] || echo ', 6 rules left out'), $bad not caught ($SECONDS s)"
 [ $bad -eq 0 ]
