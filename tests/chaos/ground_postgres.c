@@ -129,6 +129,20 @@ static bool strike_backend(int lane, uint64_t dice)
     return await_answer(in_charge());
 }
 
+/* A standby may cancel what is asked of it: then it is told again. */
+static bool promote(const pg_server *sv)
+{
+    int64_t until = now_ns() + RECOVER_MS * INT64_C(1000000);
+
+    while (pg_number(sv, "SELECT pg_is_in_recovery()::int") != 0) {
+        (void)pg_number(sv, "SELECT pg_promote(false)::int");
+        if (now_ns() > until)
+            return false;
+        poll(NULL, 0, 20);
+    }
+    return true;
+}
+
 /* The standby takes over, and the former primary becomes a copy of it. */
 static bool succeed(void)
 {
@@ -138,7 +152,7 @@ static bool succeed(void)
     primary = 1 - primary;
     if (in_charge()->pid == 0 && !pg_restart(in_charge()))
         return false;
-    if (!pg_tell(in_charge(), "SELECT pg_promote()"))
+    if (!promote(in_charge()))
         return false;
     in_charge()->primary = NULL;
     return pg_follow(before, in_charge());
