@@ -7,7 +7,6 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -28,7 +27,9 @@ static void set_storm(bool on)
     setitimer(ITIMER_REAL, &every, NULL);
 }
 
-/* The child's handles are dead, and its end takes nothing from the parent. */
+/* The child's handles are dead, and its end takes nothing from the parent. It ends
+ * without the destructors of libraries: those that libpq brings along take locks of
+ * the C library, which a thread of the parent may have had. */
 static void child_main(worker *wk, dibs_lock *held)
 {
     dibs_error err = {0};
@@ -41,7 +42,7 @@ static void child_main(worker *wk, dibs_lock *held)
     told = told && dibs_ping(wk->cl, NULL, &err) == DIBS_FORKED &&
            dibs_lock_try(wk->locks[0][1], &err) == DIBS_FORKED;
     dibs_close(wk->cl);
-    exit(told ? 0 : 1);
+    _exit(told ? 0 : 1);
 }
 
 static void fork_once(worker *wk, dibs_lock *held)
