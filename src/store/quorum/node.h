@@ -25,6 +25,7 @@ typedef struct dibs__job {
     size_t node;
     dibs__vote vote; /* what it comes to, the thread's own until it has ended */
     dibs_error err;
+    int64_t took_us;
 } dibs__job;
 
 enum { DIBS__JOBS_MAX = 256 }; /* in a queue */

@@ -177,12 +177,16 @@ void dibs__round_begin(dibs__job *job)
 void dibs__round_do(dibs__job *job)
 {
     dibs__round *rd = job->round;
+    dibsx_nsec from_at = dibsx_now();
 
     job->vote = (dibs__vote){.in = true};
-    if (dibsx_now() >= rd->deadline)
+    if (from_at >= rd->deadline) {
         job->vote.rc = dibsx_fail(&job->err, DIBS_UNAVAIL, "slow");
-    else
-        job->vote.rc = rd->ask(rd, job->node, &job->vote, &job->err);
+        return;
+    }
+    job->vote.rc = rd->ask(rd, job->node, &job->vote, &job->err);
+    if (job->vote.rc != DIBS_UNAVAIL && job->vote.rc != DIBS_UNKNOWN)
+        job->took_us = (dibsx_now() - from_at) / 1000;
 }
 
 void dibs__round_end(dibs__job *job)
@@ -197,6 +201,7 @@ void dibs__round_end(dibs__job *job)
     if (!rd->closed) {
         rd->ballot.votes[job->node] = job->vote;
         slot->err = job->err;
+        slot->took_us = job->took_us;
         pthread_cond_signal(&rd->cond);
     }
     unref(rd);
@@ -220,7 +225,7 @@ static const char *word_for(const dibs__vote *vote)
     }
 }
 
-/* What one node said. */
+/* What one node said, and how soon. */
 static void tell(const dibs__round *rd, size_t node, dibsx_buf *out)
 {
     const dibs__vote *vote = &rd->ballot.votes[node];
@@ -238,6 +243,9 @@ static void tell(const dibs__round *rd, size_t node, dibsx_buf *out)
         dibsx_buf_puts(out, why->origin);
     else
         dibsx_buf_puts(out, word_for(vote));
+    if (rd->slots[node].took_us > 0)
+        dibsx_buf_printf(out, " (%.1f ms)",
+                         (double)rd->slots[node].took_us / 1000);
 }
 
 dibs_status dibs__round_fail(const dibs__round *rd, dibs_status rc,

@@ -35,6 +35,7 @@ typedef struct dibs__slot {
     dibs__job job;
     dibs__slot_state state;
     dibs_error err;
+    int64_t took_us; /* until its answer; 0: there was none */
 } dibs__slot;
 
 struct dibs__round {
