@@ -22,9 +22,11 @@ enum { CROWD_MAX = 40, SOME = 8 };
 /* What a member says decides what its group answers. */
 static const char many[] =
     "local answers = {}\n"
-    "for i, word in ipairs(ARGV) do\n"
+    "for i = 1, #KEYS do\n"
+    "    local word = ARGV[1 + i]\n"
+    "    local by = i <= tonumber(ARGV[1]) and 'many ' or 'more '\n"
     "    if word == 'bad' then return redis.error_reply('BAD all') end\n"
-    "    answers[i] = word ~= 'alone' and 'many ' .. KEYS[i] .. ' ' .. word\n"
+    "    answers[i] = word ~= 'alone' and by .. KEYS[i] .. ' ' .. word\n"
     "    if word == 'short' then return {'one too few'} end\n"
     "end\n"
     "return answers\n";
@@ -35,10 +37,14 @@ static const char one[] =
 static char sha1[DIBSX_SHA1_TEXT];
 static const dibs__group group = {.sha1 = sha1,
                                   .text = many,
-                                  .text_len = sizeof(many) - 1,
-                                  .key_at = 3,
-                                  .key_count = 1,
-                                  .rest_at = 4};
+                                  .text_len = sizeof(many) - 1};
+static const dibs__part parts[] = {
+    {.group = &group, .key_at = 3, .key_count = 1, .rest_at = 4},
+    {.group = &group,
+     .second = true,
+     .key_at = 3,
+     .key_count = 1,
+     .rest_at = 4}};
 
 typedef struct member {
     dibs__link *ln;
@@ -46,6 +52,7 @@ typedef struct member {
     char key[16];
     const char *says;
     const char *adds; /* a further word, or NULL */
+    bool second;      /* part of the group */
     char text[TEXT_MAX];
     dibs_status rc;
     dibs_error err;
@@ -83,7 +90,7 @@ static void *take_part(void *arg)
         dibs__words_puts(&words, mb->adds);
     atomic_store(&mb->tid, (int)syscall(SYS_gettid));
     mb->rc =
-        dibs__link_join(mb->ln, &group, &words,
+        dibs__link_join(mb->ln, &parts[mb->second], &words,
                         dibsx_after_ms(dibsx_now(), mb->ms), &reply, &mb->err);
     if (reply)
         snprintf(mb->text, sizeof(mb->text), "%s", reply->str);
@@ -242,6 +249,24 @@ static void unlike_commands_are_kept_apart(void **state)
     for (int i = 0; i < SOME; i++)
         assert_answer(&crowd[i], i == 2 ? "one" : "many");
     assert_calls(*state, 1, 1);
+    way_close(&wy);
+}
+
+/* Each part is told from the other, whoever came first. */
+static void unlike_commands_may_be_parts_of_one(void **state)
+{
+    static member crowd[SOME];
+    way wy;
+
+    load_script(*state);
+    way_open_server(&wy, *state);
+    crowd_init(crowd, SOME, &wy, "x");
+    for (int i = 0; i < SOME; i += 3)
+        crowd[i].second = true;
+    crowd_run(*state, crowd, SOME);
+    for (int i = 0; i < SOME; i++)
+        assert_answer(&crowd[i], i % 3 == 0 ? "more" : "many");
+    assert_calls(*state, 1, 0);
     way_close(&wy);
 }
 
@@ -514,6 +539,7 @@ int main(void)
         cmocka_unit_test(one_thread_sends_its_own_command),
         cmocka_unit_test(a_link_may_send_each_for_itself),
         cmocka_unit_test(unlike_commands_are_kept_apart),
+        cmocka_unit_test(unlike_commands_may_be_parts_of_one),
         cmocka_unit_test(who_is_not_answered_goes_alone),
         cmocka_unit_test(an_error_sends_each_alone),
         cmocka_unit_test(an_answer_of_another_length_sends_each_alone),

@@ -7,14 +7,17 @@
 static const dibs__group group = {.sha1 = "0123",
                                   .text = "return",
                                   .text_len = 6,
-                                  .shared = "all",
-                                  .key_at = 3,
-                                  .key_count = 2,
-                                  .rest_at = 6};
+                                  .shared = "all"};
+static const dibs__part first = {.group = &group,
+                                 .key_at = 3,
+                                 .key_count = 2,
+                                 .rest_at = 6};
+static const dibs__part second = {
+    .group = &group, .second = true, .key_at = 3, .key_count = 1, .rest_at = 7};
 
-/* EVALSHA of another script with three keys, of which two are for the group. */
-static void
-make(dibs__member *mb, const char *key, const char *rest, char *bytes)
+/* EVALSHA of another script with three keys, of which not all are for the group. */
+static void make(dibs__member *mb, const dibs__part *part, const char *key,
+                 const char *rest, char *bytes)
 {
     dibs__words words = {.count = 0};
     size_t len;
@@ -28,29 +31,29 @@ make(dibs__member *mb, const char *key, const char *rest, char *bytes)
     dibs__words_puts(&words, rest);
     dibs__words_puts(&words, "");
     len = dibs__words_encode(&words, bytes);
-    dibs__member_init(mb, &group, &words, bytes, len);
+    dibs__member_init(mb, part, &words, bytes, len);
 }
 
 static void put_together(bool whole, dibsx_buf *out)
 {
-    char bytes[2][256];
-    dibs__member members[2];
+    char bytes[3][256];
+    dibs__member members[3];
+    const dibs__member *all[] = {&members[0], &members[1], &members[2]};
 
-    make(&members[0], "a", "0123456789", bytes[0]);
-    make(&members[1], "bb", "x", bytes[1]);
+    make(&members[0], &first, "a", "0123456789", bytes[0]);
+    make(&members[1], &first, "bb", "x", bytes[1]);
+    make(&members[2], &second, "ccc", "not this", bytes[2]);
     assert_true(dibs__member_fits(&members[0], &members[1]));
-    dibs__group_begin(&members[0], 2, whole, out);
-    for (int i = 0; i < 2; i++)
-        dibsx_buf_add(out, members[i].keys, members[i].keys_len);
-    for (int i = 0; i < 2; i++)
-        dibsx_buf_add(out, members[i].rest, members[i].rest_len);
+    assert_true(dibs__member_fits(&members[2], &members[1]));
+    dibs__group_put(all, 3, whole, out);
     assert_true(dibsx_buf_ok(out));
 }
 
 #define MEMBERS                                                                \
-    "$1\r\n5\r\n$3\r\nall\r\n"                                                 \
-    "$1\r\na\r\n$1\r\n~\r\n$2\r\nbb\r\n$1\r\n~\r\n"                            \
-    "$10\r\n0123456789\r\n$0\r\n\r\n$1\r\nx\r\n$0\r\n\r\n"
+    "$1\r\n6\r\n$3\r\nall\r\n"                                                 \
+    "$1\r\na\r\n$1\r\n~\r\n$2\r\nbb\r\n$1\r\n~\r\n$3\r\nccc\r\n"               \
+    "$1\r\n2\r\n"                                                              \
+    "$10\r\n0123456789\r\n$0\r\n\r\n$1\r\nx\r\n$0\r\n\r\n$0\r\n\r\n"
 
 static void members_become_one_command(void **state)
 {
@@ -60,25 +63,27 @@ static void members_become_one_command(void **state)
     dibsx_buf_init(&out, 4096);
     put_together(false, &out);
     assert_string_equal(dibsx_buf_text(&out),
-                        "*12\r\n$7\r\nEVALSHA\r\n$4\r\n0123\r\n" MEMBERS);
+                        "*15\r\n$7\r\nEVALSHA\r\n$4\r\n0123\r\n" MEMBERS);
     dibsx_buf_reset(&out);
     put_together(true, &out);
     assert_string_equal(dibsx_buf_text(&out),
-                        "*12\r\n$4\r\nEVAL\r\n$6\r\nreturn\r\n" MEMBERS);
+                        "*15\r\n$4\r\nEVAL\r\n$6\r\nreturn\r\n" MEMBERS);
     dibsx_buf_fini(&out);
 }
 
 static void unlike_members_do_not_fit(void **state)
 {
-    dibs__member one, more, none = {.group = NULL};
+    dibs__member one, more, none = {.part = NULL};
     char bytes[256];
 
     (void)state;
-    make(&one, "a", "x", bytes);
+    make(&one, &first, "a", "x", bytes);
     more = one;
     more.rest_count++;
     assert_false(dibs__member_fits(&one, &more));
     assert_false(dibs__member_fits(&one, &none));
+    assert_false(dibs__member_fits(&none, &one));
+    assert_false(dibs__member_fits(&none, &none));
 }
 
 static void each_takes_its_own_answer(void **state)

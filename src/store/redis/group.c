@@ -4,23 +4,26 @@
 #include <stdio.h>
 #include <string.h>
 
-void dibs__member_init(dibs__member *mb, const dibs__group *group,
+void dibs__member_init(dibs__member *mb, const dibs__part *part,
                        const dibs__words *words, const char *bytes, size_t len)
 {
     const char *end = bytes + len;
-    int key_end = group->key_at + group->key_count;
+    int key_end = part->key_at + part->key_count;
 
-    mb->group = group;
-    mb->keys = end - dibs__words_size(words, group->key_at, words->count);
-    mb->keys_len = dibs__words_size(words, group->key_at, key_end);
-    mb->rest_len = dibs__words_size(words, group->rest_at, words->count);
+    mb->part = part;
+    mb->keys = end - dibs__words_size(words, part->key_at, words->count);
+    mb->keys_len = dibs__words_size(words, part->key_at, key_end);
+    mb->rest_len = dibs__words_size(words, part->rest_at, words->count);
     mb->rest = end - mb->rest_len;
-    mb->rest_count = words->count - group->rest_at;
+    mb->rest_count = words->count - part->rest_at;
 }
 
 bool dibs__member_fits(const dibs__member *mb, const dibs__member *other)
 {
-    return mb->group == other->group && mb->rest_count == other->rest_count;
+    if (!mb->part || !other->part || mb->part->group != other->part->group)
+        return false;
+    return mb->part->second != other->part->second ||
+           mb->rest_count == other->rest_count;
 }
 
 static void add_word(dibsx_buf *out, const char *word, size_t len)
@@ -30,15 +33,16 @@ static void add_word(dibsx_buf *out, const char *word, size_t len)
     dibsx_buf_add(out, "\r\n", 2);
 }
 
-void dibs__group_begin(const dibs__member *first, int count, bool whole,
-                       dibsx_buf *out)
+static void add_number(dibsx_buf *out, int number)
 {
-    const dibs__group *group = first->group;
-    int keys = count * group->key_count + (group->shared ? 1 : 0);
-    char number[16];
-    int len = snprintf(number, sizeof(number), "%d", keys);
+    char text[16];
+    int len = snprintf(text, sizeof(text), "%d", number);
 
-    dibsx_buf_printf(out, "*%d\r\n", 3 + keys + count * first->rest_count);
+    add_word(out, text, (size_t)len);
+}
+
+static void begin(const dibs__group *group, bool whole, dibsx_buf *out)
+{
     if (whole) {
         add_word(out, "EVAL", 4);
         add_word(out, group->text, group->text_len);
@@ -46,9 +50,31 @@ void dibs__group_begin(const dibs__member *first, int count, bool whole,
         add_word(out, "EVALSHA", 7);
         add_word(out, group->sha1, strlen(group->sha1));
     }
-    add_word(out, number, (size_t)len);
+}
+
+void dibs__group_put(const dibs__member *const *members, int count, bool whole,
+                     dibsx_buf *out)
+{
+    const dibs__group *group = members[0]->part->group;
+    int keys = group->shared ? 1 : 0;
+    int rest = 1;
+    int first = 0;
+
+    for (int i = 0; i < count; i++) {
+        keys += members[i]->part->key_count;
+        rest += members[i]->rest_count;
+        first += members[i]->part->second ? 0 : 1;
+    }
+    dibsx_buf_printf(out, "*%d\r\n", 3 + keys + rest);
+    begin(group, whole, out);
+    add_number(out, keys);
     if (group->shared)
         add_word(out, group->shared, strlen(group->shared));
+    for (int i = 0; i < count; i++)
+        dibsx_buf_add(out, members[i]->keys, members[i]->keys_len);
+    add_number(out, first);
+    for (int i = 0; i < count; i++)
+        dibsx_buf_add(out, members[i]->rest, members[i]->rest_len);
 }
 
 bool dibs__group_is_answer(const redisReply *reply, int count)

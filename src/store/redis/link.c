@@ -95,7 +95,7 @@ struct dibs__link {
     dibs__conn *cn;
     line queue;
     line flight;
-    bool text_due[DIBS__GROUPS]; /* the server lacks the script of a group */
+    bool text_due;    /* the server lacks the script of the group */
     uint64_t batched; /* bytes that were put into `out` on this connection */
     uint64_t given;
     dibsx_nsec used_at;
@@ -276,19 +276,27 @@ static void expire(dibs__link *ln, request *rq)
  * of different threads, so their order does not matter. Locks: ln->mutex. */
 static void gather(dibs__link *ln, line *members)
 {
-    request *first = line_pop(&ln->queue);
-    line others = {0};
+    line parts[2] = {{0}}, others = {0};
+    request *first = ln->queue.head;
+    bool alone = !first->member.part || ln->way.conf->ungrouped;
+    int count = 0;
 
-    line_push(members, first);
-    if (!first->member.group || ln->way.conf->ungrouped)
-        return;
-    while (ln->queue.head && members->count < DIBS__GROUP_MAX) {
+    while (ln->queue.head && count < (alone ? 1 : DIBS__GROUP_MAX)) {
         request *rq = line_pop(&ln->queue);
-        bool fits = dibs__member_fits(&rq->member, &first->member);
+        const dibs__part *part = rq->member.part;
+        line *own = &parts[part && part->second];
+        const request *like = own->head ? own->head : first;
 
-        line_push(fits ? members : &others, rq);
+        if (rq == first || dibs__member_fits(&rq->member, &like->member)) {
+            line_push(own, rq);
+            count++;
+        } else {
+            line_push(&others, rq);
+        }
     }
     line_prepend(&ln->queue, &others);
+    *members = parts[1];
+    line_prepend(members, &parts[0]);
 }
 
 /* Appends the command of one, or of a group, to `out`; false when there was no
@@ -301,14 +309,13 @@ static bool append(dibs__link *ln, const line *members)
     if (members->count == 1) {
         dibsx_buf_add(&ln->out, first->bytes, first->len);
     } else {
-        bool *text_due = &ln->text_due[first->member.group->id];
+        const dibs__member *all[DIBS__GROUP_MAX];
+        int count = 0;
 
-        dibs__group_begin(&first->member, members->count, *text_due, &ln->out);
         for (const request *rq = first; rq; rq = rq->next)
-            dibsx_buf_add(&ln->out, rq->member.keys, rq->member.keys_len);
-        for (const request *rq = first; rq; rq = rq->next)
-            dibsx_buf_add(&ln->out, rq->member.rest, rq->member.rest_len);
-        *text_due = false;
+            all[count++] = &rq->member;
+        dibs__group_put(all, count, ln->text_due, &ln->out);
+        ln->text_due = false;
     }
     if (dibsx_buf_ok(&ln->out))
         return true;
@@ -478,7 +485,7 @@ static void answer_group(dibs__link *ln, request *first, redisReply *reply)
     line again = {0};
 
     if (reply->type == REDIS_REPLY_ERROR && dibs__redis_no_script(reply->str))
-        ln->text_due[first->member.group->id] = true;
+        ln->text_due = true;
     for (int i = 0; i < count; i++) {
         request *rq = i == 0 ? first : line_pop(&ln->flight);
         redisReply *own = answered ? dibs__group_take(reply, i) : NULL;
@@ -486,7 +493,7 @@ static void answer_group(dibs__link *ln, request *first, redisReply *reply)
         if (own) {
             answer(ln, rq, own);
         } else {
-            rq->member.group = NULL;
+            rq->member.part = NULL;
             rq->unsure = !answered;
             line_push(&again, rq);
         }
@@ -763,7 +770,7 @@ dibs__link_call(dibs__link *ln, const dibs__words *words, dibsx_nsec deadline,
     return dibs__link_join(ln, NULL, words, deadline, out, err);
 }
 
-dibs_status dibs__link_join(dibs__link *ln, const dibs__group *group,
+dibs_status dibs__link_join(dibs__link *ln, const dibs__part *part,
                             const dibs__words *words, dibsx_nsec deadline,
                             redisReply **out, dibs_error *err)
 {
@@ -784,8 +791,8 @@ dibs_status dibs__link_join(dibs__link *ln, const dibs__group *group,
         return dibsx_fail(err, DIBS_NOMEM, "a command");
     rq.bytes = bytes;
     rq.len = dibs__words_encode(words, bytes);
-    if (group)
-        dibs__member_init(&rq.member, group, words, bytes, rq.len);
+    if (part)
+        dibs__member_init(&rq.member, part, words, bytes, rq.len);
     run(ln, &rq, now);
     if (bytes != small)
         dibsx_free(bytes);

@@ -59,9 +59,10 @@ DIBS_MUST_CHECK dibs_status dibs__link_call(dibs__link *ln,
                                             dibsx_nsec deadline,
                                             redisReply **out, dibs_error *err);
 
-/* The same for a command that others of its kind may be put together with. */
+/* The same for a command that others may be put together with, in one group for all
+ * the calls of a link. */
 DIBS_MUST_CHECK dibs_status dibs__link_join(dibs__link *ln,
-                                            const dibs__group *group,
+                                            const dibs__part *part,
                                             const dibs__words *words,
                                             dibsx_nsec deadline,
                                             redisReply **out, dibs_error *err);

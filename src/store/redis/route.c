@@ -278,14 +278,14 @@ travel(journey *jn, int key_at, redisReply **out, dibs_error *err)
 }
 
 dibs_status
-dibs__route_call(dibs__route *rt, const dibs__group *group,
+dibs__route_call(dibs__route *rt, const dibs__part *part,
                  const dibs__words *words, int key_at, dibsx_nsec deadline,
                  redisReply **out, dibs_error *err)
 {
     journey jn = {.rt = rt, .words = words, .deadline = deadline};
 
     if (rt->only)
-        return dibs__link_join(rt->only, group, words, deadline, out, err);
+        return dibs__link_join(rt->only, part, words, deadline, out, err);
     return travel(&jn, key_at, out, err);
 }
 

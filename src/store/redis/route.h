@@ -39,7 +39,7 @@ dibs__cluster *dibs__route_cluster(const dibs__route *rt);
 /* Sends a command whose word `key_at` is a key, which decides who serves it; 0 when
  * it has none and any server will do. Statuses as those of dibs__link_call(). */
 DIBS_MUST_CHECK dibs_status dibs__route_call(dibs__route *rt,
-                                             const dibs__group *group,
+                                             const dibs__part *part,
                                              const dibs__words *words,
                                              int key_at, dibsx_nsec deadline,
                                              redisReply **out, dibs_error *err);

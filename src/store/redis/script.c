@@ -39,47 +39,49 @@ static const char *const sources[] = {DIBS__SCRIPTS(TEXT)};
 static const struct {
     const char *name;
     const char *text;
-} parts[] = {{"fence", dibs__lua_fence},
-             {"first", dibs__lua_first},
-             {"grant", dibs__lua_grant},
-             {"hold", dibs__lua_hold},
-             {"vote", dibs__lua_vote}};
+} includes[] = {{"fence", dibs__lua_fence},
+                {"first", dibs__lua_first},
+                {"grant", dibs__lua_grant},
+                {"hold", dibs__lua_hold},
+                {"vote", dibs__lua_vote}};
 
 static script_text scripts[DIBS__SCRIPT_COUNT];
 
 /* The words of a command before its keys: EVALSHA, the script, their number. */
 enum { KEY_AT = 3 };
 
-static struct {
-    dibs__script one;
-    dibs__script many;
-    dibs__group group;
-} groups[DIBS__GROUPS] = {
+static dibs__group many = {.shared = DIBS__KEY_FENCE};
+
+static const struct {
+    dibs__script script;
+    dibs__part part;
+} parts_in_many[] = {
     {DIBS__SCRIPT_acquire,
-     DIBS__SCRIPT_acquire_many,
-     {.shared = DIBS__KEY_FENCE,
+     {.group = &many,
       .key_at = KEY_AT,
       .key_count = 2,
       .rest_at = KEY_AT + DIBS__KEYS + 1}},
     {DIBS__SCRIPT_free,
-     DIBS__SCRIPT_acquire_many,
-     {.shared = DIBS__KEY_FENCE,
+     {.group = &many,
       .key_at = KEY_AT,
       .key_count = 2,
       .rest_at = KEY_AT + 2 + 1}},
     {DIBS__SCRIPT_alone,
-     DIBS__SCRIPT_alone_many,
-     {.key_at = KEY_AT, .key_count = 1, .rest_at = KEY_AT + 1}},
+     {.group = &many,
+      .second = true,
+      .key_at = KEY_AT,
+      .key_count = 1,
+      .rest_at = KEY_AT + 1}},
 };
 
 static dibsx_once once = DIBSX_ONCE_INIT;
 
-static const char *part(const char *name, size_t len)
+static const char *included(const char *name, size_t len)
 {
-    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
-        if (strlen(parts[i].name) == len &&
-            memcmp(parts[i].name, name, len) == 0)
-            return parts[i].text;
+    for (size_t i = 0; i < sizeof(includes) / sizeof(includes[0]); i++)
+        if (strlen(includes[i].name) == len &&
+            memcmp(includes[i].name, name, len) == 0)
+            return includes[i].text;
     return "";
 }
 
@@ -93,30 +95,27 @@ static void put_together(dibsx_buf *buf, const char *text)
         size_t len = strcspn(name, "\n");
 
         dibsx_buf_add(buf, text, (size_t)(at - text));
-        put_together(buf, part(name, len));
+        put_together(buf, included(name, len));
         text = name + len;
     }
     dibsx_buf_puts(buf, text);
 }
 
-static void load_groups(void)
+static void load_many(void)
 {
-    for (int i = 0; i < DIBS__GROUPS; i++) {
-        const script_text *script = &scripts[groups[i].many];
-        dibs__group *group = &groups[i].group;
+    const script_text *script = &scripts[DIBS__SCRIPT_many];
 
-        group->id = i;
-        group->sha1 = script->sha1;
-        group->text = script->text;
-        group->text_len = script->len;
-    }
+    many.sha1 = script->sha1;
+    many.text = script->text;
+    many.text_len = script->len;
 }
 
-static const dibs__group *group_of(dibs__script script)
+static const dibs__part *part_of(dibs__script script)
 {
-    for (int i = 0; i < DIBS__GROUPS; i++)
-        if (groups[i].one == script)
-            return &groups[i].group;
+    for (size_t i = 0; i < sizeof(parts_in_many) / sizeof(parts_in_many[0]);
+         i++)
+        if (parts_in_many[i].script == script)
+            return &parts_in_many[i].part;
     return NULL;
 }
 
@@ -137,7 +136,7 @@ static dibs_status load(dibs_error *err)
             return dibsx_fail(err, DIBS_NOMEM, "the text of a script");
         dibsx_sha1(script->text, script->len, script->sha1);
     }
-    load_groups();
+    load_many();
     return DIBS_OK;
 }
 
@@ -189,7 +188,7 @@ bring_text(dibs__script script, dibs__words *words, redisReply **out)
 }
 
 static dibs_status
-run(dibs__route *rt, const dibs__group *group, dibs__script script,
+run(dibs__route *rt, const dibs__part *part, dibs__script script,
     dibs__words *words, dibsx_nsec deadline, redisReply **out, dibs_error *err)
 {
     dibs__fitting room;
@@ -200,7 +199,7 @@ run(dibs__route *rt, const dibs__group *group, dibs__script script,
     if (dibs__route_cluster(rt))
         rc = dibs__fit(words, KEY_AT, &room, &key_at, err);
     if (rc == DIBS_OK)
-        rc = dibs__route_call(rt, group, words, key_at, deadline, out, err);
+        rc = dibs__route_call(rt, part, words, key_at, deadline, out, err);
     if (rc == DIBS_OK && bring_text(script, words, out))
         rc = dibs__route_call(rt, NULL, words, key_at, deadline, out, err);
     return rc == DIBS_OK ? judge(out, err) : rc;
@@ -217,7 +216,7 @@ dibs_status
 dibs__script_join(dibs__route *rt, dibs__script script, dibs__words *words,
                   dibsx_nsec deadline, redisReply **out, dibs_error *err)
 {
-    return run(rt, group_of(script), script, words, deadline, out, err);
+    return run(rt, part_of(script), script, words, deadline, out, err);
 }
 
 dibs_status dibs__script_append(dibs__route *rt, dibs__words *words,

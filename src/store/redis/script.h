@@ -12,13 +12,12 @@
 #define DIBS__SCRIPTS(X)                                                       \
     X(acquire)                                                                 \
     X(acquire_all)                                                             \
-    X(acquire_many)                                                            \
     X(free)                                                                    \
     X(renew)                                                                   \
     X(keep)                                                                    \
     X(release)                                                                 \
     X(alone)                                                                   \
-    X(alone_many)                                                              \
+    X(many)                                                                    \
     X(take)                                                                    \
     X(turn)                                                                    \
     X(yield)                                                                   \
