@@ -6,6 +6,7 @@
 #include "store/redis/conn.h"
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/spin.h"
 #include "store/redis/greet.h"
 #include "store/redis/tls.h"
 #include <errno.h>
@@ -27,6 +28,7 @@ struct dibs__conn {
     dibs__tls *tls; /* NULL: none */
     redisReader *reader;
     dibs__guard guard;
+    dibsx_spin spin;
     bool fresh;     /* nothing has been received yet */
     uint64_t taken; /* bytes that the kernel or TLS has taken */
     uint64_t given; /* bytes that may have left: TLS may fail half-way */
@@ -77,6 +79,7 @@ open_unless(const dibs__redis_conf *conf, dibs__resolver *rs, int abort_fd,
     cn->fd = -1;
     cn->abort_fd = abort_fd;
     cn->fresh = true;
+    dibsx_spin_init(&cn->spin, dibsx_processors());
     cn->reader = dibs__hi.redisReaderCreate();
     if (!cn->reader)
         rc = dibsx_fail(err, DIBS_NOMEM, "a reader of replies");
@@ -216,15 +219,42 @@ static bool is_readable(dibs__conn *cn, bool sending, dibsx_nsec until)
     return (dibs__socket_wait(cn->fd, events, -1, until) & ~POLLOUT) != 0;
 }
 
-static ssize_t receive_plain(dibs__conn *cn, bool sending, dibsx_nsec deadline)
+static ssize_t receive_now(dibs__conn *cn)
 {
-    bool near = sending || deadline - dibsx_now() <= DIBS__RECEIVE_SLICE;
+    return recv(cn->fd, cn->input, sizeof(cn->input), MSG_DONTWAIT);
+}
 
-    if (near && !is_readable(cn, sending, deadline)) {
+/* Looks for it while it may come at any moment, and then sleeps. */
+static ssize_t receive_soon(dibs__conn *cn, dibsx_nsec now)
+{
+    dibsx_nsec until = now + dibsx_spin_span(&cn->spin);
+    ssize_t len = -1;
+
+    errno = EAGAIN;
+    for (dibsx_nsec at = now; at < until && len < 0 && errno == EAGAIN;
+         at = dibsx_now())
+        len = receive_now(cn);
+    if (len < 0 && errno == EAGAIN)
+        len = recv(cn->fd, cn->input, sizeof(cn->input), 0);
+    dibsx_spin_learn(&cn->spin, dibsx_now() - now);
+    return len;
+}
+
+static ssize_t
+receive_plain(dibs__conn *cn, dibs__expect expect, dibsx_nsec deadline)
+{
+    dibsx_nsec now = dibsx_now();
+    bool sending = expect == DIBS__EXPECT_ROOM;
+
+    if (sending || deadline - now <= DIBS__RECEIVE_SLICE) {
+        if (is_readable(cn, sending, deadline))
+            return receive_now(cn);
         errno = EAGAIN;
         return -1;
     }
-    return recv(cn->fd, cn->input, sizeof(cn->input), near ? MSG_DONTWAIT : 0);
+    if (expect == DIBS__EXPECT_SOON)
+        return receive_soon(cn, now);
+    return recv(cn->fd, cn->input, sizeof(cn->input), 0);
 }
 
 static int
@@ -240,14 +270,14 @@ receive_tls(dibs__conn *cn, bool sending, dibsx_nsec deadline, dibs_error *err)
     return len > 0 ? feed(cn, (size_t)len, err) : (int)len;
 }
 
-int dibs__conn_receive(dibs__conn *cn, bool sending, dibsx_nsec deadline,
+int dibs__conn_receive(dibs__conn *cn, dibs__expect expect, dibsx_nsec deadline,
                        dibs_error *err)
 {
     ssize_t len;
 
     if (cn->tls)
-        return receive_tls(cn, sending, deadline, err);
-    len = receive_plain(cn, sending, deadline);
+        return receive_tls(cn, expect == DIBS__EXPECT_ROOM, deadline, err);
+    len = receive_plain(cn, expect, deadline);
     if (len > 0)
         return feed(cn, (size_t)len, err);
     if (len == 0 || (cn->fresh && errno == ECONNRESET))
@@ -337,7 +367,7 @@ await_reply(dibs__conn *cn, int abort_fd, dibsx_nsec deadline, redisReply **out,
         if (abort_fd >= 0 && !(cn->tls && dibs__tls_pending(cn->tls)) &&
             dibs__socket_wait(cn->fd, POLLIN, abort_fd, deadline) == POLLPRI)
             return dibsx_fail(why, DIBS_CANCELLED, "listening was ended");
-        if (dibs__conn_receive(cn, false, deadline, why) < 0)
+        if (dibs__conn_receive(cn, DIBS__EXPECT_INPUT, deadline, why) < 0)
             return why->status;
         last = dibsx_now() >= deadline;
     }

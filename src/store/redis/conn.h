@@ -79,10 +79,15 @@ dibs__conn_send(dibs__conn *cn, const char *bytes, size_t len, dibs_error *err);
 uint64_t dibs__conn_given(const dibs__conn *cn);
 void dibs__conn_await_room(dibs__conn *cn, dibsx_nsec until);
 
+typedef enum dibs__expect {
+    DIBS__EXPECT_INPUT,
+    DIBS__EXPECT_SOON, /* a single answer: it pays to look for it (spin.h) */
+    DIBS__EXPECT_ROOM  /* or room to send, with which it comes back */
+} dibs__expect;
+
 /* Takes what has arrived, waiting for it a while but not past the deadline: 1
- * when something came, 0 when nothing did, -1 when it failed. `sending`: comes
- * back with 0 also when there is room to send. */
-int dibs__conn_receive(dibs__conn *cn, bool sending, dibsx_nsec deadline,
+ * when something came, 0 when nothing did, -1 when it failed. */
+int dibs__conn_receive(dibs__conn *cn, dibs__expect expect, dibsx_nsec deadline,
                        dibs_error *err);
 
 /* The next reply of what was received; *out is NULL when none is complete.

@@ -584,19 +584,28 @@ parse(dibs__conn *cn, redisReply **replies, size_t *count, dibs_error *why)
     return ok;
 }
 
+/* With many under way the processors have better things to do than to look for an
+ * answer. Locks: ln->mutex. */
+static dibs__expect expected(const dibs__link *ln)
+{
+    if (!ln->writing && has_unsent(ln))
+        return DIBS__EXPECT_ROOM;
+    return ln->flight.count == 1 ? DIBS__EXPECT_SOON : DIBS__EXPECT_INPUT;
+}
+
 /* Receives once and hands out what came. Sends what was queued meanwhile before
  * it wakes anybody, so that the server has work while the threads start. Runs on
  * the leader. Locks: ln->mutex, which it drops. */
 static void take(dibs__link *ln, dibsx_nsec deadline)
 {
     redisReply *replies[TAKEN_MAX];
-    bool sending = !ln->writing && has_unsent(ln);
+    dibs__expect expect = expected(ln);
     dibs_error why = {0};
     size_t count;
     int got;
 
     pthread_mutex_unlock(&ln->mutex);
-    got = dibs__conn_receive(ln->cn, sending, deadline, &why);
+    got = dibs__conn_receive(ln->cn, expect, deadline, &why);
     do {
         bool ok = parse(ln->cn, replies, &count, &why);
 
