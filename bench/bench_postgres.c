@@ -21,7 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BLOCK = 100, CREW = 32, CREW_PAIRS = 100, ONE_PAIRS = 300 };
+enum { BLOCK = 100, CREW = 32, CREW_PAIRS = 400, ONE_PAIRS = 300 };
 
 static void run(PGconn *pq, const char *sql)
 {

@@ -1,56 +1,81 @@
 /* array.c - an array as an argument of a function of the schema. */
 /* SPDX-License-Identifier: MIT */
 #include "store/postgres/array.h"
-#include <inttypes.h>
+#include <arpa/inet.h>
+#include <string.h>
 
 enum { ARRAY_MAX = 1 << 20 };
 
+/* Numbers of types that are the same in every database. */
+enum { INT8_OID = 20, TEXT_OID = 25 };
+
+/* What an array begins with, in network order. */
+typedef struct head {
+    uint32_t dimensions;
+    uint32_t has_nulls;
+    uint32_t type;
+    uint32_t count;
+    uint32_t first; /* index */
+} head;
+
 void dibs__pg_array_init(dibs__pg_array *list)
 {
-    dibsx_buf_init(&list->text, ARRAY_MAX);
+    dibsx_buf_init(&list->bytes, ARRAY_MAX);
+    dibs__pg_array_begin(list);
 }
 
 void dibs__pg_array_fini(dibs__pg_array *list)
 {
-    dibsx_buf_fini(&list->text);
+    dibsx_buf_fini(&list->bytes);
 }
 
 void dibs__pg_array_begin(dibs__pg_array *list)
 {
-    dibsx_buf_reset(&list->text);
+    const head none = {0};
+
+    list->count = 0;
+    dibsx_buf_reset(&list->bytes);
+    dibsx_buf_add(&list->bytes, (const char *)&none, sizeof(none));
 }
 
-static void separate(dibs__pg_array *list)
+static void
+add(dibs__pg_array *list, uint32_t type, const void *item, size_t len)
 {
-    dibsx_buf_putc(&list->text, list->text.len ? ',' : '{');
+    uint32_t prefix = htonl((uint32_t)len);
+
+    list->type = type;
+    list->count++;
+    dibsx_buf_add(&list->bytes, (const char *)&prefix, sizeof(prefix));
+    dibsx_buf_add(&list->bytes, item, len);
 }
 
 void dibs__pg_array_text(dibs__pg_array *list, const char *item)
 {
-    separate(list);
-    dibsx_buf_putc(&list->text, '"');
-    for (; *item; item++) {
-        if (*item == '"' || *item == '\\')
-            dibsx_buf_putc(&list->text, '\\');
-        dibsx_buf_putc(&list->text, *item);
-    }
-    dibsx_buf_putc(&list->text, '"');
+    add(list, TEXT_OID, item, strlen(item));
 }
 
 void dibs__pg_array_int(dibs__pg_array *list, int64_t item)
 {
-    separate(list);
-    dibsx_buf_printf(&list->text, "%" PRId64, item);
+    uint32_t halves[2] = {htonl((uint32_t)((uint64_t)item >> 32)),
+                          htonl((uint32_t)item)};
+
+    add(list, INT8_OID, halves, sizeof(halves));
 }
 
 bool dibs__pg_array_end(dibs__pg_array *lists, size_t count,
                         dibs__pg_args *args)
 {
     for (size_t i = 0; i < count; i++) {
-        dibsx_buf_putc(&lists[i].text, '}');
-        if (!dibsx_buf_ok(&lists[i].text))
+        dibs__pg_array *list = &lists[i];
+        const head begin = {.dimensions = htonl(1),
+                            .type = htonl(list->type),
+                            .count = htonl(list->count),
+                            .first = htonl(1)};
+
+        if (!dibsx_buf_ok(&list->bytes))
             return false;
-        dibs__pg_arg_text(args, dibsx_buf_text(&lists[i].text));
+        memcpy(list->bytes.data, &begin, sizeof(begin));
+        dibs__pg_arg_bytes(args, list->bytes.data, list->bytes.len);
     }
     return true;
 }

@@ -1,4 +1,5 @@
-/* array.h - an array as an argument of a function of the schema. */
+/* array.h - an array as an argument of a function of the schema: text[] or bigint[],
+ * in binary. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_STORE_POSTGRES_ARRAY_H
 #define DIBS_STORE_POSTGRES_ARRAY_H
@@ -6,19 +7,23 @@
 #include "base/buf.h"
 #include "store/postgres/query.h"
 
-/* Items are added between begin and end. Storage is the caller's. */
+/* Items, all of one type, are added between begin and end. Storage is the
+ * caller's. */
 typedef struct dibs__pg_array {
-    dibsx_buf text;
+    dibsx_buf bytes;
+    uint32_t type;
+    uint32_t count;
 } dibs__pg_array;
 
-void dibs__pg_array_init(dibs__pg_array *list);
+void dibs__pg_array_init(dibs__pg_array *list); /* and begins */
 void dibs__pg_array_fini(dibs__pg_array *list);
 
 void dibs__pg_array_begin(dibs__pg_array *list);
 void dibs__pg_array_text(dibs__pg_array *list, const char *item);
 void dibs__pg_array_int(dibs__pg_array *list, int64_t item);
 
-/* Adds them as arguments, which borrow them. False when memory was short. */
+/* Adds them as arguments, which borrow them; each has at least one item. False when
+ * memory was short. */
 bool dibs__pg_array_end(dibs__pg_array *lists, size_t count,
                         dibs__pg_args *args);
 

@@ -35,6 +35,11 @@ enum { LEAD = 1, DONE, ALONE }; /* posts */
 
 enum { ARRAYS = 10, FEW_ARRAYS = 4 };
 
+/* Its answers have room for smaller numbers of items. */
+enum { FEW_MAX = 64 };
+_Static_assert((int)DIBS__PG_BATCH < (int)FEW_MAX,
+               "every item of a batch has a number");
+
 typedef struct batch {
     dibs__pg_item *items[DIBS__PG_BATCH];
     size_t count;
@@ -305,15 +310,14 @@ static void answer(turn *tn, dibs__pg_item **place)
     post(tn, item, DONE);
 }
 
-/* What `few` says of one that it has done: "number fence". Locks: cb->mutex. */
-static void answer_short(turn *tn, const char *text)
+/* What `few` says of one that it has done. Locks: cb->mutex. */
+static void answer_short(turn *tn, int64_t said)
 {
-    dibs__pg_answer words = {.at = text};
-    int64_t which, fence;
+    int64_t fence = said / FEW_MAX;
+    size_t which = (size_t)(said % FEW_MAX);
     dibs__pg_item *item;
 
-    if (!dibs__pg_word(&words, 1, (int64_t)tn->few.count, &which) ||
-        !dibs__pg_word(&words, 0, INT64_MAX, &fence))
+    if (said <= 0 || which < 1 || which > tn->few.count)
         return;
     item = tn->few.items[which - 1];
     if (!item)
@@ -332,7 +336,7 @@ static void hand_out_few(turn *tn, const PGresult *rows)
     batch *bt = &tn->few;
 
     for (int row = 0; row < dibs__pq.PQntuples(rows); row++)
-        answer_short(tn, dibs__pg_text(rows, row, 0));
+        answer_short(tn, dibs__pg_int(rows, row, 0));
     for (size_t i = 0; i < bt->count; i++)
         if (bt->items[i])
             add(&tn->rest, bt->items[i]);

@@ -1,14 +1,14 @@
 -- batch.sql - acquires and releases of many callers, in one transaction.
 
 -- The short ways of acquire and release for many, in one statement: those without
--- a ttl are released. Answers "number fence" for those that it did; what becomes of
--- the others is for batch to say, in a transaction of its own. They come sorted by
+-- a ttl are released. Answers 64 * fence + number, which is below 64, for those that
+-- it did; what becomes of the others is for batch to say, in a transaction of its own. They come sorted by
 -- name, and are joined in that order, so that two who do it at once never wait for
 -- each other in a circle: the connection has no other joins than nested loops. Of
 -- those with the same name, the first is done. a_lazily: all of them are released.
 CREATE FUNCTION @schema@.few(a_names text[], a_owners text[], a_ttls bigint[],
                              a_whos text[], a_bell text, a_lazily boolean)
-RETURNS SETOF text
+RETURNS SETOF bigint
 LANGUAGE plpgsql AS $$
 DECLARE
     at_us bigint := @schema@.now_us();
@@ -29,7 +29,7 @@ BEGIN
     WHERE r.name = b.name AND NOT r.crowded AND CASE
         WHEN b.ttl = 0 THEN r.owner = b.owner AND r.until_us > at_us
         ELSE r.owner = '' OR r.until_us <= at_us END
-    RETURNING b.i || ' ' || r.last;
+    RETURNING r.last * 64 + b.i;
 END
 $$;
 
@@ -37,7 +37,7 @@ $$;
 CREATE FUNCTION @schema@.few_pooled(
     a_names text[], a_owners text[], a_ttls bigint[], a_whos text[], a_bell text,
     a_lazily boolean)
-RETURNS SETOF text
+RETURNS SETOF bigint
 LANGUAGE plpgsql
 SET enable_hashjoin = off SET enable_mergejoin = off
 SET enable_seqscan = off SET enable_bitmapscan = off
@@ -53,10 +53,9 @@ $$;
 -- a_ms is the ttl, or for how long others are kept out. Answers what acquire and
 -- release do.
 CREATE FUNCTION @schema@.batch(
-    a_release boolean[], a_names text[], a_owners text[],
-    a_modes @schema@.mode[], a_permits bigint[], a_capacities bigint[],
-    a_flags integer[], a_priorities integer[], a_ms bigint[], a_whos text[],
-    a_bell text)
+    a_release bigint[], a_names text[], a_owners text[], a_modes text[],
+    a_permits bigint[], a_capacities bigint[], a_flags bigint[],
+    a_priorities bigint[], a_ms bigint[], a_whos text[], a_bell text)
 RETURNS text[]
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -69,14 +68,14 @@ BEGIN
     FOR i IN SELECT n.i FROM unnest(a_names) WITH ORDINALITY AS n(name, i)
              ORDER BY n.name COLLATE "C", n.i
     LOOP
-        IF a_release[i] THEN
+        IF a_release[i] <> 0 THEN
             answers[i] := @schema@.release(a_names[i], a_owners[i],
                                            a_flags[i] & 1 <> 0, a_ms[i]);
         ELSE
             answers[i] := @schema@.acquire(
-                a_names[i], a_owners[i], a_modes[i], a_permits[i],
-                a_capacities[i], a_flags[i], a_priorities[i], a_ms[i],
-                a_whos[i], a_bell);
+                a_names[i], a_owners[i], a_modes[i]::@schema@.mode,
+                a_permits[i], a_capacities[i], a_flags[i]::integer,
+                a_priorities[i]::integer, a_ms[i], a_whos[i], a_bell);
         END IF;
         -- One that may be lost does not speak for the others.
         IF current_setting('synchronous_commit') = v_sync THEN

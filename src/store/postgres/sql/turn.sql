@@ -90,8 +90,8 @@ $$;
 -- that cannot be had: "1 which fence left_ms ahead who", "3 which" or
 -- "6 which capacity".
 CREATE FUNCTION @schema@.acquire_all(
-    a_names text[], a_owners text[], a_priorities integer[], a_ttls bigint[],
-    a_tells boolean[], a_whos text[], a_bell text)
+    a_names text[], a_owners text[], a_priorities bigint[], a_ttls bigint[],
+    a_tells bigint[], a_whos text[], a_bell text)
 RETURNS text
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -112,12 +112,12 @@ BEGIN
         PERFORM @schema@.prune(a_names[i], at_us);
         PERFORM @schema@.serve_all(a_names[i], at_us);
         v_why := coalesce(v_why, @schema@.why_not(
-            i - 1, a_names[i], a_owners[i], a_priorities[i], at_us));
+            i - 1, a_names[i], a_owners[i], a_priorities[i]::integer, at_us));
     END LOOP;
     FOR i IN 1 .. v_count LOOP
         IF v_why IS NULL THEN
-            mine := (a_names[i], 0, 'waiter', 'exclusive', false, a_tells[i],
-                     a_priorities[i], 1, 0, 0, 0, a_ttls[i], at_us, at_us,
+            mine := (a_names[i], 0, 'waiter', 'exclusive', false,
+                     a_tells[i] <> 0, a_priorities[i], 1, 0, 0, 0, a_ttls[i], at_us, at_us,
                      a_owners[i], a_bell, a_whos[i]);
             v_answer := v_answer || @schema@.acquire_one(mine, at_us);
         END IF;
