@@ -1,0 +1,228 @@
+/* pairs.c - acquire and release, beside what they are held against.
+ *
+ * Owns the threads of a crew. */
+/* SPDX-License-Identifier: MIT */
+#include "bench/pairs.h"
+#include "bench/samples.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BLOCK = 100, CREW_PAIRS = 400 };
+
+dibs_client *client_open(const char *url)
+{
+    dibs_client *client;
+    dibs_error err;
+
+    if (dibs_open(url, NULL, &client, &err) != DIBS_OK)
+        give_up("open", err.message);
+    return client;
+}
+
+dibs_lock *lock_new(dibs_client *client, long number, int64_t ttl_ms)
+{
+    dibs_lock *lock;
+    dibs_error err;
+    char name[32];
+
+    snprintf(name, sizeof(name), "bench-%05ld", number);
+    if (dibs_lock_new(client, name, DIBS_LOCK_OPTS(.ttl_ms = ttl_ms), &lock,
+                      &err) != DIBS_OK)
+        give_up("lock", err.message);
+    return lock;
+}
+
+void lock_acquire(dibs_lock *lock)
+{
+    dibs_error err;
+
+    if (dibs_lock_acquire(lock, &err) != DIBS_OK)
+        give_up("acquire", err.message);
+}
+
+void lock_pair(void *lock)
+{
+    dibs_error err;
+
+    lock_acquire(lock);
+    if (dibs_lock_release(lock, &err) != DIBS_OK)
+        give_up("release", err.message);
+}
+
+/* Returns the p50 of one block. The times are added to `all` too, and the time it
+ * took to `took_ns`. */
+static double block(const side *sd, samples *all, int64_t *took_ns)
+{
+    int64_t began = now_ns(), before = began, after = began;
+    samples own;
+    double p50;
+
+    samples_init(&own, BLOCK);
+    for (int i = 0; i < BLOCK; i++) {
+        sd->pair(sd->arg);
+        after = now_ns();
+        samples_add(&own, after - before);
+        samples_add(all, after - before);
+        before = after;
+    }
+    *took_ns += after - began;
+    samples_sort(&own);
+    p50 = samples_at(&own, 50);
+    samples_fini(&own);
+    return p50;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+static double median(double *numbers, size_t count)
+{
+    qsort(numbers, count, sizeof(*numbers), by_size);
+    return numbers[count / 2];
+}
+
+static double *numbers_new(size_t count)
+{
+    double *numbers = calloc(count, sizeof(*numbers));
+
+    if (!numbers)
+        give_up("numbers", "out of memory");
+    return numbers;
+}
+
+static void print_times(samples *s, int64_t took_ns)
+{
+    samples_sort(s);
+    printf("%.0f %.1f %.1f %.1f ", (double)s->count * 1e9 / (double)took_ns,
+           samples_at(s, 50), samples_at(s, 95), samples_at(s, 99));
+}
+
+void measure_pairs(const side *bare, const side *ours, size_t blocks)
+{
+    double *ratios = numbers_new(blocks);
+    int64_t bare_ns = 0, our_ns = 0;
+    samples bare_times, our_times;
+
+    samples_init(&bare_times, blocks * BLOCK);
+    samples_init(&our_times, blocks * BLOCK);
+    /* The first ones start threads and fill caches. */
+    for (int i = 0; i < BLOCK; i++) {
+        bare->pair(bare->arg);
+        ours->pair(ours->arg);
+    }
+    for (size_t i = 0; i < blocks; i++) {
+        double p50 = block(bare, &bare_times, &bare_ns);
+
+        ratios[i] = block(ours, &our_times, &our_ns) / p50;
+    }
+    print_times(&bare_times, bare_ns);
+    print_times(&our_times, our_ns);
+    printf("%.3f\n", median(ratios, blocks));
+    samples_fini(&bare_times);
+    samples_fini(&our_times);
+    free(ratios);
+}
+
+/* Threads that work when `start` is passed and meet at `end`. */
+typedef struct crew {
+    pthread_barrier_t start;
+    pthread_barrier_t end;
+    atomic_bool over;
+    dibs_client *client;
+    atomic_long joined; /* each takes a number for its name */
+    int count;
+    pthread_t threads[CREW_MAX];
+} crew;
+
+static void *crew_work(void *arg)
+{
+    crew *cw = arg;
+    dibs_lock *lock = lock_new(cw->client, atomic_fetch_add(&cw->joined, 1), 0);
+
+    for (;;) {
+        pthread_barrier_wait(&cw->start);
+        if (atomic_load(&cw->over))
+            break;
+        for (int i = 0; i < CREW_PAIRS; i++)
+            lock_pair(lock);
+        pthread_barrier_wait(&cw->end);
+    }
+    dibs_lock_free(lock);
+    return NULL;
+}
+
+static void crew_init(crew *cw, dibs_client *client, int count)
+{
+    memset(cw, 0, sizeof(*cw));
+    cw->client = client;
+    cw->count = count;
+    pthread_barrier_init(&cw->start, NULL, (unsigned)count + 1);
+    pthread_barrier_init(&cw->end, NULL, (unsigned)count + 1);
+    for (int i = 0; i < count; i++)
+        if (pthread_create(&cw->threads[i], NULL, crew_work, cw))
+            give_up("thread", "cannot be started");
+}
+
+static void crew_fini(crew *cw)
+{
+    atomic_store(&cw->over, true);
+    pthread_barrier_wait(&cw->start);
+    for (int i = 0; i < cw->count; i++)
+        pthread_join(cw->threads[i], NULL);
+    pthread_barrier_destroy(&cw->start);
+    pthread_barrier_destroy(&cw->end);
+}
+
+static double rate(int64_t pairs, int64_t began)
+{
+    return (double)pairs * 1e9 / (double)(now_ns() - began);
+}
+
+/* Pairs each second of one block. */
+static double crew_rate(crew *cw)
+{
+    int64_t began = now_ns();
+
+    pthread_barrier_wait(&cw->start);
+    pthread_barrier_wait(&cw->end);
+    return rate((int64_t)cw->count * CREW_PAIRS, began);
+}
+
+static double rate_of_one(const side *one, int pairs)
+{
+    int64_t began = now_ns();
+
+    for (int i = 0; i < pairs; i++)
+        one->pair(one->arg);
+    return rate(pairs, began);
+}
+
+void measure_crew(const side *one, int pairs, dibs_client *client, int threads,
+                  size_t blocks)
+{
+    double *multiples = numbers_new(blocks);
+    double *ones = numbers_new(blocks), *many = numbers_new(blocks);
+    crew cw;
+
+    crew_init(&cw, client, threads);
+    (void)crew_rate(&cw); /* connects, and fills caches */
+    for (size_t i = 0; i < blocks; i++) {
+        ones[i] = rate_of_one(one, pairs);
+        many[i] = crew_rate(&cw);
+        multiples[i] = many[i] / ones[i];
+    }
+    crew_fini(&cw);
+    printf("%.0f %.0f %.2f\n", median(ones, blocks), median(many, blocks),
+           median(multiples, blocks));
+    free(multiples);
+    free(ones);
+    free(many);
+}

@@ -1,0 +1,35 @@
+/* pairs.h - acquire and release, beside what they are held against.
+ *
+ * Rates are pairs each second, times microseconds. Both sides take turns in small
+ * blocks, so that they meet the same machine; ratio and multiple are medians over
+ * the blocks. What fails ends the program. */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_BENCH_PAIRS_H
+#define DIBS_BENCH_PAIRS_H
+
+#include <dibs/dibs.h>
+
+/* How a pair is done. */
+typedef struct side {
+    void (*pair)(void *arg);
+    void *arg;
+} side;
+
+dibs_client *client_open(const char *url);
+
+/* "bench-NUMBER"; a `ttl_ms` of 0 is the default. */
+dibs_lock *lock_new(dibs_client *client, long number, int64_t ttl_ms);
+void lock_acquire(dibs_lock *lock);
+void lock_pair(void *lock);
+
+/* One thread: prints "RATE P50 P95 P99" of the bare driver, the same of dibs, and
+ * the ratio of the two p50. */
+void measure_pairs(const side *bare, const side *ours, size_t blocks);
+
+/* Threads on one client, up to CREW_MAX, with names of their own, beside one that
+ * does `pairs` in each block: prints "RATE_OF_ONE RATE MULTIPLE". */
+enum { CREW_MAX = 64 };
+void measure_crew(const side *one, int pairs, dibs_client *client, int threads,
+                  size_t blocks);
+
+#endif
