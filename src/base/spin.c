@@ -6,7 +6,10 @@
 /* A longer wait counts as this, so that it is soon forgotten. */
 #define LONGEST (4 * DIBSX_SPIN_MAX)
 
-enum { WEIGHT = 8 }; /* the last one counts as an eighth */
+enum {
+    WEIGHT = 8, /* the last span counts as an eighth, */
+    GAIN = 8    /* ... and an eighth is the least for which it pays to look */
+};
 
 int dibsx_processors(void)
 {
@@ -22,21 +25,25 @@ int dibsx_processors(void)
 
 void dibsx_spin_init(dibsx_spin *sp, int processors)
 {
-    sp->processors = processors;
-    sp->usual = 0;
+    *sp = (dibsx_spin){.processors = processors};
 }
 
-dibsx_nsec dibsx_spin_span(const dibsx_spin *sp)
+bool dibsx_spin_begin(dibsx_spin *sp)
 {
-    return sp->processors > 1 && sp->usual <= DIBSX_SPIN_MAX ? DIBSX_SPIN_MAX
-                                                             : 0;
+    bool pays = sp->looked < sp->slept - sp->slept / GAIN;
+
+    if (sp->processors < 2)
+        return false;
+    return ++sp->waits % DIBSX_SPIN_PROBE == 0 ? !pays : pays;
 }
 
-void dibsx_spin_learn(dibsx_spin *sp, dibsx_nsec took)
+void dibsx_spin_end(dibsx_spin *sp, bool looked, dibsx_nsec took)
 {
-    if (took < 0)
-        took = 0;
+    dibsx_nsec *usual = looked ? &sp->looked : &sp->slept;
+
+    if (took < 1)
+        took = 1;
     if (took > LONGEST)
         took = LONGEST;
-    sp->usual += (took - sp->usual) / WEIGHT;
+    *usual += *usual == 0 ? took : (took - *usual) / WEIGHT;
 }

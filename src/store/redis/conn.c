@@ -224,10 +224,11 @@ static ssize_t receive_now(dibs__conn *cn)
     return recv(cn->fd, cn->input, sizeof(cn->input), MSG_DONTWAIT);
 }
 
-/* Looks for it while it may come at any moment, and then sleeps. */
+/* Looks for it for a moment, if that has been quicker lately, and then sleeps. */
 static ssize_t receive_soon(dibs__conn *cn, dibsx_nsec now)
 {
-    dibsx_nsec until = now + dibsx_spin_span(&cn->spin);
+    bool looking = dibsx_spin_begin(&cn->spin);
+    dibsx_nsec until = looking ? now + DIBSX_SPIN_MAX : now;
     ssize_t len = -1;
 
     errno = EAGAIN;
@@ -236,7 +237,7 @@ static ssize_t receive_soon(dibs__conn *cn, dibsx_nsec now)
         len = receive_now(cn);
     if (len < 0 && errno == EAGAIN)
         len = recv(cn->fd, cn->input, sizeof(cn->input), 0);
-    dibsx_spin_learn(&cn->spin, dibsx_now() - now);
+    dibsx_spin_end(&cn->spin, looking, dibsx_now() - now);
     return len;
 }
 
