@@ -9,17 +9,11 @@
  * there. With --durable it waits for the disk. With --rights the URL is that of the
  * role "app", made by the lines of FILE that create it and give it its rights. */
 /* SPDX-License-Identifier: MIT */
+#include "run_on.h"
 #include "server.h"
 
-#include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-enum { COMMAND_MAX = 32 };
 
 typedef struct wish {
     const char *way; /* "--unix" and so on, or "" */
@@ -41,7 +35,7 @@ static bool read_line(int argc, char **argv, wish *ws)
             return false;
     }
     ws->command = argv + i + 1;
-    return i + 1 < argc && argc - i < COMMAND_MAX;
+    return i + 1 < argc && argc - i < RUN_ON_WORDS;
 }
 
 /* Puts the role "app" in the place of the owner. */
@@ -88,32 +82,6 @@ static bool begin(const wish *ws, pg_server *sv, char url[PG_URL_MAX])
     return use_role(url) && pg_tell_rights(sv, ws->rights);
 }
 
-static int run(char **command, char *url)
-{
-    char *words[COMMAND_MAX + 2] = {NULL};
-    size_t count = 0;
-    int status = 0;
-    pid_t pid;
-
-    while (command[count]) {
-        words[count] = command[count];
-        count++;
-    }
-    words[count] = url;
-    pid = fork();
-    if (pid == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        execvp(words[0], words);
-        fprintf(stderr, "with_postgres: %s: %s\n", words[0], strerror(errno));
-        _exit(127);
-    }
-    if (pid < 0)
-        return 125;
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-        continue;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
 int main(int argc, char **argv)
 {
     char url[PG_URL_MAX];
@@ -128,7 +96,7 @@ int main(int argc, char **argv)
         return 2;
     }
     if (begin(&ws, &sv, url))
-        code = run(ws.command, url);
+        code = run_on(url, ws.command);
     pg_stop(&sv);
     return code;
 }

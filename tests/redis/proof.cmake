@@ -8,7 +8,7 @@ target_compile_definitions(redis_server PRIVATE
                            CLOCK_SHIM_LIBRARY="$<TARGET_FILE:clock_shim>")
 add_dependencies(redis_server clock_shim)
 add_executable(with_redis with_redis.c)
-target_link_libraries(with_redis PRIVATE redis_server)
+target_link_libraries(with_redis PRIVATE redis_server run_on)
 
 set(redis_acl ${PROJECT_SOURCE_DIR}/docs/redis-acl.md)
 

@@ -3,7 +3,7 @@ add_library(redis_fleet STATIC fleet.c)
 target_link_libraries(redis_fleet PUBLIC redis_server)
 add_executable(with_redlock with_redlock.c)
 target_include_directories(with_redlock PRIVATE ${PROJECT_SOURCE_DIR}/src)
-target_link_libraries(with_redlock PRIVATE redis_fleet)
+target_link_libraries(with_redlock PRIVATE redis_fleet run_on)
 
 # on_redlock(NAME LABEL PROGRAM NODES): a suite, unchanged, on a quorum.
 function(on_redlock name label program nodes)

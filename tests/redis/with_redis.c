@@ -10,19 +10,13 @@
  * primary, two replicas and three sentinels. */
 /* SPDX-License-Identifier: MIT */
 #include "cluster_world.h"
+#include "run_on.h"
 #include "server.h"
 #include "setuser.h"
 #include "topology.h"
 
-#include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-enum { COMMAND_MAX = 32 };
 
 typedef struct wish {
     bool unix_socket;
@@ -56,7 +50,7 @@ static bool read_line(int argc, char **argv, wish *ws)
         }
     }
     ws->command = argv + i + 1;
-    return i + 1 < argc && argc - i < COMMAND_MAX;
+    return i + 1 < argc && argc - i < RUN_ON_WORDS;
 }
 
 static bool begin(const wish *ws, server *sv, char url[SERVER_URL_MAX])
@@ -77,33 +71,7 @@ static bool begin(const wish *ws, server *sv, char url[SERVER_URL_MAX])
     return !ws->acl_file || setuser(sv, ws->acl_file, ws->prefix);
 }
 
-static int run(char **command, char *url)
-{
-    char *words[COMMAND_MAX + 2] = {NULL};
-    size_t count = 0;
-    int status = 0;
-    pid_t pid;
-
-    while (command[count]) {
-        words[count] = command[count];
-        count++;
-    }
-    words[count] = url;
-    pid = fork();
-    if (pid == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        execvp(words[0], words);
-        fprintf(stderr, "with_redis: %s: %s\n", words[0], strerror(errno));
-        _exit(127);
-    }
-    if (pid < 0)
-        return 125;
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-        continue;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
-static int run_on_cluster(char **command)
+static int run_in_cluster(char **command)
 {
     char url[SERVER_URL_MAX];
     cluster_world cw;
@@ -111,7 +79,7 @@ static int run_on_cluster(char **command)
 
     if (cluster_start(&cw)) {
         cluster_url(&cw, url);
-        code = run(command, url);
+        code = run_on(url, command);
         cluster_stop(&cw);
     }
     return code;
@@ -125,7 +93,7 @@ static int run_with_sentinels(char **command)
 
     if (topology_start(&tp, NULL)) {
         topology_url(&tp, url);
-        code = run(command, url);
+        code = run_on(url, command);
     }
     topology_stop(&tp);
     return code;
@@ -145,11 +113,11 @@ int main(int argc, char **argv)
         return 2;
     }
     if (ws.cluster)
-        return run_on_cluster(ws.command);
+        return run_in_cluster(ws.command);
     if (ws.sentinel)
         return run_with_sentinels(ws.command);
     if (begin(&ws, &sv, url))
-        code = run(ws.command, url);
+        code = run_on(url, ws.command);
     server_stop(&sv);
     return code;
 }
