@@ -8,28 +8,13 @@
 #ifndef DIBS_STORE_POSTGRES_BELL_H
 #define DIBS_STORE_POSTGRES_BELL_H
 
-#include "store/lease.h"
+#include "store/listener.h"
 #include "store/postgres/conn.h"
-#include <pthread.h>
-#include <stdatomic.h>
-
-enum { DIBS__PG_RINGS = 1024, DIBS__PG_ADDRESS = 17 };
 
 typedef struct dibs__pg_bell {
+    dibs__listener listener;
     const dibs__pg_conf *conf; /* borrowed */
-    pthread_mutex_t mutex;
-    pthread_cond_t cond; /* `heeded` or `failure` has changed */
-    pthread_t thread;
-    int ring_fd;       /* readable while there are rings; -1 until opened */
-    int stop_fd;       /* readable when the thread is to end */
-    dibs__ring *rings; /* a circle of DIBS__PG_RINGS */
-    size_t first;
-    size_t count;
-    bool heeded;        /* the channel has been listened to once */
-    dibs_error failure; /* of the last attempt to */
-    char address[DIBS__PG_ADDRESS];
-    atomic_bool open; /* the thread runs; address and fds are constant */
-    atomic_bool deaf; /* a pooler is in between, so it has given up */
+    atomic_bool deaf;          /* a pooler is in between, so it has given up */
 } dibs__pg_bell;
 
 /* The caller owns the struct; end with fini, which waits for the thread. */

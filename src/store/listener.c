@@ -1,0 +1,190 @@
+/* listener.c - what the doorbells of servers have in common.
+ *
+ * Owns the thread, the descriptors and the rings that wait to be heard. Only a ring
+ * is put down, and an outcome told, under the mutex. */
+/* SPDX-License-Identifier: MIT */
+#include "store/listener.h"
+#include "base/alloc.h"
+#include "base/cond.h"
+#include "base/fail.h"
+#include "base/rand.h"
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+enum { OPEN_MS = 1000 };
+
+void dibs__listener_init(dibs__listener *ln)
+{
+    memset(ln, 0, sizeof(*ln));
+    ln->ring_fd = ln->stop_fd = -1;
+    pthread_mutex_init(&ln->mutex, NULL);
+    (void)dibsx_cond_init(&ln->cond);
+    atomic_init(&ln->open, false);
+}
+
+static void fd_close(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
+/* An eventfd can only refuse when it is full, and is readable then. */
+static void signal_fd(int fd)
+{
+    uint64_t one = 1;
+
+    while (write(fd, &one, sizeof(one)) < 0 && errno == EINTR)
+        continue;
+}
+
+static void quiet_fd(int fd)
+{
+    uint64_t count;
+
+    while (read(fd, &count, sizeof(count)) < 0 && errno == EINTR)
+        continue;
+}
+
+static void let_go(dibs__listener *ln)
+{
+    fd_close(&ln->ring_fd);
+    fd_close(&ln->stop_fd);
+    dibsx_free(ln->rings);
+    ln->rings = NULL;
+}
+
+void dibs__listener_fini(dibs__listener *ln)
+{
+    if (ln->open) {
+        signal_fd(ln->stop_fd);
+        pthread_join(ln->thread, NULL);
+    }
+    let_go(ln);
+    pthread_cond_destroy(&ln->cond);
+    pthread_mutex_destroy(&ln->mutex);
+}
+
+void dibs__listener_put(dibs__listener *ln, const dibs__ring *ring)
+{
+    pthread_mutex_lock(&ln->mutex);
+    if (ln->count < DIBS__LISTENER_RINGS) {
+        ln->rings[(ln->first + ln->count) % DIBS__LISTENER_RINGS] = *ring;
+        if (ln->count++ == 0)
+            signal_fd(ln->ring_fd);
+    }
+    pthread_mutex_unlock(&ln->mutex);
+}
+
+void dibs__listener_report(dibs__listener *ln, const dibs_error *failure)
+{
+    bool missed;
+
+    pthread_mutex_lock(&ln->mutex);
+    /* One had worked before, or failed so that waits began without a doorbell. */
+    missed = !failure && (ln->heeded || ln->failure.status != DIBS_OK);
+    if (failure)
+        ln->failure = *failure;
+    else
+        ln->heeded = true;
+    pthread_cond_broadcast(&ln->cond);
+    pthread_mutex_unlock(&ln->mutex);
+    if (missed)
+        dibs__listener_put(ln, &(dibs__ring){.news = DIBS__NEWS_MISSED});
+}
+
+bool dibs__listener_rest(const dibs__listener *ln, dibsx_nsec until)
+{
+    struct pollfd stop = {.fd = ln->stop_fd, .events = POLLIN};
+    int64_t span_ms = dibsx_wait_ms(until, dibsx_now());
+
+    return poll(&stop, 1, (int)span_ms) > 0;
+}
+
+static dibs_status open_failed(int number, dibs_error *err)
+{
+    return dibsx_fail_at(err, DIBS_UNAVAIL, dibsx_errno_name(number),
+                         "no doorbell can be opened, so waits are polled (%s)",
+                         dibsx_errno_name(number));
+}
+
+/* Locks: ln->mutex. */
+static dibs_status
+start(dibs__listener *ln, void *(*main)(void *), void *arg, dibs_error *err)
+{
+    unsigned char id[(DIBS__LISTENER_ADDRESS - 1) / 2];
+    sigset_t all, before;
+    int failed;
+
+    ln->rings = dibsx_zalloc_n(DIBS__LISTENER_RINGS, sizeof(*ln->rings));
+    if (!ln->rings)
+        return dibsx_fail(err, DIBS_NOMEM, "room for rings");
+    ln->ring_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    ln->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (ln->ring_fd < 0 || ln->stop_fd < 0 || !dibsx_random(id, sizeof(id)))
+        return open_failed(errno, err);
+    dibsx_hex(id, sizeof(id), ln->address);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    failed = pthread_create(&ln->thread, NULL, main, arg);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return failed ? open_failed(failed, err) : DIBS_OK;
+}
+
+/* Locks: ln->mutex, let go while waiting. */
+static void await_outcome(dibs__listener *ln, dibsx_nsec deadline)
+{
+    dibsx_nsec limit = dibsx_after_ms(dibsx_now(), OPEN_MS);
+
+    if (limit > deadline)
+        limit = deadline;
+    while (!ln->heeded && ln->failure.status == DIBS_OK && dibsx_now() < limit)
+        dibsx_cond_wait(&ln->cond, &ln->mutex, limit);
+}
+
+dibs_status
+dibs__listener_open(dibs__listener *ln, void *(*main)(void *), void *arg,
+                    dibsx_nsec deadline, int *fd, dibs_error *err)
+{
+    dibs_status rc = DIBS_OK;
+
+    pthread_mutex_lock(&ln->mutex);
+    if (!ln->open) {
+        rc = start(ln, main, arg, err);
+        ln->open = rc == DIBS_OK;
+        if (rc != DIBS_OK)
+            let_go(ln);
+    }
+    if (rc == DIBS_OK)
+        await_outcome(ln, deadline);
+    if (rc == DIBS_OK && !ln->heeded)
+        rc =
+            dibsx_fail_at(err, DIBS_UNAVAIL, ln->failure.origin,
+                          "no doorbell yet, so waits are polled: %s",
+                          ln->failure.message[0] ? ln->failure.message
+                                                 : "the server takes its time");
+    *fd = ln->ring_fd;
+    pthread_mutex_unlock(&ln->mutex);
+    return rc;
+}
+
+size_t dibs__listener_hear(dibs__listener *ln, dibs__ring *rings, size_t max)
+{
+    size_t count;
+
+    if (!ln->open)
+        return 0;
+    pthread_mutex_lock(&ln->mutex);
+    for (count = 0; count < max && ln->count > 0; count++) {
+        rings[count] = ln->rings[ln->first];
+        ln->first = (ln->first + 1) % DIBS__LISTENER_RINGS;
+        if (--ln->count == 0)
+            quiet_fd(ln->ring_fd);
+    }
+    pthread_mutex_unlock(&ln->mutex);
+    return count;
+}
