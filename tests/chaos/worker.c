@@ -296,6 +296,7 @@ int worker_main(const char *folder, uint32_t number, uint32_t life)
     worker wk = {.random = 88172645463325252u + number * 7919 + life * 104729};
     char name[NAME_ROOM];
 
+    worker_trial_prepare();
     signal(SIGXFSZ, SIG_IGN); /* A full disk is an error, not an end. */
     wk.run = map_file(folder, "run", sizeof(*wk.run));
     wk.random += wk.run->seed * 2654435761u;

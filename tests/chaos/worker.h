@@ -44,5 +44,6 @@ void worker_value(worker *wk);
 /* Does to itself what it was asked to: see TRIAL_*. `held` is a lease that is
  * held, or NULL. */
 void worker_trial(worker *wk, dibs_lock *held);
+void worker_trial_prepare(void); /* at the start */
 
 #endif

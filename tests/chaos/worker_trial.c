@@ -78,6 +78,26 @@ static void *wait_for_it(void *arg)
     return NULL;
 }
 
+static void *wait_long(void *arg)
+{
+    (void)arg;
+    for (;;)
+        pause();
+    return NULL;
+}
+
+/* The C library loads a file for the first cancellation, and ends the program when
+ * there is no descriptor left for that. */
+void worker_trial_prepare(void)
+{
+    pthread_t thread;
+
+    if (pthread_create(&thread, NULL, wait_long, NULL) == 0) {
+        pthread_cancel(thread);
+        pthread_join(thread, NULL);
+    }
+}
+
 /* A thread that is cancelled while it waits leaves nothing behind. */
 static void cancel_once(worker *wk)
 {
