@@ -26,6 +26,7 @@ static const dibs__store_ops *const stores[] = {
     &dibs__rediss_ops,
     &dibs__redis_unix_ops,
     &dibs__redis_sentinel_ops,
+    &dibs__rediss_sentinel_ops,
     &dibs__redis_cluster_ops,
     &dibs__rediss_cluster_ops,
     &dibs__quorum_ops,

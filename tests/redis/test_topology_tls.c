@@ -125,7 +125,7 @@ static void sentinels_and_the_primary_are_followed(void **state)
     assert_true(start_sentinel(&sentinel, primary_port, &sentinel_port));
     await_text(&replica, "INFO", "replication", NULL, "master_link_status:up");
     await_text(&sentinel, "SENTINEL", "MASTER", "tls", "num-slaves\n1");
-    snprintf(url, sizeof(url), "redis-sentinel://127.0.0.1:%d/tls?tls=1&",
+    snprintf(url, sizeof(url), "rediss-sentinel://127.0.0.1:%d/tls?",
              sentinel_port);
     memcpy(wrong, url, sizeof(wrong));
     add_params(url, "ca");

@@ -325,6 +325,9 @@ static void sentinels_are_read(void **state)
     assert_true(conf.tls);
     assert_false(conf.sentinel_tls);
     dibs__redis_conf_fini(&conf);
+    read_good("rediss-sentinel://h1/mymaster?ca=/x", &conf);
+    assert_true(conf.tls && conf.sentinel_tls);
+    dibs__redis_conf_fini(&conf);
     setenv("DIBS_REDIS_SENTINEL_PASSWORD", "three", 1);
     read_good("redis-sentinel://h1/mymaster", &conf);
     same("sentinel_password", conf.sentinel_password, "three");

@@ -208,7 +208,8 @@ apply_param(const dibsx_url_param *given, dibs__redis_conf *conf,
 
 static bool is_sentinel(const dibsx_url *url)
 {
-    return strcmp(url->scheme, "redis-sentinel") == 0;
+    return strcmp(url->scheme, "redis-sentinel") == 0 ||
+           strcmp(url->scheme, "rediss-sentinel") == 0;
 }
 
 /* Parameters that only one kind of URL has. */
@@ -321,8 +322,6 @@ apply_place(const dibsx_url *url, dibs__redis_conf *conf, dibs_error *err)
                               "write redis+unix:///path/to/socket");
         return set(&conf->path, path, err);
     }
-    if (strncmp(url->scheme, "rediss", 6) == 0)
-        conf->tls = true;
     if (url->host_count > 0) {
         rc = set(&conf->host, url->hosts[0].name, err);
         conf->port = url->hosts[0].port;
@@ -377,10 +376,12 @@ apply(const dibsx_url *url, dibs__redis_conf *conf, dibs_error *err)
         return dibsx_fail(
             err, DIBS_INVALID,
             "a URL of a Redis server begins with redis:, rediss:, redis+unix:, "
-            "redis-sentinel:, redis-cluster: or rediss-cluster:");
+            "redis-sentinel: or redis-cluster: (over TLS rediss-...)");
     if (said_twice(url))
         return dibsx_fail(err, DIBS_INVALID, "the URL gives the %s twice",
                           said_twice(url));
+    if (strncmp(url->scheme, "rediss", 6) == 0)
+        conf->tls = true;
     rc = is_sentinel(url) ? apply_sentinels(url, conf, err)
                           : apply_place(url, conf, err);
     if (rc == DIBS_OK && url->user)

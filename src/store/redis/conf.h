@@ -5,12 +5,14 @@
  *     redis+unix:///path/to/socket?db=0
  *     redis-cluster://user:password@host1:port,host2,host3
  *     rediss-cluster://...    the same over TLS
- *     redis-sentinel://user:password@h1:26379,h2,h3/mymaster/db?tls=1
+ *     redis-sentinel://user:password@h1:26379,h2,h3/mymaster/db
+ *     rediss-sentinel://...   the same over TLS
  *     host:6379,password=...,ssl=True,abortConnect=False,connectTimeout=5000
  *
  * Parameters: password_file, user, db, client_name, connect_timeout (a
  * duration), strict=1, and for TLS: ca, cert, key, sni, insecure=1. With Sentinel,
- * where user and password are those of the servers: tls=1, sentinel_tls=0,
+ * where user and password are those of the servers: tls=1 (as rediss-),
+ * sentinel_tls=0,
  * sentinel_user, sentinel_password, sentinel_password_file.
  *
  * A URL without a host takes REDIS_URL, or else REDIS_HOST and REDIS_PORT, or

@@ -184,6 +184,7 @@ const dibs__store_ops dibs__redis_ops = STORE("redis");
 const dibs__store_ops dibs__rediss_ops = STORE("rediss");
 const dibs__store_ops dibs__redis_unix_ops = STORE("redis+unix");
 const dibs__store_ops dibs__redis_sentinel_ops = STORE("redis-sentinel");
+const dibs__store_ops dibs__rediss_sentinel_ops = STORE("rediss-sentinel");
 const dibs__store_ops dibs__redis_cluster_ops = STORE("redis-cluster");
 const dibs__store_ops dibs__rediss_cluster_ops = STORE("rediss-cluster");
 
@@ -193,6 +194,7 @@ static const dibs__store_ops *ops_of(const dibsx_url *url)
                                                  &dibs__rediss_ops,
                                                  &dibs__redis_unix_ops,
                                                  &dibs__redis_sentinel_ops,
+                                                 &dibs__rediss_sentinel_ops,
                                                  &dibs__redis_cluster_ops,
                                                  &dibs__rediss_cluster_ops};
     size_t i = sizeof(all) / sizeof(all[0]) - 1;
