@@ -1,7 +1,6 @@
 /* listener.c - what the doorbells of servers have in common.
  *
- * Owns the thread, the descriptors and the rings that wait to be heard. Only a ring
- * is put down, and an outcome told, under the mutex. */
+ * Owns the descriptors and the rings that wait to be heard. Any thread. */
 /* SPDX-License-Identifier: MIT */
 #include "store/listener.h"
 #include "base/alloc.h"
@@ -10,7 +9,6 @@
 #include "base/rand.h"
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -58,12 +56,14 @@ static void let_go(dibs__listener *ln)
     ln->rings = NULL;
 }
 
+void dibs__listener_stop(dibs__listener *ln)
+{
+    if (ln->open)
+        signal_fd(ln->stop_fd);
+}
+
 void dibs__listener_fini(dibs__listener *ln)
 {
-    if (ln->open) {
-        signal_fd(ln->stop_fd);
-        pthread_join(ln->thread, NULL);
-    }
     let_go(ln);
     pthread_cond_destroy(&ln->cond);
     pthread_mutex_destroy(&ln->mutex);
@@ -114,10 +114,9 @@ static dibs_status open_failed(int number, dibs_error *err)
 
 /* Locks: ln->mutex. */
 static dibs_status
-start(dibs__listener *ln, void *(*main)(void *), void *arg, dibs_error *err)
+begin(dibs__listener *ln, int (*start)(void *arg), void *arg, dibs_error *err)
 {
     unsigned char id[(DIBS__LISTENER_ADDRESS - 1) / 2];
-    sigset_t all, before;
     int failed;
 
     ln->rings = dibsx_zalloc_n(DIBS__LISTENER_RINGS, sizeof(*ln->rings));
@@ -128,10 +127,7 @@ start(dibs__listener *ln, void *(*main)(void *), void *arg, dibs_error *err)
     if (ln->ring_fd < 0 || ln->stop_fd < 0 || !dibsx_random(id, sizeof(id)))
         return open_failed(errno, err);
     dibsx_hex(id, sizeof(id), ln->address);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    failed = pthread_create(&ln->thread, NULL, main, arg);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    failed = start(arg);
     return failed ? open_failed(failed, err) : DIBS_OK;
 }
 
@@ -147,14 +143,14 @@ static void await_outcome(dibs__listener *ln, dibsx_nsec deadline)
 }
 
 dibs_status
-dibs__listener_open(dibs__listener *ln, void *(*main)(void *), void *arg,
+dibs__listener_open(dibs__listener *ln, int (*start)(void *arg), void *arg,
                     dibsx_nsec deadline, int *fd, dibs_error *err)
 {
     dibs_status rc = DIBS_OK;
 
     pthread_mutex_lock(&ln->mutex);
     if (!ln->open) {
-        rc = start(ln, main, arg, err);
+        rc = begin(ln, start, arg, err);
         ln->open = rc == DIBS_OK;
         if (rc != DIBS_OK)
             let_go(ln);

@@ -10,6 +10,7 @@
 #include "store/postgres/bell.h"
 #include "base/fail.h"
 #include "base/rand.h"
+#include "base/thread.h"
 #include <poll.h>
 #include <stdio.h>
 
@@ -26,6 +27,9 @@ void dibs__pg_bell_init(dibs__pg_bell *bell, const dibs__pg_conf *conf)
 
 void dibs__pg_bell_fini(dibs__pg_bell *bell)
 {
+    dibs__listener_stop(&bell->listener);
+    if (bell->listener.open)
+        pthread_join(bell->thread, NULL);
     dibs__listener_fini(&bell->listener);
 }
 
@@ -140,11 +144,17 @@ static void *bell_main(void *arg)
     return NULL;
 }
 
+static int start(void *arg)
+{
+    dibs__pg_bell *bell = arg;
+
+    return dibsx_thread_start(&bell->thread, bell_main, bell);
+}
+
 dibs_status dibs__pg_bell_open(dibs__pg_bell *bell, dibsx_nsec deadline,
                                int *fd, dibs_error *err)
 {
-    return dibs__listener_open(&bell->listener, bell_main, bell, deadline, fd,
-                               err);
+    return dibs__listener_open(&bell->listener, start, bell, deadline, fd, err);
 }
 
 const char *dibs__pg_bell_address(const dibs__pg_bell *bell)

@@ -13,6 +13,7 @@
 
 typedef struct dibs__pg_bell {
     dibs__listener listener;
+    pthread_t thread;
     const dibs__pg_conf *conf; /* borrowed */
     atomic_bool deaf;          /* a pooler is in between, so it has given up */
 } dibs__pg_bell;
