@@ -22,6 +22,8 @@ static const lack lacks[] = {
      "what is behind it has none"},
     {"postgres", DIBS__CAN_REPLICATE, "grants that replicas must have",
      "the server's synchronous_commit decides that"},
+    {"postgresql", DIBS__CAN_REPLICATE, "grants that replicas must have",
+     "the server's synchronous_commit decides that"},
     {"redis-cluster", DIBS__CAN_SET, "sets of names without a common tag",
      "a script has keys of one slot"},
     {"rediss-cluster", DIBS__CAN_SET, "sets of names without a common tag",
