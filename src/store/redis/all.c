@@ -23,6 +23,7 @@ typedef struct item {
 static void
 add_ask(dibs__redis *rd, const dibs__ask *ask, item *it, dibs__words *words)
 {
+    dibs__step_attend(rd, ask, &it->keys);
     dibs__words_puts(words, ask->owner);
     dibs__words_number(words, dibs__step_span(ask->ttl_ms), it->ttl);
     dibs__words_add(words, ask->who, strnlen(ask->who, DIBS__WHO_MAX - 1));

@@ -4,35 +4,33 @@
  *
  *     connect -> subscribe -> listen --> (lost) --> wait a while -> connect
  *
- * In a cluster every server passes on what is published at any of them, so it is
- * connected to one, and to another when that is lost.
- *
  * Whatever fails leads to another attempt, until fini. The thread blocks all
- * signals and holds the mutex only to put a ring down. */
+ * signals and holds the mutex only to put a ring down. In a cluster there is no
+ * such thread: the ears (ears.c) put down what they hear. */
 /* SPDX-License-Identifier: MIT */
 #include "store/redis/bell.h"
 #include "base/alloc.h"
 #include "base/cond.h"
 #include "base/fail.h"
 #include "base/rand.h"
+#include "base/thread.h"
 #include "store/redis/backoff.h"
 #include "store/redis/conn.h"
+#include "store/redis/ears.h"
 #include "store/redis/error.h"
 #include "store/redis/reply.h"
 #include "store/redis/sentinel.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-/* How long opening waits for the channel, an attempt to connect may take, and
- * nothing may be heard before the server is asked whether it is there. */
-enum { OPEN_MS = 1000, CONNECT_MS = 1000, QUIET_MS = 15000 };
+/* How long opening waits for the channel. */
+enum { OPEN_MS = 1000 };
 
 void dibs__redis_bell_init(dibs__redis_bell *bell, const dibs__redis_conf *conf)
 {
@@ -81,7 +79,10 @@ void dibs__redis_bell_fini(dibs__redis_bell *bell)
 {
     if (bell->open) {
         signal_fd(bell->stop_fd);
-        pthread_join(bell->thread, NULL);
+        if (bell->ears)
+            dibs__ears_free(bell->ears);
+        else
+            pthread_join(bell->thread, NULL);
     }
     let_go(bell);
     dibs__way_fini(&bell->way);
@@ -101,21 +102,30 @@ static void put_down(dibs__redis_bell *bell, const dibs__ring *ring)
     pthread_mutex_unlock(&bell->mutex);
 }
 
-static void heed(dibs__redis_bell *bell, const redisReply *reply)
+void dibs__redis_bell_missed(dibs__redis_bell *bell)
+{
+    put_down(bell, &(dibs__ring){.news = DIBS__NEWS_MISSED});
+}
+
+static bool is_message(const redisReply *kind)
+{
+    return kind && kind->type == REDIS_REPLY_STRING &&
+           (strcmp(kind->str, "message") == 0 ||
+            strcmp(kind->str, "smessage") == 0);
+}
+
+void dibs__redis_bell_heed(dibs__redis_bell *bell, const redisReply *reply)
 {
     const redisReply *kind = dibs__reply_item(reply, 0);
     const redisReply *text = dibs__reply_item(reply, 2);
     dibs__ring ring;
 
-    if (kind && kind->type == REDIS_REPLY_STRING &&
-        strcmp(kind->str, "message") == 0 && text &&
-        text->type == REDIS_REPLY_STRING && dibs__ring_read(text->str, &ring))
+    if (is_message(kind) && text && text->type == REDIS_REPLY_STRING &&
+        dibs__ring_read(text->str, &ring))
         put_down(bell, &ring);
 }
 
-/* What came of an attempt, for whoever waits in open. True when one had worked
- * before, or failed so that waits began without a doorbell. */
-static bool report(dibs__redis_bell *bell, const dibs_error *failure)
+bool dibs__redis_bell_report(dibs__redis_bell *bell, const dibs_error *failure)
 {
     bool again;
 
@@ -130,18 +140,28 @@ static bool report(dibs__redis_bell *bell, const dibs_error *failure)
     return again;
 }
 
-static dibs_status
-subscribe(dibs__redis_bell *bell, dibs__conn *cn, dibs_error *err)
+typedef char channel_name[sizeof(DIBS__BELL_CHANNEL) + DIBS__BELL_ADDRESS];
+
+static void begin_subscribe(const dibs__redis_bell *bell, channel_name name,
+                            dibs__words *words)
 {
-    char channel[sizeof(DIBS__BELL_CHANNEL) + DIBS__BELL_ADDRESS];
-    dibsx_nsec deadline = dibsx_after_ms(dibsx_now(), CONNECT_MS);
+    snprintf(name, sizeof(channel_name), DIBS__BELL_CHANNEL "%s",
+             bell->address);
+    words->count = 0;
+    dibs__words_puts(words, "SUBSCRIBE");
+    dibs__words_puts(words, name);
+}
+
+dibs_status dibs__redis_bell_subscribe(dibs__redis_bell *bell, dibs__conn *cn,
+                                       dibs_error *err)
+{
+    dibsx_nsec deadline = dibsx_after_ms(dibsx_now(), DIBS__BELL_CONNECT_MS);
     redisReply *reply = NULL;
-    dibs__words words = {.count = 0};
+    channel_name name;
+    dibs__words words;
     dibs_status rc;
 
-    snprintf(channel, sizeof(channel), DIBS__BELL_CHANNEL "%s", bell->address);
-    dibs__words_puts(&words, "SUBSCRIBE");
-    dibs__words_puts(&words, channel);
+    begin_subscribe(bell, name, &words);
     rc = dibs__conn_ask(cn, &words, deadline, &reply, err);
     if (rc == DIBS_OK && reply->type == REDIS_REPLY_ERROR)
         rc = dibs__redis_fail(reply->str, err);
@@ -149,58 +169,49 @@ subscribe(dibs__redis_bell *bell, dibs__conn *cn, dibs_error *err)
     return rc;
 }
 
-/* Asks for a sign of life; the reply is heard like any other. */
-static dibs_status ping(dibs__conn *cn, dibs_error *err)
+dibs_status
+dibs__redis_bell_tell(dibs__redis_bell *bell, dibs__conn *cn, dibs_error *err)
+{
+    channel_name name;
+    dibs__words words;
+
+    begin_subscribe(bell, name, &words);
+    return dibs__conn_tell(cn, &words,
+                           dibsx_after_ms(dibsx_now(), DIBS__BELL_CONNECT_MS),
+                           err);
+}
+
+dibs_status dibs__redis_bell_ping(dibs__conn *cn, dibs_error *err)
 {
     dibs__words words = {.count = 0};
 
     dibs__words_puts(&words, "PING");
-    return dibs__conn_tell(cn, &words, dibsx_after_ms(dibsx_now(), CONNECT_MS),
+    return dibs__conn_tell(cn, &words,
+                           dibsx_after_ms(dibsx_now(), DIBS__BELL_CONNECT_MS),
                            err);
 }
 
-/* A server that was taken out of the cluster hears nothing any more. */
-static bool is_outside(const dibs__redis_bell *bell, const dibs__place *place)
-{
-    return bell->cluster && !dibs__cluster_has(bell->cluster, place);
-}
-
 /* Until the connection is lost, or the thread is to end: DIBS_CANCELLED. */
-static dibs_status listen_on(dibs__redis_bell *bell, dibs__conn *cn,
-                             const dibs__place *place, dibs_error *err)
+static dibs_status
+listen_on(dibs__redis_bell *bell, dibs__conn *cn, dibs_error *err)
 {
     bool asked = false;
     dibs_status rc;
 
     do {
-        dibsx_nsec until = dibsx_after_ms(dibsx_now(), QUIET_MS);
+        dibsx_nsec until = dibsx_after_ms(dibsx_now(), DIBS__BELL_QUIET_MS);
         redisReply *reply = NULL;
 
         rc = dibs__conn_hear(cn, bell->stop_fd, until, &reply, err);
         if (rc == DIBS_OK) {
-            heed(bell, reply);
+            dibs__redis_bell_heed(bell, reply);
             asked = false;
-        } else if (rc == DIBS_TIMEOUT && !asked && !is_outside(bell, place)) {
-            rc = ping(cn, err);
+        } else if (rc == DIBS_TIMEOUT && !asked) {
+            rc = dibs__redis_bell_ping(cn, err);
             asked = true;
         }
         dibs__reply_free(reply);
     } while (rc == DIBS_OK);
-    return rc;
-}
-
-/* The next server of the cluster. */
-static dibs_status open_next(dibs__redis_bell *bell, dibsx_nsec deadline,
-                             dibs__place *at, dibs__conn **out, dibs_error *err)
-{
-    dibs_status rc = dibs__cluster_learn(bell->cluster, deadline, err);
-
-    if (rc != DIBS_OK)
-        return rc;
-    dibs__cluster_next(bell->cluster, at);
-    bell->way.place = at;
-    rc = dibs__way_open(&bell->way, false, deadline, out, err);
-    bell->way.place = NULL;
     return rc;
 }
 
@@ -222,28 +233,23 @@ void dibs__redis_bell_drop(dibs__redis_bell *bell)
 /* One connection from its beginning to its end. */
 static dibs_status attend(dibs__redis_bell *bell, dibs__backoff *bo)
 {
-    dibsx_nsec deadline = dibsx_after_ms(dibsx_now(), CONNECT_MS);
-    dibs__place place = {.port = 0};
+    dibsx_nsec deadline = dibsx_after_ms(dibsx_now(), DIBS__BELL_CONNECT_MS);
     dibs_error err = {0};
     dibs__conn *cn = NULL;
-    dibs_status rc =
-        bell->cluster ? open_next(bell, deadline, &place, &cn, &err)
-                      : dibs__way_open(&bell->way, false, deadline, &cn, &err);
+    dibs_status rc = dibs__way_open(&bell->way, false, deadline, &cn, &err);
     bool again;
 
     set_conn(bell, cn);
     if (rc == DIBS_OK)
-        rc = subscribe(bell, cn, &err);
-    again = report(bell, rc == DIBS_OK ? NULL : &err);
+        rc = dibs__redis_bell_subscribe(bell, cn, &err);
+    again = dibs__redis_bell_report(bell, rc == DIBS_OK ? NULL : &err);
     if (rc == DIBS_OK) {
         /* What was rung while nobody listened is lost. */
         if (again)
-            put_down(bell, &(dibs__ring){.news = DIBS__NEWS_MISSED});
+            dibs__redis_bell_missed(bell);
         dibs__backoff_worked(bo);
-        rc = listen_on(bell, cn, &place, &err);
+        rc = listen_on(bell, cn, &err);
     }
-    if (bell->cluster && rc != DIBS_CANCELLED)
-        dibs__cluster_doubt(bell->cluster);
     set_conn(bell, NULL);
     dibs__conn_close(cn);
     return rc;
@@ -283,11 +289,19 @@ static dibs_status open_failed(int number, dibs_error *err)
                          dibsx_errno_name(number));
 }
 
+/* Whoever is to listen; an errno number, or 0. */
+static int start_listening(dibs__redis_bell *bell)
+{
+    if (!bell->cluster)
+        return dibsx_thread_start(&bell->thread, bell_main, bell);
+    bell->ears = dibs__ears_new(bell);
+    return bell->ears ? 0 : EAGAIN;
+}
+
 /* Locks: bell->mutex. */
 static dibs_status start(dibs__redis_bell *bell, dibs_error *err)
 {
     unsigned char id[(DIBS__BELL_ADDRESS - 1) / 2];
-    sigset_t all, before;
     int failed;
 
     bell->rings = dibsx_zalloc_n(DIBS__BELL_RINGS, sizeof(*bell->rings));
@@ -298,10 +312,7 @@ static dibs_status start(dibs__redis_bell *bell, dibs_error *err)
     if (bell->ring_fd < 0 || bell->stop_fd < 0 || !dibsx_random(id, sizeof(id)))
         return open_failed(errno, err);
     dibsx_hex(id, sizeof(id), bell->address);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    failed = pthread_create(&bell->thread, NULL, bell_main, bell);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    failed = start_listening(bell);
     return failed ? open_failed(failed, err) : DIBS_OK;
 }
 
@@ -341,6 +352,12 @@ dibs_status dibs__redis_bell_open(dibs__redis_bell *bell, dibsx_nsec deadline,
     *fd = bell->ring_fd;
     pthread_mutex_unlock(&bell->mutex);
     return rc;
+}
+
+void dibs__redis_bell_attend(dibs__redis_bell *bell, int slot)
+{
+    if (bell->open)
+        dibs__ears_attend(bell->ears, slot);
 }
 
 const char *dibs__redis_bell_address(dibs__redis_bell *bell)

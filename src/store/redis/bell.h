@@ -1,7 +1,8 @@
 /* bell.h - the doorbell: a connection that listens to a channel of its own.
  *
  * Scripts publish to it. A thread hears them and keeps them until they are asked
- * for. Rings are hints: they are lost while the connection is. */
+ * for. Rings are hints: they are lost while the connection is. In a cluster it has
+ * a channel for each slot besides (ears.h). */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_STORE_REDIS_BELL_H
 #define DIBS_STORE_REDIS_BELL_H
@@ -9,6 +10,7 @@
 #include "store/lease.h"
 #include "store/redis/cluster.h"
 #include "store/redis/way.h"
+#include <hiredis/hiredis.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -17,9 +19,14 @@
 
 enum { DIBS__BELL_RINGS = 1024, DIBS__BELL_ADDRESS = 17 };
 
+/* How long an attempt to connect may take, and nothing may be heard before the
+ * server is asked whether it is there. */
+enum { DIBS__BELL_CONNECT_MS = 1000, DIBS__BELL_QUIET_MS = 15000 };
+
 typedef struct dibs__redis_bell {
-    dibs__way way;          /* to the server, or to the primary */
-    dibs__cluster *cluster; /* any server of it will do; NULL: none */
+    dibs__way way;           /* to the server, or to the primary */
+    dibs__cluster *cluster;  /* NULL: none */
+    struct dibs__ears *ears; /* they listen there; NULL: the thread does */
     pthread_mutex_t mutex;
     pthread_cond_t cond; /* `heeded` or `failure` has changed */
     pthread_t thread;
@@ -49,10 +56,35 @@ DIBS_MUST_CHECK dibs_status dibs__redis_bell_open(dibs__redis_bell *bell,
 size_t
 dibs__redis_bell_hear(dibs__redis_bell *bell, dibs__ring *rings, size_t max);
 
+/* In a cluster: somebody asks for a name in this slot and may be rung for it, so
+ * that it is worth being listened to there. Does not block. */
+void dibs__redis_bell_attend(dibs__redis_bell *bell, int slot);
+
 /* The connection is not to be used any more; another is made. Any thread. */
 void dibs__redis_bell_drop(dibs__redis_bell *bell);
 
 /* What others ring this handle by, "-" when it is not open. */
 const char *dibs__redis_bell_address(dibs__redis_bell *bell);
+
+/* The rest is for who listens: the thread of the bell, or the ears.
+ *
+ * Subscribes to the channel of the bell. The others only send: one the same, one to
+ * ask for a sign of life; the replies are heard like any other. */
+DIBS_MUST_CHECK dibs_status dibs__redis_bell_subscribe(dibs__redis_bell *bell,
+                                                       struct dibs__conn *cn,
+                                                       dibs_error *err);
+DIBS_MUST_CHECK dibs_status dibs__redis_bell_tell(dibs__redis_bell *bell,
+                                                  struct dibs__conn *cn,
+                                                  dibs_error *err);
+DIBS_MUST_CHECK dibs_status dibs__redis_bell_ping(struct dibs__conn *cn,
+                                                  dibs_error *err);
+
+/* What came of an attempt (NULL: it worked), for whoever waits in open. True when
+ * one had worked before, or failed so that waits began without a doorbell. */
+bool dibs__redis_bell_report(dibs__redis_bell *bell, const dibs_error *failure);
+
+/* A message has come, or was lost: whoever waits had better ask. */
+void dibs__redis_bell_heed(dibs__redis_bell *bell, const redisReply *reply);
+void dibs__redis_bell_missed(dibs__redis_bell *bell);
 
 #endif

@@ -192,6 +192,18 @@ void dibs__peer_drop(dibs__cluster *cl, dibs__peer *peer)
     free_all(gone);
 }
 
+bool dibs__cluster_home(dibs__cluster *cl, int slot, dibs__place *out)
+{
+    int at;
+
+    pthread_mutex_lock(&cl->mutex);
+    at = cl->map.server[slot];
+    if (at > 0)
+        *out = cl->map.members[at - 1].place;
+    pthread_mutex_unlock(&cl->mutex);
+    return at > 0;
+}
+
 int dibs__cluster_standing(dibs__cluster *cl, int slot, bool *failing)
 {
     const dibs__peer *peer;

@@ -41,6 +41,9 @@ dibs__peer *dibs__cluster_serves(dibs__cluster *cl, int slot);
 dibs__peer *dibs__cluster_at(dibs__cluster *cl, const dibs__place *place);
 void dibs__peer_drop(dibs__cluster *cl, dibs__peer *peer);
 
+/* Where the server of a slot is; false when nobody serves it. */
+bool dibs__cluster_home(dibs__cluster *cl, int slot, dibs__place *out);
+
 /* Where a slot stands: a number for the server that serves it, 0 for none, and
  * whether that server has failed the last time it was used. */
 int dibs__cluster_standing(dibs__cluster *cl, int slot, bool *failing);

@@ -199,6 +199,7 @@ ask_for(dibs__redis *rd, dibs__script script, const dibs__ask *ask,
         begin_free(&words, ask->name, &keys);
     else
         dibs__step_begin(&words, script, ask->name, &keys);
+    dibs__step_attend(rd, ask, &keys);
     dibs__words_puts(&words, ask->owner);
     dibs__words_number(&words, dibs__step_span(ask->ttl_ms), numbers[4]);
     dibs__words_add(&words, ask->who, strnlen(ask->who, DIBS__WHO_MAX - 1));

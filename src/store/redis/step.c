@@ -46,6 +46,14 @@ dibs_status dibs__step_check(const dibs__ask *ask, dibs_error *err)
     return DIBS_OK;
 }
 
+void dibs__step_attend(dibs__redis *rd, const dibs__ask *ask,
+                       const dibs__keys *keys)
+{
+    if (rd->cluster && (ask->flags & (DIBS__ASK_QUEUE | DIBS__ASK_TELL)))
+        dibs__redis_bell_attend(&rd->bell,
+                                dibs__slot_of(keys->key[0], keys->len[0]));
+}
+
 const char *dibs__step_bell(dibs__redis *rd, const dibs__ask *ask,
                             char out[DIBS__BELL_WORD])
 {

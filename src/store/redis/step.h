@@ -29,6 +29,11 @@ void dibs__step_begin(dibs__words *words, dibs__script script, const char *name,
 DIBS_MUST_CHECK dibs_status dibs__step_check(const dibs__ask *ask,
                                              dibs_error *err);
 
+/* In a cluster, before it asks: its bell had better be listened to where its keys
+ * are. */
+void dibs__step_attend(dibs__redis *rd, const dibs__ask *ask,
+                       const dibs__keys *keys);
+
 /* How the asker is rung. May be `out`. */
 const char *dibs__step_bell(dibs__redis *rd, const dibs__ask *ask,
                             char out[DIBS__BELL_WORD]);

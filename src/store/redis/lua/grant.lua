@@ -261,13 +261,24 @@ local function address(holder)
     return holder.bell:match('^%x+')
 end
 
+-- In a cluster a bell has a channel for each slot it listens to, which only the
+-- servers of the slot pass on. The fence has the tag of the slot. False when nobody
+-- hears it at this server, or it has no such channels.
+local function ring_here(bell, text)
+    local tag = watermark:match('{.*}')
+    local heard = tag and redis.pcall('SPUBLISH', 'dibs:bell:' .. tag .. ':' ..
+                                      bell, text)
+
+    return type(heard) == 'number' and heard > 0
+end
+
 -- A ring is a hint: whether it can be sent changes nothing.
 local function ring(holder, news)
     local bell = address(holder)
+    local text = bell and holder.owner .. ' ' .. news .. ' ' .. holder.fence
 
-    if bell then
-        redis.pcall('PUBLISH', 'dibs:bell:' .. bell,
-                    holder.owner .. ' ' .. news .. ' ' .. holder.fence)
+    if bell and not ring_here(bell, text) then
+        redis.pcall('PUBLISH', 'dibs:bell:' .. bell, text)
     end
 end
 

@@ -1,0 +1,82 @@
+/* ear.h - one ear of a doorbell in a cluster, and what it shares with the others
+ * (ears.h).
+ *
+ * An ear is a thread with a connection to one server, the master of its slots. It
+ * sleeps without a connection when it has none:
+ *
+ *     sleep --> (slots) connect -> subscribe -> listen --> (lost, idle) --> sleep
+ *
+ * One of them has the ordinary channel as well and never sleeps. It begins at
+ * whatever server; when it has no slots and hears nothing, it leaves that to one who
+ * has some, so that one connection is enough for who waits long at one master. */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_STORE_REDIS_EAR_H
+#define DIBS_STORE_REDIS_EAR_H
+
+#include "store/redis/backoff.h"
+#include "store/redis/channels.h"
+#include "store/redis/ears.h"
+
+enum {
+    DIBS__EARS_MAX = 32
+}; /* masters beyond these are rung the ordinary way */
+
+typedef struct dibs__ear {
+    dibs__ears *all;
+    pthread_t thread;
+    bool started;
+    int wake_fd;
+    dibs__place place; /* written by attend while idle, else by the thread */
+    bool busy;         /* connecting or connected */
+    bool changed;      /* what it is to hear has, since that was looked at */
+    dibsx_nsec until;  /* it hears on for nothing; 0: for something */
+    dibsx_nsec
+        offer_at; /* the ordinary channel is offered to another; 0: not */
+    dibs__backoff bo;
+} dibs__ear;
+
+/* One mutex guards all of it; it is not held while a server is spoken to. */
+struct dibs__ears {
+    dibs__redis_bell *bell;
+    pthread_mutex_t mutex;
+    atomic_bool stopping;
+    bool refused; /* the servers have no sharded channels, or not for us */
+    bool missed;  /* a connection was lost on which slots were listened to */
+    _Atomic(dibs__ear *) plain; /* has the ordinary channel, or is to get it */
+    dibs__ear *heir;  /* subscribes to it as well, to have it; NULL: none */
+    bool plain_heard; /* the ordinary channel is listened to */
+    dibs__ear ears[DIBS__EARS_MAX];
+    dibs__channels channels;
+};
+
+/* The thread; `arg` is the ear. Ends when `stopping` is set, and wake_fd and the
+ * stop_fd of the bell are readable. */
+void *dibs__ear_main(void *arg);
+
+/* It has heard a reply. */
+void dibs__ear_take(dibs__ear *er, const redisReply *reply);
+
+/* Offers the ordinary channel to an ear with slots, if there is one. */
+void dibs__ears_offer(dibs__ears *es);
+
+/* Gives up slots that nobody asked for for long. */
+void dibs__ears_forget_idle(dibs__ears *es);
+
+static inline bool dibs__ear_is_plain(const dibs__ear *er)
+{
+    return er->all->plain == er;
+}
+
+/* What the list of channels calls it. */
+static inline int dibs__ear_number(const dibs__ear *er)
+{
+    return (int)(er - er->all->ears);
+}
+
+/* Locks: mutex. */
+static inline bool dibs__ear_has_channels(const dibs__ear *er)
+{
+    return dibs__channels_any(&er->all->channels, dibs__ear_number(er));
+}
+
+#endif
