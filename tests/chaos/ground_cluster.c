@@ -1,6 +1,7 @@
 /* ground_cluster.c - three masters with a replica each; one lane. */
 /* SPDX-License-Identifier: MIT */
 #include "ground.h"
+#include "net.h"
 #include "worker.h"
 
 #include "cluster_world.h"
@@ -16,6 +17,8 @@
 #define ASKED_AGAIN_NS INT64_C(6000000000)
 
 static cluster_world world;
+static int lonely;      /* the master that is cut off */
+static int lonely_slot; /* that it served */
 
 static unsigned masters; /* as bits, as of the last look */
 
@@ -37,8 +40,16 @@ static bool changed(void)
 
 static bool begin(crew *cw, char url[URL_ROOM])
 {
+    char hosts[CLUSTER_NODES][NET_HOST];
+    const char *names[CLUSTER_NODES];
+
     (void)cw;
-    if (!cluster_start(&world))
+    for (int i = 0; i < CLUSTER_NODES; i++) {
+        if (!net_host(i, hosts[i]))
+            return false;
+        names[i] = hosts[i];
+    }
+    if (!cluster_start_at(&world, names))
         return false;
     cluster_url(&world, url);
     settled();
@@ -168,6 +179,74 @@ static bool strike_stall(int lane, uint64_t dice)
     return master >= 0 && cluster_stall(&world, master);
 }
 
+/* Chooses a master. */
+static bool choose(uint64_t dice)
+{
+    lonely_slot = slot_by(dice);
+    lonely = cluster_server_of(&world, lonely_slot);
+    return lonely >= 0;
+}
+
+static bool strike_away(int lane, uint64_t dice)
+{
+    (void)lane;
+    return choose(dice) && net_part(lonely, lonely);
+}
+
+static bool strike_link(int lane, uint64_t dice)
+{
+    int replica = choose(dice) ? replica_of(lonely) : -1;
+
+    (void)lane;
+    return replica >= 0 && net_part(lonely, replica);
+}
+
+/* All others, but for one if it is not -1, are on another side. */
+static bool part_from_all(int node, int but)
+{
+    for (int i = 0; i < CLUSTER_NODES; i++)
+        if (i != node && i != but && !net_part(node, i))
+            return false;
+    return true;
+}
+
+/* With its replica, so that nobody takes over. */
+static bool strike_apart(int lane, uint64_t dice)
+{
+    int replica = choose(dice) ? replica_of(lonely) : -1;
+
+    (void)lane;
+    return replica >= 0 && part_from_all(lonely, replica) &&
+           part_from_all(replica, lonely);
+}
+
+static bool strike_cut(int lane, uint64_t dice)
+{
+    (void)lane;
+    return choose(dice) && part_from_all(lonely, -1) &&
+           cluster_await_other(&world, lonely_slot, lonely);
+}
+
+static bool heal_net(int lane)
+{
+    (void)lane;
+    return net_join();
+}
+
+/* Until all of them are served again, and by all that is known. */
+static bool heal_apart(int lane)
+{
+    (void)lane;
+    return net_join() && cluster_await_well(&world);
+}
+
+static bool heal_cut(int lane)
+{
+    (void)lane;
+    return net_join() && cluster_await_follower(&world, lonely) &&
+           cluster_await_well(&world);
+}
+
 static const ground_fault faults[] = {
     {"flush", "SCRIPT FLUSH on a node", 0, 0, 1, 0, strike_flush, NULL},
     {"unplug", "CLIENT KILL on a node, of all clients or of all doorbells", 0,
@@ -180,6 +259,14 @@ static const ground_fault faults[] = {
     {"lossy", "kill -9 of a master", 0, 0, 1, FAULT_LOSSY, strike_lossy, NULL},
     {"stall", "a master is stopped until another serves", 0, 0, 1, FAULT_SPLIT,
      strike_stall, NULL},
+    {"away", "workers do not reach a master", 100, 1500, 1, FAULT_ROOT,
+     strike_away, heal_net},
+    {"link", "a master is cut off from its replica", 100, 1500, 1, FAULT_ROOT,
+     strike_link, heal_net},
+    {"apart", "a master and its replica are cut off from the others", 500, 3500,
+     1, FAULT_ROOT, strike_apart, heal_apart},
+    {"cut", "a master is cut off from all but the workers", 0, 1500, 1,
+     FAULT_SPLIT | FAULT_ROOT, strike_cut, heal_cut},
     {0},
 };
 
@@ -194,6 +281,7 @@ const ground ground_cluster = {
     .calm_ms = 8000,
     .lanes = 1,
     .patient = true,
+    .net = true,
     .faults = faults,
     .begin = begin,
     .end = end,

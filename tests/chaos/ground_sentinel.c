@@ -1,6 +1,7 @@
 /* ground_sentinel.c - a primary, two replicas and three sentinels; one lane. */
 /* SPDX-License-Identifier: MIT */
 #include "ground.h"
+#include "net.h"
 
 #include "topology.h"
 
@@ -36,8 +37,16 @@ static bool changed(void)
 
 static bool begin(crew *cw, char url[URL_ROOM])
 {
+    char hosts[TOPOLOGY_HOSTS][NET_HOST];
+    const char *names[TOPOLOGY_HOSTS];
+
     (void)cw;
-    if (!topology_start(&tp, NULL))
+    for (int i = 0; i < TOPOLOGY_HOSTS; i++) {
+        if (!net_host(i, hosts[i]))
+            return false;
+        names[i] = hosts[i];
+    }
+    if (!topology_start_at(&tp, NULL, names))
         return false;
     topology_url(&tp, url);
     settled();
@@ -136,6 +145,59 @@ static bool strike_stall(int lane, uint64_t dice)
     return chosen && topology_heal(&tp);
 }
 
+static bool strike_away(int lane, uint64_t dice)
+{
+    (void)lane;
+    (void)dice;
+    return net_part(tp.primary, tp.primary);
+}
+
+static bool strike_link(int lane, uint64_t dice)
+{
+    int one = (tp.primary + 1) % TOPOLOGY_SERVERS;
+    int other = (tp.primary + 2) % TOPOLOGY_SERVERS;
+
+    (void)lane;
+    return (dice % 3 == 1 || net_part(tp.primary, one)) &&
+           (dice % 3 == 2 || net_part(tp.primary, other));
+}
+
+static bool heal_net(int lane)
+{
+    (void)lane;
+    return net_join();
+}
+
+/* The primary, and a sentinel with it or none, on one side, and all others on the
+ * other, until those have one of their own; the workers reach all of them. */
+static bool strike_cut(int lane, uint64_t dice)
+{
+    int before = tp.primary;
+    int beside = TOPOLOGY_SERVERS + (int)(dice % (TOPOLOGY_SENTINELS + 1));
+
+    (void)lane;
+    for (int i = 0; i < TOPOLOGY_HOSTS; i++) {
+        if (i == before || i == beside)
+            continue;
+        if (!net_part(before, i) ||
+            (beside < TOPOLOGY_HOSTS && !net_part(beside, i)))
+            return false;
+    }
+    return topology_await_switch(&tp, before) &&
+           topology_await_followed(&tp, before);
+}
+
+static bool heal_cut(int lane)
+{
+    int chosen = tp.primary;
+    bool ok;
+
+    (void)lane;
+    ok = net_join() && topology_heal(&tp);
+    once_more = once_more || tp.primary != chosen;
+    return ok;
+}
+
 static const ground_fault faults[] = {
     {"flush", "SCRIPT FLUSH", 0, 0, 1, 0, strike_flush, NULL},
     {"unplug", "CLIENT KILL, of all clients or of all doorbells", 0, 0, 1, 0,
@@ -150,6 +212,12 @@ static const ground_fault faults[] = {
      FAULT_LOSSY, strike_lossy, NULL},
     {"stall", "the primary is stopped until another is chosen", 0, 0, 1,
      FAULT_SPLIT, strike_stall, NULL},
+    {"away", "workers do not reach the primary", 100, 1500, 1, FAULT_ROOT,
+     strike_away, heal_net},
+    {"link", "the primary is cut off from one replica, or from both", 100, 1500,
+     1, FAULT_ROOT, strike_link, heal_net},
+    {"cut", "the primary is cut off from all but the workers and one sentinel",
+     0, 1500, 1, FAULT_LOSSY | FAULT_ROOT, strike_cut, heal_cut},
     {0},
 };
 
@@ -164,6 +232,7 @@ const ground ground_sentinel_async = {
     .calm_ms = 8000,
     .lanes = 1,
     .patient = true,
+    .net = true,
     .faults = faults,
     .begin = begin,
     .end = end,
@@ -182,6 +251,7 @@ const ground ground_sentinel_wait = {
     .calm_ms = 8000,
     .lanes = 1,
     .patient = true,
+    .net = true,
     .faults = faults,
     .begin = begin,
     .end = end,

@@ -8,6 +8,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+/* What is to vanish is looked up in the table LOST, before anything else is. */
+#define FIRST "10"
+#define LOST  "77"
+
 static bool entered;
 
 static bool run_shell(const char *line)
@@ -36,7 +40,8 @@ bool net_enter(void)
                   "ip link add void0 type veth peer name void1 2>/dev/null && "
                   "ip link set void0 arp off && ip link set void0 up && "
                   "ip link set void1 up && ip addr add 10.77.255.254/16 dev "
-                  "void0");
+                  "void0 && ip route add default dev void0 table " LOST " && "
+                  "ip rule add pref 100 lookup local && ip rule del pref 0");
     if (!entered) /* Without that, at least what is on this machine. */
         (void)run_shell("ip link set lo up");
     return entered;
@@ -66,4 +71,26 @@ bool net_cut(int number)
 bool net_mend(int number)
 {
     return set_host(number, "add");
+}
+
+static bool lose(int from, int to)
+{
+    char line[128];
+
+    snprintf(line, sizeof(line),
+             "ip rule add pref " FIRST " from 10.77.0.%d to 10.77.0.%d "
+             "lookup " LOST,
+             from + 1, to + 1);
+    return run_shell(line);
+}
+
+bool net_part(int one, int other)
+{
+    return lose(one, other) && (one == other || lose(other, one));
+}
+
+bool net_join(void)
+{
+    return run_shell("while ip rule del pref " FIRST
+                     " 2>/dev/null; do :; done");
 }

@@ -83,8 +83,9 @@ set_slot(const server *sv, int slot, const char *how, const char *id)
     return say(sv, (const char *[7]){"CLUSTER", "SETSLOT", number, how, id});
 }
 
-static bool start_node(cluster_world *cw, int i)
+static bool start_node(cluster_world *cw, int i, const char *host)
 {
+    server_place at = {.host = host};
     const char *const args[] = {"--cluster-enabled",
                                 "yes",
                                 "--cluster-config-file",
@@ -101,7 +102,7 @@ static bool start_node(cluster_world *cw, int i)
     char *id;
 
     snprintf(cw->bus[i], sizeof(cw->bus[i]), "%d", server_free_port());
-    if (!server_start_forgetful(&cw->sv[i], args))
+    if (!server_start_at(&cw->sv[i], &at, false, args))
         return false;
     id = server_ask(&cw->sv[i], "CLUSTER", "MYID", NULL);
     snprintf(cw->id[i], sizeof(cw->id[i]), "%s", id ? id : "");
@@ -138,8 +139,8 @@ static bool meet(cluster_world *cw)
         ok = ok && server_tell(&cw->sv[i], "CLUSTER", "SET-CONFIG-EPOCH", epoch,
                                NULL);
         if (i > 0)
-            ok = ok && server_tell(&cw->sv[i], "CLUSTER", "MEET", "127.0.0.1",
-                                   port, cw->bus[0], NULL);
+            ok = ok && server_tell(&cw->sv[i], "CLUSTER", "MEET",
+                                   cw->sv[0].host, port, cw->bus[0], NULL);
     }
     for (int i = 0; ok && i < CLUSTER_NODES; i++)
         ok = await_text(&cw->sv[i], "CLUSTER", "INFO",
@@ -180,13 +181,13 @@ static bool await_heard(const server *sv)
     }
 }
 
-bool cluster_start(cluster_world *cw)
+bool cluster_start_at(cluster_world *cw, const char *const hosts[CLUSTER_NODES])
 {
     bool ok = true;
 
     *cw = (cluster_world){.sv = {{.pid = 0}}};
     for (int i = 0; ok && i < CLUSTER_NODES; i++)
-        ok = start_node(cw, i);
+        ok = start_node(cw, i, hosts ? hosts[i] : NULL);
     ok = ok && give_slots(cw) && meet(cw) && follow(cw);
     for (int i = 0; ok && i < CLUSTER_NODES; i++)
         ok = await_heard(&cw->sv[i]);
@@ -197,6 +198,11 @@ bool cluster_start(cluster_world *cw)
     return ok;
 }
 
+bool cluster_start(cluster_world *cw)
+{
+    return cluster_start_at(cw, NULL);
+}
+
 void cluster_stop(cluster_world *cw)
 {
     for (int i = 0; i < CLUSTER_NODES; i++)
@@ -205,9 +211,9 @@ void cluster_stop(cluster_world *cw)
 
 void cluster_url(const cluster_world *cw, char out[SERVER_URL_MAX])
 {
-    snprintf(out, SERVER_URL_MAX,
-             "redis-cluster://127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d",
-             cw->sv[0].port, cw->sv[1].port, cw->sv[2].port);
+    snprintf(out, SERVER_URL_MAX, "redis-cluster://%s:%d,%s:%d,%s:%d",
+             cw->sv[0].host, cw->sv[0].port, cw->sv[1].host, cw->sv[1].port,
+             cw->sv[2].host, cw->sv[2].port);
 }
 
 /* Whether a line of CLUSTER NODES has the slot in one of its ranges, which come
@@ -318,24 +324,48 @@ bool cluster_kill(cluster_world *cw, int node, int64_t *failover_ms)
            await_text(sv, "CLUSTER", "INFO", "cluster_state:ok");
 }
 
+bool cluster_await_other(const cluster_world *cw, int slot, int node)
+{
+    dibsx_nsec end = dibsx_after_ms(dibsx_now(), BOUND_MS);
+
+    while (dibsx_now() < end) {
+        for (int i = 0; i < CLUSTER_NODES; i++)
+            if (i != node && serves(&cw->sv[i], slot))
+                return true;
+        pause_for(LOOK_MS);
+    }
+    fprintf(stderr, "nobody took over from port %d\n", cw->sv[node].port);
+    return false;
+}
+
+bool cluster_await_follower(const cluster_world *cw, int node)
+{
+    const server *sv = &cw->sv[node];
+
+    return await_text(sv, "INFO", "replication", "role:slave") &&
+           await_text(sv, "INFO", "replication", "master_link_status:up") &&
+           await_text(sv, "CLUSTER", "INFO", "cluster_state:ok");
+}
+
+bool cluster_await_well(const cluster_world *cw)
+{
+    for (int i = 0; i < CLUSTER_NODES; i++)
+        if (!await_text(&cw->sv[i], "CLUSTER", "INFO", "cluster_state:ok"))
+            return false;
+    return true;
+}
+
 bool cluster_stall(cluster_world *cw, int node)
 {
-    server *sv = &cw->sv[node];
-    int slot = slot_of(sv);
-    dibsx_nsec end = dibsx_after_ms(dibsx_now(), BOUND_MS);
-    bool replaced = false;
+    int slot = slot_of(&cw->sv[node]);
+    bool replaced;
 
     if (slot < 0)
         return false;
-    server_pause(sv);
-    while (!replaced && dibsx_now() < end) {
-        replaced = cluster_server_of(cw, slot) >= 0;
-        pause_for(LOOK_MS);
-    }
-    server_resume(sv);
-    return replaced && await_text(sv, "INFO", "replication", "role:slave") &&
-           await_text(sv, "INFO", "replication", "master_link_status:up") &&
-           await_text(sv, "CLUSTER", "INFO", "cluster_state:ok");
+    server_pause(&cw->sv[node]);
+    replaced = cluster_await_other(cw, slot, node);
+    server_resume(&cw->sv[node]);
+    return replaced && cluster_await_follower(cw, node);
 }
 
 bool cluster_crash(cluster_world *cw, int node, int64_t *failover_ms)
@@ -369,8 +399,9 @@ bool cluster_move_keys(cluster_world *cw, int slot, int from, int to,
             key[strcspn(key, "\n")] = '\0';
         pause_for(pause_ms);
         if (!last)
-            ok = say(&cw->sv[from], (const char *[7]){"MIGRATE", "127.0.0.1",
-                                                      port, key, "0", "5000"});
+            ok =
+                say(&cw->sv[from], (const char *[7]){"MIGRATE", cw->sv[to].host,
+                                                     port, key, "0", "5000"});
         free(key);
         if (last || !ok)
             return ok;

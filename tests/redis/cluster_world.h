@@ -22,6 +22,10 @@ typedef struct cluster_world {
 
 /* False when it does not come up; why is on stderr. End with cluster_stop(). */
 bool cluster_start(cluster_world *cw);
+
+/* The same, each on a host of its own. */
+bool cluster_start_at(cluster_world *cw,
+                      const char *const hosts[CLUSTER_NODES]);
 void cluster_stop(cluster_world *cw);
 
 /* The URL that names three of the nodes. */
@@ -40,6 +44,14 @@ bool cluster_kill(cluster_world *cw, int node, int64_t *failover_ms);
 
 /* Stops a master until its replica serves in its place, and lets it go on. */
 bool cluster_stall(cluster_world *cw, int node);
+
+/* Waits until another node than this one serves a slot; until this one follows
+ * another in a cluster that is well. */
+bool cluster_await_other(const cluster_world *cw, int slot, int node);
+bool cluster_await_follower(const cluster_world *cw, int node);
+
+/* Waits until every node finds the cluster well. */
+bool cluster_await_well(const cluster_world *cw);
 
 /* Moves a slot to another master, key by key, with a pause before each key. */
 bool cluster_move(cluster_world *cw, int slot, int to, int pause_ms);

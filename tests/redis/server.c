@@ -126,6 +126,8 @@ static void write_line(line *ln, const server *sv)
     add(ln, "--bind", sv->host);
     if (strncmp(sv->host, "127.", 4) != 0) /* in a network of our own */
         add(ln, "--protected-mode", "no");
+    if (strcmp(sv->host, "127.0.0.1") != 0) /* others know it by its address */
+        add(ln, "--bind-source-addr", sv->host);
     add(ln, "--unixsocket", sv->socket);
     add(ln, "--logfile", "redis.log");
     add(ln, "--daemonize", "no");
@@ -279,7 +281,7 @@ bool server_start_tls(server *sv, const char *cert)
     return start(sv, NULL);
 }
 
-bool server_start_sentinel(server *sv, const char *lines)
+bool server_start_sentinel(server *sv, const char *host, const char *lines)
 {
     char path[sizeof(sv->dir) + 16];
     FILE *file;
@@ -297,6 +299,8 @@ bool server_start_sentinel(server *sv, const char *lines)
         return false;
     }
     sv->sentinel = true;
+    if (host)
+        snprintf(sv->host, sizeof(sv->host), "%s", host);
     return start(sv, NULL);
 }
 

@@ -50,8 +50,8 @@ bool server_start_forgetful(server *sv, const char *const *args);
  * its clients. */
 bool server_start_tls(server *sv, const char *cert);
 
-/* A sentinel, with these lines of configuration. */
-bool server_start_sentinel(server *sv, const char *lines);
+/* A sentinel, with these lines of configuration. `host`: NULL: 127.0.0.1. */
+bool server_start_sentinel(server *sv, const char *host, const char *lines);
 
 /* Ends it and removes its folder. A server that was not started is a no-op. */
 void server_stop(server *sv);

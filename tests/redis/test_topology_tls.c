@@ -101,7 +101,7 @@ static bool start_sentinel(server *sv, int primary_port, int *tls_port)
              "sentinel down-after-milliseconds tls 800\n"
              "sentinel failover-timeout tls 2000\n",
              *tls_port, store.dir, store.dir, store.dir, primary_port);
-    return server_start_sentinel(sv, lines);
+    return server_start_sentinel(sv, NULL, lines);
 }
 
 static void sentinels_and_the_primary_are_followed(void **state)

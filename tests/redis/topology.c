@@ -38,8 +38,9 @@ static bool admit_replicas(const server *sv, bool on)
                        "+replconf", "+ping", NULL);
 }
 
-/* `of`: the port of the primary as text, which is borrowed; NULL: none. */
-static void make_args(const char **out, const char *const *more, const char *of)
+/* `of`: the number of the primary; -1: none. The topology is borrowed. */
+static void
+make_args(const topology *tp, const char **out, const char *const *more, int of)
 {
     size_t count = 0;
 
@@ -47,10 +48,10 @@ static void make_args(const char **out, const char *const *more, const char *of)
         out[count++] = common_args[i];
     for (size_t i = 0; more && more[i] && count < SERVER_ARGS_MAX - 3; i++)
         out[count++] = more[i];
-    if (of) {
+    if (of >= 0) {
         out[count++] = "--replicaof";
-        out[count++] = "127.0.0.1";
-        out[count++] = of;
+        out[count++] = tp->servers[of].host;
+        out[count++] = tp->ports[of];
     }
     out[count] = NULL;
 }
@@ -175,13 +176,15 @@ static bool await_whole(const topology *tp)
     return true;
 }
 
-static bool start_servers(topology *tp, const char *const *more)
+static bool
+start_servers(topology *tp, const char *const *more, const char *const *hosts)
 {
     for (int i = 0; i < TOPOLOGY_SERVERS; i++) {
         const char *args[SERVER_ARGS_MAX + 1];
+        server_place at = {.host = hosts ? hosts[i] : NULL};
 
-        make_args(args, more, i ? tp->ports[0] : NULL);
-        if (!server_start_forgetful(&tp->servers[i], args) ||
+        make_args(tp, args, more, i ? 0 : -1);
+        if (!server_start_at(&tp->servers[i], &at, false, args) ||
             !admit_replicas(&tp->servers[i], true))
             return false;
         snprintf(tp->ports[i], sizeof(tp->ports[i]), "%d", tp->servers[i].port);
@@ -189,18 +192,20 @@ static bool start_servers(topology *tp, const char *const *more)
     return true;
 }
 
-static bool start_sentinels(topology *tp)
+static bool start_sentinels(topology *tp, const char *const *hosts)
 {
     char lines[512];
 
     snprintf(lines, sizeof(lines),
-             "sentinel monitor " TOPOLOGY_NAME " 127.0.0.1 %d 2\n"
+             "sentinel monitor " TOPOLOGY_NAME " %s %d 2\n"
              "sentinel down-after-milliseconds " TOPOLOGY_NAME " 800\n"
              "sentinel failover-timeout " TOPOLOGY_NAME " 2000\n"
              "sentinel parallel-syncs " TOPOLOGY_NAME " 2\n",
-             tp->servers[0].port);
+             tp->servers[0].host, tp->servers[0].port);
     for (int i = 0; i < TOPOLOGY_SENTINELS; i++) {
-        if (!server_start_sentinel(&tp->sentinels[i], lines))
+        const char *host = hosts ? hosts[TOPOLOGY_SERVERS + i] : NULL;
+
+        if (!server_start_sentinel(&tp->sentinels[i], host, lines))
             return false;
         /* They find each other by what they publish. A replica can be chosen for
          * five periods of pings after it was last looked at, which is done once
@@ -213,13 +218,20 @@ static bool start_sentinels(topology *tp)
     return true;
 }
 
-bool topology_start(topology *tp, const char *const *args)
+bool topology_start_at(topology *tp, const char *const *args,
+                       const char *const hosts[TOPOLOGY_HOSTS])
 {
     *tp = (topology){.primary = 0};
-    if (start_servers(tp, args) && start_sentinels(tp) && await_whole(tp))
+    if (start_servers(tp, args, hosts) && start_sentinels(tp, hosts) &&
+        await_whole(tp))
         return true;
     topology_stop(tp);
     return false;
+}
+
+bool topology_start(topology *tp, const char *const *args)
+{
+    return topology_start_at(tp, args, NULL);
 }
 
 void topology_stop(topology *tp)
@@ -233,10 +245,10 @@ void topology_stop(topology *tp)
 void topology_url(const topology *tp, char out[SERVER_URL_MAX])
 {
     snprintf(out, SERVER_URL_MAX,
-             "redis-sentinel://"
-             "127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d/" TOPOLOGY_NAME,
-             tp->sentinels[0].port, tp->sentinels[1].port,
-             tp->sentinels[2].port);
+             "redis-sentinel://%s:%d,%s:%d,%s:%d/" TOPOLOGY_NAME,
+             tp->sentinels[0].host, tp->sentinels[0].port,
+             tp->sentinels[1].host, tp->sentinels[1].port,
+             tp->sentinels[2].host, tp->sentinels[2].port);
 }
 
 void topology_cut(topology *tp)
@@ -270,6 +282,21 @@ bool topology_await_switch(topology *tp, int before)
     return false;
 }
 
+bool topology_await_followed(const topology *tp, int away)
+{
+    dibsx_nsec end = dibsx_after_ms(dibsx_now(), BOUND_MS);
+
+    for (int i = 0; i < TOPOLOGY_SERVERS; i++)
+        while (i != tp->primary && i != away && !follows(tp, i)) {
+            if (dibsx_now() > end) {
+                explain(tp);
+                return false;
+            }
+            poll(NULL, 0, 20);
+        }
+    return true;
+}
+
 /* The sentinels may have chosen once more meanwhile. False while they are not of
  * one mind. */
 static bool look_again(topology *tp)
@@ -284,17 +311,17 @@ static bool look_again(topology *tp)
 
 static bool join(topology *tp, int i)
 {
-    const char *port = tp->ports[tp->primary];
     server *sv = &tp->servers[i];
 
     if (sv->pid == 0) {
-        make_args(sv->args, NULL, port);
+        make_args(tp, sv->args, NULL, tp->primary);
         return server_restart(sv) && admit_replicas(sv, true);
     }
     if (i == tp->primary && has_field(sv, "replication", "role:slave"))
         return server_tell(sv, "REPLICAOF", "NO", "ONE", NULL);
     if (i != tp->primary && !follows(tp, i))
-        return server_tell(sv, "REPLICAOF", "127.0.0.1", port, NULL);
+        return server_tell(sv, "REPLICAOF", tp->servers[tp->primary].host,
+                           tp->ports[tp->primary], NULL);
     return true;
 }
 

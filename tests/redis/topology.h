@@ -9,7 +9,11 @@
 
 #include "server.h"
 
-enum { TOPOLOGY_SERVERS = 3, TOPOLOGY_SENTINELS = 3 };
+enum {
+    TOPOLOGY_SERVERS = 3,
+    TOPOLOGY_SENTINELS = 3,
+    TOPOLOGY_HOSTS = TOPOLOGY_SERVERS + TOPOLOGY_SENTINELS
+};
 
 #define TOPOLOGY_NAME "mymaster"
 
@@ -23,6 +27,10 @@ typedef struct topology {
 /* False when it does not come up; why is on stderr. `args`: further ones of each
  * server, up to a NULL; may be NULL. End with topology_stop(). */
 bool topology_start(topology *tp, const char *const *args);
+
+/* The same, each on a host of its own: the servers', then the sentinels'. */
+bool topology_start_at(topology *tp, const char *const *args,
+                       const char *const hosts[TOPOLOGY_HOSTS]);
 void topology_stop(topology *tp);
 
 /* redis-sentinel://... */
@@ -38,6 +46,9 @@ bool topology_mend(topology *tp);
 /* Waits until a sentinel names another primary than `before`; false when none does
  * in time. */
 bool topology_await_switch(topology *tp, int before);
+
+/* Waits until all but `away` follow the primary. */
+bool topology_await_followed(const topology *tp, int away);
 
 /* Starts servers that were killed as replicas of the primary, and waits until all
  * replicas follow and the sentinels are ready for the next failover. */
