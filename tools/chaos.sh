@@ -33,6 +33,7 @@ rows=(
     "redlock, writes lost|--on redlock --lossy"
     "postgres|--on postgres"
     "postgres, writes lost|--on postgres-standby --lossy"
+    "postgres, synchronous standby|--on postgres-sync"
 )
 
 # Starting, calming down and checking take about half a minute each.
@@ -53,7 +54,7 @@ field() {
 
 # add_row NAME OPERATIONS HOLDS FAULTS VIOLATIONS NOT_PROMISED
 add_row() {
-    printf '%-22s %10s %9s %7s %10s %12s\n' "$@" >>"$table"
+    printf '%-30s %10s %9s %7s %10s %12s\n' "$@" >>"$table"
 }
 
 add_row store operations holds faults violations "not promised"

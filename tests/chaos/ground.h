@@ -64,6 +64,6 @@ void ground_of_url(const char *url, ground *out);
 
 extern const ground ground_sqlite, ground_redis, ground_sentinel_async,
     ground_sentinel_wait, ground_cluster, ground_redlock, ground_redlock3,
-    ground_postgres, ground_postgres_standby;
+    ground_postgres, ground_postgres_standby, ground_postgres_sync;
 
 #endif

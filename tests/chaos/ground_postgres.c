@@ -1,8 +1,10 @@
-/* ground_postgres.c - PostgreSQL: one server behind a proxy, and a primary with an
- * asynchronous standby. Lane 0 is the servers', lane 1 the proxy's. */
+/* ground_postgres.c - PostgreSQL: one server behind a proxy, and a primary with a
+ * standby, asynchronous or synchronous. Lane 0 is the servers', lane 1 the proxy's.
+ * All have one clock, which can be set. */
 /* SPDX-License-Identifier: MIT */
 #include "ground_proxy.h"
 
+#include "pg_clock.h"
 #include "server.h"
 
 #include <poll.h>
@@ -15,16 +17,37 @@ enum { RECOVER_MS = 30000, UNHEARD_MS = 900 };
 
 static pg_server servers[2]; /* the second one has a standby only */
 static int primary;
+static bool synchronous;
 
 static pg_server *in_charge(void)
 {
     return &servers[primary];
 }
 
+/* The clock is that of the server, or setting it would do nothing. */
+static bool has_clock(const pg_server *sv)
+{
+    const int64_t year_us = INT64_C(31536000000000);
+    const char *sql = "SELECT date_part('epoch', clock_timestamp())::bigint";
+    long long before = pg_number(sv, sql), then;
+
+    pg_clock_step(year_us);
+    then = pg_number(sv, sql);
+    pg_clock_step(-year_us);
+    if (then - before < year_us / 2000000)
+        fprintf(stderr, "chaos: the clock of the server cannot be set\n");
+    return then - before >= year_us / 2000000;
+}
+
+static bool start_first(void)
+{
+    return pg_clock_make() && pg_start(&servers[0]) && has_clock(&servers[0]);
+}
+
 static bool begin_one(crew *cw, char url[URL_ROOM])
 {
     (void)cw;
-    if (!pg_start(&servers[0]) || !proxy_start(&ground_px, servers[0].port))
+    if (!start_first() || !proxy_start(&ground_px, servers[0].port))
         return false;
     snprintf(url, URL_ROOM, "postgres://dibs@127.0.0.1:%d/postgres",
              ground_px.port);
@@ -34,12 +57,18 @@ static bool begin_one(crew *cw, char url[URL_ROOM])
 static bool begin_two(crew *cw, char url[URL_ROOM])
 {
     (void)cw;
-    if (!pg_start(&servers[0]) || !pg_start_standby(&servers[1], &servers[0]))
+    if (!start_first() || !pg_start_standby(&servers[1], &servers[0]))
         return false;
     snprintf(url, URL_ROOM,
              "postgres://dibs@127.0.0.1:%d,127.0.0.1:%d/postgres",
              servers[0].port, servers[1].port);
     return true;
+}
+
+static bool begin_sync(crew *cw, char url[URL_ROOM])
+{
+    synchronous = true;
+    return begin_two(cw, url) && pg_make_synchronous(&servers[0], &servers[1]);
 }
 
 static void end(void)
@@ -48,6 +77,7 @@ static void end(void)
         proxy_stop(&ground_px);
     for (int i = 0; i < 2; i++)
         pg_stop(&servers[i]);
+    pg_clock_remove();
 }
 
 static bool strike_quit(int lane, uint64_t dice)
@@ -113,6 +143,14 @@ static bool await_answer(const pg_server *sv)
     return true;
 }
 
+/* A primary that read its log again shows what it had not answered yet, because
+ * the standby did not have it: a failover before it does would lose what was
+ * seen. */
+static bool catch_up(void)
+{
+    return !synchronous || pg_await_synchronous(in_charge());
+}
+
 /* The server ends all others with it, and reads its log again. */
 static bool strike_backend(int lane, uint64_t dice)
 {
@@ -126,7 +164,7 @@ static bool strike_backend(int lane, uint64_t dice)
                     "ORDER BY random() LIMIT 1");
     if (pid > 1)
         kill((pid_t)pid, SIGKILL);
-    return await_answer(in_charge());
+    return await_answer(in_charge()) && catch_up();
 }
 
 /* A standby may cancel what is asked of it: then it is told again. */
@@ -155,7 +193,37 @@ static bool succeed(void)
     if (!promote(in_charge()))
         return false;
     in_charge()->primary = NULL;
-    return pg_follow(before, in_charge());
+    return pg_follow(before, in_charge()) && catch_up();
+}
+
+static bool strike_standby(int lane, uint64_t dice)
+{
+    (void)lane;
+    (void)dice;
+    pg_kill(&servers[1 - primary]);
+    return true;
+}
+
+static bool heal_standby(int lane)
+{
+    (void)lane;
+    return pg_restart(&servers[1 - primary]) && catch_up();
+}
+
+/* Back, and never forward again: leases last longer. */
+static bool strike_back(int lane, uint64_t dice)
+{
+    (void)lane;
+    pg_clock_step(-(int64_t)(50 + dice % 450) * 1000);
+    return true;
+}
+
+/* Forward: leases end before their holders think so. */
+static bool strike_ahead(int lane, uint64_t dice)
+{
+    (void)lane;
+    pg_clock_step((int64_t)(50 + dice % 5000) * 1000);
+    return true;
 }
 
 static bool strike_failover(int lane, uint64_t dice)
@@ -194,6 +262,10 @@ static const ground_fault faults_one[] = {
     {"half", "requests arrive, answers do not", 20, 1000, 2, 0, px_strike_half,
      px_heal_mode},
     {"reset", "an answer is cut at a byte", 0, 0, 2, 0, px_strike_reset, NULL},
+    {"back", "the server's clock is set back, for good", 0, 0, 1, FAULT_APART,
+     strike_back, NULL},
+    {"ahead", "the server's clock is set forward, for good", 0, 0, 1,
+     FAULT_LOSSY, strike_ahead, NULL},
     {0},
 };
 
@@ -206,6 +278,22 @@ static const ground_fault faults_two[] = {
      FAULT_LOSSY, strike_failover, NULL},
     {"lossy", "the same, after the standby heard nothing for up to 0.9 s", 0, 0,
      1, FAULT_LOSSY, strike_lossy, NULL},
+    {"ahead", "the clock of both is set forward, for good", 0, 0, 1,
+     FAULT_LOSSY, strike_ahead, NULL},
+    {0},
+};
+
+static const ground_fault faults_sync[] = {
+    {"unplug", "pg_terminate_backend, of all or of some", 0, 0, 1, 0,
+     strike_unplug, NULL},
+    {"backend", "kill -9 of a backend, and recovery", 0, 0, 1, 0,
+     strike_backend, NULL},
+    {"standby", "the standby ends at once, and returns", 20, 1000, 1, 0,
+     strike_standby, heal_standby},
+    {"failover", "kill -9 of the primary, and the standby takes over", 0, 0, 1,
+     0, strike_failover, NULL},
+    {"back", "the clock of both is set back, for good", 0, 0, 1, 0, strike_back,
+     NULL},
     {0},
 };
 
@@ -236,5 +324,20 @@ const ground ground_postgres_standby = {
     .lanes = 1,
     .faults = faults_two,
     .begin = begin_two,
+    .end = end,
+};
+
+const ground ground_postgres_sync = {
+    .name = "postgres-sync",
+    .topology = "postgres",
+    .durability = "async",
+    .ttl_ms = 3000,
+    .wait_ms = 20000,
+    .timeout_ms = 10000,
+    .gap_ms = 1000,
+    .calm_ms = 8000,
+    .lanes = 1,
+    .faults = faults_sync,
+    .begin = begin_sync,
     .end = end,
 };

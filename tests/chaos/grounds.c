@@ -11,7 +11,7 @@ static const ground *const grounds[] = {
     &ground_cluster,  &ground_redlock,          &ground_redlock3,
 #endif
 #ifdef CHAOS_POSTGRES
-    &ground_postgres, &ground_postgres_standby,
+    &ground_postgres, &ground_postgres_standby, &ground_postgres_sync,
 #endif
 };
 

@@ -3,6 +3,7 @@
 #include "server.h"
 
 #include "certs.h"
+#include "pg_clock.h"
 
 #include "base/clock.h"
 #include "base/rand.h"
@@ -27,7 +28,13 @@
 #include <unistd.h>
 
 /* A server that does not answer after this long does not come up. */
-enum { START_MS = 30000, TRIES = 10, WORDS_MAX = 40, PATH_LEN = 256 };
+enum {
+    START_MS = 30000,
+    TRIES = 10,
+    WORDS_MAX = 40,
+    PATH_LEN = 256,
+    ENV_MAX = 256
+};
 
 /* Below the range from which the kernel picks. */
 enum { PORT_FIRST = 10000, PORT_COUNT = 20000 };
@@ -91,9 +98,24 @@ static void find_program(const char *name, char out[PATH_LEN])
     globfree(&found);
 }
 
+#define WORD(text) ((char *)(size_t)(text))
+
+/* The environment of what is started, with its clock. */
+static void make_env(char *out[ENV_MAX + 3])
+{
+    size_t count = 0;
+
+    for (; environ[count] && count < ENV_MAX; count++)
+        out[count] = environ[count];
+    for (const char *const *word = pg_clock_env(); *word; word++)
+        out[count++] = WORD(*word);
+    out[count] = NULL;
+}
+
 /* In the child: a program of the server's user, in the folder of the server, with
  * its output in LOG. */
-static void become(const pg_server *sv, const char *log, char *const *words)
+static void become(const pg_server *sv, const char *log, char *const *words,
+                   char *const *env)
 {
     const struct passwd *user = server_user();
     int log_fd;
@@ -109,17 +131,20 @@ static void become(const pg_server *sv, const char *log, char *const *words)
     log_fd = open(log, O_WRONLY | O_CREAT | O_APPEND, 0600);
     if (log_fd < 0 || dup2(log_fd, 1) < 0 || dup2(log_fd, 2) < 0)
         _exit(126);
-    execvp(words[0], words);
+    execvpe(words[0], words, env);
     _exit(127);
 }
 
 static pid_t launch(const pg_server *sv, const char *log, char *const *words)
 {
-    pid_t pid = fork();
+    char *env[ENV_MAX + 3];
+    pid_t pid;
 
+    make_env(env);
+    pid = fork();
     if (pid == 0) {
         setsid();
-        become(sv, log, words);
+        become(sv, log, words, env);
     }
     return pid;
 }
@@ -146,8 +171,6 @@ static void show_log(const pg_server *sv, const char *name)
         fclose(log);
     fprintf(stderr, "%s of %s: it did not come up\n", name, sv->dir);
 }
-
-#define WORD(text) ((char *)(size_t)(text))
 
 /* Runs a program of the server to its end. */
 static bool run(const pg_server *sv, const char *log, char *const *words)
@@ -217,6 +240,9 @@ static void write_line(line *ln, const pg_server *sv)
     /* Of the disk alone: a crash of the server counts. */
     set(ln, sv->durable ? "fsync=on" : "fsync=off");
     set(ln, "autovacuum_naptime=5s");
+    /* As who it follows, and how soon again when it was cut off. */
+    set(ln, "cluster_name=" PG_STANDBY);
+    set(ln, "wal_retrieve_retry_interval=200ms");
     if (sv->cert[0]) {
         snprintf(ln->cert, sizeof(ln->cert), "ssl_cert_file=%s/%s.pem", sv->dir,
                  sv->cert);
@@ -343,6 +369,34 @@ static bool copy_primary(pg_server *sv, const pg_server *primary)
 bool pg_start_standby(pg_server *sv, const pg_server *primary)
 {
     return make_dir(sv) && copy_primary(sv, primary) && start(sv);
+}
+
+bool pg_await_synchronous(const pg_server *primary)
+{
+    dibsx_nsec end = dibsx_after_ms(dibsx_now(), START_MS);
+
+    while (pg_number(primary, "SELECT count(*) FROM pg_stat_replication WHERE "
+                              "sync_state = 'sync'") != 1) {
+        if (dibsx_now() > end) {
+            fprintf(stderr, "no standby is synchronous\n");
+            return false;
+        }
+        poll(NULL, 0, 10);
+    }
+    return true;
+}
+
+static bool want_standby(const pg_server *sv)
+{
+    return pg_tell(sv, "ALTER SYSTEM SET synchronous_standby_names = "
+                       "'" PG_STANDBY "'") &&
+           pg_tell(sv, "SELECT pg_reload_conf()");
+}
+
+bool pg_make_synchronous(const pg_server *primary, const pg_server *standby)
+{
+    return want_standby(standby) && want_standby(primary) &&
+           pg_await_synchronous(primary);
 }
 
 bool pg_follow(pg_server *sv, const pg_server *primary)

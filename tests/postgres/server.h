@@ -14,6 +14,9 @@
 
 enum { PG_URL_MAX = 512, PG_SETTINGS_MAX = 8 };
 
+/* What a standby calls itself; the program that copies a primary does not. */
+#define PG_STANDBY "standby"
+
 typedef struct pg_server {
     pid_t pid; /* 0 when it does not run */
     pid_t bouncer_pid;
@@ -35,6 +38,13 @@ bool pg_start_tls(pg_server *sv, const char *cert);
 
 /* An asynchronous standby of another server. It has what that has. */
 bool pg_start_standby(pg_server *sv, const pg_server *primary);
+
+/* From now on, nothing is answered that the standby does not have; the same goes
+ * when it has taken over. Waits until that is so. */
+bool pg_make_synchronous(const pg_server *primary, const pg_server *standby);
+
+/* Waits until a standby has all that there is, and keeps up. */
+bool pg_await_synchronous(const pg_server *primary);
 
 /* Ends it and removes its folder. A server that was not started is a no-op. */
 void pg_stop(pg_server *sv);
