@@ -84,6 +84,7 @@ int bank_main(const char *folder)
     struct sockaddr_un at = place_of(folder);
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 
+    share_sleep(folder);
     bk.log = map_file(folder, "bank", sizeof(*bk.log));
     if (fd < 0 || bind(fd, (struct sockaddr *)&at, sizeof(at)) != 0 ||
         listen(fd, CLIENTS) != 0) {

@@ -138,6 +138,7 @@ void history_check(history *hs)
         if (kind_of(key) == KEY_MUTEX)
             check_order(hs, key);
         check_told(hs, key);
+        check_slept(hs, key);
     }
     if (hs->bank)
         check_bank(hs);
@@ -246,6 +247,23 @@ bool was_disturbed(const history *hs, uint32_t worker, int64_t from_ns,
             return true;
     }
     return false;
+}
+
+int64_t
+slept_at(const history *hs, uint32_t worker, int64_t from_ns, int64_t to_ns)
+{
+    unsigned count = hs->faults ? atomic_load(&hs->faults->count) : 0;
+    int64_t last = 0;
+
+    for (unsigned i = 0; i < count; i++) {
+        const fault_entry *fe = &hs->faults->entries[i];
+
+        if ((fe->worker == worker || fe->worker == NOBODY) &&
+            strcmp(fe->name, SUSPEND) == 0 && fe->to_ns != 0 &&
+            fe->from_ns > from_ns && fe->to_ns < to_ns && fe->to_ns > last)
+            last = fe->to_ns;
+    }
+    return last;
 }
 
 int64_t last_on_worker(const history *hs, uint32_t worker, int64_t from_ns,

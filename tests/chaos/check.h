@@ -58,6 +58,7 @@ void check_exclusion(history *hs, uint32_t key);
 void check_fences(history *hs, uint32_t key);
 void check_order(history *hs, uint32_t key);
 void check_told(history *hs, uint32_t key);
+void check_slept(history *hs, uint32_t key);
 void check_bank(history *hs);
 void check_value(history *hs, uint32_t value);
 void check_alive(history *hs);
@@ -75,6 +76,10 @@ void tell_hold(const history *hs, const deed *dd);
 
 /* Until when a hold was relied on. */
 int64_t hold_end(const record *rec);
+
+/* When the machine of a worker had last slept in that span; 0: it had not. */
+int64_t
+slept_at(const history *hs, uint32_t worker, int64_t from_ns, int64_t to_ns);
 
 /* Whether a fault was on the worker, or on the store, in that span or shortly
  * before it; whether one on the worker was, and when the last such ended. */

@@ -6,7 +6,8 @@
  *              another was asked for has the smaller one
  *   order      who had a place before another asked for the name was served
  *              first, unless a fault was on it or on the store meanwhile
- *   told       who lost a lease was told so, in time
+ *   told       who lost a lease was told so, in time; who slept for longer than its
+ *              lease lasted saw so at once
  */
 /* SPDX-License-Identifier: MIT */
 #include "check.h"
@@ -239,6 +240,9 @@ void check_told(history *hs, uint32_t key)
         last = last_on_worker(hs, dd->worker, rec->from_ns, rec->released_ns);
         if (last > due)
             due = last;
+        last = slept_at(hs, dd->worker, due, rec->released_ns);
+        if (last > due)
+            due = last;
         if ((rec->told_ns ? rec->told_ns : rec->released_ns) <= due + LATE_NS)
             continue;
         if (breach(hs, TOLD)) {
@@ -249,6 +253,23 @@ void check_told(history *hs, uint32_t key)
                         (double)(rec->told_ns - due) / 1e6);
             else
                 fprintf(hs->out, ", and was never told of its loss\n");
+        }
+    }
+}
+
+/* A lease that ran out while its holder slept is lost at the first look. */
+void check_slept(history *hs, uint32_t key)
+{
+    for (size_t i = 0; i < hs->hold_counts[key]; i++) {
+        const deed *dd = &hs->holds[key][i];
+        const record *rec = dd->rec;
+        int64_t at = slept_at(hs, dd->worker, rec->from_ns, rec->looked_ns);
+
+        if (at != 0 && breach(hs, TOLD)) {
+            fprintf(hs->out, "key %u (%s): ", key, kind_name(kind_of(key)));
+            tell_hold(hs, dd);
+            fprintf(hs->out, ", and found it valid %.3f ms after its sleep\n",
+                    (double)(rec->looked_ns - at) / 1e6);
         }
     }
 }

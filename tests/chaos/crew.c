@@ -53,16 +53,20 @@ static char **make_env(const crew *cw, uint32_t number, char *room, size_t size)
 
     while (environ[count])
         count++;
-    env = calloc(count + 3, sizeof(*env));
+    env = calloc(count + 4, sizeof(*env));
     if (!env)
         exit(2);
     memcpy(env, environ, count * sizeof(*env));
     if (cw->shim) {
         used = (size_t)snprintf(room, size, "LD_PRELOAD=%s", cw->shim) + 1;
         env[count++] = room;
-        snprintf(room + used, size - used, "CLOCK_SHIM=%s/clock-%u", cw->folder,
-                 number);
+        env[count++] = room + used;
+        used += (size_t)snprintf(room + used, size - used,
+                                 "CLOCK_SHIM=%s/clock-%u", cw->folder, number) +
+                1;
         env[count] = room + used;
+        snprintf(room + used, size - used, "CLOCK_SHIM_SLEPT=%s/slept",
+                 cw->folder);
     }
     return env;
 }
@@ -70,7 +74,7 @@ static char **make_env(const crew *cw, uint32_t number, char *room, size_t size)
 static void start(crew *cw, uint32_t number)
 {
     member *mb = &cw->members[number];
-    char worker[16], life[16], room[1024];
+    char worker[16], life[16], room[2048];
     char mode[] = "--worker", *folder = strdup(cw->folder);
     char *self = strdup(cw->self);
     char *words[] = {self, mode, folder, worker, life, NULL};
@@ -101,7 +105,7 @@ void crew_start(crew *cw)
 
         snprintf(name, sizeof(name), "clock-%u", i);
         cw->members[i].ahead_us =
-            map_file(cw->folder, name, sizeof(*cw->members[i].ahead_us));
+            map_file(cw->folder, name, 2 * sizeof(*cw->members[i].ahead_us));
         start(cw, i);
     }
 }
@@ -112,7 +116,7 @@ static void heal(crew *cw, uint32_t number)
 
     if (mb->fault && mb->fault->heal && atomic_load(&mb->pid))
         mb->fault->heal(cw, number);
-    if (mb->entry)
+    if (mb->entry && mb->entry->to_ns == 0)
         mb->entry->to_ns = now_ns();
     mb->fault = NULL;
     mb->entry = NULL;
@@ -210,6 +214,25 @@ void crew_end(crew *cw)
         }
         poll(NULL, 0, 5);
     }
+}
+
+void crew_do(crew *cw, const char *mode)
+{
+    char room[2048];
+    char *words[] = {strdup(cw->self), strdup(mode), strdup(cw->folder), NULL};
+    char **env = make_env(cw, 0, room, sizeof(room));
+    pid_t pid = fork();
+    int status = -1;
+
+    if (pid == 0)
+        become_worker(cw, words, env);
+    while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        continue;
+    if (status != 0)
+        atomic_fetch_add(&cw->run->failures, 1);
+    free(env);
+    for (size_t i = 0; words[i]; i++)
+        free(words[i]);
 }
 
 void crew_limit(crew *cw, int resource, rlim_t limit)

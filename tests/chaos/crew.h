@@ -20,7 +20,7 @@ typedef struct member {
     const struct crew_fault *fault; /* that is on it, or NULL */
     fault_entry *entry;
     int64_t heal_ns;
-    _Atomic(int64_t) *ahead_us; /* its wall clock */
+    _Atomic(int64_t) *ahead_us; /* its wall clock, and its boot clock */
 } member;
 
 typedef struct crew {
@@ -40,6 +40,7 @@ typedef struct crew_fault {
     int from; /* how long it lasts, in milliseconds */
     int to;
     bool of_ttl; /* ... in hundredths of the ttl */
+    bool sleeps; /* sets its boot clock, which it must not share */
     void (*strike)(crew *cw, uint32_t number, uint64_t dice);
     void (*heal)(crew *cw, uint32_t number); /* NULL: it is over at once */
 } crew_fault;
@@ -59,6 +60,10 @@ void crew_heal_all(crew *cw);
 /* Waits until all have ended, which they were told to; one that does not is a
  * failure. */
 void crew_end(crew *cw);
+
+/* Has the program run in this mode, with the clocks of the first worker, and waits
+ * for its end; one that fails is a failure. */
+void crew_do(crew *cw, const char *mode);
 
 /* Sets a limit of all workers, on any thread; RLIM_INFINITY lifts it. */
 void crew_limit(crew *cw, int resource, rlim_t limit);

@@ -87,20 +87,40 @@ static void heal_wall(crew *cw, uint32_t number)
     atomic_store(cw->members[number].ahead_us, 0);
 }
 
+/* Whatever it is about; the servers and the others do not sleep. */
+static void strike_suspend(crew *cw, uint32_t number, uint64_t dice)
+{
+    member *mb = &cw->members[number];
+
+    atomic_fetch_add(mb->ahead_us + 1, sleep_us(cw->run->ttl_ms, dice));
+    if (mb->entry)
+        mb->entry->to_ns = now_ns();
+}
+
+static void strike_sleep(crew *cw, uint32_t number, uint64_t dice)
+{
+    (void)dice;
+    atomic_fetch_or(&cw->run->trials[number], TRIAL_SLEEP);
+}
+
 const crew_fault crew_faults[] = {
-    {"kill", "kill -9, and another in its place", 0, 0, false, strike_kill,
-     NULL},
-    {"stop", "stopped, for up to twice the ttl", 0, 200, true, strike_stop,
-     heal_stop},
-    {"signals", "a signal each millisecond", 100, 500, false, strike_signals,
-     heal_signals},
-    {"files", "no file descriptor is to be had", 50, 500, false, strike_files,
-     heal_files},
-    {"wall", "its wall clock is off by up to an hour", 50, 500, false,
+    {"kill", "kill -9, and another in its place", 0, 0, false, false,
+     strike_kill, NULL},
+    {"stop", "stopped, for up to twice the ttl", 0, 200, true, false,
+     strike_stop, heal_stop},
+    {"signals", "a signal each millisecond", 100, 500, false, false,
+     strike_signals, heal_signals},
+    {"files", "no file descriptor is to be had", 50, 500, false, false,
+     strike_files, heal_files},
+    {"wall", "its wall clock is off by up to an hour", 50, 500, false, false,
      strike_wall, heal_wall},
     {"fork", "forks while it holds; the child tries its handles", 0, 0, false,
-     strike_fork, NULL},
-    {"cancel", "a thread of it is cancelled while it waits", 0, 0, false,
+     false, strike_fork, NULL},
+    {"cancel", "a thread of it is cancelled while it waits", 0, 0, false, false,
      strike_cancel, NULL},
+    {SUSPEND, "its machine sleeps for longer than the ttl", 0, 0, false, true,
+     strike_suspend, NULL},
+    {"sleep", "the same while it holds, which it must see at once", 0, 0, false,
+     true, strike_sleep, NULL},
     {0},
 };

@@ -23,10 +23,11 @@ typedef struct ground_fault {
 } ground_fault;
 
 enum {
-    FAULT_LOSSY = 1, /* may lose what the store had answered */
-    FAULT_ROOT = 2,  /* takes root */
-    FAULT_SPLIT = 4, /* ... with two at once who answer for it */
-    FAULT_APART = 8  /* not in one run with those */
+    FAULT_LOSSY = 1,  /* may lose what the store had answered */
+    FAULT_ROOT = 2,   /* takes root */
+    FAULT_SPLIT = 4,  /* ... with two at once who answer for it */
+    FAULT_APART = 8,  /* not in one run with those */
+    FAULT_CLOCKS = 16 /* sets the boot clock of the workers */
 };
 
 typedef struct ground {
@@ -42,6 +43,7 @@ typedef struct ground {
     bool
         patient; /* wait_ms outlasts every fault: no acquire that waits fails */
     bool net;    /* in a network of our own, if we may: net.h */
+    bool local;  /* the store goes by the boot clock, which all have together */
     const ground_fault *faults; /* ended by one without a name */
 
     /* Starts the servers and writes the URL. End with end(). */

@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+enum { TTL_MS = 200 };
+
 static crew *workers;
 static char disk[300];    /* where the database is */
 static char ballast[320]; /* what fills the disk */
@@ -82,10 +84,20 @@ static bool heal_limit(int lane)
     return true;
 }
 
+/* All of them sleep, with the store. */
+static bool strike_suspend(int lane, uint64_t dice)
+{
+    (void)lane;
+    sleep_machine(sleep_us(TTL_MS, dice));
+    return true;
+}
+
 static const ground_fault faults[] = {
     {"full", "the disk is full", 50, 500, 1, FAULT_ROOT, strike_full,
      heal_full},
     {"limit", "no file may grow", 50, 500, 1, 0, strike_limit, heal_limit},
+    {SUSPEND, "the machine sleeps for longer than the ttl", 0, 0, 1,
+     FAULT_CLOCKS, strike_suspend, NULL},
     {0},
 };
 
@@ -93,12 +105,13 @@ const ground ground_sqlite = {
     .name = "sqlite",
     .topology = "sqlite",
     .durability = "async",
-    .ttl_ms = 200,
+    .ttl_ms = TTL_MS,
     .wait_ms = 2000,
     .timeout_ms = 2000,
     .gap_ms = 1500,
     .calm_ms = 3000,
     .lanes = 1,
+    .local = true,
     .faults = faults,
     .begin = begin,
     .end = end,

@@ -52,6 +52,7 @@ void ground_of_url(const char *url, ground *out)
         i++;
     *out = (ground){.name = "url",
                     .topology = schemes[i].topology,
+                    .local = strcmp(schemes[i].topology, "sqlite") == 0,
                     .durability = "async",
                     .ttl_ms = schemes[i].ttl_ms,
                     .wait_ms = 10 * schemes[i].ttl_ms,

@@ -49,7 +49,8 @@ static bool is_meant(const ground_fault *ft, int lane, const wanted *wt)
 {
     if ((ft->lanes & 1u << lane) == 0 || !wanted_has(wt, ft->name))
         return false;
-    if ((ft->flags & FAULT_ROOT) && !wt->root)
+    if (((ft->flags & FAULT_ROOT) && !wt->root) ||
+        ((ft->flags & FAULT_CLOCKS) && !wt->clocks))
         return false;
     if (!wt->names && (ft->flags & FAULT_APART) && wt->lost > LOSS_NONE)
         return false;
@@ -67,7 +68,8 @@ void plan_init(plan *pl, const ground *gr, int lane, uint64_t seed,
         (void)draw(pl);
     if (pl->of_crew) {
         for (const crew_fault *ft = crew_faults; ft->name; ft++)
-            if (wanted_has(wt, ft->name))
+            if (wanted_has(wt, ft->name) &&
+                (!ft->sleeps || (wt->clocks && !gr->local)))
                 add(pl, ft);
         return;
     }

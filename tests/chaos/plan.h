@@ -9,8 +9,9 @@
 /* Faults that were asked for, as "kill,stop"; NULL: all. */
 typedef struct wanted {
     const char *names;
-    loss lost; /* those that lose so much, too */
-    bool root; /* those that take root, too */
+    loss lost;   /* those that lose so much, too */
+    bool root;   /* those that take root, too */
+    bool clocks; /* those that set the boot clock of workers, too */
 } wanted;
 
 typedef struct plan {

@@ -28,12 +28,36 @@ const char *kind_name(key_kind kind)
     return names[kind];
 }
 
-int64_t now_ns(void)
+static _Atomic(int64_t) *slept_us;
+
+int64_t steady_ns(void)
 {
     struct timespec at;
 
     clock_gettime(CLOCK_MONOTONIC, &at);
     return (int64_t)at.tv_sec * 1000000000 + at.tv_nsec;
+}
+
+int64_t now_ns(void)
+{
+    return steady_ns() + (slept_us ? atomic_load(slept_us) * 1000 : 0);
+}
+
+void share_sleep(const char *folder)
+{
+    slept_us = map_file(folder, "slept", sizeof(*slept_us));
+}
+
+void sleep_machine(int64_t span_us)
+{
+    atomic_fetch_add(slept_us, span_us);
+}
+
+int64_t sleep_us(int64_t ttl_ms, uint64_t dice)
+{
+    int64_t longest_ms = ttl_ms > CLAIM_MS ? ttl_ms : CLAIM_MS;
+
+    return longest_ms * (int64_t)(1100 + dice % 400);
 }
 
 void *map_file(const char *folder, const char *name, size_t size)

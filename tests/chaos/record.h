@@ -5,9 +5,11 @@
  *   faults           each fault: when, on whom, until when
  *   bank             each read and write of the fenced resource
  *   log-WORKER-LIFE  the operations of one process
+ *   slept            how long the machine is said to have slept, in microseconds
  *
- * All moments are on CLOCK_MONOTONIC of the one machine, in nanoseconds. A field
- * that was not reached is 0, so an operation whose process died has no answer. */
+ * All moments are on CLOCK_MONOTONIC of the one machine and what it slept, in
+ * nanoseconds. A field that was not reached is 0, so an operation whose process died
+ * has no answer. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_TESTS_CHAOS_RECORD_H
 #define DIBS_TESTS_CHAOS_RECORD_H
@@ -22,6 +24,7 @@ enum {
     KEYS = 8,         /* names that are leased */
     VALUES = 4,       /* values that are read and written */
     CAPACITY = 3,     /* of each semaphore */
+    CLAIM_MS = 3000,  /* who waited has the lease for so long at first */
     LOG_ROOM = 50000, /* records of one worker process */
     FAULTS_ROOM = 200000,
     BANK_ROOM = 8000000
@@ -86,6 +89,10 @@ typedef enum loss {
 
 enum { FAULT_NAME = 16 };
 
+/* The boot clock of a worker, or with NOBODY of all, goes forward by more than the
+ * ttl: the checker knows it by this name. */
+#define SUSPEND "suspend"
+
 typedef struct fault_entry {
     int64_t from_ns;
     int64_t to_ns; /* healed; 0: never */
@@ -121,7 +128,8 @@ typedef struct bank_log {
 enum {
     TRIAL_SIGNALS = 1, /* a signal every millisecond, while it is set */
     TRIAL_FORK = 2,
-    TRIAL_CANCEL = 4
+    TRIAL_CANCEL = 4,
+    TRIAL_SLEEP = 8 /* its boot clock goes forward while it holds */
 };
 
 enum { URL_ROOM = 640, NAME_ROOM = 32 };
@@ -150,6 +158,16 @@ typedef struct run_file {
 } run_file;
 
 int64_t now_ns(void);
+int64_t steady_ns(void); /* of the machine, without its sleep */
+
+/* From now on the sleep of the machine counts here, too. */
+void share_sleep(const char *folder);
+
+/* All who share it have slept so long. */
+void sleep_machine(int64_t span_us);
+
+/* How long a sleep is after which no lease is left. */
+int64_t sleep_us(int64_t ttl_ms, uint64_t dice);
 
 /* Maps a file of the run, making it if it is not there; ends the process when it
  * cannot. */

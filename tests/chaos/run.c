@@ -156,7 +156,7 @@ static void end_lanes(run *rn)
 /* The workers are disturbed from here. */
 static void disturb(run *rn)
 {
-    int64_t until = now_ns() + rn->ws.seconds * 1000000000;
+    int64_t until = steady_ns() + rn->ws.seconds * 1000000000;
     int64_t next_ns;
     planned pd;
     plan pl;
@@ -164,15 +164,15 @@ static void disturb(run *rn)
 
     plan_init(&pl, &rn->gr, -1, rn->ws.seed, &rn->ws.faults);
     some = plan_next(&pl, &pd);
-    next_ns = now_ns() + pd.gap_ms * 1000000;
-    while (now_ns() < until && !atomic_load(&rn->broken)) {
+    next_ns = steady_ns() + pd.gap_ms * 1000000;
+    while (steady_ns() < until && !atomic_load(&rn->broken)) {
         sleep_ms(5);
         crew_tend(&rn->cw);
-        if (!some || now_ns() < next_ns)
+        if (!some || steady_ns() < next_ns)
             continue;
         crew_strike(&rn->cw, pd.on_worker, pd.dice, pd.span_ms);
         (void)plan_next(&pl, &pd);
-        next_ns = now_ns() + pd.gap_ms * 1000000;
+        next_ns = steady_ns() + pd.gap_ms * 1000000;
     }
 }
 
@@ -207,15 +207,17 @@ static bool count_one(const dibs_lease_info *info, void *arg)
     return true;
 }
 
-/* Nothing is held or waited for once all are gone and their time is up. */
-static void settle(run *rn)
+/* Nothing is held or waited for once all are gone and their time is up. In a process
+ * with the clocks of the workers. */
+static int settle_main(const char *folder)
 {
+    run_file *rf = map_file(folder, "run", sizeof(*rf));
     int64_t until = now_ns() + SETTLE_NS;
     dibs_client *cl = NULL;
     dibs_error err = {0};
     unsigned left = 1;
 
-    if (dibs_open(rn->cw.run->url, NULL, &cl, &err) != DIBS_OK)
+    if (dibs_open(rf->url, NULL, &cl, &err) != DIBS_OK)
         fprintf(stderr, "the store cannot be opened: %s\n", err.message);
     while (cl && left > 0 && now_ns() < until) {
         left = 0;
@@ -225,7 +227,8 @@ static void settle(run *rn)
             sleep_ms(50);
     }
     dibs_close(cl);
-    atomic_store(&rn->cw.run->left, left);
+    atomic_store(&rf->left, left);
+    return 0;
 }
 
 /* Values of a run before are of no concern. */
@@ -312,7 +315,7 @@ static bool run_all(run *rn)
         start_lanes(rn);
         disturb(rn);
         calm_down(rn);
-        settle(rn);
+        crew_do(&rn->cw, "--settle");
     }
     if (!rn->ws.url)
         rn->gr.end();
@@ -508,6 +511,7 @@ static void open_files(run *rn)
 #ifdef CHAOS_SHIM
     rn->cw.shim = CHAOS_SHIM;
 #endif
+    share_sleep(rn->ws.folder);
     rn->cw.run = map_file(rn->ws.folder, "run", sizeof(*rn->cw.run));
     rn->cw.faults = map_file(rn->ws.folder, "faults", sizeof(*rn->cw.faults));
 }
@@ -521,12 +525,17 @@ int main(int argc, char **argv)
                            (uint32_t)strtoul(argv[4], NULL, 10));
     if (argc == 3 && strcmp(argv[1], "--bank") == 0)
         return bank_main(argv[2]);
+    if (argc == 3 && strcmp(argv[1], "--settle") == 0)
+        return settle_main(argv[2]);
     if (!read_line(&rn, argc, argv)) {
         usage(stderr);
         return 2;
     }
     rn.ws.faults.root =
         !rn.ws.url && geteuid() == 0 && (!rn.gr.net || net_enter());
+#ifdef CHAOS_SHIM
+    rn.ws.faults.clocks = true;
+#endif
     if (rn.ws.plan) {
         show_plan(&rn);
         return 0;

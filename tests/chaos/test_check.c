@@ -532,6 +532,28 @@ static void who_was_stopped_is_told_later(void **state)
     assert_good(*state);
 }
 
+static void who_slept_and_looked_once_is_right(void **state)
+{
+    tale *tl = *state;
+    record *rec = held(tl, 0, MUTEX, 1, 100, 200);
+
+    rec->missed_ns = rec->told_ns = 160 * MS;
+    rec->looked_ns = 140 * MS;
+    fault(tl, SUSPEND, 0, 150, 155, LOSS_NONE);
+    fault(tl, SUSPEND, 1, 120, 125, LOSS_NONE);
+    held(tl, 0, MUTEX, 2, 300, 400);
+    assert_good(tl);
+}
+
+static void who_slept_and_went_on_is_found(void **state)
+{
+    tale *tl = *state;
+
+    held(tl, 0, MUTEX, 1, 100, 200)->looked_ns = 157 * MS;
+    fault(tl, SUSPEND, NOBODY, 150, 155, LOSS_NONE);
+    assert_found(tl, TOLD, "and found it valid 2.000 ms after its sleep");
+}
+
 static void a_name_that_nobody_gets_is_found(void **state)
 {
     tale *tl = *state;
@@ -666,6 +688,8 @@ int main(void)
         TALE(who_is_told_late_is_found),
         TALE(who_is_never_told_is_found),
         TALE(who_was_stopped_is_told_later),
+        TALE(who_slept_and_looked_once_is_right),
+        TALE(who_slept_and_went_on_is_found),
         TALE(a_name_that_nobody_gets_is_found),
         TALE(a_name_that_somebody_gets_is_right),
         TALE(a_call_that_hangs_is_found),

@@ -297,6 +297,7 @@ int worker_main(const char *folder, uint32_t number, uint32_t life)
     char name[NAME_ROOM];
 
     worker_trial_prepare();
+    share_sleep(folder);
     signal(SIGXFSZ, SIG_IGN); /* A full disk is an error, not an end. */
     wk.run = map_file(folder, "run", sizeof(*wk.run));
     wk.random += wk.run->seed * 2654435761u;
@@ -306,6 +307,8 @@ int worker_main(const char *folder, uint32_t number, uint32_t life)
     wk.log->life = life;
     wk.log->began_ns = now_ns();
     wk.bank = bank_connect(folder);
+    snprintf(name, sizeof(name), "clock-%u", number);
+    wk.ahead_us = map_file(folder, name, 2 * sizeof(*wk.ahead_us));
     open_store(&wk);
     make_locks(&wk);
     while (!atomic_load(&wk.run->over)) {

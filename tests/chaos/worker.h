@@ -15,7 +15,8 @@ enum { HANDLES = 3 };
 typedef struct worker {
     run_file *run;
     record_log *log;
-    int bank; /* -1: none */
+    int bank;                   /* -1: none */
+    _Atomic(int64_t) *ahead_us; /* its wall clock, and its boot clock */
     dibs_client *cl;
     /* Per key: one that waits, one that tries, one to read or to enter again. */
     dibs_lock *locks[KEYS][HANDLES];

@@ -1,5 +1,5 @@
 /* worker_trial.c - what a worker does to itself when it is asked to: storms of
- * signals, forks, and threads that are cancelled while they wait. */
+ * signals, forks, threads that are cancelled while they wait, and sleep. */
 /* SPDX-License-Identifier: MIT */
 #include "worker.h"
 
@@ -120,6 +120,18 @@ static void cancel_once(worker *wk)
     pthread_join(thread, NULL);
 }
 
+/* Its machine sleeps for longer than the lease lasts: the lease is lost at the first
+ * look, whatever is known of it elsewhere, and stays so. */
+static void sleep_once(worker *wk, const dibs_lock *held)
+{
+    atomic_fetch_add(&wk->ahead_us[1],
+                     sleep_us(wk->run->ttl_ms, worker_pick(wk, 1000)));
+    if (dibs_lock_check(held) == DIBS_OK || dibs_lock_valid_ms(held) != 0) {
+        fprintf(stderr, "worker: slept, and held on\n");
+        _exit(3);
+    }
+}
+
 void worker_trial(worker *wk, dibs_lock *held)
 {
     static bool storm;
@@ -130,11 +142,16 @@ void worker_trial(worker *wk, dibs_lock *held)
         storm = !storm;
         set_storm(storm);
     }
-    if ((trials & (TRIAL_FORK | TRIAL_CANCEL)) == 0)
+    if ((trials & (TRIAL_FORK | TRIAL_CANCEL | TRIAL_SLEEP)) == 0)
         return;
     if ((trials & TRIAL_FORK) != 0 && held) {
         atomic_fetch_and(asked, ~(unsigned)TRIAL_FORK);
         fork_once(wk, held);
+        atomic_fetch_add(&wk->run->trials_done, 1);
+    }
+    if ((trials & TRIAL_SLEEP) != 0 && held) {
+        atomic_fetch_and(asked, ~(unsigned)TRIAL_SLEEP);
+        sleep_once(wk, held);
         atomic_fetch_add(&wk->run->trials_done, 1);
     }
     if ((trials & TRIAL_CANCEL) != 0 && !held) {
