@@ -80,6 +80,11 @@ void dibs__listener_put(dibs__listener *ln, const dibs__ring *ring)
     pthread_mutex_unlock(&ln->mutex);
 }
 
+void dibs__listener_missed(dibs__listener *ln)
+{
+    dibs__listener_put(ln, &(dibs__ring){.news = DIBS__NEWS_MISSED});
+}
+
 void dibs__listener_report(dibs__listener *ln, const dibs_error *failure)
 {
     bool missed;
@@ -94,7 +99,7 @@ void dibs__listener_report(dibs__listener *ln, const dibs_error *failure)
     pthread_cond_broadcast(&ln->cond);
     pthread_mutex_unlock(&ln->mutex);
     if (missed)
-        dibs__listener_put(ln, &(dibs__ring){.news = DIBS__NEWS_MISSED});
+        dibs__listener_missed(ln);
 }
 
 bool dibs__listener_rest(const dibs__listener *ln, dibsx_nsec until)

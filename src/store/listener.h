@@ -46,8 +46,11 @@ size_t dibs__listener_hear(dibs__listener *ln, dibs__ring *rings, size_t max);
 /* The rest is for who listens. A ring that was heard: */
 void dibs__listener_put(dibs__listener *ln, const dibs__ring *ring);
 
-/* What came of an attempt to listen, NULL when it works. If it does again, those who
- * wait are told that they may have missed something. */
+/* Rings may have been lost: those who wait had better ask. */
+void dibs__listener_missed(dibs__listener *ln);
+
+/* What came of an attempt to listen, NULL when it works; if it does again, something
+ * may have been missed. */
 void dibs__listener_report(dibs__listener *ln, const dibs_error *failure);
 
 /* Waits. True when it is time to stop. */

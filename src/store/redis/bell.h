@@ -7,39 +7,26 @@
 #ifndef DIBS_STORE_REDIS_BELL_H
 #define DIBS_STORE_REDIS_BELL_H
 
-#include "store/lease.h"
+#include "store/listener.h"
 #include "store/redis/cluster.h"
 #include "store/redis/way.h"
 #include <hiredis/hiredis.h>
-#include <pthread.h>
-#include <stdatomic.h>
 
 /* The channel of a bell is this and its address. */
 #define DIBS__BELL_CHANNEL "dibs:bell:"
-
-enum { DIBS__BELL_RINGS = 1024, DIBS__BELL_ADDRESS = 17 };
 
 /* How long an attempt to connect may take, and nothing may be heard before the
  * server is asked whether it is there. */
 enum { DIBS__BELL_CONNECT_MS = 1000, DIBS__BELL_QUIET_MS = 15000 };
 
 typedef struct dibs__redis_bell {
+    dibs__listener listener;
     dibs__way way;           /* to the server, or to the primary */
     dibs__cluster *cluster;  /* NULL: none */
     struct dibs__ears *ears; /* they listen there; NULL: the thread does */
-    pthread_mutex_t mutex;
-    pthread_cond_t cond; /* `heeded` or `failure` has changed */
     pthread_t thread;
-    int ring_fd;           /* readable while there are rings; -1 until opened */
-    int stop_fd;           /* readable when the thread is to end */
-    struct dibs__conn *cn; /* that is listened to; NULL: none */
-    dibs__ring *rings;     /* a circle of DIBS__BELL_RINGS */
-    size_t first;
-    size_t count;
-    bool heeded;        /* the channel has been listened to once */
-    dibs_error failure; /* of the last attempt to */
-    char address[DIBS__BELL_ADDRESS];
-    atomic_bool open; /* the thread runs; address and fds are constant */
+    pthread_mutex_t mutex;
+    struct dibs__conn *cn; /* that is listened to; NULL: none. Locks: mutex */
 } dibs__redis_bell;
 
 /* The caller owns the struct; end with fini, which waits for the thread. */
@@ -79,12 +66,7 @@ DIBS_MUST_CHECK dibs_status dibs__redis_bell_tell(dibs__redis_bell *bell,
 DIBS_MUST_CHECK dibs_status dibs__redis_bell_ping(struct dibs__conn *cn,
                                                   dibs_error *err);
 
-/* What came of an attempt (NULL: it worked), for whoever waits in open. True when
- * one had worked before, or failed so that waits began without a doorbell. */
-bool dibs__redis_bell_report(dibs__redis_bell *bell, const dibs_error *failure);
-
-/* A message has come, or was lost: whoever waits had better ask. */
+/* A message has come. */
 void dibs__redis_bell_heed(dibs__redis_bell *bell, const redisReply *reply);
-void dibs__redis_bell_missed(dibs__redis_bell *bell);
 
 #endif

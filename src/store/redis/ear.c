@@ -19,12 +19,12 @@ static dibs_status tell(const dibs__ear *er, dibs__conn *cn,
 {
     char tag[DIBS__SLOT_TAG];
     char name[sizeof(DIBS__BELL_CHANNEL "{}:") + sizeof(tag) +
-              DIBS__BELL_ADDRESS];
+              DIBS__LISTENER_ADDRESS];
     dibs__words words = {.count = 0};
 
     dibs__slot_tag(slot, tag);
     snprintf(name, sizeof(name), DIBS__BELL_CHANNEL "{%s}:%s", tag,
-             er->all->bell->address);
+             er->all->bell->listener.address);
     dibs__words_puts(&words, command);
     dibs__words_puts(&words, name);
     return dibs__conn_tell(cn, &words,
@@ -178,8 +178,7 @@ static dibs_status subscribe(dibs__ear *er, dibs__conn *cn, dibs_error *err)
 
     if (rc != DIBS_OK)
         return rc;
-    if (dibs__redis_bell_report(bell, NULL))
-        dibs__redis_bell_missed(bell);
+    dibs__listener_report(&bell->listener, NULL);
     pthread_mutex_lock(&er->all->mutex);
     er->all->plain_heard = true;
     dibs__backoff_worked(&er->bo);
@@ -201,12 +200,12 @@ static dibs_status connect_to(dibs__ear *er, dibs__conn **out, dibs_error *err)
     if (plain)
         rc = choose(er, deadline, err);
     if (rc == DIBS_OK)
-        rc = dibs__conn_open_at(bell->way.conf, &er->place, bell->stop_fd,
-                                deadline, out, err);
+        rc = dibs__conn_open_at(bell->way.conf, &er->place,
+                                bell->listener.stop_fd, deadline, out, err);
     if (rc == DIBS_OK && plain)
         rc = subscribe(er, *out, err);
     if (rc != DIBS_OK && plain)
-        (void)dibs__redis_bell_report(bell, err);
+        dibs__listener_report(&bell->listener, err);
     return rc;
 }
 
@@ -234,7 +233,7 @@ static void leave(dibs__ear *er, dibs_status rc)
     er->busy = false;
     pthread_mutex_unlock(&es->mutex);
     if (missed)
-        dibs__redis_bell_missed(es->bell);
+        dibs__listener_missed(&es->bell->listener);
     if (rc != DIBS_OK)
         dibs__cluster_doubt(es->bell->cluster);
 }
@@ -270,7 +269,8 @@ static bool set_out(dibs__ear *er)
 static void rest(const dibs__ear *er)
 {
     bool plain = dibs__ear_is_plain(er);
-    struct pollfd fd = {.fd = plain ? er->all->bell->stop_fd : er->wake_fd,
+    struct pollfd fd = {.fd = plain ? er->all->bell->listener.stop_fd
+                                    : er->wake_fd,
                         .events = POLLIN};
     int64_t span_ms = plain ? dibsx_wait_ms(er->bo.due_at, dibsx_now()) : -1;
     eventfd_t wakes;

@@ -147,8 +147,8 @@ static void inherited(dibs__ear *er)
         es->plain_heard = true;
     }
     pthread_mutex_unlock(&es->mutex);
-    if (missed && dibs__redis_bell_report(es->bell, NULL))
-        dibs__redis_bell_missed(es->bell);
+    if (missed)
+        dibs__listener_report(&es->bell->listener, NULL);
 }
 
 /* What was rung while a connection was lost and the server did not know of it is
@@ -173,7 +173,7 @@ static void subscribed(dibs__ear *er, int slot)
     }
     pthread_mutex_unlock(&es->mutex);
     if (missed)
-        dibs__redis_bell_missed(es->bell);
+        dibs__listener_missed(&es->bell->listener);
 }
 
 /* By the server: the slot has been moved. Who is served next is rung the ordinary

@@ -12,7 +12,7 @@
 #define DIBS__NAME_SHOWN "%.120s"
 
 enum { DIBS__NUMBER_MAX = 24 };
-enum { DIBS__BELL_WORD = DIBS__BELL_ADDRESS + 1 };
+enum { DIBS__BELL_WORD = DIBS__LISTENER_ADDRESS + 1 };
 
 /* A number as a word of a command, in storage of the caller. */
 void dibs__words_number(dibs__words *words, int64_t number,
