@@ -207,8 +207,10 @@ static void keeping_lasts_its_time_and_no_longer(void **state)
     assert_int_equal(actor_try(&a), DIBS_OK);
     left_at = dibsx_now();
     assert_int_equal(actor_leave(&a, false, 300), DIBS_OK);
-    assert_int_equal(actor_try(&b), DIBS_BUSY);
-    assert_true(b.ans.left_ms <= 300);
+    /* A minority of a quorum may hear of it a moment later. */
+    do
+        assert_int_equal(actor_try(&b), DIBS_BUSY);
+    while (b.ans.left_ms > 300);
     assert_int_equal(actor_until(&b, CONTRACT_BOUND_MS), DIBS_OK);
     assert_true(contract_ms_since(left_at) >= 300 - CONTRACT_DRIFT_MS);
     assert_true(contract_ms_since(left_at) < 3000);
