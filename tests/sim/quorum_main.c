@@ -3,9 +3,10 @@
  *     sim_quorum [SEEDS [FIRST]]      so many seeds from FIRST on
  *     sim_quorum --mutant N SEEDS     with the rule N left out, which must be missed
  *
- * After every event: no two clients believe that they hold the name, and each new
- * belief has a higher fence than any before. In the end the network and the nodes
- * heal, and everybody gets a turn. */
+ * After every event: no two clients believe that they hold the name, or the same
+ * slot of it, and each new belief has a higher fence than any that was believed when
+ * it was asked for. In the end the network and the nodes heal, and everybody gets a
+ * turn. */
 /* SPDX-License-Identifier: MIT */
 #include "quorum.h"
 
@@ -75,11 +76,37 @@ static mail next_mail(world *w)
     return first;
 }
 
+/* The slots of a name: never more holders than those. */
+static const char *check_slots(world *w)
+{
+    const peer *believers[SLOTS_MAX + 1] = {NULL};
+
+    for (int i = 0; i < w->peer_count; i++) {
+        const peer *pr = &w->peers[i];
+
+        if (!dibs__lease_valid(&pr->lease, peer_clock(w, pr)))
+            continue;
+        if (believers[pr->slots.slot])
+            return "two clients believe that they hold a slot";
+        believers[pr->slots.slot] = pr;
+        if (pr->lease.fence <= pr->floor)
+            return "a fence is lower than one before it";
+        for (uint32_t k = 1; k < pr->slots.slot; k++)
+            if (believers[k] && believers[k]->lease.fence == pr->lease.fence)
+                return "two slots have the same fence";
+        if (pr->lease.fence > w->last_fence)
+            w->last_fence = pr->lease.fence;
+    }
+    return believers[0] ? "a slot has no number" : NULL;
+}
+
 /* NULL when all is well. */
 static const char *check(world *w)
 {
     const peer *believer = NULL;
 
+    if (w->capacity > 0)
+        return check_slots(w);
     for (int i = 0; i < w->peer_count; i++) {
         const peer *pr = &w->peers[i];
 
@@ -105,7 +132,7 @@ static void deliver(world *w, mail *ml)
         if (w->now < w->nodes[ml->node].down_till)
             return;
         node_answer(w, ml);
-        ml->at = w->now + world_between(w, 0, 30) * DIBSX_MS;
+        ml->at = w->now + world_between(w, 0, w->usual_ms) * DIBSX_MS;
         if (w->healed || !world_chance(w, w->loss))
             world_post(w, ml);
         return;
@@ -149,7 +176,7 @@ static const char *run_until(world *w, dibsx_nsec end)
             next_disturbance = w->now + world_between(w, 50, 300) * DIBSX_MS;
         }
         deliver(w, &ml);
-        wrong = check(w);
+        wrong = w->wrong ? w->wrong : check(w);
     }
     return wrong;
 }
@@ -162,9 +189,12 @@ static void set_up(world *w, uint64_t seed, mutant left_out)
     w->prng.state = seed * 0x9e3779b97f4a7c15u + 1;
     w->now = 1000 * DIBSX_SEC;
     w->count = seed % 2 ? 3 : 5;
+    if (seed % 4 >= 2 || left_out == MUTANT_UNDER_WAY)
+        w->capacity = (uint32_t)(1 + seed / 4 % SLOTS_MAX);
+    w->usual_ms = w->capacity > 0 ? 90 : 30;
     w->peer_count = (int)world_between(w, 2, PEERS_MAX);
     w->loss = (int)world_between(w, 0, 150);
-    w->late = (int)world_between(w, 0, 150);
+    w->late = (int)world_between(w, 0, w->capacity > 0 ? 400 : 150);
     for (size_t i = 0; i < w->count; i++) {
         w->nodes[i].rate = 1 + (double)world_between(w, -200, 200) / 1e6;
         w->nodes[i].offset_us =
@@ -222,6 +252,7 @@ int main(int argc, char **argv)
     uint64_t seeds = argc > 1 ? number_of(argv[1]) : 500;
     uint64_t first = argc > 2 ? number_of(argv[2]) : 1;
     uint64_t leases = 0, split = 0, lost = 0, restarts = 0, steps = 0;
+    uint64_t permits = 0, moves = 0;
 
     if (argc == 4 && strcmp(argv[1], "--mutant") == 0)
         return run_mutant((mutant)number_of(argv[2]), number_of(argv[3]));
@@ -239,11 +270,18 @@ int main(int argc, char **argv)
         lost += sim.lost;
         restarts += sim.restarts;
         steps += sim.steps;
+        permits += sim.permits;
+        moves += sim.moves;
     }
-    printf("%llu seeds, %llu leases, %llu fences written back, %llu lost, %llu "
-           "nodes emptied, %llu clocks set\n",
-           (unsigned long long)seeds, (unsigned long long)leases,
-           (unsigned long long)split, (unsigned long long)lost,
-           (unsigned long long)restarts, (unsigned long long)steps);
-    return leases > 0 && lost > 0 && split > 0 ? 0 : 1;
+    printf(
+        "%llu seeds, %llu leases, %llu of them slots, after %llu taken ones, "
+        "%llu fences written back, %llu lost, %llu "
+        "nodes emptied, %llu clocks set\n",
+        (unsigned long long)seeds, (unsigned long long)leases,
+        (unsigned long long)permits, (unsigned long long)moves,
+        (unsigned long long)split, (unsigned long long)lost,
+        (unsigned long long)restarts, (unsigned long long)steps);
+    return leases > permits && permits > 0 && moves > 0 && lost > 0 && split > 0
+               ? 0
+               : 1;
 }

@@ -38,92 +38,147 @@ static bool is_ahead(uint64_t fence, int64_t now_us)
     return (int64_t)fence > now_us + DIBS__AHEAD_MS * 1000;
 }
 
-static void give(node *nd, const mail *ml, uint64_t fence, int64_t now_us)
+static void heed(node *nd, uint64_t fence)
 {
-    nd->owner = ml->owner;
-    nd->fence = fence;
-    nd->until_us = now_us + ml->ttl_ms * 1000;
     if (fence > nd->watermark)
         nd->watermark = fence;
 }
 
-static dibs_status grant(node *nd, const mail *ml, int64_t now_us)
+/* What the owner has, of whatever slot. */
+static held *mine(node *nd, uint64_t owner)
+{
+    for (size_t i = 0; i <= SLOTS_MAX; i++)
+        if (nd->held[i].owner == owner)
+            return &nd->held[i];
+    return NULL;
+}
+
+static void agree(node *nd, held *hd, const mail *ml, int64_t now_us)
+{
+    hd->fence = ml->fence;
+    heed(nd, ml->fence);
+    if (hd->until_us < now_us + ml->ttl_ms * 1000)
+        hd->until_us = now_us + ml->ttl_ms * 1000;
+}
+
+static uint64_t taken(const node *nd)
+{
+    uint64_t slots = 0;
+
+    for (size_t i = 1; i <= SLOTS_MAX; i++)
+        if (nd->held[i].owner)
+            slots |= (uint64_t)1 << (i - 1);
+    return slots;
+}
+
+/* One that is given for the first time, under the least fence that it may have. */
+static dibs_status
+give(const world *w, node *nd, const mail *ml, held *at, int64_t now_us)
 {
     uint64_t fence = ml->fence;
 
-    if (nd->owner == ml->owner) {
-        if (ml->kind == FILL)
-            give(nd, ml, fence, now_us);
-        return DIBS_OK;
-    }
-    if (has_left(nd, ml->owner))
-        return DIBS_LOST;
-    if (nd->owner)
-        return DIBS_BUSY;
     if (ml->kind == GRANT && fence <= nd->watermark)
         fence = nd->watermark + 1;
     if (ml->kind == GRANT && (int64_t)fence < nd->votes_from_us)
         fence = (uint64_t)nd->votes_from_us;
+    if (ml->kind == GRANT && ml->slot > 0)
+        fence += (ml->slot - 1 - fence) % DIBS__NAME_SLOTS;
     if (is_ahead(fence, now_us))
         return DIBS_REFUSED;
-    give(nd, ml, fence, now_us);
+    *at = (held){.owner = ml->owner,
+                 .fence = fence,
+                 .given_at = w->now,
+                 .until_us = now_us + ml->ttl_ms * 1000};
+    heed(nd, fence);
     return DIBS_OK;
+}
+
+/* Only where the owner has another slot for certain may it be moved: a late request
+ * for one that it asked for before is not to do so. */
+static dibs_status
+grant(const world *w, node *nd, const mail *ml, int64_t now_us)
+{
+    held *own = mine(nd, ml->owner), *at = &nd->held[ml->slot];
+
+    if (own && (own == at || (ml->kind == FILL && at->owner == 0))) {
+        if (own != at) {
+            *at = *own;
+            own->owner = 0;
+        }
+        if (ml->kind == FILL && !is_ahead(ml->fence, now_us))
+            agree(nd, at, ml, now_us);
+        return DIBS_OK;
+    }
+    if (has_left(nd, ml->owner))
+        return DIBS_LOST;
+    return own || at->owner ? DIBS_BUSY : give(w, nd, ml, at, now_us);
 }
 
 static dibs_status
 renew(const world *w, node *nd, const mail *ml, int64_t now_us)
 {
+    held *own = mine(nd, ml->owner);
+
     if (w->mutant == MUTANT_ANY_OWNER && ml->kind == RAISE)
         return DIBS_OK;
-    if (nd->owner != ml->owner || is_ahead(ml->fence, now_us))
+    if (!own || is_ahead(ml->fence, now_us))
         return DIBS_LOST;
-    if (ml->kind == RAISE && nd->fence < ml->fence)
-        nd->fence = ml->fence;
-    if (nd->fence != ml->fence)
+    if (own->fence != ml->fence &&
+        (ml->kind == RENEW || own->fence > ml->fence))
         return DIBS_LOST;
-    if (ml->fence > nd->watermark)
-        nd->watermark = ml->fence;
-    if (nd->until_us < now_us + ml->ttl_ms * 1000)
-        nd->until_us = now_us + ml->ttl_ms * 1000;
+    agree(nd, own, ml, now_us);
     return DIBS_OK;
 }
 
-static dibs_status release(node *nd, const mail *ml)
+/* Who goes on to another slot gives back what it had until then, and nothing that it
+ * has had since. */
+static dibs_status release(world *w, node *nd, const mail *ml)
 {
-    bool held = nd->owner == ml->owner;
+    held *own = mine(nd, ml->owner);
 
-    if (held)
-        nd->owner = 0;
+    if (own && ml->job > 0 && own->given_at > ml->posted_at)
+        w->wrong = "a late word ended what was granted after it";
+    if (own)
+        own->owner = 0;
     if (ml->tomb)
         nd->gone[nd->gone_next++ % GONE_MAX] = ml->owner;
-    return held ? DIBS_OK : DIBS_LOST;
+    return own ? DIBS_OK : DIBS_LOST;
+}
+
+static void prune(node *nd, int64_t now_us)
+{
+    for (size_t i = 0; i <= SLOTS_MAX; i++)
+        if (now_us >= nd->held[i].until_us)
+            nd->held[i].owner = 0;
 }
 
 void node_answer(world *w, mail *ml)
 {
     node *nd = &w->nodes[ml->node];
     int64_t now_us = node_wall_us(w, ml->node);
+    const held *own;
 
-    if (nd->owner && now_us >= nd->until_us)
-        nd->owner = 0;
+    prune(nd, now_us);
     ml->answer = true;
     ml->wall_us = now_us;
     if (ml->kind == RELEASE)
-        ml->rc = release(nd, ml);
+        ml->rc = release(w, nd, ml);
     else if (!votes(w, nd, now_us))
         ml->rc = DIBS_REFUSED;
     else if (ml->kind == GRANT || ml->kind == FILL)
-        ml->rc = grant(nd, ml, now_us);
+        ml->rc = grant(w, nd, ml, now_us);
     else
         ml->rc = renew(w, nd, ml, now_us);
-    ml->left_ms = (nd->until_us - now_us) / 1000;
+    own = mine(nd, ml->owner);
+    ml->taken = taken(nd);
+    ml->left_ms = own ? (own->until_us - now_us) / 1000 : 0;
     if (ml->kind == GRANT)
-        ml->fence = nd->fence;
+        ml->fence = own ? own->fence : 0;
 }
 
 static void forget(world *w, node *nd, int64_t now_us)
 {
-    nd->owner = 0;
+    memset(nd->held, 0, sizeof(nd->held));
     nd->watermark = 0;
     nd->seen_us = 0;
     memset(nd->gone, 0, sizeof(nd->gone));

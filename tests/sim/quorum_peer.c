@@ -5,12 +5,14 @@
 
 #include <stdio.h>
 
+enum { SEARCH_MS = 1000 }; /* for a free slot */
+
 dibsx_nsec peer_clock(const world *w, const peer *pr)
 {
     return (dibsx_nsec)((double)w->now * pr->rate) + pr->offset;
 }
 
-static void wake_at(world *w, const peer *pr, dibsx_nsec at)
+void peer_wake_at(world *w, const peer *pr, dibsx_nsec at)
 {
     dibsx_nsec span = at - peer_clock(w, pr);
 
@@ -19,14 +21,21 @@ static void wake_at(world *w, const peer *pr, dibsx_nsec at)
                           .at = w->now + (span > 0 ? span : 0) + DIBSX_MS});
 }
 
-static void send(world *w, peer *pr, mail ml)
+/* Where things are done in turn, what is a little late matters most. */
+static int64_t late_ms(world *w)
+{
+    return w->capacity > 0 && world_chance(w, 700) ? 2 * LIMIT_MS : 4000;
+}
+
+void peer_send(world *w, peer *pr, mail ml)
 {
     ml.peer = pr->number;
     ml.owner = pr->owner;
     ml.sent_at = peer_clock(w, pr);
-    ml.at = w->now + world_between(w, 0, 30) * DIBSX_MS;
+    ml.posted_at = w->now;
+    ml.at = w->now + world_between(w, 0, w->usual_ms) * DIBSX_MS;
     if (!w->healed && world_chance(w, w->late))
-        ml.at = w->now + world_between(w, 30, 4000) * DIBSX_MS;
+        ml.at = w->now + world_between(w, 30, late_ms(w)) * DIBSX_MS;
     if (w->healed || !world_chance(w, w->loss))
         world_post(w, &ml);
 }
@@ -35,7 +44,7 @@ static void send_all(world *w, peer *pr, mail ml)
 {
     for (size_t i = 0; i < w->count; i++) {
         ml.node = i;
-        send(w, pr, ml);
+        peer_send(w, pr, ml);
     }
 }
 
@@ -48,7 +57,7 @@ void peer_start(world *w, int number)
     pr->rate = 1 + (double)world_between(w, -500, 500) / 1e6;
     pr->offset = world_between(w, 0, 1000000) * DIBSX_MS;
     pr->next_at = peer_clock(w, pr) + world_between(w, 0, 1000) * DIBSX_MS;
-    wake_at(w, pr, pr->next_at);
+    peer_wake_at(w, pr, pr->next_at);
 }
 
 static void rest(world *w, peer *pr)
@@ -56,7 +65,7 @@ static void rest(world *w, peer *pr)
     pr->phase = RESTING;
     pr->renewal = 0;
     pr->next_at = peer_clock(w, pr) + world_between(w, 5, 300) * DIBSX_MS;
-    wake_at(w, pr, pr->next_at);
+    peer_wake_at(w, pr, pr->next_at);
 }
 
 /* Belief ends before anything is sent. */
@@ -64,32 +73,46 @@ static void leave(world *w, peer *pr)
 {
     bool tomb = dibs__lease_leave(&pr->lease);
 
+    lane_clear(pr);
     send_all(w, pr, (mail){.kind = RELEASE, .tomb = tomb});
     rest(w, pr);
+}
+
+/* Asks for the name, or for the slot that is next. */
+static void ask_nodes(world *w, peer *pr)
+{
+    dibsx_nsec now = peer_clock(w, pr);
+    int64_t wall_us = dibs__skew_wall_us(&pr->skew, now);
+    mail ml = {.kind = GRANT, .slot = pr->slots.slot, .ttl_ms = TTL_MS};
+
+    pr->phase = GRANTING;
+    pr->limit_at = now + LIMIT_MS * DIBSX_MS;
+    pr->ballot = (dibs__ballot){.count = w->count};
+    pr->fence = (uint64_t)(wall_us > 0 ? wall_us : node_wall_us(w, 0));
+    pr->fence = dibs__slots_fence(&pr->slots, pr->fence);
+    ml.round = ++pr->round;
+    ml.fence = pr->fence;
+    if (w->capacity == 0)
+        send_all(w, pr, ml);
+    for (ml.node = 0; w->capacity > 0 && ml.node < w->count; ml.node++)
+        lane_add(w, pr, &ml, pr->limit_at, true);
+    peer_wake_at(w, pr, pr->limit_at);
 }
 
 static void ask(world *w, peer *pr)
 {
     char owner[DIBS_OWNER_SIZE];
-    dibsx_nsec now = peer_clock(w, pr);
-    int64_t wall_us = dibs__skew_wall_us(&pr->skew, now);
 
     pr->owner = ++w->last_owner;
-    pr->round++;
-    pr->phase = GRANTING;
-    pr->from_at = now;
-    pr->limit_at = now + LIMIT_MS * DIBSX_MS;
-    pr->ballot = (dibs__ballot){.count = w->count};
-    pr->fence = (uint64_t)(wall_us > 0 ? wall_us : node_wall_us(w, 0));
-    snprintf(owner, sizeof(owner), "%032llx", (unsigned long long)pr->owner);
+    pr->from_at = peer_clock(w, pr);
+    pr->floor = w->last_fence;
+    snprintf(owner, sizeof(owner), "%016llx%016llx",
+             (unsigned long long)pr->owner * 0x9e3779b97f4a7c15u,
+             (unsigned long long)pr->owner);
+    dibs__slots_init(&pr->slots, w->capacity, owner);
     dibs__lease_begin(&pr->lease, owner, &(dibs__terms){.ttl_ms = TTL_MS});
-    dibs__lease_asked(&pr->lease, now);
-    send_all(w, pr,
-             (mail){.kind = GRANT,
-                    .round = pr->round,
-                    .fence = pr->fence,
-                    .ttl_ms = TTL_MS});
-    wake_at(w, pr, pr->limit_at);
+    dibs__lease_asked(&pr->lease, pr->from_at);
+    ask_nodes(w, pr);
 }
 
 static void judge(const world *w, peer *pr, dibs__ballot *bl)
@@ -116,6 +139,39 @@ static void defeat(world *w, peer *pr)
     leave(w, pr);
 }
 
+/* The slot is taken: gives back what there is of it, and goes on to another when
+ * those that gave it have let go. False when there is none. */
+static bool move_on(world *w, peer *pr)
+{
+    dibsx_nsec now = peer_clock(w, pr);
+    const dibs__ballot *bl = &pr->ballot;
+    uint32_t granted = 0, doubtful = 0;
+    mail ml = {.kind = RELEASE};
+
+    for (size_t i = 0; i < bl->count; i++)
+        if (!bl->votes[i].in || bl->votes[i].rc == DIBS_UNKNOWN)
+            doubtful |= 1U << i;
+        else if (bl->votes[i].rc == DIBS_OK)
+            granted |= 1U << i;
+    pr->slots.moves = false;
+    if (dibs__ballot_status(bl) == DIBS_BUSY)
+        dibs__slots_move(&pr->slots, bl, doubtful);
+    if (!pr->slots.moves || now >= pr->from_at + SEARCH_MS * DIBSX_MS)
+        return false;
+    w->moves++;
+    pr->phase = LEAVING;
+    ml.round = ++pr->round;
+    pr->awaited = granted;
+    pr->limit_at = now + LIMIT_MS * DIBSX_MS;
+    for (ml.node = 0; ml.node < bl->count; ml.node++)
+        if ((granted | doubtful) & 1U << ml.node)
+            lane_add(w, pr, &ml, pr->limit_at, granted & 1U << ml.node);
+    peer_wake_at(w, pr, pr->limit_at);
+    if (granted == 0)
+        ask_nodes(w, pr);
+    return true;
+}
+
 static void win(world *w, peer *pr, uint64_t fence)
 {
     dibsx_nsec now = peer_clock(w, pr);
@@ -133,9 +189,10 @@ static void win(world *w, peer *pr, uint64_t fence)
     pr->fence = fence;
     pr->turns++;
     w->leases++;
+    w->permits += w->capacity > 0;
     pr->next_at = now + world_between(w, 0, w->healed ? 500 : 5000) * DIBSX_MS;
-    wake_at(w, pr, pr->next_at);
-    wake_at(w, pr, dibs__lease_next(&pr->lease));
+    peer_wake_at(w, pr, pr->next_at);
+    peer_wake_at(w, pr, dibs__lease_next(&pr->lease));
 }
 
 /* The mutant counts a majority of those that answered, once the rest is late. */
@@ -171,9 +228,9 @@ static void raise(world *w, peer *pr, uint64_t fence)
             continue;
         pr->ballot.votes[i].in = false;
         ml.node = i;
-        send(w, pr, ml);
+        peer_send(w, pr, ml);
     }
-    wake_at(w, pr, pr->limit_at);
+    peer_wake_at(w, pr, pr->limit_at);
 }
 
 static void decide(world *w, peer *pr)
@@ -194,7 +251,12 @@ static void decide(world *w, peer *pr)
         win(w, pr, fence);
     } else if (verdict == DIBS__SPLIT) {
         raise(w, pr, fence);
+    } else if (verdict == DIBS__DEFEAT && pr->phase == GRANTING &&
+               !dibs__ballot_settled(&pr->ballot)) {
+        return; /* not before it is known why */
     } else if (verdict == DIBS__DEFEAT) {
+        if (pr->phase == GRANTING && w->capacity > 0 && move_on(w, pr))
+            return;
         if (reachable_won(w, &pr->ballot, &fence)) {
             pr->ballot.count = 1;
             pr->ballot.votes[0] = (dibs__vote){.in = true,
@@ -222,19 +284,27 @@ static void renew(world *w, peer *pr)
                     .round = pr->renewal,
                     .fence = pr->fence,
                     .ttl_ms = TTL_MS});
-    wake_at(w, pr, pr->renew_limit_at);
+    peer_wake_at(w, pr, pr->renew_limit_at);
 }
 
 static void fill(world *w, peer *pr)
 {
-    mail ml = {.kind = FILL, .fence = pr->fence, .ttl_ms = TTL_MS};
+    mail ml = {.kind = FILL,
+               .slot = pr->slots.slot,
+               .fence = pr->fence,
+               .ttl_ms = TTL_MS};
 
     for (size_t i = 0; i < w->count; i++) {
         const dibs__vote *vote = &pr->renewals.votes[i];
 
         ml.node = i;
-        if (vote->in && vote->counts && vote->rc == DIBS_LOST)
-            send(w, pr, ml);
+        if (!vote->in || !vote->counts || vote->rc != DIBS_LOST)
+            continue;
+        if (w->capacity > 0 && w->mutant != MUTANT_UNDER_WAY)
+            lane_add(w, pr, &ml, peer_clock(w, pr) + LIMIT_MS * DIBSX_MS,
+                     false);
+        else
+            peer_send(w, pr, ml);
     }
 }
 
@@ -258,7 +328,7 @@ static void decide_renewal(world *w, peer *pr)
                         peer_clock(w, pr));
     if (rc == DIBS_OK)
         fill(w, pr);
-    wake_at(w, pr, dibs__lease_next(&pr->lease));
+    peer_wake_at(w, pr, dibs__lease_next(&pr->lease));
 }
 
 void peer_hear(world *w, const mail *ml)
@@ -267,7 +337,8 @@ void peer_hear(world *w, const mail *ml)
     dibs__vote vote = {.in = true,
                        .rc = ml->rc,
                        .fence = ml->fence,
-                       .left_ms = ml->left_ms};
+                       .left_ms = ml->left_ms,
+                       .taken = ml->taken};
 
     if (ml->sent_at > peer_clock(w, pr))
         return; /* of an earlier life, on another clock */
@@ -276,6 +347,13 @@ void peer_hear(world *w, const mail *ml)
                               peer_clock(w, pr), LONGEST_MS);
     if (ml->owner != pr->owner)
         return;
+    lane_heard(w, pr, ml);
+    if (pr->phase == LEAVING && ml->round == pr->round) {
+        pr->awaited &= ~(1U << ml->node);
+        if (pr->awaited == 0)
+            ask_nodes(w, pr);
+        return;
+    }
     if ((pr->phase == GRANTING || pr->phase == RAISING) &&
         ml->round == pr->round && ml->kind != FILL) {
         pr->ballot.votes[ml->node] = vote;
@@ -299,7 +377,7 @@ static void look_at_lease(world *w, peer *pr, dibsx_nsec now)
     } else if (todo == DIBS__LEASE_RENEW) {
         renew(w, pr);
     } else {
-        wake_at(w, pr, dibs__lease_next(&pr->lease));
+        peer_wake_at(w, pr, dibs__lease_next(&pr->lease));
     }
 }
 
@@ -307,12 +385,15 @@ void peer_look(world *w, peer *pr)
 {
     dibsx_nsec now = peer_clock(w, pr);
 
+    lane_look(w, pr);
     if (pr->phase == RESTING && now >= pr->next_at) {
         ask(w, pr);
     } else if ((pr->phase == GRANTING || pr->phase == RAISING) &&
                now >= pr->limit_at) {
         close_ballot(&pr->ballot);
         decide(w, pr);
+    } else if (pr->phase == LEAVING && now >= pr->limit_at) {
+        defeat(w, pr);
     } else if (pr->phase == HOLDING) {
         if (pr->renewal != 0 && now >= pr->renew_limit_at) {
             close_ballot(&pr->renewals);
