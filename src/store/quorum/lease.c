@@ -26,7 +26,8 @@ typedef struct asking {
     char owner[DIBS_OWNER_SIZE];
     char who[DIBS__WHO_MAX];
     uint64_t fence;
-    dibs__slots *slots; /* of who asked, who has not gone on yet */
+    dibsx_nsec moved_from_at; /* the first slot was asked for; 0: this is it */
+    dibs__slots *slots;       /* of who asked, who has not gone on yet */
 } asking;
 
 typedef struct leaving {
@@ -49,6 +50,10 @@ grant_at(dibs__round *rd, size_t node, dibs__vote *vote, dibs_error *err)
     dibs__voter voter;
     dibs_status rc = DIBS_STALE;
 
+    /* What gives an earlier slot back may be under way, and would end this one. */
+    if (as->moved_from_at > 0 &&
+        dibs__node_silent_since(rd->qm, node, as->moved_from_at))
+        return dibsx_fail(err, DIBS_UNAVAIL, "it may not have let go yet");
     for (int i = 0; i < 2 && rc == DIBS_STALE; i++) {
         dibsx_nsec sent_at;
 
@@ -378,9 +383,10 @@ static dibs_status decide(asking *as, dibsx_nsec from_at, dibsx_nsec deadline,
     return DIBS_OK;
 }
 
-static dibs_status acquire_once(dibs__quorum *qm, const dibs__ask *ask,
-                                dibs__slots *slots, dibsx_nsec deadline,
-                                dibs__answer *ans, bool *again, dibs_error *err)
+static dibs_status
+acquire_once(dibs__quorum *qm, const dibs__ask *ask, dibs__slots *slots,
+             dibsx_nsec moved_from_at, dibsx_nsec deadline, dibs__answer *ans,
+             bool *again, dibs_error *err)
 {
     dibsx_nsec from_at = dibsx_now();
     asking *as = asking_new(qm, ask, grant_at,
@@ -393,6 +399,7 @@ static dibs_status acquire_once(dibs__quorum *qm, const dibs__ask *ask,
         return dibsx_fail(err, DIBS_NOMEM, "a round of votes");
     as->fence = propose(qm, slots);
     as->slots = slots;
+    as->moved_from_at = moved_from_at;
     as->ask.priority = (int32_t)slots->slot;
     dibs__round_start(&as->rd, DIBS__ALL_NODES);
     dibs__round_wait(&as->rd, grants_settled);
@@ -409,6 +416,7 @@ acquire(struct dibs__store *st, const dibs__ask *ask, dibsx_nsec deadline,
 {
     dibs__quorum *qm = dibs__quorum_of(st);
     dibs_status rc = check(qm, ask, err);
+    dibsx_nsec from_at = dibsx_now(), moved_from_at = 0;
     dibs__slots slots;
 
     if (rc != DIBS_OK)
@@ -420,7 +428,9 @@ acquire(struct dibs__store *st, const dibs__ask *ask, dibsx_nsec deadline,
 
         slots.moves = false;
         for (int i = 0; i < TRIES && again; i++)
-            rc = acquire_once(qm, ask, &slots, deadline, ans, &again, err);
+            rc = acquire_once(qm, ask, &slots, moved_from_at, deadline, ans,
+                              &again, err);
+        moved_from_at = from_at;
     } while (slots.moves && dibsx_now() < deadline);
     return rc;
 }

@@ -190,6 +190,25 @@ bool dibs__node_doubtful(struct dibs__quorum *qm, size_t node)
     return doubtful;
 }
 
+bool dibs__node_silent(struct dibs__quorum *qm, size_t node)
+{
+    return dibs__node_silent_since(qm, node,
+                                   dibsx_now() -
+                                       (dibsx_nsec)DIBS__TOMB_MS * DIBSX_MS);
+}
+
+bool dibs__node_silent_since(struct dibs__quorum *qm, size_t node,
+                             dibsx_nsec from_at)
+{
+    bool silent;
+
+    pthread_mutex_lock(&qm->mutex);
+    silent =
+        qm->nodes[node].doubt_until >= dibsx_after_ms(from_at, DIBS__TOMB_MS);
+    pthread_mutex_unlock(&qm->mutex);
+    return silent;
+}
+
 static bool is_same(const dibs__node *nd, const dibs__node *other)
 {
     return nd->voter.run_id[0] &&

@@ -92,6 +92,12 @@ void dibs__node_heard(struct dibs__quorum *qm, size_t node,
  * held. */
 bool dibs__node_doubtful(struct dibs__quorum *qm, size_t node);
 
+/* Whether a request that had no answer may still reach the node, of any; of those
+ * after that moment. Locks: none held. */
+bool dibs__node_silent(struct dibs__quorum *qm, size_t node);
+bool dibs__node_silent_since(struct dibs__quorum *qm, size_t node,
+                             dibsx_nsec from_at);
+
 /* Whether its votes count: its clock can be relied on, and it is none of those
  * before it by another name. */
 bool dibs__node_counts(const struct dibs__quorum *qm, size_t node,

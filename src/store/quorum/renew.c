@@ -2,7 +2,8 @@
  *
  * A lease is renewed when a majority of the nodes still holds it. Nodes that lack
  * one which is renewed are then asked for it, so that the loss of others does not
- * end it; nobody waits for that. Any thread. */
+ * end it; nobody waits for that. It is asked for among the steps, not the renewals,
+ * to come after what gives an earlier slot of the owner back. Any thread. */
 /* SPDX-License-Identifier: MIT */
 #include "base/alloc.h"
 #include "base/fail.h"
@@ -109,6 +110,9 @@ fill_at(dibs__round *rd, size_t node, dibs__vote *vote, dibs_error *err)
                                      &pt, err);
     if (rc != DIBS_OK || !pt.found)
         return rc == DIBS_OK ? DIBS_LOST : rc;
+    /* What gives an earlier slot of the owner back may be under way. */
+    if (pt.entry.mode == DIBS__PERMITS && dibs__node_silent(rd->qm, node))
+        return dibsx_fail(err, DIBS_UNAVAIL, "it may not have let go yet");
     ask.mode = pt.entry.mode;
     ask.capacity = pt.entry.capacity;
     ask.priority = pt.entry.priority;
@@ -207,7 +211,6 @@ static void fill(const renewing *rn, size_t item, const dibs__ballot *bl)
         dibsx_free(fl);
         return;
     }
-    fl->rd.lane = DIBS__LANE_RENEWALS;
     fl->texts = rn->texts[item];
     fl->fence = said->fence;
     fl->ttl_ms = said->ttl_ms;
