@@ -133,7 +133,9 @@ static bool has_left(int slot, int master, int64_t until)
 }
 
 /* As an operator does it: nothing is lost. On a busy machine one may not get through
- * within its five seconds, or come after another that was not asked for. */
+ * within its five seconds, or come after another that was not asked for. It is over
+ * when the former master follows; else its change of role would be taken for another
+ * one. */
 static bool strike_failover(int lane, uint64_t dice)
 {
     int64_t until = now_ns() + BOUND_NS;
@@ -149,7 +151,7 @@ static bool strike_failover(int lane, uint64_t dice)
             (void)server_tell(&world.sv[replica], "CLUSTER", "FAILOVER", NULL);
         over = has_left(slot, master, now_ns() + ASKED_AGAIN_NS);
     }
-    return over;
+    return over && (master < 0 || cluster_await_follower(&world, master));
 }
 
 /* A crash after all that was answered was passed on. */
