@@ -47,7 +47,7 @@ static bool begin(crew *cw, char url[URL_ROOM])
     for (int i = 0; i < CLUSTER_NODES; i++) {
         if (!net_host(i, hosts[i]))
             return false;
-        names[i] = hosts[i];
+        names[i] = net_is_ours() ? hosts[i] : NULL;
     }
     if (!cluster_start_at(&world, names))
         return false;

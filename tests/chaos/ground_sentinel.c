@@ -44,7 +44,7 @@ static bool begin(crew *cw, char url[URL_ROOM])
     for (int i = 0; i < TOPOLOGY_HOSTS; i++) {
         if (!net_host(i, hosts[i]))
             return false;
-        names[i] = hosts[i];
+        names[i] = net_is_ours() ? hosts[i] : NULL;
     }
     if (!topology_start_at(&tp, NULL, names))
         return false;

@@ -47,6 +47,11 @@ bool net_enter(void)
     return entered;
 }
 
+bool net_is_ours(void)
+{
+    return entered;
+}
+
 static bool set_host(int number, const char *verb)
 {
     char line[96];

@@ -18,6 +18,9 @@ enum { NET_HOST = 24 };
  * ip(8). */
 bool net_enter(void);
 
+/* Whether it was entered: else all hosts are on loopback. */
+bool net_is_ours(void);
+
 /* Makes a host; the same number is the same host. */
 bool net_host(int number, char out[NET_HOST]);
 

@@ -124,10 +124,10 @@ static void write_line(line *ln, const server *sv)
     snprintf(ln->port, sizeof(ln->port), "%d", sv->port);
     add(ln, "--port", ln->port);
     add(ln, "--bind", sv->host);
-    if (strncmp(sv->host, "127.", 4) != 0) /* in a network of our own */
+    if (strncmp(sv->host, "127.", 4) != 0) { /* in a network of our own */
         add(ln, "--protected-mode", "no");
-    if (strcmp(sv->host, "127.0.0.1") != 0) /* others know it by its address */
         add(ln, "--bind-source-addr", sv->host);
+    }
     add(ln, "--unixsocket", sv->socket);
     add(ln, "--logfile", "redis.log");
     add(ln, "--daemonize", "no");
