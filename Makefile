@@ -33,7 +33,7 @@ chaos: ## put every store through every fault, and check what its users relied o
 	@tools/install-packages.sh build test
 	@$(call configure,bench,build/bench)
 	@cmake --build build/bench --target chaos check sim sim_quorum contract loops cluster_load \
-		failovers test_quorum_faults test_quorum_slots with_redis with_postgres -- --quiet
+		failovers test_quorum_faults test_quorum_slots with_redis with_redlock with_postgres -- --quiet
 	@tools/chaos.sh build/bench $(or $(MINUTES),40)
 
 mutants: ## plant one mistake after the other, and show what catches it and how fast

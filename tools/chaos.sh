@@ -128,7 +128,7 @@ if [ -x "$with_postgres" ]; then
             "$build/tests/contract/contract"
     done
 fi
-count "memory, sqlite, redis" "each call fails" "$(dirname "$0")/loops.sh" "$build"
+count "every store" "each call fails" "$(dirname "$0")/loops.sh" "$build"
 printf '\nseed %s, %s s of faults on each store, %s s in all\n\n' "$seed" "$span" "$SECONDS"
 cat "$table"
 exit $((bad > 0))

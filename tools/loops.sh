@@ -16,4 +16,14 @@ echo "== loops on sqlite"
 if [ -x "$build/tests/redis/with_redis" ]; then
     echo "== loops on redis"
     "$build/tests/redis/with_redis" -- "${loops[@]}"
+    for topology in sentinel cluster; do
+        echo "== loops on redis, $topology"
+        "$build/tests/redis/with_redis" "--$topology" -- "${loops[@]}"
+    done
+    echo "== loops on a quorum"
+    "$build/tests/redis/with_redlock" 3 longest_ttl=1h -- "${loops[@]}"
+fi
+if [ -x "$build/tests/postgres/with_postgres" ]; then
+    echo "== loops on postgres"
+    "$build/tests/postgres/with_postgres" -- "${loops[@]}"
 fi

@@ -206,6 +206,7 @@ static void *open_gate(void *arg)
             break;
         if (waiters == 0)
             poll(NULL, 0, 1);
+        waiters += gt->sc->quorum;
     }
     if (dibs_lock_release(gt->lock, &err) != DIBS_OK)
         script_breach(gt->sc, "the peer cannot release: %s", err.message);
@@ -381,7 +382,8 @@ void script_run(script *sc)
     if (told(sc, "open", rc, DIBS_OK, &err) == DIBS_OK) {
         hold_alone(sc, cl);
         hold_in_turn(sc, cl);
-        change_value(sc, cl);
+        if (!sc->quorum)
+            change_value(sc, cl);
     } else if (cl) {
         script_breach(sc, "open: failed, and there is a client");
     }
@@ -412,6 +414,13 @@ dibs_status script_init(script *sc, const char *url, dibs_error *err)
         snprintf(sc->queue[i].text, sizeof(sc->queue[i].text), "loops-q%d", i);
     }
     rc = dibs_open(url, NULL, &sc->peer, err);
+    if (rc == DIBS_OK) {
+        dibs_value value = {0};
+
+        sc->quorum =
+            dibs_state_get(sc->peer, VALUE, &value, NULL) == DIBS_UNSUPPORTED;
+        dibs_value_free(&value);
+    }
     /* The peer has seen every name, and its counts of them are all there. */
     for (int i = 0; i < NAMES && rc == DIBS_OK; i++) {
         rc = peer_takes(sc, &sc->alone[i], 0);

@@ -28,6 +28,7 @@ typedef struct script {
     name alone[NAMES];
     name queue[NAMES];
     uint64_t version; /* of the value, likewise */
+    bool quorum;      /* the store has no values, and no queue to be seen */
     unsigned turn;    /* how many runs there were */
     unsigned granted; /* steps of the subject that succeeded */
     unsigned refused; /* ... that did not */

@@ -57,6 +57,31 @@ static void an_immediate_restart_keeps_leases(void **state)
     hold_through(restart);
 }
 
+/* Its socket has gone, which is no mistake in the URL: it will come back. */
+static void a_server_that_is_down_is_away(void **state)
+{
+    char url[PG_URL_MAX];
+    dibs_client *one;
+    dibs_lock *lock;
+
+    (void)state;
+    pg_unix_url(&world_sv, url);
+    one = world_client(url);
+    lock = world_lock(one, "down", NULL);
+    CHECK(DIBS_OK, dibs_lock_try(lock, err));
+    CHECK(DIBS_OK, dibs_lock_release(lock, err));
+    pg_kill(&world_sv);
+    for (int i = 0; i < 3; i++) {
+        dibs_status rc = dibs_lock_try(lock, NULL);
+
+        assert_true(rc == DIBS_UNAVAIL || (i == 0 && rc == DIBS_UNKNOWN));
+    }
+    assert_true(pg_restart(&world_sv));
+    CHECK(DIBS_OK, dibs_ping(one, NULL, err));
+    dibs_lock_free(lock);
+    dibs_close(one);
+}
+
 /* The server ends all others too, and recovers as after a crash. */
 static void kill_backend(void)
 {
@@ -256,6 +281,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_immediate_restart_keeps_leases),
+        cmocka_unit_test(a_server_that_is_down_is_away),
         cmocka_unit_test(a_killed_backend_keeps_leases),
         cmocka_unit_test(ended_connections_keep_leases),
         cmocka_unit_test(connections_ended_in_every_step_do_no_harm),

@@ -82,6 +82,7 @@ static void connecting_fails_for_a_reason(void **state)
          DIBS_REFUSED},
         {"fe_sendauth: no password supplied\n", true, DIBS_DENIED},
         {"invalid connection option \"nonsense\"\n", false, DIBS_INVALID},
+        {"out of memory\n", false, DIBS_NOMEM},
     };
 
     (void)state;

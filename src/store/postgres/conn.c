@@ -263,14 +263,26 @@ void dibs__pg_conn_close(dibs__pg_conn *cn)
     dibsx_free(cn);
 }
 
+/* Whether libpq has called a server in vain, or gave up before: it does not say, but
+ * then it names the server, in whatever language. */
+static bool has_tried(const dibs__pg_conn *cn)
+{
+    const char *message = dibs__pq.PQerrorMessage(cn->pq);
+    const char *host = dibs__pq.PQhost(cn->pq);
+    const char *port = dibs__pq.PQport(cn->pq);
+
+    return host && *host && port && *port && strstr(message, host) &&
+           strstr(message, port);
+}
+
 static dibs_status
 connect_pq(dibs__pg_conn *cn, dibsx_nsec deadline, dibs_error *err)
 {
     PostgresPollingStatusType want = PGRES_POLLING_WRITING;
 
     if (dibs__pq.PQstatus(cn->pq) == CONNECTION_BAD)
-        return dibs__pg_fail_connect(dibs__pq.PQerrorMessage(cn->pq), false,
-                                     err);
+        return dibs__pg_fail_connect(dibs__pq.PQerrorMessage(cn->pq),
+                                     has_tried(cn), err);
     dibs__pq.PQsetNoticeReceiver(cn->pq, ignore_notice, NULL);
     dibs__pq.PQsetErrorVerbosity(cn->pq, PQERRORS_VERBOSE);
     while (want != PGRES_POLLING_OK) {

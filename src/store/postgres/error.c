@@ -105,6 +105,7 @@ static dibs_status judge_words(const char *message, bool tried)
         {"SSL error", DIBS_DENIED},
         {"host name", DIBS_UNAVAIL},
         {"no password supplied", DIBS_DENIED},
+        {"out of memory", DIBS_NOMEM},
     };
 
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
