@@ -3,6 +3,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "unit.h"
 
+#include "base/alloc.h"
 #include "store/redis/driver.h"
 #include "store/redis/topology.h"
 #include <stdio.h>
@@ -150,6 +151,20 @@ static void counts_are_bounded(void **state)
     free(text);
 }
 
+/* Which is no fault of the server's. */
+static void short_memory_is_told(void **state)
+{
+    dibs__topology map;
+    dibs_status rc;
+
+    (void)state;
+    dibsx_alloc_fail_at(1);
+    rc = read_map("*1\r\n" RANGE3("0", "99") NODE("a", "1"), &map);
+    dibsx_alloc_fail_at(0);
+    assert_int_equal(rc, DIBS_NOMEM);
+    assert_int_equal(map.count, 0);
+}
+
 static void referrals_say_where(void **state)
 {
     static const struct {
@@ -200,6 +215,7 @@ int main(void)
         cmocka_unit_test(hosts_may_be_left_out),
         cmocka_unit_test(what_makes_no_sense_is_refused),
         cmocka_unit_test(counts_are_bounded),
+        cmocka_unit_test(short_memory_is_told),
         cmocka_unit_test(referrals_say_where),
     };
 

@@ -28,6 +28,7 @@ static bool make_room(dibs__topology *tp)
     if (room > DIBS__MEMBERS_MAX)
         return false;
     members = dibsx_zalloc_n(room, sizeof(*members));
+    tp->nomem = !members;
     if (!members)
         return false;
     if (tp->count > 0)
@@ -134,15 +135,18 @@ dibs__topology_read(const redisReply *reply, const dibs__place *asked,
 {
     bool ok = reply && reply->type == REDIS_REPLY_ARRAY &&
               reply->elements <= DIBS__SLOTS;
+    bool nomem;
 
     *out = (dibs__topology){0};
     for (size_t i = 0; ok && i < reply->elements; i++)
         ok = read_range(reply->element[i], asked, out);
     if (ok)
         return DIBS_OK;
+    nomem = out->nomem;
     dibs__topology_fini(out);
-    return dibsx_fail(err, DIBS_REFUSED,
-                      "the server's map of the slots cannot be used");
+    return nomem ? dibsx_fail(err, DIBS_NOMEM, "a map of the slots")
+                 : dibsx_fail(err, DIBS_REFUSED,
+                              "the server's map of the slots cannot be used");
 }
 
 int dibs__topology_covered(const dibs__topology *tp)

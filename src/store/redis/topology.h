@@ -24,6 +24,7 @@ typedef struct dibs__topology {
     dibs__server *members;
     size_t count;
     size_t room;
+    bool nomem;                   /* there was none for a further member */
     uint16_t server[DIBS__SLOTS]; /* index of the master, plus 1; 0: nobody */
 } dibs__topology;
 
