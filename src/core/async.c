@@ -5,6 +5,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/async.h"
 
+#include "base/event.h"
 #include "base/fail.h"
 #include "base/uncancel.h"
 #include "core/keeper.h"
@@ -89,20 +90,11 @@ void dibs__async_fini(dibs_client *cl)
     pthread_cond_destroy(&as->over);
 }
 
-static void ring_fd(int fd)
-{
-    uint64_t one = 1;
-
-    /* A full counter says what there is to say already. */
-    while (write(fd, &one, sizeof(one)) < 0 && errno == EINTR)
-        continue;
-}
-
 /* A callback waits to be run: tells who runs it. */
 static void announce(dibs__async *as, dibs__runner *rn)
 {
     if (as->fd >= 0) {
-        ring_fd(as->fd);
+        dibsx_event_set(as->fd);
         pthread_cond_broadcast(&as->over);
         return;
     }
@@ -505,7 +497,7 @@ int dibs_async_fd(dibs_client *cl)
     if (cl->async.fd < 0) {
         cl->async.fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
         if (cl->async.fd >= 0 && cl->async.ended.count > 0)
-            ring_fd(cl->async.fd);
+            dibsx_event_set(cl->async.fd);
     }
     fd = cl->async.fd;
     pthread_mutex_unlock(&cl->mutex);
@@ -544,7 +536,7 @@ size_t dibs_async_process(dibs_client *cl)
             if ((lock = pop(&as->ended)) != NULL && deliver(lock))
                 ran++;
         if (as->ended.count > 0)
-            ring_fd(as->fd);
+            dibsx_event_set(as->fd);
     }
     pthread_mutex_unlock(&cl->mutex);
     return ran;

@@ -6,6 +6,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/keeper.h"
 
+#include "base/event.h"
 #include "base/fail.h"
 #include "base/thread.h"
 #include "core/async.h"
@@ -39,11 +40,7 @@ dibs_status dibs__keeper_init(dibs_client *cl, dibs_error *err)
 
 static void wake(dibs__keeper *kp)
 {
-    uint64_t one = 1;
-
-    /* A full counter means that a wake-up is pending already. */
-    while (write(kp->wake_fd, &one, sizeof(one)) < 0 && errno == EINTR)
-        continue;
+    dibsx_event_set(kp->wake_fd);
 }
 
 void dibs__keeper_stop(dibs_client *cl)

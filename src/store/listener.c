@@ -5,6 +5,7 @@
 #include "store/listener.h"
 #include "base/alloc.h"
 #include "base/cond.h"
+#include "base/event.h"
 #include "base/fail.h"
 #include "base/rand.h"
 #include <errno.h>
@@ -31,23 +32,6 @@ static void fd_close(int *fd)
     *fd = -1;
 }
 
-/* An eventfd can only refuse when it is full, and is readable then. */
-static void signal_fd(int fd)
-{
-    uint64_t one = 1;
-
-    while (write(fd, &one, sizeof(one)) < 0 && errno == EINTR)
-        continue;
-}
-
-static void quiet_fd(int fd)
-{
-    uint64_t count;
-
-    while (read(fd, &count, sizeof(count)) < 0 && errno == EINTR)
-        continue;
-}
-
 static void let_go(dibs__listener *ln)
 {
     fd_close(&ln->ring_fd);
@@ -59,7 +43,7 @@ static void let_go(dibs__listener *ln)
 void dibs__listener_stop(dibs__listener *ln)
 {
     if (ln->open)
-        signal_fd(ln->stop_fd);
+        dibsx_event_set(ln->stop_fd);
 }
 
 void dibs__listener_fini(dibs__listener *ln)
@@ -75,7 +59,7 @@ void dibs__listener_put(dibs__listener *ln, const dibs__ring *ring)
     if (ln->count < DIBS__LISTENER_RINGS) {
         ln->rings[(ln->first + ln->count) % DIBS__LISTENER_RINGS] = *ring;
         if (ln->count++ == 0)
-            signal_fd(ln->ring_fd);
+            dibsx_event_set(ln->ring_fd);
     }
     pthread_mutex_unlock(&ln->mutex);
 }
@@ -184,7 +168,7 @@ size_t dibs__listener_hear(dibs__listener *ln, dibs__ring *rings, size_t max)
         rings[count] = ln->rings[ln->first];
         ln->first = (ln->first + 1) % DIBS__LISTENER_RINGS;
         if (--ln->count == 0)
-            quiet_fd(ln->ring_fd);
+            dibsx_event_clear(ln->ring_fd);
     }
     pthread_mutex_unlock(&ln->mutex);
     return count;

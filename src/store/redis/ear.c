@@ -3,11 +3,11 @@
  * Owns the connection. What it is to hear is changed by others, who wake it. */
 /* SPDX-License-Identifier: MIT */
 #include "store/redis/ear.h"
+#include "base/event.h"
 #include "store/redis/conn.h"
 #include "store/redis/reply.h"
 #include <poll.h>
 #include <stdio.h>
-#include <sys/eventfd.h>
 
 /* How long one that is not needed any more hears on, and nothing may be heard before
  * the ordinary channel is offered to another. */
@@ -121,7 +121,6 @@ static dibs_status listen_on(dibs__ear *er, dibs__conn *cn, dibs_error *err)
 
     while ((rc = catch_up(er, cn, err)) == DIBS_OK) {
         redisReply *reply = NULL;
-        eventfd_t wakes;
 
         rc = dibs__conn_hear(cn, er->wake_fd, limit_of(er, heard_at), &reply,
                              err);
@@ -133,7 +132,7 @@ static dibs_status listen_on(dibs__ear *er, dibs__conn *cn, dibs_error *err)
                 er->offer_at = dibsx_after_ms(heard_at, OFFER_MS);
             asked = false;
         } else if (rc == DIBS_CANCELLED && !er->all->stopping) {
-            (void)eventfd_read(er->wake_fd, &wakes);
+            dibsx_event_clear(er->wake_fd);
         } else if (rc == DIBS_TIMEOUT && is_done(er)) {
             return DIBS_OK;
         } else if (rc == DIBS_TIMEOUT && er->offer_at > 0) {
@@ -273,11 +272,10 @@ static void rest(const dibs__ear *er)
                                     : er->wake_fd,
                         .events = POLLIN};
     int64_t span_ms = plain ? dibsx_wait_ms(er->bo.due_at, dibsx_now()) : -1;
-    eventfd_t wakes;
 
     (void)poll(&fd, 1, (int)span_ms);
     if (!plain)
-        (void)eventfd_read(er->wake_fd, &wakes);
+        dibsx_event_clear(er->wake_fd);
 }
 
 void *dibs__ear_main(void *arg)

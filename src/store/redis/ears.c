@@ -7,6 +7,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "store/redis/ears.h"
 #include "base/alloc.h"
+#include "base/event.h"
 #include "base/rand.h"
 #include "base/thread.h"
 #include "store/redis/ear.h"
@@ -22,7 +23,7 @@
 static void wake(dibs__ear *er)
 {
     er->changed = true;
-    (void)eventfd_write(er->wake_fd, 1);
+    dibsx_event_set(er->wake_fd);
 }
 
 /* The channel of a slot at this ear and stage; NULL: none. Locks: mutex. */
@@ -289,7 +290,7 @@ void dibs__ears_free(dibs__ears *es)
     es->stopping = true;
     for (size_t i = 0; i < DIBS__EARS_MAX; i++)
         if (es->ears[i].started)
-            (void)eventfd_write(es->ears[i].wake_fd, 1);
+            dibsx_event_set(es->ears[i].wake_fd);
     for (size_t i = 0; i < DIBS__EARS_MAX; i++) {
         if (!es->ears[i].started)
             continue;

@@ -12,6 +12,7 @@
 #include "store/redis/sentinel.h"
 #include "base/alloc.h"
 #include "base/cond.h"
+#include "base/event.h"
 #include "base/fail.h"
 #include "store/redis/error.h"
 #include "store/redis/reply.h"
@@ -312,14 +313,13 @@ static dibs_status ask_round(dibs__sentinel *sn, dibsx_nsec deadline,
 /* Everybody is to let go of the old primary. Locks: none held. */
 static void tell_moved(dibs__sentinel *sn)
 {
-    uint64_t one = 1;
     bool stopped;
 
     pthread_mutex_lock(&sn->mutex);
     stopped = sn->stopped;
     for (attempt *at = sn->attempts; at; at = at->next)
-        if (at->abort_fd >= 0 && write(at->abort_fd, &one, sizeof(one)) < 0)
-            continue; /* It is full, and so readable. */
+        if (at->abort_fd >= 0)
+            dibsx_event_set(at->abort_fd);
     pthread_mutex_unlock(&sn->mutex);
     if (!stopped)
         sn->moved(sn->moved_arg);

@@ -8,6 +8,7 @@
  * blocks all signals. */
 /* SPDX-License-Identifier: MIT */
 #include "store/redis/watcher.h"
+#include "base/event.h"
 #include "base/rand.h"
 #include "store/redis/backoff.h"
 #include "store/redis/reply.h"
@@ -149,13 +150,9 @@ bool dibs__watcher_start(dibs__watcher *wt, dibs__sentinel *sn)
 
 void dibs__watcher_stop(dibs__watcher *wt)
 {
-    uint64_t one = 1;
-    ssize_t len;
-
     if (wt->stop_fd < 0)
         return;
-    len = write(wt->stop_fd, &one, sizeof(one));
-    (void)len;
+    dibsx_event_set(wt->stop_fd);
     pthread_join(wt->thread, NULL);
     close(wt->stop_fd);
     wt->stop_fd = -1;
