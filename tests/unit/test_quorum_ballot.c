@@ -153,6 +153,20 @@ static void a_loss_is_settled_when_it_is_known_why(void **state)
     assert_int_equal(dibs__ballot_status(&bl), DIBS_UNKNOWN);
 }
 
+/* A few that say so may be behind. */
+static void that_an_owner_has_left_is_for_a_majority_to_say(void **state)
+{
+    dibs__ballot bl = five();
+
+    (void)state;
+    bl.votes[0] = bl.votes[1] = no(DIBS_LOST);
+    bl.votes[2] = no(DIBS_UNAVAIL);
+    assert_int_equal(dibs__ballot_count(&bl), DIBS__DEFEAT);
+    assert_false(dibs__ballot_settled(&bl));
+    bl.votes[3] = no(DIBS_LOST);
+    assert_true(dibs__ballot_settled(&bl));
+}
+
 static void a_loss_is_told_for_what_it_is(void **state)
 {
     static const struct {
@@ -195,6 +209,7 @@ int main(void)
         cmocka_unit_test(it_is_lost_as_soon_as_it_cannot_be_won),
         cmocka_unit_test(an_even_split_is_a_refusal),
         cmocka_unit_test(a_loss_is_settled_when_it_is_known_why),
+        cmocka_unit_test(that_an_owner_has_left_is_for_a_majority_to_say),
         cmocka_unit_test(a_loss_is_told_for_what_it_is),
     };
 

@@ -153,6 +153,6 @@ bool dibs__ballot_settled(const dibs__ballot *bl)
     if (dibs__ballot_count(bl) != DIBS__DEFEAT)
         return dibs__ballot_count(bl) == DIBS__WON;
     rc = dibs__ballot_status(bl);
-    return rc == DIBS_BUSY || rc == DIBS_LOST || rc == DIBS_MISMATCH ||
-           not_in(bl) == 0;
+    return rc == DIBS_BUSY || rc == DIBS_MISMATCH || not_in(bl) == 0 ||
+           dibs__ballot_said(bl, DIBS_LOST) >= dibs__majority(bl->count);
 }

@@ -343,7 +343,10 @@ static dibs_status defeat(asking *as, const char *what, dibsx_nsec deadline,
         as->slots->moves = false;
         (void)give_back(as, gone, deadline);
     }
-    if (rc == DIBS_UNAVAIL && !clean)
+    /* A minority where the owner has left says nothing of the others. */
+    if ((rc == DIBS_UNAVAIL && !clean) ||
+        (rc == DIBS_LOST && dibs__ballot_said(&as->rd.ballot, DIBS_LOST) <
+                                dibs__majority(as->rd.ballot.count)))
         rc = DIBS_UNKNOWN;
     if (rc == DIBS_BUSY)
         return busy(as, ans, err);
