@@ -2,7 +2,7 @@
 # chaos.sh BUILD MINUTES - puts every store through every fault (tests/chaos),
 # simulates, does what is promised by number (failovers, moves of slots, ways to a
 # server), and prints one table. The faults take about so many minutes, the rest
-# about fifteen.
+# about twenty.
 #
 # Each run is shown with its seed while it goes on; SEED=N repeats them. A history
 # in which a promise was broken stays in CHAOS_FOLDER (build/chaos), to be looked
@@ -10,7 +10,7 @@
 set -uo pipefail
 
 build=$1
-minutes=$(($2 < 45 ? $2 : 45))
+minutes=$(($2 < 40 ? $2 : 40))
 seed=${SEED:-$((RANDOM + 1))}
 folder=${CHAOS_FOLDER:-build/chaos}
 chaos=$build/tests/chaos/chaos
@@ -40,7 +40,7 @@ rows=(
 simulation=$((minutes * 5))
 span=$(((minutes * 60 - simulation) / ${#rows[@]} - 30))
 [ "$span" -ge 5 ] || span=5
-seeds=$((minutes * 250 < 10000 ? minutes * 250 : 10000))
+seeds=$((minutes * 300 < 10000 ? minutes * 300 : 10000))
 
 mkdir -p "$folder"
 table=$(mktemp)
