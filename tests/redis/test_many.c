@@ -1,0 +1,158 @@
+/* test_many.c - the script that does the steps of a group: what each of its
+ * members is answered, and what the server has then. */
+/* SPDX-License-Identifier: MIT */
+#include "link_world.h"
+
+#include "store/redis/keys.h"
+#include "store/redis/script.h"
+
+/* Members of a group, as words with spaces between. */
+typedef struct party {
+    const char *keys;
+    const char *rest; /* from the number of those who ask on */
+} party;
+
+static int setup(void **state)
+{
+    static server sv;
+    dibs_error err = {0};
+
+    *state = &sv;
+    if (dibs__script_load(&err) != DIBS_OK)
+        return -1;
+    return server_start_forgetful(&sv, NULL) ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+    server_stop(*state);
+    return 0;
+}
+
+/* The number of words. */
+static int add_words(dibs__words *words, const char *text)
+{
+    int count = 0;
+
+    for (; *text; count++) {
+        size_t len = strcspn(text, " ");
+
+        dibs__words_add(words, text, len);
+        text += len + (text[len] == ' ');
+    }
+    return count;
+}
+
+/* Runs the script for them; free the reply. */
+static redisReply *run(way *wy, party pt)
+{
+    dibs__words words = {.count = 0}, keys = {.count = 0};
+    dibsx_nsec deadline = dibsx_after_ms(dibsx_now(), 10000);
+    redisReply *reply = NULL;
+    dibs__route *rt = NULL;
+    dibs_error err = {0};
+    char key_count[16];
+
+    snprintf(key_count, sizeof(key_count), "%d", 1 + add_words(&keys, pt.keys));
+    dibs__script_begin(&words, DIBS__SCRIPT_many, key_count);
+    dibs__words_puts(&words, DIBS__KEY_FENCE);
+    add_words(&words, pt.keys);
+    add_words(&words, pt.rest);
+    if (dibs__route_new(&wy->conf, NULL, DIBS__LANE_STEPS, &rt, &err) !=
+            DIBS_OK ||
+        dibs__script_run(rt, DIBS__SCRIPT_many, &words, deadline, &reply,
+                         &err) != DIBS_OK)
+        fail_msg("%s", err.message);
+    dibs__route_free(rt);
+    return reply;
+}
+
+/* 'F' for a fence above *last, 'n' for nil, or the digit that it is. */
+static char letter_of(const redisReply *item, long long *last)
+{
+    long long fence;
+
+    if (item->type == REDIS_REPLY_NIL)
+        return 'n';
+    if (item->type == REDIS_REPLY_INTEGER)
+        return (char)('0' + item->integer);
+    assert_int_equal(item->type, REDIS_REPLY_STRING);
+    fence = strtoll(item->str, NULL, 10);
+    assert_true(fence > *last);
+    *last = fence;
+    return 'F';
+}
+
+static void expect_answers(way *wy, party pt, const char *answers)
+{
+    redisReply *reply = run(wy, pt);
+    char got[32] = "";
+    long long fence = 0;
+
+    assert_int_equal(reply->type, REDIS_REPLY_ARRAY);
+    assert_true(reply->elements < sizeof(got));
+    for (size_t i = 0; i < reply->elements; i++)
+        got[i] = letter_of(reply->element[i], &fence);
+    assert_string_equal(got, answers);
+    dibs__reply_free(reply);
+}
+
+/* Also when all names were free before the group came. */
+static void a_name_is_granted_once(void **state)
+{
+    way wy;
+
+    way_open_server(&wy, *state);
+    expect_answers(&wy,
+                   (party){"a a:party b b:party a a:party",
+                           "3 one 9000 me two 9000 me three 9000 me"},
+                   "FFn");
+    expect(&wy, "HGET a owner", "one");
+    expect(&wy, "HGET b owner", "two");
+    way_close(&wy);
+}
+
+static void what_is_held_or_waited_for_is_not_granted(void **state)
+{
+    way wy;
+
+    way_open_server(&wy, *state);
+    expect(&wy, "HSET held owner somebody", "1");
+    expect(&wy, "HSET awaited:party somebody 1", "1");
+    expect_answers(&wy,
+                   (party){"held held:party awaited awaited:party c c:party",
+                           "3 one 9000 me two 9000 me three 9000 me"},
+                   "nnF");
+    expect(&wy, "HGET held owner", "somebody");
+    expect(&wy, "EXISTS awaited", "0");
+    way_close(&wy);
+}
+
+/* A lease that is given up is no grant for who asks in the same group: whether
+ * somebody waits is for the step alone to see. */
+static void only_the_owner_gives_up(void **state)
+{
+    way wy;
+
+    way_open_server(&wy, *state);
+    expect(&wy, "HSET mine owner me", "1");
+    expect(&wy, "HSET other owner somebody", "1");
+    expect_answers(&wy,
+                   (party){"mine mine:party mine other none",
+                           "1 next 9000 me me me me"},
+                   "n011");
+    expect(&wy, "EXISTS mine", "0");
+    expect(&wy, "HGET other owner", "somebody");
+    way_close(&wy);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_name_is_granted_once),
+        cmocka_unit_test(what_is_held_or_waited_for_is_not_granted),
+        cmocka_unit_test(only_the_owner_gives_up),
+    };
+
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
