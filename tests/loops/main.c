@@ -25,7 +25,8 @@ enum {
     LOCK_SPAN = 5,
     CALLS_MAX = 20000,
     HANG_S = 60,     /* a run that takes longer hangs */
-    SETTLE_MS = 2000 /* for descriptors of threads that are just ending */
+    SOON_MS = 100,   /* for what threads that are just ending still have, */
+    SETTLE_MS = 2000 /* ... when it seems to stay */
 };
 
 typedef struct fault {
@@ -75,29 +76,39 @@ static void show_fds(void)
     }
 }
 
-/* How many more descriptors there are than before, when threads that are just
- * ending have had their time. */
-static int fds_left(int before)
-{
-    int now = count_fds();
-
-    for (int ms = 0; now > before && ms < SETTLE_MS; ms += 5) {
-        poll(NULL, 0, 5);
-        now = count_fds();
-    }
-    return now > before ? now - before : 0;
-}
-
-/* What a run has left behind. */
+/* What there is more of than before a run. */
 typedef struct rest {
     long blocks;
     int fds;
 } rest;
 
-static rest run_once(script *sc, const fault *ft)
+static rest count_rest(rest before)
 {
-    int fds = count_fds();
-    long blocks = faults_blocks();
+    return (rest){.blocks = faults_blocks() - before.blocks,
+                  .fds = count_fds() - before.fds};
+}
+
+static bool is_over(rest left)
+{
+    return left.blocks <= 0 && left.fds <= 0;
+}
+
+/* A thread may just be ending, and a node of a quorum whose vote nobody awaits be
+ * answering the peer: both get their time. */
+static rest settle(rest before, int limit_ms)
+{
+    rest left = count_rest(before);
+
+    for (int ms = 0; !is_over(left) && ms < limit_ms; ms += 5) {
+        poll(NULL, 0, 5);
+        left = count_rest(before);
+    }
+    return left;
+}
+
+static rest run_once(script *sc, const fault *ft, int limit_ms)
+{
+    rest before = count_rest((rest){0});
 
     snprintf(position, sizeof(position), "%s %lu, %lu of sort %d",
              fault_name(ft->kind), ft->n, ft->span, ft->sort);
@@ -109,19 +120,18 @@ static rest run_once(script *sc, const fault *ft)
     script_run(sc);
     faults_disarm();
     alarm(0);
-    fds = fds_left(fds);
-    return (rest){.blocks = faults_blocks() - blocks, .fds = fds};
+    return settle(before, limit_ms);
 }
 
 /* What stays may be a cache, or the peer's. What stays each time is a leak. */
 static bool run(script *sc, const fault *ft)
 {
     enum { TRIES = 4 };
-    rest left = run_once(sc, ft);
+    rest left = run_once(sc, ft, SOON_MS);
     bool hit = faults_count(ft->kind) >= ft->n;
 
-    for (int i = 0; i < TRIES && (left.blocks > 0 || left.fds > 0); i++)
-        left = run_once(sc, ft);
+    for (int i = 0; i < TRIES && !is_over(left); i++)
+        left = run_once(sc, ft, SETTLE_MS);
     if (left.blocks > 0)
         script_breach(sc, "%ld blocks of memory are left, each time",
                       left.blocks);
