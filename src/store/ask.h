@@ -33,6 +33,12 @@ typedef struct dibs__ask {
                    the name is free, and the short way may be tried first */
 } dibs__ask;
 
+/* The capacity that it is about; 0 for a lock. */
+static inline uint32_t dibs__ask_capacity(const dibs__ask *ask)
+{
+    return ask->mode == DIBS__PERMITS ? ask->capacity : 0;
+}
+
 typedef struct dibs__answer {
     uint64_t fence;  /* DIBS_OK: the lease's; DIBS_BUSY: the store's watermark,
                         the highest fence it had granted at that moment; in a

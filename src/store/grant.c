@@ -20,11 +20,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "store/grant.h"
 #include "base/fail.h"
-#include <stdio.h>
+#include "store/refusal.h"
 #include <string.h>
-
-/* Names are shown up to here, so that what is said about them is not cut. */
-#define NAME_SHOWN "%.120s"
 
 static int64_t after_ms(int64_t now_us, int64_t span_ms)
 {
@@ -190,11 +187,6 @@ check_ask(const dibs__roll *roll, const dibs__ask *ask, dibs_error *err)
     return DIBS_OK;
 }
 
-static uint32_t capacity_of(const dibs__ask *ask)
-{
-    return ask->mode == DIBS__PERMITS ? ask->capacity : 0;
-}
-
 static dibs_status
 granted(const dibs__roll *roll, const dibs__party *mine, dibs__answer *ans)
 {
@@ -213,31 +205,10 @@ other_kind(const dibs__roll *roll, const dibs__ask *ask)
         const dibs__party *party = &roll->parties[i];
 
         if (party->role != DIBS__TOMB && dibs__party_lives(roll, party) &&
-            party->capacity != capacity_of(ask))
+            party->capacity != dibs__ask_capacity(ask))
             return party;
     }
     return NULL;
-}
-
-static void name_kind(uint32_t capacity, char *out, size_t size)
-{
-    if (capacity == 0)
-        copy_text(out, size, "lock");
-    else
-        snprintf(out, size, "permits of %u", capacity);
-}
-
-static dibs_status
-mismatch(const dibs__ask *ask, uint32_t capacity, dibs_error *err)
-{
-    char lives[32];
-    char asked[32];
-
-    name_kind(capacity, lives, sizeof(lives));
-    name_kind(capacity_of(ask), asked, sizeof(asked));
-    return dibsx_fail(err, DIBS_MISMATCH,
-                      "`" NAME_SHOWN "` is in use as %s, asked for as %s",
-                      ask->name, lives, asked);
 }
 
 static uint64_t next_seq(const dibs__roll *roll)
@@ -264,7 +235,7 @@ static dibs__party *join(dibs__roll *roll, dibs__party *mine,
         mine->role = DIBS__WAITER;
         mine->mode = ask->mode;
         mine->permits = ask->mode == DIBS__PERMITS ? ask->permits : 1;
-        mine->capacity = capacity_of(ask);
+        mine->capacity = dibs__ask_capacity(ask);
         mine->priority = ask->priority;
         mine->seq = seq;
         mine->tell = (ask->flags & DIBS__ASK_TELL) != 0;
@@ -278,26 +249,11 @@ static dibs__party *join(dibs__roll *roll, dibs__party *mine,
     return mine;
 }
 
-/* How much of it is said of a holder in a message: no metadata, and no part of a
- * character. */
-static int who_len(const char *who)
-{
-    size_t len = strcspn(who, "\t");
-
-    if (len < DIBS__WHO_PLAIN)
-        return (int)len;
-    len = DIBS__WHO_PLAIN - 1;
-    while (len > 0 && ((unsigned char)who[len] & 0xc0) == 0x80)
-        len--;
-    return (int)len;
-}
-
 static dibs_status
 refuse(dibs__roll *roll, dibs__party *mine, const dibs__ask *ask,
        dibs__answer *ans, dibs_error *err)
 {
     const dibs__party *first;
-    const char *who;
 
     ans->queued = (ask->flags & DIBS__ASK_QUEUE) != 0;
     ans->ahead = dibs__roll_ahead(roll, mine);
@@ -309,11 +265,9 @@ refuse(dibs__roll *roll, dibs__party *mine, const dibs__ask *ask,
     tell_wanted(roll, NULL);
     ans->fence = roll->watermark;
     first = dibs__roll_first_to_end(roll);
-    who = first ? first->who : "others";
     if (first) /* A span to wait, so it is rounded up. */
         ans->left_ms = (first->until_us - roll->now_us - 1) / 1000 + 1;
-    return dibsx_fail(err, DIBS_BUSY, "`" NAME_SHOWN "` is held by %.*s",
-                      ask->name, who_len(who), who);
+    return dibs__refuse_held(ask->name, first ? first->who : "", err);
 }
 
 dibs_status
@@ -337,8 +291,7 @@ dibs__grant_acquire(dibs__roll *roll, const dibs__ask *ask, const char *bell,
     }
     if (is(roll, mine, DIBS__GHOST) || is(roll, mine, DIBS__TOMB)) {
         serve(roll, NULL);
-        return dibsx_fail(err, DIBS_LOST,
-                          "this owner has left `" NAME_SHOWN "`", ask->name);
+        return dibs__refuse_left(ask->name, err);
     }
     other = other_kind(roll, ask);
     if (other) {
@@ -347,7 +300,7 @@ dibs__grant_acquire(dibs__roll *roll, const dibs__ask *ask, const char *bell,
         if (is(roll, mine, DIBS__WAITER))
             drop(roll, mine);
         serve(roll, NULL);
-        return mismatch(ask, capacity, err);
+        return dibs__refuse_kind(ask, capacity, err);
     }
     mine = join(roll, mine, ask, bell);
     if (!mine)
@@ -448,8 +401,7 @@ dibs__grant_release(dibs__roll *roll, const dibs__leave *leave, dibs_error *err)
 
     if (held || ghost)
         return DIBS_OK;
-    return dibsx_fail(err, DIBS_LOST,
-                      "this owner did not hold `" NAME_SHOWN "`", leave->name);
+    return dibs__refuse_absent(leave->name, err);
 }
 
 static dibs_status not_there(bool held, dibs_error *err)
@@ -530,19 +482,18 @@ static dibs_status check_turn(dibs__roll *roll, const dibs__party *mine,
                           "into a lock");
     if (is(roll, heir, DIBS__GHOST) || is(roll, heir, DIBS__TOMB))
         return dibsx_fail(err, DIBS_LOST,
-                          "the new owner has left `" NAME_SHOWN "`",
+                          "the new owner has left `" DIBS__NAME_SHOWN "`",
                           turn->name);
     if (heir && heir != mine && dibs__party_lives(roll, heir))
         return dibsx_fail(err, DIBS_INVALID,
-                          "the new owner has a part in `" NAME_SHOWN
+                          "the new owner has a part in `" DIBS__NAME_SHOWN
                           "` already",
                           turn->name);
     if (turn->mode == DIBS__EXCLUSIVE)
         other = holds_beside(roll, mine);
     if (other) {
         tell_wanted(roll, mine);
-        return dibsx_fail(err, DIBS_BUSY, "`" NAME_SHOWN "` is shared by %.*s",
-                          turn->name, who_len(other->who), other->who);
+        return dibs__refuse_shared(turn->name, other->who, err);
     }
     return roll->watermark >= INT64_MAX ? used_up(err) : DIBS_OK;
 }
@@ -592,10 +543,7 @@ dibs_status dibs__grant_turn(dibs__roll *roll, const dibs__turn *turn,
     if (held || (is(roll, mine, DIBS__HOLDER) && mine->mode == turn->mode &&
                  mine->fence > turn->fence))
         return granted(roll, mine, ans);
-    return dibsx_fail(err, DIBS_LOST,
-                      "this owner does not hold `" NAME_SHOWN
-                      "` under this fence",
-                      turn->name);
+    return dibs__refuse_fence(turn->name, err);
 }
 
 dibs_status dibs__grant_yield(dibs__roll *roll, uint64_t fence, uint32_t *asked,

@@ -227,7 +227,7 @@ not_both(struct dibs__store *st, const dibs__ask *ask, dibsx_nsec deadline,
     ans->left_ms = AGAIN_MS;
     ans->ahead = 0;
     return dibsx_fail(err, DIBS_BUSY,
-                      "`" DIBS__PG_SHOWN "` is held by an advisory lock of "
+                      "`" DIBS__NAME_SHOWN "` is held by an advisory lock of "
                       "another program",
                       ask->name);
 }

@@ -216,31 +216,3 @@ dibs_status dibs__pg_audit(dibs__store *st, dibsx_nsec deadline,
     }
     return rc;
 }
-
-/* The first danger. */
-typedef struct danger {
-    bool found;
-    char text[2 * TEXT_MAX];
-} danger;
-
-static void note_danger(const dibs_finding *finding, void *arg)
-{
-    danger *dg = arg;
-
-    if (finding->severity < DIBS_DANGER || dg->found)
-        return;
-    dg->found = true;
-    snprintf(dg->text, sizeof(dg->text), "%s: %s; %s", finding->subject,
-             finding->found, finding->advice);
-}
-
-dibs_status
-dibs__pg_audit_strict(dibs__store *st, dibsx_nsec deadline, dibs_error *err)
-{
-    danger dg = {.found = false};
-    dibs_status rc = dibs__pg_audit(st, deadline, note_danger, &dg, err);
-
-    if (rc == DIBS_OK && dg.found)
-        rc = dibsx_fail(err, DIBS_REFUSED, "%s", dg.text);
-    return rc;
-}

@@ -51,9 +51,4 @@ dibs_status
 dibs__pg_setup(dibs__store *st, dibs_store_task task, dibsx_nsec deadline,
                dibs_store_state *out, dibs_error *err);
 
-/* DIBS_REFUSED when the audit finds a danger. */
-DIBS_MUST_CHECK dibs_status dibs__pg_audit_strict(dibs__store *st,
-                                                  dibsx_nsec deadline,
-                                                  dibs_error *err);
-
 #endif

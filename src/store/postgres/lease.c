@@ -22,9 +22,9 @@ judge_ask(const dibs__ask *ask, int64_t status, dibs__pg_answer *answer,
     int64_t fence, flag, ahead = 0;
 
     if (status == DIBS_LOST)
-        return dibs__pg_left(ask, err);
+        return dibs__refuse_left(ask->name, err);
     if (status == DIBS_MISMATCH)
-        return dibs__pg_mismatch(ask, answer, err);
+        return dibs__pg_kind(ask, answer, err);
     if ((status != DIBS_OK && status != DIBS_BUSY) ||
         !dibs__pg_word(answer, 0, INT64_MAX, &fence))
         return dibs__pg_odd(err);
@@ -43,7 +43,7 @@ judge_ask(const dibs__ask *ask, int64_t status, dibs__pg_answer *answer,
     if (!dibs__pg_word(answer, 0, UINT32_MAX, &ahead))
         return dibs__pg_odd(err);
     ans->ahead = (uint32_t)ahead;
-    return dibs__pg_held(ask, answer, err);
+    return dibs__refuse_held(ask->name, answer->at, err);
 }
 
 static dibs_status
@@ -171,9 +171,7 @@ static dibs_status release(struct dibs__store *st, const dibs__leave *leave,
         return dibs__pg_odd(err);
     if (status == DIBS_OK)
         return DIBS_OK;
-    return dibsx_fail(err, DIBS_LOST,
-                      "this owner did not hold `" DIBS__PG_SHOWN "`",
-                      leave->name);
+    return dibs__refuse_absent(leave->name, err);
 }
 
 /* take and yield: by name and fence, answered with a number. */

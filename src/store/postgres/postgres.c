@@ -8,6 +8,7 @@
 #include "base/fail.h"
 #include "store/postgres/handle.h"
 #include "store/postgres/step.h"
+#include "store/strict.h"
 
 /* Connections for renewals: they come in batches, one after the other. */
 enum { RENEWALS = 2 };
@@ -48,7 +49,7 @@ static dibs_status reach(dibs__store *st, dibsx_nsec deadline, dibs_error *err)
     if (rc == DIBS_OK && dibs__pg_of(st)->conf.advisory)
         rc = dibs__pg_advisory_reach(&dibs__pg_of(st)->advisory, deadline, err);
     if (rc == DIBS_OK && dibs__pg_of(st)->conf.strict)
-        rc = dibs__pg_audit_strict(st, deadline, err);
+        rc = dibs__store_strict(st, deadline, err);
     return rc;
 }
 

@@ -5,8 +5,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "store/postgres/step.h"
 #include "base/fail.h"
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -138,51 +136,12 @@ dibs_status dibs__pg_check(const dibs__ask *ask, dibs_error *err)
     return DIBS_OK;
 }
 
-int dibs__pg_who_len(const char *who)
-{
-    size_t len = strcspn(who, "\t");
-
-    if (len < DIBS__WHO_PLAIN)
-        return (int)len;
-    len = DIBS__WHO_PLAIN - 1;
-    while (len > 0 && ((unsigned char)who[len] & 0xc0) == 0x80)
-        len--;
-    return (int)len;
-}
-
-dibs_status dibs__pg_left(const dibs__ask *ask, dibs_error *err)
-{
-    return dibsx_fail(err, DIBS_LOST,
-                      "this owner has left `" DIBS__PG_SHOWN "`", ask->name);
-}
-
-static void name_kind(int64_t capacity, char *out, size_t size)
-{
-    if (capacity == 0)
-        snprintf(out, size, "lock");
-    else
-        snprintf(out, size, "permits of %" PRId64, capacity);
-}
-
-dibs_status dibs__pg_mismatch(const dibs__ask *ask, dibs__pg_answer *answer,
-                              dibs_error *err)
+dibs_status
+dibs__pg_kind(const dibs__ask *ask, dibs__pg_answer *answer, dibs_error *err)
 {
     int64_t capacity = 0;
-    char found[32], asked[32];
 
     if (!dibs__pg_word(answer, 0, UINT32_MAX, &capacity))
         return dibs__pg_odd(err);
-    name_kind(capacity, found, sizeof(found));
-    name_kind(ask->mode == DIBS__PERMITS ? ask->capacity : 0, asked,
-              sizeof(asked));
-    return dibsx_fail(err, DIBS_MISMATCH,
-                      "`" DIBS__PG_SHOWN "` is in use as %s, asked for as %s",
-                      ask->name, found, asked);
-}
-
-dibs_status dibs__pg_held(const dibs__ask *ask, const dibs__pg_answer *answer,
-                          dibs_error *err)
-{
-    return dibsx_fail(err, DIBS_BUSY, "`" DIBS__PG_SHOWN "` is held by %.*s",
-                      ask->name, dibs__pg_who_len(answer->at), answer->at);
+    return dibs__refuse_kind(ask, (uint32_t)capacity, err);
 }

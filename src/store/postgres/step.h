@@ -5,9 +5,7 @@
 #define DIBS_STORE_POSTGRES_STEP_H
 
 #include "store/postgres/handle.h"
-
-/* Names are shown up to here, so that what is said about them is not cut. */
-#define DIBS__PG_SHOWN "%.120s"
+#include "store/refusal.h"
 
 /* Asks a query on a connection of the pool, again where it is certain that nothing
  * changed. DIBS_OK: *out has the rows; free it with PQclear. */
@@ -62,14 +60,9 @@ const char *dibs__pg_who(const char *who, char out[DIBS__WHO_MAX]);
 DIBS_MUST_CHECK dibs_status dibs__pg_check(const dibs__ask *ask,
                                            dibs_error *err);
 
-/* How much of it is said of a holder: no metadata, no part of a character. */
-int dibs__pg_who_len(const char *who);
-
-/* The refusals. What `answer` has left is the capacity, or who holds. */
-dibs_status dibs__pg_left(const dibs__ask *ask, dibs_error *err);
-dibs_status dibs__pg_mismatch(const dibs__ask *ask, dibs__pg_answer *answer,
-                              dibs_error *err);
-dibs_status dibs__pg_held(const dibs__ask *ask, const dibs__pg_answer *answer,
-                          dibs_error *err);
+/* The refusal of a name that lives as another kind, of which `answer` has the
+ * capacity left. */
+dibs_status
+dibs__pg_kind(const dibs__ask *ask, dibs__pg_answer *answer, dibs_error *err);
 
 #endif

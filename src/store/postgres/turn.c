@@ -29,17 +29,11 @@ judge_turn(const dibs__turn *turn, int64_t status, dibs__pg_answer *answer,
     case DIBS_OK:
         return read_grant(answer, ans, err);
     case DIBS_BUSY:
-        return dibsx_fail(err, DIBS_BUSY,
-                          "`" DIBS__PG_SHOWN "` is shared by "
-                          "%.*s",
-                          turn->name, dibs__pg_who_len(answer->at), answer->at);
+        return dibs__refuse_shared(turn->name, answer->at, err);
     case DIBS_LOST:
-        return dibsx_fail(err, DIBS_LOST,
-                          "this owner does not hold `" DIBS__PG_SHOWN
-                          "` under this fence",
-                          turn->name);
+        return dibs__refuse_fence(turn->name, err);
     case DIBS_INVALID:
-        return dibsx_fail(err, DIBS_INVALID, "`" DIBS__PG_SHOWN "`: %.90s",
+        return dibsx_fail(err, DIBS_INVALID, "`" DIBS__NAME_SHOWN "`: %.90s",
                           turn->name, answer->at);
     default:
         return dibs__pg_odd(err);
@@ -81,7 +75,7 @@ static dibs_status held(const dibs__ask *ask, dibs__pg_answer *answer,
         return dibs__pg_odd(err);
     ans->fence = (uint64_t)fence;
     ans->ahead = (uint32_t)ahead;
-    return dibs__pg_held(ask, answer, err);
+    return dibs__refuse_held(ask->name, answer->at, err);
 }
 
 static dibs_status
@@ -103,9 +97,9 @@ judge_all(const dibs__ask *asks, size_t count, int64_t status,
     if (status == DIBS_BUSY)
         return held(&asks[which], answer, &answers[which], err);
     if (status == DIBS_LOST)
-        return dibs__pg_left(&asks[which], err);
+        return dibs__refuse_left(asks[which].name, err);
     if (status == DIBS_MISMATCH)
-        return dibs__pg_mismatch(&asks[which], answer, err);
+        return dibs__pg_kind(&asks[which], answer, err);
     return dibs__pg_odd(err);
 }
 

@@ -424,8 +424,7 @@ acquire(struct dibs__store *st, const dibs__ask *ask, dibsx_nsec deadline,
 
     if (rc != DIBS_OK)
         return rc;
-    dibs__slots_init(&slots, ask->mode == DIBS__PERMITS ? ask->capacity : 0,
-                     ask->owner);
+    dibs__slots_init(&slots, dibs__ask_capacity(ask), ask->owner);
     do {
         bool again = true;
 

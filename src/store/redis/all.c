@@ -103,10 +103,9 @@ judge(const dibs__ask *asks, size_t count, const redisReply *reply,
     if (status == DIBS_BUSY)
         return held(&asks[which], reply, &answers[which], err);
     if (status == DIBS_LOST)
-        return dibs__step_left(&asks[which], err);
+        return dibs__refuse_left(asks[which].name, err);
     if (status == DIBS_MISMATCH)
-        return dibs__step_mismatch(&asks[which], dibs__reply_item(reply, 2),
-                                   err);
+        return dibs__step_kind(&asks[which], dibs__reply_item(reply, 2), err);
     return dibs__reply_odd(err);
 }
 

@@ -76,9 +76,4 @@ dibs_status
 dibs__redis_survey(dibs__redis *rd, dibsx_nsec deadline, dibs_finding_fn *each,
                    void *arg, dibs_error *err);
 
-/* DIBS_REFUSED when the audit finds a danger. */
-DIBS_MUST_CHECK dibs_status dibs__redis_audit_strict(dibs__store *st,
-                                                     dibsx_nsec deadline,
-                                                     dibs_error *err);
-
 #endif

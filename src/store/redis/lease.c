@@ -42,9 +42,9 @@ static dibs_status judge(const dibs__ask *ask, const redisReply *reply,
     int64_t more[2];
 
     if (status == DIBS_LOST)
-        return dibs__step_left(ask, err);
+        return dibs__refuse_left(ask->name, err);
     if (status == DIBS_MISMATCH)
-        return dibs__step_mismatch(ask, dibs__reply_item(reply, 1), err);
+        return dibs__step_kind(ask, dibs__reply_item(reply, 1), err);
     if ((status != DIBS_OK && status != DIBS_BUSY) ||
         !read_answer(reply, ans, more))
         return dibs__reply_odd(err);
@@ -134,9 +134,7 @@ static dibs_status release(struct dibs__store *st, const dibs__leave *leave,
         return DIBS_OK;
     if (status != DIBS_LOST)
         return dibs__reply_odd(err);
-    return dibsx_fail(err, DIBS_LOST,
-                      "this owner did not hold `" DIBS__NAME_SHOWN "`",
-                      leave->name);
+    return dibs__refuse_absent(leave->name, err);
 }
 
 /* A grant that too few replicas have is given back: a failover could lose it. */

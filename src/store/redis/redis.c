@@ -9,6 +9,7 @@
 #include "store/redis/handle.h"
 #include "store/redis/reply.h"
 #include "store/redis/script.h"
+#include "store/strict.h"
 #include <string.h>
 
 static void store_close(dibs__store *st)
@@ -104,7 +105,7 @@ static dibs_status reach(dibs__store *st, dibsx_nsec deadline, dibs_error *err)
     dibs_status rc = now(st, deadline, &store_wall_us, err);
 
     if (rc == DIBS_OK && dibs__redis_of(st)->conf.strict)
-        rc = dibs__redis_audit_strict(st, deadline, err);
+        rc = dibs__store_strict(st, deadline, err);
     /* Looking changes nothing, so it is never in doubt. */
     if (rc == DIBS_UNKNOWN) {
         rc = DIBS_UNAVAIL;

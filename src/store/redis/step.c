@@ -65,48 +65,15 @@ const char *dibs__step_bell(dibs__redis *rd, const dibs__ask *ask,
     return out;
 }
 
-dibs_status dibs__step_left(const dibs__ask *ask, dibs_error *err)
+dibs_status
+dibs__step_kind(const dibs__ask *ask, const redisReply *lives, dibs_error *err)
 {
-    return dibsx_fail(err, DIBS_LOST,
-                      "this owner has left `" DIBS__NAME_SHOWN "`", ask->name);
-}
+    int64_t capacity;
 
-static void name_kind(int64_t capacity, char *out, size_t size)
-{
-    if (capacity == 0)
-        snprintf(out, size, "lock");
-    else
-        snprintf(out, size, "permits of %" PRId64, capacity);
-}
-
-dibs_status dibs__step_mismatch(const dibs__ask *ask, const redisReply *lives,
-                                dibs_error *err)
-{
-    int64_t capacity = 0;
-    char found[32], asked[32];
-
-    if (!dibs__reply_int(lives, &capacity))
+    if (!dibs__reply_int(lives, &capacity) || capacity < 0 ||
+        capacity > UINT32_MAX)
         return dibs__reply_odd(err);
-    name_kind(capacity, found, sizeof(found));
-    name_kind(ask->mode == DIBS__PERMITS ? ask->capacity : 0, asked,
-              sizeof(asked));
-    return dibsx_fail(err, DIBS_MISMATCH,
-                      "`" DIBS__NAME_SHOWN "` is in use as %s, asked for as %s",
-                      ask->name, found, asked);
-}
-
-void dibs__step_who(const redisReply *reply, char out[DIBS__WHO_MAX])
-{
-    size_t len;
-
-    dibs__reply_text(reply, out, DIBS__WHO_MAX);
-    len = strcspn(out, "\t");
-    if (len >= DIBS__WHO_PLAIN) {
-        len = DIBS__WHO_PLAIN - 1;
-        while (len > 0 && ((unsigned char)out[len] & 0xc0) == 0x80)
-            len--;
-    }
-    out[len] = '\0';
+    return dibs__refuse_kind(ask, (uint32_t)capacity, err);
 }
 
 dibs_status
@@ -114,7 +81,6 @@ dibs__step_held(const dibs__ask *ask, const redisReply *who, dibs_error *err)
 {
     char text[DIBS__WHO_MAX];
 
-    dibs__step_who(who, text);
-    return dibsx_fail(err, DIBS_BUSY, "`" DIBS__NAME_SHOWN "` is held by %s",
-                      ask->name, text[0] ? text : "others");
+    dibs__reply_text(who, text, sizeof(text));
+    return dibs__refuse_held(ask->name, text, err);
 }

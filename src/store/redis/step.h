@@ -7,9 +7,7 @@
 #include "store/redis/keys.h"
 #include "store/redis/reply.h"
 #include "store/redis/script.h"
-
-/* Names are shown up to here, so that what is said about them is not cut. */
-#define DIBS__NAME_SHOWN "%.120s"
+#include "store/refusal.h"
 
 enum { DIBS__NUMBER_MAX = 24 };
 enum { DIBS__BELL_WORD = DIBS__LISTENER_ADDRESS + 1 };
@@ -38,14 +36,10 @@ void dibs__step_attend(dibs__redis *rd, const dibs__ask *ask,
 const char *dibs__step_bell(dibs__redis *rd, const dibs__ask *ask,
                             char out[DIBS__BELL_WORD]);
 
-/* Who holds, as messages say it: no metadata, and no part of a character. */
-void dibs__step_who(const redisReply *reply, char out[DIBS__WHO_MAX]);
-
-/* The refusals: the owner has left the name; it lives as another kind, of which
- * the capacity is given; it is held. */
-dibs_status dibs__step_left(const dibs__ask *ask, dibs_error *err);
-dibs_status dibs__step_mismatch(const dibs__ask *ask, const redisReply *lives,
-                                dibs_error *err);
+/* The refusals that a reply tells of: the name lives as another kind, of which it
+ * is the capacity; it is held, by whom it says. */
+dibs_status
+dibs__step_kind(const dibs__ask *ask, const redisReply *lives, dibs_error *err);
 dibs_status
 dibs__step_held(const dibs__ask *ask, const redisReply *who, dibs_error *err);
 

@@ -27,14 +27,10 @@ static dibs_status judge(const dibs__turn *turn, const redisReply *reply,
     case DIBS_OK:
         return read_turned(reply, ans) ? DIBS_OK : dibs__reply_odd(err);
     case DIBS_BUSY:
-        dibs__step_who(text, who);
-        return dibsx_fail(err, DIBS_BUSY,
-                          "`" DIBS__NAME_SHOWN "` is shared by %s", turn->name,
-                          who);
+        dibs__reply_text(text, who, sizeof(who));
+        return dibs__refuse_shared(turn->name, who, err);
     case DIBS_LOST:
-        return dibsx_fail(err, DIBS_LOST,
-                          "this owner does not hold `" DIBS__NAME_SHOWN "`",
-                          turn->name);
+        return dibs__refuse_fence(turn->name, err);
     case DIBS_INVALID:
         dibs__reply_text(text, why, sizeof(why));
         return dibsx_fail(err, DIBS_INVALID, "`" DIBS__NAME_SHOWN "`: %s",

@@ -164,9 +164,9 @@ judge(const dibs__ask *ask, const redisReply *reply, dibs__answer *ans,
     int64_t fence;
 
     if (status == DIBS_LOST)
-        return dibs__step_left(ask, err);
+        return dibs__refuse_left(ask->name, err);
     if (status == DIBS_MISMATCH)
-        return dibs__step_mismatch(ask, dibs__reply_item(reply, ITEMS_AT), err);
+        return dibs__step_kind(ask, dibs__reply_item(reply, ITEMS_AT), err);
     if (status != DIBS_OK && status != DIBS_BUSY)
         return no_vote(status, word, err);
     if (!dibs__reply_int(dibs__reply_item(reply, ITEMS_AT), &fence) ||
