@@ -4,12 +4,8 @@
 #ifndef DIBS_TESTS_CORE_H
 #define DIBS_TESTS_CORE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-/* After the four above. */
-#include <cmocka.h>
+#include "check.h"
+
 #include <dibs/dibs.h>
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
@@ -28,18 +24,6 @@ core_lock(dibs_client *cl, const char *name, const dibs_lock_opts *opts);
 
 /* Waits, up to ten seconds, for fn(arg). */
 void core_until(bool (*fn)(void *arg), void *arg);
-
-/* Fails with the error's message unless the status is as expected. */
-#define CHECK(expected, call)                                                  \
-    do {                                                                       \
-        dibs_error err_ = {0};                                                 \
-        dibs_error *err = &err_;                                               \
-        dibs_status rc_ = (call);                                              \
-        if (rc_ != (expected))                                                 \
-            fail_msg("%s is %s, not %s: %s", #call, dibs_status_name(rc_),     \
-                     dibs_status_name(expected), err_.message);                \
-        (void)err;                                                             \
-    } while (0)
 
 int core_lock_tests(void);
 int core_wait_tests(void);

@@ -4,10 +4,6 @@
 
 #include "base/rand.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <time.h>
-
 /* Runs on whichever thread takes the step. */
 static dibs__fault follow(dibs__step step, uint64_t count, void *arg)
 {
@@ -25,16 +21,9 @@ static dibs__fault follow(dibs__step step, uint64_t count, void *arg)
     return fault;
 }
 
-dibs_client *world_client(world *w)
+dibs_client *world_open(world *w)
 {
-    dibs_client *cl = NULL;
-    dibs_error err = {0};
-    dibs_status rc =
-        dibs_open(w->url, DIBS_CLIENT_OPTS(.timeout_ms = 2000), &cl, &err);
-
-    if (rc != DIBS_OK)
-        fail_msg("open %s: status %d: %s", w->url, (int)rc, err.message);
-    return cl;
+    return world_client(w->url, 2000);
 }
 
 int world_setup(void **state)
@@ -48,9 +37,9 @@ int world_setup(void **state)
     dibsx_hex(bits, sizeof(bits), hex);
     snprintf(w->url, sizeof(w->url), "fault+memory:world-%s", hex);
     dibs__fault_set(follow, w);
-    w->keep = world_client(w);
-    w->one = world_client(w);
-    w->other = world_client(w);
+    w->keep = world_open(w);
+    w->one = world_open(w);
+    w->other = world_open(w);
     *state = w;
     return 0;
 }
@@ -93,16 +82,6 @@ int world_seen(world *w, dibs__step step)
     return atomic_load(&w->seen[step]);
 }
 
-dibs_lock *
-world_lock(dibs_client *cl, const char *name, const dibs_lock_opts *opts)
-{
-    dibs_lock *lock = NULL;
-    dibs_error err = {0};
-
-    assert_int_equal(dibs_lock_new(cl, name, opts, &lock, &err), DIBS_OK);
-    return lock;
-}
-
 typedef struct tally {
     size_t holders;
     size_t waiters;
@@ -132,43 +111,4 @@ void world_count(world *w, const char *name, size_t *holders, size_t *waiters,
     *waiters = sum.waiters;
     if (fence)
         *fence = sum.fence;
-}
-
-dibs_status world_try_until(dibs_lock *lock, int64_t bound_ms)
-{
-    dibsx_nsec end = dibsx_after_ms(dibsx_now(), bound_ms);
-    dibs_error err = {0};
-    dibs_status rc = dibs_lock_try(lock, &err);
-
-    while (rc == DIBS_BUSY && dibsx_now() < end) {
-        world_sleep_ms(5);
-        rc = dibs_lock_try(lock, &err);
-    }
-    return rc;
-}
-
-bool world_await(dibs_lock *lock, dibs_lock_state state, int64_t bound_ms)
-{
-    dibsx_nsec end = dibsx_after_ms(dibsx_now(), bound_ms);
-
-    while (dibs_lock_state_get(lock) != state) {
-        if (dibsx_now() >= end)
-            return false;
-        world_sleep_ms(1);
-    }
-    return true;
-}
-
-void world_sleep_ms(int64_t span_ms)
-{
-    struct timespec span = {.tv_sec = (time_t)(span_ms / 1000),
-                            .tv_nsec = (long)(span_ms % 1000) * 1000000};
-
-    while (nanosleep(&span, &span) != 0 && errno == EINTR)
-        continue;
-}
-
-int64_t world_ms_since(dibsx_nsec from_at)
-{
-    return (dibsx_now() - from_at) / DIBSX_MS;
 }

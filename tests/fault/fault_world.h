@@ -6,20 +6,8 @@
 #ifndef DIBS_FAULT_WORLD_H
 #define DIBS_FAULT_WORLD_H
 
-#include "base/clock.h"
 #include "store/fault.h"
-#include <dibs/dibs.h>
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-/* How long to wait for what should have happened long before. */
-enum { WORLD_BOUND_MS = 10000 };
+#include "world.h"
 
 typedef struct world {
     char url[80];
@@ -39,7 +27,7 @@ int world_teardown(void **state);
     cmocka_unit_test_setup_teardown(fn, world_setup, world_teardown)
 
 /* A client of the world; the caller closes it. */
-dibs_client *world_client(world *w);
+dibs_client *world_open(world *w);
 
 /* The next `times` steps of the kind have this fault; negative: all of them. */
 void world_fault(world *w, dibs__step step, dibs__fault_kind kind, int times);
@@ -49,22 +37,9 @@ void world_heal(world *w);
 /* How many steps of the kind there have been. */
 int world_seen(world *w, dibs__step step);
 
-/* A handle on the client; the caller frees it. */
-dibs_lock *
-world_lock(dibs_client *cl, const char *name, const dibs_lock_opts *opts);
-
 /* How many hold the name and how many wait; *fence (may be NULL) is that of the
  * last holder. */
 void world_count(world *w, const char *name, size_t *holders, size_t *waiters,
                  uint64_t *fence);
-
-/* Tries until the lease is got or `bound_ms` have passed. */
-dibs_status world_try_until(dibs_lock *lock, int64_t bound_ms);
-
-/* Waits until the state is shown; false when it is not in time. */
-bool world_await(dibs_lock *lock, dibs_lock_state state, int64_t bound_ms);
-
-void world_sleep_ms(int64_t span_ms);
-int64_t world_ms_since(dibsx_nsec from_at);
 
 #endif

@@ -8,23 +8,6 @@
 #include <poll.h>
 #include <pthread.h>
 
-/* By how much the announcement may come after the end of validity. */
-enum { LATE_MS = 100 };
-
-typedef struct loss {
-    atomic_int count;
-    _Atomic(dibsx_nsec) told_at;
-} loss;
-
-static void note_loss(dibs_lock *lock, void *arg)
-{
-    loss *lost = arg;
-
-    (void)lock;
-    atomic_store(&lost->told_at, dibsx_now());
-    atomic_fetch_add(&lost->count, 1);
-}
-
 static bool lost_fd_says(dibs_lock *lock, int wait_ms)
 {
     struct pollfd fd = {.fd = dibs_lock_lost_fd(lock), .events = POLLIN};
@@ -33,29 +16,11 @@ static bool lost_fd_says(dibs_lock *lock, int wait_ms)
     return poll(&fd, 1, wait_ms) == 1;
 }
 
-static void await_loss(loss *lost)
-{
-    dibsx_nsec end = dibsx_after_ms(dibsx_now(), WORLD_BOUND_MS);
-
-    while (atomic_load(&lost->count) == 0 && dibsx_now() < end)
-        world_sleep_ms(1);
-    assert_int_equal(atomic_load(&lost->count), 1);
-}
-
-/* When the lease ends if nothing renews it. */
-static dibsx_nsec end_of(const dibs_lock *lock)
-{
-    return dibsx_after_ms(dibsx_now(), dibs_lock_valid_ms(lock) + 1);
-}
-
 static void failing_renewals_are_doubted_and_healed(void **state)
 {
     world *w = *state;
     loss lost = {0};
-    dibs_lock *lock =
-        world_lock(w->one, "k",
-                   DIBS_LOCK_OPTS(.ttl_ms = 3000, .on_lost = note_loss,
-                                  .on_lost_arg = &lost));
+    dibs_lock *lock = world_lock_told(w->one, "k", 3000, &lost);
     dibs_error err = {0};
     uint64_t fence;
 
@@ -95,10 +60,7 @@ static void a_late_answer_is_not_about_the_next_lease(void **state)
 {
     world *w = *state;
     loss lost = {0};
-    dibs_lock *lock =
-        world_lock(w->one, "k",
-                   DIBS_LOCK_OPTS(.ttl_ms = 3000, .on_lost = note_loss,
-                                  .on_lost_arg = &lost));
+    dibs_lock *lock = world_lock_told(w->one, "k", 3000, &lost);
     dibs_stats stats = {.size = sizeof(stats)};
     dibs_error err = {0};
     uint64_t fence;
@@ -126,10 +88,7 @@ static void loss_is_announced_in_every_way_and_in_time(void **state)
 {
     world *w = *state;
     loss lost = {0};
-    dibs_lock *lock =
-        world_lock(w->one, "k",
-                   DIBS_LOCK_OPTS(.ttl_ms = 1500, .on_lost = note_loss,
-                                  .on_lost_arg = &lost));
+    dibs_lock *lock = world_lock_told(w->one, "k", 1500, &lost);
     dibs_lock *rival = world_lock(w->other, "k", NULL);
     dibs_stats stats = {.size = sizeof(stats)};
     dibs_error err = {0};
@@ -142,9 +101,10 @@ static void loss_is_announced_in_every_way_and_in_time(void **state)
     assert_int_equal(dibs_lock_state_get(lock), DIBS_LOCK_LOST);
     assert_int_equal(dibs_lock_fence(lock), 0);
     assert_int_equal(dibs_lock_valid_ms(lock), 0);
-    await_loss(&lost);
+    await_loss(&lost, WORLD_BOUND_MS);
     assert_true(atomic_load(&lost.told_at) >= end_at - 10 * DIBSX_MS);
-    assert_true(atomic_load(&lost.told_at) <= end_at + LATE_MS * DIBSX_MS);
+    assert_true(atomic_load(&lost.told_at) <=
+                end_at + WORLD_LATE_MS * DIBSX_MS);
     assert_int_equal(world_try_until(rival, WORLD_BOUND_MS), DIBS_OK);
     assert_int_equal(dibs_lock_release(lock, &err), DIBS_LOST);
     assert_true(dibs_lock_fence(rival) > 0);
@@ -196,7 +156,7 @@ static void a_lost_handle_can_acquire_again(void **state)
     assert_int_equal(dibs_lock_acquire(lock, &err), DIBS_OK);
     first = dibs_lock_fence(lock);
     assert_true(lost_fd_says(lock, WORLD_BOUND_MS));
-    await_loss(&lost);
+    await_loss(&lost, WORLD_BOUND_MS);
     world_heal(w);
     assert_int_equal(dibs_lock_acquire(lock, &err), DIBS_OK);
     assert_true(dibs_lock_fence(lock) > first);
@@ -230,9 +190,9 @@ static void a_slow_renewal_delays_no_announcement(void **state)
         end_at[i] = end_of(locks[i]);
     }
     for (size_t i = 0; i < SLOW; i++) {
-        await_loss(&lost[i]);
+        await_loss(&lost[i], WORLD_BOUND_MS);
         assert_true(atomic_load(&lost[i].told_at) <=
-                    end_at[i] + LATE_MS * DIBSX_MS);
+                    end_at[i] + WORLD_LATE_MS * DIBSX_MS);
     }
     world_heal(w);
     for (size_t i = 0; i < SLOW; i++)
@@ -257,7 +217,7 @@ static void a_broken_lease_is_noticed_at_once(void **state)
                                       "test", &broken, &err),
                      DIBS_OK);
     assert_int_equal(broken, 1);
-    await_loss(&lost);
+    await_loss(&lost, WORLD_BOUND_MS);
     assert_true(world_ms_since(broken_at) < 3000);
     assert_int_equal(dibs_lock_state_get(waiter), DIBS_LOCK_LOST);
     dibs_lock_free(waiter);
@@ -266,7 +226,7 @@ static void a_broken_lease_is_noticed_at_once(void **state)
 static void close_gives_back_what_is_held(void **state)
 {
     world *w = *state;
-    dibs_client *cl = world_client(w);
+    dibs_client *cl = world_open(w);
     dibs_lock *held = world_lock(cl, "k", NULL);
     dibs_lock *rival = world_lock(w->other, "k", NULL);
     dibs_error err = {0};
@@ -281,7 +241,7 @@ static void close_gives_back_what_is_held(void **state)
 static void close_on_a_store_that_is_away_ends(void **state)
 {
     world *w = *state;
-    dibs_client *cl = world_client(w);
+    dibs_client *cl = world_open(w);
     dibs_lock *held = world_lock(cl, "k", DIBS_LOCK_OPTS(.ttl_ms = 300));
     dibs_lock *rival = world_lock(w->other, "k", NULL);
     dibsx_nsec began_at;
@@ -343,7 +303,7 @@ static void work(crowd *all, dibs_lock *lock)
 static void *contend(void *arg)
 {
     crowd *all = arg;
-    dibs_client *cl = world_client(all->w);
+    dibs_client *cl = world_open(all->w);
     dibs_lock *lock =
         world_lock(cl, "k", DIBS_LOCK_OPTS(.ttl_ms = 400, .wait_ms = 60000));
 

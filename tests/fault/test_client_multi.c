@@ -173,7 +173,7 @@ static void *take(void *arg)
 static void closed_while_it_is_taken(world *w, const dibs_lock_opts *opts)
 {
     for (int i = 0; i < 20; i++) {
-        dibs_client *cl = world_client(w);
+        dibs_client *cl = world_open(w);
         dibs_multi *multi = set_of(cl, opts);
         pthread_t thread;
         void *wrong;
@@ -202,7 +202,7 @@ static void a_client_may_be_closed_meanwhile(void **state)
 static void a_client_may_be_closed_while_it_waits(void **state)
 {
     world *w = *state;
-    dibs_client *cl = world_client(w);
+    dibs_client *cl = world_open(w);
     dibs_lock *in_the_way = world_lock(w->other, "b", NULL);
     dibs_multi *multi = set_of(cl, DIBS_LOCK_OPTS(.wait_ms = -1));
     size_t holders, waiters = 0;

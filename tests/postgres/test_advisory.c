@@ -56,7 +56,7 @@ static dibs_client *open_advised(void)
 
     snprintf(url, sizeof(url),
              "postgres://dibs@127.0.0.1:%d/postgres?advisory=1", world_sv.port);
-    return world_client(url);
+    return world_client(url, WORLD_STEP_MS);
 }
 
 static void those_who_lock_so_exclude_us(void **state)

@@ -84,7 +84,7 @@ static void gather(const char *shared, const char *params)
 
     snprintf(url, sizeof(url), "postgres://dibs@127.0.0.1:%d/postgres%s",
              world_sv.port, params);
-    all.cl = world_client(url);
+    all.cl = world_client(url, WORLD_STEP_MS);
     for (int i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, work, &all), 0);
     for (int i = 0; i < THREADS; i++)
@@ -140,7 +140,7 @@ static void what_is_wrong_with_one_is_not_the_others(void **state)
 
     (void)state;
     pg_url(&world_sv, url);
-    all.cl = world_client(url);
+    all.cl = world_client(url, WORLD_STEP_MS);
     for (int i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL,
                                         i % 6 ? work : ask_badly, &all),

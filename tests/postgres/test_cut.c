@@ -22,9 +22,9 @@ static void enter(place *at)
     assert_true(proxy_start(&at->px, world_sv.port));
     snprintf(url, sizeof(url), "postgres://dibs@127.0.0.1:%d/postgres",
              at->px.port);
-    at->cl = world_client(url);
+    at->cl = world_client(url, WORLD_STEP_MS);
     pg_url(&world_sv, url);
-    at->other = world_client(url);
+    at->other = world_client(url, WORLD_STEP_MS);
     at->lock = world_lock(at->cl, "k", DIBS_LOCK_OPTS(.ttl_ms = TTL_MS));
     at->rival = world_lock(at->other, "k", DIBS_LOCK_OPTS(.ttl_ms = TTL_MS));
 }
@@ -122,7 +122,7 @@ static void a_greeting_cut_at_any_byte_changes_nothing(void **state)
     snprintf(url, sizeof(url), "postgres://dibs@127.0.0.1:%d/postgres",
              at.px.port);
     proxy_arm(&at.px, -1);
-    dibs_close(world_client(url));
+    dibs_close(world_client(url, WORLD_STEP_MS));
     len = atomic_load(&at.px.passed);
     assert_true(len > 100);
     for (long n = 0; n < len; n += 7) {

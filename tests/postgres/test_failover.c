@@ -54,7 +54,7 @@ static void fences_rise_over_a_failover_that_lost_grants(void **state)
     snprintf(url, sizeof(url),
              "postgres://dibs@127.0.0.1:%d,127.0.0.1:%d/postgres", standby.port,
              world_sv.port);
-    cl = world_client(url);
+    cl = world_client(url, WORLD_STEP_MS);
     lock = world_lock(cl, "known", DIBS_LOCK_OPTS(.ttl_ms = 500));
     lost = world_lock(cl, "lost", DIBS_LOCK_OPTS(.ttl_ms = 500));
     CHECK(DIBS_OK, dibs_lock_try(lock, err));

@@ -22,8 +22,8 @@ static void hold_through(void (*harm)(void))
     uint64_t fence;
 
     pg_url(&world_sv, url);
-    one = world_client(url);
-    other = world_client(url);
+    one = world_client(url, WORLD_STEP_MS);
+    other = world_client(url, WORLD_STEP_MS);
     lock = world_lock(one, "through", DIBS_LOCK_OPTS(.ttl_ms = 60000));
     rival = world_lock(other, "through", NULL);
     for (int i = 0; i < 3; i++) {
@@ -66,7 +66,7 @@ static void a_server_that_is_down_is_away(void **state)
 
     (void)state;
     pg_unix_url(&world_sv, url);
-    one = world_client(url);
+    one = world_client(url, WORLD_STEP_MS);
     lock = world_lock(one, "down", NULL);
     CHECK(DIBS_OK, dibs_lock_try(lock, err));
     CHECK(DIBS_OK, dibs_lock_release(lock, err));
@@ -242,7 +242,7 @@ static void clients_killed_in_mid_call_leave_nothing_for_long(void **state)
         dibs_lock *lock;
 
         kill_in_mid_call(url, 137 * i);
-        cl = world_client(url);
+        cl = world_client(url, WORLD_STEP_MS);
         lock = world_lock(cl, "mortal", NULL);
         assert_int_equal(world_try_until(lock, 1000 + WORLD_SLACK_MS), DIBS_OK);
         assert_true(dibs_lock_fence(lock) > fence);
@@ -262,7 +262,7 @@ static void a_server_that_stands_still_holds_up_nobody_for_long(void **state)
 
     (void)state;
     pg_url(&world_sv, url);
-    cl = world_client(url);
+    cl = world_client(url, WORLD_STEP_MS);
     lock = world_lock(cl, "still", DIBS_LOCK_OPTS(.ttl_ms = 1000));
     CHECK(DIBS_OK, dibs_lock_try(lock, err));
     CHECK(DIBS_OK, dibs_lock_release(lock, err));

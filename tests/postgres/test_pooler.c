@@ -106,13 +106,13 @@ static void the_doctor_says_so(void **state)
     assert_int_equal(severity, DIBS_CAUTION);
     dibs_close(cl);
     pg_bouncer_url(&world_sv, url);
-    cl = world_client(url);
+    cl = world_client(url, WORLD_STEP_MS);
     CHECK(DIBS_OK, dibs_audit(cl, note_pooler, &severity, err));
     assert_int_equal(severity, DIBS_FINE);
     dibs_close(cl);
     severity = DIBS_DANGER;
     pg_url(&world_sv, url);
-    cl = world_client(url);
+    cl = world_client(url, WORLD_STEP_MS);
     CHECK(DIBS_OK, dibs_audit(cl, note_pooler, &severity, err));
     assert_int_equal(severity, DIBS_DANGER); /* nothing was said */
     dibs_close(cl);
@@ -194,7 +194,7 @@ static void advisory_locks_are_refused(void **state)
     assert_non_null(strstr(why.message, "pooler"));
     pg_bouncer_url(&world_sv, url);
     snprintf(advised, sizeof(advised), "%s&advisory=1", url);
-    cl = world_client(advised);
+    cl = world_client(advised, WORLD_STEP_MS);
     dibs_close(cl);
 }
 

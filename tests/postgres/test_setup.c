@@ -116,9 +116,9 @@ static void schemas_know_nothing_of_each_other(void **state)
                            &found),
                      DIBS_OK);
     url_of("postgres", url);
-    cl[0] = world_client(url);
+    cl[0] = world_client(url, WORLD_STEP_MS);
     url_of("postgres?schema=Odd%20%22name", url);
-    cl[1] = world_client(url);
+    cl[1] = world_client(url, WORLD_STEP_MS);
     for (int i = 0; i < 2; i++) {
         locks[i] = world_lock(cl[i], "same", NULL);
         CHECK(DIBS_OK, dibs_lock_try(locks[i], err));
@@ -142,7 +142,7 @@ static void a_role_without_rights_is_denied(void **state)
     assert_true(pg_tell(&world_sv, "GRANT USAGE ON SCHEMA dibs TO stranger; "
                                    "GRANT SELECT ON dibs.meta, dibs.lease TO "
                                    "stranger"));
-    cl = world_client(url);
+    cl = world_client(url, WORLD_STEP_MS);
     CHECK(DIBS_NOTFOUND, dibs_lease_show(cl, "none", NULL, NULL, err));
     dibs_close(cl);
 }
@@ -168,7 +168,7 @@ static void fences_rise_whatever_the_clock_does(void **state)
 
     (void)state;
     pg_url(&world_sv, url);
-    cl = world_client(url);
+    cl = world_client(url, WORLD_STEP_MS);
     (void)fence_of(cl, "ahead");
     assert_true(pg_tell(&world_sv, "UPDATE dibs.roll SET last = last + "
                                    "31536000000000 WHERE name = 'ahead'"));
@@ -190,7 +190,7 @@ static void swept_names_leave_a_floor(void **state)
 
     (void)state;
     pg_url(&world_sv, url);
-    cl = world_client(url);
+    cl = world_client(url, WORLD_STEP_MS);
     for (int i = 0; i < 20; i++) {
         snprintf(name, sizeof(name), "old:%d", i);
         (void)fence_of(cl, name);
@@ -227,7 +227,7 @@ static void a_lock_is_updated_in_place(void **state)
 
     (void)state;
     pg_url(&world_sv, url);
-    cl = world_client(url);
+    cl = world_client(url, WORLD_STEP_MS);
     (void)fence_of(cl, "hot");
     pages = pg_number(&world_sv, "SELECT pg_relation_size('dibs.roll')");
     for (int i = 0; i < 2000; i++)

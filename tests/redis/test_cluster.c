@@ -2,47 +2,13 @@
  * what becomes of leases and values while a slot is half moved or a master does not
  * answer. */
 /* SPDX-License-Identifier: MIT */
-#include "cluster_world.h"
-#include "redis_world.h"
-#include "setuser.h"
+#include "cluster_stage.h"
 
 #include "store/redis/keys.h"
 #include "store/redis/slot.h"
 #include "store/store.h"
 
-static cluster_world cw;
-static char url[SERVER_URL_MAX];
 static const char *acl_file;
-
-static int start_cluster(void **state)
-{
-    (void)state;
-    if (!cluster_start(&cw))
-        return -1;
-    cluster_url(&cw, url);
-    return 0;
-}
-
-static int stop_cluster(void **state)
-{
-    (void)state;
-    cluster_stop(&cw);
-    return 0;
-}
-
-static int slot_of_key(const char *key)
-{
-    return dibs__slot_of(key, strlen(key));
-}
-
-/* The node that has the key. */
-static const server *home_of(const char *key)
-{
-    int node = cluster_server_of(&cw, slot_of_key(key));
-
-    assert_true(node >= 0);
-    return &cw.sv[node];
-}
 
 static bool exists(const char *key)
 {
@@ -57,8 +23,8 @@ static dibs__store *open_store(void)
 {
     dibs__store *st = NULL;
 
-    CHECK(DIBS_OK,
-          dibs__store_open(url, dibsx_after_ms(dibsx_now(), 5000), &st, err));
+    CHECK(DIBS_OK, dibs__store_open(cw_url, dibsx_after_ms(dibsx_now(), 5000),
+                                    &st, err));
     return st;
 }
 
@@ -71,7 +37,7 @@ typedef struct move {
 
 static move begin_move(const char *key)
 {
-    move mv = {.slot = slot_of_key(key)};
+    move mv = {.slot = slot_of(key)};
 
     mv.from = cluster_server_of(&cw, mv.slot);
     for (int i = 0; i < CLUSTER_NODES && mv.to == 0; i++) {
@@ -98,7 +64,7 @@ static void end_move(const move *mv)
 
 static void each_slot_has_its_fence(void **state)
 {
-    dibs_client *cl = world_client(url, 5000);
+    dibs_client *cl = world_client(cw_url, 5000);
 
     (void)state;
     for (int i = 0; i < 20; i++) {
@@ -106,7 +72,7 @@ static void each_slot_has_its_fence(void **state)
         dibs_lock *lock;
 
         snprintf(name, sizeof(name), "fenced-%d", i);
-        dibs__slot_tag(slot_of_key(name), tag);
+        dibs__slot_tag(slot_of(name), tag);
         snprintf(fence, sizeof(fence), "dibs:fence:{%s}", tag);
         snprintf(none, sizeof(none), "dibs:none:{%s}", tag);
         lock = world_lock(cl, name, NULL);
@@ -178,7 +144,7 @@ note_name(const char *name, const dibs__entry *entries, size_t count, void *arg)
 static void a_list_is_of_all_masters(void **state)
 {
     enum { MANY = 60 };
-    dibs_client *cl = world_client(url, 5000);
+    dibs_client *cl = world_client(cw_url, 5000);
     dibs__store *st = open_store();
     listing values = {.sorted = true}, names = {.sorted = true};
     dibs_lock *locks[MANY];
@@ -218,8 +184,8 @@ static void check_value(dibs_client *cl, const char *key, const char *text)
  * begin; and it deletes one that it then could not write. */
 static void nothing_is_half_done_while_a_slot_moves(void **state)
 {
-    dibs_client *cl = world_client(url, 5000);
-    dibs_client *hasty = world_client(url, 300);
+    dibs_client *cl = world_client(cw_url, 5000);
+    dibs_client *hasty = world_client(cw_url, 300);
     move mv;
 
     (void)state;
@@ -247,7 +213,7 @@ static void a_lease_is_kept_while_its_slot_moves(void **state)
     const dibs_lock_opts shared = {.size = sizeof(shared),
                                    .ttl_ms = 600,
                                    .mode = DIBS_SHARED};
-    dibs_client *cl = world_client(url, 5000);
+    dibs_client *cl = world_client(cw_url, 5000);
     dibs_lock *alone =
         world_lock(cl, "kept{m}-1", DIBS_LOCK_OPTS(.ttl_ms = 600));
     dibs_lock *reader = world_lock(cl, "kept{m}-2", &shared);
@@ -289,8 +255,8 @@ no_news(dibs_lock *lock, dibs_status rc, const dibs_error *err, void *arg)
 /* A waiter that came before the move is served after it. */
 static void a_queue_moves_with_its_name(void **state)
 {
-    dibs_client *one = world_client(url, 5000);
-    dibs_client *other = world_client(url, 5000);
+    dibs_client *one = world_client(cw_url, 5000);
+    dibs_client *other = world_client(cw_url, 5000);
     dibs_lock *held = world_lock(one, "queued{q}", NULL);
     dibs_lock *waiter =
         world_lock(other, "queued{q}", DIBS_LOCK_OPTS(.wait_ms = 10000));
@@ -343,7 +309,7 @@ static look look_at(dibs_client *cl, const char *subject)
 
 static void the_audit_looks_at_every_master(void **state)
 {
-    dibs_client *cl = world_client(url, 5000);
+    dibs_client *cl = world_client(cw_url, 5000);
     int node = cluster_server_of(&cw, 0);
     char port[16], strict[SERVER_URL_MAX + 16];
     dibs_client *none = NULL;
@@ -367,7 +333,7 @@ static void the_audit_looks_at_every_master(void **state)
     snprintf(port, sizeof(port), ":%d", cw.sv[node].port);
     assert_int_equal(lk.severity, DIBS_DANGER);
     assert_non_null(strstr(lk.found, port));
-    snprintf(strict, sizeof(strict), "%s?strict=1", url);
+    snprintf(strict, sizeof(strict), "%s?strict=1", cw_url);
     CHECK(DIBS_REFUSED, dibs_open(strict, NULL, &none, err));
     assert_true(server_tell(&cw.sv[node], "CONFIG", "SET", "maxmemory", "0",
                             "maxmemory-policy", "noeviction", NULL));
@@ -379,7 +345,7 @@ static void the_audit_looks_at_every_master(void **state)
 static void a_master_that_hangs_costs_the_leases_of_others_nothing(void **state)
 {
     enum { LEASES = 12 };
-    dibs_client *cl = world_client(url, 5000);
+    dibs_client *cl = world_client(cw_url, 5000);
     dibs_lock *locks[LEASES];
     bool theirs[LEASES];
     int hung = cluster_server_of(&cw, 0);
@@ -394,7 +360,7 @@ static void a_master_that_hangs_costs_the_leases_of_others_nothing(void **state)
         char name[32];
 
         snprintf(name, sizeof(name), "hanging-%d", i);
-        theirs[i] = cluster_server_of(&cw, slot_of_key(name)) != hung;
+        theirs[i] = cluster_server_of(&cw, slot_of(name)) != hung;
         locks[i] = world_lock(cl, name, DIBS_LOCK_OPTS(.ttl_ms = 1800));
         CHECK(DIBS_OK, dibs_lock_try(locks[i], err));
     }
@@ -424,7 +390,7 @@ static server *replica_of(int port)
 
 static void a_durable_lease_is_had_by_the_replica_of_its_slot(void **state)
 {
-    dibs_client *cl = world_client(url, 5000);
+    dibs_client *cl = world_client(cw_url, 5000);
     dibs_lock *lock =
         world_lock(cl, "durable{a}",
                    DIBS_LOCK_OPTS(.ttl_ms = 2000, .durability = "wait:1"));
@@ -450,7 +416,7 @@ static void a_durable_lease_is_had_by_the_replica_of_its_slot(void **state)
 /* Connections that are kept lead to the master of before. */
 static void a_durable_lease_follows_its_slot(void **state)
 {
-    dibs_client *cl = world_client(url, 5000);
+    dibs_client *cl = world_client(cw_url, 5000);
     dibs_lock *lock =
         world_lock(cl, "durable{m}",
                    DIBS_LOCK_OPTS(.ttl_ms = 900, .durability = "wait:1"));
@@ -524,7 +490,6 @@ static void a_cluster_that_is_away_is_unavailable(void **state)
 /* The user of docs/redis-acl.md can do here what it can do on one server. */
 static void the_least_rights_are_enough(void **state)
 {
-    char text[SERVER_URL_MAX + 32];
     listing values = {.sorted = true};
     dibs_client *cl;
     dibs_lock *lock;
@@ -532,12 +497,7 @@ static void the_least_rights_are_enough(void **state)
     move mv;
 
     (void)state;
-    for (int i = 0; i < CLUSTER_NODES; i++)
-        assert_true(setuser(&cw.sv[i], acl_file, "rights:"));
-    snprintf(text, sizeof(text),
-             "redis-cluster://dibs:%s@127.0.0.1:%d,127.0.0.1:%d",
-             SETUSER_PASSWORD, cw.sv[0].port, cw.sv[1].port);
-    cl = world_client(text, 5000);
+    cl = client_of_user(acl_file, NULL);
     lock = world_lock(cl, "rights:a", DIBS_LOCK_OPTS(.ttl_ms = 600));
     CHECK(DIBS_OK, dibs_lock_try(lock, err));
     CHECK(DIBS_OK, dibs_state_set(cl, "rights:v", "x", 1, 0, NULL, err));
@@ -579,5 +539,6 @@ int main(int argc, char **argv)
         return 2;
     }
     acl_file = argv[1];
-    return cmocka_run_group_tests(tests, start_cluster, stop_cluster);
+    return cmocka_run_group_tests(tests, cluster_stage_begin,
+                                  cluster_stage_end);
 }

@@ -1,44 +1,11 @@
 /* test_cluster_bells.c - doorbells in a cluster: rung over sharded channels where
  * the servers have them and the user may, and the ordinary way where not. */
 /* SPDX-License-Identifier: MIT */
-#include "cluster_world.h"
-#include "redis_world.h"
-#include "setuser.h"
+#include "cluster_stage.h"
 
 #include "store/redis/slot.h"
 
-static cluster_world cw;
-static char url[SERVER_URL_MAX];
 static const char *acl_file;
-
-static int start_cluster(void **state)
-{
-    (void)state;
-    if (!cluster_start(&cw))
-        return -1;
-    cluster_url(&cw, url);
-    return 0;
-}
-
-static int stop_cluster(void **state)
-{
-    (void)state;
-    cluster_stop(&cw);
-    return 0;
-}
-
-static int slot_of_name(const char *name)
-{
-    return dibs__slot_of(name, strlen(name));
-}
-
-static const server *home_of(const char *name)
-{
-    int node = cluster_server_of(&cw, slot_of_name(name));
-
-    assert_true(node >= 0);
-    return &cw.sv[node];
-}
 
 /* Whether somebody listens at the server to the slot of the name. */
 static bool is_listened(const server *sv, const char *name)
@@ -47,7 +14,7 @@ static bool is_listened(const server *sv, const char *name)
     char *channels;
     bool found;
 
-    dibs__slot_tag(slot_of_name(name), tag);
+    dibs__slot_tag(slot_of(name), tag);
     snprintf(pattern, sizeof(pattern), "dibs:bell:{%s}:*", tag);
     channels = server_ask(sv, "PUBSUB", "SHARDCHANNELS", pattern, NULL);
     found = channels && strncmp(channels, "dibs:bell:", 10) == 0;
@@ -181,8 +148,8 @@ static void await_one_listener(void)
 /* Over one connection in the end. */
 static void a_waiter_is_rung_in_its_slot(void **state)
 {
-    dibs_client *one = world_client(url, 5000);
-    dibs_client *other = world_client(url, 5000);
+    dibs_client *one = world_client(cw_url, 5000);
+    dibs_client *other = world_client(cw_url, 5000);
     bool rung = false;
 
     (void)state;
@@ -216,8 +183,8 @@ static int ears_at(const server *sv, int channels)
 static void waits_at_all_masters_are_rung(void **state)
 {
     enum { EACH = 2, ALL = EACH * CLUSTER_MASTERS };
-    dibs_client *one = world_client(url, 5000);
-    dibs_client *other = world_client(url, 5000);
+    dibs_client *one = world_client(cw_url, 5000);
+    dibs_client *other = world_client(cw_url, 5000);
     char names[ALL][16];
     int found[CLUSTER_MASTERS] = {0}, count = 0;
     uint64_t rings = 0;
@@ -228,7 +195,7 @@ static void waits_at_all_masters_are_rung(void **state)
         int node;
 
         snprintf(names[count], sizeof(names[count]), "all-%d", i);
-        node = cluster_server_of(&cw, slot_of_name(names[count]));
+        node = cluster_server_of(&cw, slot_of(names[count]));
         if (node >= 0 && node < CLUSTER_MASTERS && found[node]++ < EACH)
             count++;
     }
@@ -253,8 +220,8 @@ static void only_so_many_slots_are_listened_to(void **state)
 {
     enum { MANY = 300, MOST = 256 };
     static const char *const channels[3] = {"PUBSUB", "SHARDCHANNELS"};
-    dibs_client *one = world_client(url, 5000);
-    dibs_client *other = world_client(url, 5000);
+    dibs_client *one = world_client(cw_url, 5000);
+    dibs_client *other = world_client(cw_url, 5000);
     char name[32];
     int count;
 
@@ -274,9 +241,9 @@ static void only_so_many_slots_are_listened_to(void **state)
  * ordinary way. */
 static void a_waiter_is_rung_after_its_slot_has_moved(void **state)
 {
-    dibs_client *one = world_client(url, 5000);
-    dibs_client *other = world_client(url, 5000);
-    int slot = slot_of_name("moved");
+    dibs_client *one = world_client(cw_url, 5000);
+    dibs_client *other = world_client(cw_url, 5000);
+    int slot = slot_of("moved");
     int from = cluster_server_of(&cw, slot);
     int to = (from + 1) % CLUSTER_MASTERS;
     pair pr = begin_wait(one, other, "moved");
@@ -301,10 +268,10 @@ static void a_waiter_is_rung_after_its_slot_has_moved(void **state)
 
 static void a_waiter_is_served_after_a_failover(void **state)
 {
-    dibs_client *one = world_client(url, 10000);
-    dibs_client *other = world_client(url, 10000);
+    dibs_client *one = world_client(cw_url, 10000);
+    dibs_client *other = world_client(cw_url, 10000);
     pair pr = begin_wait(one, other, "crashed");
-    int node = cluster_server_of(&cw, slot_of_name("crashed"));
+    int node = cluster_server_of(&cw, slot_of("crashed"));
     int64_t failover_ms;
 
     (void)state;
@@ -322,8 +289,8 @@ static void a_waiter_is_served_after_a_failover(void **state)
 /* Whose connection is cut asks again, and is listened to again. */
 static void a_waiter_whose_connections_are_cut_is_served(void **state)
 {
-    dibs_client *one = world_client(url, 5000);
-    dibs_client *other = world_client(url, 5000);
+    dibs_client *one = world_client(cw_url, 5000);
+    dibs_client *other = world_client(cw_url, 5000);
     const server *home = home_of("cut");
     pair pr = begin_wait(one, other, "cut");
 
@@ -336,25 +303,10 @@ static void a_waiter_whose_connections_are_cut_is_served(void **state)
     dibs_close(one);
 }
 
-/* A client of the documented user, without a right. */
-static dibs_client *client_without(const char *right)
-{
-    char text[SERVER_URL_MAX + 32];
-
-    for (int i = 0; i < CLUSTER_NODES; i++)
-        assert_true(
-            setuser(&cw.sv[i], acl_file, "rights:") &&
-            server_tell(&cw.sv[i], "ACL", "SETUSER", "dibs", right, NULL));
-    snprintf(text, sizeof(text),
-             "redis-cluster://dibs:%s@127.0.0.1:%d,127.0.0.1:%d",
-             SETUSER_PASSWORD, cw.sv[0].port, cw.sv[1].port);
-    return world_client(text, 5000);
-}
-
 static void who_may_not_listen_there_is_rung_the_ordinary_way(void **state)
 {
-    dibs_client *poor = client_without("-ssubscribe");
-    dibs_client *rich = world_client(url, 5000);
+    dibs_client *poor = client_of_user(acl_file, "-ssubscribe");
+    dibs_client *rich = world_client(cw_url, 5000);
     bool rung = false, back = false;
 
     (void)state;
@@ -376,8 +328,8 @@ static void who_may_not_listen_there_is_rung_the_ordinary_way(void **state)
 
 static void who_may_not_ring_there_rings_the_ordinary_way(void **state)
 {
-    dibs_client *poor = client_without("-spublish");
-    dibs_client *rich = world_client(url, 5000);
+    dibs_client *poor = client_of_user(acl_file, "-spublish");
+    dibs_client *rich = world_client(cw_url, 5000);
     bool rung = false;
 
     (void)state;
@@ -446,5 +398,6 @@ int main(int argc, char **argv)
         return 2;
     }
     acl_file = argv[1];
-    return cmocka_run_group_tests(tests, start_cluster, stop_cluster);
+    return cmocka_run_group_tests(tests, cluster_stage_begin,
+                                  cluster_stage_end);
 }

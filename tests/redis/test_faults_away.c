@@ -142,9 +142,7 @@ static void gather(crowd *all, const char *url)
         snprintf(name, sizeof(name), "crowd-%d", i);
         all->clients[i] = world_client(url, 1000);
         all->locks[i] =
-            world_lock(all->clients[i], name,
-                       DIBS_LOCK_OPTS(.ttl_ms = 24000, .on_lost = note_loss,
-                                      .on_lost_arg = &all->lost));
+            world_lock_told(all->clients[i], name, 24000, &all->lost);
         CHECK(DIBS_OK, dibs_lock_acquire(all->locks[i], err));
     }
 }

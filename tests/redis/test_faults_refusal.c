@@ -66,10 +66,7 @@ static void a_server_turned_replica_is_doubted_and_healed(void **state)
 {
     world *w = *state;
     loss lost = {0};
-    dibs_lock *lock =
-        world_lock(w->one, "k",
-                   DIBS_LOCK_OPTS(.ttl_ms = 3000, .on_lost = note_loss,
-                                  .on_lost_arg = &lost));
+    dibs_lock *lock = world_lock_told(w->one, "k", 3000, &lost);
     dibs_lock *fresh = world_lock(w->other, "n", NULL);
     uint64_t fence;
     char port[16];
@@ -95,10 +92,7 @@ static void a_holder_on_a_replica_is_told_in_time(void **state)
 {
     world *w = *state;
     loss lost = {0};
-    dibs_lock *lock =
-        world_lock(w->one, "k",
-                   DIBS_LOCK_OPTS(.ttl_ms = 1000, .on_lost = note_loss,
-                                  .on_lost_arg = &lost));
+    dibs_lock *lock = world_lock_told(w->one, "k", 1000, &lost);
     dibsx_nsec end_at;
     char port[16];
 

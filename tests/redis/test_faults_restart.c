@@ -10,9 +10,7 @@ enum { TTL_MS = 1500 };
 /* A holder that tells of its loss, and a rival on the other client. */
 static void take(world *w, loss *lost, dibs_lock **lock, dibs_lock **rival)
 {
-    *lock = world_lock(w->one, "k",
-                       DIBS_LOCK_OPTS(.ttl_ms = TTL_MS, .on_lost = note_loss,
-                                      .on_lost_arg = lost));
+    *lock = world_lock_told(w->one, "k", TTL_MS, lost);
     *rival = world_lock(w->other, "k", DIBS_LOCK_OPTS(.ttl_ms = TTL_MS));
     CHECK(DIBS_OK, dibs_lock_acquire(*lock, err));
     CHECK(DIBS_BUSY, dibs_lock_try(*rival, err));

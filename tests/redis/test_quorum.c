@@ -196,10 +196,7 @@ static void a_broken_lease_stays_broken(void **state)
 {
     quorum *q = *state;
     loss lost = {0};
-    dibs_lock *lock =
-        world_lock(q->one, "a",
-                   DIBS_LOCK_OPTS(.ttl_ms = 3000, .on_lost = note_loss,
-                                  .on_lost_arg = &lost));
+    dibs_lock *lock = world_lock_told(q->one, "a", 3000, &lost);
     uint32_t broken = 0;
 
     CHECK(DIBS_OK, dibs_lock_try(lock, err));

@@ -69,10 +69,7 @@ static void expect_nothing(quorum *q, dibs_lock *held, loss *lost)
 
 static dibs_lock *held_lock(quorum *q, loss *lost)
 {
-    dibs_lock *lock =
-        world_lock(q->one, "held",
-                   DIBS_LOCK_OPTS(.ttl_ms = TTL_MS, .on_lost = note_loss,
-                                  .on_lost_arg = lost));
+    dibs_lock *lock = world_lock_told(q->one, "held", TTL_MS, lost);
 
     assert_int_equal(world_try_until(lock, WORLD_BOUND_MS), DIBS_OK);
     return lock;
