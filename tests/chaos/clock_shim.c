@@ -3,10 +3,12 @@
  * CLOCK_SHIM is the path of a file with two numbers: the microseconds by which the
  * wall clock is ahead, and those by which the boot clock is, as after a machine has
  * slept; the second one may be missing. CLOCK_SHIM_SLEPT is that of one with the
- * latter for all who share a machine. Timers on the boot clock follow when they are
- * set anew. */
+ * latter for all who share a machine. Timers on the boot clock follow it, as those of
+ * a machine that wakes up do: a thread sets them anew when it has jumped. */
 /* SPDX-License-Identifier: MIT */
 #include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -74,21 +76,106 @@ int clock_gettime(clockid_t clock, struct timespec *ts)
     return rc;
 }
 
-/* Those with a moment are all on the boot clock here. One that has passed rings at
- * once; zero would mean never. */
+enum { TIMERS = 256, FOLLOW_MS = 10 };
+
+/* By descriptor: the moments that timers were set to, on the clock that is ahead. */
+static struct timespec moments[TIMERS];
+static pthread_mutex_t timers_mutex = PTHREAD_MUTEX_INITIALIZER;
+
+static void lock_timers(void)
+{
+    pthread_mutex_lock(&timers_mutex);
+}
+
+static void unlock_timers(void)
+{
+    pthread_mutex_unlock(&timers_mutex);
+}
+
+static bool is_set(const struct timespec *moment)
+{
+    return moment->tv_sec != 0 || moment->tv_nsec != 0;
+}
+
+/* A moment that has passed rings at once; zero would mean never. */
+static int set_timer(int fd, const struct timespec *moment)
+{
+    struct itimerspec at = {.it_value = *moment};
+
+    add(&at.it_value, -boot_us());
+    if (at.it_value.tv_sec < 0 || !is_set(&at.it_value))
+        at.it_value = (struct timespec){.tv_nsec = 1};
+    return (int)syscall(SYS_timerfd_settime, fd, TFD_TIMER_ABSTIME, &at, NULL);
+}
+
+/* Thread: its own, for as long as the process lasts. */
+static void *follow(void *arg)
+{
+    const struct timespec pause = {.tv_nsec = FOLLOW_MS * 1000000};
+    int64_t seen_us = 0;
+
+    (void)arg;
+    for (;;) {
+        nanosleep(&pause, NULL);
+        if (boot_us() == seen_us)
+            continue;
+        lock_timers();
+        seen_us = boot_us();
+        for (int fd = 0; fd < TIMERS; fd++)
+            if (is_set(&moments[fd]))
+                (void)set_timer(fd, &moments[fd]);
+        unlock_timers();
+    }
+    return NULL;
+}
+
+static void start_following(void)
+{
+    sigset_t all, before;
+    pthread_t thread;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    if (pthread_atfork(lock_timers, unlock_timers, unlock_timers) != 0 ||
+        pthread_create(&thread, NULL, follow, NULL) != 0)
+        abort();
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+static void forget(int fd)
+{
+    lock_timers();
+    if (fd >= 0 && fd < TIMERS)
+        moments[fd] = (struct timespec){0};
+    unlock_timers();
+}
+
+int timerfd_create(clockid_t clock, int flags)
+{
+    int fd = (int)syscall(SYS_timerfd_create, clock, flags);
+
+    forget(fd);
+    return fd;
+}
+
+/* Those with a moment are all on the boot clock here. */
 int timerfd_settime(int fd, int flags, const struct itimerspec *to,
                     struct itimerspec *before)
 {
-    struct itimerspec at = *to;
-    bool set = at.it_value.tv_sec != 0 || at.it_value.tv_nsec != 0;
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    int rc;
 
-    if ((flags & TFD_TIMER_ABSTIME) && set) {
-        add(&at.it_value, -boot_us());
-        if (at.it_value.tv_sec < 0 ||
-            (at.it_value.tv_sec == 0 && at.it_value.tv_nsec <= 0))
-            at.it_value = (struct timespec){.tv_nsec = 1};
+    if (!(flags & TFD_TIMER_ABSTIME) || !is_set(&to->it_value)) {
+        forget(fd);
+        return (int)syscall(SYS_timerfd_settime, fd, flags, to, before);
     }
-    return (int)syscall(SYS_timerfd_settime, fd, flags, &at, before);
+    pthread_once(&once, start_following);
+    lock_timers();
+    rc = set_timer(fd, &to->it_value);
+    if (rc == 0 && fd < TIMERS)
+        moments[fd] = to->it_value;
+    unlock_timers();
+    return rc;
 }
 
 int gettimeofday(struct timeval *restrict tv, void *restrict zone)
