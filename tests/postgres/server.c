@@ -3,10 +3,10 @@
 #include "server.h"
 
 #include "certs.h"
+#include "hosting.h"
 #include "pg_clock.h"
 
 #include "base/clock.h"
-#include "base/rand.h"
 #include <dibs/store.h>
 
 #include <errno.h>
@@ -14,7 +14,6 @@
 #include <glob.h>
 #include <grp.h>
 #include <libpq-fe.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <pwd.h>
 #include <signal.h>
@@ -22,7 +21,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -35,40 +33,6 @@ enum {
     PATH_LEN = 256,
     ENV_MAX = 256
 };
-
-/* Below the range from which the kernel picks. */
-enum { PORT_FIRST = 10000, PORT_COUNT = 20000 };
-
-static bool port_is_free(int port)
-{
-    struct sockaddr_in at = {.sin_family = AF_INET,
-                             .sin_port = htons((uint16_t)port),
-                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    bool is_free;
-
-    if (fd < 0)
-        return false;
-    is_free = bind(fd, (struct sockaddr *)&at, sizeof(at)) == 0;
-    close(fd);
-    return is_free;
-}
-
-int pg_free_port(void)
-{
-    uint32_t bits;
-
-    for (int i = 0; i < 1000; i++) {
-        int port;
-
-        if (!dibsx_random(&bits, sizeof(bits)))
-            return -1;
-        port = PORT_FIRST + (int)(bits % PORT_COUNT);
-        if (port_is_free(port))
-            return port;
-    }
-    return -1;
-}
 
 /* Who the server runs as: not root, which it refuses. NULL: as who we are. */
 static const struct passwd *server_user(void)
@@ -149,36 +113,13 @@ static pid_t launch(const pg_server *sv, const char *log, char *const *words)
     return pid;
 }
 
-static int await_exit(pid_t pid)
-{
-    int status = -1;
-
-    while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
-        continue;
-    return status;
-}
-
-static void show_log(const pg_server *sv, const char *name)
-{
-    char path[sizeof(sv->dir) + 32], text[512];
-    FILE *log;
-
-    snprintf(path, sizeof(path), "%s/%s", sv->dir, name);
-    log = fopen(path, "r");
-    while (log && fgets(text, sizeof(text), log))
-        fputs(text, stderr);
-    if (log)
-        fclose(log);
-    fprintf(stderr, "%s of %s: it did not come up\n", name, sv->dir);
-}
-
 /* Runs a program of the server to its end. */
 static bool run(const pg_server *sv, const char *log, char *const *words)
 {
-    bool ok = await_exit(launch(sv, log, words)) == 0;
+    bool ok = hosting_await_end(launch(sv, log, words)) == 0;
 
     if (!ok)
-        show_log(sv, log);
+        hosting_show_log(sv->dir, log);
     return ok;
 }
 
@@ -187,12 +128,8 @@ static bool make_dir(pg_server *sv)
     const struct passwd *user = server_user();
 
     *sv = (pg_server){.pid = 0};
-    snprintf(sv->dir, sizeof(sv->dir), "/tmp/dibs-pg-XXXXXX");
-    if (!mkdtemp(sv->dir)) {
-        fprintf(stderr, "%s: %s\n", sv->dir, strerror(errno));
-        sv->dir[0] = '\0';
+    if (!hosting_folder("pg", sv->dir, sizeof(sv->dir)))
         return false;
-    }
     return !user || chown(sv->dir, user->pw_uid, user->pw_gid) == 0;
 }
 
@@ -254,13 +191,6 @@ static void write_line(line *ln, const pg_server *sv)
     }
 }
 
-static bool has_ended(pg_server *sv)
-{
-    if (sv->pid > 0 && waitpid(sv->pid, NULL, WNOHANG) == sv->pid)
-        sv->pid = 0;
-    return sv->pid == 0;
-}
-
 /* Whether it came up: the schema is there then. A standby has it from another. */
 static bool answers(const pg_server *sv)
 {
@@ -281,7 +211,7 @@ static bool come_up(pg_server *sv)
 
     write_line(&ln, sv);
     sv->pid = launch(sv, "postgres.log", ln.words);
-    while (sv->pid > 0 && !has_ended(sv)) {
+    while (sv->pid > 0 && !hosting_has_ended(&sv->pid)) {
         if (answers(sv))
             return true;
         if (dibsx_now() > end)
@@ -296,11 +226,11 @@ static bool come_up(pg_server *sv)
 static bool start(pg_server *sv)
 {
     for (int i = 0; i < TRIES; i++) {
-        sv->port = pg_free_port();
+        sv->port = hosting_free_port();
         if (come_up(sv))
             return true;
     }
-    show_log(sv, "postgres.log");
+    hosting_show_log(sv->dir, "postgres.log");
     pg_stop(sv);
     return false;
 }
@@ -336,17 +266,6 @@ bool pg_start_tls(pg_server *sv, const char *cert)
         return false;
     snprintf(sv->cert, sizeof(sv->cert), "%s", cert);
     return start(sv);
-}
-
-static void remove_dir(const char *dir)
-{
-    pid_t pid = fork();
-
-    if (pid == 0) {
-        execlp("rm", "rm", "-rf", "--", dir, (char *)NULL);
-        _exit(127);
-    }
-    (void)await_exit(pid);
 }
 
 /* Fills the folder with a copy of the primary. */
@@ -404,7 +323,7 @@ bool pg_follow(pg_server *sv, const pg_server *primary)
     char data[sizeof(sv->dir) + 8];
 
     snprintf(data, sizeof(data), "%s/data", sv->dir);
-    remove_dir(data);
+    hosting_remove(data);
     return copy_primary(sv, primary) && pg_restart(sv);
 }
 
@@ -412,12 +331,12 @@ void pg_stop(pg_server *sv)
 {
     if (sv->bouncer_pid > 0) {
         kill(sv->bouncer_pid, SIGKILL);
-        (void)await_exit(sv->bouncer_pid);
+        (void)hosting_await_end(sv->bouncer_pid);
         sv->bouncer_pid = 0;
     }
     pg_kill(sv);
     if (sv->dir[0])
-        remove_dir(sv->dir);
+        hosting_remove(sv->dir);
     sv->dir[0] = '\0';
 }
 
@@ -426,7 +345,7 @@ void pg_kill(pg_server *sv)
     if (sv->pid <= 0)
         return;
     kill(sv->pid, SIGQUIT);
-    (void)await_exit(sv->pid);
+    (void)hosting_await_end(sv->pid);
     sv->pid = 0;
 }
 
@@ -438,7 +357,7 @@ bool pg_restart(pg_server *sv)
             return true;
         poll(NULL, 0, 50);
     }
-    show_log(sv, "postgres.log");
+    hosting_show_log(sv->dir, "postgres.log");
     return false;
 }
 
@@ -477,7 +396,7 @@ void pg_crash(pg_server *sv)
         continue;
     signal_children(sv, SIGKILL);
     kill(sv->pid, SIGKILL);
-    (void)await_exit(sv->pid);
+    (void)hosting_await_end(sv->pid);
     sv->pid = 0;
 }
 
@@ -631,7 +550,7 @@ bool pg_start_bouncer(pg_server *sv)
     char url[PG_URL_MAX];
     dibs_store_state state;
 
-    sv->bouncer_port = pg_free_port();
+    sv->bouncer_port = hosting_free_port();
     if (!write_bouncer(sv))
         return false;
     sv->bouncer_pid = launch(sv, "pgbouncer.log", words);
@@ -642,6 +561,6 @@ bool pg_start_bouncer(pg_server *sv)
             return true;
         poll(NULL, 0, 10);
     }
-    show_log(sv, "pgbouncer.log");
+    hosting_show_log(sv->dir, "pgbouncer.log");
     return false;
 }

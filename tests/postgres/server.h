@@ -86,7 +86,4 @@ void pg_role_url(const pg_server *sv, const char *role, char out[PG_URL_MAX]);
 void pg_bouncer_url(const pg_server *sv, char out[PG_URL_MAX]);
 void pg_pooled_url(const pg_server *sv, char out[PG_URL_MAX]);
 
-/* A port on which nobody listens just now. */
-int pg_free_port(void);
-
 #endif

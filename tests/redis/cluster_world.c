@@ -1,6 +1,7 @@
 /* cluster_world.c - see cluster_world.h. */
 /* SPDX-License-Identifier: MIT */
 #include "cluster_world.h"
+#include "hosting.h"
 
 #include "base/clock.h"
 
@@ -101,7 +102,7 @@ static bool start_node(cluster_world *cw, int i, const char *host)
                                 NULL};
     char *id;
 
-    snprintf(cw->bus[i], sizeof(cw->bus[i]), "%d", server_free_port());
+    snprintf(cw->bus[i], sizeof(cw->bus[i]), "%d", hosting_free_port());
     if (!server_start_at(&cw->sv[i], &at, false, args))
         return false;
     id = server_ask(&cw->sv[i], "CLUSTER", "MYID", NULL);

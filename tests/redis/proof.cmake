@@ -1,9 +1,9 @@
 # The Redis store on real servers, which the tests start and end themselves.
-add_library(redis_server STATIC server.c ask.c certs.c cluster_world.c setuser.c
+add_library(redis_server STATIC server.c ask.c cluster_world.c setuser.c
             topology.c)
 target_include_directories(redis_server PUBLIC ${CMAKE_CURRENT_SOURCE_DIR}
                            PRIVATE ${PROJECT_SOURCE_DIR}/src)
-target_link_libraries(redis_server PUBLIC dibs_static)
+target_link_libraries(redis_server PUBLIC hosting)
 target_compile_definitions(redis_server PRIVATE
                            CLOCK_SHIM_LIBRARY="$<TARGET_FILE:clock_shim>")
 add_dependencies(redis_server clock_shim)

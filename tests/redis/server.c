@@ -4,13 +4,12 @@
 
 #include "ask.h"
 #include "certs.h"
+#include "hosting.h"
 
 #include "base/clock.h"
-#include "base/rand.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -18,48 +17,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 /* A server that does not answer after this long does not come up. */
 enum { START_MS = 20000, TRIES = 20 };
-
-/* Below the range from which the kernel picks. */
-enum { PORT_FIRST = 10000, PORT_COUNT = 20000 };
-
-static bool port_is_free(int port)
-{
-    struct sockaddr_in at = {.sin_family = AF_INET,
-                             .sin_port = htons((uint16_t)port),
-                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    int one = 1;
-    bool is_free;
-
-    if (fd < 0)
-        return false;
-    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-    is_free = bind(fd, (struct sockaddr *)&at, sizeof(at)) == 0;
-    close(fd);
-    return is_free;
-}
-
-int server_free_port(void)
-{
-    uint32_t bits;
-
-    for (int i = 0; i < 1000; i++) {
-        int port;
-
-        if (!dibsx_random(&bits, sizeof(bits)))
-            return -1;
-        port = PORT_FIRST + (int)(bits % PORT_COUNT);
-        if (port_is_free(port))
-            return port;
-    }
-    return -1;
-}
 
 enum { ENV_MAX = 256 };
 
@@ -154,13 +116,6 @@ static void become_server(const server *sv, const line *ln)
     _exit(127);
 }
 
-static bool has_ended(server *sv)
-{
-    if (sv->pid > 0 && waitpid(sv->pid, NULL, WNOHANG) == sv->pid)
-        sv->pid = 0;
-    return sv->pid == 0;
-}
-
 static bool answers(const server *sv)
 {
     char *reply = server_ask(sv, "PING", NULL);
@@ -182,7 +137,7 @@ static bool launch(server *sv)
     sv->pid = fork();
     if (sv->pid == 0)
         become_server(sv, &ln);
-    while (sv->pid > 0 && !has_ended(sv)) {
+    while (sv->pid > 0 && !hosting_has_ended(&sv->pid)) {
         if (answers(sv))
             return true;
         if (dibsx_now() > end)
@@ -191,20 +146,6 @@ static bool launch(server *sv)
     }
     sv->pid = 0;
     return false;
-}
-
-static void show_log(const server *sv)
-{
-    char path[sizeof(sv->dir) + 16], text[512];
-    FILE *log;
-
-    snprintf(path, sizeof(path), "%s/redis.log", sv->dir);
-    log = fopen(path, "r");
-    while (log && fgets(text, sizeof(text), log))
-        fputs(text, stderr);
-    if (log)
-        fclose(log);
-    fprintf(stderr, "redis-server did not come up in %s\n", sv->dir);
 }
 
 /* On ports that were free a moment ago; on others when they are not any more. */
@@ -217,13 +158,13 @@ static bool start(server *sv, const char *const *args)
         count++;
     }
     for (int i = 0; i < TRIES; i++) {
-        sv->port = server_free_port();
+        sv->port = hosting_free_port();
         if (sv->cert[0])
-            sv->tls_port = server_free_port();
+            sv->tls_port = hosting_free_port();
         if (launch(sv))
             return true;
     }
-    show_log(sv);
+    hosting_show_log(sv->dir, "redis.log");
     server_stop(sv);
     return false;
 }
@@ -231,12 +172,8 @@ static bool start(server *sv, const char *const *args)
 static bool make_dir(server *sv)
 {
     *sv = (server){.pid = 0};
-    snprintf(sv->dir, sizeof(sv->dir), "/tmp/dibs-redis-XXXXXX");
-    if (!mkdtemp(sv->dir)) {
-        fprintf(stderr, "%s: %s\n", sv->dir, strerror(errno));
-        sv->dir[0] = '\0';
+    if (!hosting_folder("redis", sv->dir, sizeof(sv->dir)))
         return false;
-    }
     snprintf(sv->socket, sizeof(sv->socket), "%s/socket", sv->dir);
     snprintf(sv->host, sizeof(sv->host), "127.0.0.1");
     return true;
@@ -304,31 +241,19 @@ bool server_start_sentinel(server *sv, const char *host, const char *lines)
     return start(sv, NULL);
 }
 
-static void remove_dir(const char *dir)
-{
-    pid_t pid = fork();
-
-    if (pid == 0) {
-        execlp("rm", "rm", "-rf", "--", dir, (char *)NULL);
-        _exit(127);
-    }
-    while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-        continue;
-}
-
 void server_forget(const server *sv)
 {
     char path[sizeof(sv->dir) + 32];
 
     snprintf(path, sizeof(path), "%s/appendonlydir", sv->dir);
-    remove_dir(path);
+    hosting_remove(path);
 }
 
 void server_stop(server *sv)
 {
     server_kill(sv);
     if (sv->dir[0])
-        remove_dir(sv->dir);
+        hosting_remove(sv->dir);
     sv->dir[0] = '\0';
 }
 
@@ -338,8 +263,7 @@ void server_kill(server *sv)
         return;
     kill(sv->pid, SIGKILL);
     sv->paused = false;
-    while (waitpid(sv->pid, NULL, 0) < 0 && errno == EINTR)
-        continue;
+    (void)hosting_await_end(sv->pid);
     sv->pid = 0;
 }
 
@@ -357,7 +281,7 @@ bool server_restart(server *sv)
     for (int i = 0; i < TRIES; i++)
         if (launch(sv))
             return true;
-    show_log(sv);
+    hosting_show_log(sv->dir, "redis.log");
     return false;
 }
 

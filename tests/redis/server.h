@@ -90,9 +90,4 @@ void server_unix_url(const server *sv, char out[SERVER_URL_MAX]);
 void server_tls_url(const server *sv, const char *host,
                     char out[SERVER_URL_MAX]);
 
-/* A port on which nobody listens just now. It is none of those that the kernel
- * picks for connections: a client that calls a port where nobody listens could
- * otherwise be given that very port and speak to itself. */
-int server_free_port(void);
-
 #endif

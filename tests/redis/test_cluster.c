@@ -3,6 +3,7 @@
  * answer. */
 /* SPDX-License-Identifier: MIT */
 #include "cluster_stage.h"
+#include "hosting.h"
 
 #include "store/redis/keys.h"
 #include "store/redis/slot.h"
@@ -481,7 +482,7 @@ static void a_cluster_that_is_away_is_unavailable(void **state)
 
     (void)state;
     snprintf(text, sizeof(text), "redis-cluster://127.0.0.1:%d,127.0.0.1:%d",
-             server_free_port(), server_free_port());
+             hosting_free_port(), hosting_free_port());
     CHECK(DIBS_UNAVAIL,
           dibs_open(text, DIBS_CLIENT_OPTS(.timeout_ms = 60000), &cl, err));
     assert_true(world_ms_since(began_at) < 30000);

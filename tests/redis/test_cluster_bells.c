@@ -2,6 +2,7 @@
  * the servers have them and the user may, and the ordinary way where not. */
 /* SPDX-License-Identifier: MIT */
 #include "cluster_stage.h"
+#include "hosting.h"
 
 #include "store/redis/slot.h"
 
@@ -362,7 +363,7 @@ static void servers_without_sharded_channels_are_fine(void **state)
     server old;
 
     (void)state;
-    snprintf(bus, sizeof(bus), "%d", server_free_port());
+    snprintf(bus, sizeof(bus), "%d", hosting_free_port());
     assert_true(server_start_forgetful(&old, args));
     assert_true(
         server_tell(&old, "CLUSTER", "ADDSLOTSRANGE", "0", "16383", NULL));

@@ -1,6 +1,7 @@
 /* test_faults_away.c - a server that is not there, or is but does not answer;
  * and many clients that find it again without running it over. */
 /* SPDX-License-Identifier: MIT */
+#include "hosting.h"
 #include "redis_world.h"
 
 #include <netinet/in.h>
@@ -32,9 +33,9 @@ static void nobody_listens(void **state)
     char url[SERVER_URL_MAX];
 
     (void)state;
-    snprintf(url, sizeof(url), "redis://127.0.0.1:%d", server_free_port());
+    snprintf(url, sizeof(url), "redis://127.0.0.1:%d", hosting_free_port());
     assert_away(url);
-    snprintf(url, sizeof(url), "rediss://127.0.0.1:%d", server_free_port());
+    snprintf(url, sizeof(url), "rediss://127.0.0.1:%d", hosting_free_port());
     assert_away(url);
     assert_away("redis+unix:///nowhere/redis.sock");
     assert_away("redis://no-such-host.invalid:6379");

@@ -1,6 +1,7 @@
 /* test_faults_refusal.c - a server that answers, but with a refusal: no memory,
  * read-only, busy, full, or not for this user. */
 /* SPDX-License-Identifier: MIT */
+#include "hosting.h"
 #include "redis_world.h"
 
 #include "ask.h"
@@ -71,7 +72,7 @@ static void a_server_turned_replica_is_doubted_and_healed(void **state)
     uint64_t fence;
     char port[16];
 
-    snprintf(port, sizeof(port), "%d", server_free_port());
+    snprintf(port, sizeof(port), "%d", hosting_free_port());
     CHECK(DIBS_OK, dibs_lock_acquire(lock, err));
     fence = dibs_lock_fence(lock);
     assert_true(server_tell(&w->sv, "REPLICAOF", "127.0.0.1", port, NULL));
@@ -96,7 +97,7 @@ static void a_holder_on_a_replica_is_told_in_time(void **state)
     dibsx_nsec end_at;
     char port[16];
 
-    snprintf(port, sizeof(port), "%d", server_free_port());
+    snprintf(port, sizeof(port), "%d", hosting_free_port());
     CHECK(DIBS_OK, dibs_lock_acquire(lock, err));
     assert_true(server_tell(&w->sv, "REPLICAOF", "127.0.0.1", port, NULL));
     end_at = end_of(lock);

@@ -1,6 +1,7 @@
 /* test_link.c - a command in, its reply out: alone, by many threads at once, over
  * every kind of address, with passwords, and when there is nobody there. */
 /* SPDX-License-Identifier: MIT */
+#include "hosting.h"
 #include "link_world.h"
 
 #include "base/alloc.h"
@@ -355,7 +356,7 @@ static void nobody_there_is_told_at_once(void **state)
     char url[SERVER_URL_MAX];
     way wy;
 
-    way_open_port(&wy, server_free_port());
+    way_open_port(&wy, hosting_free_port());
     expect_status(&wy, 60000, "PING", DIBS_UNAVAIL);
     assert_string_equal(wy.err.origin, "ECONNREFUSED");
     way_close(&wy);
@@ -535,7 +536,7 @@ static void nothing_is_left_open(void **state)
         way_open_server(&wy, *state);
         expect(&wy, "PING", "PONG");
         way_close(&wy);
-        way_open_port(&wy, server_free_port());
+        way_open_port(&wy, hosting_free_port());
         expect_status(&wy, 5000, "PING", DIBS_UNAVAIL);
         way_close(&wy);
     }

@@ -1,6 +1,7 @@
 /* test_topology_tls.c - TLS to everybody: sentinels and the servers they name, and
  * the servers of a cluster. */
 /* SPDX-License-Identifier: MIT */
+#include "hosting.h"
 #include "redis_world.h"
 
 /* Certificates, in the folder of a server that is not used otherwise. */
@@ -36,7 +37,7 @@ static void add(words *wd, const char *option, const char *value)
 /* Returns the port for TLS. */
 static int begin(words *wd)
 {
-    int port = server_free_port();
+    int port = hosting_free_port();
 
     wd->count = 0;
     snprintf(wd->port, sizeof(wd->port), "%d", port);
@@ -92,7 +93,7 @@ static bool start_sentinel(server *sv, int primary_port, int *tls_port)
 {
     char lines[900];
 
-    *tls_port = server_free_port();
+    *tls_port = hosting_free_port();
     snprintf(lines, sizeof(lines),
              "tls-port %d\ntls-cert-file %s/server.pem\n"
              "tls-key-file %s/server.key\ntls-ca-cert-file %s/ca.pem\n"
@@ -174,7 +175,7 @@ static void a_cluster_is_known_by_its_tls_ports(void **state)
     (void)state;
     for (int i = 0; i < 2; i++) {
         port[i] = begin(&wd[i]);
-        snprintf(bus[i], sizeof(bus[i]), "%d", server_free_port());
+        snprintf(bus[i], sizeof(bus[i]), "%d", hosting_free_port());
         start_master(&sv[i], &wd[i], bus[i], i);
     }
     assert_true(server_tell(&sv[1], "CLUSTER", "MEET", "127.0.0.1", wd[0].port,

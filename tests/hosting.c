@@ -1,0 +1,101 @@
+/* hosting.c - see hosting.h. */
+/* SPDX-License-Identifier: MIT */
+#include "hosting.h"
+
+#include "base/rand.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Below the range from which the kernel picks. */
+enum { PORT_FIRST = 10000, PORT_COUNT = 20000 };
+
+static bool port_is_free(int port)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET,
+                             .sin_port = htons((uint16_t)port),
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int one = 1;
+    bool is_free;
+
+    if (fd < 0)
+        return false;
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+    is_free = bind(fd, (struct sockaddr *)&at, sizeof(at)) == 0;
+    close(fd);
+    return is_free;
+}
+
+int hosting_free_port(void)
+{
+    uint32_t bits;
+
+    for (int i = 0; i < 1000; i++) {
+        int port;
+
+        if (!dibsx_random(&bits, sizeof(bits)))
+            return -1;
+        port = PORT_FIRST + (int)(bits % PORT_COUNT);
+        if (port_is_free(port))
+            return port;
+    }
+    return -1;
+}
+
+bool hosting_folder(const char *kind, char *out, size_t size)
+{
+    snprintf(out, size, "/tmp/dibs-%s-XXXXXX", kind);
+    if (mkdtemp(out))
+        return true;
+    fprintf(stderr, "%s: %s\n", out, strerror(errno));
+    out[0] = '\0';
+    return false;
+}
+
+void hosting_remove(const char *path)
+{
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        execlp("rm", "rm", "-rf", "--", path, (char *)NULL);
+        _exit(127);
+    }
+    (void)hosting_await_end(pid);
+}
+
+void hosting_show_log(const char *folder, const char *name)
+{
+    char path[256], text[512];
+    FILE *log;
+
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    log = fopen(path, "r");
+    while (log && fgets(text, sizeof(text), log))
+        fputs(text, stderr);
+    if (log)
+        fclose(log);
+    fprintf(stderr, "%s: it did not come up\n", path);
+}
+
+int hosting_await_end(pid_t pid)
+{
+    int status = -1;
+
+    while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        continue;
+    return status;
+}
+
+bool hosting_has_ended(pid_t *pid)
+{
+    if (*pid > 0 && waitpid(*pid, NULL, WNOHANG) == *pid)
+        *pid = 0;
+    return *pid == 0;
+}

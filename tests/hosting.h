@@ -1,0 +1,31 @@
+/* hosting.h - what the servers that tests start have in common, whichever they are:
+ * a free port, a folder, their log, their end. */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_TESTS_HOSTING_H
+#define DIBS_TESTS_HOSTING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+/* A port of 127.0.0.1 on which nobody listens just now; -1 when none was found. It
+ * is none of those that the kernel picks for connections: a client that calls a port
+ * where nobody listens could otherwise be given that very port and speak to
+ * itself. */
+int hosting_free_port(void);
+
+/* Makes a folder in /tmp for a server of that kind; "" and false when it cannot.
+ * Remove it with hosting_remove(). */
+bool hosting_folder(const char *kind, char *out, size_t size);
+void hosting_remove(const char *path); /* with all that is in it */
+
+/* Shows a file of the folder on stderr, as the reason for not coming up. */
+void hosting_show_log(const char *folder, const char *name);
+
+/* Waits until a child has ended; its status. */
+int hosting_await_end(pid_t pid);
+
+/* Whether it has ended by now; *pid is 0 then. */
+bool hosting_has_ended(pid_t *pid);
+
+#endif
