@@ -23,6 +23,29 @@ world_lock(dibs_client *cl, const char *name, const dibs_lock_opts *opts)
     return lock;
 }
 
+dibs_status world_try_url(const char *url, int64_t timeout_ms, dibs_error *why)
+{
+    dibsx_nsec from_at = dibsx_now();
+    dibs_client *cl = NULL;
+    dibs_status rc =
+        dibs_open(url, DIBS_CLIENT_OPTS(.timeout_ms = timeout_ms), &cl, why);
+
+    assert_true(world_ms_since(from_at) <= timeout_ms + WORLD_SLACK_MS);
+    if (rc == DIBS_OK) {
+        dibs_lock *lock = world_lock(cl, "k", NULL);
+
+        CHECK(DIBS_OK, dibs_lock_acquire(lock, err));
+        CHECK(DIBS_OK, dibs_lock_release(lock, err));
+        dibs_lock_free(lock);
+        dibs_close(cl);
+    } else {
+        assert_null(cl);
+        assert_true(strlen(why->message) > 10);
+        print_message("%s: %s\n", dibs_status_name(rc), why->message);
+    }
+    return rc;
+}
+
 dibs_status world_try_until(dibs_lock *lock, int64_t bound_ms)
 {
     dibsx_nsec end = dibsx_after_ms(dibsx_now(), bound_ms);

@@ -20,9 +20,16 @@ enum { WORLD_BOUND_MS = 20000 };
 /* By how much the announcement of a loss may come after the end of validity. */
 enum { WORLD_LATE_MS = 100 };
 
+/* What a call may take beyond what it was given, on a busy machine. */
+enum { WORLD_SLACK_MS = 1000 };
+
 /* A client whose steps end after `timeout_ms` at the latest; the caller closes
  * it. */
 dibs_client *world_client(const char *url, int64_t timeout_ms);
+
+/* Whether the store can be reached and used by this URL, in time; a reason, which
+ * is shown, if not. */
+dibs_status world_try_url(const char *url, int64_t timeout_ms, dibs_error *why);
 
 /* A handle on the client; the caller frees it. */
 dibs_lock *

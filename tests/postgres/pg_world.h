@@ -8,9 +8,8 @@
 #include "server.h"
 #include "world.h"
 
-/* What a call may take beyond what it was given, on a busy machine, and what most
- * clients here give theirs. */
-enum { WORLD_SLACK_MS = 1000, WORLD_STEP_MS = 3000 };
+/* What most clients here give their calls. */
+enum { WORLD_STEP_MS = 3000 };
 
 extern pg_server world_sv;
 

@@ -9,30 +9,6 @@ static int begin(void **state)
     return pg_start_tls(&world_sv, "server") ? 0 : -1;
 }
 
-/* Whether it can be opened and used, in time, with a word about it if not. */
-static dibs_status try_url(const char *url, dibs_error *why)
-{
-    dibsx_nsec from_at = dibsx_now();
-    dibs_client *cl = NULL;
-    dibs_status rc =
-        dibs_open(url, DIBS_CLIENT_OPTS(.timeout_ms = WORLD_STEP_MS), &cl, why);
-
-    assert_true(world_ms_since(from_at) <= WORLD_STEP_MS + WORLD_SLACK_MS);
-    if (rc == DIBS_OK) {
-        dibs_lock *lock = world_lock(cl, "k", NULL);
-
-        CHECK(DIBS_OK, dibs_lock_acquire(lock, err));
-        CHECK(DIBS_OK, dibs_lock_release(lock, err));
-        dibs_lock_free(lock);
-        dibs_close(cl);
-    } else {
-        assert_null(cl);
-        assert_true(strlen(why->message) > 10);
-        print_message("%s: %s\n", dibs_status_name(rc), why->message);
-    }
-    return rc;
-}
-
 static void a_good_certificate_is_accepted(void **state)
 {
     dibs_error why = {0};
@@ -40,9 +16,9 @@ static void a_good_certificate_is_accepted(void **state)
 
     (void)state;
     pg_tls_url(&world_sv, "localhost", url);
-    assert_int_equal(try_url(url, &why), DIBS_OK);
+    assert_int_equal(world_try_url(url, WORLD_STEP_MS, &why), DIBS_OK);
     pg_tls_url(&world_sv, "127.0.0.1", url);
-    assert_int_equal(try_url(url, &why), DIBS_OK);
+    assert_int_equal(world_try_url(url, WORLD_STEP_MS, &why), DIBS_OK);
 }
 
 static void bad_certificates_are_denied(void **state)
@@ -59,7 +35,7 @@ static void bad_certificates_are_denied(void **state)
         pg_kill(&world_sv);
         snprintf(world_sv.cert, sizeof(world_sv.cert), "%s", bad[i]);
         assert_true(pg_restart(&world_sv));
-        assert_int_equal(try_url(url, &why), DIBS_DENIED);
+        assert_int_equal(world_try_url(url, WORLD_STEP_MS, &why), DIBS_DENIED);
     }
 }
 
@@ -73,7 +49,7 @@ static void tls_is_not_given_up_for_nothing(void **state)
     pg_kill(&world_sv);
     world_sv.cert[0] = '\0';
     assert_true(pg_restart(&world_sv));
-    assert_int_equal(try_url(url, &why), DIBS_REFUSED);
+    assert_int_equal(world_try_url(url, WORLD_STEP_MS, &why), DIBS_REFUSED);
 }
 
 int main(void)

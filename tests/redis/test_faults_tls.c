@@ -4,7 +4,7 @@
 #include "proxy.h"
 #include "redis_world.h"
 
-enum { TIMEOUT_MS = 2000, SLACK_MS = 500 };
+enum { TIMEOUT_MS = 2000 };
 
 static int start(void **state)
 {
@@ -23,30 +23,6 @@ static int stop(void **state)
     return 0;
 }
 
-/* Whether it can be opened and used, in time, with a word about it if not. */
-static dibs_status try_url(const char *url, dibs_error *why)
-{
-    dibsx_nsec from_at = dibsx_now();
-    dibs_client *cl = NULL;
-    dibs_status rc =
-        dibs_open(url, DIBS_CLIENT_OPTS(.timeout_ms = TIMEOUT_MS), &cl, why);
-
-    assert_true(world_ms_since(from_at) <= TIMEOUT_MS + SLACK_MS);
-    if (rc == DIBS_OK) {
-        dibs_lock *lock = world_lock(cl, "k", NULL);
-
-        CHECK(DIBS_OK, dibs_lock_acquire(lock, err));
-        CHECK(DIBS_OK, dibs_lock_release(lock, err));
-        dibs_lock_free(lock);
-        dibs_close(cl);
-    } else {
-        assert_null(cl);
-        assert_true(strlen(why->message) > 10);
-        print_message("%s: %s\n", dibs_status_name(rc), why->message);
-    }
-    return rc;
-}
-
 static void a_good_certificate_is_accepted(void **state)
 {
     world *w = *state;
@@ -54,9 +30,9 @@ static void a_good_certificate_is_accepted(void **state)
     char url[SERVER_URL_MAX];
 
     server_tls_url(&w->sv, "localhost", url);
-    assert_int_equal(try_url(url, &why), DIBS_OK);
+    assert_int_equal(world_try_url(url, TIMEOUT_MS, &why), DIBS_OK);
     server_tls_url(&w->sv, "127.0.0.1", url);
-    assert_int_equal(try_url(url, &why), DIBS_OK);
+    assert_int_equal(world_try_url(url, TIMEOUT_MS, &why), DIBS_OK);
 }
 
 /* The server shows another certificate from now on. */
@@ -81,9 +57,9 @@ static void bad_certificates_are_denied(void **state)
         dibs_error why = {0};
 
         show(w, bad[i]);
-        assert_int_equal(try_url(url, &why), DIBS_DENIED);
+        assert_int_equal(world_try_url(url, TIMEOUT_MS, &why), DIBS_DENIED);
         assert_non_null(strstr(why.message, "certificate"));
-        assert_int_equal(try_url(insecure, &why), DIBS_OK);
+        assert_int_equal(world_try_url(insecure, TIMEOUT_MS, &why), DIBS_OK);
     }
 }
 
@@ -97,7 +73,7 @@ static void a_name_can_be_given(void **state)
     show(w, "wrong_host");
     server_tls_url(&w->sv, "localhost", url);
     snprintf(named, sizeof(named), "%s&sni=elsewhere.example", url);
-    assert_int_equal(try_url(named, &why), DIBS_OK);
+    assert_int_equal(world_try_url(named, TIMEOUT_MS, &why), DIBS_OK);
 }
 
 /* To a plain server a handshake is the beginning of a line, so it may wait for
@@ -112,7 +88,7 @@ static void a_plain_server_is_refused(void **state)
 
     plain.tls_port = w->sv.port;
     server_tls_url(&plain, "localhost", url);
-    rc = try_url(url, &why);
+    rc = world_try_url(url, TIMEOUT_MS, &why);
     assert_true(rc == DIBS_REFUSED || rc == DIBS_UNAVAIL);
     assert_non_null(strstr(why.message, "TLS"));
 }
@@ -124,7 +100,7 @@ static void a_tls_server_is_told_apart_from_a_plain_one(void **state)
     char url[SERVER_URL_MAX];
 
     snprintf(url, sizeof(url), "redis://127.0.0.1:%d", w->sv.tls_port);
-    assert_int_not_equal(try_url(url, &why), DIBS_OK);
+    assert_int_not_equal(world_try_url(url, TIMEOUT_MS, &why), DIBS_OK);
     assert_non_null(strstr(why.message, "TLS"));
 }
 
@@ -139,7 +115,7 @@ static void an_unknown_authority_is_denied(void **state)
              "rediss://localhost:%d?cert=%s/client.pem&"
              "key=%s/client.key",
              w->sv.tls_port, w->sv.dir, w->sv.dir);
-    assert_int_equal(try_url(url, &why), DIBS_DENIED);
+    assert_int_equal(world_try_url(url, TIMEOUT_MS, &why), DIBS_DENIED);
 }
 
 static void the_server_wants_a_certificate_too(void **state)
@@ -150,12 +126,12 @@ static void the_server_wants_a_certificate_too(void **state)
 
     snprintf(url, sizeof(url), "rediss://localhost:%d?ca=%s/ca.pem",
              w->sv.tls_port, w->sv.dir);
-    assert_int_equal(try_url(url, &why), DIBS_DENIED);
+    assert_int_equal(world_try_url(url, TIMEOUT_MS, &why), DIBS_DENIED);
     snprintf(url, sizeof(url),
              "rediss://localhost:%d?ca=%s/ca.pem&cert=%s/wrong_ca.pem&"
              "key=%s/wrong_ca.key",
              w->sv.tls_port, w->sv.dir, w->sv.dir, w->sv.dir);
-    assert_int_equal(try_url(url, &why), DIBS_DENIED);
+    assert_int_equal(world_try_url(url, TIMEOUT_MS, &why), DIBS_DENIED);
 }
 
 static void files_that_cannot_be_used_are_invalid(void **state)
@@ -166,12 +142,12 @@ static void files_that_cannot_be_used_are_invalid(void **state)
 
     snprintf(url, sizeof(url), "rediss://localhost:%d?ca=%s/none.pem",
              w->sv.tls_port, w->sv.dir);
-    assert_int_equal(try_url(url, &why), DIBS_INVALID);
+    assert_int_equal(world_try_url(url, TIMEOUT_MS, &why), DIBS_INVALID);
     snprintf(url, sizeof(url),
              "rediss://localhost:%d?ca=%s/ca.pem&cert=%s/client.pem&"
              "key=%s/server.key",
              w->sv.tls_port, w->sv.dir, w->sv.dir, w->sv.dir);
-    assert_int_equal(try_url(url, &why), DIBS_INVALID);
+    assert_int_equal(world_try_url(url, TIMEOUT_MS, &why), DIBS_INVALID);
 }
 
 /* A record that is cut is no answer, whatever it would have said. */
