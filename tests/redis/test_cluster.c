@@ -324,6 +324,9 @@ static void the_audit_looks_at_every_master(void **state)
     assert_int_equal(look_at(cl, "slots").severity, DIBS_FINE);
     assert_int_equal(look_at(cl, "coverage").severity, DIBS_NOTE);
     assert_non_null(strstr(look_at(cl, "eviction").found, "all 3 masters"));
+    lk = look_at(cl, "doorbells");
+    assert_int_equal(lk.severity, DIBS_FINE);
+    assert_non_null(strstr(lk.found, "all 3 masters"));
     assert_int_equal(look_at(cl, "persistence").severity, DIBS_CAUTION);
     mv = begin_move("audited");
     assert_int_equal(look_at(cl, "moves").severity, DIBS_CAUTION);
@@ -512,7 +515,11 @@ static void the_least_rights_are_enough(void **state)
     CHECK(DIBS_OK, dibs_lock_release(lock, err));
     lk = look_at(cl, "coverage");
     assert_null(strstr(lk.found, "cannot be told"));
+    assert_int_equal(look_at(cl, "doorbells").severity, DIBS_FINE);
     dibs_lock_free(lock);
+    dibs_close(cl);
+    cl = client_of_user(acl_file, "-spublish");
+    assert_int_equal(look_at(cl, "doorbells").severity, DIBS_NOTE);
     dibs_close(cl);
 }
 

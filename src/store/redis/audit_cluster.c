@@ -8,6 +8,7 @@
 #include "base/fail.h"
 #include "store/redis/handle.h"
 #include "store/redis/reply.h"
+#include "store/redis/slot.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -204,8 +205,46 @@ static void look_for_moves(dibs__redis *rd, summary *sm, dibsx_nsec deadline)
     take_note(&finding, sm);
 }
 
+/* A slot that a master serves; -1 when it has none. */
+static int slot_at(const dibs__topology *map, size_t member)
+{
+    for (int slot = 0; slot < DIBS__SLOTS; slot++)
+        if (map->server[slot] == member + 1)
+            return slot;
+    return -1;
+}
+
+/* Rings for nobody, in the way that stays with the servers of a slot. */
+static void
+look_for_channels(dibs__redis *rd, summary *sm, int slot, dibsx_nsec deadline)
+{
+    static const dibs_finding sharded = {
+        DIBS_FINE, "doorbells",
+        "sharded channels: a ring stays with the servers of its slot", NULL};
+    static const dibs_finding ordinary = {
+        DIBS_NOTE, "doorbells",
+        "ordinary channels: every ring goes to every server of the cluster",
+        "sharded ones need Redis 7.0, and spublish and ssubscribe as in "
+        "docs/redis-acl.md"};
+    char tag[DIBS__SLOT_TAG], channel[48];
+    dibs__words words = {.count = 0};
+    redisReply *reply = NULL;
+    dibs_error why;
+
+    dibs__slot_tag(slot, tag);
+    snprintf(channel, sizeof(channel), "dibs:bell:{%s}:nobody", tag);
+    dibs__words_puts(&words, "SPUBLISH");
+    dibs__words_puts(&words, channel);
+    dibs__words_puts(&words, "");
+    if (dibs__route_call_at(rd->steps, sm->place, &words, deadline, &reply,
+                            &why) == DIBS_OK)
+        take_note(reply->type == REDIS_REPLY_INTEGER ? &sharded : &ordinary,
+                  sm);
+    dibs__reply_free(reply);
+}
+
 /* A master that cannot be reached is a finding, not the end. */
-static void look_at(dibs__redis *rd, summary *sm, dibsx_nsec deadline)
+static void look_at(dibs__redis *rd, summary *sm, int slot, dibsx_nsec deadline)
 {
     dibs_error why = {0};
     char text[TEXT_MAX];
@@ -213,6 +252,8 @@ static void look_at(dibs__redis *rd, summary *sm, dibsx_nsec deadline)
                                "see why it is out of reach from here"};
 
     look_for_moves(rd, sm, deadline);
+    if (slot >= 0)
+        look_for_channels(rd, sm, slot, deadline);
     if (dibs__redis_audit_at(rd, sm->place, deadline, take_note, sm, &why) ==
         DIBS_OK)
         return;
@@ -235,7 +276,7 @@ look_at_all(dibs__redis *rd, summary *sm, const dibs__topology *map,
         if (!sm->place)
             rc = tell_coverage(rd, sm, &map->members[i].place, deadline, err);
         sm->place = &map->members[i].place;
-        look_at(rd, sm, deadline);
+        look_at(rd, sm, slot_at(map, i), deadline);
     }
     tell_notes(sm);
     return rc;
