@@ -38,6 +38,7 @@
 #include "store/redis/backoff.h"
 #include "store/redis/conn.h"
 #include "store/redis/error.h"
+#include "store/redis/request.h"
 #include "store/redis/way.h"
 #include <assert.h>
 #include <poll.h>
@@ -60,29 +61,6 @@ enum {
 
 enum { DONE = 1, LEAD = 2 }; /* posts */
 
-typedef struct request {
-    struct request *next;
-    dibsx_park park;
-    const char *bytes;
-    size_t len;
-    int due; /* replies: one to each command in `bytes`, */
-    int got; /* ... of which so many are in `replies` */
-    redisReply **replies;
-    dibs__member member; /* how it takes part in a group */
-    int grouped;         /* in flight: members whose first it is, or 1 */
-    bool unsure;         /* a group may have done it */
-    uint64_t start;
-    dibsx_nsec deadline;
-    dibs_status rc;
-    dibs_error *err;
-} request;
-
-typedef struct line {
-    request *head;
-    request *tail;
-    int count;
-} line;
-
 struct dibs__link {
     dibs__way way; /* the leader's */
 
@@ -93,8 +71,8 @@ struct dibs__link {
     bool broken;
     bool demoted; /* the server has shown that it is a replica */
     dibs__conn *cn;
-    line queue;
-    line flight;
+    dibs__line queue;
+    dibs__line flight;
     bool text_due;    /* the server lacks the script of the group */
     uint64_t batched; /* bytes that were put into `out` on this connection */
     uint64_t given;
@@ -112,61 +90,6 @@ struct dibs__link {
     dibsx_park *asleep[TAKEN_MAX * DIBS__GROUP_MAX];
     size_t asleep_count;
 };
-
-static void line_push(line *ln, request *rq)
-{
-    rq->next = NULL;
-    if (ln->tail)
-        ln->tail->next = rq;
-    else
-        ln->head = rq;
-    ln->tail = rq;
-    ln->count++;
-}
-
-static request *line_pop(line *ln)
-{
-    request *rq = ln->head;
-
-    ln->head = rq->next;
-    if (!ln->head)
-        ln->tail = NULL;
-    ln->count--;
-    return rq;
-}
-
-/* False when it is not in this line. */
-static bool line_remove(line *ln, request *rq)
-{
-    request *before = NULL;
-
-    for (request *at = ln->head; at; before = at, at = at->next) {
-        if (at != rq)
-            continue;
-        if (before)
-            before->next = rq->next;
-        else
-            ln->head = rq->next;
-        if (ln->tail == rq)
-            ln->tail = before;
-        ln->count--;
-        return true;
-    }
-    return false;
-}
-
-/* All of `ln` before those of `rest`; `ln` is empty afterwards. */
-static void line_prepend(line *rest, line *ln)
-{
-    if (ln->count == 0)
-        return;
-    ln->tail->next = rest->head;
-    rest->head = ln->head;
-    if (!rest->tail)
-        rest->tail = ln->tail;
-    rest->count += ln->count;
-    *ln = (line){0};
-}
 
 dibs_status
 dibs__link_new(const dibs__redis_conf *conf, dibs__link **out, dibs_error *err)
@@ -207,14 +130,14 @@ void dibs__link_free(dibs__link *ln)
     dibsx_free(ln);
 }
 
-static bool is_done(request *rq)
+static bool is_done(dibs__request *rq)
 {
     return dibsx_park_look(&rq->park) == DONE;
 }
 
 /* Ends a request with a status and the reason in `why`. It may be gone as soon
  * as it was posted to. Locks: ln->mutex. */
-static void fail(request *rq, dibs_status rc, const dibs_error *why)
+static void fail(dibs__request *rq, dibs_status rc, const dibs_error *why)
 {
     rq->rc = dibsx_fail_at(rq->err, rq->unsure ? DIBS_UNKNOWN : rc, why->origin,
                            "%s", why->message);
@@ -244,7 +167,7 @@ void dibs__link_drop(dibs__link *ln)
 }
 
 /* Locks: ln->mutex. */
-static bool was_given(const dibs__link *ln, const request *rq)
+static bool was_given(const dibs__link *ln, const dibs__request *rq)
 {
     return ln->writing || rq->start < ln->given;
 }
@@ -252,17 +175,17 @@ static bool was_given(const dibs__link *ln, const request *rq)
 /* A request's time is up. Runs on its own thread. Replies that come later would
  * be taken for those of others, so if it was sent the connection ends with it.
  * Locks: ln->mutex. */
-static void expire(dibs__link *ln, request *rq)
+static void expire(dibs__link *ln, dibs__request *rq)
 {
     dibs_status rc = DIBS_UNAVAIL;
     dibs_error why = {0};
 
-    if (line_remove(&ln->queue, rq)) {
+    if (dibs__line_remove(&ln->queue, rq)) {
         (void)dibsx_fail(&why, rc, "the deadline passed before it was sent");
     } else {
         if (was_given(ln, rq))
             rc = DIBS_UNKNOWN;
-        (void)line_remove(&ln->flight, rq);
+        (void)dibs__line_remove(&ln->flight, rq);
         (void)dibsx_fail(&why, rc,
                          "the connection was given up, as another command on "
                          "it was not answered in time");
@@ -272,38 +195,11 @@ static void expire(dibs__link *ln, request *rq)
     fail(rq, rc, &why);
 }
 
-/* Takes who is first in the queue out of it, with all who can go along. They are
- * of different threads, so their order does not matter. Locks: ln->mutex. */
-static void gather(dibs__link *ln, line *members)
-{
-    line parts[2] = {{0}}, others = {0};
-    request *first = ln->queue.head;
-    bool alone = !first->member.part || ln->way.conf->ungrouped;
-    int count = 0;
-
-    while (ln->queue.head && count < (alone ? 1 : DIBS__GROUP_MAX)) {
-        request *rq = line_pop(&ln->queue);
-        const dibs__part *part = rq->member.part;
-        line *own = &parts[part && part->second];
-        const request *like = own->head ? own->head : first;
-
-        if (rq == first || dibs__member_fits(&rq->member, &like->member)) {
-            line_push(own, rq);
-            count++;
-        } else {
-            line_push(&others, rq);
-        }
-    }
-    line_prepend(&ln->queue, &others);
-    *members = parts[1];
-    line_prepend(members, &parts[0]);
-}
-
 /* Appends the command of one, or of a group, to `out`; false when there was no
  * memory for it. Locks: ln->mutex. */
-static bool append(dibs__link *ln, const line *members)
+static bool append(dibs__link *ln, const dibs__line *members)
 {
-    const request *first = members->head;
+    const dibs__request *first = members->head;
     size_t before = ln->out.len;
 
     if (members->count == 1) {
@@ -312,7 +208,7 @@ static bool append(dibs__link *ln, const line *members)
         const dibs__member *all[DIBS__GROUP_MAX];
         int count = 0;
 
-        for (const request *rq = first; rq; rq = rq->next)
+        for (const dibs__request *rq = first; rq; rq = rq->next)
             all[count++] = &rq->member;
         dibs__group_put(all, count, ln->text_due, &ln->out);
         ln->text_due = false;
@@ -325,14 +221,14 @@ static bool append(dibs__link *ln, const line *members)
 }
 
 /* Moves those whose command was put into `out` to flight. Locks: ln->mutex. */
-static void launch(dibs__link *ln, line *members)
+static void launch(dibs__link *ln, dibs__line *members)
 {
     members->head->grouped = members->count;
     while (members->head) {
-        request *rq = line_pop(members);
+        dibs__request *rq = dibs__line_pop(members);
 
         rq->start = ln->batched;
-        line_push(&ln->flight, rq);
+        dibs__line_push(&ln->flight, rq);
     }
 }
 
@@ -343,15 +239,15 @@ static void fill(dibs__link *ln)
     ln->out_at = 0;
     while (ln->queue.head && ln->out.len < BATCH_BYTES) {
         size_t before = ln->out.len;
-        line members = {0};
+        dibs__line members = {0};
 
-        gather(ln, &members);
+        dibs__line_gather(&ln->queue, ln->way.conf->ungrouped, &members);
         if (!append(ln, &members)) {
-            line_prepend(&ln->queue, &members);
+            dibs__line_prepend(&ln->queue, &members);
             if (before == 0) {
                 const dibs_error why = {.message = "a command"};
 
-                fail(line_pop(&ln->queue), DIBS_NOMEM, &why);
+                fail(dibs__line_pop(&ln->queue), DIBS_NOMEM, &why);
             }
             break;
         }
@@ -435,7 +331,7 @@ static void flush(dibs__link *ln, dibsx_nsec until)
  * next one; the others do not know. Runs on the leader. Locks: ln->mutex. */
 static void drop(dibs__link *ln)
 {
-    line unsent = {0};
+    dibs__line unsent = {0};
 
     while (ln->writing)
         pthread_cond_wait(&ln->written, &ln->mutex);
@@ -443,14 +339,14 @@ static void drop(dibs__link *ln)
     ln->cn = NULL;
     ln->broken = false;
     while (ln->flight.head) {
-        request *rq = line_pop(&ln->flight);
+        dibs__request *rq = dibs__line_pop(&ln->flight);
 
         if (was_given(ln, rq))
             fail(rq, DIBS_UNKNOWN, &ln->why);
         else
-            line_push(&unsent, rq);
+            dibs__line_push(&unsent, rq);
     }
-    line_prepend(&ln->queue, &unsent);
+    dibs__line_prepend(&ln->queue, &unsent);
     dibsx_buf_reset(&ln->out);
     ln->out_at = 0;
     ln->batched = ln->given = 0;
@@ -468,7 +364,7 @@ static void wake_all(dibs__link *ln)
 
 /* Ends a request with its last reply; who sleeps is woken later.
  * Locks: ln->mutex. */
-static void answer(dibs__link *ln, request *rq, redisReply *reply)
+static void answer(dibs__link *ln, dibs__request *rq, redisReply *reply)
 {
     rq->replies[rq->got++] = reply;
     rq->rc = DIBS_OK;
@@ -478,16 +374,17 @@ static void answer(dibs__link *ln, request *rq, redisReply *reply)
 
 /* Hands the reply of a group to its members. For whom it has no answer is queued
  * again. Locks: ln->mutex. */
-static void answer_group(dibs__link *ln, request *first, redisReply *reply)
+static void
+answer_group(dibs__link *ln, dibs__request *first, redisReply *reply)
 {
     int count = first->grouped;
     bool answered = dibs__group_is_answer(reply, count);
-    line again = {0};
+    dibs__line again = {0};
 
     if (reply->type == REDIS_REPLY_ERROR && dibs__redis_no_script(reply->str))
         ln->text_due = true;
     for (int i = 0; i < count; i++) {
-        request *rq = i == 0 ? first : line_pop(&ln->flight);
+        dibs__request *rq = i == 0 ? first : dibs__line_pop(&ln->flight);
         redisReply *own = answered ? dibs__group_take(reply, i) : NULL;
 
         if (own) {
@@ -495,10 +392,10 @@ static void answer_group(dibs__link *ln, request *first, redisReply *reply)
         } else {
             rq->member.part = NULL;
             rq->unsure = !answered;
-            line_push(&again, rq);
+            dibs__line_push(&again, rq);
         }
     }
-    line_prepend(&ln->queue, &again);
+    dibs__line_prepend(&ln->queue, &again);
     dibs__reply_free(reply);
 }
 
@@ -522,13 +419,13 @@ static void demote(dibs__link *ln)
 }
 
 /* All who were refused are queued again, for the primary. Locks: ln->mutex. */
-static void send_again(dibs__link *ln, request *first, redisReply *reply)
+static void send_again(dibs__link *ln, dibs__request *first, redisReply *reply)
 {
-    line again = {0};
+    dibs__line again = {0};
 
     for (int i = 0; i < first->grouped; i++)
-        line_push(&again, i == 0 ? first : line_pop(&ln->flight));
-    line_prepend(&ln->queue, &again);
+        dibs__line_push(&again, i == 0 ? first : dibs__line_pop(&ln->flight));
+    dibs__line_prepend(&ln->queue, &again);
     dibs__reply_free(reply);
 }
 
@@ -538,7 +435,7 @@ static void hand_out(dibs__link *ln, redisReply **replies, size_t count)
     bool usable = !ln->broken; /* and stays so when one of them ends it */
 
     for (size_t i = 0; i < count; i++) {
-        request *rq = usable ? ln->flight.head : NULL;
+        dibs__request *rq = usable ? ln->flight.head : NULL;
         bool demoted = rq && is_demotion(ln, replies[i]);
 
         if (!rq) {
@@ -555,7 +452,7 @@ static void hand_out(dibs__link *ln, redisReply **replies, size_t count)
             rq->replies[rq->got++] = replies[i];
             continue;
         }
-        (void)line_pop(&ln->flight);
+        (void)dibs__line_pop(&ln->flight);
         /* Of several commands, the one before may have been done. */
         if (demoted && rq->due == 1)
             send_again(ln, rq, replies[i]);
@@ -625,16 +522,16 @@ static void take(dibs__link *ln, dibsx_nsec deadline)
 }
 
 /* A request that cannot be connected for in time. Locks: ln->mutex. */
-static void fail_until_due(dibs__link *ln, request *rq)
+static void fail_until_due(dibs__link *ln, dibs__request *rq)
 {
-    (void)line_remove(&ln->queue, rq);
+    (void)dibs__line_remove(&ln->queue, rq);
     fail(rq, ln->away, &ln->why);
 }
 
 /* The attempt failed: all who waited for it learn why. When it was only the
  * leader's own time that was up, the others may yet have more luck.
  * Locks: ln->mutex. */
-static void connect_failed(dibs__link *ln, request *rq, dibs_status rc)
+static void connect_failed(dibs__link *ln, dibs__request *rq, dibs_status rc)
 {
     dibsx_nsec now = dibsx_now();
 
@@ -644,17 +541,17 @@ static void connect_failed(dibs__link *ln, request *rq, dibs_status rc)
         dibs__way_is_worth_a_wait(&ln->way, rc, ln->lost_at, now))
         return;
     if (rc == DIBS_UNAVAIL && now >= rq->deadline) {
-        (void)line_remove(&ln->queue, rq);
+        (void)dibs__line_remove(&ln->queue, rq);
         fail(rq, rc, &ln->why);
         return;
     }
     while (ln->queue.head)
-        fail(line_pop(&ln->queue), rc, &ln->why);
+        fail(dibs__line_pop(&ln->queue), rc, &ln->why);
 }
 
 /* Connects, when the next attempt is due. Runs on the leader.
  * Locks: ln->mutex, which it drops. */
-static void connect_for(dibs__link *ln, request *rq)
+static void connect_for(dibs__link *ln, dibs__request *rq)
 {
     dibsx_nsec now = dibsx_now();
     dibsx_nsec due_at = ln->backoff.due_at;
@@ -702,7 +599,7 @@ static void look_at_idle(dibs__link *ln, dibsx_nsec now)
  * when the mutex is free. Locks: ln->mutex. */
 static dibsx_park *resign(dibs__link *ln)
 {
-    request *next = ln->flight.tail ? ln->flight.tail : ln->queue.head;
+    dibs__request *next = ln->flight.tail ? ln->flight.tail : ln->queue.head;
 
     ln->led = next != NULL;
     return next && dibsx_park_post(&next->park, LEAD) ? &next->park : NULL;
@@ -710,7 +607,7 @@ static dibsx_park *resign(dibs__link *ln)
 
 /* Drives the connection until the request is done. Locks: ln->mutex, which it
  * drops and does not take again. */
-static void lead(dibs__link *ln, request *rq)
+static void lead(dibs__link *ln, dibs__request *rq)
 {
     dibsx_park *next;
 
@@ -737,7 +634,7 @@ static void lead(dibs__link *ln, request *rq)
 
 /* Waits for another thread to end the request, or to pass on its role.
  * Locks: none. */
-static void follow(dibs__link *ln, request *rq)
+static void follow(dibs__link *ln, dibs__request *rq)
 {
     int post = dibsx_park_wait(&rq->park, rq->deadline);
 
@@ -754,10 +651,10 @@ static void follow(dibs__link *ln, request *rq)
     pthread_mutex_unlock(&ln->mutex);
 }
 
-static void run(dibs__link *ln, request *rq, dibsx_nsec now)
+static void run(dibs__link *ln, dibs__request *rq, dibsx_nsec now)
 {
     pthread_mutex_lock(&ln->mutex);
-    line_push(&ln->queue, rq);
+    dibs__line_push(&ln->queue, rq);
     if (!ln->led) {
         ln->led = true;
         look_at_idle(ln, now);
@@ -787,7 +684,10 @@ dibs_status dibs__link_join(dibs__link *ln, const dibs__part *part,
     size_t room = dibs__words_room(words);
     char *bytes = small;
     dibsx_nsec now = dibsx_now();
-    request rq = {.due = 1, .replies = out, .deadline = deadline, .err = err};
+    dibs__request rq = {.due = 1,
+                        .replies = out,
+                        .deadline = deadline,
+                        .err = err};
 
     *out = NULL;
     if (now >= deadline)
@@ -813,12 +713,12 @@ dibs__link_unit(dibs__link *ln, const char *bytes, size_t len, int count,
                 dibsx_nsec deadline, redisReply **out, dibs_error *err)
 {
     dibsx_nsec now = dibsx_now();
-    request rq = {.bytes = bytes,
-                  .len = len,
-                  .due = count,
-                  .replies = out,
-                  .deadline = deadline,
-                  .err = err};
+    dibs__request rq = {.bytes = bytes,
+                        .len = len,
+                        .due = count,
+                        .replies = out,
+                        .deadline = deadline,
+                        .err = err};
 
     for (int i = 0; i < count; i++)
         out[i] = NULL;
