@@ -38,6 +38,19 @@ static uint64_t hold(stage *sg, const char *owner, dibs__mode mode)
     return ask(sg, 0, &what, DIBS_OK);
 }
 
+/* Newer servers wait for replicas only on behalf of who has written. */
+static void what_is_answered_again_is_written_again(void **state)
+{
+    stage *sg = *state;
+    uint64_t fence = hold(sg, READER, DIBS__EXCLUSIVE);
+    long long before =
+        server_info(&sg->w->sv, "persistence", "rdb_changes_since_last_save");
+
+    assert_int_equal(hold(sg, READER, DIBS__EXCLUSIVE), fence);
+    assert_true(server_info(&sg->w->sv, "persistence",
+                            "rdb_changes_since_last_save") > before);
+}
+
 static void leave(stage *sg, const char *owner, dibs_status rc)
 {
     const dibs__leave gone = {.name = "k", .owner = owner};
@@ -495,6 +508,7 @@ static void a_channel_that_was_lost_is_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        STAGE_TEST(what_is_answered_again_is_written_again),
         STAGE_TEST(a_reader_that_rises_is_the_whole_hash),
         STAGE_TEST(a_writer_that_sinks_lets_readers_in),
         STAGE_TEST(a_lease_that_was_handed_on_is_marked_until_renewed),

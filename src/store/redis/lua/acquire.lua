@@ -66,6 +66,8 @@ local function refuse()
 end
 
 if mine and not mine.left then
+    -- A write, so that who waits for replicas next waits for what made it mine.
+    extend_lock()
     serve()
     settle()
     return {OK, mine.fence, math.floor((mine.till - now) / 1000),

@@ -28,6 +28,8 @@ if not mine or mine.left or mine.fence ~= fence then
     -- An earlier request may have done it, whose answer was lost.
     if heir and not heir.left and heir.mode == mode and
        tonumber(heir.fence) > tonumber(fence) then
+        -- A write, so that replicas which are waited for next have that one too.
+        extend_lock()
         return turned(heir)
     end
     return answer(LOST)
