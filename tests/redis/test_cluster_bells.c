@@ -180,6 +180,30 @@ static int ears_at(const server *sv, int channels)
     return count;
 }
 
+/* Its ears are told to stop while they are being woken for the first wait. */
+static void who_has_just_begun_to_wait_can_close(void **state)
+{
+    dibs_client *holder = world_client(cw_url, 5000);
+    dibs_lock *held = world_lock(holder, "closing", NULL);
+
+    (void)state;
+    CHECK(DIBS_OK, dibs_lock_try(held, err));
+    for (int i = 0; i < 200; i++) {
+        dibs_client *cl = world_client(cw_url, 5000);
+        dibs_lock *lock =
+            world_lock(cl, "closing", DIBS_LOCK_OPTS(.wait_ms = 1 + i % 3));
+        dibsx_nsec from_at;
+
+        CHECK(DIBS_TIMEOUT, dibs_lock_acquire(lock, err));
+        dibs_lock_free(lock);
+        from_at = dibsx_now();
+        dibs_close(cl);
+        assert_true(world_ms_since(from_at) < WORLD_BOUND_MS);
+    }
+    dibs_lock_free(held);
+    dibs_close(holder);
+}
+
 /* With one connection for all slots of a master. */
 static void waits_at_all_masters_are_rung(void **state)
 {
@@ -384,6 +408,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_waiter_is_rung_in_its_slot),
+        cmocka_unit_test(who_has_just_begun_to_wait_can_close),
         cmocka_unit_test(waits_at_all_masters_are_rung),
         cmocka_unit_test(only_so_many_slots_are_listened_to),
         cmocka_unit_test(a_waiter_is_rung_after_its_slot_has_moved),

@@ -131,8 +131,12 @@ static dibs_status listen_on(dibs__ear *er, dibs__conn *cn, dibs_error *err)
             if (er->offer_at > 0)
                 er->offer_at = dibsx_after_ms(heard_at, OFFER_MS);
             asked = false;
-        } else if (rc == DIBS_CANCELLED && !er->all->stopping) {
+        } else if (rc == DIBS_CANCELLED) {
+            /* In this order: what was set to stop it must not be cleared
+             * unseen. */
             dibsx_event_clear(er->wake_fd);
+            if (er->all->stopping)
+                return rc;
         } else if (rc == DIBS_TIMEOUT && is_done(er)) {
             return DIBS_OK;
         } else if (rc == DIBS_TIMEOUT && er->offer_at > 0) {
