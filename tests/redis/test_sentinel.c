@@ -6,6 +6,8 @@
 #include "ask.h"
 #include "topology.h"
 
+#include "store/redis/handle.h"
+
 #include <pthread.h>
 
 typedef struct scene {
@@ -297,6 +299,67 @@ static void a_name_that_is_not_known_is_refused(void **state)
     assert_non_null(strstr(err.message, "nobody"));
 }
 
+/* Time that has run out says nothing about the name. */
+static void sentinels_that_hang_are_waited_for(void **state)
+{
+    char url[SERVER_URL_MAX + 32];
+    dibs_client *cl;
+    dibs_lock *lock;
+
+    (void)state;
+    snprintf(url, sizeof(url), "%s?connect_timeout=150ms", sc.url);
+    cl = world_client(url, 5000);
+    lock = world_lock(cl, "hung", NULL);
+    for (int i = 0; i < TOPOLOGY_SENTINELS; i++)
+        server_pause(&sc.tp.sentinels[i]);
+    assert_true(
+        server_tell(primary(), "CLIENT", "KILL", "TYPE", "normal", NULL));
+    /* As above: until it is looked at before it is used. */
+    world_sleep_ms(150);
+    CHECK(DIBS_UNAVAIL, dibs_lock_try(lock, err));
+    for (int i = 0; i < TOPOLOGY_SENTINELS; i++)
+        server_resume(&sc.tp.sentinels[i]);
+    assert_int_equal(world_try_until(lock, WORLD_BOUND_MS), DIBS_OK);
+    dibs_lock_free(lock);
+    dibs_close(cl);
+}
+
+/* A primary that was demoted behind the sentinels' back: who waits for replicas
+ * tells the others of it once, and tries on without cutting them off each time. */
+static void a_demotion_is_told_once(void **state)
+{
+    const dibs__ask ask = {.name = "demoted",
+                           .owner = "0123456789abcdef0123456789abcdef",
+                           .permits = 1,
+                           .ttl_ms = 1000,
+                           .who = "test",
+                           .replicas = 1};
+    server *before = primary();
+    dibs__store *st = NULL;
+    dibs__answer ans;
+    uint64_t moves;
+
+    (void)state;
+    CHECK(DIBS_OK, dibs__store_open(sc.url, dibsx_after_ms(dibsx_now(), 5000),
+                                    &st, err));
+    CHECK(DIBS_OK,
+          st->ops->lease->acquire(st, &ask, dibsx_after_ms(dibsx_now(), 5000),
+                                  &ans, err));
+    moves = dibs__sentinel_moves(dibs__redis_of(st)->sentinel);
+    assert_true(server_tell(before, "REPLICAOF", "127.0.0.1",
+                            sc.tp.ports[(sc.tp.primary + 1) % TOPOLOGY_SERVERS],
+                            NULL));
+    CHECK(DIBS_UNAVAIL,
+          st->ops->lease->acquire(st, &ask, dibsx_after_ms(dibsx_now(), 1000),
+                                  &ans, err));
+    moves = dibs__sentinel_moves(dibs__redis_of(st)->sentinel) - moves;
+    print_message("told %d times\n", (int)moves);
+    assert_in_range(moves, 1, 2);
+    assert_true(server_tell(before, "REPLICAOF", "NO", "ONE", NULL));
+    dibs__store_close(st);
+    assert_true(topology_mend(&sc.tp));
+}
+
 static dibs_client *
 open_as(const char *login, const char *user, const char *password)
 {
@@ -466,12 +529,14 @@ int main(void)
         SCENE_TEST(a_name_that_is_not_known_is_refused),
         SCENE_TEST(both_sides_have_users_of_their_own),
         SCENE_TEST(sentinels_stand_in_for_each_other),
+        SCENE_TEST(sentinels_that_hang_are_waited_for),
         SCENE_TEST(the_others_are_learned),
         SCENE_TEST(a_demoted_primary_is_not_believed),
         SCENE_TEST(what_too_few_have_is_not_granted),
         SCENE_TEST(turns_and_hand_overs_are_durable),
         SCENE_TEST(others_see_how_durable_it_is),
         SCENE_TEST(a_renewal_counts_once_replicas_have_it),
+        SCENE_TEST(a_demotion_is_told_once),
         SCENE_TEST(a_planned_switch_is_followed),
         SCENE_TEST(a_step_waits_for_the_next_primary),
         SCENE_TEST(a_lease_outlives_a_failover),

@@ -157,6 +157,8 @@ static dibs_status attend(dibs__redis_bell *bell, dibs__backoff *bo)
     dibs_status rc = dibs__way_open(&bell->way, false, deadline, &cn, &err);
 
     set_conn(bell, cn);
+    if (rc == DIBS_OK && dibs__way_has_moved(&bell->way))
+        dibs__conn_sever(cn);
     if (rc == DIBS_OK)
         rc = dibs__redis_bell_subscribe(bell, cn, &err);
     dibs__listener_report(&bell->listener, rc == DIBS_OK ? NULL : &err);

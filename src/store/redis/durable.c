@@ -43,24 +43,31 @@ void dibs__durable_drop(dibs__durable *du)
     pthread_mutex_unlock(&du->mutex);
 }
 
-/* One to this place that is kept and was not closed by the server; NULL: none. */
-static dibs__conn *take_kept(dibs__durable *du, const dibs__place *place)
+/* From here on it is found by who drops all. Locks: du->mutex. */
+static void lend(dibs__durable *du, dibs__conn *cn, dibs__loan *loan)
 {
-    dibs__conn *cn = NULL;
+    loan->cn = cn;
+    loan->next = du->loans;
+    du->loans = loan;
+}
 
+/* Lends one to the place of the loan that is kept and was not closed by the
+ * server, if there is one. */
+static void lend_kept(dibs__durable *du, dibs__loan *loan)
+{
     pthread_mutex_lock(&du->mutex);
-    for (size_t i = du->count; i-- > 0 && !cn;) {
-        if (!dibs__place_is(&du->kept[i].place, place))
+    for (size_t i = du->count; i-- > 0 && !loan->cn;) {
+        dibs__conn *cn = du->kept[i].cn;
+
+        if (!dibs__place_is(&du->kept[i].place, &loan->place))
             continue;
-        cn = du->kept[i].cn;
         du->kept[i] = du->kept[--du->count];
-        if (dibs__conn_gone(cn)) {
+        if (dibs__conn_gone(cn))
             dibs__conn_close(cn);
-            cn = NULL;
-        }
+        else
+            lend(du, cn, loan);
     }
     pthread_mutex_unlock(&du->mutex);
-    return cn;
 }
 
 /* False when the deadline comes first. */
@@ -78,21 +85,32 @@ static bool pause_before(dibs__durable *du, dibsx_nsec deadline)
     return true;
 }
 
-/* While sentinels choose a primary, it is waited for, as a link does. */
+/* Lends a new one. While sentinels choose a primary, it is waited for, as a link
+ * does; all are told once that the last one was demoted. */
 static dibs_status
-open_new(dibs__durable *du, const dibs__place *place, bool demoted,
-         dibsx_nsec deadline, dibs__conn **out, dibs_error *err)
+lend_new(dibs__durable *du, const dibs__place *place, bool demoted,
+         dibsx_nsec deadline, dibs__loan *loan, dibs_error *err)
 {
     dibs__way way = {.conf = du->conf,
                      .sentinel = du->sentinel,
                      .place = place};
     dibsx_nsec since = dibsx_now();
+    dibs__conn *cn = NULL;
     dibs_status rc;
 
-    do
-        rc = dibs__way_open(&way, demoted, deadline, out, err);
-    while (dibs__way_is_worth_a_wait(&way, rc, since, dibsx_now()) &&
-           pause_before(du, deadline));
+    do {
+        rc = dibs__way_open(&way, demoted, deadline, &cn, err);
+        demoted = false;
+    } while (dibs__way_is_worth_a_wait(&way, rc, since, dibsx_now()) &&
+             pause_before(du, deadline));
+    if (rc == DIBS_OK) {
+        pthread_mutex_lock(&du->mutex);
+        lend(du, cn, loan);
+        loan->dropped = dibs__way_has_moved(&way);
+        if (loan->dropped)
+            dibs__conn_sever(cn);
+        pthread_mutex_unlock(&du->mutex);
+    }
     dibs__way_fini(&way);
     return rc;
 }
@@ -102,22 +120,13 @@ static dibs_status
 borrow(dibs__durable *du, const dibs__place *place, bool demoted,
        dibsx_nsec deadline, dibs__loan *loan, dibs_error *err)
 {
-    dibs_status rc = DIBS_OK;
-
     *loan = (dibs__loan){.du = du};
     if (place)
         loan->place = *place;
     if (!demoted)
-        loan->cn = take_kept(du, &loan->place);
-    if (!loan->cn)
-        rc = open_new(du, place, demoted, deadline, &loan->cn, err);
-    if (rc != DIBS_OK)
-        return rc;
-    pthread_mutex_lock(&du->mutex);
-    loan->next = du->loans;
-    du->loans = loan;
-    pthread_mutex_unlock(&du->mutex);
-    return DIBS_OK;
+        lend_kept(du, loan);
+    return loan->cn ? DIBS_OK
+                    : lend_new(du, place, demoted, deadline, loan, err);
 }
 
 /* When there is no room, another gives way.

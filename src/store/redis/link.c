@@ -155,14 +155,19 @@ static void break_off(dibs__link *ln, const dibs_error *why)
     dibs__conn_sever(ln->cn);
 }
 
-void dibs__link_drop(dibs__link *ln)
+static void leave_primary(dibs__link *ln)
 {
     const dibs_error why = {
         .message = "the connection was given up, as another server has become "
                    "the primary"};
 
-    pthread_mutex_lock(&ln->mutex);
     break_off(ln, &why);
+}
+
+void dibs__link_drop(dibs__link *ln)
+{
+    pthread_mutex_lock(&ln->mutex);
+    leave_primary(ln);
     pthread_mutex_unlock(&ln->mutex);
 }
 
@@ -575,6 +580,8 @@ static void connect_for(dibs__link *ln, dibs__request *rq)
     ln->cn = cn;
     if (rc == DIBS_OK) {
         ln->lost_at = 0;
+        if (dibs__way_has_moved(&ln->way))
+            leave_primary(ln);
         return;
     }
     ln->why = why;

@@ -19,6 +19,7 @@
 #include "store/redis/sentinel_read.h"
 #include "store/redis/watcher.h"
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -37,6 +38,7 @@ enum { SENTINELS_MAX = 32 };
 typedef struct attempt {
     struct attempt *next;
     int abort_fd; /* -1: it cannot be given up */
+    uint64_t moves;
 } attempt;
 
 struct dibs__sentinel {
@@ -53,6 +55,7 @@ struct dibs__sentinel {
     dibs__place primary;
     dibsx_nsec answered_at; /* that was so */
     attempt *attempts;
+    _Atomic(uint64_t) moves; /* how often connections were to be dropped */
     dibs__watcher watcher;
     bool doubted; /* what the first of the list said led nowhere */
 
@@ -60,6 +63,11 @@ struct dibs__sentinel {
     dibs__conn *cn; /* to the first of the list, NULL: none */
     int64_t patience_ms;
 };
+
+uint64_t dibs__sentinel_moves(const dibs__sentinel *sn)
+{
+    return atomic_load(&sn->moves);
+}
 
 const char *dibs__sentinel_name(const dibs__sentinel *sn)
 {
@@ -278,7 +286,7 @@ static dibs_status ask_round(dibs__sentinel *sn, dibsx_nsec deadline,
                              dibs__place *out, dibs_error *err)
 {
     dibs__place list[SENTINELS_MAX];
-    dibs_status worst = DIBS_INVALID;
+    dibs_status worst = DIBS_OK;
     dibs_error why;
     size_t count;
 
@@ -307,6 +315,8 @@ static dibs_status ask_round(dibs__sentinel *sn, dibsx_nsec deadline,
     }
     if (sn->patience_ms < PATIENCE_MAX_MS)
         sn->patience_ms *= 2;
+    if (worst == DIBS_OK)
+        worst = dibsx_fail(err, DIBS_UNAVAIL, "no sentinel answers in time");
     return worst;
 }
 
@@ -316,6 +326,7 @@ static void tell_moved(dibs__sentinel *sn)
     bool stopped;
 
     pthread_mutex_lock(&sn->mutex);
+    atomic_fetch_add(&sn->moves, 1);
     stopped = sn->stopped;
     for (attempt *at = sn->attempts; at; at = at->next)
         if (at->abort_fd >= 0)
@@ -396,13 +407,20 @@ static void doubt(dibs__sentinel *sn)
     pthread_mutex_unlock(&sn->mutex);
 }
 
-static void begin(dibs__sentinel *sn, attempt *at)
+/* False when another server has become the primary since this one was found: who
+ * is told of a move does not know of this attempt yet. */
+static bool begin(dibs__sentinel *sn, const dibs__place *primary, attempt *at)
 {
+    bool current;
+
     at->abort_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     pthread_mutex_lock(&sn->mutex);
     at->next = sn->attempts;
     sn->attempts = at;
+    at->moves = atomic_load(&sn->moves);
+    current = dibs__place_is(&sn->primary, primary);
     pthread_mutex_unlock(&sn->mutex);
+    return current;
 }
 
 static void end(dibs__sentinel *sn, attempt *at)
@@ -420,7 +438,7 @@ static void end(dibs__sentinel *sn, attempt *at)
 
 dibs_status
 dibs__sentinel_connect(dibs__sentinel *sn, bool demoted, dibsx_nsec deadline,
-                       dibs__conn **out, dibs_error *err)
+                       uint64_t *moves, dibs__conn **out, dibs_error *err)
 {
     dibs__place place = {.port = 0};
     dibsx_nsec limit;
@@ -434,9 +452,12 @@ dibs__sentinel_connect(dibs__sentinel *sn, bool demoted, dibsx_nsec deadline,
     if (rc != DIBS_OK)
         return rc;
     limit = dibsx_after_ms(dibsx_now(), ATTEMPT_MS);
-    begin(sn, &at);
-    rc = dibs__conn_open_at(sn->conf, &place, at.abort_fd,
-                            limit < deadline ? limit : deadline, out, err);
+    if (begin(sn, &place, &at))
+        rc = dibs__conn_open_at(sn->conf, &place, at.abort_fd,
+                                limit < deadline ? limit : deadline, out, err);
+    else
+        rc = dibsx_fail(err, DIBS_UNAVAIL, "another has become the primary");
+    *moves = at.moves;
     end(sn, &at);
     if (rc == DIBS_OK)
         watch(sn);

@@ -35,12 +35,14 @@ void dibs__sentinel_free(dibs__sentinel *sn);
 
 /* Finds the primary and connects to it: one attempt. `demoted`: the last
  * connection proved to be to a replica. Any thread. Statuses as those of
- * dibs__conn_open(), and DIBS_INVALID: no sentinel knows the name. */
-DIBS_MUST_CHECK dibs_status dibs__sentinel_connect(dibs__sentinel *sn,
-                                                   bool demoted,
-                                                   dibsx_nsec deadline,
-                                                   dibs__conn **out,
-                                                   dibs_error *err);
+ * dibs__conn_open(), and DIBS_INVALID: no sentinel knows the name.
+ *
+ * `moved` drops what it finds: once the connection is where that can be, it must
+ * be dropped by who made it when dibs__sentinel_moves() is not *moves any more. */
+DIBS_MUST_CHECK dibs_status
+dibs__sentinel_connect(dibs__sentinel *sn, bool demoted, dibsx_nsec deadline,
+                       uint64_t *moves, dibs__conn **out, dibs_error *err);
+uint64_t dibs__sentinel_moves(const dibs__sentinel *sn);
 
 /* Asks which server is the primary. */
 DIBS_MUST_CHECK dibs_status dibs__sentinel_find(dibs__sentinel *sn,

@@ -24,8 +24,8 @@ dibs_status dibs__way_open(dibs__way *wy, bool demoted, dibsx_nsec deadline,
         deadline = limit < deadline ? limit : deadline;
     }
     if (wy->sentinel)
-        return dibs__sentinel_connect(wy->sentinel, demoted, deadline, out,
-                                      err);
+        return dibs__sentinel_connect(wy->sentinel, demoted, deadline,
+                                      &wy->moves, out, err);
     if (wy->place)
         return dibs__conn_open_at(conf, wy->place, -1, deadline, out, err);
     if (conf->host && !wy->rs)
@@ -33,6 +33,11 @@ dibs_status dibs__way_open(dibs__way *wy, bool demoted, dibsx_nsec deadline,
     if (conf->host && !wy->rs)
         return dibsx_fail(err, DIBS_NOMEM, "a connection");
     return dibs__conn_open(conf, wy->rs, deadline, out, err);
+}
+
+bool dibs__way_has_moved(const dibs__way *wy)
+{
+    return wy->sentinel && dibs__sentinel_moves(wy->sentinel) != wy->moves;
 }
 
 bool dibs__way_is_worth_a_wait(const dibs__way *wy, dibs_status rc,

@@ -13,6 +13,7 @@ typedef struct dibs__way {
     dibs__sentinel *sentinel; /* says where the server is; or */
     const dibs__place *place; /* ... this is where; both NULL: as `conf` says */
     dibs__resolver *rs;       /* of the host in `conf`; NULL: not needed yet */
+    uint64_t moves;           /* of the sentinel, as of the last attempt */
 } dibs__way;
 
 void dibs__way_fini(dibs__way *wy);
@@ -23,6 +24,10 @@ void dibs__way_fini(dibs__way *wy);
 DIBS_MUST_CHECK dibs_status dibs__way_open(dibs__way *wy, bool demoted,
                                            dibsx_nsec deadline,
                                            dibs__conn **out, dibs_error *err);
+
+/* Whether another server has become the primary since the last attempt: asked once
+ * the connection is where dibs__moved_fn finds it. */
+bool dibs__way_has_moved(const dibs__way *wy);
 
 /* Whether a new primary may be chosen any moment, so that one which cannot be had
  * since `lost_at` is worth being waited for. */
