@@ -4,6 +4,7 @@
 
 #include <dirent.h>
 #include <poll.h>
+#include <sched.h>
 
 void way_open(way *wy, const char *url)
 {
@@ -126,6 +127,33 @@ void expect_soon(way *wy, const char *command, const char *answer)
     if (rc != DIBS_OK)
         fail_msg("%s: %s: %s", command, dibs_status_name(rc), wy->err.message);
     assert_string_equal(text, answer);
+}
+
+static bool is_asleep(int tid)
+{
+    char path[64], line[256] = "";
+    const char *end;
+    FILE *file;
+
+    snprintf(path, sizeof(path), "/proc/self/task/%d/stat", tid);
+    file = fopen(path, "re");
+    if (file) {
+        if (!fgets(line, sizeof(line), file))
+            line[0] = '\0';
+        fclose(file);
+    }
+    end = strrchr(line, ')');
+    return end && end[1] == ' ' && end[2] == 'S';
+}
+
+void await_asleep(atomic_int *tid)
+{
+    dibsx_nsec end = dibsx_after_ms(dibsx_now(), 20000);
+
+    while (atomic_load(tid) == 0 || !is_asleep(atomic_load(tid))) {
+        assert_true(dibsx_now() < end);
+        sched_yield();
+    }
 }
 
 int open_fds(void)

@@ -10,6 +10,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,6 +50,10 @@ void expect_status(way *wy, int64_t ms, const char *command,
 
 /* Puts a command again and again until it is answered, for ten seconds. */
 void expect_soon(way *wy, const char *command, const char *answer);
+
+/* Waits until a thread of this process, which writes its number there when it
+ * begins, waits for something. */
+void await_asleep(atomic_int *tid);
 
 /* Open descriptors of this process. */
 int open_fds(void);

@@ -8,6 +8,8 @@
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 static int setup(void **state)
 {
@@ -60,6 +62,7 @@ typedef struct asker_thread {
     char text[TEXT_MAX];
     dibs_status rc;
     dibs_error err;
+    atomic_int tid;
     pthread_t thread;
 } asker_thread;
 
@@ -67,6 +70,7 @@ static void *ask_once(void *arg)
 {
     asker_thread *at = arg;
 
+    atomic_store(&at->tid, (int)syscall(SYS_gettid));
     at->rc = put_quietly(at->ln, at->ms, at->command, at->text, &at->err);
     return NULL;
 }
@@ -76,6 +80,7 @@ ask_start(asker_thread *at, dibs__link *ln, int64_t ms, const char *command)
 {
     at->ln = ln;
     at->ms = ms;
+    atomic_init(&at->tid, 0);
     snprintf(at->command, sizeof(at->command), "%s", command);
     assert_int_equal(pthread_create(&at->thread, NULL, ask_once, at), 0);
 }
@@ -115,6 +120,57 @@ static void a_timeout_takes_those_in_flight_along(void **state)
     assert_int_equal(put(&wy, 10000, "GET along", text), DIBS_OK);
     assert_in_range(strtoll(text, NULL, 10), count, count + unknown + 1);
     way_close(&wy);
+}
+
+/* A value that is larger than all buffers on the way. */
+static void *put_large(void *arg)
+{
+    enum { LARGE = 32 << 20 };
+    asker_thread *at = arg;
+    dibs__words words = {.count = 0};
+    redisReply *reply = NULL;
+    char *bytes = calloc(1, LARGE);
+
+    atomic_store(&at->tid, (int)syscall(SYS_gettid));
+    dibs__words_puts(&words, "SET");
+    dibs__words_puts(&words, "large");
+    dibs__words_add(&words, bytes, LARGE);
+    at->rc =
+        dibs__link_call(at->ln, &words, dibsx_after_ms(dibsx_now(), at->ms),
+                        &reply, &at->err);
+    dibs__reply_free(reply);
+    free(bytes);
+    return NULL;
+}
+
+/* The first to ask is answered, and leaves the rest to the last, whose large value
+ * goes slowly: it takes what comes for others nevertheless. */
+static void who_waits_for_room_takes_answers(void **state)
+{
+    asker_thread first, second, large = {.ms = 30000};
+    const server *sv = *state;
+    proxy px;
+    way wy;
+
+    assert_true(proxy_start(&px, sv->port));
+    way_open_port(&wy, px.port);
+    expect(&wy, "PING", "PONG");
+    ask_start(&first, wy.ln, 20000, "BLPOP nothing 0.5");
+    await_asleep(&first.tid);
+    ask_start(&second, wy.ln, 4000, "BLPOP nothing 0.5");
+    await_asleep(&second.tid);
+    proxy_slow(&px, 0, 0, 50000);
+    large.ln = wy.ln;
+    assert_int_equal(pthread_create(&large.thread, NULL, put_large, &large), 0);
+    pthread_join(first.thread, NULL);
+    pthread_join(second.thread, NULL);
+    proxy_slow(&px, 0, 0, 0);
+    pthread_join(large.thread, NULL);
+    assert_int_equal(first.rc, DIBS_OK);
+    assert_int_equal(second.rc, DIBS_OK);
+    assert_int_equal(large.rc, DIBS_OK);
+    way_close(&wy);
+    proxy_stop(&px);
 }
 
 /* Workers count in the store and for themselves while connections are cut. */
@@ -367,6 +423,7 @@ static void nothing_is_left_open(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(who_waits_for_room_takes_answers),
         cmocka_unit_test(a_silent_server_does_not_hold_a_call),
         cmocka_unit_test(a_timeout_takes_those_in_flight_along),
         cmocka_unit_test(cut_connections_count_right),

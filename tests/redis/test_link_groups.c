@@ -107,38 +107,15 @@ static void crowd_init(member *crowd, int count, way *wy, const char *says)
     }
 }
 
-/* Whether the thread waits for something. */
-static bool is_asleep(const member *mb)
-{
-    char path[64], line[256] = "";
-    const char *end;
-    FILE *file;
-
-    snprintf(path, sizeof(path), "/proc/self/task/%d/stat",
-             atomic_load(&mb->tid));
-    file = fopen(path, "re");
-    if (file) {
-        if (!fgets(line, sizeof(line), file))
-            line[0] = '\0';
-        fclose(file);
-    }
-    end = strrchr(line, ')');
-    return end && end[1] == ' ' && end[2] == 'S';
-}
-
 /* Starts them; each waits for an answer, or for the connection, before the next
  * comes. */
 static void crowd_start(member *crowd, int count)
 {
-    dibsx_nsec end = dibsx_after_ms(dibsx_now(), 20000);
-
     for (int i = 0; i < count; i++) {
         assert_int_equal(pthread_create(&crowd[i].thread, NULL, take_part,
                                         &crowd[i]),
                          0);
-        while (!is_asleep(&crowd[i]) && dibsx_now() < end)
-            sched_yield();
-        assert_true(dibsx_now() < end);
+        await_asleep(&crowd[i].tid);
     }
 }
 

@@ -51,6 +51,7 @@ enum {
     BATCH_BYTES = 64 << 10, /* given to the kernel at once, or one command */
     OUT_KEPT = 256 << 10,   /* a larger buffer is given back after use */
     TAKEN_MAX = 64,         /* replies handed out at once */
+    ROOM_MS = 20, /* a follower waits for room, and looks whether it leads */
     FEW_IN_FLIGHT = 4,
     MANY_QUEUED = 16
 };
@@ -237,8 +238,10 @@ static void launch(dibs__link *ln, dibs__line *members)
     }
 }
 
-/* Puts queued commands into `out`, which is empty. Locks: ln->mutex. */
-static void fill(dibs__link *ln)
+/* Puts queued commands into `out`, which is empty. For whose command there is no
+ * memory is ended by the leader, as it may have been made the next one.
+ * Locks: ln->mutex. */
+static void fill(dibs__link *ln, bool leads)
 {
     dibsx_buf_reset(&ln->out);
     ln->out_at = 0;
@@ -249,7 +252,7 @@ static void fill(dibs__link *ln)
         dibs__line_gather(&ln->queue, ln->way.conf->ungrouped, &members);
         if (!append(ln, &members)) {
             dibs__line_prepend(&ln->queue, &members);
-            if (before == 0) {
+            if (before == 0 && leads) {
                 const dibs_error why = {.message = "a command"};
 
                 fail(dibs__line_pop(&ln->queue), DIBS_NOMEM, &why);
@@ -274,8 +277,8 @@ static void release_out(dibs__link *ln)
 }
 
 /* Gives a part of `out` to the kernel: the number of bytes, 0 when there was no
- * room, -1. Waits for room until `until`. Locks: ln->mutex, which it drops. */
-static ssize_t write_some(dibs__link *ln, dibsx_nsec until)
+ * room, -1. Waits for room for wait_ms. Locks: ln->mutex, which it drops. */
+static ssize_t write_some(dibs__link *ln, int64_t wait_ms)
 {
     dibs__conn *cn = ln->cn;
     dibs_error why = {0};
@@ -285,8 +288,8 @@ static ssize_t write_some(dibs__link *ln, dibsx_nsec until)
     pthread_mutex_unlock(&ln->mutex);
     sent = dibs__conn_send(cn, ln->out.data + ln->out_at,
                            ln->out.len - ln->out_at, &why);
-    if (sent == 0 && until > 0)
-        dibs__conn_await_room(cn, until);
+    if (sent == 0 && wait_ms > 0)
+        dibs__conn_await_room(cn, dibsx_after_ms(dibsx_now(), wait_ms));
     pthread_mutex_lock(&ln->mutex);
     ln->writing = false;
     ln->given = dibs__conn_given(cn);
@@ -309,25 +312,32 @@ static bool is_worth_sending(const dibs__link *ln)
     return ln->flight.count < FEW_IN_FLIGHT || ln->queue.count >= MANY_QUEUED;
 }
 
-/* Sends what is queued, unless somebody is at it. A follower waits for room until
- * its deadline; the leader (`until` 0) must not, as it has to receive.
+/* Whether a follower goes on waiting for room: until its deadline, or until it is
+ * to lead, and so to receive. */
+static bool is_patient(dibs__request *rq)
+{
+    return dibsx_park_look(&rq->park) != LEAD && dibsx_now() < rq->deadline;
+}
+
+/* Sends what is queued, unless somebody is at it. A follower, whose request is
+ * `rq`, waits for room; the leader (NULL) must not, as it has to receive.
  * Locks: ln->mutex. */
-static void flush(dibs__link *ln, dibsx_nsec until)
+static void flush(dibs__link *ln, dibs__request *rq)
 {
     while (ln->cn && !ln->broken && !ln->writing) {
         ssize_t sent;
 
-        if (!has_unsent(ln) && (until == 0 || is_worth_sending(ln)))
-            fill(ln);
+        if (!has_unsent(ln) && (!rq || is_worth_sending(ln)))
+            fill(ln, !rq);
         if (!has_unsent(ln))
             break;
-        sent = write_some(ln, until);
+        sent = write_some(ln, rq ? ROOM_MS : 0);
         if (sent < 0)
             break;
         ln->out_at += (size_t)sent;
         if (!has_unsent(ln))
             release_out(ln);
-        else if (sent == 0 && (until == 0 || dibsx_now() >= until))
+        else if (sent == 0 && !(rq && is_patient(rq)))
             break;
     }
 }
@@ -515,7 +525,7 @@ static void take(dibs__link *ln, dibsx_nsec deadline)
         hand_out(ln, replies, count);
         if (got < 0 || !ok)
             break_off(ln, &why);
-        flush(ln, 0);
+        flush(ln, NULL);
         if (ln->asleep_count > 0) {
             pthread_mutex_unlock(&ln->mutex);
             wake_all(ln);
@@ -624,7 +634,7 @@ static void lead(dibs__link *ln, dibs__request *rq)
         } else if (!ln->cn) {
             connect_for(ln, rq);
         } else {
-            flush(ln, 0);
+            flush(ln, NULL);
             if (!ln->broken)
                 take(ln, rq->deadline);
             if (!is_done(rq) && dibsx_now() >= rq->deadline)
@@ -671,7 +681,7 @@ static void run(dibs__link *ln, dibs__request *rq, dibsx_nsec now)
     }
     ln->used_at = now;
     if (is_worth_sending(ln))
-        flush(ln, rq->deadline);
+        flush(ln, rq);
     pthread_mutex_unlock(&ln->mutex);
     follow(ln, rq);
 }
