@@ -229,7 +229,7 @@ DIBS_API int dibs_lock_lost_fd(dibs_lock *lock);
 /* Execute with lock: acquires, calls fn(lock, arg), releases.
  * DIBS_OK when fn ran and the lease was held throughout; DIBS_LOST when fn ran
  * but the lease ended meanwhile; else fn was not called and the status is that
- * of dibs_lock_acquire(). */
+ * of dibs_lock_acquire(). A release that did not reach the store is logged. */
 typedef void dibs_lock_fn(dibs_lock *lock, void *arg);
 DIBS_API DIBS_MUST_CHECK dibs_status dibs_with_lock(dibs_client *client,
                                                     const char *name,

@@ -1,7 +1,22 @@
 /* scope.c - running something under a lock: the function and the block. */
 /* SPDX-License-Identifier: MIT */
-#include "core/client.h"
-#include <dibs/lock.h>
+#include "base/fail.h"
+#include "core/lock.h"
+
+/* The end of what has run: whether its lease lasted. That the store did not hear
+ * of the release is logged only: as an answer it would mean that nothing ran. */
+static dibs_status end(dibs_lock *lock, dibs_error *err)
+{
+    dibs_error why = {0};
+    dibs_status rc = dibs_lock_release(lock, &why);
+
+    if (rc == DIBS_UNAVAIL || rc == DIBS_UNKNOWN) {
+        dibs__log(lock->cl, DIBS_LOG_WARN, "release", "%s: %s", lock->name,
+                  why.message);
+        return DIBS_OK;
+    }
+    return rc == DIBS_OK ? rc : dibsx_fail(err, DIBS_LOST, "%s", why.message);
+}
 
 dibs_status
 dibs_with_lock(dibs_client *cl, const char *name, const dibs_lock_opts *opts,
@@ -16,7 +31,7 @@ dibs_with_lock(dibs_client *cl, const char *name, const dibs_lock_opts *opts,
     rc = dibs_lock_acquire(lock, err);
     if (rc == DIBS_OK) {
         fn(lock, arg);
-        rc = dibs_lock_release(lock, err);
+        rc = end(lock, err);
     }
     dibs_lock_free(lock);
     return rc;

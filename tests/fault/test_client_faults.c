@@ -180,6 +180,52 @@ release_on_a_store_that_is_away_ends_belief_all_the_same(void **state)
     dibs_lock_free(rival);
 }
 
+static void count_run(dibs_lock *lock, void *arg)
+{
+    assert_int_equal(dibs_lock_check(lock), DIBS_OK);
+    ++*(int *)arg;
+}
+
+/* Any other answer would say that the work was not done, and have it done twice. */
+static void work_under_a_lock_is_done_though_release_fails(void **state)
+{
+    static const dibs__fault_kind kinds[] = {DIBS__FAULT_FAIL,
+                                             DIBS__FAULT_DROP_BEFORE,
+                                             DIBS__FAULT_DROP_AFTER};
+    world *w = *state;
+
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        dibs_error err = {0};
+        char name[16];
+        int runs = 0;
+
+        snprintf(name, sizeof(name), "k%zu", i);
+        world_fault(w, DIBS__STEP_RELEASE, kinds[i], -1);
+        assert_int_equal(dibs_with_lock(w->one, name, NULL, count_run, &runs,
+                                        &err),
+                         DIBS_OK);
+        assert_int_equal(runs, 1);
+    }
+}
+
+static void release_it(dibs_lock *lock, void *arg)
+{
+    ++*(int *)arg;
+    assert_int_equal(dibs_lock_release(lock, NULL), DIBS_OK);
+}
+
+static void work_under_a_lock_that_ended_is_told_so(void **state)
+{
+    world *w = *state;
+    dibs_error err = {0};
+    int runs = 0;
+
+    assert_int_equal(dibs_with_lock(w->one, "k", NULL, release_it, &runs, &err),
+                     DIBS_LOST);
+    assert_int_equal(err.status, DIBS_LOST);
+    assert_int_equal(runs, 1);
+}
+
 typedef struct waiter {
     dibs_lock *lock;
     dibs_status rc;
@@ -330,6 +376,8 @@ int main(void)
         WORLD_TEST(a_try_that_cannot_take_back_leaves_nothing_beyond_the_ttl),
         WORLD_TEST(release_is_repeated_when_its_answer_was_lost),
         WORLD_TEST(release_on_a_store_that_is_away_ends_belief_all_the_same),
+        WORLD_TEST(work_under_a_lock_is_done_though_release_fails),
+        WORLD_TEST(work_under_a_lock_that_ended_is_told_so),
         WORLD_TEST(a_waiter_is_served_when_all_rings_are_lost),
         WORLD_TEST(a_permit_is_had_when_all_rings_are_lost),
         WORLD_TEST(a_waiter_is_served_when_the_answer_to_release_is_lost),
