@@ -251,6 +251,14 @@ class lock
             lock_.reset(made);
         });
     }
+    lock(lock &&) noexcept = default;
+    /* Frees the handle before its callbacks: one of them may be under way. */
+    lock &operator=(lock &&other) noexcept
+    {
+        lock_ = std::move(other.lock_);
+        kept_ = std::move(other.kept_);
+        return *this;
+    }
     /* As the options say; throws when it is not granted. */
     void acquire()
     {
@@ -358,6 +366,14 @@ class multi
                          err);
             multi_.reset(made);
         });
+    }
+    multi(multi &&) noexcept = default;
+    /* Frees the handle before its callbacks: one of them may be under way. */
+    multi &operator=(multi &&other) noexcept
+    {
+        multi_ = std::move(other.multi_);
+        kept_ = std::move(other.kept_);
+        return *this;
     }
     void acquire()
     {

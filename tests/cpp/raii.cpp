@@ -136,6 +136,45 @@ static void moves(dibs::client &db)
     CHECK(is_free(db, "other"));
 }
 
+// What a callback works with: it is in use from the loss until the latch opens.
+struct late_callback {
+    std::atomic<bool> entered{false}, open{false}, right{false};
+
+    dibs::options options()
+    {
+        std::string text(100, 'x'); // too long to be kept in the string itself
+
+        return dibs::options().ttl(seconds(2)).on_lost([this, text](dibs_lock *) {
+            entered = true;
+            while (!open)
+                std::this_thread::sleep_for(milliseconds(2));
+            right = text == std::string(100, 'x');
+        });
+    }
+};
+
+// Replaces what was lost, while its callback runs.
+template <typename T, typename Name> static void replaces_lost(dibs::client &db, const Name &name)
+{
+    late_callback late;
+    T old(db, name, late.options());
+    T young(db, name);
+
+    old.acquire();
+    CHECK(dibs_lease_break(db.get(), "replaced", 0, nullptr, nullptr, nullptr) == DIBS_OK);
+    while (!late.entered)
+        std::this_thread::sleep_for(milliseconds(2));
+    std::thread opener([&late] {
+        std::this_thread::sleep_for(milliseconds(50));
+        late.open = true;
+    });
+    old = std::move(young); // waits for the callback, which must find its own yet
+    CHECK(late.right);
+    opener.join();
+    old.acquire();
+    CHECK(!is_free(db, "replaced"));
+}
+
 static void kinds(dibs::client &db)
 {
     dibs::scoped_lock reader(db, "rw", dibs::options().shared());
@@ -216,6 +255,8 @@ int main(int argc, char **argv)
     refusals(db);
     losses(db);
     moves(db);
+    replaces_lost<dibs::lock>(db, std::string("replaced"));
+    replaces_lost<dibs::multi>(db, std::vector<std::string>{"replaced"});
     kinds(db);
     hands_on(db);
     sets(db);
