@@ -2,8 +2,8 @@
  *
  * Threads: a client may be used from any thread, and so may every handle made
  * from it. Two threads of its own are started when the first lease is taken:
- * the keeper (timers, doorbell, callbacks) and the renewer; asynchronous calls
- * add up to four. All of them block all signals.
+ * the keeper (timers, doorbell, callbacks) and the renewer; sticky leases add one,
+ * asynchronous calls up to four. All of them block all signals.
  *
  * Cancellation: no call is a cancellation point; a pthread_cancel() takes effect
  * after it. Signals: in a handler, call only what says that it is safe there. Exit:

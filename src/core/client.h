@@ -27,8 +27,10 @@ enum { DIBS__IDENTITY_MAX = 32 };
 typedef struct dibs__keeper {
     pthread_t thread;
     pthread_t renewer;
+    pthread_t leaver;
     bool running;
     bool renewing; /* the renewer has been started */
+    bool leaver_runs;
     bool stopping;
     bool deaf;    /* the doorbell could not be opened; said once */
     int wake_fd;  /* eventfd: look again at what to poll */
@@ -41,8 +43,9 @@ typedef struct dibs__keeper {
     dibsx_heap alarms;     /* of asynchronous acquires that sleep */
     struct dibs_lock *due; /* renewals for the renewer, oldest first */
     struct dibs_lock *due_last;
-    struct dibs_lock *leaving; /* sticky leases for the renewer to give up */
     pthread_cond_t due_cond;
+    struct dibs_lock *leaving; /* sticky leases for the leaver to give up */
+    pthread_cond_t leaving_cond;
 } dibs__keeper;
 
 struct dibs_client {

@@ -27,6 +27,7 @@ dibs_status dibs__keeper_init(dibs_client *cl, dibs_error *err)
     dibs__keeper *kp = &cl->keeper;
 
     pthread_cond_init(&kp->due_cond, NULL);
+    pthread_cond_init(&kp->leaving_cond, NULL);
     kp->armed_at = DIBSX_NEVER;
     kp->bell_fds[0] = kp->bell_fds[1] = -1;
     kp->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
@@ -50,6 +51,7 @@ void dibs__keeper_stop(dibs_client *cl)
     pthread_mutex_lock(&cl->mutex);
     kp->stopping = true;
     pthread_cond_broadcast(&kp->due_cond);
+    pthread_cond_broadcast(&kp->leaving_cond);
     pthread_mutex_unlock(&cl->mutex);
     if (kp->running) {
         wake(kp);
@@ -57,9 +59,12 @@ void dibs__keeper_stop(dibs_client *cl)
     }
     if (kp->renewing)
         pthread_join(kp->renewer, NULL);
+    if (kp->leaver_runs)
+        pthread_join(kp->leaver, NULL);
     pthread_mutex_lock(&cl->mutex);
     kp->running = false;
     kp->renewing = false;
+    kp->leaver_runs = false;
     pthread_mutex_unlock(&cl->mutex);
 }
 
@@ -74,6 +79,7 @@ void dibs__keeper_fini(dibs_client *cl)
     dibsx_heap_fini(&kp->deadlines);
     dibsx_heap_fini(&kp->alarms);
     pthread_cond_destroy(&kp->due_cond);
+    pthread_cond_destroy(&kp->leaving_cond);
 }
 
 /* Sets the timer when the earliest deadline comes before what it is set to. A

@@ -3,7 +3,8 @@
  * The keeper watches deadlines and the doorbell, announces losses and calls
  * back. It never talks to the store, so nothing the store does can delay the
  * news of a loss. The renewer sends the renewals that the keeper finds due, many
- * in one step. Each is started when it is first needed; both block all signals.
+ * in one step. The leaver gives up sticky leases that somebody else wants. Each is
+ * started when it is first needed; all of them block all signals.
  */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_CORE_KEEPER_H
@@ -12,7 +13,7 @@
 #include "core/client.h"
 #include "core/lock.h"
 
-/* A keeper that is not running. Stop ends its threads, waiting for a renewal
+/* A keeper that is not running. Stop ends its threads, waiting for a step
  * that is under way; fini frees the rest. */
 dibs_status dibs__keeper_init(dibs_client *cl, dibs_error *err);
 void dibs__keeper_stop(dibs_client *cl);
@@ -45,7 +46,10 @@ int dibs__thread_start(pthread_t *thread, void *(*body)(void *), void *arg);
  * has no thread to give. Locks: cl->mutex for all but the last. */
 bool dibs__renewer_ready(dibs_client *cl);
 void dibs__renewer_add(dibs_client *cl, dibs_lock *lock);
-void dibs__renewer_give_up(dibs_client *cl, dibs_lock *lock);
 void *dibs__renewer_main(void *arg);
+
+/* Has a lease that rests given up, unless it is taken up before. Locks:
+ * cl->mutex. */
+void dibs__leaver_add(dibs_client *cl, dibs_lock *lock);
 
 #endif

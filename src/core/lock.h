@@ -55,7 +55,7 @@ struct dibs_lock {
     /* Stickiness; see rest.h. */
     bool resting; /* released by the program, kept by us */
     bool wanted;  /* somebody else asks for the name: do not rest */
-    bool leaving; /* is in the renewer's list of those to give up */
+    bool leaving; /* is in the leaver's list */
     struct dibs_lock *next_leaving;
 
     /* The acquire that is under way; see taking.h. */

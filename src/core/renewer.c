@@ -55,35 +55,6 @@ void dibs__renewer_add(dibs_client *cl, dibs_lock *lock)
     pthread_cond_signal(&kp->due_cond);
 }
 
-void dibs__renewer_give_up(dibs_client *cl, dibs_lock *lock)
-{
-    dibs__keeper *kp = &cl->keeper;
-
-    /* Without a renewer the lease is not renewed either, and ends with its time. */
-    if (lock->leaving || !dibs__renewer_ready(cl))
-        return;
-    lock->refs++;
-    lock->leaving = true;
-    lock->next_leaving = kp->leaving;
-    kp->leaving = lock;
-    pthread_cond_signal(&kp->due_cond);
-}
-
-/* Gives up the sticky leases that somebody wants, unless they were taken up or
- * given up meanwhile. Locks: cl->mutex, let go for the steps. */
-static void give_up_wanted(dibs_client *cl)
-{
-    while (cl->keeper.leaving) {
-        dibs_lock *lock = cl->keeper.leaving;
-
-        cl->keeper.leaving = lock->next_leaving;
-        lock->leaving = false;
-        if (lock->resting && !cl->keeper.stopping)
-            dibs__lock_let_go(lock);
-        dibs__lock_unref(lock);
-    }
-}
-
 /* Takes one out of the list, with its reference. Locks: cl->mutex. */
 static dibs_lock *pop(dibs_client *cl)
 {
@@ -196,9 +167,8 @@ void *dibs__renewer_main(void *arg)
 
     for (;;) {
         pthread_mutex_lock(&cl->mutex);
-        while (!cl->keeper.due && !cl->keeper.leaving && !cl->keeper.stopping)
+        while (!cl->keeper.due && !cl->keeper.stopping)
             pthread_cond_wait(&cl->keeper.due_cond, &cl->mutex);
-        give_up_wanted(cl);
         if (cl->keeper.stopping)
             break;
         take(cl, &bt);

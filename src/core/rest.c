@@ -33,5 +33,5 @@ void dibs__rest_wanted(dibs_lock *lock)
         return;
     lock->wanted = true;
     if (lock->resting)
-        dibs__renewer_give_up(lock->cl, lock);
+        dibs__leaver_add(lock->cl, lock);
 }

@@ -6,7 +6,7 @@
  *        '-------------------------------+
  *                                        | somebody asks: the doorbell rings, or
  *                                        v the answer to a renewal says so
- *                                     given up by the renewer
+ *                                     given up by the leaver
  *
  *  1. A resting lease is renewed like any other, and shown as free.
  *  2. Once somebody asks (`wanted`), the lease never rests again: in use, it goes

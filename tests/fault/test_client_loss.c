@@ -199,6 +199,35 @@ static void a_slow_renewal_delays_no_announcement(void **state)
         dibs_lock_free(locks[i]);
 }
 
+/* Giving up what rests and is wanted takes long: what is held is renewed all the
+ * same. */
+static void a_slow_release_delays_no_renewal(void **state)
+{
+    world *w = *state;
+    dibs_client *cl = world_client(w->url, 10000);
+    loss lost = {0};
+    dibs_lock *kept = world_lock_told(cl, "kept", 2000, &lost);
+    dibs_lock *idle =
+        world_lock(cl, "idle", DIBS_LOCK_OPTS(.flags = DIBS_LOCK_STICKY));
+    dibs_lock *rival =
+        world_lock(w->other, "idle", DIBS_LOCK_OPTS(.wait_ms = WORLD_BOUND_MS));
+    dibs_error err = {0};
+
+    assert_int_equal(dibs_lock_acquire(kept, &err), DIBS_OK);
+    assert_int_equal(dibs_lock_acquire(idle, &err), DIBS_OK);
+    assert_int_equal(dibs_lock_release(idle, &err), DIBS_OK);
+    world_delay(w, DIBS__STEP_RELEASE, 4000);
+    assert_int_equal(dibs_lock_acquire(rival, &err), DIBS_OK);
+    assert_true(world_seen(w, DIBS__STEP_RELEASE) > 0);
+    assert_int_equal(dibs_lock_check(kept), DIBS_OK);
+    assert_int_equal(atomic_load(&lost.count), 0);
+    world_heal(w);
+    dibs_lock_free(rival);
+    dibs_lock_free(idle);
+    dibs_lock_free(kept);
+    dibs_close(cl);
+}
+
 static void a_broken_lease_is_noticed_at_once(void **state)
 {
     world *w = *state;
@@ -352,6 +381,7 @@ int main(void)
         WORLD_TEST(belief_ends_before_another_is_granted),
         WORLD_TEST(a_lost_handle_can_acquire_again),
         WORLD_TEST(a_slow_renewal_delays_no_announcement),
+        WORLD_TEST(a_slow_release_delays_no_renewal),
         WORLD_TEST(a_broken_lease_is_noticed_at_once),
         WORLD_TEST(close_gives_back_what_is_held),
         WORLD_TEST(close_on_a_store_that_is_away_ends),
