@@ -118,8 +118,13 @@ static dibs_status again(dibs_lock *lock, dibs_error *err)
     return DIBS_OK;
 }
 
-static void become_guest(dibs_lock *lock, dibs_lock *host)
+/* Of its own lease at most one is left that rests and is wanted: it goes back by
+ * itself, and this stays a guest. */
+static void become_guest(dibs_lock *lock, dibs_lock *host, dibsx_nsec now)
 {
+    if (lock->lease.state != DIBS__LEASE_FREE &&
+        !dibs__lease_valid(&lock->lease, now))
+        dibs__lock_forget(lock);
     lock->via = host;
     lock->next_guest = host->guests;
     host->guests = lock;
@@ -185,7 +190,7 @@ dibs__hold_enter(dibs_lock *lock, bool waits, bool *done, dibs_error *err)
     }
     other = held_elsewhere(lock, now);
     if (other && may_enter(lock, other)) {
-        become_guest(lock, other);
+        become_guest(lock, other, now);
         return DIBS_OK;
     }
     if (other && waits && conflict(lock, other))

@@ -157,11 +157,12 @@ static void show(dibs_lock *lock, dibs_lock_state state, const dibs__lease *ls)
 
 void dibs__keeper_publish(dibs_lock *lock)
 {
-    dibs_lock_state state = shown_state(lock);
+    const dibs_lock *at = lock->via ? lock->via : lock;
+    dibs_lock_state state = shown_state(at);
 
-    show(lock, state, &lock->lease);
+    show(lock, state, &at->lease);
     for (dibs_lock *guest = lock->guests; guest; guest = guest->next_guest)
-        show(guest, state, &lock->lease);
+        show(guest, state, &at->lease);
 }
 
 void dibs__keeper_watch(dibs_client *cl, dibs_lock *lock)

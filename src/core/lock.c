@@ -290,7 +290,8 @@ static bool end_belief(dibs_lock *lock, bool valid)
 
     dibs__lock_unlist(lock);
     dibs__lock_count_end(lock, valid);
-    dibs__hold_end(lock);
+    if (!lock->via) /* A guest is in the lease of another, which goes on. */
+        dibs__hold_end(lock);
     lock->resting = false;
     unanswered = dibs__lease_leave(&lock->lease);
     dibs__keeper_watch(lock->cl, lock);

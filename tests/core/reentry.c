@@ -262,6 +262,41 @@ static void a_loss_reaches_all_and_the_count_starts_anew(void **state)
     dibs_close(cl);
 }
 
+static bool lost_fd_says(dibs_lock *lock)
+{
+    struct pollfd fd = {.fd = dibs_lock_lost_fd(lock), .events = POLLIN};
+
+    return poll(&fd, 1, 0) == 1;
+}
+
+/* What the handle itself has lost is over once it has entered through another. */
+static void a_loss_is_over_for_who_enters_through_another(void **state)
+{
+    dibs_client *cl = core_open();
+    const char *name = core_name();
+    dibs_lock *host = core_lock(cl, name, REENTRANT());
+    dibs_lock *guest = core_lock(cl, name, REENTRANT());
+
+    (void)state;
+    CHECK(DIBS_OK, dibs_lock_acquire(guest, err));
+    CHECK(DIBS_OK, dibs_lease_break(cl, name, 0, "test", NULL, err));
+    CHECK(DIBS_LOST, dibs_lock_renew(guest, err));
+    core_until(is_lost, guest);
+    assert_true(lost_fd_says(guest));
+    CHECK(DIBS_OK, dibs_lock_acquire(host, err));
+    CHECK(DIBS_OK, dibs_lock_acquire(guest, err));
+    assert_int_equal(dibs_lock_fence(guest), dibs_lock_fence(host));
+    assert_false(lost_fd_says(guest));
+    CHECK(DIBS_OK, dibs_lock_release(guest, err));
+    assert_int_equal(dibs_lock_state_get(guest), DIBS_LOCK_FREE);
+    assert_false(lost_fd_says(guest));
+    CHECK(DIBS_OK, dibs_lock_release(host, err));
+    assert_int_equal(holders(cl, name), 0);
+    dibs_lock_free(guest);
+    dibs_lock_free(host);
+    dibs_close(cl);
+}
+
 static void who_entered_often_leaves_for_good(void **state)
 {
     dibs_client *cl = core_open();
@@ -339,6 +374,7 @@ int core_reentry_tests(void)
         cmocka_unit_test(an_owner_may_be_named),
         cmocka_unit_test(without_re_entry_a_wait_for_oneself_is_an_error),
         cmocka_unit_test(a_loss_reaches_all_and_the_count_starts_anew),
+        cmocka_unit_test(a_loss_is_over_for_who_enters_through_another),
         cmocka_unit_test(who_entered_often_leaves_for_good),
         cmocka_unit_test(a_reader_enters_its_own_write_lock),
         cmocka_unit_test(bad_identities_are_refused),

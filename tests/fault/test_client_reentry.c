@@ -1,0 +1,156 @@
+/* test_client_reentry.c - handles that entered through another, while the store is
+ * yet busy with leases that they had themselves. */
+/* SPDX-License-Identifier: MIT */
+#include "fault_world.h"
+
+#include <poll.h>
+
+static bool lost_fd_says(dibs_lock *lock)
+{
+    struct pollfd fd = {.fd = dibs_lock_lost_fd(lock), .events = POLLIN};
+
+    assert_true(fd.fd >= 0);
+    return poll(&fd, 1, 0) == 1;
+}
+
+static void expect_guest(const dibs_lock *guest, uint64_t fence)
+{
+    assert_int_equal(dibs_lock_state_get(guest), DIBS_LOCK_HELD);
+    assert_int_equal(dibs_lock_check(guest), DIBS_OK);
+    assert_int_equal(dibs_lock_fence(guest), fence);
+    assert_int_equal(dibs_lock_depth(guest), 1);
+}
+
+/* The store answers a renewal of the lease that the handle had before. */
+static void a_late_answer_is_not_about_the_lease_entered(void **state)
+{
+    world *w = *state;
+    const dibs_lock_opts *opts =
+        DIBS_LOCK_OPTS(.flags = DIBS_LOCK_REENTRANT, .ttl_ms = 3000);
+    dibs_lock *host = world_lock(w->one, "k", opts);
+    dibs_lock *guest = world_lock(w->one, "k", opts);
+    dibs_stats stats = {.size = sizeof(stats)};
+    dibs_error err = {0};
+
+    assert_int_equal(dibs_lock_acquire(guest, &err), DIBS_OK);
+    world_delay(w, DIBS__STEP_RENEW, 400);
+    while (world_seen(w, DIBS__STEP_RENEW) == 0)
+        world_sleep_ms(1);
+    assert_int_equal(dibs_lock_release(guest, &err), DIBS_OK);
+    assert_int_equal(dibs_lock_acquire(host, &err), DIBS_OK);
+    assert_int_equal(dibs_lock_acquire(guest, &err), DIBS_OK);
+    do {
+        world_sleep_ms(1);
+        dibs_stats_get(w->one, &stats);
+    } while (stats.renewed + stats.unrenewed == 0);
+    expect_guest(guest, dibs_lock_fence(host));
+    assert_false(lost_fd_says(guest));
+    assert_int_equal(dibs_lock_release(guest, &err), DIBS_OK);
+    assert_int_equal(dibs_lock_release(host, &err), DIBS_OK);
+    dibs_lock_free(guest);
+    dibs_lock_free(host);
+}
+
+static void note_yield(dibs_lock *lock, void *arg)
+{
+    (void)lock;
+    atomic_fetch_add((atomic_int *)arg, 1);
+}
+
+static void ask_back(world *w, const char *name, uint64_t fence)
+{
+    dibs_error err = {0};
+
+    assert_int_equal(dibs_lease_yield(w->other, name, fence, NULL, &err),
+                     DIBS_OK);
+}
+
+static void await_releases(world *w, int count)
+{
+    while (world_seen(w, DIBS__STEP_RELEASE) < count)
+        world_sleep_ms(1);
+}
+
+static void await_holders(world *w, const char *name, size_t wanted)
+{
+    size_t holders, waiters;
+
+    do {
+        world_sleep_ms(1);
+        world_count(w, name, &holders, &waiters, NULL);
+    } while (holders != wanted);
+}
+
+static dibs_lock *resting(dibs_client *cl, const char *name,
+                          const dibs_lock_opts *opts, uint64_t *fence)
+{
+    dibs_lock *lock = world_lock(cl, name, opts);
+    dibs_error err = {0};
+
+    assert_int_equal(dibs_lock_acquire(lock, &err), DIBS_OK);
+    *fence = dibs_lock_fence(lock);
+    assert_int_equal(dibs_lock_release(lock, &err), DIBS_OK);
+    return lock;
+}
+
+/* A lease that rests is asked for, and goes back late because the one before it
+ * does. Meanwhile its handle has entered through another. */
+static void what_rested_goes_back_and_the_guest_stays(void **state)
+{
+    world *w = *state;
+    atomic_int asked = 0;
+    loss lost = {0};
+    uint64_t slow_fence, own_fence;
+    dibs_lock *slow =
+        resting(w->one, "slow", DIBS_LOCK_OPTS(.flags = DIBS_LOCK_STICKY),
+                &slow_fence);
+    dibs_lock *guest =
+        resting(w->one, "k",
+                DIBS_LOCK_OPTS(.mode = DIBS_SHARED, .on_lost = note_loss,
+                               .on_lost_arg = &lost,
+                               .flags = DIBS_LOCK_REENTRANT | DIBS_LOCK_STICKY),
+                &own_fence);
+    dibs_lock *host = world_lock(w->one, "k",
+                                 DIBS_LOCK_OPTS(.mode = DIBS_SHARED,
+                                                .flags = DIBS_LOCK_REENTRANT,
+                                                .on_yield = note_yield,
+                                                .on_yield_arg = &asked));
+    dibs_error err = {0};
+    uint64_t fence;
+
+    assert_int_equal(dibs_lock_acquire(host, &err), DIBS_OK);
+    fence = dibs_lock_fence(host);
+    assert_int_not_equal(fence, own_fence);
+    world_delay(w, DIBS__STEP_RELEASE, 700);
+    ask_back(w, "slow", slow_fence);
+    await_releases(w, 1);
+    ask_back(w, "k", own_fence);
+    ask_back(w, "k", fence); /* which is heard after the other */
+    while (atomic_load(&asked) == 0)
+        world_sleep_ms(1);
+    assert_int_equal(dibs_lock_acquire(guest, &err), DIBS_OK);
+    expect_guest(guest, fence);
+    assert_int_equal(dibs_lock_release(host, &err), DIBS_OK);
+    await_releases(w, 2);
+    expect_guest(guest, fence);
+    await_holders(w, "k", 1);
+    expect_guest(guest, fence);
+    assert_false(lost_fd_says(guest));
+    world_heal(w);
+    assert_int_equal(dibs_lock_release(guest, &err), DIBS_OK);
+    await_holders(w, "k", 0);
+    assert_int_equal(atomic_load(&lost.count), 0);
+    dibs_lock_free(host);
+    dibs_lock_free(guest);
+    dibs_lock_free(slow);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WORLD_TEST(a_late_answer_is_not_about_the_lease_entered),
+        WORLD_TEST(what_rested_goes_back_and_the_guest_stays),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
