@@ -3,6 +3,7 @@
 #include "core/spare.h"
 
 #include "base/fail.h"
+#include "core/fork.h"
 #include "core/keeper.h"
 
 bool dibs__spare_wanted(const dibs_lock *lock, dibs_status rc)
@@ -103,5 +104,13 @@ const char *dibs__spare_name(const dibs_lock *lock, const char *owner)
 
 dibs_lock_kept dibs_lock_kept_by(const dibs_lock *lock)
 {
-    return (dibs_lock_kept)atomic_load(&lock->kept);
+    pthread_mutex_t *mutex = &lock->cl->mutex;
+    int kept;
+
+    if (dibs__forked(lock->cl->fork_number))
+        return (dibs_lock_kept)atomic_load(&lock->kept);
+    pthread_mutex_lock(mutex);
+    kept = atomic_load(lock->via ? &lock->via->kept : &lock->kept);
+    pthread_mutex_unlock(mutex);
+    return (dibs_lock_kept)kept;
 }

@@ -93,6 +93,25 @@ static void locally_one_machine_takes_turns(void **state)
     dibs_close(one);
 }
 
+static void a_guest_is_kept_where_its_lease_is(void **state)
+{
+    world *w = *state;
+    told td = {0};
+    dibs_client *cl = open_with(w, DIBS_AWAY_LOCAL, &td);
+    const dibs_lock_opts *opts = DIBS_LOCK_OPTS(.flags = DIBS_LOCK_REENTRANT);
+    dibs_lock *host = world_lock(cl, "k", opts);
+    dibs_lock *guest = world_lock(cl, "k", opts);
+
+    cut(w, DIBS__FAULT_FAIL);
+    assert_int_equal(dibs_lock_try(host, NULL), DIBS_OK);
+    assert_int_equal(dibs_lock_try(guest, NULL), DIBS_OK);
+    assert_int_equal(dibs_lock_fence(guest), dibs_lock_fence(host));
+    assert_int_equal(dibs_lock_kept_by(guest), DIBS_KEPT_LOCALLY);
+    dibs_lock_free(guest);
+    dibs_lock_free(host);
+    dibs_close(cl);
+}
+
 static void *acquire(void *arg)
 {
     return (void *)(intptr_t)dibs_lock_acquire(arg, NULL);
@@ -192,6 +211,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         WORLD_TEST(by_default_it_fails),
         WORLD_TEST(locally_one_machine_takes_turns),
+        WORLD_TEST(a_guest_is_kept_where_its_lease_is),
         WORLD_TEST(locally_a_waiter_is_rung),
         WORLD_TEST(open_runs_without_a_lock),
         WORLD_TEST(when_the_store_is_back_it_is_used),
