@@ -40,12 +40,15 @@ enum {
 
 /* Called once per loss, on the client's keeper thread, when the lease can no
  * longer be trusted and before the store could grant it to another. Must not
- * block and must not free the lock; it may release it. */
+ * block and must not free the lock; it may release it, which then asks no store.
+ * What does ask one keeps other callbacks of the client waiting, those of other
+ * losses too; check, state and lost_fd tell the truth meanwhile. */
 typedef void dibs_lock_lost_fn(dibs_lock *lock, void *arg);
 
 /* Called on the keeper thread when somebody asks the holder to give the lease
- * back (dibs_lease_yield()). It may release the lock, tell others, or ignore it;
- * it must not block and must not free the lock. */
+ * back (dibs_lease_yield()). It may give it back by dibs_lock_release_async(), tell
+ * others, or ignore it; it must not block, as dibs_lock_release() does while the
+ * store is slow, and must not free the lock. */
 typedef void dibs_lock_yield_fn(dibs_lock *lock, void *arg);
 
 /* Zero or NULL in any field but size means the default. */

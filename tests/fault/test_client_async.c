@@ -152,6 +152,41 @@ static void every_call_is_called_back_once(void **state)
     }
 }
 
+static void give_back(dibs_lock *lock, void *arg)
+{
+    assert_int_equal(dibs_lock_release_async(lock, ended, arg, NULL), DIBS_OK);
+}
+
+/* Who is asked for a lease gives it back in the callback, and the store is slow:
+ * that keeps no other callback waiting. */
+static void giving_back_when_asked_delays_no_announcement(void **state)
+{
+    world *w = *state;
+    loss lost = {0};
+    outcome out = {0};
+    dibs_lock *kept = world_lock_told(w->one, "kept", 600, &lost);
+    dibs_lock *asked =
+        world_lock(w->one, "k",
+                   DIBS_LOCK_OPTS(.on_yield = give_back, .on_yield_arg = &out));
+    dibsx_nsec end_at;
+
+    assert_int_equal(dibs_lock_acquire(asked, NULL), DIBS_OK);
+    world_fault(w, DIBS__STEP_RENEW, DIBS__FAULT_FAIL, -1);
+    world_delay(w, DIBS__STEP_RELEASE, 1500);
+    assert_int_equal(dibs_lock_acquire(kept, NULL), DIBS_OK);
+    end_at = end_of(kept);
+    assert_int_equal(dibs_lease_yield(w->other, "k", 0, NULL, NULL), DIBS_OK);
+    await_loss(&lost, WORLD_BOUND_MS);
+    assert_true(atomic_load(&lost.told_at) <=
+                end_at + WORLD_LATE_MS * DIBSX_MS);
+    assert_int_equal(atomic_load(&out.calls), 0);
+    await(&out);
+    assert_int_equal(out.rc, DIBS_OK);
+    world_heal(w);
+    dibs_lock_free(asked);
+    dibs_lock_free(kept);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -161,6 +196,7 @@ int main(void)
         WORLD_TEST(freeing_waits_for_the_ask_under_way),
         WORLD_TEST(freeing_sends_the_release),
         WORLD_TEST(every_call_is_called_back_once),
+        WORLD_TEST(giving_back_when_asked_delays_no_announcement),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
