@@ -111,7 +111,8 @@ DIBS_API void dibs_lock_free(dibs_lock *lock);
  *   DIBS_UNKNOWN    not held; if the store did grant it, nobody has it and it
  *                   ends by itself within one ttl
  *   DIBS_INVALID    this handle holds it already, or this thread does through
- *                   another handle, so that the wait would never end
+ *                   another handle, so that the wait would never end; or it has
+ *                   a reader's lease only, by a downgrade, and asks for more
  *
  * With DIBS_LOCK_REENTRANT an acquire by the owner that holds the name, through
  * any such handle of the client, only counts: no round trip, the same lease, the
@@ -120,7 +121,8 @@ DIBS_API void dibs_lock_free(dibs_lock *lock);
  *
  * With DIBS_LOCK_STICKY a release keeps the lease while nobody waits, and the
  * next acquire of the handle takes it up again without a round trip, under the
- * same fence. It is given up at once when somebody else asks for the name. */
+ * same fence. It is given up at once when somebody else asks for the name, and
+ * not kept when it was upgraded or downgraded. */
 DIBS_API DIBS_MUST_CHECK dibs_status dibs_lock_acquire(dibs_lock *lock,
                                                        dibs_error *err);
 
@@ -150,7 +152,8 @@ DIBS_API DIBS_MUST_CHECK dibs_status dibs_lock_renew(dibs_lock *lock,
 DIBS_API DIBS_MUST_CHECK dibs_status dibs_lock_upgrade(dibs_lock *lock,
                                                        dibs_error *err);
 
-/* From writer to reader, without a gap; the fence stays. */
+/* From writer to reader, without a gap; the fence stays. DIBS_INVALID: others that
+ * asked for a writer's lease have entered through it (DIBS_LOCK_REENTRANT). */
 DIBS_API DIBS_MUST_CHECK dibs_status dibs_lock_downgrade(dibs_lock *lock,
                                                          dibs_error *err);
 

@@ -95,6 +95,12 @@ static bool is_reentrant(const dibs_lock *lock)
     return (lock->opts.flags & DIBS_LOCK_REENTRANT) != 0;
 }
 
+/* A writer's lease also lets its owner read. */
+static bool has_right(const dibs_lock *lock, const dibs_lock *at)
+{
+    return at->mode == lock->opts.mode || at->mode == DIBS_EXCLUSIVE;
+}
+
 /* One more acquire of a handle that is in use. */
 static dibs_status again(dibs_lock *lock, dibs_error *err)
 {
@@ -110,6 +116,11 @@ static dibs_status again(dibs_lock *lock, dibs_error *err)
         return dibsx_fail(err, DIBS_INVALID,
                           "this handle holds %s already; DIBS_LOCK_REENTRANT "
                           "would let its owner in again",
+                          lock->name);
+    if (!has_right(lock, lock->via ? lock->via : lock))
+        return dibsx_fail(err, DIBS_INVALID,
+                          "%s is held as a reader now, and this handle asks "
+                          "for a writer; upgrade it first",
                           lock->name);
     if (lock->depth == UINT32_MAX)
         return dibsx_fail(err, DIBS_INVALID, "%s was entered too often",
@@ -158,11 +169,9 @@ static dibs_lock *held_elsewhere(const dibs_lock *lock, dibsx_nsec now)
     return other;
 }
 
-/* A writer's lease also lets its owner read. */
 static bool may_enter(const dibs_lock *lock, const dibs_lock *other)
 {
-    return is_reentrant(lock) && is_reentrant(other) &&
-           (other->mode == lock->opts.mode || other->mode == DIBS_EXCLUSIVE);
+    return is_reentrant(lock) && is_reentrant(other) && has_right(lock, other);
 }
 
 static bool conflict(const dibs_lock *lock, const dibs_lock *other)

@@ -7,7 +7,8 @@
 bool dibs__rest_begin(dibs_lock *lock, dibsx_nsec now)
 {
     if (!(lock->opts.flags & DIBS_LOCK_STICKY) || lock->wanted || lock->freed ||
-        lock->st != lock->cl->st || lock->lease.state != DIBS__LEASE_HELD ||
+        lock->mode != lock->opts.mode || lock->st != lock->cl->st ||
+        lock->lease.state != DIBS__LEASE_HELD ||
         !dibs__lease_valid(&lock->lease, now))
         return false;
     dibs__lock_count_end(lock, true);

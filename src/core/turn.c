@@ -34,11 +34,28 @@ send_turn(dibs_lock *lock, dibs__turn *turn, dibsx_nsec deadline,
     return rc;
 }
 
+/* An acquire that has had no release yet asked for a writer's lease, beside the
+ * one that this handle would now turn. */
+static bool writer_inside(const dibs_lock *lock)
+{
+    const dibs_lock *guest = lock->guests;
+
+    while (guest && guest->opts.mode != DIBS_EXCLUSIVE)
+        guest = guest->next_guest;
+    return guest || (lock->depth > 1 && lock->opts.mode == DIBS_EXCLUSIVE);
+}
+
 /* A renewal under way carries the fence of before, and its answer would be taken
  * for a loss. Locks: cl->mutex, let go while waiting. */
-static dibs_status wait_for_renewal(dibs_lock *lock, dibs_error *err)
+static dibs_status
+may_turn(dibs_lock *lock, dibs_lock_mode mode, dibs_error *err)
 {
     while (dibs__lease_valid(&lock->lease, dibsx_now())) {
+        if (mode == DIBS_SHARED && writer_inside(lock))
+            return dibsx_fail(err, DIBS_INVALID,
+                              "%s was entered more than once as a writer; "
+                              "release to depth 1 first",
+                              lock->name);
         if (dibs__lease_turning(&lock->lease))
             return DIBS_OK;
         pthread_cond_wait(&lock->cond, &lock->cl->mutex);
@@ -58,7 +75,7 @@ turn_to(dibs_lock *lock, dibs_lock_mode mode, dibs_error *err)
                        .replicas = lock->replicas};
     dibs__answer ans = {0};
     dibsx_nsec sent_at;
-    dibs_status rc = wait_for_renewal(lock, err);
+    dibs_status rc = may_turn(lock, mode, err);
 
     if (rc != DIBS_OK)
         return rc;

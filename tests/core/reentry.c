@@ -345,6 +345,70 @@ static void a_reader_enters_its_own_write_lock(void **state)
     dibs_close(cl);
 }
 
+/* A downgrade takes away what the next writer would enter. */
+static void a_downgraded_lease_is_no_writers(void **state)
+{
+    dibs_client *cl = core_open();
+    const char *name = core_name();
+    dibs_lock *writer = core_lock(cl, name, REENTRANT());
+    dibs_lock *second = core_lock(cl, name, REENTRANT());
+    dibs_lock *reader = core_lock(cl, name, REENTRANT(.mode = DIBS_SHARED));
+    dibs_error why = {0};
+
+    (void)state;
+    CHECK(DIBS_OK, dibs_lock_acquire(writer, err));
+    CHECK(DIBS_OK, dibs_lock_downgrade(writer, err));
+    assert_int_equal(dibs_lock_acquire(writer, &why), DIBS_INVALID);
+    assert_non_null(strstr(why.message, "upgrade"));
+    CHECK(DIBS_BUSY, dibs_lock_try(second, err));
+    CHECK(DIBS_OK, dibs_lock_acquire(reader, err));
+    CHECK(DIBS_OK, dibs_lock_acquire(reader, err));
+    assert_int_equal(dibs_lock_fence(reader), dibs_lock_fence(writer));
+    CHECK(DIBS_OK, dibs_lock_upgrade(writer, err));
+    CHECK(DIBS_OK, dibs_lock_acquire(writer, err));
+    CHECK(DIBS_OK, dibs_lock_release(writer, err));
+    CHECK(DIBS_OK, dibs_lock_release(reader, err));
+    CHECK(DIBS_OK, dibs_lock_release(reader, err));
+    CHECK(DIBS_OK, dibs_lock_release(writer, err));
+    dibs_lock_free(writer);
+    dibs_lock_free(second);
+    dibs_lock_free(reader);
+    dibs_close(cl);
+}
+
+static void no_downgrade_while_a_writer_is_inside(void **state)
+{
+    dibs_client *cl = core_open();
+    const char *name = core_name();
+    dibs_lock *writer = core_lock(cl, name, REENTRANT());
+    dibs_lock *second = core_lock(cl, name, REENTRANT());
+    dibs_lock *reader = core_lock(cl, name, REENTRANT(.mode = DIBS_SHARED));
+
+    (void)state;
+    CHECK(DIBS_OK, dibs_lock_acquire(writer, err));
+    CHECK(DIBS_OK, dibs_lock_acquire(writer, err));
+    CHECK(DIBS_INVALID, dibs_lock_downgrade(writer, err));
+    CHECK(DIBS_OK, dibs_lock_release(writer, err));
+    CHECK(DIBS_OK, dibs_lock_acquire(second, err));
+    CHECK(DIBS_INVALID, dibs_lock_downgrade(writer, err));
+    assert_int_equal(dibs_lock_check(second), DIBS_OK);
+    CHECK(DIBS_OK, dibs_lock_release(second, err));
+    CHECK(DIBS_OK, dibs_lock_acquire(reader, err));
+    CHECK(DIBS_OK, dibs_lock_downgrade(writer, err));
+    dibs_lock_free(reader);
+    dibs_lock_free(second);
+    dibs_lock_free(writer);
+
+    /* A reader that became the writer asked for no more than it keeps. */
+    reader = core_lock(cl, name, REENTRANT(.mode = DIBS_SHARED));
+    CHECK(DIBS_OK, dibs_lock_acquire(reader, err));
+    CHECK(DIBS_OK, dibs_lock_acquire(reader, err));
+    CHECK(DIBS_OK, dibs_lock_upgrade(reader, err));
+    CHECK(DIBS_OK, dibs_lock_downgrade(reader, err));
+    dibs_lock_free(reader);
+    dibs_close(cl);
+}
+
 static void bad_identities_are_refused(void **state)
 {
     static const char *const bad[] = {
@@ -377,6 +441,8 @@ int core_reentry_tests(void)
         cmocka_unit_test(a_loss_is_over_for_who_enters_through_another),
         cmocka_unit_test(who_entered_often_leaves_for_good),
         cmocka_unit_test(a_reader_enters_its_own_write_lock),
+        cmocka_unit_test(a_downgraded_lease_is_no_writers),
+        cmocka_unit_test(no_downgrade_while_a_writer_is_inside),
         cmocka_unit_test(bad_identities_are_refused),
     };
 

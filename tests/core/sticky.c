@@ -217,6 +217,31 @@ static void a_lost_rest_is_silent(void **state)
     dibs_close(cl);
 }
 
+/* What rests is what the next acquire asks for, or nothing does. */
+static void a_downgraded_one_does_not_rest(void **state)
+{
+    dibs_client *cl = core_open();
+    dibs_client *other = core_open();
+    const char *name = core_name();
+    dibs_lock *lock = core_lock(cl, name, STICKY(.ttl_ms = 5000));
+    dibs_lock *reader =
+        core_lock(other, name, DIBS_LOCK_OPTS(.mode = DIBS_SHARED));
+
+    (void)state;
+    CHECK(DIBS_OK, dibs_lock_acquire(lock, err));
+    CHECK(DIBS_OK, dibs_lock_downgrade(lock, err));
+    CHECK(DIBS_OK, dibs_lock_release(lock, err));
+    CHECK(DIBS_OK, dibs_lock_try(reader, err));
+    CHECK(DIBS_BUSY, dibs_lock_try(lock, err));
+    CHECK(DIBS_OK, dibs_lock_release(reader, err));
+    CHECK(DIBS_OK, dibs_lock_try(lock, err));
+    CHECK(DIBS_BUSY, dibs_lock_try(reader, err));
+    dibs_lock_free(lock);
+    dibs_lock_free(reader);
+    dibs_close(other);
+    dibs_close(cl);
+}
+
 static void note_call(dibs_lock *lock, void *arg)
 {
     (void)lock;
@@ -262,6 +287,7 @@ int core_sticky_tests(void)
         cmocka_unit_test(a_try_is_heard_too),
         cmocka_unit_test(free_and_close_give_it_back),
         cmocka_unit_test(a_lost_rest_is_silent),
+        cmocka_unit_test(a_downgraded_one_does_not_rest),
         cmocka_unit_test(a_holder_is_asked_and_may_ignore_it),
     };
 
