@@ -153,7 +153,8 @@ DIBS_API DIBS_MUST_CHECK dibs_status dibs_lock_upgrade(dibs_lock *lock,
                                                        dibs_error *err);
 
 /* From writer to reader, without a gap; the fence stays. DIBS_INVALID: others that
- * asked for a writer's lease have entered through it (DIBS_LOCK_REENTRANT). */
+ * asked for a writer's lease have entered through it (DIBS_LOCK_REENTRANT).
+ * DIBS_UNKNOWN: held, and not to be relied on as more than a reader's. */
 DIBS_API DIBS_MUST_CHECK dibs_status dibs_lock_downgrade(dibs_lock *lock,
                                                          dibs_error *err);
 

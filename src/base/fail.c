@@ -81,6 +81,15 @@ dibs_status dibsx_fail_at(dibs_error *err, dibs_status status,
     return status;
 }
 
+dibs_status dibsx_unanswered(dibs_error *err)
+{
+    if (err) {
+        err->status = DIBS_UNKNOWN;
+        err->retriable = is_retriable(DIBS_UNKNOWN);
+    }
+    return DIBS_UNKNOWN;
+}
+
 const char *dibsx_errno_name(int number)
 {
     const char *name = strerrorname_np(number);

@@ -19,6 +19,10 @@ dibs_status
 dibsx_fail_at(dibs_error *err, dibs_status status, const char *origin,
               const char *format, ...) __attribute__((format(printf, 4, 5)));
 
+/* What was asked before has had no answer, so that this failure does not mean that
+ * nothing changed: the same detail, as DIBS_UNKNOWN. */
+dibs_status dibsx_unanswered(dibs_error *err);
+
 /* "ENOENT" for the number, for the origin of dibsx_fail_at(). */
 const char *dibsx_errno_name(int number);
 

@@ -26,7 +26,8 @@ struct dibs_lock {
     char holder[DIBS__IDENTITY_MAX]; /* whose acquire it is, or was last */
     char who[DIBS__WHO_PLAIN]; /* that, as others see it; "" not made yet */
     long thread;               /* the thread that `holder` names */
-    dibs_lock_mode mode;       /* of the current lease */
+    dibs_lock_mode mode; /* of the current lease: no more than the store has */
+    bool lowering;       /* a downgrade of it has had no answer; turn.c */
 
     dibs__store *st; /* of the current lease: the client's, or its spare */
     dibs__lease lease;

@@ -1,7 +1,14 @@
 /* turn.c - a held lease becomes another: reader, writer, or another process's.
  *
  * The calling thread does the asking. A turn is idempotent by owner and fence, so
- * one whose answer was lost is sent again. */
+ * one whose answer was lost is sent again.
+ *
+ * Of two rights the lesser is believed while it is not known which the store has:
+ * from before a downgrade is sent, and until an upgrade is answered. A downgrade
+ * without an answer may yet arrive, and it is known by its fence, which an upgrade
+ * of what the store still has as exclusive would keep. So that one is sent again
+ * first, until it is answered: what is then shared for certain gets a new fence
+ * with the upgrade, under which the late one finds nothing. */
 /* SPDX-License-Identifier: MIT */
 #include "base/fail.h"
 #include "base/uncancel.h"
@@ -16,7 +23,8 @@
 
 enum { TURN_TRIES = 3 };
 
-/* Locks: cl->mutex, let go for the step. */
+/* Whatever keeps a later try from an answer leaves the first without one. Locks:
+ * cl->mutex, let go for the step. */
 static dibs_status
 send_turn(dibs_lock *lock, dibs__turn *turn, dibsx_nsec deadline,
           dibs__answer *ans, dibs_error *err)
@@ -26,8 +34,11 @@ send_turn(dibs_lock *lock, dibs__turn *turn, dibsx_nsec deadline,
     dibs_status rc = DIBS_UNKNOWN;
 
     pthread_mutex_unlock(&cl->mutex);
-    for (int i = 0; i < TURN_TRIES && rc == DIBS_UNKNOWN; i++)
+    for (int i = 0; i < TURN_TRIES && rc == DIBS_UNKNOWN; i++) {
         rc = st->ops->lease->turn(st, turn, deadline, ans, err);
+        if (i > 0 && rc != DIBS_OK && rc != DIBS_BUSY && rc != DIBS_LOST)
+            rc = dibsx_unanswered(err);
+    }
     dibs__log(cl, DIBS_LOG_TRACE, "turned", "%s by %s: %s", turn->name,
               turn->owner, dibs_status_name(rc));
     pthread_mutex_lock(&cl->mutex);
@@ -63,6 +74,20 @@ may_turn(dibs_lock *lock, dibs_lock_mode mode, dibs_error *err)
     return dibsx_fail(err, DIBS_LOST, "%s is not held", lock->name);
 }
 
+/* What is believed after an answer to a turn from `was`. */
+static void
+settle(dibs_lock *lock, dibs_lock_mode was, dibs_lock_mode mode, dibs_status rc)
+{
+    if (rc == DIBS_OK) {
+        lock->mode = mode;
+        lock->lowering = false;
+    } else if (rc != DIBS_UNKNOWN) {
+        lock->mode = was;
+    } else if (mode == DIBS_SHARED) {
+        lock->lowering = true;
+    }
+}
+
 /* Locks: cl->mutex, let go meanwhile. */
 static dibs_status
 turn_to(dibs_lock *lock, dibs_lock_mode mode, dibs_error *err)
@@ -74,6 +99,7 @@ turn_to(dibs_lock *lock, dibs_lock_mode mode, dibs_error *err)
                        .mode = (dibs__mode)mode,
                        .replicas = lock->replicas};
     dibs__answer ans = {0};
+    dibs_lock_mode was = lock->mode;
     dibsx_nsec sent_at;
     dibs_status rc = may_turn(lock, mode, err);
 
@@ -84,10 +110,10 @@ turn_to(dibs_lock *lock, dibs_lock_mode mode, dibs_error *err)
     turn.name = dibs__spare_name(lock, owner);
     turn.fence = ls->fence;
     turn.ttl_ms = dibs__lease_renew_ms(ls, sent_at);
+    lock->mode = DIBS_SHARED;
     rc = send_turn(lock, &turn, dibs__client_deadline(lock->cl, sent_at), &ans,
                    err);
-    if (rc == DIBS_OK)
-        lock->mode = mode;
+    settle(lock, was, mode, rc);
     dibs__lease_turned(ls, sent_at, rc, &ans, dibsx_now());
     dibs__keeper_watch(lock->cl, lock);
     if (rc == DIBS_OK && !dibs__lease_valid(ls, dibsx_now()))
@@ -96,9 +122,20 @@ turn_to(dibs_lock *lock, dibs_lock_mode mode, dibs_error *err)
     return rc;
 }
 
+/* Asks the store. Locks: cl->mutex, let go meanwhile. */
+static dibs_status
+turn_held(dibs_lock *lock, dibs_lock_mode mode, dibs_error *err)
+{
+    dibs_status rc = DIBS_OK;
+
+    if (lock->lowering && mode == DIBS_EXCLUSIVE)
+        rc = turn_to(lock, DIBS_SHARED, err);
+    return rc == DIBS_OK ? turn_to(lock, mode, err) : rc;
+}
+
 /* One call on the handle that has the lease. */
-static dibs_status turn_call(dibs_lock *lock, dibs_lock_mode from,
-                             dibs_lock_mode mode, dibs_error *err)
+static dibs_status
+turn_call(dibs_lock *lock, dibs_lock_mode mode, dibs_error *err)
 {
     dibs_status rc = dibs__lock_enter(lock, err);
 
@@ -110,17 +147,17 @@ static dibs_status turn_call(dibs_lock *lock, dibs_lock_mode from,
         rc = dibsx_fail(err, DIBS_INVALID,
                         "%s was entered through another handle: turn that one",
                         lock->name);
-    else if (lock->mode == mode)
+    else if (lock->mode == DIBS_PERMITS)
+        rc = dibsx_fail(err, DIBS_INVALID,
+                        "%s is a semaphore: it has neither readers nor writers",
+                        lock->name);
+    else if (lock->mode == mode && !lock->lowering)
         rc = dibs__lease_valid(&lock->lease, dibsx_now())
                  ? DIBS_OK
                  : dibsx_fail(err, DIBS_LOST, "the lease on %s had ended",
                               lock->name);
-    else if (lock->mode != from)
-        rc = dibsx_fail(err, DIBS_INVALID,
-                        "%s is a semaphore: it has neither readers nor writers",
-                        lock->name);
     else
-        rc = turn_to(lock, mode, err);
+        rc = turn_held(lock, mode, err);
     dibs__lock_exit(lock);
     return rc;
 }
@@ -129,14 +166,14 @@ dibs_status dibs_lock_upgrade(dibs_lock *lock, dibs_error *err)
 {
     DIBSX_UNCANCEL;
 
-    return turn_call(lock, DIBS_SHARED, DIBS_EXCLUSIVE, err);
+    return turn_call(lock, DIBS_EXCLUSIVE, err);
 }
 
 dibs_status dibs_lock_downgrade(dibs_lock *lock, dibs_error *err)
 {
     DIBSX_UNCANCEL;
 
-    return turn_call(lock, DIBS_EXCLUSIVE, DIBS_SHARED, err);
+    return turn_call(lock, DIBS_SHARED, err);
 }
 
 /* Belief ends before anything is sent, so that from here on this process has

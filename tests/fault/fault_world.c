@@ -16,8 +16,8 @@ static dibs__fault follow(dibs__step step, uint64_t count, void *arg)
     while (left > 0 &&
            !atomic_compare_exchange_weak(&w->times[step], &left, left - 1))
         continue;
-    if (left != 0)
-        fault.kind = (dibs__fault_kind)atomic_load(&w->kind[step]);
+    fault.kind = (dibs__fault_kind)atomic_load(left != 0 ? &w->kind[step]
+                                                         : &w->then[step]);
     return fault;
 }
 
@@ -60,8 +60,14 @@ int world_teardown(void **state)
 void world_fault(world *w, dibs__step step, dibs__fault_kind kind, int times)
 {
     atomic_store(&w->times[step], 0);
+    atomic_store(&w->then[step], DIBS__FAULT_NONE);
     atomic_store(&w->kind[step], (int)kind);
     atomic_store(&w->times[step], times);
+}
+
+void world_fault_then(world *w, dibs__step step, dibs__fault_kind kind)
+{
+    atomic_store(&w->then[step], (int)kind);
 }
 
 void world_delay(world *w, dibs__step step, int delay_ms)
@@ -73,6 +79,7 @@ void world_heal(world *w)
 {
     for (int i = 0; i < DIBS__STEP_COUNT; i++) {
         atomic_store(&w->times[i], 0);
+        atomic_store(&w->then[i], DIBS__FAULT_NONE);
         atomic_store(&w->delay_ms[i], 0);
     }
 }

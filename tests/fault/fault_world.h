@@ -16,6 +16,7 @@ typedef struct world {
     dibs_client *other;
     atomic_int kind[DIBS__STEP_COUNT];
     atomic_int times[DIBS__STEP_COUNT]; /* how many more; negative: all */
+    atomic_int then[DIBS__STEP_COUNT];  /* the kind of those after that */
     atomic_int delay_ms[DIBS__STEP_COUNT];
     atomic_int seen[DIBS__STEP_COUNT];
 } world;
@@ -31,6 +32,9 @@ dibs_client *world_open(world *w);
 
 /* The next `times` steps of the kind have this fault; negative: all of them. */
 void world_fault(world *w, dibs__step step, dibs__fault_kind kind, int times);
+
+/* All that come after those have this one; to be called after world_fault(). */
+void world_fault_then(world *w, dibs__step step, dibs__fault_kind kind);
 void world_delay(world *w, dibs__step step, int delay_ms);
 void world_heal(world *w);
 

@@ -120,6 +120,20 @@ static void an_error_may_be_wrapped_in_place(void **state)
     assert_string_equal(err.message, "opening x: no such file");
 }
 
+static void a_failure_after_no_answer_is_no_answer(void **state)
+{
+    dibs_error err;
+
+    (void)state;
+    (void)dibsx_fail_at(&err, DIBS_DENIED, "NOAUTH", "log in first");
+    assert_int_equal(dibsx_unanswered(&err), DIBS_UNKNOWN);
+    assert_int_equal(err.status, DIBS_UNKNOWN);
+    assert_true(err.retriable);
+    assert_string_equal(err.origin, "NOAUTH");
+    assert_string_equal(err.message, "log in first");
+    assert_int_equal(dibsx_unanswered(NULL), DIBS_UNKNOWN);
+}
+
 static void numbers_have_names(void **state)
 {
     (void)state;
@@ -140,6 +154,7 @@ int main(void)
         cmocka_unit_test(characters_are_cut_whole),
         cmocka_unit_test(messages_are_one_line),
         cmocka_unit_test(an_error_may_be_wrapped_in_place),
+        cmocka_unit_test(a_failure_after_no_answer_is_no_answer),
         cmocka_unit_test(numbers_have_names),
     };
 
