@@ -112,7 +112,7 @@ DIBS_API void dibs_lock_free(dibs_lock *lock);
  *                   ends by itself within one ttl
  *   DIBS_INVALID    this handle holds it already, or this thread does through
  *                   another handle, so that the wait would never end; or it has
- *                   a reader's lease only, by a downgrade, and asks for more
+ *                   a reader's lease only, as far as is known, and asks for more
  *
  * With DIBS_LOCK_REENTRANT an acquire by the owner that holds the name, through
  * any such handle of the client, only counts: no round trip, the same lease, the
@@ -135,7 +135,9 @@ DIBS_API DIBS_MUST_CHECK dibs_status dibs_lock_try(dibs_lock *lock,
 DIBS_API void dibs_lock_cancel(dibs_lock *lock);
 
 /* Takes over a lease that another process acquired and left, known by its owner
- * and fence, by renewing it. DIBS_LOST: it is held no longer. */
+ * and fence, by renewing it. Whether it is a reader's or a writer's is not known
+ * then: it counts as a reader's until an upgrade or a downgrade was answered.
+ * DIBS_LOST: it is held no longer. */
 DIBS_API DIBS_MUST_CHECK dibs_status dibs_lock_adopt(dibs_lock *lock,
                                                      const char *owner,
                                                      uint64_t fence,
@@ -168,7 +170,8 @@ DIBS_API DIBS_MUST_CHECK dibs_status dibs_lock_transfer(
     dibs_lock *lock, char token[DIBS_TOKEN_SIZE], dibs_error *err);
 
 /* Takes over what was handed on. `lock` is a handle on the same name. DIBS_LOST:
- * it was not accepted in time. */
+ * it was not accepted in time. DIBS_MISMATCH: it was handed on in another mode than
+ * the handle's (as a reader's, say, after a downgrade); the token stays good. */
 DIBS_API DIBS_MUST_CHECK dibs_status dibs_lock_accept(dibs_lock *lock,
                                                       const char *token,
                                                       dibs_error *err);

@@ -119,8 +119,8 @@ static dibs_status again(dibs_lock *lock, dibs_error *err)
                           lock->name);
     if (!has_right(lock, lock->via ? lock->via : lock))
         return dibsx_fail(err, DIBS_INVALID,
-                          "%s is held as a reader now, and this handle asks "
-                          "for a writer; upgrade it first",
+                          "%s is held as a reader, as far as is known, and "
+                          "this handle asks for a writer; upgrade it first",
                           lock->name);
     if (lock->depth == UINT32_MAX)
         return dibsx_fail(err, DIBS_INVALID, "%s was entered too often",

@@ -215,7 +215,7 @@ void dibs__lock_begin(dibs_lock *lock, const char *owner)
 
     dibs__lease_begin(&lock->lease, owner, &terms);
     lock->mode = opts->mode;
-    lock->lowering = false;
+    lock->doubt = DIBS__SURE;
     lock->acked = 0;
     lock->wanted = false;
     dibs__lock_list(lock);

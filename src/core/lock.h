@@ -13,6 +13,13 @@
 #include <dibs/lock.h>
 #include <stdatomic.h>
 
+/* Why the store may have more right than the mode of a lease says; turn.c. */
+typedef enum dibs__doubt {
+    DIBS__SURE,
+    DIBS__ADOPTED, /* nobody said which it is */
+    DIBS__LOWERING /* a downgrade has had no answer */
+} dibs__doubt;
+
 struct dibs_lock {
     /* Immutable. */
     dibs_client *cl;
@@ -27,7 +34,7 @@ struct dibs_lock {
     char who[DIBS__WHO_PLAIN]; /* that, as others see it; "" not made yet */
     long thread;               /* the thread that `holder` names */
     dibs_lock_mode mode; /* of the current lease: no more than the store has */
-    bool lowering;       /* a downgrade of it has had no answer; turn.c */
+    dibs__doubt doubt;   /* about that */
 
     dibs__store *st; /* of the current lease: the client's, or its spare */
     dibs__lease lease;
@@ -106,6 +113,12 @@ void dibs__lock_begin(dibs_lock *lock, const char *owner);
 /* Counts the end of a lease that was held until now: a use of it, to be exact, as
  * a sticky one goes on. Locks: cl->mutex. */
 void dibs__lock_count_end(dibs_lock *lock, bool valid);
+
+/* As dibs_lock_adopt(); `sure`: it is what the options say. Locks: none held. */
+DIBS_MUST_CHECK dibs_status dibs__lock_take_over(dibs_lock *lock,
+                                                 const char *owner,
+                                                 uint64_t fence, bool sure,
+                                                 dibs_error *err);
 
 /* Turns the lock to the client's own store. Locks: cl->mutex. */
 void dibs__lock_use_store(dibs_lock *lock);

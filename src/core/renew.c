@@ -74,9 +74,18 @@ dibs_status dibs_lock_renew(dibs_lock *lock, dibs_error *err)
     return rc;
 }
 
+/* A renewal does not say whose lease it is, a reader's or a writer's. Locks:
+ * cl->mutex. */
+static void doubt_mode(dibs_lock *lock)
+{
+    lock->doubt = DIBS__ADOPTED;
+    if (lock->mode == DIBS_EXCLUSIVE)
+        lock->mode = DIBS_SHARED;
+}
+
 /* Locks: cl->mutex, let go for the step. */
-static dibs_status
-adopt(dibs_lock *lock, const char *owner, uint64_t fence, dibs_error *err)
+static dibs_status adopt(dibs_lock *lock, const char *owner, uint64_t fence,
+                         bool sure, dibs_error *err)
 {
     const dibs_lock_opts *opts = &lock->opts;
     dibs__lease *ls = &lock->lease;
@@ -88,7 +97,7 @@ adopt(dibs_lock *lock, const char *owner, uint64_t fence, dibs_error *err)
                           .replicas = lock->replicas};
     dibs_status rc;
 
-    if (ls->state != DIBS__LEASE_FREE)
+    if (ls->state != DIBS__LEASE_FREE || lock->via)
         return dibsx_fail(err, DIBS_INVALID, "this handle is in use for %s",
                           lock->name);
     rc = dibs__keeper_ready(lock->cl, err);
@@ -99,6 +108,8 @@ adopt(dibs_lock *lock, const char *owner, uint64_t fence, dibs_error *err)
     if (rc != DIBS_OK)
         return rc;
     dibs__lock_begin(lock, owner);
+    if (!sure)
+        doubt_mode(lock);
     dibs__lease_adopted(ls, owner, fence, sent_at, item.left_ms, dibsx_now());
     dibs__hold_name(lock);
     dibs__hold_taken(lock);
@@ -113,8 +124,8 @@ static bool owner_ok(const char *owner)
            strspn(owner, "0123456789abcdef") == DIBS_OWNER_SIZE - 1;
 }
 
-dibs_status dibs_lock_adopt(dibs_lock *lock, const char *owner, uint64_t fence,
-                            dibs_error *err)
+dibs_status dibs__lock_take_over(dibs_lock *lock, const char *owner,
+                                 uint64_t fence, bool sure, dibs_error *err)
 {
     DIBSX_UNCANCEL;
     dibs_status rc;
@@ -130,7 +141,13 @@ dibs_status dibs_lock_adopt(dibs_lock *lock, const char *owner, uint64_t fence,
     rc = dibs__lock_enter(lock, err);
     if (rc != DIBS_OK)
         return rc;
-    rc = adopt(lock, owner, fence, err);
+    rc = adopt(lock, owner, fence, sure, err);
     dibs__lock_exit(lock);
     return rc;
+}
+
+dibs_status dibs_lock_adopt(dibs_lock *lock, const char *owner, uint64_t fence,
+                            dibs_error *err)
+{
+    return dibs__lock_take_over(lock, owner, fence, false, err);
 }

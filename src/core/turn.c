@@ -4,11 +4,12 @@
  * one whose answer was lost is sent again.
  *
  * Of two rights the lesser is believed while it is not known which the store has:
- * from before a downgrade is sent, and until an upgrade is answered. A downgrade
- * without an answer may yet arrive, and it is known by its fence, which an upgrade
- * of what the store still has as exclusive would keep. So that one is sent again
- * first, until it is answered: what is then shared for certain gets a new fence
- * with the upgrade, under which the late one finds nothing. */
+ * of what was adopted, from before a downgrade is sent, and until an upgrade is
+ * answered. A downgrade without an answer may yet arrive, and it is known by its
+ * fence, which an upgrade of what the store still has as exclusive would keep. So
+ * that one is sent again first, until it is answered: what is then shared for
+ * certain gets a new fence with the upgrade, under which the late one finds
+ * nothing. */
 /* SPDX-License-Identifier: MIT */
 #include "base/fail.h"
 #include "base/uncancel.h"
@@ -22,6 +23,8 @@
 #include <string.h>
 
 enum { TURN_TRIES = 3 };
+
+static const char mode_letters[] = "xsp"; /* in a token, by dibs_lock_mode */
 
 /* Whatever keeps a later try from an answer leaves the first without one. Locks:
  * cl->mutex, let go for the step. */
@@ -80,11 +83,11 @@ settle(dibs_lock *lock, dibs_lock_mode was, dibs_lock_mode mode, dibs_status rc)
 {
     if (rc == DIBS_OK) {
         lock->mode = mode;
-        lock->lowering = false;
+        lock->doubt = DIBS__SURE;
     } else if (rc != DIBS_UNKNOWN) {
         lock->mode = was;
     } else if (mode == DIBS_SHARED) {
-        lock->lowering = true;
+        lock->doubt = DIBS__LOWERING;
     }
 }
 
@@ -128,7 +131,7 @@ turn_held(dibs_lock *lock, dibs_lock_mode mode, dibs_error *err)
 {
     dibs_status rc = DIBS_OK;
 
-    if (lock->lowering && mode == DIBS_EXCLUSIVE)
+    if (lock->doubt == DIBS__LOWERING && mode == DIBS_EXCLUSIVE)
         rc = turn_to(lock, DIBS_SHARED, err);
     return rc == DIBS_OK ? turn_to(lock, mode, err) : rc;
 }
@@ -151,7 +154,7 @@ turn_call(dibs_lock *lock, dibs_lock_mode mode, dibs_error *err)
         rc = dibsx_fail(err, DIBS_INVALID,
                         "%s is a semaphore: it has neither readers nor writers",
                         lock->name);
-    else if (lock->mode == mode && !lock->lowering)
+    else if (lock->mode == mode && lock->doubt == DIBS__SURE)
         rc = dibs__lease_valid(&lock->lease, dibsx_now())
                  ? DIBS_OK
                  : dibsx_fail(err, DIBS_LOST, "the lease on %s had ended",
@@ -183,11 +186,14 @@ transfer(dibs_lock *lock, char token[DIBS_TOKEN_SIZE], dibs_error *err)
 {
     char owner[DIBS_OWNER_SIZE], heir[DIBS_OWNER_SIZE];
     dibsx_nsec now = dibsx_now();
+    /* What was adopted goes on as what the handle is for, if it can. */
+    dibs_lock_mode mode =
+        lock->doubt == DIBS__ADOPTED ? lock->opts.mode : lock->mode;
     dibs__turn turn = {.name = lock->name,
                        .owner = owner,
                        .to_owner = heir,
                        .fence = lock->lease.fence,
-                       .mode = (dibs__mode)lock->mode,
+                       .mode = (dibs__mode)mode,
                        .ttl_ms = dibs__lease_renew_ms(&lock->lease, now),
                        .replicas = lock->replicas};
     dibs__answer ans = {0};
@@ -200,7 +206,8 @@ transfer(dibs_lock *lock, char token[DIBS_TOKEN_SIZE], dibs_error *err)
     rc =
         send_turn(lock, &turn, dibs__client_deadline(lock->cl, now), &ans, err);
     if (rc == DIBS_OK)
-        snprintf(token, DIBS_TOKEN_SIZE, "%s.%" PRIu64, heir, ans.fence);
+        snprintf(token, DIBS_TOKEN_SIZE, "%s.%" PRIu64 ".%c", heir, ans.fence,
+                 mode_letters[mode]);
     return rc;
 }
 
@@ -233,21 +240,45 @@ dibs_status dibs_lock_transfer(dibs_lock *lock, char token[DIBS_TOKEN_SIZE],
     return rc;
 }
 
+/* "OWNER.FENCE.MODE", the mode as a letter. */
+static bool read_token(const char *token, char owner[DIBS_OWNER_SIZE],
+                       uint64_t *fence, dibs_lock_mode *mode)
+{
+    size_t len = DIBS_OWNER_SIZE - 1;
+    const char *letter;
+    uintmax_t number;
+    char *end = NULL;
+
+    if (!token || strnlen(token, DIBS_TOKEN_SIZE) <= len + 1 ||
+        token[len] != '.' || token[len + 1] < '1' || token[len + 1] > '9')
+        return false;
+    errno = 0;
+    number = strtoumax(token + len + 1, &end, 10);
+    if (errno != 0 || number > INT64_MAX || end[0] != '.' || !end[1] || end[2])
+        return false;
+    letter = strchr(mode_letters, end[1]);
+    if (!letter)
+        return false;
+    memcpy(owner, token, len);
+    owner[len] = '\0';
+    *fence = (uint64_t)number;
+    *mode = (dibs_lock_mode)(letter - mode_letters);
+    return true;
+}
+
 dibs_status
 dibs_lock_accept(dibs_lock *lock, const char *token, dibs_error *err)
 {
-    size_t len = DIBS_OWNER_SIZE - 1;
-    char owner[DIBS_OWNER_SIZE] = "";
-    uintmax_t fence = 0;
-    char *end = NULL;
+    static const char *const names[] = {"exclusive", "shared", "permits"};
+    char owner[DIBS_OWNER_SIZE];
+    dibs_lock_mode mode;
+    uint64_t fence;
 
-    if (token && strnlen(token, DIBS_TOKEN_SIZE) > len + 1 &&
-        token[len] == '.' && token[len + 1] >= '1' && token[len + 1] <= '9') {
-        memcpy(owner, token, len);
-        errno = 0;
-        fence = strtoumax(token + len + 1, &end, 10);
-    }
-    if (!end || *end != '\0' || errno != 0 || fence > INT64_MAX)
+    if (!read_token(token, owner, &fence, &mode))
         return dibsx_fail(err, DIBS_INVALID, "that is no token of a transfer");
-    return dibs_lock_adopt(lock, owner, (uint64_t)fence, err);
+    if (lock && lock->opts.mode != mode)
+        return dibsx_fail(err, DIBS_MISMATCH,
+                          "%s was handed on as %s, and this handle is for %s",
+                          lock->name, names[mode], names[lock->opts.mode]);
+    return dibs__lock_take_over(lock, owner, fence, true, err);
 }

@@ -221,6 +221,13 @@ static void bad_tokens_are_refused(void **state)
         "0123456789abcdef0123456789abcdef.5x",
         "0123456789abcdef0123456789abcdeg.5",
         "0123456789abcdef0123456789abcdef.99999999999999999999",
+        "0123456789abcdef0123456789abcdef.5",
+        "0123456789abcdef0123456789abcdef.5.",
+        "0123456789abcdef0123456789abcdef.5.q",
+        "0123456789abcdef0123456789abcdef.5.xx",
+        "0123456789abcdef0123456789abcdef..x",
+        "0123456789abcdef0123456789abcdeg.5.x",
+        "0123456789abcdef0123456789abcdef.99999999999999999999.x",
     };
     dibs_client *cl = core_open();
     dibs_lock *lock = core_lock(cl, core_name(), NULL);
@@ -229,6 +236,168 @@ static void bad_tokens_are_refused(void **state)
     for (size_t i = 0; i < COUNT_OF(bad); i++)
         CHECK(DIBS_INVALID, dibs_lock_accept(lock, bad[i], err));
     dibs_lock_free(lock);
+    dibs_close(cl);
+}
+
+/* Hands a lease of one mode on to a handle of another, which does not get it. */
+static void hand_on(dibs_lock *from, dibs_lock *odd, dibs_lock *to)
+{
+    char token[DIBS_TOKEN_SIZE];
+    dibs_error why = {0};
+
+    CHECK(DIBS_OK, dibs_lock_acquire(from, err));
+    CHECK(DIBS_OK, dibs_lock_transfer(from, token, err));
+    assert_int_equal(dibs_lock_accept(odd, token, &why), DIBS_MISMATCH);
+    assert_non_null(strstr(why.message, "shared"));
+    assert_int_equal(dibs_lock_state_get(odd), DIBS_LOCK_FREE);
+    CHECK(DIBS_OK, dibs_lock_accept(to, token, err));
+    CHECK(DIBS_OK, dibs_lock_release(to, err));
+}
+
+static void a_lease_stays_what_it_is_when_it_is_handed_on(void **state)
+{
+    dibs_client *cl = core_open();
+    const char *name = core_name();
+    const dibs_lock_opts *some =
+        DIBS_LOCK_OPTS(.mode = DIBS_PERMITS, .capacity = 2);
+    dibs_lock *writer = core_lock(cl, name, NULL);
+    dibs_lock *writer2 = core_lock(cl, name, NULL);
+    dibs_lock *reader =
+        core_lock(cl, name, DIBS_LOCK_OPTS(.mode = DIBS_SHARED));
+    dibs_lock *reader2 =
+        core_lock(cl, name, DIBS_LOCK_OPTS(.mode = DIBS_SHARED));
+    dibs_lock *permit = core_lock(cl, name, some);
+    dibs_lock *permit2 = core_lock(cl, name, some);
+    char token[DIBS_TOKEN_SIZE];
+
+    (void)state;
+    hand_on(writer, reader, writer2);
+    hand_on(reader, writer, reader2);
+    hand_on(permit, reader, permit2);
+
+    /* As it is in the end, not as it was asked for. */
+    CHECK(DIBS_OK, dibs_lock_acquire(writer, err));
+    CHECK(DIBS_OK, dibs_lock_downgrade(writer, err));
+    CHECK(DIBS_OK, dibs_lock_transfer(writer, token, err));
+    CHECK(DIBS_MISMATCH, dibs_lock_accept(writer2, token, err));
+    CHECK(DIBS_OK, dibs_lock_accept(reader, token, err));
+    CHECK(DIBS_OK, dibs_lock_try(reader2, err));
+    CHECK(DIBS_BUSY, dibs_lock_upgrade(reader, err));
+    dibs_lock_free(writer);
+    dibs_lock_free(writer2);
+    dibs_lock_free(reader);
+    dibs_lock_free(reader2);
+    dibs_lock_free(permit);
+    dibs_lock_free(permit2);
+    dibs_close(cl);
+}
+
+/* Leaves the lease of one handle to another. */
+static void leave_to(dibs_lock *from, dibs_lock *to)
+{
+    char owner[DIBS_OWNER_SIZE];
+    uint64_t fence = dibs_lock_fence(from);
+
+    dibs_lock_owner(from, owner);
+    dibs_lock_leave(from);
+    CHECK(DIBS_OK, dibs_lock_adopt(to, owner, fence, err));
+    assert_int_equal(dibs_lock_fence(to), fence);
+}
+
+static void what_was_adopted_is_asked_about(void **state)
+{
+    dibs_client *cl = core_open();
+    dibs_client *other = core_open();
+    const char *name = core_name();
+    const dibs_lock_opts *opts = DIBS_LOCK_OPTS(.flags = DIBS_LOCK_REENTRANT);
+    const dibs_lock_opts *share = DIBS_LOCK_OPTS(.mode = DIBS_SHARED);
+    dibs_lock *from = core_lock(other, name, share);
+    dibs_lock *reader = core_lock(other, name, share);
+    dibs_lock *writer = core_lock(cl, name, opts);
+    dibs_lock *second = core_lock(cl, name, opts);
+    uint64_t fence;
+
+    (void)state;
+    CHECK(DIBS_OK, dibs_lock_acquire(from, err));
+    CHECK(DIBS_OK, dibs_lock_acquire(reader, err));
+    leave_to(from, writer);
+    CHECK(DIBS_BUSY, dibs_lock_upgrade(writer, err));
+    CHECK(DIBS_INVALID, dibs_lock_try(writer, err));
+    CHECK(DIBS_BUSY, dibs_lock_try(second, err));
+    CHECK(DIBS_OK, dibs_lock_release(reader, err));
+    CHECK(DIBS_OK, dibs_lock_upgrade(writer, err));
+    CHECK(DIBS_BUSY, dibs_lock_try(reader, err));
+
+    /* What is a writer's already stays so, under its fence. */
+    fence = dibs_lock_fence(writer);
+    leave_to(writer, second);
+    CHECK(DIBS_OK, dibs_lock_upgrade(second, err));
+    assert_int_equal(dibs_lock_fence(second), fence);
+    CHECK(DIBS_OK, dibs_lock_try(writer, err));
+    CHECK(DIBS_BUSY, dibs_lock_try(reader, err));
+    CHECK(DIBS_OK, dibs_lock_release(writer, err));
+    leave_to(second, writer);
+    CHECK(DIBS_OK, dibs_lock_downgrade(writer, err));
+    CHECK(DIBS_OK, dibs_lock_try(reader, err));
+    dibs_lock_free(from);
+    dibs_lock_free(reader);
+    dibs_lock_free(writer);
+    dibs_lock_free(second);
+    dibs_close(other);
+    dibs_close(cl);
+}
+
+/* What was adopted goes on as what the handle is for, if it can. */
+static void what_was_adopted_is_handed_on(void **state)
+{
+    dibs_client *cl = core_open();
+    const char *name = core_name();
+    dibs_lock *a = core_lock(cl, name, NULL);
+    dibs_lock *b = core_lock(cl, name, NULL);
+    dibs_lock *reader =
+        core_lock(cl, name, DIBS_LOCK_OPTS(.mode = DIBS_SHARED));
+    char token[DIBS_TOKEN_SIZE];
+
+    (void)state;
+    CHECK(DIBS_OK, dibs_lock_acquire(a, err));
+    leave_to(a, b);
+    CHECK(DIBS_OK, dibs_lock_transfer(b, token, err));
+    CHECK(DIBS_OK, dibs_lock_accept(a, token, err));
+    CHECK(DIBS_BUSY, dibs_lock_try(reader, err));
+    CHECK(DIBS_OK, dibs_lock_upgrade(a, err));
+    dibs_lock_free(a);
+    dibs_lock_free(b);
+    dibs_lock_free(reader);
+    dibs_close(cl);
+}
+
+static void who_entered_through_another_adopts_nothing(void **state)
+{
+    dibs_client *cl = core_open();
+    const char *name = core_name();
+    const dibs_lock_opts *opts =
+        DIBS_LOCK_OPTS(.mode = DIBS_SHARED, .flags = DIBS_LOCK_REENTRANT);
+    dibs_lock *from = core_lock(cl, name, DIBS_LOCK_OPTS(.mode = DIBS_SHARED));
+    dibs_lock *host = core_lock(cl, name, opts);
+    dibs_lock *guest = core_lock(cl, name, opts);
+    char owner[DIBS_OWNER_SIZE];
+    uint64_t fence;
+
+    (void)state;
+    CHECK(DIBS_OK, dibs_lock_acquire(from, err));
+    dibs_lock_owner(from, owner);
+    fence = dibs_lock_fence(from);
+    dibs_lock_leave(from);
+    CHECK(DIBS_OK, dibs_lock_acquire(host, err));
+    CHECK(DIBS_OK, dibs_lock_acquire(guest, err));
+    CHECK(DIBS_INVALID, dibs_lock_adopt(guest, owner, fence, err));
+    assert_int_equal(dibs_lock_fence(guest), dibs_lock_fence(host));
+    CHECK(DIBS_OK, dibs_lock_release(guest, err));
+    CHECK(DIBS_OK, dibs_lock_release(host, err));
+    CHECK(DIBS_OK, dibs_lock_adopt(guest, owner, fence, err));
+    dibs_lock_free(from);
+    dibs_lock_free(host);
+    dibs_lock_free(guest);
     dibs_close(cl);
 }
 
@@ -345,6 +514,10 @@ int core_kinds_tests(void)
         cmocka_unit_test(what_cannot_be_had_is_refused),
         cmocka_unit_test(a_transfer_voids_the_old_handle_at_once),
         cmocka_unit_test(bad_tokens_are_refused),
+        cmocka_unit_test(a_lease_stays_what_it_is_when_it_is_handed_on),
+        cmocka_unit_test(what_was_adopted_is_asked_about),
+        cmocka_unit_test(what_was_adopted_is_handed_on),
+        cmocka_unit_test(who_entered_through_another_adopts_nothing),
         cmocka_unit_test(no_tick_no_renewal),
         cmocka_unit_test(a_lock_delay_is_for_those_who_come_after_a_death),
         cmocka_unit_test(others_see_label_identity_and_metadata),
