@@ -150,18 +150,25 @@ static void take(step *sp)
     }
 }
 
-/* It has none of them. Locks: cl->mutex, let go meanwhile. */
-static void give_back(step *sp)
+/* It has none of them. False: what may stand in the store could not be given
+ * back. Locks: cl->mutex, let go meanwhile. */
+static bool give_back(step *sp)
 {
+    bool all = true;
+
     for (size_t i = sp->count; i-- > 0;) {
         dibs_lock *lock = sp->locks[i];
+        dibs_status rc = DIBS_OK;
 
         /* A refusal leaves nothing, unless an ask without an answer might yet be
          * granted. */
         if (lock->lease.state != DIBS__LEASE_FREE || lock->lease.unanswered)
-            (void)dibs__lock_give_up(lock, GIVE_UP_MS, NULL);
+            rc = dibs__lock_give_up(lock, GIVE_UP_MS, NULL);
         dibs__lock_unlist(lock);
+        if (lock->lease.unanswered && rc != DIBS_OK && rc != DIBS_LOST)
+            all = false;
     }
+    return all;
 }
 
 /* As every acquire, they are busy, and a client that is being closed waits for
@@ -209,8 +216,8 @@ dibs_status dibs__all_take(dibs_lock *const *locks, size_t count,
                             "the leases ran out before all could be had");
         if (rc == DIBS_OK)
             take(&sp);
-        else
-            give_back(&sp);
+        else if (!give_back(&sp) && rc == DIBS_UNAVAIL)
+            rc = dibsx_unanswered(err);
     }
     leave(&sp);
     *blocked = sp.blocked < count ? sp.blocked : 0;

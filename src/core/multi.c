@@ -38,6 +38,7 @@ struct dibs_multi {
     bool taking;    /* ... an acquire */
     bool cancelled; /* it is to end */
     bool torn;      /* what it has taken so far is not whole any more */
+    bool doubtful;  /* something of it may stand in the store all the same */
     bool held;      /* the program has the set */
 };
 
@@ -219,14 +220,19 @@ static bool all_valid(const dibs_multi *multi)
     return true;
 }
 
-/* Gives back whatever was taken. The answers do not matter: what stands in the
- * store ends by itself. Locks: cl->mutex, let go meanwhile. */
+/* Gives back whatever was taken. Without an answer, what stands in the store ends
+ * by itself. Locks: cl->mutex, let go meanwhile. */
 static void give_all_back(dibs_multi *multi)
 {
     multi->held = false;
-    for (size_t i = multi->count; i-- > 0;)
+    for (size_t i = multi->count; i-- > 0;) {
+        dibs_status rc = DIBS_OK;
+
         if (multi->locks[i]->lease.state != DIBS__LEASE_FREE)
-            (void)dibs__lock_give_up(multi->locks[i], GIVE_UP_MS, NULL);
+            rc = dibs__lock_give_up(multi->locks[i], GIVE_UP_MS, NULL);
+        if (rc != DIBS_OK && rc != DIBS_LOST)
+            multi->doubtful = true;
+    }
 }
 
 /* By the program, or because its client is being closed. Locks: cl->mutex. */
@@ -376,6 +382,8 @@ take(dibs_multi *multi, bool once, dibsx_nsec until, dibs_error *err)
         return cancelled(err);
     begin(multi);
     rc = take_at_once(multi, once, until, err);
+    if (rc == DIBS_UNKNOWN)
+        multi->doubtful = true;
     if (!is_final(multi, rc, once))
         rc = take_in_order(multi, once, until, err);
     multi->held = rc == DIBS_OK;
@@ -413,6 +421,7 @@ static dibs_status acquire_entered(dibs_multi *multi, int64_t wait_ms,
         return dibsx_fail(err, DIBS_INVALID,
                           "this handle holds the set already");
     give_all_back(multi);
+    multi->doubtful = false;
     multi->cancelled = false;
     multi->taking = true;
     for (uint32_t i = 0; rc == DIBS_OK; i++) {
@@ -422,6 +431,8 @@ static dibs_status acquire_entered(dibs_multi *multi, int64_t wait_ms,
         rc = pause_between(multi, DIBSX_NEVER, err);
     }
     multi->taking = false;
+    if (rc == DIBS_UNAVAIL && multi->doubtful)
+        rc = dibsx_unanswered(err);
     return rc;
 }
 

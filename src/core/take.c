@@ -88,6 +88,8 @@ static void pause_between(dibs__take *tk, dibsx_nsec now)
 
 static void end_try(dibs__take *tk, dibs_status rc, dibsx_nsec now)
 {
+    if (rc == DIBS_UNAVAIL && tk->doubtful)
+        rc = DIBS_UNKNOWN;
     if (away(rc) && may_spare(tk))
         tk->state = DIBS__TAKE_SPARING;
     else if ((rc == DIBS_BUSY || rc == DIBS_TIMEOUT) && tk->terms.retries > 0)
@@ -102,6 +104,7 @@ static void
 leave(dibs__take *tk, const dibs__lease *ls, dibs_status rc, dibsx_nsec now)
 {
     if (ls->state == DIBS__LEASE_FREE && !(tk->asked && ls->unanswered)) {
+        tk->reached = false;
         end_try(tk, rc, now);
         return;
     }
@@ -269,6 +272,8 @@ void dibs__take_answered(dibs__take *tk, const dibs__lease *ls, dibs_status rc,
     assert(tk->state == DIBS__TAKE_ASKED || tk->state == DIBS__TAKE_READY);
     tk->answer = rc;
     tk->contended = tk->contended || rc == DIBS_BUSY;
+    tk->reached = tk->reached || rc == DIBS_OK || rc == DIBS_UNKNOWN ||
+                  (rc == DIBS_BUSY && ans->queued);
     if (ls->state == DIBS__LEASE_FREE && waits_without_queue(tk, rc)) {
         wait_without_queue(tk, ls, now);
     } else if (ls->state == DIBS__LEASE_FREE) {
@@ -287,10 +292,14 @@ void dibs__take_answered(dibs__take *tk, const dibs__lease *ls, dibs_status rc,
     dibs__take_check(tk, ls);
 }
 
-void dibs__take_left(dibs__take *tk, const dibs__lease *ls, dibsx_nsec now)
+void dibs__take_left(dibs__take *tk, const dibs__lease *ls, dibs_status rc,
+                     dibsx_nsec now)
 {
     assert(tk->state == DIBS__TAKE_LEAVING);
     assert(ls->state == DIBS__LEASE_FREE);
+    if (tk->reached && rc != DIBS_OK && rc != DIBS_LOST)
+        tk->doubtful = true;
+    tk->reached = false;
     if (tk->rc == DIBS_OK && tk->asked && tk->terms.asks_again)
         back_off_until(tk, AGAIN_CAP_MS, now);
     else if (tk->rc == DIBS_OK)
@@ -332,6 +341,8 @@ void dibs__take_explain(const dibs__take *tk, const char *name, dibs_error *err)
         (void)dibsx_fail(err, tk->rc, "%s was not granted in time", name);
     else if (tk->rc == DIBS_BUSY && !said)
         (void)dibsx_fail(err, tk->rc, "%s is held by another owner", name);
+    else if (tk->rc == DIBS_UNKNOWN && !said)
+        (void)dibsx_unanswered(err);
 }
 
 /* The owner has nothing in the store. */
@@ -349,6 +360,7 @@ void dibs__take_check(const dibs__take *tk, const dibs__lease *ls)
                 ls->state == DIBS__LEASE_SUSPECT ||
                 ls->state == DIBS__LEASE_LOST;
     bool nothing = has_nothing(tk);
+    bool denied = tk->state == DIBS__TAKE_OVER && tk->rc == DIBS_UNAVAIL;
 
     assert(tk->state != DIBS__TAKE_ASKED || ls->asking);               /* (1) */
     assert(tk->state != DIBS__TAKE_OVER || tk->rc != DIBS_OK || held); /* (2) */
@@ -356,7 +368,9 @@ void dibs__take_check(const dibs__take *tk, const dibs__lease *ls)
     assert(!queued || tk->wake_at <= tk->until);                       /* (4) */
     assert(!queued || tk->asked);                                      /* (5) */
     assert(!tk->on_spare || tk->terms.spare);                          /* (6) */
+    assert(!denied || !tk->doubtful);                                  /* (7) */
     (void)queued;
     (void)held;
     (void)nothing;
+    (void)denied;
 }

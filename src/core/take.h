@@ -29,6 +29,8 @@
  *   (4) Every sleep has an end, in WAITING and BACKING not after `until`.
  *   (5) Every try asks once at least, unless it is cancelled.
  *   (6) A try turns to the spare once, and only where there is one.
+ *   (7) It is OVER with DIBS_UNAVAIL only when nothing of it stands in the store:
+ *       where a release had no answer, it is DIBS_UNKNOWN.
  *
  * Threads: none of its own; the client's mutex guards it.
  */
@@ -71,6 +73,8 @@ typedef struct dibs__take {
     bool asked;             /* there was an ask in this try */
     bool on_spare;          /* this try has turned to the spare */
     bool contended;         /* was refused or queued at some time */
+    bool reached;           /* the owner may have something in the store */
+    bool doubtful;          /* ... as one before it, which could not be left */
     uint32_t polls; /* sleeps in the queue that nothing but time ended */
     int64_t backoff_ms;
     dibs_status answer;    /* the latest */
@@ -107,7 +111,9 @@ void dibs__take_asked(dibs__take *tk, const dibs__lease *ls);
 void dibs__take_answered(dibs__take *tk, const dibs__lease *ls, dibs_status rc,
                          const dibs__answer *ans, dibsx_nsec now);
 
-void dibs__take_left(dibs__take *tk, const dibs__lease *ls, dibsx_nsec now);
+/* `rc` is the answer to the release. */
+void dibs__take_left(dibs__take *tk, const dibs__lease *ls, dibs_status rc,
+                     dibsx_nsec now);
 void dibs__take_spared(dibs__take *tk, dibs_status rc, dibsx_nsec now);
 
 /* When an ask that leaves now must have ended: with the wait, though with a fair

@@ -224,15 +224,16 @@ static void ask(dibs_lock *lock)
     answered(lock, rc, &ans);
 }
 
-/* Gives up the place, and a grant that may have come meanwhile. The answer does
- * not matter: what stands in the store ends by itself. */
+/* Gives up the place, and a grant that may have come meanwhile. Without an answer,
+ * what stands in the store ends by itself. */
 static void leave(dibs_lock *lock)
 {
     bool valid = dibs__lease_valid(&lock->lease, dibsx_now());
+    dibs_status rc;
 
     /* A valid lease is one that rested, from an earlier acquire. */
-    (void)dibs__lock_give_up(lock, valid ? 0 : GIVE_UP_MS, NULL);
-    dibs__take_left(&lock->take, &lock->lease, dibsx_now());
+    rc = dibs__lock_give_up(lock, valid ? 0 : GIVE_UP_MS, NULL);
+    dibs__take_left(&lock->take, &lock->lease, rc, dibsx_now());
 }
 
 static void turn_to_spare(dibs_lock *lock)

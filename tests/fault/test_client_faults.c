@@ -98,6 +98,45 @@ static void a_store_that_stays_away_ends_the_wait_in_time(void **state)
     dibs_lock_free(lock);
 }
 
+/* The first ask is granted by a store that is away from then on. */
+static void go_away_with_the_first_answer(world *w)
+{
+    world_fault(w, DIBS__STEP_ACQUIRE, DIBS__FAULT_DROP_AFTER, 1);
+    world_fault_then(w, DIBS__STEP_ACQUIRE, DIBS__FAULT_FAIL);
+}
+
+static void a_wait_that_may_have_been_granted_does_not_deny_it(void **state)
+{
+    world *w = *state;
+    dibs_lock *lock =
+        world_lock(w->one, "k", DIBS_LOCK_OPTS(.ttl_ms = 5000, .wait_ms = 300));
+    size_t holders, waiters;
+    dibs_error err = {0};
+
+    go_away_with_the_first_answer(w);
+    world_fault(w, DIBS__STEP_RELEASE, DIBS__FAULT_FAIL, -1);
+    assert_int_equal(dibs_lock_acquire(lock, &err), DIBS_UNKNOWN);
+    assert_int_equal(err.status, DIBS_UNKNOWN);
+    assert_true(err.message[0] != '\0');
+    assert_int_equal(dibs_lock_state_get(lock), DIBS_LOCK_FREE);
+    world_count(w, "k", &holders, &waiters, NULL);
+    assert_int_equal(holders, 1);
+    dibs_lock_free(lock);
+}
+
+static void a_wait_whose_grant_was_taken_back_changed_nothing(void **state)
+{
+    world *w = *state;
+    dibs_lock *lock = world_lock(w->one, "k", DIBS_LOCK_OPTS(.wait_ms = 300));
+    size_t holders, waiters;
+
+    go_away_with_the_first_answer(w);
+    CHECK(DIBS_UNAVAIL, dibs_lock_acquire(lock, err));
+    world_count(w, "k", &holders, &waiters, NULL);
+    assert_int_equal(holders + waiters, 0);
+    dibs_lock_free(lock);
+}
+
 static void a_try_whose_answer_was_lost_takes_back_what_it_got(void **state)
 {
     world *w = *state;
@@ -372,6 +411,8 @@ int main(void)
         WORLD_TEST(acquire_outlasts_a_store_that_is_away),
         WORLD_TEST(a_lost_answer_does_not_lengthen_the_lease),
         WORLD_TEST(a_store_that_stays_away_ends_the_wait_in_time),
+        WORLD_TEST(a_wait_that_may_have_been_granted_does_not_deny_it),
+        WORLD_TEST(a_wait_whose_grant_was_taken_back_changed_nothing),
         WORLD_TEST(a_try_whose_answer_was_lost_takes_back_what_it_got),
         WORLD_TEST(a_try_that_cannot_take_back_leaves_nothing_beyond_the_ttl),
         WORLD_TEST(release_is_repeated_when_its_answer_was_lost),

@@ -102,6 +102,53 @@ static void a_store_that_stays_away_ends_the_wait(void **state)
     dibs_multi_free(multi);
 }
 
+static void sets_that_may_have_been_granted_are_not_denied(void **state)
+{
+    world *w = *state;
+    dibs_multi *multi = set_of(w->one, DIBS_LOCK_OPTS(.wait_ms = 200));
+    dibs_multi *once = set_of(w->one, NULL);
+    dibs_error err = {0};
+
+    world_fault(w, DIBS__STEP_ACQUIRE_ALL, DIBS__FAULT_DROP_AFTER, 1);
+    world_fault_then(w, DIBS__STEP_ACQUIRE_ALL, DIBS__FAULT_FAIL);
+    assert_int_equal(dibs_multi_acquire(once, &err), DIBS_UNAVAIL);
+    expect_holders(w, 0);
+
+    world_fault(w, DIBS__STEP_ACQUIRE_ALL, DIBS__FAULT_DROP_AFTER, 1);
+    world_fault_then(w, DIBS__STEP_ACQUIRE_ALL, DIBS__FAULT_FAIL);
+    world_fault(w, DIBS__STEP_ACQUIRE, DIBS__FAULT_FAIL, -1);
+    world_fault(w, DIBS__STEP_RELEASE, DIBS__FAULT_FAIL, -1);
+    assert_int_equal(dibs_multi_acquire(once, &err), DIBS_UNKNOWN);
+    assert_int_equal(err.status, DIBS_UNKNOWN);
+    expect_holders(w, 1);
+    assert_int_equal(dibs_multi_acquire(multi, &err), DIBS_UNAVAIL);
+    world_fault(w, DIBS__STEP_ACQUIRE_ALL, DIBS__FAULT_DROP_BEFORE, 1);
+    world_fault_then(w, DIBS__STEP_ACQUIRE_ALL, DIBS__FAULT_FAIL);
+    assert_int_equal(dibs_multi_acquire(multi, &err), DIBS_UNKNOWN);
+    dibs_multi_free(once);
+    dibs_multi_free(multi);
+}
+
+/* The first name was had, and could not be given back. */
+static void what_is_left_of_a_set_is_not_denied(void **state)
+{
+    world *w = *state;
+    dibs_multi *multi =
+        set_of(w->one, DIBS_LOCK_OPTS(.mode = DIBS_SHARED, .wait_ms = 200));
+    dibs_error err = {0};
+
+    world_fault(w, DIBS__STEP_ACQUIRE, DIBS__FAULT_NONE, 1);
+    world_fault_then(w, DIBS__STEP_ACQUIRE, DIBS__FAULT_FAIL);
+    assert_int_equal(dibs_multi_acquire(multi, &err), DIBS_UNAVAIL);
+    expect_holders(w, 0);
+    world_fault(w, DIBS__STEP_ACQUIRE, DIBS__FAULT_NONE, 1);
+    world_fault_then(w, DIBS__STEP_ACQUIRE, DIBS__FAULT_FAIL);
+    world_fault(w, DIBS__STEP_RELEASE, DIBS__FAULT_FAIL, -1);
+    assert_int_equal(dibs_multi_acquire(multi, &err), DIBS_UNKNOWN);
+    assert_int_equal(err.status, DIBS_UNKNOWN);
+    dibs_multi_free(multi);
+}
+
 static void what_stands_in_for_the_store_takes_sets(void **state)
 {
     world *w = *state;
@@ -246,6 +293,8 @@ int main(void)
         WORLD_TEST(answers_lost_for_good_leave_nothing),
         WORLD_TEST(who_waits_goes_on_in_order),
         WORLD_TEST(a_store_that_stays_away_ends_the_wait),
+        WORLD_TEST(sets_that_may_have_been_granted_are_not_denied),
+        WORLD_TEST(what_is_left_of_a_set_is_not_denied),
         WORLD_TEST(what_stands_in_for_the_store_takes_sets),
         WORLD_TEST(leases_that_ran_out_on_the_way_are_not_believed),
         WORLD_TEST(a_release_that_fails_says_so),

@@ -84,11 +84,16 @@ static void fall_away(world *w, dibs_status rc)
     answer(w, rc, (dibs__answer){0});
 }
 
-static void leave(world *w)
+static void leave_told(world *w, dibs_status rc)
 {
     assert_int_equal(next(w), DIBS__TAKE_LEAVE);
     (void)dibs__lease_leave(&w->ls);
-    dibs__take_left(&w->tk, &w->ls, w->now);
+    dibs__take_left(&w->tk, &w->ls, rc, w->now);
+}
+
+static void leave(world *w)
+{
+    leave_told(w, DIBS_OK);
 }
 
 static void expect_over(world *w, dibs_status rc)
@@ -140,6 +145,58 @@ static void a_refusal_after_a_lost_answer_leaves(void **state)
     answer(&w, DIBS_DENIED, (dibs__answer){0});
     leave(&w);
     expect_over(&w, DIBS_DENIED);
+}
+
+/* One ask is answered so, the store is away for the next, and then the time is up,
+ * with this answer to the release. */
+static dibs_status
+end_of(dibs_status first, bool queued, bool asks_again, dibs_status released)
+{
+    const dibs__answer ans = {.fence = 5, .left_ms = 1, .queued = queued};
+    world w;
+
+    start(&w, (dibs__take_terms){.wait_ms = 900, .asks_again = asks_again});
+    ask(&w);
+    pass_ms(&w, 100);
+    answer(&w, first, ans);
+    if (next(&w) == DIBS__TAKE_LEAVE)
+        leave_told(&w, released);
+    if (next(&w) == DIBS__TAKE_SLEEP)
+        sleep_out(&w);
+    ask(&w);
+    pass_ms(&w, 1000);
+    fall_away(&w, DIBS_UNAVAIL);
+    leave_told(&w, released);
+    assert_int_equal(next(&w), DIBS__TAKE_DONE);
+    return w.tk.rc;
+}
+
+static void what_could_not_be_left_is_not_denied(void **state)
+{
+    static const struct {
+        dibs_status first;
+        bool queued, asks_again;
+    } traces[] = {{DIBS_UNKNOWN, false, false},
+                  {DIBS_BUSY, true, false},
+                  {DIBS_OK, false, false}, /* granted, and run out by then */
+                  {DIBS_UNKNOWN, false, true}};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(traces); i++) {
+        dibs_status first = traces[i].first;
+        bool queued = traces[i].queued, asks_again = traces[i].asks_again;
+
+        assert_int_equal(end_of(first, queued, asks_again, DIBS_UNAVAIL),
+                         DIBS_UNKNOWN);
+        assert_int_equal(end_of(first, queued, asks_again, DIBS_UNKNOWN),
+                         DIBS_UNKNOWN);
+        assert_int_equal(end_of(first, queued, asks_again, DIBS_OK),
+                         DIBS_UNAVAIL);
+        assert_int_equal(end_of(first, queued, asks_again, DIBS_LOST),
+                         DIBS_UNAVAIL);
+    }
+    assert_int_equal(end_of(DIBS_UNAVAIL, false, false, DIBS_UNAVAIL),
+                     DIBS_UNAVAIL);
 }
 
 static void the_bell_is_opened_first(void **state)
@@ -404,6 +461,13 @@ static void without_a_spare_that_works_it_fails(void **state)
     assert_int_equal(next(&w), DIBS__TAKE_SPARE);
     dibs__take_spared(&w.tk, DIBS_UNAVAIL, w.now);
     expect_over(&w, DIBS_UNAVAIL);
+
+    ask(start(&w, (dibs__take_terms){.spare = true}));
+    fall_away(&w, DIBS_UNKNOWN);
+    leave_told(&w, DIBS_UNAVAIL);
+    assert_int_equal(next(&w), DIBS__TAKE_SPARE);
+    dibs__take_spared(&w.tk, DIBS_UNAVAIL, w.now);
+    expect_over(&w, DIBS_UNKNOWN);
 }
 
 /* The next try is for the store again. */
@@ -625,6 +689,15 @@ static void the_end_is_explained(void **state)
     strncpy(err.message, "held by me", sizeof(err.message) - 1);
     dibs__take_explain(&w.tk, "k", &err);
     assert_string_equal(err.message, "held by me");
+
+    ask(start(&w, (dibs__take_terms){.spare = true}));
+    fall_away(&w, DIBS_UNKNOWN);
+    leave_told(&w, DIBS_UNAVAIL);
+    dibs__take_spared(&w.tk, DIBS_UNAVAIL, w.now);
+    err = (dibs_error){.status = DIBS_UNAVAIL, .message = "gone"};
+    dibs__take_explain(&w.tk, "k", &err);
+    assert_int_equal(err.status, DIBS_UNKNOWN);
+    assert_string_equal(err.message, "gone");
 }
 
 static dibs_status some_status(world *w)
@@ -660,7 +733,7 @@ static void any_step(world *w, dibs__take_step step)
                    .queued = rc == DIBS_BUSY && w->tk.terms.wait_ms != 0});
         break;
     case DIBS__TAKE_LEAVE:
-        leave(w);
+        leave_told(w, some_status(w));
         break;
     case DIBS__TAKE_SPARE:
         dibs__take_spared(&w->tk, chance(w, 50) ? DIBS_OK : DIBS_UNAVAIL,
@@ -714,6 +787,7 @@ int main(void)
         cmocka_unit_test(a_try_asks_once),
         cmocka_unit_test(a_failed_try_leaves),
         cmocka_unit_test(a_refusal_after_a_lost_answer_leaves),
+        cmocka_unit_test(what_could_not_be_left_is_not_denied),
         cmocka_unit_test(the_bell_is_opened_first),
         cmocka_unit_test(a_ring_ends_the_wait),
         cmocka_unit_test(a_late_ring_asks),
