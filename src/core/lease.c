@@ -49,7 +49,8 @@ void dibs__lease_begin(dibs__lease *ls, const char *owner,
                         .confirm = terms->confirm};
     memcpy(ls->owner, owner, DIBS_OWNER_SIZE);
     /* A span until the lease is held, when it becomes a moment. */
-    ls->hold_until = hold_max_ms > 0 ? hold_max_ms * DIBSX_MS : DIBSX_NEVER;
+    ls->hold_until =
+        hold_max_ms > 0 ? dibsx_after_ms(0, hold_max_ms) : DIBSX_NEVER;
     if (hold_max_ms > 0 && hold_max_ms < ls->ttl_ms)
         ls->ttl_ms = hold_max_ms;
     ls->tick_until = DIBSX_NEVER;
@@ -82,8 +83,8 @@ static void become_held(dibs__lease *ls, uint64_t fence, dibsx_nsec valid_until,
     ls->held_at = now;
     ls->alone = !claim && ls->asked_at == 0;
     ls->valid_until = valid_until;
-    if (ls->hold_until != DIBSX_NEVER)
-        ls->hold_until += now;
+    if (__builtin_add_overflow(ls->hold_until, now, &ls->hold_until))
+        ls->hold_until = DIBSX_NEVER;
     dibs__lease_ticked(ls, now);
     if (claim)
         ls->renew_at = now;

@@ -321,6 +321,26 @@ static void hold_max_bounds_the_lease(void **state)
     assert_int_equal(ls.ttl_ms, 2000);
 }
 
+/* Also where the sum with the clock, or the number of nanoseconds, would not fit. */
+static void a_hold_max_without_end_is_no_bound(void **state)
+{
+    static const int64_t spans[] = {INT64_MAX / DIBSX_MS,
+                                    INT64_MAX / DIBSX_MS + 1, INT64_MAX};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(spans); i++) {
+        dibs__lease ls = {0};
+
+        begin(&ls, (dibs__terms){.ttl_ms = TTL_MS, .hold_max_ms = spans[i]});
+        dibs__lease_asked(&ls, T0);
+        answer(&ls, DIBS_OK, 7, TTL_MS, false, T0);
+        assert_int_equal(dibs__lease_next(&ls), T0 + MS(TTL_MS / 3));
+        assert_int_equal(dibs__lease_due(&ls, T0 + MS(TTL_MS / 3)),
+                         DIBS__LEASE_RENEW);
+        assert_int_equal(dibs__lease_renew_ms(&ls, T0 + MS(3000)), TTL_MS);
+    }
+}
+
 static void the_lock_delay_is_asked_for_and_not_believed(void **state)
 {
     dibs__lease ls = {0};
@@ -490,6 +510,7 @@ int main(void)
         cmocka_unit_test(a_refused_renewal_is_a_loss_at_once),
         cmocka_unit_test(a_hint_of_a_break_brings_the_renewal_forward),
         cmocka_unit_test(hold_max_bounds_the_lease),
+        cmocka_unit_test(a_hold_max_without_end_is_no_bound),
         cmocka_unit_test(the_lock_delay_is_asked_for_and_not_believed),
         cmocka_unit_test(without_a_tick_nothing_is_renewed),
         cmocka_unit_test(a_turn_waits_for_the_renewal_under_way),
