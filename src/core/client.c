@@ -209,7 +209,8 @@ void dibs__client_free(dibs_client *cl)
     dibsx_free(cl);
 }
 
-/* Gives back the leases of handles that were not freed. Locks: cl->mutex. */
+/* Gives back the leases of handles that were not freed. A call may wait there for
+ * a renewal, which nobody will send any more. Locks: cl->mutex. */
 static void release_all(dibs_client *cl)
 {
     for (size_t i = 0; i < DIBS__OWNER_BUCKETS; i++)
@@ -218,6 +219,7 @@ static void release_all(dibs_client *cl)
             lock->refs++;
             dibs__lock_let_go(lock);
             dibs__lock_unlist(lock);
+            pthread_cond_broadcast(&lock->cond);
             dibs__lock_unref(lock);
         }
 }

@@ -139,6 +139,45 @@ static void an_upgrade_without_an_answer_is_not_believed(void **state)
     pair_close(&pr);
 }
 
+typedef struct turner {
+    dibs_lock *lock;
+    dibs_status rc;
+    pthread_t thread;
+} turner;
+
+static void *downgrade(void *arg)
+{
+    turner *tn = arg;
+
+    tn->rc = dibs_lock_downgrade(tn->lock, NULL);
+    return NULL;
+}
+
+/* The turn waits for a renewal that stands behind another, and that is not sent
+ * any more. */
+static void closing_ends_a_turn_that_waits(void **state)
+{
+    world *w = *state;
+    dibs_client *cl = world_open(w);
+    dibs_lock *first = world_lock(cl, "a", DIBS_LOCK_OPTS(.ttl_ms = 900));
+    turner tn = {.lock = world_lock(cl, "k", DIBS_LOCK_OPTS(.ttl_ms = 1500))};
+
+    world_delay(w, DIBS__STEP_RENEW, 1500);
+    CHECK(DIBS_OK, dibs_lock_acquire(first, err));
+    CHECK(DIBS_OK, dibs_lock_acquire(tn.lock, err));
+    while (world_seen(w, DIBS__STEP_RENEW) == 0)
+        world_sleep_ms(2);
+    /* By now the second one is due too, and still valid. */
+    world_sleep_ms(350);
+    assert_int_equal(pthread_create(&tn.thread, NULL, downgrade, &tn), 0);
+    world_sleep_ms(100);
+    dibs_close(cl);
+    assert_int_equal(pthread_join(tn.thread, NULL), 0);
+    assert_int_not_equal(tn.rc, DIBS_OK);
+    dibs_lock_free(first);
+    dibs_lock_free(tn.lock);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -147,6 +186,7 @@ int main(void)
         WORLD_TEST(a_store_that_goes_away_meanwhile_is_no_answer),
         WORLD_TEST(a_downgrade_that_was_not_sent_changes_nothing),
         WORLD_TEST(an_upgrade_without_an_answer_is_not_believed),
+        WORLD_TEST(closing_ends_a_turn_that_waits),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
