@@ -179,6 +179,35 @@ static void fences_rise_whatever_the_clock_does(void **state)
     dibs_close(cl);
 }
 
+/* A set makes new names while it has entered those that it knows: what it is about
+ * to be granted is not swept by itself. */
+static void a_set_does_not_sweep_its_own_names(void **state)
+{
+    char url[PG_URL_MAX], name[32];
+    const char *names[] = {"set:a", name};
+    dibs_client *cl;
+
+    (void)state;
+    pg_url(&world_sv, url);
+    cl = world_client(url, WORLD_STEP_MS);
+    (void)fence_of(cl, names[0]);
+    for (int i = 0; i < 200; i++) {
+        dibs_multi *set;
+
+        snprintf(name, sizeof(name), "set:b%d", i);
+        assert_true(pg_tell(&world_sv,
+                            "UPDATE dibs.roll SET last = last - 120000000, "
+                            "since_us = since_us - 120000000, "
+                            "until_us = until_us - 120000000 "
+                            "WHERE name = 'set:a'; "
+                            "UPDATE dibs.meta SET swept = ''"));
+        CHECK(DIBS_OK, dibs_multi_new(cl, names, 2, NULL, &set, err));
+        CHECK(DIBS_OK, dibs_multi_try(set, err));
+        dibs_multi_free(set);
+    }
+    dibs_close(cl);
+}
+
 /* Names that nobody has used for long are swept, and their fences are not used
  * again, whatever the clock does. */
 static void swept_names_leave_a_floor(void **state)
@@ -246,6 +275,7 @@ int main(void)
         cmocka_unit_test(schemas_know_nothing_of_each_other),
         cmocka_unit_test(a_role_without_rights_is_denied),
         cmocka_unit_test(fences_rise_whatever_the_clock_does),
+        cmocka_unit_test(a_set_does_not_sweep_its_own_names),
         cmocka_unit_test(swept_names_leave_a_floor),
         cmocka_unit_test(a_lock_is_updated_in_place),
     };

@@ -46,18 +46,13 @@ $$;
 -- there, and a sweep that took an earlier one has been committed by then.
 CREATE FUNCTION @schema@.found(a_name text) RETURNS void
 LANGUAGE plpgsql AS $$
-DECLARE
-    at_us bigint := @schema@.now_us();
 BEGIN
     INSERT INTO @schema@.roll AS r (name, last, since_us)
-    VALUES (a_name, 0, at_us) ON CONFLICT DO NOTHING;
+    VALUES (a_name, 0, @schema@.now_us()) ON CONFLICT DO NOTHING;
     IF FOUND THEN
         UPDATE @schema@.roll AS r
         SET last = (SELECT m.floor FROM @schema@.meta AS m)
         WHERE r.name = a_name;
-    END IF;
-    IF at_us % 16 = 0 THEN
-        PERFORM @schema@.sweep(at_us);
     END IF;
 END
 $$;
@@ -318,10 +313,10 @@ $$;
 
 -- A name that was used by nobody for a minute is forgotten, a few at a time, and
 -- the floor keeps the highest fence of all of these. Waits for nobody.
-CREATE FUNCTION @schema@.sweep(at_us bigint) RETURNS void
+CREATE FUNCTION @schema@.sweep() RETURNS trigger
 LANGUAGE plpgsql AS $$
 DECLARE
-    dead_us bigint := at_us - 60000000;
+    dead_us bigint := @schema@.now_us() - 60000000;
     at @schema@.meta;
     v_name text;
     v_last bigint;
@@ -330,7 +325,7 @@ DECLARE
 BEGIN
     SELECT * INTO at FROM @schema@.meta FOR UPDATE SKIP LOCKED;
     IF NOT FOUND THEN
-        RETURN;
+        RETURN NULL;
     END IF;
     FOR v_name IN
         SELECT r.name FROM @schema@.roll AS r WHERE r.name > at.swept
@@ -356,5 +351,13 @@ BEGIN
     UPDATE @schema@.meta AS m
     SET floor = at.floor, swept = CASE WHEN v_seen < 64 THEN '' ELSE v_to END
     WHERE m.floor <> at.floor OR m.swept <> v_to;
+    RETURN NULL;
 END
 $$;
+
+-- Those who use new names sweep, one in sixteen of them, when all else is done: a
+-- step of several names has locked some that look unused, and may yet wait for
+-- others, which it must not do with swept names in hand.
+CREATE CONSTRAINT TRIGGER sweep AFTER INSERT ON @schema@.roll
+DEFERRABLE INITIALLY DEFERRED
+FOR EACH ROW WHEN (new.since_us % 16 = 0) EXECUTE FUNCTION @schema@.sweep();

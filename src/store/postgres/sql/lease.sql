@@ -90,9 +90,6 @@ BEGIN
         UPDATE @schema@.roll AS r SET last = mine.fence
         WHERE r.name = mine.name;
     END IF;
-    IF mine.fence % 16 = 0 THEN
-        PERFORM @schema@.sweep(mine.since_us);
-    END IF;
     RETURN mine.fence;
 END
 $$;
