@@ -231,6 +231,32 @@ static void with_the_lease_the_advisory_lock_is_gone(void **state)
     dibs_close(cl);
 }
 
+/* The lease ended by itself. What is asked of it later is not needed to free the
+ * advisory lock. */
+static void when_the_lease_runs_out_the_advisory_lock_is_free(void **state)
+{
+    dibsx_nsec until = dibsx_after_ms(dibsx_now(), WORLD_BOUND_MS);
+    dibs_client *cl = open_advised();
+    dibs_lock *lock =
+        world_lock(cl, "a",
+                   DIBS_LOCK_OPTS(.flags = DIBS_LOCK_NO_RENEW, .ttl_ms = 200));
+
+    (void)state;
+    CHECK(DIBS_OK, dibs_lock_try(lock, err));
+    assert_false(tells("try_advisory_lock", forms[0].key));
+    while (!tells("try_advisory_lock", forms[0].key)) {
+        assert_true(dibsx_now() < until);
+        world_sleep_ms(5);
+    }
+    assert_true(is_lost(lock));
+    CHECK(DIBS_LOST, dibs_lock_release(lock, err));
+    assert_true(tells("advisory_unlock", forms[0].key));
+    CHECK(DIBS_OK, dibs_lock_try(lock, err));
+    assert_false(tells("try_advisory_lock", forms[0].key));
+    dibs_lock_free(lock);
+    dibs_close(cl);
+}
+
 static void what_it_cannot_do_is_refused(void **state)
 {
     dibs_client *cl = open_advised();
@@ -254,6 +280,7 @@ int main(void)
         cmocka_unit_test(what_is_handed_on_is_both),
         cmocka_unit_test(with_the_session_the_lease_is_lost),
         cmocka_unit_test(with_the_lease_the_advisory_lock_is_gone),
+        cmocka_unit_test(when_the_lease_runs_out_the_advisory_lock_is_free),
         cmocka_unit_test(what_it_cannot_do_is_refused),
     };
 

@@ -9,24 +9,29 @@
  *  2. The advisory lock is given back before the lease.
  *  3. A lease that was handed on counts when its owner has asked: a ring says only
  *     that it had better.
- *  4. When the session has ended, all that were held through it are lost. */
+ *  4. When the session has ended, all that were held through it are lost.
+ *  5. An advisory lock whose lease has ended in the store is given back, by a
+ *     thread. Whoever had it has ceased to believe by then: belief ends earlier. */
 /* SPDX-License-Identifier: MIT */
 #include "store/postgres/advisory.h"
 #include "base/alloc.h"
+#include "base/cond.h"
 #include "base/fail.h"
+#include "base/thread.h"
 #include "store/postgres/advkey.h"
 #include "store/postgres/step.h"
 #include <stdio.h>
 #include <string.h>
 
 /* How soon one whose turn it is asks whether the advisory lock is free: nobody
- * tells. */
-enum { AGAIN_MS = 100, SQL_MAX = 160 };
+ * tells. And how long the thread waits for the session to give one back. */
+enum { AGAIN_MS = 100, GIVE_BACK_MS = 5000, SQL_MAX = 160 };
 
 typedef struct dibs__pg_hold {
     struct dibs__pg_hold *next;
     char owner[DIBS_OWNER_SIZE];
     dibs__advkey key;
+    dibsx_nsec lease_until; /* when the lease has ended in the store as well */
     bool shared;
     bool lost; /* with the session */
 } dibs__pg_hold;
@@ -35,10 +40,23 @@ void dibs__pg_advisory_init(dibs__pg_advisory *adv, const dibs__pg_conf *conf)
 {
     *adv = (dibs__pg_advisory){.conf = conf};
     pthread_mutex_init(&adv->mutex, NULL);
+    (void)dibsx_cond_init(&adv->changed);
+}
+
+static void end_thread(dibs__pg_advisory *adv)
+{
+    if (!adv->running)
+        return;
+    pthread_mutex_lock(&adv->mutex);
+    adv->stopping = true;
+    pthread_cond_signal(&adv->changed);
+    pthread_mutex_unlock(&adv->mutex);
+    pthread_join(adv->thread, NULL);
 }
 
 void dibs__pg_advisory_fini(dibs__pg_advisory *adv)
 {
+    end_thread(adv);
     while (adv->holds) {
         dibs__pg_hold *hold = adv->holds;
 
@@ -46,6 +64,7 @@ void dibs__pg_advisory_fini(dibs__pg_advisory *adv)
         dibsx_free(hold);
     }
     dibs__pg_conn_close(adv->session);
+    pthread_cond_destroy(&adv->changed);
     pthread_mutex_destroy(&adv->mutex);
 }
 
@@ -157,36 +176,94 @@ static void unlock_key(dibs__pg_advisory *adv, const dibs__pg_hold *hold,
         end_session(adv);
 }
 
-/* Takes the advisory lock for an owner that has the lease. */
-static dibs_status hold_key(dibs__pg_advisory *adv, const dibs__ask *ask,
-                            dibsx_nsec deadline, dibs_error *err)
+/* The hold whose lease ends first. Locks: adv->mutex. */
+static dibs__pg_hold **first_to_end(dibs__pg_advisory *adv)
 {
-    dibs__pg_hold **at, *hold;
-    dibs_status rc;
+    dibs__pg_hold **first = &adv->holds;
+
+    for (dibs__pg_hold **at = first; *at; at = &(*at)->next)
+        if ((*at)->lease_until < (*first)->lease_until)
+            first = at;
+    return first;
+}
+
+/* Gives back what has run out, until the handle is closed. */
+static void *give_back_main(void *arg)
+{
+    dibs__pg_advisory *adv = arg;
 
     pthread_mutex_lock(&adv->mutex);
-    rc = begin_session(adv, deadline, err);
-    at = find(adv, ask->owner);
-    if (rc == DIBS_OK && *at && (*at)->lost)
-        drop(at);
-    if (rc != DIBS_OK || *find(adv, ask->owner)) {
-        pthread_mutex_unlock(&adv->mutex);
-        return rc;
+    while (!adv->stopping) {
+        dibs__pg_hold **at = first_to_end(adv);
+        dibsx_nsec now = dibsx_now();
+
+        if (!*at) {
+            pthread_cond_wait(&adv->changed, &adv->mutex);
+        } else if ((*at)->lease_until > now) {
+            dibsx_cond_wait(&adv->changed, &adv->mutex, (*at)->lease_until);
+        } else {
+            unlock_key(adv, *at, dibsx_after_ms(now, GIVE_BACK_MS));
+            drop(at);
+        }
     }
-    hold = dibsx_zalloc(sizeof(*hold));
-    if (!hold) {
-        pthread_mutex_unlock(&adv->mutex);
+    pthread_mutex_unlock(&adv->mutex);
+    return NULL;
+}
+
+/* Sees that there are a session and the thread. Locks: adv->mutex. */
+static dibs_status
+be_ready(dibs__pg_advisory *adv, dibsx_nsec deadline, dibs_error *err)
+{
+    if (!adv->running)
+        adv->running =
+            dibsx_thread_start(&adv->thread, give_back_main, adv) == 0;
+    if (!adv->running)
+        return dibsx_fail(err, DIBS_NOMEM,
+                          "cannot start the thread for advisory locks");
+    return begin_session(adv, deadline, err);
+}
+
+/* A hold for an owner that has none. Locks: adv->mutex. */
+static dibs_status add_hold(dibs__pg_advisory *adv, const dibs__ask *ask,
+                            dibsx_nsec deadline, dibs_error *err)
+{
+    dibs__pg_hold *hold = dibsx_zalloc(sizeof(*hold));
+    dibs_status rc;
+
+    if (!hold)
         return dibsx_fail(err, DIBS_NOMEM, "an advisory lock");
-    }
     snprintf(hold->owner, sizeof(hold->owner), "%s", ask->owner);
     hold->key = dibs__advkey_of(ask->name);
     hold->shared = ask->mode == DIBS__SHARED;
     rc = lock_key(adv, hold, deadline, err);
-    if (rc == DIBS_OK) {
-        hold->next = adv->holds;
-        adv->holds = hold;
-    } else {
+    if (rc != DIBS_OK) {
         dibsx_free(hold);
+        return rc;
+    }
+    hold->next = adv->holds;
+    adv->holds = hold;
+    return DIBS_OK;
+}
+
+/* Takes the advisory lock for an owner that has the lease, until the moment when
+ * that ends. */
+static dibs_status
+hold_key(dibs__pg_advisory *adv, const dibs__ask *ask, dibsx_nsec lease_until,
+         dibsx_nsec deadline, dibs_error *err)
+{
+    dibs__pg_hold **at;
+    dibs_status rc;
+
+    pthread_mutex_lock(&adv->mutex);
+    rc = be_ready(adv, deadline, err);
+    at = find(adv, ask->owner);
+    if (rc == DIBS_OK && *at && (*at)->lost)
+        drop(at);
+    if (rc == DIBS_OK && !*find(adv, ask->owner))
+        rc = add_hold(adv, ask, deadline, err);
+    if (rc == DIBS_OK) {
+        (*find(adv, ask->owner))->lease_until = lease_until;
+        pthread_cond_signal(&adv->changed);
     }
     pthread_mutex_unlock(&adv->mutex);
     return rc;
@@ -247,7 +324,8 @@ acquire(struct dibs__store *st, const dibs__ask *ask, dibsx_nsec deadline,
     rc = dibs__pg_lease_ops.acquire(st, ask, deadline, ans, err);
     if (rc != DIBS_OK)
         return rc;
-    rc = hold_key(&pg->advisory, ask, deadline, &why);
+    rc = hold_key(&pg->advisory, ask, dibsx_after_ms(dibsx_now(), ans->left_ms),
+                  deadline, &why);
     if (rc == DIBS_OK)
         return DIBS_OK;
     if (rc == DIBS_BUSY)
@@ -284,7 +362,7 @@ judge(struct dibs__store *st, dibs__renewal *item, dibsx_nsec deadline)
 {
     dibs__pg_advisory *adv = &dibs__pg_of(st)->advisory;
     dibs__leave leave = {.name = item->name, .owner = item->owner};
-    const dibs__pg_hold *hold;
+    dibs__pg_hold *hold;
     bool known, lost;
     dibs_status rc;
 
@@ -292,6 +370,8 @@ judge(struct dibs__store *st, dibs__renewal *item, dibsx_nsec deadline)
     hold = *find(adv, item->owner);
     known = hold != NULL;
     lost = known && hold->lost;
+    if (known)
+        hold->lease_until = dibsx_after_ms(dibsx_now(), item->left_ms);
     pthread_mutex_unlock(&adv->mutex);
     if (known && !lost)
         return;

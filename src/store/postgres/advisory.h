@@ -2,7 +2,9 @@
  * that lock with them, as DistributedLock.Postgres does, are excluded too.
  *
  * They are held by a session of their own, all those of a handle by one. When it
- * ends they are gone, and so are the leases, which is said when they are renewed. */
+ * ends they are gone, and so are the leases, which is said when they are renewed.
+ * Those whose lease has run out are given back by a thread, which is started with
+ * the first of them: nobody releases what is lost. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_STORE_POSTGRES_ADVISORY_H
 #define DIBS_STORE_POSTGRES_ADVISORY_H
@@ -19,9 +21,14 @@ typedef struct dibs__pg_advisory {
         mutex; /* guards all below, while the session is asked too */
     dibs__pg_conn *session; /* NULL when there is none */
     struct dibs__pg_hold *holds;
+    pthread_t thread;
+    pthread_cond_t changed; /* there is one more, or the thread is to end */
+    bool running;
+    bool stopping;
 } dibs__pg_advisory;
 
-/* The caller owns the struct; end with fini, which ends the session. */
+/* The caller owns the struct; end with fini, which ends the thread and the
+ * session. */
 void dibs__pg_advisory_init(dibs__pg_advisory *adv, const dibs__pg_conf *conf);
 void dibs__pg_advisory_fini(dibs__pg_advisory *adv);
 
