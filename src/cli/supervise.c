@@ -136,7 +136,9 @@ static void lose(run *r, dibsx_nsec kill_at, const char *why)
         return;
     }
     r->out->lost = true;
-    r->look_at = r->term_at = r->max_run_at = DIBSX_NEVER;
+    r->look_at = r->term_at = DIBSX_NEVER;
+    if (kills_when_lost(r))
+        r->max_run_at = DIBSX_NEVER;
     say_lost(r, why);
     switch (r->opts->on_lost) {
     case DIBS__LOST_KILL:

@@ -227,6 +227,18 @@ class Lost(TreeCase):
             pass
         self.assertEqual(process.wait(PATIENCE), 6)
 
+    def test_max_run_holds_after_a_loss(self):
+        tree = "trap '' USR1; echo $$ >>pids; while :; do sleep 0.01; done"
+        for policy, code in (("ignore", 124), ("signal:USR1", 122)):
+            with self.subTest(policy=policy):
+                process, _, pids = self.grow("--on-lost=" + policy, "--ttl=2s", "--max-run=2s", "-k", "100ms",
+                                             tree=tree, count=1)
+                self.break_lock("k")
+                self.assertEqual(process.wait(PATIENCE), code)
+                self.assertIn("--max-run", process.stderr.read())
+                self.assertFalse([pid for pid in pids if alive(pid)])
+            os.remove(self.path("pids"))
+
     def test_hook(self):
         process, _, pids = self.grow("--ttl=3s", "--on-lost=exec:echo $DIBS_LOCK_NAME >hook")
         self.break_lock("k")
