@@ -50,6 +50,7 @@ typedef struct run {
     dibsx_nsec sweep_at; /* the lease ends: when to do without the guard */
     bool clear;          /* nothing is left of the command's tree */
     bool gone;           /* the lease has ended, for certain */
+    bool hooked;         /* the hook runs: what is left is ended after it */
     bool ending;         /* the tree was asked to end */
     bool killed;         /* ... and killed */
 } run;
@@ -146,6 +147,7 @@ static void lose(run *r, dibsx_nsec kill_at, const char *why)
         break;
     case DIBS__LOST_EXEC:
         set_kill(r, kill_at);
+        r->hooked = true;
         dibs__guard_tell(&r->guard, DIBS__ORDER_HOOK, 0);
         break;
     case DIBS__LOST_SIGNAL:
@@ -237,7 +239,7 @@ static void command_ended(run *r, int status)
     else
         r->out->exit_status = WEXITSTATUS(status);
     r->out->interrupted = r->term.given && r->out->exit_signal == SIGINT;
-    if (r->clear || r->ending)
+    if (r->clear || r->ending || r->hooked)
         return;
     if (!r->opts->quiet)
         dibs__cli_say("%s: ending what the command left running",
@@ -273,6 +275,7 @@ static bool hear_guard(run *r)
         command_ended(r, event.arg);
         break;
     case DIBS__EVENT_HOOK:
+        r->hooked = false;
         end_tree(r, r->kill_at);
         break;
     case DIBS__EVENT_OVERDUE:

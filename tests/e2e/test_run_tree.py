@@ -246,6 +246,14 @@ class Lost(TreeCase):
         self.assertEqual(self.text("hook"), "k\n")
         self.assertFalse([pid for pid in pids if alive(pid)])
 
+    def test_hook_ends_after_the_command(self):
+        tree = "echo $$ >>pids; while ! test -e stop; do sleep 0.01; done"
+        process, _, _ = self.grow("--on-lost=exec:touch stop; sleep 0.3; echo done >hook", "--ttl=3s",
+                                  tree=tree, count=1)
+        self.break_lock("k")
+        self.assertEqual(process.wait(PATIENCE), 122)
+        self.assertEqual(self.text("hook"), "done\n")
+
     def test_hook_that_does_not_end(self):
         process, _, pids = self.grow("--on-lost=exec:echo $$ >hook; exec sleep 1000",
                                      "--ttl=3s", "-k", "100ms")
