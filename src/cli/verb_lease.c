@@ -4,10 +4,15 @@
 #include "cli/settings.h"
 #include "cli/token.h"
 
+/* To adopt a lease that is then released takes no more than this: a store may not
+ * allow for the default. What it has left does not get less. */
+enum { RELEASE_TTL_MS = 1000 };
+
 /* What both have in common. */
 typedef struct half {
     const dibs__command *cmd;
     const char *name;
+    int64_t ttl_ms; /* to adopt it with; 0: what was asked for */
     dibs_client *cl;
     dibs_lock *lock;
 } half;
@@ -21,10 +26,12 @@ static void half_close(half *hf)
 /* Takes the lease over by its token, which renews it. */
 static dibs_status adopt(half *hf, const dibs__token *token, dibs_error *err)
 {
-    dibs_lock_opts opts = {.size = sizeof(opts), .flags = DIBS_LOCK_NO_RENEW};
+    dibs_lock_opts opts = {.size = sizeof(opts),
+                           .flags = DIBS_LOCK_NO_RENEW,
+                           .ttl_ms = hf->ttl_ms};
     dibs_status rc;
 
-    if (dibs__opt_has(hf->cmd, "ttl"))
+    if (hf->ttl_ms == 0 && dibs__opt_has(hf->cmd, "ttl"))
         opts.ttl_ms = dibs__opt_ms(hf->cmd, "ttl");
     rc = dibs_lock_new(hf->cl, hf->name, &opts, &hf->lock, err);
     if (rc != DIBS_OK)
@@ -54,7 +61,9 @@ static int half_open(half *hf)
 
 int dibs__verb_release(const dibs__command *cmd)
 {
-    half hf = {.cmd = cmd, .name = dibs__operands(cmd)[0]};
+    half hf = {.cmd = cmd,
+               .name = dibs__operands(cmd)[0],
+               .ttl_ms = RELEASE_TTL_MS};
     dibs_error err = {0};
     int code = half_open(&hf);
 

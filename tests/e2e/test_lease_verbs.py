@@ -51,6 +51,12 @@ class Halves(Case):
         self.ok("renew", "x", "--ttl", "1s", "--token", token)
         self.assertGreater(self.holder("x")["left_ms"], 500000)
 
+    def test_a_release_asks_for_no_more_time(self):
+        """Also where no lease may be as long as the default; run on such a store too."""
+        token = self.acquire("x", "--ttl", "2s")
+        self.ok("release", "x", "--token", token)
+        self.assertIsNone(self.holder("x"))
+
     def test_release_of_another_s(self):
         token = self.acquire("x")
         other = "0" * 32 + ":" + token.split(":")[1]
