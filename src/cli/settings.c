@@ -219,7 +219,9 @@ dibs__setting_put(dibs__command *cmd, const dibs__option *option,
         rc = own(option, text, source, name, place, &owned, &owned_place, err);
     if (rc != DIBS_OK)
         return rc;
-    if (option->type == DIBS__FLAG && source == setting->source)
+    /* -vv; but of two files the one that is nearer to the user decides. */
+    if (option->type == DIBS__FLAG && source == DIBS__FROM_FLAG &&
+        setting->source == source)
         number += setting->number;
     drop(option, setting->owned);
     dibsx_free(setting->place);

@@ -64,19 +64,22 @@ class Configuration(Case):
     @unittest.skipUnless(shutil.which("unshare"), "unshare is not installed")
     def test_the_machine_s_file(self):
         script = (
-            'mount -t tmpfs none /etc && mkdir /etc/dibs && printf "ttl: 3m\\nretries: 3\\n" '
-            '>/etc/dibs/dibs.yaml && exec "$0" config'
+            'mount -t tmpfs none /etc && mkdir /etc/dibs && printf "ttl: 3m\\nretries: 3\\nshare_stats: yes\\n" '
+            '>/etc/dibs/dibs.yaml && "$0" run k -- true && "$0" config && exec "$0" stats'
         )
         probe = subprocess.run(["unshare", "-rm", "true"], stderr=subprocess.DEVNULL, check=False)
         if probe.returncode:
             self.skipTest("namespaces are not permitted here")
-        path = self.user_file("ttl: 1m\n")
-        out = subprocess.run(
+        path = self.user_file("ttl: 1m\nshare_stats: no\n")
+        result = subprocess.run(
             ["unshare", "-rm", "sh", "-c", script, DIBS], env=self.env, stdout=subprocess.PIPE,
-            text=True, check=True,
-        ).stdout
+            stderr=subprocess.PIPE, text=True, check=True,
+        )
+        out = result.stdout
         self.assertRegex(out, rf"(?m)^ttl +1m +{path}:1:6$")
         self.assertRegex(out, r"(?m)^retries +3 +/etc/dibs/dibs.yaml:2:10$")
+        self.assertRegex(out, rf"(?m)^share-stats +no +{path}:2:14$")
+        self.assertIn("no statistics are shared", result.stderr)
 
     def test_errors_name_the_place(self):
         for text, place, message in [
