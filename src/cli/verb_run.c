@@ -37,6 +37,26 @@ typedef struct task {
     int code;
 } task;
 
+/* Looks whether a name is held further up the tree. With --on-unavailable=open a
+ * store that is away is no reason not to go on: what the tree says is believed then,
+ * for to ask for it, should the store come back, could be to wait for ourselves. */
+static dibs_status
+look_above(const task *t, const char *chain, dibs__held *held, dibs_error *err)
+{
+    const char *policy = dibs__opt_text(t->cmd, "on-unavailable");
+    dibs_status rc =
+        dibs__nested_find(t->cl, chain, &t->opts.want.lock, held, err);
+    if ((rc != DIBS_UNAVAIL && rc != DIBS_UNKNOWN) ||
+        strcmp(policy, "open") != 0)
+        return rc;
+    if (!t->opts.quiet)
+        dibs__cli_say("away: the store is away, running without locks: %s",
+                      err->message);
+    held->above = true;
+    held->ttl_ms = t->opts.ttl_ms;
+    return DIBS_OK;
+}
+
 /* A claim on what is not held further up the tree already. */
 static dibs_status make_claim(task *t, dibs_error *err)
 {
@@ -47,8 +67,7 @@ static dibs_status make_claim(task *t, dibs_error *err)
     for (size_t i = 0; i < t->opts.want.count && rc == DIBS_OK; i++) {
         t->held[i].name = t->opts.want.names[i];
         if (chain)
-            rc = dibs__nested_find(t->cl, chain, &t->opts.want.lock,
-                                   &t->held[i], err);
+            rc = look_above(t, chain, &t->held[i], err);
         if (!t->held[i].above)
             names[count++] = t->held[i].name;
     }

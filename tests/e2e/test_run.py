@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import sqlite3
 import subprocess
 import unittest
@@ -414,6 +415,18 @@ class Nested(RunCase):
         script = f"DIBS_URL=sqlite:{self.path('other.db')} {DIBS} run --status-fd=1 -n k -- true"
         result = self.dibs("run", "k", "--", "sh", "-c", script)
         self.assertFalse(json.loads(result.stdout)["nested"])
+
+    def test_while_the_store_is_away(self):
+        with socket.socket() as nobody:
+            nobody.bind(("127.0.0.1", 0))
+            self.env["DIBS_URL"] = f"redis://127.0.0.1:{nobody.getsockname()[1]}"
+            inner = [DIBS, "run", "--on-unavailable", "open", "k", "--", "echo", "inside"]
+            result = self.dibs("run", "--on-unavailable", "open", "k", "--", *inner)
+            self.assertEqual((result.returncode, result.stdout), (0, "inside\n"), result.stderr)
+            self.assertEqual(result.stderr.count("the store is away"), 2, result.stderr)
+            self.env["DIBS_ON_UNAVAILABLE"] = "open"
+            inner[3] = "fail"
+            self.assertEqual(self.dibs("run", "k", "--", *inner).returncode, 69)
 
 
 if __name__ == "__main__":
