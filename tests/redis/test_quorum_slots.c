@@ -3,6 +3,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "quorum_world.h"
 
+#include "store/store.h"
+
 #include <dibs/monitor.h>
 #include <inttypes.h>
 
@@ -207,6 +209,35 @@ static void all_or_one_can_be_broken(void **state)
     free_all(locks);
 }
 
+/* When time is up between one and the next, those before were broken all the same:
+ * DIBS_UNAVAIL would say that nothing has changed. */
+static void what_was_broken_is_not_denied(void **state)
+{
+    quorum *q = *state;
+    dibs__store *st = NULL;
+
+    CHECK(DIBS_OK,
+          dibs__store_open(q->url, dibsx_after_ms(dibsx_now(), WORLD_BOUND_MS),
+                           &st, err));
+    for (int i = 0; i < 200; i++) {
+        dibsx_nsec span = i % 50 * (DIBSX_MS / 20);
+        dibs_lock *locks[SLOTS];
+        uint32_t broken = 0;
+        dibs_status rc;
+
+        for (size_t k = 0; k < SLOTS; k++) {
+            locks[k] = permit(q->one, SLOTS);
+            assert_int_equal(world_try_until(locks[k], WORLD_BOUND_MS),
+                             DIBS_OK);
+        }
+        rc = st->ops->lease->take(st, "pool", 0, dibsx_now() + span, &broken,
+                                  NULL);
+        assert_true(rc != DIBS_UNAVAIL || broken == 0);
+        free_all(locks);
+    }
+    dibs__store_close(st);
+}
+
 static void other_numbers_and_kinds_are_told_apart(void **state)
 {
     quorum *q = *state;
@@ -234,6 +265,7 @@ int main(void)
         QUORUM_TEST(who_waits_gets_one_by_and_by),
         QUORUM_TEST(slots_outlive_nodes),
         QUORUM_TEST(all_or_one_can_be_broken),
+        QUORUM_TEST(what_was_broken_is_not_denied),
         QUORUM_TEST(other_numbers_and_kinds_are_told_apart),
     };
 

@@ -318,5 +318,8 @@ dibs__quorum_take(struct dibs__store *st, const char *name, uint64_t fence,
     }
     if (rc == DIBS_OK && *broken == 0)
         return dibsx_fail(err, DIBS_NOTFOUND, "nobody holds it");
+    /* Nothing has changed of the one that failed, but of those before it. */
+    if (rc == DIBS_UNAVAIL && *broken > 0)
+        rc = dibsx_unanswered(err);
     return rc;
 }
