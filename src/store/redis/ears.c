@@ -291,12 +291,13 @@ void dibs__ears_free(dibs__ears *es)
     for (size_t i = 0; i < DIBS__EARS_MAX; i++)
         if (es->ears[i].started)
             dibsx_event_set(es->ears[i].wake_fd);
-    for (size_t i = 0; i < DIBS__EARS_MAX; i++) {
-        if (!es->ears[i].started)
-            continue;
-        pthread_join(es->ears[i].thread, NULL);
-        close(es->ears[i].wake_fd);
-    }
+    for (size_t i = 0; i < DIBS__EARS_MAX; i++)
+        if (es->ears[i].started)
+            pthread_join(es->ears[i].thread, NULL);
+    /* Not before: an ear may wake another. */
+    for (size_t i = 0; i < DIBS__EARS_MAX; i++)
+        if (es->ears[i].started)
+            close(es->ears[i].wake_fd);
     pthread_mutex_destroy(&es->mutex);
     dibsx_free(es);
 }
