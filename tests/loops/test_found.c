@@ -8,11 +8,12 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
 /* No use below makes more calls of a kind, but for those of SQLite's memory. */
-enum { CALLS_MAX = 400, STEPS = 5 };
+enum { CALLS_MAX = 400, STEPS = 5, RELEASE = 2, TTL_MS = 200 };
 
 static const char *url;
 
@@ -20,7 +21,16 @@ static const char *url;
 typedef struct answers {
     dibs_status rc[STEPS];
     dibs_error err[STEPS];
+    bool late; /* on a busy machine: the lease had run out before the release */
 } answers;
+
+static int64_t now_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
 
 static dibs_status put(dibs_client *cl, dibs_error *err)
 {
@@ -38,12 +48,15 @@ static void use(answers *as)
     if (as->rc[0] == DIBS_OK)
         as->rc[1] =
             dibs_lock_new(cl, "found",
-                          DIBS_LOCK_OPTS(.ttl_ms = 200, .wait_ms = 5000), &lock,
-                          &as->err[1]);
+                          DIBS_LOCK_OPTS(.ttl_ms = TTL_MS, .wait_ms = 5000),
+                          &lock, &as->err[1]);
     if (lock) {
+        int64_t from_ms = now_ms();
+
         as->rc[1] = dibs_lock_acquire(lock, &as->err[1]);
         if (as->rc[1] == DIBS_OK)
-            as->rc[2] = dibs_lock_release(lock, &as->err[2]);
+            as->rc[RELEASE] = dibs_lock_release(lock, &as->err[RELEASE]);
+        as->late = now_ms() - from_ms >= TTL_MS;
     }
     if (as->rc[0] == DIBS_OK) {
         as->rc[3] = put(cl, &as->err[3]);
@@ -72,6 +85,8 @@ static void expect_told(const answers *as, fault_kind kind, unsigned long n)
     for (int i = 0; i < STEPS; i++) {
         dibs_status rc = as->rc[i];
 
+        if (i == RELEASE && rc == DIBS_LOST && as->late)
+            continue;
         failed += rc != DIBS_OK;
         if (rc != DIBS_OK && rc != DIBS_UNAVAIL && rc != DIBS_UNKNOWN &&
             rc != DIBS_NOMEM)
