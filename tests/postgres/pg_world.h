@@ -8,8 +8,9 @@
 #include "server.h"
 #include "world.h"
 
-/* What most clients here give their calls. */
-enum { WORLD_STEP_MS = 3000 };
+/* What most clients here give their calls; and WORLD_BOUND_MS for a server that
+ * takes a while to come back. */
+enum { WORLD_STEP_MS = 3000, PG_BOUND_MS = 20000 };
 
 extern pg_server world_sv;
 

@@ -130,7 +130,7 @@ static void whoever_waits_gets_it_in_the_end(void **state)
 {
     dibs_client *cl = open_advised();
     dibs_lock *lock =
-        world_lock(cl, "a", DIBS_LOCK_OPTS(.wait_ms = WORLD_BOUND_MS));
+        world_lock(cl, "a", DIBS_LOCK_OPTS(.wait_ms = PG_BOUND_MS));
     pthread_t thread;
     void *got;
 
@@ -154,7 +154,7 @@ static void what_is_handed_on_is_both(void **state)
     dibs_client *one = open_advised(), *two = open_advised();
     dibs_lock *held = world_lock(one, "a", NULL);
     dibs_lock *wanted =
-        world_lock(two, "a", DIBS_LOCK_OPTS(.wait_ms = WORLD_BOUND_MS));
+        world_lock(two, "a", DIBS_LOCK_OPTS(.wait_ms = PG_BOUND_MS));
 
     (void)state;
     for (int i = 0; i < 5; i++) {
@@ -187,7 +187,7 @@ static bool is_lost(const dibs_lock *lock)
  * by the next renewal, which is due after a third of the ttl. */
 static void with_the_session_the_lease_is_lost(void **state)
 {
-    dibsx_nsec until = dibsx_after_ms(dibsx_now(), WORLD_BOUND_MS);
+    dibsx_nsec until = dibsx_after_ms(dibsx_now(), PG_BOUND_MS);
     dibs_client *cl = open_advised();
     dibs_lock *lock = world_lock(cl, "a", DIBS_LOCK_OPTS(.ttl_ms = 1500));
 
@@ -210,7 +210,7 @@ static void with_the_session_the_lease_is_lost(void **state)
 /* A lease that was broken takes its advisory lock along. */
 static void with_the_lease_the_advisory_lock_is_gone(void **state)
 {
-    dibsx_nsec until = dibsx_after_ms(dibsx_now(), WORLD_BOUND_MS);
+    dibsx_nsec until = dibsx_after_ms(dibsx_now(), PG_BOUND_MS);
     dibs_client *cl = open_advised();
     dibs_lock *lock = world_lock(cl, "a", DIBS_LOCK_OPTS(.ttl_ms = 1500));
 
@@ -235,7 +235,7 @@ static void with_the_lease_the_advisory_lock_is_gone(void **state)
  * advisory lock. */
 static void when_the_lease_runs_out_the_advisory_lock_is_free(void **state)
 {
-    dibsx_nsec until = dibsx_after_ms(dibsx_now(), WORLD_BOUND_MS);
+    dibsx_nsec until = dibsx_after_ms(dibsx_now(), PG_BOUND_MS);
     dibs_client *cl = open_advised();
     dibs_lock *lock =
         world_lock(cl, "a",

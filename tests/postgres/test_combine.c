@@ -64,7 +64,7 @@ static void *work(void *arg)
 
     snprintf(own, sizeof(own), "own \"%d\", {}\\", number);
     lock = world_lock(all->cl, shares ? all->shared : own,
-                      DIBS_LOCK_OPTS(.wait_ms = WORLD_BOUND_MS,
+                      DIBS_LOCK_OPTS(.wait_ms = PG_BOUND_MS,
                                      .flags = DIBS_LOCK_NO_RENEW));
     for (int i = 0; i < ROUNDS; i++) {
         if (shares)

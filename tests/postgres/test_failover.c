@@ -20,7 +20,7 @@ static int end(void **state)
 
 static void await_replay(const char *name)
 {
-    dibsx_nsec until = dibsx_after_ms(dibsx_now(), WORLD_BOUND_MS);
+    dibsx_nsec until = dibsx_after_ms(dibsx_now(), PG_BOUND_MS);
     char sql[128];
 
     snprintf(sql, sizeof(sql),
@@ -73,9 +73,9 @@ static void fences_rise_over_a_failover_that_lost_grants(void **state)
                      0);
     (void)dibs_lock_release(lock, NULL);
     (void)dibs_lock_release(lost, NULL);
-    assert_int_equal(world_try_until(lock, WORLD_BOUND_MS), DIBS_OK);
+    assert_int_equal(world_try_until(lock, PG_BOUND_MS), DIBS_OK);
     assert_true(dibs_lock_fence(lock) > fence);
-    assert_int_equal(world_try_until(lost, WORLD_BOUND_MS), DIBS_OK);
+    assert_int_equal(world_try_until(lost, PG_BOUND_MS), DIBS_OK);
     assert_true(dibs_lock_fence(lost) > lost_fence);
     dibs_lock_free(lost);
     dibs_lock_free(lock);

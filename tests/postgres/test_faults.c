@@ -85,7 +85,7 @@ static void a_server_that_is_down_is_away(void **state)
 /* The server ends all others too, and recovers as after a crash. */
 static void kill_backend(void)
 {
-    dibsx_nsec end = dibsx_after_ms(dibsx_now(), WORLD_BOUND_MS);
+    dibsx_nsec end = dibsx_after_ms(dibsx_now(), PG_BOUND_MS);
     long long pid = pg_number(&world_sv, "SELECT pid " OURS " LIMIT 1");
 
     assert_true(pid > 1);
@@ -155,7 +155,7 @@ static void *work(void *arg)
             take_turn(all, lock);
             (void)dibs_lock_release(lock, NULL);
         }
-        if (world_ms_since(from_at) > 2 * WORLD_STEP_MS + WORLD_BOUND_MS / 2)
+        if (world_ms_since(from_at) > 2 * WORLD_STEP_MS + PG_BOUND_MS / 2)
             atomic_fetch_add(&all->wrong, 1);
     }
     dibs_lock_free(lock);
@@ -272,7 +272,7 @@ static void a_server_that_stands_still_holds_up_nobody_for_long(void **state)
     pg_resume(&world_sv);
     assert_true(rc == DIBS_UNKNOWN || rc == DIBS_UNAVAIL);
     assert_true(world_ms_since(from_at) <= WORLD_STEP_MS + WORLD_SLACK_MS);
-    assert_int_equal(world_try_until(lock, WORLD_BOUND_MS), DIBS_OK);
+    assert_int_equal(world_try_until(lock, PG_BOUND_MS), DIBS_OK);
     dibs_lock_free(lock);
     dibs_close(cl);
 }

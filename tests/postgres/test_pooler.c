@@ -62,7 +62,7 @@ static void waits_are_polled_and_said_to_be(void **state)
     dibs_client *holder = open_pooled(&quiet), *waiter = open_pooled(&hd);
     dibs_lock *held = world_lock(holder, "polled", NULL);
     dibs_lock *wanted =
-        world_lock(waiter, "polled", DIBS_LOCK_OPTS(.wait_ms = WORLD_BOUND_MS));
+        world_lock(waiter, "polled", DIBS_LOCK_OPTS(.wait_ms = PG_BOUND_MS));
     void *got;
 
     (void)state;
@@ -168,7 +168,7 @@ static void a_restart_behind_it_is_survived(void **state)
     fence = dibs_lock_fence(lock);
     pg_kill(&world_sv);
     assert_true(pg_restart(&world_sv));
-    assert_int_equal(world_try_until(rival, WORLD_BOUND_MS), DIBS_OK);
+    assert_int_equal(world_try_until(rival, PG_BOUND_MS), DIBS_OK);
     assert_int_equal(dibs_lock_check(lock), DIBS_OK);
     CHECK(DIBS_OK, dibs_lock_release(lock, err));
     CHECK(DIBS_OK, dibs_lock_try(lock, err));

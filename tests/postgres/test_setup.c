@@ -21,7 +21,7 @@ setup(const char *rest, dibs_store_task task, dibs_store_state *state)
     dibs_status rc;
 
     url_of(rest, url);
-    rc = dibs_store_setup(url, task, WORLD_BOUND_MS, state, &err);
+    rc = dibs_store_setup(url, task, PG_BOUND_MS, state, &err);
     if (rc != DIBS_OK)
         print_message("%s: %s\n", dibs_status_name(rc), err.message);
     return rc;
@@ -212,7 +212,7 @@ static void a_set_does_not_sweep_its_own_names(void **state)
  * again, whatever the clock does. */
 static void swept_names_leave_a_floor(void **state)
 {
-    dibsx_nsec end = dibsx_after_ms(dibsx_now(), WORLD_BOUND_MS);
+    dibsx_nsec end = dibsx_after_ms(dibsx_now(), PG_BOUND_MS);
     char url[PG_URL_MAX], name[32];
     dibs_client *cl;
     uint64_t fence;
