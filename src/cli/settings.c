@@ -136,13 +136,19 @@ read_secret(const char *path, const char *name, char **out, dibs_error *err)
     dibs_error why;
     char *text = NULL;
     size_t len = 0;
+    bool empty;
 
     if (dibs__read_file(path, DIBSX_URL_MAX, &text, &len, &why) != DIBS_OK)
         return dibsx_fail(err, DIBS_INVALID, "%s: %s", name, why.message);
     text[strcspn(text, "\r\n")] = '\0';
-    *out = dibsx_secret_dup(text);
+    empty = text[0] == '\0';
+    *out = empty ? NULL : dibsx_secret_dup(text);
     explicit_bzero(text, len);
     dibsx_free(text);
+    /* It would mean the store of this machine alone. */
+    if (empty)
+        return dibsx_fail(err, DIBS_INVALID,
+                          "%s: the first line of %s is empty", name, path);
     return *out ? DIBS_OK
                 : dibsx_fail(err, DIBS_NOMEM, "no memory for settings");
 }

@@ -145,6 +145,9 @@ class Configuration(Case):
         err = self.fails(78, "ping")
         self.assertIn("DIBS_URL: ", err)
         self.assertIn("absent", err)
+        for text in ("", "\n", f"\nsqlite:{self.path('s.db')}\n"):
+            self.env["DIBS_URL"] = "file:" + self.write("empty", text)
+            self.assertIn("empty", self.fails(78, "ping"))
         self.user_file(f"url: file:{self.path('absent')}\n")
         self.env["DIBS_URL"] = "file:" + secret
         self.ok("ping")  # what is overridden is not read
