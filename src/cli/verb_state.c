@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/fail.h"
+#include "base/text.h"
 #include "cli/listing.h"
 #include "cli/verbs.h"
 
@@ -63,19 +64,12 @@ static bool parse_version(const char *text, uint64_t *version)
 
 static bool is_utf8(const char *data, size_t len)
 {
-    for (size_t i = 0; i < len;) {
-        unsigned char c = (unsigned char)data[i];
-        size_t more = c < 0x80 ? 0 : c < 0xe0 ? 1 : c < 0xf0 ? 2 : 3;
+    const unsigned char *at = (const unsigned char *)data;
+    size_t step = 1;
 
-        if ((c >= 0x80 && c < 0xc2) || c > 0xf4 || i + more >= len)
-            return false;
-        for (size_t k = 1; k <= more; k++) {
-            if (((unsigned char)data[i + k] & 0xc0) != 0x80)
-                return false;
-        }
-        i += more + 1;
-    }
-    return true;
+    for (size_t i = 0; i < len && step > 0; i += step)
+        step = dibsx_utf8_len(at + i, len - i);
+    return step > 0;
 }
 
 static void base64(dibsx_buf *out, const unsigned char *data, size_t len)

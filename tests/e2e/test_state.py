@@ -84,7 +84,8 @@ class State(Case):
                 self.assertEqual(self.json("state", "get", "--json", "k")["value"], text)
 
     def test_bytes_that_are_almost_text(self):
-        for data in (b"\xc3", b"a\x80", b"\xff", b"\xe2\x82", b"\xc0\xaf"):
+        for data in (b"\xc3", b"a\x80", b"\xff", b"\xe2\x82", b"\xc0\xaf", b"\xed\xa0\x80", b"\xe0\x80\x80",
+                     b"\xf0\x80\x80\x80", b"\xf4\x90\x80\x80"):
             with self.subTest(data=data):
                 self.pipe(data, "state", "set", "k", "-")
                 shown = self.json("state", "get", "--json", "k")
