@@ -184,7 +184,7 @@ const dibs__option dibs__options[] = {
      .initial = "fail",
      .env = "DIBS_ON_UNAVAILABLE",
      .key = "on_unavailable",
-     .verbs = "run,acquire",
+     .verbs = "run",
      .help = "When the store is out of reach: fail; local, hold the lock on "
              "this machine only, in the embedded store; or open, go on without "
              "a lock. The last two are said on standard error."},
