@@ -90,12 +90,16 @@ add_variable(dibs__demo_line *line, const char *name, const char *value)
     dibsx_buf_fini(&text);
 }
 
-/* Settings of the surroundings have been heeded already. */
+/* Settings of the surroundings have been heeded already, but for the passwords
+ * that the library looks for itself. */
 static bool is_setting(const char *variable)
 {
     static const char *const settings[] = {"DIBS_",
                                            "NUM_WORKERS=", "HTTP_PORT="};
+    static const char passwords[] = "DIBS_REDIS_";
 
+    if (strncmp(variable, passwords, strlen(passwords)) == 0)
+        return false;
     for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++) {
         if (strncmp(variable, settings[i], strlen(settings[i])) == 0)
             return true;

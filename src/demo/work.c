@@ -16,6 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
+enum { SHOWN_MAX = 160 }; /* bytes of an operation in the metadata */
+
 dibs_status dibs__demo_work_init(dibs__demo_work *work, int id,
                                  const dibs__demo_opts *opts, dibs_error *err)
 {
@@ -106,6 +108,18 @@ static void delist(dibs__demo_work *work, dibs__demo_hold *hold)
     pthread_mutex_unlock(&work->mutex);
 }
 
+/* How much of an operation's name is shown: metadata is short, and no character is
+ * cut in two. */
+static int shown_len(const char *operation)
+{
+    size_t len = strlen(operation);
+
+    if (len > SHOWN_MAX)
+        for (len = SHOWN_MAX; len > 0 && (operation[len] & 0xc0) == 0x80;)
+            len--;
+    return (int)len;
+}
+
 /* Metadata has no control characters. */
 static bool fit_to_show(const char *text)
 {
@@ -124,7 +138,8 @@ dibs__demo_take(dibs__demo_work *work, dibs__demo_hold *hold,
 
     /* By this the primary knows its own when it clears up. */
     snprintf(primary, sizeof(primary), "primary=%ld", (long)getppid());
-    snprintf(what, sizeof(what), "operation=%s", operation);
+    snprintf(what, sizeof(what), "operation=%.*s", shown_len(operation),
+             operation);
     if (fit_to_show(what))
         meta[1] = what;
     rc = dibs_lock_new(work->locks, DIBS__DEMO_LOCK,

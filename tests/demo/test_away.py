@@ -23,10 +23,21 @@ class Away(DemoCase):
         self.env["DIBS_URL"] = f"redis://127.0.0.1:{self.port}"
         self.server = self.start_server()
 
+    def test_a_password_from_the_environment(self):
+        subprocess.run(["redis-cli", "-p", str(self.port), "CONFIG", "SET", "requirepass", "pw"], check=True,
+                       stdout=subprocess.DEVNULL)
+        env = dict(self.env, DIBS_REDIS_PASSWORD="pw")
+        cluster = Cluster(self, "--ttl", "3s", workers=1, env=env).await_ready()
+        self.assertEqual(cluster.update(1, duration=0)[0], 200)
+        cluster.stop()
+
     def test_killed_and_started_again(self):
         # As in the seed: host and port alone.
         env = dict(self.env, REDIS_HOST="127.0.0.1", REDIS_PORT=str(self.port), DIBS_URL="")
         cluster = Cluster(self, "--ttl", "3s", "--store-timeout", "2s", workers=2, env=env).await_ready()
+        # The longest name, of characters that must not be cut in two.
+        status, body = cluster.update(1, operationName="é" * 100, duration=0)
+        self.assertEqual((status, body["data"]["name"]), (200, "é" * 100 + " by Worker 1"))
         self.assertEqual(cluster.update(1, operationName="Before", duration=0)[0], 200)
         thread, answers = cluster.in_background(2, operationName="Interrupted", duration=60000)
         cluster.await_events("lock_acquired", operation="Interrupted")
