@@ -14,7 +14,7 @@ trap 'rm -rf "$work"' EXIT
 for unit in "$here"/*.service; do
     name=${unit##*/}
     # Verified with programs that are there.
-    sed "s|/usr/bin/dibs|$dibs|; s|/usr/bin/report|$(command -v true)|" "$unit" >"$work/$name"
+    sed "s|^ExecStart=dibs |ExecStart=$dibs |; s|/usr/bin/report|$(command -v true)|" "$unit" >"$work/$name"
     systemd-analyze verify --man=no "$work/$name" >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
     ! grep -F "$name" "$work/log" || exit 1
     # The threshold is in tenths, and what is equal passes.
