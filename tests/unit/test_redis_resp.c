@@ -66,6 +66,8 @@ static void good_replies_pass(void **state)
         "*3\r\n*2\r\n+a\r\n+b\r\n$2\r\n\r\n\r\n*0\r\n+next\r\n",
         "$16777200\r\n",
         "*1048576\r\n",
+        "*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*2\r\n:1\r\n:2\r\n+next\r\n",
+        "*2\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:1\r\n*1\r\n*0\r\n+n\r\n",
     };
 
     (void)state;
@@ -95,6 +97,7 @@ static void bad_replies_do_not(void **state)
         "*1048577\r\n",
         "*999999999\r\n",
         "*2\r\n*1048570\r\n*100\r\n",
+        "*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n",
         "*1\r\nx",
         "%1\r\n",
     };
@@ -103,6 +106,24 @@ static void bad_replies_do_not(void **state)
     for (size_t i = 0; i < COUNT_OF(cases); i++)
         if (!admit(cases[i]))
             fail_msg("%s was let in", cases[i]);
+}
+
+/* Inner arrays do not hide how many there are; the next reply starts anew. */
+static void the_items_of_a_reply_are_bounded(void **state)
+{
+    dibs__guard guard = {0};
+    const char *why = NULL;
+    int items = 1;
+
+    (void)state;
+    assert_null(dibs__guard_admit(&guard, "*1000000\r\n", 10));
+    for (; !why && items < 2 * DIBS__ITEMS_MAX; items += 2)
+        why = dibs__guard_admit(&guard, "*1\r\n+\r\n", 7);
+    assert_non_null(why);
+    assert_in_range(items, DIBS__ITEMS_MAX, DIBS__ITEMS_MAX + 2);
+    guard = (dibs__guard){0};
+    for (int i = 0; i < 2 * DIBS__ITEMS_MAX; i++)
+        assert_null(dibs__guard_admit(&guard, "+\r\n", 3));
 }
 
 /* Many small items add up; the next reply starts from nothing. */
@@ -133,6 +154,7 @@ int main(void)
         cmocka_unit_test(commands_are_encoded),
         cmocka_unit_test(room_is_enough_for_the_longest),
         cmocka_unit_test(good_replies_pass),
+        cmocka_unit_test(the_items_of_a_reply_are_bounded),
         cmocka_unit_test(bad_replies_do_not),
         cmocka_unit_test(the_size_of_a_reply_is_bounded),
     };

@@ -86,7 +86,10 @@ static const char *begin_item(dibs__guard *guard, char type)
     if (guard->pending == 0) {
         guard->pending = 1;
         guard->bytes = 1;
+        guard->items = 0;
     }
+    if (++guard->items > DIBS__ITEMS_MAX)
+        return "a reply has too many items";
     guard->type = type;
     guard->minus = false;
     guard->number = guard->digits = 0;
@@ -105,10 +108,27 @@ static const char *begin_item(dibs__guard *guard, char type)
     }
 }
 
+/* With it the array that it is the last of ends, and so on. */
 static void end_item(dibs__guard *guard)
 {
     guard->pending--;
     guard->state = AT_TYPE;
+    while (guard->depth > 0 && --guard->owed[guard->depth - 1] == 0)
+        guard->depth--;
+}
+
+/* The head of an array with items, of which there are not too many. */
+static const char *begin_array(dibs__guard *guard)
+{
+    if (guard->depth == DIBS__DEPTH_MAX)
+        return "a reply has arrays in arrays too deep";
+    guard->owed[guard->depth++] = guard->number;
+    guard->pending += guard->number - 1;
+    guard->state = AT_TYPE;
+    return guard->pending <= DIBS__ITEMS_MAX &&
+                   guard->pending * ITEM_MIN <= DIBS__REPLY_MAX
+               ? NULL
+               : "a reply has too many items";
 }
 
 static const char *in_number(dibs__guard *guard, char c)
@@ -138,13 +158,12 @@ static const char *end_number(dibs__guard *guard)
         guard->state = IN_STRING;
         return guard->number <= DIBS__REPLY_MAX ? NULL : "a reply is too large";
     }
-    guard->pending += guard->number;
+    if (guard->number > DIBS__ITEMS_MAX)
+        return "a reply has too many items";
+    if (guard->number > 0)
+        return begin_array(guard);
     end_item(guard);
-    return guard->number <= DIBS__ITEMS_MAX &&
-                   guard->pending <= DIBS__ITEMS_MAX &&
-                   guard->pending * ITEM_MIN <= DIBS__REPLY_MAX
-               ? NULL
-               : "a reply has too many items";
+    return NULL;
 }
 
 /* One byte outside of a string. */

@@ -13,8 +13,13 @@
 /* Up to this many words in a command. */
 enum { DIBS__WORDS_MAX = 640 };
 
-/* Of one reply: its bytes, and its items with those of inner arrays. */
-enum { DIBS__REPLY_MAX = 16 << 20, DIBS__ITEMS_MAX = 1 << 20 };
+/* Of one reply: its bytes, its items with those of inner arrays, and how deep these
+ * are: who frees them goes down as deep. */
+enum {
+    DIBS__REPLY_MAX = 16 << 20,
+    DIBS__ITEMS_MAX = 1 << 20,
+    DIBS__DEPTH_MAX = 7
+};
 
 /* A command as words with their lengths; borrowed. */
 typedef struct dibs__words {
@@ -40,11 +45,14 @@ typedef struct dibs__guard {
     int state;
     char type;
     bool minus;
-    size_t number;  /* of the line that is being read */
-    size_t digits;  /* it has so far */
-    size_t skip;    /* bytes of a string that are still to come */
-    size_t pending; /* items that the reply still needs */
-    size_t bytes;   /* of the reply so far */
+    size_t number;                /* of the line that is being read */
+    size_t digits;                /* it has so far */
+    size_t skip;                  /* bytes of a string that are still to come */
+    size_t pending;               /* items that the reply still needs, */
+    size_t owed[DIBS__DEPTH_MAX]; /* ... and each array that is not complete */
+    int depth;                    /* of these */
+    size_t items;                 /* of the reply so far, */
+    size_t bytes;                 /* ... and its bytes */
 } dibs__guard;
 
 /* Looks at the next bytes of the stream. NULL when they may be read, else what
