@@ -38,6 +38,31 @@ static uint64_t hold(stage *sg, const char *owner, dibs__mode mode)
     return ask(sg, 0, &what, DIBS_OK);
 }
 
+/* Without a version to give, nothing is added. */
+static void an_addition_that_fails_changes_nothing(void **state)
+{
+    stage *sg = *state;
+    dibs__store *st = sg->st[0];
+    dibs__put put = {.key = "n", .data = "5", .len = 1};
+    uint64_t version, after;
+    dibs_value value = {0};
+    int64_t sum;
+
+    CHECK(DIBS_OK, st->ops->value->put(st, &put, stage_soon(), &version, err));
+    assert_true(
+        server_tell(&sg->w->sv, "SET", "dibs:fence", "9007199254740991", NULL));
+    CHECK(DIBS_INTERNAL,
+          st->ops->value->add(st, "n", 1, stage_soon(), &sum, err));
+    CHECK(DIBS_OK, st->ops->value->get(st, "n", stage_soon(), &value, err));
+    after = value.version;
+    assert_int_equal(after, version);
+    assert_memory_equal(value.data, "5", 1);
+    dibs_value_free(&value);
+    CHECK(DIBS_INTERNAL,
+          st->ops->value->add(st, "absent", 1, stage_soon(), &sum, err));
+    ASSERT_REPLY("0", "EXISTS", "dibs:value:absent");
+}
+
 /* Newer servers wait for replicas only on behalf of who has written. */
 static void what_is_answered_again_is_written_again(void **state)
 {
@@ -509,6 +534,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         STAGE_TEST(what_is_answered_again_is_written_again),
+        STAGE_TEST(an_addition_that_fails_changes_nothing),
         STAGE_TEST(a_reader_that_rises_is_the_whole_hash),
         STAGE_TEST(a_writer_that_sinks_lets_readers_in),
         STAGE_TEST(a_lease_that_was_handed_on_is_marked_until_renewed),

@@ -4,6 +4,10 @@
 -- Answers OK and the sum, or INVALID and why. The sum is read back as text,
 -- for as a number it may lose digits.
 local call = redis.call
+
+--include fence
+-- First: it can fail, and then nothing has changed.
+local version = next_fence(KEYS[2], call('TIME'))
 local sum = redis.pcall('HINCRBY', KEYS[1], 'data', ARGV[1])
 
 if type(sum) == 'table' and sum.err then
@@ -15,6 +19,5 @@ if type(sum) == 'table' and sum.err then
     return sum
 end
 
---include fence
-call('HSET', KEYS[1], 'version', next_fence(KEYS[2], call('TIME')))
+call('HSET', KEYS[1], 'version', version)
 return {0, call('HGET', KEYS[1], 'data')}
