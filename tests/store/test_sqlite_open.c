@@ -360,9 +360,12 @@ static void a_file_replaced_while_in_use_is_noticed(void **state)
     world *w = *state;
     dibs__store *st = world_open(w);
     uint64_t version;
+    int64_t now_us;
     dibs__put put = {.key = "k", .data = "x", .len = 1};
+    dibs_value value = {0};
 
     assert_int_equal(try_lock(w, st, "a", 1, NULL), DIBS_OK);
+    assert_int_equal(st->ops->now(st, soon(), &now_us, &w->err), DIBS_OK);
     assert_int_equal(unlink(w->path), 0);
     assert_int_equal(try_lock(w, st, "b", 1, NULL), DIBS_REFUSED);
     assert_non_null(strstr(w->err.message, "removed or replaced"));
@@ -371,6 +374,27 @@ static void a_file_replaced_while_in_use_is_noticed(void **state)
     /* Also by a connection that is opened only now. */
     assert_int_equal(st->ops->value->put(st, &put, soon(), &version, &w->err),
                      DIBS_REFUSED);
+    /* And by who only reads. */
+    assert_int_equal(st->ops->value->get(st, "k", soon(), &value, &w->err),
+                     DIBS_REFUSED);
+    assert_int_equal(st->ops->now(st, soon(), &now_us, &w->err), DIBS_REFUSED);
+    dibs__store_close(st);
+}
+
+static void what_is_read_is_of_the_file_that_is_there(void **state)
+{
+    world *w = *state;
+    dibs__store *st = world_open(w);
+    uint64_t version;
+    dibs__put put = {.key = "k", .data = "x", .len = 1};
+    dibs_value value = {0};
+
+    assert_int_equal(st->ops->value->put(st, &put, soon(), &version, &w->err),
+                     DIBS_OK);
+    assert_int_equal(unlink(w->path), 0);
+    assert_int_equal(st->ops->value->get(st, "k", soon(), &value, &w->err),
+                     DIBS_REFUSED);
+    assert_null(value.data);
     dibs__store_close(st);
 }
 
@@ -457,6 +481,7 @@ int main(void)
         WORLD_TEST(after_a_reboot_leases_are_void_and_values_stay),
         WORLD_TEST(another_time_namespace_is_refused),
         WORLD_TEST(a_file_replaced_while_in_use_is_noticed),
+        WORLD_TEST(what_is_read_is_of_the_file_that_is_there),
         WORLD_TEST(a_child_does_not_open_what_its_parent_has_open),
         WORLD_TEST(a_relative_path_outlives_a_change_of_folder),
         WORLD_TEST(a_link_leads_to_the_same_store),

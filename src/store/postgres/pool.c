@@ -56,6 +56,9 @@ reserve(dibs__pg_pool *pool, dibsx_nsec deadline, dibs__pg_conn **out)
     pthread_mutex_lock(&pool->mutex);
     while (in_time && !pool->idle && pool->count >= pool->most)
         in_time = wait_freed(pool, deadline);
+    /* Who is too late may have been told in the place of another. */
+    if (!in_time && (pool->idle || pool->count < pool->most))
+        pthread_cond_signal(&pool->freed);
     *out = in_time ? pool->idle : NULL;
     if (*out)
         pool->idle = (*out)->next;

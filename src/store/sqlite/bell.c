@@ -23,7 +23,8 @@ enum {
     ID_BYTES = 8,
     PEAL_MAX = 65536,  /* rings of one transaction */
     HEARD_MAX = 32,    /* rings taken by one read */
-    SWEPT_MAX = 64,    /* pipes looked at when a bell is opened */
+    SEEN_MAX = 4096,   /* pipes looked at when a bell is opened, */
+    SWEPT_MAX = 64,    /* ... and removed */
     SWEPT_AGE_S = 60,  /* a younger one may not have been opened yet */
     MAGIC = 0x64696231 /* "dib1": raised when the message changes */
 };
@@ -141,19 +142,20 @@ static int pipe_open(const dibs__bell *bell, const char *id, int how)
     return openat(bell->dir_fd, id, how | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
 }
 
-/* Removes a pipe that nobody listens to. Locks: bell->mutex. */
-static void sweep_one(const dibs__bell *bell, const char *id)
+/* Removes a pipe that nobody listens to; whether it did. Locks: bell->mutex. */
+static bool sweep_one(const dibs__bell *bell, const char *id)
 {
     struct stat at;
     int fd;
 
     if (fstatat(bell->dir_fd, id, &at, AT_SYMLINK_NOFOLLOW) != 0 ||
         !S_ISFIFO(at.st_mode) || time(NULL) - at.st_mtime < SWEPT_AGE_S)
-        return;
+        return false;
     fd = pipe_open(bell, id, O_WRONLY);
     if (fd < 0 && errno == ENXIO)
-        (void)unlinkat(bell->dir_fd, id, 0);
+        return unlinkat(bell->dir_fd, id, 0) == 0;
     fd_close(&fd);
+    return false;
 }
 
 /* Those who were killed leave their pipes behind. Locks: bell->mutex. */
@@ -162,17 +164,17 @@ static void sweep(const dibs__bell *bell)
     int fd = openat(bell->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
     struct dirent *entry;
-    int seen = 0;
+    int seen = 0, swept = 0;
 
     if (!dir) {
         fd_close(&fd);
         return;
     }
-    while (seen < SWEPT_MAX && (entry = readdir(dir))) {
+    while (seen < SEEN_MAX && swept < SWEPT_MAX && (entry = readdir(dir))) {
         if (!is_hex(entry->d_name, 2 * (size_t)ID_BYTES))
             continue;
         seen++;
-        sweep_one(bell, entry->d_name);
+        swept += sweep_one(bell, entry->d_name);
     }
     closedir(dir);
 }

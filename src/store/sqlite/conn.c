@@ -301,6 +301,9 @@ static bool lock_until(dibs__sqlite_conn *cn, dibsx_nsec deadline)
         (void)pthread_cond_timedwait(&cn->freed, &cn->mutex, &ts);
     }
     got = !cn->taken && dibsx_now() < deadline;
+    /* Who is too late may have been told in the place of another. */
+    if (!got && !cn->taken)
+        pthread_cond_signal(&cn->freed);
     cn->taken |= got;
     pthread_mutex_unlock(&cn->mutex);
     return got;
@@ -320,11 +323,13 @@ dibs__sqlite_enter(dibs__sqlite_conn *cn, dibsx_nsec deadline, dibs_error *err)
     cn->stale = false;
     if (!cn->db) {
         rc = conn_open(cn, err);
-        if (rc != DIBS_OK) {
+        if (rc != DIBS_OK)
             conn_close(cn);
-            dibs__sqlite_leave(cn);
-        }
+    } else if (cn->file && !dibs__sqlite_same_file(cn->file)) {
+        rc = replaced(cn->file, err);
     }
+    if (rc != DIBS_OK)
+        dibs__sqlite_leave(cn);
     return rc;
 }
 
