@@ -218,6 +218,7 @@ void dibs__lock_begin(dibs_lock *lock, const char *owner)
     lock->doubt = DIBS__SURE;
     lock->acked = 0;
     lock->wanted = false;
+    lock->due = false;
     dibs__lock_list(lock);
 }
 

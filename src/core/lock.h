@@ -47,7 +47,8 @@ struct dibs_lock {
     pthread_cond_t cond;
     dibsx_heap_node deadline;
     struct dibs_lock *next_due;   /* in the renewer's list */
-    bool due;                     /* is in that list */
+    bool listed;                  /* is in that list */
+    bool due;                     /* ... for the lease that it has now */
     struct dibs_lock *next_owner; /* in the client's table of owners */
     struct dibs_lock **at_owner;  /* what points at it there; NULL: not in it */
 

@@ -41,11 +41,12 @@ void dibs__renewer_add(dibs_client *cl, dibs_lock *lock)
         dibs__lease_renewed(&lock->lease, 0, DIBS_UNAVAIL, 0, dibsx_now());
         return;
     }
+    lock->due = true;
     /* One that is in the list since an earlier lease serves the new one. */
-    if (lock->due)
+    if (lock->listed)
         return;
     lock->refs++;
-    lock->due = true;
+    lock->listed = true;
     lock->next_due = NULL;
     if (kp->due)
         kp->due_last->next_due = lock;
@@ -62,22 +63,24 @@ static dibs_lock *pop(dibs_client *cl)
 
     if (lock) {
         cl->keeper.due = lock->next_due;
-        lock->due = false;
+        lock->listed = false;
     }
     return lock;
 }
 
-/* The next lock of the list that still holds a lease of this store; those that
- * have left meanwhile are let go: nothing is renewed after release. Locks:
- * cl->mutex. */
+/* The next lock of the list that still holds the lease of this store for which it
+ * was put there; the others are let go: nothing is renewed after release, nor a
+ * lease that does not count on it, as it may be turning. Locks: cl->mutex. */
 static dibs_lock *next_due(dibs_client *cl, const dibs__store *st)
 {
     dibs_lock *lock;
 
     while (cl->keeper.due && cl->keeper.due->st == st) {
         lock = pop(cl);
-        if (dibs__lease_valid(&lock->lease, dibsx_now()))
+        if (lock->due && dibs__lease_valid(&lock->lease, dibsx_now())) {
+            lock->due = false;
             return lock;
+        }
         dibs__lock_unref(lock);
     }
     return NULL;
