@@ -34,40 +34,76 @@ static dibs_status renew_one(dibs_lock *lock, dibs__renewal *item,
     return rc;
 }
 
-/* Locks: cl->mutex, let go for the step. */
+/* The lock has the lease of this owner yet. */
+static bool has_still(const dibs_lock *lock, const char *owner)
+{
+    return memcmp(lock->lease.owner, owner, DIBS_OWNER_SIZE) == 0 &&
+           dibs__lease_valid(&lock->lease, dibsx_now());
+}
+
+/* What is renewed under a turn carries the fence of before. A guest must wait, as
+ * the call that turns is one on another handle. Locks: cl->mutex, let go
+ * meanwhile. */
+static void wait_for_turn(dibs_lock *lock, const char *owner)
+{
+    while (has_still(lock, owner) && lock->lease.turning)
+        pthread_cond_wait(&lock->cond, &lock->cl->mutex);
+}
+
+/* Takes in an answer, unless the lock has another lease by now. Locks:
+ * cl->mutex. */
+static dibs_status renewed(dibs_lock *lock, const dibs__renewal *item,
+                           dibsx_nsec sent_at, dibs_status rc, dibs_error *err)
+{
+    if (memcmp(lock->lease.owner, item->owner, DIBS_OWNER_SIZE) == 0) {
+        dibs__lease_renewed(&lock->lease, sent_at, rc, item->left_ms,
+                            dibsx_now());
+        dibs__keeper_watch(lock->cl, lock);
+        pthread_cond_broadcast(&lock->cond);
+    }
+    if (rc != DIBS_LOST && !has_still(lock, item->owner))
+        rc = dibsx_fail(err, DIBS_LOST, "the lease on %s ended meanwhile",
+                        lock->name);
+    return rc;
+}
+
+/* Locks: cl->mutex, let go meanwhile. */
 static dibs_status renew_held(dibs_lock *lock, dibs_error *err)
 {
     dibs__lease *ls = &lock->lease;
-    dibsx_nsec sent_at = dibsx_now();
+    dibsx_nsec sent_at;
     char owner[DIBS_OWNER_SIZE];
-    dibs__renewal item = {.name = dibs__spare_name(lock, owner),
-                          .owner = owner,
-                          .replicas = lock->replicas};
+    dibs__renewal item = {.owner = owner, .replicas = lock->replicas};
     dibs_status rc;
 
-    if (!dibs__lease_valid(ls, sent_at))
-        return dibsx_fail(err, DIBS_LOST, "%s is not held", lock->name);
     memcpy(owner, ls->owner, sizeof(owner));
+    wait_for_turn(lock, owner);
+    if (!has_still(lock, owner))
+        return dibsx_fail(err, DIBS_LOST, "%s is not held", lock->name);
+    sent_at = dibsx_now();
+    item.name = dibs__spare_name(lock, owner);
     item.fence = ls->fence;
     item.ttl_ms = dibs__lease_renew_ms(ls, sent_at);
     dibs__lease_renewing(ls);
     rc = renew_one(lock, &item, sent_at, err);
-    dibs__lease_renewed(ls, sent_at, rc, item.left_ms, dibsx_now());
-    dibs__keeper_watch(lock->cl, lock);
-    return rc;
+    return renewed(lock, &item, sent_at, rc, err);
 }
 
 dibs_status dibs_lock_renew(dibs_lock *lock, dibs_error *err)
 {
     DIBSX_UNCANCEL;
+    dibs_lock *at;
     dibs_status rc = dibs__lock_enter(lock, err);
 
     if (rc != DIBS_OK)
         return rc;
+    at = lock->via ? lock->via : lock;
+    at->refs++; /* Its own handle may be freed meanwhile. */
     if (lock->depth == 0)
         rc = dibsx_fail(err, DIBS_LOST, "%s is not held", lock->name);
     else
-        rc = renew_held(lock->via ? lock->via : lock, err);
+        rc = renew_held(at, err);
+    dibs__lock_unref(at);
     dibs__count(rc == DIBS_OK ? &lock->cl->stats.renewed
                               : &lock->cl->stats.unrenewed);
     dibs__lock_exit(lock);

@@ -118,6 +118,7 @@ turn_to(dibs_lock *lock, dibs_lock_mode mode, dibs_error *err)
                    err);
     settle(lock, was, mode, rc);
     dibs__lease_turned(ls, sent_at, rc, &ans, dibsx_now());
+    pthread_cond_broadcast(&lock->cond);
     dibs__keeper_watch(lock->cl, lock);
     if (rc == DIBS_OK && !dibs__lease_valid(ls, dibsx_now()))
         rc = dibsx_fail(err, DIBS_LOST, "the lease on %s ended meanwhile",

@@ -4,6 +4,7 @@
 #include "fault_world.h"
 
 #include <poll.h>
+#include <pthread.h>
 
 static bool lost_fd_says(dibs_lock *lock)
 {
@@ -145,11 +146,131 @@ static void what_rested_goes_back_and_the_guest_stays(void **state)
     dibs_lock_free(slow);
 }
 
+/* A handle and a guest of it, and a thread that makes one call on either. */
+typedef struct pair {
+    dibs_lock *host;
+    dibs_lock *guest;
+    uint64_t fence; /* of the host's lease */
+    pthread_t thread;
+    dibs_status rc; /* of the call */
+} pair;
+
+static pair pair_open(world *w, uint32_t flags)
+{
+    const dibs_lock_opts *opts =
+        DIBS_LOCK_OPTS(.mode = DIBS_SHARED, .ttl_ms = 4000,
+                       .flags = DIBS_LOCK_REENTRANT | flags);
+    pair pr = {.host = world_lock(w->one, "k", opts),
+               .guest = world_lock(w->one, "k", opts)};
+
+    CHECK(DIBS_OK, dibs_lock_acquire(pr.host, err));
+    CHECK(DIBS_OK, dibs_lock_acquire(pr.guest, err));
+    pr.fence = dibs_lock_fence(pr.host);
+    expect_guest(pr.guest, pr.fence);
+    return pr;
+}
+
+static void *renew_guest(void *arg)
+{
+    pair *pr = arg;
+
+    pr->rc = dibs_lock_renew(pr->guest, NULL);
+    return NULL;
+}
+
+static void *upgrade_host(void *arg)
+{
+    pair *pr = arg;
+
+    pr->rc = dibs_lock_upgrade(pr->host, NULL);
+    return NULL;
+}
+
+/* Starts the call and waits until the store has that step before it. */
+static void start(world *w, pair *pr, void *(*call)(void *), dibs__step step)
+{
+    int seen = world_seen(w, step);
+
+    assert_int_equal(pthread_create(&pr->thread, NULL, call, pr), 0);
+    while (world_seen(w, step) == seen)
+        world_sleep_ms(1);
+}
+
+static void expect_end(pair *pr, dibs_status rc)
+{
+    assert_int_equal(pthread_join(pr->thread, NULL), 0);
+    assert_int_equal(pr->rc, rc);
+}
+
+static void a_renewal_by_a_guest_outlives_the_host(void **state)
+{
+    world *w = *state;
+    pair pr = pair_open(w, 0);
+
+    world_delay(w, DIBS__STEP_RENEW, 300);
+    start(w, &pr, renew_guest, DIBS__STEP_RENEW);
+    dibs_lock_leave(pr.host);
+    dibs_lock_free(pr.host);
+    expect_end(&pr, DIBS_LOST);
+    dibs_lock_free(pr.guest);
+}
+
+static void what_a_guest_is_told_is_not_about_a_newer_lease(void **state)
+{
+    world *w = *state;
+    pair pr = pair_open(w, 0);
+
+    world_delay(w, DIBS__STEP_RENEW, 400);
+    start(w, &pr, renew_guest, DIBS__STEP_RENEW);
+    dibs_lock_leave(pr.host);
+    CHECK(DIBS_OK,
+          dibs_lease_break(w->other, "k", pr.fence, "test", NULL, err));
+    CHECK(DIBS_OK, dibs_lock_acquire(pr.host, err));
+    expect_end(&pr, DIBS_LOST);
+    CHECK(DIBS_OK, dibs_lock_check(pr.host));
+    dibs_lock_free(pr.guest);
+    dibs_lock_free(pr.host);
+}
+
+static void a_guest_renews_after_the_turn_of_its_host(void **state)
+{
+    world *w = *state;
+    pair pr = pair_open(w, DIBS_LOCK_NO_RENEW);
+
+    world_delay(w, DIBS__STEP_TURN, 300);
+    world_delay(w, DIBS__STEP_RENEW, 600);
+    start(w, &pr, upgrade_host, DIBS__STEP_TURN);
+    CHECK(DIBS_OK, dibs_lock_renew(pr.guest, err));
+    expect_end(&pr, DIBS_OK);
+    assert_true(dibs_lock_fence(pr.host) > pr.fence);
+    expect_guest(pr.guest, dibs_lock_fence(pr.host));
+    dibs_lock_free(pr.guest);
+    dibs_lock_free(pr.host);
+}
+
+static void a_host_turns_after_the_renewal_by_a_guest(void **state)
+{
+    world *w = *state;
+    pair pr = pair_open(w, DIBS_LOCK_NO_RENEW);
+
+    world_delay(w, DIBS__STEP_RENEW, 300);
+    start(w, &pr, renew_guest, DIBS__STEP_RENEW);
+    CHECK(DIBS_OK, dibs_lock_upgrade(pr.host, err));
+    expect_end(&pr, DIBS_OK);
+    expect_guest(pr.guest, dibs_lock_fence(pr.host));
+    dibs_lock_free(pr.guest);
+    dibs_lock_free(pr.host);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         WORLD_TEST(a_late_answer_is_not_about_the_lease_entered),
         WORLD_TEST(what_rested_goes_back_and_the_guest_stays),
+        WORLD_TEST(a_renewal_by_a_guest_outlives_the_host),
+        WORLD_TEST(what_a_guest_is_told_is_not_about_a_newer_lease),
+        WORLD_TEST(a_guest_renews_after_the_turn_of_its_host),
+        WORLD_TEST(a_host_turns_after_the_renewal_by_a_guest),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
