@@ -179,6 +179,19 @@ static bool conflict(const dibs_lock *lock, const dibs_lock *other)
     return other->mode == DIBS_EXCLUSIVE || lock->opts.mode == DIBS_EXCLUSIVE;
 }
 
+/* An acquire replaces a lease that is lost. That one is counted here unless the
+ * keeper did so before, and is not announced any more: what is told now would be
+ * taken for news of the lease that comes next. */
+static void replace(dibs_lock *lock, dibsx_nsec now)
+{
+    if (!lock->via) {
+        dibs__lock_count_end(lock, false);
+        (void)dibs__lease_due(&lock->lease, now);
+    }
+    dibs__hold_end(lock);
+    rename_holder(lock);
+}
+
 dibs_status
 dibs__hold_enter(dibs_lock *lock, bool waits, bool *done, dibs_error *err)
 {
@@ -189,10 +202,8 @@ dibs__hold_enter(dibs_lock *lock, bool waits, bool *done, dibs_error *err)
     *done = true;
     if (is_in_use(lock) && dibs__lease_valid(&at->lease, now))
         return again(lock, err);
-    if (is_in_use(lock)) {
-        dibs__hold_end(lock);
-        rename_holder(lock);
-    }
+    if (is_in_use(lock))
+        replace(lock, now);
     if (dibs__rest_take_up(lock, now)) {
         dibs__hold_taken(lock);
         return DIBS_OK;

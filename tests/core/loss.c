@@ -176,6 +176,31 @@ static void what_is_taken_again_is_renewed_again(void **state)
     dibs_close(cl);
 }
 
+/* The acquire comes before the keeper has seen the loss, most of the time. */
+static void a_loss_that_an_acquire_replaces_is_counted(void **state)
+{
+    enum { TIMES = 200 };
+    dibs_client *cl = core_open();
+    const char *name = core_name();
+    dibs_lock *lock = core_lock(cl, name, NULL);
+    dibs_stats stats = {.size = sizeof(stats)};
+
+    (void)state;
+    for (int i = 0; i < TIMES; i++) {
+        CHECK(DIBS_OK, dibs_lock_try(lock, err));
+        CHECK(DIBS_OK, dibs_lease_break(cl, name, 0, "test", NULL, err));
+        CHECK(DIBS_LOST, dibs_lock_renew(lock, err));
+        CHECK(DIBS_OK, dibs_lock_try(lock, err));
+        CHECK(DIBS_OK, dibs_lock_release(lock, err));
+    }
+    dibs_stats_get(cl, &stats);
+    assert_int_equal(stats.held, 0);
+    assert_int_equal(stats.lost, TIMES);
+    assert_int_equal(stats.released, TIMES);
+    dibs_lock_free(lock);
+    dibs_close(cl);
+}
+
 static void hold_max_ends_it(void **state)
 {
     dibs_client *cl = core_open();
@@ -250,6 +275,7 @@ int core_loss_tests(void)
         cmocka_unit_test(an_end_needs_nobody_to_note_it),
         cmocka_unit_test(a_broken_lease_is_told_by_its_doorbell),
         cmocka_unit_test(what_is_taken_again_is_renewed_again),
+        cmocka_unit_test(a_loss_that_an_acquire_replaces_is_counted),
         cmocka_unit_test(hold_max_ends_it),
         cmocka_unit_test(the_callback_may_release),
         cmocka_unit_test(renewing_by_hand_extends),
