@@ -154,6 +154,7 @@ static void stop_being_guest(dibs_lock *lock)
     *at = lock->next_guest;
     lock->via = NULL;
     lock->depth = 0;
+    lock->to_be_told = false;
 }
 
 /* The other handle through which this owner holds the name; NULL: none. */
@@ -261,6 +262,7 @@ void dibs__hold_end(dibs_lock *lock)
     }
     delist(lock);
     lock->depth = 0;
+    lock->to_be_told = false;
     while (lock->guests) {
         dibs_lock *guest = lock->guests;
 

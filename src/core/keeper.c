@@ -245,16 +245,21 @@ static dibs_lock *guest_to_tell(const dibs_lock *lock)
     return guest;
 }
 
-/* Tells all who are in the lease. Guests may leave meanwhile: those need not be
- * told. Locks: cl->mutex, let go meanwhile. */
+/* All who are in the lease. Those who leave it before they are told need not be.
+ * Locks: cl->mutex. */
+static void mark(dibs_lock *lock)
+{
+    lock->to_be_told = true;
+    for (dibs_lock *guest = lock->guests; guest; guest = guest->next_guest)
+        guest->to_be_told = true;
+}
+
+/* Tells those who are marked. Locks: cl->mutex, let go meanwhile. */
 static void tell(dibs_lock *lock, message about)
 {
     dibs_lock *guest;
 
     lock->refs++;
-    lock->to_be_told = true;
-    for (guest = lock->guests; guest; guest = guest->next_guest)
-        guest->to_be_told = true;
     call_back(lock, about);
     while ((guest = guest_to_tell(lock)) != NULL)
         call_back(guest, about);
@@ -278,6 +283,7 @@ static void announce(dibs_client *cl, dibs_lock *lock)
     dibs__uncount(&cl->stats.held);
     dibs__tally_ended(lock, true, dibsx_now() - lock->lease.held_at);
     lock->refs++;
+    mark(lock);
     pthread_mutex_unlock(&cl->mutex);
     dibs__log(cl, DIBS_LOG_WARN, "lost", "the lease on %s was lost",
               lock->name);
@@ -335,8 +341,10 @@ static void about_a_lease(dibs_lock *lock, dibs__news news, dibsx_nsec now)
         break;
     case DIBS__NEWS_YIELD:
         dibs__rest_wanted(lock);
-        if (!lock->resting && !lock->taking)
+        if (!lock->resting && !lock->taking) {
+            mark(lock);
             tell(lock, YIELD);
+        }
         break;
     case DIBS__NEWS_GRANTED:
     case DIBS__NEWS_MISSED:

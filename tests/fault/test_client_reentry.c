@@ -262,6 +262,100 @@ static void a_host_turns_after_the_renewal_by_a_guest(void **state)
     dibs_lock_free(pr.host);
 }
 
+/* Keeps the keeper busy in the log of a loss, or in the callback. */
+typedef struct gate {
+    const char *event; /* the log's that waits; "": none, the callback does */
+    atomic_bool reached;
+    atomic_bool open;
+} gate;
+
+static void stop_at(gate *gt)
+{
+    atomic_store(&gt->reached, true);
+    while (!atomic_load(&gt->open))
+        world_sleep_ms(1);
+}
+
+static void stop_in_log(dibs_log_level level, const char *event,
+                        const char *message, void *arg)
+{
+    gate *gt = arg;
+
+    (void)level;
+    (void)message;
+    if (strcmp(event, gt->event) == 0)
+        stop_at(gt);
+}
+
+static void stop_in_callback(dibs_lock *lock, void *arg)
+{
+    gate *gt = arg;
+
+    (void)lock;
+    if (!gt->event[0])
+        stop_at(gt);
+}
+
+/* The keeper comes to this loss after what it was at. */
+static void await_keeper(world *w, dibs_client *cl)
+{
+    loss lost = {0};
+    dibs_lock *lock = world_lock_told(cl, "last", 30000, &lost);
+
+    CHECK(DIBS_OK, dibs_lock_try(lock, err));
+    CHECK(DIBS_OK, dibs_lease_break(w->other, "last", 0, "test", NULL, err));
+    CHECK(DIBS_LOST, dibs_lock_renew(lock, err));
+    await_loss(&lost, WORLD_BOUND_MS);
+    dibs_lock_free(lock);
+}
+
+/* The lease is lost, and before the keeper has told all, both have left it and
+ * entered another, of which there is nothing to tell. */
+static void enter_anew_at(world *w, const char *event)
+{
+    gate gt = {.event = event};
+    loss lost = {0};
+    dibs_client *cl = NULL;
+    dibs_lock *host, *guest;
+
+    CHECK(DIBS_OK,
+          dibs_open(w->url,
+                    DIBS_CLIENT_OPTS(.log = stop_in_log, .log_arg = &gt,
+                                     .log_level = DIBS_LOG_WARN),
+                    &cl, err));
+    host = world_lock(cl, "k",
+                      DIBS_LOCK_OPTS(.flags = DIBS_LOCK_REENTRANT,
+                                     .on_lost = stop_in_callback,
+                                     .on_lost_arg = &gt));
+    guest =
+        world_lock(cl, "k",
+                   DIBS_LOCK_OPTS(.flags = DIBS_LOCK_REENTRANT,
+                                  .on_lost = note_loss, .on_lost_arg = &lost));
+    CHECK(DIBS_OK, dibs_lock_try(host, err));
+    CHECK(DIBS_OK, dibs_lock_try(guest, err));
+    CHECK(DIBS_OK, dibs_lease_break(w->other, "k", 0, "test", NULL, err));
+    CHECK(DIBS_LOST, dibs_lock_renew(host, err));
+    while (!atomic_load(&gt.reached))
+        world_sleep_ms(1);
+    CHECK(DIBS_LOST, dibs_lock_release(guest, err));
+    CHECK(DIBS_LOST, dibs_lock_release(host, err));
+    CHECK(DIBS_OK, dibs_lock_try(host, err));
+    CHECK(DIBS_OK, dibs_lock_try(guest, err));
+    atomic_store(&gt.open, true);
+    await_keeper(w, cl);
+    expect_guest(guest, dibs_lock_fence(host));
+    dibs_lock_free(host);
+    dibs_lock_free(guest); /* which waits for a callback */
+    assert_int_equal(atomic_load(&lost.count), 0);
+    dibs_close(cl);
+}
+
+static void who_left_a_lost_lease_is_not_told_in_the_next(void **state)
+{
+    enter_anew_at(*state, "");
+    enter_anew_at(*state, "lost");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -271,6 +365,7 @@ int main(void)
         WORLD_TEST(what_a_guest_is_told_is_not_about_a_newer_lease),
         WORLD_TEST(a_guest_renews_after_the_turn_of_its_host),
         WORLD_TEST(a_host_turns_after_the_renewal_by_a_guest),
+        WORLD_TEST(who_left_a_lost_lease_is_not_told_in_the_next),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
