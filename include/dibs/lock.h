@@ -81,7 +81,8 @@ typedef struct dibs_lock_opts {
 
     /* Who must have the lease before it counts: "async", the store alone; or
      * "wait:K", K of its replicas too (1 to 9), so that a failover to one of them
-     * does not lose it. NULL: the client's. */
+     * does not lose it. What stands in for a store that is away has none. NULL:
+     * the client's. */
     const char *durability;
 } dibs_lock_opts;
 

@@ -210,7 +210,7 @@ void dibs__lock_begin(dibs_lock *lock, const char *owner)
         .delay_ms = opts->lock_delay_ms,
         .progress_ms = opts->progress_ms,
         .manual = (opts->flags & DIBS_LOCK_NO_RENEW) != 0,
-        .confirm = lock->replicas > 0,
+        .confirm = dibs__spare_replicas(lock) > 0,
     };
 
     dibs__lease_begin(&lock->lease, owner, &terms);

@@ -105,7 +105,7 @@ static void take(dibs_client *cl, batch *bt)
             .owner = bt->owners[i],
             .fence = ls->fence,
             .ttl_ms = dibs__lease_renew_ms(ls, bt->sent_at),
-            .replicas = lock->replicas,
+            .replicas = dibs__spare_replicas(lock),
         };
     }
 }

@@ -102,6 +102,11 @@ const char *dibs__spare_name(const dibs_lock *lock, const char *owner)
     return lock->kept == DIBS_KEPT_BY_NOBODY ? owner : lock->name;
 }
 
+uint32_t dibs__spare_replicas(const dibs_lock *lock)
+{
+    return lock->st == lock->cl->st ? lock->replicas : 0;
+}
+
 dibs_lock_kept dibs_lock_kept_by(const dibs_lock *lock)
 {
     pthread_mutex_t *mutex = &lock->cl->mutex;

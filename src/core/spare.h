@@ -26,4 +26,7 @@ void dibs__spare_store_answered(dibs_client *cl);
 /* The name to ask the lock's store for. `owner` must live as long as it. */
 const char *dibs__spare_name(const dibs_lock *lock, const char *owner);
 
+/* How many replicas of it must have the lease: the spare has none. */
+uint32_t dibs__spare_replicas(const dibs_lock *lock);
+
 #endif

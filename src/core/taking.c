@@ -165,7 +165,8 @@ static void answered(dibs_lock *lock, dibs_status rc, const dibs__answer *ans)
     dibs__lease *ls = &lock->lease;
     dibsx_nsec now;
 
-    if (lock->st == cl->st && rc != DIBS_UNAVAIL && rc != DIBS_UNKNOWN)
+    if (lock->st == cl->st &&
+        ((rc != DIBS_UNAVAIL && rc != DIBS_UNKNOWN) || ans->undurable))
         dibs__spare_store_answered(cl);
     if (rc == DIBS_OK)
         lock->acked = ans->acked;
@@ -209,7 +210,7 @@ static void ask(dibs_lock *lock)
                            .flags = ask_flags(lock),
                            .priority = opts->priority,
                            .ttl_ms = dibs__lease_ask_ms(&lock->lease),
-                           .replicas = lock->replicas,
+                           .replicas = dibs__spare_replicas(lock),
                            .alone = lock->lease.alone};
     memcpy(owner, lock->lease.owner, sizeof(owner));
     question.who = dibs__who_text(lock, who);

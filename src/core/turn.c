@@ -100,7 +100,7 @@ turn_to(dibs_lock *lock, dibs_lock_mode mode, dibs_error *err)
     dibs__turn turn = {.owner = owner,
                        .to_owner = owner,
                        .mode = (dibs__mode)mode,
-                       .replicas = lock->replicas};
+                       .replicas = dibs__spare_replicas(lock)};
     dibs__answer ans = {0};
     dibs_lock_mode was = lock->mode;
     dibsx_nsec sent_at;

@@ -112,6 +112,34 @@ static void a_guest_is_kept_where_its_lease_is(void **state)
     dibs_close(cl);
 }
 
+/* What stands in has no replicas to wait for. */
+static void expect_all_steps(world *w, dibs_away policy)
+{
+    told td = {0};
+    dibs_client *cl = open_with(w, policy, &td);
+    dibs_lock *lock =
+        world_lock(cl, "k",
+                   DIBS_LOCK_OPTS(.ttl_ms = 1500, .durability = "wait:1"));
+
+    CHECK(DIBS_OK, dibs_lock_try(lock, err));
+    assert_int_not_equal(dibs_lock_kept_by(lock), DIBS_KEPT_BY_STORE);
+    CHECK(DIBS_OK, dibs_lock_renew(lock, err));
+    CHECK(DIBS_OK, dibs_lock_downgrade(lock, err));
+    world_await_renewal(cl);
+    CHECK(DIBS_OK, dibs_lock_release(lock, err));
+    dibs_lock_free(lock);
+    dibs_close(cl);
+}
+
+static void what_stands_in_is_not_asked_for_replicas(void **state)
+{
+    world *w = *state;
+
+    cut(w, DIBS__FAULT_FAIL);
+    expect_all_steps(w, DIBS_AWAY_LOCAL);
+    expect_all_steps(w, DIBS_AWAY_OPEN);
+}
+
 static void *acquire(void *arg)
 {
     return (void *)(intptr_t)dibs_lock_acquire(arg, NULL);
@@ -212,6 +240,7 @@ int main(void)
         WORLD_TEST(by_default_it_fails),
         WORLD_TEST(locally_one_machine_takes_turns),
         WORLD_TEST(a_guest_is_kept_where_its_lease_is),
+        WORLD_TEST(what_stands_in_is_not_asked_for_replicas),
         WORLD_TEST(locally_a_waiter_is_rung),
         WORLD_TEST(open_runs_without_a_lock),
         WORLD_TEST(when_the_store_is_back_it_is_used),

@@ -450,6 +450,32 @@ static void the_spare_is_turned_to_once(void **state)
     assert_int_equal(w.begun, 2);
 }
 
+/* A store that answered is not away: too few of its replicas had the grant. */
+static void too_few_replicas_call_for_no_spare(void **state)
+{
+    const dibs__answer few = {.undurable = true};
+    world w;
+
+    (void)state;
+    ask(start(&w, (dibs__take_terms){.spare = true}));
+    answer(&w, DIBS_UNAVAIL, few);
+    leave(&w);
+    expect_over(&w, DIBS_UNAVAIL);
+
+    ask(start(&w, (dibs__take_terms){.wait_ms = 5000, .spare = true}));
+    answer(&w, DIBS_UNAVAIL, few);
+    sleep_out(&w);
+    ask(&w);
+    fall_away(&w, DIBS_UNAVAIL);
+    leave(&w);
+    assert_int_equal(next(&w), DIBS__TAKE_SPARE);
+
+    ask(start(&w, (dibs__take_terms){.spare = true}));
+    answer(&w, DIBS_UNKNOWN, few); /* It went away before it was given back. */
+    leave(&w);
+    assert_int_equal(next(&w), DIBS__TAKE_SPARE);
+}
+
 static void without_a_spare_that_works_it_fails(void **state)
 {
     world w;
@@ -803,6 +829,7 @@ int main(void)
         cmocka_unit_test(a_timeout_is_retried_with_its_own_time),
         cmocka_unit_test(other_failures_are_not_retried),
         cmocka_unit_test(the_spare_is_turned_to_once),
+        cmocka_unit_test(too_few_replicas_call_for_no_spare),
         cmocka_unit_test(without_a_spare_that_works_it_fails),
         cmocka_unit_test(each_try_begins_at_the_store),
         cmocka_unit_test(a_grant_that_came_too_late_is_asked_for_again),
