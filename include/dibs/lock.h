@@ -44,7 +44,8 @@ enum {
  * What does ask one keeps other callbacks of the client waiting, those of other
  * losses too; check, state and lost_fd tell the truth meanwhile. A loss that the
  * program meets first is not told: when the handle is released or acquired again
- * by then, a call would be taken for news of the next lease. */
+ * by then, or that through which it entered is acquired again, a call would be
+ * taken for news of the next lease. */
 typedef void dibs_lock_lost_fn(dibs_lock *lock, void *arg);
 
 /* Called on the keeper thread when somebody asks the holder to give the lease
