@@ -6,13 +6,6 @@
 #include "core/fork.h"
 #include "core/keeper.h"
 
-bool dibs__spare_wanted(const dibs_lock *lock, dibs_status rc)
-{
-    return lock->cl->on_unavailable != DIBS_AWAY_FAIL &&
-           lock->st == lock->cl->st &&
-           (rc == DIBS_UNAVAIL || rc == DIBS_UNKNOWN);
-}
-
 static dibs_status
 open_spare(const dibs_client *cl, dibs__store **out, dibs_error *err)
 {

@@ -10,9 +10,6 @@
 
 #include "core/lock.h"
 
-/* Whether this status of an ask to this lock's store calls for the spare. */
-bool dibs__spare_wanted(const dibs_lock *lock, dibs_status rc);
-
 /* Opens the spare if it is not open and turns the lock to it. `why` is what the
  * store had said. Locks: cl->mutex, let go while opening. */
 DIBS_MUST_CHECK dibs_status dibs__spare_use(dibs_lock *lock,
