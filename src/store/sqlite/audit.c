@@ -214,7 +214,7 @@ dibs__sqlite_audit(dibs__store *st, dibsx_nsec deadline, dibs_finding_fn *each,
         ft.size = size_of(cn->file->path, "");
         ft.log_size = size_of(cn->file->path, "-wal");
     }
-    rc = dibs__sqlite_enter(cn, deadline, err);
+    rc = dibs__sqlite_enter_as_is(cn, deadline, err);
     if (rc != DIBS_OK)
         return rc;
     rc = gather(cn, &ft, err);

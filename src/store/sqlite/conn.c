@@ -309,8 +309,8 @@ static bool lock_until(dibs__sqlite_conn *cn, dibsx_nsec deadline)
     return got;
 }
 
-dibs_status
-dibs__sqlite_enter(dibs__sqlite_conn *cn, dibsx_nsec deadline, dibs_error *err)
+dibs_status dibs__sqlite_enter_as_is(dibs__sqlite_conn *cn, dibsx_nsec deadline,
+                                     dibs_error *err)
 {
     dibs_status rc = DIBS_OK;
 
@@ -323,13 +323,23 @@ dibs__sqlite_enter(dibs__sqlite_conn *cn, dibsx_nsec deadline, dibs_error *err)
     cn->stale = false;
     if (!cn->db) {
         rc = conn_open(cn, err);
-        if (rc != DIBS_OK)
+        if (rc != DIBS_OK) {
             conn_close(cn);
-    } else if (cn->file && !dibs__sqlite_same_file(cn->file)) {
-        rc = replaced(cn->file, err);
+            dibs__sqlite_leave(cn);
+        }
     }
-    if (rc != DIBS_OK)
+    return rc;
+}
+
+dibs_status
+dibs__sqlite_enter(dibs__sqlite_conn *cn, dibsx_nsec deadline, dibs_error *err)
+{
+    dibs_status rc = dibs__sqlite_enter_as_is(cn, deadline, err);
+
+    if (rc == DIBS_OK && cn->file && !dibs__sqlite_same_file(cn->file)) {
+        rc = replaced(cn->file, err);
         dibs__sqlite_leave(cn);
+    }
     return rc;
 }
 

@@ -77,10 +77,16 @@ void dibs__sqlite_conn_init(dibs__sqlite_conn *cn, dibs__sqlite_file *file,
                             bool durable, int checkpoint_at);
 void dibs__sqlite_conn_fini(dibs__sqlite_conn *cn);
 
-/* Takes the connection, opening it if need be. Only DIBS_OK needs a leave. */
+/* Takes the connection, opening it if need be; DIBS_REFUSED when the file was
+ * removed or replaced. Only DIBS_OK needs a leave. */
 DIBS_MUST_CHECK dibs_status dibs__sqlite_enter(dibs__sqlite_conn *cn,
                                                dibsx_nsec deadline,
                                                dibs_error *err);
+
+/* The same whatever has become of the file: for the audit, which tells. */
+DIBS_MUST_CHECK dibs_status dibs__sqlite_enter_as_is(dibs__sqlite_conn *cn,
+                                                     dibsx_nsec deadline,
+                                                     dibs_error *err);
 void dibs__sqlite_leave(dibs__sqlite_conn *cn);
 
 /* Begins a change and reads the watermark. */
