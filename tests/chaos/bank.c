@@ -5,6 +5,7 @@
 #include "bank.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -26,12 +27,34 @@ typedef struct bank {
     nfds_t count;
 } bank;
 
-static struct sockaddr_un place_of(const char *folder)
+/* An address has room for a short path only, so it goes by way of a descriptor of
+ * the folder, which the caller closes. */
+static struct sockaddr_un place_of(const char *folder, int *folder_fd)
 {
     struct sockaddr_un at = {.sun_family = AF_UNIX};
 
-    snprintf(at.sun_path, sizeof(at.sun_path), "%.80s/bank.socket", folder);
+    *folder_fd = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    snprintf(at.sun_path, sizeof(at.sun_path), "/proc/self/fd/%d/bank.socket",
+             *folder_fd);
     return at;
+}
+
+static int listen_in(const char *folder)
+{
+    int folder_fd;
+    struct sockaddr_un at = place_of(folder, &folder_fd);
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+    if (fd >= 0 && (bind(fd, (struct sockaddr *)&at, sizeof(at)) != 0 ||
+                    listen(fd, CLIENTS) != 0)) {
+        close(fd);
+        fd = -1;
+    }
+    if (fd < 0)
+        fprintf(stderr, "bank: %s/bank.socket: %s\n", folder, strerror(errno));
+    if (folder_fd >= 0)
+        close(folder_fd);
+    return fd;
 }
 
 static void serve(bank *bk, bank_entry *entry)
@@ -81,16 +104,13 @@ static void welcome(bank *bk)
 int bank_main(const char *folder)
 {
     static bank bk;
-    struct sockaddr_un at = place_of(folder);
-    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    int fd;
 
     share_sleep(folder);
     bk.log = map_file(folder, "bank", sizeof(*bk.log));
-    if (fd < 0 || bind(fd, (struct sockaddr *)&at, sizeof(at)) != 0 ||
-        listen(fd, CLIENTS) != 0) {
-        fprintf(stderr, "bank: %s: %s\n", at.sun_path, strerror(errno));
+    fd = listen_in(folder);
+    if (fd < 0)
         return 2;
-    }
     bk.fds[bk.count++] = (struct pollfd){.fd = fd, .events = POLLIN};
     for (;;) {
         (void)poll(bk.fds, bk.count, -1);
@@ -106,13 +126,16 @@ int bank_main(const char *folder)
 
 int bank_connect(const char *folder)
 {
-    struct sockaddr_un at = place_of(folder);
+    int folder_fd;
+    struct sockaddr_un at = place_of(folder, &folder_fd);
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 
     if (fd >= 0 && connect(fd, (struct sockaddr *)&at, sizeof(at)) != 0) {
         close(fd);
-        return -1;
+        fd = -1;
     }
+    if (folder_fd >= 0)
+        close(folder_fd);
     return fd;
 }
 

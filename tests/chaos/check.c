@@ -5,6 +5,7 @@
 #include <dibs/types.h>
 #include <dirent.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -46,7 +47,7 @@ bool history_open(history *hs, const char *folder)
 {
     DIR *dir = opendir(folder);
     const struct dirent *entry;
-    char path[512];
+    char path[PATH_MAX];
 
     snprintf(path, sizeof(path), "%s/run", folder);
     if (!dir || access(path, R_OK) != 0) {

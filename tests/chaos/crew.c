@@ -3,6 +3,7 @@
 #include "crew.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -74,7 +75,7 @@ static char **make_env(const crew *cw, uint32_t number, char *room, size_t size)
 static void start(crew *cw, uint32_t number)
 {
     member *mb = &cw->members[number];
-    char worker[16], life[16], room[2048];
+    char worker[16], life[16], room[3 * PATH_MAX];
     char mode[] = "--worker", *folder = strdup(cw->folder);
     char *self = strdup(cw->self);
     char *words[] = {self, mode, folder, worker, life, NULL};
@@ -218,7 +219,7 @@ void crew_end(crew *cw)
 
 void crew_do(crew *cw, const char *mode)
 {
-    char room[2048];
+    char room[3 * PATH_MAX];
     char *words[] = {strdup(cw->self), strdup(mode), strdup(cw->folder), NULL};
     char **env = make_env(cw, 0, room, sizeof(room));
     pid_t pid = fork();

@@ -5,6 +5,7 @@
 
 #include "server.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <sys/resource.h>
 
@@ -13,7 +14,7 @@ static _Atomic(int64_t) *ahead_us;
 
 static bool begin(crew *cw, char url[URL_ROOM])
 {
-    char clock_path[64];
+    static char clock_path[PATH_MAX]; /* the server borrows it */
 
     ahead_us = map_file(cw->folder, "clock", sizeof(*ahead_us));
     if (snprintf(clock_path, sizeof(clock_path), "%s/clock", cw->folder) >=

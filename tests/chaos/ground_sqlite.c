@@ -6,6 +6,7 @@
 #include "ground.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,9 +17,9 @@
 enum { TTL_MS = 200 };
 
 static crew *workers;
-static char disk[300];    /* where the database is */
-static char ballast[320]; /* what fills the disk */
-static bool small;        /* the disk is our own */
+static char disk[PATH_MAX];         /* where the database is */
+static char ballast[PATH_MAX + 16]; /* what fills the disk */
+static bool small;                  /* the disk is our own */
 
 static bool mount_disk(void)
 {
@@ -36,8 +37,11 @@ static bool begin(crew *cw, char url[URL_ROOM])
         perror(disk);
         return false;
     }
+    if (snprintf(url, URL_ROOM, "sqlite:%s/chaos.db", disk) >= URL_ROOM) {
+        fprintf(stderr, "chaos: the path of the folder is too long\n");
+        return false;
+    }
     small = mount_disk();
-    snprintf(url, URL_ROOM, "sqlite:%s/chaos.db", disk);
     return true;
 }
 

@@ -3,6 +3,7 @@
 #include "record.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -62,7 +63,7 @@ int64_t sleep_us(int64_t ttl_ms, uint64_t dice)
 
 void *map_file(const char *folder, const char *name, size_t size)
 {
-    char path[512];
+    char path[PATH_MAX];
     void *mapped = MAP_FAILED;
     int fd;
 

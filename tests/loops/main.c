@@ -11,6 +11,7 @@
 #include "script.h"
 
 #include <dirent.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -64,7 +65,7 @@ static int count_fds(void)
 
 static void show_fds(void)
 {
-    char path[64], to[256];
+    char path[64], to[PATH_MAX];
 
     for (int fd = 0; fd < 256; fd++) {
         ssize_t len;

@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -31,7 +32,7 @@ typedef struct line {
     size_t count;
     char port[16], tls_port[16], cert[64], key[64];
     const char *env[ENV_MAX + 3]; /* for it */
-    char preload[512], clock[96];
+    char preload[PATH_MAX], clock[PATH_MAX];
 } line;
 
 static void add(line *ln, const char *option, const char *value)
@@ -67,7 +68,7 @@ static void add_env(line *ln, const server *sv)
 
     for (; environ[count] && count < ENV_MAX; count++)
         ln->env[count] = environ[count];
-    if (sv->clock_path[0]) {
+    if (sv->clock_path) {
         snprintf(ln->preload, sizeof(ln->preload), "LD_PRELOAD=%s",
                  CLOCK_SHIM_LIBRARY);
         snprintf(ln->clock, sizeof(ln->clock), "CLOCK_SHIM=%s", sv->clock_path);
@@ -187,8 +188,7 @@ bool server_start_at(server *sv, const server_place *at, bool durable,
     sv->aof = durable;
     if (at->host)
         snprintf(sv->host, sizeof(sv->host), "%s", at->host);
-    if (at->clock_path)
-        snprintf(sv->clock_path, sizeof(sv->clock_path), "%s", at->clock_path);
+    sv->clock_path = at->clock_path;
     return start(sv, args);
 }
 

@@ -23,15 +23,15 @@ typedef struct server {
     bool aof;
     bool sentinel;
     bool paused;
-    char host[16];                         /* on which it listens */
-    char clock_path[64];                   /* of a clock_shim, "": none */
+    char host[16];          /* on which it listens */
+    const char *clock_path; /* of a clock_shim, borrowed; NULL: none */
     const char *args[SERVER_ARGS_MAX + 1]; /* further ones, borrowed */
 } server;
 
 /* Where one is, if not on 127.0.0.1 with the clock of the machine. */
 typedef struct server_place {
     const char *host;       /* NULL: 127.0.0.1 */
-    const char *clock_path; /* of a clock_shim; NULL: none */
+    const char *clock_path; /* of a clock_shim, borrowed; NULL: none */
 } server_place;
 
 /* Starts one there that keeps its data over a restart, or nothing. */
