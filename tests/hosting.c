@@ -16,6 +16,9 @@
 /* Below the range from which the kernel picks. */
 enum { PORT_FIRST = 10000, PORT_COUNT = 20000 };
 
+/* Addresses of sockets have room for short paths only. */
+enum { BASE_MAX = 24 };
+
 static bool port_is_free(int port)
 {
     struct sockaddr_in at = {.sin_family = AF_INET,
@@ -49,9 +52,16 @@ int hosting_free_port(void)
     return -1;
 }
 
+const char *hosting_base(void)
+{
+    const char *base = getenv("TMPDIR");
+
+    return base && base[0] == '/' && strlen(base) <= BASE_MAX ? base : "/tmp";
+}
+
 bool hosting_folder(const char *kind, char *out, size_t size)
 {
-    snprintf(out, size, "/tmp/dibs-%s-XXXXXX", kind);
+    snprintf(out, size, "%s/dibs-%s-XXXXXX", hosting_base(), kind);
     if (mkdtemp(out))
         return true;
     fprintf(stderr, "%s: %s\n", out, strerror(errno));

@@ -14,7 +14,11 @@
  * itself. */
 int hosting_free_port(void);
 
-/* Makes a folder in /tmp for a server of that kind; "" and false when it cannot.
+/* Where temporary files go: TMPDIR, or /tmp when that is too long for addresses of
+ * sockets. */
+const char *hosting_base(void);
+
+/* Makes a folder there for a server of that kind; "" and false when it cannot.
  * Remove it with hosting_remove(). */
 bool hosting_folder(const char *kind, char *out, size_t size);
 void hosting_remove(const char *path); /* with all that is in it */

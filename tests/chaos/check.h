@@ -32,6 +32,8 @@ typedef struct history {
     size_t operations;
     size_t errors; /* operations that failed, or may have */
     size_t breaches[INVARIANTS];
+    size_t
+        late;  /* of these, those that only say that something took too long */
     FILE *out; /* where breaches are told */
 } history;
 

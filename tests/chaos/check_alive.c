@@ -16,6 +16,12 @@
 /* A fault on a worker may be felt so long after it. */
 #define SHORTLY_NS INT64_C(3000000000)
 
+static bool breach_late(history *hs)
+{
+    hs->late++;
+    return breach(hs, ALIVE);
+}
+
 /* Whether some worker asked for the name and the store has its kind; and whether
  * one was granted it after the last fault. */
 static void look_at(const history *hs, int64_t calm_ns, bool offered[KEYS],
@@ -47,7 +53,7 @@ static void check_granted(history *hs)
         return;
     look_at(hs, calm_ns, offered, granted);
     for (uint32_t key = 0; key < KEYS; key++)
-        if (offered[key] && !granted[key] && breach(hs, ALIVE))
+        if (offered[key] && !granted[key] && breach_late(hs))
             fprintf(hs->out,
                     "key %u (%s): granted to nobody in the %.1f s after the "
                     "last fault\n",
@@ -64,7 +70,7 @@ static void check_overrun(history *hs, const record_log *log, const record *rec)
     if (rec->returned_ns == 0 || span <= limit * 1000000 + OVERRUN_NS ||
         last_on_worker(hs, log->worker, rec->invoked_ns, rec->returned_ns))
         return;
-    if (breach(hs, ALIVE)) {
+    if (breach_late(hs)) {
         char at[MOMENT_ROOM];
 
         fprintf(hs->out,
@@ -85,7 +91,7 @@ static void check_patient(history *hs, const record_log *log, const record *rec)
     if (rec->op != OP_HOLD || !rec->waited || !failed ||
         last_on_worker(hs, log->worker, rec->invoked_ns - SHORTLY_NS,
                        rec->returned_ns) ||
-        !breach(hs, ALIVE))
+        !breach_late(hs))
         return;
     fprintf(hs->out,
             "key %u (%s): worker %u.%u could wait for %.1f s, and was told %s "

@@ -1,10 +1,12 @@
 /* check_main.c - looks at what a run wrote down.
  *
- *     check FOLDER       tells what was found; 1 when a promise was broken
+ *     check FOLDER       tells what was found; 1 when a promise was broken, PACE_MISSED
+ *                        when all that is wrong is that it took too long
  *     check --promises   prints what is promised where
  */
 /* SPDX-License-Identifier: MIT */
 #include "check.h"
+#include "pace.h"
 
 #include <string.h>
 
@@ -53,7 +55,7 @@ static void tell_bank(const history *hs)
 static int check(const char *folder)
 {
     history hs = {0};
-    size_t bad;
+    size_t bad, late;
 
     if (!history_open(&hs, folder)) {
         fprintf(stderr, "check: %s has no run in it\n", folder);
@@ -71,8 +73,9 @@ static int check(const char *folder)
            "%zu, not promised %zu\n",
            hs.run->topology, hs.operations, holds_of(&hs), hs.errors,
            atomic_load(&hs.faults->count), bad, history_counted(&hs));
+    late = hs.late;
     history_fini(&hs);
-    return bad > 0;
+    return bad == 0 ? 0 : bad == late ? PACE_MISSED : 1;
 }
 
 int main(int argc, char **argv)

@@ -9,12 +9,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "bank.h"
 #include "net.h"
+#include "pace.h"
 #include "plan.h"
 #include "promise.h"
 #include "worker.h"
 
 #include <errno.h>
 #include <getopt.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -59,7 +61,7 @@ struct run {
     atomic_bool healing; /* no more faults */
     atomic_bool done;    /* lanes may end */
     atomic_int busy;     /* lanes with a fault */
-    atomic_bool broken;  /* a store that does not come back */
+    atomic_bool broken;  /* a store that does not come back in time */
     pid_t bank;
 };
 
@@ -189,7 +191,7 @@ static void calm_down(run *rn)
         sleep_ms(5);
     }
     atomic_store(&rf->calm_ns, now_ns());
-    until = now_ns() + rn->gr.calm_ms * INT64_C(1000000);
+    until = now_ns() + pace_ms(rn->gr.calm_ms) * INT64_C(1000000);
     while (now_ns() < until) {
         crew_tend(&rn->cw);
         sleep_ms(5);
@@ -327,7 +329,7 @@ static bool run_all(run *rn)
 /* The checker is the program beside this one. */
 static int check(const run *rn)
 {
-    char path[512];
+    char path[PATH_MAX];
     ssize_t len = readlink("/proc/self/exe", path, sizeof(path) - 8);
     char *slash;
 
@@ -548,6 +550,6 @@ int main(int argc, char **argv)
                : "; faults that take root are left out");
     fflush(stdout);
     if (!run_all(&rn))
-        return 2;
+        return atomic_load(&rn.broken) ? PACE_MISSED : 2;
     return rn.ws.no_check ? 0 : check(&rn);
 }

@@ -99,9 +99,17 @@ void contract_name(char *out, size_t size, const char *label)
     snprintf(out, size, "contract:%s:%s", hex, label);
 }
 
+int64_t contract_brief_ms(int64_t span_ms)
+{
+    int64_t slow_ms = pace_ms(span_ms);
+    int64_t most_ms = span_ms + DIBS__CLAIM_MS / 3;
+
+    return slow_ms < most_ms ? slow_ms : most_ms;
+}
+
 dibsx_nsec contract_soon(void)
 {
-    return dibsx_after_ms(dibsx_now(), CONTRACT_STEP_MS);
+    return dibsx_after_ms(dibsx_now(), pace_ms(CONTRACT_STEP_MS));
 }
 
 int64_t contract_ms_since(dibsx_nsec from_at)
@@ -155,6 +163,15 @@ static dibs__store *store_of(const actor *a)
     return a->t->st[a->handle];
 }
 
+/* The status of a step. A store that works has one in time. */
+static dibs_status in_time(const actor *a, dibs_status rc)
+{
+    if (!a->may_fail && (rc == DIBS_UNAVAIL || rc == DIBS_UNKNOWN))
+        MISSED("a step on %s is %s: %s", a->ask.name, dibs_status_name(rc),
+               a->err.message);
+    return rc;
+}
+
 static dibs_status ask(actor *a)
 {
     dibs__store *st = store_of(a);
@@ -162,8 +179,8 @@ static dibs_status ask(actor *a)
     a->ask.owner = a->owner;
     memset(&a->ans, 0, sizeof(a->ans));
     memset(&a->err, 0, sizeof(a->err));
-    return st->ops->lease->acquire(st, &a->ask, contract_soon(), &a->ans,
-                                   &a->err);
+    return in_time(a, st->ops->lease->acquire(st, &a->ask, contract_soon(),
+                                              &a->ans, &a->err));
 }
 
 /* What an ask may want that not every store has. */
@@ -224,7 +241,7 @@ dibs_status actor_renew(actor *a, int64_t ttl_ms, int64_t *left_ms)
 
     if (left_ms)
         *left_ms = item.left_ms;
-    return rc == DIBS_OK ? item.rc : rc;
+    return in_time(a, rc == DIBS_OK ? item.rc : rc);
 }
 
 dibs_status actor_leave(actor *a, bool unanswered, int64_t keep_ms)
@@ -235,7 +252,8 @@ dibs_status actor_leave(actor *a, bool unanswered, int64_t keep_ms)
                          .unanswered = unanswered,
                          .keep_ms = keep_ms};
 
-    return st->ops->lease->release(st, &leave, contract_soon(), &a->err);
+    return in_time(a, st->ops->lease->release(st, &leave, contract_soon(),
+                                              &a->err));
 }
 
 dibs_status actor_release(actor *a)
@@ -257,7 +275,8 @@ dibs_status actor_turn(actor *a, dibs__mode mode, const actor *to,
     contract_needs(a->t, DIBS__CAN_TURN);
     memset(ans, 0, sizeof(*ans));
     memset(&a->err, 0, sizeof(a->err));
-    return st->ops->lease->turn(st, &turn, contract_soon(), ans, &a->err);
+    return in_time(a, st->ops->lease->turn(st, &turn, contract_soon(), ans,
+                                           &a->err));
 }
 
 /* Moves what the doorbell has into the memory of the handle. */
@@ -380,7 +399,7 @@ void contract_await(contract *t, const char *name, size_t count,
     dibsx_nsec end = dibsx_after_ms(dibsx_now(), CONTRACT_BOUND_MS);
 
     while (contract_look(t, name, out) != count) {
-        assert_true(dibsx_now() < end);
+        IN_TIME(dibsx_now() < end);
         contract_sleep_until(dibsx_now() + 5 * DIBSX_MS);
     }
 }

@@ -8,6 +8,7 @@
 #ifndef DIBS_CONTRACT_H
 #define DIBS_CONTRACT_H
 
+#include "pace.h"
 #include "store/store.h"
 
 #include <setjmp.h>
@@ -26,7 +27,8 @@ enum {
 
 /* How long to wait for what a working store does at once, and by how much two
  * clocks may disagree about a short span. */
-enum { CONTRACT_BOUND_MS = 4000, CONTRACT_DRIFT_MS = 5 };
+#define CONTRACT_BOUND_MS pace_ms(4000)
+enum { CONTRACT_DRIFT_MS = 5 };
 
 typedef struct contract {
     dibs__store *st[CONTRACT_HANDLES];
@@ -42,6 +44,7 @@ typedef struct actor {
     char owner[DIBS_OWNER_SIZE];
     dibs__ask ask; /* an exclusive one for 10 s; change what is of interest */
     dibs__answer ans; /* to the last ask */
+    bool may_fail;    /* that the store cannot is one of the answers */
     dibs_error err;
 } actor;
 
@@ -84,6 +87,10 @@ void contract_needs(const contract *t, dibs__ability what);
 /* A fresh owner, or name, into `out`. */
 void contract_owner(char out[DIBS_OWNER_SIZE]);
 void contract_name(char *out, size_t size, const char *label);
+
+/* How long a lease lasts that is to end soon: longer on a slow machine, but no longer
+ * than places and claims do. */
+int64_t contract_brief_ms(int64_t span_ms);
 
 dibsx_nsec contract_soon(void); /* a deadline that no working store misses */
 int64_t contract_ms_since(dibsx_nsec from_at);

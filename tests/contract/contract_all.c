@@ -305,7 +305,7 @@ static void a_set_does_not_go_past_those_who_wait(void **state)
     set_init(&s, *state, SET);
     dead = set_other(&s, 2, 1);
     waiter = set_other(&s, 2, 2);
-    dead.ask.ttl_ms = 200;
+    dead.ask.ttl_ms = contract_brief_ms(200);
     assert_int_equal(actor_try(&dead), DIBS_OK);
     assert_int_equal(actor_queue(&waiter), DIBS_BUSY);
     contract_await(s.t, s.names[2], 1, &view);
@@ -347,7 +347,7 @@ static void the_dead_block_no_longer_than_their_leases(void **state)
     for (size_t i = 0; i < SET; i++) {
         actor dead = set_other(&s, i, 1);
 
-        dead.ask.ttl_ms = 100 + 10 * (int64_t)i;
+        dead.ask.ttl_ms = contract_brief_ms(100 + 10 * (int64_t)i);
         dead.ask.mode = modes[i];
         dead.ask.capacity = modes[i] == DIBS__PERMITS ? 4 : 0;
         assert_int_equal(actor_try(&dead), DIBS_OK);
@@ -486,7 +486,7 @@ static void each_of_them_expires_alone(void **state)
     set s;
 
     set_init(&s, *state, SET);
-    s.actors[2].ask.ttl_ms = 100;
+    s.actors[2].ask.ttl_ms = contract_brief_ms(100);
     assert_int_equal(set_ask(&s), DIBS_OK);
     contract_await(s.t, s.names[2], 0, &view);
     for (size_t i = 0; i < SET; i++)

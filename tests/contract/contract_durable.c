@@ -19,6 +19,7 @@ static void what_replicas_must_have_is_had_or_not_granted(void **state)
     actor one = contract_actor(*state, 0);
     dibs_status rc;
 
+    one.may_fail = true;
     one.ask.replicas = 1;
     one.ask.ttl_ms = 1000;
     rc = actor_try(&one);
@@ -37,6 +38,7 @@ static void what_too_few_have_is_given_back(void **state)
     actor one = contract_actor(*state, 0);
     dibs_status rc;
 
+    one.may_fail = true;
     one.ask.replicas = TOO_MANY;
     one.ask.ttl_ms = 1000;
     rc = actor_try(&one);

@@ -33,7 +33,7 @@ static void an_expired_kind_does_not_bind(void **state)
     dibsx_nsec end = dibsx_after_ms(dibsx_now(), CONTRACT_BOUND_MS);
     dibs_status rc;
 
-    lock.ask.ttl_ms = 100;
+    lock.ask.ttl_ms = contract_brief_ms(100);
     assert_int_equal(actor_try(&lock), DIBS_OK);
     while ((rc = actor_try(&permits)) == DIBS_MISMATCH && dibsx_now() < end)
         contract_sleep_until(dibsx_now() + 5 * DIBSX_MS);
@@ -79,7 +79,7 @@ static void those_who_wait_keep_the_kind(void **state)
     actor permits = contract_permits(t, 2, 1, 3);
     contract_view view;
 
-    dead.ask.ttl_ms = 200;
+    dead.ask.ttl_ms = contract_brief_ms(200);
     assert_int_equal(actor_try(&dead), DIBS_OK);
     assert_int_equal(actor_queue(&waiter), DIBS_BUSY);
     contract_await(t, t->name, 1, &view);

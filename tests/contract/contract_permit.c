@@ -113,7 +113,7 @@ static void the_release_of_an_expired_permit_frees_nothing(void **state)
     actor more = contract_permits(t, 2, 1, 2);
     contract_view view;
 
-    dead.ask.ttl_ms = 250;
+    dead.ask.ttl_ms = contract_brief_ms(250);
     assert_int_equal(actor_try(&dead), DIBS_OK);
     assert_int_equal(actor_try(&other), DIBS_OK);
     assert_int_equal(actor_try(&heir), DIBS_BUSY);
@@ -156,7 +156,7 @@ static void permits_of_the_dead_come_back(void **state)
     for (uint32_t i = 0; i < 3; i++) {
         actor dead = contract_permits(t, i % 2, i + 1, 6);
 
-        dead.ask.ttl_ms = 80 * (int64_t)(i + 1);
+        dead.ask.ttl_ms = contract_brief_ms(80 * (int64_t)(i + 1));
         assert_int_equal(actor_try(&dead), DIBS_OK);
     }
     assert_int_equal(actor_queue(&all), DIBS_BUSY);
@@ -173,7 +173,7 @@ static void each_permit_has_a_lease_of_its_own(void **state)
     actor three = contract_permits(t, 2, 3, 3);
     contract_view view;
 
-    dead.ask.ttl_ms = alive.ask.ttl_ms = 250;
+    dead.ask.ttl_ms = alive.ask.ttl_ms = contract_brief_ms(250);
     assert_int_equal(actor_try(&dead), DIBS_OK);
     assert_int_equal(actor_try(&alive), DIBS_OK);
     assert_int_equal(actor_renew(&alive, 20000, NULL), DIBS_OK);

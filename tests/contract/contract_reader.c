@@ -27,8 +27,8 @@ static void each_reader_expires_alone(void **state)
     actor writer = contract_actor(*state, 2);
     dibsx_nsec sent_at = dibsx_now();
 
-    brief.ask.ttl_ms = 100;
-    longer.ask.ttl_ms = 500;
+    brief.ask.ttl_ms = contract_brief_ms(100);
+    longer.ask.ttl_ms = contract_brief_ms(500);
     assert_int_equal(actor_try(&brief), DIBS_OK);
     assert_int_equal(actor_try(&longer), DIBS_OK);
     assert_int_equal(actor_until(&writer, CONTRACT_BOUND_MS), DIBS_OK);
@@ -102,7 +102,7 @@ static void reader_renewal_does_not_extend_a_dead_reader(void **state)
     actor writer = contract_actor(t, 2);
     contract_view view;
 
-    dead.ask.ttl_ms = alive.ask.ttl_ms = 250;
+    dead.ask.ttl_ms = alive.ask.ttl_ms = contract_brief_ms(250);
     assert_int_equal(actor_try(&dead), DIBS_OK);
     assert_int_equal(actor_try(&alive), DIBS_OK);
     assert_int_equal(actor_renew(&alive, 20000, NULL), DIBS_OK);
@@ -127,10 +127,11 @@ static void a_brief_reader_does_not_shorten_another(void **state)
     int64_t left_ms = 0;
 
     assert_int_equal(actor_try(&longer), DIBS_OK);
-    brief.ask.ttl_ms = 200;
+    brief.ask.ttl_ms = contract_brief_ms(200);
     assert_int_equal(actor_try(&brief), DIBS_OK);
-    assert_int_equal(actor_renew(&brief, 250, &left_ms), DIBS_OK);
-    assert_true(left_ms <= 250);
+    assert_int_equal(actor_renew(&brief, contract_brief_ms(250), &left_ms),
+                     DIBS_OK);
+    assert_true(left_ms <= contract_brief_ms(250));
     contract_await(t, t->name, 1, &view);
     assert_string_equal(view.entries[0].owner, longer.owner);
     assert_true(view.entries[0].left_ms >= longer.ask.ttl_ms -
@@ -171,7 +172,7 @@ static void a_dead_readers_release_frees_nothing(void **state)
     actor writer = contract_actor(t, 2);
     contract_view view;
 
-    dead.ask.ttl_ms = 100;
+    dead.ask.ttl_ms = contract_brief_ms(100);
     assert_int_equal(actor_try(&dead), DIBS_OK);
     assert_int_equal(actor_try(&alive), DIBS_OK);
     contract_await(t, t->name, 1, &view);
@@ -193,7 +194,7 @@ static void a_writer_waits_for_the_readers_it_found_only(void **state)
 
     for (size_t i = 0; i < 3; i++) {
         found[i] = contract_sharer(t, i);
-        found[i].ask.ttl_ms = 100 * (int64_t)(i + 1);
+        found[i].ask.ttl_ms = contract_brief_ms(100 * (int64_t)(i + 1));
         assert_int_equal(actor_try(&found[i]), DIBS_OK);
         barred[i] = contract_sharer(t, i);
         barred[i].ask.ttl_ms = 60000;

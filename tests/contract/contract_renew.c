@@ -11,12 +11,13 @@ static void renewal_extends(void **state)
     dibsx_nsec renewed_at;
     int64_t left_ms = 0;
 
-    a.ask.ttl_ms = 300;
+    a.ask.ttl_ms = contract_brief_ms(300);
     assert_int_equal(actor_try(&a), DIBS_OK);
     renewed_at = dibsx_now();
-    assert_int_equal(actor_renew(&a, 900, &left_ms), DIBS_OK);
-    assert_true(left_ms > 300);
-    assert_true(left_ms <= 900);
+    assert_int_equal(actor_renew(&a, contract_brief_ms(900), &left_ms),
+                     DIBS_OK);
+    assert_true(left_ms > contract_brief_ms(300));
+    assert_true(left_ms <= contract_brief_ms(900));
     assert_int_equal(actor_until(&b, CONTRACT_BOUND_MS), DIBS_OK);
     assert_true(contract_ms_since(renewed_at) >= 900 - 9 - CONTRACT_DRIFT_MS);
 }
@@ -94,9 +95,9 @@ static void nothing_renews_after_expiry(void **state)
     actor b = contract_actor(*state, 1);
     dibsx_nsec sent_at = dibsx_now();
 
-    a.ask.ttl_ms = 100;
+    a.ask.ttl_ms = contract_brief_ms(100);
     assert_int_equal(actor_try(&a), DIBS_OK);
-    contract_sleep_until(dibsx_after_ms(sent_at, 100) +
+    contract_sleep_until(dibsx_after_ms(sent_at, a.ask.ttl_ms) +
                          (dibsx_now() - sent_at) + 20 * DIBSX_MS);
     assert_int_equal(actor_renew(&a, 60000, NULL), DIBS_LOST);
     assert_int_equal(actor_try(&b), DIBS_OK);

@@ -97,7 +97,7 @@ static void an_upgrade_waits_for_the_dead_and_for_those_who_left(void **state)
     dibsx_nsec end = dibsx_after_ms(began_at, CONTRACT_BOUND_MS);
     dibs_status rc;
 
-    dead.ask.ttl_ms = 100;
+    dead.ask.ttl_ms = contract_brief_ms(100);
     assert_int_equal(actor_try(&a), DIBS_OK);
     assert_int_equal(actor_try(&dead), DIBS_OK);
     assert_int_equal(actor_try(&left), DIBS_OK);
@@ -466,7 +466,7 @@ static void a_turn_lengthens_what_has_less_left(void **state)
     contract_view view;
     dibs__answer ans;
 
-    a.ask.ttl_ms = 500;
+    a.ask.ttl_ms = contract_brief_ms(500);
     assert_int_equal(actor_try(&a), DIBS_OK);
     assert_int_equal(actor_turn(&a, DIBS__EXCLUSIVE, NULL, 20000, &ans),
                      DIBS_OK);
@@ -488,19 +488,22 @@ static void a_turned_lease_ends_like_any_other(void **state)
     dibsx_nsec began_at = dibsx_now();
     dibs__answer ans;
 
-    a.ask.ttl_ms = 100;
+    a.ask.ttl_ms = contract_brief_ms(100);
     assert_int_equal(actor_try(&a), DIBS_OK);
     for (int i = 0; i < 3; i++) {
         assert_int_equal(actor_turn(&a, i % 2 ? DIBS__SHARED : DIBS__EXCLUSIVE,
-                                    NULL, 150 + 50 * i, &ans),
+                                    NULL, contract_brief_ms(150 + 50 * i),
+                                    &ans),
                          DIBS_OK);
         a.ans = ans;
     }
-    assert_int_equal(actor_turn(&a, DIBS__EXCLUSIVE, &heir, 300, &heir.ans),
+    assert_int_equal(actor_turn(&a, DIBS__EXCLUSIVE, &heir,
+                                contract_brief_ms(300), &heir.ans),
                      DIBS_OK);
-    assert_true(heir.ans.left_ms <= 300);
+    assert_true(heir.ans.left_ms <= contract_brief_ms(300));
     assert_int_equal(actor_queue(&next), DIBS_BUSY);
-    assert_true(next.ans.left_ms > 0 && next.ans.left_ms <= 300);
+    assert_true(next.ans.left_ms > 0 &&
+                next.ans.left_ms <= contract_brief_ms(300));
     assert_int_equal(actor_until(&next, CONTRACT_BOUND_MS), DIBS_OK);
     assert_true(contract_ms_since(began_at) >= 300 - CONTRACT_DRIFT_MS);
     assert_int_equal(actor_renew(&heir, 60000, NULL), DIBS_LOST);
@@ -545,7 +548,7 @@ static void an_expired_lease_cannot_be_turned(void **state)
     actor heir = contract_actor(*state, 1);
     contract_view view;
 
-    a.ask.ttl_ms = 100;
+    a.ask.ttl_ms = contract_brief_ms(100);
     assert_int_equal(actor_try(&a), DIBS_OK);
     contract_await(*state, a.ask.name, 0, &view);
     assert_int_equal(turn(&a, DIBS__SHARED), DIBS_LOST);

@@ -126,7 +126,7 @@ static void nobody_or_another_fence_cannot_be_asked(void **state)
 
     assert_int_equal(yield(t, 0, &asked), DIBS_NOTFOUND);
     assert_int_equal(yield(t, 77, &asked), DIBS_NOTFOUND);
-    a.ask.ttl_ms = 250;
+    a.ask.ttl_ms = contract_brief_ms(250);
     assert_int_equal(actor_try(&a), DIBS_OK);
     assert_int_equal(yield(t, a.ans.fence - 1, &asked), DIBS_STALE);
     assert_int_equal(yield(t, a.ans.fence + 1, &asked), DIBS_STALE);
@@ -296,7 +296,7 @@ static void what_is_over_is_told_nothing(void **state)
     actor writer = contract_actor(t, 2);
     contract_view view;
 
-    dead.ask.ttl_ms = 100;
+    dead.ask.ttl_ms = contract_brief_ms(100);
     assert_int_equal(actor_try(&left), DIBS_OK);
     assert_int_equal(actor_try(&dead), DIBS_OK);
     assert_int_equal(actor_try(&alive), DIBS_OK);

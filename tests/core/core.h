@@ -5,6 +5,7 @@
 #define DIBS_TESTS_CORE_H
 
 #include "check.h"
+#include "child.h"
 
 #include <dibs/dibs.h>
 
@@ -22,8 +23,12 @@ const char *core_name(void);
 dibs_lock *
 core_lock(dibs_client *cl, const char *name, const dibs_lock_opts *opts);
 
-/* Waits, up to ten seconds, for fn(arg). */
+/* Waits for fn(arg), up to a minute. */
 void core_until(bool (*fn)(void *arg), void *arg);
+
+/* What processes of their own do. */
+int core_exit_in_the_middle(char **words);
+int core_play_sets(char **words);
 
 int core_lock_tests(void);
 int core_wait_tests(void);

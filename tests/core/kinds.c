@@ -85,7 +85,7 @@ static void an_upgrade_is_atomic_or_refused(void **state)
     fence = dibs_lock_fence(a);
     CHECK(DIBS_BUSY, dibs_lock_upgrade(a, err));
     assert_int_equal(dibs_lock_fence(a), fence);
-    assert_int_equal(dibs_lock_check(a), DIBS_OK);
+    CHECK(DIBS_OK, dibs_lock_check(a));
     CHECK(DIBS_OK, dibs_lock_release(b, err));
     CHECK(DIBS_OK, dibs_lock_upgrade(a, err));
     CHECK(DIBS_OK, dibs_lock_upgrade(a, err));
@@ -128,7 +128,7 @@ static void permits_are_counted(void **state)
     CHECK(DIBS_OK, dibs_lock_acquire(one, err));
     CHECK(DIBS_OK, dibs_lock_acquire(two, err));
     CHECK(DIBS_BUSY, dibs_lock_acquire(more, err));
-    assert_int_equal(dibs_lock_acquire(odd, &why), DIBS_MISMATCH);
+    CHECK(DIBS_MISMATCH, dibs_lock_acquire(odd, &why));
     assert_non_null(strstr(why.message, "3"));
     assert_non_null(strstr(why.message, "4"));
     CHECK(DIBS_MISMATCH, dibs_lock_acquire(mutex, err));
@@ -191,7 +191,7 @@ static void a_transfer_voids_the_old_handle_at_once(void **state)
     CHECK(DIBS_OK, dibs_lock_acquire(from, err));
     fence = dibs_lock_fence(from);
     CHECK(DIBS_OK, dibs_lock_transfer(from, token, err));
-    assert_int_equal(dibs_lock_check(from), DIBS_LOST);
+    CHECK(DIBS_LOST, dibs_lock_check(from));
     assert_int_equal(dibs_lock_fence(from), 0);
     CHECK(DIBS_LOST, dibs_lock_release(from, err));
     CHECK(DIBS_BUSY, dibs_lock_try(other, err));
@@ -247,7 +247,7 @@ static void hand_on(dibs_lock *from, dibs_lock *odd, dibs_lock *to)
 
     CHECK(DIBS_OK, dibs_lock_acquire(from, err));
     CHECK(DIBS_OK, dibs_lock_transfer(from, token, err));
-    assert_int_equal(dibs_lock_accept(odd, token, &why), DIBS_MISMATCH);
+    CHECK(DIBS_MISMATCH, dibs_lock_accept(odd, token, &why));
     assert_non_null(strstr(why.message, "shared"));
     assert_int_equal(dibs_lock_state_get(odd), DIBS_LOCK_FREE);
     CHECK(DIBS_OK, dibs_lock_accept(to, token, err));
@@ -409,12 +409,12 @@ static bool is_lost(void *arg)
 static void no_tick_no_renewal(void **state)
 {
     dibs_client *cl = core_open();
-    dibs_lock *idle =
-        core_lock(cl, core_name(),
-                  DIBS_LOCK_OPTS(.ttl_ms = 300, .progress_ms = 50));
-    dibs_lock *busy =
-        core_lock(cl, core_name(),
-                  DIBS_LOCK_OPTS(.ttl_ms = 300, .progress_ms = 150));
+    dibs_lock *idle = core_lock(cl, core_name(),
+                                DIBS_LOCK_OPTS(.ttl_ms = pace_ms(300),
+                                               .progress_ms = pace_ms(50)));
+    dibs_lock *busy = core_lock(cl, core_name(),
+                                DIBS_LOCK_OPTS(.ttl_ms = pace_ms(300),
+                                               .progress_ms = pace_ms(150)));
 
     (void)state;
     CHECK(DIBS_OK, dibs_lock_acquire(idle, err));
@@ -423,7 +423,7 @@ static void no_tick_no_renewal(void **state)
         dibs_lock_tick(busy);
         poll(NULL, 0, 5);
     }
-    assert_int_equal(dibs_lock_check(busy), DIBS_OK);
+    CHECK(DIBS_OK, dibs_lock_check(busy));
     CHECK(DIBS_OK, dibs_lock_release(busy, err));
     CHECK(DIBS_LOST, dibs_lock_release(idle, err));
     dibs_lock_free(idle);
@@ -497,7 +497,7 @@ static void others_see_label_identity_and_metadata(void **state)
     (void)state;
     CHECK(DIBS_OK, dibs_lock_acquire(lock, err));
     CHECK(DIBS_OK, dibs_lease_show(cl, name, see_meta, NULL, err));
-    assert_int_equal(dibs_lock_try(other, &why), DIBS_BUSY);
+    CHECK(DIBS_BUSY, dibs_lock_try(other, &why));
     assert_null(strchr(why.message, '\t'));
     dibs_lock_free(lock);
     dibs_lock_free(other);

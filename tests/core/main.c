@@ -38,19 +38,24 @@ core_lock(dibs_client *cl, const char *name, const dibs_lock_opts *opts)
 
 void core_until(bool (*fn)(void *arg), void *arg)
 {
-    time_t give_up_at = time(NULL) + 30;
+    time_t give_up_at = time(NULL) + 60;
 
     while (!fn(arg)) {
         if (time(NULL) > give_up_at)
-            fail_msg("what was waited for did not come about");
+            MISSED("what was waited for did not come about");
         poll(NULL, 0, 2);
     }
 }
+
+static const child_part parts[] = {{"exits", core_exit_in_the_middle},
+                                   {"sets", core_play_sets},
+                                   {0}};
 
 int main(int argc, char **argv)
 {
     int failed = 0;
 
+    child_play(argc, argv, parts);
     if (argc != 2 && argc != 3) {
         fprintf(stderr, "usage: test_core [PATTERN] URL\n");
         return 2;

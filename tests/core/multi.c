@@ -19,14 +19,18 @@ typedef struct names {
     const char *list[NAMES_MAX];
 } names;
 
-static names make_names(void)
+static names names_of(const char *base)
 {
-    const char *base = core_name();
     names ns;
 
     for (size_t i = 0; i < NAMES_MAX; i++)
         snprintf(ns.text[i], sizeof(ns.text[i]), "%s-%02zu", base, i);
     return ns;
+}
+
+static names make_names(void)
+{
+    return names_of(core_name());
 }
 
 static dibs_multi *
@@ -61,9 +65,9 @@ static void all_or_none(void **state)
 
     (void)state;
     CHECK(DIBS_OK, dibs_lock_try(in_the_way, err));
-    assert_int_equal(dibs_multi_acquire(multi, &why), DIBS_BUSY);
+    CHECK(DIBS_BUSY, dibs_multi_acquire(multi, &why));
     assert_non_null(strstr(why.message, ns.text[1]));
-    assert_int_equal(dibs_multi_check(multi), DIBS_LOST);
+    CHECK(DIBS_LOST, dibs_multi_check(multi));
     assert_true(is_free(other, ns.text[0]));
     assert_true(is_free(other, ns.text[2]));
     CHECK(DIBS_OK, dibs_lock_release(in_the_way, err));
@@ -263,7 +267,7 @@ static void waits_in_order(void **state)
     core_until(has_waiter, &(place){other, ns.text[1]});
     assert_false(is_free(other, ns.text[0]));
     assert_true(is_free(other, ns.text[2]));
-    assert_int_equal(dibs_multi_check(multi), DIBS_LOST);
+    CHECK(DIBS_LOST, dibs_multi_check(multi));
     CHECK(DIBS_INVALID, dibs_multi_acquire(multi, err));
     CHECK(DIBS_INVALID, dibs_multi_release(multi, err));
     CHECK(DIBS_OK, dibs_lock_release(in_the_way, err));
@@ -378,7 +382,7 @@ static void a_lost_member_ends_the_set(void **state)
     core_until(was_told, &ls);
     assert_ptr_equal(__atomic_load_n(&ls.lock, __ATOMIC_SEQ_CST),
                      dibs_multi_lock(multi, 1));
-    assert_int_equal(dibs_multi_check(multi), DIBS_LOST);
+    CHECK(DIBS_LOST, dibs_multi_check(multi));
     assert_int_equal(dibs_multi_valid_ms(multi), 0);
     assert_false(is_free(other, ns.text[0]));
     CHECK(DIBS_LOST, dibs_multi_release(multi, err));
@@ -640,34 +644,35 @@ static void overlapping_sets_never_deadlock(void **state)
     dibs_close(ar.cl);
 }
 
+/* A process of its own, with the URL, the first part of the names, and a seed. */
+int core_play_sets(char **words)
+{
+    names ns = names_of(words[1]);
+    arena ar = {.ns = &ns, .seed = (unsigned)strtoul(words[2], NULL, 10)};
+    const char *wrong;
+
+    CHECK(DIBS_OK, dibs_open(words[0], NULL, &ar.cl, err));
+    wrong = play(&ar);
+    dibs_close(ar.cl);
+    if (wrong)
+        fprintf(stderr, "%s\n", wrong);
+    return wrong ? 1 : 0;
+}
+
 /* The same between processes, where each thread of above has one of its own. */
 static void processes_never_deadlock(void **state)
 {
-    names ns = make_names();
-    pid_t pids[3];
+    static const char *const seeds[] = {"0", "31", "62"};
+    const char *base = core_name();
+    pid_t pids[COUNT_OF(seeds)];
 
     (void)state;
     if (strncmp(core_url, "memory:", 7) == 0)
         skip();
-    for (size_t i = 0; i < COUNT_OF(pids); i++) {
-        pids[i] = fork();
-        assert_true(pids[i] >= 0);
-        if (pids[i] == 0) {
-            arena ar = {.ns = &ns, .seed = (unsigned)i * 31};
-            const char *wrong = "no client";
-
-            if (dibs_open(core_url, NULL, &ar.cl, NULL) == DIBS_OK)
-                wrong = play(&ar);
-            dibs_close(ar.cl);
-            _exit(wrong ? 1 : 0);
-        }
-    }
-    for (size_t i = 0; i < COUNT_OF(pids); i++) {
-        int status = -1;
-
-        assert_int_equal(waitpid(pids[i], &status, 0), pids[i]);
-        assert_int_equal(status, 0);
-    }
+    for (size_t i = 0; i < COUNT_OF(pids); i++)
+        pids[i] = child_start("sets", core_url, base, seeds[i], NULL);
+    for (size_t i = 0; i < COUNT_OF(pids); i++)
+        assert_int_equal(child_code(pids[i]), 0);
 }
 
 static void a_child_process_is_told(void **state)

@@ -66,7 +66,7 @@ static void another_handle_of_the_owner_enters(void **state)
     CHECK(DIBS_OK, dibs_lock_acquire(inner, err));
     assert_int_equal(dibs_lock_fence(inner), dibs_lock_fence(outer));
     assert_int_equal(dibs_lock_state_get(inner), DIBS_LOCK_HELD);
-    assert_int_equal(dibs_lock_check(inner), DIBS_OK);
+    CHECK(DIBS_OK, dibs_lock_check(inner));
     dibs_lock_owner(outer, a);
     dibs_lock_owner(inner, b);
     assert_string_equal(a, b);
@@ -121,7 +121,7 @@ static void freeing_the_last_handle_gives_back(void **state)
     CHECK(DIBS_OK, dibs_lock_acquire(outer, err));
     CHECK(DIBS_OK, dibs_lock_acquire(inner, err));
     dibs_lock_free(outer);
-    assert_int_equal(dibs_lock_check(inner), DIBS_OK);
+    CHECK(DIBS_OK, dibs_lock_check(inner));
     dibs_lock_free(inner);
     assert_int_equal(holders(cl, name), 0);
     dibs_close(cl);
@@ -337,7 +337,7 @@ static void a_reader_enters_its_own_write_lock(void **state)
     CHECK(DIBS_OK, dibs_lock_acquire(writer, err));
     CHECK(DIBS_OK, dibs_lock_acquire(reader, err));
     CHECK(DIBS_OK, dibs_lock_release(writer, err));
-    assert_int_equal(dibs_lock_check(reader), DIBS_OK);
+    CHECK(DIBS_OK, dibs_lock_check(reader));
     CHECK(DIBS_OK, dibs_lock_release(reader, err));
     assert_int_equal(holders(cl, name), 0);
     dibs_lock_free(writer);
@@ -358,7 +358,7 @@ static void a_downgraded_lease_is_no_writers(void **state)
     (void)state;
     CHECK(DIBS_OK, dibs_lock_acquire(writer, err));
     CHECK(DIBS_OK, dibs_lock_downgrade(writer, err));
-    assert_int_equal(dibs_lock_acquire(writer, &why), DIBS_INVALID);
+    CHECK(DIBS_INVALID, dibs_lock_acquire(writer, &why));
     assert_non_null(strstr(why.message, "upgrade"));
     CHECK(DIBS_BUSY, dibs_lock_try(second, err));
     CHECK(DIBS_OK, dibs_lock_acquire(reader, err));
@@ -391,7 +391,7 @@ static void no_downgrade_while_a_writer_is_inside(void **state)
     CHECK(DIBS_OK, dibs_lock_release(writer, err));
     CHECK(DIBS_OK, dibs_lock_acquire(second, err));
     CHECK(DIBS_INVALID, dibs_lock_downgrade(writer, err));
-    assert_int_equal(dibs_lock_check(second), DIBS_OK);
+    CHECK(DIBS_OK, dibs_lock_check(second));
     CHECK(DIBS_OK, dibs_lock_release(second, err));
     CHECK(DIBS_OK, dibs_lock_acquire(reader, err));
     CHECK(DIBS_OK, dibs_lock_downgrade(writer, err));

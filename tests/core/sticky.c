@@ -21,7 +21,7 @@ static void stays_and_is_taken_up_under_the_same_fence(void **state)
         CHECK(DIBS_OK, dibs_lock_release(lock, err));
         assert_int_equal(dibs_lock_state_get(lock), DIBS_LOCK_FREE);
         assert_int_equal(dibs_lock_fence(lock), 0);
-        assert_int_equal(dibs_lock_check(lock), DIBS_LOST);
+        CHECK(DIBS_LOST, dibs_lock_check(lock));
         CHECK(DIBS_OK, dibs_lock_acquire(lock, err));
         assert_int_equal(dibs_lock_fence(lock), fence);
     }
@@ -113,7 +113,7 @@ static void one_in_use_goes_back_with_its_release(void **state)
     CHECK(DIBS_OK, dibs_lock_acquire(lock, err));
     assert_int_equal(pthread_create(&thread, NULL, wait_for, &wt), 0);
     core_until(somebody_waits, &pl);
-    assert_int_equal(dibs_lock_check(lock), DIBS_OK);
+    CHECK(DIBS_OK, dibs_lock_check(lock));
     CHECK(DIBS_OK, dibs_lock_release(lock, err));
     pthread_join(thread, NULL);
     assert_int_equal(wt.rc, DIBS_OK);
@@ -271,7 +271,7 @@ static void a_holder_is_asked_and_may_ignore_it(void **state)
     CHECK(DIBS_OK, dibs_lease_yield(other, name, 0, &count, err));
     assert_int_equal(count, 1);
     core_until(was_called, &asked);
-    assert_int_equal(dibs_lock_check(lock), DIBS_OK);
+    CHECK(DIBS_OK, dibs_lock_check(lock));
     CHECK(DIBS_OK, dibs_lock_release(lock, err));
     dibs_lock_free(lock);
     dibs_close(other);

@@ -147,15 +147,15 @@ static dibs_lock *left[4];
 
 /* Opens a client of its own, has threads and asynchronous calls wait, and ends by
  * exit() in the middle of it all. */
-static void exit_in_the_middle(const char *name)
+int core_exit_in_the_middle(char **words)
 {
     const dibs_lock_opts *opts = DIBS_LOCK_OPTS(.wait_ms = -1);
     pthread_t thread;
 
-    if (dibs_open(core_url, NULL, &left_open, NULL) != DIBS_OK)
+    if (dibs_open(words[0], NULL, &left_open, NULL) != DIBS_OK)
         _exit(2);
     for (size_t i = 0; i < COUNT_OF(left); i++)
-        if (dibs_lock_new(left_open, name, opts, &left[i], NULL) != DIBS_OK)
+        if (dibs_lock_new(left_open, words[1], opts, &left[i], NULL) != DIBS_OK)
             _exit(3);
     if (dibs_lock_try(left[0], NULL) != DIBS_OK ||
         pthread_create(&thread, NULL, wait_endlessly, left[1]) != 0 ||
@@ -169,21 +169,11 @@ static void exit_in_the_middle(const char *name)
 
 static void exiting_while_others_wait_is_safe(void **state)
 {
-    const char *name = core_name();
-    int status = -1;
-    pid_t pid;
-
     (void)state;
     for (int i = 0; i < 3; i++) {
-        fflush(NULL);
-        pid = fork();
-        assert_true(pid >= 0);
-        if (pid == 0)
-            exit_in_the_middle(name);
-        assert_int_equal(waitpid(pid, &status, 0), pid);
-        assert_true(WIFEXITED(status));
-        assert_int_equal(WEXITSTATUS(status), 0);
-        name = core_name();
+        pid_t pid = child_start("exits", core_url, core_name(), NULL);
+
+        assert_int_equal(child_code(pid), 0);
     }
 }
 

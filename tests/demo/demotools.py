@@ -14,10 +14,11 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "e2e"))
 
 # pylint: disable=wrong-import-position
-from runtools import alive, below  # noqa: E402
-from support import DIBS, PATIENCE, Case, wait_until  # noqa: E402
+from runtools import PACE, NotInTime, alive, below  # noqa: E402
+from support import DIBS, PATIENCE, Case, in_time, main, span, wait_until  # noqa: E402
 
-__all__ = ["DIBS", "LOCK", "PATIENCE", "REFUSAL", "DemoCase", "Cluster", "alive", "below", "free_base", "wait_until"]
+__all__ = ["DIBS", "LOCK", "PACE", "PATIENCE", "REFUSAL", "DemoCase", "Cluster", "alive", "answered", "below",
+           "free_base", "in_time", "main", "span", "wait_until"]
 
 LOCK = "locks:ADS_REDLOCK"
 REFUSAL = {"success": False, "message": "Could not acquire lock. Please try again later."}
@@ -36,6 +37,14 @@ def free_base(count):
             continue
         return base
     raise AssertionError("there are no free ports")
+
+
+def answered(answer):
+    """An answer, unless it says that the store had none in time."""
+    status, body = answer
+    if status == 503 and body["message"].startswith("The store is away"):
+        raise NotInTime(body["message"])
+    return answer
 
 
 class Cluster:
@@ -97,8 +106,9 @@ class Cluster:
                          if line["event"] == event and all(line.get(k) == v for k, v in fields.items())]
                 if len(found) >= count:
                     return found
-                if time.monotonic() > end or self.lines[-1:] == [{"event": "end"}]:
-                    raise AssertionError(f"waited in vain for {count} {event} {fields} in {self.lines}")
+                if self.lines[-1:] == [{"event": "end"}]:
+                    raise AssertionError(f"it ended without {count} {event} {fields}: {self.lines}")
+                in_time(time.monotonic(), end, f"{count} {event} {fields} in {self.lines}")
                 self.news.wait(1)
 
     def await_ready(self):

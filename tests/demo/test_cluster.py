@@ -3,9 +3,8 @@
 import os
 import re
 import signal
-import unittest
 
-from demotools import REFUSAL, Cluster, DemoCase, free_base, wait_until
+from demotools import PACE, REFUSAL, Cluster, DemoCase, answered, free_base, in_time, main, span, wait_until
 
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 
@@ -46,13 +45,13 @@ class Endpoints(DemoCase):
         thread.join()
         self.assertEqual(answers[0][0], 200)
         self.assertGreaterEqual(cluster.await_events("operation_done", 6)[-1]["took_ms"], 2000)
-        self.assertLess(cluster.stop(), 5)
+        in_time(cluster.stop(), 5)
 
     def test_the_refusal(self):
-        cluster = Cluster(self, "--wait", "100ms", workers=2).await_ready()
-        thread, answers = cluster.in_background(1, operationName="Long", duration=1500)
+        cluster = Cluster(self, "--wait", span(0.1), workers=2).await_ready()
+        thread, answers = cluster.in_background(1, operationName="Long", duration=round(1500 * PACE))
         cluster.await_events("lock_acquired", operation="Long")
-        self.assertEqual(cluster.update(2, duration=0), (409, REFUSAL))
+        self.assertEqual(answered(cluster.update(2, duration=0)), (409, REFUSAL))
         thread.join()
         self.assertEqual(answers[0][0], 200)
         self.assertEqual(cluster.update(2, duration=0)[0], 200)
@@ -72,7 +71,7 @@ class OneAtATime(DemoCase):
             thread.join()
         done = 0
         for i, (_, answers) in enumerate(runs):
-            status, body = answers[0]
+            status, body = answered(answers[0])
             if status == 200:
                 done += 1
                 self.assertEqual(body["data"]["name"], f"Update {i} by Worker {1 + i % 4}")
@@ -135,7 +134,7 @@ class Log(DemoCase):
             r"✓ Lock acquired after \d+ms for: Cache Update Operation 1",
             rf"Current ADS_REDLOCK value: {ad}",
             rf"✓ Updated ADS_REDLOCK to: {ad}",
-            r"Operation took 3\d\dms",
+            r"Operation took ([3-9]\d\d|\d{4,})ms",
             r"✓ Lock released for: Cache Update Operation 1",
         ):
             self.assertRegex(text, rf"(?m)^\[Worker [12] \(PID: \d+\)\] {pattern}$")
@@ -163,4 +162,4 @@ class Log(DemoCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

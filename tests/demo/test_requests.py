@@ -2,9 +2,8 @@
 # SPDX-License-Identifier: MIT
 import socket
 import threading
-import unittest
 
-from demotools import PATIENCE, Cluster, DemoCase
+from demotools import PATIENCE, Cluster, DemoCase, main
 
 NAME_MAX = 200
 
@@ -184,4 +183,4 @@ class BadRequests(DemoCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

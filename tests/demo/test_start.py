@@ -11,9 +11,8 @@ import struct
 import subprocess
 import termios
 import time
-import unittest
 
-from demotools import DIBS, LOCK, PATIENCE, Cluster, DemoCase, free_base, wait_until
+from demotools import DIBS, LOCK, PATIENCE, Cluster, DemoCase, free_base, in_time, main, wait_until
 
 
 class Settings(DemoCase):
@@ -97,7 +96,7 @@ class Terminal(DemoCase):
     def read_until(self, main, pattern, shown=""):
         end = time.monotonic() + PATIENCE
         while not re.search(pattern, shown, re.S):
-            self.assertLess(time.monotonic(), end, repr(shown))
+            in_time(time.monotonic(), end, repr(shown))
             try:
                 shown += os.read(main, 65536).decode(errors="replace")
             except OSError as error:
@@ -149,9 +148,9 @@ class Terminal(DemoCase):
         began = time.monotonic()
         process.send_signal(signal.SIGTERM)
         process.wait(PATIENCE)
-        self.assertLess(time.monotonic() - began, 6)
+        in_time(time.monotonic() - began, 6)
         self.assertIsNone(self.show(LOCK))
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

@@ -7,9 +7,9 @@ import pty
 import re
 import subprocess
 
-from runtools import DIBS, PATIENCE, ROOT, RunCase, wait_until
+from runtools import DIBS, PATIENCE, ROOT, RunCase, in_time, main, span, wait_until
 
-__all__ = ["DIBS", "PATIENCE", "ROOT", "Case", "wait_until"]
+__all__ = ["DIBS", "PATIENCE", "ROOT", "Case", "in_time", "main", "span", "wait_until"]
 
 TOKEN = re.compile(r"[0-9a-f]{32}:[1-9][0-9]*")
 

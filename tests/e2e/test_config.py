@@ -5,7 +5,7 @@ import shutil
 import subprocess
 import unittest
 
-from support import DIBS, Case
+from support import DIBS, Case, main
 
 
 class Configuration(Case):
@@ -181,4 +181,4 @@ class Startup(Case):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

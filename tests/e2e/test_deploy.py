@@ -11,7 +11,7 @@ import subprocess
 import unittest
 
 import yaml
-from support import ROOT, Case, wait_until
+from support import ROOT, Case, main, wait_until
 
 DEPLOY = os.path.join(ROOT, "examples", "deploy")
 KINDS = ("sentinel", "cluster", "redlock")
@@ -158,4 +158,4 @@ class Servers(Case):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import unittest
 
-from support import DIBS, ROOT, Case
+from support import DIBS, ROOT, Case, main
 
 
 class ManPages(Case):
@@ -136,4 +136,4 @@ class Completion(Case):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

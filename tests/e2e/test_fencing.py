@@ -11,7 +11,7 @@ import subprocess
 import threading
 import unittest
 
-from support import DIBS, ROOT, Case, wait_until
+from support import DIBS, ROOT, Case, main, wait_until
 
 with open(os.path.join(ROOT, "docs", "fencing.md"), encoding="utf-8") as DOCUMENT:
     BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", DOCUMENT.read(), re.MULTILINE | re.DOTALL)
@@ -294,4 +294,4 @@ class ObjectStore(http.server.BaseHTTPRequestHandler):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

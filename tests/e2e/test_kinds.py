@@ -4,9 +4,8 @@ import json
 import os
 import signal
 import subprocess
-import unittest
 
-from support import DIBS, PATIENCE, Case, wait_until
+from support import DIBS, PATIENCE, Case, main, span, wait_until
 
 
 class Kinds(Case):
@@ -106,7 +105,7 @@ class Several(Case):
         said = self.fails(75, "run", "-n", "a", *self.also("bc"), "--", "touch", "ran")
         self.assertIn("b", said)
         self.assertEqual(self.ok("ls", "--names"), "b\n")
-        self.fails(75, "run", "-w", "500ms", "a", *self.also("bc"), "--", "touch", "ran")
+        self.fails(75, "run", "-w", span(0.5), "a", *self.also("bc"), "--", "touch", "ran")
         self.assertEqual(self.ok("ls", "--names"), "b\n")
         self.assertFalse(os.path.exists(self.path("ran")))
         waiting = self.start("run", "a", *self.also("bc"), "--", "true")
@@ -230,4 +229,4 @@ class Nested(Case):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

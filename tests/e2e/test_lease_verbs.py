@@ -4,9 +4,8 @@ import os
 import signal
 import stat
 import subprocess
-import unittest
 
-from support import DIBS, PATIENCE, Case, wait_until
+from support import DIBS, PATIENCE, Case, main, span, wait_until
 
 
 class Halves(Case):
@@ -86,7 +85,7 @@ class Halves(Case):
     def test_conflict_exit_code(self):
         self.acquire("x")
         self.assertIn("`x` is held by", self.fails(9, "acquire", "x", "-n", "-E", "9"))
-        self.assertIn("in time", self.fails(75, "acquire", "x", "-w", "20ms"))
+        self.assertIn("in time", self.fails(75, "acquire", "x", "-w", span(0.02)))
         result = self.dibs("acquire", "x", "-n", "-E0")
         self.assertEqual((result.returncode, result.stdout, result.stderr), (0, "", ""))
 
@@ -201,4 +200,4 @@ class HandOver(Case):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

@@ -2,9 +2,8 @@
 # SPDX-License-Identifier: MIT
 import json
 import signal
-import unittest
 
-from support import PATIENCE, Case, wait_until
+from support import PATIENCE, Case, main, wait_until
 
 
 class Looking(Case):
@@ -154,4 +153,4 @@ class Breaking(Case):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

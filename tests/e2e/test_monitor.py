@@ -6,7 +6,7 @@ import signal
 import subprocess
 import unittest
 
-from support import PATIENCE, Case, wait_until
+from support import PATIENCE, Case, main, wait_until
 
 TWO_LOCKS = os.environ.get("DIBS_TWO_LOCKS")
 
@@ -280,4 +280,4 @@ class Asking(Case):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

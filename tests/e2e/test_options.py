@@ -1,9 +1,8 @@
 """The command line: forms, errors, suggestions, help, colour, output that cannot be written."""
 # SPDX-License-Identifier: MIT
 import subprocess
-import unittest
 
-from support import DIBS, Case
+from support import DIBS, Case, main, span
 
 VERBS = (
     "run acquire release renew check ls show watch stats deadlocks break trail state store ping doctor config "
@@ -102,7 +101,7 @@ class Forms(Case):
     def test_aliases(self):
         self.acquire("x")
         self.fails(75, "acquire", "x", "--nb")
-        self.fails(75, "acquire", "x", "--timeout", "10ms")
+        self.fails(75, "acquire", "x", "--timeout", span(0.01))
         self.acquire("y", "--label", "mine")
         self.assertEqual(self.json("show", "--json", "y")["holders"][0]["label"], "mine")
 
@@ -251,4 +250,4 @@ class ExitCodes(Case):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

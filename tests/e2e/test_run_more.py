@@ -2,9 +2,8 @@
 # SPDX-License-Identifier: MIT
 import re
 import time
-import unittest
 
-from support import DIBS, PATIENCE, Case
+from support import DIBS, PATIENCE, Case, main, span
 
 
 class Progress(Case):
@@ -15,7 +14,7 @@ class Progress(Case):
         self.assertEqual(result.returncode, 0, result.stderr)
 
     def test_a_command_that_hangs_is_ended(self):
-        result = self.dibs("run", "--ttl=500ms", "--progress=100ms", "k", "--", "sleep", "1000")
+        result = self.dibs("run", "--ttl=" + span(0.5), "--progress=" + span(0.1), "k", "--", "sleep", "1000")
         self.assertEqual(result.returncode, 122)
         self.assertIn("lost k: the command has not told of progress", result.stderr)
         self.ok("run", "-n", "k", "--", "true")
@@ -41,7 +40,7 @@ class Progress(Case):
 
 class LockDelay(Case):
     def test_after_a_death_others_wait_longer(self):
-        holder = self.hold("k", "--ttl=500ms", "--lock-delay=2s")
+        holder = self.hold("k", "--ttl=" + span(0.5), "--lock-delay=2s")
         died_at = time.monotonic()
         holder.kill()
         holder.wait(PATIENCE)
@@ -75,4 +74,4 @@ class Trace(Case):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

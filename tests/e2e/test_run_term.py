@@ -13,7 +13,7 @@ import termios
 import time
 import unittest
 
-from runtools import DIBS, PATIENCE, RunCase, below, guard_of, read_stat, wait_until
+from runtools import DIBS, PATIENCE, RunCase, below, guard_of, main, read_stat, wait_until
 
 
 class Terminal:
@@ -311,4 +311,4 @@ class WaitingLine(TermCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

@@ -11,7 +11,7 @@ import subprocess
 import unittest
 from urllib.parse import quote, urlsplit
 
-from runtools import below
+from runtools import below, main
 from support import DIBS, PATIENCE, Case
 
 SERVER = os.environ.get("DIBS_TEST_URL")
@@ -340,4 +340,4 @@ class Secrets(Case):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

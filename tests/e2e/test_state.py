@@ -2,9 +2,8 @@
 # SPDX-License-Identifier: MIT
 import base64
 import subprocess
-import unittest
 
-from support import DIBS, Case, wait_until
+from support import DIBS, Case, main, wait_until
 
 
 class State(Case):
@@ -113,4 +112,4 @@ class State(Case):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

@@ -4,7 +4,7 @@ import os
 import subprocess
 import unittest
 
-from support import DIBS, Case
+from support import DIBS, Case, main
 
 SERVER = os.environ.get("DIBS_TEST_URL", "")
 
@@ -53,4 +53,4 @@ class Schema(Case):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

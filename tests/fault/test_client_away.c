@@ -76,14 +76,14 @@ static void locally_one_machine_takes_turns(void **state)
     dibs_lock *b = world_lock(other, "k", NULL);
 
     cut(w, DIBS__FAULT_FAIL);
-    assert_int_equal(dibs_lock_try(a, NULL), DIBS_OK);
+    CHECK(DIBS_OK, dibs_lock_try(a, err));
     assert_int_equal(dibs_lock_kept_by(a), DIBS_KEPT_LOCALLY);
-    assert_int_equal(dibs_lock_try(b, NULL), DIBS_BUSY);
+    CHECK(DIBS_BUSY, dibs_lock_try(b, err));
     /* It is renewed where it is kept. */
     world_sleep_ms(600);
     assert_int_equal(dibs_lock_state_get(a), DIBS_LOCK_HELD);
-    assert_int_equal(dibs_lock_release(a, NULL), DIBS_OK);
-    assert_int_equal(dibs_lock_try(b, NULL), DIBS_OK);
+    CHECK(DIBS_OK, dibs_lock_release(a, err));
+    CHECK(DIBS_OK, dibs_lock_try(b, err));
     assert_int_equal(fallbacks(one), 1);
     assert_int_equal(fallbacks(other), 2);
     assert_int_equal(atomic_load(&td.away), 2);
@@ -103,8 +103,8 @@ static void a_guest_is_kept_where_its_lease_is(void **state)
     dibs_lock *guest = world_lock(cl, "k", opts);
 
     cut(w, DIBS__FAULT_FAIL);
-    assert_int_equal(dibs_lock_try(host, NULL), DIBS_OK);
-    assert_int_equal(dibs_lock_try(guest, NULL), DIBS_OK);
+    CHECK(DIBS_OK, dibs_lock_try(host, err));
+    CHECK(DIBS_OK, dibs_lock_try(guest, err));
     assert_int_equal(dibs_lock_fence(guest), dibs_lock_fence(host));
     assert_int_equal(dibs_lock_kept_by(guest), DIBS_KEPT_LOCALLY);
     dibs_lock_free(guest);
@@ -158,12 +158,12 @@ static void locally_a_waiter_is_rung(void **state)
     void *rc;
 
     cut(w, DIBS__FAULT_DROP_BEFORE);
-    assert_int_equal(dibs_lock_try(a, NULL), DIBS_OK);
+    CHECK(DIBS_OK, dibs_lock_try(a, err));
     assert_int_equal(pthread_create(&thread, NULL, acquire, b), 0);
     do
         dibs_stats_get(other, &stats);
     while (stats.fallbacks == 0);
-    assert_int_equal(dibs_lock_release(a, NULL), DIBS_OK);
+    CHECK(DIBS_OK, dibs_lock_release(a, err));
     assert_int_equal(pthread_join(thread, &rc), 0);
     assert_int_equal((intptr_t)rc, DIBS_OK);
     assert_int_equal(dibs_lock_kept_by(b), DIBS_KEPT_LOCALLY);
@@ -182,13 +182,13 @@ static void open_runs_without_a_lock(void **state)
     dibs_lock *b = world_lock(cl, "k", NULL);
 
     cut(w, DIBS__FAULT_FAIL);
-    assert_int_equal(dibs_lock_try(a, NULL), DIBS_OK);
-    assert_int_equal(dibs_lock_try(b, NULL), DIBS_OK);
+    CHECK(DIBS_OK, dibs_lock_try(a, err));
+    CHECK(DIBS_OK, dibs_lock_try(b, err));
     assert_int_equal(dibs_lock_kept_by(b), DIBS_KEPT_BY_NOBODY);
     world_sleep_ms(600);
     assert_int_equal(dibs_lock_state_get(a), DIBS_LOCK_HELD);
-    assert_int_equal(dibs_lock_renew(a, NULL), DIBS_OK);
-    assert_int_equal(dibs_lock_release(a, NULL), DIBS_OK);
+    CHECK(DIBS_OK, dibs_lock_renew(a, err));
+    CHECK(DIBS_OK, dibs_lock_release(a, err));
     assert_int_equal(atomic_load(&td.away), 1);
     dibs_lock_free(a);
     dibs_lock_free(b);
@@ -204,12 +204,12 @@ static void when_the_store_is_back_it_is_used(void **state)
     dibs_lock *other = world_lock(w->other, "k", NULL);
 
     cut(w, DIBS__FAULT_FAIL);
-    assert_int_equal(dibs_lock_try(lock, NULL), DIBS_OK);
-    assert_int_equal(dibs_lock_release(lock, NULL), DIBS_OK);
+    CHECK(DIBS_OK, dibs_lock_try(lock, err));
+    CHECK(DIBS_OK, dibs_lock_release(lock, err));
     world_heal(w);
-    assert_int_equal(dibs_lock_try(lock, NULL), DIBS_OK);
+    CHECK(DIBS_OK, dibs_lock_try(lock, err));
     assert_int_equal(dibs_lock_kept_by(lock), DIBS_KEPT_BY_STORE);
-    assert_int_equal(dibs_lock_try(other, NULL), DIBS_BUSY);
+    CHECK(DIBS_BUSY, dibs_lock_try(other, err));
     assert_int_equal(atomic_load(&td.away), 1);
     assert_int_equal(atomic_load(&td.back), 1);
     dibs_lock_free(lock);
@@ -226,8 +226,8 @@ static void a_busy_lock_is_no_reason(void **state)
     dibs_lock *lock = world_lock(cl, "k", NULL);
     dibs_lock *other = world_lock(w->other, "k", NULL);
 
-    assert_int_equal(dibs_lock_try(other, NULL), DIBS_OK);
-    assert_int_equal(dibs_lock_try(lock, NULL), DIBS_BUSY);
+    CHECK(DIBS_OK, dibs_lock_try(other, err));
+    CHECK(DIBS_BUSY, dibs_lock_try(lock, err));
     assert_int_equal(fallbacks(cl), 0);
     dibs_lock_free(lock);
     dibs_lock_free(other);

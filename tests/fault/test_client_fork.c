@@ -120,13 +120,12 @@ static void every_call_in_a_child_answers_forked(void **state)
 {
     world *w = *state;
     dibs_lock *lock = world_lock(w->one, "k", DIBS_LOCK_OPTS(.ttl_ms = 600));
-    dibs_error err = {0};
     dibsx_nsec began_at;
     uint64_t fence;
     int renewals;
     pid_t child;
 
-    assert_int_equal(dibs_lock_acquire(lock, &err), DIBS_OK);
+    CHECK(DIBS_OK, dibs_lock_acquire(lock, err));
     fence = dibs_lock_fence(lock);
     child = fork();
     assert_true(child >= 0);
@@ -147,7 +146,7 @@ static void every_call_in_a_child_answers_forked(void **state)
         world_sleep_ms(5);
     assert_int_equal(dibs_lock_state_get(lock), DIBS_LOCK_HELD);
     assert_int_equal(dibs_lock_fence(lock), fence);
-    assert_int_equal(dibs_lock_release(lock, &err), DIBS_OK);
+    CHECK(DIBS_OK, dibs_lock_release(lock, err));
     dibs_lock_free(lock);
 }
 

@@ -21,10 +21,9 @@ static void failing_renewals_are_doubted_and_healed(void **state)
     world *w = *state;
     loss lost = {0};
     dibs_lock *lock = world_lock_told(w->one, "k", 3000, &lost);
-    dibs_error err = {0};
     uint64_t fence;
 
-    assert_int_equal(dibs_lock_acquire(lock, &err), DIBS_OK);
+    CHECK(DIBS_OK, dibs_lock_acquire(lock, err));
     fence = dibs_lock_fence(lock);
     world_fault(w, DIBS__STEP_RENEW, DIBS__FAULT_FAIL, -1);
     assert_true(world_await(lock, DIBS_LOCK_SUSPECT, 2500));
@@ -35,7 +34,7 @@ static void failing_renewals_are_doubted_and_healed(void **state)
     assert_true(dibs_lock_valid_ms(lock) > 2000);
     assert_int_equal(dibs_lock_fence(lock), fence);
     assert_false(lost_fd_says(lock, 0));
-    assert_int_equal(dibs_lock_release(lock, &err), DIBS_OK);
+    CHECK(DIBS_OK, dibs_lock_release(lock, err));
     assert_int_equal(atomic_load(&lost.count), 0);
     dibs_lock_free(lock);
 }
@@ -45,13 +44,12 @@ static void renewals_without_answer_are_doubted_and_healed(void **state)
 {
     world *w = *state;
     dibs_lock *lock = world_lock(w->one, "k", DIBS_LOCK_OPTS(.ttl_ms = 3000));
-    dibs_error err = {0};
 
-    assert_int_equal(dibs_lock_acquire(lock, &err), DIBS_OK);
+    CHECK(DIBS_OK, dibs_lock_acquire(lock, err));
     world_fault(w, DIBS__STEP_RENEW, DIBS__FAULT_DROP_AFTER, 2);
     assert_true(world_await(lock, DIBS_LOCK_SUSPECT, 2500));
     assert_true(world_await(lock, DIBS_LOCK_HELD, 2500));
-    assert_int_equal(dibs_lock_release(lock, &err), DIBS_OK);
+    CHECK(DIBS_OK, dibs_lock_release(lock, err));
     dibs_lock_free(lock);
 }
 
@@ -62,24 +60,23 @@ static void a_late_answer_is_not_about_the_next_lease(void **state)
     loss lost = {0};
     dibs_lock *lock = world_lock_told(w->one, "k", 3000, &lost);
     dibs_stats stats = {.size = sizeof(stats)};
-    dibs_error err = {0};
     uint64_t fence;
 
-    assert_int_equal(dibs_lock_acquire(lock, &err), DIBS_OK);
+    CHECK(DIBS_OK, dibs_lock_acquire(lock, err));
     world_delay(w, DIBS__STEP_RENEW, 400);
     while (world_seen(w, DIBS__STEP_RENEW) == 0)
         world_sleep_ms(1);
-    assert_int_equal(dibs_lock_release(lock, &err), DIBS_OK);
-    assert_int_equal(dibs_lock_acquire(lock, &err), DIBS_OK);
+    CHECK(DIBS_OK, dibs_lock_release(lock, err));
+    CHECK(DIBS_OK, dibs_lock_acquire(lock, err));
     fence = dibs_lock_fence(lock);
     do {
         world_sleep_ms(1);
         dibs_stats_get(w->one, &stats);
     } while (stats.renewed + stats.unrenewed == 0);
     assert_int_equal(stats.unrenewed, 1);
-    assert_int_equal(dibs_lock_check(lock), DIBS_OK);
+    CHECK(DIBS_OK, dibs_lock_check(lock));
     assert_int_equal(dibs_lock_fence(lock), fence);
-    assert_int_equal(dibs_lock_release(lock, &err), DIBS_OK);
+    CHECK(DIBS_OK, dibs_lock_release(lock, err));
     assert_int_equal(atomic_load(&lost.count), 0);
     dibs_lock_free(lock);
 }
@@ -91,11 +88,10 @@ static void loss_is_announced_in_every_way_and_in_time(void **state)
     dibs_lock *lock = world_lock_told(w->one, "k", 1500, &lost);
     dibs_lock *rival = world_lock(w->other, "k", NULL);
     dibs_stats stats = {.size = sizeof(stats)};
-    dibs_error err = {0};
     dibsx_nsec end_at;
 
     world_fault(w, DIBS__STEP_RENEW, DIBS__FAULT_FAIL, -1);
-    assert_int_equal(dibs_lock_acquire(lock, &err), DIBS_OK);
+    CHECK(DIBS_OK, dibs_lock_acquire(lock, err));
     end_at = end_of(lock);
     assert_true(lost_fd_says(lock, WORLD_BOUND_MS));
     assert_int_equal(dibs_lock_state_get(lock), DIBS_LOCK_LOST);
@@ -103,10 +99,9 @@ static void loss_is_announced_in_every_way_and_in_time(void **state)
     assert_int_equal(dibs_lock_valid_ms(lock), 0);
     await_loss(&lost, WORLD_BOUND_MS);
     assert_true(atomic_load(&lost.told_at) >= end_at - 10 * DIBSX_MS);
-    assert_true(atomic_load(&lost.told_at) <=
-                end_at + WORLD_LATE_MS * DIBSX_MS);
-    assert_int_equal(world_try_until(rival, WORLD_BOUND_MS), DIBS_OK);
-    assert_int_equal(dibs_lock_release(lock, &err), DIBS_LOST);
+    IN_TIME(atomic_load(&lost.told_at) <= end_at + WORLD_LATE_MS * DIBSX_MS);
+    CHECK(DIBS_OK, world_try_until(rival, WORLD_BOUND_MS));
+    CHECK(DIBS_LOST, dibs_lock_release(lock, err));
     assert_true(dibs_lock_fence(rival) > 0);
     dibs_stats_get(w->one, &stats);
     assert_int_equal(stats.lost, 1);
@@ -149,20 +144,19 @@ static void a_lost_handle_can_acquire_again(void **state)
         world_lock(w->one, "k",
                    DIBS_LOCK_OPTS(.ttl_ms = 300, .wait_ms = 5000,
                                   .on_lost = note_loss, .on_lost_arg = &lost));
-    dibs_error err = {0};
     uint64_t first;
 
     world_fault(w, DIBS__STEP_RENEW, DIBS__FAULT_FAIL, -1);
-    assert_int_equal(dibs_lock_acquire(lock, &err), DIBS_OK);
+    CHECK(DIBS_OK, dibs_lock_acquire(lock, err));
     first = dibs_lock_fence(lock);
     assert_true(lost_fd_says(lock, WORLD_BOUND_MS));
     await_loss(&lost, WORLD_BOUND_MS);
     world_heal(w);
-    assert_int_equal(dibs_lock_acquire(lock, &err), DIBS_OK);
+    CHECK(DIBS_OK, dibs_lock_acquire(lock, err));
     assert_true(dibs_lock_fence(lock) > first);
     assert_int_equal(dibs_lock_state_get(lock), DIBS_LOCK_HELD);
     assert_false(lost_fd_says(lock, 0));
-    assert_int_equal(dibs_lock_release(lock, &err), DIBS_OK);
+    CHECK(DIBS_OK, dibs_lock_release(lock, err));
     dibs_lock_free(lock);
 }
 
@@ -175,7 +169,6 @@ static void a_slow_renewal_delays_no_announcement(void **state)
     loss lost[SLOW] = {0};
     dibs_lock *locks[SLOW];
     dibsx_nsec end_at[SLOW];
-    dibs_error err = {0};
 
     world_delay(w, DIBS__STEP_RENEW, 1900);
     for (size_t i = 0; i < SLOW; i++) {
@@ -186,13 +179,13 @@ static void a_slow_renewal_delays_no_announcement(void **state)
                               DIBS_LOCK_OPTS(.ttl_ms = 300 + 200 * (int64_t)i,
                                              .on_lost = note_loss,
                                              .on_lost_arg = &lost[i]));
-        assert_int_equal(dibs_lock_acquire(locks[i], &err), DIBS_OK);
+        CHECK(DIBS_OK, dibs_lock_acquire(locks[i], err));
         end_at[i] = end_of(locks[i]);
     }
     for (size_t i = 0; i < SLOW; i++) {
         await_loss(&lost[i], WORLD_BOUND_MS);
-        assert_true(atomic_load(&lost[i].told_at) <=
-                    end_at[i] + WORLD_LATE_MS * DIBSX_MS);
+        IN_TIME(atomic_load(&lost[i].told_at) <=
+                end_at[i] + WORLD_LATE_MS * DIBSX_MS);
     }
     world_heal(w);
     for (size_t i = 0; i < SLOW; i++)
@@ -211,15 +204,14 @@ static void a_slow_release_delays_no_renewal(void **state)
         world_lock(cl, "idle", DIBS_LOCK_OPTS(.flags = DIBS_LOCK_STICKY));
     dibs_lock *rival =
         world_lock(w->other, "idle", DIBS_LOCK_OPTS(.wait_ms = WORLD_BOUND_MS));
-    dibs_error err = {0};
 
-    assert_int_equal(dibs_lock_acquire(kept, &err), DIBS_OK);
-    assert_int_equal(dibs_lock_acquire(idle, &err), DIBS_OK);
-    assert_int_equal(dibs_lock_release(idle, &err), DIBS_OK);
+    CHECK(DIBS_OK, dibs_lock_acquire(kept, err));
+    CHECK(DIBS_OK, dibs_lock_acquire(idle, err));
+    CHECK(DIBS_OK, dibs_lock_release(idle, err));
     world_delay(w, DIBS__STEP_RELEASE, 4000);
-    assert_int_equal(dibs_lock_acquire(rival, &err), DIBS_OK);
+    CHECK(DIBS_OK, dibs_lock_acquire(rival, err));
     assert_true(world_seen(w, DIBS__STEP_RELEASE) > 0);
-    assert_int_equal(dibs_lock_check(kept), DIBS_OK);
+    CHECK(DIBS_OK, dibs_lock_check(kept));
     assert_int_equal(atomic_load(&lost.count), 0);
     world_heal(w);
     dibs_lock_free(rival);
@@ -237,17 +229,15 @@ static void a_broken_lease_is_noticed_at_once(void **state)
                    DIBS_LOCK_OPTS(.wait_ms = 5000, .on_lost = note_loss,
                                   .on_lost_arg = &lost));
     dibsx_nsec broken_at;
-    dibs_error err = {0};
     uint32_t broken = 0;
 
-    assert_int_equal(dibs_lock_acquire(waiter, &err), DIBS_OK);
+    CHECK(DIBS_OK, dibs_lock_acquire(waiter, err));
     broken_at = dibsx_now();
-    assert_int_equal(dibs_lease_break(w->other, "k", dibs_lock_fence(waiter),
-                                      "test", &broken, &err),
-                     DIBS_OK);
+    CHECK(DIBS_OK, dibs_lease_break(w->other, "k", dibs_lock_fence(waiter),
+                                    "test", &broken, err));
     assert_int_equal(broken, 1);
     await_loss(&lost, WORLD_BOUND_MS);
-    assert_true(world_ms_since(broken_at) < 3000);
+    IN_TIME(world_ms_since(broken_at) < 3000);
     assert_int_equal(dibs_lock_state_get(waiter), DIBS_LOCK_LOST);
     dibs_lock_free(waiter);
 }
@@ -258,11 +248,10 @@ static void close_gives_back_what_is_held(void **state)
     dibs_client *cl = world_open(w);
     dibs_lock *held = world_lock(cl, "k", NULL);
     dibs_lock *rival = world_lock(w->other, "k", NULL);
-    dibs_error err = {0};
 
-    assert_int_equal(dibs_lock_acquire(held, &err), DIBS_OK);
+    CHECK(DIBS_OK, dibs_lock_acquire(held, err));
     dibs_close(cl);
-    assert_int_equal(dibs_lock_try(rival, &err), DIBS_OK);
+    CHECK(DIBS_OK, dibs_lock_try(rival, err));
     dibs_lock_free(held);
     dibs_lock_free(rival);
 }
@@ -274,16 +263,15 @@ static void close_on_a_store_that_is_away_ends(void **state)
     dibs_lock *held = world_lock(cl, "k", DIBS_LOCK_OPTS(.ttl_ms = 300));
     dibs_lock *rival = world_lock(w->other, "k", NULL);
     dibsx_nsec began_at;
-    dibs_error err = {0};
 
-    assert_int_equal(dibs_lock_acquire(held, &err), DIBS_OK);
+    CHECK(DIBS_OK, dibs_lock_acquire(held, err));
     world_fault(w, DIBS__STEP_RELEASE, DIBS__FAULT_DROP_BEFORE, -1);
     world_fault(w, DIBS__STEP_RENEW, DIBS__FAULT_FAIL, -1);
     began_at = dibsx_now();
     dibs_close(cl);
-    assert_true(world_ms_since(began_at) < 5000);
+    IN_TIME(world_ms_since(began_at) < 5000);
     world_heal(w);
-    assert_int_equal(world_try_until(rival, WORLD_BOUND_MS), DIBS_OK);
+    CHECK(DIBS_OK, world_try_until(rival, WORLD_BOUND_MS));
     dibs_lock_free(held);
     dibs_lock_free(rival);
 }

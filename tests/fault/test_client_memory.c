@@ -17,16 +17,12 @@ typedef dibs_status scenario(world *w, dibs_error *err);
 static void expect_usable(world *w)
 {
     dibs_lock *lock = world_lock(w->other, "after", NULL);
-    dibs_error err = {0};
 
-    assert_int_equal(dibs_lock_acquire(lock, &err), DIBS_OK);
-    assert_int_equal(dibs_lock_release(lock, &err), DIBS_OK);
+    CHECK(DIBS_OK, dibs_lock_acquire(lock, err));
+    CHECK(DIBS_OK, dibs_lock_release(lock, err));
     dibs_lock_free(lock);
-    assert_int_equal(dibs_state_set(w->other, "after", "x", 1, 0, NULL, &err),
-                     DIBS_OK);
-    assert_int_equal(dibs_state_delete(w->other, "after", DIBS_VERSION_ANY,
-                                       &err),
-                     DIBS_OK);
+    CHECK(DIBS_OK, dibs_state_set(w->other, "after", "x", 1, 0, NULL, err));
+    CHECK(DIBS_OK, dibs_state_delete(w->other, "after", DIBS_VERSION_ANY, err));
 }
 
 static void fail_each_allocation(world *w, scenario *run)
@@ -359,11 +355,10 @@ static void monitoring(void **state)
 {
     world *w = *state;
     dibs_lock *held = world_lock(w->other, "held", NULL);
-    dibs_error err = {0};
 
-    assert_int_equal(dibs_lock_acquire(held, &err), DIBS_OK);
+    CHECK(DIBS_OK, dibs_lock_acquire(held, err));
     fail_each_allocation(w, monitor);
-    assert_int_equal(dibs_lock_release(held, &err), DIBS_OK);
+    CHECK(DIBS_OK, dibs_lock_release(held, err));
     dibs_lock_free(held);
 }
 

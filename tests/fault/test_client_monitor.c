@@ -41,25 +41,22 @@ static void a_break_stands_though_it_is_not_written_down(void **state)
     world *w = *state;
     dibs_lock *lock = world_lock(w->one, "k", DIBS_LOCK_OPTS(.ttl_ms = 20000));
     dibs_client *boss = NULL;
-    dibs_error err = {0};
     uint32_t broken = 0;
     record rd = {0};
     int warnings = 0;
 
-    assert_int_equal(dibs_open(w->url,
-                               DIBS_CLIENT_OPTS(.log = count_warning,
-                                                .log_arg = &warnings,
-                                                .log_level = DIBS_LOG_WARN),
-                               &boss, &err),
-                     DIBS_OK);
-    assert_int_equal(dibs_lock_try(lock, &err), DIBS_OK);
+    CHECK(DIBS_OK,
+          dibs_open(w->url,
+                    DIBS_CLIENT_OPTS(.log = count_warning, .log_arg = &warnings,
+                                     .log_level = DIBS_LOG_WARN),
+                    &boss, err));
+    CHECK(DIBS_OK, dibs_lock_try(lock, err));
     world_fault(w, DIBS__STEP_APPEND, DIBS__FAULT_FAIL, -1);
-    assert_int_equal(dibs_lease_break(boss, "k", 0, "why", &broken, &err),
-                     DIBS_OK);
+    CHECK(DIBS_OK, dibs_lease_break(boss, "k", 0, "why", &broken, err));
     assert_int_equal(broken, 1);
     assert_int_equal(warnings, 1);
     world_heal(w);
-    assert_int_equal(dibs_trail_read(boss, 0, note, &rd, &err), DIBS_OK);
+    CHECK(DIBS_OK, dibs_trail_read(boss, 0, note, &rd, err));
     assert_int_equal(rd.count, 0);
     dibs_close(boss);
     dibs_lock_free(lock);
@@ -70,17 +67,15 @@ static void a_break_is_written_down_without_its_holder(void **state)
 {
     world *w = *state;
     dibs_lock *lock = world_lock(w->one, "k", DIBS_LOCK_OPTS(.ttl_ms = 20000));
-    dibs_error err = {0};
     record rd = {0};
     uint64_t fence;
 
-    assert_int_equal(dibs_lock_try(lock, &err), DIBS_OK);
+    CHECK(DIBS_OK, dibs_lock_try(lock, err));
     fence = dibs_lock_fence(lock);
     world_fault(w, DIBS__STEP_INSPECT, DIBS__FAULT_FAIL, -1);
-    assert_int_equal(dibs_lease_break(w->other, "k", fence, "why", NULL, &err),
-                     DIBS_OK);
+    CHECK(DIBS_OK, dibs_lease_break(w->other, "k", fence, "why", NULL, err));
     world_heal(w);
-    assert_int_equal(dibs_trail_read(w->other, 0, note, &rd, &err), DIBS_OK);
+    CHECK(DIBS_OK, dibs_trail_read(w->other, 0, note, &rd, err));
     assert_int_equal(rd.count, 1);
     assert_int_equal(rd.fence, fence);
     assert_string_equal(rd.holder, "");
@@ -91,38 +86,32 @@ static void a_break_is_written_down_without_its_holder(void **state)
 static void reading_says_when_the_store_is_away(void **state)
 {
     world *w = *state;
-    dibs_error err = {0};
     record rd = {0};
 
     world_fault(w, DIBS__STEP_READ, DIBS__FAULT_FAIL, -1);
     world_fault(w, DIBS__STEP_LIST, DIBS__FAULT_FAIL, -1);
     world_fault(w, DIBS__STEP_YIELD, DIBS__FAULT_DROP_BEFORE, -1);
-    assert_int_equal(dibs_trail_read(w->one, 0, note, &rd, &err), DIBS_UNAVAIL);
-    assert_int_equal(dibs_lease_break_stale(w->one, NULL, NULL, NULL, &err),
-                     DIBS_UNAVAIL);
-    assert_int_equal(dibs_lease_yield(w->one, "k", 0, NULL, &err),
-                     DIBS_UNKNOWN);
+    CHECK(DIBS_UNAVAIL, dibs_trail_read(w->one, 0, note, &rd, err));
+    CHECK(DIBS_UNAVAIL, dibs_lease_break_stale(w->one, NULL, NULL, NULL, err));
+    CHECK(DIBS_UNKNOWN, dibs_lease_yield(w->one, "k", 0, NULL, err));
 }
 
 static dibs_client *open_sharing(world *w, int64_t timeout_ms)
 {
     dibs_client *cl = NULL;
-    dibs_error err = {0};
 
-    assert_int_equal(dibs_open(w->url,
-                               DIBS_CLIENT_OPTS(.share_stats = true,
-                                                .timeout_ms = timeout_ms),
-                               &cl, &err),
-                     DIBS_OK);
+    CHECK(DIBS_OK, dibs_open(w->url,
+                             DIBS_CLIENT_OPTS(.share_stats = true,
+                                              .timeout_ms = timeout_ms),
+                             &cl, err));
     return cl;
 }
 
 static void turn(dibs_client *cl, const char *name)
 {
     dibs_lock *lock = world_lock(cl, name, NULL);
-    dibs_error err = {0};
 
-    assert_int_equal(dibs_lock_try(lock, &err), DIBS_OK);
+    CHECK(DIBS_OK, dibs_lock_try(lock, err));
     dibs_lock_free(lock);
 }
 
@@ -135,10 +124,8 @@ static bool add_up(const dibs_name_stats *stats, void *arg)
 static uint64_t shared(world *w)
 {
     uint64_t sum = 0;
-    dibs_error err = {0};
 
-    assert_int_equal(dibs_name_stats_shared(w->one, NULL, add_up, &sum, &err),
-                     DIBS_OK);
+    CHECK(DIBS_OK, dibs_name_stats_shared(w->one, NULL, add_up, &sum, err));
     return sum;
 }
 
@@ -184,7 +171,7 @@ static void closing_waits_once(void **state)
     world_delay(w, DIBS__STEP_GET, 60000);
     began_at = dibsx_now();
     dibs_close(cl);
-    assert_in_range(world_ms_since(began_at), 0, WORLD_BOUND_MS);
+    IN_TIME(world_ms_since(began_at) <= WORLD_BOUND_MS);
 }
 
 static void *wait_for_it(void *arg)
@@ -296,18 +283,15 @@ static void memory_runs_short(void **state)
         world_lock(w->other, "k",
                    DIBS_LOCK_OPTS(.identity = "x", .wait_ms = -1));
     dibs_client *cl = open_sharing(w, 2000);
-    dibs_error err = {0};
     size_t waiters = 0;
     pthread_t thread;
 
     turn(cl, "s");
     dibs_close(cl);
-    assert_int_equal(dibs_lock_try(has, &err), DIBS_OK);
+    CHECK(DIBS_OK, dibs_lock_try(has, err));
     assert_int_equal(pthread_create(&thread, NULL, wait_for_it, wants), 0);
     while (waiters == 0)
-        assert_int_equal(dibs_lease_show(w->one, "k", see_lease, &waiters,
-                                         &err),
-                         DIBS_OK);
+        CHECK(DIBS_OK, dibs_lease_show(w->one, "k", see_lease, &waiters, err));
     fail_each_allocation(w, look_for_circles);
     fail_each_allocation(w, sweep);
     fail_each_allocation(w, look_at_own);

@@ -36,11 +36,11 @@ static void one_step_takes_them_all(void **state)
     world *w = *state;
     dibs_multi *multi = set_of(w->one, DIBS_LOCK_OPTS(.wait_ms = -1));
 
-    assert_int_equal(dibs_multi_acquire(multi, NULL), DIBS_OK);
+    CHECK(DIBS_OK, dibs_multi_acquire(multi, err));
     assert_int_equal(world_seen(w, DIBS__STEP_ACQUIRE_ALL), 1);
     assert_int_equal(world_seen(w, DIBS__STEP_ACQUIRE), 0);
     expect_holders(w, 1);
-    assert_int_equal(dibs_multi_release(multi, NULL), DIBS_OK);
+    CHECK(DIBS_OK, dibs_multi_release(multi, err));
     expect_holders(w, 0);
     dibs_multi_free(multi);
 }
@@ -51,9 +51,9 @@ static void a_lost_answer_is_asked_for_again(void **state)
     dibs_multi *multi = set_of(w->one, NULL);
 
     world_fault(w, DIBS__STEP_ACQUIRE_ALL, DIBS__FAULT_DROP_AFTER, 1);
-    assert_int_equal(dibs_multi_acquire(multi, NULL), DIBS_OK);
+    CHECK(DIBS_OK, dibs_multi_acquire(multi, err));
     assert_int_equal(world_seen(w, DIBS__STEP_ACQUIRE_ALL), 2);
-    assert_int_equal(dibs_multi_check(multi), DIBS_OK);
+    CHECK(DIBS_OK, dibs_multi_check(multi));
     expect_holders(w, 1);
     dibs_multi_free(multi);
     expect_holders(w, 0);
@@ -65,8 +65,8 @@ static void answers_lost_for_good_leave_nothing(void **state)
     dibs_multi *multi = set_of(w->one, NULL);
 
     world_fault(w, DIBS__STEP_ACQUIRE_ALL, DIBS__FAULT_DROP_AFTER, 2);
-    assert_int_equal(dibs_multi_acquire(multi, NULL), DIBS_UNKNOWN);
-    assert_int_equal(dibs_multi_check(multi), DIBS_LOST);
+    CHECK(DIBS_UNKNOWN, dibs_multi_acquire(multi, err));
+    CHECK(DIBS_LOST, dibs_multi_check(multi));
     expect_holders(w, 0);
     dibs_multi_free(multi);
 }
@@ -78,8 +78,8 @@ static void who_waits_goes_on_in_order(void **state)
 
     world_fault(w, DIBS__STEP_ACQUIRE_ALL, DIBS__FAULT_DROP_AFTER, 2);
     world_fault(w, DIBS__STEP_ACQUIRE, DIBS__FAULT_DROP_AFTER, 2);
-    assert_int_equal(dibs_multi_acquire(multi, NULL), DIBS_OK);
-    assert_int_equal(dibs_multi_check(multi), DIBS_OK);
+    CHECK(DIBS_OK, dibs_multi_acquire(multi, err));
+    CHECK(DIBS_OK, dibs_multi_check(multi));
     expect_holders(w, 1);
     dibs_multi_free(multi);
     expect_holders(w, 0);
@@ -93,11 +93,11 @@ static void a_store_that_stays_away_ends_the_wait(void **state)
 
     world_fault(w, DIBS__STEP_ACQUIRE_ALL, DIBS__FAULT_FAIL, -1);
     world_fault(w, DIBS__STEP_ACQUIRE, DIBS__FAULT_FAIL, -1);
-    assert_int_equal(dibs_multi_acquire(multi, NULL), DIBS_UNAVAIL);
-    assert_int_equal(dibs_multi_acquire(once, NULL), DIBS_UNAVAIL);
+    CHECK(DIBS_UNAVAIL, dibs_multi_acquire(multi, err));
+    CHECK(DIBS_UNAVAIL, dibs_multi_acquire(once, err));
     world_heal(w);
     expect_holders(w, 0);
-    assert_int_equal(dibs_multi_acquire(once, NULL), DIBS_OK);
+    CHECK(DIBS_OK, dibs_multi_acquire(once, err));
     dibs_multi_free(once);
     dibs_multi_free(multi);
 }
@@ -155,21 +155,20 @@ static void what_stands_in_for_the_store_takes_sets(void **state)
     dibs_client *cl = NULL;
     dibs_multi *multi;
 
-    assert_int_equal(
-        dibs_open(w->url, DIBS_CLIENT_OPTS(.on_unavailable = DIBS_AWAY_OPEN),
-                  &cl, NULL),
-        DIBS_OK);
+    CHECK(DIBS_OK,
+          dibs_open(w->url, DIBS_CLIENT_OPTS(.on_unavailable = DIBS_AWAY_OPEN),
+                    &cl, err));
     multi = set_of(cl, NULL);
     world_fault(w, DIBS__STEP_ACQUIRE_ALL, DIBS__FAULT_FAIL, -1);
     world_fault(w, DIBS__STEP_ACQUIRE, DIBS__FAULT_FAIL, -1);
-    assert_int_equal(dibs_multi_acquire(multi, NULL), DIBS_OK);
+    CHECK(DIBS_OK, dibs_multi_acquire(multi, err));
     for (size_t i = 0; i < COUNT; i++)
         assert_int_equal(dibs_lock_kept_by(dibs_multi_lock(multi, i)),
                          DIBS_KEPT_BY_NOBODY);
-    assert_int_equal(dibs_multi_release(multi, NULL), DIBS_OK);
+    CHECK(DIBS_OK, dibs_multi_release(multi, err));
     world_heal(w);
     /* The first set in order finds that the store is back. */
-    assert_int_equal(dibs_multi_acquire(multi, NULL), DIBS_OK);
+    CHECK(DIBS_OK, dibs_multi_acquire(multi, err));
     for (size_t i = 0; i < COUNT; i++)
         assert_int_equal(dibs_lock_kept_by(dibs_multi_lock(multi, i)),
                          DIBS_KEPT_BY_STORE);
@@ -187,8 +186,8 @@ static void leases_that_ran_out_on_the_way_are_not_believed(void **state)
     dibs_multi *multi = set_of(w->one, brief);
 
     world_delay(w, DIBS__STEP_ACQUIRE_ALL, 80);
-    assert_int_equal(dibs_multi_acquire(multi, NULL), DIBS_TIMEOUT);
-    assert_int_equal(dibs_multi_check(multi), DIBS_LOST);
+    CHECK(DIBS_TIMEOUT, dibs_multi_acquire(multi, err));
+    CHECK(DIBS_LOST, dibs_multi_check(multi));
     expect_holders(w, 0);
     dibs_multi_free(multi);
 }
@@ -198,11 +197,11 @@ static void a_release_that_fails_says_so(void **state)
     world *w = *state;
     dibs_multi *multi = set_of(w->one, DIBS_LOCK_OPTS(.ttl_ms = 3000));
 
-    assert_int_equal(dibs_multi_acquire(multi, NULL), DIBS_OK);
+    CHECK(DIBS_OK, dibs_multi_acquire(multi, err));
     world_fault(w, DIBS__STEP_RELEASE, DIBS__FAULT_FAIL, 1);
-    assert_int_equal(dibs_multi_release(multi, NULL), DIBS_UNAVAIL);
-    assert_int_equal(dibs_multi_check(multi), DIBS_LOST);
-    assert_int_equal(dibs_multi_release(multi, NULL), DIBS_LOST);
+    CHECK(DIBS_UNAVAIL, dibs_multi_release(multi, err));
+    CHECK(DIBS_LOST, dibs_multi_check(multi));
+    CHECK(DIBS_LOST, dibs_multi_release(multi, err));
     dibs_multi_free(multi);
 }
 
@@ -256,7 +255,7 @@ static void a_client_may_be_closed_while_it_waits(void **state)
     pthread_t thread;
     void *wrong;
 
-    assert_int_equal(dibs_lock_try(in_the_way, NULL), DIBS_OK);
+    CHECK(DIBS_OK, dibs_lock_try(in_the_way, err));
     assert_int_equal(pthread_create(&thread, NULL, take, multi), 0);
     while (waiters == 0)
         world_count(w, "b", &holders, &waiters, NULL);
@@ -281,7 +280,7 @@ static void memory_that_is_short_is_an_answer(void **state)
         dibsx_alloc_fail_at(0);
         assert_true(rc == DIBS_OK || (rc == DIBS_NOMEM && !multi));
     }
-    assert_int_equal(dibs_multi_acquire(multi, NULL), DIBS_OK);
+    CHECK(DIBS_OK, dibs_multi_acquire(multi, err));
     dibs_multi_free(multi);
 }
 

@@ -17,7 +17,7 @@ static bool lost_fd_says(dibs_lock *lock)
 static void expect_guest(const dibs_lock *guest, uint64_t fence)
 {
     assert_int_equal(dibs_lock_state_get(guest), DIBS_LOCK_HELD);
-    assert_int_equal(dibs_lock_check(guest), DIBS_OK);
+    CHECK(DIBS_OK, dibs_lock_check(guest));
     assert_int_equal(dibs_lock_fence(guest), fence);
     assert_int_equal(dibs_lock_depth(guest), 1);
 }
@@ -31,23 +31,22 @@ static void a_late_answer_is_not_about_the_lease_entered(void **state)
     dibs_lock *host = world_lock(w->one, "k", opts);
     dibs_lock *guest = world_lock(w->one, "k", opts);
     dibs_stats stats = {.size = sizeof(stats)};
-    dibs_error err = {0};
 
-    assert_int_equal(dibs_lock_acquire(guest, &err), DIBS_OK);
+    CHECK(DIBS_OK, dibs_lock_acquire(guest, err));
     world_delay(w, DIBS__STEP_RENEW, 400);
     while (world_seen(w, DIBS__STEP_RENEW) == 0)
         world_sleep_ms(1);
-    assert_int_equal(dibs_lock_release(guest, &err), DIBS_OK);
-    assert_int_equal(dibs_lock_acquire(host, &err), DIBS_OK);
-    assert_int_equal(dibs_lock_acquire(guest, &err), DIBS_OK);
+    CHECK(DIBS_OK, dibs_lock_release(guest, err));
+    CHECK(DIBS_OK, dibs_lock_acquire(host, err));
+    CHECK(DIBS_OK, dibs_lock_acquire(guest, err));
     do {
         world_sleep_ms(1);
         dibs_stats_get(w->one, &stats);
     } while (stats.renewed + stats.unrenewed == 0);
     expect_guest(guest, dibs_lock_fence(host));
     assert_false(lost_fd_says(guest));
-    assert_int_equal(dibs_lock_release(guest, &err), DIBS_OK);
-    assert_int_equal(dibs_lock_release(host, &err), DIBS_OK);
+    CHECK(DIBS_OK, dibs_lock_release(guest, err));
+    CHECK(DIBS_OK, dibs_lock_release(host, err));
     dibs_lock_free(guest);
     dibs_lock_free(host);
 }
@@ -60,10 +59,8 @@ static void note_yield(dibs_lock *lock, void *arg)
 
 static void ask_back(world *w, const char *name, uint64_t fence)
 {
-    dibs_error err = {0};
 
-    assert_int_equal(dibs_lease_yield(w->other, name, fence, NULL, &err),
-                     DIBS_OK);
+    CHECK(DIBS_OK, dibs_lease_yield(w->other, name, fence, NULL, err));
 }
 
 static void await_releases(world *w, int count)
@@ -86,11 +83,10 @@ static dibs_lock *resting(dibs_client *cl, const char *name,
                           const dibs_lock_opts *opts, uint64_t *fence)
 {
     dibs_lock *lock = world_lock(cl, name, opts);
-    dibs_error err = {0};
 
-    assert_int_equal(dibs_lock_acquire(lock, &err), DIBS_OK);
+    CHECK(DIBS_OK, dibs_lock_acquire(lock, err));
     *fence = dibs_lock_fence(lock);
-    assert_int_equal(dibs_lock_release(lock, &err), DIBS_OK);
+    CHECK(DIBS_OK, dibs_lock_release(lock, err));
     return lock;
 }
 
@@ -116,10 +112,9 @@ static void what_rested_goes_back_and_the_guest_stays(void **state)
                                                 .flags = DIBS_LOCK_REENTRANT,
                                                 .on_yield = note_yield,
                                                 .on_yield_arg = &asked));
-    dibs_error err = {0};
     uint64_t fence;
 
-    assert_int_equal(dibs_lock_acquire(host, &err), DIBS_OK);
+    CHECK(DIBS_OK, dibs_lock_acquire(host, err));
     fence = dibs_lock_fence(host);
     assert_int_not_equal(fence, own_fence);
     world_delay(w, DIBS__STEP_RELEASE, 700);
@@ -129,16 +124,16 @@ static void what_rested_goes_back_and_the_guest_stays(void **state)
     ask_back(w, "k", fence); /* which is heard after the other */
     while (atomic_load(&asked) == 0)
         world_sleep_ms(1);
-    assert_int_equal(dibs_lock_acquire(guest, &err), DIBS_OK);
+    CHECK(DIBS_OK, dibs_lock_acquire(guest, err));
     expect_guest(guest, fence);
-    assert_int_equal(dibs_lock_release(host, &err), DIBS_OK);
+    CHECK(DIBS_OK, dibs_lock_release(host, err));
     await_releases(w, 2);
     expect_guest(guest, fence);
     await_holders(w, "k", 1);
     expect_guest(guest, fence);
     assert_false(lost_fd_says(guest));
     world_heal(w);
-    assert_int_equal(dibs_lock_release(guest, &err), DIBS_OK);
+    CHECK(DIBS_OK, dibs_lock_release(guest, err));
     await_holders(w, "k", 0);
     assert_int_equal(atomic_load(&lost.count), 0);
     dibs_lock_free(host);

@@ -3,6 +3,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "pg_clock.h"
 
+#include "hosting.h"
+
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -52,14 +54,10 @@ static bool map_clock(void)
 
 bool pg_clock_make(void)
 {
-    snprintf(folder, sizeof(folder), "/tmp/dibs-clock-XXXXXX");
-    if (!mkdtemp(folder)) {
-        perror(folder);
-        folder[0] = '\0';
+    if (!hosting_folder("clock", folder, sizeof(folder)))
         return false;
-    }
-    snprintf(shim, sizeof(shim), "%.32s/shim.so", folder);
-    snprintf(ahead, sizeof(ahead), "%.32s/ahead", folder);
+    snprintf(shim, sizeof(shim), "%.48s/shim.so", folder);
+    snprintf(ahead, sizeof(ahead), "%.48s/ahead", folder);
     if (chmod(folder, 0755) != 0 || !copy(CLOCK_SHIM_LIBRARY, shim) ||
         !map_clock()) {
         perror(folder);

@@ -4,6 +4,7 @@
 
 #include "certs.h"
 #include "hosting.h"
+#include "pace.h"
 #include "pg_clock.h"
 
 #include "base/clock.h"
@@ -200,13 +201,13 @@ static bool answers(const pg_server *sv)
     if (sv->primary)
         return pg_number(sv, "SELECT version FROM dibs.meta") > 0;
     pg_unix_url(sv, url);
-    return dibs_store_setup(url, DIBS_STORE_INIT, START_MS, &state, NULL) ==
-           DIBS_OK;
+    return dibs_store_setup(url, DIBS_STORE_INIT, pace_ms(START_MS), &state,
+                            NULL) == DIBS_OK;
 }
 
 static bool come_up(pg_server *sv)
 {
-    dibsx_nsec end = dibsx_after_ms(dibsx_now(), START_MS);
+    dibsx_nsec end = dibsx_after_ms(dibsx_now(), pace_ms(START_MS));
     line ln;
 
     write_line(&ln, sv);
@@ -292,7 +293,7 @@ bool pg_start_standby(pg_server *sv, const pg_server *primary)
 
 bool pg_await_synchronous(const pg_server *primary)
 {
-    dibsx_nsec end = dibsx_after_ms(dibsx_now(), START_MS);
+    dibsx_nsec end = dibsx_after_ms(dibsx_now(), pace_ms(START_MS));
 
     while (pg_number(primary, "SELECT count(*) FROM pg_stat_replication WHERE "
                               "sync_state = 'sync'") != 1) {
@@ -546,7 +547,7 @@ static bool write_bouncer(const pg_server *sv)
 bool pg_start_bouncer(pg_server *sv)
 {
     char *words[] = {WORD("pgbouncer"), WORD("bouncer.ini"), NULL};
-    dibsx_nsec end = dibsx_after_ms(dibsx_now(), START_MS);
+    dibsx_nsec end = dibsx_after_ms(dibsx_now(), pace_ms(START_MS));
     char url[PG_URL_MAX];
     dibs_store_state state;
 

@@ -196,7 +196,7 @@ static void with_the_session_the_lease_is_lost(void **state)
     assert_true(pg_tell(&world_sv, "SELECT pg_terminate_backend(pid) FROM "
                                    "pg_locks WHERE locktype = 'advisory'"));
     while (!is_lost(lock)) {
-        assert_true(dibsx_now() < until);
+        IN_TIME(dibsx_now() < until);
         world_sleep_ms(5);
     }
     (void)dibs_lock_release(lock, NULL);
@@ -218,13 +218,13 @@ static void with_the_lease_the_advisory_lock_is_gone(void **state)
     CHECK(DIBS_OK, dibs_lock_try(lock, err));
     assert_true(pg_tell(&world_sv, "SELECT dibs.take('a', 0)"));
     while (!tells("try_advisory_lock", forms[0].key)) {
-        assert_true(dibsx_now() < until);
+        IN_TIME(dibsx_now() < until);
         world_sleep_ms(5);
     }
     assert_true(tells("advisory_unlock", forms[0].key));
     /* The step that learned of it may be on its way back. */
     while (!is_lost(lock)) {
-        assert_true(dibsx_now() < until);
+        IN_TIME(dibsx_now() < until);
         world_sleep_ms(5);
     }
     dibs_lock_free(lock);
@@ -245,7 +245,7 @@ static void when_the_lease_runs_out_the_advisory_lock_is_free(void **state)
     CHECK(DIBS_OK, dibs_lock_try(lock, err));
     assert_false(tells("try_advisory_lock", forms[0].key));
     while (!tells("try_advisory_lock", forms[0].key)) {
-        assert_true(dibsx_now() < until);
+        IN_TIME(dibsx_now() < until);
         world_sleep_ms(5);
     }
     assert_true(is_lost(lock));

@@ -42,8 +42,7 @@ static void leave(place *at)
 static void assert_free(place *at, uint64_t *fence)
 {
     assert_int_equal(dibs_lock_fence(at->lock), 0);
-    assert_int_equal(world_try_until(at->rival, TTL_MS + WORLD_SLACK_MS),
-                     DIBS_OK);
+    CHECK(DIBS_OK, world_try_until(at->rival, TTL_MS + WORLD_SLACK_MS));
     assert_true(dibs_lock_fence(at->rival) > *fence);
     *fence = dibs_lock_fence(at->rival);
     CHECK(DIBS_OK, dibs_lock_release(at->rival, err));
@@ -79,7 +78,7 @@ static void an_acquire_cut_at_any_byte_is_unknown(void **state)
         assert_true(atomic_load(&at.px.cuts) >= n);
         assert_int_equal(rc, DIBS_UNKNOWN);
         assert_true(strlen(why.message) > 10);
-        assert_true(world_ms_since(from_at) <= WORLD_STEP_MS + WORLD_SLACK_MS);
+        IN_TIME(world_ms_since(from_at) <= WORLD_STEP_MS + WORLD_SLACK_MS);
         proxy_arm(&at.px, -1);
         assert_free(&at, &fence);
     }
@@ -153,7 +152,7 @@ static void an_answer_that_does_not_come_is_unknown(void **state)
     proxy_swallow(&at.px, true);
     from_at = dibsx_now();
     CHECK(DIBS_UNKNOWN, dibs_lock_try(at.lock, err));
-    assert_true(world_ms_since(from_at) <= WORLD_STEP_MS + WORLD_SLACK_MS);
+    IN_TIME(world_ms_since(from_at) <= WORLD_STEP_MS + WORLD_SLACK_MS);
     proxy_swallow(&at.px, false);
     assert_free(&at, &fence);
     CHECK(DIBS_OK, dibs_lock_try(at.lock, err));

@@ -26,7 +26,7 @@ static void await_replay(const char *name)
     snprintf(sql, sizeof(sql),
              "SELECT count(*) FROM dibs.roll WHERE name = '%s'", name);
     while (pg_number(&standby, sql) < 1) {
-        assert_true(dibsx_now() < until);
+        IN_TIME(dibsx_now() < until);
         world_sleep_ms(10);
     }
 }
@@ -39,7 +39,7 @@ static void a_standby_is_no_store(void **state)
 
     (void)state;
     pg_url(&standby, url);
-    assert_int_equal(dibs_open(url, NULL, &cl, &why), DIBS_UNAVAIL);
+    CHECK(DIBS_UNAVAIL, dibs_open(url, NULL, &cl, &why));
     assert_non_null(strstr(why.message, "standby"));
 }
 
@@ -73,9 +73,9 @@ static void fences_rise_over_a_failover_that_lost_grants(void **state)
                      0);
     (void)dibs_lock_release(lock, NULL);
     (void)dibs_lock_release(lost, NULL);
-    assert_int_equal(world_try_until(lock, PG_BOUND_MS), DIBS_OK);
+    CHECK(DIBS_OK, world_try_until(lock, PG_BOUND_MS));
     assert_true(dibs_lock_fence(lock) > fence);
-    assert_int_equal(world_try_until(lost, PG_BOUND_MS), DIBS_OK);
+    CHECK(DIBS_OK, world_try_until(lost, PG_BOUND_MS));
     assert_true(dibs_lock_fence(lost) > lost_fence);
     dibs_lock_free(lost);
     dibs_lock_free(lock);

@@ -2,13 +2,11 @@
  * ends connections or stands still; clients that are killed in the middle of a
  * call. No two hold at once, fences rise, and no call hangs. */
 /* SPDX-License-Identifier: MIT */
+#include "child.h"
 #include "pg_world.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #define OURS "FROM pg_stat_activity WHERE application_name = 'dibs'"
@@ -33,7 +31,7 @@ static void hold_through(void (*harm)(void))
         CHECK(DIBS_OK, dibs_ping(other, NULL, err));
         CHECK(DIBS_BUSY, dibs_lock_try(rival, err));
         assert_int_equal(dibs_lock_fence(lock), fence);
-        assert_int_equal(dibs_lock_check(lock), DIBS_OK);
+        CHECK(DIBS_OK, dibs_lock_check(lock));
         CHECK(DIBS_OK, dibs_lock_release(lock, err));
         CHECK(DIBS_OK, dibs_lock_try(rival, err));
         assert_true(dibs_lock_fence(rival) > fence);
@@ -91,7 +89,7 @@ static void kill_backend(void)
     assert_true(pid > 1);
     assert_int_equal(kill((pid_t)pid, SIGKILL), 0);
     while (pg_number(&world_sv, "SELECT count(*) " OURS) != 0) {
-        assert_true(dibsx_now() < end);
+        IN_TIME(dibsx_now() < end);
         world_sleep_ms(10);
     }
 }
@@ -190,18 +188,19 @@ static void connections_ended_in_every_step_do_no_harm(void **state)
     assert_true(atomic_load(&all.turns) > 0);
 }
 
-/* In a child, which has no threads of ours: takes and gives back until killed. */
-static void live_until_killed(const char *url, int ready_fd)
+/* A process of its own, with a URL and a descriptor: takes and gives back until it
+ * is killed. */
+static int live_until_killed(char **words)
 {
+    int ready_fd = (int)strtol(words[1], NULL, 10);
     dibs_client *cl = NULL;
     dibs_lock *lock = NULL;
     bool told = false;
 
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (dibs_open(url, NULL, &cl, NULL) != DIBS_OK ||
+    if (dibs_open(words[0], NULL, &cl, NULL) != DIBS_OK ||
         dibs_lock_new(cl, "mortal", DIBS_LOCK_OPTS(.ttl_ms = 1000), &lock,
                       NULL) != DIBS_OK)
-        _exit(1);
+        return 1;
     for (;;) {
         if (dibs_lock_try(lock, NULL) == DIBS_OK)
             (void)dibs_lock_release(lock, NULL);
@@ -212,21 +211,18 @@ static void live_until_killed(const char *url, int ready_fd)
 
 static void kill_in_mid_call(const char *url, int delay_us)
 {
+    char ready_fd[16], byte;
     int ready[2];
     pid_t pid;
-    char byte;
 
     assert_int_equal(pipe(ready), 0);
-    pid = fork();
-    if (pid == 0)
-        live_until_killed(url, ready[1]);
+    pid = child_start("mortal", url, child_fd(ready[1], ready_fd), NULL);
     assert_true(pid > 0);
     close(ready[1]);
     assert_int_equal(read(ready[0], &byte, 1), 1);
     usleep((useconds_t)delay_us);
     kill(pid, SIGKILL);
-    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-        continue;
+    assert_int_equal(child_code(pid), 1000 + SIGKILL);
     close(ready[0]);
 }
 
@@ -244,7 +240,7 @@ static void clients_killed_in_mid_call_leave_nothing_for_long(void **state)
         kill_in_mid_call(url, 137 * i);
         cl = world_client(url, WORLD_STEP_MS);
         lock = world_lock(cl, "mortal", NULL);
-        assert_int_equal(world_try_until(lock, 1000 + WORLD_SLACK_MS), DIBS_OK);
+        CHECK(DIBS_OK, world_try_until(lock, 1000 + WORLD_SLACK_MS));
         assert_true(dibs_lock_fence(lock) > fence);
         fence = dibs_lock_fence(lock);
         dibs_lock_free(lock);
@@ -271,13 +267,15 @@ static void a_server_that_stands_still_holds_up_nobody_for_long(void **state)
     rc = dibs_lock_try(lock, NULL);
     pg_resume(&world_sv);
     assert_true(rc == DIBS_UNKNOWN || rc == DIBS_UNAVAIL);
-    assert_true(world_ms_since(from_at) <= WORLD_STEP_MS + WORLD_SLACK_MS);
-    assert_int_equal(world_try_until(lock, PG_BOUND_MS), DIBS_OK);
+    IN_TIME(world_ms_since(from_at) <= WORLD_STEP_MS + WORLD_SLACK_MS);
+    CHECK(DIBS_OK, world_try_until(lock, PG_BOUND_MS));
     dibs_lock_free(lock);
     dibs_close(cl);
 }
 
-int main(void)
+static const child_part parts[] = {{"mortal", live_until_killed}, {0}};
+
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_immediate_restart_keeps_leases),
@@ -289,6 +287,7 @@ int main(void)
         cmocka_unit_test(a_server_that_stands_still_holds_up_nobody_for_long),
     };
 
+    child_play(argc, argv, parts);
     return cmocka_run_group_tests_name("postgres faults", tests, world_begin,
                                        world_end);
 }

@@ -168,8 +168,8 @@ static void a_restart_behind_it_is_survived(void **state)
     fence = dibs_lock_fence(lock);
     pg_kill(&world_sv);
     assert_true(pg_restart(&world_sv));
-    assert_int_equal(world_try_until(rival, PG_BOUND_MS), DIBS_OK);
-    assert_int_equal(dibs_lock_check(lock), DIBS_OK);
+    CHECK(DIBS_OK, world_try_until(rival, PG_BOUND_MS));
+    CHECK(DIBS_OK, dibs_lock_check(lock));
     CHECK(DIBS_OK, dibs_lock_release(lock, err));
     CHECK(DIBS_OK, dibs_lock_try(lock, err));
     assert_true(dibs_lock_fence(lock) > fence);
@@ -190,7 +190,7 @@ static void advisory_locks_are_refused(void **state)
     (void)state;
     pg_pooled_url(&world_sv, url);
     snprintf(advised, sizeof(advised), "%s?advisory=1", url);
-    assert_int_equal(dibs_open(advised, NULL, &cl, &why), DIBS_REFUSED);
+    CHECK(DIBS_REFUSED, dibs_open(advised, NULL, &cl, &why));
     assert_non_null(strstr(why.message, "pooler"));
     pg_bouncer_url(&world_sv, url);
     snprintf(advised, sizeof(advised), "%s&advisory=1", url);

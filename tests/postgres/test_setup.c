@@ -138,7 +138,7 @@ static void a_role_without_rights_is_denied(void **state)
     (void)state;
     assert_true(pg_tell(&world_sv, "CREATE ROLE stranger LOGIN"));
     pg_role_url(&world_sv, "stranger", url);
-    assert_int_equal(dibs_open(url, NULL, &cl, &why), DIBS_DENIED);
+    CHECK(DIBS_DENIED, dibs_open(url, NULL, &cl, &why));
     assert_true(pg_tell(&world_sv, "GRANT USAGE ON SCHEMA dibs TO stranger; "
                                    "GRANT SELECT ON dibs.meta, dibs.lease TO "
                                    "stranger"));
@@ -234,7 +234,7 @@ static void swept_names_leave_a_floor(void **state)
     for (int i = 0; pg_number(&world_sv, "SELECT count(*) FROM dibs.roll "
                                          "WHERE name ^@ 'old:'") > 0;
          i++) {
-        assert_true(dibsx_now() < end);
+        IN_TIME(dibsx_now() < end);
         snprintf(name, sizeof(name), "new:%d", i);
         (void)fence_of(cl, name);
     }

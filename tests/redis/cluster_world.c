@@ -2,6 +2,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cluster_world.h"
 #include "hosting.h"
+#include "pace.h"
 
 #include "base/clock.h"
 
@@ -11,7 +12,8 @@
 #include <string.h>
 
 /* What a healthy cluster does in a second or two. */
-enum { BOUND_MS = 30000, LOOK_MS = 5, SLOTS = 16384 };
+#define BOUND_MS pace_ms(30000)
+enum { LOOK_MS = 5, SLOTS = 16384 };
 
 /* Short enough for a test, and long enough that a busy machine is not taken for a
  * dead one: that would be a failover which loses what was answered. */

@@ -4,6 +4,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "fleet.h"
 
+#include "hosting.h"
+
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +17,8 @@ static bool make_clock(fleet_node *nd)
     void *at = MAP_FAILED;
     int fd;
 
-    snprintf(nd->clock_path, sizeof(nd->clock_path), "/tmp/dibs-clock-XXXXXX");
+    snprintf(nd->clock_path, sizeof(nd->clock_path), "%s/dibs-clock-XXXXXX",
+             hosting_base());
     fd = mkstemp(nd->clock_path);
     if (fd >= 0 && ftruncate(fd, sizeof(*nd->ahead_us)) == 0)
         at = mmap(NULL, sizeof(*nd->ahead_us), PROT_READ | PROT_WRITE,

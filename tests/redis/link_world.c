@@ -95,13 +95,23 @@ dibs_status put(way *wy, int64_t ms, const char *command, char *text)
     return put_quietly(wy->ln, ms, command, text, &wy->err);
 }
 
+static void expect_one(dibs_status rc, dibs_status status, const char *command,
+                       const way *wy)
+{
+    if (rc != status && is_late(rc))
+        MISSED("%s: %s and not %s: %s", command, dibs_status_name(rc),
+               dibs_status_name(status), wy->err.message);
+    if (rc != status)
+        fail_msg("%s: %s and not %s: %s", command, dibs_status_name(rc),
+                 dibs_status_name(status), wy->err.message);
+}
+
 void expect(way *wy, const char *command, const char *answer)
 {
     char text[4 * TEXT_MAX];
     dibs_status rc = put(wy, 10000, command, text);
 
-    if (rc != DIBS_OK)
-        fail_msg("%s: %s: %s", command, dibs_status_name(rc), wy->err.message);
+    expect_one(rc, DIBS_OK, command, wy);
     assert_string_equal(text, answer);
 }
 
@@ -110,9 +120,7 @@ void expect_status(way *wy, int64_t ms, const char *command, dibs_status status)
     char text[4 * TEXT_MAX];
     dibs_status rc = put(wy, ms, command, text);
 
-    if (rc != status)
-        fail_msg("%s: %s and not %s: %s", command, dibs_status_name(rc),
-                 dibs_status_name(status), wy->err.message);
+    expect_one(rc, status, command, wy);
 }
 
 void expect_soon(way *wy, const char *command, const char *answer)
@@ -124,8 +132,7 @@ void expect_soon(way *wy, const char *command, const char *answer)
     do {
         rc = put(wy, 1000, command, text);
     } while (rc != DIBS_OK && dibsx_now() < end && poll(NULL, 0, 1) == 0);
-    if (rc != DIBS_OK)
-        fail_msg("%s: %s: %s", command, dibs_status_name(rc), wy->err.message);
+    expect_one(rc, DIBS_OK, command, wy);
     assert_string_equal(text, answer);
 }
 
@@ -151,7 +158,7 @@ void await_asleep(atomic_int *tid)
     dibsx_nsec end = dibsx_after_ms(dibsx_now(), 20000);
 
     while (atomic_load(tid) == 0 || !is_asleep(atomic_load(tid))) {
-        assert_true(dibsx_now() < end);
+        IN_TIME(dibsx_now() < end);
         sched_yield();
     }
 }

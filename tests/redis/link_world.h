@@ -3,6 +3,7 @@
 #ifndef DIBS_TESTS_LINK_WORLD_H
 #define DIBS_TESTS_LINK_WORLD_H
 
+#include "check.h"
 #include "server.h"
 
 #include "base/clock.h"

@@ -14,8 +14,7 @@ set(redis_acl ${PROJECT_SOURCE_DIR}/docs/redis-acl.md)
 
 # on_redis(NAME LABEL PROGRAM [OPTION...]): a suite, unchanged, on a server.
 function(on_redis name label program)
-  add_test(NAME ${name} COMMAND with_redis ${ARGN} -- $<TARGET_FILE:${program}>)
-  set_tests_properties(${name} PROPERTIES LABELS "${label};redis" TIMEOUT 180)
+  dibs_test(${name} "${label};redis" with_redis ${ARGN} -- $<TARGET_FILE:${program}>)
 endfunction()
 
 on_redis(contract_redis_tcp contract contract)
@@ -30,11 +29,9 @@ on_redis(core_redis core test_core)
 # see these topologies in tests of their own.
 function(suites_on topology)
   if(NOT DIBS_SANITIZE)
-    add_test(NAME suites_redis_${topology} COMMAND with_redis --${topology} --
-             ${CMAKE_CURRENT_SOURCE_DIR}/side_by_side.sh
-             $<TARGET_FILE:contract> $<TARGET_FILE:test_core>)
-    set_tests_properties(suites_redis_${topology} PROPERTIES
-                         LABELS "contract;core;redis" TIMEOUT 240)
+    dibs_test(suites_redis_${topology} "contract;core;redis" with_redis --${topology} --
+              ${CMAKE_CURRENT_SOURCE_DIR}/side_by_side.sh $<TARGET_FILE:contract>
+              $<TARGET_FILE:test_core>)
   endif()
 endfunction()
 
@@ -45,9 +42,7 @@ function(redis_test name label)
   add_executable(test_${name} test_${name}.c redis_world.c ${ARGN})
   target_include_directories(test_${name} PRIVATE ${PROJECT_SOURCE_DIR}/src)
   target_link_libraries(test_${name} PRIVATE redis_server chaos_proxy world)
-  add_test(NAME redis_${name} COMMAND test_${name})
-  set_tests_properties(redis_${name} PROPERTIES LABELS "${label};redis"
-                       TIMEOUT 120)
+  dibs_test(redis_${name} "${label};redis" test_${name})
 endfunction()
 
 redis_test(faults_restart fault)
@@ -66,32 +61,24 @@ redis_test(audit store)
 add_executable(test_acl test_acl.c redis_world.c)
 target_include_directories(test_acl PRIVATE ${PROJECT_SOURCE_DIR}/src)
 target_link_libraries(test_acl PRIVATE redis_server world)
-add_test(NAME redis_acl COMMAND test_acl ${redis_acl})
-set_tests_properties(redis_acl PROPERTIES LABELS "store;redis" TIMEOUT 120)
-add_test(NAME redis_acl_lines COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/test_acl_lines.sh
-         ${redis_acl} ${PROJECT_SOURCE_DIR}/src/store/redis/lua)
-set_tests_properties(redis_acl_lines PROPERTIES LABELS "tree;redis" TIMEOUT 30)
+dibs_test(redis_acl "store;redis" test_acl ${redis_acl})
+dibs_test(redis_acl_lines "tree;redis" ${CMAKE_CURRENT_SOURCE_DIR}/test_acl_lines.sh
+          ${redis_acl} ${PROJECT_SOURCE_DIR}/src/store/redis/lua)
 
 # In short here; without arguments it is the long form.
 add_executable(many_leases many_leases.c)
 target_include_directories(many_leases PRIVATE ${PROJECT_SOURCE_DIR}/src)
 target_link_libraries(many_leases PRIVATE redis_server)
-add_test(NAME redis_many_leases COMMAND many_leases 2000 3000 4)
-set_tests_properties(redis_many_leases PROPERTIES LABELS "store;redis"
-                     TIMEOUT 60)
+dibs_test(redis_many_leases "store;redis" many_leases 2000 3000 4)
 
 # A cluster in trouble. In short here; `make chaos` has 10 crashes and 100 moves.
 add_executable(cluster_load cluster_load.c)
 target_include_directories(cluster_load PRIVATE ${PROJECT_SOURCE_DIR}/src)
 target_link_libraries(cluster_load PRIVATE redis_server)
-add_test(NAME redis_cluster_load COMMAND cluster_load 1 5)
-set_tests_properties(redis_cluster_load PROPERTIES LABELS "fault;redis"
-                     TIMEOUT 120)
+dibs_test(redis_cluster_load "fault;redis" cluster_load 1 5)
 foreach(name cluster cluster_bells)
   add_executable(test_${name} test_${name}.c cluster_stage.c)
   target_include_directories(test_${name} PRIVATE ${PROJECT_SOURCE_DIR}/src)
   target_link_libraries(test_${name} PRIVATE redis_server world)
-  add_test(NAME redis_${name} COMMAND test_${name} ${redis_acl})
-  set_tests_properties(redis_${name} PROPERTIES LABELS "store;redis"
-                       TIMEOUT 120)
+  dibs_test(redis_${name} "store;redis" test_${name} ${redis_acl})
 endforeach()

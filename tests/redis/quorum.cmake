@@ -7,10 +7,8 @@ target_link_libraries(with_redlock PRIVATE redis_fleet run_on)
 
 # on_redlock(NAME LABEL PROGRAM NODES): a suite, unchanged, on a quorum.
 function(on_redlock name label program nodes)
-  add_test(NAME ${name}
-           COMMAND with_redlock ${nodes} longest_ttl=1h&node_timeout=2s --
-           $<TARGET_FILE:${program}>)
-  set_tests_properties(${name} PROPERTIES LABELS "${label};redis" TIMEOUT 180)
+  dibs_test(${name} "${label};redis" with_redlock ${nodes}
+            longest_ttl=1h&node_timeout=2s -- $<TARGET_FILE:${program}>)
 endfunction()
 
 if(NOT DIBS_SANITIZE)

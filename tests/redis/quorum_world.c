@@ -87,8 +87,8 @@ void quorum_await_holding(quorum *q, const char *name, size_t count)
 
     while (quorum_holding(q, name) != count) {
         if (dibsx_now() >= end)
-            fail_msg("%zu nodes have %s, not %zu", quorum_holding(q, name),
-                     name, count);
+            MISSED("%zu nodes have %s, not %zu", quorum_holding(q, name), name,
+                   count);
         world_sleep_ms(5);
     }
 }
@@ -97,7 +97,7 @@ void quorum_await_ready(dibs_client *cl)
 {
     dibs_lock *lock = world_lock(cl, "ready", DIBS_LOCK_OPTS(.ttl_ms = 1000));
 
-    assert_int_equal(world_try_until(lock, WORLD_BOUND_MS), DIBS_OK);
+    CHECK(DIBS_OK, world_try_until(lock, WORLD_BOUND_MS));
     CHECK(DIBS_OK, dibs_lock_release(lock, err));
     dibs_lock_free(lock);
 }

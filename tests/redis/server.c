@@ -5,6 +5,7 @@
 #include "ask.h"
 #include "certs.h"
 #include "hosting.h"
+#include "pace.h"
 
 #include "base/clock.h"
 
@@ -130,7 +131,7 @@ static bool answers(const server *sv)
 /* Whether it came up. */
 static bool launch(server *sv)
 {
-    dibsx_nsec end = dibsx_after_ms(dibsx_now(), START_MS);
+    dibsx_nsec end = dibsx_after_ms(dibsx_now(), pace_ms(START_MS));
     line ln;
 
     write_line(&ln, sv);
@@ -269,7 +270,7 @@ void server_kill(server *sv)
 
 void server_await_written(const server *sv)
 {
-    dibsx_nsec end = dibsx_after_ms(dibsx_now(), START_MS);
+    dibsx_nsec end = dibsx_after_ms(dibsx_now(), pace_ms(START_MS));
 
     while (sv->aof && dibsx_now() < end &&
            server_info(sv, "persistence", "aof_buffer_length") != 0)

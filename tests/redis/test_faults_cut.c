@@ -51,7 +51,7 @@ static void leave(place *at)
 static void assert_free(place *at, uint64_t *fence)
 {
     assert_int_equal(dibs_lock_fence(at->lock), 0);
-    assert_int_equal(world_try_until(at->rival, TTL_MS + SLACK_MS), DIBS_OK);
+    CHECK(DIBS_OK, world_try_until(at->rival, TTL_MS + SLACK_MS));
     assert_true(dibs_lock_fence(at->rival) > *fence);
     *fence = dibs_lock_fence(at->rival);
     CHECK(DIBS_OK, dibs_lock_release(at->rival, err));
@@ -89,7 +89,7 @@ static void cut_acquires(world *w, bool thought_free)
         assert_int_equal(atomic_load(&at.px.cuts), n + 1);
         assert_int_equal(rc, DIBS_UNKNOWN);
         assert_true(strlen(why.message) > 10);
-        assert_true(world_ms_since(from_at) <= TIMEOUT_MS + SLACK_MS);
+        IN_TIME(world_ms_since(from_at) <= TIMEOUT_MS + SLACK_MS);
         assert_free(&at, &fence);
     }
     leave(&at);
@@ -204,7 +204,7 @@ static void an_open_cut_at_any_byte_is_unavailable(void **state)
                        &why);
         assert_int_equal(rc, cl ? DIBS_OK : DIBS_UNAVAIL);
         assert_true(cl == NULL || n >= len - 6);
-        assert_true(world_ms_since(from_at) <= TIMEOUT_MS + SLACK_MS);
+        IN_TIME(world_ms_since(from_at) <= TIMEOUT_MS + SLACK_MS);
         dibs_close(cl);
     }
     assert_true(atomic_load(&at.px.cuts) >= len - 6);
@@ -237,7 +237,7 @@ static void a_late_answer_is_nobodys(void **state)
         assert_string_equal(value.data, "seven");
         dibs_value_free(&value);
     }
-    assert_int_equal(world_try_until(lock, WORLD_BOUND_MS), DIBS_OK);
+    CHECK(DIBS_OK, world_try_until(lock, WORLD_BOUND_MS));
     dibs_lock_free(lock);
     dibs_close(cl);
     leave(&at);
@@ -260,10 +260,9 @@ static void swallowed_answers_cost_the_lease_in_time(void **state)
     world_sleep_ms(20);
     end_at = end_of(at.lock);
     await_loss(&lost, WORLD_BOUND_MS);
-    assert_true(atomic_load(&lost.told_at) <=
-                end_at + WORLD_LATE_MS * DIBSX_MS);
+    IN_TIME(atomic_load(&lost.told_at) <= end_at + WORLD_LATE_MS * DIBSX_MS);
     proxy_swallow(&at.px, false);
-    assert_int_equal(world_try_until(at.rival, 2 * TTL_MS + SLACK_MS), DIBS_OK);
+    CHECK(DIBS_OK, world_try_until(at.rival, 2 * TTL_MS + SLACK_MS));
     assert_true(dibs_lock_fence(at.rival) > fence);
     leave(&at);
 }

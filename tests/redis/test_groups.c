@@ -429,8 +429,7 @@ static void the_server_may_stand_still(void **state)
     perform_all(acts, dibs_lock_release);
     server_resume(&w->sv);
     for (int i = 0; i < CREW; i++)
-        assert_int_equal(world_try_until(acts[i].lock, WORLD_BOUND_MS),
-                         DIBS_OK);
+        CHECK(DIBS_OK, world_try_until(acts[i].lock, WORLD_BOUND_MS));
     perform_all(acts, dibs_lock_release);
     assert_acts(acts, DIBS_OK, NULL);
     acts_fini(acts);

@@ -35,7 +35,7 @@ static void take_many(dibs_client *cl, const char *what)
     for (size_t i = 0; i < SAMPLES; i++) {
         dibsx_nsec from_at = dibsx_now();
 
-        assert_int_equal(world_try_until(lock, WORLD_BOUND_MS), DIBS_OK);
+        CHECK(DIBS_OK, world_try_until(lock, WORLD_BOUND_MS));
         took_us[i] = (dibsx_now() - from_at) / 1000;
         assert_true(dibs_lock_fence(lock) > last);
         last = dibs_lock_fence(lock);
@@ -71,7 +71,7 @@ static dibs_lock *held_lock(quorum *q, loss *lost)
 {
     dibs_lock *lock = world_lock_told(q->one, "held", TTL_MS, lost);
 
-    assert_int_equal(world_try_until(lock, WORLD_BOUND_MS), DIBS_OK);
+    CHECK(DIBS_OK, world_try_until(lock, WORLD_BOUND_MS));
     return lock;
 }
 
@@ -155,7 +155,7 @@ static void emptied_nodes_sit_out(void **state)
     dibsx_nsec until;
     dibs_error why = {0};
 
-    assert_int_equal(world_try_until(held, WORLD_BOUND_MS), DIBS_OK);
+    CHECK(DIBS_OK, world_try_until(held, WORLD_BOUND_MS));
     fence = dibs_lock_fence(held);
     until = end_of(held);
     quorum_await_holding(q, "a", QUORUM_NODES);
@@ -166,7 +166,7 @@ static void emptied_nodes_sit_out(void **state)
     assert_int_equal(quorum_holding(q, "a"), 2);
     assert_int_not_equal(dibs_lock_try(next, &why), DIBS_OK);
     print_message("%s\n", why.message);
-    assert_int_equal(world_try_until(next, WORLD_BOUND_MS), DIBS_OK);
+    CHECK(DIBS_OK, world_try_until(next, WORLD_BOUND_MS));
     assert_true(dibsx_now() >= until);
     assert_true(dibs_lock_fence(next) > fence);
     CHECK(DIBS_OK, dibs_lock_release(next, err));
@@ -195,16 +195,16 @@ static void restarted_nodes_remember(void **state)
     dibs_lock *held = short_lock(q->one, "a");
     dibs_lock *next = short_lock(q->other, "a");
 
-    assert_int_equal(world_try_until(held, WORLD_BOUND_MS), DIBS_OK);
+    CHECK(DIBS_OK, world_try_until(held, WORLD_BOUND_MS));
     quorum_await_holding(q, "a", QUORUM_NODES);
     for (size_t i = 0; i < QUORUM_NODES; i++) {
         server_kill(&q->fl.nodes[i].sv);
         assert_true(fleet_restart(&q->fl.nodes[i], false));
     }
     expect_busy(next);
-    assert_int_equal(dibs_lock_check(held), DIBS_OK);
+    CHECK(DIBS_OK, dibs_lock_check(held));
     CHECK(DIBS_OK, dibs_lock_release(held, err));
-    assert_int_equal(world_try_until(next, WORLD_BOUND_MS), DIBS_OK);
+    CHECK(DIBS_OK, world_try_until(next, WORLD_BOUND_MS));
     dibs_lock_free(held);
     dibs_lock_free(next);
 }
@@ -220,7 +220,7 @@ static void missing_nodes_are_filled_in(void **state)
     server_kill(&q->fl.nodes[0].sv);
     server_kill(&q->fl.nodes[1].sv);
     held = short_lock(q->one, "a");
-    assert_int_equal(world_try_until(held, WORLD_BOUND_MS), DIBS_OK);
+    CHECK(DIBS_OK, world_try_until(held, WORLD_BOUND_MS));
     assert_int_equal(quorum_holding(q, "a"), 3);
     for (size_t i = 0; i < 2; i++)
         assert_true(fleet_restart(&q->fl.nodes[i], false));
@@ -234,7 +234,7 @@ static void missing_nodes_are_filled_in(void **state)
     server_kill(&q->fl.nodes[3].sv);
     server_kill(&q->fl.nodes[4].sv);
     world_await_renewal(q->one);
-    assert_int_equal(dibs_lock_check(held), DIBS_OK);
+    CHECK(DIBS_OK, dibs_lock_check(held));
     CHECK(DIBS_OK, dibs_lock_release(held, err));
     quorum_await_holding(q, "a", 0);
     dibs_lock_free(held);
@@ -248,7 +248,7 @@ static void a_clock_that_jumps_has_no_vote(void **state)
     dibs_lock *next = short_lock(q->other, "a");
     dibs_error why = {0};
 
-    assert_int_equal(world_try_until(held, WORLD_BOUND_MS), DIBS_OK);
+    CHECK(DIBS_OK, world_try_until(held, WORLD_BOUND_MS));
     quorum_await_holding(q, "a", QUORUM_NODES);
     /* At the first the lease has ended; at the other it will not for an hour. */
     for (size_t i = 0; i < 2; i++)
@@ -257,9 +257,9 @@ static void a_clock_that_jumps_has_no_vote(void **state)
     world_await_renewal(q->one);
     while (atomic_load(&q->alarms) == 0)
         expect_busy(next);
-    assert_int_equal(dibs_lock_check(held), DIBS_OK);
+    CHECK(DIBS_OK, dibs_lock_check(held));
     CHECK(DIBS_OK, dibs_lock_release(held, err));
-    assert_int_equal(world_try_until(next, WORLD_BOUND_MS), DIBS_OK);
+    CHECK(DIBS_OK, world_try_until(next, WORLD_BOUND_MS));
     CHECK(DIBS_OK, dibs_lock_release(next, err));
     /* A third is one too many. */
     fleet_set_clock(&q->fl.nodes[2], 60000);

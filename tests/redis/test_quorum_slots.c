@@ -37,7 +37,7 @@ static void await_holders(quorum *q, int count)
     for (size_t i = 0; i < QUORUM_NODES; i++)
         while (fields_at(q, i) != (count ? 2 * count + 2 : 0)) {
             if (dibsx_now() > end)
-                fail_msg("node %zu has %d fields", i, fields_at(q, i));
+                MISSED("node %zu has %d fields", i, fields_at(q, i));
             world_sleep_ms(10);
         }
 }
@@ -150,7 +150,7 @@ static void await_filled(quorum *q, const dibs_lock *lock)
 
         while (!text || strncmp(text, fence, strlen(fence)) != 0) {
             if (dibsx_now() > end)
-                fail_msg("node %zu has %s, not %s", i, text, fence);
+                MISSED("node %zu has %s, not %s", i, text, fence);
             free(text);
             world_sleep_ms(10);
             text = quorum_field(q, i, "pool", owner);
@@ -227,8 +227,7 @@ static void what_was_broken_is_not_denied(void **state)
 
         for (size_t k = 0; k < SLOTS; k++) {
             locks[k] = permit(q->one, SLOTS);
-            assert_int_equal(world_try_until(locks[k], WORLD_BOUND_MS),
-                             DIBS_OK);
+            CHECK(DIBS_OK, world_try_until(locks[k], WORLD_BOUND_MS));
         }
         rc = st->ops->lease->take(st, "pool", 0, dibsx_now() + span, &broken,
                                   NULL);

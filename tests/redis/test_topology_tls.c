@@ -66,9 +66,8 @@ static void add_params(char *url, const char *ca)
 static void expect_denied(const char *url)
 {
     dibs_client *cl = NULL;
-    dibs_error err = {0};
 
-    assert_int_equal(dibs_open(url, NULL, &cl, &err), DIBS_DENIED);
+    CHECK(DIBS_DENIED, dibs_open(url, NULL, &cl, err));
     assert_null(cl);
 }
 
@@ -142,7 +141,7 @@ static void sentinels_and_the_primary_are_followed(void **state)
     CHECK(DIBS_OK, dibs_lock_try(lock, err));
     CHECK(DIBS_OK, dibs_lock_release(lock, err));
     server_kill(&primary);
-    assert_int_equal(world_try_until(lock, 3 * WORLD_BOUND_MS), DIBS_OK);
+    CHECK(DIBS_OK, world_try_until(lock, 3 * WORLD_BOUND_MS));
     dibs_lock_free(lock);
     dibs_close(cl);
     server_stop(&sentinel);

@@ -1,11 +1,12 @@
 /* test_waiters.c - a hundred wait for one name: they are served in the order in
  * which they came, all of them, for three commands each at most. */
 /* SPDX-License-Identifier: MIT */
+#include "child.h"
 #include "redis_world.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,7 +24,7 @@ static void await_queue(const server *sv, size_t length)
         assert_non_null(text);
         waiting = (size_t)strtoul(text, NULL, 10);
         free(text);
-        assert_true(dibsx_now() < end);
+        IN_TIME(dibsx_now() < end);
     }
 }
 
@@ -141,30 +142,30 @@ typedef struct word {
     uint64_t fence;
 } word;
 
-/* A process of its own: waits until it is told to, then in the queue. */
-static void be_waiter(const char *url, int number, int go_fd, int say_fd)
+/* A process of its own: waits until it is told to, then in the queue. Its words:
+ * URL, number, the descriptor that tells it to, the one to say so. */
+static int be_waiter(char **words)
 {
     dibs_client *cl = NULL;
     dibs_lock *lock = NULL;
-    word say = {.number = number};
+    word say = {.number = (int)strtol(words[1], NULL, 10)};
+    int go_fd = (int)strtol(words[2], NULL, 10),
+        say_fd = (int)strtol(words[3], NULL, 10);
     char go;
 
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (read(go_fd, &go, 1) != 1 || dibs_open(url, NULL, &cl, NULL) != DIBS_OK)
-        _exit(1);
-    if (dibs_lock_new(cl, "k", DIBS_LOCK_OPTS(.wait_ms = BOUND_MS), &lock,
-                      NULL) != DIBS_OK)
-        _exit(2);
-    if (dibs_lock_acquire(lock, NULL) != DIBS_OK)
-        _exit(3);
+    if (read(go_fd, &go, 1) != 1)
+        return 1;
+    CHECK(DIBS_OK, dibs_open(words[0], NULL, &cl, err));
+    CHECK(DIBS_OK, dibs_lock_new(cl, "k", DIBS_LOCK_OPTS(.wait_ms = BOUND_MS),
+                                 &lock, err));
+    CHECK(DIBS_OK, dibs_lock_acquire(lock, err));
     say.fence = dibs_lock_fence(lock);
     if (write(say_fd, &say, sizeof(say)) != (ssize_t)sizeof(say))
-        _exit(4);
-    if (dibs_lock_release(lock, NULL) != DIBS_OK)
-        _exit(5);
+        return 4;
+    CHECK(DIBS_OK, dibs_lock_release(lock, err));
     dibs_lock_free(lock);
     dibs_close(cl);
-    _exit(0);
+    return 0;
 }
 
 typedef struct herd {
@@ -175,9 +176,9 @@ typedef struct herd {
     int said;        /* to read from */
 } herd;
 
-/* Forks them all while this process has no client and no thread. */
-static void fork_waiters(herd *hd)
+static void start_processes(herd *hd)
 {
+    char number[16], go_fd[16], say_fd[16];
     int said[2];
 
     assert_int_equal(pipe(said), 0);
@@ -186,10 +187,12 @@ static void fork_waiters(herd *hd)
         int go[2];
 
         assert_int_equal(pipe(go), 0);
-        hd->pids[i] = fork();
+        assert_int_equal(fcntl(go[1], F_SETFD, FD_CLOEXEC), 0);
+        snprintf(number, sizeof(number), "%d", i);
+        hd->pids[i] =
+            child_start("waiter", hd->url, number, child_fd(go[0], go_fd),
+                        child_fd(said[1], say_fd), NULL);
         assert_true(hd->pids[i] >= 0);
-        if (hd->pids[i] == 0)
-            be_waiter(hd->url, i, go[0], said[1]);
         close(go[0]);
         hd->go[i] = go[1];
     }
@@ -211,7 +214,7 @@ static void listen_to_them(herd *hd)
     word said;
 
     for (int i = 0; i < WAITERS; i++) {
-        assert_int_equal(read(hd->said, &said, sizeof(said)), sizeof(said));
+        IN_TIME(read(hd->said, &said, sizeof(said)) == sizeof(said));
         order[i] = said.number;
         fences[i] = said.fence;
     }
@@ -221,10 +224,7 @@ static void listen_to_them(herd *hd)
 static void reap_them(herd *hd)
 {
     for (int i = 0; i < WAITERS; i++) {
-        int status = -1;
-
-        assert_int_equal(waitpid(hd->pids[i], &status, 0), hd->pids[i]);
-        assert_int_equal(status, 0);
+        assert_int_equal(child_code(hd->pids[i]), 0);
         close(hd->go[i]);
     }
     close(hd->said);
@@ -239,7 +239,7 @@ static void processes_are_served_in_order(void **state)
     (void)state;
     assert_true(server_start(&hd.sv, NULL));
     server_url(&hd.sv, hd.url);
-    fork_waiters(&hd);
+    start_processes(&hd);
     cl = world_client(hd.url, 5000);
     lock = world_lock(cl, "k", NULL);
     CHECK(DIBS_OK, dibs_lock_acquire(lock, err));
@@ -266,7 +266,7 @@ static void the_dead_are_skipped_together(void **state)
     (void)state;
     assert_true(server_start(&hd.sv, NULL));
     server_url(&hd.sv, hd.url);
-    fork_waiters(&hd);
+    start_processes(&hd);
     cl = world_client(hd.url, 5000);
     lock = world_lock(cl, "k", NULL);
     CHECK(DIBS_OK, dibs_lock_acquire(lock, err));
@@ -278,11 +278,11 @@ static void the_dead_are_skipped_together(void **state)
     }
     from_at = dibsx_now();
     CHECK(DIBS_OK, dibs_lock_release(lock, err));
-    assert_int_equal(read(hd.said, &said, sizeof(said)), sizeof(said));
+    IN_TIME(read(hd.said, &said, sizeof(said)) == sizeof(said));
     print_message("served after %lld ms behind %d dead\n",
                   (long long)world_ms_since(from_at), DEAD);
     assert_int_equal(said.number, DEAD);
-    assert_true(world_ms_since(from_at) < 9000);
+    IN_TIME(world_ms_since(from_at) < 9000);
     assert_int_equal(waitpid(hd.pids[DEAD], NULL, 0), hd.pids[DEAD]);
     close(hd.go[DEAD]);
     close(hd.said);
@@ -291,7 +291,9 @@ static void the_dead_are_skipped_together(void **state)
     server_stop(&hd.sv);
 }
 
-int main(void)
+static const child_part parts[] = {{"waiter", be_waiter}, {0}};
+
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(processes_are_served_in_order),
@@ -299,5 +301,6 @@ int main(void)
         WORLD_TEST(threads_are_served_in_order),
     };
 
+    child_play(argc, argv, parts);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

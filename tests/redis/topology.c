@@ -1,6 +1,7 @@
 /* topology.c - see topology.h. */
 /* SPDX-License-Identifier: MIT */
 #include "topology.h"
+#include "pace.h"
 
 #include "base/clock.h"
 
@@ -9,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BOUND_MS = 30000 };
+#define BOUND_MS pace_ms(30000)
 
 /* The user that replicas follow as. */
 #define REPLICATION "replication"

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 
 int world_setup(void **state)
 {
@@ -40,7 +39,7 @@ int world_teardown(void **state)
 
 dibsx_nsec soon(void)
 {
-    return dibsx_now() + 10 * DIBSX_SEC;
+    return dibsx_after_ms(dibsx_now(), pace_ms(10000));
 }
 
 dibs__store *world_open_url(world *w, const char *url)
@@ -202,13 +201,4 @@ int64_t file_size(const char *path)
     struct stat at;
 
     return stat(path, &at) == 0 ? (int64_t)at.st_size : -1;
-}
-
-int child_code(pid_t child)
-{
-    int status = 0;
-
-    assert_true(child > 0);
-    assert_int_equal(waitpid(child, &status, 0), child);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
 }

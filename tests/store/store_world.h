@@ -17,6 +17,8 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include "child.h"
+#include "pace.h"
 #include "store/sqlite/db.h"
 #include "store/store.h"
 
@@ -66,8 +68,5 @@ void world_text(const char *path, const char *sql, char *out, size_t size);
 void file_write(const char *path, const void *data, size_t len);
 size_t file_read(const char *path, void *data, size_t size);
 int64_t file_size(const char *path); /* -1: there is none */
-
-/* Waits for a child; what it exited with, or 1000 + the signal that ended it. */
-int child_code(pid_t child);
 
 #endif

@@ -277,7 +277,7 @@ static int crowd_child(world *w, int gate, unsigned n)
         st->ops->value->add(st, "sum", 1, soon(), &sum, &w->err) != DIBS_OK ||
         try_lock(w, st, owner(n), n, NULL) != DIBS_OK) {
         fprintf(stderr, "child %u: %s\n", n, w->err.message);
-        return 1;
+        return w->err.status == DIBS_UNAVAIL ? PACE_MISSED : 1;
     }
     dibs__store_close(st);
     return 0;

@@ -140,7 +140,7 @@ static int crowd_child(world *w, int gate, unsigned n)
         st->ops->log->append(st, "crowd", "x", 1, 1000, soon(), &position,
                              &w->err) != DIBS_OK) {
         fprintf(stderr, "child %u: %s\n", n, w->err.message);
-        return 1;
+        return w->err.status == DIBS_UNAVAIL ? PACE_MISSED : 1;
     }
     dibs__store_close(st);
     return 0;

@@ -174,7 +174,7 @@ static size_t read_some(int fd, char *out, size_t size)
     ssize_t got;
 
     if (poll(&ready, 1, PATIENCE_MS) != 1)
-        fail_msg("nothing came for %d ms", PATIENCE_MS);
+        MISSED("nothing came for %d ms", PATIENCE_MS);
     got = recv(fd, out, size, 0);
     return got > 0 ? (size_t)got : 0;
 }

@@ -5,6 +5,7 @@
 #define DIBS_TESTS_HTTP_WORLD_H
 
 #include "http/server.h"
+#include "pace.h"
 #include "unit.h"
 
 #include <pthread.h>

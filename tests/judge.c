@@ -1,0 +1,220 @@
+/* judge.c - runs a test, and repeats it when the machine was too slow to judge it.
+ *
+ *     judge NAME COMMAND...
+ *
+ * While the test runs, the judge looks now and then how late a timer is and how
+ * long a few milliseconds of work take. A test that ends with PACE_MISSED (pace.h)
+ * was not in time. On a machine that was quick enough it has failed; else the judge
+ * says so and repeats it, with more time for everything. It never passes a test
+ * that did not pass, and any other failure stands. DIBS_JUDGE_TRIES sets how often
+ * it tries (5), DIBS_JUDGE_LOG names a file for a line about each repetition.
+ *
+ * Each try has a TMPDIR of its own, which is removed after it. One thread. */
+/* SPDX-License-Identifier: MIT */
+#include "pace.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    TRIES = 5,
+    FIRST_LOOKS = 3,
+    LOOK_MS = 400 /* between two looks */
+};
+
+#define WORK_US 4000.0 /* of the processor, at each look */
+
+/* Beyond these the machine is too slow to judge. */
+#define SLOW_TIMES   1.5
+#define SLOW_LATE_MS 50.0
+
+/* How slow the machine was over some looks. */
+typedef struct pace {
+    double wall_us, work_us; /* of the work done at the looks */
+    double late_ms;          /* the longest that anything was put off */
+} pace;
+
+static double moment_us(clockid_t clock)
+{
+    struct timespec now;
+
+    clock_gettime(clock, &now);
+    return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
+}
+
+static void note_late(pace *pc, double late_us)
+{
+    if (late_us / 1e3 > pc->late_ms)
+        pc->late_ms = late_us / 1e3;
+}
+
+/* Works for a moment. */
+static void look(pace *pc)
+{
+    double from_us = moment_us(CLOCK_MONOTONIC);
+    double work_from_us = moment_us(CLOCK_THREAD_CPUTIME_ID);
+    double work_us, wall_us;
+
+    do
+        work_us = moment_us(CLOCK_THREAD_CPUTIME_ID) - work_from_us;
+    while (work_us < WORK_US);
+    wall_us = moment_us(CLOCK_MONOTONIC) - from_us;
+    pc->wall_us += wall_us;
+    pc->work_us += work_us;
+    note_late(pc, wall_us - work_us);
+}
+
+/* How many times slower than when idle. */
+static double times_of(const pace *pc)
+{
+    double times = pc->work_us > 0 ? pc->wall_us / pc->work_us : 1;
+
+    return times < 1 ? 1 : times;
+}
+
+/* Waits until the test ends, and looks meanwhile. Its status. */
+static int attend(pid_t pid, pace *pc)
+{
+    const struct timespec span = {.tv_nsec = LOOK_MS * 1000000L};
+    sigset_t ended;
+    int status = 0;
+
+    sigemptyset(&ended);
+    sigaddset(&ended, SIGCHLD);
+    while (waitpid(pid, &status, WNOHANG) == 0) {
+        double due_us = moment_us(CLOCK_MONOTONIC) + LOOK_MS * 1e3;
+
+        if (sigtimedwait(&ended, NULL, &span) < 0 && errno == EAGAIN) {
+            note_late(pc, moment_us(CLOCK_MONOTONIC) - due_us);
+            look(pc);
+        }
+    }
+    look(pc);
+    return status;
+}
+
+/* In the child. */
+static void become(char **words, const sigset_t *mask)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    sigprocmask(SIG_SETMASK, mask, NULL);
+    execvp(words[0], words);
+    fprintf(stderr, "judge: %s: %s\n", words[0], strerror(errno));
+    _exit(127);
+}
+
+static int await_end(pid_t pid)
+{
+    int status = -1;
+
+    while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        continue;
+    return status;
+}
+
+static void remove_folder(const char *path)
+{
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        execlp("rm", "rm", "-rf", "--", path, (char *)NULL);
+        _exit(127);
+    }
+    (void)await_end(pid);
+}
+
+/* A try; its exit code. */
+static int attempt(char **words, double times, pace *pc, const sigset_t *mask)
+{
+    char folder[] = "/tmp/dibs-XXXXXX", text[32];
+    pid_t pid;
+    int status;
+
+    /* Servers of other users have folders in it. */
+    if (!mkdtemp(folder) || chmod(folder, 0755) != 0) {
+        fprintf(stderr, "judge: %s: %s\n", folder, strerror(errno));
+        return 1;
+    }
+    snprintf(text, sizeof(text), "%.2f", times);
+    setenv("DIBS_PACE", text, 1);
+    setenv("TMPDIR", folder, 1);
+    fflush(NULL);
+    pid = fork();
+    if (pid == 0)
+        become(words, mask);
+    if (pid < 0) {
+        fprintf(stderr, "judge: fork: %s\n", strerror(errno));
+        return 1;
+    }
+    status = attend(pid, pc);
+    remove_folder(folder);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static void note_repetition(const char *test, const pace *pc)
+{
+    const char *path = getenv("DIBS_JUDGE_LOG");
+    FILE *out = path ? fopen(path, "a") : NULL;
+
+    if (!out)
+        return;
+    fprintf(out, "%s: %.1f times slower than idle, up to %.0f ms late\n", test,
+            times_of(pc), pc->late_ms);
+    fclose(out);
+}
+
+/* Whether there is to be another try. */
+static bool is_too_slow(const char *test, int number, const pace *pc)
+{
+    bool slow = times_of(pc) >= SLOW_TIMES || pc->late_ms >= SLOW_LATE_MS;
+
+    fprintf(stderr,
+            "judge: try %d of %s was not in time; the machine was %.1f times "
+            "slower than idle, and timers up to %.0f ms late: %s\n",
+            number, test, times_of(pc), pc->late_ms,
+            slow ? "too slow to judge" : "quick enough, so it has failed");
+    return slow;
+}
+
+int main(int argc, char **argv)
+{
+    const char *word = getenv("DIBS_JUDGE_TRIES");
+    int tries = word ? (int)strtol(word, NULL, 10) : TRIES;
+    double times = 1;
+    sigset_t ended, mask;
+
+    if (argc < 3) {
+        fprintf(stderr, "usage: judge NAME COMMAND...\n");
+        return 2;
+    }
+    sigemptyset(&ended);
+    sigaddset(&ended, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &ended, &mask);
+    for (int i = 1; i <= tries; i++) {
+        pace pc = {0};
+        int rc;
+
+        for (int k = 0; k < FIRST_LOOKS; k++)
+            look(&pc);
+        if (times_of(&pc) > times)
+            times = times_of(&pc);
+        rc = attempt(argv + 2, times, &pc, &mask);
+        if (rc != PACE_MISSED)
+            return rc;
+        if (!is_too_slow(argv[1], i, &pc))
+            return 1;
+        note_repetition(argv[1], &pc);
+        times = 2 * (times_of(&pc) > times ? times_of(&pc) : times);
+    }
+    fprintf(stderr, "judge: %s could not be judged in %d tries\n", argv[1],
+            tries);
+    return 1;
+}
