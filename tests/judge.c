@@ -90,7 +90,7 @@ static int attend(pid_t pid, pace *pc)
     sigemptyset(&ended);
     sigaddset(&ended, SIGCHLD);
     while (waitpid(pid, &status, WNOHANG) == 0) {
-        double due_us = moment_us(CLOCK_MONOTONIC) + LOOK_MS * 1e3;
+        double due_us = moment_us(CLOCK_MONOTONIC) + (double)LOOK_MS * 1e3;
 
         if (sigtimedwait(&ended, NULL, &span) < 0 && errno == EAGAIN) {
             note_late(pc, moment_us(CLOCK_MONOTONIC) - due_us);

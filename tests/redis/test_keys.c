@@ -356,7 +356,7 @@ static void measure(const world *w, const char *label, double *bytes)
         CHECK(DIBS_OK, dibs_lock_acquire(locks[i], err));
     }
     after = server_info(&w->sv, "memory", "used_memory");
-    *bytes = (double)(after - before) / MANY;
+    *bytes = (double)(after - before) / (double)MANY;
     for (int i = 0; i < MANY; i++)
         dibs_lock_free(locks[i]);
 }
@@ -374,9 +374,9 @@ static void a_held_lock_takes_few_bytes(void **state)
     print_message("bytes a held lock: %.0f, with a label %.0f, with a long "
                   "one %.0f\n",
                   plain, labelled, verbose);
-    assert_true(plain <= BYTES_MAX);
-    assert_true(labelled <= BYTES_MAX);
-    assert_true(verbose <= BYTES_MAX);
+    assert_true(plain <= (double)BYTES_MAX);
+    assert_true(labelled <= (double)BYTES_MAX);
+    assert_true(verbose <= (double)BYTES_MAX);
     await_size(&w->sv, "1");
 }
 
