@@ -1,8 +1,11 @@
 #!/usr/bin/env bash
 # test.sh - everything that must hold before a change lands (`make test`).
 #
-# One line per step; the whole output of a step only when it fails, and in
-# build/test/ in any case. A failing step does not hide the ones after it.
+# One line per step, which on a terminal tells how far it is; the whole output of a
+# step only when it fails, and in build/test/ in any case. A failing step does not hide
+# the ones after it. At the end: what failed, and the command that repeats it alone.
+#
+#   SEED=N   another plan of faults, other histories in the simulations (1)
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 . tools/build.sh
@@ -10,37 +13,100 @@ logs=build/test
 mkdir -p "$logs"
 : >"$logs/summary.txt"
 failed=()
+again=()
+reporter=
+
+DIBS_SEED=${SEED:-1}
+# One line for each try that the machine was too slow to judge (tests/judge.c).
+export DIBS_JUDGE_LOG=$PWD/$logs/repeated.txt
+: >"$DIBS_JUDGE_LOG"
+asan_options=detect_stack_use_after_return=1:strict_string_checks=1
+guarded='^(unit|contract|core|store|fault)$'
+
+# How far a run of ctest is, by its log: "131 of 231 done, 0 failed".
+how_far() {
+    awk '/^ *[0-9]+\/[0-9]+ Test/ {
+             split($1, n, "/"); done++; all = n[2]
+             if (/\*\*\*(Failed|Timeout|Exception|Not Run)/) bad++
+         }
+         END { if (all) printf "%d of %d done, %d failed", done, all, bad }' "$1" 2>/dev/null
+}
+
+# Tells on the line of a step, a few times a minute, how far it is.
+report() {
+    local head=$1 start=$2
+    shift 2
+    while sleep 10; do
+        printf '\r\033[K%s%d s' "$head" $((SECONDS - start))
+        for log in "$@"; do
+            printf '  %s' "$(how_far "$log")"
+        done
+    done
+}
 
 # step NAME WHAT COMMAND...
 step() {
-    local name=$1 what=$2 log="$logs/$1-${2//[^a-z]/}.log" start=$SECONDS rc closing
+    local name=$1 what=$2 log="$logs/$1-${2//[^a-z]/}.log" start=$SECONDS rc closing head
     shift 2
-    printf '%-9s %-44s ' "$name" "$what"
+    head=$(printf '%-9s %-44s .' "$name" "$what")
+    head=${head%.}
+    if [ -t 1 ]; then
+        printf '%s' "$head"
+        report "$head" "$start" "$log" ${beside:+"$beside"} &
+        reporter=$!
+    fi
     "$@" >"$log" 2>&1
     rc=$?
+    if [ -n "$reporter" ]; then
+        kill "$reporter"
+        wait "$reporter" 2>/dev/null
+        reporter=
+        printf '\r\033[K'
+    fi
     closing=$(grep 'tests passed' "$log" | tail -n 1)
     [ -z "$closing" ] || echo "$name: $closing" >>"$logs/summary.txt"
     if [ $rc -eq 0 ]; then
-        echo "${closing:-ok} ($((SECONDS - start)) s)"
+        echo "$head${closing:-ok} ($((SECONDS - start)) s)"
     else
-        echo "FAILED ($((SECONDS - start)) s)"
+        echo "${head}FAILED ($((SECONDS - start)) s)"
         cat "$log"
         failed+=("$name: $what")
+        note_failures "$name" "$log"
     fi
     return $rc
 }
 
-# Runs the tests of build/PRESET. Thread sanitizer needs the usual layout of the
+# The command that repeats each test that failed.
+note_failures() {
+    local test with
+    use_preset "$1"
+    while read -r test; do
+        again+=("$(printf '%q ' "${with[@]}" ctest --test-dir "build/$1" --output-on-failure \
+            -R "^$test\$")")
+    done < <(sed -n '/The following tests FAILED/,$s/^[ \t]*[0-9]* - \([^ ]*\) .*/\1/p' "$2")
+}
+
+# Sets `with` to what ctest is run with. Thread sanitizer needs the usual layout of the
 # address space, which some kernels randomise too widely for it.
+use_preset() {
+    with=(env "DIBS_SEED=$DIBS_SEED")
+    case $1 in
+        asan) with+=("ASAN_OPTIONS=$asan_options" UBSAN_OPTIONS=print_stacktrace=1) ;;
+        tsan)
+            with+=(TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1)
+            ! setarch -R true 2>/dev/null || with+=(setarch -R)
+            ;;
+    esac
+}
+
+# Runs the tests of build/PRESET. The limit of a test is for one that hangs.
 tests() {
-    local preset=$1 jobs=5 fixed=()
+    local preset=$1 jobs=5 with
     shift
     [[ $preset != [at]san ]] || jobs=3
-    if [ "$preset" = tsan ] && setarch -R true 2>/dev/null; then
-        fixed=(setarch -R)
-    fi
-    ${fixed[@]+"${fixed[@]}"} ctest --test-dir "build/$preset" -j$jobs --timeout 180 \
-        --output-on-failure --no-tests=error "$@"
+    use_preset "$preset"
+    "${with[@]}" ctest --test-dir "build/$preset" -j$jobs --timeout 1200 --output-on-failure \
+        --no-tests=error "$@"
 }
 
 # Tests mostly wait, and compilers do not: further presets are built meanwhile, with
@@ -54,11 +120,7 @@ build_ahead() {
     done
 }
 
-export ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1
-export UBSAN_OPTIONS=print_stacktrace=1
-export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1
-guarded='^(unit|contract|core|store|fault)$'
-
+beside=
 step packages "what the tests need" tools/install-packages.sh build test || exit 1
 step dev "build with gcc, warnings as errors" build dev
 dev=$?
@@ -73,11 +135,16 @@ if step asan "build with address and undefined sanitizers" build asan; then
     step asan "unit, contract, core, store, fault tests" tests asan -L "$guarded" \
         >"$logs/asan.txt" &
     asan=$!
+    beside=$logs/asan-unitcontractcorestorefaulttests.log
 fi
 step tsan "build with the thread sanitizer" build tsan &&
     step tsan "unit, contract, core, store, fault tests" tests tsan -L "$guarded"
+beside=
 if [ -n "$asan" ]; then
-    wait "$asan" || failed+=("asan: tests")
+    if ! wait "$asan"; then
+        failed+=("asan: tests")
+        note_failures asan "$logs/asan-unitcontractcorestorefaulttests.log"
+    fi
     cat "$logs/asan.txt"
 fi
 step fuzz "each target for a few seconds" tools/fuzz.sh 3
@@ -93,6 +160,14 @@ else
         END { printf "100%% tests passed, 0 tests failed out of %d", sum }' "$logs/summary.txt")
 fi
 echo "$closing" >>"$logs/summary.txt"
-printf '\n%d s in all\n' "$SECONDS"
+printf '\n%d s in all, with SEED=%s\n' "$SECONDS" "$DIBS_SEED"
+if [ -s "$DIBS_JUDGE_LOG" ]; then
+    echo "repeated, for the machine was too slow to judge them:"
+    sed 's/^/  /' "$DIBS_JUDGE_LOG"
+fi
 cat "$logs/summary.txt"
+if [ ${#again[@]} -gt 0 ]; then
+    printf 'again, each alone:\n'
+    printf '  %s\n' "${again[@]}"
+fi
 [ ${#failed[@]} -eq 0 ]

@@ -12,6 +12,7 @@
 #include "pace.h"
 #include "plan.h"
 #include "promise.h"
+#include "seed.h"
 #include "worker.h"
 
 #include <errno.h>
@@ -490,7 +491,7 @@ static bool read_line(run *rn, int argc, char **argv)
 {
     int option;
 
-    rn->ws = (wishes){.seconds = 20, .seed = 1, .workers = 16};
+    rn->ws = (wishes){.seconds = 20, .seed = seed_of_run(), .workers = 16};
     rn->gr = ground_sqlite;
     while ((option = getopt_long(argc, argv, "", options, NULL)) >= 0) {
         if (option == HELP) {

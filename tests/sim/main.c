@@ -8,6 +8,7 @@
  * every new belief has a higher fence than any before it; nobody who has left
  * holds anything. In the end the network heals and everybody gets a turn. */
 /* SPDX-License-Identifier: MIT */
+#include "seed.h"
 #include "sim.h"
 
 #include <signal.h>
@@ -205,7 +206,7 @@ static uint64_t number_of(const char *text)
 int main(int argc, char **argv)
 {
     uint64_t seeds = argc > 1 ? number_of(argv[1]) : 1000;
-    uint64_t first = argc > 2 ? number_of(argv[2]) : 1;
+    uint64_t first = argc > 2 ? number_of(argv[2]) : seed_of_many();
     uint64_t acquired = 0, lost = 0, rung = 0, crashes = 0;
     dibsx_nsec start = dibsx_now();
     double simulated = 0, took;

@@ -9,6 +9,7 @@
  * turn. */
 /* SPDX-License-Identifier: MIT */
 #include "quorum.h"
+#include "seed.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -250,7 +251,7 @@ static int run_mutant(mutant left_out, uint64_t seeds)
 int main(int argc, char **argv)
 {
     uint64_t seeds = argc > 1 ? number_of(argv[1]) : 500;
-    uint64_t first = argc > 2 ? number_of(argv[2]) : 1;
+    uint64_t first = argc > 2 ? number_of(argv[2]) : seed_of_many();
     uint64_t leases = 0, split = 0, lost = 0, restarts = 0, steps = 0;
     uint64_t permits = 0, moves = 0;
 
