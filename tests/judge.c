@@ -7,7 +7,8 @@
  * was not in time. On a machine that was quick enough it has failed; else the judge
  * says so and repeats it, with more time for everything. It never passes a test
  * that did not pass, and any other failure stands. DIBS_JUDGE_TRIES sets how often
- * it tries (5), DIBS_JUDGE_LOG names a file for a line about each repetition.
+ * it tries (5), DIBS_JUDGE_LOG names a file for a line about each repetition, and
+ * DIBS_PACE says how slow the machine is at least (1).
  *
  * Each try has a TMPDIR of its own, which is removed after it. One thread. */
 /* SPDX-License-Identifier: MIT */
@@ -187,8 +188,9 @@ static bool is_too_slow(const char *test, int number, const pace *pc)
 int main(int argc, char **argv)
 {
     const char *word = getenv("DIBS_JUDGE_TRIES");
+    const char *least = getenv("DIBS_PACE");
     int tries = word ? (int)strtol(word, NULL, 10) : TRIES;
-    double times = 1;
+    double times = least ? strtod(least, NULL) : 1;
     sigset_t ended, mask;
 
     if (argc < 3) {

@@ -30,7 +30,7 @@ dibs_status world_try_url(const char *url, int64_t timeout_ms, dibs_error *why)
     dibs_status rc =
         dibs_open(url, DIBS_CLIENT_OPTS(.timeout_ms = timeout_ms), &cl, why);
 
-    IN_TIME(world_ms_since(from_at) <= timeout_ms + WORLD_SLACK_MS);
+    IN_TIME(world_ms_since(from_at) <= pace_ms(timeout_ms + WORLD_SLACK_MS));
     if (rc == DIBS_OK) {
         dibs_lock *lock = world_lock(cl, "k", NULL);
 

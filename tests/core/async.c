@@ -109,14 +109,14 @@ static void a_free_lock_is_granted_to_a_callback(void **state)
     (void)state;
     CHECK(DIBS_OK, dibs_lock_acquire_async(lock, see, &sn, err));
     core_until(is_called, &sn);
-    assert_int_equal(sn.rc, DIBS_OK);
+    CHECK(DIBS_OK, sn.rc);
     assert_int_equal(sn.err.status, DIBS_OK);
     assert_true(sn.fence > 0);
     assert_false(pthread_equal(sn.thread, pthread_self()));
     CHECK(DIBS_OK, dibs_lock_release_async(lock, see, &gone, err));
     assert_int_equal(dibs_lock_fence(lock), 0);
     core_until(is_called, &gone);
-    assert_int_equal(gone.rc, DIBS_OK);
+    CHECK(DIBS_OK, gone.rc);
     assert_int_equal(atomic_load(&sn.calls), 1);
     dibs_lock_free(lock);
     dibs_close(cl);
@@ -139,7 +139,7 @@ static void a_release_hands_over(void **state)
     CHECK(DIBS_INVALID, dibs_lock_release_async(lock, see, &sn, err));
     CHECK(DIBS_OK, dibs_lock_release(sc.holder, err));
     core_until(is_called, &sn);
-    assert_int_equal(sn.rc, DIBS_OK);
+    CHECK(DIBS_OK, sn.rc);
     assert_true(sn.fence > fence);
     CHECK(DIBS_OK, dibs_lock_release(lock, err));
     dibs_lock_free(lock);
@@ -167,7 +167,7 @@ static void callbacks_run_in_process_once_there_is_a_descriptor(void **state)
     assert_false(is_called(&sn));
     assert_int_equal(dibs_async_process(sc.cl), 1);
     assert_true(is_called(&sn));
-    assert_int_equal(sn.rc, DIBS_OK);
+    CHECK(DIBS_OK, sn.rc);
     assert_true(pthread_equal(sn.thread, pthread_self()));
     assert_int_equal(poll(&pfd, 1, 0), 0);
     assert_int_equal(dibs_async_process(sc.cl), 0);
@@ -183,7 +183,7 @@ static void refusals_and_timeouts_are_told(void **state)
         core_lock(sc.cl, sc.name,
                   DIBS_LOCK_OPTS(.retries = 2, .retry_delay_ms = 10));
     dibs_lock *bounded =
-        core_lock(sc.cl, sc.name, DIBS_LOCK_OPTS(.wait_ms = 50));
+        core_lock(sc.cl, sc.name, DIBS_LOCK_OPTS(.wait_ms = pace_ms(50)));
     static seen busy, busier, late, none;
 
     (void)state;
@@ -193,15 +193,15 @@ static void refusals_and_timeouts_are_told(void **state)
     core_until(is_called, &busy);
     core_until(is_called, &busier);
     core_until(is_called, &late);
-    assert_int_equal(busy.rc, DIBS_BUSY);
+    CHECK(DIBS_BUSY, busy.rc);
     assert_int_equal(busy.err.status, DIBS_BUSY);
     assert_true(strlen(busy.err.message) > 0);
-    assert_int_equal(busier.rc, DIBS_BUSY);
-    assert_int_equal(late.rc, DIBS_TIMEOUT);
+    CHECK(DIBS_BUSY, busier.rc);
+    CHECK(DIBS_TIMEOUT, late.rc);
     assert_int_equal(late.err.status, DIBS_TIMEOUT);
     CHECK(DIBS_OK, dibs_lock_release_async(once, see, &none, err));
     core_until(is_called, &none);
-    assert_int_equal(none.rc, DIBS_LOST);
+    CHECK(DIBS_LOST, none.rc);
     CHECK(DIBS_INVALID, dibs_lock_acquire_async(once, NULL, NULL, err));
     CHECK(DIBS_INVALID, dibs_lock_acquire_async(NULL, see, NULL, err));
     await_queue(&sc, 0);
@@ -231,7 +231,7 @@ static void a_cancel_from_another_thread_ends_it(void **state)
     assert_int_equal(pthread_create(&thread, NULL, cancel_it, lock), 0);
     assert_int_equal(pthread_join(thread, NULL), 0);
     core_until(is_called, &sn);
-    assert_int_equal(sn.rc, DIBS_CANCELLED);
+    CHECK(DIBS_CANCELLED, sn.rc);
     await_queue(&sc, 0);
     dibs_stats_get(sc.cl, &stats);
     assert_int_equal(stats.waiting, 0);
@@ -250,7 +250,7 @@ static void a_cancel_at_once_ends_it(void **state)
     CHECK(DIBS_OK, dibs_lock_acquire_async(lock, see, &sn, err));
     dibs_lock_cancel(lock);
     core_until(is_called, &sn);
-    assert_int_equal(sn.rc, DIBS_CANCELLED);
+    CHECK(DIBS_CANCELLED, sn.rc);
     dibs_lock_free(lock);
     tear_down(&sc);
 }
@@ -323,7 +323,7 @@ static void closing_calls_back_those_that_wait(void **state)
         await_queue(&sc, 2);
         dibs_close(cl);
         assert_int_equal(atomic_load(&sn->calls), 2);
-        assert_int_equal(sn->rc, DIBS_CANCELLED);
+        CHECK(DIBS_CANCELLED, sn->rc);
         CHECK(DIBS_INVALID, dibs_lock_acquire_async(a, see, sn, err));
         dibs_lock_free(a);
         dibs_lock_free(b);
@@ -391,7 +391,7 @@ static void a_callback_may_use_the_handle_again(void **state)
             process_until(cl, &rd.sn);
         else
             core_until(is_called, &rd.sn);
-        assert_int_equal(rd.sn.rc, DIBS_OK);
+        CHECK(DIBS_OK, rd.sn.rc);
         assert_int_equal(rd.left, -1);
         dibs_lock_free(lock);
         dibs_close(cl);
@@ -417,8 +417,8 @@ static void a_callback_may_free_the_lock(void **state)
     CHECK(DIBS_OK, dibs_lock_acquire_async(granted, free_it, &yes, err));
     core_until(is_called, &no);
     core_until(is_called, &yes);
-    assert_int_equal(no.rc, DIBS_BUSY);
-    assert_int_equal(yes.rc, DIBS_OK);
+    CHECK(DIBS_BUSY, no.rc);
+    CHECK(DIBS_OK, yes.rc);
     tear_down(&sc);
 }
 
@@ -444,7 +444,7 @@ static void a_grant_that_lapsed_unheard_is_taken_anew(void **state)
     core_until(has_lapsed, lock);
     assert_int_equal(dibs_async_process(cl), 0);
     process_until(cl, &sn);
-    assert_int_equal(sn.rc, DIBS_OK);
+    CHECK(DIBS_OK, sn.rc);
     assert_true(sn.fence > 0);
     dibs_stats_get(cl, &stats);
     assert_int_equal(stats.acquired, 1);
@@ -486,7 +486,7 @@ static void after_a_fork_the_parent_waits_on(void **state)
     assert_int_equal(status, 0);
     CHECK(DIBS_OK, dibs_lock_release(sc.holder, err));
     process_until(sc.cl, &sn);
-    assert_int_equal(sn.rc, DIBS_OK);
+    CHECK(DIBS_OK, sn.rc);
     dibs_lock_free(lock);
     tear_down(&sc);
 }
@@ -506,7 +506,7 @@ static void a_local_answer_comes_by_callback_too(void **state)
     CHECK(DIBS_OK, dibs_lock_acquire_async(lock, see, &sn, err));
     assert_false(is_called(&sn));
     process_until(cl, &sn);
-    assert_int_equal(sn.rc, DIBS_OK);
+    CHECK(DIBS_OK, sn.rc);
     assert_int_equal(dibs_lock_depth(lock), 2);
     dibs_lock_free(lock);
     dibs_close(cl);

@@ -112,7 +112,7 @@ static void an_end_needs_nobody_to_note_it(void **state)
     CHECK(DIBS_OK, dibs_lock_try(later, err));
     CHECK(DIBS_OK, dibs_lock_try(lock, err));
     core_until(was_told, &gl.done);
-    assert_int_equal(gl.rc, DIBS_LOST);
+    CHECK(DIBS_LOST, gl.rc);
     assert_int_equal(gl.state, DIBS_LOCK_LOST);
     assert_int_equal(gl.fence, 0);
     dibs_lock_free(lock);

@@ -210,8 +210,8 @@ static void threads_are_told_apart(void **state)
     pthread_barrier_wait(&pr.barrier);
     for (int i = 0; i < 2; i++)
         pthread_join(halves[i].thread, NULL);
-    assert_int_equal(halves[0].rc, DIBS_CANCELLED);
-    assert_int_equal(halves[1].rc, DIBS_OK);
+    CHECK(DIBS_CANCELLED, halves[0].rc);
+    CHECK(DIBS_OK, halves[1].rc);
     pthread_barrier_destroy(&pr.barrier);
     dibs_close(st.cl);
 }

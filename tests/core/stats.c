@@ -79,7 +79,8 @@ static void what_became_of_each_acquire_is_counted(void **state)
 
     CHECK(DIBS_OK, dibs_lock_try(theirs, err));
     {
-        dibs_lock *ours = core_lock(cl, name, DIBS_LOCK_OPTS(.wait_ms = 60));
+        dibs_lock *ours =
+            core_lock(cl, name, DIBS_LOCK_OPTS(.wait_ms = pace_ms(60)));
 
         CHECK(DIBS_BUSY, dibs_lock_try(ours, err));
         CHECK(DIBS_TIMEOUT, dibs_lock_acquire(ours, err));

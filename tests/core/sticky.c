@@ -116,7 +116,7 @@ static void one_in_use_goes_back_with_its_release(void **state)
     CHECK(DIBS_OK, dibs_lock_check(lock));
     CHECK(DIBS_OK, dibs_lock_release(lock, err));
     pthread_join(thread, NULL);
-    assert_int_equal(wt.rc, DIBS_OK);
+    CHECK(DIBS_OK, wt.rc);
     dibs_lock_free(lock);
     dibs_lock_free(wt.lock);
     dibs_close(other);

@@ -47,7 +47,8 @@ static void a_cancelled_thread_ends_its_wait_first(void **state)
     dibs_client *other = core_open();
     const char *name = core_name();
     dibs_lock *holder = core_lock(other, name, NULL);
-    dibs_lock *lock = core_lock(cl, name, DIBS_LOCK_OPTS(.wait_ms = 300));
+    dibs_lock *lock =
+        core_lock(cl, name, DIBS_LOCK_OPTS(.wait_ms = pace_ms(300)));
     taker tk = {.lock = lock, .rc = -1};
     void *result = NULL;
     pthread_t thread;

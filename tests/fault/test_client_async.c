@@ -45,12 +45,12 @@ static void a_failed_try_is_told(void **state)
     world_fault(w, DIBS__STEP_ACQUIRE, DIBS__FAULT_FAIL, 1);
     start(lock, &none);
     await(&none);
-    assert_int_equal(none.rc, DIBS_UNAVAIL);
+    CHECK(DIBS_UNAVAIL, none.rc);
     assert_int_equal(none.err.status, DIBS_UNAVAIL);
     world_fault(w, DIBS__STEP_ACQUIRE, DIBS__FAULT_DROP_AFTER, 1);
     start(lock, &unsure);
     await(&unsure);
-    assert_int_equal(unsure.rc, DIBS_UNKNOWN);
+    CHECK(DIBS_UNKNOWN, unsure.rc);
     /* What the store had granted was given up before that was told. */
     CHECK(DIBS_OK, dibs_lock_try(lock, err));
     dibs_lock_free(lock);
@@ -66,7 +66,7 @@ static void a_wait_goes_on_when_the_store_is_back(void **state)
     world_fault(w, DIBS__STEP_ACQUIRE, DIBS__FAULT_FAIL, 5);
     start(lock, &out);
     await(&out);
-    assert_int_equal(out.rc, DIBS_OK);
+    CHECK(DIBS_OK, out.rc);
     assert_true(world_seen(w, DIBS__STEP_ACQUIRE) > 5);
     dibs_lock_free(lock);
 }
@@ -84,7 +84,7 @@ static void a_release_that_fails_is_told(void **state)
     CHECK(DIBS_OK, dibs_lock_release_async(lock, ended, &out, err));
     assert_int_equal(dibs_lock_fence(lock), 0);
     await(&out);
-    assert_int_equal(out.rc, DIBS_UNAVAIL);
+    CHECK(DIBS_UNAVAIL, out.rc);
     world_heal(w);
     CHECK(DIBS_OK, world_try_until(other, WORLD_BOUND_MS));
     dibs_lock_free(other);
@@ -138,9 +138,10 @@ static void every_call_is_called_back_once(void **state)
 
     world_fault(w, DIBS__STEP_ACQUIRE, DIBS__FAULT_DROP_AFTER, 10);
     for (int i = 0; i < CALLS; i++) {
-        locks[i] = world_lock(w->one, names[i % 7],
-                              DIBS_LOCK_OPTS(.wait_ms = 300, .retries = 1,
-                                             .retry_delay_ms = 5));
+        locks[i] =
+            world_lock(w->one, names[i % 7],
+                       DIBS_LOCK_OPTS(.wait_ms = pace_ms(300), .retries = 1,
+                                      .retry_delay_ms = 5));
         start(locks[i], &outs[i]);
         if (i % 3 == 0)
             dibs_lock_cancel(locks[i]);
@@ -181,7 +182,7 @@ static void giving_back_when_asked_delays_no_announcement(void **state)
     IN_TIME(atomic_load(&lost.told_at) <= end_at + WORLD_LATE_MS * DIBSX_MS);
     assert_int_equal(atomic_load(&out.calls), 0);
     await(&out);
-    assert_int_equal(out.rc, DIBS_OK);
+    CHECK(DIBS_OK, out.rc);
     world_heal(w);
     dibs_lock_free(asked);
     dibs_lock_free(kept);

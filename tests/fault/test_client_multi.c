@@ -88,7 +88,7 @@ static void who_waits_goes_on_in_order(void **state)
 static void a_store_that_stays_away_ends_the_wait(void **state)
 {
     world *w = *state;
-    dibs_multi *multi = set_of(w->one, DIBS_LOCK_OPTS(.wait_ms = 200));
+    dibs_multi *multi = set_of(w->one, DIBS_LOCK_OPTS(.wait_ms = pace_ms(200)));
     dibs_multi *once = set_of(w->one, NULL);
 
     world_fault(w, DIBS__STEP_ACQUIRE_ALL, DIBS__FAULT_FAIL, -1);
@@ -105,7 +105,7 @@ static void a_store_that_stays_away_ends_the_wait(void **state)
 static void sets_that_may_have_been_granted_are_not_denied(void **state)
 {
     world *w = *state;
-    dibs_multi *multi = set_of(w->one, DIBS_LOCK_OPTS(.wait_ms = 200));
+    dibs_multi *multi = set_of(w->one, DIBS_LOCK_OPTS(.wait_ms = pace_ms(200)));
     dibs_multi *once = set_of(w->one, NULL);
     dibs_error err = {0};
 
@@ -133,8 +133,8 @@ static void sets_that_may_have_been_granted_are_not_denied(void **state)
 static void what_is_left_of_a_set_is_not_denied(void **state)
 {
     world *w = *state;
-    dibs_multi *multi =
-        set_of(w->one, DIBS_LOCK_OPTS(.mode = DIBS_SHARED, .wait_ms = 200));
+    dibs_multi *multi = set_of(w->one, DIBS_LOCK_OPTS(.mode = DIBS_SHARED,
+                                                      .wait_ms = pace_ms(200)));
     dibs_error err = {0};
 
     world_fault(w, DIBS__STEP_ACQUIRE, DIBS__FAULT_NONE, 1);

@@ -165,7 +165,8 @@ static void no_call_hangs_on_a_server_that_stands_still(void **state)
     dibs_client *cl = world_client(w->url, 400);
     dibs_lock *lock = world_lock(cl, "k", DIBS_LOCK_OPTS(.ttl_ms = TTL_MS));
     dibs_lock *free_one = world_lock(cl, "f", DIBS_LOCK_OPTS(.ttl_ms = TTL_MS));
-    dibs_lock *waiter = world_lock(cl, "w", DIBS_LOCK_OPTS(.wait_ms = 300));
+    dibs_lock *waiter =
+        world_lock(cl, "w", DIBS_LOCK_OPTS(.wait_ms = pace_ms(300)));
     dibsx_nsec from_at;
     dibs_error why = {0};
 
@@ -173,17 +174,17 @@ static void no_call_hangs_on_a_server_that_stands_still(void **state)
     server_pause(&w->sv);
     from_at = dibsx_now();
     assert_int_not_equal(dibs_ping(cl, NULL, &why), DIBS_OK);
-    IN_TIME(world_ms_since(from_at) <= 400 + SLACK_MS);
+    IN_TIME(world_ms_since(from_at) <= pace_ms(400 + SLACK_MS));
     from_at = dibsx_now();
     assert_int_not_equal(dibs_lock_try(free_one, &why), DIBS_OK);
-    IN_TIME(world_ms_since(from_at) <= 2 * 400 + SLACK_MS);
+    IN_TIME(world_ms_since(from_at) <= pace_ms(2 * 400 + SLACK_MS));
     from_at = dibsx_now();
     assert_int_not_equal(dibs_lock_acquire(waiter, &why), DIBS_OK);
     assert_true(world_ms_since(from_at) >= 250);
-    IN_TIME(world_ms_since(from_at) <= 300 + 400 + BELL_MS + SLACK_MS);
+    IN_TIME(world_ms_since(from_at) <= pace_ms(300 + 400 + BELL_MS + SLACK_MS));
     from_at = dibsx_now();
     assert_int_not_equal(dibs_lock_release(lock, &why), DIBS_OK);
-    IN_TIME(world_ms_since(from_at) <= 2 * 400 + SLACK_MS);
+    IN_TIME(world_ms_since(from_at) <= pace_ms(2 * 400 + SLACK_MS));
     server_resume(&w->sv);
     CHECK(DIBS_OK, world_try_until(lock, WORLD_BOUND_MS));
     CHECK(DIBS_OK, world_try_until(free_one, WORLD_BOUND_MS));

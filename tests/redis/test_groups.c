@@ -290,7 +290,7 @@ static void fences_are_used_up(void **state)
             granted++;
             continue;
         }
-        assert_int_equal(acts[i].rc, DIBS_INTERNAL);
+        CHECK(DIBS_INTERNAL, acts[i].rc);
         assert_string_equal(acts[i].err.origin, "USEDUP");
     }
     assert_int_equal(granted, LEFT);
@@ -371,7 +371,7 @@ static void a_foreign_key_does_not_hurt_others(void **state)
     acts_init(acts, w->one, "k", 0);
     assert_true(server_tell(&w->sv, "SET", "k-7", "not a lock", NULL));
     perform_all(acts, dibs_lock_try);
-    assert_int_equal(acts[7].rc, DIBS_INTERNAL);
+    CHECK(DIBS_INTERNAL, acts[7].rc);
     assert_string_equal(acts[7].err.origin, "FOREIGN");
     acts[7].rc = DIBS_OK;
     assert_acts(acts, DIBS_OK, NULL);
@@ -379,7 +379,7 @@ static void a_foreign_key_does_not_hurt_others(void **state)
     perform_all(acts, dibs_lock_release);
     for (int i = 0; i < CREW; i++)
         if (i != 3 && i != 7)
-            assert_int_equal(acts[i].rc, DIBS_OK);
+            CHECK(DIBS_OK, acts[i].rc);
     acts_fini(acts);
 }
 

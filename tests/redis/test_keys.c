@@ -198,7 +198,8 @@ static void a_queue_leaves_nothing(void **state)
     dibs_lock *waiter =
         world_lock(w->other, "k",
                    DIBS_LOCK_OPTS(.ttl_ms = 900, .wait_ms = WORLD_BOUND_MS));
-    dibs_lock *late = world_lock(w->other, "k", DIBS_LOCK_OPTS(.wait_ms = 100));
+    dibs_lock *late =
+        world_lock(w->other, "k", DIBS_LOCK_OPTS(.wait_ms = pace_ms(100)));
     pthread_t thread;
     void *rc = NULL;
 

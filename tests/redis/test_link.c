@@ -446,11 +446,11 @@ static void what_is_no_redis_is_refused(void **state)
         way_open_port(&wy, pt.port);
         rc = put(&wy, 5000, "PING", text);
         if (i == 8)
-            assert_int_equal(rc, DIBS_DENIED);
+            CHECK(DIBS_DENIED, rc);
         else if (i == 9)
-            assert_int_equal(rc, DIBS_UNAVAIL);
+            CHECK(DIBS_UNAVAIL, rc);
         else
-            assert_int_equal(rc, DIBS_REFUSED);
+            CHECK(DIBS_REFUSED, rc);
         if (!strstr(wy.err.message, cases[i].why))
             fail_msg("%s: %s", cases[i].says, wy.err.message);
         way_close(&wy);

@@ -105,7 +105,7 @@ static void a_timeout_takes_those_in_flight_along(void **state)
         ask_start(&crowd[i], wy.ln, 10000, "INCR along");
     pthread_join(impatient.thread, NULL);
     server_resume(*state);
-    assert_int_equal(impatient.rc, DIBS_UNKNOWN);
+    CHECK(DIBS_UNKNOWN, impatient.rc);
     assert_soon_after(start, 300);
     for (int i = 0; i < CROWD; i++) {
         pthread_join(crowd[i].thread, NULL);
@@ -166,9 +166,9 @@ static void who_waits_for_room_takes_answers(void **state)
     pthread_join(second.thread, NULL);
     proxy_slow(&px, 0, 0, 0);
     pthread_join(large.thread, NULL);
-    assert_int_equal(first.rc, DIBS_OK);
-    assert_int_equal(second.rc, DIBS_OK);
-    assert_int_equal(large.rc, DIBS_OK);
+    CHECK(DIBS_OK, first.rc);
+    CHECK(DIBS_OK, second.rc);
+    CHECK(DIBS_OK, large.rc);
     way_close(&wy);
     proxy_stop(&px);
 }

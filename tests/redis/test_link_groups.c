@@ -278,7 +278,7 @@ static void an_error_sends_each_alone(void **state)
     for (int i = 0; i < SOME; i++)
         if (i != 5)
             assert_answer(&crowd[i], "one");
-    assert_int_equal(crowd[5].rc, DIBS_OK);
+    CHECK(DIBS_OK, crowd[5].rc);
     assert_string_equal(crowd[5].text, "BAD one");
     assert_calls(*state, 1, SOME);
     way_close(&wy);
@@ -379,7 +379,7 @@ static void an_answer_is_cut_at_every_byte(void **state)
         crowd_run(sv, crowd, CROWD);
         for (int i = 0; i < CROWD; i++) {
             if (cut)
-                assert_int_equal(crowd[i].rc, DIBS_UNKNOWN);
+                CHECK(DIBS_UNKNOWN, crowd[i].rc);
             else
                 assert_answer(&crowd[i], "many");
         }
@@ -408,7 +408,7 @@ static void a_cut_after_an_error_is_unknown(void **state)
     crowd_init(crowd, CROWD, &wy, "bad");
     crowd_run(sv, crowd, CROWD);
     for (int i = 0; i < CROWD; i++)
-        assert_int_equal(crowd[i].rc, DIBS_UNKNOWN);
+        CHECK(DIBS_UNKNOWN, crowd[i].rc);
     way_close(&wy);
     proxy_stop(&px);
 }
@@ -471,7 +471,7 @@ static void a_server_that_fails_and_quits_is_unknown(void **state)
         crowd_join(crowd, CROWD);
         assert_int_equal(pthread_join(qt.thread, NULL), 0);
         for (int i = 0; i < CROWD; i++)
-            assert_int_equal(crowd[i].rc, DIBS_UNKNOWN);
+            CHECK(DIBS_UNKNOWN, crowd[i].rc);
         way_close(&wy);
     }
 }
@@ -504,7 +504,7 @@ static void a_timeout_takes_its_group_along(void **state)
                                          ? "one"
                                          : "many");
     }
-    assert_int_equal(crowd[0].rc, DIBS_UNKNOWN);
+    CHECK(DIBS_UNKNOWN, crowd[0].rc);
     expect_soon(&wy, "PING", "PONG");
     way_close(&wy);
 }

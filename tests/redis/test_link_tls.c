@@ -286,7 +286,7 @@ static void a_session_is_cut_at_many_places(void **state)
         expect_soon(&wy, "PING", "PONG");
         way_close(&wy);
     }
-    assert_int_equal(rc, DIBS_OK);
+    CHECK(DIBS_OK, rc);
     assert_true(unknown > 0);
     proxy_stop(&px);
 }

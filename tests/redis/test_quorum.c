@@ -177,7 +177,7 @@ static void waiting_is_asking_again(void **state)
     dibs_lock *held = short_lock(q->one, "a");
     dibs_lock *waits =
         world_lock(q->other, "a",
-                   DIBS_LOCK_OPTS(.ttl_ms = 30000, .wait_ms = 400));
+                   DIBS_LOCK_OPTS(.ttl_ms = 30000, .wait_ms = pace_ms(400)));
     dibs_error why = {0};
     dibs_status rc;
 

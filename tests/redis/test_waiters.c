@@ -282,7 +282,7 @@ static void the_dead_are_skipped_together(void **state)
     print_message("served after %lld ms behind %d dead\n",
                   (long long)world_ms_since(from_at), DEAD);
     assert_int_equal(said.number, DEAD);
-    IN_TIME(world_ms_since(from_at) < 9000);
+    IN_TIME(world_ms_since(from_at) < pace_ms(9000));
     assert_int_equal(waitpid(hd.pids[DEAD], NULL, 0), hd.pids[DEAD]);
     close(hd.go[DEAD]);
     close(hd.said);
