@@ -9,6 +9,8 @@
 #ifndef DIBS_TESTS_PACE_H
 #define DIBS_TESTS_PACE_H
 
+#include <dibs/types.h>
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -17,6 +19,14 @@ enum { PACE_MISSED = 75 }; /* exit code: not in time */
 /* A span for a machine that is as slow as this one: at least `span_ms`. Any
  * thread. */
 int64_t pace_ms(int64_t span_ms);
+
+/* Whether a machine that is too slow can be why a call has this status: something
+ * ran out of time. */
+static inline bool pace_explains(dibs_status rc)
+{
+    return rc == DIBS_TIMEOUT || rc == DIBS_LOST || rc == DIBS_UNAVAIL ||
+           rc == DIBS_UNKNOWN;
+}
 
 /* Ends the program with PACE_MISSED, and says why. Any thread. */
 _Noreturn void pace_missed(const char *file, int line, const char *format, ...)

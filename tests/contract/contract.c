@@ -28,7 +28,7 @@ dibs__store *contract_open(void)
     dibs_status rc = dibs__store_open(suite_url, contract_soon(), &st, &err);
 
     if (rc != DIBS_OK)
-        fail_msg("open %s: status %d: %s", suite_url, (int)rc, err.message);
+        FAIL_OF(rc, "open %s: status %d: %s", suite_url, (int)rc, err.message);
     assert_non_null(st);
     return st;
 }
@@ -56,14 +56,16 @@ int contract_setup(void **state)
 {
     contract *t = calloc(1, sizeof(*t));
     dibs_error err = {0};
+    dibs_status rc;
 
     assert_non_null(t);
     for (size_t i = 0; i < CONTRACT_HANDLES; i++) {
         t->st[i] = contract_open();
         t->bell[i] = -1;
-        assert_int_equal(t->st[i]->ops->bell_open(t->st[i], contract_soon(),
-                                                  &t->bell[i], &err),
-                         DIBS_OK);
+        rc = t->st[i]->ops->bell_open(t->st[i], contract_soon(), &t->bell[i],
+                                      &err);
+        if (rc != DIBS_OK)
+            FAIL_OF(rc, "a doorbell: status %d: %s", (int)rc, err.message);
         assert_true(t->bell[i] >= 0);
     }
     contract_name(t->name, sizeof(t->name), "main");

@@ -8,7 +8,7 @@
 #ifndef DIBS_CONTRACT_H
 #define DIBS_CONTRACT_H
 
-#include "pace.h"
+#include "check.h"
 #include "store/store.h"
 
 #include <setjmp.h>

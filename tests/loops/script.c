@@ -15,9 +15,11 @@
 #include <time.h>
 
 /* The slack is for a busy machine. */
-enum { TIMEOUT_MS = 500, WAIT_MS = 3000, SLACK_MS = 4000 };
+#define TIMEOUT_MS pace_ms(500)
+#define WAIT_MS    pace_ms(3000)
+#define SLACK_MS   pace_ms(4000)
 
-#define VALUE "loops-value"
+#define VALUE      "loops-value"
 
 static int64_t now_ms(void)
 {
@@ -27,17 +29,33 @@ static int64_t now_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
+static void tell_breach(script *sc, const char *format, va_list args)
+{
+    sc->breaches++;
+    printf("violation: %s: ", sc->what);
+    vprintf(format, args);
+    printf("\n");
+    fflush(stdout);
+}
+
 void script_breach(script *sc, const char *format, ...)
 {
     va_list args;
 
-    sc->breaches++;
-    printf("violation: %s: ", sc->what);
     va_start(args, format);
-    vprintf(format, args);
+    tell_breach(sc, format, args);
     va_end(args);
-    printf("\n");
-    fflush(stdout);
+}
+
+void script_breach_of(script *sc, dibs_status rc, const char *format, ...)
+{
+    va_list args;
+
+    if (pace_explains(rc))
+        sc->late++;
+    va_start(args, format);
+    tell_breach(sc, format, args);
+    va_end(args);
 }
 
 /* What a fault of the system may be told as. */
@@ -59,8 +77,8 @@ static dibs_status told(script *sc, const char *step, dibs_status rc,
         printf("  %s: %s %s\n", step, dibs_status_name(rc),
                rc == DIBS_OK ? "" : err->message);
     if (!is_told(rc) && rc != also && rc != sc->also)
-        script_breach(sc, "%s: %s (%s)", step, dibs_status_name(rc),
-                      err->message);
+        script_breach_of(sc, rc, "%s: %s (%s)", step, dibs_status_name(rc),
+                         err->message);
     if (rc != DIBS_OK && err->status != rc)
         script_breach(sc, "%s: %s, but the error says %s", step,
                       dibs_status_name(rc), dibs_status_name(err->status));
@@ -98,8 +116,8 @@ static dibs_status peer_takes(script *sc, name *nm, int64_t wait_ms)
     if (rc == DIBS_OK) {
         rises(sc, nm, dibs_lock_fence(lock));
         if (dibs_lock_release(lock, &err) != DIBS_OK)
-            script_breach(sc, "%s: the peer cannot release: %s", nm->text,
-                          err.message);
+            script_breach_of(sc, err.status, "%s: the peer cannot release: %s",
+                             nm->text, err.message);
     }
     dibs_lock_free(lock);
     return rc;
@@ -129,8 +147,8 @@ static void is_free(script *sc, name *nm, const char *after)
     faults_take_part(false);
     rc = peer_takes(sc, nm, 0);
     if (rc != DIBS_OK)
-        script_breach(sc, "%s: the peer got %s after %s", nm->text,
-                      dibs_status_name(rc), after);
+        script_breach_of(sc, rc, "%s: the peer got %s after %s", nm->text,
+                         dibs_status_name(rc), after);
     faults_take_part(true);
 }
 
@@ -209,7 +227,8 @@ static void *open_gate(void *arg)
         waiters += gt->sc->quorum;
     }
     if (dibs_lock_release(gt->lock, &err) != DIBS_OK)
-        script_breach(gt->sc, "the peer cannot release: %s", err.message);
+        script_breach_of(gt->sc, err.status, "the peer cannot release: %s",
+                         err.message);
     return NULL;
 }
 
@@ -237,7 +256,7 @@ static void hold_in_turn(script *sc, dibs_client *cl)
     gt.lock = peer_lock(sc, nm, 0);
     rc = gt.lock ? dibs_lock_acquire(gt.lock, &err) : DIBS_NOMEM;
     if (rc != DIBS_OK || pthread_create(&opener, NULL, open_gate, &gt) != 0) {
-        script_breach(sc, "the peer cannot hold: %s", err.message);
+        script_breach_of(sc, rc, "the peer cannot hold: %s", err.message);
         goto out;
     }
     rises(sc, nm, dibs_lock_fence(gt.lock));
@@ -271,7 +290,7 @@ static uint64_t peer_reads(script *sc, char text[32])
         text[value.len] = '\0';
         version = value.version;
     } else if (rc != DIBS_NOTFOUND) {
-        script_breach(sc, "the peer cannot read: %s", err.message);
+        script_breach_of(sc, rc, "the peer cannot read: %s", err.message);
     }
     dibs_value_free(&value);
     return version;
@@ -361,8 +380,8 @@ static void settle_name(script *sc, name *nm)
         return;
     rc = peer_takes(sc, nm, left_ms > 0 ? left_ms : 0);
     if (rc != DIBS_OK)
-        script_breach(sc, "%s: %s, long after the subject has gone", nm->text,
-                      dibs_status_name(rc));
+        script_breach_of(sc, rc, "%s: %s, long after the subject has gone",
+                         nm->text, dibs_status_name(rc));
     nm->free_at = 0;
 }
 
@@ -400,7 +419,8 @@ void script_settle(script *sc)
         settle_name(sc, &sc->queue[i]);
     }
     if (dibs_ping(sc->peer, NULL, &err) != DIBS_OK)
-        script_breach(sc, "the peer is cut off: %s", err.message);
+        script_breach_of(sc, err.status, "the peer is cut off: %s",
+                         err.message);
 }
 
 dibs_status script_init(script *sc, const char *url, dibs_error *err)

@@ -6,11 +6,14 @@
 #ifndef DIBS_LOOPS_SCRIPT_H
 #define DIBS_LOOPS_SCRIPT_H
 
+#include "pace.h"
+
 #include <dibs/dibs.h>
 
 /* Of the leases. What is not given back is free again after it, or after the claim
  * of a lease that was waited for, whatever is longer. */
-enum { TTL_MS = 300, CLAIM_MS = 3000 };
+#define TTL_MS pace_ms(300)
+enum { CLAIM_MS = 3000 };
 
 /* Each run has names of its own, so that the next need not wait for what it has
  * left behind. */
@@ -33,6 +36,7 @@ typedef struct script {
     unsigned granted; /* steps of the subject that succeeded */
     unsigned refused; /* ... that did not */
     unsigned breaches;
+    unsigned late;    /* of these, those that a slow machine explains */
     const char *what; /* which fault is on, for messages */
     dibs_status also; /* what may be told beside the usual */
     bool verbose;     /* every step is told */
@@ -51,5 +55,9 @@ void script_settle(script *sc);
 /* Counts a breach and prints it. */
 void script_breach(script *sc, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+
+/* Likewise, of a step that had this status. */
+void script_breach_of(script *sc, dibs_status rc, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 #endif

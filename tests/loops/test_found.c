@@ -2,6 +2,7 @@
  *
  *     test_found URL */
 /* SPDX-License-Identifier: MIT */
+#include "check.h"
 #include "faults.h"
 
 #include <dibs/dibs.h>
@@ -13,7 +14,8 @@
 #include <cmocka.h>
 
 /* No use below makes more calls of a kind, but for those of SQLite's memory. */
-enum { CALLS_MAX = 400, STEPS = 5, RELEASE = 2, TTL_MS = 200 };
+enum { CALLS_MAX = 400, STEPS = 5, RELEASE = 2 };
+#define TTL_MS pace_ms(200)
 
 static const char *url;
 
@@ -43,8 +45,8 @@ static void use(answers *as)
     dibs_lock *lock = NULL;
 
     *as = (answers){.rc = {DIBS_OK}};
-    as->rc[0] =
-        dibs_open(url, DIBS_CLIENT_OPTS(.timeout_ms = 2000), &cl, &as->err[0]);
+    as->rc[0] = dibs_open(url, DIBS_CLIENT_OPTS(.timeout_ms = pace_ms(2000)),
+                          &cl, &as->err[0]);
     if (as->rc[0] == DIBS_OK)
         as->rc[1] =
             dibs_lock_new(cl, "found",
@@ -90,8 +92,8 @@ static void expect_told(const answers *as, fault_kind kind, unsigned long n)
         failed += rc != DIBS_OK;
         if (rc != DIBS_OK && rc != DIBS_UNAVAIL && rc != DIBS_UNKNOWN &&
             rc != DIBS_NOMEM)
-            fail_msg("%s %lu, step %d: %s", fault_name(kind), n, i,
-                     as->err[i].message);
+            FAIL_OF(rc, "%s %lu, step %d: %s", fault_name(kind), n, i,
+                    as->err[i].message);
     }
     if (failed > 1)
         fail_msg("%s %lu: %d steps failed; the last said %s", fault_name(kind),
@@ -139,8 +141,9 @@ static void a_signal_is_not_noticed(void **state)
              n++)
             for (int step = 0; step < STEPS; step++)
                 if (as.rc[step] != DIBS_OK)
-                    fail_msg("%s %lu, step %d: %s", fault_name(calls[i].kind),
-                             n, step, as.err[step].message);
+                    FAIL_OF(as.rc[step], "%s %lu, step %d: %s",
+                            fault_name(calls[i].kind), n, step,
+                            as.err[step].message);
 }
 
 int main(int argc, char **argv)

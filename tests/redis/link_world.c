@@ -98,12 +98,9 @@ dibs_status put(way *wy, int64_t ms, const char *command, char *text)
 static void expect_one(dibs_status rc, dibs_status status, const char *command,
                        const way *wy)
 {
-    if (rc != status && is_late(rc))
-        MISSED("%s: %s and not %s: %s", command, dibs_status_name(rc),
-               dibs_status_name(status), wy->err.message);
     if (rc != status)
-        fail_msg("%s: %s and not %s: %s", command, dibs_status_name(rc),
-                 dibs_status_name(status), wy->err.message);
+        FAIL_OF(rc, "%s: %s and not %s: %s", command, dibs_status_name(rc),
+                dibs_status_name(status), wy->err.message);
 }
 
 void expect(way *wy, const char *command, const char *answer)

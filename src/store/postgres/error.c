@@ -121,6 +121,10 @@ dibs__pg_fail_connect(const char *message, bool tried, dibs_error *err)
     const meaning *m;
     char code[STATE_LEN + 1];
 
+    if (message[0] == '\0')
+        return dibsx_fail(err, DIBS_UNAVAIL,
+                          "libpq could not connect, and does not say why; it "
+                          "may be short of memory or of open files");
     if (!state)
         return dibsx_fail(err, judge_words(message, tried), "%.*s",
                           (int)strcspn(message, "\n"), message);
