@@ -8,7 +8,7 @@ VERBOSE ?=
 configure = test -f $(2)/build.ninja || cmake --preset $(1) --log-level=WARNING >/dev/null
 build = cmake --build $(1) $(if $(VERBOSE),--verbose,-- --quiet)
 
-.PHONY: all run test bench chaos mutants coverage fuzz soak spec format tidy install clean help
+.PHONY: all run test test-trixie test-bookworm bench chaos mutants coverage fuzz soak spec format tidy install clean help
 
 all: ## build build/dibs and build/libdibs.so (the default)
 	@$(call configure,release,build)
@@ -22,6 +22,14 @@ run: ## install packages, build, and watch four workers share one lock (^C ends 
 
 test: ## install packages, build with every compiler and sanitizer, run all tests
 	@tools/test.sh
+
+test-trixie: ## make run and make test on a fresh trixie, with Redis 8, with Valkey, and as a user with sudo
+	@tools/install-packages.sh release
+	@tools/release.sh trixie
+
+test-bookworm: ## the same on a fresh bookworm
+	@tools/install-packages.sh release
+	@tools/release.sh bookworm
 
 bench: ## measure locks, wake-ups and `dibs run` beside flock(1)
 	@tools/install-packages.sh build test
@@ -74,4 +82,4 @@ clean: ## remove build/
 	@rm -rf build
 
 help: ## list these targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
