@@ -75,6 +75,7 @@ mount_root() {
     mount -t tmpfs tmpfs "$root/tmp"
     mount -t tmpfs tmpfs "$root/run"
     cp /etc/resolv.conf "$root/etc/resolv.conf"
+    echo "127.0.0.1 localhost $(hostname)" >"$root/etc/hosts"
     [ ! -d /etc/apt/apt.conf.d ] || grep -rhi '^acquire::.*proxy' /etc/apt/apt.conf.d /etc/apt/apt.conf \
         >"$root/etc/apt/apt.conf.d/99proxy" 2>/dev/null || true
 }
