@@ -22,7 +22,7 @@ passes=("$@")
 top=$PWD
 base=$top/build/$release
 root=$base/root
-home=home/tester/a-private-folder-of-somebody/who-likes-long-names-for-folders/and-keeps-checkouts/here
+home=srv/tester/a-private-folder-of-somebody/who-likes-long-names-for-folders/and-keeps-checkouts/here
 
 say() {
     echo "release: $*" >&2
@@ -97,7 +97,7 @@ prepare() {
     : >"$base/packages.log"
     in_root apt-get -q update >>"$base/packages.log" 2>&1 || give_up "apt-get update failed in $root"
     install make sudo git
-    in_root id tester >/dev/null 2>&1 || in_root useradd --create-home --shell /bin/bash tester
+    in_root id tester >/dev/null 2>&1 || in_root useradd --create-home --home-dir /srv/tester --shell /bin/bash tester
     echo 'tester ALL=(ALL) NOPASSWD: ALL' >"$root/etc/sudoers.d/tester"
     chmod 0440 "$root/etc/sudoers.d/tester"
 }
@@ -105,11 +105,11 @@ prepare() {
 # A clean clone for this user, at a path of more than 100 characters.
 clone_for() {
     local user=$1
-    rm -rf "$root/home/tester/a-private-folder-of-somebody"
+    rm -rf "$root/srv/tester/a-private-folder-of-somebody"
     mkdir -p "$root/$home"
     git clone -q --no-hardlinks "$top" "$root/$home/dibs"
-    in_root chown -R "$user:" "/home/tester/a-private-folder-of-somebody"
-    chmod 0700 "$root/home/tester" "$root/home/tester/a-private-folder-of-somebody"
+    in_root chown -R "$user:" "/srv/tester/a-private-folder-of-somebody"
+    chmod 0700 "$root/srv/tester" "$root/srv/tester/a-private-folder-of-somebody"
 }
 
 # as USER COMMAND...: in the clone.

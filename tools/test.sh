@@ -69,7 +69,7 @@ step() {
         echo "$head${closing:-ok} ($((SECONDS - start)) s)"
     else
         echo "${head}FAILED ($((SECONDS - start)) s)"
-        cat "$log"
+        grep -vE '^ *Start +[0-9]+: |   Passed  ' "$log"
         failed+=("$name: $what")
         note_failures "$name" "$log"
     fi

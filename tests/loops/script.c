@@ -29,7 +29,8 @@ static int64_t now_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-static void tell_breach(script *sc, const char *format, va_list args)
+__attribute__((format(printf, 2, 0))) static void
+tell_breach(script *sc, const char *format, va_list args)
 {
     sc->breaches++;
     printf("violation: %s: ", sc->what);
