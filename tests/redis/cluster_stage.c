@@ -11,8 +11,7 @@ char cw_url[SERVER_URL_MAX];
 int cluster_stage_begin(void **state)
 {
     (void)state;
-    if (!cluster_start(&cw))
-        return -1;
+    IN_TIME(cluster_start(&cw));
     cluster_url(&cw, cw_url);
     return 0;
 }

@@ -4,6 +4,7 @@
  *     many_leases [COUNT [TTL_MS [SECONDS]]]        100000 30000 60
  */
 /* SPDX-License-Identifier: MIT */
+#include "pace.h"
 #include "server.h"
 
 #include "base/clock.h"
@@ -169,8 +170,10 @@ static bool run(herd *hd, const server *sv, int64_t span_ms)
         (unsigned long long)stats.renewed, (unsigned long long)stats.unrenewed);
     took = together(hd, give_some_back);
     printf("given back in %.1f s\n", took);
-    return held == hd->count && atomic_load(&hd->lost) == 0 &&
-           atomic_load(&hd->bad) == 0 && stats.renewed > 0;
+    /* A lease that ended too early may be the machine's fault; the judge decides. */
+    if (held != hd->count || atomic_load(&hd->lost) > 0)
+        MISSED("%zu of %zu leases were held to the end", held, hd->count);
+    return atomic_load(&hd->bad) == 0 && stats.renewed > 0;
 }
 
 static long number(int argc, char **argv, int i, long otherwise)
@@ -183,8 +186,8 @@ static long number(int argc, char **argv, int i, long otherwise)
 int main(int argc, char **argv)
 {
     herd hd = {.count = (size_t)number(argc, argv, 1, 100000),
-               .ttl_ms = number(argc, argv, 2, 30000)};
-    int64_t span_ms = number(argc, argv, 3, 60) * 1000;
+               .ttl_ms = pace_ms(number(argc, argv, 2, 30000))};
+    int64_t span_ms = pace_ms(number(argc, argv, 3, 60) * 1000);
     char url[SERVER_URL_MAX];
     dibs_error err = {0};
     server sv = {0};

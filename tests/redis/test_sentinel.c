@@ -22,8 +22,7 @@ static scene sc;
 static int setup(void **state)
 {
     *state = &sc;
-    if (!topology_start(&sc.tp, NULL))
-        return -1;
+    IN_TIME(topology_start(&sc.tp, NULL));
     topology_url(&sc.tp, sc.url);
     return 0;
 }

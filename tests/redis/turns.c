@@ -54,11 +54,15 @@ static void *take_turns(void *arg)
             fprintf(stderr, "acquire: %s: %s\n", dibs_status_name(rc),
                     err.message);
             atomic_fetch_add(&tn->unserved, 1);
+            atomic_fetch_add(&tn->odd, !pace_explains(rc));
             continue;
         }
         work(tn, tk->lock);
-        if (dibs_lock_release(tk->lock, &err) != DIBS_OK)
+        rc = dibs_lock_release(tk->lock, &err);
+        if (rc != DIBS_OK) {
             atomic_fetch_add(&tn->unanswered, 1);
+            atomic_fetch_add(&tn->odd, !pace_explains(rc));
+        }
     }
     return NULL;
 }
@@ -69,8 +73,9 @@ static dibs_client *open_client(turns *tn)
 
     CHECK(DIBS_OK,
           dibs_open(tn->url,
-                    DIBS_CLIENT_OPTS(.timeout_ms = 2000, .log = note_warning,
-                                     .log_arg = tn, .log_level = DIBS_LOG_WARN),
+                    DIBS_CLIENT_OPTS(.timeout_ms = pace_ms(2000),
+                                     .log = note_warning, .log_arg = tn,
+                                     .log_level = DIBS_LOG_WARN),
                     &cl, err));
     return cl;
 }

@@ -25,6 +25,7 @@ typedef struct turns {
     atomic_int backwards;  /* ... a fence did not rise, */
     atomic_int unserved;   /* ... an acquire failed, */
     atomic_int unanswered; /* ... a release did, */
+    atomic_int odd;        /* ... one of them for another reason than time, */
     atomic_int warned;     /* ... and the library logged a warning */
 } turns;
 

@@ -10,6 +10,7 @@
  * primary, two replicas and three sentinels. */
 /* SPDX-License-Identifier: MIT */
 #include "cluster_world.h"
+#include "pace.h"
 #include "run_on.h"
 #include "server.h"
 #include "setuser.h"
@@ -75,7 +76,7 @@ static int run_in_cluster(char **command)
 {
     char url[SERVER_URL_MAX];
     cluster_world cw;
-    int code = 125;
+    int code = PACE_MISSED;
 
     if (cluster_start(&cw)) {
         cluster_url(&cw, url);
@@ -89,7 +90,7 @@ static int run_with_sentinels(char **command)
 {
     char url[SERVER_URL_MAX];
     topology tp;
-    int code = 125;
+    int code = PACE_MISSED;
 
     if (topology_start(&tp, NULL)) {
         topology_url(&tp, url);

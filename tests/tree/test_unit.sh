@@ -7,7 +7,7 @@ set -euo pipefail
 dibs=$(readlink -f "${1:?the command}")
 here=$(cd "$(dirname "$0")/../../examples" && pwd)
 command -v systemd-analyze >/dev/null || exit 77
-systemd-analyze --help | grep -q -- --offline || exit 77
+systemd-analyze --help | grep -- --offline >/dev/null || exit 77
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
