@@ -69,6 +69,19 @@ bool hosting_folder(const char *kind, char *out, size_t size)
     return false;
 }
 
+const char *hosting_preload(const char *library)
+{
+    static char link[64];
+
+    if (!strpbrk(library, " :"))
+        return library;
+    snprintf(link, sizeof(link), "%s/dibs-preload-%ld.so", hosting_base(),
+             (long)getpid());
+    if (symlink(library, link) != 0 && errno != EEXIST)
+        fprintf(stderr, "%s: %s\n", link, strerror(errno));
+    return link;
+}
+
 void hosting_remove(const char *path)
 {
     pid_t pid = fork();

@@ -23,6 +23,10 @@ const char *hosting_base(void);
 bool hosting_folder(const char *kind, char *out, size_t size);
 void hosting_remove(const char *path); /* with all that is in it */
 
+/* A name of the library that LD_PRELOAD takes, which splits at blanks and colons: its
+ * path, or that of a link to it. */
+const char *hosting_preload(const char *library);
+
 /* Shows a file of the folder on stderr, as the reason for not coming up. */
 void hosting_show_log(const char *folder, const char *name);
 

@@ -8,6 +8,7 @@
  * thread, which lives until the servers that it started have been stopped. */
 /* SPDX-License-Identifier: MIT */
 #include "bank.h"
+#include "hosting.h"
 #include "net.h"
 #include "pace.h"
 #include "plan.h"
@@ -501,7 +502,7 @@ static void open_files(run *rn)
     rn->cw.folder = rn->ws.folder;
     rn->cw.mutex = &rn->mutex;
 #ifdef CHAOS_SHIM
-    rn->cw.shim = CHAOS_SHIM;
+    rn->cw.shim = hosting_preload(CHAOS_SHIM);
 #endif
     share_sleep(rn->ws.folder);
     rn->cw.run = map_file(rn->ws.folder, "run", sizeof(*rn->cw.run));

@@ -1,7 +1,9 @@
 """What the tests of `dibs run` share: a store of their own, holders, process trees."""
 # SPDX-License-Identifier: MIT
+import atexit
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -22,6 +24,12 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 DIBS = os.environ.get("DIBS_BIN") or os.path.join(ROOT, "build", "dibs")
 if not os.access(DIBS, os.X_OK):
     raise RuntimeError(f"{DIBS} is not there: build it, or set DIBS_BIN")
+if shlex.quote(DIBS) != DIBS:
+    # Scripts in the tests have the program as a word, wherever the checkout is.
+    LINKS = tempfile.mkdtemp(prefix="dibs-link-")
+    atexit.register(shutil.rmtree, LINKS, ignore_errors=True)
+    os.symlink(DIBS, os.path.join(LINKS, "dibs"))
+    DIBS = os.path.join(LINKS, "dibs")
 PATIENCE = 60.0  # seconds until a condition counts as never coming
 
 # Exit codes of `dibs`: no answer of the store in time; a lease that was lost.

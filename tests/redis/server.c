@@ -71,7 +71,7 @@ static void add_env(line *ln, const server *sv)
         ln->env[count] = environ[count];
     if (sv->clock_path) {
         snprintf(ln->preload, sizeof(ln->preload), "LD_PRELOAD=%s",
-                 CLOCK_SHIM_LIBRARY);
+                 hosting_preload(CLOCK_SHIM_LIBRARY));
         snprintf(ln->clock, sizeof(ln->clock), "CLOCK_SHIM=%s", sv->clock_path);
         ln->env[count++] = ln->preload;
         ln->env[count++] = ln->clock;
