@@ -74,6 +74,9 @@ const char *contract_lack(dibs__ability what);
 
 void contract_url_set(const char *url);
 dibs__store *contract_open(void); /* closed with dibs__store_close() */
+
+/* Opens the doorbell of a handle. A server that takes its time has none at first. */
+void contract_open_bell(contract *t, size_t handle);
 int contract_setup(void **state);
 int contract_teardown(void **state);
 

@@ -144,15 +144,12 @@ static void a_bell_opened_late_rings_after_the_next_ask(void **state)
     contract *t = *state;
     actor a = contract_actor(t, 0);
     actor b = contract_actor(t, 1);
-    dibs_error err = {0};
 
     dibs__store_close(t->st[1]);
     t->st[1] = contract_open();
     assert_int_equal(actor_try(&a), DIBS_OK);
     assert_int_equal(actor_queue(&b), DIBS_BUSY);
-    assert_int_equal(t->st[1]->ops->bell_open(t->st[1], contract_soon(),
-                                              &t->bell[1], &err),
-                     DIBS_OK);
+    contract_open_bell(t, 1);
     assert_int_equal(actor_queue(&b), DIBS_BUSY);
     assert_int_equal(actor_release(&a), DIBS_OK);
     actor_expect_claim(&b);
