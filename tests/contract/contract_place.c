@@ -104,7 +104,7 @@ static void a_claim_that_nobody_takes_up_passes_on(void **state)
     assert_int_equal(actor_queue(&next), DIBS_BUSY);
     released_at = dibsx_now();
     assert_int_equal(actor_release(&holder), DIBS_OK);
-    assert_true(actor_rung(&gone[0], DIBS__NEWS_GRANTED, &fence));
+    IN_TIME(actor_rung(&gone[0], DIBS__NEWS_GRANTED, &fence));
     assert_int_equal(actor_until(&next, 2 * DIBS__CLAIM_MS - 500), DIBS_OK);
     assert_true(contract_ms_since(released_at) >=
                 DIBS__CLAIM_MS - CONTRACT_DRIFT_MS);
@@ -130,11 +130,14 @@ static void asking_does_not_stretch_a_claim(void **state)
     actor_expect_claim(&b);
     fence = b.ans.fence;
     while (contract_ms_since(claimed_at) < DIBS__CLAIM_MS - 500) {
+        int64_t gone_ms;
+
         contract_sleep_until(dibsx_now() + 100 * DIBSX_MS);
+        gone_ms = contract_ms_since(claimed_at);
         assert_int_equal(actor_queue(&b), DIBS_OK);
         assert_int_equal(b.ans.fence, fence);
         assert_true(b.ans.left_ms <=
-                    DIBS__CLAIM_MS - contract_ms_since(claimed_at) + 100);
+                    DIBS__CLAIM_MS - gone_ms + CONTRACT_DRIFT_MS);
     }
     assert_int_equal(actor_renew(&b, 20000, NULL), DIBS_OK);
     contract_sleep_until(dibsx_after_ms(claimed_at, DIBS__CLAIM_MS + 200));

@@ -18,7 +18,7 @@ static void expect_ring(actor *a, dibs__news news)
 {
     uint64_t fence = 0;
 
-    assert_true(actor_rung(a, news, &fence));
+    IN_TIME(actor_rung(a, news, &fence));
     assert_int_equal(fence, a->ans.fence);
 }
 

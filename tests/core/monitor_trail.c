@@ -278,14 +278,14 @@ static void a_lease_renewed_by_hand_is_never_stale(void **state)
 {
     dibs_client *cl = core_open();
     const char *name = core_name();
-    dibs_lock *lock =
-        core_lock(cl, name,
-                  DIBS_LOCK_OPTS(.ttl_ms = 1200, .flags = DIBS_LOCK_NO_RENEW));
-    int64_t left_ms = 1200;
+    dibs_lock *lock = core_lock(cl, name,
+                                DIBS_LOCK_OPTS(.ttl_ms = pace_ms(1200),
+                                               .flags = DIBS_LOCK_NO_RENEW));
+    int64_t left_ms = pace_ms(1200);
 
     (void)state;
     CHECK(DIBS_OK, dibs_lock_try(lock, err));
-    while (left_ms > 300)
+    while (left_ms > pace_ms(300))
         CHECK(DIBS_OK, dibs_lease_show(cl, name, runs_out, &left_ms, err));
     dibs_lock_free(lock);
     dibs_close(cl);
