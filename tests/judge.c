@@ -33,6 +33,10 @@ enum {
 
 #define WORK_US 4000.0 /* of the processor, at each look */
 
+/* No test takes so long on an idle machine; on a slow one it is given more. */
+#define HANG_S    300.0
+#define TIMES_MAX 6.0
+
 /* Beyond these the machine is too slow to judge. */
 #define SLOW_TIMES   1.5
 #define SLOW_LATE_MS 50.0
@@ -41,6 +45,7 @@ enum {
 typedef struct pace {
     double wall_us, work_us; /* of the work done at the looks */
     double late_ms;          /* the longest that anything was put off */
+    bool hung;               /* the test did not end */
 } pace;
 
 static double moment_us(clockid_t clock)
@@ -81,10 +86,13 @@ static double times_of(const pace *pc)
     return times < 1 ? 1 : times;
 }
 
-/* Waits until the test ends, and looks meanwhile. Its status. */
-static int attend(pid_t pid, pace *pc)
+/* Waits until the test ends, and looks meanwhile; one that takes too long is ended.
+ * Its status. */
+static int attend(pid_t pid, double times, pace *pc)
 {
     const struct timespec span = {.tv_nsec = LOOK_MS * 1000000L};
+    double end_us = moment_us(CLOCK_MONOTONIC) +
+                    HANG_S * 1e6 * (times < TIMES_MAX ? times : TIMES_MAX);
     sigset_t ended;
     int status = 0;
 
@@ -96,6 +104,10 @@ static int attend(pid_t pid, pace *pc)
         if (sigtimedwait(&ended, NULL, &span) < 0 && errno == EAGAIN) {
             note_late(pc, moment_us(CLOCK_MONOTONIC) - due_us);
             look(pc);
+        }
+        if (moment_us(CLOCK_MONOTONIC) > end_us && !pc->hung) {
+            pc->hung = true;
+            kill(pid, SIGKILL);
         }
     }
     look(pc);
@@ -155,8 +167,12 @@ static int attempt(char **words, double times, pace *pc, const sigset_t *mask)
         fprintf(stderr, "judge: fork: %s\n", strerror(errno));
         return 1;
     }
-    status = attend(pid, pc);
+    status = attend(pid, times, pc);
     remove_folder(folder);
+    if (pc->hung) {
+        fprintf(stderr, "judge: it did not end, and was killed\n");
+        return PACE_MISSED;
+    }
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 

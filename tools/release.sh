@@ -149,7 +149,7 @@ test_valkey() {
     # shellcheck disable=SC2016 # expanded there
     as root env PATH="/opt/valkey:/usr/sbin:/usr/bin:/sbin:/bin" bash -c '
         redis-server --version && . tools/build.sh && build dev && ctest --test-dir build/dev -j5 \
-            --timeout 1200 --output-on-failure -L "^(contract|core|fault|store|chaos|redis)$" -R "red|sentinel|cluster"'
+            --timeout 7200 --output-on-failure -L "^(contract|core|fault|store|chaos|redis)$" -R "red|sentinel|cluster"'
 }
 
 do_pass() {

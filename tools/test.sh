@@ -105,7 +105,7 @@ tests() {
     shift
     [[ $preset != [at]san ]] || jobs=3
     use_preset "$preset"
-    "${with[@]}" ctest --test-dir "build/$preset" -j$jobs --timeout 1200 --output-on-failure \
+    "${with[@]}" ctest --test-dir "build/$preset" -j$jobs --timeout 7200 --output-on-failure \
         --no-tests=error "$@"
 }
 

@@ -30,15 +30,23 @@ static void readers_share_and_writers_do_not(void **state)
     dibs_close(cl);
 }
 
-/* Until so many renewals of the client were confirmed. */
-static void await_renewals(dibs_client *cl, uint64_t count)
+typedef struct renewals {
+    dibs_client *cl;
+    uint64_t count;
+} renewals;
+
+static bool were_confirmed(void *arg)
 {
+    const renewals *rn = arg;
     dibs_stats stats = {.size = sizeof(stats)};
 
-    do {
-        poll(NULL, 0, 5);
-        dibs_stats_get(cl, &stats);
-    } while (stats.renewed < count);
+    dibs_stats_get(rn->cl, &stats);
+    return stats.renewed >= rn->count;
+}
+
+static void await_renewals(dibs_client *cl, uint64_t count)
+{
+    core_until(were_confirmed, &(renewals){cl, count});
 }
 
 static void every_reader_is_renewed(void **state)
@@ -50,9 +58,9 @@ static void every_reader_is_renewed(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT_OF(readers); i++) {
-        readers[i] =
-            core_lock(clients[i % 2], name,
-                      DIBS_LOCK_OPTS(.mode = DIBS_SHARED, .ttl_ms = 1000));
+        readers[i] = core_lock(clients[i % 2], name,
+                               DIBS_LOCK_OPTS(.mode = DIBS_SHARED,
+                                              .ttl_ms = pace_ms(1000)));
         CHECK(DIBS_OK, dibs_lock_acquire(readers[i], err));
     }
     /* Three of each, one a third of the ttl: longer than any had at first. */

@@ -38,7 +38,7 @@ core_lock(dibs_client *cl, const char *name, const dibs_lock_opts *opts)
 
 void core_until(bool (*fn)(void *arg), void *arg)
 {
-    time_t give_up_at = time(NULL) + 60;
+    time_t give_up_at = time(NULL) + (time_t)(pace_ms(60000) / 1000);
 
     while (!fn(arg)) {
         if (time(NULL) > give_up_at)
