@@ -26,6 +26,9 @@
 #ifndef RETRIES
 #define RETRIES 0 /* of an acquire, by A as the same owner */
 #endif
+#ifndef REPEATS
+#define REPEATS 0 /* times that A asks again for what it holds */
+#endif
 #ifndef WORN
 #define WORN 0 /* an earlier owner, long gone, was given this fence by one node */
 #endif
@@ -99,6 +102,15 @@ bool renewing[OWNERS];
 byte todo[OWNERS * NODES];
 mtype vote[OWNERS * NODES];
 byte vfence[OWNERS * NODES], vleft[OWNERS * NODES];
+#if REPEATS
+bool vagain[OWNERS * NODES]; /* it was the owner's before it asked */
+byte repeats = REPEATS;
+bool repeating; /* A asks again */
+#define REPEATING(i) ((i) == 0 && repeating)
+#else
+#define REPEATING(i) false
+#endif
+#define ASKS(i) (state[i] == ASKING || REPEATING(i))
 #ifdef NO_RULE_3
 bool done[OWNERS * NODES]; /* its release has been carried out */
 #endif
@@ -133,7 +145,7 @@ inline drop_idle() {
             x = x | todo[AT(j, k)]
         }
         if :: state[j] == OVER && !(x & (RAISE | RENEW | FILL)) -> fence[j] = 0 :: else fi;
-        if :: !(x & GRANT) && state[j] != ASKING -> prop[j] = 0 :: else fi
+        if :: !(x & GRANT) && !ASKS(j) -> prop[j] = 0 :: else fi
     }
 }
 
@@ -186,16 +198,19 @@ inline do_grant(i, m) {
     :: VOTES(m) && who[m] == i ->
         printf("  node %d: is %c's already\n", m, 'A' + i);
 #ifdef NO_RULE_4_FENCE
-        tell(i, m, state[i] == ASKING, prop[i], nleft[m])
+        tell(i, m, ASKS(i), prop[i], nleft[m])
 #elif defined(NO_RULE_4)
-        tell(i, m, state[i] == ASKING, nfence[m], TTL)
+        tell(i, m, ASKS(i), nfence[m], TTL)
 #else
-        tell(i, m, state[i] == ASKING, nfence[m], nleft[m])
+        tell(i, m, ASKS(i), nfence[m], nleft[m])
+#endif
+#if REPEATS
+        ; vagain[AT(i, m)] = ASKS(i)
 #endif
     :: VOTES(m) && who[m] == NONE && MAY_GIVE(GIVEN(i, m)) ->
         given = GIVEN(i, m);
         hold(i, m, given, TTL);
-        tell(i, m, state[i] == ASKING, given, TTL);
+        tell(i, m, ASKS(i), given, TTL);
         printf("  node %d: grants %c fence %d\n", m, 'A' + i, given)
     :: else -> printf("  node %d: refuses %c\n", m, 'A' + i)
     fi
@@ -263,6 +278,9 @@ inline do_release(i, m) {
 inline forget_votes(i) {
     for (j : 0 .. NODES - 1) {
         vote[AT(i, j)] = 0; vfence[AT(i, j)] = 0; vleft[AT(i, j)] = 0
+#if REPEATS
+        ; vagain[AT(i, j)] = false
+#endif
     }
 }
 
@@ -295,6 +313,50 @@ inline count_fences(i) {
         fi
     }
 }
+
+#if REPEATS
+/* x: A may hold it under another fence than f: no majority has it under others since
+ * before it asked. */
+inline count_doubt(i) {
+    x = 0;
+    for (j : 0 .. NODES - 1) {
+        n = 0;
+        for (k : 0 .. NODES - 1) {
+            n = n + (vote[AT(i, k)] != yes || !vagain[AT(i, k)] || vfence[AT(i, k)] == vfence[AT(i, j)])
+        }
+        if
+        :: vote[AT(i, j)] == yes && vagain[AT(i, j)] && vfence[AT(i, j)] != f && n >= MAJORITY -> x = 1
+        :: else
+        fi
+    }
+}
+
+/* What is answered to who asks again is what it believes in; nothing else is
+ * written over that. In doubt there is no answer. */
+inline decide_repeat(i) {
+    count_fences(i);
+    count_doubt(i);
+#ifndef NO_RULE_13
+    if
+    :: given || !x -> assert(f == fence[i])
+    :: else -> printf("%c: is in doubt about its fence\n", 'A' + i)
+    fi;
+#else
+    assert(f == fence[i]);
+#endif
+    repeating = false;
+    forget_votes(i)
+}
+
+inline repeat(i) {
+    printf("%c: asks again for what it holds\n", 'A' + i);
+    repeats--;
+    repeating = true;
+    prop[i] = now;
+    forget_votes(i);
+    send(i, GRANT)
+}
+#endif
 
 /* x: what a majority leaves of it. */
 inline count_left(i) {
@@ -356,6 +418,9 @@ inline end_owner(i) {
 #endif
     send(i, BURY);
     state[i] = OVER; valid[i] = 0; renewing[i] = false; age[i] = 0; tries[i] = 0;
+#if REPEATS
+    if :: i == 0 -> repeating = false; repeats = 0 :: else fi;
+#endif
     forget_votes(i)
 }
 
@@ -423,7 +488,13 @@ end:
             renewed(i); check() }
     :: d_step { (state[i] == ASKING || state[i] == RAISING) && tries[i] > 0 ->
             give_back(i); check() }
-    :: d_step { BELIEVES(i) && RENEWALS ->
+#if REPEATS
+    :: d_step { i == 0 && BELIEVES(i) && !renewing[i] && repeats > 0 ->
+            repeat(i); check() }
+    :: d_step { REPEATING(i) && BELIEVES(i) && YESES(i) >= MAJORITY ->
+            decide_repeat(i); check() }
+#endif
+    :: d_step { BELIEVES(i) && RENEWALS && !REPEATING(i) ->
             start_renewing(i); check() }
     /* Leaves, or crashes: then the release never arrives. */
     :: d_step { state[i] != IDLE && state[i] != OVER ->
@@ -448,7 +519,11 @@ end:
             DID(FILL); do_fill(i, m); check() }
     /* An answer that a majority can do without is late. */
     :: d_step { SAID(i, m) && YESES(i) > MAJORITY ->
-            vote[AT(i, m)] = 0; vfence[AT(i, m)] = 0; vleft[AT(i, m)] = 0 }
+            vote[AT(i, m)] = 0; vfence[AT(i, m)] = 0; vleft[AT(i, m)] = 0;
+#if REPEATS
+            vagain[AT(i, m)] = false
+#endif
+        }
     :: d_step { IS(RELEASE) || IS(BURY) ->
             do_release(i, m); check() }
     od

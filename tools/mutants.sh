@@ -205,7 +205,7 @@ plant() {
 # The simulated quorum leaves rules out by itself.
 left_out() {
     local rule start log=$work/rule.log
-    for rule in 1 2 3 4 5 6 7; do
+    for rule in 1 2 3 4 5 6 7 8; do
         start=$(now)
         if run "@sim_quorum --mutant $rule $seeds" "$log"; then
             row "quorum rule $rule left out" "sim_quorum --mutant $rule" "$(seconds $(($(now) - start)))" \

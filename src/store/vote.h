@@ -40,6 +40,7 @@ typedef struct dibs__node_word {
     int64_t wall_us;     /* its clock */
     int64_t sits_out_ms; /* until it votes */
     uint64_t taken;      /* DIBS_BUSY: slots of the name, the first in bit 0 */
+    bool again;          /* DIBS_OK: the owner had it before this ask */
 } dibs__node_word;
 
 typedef struct dibs__vote_ops {

@@ -24,4 +24,5 @@ endfunction()
 
 quorum_test(quorum store)
 quorum_test(quorum_slots store)
+quorum_test(quorum_again store)
 quorum_test(quorum_faults fault)

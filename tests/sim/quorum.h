@@ -32,6 +32,8 @@ typedef enum mutant {
     MUTANT_ANY_OWNER,     /* a write-back counts whoever holds */
     MUTANT_UNDER_WAY, /* who gave a slot back takes another where that may yet
                              arrive */
+    MUTANT_FICKLE,    /* who asks again is given the highest fence of those that
+                             answer */
     MUTANT_COUNT
 } mutant;
 
@@ -59,6 +61,7 @@ typedef struct mail {
     int64_t left_ms;
     int64_t wall_us;
     uint64_t taken;
+    bool again;
 } mail;
 
 /* A lease as a node has it; the first one is that of the name itself. */
@@ -116,6 +119,9 @@ typedef struct peer {
     uint64_t renewal; /* the round of the renewal under way; 0: none */
     dibs__ballot renewals;
     dibsx_nsec renewed_at;
+    uint64_t repeat; /* the round in which it asks again for what it holds; 0 */
+    dibs__ballot repeats;
+    dibsx_nsec repeat_limit_at;
     double rate;
     dibsx_nsec offset;
     dibsx_nsec paused_until; /* world time */
@@ -148,6 +154,7 @@ typedef struct world {
     uint64_t last_fence; /* the highest that was ever believed */
     const char *wrong;   /* what a node has seen; NULL: all is well */
     uint64_t leases, split, lost, restarts, steps, permits, moves;
+    uint64_t repeats, doubts; /* asked again for what is held; undecided */
 } world;
 
 bool world_chance(world *w, int of_thousand);

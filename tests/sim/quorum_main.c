@@ -5,7 +5,8 @@
  *
  * After every event: no two clients believe that they hold the name, or the same
  * slot of it, and each new belief has a higher fence than any that was believed when
- * it was asked for. In the end the network and the nodes heal, and everybody gets a
+ * it was asked for; and a lease that is asked for again has the fence that it has.
+ * In the end the network and the nodes heal, and everybody gets a
  * turn. */
 /* SPDX-License-Identifier: MIT */
 #include "quorum.h"
@@ -253,7 +254,7 @@ int main(int argc, char **argv)
     uint64_t seeds = argc > 1 ? number_of(argv[1]) : 500;
     uint64_t first = argc > 2 ? number_of(argv[2]) : seed_of_many();
     uint64_t leases = 0, split = 0, lost = 0, restarts = 0, steps = 0;
-    uint64_t permits = 0, moves = 0;
+    uint64_t permits = 0, moves = 0, repeats = 0, doubts = 0;
 
     if (argc == 4 && strcmp(argv[1], "--mutant") == 0)
         return run_mutant((mutant)number_of(argv[2]), number_of(argv[3]));
@@ -273,16 +274,21 @@ int main(int argc, char **argv)
         steps += sim.steps;
         permits += sim.permits;
         moves += sim.moves;
+        repeats += sim.repeats;
+        doubts += sim.doubts;
     }
     printf(
         "%llu seeds, %llu leases, %llu of them slots, after %llu taken ones, "
         "%llu fences written back, %llu lost, %llu "
-        "nodes emptied, %llu clocks set\n",
+        "nodes emptied, %llu clocks set, %llu asked for again, %llu of them in "
+        "doubt\n",
         (unsigned long long)seeds, (unsigned long long)leases,
         (unsigned long long)permits, (unsigned long long)moves,
         (unsigned long long)split, (unsigned long long)lost,
-        (unsigned long long)restarts, (unsigned long long)steps);
-    return leases > permits && permits > 0 && moves > 0 && lost > 0 && split > 0
+        (unsigned long long)restarts, (unsigned long long)steps,
+        (unsigned long long)repeats, (unsigned long long)doubts);
+    return leases > permits && permits > 0 && moves > 0 && lost > 0 &&
+                   split > 0 && doubts > 0
                ? 0
                : 1;
 }

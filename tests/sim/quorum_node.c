@@ -160,6 +160,7 @@ void node_answer(world *w, mail *ml)
 
     prune(nd, now_us);
     ml->answer = true;
+    ml->again = mine(nd, ml->owner) != NULL;
     ml->wall_us = now_us;
     if (ml->kind == RELEASE)
         ml->rc = release(w, nd, ml);

@@ -64,6 +64,7 @@ static void rest(world *w, peer *pr)
 {
     pr->phase = RESTING;
     pr->renewal = 0;
+    pr->repeat = 0;
     pr->next_at = peer_clock(w, pr) + world_between(w, 5, 300) * DIBSX_MS;
     peer_wake_at(w, pr, pr->next_at);
 }
@@ -331,6 +332,57 @@ static void decide_renewal(world *w, peer *pr)
     peer_wake_at(w, pr, dibs__lease_next(&pr->lease));
 }
 
+/* Asks again for the name that it holds, as one does that has not heard so. */
+static void repeat(world *w, peer *pr)
+{
+    dibsx_nsec now = peer_clock(w, pr);
+
+    w->repeats++;
+    pr->repeat = ++pr->round;
+    pr->repeats = (dibs__ballot){.count = w->count};
+    pr->repeat_limit_at = now + LIMIT_MS * DIBSX_MS;
+    send_all(w, pr,
+             (mail){.kind = GRANT,
+                    .round = pr->repeat,
+                    .fence = (uint64_t)dibs__skew_wall_us(&pr->skew, now),
+                    .ttl_ms = TTL_MS});
+    peer_wake_at(w, pr, pr->repeat_limit_at);
+}
+
+/* A majority of the nodes has the lease as it is believed in. */
+static bool is_whole(const world *w, const peer *pr)
+{
+    size_t sum = 0;
+
+    for (size_t i = 0; i < w->count; i++)
+        sum += w->nodes[i].held[0].owner == pr->owner &&
+               w->nodes[i].held[0].fence == pr->lease.fence;
+    return sum >= dibs__majority(w->count);
+}
+
+static void decide_repeat(world *w, peer *pr)
+{
+    dibs__ballot *bl = &pr->repeats;
+    dibs__verdict verdict;
+    uint64_t fence = 0;
+
+    judge(w, pr, bl);
+    verdict = dibs__ballot_grants(bl, &fence);
+    if (verdict == DIBS__DOUBT && w->mutant == MUTANT_FICKLE)
+        verdict = DIBS__SPLIT;
+    else if (!dibs__ballot_settled(bl))
+        return;
+    pr->repeat = 0;
+    w->doubts += verdict == DIBS__DOUBT;
+    if (verdict != DIBS__WON && verdict != DIBS__SPLIT)
+        return;
+    if (fence != pr->lease.fence && is_whole(w, pr))
+        w->wrong = "a lease that was asked for again gets another fence";
+    for (size_t i = 0; i < w->count && verdict == DIBS__SPLIT; i++)
+        if (bl->votes[i].in && bl->votes[i].rc == DIBS_OK)
+            peer_send(w, pr, (mail){.kind = RAISE, .fence = fence, .node = i});
+}
+
 void peer_hear(world *w, const mail *ml)
 {
     peer *pr = &w->peers[ml->peer];
@@ -338,7 +390,8 @@ void peer_hear(world *w, const mail *ml)
                        .rc = ml->rc,
                        .fence = ml->fence,
                        .left_ms = ml->left_ms,
-                       .taken = ml->taken};
+                       .taken = ml->taken,
+                       .again = ml->again};
 
     if (ml->sent_at > peer_clock(w, pr))
         return; /* of an earlier life, on another clock */
@@ -361,6 +414,9 @@ void peer_hear(world *w, const mail *ml)
     } else if (pr->renewal != 0 && ml->round == pr->renewal) {
         pr->renewals.votes[ml->node] = vote;
         decide_renewal(w, pr);
+    } else if (pr->repeat != 0 && ml->round == pr->repeat) {
+        pr->repeats.votes[ml->node] = vote;
+        decide_repeat(w, pr);
     }
 }
 
@@ -376,6 +432,8 @@ static void look_at_lease(world *w, peer *pr, dibsx_nsec now)
         leave(w, pr);
     } else if (todo == DIBS__LEASE_RENEW) {
         renew(w, pr);
+        if (w->capacity == 0 && pr->repeat == 0 && world_chance(w, 300))
+            repeat(w, pr);
     } else {
         peer_wake_at(w, pr, dibs__lease_next(&pr->lease));
     }
@@ -398,6 +456,10 @@ void peer_look(world *w, peer *pr)
         if (pr->renewal != 0 && now >= pr->renew_limit_at) {
             close_ballot(&pr->renewals);
             decide_renewal(w, pr);
+        }
+        if (pr->repeat != 0 && now >= pr->repeat_limit_at) {
+            close_ballot(&pr->repeats);
+            decide_repeat(w, pr);
         }
         if (pr->phase == HOLDING)
             look_at_lease(w, pr, now);

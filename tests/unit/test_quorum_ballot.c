@@ -65,6 +65,80 @@ static void one_fence_of_a_majority_is_enough(void **state)
     assert_int_equal(fence, 7);
 }
 
+static dibs__vote again(uint64_t fence)
+{
+    dibs__vote vote = yes(fence, 100);
+
+    vote.again = true;
+    return vote;
+}
+
+/* Three nodes have it under 7, which is believed in; two were late, and have
+ * others. Of whichever three answers first, 7 is what it comes to. */
+static void the_fence_that_is_held_is_not_written_over(void **state)
+{
+    dibs__ballot bl = five();
+    uint64_t fence = 0;
+
+    (void)state;
+    bl.votes[0] = again(7);
+    bl.votes[3] = again(9);
+    bl.votes[4] = again(12);
+    assert_int_equal(dibs__ballot_grants(&bl, &fence), DIBS__DOUBT);
+    assert_false(dibs__ballot_settled(&bl));
+    bl.votes[1] = again(7);
+    assert_int_equal(dibs__ballot_grants(&bl, &fence), DIBS__DOUBT);
+    bl.votes[2] = again(7);
+    assert_int_equal(dibs__ballot_grants(&bl, &fence), DIBS__WON);
+    assert_true(dibs__ballot_settled(&bl));
+    assert_int_equal(fence, 7);
+}
+
+/* Who does not answer, or answers what does not count, may have it. So may who gave
+ * it only now, or to another, if it had lost it. */
+static void a_doubt_is_not_ended_by_a_failure(void **state)
+{
+    static const dibs_status failures[] = {DIBS_UNKNOWN, DIBS_UNAVAIL,
+                                           DIBS_REFUSED, DIBS_DENIED,
+                                           DIBS_BUSY};
+    dibs__ballot bl = five();
+    uint64_t fence = 0;
+
+    (void)state;
+    bl.votes[0] = again(7);
+    bl.votes[3] = again(9);
+    bl.votes[4] = yes(12, 100);
+    for (size_t i = 0; i < COUNT_OF(failures); i++) {
+        bl.votes[1] = bl.votes[2] = no(failures[i]);
+        assert_int_equal(dibs__ballot_grants(&bl, &fence), DIBS__DOUBT);
+        assert_true(dibs__ballot_settled(&bl));
+    }
+    bl.votes[1] = bl.votes[2] = again(7);
+    bl.votes[1].counts = bl.votes[2].counts = false;
+    assert_int_equal(dibs__ballot_grants(&bl, &fence), DIBS__DOUBT);
+    bl.votes[1] = bl.votes[2] = yes(12, 100);
+    bl.votes[4] = again(9);
+    assert_int_equal(dibs__ballot_grants(&bl, &fence), DIBS__DOUBT);
+}
+
+/* Those that have it under other fences do not have it under this one. */
+static void what_no_majority_can_have_is_written_over(void **state)
+{
+    dibs__ballot bl = five();
+    uint64_t fence = 0;
+
+    (void)state;
+    bl.votes[0] = again(7);
+    bl.votes[1] = again(9);
+    bl.votes[2] = again(12);
+    assert_int_equal(dibs__ballot_grants(&bl, &fence), DIBS__DOUBT);
+    /* Only the highest may be held: to write that back changes nothing. */
+    bl.votes[3] = again(12);
+    assert_int_equal(dibs__ballot_grants(&bl, &fence), DIBS__SPLIT);
+    assert_int_equal(fence, 12);
+    assert_true(dibs__ballot_settled(&bl));
+}
+
 static void votes_that_do_not_count_are_none(void **state)
 {
     dibs__ballot bl = five();
@@ -203,6 +277,9 @@ int main(void)
         cmocka_unit_test(a_majority_is_of_all_nodes),
         cmocka_unit_test(those_who_answer_are_no_majority),
         cmocka_unit_test(one_fence_of_a_majority_is_enough),
+        cmocka_unit_test(the_fence_that_is_held_is_not_written_over),
+        cmocka_unit_test(a_doubt_is_not_ended_by_a_failure),
+        cmocka_unit_test(what_no_majority_can_have_is_written_over),
         cmocka_unit_test(votes_that_do_not_count_are_none),
         cmocka_unit_test(what_is_left_is_left_by_a_majority),
         cmocka_unit_test(the_fence_is_that_of_a_majority),

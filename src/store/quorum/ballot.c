@@ -49,6 +49,32 @@ static size_t agree(const dibs__ballot *bl, uint64_t fence)
     return sum;
 }
 
+/* The node may have given the owner this fence: all but those that had another for
+ * it before it asked. One that has nothing may have lost it. */
+static bool may_have(const dibs__vote *vote, uint64_t fence)
+{
+    return !vote->in || vote->rc != DIBS_OK || !vote->again ||
+           vote->fence == fence;
+}
+
+/* The owner may hold it since an earlier ask, under another fence than this one. */
+static bool may_be_held(const dibs__ballot *bl, uint64_t but)
+{
+    for (size_t i = 0; i < bl->count; i++) {
+        const dibs__vote *vote = &bl->votes[i];
+        size_t sum = 0;
+
+        if (!vote->in || vote->rc != DIBS_OK || !vote->again ||
+            vote->fence == but)
+            continue;
+        for (size_t k = 0; k < bl->count; k++)
+            sum += may_have(&bl->votes[k], vote->fence);
+        if (sum >= dibs__majority(bl->count))
+            return true;
+    }
+    return false;
+}
+
 dibs__verdict dibs__ballot_grants(const dibs__ballot *bl, uint64_t *fence)
 {
     dibs__verdict verdict = dibs__ballot_count(bl);
@@ -69,7 +95,7 @@ dibs__verdict dibs__ballot_grants(const dibs__ballot *bl, uint64_t *fence)
     if (verdict != DIBS__WON)
         return verdict;
     *fence = highest;
-    return DIBS__SPLIT;
+    return may_be_held(bl, highest) ? DIBS__DOUBT : DIBS__SPLIT;
 }
 
 /* How many have at least this. */
@@ -148,10 +174,14 @@ dibs_status dibs__ballot_status(const dibs__ballot *bl)
 
 bool dibs__ballot_settled(const dibs__ballot *bl)
 {
+    uint64_t fence;
+    dibs__verdict verdict = dibs__ballot_grants(bl, &fence);
     dibs_status rc;
 
-    if (dibs__ballot_count(bl) != DIBS__DEFEAT)
-        return dibs__ballot_count(bl) == DIBS__WON;
+    if (verdict == DIBS__DOUBT)
+        return not_in(bl) == 0;
+    if (verdict != DIBS__DEFEAT)
+        return verdict != DIBS__OPEN;
     rc = dibs__ballot_status(bl);
     return rc == DIBS_BUSY || rc == DIBS_MISMATCH || not_in(bl) == 0 ||
            dibs__ballot_said(bl, DIBS_LOST) >= dibs__majority(bl->count);

@@ -5,7 +5,10 @@
  *   2. A lease is won under a fence that a majority gave or took over, and on
  *      nodes where its owner holds.
  *   3. Its time is what a majority of the nodes leaves it.
- *   4. A vote that does not count (of a node that sat out, whose clock jumped, or
+ *   4. Of a lease that the owner had before it asked, a majority may have the fence
+ *      that is believed in. No other is written over that: whether there is one
+ *      must be told by votes, or is in doubt.
+ *   5. A vote that does not count (of a node that sat out, whose clock jumped, or
  *      that is another by another name) is as good as none.
  *
  * Two majorities have a node in common. It grants a name to one owner at a time,
@@ -23,6 +26,7 @@ typedef struct dibs__vote {
     bool in;     /* it was cast, or will not be */
     bool counts; /* else it is a failure, whatever it says */
     dibs_status rc;
+    bool again; /* DIBS_OK: the owner had it before it asked */
     uint64_t fence;
     int64_t left_ms;
     uint64_t taken; /* DIBS_BUSY: slots of the name */
@@ -37,6 +41,8 @@ typedef enum dibs__verdict {
     DIBS__OPEN,  /* it depends on votes that are not in */
     DIBS__WON,   /* a majority said DIBS_OK */
     DIBS__SPLIT, /* and so it did, under different fences */
+    DIBS__DOUBT, /* and so it did, but the owner may hold it already, under one of
+                    those fences, and the nodes that could tell have not */
     DIBS__DEFEAT /* no majority can say so any more */
 } dibs__verdict;
 
@@ -45,11 +51,11 @@ size_t dibs__majority(size_t count);
 /* How many said this, of those that count. */
 size_t dibs__ballot_said(const dibs__ballot *bl, dibs_status rc);
 
-/* Whether a majority said DIBS_OK: never DIBS__SPLIT. */
+/* Whether a majority said DIBS_OK: never DIBS__SPLIT or DIBS__DOUBT. */
 dibs__verdict dibs__ballot_count(const dibs__ballot *bl);
 
 /* The same for grants. WON: *fence is that of a majority; SPLIT: the highest,
- * which a majority must take over. */
+ * which a majority must take over; DOUBT: it must not be. */
 dibs__verdict dibs__ballot_grants(const dibs__ballot *bl, uint64_t *fence);
 
 /* Whether further votes would change nothing for who asked to be granted: it is

@@ -2,7 +2,8 @@
  *
  * An acquire asks all nodes at once under a proposed fence. When a majority gives
  * that fence, one round trip has been enough; when it gives different ones, the
- * highest is written back to a majority where the owner still holds. What is left
+ * highest is written back to a majority where the owner still holds, unless it may
+ * hold it under another one since an earlier ask. What is left
  * of the lease counts from before the first was asked, for so does the core.
  * What was not won is given back. A permit is a slot of its name, for which the
  * nodes are asked as for a name (slots.h). Any thread. */
@@ -68,6 +69,7 @@ grant_at(dibs__round *rd, size_t node, dibs__vote *vote, dibs_error *err)
     vote->fence = ans.fence;
     vote->left_ms = ans.left_ms;
     vote->taken = word.taken;
+    vote->again = word.again;
     return rc;
 }
 
@@ -372,6 +374,11 @@ static dibs_status decide(asking *as, dibsx_nsec from_at, dibsx_nsec deadline,
 
     *again = false;
     note_fence(as->rd.qm, fence);
+    if (verdict == DIBS__DOUBT)
+        return dibs__round_fail(&as->rd, DIBS_UNKNOWN,
+                                "the owner may hold it under another fence "
+                                "already",
+                                err);
     if (verdict == DIBS__SPLIT)
         verdict = write_back(as, fence, deadline, &left_ms);
     if (verdict != DIBS__WON)

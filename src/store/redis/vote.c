@@ -161,7 +161,7 @@ judge(const dibs__ask *ask, const redisReply *reply, dibs__answer *ans,
       dibs__node_word *word, dibs_error *err)
 {
     int status = read_word(reply, word);
-    int64_t fence;
+    int64_t fence, again;
 
     if (status == DIBS_LOST)
         return dibs__refuse_left(ask->name, err);
@@ -175,8 +175,12 @@ judge(const dibs__ask *ask, const redisReply *reply, dibs__answer *ans,
         fence < 0)
         return dibs__reply_odd(err);
     ans->fence = (uint64_t)fence;
-    if (status == DIBS_OK)
+    if (status == DIBS_OK) {
+        if (!dibs__reply_int(dibs__reply_item(reply, ITEMS_AT + 2), &again))
+            return dibs__reply_odd(err);
+        word->again = again != 0;
         return DIBS_OK;
+    }
     word->taken = read_taken(dibs__reply_item(reply, ITEMS_AT + 3));
     return dibs__step_held(ask, dibs__reply_item(reply, ITEMS_AT + 2), err);
 }

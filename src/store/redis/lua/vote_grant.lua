@@ -6,8 +6,9 @@
 --       capacity and slot are 0 for the name itself; with "fill" the fence is the
 --       one that the owner has elsewhere
 -- Answers status now_us sits_out_ms, then
---   OK fence left_ms | BUSY fence left_ms who taken | MISMATCH capacity
--- where `taken` has a 1 for each slot that is held and a 0 for each that is not
+--   OK fence left_ms again | BUSY fence left_ms who taken | MISMATCH capacity
+-- where `again` is 1 when the owner had it before it asked, else 0, and `taken` has
+-- a 1 for each slot that is held and a 0 for each that is not
 local call = redis.call
 
 --include grant
@@ -69,7 +70,7 @@ if mine and not mine.left and (mine == other or fill and not other) then
         mine.priority = slot
         agree(mine, proposed, ttl)
     end
-    return answer(OK, mine.fence, math.floor((mine.till - now) / 1000))
+    return answer(OK, mine.fence, math.floor((mine.till - now) / 1000), 1)
 elseif mine and mine.left or call('HGET', party, owner) == 't' then
     return answer(LOST)
 end
@@ -100,4 +101,4 @@ mine = {owner = owner, ttl = ttl, who = ARGV[6], bell = '-',
         till = now + ttl * 1000}
 add(mine)
 write_new(mine)
-return answer(OK, fence, tonumber(ttl))
+return answer(OK, fence, tonumber(ttl), 0)
