@@ -10,6 +10,11 @@
  * a waiter keeps its place after its last ask. */
 enum { DIBS__CLAIM_MS = 3000, DIBS__PLACE_MS = 3000, DIBS__TOMB_MS = 10000 };
 
+/* No lease is asked for longer than this, with its lock delay. No store has a use
+ * for spans beyond the other, which are some 3,000 years. */
+enum { DIBS__LEASE_MAX_MS = 24 * 3600 * 1000 };
+#define DIBS__SPAN_MAX_MS INT64_C(100000000000000)
+
 enum {
     DIBS__ASK_QUEUE = 1 << 0, /* join the queue when refused */
     DIBS__ASK_BARGE = 1 << 1, /* need not wait behind the queue */
@@ -27,6 +32,8 @@ typedef struct dibs__ask {
     uint32_t flags;    /* DIBS__ASK_* */
     int32_t priority;  /* higher goes first */
     int64_t ttl_ms;
+    int64_t most_ms;   /* more cannot be left of what is granted, be it by an
+                          earlier ask or by hand-off; 0: DIBS__LEASE_MAX_MS */
     const char *who;   /* "host:pid label" */
     uint32_t replicas; /* so many must have it too, or it is not granted; 0 */
     bool alone; /* a hint: the last time it was granted at once, so that perhaps

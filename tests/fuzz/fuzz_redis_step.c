@@ -1,5 +1,6 @@
 /* fuzz_redis_step.c - steps on a server that answers with the input: whatever it is,
- * the step ends with a status and nothing is read beyond what came.
+ * the step ends with a status, nothing is read beyond what came, and what is granted
+ * has a fence and no more time than it can have.
  *
  * The first byte says which step. A thread plays the server: it greets as one does,
  * answers each command with the bytes, and hangs up. */
@@ -107,6 +108,25 @@ static bool each_log(const dibs__log_entry *entry, void *arg)
     return true;
 }
 
+/* What was granted has a fence, and time: no more than it can have. */
+static void
+check_grant(dibs_status rc, const dibs__answer *ans, int64_t most_ms)
+{
+    if (rc == DIBS_OK)
+        REQUIRE(ans->fence > 0 && ans->fence <= INT64_MAX && ans->left_ms > 0 &&
+                ans->left_ms <= (ans->claim ? DIBS__CLAIM_MS : most_ms));
+    if (rc == DIBS_BUSY)
+        REQUIRE(ans->fence <= INT64_MAX && ans->left_ms >= 0);
+}
+
+static void check_renewals(dibs_status rc, const dibs__renewal *items)
+{
+    for (int i = 0; i < 2; i++)
+        REQUIRE(
+            rc != DIBS_OK || items[i].rc != DIBS_OK ||
+            (items[i].left_ms > 0 && items[i].left_ms <= DIBS__LEASE_MAX_MS));
+}
+
 static dibs_status
 lease_step(dibs__store *st, int which, dibsx_nsec deadline, dibs_error *err)
 {
@@ -115,12 +135,14 @@ lease_step(dibs__store *st, int which, dibsx_nsec deadline, dibs_error *err)
                           .owner = owner,
                           .permits = 1,
                           .ttl_ms = 1000,
+                          .most_ms = 1000,
                           .who = "host:1",
                           .alone = which == 1},
                          {.name = "b",
                           .owner = owner,
                           .permits = 1,
                           .ttl_ms = 1000,
+                          .most_ms = 1000,
                           .who = "host:1"}};
     dibs__renewal again[2] = {
         {.name = "a", .owner = owner, .fence = 5, .ttl_ms = 1000},
@@ -128,26 +150,37 @@ lease_step(dibs__store *st, int which, dibsx_nsec deadline, dibs_error *err)
     dibs__answer answers[2] = {{0}};
     size_t blocked;
     uint32_t count;
+    dibs_status rc;
 
     switch (which) {
     case 0:
     case 1:
-        return ops->acquire(st, asks, deadline, answers, err);
+        rc = ops->acquire(st, asks, deadline, answers, err);
+        check_grant(rc, &answers[0], 1000);
+        return rc;
     case 2:
-        return ops->renew(st, again, 2, deadline, err);
+        rc = ops->renew(st, again, 2, deadline, err);
+        check_renewals(rc, again);
+        return rc;
     case 3:
         return ops->release(st, &(dibs__leave){.name = "a", .owner = owner},
                             deadline, err);
     case 4:
-        return ops->acquire_all(st, asks, 2, deadline, answers, &blocked, err);
+        rc = ops->acquire_all(st, asks, 2, deadline, answers, &blocked, err);
+        check_grant(rc, &answers[0], 1000);
+        check_grant(rc, &answers[1], 1000);
+        return rc;
     case 5:
-        return ops->turn(st,
-                         &(dibs__turn){.name = "a",
-                                       .owner = owner,
-                                       .fence = 5,
-                                       .to_owner = owner,
-                                       .ttl_ms = 1000},
-                         deadline, answers, err);
+        rc = ops->turn(st,
+                       &(dibs__turn){.name = "a",
+                                     .owner = owner,
+                                     .fence = 5,
+                                     .to_owner = owner,
+                                     .ttl_ms = 1000},
+                       deadline, answers, err);
+        check_grant(rc, &answers[0], DIBS__LEASE_MAX_MS);
+        REQUIRE(rc != DIBS_OK || answers[0].fence >= 5);
+        return rc;
     case 6:
         return ops->yield(st, "a", 5, deadline, &count, err);
     case 7:

@@ -183,6 +183,9 @@ static void a_broken_row_is_reported_and_left(void **state)
         "bell = printf('%50c', 'x')",
         "permits = 5000000000",
         "until_us = -1",
+        "until_us = 9223372036854775807",
+        "ttl_ms = 9223372036854775807",
+        "fence = 0",
         "owner = 'short'",
         "tell = 2",
     };

@@ -14,8 +14,9 @@ enum { DIBS__PG_VERSION = 1 }; /* of the schema; also in schema.sql */
 typedef struct dibs__pg_conn {
     PGconn *pq;
     struct dibs__pg_conn *next; /* of those that are idle */
-    bool pooled; /* a pooler is in between: nothing lasts beyond a statement */
-    bool dead;   /* of no more use */
+    bool pooled;  /* a pooler is in between: nothing lasts beyond a statement */
+    bool dead;    /* of no more use */
+    unsigned era; /* of its pool when it was made */
     dibsx_nsec used_at;
     unsigned char uses[DIBS__PG_QUERIES]; /* up to when it is prepared */
 } dibs__pg_conn;

@@ -20,6 +20,7 @@ judge_ask(const dibs__ask *ask, int64_t status, dibs__pg_answer *answer,
           dibs__answer *ans, dibs_error *err)
 {
     int64_t fence, flag, ahead = 0;
+    dibs_status rc;
 
     if (status == DIBS_LOST)
         return dibs__refuse_left(ask->name, err);
@@ -31,19 +32,20 @@ judge_ask(const dibs__ask *ask, int64_t status, dibs__pg_answer *answer,
     ans->fence = (uint64_t)fence;
     ans->left_ms = dibs__pg_span(ask->ttl_ms);
     if (status == DIBS_OK && !*answer->at)
-        return DIBS_OK;
+        return dibs__answer_grant(ask, ans, err);
     if (!dibs__pg_word(answer, 0, INT64_MAX, &ans->left_ms) ||
         !dibs__pg_word(answer, 0, 1, &flag))
         return dibs__pg_odd(err);
     if (status == DIBS_OK) {
         ans->claim = flag == 1;
-        return DIBS_OK;
+        return dibs__answer_grant(ask, ans, err);
     }
     ans->queued = flag == 1;
     if (!dibs__pg_word(answer, 0, UINT32_MAX, &ahead))
         return dibs__pg_odd(err);
     ans->ahead = (uint32_t)ahead;
-    return dibs__refuse_held(ask->name, answer->at, err);
+    rc = dibs__answer_busy(ans, err);
+    return rc == DIBS_OK ? dibs__refuse_held(ask->name, answer->at, err) : rc;
 }
 
 static dibs_status
@@ -74,26 +76,32 @@ acquire(struct dibs__store *st, const dibs__ask *ask, dibsx_nsec deadline,
         return rc;
     if (!dibs__pg_word(&answer, 0, INT64_MAX, &status))
         return dibs__pg_odd(err);
-    return judge_ask(ask, status, &answer, ans, err);
+    rc = judge_ask(ask, status, &answer, ans, err);
+    if (rc == DIBS_UNKNOWN)
+        dibs__pg_pool_distrust(&dibs__pg_of(st)->steps);
+    return rc;
 }
 
-static bool
-read_renewals(dibs__renewal *items, size_t count, const PGresult *rows)
+static dibs_status read_renewals(dibs__renewal *items, size_t count,
+                                 const PGresult *rows, dibs_error *err)
 {
     dibs__pg_answer answer = {.at = ""};
+    dibs_status rc = DIBS_OK;
 
     if (dibs__pq.PQntuples(rows) == 1)
         answer.at = dibs__pg_text(rows, 0, 0);
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count && rc == DIBS_OK; i++) {
         int64_t number;
 
         if (!dibs__pg_word(&answer, -1, INT64_MAX, &number))
-            return false;
+            return dibs__pg_odd(err);
         items[i].rc = number < 0 ? DIBS_LOST : DIBS_OK;
         items[i].left_ms = number < 0 ? 0 : number / 2;
         items[i].wanted = number > 0 && number % 2 == 1;
+        if (number >= 0)
+            rc = dibs__answer_renewal(&items[i], err);
     }
-    return true;
+    return rc;
 }
 
 static dibs_status
@@ -117,8 +125,11 @@ renew_batch(dibs__pg *pg, dibs__pg_array lists[4], dibs__renewal *items,
     dibs__pg_arg_text(&args, dibs__pg_bell_address(&pg->bell));
     rc = dibs__pg_step(pg, &pg->renewals, DIBS__PG_RENEW, &args, deadline,
                        &rows, err);
-    if (rc == DIBS_OK && !read_renewals(items, count, rows))
-        rc = dibs__pg_odd(err);
+    if (rc == DIBS_OK) {
+        rc = read_renewals(items, count, rows, err);
+        if (rc == DIBS_UNKNOWN)
+            dibs__pg_pool_distrust(&pg->renewals);
+    }
     dibs__pq.PQclear(rows);
     return rc;
 }

@@ -76,10 +76,28 @@ static void forget(dibs__pg_pool *pool)
     pthread_mutex_unlock(&pool->mutex);
 }
 
+void dibs__pg_pool_distrust(dibs__pg_pool *pool)
+{
+    pthread_mutex_lock(&pool->mutex);
+    pool->era++;
+    pthread_mutex_unlock(&pool->mutex);
+}
+
+static bool is_trusted(dibs__pg_pool *pool, const dibs__pg_conn *cn)
+{
+    bool trusted;
+
+    pthread_mutex_lock(&pool->mutex);
+    trusted = cn->era == pool->era;
+    pthread_mutex_unlock(&pool->mutex);
+    return trusted;
+}
+
 dibs_status dibs__pg_pool_take(dibs__pg_pool *pool, dibsx_nsec deadline,
                                dibs__pg_conn **out, dibs_error *err)
 {
     dibs_status rc;
+    unsigned era;
 
     for (;;) {
         if (!reserve(pool, deadline, out))
@@ -87,13 +105,18 @@ dibs_status dibs__pg_pool_take(dibs__pg_pool *pool, dibsx_nsec deadline,
                               "the deadline passed before it was sent");
         if (!*out)
             break;
-        if (dibs__pg_conn_lives(*out))
+        if (is_trusted(pool, *out) && dibs__pg_conn_lives(*out))
             return DIBS_OK;
         dibs__pg_conn_close(*out);
         forget(pool);
     }
+    pthread_mutex_lock(&pool->mutex);
+    era = pool->era;
+    pthread_mutex_unlock(&pool->mutex);
     rc = dibs__pg_conn_open(pool->conf, DIBS__PG_FOR_STEPS, deadline, out, err);
-    if (rc != DIBS_OK)
+    if (rc == DIBS_OK)
+        (*out)->era = era;
+    else
         forget(pool);
     return rc;
 }

@@ -16,7 +16,8 @@ typedef struct dibs__pg_pool {
     pthread_mutex_t mutex; /* guards all below */
     pthread_cond_t freed;
     dibs__pg_conn *idle;
-    int count; /* idle, in use, or being made */
+    int count;    /* idle, in use, or being made */
+    unsigned era; /* connections of an earlier one are not used again */
 } dibs__pg_pool;
 
 /* The caller owns the struct; end with fini, when no connection is in use. */
@@ -30,5 +31,9 @@ DIBS_MUST_CHECK dibs_status dibs__pg_pool_take(dibs__pg_pool *pool,
                                                dibs__pg_conn **out,
                                                dibs_error *err);
 void dibs__pg_pool_give(dibs__pg_pool *pool, dibs__pg_conn *cn);
+
+/* The server answered what it cannot: no connection that was made before is taken
+ * again. Any thread. */
+void dibs__pg_pool_distrust(dibs__pg_pool *pool);
 
 #endif

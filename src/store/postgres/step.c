@@ -5,12 +5,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "store/postgres/step.h"
 #include "base/fail.h"
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* Spans are counted in microseconds beside the time since 1970; this is 3,000
- * years. */
-#define SPAN_MAX_MS INT64_C(100000000000000)
 
 enum { TRIES = 8 };
 
@@ -51,7 +48,7 @@ dibs__pg_look(dibs__pg *pg, dibs__pg_query query, const dibs__pg_args *args,
 
 dibs_status dibs__pg_odd(dibs_error *err)
 {
-    return dibsx_fail(err, DIBS_INTERNAL,
+    return dibsx_fail(err, DIBS_UNKNOWN,
                       "the server answered what this store never does; run "
                       "`dibs store status`");
 }
@@ -86,8 +83,10 @@ bool dibs__pg_word(dibs__pg_answer *answer, int64_t low, int64_t high,
 {
     char *end;
 
+    errno = 0;
     *out = strtoll(answer->at, &end, 10);
-    if (end == answer->at || (*end && *end != ' ') || *out < low || *out > high)
+    if (errno != 0 || end == answer->at || (*end && *end != ' ') ||
+        *out < low || *out > high)
         return false;
     answer->at = *end ? end + 1 : end;
     return true;
@@ -95,7 +94,8 @@ bool dibs__pg_word(dibs__pg_answer *answer, int64_t low, int64_t high,
 
 int64_t dibs__pg_span(int64_t wanted_ms)
 {
-    return wanted_ms < SPAN_MAX_MS ? wanted_ms : SPAN_MAX_MS;
+    /* Counted in microseconds beside the time since 1970. */
+    return wanted_ms < DIBS__SPAN_MAX_MS ? wanted_ms : DIBS__SPAN_MAX_MS;
 }
 
 const char *dibs__pg_mode(dibs__mode mode)

@@ -4,6 +4,7 @@
 #ifndef DIBS_STORE_POSTGRES_STEP_H
 #define DIBS_STORE_POSTGRES_STEP_H
 
+#include "store/answer.h"
 #include "store/postgres/handle.h"
 #include "store/refusal.h"
 
@@ -40,7 +41,7 @@ void dibs__pg_answer_fini(dibs__pg_answer *answer);
 bool dibs__pg_word(dibs__pg_answer *answer, int64_t low, int64_t high,
                    int64_t *out);
 
-/* An answer that is none. */
+/* An answer that is none: it may have done anything. */
 dibs_status dibs__pg_odd(dibs_error *err);
 
 /* A span that the functions can count with. */

@@ -21,13 +21,21 @@ read_grant(dibs__pg_answer *answer, dibs__answer *ans, dibs_error *err)
     return DIBS_OK;
 }
 
+static dibs_status read_turn(const dibs__turn *turn, dibs__pg_answer *answer,
+                             dibs__answer *ans, dibs_error *err)
+{
+    dibs_status rc = read_grant(answer, ans, err);
+
+    return rc == DIBS_OK ? dibs__answer_turn(turn, ans, err) : rc;
+}
+
 static dibs_status
 judge_turn(const dibs__turn *turn, int64_t status, dibs__pg_answer *answer,
            dibs__answer *ans, dibs_error *err)
 {
     switch (status) {
     case DIBS_OK:
-        return read_grant(answer, ans, err);
+        return read_turn(turn, answer, ans, err);
     case DIBS_BUSY:
         return dibs__refuse_shared(turn->name, answer->at, err);
     case DIBS_LOST:
@@ -60,6 +68,8 @@ dibs__pg_turn(struct dibs__store *st, const dibs__turn *turn,
                        &status, err);
     if (rc == DIBS_OK)
         rc = judge_turn(turn, status, &answer, ans, err);
+    if (rc == DIBS_UNKNOWN)
+        dibs__pg_pool_distrust(&dibs__pg_of(st)->steps);
     dibs__pg_answer_fini(&answer);
     return rc;
 }
@@ -68,6 +78,7 @@ static dibs_status held(const dibs__ask *ask, dibs__pg_answer *answer,
                         dibs__answer *ans, dibs_error *err)
 {
     int64_t fence, ahead;
+    dibs_status rc;
 
     if (!dibs__pg_word(answer, 0, INT64_MAX, &fence) ||
         !dibs__pg_word(answer, 0, INT64_MAX, &ans->left_ms) ||
@@ -75,7 +86,8 @@ static dibs_status held(const dibs__ask *ask, dibs__pg_answer *answer,
         return dibs__pg_odd(err);
     ans->fence = (uint64_t)fence;
     ans->ahead = (uint32_t)ahead;
-    return dibs__refuse_held(ask->name, answer->at, err);
+    rc = dibs__answer_busy(ans, err);
+    return rc == DIBS_OK ? dibs__refuse_held(ask->name, answer->at, err) : rc;
 }
 
 static dibs_status
@@ -87,8 +99,11 @@ judge_all(const dibs__ask *asks, size_t count, int64_t status,
     int64_t which;
 
     if (status == DIBS_OK) {
-        for (size_t i = 0; i < count && rc == DIBS_OK; i++)
+        for (size_t i = 0; i < count && rc == DIBS_OK; i++) {
             rc = read_grant(answer, &answers[i], err);
+            if (rc == DIBS_OK)
+                rc = dibs__answer_grant(&asks[i], &answers[i], err);
+        }
         return rc;
     }
     if (!dibs__pg_word(answer, 0, (int64_t)count - 1, &which))
@@ -149,6 +164,8 @@ dibs__pg_acquire_all(struct dibs__store *st, const dibs__ask *asks,
                            &status, err);
     if (rc == DIBS_OK)
         rc = judge_all(asks, count, status, &answer, answers, blocked, err);
+    if (rc == DIBS_UNKNOWN)
+        dibs__pg_pool_distrust(&pg->steps);
     dibs__pg_answer_fini(&answer);
     for (size_t i = 0; i < ALL_LISTS; i++)
         dibs__pg_array_fini(&lists[i]);

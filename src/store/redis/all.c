@@ -58,10 +58,12 @@ read_number(const redisReply *reply, size_t i, int64_t max, int64_t *out)
            *out <= max;
 }
 
-static dibs_status granted(const redisReply *reply, size_t count,
-                           dibs__answer *answers, dibs_error *err)
+static dibs_status granted(const dibs__ask *asks, const redisReply *reply,
+                           size_t count, dibs__answer *answers, dibs_error *err)
 {
-    for (size_t i = 0; i < count; i++) {
+    dibs_status rc = DIBS_OK;
+
+    for (size_t i = 0; i < count && rc == DIBS_OK; i++) {
         int64_t fence, claim;
 
         if (!read_number(reply, 3 * i + 1, INT64_MAX, &fence) ||
@@ -70,14 +72,16 @@ static dibs_status granted(const redisReply *reply, size_t count,
             return dibs__reply_odd(err);
         answers[i].fence = (uint64_t)fence;
         answers[i].claim = claim == 1;
+        rc = dibs__answer_grant(&asks[i], &answers[i], err);
     }
-    return DIBS_OK;
+    return rc;
 }
 
 static dibs_status held(const dibs__ask *ask, const redisReply *reply,
                         dibs__answer *ans, dibs_error *err)
 {
     int64_t fence, ahead;
+    dibs_status rc;
 
     if (!read_number(reply, 2, INT64_MAX, &fence) ||
         !read_number(reply, 3, INT64_MAX, &ans->left_ms) ||
@@ -85,7 +89,9 @@ static dibs_status held(const dibs__ask *ask, const redisReply *reply,
         return dibs__reply_odd(err);
     ans->fence = (uint64_t)fence;
     ans->ahead = (uint32_t)ahead;
-    return dibs__step_held(ask, dibs__reply_item(reply, 5), err);
+    rc = dibs__answer_busy(ans, err);
+    return rc == DIBS_OK ? dibs__step_held(ask, dibs__reply_item(reply, 5), err)
+                         : rc;
 }
 
 static dibs_status
@@ -96,7 +102,7 @@ judge(const dibs__ask *asks, size_t count, const redisReply *reply,
     int64_t which;
 
     if (status == DIBS_OK)
-        return granted(reply, count, answers, err);
+        return granted(asks, reply, count, answers, err);
     if (!read_number(reply, 1, (int64_t)count - 1, &which))
         return dibs__reply_odd(err);
     *blocked = (size_t)which;
@@ -128,8 +134,11 @@ dibs__redis_acquire_all(struct dibs__store *st, const dibs__ask *asks,
     if (!items)
         return dibsx_fail(err, DIBS_NOMEM, "a set of names");
     rc = run(dibs__redis_of(st), asks, count, items, deadline, &reply, err);
-    if (rc == DIBS_OK)
+    if (rc == DIBS_OK) {
         rc = judge(asks, count, reply, answers, blocked, err);
+        if (rc == DIBS_UNKNOWN)
+            dibs__step_distrust(dibs__redis_of(st)->steps, asks[0].name, NULL);
+    }
     dibs__reply_free(reply);
     dibsx_free(items);
     return rc;

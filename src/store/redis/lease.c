@@ -28,7 +28,8 @@ read_grant(const dibs__ask *ask, const redisReply *reply, dibs__answer *ans)
 {
     int64_t fence;
 
-    if (reply->type != REDIS_REPLY_STRING || !dibs__reply_int(reply, &fence))
+    if (reply->type != REDIS_REPLY_STRING || !dibs__reply_int(reply, &fence) ||
+        fence <= 0)
         return false;
     ans->fence = (uint64_t)fence;
     ans->left_ms = dibs__step_span(ask->ttl_ms);
@@ -40,6 +41,7 @@ static dibs_status judge(const dibs__ask *ask, const redisReply *reply,
 {
     int status = dibs__reply_status(reply);
     int64_t more[2];
+    dibs_status rc;
 
     if (status == DIBS_LOST)
         return dibs__refuse_left(ask->name, err);
@@ -50,11 +52,15 @@ static dibs_status judge(const dibs__ask *ask, const redisReply *reply,
         return dibs__reply_odd(err);
     if (status == DIBS_OK) {
         ans->claim = more[0] == 1;
-        return DIBS_OK;
+        return dibs__answer_grant(ask, ans, err);
     }
+    if (more[1] < 0 || more[1] > UINT32_MAX)
+        return dibs__reply_odd(err);
     ans->queued = more[0] == 1;
     ans->ahead = (uint32_t)more[1];
-    return dibs__step_held(ask, dibs__reply_item(reply, 5), err);
+    rc = dibs__answer_busy(ans, err);
+    return rc == DIBS_OK ? dibs__step_held(ask, dibs__reply_item(reply, 5), err)
+                         : rc;
 }
 
 static bool is_plain(const dibs__ask *ask)
@@ -132,8 +138,10 @@ static dibs_status release(struct dibs__store *st, const dibs__leave *leave,
     dibs__reply_free(reply);
     if (status == DIBS_OK)
         return DIBS_OK;
-    if (status != DIBS_LOST)
+    if (status != DIBS_LOST) {
+        dibs__step_distrust(rd->steps, leave->name, NULL);
         return dibs__reply_odd(err);
+    }
     return dibs__refuse_absent(leave->name, err);
 }
 
@@ -243,8 +251,11 @@ acquire(struct dibs__store *st, const dibs__ask *ask, dibsx_nsec deadline,
     if (rc != DIBS_BUSY)
         return rc;
     rc = ask_for(rd, DIBS__SCRIPT_acquire, ask, deadline, &loan, &reply, err);
-    if (rc == DIBS_OK && !read_grant(ask, reply, ans))
+    if (rc == DIBS_OK && !read_grant(ask, reply, ans)) {
         rc = judge(ask, reply, ans, err);
+        if (rc == DIBS_UNKNOWN)
+            dibs__step_distrust(rd->steps, ask->name, &loan);
+    }
     dibs__reply_free(reply);
     if (rc == DIBS_OK && ask->replicas > 0)
         rc = confirm(rd, &loan, ask, deadline, ans, err);

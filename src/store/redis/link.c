@@ -172,6 +172,17 @@ void dibs__link_drop(dibs__link *ln)
     pthread_mutex_unlock(&ln->mutex);
 }
 
+void dibs__link_distrust(dibs__link *ln)
+{
+    const dibs_error why = {.origin = "ODD",
+                            .message = "the connection was given up, as the "
+                                       "server answered what it cannot"};
+
+    pthread_mutex_lock(&ln->mutex);
+    break_off(ln, &why);
+    pthread_mutex_unlock(&ln->mutex);
+}
+
 /* Locks: ln->mutex. */
 static bool was_given(const dibs__link *ln, const dibs__request *rq)
 {

@@ -44,6 +44,9 @@ void dibs__link_follow(dibs__link *ln, struct dibs__sentinel *sentinel);
  * DIBS_UNKNOWN. Any thread. */
 void dibs__link_drop(dibs__link *ln);
 
+/* The same, as the server answered what it cannot: perhaps it answers for others. */
+void dibs__link_distrust(dibs__link *ln);
+
 /* Sends one command and waits for its reply. Any thread.
  *   DIBS_OK       *out is the reply, which may be an error reply; free it with
  *                 dibs__reply_free()

@@ -82,21 +82,30 @@ static int in_order(const void *a, const void *b)
                                     : x->slot - y->slot;
 }
 
-static bool read_answers(const piece *pc, const redisReply *reply)
+/* Twice the time left, plus one when somebody waits; or -1. */
+static dibs_status
+read_answer(const redisReply *reply, dibs__renewal *item, dibs_error *err)
 {
-    for (size_t i = 0; i < pc->count; i++) {
-        dibs__renewal *item = pc->first[i].item;
-        int64_t number;
+    int64_t number;
 
-        if (!dibs__reply_int(dibs__reply_item(reply, i), &number))
-            return false;
-        item->rc = number < 0 ? DIBS_LOST : DIBS_OK;
-        item->left_ms = number < 0 ? 0 : number / 2;
-        item->wanted = number > 0 && number % 2 == 1;
-    }
-    for (size_t i = 0; i < pc->count; i++)
+    if (!dibs__reply_int(reply, &number) || number < -1)
+        return dibs__reply_odd(err);
+    item->rc = number < 0 ? DIBS_LOST : DIBS_OK;
+    item->left_ms = number < 0 ? 0 : number / 2;
+    item->wanted = number > 0 && number % 2 == 1;
+    return number < 0 ? DIBS_OK : dibs__answer_renewal(item, err);
+}
+
+static dibs_status
+read_answers(const piece *pc, const redisReply *reply, dibs_error *err)
+{
+    dibs_status rc = DIBS_OK;
+
+    for (size_t i = 0; i < pc->count && rc == DIBS_OK; i++)
+        rc = read_answer(dibs__reply_item(reply, i), pc->first[i].item, err);
+    for (size_t i = 0; i < pc->count && rc == DIBS_OK; i++)
         pc->first[i].done = true;
-    return true;
+    return rc;
 }
 
 /* Those had no answer. */
@@ -114,10 +123,15 @@ static void give_up(rounds *rn, const piece *pc, dibs_status rc)
     rn->unsure = rn->unsure || rc == DIBS_UNKNOWN;
 }
 
-static void take_in(rounds *rn, const piece *pc, const redisReply *reply)
+static void
+take_in(rounds *rn, const piece *pc, const redisReply *reply, dibs__loan *loan)
 {
-    if (!read_answers(pc, reply))
-        give_up(rn, pc, dibs__reply_odd(&rn->why));
+    dibs_status rc = read_answers(pc, reply, &rn->why);
+
+    if (rc == DIBS_OK)
+        return;
+    dibs__step_distrust(rn->rd->renewals, pc->first->item->name, loan);
+    give_up(rn, pc, rc);
 }
 
 /* As many as one script can do, from `first` on. */
@@ -216,7 +230,7 @@ static void send_to(rounds *rn, int server)
             continue;
         }
         if (replies[i]->type != REDIS_REPLY_ERROR)
-            take_in(rn, &pieces[i], replies[i]);
+            take_in(rn, &pieces[i], replies[i], NULL);
         else
             note_error(pieces[i].first, replies[i]->str);
         dibs__reply_free(replies[i]);
@@ -286,24 +300,23 @@ static bool keep_one(rounds *rn, entry *at, dibsx_nsec until)
     const piece pc = {.first = at, .count = 1};
     dibs__loan loan = {.cn = NULL};
     redisReply *reply = NULL;
-    int64_t left_ms = -1;
+    dibs__renewal kept = *at->item;
 
     write_keep(rn, at->item);
     if (run_sheet(rn, DIBS__SCRIPT_keep, is_durable(at), until, &loan,
-                  &reply) != DIBS_OK ||
-        !dibs__reply_int(reply, &left_ms))
-        left_ms = -1;
-    dibs__reply_free(reply);
-    if (left_ms >= 0) {
+                  &reply) == DIBS_OK &&
+        dibs__reply_int(reply, &kept.left_ms) &&
+        dibs__answer_renewal(&kept, &rn->why) == DIBS_OK) {
         at->item->rc = DIBS_OK;
-        at->item->left_ms = left_ms;
+        at->item->left_ms = kept.left_ms;
         at->item->wanted = false;
         at->done = true;
         if (is_durable(at))
             confirm(rn, &pc, &loan);
     }
+    dibs__reply_free(reply);
     dibs__durable_done(&loan);
-    return left_ms >= 0;
+    return at->done;
 }
 
 /* A slot may take long to be moved, and meanwhile lets no script in that has
@@ -329,7 +342,7 @@ static void run_alone(rounds *rn, const piece *pc, dibsx_nsec until)
     write_words(rn, pc);
     rc = run_sheet(rn, DIBS__SCRIPT_renew, durable, until, &loan, &reply);
     if (rc == DIBS_OK) {
-        take_in(rn, pc, reply);
+        take_in(rn, pc, reply, &loan);
         if (durable)
             confirm(rn, pc, &loan);
     } else if (!durable || rc != DIBS_UNAVAIL || !rn->rd->cluster ||

@@ -8,6 +8,7 @@
 #include "base/fail.h"
 #include "base/rand.h"
 #include "store/redis/error.h"
+#include "store/redis/slot.h"
 #include <assert.h>
 #include <poll.h>
 #include <string.h>
@@ -81,6 +82,24 @@ void dibs__route_follow(dibs__route *rt, struct dibs__sentinel *sentinel)
 void dibs__route_drop(dibs__route *rt)
 {
     dibs__link_drop(rt->only);
+}
+
+void dibs__route_distrust(dibs__route *rt, const char *key, size_t len)
+{
+    dibs__peer *peer;
+    dibs__link *ln;
+
+    if (!rt->cluster) {
+        dibs__link_distrust(rt->only);
+        return;
+    }
+    peer = dibs__cluster_serves(rt->cluster, dibs__slot_of(key, len));
+    if (!peer)
+        return;
+    ln = dibs__peer_link(rt->cluster, peer, rt->lane);
+    if (ln)
+        dibs__link_distrust(ln);
+    dibs__peer_drop(rt->cluster, peer);
 }
 
 dibs__cluster *dibs__route_cluster(const dibs__route *rt)

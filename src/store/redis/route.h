@@ -33,6 +33,9 @@ void dibs__route_free(dibs__route *rt); /* NULL is a no-op */
 void dibs__route_follow(dibs__route *rt, struct dibs__sentinel *sentinel);
 void dibs__route_drop(dibs__route *rt);
 
+/* As dibs__link_distrust(), for the server of a key. */
+void dibs__route_distrust(dibs__route *rt, const char *key, size_t len);
+
 /* The cluster that it leads into; NULL for one server. */
 dibs__cluster *dibs__route_cluster(const dibs__route *rt);
 

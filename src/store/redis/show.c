@@ -17,6 +17,11 @@ enum { PAGE = 8 };    /* names read by one script */
 enum { FIELDS = 11 }; /* that inspect.lua answers for each entry */
 
 /* The fields between the texts, in their order. */
+static bool in_range(int64_t number, int64_t low, int64_t high)
+{
+    return number >= low && number <= high;
+}
+
 static bool read_numbers(const redisReply *list, size_t first, dibs__entry *out)
 {
     enum { MODE, PERMITS, CAPACITY, PRIORITY, FENCE, TTL, AGE, LEFT, COUNT };
@@ -25,7 +30,14 @@ static bool read_numbers(const redisReply *list, size_t first, dibs__entry *out)
     for (size_t i = 0; i < COUNT; i++)
         if (!dibs__reply_int(dibs__reply_item(list, first + 2 + i), &n[i]))
             return false;
-    if (n[MODE] < DIBS__EXCLUSIVE || n[MODE] > DIBS__PERMITS)
+    if (n[MODE] < DIBS__EXCLUSIVE || n[MODE] > DIBS__PERMITS ||
+        !in_range(n[PERMITS], 0, UINT32_MAX) ||
+        !in_range(n[CAPACITY], 0, UINT32_MAX) ||
+        !in_range(n[PRIORITY], INT32_MIN, INT32_MAX) ||
+        !in_range(n[FENCE], 0, INT64_MAX) ||
+        !in_range(n[TTL], 0, DIBS__SPAN_MAX_MS) ||
+        !in_range(n[AGE], -DIBS__SPAN_MAX_MS, DIBS__SPAN_MAX_MS) ||
+        !in_range(n[LEFT], 0, DIBS__SPAN_MAX_MS))
         return false;
     out->mode = (dibs__mode)n[MODE];
     out->permits = (uint32_t)n[PERMITS];

@@ -33,6 +33,17 @@ void dibs__step_begin(dibs__words *words, dibs__script script, const char *name,
     dibs__words_add(words, DIBS__KEY_FENCE, sizeof(DIBS__KEY_FENCE) - 1);
 }
 
+void dibs__step_distrust(dibs__route *rt, const char *name, dibs__loan *loan)
+{
+    dibs__keys keys;
+
+    dibs__keys_of(name, &keys);
+    if (loan && loan->cn)
+        loan->failed = true;
+    else
+        dibs__route_distrust(rt, keys.key[0], keys.len[0]);
+}
+
 dibs_status dibs__step_check(const dibs__ask *ask, dibs_error *err)
 {
     if (ask->ttl_ms <= 0)

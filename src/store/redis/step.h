@@ -3,6 +3,7 @@
 #ifndef DIBS_STORE_REDIS_STEP_H
 #define DIBS_STORE_REDIS_STEP_H
 
+#include "store/answer.h"
 #include "store/redis/handle.h"
 #include "store/redis/keys.h"
 #include "store/redis/reply.h"
@@ -22,6 +23,10 @@ int64_t dibs__step_span(int64_t wanted_ms);
 /* Begins a step on one name, whose keys the caller keeps. */
 void dibs__step_begin(dibs__words *words, dibs__script script, const char *name,
                       dibs__keys *keys);
+
+/* The server of a name answered what it cannot: neither its connection nor one that
+ * was borrowed (or NULL) is used any more. */
+void dibs__step_distrust(dibs__route *rt, const char *name, dibs__loan *loan);
 
 /* What must be so before anything is done; else nothing is. */
 DIBS_MUST_CHECK dibs_status dibs__step_check(const dibs__ask *ask,

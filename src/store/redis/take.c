@@ -27,16 +27,19 @@ reach_holders(struct dibs__store *st, dibs__script script, const char *name,
     if (rc != DIBS_OK)
         return rc;
     status = dibs__reply_status(reply);
-    if (!dibs__reply_int(dibs__reply_item(reply, 1), &count))
+    if (!dibs__reply_int(dibs__reply_item(reply, 1), &count) || count < 0 ||
+        count > UINT32_MAX)
         status = -1;
     dibs__reply_free(reply);
-    *reached = (uint32_t)count;
-    if (status == DIBS_OK)
+    if (status == DIBS_OK) {
+        *reached = (uint32_t)count;
         return DIBS_OK;
+    }
     if (status == DIBS_NOTFOUND)
         return dibsx_fail(err, DIBS_NOTFOUND, "nobody holds it");
     if (status == DIBS_STALE)
         return dibsx_fail(err, DIBS_STALE, "it is held under another fence");
+    dibs__step_distrust(dibs__redis_of(st)->steps, name, NULL);
     return dibs__reply_odd(err);
 }
 

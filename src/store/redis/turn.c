@@ -25,7 +25,8 @@ static dibs_status judge(const dibs__turn *turn, const redisReply *reply,
 
     switch (dibs__reply_status(reply)) {
     case DIBS_OK:
-        return read_turned(reply, ans) ? DIBS_OK : dibs__reply_odd(err);
+        return read_turned(reply, ans) ? dibs__answer_turn(turn, ans, err)
+                                       : dibs__reply_odd(err);
     case DIBS_BUSY:
         dibs__reply_text(text, who, sizeof(who));
         return dibs__refuse_shared(turn->name, who, err);
@@ -83,8 +84,11 @@ dibs__redis_turn(struct dibs__store *st, const dibs__turn *turn,
                                  deadline, &loan, &reply, err)
              : dibs__script_run(rd->steps, DIBS__SCRIPT_turn, &words, deadline,
                                 &reply, err);
-    if (rc == DIBS_OK)
+    if (rc == DIBS_OK) {
         rc = judge(turn, reply, ans, err);
+        if (rc == DIBS_UNKNOWN)
+            dibs__step_distrust(rd->steps, turn->name, &loan);
+    }
     dibs__reply_free(reply);
     if (rc == DIBS_OK && turn->replicas > 0)
         rc = confirm(&loan, turn, deadline, ans, err);

@@ -12,6 +12,9 @@
 
 #define KEY_NODE "dibs:node"
 
+/* The scripts count in microseconds, exactly up to here. */
+#define WALL_MAX_US (INT64_C(1) << 53)
+
 /* Leases renewed by one script, each with four keys and three words. */
 enum { BATCH = 36, ITEMS_AT = 3 };
 _Static_assert(8 + 7 * BATCH <= DIBS__WORDS_MAX, "they fit into a command");
@@ -110,15 +113,18 @@ static dibs_status meet(struct dibs__store *st, dibsx_nsec deadline,
     return rc == DIBS_OK ? meet_durable(rd, deadline, voter, err) : rc;
 }
 
-/* What every answer begins with; -1 when it does not. */
+/* What every answer begins with; -1 when it does not, and then there is none. */
 static int read_word(const redisReply *reply, dibs__node_word *word)
 {
-    int status = dibs__reply_status(reply);
+    dibs__node_word read = {0};
 
-    if (!dibs__reply_int(dibs__reply_item(reply, 1), &word->wall_us) ||
-        !dibs__reply_int(dibs__reply_item(reply, 2), &word->sits_out_ms))
+    if (!dibs__reply_int(dibs__reply_item(reply, 1), &read.wall_us) ||
+        !dibs__reply_int(dibs__reply_item(reply, 2), &read.sits_out_ms) ||
+        read.wall_us <= 0 || read.wall_us > WALL_MAX_US ||
+        read.sits_out_ms < 0 || read.sits_out_ms > DIBS__SPAN_MAX_MS)
         return -1;
-    return status;
+    *word = read;
+    return dibs__reply_status(reply);
 }
 
 static dibs_status
@@ -162,6 +168,7 @@ judge(const dibs__ask *ask, const redisReply *reply, dibs__answer *ans,
 {
     int status = read_word(reply, word);
     int64_t fence, again;
+    dibs_status rc;
 
     if (status == DIBS_LOST)
         return dibs__refuse_left(ask->name, err);
@@ -179,8 +186,11 @@ judge(const dibs__ask *ask, const redisReply *reply, dibs__answer *ans,
         if (!dibs__reply_int(dibs__reply_item(reply, ITEMS_AT + 2), &again))
             return dibs__reply_odd(err);
         word->again = again != 0;
-        return DIBS_OK;
+        return dibs__answer_grant(ask, ans, err);
     }
+    rc = dibs__answer_busy(ans, err);
+    if (rc != DIBS_OK)
+        return rc;
     word->taken = read_taken(dibs__reply_item(reply, ITEMS_AT + 3));
     return dibs__step_held(ask, dibs__reply_item(reply, ITEMS_AT + 2), err);
 }
@@ -216,8 +226,11 @@ grant(struct dibs__store *st, const dibs__voter *voter, const dibs__ask *ask,
         dibs__words_puts(&words, "fill");
     rc = dibs__script_run(dibs__redis_of(st)->steps, DIBS__SCRIPT_vote_grant,
                           &words, deadline, &reply, err);
-    if (rc == DIBS_OK)
+    if (rc == DIBS_OK) {
         rc = judge(ask, reply, ans, word, err);
+        if (rc == DIBS_UNKNOWN)
+            dibs__step_distrust(dibs__redis_of(st)->steps, ask->name, NULL);
+    }
     dibs__reply_free(reply);
     return rc;
 }
@@ -225,16 +238,21 @@ grant(struct dibs__store *st, const dibs__voter *voter, const dibs__ask *ask,
 static dibs_status read_renewals(dibs__renewal *items, size_t count,
                                  const redisReply *reply, dibs_error *err)
 {
-    for (size_t i = 0; i < count; i++) {
+    dibs_status rc = DIBS_OK;
+
+    for (size_t i = 0; i < count && rc == DIBS_OK; i++) {
         int64_t left_ms;
 
-        if (!dibs__reply_int(dibs__reply_item(reply, ITEMS_AT + i), &left_ms))
+        if (!dibs__reply_int(dibs__reply_item(reply, ITEMS_AT + i), &left_ms) ||
+            left_ms < -1)
             return dibs__reply_odd(err);
         items[i].rc = left_ms < 0 ? DIBS_LOST : DIBS_OK;
         items[i].left_ms = left_ms < 0 ? 0 : left_ms;
         items[i].wanted = false;
+        if (left_ms >= 0)
+            rc = dibs__answer_renewal(&items[i], err);
     }
-    return DIBS_OK;
+    return rc;
 }
 
 static void write_batch(batch *bt, const dibs__voter *voter,
@@ -274,6 +292,8 @@ renew_batch(dibs__redis *rd, batch *bt, dibs__renewal *items, size_t count,
     status = read_word(reply, word);
     rc = status == DIBS_OK ? read_renewals(items, count, reply, err)
                            : no_vote(status, word, err);
+    if (rc == DIBS_UNKNOWN)
+        dibs__step_distrust(rd->renewals, items[0].name, NULL);
     dibs__reply_free(reply);
     return rc;
 }

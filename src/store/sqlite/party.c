@@ -54,6 +54,9 @@ static bool party_read(sqlite3_stmt *stmt, dibs__party *party)
         !read_text(stmt, 13, party->who, sizeof(party->who), &len) ||
         !read_int(stmt, 14, 0, 1, &tell))
         return false;
+    if ((role == DIBS__HOLDER && fence == 0) ||
+        party->ttl_ms > DIBS__SPAN_MAX_MS)
+        return false;
     party->role = (dibs__role)role;
     party->mode = (dibs__mode)mode;
     party->permits = (uint32_t)permits;
@@ -66,14 +69,27 @@ static bool party_read(sqlite3_stmt *stmt, dibs__party *party)
     return true;
 }
 
-dibs_status
-dibs__sqlite_party_read(sqlite3_stmt *stmt, dibs__party *party, dibs_error *err)
+static dibs_status odd_row(dibs_error *err)
 {
-    if (party_read(stmt, party))
-        return DIBS_OK;
     return dibsx_fail(err, DIBS_INTERNAL,
                       "the table party holds a row that is none; run `dibs "
                       "doctor`");
+}
+
+dibs_status
+dibs__sqlite_party_read(sqlite3_stmt *stmt, dibs__party *party, dibs_error *err)
+{
+    return party_read(stmt, party) ? DIBS_OK : odd_row(err);
+}
+
+/* A lease does not last longer than one can be asked for. */
+static bool lasts_too_long(const dibs__roll *roll, const dibs__party *party)
+{
+    int64_t most_ms =
+        party->ttl_ms > DIBS__LEASE_MAX_MS ? party->ttl_ms : DIBS__LEASE_MAX_MS;
+
+    return party->role == DIBS__HOLDER &&
+           party->until_us - roll->now_us > most_ms * 1000;
 }
 
 dibs_status
@@ -97,6 +113,8 @@ dibs__sqlite_roll_load(dibs__sqlite_conn *cn, const char *name, dibs_error *err)
         party = dibs__roll_add(roll);
         rc = party ? dibs__sqlite_party_read(stmt, party, err)
                    : dibsx_fail(err, DIBS_NOMEM, "the parties of a name");
+        if (rc == DIBS_OK && lasts_too_long(roll, party))
+            rc = odd_row(err);
         if (rc != DIBS_OK)
             dibs__sqlite_reset(stmt);
     }
