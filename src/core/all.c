@@ -76,6 +76,7 @@ static void put_question(step *sp)
             .flags = dibs__opts_hear(&lock->opts) ? DIBS__ASK_TELL : 0,
             .priority = lock->opts.priority,
             .ttl_ms = dibs__lease_ask_ms(&lock->lease),
+            .most_ms = dibs__lease_most_ms(&lock->lease),
             .who = who,
         };
     }

@@ -17,17 +17,26 @@ dibsx_nsec dibs__lease_drift(int64_t span_ms)
     return span_ms * DIBSX_MS / 100 + 2 * DIBSX_MS;
 }
 
+/* What a store says is left, but never more than can be, whatever it says. */
+static int64_t believable(int64_t left_ms, int64_t most_ms)
+{
+    if (left_ms < 0)
+        return 0;
+    return left_ms < most_ms ? left_ms : most_ms;
+}
+
 static dibsx_nsec valid_from(dibsx_nsec sent_at, int64_t span_ms)
 {
     return dibsx_after_ms(sent_at, span_ms) - dibs__lease_drift(span_ms);
 }
 
-/* What the store has left of a whole lease, less the lock delay, which is for
- * others to wait out and not ours to use. */
+/* What the store has left of a whole lease, up to what is asked for, less the lock
+ * delay, which is for others to wait out and not ours to use. */
 static dibsx_nsec
 whole_from(const dibs__lease *ls, dibsx_nsec sent_at, int64_t left_ms)
 {
-    return valid_from(sent_at, left_ms) - ls->delay_ms * DIBSX_MS;
+    return valid_from(sent_at, believable(left_ms, dibs__lease_ask_ms(ls))) -
+           ls->delay_ms * DIBSX_MS;
 }
 
 static bool believed(const dibs__lease *ls)
@@ -61,6 +70,13 @@ void dibs__lease_begin(dibs__lease *ls, const char *owner,
 int64_t dibs__lease_ask_ms(const dibs__lease *ls)
 {
     return ls->ttl_ms + ls->delay_ms;
+}
+
+int64_t dibs__lease_most_ms(const dibs__lease *ls)
+{
+    int64_t ask_ms = dibs__lease_ask_ms(ls);
+
+    return ask_ms > DIBS__CLAIM_MS ? ask_ms : DIBS__CLAIM_MS;
 }
 
 void dibs__lease_asked(dibs__lease *ls, dibsx_nsec now)
@@ -111,9 +127,11 @@ void dibs__lease_answered(dibs__lease *ls, dibs_status rc,
     ls->asking = false;
     ls->alone = false;
     if (rc == DIBS_OK) {
-        valid_until = ans->claim ? valid_from(ls->sent_at, ans->left_ms)
+        int64_t claim_ms = believable(ans->left_ms, DIBS__CLAIM_MS);
+
+        valid_until = ans->claim ? valid_from(ls->sent_at, claim_ms)
                                  : whole_from(ls, ls->sent_at, ans->left_ms);
-        if (valid_until > now)
+        if (valid_until > now && ans->fence != 0)
             become_held(ls, ans->fence, valid_until, ans->claim, now);
     } else if (rc == DIBS_BUSY && ans->queued) {
         ls->state = DIBS__LEASE_QUEUED;
@@ -254,7 +272,8 @@ void dibs__lease_turned(dibs__lease *ls, dibsx_nsec sent_at, dibs_status rc,
     } else if (rc == DIBS_OK) {
         dibsx_nsec valid_until = whole_from(ls, sent_at, ans->left_ms);
 
-        ls->fence = ans->fence;
+        if (ans->fence > ls->fence)
+            ls->fence = ans->fence;
         if (valid_until > ls->valid_until)
             ls->valid_until = valid_until;
     } else if (rc == DIBS_UNKNOWN) {

@@ -17,7 +17,8 @@
  * Invariants, checked by dibs__lease_check():
  *   (1) fence != 0 exactly in HELD, SUSPECT and LOST.
  *   (2) valid_until counts from the moment a request was SENT, never from the
- *       moment its answer came, less the drift allowance and the lock delay.
+ *       moment its answer came, less the drift allowance and the lock delay, and
+ *       is never beyond what was asked for, or a claim, whatever the answer says.
  *   (3) A ring counts only if its fence is above the watermark of the "queued"
  *       answer from which validity is counted, and only once that answer is in;
  *       with `confirm` it is never more than a reason to ask.
@@ -30,8 +31,7 @@
  *   (8) A request that had no answer is remembered until the owner changes, so
  *       that leaving sets a tombstone.
  *
- * Threads: none of its own; the client's mutex guards it.
- */
+ * Threads: none of its own; the client's mutex guards it. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_CORE_LEASE_H
 #define DIBS_CORE_LEASE_H
@@ -90,13 +90,14 @@ typedef struct dibs__terms { /* 0 where there is no such term */
 void dibs__lease_begin(dibs__lease *ls, const char *owner,
                        const dibs__terms *terms);
 
-/* The ttl to ask the store for, with the lock delay. */
+/* The ttl to ask the store for, with the lock delay; and the most that it can have
+ * left, of that or of a claim. */
 int64_t dibs__lease_ask_ms(const dibs__lease *ls);
+int64_t dibs__lease_most_ms(const dibs__lease *ls);
 
-/* Call before an acquire request leaves; again for each repetition. */
+/* Call before an acquire request leaves; again for each repetition. And the answer
+ * to it: still ASKING afterwards means to ask again, or to leave. */
 void dibs__lease_asked(dibs__lease *ls, dibsx_nsec now);
-
-/* The answer to it. Still ASKING afterwards means: ask again, or leave. */
 void dibs__lease_answered(dibs__lease *ls, dibs_status rc,
                           const dibs__answer *ans, dibsx_nsec now);
 
@@ -128,7 +129,6 @@ void dibs__lease_renewed(dibs__lease *ls, dibsx_nsec sent_at, dibs_status rc,
                          int64_t left_ms, dibsx_nsec now);
 
 void dibs__lease_ticked(dibs__lease *ls, dibsx_nsec now);
-
 /* A turn in place (to another mode) may be sent: no renewal is on its way. Nothing
  * is renewed until turned is called with the answer to what was sent at sent_at. */
 bool dibs__lease_turning(dibs__lease *ls);

@@ -216,7 +216,8 @@ static void
 wait_for_ring(dibs__take *tk, const dibs__answer *ans, dibsx_nsec now)
 {
     uint32_t ahead = ans->ahead < STAGGER_MAX ? ans->ahead : STAGGER_MAX;
-    int64_t span_ms = ans->left_ms + 1 + (int64_t)ahead * STAGGER_MS;
+    int64_t left_ms = ans->left_ms < POLL_MS ? ans->left_ms : POLL_MS;
+    int64_t span_ms = left_ms + 1 + (int64_t)ahead * STAGGER_MS;
 
     tk->state = DIBS__TAKE_WAITING;
     tk->backoff_ms = BACKOFF_MS;

@@ -210,6 +210,7 @@ static void ask(dibs_lock *lock)
                            .flags = ask_flags(lock),
                            .priority = opts->priority,
                            .ttl_ms = dibs__lease_ask_ms(&lock->lease),
+                           .most_ms = dibs__lease_most_ms(&lock->lease),
                            .replicas = dibs__spare_replicas(lock),
                            .alone = lock->lease.alone};
     memcpy(owner, lock->lease.owner, sizeof(owner));

@@ -4,11 +4,12 @@
 #define DIBS_CORE_TTL_H
 
 #include "base/fail.h"
+#include "store/lease.h"
 
 enum {
     DIBS__TTL_DEFAULT_MS = 30000,
     DIBS__TTL_MIN_MS = 10,
-    DIBS__TTL_MAX_MS = 24 * 3600 * 1000
+    DIBS__TTL_MAX_MS = DIBS__LEASE_MAX_MS
 };
 
 static inline bool dibs__ttl_ok(int64_t ttl_ms)

@@ -59,6 +59,72 @@ static void validity_counts_from_before_the_send(void **state)
     assert_int_equal(ls.valid_until, T0 + MS(TTL_MS - DRIFT_MS));
 }
 
+/* What a store says is left, if it says what cannot be. */
+static const int64_t odd_spans[] = {INT64_MIN, -5, TTL_MS + 1,
+                                    1000 * (int64_t)TTL_MS, INT64_MAX};
+
+static void validity_is_not_beyond_what_was_asked_for(void **state)
+{
+    dibsx_nsec most = T0 + MS(TTL_MS - DRIFT_MS);
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(odd_spans); i++) {
+        dibs__lease ls = asking_since(T0);
+
+        answer(&ls, DIBS_OK, 7, odd_spans[i], false, T0 + MS(1));
+        assert_true(ls.valid_until <= most);
+        assert_int_equal(dibs__lease_valid(&ls, T0 + MS(1)), odd_spans[i] > 0);
+        assert_false(dibs__lease_valid(&ls, most));
+
+        ls = held_since(T0);
+        dibs__lease_renewing(&ls);
+        dibs__lease_renewed(&ls, T0 + MS(5), DIBS_OK, odd_spans[i], T0 + MS(9));
+        assert_in_range(ls.valid_until, most, most + MS(5));
+
+        ls = held_since(T0);
+        assert_true(dibs__lease_turning(&ls));
+        dibs__lease_turned(&ls, T0 + MS(5), DIBS_OK,
+                           &(dibs__answer){.fence = 8, .left_ms = odd_spans[i]},
+                           T0 + MS(9));
+        assert_in_range(ls.valid_until, most, most + MS(5));
+    }
+}
+
+/* Nor is what was handed on, or taken over from another process. */
+static void what_is_handed_on_is_not_believed_for_longer(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(odd_spans); i++) {
+        dibs__answer claim = {.fence = 7,
+                              .left_ms = odd_spans[i],
+                              .claim = true};
+        dibs__lease ls = asking_since(T0);
+
+        dibs__lease_answered(&ls, DIBS_OK, &claim, T0 + MS(1));
+        assert_true(ls.valid_until <= T0 + MS(DIBS__CLAIM_MS));
+
+        ls = (dibs__lease){0};
+        begin(&ls, (dibs__terms){.ttl_ms = TTL_MS, .delay_ms = 2000});
+        dibs__lease_adopted(&ls, OWNER, 7, T0, odd_spans[i], T0 + MS(1));
+        assert_true(ls.valid_until <= T0 + MS(TTL_MS - DRIFT_MS));
+    }
+}
+
+static void without_a_fence_nothing_is_held(void **state)
+{
+    dibs__lease ls = asking_since(T0);
+
+    (void)state;
+    answer(&ls, DIBS_OK, 0, TTL_MS, false, T0 + MS(1));
+    assert_false(dibs__lease_valid(&ls, T0 + MS(1)));
+    ls = held_since(T0);
+    assert_true(dibs__lease_turning(&ls));
+    dibs__lease_turned(&ls, T0 + MS(5), DIBS_OK,
+                       &(dibs__answer){.fence = 0, .left_ms = TTL_MS},
+                       T0 + MS(9));
+    assert_int_equal(ls.fence, 7);
+}
+
 static void a_ring_may_need_to_be_confirmed(void **state)
 {
     dibs__lease ls = {0};
@@ -491,6 +557,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validity_counts_from_before_the_send),
+        cmocka_unit_test(validity_is_not_beyond_what_was_asked_for),
+        cmocka_unit_test(what_is_handed_on_is_not_believed_for_longer),
+        cmocka_unit_test(without_a_fence_nothing_is_held),
         cmocka_unit_test(a_ring_may_need_to_be_confirmed),
         cmocka_unit_test(an_answer_that_comes_too_late_is_not_believed),
         cmocka_unit_test(rule_1_a_stale_ring_is_ignored),
