@@ -465,16 +465,32 @@ static void put_hidden(sink *to)
     put(to, "***", 3);
 }
 
+/* Names with "key" in them that are about something else: files, and settings of
+ * TCP. */
+static bool names_no_key(const char *name)
+{
+    static const char *const plain[] = {"key", "sslkey"};
+    static const char keepalive[] = "keepalive";
+
+    for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]); i++) {
+        if (strcmp(name, plain[i]) == 0)
+            return true;
+    }
+    return strncmp(name, keepalive, sizeof(keepalive) - 1) == 0;
+}
+
 /* Whether a name in the span, with its escapes undone, sounds like a secret. */
 static bool names_secret(span s)
 {
-    static const char *const words[] = {"pass",  "pwd",  "secret",
-                                        "token", "auth", "credential"};
+    static const char *const words[] = {"pass", "pw",     "secret", "token",
+                                        "auth", "cred",   "jwt",    "bearer",
+                                        "sign", "private"};
     char name[DIBSX_URL_MAX + 1];
-    bool found = false;
+    bool found;
 
     decode(s, name);
     make_lower(name);
+    found = strstr(name, "key") && !names_no_key(name);
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
         found |= strstr(name, words[i]) != NULL;
     explicit_bzero(name, s.len);

@@ -40,7 +40,7 @@ void dibsx_url_fini(dibsx_url *url);
 const char *dibsx_url_param_get(const dibsx_url *url, const char *key);
 
 /* Copies `text` to out with the password (and any parameter whose name has
- * "pass", "secret", "token" or the like in it) replaced by "***". Works on malformed
+ * "pass", "pw", "secret", "token", "key" or the like in it) replaced by "***". Works on malformed
  * text too: what cannot be told apart is hidden. */
 void dibsx_url_redact(const char *text, char *out, size_t size);
 
