@@ -63,7 +63,7 @@ typedef struct dibs_lock_opts {
     int64_t wait_ms;        /* 0 tries once, negative waits without limit */
     uint32_t retries;       /* further tries after a busy or timed-out one */
     int64_t retry_delay_ms; /* before each of them, with jitter; 100 */
-    int64_t hold_min_ms;    /* others are kept out at least this long */
+    int64_t hold_min_ms;    /* others are kept out this long, to 365 d */
     int64_t hold_max_ms;    /* renewal stops after this; 0: no bound */
     int32_t priority;       /* higher goes first in the queue */
     const char *label;      /* shown to others; the client's */

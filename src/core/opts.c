@@ -95,6 +95,9 @@ static dibs_status check_spans(const dibs_lock_opts *opts, dibs_error *err)
         return dibsx_fail(err, DIBS_INVALID,
                           "retry_delay_ms, hold_min_ms, hold_max_ms, "
                           "progress_ms or lock_delay_ms is negative");
+    if (opts->hold_min_ms > DIBS__HOLD_MIN_MAX_MS)
+        return dibsx_fail(err, DIBS_INVALID,
+                          "hold_min_ms must be from 0 to 365 d");
     if (opts->lock_delay_ms > DIBS__TTL_MAX_MS - opts->ttl_ms)
         return dibsx_fail(err, DIBS_INVALID,
                           "ttl_ms and lock_delay_ms are more than 24 h");

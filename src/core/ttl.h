@@ -12,6 +12,9 @@ enum {
     DIBS__TTL_MAX_MS = DIBS__LEASE_MAX_MS
 };
 
+/* How long others may be kept out after a lease, at most. */
+#define DIBS__HOLD_MIN_MAX_MS ((int64_t)365 * 24 * 3600 * 1000)
+
 static inline bool dibs__ttl_ok(int64_t ttl_ms)
 {
     return ttl_ms >= DIBS__TTL_MIN_MS && ttl_ms <= DIBS__TTL_MAX_MS;

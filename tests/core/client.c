@@ -105,6 +105,9 @@ static void lock_options_are_checked(void **state)
         {.size = sizeof(dibs_lock_opts), .flags = 1 << 9},
         {.size = sizeof(dibs_lock_opts), .mode = (dibs_lock_mode)5},
         {.size = sizeof(dibs_lock_opts), .hold_min_ms = -1},
+        {.size = sizeof(dibs_lock_opts), .hold_min_ms = 31536000001},
+        {.size = sizeof(dibs_lock_opts), .hold_min_ms = 9300000000000},
+        {.size = sizeof(dibs_lock_opts), .hold_min_ms = INT64_MAX},
         {.size = 0},
     };
     dibs_client *cl = core_open();
