@@ -139,6 +139,7 @@ bool certs_make(const char *dir)
            make_expired(dir, "expired") &&
            make_signed(dir, "wrong_host", "ca",
                        "subjectAltName=DNS:elsewhere.example") &&
+           make_signed(dir, "localhost", "ca", "keyUsage=digitalSignature") &&
            make_signed(dir, "wrong_ca", "other_ca", HERE) &&
            make_root(dir, "self_signed", HERE);
 }

@@ -11,6 +11,7 @@
  *   client          for a client
  *   expired         as server, but its time is over
  *   wrong_host      for another host
+ *   localhost       for no host: "localhost" is its subject alone
  *   wrong_ca        as server, signed by other_ca
  *   self_signed     as server, signed by itself
  * False when a command failed; what it said is on stderr. */

@@ -130,6 +130,7 @@ static void bad_certificates_are_named(void **state)
     } cases[] = {
         {"expired", "it has expired"},
         {"wrong_host", "it is for another host"},
+        {"localhost", "it is for another host"},
         {"wrong_ca", "its authority is not trusted"},
         {"self_signed", "it is self-signed"},
     };

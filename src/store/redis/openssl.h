@@ -10,6 +10,7 @@
 #include <dibs/types.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
+#include <openssl/x509v3.h>
 
 #define DIBS__OPENSSL_CALLS(X)                                                 \
     X(BIO_clear_flags)                                                         \
@@ -50,6 +51,7 @@
     X(SSL_read)                                                                \
     X(SSL_set1_host)                                                           \
     X(SSL_set_bio)                                                             \
+    X(SSL_set_hostflags)                                                       \
     X(SSL_write)                                                               \
     X(TLS_client_method)                                                       \
     X(X509_VERIFY_PARAM_set1_ip_asc)                                           \
