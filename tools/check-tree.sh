@@ -85,7 +85,6 @@ find_owner() {
     \<sqlite3*) owner=src/store/sqlite ;;
     \<hiredis* | \<openssl/*) owner=src/store/redis ;;
     \<libpq* | \<postgresql/*) owner=src/store/postgres ;;
-    \<microhttpd*) owner=src/http ;;
     \<yaml.h\>) owner=src/cli ;;
     *) owner= ;;
     esac

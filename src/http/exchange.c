@@ -5,21 +5,24 @@
 #include "base/alloc.h"
 #include "http/inside.h"
 #include <stdio.h>
+#include <string.h>
+#include <strings.h>
 
 /* No answer is longer. */
-enum { ANSWER_MAX = 16 * 1024 * 1024 };
+enum { ANSWER_MAX = 16 * 1024 * 1024, HEAD_MAX = 8 * 1024 };
 
-dibs__http_exchange *
-dibs__http_exchange_new(dibs__http_server *server, struct MHD_Connection *conn)
+dibs__http_exchange *dibs__http_exchange_new(dibs__http_link *link)
 {
     dibs__http_exchange *ex = dibsx_zalloc(sizeof(*ex));
 
     if (!ex)
         return NULL;
-    ex->server = server;
-    ex->conn = conn;
-    dibsx_buf_init(&ex->body, server->opts.body_max);
+    ex->server = link->server;
+    ex->link = link;
+    ex->head.method = "";
+    dibsx_buf_init(&ex->body, ex->server->opts.body_max);
     dibsx_buf_init(&ex->answer, ANSWER_MAX);
+    dibsx_buf_init(&ex->out, HEAD_MAX);
     return ex;
 }
 
@@ -31,6 +34,8 @@ void dibs__http_exchange_free(dibs__http_exchange *ex)
     dibsx_json_doc_fini(&ex->doc);
     dibsx_buf_fini(&ex->body);
     dibsx_buf_fini(&ex->answer);
+    dibsx_buf_fini(&ex->out);
+    dibsx_free(ex->text);
     dibsx_free(ex);
 }
 
@@ -51,8 +56,7 @@ const char *dibs__http_query(const dibs__http_exchange *ex, const char *key)
 
 const char *dibs__http_header(const dibs__http_exchange *ex, const char *name)
 {
-    return dibs__mhd.MHD_lookup_connection_value(ex->conn, MHD_HEADER_KIND,
-                                                 name);
+    return dibs__http_head_get(&ex->head, name);
 }
 
 const char *dibs__http_body(const dibs__http_exchange *ex, size_t *len)
@@ -61,8 +65,20 @@ const char *dibs__http_body(const dibs__http_exchange *ex, size_t *len)
     return dibsx_buf_text(&ex->body);
 }
 
+/* With parameters or without. A web page can send other types than this anywhere
+ * without being asked first whether it may. */
+static bool is_json(const char *type)
+{
+    static const char json[] = "application/json";
+    const size_t len = sizeof(json) - 1;
+
+    return type && strncasecmp(type, json, len) == 0 &&
+           strchr("; \t", type[len]);
+}
+
 bool dibs__http_body_json(dibs__http_exchange *ex, const dibsx_json_node **root)
 {
+    const char *type = dibs__http_header(ex, "Content-Type");
     dibs_error err = {0};
     size_t len;
     const char *body = dibs__http_body(ex, &len);
@@ -71,6 +87,14 @@ bool dibs__http_body_json(dibs__http_exchange *ex, const dibsx_json_node **root)
     *root = NULL;
     if (len == 0)
         return true;
+    if (!is_json(type)) {
+        dibs__http_refuse(ex, 415,
+                          "The body is %.60s, and must be JSON: send it with "
+                          "the header \"Content-Type: application/json\" "
+                          "(curl: -H \"Content-Type: application/json\")",
+                          type ? type : "of no type");
+        return false;
+    }
     rc = dibsx_json_read(body, len, &ex->doc, &err);
     if (rc == DIBS_INVALID)
         dibs__http_refuse(ex, 400, "The body is not valid JSON: %s",
@@ -101,18 +125,6 @@ static void shape(const dibs__http_server *server, dibsx_json *js, int status,
 {
     (server->opts.shape ? server->opts.shape : default_shape)(js, status,
                                                               message);
-}
-
-void dibs__http_error_text(const dibs__http_server *server, int status,
-                           const char *message, dibsx_buf *out)
-{
-    dibsx_json js;
-
-    dibsx_json_init(&js, out);
-    dibsx_json_open(&js, '{');
-    shape(server, &js, status, message);
-    dibsx_json_close(&js, '}');
-    dibsx_buf_putc(out, '\n');
 }
 
 void dibs__http_refuse(dibs__http_exchange *ex, int status, const char *format,

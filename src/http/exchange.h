@@ -24,8 +24,8 @@ const char *dibs__http_header(const dibs__http_exchange *ex, const char *name);
 /* The body; *len may be 0. */
 const char *dibs__http_body(const dibs__http_exchange *ex, size_t *len);
 
-/* The body as JSON, NULL in *root when it is empty. False: it is not JSON, and
- * that has been answered (400). */
+/* The body as JSON, NULL in *root when it is empty. False: it is not JSON (400), or
+ * was not said to be (415), and that has been answered. */
 DIBS_MUST_CHECK bool
 dibs__http_body_json(dibs__http_exchange *ex, const dibsx_json_node **root);
 

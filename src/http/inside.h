@@ -6,33 +6,38 @@
 
 #include "base/clock.h"
 #include "base/heap.h"
-#include "http/driver.h"
+#include "http/chunks.h"
+#include "http/head.h"
 #include "http/pool.h"
 #include "http/server.h"
 
 enum { DIBS__HTTP_HEADERS_MAX = 8, DIBS__HTTP_VALUE_MAX = 256 };
 
-typedef enum dibs__http_link_state {
-    DIBS__HTTP_FRESH,    /* accepted; perhaps part of a request line is in */
-    DIBS__HTTP_HEARD,    /* a request line is in, the request is not whole */
-    DIBS__HTTP_ENGAGED,  /* working, or sending the answer */
-    DIBS__HTTP_KEPT_OPEN /* answered, waiting for the next request */
-} dibs__http_link_state;
+typedef enum dibs__http_phase {
+    DIBS__HTTP_HEAD,    /* accepted, or part of a head is in */
+    DIBS__HTTP_BODY,    /* the head is in, the request is not whole */
+    DIBS__HTTP_WORKING, /* with the pool */
+    DIBS__HTTP_SENDING,
+    DIBS__HTTP_IDLE,    /* answered, and nothing of the next request is in */
+    DIBS__HTTP_LEAVING, /* answered for the last time; what comes is dropped */
+    DIBS__HTTP_GONE     /* to be freed */
+} dibs__http_phase;
 
 /* A connection. Loop thread only. */
 typedef struct dibs__http_link {
     dibsx_heap_node due; /* first: when to cut it off */
+    struct dibs__http_link *prev, *next;
+    dibs__http_server *server;
+    dibs__http_exchange *ex; /* NULL between requests */
     int fd;
-    dibs__http_link_state state;
+    dibs__http_phase phase;
+    uint32_t watched; /* events that epoll looks for; 0: it does not know it */
+    uint64_t dropped; /* bytes that nobody wanted */
+    bool skipped;     /* an empty line before this request was */
+    size_t in_len;    /* bytes that have come and were not taken */
+    size_t in_seen;   /* ... among which the end of the head is not */
+    char in[];        /* head_max */
 } dibs__http_link;
-
-typedef enum dibs__http_phase {
-    DIBS__HTTP_HEAD,      /* the request line is in */
-    DIBS__HTTP_RECEIVING, /* the headers are in */
-    DIBS__HTTP_WORKING,   /* with the pool; the connection is suspended */
-    DIBS__HTTP_ANSWERED,  /* the answer is whole, and not yet on its way */
-    DIBS__HTTP_SENDING
-} dibs__http_phase;
 
 typedef struct dibs__http_header_out {
     char name[32];
@@ -42,12 +47,15 @@ typedef struct dibs__http_header_out {
 struct dibs__http_exchange {
     dibs__http_job job; /* first: its place in the pool's queue */
     dibs__http_server *server;
-    struct MHD_Connection *conn;
-    dibs__http_link *link; /* NULL when memory was short */
-    dibs__http_phase phase;
+    dibs__http_link *link;
+    char *text; /* what the head points to */
+    dibs__http_head head;
     dibs__http_target target;
     const dibs__http_route *route; /* NULL until it was found */
-    uint64_t discarded;            /* bytes of a body that nobody wants */
+    bool last;                     /* the connection is not used after it */
+    bool engaged;                  /* counted in under_way */
+    uint64_t left;                 /* bytes of a body of known length */
+    dibs__http_chunks chunks;
     dibsx_buf body;
     dibsx_json_doc doc;
     int status; /* 0: there is no answer yet */
@@ -55,21 +63,25 @@ struct dibs__http_exchange {
     dibsx_json js;
     dibs__http_header_out headers[DIBS__HTTP_HEADERS_MAX];
     size_t header_count;
+    dibsx_buf out; /* the head of the answer */
+    size_t sent;   /* bytes of both */
 };
 
 struct dibs__http_server {
-    dibs__http_opts opts; /* with the defaults filled in */
-    struct MHD_Daemon *daemon;
-    int daemon_fd; /* readable when libmicrohttpd has something to do */
-    int wake_fd;   /* readable when one below has changed */
+    dibs__http_opts
+        opts; /* with the defaults filled in; fd -1: none accepted */
+    int epoll_fd;
+    int wake_fd; /* readable when one below has changed */
     pthread_t thread;
     dibs__http_pool pool;
 
     /* Loop thread only. */
     dibsx_heap dues;
-    size_t links;     /* connections that have a place in `dues` */
-    size_t under_way; /* exchanges that are working, answered or sending */
-    bool again; /* a connection has closed, so that another may be accepted */
+    dibs__http_link *links;
+    size_t link_count;
+    size_t under_way; /* exchanges that are working or sending */
+    bool listening;
+    dibsx_nsec listen_at; /* DIBSX_NEVER, or when to try to accept again */
     bool stopping;
 
     /* Any thread, under the mutex. */
@@ -80,36 +92,42 @@ struct dibs__http_server {
 };
 
 /* exchange.c */
-dibs__http_exchange *
-dibs__http_exchange_new(dibs__http_server *server, struct MHD_Connection *conn);
+dibs__http_exchange *dibs__http_exchange_new(dibs__http_link *link);
 void dibs__http_exchange_free(dibs__http_exchange *ex);
 
 /* Makes the answer whole; one that was not begun becomes an error. */
 void dibs__http_answer_end(dibs__http_exchange *ex);
 
-/* Appends an error's JSON object. */
-void dibs__http_error_text(const dibs__http_server *server, int status,
-                           const char *message, dibsx_buf *out);
+/* answer.c: the head of an answer that is whole, into ex->out. */
+void dibs__http_answer_head(dibs__http_exchange *ex);
 
-/* request.c: what libmicrohttpd calls; cls is the server. */
-void *
-dibs__http_on_line(void *cls, const char *uri, struct MHD_Connection *conn);
-enum MHD_Result
-dibs__http_on_request(void *cls, struct MHD_Connection *conn, const char *url,
-                      const char *method, const char *version,
-                      const char *upload, size_t *upload_len, void **context);
-void dibs__http_on_done(void *cls, struct MHD_Connection *conn, void **context,
-                        enum MHD_RequestTerminationCode code);
+/* request.c. The head is in: a copy is made of it. */
+void dibs__http_begin(dibs__http_exchange *ex, const char *bytes, size_t len);
+
+/* Bytes may have come for the body; returns how many were taken. */
+size_t dibs__http_take(dibs__http_exchange *ex, const char *bytes, size_t len);
+
+/* Answers at once with a refusal, and closes afterwards. */
+void dibs__http_cut_short(dibs__http_exchange *ex, int status,
+                          const char *message);
+
+/* What the pool has made of it goes on its way. */
+void dibs__http_send(dibs__http_exchange *ex);
 dibs__http_job_fn dibs__http_work; /* on a thread of the pool */
 
-/* link.c */
-void dibs__http_on_link(void *cls, struct MHD_Connection *conn, void **context,
-                        enum MHD_ConnectionNotificationCode code);
-dibs__http_link *dibs__http_link_of(struct MHD_Connection *conn);
+/* link.c. Takes the descriptor, also when it fails. */
+void dibs__http_link_open(dibs__http_server *server, int fd);
+void dibs__http_link_close(dibs__http_link *link);
 
-/* The state, and how long it may last; negative: without limit. NULL is a no-op. */
-void dibs__http_link_set(dibs__http_server *server, dibs__http_link *link,
-                         dibs__http_link_state state, int64_t span_ms);
+/* The descriptor can do something; or its exchange has an answer. Both may close
+ * it. */
+void dibs__http_link_serve(dibs__http_link *link);
+void dibs__http_link_go_on(dibs__http_link *link);
+
+/* The phase, and how long it may last; negative: without limit, 0: as long as the
+ * one before. */
+void dibs__http_link_set(dibs__http_link *link, dibs__http_phase phase,
+                         int64_t span_ms);
 
 /* Cuts off those that are due. */
 void dibs__http_links_cut(dibs__http_server *server, dibsx_nsec now);

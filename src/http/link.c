@@ -1,91 +1,274 @@
-/* link.c - connections, and how long each may take.
+/* link.c - connections: what comes and goes, and how long it may take.
  *
- * Owns one record per connection. Loop thread only. A record that memory was too
- * short for is missing: that connection has no limit of time. */
+ *     HEAD --> BODY --> (WORKING) --> SENDING --+--> IDLE --> HEAD
+ *      |        |                       ^       +--> LEAVING --> GONE
+ *      +--------+--- refused at once ---+
+ *
+ * Owns one record per connection, its descriptor, and the exchange under way. Loop
+ * thread only. While it is WORKING, the exchange is the pool's, and nothing is
+ * read. */
 /* SPDX-License-Identifier: MIT */
 #include "base/alloc.h"
 #include "http/inside.h"
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
-static void link_open(dibs__http_server *server, struct MHD_Connection *conn,
-                      void **context)
+/* Who has had the last answer may still be sending; closing at once would take the
+ * answer away. So much is read, and for so long. */
+enum { LEAVE_MS = 1000, LEAVE_MAX = 16 * 1024 * 1024 };
+
+void dibs__http_link_set(dibs__http_link *link, dibs__http_phase phase,
+                         int64_t span_ms)
 {
-    const union MHD_ConnectionInfo *info =
-        dibs__mhd.MHD_get_connection_info(conn,
-                                          MHD_CONNECTION_INFO_CONNECTION_FD);
-    dibs__http_link *link = NULL;
+    dibsx_heap *dues = &link->server->dues;
 
-    if (info && dibsx_heap_reserve(&server->dues, server->links + 1))
-        link = dibsx_zalloc(sizeof(*link));
-    *context = link;
-    if (!link)
-        return;
-    server->links++;
-    link->fd = info->connect_fd;
-    dibs__http_link_set(server, link, DIBS__HTTP_FRESH,
-                        server->opts.receive_ms);
+    link->phase = phase;
+    if (span_ms < 0)
+        dibsx_heap_remove(dues, &link->due);
+    else if (span_ms > 0)
+        dibsx_heap_set(dues, &link->due, dibsx_after_ms(dibsx_now(), span_ms));
 }
 
-static void link_close(dibs__http_server *server, dibs__http_link *link)
+/* Has epoll look for these events; 0 takes it out, or an end would be reported
+ * again and again. */
+static bool watch(dibs__http_link *link, uint32_t events)
 {
-    server->again = true;
+    struct epoll_event ev = {.events = events, .data.ptr = link};
+    int how = !events         ? EPOLL_CTL_DEL
+              : link->watched ? EPOLL_CTL_MOD
+                              : EPOLL_CTL_ADD;
+
+    if (events == link->watched)
+        return true;
+    link->watched = events;
+    return epoll_ctl(link->server->epoll_fd, how, link->fd, &ev) == 0;
+}
+
+static dibs__http_link *link_new(dibs__http_server *server, int fd)
+{
+    dibs__http_link *link = NULL;
+    const int one = 1;
+
+    if (dibsx_heap_reserve(&server->dues, server->link_count + 1))
+        link = dibsx_zalloc(sizeof(*link) + server->opts.head_max);
     if (!link)
-        return;
+        return NULL;
+    /* Answers are sent whole; there is nothing to be gained by waiting. */
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+    link->server = server;
+    link->fd = fd;
+    link->next = server->links;
+    if (link->next)
+        link->next->prev = link;
+    server->links = link;
+    server->link_count++;
+    dibs__http_link_set(link, DIBS__HTTP_HEAD, server->opts.receive_ms);
+    return link;
+}
+
+void dibs__http_link_open(dibs__http_server *server, int fd)
+{
+    dibs__http_link *link = link_new(server, fd);
+
+    if (!link)
+        close(fd);
+    else if (!watch(link, EPOLLIN))
+        dibs__http_link_close(link);
+}
+
+static void end_exchange(dibs__http_link *link)
+{
+    dibs__http_exchange_free(link->ex);
+    link->ex = NULL;
+}
+
+void dibs__http_link_close(dibs__http_link *link)
+{
+    dibs__http_server *server = link->server;
+
     dibsx_heap_remove(&server->dues, &link->due);
-    server->links--;
+    if (link->prev)
+        link->prev->next = link->next;
+    else
+        server->links = link->next;
+    if (link->next)
+        link->next->prev = link->prev;
+    server->link_count--;
+    if (link->ex && link->ex->engaged)
+        server->under_way--;
+    end_exchange(link);
+    close(link->fd);
     dibsx_free(link);
 }
 
-void dibs__http_on_link(void *cls, struct MHD_Connection *conn, void **context,
-                        enum MHD_ConnectionNotificationCode code)
+static void consume(dibs__http_link *link, size_t len)
 {
-    if (code == MHD_CONNECTION_NOTIFY_STARTED)
-        link_open(cls, conn, context);
+    link->in_len -= len;
+    link->in_seen = 0;
+    memmove(link->in, link->in + len, link->in_len);
+}
+
+/* The exchange for what has come, be it nothing; NULL when memory is short. */
+static dibs__http_exchange *exchange_of(dibs__http_link *link)
+{
+    if (!link->ex)
+        link->ex = dibs__http_exchange_new(link);
+    if (!link->ex)
+        link->phase = DIBS__HTTP_GONE;
+    return link->ex;
+}
+
+/* False: more of it is to come. */
+static bool take_head(dibs__http_link *link)
+{
+    dibs__http_exchange *ex;
+    ssize_t end;
+
+    /* Some end a body with an empty line that is not part of it. */
+    if (link->in_len >= 2 && memcmp(link->in, "\r\n", 2) == 0 &&
+        !link->skipped) {
+        consume(link, 2);
+        link->skipped = true;
+    }
+    end = dibs__http_head_end(link->in, link->in_len, &link->in_seen);
+    if (end == 0 && link->in_len < link->server->opts.head_max)
+        return false;
+    ex = exchange_of(link);
+    if (!ex)
+        return true;
+    if (end > 0)
+        dibs__http_begin(ex, link->in, (size_t)end);
+    else if (end < 0)
+        dibs__http_cut_short(ex, 400,
+                             "Bad request: a line of its head does not end in "
+                             "CR LF, or has a NUL in it");
     else
-        link_close(cls, *context);
+        dibs__http_cut_short(ex, 431, "The head of the request is too long");
+    consume(link, end > 0 ? (size_t)end : link->in_len);
+    return true;
 }
 
-dibs__http_link *dibs__http_link_of(struct MHD_Connection *conn)
+/* False: more of it is to come. */
+static bool take_body(dibs__http_link *link)
 {
-    const union MHD_ConnectionInfo *info =
-        dibs__mhd.MHD_get_connection_info(conn,
-                                          MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    size_t taken = dibs__http_take(link->ex, link->in, link->in_len);
 
-    return info ? info->socket_context : NULL;
+    consume(link, taken);
+    return link->phase != DIBS__HTTP_BODY;
 }
 
-void dibs__http_link_set(dibs__http_server *server, dibs__http_link *link,
-                         dibs__http_link_state state, int64_t span_ms)
+/* The answer is out. */
+static void take_leave(dibs__http_link *link)
 {
-    if (!link)
+    const dibs__http_opts *opts = &link->server->opts;
+    bool last = link->ex->last;
+
+    link->server->under_way--;
+    end_exchange(link);
+    link->dropped = 0;
+    link->skipped = false;
+    if (!last) {
+        dibs__http_link_set(link, DIBS__HTTP_IDLE, opts->receive_ms);
         return;
-    link->state = state;
-    if (span_ms < 0)
-        dibsx_heap_remove(&server->dues, &link->due);
-    else
-        dibsx_heap_set(&server->dues, &link->due,
-                       dibsx_after_ms(dibsx_now(), span_ms));
+    }
+    (void)shutdown(link->fd, SHUT_WR);
+    link->in_len = 0;
+    dibs__http_link_set(link, DIBS__HTTP_LEAVING,
+                        opts->send_ms < LEAVE_MS ? opts->send_ms : LEAVE_MS);
 }
 
-/* Past libmicrohttpd, which has no say while it waits for a request. */
-static void tell_too_slow(const dibs__http_server *server, int fd)
+/* False: not all of the answer could be sent. */
+static bool push(dibs__http_link *link)
 {
-    dibsx_buf body, text;
+    dibs__http_exchange *ex = link->ex;
+    size_t skip = ex->sent < ex->out.len ? ex->sent : ex->out.len;
+    size_t skip_body = ex->sent - skip;
+    struct iovec parts[] = {{.iov_base = ex->out.data + skip,
+                             .iov_len = ex->out.len - skip},
+                            {.iov_base = ex->answer.data + skip_body,
+                             .iov_len = ex->answer.len - skip_body}};
+    struct msghdr text = {.msg_iov = parts, .msg_iovlen = 2};
+    ssize_t sent = sendmsg(link->fd, &text, MSG_NOSIGNAL | MSG_DONTWAIT);
 
-    dibsx_buf_init(&body, 4096);
-    dibsx_buf_init(&text, 4096);
-    dibs__http_error_text(server, 408, "The request took too long to arrive",
-                          &body);
-    dibsx_buf_printf(&text,
-                     "HTTP/1.1 408 Request Timeout\r\n"
-                     "Content-Type: application/json\r\n"
-                     "Content-Length: %zu\r\n"
-                     "Connection: close\r\n\r\n%s",
-                     body.len, dibsx_buf_text(&body));
-    if (dibsx_buf_ok(&text))
-        (void)!send(fd, text.data, text.len, MSG_NOSIGNAL | MSG_DONTWAIT);
-    dibsx_buf_fini(&text);
-    dibsx_buf_fini(&body);
+    if (sent < 0) {
+        if (errno == EAGAIN || errno == EINTR)
+            return false;
+        link->phase = DIBS__HTTP_GONE;
+        return true;
+    }
+    ex->sent += (size_t)sent;
+    if (ex->sent < ex->out.len + ex->answer.len)
+        return false;
+    take_leave(link);
+    return true;
+}
+
+/* One step, if it is not for others to act. */
+static bool step(dibs__http_link *link)
+{
+    switch (link->phase) {
+    case DIBS__HTTP_IDLE:
+        if (link->in_len > 0)
+            link->phase = DIBS__HTTP_HEAD;
+        return link->in_len > 0;
+    case DIBS__HTTP_HEAD:
+        return take_head(link);
+    case DIBS__HTTP_BODY:
+        return take_body(link);
+    case DIBS__HTTP_SENDING:
+        return push(link);
+    default:
+        return false;
+    }
+}
+
+void dibs__http_link_go_on(dibs__http_link *link)
+{
+    static const uint32_t wanted[] = {
+        [DIBS__HTTP_HEAD] = EPOLLIN, [DIBS__HTTP_BODY] = EPOLLIN,
+        [DIBS__HTTP_WORKING] = 0,    [DIBS__HTTP_SENDING] = EPOLLOUT,
+        [DIBS__HTTP_IDLE] = EPOLLIN, [DIBS__HTTP_LEAVING] = EPOLLIN};
+
+    while (step(link))
+        continue;
+    if (link->phase == DIBS__HTTP_GONE || !watch(link, wanted[link->phase]))
+        dibs__http_link_close(link);
+}
+
+/* Reads what has come; false at the end of it. */
+static bool fill(dibs__http_link *link)
+{
+    size_t room = link->server->opts.head_max - link->in_len;
+    ssize_t got = recv(link->fd, link->in + link->in_len, room, MSG_DONTWAIT);
+
+    if (got > 0)
+        link->in_len += (size_t)got;
+    return got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR));
+}
+
+static bool drain(dibs__http_link *link)
+{
+    bool more = fill(link);
+
+    link->dropped += link->in_len;
+    link->in_len = 0;
+    return more && link->dropped <= LEAVE_MAX;
+}
+
+void dibs__http_link_serve(dibs__http_link *link)
+{
+    bool leaving = link->phase == DIBS__HTTP_LEAVING;
+
+    if (link->phase != DIBS__HTTP_SENDING &&
+        !(leaving ? drain(link) : fill(link)))
+        link->phase = DIBS__HTTP_GONE;
+    dibs__http_link_go_on(link);
 }
 
 void dibs__http_links_cut(dibs__http_server *server, dibsx_nsec now)
@@ -94,11 +277,15 @@ void dibs__http_links_cut(dibs__http_server *server, dibsx_nsec now)
 
     while ((first = dibsx_heap_first(&server->dues)) && first->at <= now) {
         dibs__http_link *link = (dibs__http_link *)first;
+        bool asking =
+            link->phase == DIBS__HTTP_HEAD || link->phase == DIBS__HTTP_BODY;
 
         dibsx_heap_remove(&server->dues, first);
-        if (link->state == DIBS__HTTP_FRESH || link->state == DIBS__HTTP_HEARD)
-            tell_too_slow(server, link->fd);
-        /* libmicrohttpd sees the end of it and closes. */
-        (void)shutdown(link->fd, SHUT_RDWR);
+        if (asking && exchange_of(link))
+            dibs__http_cut_short(link->ex, 408,
+                                 "The request took too long to arrive");
+        else
+            link->phase = DIBS__HTTP_GONE;
+        dibs__http_link_go_on(link);
     }
 }

@@ -1,7 +1,6 @@
 /* server.c - starting and stopping a server, and its loop.
  *
- * Owns the loop thread, the pool, the daemon of libmicrohttpd and the listening
- * socket. start and stop run on the caller's thread, the rest on the loop's. */
+ * Owns the loop thread, the pool, the connections and the listening socket. start and stop run on the caller's thread, the rest on the loop's. */
 /* SPDX-License-Identifier: MIT */
 #include "http/server.h"
 #include "base/alloc.h"
@@ -9,12 +8,14 @@
 #include "base/thread.h"
 #include "http/inside.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
-#include <poll.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <unistd.h>
+
+enum { EVENTS_MAX = 64, ACCEPT_PAUSE_MS = 100 };
 
 static void fill_defaults(dibs__http_opts *opts)
 {
@@ -32,32 +33,73 @@ static void fill_defaults(dibs__http_opts *opts)
         opts->send_ms = 10000;
 }
 
-static int64_t soonest(int64_t a_ms, int64_t b_ms)
+/* What epoll says of a descriptor that belongs to no connection. */
+static bool watch(dibs__http_server *server, int fd, int how, void *what)
 {
-    if (a_ms < 0 || b_ms < 0)
-        return a_ms < 0 ? b_ms : a_ms;
-    return a_ms < b_ms ? a_ms : b_ms;
+    struct epoll_event ev = {.events = EPOLLIN, .data.ptr = what};
+
+    return epoll_ctl(server->epoll_fd, how, fd, &ev) == 0;
 }
 
-/* Waits for something to do. After a connection was closed, libmicrohttpd must be
- * run once more: only then does it listen again, if there were too many. */
-static void rest(dibs__http_server *server, dibsx_nsec until)
+/* Whether to accept, which depends on how many are connected. */
+static void set_listening(dibs__http_server *server, bool on)
 {
-    struct pollfd fds[] = {{.fd = server->daemon_fd, .events = POLLIN},
-                           {.fd = server->wake_fd, .events = POLLIN}};
-    const dibsx_heap_node *due = dibsx_heap_first(&server->dues);
-    dibsx_nsec now = dibsx_now();
-    int64_t wait_ms = dibsx_wait_ms(until, now);
-    MHD_UNSIGNED_LONG_LONG theirs;
+    if (on != server->listening && server->opts.fd >= 0 &&
+        watch(server, server->opts.fd, on ? EPOLL_CTL_ADD : EPOLL_CTL_DEL,
+              server))
+        server->listening = on;
+}
 
+static void accept_some(dibs__http_server *server)
+{
+    while (server->link_count < server->opts.connections_max) {
+        int fd =
+            accept4(server->opts.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+        if (fd >= 0) {
+            dibs__http_link_open(server, fd);
+            continue;
+        }
+        /* Without descriptors or memory it would fail again at once. */
+        if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS ||
+            errno == ENOMEM)
+            server->listen_at = dibsx_after_ms(dibsx_now(), ACCEPT_PAUSE_MS);
+        else if (errno == ECONNABORTED || errno == EINTR)
+            continue;
+        return;
+    }
+}
+
+static dibsx_nsec sooner(dibsx_nsec a_at, dibsx_nsec b_at)
+{
+    return a_at < b_at ? a_at : b_at;
+}
+
+/* Waits for something to do, and does it. */
+static void turn(dibs__http_server *server, dibsx_nsec until)
+{
+    struct epoll_event events[EVENTS_MAX];
+    const dibsx_heap_node *due = dibsx_heap_first(&server->dues);
+    int64_t wait_ms;
+    int count;
+
+    if (server->listen_at <= dibsx_now())
+        server->listen_at = DIBSX_NEVER;
+    set_listening(server,
+                  server->listen_at == DIBSX_NEVER &&
+                      server->link_count < server->opts.connections_max);
+    until = sooner(until, server->listen_at);
     if (due)
-        wait_ms = soonest(wait_ms, dibsx_wait_ms(due->at, now));
-    if (dibs__mhd.MHD_get_timeout(server->daemon, &theirs) == MHD_YES)
-        wait_ms = soonest(wait_ms, theirs < INT_MAX ? (int64_t)theirs : -1);
-    if (server->again)
-        wait_ms = 0;
-    server->again = false;
-    (void)poll(fds, 2, wait_ms > INT_MAX ? INT_MAX : (int)wait_ms);
+        until = sooner(until, due->at);
+    wait_ms = dibsx_wait_ms(until, dibsx_now());
+    count = epoll_wait(server->epoll_fd, events, EVENTS_MAX,
+                       wait_ms > INT_MAX ? INT_MAX : (int)wait_ms);
+    for (int i = 0; i < count; i++) {
+        if (events[i].data.ptr == server)
+            accept_some(server);
+        else if (events[i].data.ptr)
+            dibs__http_link_serve(events[i].data.ptr);
+    }
 }
 
 /* Sends on its way what the pool has answered. */
@@ -75,8 +117,8 @@ static void collect(dibs__http_server *server)
         dibs__http_exchange *ex = (dibs__http_exchange *)job;
 
         next = job->next;
-        ex->phase = DIBS__HTTP_ANSWERED;
-        dibs__mhd.MHD_resume_connection(ex->conn);
+        dibs__http_send(ex);
+        dibs__http_link_go_on(ex->link);
     }
 }
 
@@ -95,11 +137,10 @@ static dibsx_nsec stop_until(dibs__http_server *server)
 
 static void refuse_new(dibs__http_server *server)
 {
-    MHD_socket fd = dibs__mhd.MHD_quiesce_daemon(server->daemon);
-
     server->stopping = true;
-    if (fd != MHD_INVALID_SOCKET)
-        close(fd);
+    set_listening(server, false);
+    close(server->opts.fd);
+    server->opts.fd = -1;
 }
 
 static void *loop_main(void *arg)
@@ -109,9 +150,8 @@ static void *loop_main(void *arg)
 
     while (!server->stopping ||
            (server->under_way > 0 && dibsx_now() < until)) {
-        rest(server, until);
+        turn(server, until);
         collect(server);
-        (void)dibs__mhd.MHD_run(server->daemon);
         dibs__http_links_cut(server, dibsx_now());
         if (!server->stopping) {
             until = stop_until(server);
@@ -120,110 +160,73 @@ static void *loop_main(void *arg)
         }
     }
     dibs__http_pool_fini(&server->pool);
-    /* No connection may be suspended when the daemon ends. */
+    /* What the last functions have answered is sent as far as it goes at once. */
     collect(server);
-    (void)dibs__mhd.MHD_run(server->daemon);
-    dibs__mhd.MHD_stop_daemon(server->daemon);
+    while (server->links)
+        dibs__http_link_close(server->links);
     return NULL;
 }
 
-/* Escapes are decoded where the path is split. */
-static size_t leave_escapes(void *cls, struct MHD_Connection *conn, char *text)
+static void close_fd(int fd)
 {
-    (void)cls;
-    (void)conn;
-    return strlen(text);
-}
-
-static dibs_status start_daemon(dibs__http_server *server, dibs_error *err)
-{
-    const dibs__http_opts *opts = &server->opts;
-    const union MHD_DaemonInfo *info;
-
-    server->daemon = dibs__mhd.MHD_start_daemon(
-        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL,
-        dibs__http_on_request, server, MHD_OPTION_LISTEN_SOCKET, opts->fd,
-        MHD_OPTION_CONNECTION_LIMIT, opts->connections_max,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, opts->head_max,
-        MHD_OPTION_CONNECTION_TIMEOUT, 0U, MHD_OPTION_NOTIFY_COMPLETED,
-        dibs__http_on_done, server, MHD_OPTION_NOTIFY_CONNECTION,
-        dibs__http_on_link, server, MHD_OPTION_URI_LOG_CALLBACK,
-        dibs__http_on_line, server, MHD_OPTION_UNESCAPE_CALLBACK, leave_escapes,
-        NULL, MHD_OPTION_STRICT_FOR_CLIENT, 1,
-        MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_END);
-    if (!server->daemon)
-        return dibsx_fail(err, DIBS_INTERNAL, "cannot start the HTTP server");
-    info =
-        dibs__mhd.MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_EPOLL_FD);
-    server->daemon_fd = info ? info->epoll_fd : -1;
-    return DIBS_OK;
+    if (fd >= 0)
+        close(fd);
 }
 
 static void server_free(dibs__http_server *server)
 {
     dibs__http_pool_fini(&server->pool);
     dibsx_heap_fini(&server->dues);
-    if (server->wake_fd >= 0)
-        close(server->wake_fd);
+    close_fd(server->opts.fd);
+    close_fd(server->epoll_fd);
+    close_fd(server->wake_fd);
     pthread_mutex_destroy(&server->mutex);
     dibsx_free(server);
 }
 
+static dibs_status cannot_start(int number, dibs_error *err)
+{
+    return dibsx_fail_at(err, DIBS_INTERNAL, dibsx_errno_name(number),
+                         "cannot start the HTTP server: %s", strerror(number));
+}
+
 static dibs_status bring_up(dibs__http_server *server, dibs_error *err)
 {
-    dibs_status rc;
     int failed;
 
     server->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (server->wake_fd < 0)
-        return dibsx_fail_at(err, DIBS_INTERNAL, dibsx_errno_name(errno),
-                             "cannot start the HTTP server: %s",
-                             strerror(errno));
+    server->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    if (server->wake_fd < 0 || server->epoll_fd < 0 ||
+        !watch(server, server->wake_fd, EPOLL_CTL_ADD, NULL))
+        return cannot_start(errno, err);
     if (!dibs__http_pool_init(&server->pool, server->opts.threads_max,
                               dibs__http_work))
         return dibsx_fail(err, DIBS_NOMEM, "no memory for the HTTP server");
-    rc = start_daemon(server, err);
-    if (rc != DIBS_OK)
-        return rc;
     failed = dibsx_thread_start(&server->thread, loop_main, server);
-    if (failed) {
-        (void)dibs__mhd.MHD_quiesce_daemon(server->daemon);
-        dibs__mhd.MHD_stop_daemon(server->daemon);
-        return dibsx_fail_at(err, DIBS_INTERNAL, dibsx_errno_name(failed),
-                             "cannot start the HTTP server: %s",
-                             strerror(failed));
-    }
-    return DIBS_OK;
+    return failed ? cannot_start(failed, err) : DIBS_OK;
 }
 
 dibs_status dibs__http_start(const dibs__http_opts *opts,
                              dibs__http_server **out, dibs_error *err)
 {
-    dibs__http_server *server = NULL;
-    dibs_status rc = dibs__mhd_load(err);
+    dibs__http_server *server = dibsx_zalloc(sizeof(*server));
+    dibs_status rc;
 
     *out = NULL;
-    if (rc == DIBS_OK) {
-        server = dibsx_zalloc(sizeof(*server));
-        if (!server)
-            rc = dibsx_fail(err, DIBS_NOMEM, "no memory for the HTTP server");
-    }
-    if (rc == DIBS_OK) {
-        server->opts = *opts;
-        server->wake_fd = -1;
-        fill_defaults(&server->opts);
-        pthread_mutex_init(&server->mutex, NULL);
-        rc = bring_up(server, err);
-    }
-    if (rc == DIBS_OK) {
-        *out = server;
-        return DIBS_OK;
-    }
-    if (server)
-        server_free(server);
-    /* A daemon that could not be started may have closed it. */
-    if (fcntl(opts->fd, F_GETFD) >= 0)
+    if (!server) {
         close(opts->fd);
+        return dibsx_fail(err, DIBS_NOMEM, "no memory for the HTTP server");
+    }
+    server->opts = *opts;
+    server->epoll_fd = server->wake_fd = -1;
+    server->listen_at = DIBSX_NEVER;
+    fill_defaults(&server->opts);
+    pthread_mutex_init(&server->mutex, NULL);
+    rc = bring_up(server, err);
+    if (rc == DIBS_OK)
+        *out = server;
+    else
+        server_free(server);
     return rc;
 }
 

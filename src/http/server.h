@@ -5,13 +5,14 @@
  *                  |    +--> queued --> working (pool thread) ---+         |
  *                  +-------------- kept alive ------------------------------+
  *
- * One loop thread owns every connection and all of libmicrohttpd. Functions of
- * routes run on threads of a pool, while their connection is suspended; those
- * marked quick run on the loop. Signals are blocked on all of these threads.
+ * One loop thread owns every connection. Functions of routes run on threads of a
+ * pool, while nothing is read from their connection; those marked quick run on the
+ * loop. Signals are blocked on all of these threads.
  *
  * Who sends too slowly gets 408 and is cut off; too much in the header 431, in the
- * body 413. What is no HTTP at all is answered by libmicrohttpd, in its own words,
- * and cut off. */
+ * body 413. What is no HTTP, or not clearly so, gets 400 and is cut off; what is for
+ * another host 421, and what a web page of another origin makes a browser send
+ * 403. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_HTTP_SERVER_H
 #define DIBS_HTTP_SERVER_H

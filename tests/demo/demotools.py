@@ -3,9 +3,7 @@
 import http.client
 import json
 import os
-import random
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -14,7 +12,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "e2e"))
 
 # pylint: disable=wrong-import-position
-from runtools import PACE, NotInTime, alive, below  # noqa: E402
+from runtools import PACE, NotInTime, alive, below, free_base  # noqa: E402
 from support import DIBS, PATIENCE, Case, in_time, main, span, wait_until  # noqa: E402
 
 __all__ = ["DIBS", "LOCK", "PACE", "PATIENCE", "REFUSAL", "DemoCase", "Cluster", "alive", "answered", "below",
@@ -22,21 +20,6 @@ __all__ = ["DIBS", "LOCK", "PACE", "PATIENCE", "REFUSAL", "DemoCase", "Cluster",
 
 LOCK = "locks:ADS_REDLOCK"
 REFUSAL = {"success": False, "message": "Could not acquire lock. Please try again later."}
-
-
-def free_base(count):
-    """A port with so many free ones after it, below those that the kernel picks."""
-    for _ in range(1000):
-        base = random.randrange(10000, 30000)
-        try:
-            for port in range(base + 1, base + count + 1):
-                with socket.socket() as sock:
-                    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                    sock.bind(("127.0.0.1", port))
-        except OSError:
-            continue
-        return base
-    raise AssertionError("there are no free ports")
 
 
 def answered(answer):
@@ -122,7 +105,9 @@ class Cluster:
         try:
             if isinstance(body, dict):
                 body = json.dumps(body)
-            conn.request(method, path, body, headers or {})
+            if headers is None:
+                headers = {} if body is None else {"Content-Type": "application/json"}
+            conn.request(method, path, body, headers)
             reply = conn.getresponse()
             return reply.status, json.loads(reply.read() or b"null"), reply.headers
         finally:

@@ -3,9 +3,11 @@
 import atexit
 import json
 import os
+import random
 import shlex
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -17,8 +19,8 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 # pylint: disable=wrong-import-position
 from pace import PACE, NotInTime, in_time, main, span  # noqa: E402
 
-__all__ = ["DIBS", "PACE", "PATIENCE", "ROOT", "NotInTime", "RunCase", "alive", "below", "guard_of", "in_time", "main",
-           "read_stat", "read_text", "span", "wait_until"]
+__all__ = ["DIBS", "PACE", "PATIENCE", "ROOT", "NotInTime", "RunCase", "alive", "below", "free_base", "guard_of",
+           "in_time", "main", "read_stat", "read_text", "span", "wait_until"]
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 DIBS = os.environ.get("DIBS_BIN") or os.path.join(ROOT, "build", "dibs")
@@ -84,6 +86,21 @@ def below(root):
                 found.append(pid)
                 todo.append(pid)
     return found
+
+
+def free_base(count):
+    """A port with so many free ones after it, below those that the kernel picks."""
+    for _ in range(1000):
+        base = random.randrange(10000, 30000)
+        try:
+            for port in range(base + 1, base + count + 1):
+                with socket.socket() as sock:
+                    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                    sock.bind(("127.0.0.1", port))
+        except OSError:
+            continue
+        return base
+    raise AssertionError("there are no free ports")
 
 
 def guard_of(pid):

@@ -56,7 +56,6 @@ caught src/serve/planted.c 'may not include "cli/command.h"' <<<"$head#include \
 caught src/demo/planted.c 'may not include "http/inside.h"' <<<"$head#include \"http/inside.h\""
 caught src/demo/planted.c 'may not include "cli/command.h"' <<<"$head#include \"cli/command.h\""
 caught src/http/planted.c 'may not include "demo/demo.h"' <<<"$head#include \"demo/demo.h\""
-caught src/demo/planted.c 'is for src/http alone' <<<"$head#include <microhttpd.h>"
 caught tests/contract/planted.c 'may not include "core/lease.h"' <<<"$head#include \"core/lease.h\""
 caught examples/planted.c 'may not include "base/buf.h"' <<<"$head#include \"base/buf.h\""
 caught include/dibs/planted.h 'may not include <pthread.h>' <<<"${head/planted.c/planted.h}#include <pthread.h>"

@@ -31,9 +31,13 @@ static void get_params(dibs__http_exchange *ex)
 
 static void post_json(dibs__http_exchange *ex)
 {
+    http_world *wd = dibs__http_arg(ex);
     const dibsx_json_node *root;
     size_t len;
 
+    pthread_mutex_lock(&wd->mutex);
+    wd->posts++;
+    pthread_mutex_unlock(&wd->mutex);
     if (!dibs__http_body_json(ex, &root))
         return;
     (void)dibs__http_body(ex, &len);
@@ -120,6 +124,16 @@ void world_let_go(http_world *wd)
     wd->let_go = true;
     pthread_cond_broadcast(&wd->cond);
     pthread_mutex_unlock(&wd->mutex);
+}
+
+int world_posts(http_world *wd)
+{
+    int posts;
+
+    pthread_mutex_lock(&wd->mutex);
+    posts = wd->posts;
+    pthread_mutex_unlock(&wd->mutex);
+    return posts;
 }
 
 int client_try(const http_world *wd)

@@ -19,6 +19,7 @@ typedef struct http_world {
     pthread_cond_t cond;
     int inside;  /* functions of GET /wait that have begun */
     bool let_go; /* ... and may end */
+    int posts;   /* functions of POST /json that were called */
 } http_world;
 
 /* Starts it with these limits; routes and the rest are filled in. */
@@ -28,6 +29,9 @@ void world_stop(http_world *wd, int64_t grace_ms);
 /* Waits until so many are inside GET /wait; lets them all go. */
 void world_await_inside(http_world *wd, int count);
 void world_let_go(http_world *wd);
+
+/* How often POST /json has reached its function so far. */
+int world_posts(http_world *wd);
 
 typedef struct reply {
     int status; /* 0: the connection ended before one came */

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #define HOST      "Host: localhost\r\n"
+#define JSON      "Content-Type: application/json\r\n"
 #define GET(path) "GET " path " HTTP/1.1\r\n" HOST "\r\n"
 
 static void
@@ -59,18 +60,21 @@ static void test_bodies(void **state)
     (void)state;
     world_start(&wd, (dibs__http_opts){0});
     check(&wd,
-          "POST /json HTTP/1.1\r\n" HOST "Content-Length: 8\r\n\r\n{\"n\": 7}",
+          "POST /json HTTP/1.1\r\n" HOST JSON
+          "Content-Length: 8\r\n\r\n{\"n\": 7}",
           200, "{\"n\":7}\n");
     check(&wd,
-          "POST /json HTTP/1.1\r\n" HOST
+          "POST /json HTTP/1.1\r\n" HOST JSON
           "Transfer-Encoding: chunked\r\n\r\n3\r\n{\"n\r\n5\r\n\": "
           "8}\r\n0\r\n\r\n",
           200, "{\"n\":8}\n");
-    ask(&wd, "POST /json HTTP/1.1\r\n" HOST "Content-Length: 0\r\n\r\n", &rp);
+    ask(&wd, "POST /json HTTP/1.1\r\n" HOST JSON "Content-Length: 0\r\n\r\n",
+        &rp);
     assert_string_equal(rp.body, "{\"n\":-1}\n");
     assert_true(reply_header(&rp, "X-Length", value, sizeof(value)));
     assert_string_equal(value, "none");
-    ask(&wd, "POST /json HTTP/1.1\r\n" HOST "Content-Length: 2\r\n\r\n{]", &rp);
+    ask(&wd, "POST /json HTTP/1.1\r\n" HOST JSON "Content-Length: 2\r\n\r\n{]",
+        &rp);
     assert_int_equal(rp.status, 400);
     assert_non_null(strstr(rp.body, "not valid JSON: byte 1"));
     world_stop(&wd, 1000);
@@ -85,7 +89,7 @@ static void test_who_expects_to_be_asked(void **state)
     (void)state;
     world_start(&wd, (dibs__http_opts){0});
     fd = client_open(&wd);
-    client_send(fd, "POST /json HTTP/1.1\r\n" HOST
+    client_send(fd, "POST /json HTTP/1.1\r\n" HOST JSON
                     "Content-Length: 8\r\nExpect: 100-continue\r\n\r\n");
     client_read(fd, &rp);
     assert_int_equal(rp.status, 100);
@@ -95,7 +99,7 @@ static void test_who_expects_to_be_asked(void **state)
     close(fd);
     /* No body is asked for that would only be thrown away. */
     ask(&wd,
-        "POST /json HTTP/1.1\r\n" HOST
+        "POST /json HTTP/1.1\r\n" HOST JSON
         "Content-Length: 900000\r\nExpect: 100-continue\r\n\r\n",
         &rp);
     assert_int_equal(rp.status, 413);
@@ -171,7 +175,7 @@ static void test_who_goes_away_meanwhile(void **state)
     world_await_inside(&wd, 1);
     close(fd);
     fd = client_open(&wd);
-    client_send(fd, "POST /json HTTP/1.1\r\n" HOST
+    client_send(fd, "POST /json HTTP/1.1\r\n" HOST JSON
                     "Content-Length: 100\r\n\r\nhalf");
     close(fd);
     fd = client_open(&wd);
@@ -198,7 +202,8 @@ static void *crowd_main(void *arg)
         int len = snprintf(expected, sizeof(expected), "{\"n\":%d}", i);
 
         snprintf(request, sizeof(request),
-                 "POST /json HTTP/1.1\r\n" HOST "Content-Length: %d\r\n\r\n%s",
+                 "POST /json HTTP/1.1\r\n" HOST JSON
+                 "Content-Length: %d\r\n\r\n%s",
                  len, expected);
         client_send(fd, i % 5 == 4 ? GET("/quick") : request);
         client_read(fd, &rp);

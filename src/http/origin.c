@@ -1,0 +1,106 @@
+/* origin.c - requests for this server, and those that web pages make.
+ *
+ * A browser sends what any page asks for to any server that it can reach, also to
+ * one that listens for its own machine alone. It says whose page that was; and a
+ * page whose host name was made to lead here says so in Host. Pure; any thread. */
+/* SPDX-License-Identifier: MIT */
+#include "http/origin.h"
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+enum { HOST_MAX = 255 };
+
+static const char scheme[] = "http://";
+
+/* A copy of the host of "host:port" or "[v6]:port"; false when it is neither. Of
+ * the port it matters that it is one: a port that is forwarded has another number
+ * elsewhere. */
+static bool copy_host(const char *text, size_t len, char out[HOST_MAX + 1])
+{
+    const char *end = text + len;
+    const char *stop;
+
+    if (len > 0 && *text == '[') {
+        stop = memchr(text, ']', len);
+        if (!stop)
+            return false;
+        text++;
+        len = (size_t)(stop++ - text);
+    } else {
+        stop = len > 0 ? memchr(text, ':', len) : NULL;
+        stop = stop ? stop : end;
+        len = (size_t)(stop - text);
+    }
+    if (len == 0 || len > HOST_MAX ||
+        (stop < end && (*stop != ':' || strspn(stop + 1, "0123456789") <
+                                            (size_t)(end - stop) - 1)))
+        return false;
+    snprintf(out, HOST_MAX + 1, "%.*s", (int)len, text);
+    return true;
+}
+
+static bool is_here(const char *host, const struct sockaddr *here)
+{
+    struct in6_addr v6;
+    struct in_addr v4;
+
+    if (here->sa_family == AF_INET && inet_pton(AF_INET, host, &v4) == 1)
+        return memcmp(&v4, &((const struct sockaddr_in *)here)->sin_addr,
+                      sizeof(v4)) == 0;
+    if (here->sa_family == AF_INET6 && inet_pton(AF_INET6, host, &v6) == 1)
+        return memcmp(&v6, &((const struct sockaddr_in6 *)here)->sin6_addr,
+                      sizeof(v6)) == 0;
+    return false;
+}
+
+static bool is_ours(const char *text, size_t len, const struct sockaddr *here)
+{
+    char host[HOST_MAX + 1];
+
+    return copy_host(text, len, host) &&
+           (strcasecmp(host, "localhost") == 0 || is_here(host, here));
+}
+
+/* As proxies are asked, the target begins with a host of its own. */
+static bool target_is_ours(const char *target, const struct sockaddr *here)
+{
+    const size_t skip = sizeof(scheme) - 1;
+
+    if (strncasecmp(target, scheme, skip) != 0)
+        return true;
+    return is_ours(target + skip, strcspn(target + skip, "/?"), here);
+}
+
+static bool is_same_origin(const char *origin, const char *host)
+{
+    const size_t skip = sizeof(scheme) - 1;
+
+    return host && strncasecmp(origin, scheme, skip) == 0 &&
+           strcasecmp(origin + skip, host) == 0;
+}
+
+int dibs__http_origin_judge(const dibs__http_head *head,
+                            const struct sockaddr *here, const char **why)
+{
+    const char *host = dibs__http_head_get(head, "Host");
+    const char *origin = dibs__http_head_get(head, "Origin");
+    const char *site = dibs__http_head_get(head, "Sec-Fetch-Site");
+
+    if ((host && !is_ours(host, strlen(host), here)) ||
+        !target_is_ours(head->target, here)) {
+        *why = "This is not the host that the request is for; ask "
+               "\"localhost\" or the address that the server listens on.";
+        return 421;
+    }
+    if ((origin && !is_same_origin(origin, host)) ||
+        (site && strcasecmp(site, "same-origin") != 0 &&
+         strcasecmp(site, "none") != 0)) {
+        *why = "A web page of another origin asks for this, which is not "
+               "allowed; ask from a program, or from a page of this server.";
+        return 403;
+    }
+    return 0;
+}
