@@ -1,6 +1,7 @@
 /* buf.c - a growable byte buffer with a mandatory maximum.
  *
- * An append is done whole or not at all. Runs on the caller's thread. */
+ * An append is done whole or not at all. Any of them may have had a secret in it,
+ * so that what was written to is wiped before it is given back. Runs on the caller's thread. */
 /* SPDX-License-Identifier: MIT */
 #include "base/buf.h"
 #include "base/alloc.h"
@@ -17,9 +18,16 @@ void dibsx_buf_init(dibsx_buf *buf, size_t max)
     *buf = (dibsx_buf){.max = max};
 }
 
+static void drop_storage(dibsx_buf *buf)
+{
+    if (buf->data)
+        explicit_bzero(buf->data, buf->room);
+    dibsx_free(buf->data);
+}
+
 void dibsx_buf_fini(dibsx_buf *buf)
 {
-    dibsx_free(buf->data);
+    drop_storage(buf);
     *buf = (dibsx_buf){.max = buf->max};
 }
 
@@ -42,9 +50,12 @@ static bool grow(dibsx_buf *buf, size_t more)
         room = buf->max + 1;
     if (room < need)
         room = need;
-    data = dibsx_realloc_n(buf->data, room, 1);
+    data = dibsx_realloc_n(NULL, room, 1);
     if (!data)
         goto fail;
+    if (buf->len)
+        memcpy(data, buf->data, buf->len);
+    drop_storage(buf);
     buf->data = data;
     buf->room = room;
     return true;

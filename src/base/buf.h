@@ -19,7 +19,8 @@ typedef struct dibsx_buf {
     bool failed;
 } dibsx_buf;
 
-/* The caller owns the struct; end with dibsx_buf_fini(). */
+/* The caller owns the struct; end with dibsx_buf_fini(). Storage is wiped when it is
+ * left for a larger one, and at the end. */
 void dibsx_buf_init(dibsx_buf *buf, size_t max);
 void dibsx_buf_fini(dibsx_buf *buf);
 

@@ -1,5 +1,6 @@
 /* main.c - the command `dibs`: parse, configure, dispatch, flush. */
 /* SPDX-License-Identifier: MIT */
+#include "base/forget.h"
 #include "cli/config.h"
 #include "cli/core.h"
 #include "cli/docs.h"
@@ -74,6 +75,7 @@ static int dispatch(dibs__command *cmd, int argc, char **argv)
         dibs__cli_say("%s", err.message);
         return DIBS__EXIT_CONFIG;
     }
+    dibsx_forget();
     return cmd->verb->run(cmd);
 }
 

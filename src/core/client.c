@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/forget.h"
 #include "base/uncancel.h"
 #include "core/async.h"
 #include "core/durability.h"
@@ -190,6 +191,7 @@ out:
     if (cl)
         dibs__client_free(cl);
     dibsx_buf_fini(&place);
+    dibsx_forget();
     return rc;
 }
 

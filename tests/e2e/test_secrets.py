@@ -11,20 +11,20 @@ import subprocess
 import unittest
 from urllib.parse import quote, urlsplit
 
-from runtools import below, main
+from runtools import below, free_base, main
 from support import DIBS, PATIENCE, Case
 
 SERVER = os.environ.get("DIBS_TEST_URL")
 HOLDER = os.environ.get("DIBS_URL_HOLDER")
 
 
-def free_port():
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return sock.getsockname()[1]
-
-
 ENDLESS = ("watch", "demo")
+
+# Looked for in memory are pieces of so many characters, one after the other: twice as many in a row have one of them.
+PIECE = 10
+
+# Larger than this is only what a sanitizer keeps for itself.
+SPAN_MAX = 1 << 28
 
 # How each verb is used; one that is missing here fails a test.
 USES = {
@@ -49,7 +49,7 @@ USES = {
     "store status": [],
     "store init": [],
     "store upgrade": [],
-    "demo": ["--workers", "1", "--operations", "0", "--http-port", str(free_port() - 1)],
+    "demo": ["--workers", "1", "--operations", "0", "--http-port", str(free_base(2))],
     "ping": ["--json"],
     "doctor": ["--json"],
     "config": ["--json"],
@@ -92,30 +92,29 @@ def read_bytes(path):
 
 
 def memory(pid, whole=False):
-    """The memory of a process: what a core file would have of it, or all."""
+    """(name, bytes) of what a process may write to: what a core file would have of it, or all."""
     keep, spans = None, []
     with open(f"/proc/{pid}/smaps", encoding="latin-1") as file:
         for line in file:
-            head = re.match(r"([0-9a-f]+)-([0-9a-f]+) r\S* \S+ \S+ \S+ *(.*)", line)
-            if re.match(r"[0-9a-f]+-[0-9a-f]+ ", line):
-                keep = head
+            head = re.match(r"([0-9a-f]+)-([0-9a-f]+) (r?w?)\S* \S+ \S+ \S+ *(.*)", line)
+            if head:
+                keep = head if head[3] == "rw" else None
             elif line.startswith("VmFlags:") and keep and (whole or " dd" not in line):
-                if not keep[3].startswith("[v"):
-                    spans.append((int(keep[1], 16), int(keep[2], 16)))
+                spans.append((keep[4].strip() or "anonymous", int(keep[1], 16), int(keep[2], 16)))
     with open(f"/proc/{pid}/mem", "rb", buffering=0) as file:
-        for begin, end in spans:
-            file.seek(begin)
-            try:
-                yield file.read(end - begin)
-            except OSError:
+        for name, begin, end in spans:
+            if end - begin > SPAN_MAX:
                 continue
+            file.seek(begin)
+            yield name, file.read(end - begin)
 
 
 @unittest.skipUnless(SERVER, "needs a server")
 class Secrets(Case):
     def setUp(self):
         super().setUp()
-        self.marks = ["mark" + secrets.token_hex(12) for _ in range(2)]
+        # Long, so that what it is written to grows on the way.
+        self.marks = ["mark" + secrets.token_hex(64) for _ in range(2)]
         self.user = "user" + secrets.token_hex(4)
         # With what must be escaped in a URL, so that it has two forms.
         self.password = self.marks[0] + "/@:" + self.marks[1]
@@ -295,48 +294,62 @@ class Secrets(Case):
         self.assertFalse(os.WCOREDUMP(process.returncode))
         self.assertEqual(cores(), set())
 
-    def found(self, parts):
-        return {mark for part in parts for mark in self.marks if mark.encode() in part}
+    def found(self, pid, whole=False):
+        """Where in the memory of a process there is a piece of the password, and which: {(place, piece)}."""
+        pieces = {mark[at : at + PIECE] for mark in self.marks for at in range(0, len(mark) - PIECE + 1, PIECE)}
+        try:
+            return {(name, piece) for name, part in memory(pid, whole) for piece in pieces if piece.encode() in part}
+        except PermissionError:
+            self.skipTest("the memory of a child cannot be read here")
+            return None
 
     def test_memory_of_dibs(self):
         """For those who collect core files whatever the limit is."""
-        for what, args, extra in self.ways():
+        for number, (what, args, extra) in enumerate(self.ways()):
             if extra:
                 continue
             with self.subTest(what):
-                process = self.start(*args, "run", "memory", "--", "sh", "-c", "echo up; exec cat",
+                process = self.start(*args, "run", f"memory{number}", "--", "sh", "-c", "echo up; exec cat",
                                      stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
                 self.assertEqual(process.stdout.readline(), "up\n")
-                for pid in [process.pid, *below(process.pid)]:
-                    try:
-                        self.assertEqual(self.found(memory(pid)), set(), pid)
-                    except PermissionError:
-                        self.skipTest("the memory of a child cannot be read here")
+                found = {pid: self.found(pid) for pid in [process.pid, *below(process.pid)]}
                 self.let_go(process)
+                self.assertFalse(any(found.values()), found)
+
+    def hold_and_close(self, name, url):
+        """What is left of the password while a program holds a lock, for a core file and in all, and after it has
+        closed the client."""
+        process = subprocess.Popen([HOLDER, name], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.addCleanup(self.finish, process)
+        process.stdin.write(url.encode() + b"\n")
+        process.stdin.flush()
+        self.assertEqual(process.stdout.readline(), b"held\n")
+        found = [self.found(process.pid), self.found(process.pid, whole=True)]
+        process.stdin.write(b"close\n")
+        process.stdin.flush()
+        self.assertEqual(process.stdout.readline(), b"closed\n")
+        found.append(self.found(process.pid, whole=True))
+        process.stdin.close()
+        self.assertEqual(process.wait(PATIENCE), 0)
+        return found
 
     @unittest.skipUnless(HOLDER, "needs a program")
     def test_memory_of_a_program(self):
-        """The library keeps the password apart from what a core file has."""
+        """The library keeps the password apart from what a core file has, and nothing of it for longer than that."""
         word = self.plant("password", self.password + "\n")
-        for url in (
+        for number, url in enumerate((
             self.url(),
+            self.url() + "?client_name=" + "x" * 60,
             f"redis://{self.user}@{self.where}?password_file={word}",
             f"{self.where},user={self.user},password={self.password}",
-        ):
+            f"{self.where},password={self.password},name={'y' * 60},user={self.user}",
+        )):
             with self.subTest(url):
-                process = subprocess.Popen([HOLDER, "memory"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-                self.addCleanup(self.finish, process)
-                process.stdin.write(url.encode() + b"\n")
-                process.stdin.flush()
-                self.assertEqual(process.stdout.readline(), b"held\n")
-                try:
-                    found = [self.found(memory(process.pid, whole)) for whole in (False, True)]
-                except PermissionError:
-                    self.skipTest("the memory of a child cannot be read here")
+                core, whole, after = self.hold_and_close(f"memory{number}", url)
+                self.assertFalse(core)
                 # It is there, for the next connection, but nowhere else.
-                self.assertEqual(found, [set(), set(self.marks)])
-                process.stdin.close()
-                self.assertEqual(process.wait(PATIENCE), 0)
+                self.assertEqual({name for name, _ in whole}, {"anonymous"})
+                self.assertFalse(after)
 
 
 if __name__ == "__main__":

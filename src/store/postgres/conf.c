@@ -31,6 +31,14 @@ static dibs_status no_memory(dibs_error *err)
     return dibsx_fail(err, DIBS_NOMEM, "no memory for the store URL");
 }
 
+/* A secret may be among them, so that none is left behind in freed memory. */
+static void wipe(char *text)
+{
+    if (text)
+        explicit_bzero(text, strlen(text));
+    dibsx_free(text);
+}
+
 /* False when memory is short. What was set before is replaced. */
 static bool set(dibs__pg_words *words, const char *name, const char *value)
 {
@@ -49,7 +57,7 @@ static bool set(dibs__pg_words *words, const char *name, const char *value)
         }
         words->count++;
     }
-    dibsx_free(words->values[i]);
+    wipe(words->values[i]);
     words->values[i] = copy;
     return true;
 }
@@ -224,13 +232,10 @@ dibs__pg_conf_read(const dibsx_url *url, dibs__pg_conf *conf, dibs_error *err)
     return DIBS_OK;
 }
 
-/* A secret may be among them, so that none is left behind in freed memory. */
 static void words_fini(dibs__pg_words *words)
 {
     for (size_t i = 0; i < words->count; i++) {
-        if (words->values[i])
-            explicit_bzero(words->values[i], strlen(words->values[i]));
-        dibsx_free(words->values[i]);
+        wipe(words->values[i]);
         dibsx_free(words->names[i]);
     }
     memset(words, 0, sizeof(*words));

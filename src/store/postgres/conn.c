@@ -7,6 +7,7 @@
 #include "store/postgres/conn.h"
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/forget.h"
 #include "store/postgres/error.h"
 #include <errno.h>
 #include <poll.h>
@@ -398,6 +399,7 @@ dibs__pg_conn_open(const dibs__pg_conf *conf, dibs__pg_use use,
         return dibsx_fail(err, DIBS_NOMEM, "a connection");
     }
     rc = connect_pq(cn, deadline, err);
+    dibsx_forget();
     if (rc == DIBS_OK)
         rc = greet(cn, conf, use, deadline, err);
     if (rc == DIBS_OK) {

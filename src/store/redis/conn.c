@@ -6,6 +6,7 @@
 #include "store/redis/conn.h"
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/forget.h"
 #include "base/spin.h"
 #include "store/redis/greet.h"
 #include "store/redis/tls.h"
@@ -89,6 +90,7 @@ open_unless(const dibs__redis_conf *conf, dibs__resolver *rs, int abort_fd,
         rc = dibs__tls_open(conf, cn->fd, deadline, &cn->tls, err);
     if (rc == DIBS_OK)
         rc = dibs__greet(cn, conf, deadline, err);
+    dibsx_forget();
     cn->abort_fd = -1;
     if (rc == DIBS_OK)
         *out = cn;

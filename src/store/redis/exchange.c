@@ -330,8 +330,6 @@ dibs__redis_exchange_url(const char *text, char **out, dibs_error *err)
         rc = dibsx_fail(err, DIBS_INVALID, "a connection string is too long");
     else
         *out = dibsx_buf_take(&buf);
-    if (buf.data)
-        explicit_bzero(buf.data, buf.room);
     dibsx_buf_fini(&buf);
     return rc;
 }
