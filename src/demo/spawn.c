@@ -16,7 +16,18 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-enum { WORDS_MAX = 32, ENV_MAX = 4096, TEXT_MAX = 64 * 1024 };
+enum { WORDS_MAX = 32, ENV_MAX = 4096, TEXT_MAX = 4096, URLS_MAX = 2 };
+
+/* A URL, which may have a password in it: the environment of a process can be read
+ * in /proc, by debuggers and by what it starts. It is written to a pipe, which is
+ * empty when the worker has read it. */
+typedef struct hand_over {
+    const char *url; /* borrowed */
+    char variable
+        [64]; /* "NAME=file:/proc/self/fd/N", rewritten for each worker */
+    const char *name;
+    int fd; /* where the worker reads it */
+} hand_over;
 
 struct dibs__demo_line {
     char *argv[WORDS_MAX];
@@ -25,6 +36,8 @@ struct dibs__demo_line {
     char *env[ENV_MAX];
     size_t env_count;
     size_t env_owned; /* the first ones are ours, the rest is inherited */
+    hand_over urls[URLS_MAX];
+    size_t url_count;
     bool failed;
 };
 
@@ -107,12 +120,23 @@ static bool is_setting(const char *variable)
     return false;
 }
 
+static void add_url(dibs__demo_line *line, const char *name, const char *url)
+{
+    hand_over *ho = &line->urls[line->url_count];
+
+    if (!url || !*url)
+        return;
+    *ho = (hand_over){.url = url, .name = name, .fd = -1};
+    line->env[line->env_count++] = ho->variable;
+    line->url_count++;
+}
+
 static void add_environment(dibs__demo_line *line, const dibs__demo_opts *opts)
 {
     add_variable(line, "DIBS_CONFIG", "/dev/null");
-    add_variable(line, "DIBS_URL", opts->url);
-    add_variable(line, "DIBS_DATA_URL", opts->data_url);
     line->env_owned = line->env_count;
+    add_url(line, "DIBS_URL", opts->url);
+    add_url(line, "DIBS_DATA_URL", opts->data_url);
     for (char **at = environ; *at && line->env_count < ENV_MAX - 1; at++) {
         if (!is_setting(*at))
             line->env[line->env_count++] = *at;
@@ -147,12 +171,45 @@ void dibs__demo_line_free(dibs__demo_line *line)
     dibsx_free(line);
 }
 
+static void close_urls(dibs__demo_line *line)
+{
+    for (size_t i = 0; i < line->url_count; i++) {
+        if (line->urls[i].fd >= 0)
+            close(line->urls[i].fd);
+        line->urls[i].fd = -1;
+    }
+}
+
+/* A pipe takes a URL whole, so that nobody waits for anybody. */
+static bool write_urls(dibs__demo_line *line)
+{
+    for (size_t i = 0; i < line->url_count; i++) {
+        hand_over *ho = &line->urls[i];
+        size_t len = strlen(ho->url);
+        int ends[2];
+        bool whole;
+
+        if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
+            return false;
+        ho->fd = ends[0];
+        whole = write(ends[1], ho->url, len) == (ssize_t)len;
+        close(ends[1]);
+        snprintf(ho->variable, sizeof(ho->variable), "%s=file:/proc/self/fd/%d",
+                 ho->name, ho->fd);
+        if (!whole)
+            return false;
+    }
+    return true;
+}
+
 _Noreturn static void become(const dibs__demo_line *line, pid_t primary, int fd)
 {
     sigset_t none;
 
     sigemptyset(&none);
     (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
+    for (size_t i = 0; i < line->url_count; i++)
+        (void)fcntl(line->urls[i].fd, F_SETFD, 0);
     if (getppid() == primary && dup2(fd, STDOUT_FILENO) >= 0) {
         sigprocmask(SIG_SETMASK, &none, NULL);
         execve("/proc/self/exe", line->argv, line->env);
@@ -164,22 +221,23 @@ dibs_status dibs__demo_spawn(dibs__demo_line *line, int id, pid_t *pid, int *fd,
                              dibs_error *err)
 {
     pid_t primary = getpid();
-    int ends[2], number;
+    int ends[2] = {-1, -1}, number;
 
     snprintf(line->id, sizeof(line->id), "%d", id);
-    if (pipe2(ends, O_CLOEXEC) == 0) {
+    *pid = -1;
+    if (write_urls(line) && pipe2(ends, O_CLOEXEC) == 0)
         *pid = fork();
-        if (*pid == 0)
-            become(line, primary, ends[1]);
-        number = errno;
-        close(ends[1]);
-        *fd = ends[0];
-        if (*pid > 0)
-            return DIBS_OK;
-        close(ends[0]);
-        errno = number;
-    }
+    if (*pid == 0)
+        become(line, primary, ends[1]);
     number = errno;
+    close_urls(line);
+    if (ends[1] >= 0)
+        close(ends[1]);
+    *fd = ends[0];
+    if (*pid > 0)
+        return DIBS_OK;
+    if (ends[0] >= 0)
+        close(ends[0]);
     return dibsx_fail_at(err, DIBS_INTERNAL, dibsx_errno_name(number),
                          "cannot start worker %d: %s", id, strerror(number));
 }

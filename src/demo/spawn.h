@@ -1,5 +1,5 @@
 /* spawn.h - starting a worker: this program again, with everything that it needs
- * to know in its arguments and its environment. */
+ * to know in its arguments and its environment, but for secrets. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_DEMO_SPAWN_H
 #define DIBS_DEMO_SPAWN_H
@@ -9,9 +9,9 @@
 
 typedef struct dibs__demo_line dibs__demo_line;
 
-/* Makes the command line and the environment of the workers. URLs go into the
- * environment, for passwords; configuration files are not read again. Free with
- * dibs__demo_line_free(). */
+/* Makes the command line and the environment of the workers. URLs, which are borrowed,
+ * are in neither: each worker reads them from a pipe. Configuration files are not
+ * read again. Free with dibs__demo_line_free(). */
 DIBS_MUST_CHECK dibs_status dibs__demo_line_new(const dibs__demo_opts *opts,
                                                 dibs__demo_line **out,
                                                 dibs_error *err);

@@ -262,6 +262,27 @@ class Secrets(Case):
                 os.unlink(self.path("environ"))
                 self.let_go(process)
 
+    def test_workers_of_the_demonstration(self):
+        """They are given the URL in a way that leaves no trace: not in their environment either."""
+        for what, args, extra in self.ways():
+            if what not in ("flag", "file", "variable", "config"):
+                continue
+            with self.subTest(what):
+                process = self.start("demo", "--workers", "2", "--operations", "0", "--log-format", "json", "--http-port",
+                                     str(free_base(2)), *args, env={**self.env, **extra}, stderr=subprocess.DEVNULL)
+                lines = []
+                while sum('"http_started"' in line for line in lines) < 2:
+                    lines.append(process.stdout.readline())
+                    self.assertNotEqual(lines[-1], "", lines)
+                workers = below(process.pid)
+                seen = [read_bytes(f"/proc/{pid}/{file}") for pid in workers for file in ("environ", "cmdline")]
+                found = {pid: self.found(pid) for pid in workers}
+                process.terminate()
+                process.communicate(timeout=PATIENCE)
+                self.assertEqual(len(workers), 2)
+                self.assert_clean(what, *seen, *lines)
+                self.assertFalse(any(found.values()), found)
+
     def test_no_core_file(self):
         """dibs leaves none; the command it runs is as it always is."""
         def unlimited():
