@@ -4,6 +4,7 @@
 
 #include "pace.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -67,4 +68,17 @@ int child_code(pid_t child)
     if (WIFEXITED(status) && WEXITSTATUS(status) == PACE_MISSED)
         MISSED("a child");
     return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+}
+
+int open_fds(void)
+{
+    DIR *dir = opendir("/proc/self/fd");
+    int count = -3; /* the folder itself, "." and ".." */
+
+    if (!dir)
+        return -1;
+    while (readdir(dir))
+        count++;
+    closedir(dir);
+    return count;
 }

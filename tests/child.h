@@ -30,4 +30,7 @@ const char *child_fd(int fd, char out[16]);
  * not in time (pace.h) ends this process too. */
 int child_code(pid_t child);
 
+/* How many descriptors this process has open; -1 when it cannot be told. */
+int open_fds(void);
+
 #endif

@@ -29,6 +29,7 @@ void core_until(bool (*fn)(void *arg), void *arg);
 /* What processes of their own do. */
 int core_exit_in_the_middle(char **words);
 int core_play_sets(char **words);
+int core_count_descriptors(char **words);
 
 int core_lock_tests(void);
 int core_wait_tests(void);
@@ -46,5 +47,6 @@ int core_monitor_trail_tests(void);
 int core_monitor_deadlock_tests(void);
 int core_stats_tests(void);
 int core_client_tests(void);
+int core_descriptor_tests(void);
 
 #endif

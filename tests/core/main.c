@@ -49,6 +49,7 @@ void core_until(bool (*fn)(void *arg), void *arg)
 
 static const child_part parts[] = {{"exits", core_exit_in_the_middle},
                                    {"sets", core_play_sets},
+                                   {"descriptors", core_count_descriptors},
                                    {0}};
 
 int main(int argc, char **argv)
@@ -64,6 +65,7 @@ int main(int argc, char **argv)
         cmocka_set_test_filter(argv[1]);
     core_url = argv[argc - 1];
     failed += core_client_tests();
+    failed += core_descriptor_tests();
     failed += core_lock_tests();
     failed += core_wait_tests();
     failed += core_loss_tests();

@@ -2,7 +2,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "link_world.h"
 
-#include <dirent.h>
 #include <poll.h>
 #include <sched.h>
 
@@ -158,16 +157,4 @@ void await_asleep(atomic_int *tid)
         IN_TIME(dibsx_now() < end);
         sched_yield();
     }
-}
-
-int open_fds(void)
-{
-    DIR *dir = opendir("/proc/self/fd");
-    int count = 0;
-
-    assert_non_null(dir);
-    while (readdir(dir))
-        count++;
-    closedir(dir);
-    return count;
 }

@@ -4,6 +4,7 @@
 #define DIBS_TESTS_LINK_WORLD_H
 
 #include "check.h"
+#include "child.h"
 #include "server.h"
 
 #include "base/clock.h"
@@ -55,8 +56,5 @@ void expect_soon(way *wy, const char *command, const char *answer);
 /* Waits until a thread of this process, which writes its number there when it
  * begins, waits for something. */
 void await_asleep(atomic_int *tid);
-
-/* Open descriptors of this process. */
-int open_fds(void);
 
 #endif

@@ -1,0 +1,149 @@
+/* descriptors.c - the descriptors of a client: none is left when it is closed, and
+ * none is handed down to what the program runs. */
+/* SPDX-License-Identifier: MIT */
+#include "core.h"
+
+#include <pthread.h>
+
+/* A client that does all that descriptors are for: it holds, has waited with a
+ * doorbell, has a value, and can say by descriptor what becomes of all that. */
+typedef struct life {
+    const char *name;
+    dibs_client *cl;
+    dibs_client *rival;
+    dibs_lock *held;
+    dibs_lock *waits;
+} life;
+
+static void *wait_for_it(void *arg)
+{
+    return dibs_lock_acquire(arg, NULL) == DIBS_OK ? arg : NULL;
+}
+
+static bool has_waiter(const dibs_lease_info *info, void *arg)
+{
+    *(size_t *)arg = info->waiter_count;
+    return true;
+}
+
+static bool is_awaited(void *arg)
+{
+    const life *lf = arg;
+    size_t count = 0;
+
+    CHECK(DIBS_OK,
+          dibs_lease_show(lf->rival, lf->name, has_waiter, &count, err));
+    return count > 0;
+}
+
+static void live(life *lf)
+{
+    pthread_t thread;
+    void *got = NULL;
+
+    *lf = (life){.name = core_name(), .cl = core_open(), .rival = core_open()};
+    lf->held = core_lock(lf->rival, lf->name, NULL);
+    lf->waits = core_lock(lf->cl, lf->name, DIBS_LOCK_OPTS(.wait_ms = 60000));
+    CHECK(DIBS_OK, dibs_lock_try(lf->held, err));
+    assert_true(dibs_lock_lost_fd(lf->held) >= 0);
+    assert_int_equal(pthread_create(&thread, NULL, wait_for_it, lf->waits), 0);
+    core_until(is_awaited, lf);
+    CHECK(DIBS_OK, dibs_lock_release(lf->held, err));
+    assert_int_equal(pthread_join(thread, &got), 0);
+    assert_non_null(got);
+    assert_true(dibs_lock_lost_fd(lf->waits) >= 0);
+    assert_true(dibs_async_fd(lf->cl) >= 0);
+    CHECK(DIBS_OK, dibs_lock_renew(lf->waits, err));
+    CHECK(DIBS_OK, dibs_ping(lf->rival, NULL, err));
+}
+
+static void die(life *lf)
+{
+    dibs_lock_free(lf->waits);
+    dibs_lock_free(lf->held);
+    dibs_close(lf->rival);
+    dibs_close(lf->cl);
+}
+
+/* The first life may load a driver, which keeps what it likes. */
+static void a_client_leaves_no_descriptors(void **state)
+{
+    life lf;
+    int before;
+
+    (void)state;
+    live(&lf);
+    die(&lf);
+    before = open_fds();
+    for (int i = 0; i < 3; i++) {
+        live(&lf);
+        die(&lf);
+    }
+    assert_int_equal(open_fds(), before);
+}
+
+/* Stores of several servers may connect to one more of them meanwhile. */
+static void handles_leave_no_descriptors(void **state)
+{
+    enum { HANDLES = 40 };
+    dibs_client *cl = core_open();
+    dibs_lock *lock = core_lock(cl, core_name(), NULL);
+    int before;
+
+    (void)state;
+    CHECK(DIBS_OK, dibs_lock_try(lock, err));
+    CHECK(DIBS_OK, dibs_lock_release(lock, err));
+    dibs_lock_free(lock);
+    before = open_fds();
+    for (int i = 0; i < HANDLES; i++) {
+        lock = core_lock(cl, core_name(), NULL);
+        if (i % 2 == 0)
+            CHECK(DIBS_OK, dibs_lock_try(lock, err));
+        assert_true(dibs_lock_lost_fd(lock) >= 0);
+        assert_int_equal(dibs_lock_lost_fd(lock), dibs_lock_lost_fd(lock));
+        dibs_lock_free(lock);
+    }
+    assert_in_range(open_fds(), before, before + HANDLES / 4);
+    dibs_close(cl);
+}
+
+/* A process of its own: how many descriptors it was given. */
+int core_count_descriptors(char **words)
+{
+    (void)words;
+    return open_fds();
+}
+
+static int handed_down(void)
+{
+    pid_t child = child_start("descriptors", NULL);
+
+    assert_true(child > 0);
+    return child_code(child);
+}
+
+static void what_the_program_runs_has_no_descriptor_of_a_client(void **state)
+{
+    int before;
+    life lf;
+
+    (void)state;
+    live(&lf);
+    die(&lf);
+    before = handed_down();
+    assert_in_range(before, 3, 100);
+    live(&lf);
+    assert_int_equal(handed_down(), before);
+    die(&lf);
+}
+
+int core_descriptor_tests(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_client_leaves_no_descriptors),
+        cmocka_unit_test(handles_leave_no_descriptors),
+        cmocka_unit_test(what_the_program_runs_has_no_descriptor_of_a_client),
+    };
+
+    return cmocka_run_group_tests_name("descriptors", tests, NULL, NULL);
+}
