@@ -78,8 +78,11 @@ int clock_gettime(clockid_t clock, struct timespec *ts)
 
 enum { TIMERS = 256, FOLLOW_MS = 10 };
 
-/* By descriptor: the moments that timers were set to, on the clock that is ahead. */
+/* By descriptor: whether it is a timer on the clock that is ahead, and the moments
+ * that such timers were set to. The mutex guards them and `following`. */
+static bool ahead[TIMERS];
 static struct timespec moments[TIMERS];
+static bool following;
 static pthread_mutex_t timers_mutex = PTHREAD_MUTEX_INITIALIZER;
 
 static void lock_timers(void)
@@ -90,6 +93,19 @@ static void lock_timers(void)
 static void unlock_timers(void)
 {
     pthread_mutex_unlock(&timers_mutex);
+}
+
+/* The child of a fork has no thread that follows. */
+static void unlock_in_child(void)
+{
+    following = false;
+    unlock_timers();
+}
+
+static void watch_forks(void)
+{
+    if (pthread_atfork(lock_timers, unlock_timers, unlock_in_child) != 0)
+        abort();
 }
 
 static bool is_set(const struct timespec *moment)
@@ -129,6 +145,7 @@ static void *follow(void *arg)
     return NULL;
 }
 
+/* Locks: timers_mutex. */
 static void start_following(void)
 {
     sigset_t all, before;
@@ -136,44 +153,43 @@ static void start_following(void)
 
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    if (pthread_atfork(lock_timers, unlock_timers, unlock_timers) != 0 ||
-        pthread_create(&thread, NULL, follow, NULL) != 0)
+    if (pthread_create(&thread, NULL, follow, NULL) != 0)
         abort();
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-}
-
-static void forget(int fd)
-{
-    lock_timers();
-    if (fd >= 0 && fd < TIMERS)
-        moments[fd] = (struct timespec){0};
-    unlock_timers();
+    following = true;
 }
 
 int timerfd_create(clockid_t clock, int flags)
 {
     int fd = (int)syscall(SYS_timerfd_create, clock, flags);
 
-    forget(fd);
+    lock_timers();
+    if (fd >= 0 && fd < TIMERS) {
+        ahead[fd] = clock == CLOCK_BOOTTIME;
+        moments[fd] = (struct timespec){0};
+    }
+    unlock_timers();
     return fd;
 }
 
-/* Those with a moment are all on the boot clock here. */
+/* One on another clock, or for a span, does not notice. */
 int timerfd_settime(int fd, int flags, const struct itimerspec *to,
                     struct itimerspec *before)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
+    bool follows = fd >= 0 && fd < TIMERS && (flags & TFD_TIMER_ABSTIME) &&
+                   is_set(&to->it_value);
     int rc;
 
-    if (!(flags & TFD_TIMER_ABSTIME) || !is_set(&to->it_value)) {
-        forget(fd);
-        return (int)syscall(SYS_timerfd_settime, fd, flags, to, before);
-    }
-    pthread_once(&once, start_following);
+    pthread_once(&once, watch_forks);
     lock_timers();
-    rc = set_timer(fd, &to->it_value);
-    if (rc == 0 && fd < TIMERS)
-        moments[fd] = to->it_value;
+    follows = follows && ahead[fd];
+    if (follows && !following)
+        start_following();
+    rc = follows ? set_timer(fd, &to->it_value)
+                 : (int)syscall(SYS_timerfd_settime, fd, flags, to, before);
+    if (fd >= 0 && fd < TIMERS)
+        moments[fd] = follows ? to->it_value : (struct timespec){0};
     unlock_timers();
     return rc;
 }
