@@ -479,6 +479,29 @@ static void a_lock_delay_is_for_those_who_come_after_a_death(void **state)
     dibs_close(cl);
 }
 
+/* Whichever way the lease is turned. */
+static void a_lock_delay_is_not_believed_after_a_turn(void **state)
+{
+    dibs_client *cl = core_open();
+    const char *name = core_name();
+    dibs_lock *lock =
+        core_lock(cl, name,
+                  DIBS_LOCK_OPTS(.mode = DIBS_SHARED, .ttl_ms = 20000,
+                                 .lock_delay_ms = 60000));
+
+    (void)state;
+    CHECK(DIBS_OK, dibs_lock_acquire(lock, err));
+    assert_true(dibs_lock_valid_ms(lock) <= 20000);
+    CHECK(DIBS_OK, dibs_lock_upgrade(lock, err));
+    assert_true(dibs_lock_valid_ms(lock) <= 20000);
+    CHECK(DIBS_OK, dibs_lock_downgrade(lock, err));
+    assert_true(dibs_lock_valid_ms(lock) <= 20000);
+    CHECK(DIBS_OK, dibs_lease_show(cl, name, see_left, NULL, err));
+    assert_true(left_of > 55000);
+    dibs_lock_free(lock);
+    dibs_close(cl);
+}
+
 static bool see_meta(const dibs_lease_info *info, void *arg)
 {
     const dibs_party *holder = &info->holders[0];
@@ -528,6 +551,7 @@ int core_kinds_tests(void)
         cmocka_unit_test(who_entered_through_another_adopts_nothing),
         cmocka_unit_test(no_tick_no_renewal),
         cmocka_unit_test(a_lock_delay_is_for_those_who_come_after_a_death),
+        cmocka_unit_test(a_lock_delay_is_not_believed_after_a_turn),
         cmocka_unit_test(others_see_label_identity_and_metadata),
     };
 

@@ -463,6 +463,35 @@ static void a_turn_waits_for_the_renewal_under_way(void **state)
     assert_int_equal(ls.valid_until, T0 + MS(9000 + TTL_MS - DRIFT_MS));
 }
 
+/* Whatever the lease has become, the delay is for others to wait out. */
+static void after_a_turn_the_lock_delay_is_not_believed(void **state)
+{
+    const int64_t left_ms = TTL_MS + 4000;
+    dibs__answer ans = {.fence = 9, .left_ms = left_ms};
+    dibs__lease ls = {0};
+
+    (void)state;
+    begin(&ls, (dibs__terms){.ttl_ms = TTL_MS, .delay_ms = 4000});
+    dibs__lease_asked(&ls, T0);
+    answer(&ls, DIBS_OK, 7, left_ms, false, T0);
+    assert_true(dibs__lease_turning(&ls));
+    dibs__lease_turned(&ls, T0 + MS(3000), DIBS_OK, &ans, T0 + MS(3001));
+    assert_int_equal(ls.fence, 9);
+    assert_true(ls.valid_until > T0 + MS(TTL_MS));
+    assert_true(ls.valid_until <= T0 + MS(3000 + TTL_MS - DRIFT_MS));
+}
+
+static void adopting_does_not_believe_in_the_lock_delay(void **state)
+{
+    dibs__lease ls = {0};
+
+    (void)state;
+    begin(&ls, (dibs__terms){.ttl_ms = TTL_MS, .delay_ms = 4000});
+    dibs__lease_adopted(&ls, OWNER, 7, T0, TTL_MS + 4000, T0 + MS(1));
+    assert_true(ls.valid_until <= T0 + MS(TTL_MS - DRIFT_MS));
+    assert_true(ls.valid_until > T0 + MS(TTL_MS - 2 * DRIFT_MS));
+}
+
 static void a_turn_that_fails_leaves_the_lease_as_it_was(void **state)
 {
     static const dibs_status fails[] = {DIBS_BUSY, DIBS_UNAVAIL, DIBS_UNKNOWN};
@@ -583,6 +612,8 @@ int main(void)
         cmocka_unit_test(the_lock_delay_is_asked_for_and_not_believed),
         cmocka_unit_test(without_a_tick_nothing_is_renewed),
         cmocka_unit_test(a_turn_waits_for_the_renewal_under_way),
+        cmocka_unit_test(after_a_turn_the_lock_delay_is_not_believed),
+        cmocka_unit_test(adopting_does_not_believe_in_the_lock_delay),
         cmocka_unit_test(a_turn_that_fails_leaves_the_lease_as_it_was),
         cmocka_unit_test(a_turn_that_comes_back_too_late_finds_it_lost),
         cmocka_unit_test(by_hand_only_a_claim_is_renewed),
