@@ -34,7 +34,7 @@ typedef enum dibs__step {
     DIBS__STEP_READ, /* of a log */
     DIBS__STEP_NOW,
     DIBS__STEP_AUDIT,
-    DIBS__STEP_BELL, /* rings heard; any fault loses them */
+    DIBS__STEP_BELL, /* rings heard; any fault loses them, and drop_after says so */
     DIBS__STEP_COUNT
 } dibs__step;
 

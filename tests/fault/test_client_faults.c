@@ -333,6 +333,64 @@ static void a_permit_is_had_when_all_rings_are_lost(void **state)
     assert_true(hand_over_as(w, DIBS_PERMITS) < 2000);
 }
 
+enum { CROWD = 100, POLL_MS = 1000 };
+
+static void
+count_done(dibs_lock *lock, dibs_status rc, const dibs_error *why, void *arg)
+{
+    (void)lock;
+    (void)rc;
+    (void)why;
+    atomic_fetch_add((atomic_int *)arg, 1);
+}
+
+/* Waits until there have been so many asks. */
+static void await_asks(world *w, int count)
+{
+    dibsx_nsec end = dibsx_after_ms(dibsx_now(), WORLD_BOUND_MS);
+
+    while (world_seen(w, DIBS__STEP_ACQUIRE) < count) {
+        IN_TIME(dibsx_now() < end);
+        world_sleep_ms(1);
+    }
+}
+
+/* All of a crowd, and not some, ask at once when rings were lost. None has a reason
+ * of its own to ask before a second has passed. */
+static void all_who_wait_ask_when_rings_were_lost(void **state)
+{
+    static atomic_int done;
+    world *w = *state;
+    dibs_lock *held[CROWD], *waits[CROWD];
+    dibsx_nsec began_at;
+    int asks;
+
+    atomic_store(&done, 0);
+    for (int i = 0; i < CROWD; i++) {
+        char name[16];
+
+        snprintf(name, sizeof(name), "k%d", i);
+        held[i] = world_lock(w->one, name, NULL);
+        waits[i] = world_lock(w->other, name, DIBS_LOCK_OPTS(.wait_ms = -1));
+        CHECK(DIBS_OK, dibs_lock_try(held[i], err));
+    }
+    asks = world_seen(w, DIBS__STEP_ACQUIRE);
+    world_fault(w, DIBS__STEP_BELL, DIBS__FAULT_DROP_AFTER, -1);
+    began_at = dibsx_now();
+    for (int i = 0; i < CROWD; i++)
+        CHECK(DIBS_OK,
+              dibs_lock_acquire_async(waits[i], count_done, &done, err));
+    await_asks(w, asks + CROWD);
+    await_waiters(w, "k99", 1);
+    CHECK(DIBS_OK, dibs_lock_release(held[0], err));
+    await_asks(w, asks + 2 * CROWD);
+    IN_TIME(world_ms_since(began_at) < POLL_MS);
+    for (int i = 0; i < CROWD; i++) {
+        dibs_lock_free(waits[i]);
+        dibs_lock_free(held[i]);
+    }
+}
+
 static void a_waiter_is_served_when_the_answer_to_release_is_lost(void **state)
 {
     world *w = *state;
@@ -413,6 +471,7 @@ int main(void)
         WORLD_TEST(work_under_a_lock_that_ended_is_told_so),
         WORLD_TEST(a_waiter_is_served_when_all_rings_are_lost),
         WORLD_TEST(a_permit_is_had_when_all_rings_are_lost),
+        WORLD_TEST(all_who_wait_ask_when_rings_were_lost),
         WORLD_TEST(a_waiter_is_served_when_the_answer_to_release_is_lost),
         WORLD_TEST(a_ring_makes_the_wait_short),
         WORLD_TEST(a_cancelled_wait_on_a_failing_store_leaves_nothing),

@@ -416,11 +416,16 @@ static size_t fault_bell_hear(dibs__store *st, dibs__ring *rings, size_t max)
 {
     fault_store *fs = fault_of(st);
     size_t heard = fs->within->ops->bell_hear(fs->within, rings, max);
+    bool after;
 
-    if (heard > 0 &&
-        before_read(fs, DIBS__STEP_BELL, DIBSX_NEVER, NULL) != DIBS_OK)
+    if (heard == 0)
         return 0;
-    return heard;
+    if (before(fs, DIBS__STEP_BELL, DIBSX_NEVER, &after, NULL) != DIBS_OK)
+        return 0;
+    if (!after)
+        return heard;
+    rings[0] = (dibs__ring){.news = DIBS__NEWS_MISSED};
+    return 1;
 }
 
 static dibs_status fault_now(dibs__store *st, dibsx_nsec deadline,
