@@ -334,6 +334,74 @@ static void sharers_that_want_to_be_told_are_told(void **state)
     assert_nothing_left(sg);
 }
 
+/* A name that always has somebody has no more fields than for those. */
+static void expect_no_trace(stage *sg, dibs__mode mode, const char *fields)
+{
+    dibs__ask stays = ask_for("k", READER, mode);
+    dibs__ask next = ask_for("k", OTHER, mode);
+
+    stays.capacity = next.capacity = mode == DIBS__PERMITS ? 100 : 0;
+    ask(sg, 0, &stays, DIBS_OK);
+    for (unsigned i = 0; i < 20; i++) {
+        char name[DIBS_OWNER_SIZE];
+        dibs__ask dies = stays;
+
+        snprintf(name, sizeof(name), "%032x", i + 1);
+        dies.owner = name;
+        dies.ttl_ms = 20;
+        ask(sg, 1, &dies, DIBS_OK);
+    }
+    world_sleep_ms(50);
+    ask(sg, 1, &next, DIBS_OK);
+    ASSERT_REPLY(fields, "HLEN", "k");
+    leave(sg, OTHER, DIBS_OK);
+    ask(sg, 1, &next, DIBS_OK);
+    leave(sg, READER, DIBS_OK);
+    ask(sg, 0, &stays, DIBS_OK);
+    ASSERT_REPLY(fields, "HLEN", "k");
+    ASSERT_REPLY("0", "EXISTS", "{k}~party", "{k}~queue", "{k}~place");
+    leave(sg, READER, DIBS_OK);
+    leave(sg, OTHER, DIBS_OK);
+    assert_nothing_left(sg);
+}
+
+static void readers_that_died_leave_no_trace(void **state)
+{
+    expect_no_trace(*state, DIBS__SHARED, "5");
+}
+
+static void holders_of_permits_that_died_leave_no_trace(void **state)
+{
+    expect_no_trace(*state, DIBS__PERMITS, "6");
+}
+
+/* Nor do those who waited for a name that is always held. */
+static void waiters_that_died_leave_no_trace(void **state)
+{
+    stage *sg = *state;
+    dibs__ask what = ask_for("k", OTHER, DIBS__EXCLUSIVE);
+
+    hold(sg, READER, DIBS__EXCLUSIVE);
+    what.flags = DIBS__ASK_QUEUE;
+    for (unsigned i = 0; i < 20; i++) {
+        char name[DIBS_OWNER_SIZE];
+        dibs__ask dies = what;
+
+        snprintf(name, sizeof(name), "%032x", i + 1);
+        dies.owner = name;
+        dies.priority = (int32_t)(i % 3);
+        ask(sg, 1, &dies, DIBS_BUSY);
+    }
+    world_sleep_ms(DIBS__PLACE_MS + 50);
+    ask(sg, 1, &what, DIBS_BUSY);
+    ASSERT_REPLY("2", "HLEN", "{k}~party"); /* and the last number */
+    ASSERT_REPLY("1", "ZCARD", "{k}~queue");
+    ASSERT_REPLY("1", "ZCARD", "{k}~place");
+    leave(sg, OTHER, DIBS_LOST);
+    leave(sg, READER, DIBS_OK);
+    assert_nothing_left(sg);
+}
+
 enum { SET = DIBS__ALL_MAX };
 
 /* A set of names and owners of their own. */
@@ -542,6 +610,9 @@ int main(void)
         STAGE_TEST(what_is_not_held_is_not_turned),
         STAGE_TEST(who_wants_to_be_told_has_it_with_its_bell),
         STAGE_TEST(sharers_that_want_to_be_told_are_told),
+        STAGE_TEST(readers_that_died_leave_no_trace),
+        STAGE_TEST(holders_of_permits_that_died_leave_no_trace),
+        STAGE_TEST(waiters_that_died_leave_no_trace),
         STAGE_TEST(a_set_has_fences_in_a_row),
         STAGE_TEST(a_set_that_is_refused_leaves_nothing),
         STAGE_TEST(a_set_does_not_pass_who_waits),
