@@ -149,6 +149,8 @@ static void bad_certificates_are_named(void **state)
         expect(&wy, "PING", "PONG");
         way_close(&wy);
         if (strcmp(cases[i].cert, "wrong_host") == 0) {
+            server_tls_url(&sv, "127.0.0.1", url);
+            expect_refusal(url, DIBS_DENIED, cases[i].said);
             server_tls_url(&sv, "localhost", url);
             strncat(url, "&sni=elsewhere.example",
                     sizeof(url) - strlen(url) - 1);
@@ -157,6 +159,20 @@ static void bad_certificates_are_named(void **state)
             way_close(&wy);
         }
         server_stop(&sv);
+    }
+}
+
+/* A certificate for an address is for that one, and not for a name like it. */
+static void an_address_is_looked_for_in_the_certificate(void **state)
+{
+    static const char *const others[] = {"127.0.0.2", "::2"};
+    char url[SERVER_URL_MAX];
+
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+        server_tls_url(*state, "localhost", url);
+        strncat(url, "&sni=", sizeof(url) - strlen(url) - 1);
+        strncat(url, others[i], sizeof(url) - strlen(url) - 1);
+        expect_refusal(url, DIBS_DENIED, "it is for another host");
     }
 }
 
@@ -313,6 +329,7 @@ int main(void)
         cmocka_unit_test(large_values_pass),
         cmocka_unit_test(many_threads_share_one_session),
         cmocka_unit_test(bad_certificates_are_named),
+        cmocka_unit_test(an_address_is_looked_for_in_the_certificate),
         cmocka_unit_test(the_systems_authorities_do_not_vouch_for_it),
         cmocka_unit_test(a_server_may_want_our_certificate),
         cmocka_unit_test(files_that_cannot_be_used_are_named),
