@@ -309,6 +309,69 @@ static void a_server_by_two_names_has_one_vote(void **state)
     dibs_close(cl);
 }
 
+static void expect_not_renewed(dibs_lock *lock)
+{
+    dibs_error why = {0};
+
+    for (int i = 0; i < 3; i++)
+        assert_int_not_equal(dibs_lock_renew(lock, &why), DIBS_OK);
+    print_message("%s\n", why.message);
+}
+
+static dibs_lock *lock_by_hand(dibs_client *cl, const char *name)
+{
+    dibs_lock *lock = world_lock(cl, name,
+                                 DIBS_LOCK_OPTS(.ttl_ms = 25000,
+                                                .flags = DIBS_LOCK_NO_RENEW));
+
+    CHECK(DIBS_OK, world_try_until(lock, WORLD_BOUND_MS));
+    return lock;
+}
+
+/* Two of four servers are left, one of which is there twice. */
+static void a_server_by_two_names_renews_once(void **state)
+{
+    quorum *q = *state;
+    int port = q->fl.nodes[0].sv.port;
+    char url[FLEET_URL_MAX];
+    dibs_client *cl;
+    dibs_lock *lock;
+
+    server_pause(&q->fl.nodes[0].sv);
+    snprintf(url, sizeof(url),
+             "redlock://127.0.0.1:%d,localhost:%d,127.0.0.1:%d,127.0.0.1:%d,"
+             "127.0.0.1:%d?longest_ttl=30s",
+             port, port, q->fl.nodes[1].sv.port, q->fl.nodes[2].sv.port,
+             q->fl.nodes[3].sv.port);
+    cl = world_client(url, 2000);
+    server_resume(&q->fl.nodes[0].sv);
+    lock = lock_by_hand(cl, "a");
+    quorum_await_holding(q, "a", 4);
+    CHECK(DIBS_OK, dibs_lock_renew(lock, err));
+    server_kill(&q->fl.nodes[1].sv);
+    server_kill(&q->fl.nodes[2].sv);
+    expect_not_renewed(lock);
+    dibs_lock_free(lock);
+    dibs_close(cl);
+}
+
+/* The lease is there still, but when it ends there is anybody's guess. */
+static void nodes_whose_clocks_jumped_renew_nothing(void **state)
+{
+    quorum *q = *state;
+    dibs_lock *lock = lock_by_hand(q->one, "a");
+
+    quorum_await_holding(q, "a", QUORUM_NODES);
+    CHECK(DIBS_OK, dibs_lock_renew(lock, err));
+    for (size_t i = 0; i < 2; i++)
+        fleet_set_clock(&q->fl.nodes[i], 5000);
+    CHECK(DIBS_OK, dibs_lock_renew(lock, err));
+    fleet_set_clock(&q->fl.nodes[2], 5000);
+    expect_not_renewed(lock);
+    assert_int_equal(quorum_holding(q, "a"), QUORUM_NODES);
+    dibs_lock_free(lock);
+}
+
 typedef struct findings {
     size_t count;
     size_t votes;
@@ -345,7 +408,7 @@ static void the_audit_shows_each_node(void **state)
     assert_int_equal(fi.worst, DIBS_DANGER);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         QUORUM_TEST(a_lock_is_on_all_nodes_under_one_fence),
@@ -361,8 +424,12 @@ int main(void)
         QUORUM_TEST(a_ttl_beyond_the_longest_is_refused),
         QUORUM_TEST(urls_that_are_no_quorum_are_refused),
         QUORUM_TEST(a_server_by_two_names_has_one_vote),
+        QUORUM_TEST(a_server_by_two_names_renews_once),
+        QUORUM_TEST(nodes_whose_clocks_jumped_renew_nothing),
         QUORUM_TEST(the_audit_shows_each_node),
     };
 
+    if (argc > 1)
+        cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
