@@ -181,6 +181,32 @@ static void a_restart_behind_it_is_survived(void **state)
 }
 
 /* Advisory locks need a session. One that goes past the pooler will do. */
+/* There the sessions are not ours to set up. */
+static void another_isolation_is_refused(void **state)
+{
+    char url[PG_URL_MAX];
+    dibs_client *cl = NULL;
+    dibs_error why = {0};
+
+    (void)state;
+    pg_bouncer_url(&world_sv, url);
+    assert_true(pg_tell(&world_sv, "ALTER ROLE dibs SET "
+                                   "default_transaction_isolation = "
+                                   "'repeatable read'"));
+    assert_true(pg_tell(&world_sv,
+                        "SELECT pg_terminate_backend(pid, 5000) FROM "
+                        "pg_stat_activity WHERE usename = 'dibs' AND pid <> "
+                        "pg_backend_pid()"));
+    CHECK(DIBS_REFUSED, dibs_open(url, NULL, &cl, &why));
+    assert_non_null(strstr(why.message, "default_transaction_isolation"));
+    assert_true(pg_tell(&world_sv, "ALTER ROLE dibs RESET "
+                                   "default_transaction_isolation"));
+    assert_true(pg_tell(&world_sv,
+                        "SELECT pg_terminate_backend(pid, 5000) FROM "
+                        "pg_stat_activity WHERE usename = 'dibs' AND pid <> "
+                        "pg_backend_pid()"));
+}
+
 static void advisory_locks_are_refused(void **state)
 {
     char url[PG_URL_MAX], advised[PG_URL_MAX + 16];
@@ -206,6 +232,7 @@ int main(void)
         cmocka_unit_test(nothing_is_left_in_the_session),
         cmocka_unit_test(a_restart_behind_it_is_survived),
         cmocka_unit_test(advisory_locks_are_refused),
+        cmocka_unit_test(another_isolation_is_refused),
     };
 
     return cmocka_run_group_tests_name("postgres pooler", tests, begin,

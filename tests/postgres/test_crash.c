@@ -1,0 +1,269 @@
+/* test_crash.c - a server that crashes right after a step: what the step told
+ * somebody, or did for somebody else, is there afterwards.
+ *
+ * The server writes its log when a step waits for that, and else not for ten
+ * seconds: what nobody waited for is lost. */
+/* SPDX-License-Identifier: MIT */
+#include "pg_world.h"
+
+#include "store/store.h"
+
+#define ONE   "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+#define OTHER "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
+#define THIRD "cccccccccccccccccccccccccccccccc"
+
+enum { TTL_MS = 60000 };
+
+static dibsx_nsec soon(void)
+{
+    return dibsx_after_ms(dibsx_now(), PG_BOUND_MS);
+}
+
+static dibs__ask ask_of(const char *owner)
+{
+    return (dibs__ask){.name = "k",
+                       .owner = owner,
+                       .permits = 1,
+                       .ttl_ms = TTL_MS,
+                       .who = "host:1"};
+}
+
+static uint64_t ask(dibs__store *st, const dibs__ask *what, dibs_status rc)
+{
+    dibs__answer ans;
+
+    CHECK(rc, st->ops->lease->acquire(st, what, soon(), &ans, err));
+    return ans.fence;
+}
+
+static uint64_t hold(dibs__store *st, const char *owner)
+{
+    dibs__ask what = ask_of(owner);
+
+    return ask(st, &what, DIBS_OK);
+}
+
+static void wait_for(dibs__store *st, const char *owner)
+{
+    dibs__ask what = ask_of(owner);
+
+    what.flags = DIBS__ASK_QUEUE;
+    ask(st, &what, DIBS_BUSY);
+}
+
+static void leave(dibs__store *st, const dibs__leave *how)
+{
+    CHECK(DIBS_OK, st->ops->lease->release(st, how, soon(), err));
+}
+
+static void grant(dibs__store *st)
+{
+    hold(st, ONE);
+}
+
+static void grant_readers(dibs__store *st)
+{
+    dibs__ask what = ask_of(ONE);
+
+    what.mode = DIBS__SHARED;
+    ask(st, &what, DIBS_OK);
+    what.owner = OTHER;
+    ask(st, &what, DIBS_OK);
+}
+
+static void hand_over(dibs__store *st)
+{
+    hold(st, ONE);
+    wait_for(st, OTHER);
+    leave(st, &(dibs__leave){.name = "k", .owner = ONE});
+}
+
+/* Who asks is refused because the queue goes first, which it serves. */
+static void serve_the_queue_and_be_refused(dibs__store *st)
+{
+    dibs__ask what = ask_of(ONE);
+    dibsx_nsec granted_at;
+
+    what.ttl_ms = 300;
+    ask(st, &what, DIBS_OK);
+    granted_at = dibsx_now();
+    wait_for(st, OTHER);
+    while (world_ms_since(granted_at) <= what.ttl_ms)
+        world_sleep_ms(5);
+    what = ask_of(THIRD);
+    ask(st, &what, DIBS_BUSY);
+}
+
+/* The same by one who has a place behind it and now does not want to wait. */
+static void serve_the_queue_and_give_up(dibs__store *st)
+{
+    dibs__ask what = ask_of(ONE);
+    dibsx_nsec granted_at;
+
+    what.ttl_ms = 300;
+    ask(st, &what, DIBS_OK);
+    granted_at = dibsx_now();
+    wait_for(st, OTHER);
+    wait_for(st, THIRD);
+    while (world_ms_since(granted_at) <= what.ttl_ms)
+        world_sleep_ms(5);
+    what = ask_of(THIRD);
+    ask(st, &what, DIBS_BUSY);
+}
+
+static void renew(dibs__store *st)
+{
+    dibs__renewal item = {.name = "k",
+                          .owner = ONE,
+                          .fence = hold(st, ONE),
+                          .ttl_ms = 10 * TTL_MS};
+
+    CHECK(DIBS_OK, st->ops->lease->renew(st, &item, 1, soon(), err));
+    CHECK(DIBS_OK, item.rc);
+}
+
+static void turn_over(dibs__store *st)
+{
+    const dibs__turn how = {.name = "k",
+                            .owner = ONE,
+                            .to_owner = OTHER,
+                            .fence = hold(st, ONE),
+                            .mode = DIBS__EXCLUSIVE,
+                            .ttl_ms = TTL_MS};
+    dibs__answer ans;
+
+    CHECK(DIBS_OK, st->ops->lease->turn(st, &how, soon(), &ans, err));
+}
+
+static void leave_a_ghost(dibs__store *st)
+{
+    hold(st, ONE);
+    leave(st, &(dibs__leave){.name = "k", .owner = ONE, .keep_ms = TTL_MS});
+}
+
+static void leave_a_tombstone(dibs__store *st)
+{
+    hold(st, ONE);
+    leave(st, &(dibs__leave){.name = "k", .owner = ONE, .unanswered = true});
+}
+
+static void take_a_set(dibs__store *st)
+{
+    dibs__ask asks[2] = {ask_of(ONE), ask_of(OTHER)};
+    dibs__answer answers[2];
+    size_t blocked;
+
+    asks[1].name = "other";
+    CHECK(DIBS_OK, st->ops->lease->acquire_all(st, asks, 2, soon(), answers,
+                                               &blocked, err));
+}
+
+/* Several callers in one transaction, as they are combined: the second gives back,
+ * which alone would not wait for anything. */
+static void be_sent_with(dibs__store *st, const char *mine, const char *given)
+{
+    dibs__ask what = ask_of(ONE);
+    char sql[512];
+
+    what.name = given;
+    ask(st, &what, DIBS_OK);
+    snprintf(sql, sizeof(sql),
+             "SELECT dibs.batch(ARRAY[0, 1], ARRAY['%s', '%s'], "
+             "ARRAY['" OTHER "', '" ONE "'], ARRAY['exclusive', 'exclusive'], "
+             "ARRAY[1, 1], ARRAY[0, 0], ARRAY[0, 0], ARRAY[0, 0], "
+             "ARRAY[60000, 0], ARRAY['', ''], '')",
+             mine, given);
+    assert_true(pg_tell(&world_sv, sql));
+}
+
+static void be_sent_before_a_release(dibs__store *st)
+{
+    be_sent_with(st, "k", "l");
+}
+
+static void be_sent_after_a_release(dibs__store *st)
+{
+    be_sent_with(st, "k", "j");
+}
+
+static void put_value(dibs__store *st)
+{
+    dibs__put put = {.key = "k", .data = "x", .len = 1};
+    uint64_t version;
+
+    put.expected = DIBS_VERSION_ANY;
+    CHECK(DIBS_OK, st->ops->value->put(st, &put, soon(), &version, err));
+}
+
+/* What is done, and how many rows say so afterwards. */
+typedef struct scene {
+    const char *what;
+    void (*act)(dibs__store *st);
+    const char *trace;
+    long long count;
+} scene;
+
+#define HOLDERS "SELECT count(*) FROM dibs.lease WHERE role = 'holder'"
+
+static const scene scenes[] = {
+    {"a grant", grant, HOLDERS " AND owner = '" ONE "'", 1},
+    {"grants to readers", grant_readers, HOLDERS, 2},
+    {"a grant by a release", hand_over, HOLDERS " AND owner = '" OTHER "'", 1},
+    {"a grant by one who is refused", serve_the_queue_and_be_refused,
+     HOLDERS " AND owner = '" OTHER "'", 1},
+    {"a grant by one who gives up", serve_the_queue_and_give_up,
+     HOLDERS " AND owner = '" OTHER "'", 1},
+    {"a renewal", renew, HOLDERS " AND until_us - since_us > 300000000", 1},
+    {"a lease that is handed on", turn_over, HOLDERS " AND owner = '" OTHER "'",
+     1},
+    {"a time for which others are kept out", leave_a_ghost,
+     "SELECT count(*) FROM dibs.party WHERE role = 'ghost'", 1},
+    {"a tombstone", leave_a_tombstone, "SELECT count(*) FROM dibs.tomb", 1},
+    {"a set", take_a_set, HOLDERS, 2},
+    {"a grant before a release", be_sent_before_a_release,
+     HOLDERS " AND name = 'k'", 1},
+    {"a grant after a release", be_sent_after_a_release,
+     HOLDERS " AND name = 'k'", 1},
+    {"a value", put_value, "SELECT count(*) FROM dibs.value", 1},
+};
+
+static void crash(void)
+{
+    pg_crash(&world_sv);
+    assert_true(pg_restart(&world_sv));
+}
+
+static void what_a_step_answered_outlasts_a_crash(void **state)
+{
+    char url[PG_URL_MAX];
+
+    (void)state;
+    pg_url(&world_sv, url);
+    assert_true(pg_tell(&world_sv, "ALTER SYSTEM SET wal_writer_delay = "
+                                   "'10s'"));
+    assert_true(pg_tell(&world_sv, "ALTER SYSTEM SET autovacuum = off"));
+    crash();
+    for (size_t i = 0; i < sizeof(scenes) / sizeof(scenes[0]); i++) {
+        const scene *sc = &scenes[i];
+        dibs__store *st = NULL;
+
+        assert_true(pg_tell(&world_sv, "TRUNCATE dibs.roll, dibs.party, "
+                                       "dibs.tomb, dibs.value"));
+        CHECK(DIBS_OK, dibs__store_open(url, soon(), &st, err));
+        sc->act(st);
+        crash();
+        dibs__store_close(st);
+        if (pg_number(&world_sv, sc->trace) != sc->count)
+            fail_msg("%s is gone after a crash", sc->what);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_a_step_answered_outlasts_a_crash),
+    };
+
+    return cmocka_run_group_tests_name("postgres crash", tests, world_begin,
+                                       world_end);
+}

@@ -1,0 +1,278 @@
+/* test_rows.c - what the tables hold after the steps: who has left leaves nothing,
+ * and a name that was crowded is as quick as any other again. */
+/* SPDX-License-Identifier: MIT */
+#include "pg_world.h"
+
+#include "store/store.h"
+
+#include <pthread.h>
+
+#define ONE   "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+#define OTHER "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
+
+static dibsx_nsec soon(void)
+{
+    return dibsx_after_ms(dibsx_now(), PG_BOUND_MS);
+}
+
+static dibs__store *open_store(void)
+{
+    char url[PG_URL_MAX];
+    dibs__store *st = NULL;
+
+    pg_url(&world_sv, url);
+    CHECK(DIBS_OK, dibs__store_open(url, soon(), &st, err));
+    return st;
+}
+
+static dibs_status
+ask(dibs__store *st, const char *owner, dibs__mode mode, bool queue)
+{
+    dibs__ask what = {.name = "k",
+                      .owner = owner,
+                      .mode = mode,
+                      .permits = 1,
+                      .capacity = mode == DIBS__PERMITS ? 2 : 0,
+                      .flags = queue ? DIBS__ASK_QUEUE : 0,
+                      .ttl_ms = 60000,
+                      .who = "host:1"};
+    dibs__answer ans;
+
+    return st->ops->lease->acquire(st, &what, soon(), &ans, NULL);
+}
+
+static void leave(dibs__store *st, const char *owner)
+{
+    const dibs__leave how = {.name = "k", .owner = owner};
+
+    CHECK(DIBS_OK, st->ops->lease->release(st, &how, soon(), err));
+}
+
+/* The short way is there for names whose row says that nobody else has a part. */
+static void assert_plain(void)
+{
+    assert_int_equal(pg_number(&world_sv, "SELECT count(*) FROM dibs.roll "
+                                          "WHERE crowded"),
+                     0);
+    assert_int_equal(pg_number(&world_sv, "SELECT count(*) FROM dibs.party"),
+                     0);
+    assert_int_equal(pg_number(&world_sv, "SELECT count(*) FROM dibs.tomb"), 0);
+}
+
+static void wait_in_line(dibs__store *st)
+{
+    assert_int_equal(ask(st, ONE, DIBS__EXCLUSIVE, false), DIBS_OK);
+    assert_int_equal(ask(st, OTHER, DIBS__EXCLUSIVE, true), DIBS_BUSY);
+    assert_int_equal(pg_number(&world_sv, "SELECT count(*) FROM dibs.roll "
+                                          "WHERE crowded"),
+                     1);
+    leave(st, ONE);
+    leave(st, OTHER);
+}
+
+/* The one who stays has the name by its row alone again. */
+static void give_up_the_wait(dibs__store *st)
+{
+    assert_int_equal(ask(st, ONE, DIBS__EXCLUSIVE, false), DIBS_OK);
+    assert_int_equal(ask(st, OTHER, DIBS__EXCLUSIVE, true), DIBS_BUSY);
+    assert_int_equal(ask(st, OTHER, DIBS__EXCLUSIVE, false), DIBS_BUSY);
+    assert_plain();
+    leave(st, ONE);
+}
+
+static void share(dibs__store *st)
+{
+    assert_int_equal(ask(st, ONE, DIBS__SHARED, false), DIBS_OK);
+    assert_int_equal(ask(st, OTHER, DIBS__SHARED, false), DIBS_OK);
+    leave(st, ONE);
+    leave(st, OTHER);
+}
+
+static void use_permits(dibs__store *st)
+{
+    assert_int_equal(ask(st, ONE, DIBS__PERMITS, false), DIBS_OK);
+    assert_int_equal(ask(st, OTHER, DIBS__PERMITS, false), DIBS_OK);
+    leave(st, ONE);
+    leave(st, OTHER);
+}
+
+static void a_name_that_was_crowded_is_plain_again(void **state)
+{
+    static void (*const crowds[])(dibs__store * st) = {wait_in_line,
+                                                       give_up_the_wait, share,
+                                                       use_permits};
+    dibs__store *st = open_store();
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(crowds) / sizeof(crowds[0]); i++) {
+        crowds[i](st);
+        assert_plain();
+        assert_int_equal(ask(st, ONE, DIBS__EXCLUSIVE, false), DIBS_OK);
+        assert_plain();
+        leave(st, ONE);
+        assert_plain();
+    }
+    dibs__store_close(st);
+}
+
+/* The time of all on the name is over, but for that of one. */
+static void let_die_but(const char *owner)
+{
+    char sql[160];
+
+    snprintf(sql, sizeof(sql),
+             "UPDATE dibs.party SET until_us = 1 WHERE owner <> '%s'", owner);
+    assert_true(pg_tell(&world_sv, sql));
+    assert_true(pg_tell(&world_sv, "UPDATE dibs.tomb SET until_us = 1"));
+}
+
+enum { DEAD = 20 };
+
+/* A name that always has somebody has no more rows than for those. */
+static void the_dead_leave_no_rows(void **state)
+{
+    dibs__store *st = open_store();
+
+    (void)state;
+    assert_int_equal(ask(st, ONE, DIBS__SHARED, false), DIBS_OK);
+    for (unsigned i = 0; i < DEAD; i++) {
+        char name[DIBS_OWNER_SIZE];
+        dibs__leave gone = {.name = "k", .owner = name, .unanswered = true};
+
+        snprintf(name, sizeof(name), "%032x", 3 * i + 1);
+        assert_int_equal(ask(st, name, DIBS__SHARED, false), DIBS_OK);
+        snprintf(name, sizeof(name), "%032x", 3 * i + 2);
+        CHECK(DIBS_LOST, st->ops->lease->release(st, &gone, soon(), err));
+    }
+    for (unsigned i = 0; i < DEAD; i++) {
+        char name[DIBS_OWNER_SIZE];
+
+        snprintf(name, sizeof(name), "%032x", 3 * i + 3);
+        assert_int_equal(ask(st, name, DIBS__EXCLUSIVE, true), DIBS_BUSY);
+    }
+    assert_int_equal(pg_number(&world_sv, "SELECT count(*) FROM dibs.party"),
+                     2 * DEAD + 1);
+    let_die_but(ONE);
+    assert_int_equal(ask(st, OTHER, DIBS__SHARED, false), DIBS_OK);
+    assert_int_equal(pg_number(&world_sv, "SELECT count(*) FROM dibs.party"),
+                     2);
+    assert_int_equal(pg_number(&world_sv, "SELECT count(*) FROM dibs.tomb"), 0);
+    leave(st, ONE);
+    leave(st, OTHER);
+    assert_plain();
+    dibs__store_close(st);
+}
+
+/* One in a few of those who write sweeps. */
+static void values_that_have_expired_are_swept(void **state)
+{
+    dibs__store *st = open_store();
+    dibs__put put = {.key = "alive", .data = "x", .len = 1};
+    uint64_t version;
+
+    (void)state;
+    put.expected = DIBS_VERSION_ANY;
+    assert_true(pg_tell(&world_sv, "INSERT INTO dibs.value SELECT 'dead-' || "
+                                   "i, i, 1, 'x' FROM generate_series(1, 100) "
+                                   "AS i"));
+    for (int i = 0; i < 500 && pg_number(&world_sv, "SELECT count(*) FROM "
+                                                    "dibs.value") > 1;
+         i++)
+        CHECK(DIBS_OK, st->ops->value->put(st, &put, soon(), &version, err));
+    assert_int_equal(pg_number(&world_sv, "SELECT count(*) FROM dibs.value "
+                                          "WHERE key = 'alive'"),
+                     1);
+    assert_int_equal(pg_number(&world_sv, "SELECT count(*) FROM dibs.value"),
+                     1);
+    dibs__store_close(st);
+}
+
+enum { WORKERS = 4, ROUNDS = 40 };
+
+static void *take_turns(void *arg)
+{
+    dibs_lock *lock = arg;
+
+    for (int i = 0; i < ROUNDS; i++)
+        if (dibs_lock_acquire(lock, NULL) != DIBS_OK ||
+            dibs_lock_release(lock, NULL) != DIBS_OK)
+            return NULL;
+    return arg;
+}
+
+static long long rolled_back(void)
+{
+    return pg_number(&world_sv, "SELECT xact_rollback FROM pg_stat_database "
+                                "WHERE datname = 'postgres'");
+}
+
+/* Waits until nobody is connected: the server counts what they did when they go. */
+static void await_gone(void)
+{
+    dibsx_nsec end = dibsx_after_ms(dibsx_now(), PG_BOUND_MS);
+
+    while (pg_number(&world_sv, "SELECT count(*) FROM pg_stat_activity WHERE "
+                                "application_name = 'dibs'") != 0) {
+        IN_TIME(dibsx_now() < end);
+        world_sleep_ms(10);
+    }
+}
+
+/* Where the database has transactions look at an old state, those that meet are
+ * ended by the server, and begun anew. Steps are made for another kind. */
+static void take_turns_by(const char *isolation)
+{
+    pthread_t threads[WORKERS];
+    dibs_client *clients[WORKERS];
+    dibs_lock *locks[WORKERS];
+    char url[PG_URL_MAX], sql[128];
+    long long before;
+    void *done;
+
+    snprintf(sql, sizeof(sql),
+             "ALTER ROLE dibs SET default_transaction_isolation = '%s'",
+             isolation);
+    assert_true(pg_tell(&world_sv, sql));
+    pg_url(&world_sv, url);
+    before = rolled_back();
+    for (int i = 0; i < WORKERS; i++) {
+        clients[i] = world_client(url, PG_BOUND_MS);
+        locks[i] = world_lock(clients[i], "turns",
+                              DIBS_LOCK_OPTS(.wait_ms = PG_BOUND_MS));
+        assert_int_equal(pthread_create(&threads[i], NULL, take_turns,
+                                        locks[i]),
+                         0);
+    }
+    for (int i = 0; i < WORKERS; i++) {
+        assert_int_equal(pthread_join(threads[i], &done), 0);
+        IN_TIME(done != NULL);
+    }
+    for (int i = 0; i < WORKERS; i++) {
+        dibs_lock_free(locks[i]);
+        dibs_close(clients[i]);
+    }
+    await_gone();
+    assert_int_equal(rolled_back(), before);
+    assert_true(pg_tell(&world_sv, "ALTER ROLE dibs RESET "
+                                   "default_transaction_isolation"));
+}
+
+static void the_isolation_of_the_database_does_not_matter(void **state)
+{
+    (void)state;
+    take_turns_by("serializable");
+    take_turns_by("repeatable read");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_name_that_was_crowded_is_plain_again),
+        cmocka_unit_test(the_dead_leave_no_rows),
+        cmocka_unit_test(values_that_have_expired_are_swept),
+        cmocka_unit_test(the_isolation_of_the_database_does_not_matter),
+    };
+
+    return cmocka_run_group_tests_name("postgres rows", tests, world_begin,
+                                       world_end);
+}
