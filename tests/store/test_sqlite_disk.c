@@ -1,4 +1,5 @@
-/* test_sqlite_disk.c - the embedded store on a disk that is full.
+/* test_sqlite_disk.c - the embedded store on a disk that is full, or that may not be
+ * written.
  *
  * The disk is a small tmpfs in a mount namespace of this process; where none may
  * be made, the tests are skipped. */
@@ -198,6 +199,76 @@ static void a_fresh_file_on_a_full_disk_can_be_opened_later(void **state)
     assert_sound(w);
 }
 
+/* Makes steps fail: uses up what space the log has. */
+static void exhaust(world *w, dibs__store *st)
+{
+    unsigned refused = 0;
+    char name[32];
+
+    fill(w);
+    for (unsigned i = 0; i < 400 && refused < 5; i++) {
+        snprintf(name, sizeof(name), "e-%u", i);
+        refused += try_lock(w, st, name, i, NULL) != DIBS_OK;
+    }
+    assert_int_equal(refused, 5);
+}
+
+/* A grant that could not be committed is nobody's. */
+static void a_grant_that_was_rolled_back_is_not_rung(void **state)
+{
+    world *w = *state;
+    dibs__store *holder, *waiter;
+    dibs__answer queued;
+    dibs__ring ring;
+    int bell = -1;
+
+    need_mount();
+    holder = world_open(w);
+    waiter = world_open(w);
+    assert_int_equal(waiter->ops->bell_open(waiter, soon(), &bell, &w->err),
+                     DIBS_OK);
+    assert_int_equal(try_lock(w, holder, "a", 1, NULL), DIBS_OK);
+    assert_int_equal(queue_lock(w, waiter, "a", 2, &queued), DIBS_BUSY);
+    exhaust(w, holder);
+    assert_int_equal(unlock(w, holder, "a", 1), DIBS_UNAVAIL);
+    assert_int_equal(waiter->ops->bell_hear(waiter, &ring, 1), 0);
+    make_space(w);
+    assert_int_equal(queue_lock(w, waiter, "a", 2, &queued), DIBS_BUSY);
+    assert_int_equal(unlock(w, holder, "a", 1), DIBS_OK);
+    assert_int_equal(waiter->ops->bell_hear(waiter, &ring, 1), 1);
+    assert_string_equal(ring.owner, owner(2));
+    assert_true(ring.fence > queued.fence);
+    dibs__store_close(waiter);
+    dibs__store_close(holder);
+}
+
+static void make_read_only(const world *w, bool read_only)
+{
+    assert_int_equal(mount("none", w->folder, NULL,
+                           MS_REMOUNT | (read_only ? MS_RDONLY : 0), "size=2m"),
+                     0);
+}
+
+/* Nothing that another try could mend, and not the fault of the URL. */
+static void a_read_only_file_system_is_denied(void **state)
+{
+    world *w = *state;
+    dibs__store *st;
+
+    need_mount();
+    make_read_only(w, true);
+    assert_int_equal(world_refused(w, w->url), DIBS_DENIED);
+    assert_string_equal(w->err.origin, "EROFS");
+    make_read_only(w, false);
+    st = world_open(w);
+    assert_int_equal(try_lock(w, st, "a", 1, NULL), DIBS_OK);
+    dibs__store_close(st);
+    make_read_only(w, true);
+    assert_int_equal(world_refused(w, w->url), DIBS_DENIED);
+    assert_string_equal(w->err.origin, "EROFS");
+    make_read_only(w, false);
+}
+
 #define DISK_TEST(name)                                                        \
     cmocka_unit_test_setup_teardown(name, disk_setup, disk_teardown)
 
@@ -207,6 +278,8 @@ int main(void)
         DISK_TEST(a_full_disk_fails_the_step_and_loses_nothing),
         DISK_TEST(leases_on_a_full_disk_are_granted_or_not),
         DISK_TEST(a_fresh_file_on_a_full_disk_can_be_opened_later),
+        DISK_TEST(a_grant_that_was_rolled_back_is_not_rung),
+        DISK_TEST(a_read_only_file_system_is_denied),
     };
 
     may_mount = own_mounts();
