@@ -65,7 +65,7 @@ int main(int argc, char **argv)
         cmocka_set_test_filter(argv[1]);
     core_url = argv[argc - 1];
     failed += core_client_tests();
-    failed += core_descriptor_tests();
+    failed += core_footprint_tests();
     failed += core_lock_tests();
     failed += core_wait_tests();
     failed += core_loss_tests();

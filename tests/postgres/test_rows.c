@@ -1,6 +1,7 @@
 /* test_rows.c - what the tables hold after the steps: who has left leaves nothing,
  * and a name that was crowded is as quick as any other again. */
 /* SPDX-License-Identifier: MIT */
+#include "child.h"
 #include "pg_world.h"
 
 #include "store/store.h"
@@ -187,6 +188,32 @@ static void values_that_have_expired_are_swept(void **state)
     dibs__store_close(st);
 }
 
+/* Connections that came to nothing, and some on which an answer did not come. */
+static void failures_leave_no_descriptors(void **state)
+{
+    char url[PG_URL_MAX];
+    dibs_client *cl = NULL, *none = NULL;
+    int before;
+
+    (void)state;
+    snprintf(url, sizeof(url), "postgres://dibs@127.0.0.1:%d/nowhere",
+             world_sv.port);
+    assert_int_not_equal(dibs_open(url, NULL, &none, NULL), DIBS_OK);
+    before = open_fds();
+    for (int i = 0; i < 10; i++)
+        assert_int_not_equal(dibs_open(url, NULL, &none, NULL), DIBS_OK);
+    assert_int_equal(open_fds(), before);
+    pg_url(&world_sv, url);
+    cl = world_client(url, pace_ms(300));
+    for (int i = 0; i < 5; i++) {
+        pg_pause(&world_sv);
+        assert_int_not_equal(dibs_ping(cl, NULL, NULL), DIBS_OK);
+        pg_resume(&world_sv);
+    }
+    dibs_close(cl);
+    assert_int_equal(open_fds(), before);
+}
+
 enum { WORKERS = 4, ROUNDS = 40 };
 
 static void *take_turns(void *arg)
@@ -270,6 +297,7 @@ int main(void)
         cmocka_unit_test(a_name_that_was_crowded_is_plain_again),
         cmocka_unit_test(the_dead_leave_no_rows),
         cmocka_unit_test(values_that_have_expired_are_swept),
+        cmocka_unit_test(failures_leave_no_descriptors),
         cmocka_unit_test(the_isolation_of_the_database_does_not_matter),
     };
 

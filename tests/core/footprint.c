@@ -1,9 +1,16 @@
-/* descriptors.c - the descriptors of a client: none is left when it is closed, and
- * none is handed down to what the program runs. */
+/* footprint.c - what a client takes of the process it is in: no descriptor is left when
+ * it is closed, none is handed down to what the program runs, and no signal that is
+ * for the program ends up on a thread of the client. */
 /* SPDX-License-Identifier: MIT */
 #include "core.h"
 
+#include <dirent.h>
+#include <inttypes.h>
 #include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 /* A client that does all that descriptors are for: it holds, has waited with a
  * doorbell, has a value, and can say by descriptor what becomes of all that. */
@@ -137,13 +144,59 @@ static void what_the_program_runs_has_no_descriptor_of_a_client(void **state)
     die(&lf);
 }
 
-int core_descriptor_tests(void)
+/* The signals that a thread of this process would take, as bits from 1 on. */
+static uint64_t takes(const char *thread)
+{
+    char path[64], line[256];
+    uint64_t blocked = 0;
+    bool found = false;
+    FILE *file;
+
+    snprintf(path, sizeof(path), "/proc/self/task/%.20s/status", thread);
+    file = fopen(path, "re");
+    assert_non_null(file);
+    while (fgets(line, sizeof(line), file))
+        found |= sscanf(line, "SigBlk: %" SCNx64, &blocked) == 1;
+    fclose(file);
+    assert_true(found);
+    return ~blocked;
+}
+
+/* A signal is for whichever thread takes it: the program would have no say when one
+ * of the client's does. */
+static void signals_are_left_to_the_program(void **state)
+{
+    static const int numbers[] = {SIGHUP,  SIGINT,  SIGTERM, SIGUSR1,
+                                  SIGUSR2, SIGALRM, SIGCHLD, SIGWINCH};
+    DIR *threads;
+    const struct dirent *at;
+    int seen = 0;
+    life lf;
+
+    (void)state;
+    live(&lf);
+    threads = opendir("/proc/self/task");
+    assert_non_null(threads);
+    while ((at = readdir(threads)) != NULL) {
+        if (at->d_name[0] == '.' || strtol(at->d_name, NULL, 10) == getpid())
+            continue;
+        seen++;
+        for (size_t i = 0; i < COUNT_OF(numbers); i++)
+            assert_int_equal(takes(at->d_name) >> (numbers[i] - 1) & 1, 0);
+    }
+    closedir(threads);
+    assert_true(seen > 0);
+    die(&lf);
+}
+
+int core_footprint_tests(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_client_leaves_no_descriptors),
         cmocka_unit_test(handles_leave_no_descriptors),
         cmocka_unit_test(what_the_program_runs_has_no_descriptor_of_a_client),
+        cmocka_unit_test(signals_are_left_to_the_program),
     };
 
-    return cmocka_run_group_tests_name("descriptors", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("footprint", tests, NULL, NULL);
 }
