@@ -8,10 +8,12 @@
 #include <dibs/dibs.h>
 
 #include <poll.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Longer than the lease lasts, and no test waits so long for what does not come. */
@@ -160,6 +162,81 @@ static void who_waits_goes_on(void **state)
     close(done[1]);
 }
 
+static bool count_waiters(const dibs_lease_info *info, void *arg)
+{
+    *(size_t *)arg = info->waiter_count;
+    return true;
+}
+
+static void await_waiters(const scene *sc, size_t count)
+{
+    size_t found = count + 1;
+
+    while (found != count) {
+        CHECK(DIBS_OK,
+              dibs_lease_show(sc->cl, "k", count_waiters, &found, err));
+        poll(NULL, 0, 1);
+    }
+}
+
+/* A lock that is tried again after a pause in which the machine sleeps. */
+static dibs_lock *lock_with_pause(const scene *sc)
+{
+    dibs_lock *lock = NULL;
+
+    CHECK(DIBS_OK,
+          dibs_lock_new(sc->cl, "k",
+                        DIBS_LOCK_OPTS(.wait_ms = pace_ms(200), .retries = 1,
+                                       .retry_delay_ms = TTL_MS),
+                        &lock, err));
+    return lock;
+}
+
+static void a_pause_is_over(void **state)
+{
+    scene *sc = *state;
+    dibs_lock *next = lock_with_pause(sc);
+    int done[2];
+
+    assert_int_equal(pipe(done), 0);
+    CHECK(DIBS_OK, dibs_lock_acquire_async(next, see, &done[1], err));
+    await_waiters(sc, 1);
+    await_waiters(sc, 0);
+    suspend();
+    suspend();
+    assert_true(readable(done[0], BOUND_MS));
+    dibs_lock_free(next);
+    close(done[0]);
+    close(done[1]);
+}
+
+static void *acquire(void *arg)
+{
+    dibs_lock *lock = arg;
+
+    return (void *)(uintptr_t)dibs_lock_acquire(lock, NULL);
+}
+
+static void a_pause_of_a_thread_is_over(void **state)
+{
+    scene *sc = *state;
+    dibs_lock *next = lock_with_pause(sc);
+    struct timespec until;
+    pthread_t thread;
+    void *rc = NULL;
+
+    assert_int_equal(pthread_create(&thread, NULL, acquire, next), 0);
+    await_waiters(sc, 1);
+    await_waiters(sc, 0);
+    suspend();
+    suspend();
+    assert_int_equal(clock_gettime(CLOCK_REALTIME, &until), 0);
+    until.tv_sec += BOUND_MS / 1000;
+    assert_int_equal(pthread_timedjoin_np(thread, &rc, &until), 0);
+    assert_int_equal((uintptr_t)rc, DIBS_OK);
+    dibs_lock_free(next);
+}
+
 /* Starts this program anew, with the shim and a clock in memory. */
 static int begin_anew(char **argv)
 {
@@ -185,6 +262,8 @@ int main(int argc, char **argv)
         SCENE_TEST(the_loss_descriptor_goes_off),
         SCENE_TEST(the_callback_is_made),
         SCENE_TEST(who_waits_goes_on),
+        SCENE_TEST(a_pause_is_over),
+        SCENE_TEST(a_pause_of_a_thread_is_over),
     };
     const char *path = getenv("CLOCK_SHIM");
     int fd;
