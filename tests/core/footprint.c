@@ -1,15 +1,17 @@
 /* footprint.c - what a client takes of the process it is in: no descriptor is left when
- * it is closed, none is handed down to what the program runs, and no signal that is
- * for the program ends up on a thread of the client. */
+ * it is closed, none is handed down to what the program runs, no signal that is for
+ * the program ends up on a thread of the client, and no memory is kept of names. */
 /* SPDX-License-Identifier: MIT */
 #include "core.h"
 
 #include <dirent.h>
 #include <inttypes.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 /* A client that does all that descriptors are for: it holds, has waited with a
@@ -33,11 +35,17 @@ static bool has_waiter(const dibs_lease_info *info, void *arg)
     return true;
 }
 
+/* Where there is no queue, the client alone knows. */
 static bool is_awaited(void *arg)
 {
     const life *lf = arg;
+    dibs_stats stats = {.size = sizeof(stats)};
     size_t count = 0;
 
+    if (strncmp(core_url, "redlock", 7) == 0) {
+        dibs_stats_get(lf->cl, &stats);
+        return stats.waiting > 0;
+    }
     CHECK(DIBS_OK,
           dibs_lease_show(lf->rival, lf->name, has_waiter, &count, err));
     return count > 0;
@@ -73,7 +81,7 @@ static void die(life *lf)
 }
 
 /* The first life may load a driver, which keeps what it likes. */
-static void a_client_leaves_no_descriptors(void **state)
+static void descriptors_of_a_client_are_closed(void **state)
 {
     life lf;
     int before;
@@ -90,7 +98,7 @@ static void a_client_leaves_no_descriptors(void **state)
 }
 
 /* Stores of several servers may connect to one more of them meanwhile. */
-static void handles_leave_no_descriptors(void **state)
+static void descriptors_of_a_client_close_with_handles(void **state)
 {
     enum { HANDLES = 40 };
     dibs_client *cl = core_open();
@@ -129,7 +137,7 @@ static int handed_down(void)
     return child_code(child);
 }
 
-static void what_the_program_runs_has_no_descriptor_of_a_client(void **state)
+static void descriptors_of_a_client_are_not_handed_down(void **state)
 {
     int before;
     life lf;
@@ -164,7 +172,7 @@ static uint64_t takes(const char *thread)
 
 /* A signal is for whichever thread takes it: the program would have no say when one
  * of the client's does. */
-static void signals_are_left_to_the_program(void **state)
+static void threads_of_a_client_take_no_signals(void **state)
 {
     static const int numbers[] = {SIGHUP,  SIGINT,  SIGTERM, SIGUSR1,
                                   SIGUSR2, SIGALRM, SIGCHLD, SIGWINCH};
@@ -189,13 +197,47 @@ static void signals_are_left_to_the_program(void **state)
     die(&lf);
 }
 
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+/* Takes so many names that were not used before, one after the other; what this
+ * thread has allocated then. */
+static size_t use_names(dibs_client *cl, int count)
+{
+    for (int i = 0; i < count; i++) {
+        dibs_lock *lock = core_lock(cl, core_name(), NULL);
+
+        CHECK(DIBS_OK, dibs_lock_try(lock, err));
+        CHECK(DIBS_OK, dibs_lock_release(lock, err));
+        dibs_lock_free(lock);
+    }
+    return mallinfo2().uordblks;
+}
+
+/* The client has statistics of the names that it used last. */
+static void memory_of_a_client_does_not_grow_with_names(void **state)
+{
+    enum { KEPT = 1100, MORE = 1000, EACH = 16 };
+    dibs_client *cl = core_open();
+    size_t before, after;
+
+    (void)state;
+    before = use_names(cl, KEPT);
+    after = use_names(cl, MORE);
+    if (after > before + MORE * EACH)
+        fail_msg("%zu bytes, then %zu", before, after);
+    dibs_close(cl);
+}
+#endif
+
 int core_footprint_tests(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_client_leaves_no_descriptors),
-        cmocka_unit_test(handles_leave_no_descriptors),
-        cmocka_unit_test(what_the_program_runs_has_no_descriptor_of_a_client),
-        cmocka_unit_test(signals_are_left_to_the_program),
+        cmocka_unit_test(descriptors_of_a_client_are_closed),
+        cmocka_unit_test(descriptors_of_a_client_close_with_handles),
+        cmocka_unit_test(descriptors_of_a_client_are_not_handed_down),
+        cmocka_unit_test(threads_of_a_client_take_no_signals),
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+        cmocka_unit_test(memory_of_a_client_does_not_grow_with_names),
+#endif
     };
 
     return cmocka_run_group_tests_name("footprint", tests, NULL, NULL);

@@ -14,6 +14,9 @@ endfunction()
 if(NOT DIBS_SANITIZE)
   # Sanitizers see a quorum in the tests that follow.
   on_redlock(contract_redlock contract contract 3)
+  dibs_test(core_redlock_footprint "core;redis" with_redlock 3
+            longest_ttl=1h&node_timeout=2s -- $<TARGET_FILE:test_core>
+            *_of_a_client_*)
 endif()
 
 # quorum_test(NAME LABEL SOURCE...): a program that starts its own quorum.
