@@ -11,6 +11,7 @@
 #include "base/fail.h"
 #include "base/rand.h"
 #include "base/thread.h"
+#include "store/postgres/exchange.h"
 #include <poll.h>
 #include <stdio.h>
 
@@ -33,17 +34,13 @@ void dibs__pg_bell_fini(dibs__pg_bell *bell)
     dibs__listener_fini(&bell->listener);
 }
 
-/* Takes what has been received. */
-static void heed(dibs__pg_bell *bell, dibs__pg_conn *cn)
+static void on_ring(void *arg, const char *text)
 {
-    PGnotify *notice;
+    dibs__pg_bell *bell = arg;
     dibs__ring ring;
 
-    while ((notice = dibs__pq.PQnotifies(cn->pq)) != NULL) {
-        if (dibs__ring_read(notice->extra, &ring))
-            dibs__listener_put(&bell->listener, &ring);
-        dibs__pq.PQfreemem(notice);
-    }
+    if (dibs__ring_read(text, &ring))
+        dibs__listener_put(&bell->listener, &ring);
 }
 
 static dibs_status
@@ -57,6 +54,8 @@ subscribe(dibs__pg_bell *bell, dibs__pg_conn *cn, dibs_error *err)
                           "a pooler is in between, through which nothing can "
                           "be listened to; name the server itself with "
                           "listen_host= and listen_port=");
+    cn->on_ring = on_ring;
+    cn->ring_arg = bell;
     snprintf(sql, sizeof(sql), "LISTEN \"dibs_%s\"", bell->listener.address);
     return dibs__pg_conn_run(cn, sql, deadline, NULL, err);
 }
@@ -65,7 +64,7 @@ subscribe(dibs__pg_bell *bell, dibs__pg_conn *cn, dibs_error *err)
 static dibs_status await_news(const dibs__pg_bell *bell, dibs__pg_conn *cn)
 {
     struct pollfd at[] = {
-        {.fd = dibs__pq.PQsocket(cn->pq), .events = POLLIN},
+        {.fd = dibs__pg_conn_fd(cn), .events = POLLIN},
         {.fd = bell->listener.stop_fd, .events = POLLIN},
     };
     int ready = poll(at, 2, QUIET_MS);
@@ -82,14 +81,16 @@ listen_on(dibs__pg_bell *bell, dibs__pg_conn *cn, dibs_error *err)
     dibs_status rc;
 
     do {
+        size_t room = DIBS__PG_ROOM_ROWS;
+
         rc = await_news(bell, cn);
-        if (rc == DIBS_OK && !dibs__pq.PQconsumeInput(cn->pq))
+        if (rc == DIBS_OK &&
+            (!dibs__pg_take_in(cn, &room) || dibs__pg_conn_is_worn(cn)))
             rc = dibsx_fail(err, DIBS_UNAVAIL, "the connection was lost");
         if (rc == DIBS_TIMEOUT)
             rc = dibs__pg_conn_run(cn, "SELECT 1",
                                    dibsx_after_ms(dibsx_now(), CONNECT_MS),
                                    NULL, err);
-        heed(bell, cn);
     } while (rc == DIBS_OK);
     return rc;
 }

@@ -1,15 +1,16 @@
 /* conn.c - one connection to a server: made, asked and given up within a
  * deadline.
  *
- * Owns the PGconn. libpq never blocks here: every wait is a poll of ours, and a
- * connection on which an answer is overdue is closed, never used again. */
+ * Owns the PGconn. libpq never blocks here: every wait is a poll of ours
+ * (exchange.c), and a connection on which an answer is overdue is closed, never
+ * used again. */
 /* SPDX-License-Identifier: MIT */
 #include "store/postgres/conn.h"
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/forget.h"
 #include "store/postgres/error.h"
-#include <errno.h>
+#include "store/postgres/exchange.h"
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +18,7 @@
 
 /* A statement is prepared when it is used for the third time: a program that
  * asks once or twice does without the extra round trip. */
-enum { PREPARE_AT = 3, PREPARED = 255, NAME_MAX_LEN = 16, MESSAGE_MAX = 200 };
+enum { PREPARE_AT = 3, PREPARED = 255, NAME_MAX_LEN = 16 };
 
 /* Every step finds its rows by an index, also when the tables were small the last
  * time that somebody counted, and in the order that it was given. What a step can
@@ -31,7 +32,10 @@ enum { PREPARE_AT = 3, PREPARED = 255, NAME_MAX_LEN = 16, MESSAGE_MAX = 200 };
     "SET enable_hashjoin = off; SET enable_mergejoin = off; "                  \
     "SET plan_cache_mode = force_generic_plan"
 
-#define IDLE_LOOK (20 * DIBSX_MS)
+/* libpq keeps for good what a server says of its settings, be it new each time. */
+#define RECEIVED_MAX ((size_t)64 << 20)
+
+#define IDLE_LOOK    (20 * DIBSX_MS)
 
 static void ignore_notice(void *arg, const PGresult *notice)
 {
@@ -39,136 +43,14 @@ static void ignore_notice(void *arg, const PGresult *notice)
     (void)notice;
 }
 
-/* The message of libpq or of the server as one line. */
-static void one_line(const char *text, char out[MESSAGE_MAX])
-{
-    size_t len = strcspn(text ? text : "", "\n");
-
-    snprintf(out, MESSAGE_MAX, "%.*s", (int)len, text ? text : "");
-}
-
-/* Waits until the socket can do one of `events`; 0 when the deadline passed. */
-static int await(const dibs__pg_conn *cn, short events, dibsx_nsec deadline)
-{
-    struct pollfd at = {.fd = dibs__pq.PQsocket(cn->pq), .events = events};
-
-    for (;;) {
-        int64_t wait_ms = dibsx_wait_ms(deadline, dibsx_now());
-        int ready = poll(&at, 1, wait_ms > 60000 ? 60000 : (int)wait_ms);
-
-        if (ready > 0)
-            return at.revents;
-        if (ready < 0 && errno != EINTR)
-            return POLLERR;
-        if (dibsx_now() >= deadline)
-            return 0;
-    }
-}
-
-/* One exchange: what came of it. */
-typedef struct outcome {
-    PGresult *rows; /* of the last statement that had no error */
-    bool failed;    /* a statement did */
-    bool fatal;     /* the connection ended with it */
-    bool late;      /* no answer in time */
-    char state[8];
-    char message[MESSAGE_MAX];
-} outcome;
-
-static void note_error(const PGresult *result, outcome *oc)
-{
-    const char *state = dibs__pq.PQresultErrorField(result, PG_DIAG_SQLSTATE);
-    const char *severity =
-        dibs__pq.PQresultErrorField(result, PG_DIAG_SEVERITY_NONLOCALIZED);
-
-    if (oc->failed)
-        return;
-    oc->failed = true;
-    oc->fatal = !state || !severity || strcmp(severity, "ERROR") != 0;
-    snprintf(oc->state, sizeof(oc->state), "%s", state ? state : "");
-    one_line(dibs__pq.PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY),
-             oc->message);
-}
-
-static void note(PGresult *result, outcome *oc)
-{
-    ExecStatusType status = dibs__pq.PQresultStatus(result);
-
-    if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK) {
-        dibs__pq.PQclear(oc->rows);
-        oc->rows = result;
-        return;
-    }
-    note_error(result, oc);
-    dibs__pq.PQclear(result);
-}
-
-/* Gives what was queued to the kernel, and takes what comes meanwhile. */
-static bool flush(dibs__pg_conn *cn, dibsx_nsec deadline, outcome *oc)
-{
-    int left;
-
-    while ((left = dibs__pq.PQflush(cn->pq)) == 1) {
-        int ready = await(cn, POLLIN | POLLOUT, deadline);
-
-        oc->late = ready == 0;
-        if (oc->late || (ready & POLLIN && !dibs__pq.PQconsumeInput(cn->pq)))
-            return false;
-    }
-    return left == 0;
-}
-
-/* Reads all that belongs to what was sent: that the last statement was committed
- * is only known when the server is ready for the next. */
-static bool collect(dibs__pg_conn *cn, dibsx_nsec deadline, outcome *oc)
-{
-    for (;;) {
-        PGresult *result;
-
-        while (dibs__pq.PQisBusy(cn->pq)) {
-            if (await(cn, POLLIN, deadline) == 0) {
-                oc->late = true;
-                return false;
-            }
-            if (!dibs__pq.PQconsumeInput(cn->pq))
-                break;
-        }
-        result = dibs__pq.PQgetResult(cn->pq);
-        if (!result)
-            return dibs__pq.PQstatus(cn->pq) == CONNECTION_OK;
-        note(result, oc);
-    }
-}
-
-/* Ends an exchange that was begun if `sent`. */
-static dibs_status finish(dibs__pg_conn *cn, bool sent, dibsx_nsec deadline,
-                          outcome *oc, dibs_error *err)
-{
-    bool whole = sent && flush(cn, deadline, oc) && collect(cn, deadline, oc);
-
-    cn->used_at = dibsx_now();
-    if (whole && !oc->failed)
-        return DIBS_OK;
-    dibs__pq.PQclear(oc->rows);
-    oc->rows = NULL;
-    cn->dead = !whole || oc->fatal;
-    if (oc->failed && oc->state[0])
-        return dibs__pg_fail(oc->state, oc->message, oc->fatal, err);
-    if (oc->late)
-        return dibsx_fail(err, DIBS_UNKNOWN,
-                          "the server did not answer in time");
-    one_line(dibs__pq.PQerrorMessage(cn->pq), oc->message);
-    return dibsx_fail(err, DIBS_UNKNOWN, "the connection was lost: %.150s",
-                      oc->message);
-}
-
 dibs_status
 dibs__pg_conn_run(dibs__pg_conn *cn, const char *sql, dibsx_nsec deadline,
                   PGresult **out, dibs_error *err)
 {
-    outcome oc = {0};
+    dibs__pg_outcome oc = {0};
     bool sent = dibs__pq.PQsendQuery(cn->pq, sql) == 1;
-    dibs_status rc = finish(cn, sent, deadline, &oc, err);
+    dibs_status rc =
+        dibs__pg_finish(cn, sent, DIBS__PG_ROOM, deadline, &oc, err);
 
     if (out)
         *out = oc.rows;
@@ -188,7 +70,8 @@ static void prepare(dibs__pg_conn *cn, dibs__pg_query query, const char *text,
                     dibsx_nsec deadline)
 {
     char name[NAME_MAX_LEN];
-    outcome oc = {0};
+    dibs__pg_outcome oc = {0};
+    dibs_status rc;
     bool sent;
 
     if (cn->pooled || cn->uses[query] == PREPARED ||
@@ -196,8 +79,8 @@ static void prepare(dibs__pg_conn *cn, dibs__pg_query query, const char *text,
         return;
     name_of(query, name);
     sent = dibs__pq.PQsendPrepare(cn->pq, name, text, 0, NULL) == 1;
-    cn->uses[query] =
-        finish(cn, sent, deadline, &oc, NULL) == DIBS_OK ? PREPARED : 0;
+    rc = dibs__pg_finish(cn, sent, DIBS__PG_ROOM, deadline, &oc, NULL);
+    cn->uses[query] = rc == DIBS_OK ? PREPARED : 0;
     dibs__pq.PQclear(oc.rows);
 }
 
@@ -215,13 +98,23 @@ static bool send_query(dibs__pg_conn *cn, dibs__pg_query query,
                                         args->lengths, args->formats, 1) == 1;
 }
 
+/* Looks at many rows are answered with many bytes. */
+static size_t room_of(dibs__pg_query query)
+{
+    return query == DIBS__PG_INSPECT || query == DIBS__PG_LIST ||
+                   query == DIBS__PG_VALUE_GET ||
+                   query == DIBS__PG_VALUE_LIST || query == DIBS__PG_LOG_READ
+               ? DIBS__PG_ROOM_ROWS
+               : DIBS__PG_ROOM;
+}
+
 dibs_status dibs__pg_conn_ask(dibs__pg_conn *cn, const dibs__pg_texts *texts,
                               dibs__pg_query query, const dibs__pg_args *args,
                               dibsx_nsec deadline, PGresult **out, bool *again,
                               dibs_error *err)
 {
     const char *text = cn->pooled ? texts->pooled[query] : texts->of[query];
-    outcome oc = {0};
+    dibs__pg_outcome oc = {0};
     dibs_status rc;
     bool sent;
 
@@ -233,7 +126,7 @@ dibs_status dibs__pg_conn_ask(dibs__pg_conn *cn, const dibs__pg_texts *texts,
                           "the connection was lost before anything was sent");
     }
     sent = send_query(cn, query, text, args);
-    rc = finish(cn, sent, deadline, &oc, err);
+    rc = dibs__pg_finish(cn, sent, room_of(query), deadline, &oc, err);
     *out = oc.rows;
     if (rc == DIBS_OK || oc.fatal)
         return rc;
@@ -245,11 +138,21 @@ dibs_status dibs__pg_conn_ask(dibs__pg_conn *cn, const dibs__pg_texts *texts,
     return rc;
 }
 
+int dibs__pg_conn_fd(const dibs__pg_conn *cn)
+{
+    return cn->gate.set ? cn->gate.server_fd : dibs__pq.PQsocket(cn->pq);
+}
+
+bool dibs__pg_conn_is_worn(const dibs__pg_conn *cn)
+{
+    return cn->dead || cn->received > RECEIVED_MAX;
+}
+
 /* Servers say nothing unasked to who is idle, but farewell. One that was used just
  * now is taken as it is. */
 bool dibs__pg_conn_lives(const dibs__pg_conn *cn)
 {
-    struct pollfd at = {.fd = dibs__pq.PQsocket(cn->pq), .events = POLLIN};
+    struct pollfd at = {.fd = dibs__pg_conn_fd(cn), .events = POLLIN};
 
     if (cn->dead || at.fd < 0)
         return false;
@@ -261,6 +164,9 @@ void dibs__pg_conn_close(dibs__pg_conn *cn)
     if (!cn)
         return;
     dibs__pq.PQfinish(cn->pq);
+    if (cn->gate.set)
+        dibs__pg_gate_let_out(&cn->gate); /* its farewell */
+    dibs__pg_gate_fini(&cn->gate);
     dibsx_free(cn);
 }
 
@@ -280,6 +186,7 @@ static dibs_status
 connect_pq(dibs__pg_conn *cn, dibsx_nsec deadline, dibs_error *err)
 {
     PostgresPollingStatusType want = PGRES_POLLING_WRITING;
+    size_t room = DIBS__PG_ROOM_GREETING;
 
     if (dibs__pq.PQstatus(cn->pq) == CONNECTION_BAD)
         return dibs__pg_fail_connect(dibs__pq.PQerrorMessage(cn->pq),
@@ -289,9 +196,13 @@ connect_pq(dibs__pg_conn *cn, dibsx_nsec deadline, dibs_error *err)
     while (want != PGRES_POLLING_OK) {
         short events = want == PGRES_POLLING_READING ? POLLIN : POLLOUT;
 
-        if (await(cn, events, deadline) == 0)
+        if (dibs__pg_await(cn, events, deadline) == 0)
             return dibsx_fail(err, DIBS_UNAVAIL,
                               "no connection to the server in time");
+        if (!dibs__pg_admit(cn, &room))
+            return dibsx_fail(err, DIBS_UNAVAIL,
+                              "the server sent more than any greeting has; it "
+                              "may be no PostgreSQL: look at the URL");
         want = dibs__pq.PQconnectPoll(cn->pq);
         if (want == PGRES_POLLING_FAILED)
             return dibs__pg_fail_connect(dibs__pq.PQerrorMessage(cn->pq), true,

@@ -7,6 +7,7 @@
 #define DIBS_STORE_POSTGRES_CONN_H
 
 #include "base/clock.h"
+#include "store/postgres/gate.h"
 #include "store/postgres/query.h"
 
 enum { DIBS__PG_VERSION = 1 }; /* of the schema; also in schema.sql */
@@ -17,6 +18,11 @@ typedef struct dibs__pg_conn {
     bool pooled;  /* a pooler is in between: nothing lasts beyond a statement */
     bool dead;    /* of no more use */
     unsigned era; /* of its pool when it was made */
+    size_t received;        /* bytes, since it was made */
+    size_t received_before; /* until the exchange that is under way */
+    dibs__pg_gate gate;
+    void (*on_ring)(void *arg, const char *text); /* or NULL */
+    void *ring_arg;
     dibsx_nsec used_at;
     unsigned char uses[DIBS__PG_QUERIES]; /* up to when it is prepared */
 } dibs__pg_conn;
@@ -42,8 +48,15 @@ DIBS_MUST_CHECK dibs_status dibs__pg_conn_open(const dibs__pg_conf *conf,
                                                dibs_error *err);
 void dibs__pg_conn_close(dibs__pg_conn *cn); /* NULL is a no-op */
 
+/* Whether it is of no more use, or has received so much that another had better be
+ * made. */
+bool dibs__pg_conn_is_worn(const dibs__pg_conn *cn);
+
 /* Whether an idle connection is still there, as far as can be told at once. */
 bool dibs__pg_conn_lives(const dibs__pg_conn *cn);
+
+/* The descriptor that can be read when the server has said something. */
+int dibs__pg_conn_fd(const dibs__pg_conn *cn);
 
 /* Asks one of the queries. DIBS_OK: *out has its rows; free it with PQclear. Else
  * as in dibs__pg_fail(); DIBS_UNKNOWN when no answer came. *again: it has changed

@@ -123,7 +123,7 @@ dibs_status dibs__pg_pool_take(dibs__pg_pool *pool, dibsx_nsec deadline,
 
 void dibs__pg_pool_give(dibs__pg_pool *pool, dibs__pg_conn *cn)
 {
-    if (cn->dead) {
+    if (dibs__pg_conn_is_worn(cn)) {
         dibs__pg_conn_close(cn);
         forget(pool);
         return;

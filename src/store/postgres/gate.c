@@ -1,0 +1,80 @@
+/* gate.c - lets a server's words through to libpq, a piece at a time.
+ *
+ * Owns the connection and our end of the pair. Runs on the thread that has the
+ * connection; never blocks. */
+/* SPDX-License-Identifier: MIT */
+#include "store/postgres/gate.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+bool dibs__pg_gate_set(dibs__pg_gate *gate, int fd)
+{
+    int pair[2] = {-1, -1};
+    int server_fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+
+    if (server_fd < 0 ||
+        socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0,
+                   pair) != 0)
+        goto out;
+    if (dup3(pair[0], fd, O_CLOEXEC) < 0)
+        goto out;
+    close(pair[0]);
+    gate->set = true;
+    gate->server_fd = server_fd;
+    gate->libpq_fd = pair[1];
+    gate->out_len = 0;
+    return true;
+out:
+    if (server_fd >= 0)
+        close(server_fd);
+    if (pair[0] >= 0) {
+        close(pair[0]);
+        close(pair[1]);
+    }
+    return false;
+}
+
+void dibs__pg_gate_fini(dibs__pg_gate *gate)
+{
+    if (!gate->set)
+        return;
+    close(gate->server_fd);
+    close(gate->libpq_fd);
+    gate->set = false;
+}
+
+void dibs__pg_gate_let_out(dibs__pg_gate *gate)
+{
+    ssize_t sent;
+
+    if (gate->out_len == 0) {
+        ssize_t got = recv(gate->libpq_fd, gate->out, sizeof(gate->out), 0);
+
+        if (got <= 0)
+            return;
+        gate->out_len = (size_t)got;
+    }
+    sent = send(gate->server_fd, gate->out, gate->out_len, MSG_NOSIGNAL);
+    if (sent <= 0)
+        return;
+    gate->out_len -= (size_t)sent;
+    memmove(gate->out, gate->out + sent, gate->out_len);
+}
+
+/* The pair has room for a piece: it is empty. */
+size_t dibs__pg_gate_let_in(const dibs__pg_gate *gate, size_t most)
+{
+    char piece[DIBS__PG_GATE_PIECE];
+    ssize_t got = recv(gate->server_fd, piece,
+                       most < sizeof(piece) ? most : sizeof(piece), 0);
+
+    if (got > 0 &&
+        send(gate->libpq_fd, piece, (size_t)got, MSG_NOSIGNAL) == got)
+        return (size_t)got;
+    if (got >= 0 || (errno != EAGAIN && errno != EINTR))
+        shutdown(gate->libpq_fd, SHUT_WR);
+    return 0;
+}
