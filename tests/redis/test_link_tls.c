@@ -5,9 +5,12 @@
 #include "link_world.h"
 #include "proxy.h"
 
+#include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 static int setup(void **state)
 {
@@ -276,6 +279,67 @@ static void a_server_that_stalls_keeps_nobody(void **state)
     way_close(&wy);
 }
 
+/* A server that is never done with its first record. */
+typedef struct trickler {
+    int listener;
+    int port;
+    atomic_bool over;
+    pthread_t thread;
+} trickler;
+
+static void *trickle(void *arg)
+{
+    static const char head[] = {0x16, 3, 3, 0x40, 0};
+    trickler *tr = arg;
+    int fd = accept(tr->listener, NULL, NULL);
+    bool there = send(fd, head, sizeof(head), MSG_NOSIGNAL) > 0;
+
+    while (there && !atomic_load(&tr->over)) {
+        there = send(fd, "", 1, MSG_NOSIGNAL) == 1;
+        poll(NULL, 0, 5);
+    }
+    close(fd);
+    return NULL;
+}
+
+static void trickler_start(trickler *tr)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET,
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof(at);
+
+    atomic_init(&tr->over, false);
+    tr->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(tr->listener, (struct sockaddr *)&at, len), 0);
+    assert_int_equal(listen(tr->listener, 8), 0);
+    getsockname(tr->listener, (struct sockaddr *)&at, &len);
+    tr->port = ntohs(at.sin_port);
+    assert_int_equal(pthread_create(&tr->thread, NULL, trickle, tr), 0);
+}
+
+/* There is always something to read, so the clock alone can end it. */
+static void a_handshake_without_an_end_keeps_nobody(void **state)
+{
+    int64_t step_ms = pace_ms(300);
+    char url[SERVER_URL_MAX];
+    dibsx_nsec from_at;
+    trickler tr;
+    way wy;
+
+    (void)state;
+    trickler_start(&tr);
+    snprintf(url, sizeof(url), "rediss://127.0.0.1:%d", tr.port);
+    way_open(&wy, url);
+    from_at = dibsx_now();
+    expect_status(&wy, step_ms, "PING", DIBS_UNAVAIL);
+    IN_TIME(dibsx_now() < dibsx_after_ms(from_at, step_ms + pace_ms(1000)));
+    assert_non_null(strstr(wy.err.message, "handshake"));
+    way_close(&wy);
+    atomic_store(&tr.over, true);
+    pthread_join(tr.thread, NULL);
+    close(tr.listener);
+}
+
 /* Through handshake, greeting and reply; the lengths of TLS vary, so the end is
  * where a call first goes through. */
 static void a_session_is_cut_at_many_places(void **state)
@@ -335,6 +399,7 @@ int main(void)
         cmocka_unit_test(files_that_cannot_be_used_are_named),
         cmocka_unit_test(plaintext_is_recognised),
         cmocka_unit_test(a_server_that_stalls_keeps_nobody),
+        cmocka_unit_test(a_handshake_without_an_end_keeps_nobody),
         cmocka_unit_test(a_session_is_cut_at_many_places),
         cmocka_unit_test(an_idle_session_outlives_a_restart),
     };

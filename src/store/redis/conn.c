@@ -361,14 +361,17 @@ await_reply(dibs__conn *cn, int abort_fd, dibsx_nsec deadline, redisReply **out,
     if (abort_fd < 0)
         abort_fd = cn->abort_fd;
     for (;;) {
+        bool pending = cn->tls && dibs__tls_pending(cn->tls);
+
         if (!dibs__conn_next(cn, out, why))
             return why->status;
         if (*out)
             return DIBS_OK;
         if (last)
             return dibsx_fail(why, DIBS_TIMEOUT, "%s", too_slow);
-        if (abort_fd >= 0 && !(cn->tls && dibs__tls_pending(cn->tls)) &&
-            dibs__socket_wait(cn->fd, POLLIN, abort_fd, deadline) == POLLPRI)
+        if (abort_fd >= 0 &&
+            dibs__socket_wait(cn->fd, POLLIN, abort_fd,
+                              pending ? dibsx_now() : deadline) == POLLPRI)
             return dibsx_fail(why, DIBS_CANCELLED, "listening was ended");
         if (dibs__conn_receive(cn, DIBS__EXPECT_INPUT, deadline, why) < 0)
             return why->status;

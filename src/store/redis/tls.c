@@ -26,7 +26,8 @@ struct dibs__tls {
     SSL *ssl;
     int number; /* errno of the last call on the socket that failed */
     bool eof;
-    bool dry; /* what it has is not a whole record */
+    bool empty; /* so is the socket, by the last look at it */
+    bool dry;   /* what it has is not a whole record */
 };
 
 /* Both are called by OpenSSL inside of a read, a write or a handshake. */
@@ -49,6 +50,7 @@ static int bio_read(BIO *bio, char *out, int size)
 
     if (len == 0)
         tls->eof = true;
+    tls->empty = len <= 0;
     return bio_done(bio, tls, len, BIO_FLAGS_READ);
 }
 
@@ -168,6 +170,10 @@ make_ctx(dibs__tls *tls, const dibs__redis_conf *conf, dibs_error *err)
     dibs__ssl.SSL_CTX_ctrl(tls->ctx, SSL_CTRL_MODE,
                            SSL_MODE_ENABLE_PARTIAL_WRITE |
                                SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER,
+                           NULL);
+    /* A read ends with every record, be there something for us in it or not: a
+     * server that sends tickets without an end would keep it for ever. */
+    dibs__ssl.SSL_CTX_ctrl(tls->ctx, SSL_CTRL_CLEAR_MODE, SSL_MODE_AUTO_RETRY,
                            NULL);
     dibs__ssl.SSL_CTX_ctrl(tls->ctx, SSL_CTRL_SET_READ_AHEAD, 1, NULL);
     rc = trust(tls, conf, err);
@@ -347,8 +353,8 @@ shake_hands(dibs__tls *tls, dibsx_nsec deadline, dibs_error *err)
         if (!events)
             return dibsx_fail_at(err, why.status, why.origin, "%s",
                                  why.message);
-        if (!dibs__socket_wait(tls->fd, events, -1, deadline) &&
-            dibsx_now() >= deadline)
+        (void)dibs__socket_wait(tls->fd, events, -1, deadline);
+        if (dibsx_now() >= deadline)
             return dibsx_fail(err, DIBS_UNAVAIL,
                               "the TLS handshake was not finished in time; "
                               "does the server speak TLS on this port?");
@@ -403,8 +409,9 @@ ssize_t dibs__tls_read(dibs__tls *tls, void *out, size_t len, dibs_error *err)
 
     pthread_mutex_lock(&tls->mutex);
     dibs__ssl.ERR_clear_error();
+    tls->empty = false;
     got = dibs__ssl.SSL_read(tls->ssl, out, bounded(len));
-    tls->dry = got <= 0;
+    tls->dry = got <= 0 && tls->empty;
     if (got <= 0)
         got = not_done(tls, (int)got, err) ? 0 : -1;
     pthread_mutex_unlock(&tls->mutex);
