@@ -38,7 +38,7 @@ dibs_status dibs__guard_start(dibs__guard *guard, const dibs__job *job,
                               dibsx_nsec kill_at, dibs_error *err)
 {
     int pair[2] = {-1, -1};
-    *guard = (dibs__guard){.sock = -1};
+    *guard = (dibs__guard){.sock = -1, .means = job->means};
     dibs_status rc = page_map(guard, kill_at, err);
     if (rc != DIBS_OK)
         return rc;
@@ -112,7 +112,7 @@ static void bury(dibs__guard *guard)
 void dibs__guard_sweep(dibs__guard *guard)
 {
     bury(guard);
-    dibs__tree_sweep();
+    dibs__tree_sweep(guard->means);
 }
 
 void dibs__guard_end(dibs__guard *guard)

@@ -14,6 +14,7 @@
 #define DIBS_CLI_GUARD_H
 
 #include "base/clock.h"
+#include "cli/means.h"
 #include "cli/signals.h"
 #include <dibs/types.h>
 #include <stdatomic.h>
@@ -25,6 +26,7 @@ typedef struct dibs__job {
     char *const *envp;
     const char *hook; /* shell line for DIBS__ORDER_HOOK, or NULL */
     const dibs__signals *signals;
+    const dibs__means *means;
     int tty;        /* the terminal to be given at the start, or -1 */
     int stdin_fd;   /* becomes its standard input; -1: as it is */
     bool own_group; /* a process group of its own */
@@ -39,6 +41,7 @@ typedef struct dibs__guard_page {
 typedef struct dibs__guard {
     pid_t pid;
     int sock;
+    const dibs__means *means;
     dibs__guard_page *page;
 } dibs__guard;
 

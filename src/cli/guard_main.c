@@ -17,7 +17,6 @@
 #include "cli/launch.h"
 #include "cli/tree.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
@@ -51,13 +50,19 @@ static void report(const guard *g, dibs__event_kind kind, int arg)
 }
 
 /* The group first, as one: none of it can fork away from that. */
-static dibs__tree_count signal_tree(const guard *g, int number)
+static bool signal_group(const guard *g, int number)
 {
     bool whole = g->child && g->job->own_group;
-    bool twice = number == SIGKILL; /* ... does no harm, and counts all */
     if (whole)
         kill(-g->child, number);
-    return dibs__tree_signal(getpid(), number, whole && !twice ? g->child : 0);
+    return whole;
+}
+
+static void signal_tree(const guard *g, int number)
+{
+    bool done = signal_group(g, number);
+    (void)dibs__tree_signal(g->job->means, getpid(), number,
+                            done ? g->child : 0);
 }
 
 static void signal_command(const guard *g, int number)
@@ -80,7 +85,8 @@ static void start_killing(guard *g)
 /* What forked while it was being killed is caught by the next round. */
 static void kill_round(guard *g, dibsx_nsec now)
 {
-    dibs__tree_count count = signal_tree(g, SIGKILL);
+    (void)signal_group(g, SIGKILL);
+    dibs__tree_count count = dibs__tree_kill(g->job->means, getpid());
     /* Setuid programs only: nobody is left to be told, nothing to be done. */
     if (g->orphan && count.sent == 0 && count.denied > 0)
         _exit(1);
@@ -97,7 +103,8 @@ static void start_hook(guard *g)
                           .envp = g->job->envp,
                           .signals = g->job->signals,
                           .tty = -1,
-                          .stdin_fd = -1};
+                          .stdin_fd = -1,
+                          .cgroup_fd = g->job->means->cgroup.fd};
     if (dibs__launch_start(&start, &g->hook) != 0)
         report(g, DIBS__EVENT_HOOK, 0);
 }
@@ -221,13 +228,29 @@ static void step(guard *g)
 
 /* Keeps nothing of what dibs has open: what the user gave it to hand on belongs
  * to the command, the rest to dibs. */
+static void close_others(const int *keep, size_t count)
+{
+    unsigned from = STDERR_FILENO + 1;
+    for (;;) {
+        unsigned next = ~0U;
+        for (size_t i = 0; i < count; i++)
+            if (keep[i] >= 0 && (unsigned)keep[i] >= from &&
+                (unsigned)keep[i] < next)
+                next = (unsigned)keep[i];
+        if (next > from)
+            (void)close_range(from, next == ~0U ? next : next - 1, 0);
+        if (next == ~0U)
+            return;
+        from = next + 1;
+    }
+}
+
 static void open_own(guard *g)
 {
-    enum { PLACE = STDERR_FILENO + 1 };
-    if (g->sock != PLACE && dup3(g->sock, PLACE, O_CLOEXEC) == PLACE)
-        g->sock = PLACE;
-    if (g->sock == PLACE)
-        (void)close_range(PLACE + 1, ~0U, 0);
+    const dibs__means *means = g->job->means;
+    const int keep[] = {g->sock, means->proc_fd, means->cgroup.parent_fd,
+                        means->cgroup.fd};
+    close_others(keep, sizeof keep / sizeof *keep);
 
     sigset_t mask;
     sigemptyset(&mask);
@@ -253,6 +276,7 @@ _Noreturn void dibs__guard_main(const dibs__job *job, dibs__guard_page *page,
                           .signals = job->signals,
                           .tty = job->tty,
                           .stdin_fd = job->stdin_fd,
+                          .cgroup_fd = job->means->cgroup.fd,
                           .group = job->own_group ? 0 : group};
     int number = dibs__launch_start(&start, &g.child);
     if (number) {
@@ -267,5 +291,8 @@ _Noreturn void dibs__guard_main(const dibs__job *job, dibs__guard_page *page,
         _exit(1);
     while (!g.clear)
         step(&g);
+    /* Else dibs does it. */
+    if (g.orphan)
+        dibs__cgroup_remove(&job->means->cgroup);
     _exit(0);
 }

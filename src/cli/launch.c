@@ -2,15 +2,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/launch.h"
 
+#include "cli/cgroup.h"
 #include "cli/core.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Between vfork and exec: shares its memory with the guard, which waits. */
+/* Between vfork and exec it shares its memory with the guard, which waits. */
 _Noreturn static void become(const dibs__launch *start, pid_t guard, int tell)
 {
     (void)setpgid(0, start->group);
@@ -38,7 +38,8 @@ int dibs__launch_start(const dibs__launch *start, pid_t *pid)
     if (pipe2(tell, O_CLOEXEC) != 0)
         return errno;
     pid_t guard = getpid();
-    pid_t child = vfork();
+    pid_t child =
+        start->cgroup_fd >= 0 ? dibs__cgroup_fork(start->cgroup_fd) : vfork();
     if (child == 0)
         become(start, guard, tell[1]);
     int number = child < 0 ? errno : 0;

@@ -10,9 +10,10 @@ typedef struct dibs__launch {
     char *const *argv;
     char *const *envp;
     const dibs__signals *signals; /* what to restore */
-    int tty;      /* the terminal to be given to its group, or -1 */
-    int stdin_fd; /* becomes its standard input; -1: as it is */
-    pid_t group;  /* the process group to join; 0: one of its own */
+    int tty;       /* the terminal to be given to its group, or -1 */
+    int stdin_fd;  /* becomes its standard input; -1: as it is */
+    int cgroup_fd; /* the cgroup to start in; -1: as this process */
+    pid_t group;   /* the process group to join; 0: one of its own */
 } dibs__launch;
 
 /* Returns 0 once the program runs, else why it does not (an errno). It is killed

@@ -341,6 +341,13 @@ const dibs__option dibs__options[] = {
      .verbs = "run",
      .help = "Leave the command in the process group of dibs, so that it may "
              "use the terminal."},
+    {.name = "tree-unchecked",
+     .verbs = "run",
+     .help =
+         "Run the command also where dibs can find no more of its processes "
+         "than its process group: without a /proc for this PID namespace, "
+         "and without the right to make a cgroup. What leaves the group may "
+         "then outlive the lease. The lock is shown with tree=unchecked."},
     {.name = "status-fd",
      .type = DIBS__INT,
      .metavar = "N",

@@ -119,6 +119,7 @@ static void read_plain(const dibs__command *cmd, dibs__run_opts *opts)
     opts->kill_after_ms = dibs__opt_ms(cmd, "kill-after");
     opts->lost_code = (int)dibs__opt_int(cmd, "lost-exit-code");
     opts->foreground = dibs__opt_flag(cmd, "foreground");
+    opts->tree_unchecked = dibs__opt_flag(cmd, "tree-unchecked");
     opts->quiet = dibs__opt_flag(cmd, "quiet");
     opts->verbose = dibs__opt_flag(cmd, "verbose");
     const char *from = dibs__opt_text(cmd, "stdin");

@@ -39,6 +39,7 @@ typedef struct dibs__run_opts {
     int status_fd; /* -1: none */
     bool null_stdin;
     bool foreground;
+    bool tree_unchecked; /* run also where a tree cannot be found */
     bool quiet;
     bool verbose;
 } dibs__run_opts;

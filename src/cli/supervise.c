@@ -409,13 +409,26 @@ static dibs_status first_look(run *r, dibs_error *err)
     return DIBS_OK;
 }
 
+/* It was found to work; should it fail now, /proc is enough. */
 static dibs_status
-start(run *r, char *const *envp, const dibs__signals *sig, dibs_error *err)
+make_cgroup(const run *r, dibs__means *means, dibs_error *err)
+{
+    if (dibs__cgroup_make(&means->cgroup) || means->proc_fd >= 0 ||
+        r->opts->tree_unchecked)
+        return DIBS_OK;
+    return dibsx_fail_at(err, DIBS_INTERNAL, dibsx_errno_name(errno),
+                         "cannot make a cgroup for the command: %s; %s",
+                         strerror(errno), dibs__means_advice);
+}
+
+static dibs_status
+start(run *r, char *const *envp, const dibs__watched *watched, dibs_error *err)
 {
     dibs__job job = {.argv = r->opts->argv,
                      .envp = envp,
                      .hook = r->opts->lost_shell,
-                     .signals = sig,
+                     .signals = watched->signals,
+                     .means = watched->means,
                      .tty = -1,
                      .stdin_fd = -1,
                      .own_group = !r->opts->foreground};
@@ -459,7 +472,9 @@ dibs__supervise(const dibs__run_opts *opts, const dibs__watched *watched,
     else
         rc = first_look(&r, err);
     if (rc == DIBS_OK)
-        rc = start(&r, envp, watched->signals, err);
+        rc = make_cgroup(&r, watched->means, err);
+    if (rc == DIBS_OK)
+        rc = start(&r, envp, watched, err);
     if (rc == DIBS_OK) {
         while (!r.clear)
             step(&r);

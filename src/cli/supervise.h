@@ -5,6 +5,7 @@
 
 #include "cli/claim.h"
 #include "cli/feeds.h"
+#include "cli/means.h"
 #include "cli/run_opts.h"
 #include "cli/signals.h"
 
@@ -13,6 +14,7 @@ typedef struct dibs__watched {
     dibs__claim *claim; /* is held; NULL: the lock is held further up */
     dibs__feeds *feeds;
     const dibs__signals *signals;
+    dibs__means *means; /* for the command's tree */
 } dibs__watched;
 
 /* Runs the command to its end, and the end of every process it left behind;

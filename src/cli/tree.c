@@ -1,4 +1,4 @@
-/* tree.c - all the processes below one, found through /proc.
+/* tree.c - all the processes below one: found through /proc, signalled, killed.
  *
  * Owns nothing between calls. The table of processes is mapped, not allocated:
  * after fork in a process that had threads the heap may be locked for good. */
@@ -148,11 +148,13 @@ static void table_mark(table *tab, pid_t root)
     }
 }
 
-dibs__tree_count dibs__tree_signal(pid_t root, int number, pid_t spare)
+/* `shared_fd` is shared with other processes, and so is its place in the folder. */
+static dibs__tree_count
+signal_below(int shared_fd, pid_t root, int number, pid_t spare)
 {
     dibs__tree_count count = {0, 0};
     table tab;
-    int proc_fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int proc_fd = openat(shared_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (proc_fd < 0)
         return count;
     if (table_open(&tab)) {
@@ -173,10 +175,29 @@ dibs__tree_count dibs__tree_signal(pid_t root, int number, pid_t spare)
     return count;
 }
 
-void dibs__tree_sweep(void)
+dibs__tree_count
+dibs__tree_signal(const dibs__means *means, pid_t root, int number, pid_t spare)
+{
+    if (means->proc_fd >= 0)
+        return signal_below(means->proc_fd, root, number, spare);
+    dibs__tree_count count = {0, 0};
+    if (means->cgroup.fd >= 0)
+        count.sent = dibs__cgroup_signal(means->cgroup.fd, number, spare);
+    return count;
+}
+
+dibs__tree_count dibs__tree_kill(const dibs__means *means, pid_t root)
+{
+    if (means->cgroup.fd >= 0)
+        (void)dibs__cgroup_kill(means->cgroup.fd);
+    /* Whoever may move processes between cgroups has perhaps left this one. */
+    return dibs__tree_signal(means, root, SIGKILL, 0);
+}
+
+void dibs__tree_sweep(const dibs__means *means)
 {
     for (int pause_ms = 1;; pause_ms = pause_ms < 50 ? pause_ms * 2 : 50) {
-        (void)dibs__tree_signal(getpid(), SIGKILL, 0);
+        (void)dibs__tree_kill(means, getpid());
         pid_t pid;
         do
             pid = waitpid(-1, NULL, WNOHANG);

@@ -1,8 +1,9 @@
-/* tree.h - all the processes below one, found through /proc. */
+/* tree.h - all the processes below one: found, signalled, killed. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_CLI_TREE_H
 #define DIBS_CLI_TREE_H
 
+#include "cli/means.h"
 #include <sys/types.h>
 
 typedef struct dibs__tree_count {
@@ -11,13 +12,19 @@ typedef struct dibs__tree_count {
 } dibs__tree_count;
 
 /* Sends the signal to every process below `root`, but not to the members of the
- * process group `spare` (0: spares none). What is born meanwhile is missed: who
- * kills a tree repeats this until nothing is left. Only system calls are made,
- * so that it may be used after fork in a process that had threads. */
-dibs__tree_count dibs__tree_signal(pid_t root, int number, pid_t spare);
+ * process group `spare` (0: spares none). What is born meanwhile is missed. Only
+ * system calls are made, here and below, so that they may be used after fork in a
+ * process that had threads. */
+dibs__tree_count dibs__tree_signal(const dibs__means *means, pid_t root,
+                                   int number, pid_t spare);
+
+/* Kills the command's cgroup, and every process below `root`. Without a cgroup
+ * something may be born meanwhile: who kills a tree repeats this until nothing is
+ * left. */
+dibs__tree_count dibs__tree_kill(const dibs__means *means, pid_t root);
 
 /* Kills all that is below this process and reaps it; returns when nothing is
- * left. What may not be killed is waited for. */
-void dibs__tree_sweep(void);
+ * left. What may not be killed, or not be found, is waited for. */
+void dibs__tree_sweep(const dibs__means *means);
 
 #endif

@@ -1,5 +1,6 @@
-/* verb_doctor.c - doctor: what weakens the store's guarantees. */
+/* verb_doctor.c - doctor: what weakens the guarantees of the store, and of run. */
 /* SPDX-License-Identifier: MIT */
+#include "cli/means.h"
 #include "cli/print.h"
 #include "cli/verbs.h"
 
@@ -79,6 +80,24 @@ static int finish(visit *vt, const dibs_client *cl)
     return dibs__report_end(&vt->report);
 }
 
+/* Whether `dibs run` can end what it has started. */
+static void each_of_run(visit *vt)
+{
+    dibs__means means;
+    char found[160];
+    dibs__means_init(&means);
+    bool whole = dibs__means_whole(&means);
+    (void)snprintf(found, sizeof found,
+                   "dibs run ends the tree of a command by %s",
+                   dibs__means_text(&means));
+    dibs_finding finding = {.severity = whole ? DIBS_FINE : DIBS_CAUTION,
+                            .subject = "run",
+                            .found = found,
+                            .advice = whole ? NULL : dibs__means_advice};
+    each(&finding, vt);
+    dibs__means_fini(&means);
+}
+
 int dibs__verb_doctor(const dibs__command *cmd)
 {
     visit vt = {.json = dibs__opt_flag(cmd, "json"),
@@ -98,6 +117,7 @@ int dibs__verb_doctor(const dibs__command *cmd)
         printf("%s\n", dibs_url(cl));
     }
     rc = dibs_audit(cl, each, &vt, &err);
+    each_of_run(&vt);
     code = finish(&vt, cl);
     dibs_close(cl);
     if (rc != DIBS_OK)

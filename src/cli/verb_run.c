@@ -1,15 +1,17 @@
 /* verb_run.c - `dibs run NAME [--] COMMAND...`: run a command under a lock.
  *
  * The parts, in the order in which they come to work: run_opts (what was asked),
- * signals, feeds, nested (is the lock held further up?), once (was it run
+ * signals, means (can the command's tree be ended?), feeds, nested (is the lock held further up?), once (was it run
  * already?), waiting (get the lock), supervise (run the command), and here the
  * way from one to the next and the exit code. Main thread only. */
 /* SPDX-License-Identifier: MIT */
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/fail.h"
 #include "cli/claim.h"
 #include "cli/command.h"
 #include "cli/feeds.h"
+#include "cli/means.h"
 #include "cli/nested.h"
 #include "cli/once.h"
 #include "cli/run_opts.h"
@@ -25,6 +27,9 @@ typedef struct task {
     const dibs__command *cmd;
     dibs__run_opts opts;
     dibs__signals signals;
+    dibs__means means;
+    const char *
+        *meta; /* what the lock is shown with; ours, if it is not NULL */
     dibs__feeds feeds;
     dibs_client *cl;
     dibs__held held[DIBS_MULTI_MAX]; /* the names, as they were given */
@@ -157,7 +162,8 @@ static void run_command(task *t)
     dibsx_nsec from_at = dibsx_now();
     dibs__watched watched = {.claim = t->nested ? NULL : &t->claim,
                              .feeds = &t->feeds,
-                             .signals = &t->signals};
+                             .signals = &t->signals,
+                             .means = &t->means};
     /* Under a lock from above it is that run which hears of progress. */
     if (t->nested)
         dibs__feeds_close(&t->feeds);
@@ -220,9 +226,48 @@ static void run_under_lock(task *t)
     give_back(t);
 }
 
+/* Others are to see that what this lock protects may be late. */
+static int mark_unchecked(task *t)
+{
+    const char *const *given = t->opts.want.lock.meta;
+    size_t count = 0;
+    while (given[count])
+        count++;
+    t->meta = dibsx_zalloc_n(count + 2, sizeof *t->meta);
+    if (!t->meta) {
+        dibs__cli_say("out of memory");
+        return DIBS__EXIT_WRAPPER;
+    }
+    memcpy(t->meta, given, count * sizeof *t->meta);
+    t->meta[count] = "tree=unchecked";
+    t->opts.want.lock.meta = t->meta;
+    return 0;
+}
+
+/* Known before the lock is asked for: nobody waits in vain. */
+static int find_means(task *t)
+{
+    dibs__means_init(&t->means);
+    if (t->opts.verbose)
+        dibs__cli_say("the tree of the command is ended by %s",
+                      dibs__means_text(&t->means));
+    if (dibs__means_whole(&t->means))
+        return 0;
+    if (t->opts.tree_unchecked)
+        return mark_unchecked(t);
+    if (!t->opts.quiet)
+        dibs__cli_say("cannot run %s: the processes that it starts could not "
+                      "be found, to end them before the lease passes on: %s",
+                      t->opts.argv[0], dibs__means_advice);
+    return DIBS__EXIT_WRAPPER;
+}
+
 static int open_all(task *t)
 {
     dibs_error err;
+    int code = find_means(t);
+    if (code)
+        return code;
     if (dibs__feeds_open(&t->feeds, t->opts.on_yield != DIBS__YIELD_IGNORE,
                          t->opts.progress_ms > 0, &err) != DIBS_OK) {
         (void)dibs__cli_fail(t->cmd, &err);
@@ -246,6 +291,8 @@ int dibs__verb_run(const dibs__command *cmd)
     dibs__claim_fini(&t.claim);
     dibs_close(t.cl);
     dibs__feeds_close(&t.feeds);
+    dibs__means_fini(&t.means);
+    dibsx_free(t.meta);
     if (t.die_of)
         dibs__signal_die(t.die_of);
     /* The terminal was the command's, so that ^C reached it alone. Without it

@@ -146,12 +146,12 @@ class RunCase(unittest.TestCase):
     def text(self, name):
         return read_text(self.path(name))
 
-    def dibs(self, *args, program=DIBS, patience=PATIENCE, **kwargs):
+    def dibs(self, *args, program=DIBS, before=(), patience=PATIENCE, **kwargs):
         """Runs the command to its end; the result has returncode, stdout, stderr."""
         kwargs.setdefault("stdin", subprocess.DEVNULL)
         kwargs.setdefault("env", self.env)
         return subprocess.run(
-            [program, *args],
+            [*before, program, *args],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -161,13 +161,13 @@ class RunCase(unittest.TestCase):
             **kwargs,
         )
 
-    def start(self, *args, **kwargs):
-        """Starts the command; it is killed at the end of the test."""
+    def start(self, *args, before=(), **kwargs):
+        """Starts the command, with the words of `before` before it; it is killed at the end of the test."""
         kwargs.setdefault("stdin", subprocess.DEVNULL)
         kwargs.setdefault("env", self.env)
         kwargs.setdefault("stderr", subprocess.PIPE)
         process = subprocess.Popen(
-            [DIBS, *args], stdout=subprocess.PIPE, text=True, cwd=self.folder, **kwargs
+            [*before, DIBS, *args], stdout=subprocess.PIPE, text=True, cwd=self.folder, **kwargs
         )
         self.addCleanup(self.finish, process)
         return process
@@ -206,6 +206,22 @@ class RunCase(unittest.TestCase):
     def break_lock(self, name):
         result = self.dibs("break", name, "--force", "--yes")
         self.assertEqual(result.returncode, 0, result.stderr)
+
+    def write(self, name, text):
+        with open(self.path(name), "w", encoding="utf-8") as file:
+            file.write(text)
+
+    def succeed(self, name="k"):
+        """A second holder of the name, which says in the witness that it has begun and goes on for a while."""
+        self.write("second.sh", "echo second >>witness; sleep 0.3; echo second >>witness")
+        result = self.dibs("run", name, "--", "sh", "second.sh")
+        self.assertEqual(result.returncode, 0, result.stderr)
+
+    def late_writes(self):
+        """What the first holder's tree wrote into the witness after the second holder began."""
+        lines = self.text("witness").splitlines()
+        self.assertIn("first", lines)
+        return lines[lines.index("second"):].count("first")
 
     def wait_dead(self, pids, what="the tree to be dead"):
         wait_until(lambda: not any(alive(pid) for pid in pids), what)

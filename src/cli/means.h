@@ -1,0 +1,33 @@
+/* means.h - by which means the processes of a command are found and ended.
+ *
+ * All of them are found below the guard, their subreaper, through /proc; in a
+ * cgroup of their own they are also killed as one. Either alone is enough.
+ * Without both only the command's process group can be reached, which a process
+ * may leave. */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_CLI_MEANS_H
+#define DIBS_CLI_MEANS_H
+
+#include "cli/cgroup.h"
+
+typedef struct dibs__means {
+    int proc_fd; /* the /proc of this PID namespace; -1: there is none */
+    bool hidden; /* ... is not mounted, but made for this process */
+    dibs__cgroup cgroup;
+} dibs__means;
+
+/* Finds what there is; may find nothing. Before the first thread. Free with
+ * dibs__means_fini(), which removes the command's cgroup. */
+void dibs__means_init(dibs__means *means);
+void dibs__means_fini(dibs__means *means);
+
+/* A tree can be found to its last process. */
+bool dibs__means_whole(const dibs__means *means);
+
+/* For people: "one kill of its cgroup". */
+const char *dibs__means_text(const dibs__means *means);
+
+/* What to do where a tree cannot be found. */
+extern const char dibs__means_advice[];
+
+#endif

@@ -1,0 +1,144 @@
+"""`dibs run`: the means by which a tree is ended, also where /proc is not there or another's."""
+# SPDX-License-Identifier: MIT
+import json
+import os
+import signal
+import subprocess
+import unittest
+
+from runtools import DIBS, PATIENCE, RunCase, below, main, read_stat, span, wait_until
+
+# A writer that has left the command's group and lost its parent.
+TREE = """
+(setsid sh -c 'while :; do echo first >>witness; sleep 0.002; done' &)
+exec sleep 1000
+"""
+
+# What an embedded store reads of /proc, on a file system that has no processes.
+NO_PROC = """
+boot=$(cat /proc/sys/kernel/random/boot_id)
+time=$(readlink /proc/self/ns/time)
+umount -l /proc
+mount -t tmpfs none /proc
+mkdir -p /proc/sys/kernel/random /proc/self/ns
+echo "$boot" >/proc/sys/kernel/random/boot_id
+ln -s "$time" /proc/self/ns/time
+"""
+NO_CGROUP = "mount -t tmpfs none /sys/fs/cgroup\n"
+POWERLESS = ["setpriv", "--bounding-set", "-all"]
+
+
+def may_unshare():
+    if os.geteuid() != 0:
+        return False
+    made = subprocess.run(["unshare", "-m", "-p", "-f", *POWERLESS, "true"], capture_output=True, check=False)
+    return made.returncode == 0
+
+
+def inside(setup, *more):
+    """The words that run a command after `setup`, with mounts of its own."""
+    return ["unshare", "-m", *more, "sh", "-c", setup + 'exec "$@"', "sh"]
+
+
+class MeansCase(RunCase):
+    def dibs_of(self, process):
+        """The dibs that was started, perhaps below the one that prepared its surroundings."""
+        for pid in [process.pid, *below(process.pid)]:
+            stat = read_stat(pid)
+            if stat and stat[0] == os.path.basename(DIBS)[:15]:
+                return pid
+        return None
+
+    def no_overlap(self, before):
+        """Of a stopped first holder's tree nothing is written after the second has begun."""
+        self.write("tree.sh", TREE)
+        process = self.start("run", "--ttl=" + span(1), "k", "--", "sh", "tree.sh", before=before)
+        wait_until(lambda: "first" in self.text("witness") or process.poll() is not None, "the writer")
+        self.assertIsNone(process.poll(), "it was refused")
+        stopped = self.dibs_of(process)
+        for pid in below(stopped):
+            self.addCleanup(self.reap, pid, read_stat(pid))
+        os.kill(stopped, signal.SIGSTOP)
+        self.succeed()
+        self.assertEqual(self.late_writes(), 0)
+        os.kill(stopped, signal.SIGCONT)
+        self.assertEqual(process.wait(PATIENCE), 122)
+
+    @staticmethod
+    def reap(pid, stat):
+        if stat and read_stat(pid) and read_stat(pid)[0] == stat[0]:
+            os.kill(pid, signal.SIGKILL)
+
+
+class Here(MeansCase):
+    def test_it_is_said(self):
+        result = self.dibs("run", "-v", "k", "--", "true")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(result.stderr, "the tree of the command is ended by (one kill|a search)")
+        found = json.loads(self.dibs("doctor", "--json").stdout)["findings"]
+        self.assertEqual([f["severity"] for f in found if f["subject"] == "run"], ["fine"])
+
+    def test_no_write_after_the_next_began(self):
+        self.no_overlap([])
+
+    def test_no_cgroup_is_left(self):
+        """Nested runs have theirs inside, and are killed with it."""
+        tree = ("grep ^0:: /proc/self/cgroup >outer; "
+                f"exec {DIBS} run --ttl=1h inner -- sh -c 'grep ^0:: /proc/self/cgroup >own; exec sleep 1000'")
+        process = self.start("run", "k", "--", "sh", "-c", tree)
+        wait_until(lambda: self.text("own"), "the inner command")
+        dead = below(process.pid)
+        process.kill()
+        process.wait()
+        self.wait_dead(dead)
+        for name in ("outer", "own"):
+            path = self.text(name).strip()[len("0::/"):]
+            for mount in ("/sys/fs/cgroup", "/sys/fs/cgroup/unified"):
+                folder = os.path.join(mount, path)
+                if "dibs-run-" in path:
+                    wait_until(lambda where=folder: not os.path.exists(where), folder + " to be removed")
+
+
+@unittest.skipUnless(may_unshare(), "needs root, to have mounts and PID namespaces of its own")
+class Foreign(MeansCase):
+    def test_proc_without_processes(self):
+        """As in a chroot: a /proc is made, unless a cgroup does it."""
+        self.no_overlap(inside(NO_PROC))
+
+    def test_neither_proc_nor_cgroup(self):
+        self.no_overlap(inside(NO_PROC + NO_CGROUP))
+
+    def test_proc_of_another_namespace(self):
+        self.no_overlap(inside(NO_CGROUP, "-p", "-f"))
+
+    def test_proc_of_another_namespace_and_a_cgroup(self):
+        # Without the right to make a /proc.
+        before = inside("", "-p", "-f") + ["setpriv", "--bounding-set", "-all,+dac_override"]
+        if "one kill" not in self.dibs("run", "-v", "k", "--", "true", before=before).stderr:
+            self.skipTest("no cgroup can be made here")
+        self.no_overlap(before)
+
+    def test_refused_before_anything_is_started(self):
+        for setup, more in ((NO_PROC + NO_CGROUP, ()), (NO_CGROUP, ("-p", "-f"))):
+            with self.subTest(setup=setup):
+                before = inside(setup, *more) + POWERLESS
+                result = self.dibs("run", "k", "--", "touch", "started", before=before)
+                self.assertEqual(result.returncode, 125, result.stderr)
+                self.assertIn("--tree-unchecked", result.stderr)
+                self.assertFalse(os.path.exists(self.path("started")))
+                self.assertIsNone(self.show("k"))
+                found = json.loads(self.dibs("doctor", "--json", before=before).stdout)["findings"]
+                self.assertEqual([f["severity"] for f in found if f["subject"] == "run"], ["caution"])
+
+    def test_unchecked_is_shown(self):
+        before = inside(NO_PROC + NO_CGROUP) + POWERLESS
+        process = self.start("run", "--tree-unchecked", "--meta", "why=test", "k", "--", "sh", "-c", "echo held; cat",
+                             before=before, stdin=subprocess.PIPE)
+        self.assertEqual(process.stdout.readline(), "held\n")
+        meta = self.show("k")["holders"][0]["meta"]
+        self.assertEqual(meta, {"why": "test", "tree": "unchecked"})
+        self.let_go(process)
+
+
+if __name__ == "__main__":
+    main()
