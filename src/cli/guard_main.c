@@ -146,7 +146,9 @@ static void hear_orders(guard *g)
 static void reaped(guard *g, pid_t pid, int status)
 {
     if (pid == g->child && WIFSTOPPED(status)) {
-        report(g, DIBS__EVENT_STOPPED, WSTOPSIG(status));
+        /* ... by us, to be killed, while killing. */
+        if (!g->killing)
+            report(g, DIBS__EVENT_STOPPED, WSTOPSIG(status));
     } else if (pid == g->child) {
         g->child = 0;
         /* Look on: alone, the command takes the whole tree with it. */

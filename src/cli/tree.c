@@ -5,6 +5,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/tree.h"
 
+#include "cli/freeze.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -188,8 +189,10 @@ dibs__tree_signal(const dibs__means *means, pid_t root, int number, pid_t spare)
 
 dibs__tree_count dibs__tree_kill(const dibs__means *means, pid_t root)
 {
-    if (means->cgroup.fd >= 0)
-        (void)dibs__cgroup_kill(means->cgroup.fd);
+    bool killed = means->cgroup.fd >= 0 && dibs__cgroup_kill(means->cgroup.fd);
+    if (!killed && means->proc_fd >= 0 &&
+        !dibs__tree_freeze(means->proc_fd, root))
+        (void)dibs__tree_signal(means, root, SIGSTOP, 0);
     /* Whoever may move processes between cgroups has perhaps left this one. */
     return dibs__tree_signal(means, root, SIGKILL, 0);
 }

@@ -18,9 +18,9 @@ typedef struct dibs__tree_count {
 dibs__tree_count dibs__tree_signal(const dibs__means *means, pid_t root,
                                    int number, pid_t spare);
 
-/* Kills the command's cgroup, and every process below `root`. Without a cgroup
- * something may be born meanwhile: who kills a tree repeats this until nothing is
- * left. */
+/* Kills the command's cgroup, and every process below `root`, which is stopped
+ * first where there is no cgroup. Something may be born meanwhile all the same:
+ * who kills a tree repeats this until nothing is left. */
 dibs__tree_count dibs__tree_kill(const dibs__means *means, pid_t root);
 
 /* Kills all that is below this process and reaps it; returns when nothing is
