@@ -15,6 +15,7 @@
 #include "cli/guard.h"
 
 #include "cli/launch.h"
+#include "cli/rank.h"
 #include "cli/tree.h"
 #include <errno.h>
 #include <poll.h>
@@ -34,7 +35,8 @@ typedef struct guard {
     int children; /* signalfd for SIGCHLD */
     int timer;    /* on the clock of leases, which counts suspend */
     dibsx_nsec armed_at;
-    pid_t child; /* 0 once it was reaped */
+    dibs__rank rank; /* of what it starts */
+    pid_t child;     /* 0 once it was reaped */
     pid_t hook;
     bool orphan; /* dibs is dead */
     bool killing;
@@ -102,6 +104,7 @@ static void start_hook(guard *g)
     dibs__launch start = {.argv = argv,
                           .envp = g->job->envp,
                           .signals = g->job->signals,
+                          .rank = &g->rank,
                           .tty = -1,
                           .stdin_fd = -1,
                           .cgroup_fd = g->job->means->cgroup.fd};
@@ -287,6 +290,7 @@ _Noreturn void dibs__guard_main(const dibs__job *job, dibs__guard_page *page,
         _exit(0);
     }
     atomic_store(&page->child, g.child);
+    dibs__rank_raise(&g.rank);
     open_own(&g);
     /* Without them it could not watch; dibs hears of it and sees to the rest. */
     if (g.children < 0 || g.timer < 0)

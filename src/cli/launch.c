@@ -24,6 +24,8 @@ _Noreturn static void become(const dibs__launch *start, pid_t guard, int tell)
     sigaction(SIGCHLD, &start->signals->old_chld, NULL);
     sigprocmask(SIG_SETMASK, &start->signals->old_mask, NULL);
     dibs__core_allow();
+    if (start->rank)
+        dibs__rank_restore(start->rank);
     execvpe(start->argv[0], start->argv, start->envp);
 fail:;
     int number = errno;

@@ -3,6 +3,7 @@
 #ifndef DIBS_CLI_LAUNCH_H
 #define DIBS_CLI_LAUNCH_H
 
+#include "cli/rank.h"
 #include "cli/signals.h"
 #include <sys/types.h>
 
@@ -10,6 +11,7 @@ typedef struct dibs__launch {
     char *const *argv;
     char *const *envp;
     const dibs__signals *signals; /* what to restore */
+    const dibs__rank *rank;       /* ... NULL: it is as it was */
     int tty;       /* the terminal to be given to its group, or -1 */
     int stdin_fd;  /* becomes its standard input; -1: as it is */
     int cgroup_fd; /* the cgroup to start in; -1: as this process */
