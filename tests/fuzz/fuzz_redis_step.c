@@ -18,6 +18,8 @@
 /* What a step may take; and how long the server waits for another command. */
 enum { STEP_MS = 100, NEXT_MS = 2, COMMANDS = 4 };
 
+enum { VOTES_FROM = 0xf0 }; /* the first bytes from here on are votes */
+
 /* What the server answers; under the mutex. */
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static uint8_t answer[65536];
@@ -83,6 +85,37 @@ static const char *url_of_server(void)
     return url;
 }
 
+/* As a node of a quorum. */
+static void vote_step(dibs__store *st, bool again, dibsx_nsec deadline)
+{
+    const dibs__voter voter = {.run_id = "0123", .longest_ms = 1000};
+    const dibs__ask ask = {.name = "a",
+                           .owner = fuzz_owner,
+                           .permits = 1,
+                           .ttl_ms = 1000,
+                           .most_ms = 1000,
+                           .who = "host:1"};
+    dibs__renewal items[2] = {
+        {.name = "a", .owner = fuzz_owner, .fence = 5, .ttl_ms = 1000},
+        {.name = "b", .owner = fuzz_owner, .fence = 6, .ttl_ms = 1000}};
+    dibs__node_word word = {0};
+    dibs_error err = {0};
+    dibs__answer ans;
+    dibs_status rc;
+
+    if (again) {
+        rc = st->ops->vote->renew(st, &voter, items, 2, deadline, &word, &err);
+        fuzz_check_renewals(rc, items);
+    } else {
+        rc = st->ops->vote->grant(st, &voter, &ask, 5, false, deadline, &ans,
+                                  &word, &err);
+        fuzz_check_grant(rc, &ans, 1000);
+    }
+    REQUIRE(rc >= DIBS_OK && rc <= DIBS_FORKED);
+    REQUIRE(word.wall_us >= 0 && word.wall_us <= INT64_C(1) << 53);
+    REQUIRE(word.sits_out_ms >= 0);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const char *url = url_of_server();
@@ -96,7 +129,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     answer_len = size - 1;
     pthread_mutex_unlock(&mutex);
     REQUIRE(dibs__store_make(url, deadline, &st, NULL) == DIBS_OK);
-    fuzz_step(st, data[0], deadline);
+    if (data[0] >= VOTES_FROM)
+        vote_step(st, data[0] % 2, deadline);
+    else
+        fuzz_step(st, data[0], deadline);
     dibs__store_close(st);
     return 0;
 }
