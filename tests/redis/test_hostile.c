@@ -37,7 +37,7 @@ static bool say(int fd, const char *text)
 }
 
 /* One connection, until the client has had enough. */
-static void *lie(void *arg)
+static void *liar_main(void *arg)
 {
     liar *lr = arg;
     int fd = accept(lr->listener, NULL, NULL);
@@ -65,7 +65,7 @@ static void liar_start(liar *lr, const char *reply, char url[64])
     assert_int_equal(getsockname(lr->listener, (struct sockaddr *)&at, &len),
                      0);
     snprintf(url, 64, "redis://127.0.0.1:%d", ntohs(at.sin_port));
-    assert_int_equal(pthread_create(&lr->thread, NULL, lie, lr), 0);
+    assert_int_equal(pthread_create(&lr->thread, NULL, liar_main, lr), 0);
 }
 
 static dibs_status acquire(dibs__store *st, dibs_error *err)
@@ -157,11 +157,29 @@ static dibs_status vote_again(dibs__store *st, dibs_error *err)
     return rc == DIBS_OK ? item.rc : rc;
 }
 
-static const struct {
+static dibs_status get(dibs__store *st, dibs_error *err)
+{
+    dibs_value value = {0};
+    dibs_status rc = st->ops->value->get(st, "v", stage_soon(), &value, err);
+
+    dibs_value_free(&value);
+    return rc;
+}
+
+static dibs_status now(dibs__store *st, dibs_error *err)
+{
+    int64_t wall_us;
+
+    return st->ops->now(st, stage_soon(), &wall_us, err);
+}
+
+typedef struct lie {
     const char *what;
     dibs_status (*step)(dibs__store *st, dibs_error *err);
     const char *reply;
-} lies[] = {
+} lie;
+
+static const lie lies[] = {
     {"nothing left", acquire, "*4\r\n:0\r\n:7\r\n:0\r\n:0\r\n"},
     {"less than nothing", acquire, "*4\r\n:0\r\n:7\r\n:-5\r\n:0\r\n"},
     {"more than asked for", acquire, "*4\r\n:0\r\n:7\r\n:20001\r\n:0\r\n"},
@@ -208,28 +226,52 @@ static const struct {
      "*4\r\n:0\r\n:99\r\n:0\r\n:9223372036854775807\r\n"},
 };
 
-static void a_lie_is_not_believed(void **state)
+/* About what no lease hangs on: it is refused, and that is all. */
+static const lie small_lies[] = {
+    {"a value that ended", get, "*3\r\n:7\r\n:-5\r\n$1\r\nx\r\n"},
+    {"a version below 0", get, "*3\r\n:-7\r\n:5\r\n$1\r\nx\r\n"},
+    {"a time without end", now,
+     "*2\r\n$19\r\n9223372036854775807\r\n$1\r\n0\r\n"},
+    {"a time below 0", now, "*2\r\n$2\r\n-5\r\n$1\r\n0\r\n"},
+    {"a second of many parts", now, "*2\r\n$1\r\n5\r\n$7\r\n1000000\r\n"},
+};
+
+static void tell_lies(const lie *all, size_t count, bool hangs_up)
 {
-    (void)state;
-    for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
+    for (size_t i = 0; i < count; i++) {
         dibs__store *st = NULL;
         dibs_error why = {0};
         dibs_status rc;
         char url[64];
         liar lr;
 
-        liar_start(&lr, lies[i].reply, url);
+        liar_start(&lr, all[i].reply, url);
         CHECK(DIBS_OK, dibs__store_make(url, stage_soon(), &st, err));
-        rc = lies[i].step(st, &why);
-        print_message("%s: %s: %s\n", lies[i].what, dibs_status_name(rc),
+        rc = all[i].step(st, &why);
+        print_message("%s: %s: %s\n", all[i].what, dibs_status_name(rc),
                       why.message);
         assert_int_equal(rc, DIBS_UNKNOWN);
-        /* The handle is open, and yet the connection ends. */
+        if (!hangs_up)
+            dibs__store_close(st);
+        /* Else the handle is open, and yet the connection ends. */
         pthread_join(lr.thread, NULL);
         assert_true(lr.hung_up);
-        dibs__store_close(st);
+        if (hangs_up)
+            dibs__store_close(st);
         close(lr.listener);
     }
+}
+
+static void a_lie_is_not_believed(void **state)
+{
+    (void)state;
+    tell_lies(lies, sizeof(lies) / sizeof(lies[0]), true);
+}
+
+static void a_small_lie_is_not_believed(void **state)
+{
+    (void)state;
+    tell_lies(small_lies, sizeof(small_lies) / sizeof(small_lies[0]), false);
 }
 
 /* A key that was given a long life by hand. */
@@ -254,6 +296,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_lie_is_not_believed),
+        cmocka_unit_test(a_small_lie_is_not_believed),
         STAGE_TEST(a_life_by_hand_is_not_believed),
     };
 

@@ -237,10 +237,11 @@ dibs__durable_wait(dibs__loan *loan, uint32_t replicas, int64_t limit_ms,
     }
     if (reply->type == REDIS_REPLY_ERROR)
         rc = dibs__redis_fail(reply->str, err);
-    else if (!dibs__reply_int(reply, &count) || count < 0)
+    else if (!dibs__reply_int(reply, &count) || count < 0 || count > UINT32_MAX)
         rc = dibs__reply_odd(err);
     dibs__reply_free(reply);
-    *acked = (uint32_t)count;
+    if (rc == DIBS_OK)
+        *acked = (uint32_t)count;
     return rc;
 }
 

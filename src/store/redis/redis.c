@@ -42,7 +42,8 @@ static dibs_status now(dibs__store *st, dibsx_nsec deadline,
     if (rc != DIBS_OK)
         return rc;
     if (dibs__reply_int(dibs__reply_item(reply, 0), &seconds) &&
-        dibs__reply_int(dibs__reply_item(reply, 1), &us))
+        dibs__reply_int(dibs__reply_item(reply, 1), &us) && seconds >= 0 &&
+        seconds <= DIBS__SPAN_MAX_MS / 1000 && us >= 0 && us < 1000000)
         *store_wall_us = seconds * 1000000 + us;
     else
         rc = dibs__reply_odd(err);

@@ -51,10 +51,15 @@ static bool read_version(const redisReply *reply, uint64_t *out)
     return true;
 }
 
-/* What is there has at least a millisecond. */
-static int64_t expires_ms(int64_t left_ms)
+/* What is there has at least a millisecond; -1: for ever. */
+static bool read_expiry(const redisReply *reply, int64_t *expires_ms)
 {
-    return left_ms == 0 ? 1 : left_ms;
+    int64_t left_ms;
+
+    if (!dibs__reply_int(reply, &left_ms) || left_ms < -1)
+        return false;
+    *expires_ms = left_ms == 0 ? 1 : left_ms;
+    return true;
 }
 
 static dibs_status no_value(dibs_error *err)
@@ -71,10 +76,9 @@ static dibs_status
 read_value(const redisReply *reply, dibs_value *out, dibs_error *err)
 {
     const redisReply *data = dibs__reply_item(reply, 2);
-    int64_t left_ms;
 
     if (!read_version(dibs__reply_item(reply, 0), &out->version) ||
-        !dibs__reply_int(dibs__reply_item(reply, 1), &left_ms) || !data ||
+        !read_expiry(dibs__reply_item(reply, 1), &out->expires_ms) || !data ||
         data->type != REDIS_REPLY_STRING)
         return dibs__reply_odd(err);
     out->len = (size_t)data->len;
@@ -82,7 +86,6 @@ read_value(const redisReply *reply, dibs_value *out, dibs_error *err)
     if (!out->data)
         return dibsx_fail(err, DIBS_NOMEM, "a value of %zu bytes", out->len);
     memcpy(out->data, data->str, out->len);
-    out->expires_ms = expires_ms(left_ms);
     return DIBS_OK;
 }
 
@@ -213,15 +216,17 @@ show_page(const char *const *names, size_t count, const redisReply *reply,
 {
     for (size_t i = 0; i < count; i++) {
         dibs_state_item item = {.key = names[i]};
-        int64_t left_ms, len;
+        int64_t len;
 
-        if (!read_version(dibs__reply_item(reply, 3 * i), &item.version) ||
-            !dibs__reply_int(dibs__reply_item(reply, 3 * i + 1), &left_ms) ||
-            !dibs__reply_int(dibs__reply_item(reply, 3 * i + 2), &len))
+        if (!read_version(dibs__reply_item(reply, 3 * i), &item.version))
             return dibs__reply_odd(err);
         if (item.version == 0)
             continue;
-        item.expires_ms = expires_ms(left_ms);
+        if (!read_expiry(dibs__reply_item(reply, 3 * i + 1),
+                         &item.expires_ms) ||
+            !dibs__reply_int(dibs__reply_item(reply, 3 * i + 2), &len) ||
+            len < 0 || len > DIBS_VALUE_MAX)
+            return dibs__reply_odd(err);
         item.len = (size_t)len;
         if (!each(&item, arg))
             return DIBS_NOTFOUND;
