@@ -427,6 +427,34 @@ static void bad_identities_are_refused(void **state)
     dibs_close(cl);
 }
 
+/* The lease is one, whichever handle the work is done by. */
+static void a_tick_through_any_handle_counts(void **state)
+{
+    dibs_client *cl = core_open();
+    const char *name = core_name();
+    dibs_lock *host = core_lock(cl, name,
+                                DIBS_LOCK_OPTS(.flags = DIBS_LOCK_REENTRANT,
+                                               .ttl_ms = pace_ms(600),
+                                               .progress_ms = pace_ms(300)));
+    dibs_lock *guest = core_lock(cl, name, REENTRANT());
+    dibs_stats stats = {.size = sizeof(stats)};
+
+    (void)state;
+    CHECK(DIBS_OK, dibs_lock_acquire(host, err));
+    CHECK(DIBS_OK, dibs_lock_acquire(guest, err));
+    do {
+        dibs_lock_tick(guest);
+        poll(NULL, 0, 5);
+        CHECK(DIBS_OK, dibs_lock_check(guest));
+        dibs_stats_get(cl, &stats);
+    } while (stats.renewed < 4);
+    CHECK(DIBS_OK, dibs_lock_release(guest, err));
+    CHECK(DIBS_OK, dibs_lock_release(host, err));
+    dibs_lock_free(guest);
+    dibs_lock_free(host);
+    dibs_close(cl);
+}
+
 int core_reentry_tests(void)
 {
     const struct CMUnitTest tests[] = {
@@ -444,6 +472,7 @@ int core_reentry_tests(void)
         cmocka_unit_test(a_downgraded_lease_is_no_writers),
         cmocka_unit_test(no_downgrade_while_a_writer_is_inside),
         cmocka_unit_test(bad_identities_are_refused),
+        cmocka_unit_test(a_tick_through_any_handle_counts),
     };
 
     return cmocka_run_group_tests_name("core reentry", tests, NULL, NULL);

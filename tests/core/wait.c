@@ -2,6 +2,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "core.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <string.h>
 #include <time.h>
@@ -311,6 +312,27 @@ static void hold_min_keeps_others_out(void **state)
     dibs_close(cl);
 }
 
+/* It counts from the grant: who has held for so long keeps nobody out. */
+static void hold_min_that_is_over_keeps_nobody_out(void **state)
+{
+    dibs_client *cl = core_open();
+    const char *name = core_name();
+    dibs_lock *a = core_lock(cl, name, DIBS_LOCK_OPTS(.hold_min_ms = 400));
+    dibs_lock *b = core_lock(cl, name, NULL);
+    int64_t start_ms;
+
+    (void)state;
+    CHECK(DIBS_OK, dibs_lock_try(a, err));
+    start_ms = now_ms();
+    while (now_ms() - start_ms <= 400)
+        poll(NULL, 0, 5);
+    CHECK(DIBS_OK, dibs_lock_release(a, err));
+    CHECK(DIBS_OK, dibs_lock_try(b, err));
+    dibs_lock_free(a);
+    dibs_lock_free(b);
+    dibs_close(cl);
+}
+
 int core_wait_tests(void)
 {
     const struct CMUnitTest tests[] = {
@@ -324,6 +346,7 @@ int core_wait_tests(void)
         cmocka_unit_test(waiters_are_served_in_order),
         cmocka_unit_test(priority_goes_first),
         cmocka_unit_test(hold_min_keeps_others_out),
+        cmocka_unit_test(hold_min_that_is_over_keeps_nobody_out),
     };
 
     return cmocka_run_group_tests_name("wait", tests, NULL, NULL);
