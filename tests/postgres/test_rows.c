@@ -6,6 +6,7 @@
 
 #include "store/store.h"
 
+#include <poll.h>
 #include <pthread.h>
 
 #define ONE   "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
@@ -188,6 +189,40 @@ static void values_that_have_expired_are_swept(void **state)
     dibs__store_close(st);
 }
 
+static bool rings(dibs__store *st, int fd, dibs__ring *ring)
+{
+    struct pollfd bell = {.fd = fd, .events = POLLIN};
+
+    return poll(&bell, 1, PG_BOUND_MS) == 1 &&
+           st->ops->bell_hear(st, ring, 1) == 1;
+}
+
+/* What was rung while nobody listened is lost, and the listener is told so; then it
+ * listens again. */
+static void a_doorbell_that_was_cut_off_is_told(void **state)
+{
+    dibs__store *st = open_store();
+    dibs__ring ring = {.news = DIBS__NEWS_GRANTED};
+    int fd = -1;
+
+    (void)state;
+    CHECK(DIBS_OK, st->ops->bell_open(st, soon(), &fd, err));
+    assert_int_equal(pg_number(&world_sv,
+                               "SELECT count(pg_terminate_backend(pid)) FROM "
+                               "pg_stat_activity WHERE query LIKE 'LISTEN%'"),
+                     1);
+    assert_true(rings(st, fd, &ring));
+    assert_int_equal(ring.news, DIBS__NEWS_MISSED);
+    assert_int_equal(ask(st, ONE, DIBS__EXCLUSIVE, false), DIBS_OK);
+    assert_int_equal(ask(st, OTHER, DIBS__EXCLUSIVE, true), DIBS_BUSY);
+    leave(st, ONE);
+    assert_true(rings(st, fd, &ring));
+    assert_int_equal(ring.news, DIBS__NEWS_GRANTED);
+    assert_string_equal(ring.owner, OTHER);
+    leave(st, OTHER);
+    dibs__store_close(st);
+}
+
 /* Connections that came to nothing, and some on which an answer did not come. */
 static void failures_leave_no_descriptors(void **state)
 {
@@ -297,6 +332,7 @@ int main(void)
         cmocka_unit_test(a_name_that_was_crowded_is_plain_again),
         cmocka_unit_test(the_dead_leave_no_rows),
         cmocka_unit_test(values_that_have_expired_are_swept),
+        cmocka_unit_test(a_doorbell_that_was_cut_off_is_told),
         cmocka_unit_test(failures_leave_no_descriptors),
         cmocka_unit_test(the_isolation_of_the_database_does_not_matter),
     };
