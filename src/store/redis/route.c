@@ -253,13 +253,17 @@ static dibs_status set_aside(journey *jn, redisReply **reply)
     const char *text = (*reply)->str;
     dibs_status rc;
 
-    if (begins(text, "MOVED ") || begins(text, "ASK "))
+    if (!begins(text, "MOVED ") && !begins(text, "ASK "))
+        rc = dibs__redis_fail(text, &jn->why);
+    else if (jn->slot < 0)
+        rc = dibsx_fail_at(&jn->why, DIBS_UNAVAIL, "MOVED",
+                           "the servers of the cluster refer to each other "
+                           "for a command that any of them could answer");
+    else
         rc = dibsx_fail_at(&jn->why, DIBS_UNAVAIL, "MOVED",
                            "slot %d of the cluster is being moved, or its "
                            "servers do not agree who serves it",
                            jn->slot);
-    else
-        rc = dibs__redis_fail(text, &jn->why);
     dibs__reply_free(*reply);
     *reply = NULL;
     return rc;
