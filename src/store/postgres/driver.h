@@ -25,6 +25,7 @@
     X(PQgetvalue)                                                              \
     X(PQhost)                                                                  \
     X(PQisBusy)                                                                \
+    X(PQlibVersion)                                                            \
     X(PQnfields)                                                               \
     X(PQnotifies)                                                              \
     X(PQntuples)                                                               \
