@@ -24,7 +24,7 @@ ENDLESS = ("watch", "demo")
 PIECE = 10
 
 # Larger than this is only what a sanitizer keeps for itself.
-SPAN_MAX = 1 << 28
+SPAN_MAX = 1 << 26
 
 # How each verb is used; one that is missing here fails a test.
 USES = {
