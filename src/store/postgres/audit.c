@@ -212,7 +212,7 @@ dibs_status dibs__pg_audit(dibs__store *st, dibsx_nsec deadline,
         rc = dibs__pg_pool_take(&rp.pg->steps, deadline, &cn, err);
     if (rc == DIBS_OK) {
         report_way(&rp, cn);
-        dibs__pg_pool_give(&rp.pg->steps, cn);
+        dibs__pg_pool_give(cn);
     }
     return rc;
 }

@@ -15,6 +15,7 @@ enum { DIBS__PG_VERSION = 1 }; /* of the schema; also in schema.sql */
 typedef struct dibs__pg_conn {
     PGconn *pq;
     struct dibs__pg_conn *next; /* of those that are idle */
+    struct dibs__pg_pool *home; /* to which it belongs, or NULL */
     bool pooled;  /* a pooler is in between: nothing lasts beyond a statement */
     bool dead;    /* of no more use */
     unsigned era; /* of its pool when it was made */

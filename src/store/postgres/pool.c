@@ -5,11 +5,11 @@
 #include <time.h>
 
 void dibs__pg_pool_init(dibs__pg_pool *pool, const dibs__pg_conf *conf,
-                        int most)
+                        int most, dibs__pg_pool *spare)
 {
     pthread_condattr_t attr;
 
-    *pool = (dibs__pg_pool){.conf = conf, .most = most};
+    *pool = (dibs__pg_pool){.conf = conf, .most = most, .spare = spare};
     pthread_mutex_init(&pool->mutex, NULL);
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -93,12 +93,41 @@ static bool is_trusted(dibs__pg_pool *pool, const dibs__pg_conn *cn)
     return trusted;
 }
 
+/* An idle connection, without a wait; or NULL. */
+static dibs__pg_conn *take_idle(dibs__pg_pool *pool)
+{
+    dibs__pg_conn *cn;
+
+    pthread_mutex_lock(&pool->mutex);
+    cn = pool->idle;
+    if (cn)
+        pool->idle = cn->next;
+    pthread_mutex_unlock(&pool->mutex);
+    return cn;
+}
+
+/* One of those that it may use beside its own. */
+static dibs__pg_conn *take_spare(dibs__pg_pool *pool)
+{
+    dibs__pg_conn *cn = pool->spare ? take_idle(pool->spare) : NULL;
+
+    if (cn && (!dibs__pg_conn_lives(cn) || !is_trusted(pool->spare, cn))) {
+        dibs__pg_conn_close(cn);
+        forget(pool->spare);
+        return NULL;
+    }
+    return cn;
+}
+
 dibs_status dibs__pg_pool_take(dibs__pg_pool *pool, dibsx_nsec deadline,
                                dibs__pg_conn **out, dibs_error *err)
 {
     dibs_status rc;
     unsigned era;
 
+    *out = dibsx_now() < deadline ? take_spare(pool) : NULL;
+    if (*out)
+        return DIBS_OK;
     for (;;) {
         if (!reserve(pool, deadline, out))
             return dibsx_fail(err, DIBS_UNAVAIL,
@@ -114,15 +143,19 @@ dibs_status dibs__pg_pool_take(dibs__pg_pool *pool, dibsx_nsec deadline,
     era = pool->era;
     pthread_mutex_unlock(&pool->mutex);
     rc = dibs__pg_conn_open(pool->conf, DIBS__PG_FOR_STEPS, deadline, out, err);
-    if (rc == DIBS_OK)
+    if (rc == DIBS_OK) {
         (*out)->era = era;
-    else
+        (*out)->home = pool;
+    } else {
         forget(pool);
+    }
     return rc;
 }
 
-void dibs__pg_pool_give(dibs__pg_pool *pool, dibs__pg_conn *cn)
+void dibs__pg_pool_give(dibs__pg_conn *cn)
 {
+    dibs__pg_pool *pool = cn->home;
+
     if (dibs__pg_conn_is_worn(cn)) {
         dibs__pg_conn_close(cn);
         forget(pool);

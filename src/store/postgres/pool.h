@@ -11,7 +11,8 @@
 #include <pthread.h>
 
 typedef struct dibs__pg_pool {
-    const dibs__pg_conf *conf; /* borrowed */
+    const dibs__pg_conf *conf;   /* borrowed */
+    struct dibs__pg_pool *spare; /* whose idle ones are used too, or NULL */
     int most;
     pthread_mutex_t mutex; /* guards all below */
     pthread_cond_t freed;
@@ -20,9 +21,11 @@ typedef struct dibs__pg_pool {
     unsigned era; /* connections of an earlier one are not used again */
 } dibs__pg_pool;
 
-/* The caller owns the struct; end with fini, when no connection is in use. */
+/* The caller owns the struct; end with fini, when no connection is in use. Of
+ * `spare`, which may be NULL, a connection that is idle is taken before one is
+ * made: a program that holds one lock has one. */
 void dibs__pg_pool_init(dibs__pg_pool *pool, const dibs__pg_conf *conf,
-                        int most);
+                        int most, dibs__pg_pool *spare);
 void dibs__pg_pool_fini(dibs__pg_pool *pool);
 
 /* Give it back with dibs__pg_pool_give(), be it dead. Any thread. */
@@ -30,7 +33,7 @@ DIBS_MUST_CHECK dibs_status dibs__pg_pool_take(dibs__pg_pool *pool,
                                                dibsx_nsec deadline,
                                                dibs__pg_conn **out,
                                                dibs_error *err);
-void dibs__pg_pool_give(dibs__pg_pool *pool, dibs__pg_conn *cn);
+void dibs__pg_pool_give(dibs__pg_conn *cn);
 
 /* The server answered what it cannot: no connection that was made before is taken
  * again. Any thread. */

@@ -67,8 +67,8 @@ static dibs_status handle_open(const dibs__store_ops *ops, const dibsx_url *url,
     dibs__pg_bell_init(&pg->bell, &pg->conf);
     dibs__pg_advisory_init(&pg->advisory, &pg->conf);
     rc = dibs__pg_conf_read(url, &pg->conf, err);
-    dibs__pg_pool_init(&pg->steps, &pg->conf, pg->conf.pool);
-    dibs__pg_pool_init(&pg->renewals, &pg->conf, RENEWALS);
+    dibs__pg_pool_init(&pg->steps, &pg->conf, pg->conf.pool, NULL);
+    dibs__pg_pool_init(&pg->renewals, &pg->conf, RENEWALS, &pg->steps);
     dibs__pg_combiner_init(&pg->combiner);
     if (rc == DIBS_OK)
         rc = dibs__pg_texts_init(&pg->texts, &pg->conf, err);

@@ -27,7 +27,7 @@ dibs_status dibs__pg_step(dibs__pg *pg, dibs__pg_pool *pool,
             return rc;
         rc = dibs__pg_conn_ask(cn, &pg->texts, query, args, deadline, out,
                                &again, err);
-        dibs__pg_pool_give(pool, cn);
+        dibs__pg_pool_give(cn);
     }
     return rc;
 }
