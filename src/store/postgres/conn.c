@@ -26,8 +26,12 @@ enum { PREPARE_AT = 3, PREPARED = 255, NAME_MAX_LEN = 16 };
 
 /* Every step finds its rows by an index, also when the tables were small the last
  * time that somebody counted, and in the order that it was given. What a step can
- * hang on is a lock. The timeout is below DIBS__TOMB_MS: a request that hangs is
- * gone before the tombstone is that keeps it from doing harm. */
+ * hang on is a lock: each says for how long. The most is below DIBS__TOMB_MS: a
+ * request that hangs is gone before the tombstone is that keeps it from doing harm.
+ * No timeout of the statement and no cancel: a server that waits for its standby
+ * would leave off and say that all is done. */
+enum { LOCK_MAX_MS = 8000 };
+
 #define SESSION                                                                \
     "SET lock_timeout = 8000; SET statement_timeout = 0; "                     \
     "SET idle_in_transaction_session_timeout = 8000; "                         \
@@ -35,6 +39,11 @@ enum { PREPARE_AT = 3, PREPARED = 255, NAME_MAX_LEN = 16 };
     "SET jit = off; SET enable_seqscan = off; SET enable_bitmapscan = off; "   \
     "SET enable_hashjoin = off; SET enable_mergejoin = off; "                  \
     "SET plan_cache_mode = force_generic_plan"
+
+/* A statement whose client has gone is given up, so that it gets no lock that
+ * nobody wants any more. Not every server can. */
+#define WATCH_CLIENT     "SET client_connection_check_interval = 500"
+#define WATCH_CLIENT_MIN 140000
 
 /* libpq keeps for good what a server says of its settings, be it new each time. */
 #define RECEIVED_MAX ((size_t)64 << 20)
@@ -112,12 +121,26 @@ static size_t room_of(dibs__pg_query query)
                : DIBS__PG_ROOM;
 }
 
+/* For how long the server may wait for a lock: until shortly before nobody waits for
+ * the answer. A caller that hears in time that it was in vain knows that nothing has
+ * changed, and keeps the connection. */
+static int64_t lock_ms_of(dibsx_nsec deadline)
+{
+    int64_t left_ms = dibsx_wait_ms(deadline, dibsx_now());
+    int64_t wait_ms = left_ms - left_ms / 4;
+
+    if (left_ms < 0 || wait_ms > LOCK_MAX_MS)
+        return LOCK_MAX_MS;
+    return wait_ms > 0 ? wait_ms : 1; /* 0 is for ever */
+}
+
 dibs_status dibs__pg_conn_ask(dibs__pg_conn *cn, const dibs__pg_texts *texts,
                               dibs__pg_query query, const dibs__pg_args *args,
                               dibsx_nsec deadline, PGresult **out, bool *again,
                               dibs_error *err)
 {
     const char *text = cn->pooled ? texts->pooled[query] : texts->of[query];
+    dibs__pg_args with = *args;
     dibs__pg_outcome oc = {0};
     dibs_status rc;
     bool sent;
@@ -129,7 +152,9 @@ dibs_status dibs__pg_conn_ask(dibs__pg_conn *cn, const dibs__pg_texts *texts,
         return dibsx_fail(err, DIBS_UNAVAIL,
                           "the connection was lost before anything was sent");
     }
-    sent = send_query(cn, query, text, args);
+    if (dibs__pg_waits(query))
+        dibs__pg_arg_int(&with, lock_ms_of(deadline));
+    sent = send_query(cn, query, text, &with);
     rc = dibs__pg_finish(cn, sent, room_of(query), deadline, &oc, err);
     *out = oc.rows;
     if (rc == DIBS_OK || oc.fatal)
@@ -270,6 +295,18 @@ static dibs_status judge(dibs__pg_conn *cn, const dibs__pg_conf *conf,
     return DIBS_OK;
 }
 
+/* Settings that last as long as the session. */
+static dibs_status
+settle(dibs__pg_conn *cn, dibsx_nsec deadline, dibs_error *err)
+{
+    dibs_status rc = dibs__pg_conn_run(cn, SESSION, deadline, NULL, err);
+
+    if (rc != DIBS_OK || dibs__pq.PQserverVersion(cn->pq) < WATCH_CLIENT_MIN)
+        return rc;
+    rc = dibs__pg_conn_run(cn, WATCH_CLIENT, deadline, NULL, err);
+    return cn->dead ? rc : DIBS_OK;
+}
+
 static dibs_status greet(dibs__pg_conn *cn, const dibs__pg_conf *conf,
                          dibs__pg_use use, dibsx_nsec deadline, dibs_error *err)
 {
@@ -294,9 +331,8 @@ static dibs_status greet(dibs__pg_conn *cn, const dibs__pg_conf *conf,
     if (rc == DIBS_OK)
         rc = judge(cn, conf, row, use, err);
     dibs__pq.PQclear(row);
-    if (rc == DIBS_OK && !cn->pooled && !setup)
-        rc = dibs__pg_conn_run(cn, SESSION, deadline, NULL, err);
-    return rc;
+    return rc == DIBS_OK && !cn->pooled && !setup ? settle(cn, deadline, err)
+                                                  : rc;
 }
 
 static PGconn *start(const dibs__pg_conf *conf, const dibs__pg_words *words)

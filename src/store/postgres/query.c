@@ -6,6 +6,7 @@
 #include "base/fail.h"
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { QUERY_MAX = 4096 };
@@ -76,37 +77,63 @@ static const char *const queries[DIBS__PG_QUERIES] = {
         "current_database() AND backend_xmin IS NOT NULL)",
 };
 
-/* As in conn.c, until the end of the transaction. What FROM calls is done before
- * the function is. */
-#define SETTINGS " FROM set_config('lock_timeout', '8000', true)"
+static const char few_pooled[] =
+    "SELECT @schema@.few_pooled($1,$2,$3,$4,$5,$6)";
+
+/* The parameters that a query has. */
+static int params_of(const char *query)
+{
+    int most = 0;
+
+    for (const char *at = query; (at = strchr(at, '$')) != NULL; at++) {
+        int number = (int)strtol(at + 1, NULL, 10);
+
+        most = number > most ? number : most;
+    }
+    return most;
+}
 
 /* A function of the schema changes something; all else only looks. */
-static char *write_pooled(const dibs__pg_conf *conf, const char *query)
+static bool is_function(const char *query)
 {
     static const char function[] = "SELECT @schema@.";
     static const char rows[] = "SELECT unnest(@schema@.";
+
+    return strncmp(query, function, strlen(function)) == 0 ||
+           strncmp(query, rows, strlen(rows)) == 0;
+}
+
+/* A function gives up the wait for a lock when its caller does, who says in one
+ * more parameter when that is. What FROM calls is done before the function is. */
+static char *write_text(const dibs__pg_conf *conf, const char *query)
+{
     dibsx_buf buf;
     char *text;
 
-    if (query == queries[DIBS__PG_FEW])
-        query = "SELECT @schema@.few_pooled($1,$2,$3,$4,$5,$6)";
     dibsx_buf_init(&buf, QUERY_MAX);
     dibsx_buf_puts(&buf, query);
-    if (strncmp(query, function, strlen(function)) == 0 ||
-        strncmp(query, rows, strlen(rows)) == 0)
-        dibsx_buf_puts(&buf, SETTINGS);
+    if (is_function(query))
+        dibsx_buf_printf(&buf, " FROM set_config('lock_timeout', $%d, true)",
+                         params_of(query) + 1);
     text = dibsx_buf_ok(&buf) ? dibs__pg_with_schema(conf, dibsx_buf_text(&buf))
                               : NULL;
     dibsx_buf_fini(&buf);
     return text;
 }
 
+bool dibs__pg_waits(dibs__pg_query query)
+{
+    return is_function(queries[query]);
+}
+
 dibs_status dibs__pg_texts_init(dibs__pg_texts *texts,
                                 const dibs__pg_conf *conf, dibs_error *err)
 {
     for (size_t i = 0; i < DIBS__PG_QUERIES; i++) {
-        texts->of[i] = dibs__pg_with_schema(conf, queries[i]);
-        texts->pooled[i] = write_pooled(conf, queries[i]);
+        bool few = i == DIBS__PG_FEW;
+
+        texts->of[i] = write_text(conf, queries[i]);
+        texts->pooled[i] = write_text(conf, few ? few_pooled : queries[i]);
         if (!texts->of[i] || !texts->pooled[i])
             return dibsx_fail(err, DIBS_NOMEM, "the statements");
     }

@@ -47,6 +47,10 @@ DIBS_MUST_CHECK dibs_status dibs__pg_texts_init(dibs__pg_texts *texts,
                                                 dibs_error *err);
 void dibs__pg_texts_fini(dibs__pg_texts *texts);
 
+/* Whether it may have to wait for a lock. Then its last parameter, beyond those of
+ * the caller, is for how many ms. */
+bool dibs__pg_waits(dibs__pg_query query);
+
 enum { DIBS__PG_ARGS = 12, DIBS__PG_NUMBER = 24 };
 
 /* Arguments in order. Text and bytes are borrowed until the call is over. */
