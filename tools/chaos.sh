@@ -127,6 +127,8 @@ if [ -x "$with_postgres" ]; then
         count postgres "contract $way" "$with_postgres" "$way" -- \
             "$build/tests/contract/contract"
     done
+    count postgres "200 contenders, some killed" \
+        "$build/tests/postgres/test_postgres_contend" 200 "$((minutes * 6 + 20))"
 fi
 count "every store" "each call fails" "$(dirname "$0")/loops.sh" "$build"
 printf '\nseed %s, %s s of faults on each store, %s s in all\n\n' "$seed" "$span" "$SECONDS"

@@ -174,7 +174,7 @@ static void write_line(line *ln, const pg_server *sv)
     set(ln, ln->port);
     set(ln, ln->dir);
     set(ln, "listen_addresses=127.0.0.1");
-    set(ln, "max_connections=300");
+    set(ln, "max_connections=800");
     /* Of the disk alone: a crash of the server counts. */
     set(ln, sv->durable ? "fsync=on" : "fsync=off");
     set(ln, "autovacuum_naptime=5s");

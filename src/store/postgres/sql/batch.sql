@@ -74,7 +74,7 @@ BEGIN
         ELSE
             answers[i] := @schema@.acquire(
                 a_names[i], a_owners[i], a_modes[i]::@schema@.mode,
-                a_permits[i], a_capacities[i], a_flags[i]::integer,
+                a_permits[i], a_capacities[i], a_flags[i]::integer | 8,
                 a_priorities[i]::integer, a_ms[i], a_whos[i], a_bell);
         END IF;
         -- One that may be lost does not speak for the others.

@@ -3,7 +3,7 @@
 
 -- Answers "0 fence left_ms claim", "1 fence left_ms queued ahead who", "3", or
 -- "6 capacity"; "0 fence" when all of the ttl is left. a_flags: 1 to join the queue,
--- 2 to barge, 4 to tell.
+-- 2 to barge, 4 to tell; 8 for one of a batch.
 CREATE FUNCTION @schema@.acquire(
     a_name text, a_owner text, a_mode @schema@.mode, a_permits bigint,
     a_capacity bigint, a_flags integer, a_priority integer, a_ttl_ms bigint,
@@ -55,6 +55,7 @@ LANGUAGE plpgsql AS $$
 DECLARE
     at_us bigint := @schema@.now_us();
     r @schema@.roll;
+    v_answer text;
 BEGIN
     IF a_flags & 1 = 0 AND a_capacity = 0 THEN
         SELECT * INTO r FROM @schema@.roll AS q WHERE q.name = a_name;
@@ -63,10 +64,61 @@ BEGIN
                    (r.until_us - at_us - 1) / 1000 + 1 || ' 0 0 ' || r.who;
         END IF;
     END IF;
+    IF a_flags = 1 THEN
+        v_answer := @schema@.wait_on(a_name, a_owner, a_bell, at_us);
+        IF v_answer IS NOT NULL THEN
+            RETURN v_answer;
+        END IF;
+    END IF;
     RETURN @schema@.acquire_long(
         a_name, a_owner, a_mode, a_permits, a_capacity, a_flags & 1 <> 0,
         a_flags & 2 <> 0, a_flags & 4 <> 0, a_priority, a_ttl_ms, a_who,
         a_bell);
+END
+$$;
+
+-- One who has a place, while there is nothing for anybody to do but to wait,
+-- refreshes it without a lock on the name: most of what many who wait ask for, and
+-- who holds it would have to stand in line with them. NULL: it takes the long way.
+--   (1) Nobody is served by this: some hold, and no party's time has passed, so the
+--       queue is as the last step left it.
+--   (2) Who is served at the same time changes the same row. Of the two, the second
+--       sees what the first did: a place that is none any more is not refreshed.
+--   (3) The row is all that the transaction has locked, and it waits for no other:
+--       one of a batch does not come here.
+--   (4) A place that was refreshed has not been served since it was taken, so that
+--       the watermark covers all that its owner was rung for before.
+CREATE FUNCTION @schema@.wait_on(a_name text, a_owner text, a_bell text,
+                                 at_us bigint)
+RETURNS text
+LANGUAGE plpgsql AS $$
+DECLARE
+    mine @schema@.party;
+    first @schema@.party;
+    v_ahead bigint;
+BEGIN
+    IF EXISTS (SELECT FROM @schema@.party AS p WHERE p.name = a_name
+               AND (p.until_us <= at_us OR p.tell)) THEN
+        RETURN NULL;
+    END IF;
+    first := @schema@.first_to_end(a_name);
+    IF first.name IS NULL THEN
+        RETURN NULL;
+    END IF;
+    UPDATE @schema@.party AS p SET until_us = at_us + 3000000, bell = a_bell
+    WHERE p.name = a_name AND p.owner = a_owner AND p.role = 'waiter'
+    AND p.until_us > at_us RETURNING p.* INTO mine;
+    IF NOT FOUND THEN
+        RETURN NULL;
+    END IF;
+    PERFORM @schema@.lazily();
+    SELECT count(*) INTO v_ahead FROM @schema@.party AS p
+    WHERE p.name = a_name AND p.role = 'waiter'
+    AND (p.priority > mine.priority
+         OR p.priority = mine.priority AND p.seq < mine.seq);
+    RETURN '1 ' || @schema@.watermark(a_name, at_us) || ' ' ||
+           (first.until_us - at_us - 1) / 1000 + 1 || ' 1 ' || v_ahead || ' ' ||
+           first.who;
 END
 $$;
 
