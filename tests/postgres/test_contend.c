@@ -9,6 +9,7 @@
 #include "pg_world.h"
 #include "store/store.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -238,6 +239,79 @@ static void a_place_is_kept_without_the_line(void **state)
     dibs__store_close(st);
 }
 
+enum { STORES = 3, THREADS = 8, ROUNDS = 15, CAPACITY = 3 };
+
+typedef struct asker {
+    dibs__store *st;
+    char owner[DIBS_OWNER_SIZE];
+    pthread_t thread;
+} asker;
+
+/* Takes turns, on a store that it shares with other threads; while it waits it asks
+ * far more often than a client does. */
+static void *take_turns(void *arg)
+{
+    asker *me = arg;
+    const dibs__lease_ops *ops = me->st->ops->lease;
+    dibs__ask ask = {.name = "batched",
+                     .owner = me->owner,
+                     .mode = DIBS__PERMITS,
+                     .permits = 1,
+                     .capacity = CAPACITY,
+                     .ttl_ms = 60000,
+                     .flags = DIBS__ASK_QUEUE,
+                     .who = "host:1"};
+    dibs__leave leave = {.name = ask.name, .owner = ask.owner};
+    dibs__answer ans;
+    dibs_status rc;
+
+    for (int i = 0; i < ROUNDS; i++) {
+        while (ops->acquire(me->st, &ask, in_bound(), &ans, NULL) != DIBS_OK)
+            world_sleep_ms(1);
+        rc = ops->release(me->st, &leave, in_bound(), NULL);
+        (void)rc;
+    }
+    return NULL;
+}
+
+static void ask_all_at_once(dibs__store *stores[STORES])
+{
+    asker askers[THREADS];
+
+    for (int i = 0; i < THREADS; i++) {
+        askers[i].st = stores[i % STORES];
+        snprintf(askers[i].owner, DIBS_OWNER_SIZE, "%032d", i + 1);
+        assert_int_equal(pthread_create(&askers[i].thread, NULL, take_turns,
+                                        &askers[i]),
+                         0);
+    }
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(askers[i].thread, NULL);
+}
+
+/* Steps of several threads share a transaction, in which one that waits must not
+ * keep what another needs. */
+static void batches_on_one_name_never_wait_in_a_circle(void **state)
+{
+    dibs__store *stores[STORES];
+    char url[PG_URL_MAX];
+
+    (void)state;
+    pg_url(&world_sv, url);
+    for (int i = 0; i < STORES; i++)
+        CHECK(DIBS_OK, dibs__store_open(url, in_bound(), &stores[i], err));
+    ask_all_at_once(stores);
+    /* The server adds up what its processes saw when these end. */
+    for (int i = 0; i < STORES; i++)
+        dibs__store_close(stores[i]);
+    while (pg_number(&world_sv, "SELECT count(*) " OURS) != 0)
+        world_sleep_ms(5);
+    assert_int_equal(pg_number(&world_sv,
+                               "SELECT deadlocks FROM pg_stat_database WHERE "
+                               "datname = current_database()"),
+                     0);
+}
+
 /* Waits for a row that is locked, until it is killed. */
 static int stand_in_line(char **words)
 {
@@ -298,6 +372,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_step_leaves_the_line_with_its_deadline),
         cmocka_unit_test(a_killed_client_leaves_the_line),
         cmocka_unit_test(a_place_is_kept_without_the_line),
+        cmocka_unit_test(batches_on_one_name_never_wait_in_a_circle),
         cmocka_unit_test(somebody_of_many_gets_it),
     };
 
