@@ -71,7 +71,7 @@ static int contend(char **words)
                      NULL) != DIBS_OK)
         world_sleep_ms(20);
     lock = world_lock(cl, "contended",
-                      DIBS_LOCK_OPTS(.ttl_ms = TTL_MS, .wait_ms = 20000));
+                      DIBS_LOCK_OPTS(.ttl_ms = TTL_MS, .wait_ms = 600000));
     while (!atomic_load(&all->over))
         if (dibs_lock_acquire(lock, NULL) == DIBS_OK) {
             take_turn(all, lock);
