@@ -5,6 +5,7 @@
 #include "cli/guard.h"
 
 #include "base/fail.h"
+#include "cli/backstop.h"
 #include "cli/tree.h"
 #include <errno.h>
 #include <string.h>
@@ -21,39 +22,41 @@ static dibs_status failed(dibs_error *err, const char *what)
                          what, strerror(number));
 }
 
-static dibs_status
-page_map(dibs__guard *guard, dibsx_nsec kill_at, dibs_error *err)
+static dibs_status page_map(dibs__guard *guard, dibsx_nsec kill_at,
+                            dibsx_nsec last_at, dibs_error *err)
 {
     void *at = mmap(NULL, sizeof(dibs__guard_page), PROT_READ | PROT_WRITE,
                     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (at == MAP_FAILED)
         return failed(err, "cannot map a page to share with the guard");
     guard->page = at;
+    /* The rest is 0, as mapped. */
     atomic_init(&guard->page->kill_at, kill_at);
-    atomic_init(&guard->page->child, 0);
+    atomic_init(&guard->page->last_at, last_at);
     return DIBS_OK;
 }
 
-dibs_status dibs__guard_start(dibs__guard *guard, const dibs__job *job,
-                              dibsx_nsec kill_at, dibs_error *err)
+dibs_status
+dibs__guard_start(dibs__guard *guard, const dibs__job *job, dibsx_nsec kill_at,
+                  dibsx_nsec last_at, dibs_error *err)
 {
     int pair[2] = {-1, -1};
     *guard = (dibs__guard){.sock = -1, .means = job->means};
-    dibs_status rc = page_map(guard, kill_at, err);
+    dibs_status rc = page_map(guard, kill_at, last_at, err);
     if (rc != DIBS_OK)
         return rc;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
         rc = failed(err, "cannot make a socket to the guard");
         goto out;
     }
-    /* Should the guard be killed, its tree falls to this process. */
+    /* Should guard and backstop be killed, the tree falls to this process. */
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1L, 0L, 0L, 0L);
 
     pid_t group = getpgrp();
     guard->pid = fork();
     if (guard->pid == 0) {
         close(pair[0]);
-        dibs__guard_main(job, guard->page, pair[1], group);
+        dibs__backstop_main(job, guard->page, pair[1], group);
     }
     close(pair[1]);
     guard->sock = pair[0];
@@ -67,8 +70,10 @@ out:
     return rc;
 }
 
-void dibs__guard_deadline(dibs__guard *guard, dibsx_nsec kill_at)
+void dibs__guard_deadline(dibs__guard *guard, dibsx_nsec kill_at,
+                          dibsx_nsec last_at)
 {
+    atomic_store(&guard->page->last_at, last_at);
     int64_t old = atomic_exchange(&guard->page->kill_at, kill_at);
     /* A later moment the guard finds when it wakes at the old one. */
     if (kill_at < old)
@@ -99,26 +104,35 @@ dibs__event dibs__guard_hear(dibs__guard *guard)
     return event;
 }
 
-static void bury(dibs__guard *guard)
+static void bury(pid_t pid)
+{
+    kill(pid, SIGKILL);
+    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+        ;
+}
+
+static void bury_both(dibs__guard *guard)
 {
     if (!guard->pid)
         return;
-    kill(guard->pid, SIGKILL);
-    while (waitpid(guard->pid, NULL, 0) < 0 && errno == EINTR)
-        ;
+    bury(guard->pid);
     guard->pid = 0;
+    /* The guard has fallen to this process, unless it was buried before. */
+    pid_t inner = atomic_load(&guard->page->guard);
+    if (inner > 0 && waitpid(inner, NULL, WNOHANG) == 0)
+        bury(inner);
 }
 
 void dibs__guard_sweep(dibs__guard *guard)
 {
-    bury(guard);
+    bury_both(guard);
     dibs__tree_sweep(guard->means);
 }
 
 void dibs__guard_end(dibs__guard *guard)
 {
-    /* An outer run must not find it left behind. */
-    bury(guard);
+    /* An outer run must not find them left behind. */
+    bury_both(guard);
     if (guard->sock >= 0)
         close(guard->sock);
     if (guard->page)

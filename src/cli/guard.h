@@ -1,12 +1,14 @@
 /* guard.h - the process between dibs and the command, which sees to it that the
  * command's whole tree is dead before the lease could pass to another.
  *
- *     dibs  --orders-->  guard  --forks-->  command --> its children ...
- *           <--events--
- *           ==page====>  the moment by which the tree must be dead
+ *     dibs  --forks-->  backstop  --forks-->  guard  --forks-->  command ...
+ *           ------------orders--------------->
+ *           <-----------events----------------
+ *           ==page====>  =======page=========>  when the tree must be dead
  *
  * The guard kills the tree when that moment comes and dibs has not moved it
- * (dibs is stopped, starved or the lease is gone) and when dibs dies. Processes
+ * (dibs is stopped, starved or the lease is gone) and when dibs dies. The backstop
+ * does it a little later, should the guard be stopped or dead too. Processes
  * that left the command's group or session are found all the same: the guard is
  * their subreaper, so they stay below it. */
 /* SPDX-License-Identifier: MIT */
@@ -29,24 +31,29 @@ typedef struct dibs__job {
     const dibs__means *means;
     int tty;        /* the terminal to be given at the start, or -1 */
     int stdin_fd;   /* becomes its standard input; -1: as it is */
+    int probe_ms;   /* how often to measure how late it is woken */
     bool own_group; /* a process group of its own */
 } dibs__job;
 
-/* Shared by both processes. */
+/* Shared by the three processes. Moments are on dibsx_now(), or DIBSX_NEVER. */
 typedef struct dibs__guard_page {
-    _Atomic int64_t kill_at; /* a moment on dibsx_now(), or DIBSX_NEVER */
-    _Atomic int32_t child;   /* the command's process, 0 before it started */
+    _Atomic int64_t kill_at; /* by dibs: when the guard kills */
+    _Atomic int64_t last_at; /* by dibs: ... and the backstop, if need be */
+    _Atomic int64_t late;    /* by the guard: how late it is woken */
+    _Atomic uint32_t beats;  /* by the guard: how often it was told to look */
+    _Atomic int32_t guard;   /* by the backstop: the guard's process, or 0 */
+    _Atomic int32_t child;   /* by the guard: the command's, or 0 */
 } dibs__guard_page;
 
 typedef struct dibs__guard {
-    pid_t pid;
+    pid_t pid; /* of the backstop, its parent */
     int sock;
     const dibs__means *means;
     dibs__guard_page *page;
 } dibs__guard;
 
 typedef enum dibs__order {
-    DIBS__ORDER_LOOK,   /* the moment on the page has been moved back */
+    DIBS__ORDER_LOOK,   /* at the page: the moment was moved; and count it */
     DIBS__ORDER_SIGNAL, /* arg: to the command's group, or to it alone */
     DIBS__ORDER_END,    /* arg: to every process of the tree, and CONT */
     DIBS__ORDER_KILL,   /* the tree, until nothing is left */
@@ -75,18 +82,20 @@ typedef struct dibs__event {
 DIBS_MUST_CHECK dibs_status dibs__guard_start(dibs__guard *guard,
                                               const dibs__job *job,
                                               dibsx_nsec kill_at,
+                                              dibsx_nsec last_at,
                                               dibs_error *err);
 
-/* Moves the moment by which the tree must be dead. */
-void dibs__guard_deadline(dibs__guard *guard, dibsx_nsec kill_at);
+/* Moves the moments at which the guard, and the backstop, kill the tree. */
+void dibs__guard_deadline(dibs__guard *guard, dibsx_nsec kill_at,
+                          dibsx_nsec last_at);
 
 void dibs__guard_tell(dibs__guard *guard, dibs__order order, int arg);
 
 /* The next event, without blocking. */
 dibs__event dibs__guard_hear(dibs__guard *guard);
 
-/* For when the guard is dead or does not answer: kills it, and all of the tree,
- * from here. Returns when nothing is left. */
+/* For when the guard is dead or does not answer: kills it, the backstop and all
+ * of the tree from here. Returns when nothing is left. */
 void dibs__guard_sweep(dibs__guard *guard);
 
 /* Its work is done, or was never begun. */

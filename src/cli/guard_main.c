@@ -14,27 +14,25 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/guard.h"
 
+#include "cli/aside.h"
 #include "cli/launch.h"
 #include "cli/rank.h"
 #include "cli/tree.h"
 #include <errno.h>
 #include <poll.h>
-#include <sys/prctl.h>
-#include <sys/signalfd.h>
 #include <sys/socket.h>
-#include <sys/timerfd.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { ROUND_FIRST_MS = 2, ROUND_LAST_MS = 64 };
+enum { PROBES_FIRST = 8, PROBE_FIRST_MS = 5 };
 
 typedef struct guard {
     const dibs__job *job;
     dibs__guard_page *page;
     int sock;
-    int children; /* signalfd for SIGCHLD */
-    int timer;    /* on the clock of leases, which counts suspend */
-    dibsx_nsec armed_at;
+    dibs__aside own;
     dibs__rank rank; /* of what it starts */
     pid_t child;     /* 0 once it was reaped */
     pid_t hook;
@@ -43,6 +41,7 @@ typedef struct guard {
     bool clear;
     dibsx_nsec round_at; /* when to kill again */
     int round_ms;
+    int probes; /* how often it has measured how late it is woken */
 } guard;
 
 static void report(const guard *g, dibs__event_kind kind, int arg)
@@ -116,6 +115,7 @@ static void obey(guard *g, const dibs__event *order)
 {
     switch ((dibs__order)order->kind) {
     case DIBS__ORDER_LOOK:
+        atomic_fetch_add(&g->page->beats, 1);
         break;
     case DIBS__ORDER_SIGNAL:
         signal_command(g, order->arg);
@@ -167,9 +167,6 @@ static void reaped(guard *g, pid_t pid, int status)
 
 static void reap(guard *g)
 {
-    struct signalfd_siginfo info;
-    while (read(g->children, &info, sizeof info) > 0)
-        ;
     for (;;) {
         int status = 0;
         pid_t pid = waitpid(-1, &status, WNOHANG | WUNTRACED);
@@ -187,19 +184,38 @@ static void reap(guard *g)
     }
 }
 
-/* The timer, not poll's timeout, because only it counts time in suspend. */
-static void arm(guard *g)
+/* How late this process is woken is what the margin has to cover. A sample that
+ * is not repeated fades. */
+static void note_late(guard *g, dibsx_nsec late)
 {
-    dibsx_nsec kill_at = atomic_load(&g->page->kill_at);
-    if (g->killing || kill_at == g->armed_at)
+    dibsx_nsec known = atomic_load(&g->page->late);
+    known -= known / 8;
+    atomic_store(&g->page->late, late > known ? late : known);
+}
+
+/* On a clock that stands still in suspend, as that of poll does. */
+static dibsx_nsec awake_now(void)
+{
+    struct timespec ts;
+    (void)clock_gettime(CLOCK_MONOTONIC, &ts);
+    return ts.tv_sec * DIBSX_SEC + ts.tv_nsec;
+}
+
+/* Returns when there is something to do. While it waits for nothing else it
+ * measures: often at first, then now and then. */
+static void wait_for(guard *g, struct pollfd *fds, nfds_t count, int wait_ms)
+{
+    int probe_ms = g->probes < PROBES_FIRST ? PROBE_FIRST_MS : g->job->probe_ms;
+    if (wait_ms >= 0) {
+        (void)poll(fds, count, wait_ms);
         return;
-    struct itimerspec spec = {{0, 0}, {0, 0}};
-    if (kill_at != DIBSX_NEVER) {
-        spec.it_value.tv_sec = (time_t)(kill_at / DIBSX_SEC);
-        spec.it_value.tv_nsec = (long)(kill_at % DIBSX_SEC) | 1;
     }
-    if (timerfd_settime(g->timer, TFD_TIMER_ABSTIME, &spec, NULL) == 0)
-        g->armed_at = kill_at;
+    dibsx_nsec due_at = awake_now() + probe_ms * DIBSX_MS;
+    if (poll(fds, count, probe_ms) != 0)
+        return;
+    note_late(g, awake_now() - due_at);
+    if (g->probes < PROBES_FIRST)
+        g->probes++;
 }
 
 static void watch_deadline(guard *g, dibsx_nsec now)
@@ -213,15 +229,14 @@ static void watch_deadline(guard *g, dibsx_nsec now)
 static void step(guard *g)
 {
     struct pollfd fds[] = {{g->orphan ? -1 : g->sock, POLLIN, 0},
-                           {g->children, POLLIN, 0},
-                           {g->timer, POLLIN, 0}};
+                           {g->own.children, POLLIN, 0},
+                           {g->own.timer, POLLIN, 0}};
     dibsx_nsec now = dibsx_now();
     int64_t wait_ms = g->killing ? dibsx_wait_ms(g->round_at, now) : -1;
-    arm(g);
-    (void)poll(fds, 3, (int)wait_ms);
-    uint64_t ticks;
-    if (fds[2].revents && read(g->timer, &ticks, sizeof ticks) > 0)
-        g->armed_at = 0;
+    if (!g->killing)
+        dibs__aside_arm(&g->own, atomic_load(&g->page->kill_at));
+    wait_for(g, fds, 3, (int)wait_ms);
+    dibs__aside_drain(&g->own);
     if (fds[0].revents)
         hear_orders(g);
     now = dibsx_now();
@@ -231,51 +246,11 @@ static void step(guard *g)
     reap(g);
 }
 
-/* Keeps nothing of what dibs has open: what the user gave it to hand on belongs
- * to the command, the rest to dibs. */
-static void close_others(const int *keep, size_t count)
-{
-    unsigned from = STDERR_FILENO + 1;
-    for (;;) {
-        unsigned next = ~0U;
-        for (size_t i = 0; i < count; i++)
-            if (keep[i] >= 0 && (unsigned)keep[i] >= from &&
-                (unsigned)keep[i] < next)
-                next = (unsigned)keep[i];
-        if (next > from)
-            (void)close_range(from, next == ~0U ? next : next - 1, 0);
-        if (next == ~0U)
-            return;
-        from = next + 1;
-    }
-}
-
-static void open_own(guard *g)
-{
-    const dibs__means *means = g->job->means;
-    const int keep[] = {g->sock, means->proc_fd, means->cgroup.parent_fd,
-                        means->cgroup.fd};
-    close_others(keep, sizeof keep / sizeof *keep);
-
-    sigset_t mask;
-    sigemptyset(&mask);
-    sigaddset(&mask, SIGCHLD);
-    g->children = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
-    g->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
-}
-
 _Noreturn void dibs__guard_main(const dibs__job *job, dibs__guard_page *page,
                                 int sock, pid_t group)
 {
     guard g = {.job = job, .page = page, .sock = sock};
-    sigset_t all;
-    sigfillset(&all);
-    sigprocmask(SIG_BLOCK, &all, NULL);
-    (void)prctl(PR_SET_NAME, "dibs-guard");
-    (void)prctl(PR_SET_CHILD_SUBREAPER, 1L, 0L, 0L, 0L);
-    /* Signals for the group of dibs, from the terminal say, are not for it. */
-    (void)setpgid(0, 0);
-
+    dibs__aside_become("dibs-guard");
     dibs__launch start = {.argv = job->argv,
                           .envp = job->envp,
                           .signals = job->signals,
@@ -291,14 +266,10 @@ _Noreturn void dibs__guard_main(const dibs__job *job, dibs__guard_page *page,
     }
     atomic_store(&page->child, g.child);
     dibs__rank_raise(&g.rank);
-    open_own(&g);
-    /* Without them it could not watch; dibs hears of it and sees to the rest. */
-    if (g.children < 0 || g.timer < 0)
+    /* If it cannot watch, dibs hears of it and sees to the rest. */
+    if (!dibs__aside_open(&g.own, job->means, g.sock))
         _exit(1);
     while (!g.clear)
         step(&g);
-    /* Else dibs does it. */
-    if (g.orphan)
-        dibs__cgroup_remove(&job->means->cgroup);
     _exit(0);
 }

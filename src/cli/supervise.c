@@ -4,13 +4,14 @@
  * requests for it, ticks of progress, and deadlines. With ttl and the lease's end
  * `until`; of several leases it is the first to end that counts:
  *
- *     granted ........ renewal ........ term_at ...... kill_at ...... until
- *                                       |<-- grace -->|<-- margin -->|
+ *     granted ..... renewal ..... term_at ...... kill_at .. last_at .. until
+ *                                 |<-- grace -->|<------ margin ------>|
  *
  * Every successful renewal moves all of it on. Whoever is not renewed by term_at
  * is asked to end (--signal), at kill_at it is killed; the guard does the latter
- * by itself, should this process not run. What is left of the margin is for the
- * kernel to bury the dead. */
+ * by itself, should this process not run, and the backstop at last_at, should the
+ * guard not run either. The margin grows with how late the guard is woken on this
+ * machine; what is left of it is for the kernel to bury the dead. */
 /* SPDX-License-Identifier: MIT */
 #include "cli/supervise.h"
 
@@ -30,6 +31,14 @@
 /* A lease that was taken away is another's already: haste. */
 enum { GONE_GRACE_MS = 1000 };
 
+enum { MARGIN_MIN_MS = 40, MARGIN_MAX_MS = 1000 };
+
+/* A guard that was told to look so many times and did not is stopped or hangs. */
+enum { SILENT_MAX = 4, ASK_MIN_MS = 500, ASK_MAX_MS = 5000 };
+
+/* The first look at how late the guard is woken. */
+enum { FIRST_LOOK_MS = 100 };
+
 typedef struct run {
     const dibs__run_opts *opts;
     dibs__outcome *out;
@@ -48,6 +57,9 @@ typedef struct run {
     dibsx_nsec max_run_at;
     dibsx_nsec kill_at;  /* the tree is to end: when to kill it */
     dibsx_nsec sweep_at; /* the lease ends: when to do without the guard */
+    dibsx_nsec ask_at;   /* when to ask for a sign of life of the guard */
+    uint32_t beats;      /* its signs so far */
+    int silent;          /* how often it was asked in vain */
     bool clear;          /* nothing is left of the command's tree */
     bool gone;           /* the lease has ended, for certain */
     bool hooked;         /* the hook runs: what is left is ended after it */
@@ -65,17 +77,33 @@ static int64_t smaller(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* For short leases both are parts of the ttl, so that renewal, which is due at
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a < b ? b : a;
+}
+
+/* Guard and backstop are each as late as the guard has been lately. For short
+ * leases margin and grace are parts of the ttl, so that renewal, which is due at
  * a third of it, comes first. */
+static void plan_margin(run *r)
+{
+    int64_t ttl = r->opts->ttl_ms;
+    int64_t late_ms = 0;
+    if (r->guard.page)
+        late_ms = atomic_load(&r->guard.page->late) / DIBSX_MS;
+    int64_t margin = larger(MARGIN_MIN_MS, smaller(ttl / 50, MARGIN_MAX_MS));
+    r->margin_ms = smaller(margin + 2 * late_ms, ttl / 5);
+}
+
 static void plan_times(run *r, dibsx_nsec now)
 {
     int64_t ttl = r->opts->ttl_ms;
-    int64_t margin = ttl / 50 < 20 ? 20 : smaller(ttl / 50, 1000);
-    r->margin_ms = smaller(margin, ttl / 5);
+    plan_margin(r);
     r->grace_ms = smaller(r->opts->kill_after_ms, ttl / 4);
     r->tick_at = now;
     r->until = r->kill_at = r->sweep_at = DIBSX_NEVER;
     r->look_at = r->term_at = r->max_run_at = DIBSX_NEVER;
+    r->ask_at = now;
     if (r->opts->max_run_ms > 0)
         r->max_run_at = dibsx_after_ms(now, r->opts->max_run_ms);
 }
@@ -86,15 +114,26 @@ static bool kills_when_lost(const run *r)
                         r->opts->on_lost == DIBS__LOST_EXEC);
 }
 
+/* Guard and backstop have a half of the margin each. */
+static dibsx_nsec last_after(const run *r, dibsx_nsec kill_at)
+{
+    return dibsx_after_ms(kill_at, r->margin_ms / 2);
+}
+
+static void set_deadline(run *r, dibsx_nsec kill_at)
+{
+    dibs__guard_deadline(&r->guard, kill_at, last_after(r, kill_at));
+}
+
 /* Takes over how long the lease is good for, and tells the guard. */
 static void take_validity(run *r, dibsx_nsec now, int64_t valid_ms)
 {
     dibsx_nsec until = dibsx_after_ms(now, valid_ms);
-    if (r->until == DIBSX_NEVER || until > r->until) {
+    if (r->until == DIBSX_NEVER || until > r->until)
         r->until = until;
-        if (r->guard.page && kills_when_lost(r))
-            dibs__guard_deadline(&r->guard, until - r->margin_ms * DIBSX_MS);
-    }
+    plan_margin(r);
+    if (r->guard.page && kills_when_lost(r))
+        set_deadline(r, r->until - r->margin_ms * DIBSX_MS);
     if (r->opts->on_lost != DIBS__LOST_IGNORE)
         r->term_at = r->until - (r->margin_ms + r->grace_ms) * DIBSX_MS;
     r->look_at = dibsx_after_ms(now, r->opts->ttl_ms / 3 + 1);
@@ -104,10 +143,10 @@ static void take_validity(run *r, dibsx_nsec now, int64_t valid_ms)
 static void set_kill(run *r, dibsx_nsec kill_at)
 {
     r->kill_at = earlier(r->kill_at, kill_at);
-    if (!r->out->lost)
+    if (!r->out->lost || !kills_when_lost(r))
         return;
-    dibs__guard_deadline(&r->guard, r->kill_at);
-    r->sweep_at = dibsx_after_ms(r->kill_at, r->margin_ms / 2);
+    set_deadline(r, r->kill_at);
+    r->sweep_at = last_after(r, r->kill_at);
 }
 
 static void end_tree(run *r, dibsx_nsec kill_at)
@@ -247,12 +286,18 @@ static void command_ended(run *r, int status)
     end_tree(r, dibsx_after_ms(dibsx_now(), r->opts->kill_after_ms));
 }
 
-static void guard_gone(run *r)
+/* The guard has killed the tree at its moment, or the backstop has. */
+static void overdue(run *r, dibsx_nsec now)
+{
+    if (now >= atomic_load(&r->guard.page->kill_at))
+        lose(r, now, "dibs did not run in time to renew it");
+}
+
+static void guard_gone(run *r, const char *how)
 {
     r->out->guard_died = true;
     if (!r->opts->quiet)
-        dibs__cli_say("the guard of the command %s; killing the command",
-                      r->out->lost ? "does not answer" : "was killed");
+        dibs__cli_say("the guard of the command %s; killing the command", how);
     dibs__guard_sweep(&r->guard);
     r->clear = true;
 }
@@ -279,15 +324,35 @@ static bool hear_guard(run *r)
         end_tree(r, r->kill_at);
         break;
     case DIBS__EVENT_OVERDUE:
-        lose(r, dibsx_now(), "dibs did not run in time to renew it");
+        overdue(r, dibsx_now());
         break;
     case DIBS__EVENT_CLEAR:
         break;
     case DIBS__EVENT_GONE:
-        guard_gone(r);
+        overdue(r, dibsx_now());
+        guard_gone(r, r->out->lost ? "does not answer" : "was killed");
         break;
     }
     return !r->clear;
+}
+
+/* The lease is kept for no longer than the guard is known to watch: stopped, it
+ * would not even say that the command has ended. Only looks of this process
+ * count, so that a pause of both, or of the whole machine, is none of the
+ * guard's. */
+static void ask_guard(run *r, dibsx_nsec now)
+{
+    uint32_t beats = atomic_load(&r->guard.page->beats);
+    int64_t ask_ms =
+        larger(ASK_MIN_MS, smaller(r->opts->ttl_ms / 8, ASK_MAX_MS));
+    r->ask_at = dibsx_after_ms(now, ask_ms);
+    /* Before it has started the command, the guard waits for that. */
+    r->silent = beats != r->beats || !child_of(r) ? 0 : r->silent + 1;
+    r->beats = beats;
+    if (r->silent > SILENT_MAX)
+        guard_gone(r, "does not answer");
+    else
+        dibs__guard_tell(&r->guard, DIBS__ORDER_LOOK, 0);
 }
 
 /* With --foreground the terminal signals the command itself. */
@@ -320,7 +385,9 @@ static void serve_deadlines(run *r, dibsx_nsec now)
         dibs__guard_tell(&r->guard, DIBS__ORDER_KILL, 0);
     }
     if (now >= r->sweep_at)
-        guard_gone(r);
+        guard_gone(r, "does not answer");
+    else if (now >= r->ask_at)
+        ask_guard(r, now);
 }
 
 /* Somebody would like to have the lock. */
@@ -373,6 +440,7 @@ static void step(run *r)
     bool lost = false;
     dibsx_nsec next = earlier(earlier(r->look_at, r->term_at),
                               earlier(r->max_run_at, r->sweep_at));
+    next = earlier(next, r->ask_at);
     if (!r->killed)
         next = earlier(next, r->kill_at);
     int64_t wait_ms = dibsx_wait_ms(next, dibsx_now());
@@ -431,6 +499,8 @@ start(run *r, char *const *envp, const dibs__watched *watched, dibs_error *err)
                      .means = watched->means,
                      .tty = -1,
                      .stdin_fd = -1,
+                     .probe_ms =
+                         (int)larger(10, smaller(r->opts->ttl_ms / 20, 1000)),
                      .own_group = !r->opts->foreground};
     if (r->opts->null_stdin) {
         job.stdin_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -445,7 +515,11 @@ start(run *r, char *const *envp, const dibs__watched *watched, dibs_error *err)
     if (kills_when_lost(r))
         kill_at = r->until - r->margin_ms * DIBSX_MS;
     /* The guard has its own copy of all this once it is forked. */
-    dibs_status rc = dibs__guard_start(&r->guard, &job, kill_at, err);
+    dibs_status rc = dibs__guard_start(&r->guard, &job, kill_at,
+                                       last_after(r, kill_at), err);
+    if (r->claim)
+        r->look_at =
+            earlier(r->look_at, dibsx_after_ms(dibsx_now(), FIRST_LOOK_MS));
     dibs__feeds_started(r->feeds);
     if (job.stdin_fd >= 0)
         close(job.stdin_fd);

@@ -19,8 +19,9 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 # pylint: disable=wrong-import-position
 from pace import PACE, NotInTime, in_time, main, span  # noqa: E402
 
-__all__ = ["DIBS", "PACE", "PATIENCE", "ROOT", "NotInTime", "RunCase", "alive", "below", "free_base", "guard_of",
-           "in_time", "main", "read_stat", "read_text", "span", "wait_until"]
+__all__ = ["DIBS", "NO_CGROUP", "PACE", "PATIENCE", "POWERLESS", "ROOT", "NotInTime", "RunCase", "alive", "below",
+           "free_base", "guard_of", "in_time", "inside", "main", "may_unshare", "read_stat", "read_text", "span",
+           "wait_until"]
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 DIBS = os.environ.get("DIBS_BIN") or os.path.join(ROOT, "build", "dibs")
@@ -118,6 +119,23 @@ def read_text(path):
             return file.read()
     except FileNotFoundError:
         return ""
+
+
+NO_CGROUP = "mount -t tmpfs none /sys/fs/cgroup\n"
+POWERLESS = ["setpriv", "--bounding-set", "-all"]
+
+
+def may_unshare():
+    """Mounts and PID namespaces of its own can be had."""
+    if os.geteuid() != 0:
+        return False
+    made = subprocess.run(["unshare", "-m", "-p", "-f", *POWERLESS, "true"], capture_output=True, check=False)
+    return made.returncode == 0
+
+
+def inside(setup, *more):
+    """The words that run a command after `setup`, with mounts of its own."""
+    return ["unshare", "-m", *more, "sh", "-c", setup + 'exec "$@"', "sh"]
 
 
 class RunCase(unittest.TestCase):
@@ -222,6 +240,12 @@ class RunCase(unittest.TestCase):
         lines = self.text("witness").splitlines()
         self.assertIn("first", lines)
         return lines[lines.index("second"):].count("first")
+
+    @staticmethod
+    def reap(pid, stat):
+        """Ends what a failed test left, if it is still the same process."""
+        if stat and alive(pid) and read_stat(pid)[0] == stat[0]:
+            os.kill(pid, signal.SIGKILL)
 
     def wait_dead(self, pids, what="the tree to be dead"):
         wait_until(lambda: not any(alive(pid) for pid in pids), what)

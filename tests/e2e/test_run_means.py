@@ -6,7 +6,8 @@ import signal
 import subprocess
 import unittest
 
-from runtools import DIBS, PATIENCE, RunCase, below, main, read_stat, span, wait_until
+from runtools import (DIBS, NO_CGROUP, PATIENCE, POWERLESS, RunCase, below, inside, main, may_unshare, read_stat, span,
+                      wait_until)
 
 # A writer that has left the command's group and lost its parent.
 TREE = """
@@ -24,20 +25,6 @@ mkdir -p /proc/sys/kernel/random /proc/self/ns
 echo "$boot" >/proc/sys/kernel/random/boot_id
 ln -s "$time" /proc/self/ns/time
 """
-NO_CGROUP = "mount -t tmpfs none /sys/fs/cgroup\n"
-POWERLESS = ["setpriv", "--bounding-set", "-all"]
-
-
-def may_unshare():
-    if os.geteuid() != 0:
-        return False
-    made = subprocess.run(["unshare", "-m", "-p", "-f", *POWERLESS, "true"], capture_output=True, check=False)
-    return made.returncode == 0
-
-
-def inside(setup, *more):
-    """The words that run a command after `setup`, with mounts of its own."""
-    return ["unshare", "-m", *more, "sh", "-c", setup + 'exec "$@"', "sh"]
 
 
 class MeansCase(RunCase):
@@ -63,11 +50,6 @@ class MeansCase(RunCase):
         self.assertEqual(self.late_writes(), 0)
         os.kill(stopped, signal.SIGCONT)
         self.assertEqual(process.wait(PATIENCE), 122)
-
-    @staticmethod
-    def reap(pid, stat):
-        if stat and read_stat(pid) and read_stat(pid)[0] == stat[0]:
-            os.kill(pid, signal.SIGKILL)
 
 
 class Here(MeansCase):

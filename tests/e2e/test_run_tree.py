@@ -42,12 +42,6 @@ class TreeCase(RunCase):
         if any(alive(pid) for pid in pids):
             raise NotInTime("the tree outlived its lease")
 
-    @staticmethod
-    def reap(pid, stat):
-        """Ends what a failed test left, if it is still the same process."""
-        if stat and alive(pid) and read_stat(pid)[0] == stat[0]:
-            os.kill(pid, signal.SIGKILL)
-
 
 class Death(TreeCase):
     def test_kill_9_of_dibs_takes_the_tree_with_it(self):
@@ -83,7 +77,8 @@ class Death(TreeCase):
     def test_the_guard_does_not_answer(self):
         process, guard, pids = self.grow("--hold-max=" + span(2))
         os.kill(guard, signal.SIGSTOP)
-        self.assertEqual(process.wait(PATIENCE), 122)
+        # The end of the lease, or its silence: the first to come.
+        self.assertIn(process.wait(PATIENCE), (122, 125))
         self.assertFalse([pid for pid in pids + [guard] if alive(pid)])
 
     def test_the_command_is_killed(self):
