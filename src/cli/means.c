@@ -19,7 +19,8 @@ const char dibs__means_advice[] =
     "process group may outlive the lease";
 
 /* The numbers of this process in the PID namespace of that /proc and in those
- * below it, from the line "NSpid:"; one, ours, in a /proc of our own. */
+ * below it, from the line "NSpid:"; one, ours, in a /proc of our own. A kernel
+ * without such namespaces has "Pid:" alone. */
 static bool numbers_are_ours(int proc_fd)
 {
     char text[4096];
@@ -31,8 +32,10 @@ static bool numbers_are_ours(int proc_fd)
     text[got > 0 ? got : 0] = '\0';
     char *line = strstr(text, "\nNSpid:");
     if (!line)
+        line = strstr(text, "\nPid:");
+    if (!line)
         return false;
-    char *end = line + strlen("\nNSpid:");
+    char *end = strchr(line, ':') + 1;
     long pid = strtol(end, &end, 10);
     return pid == (long)getpid() && *end == '\n';
 }
