@@ -117,14 +117,16 @@ bool dibs__tree_freeze(int proc_fd, pid_t root)
         return false;
     walk w = {.proc_fd = proc_fd,
               .seen = tables,
-              .todo = (pid_t *)(void *)((uint8_t *)tables + seen),
-              .fresh = true};
+              .todo = (pid_t *)(void *)((uint8_t *)tables + seen)};
     bool told = true;
-    for (int i = 0; i < WALKS_MAX && w.fresh && told; i++) {
+    /* Who is moved to another list by its parent's end may be in neither when
+     * they are read: one quiet walk is not enough. */
+    for (int i = 0, quiet = 0; i < WALKS_MAX && quiet < 2 && told; i++) {
         w.fresh = false;
         told = look_at(&w, root);
         while (w.count > 0)
             (void)look_at(&w, w.todo[--w.count]);
+        quiet = w.fresh ? 0 : quiet + 1;
     }
     munmap(tables, size);
     return told;

@@ -17,11 +17,11 @@ exec sleep 1000
 
 # Each writes once, forks the next, and is gone before anybody has found it.
 SUCCESSION = """
-import os, time
+import os, sys, time
 while True:
     with open("witness", "a") as witness:
         witness.write("first\\n")
-    time.sleep(0.01)
+    time.sleep(float(sys.argv[1]))
     if os.fork():
         os._exit(0)
     os.setsid()
@@ -117,7 +117,7 @@ class Starved(WatchCase):
     def setUp(self):
         super().setUp()
         self.write("succession.py", SUCCESSION)
-        self.succession = f"{sys.executable} succession.py & exec sleep 1000"
+        self.succession = f"{sys.executable} succession.py 0.01 & exec sleep 1000"
 
     def test_by_busy_loops(self):
         process, _ = self.grow("--ttl=" + span(1))
@@ -127,6 +127,12 @@ class Starved(WatchCase):
 
     def test_by_successors(self):
         process, _ = self.grow("--ttl=" + span(1), tree=self.succession)
+        self.stop(process.pid)
+        self.no_overlap()
+
+    def test_by_successors_in_haste(self):
+        tree = f"for i in 1 2 3 4; do {sys.executable} succession.py 0.0005 & done; exec sleep 1000"
+        process, _ = self.grow("--ttl=" + span(1), tree=tree)
         self.stop(process.pid)
         self.no_overlap()
 

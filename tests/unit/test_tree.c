@@ -1,0 +1,99 @@
+/* test_tree.c - a tree is killed to its last process, whatever it forks meanwhile.
+ */
+/* SPDX-License-Identifier: MIT */
+#include "cli/tree.h"
+#include "pace.h"
+#include "unit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { TRIALS = 20, GROWN = 10, ENOUGH = 2000 };
+
+/* How many successors there have been. */
+static _Atomic int *steps;
+
+static int make_steps(void **state)
+{
+    (void)state;
+    steps = mmap(NULL, sizeof *steps, PROT_READ | PROT_WRITE,
+                 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    return steps == MAP_FAILED || prctl(PR_SET_CHILD_SUBREAPER, 1L, 0L, 0L, 0L);
+}
+
+/* Each starts the next, in a session of its own, and is gone half a millisecond
+ * later; nobody catches the last of them, if need be. */
+_Noreturn static void succeed(void)
+{
+    struct timespec pause = {.tv_nsec = 500000};
+    while (atomic_fetch_add(steps, 1) < ENOUGH) {
+        nanosleep(&pause, NULL);
+        if (fork() != 0)
+            _exit(0);
+        setsid();
+    }
+    _exit(0);
+}
+
+static void reap_all(void)
+{
+    while (waitpid(-1, NULL, 0) > 0 || errno == EINTR)
+        ;
+}
+
+static void test_a_succession_is_caught(void **state)
+{
+    dibs__means means = {.cgroup = {.parent_fd = -1, .fd = -1}};
+    int went_on = 0;
+    (void)state;
+    means.proc_fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_true(means.proc_fd >= 0);
+    for (int i = 0; i < TRIALS; i++) {
+        atomic_store(steps, 0);
+        if (fork() == 0)
+            succeed();
+        while (atomic_load(steps) < GROWN)
+            ;
+        (void)dibs__tree_kill(&means, getpid());
+        int known = atomic_load(steps);
+        reap_all();
+        went_on += atomic_load(steps) != known;
+    }
+    close(means.proc_fd);
+    /* Now and then one slips through, and is caught by the next kill; without
+     * being stopped first nearly all of them do. */
+    IN_TIME(went_on <= TRIALS / 4);
+}
+
+static void test_nothing_is_found_without_means(void **state)
+{
+    dibs__means means = {.proc_fd = -1, .cgroup = {.parent_fd = -1, .fd = -1}};
+    (void)state;
+    assert_false(dibs__means_whole(&means));
+    pid_t child = fork();
+    if (child == 0) {
+        pause();
+        _exit(0);
+    }
+    assert_int_equal(dibs__tree_kill(&means, getpid()).sent, 0);
+    assert_int_equal(waitpid(child, NULL, WNOHANG), 0);
+    kill(child, SIGKILL);
+    reap_all();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_succession_is_caught),
+        cmocka_unit_test(test_nothing_is_found_without_means),
+    };
+    return cmocka_run_group_tests(tests, make_steps, NULL);
+}
