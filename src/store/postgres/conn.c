@@ -9,16 +9,12 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/forget.h"
-#include "store/postgres/clear.h"
 #include "store/postgres/error.h"
 #include "store/postgres/exchange.h"
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* The first libpq that has require_auth. */
-enum { KNOWS_REQUIRE_AUTH = 160000 };
 
 /* A statement is prepared when it is used for the third time: a program that
  * asks once or twice does without the extra round trip. */
@@ -211,13 +207,11 @@ static bool has_tried(const dibs__pg_conn *cn)
            strstr(message, port);
 }
 
-static dibs_status connect_pq(dibs__pg_conn *cn, bool cleartext,
-                              dibsx_nsec deadline, dibs_error *err)
+static dibs_status
+connect_pq(dibs__pg_conn *cn, dibsx_nsec deadline, dibs_error *err)
 {
     PostgresPollingStatusType want = PGRES_POLLING_WRITING;
     size_t room = DIBS__PG_ROOM_GREETING;
-    dibs__pg_clear clear = {.allowed = cleartext};
-    dibs_status rc;
 
     if (dibs__pq.PQstatus(cn->pq) == CONNECTION_BAD)
         return dibs__pg_fail_connect(dibs__pq.PQerrorMessage(cn->pq),
@@ -234,9 +228,6 @@ static dibs_status connect_pq(dibs__pg_conn *cn, bool cleartext,
             return dibsx_fail(err, DIBS_UNAVAIL,
                               "the server sent more than any greeting has; it "
                               "may be no PostgreSQL: look at the URL");
-        rc = dibs__pg_clear_look(&clear, cn->pq, err);
-        if (rc != DIBS_OK)
-            return rc;
         want = dibs__pq.PQconnectPoll(cn->pq);
         if (want == PGRES_POLLING_FAILED)
             return dibs__pg_fail_connect(dibs__pq.PQerrorMessage(cn->pq), true,
@@ -335,23 +326,6 @@ static dibs_status greet(dibs__pg_conn *cn, const dibs__pg_conf *conf,
                                                   : rc;
 }
 
-static PGconn *start(const dibs__pg_conf *conf, const dibs__pg_words *words)
-{
-    const char *rule = dibs__pg_clear_rule(conf, words);
-    const char *names[DIBS__PG_WORDS + 2] = {NULL};
-    const char *values[DIBS__PG_WORDS + 2] = {NULL};
-
-    for (size_t i = 0; i < words->count; i++) {
-        names[i] = words->names[i];
-        values[i] = words->values[i];
-    }
-    if (rule && dibs__pq.PQlibVersion() >= KNOWS_REQUIRE_AUTH) {
-        names[words->count] = "require_auth";
-        values[words->count] = rule;
-    }
-    return dibs__pq.PQconnectStartParams(names, values, 0);
-}
-
 dibs_status
 dibs__pg_conn_open(const dibs__pg_conf *conf, dibs__pg_use use,
                    dibsx_nsec deadline, dibs__pg_conn **out, dibs_error *err)
@@ -363,12 +337,15 @@ dibs__pg_conn_open(const dibs__pg_conf *conf, dibs__pg_use use,
 
     *out = NULL;
     if (cn)
-        cn->pq = start(conf, words);
+        cn->pq =
+            dibs__pq.PQconnectStartParams((const char *const *)words->names,
+                                          (const char *const *)words->values,
+                                          0);
     if (!cn || !cn->pq) {
         dibsx_free(cn);
         return dibsx_fail(err, DIBS_NOMEM, "a connection");
     }
-    rc = connect_pq(cn, conf->cleartext, deadline, err);
+    rc = connect_pq(cn, deadline, err);
     dibsx_forget();
     if (rc == DIBS_OK)
         rc = greet(cn, conf, use, deadline, err);

@@ -25,7 +25,6 @@
     X(PQgetvalue)                                                              \
     X(PQhost)                                                                  \
     X(PQisBusy)                                                                \
-    X(PQlibVersion)                                                            \
     X(PQnfields)                                                               \
     X(PQnotifies)                                                              \
     X(PQntuples)                                                               \

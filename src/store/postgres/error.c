@@ -7,7 +7,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "store/postgres/error.h"
 #include "base/fail.h"
-#include "store/postgres/clear.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -126,9 +125,6 @@ dibs__pg_fail_connect(const char *message, bool tried, dibs_error *err)
         return dibsx_fail(err, DIBS_UNAVAIL,
                           "libpq could not connect, and does not say why; it "
                           "may be short of memory or of open files");
-    /* As libpq 16 says that it was told not to. */
-    if (!state && strstr(message, "\"!password\""))
-        return dibs__pg_clear_fail(err);
     if (!state)
         return dibsx_fail(err, judge_words(message, tried), "%.*s",
                           (int)strcspn(message, "\n"), message);
