@@ -5,16 +5,22 @@
 #include "base/rand.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 /* Below the range from which the kernel picks. */
 enum { PORT_FIRST = 10000, PORT_COUNT = 20000 };
+
+/* A byte for each port, which is locked by the process that uses it. */
+#define PORTS "/tmp/dibs-test-ports"
 
 /* Addresses of sockets have room for short paths only. */
 enum { BASE_MAX = 24 };
@@ -36,6 +42,36 @@ static bool port_is_free(int port)
     return is_free;
 }
 
+/* Opens the file in which ports are reserved, for all users of this machine. Where
+ * it belongs to somebody else it may only be opened, not made. */
+static int open_ports(void)
+{
+    int fd = open(PORTS, O_RDWR | O_CLOEXEC);
+
+    if (fd >= 0)
+        return fd;
+    fd = open(PORTS, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd >= 0)
+        (void)fchmod(fd, 0666);
+    return fd >= 0 ? fd : open(PORTS, O_RDWR | O_CLOEXEC);
+}
+
+/* Whether it is ours until this process ends: a server that is restarted finds its
+ * port free then. Where nothing can be reserved, a free port will do. */
+static bool reserve(int port)
+{
+    static atomic_int ports_fd = -1;
+    struct flock one = {.l_type = F_WRLCK,
+                        .l_whence = SEEK_SET,
+                        .l_start = port,
+                        .l_len = 1};
+
+    if (atomic_load(&ports_fd) < 0)
+        atomic_store(&ports_fd, open_ports());
+    return atomic_load(&ports_fd) < 0 ||
+           fcntl(atomic_load(&ports_fd), F_OFD_SETLK, &one) == 0;
+}
+
 int hosting_free_port(void)
 {
     uint32_t bits;
@@ -46,7 +82,7 @@ int hosting_free_port(void)
         if (!dibsx_random(&bits, sizeof(bits)))
             return -1;
         port = PORT_FIRST + (int)(bits % PORT_COUNT);
-        if (port_is_free(port))
+        if (reserve(port) && port_is_free(port))
             return port;
     }
     return -1;

@@ -8,7 +8,8 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* A port of 127.0.0.1 on which nobody listens just now; -1 when none was found. It
+/* A port of 127.0.0.1 on which nobody listens just now, and which no other test is
+ * given while this process lasts; -1 when none was found. It
  * is none of those that the kernel picks for connections: a client that calls a port
  * where nobody listens could otherwise be given that very port and speak to
  * itself. */

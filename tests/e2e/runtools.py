@@ -1,6 +1,7 @@
 """What the tests of `dibs run` share: a store of their own, holders, process trees."""
 # SPDX-License-Identifier: MIT
 import atexit
+import fcntl
 import json
 import os
 import random
@@ -89,11 +90,29 @@ def below(root):
     return found
 
 
+def open_ports():
+    """The file in which tests reserve ports, as in tests/hosting.c; None when it cannot be had."""
+    for flags in (os.O_RDWR, os.O_RDWR | os.O_CREAT | os.O_EXCL, os.O_RDWR):
+        try:
+            fd = os.open("/tmp/dibs-test-ports", flags, 0o666)
+        except OSError:
+            continue
+        if flags & os.O_CREAT:
+            os.fchmod(fd, 0o666)
+        return fd
+    return None
+
+
+PORTS_FD = open_ports()
+
+
 def free_base(count):
     """A port with so many free ones after it, below those that the kernel picks."""
     for _ in range(1000):
-        base = random.randrange(10000, 30000)
+        base = random.randrange(10000, 30000 - count)
         try:
+            if PORTS_FD is not None:
+                fcntl.lockf(PORTS_FD, fcntl.LOCK_EX | fcntl.LOCK_NB, count, base + 1)
             for port in range(base + 1, base + count + 1):
                 with socket.socket() as sock:
                     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
