@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define PACE_MAX 30.0
@@ -41,5 +42,7 @@ void pace_missed(const char *file, int line, const char *format, ...)
     va_end(args);
     fputc('\n', stderr);
     fflush(stderr);
-    _exit(PACE_MISSED);
+    /* Past the sanitizers, which would have something to say about threads. */
+    syscall(SYS_exit_group, PACE_MISSED);
+    abort();
 }

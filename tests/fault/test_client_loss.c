@@ -220,78 +220,6 @@ static void a_slow_release_delays_no_renewal(void **state)
     dibs_close(cl);
 }
 
-static void count_yield(dibs_lock *lock, void *arg)
-{
-    (void)lock;
-    atomic_fetch_add((atomic_int *)arg, 1);
-}
-
-static void *take_a_turn(void *arg)
-{
-    if (dibs_lock_acquire(arg, NULL) == DIBS_OK)
-        (void)dibs_lock_release(arg, NULL);
-    return NULL;
-}
-
-/* Waits until the client has heard all that was rung before. */
-static void await_heard(world *w, const char *name, atomic_int *yields)
-{
-    int before = atomic_load(yields);
-
-    CHECK(DIBS_OK, dibs_lease_yield(w->other, name, 0, NULL, err));
-    while (atomic_load(yields) == before)
-        world_sleep_ms(1);
-}
-
-/* The leaver is held up by another release. Meanwhile what rests and is wanted is not
- * taken up again: who waits for it goes first. */
-static void what_is_wanted_is_not_taken_up_again(void **state)
-{
-    world *w = *state;
-    dibs_client *cl = world_client(w->url, 20000);
-    const dibs_lock_opts *sticky =
-        DIBS_LOCK_OPTS(.flags = DIBS_LOCK_STICKY,
-                       .wait_ms = 2 * WORLD_BOUND_MS);
-    const dibs_lock_opts *patient = DIBS_LOCK_OPTS(.wait_ms = WORLD_BOUND_MS);
-    static atomic_int yields;
-    dibs_lock *first = world_lock(cl, "first", sticky);
-    dibs_lock *idle = world_lock(cl, "idle", sticky);
-    dibs_lock *sign =
-        world_lock(cl, "sign",
-                   DIBS_LOCK_OPTS(.on_yield = count_yield,
-                                  .on_yield_arg = &yields, .wait_ms = 1000));
-    dibs_lock *rivals[] = {world_lock(w->other, "first", patient),
-                           world_lock(w->other, "idle", patient)};
-    pthread_t threads[2];
-    uint64_t fence;
-
-    CHECK(DIBS_OK, dibs_lock_acquire(sign, err));
-    CHECK(DIBS_OK, dibs_lock_acquire(first, err));
-    CHECK(DIBS_OK, dibs_lock_acquire(idle, err));
-    fence = dibs_lock_fence(idle);
-    CHECK(DIBS_OK, dibs_lock_release(first, err));
-    CHECK(DIBS_OK, dibs_lock_release(idle, err));
-    world_delay(w, DIBS__STEP_RELEASE, 3000);
-    for (int i = 0; i < 2; i++) {
-        assert_int_equal(pthread_create(&threads[i], NULL, take_a_turn,
-                                        rivals[i]),
-                         0);
-        world_await_waiters(w->other, i ? "idle" : "first", 1);
-        await_heard(w, "sign", &yields);
-    }
-    CHECK(DIBS_OK, dibs_lock_acquire(idle, err));
-    assert_true(dibs_lock_fence(idle) > fence);
-    world_heal(w);
-    for (int i = 0; i < 2; i++)
-        assert_int_equal(pthread_join(threads[i], NULL), 0);
-    for (int i = 0; i < 2; i++)
-        dibs_lock_free(rivals[i]);
-    dibs_lock_free(sign);
-    dibs_lock_free(idle);
-    dibs_lock_free(first);
-    dibs_close(cl);
-}
-
 static void a_broken_lease_is_noticed_at_once(void **state)
 {
     world *w = *state;
@@ -442,7 +370,6 @@ int main(void)
         WORLD_TEST(a_lost_handle_can_acquire_again),
         WORLD_TEST(a_slow_renewal_delays_no_announcement),
         WORLD_TEST(a_slow_release_delays_no_renewal),
-        WORLD_TEST(what_is_wanted_is_not_taken_up_again),
         WORLD_TEST(a_broken_lease_is_noticed_at_once),
         WORLD_TEST(close_gives_back_what_is_held),
         WORLD_TEST(close_on_a_store_that_is_away_ends),
