@@ -59,22 +59,11 @@ static bool take_word(reader *rd, const char *word)
     return true;
 }
 
-static int hex_digit(unsigned char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F')
-        return c - 'A' + 10;
-    return -1;
-}
-
 static bool read_hex(reader *rd, uint32_t *out)
 {
     *out = 0;
     for (int i = 0; i < 4; i++) {
-        int digit = rd->at < rd->end ? hex_digit(*rd->at) : -1;
+        int digit = rd->at < rd->end ? dibsx_hex_value((char)*rd->at) : -1;
 
         if (digit < 0)
             return fail(rd, "four hexadecimal digits are expected");

@@ -1,9 +1,20 @@
-/* text.c - characters of UTF-8, and text that may be shown.
+/* text.c - digits, characters of UTF-8, and text that may be shown.
  *
  * Owns nothing; callable from any thread. */
 /* SPDX-License-Identifier: MIT */
 #include "base/text.h"
 #include <string.h>
+
+int dibsx_hex_value(char digit)
+{
+    if (digit >= '0' && digit <= '9')
+        return digit - '0';
+    if (digit >= 'a' && digit <= 'f')
+        return digit - 'a' + 10;
+    if (digit >= 'A' && digit <= 'F')
+        return digit - 'A' + 10;
+    return -1;
+}
 
 /* What may follow a lead byte: how many bytes in all, and the bounds of the
  * second one, which exclude overlong forms, surrogates and what is beyond

@@ -1,9 +1,12 @@
-/* text.h - characters of UTF-8, and text that may be shown. */
+/* text.h - digits, characters of UTF-8, and text that may be shown. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_BASE_TEXT_H
 #define DIBS_BASE_TEXT_H
 
 #include "base/buf.h"
+
+/* What a hexadecimal digit stands for; -1 when it is none. */
+int dibsx_hex_value(char digit);
 
 /* The length of the UTF-8 character at `at`, of which `len` bytes (at least one)
  * may be read; 0 when there is none: overlong forms, surrogates and what is

@@ -8,6 +8,7 @@
 #include "base/url.h"
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/text.h"
 #include <assert.h>
 #include <string.h>
 
@@ -67,17 +68,6 @@ static bool next_piece(span *list, char separator, span *piece)
     return true;
 }
 
-static int hex_value(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F')
-        return c - 'A' + 10;
-    return -1;
-}
-
 /* Looks at every byte: controls and broken escapes are refused wherever they
  * are. */
 static dibs_status check_bytes(const char *text, dibs_error *err)
@@ -87,7 +77,7 @@ static dibs_status check_bytes(const char *text, dibs_error *err)
             return bad(text, c, "a control character must be escaped", err);
         if (*c != '%')
             continue;
-        if (hex_value(c[1]) < 0 || hex_value(c[2]) < 0)
+        if (dibsx_hex_value(c[1]) < 0 || dibsx_hex_value(c[2]) < 0)
             return bad(text, c,
                        "\"%\" needs two hexadecimal digits after it; itself "
                        "it is written %25",
@@ -309,7 +299,7 @@ static void decode(span s, char *out)
 
     for (const char *c = s.at; c < end; c++) {
         if (*c == '%') {
-            *out++ = (char)(hex_value(c[1]) * 16 + hex_value(c[2]));
+            *out++ = (char)(dibsx_hex_value(c[1]) * 16 + dibsx_hex_value(c[2]));
             c += 2;
         } else {
             *out++ = *c;

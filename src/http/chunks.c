@@ -4,21 +4,11 @@
  *      +-- length 0 --> TRAILER, lines up to an empty one */
 /* SPDX-License-Identifier: MIT */
 #include "http/chunks.h"
+#include "base/text.h"
 
 /* A length has so many digits at most; then what nobody reads may follow, and
  * after the last chunk some headers that nobody reads. */
 enum { DIGITS_MAX = 8, LINE_MAX_LEN = 256, TRAILERS_MAX = 4096 };
-
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F')
-        return c - 'A' + 10;
-    return -1;
-}
 
 /* A byte of a line, which ends in CR LF and has neither of them before, nor other
  * control characters. */
@@ -42,7 +32,7 @@ static void begin_line(dibs__http_chunks *ck)
 /* A byte of the line before a chunk: "1f" or "1f;name=value". */
 static bool take_size_byte(dibs__http_chunks *ck, char c)
 {
-    int digit = hex_digit(c);
+    int digit = dibsx_hex_value(c);
     bool ended;
 
     if (!take_line_byte(ck, c, &ended))

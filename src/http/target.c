@@ -9,15 +9,6 @@
 #include <string.h>
 #include <strings.h>
 
-static int hex_digit(char c)
-{
-    static const char digits[] = "0123456789abcdefABCDEF";
-    const char *found = c ? strchr(digits, c) : NULL;
-    long place = found ? found - digits : -1;
-
-    return (int)(place > 15 ? place - 6 : place);
-}
-
 /* Decodes in place. `plus`: "+" is a space, as in a query. */
 static bool decode(char *text, bool plus)
 {
@@ -26,8 +17,8 @@ static bool decode(char *text, bool plus)
 
     for (const char *at = text; *at; at++) {
         if (*at == '%') {
-            int high = hex_digit(at[1]);
-            int low = high < 0 ? -1 : hex_digit(at[2]);
+            int high = dibsx_hex_value(at[1]);
+            int low = high < 0 ? -1 : dibsx_hex_value(at[2]);
 
             if (low < 0 || high + low == 0)
                 return false;
