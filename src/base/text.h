@@ -5,7 +5,7 @@
 
 #include "base/buf.h"
 
-/* What a hexadecimal digit stands for; -1 when it is none. */
+/* The number that a hexadecimal digit stands for; -1 when it is none. */
 int dibsx_hex_value(char digit);
 
 /* The length of the UTF-8 character at `at`, of which `len` bytes (at least one)

@@ -2,8 +2,8 @@
  * neither of them does: both are stopped, or were killed.
  *
  *   (1) It listens to nobody: the moment on the page and the end of the guard are
- *       all it knows. What could make it hang are its own stop and its own death;
- *       of the latter the guard dies, which dibs hears of.
+ *       all it knows. Only its own stop or its own death can keep it from acting;
+ *       the guard dies with it, which dibs hears of.
  *   (2) Should the guard end with something left of the tree, that falls to the
  *       backstop, the next subreaper.
  *   (3) Only system calls and the clock, as in the guard. */

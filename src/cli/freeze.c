@@ -2,8 +2,8 @@
  *
  * The lists of children in /proc make a walk as long as the tree, not as the list
  * of all processes: a process is stopped some microseconds after it was found,
- * and who has been sent a signal forks no more. What was born before that is in
- * its parent's list, and the next walk finds it.
+ * and a process that has been sent a signal forks no more. A child that was born
+ * before that is in its parent's list, and the next walk finds it.
  *
  * Owns nothing between calls. Runs in dibs, the backstop and the guard; the
  * tables are mapped, for the heap may be locked for good after fork. */
@@ -119,8 +119,9 @@ bool dibs__tree_freeze(int proc_fd, pid_t root)
               .seen = tables,
               .todo = (pid_t *)(void *)((uint8_t *)tables + seen)};
     bool told = true;
-    /* Who is moved to another list by its parent's end may be in neither when
-     * they are read: one quiet walk is not enough. */
+    /* One quiet walk was seen to miss a process of a tree in which each forks its
+     * successor and ends. Why is not known; perhaps a child that changes parents
+     * is in neither list while they are read. */
     for (int i = 0, quiet = 0; i < WALKS_MAX && quiet < 2 && told; i++) {
         w.fresh = false;
         told = look_at(&w, root);

@@ -27,7 +27,7 @@ bool dibs__means_whole(const dibs__means *means);
 /* For people: "one kill of its cgroup". */
 const char *dibs__means_text(const dibs__means *means);
 
-/* What to do where a tree cannot be found. */
+/* The advice to a user whose tree could not be found. */
 extern const char dibs__means_advice[];
 
 #endif

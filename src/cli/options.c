@@ -346,7 +346,8 @@ const dibs__option dibs__options[] = {
      .help =
          "Run the command also where dibs can find no more of its processes "
          "than its process group: without a /proc for this PID namespace, "
-         "and without the right to make a cgroup. What leaves the group may "
+         "and without the right to make a cgroup. A process that leaves the "
+         "group may "
          "then outlive the lease. The lock is shown with tree=unchecked."},
     {.name = "status-fd",
      .type = DIBS__INT,

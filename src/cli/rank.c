@@ -16,7 +16,7 @@ void dibs__rank_raise(dibs__rank *old)
     old->policy = sched_getscheduler(0);
     old->nice = getpriority(PRIO_PROCESS, 0);
     (void)sched_getparam(0, &old->param);
-    /* Who was started with a real-time priority has been given what it needs. */
+    /* A dibs that was started with a real-time priority has all it needs. */
     if (old->policy == SCHED_FIFO || old->policy == SCHED_RR)
         return;
     if (sched_setscheduler(0, SCHED_RR | SCHED_RESET_ON_FORK, &param) != 0)

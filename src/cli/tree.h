@@ -12,7 +12,7 @@ typedef struct dibs__tree_count {
 } dibs__tree_count;
 
 /* Sends the signal to every process below `root`, but not to the members of the
- * process group `spare` (0: spares none). What is born meanwhile is missed. Only
+ * process group `spare` (0: spares none). A process that is born meanwhile is missed. Only
  * system calls are made, here and below, so that they may be used after fork in a
  * process that had threads. */
 dibs__tree_count dibs__tree_signal(const dibs__means *means, pid_t root,
@@ -24,7 +24,7 @@ dibs__tree_count dibs__tree_signal(const dibs__means *means, pid_t root,
 dibs__tree_count dibs__tree_kill(const dibs__means *means, pid_t root);
 
 /* Kills all that is below this process and reaps it; returns when nothing is
- * left. What may not be killed, or not be found, is waited for. */
+ * left. A process that may not be killed, or not be found, is waited for. */
 void dibs__tree_sweep(const dibs__means *means);
 
 #endif

@@ -17,7 +17,7 @@ dibsx_nsec dibs__lease_drift(int64_t span_ms)
     return span_ms * DIBSX_MS / 100 + 2 * DIBSX_MS;
 }
 
-/* What a store says is left, but never more than can be, whatever it says. */
+/* The time left by a store's word, but never more than can be. */
 static int64_t believable(int64_t left_ms, int64_t most_ms)
 {
     if (left_ms < 0)
