@@ -7,6 +7,7 @@
 #include "cli/cgroup.h"
 
 #include "base/clock.h"
+#include "cli/procfile.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -35,14 +36,8 @@ static const char *const mounts[] = {"/sys/fs/cgroup",
 static bool own_path(int proc_fd, char *out, size_t size)
 {
     char text[8192];
-    int fd = openat(proc_fd, "self/cgroup", O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
+    if (!dibs__proc_read(proc_fd, "self/cgroup", text, sizeof text))
         return false;
-    ssize_t got = read(fd, text, sizeof text - 1);
-    close(fd);
-    if (got <= 0)
-        return false;
-    text[got] = '\0';
     char *line = strncmp(text, "0::/", 4) == 0 ? text : strstr(text, "\n0::/");
     if (!line)
         return false;
@@ -70,7 +65,7 @@ static int open_parent(int proc_fd)
     return -1;
 }
 
-/* Who may not fork into it, or not kill it, has no use for it. */
+/* A cgroup is of use only to a process that may fork into it and kill it. */
 static bool works(const dibs__cgroup *group)
 {
     if (faccessat(group->fd, "cgroup.kill", W_OK, 0) != 0)

@@ -4,6 +4,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/means.h"
 
+#include "cli/procfile.h"
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <stdlib.h>
@@ -24,12 +25,8 @@ const char dibs__means_advice[] =
 static bool numbers_are_ours(int proc_fd)
 {
     char text[4096];
-    int fd = openat(proc_fd, "self/status", O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
+    if (!dibs__proc_read(proc_fd, "self/status", text, sizeof text))
         return false;
-    ssize_t got = read(fd, text, sizeof text - 1);
-    close(fd);
-    text[got > 0 ? got : 0] = '\0';
     char *line = strstr(text, "\nNSpid:");
     if (!line)
         line = strstr(text, "\nPid:");

@@ -6,6 +6,7 @@
 #include "cli/tree.h"
 
 #include "cli/freeze.h"
+#include "cli/procfile.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -96,14 +97,8 @@ static bool read_stat(int proc_fd, const char *dir, proc *out)
     memcpy(path + len, "/stat", sizeof "/stat");
 
     char text[512];
-    int fd = openat(proc_fd, path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
+    if (!dibs__proc_read(proc_fd, path, text, sizeof text))
         return false;
-    ssize_t got = read(fd, text, sizeof text - 1);
-    close(fd);
-    if (got <= 0)
-        return false;
-    text[got] = '\0';
 
     char *at = strrchr(text, ')');
     if (!at || strlen(at) < 4)
@@ -193,7 +188,7 @@ dibs__tree_count dibs__tree_kill(const dibs__means *means, pid_t root)
     if (!killed && means->proc_fd >= 0 &&
         !dibs__tree_freeze(means->proc_fd, root))
         (void)dibs__tree_signal(means, root, SIGSTOP, 0);
-    /* Whoever may move processes between cgroups has perhaps left this one. */
+    /* A process that may change its cgroup has perhaps left this one. */
     return dibs__tree_signal(means, root, SIGKILL, 0);
 }
 
