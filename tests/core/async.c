@@ -515,7 +515,7 @@ static void a_local_answer_comes_by_callback_too(void **state)
 /* A waiter that does not ask for three seconds loses its place, and an ask costs
  * more the more there are: under a sanitizer there are fewer, and on a machine that
  * is slow. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef DIBS_SANITIZED
 enum { MANY = 60, IN_LINE = 20 };
 #else
 enum { MANY = 500, IN_LINE = 50 };

@@ -197,7 +197,7 @@ static void threads_of_a_client_take_no_signals(void **state)
     die(&lf);
 }
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#ifndef DIBS_SANITIZED
 /* Takes so many names that were not used before, one after the other. */
 static void use_names(dibs_client *cl, int count)
 {
@@ -240,7 +240,7 @@ int core_footprint_tests(void)
         cmocka_unit_test(descriptors_of_a_client_close_with_handles),
         cmocka_unit_test(descriptors_of_a_client_are_not_handed_down),
         cmocka_unit_test(threads_of_a_client_take_no_signals),
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#ifndef DIBS_SANITIZED
         cmocka_unit_test(memory_of_a_client_does_not_grow_with_names),
 #endif
     };

@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#ifdef __SANITIZE_ADDRESS__
+#ifdef DIBS_SANITIZED
 /* The stack of a cancelled thread is not unwound in a way that the sanitizer
  * follows; it would stumble over it when it takes its own stack down. */
 __attribute__((visibility("default"))) const char *__asan_default_options(void);

@@ -10,7 +10,7 @@
 enum { STEP_MS = 1000, CHUNK = 65536 };
 
 /* How much the memory of this process may grow. Sanitizers keep what was freed. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef DIBS_SANITIZED
 enum { GROWTH_MAX_KB = 1 << 20 };
 #else
 enum { GROWTH_MAX_KB = 64 << 10 };

@@ -303,20 +303,22 @@ renew(struct dibs__store *st, const dibs__voter *voter, dibs__renewal *items,
       size_t count, dibsx_nsec deadline, dibs__node_word *word, dibs_error *err)
 {
     batch *bt = dibsx_zalloc(sizeof(*bt));
-    dibs_status rc = DIBS_OK;
-    size_t done = 0;
+    dibs_status rc;
 
     *word = (dibs__node_word){.wall_us = 0};
     if (!bt)
         return dibsx_fail(err, DIBS_NOMEM, "a batch of renewals");
-    do {
-        size_t few = count - done < BATCH ? count - done : BATCH;
+    for (;;) {
+        size_t few = count < BATCH ? count : BATCH;
 
-        write_batch(bt, voter, items + done, few);
-        rc = renew_batch(dibs__redis_of(st), bt, items + done, few, deadline,
-                         word, err);
-        done += few;
-    } while (done < count && rc == DIBS_OK);
+        write_batch(bt, voter, items, few);
+        rc = renew_batch(dibs__redis_of(st), bt, items, few, deadline, word,
+                         err);
+        if (rc != DIBS_OK || few == count)
+            break;
+        items += few;
+        count -= few;
+    }
     dibsx_free(bt);
     return rc;
 }
