@@ -8,7 +8,7 @@ VERBOSE ?=
 configure = test -f $(2)/build.ninja || cmake --preset $(1) --log-level=WARNING >/dev/null
 build = cmake --build $(1) $(if $(VERBOSE),--verbose,-- --quiet)
 
-.PHONY: all run test test-trixie test-bookworm bench chaos mutants coverage fuzz soak spec format tidy install clean help
+.PHONY: all run test test-long test-trixie test-bookworm bench chaos mutants coverage fuzz soak spec format tidy install clean help
 
 all: ## build build/dibs and build/libdibs.so (the default)
 	@$(call configure,release,build)
@@ -20,8 +20,11 @@ run: ## install packages, build, and watch four workers share one lock (^C ends 
 	@$(MAKE) --no-print-directory all
 	@build/dibs demo
 
-test: ## install packages, build with every compiler and sanitizer, run all tests
+test: ## install packages, build with every compiler and sanitizer, run the tests
 	@tools/test.sh
+
+test-long: ## the same, with the tests that make test leaves out for their time
+	@tools/test.sh --long
 
 test-trixie: ## make run and make test on a fresh trixie, with Redis 8, with Valkey, and as a user with sudo
 	@tools/install-packages.sh release

@@ -5,6 +5,7 @@
 # step only when it fails, and in build/test/ in any case. A failing step does not hide
 # the ones after it. At the end: what failed, and the command that repeats it alone.
 #
+#   --long   the tests that are otherwise left out for their time too
 #   SEED=N   another plan of faults, other histories in the simulations (1)
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
@@ -14,6 +15,8 @@ mkdir -p "$logs"
 : >"$logs/summary.txt"
 failed=()
 again=()
+leave_out=(-LE '^long$')
+[ "${1:-}" != --long ] || leave_out=()
 reporter=
 
 DIBS_SEED=${SEED:-1}
@@ -101,12 +104,12 @@ use_preset() {
 
 # Runs the tests of build/PRESET. The limit of a test is for one that hangs.
 tests() {
-    local preset=$1 jobs=5 with
+    local preset=$1 jobs=7 with
     shift
-    [[ $preset != [at]san ]] || jobs=3
+    [[ $preset != [at]san ]] || jobs=4
     use_preset "$preset"
     "${with[@]}" ctest --test-dir "build/$preset" -j$jobs --timeout 7200 --output-on-failure \
-        --no-tests=error "$@"
+        --no-tests=error ${leave_out[@]+"${leave_out[@]}"} "$@"
 }
 
 # Tests mostly wait, and compilers do not: further presets are built meanwhile, with
@@ -124,20 +127,18 @@ beside=
 step packages "what the tests need" tools/install-packages.sh build test || exit 1
 step dev "build with gcc, warnings as errors" build dev
 dev=$?
-build_ahead clang asan tsan &
+build_ahead asan tsan &
 [ $dev -ne 0 ] || step dev "all tests" tests dev
 wait
-step clang "build with clang, warnings as errors" build clang &&
-    step clang "unit tests" tests clang -L '^unit$'
 # These two side by side, and the first is shown after the second.
 asan=
-if step asan "build with address and undefined sanitizers" build asan; then
+if step asan "build with clang, warnings as errors" build asan; then
     step asan "unit, contract, core, store, fault tests" tests asan -L "$guarded" \
         >"$logs/asan.txt" &
     asan=$!
     beside=$logs/asan-unitcontractcorestorefaulttests.log
 fi
-step tsan "build with the thread sanitizer" build tsan &&
+step tsan "build with gcc, warnings as errors" build tsan &&
     step tsan "unit, contract, core, store, fault tests" tests tsan -L "$guarded"
 beside=
 if [ -n "$asan" ]; then
@@ -147,7 +148,7 @@ if [ -n "$asan" ]; then
     fi
     cat "$logs/asan.txt"
 fi
-step fuzz "each target for a few seconds" tools/fuzz.sh 3
+step fuzz "each target for a few seconds" tools/fuzz.sh 2
 step bench "build optimised" build bench bench dibs_docs &&
     step bench "short form, to see that it works" bench/run.sh build/bench --quick
 step bench "what is installed is hardened" tests/tree/test_hardened.sh build/bench
