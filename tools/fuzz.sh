@@ -27,4 +27,4 @@ fuzz() {
     echo "$target: $seconds s, $(grep -h 'number_of_executed_units' "$found.log" || true)"
 }
 export -f fuzz
-printf '%s\n' "${targets[@]}" | xargs -P "$(nproc)" -I{} bash -c 'fuzz {} "$0"' "$seconds"
+printf '%s\n' "${targets[@]}" | xargs -P "$(nproc)" -I{} bash -c "fuzz {} $seconds"
