@@ -31,7 +31,7 @@ enum {
     LOOK_MS = 400 /* between two looks */
 };
 
-#define WORK_US 4000.0 /* of the processor, at each look */
+#define WORK_US 2000.0 /* of the processor, at each look */
 
 /* No test takes so long on an idle machine; on a slow one it is given more. */
 #define HANG_S    300.0

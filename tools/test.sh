@@ -104,9 +104,9 @@ use_preset() {
 
 # Runs the tests of build/PRESET. The limit of a test is for one that hangs.
 tests() {
-    local preset=$1 jobs=7 with
+    local preset=$1 jobs=8 with
     shift
-    [[ $preset != [at]san ]] || jobs=4
+    [[ $preset != [at]san ]] || jobs=6
     use_preset "$preset"
     "${with[@]}" ctest --test-dir "build/$preset" -j$jobs --timeout 7200 --output-on-failure \
         --no-tests=error ${leave_out[@]+"${leave_out[@]}"} "$@"

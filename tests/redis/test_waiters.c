@@ -133,7 +133,8 @@ static void threads_are_served_in_order(void **state)
     assert_int_equal(atomic_load(&all.served), WAITERS);
     check_order(all.order, all.fences);
     assert_true(commands >= WAITERS);
-    assert_true(commands <= COMMANDS_EACH * WAITERS + polls);
+    /* The first holder gave back meanwhile. */
+    assert_true(commands <= COMMANDS_EACH * (WAITERS + 1) + polls);
     for (int i = 0; i < WAITERS; i++)
         dibs_lock_free(waiters[i].lock);
     for (int i = 0; i < CLIENTS; i++)
