@@ -23,6 +23,15 @@
         fail_msg(__VA_ARGS__);                                                 \
     } while (0)
 
+/* Fails unless the status is as expected. */
+#define assert_status(call, expected)                                          \
+    do {                                                                       \
+        dibs_status rc_ = (call);                                              \
+        if (rc_ != (expected))                                                 \
+            FAIL_OF(rc_, "%s is %s, not %s", #call, dibs_status_name(rc_),     \
+                    dibs_status_name(expected));                               \
+    } while (0)
+
 /* Fails with the error's message unless the status is as expected. The call has
  * `err` for its error. */
 #define CHECK(expected, call)                                                  \

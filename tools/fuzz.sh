@@ -13,12 +13,12 @@ targets=()
 for source in tests/fuzz/fuzz_*.c; do
     targets+=("$(basename "$source" .c)")
 done
-build fuzz "${targets[@]}"
+build asan "${targets[@]}"
 
 fuzz() {
     local target=$1 seconds=$2 found="build/fuzz/corpus/$1"
     mkdir -p "$found"
-    if ! "build/fuzz/tests/fuzz/$target" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=1024 \
+    if ! "build/asan/tests/fuzz/$target" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=1024 \
         -artifact_prefix="$found/" -verbosity=0 -print_final_stats=1 \
         "$found" "tests/fuzz/corpus/${target#fuzz_}" >"$found.log" 2>&1; then
         cat "$found.log"

@@ -102,13 +102,14 @@ use_preset() {
     esac
 }
 
-# Runs the tests of build/PRESET. The limit of a test is for one that hangs.
+# Runs the tests of build/PRESET, as many at once as there are fifths of processors for
+# (tests/CMakeLists.txt). The limit of a test is for one that hangs.
 tests() {
-    local preset=$1 jobs=8 with
+    local preset=$1 fifths=10 with
     shift
-    [[ $preset != [at]san ]] || jobs=6
+    [[ $preset != [at]san ]] || fifths=6
     use_preset "$preset"
-    "${with[@]}" ctest --test-dir "build/$preset" -j$jobs --timeout 7200 --output-on-failure \
+    "${with[@]}" ctest --test-dir "build/$preset" -j"$fifths" --timeout 7200 --output-on-failure \
         --no-tests=error ${leave_out[@]+"${leave_out[@]}"} "$@"
 }
 

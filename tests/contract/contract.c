@@ -358,9 +358,9 @@ void actor_expect_quiet(actor *a, dibs__news news)
 
     contract_name(name, sizeof(name), "quiet");
     holder.ask.name = waiter.ask.name = name;
-    assert_int_equal(actor_try(&holder), DIBS_OK);
-    assert_int_equal(actor_queue(&waiter), DIBS_BUSY);
-    assert_int_equal(actor_release(&holder), DIBS_OK);
+    assert_status(actor_try(&holder), DIBS_OK);
+    assert_status(actor_queue(&waiter), DIBS_BUSY);
+    assert_status(actor_release(&holder), DIBS_OK);
     IN_TIME(actor_rung(&waiter, DIBS__NEWS_GRANTED, &fence));
     assert_false(recall(a, news, &fence));
 }
@@ -373,7 +373,7 @@ void actor_expect_claim(actor *next)
     assert_true(next->ans.queued);
     IN_TIME(actor_rung(next, DIBS__NEWS_GRANTED, &fence));
     assert_true(fence > watermark);
-    assert_int_equal(actor_queue(next), DIBS_OK);
+    assert_status(actor_queue(next), DIBS_OK);
     assert_true(next->ans.claim);
     assert_int_equal(next->ans.fence, fence);
     assert_true(next->ans.left_ms > 0);

@@ -109,7 +109,7 @@ static void all_names_are_taken_in_one_step(void **state)
     set s;
 
     set_init(&s, *state, SET);
-    assert_int_equal(set_ask(&s), DIBS_OK);
+    assert_status(set_ask(&s), DIBS_OK);
     for (size_t i = 0; i < SET; i++) {
         actor *a = &s.actors[i];
         actor other = set_other(&s, i, 1);
@@ -125,11 +125,11 @@ static void all_names_are_taken_in_one_step(void **state)
         assert_true(view.entries[0].holder && !view.entries[0].claim);
         assert_int_equal(view.entries[0].mode, DIBS__EXCLUSIVE);
         assert_int_equal(view.entries[0].fence, a->ans.fence);
-        assert_int_equal(actor_try(&other), DIBS_BUSY);
+        assert_status(actor_try(&other), DIBS_BUSY);
         assert_true(other.ans.fence >= a->ans.fence);
-        assert_int_equal(actor_renew(a, 20000, NULL), DIBS_OK);
-        assert_int_equal(actor_release(a), DIBS_OK);
-        assert_int_equal(actor_try(&other), DIBS_OK);
+        assert_status(actor_renew(a, 20000, NULL), DIBS_OK);
+        assert_status(actor_release(a), DIBS_OK);
+        assert_status(actor_try(&other), DIBS_OK);
         assert_true(other.ans.fence > a->ans.fence);
     }
 }
@@ -141,10 +141,10 @@ static void one_owner_may_take_them_all(void **state)
     set_init(&s, *state, SET);
     for (size_t i = 1; i < SET; i++)
         memcpy(s.actors[i].owner, s.actors[0].owner, DIBS_OWNER_SIZE);
-    assert_int_equal(set_ask(&s), DIBS_OK);
+    assert_status(set_ask(&s), DIBS_OK);
     for (size_t i = 0; i < SET; i++)
-        assert_int_equal(actor_renew(&s.actors[i], 20000, NULL), DIBS_OK);
-    assert_int_equal(actor_release(&s.actors[2]), DIBS_OK);
+        assert_status(actor_renew(&s.actors[i], 20000, NULL), DIBS_OK);
+    assert_status(actor_release(&s.actors[2]), DIBS_OK);
     expect_unused(&s, 2);
     for (size_t i = 0; i < SET; i++)
         assert_int_equal(actor_release(&s.actors[i]),
@@ -160,17 +160,17 @@ static void one_name_or_as_many_as_may_be(void **state)
         set s, rival;
 
         set_init(&s, *state, counts[k]);
-        assert_int_equal(set_ask(&s), DIBS_OK);
+        assert_status(set_ask(&s), DIBS_OK);
         set_rival(&rival, &s);
-        assert_int_equal(set_ask(&rival), DIBS_BUSY);
+        assert_status(set_ask(&rival), DIBS_BUSY);
         assert_int_equal(rival.blocked, 0);
         other = set_other(&s, s.count - 1, 1);
-        assert_int_equal(actor_try(&other), DIBS_BUSY);
+        assert_status(actor_try(&other), DIBS_BUSY);
         for (size_t i = 0; i < s.count; i++)
-            assert_int_equal(actor_release(&s.actors[i]), DIBS_OK);
-        assert_int_equal(set_ask(&rival), DIBS_OK);
+            assert_status(actor_release(&s.actors[i]), DIBS_OK);
+        assert_status(set_ask(&rival), DIBS_OK);
         for (size_t i = 0; i < s.count; i++)
-            assert_int_equal(actor_release(&rival.actors[i]), DIBS_OK);
+            assert_status(actor_release(&rival.actors[i]), DIBS_OK);
     }
 }
 
@@ -188,20 +188,20 @@ static void a_held_name_blocks_all_and_nothing_is_left_behind(void **state)
         dibs__store *st = s.t->st[1];
         contract_view view;
 
-        assert_int_equal(actor_try(&holder), DIBS_OK);
+        assert_status(actor_try(&holder), DIBS_OK);
         expect_blocked(&s, DIBS_BUSY, i);
         assert_int_equal(contract_look(s.t, s.names[i], &view), 1);
         assert_int_equal(view.entries[0].fence, holder.ans.fence);
         item.fence = holder.ans.fence;
-        assert_int_equal(st->ops->lease->renew(st, &item, 1, contract_soon(),
-                                               &s.err),
-                         DIBS_OK);
-        assert_int_equal(item.rc, DIBS_OK);
+        assert_status(st->ops->lease->renew(st, &item, 1, contract_soon(),
+                                            &s.err),
+                      DIBS_OK);
+        assert_status(item.rc, DIBS_OK);
         assert_false(item.wanted);
-        assert_int_equal(actor_release(&holder), DIBS_OK);
+        assert_status(actor_release(&holder), DIBS_OK);
         expect_unused(&s, i); /* nobody was waiting */
     }
-    assert_int_equal(set_ask(&s), DIBS_OK);
+    assert_status(set_ask(&s), DIBS_OK);
 }
 
 static void the_first_that_blocks_is_named(void **state)
@@ -212,14 +212,14 @@ static void the_first_that_blocks_is_named(void **state)
     set_init(&s, *state, SET);
     two = set_other(&s, 2, 1);
     four = set_other(&s, 4, 2);
-    assert_int_equal(actor_try(&four), DIBS_OK);
-    assert_int_equal(actor_try(&two), DIBS_OK);
-    assert_int_equal(set_ask(&s), DIBS_BUSY);
+    assert_status(actor_try(&four), DIBS_OK);
+    assert_status(actor_try(&two), DIBS_OK);
+    assert_status(set_ask(&s), DIBS_BUSY);
     assert_int_equal(s.blocked, 2);
-    assert_int_equal(actor_release(&two), DIBS_OK);
+    assert_status(actor_release(&two), DIBS_OK);
     expect_blocked(&s, DIBS_BUSY, 4);
-    assert_int_equal(actor_release(&four), DIBS_OK);
-    assert_int_equal(set_ask(&s), DIBS_OK);
+    assert_status(actor_release(&four), DIBS_OK);
+    assert_status(set_ask(&s), DIBS_OK);
 }
 
 /* Who holds some of it cannot stand in a circle with who holds the rest. */
@@ -237,13 +237,13 @@ static void sets_that_overlap_do_not_lock_each_other_out(void **state)
         set *first = i % 2 ? &s : &rival;
         set *second = i % 2 ? &rival : &s;
 
-        assert_int_equal(set_ask(first), DIBS_OK);
-        assert_int_equal(set_ask(second), DIBS_BUSY);
+        assert_status(set_ask(first), DIBS_OK);
+        assert_status(set_ask(second), DIBS_BUSY);
         for (size_t k = 0; k < 2; k++)
-            assert_int_equal(actor_release(&first->actors[k]), DIBS_OK);
-        assert_int_equal(set_ask(second), DIBS_OK);
+            assert_status(actor_release(&first->actors[k]), DIBS_OK);
+        assert_status(set_ask(second), DIBS_OK);
         for (size_t k = 0; k < 2; k++)
-            assert_int_equal(actor_release(&second->actors[k]), DIBS_OK);
+            assert_status(actor_release(&second->actors[k]), DIBS_OK);
     }
 }
 
@@ -255,11 +255,11 @@ static void a_shared_name_blocks(void **state)
     set_init(&s, *state, SET);
     reader = set_other(&s, 1, 1);
     reader.ask.mode = DIBS__SHARED;
-    assert_int_equal(actor_try(&reader), DIBS_OK);
+    assert_status(actor_try(&reader), DIBS_OK);
     expect_blocked(&s, DIBS_BUSY, 1);
-    assert_int_equal(actor_renew(&reader, 20000, NULL), DIBS_OK);
-    assert_int_equal(actor_release(&reader), DIBS_OK);
-    assert_int_equal(set_ask(&s), DIBS_OK);
+    assert_status(actor_renew(&reader, 20000, NULL), DIBS_OK);
+    assert_status(actor_release(&reader), DIBS_OK);
+    assert_status(set_ask(&s), DIBS_OK);
 }
 
 static void a_name_of_another_kind_is_a_mismatch(void **state)
@@ -271,11 +271,11 @@ static void a_name_of_another_kind_is_a_mismatch(void **state)
     holder = set_other(&s, 3, 1);
     holder.ask.mode = DIBS__PERMITS;
     holder.ask.capacity = 4;
-    assert_int_equal(actor_try(&holder), DIBS_OK);
+    assert_status(actor_try(&holder), DIBS_OK);
     expect_blocked(&s, DIBS_MISMATCH, 3);
-    assert_int_equal(actor_renew(&holder, 20000, NULL), DIBS_OK);
-    assert_int_equal(actor_release(&holder), DIBS_OK);
-    assert_int_equal(set_ask(&s), DIBS_OK);
+    assert_status(actor_renew(&holder, 20000, NULL), DIBS_OK);
+    assert_status(actor_release(&holder), DIBS_OK);
+    assert_status(set_ask(&s), DIBS_OK);
 }
 
 static void a_kept_name_blocks_until_its_time(void **state)
@@ -286,11 +286,11 @@ static void a_kept_name_blocks_until_its_time(void **state)
 
     set_init(&s, *state, SET);
     holder = set_other(&s, 1, 1);
-    assert_int_equal(actor_try(&holder), DIBS_OK);
+    assert_status(actor_try(&holder), DIBS_OK);
     left_at = dibsx_now();
-    assert_int_equal(actor_leave(&holder, false, 250), DIBS_OK);
-    assert_int_equal(set_ask(&s), DIBS_BUSY);
-    assert_int_equal(set_until(&s), DIBS_OK);
+    assert_status(actor_leave(&holder, false, 250), DIBS_OK);
+    assert_status(set_ask(&s), DIBS_BUSY);
+    assert_status(set_until(&s), DIBS_OK);
     assert_true(contract_ms_since(left_at) >= 250 - CONTRACT_DRIFT_MS);
 }
 
@@ -306,14 +306,14 @@ static void a_set_does_not_go_past_those_who_wait(void **state)
     dead = set_other(&s, 2, 1);
     waiter = set_other(&s, 2, 2);
     dead.ask.ttl_ms = contract_brief_ms(200);
-    assert_int_equal(actor_try(&dead), DIBS_OK);
-    assert_int_equal(actor_queue(&waiter), DIBS_BUSY);
+    assert_status(actor_try(&dead), DIBS_OK);
+    assert_status(actor_queue(&waiter), DIBS_BUSY);
     contract_await(s.t, s.names[2], 1, &view);
     expect_blocked(&s, DIBS_BUSY, 2);
-    assert_int_equal(actor_until(&waiter, CONTRACT_BOUND_MS), DIBS_OK);
+    assert_status(actor_until(&waiter, CONTRACT_BOUND_MS), DIBS_OK);
     expect_blocked(&s, DIBS_BUSY, 2);
-    assert_int_equal(actor_release(&waiter), DIBS_OK);
-    assert_int_equal(set_ask(&s), DIBS_OK);
+    assert_status(actor_release(&waiter), DIBS_OK);
+    assert_status(set_ask(&s), DIBS_OK);
 }
 
 static void a_claim_blocks(void **state)
@@ -324,13 +324,13 @@ static void a_claim_blocks(void **state)
     set_init(&s, *state, SET);
     holder = set_other(&s, 0, 1);
     waiter = set_other(&s, 0, 2);
-    assert_int_equal(actor_try(&holder), DIBS_OK);
-    assert_int_equal(actor_queue(&waiter), DIBS_BUSY);
-    assert_int_equal(actor_release(&holder), DIBS_OK);
+    assert_status(actor_try(&holder), DIBS_OK);
+    assert_status(actor_queue(&waiter), DIBS_BUSY);
+    assert_status(actor_release(&holder), DIBS_OK);
     expect_blocked(&s, DIBS_BUSY, 0);
     actor_expect_claim(&waiter);
-    assert_int_equal(actor_release(&waiter), DIBS_OK);
-    assert_int_equal(set_ask(&s), DIBS_OK);
+    assert_status(actor_release(&waiter), DIBS_OK);
+    assert_status(set_ask(&s), DIBS_OK);
 }
 
 static void the_dead_block_no_longer_than_their_leases(void **state)
@@ -350,13 +350,13 @@ static void the_dead_block_no_longer_than_their_leases(void **state)
         dead.ask.ttl_ms = contract_brief_ms(100 + 10 * (int64_t)i);
         dead.ask.mode = modes[i];
         dead.ask.capacity = modes[i] == DIBS__PERMITS ? 4 : 0;
-        assert_int_equal(actor_try(&dead), DIBS_OK);
+        assert_status(actor_try(&dead), DIBS_OK);
     }
     while ((rc = set_ask(&s)) != DIBS_OK && dibsx_now() < end) {
         assert_true(rc == DIBS_BUSY || rc == DIBS_MISMATCH);
         contract_sleep_until(dibsx_now() + 5 * DIBSX_MS);
     }
-    assert_int_equal(rc, DIBS_OK);
+    assert_status(rc, DIBS_OK);
     assert_true(contract_ms_since(began_at) >= 140 - CONTRACT_DRIFT_MS);
 }
 
@@ -366,20 +366,20 @@ static void a_repeated_ask_answers_the_same_leases(void **state)
     set s;
 
     set_init(&s, *state, SET);
-    assert_int_equal(set_ask(&s), DIBS_OK);
+    assert_status(set_ask(&s), DIBS_OK);
     for (size_t i = 0; i < SET; i++) {
         fences[i] = s.actors[i].ans.fence;
         s.actors[i].ask.ttl_ms *= 10;
         s.actors[i].handle = 1; /* a retry may come over another connection */
     }
     for (int round = 0; round < 3; round++) {
-        assert_int_equal(set_ask(&s), DIBS_OK);
+        assert_status(set_ask(&s), DIBS_OK);
         for (size_t i = 0; i < SET; i++) {
             assert_int_equal(s.actors[i].ans.fence, fences[i]);
             assert_true(s.actors[i].ans.left_ms <= 10000);
         }
     }
-    assert_int_equal(actor_try(&s.actors[3]), DIBS_OK);
+    assert_status(actor_try(&s.actors[3]), DIBS_OK);
     assert_int_equal(s.actors[3].ans.fence, fences[3]);
 }
 
@@ -393,18 +393,18 @@ static void what_is_held_already_stays_held(void **state)
     set s;
 
     set_init(&s, *state, SET);
-    assert_int_equal(actor_try(&s.actors[1]), DIBS_OK);
+    assert_status(actor_try(&s.actors[1]), DIBS_OK);
     fence = s.actors[1].ans.fence;
     holder = set_other(&s, 3, 1);
-    assert_int_equal(actor_try(&holder), DIBS_OK);
-    assert_int_equal(set_ask(&s), DIBS_BUSY);
+    assert_status(actor_try(&holder), DIBS_OK);
+    assert_status(set_ask(&s), DIBS_BUSY);
     assert_int_equal(s.blocked, 3);
     assert_int_equal(contract_look(s.t, s.names[1], &view), 1);
     assert_int_equal(view.entries[0].fence, fence);
     expect_unused(&s, 0);
     expect_unused(&s, 4);
-    assert_int_equal(actor_release(&holder), DIBS_OK);
-    assert_int_equal(set_ask(&s), DIBS_OK);
+    assert_status(actor_release(&holder), DIBS_OK);
+    assert_status(set_ask(&s), DIBS_OK);
     assert_int_equal(s.actors[1].ans.fence, fence);
     assert_true(s.actors[0].ans.fence > fence);
 }
@@ -416,9 +416,9 @@ static void anothers_tombstone_does_not_block(void **state)
 
     set_init(&s, *state, SET);
     gone = set_other(&s, 1, 1);
-    assert_int_equal(actor_leave(&gone, true, 0), DIBS_LOST);
-    assert_int_equal(set_ask(&s), DIBS_OK);
-    assert_int_equal(actor_queue(&gone), DIBS_LOST);
+    assert_status(actor_leave(&gone, true, 0), DIBS_LOST);
+    assert_status(set_ask(&s), DIBS_OK);
+    assert_status(actor_queue(&gone), DIBS_LOST);
 }
 
 /* Who was refused waits for the name that blocked, and asks for all when it has
@@ -431,20 +431,20 @@ static void a_place_and_a_claim_of_ones_own_stay(void **state)
 
     set_init(&s, *state, SET);
     holder = set_other(&s, 2, 1);
-    assert_int_equal(actor_try(&holder), DIBS_OK);
-    assert_int_equal(actor_queue(&s.actors[2]), DIBS_BUSY);
+    assert_status(actor_try(&holder), DIBS_OK);
+    assert_status(actor_queue(&s.actors[2]), DIBS_BUSY);
     s.actors[2].ask.flags = 0;
-    assert_int_equal(set_ask(&s), DIBS_BUSY);
+    assert_status(set_ask(&s), DIBS_BUSY);
     assert_int_equal(s.blocked, 2);
     assert_int_equal(contract_look(s.t, s.names[2], &view), 2);
     assert_string_equal(view.entries[1].owner, s.actors[2].owner);
-    assert_int_equal(actor_release(&holder), DIBS_OK);
+    assert_status(actor_release(&holder), DIBS_OK);
     actor_expect_claim(&s.actors[2]);
     s.actors[2].ask.flags = 0;
-    assert_int_equal(set_ask(&s), DIBS_OK);
+    assert_status(set_ask(&s), DIBS_OK);
     for (size_t i = 0; i < SET; i++) {
         assert_int_equal(s.actors[i].ans.claim, i == 2);
-        assert_int_equal(actor_renew(&s.actors[i], 20000, NULL), DIBS_OK);
+        assert_status(actor_renew(&s.actors[i], 20000, NULL), DIBS_OK);
     }
     assert_true(s.actors[2].ans.left_ms <= DIBS__CLAIM_MS);
 }
@@ -455,9 +455,9 @@ static void one_who_has_left_a_name_gets_none(void **state)
     set s;
 
     set_init(&s, *state, SET);
-    assert_int_equal(actor_leave(&s.actors[2], true, 0), DIBS_LOST);
-    assert_int_equal(set_ask(&s), DIBS_LOST);
-    assert_int_equal(s.err.status, DIBS_LOST);
+    assert_status(actor_leave(&s.actors[2], true, 0), DIBS_LOST);
+    assert_status(set_ask(&s), DIBS_LOST);
+    assert_status(s.err.status, DIBS_LOST);
     assert_int_equal(s.blocked, 2);
     for (size_t i = 0; i < SET; i++)
         expect_unused(&s, i);
@@ -469,13 +469,13 @@ static void others_may_wait_for_each_of_them(void **state)
     set s;
 
     set_init(&s, *state, SET);
-    assert_int_equal(set_ask(&s), DIBS_OK);
+    assert_status(set_ask(&s), DIBS_OK);
     for (size_t i = 0; i < SET; i++) {
         waiters[i] = set_other(&s, i, 1 + i % 2);
-        assert_int_equal(actor_queue(&waiters[i]), DIBS_BUSY);
+        assert_status(actor_queue(&waiters[i]), DIBS_BUSY);
     }
     for (size_t i = 0; i < SET; i++) {
-        assert_int_equal(actor_release(&s.actors[i]), DIBS_OK);
+        assert_status(actor_release(&s.actors[i]), DIBS_OK);
         actor_expect_claim(&waiters[i]);
     }
 }
@@ -487,7 +487,7 @@ static void each_of_them_expires_alone(void **state)
 
     set_init(&s, *state, SET);
     s.actors[2].ask.ttl_ms = contract_brief_ms(100);
-    assert_int_equal(set_ask(&s), DIBS_OK);
+    assert_status(set_ask(&s), DIBS_OK);
     contract_await(s.t, s.names[2], 0, &view);
     for (size_t i = 0; i < SET; i++)
         assert_int_equal(actor_renew(&s.actors[i], 20000, NULL),
@@ -502,19 +502,19 @@ static void their_holder_can_be_rung(void **state)
 
     set_init(&s, *state, SET);
     s.actors[1].ask.flags = DIBS__ASK_TELL;
-    assert_int_equal(set_ask(&s), DIBS_OK);
+    assert_status(set_ask(&s), DIBS_OK);
     for (size_t i = 0; i < SET; i++) {
         dibs__store *st = s.t->st[2];
         uint32_t asked = 0;
 
-        assert_int_equal(st->ops->lease->yield(st, s.names[i], 0,
-                                               contract_soon(), &asked, &s.err),
-                         DIBS_OK);
+        assert_status(st->ops->lease->yield(st, s.names[i], 0, contract_soon(),
+                                            &asked, &s.err),
+                      DIBS_OK);
         assert_int_equal(asked, 1);
         IN_TIME(actor_rung(&s.actors[i], DIBS__NEWS_YIELD, &fence));
         assert_int_equal(fence, s.actors[i].ans.fence);
         other = set_other(&s, i, 2);
-        assert_int_equal(actor_try(&other), DIBS_BUSY);
+        assert_status(actor_try(&other), DIBS_BUSY);
     }
     IN_TIME(actor_rung(&s.actors[1], DIBS__NEWS_WANTED, &fence));
     assert_int_equal(fence, s.actors[1].ans.fence);
@@ -531,7 +531,7 @@ static void a_holder_is_told_that_a_set_wants_its_name(void **state)
     set_init(&s, *state, SET);
     holder = set_other(&s, 2, 1);
     holder.ask.flags = DIBS__ASK_TELL;
-    assert_int_equal(actor_try(&holder), DIBS_OK);
+    assert_status(actor_try(&holder), DIBS_OK);
     expect_blocked(&s, DIBS_BUSY, 2);
     IN_TIME(actor_rung(&holder, DIBS__NEWS_WANTED, &fence));
     assert_int_equal(fence, holder.ans.fence);
@@ -542,7 +542,7 @@ static void a_past_deadline_takes_none(void **state)
     set s;
 
     set_init(&s, *state, SET);
-    assert_int_equal(set_ask_by(&s, dibsx_now() - DIBSX_SEC), DIBS_UNAVAIL);
+    assert_status(set_ask_by(&s, dibsx_now() - DIBSX_SEC), DIBS_UNAVAIL);
     for (size_t i = 0; i < SET; i++)
         expect_unused(&s, i);
 }

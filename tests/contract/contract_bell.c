@@ -18,9 +18,9 @@ static void opening_it_again_gives_the_same_bell(void **state)
     dibs_error err = {0};
     int fd = -1;
 
-    assert_int_equal(t->st[0]->ops->bell_open(t->st[0], contract_soon(), &fd,
-                                              &err),
-                     DIBS_OK);
+    assert_status(t->st[0]->ops->bell_open(t->st[0], contract_soon(), &fd,
+                                           &err),
+                  DIBS_OK);
     assert_int_equal(fd, t->bell[0]);
 }
 
@@ -30,8 +30,8 @@ static void a_quiet_bell_has_nothing_to_hear(void **state)
     actor a = contract_actor(t, 0);
     dibs__ring ring;
 
-    assert_int_equal(actor_try(&a), DIBS_OK);
-    assert_int_equal(actor_release(&a), DIBS_OK);
+    assert_status(actor_try(&a), DIBS_OK);
+    assert_status(actor_release(&a), DIBS_OK);
     assert_int_equal(t->st[0]->ops->bell_hear(t->st[0], &ring, 1), 0);
 }
 
@@ -43,9 +43,9 @@ static void a_heard_bell_is_quiet_again(void **state)
     dibsx_nsec end;
     uint64_t fence = 0;
 
-    assert_int_equal(actor_try(&a), DIBS_OK);
-    assert_int_equal(actor_queue(&b), DIBS_BUSY);
-    assert_int_equal(actor_release(&a), DIBS_OK);
+    assert_status(actor_try(&a), DIBS_OK);
+    assert_status(actor_queue(&b), DIBS_BUSY);
+    assert_status(actor_release(&a), DIBS_OK);
     IN_TIME(actor_rung(&b, DIBS__NEWS_GRANTED, &fence));
     end = dibsx_after_ms(dibsx_now(), CONTRACT_BOUND_MS);
     while (readable(t->bell[1]) && dibsx_now() < end)
@@ -62,10 +62,10 @@ static void a_ring_reaches_its_own_handle_only(void **state)
     uint64_t fence = 0;
     dibs__ring ring;
 
-    assert_int_equal(actor_try(&a), DIBS_OK);
-    assert_int_equal(actor_queue(&b), DIBS_BUSY);
-    assert_int_equal(actor_queue(&c), DIBS_BUSY);
-    assert_int_equal(actor_release(&a), DIBS_OK);
+    assert_status(actor_try(&a), DIBS_OK);
+    assert_status(actor_queue(&b), DIBS_BUSY);
+    assert_status(actor_queue(&c), DIBS_BUSY);
+    assert_status(actor_release(&a), DIBS_OK);
     IN_TIME(actor_rung(&b, DIBS__NEWS_GRANTED, &fence));
     assert_int_equal(t->st[0]->ops->bell_hear(t->st[0], &ring, 1), 0);
     assert_int_equal(t->st[2]->ops->bell_hear(t->st[2], &ring, 1), 0);
@@ -102,11 +102,11 @@ static void many_rings_are_heard_a_few_at_a_time(void **state)
         holders[i] = contract_actor(t, 0);
         waiters[i] = contract_actor(t, 1);
         holders[i].ask.name = waiters[i].ask.name = names[i];
-        assert_int_equal(actor_try(&holders[i]), DIBS_OK);
-        assert_int_equal(actor_queue(&waiters[i]), DIBS_BUSY);
+        assert_status(actor_try(&holders[i]), DIBS_OK);
+        assert_status(actor_queue(&waiters[i]), DIBS_BUSY);
     }
     for (size_t i = 0; i < CROWD; i++)
-        assert_int_equal(actor_release(&holders[i]), DIBS_OK);
+        assert_status(actor_release(&holders[i]), DIBS_OK);
     end = dibsx_after_ms(dibsx_now(), CONTRACT_BOUND_MS);
     while (heard < CROWD && dibsx_now() < end) {
         struct pollfd bell = {.fd = t->bell[1], .events = POLLIN};
@@ -131,10 +131,10 @@ static void without_a_bell_the_grant_is_there_all_the_same(void **state)
 
     dibs__store_close(t->st[1]);
     t->st[1] = contract_open();
-    assert_int_equal(actor_try(&a), DIBS_OK);
-    assert_int_equal(actor_queue(&b), DIBS_BUSY);
-    assert_int_equal(actor_release(&a), DIBS_OK);
-    assert_int_equal(actor_queue(&b), DIBS_OK);
+    assert_status(actor_try(&a), DIBS_OK);
+    assert_status(actor_queue(&b), DIBS_BUSY);
+    assert_status(actor_release(&a), DIBS_OK);
+    assert_status(actor_queue(&b), DIBS_OK);
     assert_true(b.ans.claim);
     assert_true(b.ans.fence > a.ans.fence);
 }
@@ -147,11 +147,11 @@ static void a_bell_opened_late_rings_after_the_next_ask(void **state)
 
     dibs__store_close(t->st[1]);
     t->st[1] = contract_open();
-    assert_int_equal(actor_try(&a), DIBS_OK);
-    assert_int_equal(actor_queue(&b), DIBS_BUSY);
+    assert_status(actor_try(&a), DIBS_OK);
+    assert_status(actor_queue(&b), DIBS_BUSY);
     contract_open_bell(t, 1);
-    assert_int_equal(actor_queue(&b), DIBS_BUSY);
-    assert_int_equal(actor_release(&a), DIBS_OK);
+    assert_status(actor_queue(&b), DIBS_BUSY);
+    assert_status(actor_release(&a), DIBS_OK);
     actor_expect_claim(&b);
 }
 
@@ -162,15 +162,15 @@ static void a_waiter_whose_handle_is_gone_holds_nobody_up(void **state)
     actor b = contract_actor(t, 1);
     dibsx_nsec released_at;
 
-    assert_int_equal(actor_try(&a), DIBS_OK);
-    assert_int_equal(actor_queue(&b), DIBS_BUSY);
+    assert_status(actor_try(&a), DIBS_OK);
+    assert_status(actor_queue(&b), DIBS_BUSY);
     dibs__store_close(t->st[1]);
     t->st[1] = NULL;
     released_at = dibsx_now();
-    assert_int_equal(actor_release(&a), DIBS_OK);
+    assert_status(actor_release(&a), DIBS_OK);
     IN_TIME(contract_ms_since(released_at) < pace_ms(1000));
     b.handle = 2;
-    assert_int_equal(actor_queue(&b), DIBS_OK);
+    assert_status(actor_queue(&b), DIBS_OK);
     assert_true(b.ans.claim);
 }
 
@@ -184,10 +184,10 @@ static void an_unheard_bell_does_not_block_the_ringers(void **state)
         actor a = contract_actor(t, 0);
         actor b = contract_actor(t, 1);
 
-        assert_int_equal(actor_try(&a), DIBS_OK);
-        assert_int_equal(actor_queue(&b), DIBS_BUSY);
-        assert_int_equal(actor_release(&a), DIBS_OK);
-        assert_int_equal(actor_release(&b), DIBS_OK);
+        assert_status(actor_try(&a), DIBS_OK);
+        assert_status(actor_queue(&b), DIBS_BUSY);
+        assert_status(actor_release(&a), DIBS_OK);
+        assert_status(actor_release(&b), DIBS_OK);
     }
     IN_TIME(contract_ms_since(began_at) < pace_ms(60000));
 }

@@ -54,10 +54,10 @@ static void a_version_is_replaced_once(void **state)
     contract *t = *state;
     uint64_t first = 0, second = 0, found = 0;
 
-    assert_int_equal(cas(t, DIBS_VERSION_ANY, "1", &first), DIBS_OK);
-    assert_int_equal(cas(t, first, "2", &second), DIBS_OK);
+    assert_status(cas(t, DIBS_VERSION_ANY, "1", &first), DIBS_OK);
+    assert_status(cas(t, first, "2", &second), DIBS_OK);
     assert_int_not_equal(first, second);
-    assert_int_equal(cas(t, first, "3", &found), DIBS_STALE);
+    assert_status(cas(t, first, "3", &found), DIBS_STALE);
     assert_int_equal(found, second);
     assert_int_equal(expect(t, "2"), second);
 }
@@ -67,8 +67,8 @@ static void none_expects_nothing_there(void **state)
     contract *t = *state;
     uint64_t first = 0, found = 0;
 
-    assert_int_equal(cas(t, DIBS_VERSION_NONE, "1", &first), DIBS_OK);
-    assert_int_equal(cas(t, DIBS_VERSION_NONE, "2", &found), DIBS_STALE);
+    assert_status(cas(t, DIBS_VERSION_NONE, "1", &first), DIBS_OK);
+    assert_status(cas(t, DIBS_VERSION_NONE, "2", &found), DIBS_STALE);
     assert_int_equal(found, first);
     assert_int_equal(expect(t, "1"), first);
 }
@@ -78,12 +78,12 @@ static void a_version_is_not_found_where_nothing_is(void **state)
     contract *t = *state;
     uint64_t found = 77, first = 0;
 
-    assert_int_equal(cas(t, 12345, "1", &found), DIBS_STALE);
+    assert_status(cas(t, 12345, "1", &found), DIBS_STALE);
     assert_int_equal(found, 0);
     expect(t, NULL);
-    assert_int_equal(cas(t, DIBS_VERSION_ANY, "1", &first), DIBS_OK);
-    assert_int_equal(del(t, first), DIBS_OK);
-    assert_int_equal(cas(t, first, "2", &found), DIBS_STALE);
+    assert_status(cas(t, DIBS_VERSION_ANY, "1", &first), DIBS_OK);
+    assert_status(del(t, first), DIBS_OK);
+    assert_status(cas(t, first, "2", &found), DIBS_STALE);
     assert_int_equal(found, 0);
     expect(t, NULL);
 }
@@ -93,8 +93,8 @@ static void an_equal_value_still_gets_a_new_version(void **state)
     contract *t = *state;
     uint64_t first = 0, second = 0;
 
-    assert_int_equal(cas(t, DIBS_VERSION_ANY, "same", &first), DIBS_OK);
-    assert_int_equal(cas(t, DIBS_VERSION_ANY, "same", &second), DIBS_OK);
+    assert_status(cas(t, DIBS_VERSION_ANY, "same", &first), DIBS_OK);
+    assert_status(cas(t, DIBS_VERSION_ANY, "same", &second), DIBS_OK);
     assert_int_not_equal(first, second);
 }
 
@@ -103,16 +103,16 @@ static void delete_by_version_or_any(void **state)
     contract *t = *state;
     uint64_t first = 0, second = 0;
 
-    assert_int_equal(del(t, DIBS_VERSION_ANY), DIBS_NOTFOUND);
-    assert_int_equal(cas(t, DIBS_VERSION_ANY, "1", &first), DIBS_OK);
-    assert_int_equal(cas(t, DIBS_VERSION_ANY, "2", &second), DIBS_OK);
-    assert_int_equal(del(t, first), DIBS_STALE);
+    assert_status(del(t, DIBS_VERSION_ANY), DIBS_NOTFOUND);
+    assert_status(cas(t, DIBS_VERSION_ANY, "1", &first), DIBS_OK);
+    assert_status(cas(t, DIBS_VERSION_ANY, "2", &second), DIBS_OK);
+    assert_status(del(t, first), DIBS_STALE);
     assert_int_equal(expect(t, "2"), second);
-    assert_int_equal(del(t, second), DIBS_OK);
+    assert_status(del(t, second), DIBS_OK);
     expect(t, NULL);
-    assert_int_equal(del(t, second), DIBS_NOTFOUND);
-    assert_int_equal(cas(t, DIBS_VERSION_NONE, "3", &first), DIBS_OK);
-    assert_int_equal(del(t, DIBS_VERSION_ANY), DIBS_OK);
+    assert_status(del(t, second), DIBS_NOTFOUND);
+    assert_status(cas(t, DIBS_VERSION_NONE, "3", &first), DIBS_OK);
+    assert_status(del(t, DIBS_VERSION_ANY), DIBS_OK);
     expect(t, NULL);
 }
 
@@ -125,14 +125,14 @@ static void a_version_is_never_used_twice(void **state)
 
     for (size_t i = 0; i < VERSIONS; i++) {
         if (i % 3 == 2)
-            assert_int_equal(del(t, DIBS_VERSION_ANY), DIBS_OK);
+            assert_status(del(t, DIBS_VERSION_ANY), DIBS_OK);
         if (i % 20 == 19) {
             dibs__store_close(t->st[0]);
             t->st[0] = contract_open();
         }
         if (i % 10 == 5)
             contract_name(t->name, sizeof(t->name), "version");
-        assert_int_equal(cas(t, DIBS_VERSION_ANY, "x", &seen[i]), DIBS_OK);
+        assert_status(cas(t, DIBS_VERSION_ANY, "x", &seen[i]), DIBS_OK);
         for (size_t k = 0; k < i; k++)
             assert_int_not_equal(seen[k], seen[i]);
     }
@@ -144,13 +144,13 @@ static void adding_starts_from_nothing(void **state)
     int64_t sum = 0;
     uint64_t before;
 
-    assert_int_equal(add(t, 5, &sum), DIBS_OK);
+    assert_status(add(t, 5, &sum), DIBS_OK);
     assert_int_equal(sum, 5);
     before = expect(t, "5");
-    assert_int_equal(add(t, -12, &sum), DIBS_OK);
+    assert_status(add(t, -12, &sum), DIBS_OK);
     assert_int_equal(sum, -7);
     assert_int_not_equal(expect(t, "-7"), before);
-    assert_int_equal(add(t, 0, &sum), DIBS_OK);
+    assert_status(add(t, 0, &sum), DIBS_OK);
     assert_int_equal(sum, -7);
 }
 
@@ -160,10 +160,10 @@ static void adding_to_a_value_that_was_put(void **state)
     uint64_t version;
     int64_t sum = 0;
 
-    assert_int_equal(cas(t, DIBS_VERSION_ANY, "40", &version), DIBS_OK);
-    assert_int_equal(add(t, 2, &sum), DIBS_OK);
+    assert_status(cas(t, DIBS_VERSION_ANY, "40", &version), DIBS_OK);
+    assert_status(add(t, 2, &sum), DIBS_OK);
     assert_int_equal(sum, 42);
-    assert_int_equal(cas(t, version, "1", &version), DIBS_STALE);
+    assert_status(cas(t, version, "1", &version), DIBS_STALE);
     expect(t, "42");
 }
 
@@ -177,8 +177,8 @@ static void what_is_no_integer_is_not_added_to(void **state)
     int64_t sum;
 
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-        assert_int_equal(cas(t, DIBS_VERSION_ANY, bad[i], &version), DIBS_OK);
-        assert_int_equal(add(t, 1, &sum), DIBS_INVALID);
+        assert_status(cas(t, DIBS_VERSION_ANY, bad[i], &version), DIBS_OK);
+        assert_status(add(t, 1, &sum), DIBS_INVALID);
         assert_int_equal(expect(t, bad[i]), version);
     }
 }
@@ -189,17 +189,17 @@ static void a_sum_that_overflows_changes_nothing(void **state)
     uint64_t version;
     int64_t sum;
 
-    assert_int_equal(cas(t, DIBS_VERSION_ANY, "9223372036854775806", &version),
-                     DIBS_OK);
-    assert_int_equal(add(t, 1, &sum), DIBS_OK);
+    assert_status(cas(t, DIBS_VERSION_ANY, "9223372036854775806", &version),
+                  DIBS_OK);
+    assert_status(add(t, 1, &sum), DIBS_OK);
     assert_true(sum == INT64_MAX);
-    assert_int_equal(add(t, 1, &sum), DIBS_INVALID);
+    assert_status(add(t, 1, &sum), DIBS_INVALID);
     expect(t, "9223372036854775807");
-    assert_int_equal(cas(t, DIBS_VERSION_ANY, "-9223372036854775807", &version),
-                     DIBS_OK);
-    assert_int_equal(add(t, -1, &sum), DIBS_OK);
+    assert_status(cas(t, DIBS_VERSION_ANY, "-9223372036854775807", &version),
+                  DIBS_OK);
+    assert_status(add(t, -1, &sum), DIBS_OK);
     assert_true(sum == INT64_MIN);
-    assert_int_equal(add(t, -1, &sum), DIBS_INVALID);
+    assert_status(add(t, -1, &sum), DIBS_INVALID);
     expect(t, "-9223372036854775808");
 }
 
@@ -216,13 +216,13 @@ static void adding_keeps_the_expiry(void **state)
     uint64_t version;
     int64_t sum;
 
-    assert_int_equal(t->st[0]->ops->value->put(t->st[0], &what, contract_soon(),
-                                               &version, &err),
-                     DIBS_OK);
-    assert_int_equal(add(t, 1, &sum), DIBS_OK);
-    assert_int_equal(t->st[0]->ops->value->get(t->st[0], t->name,
-                                               contract_soon(), &value, &err),
-                     DIBS_OK);
+    assert_status(t->st[0]->ops->value->put(t->st[0], &what, contract_soon(),
+                                            &version, &err),
+                  DIBS_OK);
+    assert_status(add(t, 1, &sum), DIBS_OK);
+    assert_status(t->st[0]->ops->value->get(t->st[0], t->name, contract_soon(),
+                                            &value, &err),
+                  DIBS_OK);
     assert_true(value.expires_ms > 30000 && value.expires_ms <= 60000);
     dibs_value_free(&value);
 }
@@ -240,11 +240,11 @@ static void adding_to_an_expired_value_starts_anew(void **state)
     uint64_t version;
     int64_t sum = 0;
 
-    assert_int_equal(t->st[0]->ops->value->put(t->st[0], &what, contract_soon(),
-                                               &version, &err),
-                     DIBS_OK);
+    assert_status(t->st[0]->ops->value->put(t->st[0], &what, contract_soon(),
+                                            &version, &err),
+                  DIBS_OK);
     do {
-        assert_int_equal(add(t, 1, &sum), DIBS_OK);
+        assert_status(add(t, 1, &sum), DIBS_OK);
         contract_sleep_until(dibsx_now() + 5 * DIBSX_MS);
         IN_TIME(dibsx_now() < end);
     } while (sum > 1000);
@@ -266,13 +266,13 @@ static void a_past_deadline_changes_no_value(void **state)
     uint64_t version;
     int64_t sum;
 
-    assert_int_equal(ops->put(st, &what, past, &version, &err), DIBS_UNAVAIL);
-    assert_int_equal(ops->add(st, t->name, 1, past, &sum, &err), DIBS_UNAVAIL);
+    assert_status(ops->put(st, &what, past, &version, &err), DIBS_UNAVAIL);
+    assert_status(ops->add(st, t->name, 1, past, &sum, &err), DIBS_UNAVAIL);
     expect(t, NULL);
-    assert_int_equal(cas(t, DIBS_VERSION_NONE, "1", &version), DIBS_OK);
-    assert_int_equal(ops->del(st, t->name, DIBS_VERSION_ANY, past, &err),
-                     DIBS_UNAVAIL);
-    assert_int_equal(ops->get(st, t->name, past, &value, &err), DIBS_UNAVAIL);
+    assert_status(cas(t, DIBS_VERSION_NONE, "1", &version), DIBS_OK);
+    assert_status(ops->del(st, t->name, DIBS_VERSION_ANY, past, &err),
+                  DIBS_UNAVAIL);
+    assert_status(ops->get(st, t->name, past, &value, &err), DIBS_UNAVAIL);
     assert_null(value.data);
     assert_int_equal(expect(t, "1"), version);
     IN_TIME(contract_ms_since(began_at) < pace_ms(1000));

@@ -10,8 +10,8 @@ static void is_free(contract *t)
 {
     actor other = contract_actor(t, 1);
 
-    assert_int_equal(actor_try(&other), DIBS_OK);
-    assert_int_equal(actor_release(&other), DIBS_OK);
+    assert_status(actor_try(&other), DIBS_OK);
+    assert_status(actor_release(&other), DIBS_OK);
 }
 
 static void what_replicas_must_have_is_had_or_not_granted(void **state)
@@ -25,7 +25,7 @@ static void what_replicas_must_have_is_had_or_not_granted(void **state)
     rc = actor_try(&one);
     if (rc == DIBS_OK) {
         assert_true(one.ans.acked >= 1);
-        assert_int_equal(actor_release(&one), DIBS_OK);
+        assert_status(actor_release(&one), DIBS_OK);
     } else {
         assert_true(rc == DIBS_UNSUPPORTED || rc == DIBS_UNAVAIL);
         assert_true(one.ans.undurable == (rc == DIBS_UNAVAIL));
@@ -54,7 +54,7 @@ static void a_busy_name_is_busy(void **state)
     actor one = contract_actor(*state, 1);
     dibs_status rc;
 
-    assert_int_equal(actor_try(&holder), DIBS_OK);
+    assert_status(actor_try(&holder), DIBS_OK);
     one.ask.replicas = 1;
     rc = actor_try(&one);
     assert_true(rc == DIBS_UNSUPPORTED || rc == DIBS_BUSY);

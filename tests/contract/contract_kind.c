@@ -10,20 +10,20 @@ static void a_name_has_one_kind_while_it_lives(void **state)
     actor reader = contract_sharer(*state, 2);
     contract_view view;
 
-    assert_int_equal(actor_try(&lock), DIBS_OK);
-    assert_int_equal(actor_queue(&permits), DIBS_MISMATCH);
-    assert_int_equal(permits.err.status, DIBS_MISMATCH);
+    assert_status(actor_try(&lock), DIBS_OK);
+    assert_status(actor_queue(&permits), DIBS_MISMATCH);
+    assert_status(permits.err.status, DIBS_MISMATCH);
     assert_true(strlen(permits.err.message) > 0);
     assert_int_equal(contract_look(*state, lock.ask.name, &view), 1);
-    assert_int_equal(actor_release(&lock), DIBS_OK);
+    assert_status(actor_release(&lock), DIBS_OK);
 
-    assert_int_equal(actor_try(&permits), DIBS_OK);
-    assert_int_equal(actor_queue(&lock), DIBS_MISMATCH);
-    assert_int_equal(actor_queue(&reader), DIBS_MISMATCH);
-    assert_int_equal(actor_queue(&wider), DIBS_MISMATCH);
+    assert_status(actor_try(&permits), DIBS_OK);
+    assert_status(actor_queue(&lock), DIBS_MISMATCH);
+    assert_status(actor_queue(&reader), DIBS_MISMATCH);
+    assert_status(actor_queue(&wider), DIBS_MISMATCH);
     assert_int_equal(contract_look(*state, lock.ask.name, &view), 1);
-    assert_int_equal(actor_release(&permits), DIBS_OK);
-    assert_int_equal(actor_try(&wider), DIBS_OK);
+    assert_status(actor_release(&permits), DIBS_OK);
+    assert_status(actor_try(&wider), DIBS_OK);
 }
 
 static void an_expired_kind_does_not_bind(void **state)
@@ -34,10 +34,10 @@ static void an_expired_kind_does_not_bind(void **state)
     dibs_status rc;
 
     lock.ask.ttl_ms = contract_brief_ms(100);
-    assert_int_equal(actor_try(&lock), DIBS_OK);
+    assert_status(actor_try(&lock), DIBS_OK);
     while ((rc = actor_try(&permits)) == DIBS_MISMATCH && dibsx_now() < end)
         contract_sleep_until(dibsx_now() + 5 * DIBSX_MS);
-    assert_int_equal(rc, DIBS_OK);
+    assert_status(rc, DIBS_OK);
 }
 
 static void a_kept_name_keeps_its_kind(void **state)
@@ -45,9 +45,9 @@ static void a_kept_name_keeps_its_kind(void **state)
     actor lock = contract_actor(*state, 0);
     actor permits = contract_permits(*state, 1, 1, 3);
 
-    assert_int_equal(actor_try(&lock), DIBS_OK);
-    assert_int_equal(actor_leave(&lock, false, 5000), DIBS_OK);
-    assert_int_equal(actor_try(&permits), DIBS_MISMATCH);
+    assert_status(actor_try(&lock), DIBS_OK);
+    assert_status(actor_leave(&lock, false, 5000), DIBS_OK);
+    assert_status(actor_try(&permits), DIBS_MISMATCH);
 }
 
 /* The numbers are too long to be part of the name by chance. */
@@ -57,16 +57,16 @@ static void a_mismatch_names_both(void **state)
     actor one = contract_permits(*state, 0, 1, 1234567);
     actor two = contract_permits(*state, 1, 1, 7654321);
 
-    assert_int_equal(actor_try(&one), DIBS_OK);
-    assert_int_equal(actor_try(&two), DIBS_MISMATCH);
+    assert_status(actor_try(&one), DIBS_OK);
+    assert_status(actor_try(&two), DIBS_MISMATCH);
     assert_non_null(strstr(two.err.message, "1234567"));
     assert_non_null(strstr(two.err.message, "7654321"));
-    assert_int_equal(actor_try(&lock), DIBS_MISMATCH);
+    assert_status(actor_try(&lock), DIBS_MISMATCH);
     assert_non_null(strstr(lock.err.message, "1234567"));
     assert_non_null(strstr(lock.err.message, "lock"));
-    assert_int_equal(actor_release(&one), DIBS_OK);
-    assert_int_equal(actor_try(&lock), DIBS_OK);
-    assert_int_equal(actor_try(&two), DIBS_MISMATCH);
+    assert_status(actor_release(&one), DIBS_OK);
+    assert_status(actor_try(&lock), DIBS_OK);
+    assert_status(actor_try(&two), DIBS_MISMATCH);
     assert_non_null(strstr(two.err.message, "7654321"));
     assert_non_null(strstr(two.err.message, "lock"));
 }
@@ -80,11 +80,11 @@ static void those_who_wait_keep_the_kind(void **state)
     contract_view view;
 
     dead.ask.ttl_ms = contract_brief_ms(200);
-    assert_int_equal(actor_try(&dead), DIBS_OK);
-    assert_int_equal(actor_queue(&waiter), DIBS_BUSY);
+    assert_status(actor_try(&dead), DIBS_OK);
+    assert_status(actor_queue(&waiter), DIBS_BUSY);
     contract_await(t, t->name, 1, &view);
-    assert_int_equal(actor_queue(&permits), DIBS_MISMATCH);
-    assert_int_equal(actor_until(&waiter, CONTRACT_BOUND_MS), DIBS_OK);
+    assert_status(actor_queue(&permits), DIBS_MISMATCH);
+    assert_status(actor_until(&waiter, CONTRACT_BOUND_MS), DIBS_OK);
 }
 
 /* Redisson #1104, #2883, #3730, #4661, #5019: what is left of a queue after all
@@ -99,16 +99,16 @@ static void a_name_that_all_have_left_is_as_new(void **state)
     actor after = contract_actor(t, 1);
     contract_view view;
 
-    assert_int_equal(actor_try(&holder), DIBS_OK);
-    assert_int_equal(actor_queue(&reader), DIBS_BUSY);
-    assert_int_equal(actor_queue(&writer), DIBS_BUSY);
-    assert_int_equal(actor_release(&writer), DIBS_LOST);
-    assert_int_equal(actor_leave(&reader, true, 0), DIBS_LOST);
-    assert_int_equal(actor_leave(&holder, true, 0), DIBS_OK);
+    assert_status(actor_try(&holder), DIBS_OK);
+    assert_status(actor_queue(&reader), DIBS_BUSY);
+    assert_status(actor_queue(&writer), DIBS_BUSY);
+    assert_status(actor_release(&writer), DIBS_LOST);
+    assert_status(actor_leave(&reader, true, 0), DIBS_LOST);
+    assert_status(actor_leave(&holder, true, 0), DIBS_OK);
     assert_int_equal(contract_look(t, t->name, &view), 0);
-    assert_int_equal(actor_try(&permits), DIBS_OK);
-    assert_int_equal(actor_release(&permits), DIBS_OK);
-    assert_int_equal(actor_queue(&after), DIBS_OK);
+    assert_status(actor_try(&permits), DIBS_OK);
+    assert_status(actor_release(&permits), DIBS_OK);
+    assert_status(actor_queue(&after), DIBS_OK);
     assert_false(after.ans.claim);
     assert_true(after.ans.left_ms > DIBS__CLAIM_MS);
 }

@@ -6,7 +6,7 @@ static void a_free_name_is_granted(void **state)
 {
     actor a = contract_actor(*state, 0);
 
-    assert_int_equal(actor_try(&a), DIBS_OK);
+    assert_status(actor_try(&a), DIBS_OK);
     assert_true(a.ans.fence > 0);
     assert_true(a.ans.left_ms > 0);
     assert_true(a.ans.left_ms <= a.ask.ttl_ms);
@@ -20,12 +20,12 @@ static void a_second_owner_is_refused(void **state)
     actor b = contract_actor(*state, 1);
     actor c = contract_actor(*state, 0);
 
-    assert_int_equal(actor_try(&a), DIBS_OK);
-    assert_int_equal(actor_try(&b), DIBS_BUSY);
+    assert_status(actor_try(&a), DIBS_OK);
+    assert_status(actor_try(&b), DIBS_BUSY);
     assert_true(b.ans.fence >= a.ans.fence);
     assert_true(b.ans.left_ms > 0);
     assert_true(b.ans.left_ms <= a.ask.ttl_ms);
-    assert_int_equal(actor_try(&c), DIBS_BUSY);
+    assert_status(actor_try(&c), DIBS_BUSY);
 }
 
 static void a_refused_try_leaves_no_trace(void **state)
@@ -34,12 +34,12 @@ static void a_refused_try_leaves_no_trace(void **state)
     actor b = contract_actor(*state, 1);
     contract_view view;
 
-    assert_int_equal(actor_try(&a), DIBS_OK);
-    assert_int_equal(actor_try(&b), DIBS_BUSY);
+    assert_status(actor_try(&a), DIBS_OK);
+    assert_status(actor_try(&b), DIBS_BUSY);
     assert_false(b.ans.queued);
     assert_int_equal(contract_look(*state, a.ask.name, &view), 1);
     assert_string_equal(view.entries[0].owner, a.owner);
-    assert_int_equal(actor_release(&a), DIBS_OK);
+    assert_status(actor_release(&a), DIBS_OK);
     assert_int_equal(contract_look(*state, a.ask.name, &view), 0);
     assert_false(actor_hears(&b, DIBS__NEWS_GRANTED));
 }
@@ -53,8 +53,8 @@ static void names_are_independent(void **state)
 
     contract_name(other, sizeof(other), "other");
     b.ask.name = other;
-    assert_int_equal(actor_try(&a), DIBS_OK);
-    assert_int_equal(actor_try(&b), DIBS_OK);
+    assert_status(actor_try(&a), DIBS_OK);
+    assert_status(actor_try(&b), DIBS_OK);
     assert_int_not_equal(a.ans.fence, b.ans.fence);
 }
 
@@ -64,12 +64,12 @@ static void a_repeated_acquire_answers_the_same_lease(void **state)
     dibs__answer first;
     dibsx_nsec end;
 
-    assert_int_equal(actor_try(&a), DIBS_OK);
+    assert_status(actor_try(&a), DIBS_OK);
     first = a.ans;
     a.handle = 1; /* a retry may come over another connection */
     end = dibsx_after_ms(dibsx_now(), CONTRACT_BOUND_MS);
     do {
-        assert_int_equal(actor_queue(&a), DIBS_OK);
+        assert_status(actor_queue(&a), DIBS_OK);
         assert_int_equal(a.ans.fence, first.fence);
         assert_true(a.ans.left_ms <= first.left_ms);
         assert_false(a.ans.claim);
@@ -82,10 +82,10 @@ static void a_repeated_acquire_does_not_lengthen(void **state)
     actor a = contract_actor(*state, 0);
     int64_t before;
 
-    assert_int_equal(actor_try(&a), DIBS_OK);
+    assert_status(actor_try(&a), DIBS_OK);
     before = a.ans.left_ms;
     a.ask.ttl_ms = 10 * a.ask.ttl_ms;
-    assert_int_equal(actor_try(&a), DIBS_OK);
+    assert_status(actor_try(&a), DIBS_OK);
     assert_true(a.ans.left_ms <= before);
 }
 
@@ -97,11 +97,11 @@ static void a_repeated_acquire_does_not_shorten(void **state)
 
     a.ask.ttl_ms = contract_brief_ms(400);
     sent_at = dibsx_now();
-    assert_int_equal(actor_try(&a), DIBS_OK);
+    assert_status(actor_try(&a), DIBS_OK);
     a.ask.ttl_ms = contract_brief_ms(50);
-    assert_int_equal(actor_try(&a), DIBS_OK);
+    assert_status(actor_try(&a), DIBS_OK);
     b.ask.flags = 0;
-    assert_int_equal(actor_until(&b, CONTRACT_BOUND_MS), DIBS_OK);
+    assert_status(actor_until(&b, CONTRACT_BOUND_MS), DIBS_OK);
     assert_true(contract_ms_since(sent_at) >= 400 - CONTRACT_DRIFT_MS);
 }
 
@@ -112,12 +112,12 @@ static void an_expired_lease_goes_to_the_next_who_asks(void **state)
     dibsx_nsec sent_at = dibsx_now();
 
     a.ask.ttl_ms = contract_brief_ms(200);
-    assert_int_equal(actor_try(&a), DIBS_OK);
-    assert_int_equal(actor_until(&b, CONTRACT_BOUND_MS), DIBS_OK);
+    assert_status(actor_try(&a), DIBS_OK);
+    assert_status(actor_until(&b, CONTRACT_BOUND_MS), DIBS_OK);
     assert_true(contract_ms_since(sent_at) >= 200 - CONTRACT_DRIFT_MS);
     assert_true(b.ans.fence > a.ans.fence);
-    assert_int_equal(actor_release(&a), DIBS_LOST);
-    assert_int_equal(actor_try(&a), DIBS_BUSY);
+    assert_status(actor_release(&a), DIBS_LOST);
+    assert_status(actor_try(&a), DIBS_BUSY);
 }
 
 static void an_expired_lease_is_not_shown(void **state)
@@ -127,7 +127,7 @@ static void an_expired_lease_is_not_shown(void **state)
     contract_view view;
 
     a.ask.ttl_ms = contract_brief_ms(100);
-    assert_int_equal(actor_try(&a), DIBS_OK);
+    assert_status(actor_try(&a), DIBS_OK);
     while (contract_look(*state, a.ask.name, &view) > 0) {
         IN_TIME(dibsx_now() < end);
         contract_sleep_until(dibsx_now() + 5 * DIBSX_MS);
@@ -145,7 +145,7 @@ static void a_lease_after_expiry_is_a_new_one(void **state)
 
     a.may_fail = true;
     a.ask.ttl_ms = contract_brief_ms(100);
-    assert_int_equal(actor_try(&a), DIBS_OK);
+    assert_status(actor_try(&a), DIBS_OK);
     first = a.ans.fence;
     do {
         contract_sleep_until(dibsx_now() + 5 * DIBSX_MS);
@@ -167,10 +167,10 @@ static void fences_rise_across_releases_and_names(void **state)
 
         contract_name(name, sizeof(name), "fence");
         a.ask.name = i % 4 == 0 ? name : t->name;
-        assert_int_equal(actor_try(&a), DIBS_OK);
+        assert_status(actor_try(&a), DIBS_OK);
         assert_true(a.ans.fence > last);
         last = a.ans.fence;
-        assert_int_equal(actor_release(&a), DIBS_OK);
+        assert_status(actor_release(&a), DIBS_OK);
     }
 }
 
@@ -184,12 +184,12 @@ static void fences_rise_across_break(void **state)
         dibs__store *st = t->st[0];
         uint32_t broken = 0;
 
-        assert_int_equal(actor_try(&a), DIBS_OK);
+        assert_status(actor_try(&a), DIBS_OK);
         assert_true(a.ans.fence > last);
         last = a.ans.fence;
-        assert_int_equal(st->ops->lease->take(st, t->name, 0, contract_soon(),
-                                              &broken, &a.err),
-                         DIBS_OK);
+        assert_status(st->ops->lease->take(st, t->name, 0, contract_soon(),
+                                           &broken, &a.err),
+                      DIBS_OK);
         assert_int_equal(broken, 1);
     }
 }
@@ -202,10 +202,10 @@ static void fences_rise_across_reopening(void **state)
     for (size_t i = 0; i < 4; i++) {
         actor a = contract_actor(t, 0);
 
-        assert_int_equal(actor_try(&a), DIBS_OK);
+        assert_status(actor_try(&a), DIBS_OK);
         assert_true(a.ans.fence > last);
         last = a.ans.fence;
-        assert_int_equal(actor_release(&a), DIBS_OK);
+        assert_status(actor_release(&a), DIBS_OK);
         for (size_t k = 0; k < CONTRACT_HANDLES; k++) {
             dibs__store_close(t->st[k]);
             t->st[k] = NULL;
@@ -221,13 +221,13 @@ static void a_lease_outlives_the_handle_that_took_it(void **state)
     actor a = contract_actor(t, 0);
     actor b = contract_actor(t, 1);
 
-    assert_int_equal(actor_try(&a), DIBS_OK);
+    assert_status(actor_try(&a), DIBS_OK);
     dibs__store_close(t->st[0]);
     t->st[0] = NULL;
-    assert_int_equal(actor_try(&b), DIBS_BUSY);
+    assert_status(actor_try(&b), DIBS_BUSY);
     a.handle = 2;
-    assert_int_equal(actor_release(&a), DIBS_OK);
-    assert_int_equal(actor_try(&b), DIBS_OK);
+    assert_status(actor_release(&a), DIBS_OK);
+    assert_status(actor_try(&b), DIBS_OK);
 }
 
 static void odd_names_are_names(void **state)
@@ -243,12 +243,12 @@ static void odd_names_are_names(void **state)
 
         snprintf(name, sizeof(name), "%s:%s", t->name, odd[i]);
         a.ask.name = b.ask.name = name;
-        assert_int_equal(actor_try(&a), DIBS_OK);
-        assert_int_equal(actor_try(&b), DIBS_BUSY);
-        assert_int_equal(actor_renew(&a, 20000, NULL), DIBS_OK);
-        assert_int_equal(actor_release(&a), DIBS_OK);
-        assert_int_equal(actor_try(&b), DIBS_OK);
-        assert_int_equal(actor_release(&b), DIBS_OK);
+        assert_status(actor_try(&a), DIBS_OK);
+        assert_status(actor_try(&b), DIBS_BUSY);
+        assert_status(actor_renew(&a, 20000, NULL), DIBS_OK);
+        assert_status(actor_release(&a), DIBS_OK);
+        assert_status(actor_try(&b), DIBS_OK);
+        assert_status(actor_release(&b), DIBS_OK);
     }
 }
 
@@ -266,10 +266,10 @@ static void the_longest_names_differ_in_their_last_byte(void **state)
     two[DIBS_NAME_MAX - 1] = 'm';
     a.ask.name = one;
     b.ask.name = two;
-    assert_int_equal(actor_try(&a), DIBS_OK);
-    assert_int_equal(actor_try(&b), DIBS_OK);
-    assert_int_equal(actor_release(&a), DIBS_OK);
-    assert_int_equal(actor_release(&b), DIBS_OK);
+    assert_status(actor_try(&a), DIBS_OK);
+    assert_status(actor_try(&b), DIBS_OK);
+    assert_status(actor_release(&a), DIBS_OK);
+    assert_status(actor_release(&b), DIBS_OK);
 }
 
 /* It is a hint, and may be wrong. */
@@ -281,22 +281,22 @@ static void the_hint_to_be_alone_grants_nothing_more(void **state)
     uint64_t fence;
 
     a.ask.alone = b.ask.alone = c.ask.alone = true;
-    assert_int_equal(actor_try(&a), DIBS_OK);
+    assert_status(actor_try(&a), DIBS_OK);
     fence = a.ans.fence;
-    assert_int_equal(actor_try(&a), DIBS_OK);
+    assert_status(actor_try(&a), DIBS_OK);
     assert_true(a.ans.fence == fence);
-    assert_int_equal(actor_try(&b), DIBS_BUSY);
+    assert_status(actor_try(&b), DIBS_BUSY);
     assert_true(b.ans.left_ms > 0);
     assert_false(b.ans.queued);
-    assert_int_equal(actor_queue(&b), DIBS_BUSY);
+    assert_status(actor_queue(&b), DIBS_BUSY);
     assert_true(b.ans.queued);
-    assert_int_equal(actor_release(&a), DIBS_OK);
-    assert_int_equal(actor_try(&c), DIBS_BUSY);
+    assert_status(actor_release(&a), DIBS_OK);
+    assert_status(actor_try(&c), DIBS_BUSY);
     actor_expect_claim(&b);
     assert_true(b.ans.fence > fence);
-    assert_int_equal(actor_leave(&b, true, 0), DIBS_OK);
-    assert_int_equal(actor_try(&b), DIBS_LOST);
-    assert_int_equal(actor_try(&c), DIBS_OK);
+    assert_status(actor_leave(&b, true, 0), DIBS_OK);
+    assert_status(actor_try(&b), DIBS_LOST);
+    assert_status(actor_try(&c), DIBS_OK);
 }
 
 static void a_past_deadline_answers_at_once_and_does_nothing(void **state)
@@ -312,20 +312,20 @@ static void a_past_deadline_answers_at_once_and_does_nothing(void **state)
     contract_view view;
 
     a.ask.owner = a.owner;
-    assert_int_equal(lease->acquire(st, &a.ask, past, &a.ans, &a.err),
-                     DIBS_UNAVAIL);
-    assert_int_equal(a.err.status, DIBS_UNAVAIL);
+    assert_status(lease->acquire(st, &a.ask, past, &a.ans, &a.err),
+                  DIBS_UNAVAIL);
+    assert_status(a.err.status, DIBS_UNAVAIL);
     assert_int_equal(contract_look(t, t->name, &view), 0);
-    assert_int_equal(actor_try(&a), DIBS_OK);
+    assert_status(actor_try(&a), DIBS_OK);
     item.fence = a.ans.fence;
-    assert_int_equal(lease->renew(st, &item, 1, past, &a.err), DIBS_UNAVAIL);
-    assert_int_equal(lease->release(st, &leave, past, &a.err), DIBS_UNAVAIL);
-    assert_int_equal(lease->take(st, t->name, 0, past, &broken, &a.err),
-                     DIBS_UNAVAIL);
+    assert_status(lease->renew(st, &item, 1, past, &a.err), DIBS_UNAVAIL);
+    assert_status(lease->release(st, &leave, past, &a.err), DIBS_UNAVAIL);
+    assert_status(lease->take(st, t->name, 0, past, &broken, &a.err),
+                  DIBS_UNAVAIL);
     assert_int_equal(contract_look(t, t->name, &view), 1);
     assert_true(view.entries[0].left_ms <= a.ask.ttl_ms);
     IN_TIME(contract_ms_since(began_at) < pace_ms(1000));
-    assert_int_equal(actor_release(&a), DIBS_OK);
+    assert_status(actor_release(&a), DIBS_OK);
 }
 
 int contract_lease(void)

@@ -29,8 +29,8 @@ static uint64_t append_text(contract *t, const char *topic, const char *text)
 {
     uint64_t position;
 
-    assert_int_equal(append(t, 0, topic, text, strlen(text), PLENTY, &position),
-                     DIBS_OK);
+    assert_status(append(t, 0, topic, text, strlen(text), PLENTY, &position),
+                  DIBS_OK);
     assert_true(position > 0);
     return position;
 }
@@ -64,9 +64,9 @@ static void read_with(contract *t, size_t handle, const char *topic,
     dibs__store *st = t->st[handle];
     dibs_error err = {0};
 
-    assert_int_equal(st->ops->log->read(st, topic, after, max, contract_soon(),
-                                        each, arg, &err),
-                     DIBS_OK);
+    assert_status(st->ops->log->read(st, topic, after, max, contract_soon(),
+                                     each, arg, &err),
+                  DIBS_OK);
 }
 
 static reading *
@@ -99,14 +99,14 @@ static void entries_come_back_in_order(void **state)
         char text[TEXT_MAX];
 
         snprintf(text, sizeof(text), "entry %zu", i);
-        assert_int_equal(append(t, i % CONTRACT_HANDLES, t->name, text,
-                                strlen(text), PLENTY, &positions[i]),
-                         DIBS_OK);
+        assert_status(append(t, i % CONTRACT_HANDLES, t->name, text,
+                             strlen(text), PLENTY, &positions[i]),
+                      DIBS_OK);
         assert_true(i == 0 || positions[i] > positions[i - 1]);
     }
-    assert_int_equal(t->st[0]->ops->now(t->st[0], contract_soon(),
-                                        &store_wall_us, &err),
-                     DIBS_OK);
+    assert_status(t->st[0]->ops->now(t->st[0], contract_soon(), &store_wall_us,
+                                     &err),
+                  DIBS_OK);
     r = read_some(t, t->name, 0, PLENTY);
     assert_int_equal(r->count, 20);
     for (size_t i = 0; i < 20; i++) {
@@ -131,9 +131,9 @@ static void positions_rise_over_topics(void **state)
     for (size_t i = 0; i < 30; i++) {
         uint64_t position;
 
-        assert_int_equal(append(t, i % CONTRACT_HANDLES, topics[i % 3], "x", 1,
-                                1, &position),
-                         DIBS_OK);
+        assert_status(append(t, i % CONTRACT_HANDLES, topics[i % 3], "x", 1, 1,
+                             &position),
+                      DIBS_OK);
         assert_true(position > last);
         last = position;
     }
@@ -228,8 +228,8 @@ static bool answer(const dibs__log_entry *entry, void *arg)
     echo *e = arg;
     uint64_t position;
 
-    assert_int_equal(append(e->t, 0, e->t->name, "echo", 4, PLENTY, &position),
-                     DIBS_OK);
+    assert_status(append(e->t, 0, e->t->name, "echo", 4, PLENTY, &position),
+                  DIBS_OK);
     assert_true(position > entry->position);
     e->count++;
     return true;
@@ -272,8 +272,7 @@ static void expect_bytes(contract *t, const char *topic, const void *data,
     uint64_t position;
 
     c->count = 0;
-    assert_int_equal(append(t, 0, topic, data, len, PLENTY, &position),
-                     DIBS_OK);
+    assert_status(append(t, 0, topic, data, len, PLENTY, &position), DIBS_OK);
     read_with(t, 1, topic, position - 1, PLENTY, keep_copy, c);
     assert_int_equal(c->count, 1);
     assert_int_equal(c->len, len);
@@ -322,8 +321,8 @@ static void what_is_too_long_is_refused(void **state)
 
     assert_non_null(bytes);
     append_text(t, t->name, "before");
-    assert_int_equal(append(t, 0, t->name, bytes, size, PLENTY, &position),
-                     DIBS_INVALID);
+    assert_status(append(t, 0, t->name, bytes, size, PLENTY, &position),
+                  DIBS_INVALID);
     free(bytes);
     assert_int_equal(read_some(t, t->name, 0, PLENTY)->count, 1);
 }
@@ -340,9 +339,9 @@ static void many_large_entries_are_read_at_once(void **state)
     assert_non_null(c.data);
     for (int i = 0; i < 20; i++) {
         bytes[i] = 1;
-        assert_int_equal(append(t, 0, t->name, bytes, DIBS__LOG_DATA_MAX,
-                                PLENTY, &position),
-                         DIBS_OK);
+        assert_status(append(t, 0, t->name, bytes, DIBS__LOG_DATA_MAX, PLENTY,
+                             &position),
+                      DIBS_OK);
     }
     read_with(t, 1, t->name, 0, PLENTY, keep_copy, &c);
     assert_int_equal(c.count, 20);
@@ -371,8 +370,8 @@ static void the_oldest_go_and_the_newest_stay(void **state)
     const reading *r;
 
     for (size_t i = 0; i < 300; i++) {
-        assert_int_equal(append(t, 0, t->name, "x", 1, keep, &positions[i]),
-                         DIBS_OK);
+        assert_status(append(t, 0, t->name, "x", 1, keep, &positions[i]),
+                      DIBS_OK);
         if (i % 25 == 0)
             expect_newest(t, positions, i + 1, keep);
     }
@@ -389,11 +388,11 @@ static void nothing_goes_before_there_is_more_than_is_kept(void **state)
     uint64_t positions[200];
 
     for (size_t i = 0; i < 200; i++)
-        assert_int_equal(append(t, i % CONTRACT_HANDLES, t->name, "x", 1,
-                                DIBS__LOG_KEEP_MAX, &positions[i]),
-                         DIBS_OK);
+        assert_status(append(t, i % CONTRACT_HANDLES, t->name, "x", 1,
+                             DIBS__LOG_KEEP_MAX, &positions[i]),
+                      DIBS_OK);
     assert_int_equal(read_some(t, t->name, 0, READ_MAX)->count, 200);
-    assert_int_equal(append(t, 0, t->name, "x", 1, 1, &positions[0]), DIBS_OK);
+    assert_status(append(t, 0, t->name, "x", 1, 1, &positions[0]), DIBS_OK);
     assert_true(read_some(t, t->name, 0, READ_MAX)->count <= 102);
 }
 
@@ -408,7 +407,7 @@ static void trimming_one_topic_leaves_the_others(void **state)
     for (int i = 0; i < 250; i++) {
         uint64_t position;
 
-        assert_int_equal(append(t, 0, t->name, "x", 1, 1, &position), DIBS_OK);
+        assert_status(append(t, 0, t->name, "x", 1, 1, &position), DIBS_OK);
     }
     assert_int_equal(read_some(t, other, 0, READ_MAX)->count, 10);
 }
@@ -462,9 +461,9 @@ static void entries_last_as_long_as_values_do(void **state)
     dibs_error err = {0};
     uint64_t first, version;
 
-    assert_int_equal(t->st[0]->ops->value->put(t->st[0], &what, contract_soon(),
-                                               &version, &err),
-                     DIBS_OK);
+    assert_status(t->st[0]->ops->value->put(t->st[0], &what, contract_soon(),
+                                            &version, &err),
+                  DIBS_OK);
     first = append_text(t, t->name, "stays");
     reopen(t);
     assert_int_equal(read_some(t, t->name, 0, PLENTY)->count,
@@ -494,12 +493,12 @@ static size_t listed(contract *t)
     dibs_error err = {0};
     size_t count = 0;
 
-    assert_int_equal(st->ops->lease->list(st, t->name, contract_soon(),
-                                          see_name, &count, &err),
-                     DIBS_OK);
-    assert_int_equal(st->ops->value->list(st, t->name, contract_soon(), see_key,
-                                          &count, &err),
-                     DIBS_OK);
+    assert_status(st->ops->lease->list(st, t->name, contract_soon(), see_name,
+                                       &count, &err),
+                  DIBS_OK);
+    assert_status(st->ops->value->list(st, t->name, contract_soon(), see_key,
+                                       &count, &err),
+                  DIBS_OK);
     return count;
 }
 
@@ -519,18 +518,17 @@ static void a_topic_is_neither_a_lock_nor_a_value(void **state)
     assert_int_equal(listed(t), 0);
     assert_int_equal(contract_look(t, t->name, &view), 0);
     assert_false(has_value(t, t->name));
-    assert_int_equal(actor_try(&a), DIBS_OK);
-    assert_int_equal(t->st[0]->ops->value->put(t->st[0], &what, contract_soon(),
-                                               &version, &a.err),
-                     DIBS_OK);
+    assert_status(actor_try(&a), DIBS_OK);
+    assert_status(t->st[0]->ops->value->put(t->st[0], &what, contract_soon(),
+                                            &version, &a.err),
+                  DIBS_OK);
     append_text(t, t->name, "another");
     assert_int_equal(listed(t), 2);
     assert_int_equal(read_some(t, t->name, 0, PLENTY)->count, 2);
-    assert_int_equal(actor_release(&a), DIBS_OK);
-    assert_int_equal(t->st[0]->ops->value->del(t->st[0], t->name,
-                                               DIBS_VERSION_ANY,
-                                               contract_soon(), &a.err),
-                     DIBS_OK);
+    assert_status(actor_release(&a), DIBS_OK);
+    assert_status(t->st[0]->ops->value->del(t->st[0], t->name, DIBS_VERSION_ANY,
+                                            contract_soon(), &a.err),
+                  DIBS_OK);
     assert_int_equal(listed(t), 0);
     assert_int_equal(read_some(t, t->name, 0, PLENTY)->count, 2);
 }
@@ -545,13 +543,13 @@ static void a_past_deadline_appends_and_reads_nothing(void **state)
     static reading r;
 
     append_text(t, t->name, "x");
-    assert_int_equal(st->ops->log->append(st, t->name, "y", 1, PLENTY, past,
-                                          &position, &err),
-                     DIBS_UNAVAIL);
+    assert_status(st->ops->log->append(st, t->name, "y", 1, PLENTY, past,
+                                       &position, &err),
+                  DIBS_UNAVAIL);
     memset(&r, 0, sizeof(r));
-    assert_int_equal(st->ops->log->read(st, t->name, 0, PLENTY, past, collect,
-                                        &r, &err),
-                     DIBS_UNAVAIL);
+    assert_status(st->ops->log->read(st, t->name, 0, PLENTY, past, collect, &r,
+                                     &err),
+                  DIBS_UNAVAIL);
     assert_int_equal(r.count, 0);
     assert_int_equal(read_some(t, t->name, 0, PLENTY)->count, 1);
 }

@@ -19,9 +19,9 @@ static void an_unused_name_is_not_found(void **state)
     contract_view view;
 
     assert_int_equal(contract_look(t, t->name, &view), 0);
-    assert_int_equal(actor_try(&a), DIBS_OK);
+    assert_status(actor_try(&a), DIBS_OK);
     assert_int_equal(contract_look(t, t->name, &view), 1);
-    assert_int_equal(actor_leave(&a, true, 0), DIBS_OK);
+    assert_status(actor_leave(&a, true, 0), DIBS_OK);
     assert_int_equal(contract_look(t, t->name, &view), 0);
 }
 
@@ -38,7 +38,7 @@ static void a_holder_is_shown_as_it_asked(void **state)
     a.ask.priority = -4;
     a.ask.ttl_ms = 12345;
     a.ask.who = "büro-7:4711 nightly \"backup\" {x}";
-    assert_int_equal(actor_try(&a), DIBS_OK);
+    assert_status(actor_try(&a), DIBS_OK);
     assert_int_equal(contract_look(t, t->name, &view), 1);
     assert_string_equal(e->owner, a.owner);
     assert_true(e->holder && !e->claim && !e->left);
@@ -59,10 +59,10 @@ static void look_at_who(contract *t, const char *who, char out[DIBS__WHO_MAX])
     contract_view view;
 
     a.ask.who = who;
-    assert_int_equal(actor_try(&a), DIBS_OK);
+    assert_status(actor_try(&a), DIBS_OK);
     assert_int_equal(contract_look(t, t->name, &view), 1);
     memcpy(out, view.entries[0].who, DIBS__WHO_MAX);
-    assert_int_equal(actor_release(&a), DIBS_OK);
+    assert_status(actor_release(&a), DIBS_OK);
 }
 
 static void a_long_who_is_cut_to_fit(void **state)
@@ -96,17 +96,17 @@ static void metadata_is_shown_as_it_was_given(void **state)
     contract_view view;
 
     a.ask.who = b.ask.who = reader.ask.who = who;
-    assert_int_equal(actor_try(&a), DIBS_OK);
-    assert_int_equal(actor_queue(&b), DIBS_BUSY);
+    assert_status(actor_try(&a), DIBS_OK);
+    assert_status(actor_queue(&b), DIBS_BUSY);
     assert_non_null(strstr(b.err.message, "büro-7:4711"));
     assert_null(strstr(b.err.message, "job=")); /* that is not for a message */
-    assert_int_equal(actor_queue(&reader), DIBS_BUSY);
+    assert_status(actor_queue(&reader), DIBS_BUSY);
     assert_int_equal(contract_look(t, t->name, &view), 3);
     for (size_t i = 0; i < 3; i++)
         assert_string_equal(view.entries[i].who, who);
-    assert_int_equal(actor_release(&a), DIBS_OK);
+    assert_status(actor_release(&a), DIBS_OK);
     actor_expect_claim(&b);
-    assert_int_equal(actor_release(&b), DIBS_OK);
+    assert_status(actor_release(&b), DIBS_OK);
     actor_expect_claim(&reader);
     assert_int_equal(contract_look(t, t->name, &view), 1);
     assert_string_equal(view.entries[0].who, who);
@@ -122,12 +122,12 @@ static void holders_come_first_then_waiters_as_they_are_served(void **state)
     for (size_t i = 0; i < 2; i++) {
         readers[i] = contract_actor(t, i);
         readers[i].ask.mode = DIBS__SHARED;
-        assert_int_equal(actor_try(&readers[i]), DIBS_OK);
+        assert_status(actor_try(&readers[i]), DIBS_OK);
     }
     for (size_t i = 0; i < 3; i++) {
         waiters[i] = contract_actor(t, i);
         waiters[i].ask.priority = i == 2 ? 9 : 0;
-        assert_int_equal(actor_queue(&waiters[i]), DIBS_BUSY);
+        assert_status(actor_queue(&waiters[i]), DIBS_BUSY);
     }
     assert_int_equal(contract_look(t, t->name, &view), 5);
     for (size_t i = 0; i < 2; i++) {
@@ -153,10 +153,10 @@ static void age_counts_from_the_grant(void **state)
     dibsx_nsec granted_at;
     contract_view view;
 
-    assert_int_equal(actor_try(&a), DIBS_OK);
+    assert_status(actor_try(&a), DIBS_OK);
     granted_at = dibsx_now();
     contract_sleep_until(dibsx_after_ms(granted_at, 100));
-    assert_int_equal(actor_renew(&a, 20000, NULL), DIBS_OK);
+    assert_status(actor_renew(&a, 20000, NULL), DIBS_OK);
     assert_int_equal(contract_look(t, t->name, &view), 1);
     assert_true(view.entries[0].age_ms >= 100 - CONTRACT_DRIFT_MS);
     assert_true(view.entries[0].left_ms > 15000);
@@ -191,10 +191,9 @@ static void list(contract *t, const char *begins, listing *seen)
 {
     dibs_error err = {0};
 
-    assert_int_equal(t->st[0]->ops->lease->list(t->st[0], begins,
-                                                contract_soon(), collect, seen,
-                                                &err),
-                     DIBS_OK);
+    assert_status(t->st[0]->ops->lease->list(t->st[0], begins, contract_soon(),
+                                             collect, seen, &err),
+                  DIBS_OK);
 }
 
 static void names_are_listed_in_order_by_how_they_begin(void **state)
@@ -211,9 +210,9 @@ static void names_are_listed_in_order_by_how_they_begin(void **state)
 
         snprintf(name, sizeof(name), "%s/%s", t->name, last[i]);
         a.ask.name = waiter.ask.name = name;
-        assert_int_equal(actor_try(&a), DIBS_OK);
+        assert_status(actor_try(&a), DIBS_OK);
         if (i == 0)
-            assert_int_equal(actor_queue(&waiter), DIBS_BUSY);
+            assert_status(actor_queue(&waiter), DIBS_BUSY);
     }
     snprintf(begins, sizeof(begins), "%s/", t->name);
     list(t, begins, &seen);
@@ -234,7 +233,7 @@ static void a_beginning_is_plain_text_not_a_pattern(void **state)
     actor a = contract_actor(t, 0);
     listing all = {.t = t};
 
-    assert_int_equal(actor_try(&a), DIBS_OK);
+    assert_status(actor_try(&a), DIBS_OK);
     for (size_t i = 0; i < sizeof(wild) / sizeof(wild[0]); i++) {
         listing seen = {.t = t};
         char begins[80];
@@ -257,15 +256,15 @@ static void break_ends_the_lease_with_the_fence(void **state)
     uint32_t broken = 0;
 
     one.ask.mode = two.ask.mode = DIBS__SHARED;
-    assert_int_equal(actor_try(&one), DIBS_OK);
-    assert_int_equal(actor_try(&two), DIBS_OK);
-    assert_int_equal(take(t, one.ans.fence, &broken, &one.err), DIBS_OK);
+    assert_status(actor_try(&one), DIBS_OK);
+    assert_status(actor_try(&two), DIBS_OK);
+    assert_status(take(t, one.ans.fence, &broken, &one.err), DIBS_OK);
     assert_int_equal(broken, 1);
     IN_TIME(actor_rung(&one, DIBS__NEWS_BROKEN, &rung));
     assert_int_equal(rung, one.ans.fence);
-    assert_int_equal(actor_renew(&one, 60000, NULL), DIBS_LOST);
-    assert_int_equal(actor_release(&one), DIBS_LOST);
-    assert_int_equal(actor_renew(&two, 60000, NULL), DIBS_OK);
+    assert_status(actor_renew(&one, 60000, NULL), DIBS_LOST);
+    assert_status(actor_release(&one), DIBS_LOST);
+    assert_status(actor_renew(&two, 60000, NULL), DIBS_OK);
     assert_false(actor_hears(&two, DIBS__NEWS_BROKEN));
 }
 
@@ -279,10 +278,10 @@ static void break_of_all_serves_the_queue(void **state)
     uint32_t broken = 0;
 
     one.ask.mode = two.ask.mode = DIBS__SHARED;
-    assert_int_equal(actor_try(&one), DIBS_OK);
-    assert_int_equal(actor_try(&two), DIBS_OK);
-    assert_int_equal(actor_queue(&writer), DIBS_BUSY);
-    assert_int_equal(take(t, 0, &broken, &one.err), DIBS_OK);
+    assert_status(actor_try(&one), DIBS_OK);
+    assert_status(actor_try(&two), DIBS_OK);
+    assert_status(actor_queue(&writer), DIBS_BUSY);
+    assert_status(take(t, 0, &broken, &one.err), DIBS_OK);
     assert_int_equal(broken, 2);
     actor_expect_claim(&writer);
     IN_TIME(actor_rung(&one, DIBS__NEWS_BROKEN, &rung));
@@ -296,13 +295,13 @@ static void break_under_another_fence_changes_nothing(void **state)
     actor a = contract_actor(t, 0);
     uint32_t broken = 0;
 
-    assert_int_equal(actor_try(&a), DIBS_OK);
-    assert_int_equal(take(t, a.ans.fence - 1, &broken, &a.err), DIBS_STALE);
-    assert_int_equal(a.err.status, DIBS_STALE);
-    assert_int_equal(actor_renew(&a, 20000, NULL), DIBS_OK);
-    assert_int_equal(actor_release(&a), DIBS_OK);
-    assert_int_equal(take(t, 0, &broken, &a.err), DIBS_NOTFOUND);
-    assert_int_equal(take(t, a.ans.fence, &broken, &a.err), DIBS_NOTFOUND);
+    assert_status(actor_try(&a), DIBS_OK);
+    assert_status(take(t, a.ans.fence - 1, &broken, &a.err), DIBS_STALE);
+    assert_status(a.err.status, DIBS_STALE);
+    assert_status(actor_renew(&a, 20000, NULL), DIBS_OK);
+    assert_status(actor_release(&a), DIBS_OK);
+    assert_status(take(t, 0, &broken, &a.err), DIBS_NOTFOUND);
+    assert_status(take(t, a.ans.fence, &broken, &a.err), DIBS_NOTFOUND);
 }
 
 static void the_store_tells_the_time(void **state)
@@ -312,10 +311,10 @@ static void the_store_tells_the_time(void **state)
     int64_t one = 0, two = 0;
     dibs_error err = {0};
 
-    assert_int_equal(t->st[0]->ops->now(t->st[0], contract_soon(), &one, &err),
-                     DIBS_OK);
-    assert_int_equal(t->st[1]->ops->now(t->st[1], contract_soon(), &two, &err),
-                     DIBS_OK);
+    assert_status(t->st[0]->ops->now(t->st[0], contract_soon(), &one, &err),
+                  DIBS_OK);
+    assert_status(t->st[1]->ops->now(t->st[1], contract_soon(), &two, &err),
+                  DIBS_OK);
     assert_true(llabs(one - dibsx_wall_us()) < day_us);
     assert_true(llabs(two - one) < 60 * 1000000);
 }
@@ -341,13 +340,13 @@ static void an_audit_has_findings_and_changes_nothing(void **state)
     dibs_error err = {0};
     size_t count = 0;
 
-    assert_int_equal(actor_try(&a), DIBS_OK);
-    assert_int_equal(t->st[1]->ops->audit(t->st[1], contract_soon(),
-                                          count_finding, &count, &err),
-                     DIBS_OK);
+    assert_status(actor_try(&a), DIBS_OK);
+    assert_status(t->st[1]->ops->audit(t->st[1], contract_soon(), count_finding,
+                                       &count, &err),
+                  DIBS_OK);
     assert_true(count > 0);
     assert_int_equal(contract_look(t, t->name, &view), 1);
-    assert_int_equal(actor_renew(&a, 20000, NULL), DIBS_OK);
+    assert_status(actor_renew(&a, 20000, NULL), DIBS_OK);
 }
 
 static void a_past_deadline_tells_nothing(void **state)
@@ -359,16 +358,15 @@ static void a_past_deadline_tells_nothing(void **state)
     actor a = contract_actor(t, 0);
     int64_t store_wall_us;
 
-    assert_int_equal(actor_try(&a), DIBS_OK);
-    assert_int_equal(st->ops->lease->inspect(st, t->name, past, collect, &seen,
-                                             &a.err),
-                     DIBS_UNAVAIL);
-    assert_int_equal(st->ops->lease->list(st, t->name, past, collect, &seen,
+    assert_status(actor_try(&a), DIBS_OK);
+    assert_status(st->ops->lease->inspect(st, t->name, past, collect, &seen,
                                           &a.err),
-                     DIBS_UNAVAIL);
+                  DIBS_UNAVAIL);
+    assert_status(st->ops->lease->list(st, t->name, past, collect, &seen,
+                                       &a.err),
+                  DIBS_UNAVAIL);
     assert_int_equal(seen.count, 0);
-    assert_int_equal(st->ops->now(st, past, &store_wall_us, &a.err),
-                     DIBS_UNAVAIL);
+    assert_status(st->ops->now(st, past, &store_wall_us, &a.err), DIBS_UNAVAIL);
     IN_TIME(contract_ms_since(began_at) < pace_ms(1000));
 }
 

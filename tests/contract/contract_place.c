@@ -16,10 +16,10 @@ line_form(line *ln, const char *name, actor holder, actor dead, actor alive)
     holder.ask.name = dead.ask.name = alive.ask.name = name;
     ln->holder = holder;
     ln->alive = alive;
-    assert_int_equal(actor_try(&ln->holder), DIBS_OK);
+    assert_status(actor_try(&ln->holder), DIBS_OK);
     for (size_t i = 0; i < 6; i++) {
         contract_owner(dead.owner);
-        assert_int_equal(actor_queue(&dead), DIBS_BUSY);
+        assert_status(actor_queue(&dead), DIBS_BUSY);
     }
 }
 
@@ -43,13 +43,13 @@ static void the_dead_are_skipped_together(void **state)
     last_ask_at = dibsx_now();
     contract_sleep_until(dibsx_after_ms(last_ask_at, DIBS__PLACE_MS / 2));
     for (size_t i = 0; i < 3; i++)
-        assert_int_equal(actor_queue(&lines[i].alive), DIBS_BUSY);
+        assert_status(actor_queue(&lines[i].alive), DIBS_BUSY);
     contract_sleep_until(dibsx_after_ms(last_ask_at, DIBS__PLACE_MS + 50));
-    assert_int_equal(actor_release(&lines[0].holder), DIBS_OK);
+    assert_status(actor_release(&lines[0].holder), DIBS_OK);
     actor_expect_claim(&lines[0].alive);
     for (size_t i = 1; i < 3; i++) {
-        assert_int_equal(actor_queue(&lines[i].alive), DIBS_OK);
-        assert_int_equal(actor_renew(&lines[i].holder, 20000, NULL), DIBS_OK);
+        assert_status(actor_queue(&lines[i].alive), DIBS_OK);
+        assert_status(actor_renew(&lines[i].holder, 20000, NULL), DIBS_OK);
     }
 }
 
@@ -74,18 +74,18 @@ row_form(row *at, contract *t, const char *name, actor kind, int32_t priority)
     at->first = at->dead = at->last = kind;
     contract_owner(at->dead.owner);
     contract_owner(at->last.owner);
-    assert_int_equal(actor_try(&at->holder), DIBS_OK);
+    assert_status(actor_try(&at->holder), DIBS_OK);
     at->kept_at = dibsx_now();
-    assert_int_equal(actor_queue(&at->first), DIBS_BUSY);
+    assert_status(actor_queue(&at->first), DIBS_BUSY);
     at->asked_at = dibsx_now();
-    assert_int_equal(actor_queue(&at->dead), DIBS_BUSY);
+    assert_status(actor_queue(&at->dead), DIBS_BUSY);
     at->died_at = dibsx_now();
 }
 
 /* Asks, before a place could have ended. */
 static void row_keep(row *at, actor *who)
 {
-    assert_int_equal(actor_queue(who), DIBS_BUSY);
+    assert_status(actor_queue(who), DIBS_BUSY);
     IN_TIME(contract_ms_since(at->kept_at) <
             DIBS__PLACE_MS - CONTRACT_DRIFT_MS);
 }
@@ -135,7 +135,7 @@ static void places_are_kept_by_asking(void **state)
     }
     for (size_t i = 0; i < ROWS; i++) {
         assert_int_equal(rows[i].last.ans.ahead, 1);
-        assert_int_equal(actor_queue(&rows[i].dead), DIBS_BUSY);
+        assert_status(actor_queue(&rows[i].dead), DIBS_BUSY);
         assert_int_equal(rows[i].dead.ans.ahead, 2);
     }
 }
@@ -152,23 +152,23 @@ static void a_claim_that_nobody_takes_up_passes_on(void **state)
     dibsx_nsec released_at;
     uint64_t fence = 0;
 
-    assert_int_equal(actor_try(&holder), DIBS_OK);
+    assert_status(actor_try(&holder), DIBS_OK);
     for (size_t i = 0; i < GONE; i++) {
         gone[i] = contract_actor(*state, 1);
-        assert_int_equal(actor_queue(&gone[i]), DIBS_BUSY);
+        assert_status(actor_queue(&gone[i]), DIBS_BUSY);
     }
-    assert_int_equal(actor_queue(&next), DIBS_BUSY);
+    assert_status(actor_queue(&next), DIBS_BUSY);
     released_at = dibsx_now();
-    assert_int_equal(actor_release(&holder), DIBS_OK);
+    assert_status(actor_release(&holder), DIBS_OK);
     IN_TIME(actor_rung(&gone[0], DIBS__NEWS_GRANTED, &fence));
-    assert_int_equal(actor_until(&next, 2 * DIBS__CLAIM_MS - 500), DIBS_OK);
+    assert_status(actor_until(&next, 2 * DIBS__CLAIM_MS - 500), DIBS_OK);
     assert_true(contract_ms_since(released_at) >=
                 DIBS__CLAIM_MS - CONTRACT_DRIFT_MS);
     assert_true(next.ans.fence > fence);
     gone[0].ans.fence = fence;
-    assert_int_equal(actor_renew(&gone[0], 60000, NULL), DIBS_LOST);
+    assert_status(actor_renew(&gone[0], 60000, NULL), DIBS_LOST);
     for (size_t i = 0; i < GONE; i++)
-        assert_int_equal(actor_release(&gone[i]), DIBS_LOST);
+        assert_status(actor_release(&gone[i]), DIBS_LOST);
 }
 
 /* A renewed claim outlasts the claim; asking again does not stretch one. */
@@ -179,9 +179,9 @@ static void asking_does_not_stretch_a_claim(void **state)
     dibsx_nsec claimed_at;
     uint64_t fence;
 
-    assert_int_equal(actor_try(&holder), DIBS_OK);
-    assert_int_equal(actor_queue(&b), DIBS_BUSY);
-    assert_int_equal(actor_release(&holder), DIBS_OK);
+    assert_status(actor_try(&holder), DIBS_OK);
+    assert_status(actor_queue(&b), DIBS_BUSY);
+    assert_status(actor_release(&holder), DIBS_OK);
     claimed_at = dibsx_now();
     actor_expect_claim(&b);
     fence = b.ans.fence;
@@ -190,13 +190,13 @@ static void asking_does_not_stretch_a_claim(void **state)
 
         contract_sleep_until(dibsx_now() + 100 * DIBSX_MS);
         gone_ms = contract_ms_since(claimed_at);
-        assert_int_equal(actor_queue(&b), DIBS_OK);
+        assert_status(actor_queue(&b), DIBS_OK);
         assert_int_equal(b.ans.fence, fence);
         assert_true(b.ans.left_ms <= DIBS__CLAIM_MS - gone_ms + 100);
     }
-    assert_int_equal(actor_renew(&b, 20000, NULL), DIBS_OK);
+    assert_status(actor_renew(&b, 20000, NULL), DIBS_OK);
     contract_sleep_until(dibsx_after_ms(claimed_at, DIBS__CLAIM_MS + 200));
-    assert_int_equal(actor_queue(&b), DIBS_OK);
+    assert_status(actor_queue(&b), DIBS_OK);
     assert_int_equal(b.ans.fence, fence);
 }
 

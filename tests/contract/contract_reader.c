@@ -9,15 +9,15 @@ static void readers_share_and_exclude_writers(void **state)
     actor two = contract_sharer(*state, 1);
     actor writer = contract_actor(*state, 2);
 
-    assert_int_equal(actor_try(&one), DIBS_OK);
-    assert_int_equal(actor_try(&two), DIBS_OK);
+    assert_status(actor_try(&one), DIBS_OK);
+    assert_status(actor_try(&two), DIBS_OK);
     assert_int_not_equal(one.ans.fence, two.ans.fence);
-    assert_int_equal(actor_try(&writer), DIBS_BUSY);
-    assert_int_equal(actor_release(&one), DIBS_OK);
-    assert_int_equal(actor_try(&writer), DIBS_BUSY);
-    assert_int_equal(actor_release(&two), DIBS_OK);
-    assert_int_equal(actor_try(&writer), DIBS_OK);
-    assert_int_equal(actor_try(&one), DIBS_BUSY);
+    assert_status(actor_try(&writer), DIBS_BUSY);
+    assert_status(actor_release(&one), DIBS_OK);
+    assert_status(actor_try(&writer), DIBS_BUSY);
+    assert_status(actor_release(&two), DIBS_OK);
+    assert_status(actor_try(&writer), DIBS_OK);
+    assert_status(actor_try(&one), DIBS_BUSY);
 }
 
 static void each_reader_expires_alone(void **state)
@@ -29,11 +29,11 @@ static void each_reader_expires_alone(void **state)
 
     brief.ask.ttl_ms = contract_brief_ms(100);
     longer.ask.ttl_ms = contract_brief_ms(500);
-    assert_int_equal(actor_try(&brief), DIBS_OK);
-    assert_int_equal(actor_try(&longer), DIBS_OK);
-    assert_int_equal(actor_until(&writer, CONTRACT_BOUND_MS), DIBS_OK);
+    assert_status(actor_try(&brief), DIBS_OK);
+    assert_status(actor_try(&longer), DIBS_OK);
+    assert_status(actor_until(&writer, CONTRACT_BOUND_MS), DIBS_OK);
     assert_true(contract_ms_since(sent_at) >= 500 - 5 - CONTRACT_DRIFT_MS);
-    assert_int_equal(actor_renew(&longer, 60000, NULL), DIBS_LOST);
+    assert_status(actor_renew(&longer, 60000, NULL), DIBS_LOST);
 }
 
 static void a_refused_writer_is_told_when_the_first_could_end(void **state)
@@ -44,12 +44,12 @@ static void a_refused_writer_is_told_when_the_first_could_end(void **state)
 
     brief.ask.ttl_ms = 5000;
     longer.ask.ttl_ms = 60000;
-    assert_int_equal(actor_try(&brief), DIBS_OK);
-    assert_int_equal(actor_try(&longer), DIBS_OK);
-    assert_int_equal(actor_try(&writer), DIBS_BUSY);
+    assert_status(actor_try(&brief), DIBS_OK);
+    assert_status(actor_try(&longer), DIBS_OK);
+    assert_status(actor_try(&writer), DIBS_BUSY);
     assert_true(writer.ans.left_ms > 0 && writer.ans.left_ms <= 5000);
-    assert_int_equal(actor_release(&brief), DIBS_OK);
-    assert_int_equal(actor_try(&writer), DIBS_BUSY);
+    assert_status(actor_release(&brief), DIBS_OK);
+    assert_status(actor_try(&writer), DIBS_BUSY);
     assert_true(writer.ans.left_ms > 5000 && writer.ans.left_ms <= 60000);
 }
 
@@ -60,17 +60,17 @@ static void a_waiting_writer_holds_back_new_readers(void **state)
     actor two = contract_sharer(*state, 2);
     actor three = contract_sharer(*state, 0);
 
-    assert_int_equal(actor_try(&one), DIBS_OK);
-    assert_int_equal(actor_queue(&writer), DIBS_BUSY);
-    assert_int_equal(actor_try(&two), DIBS_BUSY);
-    assert_int_equal(actor_queue(&two), DIBS_BUSY);
+    assert_status(actor_try(&one), DIBS_OK);
+    assert_status(actor_queue(&writer), DIBS_BUSY);
+    assert_status(actor_try(&two), DIBS_BUSY);
+    assert_status(actor_queue(&two), DIBS_BUSY);
     assert_int_equal(two.ans.ahead, 1);
-    assert_int_equal(actor_queue(&three), DIBS_BUSY);
+    assert_status(actor_queue(&three), DIBS_BUSY);
     assert_int_equal(three.ans.ahead, 2);
-    assert_int_equal(actor_release(&one), DIBS_OK);
+    assert_status(actor_release(&one), DIBS_OK);
     actor_expect_claim(&writer);
-    assert_int_equal(actor_queue(&two), DIBS_BUSY);
-    assert_int_equal(actor_release(&writer), DIBS_OK);
+    assert_status(actor_queue(&two), DIBS_BUSY);
+    assert_status(actor_release(&writer), DIBS_OK);
     actor_expect_claim(&two);
     actor_expect_claim(&three);
     assert_true(three.ans.fence > two.ans.fence); /* granted in one step */
@@ -83,13 +83,13 @@ static void a_barging_reader_goes_past_a_waiting_writer(void **state)
     actor two = contract_sharer(*state, 2);
     actor rival = contract_actor(*state, 2);
 
-    assert_int_equal(actor_try(&one), DIBS_OK);
-    assert_int_equal(actor_queue(&writer), DIBS_BUSY);
+    assert_status(actor_try(&one), DIBS_OK);
+    assert_status(actor_queue(&writer), DIBS_BUSY);
     two.ask.flags = rival.ask.flags = DIBS__ASK_BARGE;
-    assert_int_equal(actor_try(&two), DIBS_OK);
-    assert_int_equal(actor_try(&rival), DIBS_BUSY);
-    assert_int_equal(actor_release(&one), DIBS_OK);
-    assert_int_equal(actor_release(&two), DIBS_OK);
+    assert_status(actor_try(&two), DIBS_OK);
+    assert_status(actor_try(&rival), DIBS_BUSY);
+    assert_status(actor_release(&one), DIBS_OK);
+    assert_status(actor_release(&two), DIBS_OK);
     actor_expect_claim(&writer);
 }
 
@@ -103,16 +103,16 @@ static void reader_renewal_does_not_extend_a_dead_reader(void **state)
     contract_view view;
 
     dead.ask.ttl_ms = alive.ask.ttl_ms = contract_brief_ms(250);
-    assert_int_equal(actor_try(&dead), DIBS_OK);
-    assert_int_equal(actor_try(&alive), DIBS_OK);
-    assert_int_equal(actor_renew(&alive, 20000, NULL), DIBS_OK);
+    assert_status(actor_try(&dead), DIBS_OK);
+    assert_status(actor_try(&alive), DIBS_OK);
+    assert_status(actor_renew(&alive, 20000, NULL), DIBS_OK);
     contract_await(t, t->name, 1, &view);
     assert_string_equal(view.entries[0].owner, alive.owner);
-    assert_int_equal(actor_renew(&alive, 20000, NULL), DIBS_OK);
-    assert_int_equal(actor_renew(&dead, 20000, NULL), DIBS_LOST);
-    assert_int_equal(actor_try(&writer), DIBS_BUSY);
-    assert_int_equal(actor_release(&alive), DIBS_OK);
-    assert_int_equal(actor_try(&writer), DIBS_OK);
+    assert_status(actor_renew(&alive, 20000, NULL), DIBS_OK);
+    assert_status(actor_renew(&dead, 20000, NULL), DIBS_LOST);
+    assert_status(actor_try(&writer), DIBS_BUSY);
+    assert_status(actor_release(&alive), DIBS_OK);
+    assert_status(actor_try(&writer), DIBS_OK);
 }
 
 /* Redisson #2144: a reader with a short lease shortened the others'. */
@@ -126,19 +126,19 @@ static void a_brief_reader_does_not_shorten_another(void **state)
     contract_view view;
     int64_t left_ms = 0;
 
-    assert_int_equal(actor_try(&longer), DIBS_OK);
+    assert_status(actor_try(&longer), DIBS_OK);
     brief.ask.ttl_ms = contract_brief_ms(200);
-    assert_int_equal(actor_try(&brief), DIBS_OK);
-    assert_int_equal(actor_renew(&brief, contract_brief_ms(250), &left_ms),
-                     DIBS_OK);
+    assert_status(actor_try(&brief), DIBS_OK);
+    assert_status(actor_renew(&brief, contract_brief_ms(250), &left_ms),
+                  DIBS_OK);
     assert_true(left_ms <= contract_brief_ms(250));
     contract_await(t, t->name, 1, &view);
     assert_string_equal(view.entries[0].owner, longer.owner);
     assert_true(view.entries[0].left_ms >= longer.ask.ttl_ms -
                                                contract_ms_since(asked_at) -
                                                CONTRACT_DRIFT_MS);
-    assert_int_equal(actor_try(&writer), DIBS_BUSY);
-    assert_int_equal(actor_renew(&longer, 1, NULL), DIBS_OK);
+    assert_status(actor_try(&writer), DIBS_BUSY);
+    assert_status(actor_renew(&longer, 1, NULL), DIBS_OK);
 }
 
 /* The same with a reader that leaves instead of dying. */
@@ -150,13 +150,13 @@ static void a_reader_that_leaves_does_not_shorten_another(void **state)
     contract_view view;
 
     longest.ask.ttl_ms = 60000;
-    assert_int_equal(actor_try(&longer), DIBS_OK);
-    assert_int_equal(actor_try(&longest), DIBS_OK);
-    assert_int_equal(actor_release(&longer), DIBS_OK);
+    assert_status(actor_try(&longer), DIBS_OK);
+    assert_status(actor_try(&longest), DIBS_OK);
+    assert_status(actor_release(&longer), DIBS_OK);
     assert_int_equal(contract_look(t, t->name, &view), 1);
     assert_true(view.entries[0].left_ms > 10000);
-    assert_int_equal(actor_try(&longer), DIBS_OK);
-    assert_int_equal(actor_release(&longest), DIBS_OK);
+    assert_status(actor_try(&longer), DIBS_OK);
+    assert_status(actor_release(&longest), DIBS_OK);
     assert_int_equal(contract_look(t, t->name, &view), 1);
     assert_string_equal(view.entries[0].owner, longer.owner);
     assert_true(view.entries[0].left_ms > 5000);
@@ -173,13 +173,13 @@ static void a_dead_readers_release_frees_nothing(void **state)
     contract_view view;
 
     dead.ask.ttl_ms = contract_brief_ms(100);
-    assert_int_equal(actor_try(&dead), DIBS_OK);
-    assert_int_equal(actor_try(&alive), DIBS_OK);
+    assert_status(actor_try(&dead), DIBS_OK);
+    assert_status(actor_try(&alive), DIBS_OK);
     contract_await(t, t->name, 1, &view);
-    assert_int_equal(actor_release(&dead), DIBS_LOST);
-    assert_int_equal(actor_release(&dead), DIBS_LOST);
-    assert_int_equal(actor_try(&writer), DIBS_BUSY);
-    assert_int_equal(actor_renew(&alive, 20000, NULL), DIBS_OK);
+    assert_status(actor_release(&dead), DIBS_LOST);
+    assert_status(actor_release(&dead), DIBS_LOST);
+    assert_status(actor_try(&writer), DIBS_BUSY);
+    assert_status(actor_renew(&alive, 20000, NULL), DIBS_OK);
 }
 
 /* Readers keep coming, each for longer than the writer should have to wait. */
@@ -195,20 +195,20 @@ static void a_writer_waits_for_the_readers_it_found_only(void **state)
     for (size_t i = 0; i < 3; i++) {
         found[i] = contract_sharer(t, i);
         found[i].ask.ttl_ms = contract_brief_ms(100 * (int64_t)(i + 1));
-        assert_int_equal(actor_try(&found[i]), DIBS_OK);
+        assert_status(actor_try(&found[i]), DIBS_OK);
         barred[i] = contract_sharer(t, i);
         barred[i].ask.ttl_ms = 60000;
     }
     while ((rc = actor_queue(&writer)) == DIBS_BUSY && dibsx_now() < end)
         for (size_t i = 0; i < 3; i++)
-            assert_int_equal(i == 0 ? actor_try(&barred[i])
-                                    : actor_queue(&barred[i]),
-                             DIBS_BUSY);
-    assert_int_equal(rc, DIBS_OK);
+            assert_status(i == 0 ? actor_try(&barred[i])
+                                 : actor_queue(&barred[i]),
+                          DIBS_BUSY);
+    assert_status(rc, DIBS_OK);
     assert_true(contract_ms_since(began_at) >= 300 - CONTRACT_DRIFT_MS);
     for (size_t i = 0; i < 3; i++)
-        assert_int_equal(actor_renew(&found[i], 60000, NULL), DIBS_LOST);
-    assert_int_equal(actor_release(&writer), DIBS_OK);
+        assert_status(actor_renew(&found[i], 60000, NULL), DIBS_LOST);
+    assert_status(actor_release(&writer), DIBS_OK);
     actor_expect_claim(&barred[1]);
     actor_expect_claim(&barred[2]);
 }
@@ -222,20 +222,20 @@ static void readers_between_writers_enter_together(void **state)
         writers[i] = contract_actor(t, i);
     for (size_t i = 0; i < 2; i++)
         readers[i] = contract_sharer(t, i);
-    assert_int_equal(actor_try(&writers[0]), DIBS_OK);
-    assert_int_equal(actor_queue(&writers[1]), DIBS_BUSY);
-    assert_int_equal(actor_queue(&readers[0]), DIBS_BUSY);
-    assert_int_equal(actor_queue(&readers[1]), DIBS_BUSY);
-    assert_int_equal(actor_queue(&writers[2]), DIBS_BUSY);
-    assert_int_equal(actor_release(&writers[0]), DIBS_OK);
+    assert_status(actor_try(&writers[0]), DIBS_OK);
+    assert_status(actor_queue(&writers[1]), DIBS_BUSY);
+    assert_status(actor_queue(&readers[0]), DIBS_BUSY);
+    assert_status(actor_queue(&readers[1]), DIBS_BUSY);
+    assert_status(actor_queue(&writers[2]), DIBS_BUSY);
+    assert_status(actor_release(&writers[0]), DIBS_OK);
     actor_expect_claim(&writers[1]);
-    assert_int_equal(actor_queue(&readers[0]), DIBS_BUSY);
-    assert_int_equal(actor_release(&writers[1]), DIBS_OK);
+    assert_status(actor_queue(&readers[0]), DIBS_BUSY);
+    assert_status(actor_release(&writers[1]), DIBS_OK);
     actor_expect_claim(&readers[0]);
     actor_expect_claim(&readers[1]);
-    assert_int_equal(actor_release(&readers[1]), DIBS_OK);
-    assert_int_equal(actor_queue(&writers[2]), DIBS_BUSY);
-    assert_int_equal(actor_release(&readers[0]), DIBS_OK);
+    assert_status(actor_release(&readers[1]), DIBS_OK);
+    assert_status(actor_queue(&writers[2]), DIBS_BUSY);
+    assert_status(actor_release(&readers[0]), DIBS_OK);
     actor_expect_claim(&writers[2]);
 }
 
@@ -246,17 +246,17 @@ static void a_reader_of_higher_priority_goes_before_a_writer(void **state)
     actor urgent = contract_sharer(*state, 2);
     actor patient = contract_sharer(*state, 2);
 
-    assert_int_equal(actor_try(&one), DIBS_OK);
-    assert_int_equal(actor_queue(&writer), DIBS_BUSY);
+    assert_status(actor_try(&one), DIBS_OK);
+    assert_status(actor_queue(&writer), DIBS_BUSY);
     urgent.ask.priority = 1;
     patient.ask.priority = -1;
-    assert_int_equal(actor_queue(&patient), DIBS_BUSY);
+    assert_status(actor_queue(&patient), DIBS_BUSY);
     assert_int_equal(patient.ans.ahead, 1);
-    assert_int_equal(actor_try(&urgent), DIBS_OK);
+    assert_status(actor_try(&urgent), DIBS_OK);
     assert_false(urgent.ans.claim);
-    assert_int_equal(actor_release(&one), DIBS_OK);
-    assert_int_equal(actor_queue(&writer), DIBS_BUSY);
-    assert_int_equal(actor_release(&urgent), DIBS_OK);
+    assert_status(actor_release(&one), DIBS_OK);
+    assert_status(actor_queue(&writer), DIBS_BUSY);
+    assert_status(actor_release(&urgent), DIBS_OK);
     actor_expect_claim(&writer);
 }
 

@@ -205,9 +205,9 @@ static void no_update_is_lost(void **state)
     uint64_t version;
 
     contract_needs(t, DIBS__CAN_VALUE);
-    assert_int_equal(t->st[0]->ops->value->put(t->st[0], &zero, contract_soon(),
-                                               &version, &err),
-                     DIBS_OK);
+    assert_status(t->st[0]->ops->value->put(t->st[0], &zero, contract_soon(),
+                                            &version, &err),
+                  DIBS_OK);
     gather(&all, increment);
     assert_int_equal(number_of(t, &version), THREADS * ROUNDS);
 }
@@ -400,9 +400,9 @@ static void sets_exclude_each_other_and_never_stand_still(void **state)
         rc = take_two(t->st[0], (actor *[]){&a, &b});
     if (rc == DIBS_UNSUPPORTED)
         skip();
-    assert_int_equal(rc, DIBS_OK);
-    assert_int_equal(actor_release(&a), DIBS_OK);
-    assert_int_equal(actor_release(&b), DIBS_OK);
+    assert_status(rc, DIBS_OK);
+    assert_status(actor_release(&a), DIBS_OK);
+    assert_status(actor_release(&b), DIBS_OK);
     gather(&ring.all, take_twos);
     for (size_t i = 0; i < NAMES; i++)
         assert_int_equal(contract_look(t, ring.names[i], &view), 0);

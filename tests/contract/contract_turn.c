@@ -36,9 +36,9 @@ static void the_only_reader_becomes_the_writer(void **state)
     contract_view view;
     uint64_t fence;
 
-    assert_int_equal(actor_try(&a), DIBS_OK);
+    assert_status(actor_try(&a), DIBS_OK);
     fence = a.ans.fence;
-    assert_int_equal(turn(&a, DIBS__EXCLUSIVE), DIBS_OK);
+    assert_status(turn(&a, DIBS__EXCLUSIVE), DIBS_OK);
     assert_true(a.ans.fence > fence);
     assert_true(a.ans.left_ms > 0 && a.ans.left_ms <= LONG_MS);
     assert_int_equal(contract_look(*state, a.ask.name, &view), 1);
@@ -46,11 +46,11 @@ static void the_only_reader_becomes_the_writer(void **state)
     assert_int_equal(view.entries[0].mode, DIBS__EXCLUSIVE);
     assert_int_equal(view.entries[0].fence, a.ans.fence);
     assert_string_equal(view.entries[0].who, a.ask.who);
-    assert_int_equal(actor_try(&reader), DIBS_BUSY);
+    assert_status(actor_try(&reader), DIBS_BUSY);
     assert_true(reader.ans.fence >= a.ans.fence);
-    assert_int_equal(actor_renew(&a, 20000, NULL), DIBS_OK);
-    assert_int_equal(actor_release(&a), DIBS_OK);
-    assert_int_equal(actor_try(&reader), DIBS_OK);
+    assert_status(actor_renew(&a, 20000, NULL), DIBS_OK);
+    assert_status(actor_release(&a), DIBS_OK);
+    assert_status(actor_try(&reader), DIBS_OK);
 }
 
 /* Who acted as a reader before must not pass for the writer. */
@@ -59,11 +59,11 @@ static void the_fence_before_an_upgrade_renews_nothing(void **state)
     actor a = contract_sharer(*state, 0);
     actor before;
 
-    assert_int_equal(actor_try(&a), DIBS_OK);
+    assert_status(actor_try(&a), DIBS_OK);
     before = a;
-    assert_int_equal(turn(&a, DIBS__EXCLUSIVE), DIBS_OK);
-    assert_int_equal(actor_renew(&before, 60000, NULL), DIBS_LOST);
-    assert_int_equal(actor_renew(&a, 20000, NULL), DIBS_OK);
+    assert_status(turn(&a, DIBS__EXCLUSIVE), DIBS_OK);
+    assert_status(actor_renew(&before, 60000, NULL), DIBS_LOST);
+    assert_status(actor_renew(&a, 20000, NULL), DIBS_OK);
 }
 
 static void an_upgrade_is_refused_while_others_share(void **state)
@@ -73,19 +73,19 @@ static void an_upgrade_is_refused_while_others_share(void **state)
     actor c = contract_sharer(*state, 2);
     contract_view view;
 
-    assert_int_equal(actor_try(&a), DIBS_OK);
-    assert_int_equal(actor_try(&b), DIBS_OK);
-    assert_int_equal(turn(&a, DIBS__EXCLUSIVE), DIBS_BUSY);
-    assert_int_equal(a.err.status, DIBS_BUSY);
-    assert_int_equal(turn(&b, DIBS__EXCLUSIVE), DIBS_BUSY);
+    assert_status(actor_try(&a), DIBS_OK);
+    assert_status(actor_try(&b), DIBS_OK);
+    assert_status(turn(&a, DIBS__EXCLUSIVE), DIBS_BUSY);
+    assert_status(a.err.status, DIBS_BUSY);
+    assert_status(turn(&b, DIBS__EXCLUSIVE), DIBS_BUSY);
     assert_int_equal(contract_look(*state, a.ask.name, &view), 2);
     for (size_t i = 0; i < 2; i++)
         assert_int_equal(view.entries[i].mode, DIBS__SHARED);
-    assert_int_equal(actor_try(&c), DIBS_OK); /* nothing waits meanwhile */
-    assert_int_equal(actor_release(&c), DIBS_OK);
-    assert_int_equal(actor_renew(&a, 20000, NULL), DIBS_OK);
-    assert_int_equal(actor_release(&b), DIBS_OK);
-    assert_int_equal(turn(&a, DIBS__EXCLUSIVE), DIBS_OK);
+    assert_status(actor_try(&c), DIBS_OK); /* nothing waits meanwhile */
+    assert_status(actor_release(&c), DIBS_OK);
+    assert_status(actor_renew(&a, 20000, NULL), DIBS_OK);
+    assert_status(actor_release(&b), DIBS_OK);
+    assert_status(turn(&a, DIBS__EXCLUSIVE), DIBS_OK);
 }
 
 static void an_upgrade_waits_for_the_dead_and_for_those_who_left(void **state)
@@ -98,15 +98,15 @@ static void an_upgrade_waits_for_the_dead_and_for_those_who_left(void **state)
     dibs_status rc;
 
     dead.ask.ttl_ms = contract_brief_ms(100);
-    assert_int_equal(actor_try(&a), DIBS_OK);
-    assert_int_equal(actor_try(&dead), DIBS_OK);
-    assert_int_equal(actor_try(&left), DIBS_OK);
-    assert_int_equal(actor_leave(&left, false, 200), DIBS_OK);
+    assert_status(actor_try(&a), DIBS_OK);
+    assert_status(actor_try(&dead), DIBS_OK);
+    assert_status(actor_try(&left), DIBS_OK);
+    assert_status(actor_leave(&left, false, 200), DIBS_OK);
     while ((rc = turn(&a, DIBS__EXCLUSIVE)) == DIBS_BUSY && dibsx_now() < end)
         contract_sleep_until(dibsx_now() + 5 * DIBSX_MS);
-    assert_int_equal(rc, DIBS_OK);
+    assert_status(rc, DIBS_OK);
     assert_true(contract_ms_since(began_at) >= 200 - CONTRACT_DRIFT_MS);
-    assert_int_equal(actor_renew(&dead, 60000, NULL), DIBS_LOST);
+    assert_status(actor_renew(&dead, 60000, NULL), DIBS_LOST);
 }
 
 static void the_queue_does_not_come_between_an_upgrade(void **state)
@@ -115,17 +115,17 @@ static void the_queue_does_not_come_between_an_upgrade(void **state)
     actor writer = contract_actor(*state, 1);
     actor reader = contract_sharer(*state, 2);
 
-    assert_int_equal(actor_try(&a), DIBS_OK);
-    assert_int_equal(actor_queue(&writer), DIBS_BUSY);
-    assert_int_equal(actor_queue(&reader), DIBS_BUSY);
-    assert_int_equal(turn(&a, DIBS__EXCLUSIVE), DIBS_OK);
-    assert_int_equal(actor_queue(&writer), DIBS_BUSY);
+    assert_status(actor_try(&a), DIBS_OK);
+    assert_status(actor_queue(&writer), DIBS_BUSY);
+    assert_status(actor_queue(&reader), DIBS_BUSY);
+    assert_status(turn(&a, DIBS__EXCLUSIVE), DIBS_OK);
+    assert_status(actor_queue(&writer), DIBS_BUSY);
     assert_int_equal(writer.ans.ahead, 0);
-    assert_int_equal(actor_queue(&reader), DIBS_BUSY);
+    assert_status(actor_queue(&reader), DIBS_BUSY);
     assert_int_equal(reader.ans.ahead, 1);
-    assert_int_equal(actor_release(&a), DIBS_OK);
+    assert_status(actor_release(&a), DIBS_OK);
     actor_expect_claim(&writer);
-    assert_int_equal(actor_release(&writer), DIBS_OK);
+    assert_status(actor_release(&writer), DIBS_OK);
     actor_expect_claim(&reader);
 }
 
@@ -138,19 +138,19 @@ static void a_downgrade_keeps_the_fence_and_lets_readers_in(void **state)
     actor writer = contract_actor(*state, 1);
     uint64_t fence;
 
-    assert_int_equal(actor_try(&a), DIBS_OK);
+    assert_status(actor_try(&a), DIBS_OK);
     fence = a.ans.fence;
-    assert_int_equal(actor_queue(&one), DIBS_BUSY);
-    assert_int_equal(actor_queue(&two), DIBS_BUSY);
-    assert_int_equal(turn(&a, DIBS__SHARED), DIBS_OK);
+    assert_status(actor_queue(&one), DIBS_BUSY);
+    assert_status(actor_queue(&two), DIBS_BUSY);
+    assert_status(turn(&a, DIBS__SHARED), DIBS_OK);
     assert_int_equal(a.ans.fence, fence);
     actor_expect_claim(&one);
     actor_expect_claim(&two);
-    assert_int_equal(actor_try(&late), DIBS_OK);
-    assert_int_equal(actor_try(&writer), DIBS_BUSY);
-    assert_int_equal(actor_renew(&a, 20000, NULL), DIBS_OK);
-    assert_int_equal(actor_release(&a), DIBS_OK);
-    assert_int_equal(actor_try(&writer), DIBS_BUSY);
+    assert_status(actor_try(&late), DIBS_OK);
+    assert_status(actor_try(&writer), DIBS_BUSY);
+    assert_status(actor_renew(&a, 20000, NULL), DIBS_OK);
+    assert_status(actor_release(&a), DIBS_OK);
+    assert_status(actor_try(&writer), DIBS_BUSY);
 }
 
 static void a_downgrade_does_not_go_past_a_waiting_writer(void **state)
@@ -161,18 +161,18 @@ static void a_downgrade_does_not_go_past_a_waiting_writer(void **state)
     actor second = contract_sharer(*state, 0);
     contract_view view;
 
-    assert_int_equal(actor_try(&a), DIBS_OK);
-    assert_int_equal(actor_queue(&first), DIBS_BUSY);
-    assert_int_equal(actor_queue(&writer), DIBS_BUSY);
-    assert_int_equal(actor_queue(&second), DIBS_BUSY);
-    assert_int_equal(turn(&a, DIBS__SHARED), DIBS_OK);
+    assert_status(actor_try(&a), DIBS_OK);
+    assert_status(actor_queue(&first), DIBS_BUSY);
+    assert_status(actor_queue(&writer), DIBS_BUSY);
+    assert_status(actor_queue(&second), DIBS_BUSY);
+    assert_status(turn(&a, DIBS__SHARED), DIBS_OK);
     actor_expect_claim(&first);
-    assert_int_equal(actor_queue(&second), DIBS_BUSY);
+    assert_status(actor_queue(&second), DIBS_BUSY);
     assert_int_equal(second.ans.ahead, 1);
     assert_int_equal(contract_look(*state, a.ask.name, &view), 4);
-    assert_int_equal(turn(&a, DIBS__EXCLUSIVE), DIBS_BUSY);
-    assert_int_equal(actor_release(&a), DIBS_OK);
-    assert_int_equal(actor_release(&first), DIBS_OK);
+    assert_status(turn(&a, DIBS__EXCLUSIVE), DIBS_BUSY);
+    assert_status(actor_release(&a), DIBS_OK);
+    assert_status(actor_release(&first), DIBS_OK);
     actor_expect_claim(&writer);
 }
 
@@ -182,20 +182,20 @@ static void what_is_turned_to_and_fro_stays_held(void **state)
     actor reader = contract_sharer(*state, 1);
     uint64_t fence = 0;
 
-    assert_int_equal(actor_try(&a), DIBS_OK);
+    assert_status(actor_try(&a), DIBS_OK);
     for (int i = 0; i < 5; i++) {
         assert_true(a.ans.fence > fence);
         fence = a.ans.fence;
-        assert_int_equal(turn(&a, DIBS__SHARED), DIBS_OK);
+        assert_status(turn(&a, DIBS__SHARED), DIBS_OK);
         assert_int_equal(a.ans.fence, fence);
-        assert_int_equal(actor_try(&reader), DIBS_OK);
-        assert_int_equal(turn(&a, DIBS__EXCLUSIVE), DIBS_BUSY);
-        assert_int_equal(actor_release(&reader), DIBS_OK);
-        assert_int_equal(turn(&a, DIBS__EXCLUSIVE), DIBS_OK);
-        assert_int_equal(actor_try(&reader), DIBS_BUSY);
+        assert_status(actor_try(&reader), DIBS_OK);
+        assert_status(turn(&a, DIBS__EXCLUSIVE), DIBS_BUSY);
+        assert_status(actor_release(&reader), DIBS_OK);
+        assert_status(turn(&a, DIBS__EXCLUSIVE), DIBS_OK);
+        assert_status(actor_try(&reader), DIBS_BUSY);
     }
-    assert_int_equal(actor_release(&a), DIBS_OK);
-    assert_int_equal(actor_try(&reader), DIBS_OK);
+    assert_status(actor_release(&a), DIBS_OK);
+    assert_status(actor_try(&reader), DIBS_OK);
 }
 
 static void a_transfer_gives_it_to_another_under_a_new_fence(void **state)
@@ -206,24 +206,24 @@ static void a_transfer_gives_it_to_another_under_a_new_fence(void **state)
     contract_view view;
     uint64_t fence;
 
-    assert_int_equal(actor_try(&a), DIBS_OK);
-    assert_int_equal(transfer(&a, &b), DIBS_OK);
+    assert_status(actor_try(&a), DIBS_OK);
+    assert_status(transfer(&a, &b), DIBS_OK);
     fence = b.ans.fence;
     assert_true(fence > a.ans.fence);
     assert_true(b.ans.left_ms > 0);
-    assert_int_equal(actor_renew(&a, 60000, NULL), DIBS_LOST);
-    assert_int_equal(actor_release(&a), DIBS_LOST);
+    assert_status(actor_renew(&a, 60000, NULL), DIBS_LOST);
+    assert_status(actor_release(&a), DIBS_LOST);
     assert_int_equal(contract_look(*state, a.ask.name, &view), 1);
     assert_string_equal(view.entries[0].owner, b.owner);
     assert_true(view.entries[0].holder && !view.entries[0].claim);
     assert_int_equal(view.entries[0].fence, fence);
     assert_true(view.entries[0].left_ms <= LONG_MS);
-    assert_int_equal(actor_try(&c), DIBS_BUSY);
-    assert_int_equal(actor_try(&b), DIBS_OK);
+    assert_status(actor_try(&c), DIBS_BUSY);
+    assert_status(actor_try(&b), DIBS_OK);
     assert_int_equal(b.ans.fence, fence);
-    assert_int_equal(actor_renew(&b, 20000, NULL), DIBS_OK);
-    assert_int_equal(actor_release(&b), DIBS_OK);
-    assert_int_equal(actor_try(&c), DIBS_OK);
+    assert_status(actor_renew(&b, 20000, NULL), DIBS_OK);
+    assert_status(actor_release(&b), DIBS_OK);
+    assert_status(actor_try(&c), DIBS_OK);
 }
 
 static void the_queue_does_not_come_between_a_transfer(void **state)
@@ -232,14 +232,14 @@ static void the_queue_does_not_come_between_a_transfer(void **state)
     actor b = contract_actor(*state, 1);
     actor waiter = contract_actor(*state, 2);
 
-    assert_int_equal(actor_try(&a), DIBS_OK);
-    assert_int_equal(actor_queue(&waiter), DIBS_BUSY);
-    assert_int_equal(transfer(&a, &b), DIBS_OK);
-    assert_int_equal(actor_release(&a), DIBS_LOST);
-    assert_int_equal(actor_queue(&waiter), DIBS_BUSY);
+    assert_status(actor_try(&a), DIBS_OK);
+    assert_status(actor_queue(&waiter), DIBS_BUSY);
+    assert_status(transfer(&a, &b), DIBS_OK);
+    assert_status(actor_release(&a), DIBS_LOST);
+    assert_status(actor_queue(&waiter), DIBS_BUSY);
     assert_int_equal(waiter.ans.ahead, 0);
     assert_true(waiter.ans.fence >= b.ans.fence);
-    assert_int_equal(actor_release(&b), DIBS_OK);
+    assert_status(actor_release(&b), DIBS_OK);
     actor_expect_claim(&waiter);
 }
 
@@ -252,21 +252,20 @@ static void a_transferred_lease_has_the_bell_of_who_renews_it(void **state)
     uint64_t fence = 0;
     uint32_t count = 7;
 
-    assert_int_equal(actor_try(&a), DIBS_OK);
-    assert_int_equal(yield(t, &count), DIBS_OK);
+    assert_status(actor_try(&a), DIBS_OK);
+    assert_status(yield(t, &count), DIBS_OK);
     assert_int_equal(count, 1);
-    assert_int_equal(transfer(&a, &b), DIBS_OK);
-    assert_int_equal(yield(t, &count), DIBS_OK);
+    assert_status(transfer(&a, &b), DIBS_OK);
+    assert_status(yield(t, &count), DIBS_OK);
     assert_int_equal(count, 0);
-    assert_int_equal(actor_renew(&b, 20000, NULL), DIBS_OK);
-    assert_int_equal(yield(t, &count), DIBS_OK);
+    assert_status(actor_renew(&b, 20000, NULL), DIBS_OK);
+    assert_status(yield(t, &count), DIBS_OK);
     assert_int_equal(count, 1);
     IN_TIME(actor_rung(&b, DIBS__NEWS_YIELD, &fence));
     assert_int_equal(fence, b.ans.fence);
-    assert_int_equal(t->st[2]->ops->lease->take(t->st[2], t->name, 0,
-                                                contract_soon(), &count,
-                                                &b.err),
-                     DIBS_OK);
+    assert_status(t->st[2]->ops->lease->take(t->st[2], t->name, 0,
+                                             contract_soon(), &count, &b.err),
+                  DIBS_OK);
     IN_TIME(actor_rung(&b, DIBS__NEWS_BROKEN, &fence));
     assert_int_equal(fence, b.ans.fence);
     b.handle = 0;
@@ -280,16 +279,16 @@ static void a_reader_hands_on_its_share_beside_others(void **state)
     actor b = contract_sharer(*state, 2);
     actor writer = contract_actor(*state, 2);
 
-    assert_int_equal(actor_try(&a), DIBS_OK);
-    assert_int_equal(actor_try(&other), DIBS_OK);
-    assert_int_equal(transfer(&a, &b), DIBS_OK);
+    assert_status(actor_try(&a), DIBS_OK);
+    assert_status(actor_try(&other), DIBS_OK);
+    assert_status(transfer(&a, &b), DIBS_OK);
     assert_true(b.ans.fence > other.ans.fence);
-    assert_int_equal(actor_release(&a), DIBS_LOST);
-    assert_int_equal(actor_renew(&other, 20000, NULL), DIBS_OK);
-    assert_int_equal(actor_release(&other), DIBS_OK);
-    assert_int_equal(actor_try(&writer), DIBS_BUSY);
-    assert_int_equal(actor_release(&b), DIBS_OK);
-    assert_int_equal(actor_try(&writer), DIBS_OK);
+    assert_status(actor_release(&a), DIBS_LOST);
+    assert_status(actor_renew(&other, 20000, NULL), DIBS_OK);
+    assert_status(actor_release(&other), DIBS_OK);
+    assert_status(actor_try(&writer), DIBS_BUSY);
+    assert_status(actor_release(&b), DIBS_OK);
+    assert_status(actor_try(&writer), DIBS_OK);
 }
 
 static void mode_and_owner_may_change_in_one_step(void **state)
@@ -299,20 +298,20 @@ static void mode_and_owner_may_change_in_one_step(void **state)
     actor b = contract_actor(*state, 2);
     contract_view view;
 
-    assert_int_equal(actor_try(&a), DIBS_OK);
-    assert_int_equal(actor_try(&other), DIBS_OK);
-    assert_int_equal(actor_turn(&a, DIBS__EXCLUSIVE, &b, LONG_MS, &b.ans),
-                     DIBS_BUSY);
-    assert_int_equal(actor_renew(&a, LONG_MS, NULL), DIBS_OK);
-    assert_int_equal(actor_release(&other), DIBS_OK);
-    assert_int_equal(actor_turn(&a, DIBS__EXCLUSIVE, &b, LONG_MS, &b.ans),
-                     DIBS_OK);
+    assert_status(actor_try(&a), DIBS_OK);
+    assert_status(actor_try(&other), DIBS_OK);
+    assert_status(actor_turn(&a, DIBS__EXCLUSIVE, &b, LONG_MS, &b.ans),
+                  DIBS_BUSY);
+    assert_status(actor_renew(&a, LONG_MS, NULL), DIBS_OK);
+    assert_status(actor_release(&other), DIBS_OK);
+    assert_status(actor_turn(&a, DIBS__EXCLUSIVE, &b, LONG_MS, &b.ans),
+                  DIBS_OK);
     assert_true(b.ans.fence > a.ans.fence);
-    assert_int_equal(actor_renew(&a, LONG_MS, NULL), DIBS_LOST);
+    assert_status(actor_renew(&a, LONG_MS, NULL), DIBS_LOST);
     assert_int_equal(contract_look(*state, a.ask.name, &view), 1);
     assert_string_equal(view.entries[0].owner, b.owner);
     assert_int_equal(view.entries[0].mode, DIBS__EXCLUSIVE);
-    assert_int_equal(actor_release(&b), DIBS_OK);
+    assert_status(actor_release(&b), DIBS_OK);
 }
 
 /* The answer was lost and the step is sent again, perhaps by another way. */
@@ -322,26 +321,26 @@ static void a_repeated_turn_answers_the_stored_fence(void **state)
     actor b = contract_actor(*state, 2);
     dibs__answer first, again;
 
-    assert_int_equal(actor_try(&a), DIBS_OK);
-    assert_int_equal(actor_turn(&a, DIBS__EXCLUSIVE, NULL, LONG_MS, &first),
-                     DIBS_OK);
+    assert_status(actor_try(&a), DIBS_OK);
+    assert_status(actor_turn(&a, DIBS__EXCLUSIVE, NULL, LONG_MS, &first),
+                  DIBS_OK);
     a.handle = 1;
-    assert_int_equal(actor_turn(&a, DIBS__EXCLUSIVE, NULL, LONG_MS, &again),
-                     DIBS_OK);
+    assert_status(actor_turn(&a, DIBS__EXCLUSIVE, NULL, LONG_MS, &again),
+                  DIBS_OK);
     assert_int_equal(again.fence, first.fence);
     a.ans = first;
-    assert_int_equal(actor_turn(&a, DIBS__EXCLUSIVE, &b, LONG_MS, &first),
-                     DIBS_OK);
+    assert_status(actor_turn(&a, DIBS__EXCLUSIVE, &b, LONG_MS, &first),
+                  DIBS_OK);
     a.handle = 0;
-    assert_int_equal(actor_turn(&a, DIBS__EXCLUSIVE, &b, LONG_MS, &again),
-                     DIBS_OK);
+    assert_status(actor_turn(&a, DIBS__EXCLUSIVE, &b, LONG_MS, &again),
+                  DIBS_OK);
     assert_int_equal(again.fence, first.fence);
     b.ans = first;
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(turn(&b, DIBS__SHARED), DIBS_OK);
+        assert_status(turn(&b, DIBS__SHARED), DIBS_OK);
         assert_int_equal(b.ans.fence, first.fence);
     }
-    assert_int_equal(actor_release(&b), DIBS_OK);
+    assert_status(actor_release(&b), DIBS_OK);
 }
 
 static void
@@ -352,14 +351,14 @@ a_repeated_transfer_does_not_bring_back_what_was_released(void **state)
     actor c = contract_actor(*state, 2);
     contract_view view;
 
-    assert_int_equal(actor_try(&a), DIBS_OK);
-    assert_int_equal(transfer(&a, &b), DIBS_OK);
-    assert_int_equal(actor_release(&b), DIBS_OK);
-    assert_int_equal(transfer(&a, &b), DIBS_LOST);
+    assert_status(actor_try(&a), DIBS_OK);
+    assert_status(transfer(&a, &b), DIBS_OK);
+    assert_status(actor_release(&b), DIBS_OK);
+    assert_status(transfer(&a, &b), DIBS_LOST);
     assert_int_equal(contract_look(*state, a.ask.name, &view), 0);
-    assert_int_equal(actor_try(&c), DIBS_OK);
-    assert_int_equal(transfer(&a, &b), DIBS_LOST);
-    assert_int_equal(actor_renew(&c, 20000, NULL), DIBS_OK);
+    assert_status(actor_try(&c), DIBS_OK);
+    assert_status(transfer(&a, &b), DIBS_LOST);
+    assert_status(actor_renew(&c, 20000, NULL), DIBS_OK);
 }
 
 static void a_claim_that_is_turned_is_whole(void **state)
@@ -377,13 +376,13 @@ static void a_claim_that_is_turned_is_whole(void **state)
 
         contract_name(name, sizeof(name), "claim");
         a.ask.name = b.ask.name = name;
-        assert_int_equal(actor_try(&a), DIBS_OK);
-        assert_int_equal(actor_queue(&b), DIBS_BUSY);
-        assert_int_equal(actor_release(&a), DIBS_OK);
+        assert_status(actor_try(&a), DIBS_OK);
+        assert_status(actor_queue(&b), DIBS_BUSY);
+        assert_status(actor_release(&a), DIBS_OK);
         actor_expect_claim(&b);
-        assert_int_equal(actor_turn(&b, modes[i], i == 1 ? &heir : NULL,
-                                    LONG_MS, &ans),
-                         DIBS_OK);
+        assert_status(actor_turn(&b, modes[i], i == 1 ? &heir : NULL, LONG_MS,
+                                 &ans),
+                      DIBS_OK);
         assert_false(ans.claim);
         assert_true(ans.left_ms > DIBS__CLAIM_MS);
         assert_int_equal(contract_look(t, name, &view), 1);
@@ -399,19 +398,19 @@ static void permits_change_their_owner_only(void **state)
     actor two = contract_permits(*state, 2, 2, 3);
     actor one = contract_permits(*state, 2, 1, 3);
 
-    assert_int_equal(actor_try(&a), DIBS_OK);
-    assert_int_equal(turn(&a, DIBS__EXCLUSIVE), DIBS_INVALID);
-    assert_int_equal(a.err.status, DIBS_INVALID);
-    assert_int_equal(turn(&a, DIBS__SHARED), DIBS_INVALID);
-    assert_int_equal(actor_renew(&a, LONG_MS, NULL), DIBS_OK);
-    assert_int_equal(transfer(&a, &b), DIBS_OK);
+    assert_status(actor_try(&a), DIBS_OK);
+    assert_status(turn(&a, DIBS__EXCLUSIVE), DIBS_INVALID);
+    assert_status(a.err.status, DIBS_INVALID);
+    assert_status(turn(&a, DIBS__SHARED), DIBS_INVALID);
+    assert_status(actor_renew(&a, LONG_MS, NULL), DIBS_OK);
+    assert_status(transfer(&a, &b), DIBS_OK);
     assert_true(b.ans.fence > a.ans.fence);
-    assert_int_equal(actor_release(&a), DIBS_LOST);
-    assert_int_equal(actor_try(&two), DIBS_BUSY);
-    assert_int_equal(actor_try(&one), DIBS_OK);
-    assert_int_equal(actor_release(&b), DIBS_OK);
-    assert_int_equal(actor_try(&two), DIBS_OK);
-    assert_int_equal(actor_try(&b), DIBS_BUSY);
+    assert_status(actor_release(&a), DIBS_LOST);
+    assert_status(actor_try(&two), DIBS_BUSY);
+    assert_status(actor_try(&one), DIBS_OK);
+    assert_status(actor_release(&b), DIBS_OK);
+    assert_status(actor_try(&two), DIBS_OK);
+    assert_status(actor_try(&b), DIBS_BUSY);
 }
 
 static void a_lock_does_not_become_permits(void **state)
@@ -424,12 +423,12 @@ static void a_lock_does_not_become_permits(void **state)
         contract_view view;
 
         a.ask.mode = modes[i];
-        assert_int_equal(actor_try(&a), DIBS_OK);
-        assert_int_equal(turn(&a, DIBS__PERMITS), DIBS_INVALID);
+        assert_status(actor_try(&a), DIBS_OK);
+        assert_status(turn(&a, DIBS__PERMITS), DIBS_INVALID);
         assert_int_equal(contract_look(t, t->name, &view), 1);
         assert_int_equal(view.entries[0].mode, modes[i]);
         assert_int_equal(view.entries[0].fence, a.ans.fence);
-        assert_int_equal(actor_release(&a), DIBS_OK);
+        assert_status(actor_release(&a), DIBS_OK);
     }
 }
 
@@ -441,15 +440,14 @@ static void no_turn_shortens_a_lease(void **state)
     actor heir = contract_actor(t, 1);
     dibsx_nsec asked_at = dibsx_now();
 
-    assert_int_equal(actor_try(&a), DIBS_OK);
+    assert_status(actor_try(&a), DIBS_OK);
     for (size_t i = 0; i < 3; i++) {
         contract_view view;
         dibs__answer ans;
         int64_t least_ms;
 
-        assert_int_equal(actor_turn(&a, modes[i], i == 2 ? &heir : NULL, 50,
-                                    &ans),
-                         DIBS_OK);
+        assert_status(actor_turn(&a, modes[i], i == 2 ? &heir : NULL, 50, &ans),
+                      DIBS_OK);
         least_ms = LONG_MS - contract_ms_since(asked_at) - CONTRACT_DRIFT_MS;
         assert_true(ans.left_ms >= least_ms && ans.left_ms <= LONG_MS);
         assert_int_equal(contract_look(t, t->name, &view), 1);
@@ -467,12 +465,11 @@ static void a_turn_lengthens_what_has_less_left(void **state)
     dibs__answer ans;
 
     a.ask.ttl_ms = contract_brief_ms(500);
-    assert_int_equal(actor_try(&a), DIBS_OK);
-    assert_int_equal(actor_turn(&a, DIBS__EXCLUSIVE, NULL, 20000, &ans),
-                     DIBS_OK);
+    assert_status(actor_try(&a), DIBS_OK);
+    assert_status(actor_turn(&a, DIBS__EXCLUSIVE, NULL, 20000, &ans), DIBS_OK);
     assert_true(ans.left_ms > LONG_MS && ans.left_ms <= 20000);
     a.ans = ans;
-    assert_int_equal(actor_turn(&a, DIBS__SHARED, NULL, 40000, &ans), DIBS_OK);
+    assert_status(actor_turn(&a, DIBS__SHARED, NULL, 40000, &ans), DIBS_OK);
     assert_true(ans.left_ms > 20000 && ans.left_ms <= 40000);
     assert_int_equal(contract_look(t, t->name, &view), 1);
     assert_true(view.entries[0].left_ms > 20000);
@@ -489,24 +486,23 @@ static void a_turned_lease_ends_like_any_other(void **state)
     dibs__answer ans;
 
     a.ask.ttl_ms = contract_brief_ms(100);
-    assert_int_equal(actor_try(&a), DIBS_OK);
+    assert_status(actor_try(&a), DIBS_OK);
     for (int i = 0; i < 3; i++) {
-        assert_int_equal(actor_turn(&a, i % 2 ? DIBS__SHARED : DIBS__EXCLUSIVE,
-                                    NULL, contract_brief_ms(150 + 50 * i),
-                                    &ans),
-                         DIBS_OK);
+        assert_status(actor_turn(&a, i % 2 ? DIBS__SHARED : DIBS__EXCLUSIVE,
+                                 NULL, contract_brief_ms(150 + 50 * i), &ans),
+                      DIBS_OK);
         a.ans = ans;
     }
-    assert_int_equal(actor_turn(&a, DIBS__EXCLUSIVE, &heir,
-                                contract_brief_ms(300), &heir.ans),
-                     DIBS_OK);
+    assert_status(actor_turn(&a, DIBS__EXCLUSIVE, &heir, contract_brief_ms(300),
+                             &heir.ans),
+                  DIBS_OK);
     assert_true(heir.ans.left_ms <= contract_brief_ms(300));
-    assert_int_equal(actor_queue(&next), DIBS_BUSY);
+    assert_status(actor_queue(&next), DIBS_BUSY);
     assert_true(next.ans.left_ms > 0 &&
                 next.ans.left_ms <= contract_brief_ms(300));
-    assert_int_equal(actor_until(&next, CONTRACT_BOUND_MS), DIBS_OK);
+    assert_status(actor_until(&next, CONTRACT_BOUND_MS), DIBS_OK);
     assert_true(contract_ms_since(began_at) >= 300 - CONTRACT_DRIFT_MS);
-    assert_int_equal(actor_renew(&heir, 60000, NULL), DIBS_LOST);
+    assert_status(actor_renew(&heir, 60000, NULL), DIBS_LOST);
 }
 
 static void what_is_not_held_cannot_be_turned(void **state)
@@ -518,28 +514,28 @@ static void what_is_not_held_cannot_be_turned(void **state)
     uint64_t fence;
 
     a.ans.fence = 1;
-    assert_int_equal(turn(&a, DIBS__EXCLUSIVE), DIBS_LOST);
-    assert_int_equal(a.err.status, DIBS_LOST);
-    assert_int_equal(actor_try(&a), DIBS_OK);
+    assert_status(turn(&a, DIBS__EXCLUSIVE), DIBS_LOST);
+    assert_status(a.err.status, DIBS_LOST);
+    assert_status(actor_try(&a), DIBS_OK);
     fence = a.ans.fence;
     a.ans.fence = fence + 1;
-    assert_int_equal(turn(&a, DIBS__EXCLUSIVE), DIBS_LOST);
-    assert_int_equal(turn(&a, DIBS__SHARED), DIBS_LOST);
-    assert_int_equal(transfer(&a, &heir), DIBS_LOST);
+    assert_status(turn(&a, DIBS__EXCLUSIVE), DIBS_LOST);
+    assert_status(turn(&a, DIBS__SHARED), DIBS_LOST);
+    assert_status(transfer(&a, &heir), DIBS_LOST);
     a.ans.fence = fence - 1;
-    assert_int_equal(turn(&a, DIBS__EXCLUSIVE), DIBS_LOST);
-    assert_int_equal(transfer(&a, &heir), DIBS_LOST);
+    assert_status(turn(&a, DIBS__EXCLUSIVE), DIBS_LOST);
+    assert_status(transfer(&a, &heir), DIBS_LOST);
     assert_int_equal(contract_look(*state, a.ask.name, &view), 1);
     assert_int_equal(view.entries[0].mode, DIBS__SHARED);
     assert_int_equal(view.entries[0].fence, fence);
-    assert_int_equal(actor_queue(&writer), DIBS_BUSY);
+    assert_status(actor_queue(&writer), DIBS_BUSY);
     writer.ans.fence = fence;
-    assert_int_equal(turn(&writer, DIBS__SHARED), DIBS_LOST);
-    assert_int_equal(transfer(&writer, &heir), DIBS_LOST);
+    assert_status(turn(&writer, DIBS__SHARED), DIBS_LOST);
+    assert_status(transfer(&writer, &heir), DIBS_LOST);
     a.ans.fence = fence;
-    assert_int_equal(actor_release(&a), DIBS_OK);
-    assert_int_equal(turn(&a, DIBS__EXCLUSIVE), DIBS_LOST);
-    assert_int_equal(transfer(&a, &heir), DIBS_LOST);
+    assert_status(actor_release(&a), DIBS_OK);
+    assert_status(turn(&a, DIBS__EXCLUSIVE), DIBS_LOST);
+    assert_status(transfer(&a, &heir), DIBS_LOST);
 }
 
 static void an_expired_lease_cannot_be_turned(void **state)
@@ -549,10 +545,10 @@ static void an_expired_lease_cannot_be_turned(void **state)
     contract_view view;
 
     a.ask.ttl_ms = contract_brief_ms(100);
-    assert_int_equal(actor_try(&a), DIBS_OK);
+    assert_status(actor_try(&a), DIBS_OK);
     contract_await(*state, a.ask.name, 0, &view);
-    assert_int_equal(turn(&a, DIBS__SHARED), DIBS_LOST);
-    assert_int_equal(transfer(&a, &heir), DIBS_LOST);
+    assert_status(turn(&a, DIBS__SHARED), DIBS_LOST);
+    assert_status(transfer(&a, &heir), DIBS_LOST);
     assert_int_equal(contract_look(*state, a.ask.name, &view), 0);
 }
 
@@ -563,13 +559,13 @@ static void nothing_is_handed_to_one_who_has_left(void **state)
     actor heir = contract_actor(*state, 1);
     contract_view view;
 
-    assert_int_equal(actor_try(&a), DIBS_OK);
-    assert_int_equal(actor_leave(&heir, true, 0), DIBS_LOST);
-    assert_int_equal(transfer(&a, &heir), DIBS_LOST);
+    assert_status(actor_try(&a), DIBS_OK);
+    assert_status(actor_leave(&heir, true, 0), DIBS_LOST);
+    assert_status(transfer(&a, &heir), DIBS_LOST);
     assert_int_equal(contract_look(*state, a.ask.name, &view), 1);
     assert_string_equal(view.entries[0].owner, a.owner);
     assert_int_equal(view.entries[0].fence, a.ans.fence);
-    assert_int_equal(actor_renew(&a, LONG_MS, NULL), DIBS_OK);
+    assert_status(actor_renew(&a, LONG_MS, NULL), DIBS_OK);
 }
 
 static void a_past_deadline_turns_nothing(void **state)
@@ -585,11 +581,11 @@ static void a_past_deadline_turns_nothing(void **state)
     contract_view view;
     dibs__answer ans;
 
-    assert_int_equal(actor_try(&a), DIBS_OK);
+    assert_status(actor_try(&a), DIBS_OK);
     step.fence = a.ans.fence;
-    assert_int_equal(st->ops->lease->turn(st, &step, dibsx_now() - DIBSX_SEC,
-                                          &ans, &a.err),
-                     DIBS_UNAVAIL);
+    assert_status(st->ops->lease->turn(st, &step, dibsx_now() - DIBSX_SEC, &ans,
+                                       &a.err),
+                  DIBS_UNAVAIL);
     assert_int_equal(contract_look(t, t->name, &view), 1);
     assert_int_equal(view.entries[0].mode, DIBS__SHARED);
     assert_int_equal(view.entries[0].fence, a.ans.fence);

@@ -32,7 +32,7 @@ put_text(contract *t, const char *key, const char *text, int64_t ttl_ms)
                       .ttl_ms = ttl_ms};
     uint64_t version = 0;
 
-    assert_int_equal(put(t, 0, &what, &version), DIBS_OK);
+    assert_status(put(t, 0, &what, &version), DIBS_OK);
     assert_true(version != DIBS_VERSION_NONE && version != DIBS_VERSION_ANY);
     return version;
 }
@@ -42,7 +42,7 @@ static void nothing_is_found_where_nothing_was_put(void **state)
     contract *t = *state;
     dibs_value value = {.data = t, .len = 7, .version = 7};
 
-    assert_int_equal(get(t, 0, t->name, &value), DIBS_NOTFOUND);
+    assert_status(get(t, 0, t->name, &value), DIBS_NOTFOUND);
     assert_null(value.data);
     assert_int_equal(value.len, 0);
     assert_int_equal(value.version, 0);
@@ -56,7 +56,7 @@ static void a_value_is_seen_through_every_handle(void **state)
     for (size_t i = 0; i < CONTRACT_HANDLES; i++) {
         dibs_value value = {0};
 
-        assert_int_equal(get(t, i, t->name, &value), DIBS_OK);
+        assert_status(get(t, i, t->name, &value), DIBS_OK);
         assert_int_equal(value.len, 5);
         assert_memory_equal(value.data, "hello", 6); /* with the NUL beyond */
         assert_int_equal(value.version, version);
@@ -73,7 +73,7 @@ static void a_value_outlives_its_handle(void **state)
 
     dibs__store_close(t->st[0]);
     t->st[0] = contract_open();
-    assert_int_equal(get(t, 0, t->name, &value), DIBS_OK);
+    assert_status(get(t, 0, t->name, &value), DIBS_OK);
     assert_string_equal(value.data, "stays");
     assert_int_equal(value.version, version);
     dibs_value_free(&value);
@@ -93,8 +93,8 @@ static void any_bytes_come_back_as_they_were(void **state)
     for (size_t i = 0; i < sizeof(bytes); i++)
         bytes[i] = (unsigned char)(i * 7);
     bytes[0] = bytes[sizeof(bytes) - 1] = 0;
-    assert_int_equal(put(t, 0, &what, &version), DIBS_OK);
-    assert_int_equal(get(t, 1, t->name, &value), DIBS_OK);
+    assert_status(put(t, 0, &what, &version), DIBS_OK);
+    assert_status(get(t, 1, t->name, &value), DIBS_OK);
     assert_int_equal(value.len, sizeof(bytes));
     assert_memory_equal(value.data, bytes, sizeof(bytes));
     dibs_value_free(&value);
@@ -110,14 +110,14 @@ static void an_empty_value_is_a_value(void **state)
     dibs_value value = {0};
     uint64_t version = 0;
 
-    assert_int_equal(put(t, 0, &what, &version), DIBS_OK);
-    assert_int_equal(get(t, 1, t->name, &value), DIBS_OK);
+    assert_status(put(t, 0, &what, &version), DIBS_OK);
+    assert_status(get(t, 1, t->name, &value), DIBS_OK);
     assert_int_equal(value.len, 0);
     assert_int_equal(value.version, version);
     assert_non_null(value.data);
     assert_string_equal(value.data, "");
     dibs_value_free(&value);
-    assert_int_equal(put(t, 0, &what, &version), DIBS_STALE);
+    assert_status(put(t, 0, &what, &version), DIBS_STALE);
 }
 
 static void the_largest_value_fits(void **state)
@@ -134,8 +134,8 @@ static void the_largest_value_fits(void **state)
     assert_non_null(bytes);
     for (size_t i = 0; i < DIBS_VALUE_MAX; i++)
         bytes[i] = (unsigned char)(i ^ (i >> 8));
-    assert_int_equal(put(t, 0, &what, &version), DIBS_OK);
-    assert_int_equal(get(t, 1, t->name, &value), DIBS_OK);
+    assert_status(put(t, 0, &what, &version), DIBS_OK);
+    assert_status(get(t, 1, t->name, &value), DIBS_OK);
     assert_int_equal(value.len, DIBS_VALUE_MAX);
     assert_int_equal(memcmp(value.data, bytes, DIBS_VALUE_MAX), 0);
     dibs_value_free(&value);
@@ -161,9 +161,9 @@ static void a_value_expires_and_not_before(void **state)
         contract_sleep_until(dibsx_now() + 5 * DIBSX_MS);
     }
     assert_true(contract_ms_since(put_at) >= 300 - CONTRACT_DRIFT_MS);
-    assert_int_equal(put(t, 0, &again, &second), DIBS_OK);
+    assert_status(put(t, 0, &again, &second), DIBS_OK);
     assert_int_not_equal(second, first);
-    assert_int_equal(get(t, 1, t->name, &value), DIBS_OK);
+    assert_status(get(t, 1, t->name, &value), DIBS_OK);
     assert_int_equal(value.expires_ms, -1);
     dibs_value_free(&value);
 }
@@ -174,11 +174,11 @@ static void a_put_sets_the_expiry_anew(void **state)
     dibs_value value = {0};
 
     put_text(t, t->name, "a", 60000);
-    assert_int_equal(get(t, 0, t->name, &value), DIBS_OK);
+    assert_status(get(t, 0, t->name, &value), DIBS_OK);
     assert_true(value.expires_ms > 30000 && value.expires_ms <= 60000);
     dibs_value_free(&value);
     put_text(t, t->name, "b", 0);
-    assert_int_equal(get(t, 0, t->name, &value), DIBS_OK);
+    assert_status(get(t, 0, t->name, &value), DIBS_OK);
     assert_int_equal(value.expires_ms, -1);
     dibs_value_free(&value);
 }
@@ -201,7 +201,7 @@ static bool collect(const dibs_state_item *item, void *arg)
     snprintf(seen->keys[seen->count], sizeof(seen->keys[0]), "%s", item->key);
     seen->count++;
     /* The store is not locked: it may be used in here. */
-    assert_int_equal(get(seen->t, 0, item->key, &value), DIBS_OK);
+    assert_status(get(seen->t, 0, item->key, &value), DIBS_OK);
     dibs_value_free(&value);
     return seen->count != seen->stop_after;
 }
@@ -210,10 +210,9 @@ static void list(contract *t, const char *begins, listing *seen)
 {
     dibs_error err = {0};
 
-    assert_int_equal(t->st[0]->ops->value->list(t->st[0], begins,
-                                                contract_soon(), collect, seen,
-                                                &err),
-                     DIBS_OK);
+    assert_status(t->st[0]->ops->value->list(t->st[0], begins, contract_soon(),
+                                             collect, seen, &err),
+                  DIBS_OK);
 }
 
 static void keys_are_listed_in_order_by_how_they_begin(void **state)
@@ -273,9 +272,9 @@ static void expired_and_deleted_keys_are_not_listed(void **state)
 
     snprintf(key, sizeof(key), "%s/gone", t->name);
     put_text(t, key, "1", 0);
-    assert_int_equal(t->st[1]->ops->value->del(t->st[1], key, DIBS_VERSION_ANY,
-                                               contract_soon(), &err),
-                     DIBS_OK);
+    assert_status(t->st[1]->ops->value->del(t->st[1], key, DIBS_VERSION_ANY,
+                                            contract_soon(), &err),
+                  DIBS_OK);
     snprintf(key, sizeof(key), "%s/brief", t->name);
     put_text(t, key, "1", 50);
     while (get(t, 0, key, &value) == DIBS_OK) {
@@ -295,11 +294,11 @@ static void values_and_leases_do_not_meet(void **state)
     dibs_value value = {0};
 
     put_text(t, t->name, "value", 0);
-    assert_int_equal(actor_try(&a), DIBS_OK);
-    assert_int_equal(get(t, 0, t->name, &value), DIBS_OK);
+    assert_status(actor_try(&a), DIBS_OK);
+    assert_status(get(t, 0, t->name, &value), DIBS_OK);
     assert_string_equal(value.data, "value");
     dibs_value_free(&value);
-    assert_int_equal(actor_release(&a), DIBS_OK);
+    assert_status(actor_release(&a), DIBS_OK);
 }
 
 int contract_value(void)

@@ -11,8 +11,8 @@ static void a_queued_answer_has_watermark_place_and_time(void **state)
     actor d = contract_actor(t, 0);
     char other[sizeof(t->name) + 8];
 
-    assert_int_equal(actor_try(&a), DIBS_OK);
-    assert_int_equal(actor_queue(&b), DIBS_BUSY);
+    assert_status(actor_try(&a), DIBS_OK);
+    assert_status(actor_queue(&b), DIBS_BUSY);
     assert_true(b.ans.queued);
     assert_int_equal(b.ans.ahead, 0);
     assert_true(b.ans.fence >= a.ans.fence);
@@ -20,8 +20,8 @@ static void a_queued_answer_has_watermark_place_and_time(void **state)
     /* A cluster has a watermark for each slot, which the braces make the same. */
     snprintf(other, sizeof(other), "{%s}other", t->name);
     d.ask.name = other;
-    assert_int_equal(actor_try(&d), DIBS_OK);
-    assert_int_equal(actor_queue(&c), DIBS_BUSY);
+    assert_status(actor_try(&d), DIBS_OK);
+    assert_status(actor_queue(&c), DIBS_BUSY);
     assert_int_equal(c.ans.ahead, 1);
     assert_true(c.ans.fence >= d.ans.fence);
 }
@@ -31,7 +31,7 @@ static void queueing_for_a_free_name_grants_the_whole_lease(void **state)
     actor a = contract_actor(*state, 0);
 
     a.ask.ttl_ms = 60000;
-    assert_int_equal(actor_queue(&a), DIBS_OK);
+    assert_status(actor_queue(&a), DIBS_OK);
     assert_false(a.ans.claim);
     assert_true(a.ans.left_ms > DIBS__CLAIM_MS);
 }
@@ -43,14 +43,14 @@ static void release_hands_off_in_the_same_step(void **state)
     actor c = contract_actor(*state, 2);
     contract_view view;
 
-    assert_int_equal(actor_try(&a), DIBS_OK);
-    assert_int_equal(actor_queue(&b), DIBS_BUSY);
-    assert_int_equal(actor_release(&a), DIBS_OK);
+    assert_status(actor_try(&a), DIBS_OK);
+    assert_status(actor_queue(&b), DIBS_BUSY);
+    assert_status(actor_release(&a), DIBS_OK);
     assert_int_equal(contract_look(*state, a.ask.name, &view), 1);
     assert_string_equal(view.entries[0].owner, b.owner);
     assert_true(view.entries[0].holder);
     assert_true(view.entries[0].claim);
-    assert_int_equal(actor_try(&c), DIBS_BUSY);
+    assert_status(actor_try(&c), DIBS_BUSY);
     actor_expect_claim(&b);
     assert_true(b.ans.fence > a.ans.fence);
     assert_int_equal(view.entries[0].fence, b.ans.fence);
@@ -64,15 +64,15 @@ static void a_claim_is_renewed_into_a_whole_lease(void **state)
     int64_t left_ms = 0;
 
     b.ask.ttl_ms = 30000;
-    assert_int_equal(actor_try(&a), DIBS_OK);
-    assert_int_equal(actor_queue(&b), DIBS_BUSY);
-    assert_int_equal(actor_release(&a), DIBS_OK);
+    assert_status(actor_try(&a), DIBS_OK);
+    assert_status(actor_queue(&b), DIBS_BUSY);
+    assert_status(actor_release(&a), DIBS_OK);
     actor_expect_claim(&b);
-    assert_int_equal(actor_renew(&b, 30000, &left_ms), DIBS_OK);
+    assert_status(actor_renew(&b, 30000, &left_ms), DIBS_OK);
     assert_true(left_ms > DIBS__CLAIM_MS);
     assert_int_equal(contract_look(*state, b.ask.name, &view), 1);
     assert_false(view.entries[0].claim);
-    assert_int_equal(actor_queue(&b), DIBS_OK);
+    assert_status(actor_queue(&b), DIBS_OK);
     assert_false(b.ans.claim);
     assert_true(b.ans.left_ms > DIBS__CLAIM_MS);
 }
@@ -87,12 +87,12 @@ static void a_claim_is_not_shortened_by_renewal(void **state)
     int64_t left_ms = 0;
 
     b.ask.ttl_ms = contract_brief_ms(100);
-    assert_int_equal(actor_try(&a), DIBS_OK);
-    assert_int_equal(actor_queue(&b), DIBS_BUSY);
+    assert_status(actor_try(&a), DIBS_OK);
+    assert_status(actor_queue(&b), DIBS_BUSY);
     released_at = dibsx_now();
-    assert_int_equal(actor_release(&a), DIBS_OK);
+    assert_status(actor_release(&a), DIBS_OK);
     actor_expect_claim(&b);
-    assert_int_equal(actor_renew(&b, 100, &left_ms), DIBS_OK);
+    assert_status(actor_renew(&b, 100, &left_ms), DIBS_OK);
     assert_true(left_ms >= DIBS__CLAIM_MS - contract_ms_since(released_at) -
                                CONTRACT_DRIFT_MS);
 }
@@ -104,13 +104,13 @@ static void a_ring_is_enough_to_renew(void **state)
     actor b = contract_actor(*state, 1);
     uint64_t fence = 0;
 
-    assert_int_equal(actor_try(&a), DIBS_OK);
-    assert_int_equal(actor_queue(&b), DIBS_BUSY);
-    assert_int_equal(actor_release(&a), DIBS_OK);
+    assert_status(actor_try(&a), DIBS_OK);
+    assert_status(actor_queue(&b), DIBS_BUSY);
+    assert_status(actor_release(&a), DIBS_OK);
     IN_TIME(actor_rung(&b, DIBS__NEWS_GRANTED, &fence));
     b.ans.fence = fence;
-    assert_int_equal(actor_renew(&b, 20000, NULL), DIBS_OK);
-    assert_int_equal(actor_release(&b), DIBS_OK);
+    assert_status(actor_renew(&b, 20000, NULL), DIBS_OK);
+    assert_status(actor_release(&b), DIBS_OK);
 }
 
 static void asking_again_keeps_the_place(void **state)
@@ -120,13 +120,13 @@ static void asking_again_keeps_the_place(void **state)
     actor c = contract_actor(*state, 2);
     contract_view view;
 
-    assert_int_equal(actor_try(&a), DIBS_OK);
-    assert_int_equal(actor_queue(&b), DIBS_BUSY);
-    assert_int_equal(actor_queue(&c), DIBS_BUSY);
+    assert_status(actor_try(&a), DIBS_OK);
+    assert_status(actor_queue(&b), DIBS_BUSY);
+    assert_status(actor_queue(&c), DIBS_BUSY);
     for (int i = 0; i < 5; i++) {
-        assert_int_equal(actor_queue(&c), DIBS_BUSY);
+        assert_status(actor_queue(&c), DIBS_BUSY);
         assert_int_equal(c.ans.ahead, 1);
-        assert_int_equal(actor_queue(&b), DIBS_BUSY);
+        assert_status(actor_queue(&b), DIBS_BUSY);
         assert_int_equal(b.ans.ahead, 0);
     }
     assert_int_equal(contract_look(*state, a.ask.name, &view), 3);
@@ -139,24 +139,24 @@ static void twenty_waiters_are_served_in_order_of_arrival(void **state)
     actor holder = contract_actor(*state, 0);
     actor line[LINE];
 
-    assert_int_equal(actor_try(&holder), DIBS_OK);
+    assert_status(actor_try(&holder), DIBS_OK);
     for (size_t i = 0; i < LINE; i++) {
         line[i] = contract_actor(*state, i % CONTRACT_HANDLES);
-        assert_int_equal(actor_queue(&line[i]), DIBS_BUSY);
+        assert_status(actor_queue(&line[i]), DIBS_BUSY);
         assert_int_equal(line[i].ans.ahead, i);
     }
     for (size_t i = 0; i < LINE; i++) {
         actor *before = i == 0 ? &holder : &line[i - 1];
 
-        assert_int_equal(actor_release(before), DIBS_OK);
+        assert_status(actor_release(before), DIBS_OK);
         actor_expect_claim(&line[i]);
         assert_true(line[i].ans.fence > before->ans.fence);
         for (size_t k = i + 1; k < LINE; k++) {
-            assert_int_equal(actor_queue(&line[k]), DIBS_BUSY);
+            assert_status(actor_queue(&line[k]), DIBS_BUSY);
             assert_int_equal(line[k].ans.ahead, k - i - 1);
         }
     }
-    assert_int_equal(actor_release(&line[LINE - 1]), DIBS_OK);
+    assert_status(actor_release(&line[LINE - 1]), DIBS_OK);
 }
 
 static void higher_priority_goes_first_and_equals_by_arrival(void **state)
@@ -166,21 +166,21 @@ static void higher_priority_goes_first_and_equals_by_arrival(void **state)
     const size_t order[] = {5, 1, 3, 0, 4, 2};
     actor line[6];
 
-    assert_int_equal(actor_try(&holder), DIBS_OK);
+    assert_status(actor_try(&holder), DIBS_OK);
     for (size_t i = 0; i < 6; i++) {
         line[i] = contract_actor(*state, i % CONTRACT_HANDLES);
         line[i].ask.priority = priority[i];
-        assert_int_equal(actor_queue(&line[i]), DIBS_BUSY);
+        assert_status(actor_queue(&line[i]), DIBS_BUSY);
     }
     assert_int_equal(line[5].ans.ahead, 0);
     for (size_t i = 0; i < 6; i++) {
-        assert_int_equal(actor_queue(&line[order[i]]), DIBS_BUSY);
+        assert_status(actor_queue(&line[order[i]]), DIBS_BUSY);
         assert_int_equal(line[order[i]].ans.ahead, i);
     }
-    assert_int_equal(actor_release(&holder), DIBS_OK);
+    assert_status(actor_release(&holder), DIBS_OK);
     for (size_t i = 0; i < 6; i++) {
         actor_expect_claim(&line[order[i]]);
-        assert_int_equal(actor_release(&line[order[i]]), DIBS_OK);
+        assert_status(actor_release(&line[order[i]]), DIBS_OK);
     }
 }
 
@@ -195,16 +195,16 @@ static void anyone_hands_off_for_a_dead_holder(void **state)
     contract_view view;
 
     dead.ask.ttl_ms = contract_brief_ms(200);
-    assert_int_equal(actor_try(&dead), DIBS_OK);
-    assert_int_equal(actor_queue(&head), DIBS_BUSY);
+    assert_status(actor_try(&dead), DIBS_OK);
+    assert_status(actor_queue(&head), DIBS_BUSY);
     do {
         contract_sleep_until(dibsx_now() + 5 * DIBSX_MS);
-        assert_int_equal(actor_try(&third), DIBS_BUSY);
+        assert_status(actor_try(&third), DIBS_BUSY);
         assert_true(contract_look(*state, dead.ask.name, &view) > 0);
         IN_TIME(dibsx_now() < end);
     } while (!view.entries[0].claim);
     actor_expect_claim(&head);
-    assert_int_equal(actor_renew(&dead, 60000, NULL), DIBS_LOST);
+    assert_status(actor_renew(&dead, 60000, NULL), DIBS_LOST);
 }
 
 static void the_head_serves_itself_after_a_dead_holder(void **state)
@@ -214,9 +214,9 @@ static void the_head_serves_itself_after_a_dead_holder(void **state)
     dibsx_nsec sent_at = dibsx_now();
 
     dead.ask.ttl_ms = contract_brief_ms(200);
-    assert_int_equal(actor_try(&dead), DIBS_OK);
-    assert_int_equal(actor_queue(&head), DIBS_BUSY);
-    assert_int_equal(actor_until(&head, CONTRACT_BOUND_MS), DIBS_OK);
+    assert_status(actor_try(&dead), DIBS_OK);
+    assert_status(actor_queue(&head), DIBS_BUSY);
+    assert_status(actor_until(&head, CONTRACT_BOUND_MS), DIBS_OK);
     assert_true(contract_ms_since(sent_at) >= 200 - CONTRACT_DRIFT_MS);
     assert_false(head.ans.claim);
     assert_true(head.ans.left_ms > DIBS__CLAIM_MS);
@@ -229,12 +229,12 @@ static void only_the_holder_hands_off(void **state)
     actor b = contract_actor(*state, 1);
     actor stranger = contract_actor(*state, 2);
 
-    assert_int_equal(actor_try(&a), DIBS_OK);
-    assert_int_equal(actor_queue(&b), DIBS_BUSY);
-    assert_int_equal(actor_release(&stranger), DIBS_LOST);
-    assert_int_equal(actor_renew(&stranger, 60000, NULL), DIBS_LOST);
-    assert_int_equal(actor_renew(&a, 20000, NULL), DIBS_OK);
-    assert_int_equal(actor_queue(&b), DIBS_BUSY);
+    assert_status(actor_try(&a), DIBS_OK);
+    assert_status(actor_queue(&b), DIBS_BUSY);
+    assert_status(actor_release(&stranger), DIBS_LOST);
+    assert_status(actor_renew(&stranger, 60000, NULL), DIBS_LOST);
+    assert_status(actor_renew(&a, 20000, NULL), DIBS_OK);
+    assert_status(actor_queue(&b), DIBS_BUSY);
     assert_false(actor_hears(&b, DIBS__NEWS_GRANTED));
 }
 
@@ -245,10 +245,10 @@ static void a_waiter_that_leaves_lets_the_next_fit(void **state)
     actor second = contract_actor(*state, 2);
 
     reader.ask.mode = second.ask.mode = DIBS__SHARED;
-    assert_int_equal(actor_try(&reader), DIBS_OK);
-    assert_int_equal(actor_queue(&writer), DIBS_BUSY);
-    assert_int_equal(actor_queue(&second), DIBS_BUSY);
-    assert_int_equal(actor_release(&writer), DIBS_LOST);
+    assert_status(actor_try(&reader), DIBS_OK);
+    assert_status(actor_queue(&writer), DIBS_BUSY);
+    assert_status(actor_queue(&second), DIBS_BUSY);
+    assert_status(actor_release(&writer), DIBS_LOST);
     actor_expect_claim(&second);
 }
 
@@ -261,13 +261,13 @@ static void one_who_gave_up_is_passed_over_when_the_holder_dies(void **state)
     actor next = contract_actor(*state, 2);
 
     dead.ask.ttl_ms = contract_brief_ms(250);
-    assert_int_equal(actor_try(&dead), DIBS_OK);
-    assert_int_equal(actor_queue(&gone), DIBS_BUSY);
-    assert_int_equal(actor_queue(&next), DIBS_BUSY);
-    assert_int_equal(actor_release(&gone), DIBS_LOST);
-    assert_int_equal(actor_until(&next, CONTRACT_BOUND_MS), DIBS_OK);
-    assert_int_equal(actor_release(&next), DIBS_OK);
-    assert_int_equal(actor_try(&dead), DIBS_OK);
+    assert_status(actor_try(&dead), DIBS_OK);
+    assert_status(actor_queue(&gone), DIBS_BUSY);
+    assert_status(actor_queue(&next), DIBS_BUSY);
+    assert_status(actor_release(&gone), DIBS_LOST);
+    assert_status(actor_until(&next, CONTRACT_BOUND_MS), DIBS_OK);
+    assert_status(actor_release(&next), DIBS_OK);
+    assert_status(actor_try(&dead), DIBS_OK);
     actor_expect_quiet(&gone, DIBS__NEWS_GRANTED);
 }
 
@@ -277,16 +277,16 @@ static void one_who_comes_back_waits_at_the_end(void **state)
     actor one = contract_actor(*state, 1);
     actor two = contract_actor(*state, 2);
 
-    assert_int_equal(actor_try(&holder), DIBS_OK);
-    assert_int_equal(actor_queue(&one), DIBS_BUSY);
-    assert_int_equal(actor_queue(&two), DIBS_BUSY);
-    assert_int_equal(actor_release(&one), DIBS_LOST);
-    assert_int_equal(actor_queue(&one), DIBS_BUSY);
+    assert_status(actor_try(&holder), DIBS_OK);
+    assert_status(actor_queue(&one), DIBS_BUSY);
+    assert_status(actor_queue(&two), DIBS_BUSY);
+    assert_status(actor_release(&one), DIBS_LOST);
+    assert_status(actor_queue(&one), DIBS_BUSY);
     assert_int_equal(one.ans.ahead, 1);
-    assert_int_equal(actor_try(&two), DIBS_BUSY); /* gives up its place */
-    assert_int_equal(actor_queue(&one), DIBS_BUSY);
+    assert_status(actor_try(&two), DIBS_BUSY); /* gives up its place */
+    assert_status(actor_queue(&one), DIBS_BUSY);
     assert_int_equal(one.ans.ahead, 0);
-    assert_int_equal(actor_release(&holder), DIBS_OK);
+    assert_status(actor_release(&holder), DIBS_OK);
     actor_expect_claim(&one);
     actor_expect_quiet(&two, DIBS__NEWS_GRANTED);
 }
@@ -299,16 +299,16 @@ static void the_least_and_the_greatest_priority_are_in_order(void **state)
     const size_t order[] = {2, 4, 1, 3, 0};
     actor line[5];
 
-    assert_int_equal(actor_try(&holder), DIBS_OK);
+    assert_status(actor_try(&holder), DIBS_OK);
     for (size_t i = 0; i < 5; i++) {
         line[i] = contract_actor(*state, i % CONTRACT_HANDLES);
         line[i].ask.priority = priority[i];
-        assert_int_equal(actor_queue(&line[i]), DIBS_BUSY);
+        assert_status(actor_queue(&line[i]), DIBS_BUSY);
     }
-    assert_int_equal(actor_release(&holder), DIBS_OK);
+    assert_status(actor_release(&holder), DIBS_OK);
     for (size_t i = 0; i < 5; i++) {
         actor_expect_claim(&line[order[i]]);
-        assert_int_equal(actor_release(&line[order[i]]), DIBS_OK);
+        assert_status(actor_release(&line[order[i]]), DIBS_OK);
     }
 }
 
@@ -320,14 +320,14 @@ static void barging_takes_only_what_is_free(void **state)
     actor barging = contract_actor(*state, 2);
 
     barging.ask.flags = DIBS__ASK_BARGE;
-    assert_int_equal(actor_try(&holder), DIBS_OK);
-    assert_int_equal(actor_queue(&waiter), DIBS_BUSY);
-    assert_int_equal(actor_try(&barging), DIBS_BUSY);
-    assert_int_equal(actor_release(&holder), DIBS_OK);
-    assert_int_equal(actor_try(&barging), DIBS_BUSY);
+    assert_status(actor_try(&holder), DIBS_OK);
+    assert_status(actor_queue(&waiter), DIBS_BUSY);
+    assert_status(actor_try(&barging), DIBS_BUSY);
+    assert_status(actor_release(&holder), DIBS_OK);
+    assert_status(actor_try(&barging), DIBS_BUSY);
     actor_expect_claim(&waiter);
-    assert_int_equal(actor_release(&waiter), DIBS_OK);
-    assert_int_equal(actor_try(&barging), DIBS_OK);
+    assert_status(actor_release(&waiter), DIBS_OK);
+    assert_status(actor_try(&barging), DIBS_OK);
 }
 
 static void one_who_barges_and_is_refused_waits_like_others(void **state)
@@ -337,13 +337,13 @@ static void one_who_barges_and_is_refused_waits_like_others(void **state)
     actor barging = contract_actor(*state, 2);
 
     barging.ask.flags = DIBS__ASK_BARGE;
-    assert_int_equal(actor_try(&holder), DIBS_OK);
-    assert_int_equal(actor_queue(&waiter), DIBS_BUSY);
-    assert_int_equal(actor_queue(&barging), DIBS_BUSY);
+    assert_status(actor_try(&holder), DIBS_OK);
+    assert_status(actor_queue(&waiter), DIBS_BUSY);
+    assert_status(actor_queue(&barging), DIBS_BUSY);
     assert_int_equal(barging.ans.ahead, 1);
-    assert_int_equal(actor_release(&holder), DIBS_OK);
+    assert_status(actor_release(&holder), DIBS_OK);
     actor_expect_claim(&waiter);
-    assert_int_equal(actor_release(&waiter), DIBS_OK);
+    assert_status(actor_release(&waiter), DIBS_OK);
     actor_expect_claim(&barging);
 }
 
@@ -357,13 +357,13 @@ static void one_who_is_passed_by_barging_keeps_its_place(void **state)
 
     dead.ask.ttl_ms = contract_brief_ms(200);
     barging.ask.flags = DIBS__ASK_BARGE;
-    assert_int_equal(actor_try(&dead), DIBS_OK);
-    assert_int_equal(actor_queue(&waiter), DIBS_BUSY);
+    assert_status(actor_try(&dead), DIBS_OK);
+    assert_status(actor_queue(&waiter), DIBS_BUSY);
     contract_await(t, t->name, 1, &view);
-    assert_int_equal(actor_try(&barging), DIBS_OK);
-    assert_int_equal(actor_queue(&waiter), DIBS_BUSY);
+    assert_status(actor_try(&barging), DIBS_OK);
+    assert_status(actor_queue(&waiter), DIBS_BUSY);
     assert_int_equal(waiter.ans.ahead, 0);
-    assert_int_equal(actor_release(&barging), DIBS_OK);
+    assert_status(actor_release(&barging), DIBS_OK);
     actor_expect_claim(&waiter);
 }
 

@@ -110,7 +110,7 @@ static void a_free_lock_is_granted_to_a_callback(void **state)
     CHECK(DIBS_OK, dibs_lock_acquire_async(lock, see, &sn, err));
     core_until(is_called, &sn);
     CHECK(DIBS_OK, sn.rc);
-    assert_int_equal(sn.err.status, DIBS_OK);
+    assert_status(sn.err.status, DIBS_OK);
     assert_true(sn.fence > 0);
     assert_false(pthread_equal(sn.thread, pthread_self()));
     CHECK(DIBS_OK, dibs_lock_release_async(lock, see, &gone, err));
@@ -194,11 +194,11 @@ static void refusals_and_timeouts_are_told(void **state)
     core_until(is_called, &busier);
     core_until(is_called, &late);
     CHECK(DIBS_BUSY, busy.rc);
-    assert_int_equal(busy.err.status, DIBS_BUSY);
+    assert_status(busy.err.status, DIBS_BUSY);
     assert_true(strlen(busy.err.message) > 0);
     CHECK(DIBS_BUSY, busier.rc);
     CHECK(DIBS_TIMEOUT, late.rc);
-    assert_int_equal(late.err.status, DIBS_TIMEOUT);
+    assert_status(late.err.status, DIBS_TIMEOUT);
     CHECK(DIBS_OK, dibs_lock_release_async(once, see, &none, err));
     core_until(is_called, &none);
     CHECK(DIBS_LOST, none.rc);
@@ -352,7 +352,7 @@ static void closing_ends_blocking_waits(void **state)
     await_queue(&sc, 1);
     dibs_close(cl);
     assert_int_equal(pthread_join(thread, &rc), 0);
-    assert_int_equal((intptr_t)rc, DIBS_CANCELLED);
+    assert_status((dibs_status)(intptr_t)rc, DIBS_CANCELLED);
     dibs_lock_free(lock);
     await_queue(&sc, 0);
     tear_down(&sc);

@@ -14,11 +14,11 @@ static void bad_urls_are_refused(void **state)
     dibs_error why;
 
     (void)state;
-    assert_int_equal(dibs_open("nonsense:x", NULL, &cl, &why), DIBS_INVALID);
+    assert_status(dibs_open("nonsense:x", NULL, &cl, &why), DIBS_INVALID);
     assert_null(cl);
     assert_non_null(strstr(why.message, "memory"));
     CHECK(DIBS_INVALID, dibs_open("sqlite://host/x", NULL, &cl, err));
-    assert_int_equal(dibs_open("::", NULL, &cl, &why), DIBS_INVALID);
+    assert_status(dibs_open("::", NULL, &cl, &why), DIBS_INVALID);
 }
 
 static void bad_options_are_refused(void **state)

@@ -233,7 +233,7 @@ static void a_pause_of_a_thread_is_over(void **state)
     assert_int_equal(clock_gettime(CLOCK_REALTIME, &until), 0);
     until.tv_sec += BOUND_MS / 1000;
     assert_int_equal(pthread_timedjoin_np(thread, &rc, &until), 0);
-    assert_int_equal((uintptr_t)rc, DIBS_OK);
+    assert_status((uintptr_t)rc, DIBS_OK);
     dibs_lock_free(next);
 }
 

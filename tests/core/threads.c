@@ -60,7 +60,7 @@ static void a_cancelled_thread_ends_its_wait_first(void **state)
     assert_int_equal(pthread_cancel(thread), 0);
     assert_int_equal(pthread_join(thread, &result), 0);
     assert_ptr_equal(result, PTHREAD_CANCELED);
-    assert_int_equal(atomic_load(&tk.rc), DIBS_TIMEOUT);
+    assert_status(atomic_load(&tk.rc), DIBS_TIMEOUT);
     CHECK(DIBS_BUSY, dibs_lock_try(lock, err));
     CHECK(DIBS_OK, dibs_lock_release(holder, err));
     CHECK(DIBS_OK, dibs_lock_try(lock, err));

@@ -46,7 +46,7 @@ static void a_failed_try_is_told(void **state)
     start(lock, &none);
     await(&none);
     CHECK(DIBS_UNAVAIL, none.rc);
-    assert_int_equal(none.err.status, DIBS_UNAVAIL);
+    assert_status(none.err.status, DIBS_UNAVAIL);
     world_fault(w, DIBS__STEP_ACQUIRE, DIBS__FAULT_DROP_AFTER, 1);
     start(lock, &unsure);
     await(&unsure);

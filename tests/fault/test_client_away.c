@@ -59,7 +59,7 @@ static void by_default_it_fails(void **state)
     dibs_error err = {0};
 
     cut(w, DIBS__FAULT_FAIL);
-    assert_int_equal(dibs_lock_try(lock, &err), DIBS_UNAVAIL);
+    assert_status(dibs_lock_try(lock, &err), DIBS_UNAVAIL);
     assert_true(err.retriable);
     assert_int_equal(dibs_lock_kept_by(lock), DIBS_KEPT_BY_STORE);
     assert_int_equal(fallbacks(w->one), 0);
@@ -165,7 +165,7 @@ static void locally_a_waiter_is_rung(void **state)
     while (stats.fallbacks == 0);
     CHECK(DIBS_OK, dibs_lock_release(a, err));
     assert_int_equal(pthread_join(thread, &rc), 0);
-    assert_int_equal((intptr_t)rc, DIBS_OK);
+    assert_status((intptr_t)rc, DIBS_OK);
     assert_int_equal(dibs_lock_kept_by(b), DIBS_KEPT_LOCALLY);
     dibs_lock_free(a);
     dibs_lock_free(b);

@@ -85,8 +85,8 @@ static void a_store_that_stays_away_ends_the_wait_in_time(void **state)
     size_t holders, waiters;
 
     world_fault(w, DIBS__STEP_ACQUIRE, DIBS__FAULT_FAIL, -1);
-    assert_int_equal(dibs_lock_acquire(lock, &err), DIBS_UNAVAIL);
-    assert_int_equal(err.status, DIBS_UNAVAIL);
+    assert_status(dibs_lock_acquire(lock, &err), DIBS_UNAVAIL);
+    assert_status(err.status, DIBS_UNAVAIL);
     assert_true(err.retriable);
     assert_true(world_ms_since(began_at) >= 250);
     IN_TIME(world_ms_since(began_at) < pace_ms(3000));
@@ -114,8 +114,8 @@ static void a_wait_that_may_have_been_granted_does_not_deny_it(void **state)
 
     go_away_with_the_first_answer(w);
     world_fault(w, DIBS__STEP_RELEASE, DIBS__FAULT_FAIL, -1);
-    assert_int_equal(dibs_lock_acquire(lock, &err), DIBS_UNKNOWN);
-    assert_int_equal(err.status, DIBS_UNKNOWN);
+    assert_status(dibs_lock_acquire(lock, &err), DIBS_UNKNOWN);
+    assert_status(err.status, DIBS_UNKNOWN);
     assert_true(err.message[0] != '\0');
     assert_int_equal(dibs_lock_state_get(lock), DIBS_LOCK_FREE);
     world_count(w, "k", &holders, &waiters, NULL);
@@ -253,9 +253,9 @@ static void work_under_a_lock_that_ended_is_told_so(void **state)
     dibs_error err = {0};
     int runs = 0;
 
-    assert_int_equal(dibs_with_lock(w->one, "k", NULL, release_it, &runs, &err),
-                     DIBS_LOST);
-    assert_int_equal(err.status, DIBS_LOST);
+    assert_status(dibs_with_lock(w->one, "k", NULL, release_it, &runs, &err),
+                  DIBS_LOST);
+    assert_status(err.status, DIBS_LOST);
     assert_int_equal(runs, 1);
 }
 
@@ -439,16 +439,16 @@ static void values_say_whether_they_may_have_been_written(void **state)
     dibs_error err = {0};
 
     world_fault(w, DIBS__STEP_PUT, DIBS__FAULT_FAIL, 1);
-    assert_int_equal(dibs_state_set(w->one, "v", "1", 1, 0, NULL, &err),
-                     DIBS_UNAVAIL);
-    assert_int_equal(dibs_state_get(w->one, "v", &value, &err), DIBS_NOTFOUND);
+    assert_status(dibs_state_set(w->one, "v", "1", 1, 0, NULL, &err),
+                  DIBS_UNAVAIL);
+    assert_status(dibs_state_get(w->one, "v", &value, &err), DIBS_NOTFOUND);
     world_fault(w, DIBS__STEP_PUT, DIBS__FAULT_DROP_AFTER, 1);
-    assert_int_equal(dibs_state_set(w->one, "v", "2", 1, 0, NULL, &err),
-                     DIBS_UNKNOWN);
+    assert_status(dibs_state_set(w->one, "v", "2", 1, 0, NULL, &err),
+                  DIBS_UNKNOWN);
     world_fault(w, DIBS__STEP_GET, DIBS__FAULT_DROP_AFTER, 1);
     assert_int_not_equal(dibs_state_get(w->one, "v", &value, &err), DIBS_OK);
     assert_null(value.data);
-    assert_int_equal(dibs_state_get(w->one, "v", &value, &err), DIBS_OK);
+    assert_status(dibs_state_get(w->one, "v", &value, &err), DIBS_OK);
     assert_string_equal(value.data, "2");
     dibs_value_free(&value);
 }

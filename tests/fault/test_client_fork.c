@@ -156,8 +156,8 @@ static void a_child_opens_a_client_of_its_own(void **state)
     dibs_error err = {0};
     pid_t child;
 
-    assert_int_equal(dibs_state_set(w->one, "v", "parent", 6, 0, NULL, &err),
-                     DIBS_OK);
+    assert_status(dibs_state_set(w->one, "v", "parent", 6, 0, NULL, &err),
+                  DIBS_OK);
     child = fork();
     assert_true(child >= 0);
     if (child == 0) {
@@ -173,7 +173,7 @@ static void a_child_opens_a_client_of_its_own(void **state)
         _exit(wrong);
     }
     assert_int_equal(child_code(child), 0);
-    assert_int_equal(dibs_ping(w->one, NULL, &err), DIBS_OK);
+    assert_status(dibs_ping(w->one, NULL, &err), DIBS_OK);
 }
 
 /* A grandchild is a child too. */
@@ -197,7 +197,7 @@ static void a_grandchild_answers_forked(void **state)
         _exit(wrong);
     }
     assert_int_equal(child_code(child), 0);
-    assert_int_equal(dibs_ping(w->one, NULL, &err), DIBS_OK);
+    assert_status(dibs_ping(w->one, NULL, &err), DIBS_OK);
 }
 
 int main(void)

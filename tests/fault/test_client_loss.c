@@ -123,15 +123,15 @@ static void belief_ends_before_another_is_granted(void **state)
         dibs_lock *rival = world_lock(w->other, "k", NULL);
         dibs_status rc;
 
-        assert_int_equal(dibs_lock_acquire(lock, &err), DIBS_OK);
+        assert_status(dibs_lock_acquire(lock, &err), DIBS_OK);
         do {
             rc = dibs_lock_try(rival, &err);
         } while (rc == DIBS_BUSY);
         assert_int_equal(dibs_lock_fence(lock), 0);
         assert_int_equal(dibs_lock_state_get(lock), DIBS_LOCK_LOST);
-        assert_int_equal(rc, DIBS_OK);
+        assert_status(rc, DIBS_OK);
         dibs_lock_free(lock);
-        assert_int_equal(dibs_lock_release(rival, &err), DIBS_OK);
+        assert_status(dibs_lock_release(rival, &err), DIBS_OK);
         dibs_lock_free(rival);
     }
 }

@@ -258,7 +258,7 @@ static void fail_each_allocation(world *w, scenario *run)
         dibs_error err = {0};
         dibs_status rc;
 
-        assert_int_equal(dibs_lock_try(lock, &err), DIBS_OK);
+        assert_status(dibs_lock_try(lock, &err), DIBS_OK);
         dibsx_alloc_fail_at(n);
         rc = run(w, &err);
         failed = dibsx_alloc_count() >= n;
@@ -266,7 +266,7 @@ static void fail_each_allocation(world *w, scenario *run)
         if (rc != DIBS_OK && (rc != DIBS_NOMEM || !failed))
             fail_msg("allocation %lu: status %d: %s", n, (int)rc, err.message);
         if (rc == DIBS_NOMEM)
-            assert_int_equal(err.status, DIBS_NOMEM);
+            assert_status(err.status, DIBS_NOMEM);
         dibs_lock_free(lock);
     }
     assert_false(failed);

@@ -111,20 +111,20 @@ static void sets_that_may_have_been_granted_are_not_denied(void **state)
 
     world_fault(w, DIBS__STEP_ACQUIRE_ALL, DIBS__FAULT_DROP_AFTER, 1);
     world_fault_then(w, DIBS__STEP_ACQUIRE_ALL, DIBS__FAULT_FAIL);
-    assert_int_equal(dibs_multi_acquire(once, &err), DIBS_UNAVAIL);
+    assert_status(dibs_multi_acquire(once, &err), DIBS_UNAVAIL);
     expect_holders(w, 0);
 
     world_fault(w, DIBS__STEP_ACQUIRE_ALL, DIBS__FAULT_DROP_AFTER, 1);
     world_fault_then(w, DIBS__STEP_ACQUIRE_ALL, DIBS__FAULT_FAIL);
     world_fault(w, DIBS__STEP_ACQUIRE, DIBS__FAULT_FAIL, -1);
     world_fault(w, DIBS__STEP_RELEASE, DIBS__FAULT_FAIL, -1);
-    assert_int_equal(dibs_multi_acquire(once, &err), DIBS_UNKNOWN);
-    assert_int_equal(err.status, DIBS_UNKNOWN);
+    assert_status(dibs_multi_acquire(once, &err), DIBS_UNKNOWN);
+    assert_status(err.status, DIBS_UNKNOWN);
     expect_holders(w, 1);
-    assert_int_equal(dibs_multi_acquire(multi, &err), DIBS_UNAVAIL);
+    assert_status(dibs_multi_acquire(multi, &err), DIBS_UNAVAIL);
     world_fault(w, DIBS__STEP_ACQUIRE_ALL, DIBS__FAULT_DROP_BEFORE, 1);
     world_fault_then(w, DIBS__STEP_ACQUIRE_ALL, DIBS__FAULT_FAIL);
-    assert_int_equal(dibs_multi_acquire(multi, &err), DIBS_UNKNOWN);
+    assert_status(dibs_multi_acquire(multi, &err), DIBS_UNKNOWN);
     dibs_multi_free(once);
     dibs_multi_free(multi);
 }
@@ -139,13 +139,13 @@ static void what_is_left_of_a_set_is_not_denied(void **state)
 
     world_fault(w, DIBS__STEP_ACQUIRE, DIBS__FAULT_NONE, 1);
     world_fault_then(w, DIBS__STEP_ACQUIRE, DIBS__FAULT_FAIL);
-    assert_int_equal(dibs_multi_acquire(multi, &err), DIBS_UNAVAIL);
+    assert_status(dibs_multi_acquire(multi, &err), DIBS_UNAVAIL);
     expect_holders(w, 0);
     world_fault(w, DIBS__STEP_ACQUIRE, DIBS__FAULT_NONE, 1);
     world_fault_then(w, DIBS__STEP_ACQUIRE, DIBS__FAULT_FAIL);
     world_fault(w, DIBS__STEP_RELEASE, DIBS__FAULT_FAIL, -1);
-    assert_int_equal(dibs_multi_acquire(multi, &err), DIBS_UNKNOWN);
-    assert_int_equal(err.status, DIBS_UNKNOWN);
+    assert_status(dibs_multi_acquire(multi, &err), DIBS_UNKNOWN);
+    assert_status(err.status, DIBS_UNKNOWN);
     dibs_multi_free(multi);
 }
 

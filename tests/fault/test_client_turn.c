@@ -83,7 +83,7 @@ static void a_downgrade_that_arrives_after_an_upgrade_is_void(void **state)
     CHECK(DIBS_BUSY, dibs_lock_try(pr.reader, err));
     CHECK(DIBS_OK, dibs_lock_upgrade(pr.lock, err));
     assert_true(dibs_lock_fence(pr.lock) > pr.fence);
-    assert_int_equal(arrive_late(w, &pr), DIBS_LOST);
+    assert_status(arrive_late(w, &pr), DIBS_LOST);
     CHECK(DIBS_BUSY, dibs_lock_try(pr.reader, err));
     CHECK(DIBS_OK, dibs_lock_renew(pr.lock, err));
     pair_close(&pr);
@@ -98,7 +98,7 @@ static void a_store_that_goes_away_meanwhile_is_no_answer(void **state)
     world_fault(w, DIBS__STEP_TURN, DIBS__FAULT_DROP_AFTER, 1);
     world_fault_then(w, DIBS__STEP_TURN, DIBS__FAULT_FAIL);
     CHECK(DIBS_UNKNOWN, dibs_lock_downgrade(pr.lock, &why));
-    assert_int_equal(why.status, DIBS_UNKNOWN);
+    assert_status(why.status, DIBS_UNKNOWN);
     CHECK(DIBS_UNAVAIL, dibs_lock_upgrade(pr.lock, err));
     CHECK(DIBS_OK, dibs_lock_try(pr.reader, err));
     world_heal(w);

@@ -1,7 +1,7 @@
 /* test_fault_store.c - the fault store itself: it does what it was told, by
  * function and by URL, and nothing else. */
 /* SPDX-License-Identifier: MIT */
-#include "pace.h"
+#include "check.h"
 
 #include "base/clock.h"
 #include "store/fault.h"
@@ -56,7 +56,7 @@ static int64_t sum_after(const char *params, dibs_status wanted)
     faulty = open_url(url);
     for (int i = 0; i < 3; i++)
         assert_int_equal(add(faulty, &sum), wanted);
-    assert_int_equal(add(plain, &sum), DIBS_OK);
+    assert_status(add(plain, &sum), DIBS_OK);
     dibs__store_close(faulty);
     dibs__store_close(plain);
     return sum - 1;
@@ -80,7 +80,7 @@ static void every_nth_step_of_the_kind_is_faulty(void **state)
 
     (void)state;
     for (int i = 1; i <= 9; i++) {
-        assert_int_equal(now(st), DIBS_OK);
+        assert_status(now(st), DIBS_OK);
         assert_int_equal(add(st, &sum), i % 3 == 0 ? DIBS_UNAVAIL : DIBS_OK);
     }
     dibs__store_close(st);
@@ -123,8 +123,8 @@ static void what_is_not_understood_is_refused(void **state)
         dibs__store *st = NULL;
         dibs_error err = {0};
 
-        assert_int_equal(dibs__store_open(bad[i], soon(), &st, &err),
-                         DIBS_INVALID);
+        assert_status(dibs__store_open(bad[i], soon(), &st, &err),
+                      DIBS_INVALID);
         assert_null(st);
         assert_true(strlen(err.message) > 0);
     }
@@ -138,12 +138,12 @@ static void a_delay_is_kept_but_not_beyond_the_deadline(void **state)
     int64_t store_wall_us;
 
     (void)state;
-    assert_int_equal(now(st), DIBS_OK);
+    assert_status(now(st), DIBS_OK);
     assert_true(dibsx_now() - began_at >= 60 * DIBSX_MS);
     began_at = dibsx_now();
-    assert_int_equal(st->ops->now(st, dibsx_after_ms(began_at, 20),
-                                  &store_wall_us, &err),
-                     DIBS_UNKNOWN);
+    assert_status(st->ops->now(st, dibsx_after_ms(began_at, 20), &store_wall_us,
+                               &err),
+                  DIBS_UNKNOWN);
     IN_TIME(dibsx_now() - began_at < pace_ms(60) * DIBSX_MS);
     dibs__store_close(st);
 }
@@ -173,13 +173,13 @@ static void a_function_is_told_the_step_and_its_count(void **state)
 
     (void)state;
     dibs__fault_set(fail_second, &sc);
-    assert_int_equal(now(st), DIBS_OK);
-    assert_int_equal(add(st, &sum), DIBS_OK);
-    assert_int_equal(now(st), DIBS_UNAVAIL);
-    assert_int_equal(now(st), DIBS_OK);
+    assert_status(now(st), DIBS_OK);
+    assert_status(add(st, &sum), DIBS_OK);
+    assert_status(now(st), DIBS_UNAVAIL);
+    assert_status(now(st), DIBS_OK);
     assert_int_equal(sc.last_count, 3);
     dibs__fault_set(NULL, NULL);
-    assert_int_equal(now(st), DIBS_OK);
+    assert_status(now(st), DIBS_OK);
     assert_int_equal(sc.last_count, 3);
     dibs__store_close(st);
 }
@@ -281,20 +281,20 @@ test_step(const char *step, const char *fault, dibs_status wanted, bool done)
         assert_int_equal(ask_all(&w, w.faulty, one), wanted);
         assert_int_equal(ask_all(&w, w.plain, two), done ? DIBS_BUSY : DIBS_OK);
     } else if (strcmp(step, "turn") == 0) {
-        assert_int_equal(ask_all(&w, w.faulty, one), DIBS_OK);
+        assert_status(ask_all(&w, w.faulty, one), DIBS_OK);
         assert_int_equal(turn_over(&w, w.faulty, one, two), wanted);
         assert_int_equal(turn_over(&w, w.plain, one, one),
                          done ? DIBS_LOST : DIBS_OK);
     } else if (strcmp(step, "yield") == 0) {
-        assert_int_equal(ask_all(&w, w.faulty, one), DIBS_OK);
+        assert_status(ask_all(&w, w.faulty, one), DIBS_OK);
         assert_int_equal(yield(&w, w.faulty), wanted);
-        assert_int_equal(yield(&w, w.plain), DIBS_OK);
+        assert_status(yield(&w, w.plain), DIBS_OK);
     } else if (strcmp(step, "append") == 0) {
         assert_int_equal(append(&w, w.faulty), wanted);
-        assert_int_equal(read_all(&w, w.faulty, &count), DIBS_OK);
+        assert_status(read_all(&w, w.faulty, &count), DIBS_OK);
         assert_int_equal(count, done);
     } else {
-        assert_int_equal(append(&w, w.faulty), DIBS_OK);
+        assert_status(append(&w, w.faulty), DIBS_OK);
         assert_int_equal(read_all(&w, w.faulty, &count), wanted);
         assert_int_equal(count, wanted == DIBS_OK);
     }
@@ -322,9 +322,9 @@ static void an_open_can_fail(void **state)
     dibs_error err = {0};
 
     (void)state;
-    assert_int_equal(dibs__store_open("fault+memory:?fault=fail&step=open",
-                                      soon(), &st, &err),
-                     DIBS_UNAVAIL);
+    assert_status(dibs__store_open("fault+memory:?fault=fail&step=open", soon(),
+                                   &st, &err),
+                  DIBS_UNAVAIL);
     assert_null(st);
 }
 

@@ -289,7 +289,7 @@ static void a_bell_that_does_not_stop_can_be_closed(void **state)
     fake_url(&fk, url);
     CHECK(DIBS_OK, dibs__store_make(url, DIBSX_NEVER, &st, err));
     rc = st->ops->bell_open(st, dibsx_after_ms(from_at, STEP_MS), &fd, NULL);
-    assert_int_equal(rc, DIBS_UNAVAIL);
+    assert_status(rc, DIBS_UNAVAIL);
     while (atomic_load(&fk.harmed) < 2)
         world_sleep_ms(1);
     from_at = dibsx_now();

@@ -44,7 +44,7 @@ static dibs_status renew(dibs__store *st, uint64_t fence, dibs_error *err)
 static void refuses(dibs_status rc, const dibs_error *why)
 {
     print_message("%s\n", why->message);
-    assert_int_equal(rc, DIBS_UNKNOWN);
+    assert_status(rc, DIBS_UNKNOWN);
 }
 
 static void a_lease_without_end_is_not_believed(void **state)

@@ -63,8 +63,8 @@ static void assert_plain(void)
 
 static void wait_in_line(dibs__store *st)
 {
-    assert_int_equal(ask(st, ONE, DIBS__EXCLUSIVE, false), DIBS_OK);
-    assert_int_equal(ask(st, OTHER, DIBS__EXCLUSIVE, true), DIBS_BUSY);
+    assert_status(ask(st, ONE, DIBS__EXCLUSIVE, false), DIBS_OK);
+    assert_status(ask(st, OTHER, DIBS__EXCLUSIVE, true), DIBS_BUSY);
     assert_int_equal(pg_number(&world_sv, "SELECT count(*) FROM dibs.roll "
                                           "WHERE crowded"),
                      1);
@@ -75,25 +75,25 @@ static void wait_in_line(dibs__store *st)
 /* The one who stays has the name by its row alone again. */
 static void give_up_the_wait(dibs__store *st)
 {
-    assert_int_equal(ask(st, ONE, DIBS__EXCLUSIVE, false), DIBS_OK);
-    assert_int_equal(ask(st, OTHER, DIBS__EXCLUSIVE, true), DIBS_BUSY);
-    assert_int_equal(ask(st, OTHER, DIBS__EXCLUSIVE, false), DIBS_BUSY);
+    assert_status(ask(st, ONE, DIBS__EXCLUSIVE, false), DIBS_OK);
+    assert_status(ask(st, OTHER, DIBS__EXCLUSIVE, true), DIBS_BUSY);
+    assert_status(ask(st, OTHER, DIBS__EXCLUSIVE, false), DIBS_BUSY);
     assert_plain();
     leave(st, ONE);
 }
 
 static void share(dibs__store *st)
 {
-    assert_int_equal(ask(st, ONE, DIBS__SHARED, false), DIBS_OK);
-    assert_int_equal(ask(st, OTHER, DIBS__SHARED, false), DIBS_OK);
+    assert_status(ask(st, ONE, DIBS__SHARED, false), DIBS_OK);
+    assert_status(ask(st, OTHER, DIBS__SHARED, false), DIBS_OK);
     leave(st, ONE);
     leave(st, OTHER);
 }
 
 static void use_permits(dibs__store *st)
 {
-    assert_int_equal(ask(st, ONE, DIBS__PERMITS, false), DIBS_OK);
-    assert_int_equal(ask(st, OTHER, DIBS__PERMITS, false), DIBS_OK);
+    assert_status(ask(st, ONE, DIBS__PERMITS, false), DIBS_OK);
+    assert_status(ask(st, OTHER, DIBS__PERMITS, false), DIBS_OK);
     leave(st, ONE);
     leave(st, OTHER);
 }
@@ -109,7 +109,7 @@ static void a_name_that_was_crowded_is_plain_again(void **state)
     for (size_t i = 0; i < sizeof(crowds) / sizeof(crowds[0]); i++) {
         crowds[i](st);
         assert_plain();
-        assert_int_equal(ask(st, ONE, DIBS__EXCLUSIVE, false), DIBS_OK);
+        assert_status(ask(st, ONE, DIBS__EXCLUSIVE, false), DIBS_OK);
         assert_plain();
         leave(st, ONE);
         assert_plain();
@@ -136,13 +136,13 @@ static void the_dead_leave_no_rows(void **state)
     dibs__store *st = open_store();
 
     (void)state;
-    assert_int_equal(ask(st, ONE, DIBS__SHARED, false), DIBS_OK);
+    assert_status(ask(st, ONE, DIBS__SHARED, false), DIBS_OK);
     for (unsigned i = 0; i < DEAD; i++) {
         char name[DIBS_OWNER_SIZE];
         dibs__leave gone = {.name = "k", .owner = name, .unanswered = true};
 
         snprintf(name, sizeof(name), "%032x", 3 * i + 1);
-        assert_int_equal(ask(st, name, DIBS__SHARED, false), DIBS_OK);
+        assert_status(ask(st, name, DIBS__SHARED, false), DIBS_OK);
         snprintf(name, sizeof(name), "%032x", 3 * i + 2);
         CHECK(DIBS_LOST, st->ops->lease->release(st, &gone, soon(), err));
     }
@@ -150,12 +150,12 @@ static void the_dead_leave_no_rows(void **state)
         char name[DIBS_OWNER_SIZE];
 
         snprintf(name, sizeof(name), "%032x", 3 * i + 3);
-        assert_int_equal(ask(st, name, DIBS__EXCLUSIVE, true), DIBS_BUSY);
+        assert_status(ask(st, name, DIBS__EXCLUSIVE, true), DIBS_BUSY);
     }
     assert_int_equal(pg_number(&world_sv, "SELECT count(*) FROM dibs.party"),
                      2 * DEAD + 1);
     let_die_but(ONE);
-    assert_int_equal(ask(st, OTHER, DIBS__SHARED, false), DIBS_OK);
+    assert_status(ask(st, OTHER, DIBS__SHARED, false), DIBS_OK);
     assert_int_equal(pg_number(&world_sv, "SELECT count(*) FROM dibs.party"),
                      2);
     assert_int_equal(pg_number(&world_sv, "SELECT count(*) FROM dibs.tomb"), 0);
@@ -213,8 +213,8 @@ static void a_doorbell_that_was_cut_off_is_told(void **state)
                      1);
     assert_true(rings(st, fd, &ring));
     assert_int_equal(ring.news, DIBS__NEWS_MISSED);
-    assert_int_equal(ask(st, ONE, DIBS__EXCLUSIVE, false), DIBS_OK);
-    assert_int_equal(ask(st, OTHER, DIBS__EXCLUSIVE, true), DIBS_BUSY);
+    assert_status(ask(st, ONE, DIBS__EXCLUSIVE, false), DIBS_OK);
+    assert_status(ask(st, OTHER, DIBS__EXCLUSIVE, true), DIBS_BUSY);
     leave(st, ONE);
     assert_true(rings(st, fd, &ring));
     assert_int_equal(ring.news, DIBS__NEWS_GRANTED);

@@ -73,17 +73,17 @@ static void what_is_not_there_is_named(void **state)
     dibs_error err = {0};
 
     (void)state;
-    assert_int_equal(setup("postgres?schema=none", DIBS_STORE_STATUS, &found),
-                     DIBS_OK);
+    assert_status(setup("postgres?schema=none", DIBS_STORE_STATUS, &found),
+                  DIBS_OK);
     assert_true(found.needed);
     assert_int_equal(found.found, 0);
-    assert_int_equal(try_open("postgres?schema=none", &err), DIBS_REFUSED);
+    assert_status(try_open("postgres?schema=none", &err), DIBS_REFUSED);
     assert_non_null(strstr(err.message, "dibs store init"));
-    assert_int_equal(setup("postgres?schema=none", DIBS_STORE_UPGRADE, &found),
-                     DIBS_REFUSED);
-    assert_int_equal(try_open("nodatabase", &err), DIBS_INVALID);
-    assert_int_equal(try_open("postgres?schema=it's", &err), DIBS_INVALID);
-    assert_int_equal(try_open("postgres?nonsense=1", &err), DIBS_INVALID);
+    assert_status(setup("postgres?schema=none", DIBS_STORE_UPGRADE, &found),
+                  DIBS_REFUSED);
+    assert_status(try_open("nodatabase", &err), DIBS_INVALID);
+    assert_status(try_open("postgres?schema=it's", &err), DIBS_INVALID);
+    assert_status(try_open("postgres?nonsense=1", &err), DIBS_INVALID);
 }
 
 static void a_newer_schema_is_refused(void **state)
@@ -92,15 +92,15 @@ static void a_newer_schema_is_refused(void **state)
     dibs_error err = {0};
 
     (void)state;
-    assert_int_equal(setup("postgres?schema=newer", DIBS_STORE_INIT, &found),
-                     DIBS_OK);
+    assert_status(setup("postgres?schema=newer", DIBS_STORE_INIT, &found),
+                  DIBS_OK);
     assert_true(pg_tell(&world_sv, "UPDATE newer.meta SET version = 99"));
-    assert_int_equal(try_open("postgres?schema=newer", &err), DIBS_REFUSED);
+    assert_status(try_open("postgres?schema=newer", &err), DIBS_REFUSED);
     assert_non_null(strstr(err.message, "newer dibs"));
-    assert_int_equal(setup("postgres?schema=newer", DIBS_STORE_UPGRADE, &found),
-                     DIBS_REFUSED);
-    assert_int_equal(setup("postgres?schema=newer", DIBS_STORE_INIT, &found),
-                     DIBS_REFUSED);
+    assert_status(setup("postgres?schema=newer", DIBS_STORE_UPGRADE, &found),
+                  DIBS_REFUSED);
+    assert_status(setup("postgres?schema=newer", DIBS_STORE_INIT, &found),
+                  DIBS_REFUSED);
     assert_int_equal(found.found, 99);
 }
 
@@ -112,9 +112,9 @@ static void schemas_know_nothing_of_each_other(void **state)
     dibs_lock *locks[2];
 
     (void)state;
-    assert_int_equal(setup("postgres?schema=Odd%20%22name", DIBS_STORE_INIT,
-                           &found),
-                     DIBS_OK);
+    assert_status(setup("postgres?schema=Odd%20%22name", DIBS_STORE_INIT,
+                        &found),
+                  DIBS_OK);
     url_of("postgres", url);
     cl[0] = world_client(url, WORLD_STEP_MS);
     url_of("postgres?schema=Odd%20%22name", url);

@@ -16,9 +16,9 @@ static void a_good_certificate_is_accepted(void **state)
 
     (void)state;
     pg_tls_url(&world_sv, "localhost", url);
-    assert_int_equal(world_try_url(url, WORLD_STEP_MS, &why), DIBS_OK);
+    assert_status(world_try_url(url, WORLD_STEP_MS, &why), DIBS_OK);
     pg_tls_url(&world_sv, "127.0.0.1", url);
-    assert_int_equal(world_try_url(url, WORLD_STEP_MS, &why), DIBS_OK);
+    assert_status(world_try_url(url, WORLD_STEP_MS, &why), DIBS_OK);
 }
 
 static void bad_certificates_are_denied(void **state)
@@ -35,7 +35,7 @@ static void bad_certificates_are_denied(void **state)
         pg_kill(&world_sv);
         snprintf(world_sv.cert, sizeof(world_sv.cert), "%s", bad[i]);
         assert_true(pg_restart(&world_sv));
-        assert_int_equal(world_try_url(url, WORLD_STEP_MS, &why), DIBS_DENIED);
+        assert_status(world_try_url(url, WORLD_STEP_MS, &why), DIBS_DENIED);
     }
 }
 
@@ -49,7 +49,7 @@ static void tls_is_not_given_up_for_nothing(void **state)
     pg_kill(&world_sv);
     world_sv.cert[0] = '\0';
     assert_true(pg_restart(&world_sv));
-    assert_int_equal(world_try_url(url, WORLD_STEP_MS, &why), DIBS_REFUSED);
+    assert_status(world_try_url(url, WORLD_STEP_MS, &why), DIBS_REFUSED);
 }
 
 int main(void)

@@ -63,7 +63,7 @@ static void locks_and_doorbells_work(void **state)
         world_await_waiters(w->one, names[i], 1);
         CHECK(DIBS_OK, dibs_lock_release(lock, err));
         assert_int_equal(pthread_join(thread, &rc), 0);
-        assert_int_equal((uintptr_t)rc, DIBS_OK);
+        assert_status((uintptr_t)rc, DIBS_OK);
         dibs_lock_free(waiter);
         dibs_lock_free(lock);
     }

@@ -76,7 +76,7 @@ static void strict_refuses_a_server_that_evicts(void **state)
         lk = look_at(w->one, "eviction");
         assert_int_equal(lk.severity, DIBS_DANGER);
         assert_true(lk.advised);
-        assert_int_equal(open_strictly(w, &refusal), DIBS_REFUSED);
+        assert_status(open_strictly(w, &refusal), DIBS_REFUSED);
         assert_non_null(strstr(refusal.message, "eviction"));
     }
     tell(w, "maxmemory-policy", "noeviction");

@@ -111,7 +111,7 @@ static void a_set_in_one_step_needs_one_slot(void **state)
 
     (void)state;
     CHECK(DIBS_OK, take_both(st, "set{x}-1", "set{x}-2", err));
-    assert_int_equal(take_both(st, "set-1", "set-2", &why), DIBS_UNSUPPORTED);
+    assert_status(take_both(st, "set-1", "set-2", &why), DIBS_UNSUPPORTED);
     assert_non_null(strstr(why.message, "{tag}"));
     dibs__store_close(st);
 }

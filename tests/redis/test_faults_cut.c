@@ -139,7 +139,7 @@ static void wait_in_line(place *at, long n)
     world_await_waiters(at->w->other, "k", 1);
     CHECK(DIBS_OK, dibs_lock_release(at->rival, err));
     assert_int_equal(pthread_join(thread, &rc), 0);
-    assert_int_equal((uintptr_t)rc, DIBS_OK);
+    assert_status((uintptr_t)rc, DIBS_OK);
     CHECK(DIBS_BUSY, dibs_lock_try(at->rival, err));
     CHECK(DIBS_OK, dibs_lock_release(at->lock, err));
 }

@@ -50,7 +50,7 @@ static void at_maxmemory_only_acquire_is_refused(void **state)
     assert_int_equal(dibs_lock_state_get(lock), DIBS_LOCK_HELD);
     CHECK(DIBS_OK, dibs_lock_release(lock, err));
     assert_int_equal(pthread_join(thread, &rc), 0);
-    assert_int_equal((uintptr_t)rc, DIBS_OK);
+    assert_status((uintptr_t)rc, DIBS_OK);
     world_await_renewal(w->other);
     CHECK(DIBS_OK, dibs_lock_release(heir, err));
     assert_refused(fresh, DIBS_UNAVAIL, "OOM");
@@ -233,17 +233,17 @@ static void a_wrong_password_is_denied(void **state)
 
     assert_true(server_tell(&w->sv, "ACL", "SETUSER", "guest", "on",
                             ">correct-horse", "~*", "&*", "+@all", NULL));
-    assert_int_equal(open_as(w, "guest", "correct-horse"), DIBS_OK);
-    assert_int_equal(open_as(w, "guest", "battery-staple"), DIBS_DENIED);
-    assert_int_equal(open_as(w, "nobody", "correct-horse"), DIBS_DENIED);
+    assert_status(open_as(w, "guest", "correct-horse"), DIBS_OK);
+    assert_status(open_as(w, "guest", "battery-staple"), DIBS_DENIED);
+    assert_status(open_as(w, "nobody", "correct-horse"), DIBS_DENIED);
     CHECK(DIBS_OK, dibs_lock_acquire(lock, err));
     CHECK(DIBS_OK, dibs_lock_release(lock, err));
     assert_true(server_tell(&w->sv, "CONFIG", "SET", "requirepass",
                             "secret-word", NULL));
     CHECK(DIBS_DENIED, dibs_open(w->url, NULL, &cl, err));
     assert_null(cl);
-    assert_int_equal(open_as(w, "", "battery-staple"), DIBS_DENIED);
-    assert_int_equal(open_as(w, "", "secret-word"), DIBS_OK);
+    assert_status(open_as(w, "", "battery-staple"), DIBS_DENIED);
+    assert_status(open_as(w, "", "secret-word"), DIBS_OK);
     dibs_lock_free(lock);
 }
 

@@ -115,7 +115,7 @@ static void a_waiter_outlives_the_server(void **state)
     if (w->sv.aof)
         CHECK(DIBS_OK, dibs_lock_release(lock, err));
     assert_int_equal(pthread_join(thread, &rc), 0);
-    assert_int_equal((uintptr_t)rc, DIBS_OK);
+    assert_status((uintptr_t)rc, DIBS_OK);
     assert_true(dibs_lock_fence(waiter) > 0);
     dibs_lock_free(waiter);
     dibs_lock_free(lock);

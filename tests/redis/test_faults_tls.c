@@ -30,9 +30,9 @@ static void a_good_certificate_is_accepted(void **state)
     char url[SERVER_URL_MAX];
 
     server_tls_url(&w->sv, "localhost", url);
-    assert_int_equal(world_try_url(url, TIMEOUT_MS, &why), DIBS_OK);
+    assert_status(world_try_url(url, TIMEOUT_MS, &why), DIBS_OK);
     server_tls_url(&w->sv, "127.0.0.1", url);
-    assert_int_equal(world_try_url(url, TIMEOUT_MS, &why), DIBS_OK);
+    assert_status(world_try_url(url, TIMEOUT_MS, &why), DIBS_OK);
 }
 
 /* The server shows another certificate from now on. */
@@ -57,9 +57,9 @@ static void bad_certificates_are_denied(void **state)
         dibs_error why = {0};
 
         show(w, bad[i]);
-        assert_int_equal(world_try_url(url, TIMEOUT_MS, &why), DIBS_DENIED);
+        assert_status(world_try_url(url, TIMEOUT_MS, &why), DIBS_DENIED);
         assert_non_null(strstr(why.message, "certificate"));
-        assert_int_equal(world_try_url(insecure, TIMEOUT_MS, &why), DIBS_OK);
+        assert_status(world_try_url(insecure, TIMEOUT_MS, &why), DIBS_OK);
     }
 }
 
@@ -73,7 +73,7 @@ static void a_name_can_be_given(void **state)
     show(w, "wrong_host");
     server_tls_url(&w->sv, "localhost", url);
     snprintf(named, sizeof(named), "%s&sni=elsewhere.example", url);
-    assert_int_equal(world_try_url(named, TIMEOUT_MS, &why), DIBS_OK);
+    assert_status(world_try_url(named, TIMEOUT_MS, &why), DIBS_OK);
 }
 
 /* To a plain server a handshake is the beginning of a line, so it may wait for
@@ -115,7 +115,7 @@ static void an_unknown_authority_is_denied(void **state)
              "rediss://localhost:%d?cert=%s/client.pem&"
              "key=%s/client.key",
              w->sv.tls_port, w->sv.dir, w->sv.dir);
-    assert_int_equal(world_try_url(url, TIMEOUT_MS, &why), DIBS_DENIED);
+    assert_status(world_try_url(url, TIMEOUT_MS, &why), DIBS_DENIED);
 }
 
 static void the_server_wants_a_certificate_too(void **state)
@@ -126,12 +126,12 @@ static void the_server_wants_a_certificate_too(void **state)
 
     snprintf(url, sizeof(url), "rediss://localhost:%d?ca=%s/ca.pem",
              w->sv.tls_port, w->sv.dir);
-    assert_int_equal(world_try_url(url, TIMEOUT_MS, &why), DIBS_DENIED);
+    assert_status(world_try_url(url, TIMEOUT_MS, &why), DIBS_DENIED);
     snprintf(url, sizeof(url),
              "rediss://localhost:%d?ca=%s/ca.pem&cert=%s/wrong_ca.pem&"
              "key=%s/wrong_ca.key",
              w->sv.tls_port, w->sv.dir, w->sv.dir, w->sv.dir);
-    assert_int_equal(world_try_url(url, TIMEOUT_MS, &why), DIBS_DENIED);
+    assert_status(world_try_url(url, TIMEOUT_MS, &why), DIBS_DENIED);
 }
 
 static void files_that_cannot_be_used_are_invalid(void **state)
@@ -142,12 +142,12 @@ static void files_that_cannot_be_used_are_invalid(void **state)
 
     snprintf(url, sizeof(url), "rediss://localhost:%d?ca=%s/none.pem",
              w->sv.tls_port, w->sv.dir);
-    assert_int_equal(world_try_url(url, TIMEOUT_MS, &why), DIBS_INVALID);
+    assert_status(world_try_url(url, TIMEOUT_MS, &why), DIBS_INVALID);
     snprintf(url, sizeof(url),
              "rediss://localhost:%d?ca=%s/ca.pem&cert=%s/client.pem&"
              "key=%s/server.key",
              w->sv.tls_port, w->sv.dir, w->sv.dir, w->sv.dir);
-    assert_int_equal(world_try_url(url, TIMEOUT_MS, &why), DIBS_INVALID);
+    assert_status(world_try_url(url, TIMEOUT_MS, &why), DIBS_INVALID);
 }
 
 /* A record that is cut is no answer, whatever it would have said. */

@@ -250,7 +250,7 @@ static void tell_lies(const lie *all, size_t count, bool hangs_up)
         rc = all[i].step(st, &why);
         print_message("%s: %s: %s\n", all[i].what, dibs_status_name(rc),
                       why.message);
-        assert_int_equal(rc, DIBS_UNKNOWN);
+        assert_status(rc, DIBS_UNKNOWN);
         if (!hangs_up)
             dibs__store_close(st);
         /* Else the handle is open, and yet the connection ends. */
@@ -283,9 +283,9 @@ static void a_life_by_hand_is_not_believed(void **state)
     CHECK(DIBS_OK, acquire(st, err));
     assert_true(
         server_tell(&sg->w->sv, "PEXPIRE", "k", "10000000000000", NULL));
-    assert_int_equal(acquire(st, NULL), DIBS_UNKNOWN);
+    assert_status(acquire(st, NULL), DIBS_UNKNOWN);
     assert_true(server_tell(&sg->w->sv, "HSET", "k", "fence", "5", NULL));
-    assert_int_equal(renew(st, NULL), DIBS_UNKNOWN);
+    assert_status(renew(st, NULL), DIBS_UNKNOWN);
     /* It is the answer that was refused, not the server. */
     assert_true(server_tell(&sg->w->sv, "PEXPIRE", "k", "5000", NULL));
     CHECK(DIBS_OK, renew(st, err));

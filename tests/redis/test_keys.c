@@ -209,7 +209,7 @@ static void a_queue_leaves_nothing(void **state)
     CHECK(DIBS_TIMEOUT, dibs_lock_acquire(late, err));
     CHECK(DIBS_OK, dibs_lock_release(lock, err));
     assert_int_equal(pthread_join(thread, &rc), 0);
-    assert_int_equal((uintptr_t)rc, DIBS_OK);
+    assert_status((uintptr_t)rc, DIBS_OK);
     /* With a renewal under way it would leave a tombstone. */
     world_await_renewal(w->other);
     CHECK(DIBS_OK, dibs_lock_release(waiter, err));
@@ -291,7 +291,7 @@ static void a_queue_that_lost_a_key_goes_on(void **state)
         assert_reply(server_ask(&w->sv, "DEL", parts[i], NULL), "1");
         CHECK(DIBS_OK, dibs_lock_release(lock, err));
         assert_int_equal(pthread_join(thread, &rc), 0);
-        assert_int_equal((uintptr_t)rc, DIBS_OK);
+        assert_status((uintptr_t)rc, DIBS_OK);
         CHECK(DIBS_OK, dibs_lock_release(waiter, err));
     }
     dibs_lock_free(waiter);

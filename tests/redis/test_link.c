@@ -94,10 +94,10 @@ static void bytes_come_back_as_they_went(void **state)
             bytes[at] = (char)(at * 7);
         dibs__words_puts(&words, "ECHO");
         dibs__words_add(&words, bytes, sizes[i]);
-        assert_int_equal(dibs__link_call(wy.ln, &words,
-                                         dibsx_after_ms(dibsx_now(), 10000),
-                                         &reply, &wy.err),
-                         DIBS_OK);
+        assert_status(dibs__link_call(wy.ln, &words,
+                                      dibsx_after_ms(dibsx_now(), 10000),
+                                      &reply, &wy.err),
+                      DIBS_OK);
         assert_int_equal(reply->len, sizes[i]);
         assert_memory_equal(reply->str, bytes, sizes[i]);
         dibs__reply_free(reply);
@@ -186,10 +186,10 @@ static void a_piece_without_all_replies_is_unknown(void **state)
     way wy;
 
     way_open_server(&wy, *state);
-    assert_int_equal(dibs__link_unit(wy.ln, bytes, sizeof(bytes) - 1, 2,
-                                     dibsx_after_ms(dibsx_now(), 300), replies,
-                                     &wy.err),
-                     DIBS_UNKNOWN);
+    assert_status(dibs__link_unit(wy.ln, bytes, sizeof(bytes) - 1, 2,
+                                  dibsx_after_ms(dibsx_now(), 300), replies,
+                                  &wy.err),
+                  DIBS_UNKNOWN);
     assert_null(replies[0]);
     assert_null(replies[1]);
     expect_soon(&wy, "PING", "PONG");
@@ -514,8 +514,7 @@ static void short_memory_is_survived(void **state)
         dibsx_alloc_fail_at(0);
         assert_true(rc == DIBS_OK || rc == DIBS_NOMEM);
         if (ln && rc != DIBS_OK)
-            assert_int_equal(put_quietly(ln, 5000, "PING", text, NULL),
-                             DIBS_OK);
+            assert_status(put_quietly(ln, 5000, "PING", text, NULL), DIBS_OK);
         dibs__link_free(ln);
         way_close(&wy);
         if (made < n) {

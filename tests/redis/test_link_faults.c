@@ -117,7 +117,7 @@ static void a_timeout_takes_those_in_flight_along(void **state)
             fail_msg("%s", crowd[i].err.message);
     }
     assert_true(unknown > 0);
-    assert_int_equal(put(&wy, 10000, "GET along", text), DIBS_OK);
+    assert_status(put(&wy, 10000, "GET along", text), DIBS_OK);
     assert_in_range(strtoll(text, NULL, 10), count, count + unknown + 1);
     way_close(&wy);
 }
@@ -391,9 +391,9 @@ static void a_full_socket_keeps_deadlines(void **state)
     start = dibsx_now();
     for (int i = 0; i < THREADS; i++)
         ask_start(&small[i], wy.ln, 600 + i, "PING");
-    assert_int_equal(dibs__link_call(wy.ln, &words, dibsx_after_ms(start, 300),
-                                     &reply, &wy.err),
-                     DIBS_UNKNOWN);
+    assert_status(dibs__link_call(wy.ln, &words, dibsx_after_ms(start, 300),
+                                  &reply, &wy.err),
+                  DIBS_UNKNOWN);
     for (int i = 0; i < THREADS; i++) {
         pthread_join(small[i].thread, NULL);
         assert_true(small[i].rc == DIBS_UNKNOWN || small[i].rc == DIBS_UNAVAIL);

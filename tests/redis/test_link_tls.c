@@ -58,10 +58,10 @@ static void large_values_pass(void **state)
     way_open(&wy, url);
     dibs__words_puts(&words, "ECHO");
     dibs__words_add(&words, bytes, SIZE);
-    assert_int_equal(dibs__link_call(wy.ln, &words,
-                                     dibsx_after_ms(dibsx_now(), 20000), &reply,
-                                     &wy.err),
-                     DIBS_OK);
+    assert_status(dibs__link_call(wy.ln, &words,
+                                  dibsx_after_ms(dibsx_now(), 20000), &reply,
+                                  &wy.err),
+                  DIBS_OK);
     assert_int_equal(reply->len, SIZE);
     assert_memory_equal(reply->str, bytes, SIZE);
     dibs__reply_free(reply);

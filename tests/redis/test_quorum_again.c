@@ -130,7 +130,7 @@ static void a_fence_in_doubt_is_not_written_over(void **state)
 
     for (size_t i = 0; i < 2; i++)
         server_pause(&q->fl.nodes[i].sv);
-    assert_int_equal(ask(st, &ans, &why), DIBS_UNKNOWN);
+    assert_status(ask(st, &ans, &why), DIBS_UNKNOWN);
     print_message("%s\n", why.message);
     assert_non_null(strstr(why.message, "another fence"));
     for (size_t i = 0; i < 2; i++)

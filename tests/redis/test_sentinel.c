@@ -181,7 +181,7 @@ static void a_wait_rides_through(void **state)
     world_await_waiters(sc.one, "ride", 1);
     CHECK(DIBS_OK, dibs_lock_release(held, err));
     pthread_join(thread, &rc);
-    assert_int_equal((uintptr_t)rc, DIBS_OK);
+    assert_status((uintptr_t)rc, DIBS_OK);
     assert_true(dibs_lock_fence(wanted) > 0);
     dibs_stats_get(sc.other, &stats);
     assert_int_equal(stats.failed, 0);
@@ -294,7 +294,7 @@ static void a_name_that_is_not_known_is_refused(void **state)
     dibs_error err = {0};
 
     (void)state;
-    assert_int_equal(open_with("/nobody", &err), DIBS_INVALID);
+    assert_status(open_with("/nobody", &err), DIBS_INVALID);
     assert_non_null(strstr(err.message, "nobody"));
 }
 
@@ -464,7 +464,7 @@ static void turns_and_hand_overs_are_durable(void **state)
     world_await_waiters(sc.one, "turned", 1);
     CHECK(DIBS_OK, dibs_lock_release(reader, err));
     pthread_join(thread, &rc);
-    assert_int_equal((uintptr_t)rc, DIBS_OK);
+    assert_status((uintptr_t)rc, DIBS_OK);
     assert_int_equal(dibs_lock_acked(wanted), 2);
     dibs_lock_free(reader);
     dibs_lock_free(wanted);

@@ -150,8 +150,8 @@ static void a_reader_that_rises_is_the_whole_hash(void **state)
     ASSERT_REPLY("3", "HLEN", "k");
     other = hold(sg, OTHER, DIBS__SHARED);
     turn(sg, READER, before, DIBS__EXCLUSIVE, READER, DIBS_BUSY);
-    assert_int_equal(renew(sg, 0, READER, before), DIBS_OK);
-    assert_int_equal(renew(sg, 0, OTHER, other), DIBS_OK);
+    assert_status(renew(sg, 0, READER, before), DIBS_OK);
+    assert_status(renew(sg, 0, OTHER, other), DIBS_OK);
     leave(sg, OTHER, DIBS_OK);
     after = turn(sg, READER, before, DIBS__EXCLUSIVE, READER, DIBS_OK);
     assert_true(after > other);
@@ -160,8 +160,8 @@ static void a_reader_that_rises_is_the_whole_hash(void **state)
     ASSERT_REPLY("owner fence ttl who bell", "HKEYS", "k");
     ASSERT_REPLY(READER, "HGET", "k", "owner");
     assert_number(sg, after, "fence");
-    assert_int_equal(renew(sg, 0, READER, before), DIBS_LOST);
-    assert_int_equal(renew(sg, 0, READER, after), DIBS_OK);
+    assert_status(renew(sg, 0, READER, before), DIBS_LOST);
+    assert_status(renew(sg, 0, READER, after), DIBS_OK);
     leave(sg, READER, DIBS_OK);
     assert_nothing_left(sg);
 }
@@ -207,15 +207,15 @@ static void a_lease_that_was_handed_on_is_marked_until_renewed(void **state)
                      after);
     ASSERT_REPLY(HEIR " handed", "HGET", "k", "owner");
     ASSERT_REPLY("owner fence ttl who", "HKEYS", "k");
-    assert_int_equal(renew(sg, 0, READER, before), DIBS_LOST);
+    assert_status(renew(sg, 0, READER, before), DIBS_LOST);
     leave(sg, READER, DIBS_LOST);
     CHECK(DIBS_OK, sg->st[2]->ops->lease->yield(sg->st[2], "k", after,
                                                 stage_soon(), &asked, err));
     assert_int_equal(asked, 0);
     /* One without a doorbell leaves the mark for later. */
-    assert_int_equal(renew(sg, 2, HEIR, after), DIBS_OK);
+    assert_status(renew(sg, 2, HEIR, after), DIBS_OK);
     ASSERT_REPLY(HEIR " handed", "HGET", "k", "owner");
-    assert_int_equal(renew(sg, 1, HEIR, after), DIBS_OK);
+    assert_status(renew(sg, 1, HEIR, after), DIBS_OK);
     ASSERT_REPLY(HEIR, "HGET", "k", "owner");
     CHECK(DIBS_OK, sg->st[2]->ops->lease->yield(sg->st[2], "k", after,
                                                 stage_soon(), &asked, err));
@@ -244,7 +244,7 @@ static void permits_are_handed_on_as_they_are(void **state)
     ASSERT_REPLY("5", "HGET", "k", "capacity");
     ASSERT_REPLY("0", "HEXISTS", "k", READER);
     ASSERT_REPLY("0", "HEXISTS", "k", "who:" READER);
-    assert_int_equal(renew(sg, 0, HEIR, after), DIBS_OK);
+    assert_status(renew(sg, 0, HEIR, after), DIBS_OK);
     CHECK(DIBS_OK, sg->st[2]->ops->lease->yield(sg->st[2], "k", 0, stage_soon(),
                                                 &asked, err));
     assert_int_equal(asked, 2);
@@ -269,7 +269,7 @@ static void what_is_not_held_is_not_turned(void **state)
     CHECK(DIBS_LOST,
           sg->st[0]->ops->lease->release(sg->st[0], &tomb, stage_soon(), err));
     turn(sg, READER, fence, DIBS__EXCLUSIVE, HEIR, DIBS_LOST);
-    assert_int_equal(renew(sg, 0, READER, fence), DIBS_OK);
+    assert_status(renew(sg, 0, READER, fence), DIBS_OK);
     CHECK(DIBS_OK,
           sg->st[0]->ops->lease->release(sg->st[0], &ghost, stage_soon(), err));
     turn(sg, READER, fence, DIBS__SHARED, READER, DIBS_LOST);
@@ -573,9 +573,9 @@ static void metadata_are_kept_and_not_told(void **state)
     what.who = waiter.who = who;
     waiter.flags = DIBS__ASK_QUEUE;
     ask(sg, 0, &what, DIBS_OK);
-    assert_int_equal(sg->st[1]->ops->lease->acquire(sg->st[1], &waiter,
-                                                    stage_soon(), &ans, &why),
-                     DIBS_BUSY);
+    assert_status(sg->st[1]->ops->lease->acquire(sg->st[1], &waiter,
+                                                 stage_soon(), &ans, &why),
+                  DIBS_BUSY);
     assert_string_equal(why.message, "`k` is held by " WHO);
     CHECK(DIBS_OK, sg->st[2]->ops->lease->inspect(sg->st[2], "k", stage_soon(),
                                                   note_who, who, err));

@@ -14,7 +14,7 @@ int world_setup(void **state)
     assert_non_null(mkdtemp(w->folder));
     snprintf(w->path, sizeof(w->path), "%s/dibs.db", w->folder);
     snprintf(w->url, sizeof(w->url), "sqlite:%s", w->path);
-    assert_int_equal(dibs__sqlite_load(&w->err), DIBS_OK);
+    assert_status(dibs__sqlite_load(&w->err), DIBS_OK);
     *state = w;
     return 0;
 }

@@ -17,8 +17,8 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include "check.h"
 #include "child.h"
-#include "pace.h"
 #include "store/sqlite/db.h"
 #include "store/store.h"
 

@@ -14,10 +14,10 @@ static void a_fence_rises_over_reopen_and_deletion(void **state)
         dibs__answer ans;
 
         for (int j = 0; j < 3; j++) {
-            assert_int_equal(try_lock(w, st, "a", 1, &ans), DIBS_OK);
+            assert_status(try_lock(w, st, "a", 1, &ans), DIBS_OK);
             assert_true(ans.fence > last);
             last = ans.fence;
-            assert_int_equal(unlock(w, st, "a", 1), DIBS_OK);
+            assert_status(unlock(w, st, "a", 1), DIBS_OK);
         }
         dibs__store_close(st);
         assert_int_equal(world_number(w->path, "SELECT count(*) FROM party "
@@ -38,12 +38,12 @@ static void a_fence_rises_with_the_clock_set_back(void **state)
     snprintf(sql, sizeof(sql),
              "UPDATE party SET fence = %" PRId64 " WHERE name = ''", ahead);
     world_sql(w->path, sql);
-    assert_int_equal(try_lock(w, st, "a", 1, &ans), DIBS_OK);
+    assert_status(try_lock(w, st, "a", 1, &ans), DIBS_OK);
     assert_int_equal(ans.fence, ahead + 1);
     assert_int_equal(put_text(w, st, "k", "v"), ahead + 2);
     dibs__store_close(st);
     st = world_open(w);
-    assert_int_equal(try_lock(w, st, "b", 1, &ans), DIBS_OK);
+    assert_status(try_lock(w, st, "b", 1, &ans), DIBS_OK);
     assert_int_equal(ans.fence, ahead + 3);
     dibs__store_close(st);
 }
@@ -59,8 +59,8 @@ static void a_version_is_not_used_again_after_a_delete(void **state)
 
         assert_true(version > last);
         last = version;
-        assert_int_equal(st->ops->value->del(st, "k", version, soon(), &w->err),
-                         DIBS_OK);
+        assert_status(st->ops->value->del(st, "k", version, soon(), &w->err),
+                      DIBS_OK);
     }
     dibs__store_close(st);
 }
@@ -72,7 +72,7 @@ static int64_t synchronous(dibs__store *st, dibs__sqlite_role role)
     sqlite3_stmt *stmt = NULL;
     int64_t level;
 
-    assert_int_equal(dibs__sqlite_enter(cn, soon(), NULL), DIBS_OK);
+    assert_status(dibs__sqlite_enter(cn, soon(), NULL), DIBS_OK);
     assert_int_equal(dibs__sql.prepare_v3(cn->db, "PRAGMA synchronous", -1, 0,
                                           &stmt, NULL),
                      SQLITE_OK);
@@ -103,21 +103,21 @@ static void memory_is_shared_by_name_only(void **state)
     dibs__store *d = world_open_url(w, "memory:c");
     dibs__store *e = world_open_url(w, "memory:e");
 
-    assert_int_equal(try_lock(w, a, "x", 1, NULL), DIBS_OK);
-    assert_int_equal(try_lock(w, b, "x", 2, NULL), DIBS_OK);
-    assert_int_equal(try_lock(w, c, "x", 3, NULL), DIBS_OK);
-    assert_int_equal(try_lock(w, d, "x", 4, NULL), DIBS_BUSY);
-    assert_int_equal(try_lock(w, e, "x", 5, NULL), DIBS_OK);
+    assert_status(try_lock(w, a, "x", 1, NULL), DIBS_OK);
+    assert_status(try_lock(w, b, "x", 2, NULL), DIBS_OK);
+    assert_status(try_lock(w, c, "x", 3, NULL), DIBS_OK);
+    assert_status(try_lock(w, d, "x", 4, NULL), DIBS_BUSY);
+    assert_status(try_lock(w, e, "x", 5, NULL), DIBS_OK);
     dibs__store_close(a);
     dibs__store_close(b);
     dibs__store_close(e);
 
     /* It lives until the last is closed, and then begins anew. */
     dibs__store_close(c);
-    assert_int_equal(try_lock(w, d, "x", 6, NULL), DIBS_BUSY);
+    assert_status(try_lock(w, d, "x", 6, NULL), DIBS_BUSY);
     dibs__store_close(d);
     d = world_open_url(w, "memory:c");
-    assert_int_equal(try_lock(w, d, "x", 7, NULL), DIBS_OK);
+    assert_status(try_lock(w, d, "x", 7, NULL), DIBS_OK);
     dibs__store_close(d);
 }
 
@@ -143,14 +143,14 @@ static void the_long_dead_are_swept(void **state)
     const char *left = "SELECT count(*) FROM party WHERE name > 'dead'";
 
     leave_dead(w, DEAD);
-    assert_int_equal(try_lock(w, st, "alive", 1, NULL), DIBS_OK);
+    assert_status(try_lock(w, st, "alive", 1, NULL), DIBS_OK);
     assert_int_equal(world_number(w->path, left) > DEAD - 100, 1);
     for (unsigned i = 0; i < GRANTS; i++) {
-        assert_int_equal(try_lock(w, st, "zz", 2, NULL), DIBS_OK);
-        assert_int_equal(unlock(w, st, "zz", 2), DIBS_OK);
+        assert_status(try_lock(w, st, "zz", 2, NULL), DIBS_OK);
+        assert_status(unlock(w, st, "zz", 2), DIBS_OK);
     }
     assert_int_equal(world_number(w->path, left), 0);
-    assert_int_equal(try_lock(w, st, "alive", 3, NULL), DIBS_BUSY);
+    assert_status(try_lock(w, st, "alive", 3, NULL), DIBS_BUSY);
     dibs__store_close(st);
 }
 
@@ -194,18 +194,18 @@ static void a_broken_row_is_reported_and_left(void **state)
     char sql[160];
 
     for (size_t i = 0; i < sizeof(breaks) / sizeof(breaks[0]); i++) {
-        assert_int_equal(try_lock(w, st, "a", 1, NULL), DIBS_OK);
+        assert_status(try_lock(w, st, "a", 1, NULL), DIBS_OK);
         snprintf(sql, sizeof(sql), "UPDATE party SET %s WHERE name = 'a'",
                  breaks[i]);
         world_sql(w->path, sql);
-        assert_int_equal(try_lock(w, st, "a", 2, NULL), DIBS_INTERNAL);
-        assert_int_equal(unlock(w, st, "a", 1), DIBS_INTERNAL);
+        assert_status(try_lock(w, st, "a", 2, NULL), DIBS_INTERNAL);
+        assert_status(unlock(w, st, "a", 1), DIBS_INTERNAL);
         snprintf(sql, sizeof(sql), "SELECT count(*) FROM party WHERE %s",
                  breaks[i]);
         assert_int_equal(world_number(w->path, sql), 1);
         world_sql(w->path, "DELETE FROM party WHERE name = 'a'");
     }
-    assert_int_equal(try_lock(w, st, "a", 1, NULL), DIBS_OK);
+    assert_status(try_lock(w, st, "a", 1, NULL), DIBS_OK);
     dibs__store_close(st);
 }
 
@@ -228,7 +228,7 @@ on_names(const char *name, const dibs__entry *entries, size_t count, void *arg)
     assert_true(strcmp(name, ls->last) > 0);
     snprintf(ls->last, sizeof(ls->last), "%s", name);
     if (ls->reenter) /* Nothing is locked while this runs. */
-        assert_int_equal(try_lock(ls->w, ls->st, name, 9999, NULL), DIBS_BUSY);
+        assert_status(try_lock(ls->w, ls->st, name, 9999, NULL), DIBS_BUSY);
     return ++ls->count != ls->stop_at;
 }
 
@@ -250,9 +250,9 @@ static size_t names(world *w, dibs__store *st, const char *begins,
 {
     listing ls = {.w = w, .st = st, .stop_at = stop_at, .reenter = reenter};
 
-    assert_int_equal(st->ops->lease->list(st, begins, soon(), on_names, &ls,
-                                          &w->err),
-                     DIBS_OK);
+    assert_status(st->ops->lease->list(st, begins, soon(), on_names, &ls,
+                                       &w->err),
+                  DIBS_OK);
     return ls.count;
 }
 
@@ -261,9 +261,9 @@ static size_t keys(world *w, dibs__store *st, const char *begins,
 {
     listing ls = {.w = w, .st = st, .stop_at = stop_at, .reenter = reenter};
 
-    assert_int_equal(st->ops->value->list(st, begins, soon(), on_keys, &ls,
-                                          &w->err),
-                     DIBS_OK);
+    assert_status(st->ops->value->list(st, begins, soon(), on_keys, &ls,
+                                       &w->err),
+                  DIBS_OK);
     return ls.count;
 }
 
@@ -276,7 +276,7 @@ static void listings_go_on_over_many_pages(void **state)
 
     for (unsigned i = 0; i < MANY; i++) {
         snprintf(name, sizeof(name), "n-%04u", i);
-        assert_int_equal(try_lock(w, st, name, i, NULL), DIBS_OK);
+        assert_status(try_lock(w, st, name, i, NULL), DIBS_OK);
         put_text(w, st, name, "v");
     }
     assert_int_equal(names(w, st, "", 0, true), MANY);
@@ -298,7 +298,7 @@ static void a_prefix_is_taken_literally(void **state)
     dibs__store *st = world_open(w);
 
     for (unsigned i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
-        assert_int_equal(try_lock(w, st, all[i], i, NULL), DIBS_OK);
+        assert_status(try_lock(w, st, all[i], i, NULL), DIBS_OK);
         put_text(w, st, all[i], "v");
     }
     assert_int_equal(names(w, st, "a%", 0, false), 1);
@@ -341,9 +341,9 @@ static void an_audit_tells_what_there_is(void **state)
     dibs__store *st = world_open(w);
     audited au = {0};
 
-    assert_int_equal(try_lock(w, st, "a", 1, NULL), DIBS_OK);
-    assert_int_equal(st->ops->audit(st, soon(), on_finding, &au, &w->err),
-                     DIBS_OK);
+    assert_status(try_lock(w, st, "a", 1, NULL), DIBS_OK);
+    assert_status(st->ops->audit(st, soon(), on_finding, &au, &w->err),
+                  DIBS_OK);
     assert_string_equal(au.subjects, "sqlite,schema,integrity,leases,values,"
                                      "file,log,file system,free space,clock,"
                                      "doorbells,");
@@ -351,8 +351,8 @@ static void an_audit_tells_what_there_is(void **state)
 
     assert_int_equal(unlink(w->path), 0);
     au = (audited){0};
-    assert_int_equal(st->ops->audit(st, soon(), on_finding, &au, &w->err),
-                     DIBS_OK);
+    assert_status(st->ops->audit(st, soon(), on_finding, &au, &w->err),
+                  DIBS_OK);
     assert_int_equal(au.worst, DIBS_DANGER);
     assert_string_equal(au.worst_subject, "file");
     dibs__store_close(st);
@@ -364,8 +364,8 @@ static void an_audit_of_memory_says_that_it_is_not_shared(void **state)
     dibs__store *st = world_open_url(w, "memory:");
     audited au = {0};
 
-    assert_int_equal(st->ops->audit(st, soon(), on_finding, &au, &w->err),
-                     DIBS_OK);
+    assert_status(st->ops->audit(st, soon(), on_finding, &au, &w->err),
+                  DIBS_OK);
     assert_int_equal(au.worst, DIBS_NOTE);
     assert_string_equal(au.worst_subject, "file");
     dibs__store_close(st);
@@ -381,14 +381,14 @@ static void the_log_is_bounded_and_cut_at_close(void **state)
 
     snprintf(log, sizeof(log), "%s-wal", w->path);
     for (unsigned i = 0; i < PAIRS; i++) {
-        assert_int_equal(try_lock(w, st, "a", 1, NULL), DIBS_OK);
-        assert_int_equal(unlock(w, st, "a", 1), DIBS_OK);
+        assert_status(try_lock(w, st, "a", 1, NULL), DIBS_OK);
+        assert_status(unlock(w, st, "a", 1), DIBS_OK);
         assert_true(file_size(log) < 1200 * PAGE);
     }
     dibs__store_close(st);
     assert_true(file_size(log) <= 64 * PAGE);
     st = world_open(w);
-    assert_int_equal(try_lock(w, st, "a", 2, NULL), DIBS_OK);
+    assert_status(try_lock(w, st, "a", 2, NULL), DIBS_OK);
     dibs__store_close(st);
 }
 

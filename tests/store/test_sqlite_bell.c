@@ -14,7 +14,7 @@ static int bell_of(world *w, dibs__store *st)
 {
     int fd = -1;
 
-    assert_int_equal(st->ops->bell_open(st, soon(), &fd, &w->err), DIBS_OK);
+    assert_status(st->ops->bell_open(st, soon(), &fd, &w->err), DIBS_OK);
     assert_true(fd >= 0);
     return fd;
 }
@@ -60,21 +60,21 @@ static void assert_handed_over(world *w, dibs__store *a, dibs__store *b)
     dibs__answer queued, mine;
     dibs__ring ring;
 
-    assert_int_equal(try_lock(w, a, "x", 1, NULL), DIBS_OK);
-    assert_int_equal(queue_lock(w, b, "x", 2, &queued), DIBS_BUSY);
+    assert_status(try_lock(w, a, "x", 1, NULL), DIBS_OK);
+    assert_status(queue_lock(w, b, "x", 2, &queued), DIBS_BUSY);
     assert_true(queued.queued);
     assert_false(rings(fd, 0));
-    assert_int_equal(unlock(w, a, "x", 1), DIBS_OK);
+    assert_status(unlock(w, a, "x", 1), DIBS_OK);
     assert_true(rings(fd, 1000));
     assert_int_equal(b->ops->bell_hear(b, &ring, 1), 1);
     assert_string_equal(ring.owner, owner(2));
     assert_int_equal(ring.news, DIBS__NEWS_GRANTED);
     assert_true(ring.fence > queued.fence);
-    assert_int_equal(queue_lock(w, b, "x", 2, &mine), DIBS_OK);
+    assert_status(queue_lock(w, b, "x", 2, &mine), DIBS_OK);
     assert_int_equal(mine.fence, ring.fence);
     assert_int_equal(b->ops->bell_hear(b, &ring, 1), 0);
     assert_false(rings(fd, 0));
-    assert_int_equal(unlock(w, b, "x", 2), DIBS_OK);
+    assert_status(unlock(w, b, "x", 2), DIBS_OK);
 }
 
 static void a_grant_is_rung_over_a_file(void **state)
@@ -146,12 +146,12 @@ static void hundreds_of_rings_are_kept_until_heard(void **state)
     bell_of(w, b);
     for (unsigned i = 0; i < MANY; i++) {
         snprintf(name, sizeof(name), "n-%u", i);
-        assert_int_equal(try_lock(w, a, name, 1, NULL), DIBS_OK);
-        assert_int_equal(queue_lock(w, b, name, 2 + i, NULL), DIBS_BUSY);
+        assert_status(try_lock(w, a, name, 1, NULL), DIBS_OK);
+        assert_status(queue_lock(w, b, name, 2 + i, NULL), DIBS_BUSY);
     }
     for (unsigned i = 0; i < MANY; i++) {
         snprintf(name, sizeof(name), "n-%u", i);
-        assert_int_equal(unlock(w, a, name, 1), DIBS_OK);
+        assert_status(unlock(w, a, name, 1), DIBS_OK);
     }
     assert_int_equal(b->ops->bell_hear(b, heard, MANY + 1), MANY);
     for (unsigned i = 0; i < MANY; i++)
@@ -215,7 +215,7 @@ static void the_pipe_of_a_killed_waiter_goes_when_rung(void **state)
     killed_waiter(w);
     assert_int_equal(pipes(w, NULL), 1);
     st = world_open(w);
-    assert_int_equal(unlock(w, st, "x", 1), DIBS_OK);
+    assert_status(unlock(w, st, "x", 1), DIBS_OK);
     assert_int_equal(pipes(w, NULL), 0);
     dibs__store_close(st);
 }
@@ -284,12 +284,12 @@ static void a_forged_address_leads_nowhere(void **state)
     bell_of(w, b);
     snprintf(victim, sizeof(victim), "%s/victim", w->folder);
     file_write(victim, "", 0);
-    assert_int_equal(try_lock(w, a, "x", 1, NULL), DIBS_OK);
-    assert_int_equal(queue_lock(w, b, "x", 2, NULL), DIBS_BUSY);
+    assert_status(try_lock(w, a, "x", 1, NULL), DIBS_OK);
+    assert_status(queue_lock(w, b, "x", 2, NULL), DIBS_BUSY);
     world_sql(w->path, "UPDATE party SET bell = '../victim' WHERE role = 1");
-    assert_int_equal(unlock(w, a, "x", 1), DIBS_OK);
+    assert_status(unlock(w, a, "x", 1), DIBS_OK);
     assert_int_equal(file_size(victim), 0);
-    assert_int_equal(queue_lock(w, b, "x", 2, NULL), DIBS_OK);
+    assert_status(queue_lock(w, b, "x", 2, NULL), DIBS_OK);
     dibs__store_close(a);
     dibs__store_close(b);
 }
@@ -303,11 +303,10 @@ static void a_bell_that_cannot_be_opened_says_why(void **state)
 
     folder_of(w, folder);
     file_write(folder, "x", 1);
-    assert_int_equal(st->ops->bell_open(st, soon(), &fd, &w->err),
-                     DIBS_UNAVAIL);
+    assert_status(st->ops->bell_open(st, soon(), &fd, &w->err), DIBS_UNAVAIL);
     assert_string_equal(w->err.origin, "ENOTDIR");
     assert_int_equal(fd, -1);
-    assert_int_equal(try_lock(w, st, "x", 1, NULL), DIBS_OK);
+    assert_status(try_lock(w, st, "x", 1, NULL), DIBS_OK);
     assert_int_equal(unlink(folder), 0);
     bell_of(w, st);
     dibs__store_close(st);

@@ -126,24 +126,24 @@ static void a_full_disk_fails_the_step_and_loses_nothing(void **state)
     need_mount();
     st = world_open(w);
     put_text(w, st, "k", "kept");
-    assert_int_equal(try_lock(w, st, "a", 1, NULL), DIBS_OK);
+    assert_status(try_lock(w, st, "a", 1, NULL), DIBS_OK);
     fill(w);
     for (int i = 0; i < 3; i++) {
-        assert_int_equal(put_big(w, st), DIBS_UNAVAIL);
+        assert_status(put_big(w, st), DIBS_UNAVAIL);
         assert_string_equal(w->err.origin, "SQLITE_FULL");
         assert_non_null(strstr(w->err.message, "disk is full"));
         assert_true(w->err.retriable);
     }
-    assert_int_equal(st->ops->value->get(st, "big", soon(), &value, &w->err),
-                     DIBS_NOTFOUND);
+    assert_status(st->ops->value->get(st, "big", soon(), &value, &w->err),
+                  DIBS_NOTFOUND);
     assert_text(w, st, "k", "kept");
-    assert_int_equal(try_lock(w, st, "a", 1, NULL), DIBS_OK);
+    assert_status(try_lock(w, st, "a", 1, NULL), DIBS_OK);
 
     make_space(w);
-    assert_int_equal(put_big(w, st), DIBS_OK);
+    assert_status(put_big(w, st), DIBS_OK);
     assert_text(w, st, "k", "kept");
-    assert_int_equal(try_lock(w, st, "a", 2, NULL), DIBS_BUSY);
-    assert_int_equal(unlock(w, st, "a", 1), DIBS_OK);
+    assert_status(try_lock(w, st, "a", 2, NULL), DIBS_BUSY);
+    assert_status(unlock(w, st, "a", 1), DIBS_OK);
     dibs__store_close(st);
     assert_sound(w);
 }
@@ -159,7 +159,7 @@ static void leases_on_a_full_disk_are_granted_or_not(void **state)
 
     need_mount();
     st = world_open(w);
-    assert_int_equal(try_lock(w, st, "n-0", 0, NULL), DIBS_OK);
+    assert_status(try_lock(w, st, "n-0", 0, NULL), DIBS_OK);
     fill(w);
     for (unsigned i = 1; i < 400 && refused < 5; i++) {
         dibs_status rc;
@@ -167,19 +167,19 @@ static void leases_on_a_full_disk_are_granted_or_not(void **state)
         snprintf(name, sizeof(name), "n-%u", i);
         rc = try_lock(w, st, name, i, NULL);
         if (rc != DIBS_OK)
-            assert_int_equal(rc, DIBS_UNAVAIL);
+            assert_status(rc, DIBS_UNAVAIL);
         granted += rc == DIBS_OK;
         refused += rc != DIBS_OK;
     }
     assert_true(refused > 0);
     make_space(w);
-    assert_int_equal(try_lock(w, st, "n-0", 1000, NULL), DIBS_BUSY);
+    assert_status(try_lock(w, st, "n-0", 1000, NULL), DIBS_BUSY);
     for (unsigned i = 1; i <= granted; i++) {
         snprintf(name, sizeof(name), "n-%u", i);
-        assert_int_equal(try_lock(w, st, name, 1000, NULL), DIBS_BUSY);
+        assert_status(try_lock(w, st, name, 1000, NULL), DIBS_BUSY);
     }
     snprintf(name, sizeof(name), "n-%u", granted + 1);
-    assert_int_equal(try_lock(w, st, name, 1000, NULL), DIBS_OK);
+    assert_status(try_lock(w, st, name, 1000, NULL), DIBS_OK);
     dibs__store_close(st);
     assert_sound(w);
 }
@@ -191,10 +191,10 @@ static void a_fresh_file_on_a_full_disk_can_be_opened_later(void **state)
 
     need_mount();
     fill(w);
-    assert_int_equal(world_refused(w, w->url), DIBS_UNAVAIL);
+    assert_status(world_refused(w, w->url), DIBS_UNAVAIL);
     make_space(w);
     st = world_open(w);
-    assert_int_equal(try_lock(w, st, "a", 1, NULL), DIBS_OK);
+    assert_status(try_lock(w, st, "a", 1, NULL), DIBS_OK);
     dibs__store_close(st);
     assert_sound(w);
 }
@@ -225,16 +225,16 @@ static void a_grant_that_was_rolled_back_is_not_rung(void **state)
     need_mount();
     holder = world_open(w);
     waiter = world_open(w);
-    assert_int_equal(waiter->ops->bell_open(waiter, soon(), &bell, &w->err),
-                     DIBS_OK);
-    assert_int_equal(try_lock(w, holder, "a", 1, NULL), DIBS_OK);
-    assert_int_equal(queue_lock(w, waiter, "a", 2, &queued), DIBS_BUSY);
+    assert_status(waiter->ops->bell_open(waiter, soon(), &bell, &w->err),
+                  DIBS_OK);
+    assert_status(try_lock(w, holder, "a", 1, NULL), DIBS_OK);
+    assert_status(queue_lock(w, waiter, "a", 2, &queued), DIBS_BUSY);
     exhaust(w, holder);
-    assert_int_equal(unlock(w, holder, "a", 1), DIBS_UNAVAIL);
+    assert_status(unlock(w, holder, "a", 1), DIBS_UNAVAIL);
     assert_int_equal(waiter->ops->bell_hear(waiter, &ring, 1), 0);
     make_space(w);
-    assert_int_equal(queue_lock(w, waiter, "a", 2, &queued), DIBS_BUSY);
-    assert_int_equal(unlock(w, holder, "a", 1), DIBS_OK);
+    assert_status(queue_lock(w, waiter, "a", 2, &queued), DIBS_BUSY);
+    assert_status(unlock(w, holder, "a", 1), DIBS_OK);
     assert_int_equal(waiter->ops->bell_hear(waiter, &ring, 1), 1);
     assert_string_equal(ring.owner, owner(2));
     assert_true(ring.fence > queued.fence);
@@ -257,14 +257,14 @@ static void a_read_only_file_system_is_denied(void **state)
 
     need_mount();
     make_read_only(w, true);
-    assert_int_equal(world_refused(w, w->url), DIBS_DENIED);
+    assert_status(world_refused(w, w->url), DIBS_DENIED);
     assert_string_equal(w->err.origin, "EROFS");
     make_read_only(w, false);
     st = world_open(w);
-    assert_int_equal(try_lock(w, st, "a", 1, NULL), DIBS_OK);
+    assert_status(try_lock(w, st, "a", 1, NULL), DIBS_OK);
     dibs__store_close(st);
     make_read_only(w, true);
-    assert_int_equal(world_refused(w, w->url), DIBS_DENIED);
+    assert_status(world_refused(w, w->url), DIBS_DENIED);
     assert_string_equal(w->err.origin, "EROFS");
     make_read_only(w, false);
 }

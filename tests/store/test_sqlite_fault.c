@@ -133,26 +133,25 @@ static void a_deadline_holds_while_another_has_the_lock(void **state)
     h = holder_start(w->path);
     st = world_open(w); /* To read is free. */
     began_at = dibsx_now();
-    assert_int_equal(st->ops->lease->acquire(st, &ask,
-                                             began_at + WAIT_MS * DIBSX_MS,
-                                             &ans, &w->err),
-                     DIBS_UNAVAIL);
+    assert_status(st->ops->lease->acquire(st, &ask,
+                                          began_at + WAIT_MS * DIBSX_MS, &ans,
+                                          &w->err),
+                  DIBS_UNAVAIL);
     assert_true(ms_since(began_at) >= WAIT_MS);
     IN_TIME(ms_since(began_at) <= pace_ms(WAIT_MS + 1000));
     assert_string_equal(w->err.origin, "SQLITE_BUSY");
     assert_true(w->err.retriable);
 
     began_at = dibsx_now();
-    assert_int_equal(st->ops->lease->renew(st, &item, 1,
-                                           began_at + WAIT_MS * DIBSX_MS,
-                                           &w->err),
-                     DIBS_UNAVAIL);
+    assert_status(st->ops->lease->renew(st, &item, 1,
+                                        began_at + WAIT_MS * DIBSX_MS, &w->err),
+                  DIBS_UNAVAIL);
     assert_true(ms_since(began_at) >= WAIT_MS);
     IN_TIME(ms_since(began_at) <= pace_ms(WAIT_MS + 1000));
 
     close(h.out);
     assert_int_equal(child_code(h.pid), 0);
-    assert_int_equal(try_lock(w, st, "a", 1, NULL), DIBS_OK);
+    assert_status(try_lock(w, st, "a", 1, NULL), DIBS_OK);
     dibs__store_close(st);
 }
 
@@ -168,7 +167,7 @@ static void a_writer_that_is_killed_keeps_nobody_out(void **state)
     assert_int_equal(kill(h.pid, SIGKILL), 0);
     assert_int_equal(child_code(h.pid), 1000 + SIGKILL);
     close(h.out);
-    assert_int_equal(try_lock(w, st, "a", 1, NULL), DIBS_OK);
+    assert_status(try_lock(w, st, "a", 1, NULL), DIBS_OK);
     assert_int_equal(world_number(w->path,
                                   "SELECT count(*) FROM party WHERE who = 'x'"),
                      0);
@@ -182,16 +181,15 @@ static void a_deadline_that_has_passed_does_nothing(void **state)
     dibs__leave leave = {.name = "a", .owner = owner(1)};
     int64_t sum;
 
-    assert_int_equal(try_lock(w, st, "a", 1, NULL), DIBS_OK);
-    assert_int_equal(st->ops->lease->release(st, &leave, dibsx_now() - 1,
-                                             &w->err),
-                     DIBS_UNAVAIL);
-    assert_int_equal(st->ops->value->add(st, "n", 1, dibsx_now() - 1, &sum,
-                                         &w->err),
-                     DIBS_UNAVAIL);
-    assert_int_equal(try_lock(w, st, "a", 2, NULL), DIBS_BUSY);
-    assert_int_equal(st->ops->value->add(st, "n", 1, soon(), &sum, &w->err),
-                     DIBS_OK);
+    assert_status(try_lock(w, st, "a", 1, NULL), DIBS_OK);
+    assert_status(st->ops->lease->release(st, &leave, dibsx_now() - 1, &w->err),
+                  DIBS_UNAVAIL);
+    assert_status(st->ops->value->add(st, "n", 1, dibsx_now() - 1, &sum,
+                                      &w->err),
+                  DIBS_UNAVAIL);
+    assert_status(try_lock(w, st, "a", 2, NULL), DIBS_BUSY);
+    assert_status(st->ops->value->add(st, "n", 1, soon(), &sum, &w->err),
+                  DIBS_OK);
     assert_int_equal(sum, 1);
     dibs__store_close(st);
 }
@@ -221,11 +219,11 @@ static void a_deadline_holds_against_threads_of_this_process(void **state)
     late lt = {.st = st};
     pthread_t thread;
 
-    assert_int_equal(dibs__sqlite_enter(cn, soon(), &w->err), DIBS_OK);
+    assert_status(dibs__sqlite_enter(cn, soon(), &w->err), DIBS_OK);
     assert_int_equal(pthread_create(&thread, NULL, late_thread, &lt), 0);
     assert_int_equal(pthread_join(thread, NULL), 0);
     dibs__sqlite_leave(cn);
-    assert_int_equal(lt.rc, DIBS_UNAVAIL);
+    assert_status(lt.rc, DIBS_UNAVAIL);
     assert_in_range(lt.took_ms, 60, 1000);
     dibs__store_close(st);
 }
@@ -237,9 +235,9 @@ static void a_long_read_ends_at_its_deadline(void **state)
     dibs__sqlite_conn *cn = dibs__sqlite_conn_of(st, DIBS__SQLITE_LEASE);
     dibsx_nsec began_at = dibsx_now();
 
-    assert_int_equal(dibs__sqlite_enter(cn, began_at + 50 * DIBSX_MS, &w->err),
-                     DIBS_OK);
-    assert_int_equal(
+    assert_status(dibs__sqlite_enter(cn, began_at + 50 * DIBSX_MS, &w->err),
+                  DIBS_OK);
+    assert_status(
         dibs__sqlite_exec(cn,
                           "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT "
                           "i + 1 FROM n) SELECT count(*) FROM n",
@@ -249,7 +247,7 @@ static void a_long_read_ends_at_its_deadline(void **state)
     assert_string_equal(w->err.origin, "SQLITE_INTERRUPT");
     assert_true(ms_since(began_at) >= 50);
     IN_TIME(ms_since(began_at) <= pace_ms(1000));
-    assert_int_equal(try_lock(w, st, "a", 1, NULL), DIBS_OK);
+    assert_status(try_lock(w, st, "a", 1, NULL), DIBS_OK);
     dibs__store_close(st);
 }
 
@@ -260,11 +258,11 @@ static void a_commit_is_not_interrupted(void **state)
     dibs__store *st = world_open(w);
     dibs__sqlite_conn *cn = dibs__sqlite_conn_of(st, DIBS__SQLITE_LEASE);
 
-    assert_int_equal(dibs__sqlite_enter(cn, soon(), &w->err), DIBS_OK);
+    assert_status(dibs__sqlite_enter(cn, soon(), &w->err), DIBS_OK);
     for (int i = 0; i < 10000; i++) {
-        assert_int_equal(dibs__sqlite_begin(cn, &w->err), DIBS_OK);
+        assert_status(dibs__sqlite_begin(cn, &w->err), DIBS_OK);
         cn->deadline = 0;
-        assert_int_equal(dibs__sqlite_end(cn, DIBS_OK, &w->err), DIBS_OK);
+        assert_status(dibs__sqlite_end(cn, DIBS_OK, &w->err), DIBS_OK);
         cn->deadline = soon();
     }
     dibs__sqlite_leave(cn);
@@ -277,17 +275,17 @@ static void a_failed_step_leaves_the_connection_usable(void **state)
     dibs__store *st = world_open(w);
     dibs__answer ans;
 
-    assert_int_equal(try_lock(w, st, "a", 1, NULL), DIBS_OK);
+    assert_status(try_lock(w, st, "a", 1, NULL), DIBS_OK);
     world_sql(w->path, "CREATE TRIGGER no BEFORE INSERT ON party BEGIN "
                        "SELECT RAISE(ABORT, 'not today'); END");
     for (int i = 0; i < 3; i++) {
-        assert_int_equal(try_lock(w, st, "b", 2, &ans), DIBS_INTERNAL);
+        assert_status(try_lock(w, st, "b", 2, &ans), DIBS_INTERNAL);
         assert_string_equal(w->err.origin, "SQLITE_CONSTRAINT");
         assert_non_null(strstr(w->err.message, "not today"));
     }
     world_sql(w->path, "DROP TRIGGER no");
-    assert_int_equal(try_lock(w, st, "b", 2, NULL), DIBS_OK);
-    assert_int_equal(unlock(w, st, "a", 1), DIBS_OK);
+    assert_status(try_lock(w, st, "b", 2, NULL), DIBS_OK);
+    assert_status(unlock(w, st, "a", 1), DIBS_OK);
     dibs__store_close(st);
 }
 
@@ -302,24 +300,24 @@ static void a_renewal_that_fails_renews_nothing(void **state)
         {.name = "b", .owner = "00000000000000000000000000000001"},
     };
 
-    assert_int_equal(try_lock(w, st, "a", 1, &a), DIBS_OK);
-    assert_int_equal(try_lock(w, st, "b", 1, &b), DIBS_OK);
+    assert_status(try_lock(w, st, "a", 1, &a), DIBS_OK);
+    assert_status(try_lock(w, st, "b", 1, &b), DIBS_OK);
     items[0].fence = a.fence;
     items[1].fence = b.fence;
     items[0].ttl_ms = items[1].ttl_ms = 60000;
     world_sql(w->path,
               "CREATE TRIGGER no BEFORE INSERT ON party WHEN new.name = 'b' "
               "BEGIN SELECT RAISE(ABORT, 'not today'); END");
-    assert_int_equal(st->ops->lease->renew(st, items, 2, soon(), &w->err),
-                     DIBS_INTERNAL);
+    assert_status(st->ops->lease->renew(st, items, 2, soon(), &w->err),
+                  DIBS_INTERNAL);
     assert_int_equal(world_number(w->path, "SELECT max(until_us - since_us) "
                                            "FROM party WHERE name > ''"),
                      10000000);
     world_sql(w->path, "DROP TRIGGER no");
-    assert_int_equal(st->ops->lease->renew(st, items, 2, soon(), &w->err),
-                     DIBS_OK);
-    assert_int_equal(items[0].rc, DIBS_OK);
-    assert_int_equal(items[1].rc, DIBS_OK);
+    assert_status(st->ops->lease->renew(st, items, 2, soon(), &w->err),
+                  DIBS_OK);
+    assert_status(items[0].rc, DIBS_OK);
+    assert_status(items[1].rc, DIBS_OK);
     assert_true(items[1].left_ms > 50000);
     dibs__store_close(st);
 }

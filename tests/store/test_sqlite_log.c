@@ -129,7 +129,7 @@ static void positions_share_the_watermark(void **state)
              "UPDATE party SET fence = %" PRId64 " WHERE name = ''", ahead);
     world_sql(w->path, sql);
     assert_int_equal(append(w, st, "t", "x", 1, 9), ahead + 1);
-    assert_int_equal(try_lock(w, st, "a", 1, &ans), DIBS_OK);
+    assert_status(try_lock(w, st, "a", 1, &ans), DIBS_OK);
     assert_int_equal(ans.fence, ahead + 2);
     assert_int_equal(append(w, st, "u", "x", 1, 9), ahead + 3);
     assert_int_equal(put_text(w, st, "k", "v"), ahead + 4);
@@ -140,9 +140,9 @@ static void positions_share_the_watermark(void **state)
 
     world_sql(w->path, "UPDATE party SET fence = 9223372036854775807 "
                        "WHERE name = ''");
-    assert_int_equal(st->ops->log->append(st, "t", "x", 1, 9, soon(),
-                                          &(uint64_t){0}, &w->err),
-                     DIBS_INTERNAL);
+    assert_status(st->ops->log->append(st, "t", "x", 1, 9, soon(),
+                                       &(uint64_t){0}, &w->err),
+                  DIBS_INTERNAL);
     dibs__store_close(st);
 }
 
@@ -207,9 +207,9 @@ static void a_broken_row_is_reported(void **state)
 
     append(w, st, "t", "x", 1, 9);
     world_sql(w->path, "UPDATE log SET data = zeroblob(65537)");
-    assert_int_equal(st->ops->log->read(st, "t", 0, 9, soon(), on_entry, &rd,
-                                        &w->err),
-                     DIBS_INTERNAL);
+    assert_status(st->ops->log->read(st, "t", 0, 9, soon(), on_entry, &rd,
+                                     &w->err),
+                  DIBS_INTERNAL);
     assert_int_equal(rd.count, 0);
     world_sql(w->path, "DELETE FROM log");
     read_on(&rd, "t", 0, 9);

@@ -46,7 +46,7 @@ static void an_empty_file_is_taken(void **state)
 
     file_write(w->path, "", 0);
     st = world_open(w);
-    assert_int_equal(try_lock(w, st, "a", 1, NULL), DIBS_OK);
+    assert_status(try_lock(w, st, "a", 1, NULL), DIBS_OK);
     dibs__store_close(st);
 }
 
@@ -102,16 +102,16 @@ static void what_is_no_file_is_refused(void **state)
     char url[PATH_MAX];
 
     assert_int_equal(mkdir(w->path, 0700), 0);
-    assert_int_equal(world_refused(w, w->url), DIBS_REFUSED);
+    assert_status(world_refused(w, w->url), DIBS_REFUSED);
     assert_string_equal(w->err.origin, "EISDIR");
     snprintf(url, sizeof(url), "%s/", w->url);
-    assert_int_equal(world_refused(w, url), DIBS_REFUSED);
+    assert_status(world_refused(w, url), DIBS_REFUSED);
     assert_int_equal(rmdir(w->path), 0);
     assert_int_equal(mkfifo(w->path, 0600), 0);
-    assert_int_equal(world_refused(w, w->url), DIBS_REFUSED);
+    assert_status(world_refused(w, w->url), DIBS_REFUSED);
     assert_int_equal(unlink(w->path), 0);
     assert_int_equal(symlink("nowhere", w->path), 0);
-    assert_int_equal(world_refused(w, w->url), DIBS_REFUSED);
+    assert_status(world_refused(w, w->url), DIBS_REFUSED);
 }
 
 static void a_missing_folder_is_refused(void **state)
@@ -120,7 +120,7 @@ static void a_missing_folder_is_refused(void **state)
     char url[PATH_MAX];
 
     snprintf(url, sizeof(url), "sqlite:%s/no/dibs.db", w->folder);
-    assert_int_equal(world_refused(w, url), DIBS_REFUSED);
+    assert_status(world_refused(w, url), DIBS_REFUSED);
     assert_non_null(strstr(w->err.message, "create it"));
 }
 
@@ -133,7 +133,7 @@ static void a_bad_url_is_invalid(void **state)
     world *w = *state;
 
     for (size_t i = 0; i < sizeof(urls) / sizeof(urls[0]); i++)
-        assert_int_equal(world_refused(w, urls[i]), DIBS_INVALID);
+        assert_status(world_refused(w, urls[i]), DIBS_INVALID);
     assert_non_null(strstr(w->err.message, "sqlite:, memory:"));
 }
 
@@ -173,9 +173,9 @@ static void an_unwritable_folder_is_denied(void **state)
     world *w = *state;
 
     assert_int_equal(chmod(w->folder, 0555), 0);
-    assert_int_equal(open_as_nobody(w), DIBS_DENIED);
+    assert_status(open_as_nobody(w), DIBS_DENIED);
     assert_int_equal(chmod(w->folder, 0777), 0);
-    assert_int_equal(open_as_nobody(w), DIBS_OK);
+    assert_status(open_as_nobody(w), DIBS_OK);
 }
 
 static void an_unwritable_file_is_denied(void **state)
@@ -185,7 +185,7 @@ static void an_unwritable_file_is_denied(void **state)
     dibs__store_close(world_open(w));
     assert_int_equal(chmod(w->folder, 0777), 0);
     assert_int_equal(chmod(w->path, 0444), 0);
-    assert_int_equal(open_as_nobody(w), DIBS_DENIED);
+    assert_status(open_as_nobody(w), DIBS_DENIED);
     assert_int_equal(chmod(w->folder, 0700), 0);
 }
 
@@ -233,7 +233,7 @@ static void the_default_place_is_made_for_the_user_alone(void **state)
     snprintf(path, sizeof(path), "%s/st%%a?te#", w->folder);
     assert_int_equal(setenv("XDG_STATE_HOME", path, 1), 0);
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(open_default(w, &st), DIBS_OK);
+        assert_status(open_default(w, &st), DIBS_OK);
         dibs__store_close(st);
     }
     unsetenv("XDG_STATE_HOME");
@@ -259,7 +259,7 @@ static void without_xdg_the_home_is_used(void **state)
     if (home)
         setenv("HOME", home, 1);
     free(home);
-    assert_int_equal(child, DIBS_OK);
+    assert_status(child, DIBS_OK);
     snprintf(path, sizeof(path), "%s/.local/state/dibs/dibs.db", w->folder);
     assert_true(file_size(path) > 0);
 }
@@ -318,24 +318,24 @@ static void after_a_reboot_leases_are_void_and_values_stay(void **state)
     char path[PATH_MAX];
     dibs__store *st = world_open(w);
 
-    assert_int_equal(try_lock(w, st, "a", 1, &before), DIBS_OK);
+    assert_status(try_lock(w, st, "a", 1, &before), DIBS_OK);
     put_text(w, st, "k", "kept");
     dibs__store_close(st);
     snprintf(path, sizeof(path), "%s/boot_id", w->folder);
     file_write(path, "another-boot\n", 13);
     dibs__sqlite_boot_id_path = path;
     st = world_open(w);
-    assert_int_equal(try_lock(w, st, "a", 2, &after), DIBS_OK);
+    assert_status(try_lock(w, st, "a", 2, &after), DIBS_OK);
     assert_true(after.fence > before.fence);
     assert_text(w, st, "k", "kept");
     dibs__store_close(st);
 
     /* The same boot again: nothing is void. */
     st = world_open(w);
-    assert_int_equal(try_lock(w, st, "a", 3, &after), DIBS_BUSY);
+    assert_status(try_lock(w, st, "a", 3, &after), DIBS_BUSY);
     dibs__store_close(st);
     assert_int_equal(unlink(path), 0);
-    assert_int_equal(world_refused(w, w->url), DIBS_REFUSED);
+    assert_status(world_refused(w, w->url), DIBS_REFUSED);
     dibs__sqlite_boot_id_path = real;
 }
 
@@ -344,11 +344,11 @@ static void another_time_namespace_is_refused(void **state)
     world *w = *state;
     dibs__store *st = world_open(w);
 
-    assert_int_equal(try_lock(w, st, "a", 1, NULL), DIBS_OK);
+    assert_status(try_lock(w, st, "a", 1, NULL), DIBS_OK);
     dibs__store_close(st);
     world_sql(w->path, "UPDATE meta SET value = substr(value, 1, "
                        "instr(value, ' ')) || 'time:[1]' WHERE key = 'era'");
-    assert_int_equal(world_refused(w, w->url), DIBS_REFUSED);
+    assert_status(world_refused(w, w->url), DIBS_REFUSED);
     assert_non_null(strstr(w->err.message, "time namespace"));
     assert_int_equal(
         world_number(w->path, "SELECT count(*) FROM party WHERE name = 'a'"),
@@ -364,20 +364,20 @@ static void a_file_replaced_while_in_use_is_noticed(void **state)
     dibs__put put = {.key = "k", .data = "x", .len = 1};
     dibs_value value = {0};
 
-    assert_int_equal(try_lock(w, st, "a", 1, NULL), DIBS_OK);
-    assert_int_equal(st->ops->now(st, soon(), &now_us, &w->err), DIBS_OK);
+    assert_status(try_lock(w, st, "a", 1, NULL), DIBS_OK);
+    assert_status(st->ops->now(st, soon(), &now_us, &w->err), DIBS_OK);
     assert_int_equal(unlink(w->path), 0);
-    assert_int_equal(try_lock(w, st, "b", 1, NULL), DIBS_REFUSED);
+    assert_status(try_lock(w, st, "b", 1, NULL), DIBS_REFUSED);
     assert_non_null(strstr(w->err.message, "removed or replaced"));
     world_sql(w->path, "CREATE TABLE t(x)");
-    assert_int_equal(unlock(w, st, "a", 1), DIBS_REFUSED);
+    assert_status(unlock(w, st, "a", 1), DIBS_REFUSED);
     /* Also by a connection that is opened only now. */
-    assert_int_equal(st->ops->value->put(st, &put, soon(), &version, &w->err),
-                     DIBS_REFUSED);
+    assert_status(st->ops->value->put(st, &put, soon(), &version, &w->err),
+                  DIBS_REFUSED);
     /* And by who only reads. */
-    assert_int_equal(st->ops->value->get(st, "k", soon(), &value, &w->err),
-                     DIBS_REFUSED);
-    assert_int_equal(st->ops->now(st, soon(), &now_us, &w->err), DIBS_REFUSED);
+    assert_status(st->ops->value->get(st, "k", soon(), &value, &w->err),
+                  DIBS_REFUSED);
+    assert_status(st->ops->now(st, soon(), &now_us, &w->err), DIBS_REFUSED);
     dibs__store_close(st);
 }
 
@@ -389,11 +389,11 @@ static void what_is_read_is_of_the_file_that_is_there(void **state)
     dibs__put put = {.key = "k", .data = "x", .len = 1};
     dibs_value value = {0};
 
-    assert_int_equal(st->ops->value->put(st, &put, soon(), &version, &w->err),
-                     DIBS_OK);
+    assert_status(st->ops->value->put(st, &put, soon(), &version, &w->err),
+                  DIBS_OK);
     assert_int_equal(unlink(w->path), 0);
-    assert_int_equal(st->ops->value->get(st, "k", soon(), &value, &w->err),
-                     DIBS_REFUSED);
+    assert_status(st->ops->value->get(st, "k", soon(), &value, &w->err),
+                  DIBS_REFUSED);
     assert_null(value.data);
     dibs__store_close(st);
 }
@@ -413,7 +413,7 @@ static void a_child_does_not_open_what_its_parent_has_open(void **state)
         _exit(wrong);
     }
     assert_int_equal(child_code(child), 0);
-    assert_int_equal(try_lock(w, st, "a", 1, NULL), DIBS_OK);
+    assert_status(try_lock(w, st, "a", 1, NULL), DIBS_OK);
     dibs__store_close(st);
 
     /* Once it is closed, a child may. */
@@ -452,8 +452,8 @@ static void a_link_leads_to_the_same_store(void **state)
     snprintf(url, sizeof(url), "sqlite:%s", link);
     assert_int_equal(symlink(w->path, link), 0);
     other = world_open_url(w, url);
-    assert_int_equal(try_lock(w, st, "a", 1, NULL), DIBS_OK);
-    assert_int_equal(try_lock(w, other, "a", 2, NULL), DIBS_BUSY);
+    assert_status(try_lock(w, st, "a", 1, NULL), DIBS_OK);
+    assert_status(try_lock(w, other, "a", 2, NULL), DIBS_BUSY);
     dibs__store_close(other);
     dibs__store_close(st);
 }

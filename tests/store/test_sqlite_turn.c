@@ -44,7 +44,7 @@ static void bell_of(world *w, dibs__store *st)
 {
     int fd;
 
-    assert_int_equal(st->ops->bell_open(st, soon(), &fd, &w->err), DIBS_OK);
+    assert_status(st->ops->bell_open(st, soon(), &fd, &w->err), DIBS_OK);
 }
 
 /* Exactly one ring, of these news, for the n-th owner. */
@@ -77,31 +77,31 @@ static void assert_all_or_none(world *w, dibs__store *st)
     size_t blocked = 9;
     uint64_t before;
 
-    assert_int_equal(all_of(st, owner(1), names, 3, answers, &blocked, &w->err),
-                     DIBS_OK);
+    assert_status(all_of(st, owner(1), names, 3, answers, &blocked, &w->err),
+                  DIBS_OK);
     for (int i = 0; i < 3; i++) {
         assert_true(answers[i].fence > (i ? answers[i - 1].fence : 0));
         assert_int_equal(answers[i].left_ms / 1000, 10);
         assert_false(answers[i].claim);
     }
-    assert_int_equal(all_of(st, owner(1), names, 3, again, &blocked, &w->err),
-                     DIBS_OK);
+    assert_status(all_of(st, owner(1), names, 3, again, &blocked, &w->err),
+                  DIBS_OK);
     assert_int_equal(again[2].fence, answers[2].fence);
 
-    assert_int_equal(unlock(w, st, "a", 1), DIBS_OK);
-    assert_int_equal(unlock(w, st, "b", 1), DIBS_OK);
+    assert_status(unlock(w, st, "a", 1), DIBS_OK);
+    assert_status(unlock(w, st, "b", 1), DIBS_OK);
     before = watermark(st);
-    assert_int_equal(all_of(st, owner(2), names, 3, answers, &blocked, &w->err),
-                     DIBS_BUSY);
+    assert_status(all_of(st, owner(2), names, 3, answers, &blocked, &w->err),
+                  DIBS_BUSY);
     assert_int_equal(blocked, 2);
     assert_int_equal(answers[0].fence, 0);
     assert_string_equal(w->err.message, "`c` is held by here:1 test");
     assert_int_equal(watermark(st), before);
-    assert_int_equal(try_lock(w, st, "a", 3, NULL), DIBS_OK);
-    assert_int_equal(all_of(st, owner(2), names, 3, answers, &blocked, &w->err),
-                     DIBS_BUSY);
+    assert_status(try_lock(w, st, "a", 3, NULL), DIBS_OK);
+    assert_status(all_of(st, owner(2), names, 3, answers, &blocked, &w->err),
+                  DIBS_BUSY);
     assert_int_equal(blocked, 0);
-    assert_int_equal(try_lock(w, st, "b", 3, NULL), DIBS_OK);
+    assert_status(try_lock(w, st, "b", 3, NULL), DIBS_OK);
 }
 
 static void a_set_is_taken_whole_or_not_at_all(void **state)
@@ -131,17 +131,17 @@ static void a_set_says_why_it_was_not_taken(void **state)
 
     permits.mode = DIBS__PERMITS;
     permits.capacity = 3;
-    assert_int_equal(st->ops->lease->acquire(st, &permits, soon(), answers,
-                                             &w->err),
-                     DIBS_OK);
-    assert_int_equal(all_of(st, owner(1), names, 2, answers, &blocked, &w->err),
-                     DIBS_MISMATCH);
+    assert_status(st->ops->lease->acquire(st, &permits, soon(), answers,
+                                          &w->err),
+                  DIBS_OK);
+    assert_status(all_of(st, owner(1), names, 2, answers, &blocked, &w->err),
+                  DIBS_MISMATCH);
     assert_int_equal(blocked, 1);
     leave.owner = owner(2);
-    assert_int_equal(st->ops->lease->release(st, &leave, soon(), &w->err),
-                     DIBS_LOST);
-    assert_int_equal(all_of(st, owner(2), names, 2, answers, &blocked, &w->err),
-                     DIBS_LOST);
+    assert_status(st->ops->lease->release(st, &leave, soon(), &w->err),
+                  DIBS_LOST);
+    assert_status(all_of(st, owner(2), names, 2, answers, &blocked, &w->err),
+                  DIBS_LOST);
     assert_int_equal(blocked, 1);
     assert_int_equal(world_number(w->path, "SELECT count(*) FROM party WHERE "
                                            "name = 'a'"),
@@ -160,15 +160,15 @@ static void a_set_that_is_not_taken_grants_nothing(void **state)
     size_t blocked = 9;
 
     bell_of(w, waiter);
-    assert_int_equal(try_lock(w, st, "b", 1, NULL), DIBS_OK);
-    assert_int_equal(queue_lock(w, waiter, "b", 2, NULL), DIBS_BUSY);
+    assert_status(try_lock(w, st, "b", 1, NULL), DIBS_OK);
+    assert_status(queue_lock(w, waiter, "b", 2, NULL), DIBS_BUSY);
     world_sql(w->path,
               "UPDATE party SET until_us = 1 WHERE name = 'b' AND role = 0");
-    assert_int_equal(all_of(st, owner(3), names, 2, answers, &blocked, &w->err),
-                     DIBS_BUSY);
+    assert_status(all_of(st, owner(3), names, 2, answers, &blocked, &w->err),
+                  DIBS_BUSY);
     assert_int_equal(blocked, 1);
     assert_silent(waiter);
-    assert_int_equal(try_lock(w, st, "b", 3, NULL), DIBS_BUSY);
+    assert_status(try_lock(w, st, "b", 3, NULL), DIBS_BUSY);
     assert_true(assert_rung(waiter, DIBS__NEWS_GRANTED, 2) > 0);
     dibs__store_close(st);
     dibs__store_close(waiter);
@@ -184,26 +184,25 @@ static void who_keeps_others_out_is_told(void **state)
     size_t blocked = 9;
 
     bell_of(w, holder);
-    assert_int_equal(tell_lock(w, holder, "b", 1), DIBS_OK);
-    assert_int_equal(try_lock(w, st, "b", 2, NULL), DIBS_BUSY);
+    assert_status(tell_lock(w, holder, "b", 1), DIBS_OK);
+    assert_status(try_lock(w, st, "b", 2, NULL), DIBS_BUSY);
     assert_true(assert_rung(holder, DIBS__NEWS_WANTED, 1) > 0);
-    assert_int_equal(queue_lock(w, st, "b", 3, NULL), DIBS_BUSY);
+    assert_status(queue_lock(w, st, "b", 3, NULL), DIBS_BUSY);
     assert_true(assert_rung(holder, DIBS__NEWS_WANTED, 1) > 0);
 
     /* By a set too, although nothing is left of it. */
-    assert_int_equal(all_of(st, owner(4), names, 2, answers, &blocked, &w->err),
-                     DIBS_BUSY);
+    assert_status(all_of(st, owner(4), names, 2, answers, &blocked, &w->err),
+                  DIBS_BUSY);
     assert_true(assert_rung(holder, DIBS__NEWS_WANTED, 1) > 0);
-    assert_int_equal(try_lock(w, st, "a", 5, NULL), DIBS_OK);
+    assert_status(try_lock(w, st, "a", 5, NULL), DIBS_OK);
     assert_silent(holder);
 
     /* Whoever did not ask for it is not told. */
     leave.owner = owner(1);
-    assert_int_equal(holder->ops->lease->release(holder, &leave, soon(),
-                                                 &w->err),
-                     DIBS_OK);
-    assert_int_equal(try_lock(w, holder, "c", 6, NULL), DIBS_OK);
-    assert_int_equal(try_lock(w, st, "c", 7, NULL), DIBS_BUSY);
+    assert_status(holder->ops->lease->release(holder, &leave, soon(), &w->err),
+                  DIBS_OK);
+    assert_status(try_lock(w, holder, "c", 6, NULL), DIBS_OK);
+    assert_status(try_lock(w, st, "c", 7, NULL), DIBS_BUSY);
     assert_silent(holder);
     dibs__store_close(holder);
     dibs__store_close(st);
@@ -233,18 +232,16 @@ static void a_turned_lease_is_stored_as_such(void **state)
     dibs__answer ans, turned;
 
     bell_of(w, st);
-    assert_int_equal(try_lock(w, st, "a", 1, &ans), DIBS_OK);
-    assert_int_equal(turn_to(w, st, ans.fence, DIBS__SHARED, owner(1), &turned),
-                     DIBS_OK);
+    assert_status(try_lock(w, st, "a", 1, &ans), DIBS_OK);
+    assert_status(turn_to(w, st, ans.fence, DIBS__SHARED, owner(1), &turned),
+                  DIBS_OK);
     assert_int_equal(turned.fence, ans.fence);
     assert_true(turned.left_ms > 10000);
-    assert_int_equal(turn_to(w, st, ans.fence, DIBS__EXCLUSIVE, owner(2),
-                             &turned),
-                     DIBS_OK);
+    assert_status(turn_to(w, st, ans.fence, DIBS__EXCLUSIVE, owner(2), &turned),
+                  DIBS_OK);
     assert_true(turned.fence > ans.fence);
-    assert_int_equal(turn_to(w, st, ans.fence, DIBS__PERMITS, owner(1),
-                             &turned),
-                     DIBS_LOST);
+    assert_status(turn_to(w, st, ans.fence, DIBS__PERMITS, owner(1), &turned),
+                  DIBS_LOST);
     dibs__store_close(st);
 
     assert_int_equal(world_number(w->path, "SELECT count(*) FROM party WHERE "
@@ -252,17 +249,17 @@ static void a_turned_lease_is_stored_as_such(void **state)
                      1);
     st = world_open(w);
     bell_of(w, st);
-    assert_int_equal(unlock(w, st, "a", 1), DIBS_LOST);
+    assert_status(unlock(w, st, "a", 1), DIBS_LOST);
     item.owner = owner(2);
     item.fence = (uint64_t)world_number(w->path, "SELECT fence FROM party "
                                                  "WHERE name = 'a'");
-    assert_int_equal(st->ops->lease->renew(st, &item, 1, soon(), &w->err),
-                     DIBS_OK);
-    assert_int_equal(item.rc, DIBS_OK);
+    assert_status(st->ops->lease->renew(st, &item, 1, soon(), &w->err),
+                  DIBS_OK);
+    assert_status(item.rc, DIBS_OK);
     assert_int_equal(world_number(w->path, "SELECT count(*) FROM party WHERE "
                                            "name = 'a' AND bell > ''"),
                      1);
-    assert_int_equal(unlock(w, st, "a", 2), DIBS_OK);
+    assert_status(unlock(w, st, "a", 2), DIBS_OK);
     dibs__store_close(st);
 }
 
@@ -282,27 +279,27 @@ static void holders_are_asked_to_yield(void **state)
     uint32_t asked = 9;
 
     bell_of(w, holder);
-    assert_int_equal(yield_a(w, st, 0, &asked), DIBS_NOTFOUND);
+    assert_status(yield_a(w, st, 0, &asked), DIBS_NOTFOUND);
     assert_int_equal(asked, 0);
-    assert_int_equal(try_lock(w, holder, "a", 1, &ans), DIBS_OK);
+    assert_status(try_lock(w, holder, "a", 1, &ans), DIBS_OK);
     assert_int_equal(dibs__sql.open_v2(w->path, &db, SQLITE_OPEN_READWRITE,
                                        NULL),
                      SQLITE_OK);
     assert_int_equal(dibs__sql.exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL),
                      SQLITE_OK);
-    assert_int_equal(yield_a(w, st, 0, &asked), DIBS_OK);
+    assert_status(yield_a(w, st, 0, &asked), DIBS_OK);
     assert_int_equal(asked, 1);
     assert_int_equal(assert_rung(holder, DIBS__NEWS_YIELD, 1), ans.fence);
-    assert_int_equal(yield_a(w, st, ans.fence, &asked), DIBS_OK);
+    assert_status(yield_a(w, st, ans.fence, &asked), DIBS_OK);
     assert_int_equal(assert_rung(holder, DIBS__NEWS_YIELD, 1), ans.fence);
-    assert_int_equal(yield_a(w, st, ans.fence + 1, &asked), DIBS_STALE);
+    assert_status(yield_a(w, st, ans.fence + 1, &asked), DIBS_STALE);
     assert_silent(holder);
     assert_int_equal(dibs__sql.close(db), SQLITE_OK);
 
     /* Without a doorbell nobody is asked. */
-    assert_int_equal(unlock(w, holder, "a", 1), DIBS_OK);
-    assert_int_equal(try_lock(w, st, "a", 2, NULL), DIBS_OK);
-    assert_int_equal(yield_a(w, holder, 0, &asked), DIBS_OK);
+    assert_status(unlock(w, holder, "a", 1), DIBS_OK);
+    assert_status(try_lock(w, st, "a", 2, NULL), DIBS_OK);
+    assert_status(yield_a(w, holder, 0, &asked), DIBS_OK);
     assert_int_equal(asked, 0);
     dibs__store_close(holder);
     dibs__store_close(st);

@@ -82,14 +82,14 @@ static void assert_taken_over(world *w)
 
     assert_int_equal(schema_version(w), 2);
     assert_text(w, st, "old", "kept");
-    assert_int_equal(try_lock(w, st, "a", 3, NULL), DIBS_BUSY);
+    assert_status(try_lock(w, st, "a", 3, NULL), DIBS_BUSY);
     assert_string_equal(w->err.message, "`a` is held by here:1 old");
-    assert_int_equal(unlock(w, st, "a", 1), DIBS_OK);
-    assert_int_equal(queue_lock(w, st, "a", 2, &ans), DIBS_OK);
+    assert_status(unlock(w, st, "a", 1), DIBS_OK);
+    assert_status(queue_lock(w, st, "a", 2, &ans), DIBS_OK);
     assert_true(ans.claim && ans.fence > 5000);
-    assert_int_equal(st->ops->log->append(st, "t", "x", 1, 10, soon(),
-                                          &position, &w->err),
-                     DIBS_OK);
+    assert_status(st->ops->log->append(st, "t", "x", 1, 10, soon(), &position,
+                                       &w->err),
+                  DIBS_OK);
     assert_true(position > ans.fence);
     dibs__store_close(st);
 }
@@ -238,8 +238,8 @@ static void who_has_it_open_goes_on(void **state)
     assert_int_equal(dibs__sql.step(stmt), SQLITE_DONE);
     dibs__sql.finalize(stmt);
     assert_int_equal(dibs__sql.close(db), SQLITE_OK);
-    assert_int_equal(try_lock(w, st, "b", 3, NULL), DIBS_BUSY);
-    assert_int_equal(unlock(w, st, "b", 1), DIBS_OK);
+    assert_status(try_lock(w, st, "b", 3, NULL), DIBS_BUSY);
+    assert_status(unlock(w, st, "b", 1), DIBS_OK);
     dibs__store_close(st);
 }
 
@@ -256,15 +256,15 @@ static void it_is_all_or_nothing(void **state)
                      SQLITE_OK);
     assert_int_equal(dibs__sql.exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL),
                      SQLITE_OK);
-    assert_int_equal(dibs__store_open(w->url, dibsx_now() + 50 * DIBSX_MS, &st,
-                                      &w->err),
-                     DIBS_UNAVAIL);
+    assert_status(dibs__store_open(w->url, dibsx_now() + 50 * DIBSX_MS, &st,
+                                   &w->err),
+                  DIBS_UNAVAIL);
     assert_int_equal(dibs__sql.close(db), SQLITE_OK);
     assert_int_equal(schema_version(w), 1);
 
     /* A table in the way fails it half-way. */
     world_sql(w->path, "CREATE TABLE log(x)");
-    assert_int_equal(world_refused(w, w->url), DIBS_INTERNAL);
+    assert_status(world_refused(w, w->url), DIBS_INTERNAL);
     assert_int_equal(schema_version(w), 1);
     assert_int_equal(world_number(w->path, "SELECT count(*) FROM "
                                            "pragma_table_info('party') WHERE "
