@@ -26,7 +26,7 @@
 /* Fails unless the status is as expected. */
 #define assert_status(call, expected)                                          \
     do {                                                                       \
-        dibs_status rc_ = (call);                                              \
+        dibs_status rc_ = (dibs_status)(call);                                 \
         if (rc_ != (expected))                                                 \
             FAIL_OF(rc_, "%s is %s, not %s", #call, dibs_status_name(rc_),     \
                     dibs_status_name(expected));                               \

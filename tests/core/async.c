@@ -352,7 +352,7 @@ static void closing_ends_blocking_waits(void **state)
     await_queue(&sc, 1);
     dibs_close(cl);
     assert_int_equal(pthread_join(thread, &rc), 0);
-    assert_status((dibs_status)(intptr_t)rc, DIBS_CANCELLED);
+    assert_status((intptr_t)rc, DIBS_CANCELLED);
     dibs_lock_free(lock);
     await_queue(&sc, 0);
     tear_down(&sc);
