@@ -2,8 +2,8 @@
  *
  *     judge NAME COMMAND...
  *
- * While the test runs, the judge looks now and then how late a timer is and how
- * long a few milliseconds of work take. A test that ends with PACE_MISSED (pace.h)
+ * While the test runs, the judge looks now and then how late a timer is, how long a
+ * few milliseconds of work take, and how long the disk. A test that ends with PACE_MISSED (pace.h)
  * was not in time. On a machine that was quick enough it has failed; else the judge
  * says so and repeats it, with more time for everything. It never passes a test
  * that did not pass, and any other failure stands. DIBS_JUDGE_TRIES sets how often
@@ -15,6 +15,7 @@
 #include "pace.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,10 +29,12 @@
 enum {
     TRIES = 5,
     FIRST_LOOKS = 3,
-    LOOK_MS = 400 /* between two looks */
+    LOOK_MS = 400, /* between two looks */
+    DISK_LOOKS = 5 /* of which one is at the disk too */
 };
 
-#define WORK_US 2000.0 /* of the processor, at each look */
+#define WORK_US 2000.0  /* of the processor, at each look */
+#define DISK_US 20000.0 /* what a disk takes that has little else to do */
 
 /* No test takes so long on an idle machine; on a slow one it is given more. */
 #define HANG_S    300.0
@@ -78,6 +81,15 @@ static void look(pace *pc)
     note_late(pc, wall_us - work_us);
 }
 
+/* Writes to the disk on which the test has its files. */
+static void look_at_disk(pace *pc, int fd)
+{
+    double from_us = moment_us(CLOCK_MONOTONIC);
+
+    if (pwrite(fd, "x", 1, 0) == 1 && fdatasync(fd) == 0)
+        note_late(pc, moment_us(CLOCK_MONOTONIC) - from_us - DISK_US);
+}
+
 /* How many times slower than when idle. */
 static double times_of(const pace *pc)
 {
@@ -88,13 +100,13 @@ static double times_of(const pace *pc)
 
 /* Waits until the test ends, and looks meanwhile; one that takes too long is ended.
  * Its status. */
-static int attend(pid_t pid, double times, pace *pc)
+static int attend(pid_t pid, double times, int disk_fd, pace *pc)
 {
     const struct timespec span = {.tv_nsec = LOOK_MS * 1000000L};
     double end_us = moment_us(CLOCK_MONOTONIC) +
                     HANG_S * 1e6 * (times < TIMES_MAX ? times : TIMES_MAX);
     sigset_t ended;
-    int status = 0;
+    int status = 0, looks = 0;
 
     sigemptyset(&ended);
     sigaddset(&ended, SIGCHLD);
@@ -104,6 +116,8 @@ static int attend(pid_t pid, double times, pace *pc)
         if (sigtimedwait(&ended, NULL, &span) < 0 && errno == EAGAIN) {
             note_late(pc, moment_us(CLOCK_MONOTONIC) - due_us);
             look(pc);
+            if (++looks % DISK_LOOKS == 0)
+                look_at_disk(pc, disk_fd);
         }
         if (moment_us(CLOCK_MONOTONIC) > end_us && !pc->hung) {
             pc->hung = true;
@@ -147,15 +161,17 @@ static void remove_folder(const char *path)
 /* A try; its exit code. */
 static int attempt(char **words, double times, pace *pc, const sigset_t *mask)
 {
-    char folder[] = "/tmp/dibs-XXXXXX", text[32];
+    char folder[] = "/tmp/dibs-XXXXXX", path[64], text[32];
     pid_t pid;
-    int status;
+    int status, disk_fd;
 
     /* Servers of other users have folders in it. */
     if (!mkdtemp(folder) || chmod(folder, 0755) != 0) {
         fprintf(stderr, "judge: %s: %s\n", folder, strerror(errno));
         return 1;
     }
+    snprintf(path, sizeof(path), "%s/judge", folder);
+    disk_fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
     snprintf(text, sizeof(text), "%.2f", times);
     setenv("DIBS_PACE", text, 1);
     setenv("TMPDIR", folder, 1);
@@ -167,7 +183,9 @@ static int attempt(char **words, double times, pace *pc, const sigset_t *mask)
         fprintf(stderr, "judge: fork: %s\n", strerror(errno));
         return 1;
     }
-    status = attend(pid, times, pc);
+    status = attend(pid, times, disk_fd, pc);
+    if (disk_fd >= 0)
+        close(disk_fd);
     remove_folder(folder);
     if (pc->hung) {
         fprintf(stderr, "judge: it did not end, and was killed\n");
@@ -195,7 +213,7 @@ static bool is_too_slow(const char *test, int number, const pace *pc)
 
     fprintf(stderr,
             "judge: try %d of %s was not in time; the machine was %.1f times "
-            "slower than idle, and timers up to %.0f ms late: %s\n",
+            "slower than idle, timers and disk up to %.0f ms late: %s\n",
             number, test, times_of(pc), pc->late_ms,
             slow ? "too slow to judge" : "quick enough, so it has failed");
     return slow;

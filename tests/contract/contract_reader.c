@@ -201,9 +201,9 @@ static void a_writer_waits_for_the_readers_it_found_only(void **state)
     }
     while ((rc = actor_queue(&writer)) == DIBS_BUSY && dibsx_now() < end)
         for (size_t i = 0; i < 3; i++)
-            assert_status(i == 0 ? actor_try(&barred[i])
-                                 : actor_queue(&barred[i]),
-                          DIBS_BUSY);
+            /* A place that is not asked for in time is none. */
+            IN_TIME((i == 0 ? actor_try(&barred[i])
+                            : actor_queue(&barred[i])) == DIBS_BUSY);
     assert_status(rc, DIBS_OK);
     assert_true(contract_ms_since(began_at) >= 300 - CONTRACT_DRIFT_MS);
     for (size_t i = 0; i < 3; i++)
