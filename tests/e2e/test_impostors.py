@@ -1,17 +1,22 @@
-"""Servers that are not what they say: what dibs tells of them."""
+"""Servers that are not what they say: what dibs gives away to them, and what it tells."""
 # SPDX-License-Identifier: MIT
+import secrets
 import socket
+import struct
 import threading
 
 from support import PATIENCE, Case, main
 
-UNAVAIL = 69
+DENIED, UNAVAIL = 77, 69
+SSL_REQUEST, GSS_REQUEST = 80877103, 80877104
 
 
 class Impostor:
-    """Serves each connection by a function."""
+    """Serves each connection by a function, and keeps what it was told."""
 
     def __init__(self, case, serve):
+        self.heard = b""
+        self.threads = []
         self.serve = serve
         self.socket = socket.create_server(("127.0.0.1", 0))
         self.port = self.socket.getsockname()[1]
@@ -30,7 +35,14 @@ class Impostor:
                 conn = self.socket.accept()[0]
             except OSError:
                 return
-            threading.Thread(target=self.attend, args=(conn,), daemon=True).start()
+            self.threads.append(threading.Thread(target=self.attend, args=(conn,), daemon=True))
+            self.threads[-1].start()
+
+    def told(self):
+        """All that it was told, once those who told it are gone."""
+        for thread in self.threads:
+            thread.join(PATIENCE)
+        return self.heard
 
     def attend(self, conn):
         conn.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -38,8 +50,128 @@ class Impostor:
         with conn:
             try:
                 self.serve(self, conn)
+                while part := conn.recv(4096):
+                    self.heard += part
             except OSError:
                 pass
+
+    def read(self, conn, size):
+        got = b""
+        while len(got) < size:
+            part = conn.recv(size - len(got))
+            if not part:
+                raise OSError("the end")
+            got += part
+        self.heard += got
+        return got
+
+
+def proof(code, more=b""):
+    """A server's question for proof of who asks."""
+    return b"R" + struct.pack("!II", 8 + len(more), code) + more
+
+
+CLEAR_TEXT = proof(3)
+SCRAM = proof(10, b"SCRAM-SHA-256\0\0")
+
+
+def startup(server, conn, refusal=b"N"):
+    """Reads what a client begins with; questions for encryption are answered with the refusal."""
+    while True:
+        size, code = struct.unpack("!II", server.read(conn, 8))
+        server.read(conn, size - 8)
+        if code not in (SSL_REQUEST, GSS_REQUEST):
+            return
+        conn.sendall(refusal)
+
+
+def at_once(server, conn):
+    startup(server, conn)
+    conn.sendall(CLEAR_TEXT)
+
+
+def in_pieces(server, conn):
+    startup(server, conn)
+    for at in range(len(CLEAR_TEXT)):
+        conn.sendall(CLEAR_TEXT[at : at + 1])
+
+
+def with_the_refusal(server, conn):
+    startup(server, conn, b"N" + CLEAR_TEXT)
+
+
+def after_another_question(server, conn):
+    startup(server, conn)
+    conn.sendall(SCRAM)
+    server.read(conn, 5)
+    conn.sendall(CLEAR_TEXT)
+
+
+def with_another_question(server, conn):
+    startup(server, conn)
+    conn.sendall(SCRAM + CLEAR_TEXT)
+
+
+def within_another_question(server, conn):
+    """One that says to be longer than its kind is. libpq goes on behind the salt, where the next one is hidden."""
+    startup(server, conn)
+    conn.sendall(proof(5, b"salt" + CLEAR_TEXT))
+
+
+def after_being_let_in(server, conn):
+    """The first says that it is a standby, so that the second is asked, which is this one again."""
+    startup(server, conn)
+    server.turn = getattr(server, "turn", 0) + 1
+    if server.turn % 2 == 0:
+        conn.sendall(CLEAR_TEXT)
+        return
+    status = b"".join(b"S" + struct.pack("!I", 4 + len(pair)) + pair
+                      for pair in (b"server_version\x0015.0\0", b"in_hot_standby\0on\0",
+                                   b"default_transaction_read_only\0on\0"))
+    conn.sendall(proof(0) + status + b"Z" + struct.pack("!I", 5) + b"I")
+
+
+class ClearText(Case):
+    def setUp(self):
+        super().setUp()
+        self.mark = "mark" + secrets.token_hex(12)
+
+    def url(self, server, hosts=1, params=""):
+        place = ",".join([f"127.0.0.1:{server.port}"] * hosts)
+        return f"postgres://somebody:{self.mark}@{place}/db{params}"
+
+    def test_nobody_is_given_a_password_in_clear_text(self):
+        for serve in (at_once, in_pieces, with_the_refusal, after_another_question, with_another_question):
+            for mode in ("", "?sslmode=disable", "?sslmode=prefer", "?sslmode=allow"):
+                if serve is with_the_refusal and mode.endswith(("disable", "allow")):
+                    continue
+                with self.subTest((serve.__name__, mode)):
+                    server = Impostor(self, serve)
+                    result = self.dibs("--url", self.url(server, params=mode), "ping")
+                    self.assertNotIn(self.mark.encode(), server.told())
+                    self.assertEqual(result.returncode, DENIED, result.stderr)
+                    self.assertIn("asked for the password in clear text on a connection without TLS", result.stderr)
+                    self.assertIn("sslmode=verify-full", result.stderr)
+
+    def test_no_question_is_hidden_in_another(self):
+        server = Impostor(self, within_another_question)
+        result = self.dibs("--url", self.url(server, params="?sslmode=disable"), "ping")
+        self.assertNotIn(self.mark.encode(), server.told())
+        self.assertEqual(result.returncode, UNAVAIL, result.stderr)
+        self.assertIn("a request for a password that cannot be", result.stderr)
+
+    def test_nor_is_the_second_host(self):
+        server = Impostor(self, after_being_let_in)
+        result = self.dibs("--url", self.url(server, hosts=2), "ping")
+        self.assertNotIn(self.mark.encode(), server.told())
+        self.assertEqual(result.returncode, DENIED, result.stderr)
+        self.assertGreaterEqual(server.turn, 2)
+
+    def test_who_allows_it_sends_it(self):
+        server = Impostor(self, at_once)
+        result = self.dibs("--store-timeout", "1s", "--url", self.url(server, params="?cleartext=1"), "ping")
+        self.assertNotEqual(result.returncode, 0)
+        self.assertIn(self.mark.encode(), server.told())
 
 
 def refer(server, conn):

@@ -91,21 +91,24 @@ static void several_hosts_are_a_list(void **state)
 
 static void our_own_are_taken_out(void **state)
 {
-    static const char *const own[] = {"schema", "strict",      "pool",
-                                      "pooler", "listen_host", "listen_port"};
+    static const char *const own[] = {"schema",   "strict",      "pool",
+                                      "pooler",   "listen_host", "listen_port",
+                                      "cleartext"};
     dibs__pg_conf conf;
 
     (void)state;
     assert_int_equal(
-        read_conf("postgres://pooler:6432/app?schema=a%22b&strict=1&pool=3&"
-                  "pooler=transaction&listen_host=db&listen_port=5432",
-                  &conf),
+        read_conf(
+            "postgres://pooler:6432/app?schema=a%22b&strict=1&pool=3&"
+            "pooler=transaction&listen_host=db&listen_port=5432&cleartext=1",
+            &conf),
         DIBS_OK);
     for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
         assert_null(word(&conf.steps, own[i]));
     assert_string_equal(conf.schema, "\"a\"\"b\"");
     assert_true(conf.strict);
     assert_true(conf.listens_apart);
+    assert_true(conf.cleartext);
     assert_int_equal(conf.pool, 3);
     assert_int_equal(conf.pooler, DIBS__PG_POOLER_TRANSACTION);
     assert_string_equal(word(&conf.steps, "host"), "pooler");
@@ -120,7 +123,7 @@ static void bad_ones_are_refused(void **state)
         "postgres://h/d?schema=",          "postgres://h/d?schema=a%27b",
         "postgres://h/d?pool=0",           "postgres://h/d?pool=many",
         "postgres://h/d?strict=yes",       "postgres://h/d?pooler=session",
-        "postgres://h/d?pool=3&strict=no",
+        "postgres://h/d?pool=3&strict=no", "postgres://h/d?cleartext=yes",
     };
     dibs__pg_conf conf;
 

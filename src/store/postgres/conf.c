@@ -22,9 +22,9 @@ static const char *const defaults[][2] = {{"application_name", "dibs"},
                                           {"keepalives_count", "3"},
                                           {"tcp_user_timeout", "10000"}};
 
-static const char *const own[] = {"schema",  "strict",      "pool",
-                                  "pooler",  "listen_host", "listen_port",
-                                  "advisory"};
+static const char *const own[] = {"schema",   "strict",      "pool",
+                                  "pooler",   "listen_host", "listen_port",
+                                  "advisory", "cleartext"};
 
 static dibs_status no_memory(dibs_error *err)
 {
@@ -195,6 +195,8 @@ read_own(const dibsx_url *url, dibs__pg_conf *conf, dibs_error *err)
     rc = read_flag(url, "strict", &conf->strict, err);
     if (rc == DIBS_OK)
         rc = read_flag(url, "advisory", &conf->advisory, err);
+    if (rc == DIBS_OK)
+        rc = read_flag(url, "cleartext", &conf->cleartext, err);
     if (rc != DIBS_OK)
         return rc;
     conf->pool = POOL_DEFAULT;

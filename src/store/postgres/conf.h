@@ -30,7 +30,8 @@ typedef struct dibs__pg_conf {
     dibs__pg_pooler pooler;
     int pool; /* connections for steps, at most */
     bool strict;
-    bool advisory; /* take advisory locks beside the leases */
+    bool advisory;  /* take advisory locks beside the leases */
+    bool cleartext; /* the password may be sent as it is, without TLS */
 } dibs__pg_conf;
 
 /* Reads the URL, which is borrowed. DIBS_INVALID says what is wrong with it. On

@@ -11,6 +11,7 @@
 #include "base/forget.h"
 #include "store/postgres/error.h"
 #include "store/postgres/exchange.h"
+#include "store/postgres/login.h"
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,12 +46,6 @@ enum { LOCK_MAX_MS = 8000 };
 #define RECEIVED_MAX ((size_t)64 << 20)
 
 #define IDLE_LOOK    (20 * DIBSX_MS)
-
-static void ignore_notice(void *arg, const PGresult *notice)
-{
-    (void)arg;
-    (void)notice;
-}
 
 dibs_status
 dibs__pg_conn_run(dibs__pg_conn *cn, const char *sql, dibsx_nsec deadline,
@@ -195,49 +190,6 @@ void dibs__pg_conn_close(dibs__pg_conn *cn)
     dibsx_free(cn);
 }
 
-/* Whether libpq has called a server in vain, or gave up before: it does not say, but
- * then it names the server, in whatever language. */
-static bool has_tried(const dibs__pg_conn *cn)
-{
-    const char *message = dibs__pq.PQerrorMessage(cn->pq);
-    const char *host = dibs__pq.PQhost(cn->pq);
-    const char *port = dibs__pq.PQport(cn->pq);
-
-    return host && *host && port && *port && strstr(message, host) &&
-           strstr(message, port);
-}
-
-static dibs_status
-connect_pq(dibs__pg_conn *cn, dibsx_nsec deadline, dibs_error *err)
-{
-    PostgresPollingStatusType want = PGRES_POLLING_WRITING;
-    size_t room = DIBS__PG_ROOM_GREETING;
-
-    if (dibs__pq.PQstatus(cn->pq) == CONNECTION_BAD)
-        return dibs__pg_fail_connect(dibs__pq.PQerrorMessage(cn->pq),
-                                     has_tried(cn), err);
-    dibs__pq.PQsetNoticeReceiver(cn->pq, ignore_notice, NULL);
-    dibs__pq.PQsetErrorVerbosity(cn->pq, PQERRORS_VERBOSE);
-    while (want != PGRES_POLLING_OK) {
-        short events = want == PGRES_POLLING_READING ? POLLIN : POLLOUT;
-
-        if (dibs__pg_await(cn, events, deadline) == 0)
-            return dibsx_fail(err, DIBS_UNAVAIL,
-                              "no connection to the server in time");
-        if (!dibs__pg_admit(cn, &room))
-            return dibsx_fail(err, DIBS_UNAVAIL,
-                              "the server sent more than any greeting has; it "
-                              "may be no PostgreSQL: look at the URL");
-        want = dibs__pq.PQconnectPoll(cn->pq);
-        if (want == PGRES_POLLING_FAILED)
-            return dibs__pg_fail_connect(dibs__pq.PQerrorMessage(cn->pq), true,
-                                         err);
-    }
-    return dibs__pq.PQsetnonblocking(cn->pq, 1) == 0
-               ? DIBS_OK
-               : dibsx_fail(err, DIBS_UNAVAIL, "the connection was lost");
-}
-
 dibs_status dibs__pg_version_odd(long long found, dibs_error *err)
 {
     if (found > DIBS__PG_VERSION)
@@ -345,7 +297,7 @@ dibs__pg_conn_open(const dibs__pg_conf *conf, dibs__pg_use use,
         dibsx_free(cn);
         return dibsx_fail(err, DIBS_NOMEM, "a connection");
     }
-    rc = connect_pq(cn, deadline, err);
+    rc = dibs__pg_login(cn, conf->cleartext, deadline, err);
     dibsx_forget();
     if (rc == DIBS_OK)
         rc = greet(cn, conf, use, deadline, err);

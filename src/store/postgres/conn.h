@@ -37,7 +37,8 @@ typedef enum dibs__pg_use {
 
 /* Connects, and makes sure that server and schema are fit.
  *   DIBS_UNAVAIL  not reached in time, or read-only
- *   DIBS_DENIED   the server refused the user, or its certificate is bad
+ *   DIBS_DENIED   the server refused the user, its certificate is bad, or it asked
+ *                 for the password in clear text where others could read it
  *   DIBS_REFUSED  the schema is not there, or of another version; TLS and none
  *                 met
  *   DIBS_INVALID  there is no such database, or libpq cannot use the URL

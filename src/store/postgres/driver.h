@@ -23,6 +23,7 @@
     X(PQgetisnull)                                                             \
     X(PQgetlength)                                                             \
     X(PQgetvalue)                                                              \
+    X(PQgssEncInUse)                                                           \
     X(PQhost)                                                                  \
     X(PQisBusy)                                                                \
     X(PQnfields)                                                               \

@@ -11,7 +11,6 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
 
 static const char late[] = "the server did not answer in time";
 static const char much[] =
@@ -30,14 +29,6 @@ static void one_line(const char *text, char out[DIBS__PG_MESSAGE])
     snprintf(out, DIBS__PG_MESSAGE, "%.*s", (int)len, text ? text : "");
 }
 
-/* Bytes that wait to be read. */
-static size_t waiting_at(int fd)
-{
-    int count = 0;
-
-    return ioctl(fd, FIONREAD, &count) == 0 && count > 0 ? (size_t)count : 0;
-}
-
 /* One look at what can be done, through the gate. */
 static int await_gate(dibs__pg_conn *cn, short events, int wait_ms)
 {
@@ -45,12 +36,14 @@ static int await_gate(dibs__pg_conn *cn, short events, int wait_ms)
     struct pollfd at[] = {
         {.fd = gate->server_fd,
          .events = (short)(POLLIN | (gate->out_len > 0 ? POLLOUT : 0))},
-        {.fd = gate->libpq_fd, .events = gate->out_len > 0 ? 0 : POLLIN}};
+        {.fd = gate->libpq_fd, .events = gate->out_len > 0 ? 0 : POLLIN},
+        {.fd = events & POLLOUT ? dibs__pq.PQsocket(cn->pq) : -1,
+         .events = POLLOUT}};
     int ready;
 
-    if (waiting_at(dibs__pq.PQsocket(cn->pq)) > 0)
+    if (dibs__pg_waiting(dibs__pq.PQsocket(cn->pq)) > 0)
         return POLLIN;
-    ready = poll(at, 2, wait_ms);
+    ready = poll(at, 3, wait_ms);
     if (ready <= 0)
         return ready < 0 && errno != EINTR ? POLLERR : 0;
     if (at[1].revents || at[0].revents & POLLOUT)
@@ -86,7 +79,7 @@ int dibs__pg_await(dibs__pg_conn *cn, short events, dibsx_nsec deadline)
 
 bool dibs__pg_admit(dibs__pg_conn *cn, size_t *room)
 {
-    size_t waiting = waiting_at(dibs__pq.PQsocket(cn->pq));
+    size_t waiting = dibs__pg_waiting(dibs__pq.PQsocket(cn->pq));
 
     cn->received += waiting;
     if (waiting > *room) {
@@ -114,8 +107,8 @@ static bool take_piece(dibs__pg_conn *cn, size_t *room)
 {
     int fd = dibs__pq.PQsocket(cn->pq);
 
-    if (waiting_at(fd) == 0) {
-        size_t len = dibs__pg_gate_let_in(&cn->gate, *room);
+    if (dibs__pg_waiting(fd) == 0) {
+        size_t len = dibs__pg_gate_let_in(&cn->gate, *room, NULL, NULL);
 
         cn->received += len;
         *room -= len;
@@ -123,7 +116,7 @@ static bool take_piece(dibs__pg_conn *cn, size_t *room)
     do
         if (!dibs__pq.PQconsumeInput(cn->pq))
             return false;
-    while (waiting_at(fd) > 0);
+    while (dibs__pg_waiting(fd) > 0);
     return *room > 0;
 }
 
@@ -131,7 +124,7 @@ static bool take_piece(dibs__pg_conn *cn, size_t *room)
  * as much as few answers are, the gate bounds what libpq gets. */
 static bool take_all(dibs__pg_conn *cn, size_t *room)
 {
-    size_t waiting = waiting_at(dibs__pq.PQsocket(cn->pq));
+    size_t waiting = dibs__pg_waiting(dibs__pq.PQsocket(cn->pq));
 
     if (cn->received - cn->received_before + waiting > DIBS__PG_GATE_PIECE &&
         dibs__pg_gate_set(&cn->gate, dibs__pq.PQsocket(cn->pq)))

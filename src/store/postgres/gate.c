@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -46,6 +47,22 @@ void dibs__pg_gate_fini(dibs__pg_gate *gate)
     gate->set = false;
 }
 
+size_t dibs__pg_waiting(int fd)
+{
+    int count = 0;
+
+    return ioctl(fd, FIONREAD, &count) == 0 && count > 0 ? (size_t)count : 0;
+}
+
+void dibs__pg_gate_lift(dibs__pg_gate *gate, int fd)
+{
+    if (!gate->set || gate->out_len > 0 || dibs__pg_waiting(fd) > 0 ||
+        dibs__pg_waiting(gate->libpq_fd) > 0)
+        return;
+    if (dup3(gate->server_fd, fd, O_CLOEXEC) >= 0)
+        dibs__pg_gate_fini(gate);
+}
+
 void dibs__pg_gate_let_out(dibs__pg_gate *gate)
 {
     ssize_t sent;
@@ -65,12 +82,15 @@ void dibs__pg_gate_let_out(dibs__pg_gate *gate)
 }
 
 /* The pair has room for a piece: it is empty. */
-size_t dibs__pg_gate_let_in(const dibs__pg_gate *gate, size_t most)
+size_t dibs__pg_gate_let_in(const dibs__pg_gate *gate, size_t most,
+                            dibs__pg_gate_look *look, void *arg)
 {
     char piece[DIBS__PG_GATE_PIECE];
     ssize_t got = recv(gate->server_fd, piece,
                        most < sizeof(piece) ? most : sizeof(piece), 0);
 
+    if (got > 0 && look && !look(arg, piece, (size_t)got))
+        return 0;
     if (got > 0 &&
         send(gate->libpq_fd, piece, (size_t)got, MSG_NOSIGNAL) == got)
         return (size_t)got;

@@ -1,9 +1,9 @@
 /* gate.h - lets a server's words through to libpq, a piece at a time.
  *
  * libpq reads on while there is something to read, up to the length that a server
- * says a message has, which may be a gigabyte. Where an answer is long, it is given
- * one end of a pair of sockets in the place of its connection, and gets only what
- * is passed on. */
+ * says a message has, which may be a gigabyte; and it answers whatever it reads.
+ * While it logs in, and where an answer is long, it is given one end of a pair of
+ * sockets in the place of its connection, and gets only what is passed on. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_STORE_POSTGRES_GATE_H
 #define DIBS_STORE_POSTGRES_GATE_H
@@ -26,11 +26,21 @@ typedef struct dibs__pg_gate {
 bool dibs__pg_gate_set(dibs__pg_gate *gate, int fd);
 void dibs__pg_gate_fini(dibs__pg_gate *gate);
 
+/* Gives libpq its connection back as `fd`, if nothing is on its way between them. */
+void dibs__pg_gate_lift(dibs__pg_gate *gate, int fd);
+
 /* Passes on what libpq has written, as much as the server takes now. */
 void dibs__pg_gate_let_out(dibs__pg_gate *gate);
 
+/* Looks at a piece before libpq has it. False: it is not passed on. */
+typedef bool dibs__pg_gate_look(void *arg, const char *piece, size_t len);
+
 /* Passes on a piece of at most so many bytes, or the end: its length. libpq has
- * taken the one before. */
-size_t dibs__pg_gate_let_in(const dibs__pg_gate *gate, size_t most);
+ * taken the one before. `look` may be NULL. */
+size_t dibs__pg_gate_let_in(const dibs__pg_gate *gate, size_t most,
+                            dibs__pg_gate_look *look, void *arg);
+
+/* Bytes that wait to be read at a socket. */
+size_t dibs__pg_waiting(int fd);
 
 #endif
