@@ -5,7 +5,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/tree.h"
 
-#include "cli/freeze.h"
+#include "cli/fell.h"
 #include "cli/procfile.h"
 #include <dirent.h>
 #include <errno.h>
@@ -186,7 +186,7 @@ dibs__tree_count dibs__tree_kill(const dibs__means *means, pid_t root)
 {
     bool killed = means->cgroup.fd >= 0 && dibs__cgroup_kill(means->cgroup.fd);
     if (!killed && means->proc_fd >= 0 &&
-        !dibs__tree_freeze(means->proc_fd, root))
+        !dibs__tree_fell(means->proc_fd, root))
         (void)dibs__tree_signal(means, root, SIGSTOP, 0);
     /* A process that may change its cgroup has perhaps left this one. */
     return dibs__tree_signal(means, root, SIGKILL, 0);

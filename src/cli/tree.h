@@ -18,8 +18,8 @@ typedef struct dibs__tree_count {
 dibs__tree_count dibs__tree_signal(const dibs__means *means, pid_t root,
                                    int number, pid_t spare);
 
-/* Kills the command's cgroup, and every process below `root`, which is stopped
- * first where there is no cgroup. Something may be born meanwhile all the same:
+/* Kills the command's cgroup, and every process below `root`. Where there is no
+ * cgroup and the kernel does not list children, something may be born meanwhile:
  * who kills a tree repeats this until nothing is left. */
 dibs__tree_count dibs__tree_kill(const dibs__means *means, pid_t root);
 

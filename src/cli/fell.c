@@ -1,14 +1,18 @@
-/* freeze.c - stopping a whole tree, from its root down.
+/* fell.c - killing a whole tree, from its root down.
  *
  * The lists of children in /proc make a walk as long as the tree, not as the list
- * of all processes: a process is stopped some microseconds after it was found,
- * and a process that has been sent a signal forks no more. A child that was born
- * before that is in its parent's list, and the next walk finds it.
+ * of all processes: a process is killed some microseconds after it was found. A
+ * fork that it is in just then fails, or its child is in a list already when
+ * kill() returns: the kernel looks for SIGKILL, and for no other signal, under the
+ * lock under which it lists the child. (A process that was sent SIGSTOP within
+ * fork() has its child later, after any number of walks that found nobody new.)
+ * Whose parent dies is from then on in the list of the root, which the next walk
+ * reads first.
  *
  * Owns nothing between calls. Runs in dibs, the backstop and the guard; the
  * tables are mapped, for the heap may be locked for good after fork. */
 /* SPDX-License-Identifier: MIT */
-#include "cli/freeze.h"
+#include "cli/fell.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -21,7 +25,7 @@
 #include <unistd.h>
 
 /* PIDS: the kernel's own bound on process numbers. The others bound the work;
- * what they leave out is killed unfrozen. */
+ * what they leave out the next round kills. */
 enum { PIDS = 4 * 1024 * 1024, TODO_MAX = 64 * 1024, WALKS_MAX = 64 };
 
 typedef struct walk {
@@ -29,7 +33,7 @@ typedef struct walk {
     uint8_t *seen; /* a bit for each process number */
     pid_t *todo;   /* whose children are still to be looked at */
     size_t count;
-    bool fresh; /* somebody was found who had not been stopped before */
+    bool fresh; /* somebody was found who had not been killed before */
 } walk;
 
 static void found(walk *w, pid_t pid)
@@ -38,7 +42,7 @@ static void found(walk *w, pid_t pid)
     if (pid <= 0 || pid >= PIDS)
         return;
     if (!(w->seen[pid / CHAR_BIT] & bit)) {
-        (void)kill(pid, SIGSTOP);
+        (void)kill(pid, SIGKILL);
         w->seen[pid / CHAR_BIT] |= bit;
         w->fresh = true;
     }
@@ -107,7 +111,7 @@ static bool look_at(walk *w, pid_t pid)
     return told;
 }
 
-bool dibs__tree_freeze(int proc_fd, pid_t root)
+bool dibs__tree_fell(int proc_fd, pid_t root)
 {
     const size_t seen = PIDS / CHAR_BIT;
     const size_t size = seen + TODO_MAX * sizeof(pid_t);
@@ -119,9 +123,8 @@ bool dibs__tree_freeze(int proc_fd, pid_t root)
               .seen = tables,
               .todo = (pid_t *)(void *)((uint8_t *)tables + seen)};
     bool told = true;
-    /* One quiet walk was seen to miss a process of a tree in which each forks its
-     * successor and ends. Why is not known; perhaps a child that changes parents
-     * is in neither list while they are read. */
+    /* While somebody reaps the children of whom is looked at, as a guard below the
+     * backstop may, the kernel skips others in the list: another quiet walk. */
     for (int i = 0, quiet = 0; i < WALKS_MAX && quiet < 2 && told; i++) {
         w.fresh = false;
         told = look_at(&w, root);
