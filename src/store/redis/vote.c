@@ -136,7 +136,7 @@ no_vote(int status, const dibs__node_word *word, dibs_error *err)
         return dibs__reply_odd(err);
     if (word->sits_out_ms > 0)
         return dibsx_fail(err, DIBS_REFUSED,
-                          "was started lately, votes in %" PRId64 " s",
+                          "may have forgotten leases, votes in %" PRId64 " s",
                           (word->sits_out_ms + 999) / 1000);
     return dibsx_fail(err, DIBS_REFUSED, "its clock is behind the fences");
 }

@@ -10,7 +10,6 @@ local NAME_SLOTS = 64
 
 local server = call('INFO', 'server')
 local run = server:match('run_id:(%x+)')
-local uptime = tonumber(server:match('uptime_in_seconds:(%d+)'))
 local votes_from = 0
 
 -- A fence is not from the future, by this clock.
@@ -18,13 +17,15 @@ local function is_ahead(fence)
     return tonumber(fence) > now + AHEAD_MS * 1000
 end
 
--- After a start it votes when no lease that it may have forgotten can last. One
+-- A node that was started, or emptied, since it was last asked votes when no lease
+-- that it may have forgotten can last. That counts from this ask: the uptime that the
+-- server tells follows its wall clock, which may have been set since the start. One
 -- that wrote everything down has forgotten nothing.
 local function first_vote(kept, durable, longest_ms)
     if kept and durable == '1' then
         return 0
     end
-    return math.max(now, now + (1 - uptime) * 1000000 + longest_ms * 1000)
+    return now + longest_ms * 1000
 end
 
 -- The status of a vote: OK, STALE when the asker means an earlier run of the
