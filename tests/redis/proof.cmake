@@ -57,6 +57,7 @@ redis_test(waiters store)
 redis_test(keys store)
 redis_test(shapes store stage.c)
 redis_test(hostile store stage.c)
+redis_test(durable store stage.c)
 redis_test(log store stage.c)
 redis_test(audit store)
 
