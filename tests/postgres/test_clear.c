@@ -3,6 +3,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "pg_world.h"
 
+#include "store/store.h"
+
+#include <dirent.h>
+
 #define SECRET "s3cret-word"
 
 /* Each role is asked in the way of its name. */
@@ -122,6 +126,58 @@ static void other_ways_need_no_tls(void **state)
     }
 }
 
+static int count_descriptors(void)
+{
+    DIR *dir = opendir("/proc/self/fd");
+    int count = 0;
+
+    assert_non_null(dir);
+    while (readdir(dir))
+        count++;
+    closedir(dir);
+    return count;
+}
+
+/* By how many descriptors there are more while a handle is open. */
+static int descriptors_of(const char *url)
+{
+    int before = count_descriptors();
+    dibs__store *st = NULL;
+    int during;
+
+    CHECK(DIBS_OK,
+          dibs__store_open(url, dibsx_after_ms(dibsx_now(), PG_BOUND_MS), &st,
+                           err));
+    during = count_descriptors();
+    dibs__store_close(st);
+    assert_int_equal(count_descriptors(), before);
+    return during - before;
+}
+
+/* What reads along during a login costs nothing later: a connection is one
+ * descriptor, as over a unix socket, where nothing does. */
+static void nothing_stays_in_between(void **state)
+{
+    char url[PG_URL_MAX];
+    int plain;
+
+    (void)state;
+    pg_unix_url(&world_sv, url);
+    (void)descriptors_of(url); /* what libraries open once */
+    plain = descriptors_of(url);
+    snprintf(url, sizeof(url),
+             "postgres://scram:" SECRET
+             "@127.0.0.1:%d/postgres?sslmode=disable",
+             world_sv.port);
+    assert_int_equal(descriptors_of(url), plain);
+    snprintf(url, sizeof(url),
+             "postgres://scram:" SECRET
+             "@127.0.0.1:%d/postgres?sslmode=require",
+             world_sv.port);
+    (void)descriptors_of(url);
+    assert_int_equal(descriptors_of(url), plain);
+}
+
 /* The default would take TLS, which the server does not have any more. */
 static void a_server_without_tls_gets_none(void **state)
 {
@@ -146,6 +202,7 @@ int main(void)
         cmocka_unit_test(clear_text_over_a_unix_socket),
         cmocka_unit_test(clear_text_where_it_is_allowed),
         cmocka_unit_test(other_ways_need_no_tls),
+        cmocka_unit_test(nothing_stays_in_between),
         cmocka_unit_test(a_server_without_tls_gets_none),
     };
 
