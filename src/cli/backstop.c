@@ -3,7 +3,7 @@
  *
  *   (1) It listens to nobody: the moment on the page and the end of the guard are
  *       all it knows. Only its own stop or its own death can keep it from acting;
- *       the guard dies with it, which dibs hears of.
+ *       when it dies the guard ends the tree at once, and dibs hears of it.
  *   (2) Should the guard end with something left of the tree, that falls to the
  *       backstop, the next subreaper.
  *   (3) Only system calls and the clock, as in the guard. */
@@ -74,16 +74,14 @@ _Noreturn void dibs__backstop_main(const dibs__job *job, dibs__guard_page *page,
     dibs__aside_become("dibs-backstop");
     b.guard = fork();
     if (b.guard == 0) {
-        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (getppid() != self)
-            _exit(1);
-        dibs__guard_main(job, page, sock, group);
+        /* For the guard to wake up, not to die: dibs may be dead as well. */
+        (void)prctl(PR_SET_PDEATHSIG, SIGCHLD);
+        dibs__guard_main(job, page, sock, group, self);
     }
     if (b.guard < 0) {
         refused(sock, errno);
         _exit(1);
     }
-    atomic_store(&page->guard, b.guard);
     dibs__rank_raise(&rank);
     if (dibs__aside_open(&b.own, job->means, -1))
         watch(&b);

@@ -7,10 +7,10 @@
  *           ==page====>  =======page=========>  when the tree must be dead
  *
  * The guard kills the tree when that moment comes and dibs has not moved it
- * (dibs is stopped, starved or the lease is gone) and when dibs dies. The backstop
- * does it a little later, should the guard be stopped or dead too. Processes
- * that left the command's group or session are found all the same: the guard is
- * their subreaper, so they stay below it. */
+ * (dibs is stopped, starved or the lease is gone) and when dibs or the backstop
+ * dies. The backstop does it a little later, should the guard be stopped or dead
+ * too: any two of the three may be. Processes that left the command's group or session
+ * are found all the same: the guard is their subreaper, so they stay below it. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_CLI_GUARD_H
 #define DIBS_CLI_GUARD_H
@@ -41,7 +41,7 @@ typedef struct dibs__guard_page {
     _Atomic int64_t last_at; /* by dibs: ... and the backstop, if need be */
     _Atomic int64_t late;    /* by the guard: how late it is woken */
     _Atomic uint32_t beats;  /* by the guard: how often it was told to look */
-    _Atomic int32_t guard;   /* by the backstop: the guard's process, or 0 */
+    _Atomic int32_t guard;   /* by the guard: its own process, or 0 */
     _Atomic int32_t child;   /* by the guard: the command's, or 0 */
 } dibs__guard_page;
 
@@ -103,6 +103,6 @@ void dibs__guard_end(dibs__guard *guard);
 
 /* The guard's own side: never returns. Runs in the forked process. */
 _Noreturn void dibs__guard_main(const dibs__job *job, dibs__guard_page *page,
-                                int sock, pid_t group);
+                                int sock, pid_t group, pid_t backstop);
 
 #endif

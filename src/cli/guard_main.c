@@ -1,9 +1,9 @@
 /* guard_main.c - the guard: starts the command, watches over its tree, kills it
  * in time. Runs in a process of its own, forked from one with threads.
  *
- *     WATCHING --the moment comes, KILL is ordered, or dibs dies--> KILLING
- *         |                                                            |
- *         +-----------------> nothing is left: exit <------------------+
+ *     WATCHING --the moment comes, KILL is ordered, or --> KILLING
+ *         |       dibs or the backstop dies                   |
+ *         +-------------> nothing is left: exit <-------------+
  *
  *   (1) Nothing is left exactly when waitpid() knows no child: the guard is the
  *       subreaper of all below it, so whoever loses its parent becomes its child.
@@ -34,9 +34,10 @@ typedef struct guard {
     int sock;
     dibs__aside own;
     dibs__rank rank; /* of what it starts */
+    pid_t backstop;  /* 0 once it is dead */
     pid_t child;     /* 0 once it was reaped */
     pid_t hook;
-    bool orphan; /* dibs is dead */
+    bool orphan; /* dibs is dead, or does without this guard */
     bool killing;
     bool clear;
     dibsx_nsec round_at; /* when to kill again */
@@ -146,6 +147,19 @@ static void hear_orders(guard *g)
     start_killing(g);
 }
 
+/* With nobody to do it later the tree is ended now. dibs, if it lives, hears that
+ * it has no guard any more, and does it too. */
+static void watch_backstop(guard *g)
+{
+    if (!g->backstop || getppid() == g->backstop)
+        return;
+    g->backstop = 0;
+    g->orphan = true;
+    close(g->sock);
+    g->sock = -1;
+    start_killing(g);
+}
+
 static void reaped(guard *g, pid_t pid, int status)
 {
     if (pid == g->child && WIFSTOPPED(status)) {
@@ -239,6 +253,7 @@ static void step(guard *g)
     dibs__aside_drain(&g->own);
     if (fds[0].revents)
         hear_orders(g);
+    watch_backstop(g);
     now = dibsx_now();
     watch_deadline(g, now);
     if (g->killing && now >= g->round_at)
@@ -247,10 +262,13 @@ static void step(guard *g)
 }
 
 _Noreturn void dibs__guard_main(const dibs__job *job, dibs__guard_page *page,
-                                int sock, pid_t group)
+                                int sock, pid_t group, pid_t backstop)
 {
-    guard g = {.job = job, .page = page, .sock = sock};
+    guard g = {.job = job, .page = page, .sock = sock, .backstop = backstop};
     dibs__aside_become("dibs-guard");
+    if (getppid() != backstop)
+        _exit(1);
+    atomic_store(&page->guard, getpid());
     dibs__launch start = {.argv = job->argv,
                           .envp = job->envp,
                           .signals = job->signals,
@@ -271,5 +289,7 @@ _Noreturn void dibs__guard_main(const dibs__job *job, dibs__guard_page *page,
         _exit(1);
     while (!g.clear)
         step(&g);
+    if (!g.backstop)
+        dibs__cgroup_remove(&job->means->cgroup);
     _exit(0);
 }

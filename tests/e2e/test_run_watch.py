@@ -105,6 +105,23 @@ class Killed(WatchCase):
         process.wait()
         self.wait_dead(tree)
 
+    def test_dibs_and_the_one_between_killed_together(self):
+        process, guard = self.grow("--ttl=1h")
+        tree, between = below(process.pid), read_stat(guard)[2]
+        self.stop(process.pid, between)
+        os.kill(between, signal.SIGKILL)
+        process.kill()
+        process.wait()
+        self.wait_dead(tree)
+
+    def test_the_one_between_while_dibs_is_stopped(self):
+        process, guard = self.grow("--ttl=" + span(1))
+        self.stop(process.pid)
+        os.kill(read_stat(guard)[2], signal.SIGKILL)
+        self.no_overlap()
+        process.send_signal(signal.SIGCONT)
+        self.assertEqual(process.wait(PATIENCE), 122)
+
     def test_the_one_between_them(self):
         process, guard = self.grow("--ttl=1h")
         tree = below(process.pid)
