@@ -54,7 +54,7 @@ static void the_last_byte_decides(void **state)
 
     (void)state;
     assert_int_equal(dibs__pg_auth_read(&auth, CLEAR, 8), DIBS__PG_AUTH_FINE);
-    assert_int_equal(dibs__pg_auth_read(&auth, CLEAR + 8, 1),
+    assert_int_equal(dibs__pg_auth_read(&auth, &CLEAR[8], 1),
                      DIBS__PG_AUTH_CLEAR);
 }
 
