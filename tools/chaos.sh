@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# chaos.sh BUILD MINUTES - puts every store through every fault (tests/chaos),
-# simulates, does what is promised by number (failovers, moves of slots, ways to a
-# server), and prints one table. The faults take about so many minutes, the rest
-# about twenty.
+# chaos.sh BUILD MINUTES - puts every store through every fault (tests/chaos), and
+# `dibs run` with its tree through its own, simulates, does what is promised by
+# number (failovers, moves of slots, ways to a server), and prints one table. The
+# faults take about so many minutes, the rest about twenty.
 #
 # Each run is shown with its seed while it goes on; SEED=N repeats them. A history
 # in which a promise was broken stays in CHAOS_FOLDER (build/chaos), to be looked
@@ -13,27 +13,30 @@ build=$1
 minutes=$(($2 < 40 ? $2 : 40))
 seed=${SEED:-$((RANDOM + 1))}
 folder=${CHAOS_FOLDER:-build/chaos}
-chaos=$build/tests/chaos/chaos
+programs=$build/tests/chaos
 redis=$build/tests/redis
 with_postgres=$build/tests/postgres/with_postgres
 
-# One row each: its name, and where and how it is run. With "--lossy" the store
+# One row each: its name, and what is run where and how. With "--lossy" the store
 # also loses what it had answered, and less is promised.
 rows=(
-    "sqlite|--on sqlite"
-    "redis|--on redis"
-    "redis, writes lost|--on redis --lossy"
-    "sentinel async|--on sentinel-async --split"
-    "sentinel wait:1|--on sentinel-wait --lossy"
-    "sentinel wait:1, split|--on sentinel-wait --split"
-    "cluster|--on cluster"
-    "cluster, writes lost|--on cluster --split"
-    "redlock of 5|--on redlock"
-    "redlock of 3|--on redlock3"
-    "redlock, writes lost|--on redlock --lossy"
-    "postgres|--on postgres"
-    "postgres, writes lost|--on postgres-standby --lossy"
-    "postgres, synchronous standby|--on postgres-sync"
+    "sqlite|chaos --on sqlite"
+    "redis|chaos --on redis"
+    "redis, writes lost|chaos --on redis --lossy"
+    "sentinel async|chaos --on sentinel-async --split"
+    "sentinel wait:1|chaos --on sentinel-wait --lossy"
+    "sentinel wait:1, split|chaos --on sentinel-wait --split"
+    "cluster|chaos --on cluster"
+    "cluster, writes lost|chaos --on cluster --split"
+    "redlock of 5|chaos --on redlock"
+    "redlock of 3|chaos --on redlock3"
+    "redlock, writes lost|chaos --on redlock --lossy"
+    "postgres|chaos --on postgres"
+    "postgres, writes lost|chaos --on postgres-standby --lossy"
+    "postgres, synchronous standby|chaos --on postgres-sync"
+    "run, by its cgroup|run_ground --in cgroup"
+    "run, by /proc|run_ground --in proc"
+    "run, in strange places|run_ground --in strange"
 )
 
 # Starting, calming down and checking take about half a minute each.
@@ -65,12 +68,12 @@ for row in "${rows[@]}"; do
     rm -rf "$run"
     mkdir -p "$run"
     echo "== $name"
-    "$chaos" "${words[@]}" --seconds "$span" --seed "$seed" "$run" 2>&1 | tee "$run.log"
+    "$programs/${words[0]}" "${words[@]:1}" --seconds "$span" --seed "$seed" "$run" 2>&1 | tee "$run.log"
     if [ "${PIPESTATUS[0]}" -eq 0 ]; then
         rm -rf "$run"
     else
         bad=$((bad + 1))
-        echo "not as promised: chaos ${words[*]} --seconds $span --seed $seed; the history is in $run"
+        echo "not as promised: ${words[*]} --seconds $span --seed $seed; the history is in $run"
     fi
     last=$(tail -n 1 "$run.log")
     add_row "$name" "$(field operations "$last")" "$(field holds "$last")" \
