@@ -140,15 +140,15 @@ bool dibs__cgroup_kill(int fd)
 }
 
 /* Reads numbers, one a line, which may be cut where the buffer ends. */
-int dibs__cgroup_signal(int fd, int number, pid_t spare)
+bool dibs__cgroup_signal(int fd, int number, pid_t spare, int *sent)
 {
     char text[4096];
     ssize_t got;
     pid_t pid = 0;
-    int sent = 0;
+    *sent = 0;
     int procs = openat(fd, "cgroup.procs", O_RDONLY | O_CLOEXEC);
     if (procs < 0)
-        return 0;
+        return false;
     while ((got = read(procs, text, sizeof text)) > 0) {
         for (ssize_t i = 0; i < got; i++) {
             if (text[i] >= '0' && text[i] <= '9') {
@@ -158,12 +158,12 @@ int dibs__cgroup_signal(int fd, int number, pid_t spare)
             /* 0 is a process of another PID namespace. */
             if (pid > 0 && !(spare && getpgid(pid) == spare) &&
                 kill(pid, number) == 0)
-                sent++;
+                (*sent)++;
             pid = 0;
         }
     }
     close(procs);
-    return sent;
+    return got == 0;
 }
 
 static void remove_below(int fd, int depth);

@@ -32,8 +32,9 @@ pid_t dibs__cgroup_fork(int fd);
 bool dibs__cgroup_kill(int fd);
 
 /* Sends the signal to each process that is in it, but not to the members of the
- * process group `spare` (0: spares none); returns to how many. */
-int dibs__cgroup_signal(int fd, int number, pid_t spare);
+ * process group `spare` (0: spares none); *sent is to how many. False when it
+ * could not be read who is in it. */
+bool dibs__cgroup_signal(int fd, int number, pid_t spare, int *sent);
 
 /* Removes it and what was made in it, if nothing lives there. */
 void dibs__cgroup_remove(const dibs__cgroup *group);

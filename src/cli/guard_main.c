@@ -93,7 +93,9 @@ static void kill_round(guard *g, dibsx_nsec now)
     if (g->orphan && count.sent == 0 && count.denied > 0)
         _exit(1);
     g->round_at = now + g->round_ms * DIBSX_MS;
-    if (g->round_ms < ROUND_LAST_MS)
+    /* A search that failed, for want of memory say, is repeated soon. */
+    bool failed = count.blind && dibs__means_whole(g->job->means);
+    if (g->round_ms < ROUND_LAST_MS && !failed)
         g->round_ms *= 2;
 }
 

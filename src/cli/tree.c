@@ -60,14 +60,15 @@ static bool table_grow(table *tab)
     return true;
 }
 
-static void table_add(table *tab, proc item)
+static bool table_add(table *tab, proc item)
 {
     if (tab->count == tab->room && !table_grow(tab))
-        return;
+        return false;
     size_t i = tab->count++;
     for (; i > 0 && tab->procs[i - 1].pid > item.pid; i--)
         tab->procs[i] = tab->procs[i - 1];
     tab->procs[i] = item;
+    return true;
 }
 
 static const proc *table_find(const table *tab, pid_t pid)
@@ -111,9 +112,11 @@ static bool read_stat(int proc_fd, const char *dir, proc *out)
     return out->pid > 0;
 }
 
-static void table_fill(table *tab, int proc_fd)
+/* False when some may be missing. */
+static bool table_fill(table *tab, int proc_fd)
 {
     char page[8192] __attribute__((aligned(8)));
+    bool whole = true;
     ssize_t got;
     while ((got = getdents64(proc_fd, page, sizeof page)) > 0) {
         for (ssize_t at = 0; at < got;) {
@@ -122,10 +125,11 @@ static void table_fill(table *tab, int proc_fd)
             proc item;
             if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9' &&
                 read_stat(proc_fd, entry->d_name, &item))
-                table_add(tab, item);
+                whole &= table_add(tab, item);
             at += entry->d_reclen;
         }
     }
+    return whole && got == 0;
 }
 
 /* Parents mostly have the smaller number, so that one pass marks nearly all. */
@@ -148,13 +152,13 @@ static void table_mark(table *tab, pid_t root)
 static dibs__tree_count
 signal_below(int shared_fd, pid_t root, int number, pid_t spare)
 {
-    dibs__tree_count count = {0, 0};
+    dibs__tree_count count = {.blind = true};
     table tab;
     int proc_fd = openat(shared_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (proc_fd < 0)
         return count;
     if (table_open(&tab)) {
-        table_fill(&tab, proc_fd);
+        count.blind = !table_fill(&tab, proc_fd);
         table_mark(&tab, root);
         for (size_t i = 0; i < tab.count; i++) {
             const proc *item = &tab.procs[i];
@@ -176,9 +180,10 @@ dibs__tree_signal(const dibs__means *means, pid_t root, int number, pid_t spare)
 {
     if (means->proc_fd >= 0)
         return signal_below(means->proc_fd, root, number, spare);
-    dibs__tree_count count = {0, 0};
+    dibs__tree_count count = {.blind = true};
     if (means->cgroup.fd >= 0)
-        count.sent = dibs__cgroup_signal(means->cgroup.fd, number, spare);
+        count.blind =
+            !dibs__cgroup_signal(means->cgroup.fd, number, spare, &count.sent);
     return count;
 }
 

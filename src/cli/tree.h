@@ -9,6 +9,7 @@
 typedef struct dibs__tree_count {
     int sent;   /* processes that were sent the signal */
     int denied; /* ... that may not be signalled: setuid programs */
+    bool blind; /* they could not be looked for, or not all of them */
 } dibs__tree_count;
 
 /* Sends the signal to every process below `root`, but not to the members of the

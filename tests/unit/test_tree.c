@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -87,10 +88,45 @@ static void test_nothing_is_found_without_means(void **state)
         pause();
         _exit(0);
     }
-    assert_int_equal(dibs__tree_kill(&means, getpid()).sent, 0);
+    dibs__tree_count count = dibs__tree_kill(&means, getpid());
+    assert_int_equal(count.sent, 0);
+    assert_true(count.blind);
     assert_int_equal(waitpid(child, NULL, WNOHANG), 0);
     kill(child, SIGKILL);
     reap_all();
+}
+
+/* With no descriptor left /proc cannot be opened, which is not to say that nothing
+ * is there. */
+static void test_not_to_see_is_not_to_find_nothing(void **state)
+{
+    dibs__means means = {.cgroup = {.parent_fd = -1, .fd = -1}};
+    struct rlimit usual, none;
+    (void)state;
+    means.proc_fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_true(means.proc_fd >= 0);
+    dibs__tree_count count = dibs__tree_kill(&means, getpid());
+    assert_false(count.blind);
+    assert_int_equal(count.sent, 0);
+
+    pid_t child = fork();
+    if (child == 0) {
+        pause();
+        _exit(0);
+    }
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &usual), 0);
+    none = (struct rlimit){0, usual.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    count = dibs__tree_kill(&means, getpid());
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &usual), 0);
+    assert_true(count.blind);
+    assert_int_equal(count.sent, 0);
+
+    count = dibs__tree_kill(&means, getpid());
+    assert_false(count.blind);
+    assert_int_equal(count.sent, 1);
+    reap_all();
+    close(means.proc_fd);
 }
 
 int main(void)
@@ -98,6 +134,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_succession_is_caught),
         cmocka_unit_test(test_nothing_is_found_without_means),
+        cmocka_unit_test(test_not_to_see_is_not_to_find_nothing),
     };
     return cmocka_run_group_tests(tests, make_steps, NULL);
 }
