@@ -209,7 +209,7 @@ dibs_status dibs__pg_audit(dibs__store *st, dibsx_nsec deadline,
     if (rc == DIBS_OK)
         rc = report_clock(&rp, err);
     if (rc == DIBS_OK)
-        rc = dibs__pg_pool_take(&rp.pg->steps, deadline, &cn, err);
+        rc = dibs__pg_pool_take(rp.pg->steps, deadline, &cn, err);
     if (rc == DIBS_OK) {
         report_way(&rp, cn);
         dibs__pg_pool_give(cn);

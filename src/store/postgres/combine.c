@@ -160,7 +160,7 @@ send_alone(dibs__pg *pg, dibs__pg_item *item, dibsx_nsec deadline)
         write_alone(item, &args, dibs__pg_bell_address(&pg->bell));
     PGresult *rows = NULL;
     dibs_status rc =
-        dibs__pg_step(pg, &pg->steps, query, &args, deadline, &rows, item->err);
+        dibs__pg_step(pg, pg->steps, query, &args, deadline, &rows, item->err);
 
     if (rc == DIBS_OK && dibs__pq.PQntuples(rows) == 1)
         snprintf(item->answer, sizeof(item->answer), "%s",
@@ -263,7 +263,7 @@ static dibs_status send_few(dibs__pg *pg, batch *bt, dibsx_nsec deadline,
         return dibsx_fail(err, DIBS_NOMEM, "a batch of steps");
     dibs__pg_arg_text(&args, dibs__pg_bell_address(&pg->bell));
     dibs__pg_arg_flag(&args, bt->lazily);
-    return dibs__pg_step(pg, &pg->steps, DIBS__PG_FEW, &args, deadline, rows,
+    return dibs__pg_step(pg, pg->steps, DIBS__PG_FEW, &args, deadline, rows,
                          err);
 }
 
@@ -276,7 +276,7 @@ static dibs_status send_rest(dibs__pg *pg, batch *bt, dibsx_nsec deadline,
     if (!dibs__pg_array_end(bt->arrays, ARRAYS, &args))
         return dibsx_fail(err, DIBS_NOMEM, "a batch of steps");
     dibs__pg_arg_text(&args, dibs__pg_bell_address(&pg->bell));
-    rc = dibs__pg_step(pg, &pg->steps, DIBS__PG_BATCHED, &args, deadline, rows,
+    rc = dibs__pg_step(pg, pg->steps, DIBS__PG_BATCHED, &args, deadline, rows,
                        err);
     if (rc == DIBS_OK && dibs__pq.PQntuples(*rows) != (int)bt->count)
         return dibsx_fail(err, DIBS_UNKNOWN, "not every step was answered");

@@ -6,14 +6,14 @@
 #include "store/postgres/advisory.h"
 #include "store/postgres/bell.h"
 #include "store/postgres/combine.h"
-#include "store/postgres/pool.h"
+#include "store/postgres/pools.h"
 #include "store/store.h"
 
 typedef struct dibs__pg {
     dibs__store base;
     dibs__pg_conf conf;
     dibs__pg_texts texts;
-    dibs__pg_pool steps;
+    dibs__pg_pool *steps; /* other handles may use it too; see pools.h */
     dibs__pg_combiner combiner;
     dibs__pg_pool renewals; /* so that no other step holds them up */
     dibs__pg_bell bell;

@@ -78,7 +78,7 @@ acquire(struct dibs__store *st, const dibs__ask *ask, dibsx_nsec deadline,
         return dibs__pg_odd(err);
     rc = judge_ask(ask, status, &answer, ans, err);
     if (rc == DIBS_UNKNOWN)
-        dibs__pg_pool_distrust(&dibs__pg_of(st)->steps);
+        dibs__pg_pool_distrust(dibs__pg_of(st)->steps);
     return rc;
 }
 

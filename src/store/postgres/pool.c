@@ -68,6 +68,16 @@ reserve(dibs__pg_pool *pool, dibsx_nsec deadline, dibs__pg_conn **out)
     return in_time;
 }
 
+void dibs__pg_pool_widen(dibs__pg_pool *pool, int most)
+{
+    pthread_mutex_lock(&pool->mutex);
+    if (most > pool->most) {
+        pool->most = most;
+        pthread_cond_broadcast(&pool->freed);
+    }
+    pthread_mutex_unlock(&pool->mutex);
+}
+
 static void forget(dibs__pg_pool *pool)
 {
     pthread_mutex_lock(&pool->mutex);

@@ -1,7 +1,8 @@
 /* pool.h - connections that many threads share, each for the time of a step.
  *
  * A thread takes an idle connection, or makes one while there are fewer than the
- * most, or waits for one. Many connections, rather than one as a pipeline: each is
+ * most, or waits for one. The clients of a process share one for their steps
+ * (pools.h), so that the most is a bound for the process. Many connections, rather than one as a pipeline: each is
  * a process of the server, and steps of several are written to disk together. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_STORE_POSTGRES_POOL_H
@@ -13,9 +14,9 @@
 typedef struct dibs__pg_pool {
     const dibs__pg_conf *conf;   /* borrowed */
     struct dibs__pg_pool *spare; /* whose idle ones are used too, or NULL */
-    int most;
-    pthread_mutex_t mutex; /* guards all below */
+    pthread_mutex_t mutex;       /* guards all below */
     pthread_cond_t freed;
+    int most;
     dibs__pg_conn *idle;
     int count;    /* idle, in use, or being made */
     unsigned era; /* connections of an earlier one are not used again */
@@ -34,6 +35,9 @@ DIBS_MUST_CHECK dibs_status dibs__pg_pool_take(dibs__pg_pool *pool,
                                                dibs__pg_conn **out,
                                                dibs_error *err);
 void dibs__pg_pool_give(dibs__pg_conn *cn);
+
+/* Lets it have so many, if that is more than it may by now. Any thread. */
+void dibs__pg_pool_widen(dibs__pg_pool *pool, int most);
 
 /* The server answered what it cannot: no connection that was made before is taken
  * again. Any thread. */

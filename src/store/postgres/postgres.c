@@ -1,7 +1,7 @@
 /* postgres.c - the PostgreSQL store: opening and closing a handle.
  *
- * A handle owns connections for steps, others for renewals alone, and a doorbell.
- * Any thread. */
+ * A handle has a part in the connections for steps (pools.h), and owns others for
+ * renewals alone and a doorbell. Any thread. */
 /* SPDX-License-Identifier: MIT */
 #include "store/postgres/postgres.h"
 #include "base/alloc.h"
@@ -20,7 +20,7 @@ static void store_close(dibs__store *st)
     dibs__pg_bell_fini(&pg->bell);
     dibs__pg_advisory_fini(&pg->advisory);
     dibs__pg_pool_fini(&pg->renewals);
-    dibs__pg_pool_fini(&pg->steps);
+    dibs__pg_pools_leave(pg->steps);
     dibs__pg_combiner_fini(&pg->combiner);
     dibs__pg_texts_fini(&pg->texts);
     dibs__pg_conf_fini(&pg->conf);
@@ -67,8 +67,9 @@ static dibs_status handle_open(const dibs__store_ops *ops, const dibsx_url *url,
     dibs__pg_bell_init(&pg->bell, &pg->conf);
     dibs__pg_advisory_init(&pg->advisory, &pg->conf);
     rc = dibs__pg_conf_read(url, &pg->conf, err);
-    dibs__pg_pool_init(&pg->steps, &pg->conf, pg->conf.pool, NULL);
-    dibs__pg_pool_init(&pg->renewals, &pg->conf, RENEWALS, &pg->steps);
+    if (rc == DIBS_OK)
+        rc = dibs__pg_pools_join(url, &pg->conf, &pg->steps, err);
+    dibs__pg_pool_init(&pg->renewals, &pg->conf, RENEWALS, pg->steps);
     dibs__pg_combiner_init(&pg->combiner);
     if (rc == DIBS_OK)
         rc = dibs__pg_texts_init(&pg->texts, &pg->conf, err);

@@ -37,7 +37,7 @@ dibs__pg_look(dibs__pg *pg, dibs__pg_query query, const dibs__pg_args *args,
               dibsx_nsec deadline, PGresult **out, dibs_error *err)
 {
     dibs_status rc =
-        dibs__pg_step(pg, &pg->steps, query, args, deadline, out, err);
+        dibs__pg_step(pg, pg->steps, query, args, deadline, out, err);
 
     if (rc != DIBS_UNKNOWN)
         return rc;
@@ -61,8 +61,8 @@ dibs__pg_call(dibs__pg *pg, dibs__pg_query query, const dibs__pg_args *args,
     dibs_status rc;
 
     *answer = (dibs__pg_answer){.at = ""};
-    rc = dibs__pg_step(pg, &pg->steps, query, args, deadline, &answer->rows,
-                       err);
+    rc =
+        dibs__pg_step(pg, pg->steps, query, args, deadline, &answer->rows, err);
     if (rc != DIBS_OK)
         return rc;
     if (dibs__pq.PQntuples(answer->rows) == 1)
