@@ -1,7 +1,8 @@
 /* rank.c - being run before others, for those who must act in time.
  *
- * Runs in the guard and the backstop, which sleep but for some microseconds: of a
- * real-time priority nothing else suffers. */
+ * Runs in the guard and the backstop, which sleep until there is something to end:
+ * of a real-time priority nothing else suffers for longer than a tree is searched.
+ */
 /* SPDX-License-Identifier: MIT */
 #include "cli/rank.h"
 
