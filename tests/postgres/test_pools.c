@@ -1,6 +1,8 @@
 /* test_pools.c - how many connections a process has: clients of one server share
- * them. Counted where they cost something, at the server. */
+ * them, and one who waits has one. Counted where they cost something, at the server.
+ */
 /* SPDX-License-Identifier: MIT */
+#include "child.h"
 #include "pg_world.h"
 
 #include <pthread.h>
@@ -199,15 +201,73 @@ static void a_child_has_a_pool_of_its_own(void **state)
     await_connections(0);
 }
 
-int main(void)
+/* Waits until it gets the name. */
+static int wait_for_it(char **words)
 {
+    dibs_client *cl = world_client(words[0], pace_ms(WORLD_STEP_MS));
+    dibs_lock *lock =
+        world_lock(cl, "waited",
+                   DIBS_LOCK_OPTS(.wait_ms = pace_ms(WORLD_BOUND_MS)));
+    dibs_status rc = dibs_lock_acquire(lock, NULL);
+
+    dibs_lock_free(lock);
+    dibs_close(cl);
+    return rc == DIBS_OK ? 0 : 1;
+}
+
+#define PLACE "SELECT until_us FROM dibs.party WHERE role = 'waiter'"
+
+/* Waits until those who wait have asked so often. */
+static void await_asks(int count)
+{
+    dibsx_nsec end = dibsx_after_ms(dibsx_now(), pace_ms(WORLD_BOUND_MS));
+    long long last = pg_number(&world_sv, PLACE);
+
+    while (count > 0) {
+        long long until_us = pg_number(&world_sv, PLACE);
+
+        count -= until_us != last;
+        last = until_us;
+        IN_TIME(dibsx_now() < end);
+        world_sleep_ms(5);
+    }
+}
+
+static void one_who_waits_has_one_connection(void **state)
+{
+    dibs_client *cl = client("", WORLD_STEP_MS);
+    dibs_lock *lock = world_lock(cl, "waited", NULL);
+    char url[PG_URL_MAX];
+    pid_t pid;
+
+    (void)state;
+    pg_url(&world_sv, url);
+    CHECK(DIBS_OK, dibs_lock_try(lock, err));
+    pid = child_start("wait_for_it", url, NULL);
+    assert_true(pid > 0);
+    world_await_waiters(cl, "waited", 1);
+    await_asks(2);
+    assert_int_equal(connections(), 2);
+    CHECK(DIBS_OK, dibs_lock_release(lock, err));
+    assert_int_equal(child_code(pid), 0);
+    dibs_lock_free(lock);
+    dibs_close(cl);
+    await_connections(0);
+}
+
+int main(int argc, char **argv)
+{
+    static const child_part parts[] = {{"wait_for_it", wait_for_it},
+                                       {NULL, NULL}};
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(clients_share_a_bound),
         cmocka_unit_test(one_who_leaves_takes_nothing_along),
         cmocka_unit_test(other_surroundings_are_not_shared),
         cmocka_unit_test(a_child_has_a_pool_of_its_own),
+        cmocka_unit_test(one_who_waits_has_one_connection),
     };
 
+    child_play(argc, argv, parts);
     return cmocka_run_group_tests_name("postgres pools", tests, world_begin,
                                        world_end);
 }

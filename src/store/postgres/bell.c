@@ -1,6 +1,6 @@
 /* bell.c - the doorbell: a connection that listens to a channel of its own.
  *
- * Owns the connection of the thread:
+ * Owns the connection of the thread, also while it is lent:
  *
  *     connect -> listen  --> (lost) --> wait a while -> connect
  *
@@ -12,18 +12,29 @@
 #include "base/rand.h"
 #include "base/thread.h"
 #include "store/postgres/exchange.h"
+#include <errno.h>
 #include <poll.h>
 #include <stdio.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 /* How long an attempt to connect may take, and nothing may be heard before the
  * server is asked whether it is there. */
 enum { CONNECT_MS = 2000, QUIET_MS = 15000, REST_MS = 50 };
 
-void dibs__pg_bell_init(dibs__pg_bell *bell, const dibs__pg_conf *conf)
+enum { CATCH_UP_MAX = 8 };
+
+void dibs__pg_bell_init(dibs__pg_bell *bell, const dibs__pg_conf *conf,
+                        dibs__pg_pool *steps)
 {
     dibs__listener_init(&bell->listener);
     bell->conf = conf;
-    atomic_init(&bell->deaf, false);
+    bell->steps = steps;
+    bell->watch_fd = -1;
+    atomic_init(&bell->listens, false);
+    pthread_mutex_init(&bell->mutex, NULL);
+    pthread_cond_init(&bell->changed, NULL);
 }
 
 void dibs__pg_bell_fini(dibs__pg_bell *bell)
@@ -31,7 +42,112 @@ void dibs__pg_bell_fini(dibs__pg_bell *bell)
     dibs__listener_stop(&bell->listener);
     if (bell->listener.open)
         pthread_join(bell->thread, NULL);
+    if (bell->watch_fd >= 0)
+        close(bell->watch_fd);
     dibs__listener_fini(&bell->listener);
+    pthread_cond_destroy(&bell->changed);
+    pthread_mutex_destroy(&bell->mutex);
+}
+
+/* Takes in what waits to be read: rings, or a farewell. False when it is lost. */
+static bool catch_up(dibs__pg_conn *cn)
+{
+    for (int i = 0; i < CATCH_UP_MAX; i++) {
+        struct pollfd at = {.fd = dibs__pg_conn_fd(cn), .events = POLLIN};
+        size_t room = DIBS__PG_ROOM_ROWS;
+
+        if (cn->dead || at.fd < 0)
+            return false;
+        if (poll(&at, 1, 0) == 0)
+            return true;
+        if (!dibs__pg_take_in(cn, &room))
+            return false;
+    }
+    return false;
+}
+
+/* Whether the thread is woken by what the server says. */
+static void watch(const dibs__pg_bell *bell, const dibs__pg_conn *cn, bool on)
+{
+    struct epoll_event at = {.events = on ? EPOLLIN : 0};
+
+    (void)epoll_ctl(bell->watch_fd, EPOLL_CTL_MOD, dibs__pg_conn_fd(cn), &at);
+}
+
+/* One behind a gate is not lent: its descriptor is not the one that is watched. */
+dibs__pg_conn *dibs__pg_bell_borrow(dibs__pg_bell *bell)
+{
+    dibs__pg_conn *cn;
+
+    pthread_mutex_lock(&bell->mutex);
+    while (bell->hearing)
+        pthread_cond_wait(&bell->changed, &bell->mutex);
+    cn = bell->lent ? NULL : bell->cn;
+    if (cn && cn->gate.set)
+        cn = NULL;
+    bell->lent = bell->lent || cn;
+    if (cn)
+        watch(bell, cn, false);
+    pthread_mutex_unlock(&bell->mutex);
+    if (cn && !catch_up(cn)) {
+        cn->dead = true;
+        dibs__pg_bell_return(bell, cn);
+        cn = NULL;
+    }
+    return cn;
+}
+
+/* The thread, which is asleep, is to see that the connection is dead; or is behind a
+ * gate, where it cannot be watched any more. */
+void dibs__pg_bell_return(dibs__pg_bell *bell, const dibs__pg_conn *cn)
+{
+    pthread_mutex_lock(&bell->mutex);
+    if (dibs__pg_conn_is_worn(cn) || cn->gate.set) {
+        bell->cn = NULL;
+        (void)shutdown(dibs__pg_conn_fd(cn), SHUT_RDWR);
+    } else {
+        watch(bell, cn, true);
+    }
+    bell->lent = false;
+    pthread_cond_broadcast(&bell->changed);
+    pthread_mutex_unlock(&bell->mutex);
+}
+
+void dibs__pg_bell_distrust(dibs__pg_bell *bell)
+{
+    pthread_mutex_lock(&bell->mutex);
+    bell->cn = NULL;
+    pthread_mutex_unlock(&bell->mutex);
+}
+
+/* From now on it is lent, or with NULL no more: then nobody has it on return. */
+static void lend(dibs__pg_bell *bell, dibs__pg_conn *cn)
+{
+    pthread_mutex_lock(&bell->mutex);
+    bell->cn = cn;
+    while (!cn && bell->lent)
+        pthread_cond_wait(&bell->changed, &bell->mutex);
+    pthread_mutex_unlock(&bell->mutex);
+}
+
+/* The thread has the connection to itself: to hear what has come, for which a step
+ * can wait; or to ask the server, as a step does. */
+static void begin_use(dibs__pg_bell *bell, bool hearing)
+{
+    pthread_mutex_lock(&bell->mutex);
+    while (bell->lent)
+        pthread_cond_wait(&bell->changed, &bell->mutex);
+    bell->hearing = hearing;
+    bell->lent = !hearing;
+    pthread_mutex_unlock(&bell->mutex);
+}
+
+static void end_use(dibs__pg_bell *bell)
+{
+    pthread_mutex_lock(&bell->mutex);
+    bell->hearing = bell->lent = false;
+    pthread_cond_broadcast(&bell->changed);
+    pthread_mutex_unlock(&bell->mutex);
 }
 
 static void on_ring(void *arg, const char *text)
@@ -61,38 +177,62 @@ subscribe(dibs__pg_bell *bell, dibs__pg_conn *cn, dibs_error *err)
 }
 
 /* Waits for the server or for the end: DIBS_CANCELLED. DIBS_TIMEOUT: neither. */
-static dibs_status await_news(const dibs__pg_bell *bell, dibs__pg_conn *cn)
+static dibs_status await_news(const dibs__pg_bell *bell)
 {
-    struct pollfd at[] = {
-        {.fd = dibs__pg_conn_fd(cn), .events = POLLIN},
-        {.fd = bell->listener.stop_fd, .events = POLLIN},
-    };
-    int ready = poll(at, 2, QUIET_MS);
+    struct epoll_event at[2];
+    int ready = epoll_wait(bell->watch_fd, at, 2, QUIET_MS);
 
-    if (ready > 0 && at[1].revents)
-        return DIBS_CANCELLED;
+    for (int i = 0; i < ready; i++)
+        if (at[i].data.ptr == &bell->listener)
+            return DIBS_CANCELLED;
     return ready == 0 ? DIBS_TIMEOUT : DIBS_OK;
+}
+
+/* Hears what the server says, or asks whether it is there, with the connection in
+ * hand. */
+static dibs_status
+attend_to(dibs__pg_conn *cn, dibs_status news, dibs_error *err)
+{
+    size_t room = DIBS__PG_ROOM_ROWS;
+
+    if (news == DIBS_TIMEOUT)
+        return dibs__pg_conn_run(cn, "SELECT 1",
+                                 dibsx_after_ms(dibsx_now(), CONNECT_MS), NULL,
+                                 err);
+    if (cn->dead || !dibs__pg_take_in(cn, &room) || dibs__pg_conn_is_worn(cn))
+        return dibsx_fail(err, DIBS_UNAVAIL, "the connection was lost");
+    return DIBS_OK;
 }
 
 /* Until the connection is lost, or the thread is to end: DIBS_CANCELLED. */
 static dibs_status
 listen_on(dibs__pg_bell *bell, dibs__pg_conn *cn, dibs_error *err)
 {
+    struct epoll_event at = {.events = EPOLLIN};
     dibs_status rc;
 
+    if (epoll_ctl(bell->watch_fd, EPOLL_CTL_ADD, dibs__pg_conn_fd(cn), &at) !=
+        0)
+        return dibsx_fail(err, DIBS_UNAVAIL,
+                          "the connection cannot be watched");
+    if (!bell->conf->listens_apart)
+        lend(bell, cn);
     do {
-        size_t room = DIBS__PG_ROOM_ROWS;
-
-        rc = await_news(bell, cn);
-        if (rc == DIBS_OK &&
-            (!dibs__pg_take_in(cn, &room) || dibs__pg_conn_is_worn(cn)))
-            rc = dibsx_fail(err, DIBS_UNAVAIL, "the connection was lost");
-        if (rc == DIBS_TIMEOUT)
-            rc = dibs__pg_conn_run(cn, "SELECT 1",
-                                   dibsx_after_ms(dibsx_now(), CONNECT_MS),
-                                   NULL, err);
+        rc = await_news(bell);
+        if (rc == DIBS_CANCELLED)
+            break;
+        begin_use(bell, rc == DIBS_OK);
+        rc = attend_to(cn, rc, err);
+        end_use(bell);
     } while (rc == DIBS_OK);
+    lend(bell, NULL);
     return rc;
+}
+
+/* A connection that is idle, so that who waits has no more than before; or NULL. */
+static dibs__pg_conn *take_over(dibs__pg_bell *bell)
+{
+    return bell->conf->listens_apart ? NULL : dibs__pg_pool_part(bell->steps);
 }
 
 /* One connection from its beginning to its end. */
@@ -100,16 +240,21 @@ static dibs_status attend(dibs__pg_bell *bell, int *failures)
 {
     dibsx_nsec deadline = dibsx_after_ms(dibsx_now(), CONNECT_MS);
     dibs_error err = {0};
-    dibs__pg_conn *cn = NULL;
-    dibs_status rc = dibs__pg_conn_open(bell->conf, DIBS__PG_FOR_LISTEN,
-                                        deadline, &cn, &err);
+    dibs__pg_conn *cn = take_over(bell);
+    dibs_status rc = DIBS_OK;
+
+    if (!cn)
+        rc = dibs__pg_conn_open(bell->conf, DIBS__PG_FOR_LISTEN, deadline, &cn,
+                                &err);
 
     if (rc == DIBS_OK)
         rc = subscribe(bell, cn, &err);
+    atomic_store(&bell->listens, rc == DIBS_OK);
     dibs__listener_report(&bell->listener, rc == DIBS_OK ? NULL : &err);
     if (rc == DIBS_OK) {
         *failures = 0;
         rc = listen_on(bell, cn, &err);
+        atomic_store(&bell->listens, false);
     }
     dibs__pg_conn_close(cn);
     return rc;
@@ -136,8 +281,6 @@ static void *bell_main(void *arg)
     do {
         dibs_status rc = attend(bell, &failures);
 
-        if (rc == DIBS_UNSUPPORTED)
-            atomic_store(&bell->deaf, true);
         if (rc == DIBS_CANCELLED || rc == DIBS_UNSUPPORTED)
             break;
         failures++;
@@ -148,7 +291,13 @@ static void *bell_main(void *arg)
 static int start(void *arg)
 {
     dibs__pg_bell *bell = arg;
+    struct epoll_event stop = {.events = EPOLLIN, .data.ptr = &bell->listener};
 
+    if (bell->watch_fd < 0)
+        bell->watch_fd = epoll_create1(EPOLL_CLOEXEC);
+    if (bell->watch_fd < 0 || epoll_ctl(bell->watch_fd, EPOLL_CTL_ADD,
+                                        bell->listener.stop_fd, &stop) != 0)
+        return errno;
     return dibsx_thread_start(&bell->thread, bell_main, bell);
 }
 
@@ -160,7 +309,7 @@ dibs_status dibs__pg_bell_open(dibs__pg_bell *bell, dibsx_nsec deadline,
 
 const char *dibs__pg_bell_address(const dibs__pg_bell *bell)
 {
-    return bell->listener.open && !bell->deaf ? bell->listener.address : "";
+    return bell->listener.open && bell->listens ? bell->listener.address : "";
 }
 
 size_t dibs__pg_bell_hear(dibs__pg_bell *bell, dibs__ring *rings, size_t max)

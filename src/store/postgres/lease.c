@@ -78,7 +78,7 @@ acquire(struct dibs__store *st, const dibs__ask *ask, dibsx_nsec deadline,
         return dibs__pg_odd(err);
     rc = judge_ask(ask, status, &answer, ans, err);
     if (rc == DIBS_UNKNOWN)
-        dibs__pg_pool_distrust(dibs__pg_of(st)->steps);
+        dibs__pg_distrust(dibs__pg_of(st));
     return rc;
 }
 
@@ -128,7 +128,7 @@ renew_batch(dibs__pg *pg, dibs__pg_array lists[4], dibs__renewal *items,
     if (rc == DIBS_OK) {
         rc = read_renewals(items, count, rows, err);
         if (rc == DIBS_UNKNOWN)
-            dibs__pg_pool_distrust(&pg->renewals);
+            dibs__pg_distrust(pg);
     }
     dibs__pq.PQclear(rows);
     return rc;

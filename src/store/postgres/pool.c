@@ -4,6 +4,9 @@
 #include "base/fail.h"
 #include <time.h>
 
+/* How long one that may not be needed is kept. */
+#define IDLE_MAX (5 * DIBSX_SEC)
+
 void dibs__pg_pool_init(dibs__pg_pool *pool, const dibs__pg_conf *conf,
                         int most, dibs__pg_pool *spare)
 {
@@ -103,7 +106,7 @@ static bool is_trusted(dibs__pg_pool *pool, const dibs__pg_conn *cn)
     return trusted;
 }
 
-/* An idle connection, without a wait; or NULL. */
+/* An idle connection that can be used; or NULL. */
 static dibs__pg_conn *take_idle(dibs__pg_pool *pool)
 {
     dibs__pg_conn *cn;
@@ -113,20 +116,46 @@ static dibs__pg_conn *take_idle(dibs__pg_pool *pool)
     if (cn)
         pool->idle = cn->next;
     pthread_mutex_unlock(&pool->mutex);
-    return cn;
-}
-
-/* One of those that it may use beside its own. */
-static dibs__pg_conn *take_spare(dibs__pg_pool *pool)
-{
-    dibs__pg_conn *cn = pool->spare ? take_idle(pool->spare) : NULL;
-
-    if (cn && (!dibs__pg_conn_lives(cn) || !is_trusted(pool->spare, cn))) {
+    if (cn && (!dibs__pg_conn_lives(cn) || !is_trusted(pool, cn))) {
         dibs__pg_conn_close(cn);
-        forget(pool->spare);
+        forget(pool);
         return NULL;
     }
     return cn;
+}
+
+dibs__pg_conn *dibs__pg_pool_part(dibs__pg_pool *pool)
+{
+    dibs__pg_conn *cn = take_idle(pool);
+
+    if (cn) {
+        cn->home = NULL;
+        forget(pool);
+    }
+    return cn;
+}
+
+void dibs__pg_pool_trim(dibs__pg_pool *pool)
+{
+    dibsx_nsec since = dibsx_now() - IDLE_MAX;
+    dibs__pg_conn **at = &pool->idle;
+    dibs__pg_conn *old;
+
+    pthread_mutex_lock(&pool->mutex);
+    while (*at && (*at)->used_at >= since)
+        at = &(*at)->next;
+    /* They are given back in front, so that all behind it are older. */
+    old = *at;
+    *at = NULL;
+    for (const dibs__pg_conn *cn = old; cn; cn = cn->next)
+        pool->count--;
+    pthread_mutex_unlock(&pool->mutex);
+    while (old) {
+        dibs__pg_conn *next = old->next;
+
+        dibs__pg_conn_close(old);
+        old = next;
+    }
 }
 
 dibs_status dibs__pg_pool_take(dibs__pg_pool *pool, dibsx_nsec deadline,
@@ -135,7 +164,8 @@ dibs_status dibs__pg_pool_take(dibs__pg_pool *pool, dibsx_nsec deadline,
     dibs_status rc;
     unsigned era;
 
-    *out = dibsx_now() < deadline ? take_spare(pool) : NULL;
+    *out =
+        pool->spare && dibsx_now() < deadline ? take_idle(pool->spare) : NULL;
     if (*out)
         return DIBS_OK;
     for (;;) {

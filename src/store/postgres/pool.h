@@ -36,6 +36,13 @@ DIBS_MUST_CHECK dibs_status dibs__pg_pool_take(dibs__pg_pool *pool,
                                                dibs_error *err);
 void dibs__pg_pool_give(dibs__pg_conn *cn);
 
+/* One that is idle, or NULL. It belongs to the caller from then on, who ends it with
+ * dibs__pg_conn_close(). Any thread. */
+dibs__pg_conn *dibs__pg_pool_part(dibs__pg_pool *pool);
+
+/* Closes those that were not used for a while. Any thread. */
+void dibs__pg_pool_trim(dibs__pg_pool *pool);
+
 /* Lets it have so many, if that is more than it may by now. Any thread. */
 void dibs__pg_pool_widen(dibs__pg_pool *pool, int most);
 

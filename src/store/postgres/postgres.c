@@ -64,11 +64,11 @@ static dibs_status handle_open(const dibs__store_ops *ops, const dibsx_url *url,
     if (!pg)
         return dibsx_fail(err, DIBS_NOMEM, "a store handle");
     pg->base.ops = ops;
-    dibs__pg_bell_init(&pg->bell, &pg->conf);
     dibs__pg_advisory_init(&pg->advisory, &pg->conf);
     rc = dibs__pg_conf_read(url, &pg->conf, err);
     if (rc == DIBS_OK)
         rc = dibs__pg_pools_join(url, &pg->conf, &pg->steps, err);
+    dibs__pg_bell_init(&pg->bell, &pg->conf, pg->steps);
     dibs__pg_pool_init(&pg->renewals, &pg->conf, RENEWALS, pg->steps);
     dibs__pg_combiner_init(&pg->combiner);
     if (rc == DIBS_OK)

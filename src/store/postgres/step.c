@@ -11,6 +11,36 @@
 
 enum { TRIES = 8 };
 
+/* That of the doorbell, one that is idle, or a new one. Where the doorbell's does,
+ * the others are let go by and by: who only waits has one connection. */
+static dibs_status take(dibs__pg *pg, dibs__pg_pool *pool, dibsx_nsec deadline,
+                        dibs__pg_conn **out, dibs_error *err)
+{
+    *out = NULL;
+    if (dibsx_now() < deadline)
+        *out = dibs__pg_bell_borrow(&pg->bell);
+    if (*out) {
+        dibs__pg_pool_trim(pg->steps);
+        dibs__pg_pool_trim(&pg->renewals);
+    }
+    return *out ? DIBS_OK : dibs__pg_pool_take(pool, deadline, out, err);
+}
+
+static void give(dibs__pg *pg, dibs__pg_conn *cn)
+{
+    if (cn->home)
+        dibs__pg_pool_give(cn);
+    else
+        dibs__pg_bell_return(&pg->bell, cn);
+}
+
+void dibs__pg_distrust(dibs__pg *pg)
+{
+    dibs__pg_pool_distrust(pg->steps);
+    dibs__pg_pool_distrust(&pg->renewals);
+    dibs__pg_bell_distrust(&pg->bell);
+}
+
 dibs_status dibs__pg_step(dibs__pg *pg, dibs__pg_pool *pool,
                           dibs__pg_query query, const dibs__pg_args *args,
                           dibsx_nsec deadline, PGresult **out, dibs_error *err)
@@ -22,12 +52,12 @@ dibs_status dibs__pg_step(dibs__pg *pg, dibs__pg_pool *pool,
     for (int i = 0; again && i < TRIES; i++) {
         dibs__pg_conn *cn;
 
-        rc = dibs__pg_pool_take(pool, deadline, &cn, err);
+        rc = take(pg, pool, deadline, &cn, err);
         if (rc != DIBS_OK)
             return rc;
         rc = dibs__pg_conn_ask(cn, &pg->texts, query, args, deadline, out,
                                &again, err);
-        dibs__pg_pool_give(cn);
+        give(pg, cn);
     }
     return rc;
 }

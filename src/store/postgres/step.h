@@ -16,7 +16,11 @@ DIBS_MUST_CHECK dibs_status dibs__pg_step(dibs__pg *pg, dibs__pg_pool *pool,
                                           dibsx_nsec deadline, PGresult **out,
                                           dibs_error *err);
 
-/* The same for what changes nothing: never DIBS_UNKNOWN. */
+/* The server answered what it cannot: no connection that was made before is used
+ * for a step again. */
+void dibs__pg_distrust(dibs__pg *pg);
+
+/* The same as dibs__pg_step() for what changes nothing: never DIBS_UNKNOWN. */
 DIBS_MUST_CHECK dibs_status dibs__pg_look(dibs__pg *pg, dibs__pg_query query,
                                           const dibs__pg_args *args,
                                           dibsx_nsec deadline, PGresult **out,

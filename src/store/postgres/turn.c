@@ -69,7 +69,7 @@ dibs__pg_turn(struct dibs__store *st, const dibs__turn *turn,
     if (rc == DIBS_OK)
         rc = judge_turn(turn, status, &answer, ans, err);
     if (rc == DIBS_UNKNOWN)
-        dibs__pg_pool_distrust(dibs__pg_of(st)->steps);
+        dibs__pg_distrust(dibs__pg_of(st));
     dibs__pg_answer_fini(&answer);
     return rc;
 }
@@ -165,7 +165,7 @@ dibs__pg_acquire_all(struct dibs__store *st, const dibs__ask *asks,
     if (rc == DIBS_OK)
         rc = judge_all(asks, count, status, &answer, answers, blocked, err);
     if (rc == DIBS_UNKNOWN)
-        dibs__pg_pool_distrust(pg->steps);
+        dibs__pg_distrust(pg);
     dibs__pg_answer_fini(&answer);
     for (size_t i = 0; i < ALL_LISTS; i++)
         dibs__pg_array_fini(&lists[i]);
