@@ -119,7 +119,9 @@ static void a_greeting_cut_at_any_byte_changes_nothing(void **state)
 
     (void)state;
     enter(&at);
-    snprintf(url, sizeof(url), "postgres://dibs@127.0.0.1:%d/postgres",
+    /* By another name, or it would share the connections that there are. */
+    snprintf(url, sizeof(url),
+             "postgres://dibs@127.0.0.1:%d/postgres?application_name=cut",
              at.px.port);
     proxy_arm(&at.px, -1);
     dibs_close(world_client(url, WORLD_STEP_MS));
