@@ -44,7 +44,8 @@ chaos: ## put every store through every fault, and check what its users relied o
 	@tools/install-packages.sh build test
 	@$(call configure,bench,build/bench)
 	@cmake --build build/bench --target chaos check run_ground sim sim_quorum contract loops cluster_load \
-		failovers test_quorum_faults test_quorum_slots with_redis with_redlock with_postgres -- --quiet
+		failovers test_quorum_faults test_quorum_slots with_redis with_redlock with_postgres \
+		test_postgres_contend -- --quiet
 	@tools/chaos.sh build/bench $(or $(MINUTES),35)
 
 mutants: ## plant one mistake after the other, and show what catches it and how fast
