@@ -247,7 +247,8 @@ static void one_who_waits_has_one_connection(void **state)
     assert_true(pid > 0);
     world_await_waiters(cl, "waited", 1);
     await_asks(2);
-    assert_int_equal(connections(), 2);
+    /* Another was made if two steps met, and goes when it is not needed. */
+    await_connections(2);
     CHECK(DIBS_OK, dibs_lock_release(lock, err));
     assert_int_equal(child_code(pid), 0);
     dibs_lock_free(lock);

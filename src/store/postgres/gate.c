@@ -82,6 +82,16 @@ void dibs__pg_gate_let_out(dibs__pg_gate *gate)
 }
 
 /* The pair has room for a piece: it is empty. */
+static bool pass_on(const dibs__pg_gate *gate, const char *piece, size_t len)
+{
+    ssize_t sent;
+
+    do
+        sent = send(gate->libpq_fd, piece, len, MSG_NOSIGNAL);
+    while (sent < 0 && errno == EINTR);
+    return sent == (ssize_t)len;
+}
+
 size_t dibs__pg_gate_let_in(const dibs__pg_gate *gate, size_t most,
                             dibs__pg_gate_look *look, void *arg)
 {
@@ -91,8 +101,7 @@ size_t dibs__pg_gate_let_in(const dibs__pg_gate *gate, size_t most,
 
     if (got > 0 && look && !look(arg, piece, (size_t)got))
         return 0;
-    if (got > 0 &&
-        send(gate->libpq_fd, piece, (size_t)got, MSG_NOSIGNAL) == got)
+    if (got > 0 && pass_on(gate, piece, (size_t)got))
         return (size_t)got;
     if (got >= 0 || (errno != EAGAIN && errno != EINTR))
         shutdown(gate->libpq_fd, SHUT_WR);
