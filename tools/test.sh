@@ -107,7 +107,7 @@ use_preset() {
 tests() {
     local preset=$1 fifths=10 with
     shift
-    [[ $preset != [at]san ]] || fifths=6
+    [[ $preset != [at]san ]] || fifths=5
     use_preset "$preset"
     "${with[@]}" ctest --test-dir "build/$preset" -j"$fifths" --timeout 7200 --output-on-failure \
         --no-tests=error ${leave_out[@]+"${leave_out[@]}"} "$@"

@@ -176,11 +176,12 @@ static void asking_does_not_stretch_a_claim(void **state)
 {
     actor holder = contract_actor(*state, 0);
     actor b = contract_actor(*state, 1);
-    dibsx_nsec claimed_at;
+    dibsx_nsec claimed_at, released_at;
     uint64_t fence;
 
     assert_status(actor_try(&holder), DIBS_OK);
     assert_status(actor_queue(&b), DIBS_BUSY);
+    released_at = dibsx_now();
     assert_status(actor_release(&holder), DIBS_OK);
     claimed_at = dibsx_now();
     actor_expect_claim(&b);
@@ -191,6 +192,7 @@ static void asking_does_not_stretch_a_claim(void **state)
         contract_sleep_until(dibsx_now() + 100 * DIBSX_MS);
         gone_ms = contract_ms_since(claimed_at);
         assert_status(actor_queue(&b), DIBS_OK);
+        IN_TIME(contract_ms_since(released_at) < DIBS__CLAIM_MS);
         assert_int_equal(b.ans.fence, fence);
         assert_true(b.ans.left_ms <= DIBS__CLAIM_MS - gone_ms + 100);
     }

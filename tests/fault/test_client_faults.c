@@ -106,9 +106,9 @@ static void go_away_with_the_first_answer(world *w)
 static void a_wait_that_may_have_been_granted_does_not_deny_it(void **state)
 {
     world *w = *state;
-    dibs_lock *lock =
-        world_lock(w->one, "k",
-                   DIBS_LOCK_OPTS(.ttl_ms = 5000, .wait_ms = pace_ms(300)));
+    dibs_lock *lock = world_lock(w->one, "k",
+                                 DIBS_LOCK_OPTS(.ttl_ms = pace_ms(5000),
+                                                .wait_ms = pace_ms(300)));
     size_t holders, waiters;
     dibs_error err = {0};
 
