@@ -28,7 +28,7 @@ sys.path.insert(0, os.path.dirname(HERE))
 
 # pylint: disable=wrong-import-position
 from pace import MISSED, PACE, span  # noqa: E402
-from runtools import (DIBS, LOST, NO_CGROUP, PATIENCE, POWERLESS, UNAVAIL, alive, inside, may_unshare,  # noqa: E402
+from runtools import (DIBS, LOST, NO_CGROUP, NO_PROC, PATIENCE, POWERLESS, UNAVAIL, alive, inside, may_unshare,  # noqa: E402
                       read_stat, read_text)
 
 TREE = os.environ["RUN_GROUND_TREE"]
@@ -70,16 +70,6 @@ LOOPS = 12
 
 # A first process that outlives dibs: with it the kernel would end all of its PID namespace.
 STAY = '"$@"; code=$?; while test -e "$RUN_GROUND_STAY"; do sleep 0.02; done; exit $code'
-EMPTY_PROC = """
-boot=$(cat /proc/sys/kernel/random/boot_id)
-time=$(readlink /proc/self/ns/time)
-umount -l /proc
-mount -t tmpfs none /proc
-mkdir -p /proc/sys/kernel/random /proc/self/ns
-echo "$boot" >/proc/sys/kernel/random/boot_id
-ln -s "$time" /proc/self/ns/time
-printf 'ASAN_OPTIONS=detect_leaks=0\\0' >/proc/self/environ
-"""
 WITH_CGROUP = "mount -t cgroup2 none /sys/fs/cgroup\n"
 
 
@@ -94,8 +84,8 @@ PLACES = {
     "cgroup": [("a cgroup", inside(WITH_CGROUP), False)],
     "strange": [
         ("no /proc", inside("umount -l /proc\n" + NO_CGROUP), True),
-        ("/proc on tmpfs", inside(EMPTY_PROC + NO_CGROUP), False),
-        ("/proc on tmpfs, no rights", inside(EMPTY_PROC + NO_CGROUP) + POWERLESS, True),
+        ("/proc on tmpfs", inside(NO_PROC + NO_CGROUP), False),
+        ("/proc on tmpfs, no rights", inside(NO_PROC + NO_CGROUP) + POWERLESS, True),
         ("another's /proc", staying(NO_CGROUP, "-p", "-f"), False),
         ("another's /proc, no rights", inside(NO_CGROUP, "-p", "-f") + POWERLESS, True),
     ],

@@ -6,26 +6,13 @@ import signal
 import subprocess
 import unittest
 
-from runtools import (DIBS, NO_CGROUP, PATIENCE, POWERLESS, RunCase, below, inside, main, may_unshare, read_stat, span,
+from runtools import (DIBS, NO_CGROUP, NO_PROC, PATIENCE, POWERLESS, RunCase, below, inside, main, may_unshare, read_stat, span,
                       wait_until)
 
 # A writer that has left the command's group and lost its parent.
 TREE = """
 (setsid sh -c 'while :; do echo first >>witness; sleep 0.002; done' &)
 exec sleep 1000
-"""
-
-# What an embedded store reads of /proc, on a file system that has no processes. The
-# search for leaks of a sanitizer, which reads its options there too, would need them.
-NO_PROC = """
-boot=$(cat /proc/sys/kernel/random/boot_id)
-time=$(readlink /proc/self/ns/time)
-umount -l /proc
-mount -t tmpfs none /proc
-mkdir -p /proc/sys/kernel/random /proc/self/ns
-echo "$boot" >/proc/sys/kernel/random/boot_id
-ln -s "$time" /proc/self/ns/time
-printf 'ASAN_OPTIONS=detect_leaks=0\\0' >/proc/self/environ
 """
 
 

@@ -100,7 +100,7 @@ static bool look(void *arg, const char *piece, size_t len)
     return lg->verdict == DIBS__PG_AUTH_FINE;
 }
 
-/* Lets a piece through. What comes behind an offer stays where it is until libpq has
+/* Lets a piece through. The bytes behind an offer stay where they are until libpq has
  * understood that. */
 static void let_in(login *lg)
 {

@@ -1,9 +1,10 @@
 /* pool.h - connections that many threads share, each for the time of a step.
  *
  * A thread takes an idle connection, or makes one while there are fewer than the
- * most, or waits for one. The clients of a process share one for their steps
- * (pools.h), so that the most is a bound for the process. Many connections, rather than one as a pipeline: each is
- * a process of the server, and steps of several are written to disk together. */
+ * most, or waits for one. The clients of a process share a pool for their steps
+ * (pools.h), so that the most is a bound for the process. Many connections, rather
+ * than one as a pipeline: each is a process of the server, and steps of several are
+ * written to disk together. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_STORE_POSTGRES_POOL_H
 #define DIBS_STORE_POSTGRES_POOL_H

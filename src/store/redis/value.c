@@ -51,7 +51,7 @@ static bool read_version(const redisReply *reply, uint64_t *out)
     return true;
 }
 
-/* What is there has at least a millisecond; -1: for ever. */
+/* A value that is there has at least a millisecond; -1: for ever. */
 static bool read_expiry(const redisReply *reply, int64_t *expires_ms)
 {
     int64_t left_ms;

@@ -82,8 +82,8 @@ $$;
 -- who holds it would have to stand in line with them. NULL: it takes the long way.
 --   (1) Nobody is served by this: some hold, and no party's time has passed, so the
 --       queue is as the last step left it.
---   (2) Who is served at the same time changes the same row. Of the two, the second
---       sees what the first did: a place that is none any more is not refreshed.
+--   (2) A step that serves the party at the same time changes the same row. The
+--       second of the two sees what the first did: a place that is none any more is not refreshed.
 --   (3) The row is all that the transaction has locked, and it waits for no other:
 --       one of a batch does not come here.
 --   (4) A place that was refreshed has not been served since it was taken, so that
