@@ -81,6 +81,20 @@ dibs_status dibsx_fail_at(dibs_error *err, dibs_status status,
     return status;
 }
 
+dibs_status dibsx_nomem(dibs_error *err, const char *thing, ...)
+{
+    char named[sizeof(err->message)];
+    va_list args;
+
+    va_start(args, thing);
+    (void)vsnprintf(named, sizeof(named), thing, args);
+    va_end(args);
+    return dibsx_fail(err, DIBS_NOMEM,
+                      "there is no memory for %s: the system or a limit of the "
+                      "process refused it; free some, or raise the limit",
+                      named);
+}
+
 dibs_status dibsx_unanswered(dibs_error *err)
 {
     if (err) {

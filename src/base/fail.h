@@ -19,6 +19,11 @@ dibs_status
 dibsx_fail_at(dibs_error *err, dibs_status status, const char *origin,
               const char *format, ...) __attribute__((format(printf, 4, 5)));
 
+/* No memory for `thing`, a noun with its article: the message becomes a sentence
+ * that says what to do. Answers DIBS_NOMEM. */
+dibs_status dibsx_nomem(dibs_error *err, const char *thing, ...)
+    __attribute__((format(printf, 2, 3)));
+
 /* What was asked before has had no answer, so that this failure does not mean that
  * nothing changed: the same detail, as DIBS_UNKNOWN. */
 dibs_status dibsx_unanswered(dibs_error *err);

@@ -363,8 +363,7 @@ dibs_status dibsx_json_read(const char *text, size_t len, dibsx_json_doc *doc,
                             dibsx_zalloc(len + 1)};
     if (!doc->root || !doc->texts) {
         dibsx_json_doc_fini(doc);
-        return dibsx_fail(err, DIBS_NOMEM, "no memory for %zu bytes of JSON",
-                          len);
+        return dibsx_nomem(err, "%zu bytes of JSON", len);
     }
     rd.next = doc->root;
     rd.out = doc->texts;

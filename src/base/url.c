@@ -391,7 +391,7 @@ dibs_status dibsx_url_parse(const char *text, dibsx_url *url, dibs_error *err)
     if (!copy(p.scheme, &url->scheme) || !copy(p.user, &url->user) ||
         !copy(p.password, &url->password) || !copy_hosts(p.hosts, url) ||
         !copy(p.path, &url->path) || !copy_params(p.query, url)) {
-        rc = dibsx_fail(err, DIBS_NOMEM, "no memory for the store URL");
+        rc = dibsx_nomem(err, "the store URL");
         goto out;
     }
     make_lower(url->scheme);

@@ -204,7 +204,7 @@ dibs__parse(dibs__command *cmd, int argc, char *const *argv, dibs_error *err)
 
     cmd->operands = dibsx_zalloc_n((size_t)argc + 1, sizeof(char *));
     if (!cmd->operands)
-        return dibsx_fail(err, DIBS_NOMEM, "no memory for the command line");
+        return dibsx_nomem(err, "the command line");
     while (ps.at < argc && rc == DIBS_OK)
         rc = take_word(&ps);
     return rc;

@@ -149,8 +149,7 @@ read_secret(const char *path, const char *name, char **out, dibs_error *err)
     if (empty)
         return dibsx_fail(err, DIBS_INVALID,
                           "%s: the first line of %s is empty", name, path);
-    return *out ? DIBS_OK
-                : dibsx_fail(err, DIBS_NOMEM, "no memory for settings");
+    return *out ? DIBS_OK : dibsx_nomem(err, "settings");
 }
 
 /* A copy of our own, of the kind that the option's texts are. */
@@ -180,13 +179,13 @@ static dibs_status own(const dibs__option *option, const char *text,
     } else if (source == DIBS__FROM_FILE || option->secret) {
         *owned = copy_of(option, text);
         if (!*owned)
-            return dibsx_fail(err, DIBS_NOMEM, "no memory for settings");
+            return dibsx_nomem(err, "settings");
     }
     if (place) {
         *owned_place = dibsx_strdup(place);
         if (!*owned_place) {
             drop(option, *owned);
-            return dibsx_fail(err, DIBS_NOMEM, "no memory for settings");
+            return dibsx_nomem(err, "settings");
         }
     }
     return DIBS_OK;
@@ -200,7 +199,7 @@ keep_also(dibs__setting *setting, const char *text, dibs_error *err)
                                        sizeof(*setting->all));
 
     if (!all)
-        return dibsx_fail(err, DIBS_NOMEM, "no memory for settings");
+        return dibsx_nomem(err, "settings");
     all[setting->count++] = text;
     all[setting->count] = NULL;
     setting->all = all;

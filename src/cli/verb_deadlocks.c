@@ -110,7 +110,7 @@ look(const dibs__command *cmd, dibs_client *cl, finding *found, dibs_error *err)
         dibsx_buf_puts(&found->text, "no deadlock\n");
     if (rc == DIBS_OK &&
         (!dibsx_buf_ok(&found->text) || !dibsx_buf_ok(&found->mark)))
-        rc = dibsx_fail(err, DIBS_NOMEM, "no memory for the output");
+        rc = dibsx_nomem(err, "the output");
     return rc;
 }
 

@@ -241,7 +241,9 @@ static int look_once(const dibs__command *cmd, dibs_client *cl, void *arg)
     int code = 0;
 
     if (rc == DIBS_OK && now.failed)
-        rc = dibsx_fail(&err, DIBS_NOMEM, "too many locks to watch");
+        rc = dibsx_fail(&err, DIBS_NOMEM,
+                        "there are too many locks to watch; ask for names with "
+                        "a longer beginning");
     if (rc != DIBS_OK) {
         look_fini(&now);
         return dibs__repeat_failed(cmd, &err);

@@ -114,7 +114,7 @@ static dibs_status read_scalar(reader *rd, dibs__yaml_node **out)
         node->text = dibsx_strdup(text);
     if (!node || !node->text) {
         dibs__yaml_free(node);
-        return dibsx_fail(rd->err, DIBS_NOMEM, "no memory for %s", rd->file);
+        return dibsx_nomem(rd->err, "%s", rd->file);
     }
     node->quoted = rd->event.data.scalar.style != YAML_PLAIN_SCALAR_STYLE;
     *out = node;
@@ -191,7 +191,7 @@ static dibs_status read_collection(reader *rd, dibs__yaml_node **out)
         return fail_here(rd, "nested too deeply");
     *out = node_new(rd, map ? DIBS__YAML_MAP : DIBS__YAML_LIST);
     if (!*out)
-        return dibsx_fail(rd->err, DIBS_NOMEM, "no memory for %s", rd->file);
+        return dibsx_nomem(rd->err, "%s", rd->file);
     rd->depth++;
     rc = map ? read_map(rd, *out) : read_list(rd, *out);
     rd->depth--;
@@ -249,7 +249,7 @@ dibs_status dibs__yaml_parse(const char *text, size_t len, const char *file,
     if (rc != DIBS_OK)
         return rc;
     if (!api.parser_initialize(&rd.parser))
-        return dibsx_fail(err, DIBS_NOMEM, "no memory for %s", file);
+        return dibsx_nomem(err, "%s", file);
     api.parser_set_input_string(&rd.parser, (const unsigned char *)text, len);
     rc = read_stream(&rd, &root);
     if (rc == DIBS_OK) {

@@ -98,7 +98,7 @@ look(dibs_client *cl, const char *begins, const dibs__waits *before,
                                       dibs__client_deadline(cl, dibsx_now()),
                                       gather, &gt, err);
     if (rc == DIBS_OK && (gt.failed || !dibs__waits_solve(gt.waits)))
-        rc = dibsx_fail(err, DIBS_NOMEM, "no memory for so many waiters");
+        rc = dibsx_nomem(err, "so many waiters");
     return rc;
 }
 

@@ -100,7 +100,7 @@ static dibs_status fill(dibs_client *cl, const char *url,
         cl->local_url = dibsx_strdup(opts->local_url);
     if (!cl->url || !cl->prefix || !cl->label ||
         (opts->local_url && !cl->local_url))
-        return dibsx_fail(err, DIBS_NOMEM, "no memory for the client");
+        return dibsx_nomem(err, "the client");
     dibs__text_clean(cl->label);
     cl->ttl_ms = opts->ttl_ms ? opts->ttl_ms : DIBS__TTL_DEFAULT_MS;
     cl->timeout_ms = opts->timeout_ms ? opts->timeout_ms : TIMEOUT_MS;
@@ -179,7 +179,7 @@ dibs_status dibs_open(const char *url, const dibs_client_opts *opts,
         goto out;
     cl = dibsx_zalloc(sizeof(*cl));
     if (!cl) {
-        rc = dibsx_fail(err, DIBS_NOMEM, "no memory for the client");
+        rc = dibsx_nomem(err, "the client");
         goto out;
     }
     rc = init(cl, url, &want, err);

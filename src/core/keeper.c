@@ -430,7 +430,7 @@ dibs_status dibs__keeper_ready(dibs_client *cl, dibs_error *err)
 
     if (!dibsx_heap_reserve(&kp->deadlines, cl->lock_count) ||
         !dibsx_heap_reserve(&kp->alarms, cl->lock_count))
-        return dibsx_fail(err, DIBS_NOMEM, "no memory for a deadline");
+        return dibsx_nomem(err, "a deadline");
     if (kp->running)
         return DIBS_OK;
     failed = dibs__thread_start(&kp->thread, keeper_main, cl);

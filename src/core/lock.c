@@ -53,7 +53,7 @@ dibs_lock_new(dibs_client *cl, const char *name, const dibs_lock_opts *opts,
         return rc;
     lock = dibsx_zalloc(sizeof(*lock));
     if (!lock)
-        return dibsx_fail(err, DIBS_NOMEM, "no memory for a lock");
+        return dibsx_nomem(err, "a lock");
     lock->cl = cl;
     lock->st = cl->st;
     lock->refs = 1;

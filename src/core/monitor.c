@@ -110,7 +110,7 @@ dibs_status dibs_lease_list(dibs_client *cl, const char *begins,
                                   dibs__client_deadline(cl, dibsx_now()),
                                   show_name, &vw, err);
     if (rc == DIBS_OK && vw.short_of_memory)
-        return dibsx_fail(err, DIBS_NOMEM, "no memory for the list");
+        return dibsx_nomem(err, "the list");
     return rc;
 }
 
@@ -130,7 +130,7 @@ dibs_status dibs_lease_show(dibs_client *cl, const char *name,
                                      dibs__client_deadline(cl, dibsx_now()),
                                      show_name, &vw, err);
     if (rc == DIBS_OK && vw.short_of_memory)
-        return dibsx_fail(err, DIBS_NOMEM, "no memory for %s", name);
+        return dibsx_nomem(err, "%s", name);
     if (rc == DIBS_NOTFOUND)
         return dibsx_fail(err, rc, "nobody holds %s and nobody waits", name);
     return rc;

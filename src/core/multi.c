@@ -153,7 +153,7 @@ dibs_multi_new(dibs_client *cl, const char *const *names, size_t count,
         return dibsx_fail(err, DIBS_INVALID, "the set has no names");
     multi = dibsx_zalloc(sizeof(*multi));
     if (!multi)
-        return dibsx_fail(err, DIBS_NOMEM, "no memory for a set of locks");
+        return dibsx_nomem(err, "a set of locks");
     multi->cl = cl;
     for (size_t i = 0; i < count && rc == DIBS_OK; i++)
         rc = add(multi, names[i], opts, err);

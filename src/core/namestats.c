@@ -16,7 +16,7 @@
 
 static dibs_status no_memory(dibs_error *err)
 {
-    return dibsx_fail(err, DIBS_NOMEM, "no memory for the statistics");
+    return dibsx_nomem(err, "the statistics");
 }
 
 /* Acquires that have not ended are attempts of their name already. Locks:

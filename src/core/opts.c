@@ -119,7 +119,7 @@ static dibs_status copy_identity(dibs_lock *lock, dibs_error *err)
                           DIBS__IDENTITY_MAX - 1);
     lock->identity = dibsx_strdup(given);
     if (!lock->identity)
-        return dibsx_fail(err, DIBS_NOMEM, "no memory for a lock");
+        return dibsx_nomem(err, "a lock");
     return DIBS_OK;
 }
 
@@ -129,7 +129,7 @@ static dibs_status copy_label(dibs_lock *lock, dibs_error *err)
         return DIBS_OK;
     lock->label = dibsx_strdup(lock->opts.label);
     if (!lock->label)
-        return dibsx_fail(err, DIBS_NOMEM, "no memory for a lock");
+        return dibsx_nomem(err, "a lock");
     dibs__text_clean(lock->label);
     return DIBS_OK;
 }
@@ -162,7 +162,7 @@ static dibs_status copy_meta(dibs_lock *lock, dibs_error *err)
     if (rc == DIBS_OK) {
         lock->meta = dibsx_buf_take(&buf);
         if (!lock->meta)
-            rc = dibsx_fail(err, DIBS_NOMEM, "no memory for a lock");
+            rc = dibsx_nomem(err, "a lock");
     }
     dibsx_buf_fini(&buf);
     return rc;

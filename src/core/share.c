@@ -36,7 +36,7 @@ dibs_status dibs__share_init(dibs_client *cl, dibs_error *err)
     pthread_condattr_t attr;
 
     if (!sh)
-        return dibsx_fail(err, DIBS_NOMEM, "no memory to share statistics");
+        return dibsx_nomem(err, "the shared statistics");
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_cond_init(&sh->cond, &attr);
@@ -123,7 +123,7 @@ read_shared(dibs_client *cl, const char *key, dibsx_nsec deadline,
         rc = dibs__counts_read(value.data, out);
     }
     if (rc == DIBS_NOMEM)
-        rc = dibsx_fail(err, rc, "no memory to share statistics");
+        rc = dibsx_nomem(err, "the shared statistics");
     if (rc == DIBS_MISMATCH)
         rc = dibsx_fail(err, rc, "%s is not what this version can read", key);
     dibs_value_free(&value);
@@ -151,7 +151,7 @@ add_once(dibs_client *cl, const char *key, const dibs__counts *counts,
     if (dibsx_buf_ok(&text))
         rc = cl->st->ops->value->put(cl->st, &put, deadline, &version, err);
     else
-        rc = dibsx_fail(err, DIBS_NOMEM, "no memory to share statistics");
+        rc = dibsx_nomem(err, "the shared statistics");
     dibsx_buf_fini(&text);
     dibs__counts_fini(&all);
     return rc;

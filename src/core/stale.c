@@ -137,7 +137,7 @@ dibs_lease_break_stale(dibs_client *cl, const char *begins, const char *reason,
     if (rc == DIBS_OK) {
         sw.found = dibsx_zalloc_n(BATCH, sizeof(*sw.found));
         if (!sw.found)
-            rc = dibsx_fail(err, DIBS_NOMEM, "no memory for the list");
+            rc = dibsx_nomem(err, "the list");
     }
     while (rc == DIBS_OK && more)
         rc = sweep_once(&sw, full, reason, &count, &more, err);

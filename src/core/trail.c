@@ -99,7 +99,7 @@ void dibs__trail_add(dibs_client *cl, const dibs__deed *deed)
     put_holder(&text, deed->holder);
     dibsx_buf_printf(&text, "fence %" PRIu64 "\n", deed->fence);
     if (rc == DIBS_OK && !dibsx_buf_ok(&text))
-        rc = dibsx_fail(&err, DIBS_NOMEM, "no memory");
+        rc = dibsx_nomem(&err, "an entry of the trail");
     if (rc == DIBS_OK)
         rc = cl->st->ops->log->append(cl->st, topic, text.data, text.len, KEEP,
                                       dibs__client_deadline(cl, dibsx_now()),

@@ -85,7 +85,7 @@ dibs_status dibs__demo_ad_put(dibs_client *data, const dibs__demo_ad *ad,
         rc = dibs_state_cas(data, DIBS__DEMO_VALUE, version, text.data,
                             text.len, 0, NULL, err);
     else
-        rc = dibsx_fail(err, DIBS_NOMEM, "no memory for the value");
+        rc = dibsx_nomem(err, "the value");
     dibsx_buf_fini(&text);
     return rc;
 }

@@ -157,7 +157,7 @@ dibs_status dibs__demo_line_new(const dibs__demo_opts *opts,
         return DIBS_OK;
     dibs__demo_line_free(line);
     *out = NULL;
-    return dibsx_fail(err, DIBS_NOMEM, "no memory to start workers");
+    return dibsx_nomem(err, "the workers");
 }
 
 void dibs__demo_line_free(dibs__demo_line *line)

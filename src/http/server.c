@@ -201,7 +201,7 @@ static dibs_status bring_up(dibs__http_server *server, dibs_error *err)
         return cannot_start(errno, err);
     if (!dibs__http_pool_init(&server->pool, server->opts.threads_max,
                               dibs__http_work))
-        return dibsx_fail(err, DIBS_NOMEM, "no memory for the HTTP server");
+        return dibsx_nomem(err, "the HTTP server");
     failed = dibsx_thread_start(&server->thread, loop_main, server);
     return failed ? cannot_start(failed, err) : DIBS_OK;
 }
@@ -215,7 +215,7 @@ dibs_status dibs__http_start(const dibs__http_opts *opts,
     *out = NULL;
     if (!server) {
         close(opts->fd);
-        return dibsx_fail(err, DIBS_NOMEM, "no memory for the HTTP server");
+        return dibsx_nomem(err, "the HTTP server");
     }
     server->opts = *opts;
     server->epoll_fd = server->wake_fd = -1;

@@ -97,7 +97,7 @@ dibs_status dibs__http_target_read(const char *text, dibs__http_target *target,
         text += 7 + strcspn(text + 7, "/");
     path = target->texts = dibsx_strdup(text);
     if (!path)
-        return dibsx_fail(err, DIBS_NOMEM, "no memory for the path");
+        return dibsx_nomem(err, "the path");
     query = cut(path, "?");
     rc = read_path(target, path, err);
     if (rc == DIBS_OK)

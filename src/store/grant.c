@@ -304,7 +304,7 @@ dibs__grant_acquire(dibs__roll *roll, const dibs__ask *ask, const char *bell,
     }
     mine = join(roll, mine, ask, bell);
     if (!mine)
-        return dibsx_fail(err, DIBS_NOMEM, "no memory for a place in a queue");
+        return dibsx_nomem(err, "a place in a queue");
     if ((ask->flags & DIBS__ASK_BARGE) && dibs__roll_fits(roll, mine))
         give(roll, mine, true);
     serve(roll, mine);
@@ -394,7 +394,7 @@ dibs__grant_release(dibs__roll *roll, const dibs__leave *leave, dibs_error *err)
         haunt(roll, mine, leave);
     else if (leave->unanswered) {
         if (!bury(roll, mine, leave->owner))
-            return dibsx_fail(err, DIBS_NOMEM, "no memory for a tombstone");
+            return dibsx_nomem(err, "a tombstone");
     } else if (held || is(roll, mine, DIBS__WAITER))
         drop(roll, mine);
     serve(roll, NULL);
@@ -510,7 +510,7 @@ static dibs_status turn_lease(dibs__roll *roll, dibs__party *mine,
     if (!stays)
         mine = hand_on(roll, mine, turn);
     if (!mine)
-        return dibsx_fail(err, DIBS_NOMEM, "no memory for a new owner");
+        return dibsx_nomem(err, "a new owner");
     if (!stays || more) {
         mine->fence = next_fence(roll);
         mine->since_us = roll->now_us;

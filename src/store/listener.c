@@ -110,7 +110,7 @@ begin(dibs__listener *ln, int (*start)(void *arg), void *arg, dibs_error *err)
 
     ln->rings = dibsx_zalloc_n(DIBS__LISTENER_RINGS, sizeof(*ln->rings));
     if (!ln->rings)
-        return dibsx_fail(err, DIBS_NOMEM, "room for rings");
+        return dibsx_nomem(err, "room for rings");
     ln->ring_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     ln->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (ln->ring_fd < 0 || ln->stop_fd < 0 || !dibsx_random(id, sizeof(id)))

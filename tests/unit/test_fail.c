@@ -134,6 +134,20 @@ static void a_failure_after_no_answer_is_no_answer(void **state)
     assert_int_equal(dibsx_unanswered(NULL), DIBS_UNKNOWN);
 }
 
+static void no_memory_is_said_in_a_sentence(void **state)
+{
+    dibs_error err;
+
+    (void)state;
+    assert_int_equal(dibsx_nomem(&err, "a value of %d bytes", 7), DIBS_NOMEM);
+    assert_int_equal(err.status, DIBS_NOMEM);
+    assert_ptr_equal(strstr(err.message,
+                            "there is no memory for a value of 7 bytes: "),
+                     err.message);
+    assert_non_null(strstr(err.message, "; free some"));
+    assert_int_equal(dibsx_nomem(NULL, "a lock"), DIBS_NOMEM);
+}
+
 static void numbers_have_names(void **state)
 {
     (void)state;
@@ -155,6 +169,7 @@ int main(void)
         cmocka_unit_test(messages_are_one_line),
         cmocka_unit_test(an_error_may_be_wrapped_in_place),
         cmocka_unit_test(a_failure_after_no_answer_is_no_answer),
+        cmocka_unit_test(no_memory_is_said_in_a_sentence),
         cmocka_unit_test(numbers_have_names),
     };
 

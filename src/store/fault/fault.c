@@ -553,7 +553,7 @@ static dibs_status fault_open(const dibsx_url *url, dibsx_nsec deadline,
 
     *out = NULL;
     if (!fs)
-        return dibsx_fail(err, DIBS_NOMEM, "no memory for a store");
+        return dibsx_nomem(err, "a store");
     fs->base.ops = &dibs__fault_ops;
     pthread_mutex_init(&fs->mutex, NULL);
     rc = read_url(fs, url, &inner, err);

@@ -218,8 +218,7 @@ be_ready(dibs__pg_advisory *adv, dibsx_nsec deadline, dibs_error *err)
         adv->running =
             dibsx_thread_start(&adv->thread, give_back_main, adv) == 0;
     if (!adv->running)
-        return dibsx_fail(err, DIBS_NOMEM,
-                          "cannot start the thread for advisory locks");
+        return dibsx_nomem(err, "cannot start the thread for advisory locks");
     return begin_session(adv, deadline, err);
 }
 
@@ -231,7 +230,7 @@ static dibs_status add_hold(dibs__pg_advisory *adv, const dibs__ask *ask,
     dibs_status rc;
 
     if (!hold)
-        return dibsx_fail(err, DIBS_NOMEM, "an advisory lock");
+        return dibsx_nomem(err, "an advisory lock");
     snprintf(hold->owner, sizeof(hold->owner), "%s", ask->owner);
     hold->key = dibs__advkey_of(ask->name);
     hold->shared = ask->mode == DIBS__SHARED;

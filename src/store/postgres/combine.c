@@ -260,7 +260,7 @@ static dibs_status send_few(dibs__pg *pg, batch *bt, dibsx_nsec deadline,
     dibs__pg_args args = {.count = 0};
 
     if (!dibs__pg_array_end(bt->arrays, FEW_ARRAYS, &args))
-        return dibsx_fail(err, DIBS_NOMEM, "a batch of steps");
+        return dibsx_nomem(err, "a batch of steps");
     dibs__pg_arg_text(&args, dibs__pg_bell_address(&pg->bell));
     dibs__pg_arg_flag(&args, bt->lazily);
     return dibs__pg_step(pg, pg->steps, DIBS__PG_FEW, &args, deadline, rows,
@@ -274,7 +274,7 @@ static dibs_status send_rest(dibs__pg *pg, batch *bt, dibsx_nsec deadline,
     dibs_status rc;
 
     if (!dibs__pg_array_end(bt->arrays, ARRAYS, &args))
-        return dibsx_fail(err, DIBS_NOMEM, "a batch of steps");
+        return dibsx_nomem(err, "a batch of steps");
     dibs__pg_arg_text(&args, dibs__pg_bell_address(&pg->bell));
     rc = dibs__pg_step(pg, pg->steps, DIBS__PG_BATCHED, &args, deadline, rows,
                        err);

@@ -28,7 +28,7 @@ static const char *const own[] = {"schema",   "strict",      "pool",
 
 static dibs_status no_memory(dibs_error *err)
 {
-    return dibsx_fail(err, DIBS_NOMEM, "no memory for the store URL");
+    return dibsx_nomem(err, "the store URL");
 }
 
 /* A secret may be among them, so that none is left behind in freed memory. */

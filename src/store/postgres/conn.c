@@ -264,7 +264,7 @@ static dibs_status greet(dibs__pg_conn *cn, const dibs__pg_conf *conf,
     dibs_status rc;
 
     if (!sql)
-        return dibsx_fail(err, DIBS_NOMEM, "a statement");
+        return dibsx_nomem(err, "a statement");
     rc = dibs__pg_conn_run(cn, sql, deadline, &row, err);
     dibsx_free(sql);
     if (rc == DIBS_OK && dibs__pq.PQntuples(row) != 1)
@@ -295,7 +295,7 @@ dibs__pg_conn_open(const dibs__pg_conf *conf, dibs__pg_use use,
                                           0);
     if (!cn || !cn->pq) {
         dibsx_free(cn);
-        return dibsx_fail(err, DIBS_NOMEM, "a connection");
+        return dibsx_nomem(err, "a connection");
     }
     rc = dibs__pg_login(cn, conf->cleartext, deadline, err);
     dibsx_forget();

@@ -121,7 +121,7 @@ renew_batch(dibs__pg *pg, dibs__pg_array lists[4], dibs__renewal *items,
         dibs__pg_array_int(&lists[3], dibs__pg_span(items[i].ttl_ms));
     }
     if (!dibs__pg_array_end(lists, 4, &args))
-        return dibsx_fail(err, DIBS_NOMEM, "a batch of renewals");
+        return dibsx_nomem(err, "a batch of renewals");
     dibs__pg_arg_text(&args, dibs__pg_bell_address(&pg->bell));
     rc = dibs__pg_step(pg, &pg->renewals, DIBS__PG_RENEW, &args, deadline,
                        &rows, err);

@@ -113,7 +113,7 @@ shared_new(const dibsx_url *url, shared **out, dibs_error *err)
 
     *out = NULL;
     if (!sh)
-        return dibsx_fail(err, DIBS_NOMEM, "a pool of connections");
+        return dibsx_nomem(err, "a pool of connections");
     sh->users = 1;
     rc = dibs__pg_conf_read(url, &sh->conf, err);
     dibs__pg_pool_init(&sh->pool, &sh->conf, sh->conf.pool, NULL);

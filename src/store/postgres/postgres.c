@@ -62,7 +62,7 @@ static dibs_status handle_open(const dibs__store_ops *ops, const dibsx_url *url,
     dibs_status rc;
 
     if (!pg)
-        return dibsx_fail(err, DIBS_NOMEM, "a store handle");
+        return dibsx_nomem(err, "a store handle");
     pg->base.ops = ops;
     dibs__pg_advisory_init(&pg->advisory, &pg->conf);
     rc = dibs__pg_conf_read(url, &pg->conf, err);

@@ -135,7 +135,7 @@ dibs_status dibs__pg_texts_init(dibs__pg_texts *texts,
         texts->of[i] = write_text(conf, queries[i]);
         texts->pooled[i] = write_text(conf, few ? few_pooled : queries[i]);
         if (!texts->of[i] || !texts->pooled[i])
-            return dibsx_fail(err, DIBS_NOMEM, "the statements");
+            return dibsx_nomem(err, "the statements");
     }
     return DIBS_OK;
 }

@@ -33,7 +33,7 @@ run(dibs__pg_conn *cn, const dibs__pg_conf *conf, const char *sql,
     dibs_status rc;
 
     if (!text)
-        return dibsx_fail(err, DIBS_NOMEM, "a statement");
+        return dibsx_nomem(err, "a statement");
     rc = dibs__pg_conn_run(cn, text, deadline, out, err);
     dibsx_free(text);
     return rc;

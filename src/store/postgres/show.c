@@ -102,12 +102,12 @@ show_name(const PGresult *rows, int first, int end, dibs__roll *roll,
         dibs__party *party = dibs__roll_add(roll);
 
         if (!party)
-            return dibsx_fail(err, DIBS_NOMEM, "the parties of a name");
+            return dibsx_nomem(err, "the parties of a name");
         if (!read_party(rows, i, party))
             return dibs__pg_odd(err);
     }
     if (!dibs__display_room(dp, roll->count))
-        return dibsx_fail(err, DIBS_NOMEM, "the entries of a name");
+        return dibsx_nomem(err, "the entries of a name");
     count = dibs__roll_show(roll, dp->entries);
     *shown = count > 0;
     if (count > 0 && !dp->each(dibs__pg_text(rows, first, NAME), dp->entries,

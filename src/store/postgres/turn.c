@@ -157,7 +157,7 @@ dibs__pg_acquire_all(struct dibs__store *st, const dibs__ask *asks,
     for (size_t i = 0; i < ALL_LISTS; i++)
         dibs__pg_array_init(&lists[i]);
     if (!write_asks(asks, count, lists, &args))
-        rc = dibsx_fail(err, DIBS_NOMEM, "a set of names");
+        rc = dibsx_nomem(err, "a set of names");
     dibs__pg_arg_text(&args, dibs__pg_bell_address(&pg->bell));
     if (rc == DIBS_OK)
         rc = dibs__pg_call(pg, DIBS__PG_ACQUIRE_ALL, &args, deadline, &answer,

@@ -40,7 +40,7 @@ read_value(const PGresult *rows, dibs_value *out, dibs_error *err)
         size_t len = out->len;
 
         memset(out, 0, sizeof(*out));
-        return dibsx_fail(err, DIBS_NOMEM, "a value of %zu bytes", len);
+        return dibsx_nomem(err, "a value of %zu bytes", len);
     }
     memcpy(out->data, dibs__pg_text(rows, 0, 2), out->len);
     return DIBS_OK;

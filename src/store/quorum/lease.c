@@ -406,7 +406,7 @@ acquire_once(dibs__quorum *qm, const dibs__ask *ask, dibs__slots *slots,
     *again = false;
     *ans = (dibs__answer){.fence = 0};
     if (!as)
-        return dibsx_fail(err, DIBS_NOMEM, "a round of votes");
+        return dibsx_nomem(err, "a round of votes");
     as->fence = propose(qm, slots);
     as->slots = slots;
     as->moved_from_at = moved_from_at;
@@ -485,7 +485,7 @@ dibs__quorum_release(struct dibs__store *st, const dibs__leave *leave,
                           "to be kept for longer than longest_ttl");
     lv = leaving_new(qm, leave, dibs__round_limit(qm, INT64_MAX, deadline));
     if (!lv)
-        return dibsx_fail(err, DIBS_NOMEM, "a round of votes");
+        return dibsx_nomem(err, "a round of votes");
     dibs__round_start(&lv->rd, DIBS__ALL_NODES);
     dibs__round_wait(&lv->rd, release_decided);
     rc = judge_release(&lv->rd, err);

@@ -132,7 +132,7 @@ static dibs_status add_node(dibs__quorum *qm, const dibsx_url *url,
     snprintf(nd->place, sizeof(nd->place), "%.50s:%d", one.hosts[0].name,
              one.hosts[0].port ? one.hosts[0].port : 6379);
     if (!nd->st->ops->vote || !dibs__node_init(qm, nd))
-        return dibsx_fail(err, DIBS_NOMEM, "a node of a quorum");
+        return dibsx_nomem(err, "a node of a quorum");
     return DIBS_OK;
 }
 
@@ -143,7 +143,7 @@ static dibs_status store_open(const dibsx_url *url, dibsx_nsec deadline,
     dibs_status rc;
 
     if (!qm)
-        return dibsx_fail(err, DIBS_NOMEM, "a store handle");
+        return dibsx_nomem(err, "a store handle");
     qm->base.ops = &dibs__quorum_ops;
     qm->bell_fd = -1;
     pthread_mutex_init(&qm->mutex, NULL);
@@ -204,7 +204,7 @@ static dibs_status ask_all(dibs__quorum *qm, dibs__round_fn *ask, bool patient,
 
     if (!rd || !dibs__round_init(rd, qm, ask, deadline)) {
         dibsx_free(rd);
-        return dibsx_fail(err, DIBS_NOMEM, "a round of votes");
+        return dibsx_nomem(err, "a round of votes");
     }
     rd->judged = ask == now_at;
     dibs__round_start(rd, DIBS__ALL_NODES);
@@ -276,7 +276,7 @@ bell_open(dibs__store *st, dibsx_nsec deadline, int *fd, dibs_error *err)
         qm->bell_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     *fd = qm->bell_fd;
     pthread_mutex_unlock(&qm->mutex);
-    return *fd >= 0 ? DIBS_OK : dibsx_fail(err, DIBS_NOMEM, "a doorbell");
+    return *fd >= 0 ? DIBS_OK : dibsx_nomem(err, "a doorbell");
 }
 
 static size_t bell_hear(dibs__store *st, dibs__ring *rings, size_t max)

@@ -250,7 +250,7 @@ renew_some(dibs__quorum *qm, dibs__renewal *items, size_t count,
     rn = renewing_new(qm, items, count,
                       dibs__round_limit(qm, shortest_ms, deadline));
     if (!rn)
-        return dibsx_fail(err, DIBS_NOMEM, "a round of renewals");
+        return dibsx_nomem(err, "a round of renewals");
     dibs__round_start(&rn->rd, DIBS__ALL_NODES);
     dibs__round_wait(&rn->rd, renew_decided);
     for (size_t i = 0; i < count; i++) {

@@ -91,7 +91,10 @@ show_at(dibs__round *rd, size_t node, dibs__vote *vote, dibs_error *err)
         rc = st->ops->lease->inspect(st, sh->text, rd->deadline, collect, hp,
                                      err);
     if (hp->full)
-        return dibsx_fail(err, DIBS_NOMEM, "more than %d leases", FOUND_MAX);
+        return dibsx_fail(err, DIBS_NOMEM,
+                          "a list is at most %d leases: the quorum has more; "
+                          "ask for names with a longer beginning",
+                          FOUND_MAX);
     for (size_t i = 0; i < hp->count; i++)
         hp->items[i].node = node;
     return rc == DIBS_NOTFOUND ? DIBS_OK : rc;
@@ -117,7 +120,7 @@ static dibs_status look(dibs__quorum *qm, const char *text, bool all,
     if (!sh || !dibs__round_init(&sh->rd, qm, show_at,
                                  limit < deadline ? limit : deadline)) {
         dibsx_free(sh);
-        return dibsx_fail(err, DIBS_NOMEM, "a round of votes");
+        return dibsx_nomem(err, "a round of votes");
     }
     sh->rd.free = showing_free;
     sh->all = all;
@@ -252,7 +255,7 @@ show_all(dibs__quorum *qm, const char *text, bool all, dibsx_nsec deadline,
     shown = show(sh, each, arg);
     dibs__round_drop(&sh->rd);
     if (shown < 0)
-        return dibsx_fail(err, DIBS_NOMEM, "a list of leases");
+        return dibsx_nomem(err, "a list of leases");
     if (shown == 0 && !all)
         return dibsx_fail(err, DIBS_NOTFOUND, "nobody holds it");
     return DIBS_OK;

@@ -132,7 +132,7 @@ dibs__redis_acquire_all(struct dibs__store *st, const dibs__ask *asks,
         return rc;
     items = dibsx_zalloc_n(count, sizeof(*items));
     if (!items)
-        return dibsx_fail(err, DIBS_NOMEM, "a set of names");
+        return dibsx_nomem(err, "a set of names");
     rc = run(dibs__redis_of(st), asks, count, items, deadline, &reply, err);
     if (rc == DIBS_OK) {
         rc = judge(asks, count, reply, answers, blocked, err);

@@ -111,7 +111,7 @@ static dibs_status read_info(report *rp, dibs_error *err)
     rp->info = dibsx_strdup(
         reply && reply->type == REDIS_REPLY_STRING ? reply->str : "");
     dibs__reply_free(reply);
-    return rp->info ? DIBS_OK : dibsx_fail(err, DIBS_NOMEM, "what INFO says");
+    return rp->info ? DIBS_OK : dibsx_nomem(err, "what INFO says");
 }
 
 static void report_version(const report *rp)

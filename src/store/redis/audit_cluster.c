@@ -294,7 +294,7 @@ dibs__redis_audit_cluster(dibs__redis *rd, dibsx_nsec deadline,
     if (map && sm.notes)
         rc = dibs__cluster_learn(rd->cluster, deadline, err);
     else
-        rc = dibsx_fail(err, DIBS_NOMEM, "what is found");
+        rc = dibsx_nomem(err, "what is found");
     if (rc == DIBS_OK)
         rc = dibs__cluster_map(rd->cluster, map, err);
     if (rc == DIBS_OK)

@@ -50,7 +50,7 @@ dibs_status dibs__cluster_new(const dibs__redis_conf *conf, dibs__cluster **out,
 
     *out = cl;
     if (!cl)
-        return dibsx_fail(err, DIBS_NOMEM, "what is known of a cluster");
+        return dibsx_nomem(err, "what is known of a cluster");
     cl->conf = conf;
     pthread_mutex_init(&cl->mutex, NULL);
     (void)dibsx_cond_init(&cl->learned);
@@ -276,7 +276,7 @@ dibs__cluster_map(dibs__cluster *cl, dibs__topology *out, dibs_error *err)
     out->members = dibsx_zalloc_n(cl->map.count + 1, sizeof(*out->members));
     if (!out->members) {
         *out = (dibs__topology){0};
-        rc = dibsx_fail(err, DIBS_NOMEM, "a map of the cluster");
+        rc = dibsx_nomem(err, "a map of the cluster");
     } else if (cl->map.count > 0) {
         memcpy(out->members, cl->map.members,
                cl->map.count * sizeof(*out->members));
@@ -465,7 +465,7 @@ dibs__cluster_learn(dibs__cluster *cl, dibsx_nsec deadline, dibs_error *err)
     pthread_mutex_unlock(&cl->mutex);
     map = dibsx_zalloc(sizeof(*map));
     rc = map ? ask_around(cl, deadline, map, err)
-             : dibsx_fail(err, DIBS_NOMEM, "a map of the cluster");
+             : dibsx_nomem(err, "a map of the cluster");
     pthread_mutex_lock(&cl->mutex);
     if (rc == DIBS_OK) {
         install(cl, map);

@@ -84,7 +84,7 @@ static dibs_status set(char **field, const char *text, dibs_error *err)
     char *copy = dibsx_secret_dup(text);
 
     if (!copy)
-        return dibsx_fail(err, DIBS_NOMEM, "the configuration of a server");
+        return dibsx_nomem(err, "the configuration of a server");
     wipe(field);
     *field = copy;
     return DIBS_OK;

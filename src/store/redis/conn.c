@@ -76,14 +76,14 @@ open_unless(const dibs__redis_conf *conf, dibs__resolver *rs, int abort_fd,
         return rc;
     cn = dibsx_zalloc(sizeof(*cn));
     if (!cn)
-        return dibsx_fail(err, DIBS_NOMEM, "a connection");
+        return dibsx_nomem(err, "a connection");
     cn->fd = -1;
     cn->abort_fd = abort_fd;
     cn->fresh = true;
     dibsx_spin_init(&cn->spin, dibsx_processors());
     cn->reader = dibs__hi.redisReaderCreate();
     if (!cn->reader)
-        rc = dibsx_fail(err, DIBS_NOMEM, "a reader of replies");
+        rc = dibsx_nomem(err, "a reader of replies");
     if (rc == DIBS_OK)
         rc = connect_socket(cn, conf, rs, deadline, err);
     if (rc == DIBS_OK && conf->tls)
@@ -118,7 +118,7 @@ dibs__conn_open_at(const dibs__redis_conf *conf, const dibs__place *place,
 
     *out = NULL;
     if (!rs)
-        return dibsx_fail(err, DIBS_NOMEM, "a connection");
+        return dibsx_nomem(err, "a connection");
     way.host = at.host;
     way.port = at.port;
     rc = open_unless(&way, rs, abort_fd, deadline, out, err);
@@ -208,7 +208,7 @@ static int feed(dibs__conn *cn, size_t len, dibs_error *err)
         return -1;
     }
     if (dibs__hi.redisReaderFeed(cn->reader, cn->input, len) != REDIS_OK) {
-        (void)dibsx_fail(err, DIBS_NOMEM, "the server's answer");
+        (void)dibsx_nomem(err, "the server's answer");
         return -1;
     }
     return 1;
@@ -295,7 +295,7 @@ bool dibs__conn_next(dibs__conn *cn, redisReply **out, dibs_error *err)
     *out = NULL;
     if (dibs__hi.redisReaderGetReply(cn->reader, &reply) != REDIS_OK) {
         if (cn->reader->err == REDIS_ERR_OOM)
-            (void)dibsx_fail(err, DIBS_NOMEM, "the server's answer");
+            (void)dibsx_nomem(err, "the server's answer");
         else
             (void)dibsx_fail(err, DIBS_REFUSED,
                              "the server's answer cannot be used: %s",
@@ -342,7 +342,7 @@ dibs_status dibs__conn_tell(dibs__conn *cn, const dibs__words *words,
     dibs_status rc;
 
     if (!bytes)
-        return dibsx_fail(err, DIBS_NOMEM, "a command");
+        return dibsx_nomem(err, "a command");
     rc = send_all(cn, bytes, dibs__words_encode(words, bytes), deadline, err);
     /* It may have been a password. */
     explicit_bzero(bytes, room);

@@ -100,7 +100,7 @@ dibs__link_new(const dibs__redis_conf *conf, dibs__link **out, dibs_error *err)
 
     *out = NULL;
     if (!ln)
-        return dibsx_fail(err, DIBS_NOMEM, "a link");
+        return dibsx_nomem(err, "a link");
     ln->way.conf = conf;
     pthread_mutex_init(&ln->mutex, NULL);
     pthread_cond_init(&ln->written, NULL);
@@ -725,7 +725,7 @@ dibs_status dibs__link_join(dibs__link *ln, const dibs__part *part,
     if (room > sizeof(small))
         bytes = dibsx_zalloc(room);
     if (!bytes)
-        return dibsx_fail(err, DIBS_NOMEM, "a command");
+        return dibsx_nomem(err, "a command");
     rq.bytes = bytes;
     rq.len = dibs__words_encode(words, bytes);
     if (part)

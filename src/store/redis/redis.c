@@ -68,7 +68,7 @@ static dibs_status make_guide(dibs__redis *rd, dibs_error *err)
     if (rd->conf.primary) {
         rd->sentinel = dibs__sentinel_new(&rd->conf, drop_all, rd);
         if (!rd->sentinel)
-            return dibsx_fail(err, DIBS_NOMEM, "a list of sentinels");
+            return dibsx_nomem(err, "a list of sentinels");
         rd->bell.way.sentinel = rd->durable.sentinel = rd->sentinel;
     } else if (rd->conf.seed_count > 0) {
         dibs_status rc = dibs__cluster_new(&rd->conf, &rd->cluster, err);
@@ -127,7 +127,7 @@ static dibs_status store_open(const dibsx_url *url, dibsx_nsec deadline,
 
     (void)deadline;
     if (!rd)
-        return dibsx_fail(err, DIBS_NOMEM, "a store handle");
+        return dibsx_nomem(err, "a store handle");
     rd->base.ops = ops_of(url);
     dibs__redis_bell_init(&rd->bell, &rd->conf);
     dibs__durable_init(&rd->durable, &rd->conf);

@@ -437,7 +437,7 @@ dibs__redis_renew(struct dibs__store *st, dibs__renewal *items, size_t count,
     rn.entries = dibsx_zalloc_n(count, sizeof(*rn.entries));
     rn.sheet = dibsx_zalloc(sizeof(*rn.sheet));
     if (!rn.entries || !rn.sheet)
-        rc = dibsx_fail(err, DIBS_NOMEM, "a batch of renewals");
+        rc = dibsx_nomem(err, "a batch of renewals");
     if (rc == DIBS_OK) {
         sort_out(&rn, items);
         run_all(&rn);

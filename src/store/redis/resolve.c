@@ -142,7 +142,7 @@ static dibs_status job_start(dibs__resolver *rs, dibs_error *err)
     int number;
 
     if (!jb)
-        return dibsx_fail(err, DIBS_NOMEM, "a question to the resolver");
+        return dibsx_nomem(err, "a question to the resolver");
     memcpy(jb->host, rs->host, size);
     memcpy(jb->port, rs->port, sizeof(jb->port));
     pthread_mutex_init(&jb->mutex, NULL);

@@ -53,7 +53,7 @@ dibs__route_new(const dibs__redis_conf *conf, dibs__cluster *cluster,
 
     *out = NULL;
     if (!rt)
-        return dibsx_fail(err, DIBS_NOMEM, "a route");
+        return dibsx_nomem(err, "a route");
     rt->conf = conf;
     rt->cluster = cluster;
     rt->lane = lane;
@@ -118,7 +118,7 @@ ask_there(const journey *jn, dibs__link *ln, redisReply **out, dibs_error *err)
     size_t len;
 
     if (!bytes)
-        return dibsx_fail(err, DIBS_NOMEM, "a command");
+        return dibsx_nomem(err, "a command");
     memcpy(bytes, asking, head);
     len = head + dibs__words_encode(jn->words, bytes + head);
     rc = dibs__link_unit(ln, bytes, len, 2, jn->deadline, replies, err);
@@ -151,7 +151,7 @@ send_to(journey *jn, dibs__peer *peer, redisReply **out, dibs_error *err)
                          jn->deadline, out, err);
     ln = dibs__peer_link(jn->rt->cluster, peer, jn->rt->lane);
     if (!ln)
-        return dibsx_fail(err, DIBS_NOMEM, "a link");
+        return dibsx_nomem(err, "a link");
     rc = dibs__link_ready(ln, dibsx_now(), err);
     if (rc != DIBS_OK)
         return rc;
@@ -340,7 +340,7 @@ dibs_status dibs__route_call_at(dibs__route *rt, const dibs__place *place,
     peer = dibs__cluster_at(rt->cluster, place);
     ln = peer ? dibs__peer_link(rt->cluster, peer, rt->lane) : NULL;
     rc = ln ? dibs__link_call(ln, words, deadline, out, err)
-            : dibsx_fail(err, DIBS_NOMEM, "a link");
+            : dibsx_nomem(err, "a link");
     if (peer)
         dibs__peer_drop(rt->cluster, peer);
     return rc;
@@ -364,7 +364,7 @@ dibs_status dibs__route_unit(dibs__route *rt, int slot, const char *bytes,
                           "no server of the cluster serves slot %d", slot);
     ln = dibs__peer_link(rt->cluster, peer, rt->lane);
     rc = ln ? dibs__link_ready(ln, dibsx_now(), err)
-            : dibsx_fail(err, DIBS_NOMEM, "a link");
+            : dibsx_nomem(err, "a link");
     if (rc == DIBS_OK)
         rc = dibs__link_unit(ln, bytes, len, count, deadline, out, err);
     dibs__peer_failed(rt->cluster, peer, rc != DIBS_OK);

@@ -45,8 +45,8 @@ read_page(const redisReply *reply, const char *begins, dibs__name_of *name_of,
     }
     if (!dibsx_buf_ok(&names->text))
         return dibsx_fail(err, DIBS_NOMEM,
-                          "too many names; ask for those with a longer "
-                          "beginning");
+                          "the server has too many names for one list; "
+                          "ask for names with a longer beginning");
     return DIBS_OK;
 }
 
@@ -62,7 +62,7 @@ static dibs_status sort(dibs__names *names, dibs_error *err)
 
     names->name = dibsx_zalloc_n(names->count + 1, sizeof(*names->name));
     if (!names->name)
-        return dibsx_fail(err, DIBS_NOMEM, "a list of names");
+        return dibsx_nomem(err, "a list of names");
     for (size_t i = 0; i < names->count; i++, at += strlen(at) + 1)
         names->name[i] = at;
     qsort(names->name, names->count, sizeof(*names->name), compare);
@@ -121,7 +121,7 @@ search_masters(const search *sc, dibs__names *names, dibs_error *err)
     dibs__cluster *cl = dibs__route_cluster(sc->rt);
     dibs__topology *map = dibsx_zalloc(sizeof(*map));
     dibs_status rc = map ? dibs__cluster_learn(cl, sc->deadline, err)
-                         : dibsx_fail(err, DIBS_NOMEM, "a map");
+                         : dibsx_nomem(err, "a map");
 
     if (rc == DIBS_OK)
         rc = dibs__cluster_map(cl, map, err);

@@ -133,7 +133,7 @@ static dibs_status load(dibs_error *err)
         script->text = dibsx_buf_take(&buf);
         dibsx_buf_fini(&buf);
         if (!script->text)
-            return dibsx_fail(err, DIBS_NOMEM, "the text of a script");
+            return dibsx_nomem(err, "the text of a script");
         dibsx_sha1(script->text, script->len, script->sha1);
     }
     load_many();
@@ -235,7 +235,7 @@ dibs_status dibs__script_append(dibs__route *rt, dibs__words *words,
     if (bytes)
         dibsx_buf_add(out, bytes, dibs__words_encode(words, bytes));
     if (!bytes || !dibsx_buf_ok(out))
-        rc = dibsx_fail(err, DIBS_NOMEM, "a command");
+        rc = dibsx_nomem(err, "a command");
     dibsx_free(bytes);
     return rc;
 }

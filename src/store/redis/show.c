@@ -75,7 +75,7 @@ static dibs_status read_entries(const redisReply *list, dibs__display *dp,
     if (!list || list->type != REDIS_REPLY_ARRAY || list->elements % FIELDS)
         return dibs__reply_odd(err);
     if (!dibs__display_room(dp, list->elements / FIELDS))
-        return dibsx_fail(err, DIBS_NOMEM, "the entries of a name");
+        return dibsx_nomem(err, "the entries of a name");
     for (size_t i = 0; i < list->elements; i += FIELDS)
         if (!read_entry(list, i, &dp->entries[(*count)++]))
             return dibs__reply_odd(err);

@@ -237,7 +237,7 @@ make_session(dibs__tls *tls, const dibs__redis_conf *conf, dibs_error *err)
                           reason());
     bio = make_bio(tls);
     if (!bio)
-        return dibsx_fail(err, DIBS_NOMEM, "a TLS connection");
+        return dibsx_nomem(err, "a TLS connection");
     dibs__ssl.SSL_set_bio(tls->ssl, bio, bio);
     return DIBS_OK;
 }
@@ -373,7 +373,7 @@ dibs__tls_open(const dibs__redis_conf *conf, int fd, dibsx_nsec deadline,
         return rc;
     tls = dibsx_zalloc(sizeof(*tls));
     if (!tls)
-        return dibsx_fail(err, DIBS_NOMEM, "a TLS connection");
+        return dibsx_nomem(err, "a TLS connection");
     tls->fd = fd;
     pthread_mutex_init(&tls->mutex, NULL);
     rc = make_ctx(tls, conf, err);

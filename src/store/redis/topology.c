@@ -144,7 +144,7 @@ dibs__topology_read(const redisReply *reply, const dibs__place *asked,
         return DIBS_OK;
     nomem = out->nomem;
     dibs__topology_fini(out);
-    return nomem ? dibsx_fail(err, DIBS_NOMEM, "a map of the slots")
+    return nomem ? dibsx_nomem(err, "a map of the slots")
                  : dibsx_fail(err, DIBS_REFUSED,
                               "the server's map of the slots cannot be used");
 }

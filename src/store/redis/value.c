@@ -84,7 +84,7 @@ read_value(const redisReply *reply, dibs_value *out, dibs_error *err)
     out->len = (size_t)data->len;
     out->data = dibsx_zalloc(out->len + 1);
     if (!out->data)
-        return dibsx_fail(err, DIBS_NOMEM, "a value of %zu bytes", out->len);
+        return dibsx_nomem(err, "a value of %zu bytes", out->len);
     memcpy(out->data, data->str, out->len);
     return DIBS_OK;
 }

@@ -307,7 +307,7 @@ renew(struct dibs__store *st, const dibs__voter *voter, dibs__renewal *items,
 
     *word = (dibs__node_word){.wall_us = 0};
     if (!bt)
-        return dibsx_fail(err, DIBS_NOMEM, "a batch of renewals");
+        return dibsx_nomem(err, "a batch of renewals");
     for (;;) {
         size_t few = count < BATCH ? count : BATCH;
 

@@ -31,7 +31,7 @@ dibs_status dibs__way_open(dibs__way *wy, bool demoted, dibsx_nsec deadline,
     if (conf->host && !wy->rs)
         wy->rs = dibs__resolver_new(conf->host, conf->port);
     if (conf->host && !wy->rs)
-        return dibsx_fail(err, DIBS_NOMEM, "a connection");
+        return dibsx_nomem(err, "a connection");
     return dibs__conn_open(conf, wy->rs, deadline, out, err);
 }
 

@@ -162,7 +162,7 @@ join(const char *folder, const char *name, char **out, dibs_error *err)
                      name);
     *out = dibsx_buf_take(&buf);
     dibsx_buf_fini(&buf);
-    return *out ? DIBS_OK : dibsx_fail(err, DIBS_NOMEM, "the path");
+    return *out ? DIBS_OK : dibsx_nomem(err, "the path");
 }
 
 dibs_status

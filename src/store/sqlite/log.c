@@ -89,7 +89,7 @@ static dibs_status page_add(page *pg, sqlite3_stmt *stmt, dibs_error *err)
     if (entry->len && data)
         dibsx_buf_add(&pg->bytes, data, entry->len);
     if (!dibsx_buf_ok(&pg->bytes) || (entry->len && !data))
-        return dibsx_fail(err, DIBS_NOMEM, "a page of a log");
+        return dibsx_nomem(err, "a page of a log");
     pg->count++;
     return DIBS_OK;
 }
@@ -141,7 +141,7 @@ read_log(struct dibs__store *st, const char *topic, uint64_t after, size_t max,
     dibs_status rc = DIBS_OK;
 
     if (!pg)
-        return dibsx_fail(err, DIBS_NOMEM, "a page of a log");
+        return dibsx_nomem(err, "a page of a log");
     dibsx_buf_init(&pg->bytes, PAGE_BYTES + DIBS__LOG_DATA_MAX);
     while (rc == DIBS_OK && max > 0) {
         rc = dibs__sqlite_enter(cn, deadline, err);

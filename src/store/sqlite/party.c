@@ -112,7 +112,7 @@ dibs__sqlite_roll_load(dibs__sqlite_conn *cn, const char *name, dibs_error *err)
             break;
         party = dibs__roll_add(roll);
         rc = party ? dibs__sqlite_party_read(stmt, party, err)
-                   : dibsx_fail(err, DIBS_NOMEM, "the parties of a name");
+                   : dibsx_nomem(err, "the parties of a name");
         if (rc == DIBS_OK && lasts_too_long(roll, party))
             rc = odd_row(err);
         if (rc != DIBS_OK)

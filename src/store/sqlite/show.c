@@ -37,7 +37,7 @@ dibs_status dibs__sqlite_inspect(struct dibs__store *st, const char *name,
         return rc;
     rc = dibs__sqlite_roll_load(cn, name, err);
     if (rc == DIBS_OK && !dibs__display_room(&dp, cn->roll.count))
-        rc = dibsx_fail(err, DIBS_NOMEM, "the entries of a name");
+        rc = dibsx_nomem(err, "the entries of a name");
     if (rc == DIBS_OK)
         count = dibs__roll_show(&cn->roll, dp.entries);
     dibs__sqlite_leave(cn);
@@ -74,7 +74,7 @@ page_add(page *pg, sqlite3_stmt *stmt, const char *begins, dibs_error *err)
     page_name *at;
 
     if (!name)
-        return dibsx_fail(err, DIBS_NOMEM, "a name");
+        return dibsx_nomem(err, "a name");
     if (strncmp(name, begins, strlen(begins)) != 0)
         return DIBS_NOTFOUND;
     if (strlen(name) > DIBS_NAME_MAX)
@@ -85,7 +85,7 @@ page_add(page *pg, sqlite3_stmt *stmt, const char *begins, dibs_error *err)
         return DIBS_NOTFOUND;
     party = dibs__roll_add(&pg->roll);
     if (!party)
-        return dibsx_fail(err, DIBS_NOMEM, "a page of names");
+        return dibsx_nomem(err, "a page of names");
     at->count++;
     return dibs__sqlite_party_read(stmt, party, err);
 }
@@ -129,7 +129,7 @@ static dibs_status page_show(const page *pg, dibs__display *dp, dibs_error *err)
         roll.parties += at->first;
         roll.count = at->count;
         if (!dibs__display_room(dp, at->count))
-            return dibsx_fail(err, DIBS_NOMEM, "the entries of a name");
+            return dibsx_nomem(err, "the entries of a name");
         count = dibs__roll_show(&roll, dp->entries);
         if (count && !dp->each(at->name, dp->entries, count, dp->arg))
             return DIBS_NOTFOUND;
@@ -147,7 +147,7 @@ dibs_status dibs__sqlite_list(struct dibs__store *st, const char *begins,
     dibs_status rc = DIBS_OK;
 
     if (!pg)
-        return dibsx_fail(err, DIBS_NOMEM, "a page of names");
+        return dibsx_nomem(err, "a page of names");
     do {
         rc = dibs__sqlite_enter(cn, deadline, err);
         if (rc != DIBS_OK)

@@ -164,7 +164,7 @@ handle_open(const dibs__store_ops *ops, dibs__sqlite_db *db,
     if (!sq) {
         if (db)
             db_unref(db);
-        return dibsx_fail(err, DIBS_NOMEM, "a store handle");
+        return dibsx_nomem(err, "a store handle");
     }
     sq->base.ops = ops;
     sq->db = db;

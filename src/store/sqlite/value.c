@@ -60,7 +60,7 @@ read_data(sqlite3_stmt *stmt, int column, dibs_value *out, dibs_error *err)
     out->len = (size_t)dibs__sql.column_bytes(stmt, column);
     out->data = dibsx_zalloc(out->len + 1);
     if (!out->data || (!data && out->len))
-        return dibsx_fail(err, DIBS_NOMEM, "a value of %zu bytes", out->len);
+        return dibsx_nomem(err, "a value of %zu bytes", out->len);
     if (out->len)
         memcpy(out->data, data, out->len);
     return DIBS_OK;
@@ -276,7 +276,7 @@ page_add(page *pg, sqlite3_stmt *stmt, const char *begins, dibs_error *err)
     page_item *item = &pg->items[pg->count];
 
     if (!key)
-        return dibsx_fail(err, DIBS_NOMEM, "a key");
+        return dibsx_nomem(err, "a key");
     if (strncmp(key, begins, strlen(begins)) != 0)
         return DIBS_NOTFOUND;
     if (strlen(key) > DIBS_NAME_MAX)
@@ -340,7 +340,7 @@ list(struct dibs__store *st, const char *begins, dibsx_nsec deadline,
     bool wanted = true;
 
     if (!pg)
-        return dibsx_fail(err, DIBS_NOMEM, "a page of keys");
+        return dibsx_nomem(err, "a page of keys");
     do {
         rc = dibs__sqlite_enter(cn, deadline, err);
         if (rc != DIBS_OK)
