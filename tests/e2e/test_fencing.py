@@ -186,7 +186,12 @@ class OnRedis(Case):
             stdout=subprocess.DEVNULL,
         )
         self.addCleanup(self.finish, server)
-        wait_until(lambda: os.path.exists(self.socket), "redis-server")
+        wait_until(self.answers, "redis-server")
+
+    def answers(self):
+        """The socket is there before anybody listens on it."""
+        ping = ["redis-cli", "-s", self.socket, "PING"]
+        return subprocess.run(ping, capture_output=True, text=True, check=False).stdout.strip() == "PONG"
 
     def cli(self, *args):
         result = subprocess.run(["redis-cli", "-s", self.socket, *args], capture_output=True, text=True, check=True)

@@ -53,6 +53,24 @@ static int begin(words *wd)
     return port;
 }
 
+/* Starts a server, or a replica of the one at this port, with a port for TLS that
+ * nobody else has taken meanwhile; that port, or 0. */
+static int start_tls(server *sv, words *wd, const char *primary_port)
+{
+    for (int i = 0; i < 5; i++) {
+        int port = begin(wd);
+
+        if (primary_port) {
+            add(wd, "--replicaof", "127.0.0.1");
+            wd->list[wd->count++] = primary_port;
+            wd->list[wd->count] = NULL;
+        }
+        if (server_start_forgetful(sv, wd->list))
+            return port;
+    }
+    return 0;
+}
+
 /* What a URL needs for a certificate authority of this name. */
 static void add_params(char *url, const char *ca)
 {
@@ -108,20 +126,17 @@ static void sentinels_and_the_primary_are_followed(void **state)
 {
     server primary, replica, sentinel;
     words one, two;
-    int primary_port = begin(&one), sentinel_port;
+    int primary_port, sentinel_port;
     char url[SERVER_URL_MAX], plain[SERVER_URL_MAX], wrong[SERVER_URL_MAX];
     char port[16];
     dibs_client *cl;
     dibs_lock *lock;
 
     (void)state;
+    primary_port = start_tls(&primary, &one, NULL);
+    assert_true(primary_port > 0);
     snprintf(port, sizeof(port), "%d", primary_port);
-    (void)begin(&two);
-    add(&two, "--replicaof", "127.0.0.1");
-    two.list[two.count++] = port;
-    two.list[two.count] = NULL;
-    assert_true(server_start_forgetful(&primary, one.list));
-    assert_true(server_start_forgetful(&replica, two.list));
+    assert_true(start_tls(&replica, &two, port) > 0);
     assert_true(start_sentinel(&sentinel, primary_port, &sentinel_port));
     await_text(&replica, "INFO", "replication", NULL, "master_link_status:up");
     await_text(&sentinel, "SENTINEL", "MASTER", "tls", "num-slaves\n1");
