@@ -65,7 +65,10 @@ may_include() {
 
     # Programs know the library by its public face.
     src/*\ \"base/*) ;;
-    src/cli\ \"demo/demo.h\") ;;
+    src/exec\ \"exec/* | src/config\ \"config/*) ;;
+    src/cli*\ \"demo/demo.h\" | src/cli*\ \"exec/* | src/cli*\ \"config/*) ;;
+    src/serve\ \"exec/* | src/serve\ \"config/*) ;;
+    src/cli/*\ \"cli/*) ;;
     src/demo\ \"http/* | src/serve\ \"http/*) [ "$2" != '"http/inside.h"' ] && [ "$2" != '"http/driver.h"' ] ;;
     src/*\ \"*) [[ $2 == "\"${1#src/}/"* ]] ;;
 
@@ -85,7 +88,7 @@ find_owner() {
     \<sqlite3*) owner=src/store/sqlite ;;
     \<hiredis* | \<openssl/*) owner=src/store/redis ;;
     \<libpq* | \<postgresql/*) owner=src/store/postgres ;;
-    \<yaml.h\>) owner=src/cli ;;
+    \<yaml.h\>) owner=src/config ;;
     *) owner= ;;
     esac
 }

@@ -7,7 +7,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "cli/suggest.h"
-#include "cli/yaml.h"
+#include "config/yaml.h"
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,8 +30,8 @@ static dibs_status load_environment(dibs__command *cmd, dibs_error *err)
 
         if (!value)
             continue;
-        rc = dibs__setting_put(cmd, option, value, DIBS__FROM_ENV, option->env,
-                               NULL, err);
+        rc = dibs__option_value_put(cmd, option, value, DIBS__FROM_ENV,
+                                    option->env, NULL, err);
         if (rc != DIBS_OK)
             return rc;
     }
@@ -71,8 +71,8 @@ static dibs_status take_key(dibs__command *cmd, const dibs__yaml_node *key,
         return DIBS_OK;
     if (value->kind != DIBS__YAML_SCALAR)
         return dibsx_fail(err, DIBS_INVALID, "%s takes one value", name);
-    return dibs__setting_put(cmd, option, value->text, DIBS__FROM_FILE, name,
-                             place, err);
+    return dibs__option_value_put(cmd, option, value->text, DIBS__FROM_FILE,
+                                  name, place, err);
 }
 
 dibs_status dibs__config_text(dibs__command *cmd, const char *text, size_t len,

@@ -3,7 +3,7 @@
 #ifndef DIBS_CLI_CONFIG_H
 #define DIBS_CLI_CONFIG_H
 
-#include "cli/settings.h"
+#include "cli/option_values.h"
 
 #define DIBS__CONFIG_SYSTEM "/etc/dibs/dibs.yaml"
 #define DIBS__CONFIG_USER   "dibs/config.yaml" /* under $XDG_CONFIG_HOME */

@@ -2,10 +2,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/forget.h"
 #include "cli/config.h"
-#include "cli/core.h"
 #include "cli/docs.h"
 #include "cli/parse.h"
 #include "cli/print.h"
+#include "exec/no_core_dump.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -86,7 +86,7 @@ int main(int argc, char **argv)
 
     if (!standard_fds_open())
         return DIBS__EXIT_INTERNAL;
-    dibs__core_forbid();
+    dibs__core_dump_forbid();
     dibs__command_init(&cmd);
     code = dispatch(&cmd, argc, argv);
     dibs__command_fini(&cmd);

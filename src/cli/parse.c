@@ -70,8 +70,9 @@ static dibs_status unknown_long(const parser *ps, const char *name, size_t len)
 static dibs_status
 take_value(parser *ps, const dibs__option *option, char *text, const char *name)
 {
-    dibs_status rc = dibs__setting_put(ps->cmd, option, text, DIBS__FROM_FLAG,
-                                       name, NULL, ps->err);
+    dibs_status rc =
+        dibs__option_value_put(ps->cmd, option, text, DIBS__FROM_FLAG, name,
+                               NULL, ps->err);
 
     if (option->secret)
         hide(text);
@@ -104,8 +105,8 @@ static dibs_status take_long(parser *ps, char *word)
         return take_next(ps, option, shown);
     if (equals)
         return take_value(ps, option, equals + 1, shown);
-    return dibs__setting_put(ps->cmd, option, "yes", DIBS__FROM_FLAG, shown,
-                             NULL, ps->err);
+    return dibs__option_value_put(ps->cmd, option, "yes", DIBS__FROM_FLAG,
+                                  shown, NULL, ps->err);
 }
 
 /* "-nq", "-w5s", "-w 5s". */
@@ -120,8 +121,8 @@ static dibs_status take_cluster(parser *ps, char *word)
         if (!option)
             return dibsx_fail(ps->err, DIBS_INVALID, "unknown option -%.1s", p);
         if (option->type == DIBS__FLAG) {
-            rc = dibs__setting_put(ps->cmd, option, "yes", DIBS__FROM_FLAG,
-                                   shown, NULL, ps->err);
+            rc = dibs__option_value_put(ps->cmd, option, "yes", DIBS__FROM_FLAG,
+                                        shown, NULL, ps->err);
             continue;
         }
         if (p[1])

@@ -8,7 +8,7 @@
 #ifndef DIBS_CLI_PARSE_H
 #define DIBS_CLI_PARSE_H
 
-#include "cli/settings.h"
+#include "cli/option_values.h"
 
 /* Fills cmd, which was initialised. DIBS_INVALID: err says what is wrong, in
  * words for the user. The operand count is checked by dibs__parse_operands(),

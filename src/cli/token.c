@@ -4,7 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "cli/settings.h"
+#include "cli/option_values.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

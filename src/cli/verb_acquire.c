@@ -4,37 +4,38 @@
  * over before the leases are let go of, and the leases given back when that
  * fails. Main thread only. */
 /* SPDX-License-Identifier: MIT */
-#include "cli/claim.h"
+#include "cli/lock_acquire.h"
+#include "cli/lock_or_set.h"
 #include "cli/print.h"
-#include "cli/signals.h"
 #include "cli/token.h"
 #include "cli/verbs.h"
-#include "cli/waiting.h"
+#include "exec/signals.h"
 
 typedef struct taking {
     const dibs__command *cmd;
-    dibs__want want;
+    dibs__lock_request want;
     dibs_client *cl;
-    dibs__claim claim;
+    dibs__lock_or_set claim;
     dibs__token_file file;
     bool to_file;
 } taking;
 
 static int report(const taking *tk)
 {
-    const dibs__want *want = &tk->want;
+    const dibs__lock_request *want = &tk->want;
     dibs__report report;
 
     dibs__report_begin(&report);
     dibs__token_json(&report.js, want->names[0],
-                     dibs__claim_find(&tk->claim, want->names[0]));
+                     dibs__lock_or_set_find(&tk->claim, want->names[0]));
     if (want->count > 1) {
         dibsx_json_key(&report.js, "locks");
         dibsx_json_open(&report.js, '[');
         for (size_t i = 0; i < want->count; i++) {
             dibsx_json_open(&report.js, '{');
             dibs__token_json(&report.js, want->names[i],
-                             dibs__claim_find(&tk->claim, want->names[i]));
+                             dibs__lock_or_set_find(&tk->claim,
+                                                    want->names[i]));
             dibsx_json_close(&report.js, '}');
         }
         dibsx_json_close(&report.js, ']');
@@ -49,7 +50,8 @@ static void token_lines(const taking *tk, dibsx_buf *lines)
     dibs__token token;
 
     for (size_t i = 0; i < tk->want.count; i++) {
-        dibs__token_of(dibs__claim_find(&tk->claim, tk->want.names[i]), &token);
+        dibs__token_of(dibs__lock_or_set_find(&tk->claim, tk->want.names[i]),
+                       &token);
         dibs__token_text(&token, text);
         dibsx_buf_puts(lines, text);
         if (tk->want.count > 1)
@@ -81,11 +83,11 @@ static int hand_over(taking *tk, const dibsx_buf *lines)
  */
 static dibs_status make_claim(taking *tk, dibs_error *err)
 {
-    dibs__want *want = &tk->want;
+    dibs__lock_request *want = &tk->want;
 
     want->lock.flags |= DIBS_LOCK_NO_RENEW;
-    return dibs__claim_init(&tk->claim, tk->cl, want->names, want->count,
-                            &want->lock, err);
+    return dibs__lock_or_set_init(&tk->claim, tk->cl, want->names, want->count,
+                                  &want->lock, err);
 }
 
 /* Waits with the signals served; *fatal is one that ended it. */
@@ -97,22 +99,21 @@ static int take(taking *tk, const dibs__signals *sig, int *fatal)
     int code;
 
     if (rc == DIBS_OK)
-        rc =
-            dibs__wait_acquire(tk->cl, &tk->claim, &tk->want, sig, fatal, &err);
+        rc = dibs__cli_acquire(tk->cl, &tk->claim, &tk->want, sig, fatal, &err);
     if (*fatal)
         return DIBS__EXIT_SIGNAL + *fatal;
     if (rc != DIBS_OK)
-        return dibs__want_refused(tk->cmd, &tk->want, &err);
+        return dibs__lock_request_refused(tk->cmd, &tk->want, &err);
     /* What is granted after a wait is a short claim until it is renewed, and
      * nothing will renew it once this process has gone. */
-    if (dibs__claim_renew(&tk->claim, &err) != DIBS_OK)
+    if (dibs__lock_or_set_renew(&tk->claim, &err) != DIBS_OK)
         return dibs__cli_fail(tk->cmd, &err);
     dibsx_buf_init(&lines, DIBS__OUT_MAX);
     token_lines(tk, &lines);
     code = hand_over(tk, &lines);
     dibsx_buf_fini(&lines);
     if (code == 0)
-        dibs__claim_leave(&tk->claim);
+        dibs__lock_or_set_leave(&tk->claim);
     return code;
 }
 
@@ -122,7 +123,7 @@ int dibs__verb_acquire(const dibs__command *cmd)
     taking tk = {.cmd = cmd, .file = {.fd = -1}, .to_file = path != NULL};
     dibs__signals sig;
     dibs_error err;
-    int fatal = 0, code = dibs__want_read(cmd, &tk.want);
+    int fatal = 0, code = dibs__lock_request_read(cmd, &tk.want);
 
     if (code)
         return code;
@@ -132,7 +133,7 @@ int dibs__verb_acquire(const dibs__command *cmd)
     code = dibs__cli_open(cmd, &tk.cl);
     if (code == 0)
         code = take(&tk, &sig, &fatal);
-    dibs__claim_fini(&tk.claim);
+    dibs__lock_or_set_fini(&tk.claim);
     dibs_close(tk.cl);
     dibs__token_file_close(&tk.file);
     if (!fatal)

@@ -2,14 +2,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/url.h"
 #include "cli/docs.h"
+#include "cli/option_values.h"
 #include "cli/print.h"
-#include "cli/settings.h"
 
 #include <stdio.h>
 
 /* "default", "DIBS_TTL", "--ttl" or "path:line:column". */
-static void source_text(const dibs__option *option,
-                        const dibs__setting *setting, char *out, size_t size)
+static void
+source_text(const dibs__option *option, const dibs__option_value *setting,
+            char *out, size_t size)
 {
     switch (setting->source) {
     case DIBS__FROM_FLAG:
@@ -31,8 +32,8 @@ static void source_text(const dibs__option *option,
 /* What may be shown of a setting; `room` holds it when it had to be changed.
  * NULL when there is nothing. */
 static const char *
-value_text(const dibs__option *option, const dibs__setting *setting, char *room,
-           size_t size)
+value_text(const dibs__option *option, const dibs__option_value *setting,
+           char *room, size_t size)
 {
     if (!setting->text || !option->secret)
         return setting->text;
@@ -50,7 +51,7 @@ static int print_json(const dibs__command *cmd)
     dibsx_json_open(&report.js, '[');
     for (size_t i = 0; i < dibs__option_count; i++) {
         const dibs__option *option = &dibs__options[i];
-        const dibs__setting *setting = dibs__setting_of(cmd, option);
+        const dibs__option_value *setting = dibs__option_value_of(cmd, option);
 
         if (!option->env)
             continue;
@@ -76,7 +77,7 @@ static int print_table(const dibs__command *cmd)
     dibs__table_init(&table, sizeof(heads) / sizeof(heads[0]), heads);
     for (size_t i = 0; i < dibs__option_count; i++) {
         const dibs__option *option = &dibs__options[i];
-        const dibs__setting *setting = dibs__setting_of(cmd, option);
+        const dibs__option_value *setting = dibs__option_value_of(cmd, option);
         const char *value;
 
         if (!option->env)

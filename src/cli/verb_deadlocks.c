@@ -3,8 +3,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/clock.h"
 #include "base/fail.h"
+#include "cli/poll_verb.h"
 #include "cli/print.h"
-#include "cli/repeat.h"
 #include "cli/verbs.h"
 
 #include <string.h>
@@ -131,7 +131,7 @@ static int look_again(const dibs__command *cmd, dibs_client *cl, void *arg)
 
     if (look(cmd, cl, &now, &err) != DIBS_OK) {
         finding_fini(&now);
-        return dibs__repeat_failed(cmd, &err);
+        return dibs__poll_verb_failed(cmd, &err);
     }
     if (strcmp(dibsx_buf_text(&now.mark), dibsx_buf_text(&before->mark)) != 0)
         code = print(&now);
@@ -167,7 +167,7 @@ int dibs__verb_deadlocks(const dibs__command *cmd)
 
     if (!dibs__opt_flag(cmd, "watch"))
         return look_once(cmd);
-    code = dibs__repeat(cmd, look_again, &before);
+    code = dibs__poll_verb(cmd, look_again, &before);
     finding_fini(&before);
     return code;
 }

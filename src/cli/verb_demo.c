@@ -4,8 +4,8 @@
  * NUM_WORKERS, HTTP_PORT, REDIS_HOST and REDIS_PORT. Main thread. */
 /* SPDX-License-Identifier: MIT */
 #include "base/fail.h"
+#include "cli/option_values.h"
 #include "cli/print.h"
-#include "cli/settings.h"
 #include "demo/demo.h"
 #include <stdlib.h>
 #include <string.h>
@@ -46,7 +46,7 @@ static const char *url_of(const dibs__command *cmd)
 {
     const dibs__option *option = dibs__option_find("demo", "url", 3);
 
-    if (dibs__setting_of(cmd, option)->source != DIBS__FROM_FLAG &&
+    if (dibs__option_value_of(cmd, option)->source != DIBS__FROM_FLAG &&
         !dibs__opt_given(cmd, "worker") &&
         (variable("REDIS_HOST") || variable("REDIS_PORT")))
         return "redis:";

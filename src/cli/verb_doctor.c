@@ -1,8 +1,8 @@
 /* verb_doctor.c - doctor: what weakens the guarantees of the store, and of run. */
 /* SPDX-License-Identifier: MIT */
-#include "cli/means.h"
 #include "cli/print.h"
 #include "cli/verbs.h"
+#include "exec/tree_means.h"
 
 #include <stdio.h>
 
@@ -83,19 +83,19 @@ static int finish(visit *vt, const dibs_client *cl)
 /* Whether `dibs run` can end what it has started. */
 static void each_of_run(visit *vt)
 {
-    dibs__means means;
+    dibs__tree_means means;
     char found[160];
-    dibs__means_init(&means);
-    bool whole = dibs__means_whole(&means);
+    dibs__tree_means_init(&means);
+    bool whole = dibs__tree_means_whole(&means);
     (void)snprintf(found, sizeof found,
                    "dibs run ends the tree of a command by %s",
-                   dibs__means_text(&means));
+                   dibs__tree_means_text(&means));
     dibs_finding finding = {.severity = whole ? DIBS_FINE : DIBS_CAUTION,
                             .subject = "run",
                             .found = found,
-                            .advice = whole ? NULL : dibs__means_advice};
+                            .advice = whole ? NULL : dibs__tree_means_advice};
     each(&finding, vt);
-    dibs__means_fini(&means);
+    dibs__tree_means_fini(&means);
 }
 
 int dibs__verb_doctor(const dibs__command *cmd)

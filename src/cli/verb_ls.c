@@ -1,6 +1,6 @@
 /* verb_ls.c - ls: what is locked, by whom, and how many wait. */
 /* SPDX-License-Identifier: MIT */
-#include "cli/listing.h"
+#include "cli/list_verb.h"
 #include "cli/verbs.h"
 
 typedef struct visit {

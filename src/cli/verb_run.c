@@ -8,17 +8,17 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/fail.h"
-#include "cli/claim.h"
 #include "cli/command.h"
-#include "cli/feeds.h"
-#include "cli/means.h"
-#include "cli/nested.h"
-#include "cli/once.h"
-#include "cli/run_opts.h"
-#include "cli/signals.h"
-#include "cli/supervise.h"
+#include "cli/lock_acquire.h"
+#include "cli/lock_or_set.h"
+#include "cli/run/env.h"
+#include "cli/run/inputs.h"
+#include "cli/run/once.h"
+#include "cli/run/options.h"
+#include "cli/run/supervise.h"
 #include "cli/verbs.h"
-#include "cli/waiting.h"
+#include "exec/signals.h"
+#include "exec/tree_means.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,15 +27,15 @@ typedef struct task {
     const dibs__command *cmd;
     dibs__run_opts opts;
     dibs__signals signals;
-    dibs__means means;
+    dibs__tree_means means;
     const char *
         *meta; /* what the lock is shown with; ours, if it is not NULL */
-    dibs__feeds feeds;
+    dibs__run_inputs feeds;
     dibs_client *cl;
     dibs__held held[DIBS_MULTI_MAX]; /* the names, as they were given */
-    dibs__claim claim;               /* on those that are not held above */
+    dibs__lock_or_set claim;         /* on those that are not held above */
     bool nested;                     /* all are: there is no claim */
-    dibs__once once;
+    dibs__run_once once;
     dibs__outcome out;
     dibsx_nsec began_at;
     int die_of; /* the signal that ended the wait */
@@ -50,7 +50,7 @@ look_above(const task *t, const char *chain, dibs__held *held, dibs_error *err)
 {
     const char *policy = dibs__opt_text(t->cmd, "on-unavailable");
     dibs_status rc =
-        dibs__nested_find(t->cl, chain, &t->opts.want.lock, held, err);
+        dibs__run_env_find_held(t->cl, chain, &t->opts.want.lock, held, err);
     if ((rc != DIBS_UNAVAIL && rc != DIBS_UNKNOWN) ||
         strcmp(policy, "open") != 0)
         return rc;
@@ -80,11 +80,11 @@ static dibs_status make_claim(task *t, dibs_error *err)
     if (rc != DIBS_OK || t->nested)
         return rc;
     if (t->opts.on_yield != DIBS__YIELD_IGNORE) {
-        t->opts.want.lock.on_yield = dibs__feeds_yield;
+        t->opts.want.lock.on_yield = dibs__run_inputs_yield;
         t->opts.want.lock.on_yield_arg = &t->feeds;
     }
-    return dibs__claim_init(&t->claim, t->cl, names, count, &t->opts.want.lock,
-                            err);
+    return dibs__lock_or_set_init(&t->claim, t->cl, names, count,
+                                  &t->opts.want.lock, err);
 }
 
 static void acquired(task *t)
@@ -94,7 +94,7 @@ static void acquired(task *t)
     for (size_t i = 0; i < t->opts.want.count; i++) {
         dibs__held *held = &t->held[i];
         if (!held->above) {
-            dibs_lock *lock = dibs__claim_find(&t->claim, held->name);
+            dibs_lock *lock = dibs__lock_or_set_find(&t->claim, held->name);
             dibs_lock_owner(lock, held->owner);
             held->fence = dibs_lock_fence(lock);
             held->ttl_ms = t->opts.ttl_ms;
@@ -112,8 +112,8 @@ static dibs_status get_lock(task *t, dibs_error *err)
 {
     dibs_status rc = make_claim(t, err);
     if (rc == DIBS_OK && !t->nested)
-        rc = dibs__wait_acquire(t->cl, &t->claim, &t->opts.want, &t->signals,
-                                &t->die_of, err);
+        rc = dibs__cli_acquire(t->cl, &t->claim, &t->opts.want, &t->signals,
+                               &t->die_of, err);
     if (!t->die_of)
         t->die_of = dibs__signals_pending(&t->signals);
     if (rc == DIBS_OK && !t->die_of)
@@ -141,7 +141,7 @@ static void say_not_started(const task *t)
 static void free_slot(task *t)
 {
     dibs_error err;
-    dibs_status rc = dibs__once_undo(&t->once, t->cl, &err);
+    dibs_status rc = dibs__run_once_undo(&t->once, t->cl, &err);
     if (rc != DIBS_OK && rc != DIBS_STALE && rc != DIBS_NOTFOUND)
         (void)dibs__cli_fail(t->cmd, &err);
 }
@@ -158,7 +158,7 @@ static int start_failed(task *t, dibs_status rc, const dibs_error *err)
 static void run_command(task *t)
 {
     dibs_error err;
-    dibs__childenv env;
+    dibs__run_env env;
     dibsx_nsec from_at = dibsx_now();
     dibs__watched watched = {.claim = t->nested ? NULL : &t->claim,
                              .feeds = &t->feeds,
@@ -166,12 +166,12 @@ static void run_command(task *t)
                              .means = &t->means};
     /* Under a lock from above it is that run which hears of progress. */
     if (t->nested)
-        dibs__feeds_close(&t->feeds);
-    dibs_status rc = dibs__childenv_init(&env, t->held, t->opts.want.count,
-                                         t->feeds.command_fd, &err);
+        dibs__run_inputs_close(&t->feeds);
+    dibs_status rc = dibs__run_env_init(&env, t->held, t->opts.want.count,
+                                        t->feeds.command_fd, &err);
     if (rc == DIBS_OK)
         rc = dibs__supervise(&t->opts, &watched, env.vars, &t->out, &err);
-    dibs__childenv_fini(&env);
+    dibs__run_env_fini(&env);
     t->out.held_ms = (dibsx_now() - from_at) / DIBSX_MS;
     if (rc != DIBS_OK)
         t->code = start_failed(t, rc, &err);
@@ -186,7 +186,7 @@ static void run_command(task *t)
 static void give_back(task *t)
 {
     dibs_error err;
-    dibs_status rc = dibs__claim_release(&t->claim, &err);
+    dibs_status rc = dibs__lock_or_set_release(&t->claim, &err);
     bool expected = t->out.lost || (t->out.skipped && rc == DIBS_LOST);
     if (rc == DIBS_OK || expected)
         return;
@@ -204,21 +204,21 @@ static void run_under_lock(task *t)
     bool taken = false;
     dibs_status rc = DIBS_OK;
     if (t->opts.once) {
-        rc = dibs__once_init(&t->once, t->opts.name, t->opts.once,
-                             dibsx_wall_us(), &err);
+        rc = dibs__run_once_init(&t->once, t->opts.name, t->opts.once,
+                                 dibsx_wall_us(), &err);
         /* Who comes late need not queue for the lock to hear so. */
         if (rc == DIBS_OK)
-            rc = dibs__once_look(&t->once, t->cl, &taken, &err);
+            rc = dibs__run_once_look(&t->once, t->cl, &taken, &err);
     }
     if (rc == DIBS_OK && !taken)
         rc = get_lock(t, &err);
     if (rc == DIBS_OK && !taken && !t->die_of && t->opts.once)
-        rc = dibs__once_take(&t->once, t->cl, &taken, &err);
+        rc = dibs__run_once_take(&t->once, t->cl, &taken, &err);
 
     if (t->die_of)
         t->code = DIBS__EXIT_SIGNAL + t->die_of;
     else if (rc != DIBS_OK)
-        t->code = dibs__want_refused(t->cmd, &t->opts.want, &err);
+        t->code = dibs__lock_request_refused(t->cmd, &t->opts.want, &err);
     else if (taken)
         t->code = skipped(t);
     else
@@ -247,18 +247,18 @@ static int mark_unchecked(task *t)
 /* Known before the lock is asked for: nobody waits in vain. */
 static int find_means(task *t)
 {
-    dibs__means_init(&t->means);
+    dibs__tree_means_init(&t->means);
     if (t->opts.verbose)
         dibs__cli_say("the tree of the command is ended by %s",
-                      dibs__means_text(&t->means));
-    if (dibs__means_whole(&t->means))
+                      dibs__tree_means_text(&t->means));
+    if (dibs__tree_means_whole(&t->means))
         return 0;
     if (t->opts.tree_unchecked)
         return mark_unchecked(t);
     if (!t->opts.quiet)
         dibs__cli_say("cannot run %s: the processes that it starts could not "
                       "be found, to end them before the lease passes on: %s",
-                      t->opts.argv[0], dibs__means_advice);
+                      t->opts.argv[0], dibs__tree_means_advice);
     return DIBS__EXIT_WRAPPER;
 }
 
@@ -268,8 +268,8 @@ static int open_all(task *t)
     int code = find_means(t);
     if (code)
         return code;
-    if (dibs__feeds_open(&t->feeds, t->opts.on_yield != DIBS__YIELD_IGNORE,
-                         t->opts.progress_ms > 0, &err) != DIBS_OK) {
+    if (dibs__run_inputs_open(&t->feeds, t->opts.on_yield != DIBS__YIELD_IGNORE,
+                              t->opts.progress_ms > 0, &err) != DIBS_OK) {
         (void)dibs__cli_fail(t->cmd, &err);
         return DIBS__EXIT_WRAPPER;
     }
@@ -288,10 +288,10 @@ int dibs__verb_run(const dibs__command *cmd)
     if (t.code == 0)
         run_under_lock(&t);
     dibs__outcome_report(&t.out, &t.opts, t.code);
-    dibs__claim_fini(&t.claim);
+    dibs__lock_or_set_fini(&t.claim);
     dibs_close(t.cl);
-    dibs__feeds_close(&t.feeds);
-    dibs__means_fini(&t.means);
+    dibs__run_inputs_close(&t.feeds);
+    dibs__tree_means_fini(&t.means);
     dibsx_free(t.meta);
     if (t.die_of)
         dibs__signal_die(t.die_of);

@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/text.h"
-#include "cli/listing.h"
+#include "cli/list_verb.h"
 #include "cli/verbs.h"
 
 #include <errno.h>

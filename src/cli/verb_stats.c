@@ -1,6 +1,6 @@
 /* verb_stats.c - stats: what is going on now, and what went on with each name. */
 /* SPDX-License-Identifier: MIT */
-#include "cli/listing.h"
+#include "cli/list_verb.h"
 #include "cli/verbs.h"
 
 typedef struct visit {

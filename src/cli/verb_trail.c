@@ -1,7 +1,7 @@
 /* verb_trail.c - trail: what was done to locks by force. Main thread only. */
 /* SPDX-License-Identifier: MIT */
-#include "cli/listing.h"
-#include "cli/repeat.h"
+#include "cli/list_verb.h"
+#include "cli/poll_verb.h"
 #include "cli/verbs.h"
 
 #include <string.h>
@@ -126,7 +126,7 @@ static int look(const dibs__command *cmd, dibs_client *cl, void *arg)
     dibs_error err = {0};
 
     if (dibs_trail_read(cl, rd->after, each_new, rd, &err) != DIBS_OK)
-        return dibs__repeat_failed(cmd, &err);
+        return dibs__poll_verb_failed(cmd, &err);
     return rd->code;
 }
 
@@ -141,6 +141,6 @@ int dibs__verb_trail(const dibs__command *cmd)
     reading rd = {.cmd = cmd};
 
     if (dibs__opt_flag(cmd, "follow"))
-        return dibs__repeat(cmd, look, &rd);
+        return dibs__poll_verb(cmd, look, &rd);
     return dibs__list(cmd, &trail);
 }

@@ -6,8 +6,8 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/fail.h"
+#include "cli/poll_verb.h"
 #include "cli/print.h"
-#include "cli/repeat.h"
 #include "cli/verbs.h"
 
 #include <stdio.h>
@@ -246,7 +246,7 @@ static int look_once(const dibs__command *cmd, dibs_client *cl, void *arg)
                         "a longer beginning");
     if (rc != DIBS_OK) {
         look_fini(&now);
-        return dibs__repeat_failed(cmd, &err);
+        return dibs__poll_verb_failed(cmd, &err);
     }
     code = print_gone(cmd, &wt->before, &now);
     if (!code)
@@ -260,7 +260,7 @@ static int look_once(const dibs__command *cmd, dibs_client *cl, void *arg)
 int dibs__verb_watch(const dibs__command *cmd)
 {
     watching wt = {.begun = false};
-    int code = dibs__repeat(cmd, look_once, &wt);
+    int code = dibs__poll_verb(cmd, look_once, &wt);
 
     look_fini(&wt.before);
     return code;

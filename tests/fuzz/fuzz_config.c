@@ -1,7 +1,7 @@
 /* fuzz_config.c - configuration files: bounds, places in messages, no leaks. */
 /* SPDX-License-Identifier: MIT */
 #include "cli/config.h"
-#include "cli/yaml.h"
+#include "config/yaml.h"
 #include "fuzz.h"
 
 /* Counts nodes, checking places and depth on the way. */

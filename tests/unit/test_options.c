@@ -245,15 +245,18 @@ static void test_precedence(void **state)
 
         dibs__command_init(&cmd);
         for (size_t k = 0; k < 3; k++)
-            assert_int_equal(dibs__setting_put(&cmd, ttl, text[order[i][k]],
-                                               order[i][k], "ttl", NULL, NULL),
+            assert_int_equal(dibs__option_value_put(&cmd, ttl,
+                                                    text[order[i][k]],
+                                                    order[i][k], "ttl", NULL,
+                                                    NULL),
                              DIBS_OK);
-        assert_int_equal(dibs__setting_of(&cmd, ttl)->number, 3000);
-        assert_int_equal(dibs__setting_put(&cmd, ttl, "bad", DIBS__FROM_FILE,
-                                           "f:1:2: ttl", NULL, &err),
+        assert_int_equal(dibs__option_value_of(&cmd, ttl)->number, 3000);
+        assert_int_equal(dibs__option_value_put(&cmd, ttl, "bad",
+                                                DIBS__FROM_FILE, "f:1:2: ttl",
+                                                NULL, &err),
                          DIBS_INVALID);
         assert_non_null(strstr(err.message, "f:1:2: ttl: 'bad'"));
-        assert_int_equal(dibs__setting_of(&cmd, ttl)->number, 3000);
+        assert_int_equal(dibs__option_value_of(&cmd, ttl)->number, 3000);
         dibs__command_fini(&cmd);
     }
 }

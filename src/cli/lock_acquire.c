@@ -1,0 +1,163 @@
+/* lock_acquire.c - getting the lock, with signals served and people told meanwhile.
+ *
+ * The main thread sits in dibs__lock_or_set_acquire(). Only when it has to wait is there
+ * a second thread, which takes the signals: a fatal one cancels the wait, TSTP
+ * stops the process. After a second it says, on a terminal, who is in the way. */
+/* SPDX-License-Identifier: MIT */
+#include "cli/lock_acquire.h"
+
+#include "base/clock.h"
+#include "base/fail.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { TELL_AFTER_MS = 1000, CANCEL_AGAIN_MS = 10 };
+
+typedef struct waiter {
+    dibs_client *cl;
+    dibs__lock_or_set *claim;
+    const dibs__lock_request *want;
+    sigset_t set; /* the signals served, and the one that ends the thread */
+    dibsx_nsec tell_at; /* when to say who is in the way */
+    _Atomic int fatal;  /* the signal that ends the wait; 0: none */
+} waiter;
+
+static size_t place_of(const dibs_lease_info *info, const char *owner)
+{
+    for (size_t i = 0; i < info->waiter_count; i++)
+        if (strcmp(info->waiters[i].owner, owner) == 0)
+            return i;
+    return info->waiter_count;
+}
+
+static bool tell(const dibs_lease_info *info, void *arg)
+{
+    const waiter *w = arg;
+    char owner[DIBS_OWNER_SIZE], span[32], ahead[48] = "";
+    if (info->holder_count == 0)
+        return false;
+    const dibs_party *holder = &info->holders[0];
+    bool labelled = holder->label[0] != '\0';
+    dibs_lock_owner(dibs__lock_or_set_find(w->claim, info->name), owner);
+    size_t place = place_of(info, owner);
+    if (place > 0)
+        (void)snprintf(ahead, sizeof ahead, ", %zu ahead", place);
+    dibsx_duration_text(holder->left ? holder->left_ms : holder->age_ms, span,
+                        sizeof span);
+    dibs__cli_say("waiting for %s: %s %s%s%s pid %" PRId64 " for %s%s%s",
+                  info->name, holder->left ? "kept closed by" : "held by",
+                  holder->label, labelled ? " on " : "", holder->host,
+                  holder->pid, holder->left ? "another " : "", span, ahead);
+    return false;
+}
+
+/* Only a help for people, so that a store out of reach is not worth a word:
+ * whoever waits hears of that. */
+static void tell_if_due(waiter *w)
+{
+    if (dibsx_now() < w->tell_at)
+        return;
+    w->tell_at = DIBSX_NEVER;
+    (void)!dibs_lease_show(w->cl, dibs__lock_or_set_waiting(w->claim), tell, w,
+                           NULL);
+}
+
+static int next_signal(const waiter *w)
+{
+    int64_t ms = dibsx_wait_ms(w->tell_at, dibsx_now());
+    if (w->fatal)
+        ms = CANCEL_AGAIN_MS;
+    struct timespec span = {(time_t)(ms / 1000), (long)(ms % 1000) * 1000000};
+    return ms < 0 ? sigwaitinfo(&w->set, NULL)
+                  : sigtimedwait(&w->set, NULL, &span);
+}
+
+static void *serve(void *arg)
+{
+    waiter *w = arg;
+    for (;;) {
+        int number = next_signal(w);
+        if (number == SIGRTMIN)
+            return NULL;
+        if (number == SIGTSTP)
+            dibs__signal_stop(false);
+        if (number > 0 && dibs__signal_fatal(number) && !w->fatal)
+            w->fatal = number;
+        /* The wait may not have begun when the signal came: cancel until the
+         * main thread says that it is over. */
+        if (w->fatal)
+            dibs__lock_or_set_cancel(w->claim);
+        else
+            tell_if_due(w);
+    }
+}
+
+static bool confirmed(const waiter *w)
+{
+    return dibs__lock_or_set_valid_ms(w->claim) >= w->want->lock.ttl_ms / 2;
+}
+
+/* A lease that comes by hand-off is a short claim at first: too short to start
+ * something under. If it ends before it is renewed, nothing is lost but time. */
+static dibs_status acquire(waiter *w, dibs_error *err)
+{
+    for (;;) {
+        dibs_status rc = dibs__lock_or_set_acquire(w->claim, err);
+        if (rc != DIBS_OK || confirmed(w))
+            return rc;
+        rc = dibs__lock_or_set_renew(w->claim, err);
+        if (rc == DIBS_OK || confirmed(w))
+            return DIBS_OK;
+        (void)dibs__lock_or_set_release(w->claim, NULL);
+        if (w->fatal || w->want->lock.wait_ms >= 0)
+            return dibsx_fail(err, DIBS_TIMEOUT,
+                              "%s was granted, but ended before that could be "
+                              "confirmed",
+                              w->want->names[0]);
+    }
+}
+
+static dibs_status wait_served(waiter *w, dibs_error *err)
+{
+    pthread_t thread;
+    int failed = pthread_create(&thread, NULL, serve, w);
+    if (failed)
+        return dibsx_fail_at(err, DIBS_UNAVAIL, dibsx_errno_name(failed),
+                             "cannot start a thread: %s", strerror(failed));
+    dibs_status rc = acquire(w, err);
+    pthread_kill(thread, SIGRTMIN);
+    pthread_join(thread, NULL);
+    return rc;
+}
+
+dibs_status
+dibs__cli_acquire(dibs_client *cl, dibs__lock_or_set *claim,
+                  const dibs__lock_request *want, const dibs__signals *sig,
+                  int *fatal, dibs_error *err)
+{
+    *fatal = 0;
+    bool once = want->lock.wait_ms == 0 && want->lock.retries == 0;
+    dibs_status rc = DIBS_BUSY;
+    /* What is free is had without a doorbell. In the statistics, though, a try
+     * before the wait would be one more that was refused. */
+    if (once || (want->lock.retries == 0 && !want->counted))
+        rc = dibs__lock_or_set_try(claim, err);
+    if (rc != DIBS_BUSY || once)
+        return rc;
+
+    bool talk = !want->quiet && isatty(STDERR_FILENO);
+    waiter w = {.cl = cl, .claim = claim, .want = want, .set = sig->served};
+    w.tell_at = talk ? dibsx_after_ms(dibsx_now(), TELL_AFTER_MS) : DIBSX_NEVER;
+    sigaddset(&w.set, SIGRTMIN);
+    sigset_t mask;
+    pthread_sigmask(SIG_BLOCK, &w.set, &mask);
+    rc = wait_served(&w, err);
+    pthread_sigmask(SIG_SETMASK, &mask, NULL);
+    *fatal = w.fatal;
+    return rc;
+}

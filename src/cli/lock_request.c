@@ -1,0 +1,118 @@
+/* lock_request.c - what run and acquire ask for, from their options. Pure but for the
+ * messages. */
+/* SPDX-License-Identifier: MIT */
+#include "cli/lock_request.h"
+
+#include "cli/option_values.h"
+#include <string.h>
+
+static int usage(const dibs__command *cmd, const char *why)
+{
+    dibs__cli_say("%s: %s", cmd->verb->name, why);
+    return DIBS__EXIT_USAGE;
+}
+
+static bool has_name(const dibs__lock_request *want, const char *name)
+{
+    for (size_t i = 0; i < want->count; i++)
+        if (strcmp(want->names[i], name) == 0)
+            return true;
+    return false;
+}
+
+static int read_names(const dibs__command *cmd, dibs__lock_request *want)
+{
+    const char *const *also = dibs__opt_all(cmd, "also");
+
+    want->names[want->count++] = dibs__operands(cmd)[0];
+    for (; *also; also++) {
+        if (has_name(want, *also))
+            continue;
+        if (want->count == DIBS_MULTI_MAX)
+            return usage(cmd, "too many names: at most 64 at once");
+        want->names[want->count++] = *also;
+    }
+    return 0;
+}
+
+static int read_mode(const dibs__command *cmd, dibs__lock_request *want)
+{
+    bool permits = dibs__opt_given(cmd, "permits");
+    bool shared = dibs__opt_flag(cmd, "shared");
+    int64_t take = dibs__opt_int(cmd, "take");
+
+    if (shared + permits + dibs__opt_flag(cmd, "exclusive") > 1)
+        return usage(cmd, "one of --shared, --exclusive and --permits");
+    if (!permits) {
+        want->lock.mode = shared ? DIBS_SHARED : DIBS_EXCLUSIVE;
+        return dibs__opt_given(cmd, "take")
+                   ? usage(cmd, "--take goes with --permits")
+                   : 0;
+    }
+    if (take > dibs__opt_int(cmd, "permits"))
+        return usage(cmd, "--take is more than there are of --permits");
+    if (want->count > 1)
+        return usage(cmd, "--permits is for one name: not with --also");
+    want->lock.mode = DIBS_PERMITS;
+    want->lock.capacity = (uint32_t)dibs__opt_int(cmd, "permits");
+    want->lock.permits = (uint32_t)take;
+    return 0;
+}
+
+static int read_meta(const dibs__command *cmd, dibs__lock_request *want)
+{
+    want->lock.meta = dibs__opt_all(cmd, "meta");
+    for (const char *const *text = want->lock.meta; *text; text++)
+        if (!strchr(*text, '=') || **text == '=')
+            return usage(cmd, "--meta is KEY=VALUE");
+    return 0;
+}
+
+/* Who counts tries does not want to wait for ever in the first of them. */
+static int64_t wait_ms(const dibs__command *cmd)
+{
+    if (dibs__opt_flag(cmd, "nonblock"))
+        return 0;
+    if (dibs__opt_given(cmd, "wait"))
+        return dibs__opt_ms(cmd, "wait");
+    return dibs__opt_int(cmd, "retries") > 0 ? 0 : -1;
+}
+
+int dibs__lock_request_read(const dibs__command *cmd, dibs__lock_request *want)
+{
+    *want = (dibs__lock_request){
+        .lock =
+            {
+                .size = sizeof(want->lock),
+                .flags = dibs__opt_flag(cmd, "barge") ? DIBS_LOCK_BARGE : 0,
+                .ttl_ms = dibs__opt_ms(cmd, "ttl"),
+                .wait_ms = wait_ms(cmd),
+                .retries = (uint32_t)dibs__opt_int(cmd, "retries"),
+                .retry_delay_ms = dibs__opt_ms(cmd, "retry-delay"),
+                .priority = (int32_t)dibs__opt_int(cmd, "priority"),
+                .label = dibs__opt_text(cmd, "owner"),
+                .lock_delay_ms = dibs__opt_ms(cmd, "lock-delay"),
+                .durability = dibs__opt_text(cmd, "durability"),
+            },
+        .busy_code = (int)dibs__opt_int(cmd, "conflict-exit-code"),
+        .counted = dibs__opt_flag(cmd, "share-stats"),
+        .quiet = dibs__opt_flag(cmd, "quiet"),
+    };
+    int code = read_names(cmd, want);
+    if (!code)
+        code = read_mode(cmd, want);
+    if (!code)
+        code = read_meta(cmd, want);
+    return code;
+}
+
+int dibs__lock_request_refused(const dibs__command *cmd,
+                               const dibs__lock_request *want,
+                               const dibs_error *err)
+{
+    if (err->status != DIBS_BUSY && err->status != DIBS_TIMEOUT)
+        return dibs__cli_fail(cmd, err);
+    if (want->busy_code != 0)
+        (void)dibs__cli_fail(cmd, err);
+    return want->busy_code;
+}

@@ -1,0 +1,28 @@
+/* lock_request.h - what run and acquire ask for: which names, of what kind, how long to
+ * wait for them. */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_CLI_LOCK_REQUEST_H
+#define DIBS_CLI_LOCK_REQUEST_H
+
+#include "cli/command.h"
+
+/* Text is borrowed from the command. */
+typedef struct dibs__lock_request {
+    const char *names[DIBS_MULTI_MAX]; /* as given, without repeats */
+    size_t count;
+    dibs_lock_opts lock; /* for each of them */
+    int busy_code;       /* -E */
+    bool counted;        /* --share-stats */
+    bool quiet;
+} dibs__lock_request;
+
+/* 0, or DIBS__EXIT_USAGE after a message. */
+int dibs__lock_request_read(const dibs__command *cmd, dibs__lock_request *want);
+
+/* Says why it was not granted and returns the exit code. Under cron `-E 0` means
+ * that a busy lock is no news. */
+int dibs__lock_request_refused(const dibs__command *cmd,
+                               const dibs__lock_request *want,
+                               const dibs_error *err);
+
+#endif

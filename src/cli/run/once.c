@@ -1,0 +1,100 @@
+/* once.c - at most one start per slot, over all who share the store.
+ *
+ * One value per lock name, "once:NAME", holds the last slot that was started. A
+ * slot of time is told by this machine's clock; a clock that is behind finds a
+ * later slot there and starts nothing. */
+/* SPDX-License-Identifier: MIT */
+#include "cli/run/once.h"
+
+#include "base/fail.h"
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+/* A slot of time is the moment's text, cut: it sorts as time does. */
+static const struct {
+    const char *name;
+    int len;
+} spans[] = {{"minute", 16}, {"hour", 13}, {"day", 10}};
+
+static bool time_slot(const char *slot, int64_t wall_us, char *out, size_t size)
+{
+    char moment[sizeof "2026-11-15T02:47" + 16];
+    time_t seconds = (time_t)(wall_us / 1000000);
+    struct tm utc;
+    for (size_t i = 0; i < sizeof spans / sizeof *spans; i++)
+        if (strcmp(slot, spans[i].name) == 0 && gmtime_r(&seconds, &utc) &&
+            strftime(moment, sizeof moment, "%Y-%m-%dT%H:%M", &utc) > 0)
+            return snprintf(out, size, "%s %.*sZ", slot, spans[i].len, moment) >
+                   0;
+    return false;
+}
+
+dibs_status
+dibs__run_once_init(dibs__run_once *once, const char *name, const char *slot,
+                    int64_t wall_us, dibs_error *err)
+{
+    *once = (dibs__run_once){.version = DIBS_VERSION_NONE};
+    int len = snprintf(once->key, sizeof once->key, "once:%s", name);
+    if (len < 0 || (size_t)len >= sizeof once->key)
+        return dibsx_fail(err, DIBS_INVALID,
+                          "the name is too long for --once: at most %d bytes",
+                          DIBS_NAME_MAX - 5);
+    if (time_slot(slot, wall_us, once->slot, sizeof once->slot))
+        return DIBS_OK;
+    len = snprintf(once->slot, sizeof once->slot, "text %s", slot);
+    if (len < 0 || (size_t)len >= sizeof once->slot)
+        return dibsx_fail(err, DIBS_INVALID,
+                          "the slot of --once is too long: at most %d bytes",
+                          DIBS__SLOT_SIZE - 6);
+    return DIBS_OK;
+}
+
+/* The same slot, or a later one of the same kind of time. */
+static bool covers(const char *found, const char *slot)
+{
+    if (strcmp(found, slot) == 0)
+        return true;
+    size_t kind = strcspn(slot, " ") + 1;
+    return strncmp(slot, "text ", 5) != 0 && strncmp(found, slot, kind) == 0 &&
+           strcmp(found, slot) > 0;
+}
+
+dibs_status dibs__run_once_look(dibs__run_once *once, dibs_client *cl,
+                                bool *taken, dibs_error *err)
+{
+    dibs_value value = {0};
+    *taken = false;
+    once->version = DIBS_VERSION_NONE;
+    dibs_status rc = dibs_state_get(cl, once->key, &value, err);
+    if (rc == DIBS_NOTFOUND)
+        return DIBS_OK;
+    if (rc != DIBS_OK)
+        return rc;
+    once->version = value.version;
+    *taken = covers(value.data, once->slot);
+    dibs_value_free(&value);
+    return DIBS_OK;
+}
+
+dibs_status dibs__run_once_take(dibs__run_once *once, dibs_client *cl,
+                                bool *taken, dibs_error *err)
+{
+    dibs_status rc = dibs__run_once_look(once, cl, taken, err);
+    if (rc != DIBS_OK || *taken)
+        return rc;
+    rc = dibs_state_cas(cl, once->key, once->version, once->slot,
+                        strlen(once->slot), 0, &once->version, err);
+    /* Another got in between: only who lost the lock can meet this. */
+    if (rc == DIBS_STALE) {
+        *taken = true;
+        return DIBS_OK;
+    }
+    return rc;
+}
+
+dibs_status
+dibs__run_once_undo(dibs__run_once *once, dibs_client *cl, dibs_error *err)
+{
+    return dibs_state_delete(cl, once->key, once->version, err);
+}

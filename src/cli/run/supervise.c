@@ -1,0 +1,565 @@
+/* supervise.c - running the command while its lease is watched.
+ *
+ * One loop on the main thread: signals, the guard's events, the loss of the lease,
+ * requests for it, ticks of progress, and deadlines. With ttl and the lease's end
+ * `until`; of several leases it is the first to end that counts:
+ *
+ *     granted ..... renewal ..... term_at ...... kill_at .. last_at .. until
+ *                                 |<-- grace -->|<------ margin ------>|
+ *
+ * Every successful renewal moves all of it on. Whoever is not renewed by term_at
+ * is asked to end (--signal), at kill_at it is killed; the guard does the latter
+ * by itself, should this process not run, and the backstop at last_at, should the
+ * guard not run either. The margin grows with how late the guard is woken on this
+ * machine; what is left of it is for the kernel to bury the dead. */
+/* SPDX-License-Identifier: MIT */
+#include "cli/run/supervise.h"
+
+#include "base/clock.h"
+#include "base/fail.h"
+#include "cli/run/terminal.h"
+#include "exec/guard.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* A lease that was taken away is another's already: haste. */
+enum { GONE_GRACE_MS = 1000 };
+
+enum { MARGIN_MIN_MS = 40, MARGIN_MAX_MS = 1000 };
+
+/* A guard that was told to look so many times and did not is stopped or hangs. */
+enum { SILENT_MAX = 4, ASK_MIN_MS = 500, ASK_MAX_MS = 5000 };
+
+/* The first look at how late the guard is woken. */
+enum { FIRST_LOOK_MS = 100 };
+
+typedef struct run {
+    const dibs__run_opts *opts;
+    dibs__outcome *out;
+    dibs__lock_or_set *claim; /* NULL: nested */
+    dibs__run_inputs *feeds;
+    int64_t grace_ms;
+    int64_t margin_ms;
+    dibs__guard guard;
+    dibs__terminal term;
+    int signals;                  /* signalfd */
+    int lost_fds[DIBS_MULTI_MAX]; /* of each lease */
+    dibsx_nsec tick_at;           /* when the command last told of progress */
+    dibsx_nsec until;
+    dibsx_nsec look_at; /* when to look at the lease next */
+    dibsx_nsec term_at;
+    dibsx_nsec max_run_at;
+    dibsx_nsec kill_at;  /* the tree is to end: when to kill it */
+    dibsx_nsec sweep_at; /* the lease ends: when to do without the guard */
+    dibsx_nsec ask_at;   /* when to ask for a sign of life of the guard */
+    uint32_t beats;      /* its signs so far */
+    int silent;          /* how often it was asked in vain */
+    bool clear;          /* nothing is left of the command's tree */
+    bool gone;           /* the lease has ended, for certain */
+    bool hooked;         /* the hook runs: what is left is ended after it */
+    bool ending;         /* the tree was asked to end */
+    bool killed;         /* ... and killed */
+} run;
+
+static dibsx_nsec earlier(dibsx_nsec a, dibsx_nsec b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a < b ? b : a;
+}
+
+/* Guard and backstop are each as late as the guard has been lately. For short
+ * leases margin and grace are parts of the ttl, so that renewal, which is due at
+ * a third of it, comes first. */
+static void plan_margin(run *r)
+{
+    int64_t ttl = r->opts->ttl_ms;
+    int64_t late_ms = 0;
+    if (r->guard.page)
+        late_ms = atomic_load(&r->guard.page->late) / DIBSX_MS;
+    int64_t margin = larger(MARGIN_MIN_MS, smaller(ttl / 50, MARGIN_MAX_MS));
+    r->margin_ms = smaller(margin + 2 * late_ms, ttl / 5);
+}
+
+static void plan_times(run *r, dibsx_nsec now)
+{
+    int64_t ttl = r->opts->ttl_ms;
+    plan_margin(r);
+    r->grace_ms = smaller(r->opts->kill_after_ms, ttl / 4);
+    r->tick_at = now;
+    r->until = r->kill_at = r->sweep_at = DIBSX_NEVER;
+    r->look_at = r->term_at = r->max_run_at = DIBSX_NEVER;
+    r->ask_at = now;
+    if (r->opts->max_run_ms > 0)
+        r->max_run_at = dibsx_after_ms(now, r->opts->max_run_ms);
+}
+
+static bool kills_when_lost(const run *r)
+{
+    return r->claim && (r->opts->on_lost == DIBS__LOST_KILL ||
+                        r->opts->on_lost == DIBS__LOST_EXEC);
+}
+
+/* Guard and backstop have a half of the margin each. */
+static dibsx_nsec last_after(const run *r, dibsx_nsec kill_at)
+{
+    return dibsx_after_ms(kill_at, r->margin_ms / 2);
+}
+
+static void set_deadline(run *r, dibsx_nsec kill_at)
+{
+    dibs__guard_deadline(&r->guard, kill_at, last_after(r, kill_at));
+}
+
+/* Takes over how long the lease is good for, and tells the guard. */
+static void take_validity(run *r, dibsx_nsec now, int64_t valid_ms)
+{
+    dibsx_nsec until = dibsx_after_ms(now, valid_ms);
+    if (r->until == DIBSX_NEVER || until > r->until)
+        r->until = until;
+    plan_margin(r);
+    if (r->guard.page && kills_when_lost(r))
+        set_deadline(r, r->until - r->margin_ms * DIBSX_MS);
+    if (r->opts->on_lost != DIBS__LOST_IGNORE)
+        r->term_at = r->until - (r->margin_ms + r->grace_ms) * DIBSX_MS;
+    r->look_at = dibsx_after_ms(now, r->opts->ttl_ms / 3 + 1);
+}
+
+/* The tree is killed at `kill_at` at the latest. */
+static void set_kill(run *r, dibsx_nsec kill_at)
+{
+    r->kill_at = earlier(r->kill_at, kill_at);
+    if (!r->out->lost || !kills_when_lost(r))
+        return;
+    set_deadline(r, r->kill_at);
+    r->sweep_at = last_after(r, r->kill_at);
+}
+
+static void end_tree(run *r, dibsx_nsec kill_at)
+{
+    if (!r->ending)
+        dibs__guard_tell(&r->guard, DIBS__ORDER_END, r->opts->signal);
+    r->ending = true;
+    set_kill(r, kill_at);
+}
+
+static void say_lost(const run *r, const char *why)
+{
+    const char *name =
+        r->claim ? dibs__lock_or_set_weakest(r->claim) : r->opts->name;
+    if (!r->opts->quiet)
+        dibs__cli_say("lost %s: %s%s", name, why,
+                      r->opts->on_lost == DIBS__LOST_IGNORE
+                          ? "; the command goes on, as asked"
+                          : "");
+}
+
+/* The lease is gone, or will be before it can be renewed. */
+static void lose(run *r, dibsx_nsec kill_at, const char *why)
+{
+    if (r->out->lost) {
+        if (kills_when_lost(r))
+            set_kill(r, kill_at);
+        return;
+    }
+    r->out->lost = true;
+    r->look_at = r->term_at = DIBSX_NEVER;
+    if (kills_when_lost(r))
+        r->max_run_at = DIBSX_NEVER;
+    say_lost(r, why);
+    switch (r->opts->on_lost) {
+    case DIBS__LOST_KILL:
+        end_tree(r, kill_at);
+        break;
+    case DIBS__LOST_EXEC:
+        set_kill(r, kill_at);
+        r->hooked = true;
+        dibs__guard_tell(&r->guard, DIBS__ORDER_HOOK, 0);
+        break;
+    case DIBS__LOST_SIGNAL:
+        dibs__guard_tell(&r->guard, DIBS__ORDER_SIGNAL, r->opts->lost_signal);
+        break;
+    case DIBS__LOST_IGNORE:
+        break;
+    }
+}
+
+static void lease_gone(run *r, dibsx_nsec now)
+{
+    int64_t grace_ms = smaller(r->opts->kill_after_ms, GONE_GRACE_MS);
+    bool early = now + r->margin_ms * DIBSX_MS < r->until;
+    r->gone = true;
+    r->look_at = r->term_at = DIBSX_NEVER;
+    /* Past its time another may hold it: no grace. */
+    lose(r, early ? dibsx_after_ms(now, grace_ms) : now,
+         early ? "it was taken away" : "its time ran out");
+}
+
+static const char *why_not_renewed(const run *r, dibsx_nsec now)
+{
+    int64_t progress_ms = r->opts->progress_ms;
+    return progress_ms > 0 && now > dibsx_after_ms(r->tick_at, progress_ms)
+               ? "the command has not told of progress"
+               : "it could not be renewed in time";
+}
+
+static void look_at_lease(run *r, dibsx_nsec now)
+{
+    if (!r->claim || r->gone)
+        return;
+    int64_t valid_ms = dibs__lock_or_set_valid_ms(r->claim);
+    if (valid_ms <= 0) {
+        lease_gone(r, now);
+    } else if (!r->out->lost) {
+        take_validity(r, now, valid_ms);
+        if (now >= r->term_at)
+            lose(r, r->until - r->margin_ms * DIBSX_MS,
+                 why_not_renewed(r, now));
+    }
+}
+
+static pid_t child_of(const run *r)
+{
+    return atomic_load(&r->guard.page->child);
+}
+
+static void say_stopped(const run *r)
+{
+    if (r->opts->quiet || !r->claim || !isatty(STDERR_FILENO))
+        return;
+    char span[32];
+    dibsx_duration_text(dibs__lock_or_set_valid_ms(r->claim), span,
+                        sizeof span);
+    dibs__cli_say("stopped: unless continued within %s, %s passes on%s", span,
+                  r->opts->name,
+                  kills_when_lost(r) ? " and the command is killed" : "");
+}
+
+/* Where a shell watches over this job, its stop is ours, so that the shell sees
+ * it; renewal then stops too, and the guard acts if that lasts too long. Without
+ * a terminal nobody would continue us: the lease is kept while the command is
+ * stopped. */
+static void command_stopped(run *r, int number)
+{
+    bool for_tty = number == SIGTTIN || number == SIGTTOU;
+    /* With --foreground the terminal has stopped us as well. */
+    if (r->term.fd < 0 || (for_tty && r->opts->foreground))
+        return;
+    if (for_tty && dibs__terminal_give(&r->term, child_of(r))) {
+        dibs__guard_tell(&r->guard, DIBS__ORDER_SIGNAL, SIGCONT);
+        return;
+    }
+    bool was_given = r->term.given;
+    dibs__terminal_take(&r->term, child_of(r));
+    say_stopped(r);
+    dibs__signal_stop(!r->opts->foreground);
+    if (was_given || for_tty)
+        (void)dibs__terminal_give(&r->term, child_of(r));
+    dibs__guard_tell(&r->guard, DIBS__ORDER_SIGNAL, SIGCONT);
+}
+
+static void command_ended(run *r, int status)
+{
+    r->max_run_at = DIBSX_NEVER;
+    if (WIFSIGNALED(status))
+        r->out->exit_signal = WTERMSIG(status);
+    else
+        r->out->exit_status = WEXITSTATUS(status);
+    r->out->interrupted = r->term.given && r->out->exit_signal == SIGINT;
+    if (r->clear || r->ending || r->hooked)
+        return;
+    if (!r->opts->quiet)
+        dibs__cli_say("%s: ending what the command left running",
+                      r->opts->name);
+    end_tree(r, dibsx_after_ms(dibsx_now(), r->opts->kill_after_ms));
+}
+
+/* The guard has killed the tree at its moment, or the backstop has. */
+static void overdue(run *r, dibsx_nsec now)
+{
+    if (now >= atomic_load(&r->guard.page->kill_at))
+        lose(r, now, "dibs did not run in time to renew it");
+}
+
+static void guard_gone(run *r, const char *how)
+{
+    r->out->guard_died = true;
+    if (!r->opts->quiet)
+        dibs__cli_say("the guard of the command %s; killing the command", how);
+    dibs__guard_sweep(&r->guard);
+    r->clear = true;
+}
+
+/* Returns false when there is nothing more to hear. */
+static bool hear_guard(run *r)
+{
+    dibs__event event = dibs__guard_hear(&r->guard);
+    r->clear = r->clear || event.clear;
+    switch ((dibs__event_kind)event.kind) {
+    case DIBS__EVENT_NONE:
+        return false;
+    case DIBS__EVENT_REFUSED:
+        r->out->exec_errno = event.arg;
+        break;
+    case DIBS__EVENT_STOPPED:
+        command_stopped(r, event.arg);
+        break;
+    case DIBS__EVENT_ENDED:
+        command_ended(r, event.arg);
+        break;
+    case DIBS__EVENT_HOOK:
+        r->hooked = false;
+        end_tree(r, r->kill_at);
+        break;
+    case DIBS__EVENT_OVERDUE:
+        overdue(r, dibsx_now());
+        break;
+    case DIBS__EVENT_CLEAR:
+        break;
+    case DIBS__EVENT_GONE:
+        overdue(r, dibsx_now());
+        guard_gone(r, r->out->lost ? "does not answer" : "was killed");
+        break;
+    }
+    return !r->clear;
+}
+
+/* The lease is kept for no longer than the guard is known to watch: stopped, it
+ * would not even say that the command has ended. Only looks of this process
+ * count, so that a pause of both, or of the whole machine, is none of the
+ * guard's. */
+static void ask_guard(run *r, dibsx_nsec now)
+{
+    uint32_t beats = atomic_load(&r->guard.page->beats);
+    int64_t ask_ms =
+        larger(ASK_MIN_MS, smaller(r->opts->ttl_ms / 8, ASK_MAX_MS));
+    r->ask_at = dibsx_after_ms(now, ask_ms);
+    /* Before it has started the command, the guard waits for that. */
+    r->silent = beats != r->beats || !child_of(r) ? 0 : r->silent + 1;
+    r->beats = beats;
+    if (r->silent > SILENT_MAX)
+        guard_gone(r, "does not answer");
+    else
+        dibs__guard_tell(&r->guard, DIBS__ORDER_LOOK, 0);
+}
+
+/* With --foreground the terminal signals the command itself. */
+static void serve_signals(run *r)
+{
+    struct signalfd_siginfo info;
+    while (read(r->signals, &info, sizeof info) == (ssize_t)sizeof info) {
+        int number = (int)info.ssi_signo;
+        if (number == SIGCONT)
+            (void)dibs__terminal_give(&r->term,
+                                      r->term.given ? child_of(r) : 0);
+        if (!r->opts->foreground || info.ssi_code != SI_KERNEL)
+            dibs__guard_tell(&r->guard, DIBS__ORDER_SIGNAL, number);
+    }
+}
+
+static void serve_deadlines(run *r, dibsx_nsec now)
+{
+    if (now >= r->look_at || now >= r->term_at)
+        look_at_lease(r, now);
+    if (now >= r->max_run_at) {
+        r->max_run_at = DIBSX_NEVER;
+        r->out->timed_out = true;
+        if (!r->opts->quiet)
+            dibs__cli_say("%s: ending the command: --max-run is over",
+                          r->opts->name);
+        end_tree(r, dibsx_after_ms(now, r->opts->kill_after_ms));
+    }
+    if (now >= r->kill_at && !r->killed) {
+        r->killed = true;
+        dibs__guard_tell(&r->guard, DIBS__ORDER_KILL, 0);
+    }
+    if (now >= r->sweep_at)
+        guard_gone(r, "does not answer");
+    else if (now >= r->ask_at)
+        ask_guard(r, now);
+}
+
+/* Somebody would like to have the lock. */
+static void serve_yield(run *r)
+{
+    if (!dibs__run_inputs_take(&r->feeds->yield_fd) || r->ending)
+        return;
+    if (r->opts->on_yield == DIBS__YIELD_SIGNAL) {
+        dibs__guard_tell(&r->guard, DIBS__ORDER_SIGNAL, r->opts->yield_signal);
+        return;
+    }
+    r->out->yielded = true;
+    r->max_run_at = DIBSX_NEVER;
+    if (!r->opts->quiet)
+        dibs__cli_say("%s: ending the command: the lock was asked for",
+                      r->opts->name);
+    end_tree(r, dibsx_after_ms(dibsx_now(), r->opts->kill_after_ms));
+}
+
+static void serve_ticks(run *r)
+{
+    if (!dibs__run_inputs_take(&r->feeds->tick_fd) || !r->claim)
+        return;
+    r->tick_at = dibsx_now();
+    dibs__lock_or_set_tick(r->claim);
+}
+
+/* What the loop waits for; the rest are for the losses. */
+enum { FD_GUARD, FD_SIGNALS, FD_YIELD, FD_TICKS, FD_LOST };
+
+/* A lease that is known to be gone has nothing more to say. */
+static nfds_t collect(const run *r, struct pollfd *fds)
+{
+    nfds_t count = FD_LOST;
+    fds[FD_GUARD] = (struct pollfd){r->guard.sock, POLLIN, 0};
+    fds[FD_SIGNALS] = (struct pollfd){r->signals, POLLIN, 0};
+    fds[FD_YIELD] = (struct pollfd){r->feeds->yield_fd, POLLIN, 0};
+    fds[FD_TICKS] = (struct pollfd){r->feeds->tick_fd, POLLIN, 0};
+    if (!r->claim || r->gone)
+        return count;
+    for (size_t i = 0; i < dibs__lock_or_set_count(r->claim); i++)
+        fds[count++] = (struct pollfd){r->lost_fds[i], POLLIN, 0};
+    return count;
+}
+
+static void step(run *r)
+{
+    struct pollfd fds[FD_LOST + DIBS_MULTI_MAX];
+    nfds_t count = collect(r, fds);
+    bool lost = false;
+    dibsx_nsec next = earlier(earlier(r->look_at, r->term_at),
+                              earlier(r->max_run_at, r->sweep_at));
+    next = earlier(next, r->ask_at);
+    if (!r->killed)
+        next = earlier(next, r->kill_at);
+    int64_t wait_ms = dibsx_wait_ms(next, dibsx_now());
+    (void)poll(fds, count, (int)smaller(wait_ms, INT32_MAX));
+    for (nfds_t i = FD_LOST; i < count; i++)
+        lost = lost || fds[i].revents;
+    if (lost)
+        look_at_lease(r, dibsx_now());
+    if (fds[FD_SIGNALS].revents)
+        serve_signals(r);
+    if (fds[FD_YIELD].revents)
+        serve_yield(r);
+    if (fds[FD_TICKS].revents)
+        serve_ticks(r);
+    while (fds[FD_GUARD].revents && hear_guard(r))
+        ;
+    if (!r->clear)
+        serve_deadlines(r, dibsx_now());
+}
+
+static dibs_status first_look(run *r, dibs_error *err)
+{
+    if (!r->claim)
+        return DIBS_OK;
+    dibsx_nsec now = dibsx_now();
+    int64_t valid_ms = dibs__lock_or_set_valid_ms(r->claim);
+    for (size_t i = 0; i < dibs__lock_or_set_count(r->claim); i++)
+        r->lost_fds[i] = dibs_lock_lost_fd(dibs__lock_or_set_lock(r->claim, i));
+    take_validity(r, now, valid_ms);
+    if (now >= r->term_at || valid_ms <= r->margin_ms)
+        return dibsx_fail(err, DIBS_LOST,
+                          "the lease on %s was lost before the command began",
+                          r->opts->name);
+    return DIBS_OK;
+}
+
+/* It was found to work; should it fail now, /proc is enough. */
+static dibs_status
+make_cgroup(const run *r, dibs__tree_means *means, dibs_error *err)
+{
+    if (dibs__cgroup_make(&means->cgroup) || means->proc_fd >= 0 ||
+        r->opts->tree_unchecked)
+        return DIBS_OK;
+    return dibsx_fail_at(err, DIBS_INTERNAL, dibsx_errno_name(errno),
+                         "cannot make a cgroup for the command: %s; %s",
+                         strerror(errno), dibs__tree_means_advice);
+}
+
+static dibs_status
+start(run *r, char *const *envp, const dibs__watched *watched, dibs_error *err)
+{
+    dibs__job job = {.argv = r->opts->argv,
+                     .envp = envp,
+                     .hook = r->opts->lost_shell,
+                     .signals = watched->signals,
+                     .means = watched->means,
+                     .tty = -1,
+                     .stdin_fd = -1,
+                     .probe_ms =
+                         (int)larger(10, smaller(r->opts->ttl_ms / 20, 1000)),
+                     .own_group = !r->opts->foreground};
+    if (r->opts->null_stdin) {
+        job.stdin_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+        if (job.stdin_fd < 0)
+            return dibsx_fail_at(err, DIBS_INTERNAL, dibsx_errno_name(errno),
+                                 "/dev/null: %s", strerror(errno));
+    } else if (job.own_group && dibs__terminal_wanted(&r->term)) {
+        job.tty = r->term.fd;
+        r->term.given = true;
+    }
+    dibsx_nsec kill_at = DIBSX_NEVER;
+    if (kills_when_lost(r))
+        kill_at = r->until - r->margin_ms * DIBSX_MS;
+    /* The guard has its own copy of all this once it is forked. */
+    dibs_status rc = dibs__guard_start(&r->guard, &job, kill_at,
+                                       last_after(r, kill_at), err);
+    if (r->claim)
+        r->look_at =
+            earlier(r->look_at, dibsx_after_ms(dibsx_now(), FIRST_LOOK_MS));
+    dibs__run_inputs_started(r->feeds);
+    if (job.stdin_fd >= 0)
+        close(job.stdin_fd);
+    return rc;
+}
+
+dibs_status
+dibs__supervise(const dibs__run_opts *opts, const dibs__watched *watched,
+                char *const *envp, dibs__outcome *out, dibs_error *err)
+{
+    run r = {.opts = opts,
+             .out = out,
+             .claim = watched->claim,
+             .feeds = watched->feeds,
+             .guard = {.sock = -1}};
+    plan_times(&r, dibsx_now());
+    dibs__terminal_init(&r.term);
+    r.signals =
+        signalfd(-1, &watched->signals->served, SFD_CLOEXEC | SFD_NONBLOCK);
+    dibs_status rc;
+    if (r.signals < 0)
+        rc = dibsx_fail_at(err, DIBS_INTERNAL, dibsx_errno_name(errno),
+                           "signalfd: %s", strerror(errno));
+    else
+        rc = first_look(&r, err);
+    if (rc == DIBS_OK)
+        rc = make_cgroup(&r, watched->means, err);
+    if (rc == DIBS_OK)
+        rc = start(&r, envp, watched, err);
+    if (rc == DIBS_OK) {
+        while (!r.clear)
+            step(&r);
+        dibs__terminal_take(&r.term, child_of(&r));
+    }
+    dibs__guard_end(&r.guard);
+    dibs__terminal_fini(&r.term);
+    if (r.signals >= 0)
+        close(r.signals);
+    return rc;
+}

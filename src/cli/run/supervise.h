@@ -1,0 +1,28 @@
+/* supervise.h - running the command while its lease is watched. */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_CLI_RUN_SUPERVISE_H
+#define DIBS_CLI_RUN_SUPERVISE_H
+
+#include "cli/lock_or_set.h"
+#include "cli/run/inputs.h"
+#include "cli/run/options.h"
+#include "exec/signals.h"
+#include "exec/tree_means.h"
+
+/* What is watched while the command runs. All of it is borrowed. */
+typedef struct dibs__watched {
+    dibs__lock_or_set *claim; /* is held; NULL: the lock is held further up */
+    dibs__run_inputs *feeds;
+    const dibs__signals *signals;
+    dibs__tree_means *means; /* for the command's tree */
+} dibs__watched;
+
+/* Runs the command to its end, and the end of every process it left behind;
+ * fills in what became of it. Not DIBS_OK: nothing was started. */
+DIBS_MUST_CHECK dibs_status dibs__supervise(const dibs__run_opts *opts,
+                                            const dibs__watched *watched,
+                                            char *const *envp,
+                                            dibs__outcome *out,
+                                            dibs_error *err);
+
+#endif

@@ -1,0 +1,271 @@
+/* yaml.c - the YAML library's events, turned into a tree.
+ *
+ * The only file that knows libyaml, which is loaded on demand: without a
+ * configuration file the command never touches it. */
+/* SPDX-License-Identifier: MIT */
+#include "config/yaml.h"
+
+#include "base/alloc.h"
+#include "base/dynlib.h"
+#include "base/fail.h"
+#include <string.h>
+#include <yaml.h>
+
+/* The functions that are used; each becomes a slot in `api`. */
+#define FUNCTIONS(X)                                                           \
+    X(parser_initialize)                                                       \
+    X(parser_delete)                                                           \
+    X(parser_set_input_string)                                                 \
+    X(parser_parse)                                                            \
+    X(event_delete)
+
+#define SLOT(name) __typeof__(yaml_##name) *name;
+#define CALL(name) {"yaml_" #name, (void **)&api.name},
+
+static struct {
+    FUNCTIONS(SLOT)
+} api;
+
+typedef struct reader {
+    yaml_parser_t parser;
+    yaml_event_t event; /* the current one; deleted by the next advance */
+    bool have_event;
+    const char *file;
+    size_t depth;
+    size_t nodes;
+    dibs_error *err;
+} reader;
+
+static dibs_status load(dibs_error *err)
+{
+    static const dibsx_dynlib_call calls[] = {FUNCTIONS(CALL)};
+
+    return dibsx_dynlib_load("libyaml-0.so.2", "libyaml-0-2", calls,
+                             sizeof(calls) / sizeof(calls[0]), err);
+}
+
+static dibs_status
+fail_at(const reader *rd, const yaml_mark_t *mark, const char *what)
+{
+    return dibsx_fail(rd->err, DIBS_INVALID, "%s:%zu:%zu: %s", rd->file,
+                      mark->line + 1, mark->column + 1, what);
+}
+
+static dibs_status fail_here(const reader *rd, const char *what)
+{
+    return fail_at(rd, &rd->event.start_mark, what);
+}
+
+static dibs_status advance(reader *rd)
+{
+    const char *problem;
+
+    if (rd->have_event)
+        api.event_delete(&rd->event);
+    rd->have_event = false;
+    if (!api.parser_parse(&rd->parser, &rd->event)) {
+        problem = rd->parser.problem ? rd->parser.problem : "malformed YAML";
+        return fail_at(rd, &rd->parser.problem_mark, problem);
+    }
+    rd->have_event = true;
+    return DIBS_OK;
+}
+
+static dibs__yaml_node *node_new(const reader *rd, dibs__yaml_kind kind)
+{
+    dibs__yaml_node *node = dibsx_zalloc(sizeof(*node));
+
+    if (!node)
+        return NULL;
+    node->kind = kind;
+    node->line = rd->event.start_mark.line + 1;
+    node->column = rd->event.start_mark.column + 1;
+    return node;
+}
+
+void dibs__yaml_free(dibs__yaml_node *node)
+{
+    while (node) {
+        dibs__yaml_node *next = node->next;
+
+        dibs__yaml_free(node->value);
+        dibs__yaml_free(node->child);
+        dibsx_free(node->text);
+        dibsx_free(node);
+        node = next;
+    }
+}
+
+static dibs_status read_scalar(reader *rd, dibs__yaml_node **out)
+{
+    const char *text = (const char *)rd->event.data.scalar.value;
+    dibs__yaml_node *node;
+
+    if (++rd->nodes > DIBS__YAML_NODES_MAX)
+        return fail_here(rd, "too many entries");
+    if (rd->event.data.scalar.anchor)
+        return fail_here(rd, "anchors are not supported");
+    if (rd->event.data.scalar.tag)
+        return fail_here(rd, "tags are not supported");
+    if (strlen(text) != rd->event.data.scalar.length)
+        return fail_here(rd, "a zero byte in the text");
+    node = node_new(rd, DIBS__YAML_SCALAR);
+    if (node)
+        node->text = dibsx_strdup(text);
+    if (!node || !node->text) {
+        dibs__yaml_free(node);
+        return dibsx_nomem(rd->err, "%s", rd->file);
+    }
+    node->quoted = rd->event.data.scalar.style != YAML_PLAIN_SCALAR_STYLE;
+    *out = node;
+    return DIBS_OK;
+}
+
+static dibs_status read_node(reader *rd, dibs__yaml_node **out);
+
+static dibs_status read_list(reader *rd, dibs__yaml_node *list)
+{
+    dibs__yaml_node **end = &list->child;
+    dibs_status rc = advance(rd);
+
+    while (rc == DIBS_OK && rd->event.type != YAML_SEQUENCE_END_EVENT) {
+        rc = read_node(rd, end);
+        if (rc == DIBS_OK) {
+            end = &(*end)->next;
+            rc = advance(rd);
+        }
+    }
+    return rc;
+}
+
+static dibs_status
+read_key(reader *rd, const dibs__yaml_node *map, dibs__yaml_node **end)
+{
+    const char *text = (const char *)rd->event.data.scalar.value;
+
+    if (rd->event.type != YAML_SCALAR_EVENT)
+        return fail_here(rd, "a key must be plain text");
+    for (const dibs__yaml_node *key = map->child; key; key = key->next) {
+        if (strcmp(key->text, text) == 0)
+            return fail_here(rd, "this key was given before");
+    }
+    return read_scalar(rd, end);
+}
+
+static dibs_status read_map(reader *rd, dibs__yaml_node *map)
+{
+    dibs__yaml_node **end = &map->child;
+    dibs_status rc = advance(rd);
+
+    while (rc == DIBS_OK && rd->event.type != YAML_MAPPING_END_EVENT) {
+        rc = read_key(rd, map, end);
+        if (rc == DIBS_OK)
+            rc = advance(rd);
+        if (rc == DIBS_OK)
+            rc = read_node(rd, &(*end)->value);
+        if (rc == DIBS_OK) {
+            end = &(*end)->next;
+            rc = advance(rd);
+        }
+    }
+    return rc;
+}
+
+/* A map or a list. On failure the caller frees what is in *out so far. */
+static dibs_status read_collection(reader *rd, dibs__yaml_node **out)
+{
+    bool map = rd->event.type == YAML_MAPPING_START_EVENT;
+    yaml_char_t *anchor = map ? rd->event.data.mapping_start.anchor
+                              : rd->event.data.sequence_start.anchor;
+    yaml_char_t *tag = map ? rd->event.data.mapping_start.tag
+                           : rd->event.data.sequence_start.tag;
+    dibs_status rc;
+
+    if (++rd->nodes > DIBS__YAML_NODES_MAX)
+        return fail_here(rd, "too many entries");
+    if (anchor)
+        return fail_here(rd, "anchors are not supported");
+    if (tag)
+        return fail_here(rd, "tags are not supported");
+    if (rd->depth == DIBS__YAML_DEPTH_MAX)
+        return fail_here(rd, "nested too deeply");
+    *out = node_new(rd, map ? DIBS__YAML_MAP : DIBS__YAML_LIST);
+    if (!*out)
+        return dibsx_nomem(rd->err, "%s", rd->file);
+    rd->depth++;
+    rc = map ? read_map(rd, *out) : read_list(rd, *out);
+    rd->depth--;
+    return rc;
+}
+
+static dibs_status read_node(reader *rd, dibs__yaml_node **out)
+{
+    switch (rd->event.type) {
+    case YAML_SCALAR_EVENT:
+        return read_scalar(rd, out);
+    case YAML_MAPPING_START_EVENT:
+    case YAML_SEQUENCE_START_EVENT:
+        return read_collection(rd, out);
+    case YAML_ALIAS_EVENT:
+        return fail_here(rd, "aliases are not supported");
+    default:
+        return fail_here(rd, "a value was expected here");
+    }
+}
+
+/* stream start, [document start, node, document end], stream end. */
+static dibs_status read_stream(reader *rd, dibs__yaml_node **out)
+{
+    dibs_status rc = advance(rd);
+
+    if (rc == DIBS_OK)
+        rc = advance(rd);
+    if (rc != DIBS_OK || rd->event.type == YAML_STREAM_END_EVENT)
+        return rc;
+    rc = advance(rd);
+    if (rc == DIBS_OK)
+        rc = read_node(rd, out);
+    if (rc == DIBS_OK)
+        rc = advance(rd);
+    if (rc == DIBS_OK)
+        rc = advance(rd);
+    if (rc == DIBS_OK && rd->event.type != YAML_STREAM_END_EVENT)
+        rc = fail_here(rd, "a second document; one is allowed");
+    return rc;
+}
+
+dibs_status dibs__yaml_parse(const char *text, size_t len, const char *file,
+                             dibs__yaml_node **out, dibs_error *err)
+{
+    reader rd = {.file = file, .err = err};
+    dibs__yaml_node *root = NULL;
+    dibs_status rc;
+
+    *out = NULL;
+    if (len > DIBS__YAML_SIZE_MAX)
+        return dibsx_fail(err, DIBS_INVALID, "%s:1:1: larger than %d bytes",
+                          file, DIBS__YAML_SIZE_MAX);
+    rc = load(err);
+    if (rc != DIBS_OK)
+        return rc;
+    if (!api.parser_initialize(&rd.parser))
+        return dibsx_nomem(err, "%s", file);
+    api.parser_set_input_string(&rd.parser, (const unsigned char *)text, len);
+    rc = read_stream(&rd, &root);
+    if (rc == DIBS_OK) {
+        *out = root;
+        root = NULL;
+    }
+    if (rd.have_event)
+        api.event_delete(&rd.event);
+    api.parser_delete(&rd.parser);
+    dibs__yaml_free(root);
+    return rc;
+}
+
+bool dibs__yaml_is_null(const dibs__yaml_node *node)
+{
+    return node->kind == DIBS__YAML_SCALAR && !node->quoted &&
+           (strcmp(node->text, "") == 0 || strcmp(node->text, "~") == 0 ||
+            strcmp(node->text, "null") == 0);
+}
