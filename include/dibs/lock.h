@@ -38,6 +38,10 @@ enum {
     DIBS_LOCK_STICKY = 1 << 3     /* kept after release while nobody waits */
 };
 
+/* The library renews a lease every ttl_ms / DIBS_RENEWALS_PER_TTL. A program that
+ * renews by hand should do the same: one renewal may then fail without a loss. */
+enum { DIBS_RENEWALS_PER_TTL = 3 };
+
 /* Called once per loss, on the client's keeper thread, when the lease can no
  * longer be trusted and before the store could grant it to another. Must not
  * block and must not free the lock; it may release it, which then asks no store.

@@ -3,6 +3,7 @@
 #include "core/lease.h"
 
 #include <assert.h>
+#include <dibs/lock.h>
 #include <string.h>
 
 /* A claim that has less than this left when its ring is heard is confirmed with
@@ -37,6 +38,11 @@ whole_from(const dibs__lease *ls, dibsx_nsec sent_at, int64_t left_ms)
 {
     return valid_from(sent_at, believable(left_ms, dibs__lease_ask_ms(ls))) -
            ls->delay_ms * DIBSX_MS;
+}
+
+static dibsx_nsec renewal_after(const dibs__lease *ls, dibsx_nsec from_at)
+{
+    return dibsx_after_ms(from_at, ls->ttl_ms / DIBS_RENEWALS_PER_TTL);
 }
 
 static bool believed(const dibs__lease *ls)
@@ -105,7 +111,7 @@ static void become_held(dibs__lease *ls, uint64_t fence, dibsx_nsec valid_until,
     if (claim)
         ls->renew_at = now;
     else if (!ls->manual)
-        ls->renew_at = dibsx_after_ms(now, ls->ttl_ms / 3);
+        ls->renew_at = renewal_after(ls, now);
 }
 
 /* Whether a ring that counts leaves enough validity to be believed unasked. */
@@ -240,8 +246,7 @@ void dibs__lease_renewed(dibs__lease *ls, dibsx_nsec sent_at, dibs_status rc,
         ls->state = DIBS__LEASE_HELD;
         if (valid_until > ls->valid_until)
             ls->valid_until = valid_until;
-        ls->renew_at =
-            ls->manual ? DIBSX_NEVER : dibsx_after_ms(sent_at, ls->ttl_ms / 3);
+        ls->renew_at = ls->manual ? DIBSX_NEVER : renewal_after(ls, sent_at);
     } else {
         renewal_failed(ls, rc, now);
     }

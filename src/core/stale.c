@@ -22,15 +22,17 @@ static bool process_gone(const dibs_client *cl, const dibs__who *who)
 bool dibs__stale_hint(const dibs_client *cl, const dibs__entry *entry,
                       const dibs__who *who, char hint[DIBS__HINT_MAX])
 {
-    int64_t third_ms = entry->ttl_ms / 3;
+    int64_t part_ms = entry->ttl_ms / DIBS_RENEWALS_PER_TTL;
+    int64_t missed_once_ms = (DIBS_RENEWALS_PER_TTL - 1) * part_ms;
+    int64_t missed_twice_ms = (DIBS_RENEWALS_PER_TTL - 2) * part_ms;
 
     if (!entry->holder || entry->claim || entry->left || who->by_hand)
         return false;
-    if (entry->left_ms < 2 * third_ms && process_gone(cl, who)) {
+    if (entry->left_ms < missed_once_ms && process_gone(cl, who)) {
         snprintf(hint, DIBS__HINT_MAX, "its process is gone");
         return true;
     }
-    if (entry->left_ms < third_ms) {
+    if (entry->left_ms < missed_twice_ms) {
         snprintf(hint, DIBS__HINT_MAX, "it has not renewed for %" PRId64 " ms",
                  entry->ttl_ms - entry->left_ms);
         return true;

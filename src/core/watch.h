@@ -10,10 +10,11 @@ enum { DIBS__HINT_MAX = 64 };
 
 /* Why the holder seems to be gone, into `hint`; false when it does not.
  *
- * A lease that is renewed by itself is renewed at every third of its ttl. Nobody
- * is called gone before that was missed: once if the process is gone as well, as
- * this host can tell of its own, twice if nothing else is known. Leases that the
- * program renews, claims, and what was released are never called gone.
+ * A lease that is renewed by itself is renewed DIBS_RENEWALS_PER_TTL times in its
+ * ttl. Nobody is called gone before that was missed: once if the process is gone
+ * as well, as this host can tell of its own, twice if nothing else is known.
+ * Leases that the program renews, claims, and what was released are never called
+ * gone.
  *
  * It is a hint. Containers may share the name of a host and not its processes,
  * and a node that is only cut off comes back: the fence is what protects. */

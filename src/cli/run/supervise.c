@@ -19,6 +19,7 @@
 #include "base/fail.h"
 #include "cli/run/terminal.h"
 #include "exec/guard.h"
+#include <dibs/lock.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -83,8 +84,8 @@ static int64_t larger(int64_t a, int64_t b)
 }
 
 /* Guard and backstop are each as late as the guard has been lately. For short
- * leases margin and grace are parts of the ttl, so that renewal, which is due at
- * a third of it, comes first. */
+ * leases margin and grace are parts of the ttl, so that renewal, which is due
+ * DIBS_RENEWALS_PER_TTL times in it, comes first. */
 static void plan_margin(run *r)
 {
     int64_t ttl = r->opts->ttl_ms;
@@ -136,7 +137,8 @@ static void take_validity(run *r, dibsx_nsec now, int64_t valid_ms)
         set_deadline(r, r->until - r->margin_ms * DIBSX_MS);
     if (r->opts->on_lost != DIBS__LOST_IGNORE)
         r->term_at = r->until - (r->margin_ms + r->grace_ms) * DIBSX_MS;
-    r->look_at = dibsx_after_ms(now, r->opts->ttl_ms / 3 + 1);
+    r->look_at =
+        dibsx_after_ms(now, r->opts->ttl_ms / DIBS_RENEWALS_PER_TTL + 1);
 }
 
 /* The tree is killed at `kill_at` at the latest. */
