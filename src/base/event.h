@@ -1,4 +1,5 @@
-/* event.h - eventfds: one thread wakes another that polls. */
+/* event.h - eventfds: one thread wakes another that polls. A timerfd is cleared
+ * the same way. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_BASE_EVENT_H
 #define DIBS_BASE_EVENT_H

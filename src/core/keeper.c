@@ -389,12 +389,10 @@ static void hear_bell(dibs_client *cl, dibs__store *st)
     } while (count == RINGS_AT_ONCE);
 }
 
-static void drain(int fd)
+static void drain(const struct pollfd *pfd)
 {
-    uint64_t number;
-
-    while (read(fd, &number, sizeof(number)) < 0 && errno == EINTR)
-        continue;
+    if (pfd->revents)
+        dibsx_event_clear(pfd->fd);
 }
 
 /* Thread: the keeper. */
@@ -411,8 +409,8 @@ static void *keeper_main(void *arg)
                                {.fd = kp->bell_fds[1], .events = POLLIN}};
         pthread_mutex_unlock(&cl->mutex);
         (void)poll(fds, 4, -1);
-        drain(kp->timer_fd);
-        drain(kp->wake_fd);
+        drain(&fds[0]);
+        drain(&fds[1]);
         pthread_mutex_lock(&cl->mutex);
         for (size_t i = 0; i < 2; i++)
             if (kp->bells[i])
