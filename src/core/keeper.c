@@ -267,8 +267,8 @@ static void tell(dibs_lock *lock, message about)
 }
 
 /* A lease that the program has not been given yet is the business of the acquire
- * that waits for it, and one that rests nobody's. Locks: cl->mutex, let go
- * meanwhile. */
+ * that waits for it, and one that rests nobody's. The callback comes before the
+ * log, whose sink may be slow. Locks: cl->mutex, let go meanwhile. */
 static void announce(dibs_client *cl, dibs_lock *lock)
 {
     if (lock->taking) {
@@ -284,11 +284,11 @@ static void announce(dibs_client *cl, dibs_lock *lock)
     dibs__tally_ended(lock, true, dibsx_now() - lock->lease.held_at);
     lock->refs++;
     mark(lock);
+    tell(lock, LOST);
     pthread_mutex_unlock(&cl->mutex);
     dibs__log(cl, DIBS_LOG_WARN, "lost", "the lease on %s was lost",
               lock->name);
     pthread_mutex_lock(&cl->mutex);
-    tell(lock, LOST);
     dibs__lock_unref(lock);
 }
 

@@ -3,6 +3,7 @@
 #include "core.h"
 
 #include <poll.h>
+#include <string.h>
 
 static void count_loss(dibs_lock *lock, void *arg)
 {
@@ -69,6 +70,49 @@ static void expiry_is_announced_once(void **state)
     CHECK(DIBS_OK, dibs_lock_acquire(lock, err));
     assert_false(readable(dibs_lock_lost_fd(lock), 0));
     assert_int_equal(told, 1);
+    dibs_lock_free(lock);
+    dibs_close(cl);
+}
+
+typedef struct late_log {
+    int told;
+    int told_at_log; /* losses that were told when the log heard of one */
+    int logged;
+} late_log;
+
+static void
+note_order(dibs_log_level level, const char *event, const char *text, void *arg)
+{
+    late_log *log = arg;
+
+    (void)level;
+    (void)text;
+    if (strcmp(event, "lost") != 0)
+        return;
+    log->told_at_log = __atomic_load_n(&log->told, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&log->logged, 1, __ATOMIC_SEQ_CST);
+}
+
+/* A sink may be slow; the program must hear of the loss all the same. */
+static void the_callback_comes_before_the_log(void **state)
+{
+    late_log log = {0};
+    dibs_client *cl = NULL;
+    dibs_lock *lock;
+
+    (void)state;
+    CHECK(DIBS_OK,
+          dibs_open(core_url,
+                    DIBS_CLIENT_OPTS(.log = note_order, .log_arg = &log,
+                                     .log_level = DIBS_LOG_WARN),
+                    &cl, err));
+    lock = core_lock(cl, core_name(),
+                     DIBS_LOCK_OPTS(.ttl_ms = 60, .flags = DIBS_LOCK_NO_RENEW,
+                                    .on_lost = count_loss,
+                                    .on_lost_arg = &log.told));
+    CHECK(DIBS_OK, dibs_lock_try(lock, err));
+    core_until(was_told, &log.logged);
+    assert_int_equal(log.told_at_log, 1);
     dibs_lock_free(lock);
     dibs_close(cl);
 }
@@ -273,6 +317,7 @@ int core_loss_tests(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_lease_that_is_kept_stays),
         cmocka_unit_test(expiry_is_announced_once),
+        cmocka_unit_test(the_callback_comes_before_the_log),
         cmocka_unit_test(an_end_needs_nobody_to_note_it),
         cmocka_unit_test(a_broken_lease_is_told_by_its_doorbell),
         cmocka_unit_test(what_is_taken_again_is_renewed_again),
