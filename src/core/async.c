@@ -7,6 +7,7 @@
 
 #include "base/event.h"
 #include "base/fail.h"
+#include "base/thread.h"
 #include "base/uncancel.h"
 #include "core/keeper.h"
 #include "core/taking.h"
@@ -306,7 +307,7 @@ static dibs_status have_runner(dibs_lock *lock, dibs_error *err)
         hash = (hash ^ (unsigned char)*c) * 16777619u;
     rn = &as->runners[hash % DIBS__RUNNERS];
     if (!rn->running) {
-        failed = dibs__thread_start(&rn->thread, runner_main, rn);
+        failed = dibsx_thread_start(&rn->thread, runner_main, rn);
         if (failed)
             return dibsx_fail_at(
                 err, DIBS_NOMEM, dibsx_errno_name(failed),

@@ -12,57 +12,16 @@
 #include "core/durability.h"
 #include "core/fork.h"
 #include "core/keeper.h"
-#include "core/lock.h"
+#include "core/log.h"
 #include "core/names.h"
 #include "core/share.h"
 #include "core/tally.h"
 #include "core/ttl.h"
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #define TIMEOUT_MS 5000
-
-dibs_status dibs__client_usable(const dibs_client *cl, dibs_error *err)
-{
-    if (!cl)
-        return dibsx_fail(err, DIBS_INVALID, "the client is NULL");
-    if (dibs__forked(cl->fork_number))
-        return dibsx_fail(err, DIBS_FORKED,
-                          "the client was opened by the parent process; open "
-                          "one in this process");
-    if (atomic_load(&cl->closed))
-        return dibsx_fail(err, DIBS_INVALID, "the client is closed");
-    return DIBS_OK;
-}
-
-dibsx_nsec dibs__client_deadline(const dibs_client *cl, dibsx_nsec now)
-{
-    return dibsx_after_ms(now, cl->timeout_ms);
-}
-
-void dibs__log(const dibs_client *cl, dibs_log_level level, const char *event,
-               const char *format, ...)
-{
-    char line[512];
-    va_list args;
-
-    if (!cl->log || (int)level > atomic_load(&cl->log_level))
-        return;
-    va_start(args, format);
-    vsnprintf(line, sizeof(line), format, args);
-    va_end(args);
-    cl->log(level, event, line, cl->log_arg);
-}
-
-void dibs__log_alarm(const dibs_client *cl, dibs__store *st)
-{
-    dibs_error alarm;
-
-    if (st->ops->alarm && st->ops->alarm(st, &alarm))
-        dibs__log(cl, DIBS_LOG_WARN, "alarm", "%s", alarm.message);
-}
 
 /* Options may come from a caller built against an older, smaller struct. */
 static dibs_status

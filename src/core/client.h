@@ -8,9 +8,12 @@
 #ifndef DIBS_CORE_CLIENT_H
 #define DIBS_CORE_CLIENT_H
 
+#include "base/clock.h"
+#include "base/fail.h"
 #include "base/heap.h"
 #include "base/rand.h"
 #include "core/call.h"
+#include "core/fork.h"
 #include "core/stats.h"
 #include "store/store.h"
 #include <dibs/client.h>
@@ -88,20 +91,30 @@ struct dibs_client {
     struct dibs__share *share; /* NULL: they are not shared; set once */
 };
 
-/* DIBS_FORKED in a child process, else DIBS_OK. Every public call begins so. */
-dibs_status dibs__client_usable(const dibs_client *cl, dibs_error *err);
+/* DIBS_FORKED in a child process, DIBS_INVALID when the client is NULL or closed,
+ * else DIBS_OK. Every public call begins so. */
+static inline dibs_status
+dibs__client_usable(const dibs_client *cl, dibs_error *err)
+{
+    if (!cl)
+        return dibsx_fail(err, DIBS_INVALID, "the client is NULL");
+    if (dibs__forked(cl->fork_number))
+        return dibsx_fail(err, DIBS_FORKED,
+                          "the client was opened by the parent process; open "
+                          "one in this process");
+    if (atomic_load(&cl->closed))
+        return dibsx_fail(err, DIBS_INVALID, "the client is closed");
+    return DIBS_OK;
+}
 
 /* When a store step that starts now must end at the latest. */
-dibsx_nsec dibs__client_deadline(const dibs_client *cl, dibsx_nsec now);
+static inline dibsx_nsec
+dibs__client_deadline(const dibs_client *cl, dibsx_nsec now)
+{
+    return dibsx_after_ms(now, cl->timeout_ms);
+}
 
 /* Frees a client whose threads have ended and whose locks are gone. */
 void dibs__client_free(dibs_client *cl);
-
-/* One line to the client's sink, if it wants that level. Locks: none held. */
-void dibs__log(const dibs_client *cl, dibs_log_level level, const char *event,
-               const char *format, ...) __attribute__((format(printf, 4, 5)));
-
-/* What the store wants somebody to hear, as a warning. Locks: none held. */
-void dibs__log_alarm(const dibs_client *cl, dibs__store *st);
 
 #endif

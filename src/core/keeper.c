@@ -10,6 +10,7 @@
 #include "base/fail.h"
 #include "base/thread.h"
 #include "core/async.h"
+#include "core/log.h"
 #include "core/rest.h"
 #include "core/taking.h"
 #include "core/tally.h"
@@ -431,17 +432,12 @@ dibs_status dibs__keeper_ready(dibs_client *cl, dibs_error *err)
         return dibsx_nomem(err, "a deadline");
     if (kp->running)
         return DIBS_OK;
-    failed = dibs__thread_start(&kp->thread, keeper_main, cl);
+    failed = dibsx_thread_start(&kp->thread, keeper_main, cl);
     if (failed)
         return dibsx_fail_at(err, DIBS_NOMEM, dibsx_errno_name(failed),
                              "cannot start the keeper thread");
     kp->running = true;
     return DIBS_OK;
-}
-
-int dibs__thread_start(pthread_t *thread, void *(*body)(void *), void *arg)
-{
-    return dibsx_thread_start(thread, body, arg);
 }
 
 void dibs__keeper_listen(dibs_client *cl, dibs__store *st, dibsx_nsec deadline)

@@ -39,9 +39,6 @@ void dibs__keeper_publish(dibs_lock *lock);
  * cl->mutex. */
 void dibs__keeper_alarm(dibs_client *cl, dibs_lock *lock, dibsx_nsec at);
 
-/* pthread_create with all signals blocked; an errno number, or 0. */
-int dibs__thread_start(pthread_t *thread, void *(*body)(void *), void *arg);
-
 /* The renewer's side. Ready starts it if it does not run; false when the system
  * has no thread to give. Locks: cl->mutex for all but the last. */
 bool dibs__renewer_ready(dibs_client *cl);

@@ -3,6 +3,7 @@
  * A thread of its own, so that a release without an answer, or many of them in a
  * row, delay no renewal. It holds a reference on every lock in its list. */
 /* SPDX-License-Identifier: MIT */
+#include "base/thread.h"
 #include "core/keeper.h"
 
 /* Takes one out of the list, with its reference. Locks: cl->mutex. */
@@ -48,7 +49,7 @@ static bool ready(dibs_client *cl)
     dibs__keeper *kp = &cl->keeper;
 
     if (!kp->leaver_runs && !kp->stopping)
-        kp->leaver_runs = dibs__thread_start(&kp->leaver, leaver_main, cl) == 0;
+        kp->leaver_runs = dibsx_thread_start(&kp->leaver, leaver_main, cl) == 0;
     return kp->leaver_runs && !kp->stopping;
 }
 

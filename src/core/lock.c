@@ -11,6 +11,7 @@
 #include "core/fork.h"
 #include "core/hold.h"
 #include "core/keeper.h"
+#include "core/log.h"
 #include "core/names.h"
 #include "core/opts.h"
 #include "core/rest.h"

@@ -6,6 +6,8 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/uncancel.h"
+#include "core/log.h"
+#include "core/names.h"
 #include "core/watch.h"
 #include <stdio.h>
 #include <string.h>

@@ -6,7 +6,6 @@
 #include "base/uncancel.h"
 #include "core/hold.h"
 #include "core/keeper.h"
-#include "core/lock.h"
 #include "core/opts.h"
 #include "core/spare.h"
 #include <string.h>

@@ -3,10 +3,11 @@
  * Owns nothing but its batch. It holds a reference on every lock in the batch,
  * so that a handle freed meanwhile stays in memory until the answer is in. */
 /* SPDX-License-Identifier: MIT */
+#include "base/thread.h"
 #include "core/keeper.h"
+#include "core/log.h"
 #include "core/rest.h"
 #include "core/spare.h"
-
 #include <string.h>
 
 /* As many as a store can renew in one step without making others wait. */
@@ -27,7 +28,7 @@ bool dibs__renewer_ready(dibs_client *cl)
 
     if (!kp->renewing && !kp->stopping)
         kp->renewing =
-            dibs__thread_start(&kp->renewer, dibs__renewer_main, cl) == 0;
+            dibsx_thread_start(&kp->renewer, dibs__renewer_main, cl) == 0;
     return kp->renewing;
 }
 

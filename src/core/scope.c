@@ -2,6 +2,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/fail.h"
 #include "core/lock.h"
+#include "core/log.h"
 
 /* The end of what has run: whether its lease lasted. That the store did not hear
  * of the release is logged only: as an answer it would mean that nothing ran. */

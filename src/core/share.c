@@ -7,7 +7,8 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "core/keeper.h"
+#include "base/thread.h"
+#include "core/log.h"
 #include "core/names.h"
 #include "core/tally.h"
 #include <dibs/state.h>
@@ -254,7 +255,7 @@ void dibs__share_note(dibs_client *cl)
     dibs__share *sh = cl->share;
 
     if (!sh->running && !sh->stopping)
-        sh->running = dibs__thread_start(&sh->thread, share_main, cl) == 0;
+        sh->running = dibsx_thread_start(&sh->thread, share_main, cl) == 0;
     if (!sh->wanted)
         pthread_cond_signal(&sh->cond);
     sh->wanted = true;

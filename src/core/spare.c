@@ -5,6 +5,7 @@
 #include "base/fail.h"
 #include "core/fork.h"
 #include "core/keeper.h"
+#include "core/log.h"
 
 static dibs_status
 open_spare(const dibs_client *cl, dibs__store **out, dibs_error *err)

@@ -5,6 +5,8 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/uncancel.h"
+#include "core/log.h"
+#include "core/names.h"
 #include "core/watch.h"
 #include <errno.h>
 #include <inttypes.h>

@@ -2,7 +2,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <dibs/state.h>
 
-#include "base/alloc.h"
 #include "base/fail.h"
 #include "base/uncancel.h"
 #include "core/names.h"
@@ -16,12 +15,6 @@ static dibs_status begin(dibs_client *cl, const char *key,
     dibs_status rc = dibs__client_usable(cl, err);
 
     return rc == DIBS_OK ? dibs__name_full(cl, key, full, err) : rc;
-}
-
-void dibs_value_free(dibs_value *value)
-{
-    dibsx_free(value->data);
-    *value = (dibs_value){0};
 }
 
 dibs_status dibs_state_get(dibs_client *cl, const char *key, dibs_value *out,

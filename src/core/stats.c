@@ -1,5 +1,7 @@
 /* stats.c - the snapshot that callers get. */
 /* SPDX-License-Identifier: MIT */
+#include "core/stats.h"
+
 #include "core/client.h"
 #include <string.h>
 

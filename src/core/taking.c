@@ -7,6 +7,7 @@
 #include "core/async.h"
 #include "core/hold.h"
 #include "core/keeper.h"
+#include "core/log.h"
 #include "core/names.h"
 #include "core/opts.h"
 #include "core/spare.h"

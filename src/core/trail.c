@@ -9,6 +9,8 @@
 
 #include "base/fail.h"
 #include "base/uncancel.h"
+#include "core/log.h"
+#include "core/names.h"
 #include "core/watch.h"
 #include <inttypes.h>
 #include <stdio.h>

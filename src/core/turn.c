@@ -13,9 +13,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/fail.h"
 #include "base/uncancel.h"
-#include "core/hold.h"
 #include "core/keeper.h"
-#include "core/lock.h"
+#include "core/log.h"
 #include "core/spare.h"
 #include <errno.h>
 #include <inttypes.h>
