@@ -8,11 +8,11 @@
 #include "base/fail.h"
 #include "core/hold.h"
 #include "core/keeper.h"
-#include "core/names.h"
 #include "core/opts.h"
 #include "core/spare.h"
 #include "core/taking.h"
 #include "core/tally.h"
+#include "core/who.h"
 
 /* Even when the wait is over, the step gets this long. */
 enum { CHANCE_MS = 50 };

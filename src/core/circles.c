@@ -12,6 +12,7 @@
 #include "base/uncancel.h"
 #include "core/deadlock.h"
 #include "core/names.h"
+#include "core/who.h"
 #include <string.h>
 
 typedef struct gathering {

@@ -9,6 +9,7 @@
 #include "core/log.h"
 #include "core/names.h"
 #include "core/watch.h"
+#include "core/who.h"
 #include <stdio.h>
 #include <string.h>
 

@@ -8,6 +8,7 @@
 #include "core/log.h"
 #include "core/names.h"
 #include "core/watch.h"
+#include "core/who.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>

@@ -8,10 +8,10 @@
 #include "core/hold.h"
 #include "core/keeper.h"
 #include "core/log.h"
-#include "core/names.h"
 #include "core/opts.h"
 #include "core/spare.h"
 #include "core/tally.h"
+#include "core/who.h"
 #include <inttypes.h>
 #include <string.h>
 

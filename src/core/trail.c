@@ -12,6 +12,7 @@
 #include "core/log.h"
 #include "core/names.h"
 #include "core/watch.h"
+#include "core/who.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

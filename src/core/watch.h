@@ -4,7 +4,8 @@
 #ifndef DIBS_CORE_WATCH_H
 #define DIBS_CORE_WATCH_H
 
-#include "core/names.h"
+#include "core/client.h"
+#include "core/who.h"
 
 enum { DIBS__HINT_MAX = 64 };
 

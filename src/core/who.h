@@ -1,0 +1,30 @@
+/* who.h - the line that says who holds or waits, as store/entry.h has it.
+ *
+ * Owns nothing. Any thread; only the writer needs the client's mutex. */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_CORE_WHO_H
+#define DIBS_CORE_WHO_H
+
+#include "store/lease.h"
+#include <dibs/lock.h>
+
+/* Who asks through this handle, cut to fit: in `room`, or in the handle until its
+ * next acquire. Locks: cl->mutex. */
+const char *dibs__who_text(dibs_lock *lock, char room[DIBS__WHO_MAX]);
+
+/* The parts of such a line. */
+typedef struct dibs__who {
+    char text[DIBS__WHO_MAX]; /* the parts point into it */
+    const char *host;
+    int64_t pid;
+    bool by_hand; /* the lease is not renewed by itself */
+    const char *identity;
+    const char *label;
+    const char *meta;
+} dibs__who;
+void dibs__who_read(const char *text, dibs__who *out);
+
+/* "host:pid" or "host:pid/identity": who can do one thing at a time. */
+void dibs__who_agent(const dibs__who *who, char out[DIBS__WHO_MAX]);
+
+#endif
