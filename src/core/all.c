@@ -8,7 +8,7 @@
 #include "base/fail.h"
 #include "core/hold.h"
 #include "core/keeper.h"
-#include "core/opts.h"
+#include "core/lock_opts.h"
 #include "core/spare.h"
 #include "core/taking.h"
 #include "core/tally.h"

@@ -9,14 +9,13 @@
 #include "base/forget.h"
 #include "base/uncancel.h"
 #include "core/async.h"
-#include "core/durability.h"
 #include "core/fork.h"
 #include "core/keeper.h"
+#include "core/lock_opts.h"
 #include "core/log.h"
 #include "core/names.h"
 #include "core/share.h"
 #include "core/tally.h"
-#include "core/ttl.h"
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

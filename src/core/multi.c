@@ -16,8 +16,8 @@
 #include "core/all.h"
 #include "core/fork.h"
 #include "core/keeper.h"
+#include "core/lock_opts.h"
 #include "core/names.h"
-#include "core/opts.h"
 #include "core/taking.h"
 #include <string.h>
 

@@ -6,7 +6,7 @@
 #include "base/uncancel.h"
 #include "core/hold.h"
 #include "core/keeper.h"
-#include "core/opts.h"
+#include "core/lock_opts.h"
 #include "core/spare.h"
 #include <string.h>
 

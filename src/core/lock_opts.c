@@ -1,23 +1,41 @@
-/* opts.c - the options of a lock handle: checked once, at the public border.
+/* lock_opts.c - the options of a lock handle: checked once, at the public border.
  *
  * Owns the copies of its texts. Any thread. */
 /* SPDX-License-Identifier: MIT */
-#include "core/opts.h"
+#include "core/lock_opts.h"
 
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/fail.h"
-#include "core/durability.h"
+#include "core/lock.h"
 #include "core/names.h"
-#include "core/ttl.h"
 #include <string.h>
 
-/* All of the metadata of a handle, with room for the marks of names.c. */
+/* All of the metadata of a handle, with room for the marks of who.c. */
 enum { META_MAX = DIBS__WHO_MAX - DIBS__WHO_PLAIN - 16 - 20 };
 
 #define KNOWN_FLAGS                                                            \
     ((uint32_t)(DIBS_LOCK_NO_RENEW | DIBS_LOCK_BARGE | DIBS_LOCK_REENTRANT |   \
                 DIBS_LOCK_STICKY))
+
+dibs_status dibs__durability_read(const char *text, uint32_t initial,
+                                  uint32_t *replicas, dibs_error *err)
+{
+    *replicas = initial;
+    if (!text)
+        return DIBS_OK;
+    *replicas = 0;
+    if (strcmp(text, "async") == 0)
+        return DIBS_OK;
+    if (strncmp(text, "wait:", 5) != 0 || text[5] < '1' || text[5] > '9' ||
+        text[6] != '\0')
+        return dibsx_fail(err, DIBS_INVALID,
+                          "durability is async, or wait:K with K from 1 to 9, "
+                          "and not %.40s",
+                          text);
+    *replicas = (uint32_t)(text[5] - '0');
+    return DIBS_OK;
+}
 
 /* Options may come from a caller built against an older, smaller struct. */
 static dibs_status
