@@ -9,9 +9,9 @@
 #include "core/hold.h"
 #include "core/keeper.h"
 #include "core/lock_opts.h"
+#include "core/record.h"
 #include "core/spare.h"
 #include "core/taking.h"
-#include "core/tally.h"
 #include "core/who.h"
 
 /* Even when the wait is over, the step gets this long. */
@@ -137,7 +137,7 @@ void dibs__all_count(dibs_lock *lock, dibs_status rc, dibsx_nsec waited)
     } else {
         dibs__count(&stats->failed);
     }
-    dibs__tally_taken(lock, rc, waited, rc == DIBS_BUSY);
+    dibs__record_taken(lock, rc, waited, rc == DIBS_BUSY);
 }
 
 /* The program has them. Locks: cl->mutex. */

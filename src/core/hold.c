@@ -7,6 +7,7 @@
 
 #include "base/fail.h"
 #include "core/keeper.h"
+#include "core/record.h"
 #include "core/rest.h"
 #include <stdio.h>
 #include <string.h>
@@ -186,7 +187,7 @@ static bool conflict(const dibs_lock *lock, const dibs_lock *other)
 static void replace(dibs_lock *lock, dibsx_nsec now)
 {
     if (!lock->via) {
-        dibs__lock_count_end(lock, false);
+        dibs__record_use_ended(lock, false);
         (void)dibs__lease_due(&lock->lease, now);
     }
     dibs__hold_end(lock);

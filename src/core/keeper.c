@@ -11,9 +11,9 @@
 #include "base/thread.h"
 #include "core/async.h"
 #include "core/log.h"
+#include "core/record.h"
 #include "core/rest.h"
 #include "core/taking.h"
-#include "core/tally.h"
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
@@ -282,7 +282,7 @@ static void announce(dibs_client *cl, dibs_lock *lock)
     }
     dibs__count(&cl->stats.lost);
     dibs__uncount(&cl->stats.held);
-    dibs__tally_ended(lock, true, dibsx_now() - lock->lease.held_at);
+    dibs__record_ended(lock, true, dibsx_now() - lock->lease.held_at);
     lock->refs++;
     mark(lock);
     tell(lock, LOST);

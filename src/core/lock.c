@@ -14,9 +14,9 @@
 #include "core/lock_opts.h"
 #include "core/log.h"
 #include "core/names.h"
+#include "core/record.h"
 #include "core/rest.h"
 #include "core/spare.h"
-#include "core/tally.h"
 #include <string.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -273,18 +273,6 @@ static int64_t keep_ms(const dibs_lock *lock, dibsx_nsec now)
     return lock->opts.hold_min_ms > 0 ? dibsx_wait_ms(until, now) : 0;
 }
 
-void dibs__lock_count_end(dibs_lock *lock, bool valid)
-{
-    dibs__stats *stats = &lock->cl->stats;
-
-    if (lock->lease.fence == 0 || lock->lease.told || lock->taking ||
-        lock->resting)
-        return;
-    dibs__uncount(&stats->held);
-    dibs__count(valid ? &stats->released : &stats->lost);
-    dibs__tally_ended(lock, !valid, dibsx_now() - lock->lease.held_at);
-}
-
 /* The end of a lease on this side: nobody relies on it any more. True when a
  * request of its owner may still be under way. */
 static bool end_belief(dibs_lock *lock, bool valid)
@@ -292,7 +280,7 @@ static bool end_belief(dibs_lock *lock, bool valid)
     bool unanswered;
 
     dibs__lock_unlist(lock);
-    dibs__lock_count_end(lock, valid);
+    dibs__record_use_ended(lock, valid);
     if (!lock->via) /* A guest is in the lease of another, which goes on. */
         dibs__hold_end(lock);
     lock->resting = false;

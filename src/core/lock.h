@@ -111,10 +111,6 @@ dibs_lock *dibs__lock_by_owner(dibs_client *cl, const char *owner);
  * cl->mutex. */
 void dibs__lock_begin(dibs_lock *lock, const char *owner);
 
-/* Counts the end of a lease that was held until now: a use of it, to be exact, as
- * a sticky one goes on. Locks: cl->mutex. */
-void dibs__lock_count_end(dibs_lock *lock, bool valid);
-
 /* As dibs_lock_adopt(); `sure`: it is what the options say. Locks: none held. */
 DIBS_MUST_CHECK dibs_status dibs__lock_take_over(dibs_lock *lock,
                                                  const char *owner,

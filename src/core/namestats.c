@@ -6,6 +6,7 @@
 
 #include "base/fail.h"
 #include "base/uncancel.h"
+#include "core/lock.h"
 #include "core/names.h"
 #include "core/ranking.h"
 #include "core/share.h"

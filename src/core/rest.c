@@ -3,6 +3,7 @@
 #include "core/rest.h"
 
 #include "core/keeper.h"
+#include "core/record.h"
 
 bool dibs__rest_begin(dibs_lock *lock, dibsx_nsec now)
 {
@@ -11,7 +12,7 @@ bool dibs__rest_begin(dibs_lock *lock, dibsx_nsec now)
         lock->lease.state != DIBS__LEASE_HELD ||
         !dibs__lease_valid(&lock->lease, now))
         return false;
-    dibs__lock_count_end(lock, true);
+    dibs__record_use_ended(lock, true);
     lock->resting = true;
     dibs__keeper_publish(lock);
     return true;

@@ -9,8 +9,8 @@
 #include "core/keeper.h"
 #include "core/lock_opts.h"
 #include "core/log.h"
+#include "core/record.h"
 #include "core/spare.h"
-#include "core/tally.h"
 #include "core/who.h"
 #include <inttypes.h>
 #include <string.h>
@@ -78,7 +78,7 @@ dibs__taking_start(dibs_lock *lock, const dibs__taking_way *way, bool *over)
     }
     if (*over) {
         count_outcome(lock, rc);
-        dibs__tally_taken(lock, rc, 0, false);
+        dibs__record_taken(lock, rc, 0, false);
         return rc;
     }
     dibs__take_start(&lock->take, &terms, &cl->jitter, dibsx_now());
@@ -280,8 +280,8 @@ dibs_status dibs__taking_end(dibs_lock *lock)
         dibs__count(&cl->stats.held);
         dibs__hold_taken(lock);
     }
-    dibs__tally_taken(lock, tk->rc, dibsx_now() - tk->started_at,
-                      tk->contended);
+    dibs__record_taken(lock, tk->rc, dibsx_now() - tk->started_at,
+                       tk->contended);
     return tk->rc;
 }
 

@@ -3,7 +3,6 @@
 #include "core/tally.h"
 
 #include "base/alloc.h"
-#include "core/share.h"
 #include <string.h>
 
 dibs__tally *dibs__tally_new(void)
@@ -123,43 +122,4 @@ dibs__tally *dibs__tally_of(dibs_client *cl)
     if (!cl->tally)
         cl->tally = dibs__tally_new();
     return cl->tally;
-}
-
-static dibs__tally_name *record_of(const dibs_lock *lock)
-{
-    dibs__tally *tally = dibs__tally_of(lock->cl);
-
-    return tally ? dibs__tally_use(tally, lock->name) : NULL;
-}
-
-static uint64_t us_of(dibsx_nsec span)
-{
-    return span > 0 ? (uint64_t)span / 1000 : 0;
-}
-
-void dibs__tally_taken(dibs_lock *lock, dibs_status rc, dibsx_nsec waited,
-                       bool contended)
-{
-    dibs__tally_name *name = record_of(lock);
-
-    if (!name)
-        return;
-    dibs__counts_taken(&name->all, rc, us_of(waited), contended);
-    if (!lock->cl->share)
-        return;
-    dibs__counts_taken(&name->fresh, rc, us_of(waited), contended);
-    dibs__share_note(lock->cl);
-}
-
-void dibs__tally_ended(dibs_lock *lock, bool lost, dibsx_nsec held)
-{
-    dibs__tally_name *name = record_of(lock);
-
-    if (!name)
-        return;
-    dibs__counts_ended(&name->all, lost, us_of(held));
-    if (!lock->cl->share)
-        return;
-    dibs__counts_ended(&name->fresh, lost, us_of(held));
-    dibs__share_note(lock->cl);
 }

@@ -8,8 +8,8 @@
 #ifndef DIBS_CORE_TALLY_H
 #define DIBS_CORE_TALLY_H
 
+#include "core/client.h"
 #include "core/counts.h"
-#include "core/lock.h"
 
 enum { DIBS__TALLY_NAMES = 1024 };
 
@@ -42,12 +42,5 @@ dibs__tally_name *dibs__tally_use(dibs__tally *tally, const char *name);
 
 /* The client's table, made when it is first needed; NULL: no memory. */
 dibs__tally *dibs__tally_of(dibs_client *cl);
-
-/* An acquire that asked the store has ended with this status. */
-void dibs__tally_taken(dibs_lock *lock, dibs_status rc, dibsx_nsec waited,
-                       bool contended);
-
-/* A lease has ended. */
-void dibs__tally_ended(dibs_lock *lock, bool lost, dibsx_nsec held);
 
 #endif
