@@ -7,8 +7,8 @@
 
 #include "base/fail.h"
 #include "core/hold.h"
-#include "core/keeper.h"
 #include "core/lock_opts.h"
+#include "core/publish.h"
 #include "core/record.h"
 #include "core/spare.h"
 #include "core/taking.h"

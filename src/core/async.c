@@ -9,7 +9,7 @@
 #include "base/fail.h"
 #include "base/thread.h"
 #include "base/uncancel.h"
-#include "core/keeper.h"
+#include "core/publish.h"
 #include "core/taking.h"
 #include <assert.h>
 #include <errno.h>

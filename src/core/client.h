@@ -28,6 +28,7 @@ enum { DIBS__IDENTITY_MAX = 32 };
 
 /* The background threads; see keeper.h. */
 typedef struct dibs__keeper {
+    void *(*body)(void *client); /* of the keeper's thread */
     pthread_t thread;
     pthread_t renewer;
     pthread_t leaver;

@@ -6,7 +6,7 @@
 #include "core/hold.h"
 
 #include "base/fail.h"
-#include "core/keeper.h"
+#include "core/publish.h"
 #include "core/record.h"
 #include "core/rest.h"
 #include <stdio.h>

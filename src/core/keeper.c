@@ -1,16 +1,17 @@
 /* keeper.c - the thread that watches deadlines and the doorbell.
  *
- * Owns the timer, the wake-up and the heap of deadlines. It never calls the
- * store but for the doorbell, which does not block. Deadlines are kept by a
- * timer on CLOCK_BOOTTIME, so that a suspended machine wakes up to the truth. */
+ * Owns the timer, the wake-up and the heaps of moments, in which publish.c enters
+ * what is to be watched. It never calls the store but for the doorbell, which does
+ * not block. Deadlines are kept by a timer on CLOCK_BOOTTIME, so that a suspended
+ * machine wakes up to the truth. */
 /* SPDX-License-Identifier: MIT */
 #include "core/keeper.h"
 
 #include "base/event.h"
 #include "base/fail.h"
-#include "base/thread.h"
 #include "core/async.h"
 #include "core/log.h"
+#include "core/publish.h"
 #include "core/record.h"
 #include "core/rest.h"
 #include "core/taking.h"
@@ -22,172 +23,6 @@
 #include <unistd.h>
 
 enum { RINGS_AT_ONCE = 64 };
-
-dibs_status dibs__keeper_init(dibs_client *cl, dibs_error *err)
-{
-    dibs__keeper *kp = &cl->keeper;
-
-    pthread_cond_init(&kp->due_cond, NULL);
-    pthread_cond_init(&kp->leaving_cond, NULL);
-    kp->armed_at = DIBSX_NEVER;
-    kp->bell_fds[0] = kp->bell_fds[1] = -1;
-    kp->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
-    kp->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    if (kp->timer_fd < 0 || kp->wake_fd < 0)
-        return dibsx_fail_at(err, DIBS_UNAVAIL, dibsx_errno_name(errno),
-                             "no file descriptor for the client's timer: %s",
-                             strerror(errno));
-    return DIBS_OK;
-}
-
-static void wake(dibs__keeper *kp)
-{
-    dibsx_event_set(kp->wake_fd);
-}
-
-void dibs__keeper_stop(dibs_client *cl)
-{
-    dibs__keeper *kp = &cl->keeper;
-
-    pthread_mutex_lock(&cl->mutex);
-    kp->stopping = true;
-    pthread_cond_broadcast(&kp->due_cond);
-    pthread_cond_broadcast(&kp->leaving_cond);
-    pthread_mutex_unlock(&cl->mutex);
-    if (kp->running) {
-        wake(kp);
-        pthread_join(kp->thread, NULL);
-    }
-    if (kp->renewing)
-        pthread_join(kp->renewer, NULL);
-    if (kp->leaver_runs)
-        pthread_join(kp->leaver, NULL);
-    pthread_mutex_lock(&cl->mutex);
-    kp->running = false;
-    kp->renewing = false;
-    kp->leaver_runs = false;
-    pthread_mutex_unlock(&cl->mutex);
-}
-
-void dibs__keeper_fini(dibs_client *cl)
-{
-    dibs__keeper *kp = &cl->keeper;
-
-    if (kp->timer_fd >= 0)
-        close(kp->timer_fd);
-    if (kp->wake_fd >= 0)
-        close(kp->wake_fd);
-    dibsx_heap_fini(&kp->deadlines);
-    dibsx_heap_fini(&kp->alarms);
-    pthread_cond_destroy(&kp->due_cond);
-    pthread_cond_destroy(&kp->leaving_cond);
-}
-
-/* Sets the timer when the earliest deadline comes before what it is set to. A
- * timer that goes off too early costs one look. Locks: cl->mutex. */
-static void arm(dibs__keeper *kp)
-{
-    dibsx_heap_node *first = dibsx_heap_first(&kp->deadlines);
-    dibsx_heap_node *alarm = dibsx_heap_first(&kp->alarms);
-    struct itimerspec at = {0};
-
-    if (!first || (alarm && alarm->at < first->at))
-        first = alarm;
-    if (!first || first->at >= kp->armed_at)
-        return;
-    kp->armed_at = first->at;
-    at.it_value.tv_sec = first->at / DIBSX_SEC;
-    at.it_value.tv_nsec = first->at % DIBSX_SEC;
-    if (first->at <= 0)
-        at.it_value.tv_nsec = 1; /* all zero would switch it off */
-    timerfd_settime(kp->timer_fd, TFD_TIMER_ABSTIME, &at, NULL);
-}
-
-/* The loss descriptor goes off by the kernel's clock, whatever our threads do;
- * it keeps quiet about a lease that was given back. */
-static void
-set_lost_fd(dibs_lock *lock, dibs_lock_state state, dibsx_nsec valid_until)
-{
-    struct itimerspec at = {0};
-
-    if (lock->lost_fd < 0)
-        return;
-    if (state == DIBS_LOCK_LOST) {
-        at.it_value.tv_nsec = 1;
-    } else if (state == DIBS_LOCK_HELD || state == DIBS_LOCK_SUSPECT) {
-        at.it_value.tv_sec = valid_until / DIBSX_SEC;
-        at.it_value.tv_nsec = valid_until % DIBSX_SEC;
-    }
-    timerfd_settime(lock->lost_fd, TFD_TIMER_ABSTIME, &at, NULL);
-}
-
-static dibs_lock_state shown_state(const dibs_lock *lock)
-{
-    if (lock->resting)
-        return DIBS_LOCK_FREE;
-    switch (lock->lease.state) {
-    case DIBS__LEASE_ASKING:
-    case DIBS__LEASE_QUEUED:
-        return DIBS_LOCK_WAITING;
-    case DIBS__LEASE_HELD:
-        return DIBS_LOCK_HELD;
-    case DIBS__LEASE_SUSPECT:
-        return DIBS_LOCK_SUSPECT;
-    case DIBS__LEASE_LOST:
-        return DIBS_LOCK_LOST;
-    case DIBS__LEASE_FREE:
-        break;
-    }
-    return DIBS_LOCK_FREE;
-}
-
-/* Validity is withdrawn first and given last, so that no reader sees the old
- * moment with a new fence. */
-static void show(dibs_lock *lock, dibs_lock_state state, const dibs__lease *ls)
-{
-    bool held = state == DIBS_LOCK_HELD || state == DIBS_LOCK_SUSPECT;
-
-    if (!held || atomic_load(&lock->fence) != ls->fence)
-        atomic_store(&lock->valid_until, 0);
-    atomic_store(&lock->fence, ls->fence);
-    atomic_store(&lock->state, (int)state);
-    if (held)
-        atomic_store(&lock->valid_until, ls->valid_until);
-    set_lost_fd(lock, state, ls->valid_until);
-}
-
-void dibs__keeper_publish(dibs_lock *lock)
-{
-    const dibs_lock *at = lock->via ? lock->via : lock;
-    dibs_lock_state state = shown_state(at);
-
-    show(lock, state, &at->lease);
-    for (dibs_lock *guest = lock->guests; guest; guest = guest->next_guest)
-        show(guest, state, &at->lease);
-}
-
-void dibs__keeper_watch(dibs_client *cl, dibs_lock *lock)
-{
-    dibsx_nsec next = dibs__lease_next(&lock->lease);
-
-    dibs__keeper_publish(lock);
-    if (next == DIBSX_NEVER)
-        dibsx_heap_remove(&cl->keeper.deadlines, &lock->deadline);
-    else
-        dibsx_heap_set(&cl->keeper.deadlines, &lock->deadline, next);
-    arm(&cl->keeper);
-}
-
-void dibs__keeper_alarm(dibs_client *cl, dibs_lock *lock, dibsx_nsec at)
-{
-    dibsx_heap *alarms = &cl->keeper.alarms;
-
-    if (at == DIBSX_NEVER)
-        dibsx_heap_remove(alarms, &lock->call.alarm);
-    else
-        dibsx_heap_set(alarms, &lock->call.alarm, at);
-    arm(&cl->keeper);
-}
 
 static dibs_lock *sleeper_of(dibsx_heap_node *node)
 {
@@ -315,7 +150,7 @@ static void do_deadlines(dibs_client *cl)
         if (todo == DIBS__LEASE_TELL_LOST)
             announce(cl, lock);
     }
-    arm(kp);
+    dibs__keeper_arm(cl);
 }
 
 /* Whoever waits asks again. Locks: cl->mutex. */
@@ -422,43 +257,58 @@ static void *keeper_main(void *arg)
     return NULL;
 }
 
-dibs_status dibs__keeper_ready(dibs_client *cl, dibs_error *err)
+dibs_status dibs__keeper_init(dibs_client *cl, dibs_error *err)
 {
     dibs__keeper *kp = &cl->keeper;
-    int failed;
 
-    if (!dibsx_heap_reserve(&kp->deadlines, cl->lock_count) ||
-        !dibsx_heap_reserve(&kp->alarms, cl->lock_count))
-        return dibsx_nomem(err, "a deadline");
-    if (kp->running)
-        return DIBS_OK;
-    failed = dibsx_thread_start(&kp->thread, keeper_main, cl);
-    if (failed)
-        return dibsx_fail_at(err, DIBS_NOMEM, dibsx_errno_name(failed),
-                             "cannot start the keeper thread");
-    kp->running = true;
+    pthread_cond_init(&kp->due_cond, NULL);
+    pthread_cond_init(&kp->leaving_cond, NULL);
+    kp->body = keeper_main;
+    kp->armed_at = DIBSX_NEVER;
+    kp->bell_fds[0] = kp->bell_fds[1] = -1;
+    kp->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
+    kp->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (kp->timer_fd < 0 || kp->wake_fd < 0)
+        return dibsx_fail_at(err, DIBS_UNAVAIL, dibsx_errno_name(errno),
+                             "no file descriptor for the client's timer: %s",
+                             strerror(errno));
     return DIBS_OK;
 }
 
-void dibs__keeper_listen(dibs_client *cl, dibs__store *st, dibsx_nsec deadline)
+void dibs__keeper_stop(dibs_client *cl)
 {
     dibs__keeper *kp = &cl->keeper;
-    size_t i = st == cl->st ? 0 : 1;
-    dibs_error err;
-    int fd = -1;
-    dibs_status rc = st->ops->bell_open(st, deadline, &fd, &err);
-    bool news;
 
     pthread_mutex_lock(&cl->mutex);
-    news = rc != DIBS_OK && !kp->deaf;
-    kp->deaf = rc != DIBS_OK;
-    if (fd >= 0 && kp->bell_fds[i] != fd) {
-        kp->bells[i] = st;
-        kp->bell_fds[i] = fd;
-        wake(kp);
-    }
+    kp->stopping = true;
+    pthread_cond_broadcast(&kp->due_cond);
+    pthread_cond_broadcast(&kp->leaving_cond);
     pthread_mutex_unlock(&cl->mutex);
-    if (news)
-        dibs__log(cl, DIBS_LOG_WARN, "bell",
-                  "no doorbell, waits are slower: %s", err.message);
+    if (kp->running) {
+        dibsx_event_set(kp->wake_fd);
+        pthread_join(kp->thread, NULL);
+    }
+    if (kp->renewing)
+        pthread_join(kp->renewer, NULL);
+    if (kp->leaver_runs)
+        pthread_join(kp->leaver, NULL);
+    pthread_mutex_lock(&cl->mutex);
+    kp->running = false;
+    kp->renewing = false;
+    kp->leaver_runs = false;
+    pthread_mutex_unlock(&cl->mutex);
+}
+
+void dibs__keeper_fini(dibs_client *cl)
+{
+    dibs__keeper *kp = &cl->keeper;
+
+    if (kp->timer_fd >= 0)
+        close(kp->timer_fd);
+    if (kp->wake_fd >= 0)
+        close(kp->wake_fd);
+    dibsx_heap_fini(&kp->deadlines);
+    dibsx_heap_fini(&kp->alarms);
+    pthread_cond_destroy(&kp->due_cond);
+    pthread_cond_destroy(&kp->leaving_cond);
 }

@@ -15,9 +15,9 @@
 #include "base/uncancel.h"
 #include "core/all.h"
 #include "core/fork.h"
-#include "core/keeper.h"
 #include "core/lock_opts.h"
 #include "core/names.h"
+#include "core/publish.h"
 #include "core/taking.h"
 #include <string.h>
 

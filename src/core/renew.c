@@ -5,8 +5,8 @@
 #include "base/fail.h"
 #include "base/uncancel.h"
 #include "core/hold.h"
-#include "core/keeper.h"
 #include "core/lock_opts.h"
+#include "core/publish.h"
 #include "core/spare.h"
 #include <string.h>
 

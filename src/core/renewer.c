@@ -6,6 +6,7 @@
 #include "base/thread.h"
 #include "core/keeper.h"
 #include "core/log.h"
+#include "core/publish.h"
 #include "core/rest.h"
 #include "core/spare.h"
 #include <string.h>
@@ -21,41 +22,6 @@ typedef struct batch {
     size_t count;
     dibsx_nsec sent_at;
 } batch;
-
-bool dibs__renewer_ready(dibs_client *cl)
-{
-    dibs__keeper *kp = &cl->keeper;
-
-    if (!kp->renewing && !kp->stopping)
-        kp->renewing =
-            dibsx_thread_start(&kp->renewer, dibs__renewer_main, cl) == 0;
-    return kp->renewing;
-}
-
-void dibs__renewer_add(dibs_client *cl, dibs_lock *lock)
-{
-    dibs__keeper *kp = &cl->keeper;
-
-    dibs__lease_renewing(&lock->lease);
-    if (!dibs__renewer_ready(cl)) {
-        /* Counts as a failed renewal: it is tried again before long. */
-        dibs__lease_renewed(&lock->lease, 0, DIBS_UNAVAIL, 0, dibsx_now());
-        return;
-    }
-    lock->due = true;
-    /* One that is in the list since an earlier lease serves the new one. */
-    if (lock->listed)
-        return;
-    lock->refs++;
-    lock->listed = true;
-    lock->next_due = NULL;
-    if (kp->due)
-        kp->due_last->next_due = lock;
-    else
-        kp->due = lock;
-    kp->due_last = lock;
-    pthread_cond_signal(&kp->due_cond);
-}
 
 /* Takes one out of the list, with its reference. Locks: cl->mutex. */
 static dibs_lock *pop(dibs_client *cl)
@@ -164,7 +130,7 @@ static void let_all_go(dibs_client *cl)
 }
 
 /* Thread: the renewer. */
-void *dibs__renewer_main(void *arg)
+static void *renewer_main(void *arg)
 {
     dibs_client *cl = arg;
     batch bt;
@@ -182,4 +148,40 @@ void *dibs__renewer_main(void *arg)
     let_all_go(cl);
     pthread_mutex_unlock(&cl->mutex);
     return NULL;
+}
+
+/* Starts the thread if it does not run; false when the system has none to give.
+ * Locks: cl->mutex. */
+static bool ready(dibs_client *cl)
+{
+    dibs__keeper *kp = &cl->keeper;
+
+    if (!kp->renewing && !kp->stopping)
+        kp->renewing = dibsx_thread_start(&kp->renewer, renewer_main, cl) == 0;
+    return kp->renewing;
+}
+
+void dibs__renewer_add(dibs_client *cl, dibs_lock *lock)
+{
+    dibs__keeper *kp = &cl->keeper;
+
+    dibs__lease_renewing(&lock->lease);
+    if (!ready(cl)) {
+        /* Counts as a failed renewal: it is tried again before long. */
+        dibs__lease_renewed(&lock->lease, 0, DIBS_UNAVAIL, 0, dibsx_now());
+        return;
+    }
+    lock->due = true;
+    /* One that is in the list since an earlier lease serves the new one. */
+    if (lock->listed)
+        return;
+    lock->refs++;
+    lock->listed = true;
+    lock->next_due = NULL;
+    if (kp->due)
+        kp->due_last->next_due = lock;
+    else
+        kp->due = lock;
+    kp->due_last = lock;
+    pthread_cond_signal(&kp->due_cond);
 }

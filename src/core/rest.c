@@ -3,6 +3,7 @@
 #include "core/rest.h"
 
 #include "core/keeper.h"
+#include "core/publish.h"
 #include "core/record.h"
 
 bool dibs__rest_begin(dibs_lock *lock, dibsx_nsec now)

@@ -4,8 +4,8 @@
 
 #include "base/fail.h"
 #include "core/fork.h"
-#include "core/keeper.h"
 #include "core/log.h"
+#include "core/publish.h"
 
 static dibs_status
 open_spare(const dibs_client *cl, dibs__store **out, dibs_error *err)

@@ -6,9 +6,9 @@
 
 #include "core/async.h"
 #include "core/hold.h"
-#include "core/keeper.h"
 #include "core/lock_opts.h"
 #include "core/log.h"
+#include "core/publish.h"
 #include "core/record.h"
 #include "core/spare.h"
 #include "core/who.h"

@@ -13,8 +13,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/fail.h"
 #include "base/uncancel.h"
-#include "core/keeper.h"
 #include "core/log.h"
+#include "core/publish.h"
 #include "core/spare.h"
 #include <errno.h>
 #include <inttypes.h>
