@@ -72,7 +72,6 @@ void dibs__async_init(dibs_client *cl)
 
     as->fd = -1;
     init_list(&as->ended);
-    pthread_cond_init(&as->over, NULL);
     for (size_t i = 0; i < DIBS__RUNNERS; i++) {
         as->runners[i].cl = cl;
         init_list(&as->runners[i].ready);
@@ -88,7 +87,6 @@ void dibs__async_fini(dibs_client *cl)
         close(as->fd);
     for (size_t i = 0; i < DIBS__RUNNERS; i++)
         pthread_cond_destroy(&as->runners[i].cond);
-    pthread_cond_destroy(&as->over);
 }
 
 /* A callback waits to be run: tells who runs it. */
@@ -96,7 +94,7 @@ static void announce(dibs__async *as, dibs__runner *rn)
 {
     if (as->fd >= 0) {
         dibsx_event_set(as->fd);
-        pthread_cond_broadcast(&as->over);
+        pthread_cond_broadcast(&rn->cl->over);
         return;
     }
     for (size_t i = 0; !rn->idle && i < DIBS__RUNNERS; i++)
@@ -118,7 +116,7 @@ static dibs_status finish(dibs_lock *lock)
     lock->busy = false;
     as->calls--;
     pthread_cond_broadcast(&lock->cond);
-    pthread_cond_broadcast(&as->over);
+    pthread_cond_broadcast(&lock->cl->over);
     dibs__lock_unref(lock);
     return rc;
 }
@@ -169,7 +167,8 @@ static void place(dibs_lock *lock, dibs__take_step step)
     }
 }
 
-void dibs__async_wake(dibs_lock *lock)
+/* There may be something to do before its alarm. */
+static void wake(dibs_lock *lock)
 {
     if (lock->call.state != DIBS__CALL_SLEEPING)
         return;
@@ -239,7 +238,7 @@ static void call_back(dibs_lock *lock, const news *nw)
         announce(as, call->runner);
     }
     pthread_cond_broadcast(&lock->cond);
-    pthread_cond_broadcast(&as->over);
+    pthread_cond_broadcast(&cl->over);
 }
 
 /* Ends a call that was taken out of the list of the ended. False when no callback
@@ -351,7 +350,7 @@ dibs_status dibs_lock_acquire_async(dibs_lock *lock, dibs_async_fn *done,
                                     void *arg, dibs_error *err)
 {
     DIBSX_UNCANCEL;
-    dibs__taking_way way = {0};
+    dibs__taking_way way = {.wake = wake};
     pthread_mutex_t *mutex;
     dibs_status rc;
     bool over;
@@ -447,12 +446,6 @@ void dibs__async_drop(dibs_lock *lock)
         pthread_cond_wait(&lock->cond, mutex);
 }
 
-void dibs__async_taking_ended(dibs_client *cl)
-{
-    if (cl->async.closing)
-        pthread_cond_broadcast(&cl->async.over);
-}
-
 static void stop_runners(dibs_client *cl)
 {
     dibs__async *as = &cl->async;
@@ -482,7 +475,7 @@ void dibs__async_close(dibs_client *cl)
         if (lock)
             (void)deliver(lock);
         else
-            pthread_cond_wait(&as->over, &cl->mutex);
+            pthread_cond_wait(&cl->over, &cl->mutex);
     }
     stop_runners(cl);
 }

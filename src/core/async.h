@@ -39,10 +39,4 @@ void dibs__async_close(dibs_client *cl);
  * afterwards, but the one this is called from. The mutex is let go meanwhile. */
 void dibs__async_drop(dibs_lock *lock);
 
-/* There may be something to do for the call of this lock before its alarm. */
-void dibs__async_wake(dibs_lock *lock);
-
-/* An acquire has ended. */
-void dibs__async_taking_ended(dibs_client *cl);
-
 #endif

@@ -75,7 +75,6 @@ typedef struct dibs__async {
     bool closing;   /* no further calls */
     bool stopping;  /* the runners are to end */
     int fd;         /* eventfd of the program's loop; -1: runners call back */
-    pthread_cond_t over; /* a call or an acquire has ended, for who closes */
 } dibs__async;
 
 #endif

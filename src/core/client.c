@@ -102,6 +102,7 @@ static dibs_status init(dibs_client *cl, const char *url,
     dibs_status rc;
 
     pthread_mutex_init(&cl->mutex, NULL);
+    pthread_cond_init(&cl->over, NULL);
     dibs__async_init(cl);
     rc = dibs__keeper_init(cl, err);
     if (rc != DIBS_OK)
@@ -161,6 +162,7 @@ void dibs__client_free(dibs_client *cl)
     dibs__tally_free(cl->tally);
     dibs__store_close(cl->spare);
     dibs__store_close(cl->st);
+    pthread_cond_destroy(&cl->over);
     pthread_mutex_destroy(&cl->mutex);
     dibsx_free(cl->url);
     dibsx_free(cl->prefix);

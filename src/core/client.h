@@ -80,6 +80,7 @@ struct dibs_client {
     /* Asynchronous calls; see async.h. */
     dibs__async async;
     struct dibs_lock *takings; /* acquires under way, blocking ones as well */
+    pthread_cond_t over; /* a call or an acquire has ended, for who closes */
 
     size_t lock_count;
     bool ended; /* closed, and all has stopped: the last lock frees it */

@@ -9,11 +9,9 @@
 
 #include "base/event.h"
 #include "base/fail.h"
-#include "core/async.h"
 #include "core/log.h"
 #include "core/publish.h"
 #include "core/record.h"
-#include "core/rest.h"
 #include "core/taking.h"
 #include <errno.h>
 #include <poll.h>
@@ -38,7 +36,7 @@ static void do_alarms(dibs_client *cl)
 
     while ((first = dibsx_heap_first(&cl->keeper.alarms)) != NULL &&
            first->at <= now)
-        dibs__async_wake(sleeper_of(first));
+        dibs__taking_wake(sleeper_of(first));
 }
 
 static dibs_lock *lock_of(dibsx_heap_node *node)
@@ -173,10 +171,10 @@ static void about_a_lease(dibs_lock *lock, dibs__news news, dibsx_nsec now)
         dibs__keeper_watch(lock->cl, lock);
         break;
     case DIBS__NEWS_WANTED:
-        dibs__rest_wanted(lock);
+        dibs__leaver_wanted(lock);
         break;
     case DIBS__NEWS_YIELD:
-        dibs__rest_wanted(lock);
+        dibs__leaver_wanted(lock);
         if (!lock->resting && !lock->taking) {
             mark(lock);
             tell(lock, YIELD);

@@ -24,8 +24,8 @@ void dibs__keeper_fini(dibs_client *cl);
 /* A renewal is due: has the renewer send it. Locks: cl->mutex. */
 void dibs__renewer_add(dibs_client *cl, dibs_lock *lock);
 
-/* Has a lease that rests given up, unless it is taken up before. Locks:
- * cl->mutex. */
-void dibs__leaver_add(dibs_client *cl, dibs_lock *lock);
+/* Somebody else asks for the name: a sticky lease (rest.h) does not rest any more,
+ * and the leaver gives up one that does. Locks: cl->mutex. */
+void dibs__leaver_wanted(dibs_lock *lock);
 
 #endif

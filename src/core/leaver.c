@@ -53,7 +53,9 @@ static bool ready(dibs_client *cl)
     return kp->leaver_runs && !kp->stopping;
 }
 
-void dibs__leaver_add(dibs_client *cl, dibs_lock *lock)
+/* Has a lease that rests given up, unless it is taken up before. Locks:
+ * cl->mutex. */
+static void add(dibs_client *cl, dibs_lock *lock)
 {
     dibs__keeper *kp = &cl->keeper;
 
@@ -66,4 +68,13 @@ void dibs__leaver_add(dibs_client *cl, dibs_lock *lock)
     lock->next_leaving = kp->leaving;
     kp->leaving = lock;
     pthread_cond_signal(&kp->leaving_cond);
+}
+
+void dibs__leaver_wanted(dibs_lock *lock)
+{
+    if (!(lock->opts.flags & DIBS_LOCK_STICKY))
+        return;
+    lock->wanted = true;
+    if (lock->resting)
+        add(lock->cl, lock);
 }

@@ -20,6 +20,10 @@ typedef enum dibs__doubt {
     DIBS__LOWERING /* a downgrade has had no answer */
 } dibs__doubt;
 
+/* Something has happened that an acquire of this lock may sleep for. Locks:
+ * cl->mutex. */
+typedef void dibs__wake_fn(struct dibs_lock *lock);
+
 struct dibs_lock {
     /* Immutable. */
     dibs_client *cl;
@@ -69,7 +73,8 @@ struct dibs_lock {
 
     /* The acquire that is under way; see taking.h. */
     dibs__take take;
-    dibs_error why;                /* what went wrong in the current call */
+    dibs__wake_fn *wake; /* its driver's; NULL: a thread sleeps on cond */
+    dibs_error why;      /* what went wrong in the current call */
     struct dibs_lock *next_taking; /* in the client's list */
     struct dibs_lock **at_taking;
 

@@ -2,7 +2,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/rest.h"
 
-#include "core/keeper.h"
 #include "core/publish.h"
 #include "core/record.h"
 
@@ -28,13 +27,4 @@ bool dibs__rest_take_up(dibs_lock *lock, dibsx_nsec now)
     dibs__count(&lock->cl->stats.held);
     dibs__keeper_publish(lock);
     return true;
-}
-
-void dibs__rest_wanted(dibs_lock *lock)
-{
-    if (!(lock->opts.flags & DIBS_LOCK_STICKY))
-        return;
-    lock->wanted = true;
-    if (lock->resting)
-        dibs__leaver_add(lock->cl, lock);
 }

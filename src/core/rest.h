@@ -27,7 +27,4 @@ bool dibs__rest_begin(dibs_lock *lock, dibsx_nsec now);
 /* In place of asking the store: true when the resting lease is in use again. */
 bool dibs__rest_take_up(dibs_lock *lock, dibsx_nsec now);
 
-/* Somebody else asks for the name. */
-void dibs__rest_wanted(dibs_lock *lock);
-
 #endif

@@ -4,7 +4,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/taking.h"
 
-#include "core/async.h"
 #include "core/hold.h"
 #include "core/lock_opts.h"
 #include "core/log.h"
@@ -49,7 +48,8 @@ void dibs__taking_delist(dibs_lock *lock)
     if (lock->next_taking)
         lock->next_taking->at_taking = lock->at_taking;
     lock->taking = false;
-    dibs__async_taking_ended(lock->cl);
+    if (lock->cl->async.closing)
+        pthread_cond_broadcast(&lock->cl->over);
 }
 
 dibs_status
@@ -81,6 +81,7 @@ dibs__taking_start(dibs_lock *lock, const dibs__taking_way *way, bool *over)
         dibs__record_taken(lock, rc, 0, false);
         return rc;
     }
+    lock->wake = way->wake;
     dibs__take_start(&lock->take, &terms, &cl->jitter, dibsx_now());
     lock->take.cancelled = lock->stopped || cl->async.closing;
     dibs__count(&cl->stats.waiting);
@@ -288,7 +289,8 @@ dibs_status dibs__taking_end(dibs_lock *lock)
 void dibs__taking_wake(dibs_lock *lock)
 {
     pthread_cond_broadcast(&lock->cond);
-    dibs__async_wake(lock);
+    if (lock->wake)
+        lock->wake(lock);
 }
 
 void dibs__taking_cancel(dibs_lock *lock)
@@ -306,7 +308,7 @@ void dibs__taking_trace(const dibs_lock *lock, dibs_status rc,
     if (rc == DIBS_OK)
         dibs__log(cl, DIBS_LOG_TRACE, "granted",
                   "%s under token %" PRIu64 " after %" PRId64 " us", lock->name,
-                  dibs_lock_fence(lock), waited_us);
+                  atomic_load(&lock->fence), waited_us);
     else if (rc == DIBS_TIMEOUT || rc == DIBS_CANCELLED)
         dibs__log(cl, DIBS_LOG_TRACE,
                   rc == DIBS_TIMEOUT ? "timeout" : "cancelled",

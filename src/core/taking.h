@@ -14,7 +14,8 @@
 typedef struct dibs__taking_way {
     int64_t wait_ms;
     uint32_t retries;
-    bool blocks; /* the calling thread waits for it */
+    bool blocks; /* the calling thread waits for it, on the lock's condition */
+    dibs__wake_fn *wake; /* else: called when its sleep may be over */
 } dibs__taking_way;
 
 /* Begins an acquire on a handle that was entered. *over: it has ended already,
