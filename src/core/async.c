@@ -9,7 +9,9 @@
 #include "base/fail.h"
 #include "base/thread.h"
 #include "base/uncancel.h"
+#include "core/handle.h"
 #include "core/publish.h"
+#include "core/release.h"
 #include "core/taking.h"
 #include <assert.h>
 #include <errno.h>

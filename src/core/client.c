@@ -10,10 +10,12 @@
 #include "base/uncancel.h"
 #include "core/async.h"
 #include "core/fork.h"
+#include "core/handle.h"
 #include "core/keeper.h"
 #include "core/lock_opts.h"
 #include "core/log.h"
 #include "core/names.h"
+#include "core/release.h"
 #include "core/share.h"
 #include "core/tally.h"
 #include <stdio.h>

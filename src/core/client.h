@@ -12,7 +12,7 @@
 #include "base/fail.h"
 #include "base/heap.h"
 #include "base/rand.h"
-#include "core/call.h"
+#include "core/async.h"
 #include "core/fork.h"
 #include "core/stats.h"
 #include "store/store.h"
@@ -75,7 +75,7 @@ struct dibs_client {
     bool away;             /* the store could not be reached of late */
     dibs__keeper keeper;
     struct dibs_lock *by_owner[DIBS__OWNER_BUCKETS];
-    struct dibs_lock *by_name[DIBS__OWNER_BUCKETS]; /* see hold.h */
+    struct dibs_lock *by_name[DIBS__OWNER_BUCKETS]; /* see reentry.h */
 
     /* Asynchronous calls; see async.h. */
     dibs__async async;

@@ -9,9 +9,11 @@
 
 #include "base/event.h"
 #include "base/fail.h"
+#include "core/handle.h"
 #include "core/log.h"
 #include "core/publish.h"
 #include "core/record.h"
+#include "core/release.h"
 #include "core/taking.h"
 #include <errno.h>
 #include <poll.h>

@@ -4,7 +4,9 @@
  * row, delay no renewal. It holds a reference on every lock in its list. */
 /* SPDX-License-Identifier: MIT */
 #include "base/thread.h"
+#include "core/handle.h"
 #include "core/keeper.h"
+#include "core/release.h"
 
 /* Takes one out of the list, with its reference. Locks: cl->mutex. */
 static dibs_lock *pop(dibs__keeper *kp)

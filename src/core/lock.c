@@ -9,20 +9,15 @@
 #include "base/uncancel.h"
 #include "core/async.h"
 #include "core/fork.h"
-#include "core/hold.h"
+#include "core/handle.h"
 #include "core/lock_opts.h"
-#include "core/log.h"
 #include "core/names.h"
 #include "core/publish.h"
-#include "core/record.h"
-#include "core/rest.h"
-#include "core/spare.h"
+#include "core/reentry.h"
+#include "core/release.h"
 #include <string.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
-
-/* A release whose answer was lost is sent again this often. */
-enum { RELEASE_TRIES = 3 };
 
 static dibs_status init_cond(pthread_cond_t *cond, dibs_error *err)
 {
@@ -77,18 +72,6 @@ dibs_lock_new(dibs_client *cl, const char *name, const dibs_lock_opts *opts,
     return DIBS_OK;
 }
 
-void dibs__lock_unref(dibs_lock *lock)
-{
-    if (--lock->refs > 0)
-        return;
-    lock->cl->lock_count--;
-    if (lock->lost_fd >= 0)
-        close(lock->lost_fd);
-    pthread_cond_destroy(&lock->cond);
-    dibs__opts_fini(lock);
-    dibsx_free(lock);
-}
-
 /* Locks: cl->mutex, let go while waiting. */
 static void wait_for_callback(dibs_lock *lock)
 {
@@ -136,251 +119,6 @@ void dibs_lock_free(dibs_lock *lock)
     pthread_mutex_unlock(&cl->mutex);
     if (last)
         dibs__client_free(cl);
-}
-
-dibs_status dibs__lock_enter(dibs_lock *lock, dibs_error *err)
-{
-    dibs_status rc;
-
-    if (!lock)
-        return dibsx_fail(err, DIBS_INVALID, "the lock is NULL");
-    rc = dibs__client_usable(lock->cl, err);
-    if (rc != DIBS_OK)
-        return rc;
-    pthread_mutex_lock(&lock->cl->mutex);
-    if (lock->busy) {
-        pthread_mutex_unlock(&lock->cl->mutex);
-        return dibsx_fail(err, DIBS_INVALID,
-                          "another call is under way on this handle");
-    }
-    lock->busy = true;
-    return DIBS_OK;
-}
-
-void dibs__lock_exit(dibs_lock *lock)
-{
-    lock->busy = false;
-    pthread_mutex_unlock(&lock->cl->mutex);
-}
-
-static dibs_lock **bucket_of(dibs_client *cl, const char *owner)
-{
-    /* Owners are random: two of their digits pick a bucket evenly. */
-    unsigned a = (unsigned char)owner[0];
-    unsigned b = (unsigned char)owner[1];
-
-    return &cl->by_owner[(a * 31 + b * 17) % DIBS__OWNER_BUCKETS];
-}
-
-void dibs__lock_list(dibs_lock *lock)
-{
-    dibs_lock **bucket = bucket_of(lock->cl, lock->lease.owner);
-
-    lock->next_owner = *bucket;
-    if (*bucket)
-        (*bucket)->at_owner = &lock->next_owner;
-    lock->at_owner = bucket;
-    *bucket = lock;
-}
-
-void dibs__lock_unlist(dibs_lock *lock)
-{
-    if (!lock->at_owner)
-        return;
-    *lock->at_owner = lock->next_owner;
-    if (lock->next_owner)
-        lock->next_owner->at_owner = lock->at_owner;
-    lock->at_owner = NULL;
-}
-
-dibs_lock *dibs__lock_by_owner(dibs_client *cl, const char *owner)
-{
-    dibs_lock *lock = *bucket_of(cl, owner);
-
-    while (lock && strcmp(lock->lease.owner, owner) != 0)
-        lock = lock->next_owner;
-    return lock;
-}
-
-void dibs__lock_begin(dibs_lock *lock, const char *owner)
-{
-    const dibs_lock_opts *opts = &lock->opts;
-    const dibs__terms terms = {
-        .ttl_ms = opts->ttl_ms,
-        .hold_max_ms = opts->hold_max_ms,
-        .delay_ms = opts->lock_delay_ms,
-        .progress_ms = opts->progress_ms,
-        .manual = (opts->flags & DIBS_LOCK_NO_RENEW) != 0,
-        .confirm = dibs__spare_replicas(lock) > 0,
-    };
-
-    dibs__lease_begin(&lock->lease, owner, &terms);
-    lock->mode = opts->mode;
-    lock->doubt = DIBS__SURE;
-    lock->acked = 0;
-    lock->wanted = false;
-    lock->due = false;
-    dibs__lock_list(lock);
-}
-
-void dibs__lock_use_store(dibs_lock *lock)
-{
-    lock->st = lock->cl->st;
-    lock->kept = DIBS_KEPT_BY_STORE;
-}
-
-dibs_status
-dibs__owner_new(dibs_client *cl, char out[DIBS_OWNER_SIZE], dibs_error *err)
-{
-    unsigned char *bits;
-
-    if (cl->owner_bits_left == 0) {
-        if (!dibsx_random(cl->owner_bits, sizeof(cl->owner_bits)))
-            return dibsx_fail(err, DIBS_UNAVAIL,
-                              "the kernel gives no randomness");
-        cl->owner_bits_left = DIBS__OWNERS_AHEAD;
-    }
-    bits = cl->owner_bits[--cl->owner_bits_left];
-    dibsx_hex(bits, sizeof(cl->owner_bits[0]), out);
-    return DIBS_OK;
-}
-
-/* Sends the release, again when its answer was lost; "nothing there" after a
- * lost answer means that it had been done. Locks: none held. */
-static dibs_status send_release(dibs__store *st, const dibs__leave *leave,
-                                dibsx_nsec deadline, dibs_error *err)
-{
-    bool sent_before = false;
-    dibs_status rc = DIBS_UNAVAIL;
-
-    for (int i = 0; i < RELEASE_TRIES; i++) {
-        rc = st->ops->lease->release(st, leave, deadline, err);
-        if (rc == DIBS_LOST && sent_before)
-            rc = DIBS_OK;
-        if (rc != DIBS_UNKNOWN)
-            break;
-        sent_before = true;
-    }
-    return rc;
-}
-
-/* How much longer others must be kept out, for hold_min_ms. */
-static int64_t keep_ms(const dibs_lock *lock, dibsx_nsec now)
-{
-    dibsx_nsec until =
-        dibsx_after_ms(lock->lease.held_at, lock->opts.hold_min_ms);
-
-    return lock->opts.hold_min_ms > 0 ? dibsx_wait_ms(until, now) : 0;
-}
-
-/* The end of a lease on this side: nobody relies on it any more. True when a
- * request of its owner may still be under way. */
-static bool end_belief(dibs_lock *lock, bool valid)
-{
-    bool unanswered;
-
-    dibs__lock_unlist(lock);
-    dibs__record_use_ended(lock, valid);
-    if (!lock->via) /* A guest is in the lease of another, which goes on. */
-        dibs__hold_end(lock);
-    lock->resting = false;
-    unanswered = dibs__lease_leave(&lock->lease);
-    dibs__keeper_watch(lock->cl, lock);
-    return unanswered;
-}
-
-void dibs__lock_forget(dibs_lock *lock)
-{
-    (void)end_belief(lock, dibs__lease_valid(&lock->lease, dibsx_now()));
-}
-
-/* Ends belief. DIBS_OK: the store is to be told what is in `part`, which then has
- * a reference on the lock. */
-static dibs_status
-part_from(dibs_lock *lock, dibs__parting *part, dibs_error *err)
-{
-    dibsx_nsec now = dibsx_now();
-    bool valid = dibs__lease_valid(&lock->lease, now);
-    bool was_held = lock->lease.fence != 0;
-
-    *part = (dibs__parting){.st = lock->st};
-    memcpy(part->owner, lock->lease.owner, sizeof(part->owner));
-    part->leave = (dibs__leave){.name = dibs__spare_name(lock, part->owner),
-                                .owner = part->owner,
-                                .alone = was_held && lock->lease.alone};
-    if (valid)
-        part->leave.keep_ms = keep_ms(lock, now);
-    part->leave.unanswered = end_belief(lock, valid);
-    /* What was held and ran out here is running out there as well: the news is
-     * not worth a wait on a store that may be away. */
-    if (was_held && !valid)
-        return dibsx_fail(err, DIBS_LOST, "the lease on %s had ended",
-                          lock->name);
-    part->holder = lock;
-    lock->refs++;
-    return DIBS_OK;
-}
-
-dibs_status
-dibs__lock_send(dibs__parting *part, int64_t limit_ms, dibs_error *err)
-{
-    dibs_client *cl = part->holder->cl;
-    dibsx_nsec now = dibsx_now();
-    dibsx_nsec deadline = dibs__client_deadline(cl, now);
-    dibs_status rc;
-
-    if (limit_ms > 0 && limit_ms < cl->timeout_ms)
-        deadline = dibsx_after_ms(now, limit_ms);
-    pthread_mutex_unlock(&cl->mutex);
-    rc = send_release(part->st, &part->leave, deadline, err);
-    dibs__log(cl, DIBS_LOG_TRACE, "released", "%s by %s: %s", part->leave.name,
-              part->owner, dibs_status_name(rc));
-    pthread_mutex_lock(&cl->mutex);
-    dibs__lock_unref(part->holder);
-    part->holder = NULL;
-    return rc;
-}
-
-dibs_status
-dibs__lock_give_up(dibs_lock *lock, int64_t limit_ms, dibs_error *err)
-{
-    dibs__parting part;
-    dibs_status rc = part_from(lock, &part, err);
-
-    return part.holder ? dibs__lock_send(&part, limit_ms, err) : rc;
-}
-
-void dibs__lock_let_go(dibs_lock *lock)
-{
-    dibs_client *cl = lock->cl;
-    dibs_error err = {0};
-    dibs_status rc = dibs__lock_give_up(lock, 0, &err);
-
-    if (rc == DIBS_OK || rc == DIBS_LOST)
-        return;
-    pthread_mutex_unlock(&cl->mutex);
-    dibs__log(cl, DIBS_LOG_WARN, "release", "%s: %s", lock->name, err.message);
-    pthread_mutex_lock(&cl->mutex);
-}
-
-dibs_status
-dibs__lock_part(dibs_lock *lock, dibs__parting *part, dibs_error *err)
-{
-    dibs_lock *holder;
-    bool last = dibs__hold_leave(lock, &holder);
-    dibsx_nsec now = dibsx_now();
-    dibs_status rc = DIBS_OK;
-
-    part->holder = NULL;
-    if (!holder)
-        return dibsx_fail(err, DIBS_LOST, "%s is not held", lock->name);
-    if (last && !dibs__rest_begin(holder, now))
-        rc = part_from(holder, part, err);
-    else if (!last && !dibs__lease_valid(&holder->lease, now))
-        rc =
-            dibsx_fail(err, DIBS_LOST, "the lease on %s had ended", lock->name);
-    dibs__lock_unref(holder);
-    return rc;
 }
 
 dibs_status dibs_lock_release(dibs_lock *lock, dibs_error *err)

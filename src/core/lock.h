@@ -56,7 +56,7 @@ struct dibs_lock {
     struct dibs_lock *next_owner; /* in the client's table of owners */
     struct dibs_lock **at_owner;  /* what points at it there; NULL: not in it */
 
-    /* Re-entry; see hold.h. */
+    /* Re-entry; see reentry.h. */
     uint32_t depth;           /* acquires of this handle not yet released */
     struct dibs_lock *via;    /* the handle that has the lease; NULL: this */
     struct dibs_lock *guests; /* those that hold through this one */
@@ -91,60 +91,5 @@ struct dibs_lock {
 
     atomic_int kept; /* dibs_lock_kept of `st` */
 };
-
-/* Enters a call that talks to the store: one at a time on a handle. DIBS_INVALID
- * while another is under way. On DIBS_OK the client's mutex is held. */
-DIBS_MUST_CHECK dibs_status dibs__lock_enter(dibs_lock *lock, dibs_error *err);
-
-/* Ends it and lets go of the mutex. Locks: cl->mutex, released. */
-void dibs__lock_exit(dibs_lock *lock);
-
-/* The two halves of a release. Part ends belief; with part->holder set, the store
- * is yet to be told, by send, which lets the mutex go for the step and drops the
- * reference. Within limit_ms (0: the client's timeout). Locks: cl->mutex. */
-dibs_status
-dibs__lock_part(dibs_lock *lock, dibs__parting *part, dibs_error *err);
-dibs_status
-dibs__lock_send(dibs__parting *part, int64_t limit_ms, dibs_error *err);
-
-/* The table of owners, in which rings find their lock. Locks: cl->mutex. */
-void dibs__lock_list(dibs_lock *lock);
-void dibs__lock_unlist(dibs_lock *lock);
-dibs_lock *dibs__lock_by_owner(dibs_client *cl, const char *owner);
-
-/* Begins a new lease by a new owner, as the options say; lists it. Locks:
- * cl->mutex. */
-void dibs__lock_begin(dibs_lock *lock, const char *owner);
-
-/* As dibs_lock_adopt(); `sure`: it is what the options say. Locks: none held. */
-DIBS_MUST_CHECK dibs_status dibs__lock_take_over(dibs_lock *lock,
-                                                 const char *owner,
-                                                 uint64_t fence, bool sure,
-                                                 dibs_error *err);
-
-/* Turns the lock to the client's own store. Locks: cl->mutex. */
-void dibs__lock_use_store(dibs_lock *lock);
-
-/* A new owner from the kernel's randomness. Locks: cl->mutex. */
-DIBS_MUST_CHECK dibs_status dibs__owner_new(dibs_client *cl,
-                                            char out[DIBS_OWNER_SIZE],
-                                            dibs_error *err);
-
-/* Ends belief and sends the release, within limit_ms (0: the client's timeout);
- * the mutex is let go for the step. Answers as dibs_lock_release(). Locks:
- * cl->mutex, held again afterwards. */
-dibs_status
-dibs__lock_give_up(dibs_lock *lock, int64_t limit_ms, dibs_error *err);
-
-/* The same for who cannot be told: a failure is logged. Locks: cl->mutex, let go
- * meanwhile. */
-void dibs__lock_let_go(dibs_lock *lock);
-
-/* Ends belief and sends nothing: what the store has ends by itself. Locks:
- * cl->mutex. */
-void dibs__lock_forget(dibs_lock *lock);
-
-/* Drops a reference; the last one frees the handle. Locks: cl->mutex. */
-void dibs__lock_unref(dibs_lock *lock);
 
 #endif

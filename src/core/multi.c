@@ -18,6 +18,7 @@
 #include "core/lock_opts.h"
 #include "core/names.h"
 #include "core/publish.h"
+#include "core/release.h"
 #include "core/taking.h"
 #include <string.h>
 

@@ -2,11 +2,14 @@
  *
  * The calling thread does the asking; automatic renewal is the renewer's. */
 /* SPDX-License-Identifier: MIT */
+#include "core/renew.h"
+
 #include "base/fail.h"
 #include "base/uncancel.h"
-#include "core/hold.h"
+#include "core/handle.h"
 #include "core/lock_opts.h"
 #include "core/publish.h"
+#include "core/reentry.h"
 #include "core/spare.h"
 #include <string.h>
 

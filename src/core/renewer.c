@@ -4,6 +4,7 @@
  * so that a handle freed meanwhile stays in memory until the answer is in. */
 /* SPDX-License-Identifier: MIT */
 #include "base/thread.h"
+#include "core/handle.h"
 #include "core/keeper.h"
 #include "core/log.h"
 #include "core/publish.h"

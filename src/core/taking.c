@@ -4,11 +4,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/taking.h"
 
-#include "core/hold.h"
+#include "core/enter.h"
+#include "core/handle.h"
 #include "core/lock_opts.h"
 #include "core/log.h"
 #include "core/publish.h"
 #include "core/record.h"
+#include "core/reentry.h"
+#include "core/release.h"
 #include "core/spare.h"
 #include "core/who.h"
 #include <inttypes.h>

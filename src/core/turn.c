@@ -13,8 +13,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/fail.h"
 #include "base/uncancel.h"
+#include "core/handle.h"
 #include "core/log.h"
 #include "core/publish.h"
+#include "core/release.h"
+#include "core/renew.h"
 #include "core/spare.h"
 #include <errno.h>
 #include <inttypes.h>

@@ -4,6 +4,7 @@
  * second, for then the thread asks anyway. */
 /* SPDX-License-Identifier: MIT */
 #include "base/uncancel.h"
+#include "core/handle.h"
 #include "core/taking.h"
 #include <assert.h>
 

@@ -1,0 +1,161 @@
+/* reentry.c - which names this client holds, and through which handles.
+ *
+ * Any thread. The table has the handles that hold a lease of their own; guests
+ * hang on theirs. */
+/* SPDX-License-Identifier: MIT */
+#include "core/reentry.h"
+
+#include "core/publish.h"
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static dibs_lock **bucket_of(dibs_client *cl, const char *name)
+{
+    uint32_t hash = 2166136261u;
+
+    for (; *name; name++)
+        hash = (hash ^ (unsigned char)*name) * 16777619u;
+    return &cl->by_name[hash % DIBS__OWNER_BUCKETS];
+}
+
+static void enlist(dibs_lock *lock)
+{
+    dibs_lock **bucket = bucket_of(lock->cl, lock->name);
+
+    lock->next_name = *bucket;
+    *bucket = lock;
+    lock->named = true;
+}
+
+static void delist(dibs_lock *lock)
+{
+    dibs_lock **at;
+
+    if (!lock->named)
+        return;
+    for (at = bucket_of(lock->cl, lock->name); *at != lock;)
+        at = &(*at)->next_name;
+    *at = lock->next_name;
+    lock->named = false;
+}
+
+bool dibs__hold_in_use(const dibs_lock *lock)
+{
+    return lock->depth > 0 || lock->guests;
+}
+
+/* The kernel is asked once for each thread, and again in a child process. */
+static long this_thread(const dibs_client *cl)
+{
+    static _Thread_local uint64_t fork_number;
+    static _Thread_local long thread;
+
+    if (fork_number != cl->fork_number) {
+        thread = syscall(SYS_gettid);
+        fork_number = cl->fork_number;
+    }
+    return thread;
+}
+
+void dibs__hold_caller(const dibs_lock *lock, char out[DIBS__IDENTITY_MAX])
+{
+    if (lock->identity)
+        snprintf(out, DIBS__IDENTITY_MAX, "%s", lock->identity);
+    else
+        snprintf(out, DIBS__IDENTITY_MAX, "#%ld", this_thread(lock->cl));
+}
+
+/* Most acquires of a handle come from one thread, whose name need not be written
+ * anew. */
+void dibs__hold_rename(dibs_lock *lock)
+{
+    long thread = lock->identity ? 0 : this_thread(lock->cl);
+
+    if (lock->holder[0] && lock->thread == thread)
+        return;
+    lock->thread = thread;
+    lock->who[0] = '\0';
+    dibs__hold_caller(lock, lock->holder);
+}
+
+void dibs__hold_name(dibs_lock *lock)
+{
+    if (!dibs__hold_in_use(lock))
+        dibs__hold_rename(lock);
+}
+
+dibs_lock *dibs__hold_elsewhere(const dibs_lock *lock, dibsx_nsec now)
+{
+    dibs_lock *other = *bucket_of(lock->cl, lock->name);
+
+    for (; other; other = other->next_name)
+        if (other != lock && strcmp(other->name, lock->name) == 0 &&
+            strcmp(other->holder, lock->holder) == 0 &&
+            dibs__lease_valid(&other->lease, now))
+            break;
+    return other;
+}
+
+void dibs__hold_join(dibs_lock *lock, dibs_lock *host)
+{
+    lock->via = host;
+    lock->next_guest = host->guests;
+    host->guests = lock;
+    host->refs++;
+    lock->depth = 1;
+    dibs__keeper_publish(host);
+}
+
+void dibs__hold_quit(dibs_lock *lock)
+{
+    dibs_lock **at = &lock->via->guests;
+
+    while (*at != lock)
+        at = &(*at)->next_guest;
+    *at = lock->next_guest;
+    lock->via = NULL;
+    lock->depth = 0;
+    lock->to_be_told = false;
+}
+
+void dibs__hold_taken(dibs_lock *lock)
+{
+    lock->depth = 1;
+    enlist(lock);
+}
+
+bool dibs__hold_leave(dibs_lock *lock, dibs_lock **holder)
+{
+    dibs_lock *at = lock->via ? lock->via : lock;
+
+    *holder = NULL;
+    if (lock->depth == 0)
+        return false;
+    *holder = at;
+    at->refs++;
+    if (--lock->depth == 0 && lock->via) {
+        dibs__hold_quit(lock);
+        dibs__keeper_publish(lock);
+        at->refs--;
+    }
+    if (dibs__hold_in_use(at))
+        return false;
+    delist(at);
+    return true;
+}
+
+void dibs__hold_end(dibs_lock *lock)
+{
+    delist(lock);
+    lock->depth = 0;
+    lock->to_be_told = false;
+    while (lock->guests) {
+        dibs_lock *guest = lock->guests;
+
+        dibs__hold_quit(guest);
+        dibs__keeper_publish(guest);
+        lock->refs--;
+    }
+}
