@@ -13,7 +13,7 @@
 #include <dibs/lock.h>
 #include <stdatomic.h>
 
-/* Why the store may have more right than the mode of a lease says; turn.c. */
+/* Why the store may have more right than the mode of a lease says; convert.c. */
 typedef enum dibs__doubt {
     DIBS__SURE,
     DIBS__ADOPTED, /* nobody said which it is */

@@ -5,7 +5,7 @@
 
 #include <pthread.h>
 
-enum { TRIES = 3 }; /* of one turn, as in turn.c */
+enum { TRIES = 3 }; /* of one turn, as in convert.c */
 
 typedef struct pair {
     dibs_lock *lock;   /* a writer, which holds */
