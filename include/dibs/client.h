@@ -125,20 +125,21 @@ DIBS_API DIBS_MUST_CHECK dibs_status dibs_audit(dibs_client *client,
  * the library's own size are left alone. Never fails, never blocks. */
 typedef struct dibs_stats {
     size_t size;
-    uint64_t attempts;  /* acquires asked for */
-    uint64_t acquired;  /* ... granted */
-    uint64_t busy;      /* ... refused, or not granted in time */
-    uint64_t failed;    /* ... ended by an error */
-    uint64_t released;  /* leases given back in time */
-    uint64_t lost;      /* leases that ended before they were given back */
-    uint64_t renewed;   /* renewals that the store confirmed */
-    uint64_t unrenewed; /* renewals that failed and were tried again */
-    uint64_t rings;     /* doorbell notices that brought a grant */
-    uint64_t polls;     /* asks made because no notice had come */
-    uint64_t held;      /* leases held now */
-    uint64_t waiting;   /* acquires waiting now */
+    uint64_t attempts; /* acquires asked for */
+    uint64_t acquired; /* ... granted */
+    uint64_t busy;     /* ... refused, or not granted in time */
+    uint64_t failed;   /* ... ended by an error */
+    uint64_t released; /* leases given back in time */
+    uint64_t lost;     /* leases that ended before they were given back */
+    uint64_t renewed;  /* renewals that the store confirmed */
+    uint64_t renewals_failed; /* renewals that failed and were tried again */
+    uint64_t rings;           /* doorbell notices that brought a grant */
+    uint64_t polls;           /* asks made because no notice had come */
+    uint64_t held;            /* leases held now */
+    uint64_t waiting;         /* acquires waiting now */
     uint64_t fallbacks; /* acquires that on_unavailable turned elsewhere */
-    uint64_t undurable; /* asks given back, as too few replicas had them */
+    uint64_t
+        under_replicated; /* asks given back, as too few replicas had them */
 } dibs_stats;
 
 DIBS_API void dibs_stats_get(const dibs_client *client, dibs_stats *out);

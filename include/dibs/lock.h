@@ -219,17 +219,17 @@ DIBS_API uint64_t dibs_lock_fence(const dibs_lock *lock);   /* 0: not held */
 
 /* Who keeps the current or last lease: the client's store, or what stood in for
  * it as on_unavailable says. */
-typedef enum dibs_lock_kept {
-    DIBS_KEPT_BY_STORE = 0,
-    DIBS_KEPT_LOCALLY = 1,
-    DIBS_KEPT_BY_NOBODY = 2
-} dibs_lock_kept;
+typedef enum dibs_fallback {
+    DIBS_FALLBACK_NONE = 0,
+    DIBS_FALLBACK_LOCAL = 1,
+    DIBS_FALLBACK_OPEN = 2
+} dibs_fallback;
 
-DIBS_API dibs_lock_kept dibs_lock_kept_by(const dibs_lock *lock);
+DIBS_API dibs_fallback dibs_lock_fallback(const dibs_lock *lock);
 
 /* How many replicas had the current or last lease when it was granted, of those
  * that opts.durability asked for; 0 with "async". */
-DIBS_API uint32_t dibs_lock_acked(const dibs_lock *lock);
+DIBS_API uint32_t dibs_lock_replicas_acked(const dibs_lock *lock);
 
 /* How many acquires of this handle have had no release yet: 0 or 1, or more
  * with DIBS_LOCK_REENTRANT. */

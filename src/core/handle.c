@@ -100,7 +100,7 @@ void dibs__lock_begin(dibs_lock *lock, const char *owner)
 void dibs__lock_use_store(dibs_lock *lock)
 {
     lock->st = lock->cl->st;
-    lock->kept = DIBS_KEPT_BY_STORE;
+    lock->fallback = DIBS_FALLBACK_NONE;
 }
 
 dibs_status

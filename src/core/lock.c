@@ -224,7 +224,7 @@ void dibs_lock_owner(const dibs_lock *lock, char owner[DIBS_OWNER_SIZE])
     pthread_mutex_unlock(mutex);
 }
 
-uint32_t dibs_lock_acked(const dibs_lock *lock)
+uint32_t dibs_lock_replicas_acked(const dibs_lock *lock)
 {
     pthread_mutex_t *mutex = &lock->cl->mutex;
     uint32_t acked;

@@ -89,7 +89,7 @@ struct dibs_lock {
     _Atomic(dibsx_nsec) valid_until;
     _Atomic(uint64_t) fence;
 
-    atomic_int kept; /* dibs_lock_kept of `st` */
+    atomic_int fallback; /* dibs_fallback of `st` */
 };
 
 #endif

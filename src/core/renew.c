@@ -108,7 +108,7 @@ dibs_status dibs_lock_renew(dibs_lock *lock, dibs_error *err)
         rc = renew_held(at, err);
     dibs__lock_unref(at);
     dibs__count(rc == DIBS_OK ? &lock->cl->stats.renewed
-                              : &lock->cl->stats.unrenewed);
+                              : &lock->cl->stats.renewals_failed);
     dibs__lock_exit(lock);
     return rc;
 }

@@ -93,7 +93,8 @@ static void settle(dibs_client *cl, batch *bt, size_t i, dibs_status rc)
             dibs__leaver_wanted(lock);
         pthread_cond_broadcast(&lock->cond);
     }
-    dibs__count(own == DIBS_OK ? &cl->stats.renewed : &cl->stats.unrenewed);
+    dibs__count(own == DIBS_OK ? &cl->stats.renewed
+                               : &cl->stats.renewals_failed);
     dibs__lock_unref(lock);
 }
 

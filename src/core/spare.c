@@ -75,8 +75,8 @@ dibs__spare_use(dibs_lock *lock, const dibs_error *why, dibs_error *err)
         pthread_mutex_lock(&cl->mutex);
     }
     lock->st = cl->spare;
-    lock->kept = cl->on_unavailable == DIBS_AWAY_LOCAL ? DIBS_KEPT_LOCALLY
-                                                       : DIBS_KEPT_BY_NOBODY;
+    lock->fallback = cl->on_unavailable == DIBS_AWAY_LOCAL ? DIBS_FALLBACK_LOCAL
+                                                           : DIBS_FALLBACK_OPEN;
     dibs__count(&cl->stats.fallbacks);
     return DIBS_OK;
 }
@@ -93,7 +93,7 @@ void dibs__spare_store_answered(dibs_client *cl)
 
 const char *dibs__spare_name(const dibs_lock *lock, const char *owner)
 {
-    return lock->kept == DIBS_KEPT_BY_NOBODY ? owner : lock->name;
+    return lock->fallback == DIBS_FALLBACK_OPEN ? owner : lock->name;
 }
 
 uint32_t dibs__spare_replicas(const dibs_lock *lock)
@@ -101,15 +101,15 @@ uint32_t dibs__spare_replicas(const dibs_lock *lock)
     return lock->st == lock->cl->st ? lock->replicas : 0;
 }
 
-dibs_lock_kept dibs_lock_kept_by(const dibs_lock *lock)
+dibs_fallback dibs_lock_fallback(const dibs_lock *lock)
 {
     pthread_mutex_t *mutex = &lock->cl->mutex;
-    int kept;
+    int fallback;
 
     if (dibs__forked(lock->cl->fork_number))
-        return (dibs_lock_kept)atomic_load(&lock->kept);
+        return (dibs_fallback)atomic_load(&lock->fallback);
     pthread_mutex_lock(mutex);
-    kept = atomic_load(lock->via ? &lock->via->kept : &lock->kept);
+    fallback = atomic_load(lock->via ? &lock->via->fallback : &lock->fallback);
     pthread_mutex_unlock(mutex);
-    return (dibs_lock_kept)kept;
+    return (dibs_fallback)fallback;
 }

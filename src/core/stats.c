@@ -17,13 +17,13 @@ void dibs_stats_get(const dibs_client *cl, dibs_stats *out)
         .released = atomic_load(&st->released),
         .lost = atomic_load(&st->lost),
         .renewed = atomic_load(&st->renewed),
-        .unrenewed = atomic_load(&st->unrenewed),
+        .renewals_failed = atomic_load(&st->renewals_failed),
         .rings = atomic_load(&st->rings),
         .polls = atomic_load(&st->polls),
         .held = atomic_load(&st->held),
         .waiting = atomic_load(&st->waiting),
         .fallbacks = atomic_load(&st->fallbacks),
-        .undurable = atomic_load(&st->undurable),
+        .under_replicated = atomic_load(&st->under_replicated),
     };
 
     memcpy(out, &now, out->size < sizeof(now) ? out->size : sizeof(now));

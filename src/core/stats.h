@@ -14,13 +14,13 @@ typedef struct dibs__stats {
     atomic_uint_fast64_t released;
     atomic_uint_fast64_t lost;
     atomic_uint_fast64_t renewed;
-    atomic_uint_fast64_t unrenewed;
+    atomic_uint_fast64_t renewals_failed;
     atomic_uint_fast64_t rings;
     atomic_uint_fast64_t polls;
     atomic_uint_fast64_t held;
     atomic_uint_fast64_t waiting;
     atomic_uint_fast64_t fallbacks;
-    atomic_uint_fast64_t undurable;
+    atomic_uint_fast64_t under_replicated;
 } dibs__stats;
 
 static inline void dibs__count(atomic_uint_fast64_t *counter)

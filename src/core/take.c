@@ -39,7 +39,7 @@ static bool away(dibs_status rc)
 
 static bool may_spare(const dibs__take *tk)
 {
-    return tk->terms.spare && !tk->on_spare && !tk->undurable;
+    return tk->terms.spare && !tk->on_spare && !tk->under_replicated;
 }
 
 /* The latest ask found the store away. */
@@ -272,7 +272,7 @@ void dibs__take_answered(dibs__take *tk, const dibs__lease *ls, dibs_status rc,
 {
     assert(tk->state == DIBS__TAKE_ASKED || tk->state == DIBS__TAKE_READY);
     tk->answer = rc;
-    tk->undurable = rc == DIBS_UNAVAIL && ans->undurable;
+    tk->under_replicated = rc == DIBS_UNAVAIL && ans->under_replicated;
     tk->contended = tk->contended || rc == DIBS_BUSY;
     tk->reached = tk->reached || rc == DIBS_OK || rc == DIBS_UNKNOWN ||
                   (rc == DIBS_BUSY && ans->queued);

@@ -75,7 +75,7 @@ typedef struct dibs__take {
     bool contended;         /* was refused or queued at some time */
     bool reached;           /* the owner may have something in the store */
     bool doubtful;          /* ... as one before it, which could not be left */
-    bool undurable;         /* the store is there, of its replicas too few */
+    bool under_replicated;  /* the store is there, of its replicas too few */
     uint32_t polls; /* sleeps in the queue that nothing but time ended */
     int64_t backoff_ms;
     dibs_status answer;    /* the latest */

@@ -171,12 +171,12 @@ static void answered(dibs_lock *lock, dibs_status rc, const dibs__answer *ans)
     dibsx_nsec now;
 
     if (lock->st == cl->st &&
-        ((rc != DIBS_UNAVAIL && rc != DIBS_UNKNOWN) || ans->undurable))
+        ((rc != DIBS_UNAVAIL && rc != DIBS_UNKNOWN) || ans->under_replicated))
         dibs__spare_store_answered(cl);
     if (rc == DIBS_OK)
         lock->acked = ans->acked;
-    else if (ans->undurable)
-        dibs__count(&cl->stats.undurable);
+    else if (ans->under_replicated)
+        dibs__count(&cl->stats.under_replicated);
     now = dibsx_now();
     dibs__lease_answered(ls, rc, ans, now);
     /* Queued, and held all the same: the ring was faster than this answer. */

@@ -56,7 +56,7 @@ typedef struct dibs__answer {
     bool claim;      /* DIBS_OK: granted by hand-off, stands for a claim only */
     uint32_t ahead;  /* DIBS_BUSY: waiters that go first */
     uint32_t acked;  /* DIBS_OK: replicas that have it, if any were asked for */
-    bool undurable;  /* DIBS_UNAVAIL, DIBS_UNKNOWN: too few replicas had it */
+    bool under_replicated; /* too few replicas acknowledged the grant */
 } dibs__answer;
 
 typedef struct dibs__renewal {

@@ -28,7 +28,7 @@ static void what_replicas_must_have_is_had_or_not_granted(void **state)
         assert_status(actor_release(&one), DIBS_OK);
     } else {
         assert_true(rc == DIBS_UNSUPPORTED || rc == DIBS_UNAVAIL);
-        assert_true(one.ans.undurable == (rc == DIBS_UNAVAIL));
+        assert_true(one.ans.under_replicated == (rc == DIBS_UNAVAIL));
     }
     is_free(*state);
 }

@@ -61,7 +61,7 @@ static void by_default_it_fails(void **state)
     cut(w, DIBS__FAULT_FAIL);
     assert_status(dibs_lock_try(lock, &err), DIBS_UNAVAIL);
     assert_true(err.retriable);
-    assert_int_equal(dibs_lock_kept_by(lock), DIBS_KEPT_BY_STORE);
+    assert_int_equal(dibs_lock_fallback(lock), DIBS_FALLBACK_NONE);
     assert_int_equal(fallbacks(w->one), 0);
     dibs_lock_free(lock);
 }
@@ -77,7 +77,7 @@ static void locally_one_machine_takes_turns(void **state)
 
     cut(w, DIBS__FAULT_FAIL);
     CHECK(DIBS_OK, dibs_lock_try(a, err));
-    assert_int_equal(dibs_lock_kept_by(a), DIBS_KEPT_LOCALLY);
+    assert_int_equal(dibs_lock_fallback(a), DIBS_FALLBACK_LOCAL);
     CHECK(DIBS_BUSY, dibs_lock_try(b, err));
     /* It is renewed where it is kept. */
     world_sleep_ms(600);
@@ -106,7 +106,7 @@ static void a_guest_is_kept_where_its_lease_is(void **state)
     CHECK(DIBS_OK, dibs_lock_try(host, err));
     CHECK(DIBS_OK, dibs_lock_try(guest, err));
     assert_int_equal(dibs_lock_fence(guest), dibs_lock_fence(host));
-    assert_int_equal(dibs_lock_kept_by(guest), DIBS_KEPT_LOCALLY);
+    assert_int_equal(dibs_lock_fallback(guest), DIBS_FALLBACK_LOCAL);
     dibs_lock_free(guest);
     dibs_lock_free(host);
     dibs_close(cl);
@@ -122,7 +122,7 @@ static void expect_all_steps(world *w, dibs_away policy)
                    DIBS_LOCK_OPTS(.ttl_ms = 1500, .durability = "wait:1"));
 
     CHECK(DIBS_OK, dibs_lock_try(lock, err));
-    assert_int_not_equal(dibs_lock_kept_by(lock), DIBS_KEPT_BY_STORE);
+    assert_int_not_equal(dibs_lock_fallback(lock), DIBS_FALLBACK_NONE);
     CHECK(DIBS_OK, dibs_lock_renew(lock, err));
     CHECK(DIBS_OK, dibs_lock_downgrade(lock, err));
     world_await_renewal(cl);
@@ -166,7 +166,7 @@ static void locally_a_waiter_is_rung(void **state)
     CHECK(DIBS_OK, dibs_lock_release(a, err));
     assert_int_equal(pthread_join(thread, &rc), 0);
     assert_status((intptr_t)rc, DIBS_OK);
-    assert_int_equal(dibs_lock_kept_by(b), DIBS_KEPT_LOCALLY);
+    assert_int_equal(dibs_lock_fallback(b), DIBS_FALLBACK_LOCAL);
     dibs_lock_free(a);
     dibs_lock_free(b);
     dibs_close(other);
@@ -184,7 +184,7 @@ static void open_runs_without_a_lock(void **state)
     cut(w, DIBS__FAULT_FAIL);
     CHECK(DIBS_OK, dibs_lock_try(a, err));
     CHECK(DIBS_OK, dibs_lock_try(b, err));
-    assert_int_equal(dibs_lock_kept_by(b), DIBS_KEPT_BY_NOBODY);
+    assert_int_equal(dibs_lock_fallback(b), DIBS_FALLBACK_OPEN);
     world_sleep_ms(600);
     assert_int_equal(dibs_lock_state_get(a), DIBS_LOCK_HELD);
     CHECK(DIBS_OK, dibs_lock_renew(a, err));
@@ -208,7 +208,7 @@ static void when_the_store_is_back_it_is_used(void **state)
     CHECK(DIBS_OK, dibs_lock_release(lock, err));
     world_heal(w);
     CHECK(DIBS_OK, dibs_lock_try(lock, err));
-    assert_int_equal(dibs_lock_kept_by(lock), DIBS_KEPT_BY_STORE);
+    assert_int_equal(dibs_lock_fallback(lock), DIBS_FALLBACK_NONE);
     CHECK(DIBS_BUSY, dibs_lock_try(other, err));
     assert_int_equal(atomic_load(&td.away), 1);
     assert_int_equal(atomic_load(&td.back), 1);

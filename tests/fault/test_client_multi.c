@@ -163,15 +163,15 @@ static void what_stands_in_for_the_store_takes_sets(void **state)
     world_fault(w, DIBS__STEP_ACQUIRE, DIBS__FAULT_FAIL, -1);
     CHECK(DIBS_OK, dibs_multi_acquire(multi, err));
     for (size_t i = 0; i < COUNT; i++)
-        assert_int_equal(dibs_lock_kept_by(dibs_multi_lock(multi, i)),
-                         DIBS_KEPT_BY_NOBODY);
+        assert_int_equal(dibs_lock_fallback(dibs_multi_lock(multi, i)),
+                         DIBS_FALLBACK_OPEN);
     CHECK(DIBS_OK, dibs_multi_release(multi, err));
     world_heal(w);
     /* The first set in order finds that the store is back. */
     CHECK(DIBS_OK, dibs_multi_acquire(multi, err));
     for (size_t i = 0; i < COUNT; i++)
-        assert_int_equal(dibs_lock_kept_by(dibs_multi_lock(multi, i)),
-                         DIBS_KEPT_BY_STORE);
+        assert_int_equal(dibs_lock_fallback(dibs_multi_lock(multi, i)),
+                         DIBS_FALLBACK_NONE);
     expect_holders(w, 1);
     dibs_multi_free(multi);
     dibs_close(cl);

@@ -185,7 +185,7 @@ static void await_renewals(dibs_client *cl, uint64_t count)
     do {
         world_sleep_ms(2);
         dibs_stats_get(cl, &stats);
-    } while (stats.renewed + stats.unrenewed < count);
+    } while (stats.renewed + stats.renewals_failed < count);
 }
 
 /* The renewer is busy while a lease falls due, and the handle has another one when

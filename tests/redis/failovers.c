@@ -57,10 +57,10 @@ typedef struct run {
     atomic_bool over;
     atomic_bool cut; /* what is granted now will be lost */
     atomic_int errors;
-    atomic_int unsure;    /* releases without an answer */
-    atomic_int losses;    /* announced */
-    atomic_int late;      /* ... after validity had ended */
-    atomic_int undurable; /* asks given back */
+    atomic_int unsure;           /* releases without an answer */
+    atomic_int losses;           /* announced */
+    atomic_int late;             /* ... after validity had ended */
+    atomic_int under_replicated; /* asks given back */
     hold *holds;
     atomic_size_t count;
     pthread_t threads[WORKERS];
@@ -209,7 +209,7 @@ static void *worker_main(void *arg)
         dibs_lock_free(wk.locks[i]);
     if (wk.cl) {
         dibs_stats_get(wk.cl, &stats);
-        atomic_fetch_add(&wk.rn->undurable, (int)stats.undurable);
+        atomic_fetch_add(&wk.rn->under_replicated, (int)stats.under_replicated);
     }
     dibs_close(wk.cl);
     return NULL;
@@ -292,7 +292,7 @@ static int judge(run *rn)
            "repeated or falling, %zu overlaps, %d errors, %d releases without "
            "an answer, %d asks given back\n",
            rn->durability, count, rn->losses, rn->late, fences, overlaps,
-           rn->errors, rn->unsure, rn->undurable);
+           rn->errors, rn->unsure, rn->under_replicated);
     return count > 0 && fences == 0 && rn->late == 0 && rn->errors == 0 &&
                    !(strict && overlaps > 0)
                ? 0

@@ -167,7 +167,8 @@ static bool run(herd *hd, const server *sv, int64_t span_ms)
     printf(
         "after %.1f s: %zu held, %zu lost, %llu renewals, %llu failed ones\n",
         (double)span_ms / 1000, held, atomic_load(&hd->lost),
-        (unsigned long long)stats.renewed, (unsigned long long)stats.unrenewed);
+        (unsigned long long)stats.renewed,
+        (unsigned long long)stats.renewals_failed);
     took = together(hd, give_some_back);
     printf("given back in %.1f s\n", took);
     /* A lease that ended too early may be the machine's fault; the judge decides. */

@@ -403,7 +403,7 @@ static void a_durable_lease_is_had_by_the_replica_of_its_slot(void **state)
 
     (void)state;
     CHECK(DIBS_OK, dibs_lock_try(lock, err));
-    assert_int_equal(dibs_lock_acked(lock), 1);
+    assert_int_equal(dibs_lock_replicas_acked(lock), 1);
     CHECK(DIBS_OK, dibs_lock_renew(lock, err));
     CHECK(DIBS_OK, dibs_lock_release(lock, err));
     server_pause(replica);
@@ -411,7 +411,7 @@ static void a_durable_lease_is_had_by_the_replica_of_its_slot(void **state)
     server_resume(replica);
     assert_false(exists("durable{a}"));
     dibs_stats_get(cl, &stats);
-    assert_int_equal(stats.undurable, 1);
+    assert_int_equal(stats.under_replicated, 1);
     CHECK(DIBS_OK, world_try_until(lock, WORLD_BOUND_MS));
     dibs_lock_free(lock);
     dibs_close(cl);
@@ -441,7 +441,7 @@ static void a_durable_lease_follows_its_slot(void **state)
     CHECK(DIBS_OK, dibs_lock_release(lock, err));
     CHECK(DIBS_OK, dibs_lock_try(lock, err));
     assert_true(dibs_lock_fence(lock) > fence);
-    assert_int_equal(dibs_lock_acked(lock), 1);
+    assert_int_equal(dibs_lock_replicas_acked(lock), 1);
     dibs_lock_free(lock);
     dibs_close(cl);
 }

@@ -141,7 +141,7 @@ static void a_lease_outlives_a_failover(void **state)
 
     (void)state;
     CHECK(DIBS_OK, dibs_lock_try(lock, err));
-    assert_true(dibs_lock_acked(lock) >= 1);
+    assert_true(dibs_lock_replicas_acked(lock) >= 1);
     fence = dibs_lock_fence(lock);
     kill_primary();
     world_await_renewal(sc.one);
@@ -417,7 +417,7 @@ static void what_too_few_have_is_not_granted(void **state)
     CHECK(DIBS_UNAVAIL, dibs_lock_try(lock, &why));
     assert_non_null(strstr(why.message, "acknowledged by 2 of 3 replicas"));
     dibs_stats_get(sc.one, &stats);
-    assert_int_equal(stats.undurable, 1);
+    assert_int_equal(stats.under_replicated, 1);
     CHECK(DIBS_OK, dibs_lock_try(plain, err));
     dibs_lock_free(lock);
     dibs_lock_free(plain);
@@ -465,7 +465,7 @@ static void turns_and_hand_overs_are_durable(void **state)
     CHECK(DIBS_OK, dibs_lock_release(reader, err));
     pthread_join(thread, &rc);
     assert_status((uintptr_t)rc, DIBS_OK);
-    assert_int_equal(dibs_lock_acked(wanted), 2);
+    assert_int_equal(dibs_lock_replicas_acked(wanted), 2);
     dibs_lock_free(reader);
     dibs_lock_free(wanted);
 }

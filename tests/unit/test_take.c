@@ -453,7 +453,7 @@ static void the_spare_is_turned_to_once(void **state)
 /* A store that answered is not away: too few of its replicas had the grant. */
 static void too_few_replicas_call_for_no_spare(void **state)
 {
-    const dibs__answer few = {.undurable = true};
+    const dibs__answer few = {.under_replicated = true};
     world w;
 
     (void)state;

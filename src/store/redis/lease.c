@@ -154,7 +154,7 @@ give_back(dibs__redis *rd, const dibs__ask *ask, dibsx_nsec deadline,
     uint32_t acked = ans->acked;
     dibs_status rc = release(&rd->base, &leave, deadline, NULL);
 
-    *ans = (dibs__answer){.undurable = true};
+    *ans = (dibs__answer){.under_replicated = true};
     return dibsx_fail(err,
                       rc == DIBS_OK || rc == DIBS_LOST ? DIBS_UNAVAIL
                                                        : DIBS_UNKNOWN,
