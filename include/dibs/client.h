@@ -2,30 +2,31 @@
  *
  * Threads: any thread may use a client and every handle made from it. The client
  * starts threads when it first needs them; all of them block all signals.
- *   keeper   timers, notices and the callbacks on_lost and on_yield; with the first
- *            acquire, adopt or accept
+ *   keeper   timers, notices and the callbacks on_lost and on_yield; with the
+ *            first acquire, adopt or accept
  *   renewer  with the first renewal
  *   leaver   releases sticky leases that another owner wants; with the first one
  *   async    up to four, with asynchronous calls
  *   sharer   with share_stats
- * A store adds its own: one per doorbell (Redis, PostgreSQL; in a cluster one per
- * server, up to 32), one for Sentinel, one for advisory=1, two per node of a quorum,
- * and one for the time of each lookup of a host name. SQLite adds none.
+ * A store adds its own: one per doorbell (Redis, PostgreSQL; in a cluster one
+ * per server, up to 32), one for Sentinel, one for advisory=1, two per node of a
+ * quorum, and one for the time of each lookup of a host name. SQLite adds none.
  *
  * Blocking: a call that talks to the store blocks the calling thread. Most calls
- * are one step of the store, which takes timeout_ms at most; an acquire may wait for
- * wait_ms besides.
+ * are one step of the store, which takes timeout_ms at most. An acquire may wait
+ * for wait_ms besides.
  *
  * Cancellation: no call is a cancellation point. A pthread_cancel() takes effect
  * after the call. Signals: dibs_lock_check() is the only call that is safe in a
- * signal handler. Exit: a process may exit() while its threads are in calls. Leases
- * that it holds then end with their ttl.
+ * signal handler. Exit: a process may exit() while its threads are in calls.
+ * Leases that it holds then end with their ttl.
  *
  * Fork: a child process cannot use an inherited client or handle. Calls return
  * DIBS_FORKED and change nothing; dibs_lock_check() returns DIBS_LOST; close and
- * free do nothing. Remedy: the child opens a client of its own. If the parent has a file of
- * the embedded store open, dibs_open() refuses that file in the child, because
- * SQLite cannot share it across a fork. Open it after the fork, or call exec().
+ * free do nothing. Remedy: the child opens a client of its own. If the parent
+ * has a file of the embedded store open, dibs_open() refuses that file in the
+ * child, because SQLite cannot share it across a fork. Open it after the fork,
+ * or call exec().
  */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_CLIENT_H
@@ -48,15 +49,15 @@ typedef enum dibs_log_level {
 } dibs_log_level;
 
 /* Receives one log line. `event` is a short fixed word ("lost", "granted"),
- * `message` one line of text; both are valid during the call only. The client calls
- * it from any thread, several at once, and holds no mutex meanwhile. A slow log
- * delays the thread that logs. */
+ * `message` one line of text; both are valid during the call only. The client
+ * calls it from any thread, several at once, and holds no mutex meanwhile. A
+ * slow log delays the thread that logs. */
 typedef void dibs_log_fn(dibs_log_level level, const char *event,
                          const char *message, void *arg);
 
-/* The fallback of an acquire that finds the store out of reach. The client counts
- * each use (dibs_stats.fallbacks). It logs a warning when the store goes away and
- * one when it is back. */
+/* The fallback of an acquire that finds the store out of reach. The client
+ * counts each use (dibs_stats.fallbacks). It logs a warning when the store goes
+ * away and one when it is back. */
 typedef enum dibs_away {
     DIBS_AWAY_FAIL = 0,  /* none: the acquire fails */
     DIBS_AWAY_LOCAL = 1, /* the embedded store: excludes on this machine only */
@@ -82,11 +83,11 @@ typedef struct dibs_client_opts {
 #define DIBS_CLIENT_OPTS(...)                                                  \
     (&(dibs_client_opts){.size = sizeof(dibs_client_opts), __VA_ARGS__})
 
-/* Opens a store and connects to it, within timeout_ms. `url` NULL or "" selects the
- * embedded store in its default file. The client copies strings. If on_unavailable
- * names a fallback, the call succeeds although the store is out of reach. On failure
- * *out is NULL; the embedded store may have created its file. Close the client with
- * dibs_close().
+/* Opens a store and connects to it, within timeout_ms. `url` NULL or "" selects
+ * the embedded store in its default file. The client copies strings. If
+ * on_unavailable names a fallback, the call succeeds although the store is out
+ * of reach. On failure *out is NULL; the embedded store may have created its
+ * file. Close the client with dibs_close().
  *   DIBS_INVALID      the URL or an option is malformed
  *   DIBS_REFUSED      the store is unfit: network file system, foreign or newer
  *                     file, no schema, or a danger with strict=1
@@ -98,15 +99,15 @@ DIBS_API DIBS_MUST_CHECK dibs_status dibs_open(const char *url,
                                                dibs_client **out,
                                                dibs_error *err);
 
-/* Ends waiting acquires with DIBS_CANCELLED, releases all leases, stops the threads
- * and frees the client. Blocks until running calls and callbacks have returned and
- * the releases are sent, each within timeout_ms. Free handles first. A handle left
- * over fails with DIBS_INVALID and must still be freed. A callback must not call it.
- * NULL is a no-op. */
+/* Ends waiting acquires with DIBS_CANCELLED, releases all leases, stops the
+ * threads and frees the client. Blocks until running calls and callbacks have
+ * returned and the releases are sent, each within timeout_ms. Free handles
+ * first. A handle left over fails with DIBS_INVALID and must still be freed. A
+ * callback must not close its client. NULL is a no-op. */
 DIBS_API void dibs_close(dibs_client *client);
 
-/* Makes one round trip to the store. *took_us (may be NULL) is its duration, also
- * after a failure. */
+/* Makes one round trip to the store. *took_us (may be NULL) is its duration,
+ * also after a failure. */
 DIBS_API DIBS_MUST_CHECK dibs_status dibs_ping(dibs_client *client,
                                                int64_t *took_us,
                                                dibs_error *err);

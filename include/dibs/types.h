@@ -33,9 +33,9 @@ extern "C" {
 #endif
 
 /* The result of a call. Each call lists the statuses with a meaning of its own.
- * Besides, any call that talks to the store may return UNAVAIL, UNKNOWN, INVALID,
- * UNSUPPORTED, NOMEM, INTERNAL, DENIED, REFUSED and FORKED as described here. The
- * values are part of the ABI: append, never renumber. */
+ * Besides, any call that talks to the store may return UNAVAIL, UNKNOWN,
+ * INVALID, UNSUPPORTED, NOMEM, INTERNAL, DENIED, REFUSED and FORKED as described
+ * here. The values are part of the ABI: append, never renumber. */
 typedef enum dibs_status {
     DIBS_OK = 0,
 
@@ -60,9 +60,9 @@ typedef enum dibs_status {
     DIBS_FORKED = 24       /* the handle belongs to the parent process */
 } dibs_status;
 
-/* Detail of a failure. A caller may pass NULL. A call that fails fills it in; after
- * DIBS_OK its content means nothing. The caller owns it; it needs no set-up and no
- * cleanup. */
+/* Detail of a failure. A caller may pass NULL. A call that fails fills it in;
+ * after DIBS_OK its content means nothing. The caller owns it; it needs no
+ * set-up and no cleanup. */
 typedef struct dibs_error {
     dibs_status status;
     bool retriable;    /* the same call may succeed later */
@@ -70,8 +70,8 @@ typedef struct dibs_error {
     char message[216]; /* one line, no newline at the end */
 } dibs_error;
 
-/* The name of a status ("BUSY") and a short text for people. Static strings, never
- * NULL, for any number. */
+/* The name of a status ("BUSY") and a short text for people. Static strings,
+ * never NULL, for any number. */
 DIBS_API const char *dibs_status_name(dibs_status status);
 DIBS_API const char *dibs_status_text(dibs_status status);
 
