@@ -1,17 +1,16 @@
-/* async.h - taking and giving back without blocking.
+/* async.h - acquire and release without blocking.
  *
- * Two ways to hear how it ended. By default the callback runs on a thread of the
- * client. A program with an event loop asks for dibs_async_fd() first: from then
- * on callbacks run only inside dibs_async_process(), on the thread that calls it.
+ * By default the callback runs on a thread of the client. A program with an
+ * event loop calls dibs_async_fd() first. From then on callbacks run only inside
+ * dibs_async_process(), on the thread that calls it.
  *
  *     fd = dibs_async_fd(client);
- *     ... when poll(), libevent or libuv says that fd is readable:
+ *     ... when poll(), libevent or libuv reports fd as readable:
  *     dibs_async_process(client);
  *
- * Threads: as the rest. An asynchronous wait costs no thread of its own: what talks
- * to the store is done by up to four threads of the client, started when first
- * needed. Acquires of one name join its queue in the order in which they were
- * started.
+ * Threads: any thread may make these calls; none of them blocks. A wait needs no
+ * thread of its own: up to four threads of the client talk to the store.
+ * Acquires of one name join its queue in the order in which they were started.
  */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_ASYNC_H
@@ -23,41 +22,46 @@
 extern "C" {
 #endif
 
-/* How it ended: what the blocking call would have returned, and its detail, which
- * is borrowed for the call (`err->status` is DIBS_OK when all is well). DIBS_OK for
- * an acquire is told only while the lease is valid: one that lapsed before it could
- * be told is taken anew. The callback may use the lock in any way, free it
- * included; on a thread of the client it must not block for long. It never runs
- * inside the call that started it, nor beside another callback of the same lock.
- * It must not close the client. */
+/* Called once with the status that the blocking call would have returned. `err`
+ * is valid during the call only; its status is DIBS_OK after a success. DIBS_OK
+ * of an acquire means that the lease is valid now: if it expired before the
+ * callback could run, the client acquires again first.
+ *
+ * The callback may use the lock in any way and may free it. It must not close
+ * the client. On a thread of the client it must return quickly, because it
+ * delays other asynchronous calls. It never runs inside the call that started
+ * it. Two of them never run at once for one lock; on_lost and on_yield may run
+ * beside it. */
 typedef void dibs_async_fn(dibs_lock *lock, dibs_status status,
                            const dibs_error *err, void *arg);
 
-/* Starts an acquire as the handle's options say. DIBS_OK: it is under way, and
- * `done` will be called once, whatever happens; dibs_lock_cancel() ends it early.
- * Else `done` will not be called:
- *   DIBS_INVALID  another call is under way on this handle
- *   DIBS_NOMEM    nothing was started
- * dibs_lock_free() on a handle with an acquire under way cancels it, and `done`
- * is not called any more once it has returned. dibs_close() cancels what is under
- * way and has every `done` called before it returns. */
+/* Starts an acquire with the options of the handle. dibs_lock_cancel() ends it
+ * early. dibs_lock_free() cancels it; no callback runs after it has returned.
+ * dibs_close() cancels all calls and runs their callbacks before it returns.
+ *   DIBS_OK       started; `done` runs once, or never if the lock is freed first
+ *   DIBS_INVALID  another call runs on this handle, `done` is NULL, or the client
+ *                 is being closed
+ *   DIBS_NOMEM    no memory, or no thread
+ * After any status but DIBS_OK nothing was started, and `done` is not called. */
 DIBS_API DIBS_MUST_CHECK dibs_status dibs_lock_acquire_async(
     dibs_lock *lock, dibs_async_fn *done, void *arg, dibs_error *err);
 
-/* Starts a release. DIBS_OK: it is under way, and the lock is not held from here on,
- * whatever happens. Else nothing was started, as above. `done` may be NULL. */
+/* Starts a release. After DIBS_OK the acquire is undone, and `done` (may be
+ * NULL) receives the status of dibs_lock_release(). Other statuses as above. */
 DIBS_API DIBS_MUST_CHECK dibs_status dibs_lock_release_async(
     dibs_lock *lock, dibs_async_fn *done, void *arg, dibs_error *err);
 
-/* A descriptor that is readable while callbacks wait to be run. Owned by the
- * client; do not read or close it. -1 when the system has none to give. */
+/* A file descriptor that is readable while callbacks are pending. Poll it; do
+ * not read or close it, the client owns it. -1: the process has no descriptor
+ * left, or the client is not usable. */
 DIBS_API int dibs_async_fd(dibs_client *client);
 
-/* How long poll() may sleep, in ms: 0 when callbacks wait, else -1. The client
- * keeps its own timers. */
+/* A timeout for poll(), in ms: 0 while callbacks are pending, otherwise -1,
+ * because the client has its own timers. */
 DIBS_API int dibs_async_timeout_ms(dibs_client *client);
 
-/* Runs the callbacks that wait, without blocking; returns how many. */
+/* Runs the pending callbacks on the calling thread and returns their number. 0
+ * before the first dibs_async_fd(). */
 DIBS_API size_t dibs_async_process(dibs_client *client);
 
 #ifdef __cplusplus

@@ -1,9 +1,10 @@
-/* guard.h - the other half of a fencing token: refusing those that are old.
+/* guard.h - the other half of a fencing token: refusing old ones.
  *
- * Whatever a lock protects remembers the highest fence it has seen and refuses a
- * smaller one. In one process a dibs_guard does it; for a resource without memory
- * of its own dibs_guard_admit_shared() remembers in the store. A database does it
- * best itself, in the statement that writes: docs/fencing.md has the lines.
+ * A resource that a lock protects remembers the highest fence it has seen and
+ * refuses a smaller one. A dibs_guard does that within one process. For a
+ * resource without memory, dibs_guard_admit_shared() remembers the fence in the
+ * store. A database should check it in the statement that writes: see
+ * docs/fencing.md.
  */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_GUARD_H
@@ -15,23 +16,30 @@
 extern "C" {
 #endif
 
-/* The highest fence seen. Zeroed storage has seen none. Any thread; only the
- * functions below touch it. */
+/* The highest fence seen. Initialize it with zeros and let only
+ * dibs_guard_admit() change it. */
 typedef struct dibs_guard {
     uint64_t highest;
 } dibs_guard;
 
-/* DIBS_OK: the fence is not older than any seen, and is the highest from now on.
- * DIBS_STALE: a higher one was here; err says which. DIBS_INVALID: fence 0. */
+/* Compares the fence with the highest and remembers the higher one. One atomic
+ * operation: any thread, never blocks.
+ *   DIBS_OK       the fence is the highest, or equal to it
+ *   DIBS_STALE    a higher fence was seen; the message names it
+ *   DIBS_INVALID  the fence is 0: the lock is not held */
 DIBS_API DIBS_MUST_CHECK dibs_status dibs_guard_admit(dibs_guard *guard,
                                                       uint64_t fence,
                                                       dibs_error *err);
 
-/* The same, remembered in the store as the value "fence:RESOURCE" for keep_ms
- * after its last use (0: for ever). Between this call and the write another may
- * come: it narrows the gap, where only a check in the write itself closes it.
- *   DIBS_INVALID               fence 0, or the value there is not a fence
- *   DIBS_UNAVAIL, DIBS_UNKNOWN not admitted; the same call may be made again */
+/* The same with a memory in the store: the value "fence:RESOURCE", kept for
+ * keep_ms after its last use (0: for ever). Any thread; blocks for the store. A
+ * later holder may still write between this call and the write. Only a check
+ * inside the write closes that gap.
+ *   DIBS_OK, DIBS_STALE  as above
+ *   DIBS_INVALID         the fence is 0, keep_ms is negative, the name is too
+ *                        long, or the value is not a fence
+ *   DIBS_UNSUPPORTED     the store has no values
+ *   DIBS_UNAVAIL, DIBS_UNKNOWN  not admitted; repeat the call */
 DIBS_API DIBS_MUST_CHECK dibs_status
 dibs_guard_admit_shared(dibs_client *client, const char *resource,
                         uint64_t fence, int64_t keep_ms, dibs_error *err);

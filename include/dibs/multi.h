@@ -1,11 +1,14 @@
-/* multi.h - several names at once: all of them or none.
+/* multi.h - several names at once: all or none.
  *
- * In one step where the store can and all are free; else one by one in a fixed
- * order, so that two who want the same names cannot wait for each other. One
- * total deadline covers the set; what was taken before a refusal is given back.
+ * Exclusive sets whose names are all free take one step, if the store can.
+ * Otherwise the client acquires the names one by one in a fixed order, so that
+ * sets cannot deadlock. One deadline covers the set. After a refusal the client
+ * releases the names that it had acquired. A program that also acquires several
+ * of the names with single locks must do so in the order of the names.
  *
- * Threads: as a lock handle, one call at a time that talks to the store; cancel
- * and what reads the handle may be called from any thread at any time.
+ * Threads: any thread may use a set. Acquire, try, release and free block; one
+ * acquire, try or release at a time may run on a set. Cancel and the calls that
+ * read the set return at once and may run at any time before free.
  */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_MULTI_H
@@ -19,37 +22,50 @@ extern "C" {
 
 typedef struct dibs_multi dibs_multi;
 
-/* The most names of a set. */
+/* The largest number of names in a set. */
 #define DIBS_MULTI_MAX 64
 
-/* Makes a handle on `count` names; touches no store. A name given twice counts
- * once. The options hold for each of them, but for wait_ms and the retries, which
- * are for the set. mode is DIBS_EXCLUSIVE or DIBS_SHARED; re-entry, stickiness and
- * progress_ms are not for sets. `on_lost` is called with the lock of the name that
- * was lost: the set is no longer held then, and dibs_multi_release() gives back
- * the rest of it. Free it with dibs_multi_free(). */
+/* Makes a handle on `count` names. Does not contact the store. A repeated name
+ * counts once. The options apply to each name; wait_ms and retries apply to the
+ * set. After a loss the client calls on_lost with the lock of the lost name. The
+ * set is then no longer held, and dibs_multi_release() releases the rest. Free
+ * it with dibs_multi_free(), before dibs_close().
+ *   DIBS_INVALID  no names, too many, or a malformed one; or an option that sets
+ *                 lack: DIBS_PERMITS, DIBS_LOCK_REENTRANT, DIBS_LOCK_STICKY,
+ *                 progress_ms */
 DIBS_API DIBS_MUST_CHECK dibs_status
 dibs_multi_new(dibs_client *client, const char *const *names, size_t count,
                const dibs_lock_opts *opts, dibs_multi **out, dibs_error *err);
-DIBS_API void dibs_multi_free(dibs_multi *multi); /* releases; NULL: no-op */
 
-/* As the calls on a single lock. An error names the name that was in the way.
- * After anything but DIBS_OK none of them is held. */
+/* Releases the set if it is held, then frees it. NULL is a no-op. */
+DIBS_API void dibs_multi_free(dibs_multi *multi);
+
+/* As dibs_lock_acquire(), dibs_lock_try() and dibs_lock_cancel(), with the same
+ * statuses. If a lease is lost while the client waits for the others, it starts
+ * again within the deadline. After any status but DIBS_OK no name is held, and
+ * the message names the one in the way.
+ *   DIBS_INVALID  the set is held already, or another call runs on it */
 DIBS_API DIBS_MUST_CHECK dibs_status dibs_multi_acquire(dibs_multi *multi,
                                                         dibs_error *err);
 DIBS_API DIBS_MUST_CHECK dibs_status dibs_multi_try(dibs_multi *multi,
                                                     dibs_error *err);
 DIBS_API void dibs_multi_cancel(dibs_multi *multi);
 
-/* Gives all back, in the reverse order. DIBS_LOST: at least one had ended. */
+/* Releases all names, in reverse order, each within the client's timeout.
+ *   DIBS_OK       every lease was valid to the end
+ *   DIBS_LOST     at least one lease had ended, or the set was not held
+ *   DIBS_UNAVAIL, DIBS_UNKNOWN  the store may keep some names until their ttl
+ *   DIBS_INVALID  another call runs on the set; nothing changed */
 DIBS_API dibs_status dibs_multi_release(dibs_multi *multi, dibs_error *err);
 
-/* DIBS_OK while every one may be relied on; the least time left of all. */
+/* DIBS_OK while every lease is valid, otherwise DIBS_LOST; and the shortest
+ * validity of all, 0 when one has ended. They never block. */
 DIBS_API DIBS_MUST_CHECK dibs_status dibs_multi_check(const dibs_multi *multi);
 DIBS_API int64_t dibs_multi_valid_ms(const dibs_multi *multi);
 
-/* The locks of the set, in its order; each has its own fence and lost_fd. They
- * stay the set's: look at them, do not acquire, release or free them. */
+/* The locks of the set, ordered by name; each has its own fence and lost_fd. The
+ * set owns them: read them, do not acquire, release or free them. Lock and name
+ * are NULL when `i` is out of range. */
 DIBS_API size_t dibs_multi_count(const dibs_multi *multi);
 DIBS_API dibs_lock *dibs_multi_lock(const dibs_multi *multi, size_t i);
 DIBS_API const char *dibs_multi_name(const dibs_multi *multi, size_t i);

@@ -1,8 +1,11 @@
 /* state.h - shared values: bytes with a version and an optional expiry.
  *
- * A version is never used twice in one store, not even after a delete, so a
- * compare-and-set cannot mistake a new value for an old one. Values survive a
- * restart of the store and a power cut once the call has returned DIBS_OK.
+ * A store never uses a version twice, not even after a delete. A compare-and-set
+ * therefore cannot mistake a new value for an old one. A written value is as
+ * durable as the store: docs/guarantees.md has the table, and memory: loses all
+ * with the process. A quorum (redlock:) has no values: DIBS_UNSUPPORTED.
+ *
+ * Threads: any thread may make these calls. They block for the store.
  */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_STATE_H
@@ -15,10 +18,10 @@
 extern "C" {
 #endif
 
-/* The longest value, in bytes. */
+/* The longest value in bytes. */
 #define DIBS_VALUE_MAX (1024 * 1024)
 
-/* As the version expected: whatever it is, or nothing there at all. */
+/* Expected versions: any value or none; no value. */
 #define DIBS_VERSION_ANY  UINT64_MAX
 #define DIBS_VERSION_NONE UINT64_C(0)
 
@@ -29,58 +32,66 @@ typedef struct dibs_value {
     int64_t expires_ms; /* from now; -1: never */
 } dibs_value;
 
-/* Frees what dibs_state_get() put in; a zeroed one is a no-op. */
+/* Frees the data of dibs_state_get() and zeros *value. No-op on a zeroed one. */
 DIBS_API void dibs_value_free(dibs_value *value);
 
-/* DIBS_NOTFOUND: no such key, or it has expired. On success *out is the
- * caller's; free it with dibs_value_free(). */
+/* Reads a value. On success the caller frees *out with dibs_value_free();
+ * otherwise *out is zeroed.
+ *   DIBS_NOTFOUND  no such key, or the value has expired */
 DIBS_API DIBS_MUST_CHECK dibs_status dibs_state_get(dibs_client *client,
                                                     const char *key,
                                                     dibs_value *out,
                                                     dibs_error *err);
 
-/* Writes whatever is there. ttl_ms 0 keeps it for ever. *version (may be NULL)
- * is the new version. DIBS_UNKNOWN: it may have been written. */
+/* Writes a value, whatever its version. ttl_ms 0: no expiry. *version (may be
+ * NULL) receives the new version.
+ *   DIBS_INVALID  the value is longer than DIBS_VALUE_MAX, or ttl_ms is negative
+ *   DIBS_UNKNOWN  no answer; the value may have been written */
 DIBS_API DIBS_MUST_CHECK dibs_status
 dibs_state_set(dibs_client *client, const char *key, const void *data,
                size_t len, int64_t ttl_ms, uint64_t *version, dibs_error *err);
 
-/* Writes only if the version is still `expected` (DIBS_VERSION_NONE: only if
- * there is nothing). DIBS_STALE: another got there first; nothing was changed
- * and *version is the version found, 0 when there is none. */
+/* Writes a value if its version is `expected` (DIBS_VERSION_NONE: if there is
+ * none). *version (may be NULL) receives the new version.
+ *   DIBS_STALE    another version, which *version receives (0: none); nothing
+ *                 changed
+ *   DIBS_UNKNOWN  no answer; the value may have been written: read it */
 DIBS_API DIBS_MUST_CHECK dibs_status dibs_state_cas(
     dibs_client *client, const char *key, uint64_t expected, const void *data,
     size_t len, int64_t ttl_ms, uint64_t *version, dibs_error *err);
 
-/* Adds to a decimal integer (nothing there counts as 0) and keeps its expiry.
- * DIBS_INVALID: the value is not an integer, or the sum would overflow. */
+/* Adds to a decimal integer and keeps its expiry; no value counts as 0. *sum
+ * (may be NULL) receives the result.
+ *   DIBS_INVALID  not an integer, or the sum overflows; nothing changed
+ *   DIBS_UNKNOWN  no answer; a repeated call may add twice */
 DIBS_API DIBS_MUST_CHECK dibs_status dibs_state_add(dibs_client *client,
                                                     const char *key,
                                                     int64_t delta, int64_t *sum,
                                                     dibs_error *err);
 
-/* Removes the value. DIBS_NOTFOUND: nothing there. DIBS_STALE: there, but not
- * at `expected` (DIBS_VERSION_ANY for any). */
+/* Removes a value if its version is `expected`, or in any case with
+ * DIBS_VERSION_ANY.
+ *   DIBS_NOTFOUND  no such key
+ *   DIBS_STALE     another version; nothing changed */
 DIBS_API DIBS_MUST_CHECK dibs_status dibs_state_delete(dibs_client *client,
                                                        const char *key,
                                                        uint64_t expected,
                                                        dibs_error *err);
 
-/* One key of a listing; `key` is without the client's prefix. Borrowed for the
- * call. Return false to stop. */
+/* One key of a listing. Valid during the call only. */
 typedef struct dibs_state_item {
-    const char *key;
-    size_t len;
+    const char *key; /* without the client's prefix */
+    size_t len;      /* of the value */
     uint64_t version;
-    int64_t expires_ms;
+    int64_t expires_ms; /* from now; -1: never */
 } dibs_state_item;
 
+/* Returns false to stop the listing. It may use the client. */
 typedef bool dibs_state_fn(const dibs_state_item *item, void *arg);
 
-/* Every key that begins with `begins` (NULL or "": all), in order. Keys with
- * "dibs.stats/" in them are the library's own (dibs/monitor.h), and left out
- * unless `begins` has that too. The calls are made after the store was read: they
- * may use the client. */
+/* Calls `each` on the calling thread for every key that begins with `begins`
+ * (NULL or "": all), in order. Skips keys that contain "dibs.stats/", which
+ * belong to the library (monitor.h), except when `begins` contains it too. */
 DIBS_API DIBS_MUST_CHECK dibs_status dibs_state_list(dibs_client *client,
                                                      const char *begins,
                                                      dibs_state_fn *each,

@@ -1,6 +1,6 @@
-/* store.h - setting a store up: the schema that some stores keep in a database.
+/* store.h - the schema of a store: inspect it, create it, upgrade it.
  *
- * A store that needs none answers so. Usable from C99 and C++11. */
+ * PostgreSQL has one. Other stores need none; SQLite creates its own. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_STORE_H
 #define DIBS_STORE_H
@@ -12,24 +12,26 @@ extern "C" {
 #endif
 
 typedef enum dibs_store_task {
-    DIBS_STORE_STATUS = 0, /* look only */
-    DIBS_STORE_INIT = 1,   /* make what is not there */
-    DIBS_STORE_UPGRADE = 2 /* bring what is there up to this version */
+    DIBS_STORE_STATUS = 0, /* inspect only */
+    DIBS_STORE_INIT = 1,   /* create the schema if there is none */
+    DIBS_STORE_UPGRADE = 2 /* upgrade the schema to this version */
 } dibs_store_task;
 
 typedef struct dibs_store_state {
-    bool needed;  /* this store has a schema; else all below is 0 */
-    bool changed; /* this call made or upgraded it */
-    int found;    /* its version, now; 0: there is none */
+    bool needed;  /* this store has a schema; otherwise all below is 0 */
+    bool changed; /* this call created or upgraded it */
+    int found;    /* its version after the call; 0: there is none */
     int known;    /* the version that this library works with */
 } dibs_store_state;
 
-/* Looks at the schema of a store or changes it, as the task says, in one
- * transaction; many may do so at once. `url` NULL is the default store.
- * timeout_ms 0 is 5 seconds.
- *   DIBS_REFUSED  the schema is of a newer dibs; or there is none to upgrade; or
- *                 it is older, and was to be made
- *   DIBS_DENIED   the user may not */
+/* Inspects or changes the schema of a store, in one transaction. Any thread and
+ * any number of processes may call it at once. Blocks for timeout_ms at most (0:
+ * 5 s). `url` NULL or "" selects the embedded store.
+ *   DIBS_OK       done; *out describes the schema
+ *   DIBS_REFUSED  the schema is of a newer dibs; or INIT found an older one; or
+ *                 UPGRADE found none
+ *   DIBS_DENIED   the database user lacks the right
+ *   DIBS_INVALID  the URL or the task is malformed */
 DIBS_API DIBS_MUST_CHECK dibs_status dibs_store_setup(const char *url,
                                                       dibs_store_task task,
                                                       int64_t timeout_ms,
