@@ -1,5 +1,5 @@
-/* dibs.hpp - the C interface for C++11 and later: what was taken is given back
- * when its scope is left, by return, by break or by an exception.
+/* dibs.hpp - the C interface for C++11 and later. Leaving a scope releases its
+ * locks: by return, by break or by an exception.
  *
  *     dibs::client db("redis://localhost");
  *     {
@@ -7,9 +7,10 @@
  *         write_report(held.fence());
  *     }
  *
- * Calls throw dibs::error; those that take a dibs_error, and all that only look,
- * do not. Everything is move-only, header-only and a thin skin: get() is the C
- * handle, for what has no skin. Threads: as in C. A client outlives its locks.
+ * A call that fails throws dibs::error. Calls with a dibs_error parameter return
+ * the status instead, and calls marked noexcept never throw. The classes are
+ * move-only wrappers; get() is the C handle for everything else. Statuses, threads
+ * and blocking are those of the C calls. Destroy locks before their client.
  */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_DIBS_HPP
@@ -31,7 +32,7 @@ namespace dibs
 
 using std::chrono::milliseconds;
 
-/* What a call answered that could not do its work. */
+/* The failure of a call. */
 class error : public std::runtime_error
 {
   public:
@@ -59,7 +60,7 @@ inline void must(dibs_status status, const dibs_error &err)
         throw error(status, err);
 }
 
-/* DIBS_BUSY is an answer, anything else but DIBS_OK an error. */
+/* True for DIBS_OK, false for DIBS_BUSY; throws for any other status. */
 inline bool granted(dibs_status status, const dibs_error &err)
 {
     if (status == DIBS_BUSY)
@@ -70,11 +71,11 @@ inline bool granted(dibs_status status, const dibs_error &err)
 
 } // namespace detail
 
-/* An open store. */
+/* An open store. The destructor closes it. */
 class client
 {
   public:
-    /* `url` "" is the embedded store. `opts.size` need not be set. */
+    /* As dibs_open(). The constructor sets `opts.size`. */
     explicit client(const std::string &url = std::string(),
                     dibs_client_opts opts = dibs_client_opts())
     {
@@ -94,8 +95,8 @@ class client
     std::unique_ptr<dibs_client, closer> cl_;
 };
 
-/* Options of a lock, set in a row: options().ttl(30s).wait(5s).shared(). What is
- * not set is the default. The callbacks run on a thread of the client and must
+/* Options of a lock, as a chain: options().ttl(30s).wait(5s).shared(). An option
+ * that is not set has its default. Callbacks run on a thread of the client and must
  * not throw. */
 class options
 {
@@ -104,7 +105,7 @@ class options
 
     options() : raw_(dibs_lock_opts()) {}
     options &ttl(milliseconds span) { return set(raw_.ttl_ms, span); }
-    /* How long an acquire waits: 0 tries once. */
+    /* The timeout of an acquire: 0 tries once. */
     options &wait(milliseconds span) { return set(raw_.wait_ms, span); }
     options &wait_forever() { return wait(milliseconds(-1)); }
     options &retries(uint32_t count, milliseconds delay = milliseconds(0))
@@ -122,7 +123,7 @@ class options
         return set(raw_.lock_delay_ms, span);
     }
     options &progress(milliseconds span) { return set(raw_.progress_ms, span); }
-    /* "async" or "wait:K"; the text must live until the lock is made. */
+    /* "async" or "wait:K"; the text must be valid until the lock is made. */
     options &durability(const char *level)
     {
         raw_.durability = level;
@@ -159,7 +160,7 @@ class options
         identity_ = std::move(text);
         return *this;
     }
-    /* "key=value", shown to others; may be set several times. */
+    /* "key=value" for listings; may be called several times. */
     options &meta(std::string text)
     {
         meta_.push_back(std::move(text));
@@ -180,7 +181,7 @@ class options
     friend class lock;
     friend class multi;
 
-    /* What the C side keeps pointers to while the handle lives. */
+    /* The C handle points here as long as it exists. */
     struct callbacks {
         callback lost, yield;
     };
@@ -206,8 +207,8 @@ class options
     {
         return std::unique_ptr<callbacks>(new callbacks{on_lost_, on_yield_});
     }
-    /* Calls make(opts) with the options as the C side wants them, which borrows
-     * them for the call; `kept` is borrowed for longer. */
+    /* Calls make(opts) with the C options, which are valid during the call only.
+     * `kept` must outlive the handle. */
     template <typename Make> void use(callbacks *kept, Make make) const
     {
         dibs_lock_opts opts = raw_;
@@ -233,7 +234,7 @@ class options
     callback on_lost_, on_yield_;
 };
 
-/* A handle on a name; not held until it is acquired. Its end releases. */
+/* A handle on a name, not held at first. The destructor releases. */
 class lock
 {
   public:
@@ -252,14 +253,14 @@ class lock
         });
     }
     lock(lock &&) noexcept = default;
-    /* Frees the handle before its callbacks: one of them may be under way. */
+    /* Frees the handle before its callbacks, of which one may be running. */
     lock &operator=(lock &&other) noexcept
     {
         lock_ = std::move(other.lock_);
         kept_ = std::move(other.kept_);
         return *this;
     }
-    /* As the options say; throws when it is not granted. */
+    /* As dibs_lock_acquire(); throws if it is not granted. */
     void acquire()
     {
         dibs_error err = dibs_error();
@@ -269,7 +270,7 @@ class lock
     {
         return dibs_lock_acquire(get(), &err);
     }
-    /* Once, without waiting. False: someone else holds it. */
+    /* Without a wait. False: another owner holds the name. */
     DIBS_MUST_CHECK bool try_acquire()
     {
         dibs_error err = dibs_error();
@@ -279,9 +280,9 @@ class lock
     {
         return dibs_lock_try(get(), &err);
     }
-    /* Ends a wait in another thread. */
+    /* Ends the wait of an acquire on another thread. */
     void cancel() noexcept { dibs_lock_cancel(get()); }
-    /* DIBS_LOST: it had ended before. */
+    /* DIBS_LOST: the lease had ended. Never throws. */
     dibs_status release(dibs_error *err = nullptr) noexcept
     {
         return dibs_lock_release(get(), err);
@@ -291,7 +292,7 @@ class lock
         dibs_error err = dibs_error();
         detail::must(dibs_lock_renew(get(), &err), err);
     }
-    /* From reader to writer. False: others share it; it is still shared. */
+    /* From reader to writer. False: other readers hold the name; still shared. */
     DIBS_MUST_CHECK bool upgrade()
     {
         dibs_error err = dibs_error();
@@ -302,7 +303,7 @@ class lock
         dibs_error err = dibs_error();
         detail::must(dibs_lock_downgrade(get(), &err), err);
     }
-    /* Hands the lease on; the token is for who accepts it. */
+    /* Hands the lease to another process, which passes the token to accept(). */
     DIBS_MUST_CHECK std::string transfer()
     {
         char token[DIBS_TOKEN_SIZE] = "";
@@ -324,7 +325,7 @@ class lock
     {
         return milliseconds(dibs_lock_valid_ms(get()));
     }
-    /* For before each side effect: throws when it may not be relied on. */
+    /* Call it before each side effect. Throws if the lease is not valid. */
     void check() const
     {
         if (!valid())
@@ -340,12 +341,12 @@ class lock
             dibs_lock_free(lock);
         }
     };
-    /* Before lock_, so that it outlives it: a callback may be under way. */
+    /* Destroyed after lock_: a callback may be running until then. */
     std::unique_ptr<options::callbacks> kept_;
     std::unique_ptr<dibs_lock, freer> lock_;
 };
 
-/* Several names, all or none; see dibs/multi.h. Its end releases. */
+/* Several names, all or none; see dibs/multi.h. The destructor releases. */
 class multi
 {
   public:
@@ -368,7 +369,7 @@ class multi
         });
     }
     multi(multi &&) noexcept = default;
-    /* Frees the handle before its callbacks: one of them may be under way. */
+    /* Frees the handle before its callbacks, of which one may be running. */
     multi &operator=(multi &&other) noexcept
     {
         multi_ = std::move(other.multi_);
@@ -431,13 +432,13 @@ class multi
     std::unique_ptr<dibs_multi, freer> multi_;
 };
 
-/* Acquires T (a lock or a multi) at its beginning, releases it at its end:
+/* The constructor acquires T (a lock or a multi), the destructor releases it:
  *
  *     dibs::scoped_lock held(db, "report", options);                // throws
- *     dibs::scoped_lock held(std::nothrow, db, "report", options);  // look first
+ *     dibs::scoped_lock held(std::nothrow, db, "report", options);  // test it
  *     if (!held) return held.status();
  *
- * Without exceptions only memory and bad options throw. */
+ * With std::nothrow only bad options and a lack of memory throw. */
 template <typename T> class scoped : public T
 {
   public:
@@ -453,7 +454,7 @@ template <typename T> class scoped : public T
     {
         status_ = T::acquire(err_);
     }
-    /* Whether it was granted; valid() is whether it is held yet. */
+    /* True if the acquire succeeded; valid() tells whether the lease still is. */
     explicit operator bool() const noexcept { return status_ == DIBS_OK; }
     dibs_status status() const noexcept { return status_; }
     const dibs_error &why() const noexcept { return err_; }

@@ -124,7 +124,8 @@ DIBS_API void dibs_lock_free(dibs_lock *lock);
  *   DIBS_UNAVAIL      the store is out of reach and changed nothing; or too few
  *                     replicas acknowledged ("wait:K") and the grant was returned
  *   DIBS_UNKNOWN      no answer; a grant that the store made ends within one ttl
- *   DIBS_UNSUPPORTED  the store lacks this mode, or replicas for "wait:K"
+ *   DIBS_UNSUPPORTED  the store lacks the mode, sticky leases, on_yield, or
+ *                     replicas for "wait:K"
  *   DIBS_INVALID      this handle holds the lease already; or the owner holds the
  *                     name through another handle and would wait for ever; or the
  *                     owner holds a reader's lease and asks for a writer's
