@@ -1,4 +1,4 @@
-/* async_libevent.c - two tasks of one libevent loop take turns with a lock.
+/* async_libevent.c - two tasks of a libevent loop share a lock.
  *
  *     async_libevent [URL]
  */

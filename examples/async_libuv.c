@@ -1,4 +1,4 @@
-/* async_libuv.c - two tasks of one libuv loop take turns with a lock.
+/* async_libuv.c - two tasks of a libuv loop share a lock.
  *
  *     async_libuv [URL]
  */

@@ -1,7 +1,7 @@
-/* async_poll.c - waiting for a lock inside an event loop of poll().
+/* async_poll.c - waiting for a lock inside a poll() loop.
  *
- * The loop goes on with its work, a round each 50 ms, while the lock is waited
- * for. After three rounds the holder lets it go, and the loop is told.
+ * The loop works while it waits, a round each 50 ms. After three rounds the holder
+ * releases, and the client calls granted().
  *
  *     async_poll [URL]
  */

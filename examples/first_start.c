@@ -1,8 +1,8 @@
-/* first_start.c - make the schema when the program starts, then use the store.
+/* first_start.c - create the schema at program start, then use the store.
  *
- * Of many that start at once one makes it; the others find it made. A store that
- * keeps no schema says so. With PostgreSQL the role needs the right to create a
- * schema then; where it should not have that, run `dibs store init` instead.
+ * Many programs may start at once: one creates the schema, the others find it. Only
+ * PostgreSQL has a schema. Its role needs the right to create one; without that
+ * right, an administrator runs `dibs store init` once.
  *
  *     first_start [URL]
  */

@@ -1,4 +1,4 @@
-/* hello_lock.c - take a lease, use its fencing token, give it back.
+/* hello_lock.c - acquire a lease, use its fencing token, release it.
  *
  *     hello_lock [URL]
  */
@@ -26,8 +26,8 @@ int main(int argc, char **argv)
     if (rc != DIBS_OK)
         goto out;
 
-    /* Hand the token to whatever is being guarded, so that it can refuse a
-     * writer that comes late with a smaller one. */
+    /* Pass the token to the guarded resource, which refuses a late writer with a
+     * smaller one. */
     printf("held under token %" PRIu64 ", valid for %" PRId64 " ms\n",
            dibs_lock_fence(lock), dibs_lock_valid_ms(lock));
     rc = dibs_lock_release(lock, &err);

@@ -1,7 +1,7 @@
-/* lost.c - be told when a lease is lost, and stop work.
+/* lost.c - stop work when the lease is lost.
  *
- * The loss is provoked: an operator breaks the lease with `dibs break`, which is
- * dibs_lease_break() here.
+ * The example revokes its own lease with dibs_lease_break(), as an operator does
+ * with `dibs break`.
  *
  *     lost [URL]
  */
@@ -10,7 +10,7 @@
 #include <semaphore.h>
 #include <stdio.h>
 
-/* On the client's keeper thread: says so and returns. */
+/* Runs on the client's keeper thread and must return quickly. */
 static void on_lost(dibs_lock *lock, void *arg)
 {
     (void)lock;
@@ -41,7 +41,7 @@ int main(int argc, char **argv)
                           "to show what happens", NULL, &err);
     if (rc != DIBS_OK)
         goto out;
-    sem_wait(&stop); /* the worker's loop would look at such a flag */
+    sem_wait(&stop); /* a real worker would check a flag in its loop */
     rc = dibs_lock_release(lock, &err);
     printf("stopped work; release answers %s\n", dibs_status_name(rc));
     rc = rc == DIBS_LOST ? DIBS_OK : DIBS_INTERNAL;

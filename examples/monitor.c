@@ -1,4 +1,4 @@
-/* monitor.c - who holds what, and who waits for it.
+/* monitor.c - list the holders and waiters of all names.
  *
  *     monitor [URL]
  */
@@ -36,7 +36,7 @@ int main(int argc, char **argv)
 
     rc = dibs_open(argc > 1 ? argv[1] : NULL, NULL, &client, &err);
     if (rc == DIBS_OK) {
-        /* Something to see, when nothing else is going on. */
+        /* The list has at least this name. */
         DIBS_WITH_LOCK(client, "monitor-example", .ttl_ms = 5000)
         {
             rc = dibs_lease_list(client, NULL, print_lease, &names, &err);

@@ -1,4 +1,4 @@
-/* multi.c - two accounts at once: both or none, and no circle of waiters.
+/* multi.c - lock two accounts at once: all or none; cannot deadlock.
  *
  * One thread moves money from A to B, the other from B to A. The order in which
  * they name the accounts does not matter.

@@ -1,8 +1,8 @@
-/* progress.c - a lease that is renewed only while the work goes on.
+/* progress.c - a lease that is renewed only while the work makes progress.
  *
- * A worker that hangs keeps its process alive, and with it the renewals: others
- * would wait for ever. With progress_ms it must say that it goes on; when it does
- * not, the lease runs out and passes to another.
+ * A worker that hangs does not end its process, so renewals go on and others wait
+ * for ever. With progress_ms the worker must call dibs_lock_tick(). If it does not,
+ * the lease expires and another owner gets the name.
  *
  *     progress [URL]
  */

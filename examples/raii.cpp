@@ -1,4 +1,4 @@
-// raii.cpp - the C++ face: what was taken is given back when its scope is left.
+// raii.cpp - the C++ interface: leaving a scope releases its locks.
 //
 //     raii [URL]
 //
@@ -8,7 +8,7 @@
 
 using std::chrono::seconds;
 
-// Leaves by an exception; the lease goes back all the same.
+// An exception leaves the scope; the lock is released all the same.
 static void report(dibs::client &db)
 {
     dibs::scoped_lock held(db, "report", dibs::options().ttl(seconds(30)).wait(seconds(5)));
@@ -27,7 +27,7 @@ try {
     } catch (const std::runtime_error &why) {
         std::cout << why.what() << "\n";
     }
-    // Without exceptions: look whether it was granted.
+    // Without exceptions: test whether the acquire succeeded.
     dibs::scoped_lock first(std::nothrow, db, "report");
     dibs::scoped_lock second(std::nothrow, db, "report");
     std::cout << "first: " << dibs_status_name(first.status()) << ", second: " << dibs_status_name(second.status())

@@ -1,7 +1,7 @@
-/* reentrant.c - a function that takes a lock calls another that takes it too.
+/* reentrant.c - a function that holds a lock calls another that acquires it too.
  *
  * The second acquire of the same thread only counts: no round trip, the same
- * fencing token. The lease goes back with the last release.
+ * fencing token. The last release ends the lease.
  *
  *     reentrant [URL]
  */
@@ -14,7 +14,7 @@ static const dibs_lock_opts ledger = {.size = sizeof(dibs_lock_opts),
                                       .flags = DIBS_LOCK_REENTRANT,
                                       .wait_ms = 5000};
 
-/* Correct alone, and inside transfer(). */
+/* Works alone and inside transfer(). */
 static void book(dibs_lock *lock, void *arg)
 {
     printf("  booked %d under token %" PRIu64 "\n", *(const int *)arg,

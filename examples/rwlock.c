@@ -1,4 +1,4 @@
-/* rwlock.c - many readers or one writer; from one to the other and back.
+/* rwlock.c - many readers or one writer; upgrade and downgrade.
  *
  *     rwlock [URL]
  */
@@ -21,8 +21,8 @@ static dibs_status change(dibs_lock *me, dibs_lock *other, dibs_error *err)
         rc = say("another reads beside me", dibs_lock_acquire(other, err));
     if (rc != DIBS_OK)
         return rc;
-    /* Refused at once: two readers that waited for each other would do so for
-     * ever. Whoever must write releases and asks as a writer. */
+    /* Fails at once, because two readers that waited for each other would
+     * deadlock. Remedy: release, and acquire as a writer. */
     say("upgrade beside another reader", dibs_lock_upgrade(me, err));
     rc = dibs_lock_release(other, err);
     if (rc == DIBS_OK)

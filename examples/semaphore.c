@@ -1,6 +1,6 @@
-/* semaphore.c - at most three at once, here threads, elsewhere machines.
+/* semaphore.c - at most three downloads at once, over threads or machines.
  *
- * All who use the name must say the same capacity; another one is refused.
+ * All clients must name the same capacity; another one fails with DIBS_MISMATCH.
  *
  *     semaphore [URL]
  */

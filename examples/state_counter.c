@@ -1,7 +1,7 @@
 /* state_counter.c - a shared counter, changed by compare-and-set.
  *
- * Read, compute, write if nobody wrote in between, else begin again. (For plain
- * sums dibs_state_add() does it in one step.)
+ * Read, compute, write if the version is the same, otherwise retry. (For plain sums
+ * dibs_state_add() does it in one step.)
  *
  *     state_counter [URL]
  */
@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Doubles the number under `key`, or makes it 1. */
+/* Doubles the number of `key`, or sets it to 1. */
 static dibs_status
 grow(dibs_client *client, const char *key, long long *out, dibs_error *err)
 {
@@ -26,7 +26,7 @@ grow(dibs_client *client, const char *key, long long *out, dibs_error *err)
             return rc;
         *out = rc == DIBS_OK ? 2 * strtoll(old.data, NULL, 10) : 1;
         len = snprintf(text, sizeof(text), "%lld", *out);
-        /* A version of 0 asks that there be nothing yet. */
+        /* Version 0 (DIBS_VERSION_NONE) expects no value. */
         rc = dibs_state_cas(client, key, old.version, text, (size_t)len, 0,
                             NULL, err);
         dibs_value_free(&old);

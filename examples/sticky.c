@@ -1,7 +1,7 @@
-/* sticky.c - one process takes the same lock again and again.
+/* sticky.c - one process acquires the same lock again and again.
  *
- * A sticky lease is kept after release while nobody else asks, so that taking it
- * again costs no round trip. When another asks, it is given up at once.
+ * The client keeps a sticky lease after the release, so that the next acquire needs
+ * no round trip. It releases the lease when another owner asks for the name.
  *
  *     sticky [URL]
  */

@@ -1,7 +1,7 @@
-/* transfer.c - a program hands the lease it holds to another, here to itself.
+/* transfer.c - a program hands its lease to another, here to a copy of itself.
  *
- * What must be handed over is a secret: it goes through a pipe, not through
- * arguments, which others can read.
+ * The token is a secret: it goes through a pipe, not through arguments, which
+ * others can read.
  *
  *     transfer URL [heir]
  */

@@ -1,7 +1,6 @@
-/* try_or_skip.c - run a function under a lock, or skip it when another has it.
+/* try_or_skip.c - run a function under a lock, or skip it if the lock is busy.
  *
- * The report below is asked for twice at once; the second asker is told so
- * instead of waiting.
+ * Two callers want the report at once; the second gets DIBS_BUSY and does not wait.
  *
  *     try_or_skip [URL]
  */

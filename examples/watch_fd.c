@@ -1,7 +1,7 @@
 /* watch_fd.c - an event loop that watches its work and its lease with poll().
  *
- * The work is a timer of 100 ms. Break the lease from another terminal, with
- * `dibs break --force event-loop`, and the loop ends early.
+ * The work is a timer of 100 ms. To end the loop early, revoke the lease from
+ * another terminal: `dibs break --force event-loop`.
  *
  *     watch_fd [URL]
  */

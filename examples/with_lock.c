@@ -1,6 +1,6 @@
 /* with_lock.c - a block of code that runs under a lock.
  *
- * Leaving the block gives the lease back, also by break or return.
+ * Leaving the block releases the lease, also by break or return.
  *
  *     with_lock [URL]
  */

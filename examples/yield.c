@@ -1,7 +1,7 @@
-/* yield.c - a holder of low importance gives way when it is asked to.
+/* yield.c - a holder of low importance releases on request.
  *
- * The request is a callback; the holder may also ignore it. Here the work stops
- * at its next step.
+ * The request is a callback, which the holder may ignore. Here the worker stops and
+ * releases.
  *
  *     yield [URL]
  */
@@ -10,7 +10,7 @@
 #include <semaphore.h>
 #include <stdio.h>
 
-/* On the client's keeper thread: tells the worker and returns. */
+/* Runs on the client's keeper thread: wakes the worker and returns. */
 static void asked_for_it(dibs_lock *lock, void *arg)
 {
     (void)lock;
@@ -35,10 +35,10 @@ int main(int argc, char **argv)
                            &lock, &err);
     if (rc == DIBS_OK)
         rc = dibs_lock_acquire(lock, &err);
-    if (rc == DIBS_OK) /* somebody else, somewhere else */
+    if (rc == DIBS_OK) /* another process would do this */
         rc = dibs_lease_yield(client, "reindex", 0, &asked, &err);
     if (rc == DIBS_OK) {
-        sem_wait(&stop); /* the worker's loop would look at such a flag */
+        sem_wait(&stop); /* a real worker would check a flag in its loop */
         rc = dibs_lock_release(lock, &err);
         printf("%u asked, gave way: %s\n", asked, dibs_status_name(rc));
     }
