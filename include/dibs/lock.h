@@ -44,8 +44,9 @@ enum {
  * renews by hand should do the same: one renewal may then fail without a loss. */
 enum { DIBS_RENEWALS_PER_TTL = 3 };
 
-/* Called once per loss, on the keeper thread, after the lease stopped being
- * valid and before the store can grant the name to another owner. If the program
+/* Called once per loss, on the keeper thread. If the lease expires, the callback
+ * runs before the store can grant the name to another owner. After a revocation
+ * it may run later: at the notice, or at the next renewal. If the program
  * releases or re-acquires the handle before the callback runs, the callback is
  * skipped. The same holds for a re-entrant handle whose outer handle is
  * re-acquired.
@@ -70,9 +71,9 @@ typedef struct dibs_lock_opts {
     int64_t wait_ms;        /* 0 tries once; negative: no timeout */
     uint32_t retries;       /* after DIBS_BUSY or DIBS_TIMEOUT; 0 */
     int64_t retry_delay_ms; /* before each retry, 50 to 150 % of it; 100 */
-    int64_t hold_min_ms;    /* keeps others out this long, also after the
-                               release; to 365 d; 0 */
-    int64_t hold_max_ms;    /* renewal stops after this; no bound */
+    int64_t hold_min_ms;    /* an earlier release keeps others out until this
+                               long after the grant; to 365 d; 0 */
+    int64_t hold_max_ms;    /* no renewal extends the lease beyond; no bound */
     int32_t priority;       /* waiters with a higher one go first; 0 */
     const char *label;      /* listings show it; the client's */
     dibs_lock_lost_fn *on_lost;
