@@ -205,7 +205,7 @@ dibs_status dibs__all_take(dibs_lock *const *locks, size_t count,
         locks[0]->replicas > 0)
         return dibsx_fail(err, DIBS_UNSUPPORTED,
                           "this store takes one name at a time");
-    rc = dibs__keeper_ready(sp.cl, err);
+    rc = dibs__timer_ready(sp.cl, err);
     if (rc != DIBS_OK)
         return rc;
     enter(&sp);

@@ -113,7 +113,7 @@ static dibs_status finish(dibs_lock *lock)
     dibs_status rc =
         call->kind == DIBS__CALL_ACQUIRE ? dibs__taking_end(lock) : call->rc;
 
-    assert(!call->at && call->alarm.place == 0);
+    assert(!call->at && call->alarm.node.place == 0);
     call->state = DIBS__CALL_NONE;
     lock->busy = false;
     as->calls--;
@@ -156,12 +156,15 @@ static void make_ready(dibs_lock *lock)
         pthread_cond_broadcast(&lock->cond);
 }
 
+static void wake_sleeper(dibs_client *cl, dibs__timer *timer, dibsx_nsec now);
+
 /* Puts an acquire where its next step is done. */
 static void place(dibs_lock *lock, dibs__take_step step)
 {
     if (step == DIBS__TAKE_SLEEP) {
         lock->call.state = DIBS__CALL_SLEEPING;
-        dibs__keeper_alarm(lock->cl, lock, lock->take.wake_at);
+        lock->call.alarm.fire = wake_sleeper;
+        dibs__timer_set(lock->cl, &lock->call.alarm, lock->take.wake_at);
     } else if (step == DIBS__TAKE_DONE) {
         end(lock);
     } else {
@@ -174,9 +177,17 @@ static void wake(dibs_lock *lock)
 {
     if (lock->call.state != DIBS__CALL_SLEEPING)
         return;
-    dibs__keeper_alarm(lock->cl, lock, DIBSX_NEVER);
+    dibs__timer_set(lock->cl, &lock->call.alarm, DIBSX_NEVER);
     lock->call.state = DIBS__CALL_RUNNING;
     place(lock, dibs__taking_next(lock));
+}
+
+static void wake_sleeper(dibs_client *cl, dibs__timer *timer, dibsx_nsec now)
+{
+    (void)cl;
+    (void)now;
+    wake(
+        (dibs_lock *)(void *)((char *)timer - offsetof(dibs_lock, call.alarm)));
 }
 
 /* Locks: cl->mutex, let go for the step. */
@@ -329,7 +340,7 @@ static dibs_status enter(dibs_lock *lock, dibs_error *err)
         return rc;
     rc = have_runner(lock, err);
     if (rc == DIBS_OK)
-        rc = dibs__keeper_ready(lock->cl, err);
+        rc = dibs__timer_ready(lock->cl, err);
     if (rc != DIBS_OK)
         dibs__lock_exit(lock);
     return rc;
@@ -411,7 +422,7 @@ static void detach(dibs_lock *lock)
     if (call->state == DIBS__CALL_READY)
         unlink_from(&call->runner->ready, lock);
     else if (call->state == DIBS__CALL_SLEEPING)
-        dibs__keeper_alarm(lock->cl, lock, DIBSX_NEVER);
+        dibs__timer_set(lock->cl, &lock->call.alarm, DIBSX_NEVER);
     else if (call->at)
         unlink_from(&lock->cl->async.ended, lock);
     call->state = DIBS__CALL_RUNNING;

@@ -25,7 +25,7 @@
 #ifndef DIBS_CORE_ASYNC_H
 #define DIBS_CORE_ASYNC_H
 
-#include "base/heap.h"
+#include "core/timer.h"
 #include "core/release.h"
 #include <dibs/async.h>
 #include <pthread.h>
@@ -55,7 +55,7 @@ typedef struct dibs__call {
     struct dibs__runner *runner;
     dibs_lock *next;       /* in the list of its state */
     dibs_lock **at;        /* what points at it there; NULL: in none */
-    dibsx_heap_node alarm; /* SLEEPING */
+    dibs__timer alarm;     /* SLEEPING */
     bool calling;          /* a callback of this lock runs, */
     pthread_t caller;      /* ... on this thread */
     bool muted;            /* the lock is being freed: no callback */

@@ -15,6 +15,7 @@
 #include "core/async.h"
 #include "core/fork.h"
 #include "core/stats.h"
+#include "core/timer.h"
 #include "store/store.h"
 #include <dibs/client.h>
 #include <dibs/lock.h>
@@ -42,9 +43,10 @@ typedef struct dibs__keeper {
     dibs__store
         *bells[2];   /* whose doorbells are heard: the store's, the spare's */
     int bell_fds[2]; /* ... -1 until someone waits */
-    dibsx_nsec armed_at;   /* what the timer is set to */
-    dibsx_heap deadlines;  /* of locks that are held or lost */
-    dibsx_heap alarms;     /* of asynchronous acquires that sleep */
+    dibsx_nsec armed_at; /* what the kernel's timer is set to */
+    dibsx_heap timers;
+    size_t timer_count;        /* there is room for */
+    dibs__timer_fn *lease_due; /* called for the deadline of a lease */
     struct dibs_lock *due; /* renewals for the renewer, oldest first */
     struct dibs_lock *due_last;
     pthread_cond_t due_cond;

@@ -123,6 +123,7 @@ void dibs__lock_unref(dibs_lock *lock)
 {
     if (--lock->refs > 0)
         return;
+    dibs__timer_unreserve(lock->cl, DIBS__LOCK_TIMERS);
     lock->cl->lock_count--;
     if (lock->lost_fd >= 0)
         close(lock->lost_fd);

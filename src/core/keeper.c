@@ -24,28 +24,6 @@
 
 enum { RINGS_AT_ONCE = 64 };
 
-static dibs_lock *sleeper_of(dibsx_heap_node *node)
-{
-    return (dibs_lock *)(void *)((char *)node -
-                                 offsetof(dibs_lock, call.alarm));
-}
-
-/* The asynchronous acquires whose sleep is over. Locks: cl->mutex. */
-static void do_alarms(dibs_client *cl)
-{
-    dibsx_nsec now = dibsx_now();
-    dibsx_heap_node *first;
-
-    while ((first = dibsx_heap_first(&cl->keeper.alarms)) != NULL &&
-           first->at <= now)
-        dibs__taking_wake(sleeper_of(first));
-}
-
-static dibs_lock *lock_of(dibsx_heap_node *node)
-{
-    return (dibs_lock *)(void *)((char *)node - offsetof(dibs_lock, deadline));
-}
-
 typedef enum message { LOST, YIELD } message;
 
 /* One call of the program, without the mutex. Locks: cl->mutex, held again at the
@@ -128,29 +106,18 @@ static void announce(dibs_client *cl, dibs_lock *lock)
     dibs__lock_unref(lock);
 }
 
-/* Everything that is due. Locks: cl->mutex. */
-static void do_deadlines(dibs_client *cl)
+/* The deadline of a lease. Locks: cl->mutex, let go for a callback. */
+static void look_at_lease(dibs_client *cl, dibs__timer *timer, dibsx_nsec now)
 {
-    dibs__keeper *kp = &cl->keeper;
-    dibsx_heap_node *first;
+    dibs_lock *lock =
+        (dibs_lock *)(void *)((char *)timer - offsetof(dibs_lock, deadline));
+    dibs__lease_todo todo = dibs__lease_due(&lock->lease, now);
 
-    kp->armed_at = DIBSX_NEVER;
-    do_alarms(cl);
-    while ((first = dibsx_heap_first(&kp->deadlines)) != NULL) {
-        dibs_lock *lock = lock_of(first);
-        dibsx_nsec now = dibsx_now();
-        dibs__lease_todo todo;
-
-        if (first->at > now)
-            break;
-        todo = dibs__lease_due(&lock->lease, now);
-        if (todo == DIBS__LEASE_RENEW)
-            dibs__renewer_add(cl, lock);
-        dibs__keeper_watch(cl, lock);
-        if (todo == DIBS__LEASE_TELL_LOST)
-            announce(cl, lock);
-    }
-    dibs__keeper_arm(cl);
+    if (todo == DIBS__LEASE_RENEW)
+        dibs__renewer_add(cl, lock);
+    dibs__keeper_watch(cl, lock);
+    if (todo == DIBS__LEASE_TELL_LOST)
+        announce(cl, lock);
 }
 
 /* Whoever waits asks again. Locks: cl->mutex. */
@@ -251,7 +218,7 @@ static void *keeper_main(void *arg)
         for (size_t i = 0; i < 2; i++)
             if (kp->bells[i])
                 hear_bell(cl, kp->bells[i]);
-        do_deadlines(cl);
+        dibs__timer_run(cl);
     }
     pthread_mutex_unlock(&cl->mutex);
     return NULL;
@@ -264,6 +231,7 @@ dibs_status dibs__keeper_init(dibs_client *cl, dibs_error *err)
     pthread_cond_init(&kp->due_cond, NULL);
     pthread_cond_init(&kp->leaving_cond, NULL);
     kp->body = keeper_main;
+    kp->lease_due = look_at_lease;
     kp->armed_at = DIBSX_NEVER;
     kp->bell_fds[0] = kp->bell_fds[1] = -1;
     kp->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
@@ -307,8 +275,7 @@ void dibs__keeper_fini(dibs_client *cl)
         close(kp->timer_fd);
     if (kp->wake_fd >= 0)
         close(kp->wake_fd);
-    dibsx_heap_fini(&kp->deadlines);
-    dibsx_heap_fini(&kp->alarms);
+    dibsx_heap_fini(&kp->timers);
     pthread_cond_destroy(&kp->due_cond);
     pthread_cond_destroy(&kp->leaving_cond);
 }

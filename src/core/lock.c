@@ -36,6 +36,23 @@ static dibs_status init_cond(pthread_cond_t *cond, dibs_error *err)
     return DIBS_OK;
 }
 
+static dibs_status join_client(dibs_lock *lock, dibs_error *err)
+{
+    dibs_client *cl = lock->cl;
+    bool has_room;
+
+    lock->deadline.fire = cl->keeper.lease_due;
+    pthread_mutex_lock(&cl->mutex);
+    has_room = dibs__timer_reserve(cl, DIBS__LOCK_TIMERS);
+    if (has_room)
+        cl->lock_count++;
+    pthread_mutex_unlock(&cl->mutex);
+    if (has_room)
+        return DIBS_OK;
+    pthread_cond_destroy(&lock->cond);
+    return dibsx_nomem(err, "the deadlines of a lock");
+}
+
 dibs_status
 dibs_lock_new(dibs_client *cl, const char *name, const dibs_lock_opts *opts,
               dibs_lock **out, dibs_error *err)
@@ -59,15 +76,14 @@ dibs_lock_new(dibs_client *cl, const char *name, const dibs_lock_opts *opts,
         rc = dibs__name_full(cl, name, lock->name, err);
     if (rc == DIBS_OK)
         rc = init_cond(&lock->cond, err);
+    if (rc == DIBS_OK)
+        rc = join_client(lock, err);
     if (rc != DIBS_OK) {
         dibs__opts_fini(lock);
         dibsx_free(lock);
         return rc;
     }
     lock->mode = lock->opts.mode;
-    pthread_mutex_lock(&cl->mutex);
-    cl->lock_count++;
-    pthread_mutex_unlock(&cl->mutex);
     *out = lock;
     return DIBS_OK;
 }

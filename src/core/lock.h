@@ -6,7 +6,6 @@
 #ifndef DIBS_CORE_LOCK_H
 #define DIBS_CORE_LOCK_H
 
-#include "base/heap.h"
 #include "core/client.h"
 #include "core/lease.h"
 #include "core/take.h"
@@ -23,6 +22,9 @@ typedef enum dibs__doubt {
 /* Something has happened that an acquire of this lock may sleep for. Locks:
  * cl->mutex. */
 typedef void dibs__wake_fn(struct dibs_lock *lock);
+
+/* The deadline of a lock, and the alarm of its call. */
+enum { DIBS__LOCK_TIMERS = 2 };
 
 struct dibs_lock {
     /* Immutable. */
@@ -49,7 +51,7 @@ struct dibs_lock {
     bool stopped;    /* its set is over: an acquire ends at once; multi.c */
     bool announcing; /* the keeper is calling back */
     pthread_cond_t cond;
-    dibsx_heap_node deadline;
+    dibs__timer deadline;         /* when the lease is to be looked at */
     struct dibs_lock *next_due;   /* in the renewer's list */
     bool listed;                  /* is in that list */
     bool due;                     /* ... for the lease that it has now */

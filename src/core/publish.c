@@ -1,34 +1,11 @@
-/* publish.c - what a handle shows, and what its keeper is to look at.
- *
- * Owns the setting of the timer. Any thread; the keeper sleeps until the timer or
- * a wake-up says that there is something to do. */
+/* publish.c - what a handle shows, and when its keeper is to look at it. Any
+ * thread. */
 /* SPDX-License-Identifier: MIT */
 #include "core/publish.h"
 
 #include "base/event.h"
-#include "base/fail.h"
-#include "base/thread.h"
 #include "core/log.h"
 #include <sys/timerfd.h>
-
-void dibs__keeper_arm(dibs_client *cl)
-{
-    dibs__keeper *kp = &cl->keeper;
-    dibsx_heap_node *first = dibsx_heap_first(&kp->deadlines);
-    dibsx_heap_node *alarm = dibsx_heap_first(&kp->alarms);
-    struct itimerspec at = {0};
-
-    if (!first || (alarm && alarm->at < first->at))
-        first = alarm;
-    if (!first || first->at >= kp->armed_at)
-        return;
-    kp->armed_at = first->at;
-    at.it_value.tv_sec = first->at / DIBSX_SEC;
-    at.it_value.tv_nsec = first->at % DIBSX_SEC;
-    if (first->at <= 0)
-        at.it_value.tv_nsec = 1; /* all zero would switch it off */
-    timerfd_settime(kp->timer_fd, TFD_TIMER_ABSTIME, &at, NULL);
-}
 
 /* The loss descriptor goes off by the kernel's clock, whatever our threads do;
  * it keeps quiet about a lease that was given back. */
@@ -95,43 +72,8 @@ void dibs__keeper_publish(dibs_lock *lock)
 
 void dibs__keeper_watch(dibs_client *cl, dibs_lock *lock)
 {
-    dibsx_nsec next = dibs__lease_next(&lock->lease);
-
     dibs__keeper_publish(lock);
-    if (next == DIBSX_NEVER)
-        dibsx_heap_remove(&cl->keeper.deadlines, &lock->deadline);
-    else
-        dibsx_heap_set(&cl->keeper.deadlines, &lock->deadline, next);
-    dibs__keeper_arm(cl);
-}
-
-void dibs__keeper_alarm(dibs_client *cl, dibs_lock *lock, dibsx_nsec at)
-{
-    dibsx_heap *alarms = &cl->keeper.alarms;
-
-    if (at == DIBSX_NEVER)
-        dibsx_heap_remove(alarms, &lock->call.alarm);
-    else
-        dibsx_heap_set(alarms, &lock->call.alarm, at);
-    dibs__keeper_arm(cl);
-}
-
-dibs_status dibs__keeper_ready(dibs_client *cl, dibs_error *err)
-{
-    dibs__keeper *kp = &cl->keeper;
-    int failed;
-
-    if (!dibsx_heap_reserve(&kp->deadlines, cl->lock_count) ||
-        !dibsx_heap_reserve(&kp->alarms, cl->lock_count))
-        return dibsx_nomem(err, "a deadline");
-    if (kp->running)
-        return DIBS_OK;
-    failed = dibsx_thread_start(&kp->thread, kp->body, cl);
-    if (failed)
-        return dibsx_fail_at(err, DIBS_NOMEM, dibsx_errno_name(failed),
-                             "cannot start the keeper thread");
-    kp->running = true;
-    return DIBS_OK;
+    dibs__timer_set(cl, &lock->deadline, dibs__lease_next(&lock->lease));
 }
 
 void dibs__keeper_listen(dibs_client *cl, dibs__store *st, dibsx_nsec deadline)

@@ -139,7 +139,7 @@ static dibs_status adopt(dibs_lock *lock, const char *owner, uint64_t fence,
     if (ls->state != DIBS__LEASE_FREE || lock->via)
         return dibsx_fail(err, DIBS_INVALID, "this handle is in use for %s",
                           lock->name);
-    rc = dibs__keeper_ready(lock->cl, err);
+    rc = dibs__timer_ready(lock->cl, err);
     if (rc != DIBS_OK)
         return rc;
     dibs__lock_use_store(lock);

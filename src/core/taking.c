@@ -76,7 +76,7 @@ dibs__taking_start(dibs_lock *lock, const dibs__taking_way *way, bool *over)
     rc = dibs__hold_enter(lock, way->blocks && way->wait_ms < 0, over,
                           &lock->why);
     if (!*over) {
-        rc = dibs__keeper_ready(cl, &lock->why);
+        rc = dibs__timer_ready(cl, &lock->why);
         *over = rc != DIBS_OK;
     }
     if (*over) {
