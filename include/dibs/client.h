@@ -5,9 +5,9 @@
  *   keeper   timers, notices and the callbacks on_lost and on_yield; with the
  *            first acquire, adopt or accept
  *   renewer  with the first renewal
- *   leaver   releases sticky leases that another owner wants; with the first one
- *   async    up to four, with asynchronous calls
- *   sharer   with share_stats
+ *   workers  up to four; release sticky leases that another owner wants, and
+ *            write shared statistics
+ *   runners  up to four, with asynchronous calls
  * A store adds its own: one per doorbell (Redis, PostgreSQL; in a cluster one
  * per server, up to 32), one for Sentinel, one for advisory=1, two per node of a
  * quorum, and one for the time of each lookup of a host name. SQLite adds none.

@@ -5,6 +5,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/async.h"
 
+#include "base/alloc.h"
 #include "base/event.h"
 #include "base/fail.h"
 #include "base/thread.h"
@@ -68,29 +69,6 @@ static dibs_lock *pop(dibs__call_list *list)
     return lock;
 }
 
-void dibs__async_init(dibs_client *cl)
-{
-    dibs__async *as = &cl->async;
-
-    as->fd = -1;
-    init_list(&as->ended);
-    for (size_t i = 0; i < DIBS__RUNNERS; i++) {
-        as->runners[i].cl = cl;
-        init_list(&as->runners[i].ready);
-        pthread_cond_init(&as->runners[i].cond, NULL);
-    }
-}
-
-void dibs__async_fini(dibs_client *cl)
-{
-    dibs__async *as = &cl->async;
-
-    if (as->fd >= 0)
-        close(as->fd);
-    for (size_t i = 0; i < DIBS__RUNNERS; i++)
-        pthread_cond_destroy(&as->runners[i].cond);
-}
-
 /* A callback waits to be run: tells who runs it. */
 static void announce(dibs__async *as, dibs__runner *rn)
 {
@@ -109,11 +87,11 @@ static void announce(dibs__async *as, dibs__runner *rn)
 static dibs_status finish(dibs_lock *lock)
 {
     dibs__call *call = &lock->call;
-    dibs__async *as = &lock->cl->async;
+    dibs__async *as = lock->cl->async;
     dibs_status rc =
         call->kind == DIBS__CALL_ACQUIRE ? dibs__taking_end(lock) : call->rc;
 
-    assert(!call->at && call->alarm.node.place == 0);
+    assert(!call->at && !dibs__timer_is_set(&call->alarm));
     call->state = DIBS__CALL_NONE;
     lock->busy = false;
     as->calls--;
@@ -128,7 +106,7 @@ static dibs_status finish(dibs_lock *lock)
 static void end(dibs_lock *lock)
 {
     dibs__call *call = &lock->call;
-    dibs__async *as = &lock->cl->async;
+    dibs__async *as = lock->cl->async;
 
     if (call->muted) {
         (void)finish(lock);
@@ -233,7 +211,7 @@ typedef struct news {
 static void call_back(dibs_lock *lock, const news *nw)
 {
     dibs_client *cl = lock->cl;
-    dibs__async *as = &cl->async;
+    dibs__async *as = cl->async;
     dibs__call *call = &lock->call;
 
     call->calling = true;
@@ -286,7 +264,7 @@ static void *runner_main(void *arg)
 {
     dibs__runner *rn = arg;
     dibs_client *cl = rn->cl;
-    dibs__async *as = &cl->async;
+    dibs__async *as = cl->async;
     dibs_lock *lock;
 
     pthread_mutex_lock(&cl->mutex);
@@ -305,16 +283,83 @@ static void *runner_main(void *arg)
     return NULL;
 }
 
+static void stop_runners(dibs_client *cl)
+{
+    dibs__async *as = cl->async;
+
+    as->stopping = true;
+    for (size_t i = 0; i < DIBS__RUNNERS; i++)
+        pthread_cond_signal(&as->runners[i].cond);
+    pthread_mutex_unlock(&cl->mutex);
+    for (size_t i = 0; i < DIBS__RUNNERS; i++)
+        if (as->runners[i].running)
+            pthread_join(as->runners[i].thread, NULL);
+    pthread_mutex_lock(&cl->mutex);
+}
+
+/* Waits for the calls, which have been cancelled, and for their callbacks, which
+ * this thread runs where the program would have, and ends the runners. Locks:
+ * cl->mutex, let go meanwhile. */
+static void close_calls(dibs_client *cl, dibs__attached *at)
+{
+    dibs__async *as = (dibs__async *)(void *)at;
+    dibs_lock *lock;
+
+    while (as->calls > 0 || as->calling > 0) {
+        lock = as->fd >= 0 ? pop(&as->ended) : NULL;
+        if (lock)
+            (void)deliver(lock);
+        else
+            pthread_cond_wait(&cl->over, &cl->mutex);
+    }
+    stop_runners(cl);
+}
+
+static void free_async(dibs_client *cl, dibs__attached *at)
+{
+    dibs__async *as = (dibs__async *)(void *)at;
+
+    cl->async = NULL;
+    if (as->fd >= 0)
+        close(as->fd);
+    for (size_t i = 0; i < DIBS__RUNNERS; i++)
+        pthread_cond_destroy(&as->runners[i].cond);
+    dibsx_free(as);
+}
+
+/* Made when it is first needed; NULL: no memory. Locks: cl->mutex. */
+static dibs__async *async_of(dibs_client *cl)
+{
+    dibs__async *as = cl->async;
+
+    if (as || (as = dibsx_zalloc(sizeof(*as))) == NULL)
+        return as;
+    as->fd = -1;
+    init_list(&as->ended);
+    for (size_t i = 0; i < DIBS__RUNNERS; i++) {
+        as->runners[i].cl = cl;
+        init_list(&as->runners[i].ready);
+        pthread_cond_init(&as->runners[i].cond, NULL);
+    }
+    as->attached.close = close_calls;
+    as->attached.free = free_async;
+    dibs__attach(cl, &as->attached);
+    cl->async = as;
+    return as;
+}
+
 /* The runner of the lock's name, running. Locks: cl->mutex. */
 static dibs_status have_runner(dibs_lock *lock, dibs_error *err)
 {
-    dibs__async *as = &lock->cl->async;
+    dibs__async *as = async_of(lock->cl);
     uint32_t hash = 2166136261u;
     dibs__runner *rn;
     int failed;
 
-    if (as->closing)
+    if (lock->cl->closing)
         return dibsx_fail(err, DIBS_INVALID, "the client is being closed");
+    if (!as)
+        return dibsx_nomem(err, "an asynchronous call");
     for (const char *c = lock->name; *c; c++)
         hash = (hash ^ (unsigned char)*c) * 16777619u;
     rn = &as->runners[hash % DIBS__RUNNERS];
@@ -356,7 +401,7 @@ begin(dibs_lock *lock, dibs__call_kind kind, dibs_async_fn *done, void *arg)
     call->done = done;
     call->arg = arg;
     lock->refs++;
-    lock->cl->async.calls++;
+    lock->cl->async->calls++;
 }
 
 dibs_status dibs_lock_acquire_async(dibs_lock *lock, dibs_async_fn *done,
@@ -424,7 +469,7 @@ static void detach(dibs_lock *lock)
     else if (call->state == DIBS__CALL_SLEEPING)
         dibs__timer_set(lock->cl, &lock->call.alarm, DIBSX_NEVER);
     else if (call->at)
-        unlink_from(&lock->cl->async.ended, lock);
+        unlink_from(&lock->cl->async->ended, lock);
     call->state = DIBS__CALL_RUNNING;
 }
 
@@ -459,54 +504,22 @@ void dibs__async_drop(dibs_lock *lock)
         pthread_cond_wait(&lock->cond, mutex);
 }
 
-static void stop_runners(dibs_client *cl)
-{
-    dibs__async *as = &cl->async;
-
-    as->stopping = true;
-    for (size_t i = 0; i < DIBS__RUNNERS; i++)
-        pthread_cond_signal(&as->runners[i].cond);
-    pthread_mutex_unlock(&cl->mutex);
-    for (size_t i = 0; i < DIBS__RUNNERS; i++)
-        if (as->runners[i].running)
-            pthread_join(as->runners[i].thread, NULL);
-    pthread_mutex_lock(&cl->mutex);
-}
-
-void dibs__async_close(dibs_client *cl)
-{
-    dibs__async *as = &cl->async;
-    dibs_lock *lock, *next;
-
-    as->closing = true;
-    for (lock = cl->takings; lock; lock = next) {
-        next = lock->next_taking;
-        dibs__taking_cancel(lock);
-    }
-    while (cl->takings || as->calls > 0 || as->calling > 0) {
-        lock = as->fd >= 0 ? pop(&as->ended) : NULL;
-        if (lock)
-            (void)deliver(lock);
-        else
-            pthread_cond_wait(&cl->over, &cl->mutex);
-    }
-    stop_runners(cl);
-}
-
 int dibs_async_fd(dibs_client *cl)
 {
     DIBSX_UNCANCEL;
+    dibs__async *as;
     int fd;
 
     if (dibs__client_usable(cl, NULL) != DIBS_OK)
         return -1;
     pthread_mutex_lock(&cl->mutex);
-    if (cl->async.fd < 0) {
-        cl->async.fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-        if (cl->async.fd >= 0 && cl->async.ended.count > 0)
-            dibsx_event_set(cl->async.fd);
+    as = async_of(cl);
+    if (as && as->fd < 0) {
+        as->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+        if (as->fd >= 0 && as->ended.count > 0)
+            dibsx_event_set(as->fd);
     }
-    fd = cl->async.fd;
+    fd = as ? as->fd : -1;
     pthread_mutex_unlock(&cl->mutex);
     return fd;
 }
@@ -518,7 +531,7 @@ int dibs_async_timeout_ms(dibs_client *cl)
     if (dibs__client_usable(cl, NULL) != DIBS_OK)
         return -1;
     pthread_mutex_lock(&cl->mutex);
-    waiting = cl->async.fd >= 0 && cl->async.ended.count > 0;
+    waiting = cl->async && cl->async->fd >= 0 && cl->async->ended.count > 0;
     pthread_mutex_unlock(&cl->mutex);
     return waiting ? 0 : -1;
 }
@@ -533,9 +546,9 @@ size_t dibs_async_process(dibs_client *cl)
 
     if (dibs__client_usable(cl, NULL) != DIBS_OK)
         return 0;
-    as = &cl->async;
     pthread_mutex_lock(&cl->mutex);
-    if (as->fd >= 0) {
+    as = cl->async;
+    if (as && as->fd >= 0) {
         while (read(as->fd, &rung, sizeof(rung)) < 0 && errno == EINTR)
             continue;
         /* Those that end meanwhile are for the next time. */

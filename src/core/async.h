@@ -20,13 +20,15 @@
  *   (3) A muted call is never called back; whoever frees the lock does what is
  *       left of it, unless a step is being done.
  *
- * Owns the runners. Locks: cl->mutex for everything here but init and fini. */
+ * Owns the runners; attached to the client with the first call. Locks: cl->mutex
+ * for everything here. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_CORE_ASYNC_H
 #define DIBS_CORE_ASYNC_H
 
-#include "core/timer.h"
+#include "core/attach.h"
 #include "core/release.h"
+#include "core/timer.h"
 #include <dibs/async.h>
 #include <pthread.h>
 
@@ -53,12 +55,12 @@ typedef struct dibs__call {
     dibs_status rc;     /* ANSWERED */
     dibs__parting part; /* RELEASE */
     struct dibs__runner *runner;
-    dibs_lock *next;       /* in the list of its state */
-    dibs_lock **at;        /* what points at it there; NULL: in none */
-    dibs__timer alarm;     /* SLEEPING */
-    bool calling;          /* a callback of this lock runs, */
-    pthread_t caller;      /* ... on this thread */
-    bool muted;            /* the lock is being freed: no callback */
+    dibs_lock *next;   /* in the list of its state */
+    dibs_lock **at;    /* what points at it there; NULL: in none */
+    dibs__timer alarm; /* SLEEPING */
+    bool calling;      /* a callback of this lock runs, */
+    pthread_t caller;  /* ... on this thread */
+    bool muted;        /* the lock is being freed: no callback */
 } dibs__call;
 
 /* Locks in the order in which they came. */
@@ -81,22 +83,14 @@ typedef struct dibs__runner {
 
 /* The calls of a client. */
 typedef struct dibs__async {
+    dibs__attached attached; /* first, so that one is the other */
     dibs__runner runners[DIBS__RUNNERS];
     dibs__call_list ended;
     size_t calls;   /* under way */
     size_t calling; /* callbacks that run */
-    bool closing;   /* no further calls */
     bool stopping;  /* the runners are to end */
     int fd;         /* eventfd of the program's loop; -1: runners call back */
 } dibs__async;
-
-/* Nothing runs yet. Fini after close, or when nothing was ever started. */
-void dibs__async_init(dibs_client *cl);
-void dibs__async_fini(dibs_client *cl);
-
-/* Cancels every acquire that is under way, blocking ones as well, waits for them
- * and their callbacks, and ends the runners. The mutex is let go meanwhile. */
-void dibs__async_close(dibs_client *cl);
 
 /* Ends what is under way on a lock that is being freed; no callback of it runs
  * afterwards, but the one this is called from. The mutex is let go meanwhile. */

@@ -8,7 +8,7 @@
 #include "base/fail.h"
 #include "base/forget.h"
 #include "base/uncancel.h"
-#include "core/async.h"
+#include "core/attach.h"
 #include "core/fork.h"
 #include "core/handle.h"
 #include "core/keeper.h"
@@ -16,8 +16,7 @@
 #include "core/log.h"
 #include "core/names.h"
 #include "core/release.h"
-#include "core/share.h"
-#include "core/tally.h"
+#include "core/taking.h"
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -76,7 +75,8 @@ static dibs_status fill(dibs_client *cl, const char *url,
     cl->host[sizeof(cl->host) - 1] = '\0';
     if (!dibsx_random(&cl->jitter, sizeof(cl->jitter)))
         return dibsx_fail(err, DIBS_UNAVAIL, "the kernel gives no randomness");
-    return opts->share_stats ? dibs__share_init(cl, err) : DIBS_OK;
+    cl->share_stats = opts->share_stats;
+    return DIBS_OK;
 }
 
 /* With something to stand in for it, a store may be away when it is opened. */
@@ -105,7 +105,6 @@ static dibs_status init(dibs_client *cl, const char *url,
 
     pthread_mutex_init(&cl->mutex, NULL);
     pthread_cond_init(&cl->over, NULL);
-    dibs__async_init(cl);
     rc = dibs__keeper_init(cl, err);
     if (rc != DIBS_OK)
         return rc;
@@ -158,10 +157,8 @@ out:
 
 void dibs__client_free(dibs_client *cl)
 {
-    dibs__async_fini(cl);
     dibs__keeper_fini(cl);
-    dibs__share_free(cl);
-    dibs__tally_free(cl->tally);
+    dibs__attached_free(cl);
     dibs__store_close(cl->spare);
     dibs__store_close(cl->st);
     pthread_cond_destroy(&cl->over);
@@ -196,12 +193,15 @@ void dibs_close(dibs_client *cl)
     if (!cl || dibs__client_usable(cl, NULL) != DIBS_OK)
         return;
     pthread_mutex_lock(&cl->mutex);
-    dibs__async_close(cl);
+    dibs__taking_close(cl);
+    dibs__attached_close(cl);
+    while (cl->takings)
+        pthread_cond_wait(&cl->over, &cl->mutex);
     release_all(cl);
     atomic_store(&cl->closed, true);
     pthread_mutex_unlock(&cl->mutex);
     dibs__keeper_stop(cl);
-    dibs__share_stop(cl);
+    dibs__attached_stop(cl);
     pthread_mutex_lock(&cl->mutex);
     cl->ended = true;
     last = cl->lock_count == 0;

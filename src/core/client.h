@@ -32,10 +32,8 @@ typedef struct dibs__keeper {
     void *(*body)(void *client); /* of the keeper's thread */
     pthread_t thread;
     pthread_t renewer;
-    pthread_t leaver;
     bool running;
     bool renewing; /* the renewer has been started */
-    bool leaver_runs;
     bool stopping;
     bool deaf;    /* the doorbell could not be opened; said once */
     int wake_fd;  /* eventfd: look again at what to poll */
@@ -47,11 +45,9 @@ typedef struct dibs__keeper {
     dibsx_heap timers;
     size_t timer_count;        /* there is room for */
     dibs__timer_fn *lease_due; /* called for the deadline of a lease */
-    struct dibs_lock *due; /* renewals for the renewer, oldest first */
+    struct dibs_lock *due;     /* renewals for the renewer, oldest first */
     struct dibs_lock *due_last;
     pthread_cond_t due_cond;
-    struct dibs_lock *leaving; /* sticky leases for the leaver to give up */
-    pthread_cond_t leaving_cond;
 } dibs__keeper;
 
 struct dibs_client {
@@ -80,19 +76,24 @@ struct dibs_client {
     struct dibs_lock *by_name[DIBS__OWNER_BUCKETS]; /* see reentry.h */
 
     /* Asynchronous calls; see async.h. */
-    dibs__async async;
+    dibs__async *async;        /* NULL until needed */
     struct dibs_lock *takings; /* acquires under way, blocking ones as well */
     pthread_cond_t over; /* a call or an acquire has ended, for who closes */
 
     size_t lock_count;
-    bool ended; /* closed, and all has stopped: the last lock frees it */
+    bool closing; /* no acquire begins any more, and those under way end */
+    bool ended;   /* closed, and all has stopped: the last lock frees it */
     dibsx_prng jitter;
     /* Owners of leases to come, drawn together, as each draw is a system call. A
      * child cannot use them: the client is its parent's. */
     unsigned char owner_bits[DIBS__OWNERS_AHEAD][(DIBS_OWNER_SIZE - 1) / 2];
     unsigned int owner_bits_left;
     struct dibs__tally *tally; /* statistics per name; NULL until needed */
-    struct dibs__share *share; /* NULL: they are not shared; set once */
+    struct dibs__share
+        *share;       /* NULL: they are not shared, or nothing is yet */
+    bool share_stats; /* they are to be */
+    struct dibs__worker *worker;     /* NULL until needed */
+    struct dibs__attached *attached; /* the last first; see attach.h */
 };
 
 /* DIBS_FORKED in a child process, DIBS_INVALID when the client is NULL or closed,

@@ -14,6 +14,7 @@
 #include "core/publish.h"
 #include "core/record.h"
 #include "core/release.h"
+#include "core/rest.h"
 #include "core/taking.h"
 #include <errno.h>
 #include <poll.h>
@@ -140,10 +141,10 @@ static void about_a_lease(dibs_lock *lock, dibs__news news, dibsx_nsec now)
         dibs__keeper_watch(lock->cl, lock);
         break;
     case DIBS__NEWS_WANTED:
-        dibs__leaver_wanted(lock);
+        dibs__rest_wanted(lock);
         break;
     case DIBS__NEWS_YIELD:
-        dibs__leaver_wanted(lock);
+        dibs__rest_wanted(lock);
         if (!lock->resting && !lock->taking) {
             mark(lock);
             tell(lock, YIELD);
@@ -229,7 +230,6 @@ dibs_status dibs__keeper_init(dibs_client *cl, dibs_error *err)
     dibs__keeper *kp = &cl->keeper;
 
     pthread_cond_init(&kp->due_cond, NULL);
-    pthread_cond_init(&kp->leaving_cond, NULL);
     kp->body = keeper_main;
     kp->lease_due = look_at_lease;
     kp->armed_at = DIBSX_NEVER;
@@ -250,7 +250,6 @@ void dibs__keeper_stop(dibs_client *cl)
     pthread_mutex_lock(&cl->mutex);
     kp->stopping = true;
     pthread_cond_broadcast(&kp->due_cond);
-    pthread_cond_broadcast(&kp->leaving_cond);
     pthread_mutex_unlock(&cl->mutex);
     if (kp->running) {
         dibsx_event_set(kp->wake_fd);
@@ -258,12 +257,9 @@ void dibs__keeper_stop(dibs_client *cl)
     }
     if (kp->renewing)
         pthread_join(kp->renewer, NULL);
-    if (kp->leaver_runs)
-        pthread_join(kp->leaver, NULL);
     pthread_mutex_lock(&cl->mutex);
     kp->running = false;
     kp->renewing = false;
-    kp->leaver_runs = false;
     pthread_mutex_unlock(&cl->mutex);
 }
 
@@ -277,5 +273,4 @@ void dibs__keeper_fini(dibs_client *cl)
         close(kp->wake_fd);
     dibsx_heap_fini(&kp->timers);
     pthread_cond_destroy(&kp->due_cond);
-    pthread_cond_destroy(&kp->leaving_cond);
 }

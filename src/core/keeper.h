@@ -3,11 +3,10 @@
  * The keeper watches deadlines and the doorbell, announces losses and calls
  * back. It never talks to the store, so nothing the store does can delay the
  * news of a loss. The renewer sends the renewals that the keeper finds due, many
- * in one step. The leaver gives up sticky leases that somebody else wants. Each is
- * started when it is first needed; all of them block all signals. What locks ask of
+ * in one step. Each is started when it is first needed; both block all signals. What locks ask of
  * the keeper is in publish.h.
  *
- * Owns the three threads and the descriptors they sleep on. */
+ * Owns the two threads and the descriptors they sleep on. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_CORE_KEEPER_H
 #define DIBS_CORE_KEEPER_H
@@ -23,9 +22,5 @@ void dibs__keeper_fini(dibs_client *cl);
 
 /* A renewal is due: has the renewer send it. Locks: cl->mutex. */
 void dibs__renewer_add(dibs_client *cl, dibs_lock *lock);
-
-/* Somebody else asks for the name: a sticky lease (rest.h) does not rest any more,
- * and the leaver gives up one that does. Locks: cl->mutex. */
-void dibs__leaver_wanted(dibs_lock *lock);
 
 #endif

@@ -9,6 +9,7 @@
 #include "core/client.h"
 #include "core/lease.h"
 #include "core/take.h"
+#include "core/worker.h"
 #include <dibs/lock.h>
 #include <stdatomic.h>
 
@@ -70,8 +71,8 @@ struct dibs_lock {
     /* Stickiness; see rest.h. */
     bool resting; /* released by the program, kept by us */
     bool wanted;  /* somebody else asks for the name: do not rest */
-    bool leaving; /* is in the leaver's list */
-    struct dibs_lock *next_leaving;
+    dibs__job
+        leave; /* gives the lease up; has a reference while it is queued */
 
     /* The acquire that is under way; see taking.h. */
     dibs__take take;

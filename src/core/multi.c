@@ -239,7 +239,7 @@ static void give_all_back(dibs_multi *multi)
 /* By the program, or because its client is being closed. Locks: cl->mutex. */
 static bool is_cancelled(const dibs_multi *multi)
 {
-    return multi->cancelled || multi->cl->async.closing;
+    return multi->cancelled || multi->cl->closing;
 }
 
 /* Sleeps until a moment on the boot clock, or until the acquire is cancelled.

@@ -25,7 +25,7 @@ void dibs__record_taken(dibs_lock *lock, dibs_status rc, dibsx_nsec waited,
     if (!name)
         return;
     dibs__counts_taken(&name->all, rc, us_of(waited), contended);
-    if (!lock->cl->share)
+    if (!lock->cl->share_stats)
         return;
     dibs__counts_taken(&name->fresh, rc, us_of(waited), contended);
     dibs__share_note(lock->cl);
@@ -38,7 +38,7 @@ void dibs__record_ended(dibs_lock *lock, bool lost, dibsx_nsec held)
     if (!name)
         return;
     dibs__counts_ended(&name->all, lost, us_of(held));
-    if (!lock->cl->share)
+    if (!lock->cl->share_stats)
         return;
     dibs__counts_ended(&name->fresh, lost, us_of(held));
     dibs__share_note(lock->cl);

@@ -8,6 +8,7 @@
 #include "core/keeper.h"
 #include "core/log.h"
 #include "core/publish.h"
+#include "core/rest.h"
 #include "core/spare.h"
 #include <string.h>
 
@@ -90,7 +91,7 @@ static void settle(dibs_client *cl, batch *bt, size_t i, dibs_status rc)
                             dibsx_now());
         dibs__keeper_watch(cl, lock);
         if (own == DIBS_OK && item->wanted)
-            dibs__leaver_wanted(lock);
+            dibs__rest_wanted(lock);
         pthread_cond_broadcast(&lock->cond);
     }
     dibs__count(own == DIBS_OK ? &cl->stats.renewed

@@ -6,7 +6,7 @@
  *        '-------------------------------+
  *                                        | somebody asks: the doorbell rings, or
  *                                        v the answer to a renewal says so
- *                                     given up by the leaver
+ *                                     given up by a worker
  *
  *  1. A resting lease is renewed like any other, and shown as free.
  *  2. Once somebody asks (`wanted`), the lease never rests again: in use, it goes
@@ -26,5 +26,10 @@ bool dibs__rest_begin(dibs_lock *lock, dibsx_nsec now);
 
 /* In place of asking the store: true when the resting lease is in use again. */
 bool dibs__rest_take_up(dibs_lock *lock, dibsx_nsec now);
+
+/* Somebody else asks for the name. A lease at rest is given up, by a worker; without
+ * one it is tried again with the next such news: each answer to a renewal brings
+ * some. */
+void dibs__rest_wanted(dibs_lock *lock);
 
 #endif

@@ -1,23 +1,25 @@
 /* share.c - what a client has counted, added to what others have; see share.h.
  *
- * Thread: one of its own. It takes what is fresh out of the table under the mutex,
- * talks to the store without it, and puts back what the store did not take. */
+ * Thread: a worker, and at the end the one that closes the client. It takes what is
+ * fresh out of the table under the mutex, talks to the store without it, and puts
+ * back what the store did not take. */
 /* SPDX-License-Identifier: MIT */
 #include "core/share.h"
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "base/thread.h"
+#include "core/attach.h"
 #include "core/log.h"
 #include "core/names.h"
 #include "core/tally.h"
+#include "core/timer.h"
+#include "core/worker.h"
 #include <dibs/state.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 /* So long after something was counted it is shared with what came meanwhile. */
-enum { PAUSE_S = 5 };
+enum { PAUSE_MS = 5000 };
 
 /* What is shared of a name lasts so long after its last use. */
 #define KEPT_MS ((int64_t)24 * 3600 * 1000)
@@ -31,29 +33,15 @@ typedef struct parcel {
     dibs__counts counts;
 } parcel;
 
-dibs_status dibs__share_init(dibs_client *cl, dibs_error *err)
-{
-    dibs__share *sh = dibsx_zalloc(sizeof(*sh));
-    pthread_condattr_t attr;
+struct dibs__share {
+    dibs__attached attached; /* first, so that one is the other */
+    dibs__timer timer;       /* when the next round is due */
+    dibs__job round;
+    bool sharing; /* a worker is in a round */
+    bool stopping;
+};
 
-    if (!sh)
-        return dibsx_nomem(err, "the shared statistics");
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&sh->cond, &attr);
-    pthread_condattr_destroy(&attr);
-    cl->share = sh;
-    return DIBS_OK;
-}
-
-void dibs__share_free(dibs_client *cl)
-{
-    if (!cl->share)
-        return;
-    pthread_cond_destroy(&cl->share->cond);
-    dibsx_free(cl->share);
-    cl->share = NULL;
-}
+typedef struct dibs__share share;
 
 static size_t count_fresh(const dibs__tally *tally)
 {
@@ -98,7 +86,7 @@ static void put_back(dibs_client *cl, const parcel *pc)
     name = dibs__tally_find(cl->tally, pc->name);
     if (name) {
         dibs__counts_merge(&name->fresh, &pc->counts);
-        cl->share->wanted = true;
+        dibs__share_note(cl);
     }
     pthread_mutex_unlock(&cl->mutex);
 }
@@ -215,64 +203,72 @@ static void share_all(dibs_client *cl, dibsx_nsec deadline)
     pthread_mutex_lock(&cl->mutex);
 }
 
-/* Lets some time pass, unless the client is closed. Locks: cl->mutex, let go
- * meanwhile. */
-static void pause_a_while(dibs_client *cl)
+/* Thread: a worker. Locks: cl->mutex, let go meanwhile. */
+static void share_round(dibs_client *cl, dibs__job *job)
 {
-    struct timespec until;
+    share *sh = cl->share;
 
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += PAUSE_S;
-    while (!cl->share->stopping &&
-           pthread_cond_timedwait(&cl->share->cond, &cl->mutex, &until) == 0)
-        continue;
+    (void)job;
+    sh->sharing = true;
+    share_all(cl, dibs__client_deadline(cl, dibsx_now()));
+    sh->sharing = false;
+    pthread_cond_broadcast(&cl->over);
 }
 
-/* Thread: the sharer. */
-static void *share_main(void *arg)
+/* Without a worker it is tried again later. */
+static void begin_round(dibs_client *cl, dibs__timer *timer, dibsx_nsec now)
 {
-    dibs_client *cl = arg;
-    dibs__share *sh = cl->share;
-    bool last = false;
+    if (!dibs__worker_add(cl, &cl->share->round))
+        dibs__timer_set(cl, timer, dibsx_after_ms(now, PAUSE_MS));
+}
+
+/* Shares what is left. A round that is under way has its own timeout, which ends
+ * before this one. */
+static void stop_sharing(dibs_client *cl, dibs__attached *at)
+{
+    share *sh = (share *)(void *)at;
+    dibsx_nsec until = dibs__client_deadline(cl, dibsx_now());
 
     pthread_mutex_lock(&cl->mutex);
-    while (!last) {
-        while (!sh->wanted && !sh->stopping)
-            pthread_cond_wait(&sh->cond, &cl->mutex);
-        if (!sh->stopping)
-            pause_a_while(cl);
-        last = sh->stopping;
-        sh->wanted = false;
-        share_all(cl, last ? sh->stop_until
-                           : dibs__client_deadline(cl, dibsx_now()));
-    }
+    sh->stopping = true;
+    while (sh->sharing || sh->round.queued)
+        pthread_cond_wait(&cl->over, &cl->mutex);
+    share_all(cl, until);
     pthread_mutex_unlock(&cl->mutex);
-    return NULL;
+}
+
+static void free_share(dibs_client *cl, dibs__attached *at)
+{
+    cl->share = NULL;
+    dibsx_free(at);
+}
+
+/* Made when it is first needed; NULL: no memory. */
+static share *share_of(dibs_client *cl)
+{
+    share *sh = cl->share;
+
+    if (sh || (sh = dibsx_zalloc(sizeof(*sh))) == NULL)
+        return sh;
+    if (!dibs__timer_reserve(cl, 1)) {
+        dibsx_free(sh);
+        return NULL;
+    }
+    sh->timer.fire = begin_round;
+    sh->round.run = share_round;
+    sh->attached.stop = stop_sharing;
+    sh->attached.free = free_share;
+    dibs__attach(cl, &sh->attached);
+    cl->share = sh;
+    return sh;
 }
 
 void dibs__share_note(dibs_client *cl)
 {
-    dibs__share *sh = cl->share;
+    share *sh = share_of(cl);
 
-    if (!sh->running && !sh->stopping)
-        sh->running = dibsx_thread_start(&sh->thread, share_main, cl) == 0;
-    if (!sh->wanted)
-        pthread_cond_signal(&sh->cond);
-    sh->wanted = true;
-}
-
-void dibs__share_stop(dibs_client *cl)
-{
-    dibs__share *sh = cl->share;
-
-    if (!sh)
+    if (!sh || sh->stopping || dibs__timer_is_set(&sh->timer))
         return;
-    pthread_mutex_lock(&cl->mutex);
-    sh->stopping = true;
-    sh->stop_until = dibs__client_deadline(cl, dibsx_now());
-    pthread_cond_signal(&sh->cond);
-    pthread_mutex_unlock(&cl->mutex);
-    if (sh->running)
-        pthread_join(sh->thread, NULL);
-    sh->running = false;
+    if (dibs__timer_ready(cl, NULL) == DIBS_OK)
+        dibs__timer_set(cl, &sh->timer, dibsx_after_ms(dibsx_now(), PAUSE_MS));
 }

@@ -51,7 +51,7 @@ void dibs__taking_delist(dibs_lock *lock)
     if (lock->next_taking)
         lock->next_taking->at_taking = lock->at_taking;
     lock->taking = false;
-    if (lock->cl->async.closing)
+    if (lock->cl->closing)
         pthread_cond_broadcast(&lock->cl->over);
 }
 
@@ -86,7 +86,7 @@ dibs__taking_start(dibs_lock *lock, const dibs__taking_way *way, bool *over)
     }
     lock->wake = way->wake;
     dibs__take_start(&lock->take, &terms, &cl->jitter, dibsx_now());
-    lock->take.cancelled = lock->stopped || cl->async.closing;
+    lock->take.cancelled = lock->stopped || cl->closing;
     dibs__count(&cl->stats.waiting);
     dibs__taking_enlist(lock);
     return DIBS_OK;
@@ -300,6 +300,17 @@ void dibs__taking_cancel(dibs_lock *lock)
 {
     lock->take.cancelled = true;
     dibs__taking_wake(lock);
+}
+
+void dibs__taking_close(dibs_client *cl)
+{
+    dibs_lock *next;
+
+    cl->closing = true;
+    for (dibs_lock *lock = cl->takings; lock; lock = next) {
+        next = lock->next_taking;
+        dibs__taking_cancel(lock);
+    }
 }
 
 void dibs__taking_trace(const dibs_lock *lock, dibs_status rc,

@@ -44,6 +44,9 @@ void dibs__taking_wake(dibs_lock *lock);
 /* Ends the acquire that is under way, if one is. */
 void dibs__taking_cancel(dibs_lock *lock);
 
+/* Ends all that are under way, and has none begin any more. */
+void dibs__taking_close(dibs_client *cl);
+
 /* A whole acquire on the calling thread, with this wait in place of the handle's.
  * Locks: none held. */
 DIBS_MUST_CHECK dibs_status dibs__taking_block(dibs_lock *lock, int64_t wait_ms,

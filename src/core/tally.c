@@ -117,9 +117,17 @@ dibs__tally_name *dibs__tally_use(dibs__tally *tally, const char *text)
     return name;
 }
 
+static void free_attached(dibs_client *cl, dibs__attached *at)
+{
+    cl->tally = NULL;
+    dibs__tally_free((dibs__tally *)(void *)at);
+}
+
 dibs__tally *dibs__tally_of(dibs_client *cl)
 {
-    if (!cl->tally)
-        cl->tally = dibs__tally_new();
+    if (cl->tally || (cl->tally = dibs__tally_new()) == NULL)
+        return cl->tally;
+    cl->tally->attached.free = free_attached;
+    dibs__attach(cl, &cl->tally->attached);
     return cl->tally;
 }

@@ -8,6 +8,7 @@
 #ifndef DIBS_CORE_TALLY_H
 #define DIBS_CORE_TALLY_H
 
+#include "core/attach.h"
 #include "core/client.h"
 #include "core/counts.h"
 
@@ -24,6 +25,7 @@ typedef struct dibs__tally_name {
 } dibs__tally_name;
 
 typedef struct dibs__tally {
+    dibs__attached attached; /* first, so that one is the other */
     dibs__tally_name *buckets[DIBS__TALLY_NAMES];
     dibs__tally_name *newest;
     dibs__tally_name *oldest;

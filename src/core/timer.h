@@ -38,6 +38,11 @@ dibs_status dibs__timer_ready(dibs_client *cl, dibs_error *err);
 /* Sets the timer to a moment; DIBSX_NEVER: to nothing. */
 void dibs__timer_set(dibs_client *cl, dibs__timer *timer, dibsx_nsec at);
 
+static inline bool dibs__timer_is_set(const dibs__timer *timer)
+{
+    return timer->node.place != 0;
+}
+
 /* Calls all that are due. For the keeper. */
 void dibs__timer_run(dibs_client *cl);
 

@@ -1,0 +1,33 @@
+/* rest_wanted.c - gives up sticky leases which somebody else wants; see rest.h.
+ *
+ * A worker does it, so that a release without an answer, or many of them in a row,
+ * delay no renewal. A lock in a worker's queue has a reference for that. */
+/* SPDX-License-Identifier: MIT */
+#include "core/handle.h"
+#include "core/release.h"
+#include "core/rest.h"
+
+/* It may have been taken up or given up meanwhile. Thread: a worker. Locks:
+ * cl->mutex, let go meanwhile. */
+static void leave_lease(dibs_client *cl, dibs__job *job)
+{
+    dibs_lock *lock =
+        (dibs_lock *)(void *)((char *)job - offsetof(dibs_lock, leave));
+
+    (void)cl;
+    if (lock->resting)
+        dibs__lock_let_go(lock);
+    dibs__lock_unref(lock);
+}
+
+void dibs__rest_wanted(dibs_lock *lock)
+{
+    if (!(lock->opts.flags & DIBS_LOCK_STICKY))
+        return;
+    lock->wanted = true;
+    if (!lock->resting || lock->leave.queued)
+        return;
+    lock->leave.run = leave_lease;
+    if (dibs__worker_add(lock->cl, &lock->leave))
+        lock->refs++;
+}

@@ -1,0 +1,32 @@
+/* worker.h - jobs of a client that block, done by a few threads beside the others.
+ *
+ * A job lives inside its owner, and is in the queue once at most. Jobs are begun in
+ * the order in which they came, so that one which waits for the store delays the
+ * others only when all workers do. No renewal is ever behind a job. Threads are
+ * started when they are needed.
+ *
+ *   (1) A job that was taken on is run once, at the latest while the client closes.
+ *   (2) After the client has stopped no job is taken on.
+ *
+ * Locks: cl->mutex for everything here. */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_CORE_WORKER_H
+#define DIBS_CORE_WORKER_H
+
+#include <dibs/client.h>
+
+typedef struct dibs__job dibs__job;
+
+struct dibs__job {
+    /* Thread: a worker. Lets the mutex go while it blocks. The job may be freed
+     * or queued again from here on. */
+    void (*run)(dibs_client *cl, dibs__job *job);
+    dibs__job *next;
+    bool queued;
+};
+
+/* True when the job will be run: it is queued now, or was already. False when the
+ * system gives neither memory nor a thread, or the client has stopped. */
+bool dibs__worker_add(dibs_client *cl, dibs__job *job);
+
+#endif
