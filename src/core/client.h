@@ -45,7 +45,9 @@ typedef struct dibs__keeper {
     dibsx_heap timers;
     size_t timer_count;        /* there is room for */
     dibs__timer_fn *lease_due; /* called for the deadline of a lease */
-    struct dibs_lock *due;     /* renewals for the renewer, oldest first */
+    struct dibs_lock *lost;    /* leases whose loss is to be told, in order */
+    struct dibs_lock **lost_end;
+    struct dibs_lock *due; /* renewals for the renewer, oldest first */
     struct dibs_lock *due_last;
     pthread_cond_t due_cond;
 } dibs__keeper;

@@ -82,9 +82,9 @@ static void tell(dibs_lock *lock, message about)
 }
 
 /* A lease that the program has not been given yet is the business of the acquire
- * that waits for it, and one that rests nobody's. The callback comes before the
- * log, whose sink may be slow. Locks: cl->mutex, let go meanwhile. */
-static void announce(dibs_client *cl, dibs_lock *lock)
+ * that waits for it, and one that rests nobody's. The others are told when no
+ * timer is due any more: their callbacks may take their time. Locks: cl->mutex. */
+static void note_loss(dibs_client *cl, dibs_lock *lock)
 {
     if (lock->taking) {
         dibs__taking_wake(lock);
@@ -97,17 +97,48 @@ static void announce(dibs_client *cl, dibs_lock *lock)
     dibs__count(&cl->stats.lost);
     dibs__uncount(&cl->stats.held);
     dibs__record_ended(lock, true, dibsx_now() - lock->lease.held_at);
-    lock->refs++;
     mark(lock);
-    tell(lock, LOST);
-    pthread_mutex_unlock(&cl->mutex);
-    dibs__log(cl, DIBS_LOG_WARN, "lost", "the lease on %s was lost",
-              lock->name);
-    pthread_mutex_lock(&cl->mutex);
-    dibs__lock_unref(lock);
+    if (lock->in_lost)
+        return;
+    lock->refs++;
+    lock->in_lost = true;
+    lock->next_lost = NULL;
+    *cl->keeper.lost_end = lock;
+    cl->keeper.lost_end = &lock->next_lost;
 }
 
-/* The deadline of a lease. Locks: cl->mutex, let go for a callback. */
+/* The first of those, with its reference; NULL: there is none. Locks: cl->mutex. */
+static dibs_lock *pop_lost(dibs__keeper *kp)
+{
+    dibs_lock *lock = kp->lost;
+
+    if (!lock)
+        return NULL;
+    kp->lost = lock->next_lost;
+    if (!kp->lost)
+        kp->lost_end = &kp->lost;
+    lock->in_lost = false;
+    return lock;
+}
+
+/* The callback comes before the log, whose sink may be slow, and timers that became
+ * due meanwhile before the next callback. Locks: cl->mutex, let go meanwhile. */
+static void tell_losses(dibs_client *cl)
+{
+    dibs_lock *lock;
+
+    while ((lock = pop_lost(&cl->keeper)) != NULL) {
+        tell(lock, LOST);
+        pthread_mutex_unlock(&cl->mutex);
+        dibs__log(cl, DIBS_LOG_WARN, "lost", "the lease on %s was lost",
+                  lock->name);
+        pthread_mutex_lock(&cl->mutex);
+        dibs__lock_unref(lock);
+        dibs__timer_run(cl);
+    }
+}
+
+/* The deadline of a lease. Locks: cl->mutex. */
 static void look_at_lease(dibs_client *cl, dibs__timer *timer, dibsx_nsec now)
 {
     dibs_lock *lock =
@@ -118,7 +149,7 @@ static void look_at_lease(dibs_client *cl, dibs__timer *timer, dibsx_nsec now)
         dibs__renewer_add(cl, lock);
     dibs__keeper_watch(cl, lock);
     if (todo == DIBS__LEASE_TELL_LOST)
-        announce(cl, lock);
+        note_loss(cl, lock);
 }
 
 /* Whoever waits asks again. Locks: cl->mutex. */
@@ -220,6 +251,7 @@ static void *keeper_main(void *arg)
             if (kp->bells[i])
                 hear_bell(cl, kp->bells[i]);
         dibs__timer_run(cl);
+        tell_losses(cl);
     }
     pthread_mutex_unlock(&cl->mutex);
     return NULL;
@@ -232,6 +264,7 @@ dibs_status dibs__keeper_init(dibs_client *cl, dibs_error *err)
     pthread_cond_init(&kp->due_cond, NULL);
     kp->body = keeper_main;
     kp->lease_due = look_at_lease;
+    kp->lost_end = &kp->lost;
     kp->armed_at = DIBSX_NEVER;
     kp->bell_fds[0] = kp->bell_fds[1] = -1;
     kp->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);

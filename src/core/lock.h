@@ -86,6 +86,8 @@ struct dibs_lock {
 
     int lost_fd;     /* timerfd, -1 until asked for */
     bool to_be_told; /* of a loss, or that somebody asks for it back */
+    struct dibs_lock *next_lost; /* in the keeper's list of losses to tell */
+    bool in_lost;                /* is in that list */
 
     /* Published by dibs__keeper_watch(). valid_until is 0 when not believed. */
     atomic_int state; /* dibs_lock_state */

@@ -17,7 +17,8 @@
 
 typedef struct dibs__timer dibs__timer;
 
-/* Called by the keeper. May let the mutex go, and must not talk to the store. */
+/* Called by the keeper. Does not let the mutex go: no timer waits for the store, or
+ * for a callback of the program. */
 typedef void
 dibs__timer_fn(dibs_client *cl, dibs__timer *timer, dibsx_nsec now);
 

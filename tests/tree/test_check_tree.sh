@@ -60,7 +60,7 @@ caught tests/contract/planted.c 'may not include "core/lease.h"' <<<"$head#inclu
 caught examples/planted.c 'may not include "base/buf.h"' <<<"$head#include \"base/buf.h\""
 caught include/dibs/planted.h 'may not include <pthread.h>' <<<"${head/planted.c/planted.h}#include <pthread.h>"
 caught src/core/planted.c 'is for src/store/sqlite alone' <<<"$head#include <sqlite3.h>"
-caught src/store/sqlite/planted.c 'is for src/cli alone' <<<"$head#include <yaml.h>"
+caught src/store/sqlite/planted.c 'is for src/config alone' <<<"$head#include <yaml.h>"
 
 caught src/base/planted.c 'strcpy() is not used here' <<<"${head}void f(char *a) { strcpy(a, \"b\"); }"
 caught tests/unit/planted.c 'system() is not used here' <<<"${head}int f(void) { return system (\"ls\"); }"
