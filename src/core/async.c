@@ -142,7 +142,8 @@ static void place(dibs_lock *lock, dibs__take_step step)
     if (step == DIBS__TAKE_SLEEP) {
         lock->call.state = DIBS__CALL_SLEEPING;
         lock->call.alarm.fire = wake_sleeper;
-        dibs__timer_set(lock->cl, &lock->call.alarm, lock->take.wake_at);
+        dibs__timer_set(lock->cl, &lock->call.alarm,
+                        lock->acquire.take.wake_at);
     } else if (step == DIBS__TAKE_DONE) {
         end(lock);
     } else {
@@ -241,7 +242,7 @@ static bool deliver(dibs_lock *lock)
     news nw = {.done = call->done,
                .arg = call->arg,
                .taken = call->kind == DIBS__CALL_ACQUIRE,
-               .started_at = lock->take.started_at};
+               .started_at = lock->acquire.take.started_at};
     dibs__take_step step = nw.taken ? dibs__taking_next(lock) : DIBS__TAKE_DONE;
 
     call->state = DIBS__CALL_RUNNING;
@@ -494,7 +495,7 @@ void dibs__async_drop(dibs_lock *lock)
     pthread_mutex_t *mutex = &lock->cl->mutex;
 
     call->muted = true;
-    lock->take.cancelled = true;
+    lock->acquire.take.cancelled = true;
     while (call->state != DIBS__CALL_NONE)
         if (call->state == DIBS__CALL_RUNNING)
             pthread_cond_wait(&lock->cond, mutex);

@@ -48,11 +48,12 @@ dibs__convert_send(dibs_lock *lock, dibs__turn *turn, dibsx_nsec deadline,
  * one that this handle would now turn. */
 static bool writer_inside(const dibs_lock *lock)
 {
-    const dibs_lock *guest = lock->guests;
+    const dibs_lock *guest = lock->entry.guests;
 
     while (guest && guest->opts.mode != DIBS_EXCLUSIVE)
-        guest = guest->next_guest;
-    return guest || (lock->depth > 1 && lock->opts.mode == DIBS_EXCLUSIVE);
+        guest = guest->entry.next_guest;
+    return guest ||
+           (lock->entry.depth > 1 && lock->opts.mode == DIBS_EXCLUSIVE);
 }
 
 /* A renewal under way carries the fence of before, and its answer would be taken
@@ -142,9 +143,9 @@ turn_call(dibs_lock *lock, dibs_lock_mode mode, dibs_error *err)
 
     if (rc != DIBS_OK)
         return rc;
-    if (lock->depth == 0)
+    if (lock->entry.depth == 0)
         rc = dibsx_fail(err, DIBS_LOST, "%s is not held", lock->name);
-    else if (lock->via)
+    else if (lock->entry.via)
         rc = dibsx_fail(err, DIBS_INVALID,
                         "%s was entered through another handle: turn that one",
                         lock->name);

@@ -40,15 +40,15 @@ static dibs_status again(dibs_lock *lock, dibs_error *err)
                           "this handle holds %s already; DIBS_LOCK_REENTRANT "
                           "would let its owner in again",
                           lock->name);
-    if (!has_right(lock, lock->via ? lock->via : lock))
+    if (!has_right(lock, lock->entry.via ? lock->entry.via : lock))
         return dibsx_fail(err, DIBS_INVALID,
                           "%s is held as a reader, as far as is known, and "
                           "this handle asks for a writer; upgrade it first",
                           lock->name);
-    if (lock->depth == UINT32_MAX)
+    if (lock->entry.depth == UINT32_MAX)
         return dibsx_fail(err, DIBS_INVALID, "%s was entered too often",
                           lock->name);
-    lock->depth++;
+    lock->entry.depth++;
     return DIBS_OK;
 }
 
@@ -75,7 +75,7 @@ static bool conflict(const dibs_lock *lock, const dibs_lock *other)
 /* A guest leaves the lease of its host, which ends when nobody is left in it. */
 static void leave_host(dibs_lock *lock)
 {
-    dibs_lock *host = lock->via;
+    dibs_lock *host = lock->entry.via;
 
     dibs__hold_quit(lock);
     if (!dibs__hold_in_use(host))
@@ -88,7 +88,7 @@ static void leave_host(dibs_lock *lock)
  * taken for news of the lease that comes next. */
 static void replace(dibs_lock *lock, dibsx_nsec now)
 {
-    if (lock->via) {
+    if (lock->entry.via) {
         leave_host(lock);
     } else {
         dibs__record_use_ended(lock, false);
@@ -101,7 +101,7 @@ static void replace(dibs_lock *lock, dibsx_nsec now)
 dibs_status
 dibs__hold_enter(dibs_lock *lock, bool waits, bool *done, dibs_error *err)
 {
-    const dibs_lock *at = lock->via ? lock->via : lock;
+    const dibs_lock *at = lock->entry.via ? lock->entry.via : lock;
     dibsx_nsec now = dibsx_now();
     dibs_lock *other;
 

@@ -92,15 +92,15 @@ void dibs__lock_begin(dibs_lock *lock, const char *owner)
     lock->mode = opts->mode;
     lock->doubt = DIBS__SURE;
     lock->acked = 0;
-    lock->wanted = false;
-    lock->due = false;
+    lock->sticky.wanted = false;
+    lock->due.current = false;
     dibs__lock_list(lock);
 }
 
 void dibs__lock_use_store(dibs_lock *lock)
 {
     lock->st = lock->cl->st;
-    lock->fallback = DIBS_FALLBACK_NONE;
+    lock->shown.fallback = DIBS_FALLBACK_NONE;
 }
 
 dibs_status
@@ -125,8 +125,8 @@ void dibs__lock_unref(dibs_lock *lock)
         return;
     dibs__timer_unreserve(lock->cl, DIBS__LOCK_TIMERS);
     lock->cl->lock_count--;
-    if (lock->lost_fd >= 0)
-        close(lock->lost_fd);
+    if (lock->shown.lost_fd >= 0)
+        close(lock->shown.lost_fd);
     pthread_cond_destroy(&lock->cond);
     dibs__opts_fini(lock);
     dibsx_free(lock);

@@ -53,10 +53,10 @@ static void call_back(dibs_lock *lock, message about)
 
 static dibs_lock *guest_to_tell(const dibs_lock *lock)
 {
-    dibs_lock *guest = lock->guests;
+    dibs_lock *guest = lock->entry.guests;
 
     while (guest && !guest->to_be_told)
-        guest = guest->next_guest;
+        guest = guest->entry.next_guest;
     return guest;
 }
 
@@ -65,7 +65,8 @@ static dibs_lock *guest_to_tell(const dibs_lock *lock)
 static void mark(dibs_lock *lock)
 {
     lock->to_be_told = true;
-    for (dibs_lock *guest = lock->guests; guest; guest = guest->next_guest)
+    for (dibs_lock *guest = lock->entry.guests; guest;
+         guest = guest->entry.next_guest)
         guest->to_be_told = true;
 }
 
@@ -86,11 +87,11 @@ static void tell(dibs_lock *lock, message about)
  * timer is due any more: their callbacks may take their time. Locks: cl->mutex. */
 static void note_loss(dibs_client *cl, dibs_lock *lock)
 {
-    if (lock->taking) {
+    if (lock->acquire.running) {
         dibs__taking_wake(lock);
         return;
     }
-    if (lock->resting) {
+    if (lock->sticky.resting) {
         dibs__lock_forget(lock);
         return;
     }
@@ -98,13 +99,13 @@ static void note_loss(dibs_client *cl, dibs_lock *lock)
     dibs__uncount(&cl->stats.held);
     dibs__record_ended(lock, true, dibsx_now() - lock->lease.held_at);
     mark(lock);
-    if (lock->in_lost)
+    if (lock->due.in_lost)
         return;
     lock->refs++;
-    lock->in_lost = true;
-    lock->next_lost = NULL;
+    lock->due.in_lost = true;
+    lock->due.next_lost = NULL;
     *cl->keeper.lost_end = lock;
-    cl->keeper.lost_end = &lock->next_lost;
+    cl->keeper.lost_end = &lock->due.next_lost;
 }
 
 /* The first of those, with its reference; NULL: there is none. Locks: cl->mutex. */
@@ -114,10 +115,10 @@ static dibs_lock *pop_lost(dibs__keeper *kp)
 
     if (!lock)
         return NULL;
-    kp->lost = lock->next_lost;
+    kp->lost = lock->due.next_lost;
     if (!kp->lost)
         kp->lost_end = &kp->lost;
-    lock->in_lost = false;
+    lock->due.in_lost = false;
     return lock;
 }
 
@@ -141,8 +142,8 @@ static void tell_losses(dibs_client *cl)
 /* The deadline of a lease. Locks: cl->mutex. */
 static void look_at_lease(dibs_client *cl, dibs__timer *timer, dibsx_nsec now)
 {
-    dibs_lock *lock =
-        (dibs_lock *)(void *)((char *)timer - offsetof(dibs_lock, deadline));
+    dibs_lock *lock = (dibs_lock *)(void *)((char *)timer -
+                                            offsetof(dibs_lock, due.deadline));
     dibs__lease_todo todo = dibs__lease_due(&lock->lease, now);
 
     if (todo == DIBS__LEASE_RENEW)
@@ -158,7 +159,7 @@ static void nudge_all(dibs_client *cl)
     for (size_t i = 0; i < DIBS__OWNER_BUCKETS; i++)
         for (dibs_lock *lock = cl->by_owner[i]; lock; lock = lock->next_owner)
             if (lock->lease.state == DIBS__LEASE_QUEUED) {
-                lock->take.nudged = true;
+                lock->acquire.take.nudged = true;
                 dibs__taking_wake(lock);
             }
 }
@@ -176,7 +177,7 @@ static void about_a_lease(dibs_lock *lock, dibs__news news, dibsx_nsec now)
         break;
     case DIBS__NEWS_YIELD:
         dibs__rest_wanted(lock);
-        if (!lock->resting && !lock->taking) {
+        if (!lock->sticky.resting && !lock->acquire.running) {
             mark(lock);
             tell(lock, YIELD);
         }

@@ -41,7 +41,7 @@ static dibs_status join_client(dibs_lock *lock, dibs_error *err)
     dibs_client *cl = lock->cl;
     bool has_room;
 
-    lock->deadline.fire = cl->keeper.lease_due;
+    lock->due.deadline.fire = cl->keeper.lease_due;
     pthread_mutex_lock(&cl->mutex);
     has_room = dibs__timer_reserve(cl, DIBS__LOCK_TIMERS);
     if (has_room)
@@ -70,7 +70,7 @@ dibs_lock_new(dibs_client *cl, const char *name, const dibs_lock_opts *opts,
     lock->cl = cl;
     lock->st = cl->st;
     lock->refs = 1;
-    lock->lost_fd = -1;
+    lock->shown.lost_fd = -1;
     rc = dibs__opts_read(lock, opts, err);
     if (rc == DIBS_OK)
         rc = dibs__name_full(cl, name, lock->name, err);
@@ -105,13 +105,13 @@ static void abandon(dibs_lock *lock)
     bool last = false;
 
     lock->freed = true;
-    while (lock->depth > 0 && !last) {
+    while (lock->entry.depth > 0 && !last) {
         last = dibs__hold_leave(lock, &holder);
         if (last && holder != lock)
             dibs__lock_let_go(holder);
         dibs__lock_unref(holder);
     }
-    if (!lock->guests && lock->lease.state != DIBS__LEASE_FREE)
+    if (!lock->entry.guests && lock->lease.state != DIBS__LEASE_FREE)
         dibs__lock_let_go(lock);
 }
 
@@ -158,7 +158,7 @@ void dibs_lock_leave(dibs_lock *lock)
 
     if (dibs__lock_enter(lock, NULL) != DIBS_OK)
         return;
-    if (!lock->via)
+    if (!lock->entry.via)
         dibs__lock_forget(lock);
     dibs__lock_exit(lock);
 }
@@ -171,7 +171,7 @@ void dibs_lock_tick(dibs_lock *lock)
     if (!lock || dibs__client_usable(lock->cl, NULL) != DIBS_OK)
         return;
     pthread_mutex_lock(&lock->cl->mutex);
-    at = lock->via ? lock->via : lock;
+    at = lock->entry.via ? lock->entry.via : lock;
     dibs__lease_ticked(&at->lease, dibsx_now());
     if (at->lease.state != DIBS__LEASE_FREE)
         dibs__keeper_watch(lock->cl, at);
@@ -180,12 +180,12 @@ void dibs_lock_tick(dibs_lock *lock)
 
 dibs_lock_state dibs_lock_state_get(const dibs_lock *lock)
 {
-    dibs_lock_state state = (dibs_lock_state)atomic_load(&lock->state);
+    dibs_lock_state state = (dibs_lock_state)atomic_load(&lock->shown.state);
     bool held = state == DIBS_LOCK_HELD || state == DIBS_LOCK_SUSPECT;
 
     if (dibs__forked(lock->cl->fork_number))
         return DIBS_LOCK_FREE;
-    if (held && dibsx_now() >= atomic_load(&lock->valid_until))
+    if (held && dibsx_now() >= atomic_load(&lock->shown.valid_until))
         return DIBS_LOCK_LOST;
     return state;
 }
@@ -193,7 +193,7 @@ dibs_lock_state dibs_lock_state_get(const dibs_lock *lock)
 dibs_status dibs_lock_check(const dibs_lock *lock)
 {
     if (dibs__forked(lock->cl->fork_number) ||
-        dibsx_now() >= atomic_load(&lock->valid_until))
+        dibsx_now() >= atomic_load(&lock->shown.valid_until))
         return DIBS_LOST;
     return DIBS_OK;
 }
@@ -206,7 +206,7 @@ uint32_t dibs_lock_depth(const dibs_lock *lock)
     if (dibs__forked(lock->cl->fork_number))
         return 0;
     pthread_mutex_lock(mutex);
-    depth = lock->depth;
+    depth = lock->entry.depth;
     pthread_mutex_unlock(mutex);
     return depth;
 }
@@ -215,15 +215,15 @@ int64_t dibs_lock_valid_ms(const dibs_lock *lock)
 {
     if (dibs__forked(lock->cl->fork_number))
         return 0;
-    return dibsx_valid_ms(atomic_load(&lock->valid_until), dibsx_now());
+    return dibsx_valid_ms(atomic_load(&lock->shown.valid_until), dibsx_now());
 }
 
 uint64_t dibs_lock_fence(const dibs_lock *lock)
 {
     if (dibs__forked(lock->cl->fork_number) ||
-        dibsx_now() >= atomic_load(&lock->valid_until))
+        dibsx_now() >= atomic_load(&lock->shown.valid_until))
         return 0;
-    return atomic_load(&lock->fence);
+    return atomic_load(&lock->shown.fence);
 }
 
 void dibs_lock_owner(const dibs_lock *lock, char owner[DIBS_OWNER_SIZE])
@@ -235,7 +235,8 @@ void dibs_lock_owner(const dibs_lock *lock, char owner[DIBS_OWNER_SIZE])
     if (dibs__forked(lock->cl->fork_number))
         return;
     pthread_mutex_lock(mutex);
-    memcpy(owner, lock->via ? lock->via->lease.owner : lock->lease.owner,
+    memcpy(owner,
+           lock->entry.via ? lock->entry.via->lease.owner : lock->lease.owner,
            DIBS_OWNER_SIZE);
     pthread_mutex_unlock(mutex);
 }
@@ -248,7 +249,7 @@ uint32_t dibs_lock_replicas_acked(const dibs_lock *lock)
     if (dibs__forked(lock->cl->fork_number))
         return 0;
     pthread_mutex_lock(mutex);
-    acked = lock->via ? lock->via->acked : lock->acked;
+    acked = lock->entry.via ? lock->entry.via->acked : lock->acked;
     pthread_mutex_unlock(mutex);
     return acked;
 }
@@ -262,12 +263,12 @@ int dibs_lock_lost_fd(dibs_lock *lock)
     if (dibs__forked(cl->fork_number))
         return -1;
     pthread_mutex_lock(&cl->mutex);
-    if (lock->lost_fd < 0) {
-        lock->lost_fd =
+    if (lock->shown.lost_fd < 0) {
+        lock->shown.lost_fd =
             timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
-        dibs__keeper_publish(lock->via ? lock->via : lock);
+        dibs__keeper_publish(lock->entry.via ? lock->entry.via : lock);
     }
-    fd = lock->lost_fd;
+    fd = lock->shown.lost_fd;
     pthread_mutex_unlock(&cl->mutex);
     return fd;
 }

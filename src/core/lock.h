@@ -1,7 +1,7 @@
 /* lock.h - the inside of a lock handle, shared by the files of the core.
  *
  * The client's mutex guards everything but what is immutable after the handle
- * was made and the three published atoms, which any thread may read. */
+ * was made and the atoms that are shown, which any thread may read. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_CORE_LOCK_H
 #define DIBS_CORE_LOCK_H
@@ -27,6 +27,53 @@ typedef void dibs__wake_fn(struct dibs_lock *lock);
 /* The deadline of a lock, and the alarm of its call. */
 enum { DIBS__LOCK_TIMERS = 2 };
 
+/* What the keeper watches and the renewer is to do; see keeper.h. */
+typedef struct dibs__lock_due {
+    dibs__timer deadline;        /* when the lease is to be looked at */
+    struct dibs_lock *next;      /* in the renewer's list */
+    bool listed;                 /* is in that list */
+    bool current;                /* ... for the lease that it has now */
+    struct dibs_lock *next_lost; /* in the keeper's list of losses to tell */
+    bool in_lost;                /* is in that list */
+} dibs__lock_due;
+
+/* Re-entry; see reentry.h. */
+typedef struct dibs__lock_entry {
+    uint32_t depth;           /* acquires of this handle not yet released */
+    struct dibs_lock *via;    /* the handle that has the lease; NULL: this */
+    struct dibs_lock *guests; /* those that hold through this one */
+    struct dibs_lock *next_guest;
+    struct dibs_lock *next_name; /* in the client's table of names */
+    bool named;                  /* is in that table */
+} dibs__lock_entry;
+
+/* Stickiness; see rest.h. */
+typedef struct dibs__lock_sticky {
+    bool resting; /* released by the program, kept by us */
+    bool wanted;  /* somebody else asks for the name: do not rest */
+    dibs__job
+        leave; /* gives the lease up; has a reference while it is queued */
+} dibs__lock_sticky;
+
+/* The acquire that is under way; see taking.h. */
+typedef struct dibs__lock_acquire {
+    bool running; /* it sees to a loss itself */
+    bool stopped; /* its set is over: it ends at once; multi.c */
+    dibs__take take;
+    dibs__wake_fn *wake;    /* its driver's; NULL: a thread sleeps on cond */
+    struct dibs_lock *next; /* in the client's list */
+    struct dibs_lock **at;
+} dibs__lock_acquire;
+
+/* What any thread may read without the mutex, as publish.c shows it. */
+typedef struct dibs__lock_shown {
+    atomic_int state;                /* dibs_lock_state */
+    _Atomic(dibsx_nsec) valid_until; /* 0 when not believed */
+    _Atomic(uint64_t) fence;
+    atomic_int fallback; /* dibs_lock_fallback of `st` */
+    int lost_fd;         /* timerfd, -1 until asked for, with the mutex */
+} dibs__lock_shown;
+
 struct dibs_lock {
     /* Immutable. */
     dibs_client *cl;
@@ -48,53 +95,20 @@ struct dibs_lock {
     uint32_t acked;  /* replicas that had it when it was granted */
     uint32_t refs;   /* the handle itself, and the renewer */
     bool busy;       /* a call that talks to the store is under way */
-    bool taking;     /* ... an acquire: it sees to a loss itself */
-    bool stopped;    /* its set is over: an acquire ends at once; multi.c */
+    bool freed;      /* the program is done with this handle */
+    bool to_be_told; /* of a loss, or that somebody asks for it back */
     bool announcing; /* the keeper is calling back */
     pthread_cond_t cond;
-    dibs__timer deadline;         /* when the lease is to be looked at */
-    struct dibs_lock *next_due;   /* in the renewer's list */
-    bool listed;                  /* is in that list */
-    bool due;                     /* ... for the lease that it has now */
+    dibs_error why;               /* what went wrong in the current call */
     struct dibs_lock *next_owner; /* in the client's table of owners */
     struct dibs_lock **at_owner;  /* what points at it there; NULL: not in it */
 
-    /* Re-entry; see reentry.h. */
-    uint32_t depth;           /* acquires of this handle not yet released */
-    struct dibs_lock *via;    /* the handle that has the lease; NULL: this */
-    struct dibs_lock *guests; /* those that hold through this one */
-    struct dibs_lock *next_guest;
-    struct dibs_lock *next_name; /* in the client's table of names */
-    bool named;                  /* is in that table */
-    bool freed;                  /* the program is done with this handle */
-
-    /* Stickiness; see rest.h. */
-    bool resting; /* released by the program, kept by us */
-    bool wanted;  /* somebody else asks for the name: do not rest */
-    dibs__job
-        leave; /* gives the lease up; has a reference while it is queued */
-
-    /* The acquire that is under way; see taking.h. */
-    dibs__take take;
-    dibs__wake_fn *wake; /* its driver's; NULL: a thread sleeps on cond */
-    dibs_error why;      /* what went wrong in the current call */
-    struct dibs_lock *next_taking; /* in the client's list */
-    struct dibs_lock **at_taking;
-
-    /* Asynchronous calls; see async.h. */
-    dibs__call call;
-
-    int lost_fd;     /* timerfd, -1 until asked for */
-    bool to_be_told; /* of a loss, or that somebody asks for it back */
-    struct dibs_lock *next_lost; /* in the keeper's list of losses to tell */
-    bool in_lost;                /* is in that list */
-
-    /* Published by dibs__keeper_watch(). valid_until is 0 when not believed. */
-    atomic_int state; /* dibs_lock_state */
-    _Atomic(dibsx_nsec) valid_until;
-    _Atomic(uint64_t) fence;
-
-    atomic_int fallback; /* dibs_fallback of `st` */
+    dibs__lock_due due;
+    dibs__lock_entry entry;
+    dibs__lock_sticky sticky;
+    dibs__lock_acquire acquire;
+    dibs__call call; /* see async.h */
+    dibs__lock_shown shown;
 };
 
 #endif

@@ -48,7 +48,7 @@ struct dibs_multi {
 static void stop_waiting(dibs_multi *multi)
 {
     for (size_t i = 0; i < multi->count; i++) {
-        multi->locks[i]->stopped = true;
+        multi->locks[i]->acquire.stopped = true;
         dibs__taking_cancel(multi->locks[i]);
     }
 }
@@ -286,7 +286,7 @@ static void begin(dibs_multi *multi)
 {
     multi->torn = false;
     for (size_t i = 0; i < multi->count; i++)
-        multi->locks[i]->stopped = multi->cancelled;
+        multi->locks[i]->acquire.stopped = multi->cancelled;
 }
 
 /* One lock with what is left of the time. DIBS_LOST: one of those before it has

@@ -14,7 +14,7 @@ set_lost_fd(dibs_lock *lock, dibs_lock_state state, dibsx_nsec valid_until)
 {
     struct itimerspec at = {0};
 
-    if (lock->lost_fd < 0)
+    if (lock->shown.lost_fd < 0)
         return;
     if (state == DIBS_LOCK_LOST) {
         at.it_value.tv_nsec = 1;
@@ -22,12 +22,12 @@ set_lost_fd(dibs_lock *lock, dibs_lock_state state, dibsx_nsec valid_until)
         at.it_value.tv_sec = valid_until / DIBSX_SEC;
         at.it_value.tv_nsec = valid_until % DIBSX_SEC;
     }
-    timerfd_settime(lock->lost_fd, TFD_TIMER_ABSTIME, &at, NULL);
+    timerfd_settime(lock->shown.lost_fd, TFD_TIMER_ABSTIME, &at, NULL);
 }
 
 static dibs_lock_state shown_state(const dibs_lock *lock)
 {
-    if (lock->resting)
+    if (lock->sticky.resting)
         return DIBS_LOCK_FREE;
     switch (lock->lease.state) {
     case DIBS__LEASE_ASKING:
@@ -51,29 +51,30 @@ static void show(dibs_lock *lock, dibs_lock_state state, const dibs__lease *ls)
 {
     bool held = state == DIBS_LOCK_HELD || state == DIBS_LOCK_SUSPECT;
 
-    if (!held || atomic_load(&lock->fence) != ls->fence)
-        atomic_store(&lock->valid_until, 0);
-    atomic_store(&lock->fence, ls->fence);
-    atomic_store(&lock->state, (int)state);
+    if (!held || atomic_load(&lock->shown.fence) != ls->fence)
+        atomic_store(&lock->shown.valid_until, 0);
+    atomic_store(&lock->shown.fence, ls->fence);
+    atomic_store(&lock->shown.state, (int)state);
     if (held)
-        atomic_store(&lock->valid_until, ls->valid_until);
+        atomic_store(&lock->shown.valid_until, ls->valid_until);
     set_lost_fd(lock, state, ls->valid_until);
 }
 
 void dibs__keeper_publish(dibs_lock *lock)
 {
-    const dibs_lock *at = lock->via ? lock->via : lock;
+    const dibs_lock *at = lock->entry.via ? lock->entry.via : lock;
     dibs_lock_state state = shown_state(at);
 
     show(lock, state, &at->lease);
-    for (dibs_lock *guest = lock->guests; guest; guest = guest->next_guest)
+    for (dibs_lock *guest = lock->entry.guests; guest;
+         guest = guest->entry.next_guest)
         show(guest, state, &at->lease);
 }
 
 void dibs__keeper_watch(dibs_client *cl, dibs_lock *lock)
 {
     dibs__keeper_publish(lock);
-    dibs__timer_set(cl, &lock->deadline, dibs__lease_next(&lock->lease));
+    dibs__timer_set(cl, &lock->due.deadline, dibs__lease_next(&lock->lease));
 }
 
 void dibs__keeper_listen(dibs_client *cl, dibs__store *st, dibsx_nsec deadline)

@@ -24,26 +24,26 @@ static void enlist(dibs_lock *lock)
 {
     dibs_lock **bucket = bucket_of(lock->cl, lock->name);
 
-    lock->next_name = *bucket;
+    lock->entry.next_name = *bucket;
     *bucket = lock;
-    lock->named = true;
+    lock->entry.named = true;
 }
 
 static void delist(dibs_lock *lock)
 {
     dibs_lock **at;
 
-    if (!lock->named)
+    if (!lock->entry.named)
         return;
     for (at = bucket_of(lock->cl, lock->name); *at != lock;)
-        at = &(*at)->next_name;
-    *at = lock->next_name;
-    lock->named = false;
+        at = &(*at)->entry.next_name;
+    *at = lock->entry.next_name;
+    lock->entry.named = false;
 }
 
 bool dibs__hold_in_use(const dibs_lock *lock)
 {
-    return lock->depth > 0 || lock->guests;
+    return lock->entry.depth > 0 || lock->entry.guests;
 }
 
 /* The kernel is asked once for each thread, and again in a child process. */
@@ -90,7 +90,7 @@ dibs_lock *dibs__hold_elsewhere(const dibs_lock *lock, dibsx_nsec now)
 {
     dibs_lock *other = *bucket_of(lock->cl, lock->name);
 
-    for (; other; other = other->next_name)
+    for (; other; other = other->entry.next_name)
         if (other != lock && strcmp(other->name, lock->name) == 0 &&
             strcmp(other->holder, lock->holder) == 0 &&
             dibs__lease_valid(&other->lease, now))
@@ -100,42 +100,42 @@ dibs_lock *dibs__hold_elsewhere(const dibs_lock *lock, dibsx_nsec now)
 
 void dibs__hold_join(dibs_lock *lock, dibs_lock *host)
 {
-    lock->via = host;
-    lock->next_guest = host->guests;
-    host->guests = lock;
+    lock->entry.via = host;
+    lock->entry.next_guest = host->entry.guests;
+    host->entry.guests = lock;
     host->refs++;
-    lock->depth = 1;
+    lock->entry.depth = 1;
     dibs__keeper_publish(host);
 }
 
 void dibs__hold_quit(dibs_lock *lock)
 {
-    dibs_lock **at = &lock->via->guests;
+    dibs_lock **at = &lock->entry.via->entry.guests;
 
     while (*at != lock)
-        at = &(*at)->next_guest;
-    *at = lock->next_guest;
-    lock->via = NULL;
-    lock->depth = 0;
+        at = &(*at)->entry.next_guest;
+    *at = lock->entry.next_guest;
+    lock->entry.via = NULL;
+    lock->entry.depth = 0;
     lock->to_be_told = false;
 }
 
 void dibs__hold_taken(dibs_lock *lock)
 {
-    lock->depth = 1;
+    lock->entry.depth = 1;
     enlist(lock);
 }
 
 bool dibs__hold_leave(dibs_lock *lock, dibs_lock **holder)
 {
-    dibs_lock *at = lock->via ? lock->via : lock;
+    dibs_lock *at = lock->entry.via ? lock->entry.via : lock;
 
     *holder = NULL;
-    if (lock->depth == 0)
+    if (lock->entry.depth == 0)
         return false;
     *holder = at;
     at->refs++;
-    if (--lock->depth == 0 && lock->via) {
+    if (--lock->entry.depth == 0 && lock->entry.via) {
         dibs__hold_quit(lock);
         dibs__keeper_publish(lock);
         at->refs--;
@@ -149,10 +149,10 @@ bool dibs__hold_leave(dibs_lock *lock, dibs_lock **holder)
 void dibs__hold_end(dibs_lock *lock)
 {
     delist(lock);
-    lock->depth = 0;
+    lock->entry.depth = 0;
     lock->to_be_told = false;
-    while (lock->guests) {
-        dibs_lock *guest = lock->guests;
+    while (lock->entry.guests) {
+        dibs_lock *guest = lock->entry.guests;
 
         dibs__hold_quit(guest);
         dibs__keeper_publish(guest);

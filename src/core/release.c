@@ -53,9 +53,10 @@ static bool end_belief(dibs_lock *lock, bool valid)
 
     dibs__lock_unlist(lock);
     dibs__record_use_ended(lock, valid);
-    if (!lock->via) /* A guest is in the lease of another, which goes on. */
+    /* A guest is in the lease of another, which goes on. */
+    if (!lock->entry.via)
         dibs__hold_end(lock);
-    lock->resting = false;
+    lock->sticky.resting = false;
     unanswered = dibs__lease_leave(&lock->lease);
     dibs__keeper_watch(lock->cl, lock);
     return unanswered;

@@ -100,9 +100,9 @@ dibs_status dibs_lock_renew(dibs_lock *lock, dibs_error *err)
 
     if (rc != DIBS_OK)
         return rc;
-    at = lock->via ? lock->via : lock;
+    at = lock->entry.via ? lock->entry.via : lock;
     at->refs++; /* Its own handle may be freed meanwhile. */
-    if (lock->depth == 0)
+    if (lock->entry.depth == 0)
         rc = dibsx_fail(err, DIBS_LOST, "%s is not held", lock->name);
     else
         rc = renew_held(at, err);
@@ -136,7 +136,7 @@ static dibs_status adopt(dibs_lock *lock, const char *owner, uint64_t fence,
                           .replicas = lock->replicas};
     dibs_status rc;
 
-    if (ls->state != DIBS__LEASE_FREE || lock->via)
+    if (ls->state != DIBS__LEASE_FREE || lock->entry.via)
         return dibsx_fail(err, DIBS_INVALID, "this handle is in use for %s",
                           lock->name);
     rc = dibs__timer_ready(lock->cl, err);

@@ -30,8 +30,8 @@ static dibs_lock *pop(dibs_client *cl)
     dibs_lock *lock = cl->keeper.due;
 
     if (lock) {
-        cl->keeper.due = lock->next_due;
-        lock->listed = false;
+        cl->keeper.due = lock->due.next;
+        lock->due.listed = false;
     }
     return lock;
 }
@@ -45,8 +45,8 @@ static dibs_lock *next_due(dibs_client *cl, const dibs__store *st)
 
     while (cl->keeper.due && cl->keeper.due->st == st) {
         lock = pop(cl);
-        if (lock->due && dibs__lease_valid(&lock->lease, dibsx_now())) {
-            lock->due = false;
+        if (lock->due.current && dibs__lease_valid(&lock->lease, dibsx_now())) {
+            lock->due.current = false;
             return lock;
         }
         dibs__lock_unref(lock);
@@ -173,15 +173,15 @@ void dibs__renewer_add(dibs_client *cl, dibs_lock *lock)
         dibs__lease_renewed(&lock->lease, 0, DIBS_UNAVAIL, 0, dibsx_now());
         return;
     }
-    lock->due = true;
+    lock->due.current = true;
     /* One that is in the list since an earlier lease serves the new one. */
-    if (lock->listed)
+    if (lock->due.listed)
         return;
     lock->refs++;
-    lock->listed = true;
-    lock->next_due = NULL;
+    lock->due.listed = true;
+    lock->due.next = NULL;
     if (kp->due)
-        kp->due_last->next_due = lock;
+        kp->due_last->due.next = lock;
     else
         kp->due = lock;
     kp->due_last = lock;

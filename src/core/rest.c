@@ -7,22 +7,23 @@
 
 bool dibs__rest_begin(dibs_lock *lock, dibsx_nsec now)
 {
-    if (!(lock->opts.flags & DIBS_LOCK_STICKY) || lock->wanted || lock->freed ||
-        lock->mode != lock->opts.mode || lock->st != lock->cl->st ||
-        lock->lease.state != DIBS__LEASE_HELD ||
+    if (!(lock->opts.flags & DIBS_LOCK_STICKY) || lock->sticky.wanted ||
+        lock->freed || lock->mode != lock->opts.mode ||
+        lock->st != lock->cl->st || lock->lease.state != DIBS__LEASE_HELD ||
         !dibs__lease_valid(&lock->lease, now))
         return false;
     dibs__record_use_ended(lock, true);
-    lock->resting = true;
+    lock->sticky.resting = true;
     dibs__keeper_publish(lock);
     return true;
 }
 
 bool dibs__rest_take_up(dibs_lock *lock, dibsx_nsec now)
 {
-    if (!lock->resting || lock->wanted || !dibs__lease_valid(&lock->lease, now))
+    if (!lock->sticky.resting || lock->sticky.wanted ||
+        !dibs__lease_valid(&lock->lease, now))
         return false;
-    lock->resting = false;
+    lock->sticky.resting = false;
     lock->lease.held_at = now;
     dibs__count(&lock->cl->stats.held);
     dibs__keeper_publish(lock);

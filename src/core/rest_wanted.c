@@ -12,10 +12,10 @@
 static void leave_lease(dibs_client *cl, dibs__job *job)
 {
     dibs_lock *lock =
-        (dibs_lock *)(void *)((char *)job - offsetof(dibs_lock, leave));
+        (dibs_lock *)(void *)((char *)job - offsetof(dibs_lock, sticky.leave));
 
     (void)cl;
-    if (lock->resting)
+    if (lock->sticky.resting)
         dibs__lock_let_go(lock);
     dibs__lock_unref(lock);
 }
@@ -24,10 +24,10 @@ void dibs__rest_wanted(dibs_lock *lock)
 {
     if (!(lock->opts.flags & DIBS_LOCK_STICKY))
         return;
-    lock->wanted = true;
-    if (!lock->resting || lock->leave.queued)
+    lock->sticky.wanted = true;
+    if (!lock->sticky.resting || lock->sticky.leave.queued)
         return;
-    lock->leave.run = leave_lease;
-    if (dibs__worker_add(lock->cl, &lock->leave))
+    lock->sticky.leave.run = leave_lease;
+    if (dibs__worker_add(lock->cl, &lock->sticky.leave))
         lock->refs++;
 }

@@ -75,8 +75,9 @@ dibs__spare_use(dibs_lock *lock, const dibs_error *why, dibs_error *err)
         pthread_mutex_lock(&cl->mutex);
     }
     lock->st = cl->spare;
-    lock->fallback = cl->on_unavailable == DIBS_AWAY_LOCAL ? DIBS_FALLBACK_LOCAL
-                                                           : DIBS_FALLBACK_OPEN;
+    lock->shown.fallback = cl->on_unavailable == DIBS_AWAY_LOCAL
+                               ? DIBS_FALLBACK_LOCAL
+                               : DIBS_FALLBACK_OPEN;
     dibs__count(&cl->stats.fallbacks);
     return DIBS_OK;
 }
@@ -93,7 +94,7 @@ void dibs__spare_store_answered(dibs_client *cl)
 
 const char *dibs__spare_name(const dibs_lock *lock, const char *owner)
 {
-    return lock->fallback == DIBS_FALLBACK_OPEN ? owner : lock->name;
+    return lock->shown.fallback == DIBS_FALLBACK_OPEN ? owner : lock->name;
 }
 
 uint32_t dibs__spare_replicas(const dibs_lock *lock)
@@ -107,9 +108,10 @@ dibs_fallback dibs_lock_fallback(const dibs_lock *lock)
     int fallback;
 
     if (dibs__forked(lock->cl->fork_number))
-        return (dibs_fallback)atomic_load(&lock->fallback);
+        return (dibs_fallback)atomic_load(&lock->shown.fallback);
     pthread_mutex_lock(mutex);
-    fallback = atomic_load(lock->via ? &lock->via->fallback : &lock->fallback);
+    fallback = atomic_load(lock->entry.via ? &lock->entry.via->shown.fallback
+                                           : &lock->shown.fallback);
     pthread_mutex_unlock(mutex);
     return (dibs_fallback)fallback;
 }

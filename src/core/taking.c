@@ -37,20 +37,20 @@ void dibs__taking_enlist(dibs_lock *lock)
 {
     dibs_client *cl = lock->cl;
 
-    lock->next_taking = cl->takings;
-    lock->at_taking = &cl->takings;
+    lock->acquire.next = cl->takings;
+    lock->acquire.at = &cl->takings;
     if (cl->takings)
-        cl->takings->at_taking = &lock->next_taking;
+        cl->takings->acquire.at = &lock->acquire.next;
     cl->takings = lock;
-    lock->taking = true;
+    lock->acquire.running = true;
 }
 
 void dibs__taking_delist(dibs_lock *lock)
 {
-    *lock->at_taking = lock->next_taking;
-    if (lock->next_taking)
-        lock->next_taking->at_taking = lock->at_taking;
-    lock->taking = false;
+    *lock->acquire.at = lock->acquire.next;
+    if (lock->acquire.next)
+        lock->acquire.next->acquire.at = lock->acquire.at;
+    lock->acquire.running = false;
     if (lock->cl->closing)
         pthread_cond_broadcast(&lock->cl->over);
 }
@@ -84,9 +84,9 @@ dibs__taking_start(dibs_lock *lock, const dibs__taking_way *way, bool *over)
         dibs__record_taken(lock, rc, 0, false);
         return rc;
     }
-    lock->wake = way->wake;
-    dibs__take_start(&lock->take, &terms, &cl->jitter, dibsx_now());
-    lock->take.cancelled = lock->stopped || cl->closing;
+    lock->acquire.wake = way->wake;
+    dibs__take_start(&lock->acquire.take, &terms, &cl->jitter, dibsx_now());
+    lock->acquire.take.cancelled = lock->acquire.stopped || cl->closing;
     dibs__count(&cl->stats.waiting);
     dibs__taking_enlist(lock);
     return DIBS_OK;
@@ -94,7 +94,7 @@ dibs__taking_start(dibs_lock *lock, const dibs__taking_way *way, bool *over)
 
 dibs__take_step dibs__taking_next(dibs_lock *lock)
 {
-    dibs__take *tk = &lock->take;
+    dibs__take *tk = &lock->acquire.take;
     dibs__take_step step = dibs__take_next(tk, &lock->lease, dibsx_now());
 
     for (; tk->polls > 0; tk->polls--)
@@ -105,7 +105,7 @@ dibs__take_step dibs__taking_next(dibs_lock *lock)
 static void open_bell(dibs_lock *lock)
 {
     dibs_client *cl = lock->cl;
-    int64_t wait_ms = lock->take.terms.wait_ms;
+    int64_t wait_ms = lock->acquire.take.terms.wait_ms;
     dibsx_nsec now = dibsx_now();
 
     pthread_mutex_unlock(&cl->mutex);
@@ -113,7 +113,7 @@ static void open_bell(dibs_lock *lock)
                         wait_ms == 0 ? dibs__client_deadline(cl, now)
                                      : dibsx_after_ms(now, wait_ms));
     pthread_mutex_lock(&cl->mutex);
-    dibs__take_listened(&lock->take, dibsx_now());
+    dibs__take_listened(&lock->acquire.take, dibsx_now());
 }
 
 /* A new owner, unless one asks already. */
@@ -127,7 +127,7 @@ static dibs_status begin(dibs_lock *lock)
     rc = dibs__owner_new(lock->cl, owner, &lock->why);
     if (rc != DIBS_OK)
         return rc;
-    if (!lock->take.on_spare)
+    if (!lock->acquire.take.on_spare)
         dibs__lock_use_store(lock);
     dibs__lock_begin(lock, owner);
     return DIBS_OK;
@@ -135,7 +135,8 @@ static dibs_status begin(dibs_lock *lock)
 
 static uint32_t ask_flags(const dibs_lock *lock)
 {
-    uint32_t flags = lock->take.terms.wait_ms == 0 ? 0 : DIBS__ASK_QUEUE;
+    uint32_t flags =
+        lock->acquire.take.terms.wait_ms == 0 ? 0 : DIBS__ASK_QUEUE;
 
     if (lock->opts.flags & DIBS_LOCK_BARGE)
         flags |= DIBS__ASK_BARGE;
@@ -185,7 +186,7 @@ static void answered(dibs_lock *lock, dibs_status rc, const dibs__answer *ans)
     if (ls->state == DIBS__LEASE_FREE)
         dibs__lock_unlist(lock);
     dibs__keeper_watch(cl, lock);
-    dibs__take_answered(&lock->take, ls, rc, ans, now);
+    dibs__take_answered(&lock->acquire.take, ls, rc, ans, now);
 }
 
 static void ask(dibs_lock *lock)
@@ -201,12 +202,13 @@ static void ask(dibs_lock *lock)
     dibs_status rc = begin(lock);
 
     if (rc != DIBS_OK) {
-        dibs__take_answered(&lock->take, &lock->lease, rc, &ans, dibsx_now());
+        dibs__take_answered(&lock->acquire.take, &lock->lease, rc, &ans,
+                            dibsx_now());
         return;
     }
     now = dibsx_now();
-    deadline =
-        dibs__take_ask_until(&lock->take, dibs__client_deadline(cl, now), now);
+    deadline = dibs__take_ask_until(&lock->acquire.take,
+                                    dibs__client_deadline(cl, now), now);
     question = (dibs__ask){.name = dibs__spare_name(lock, owner),
                            .owner = owner,
                            .mode = (dibs__mode)opts->mode,
@@ -221,7 +223,7 @@ static void ask(dibs_lock *lock)
     memcpy(owner, lock->lease.owner, sizeof(owner));
     question.who = dibs__who_text(lock, who);
     dibs__lease_asked(&lock->lease, now);
-    dibs__take_asked(&lock->take, &lock->lease);
+    dibs__take_asked(&lock->acquire.take, &lock->lease);
     dibs__keeper_watch(cl, lock);
     st = lock->st;
     lock->why = (dibs_error){0};
@@ -240,14 +242,14 @@ static void leave(dibs_lock *lock)
 
     /* A valid lease is one that rested, from an earlier acquire. */
     rc = dibs__lock_give_up(lock, valid ? 0 : GIVE_UP_MS, NULL);
-    dibs__take_left(&lock->take, &lock->lease, rc, dibsx_now());
+    dibs__take_left(&lock->acquire.take, &lock->lease, rc, dibsx_now());
 }
 
 static void turn_to_spare(dibs_lock *lock)
 {
     dibs_status rc = dibs__spare_use(lock, &lock->why, &lock->why);
 
-    dibs__take_spared(&lock->take, rc, dibsx_now());
+    dibs__take_spared(&lock->acquire.take, rc, dibsx_now());
 }
 
 void dibs__taking_do(dibs_lock *lock, dibs__take_step step)
@@ -274,7 +276,7 @@ void dibs__taking_do(dibs_lock *lock, dibs__take_step step)
 dibs_status dibs__taking_end(dibs_lock *lock)
 {
     dibs_client *cl = lock->cl;
-    const dibs__take *tk = &lock->take;
+    const dibs__take *tk = &lock->acquire.take;
 
     dibs__take_explain(tk, lock->name, &lock->why);
     dibs__taking_delist(lock);
@@ -292,13 +294,13 @@ dibs_status dibs__taking_end(dibs_lock *lock)
 void dibs__taking_wake(dibs_lock *lock)
 {
     pthread_cond_broadcast(&lock->cond);
-    if (lock->wake)
-        lock->wake(lock);
+    if (lock->acquire.wake)
+        lock->acquire.wake(lock);
 }
 
 void dibs__taking_cancel(dibs_lock *lock)
 {
-    lock->take.cancelled = true;
+    lock->acquire.take.cancelled = true;
     dibs__taking_wake(lock);
 }
 
@@ -308,7 +310,7 @@ void dibs__taking_close(dibs_client *cl)
 
     cl->closing = true;
     for (dibs_lock *lock = cl->takings; lock; lock = next) {
-        next = lock->next_taking;
+        next = lock->acquire.next;
         dibs__taking_cancel(lock);
     }
 }
@@ -322,7 +324,7 @@ void dibs__taking_trace(const dibs_lock *lock, dibs_status rc,
     if (rc == DIBS_OK)
         dibs__log(cl, DIBS_LOG_TRACE, "granted",
                   "%s under token %" PRIu64 " after %" PRId64 " us", lock->name,
-                  atomic_load(&lock->fence), waited_us);
+                  atomic_load(&lock->shown.fence), waited_us);
     else if (rc == DIBS_TIMEOUT || rc == DIBS_CANCELLED)
         dibs__log(cl, DIBS_LOG_TRACE,
                   rc == DIBS_TIMEOUT ? "timeout" : "cancelled",

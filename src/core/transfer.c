@@ -56,11 +56,11 @@ dibs_status dibs_lock_transfer(dibs_lock *lock, char token[DIBS_TOKEN_SIZE],
     token[0] = '\0';
     if (rc != DIBS_OK)
         return rc;
-    if (lock->depth == 0 || lock->via ||
+    if (lock->entry.depth == 0 || lock->entry.via ||
         !dibs__lease_valid(&lock->lease, dibsx_now()))
         rc = dibsx_fail(err, DIBS_LOST, "%s is not held by this handle",
                         lock->name);
-    else if (lock->depth > 1 || lock->guests)
+    else if (lock->entry.depth > 1 || lock->entry.guests)
         rc = dibsx_fail(err, DIBS_INVALID,
                         "%s was entered more than once; release to depth 1 "
                         "first",

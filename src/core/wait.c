@@ -38,7 +38,7 @@ static dibs_status drive(dibs_lock *lock)
 
     while ((step = dibs__taking_next(lock)) != DIBS__TAKE_DONE)
         if (step == DIBS__TAKE_SLEEP)
-            sleep_until(lock, lock->take.wake_at);
+            sleep_until(lock, lock->acquire.take.wake_at);
         else
             dibs__taking_do(lock, step);
     return dibs__taking_end(lock);
@@ -60,7 +60,7 @@ dibs_status dibs__taking_block(dibs_lock *lock, int64_t wait_ms,
     assert(lock);
     rc = dibs__taking_start(lock, &way, &over);
     if (!over) {
-        started_at = lock->take.started_at;
+        started_at = lock->acquire.take.started_at;
         rc = drive(lock);
     }
     if (rc != DIBS_OK && err)
