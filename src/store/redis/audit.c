@@ -347,13 +347,3 @@ dibs_status dibs__redis_audit_at(dibs__redis *rd, const dibs__place *place,
 
     return report_server(&rp, err);
 }
-
-dibs_status dibs__redis_audit(dibs__store *st, dibsx_nsec deadline,
-                              dibs_finding_fn *each, void *arg, dibs_error *err)
-{
-    dibs__redis *rd = dibs__redis_of(st);
-
-    return rd->cluster
-               ? dibs__redis_audit_cluster(rd, deadline, each, arg, err)
-               : dibs__redis_audit_at(rd, NULL, deadline, each, arg, err);
-}

@@ -11,13 +11,9 @@
 #include "base/rand.h"
 #include "base/thread.h"
 #include "store/redis/backoff.h"
-#include "store/redis/conn.h"
 #include "store/redis/ears.h"
-#include "store/redis/error.h"
-#include "store/redis/reply.h"
-#include "store/redis/sentinel.h"
+#include "store/redis/subscription.h"
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 void dibs__redis_bell_init(dibs__redis_bell *bell, const dibs__redis_conf *conf)
@@ -40,75 +36,6 @@ void dibs__redis_bell_fini(dibs__redis_bell *bell)
     pthread_mutex_destroy(&bell->mutex);
 }
 
-static bool is_message(const redisReply *kind)
-{
-    return kind && kind->type == REDIS_REPLY_STRING &&
-           (strcmp(kind->str, "message") == 0 ||
-            strcmp(kind->str, "smessage") == 0);
-}
-
-void dibs__redis_bell_heed(dibs__redis_bell *bell, const redisReply *reply)
-{
-    const redisReply *kind = dibs__reply_item(reply, 0);
-    const redisReply *text = dibs__reply_item(reply, 2);
-    dibs__ring ring;
-
-    if (is_message(kind) && text && text->type == REDIS_REPLY_STRING &&
-        dibs__ring_read(text->str, &ring))
-        dibs__listener_put(&bell->listener, &ring);
-}
-
-typedef char channel_name[sizeof(DIBS__BELL_CHANNEL) + DIBS__LISTENER_ADDRESS];
-
-static void begin_subscribe(const dibs__redis_bell *bell, channel_name name,
-                            dibs__words *words)
-{
-    snprintf(name, sizeof(channel_name), DIBS__BELL_CHANNEL "%s",
-             bell->listener.address);
-    words->count = 0;
-    dibs__words_puts(words, "SUBSCRIBE");
-    dibs__words_puts(words, name);
-}
-
-dibs_status dibs__redis_bell_subscribe(dibs__redis_bell *bell, dibs__conn *cn,
-                                       dibs_error *err)
-{
-    dibsx_nsec deadline = dibsx_after_ms(dibsx_now(), DIBS__BELL_CONNECT_MS);
-    redisReply *reply = NULL;
-    channel_name name;
-    dibs__words words;
-    dibs_status rc;
-
-    begin_subscribe(bell, name, &words);
-    rc = dibs__conn_ask(cn, &words, deadline, &reply, err);
-    if (rc == DIBS_OK && reply->type == REDIS_REPLY_ERROR)
-        rc = dibs__redis_fail(reply->str, err);
-    dibs__reply_free(reply);
-    return rc;
-}
-
-dibs_status
-dibs__redis_bell_tell(dibs__redis_bell *bell, dibs__conn *cn, dibs_error *err)
-{
-    channel_name name;
-    dibs__words words;
-
-    begin_subscribe(bell, name, &words);
-    return dibs__conn_tell(cn, &words,
-                           dibsx_after_ms(dibsx_now(), DIBS__BELL_CONNECT_MS),
-                           err);
-}
-
-dibs_status dibs__redis_bell_ping(dibs__conn *cn, dibs_error *err)
-{
-    dibs__words words = {.count = 0};
-
-    dibs__words_puts(&words, "PING");
-    return dibs__conn_tell(cn, &words,
-                           dibsx_after_ms(dibsx_now(), DIBS__BELL_CONNECT_MS),
-                           err);
-}
-
 /* Until the connection is lost, or the thread is to end: DIBS_CANCELLED. */
 static dibs_status
 listen_on(dibs__redis_bell *bell, dibs__conn *cn, dibs_error *err)
@@ -122,10 +49,10 @@ listen_on(dibs__redis_bell *bell, dibs__conn *cn, dibs_error *err)
 
         rc = dibs__conn_hear(cn, bell->listener.stop_fd, until, &reply, err);
         if (rc == DIBS_OK) {
-            dibs__redis_bell_heed(bell, reply);
+            dibs__subscription_heed(&bell->listener, reply);
             asked = false;
         } else if (rc == DIBS_TIMEOUT && !asked) {
-            rc = dibs__redis_bell_ping(cn, err);
+            rc = dibs__subscription_ping(cn, err);
             asked = true;
         }
         dibs__reply_free(reply);
@@ -160,7 +87,7 @@ static dibs_status attend(dibs__redis_bell *bell, dibs__backoff *bo)
     if (rc == DIBS_OK && dibs__way_has_moved(&bell->way))
         dibs__conn_sever(cn);
     if (rc == DIBS_OK)
-        rc = dibs__redis_bell_subscribe(bell, cn, &err);
+        rc = dibs__subscription_ask(bell->listener.address, cn, &err);
     dibs__listener_report(&bell->listener, rc == DIBS_OK ? NULL : &err);
     if (rc == DIBS_OK) {
         dibs__backoff_worked(bo);

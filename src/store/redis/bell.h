@@ -10,14 +10,6 @@
 #include "store/listener.h"
 #include "store/redis/cluster.h"
 #include "store/redis/way.h"
-#include <hiredis/hiredis.h>
-
-/* The channel of a bell is this and its address. */
-#define DIBS__BELL_CHANNEL "dibs:bell:"
-
-/* How long an attempt to connect may take, and nothing may be heard before the
- * server is asked whether it is there. */
-enum { DIBS__BELL_CONNECT_MS = 1000, DIBS__BELL_QUIET_MS = 15000 };
 
 typedef struct dibs__redis_bell {
     dibs__listener listener;
@@ -52,21 +44,5 @@ void dibs__redis_bell_drop(dibs__redis_bell *bell);
 
 /* What others ring this handle by, "-" when it is not open. */
 const char *dibs__redis_bell_address(dibs__redis_bell *bell);
-
-/* The rest is for who listens: the thread of the bell, or the ears.
- *
- * Subscribes to the channel of the bell. The others only send: one the same, one to
- * ask for a sign of life; the replies are heard like any other. */
-DIBS_MUST_CHECK dibs_status dibs__redis_bell_subscribe(dibs__redis_bell *bell,
-                                                       struct dibs__conn *cn,
-                                                       dibs_error *err);
-DIBS_MUST_CHECK dibs_status dibs__redis_bell_tell(dibs__redis_bell *bell,
-                                                  struct dibs__conn *cn,
-                                                  dibs_error *err);
-DIBS_MUST_CHECK dibs_status dibs__redis_bell_ping(struct dibs__conn *cn,
-                                                  dibs_error *err);
-
-/* A message has come. */
-void dibs__redis_bell_heed(dibs__redis_bell *bell, const redisReply *reply);
 
 #endif

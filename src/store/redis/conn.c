@@ -6,9 +6,7 @@
 #include "store/redis/conn.h"
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "base/forget.h"
 #include "base/spin.h"
-#include "store/redis/greet.h"
 #include "store/redis/tls.h"
 #include <errno.h>
 #include <poll.h>
@@ -64,9 +62,9 @@ connect_socket(dibs__conn *cn, const dibs__redis_conf *conf, dibs__resolver *rs,
                              err);
 }
 
-static dibs_status
-open_unless(const dibs__redis_conf *conf, dibs__resolver *rs, int abort_fd,
-            dibsx_nsec deadline, dibs__conn **out, dibs_error *err)
+dibs_status
+dibs__conn_start(const dibs__redis_conf *conf, dibs__resolver *rs, int abort_fd,
+                 dibsx_nsec deadline, dibs__conn **out, dibs_error *err)
 {
     dibs__conn *cn = NULL;
     dibs_status rc = dibs__hiredis_load(err);
@@ -89,41 +87,15 @@ open_unless(const dibs__redis_conf *conf, dibs__resolver *rs, int abort_fd,
     if (rc == DIBS_OK && conf->tls)
         rc = dibs__tls_open(conf, cn->fd, deadline, &cn->tls, err);
     if (rc == DIBS_OK)
-        rc = dibs__greet(cn, conf, deadline, err);
-    dibsx_forget();
-    cn->abort_fd = -1;
-    if (rc == DIBS_OK)
         *out = cn;
     else
         dibs__conn_close(cn);
     return rc;
 }
 
-dibs_status
-dibs__conn_open(const dibs__redis_conf *conf, dibs__resolver *rs,
-                dibsx_nsec deadline, dibs__conn **out, dibs_error *err)
+void dibs__conn_settle(dibs__conn *cn)
 {
-    return open_unless(conf, rs, -1, deadline, out, err);
-}
-
-dibs_status
-dibs__conn_open_at(const dibs__redis_conf *conf, const dibs__place *place,
-                   int abort_fd, dibsx_nsec deadline, dibs__conn **out,
-                   dibs_error *err)
-{
-    dibs__resolver *rs = dibs__resolver_new(place->host, place->port);
-    dibs__redis_conf way = *conf;
-    dibs__place at = *place;
-    dibs_status rc;
-
-    *out = NULL;
-    if (!rs)
-        return dibsx_nomem(err, "a connection");
-    way.host = at.host;
-    way.port = at.port;
-    rc = open_unless(&way, rs, abort_fd, deadline, out, err);
-    dibs__resolver_free(rs);
-    return rc;
+    cn->abort_fd = -1;
 }
 
 void dibs__conn_sever(dibs__conn *cn)

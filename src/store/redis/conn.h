@@ -94,4 +94,13 @@ int dibs__conn_receive(dibs__conn *cn, dibs__expect expect, dibsx_nsec deadline,
  * False when it failed. */
 bool dibs__conn_next(dibs__conn *cn, redisReply **out, dibs_error *err);
 
+/* The halves of an opening, between which conn_open.c greets: connects and shakes
+ * hands, statuses as those of dibs__conn_open(); and ends the say of `abort_fd`,
+ * which until then ends every wait. */
+DIBS_MUST_CHECK dibs_status dibs__conn_start(const dibs__redis_conf *conf,
+                                             dibs__resolver *rs, int abort_fd,
+                                             dibsx_nsec deadline,
+                                             dibs__conn **out, dibs_error *err);
+void dibs__conn_settle(dibs__conn *cn);
+
 #endif

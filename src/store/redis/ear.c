@@ -4,8 +4,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "store/redis/ear.h"
 #include "base/event.h"
-#include "store/redis/conn.h"
-#include "store/redis/reply.h"
+#include "store/redis/subscription.h"
 #include <poll.h>
 #include <stdio.h>
 
@@ -86,7 +85,7 @@ static dibs_status catch_up(dibs__ear *er, dibs__conn *cn, dibs_error *err)
     er->changed = false;
     pthread_mutex_unlock(&es->mutex);
     if (inherits)
-        rc = dibs__redis_bell_tell(es->bell, cn, err);
+        rc = dibs__subscription_tell(es->bell->listener.address, cn, err);
     while (changed && rc == DIBS_OK &&
            (slot = advance(er, DIBS__UNWANTED, DIBS__UNUSED)) >= 0)
         rc = tell(er, cn, "SUNSUBSCRIBE", slot, err);
@@ -145,7 +144,7 @@ static dibs_status listen_on(dibs__ear *er, dibs__conn *cn, dibs_error *err)
         } else if (rc == DIBS_TIMEOUT && !asked &&
                    dibs__cluster_has(cluster, &er->place)) {
             dibs__ears_forget_idle(er->all);
-            rc = dibs__redis_bell_ping(cn, err);
+            rc = dibs__subscription_ping(cn, err);
             if (rc != DIBS_OK)
                 return rc;
             heard_at = dibsx_now();
@@ -177,7 +176,7 @@ static dibs_status choose(dibs__ear *er, dibsx_nsec deadline, dibs_error *err)
 static dibs_status subscribe(dibs__ear *er, dibs__conn *cn, dibs_error *err)
 {
     dibs__redis_bell *bell = er->all->bell;
-    dibs_status rc = dibs__redis_bell_subscribe(bell, cn, err);
+    dibs_status rc = dibs__subscription_ask(bell->listener.address, cn, err);
 
     if (rc != DIBS_OK)
         return rc;

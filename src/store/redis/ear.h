@@ -21,6 +21,9 @@ enum {
     DIBS__EARS_MAX = 32
 }; /* masters beyond these are rung the ordinary way */
 
+/* A slot that nobody asked for for this long is not listened to any more. */
+#define DIBS__EARS_IDLE (600 * DIBSX_SEC)
+
 typedef struct dibs__ear {
     dibs__ears *all;
     pthread_t thread;
@@ -53,8 +56,14 @@ struct dibs__ears {
  * stop_fd of the bell are readable. */
 void *dibs__ear_main(void *arg);
 
-/* It has heard a reply. */
+/* The rest of it is in cluster_replies.c. It has heard a reply: */
 void dibs__ear_take(dibs__ear *er, const redisReply *reply);
+
+/* What it is to hear has changed. Locks: mutex. */
+void dibs__ear_wake(dibs__ear *er);
+
+/* A slot is not to be listened to any more. Locks: mutex. */
+void dibs__ears_give_up(dibs__ears *es, dibs__channel *ch);
 
 /* Offers the ordinary channel to an ear with slots, if there is one. */
 void dibs__ears_offer(dibs__ears *es);

@@ -2,7 +2,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "store/redis/fit.h"
 #include "base/fail.h"
-#include "store/redis/keys.h"
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>

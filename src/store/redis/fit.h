@@ -14,7 +14,8 @@
 #include "store/redis/slot.h"
 #include <dibs/types.h>
 
-#define DIBS__KEY_NONE "dibs:none"
+#define DIBS__KEY_FENCE "dibs:fence"
+#define DIBS__KEY_NONE  "dibs:none"
 
 /* The words that it puts in; lives as long as the command. */
 typedef struct dibs__fitting {

@@ -55,12 +55,8 @@ dibs_status dibs__redis_acquire_all(struct dibs__store *st,
                                     dibsx_nsec deadline, dibs__answer *answers,
                                     size_t *blocked, dibs_error *err);
 
-/* As the step of store/store.h. */
-dibs_status
-dibs__redis_audit(dibs__store *st, dibsx_nsec deadline, dibs_finding_fn *each,
-                  void *arg, dibs_error *err);
-
-/* The same of one server (NULL: the only one), and of a cluster. */
+/* As audit of store/store.h: of one server (NULL: the only one), and of a
+ * cluster. */
 DIBS_MUST_CHECK dibs_status dibs__redis_audit_at(dibs__redis *rd,
                                                  const dibs__place *place,
                                                  dibsx_nsec deadline,

@@ -7,10 +7,10 @@
 #ifndef DIBS_STORE_REDIS_KEYS_H
 #define DIBS_STORE_REDIS_KEYS_H
 
+#include "store/redis/fit.h" /* DIBS__KEY_FENCE */
 #include "store/redis/resp.h"
 #include <dibs/types.h>
 
-#define DIBS__KEY_FENCE  "dibs:fence"
 #define DIBS__KEY_ESCAPE "dibs:lock:"
 #define DIBS__KEY_VALUE  "dibs:value:"
 #define DIBS__KEY_LOG    "dibs:log:"

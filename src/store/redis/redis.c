@@ -172,6 +172,16 @@ static const char *cannot(const dibs__store *st, dibs__ability what)
                : NULL;
 }
 
+static dibs_status audit(dibs__store *st, dibsx_nsec deadline,
+                         dibs_finding_fn *each, void *arg, dibs_error *err)
+{
+    dibs__redis *rd = dibs__redis_of(st);
+
+    return rd->cluster
+               ? dibs__redis_audit_cluster(rd, deadline, each, arg, err)
+               : dibs__redis_audit_at(rd, NULL, deadline, each, arg, err);
+}
+
 #define STORE(name)                                                            \
     {                                                                          \
         .scheme = name, .open = store_open, .reach = reach,                    \
@@ -179,7 +189,7 @@ static const char *cannot(const dibs__store *st, dibs__ability what)
         .value = &dibs__redis_value_ops, .log = &dibs__redis_log_ops,          \
         .bell_open = bell_open, .bell_hear = bell_hear, .now = now,            \
         .caution = caution, .cannot = cannot, .vote = &dibs__redis_vote_ops,   \
-        .audit = dibs__redis_audit,                                            \
+        .audit = audit,                                                        \
     }
 
 const dibs__store_ops dibs__redis_ops = STORE("redis");

@@ -44,12 +44,6 @@ dibs__sentinel_connect(dibs__sentinel *sn, bool demoted, dibsx_nsec deadline,
                        uint64_t *moves, dibs__conn **out, dibs_error *err);
 uint64_t dibs__sentinel_moves(const dibs__sentinel *sn);
 
-/* Asks which server is the primary. */
-DIBS_MUST_CHECK dibs_status dibs__sentinel_find(dibs__sentinel *sn,
-                                                dibsx_nsec deadline,
-                                                dibs__place *out,
-                                                dibs_error *err);
-
 /* Opens a connection to the sentinel with this number of those that are known;
  * DIBS_NOTFOUND beyond the last. Given up when `abort_fd` (-1 for none) becomes
  * readable. Close it with dibs__conn_close(). */
@@ -58,9 +52,6 @@ DIBS_MUST_CHECK dibs_status dibs__sentinel_open(dibs__sentinel *sn,
                                                 dibsx_nsec deadline,
                                                 dibs__conn **out,
                                                 dibs_error *err);
-
-/* Another server is said to be the primary. */
-void dibs__sentinel_heard(dibs__sentinel *sn, const dibs__place *primary);
 
 /* The name by which the sentinels know the servers. */
 const char *dibs__sentinel_name(const dibs__sentinel *sn);

@@ -12,6 +12,7 @@
 #include "base/rand.h"
 #include "store/redis/backoff.h"
 #include "store/redis/reply.h"
+#include "store/redis/sentinel_find.h"
 #include "store/redis/sentinel_read.h"
 #include <poll.h>
 #include <signal.h>
