@@ -1,0 +1,100 @@
+/* renew.h - renewals under way: entries, the scripts that renew them, and what came
+ * of each. Shared by the files of the step: renew.c, renew_cluster.c, and below
+ * both renew_script.c. */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_STORE_REDIS_RENEW_H
+#define DIBS_STORE_REDIS_RENEW_H
+
+#include "base/buf.h"
+#include "store/redis/step.h"
+
+/* Leases renewed by one script: few enough that others do not wait for long. Each
+ * has four keys and three words. */
+enum { DIBS__RENEWAL_BATCH = 36 };
+_Static_assert(6 + 7 * DIBS__RENEWAL_BATCH <= DIBS__WORDS_MAX,
+               "they fit into a command");
+
+/* The words of one script and what they are made of. */
+typedef struct dibs__renewal_sheet {
+    dibs__words words;
+    dibs__keys keys[DIBS__RENEWAL_BATCH];
+    char fences[DIBS__RENEWAL_BATCH][DIBS__NUMBER_MAX];
+    char ttls[DIBS__RENEWAL_BATCH][DIBS__NUMBER_MAX];
+    char key_count[DIBS__NUMBER_MAX];
+} dibs__renewal_sheet;
+
+typedef struct dibs__renewal_entry {
+    dibs__renewal *item;
+    int slot; /* both are 0 when there is no cluster */
+    int server;
+    bool failing; /* the server has failed the last time */
+    bool sent;
+    bool answered; /* of the first of a script: with an error, */
+    bool stuck;    /* ... because its slot is being moved */
+    bool done;
+} dibs__renewal_entry;
+
+/* A script: entries that are next to each other. */
+typedef struct dibs__renewal_piece {
+    dibs__renewal_entry *first;
+    size_t count;
+} dibs__renewal_piece;
+
+/* Renewals under way. */
+typedef struct dibs__renewing {
+    dibs__redis *rd;
+    dibs__renewal_entry *entries;
+    size_t count;
+    dibsx_nsec deadline;
+    int64_t patience_ms; /* in a cluster, for one server */
+    dibs__renewal_sheet *sheet;
+    dibsx_buf bytes;
+    size_t failed;
+    bool unsure;    /* one of them may have been renewed */
+    dibs_error why; /* the last one failed */
+} dibs__renewing;
+
+/* Replicas must have it too. */
+static inline bool dibs__renewal_is_durable(const dibs__renewal_entry *at)
+{
+    return at->item->replicas > 0;
+}
+
+/* Brings those together that one script can renew: what replicas must have comes
+ * last, before it servers that failed the last time. */
+void dibs__renewing_sort(dibs__renewing *rn);
+
+/* As many as one script can do, from `first` on. */
+dibs__renewal_piece
+dibs__renewing_piece_at(const dibs__renewing *rn, dibs__renewal_entry *first);
+
+/* Sends the scripts for a server that were not sent yet together, but for what
+ * replicas must have. Who is referred elsewhere, or meets another error, is left
+ * for later; so is in a cluster what was not sent. */
+void dibs__renewing_send_to(dibs__renewing *rn, int server, dibsx_nsec until);
+
+/* Runs a script for itself: it goes where it is referred to, and brings its text
+ * along. With any status but DIBS_OK nothing is noted yet. */
+DIBS_MUST_CHECK dibs_status dibs__renewing_run(dibs__renewing *rn,
+                                               const dibs__renewal_piece *pc,
+                                               dibsx_nsec until);
+
+/* Runs the script of the sheet: where replicas must have what it does, on a
+ * connection of its own, which is then lent. */
+DIBS_MUST_CHECK dibs_status dibs__renewing_run_sheet(
+    dibs__renewing *rn, dibs__script script, bool durable, dibsx_nsec until,
+    dibs__loan *loan, redisReply **reply);
+
+/* A renewal that too few replicas have may be lost, so that the lease is no longer
+ * than it was. */
+void dibs__renewing_confirm(dibs__renewing *rn, const dibs__renewal_piece *pc,
+                            dibs__loan *loan);
+
+/* Those had no answer. */
+void dibs__renewing_give_up(dibs__renewing *rn, const dibs__renewal_piece *pc,
+                            dibs_status rc);
+
+/* Renews all of them in a cluster (renew_cluster.c). */
+void dibs__renewing_in_cluster(dibs__renewing *rn);
+
+#endif

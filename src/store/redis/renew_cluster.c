@@ -1,0 +1,148 @@
+/* renew_cluster.c - renews the leases of a cluster: a script for each slot, those for
+ * one server together.
+ *
+ * Owns nothing; any thread. A server that does not answer costs the leases of the
+ * others a part of their time only, and is asked last the next time. */
+/* SPDX-License-Identifier: MIT */
+#include "store/redis/renew.h"
+#include "store/redis/slot.h"
+
+/* One server may take this part of the shortest ttl, but has at least this long. */
+enum { PATIENCE_PART = 6, PATIENCE_MS = 50 };
+
+static dibsx_nsec patience(const dibs__renewing *rn)
+{
+    dibsx_nsec until = dibsx_after_ms(dibsx_now(), rn->patience_ms);
+
+    return until < rn->deadline ? until : rn->deadline;
+}
+
+static void write_keep(dibs__renewing *rn, const dibs__renewal *item)
+{
+    dibs__renewal_sheet *sh = rn->sheet;
+
+    dibs__keys_of(item->name, &sh->keys[0]);
+    dibs__script_begin(&sh->words, DIBS__SCRIPT_keep, "1");
+    dibs__words_add(&sh->words, sh->keys[0].key[0], sh->keys[0].len[0]);
+    dibs__words_puts(&sh->words, item->owner);
+    dibs__words_number(&sh->words, (int64_t)item->fence, sh->fences[0]);
+    dibs__words_number(&sh->words, dibs__step_span(item->ttl_ms), sh->ttls[0]);
+}
+
+/* Renews one by the key of its lock alone, which is always in one place. False when
+ * that cannot tell. */
+static bool
+keep_one(dibs__renewing *rn, dibs__renewal_entry *at, dibsx_nsec until)
+{
+    const dibs__renewal_piece pc = {.first = at, .count = 1};
+    dibs__loan loan = {.cn = NULL};
+    redisReply *reply = NULL;
+    dibs__renewal kept = *at->item;
+
+    write_keep(rn, at->item);
+    if (dibs__renewing_run_sheet(rn, DIBS__SCRIPT_keep,
+                                 dibs__renewal_is_durable(at), until, &loan,
+                                 &reply) == DIBS_OK &&
+        dibs__reply_int(reply, &kept.left_ms) &&
+        dibs__answer_renewal(&kept, &rn->why) == DIBS_OK) {
+        at->item->rc = DIBS_OK;
+        at->item->left_ms = kept.left_ms;
+        at->item->wanted = false;
+        at->done = true;
+        if (dibs__renewal_is_durable(at))
+            dibs__renewing_confirm(rn, &pc, &loan);
+    }
+    dibs__reply_free(reply);
+    dibs__durable_done(&loan);
+    return at->done;
+}
+
+/* A slot may take long to be moved, and meanwhile lets no script in that has
+ * several keys. True when all of the piece were kept without. */
+static bool
+keep_all(dibs__renewing *rn, const dibs__renewal_piece *pc, dibsx_nsec until)
+{
+    bool all = true;
+
+    for (size_t i = 0; i < pc->count; i++)
+        all = keep_one(rn, &pc->first[i], until) && all;
+    return all;
+}
+
+/* What cannot be had for a move of its slot is kept, if replicas must have it. */
+static void
+run_alone(dibs__renewing *rn, const dibs__renewal_piece *pc, dibsx_nsec until)
+{
+    dibs_status rc = dibs__renewing_run(rn, pc, until);
+
+    if (rc == DIBS_OK)
+        return;
+    if (rc != DIBS_UNAVAIL || !dibs__renewal_is_durable(pc->first) ||
+        !keep_all(rn, pc, patience(rn)))
+        dibs__renewing_give_up(rn, pc, rc);
+}
+
+/* Runs those that are left, one by one: first those that a server answered, then
+ * those whose server did not, for which there is what is left of its time. */
+static void run_rest(dibs__renewing *rn, bool answered, dibsx_nsec until)
+{
+    dibs__renewal_piece pc;
+
+    for (size_t i = 0; i < rn->count; i += pc.count) {
+        pc = dibs__renewing_piece_at(rn, &rn->entries[i]);
+        if (pc.first->done || dibs__renewal_is_durable(pc.first) ||
+            pc.first->answered != answered)
+            continue;
+        if (answered)
+            until = patience(rn);
+        if (!pc.first->stuck || !keep_all(rn, &pc, until))
+            run_alone(rn, &pc, until);
+    }
+}
+
+static void run_all(dibs__renewing *rn)
+{
+    dibsx_nsec until = patience(rn), least;
+    dibs__renewal_piece pc;
+
+    for (size_t i = 0; i < rn->count; i++)
+        if (!rn->entries[i].sent && !dibs__renewal_is_durable(&rn->entries[i]))
+            dibs__renewing_send_to(rn, rn->entries[i].server, patience(rn));
+    run_rest(rn, true, until);
+    least = dibsx_after_ms(dibsx_now(), PATIENCE_MS);
+    until = until > least ? until : least;
+    run_rest(rn, false, until < rn->deadline ? until : rn->deadline);
+    for (size_t i = 0; i < rn->count; i += pc.count) {
+        pc = dibs__renewing_piece_at(rn, &rn->entries[i]);
+        if (dibs__renewal_is_durable(pc.first))
+            run_alone(rn, &pc, patience(rn));
+    }
+}
+
+/* Finds out where each belongs, as far as that is known. */
+static void find_servers(dibs__renewing *rn)
+{
+    dibs__keys *keys = rn->sheet->keys;
+    int64_t shortest_ms = INT64_MAX;
+
+    for (size_t i = 0; i < rn->count; i++) {
+        dibs__renewal_entry *at = &rn->entries[i];
+
+        if (at->item->ttl_ms < shortest_ms)
+            shortest_ms = at->item->ttl_ms;
+        dibs__keys_of(at->item->name, keys);
+        at->slot = dibs__slot_of(keys->key[0], keys->len[0]);
+        at->server =
+            dibs__cluster_standing(rn->rd->cluster, at->slot, &at->failing);
+    }
+    rn->patience_ms = shortest_ms / PATIENCE_PART;
+    if (rn->patience_ms < PATIENCE_MS)
+        rn->patience_ms = PATIENCE_MS;
+}
+
+void dibs__renewing_in_cluster(dibs__renewing *rn)
+{
+    find_servers(rn);
+    dibs__renewing_sort(rn);
+    run_all(rn);
+}
