@@ -7,31 +7,19 @@
 #include "base/alloc.h"
 #include "base/thread.h"
 
-/* Locks: pool->mutex. */
-static dibs__http_job *take(dibs__http_pool *pool)
-{
-    dibs__http_job *job = pool->first;
-
-    pool->first = job->next;
-    if (!pool->first)
-        pool->last = &pool->first;
-    pool->queued--;
-    return job;
-}
-
 static void *pool_main(void *arg)
 {
     dibs__http_pool *pool = arg;
 
     pthread_mutex_lock(&pool->mutex);
-    while (pool->first || !pool->stopping) {
-        if (!pool->first) {
+    while (pool->queue.first || !pool->stopping) {
+        if (!pool->queue.first) {
             pool->idle++;
             pthread_cond_wait(&pool->cond, &pool->mutex);
             pool->idle--;
             continue;
         }
-        dibs__http_job *job = take(pool);
+        dibs__http_job *job = dibsx_fifo_pop(&pool->queue);
 
         pthread_mutex_unlock(&pool->mutex);
         pool->run(job);
@@ -48,7 +36,6 @@ bool dibs__http_pool_init(dibs__http_pool *pool, size_t max,
     pool->threads = dibsx_zalloc_n(max, sizeof(*pool->threads));
     if (!pool->threads)
         return false;
-    pool->last = &pool->first;
     pthread_mutex_init(&pool->mutex, NULL);
     pthread_cond_init(&pool->cond, NULL);
     return true;
@@ -77,15 +64,12 @@ bool dibs__http_pool_put(dibs__http_pool *pool, dibs__http_job *job)
     if (!pool->threads)
         return false;
     pthread_mutex_lock(&pool->mutex);
-    if (pool->queued >= pool->idle && pool->count < pool->max &&
+    if (pool->queue.count >= pool->idle && pool->count < pool->max &&
         dibsx_thread_start(&pool->threads[pool->count], pool_main, pool) == 0)
         pool->count++;
     taken = pool->count > 0;
     if (taken) {
-        job->next = NULL;
-        *pool->last = job;
-        pool->last = &job->next;
-        pool->queued++;
+        dibsx_fifo_push(&pool->queue, job);
         pthread_cond_signal(&pool->cond);
     }
     pthread_mutex_unlock(&pool->mutex);

@@ -5,22 +5,17 @@
 #ifndef DIBS_HTTP_POOL_H
 #define DIBS_HTTP_POOL_H
 
+#include "base/fifo.h"
 #include <pthread.h>
-#include <stdbool.h>
-#include <stddef.h>
 
-typedef struct dibs__http_job {
-    struct dibs__http_job *next;
-} dibs__http_job;
+typedef dibsx_fifo_node dibs__http_job;
 
 typedef void dibs__http_job_fn(dibs__http_job *job);
 
 typedef struct dibs__http_pool {
     pthread_mutex_t mutex;
     pthread_cond_t cond;
-    dibs__http_job *first;
-    dibs__http_job **last;
-    size_t queued;
+    dibsx_fifo queue;
     size_t idle; /* threads that wait for a job */
     size_t count;
     size_t max;

@@ -66,44 +66,10 @@ void dibs__pg_combiner_fini(dibs__pg_combiner *cb)
     pthread_mutex_destroy(&cb->mutex);
 }
 
-/* Locks: cb->mutex. */
-static void push(dibs__pg_combiner *cb, dibs__pg_item *item)
+/* The first of the queue; NULL when it is empty. Locks: cb->mutex. */
+static dibs__pg_item *pop_item(dibs__pg_combiner *cb)
 {
-    item->next = NULL;
-    if (cb->last)
-        cb->last->next = item;
-    else
-        cb->first = item;
-    cb->last = item;
-}
-
-/* Locks: cb->mutex. */
-static dibs__pg_item *pop(dibs__pg_combiner *cb)
-{
-    dibs__pg_item *item = cb->first;
-
-    cb->first = item->next;
-    if (!cb->first)
-        cb->last = NULL;
-    return item;
-}
-
-/* Locks: cb->mutex. */
-static void remove_item(dibs__pg_combiner *cb, const dibs__pg_item *item)
-{
-    dibs__pg_item *before = NULL;
-
-    for (dibs__pg_item *at = cb->first; at; before = at, at = at->next) {
-        if (at != item)
-            continue;
-        if (before)
-            before->next = item->next;
-        else
-            cb->first = item->next;
-        if (cb->last == item)
-            cb->last = before;
-        return;
-    }
+    return (dibs__pg_item *)dibsx_fifo_pop(&cb->queue);
 }
 
 /* It may be gone afterwards. Locks: cb->mutex. */
@@ -247,7 +213,7 @@ static void fill(dibs__pg_combiner *cb, turn *tn, dibs__pg_item *own)
     batch_init(&tn->rest, ARRAYS);
     for (size_t count = 0; item && count < DIBS__PG_BATCH; count++) {
         add(is_short(item) ? &tn->few : &tn->rest, item);
-        item = cb->first && count + 1 < DIBS__PG_BATCH ? pop(cb) : NULL;
+        item = count + 1 < DIBS__PG_BATCH ? pop_item(cb) : NULL;
     }
     cb->crowd = tn->few.count + tn->rest.count;
     qsort(tn->few.items, tn->few.count, sizeof(dibs__pg_item *), by_name);
@@ -421,9 +387,9 @@ static void lead_all(dibs__pg *pg, dibs__pg_item *own, dibsx_nsec deadline)
         do_rest(pg, &tn, deadline);
     }
     cb->leaders--;
-    if (cb->first) {
+    if (cb->queue.first) {
         cb->leaders++;
-        post(&tn, pop(cb), LEAD);
+        post(&tn, pop_item(cb), LEAD);
     }
     wake(cb, &tn);
     batch_fini(&tn.few, FEW_ARRAYS);
@@ -434,16 +400,15 @@ static void lead_all(dibs__pg *pg, dibs__pg_item *own, dibsx_nsec deadline)
 static void lead_alone(dibs__pg *pg, dibs__pg_item *own, dibsx_nsec deadline)
 {
     dibs__pg_combiner *cb = &pg->combiner;
-    dibs__pg_item *next = NULL;
+    dibs__pg_item *next;
 
     cb->crowd = 1;
     pthread_mutex_unlock(&cb->mutex);
     own->rc = send_alone(pg, own, deadline);
     (void)dibsx_park_post(&own->park, DONE);
     pthread_mutex_lock(&cb->mutex);
-    if (cb->first)
-        next = pop(cb);
-    else
+    next = pop_item(cb);
+    if (!next)
         cb->leaders--;
     if (next && !dibsx_park_post(&next->park, LEAD))
         next = NULL;
@@ -463,7 +428,7 @@ static void lead(dibs__pg *pg, dibs__pg_item *own, dibsx_nsec deadline)
         sched_yield();
         pthread_mutex_lock(&cb->mutex);
     }
-    if (cb->first)
+    if (cb->queue.first)
         lead_all(pg, own, deadline);
     else
         lead_alone(pg, own, deadline);
@@ -482,7 +447,7 @@ static void expire(dibs__pg_combiner *cb, dibs__pg_item *item)
         item->rc = dibsx_fail(item->err, DIBS_UNKNOWN,
                               "the server did not answer in time");
     } else {
-        remove_item(cb, item);
+        (void)dibsx_fifo_remove(&cb->queue, &item->queued);
         item->rc = dibsx_fail(item->err, DIBS_UNAVAIL,
                               "the deadline passed before it was sent");
     }
@@ -495,7 +460,7 @@ static void wait_along(dibs__pg *pg, dibs__pg_item *item, dibsx_nsec deadline)
 {
     dibs__pg_combiner *cb = &pg->combiner;
 
-    push(cb, item);
+    dibsx_fifo_push(&cb->queue, &item->queued);
     pthread_mutex_unlock(&cb->mutex);
     if (dibsx_park_wait(&item->park, deadline) == 0)
         expire(cb, item);

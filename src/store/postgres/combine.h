@@ -9,6 +9,7 @@
 #define DIBS_STORE_POSTGRES_COMBINE_H
 
 #include "base/clock.h"
+#include "base/fifo.h"
 #include "base/park.h"
 #include "store/ask.h"
 #include <dibs/types.h>
@@ -26,12 +27,12 @@ typedef struct dibs__pg_combiner {
     pthread_mutex_t mutex; /* guards all below, and what is so marked */
     int leaders;           /* threads that send */
     size_t crowd;          /* how many the last of them took along */
-    struct dibs__pg_item *first;
-    struct dibs__pg_item *last;
+    dibsx_fifo queue;      /* of dibs__pg_item */
 } dibs__pg_combiner;
 
 /* What is asked, and what came of it. Text is borrowed for the call. */
 typedef struct dibs__pg_item {
+    dibsx_fifo_node queued; /* the first member; guarded */
     bool release;
     const char *name;
     const char *owner;
@@ -48,7 +49,6 @@ typedef struct dibs__pg_item {
     dibs_error *err;
 
     struct dibs__pg_item **place; /* in the batch that is under way; guarded */
-    struct dibs__pg_item *next;   /* guarded */
     dibsx_park park;
 } dibs__pg_item;
 

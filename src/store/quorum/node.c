@@ -13,14 +13,9 @@
 /* The next job, which stays counted until it is done. Locks: qm->mutex. */
 static dibs__job *next_job(dibs__lane_queue *lq)
 {
-    dibs__job *job;
-
-    while (!lq->first && !lq->qm->stopping)
+    while (!lq->queue.first && !lq->qm->stopping)
         pthread_cond_wait(&lq->cond, &lq->qm->mutex);
-    job = lq->first;
-    if (job)
-        lq->first = job->next;
-    return job;
+    return (dibs__job *)dibsx_fifo_pop(&lq->queue);
 }
 
 /* Thread: the lane's. */
@@ -87,12 +82,7 @@ bool dibs__node_enqueue(dibs__node *nd, dibs__lane lane, dibs__job *job)
 
     if (lq->count == DIBS__JOBS_MAX || !lane_ready(lq))
         return false;
-    job->next = NULL;
-    if (lq->first)
-        lq->last->next = job;
-    else
-        lq->first = job;
-    lq->last = job;
+    dibsx_fifo_push(&lq->queue, &job->queued);
     lq->count++;
     pthread_cond_signal(&lq->cond);
     return true;
@@ -101,21 +91,11 @@ bool dibs__node_enqueue(dibs__node *nd, dibs__lane lane, dibs__job *job)
 bool dibs__node_dequeue(dibs__node *nd, dibs__lane lane, dibs__job *job)
 {
     dibs__lane_queue *lq = &nd->lanes[lane];
-    dibs__job *before = NULL;
 
-    for (dibs__job *at = lq->first; at; before = at, at = at->next) {
-        if (at != job)
-            continue;
-        if (before)
-            before->next = job->next;
-        else
-            lq->first = job->next;
-        if (lq->last == job)
-            lq->last = before;
-        lq->count--;
-        return true;
-    }
-    return false;
+    if (!dibsx_fifo_remove(&lq->queue, &job->queued))
+        return false;
+    lq->count--;
+    return true;
 }
 
 void dibs__node_voter(struct dibs__quorum *qm, size_t node, dibs__voter *out)

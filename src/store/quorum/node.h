@@ -10,6 +10,7 @@
 #define DIBS_STORE_QUORUM_NODE_H
 
 #include "base/clock.h"
+#include "base/fifo.h"
 #include "store/lane.h"
 #include "store/quorum/ballot.h"
 #include "store/vote.h"
@@ -20,7 +21,7 @@ struct dibs__round;
 
 /* A job of a round at one node; part of the round. */
 typedef struct dibs__job {
-    struct dibs__job *next;
+    dibsx_fifo_node queued; /* the first member: its place in a queue */
     struct dibs__round *round;
     size_t node;
     dibs__vote vote; /* what it comes to, the thread's own until it has ended */
@@ -35,9 +36,8 @@ typedef struct dibs__lane_queue {
     pthread_t thread;
     bool running;
     pthread_cond_t cond;
-    dibs__job *first;
-    dibs__job *last;
-    size_t count; /* with the one that is being done */
+    dibsx_fifo queue; /* of dibs__job */
+    size_t count;     /* with the one that is being done */
 } dibs__lane_queue;
 
 enum { DIBS__PLACE_TEXT = 64 };

@@ -72,8 +72,8 @@ struct dibs__link {
     bool broken;
     bool demoted; /* the server has shown that it is a replica */
     dibs__conn *cn;
-    dibs__line queue;
-    dibs__line flight;
+    dibsx_fifo queue;
+    dibsx_fifo flight;
     bool text_due;    /* the server lacks the script of the group */
     uint64_t batched; /* bytes that were put into `out` on this connection */
     uint64_t given;
@@ -197,12 +197,12 @@ static void expire(dibs__link *ln, dibs__request *rq)
     dibs_status rc = DIBS_UNAVAIL;
     dibs_error why = {0};
 
-    if (dibs__line_remove(&ln->queue, rq)) {
+    if (dibsx_fifo_remove(&ln->queue, &rq->queued)) {
         (void)dibsx_fail(&why, rc, "the deadline passed before it was sent");
     } else {
         if (was_given(ln, rq))
             rc = DIBS_UNKNOWN;
-        (void)dibs__line_remove(&ln->flight, rq);
+        (void)dibsx_fifo_remove(&ln->flight, &rq->queued);
         (void)dibsx_fail(&why, rc,
                          "the connection was given up, as another command on "
                          "it was not answered in time");
@@ -214,9 +214,9 @@ static void expire(dibs__link *ln, dibs__request *rq)
 
 /* Appends the command of one, or of a group, to `out`; false when there was no
  * memory for it. Locks: ln->mutex. */
-static bool append(dibs__link *ln, const dibs__line *members)
+static bool append(dibs__link *ln, const dibsx_fifo *members)
 {
-    const dibs__request *first = members->head;
+    const dibs__request *first = dibs__line_first(members);
     size_t before = ln->out.len;
 
     if (members->count == 1) {
@@ -225,7 +225,7 @@ static bool append(dibs__link *ln, const dibs__line *members)
         const dibs__member *all[DIBS__GROUP_MAX];
         int count = 0;
 
-        for (const dibs__request *rq = first; rq; rq = rq->next)
+        for (const dibs__request *rq = first; rq; rq = dibs__line_next(rq))
             all[count++] = &rq->member;
         dibs__group_put(all, count, ln->text_due, &ln->out);
         ln->text_due = false;
@@ -238,14 +238,14 @@ static bool append(dibs__link *ln, const dibs__line *members)
 }
 
 /* Moves those whose command was put into `out` to flight. Locks: ln->mutex. */
-static void launch(dibs__link *ln, dibs__line *members)
+static void launch(dibs__link *ln, dibsx_fifo *members)
 {
-    members->head->grouped = members->count;
-    while (members->head) {
+    dibs__line_first(members)->grouped = (int)members->count;
+    while (members->first) {
         dibs__request *rq = dibs__line_pop(members);
 
         rq->start = ln->batched;
-        dibs__line_push(&ln->flight, rq);
+        dibsx_fifo_push(&ln->flight, &rq->queued);
     }
 }
 
@@ -256,13 +256,13 @@ static void fill(dibs__link *ln, bool leads)
 {
     dibsx_buf_reset(&ln->out);
     ln->out_at = 0;
-    while (ln->queue.head && ln->out.len < BATCH_BYTES) {
+    while (ln->queue.first && ln->out.len < BATCH_BYTES) {
         size_t before = ln->out.len;
-        dibs__line members = {0};
+        dibsx_fifo members = {0};
 
         dibs__line_gather(&ln->queue, ln->way.conf->ungrouped, &members);
         if (!append(ln, &members)) {
-            dibs__line_prepend(&ln->queue, &members);
+            dibsx_fifo_prepend(&ln->queue, &members);
             if (before == 0 && leads) {
                 const dibs_error why = {.message = "a command"};
 
@@ -357,22 +357,22 @@ static void flush(dibs__link *ln, dibs__request *rq)
  * next one; the others do not know. Runs on the leader. Locks: ln->mutex. */
 static void drop(dibs__link *ln)
 {
-    dibs__line unsent = {0};
+    dibsx_fifo unsent = {0};
 
     while (ln->writing)
         pthread_cond_wait(&ln->written, &ln->mutex);
     dibs__conn_close(ln->cn);
     ln->cn = NULL;
     ln->broken = false;
-    while (ln->flight.head) {
+    while (ln->flight.first) {
         dibs__request *rq = dibs__line_pop(&ln->flight);
 
         if (was_given(ln, rq))
             fail(rq, DIBS_UNKNOWN, &ln->why);
         else
-            dibs__line_push(&unsent, rq);
+            dibsx_fifo_push(&unsent, &rq->queued);
     }
-    dibs__line_prepend(&ln->queue, &unsent);
+    dibsx_fifo_prepend(&ln->queue, &unsent);
     dibsx_buf_reset(&ln->out);
     ln->out_at = 0;
     ln->batched = ln->given = 0;
@@ -405,7 +405,7 @@ answer_group(dibs__link *ln, dibs__request *first, redisReply *reply)
 {
     int count = first->grouped;
     bool answered = dibs__group_is_answer(reply, count);
-    dibs__line again = {0};
+    dibsx_fifo again = {0};
 
     if (reply->type == REDIS_REPLY_ERROR && dibs__redis_no_script(reply->str))
         ln->text_due = true;
@@ -418,10 +418,10 @@ answer_group(dibs__link *ln, dibs__request *first, redisReply *reply)
         } else {
             rq->member.part = NULL;
             rq->unsure = !answered;
-            dibs__line_push(&again, rq);
+            dibsx_fifo_push(&again, &rq->queued);
         }
     }
-    dibs__line_prepend(&ln->queue, &again);
+    dibsx_fifo_prepend(&ln->queue, &again);
     dibs__reply_free(reply);
 }
 
@@ -447,11 +447,14 @@ static void demote(dibs__link *ln)
 /* All who were refused are queued again, for the primary. Locks: ln->mutex. */
 static void send_again(dibs__link *ln, dibs__request *first, redisReply *reply)
 {
-    dibs__line again = {0};
+    dibsx_fifo again = {0};
 
-    for (int i = 0; i < first->grouped; i++)
-        dibs__line_push(&again, i == 0 ? first : dibs__line_pop(&ln->flight));
-    dibs__line_prepend(&ln->queue, &again);
+    for (int i = 0; i < first->grouped; i++) {
+        dibs__request *rq = i == 0 ? first : dibs__line_pop(&ln->flight);
+
+        dibsx_fifo_push(&again, &rq->queued);
+    }
+    dibsx_fifo_prepend(&ln->queue, &again);
     dibs__reply_free(reply);
 }
 
@@ -461,7 +464,7 @@ static void hand_out(dibs__link *ln, redisReply **replies, size_t count)
     bool usable = !ln->broken; /* and stays so when one of them ends it */
 
     for (size_t i = 0; i < count; i++) {
-        dibs__request *rq = usable ? ln->flight.head : NULL;
+        dibs__request *rq = usable ? dibs__line_first(&ln->flight) : NULL;
         bool demoted = rq && is_demotion(ln, replies[i]);
 
         if (!rq) {
@@ -550,7 +553,7 @@ static void take(dibs__link *ln, dibsx_nsec deadline)
 /* A request that cannot be connected for in time. Locks: ln->mutex. */
 static void fail_until_due(dibs__link *ln, dibs__request *rq)
 {
-    (void)dibs__line_remove(&ln->queue, rq);
+    (void)dibsx_fifo_remove(&ln->queue, &rq->queued);
     fail(rq, ln->away, &ln->why);
 }
 
@@ -567,11 +570,11 @@ static void connect_failed(dibs__link *ln, dibs__request *rq, dibs_status rc)
         dibs__way_is_worth_a_wait(&ln->way, rc, ln->lost_at, now))
         return;
     if (rc == DIBS_UNAVAIL && now >= rq->deadline) {
-        (void)dibs__line_remove(&ln->queue, rq);
+        (void)dibsx_fifo_remove(&ln->queue, &rq->queued);
         fail(rq, rc, &ln->why);
         return;
     }
-    while (ln->queue.head)
+    while (ln->queue.first)
         fail(dibs__line_pop(&ln->queue), rc, &ln->why);
 }
 
@@ -627,7 +630,8 @@ static void look_at_idle(dibs__link *ln, dibsx_nsec now)
  * when the mutex is free. Locks: ln->mutex. */
 static dibsx_park *resign(dibs__link *ln)
 {
-    dibs__request *next = ln->flight.tail ? ln->flight.tail : ln->queue.head;
+    dibs__request *next = ln->flight.last ? dibs__line_last(&ln->flight)
+                                          : dibs__line_first(&ln->queue);
 
     ln->led = next != NULL;
     return next && dibsx_park_post(&next->park, LEAD) ? &next->park : NULL;
@@ -682,7 +686,7 @@ static void follow(dibs__link *ln, dibs__request *rq)
 static void run(dibs__link *ln, dibs__request *rq, dibsx_nsec now)
 {
     pthread_mutex_lock(&ln->mutex);
-    dibs__line_push(&ln->queue, rq);
+    dibsx_fifo_push(&ln->queue, &rq->queued);
     if (!ln->led) {
         ln->led = true;
         look_at_idle(ln, now);

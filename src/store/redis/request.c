@@ -2,80 +2,27 @@
 /* SPDX-License-Identifier: MIT */
 #include "store/redis/request.h"
 
-void dibs__line_push(dibs__line *ln, dibs__request *rq)
+void dibs__line_gather(dibsx_fifo *queue, bool alone, dibsx_fifo *members)
 {
-    rq->next = NULL;
-    if (ln->tail)
-        ln->tail->next = rq;
-    else
-        ln->head = rq;
-    ln->tail = rq;
-    ln->count++;
-}
-
-dibs__request *dibs__line_pop(dibs__line *ln)
-{
-    dibs__request *rq = ln->head;
-
-    ln->head = rq->next;
-    if (!ln->head)
-        ln->tail = NULL;
-    ln->count--;
-    return rq;
-}
-
-bool dibs__line_remove(dibs__line *ln, dibs__request *rq)
-{
-    dibs__request *before = NULL;
-
-    for (dibs__request *at = ln->head; at; before = at, at = at->next) {
-        if (at != rq)
-            continue;
-        if (before)
-            before->next = rq->next;
-        else
-            ln->head = rq->next;
-        if (ln->tail == rq)
-            ln->tail = before;
-        ln->count--;
-        return true;
-    }
-    return false;
-}
-
-void dibs__line_prepend(dibs__line *rest, dibs__line *ln)
-{
-    if (ln->count == 0)
-        return;
-    ln->tail->next = rest->head;
-    rest->head = ln->head;
-    if (!rest->tail)
-        rest->tail = ln->tail;
-    rest->count += ln->count;
-    *ln = (dibs__line){0};
-}
-
-void dibs__line_gather(dibs__line *queue, bool alone, dibs__line *members)
-{
-    dibs__line parts[2] = {{0}}, others = {0};
-    dibs__request *first = queue->head;
+    dibsx_fifo parts[2] = {{0}}, others = {0};
+    dibs__request *first = dibs__line_first(queue);
     int most = alone || !first->member.part ? 1 : DIBS__GROUP_MAX;
     int count = 0;
 
-    while (queue->head && count < most) {
+    while (queue->first && count < most) {
         dibs__request *rq = dibs__line_pop(queue);
         const dibs__part *part = rq->member.part;
-        dibs__line *own = &parts[part && part->second];
-        const dibs__request *like = own->head ? own->head : first;
+        dibsx_fifo *own = &parts[part && part->second];
+        const dibs__request *like = own->first ? dibs__line_first(own) : first;
 
         if (rq == first || dibs__member_fits(&rq->member, &like->member)) {
-            dibs__line_push(own, rq);
+            dibsx_fifo_push(own, &rq->queued);
             count++;
         } else {
-            dibs__line_push(&others, rq);
+            dibsx_fifo_push(&others, &rq->queued);
         }
     }
-    dibs__line_prepend(queue, &others);
+    dibsx_fifo_prepend(queue, &others);
     *members = parts[1];
-    dibs__line_prepend(members, &parts[0]);
+    dibsx_fifo_prepend(members, &parts[0]);
 }

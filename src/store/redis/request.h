@@ -7,11 +7,12 @@
 #define DIBS_STORE_REDIS_REQUEST_H
 
 #include "base/clock.h"
+#include "base/fifo.h"
 #include "base/park.h"
 #include "store/redis/group.h"
 
 typedef struct dibs__request {
-    struct dibs__request *next;
+    dibsx_fifo_node queued; /* the first member: its place in a line */
     dibsx_park park;
     const char *bytes;
     size_t len;
@@ -27,26 +28,31 @@ typedef struct dibs__request {
     dibs_error *err;
 } dibs__request;
 
-typedef struct dibs__line {
-    dibs__request *head;
-    dibs__request *tail;
-    int count;
-} dibs__line;
+/* The first of a line, the last, and the one behind another; NULL: none. */
+static inline dibs__request *dibs__line_first(const dibsx_fifo *line)
+{
+    return (dibs__request *)line->first;
+}
 
-void dibs__line_push(dibs__line *ln, dibs__request *rq);
+static inline dibs__request *dibs__line_last(const dibsx_fifo *line)
+{
+    return (dibs__request *)line->last;
+}
 
-/* Takes out the first, which is there. */
-dibs__request *dibs__line_pop(dibs__line *ln);
+static inline const dibs__request *dibs__line_next(const dibs__request *rq)
+{
+    return (const dibs__request *)rq->queued.next;
+}
 
-/* False when it is not in this line. */
-bool dibs__line_remove(dibs__line *ln, dibs__request *rq);
-
-/* Puts all of `ln` before those of `rest`; `ln` is empty afterwards. */
-void dibs__line_prepend(dibs__line *rest, dibs__line *ln);
+/* Takes out the first; NULL when there is none. */
+static inline dibs__request *dibs__line_pop(dibsx_fifo *line)
+{
+    return (dibs__request *)dibsx_fifo_pop(line);
+}
 
 /* Takes out the first, which is there, with all who can go along in one group, none
  * when it is to go `alone`. They are of different threads, so their order does not
  * matter. */
-void dibs__line_gather(dibs__line *queue, bool alone, dibs__line *members);
+void dibs__line_gather(dibsx_fifo *queue, bool alone, dibsx_fifo *members);
 
 #endif
