@@ -14,3 +14,17 @@ function(dibs_embed out file symbol)
             -P ${PROJECT_SOURCE_DIR}/cmake/embed.cmake
     DEPENDS ${file} ${PROJECT_SOURCE_DIR}/cmake/embed.cmake)
 endfunction()
+
+# dibs_embed_all(LIST PATTERN OUT SYMBOL): the same for every file that fits the
+# pattern, now and later: NAME.x becomes OUTNAME.c with SYMBOLNAME. Adds to LIST.
+function(dibs_embed_all list_name pattern out symbol)
+  set(embedded ${${list_name}})
+  file(GLOB files CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${pattern})
+  foreach(file ${files})
+    get_filename_component(name ${file} NAME_WE)
+    dibs_embed(${CMAKE_CURRENT_BINARY_DIR}/${out}${name}.c ${file}
+               ${symbol}${name})
+    list(APPEND embedded ${CMAKE_CURRENT_BINARY_DIR}/${out}${name}.c)
+  endforeach()
+  set(${list_name} ${embedded} PARENT_SCOPE)
+endfunction()

@@ -14,28 +14,21 @@
 
 #include "store/store.h"
 
+/* Every step of the contract, and those of a store as such. BELL: rings heard; any
+ * fault loses them, and drop_after says so. */
+#define DIBS__FAULT_STEPS(X)                                                   \
+    X(open, OPEN)                                                              \
+    DIBS__LEASE_STEPS(X)                                                       \
+    DIBS__VALUE_STEPS(X)                                                       \
+    DIBS__LOG_STEPS(X)                                                         \
+    X(now, NOW)                                                                \
+    X(audit, AUDIT)                                                            \
+    X(bell, BELL)
+
+#define DIBS__STEP_ID(step, STEP) DIBS__STEP_##STEP,
+
 typedef enum dibs__step {
-    DIBS__STEP_OPEN,
-    DIBS__STEP_ACQUIRE,
-    DIBS__STEP_RENEW,
-    DIBS__STEP_RELEASE,
-    DIBS__STEP_ACQUIRE_ALL,
-    DIBS__STEP_TURN,
-    DIBS__STEP_YIELD,
-    DIBS__STEP_INSPECT,
-    DIBS__STEP_LIST,
-    DIBS__STEP_TAKE,
-    DIBS__STEP_GET,
-    DIBS__STEP_PUT,
-    DIBS__STEP_ADD,
-    DIBS__STEP_DEL,
-    DIBS__STEP_SCAN, /* the list of values */
-    DIBS__STEP_APPEND,
-    DIBS__STEP_READ, /* of a log */
-    DIBS__STEP_NOW,
-    DIBS__STEP_AUDIT,
-    DIBS__STEP_BELL, /* rings heard; any fault loses them, and drop_after says so */
-    DIBS__STEP_COUNT
+    DIBS__FAULT_STEPS(DIBS__STEP_ID) DIBS__STEP_COUNT
 } dibs__step;
 
 typedef enum dibs__fault_kind {

@@ -94,4 +94,21 @@ typedef struct dibs__lease_ops {
                         dibs_error *err);
 } dibs__lease_ops;
 
+/* All of them, as X(step, STEP). The tables of the stores and the faults of the
+ * fault store follow from this list. */
+#define DIBS__LEASE_STEPS(X)                                                   \
+    X(acquire, ACQUIRE)                                                        \
+    X(renew, RENEW)                                                            \
+    X(release, RELEASE)                                                        \
+    X(acquire_all, ACQUIRE_ALL)                                                \
+    X(turn, TURN)                                                              \
+    X(yield, YIELD)                                                            \
+    X(inspect, INSPECT)                                                        \
+    X(list, LIST)                                                              \
+    X(take, TAKE)
+
+/* Declares the function of a step, dibs__STORE_STEP. */
+#define DIBS__LEASE_STEP(store, step)                                          \
+    __typeof__(*((dibs__lease_ops *)0)->step) dibs__##store##_##step;
+
 #endif

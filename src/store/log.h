@@ -38,4 +38,9 @@ typedef struct dibs__log_ops {
                         dibs__log_fn *each, void *arg, dibs_error *err);
 } dibs__log_ops;
 
+/* As DIBS__LEASE_STEPS(). */
+#define DIBS__LOG_STEPS(X)                                                     \
+    X(append, APPEND)                                                          \
+    X(read, READ)
+
 #endif

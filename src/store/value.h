@@ -49,4 +49,13 @@ typedef struct dibs__value_ops {
                         dibs_error *err);
 } dibs__value_ops;
 
+/* As DIBS__LEASE_STEPS(). A list of values is a scan, so that the name is its
+ * own. */
+#define DIBS__VALUE_STEPS(X)                                                   \
+    X(get, GET)                                                                \
+    X(put, PUT)                                                                \
+    X(add, ADD)                                                                \
+    X(del, DEL)                                                                \
+    X(list, SCAN)
+
 #endif

@@ -74,9 +74,28 @@ static void what_is_refused_is_in_the_table(void **state)
     }
 }
 
+/* A table of steps that lacks a new one is found here and not in use. Sets of names
+ * have none where the store never can. */
+static void every_step_has_a_function(void **state)
+{
+    contract *t = *state;
+    const dibs__store_ops *ops = t->st[0]->ops;
+
+#define HAS(table, step)                                                       \
+    if (!ops->table->step && strcmp(#step, "acquire_all") != 0)                \
+        fail_msg("%s has no " #step, ops->scheme);
+#define HAS_LEASE(step, STEP) HAS(lease, step)
+#define HAS_VALUE(step, STEP) HAS(value, step)
+#define HAS_LOG(step, STEP)   HAS(log, step)
+    DIBS__LEASE_STEPS(HAS_LEASE)
+    DIBS__VALUE_STEPS(HAS_VALUE)
+    DIBS__LOG_STEPS(HAS_LOG)
+}
+
 int contract_lacks(void)
 {
     const struct CMUnitTest tests[] = {
+        CONTRACT_TEST(every_step_has_a_function),
         CONTRACT_TEST(what_is_refused_is_in_the_table),
     };
 

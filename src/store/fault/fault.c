@@ -462,11 +462,28 @@ static bool read_number(const char *text, uint64_t *out)
     return errno == 0 && *end == '\0' && *out <= INT64_MAX;
 }
 
+#define STEP_NAME(step, STEP) #STEP,
+
+/* Letters of a list may be in capitals, those of a word may not. */
+static char small(char c)
+{
+    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+static bool is_name(const char *word, const char *name)
+{
+    while (*word && *word == small(*name)) {
+        word++;
+        name++;
+    }
+    return *word == '\0' && *name == '\0';
+}
+
 /* The place of the word in the list, or -1. */
 static int find_word(const char *word, const char *const *words, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        if (strcmp(word, words[i]) == 0)
+        if (is_name(word, words[i]))
             return (int)i;
     return -1;
 }
@@ -477,11 +494,7 @@ static dibs_status read_param(fault_store *fs, const dibsx_url_param *param,
 {
     static const char *const kinds[] = {"none", "fail", "drop_before",
                                         "drop_after"};
-    static const char *const steps[DIBS__STEP_COUNT] = {
-        "open",   "acquire", "renew",   "release", "acquire_all",
-        "turn",   "yield",   "inspect", "list",    "take",
-        "get",    "put",     "add",     "del",     "scan",
-        "append", "read",    "now",     "audit",   "bell"};
+    static const char *const steps[] = {DIBS__FAULT_STEPS(STEP_NAME)};
     fault_rule *rule = &fs->rule;
     uint64_t number = 0;
     bool good = true;
@@ -594,17 +607,9 @@ static const char *fault_cannot(const dibs__store *st, dibs__ability what)
                               what);
 }
 
-static const dibs__lease_ops fault_lease = {
-    .acquire = fault_acquire,
-    .renew = fault_renew,
-    .release = fault_release,
-    .acquire_all = fault_acquire_all,
-    .turn = fault_turn,
-    .yield = fault_yield,
-    .inspect = fault_inspect,
-    .list = fault_list,
-    .take = fault_take,
-};
+#define ENTRY(step, STEP) .step = fault_##step,
+
+static const dibs__lease_ops fault_lease = {DIBS__LEASE_STEPS(ENTRY)};
 
 static const dibs__value_ops fault_value = {
     .get = fault_get,
@@ -614,10 +619,7 @@ static const dibs__value_ops fault_value = {
     .list = fault_scan,
 };
 
-static const dibs__log_ops fault_log = {
-    .append = fault_append,
-    .read = fault_read,
-};
+static const dibs__log_ops fault_log = {DIBS__LOG_STEPS(ENTRY)};
 
 const dibs__store_ops dibs__fault_ops = {
     .scheme = "fault",

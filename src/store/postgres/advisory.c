@@ -292,7 +292,7 @@ not_both(struct dibs__store *st, const dibs__ask *ask, dibsx_nsec deadline,
     dibs_status rc;
 
     if (!queue) {
-        rc = dibs__pg_lease_ops.release(st, &leave, deadline, err);
+        rc = dibs__pg_release(st, &leave, deadline, err);
         if (rc != DIBS_OK && rc != DIBS_LOST)
             return dibsx_fail(err, DIBS_UNKNOWN,
                               "another has the advisory lock, and the lease "
@@ -320,7 +320,7 @@ acquire(struct dibs__store *st, const dibs__ask *ask, dibsx_nsec deadline,
         return dibsx_fail(err, DIBS_UNSUPPORTED,
                           "permits have no advisory lock; open the store "
                           "without advisory=1 for them");
-    rc = dibs__pg_lease_ops.acquire(st, ask, deadline, ans, err);
+    rc = dibs__pg_acquire(st, ask, deadline, ans, err);
     if (rc != DIBS_OK)
         return rc;
     rc = hold_key(&pg->advisory, ask, dibsx_after_ms(dibsx_now(), ans->left_ms),
@@ -337,7 +337,7 @@ static dibs_status release(struct dibs__store *st, const dibs__leave *leave,
                            dibsx_nsec deadline, dibs_error *err)
 {
     drop_key(&dibs__pg_of(st)->advisory, leave->owner, deadline);
-    return dibs__pg_lease_ops.release(st, leave, deadline, err);
+    return dibs__pg_release(st, leave, deadline, err);
 }
 
 /* A session that answers has its locks yet. */
@@ -378,7 +378,7 @@ judge(struct dibs__store *st, dibs__renewal *item, dibsx_nsec deadline)
     if (!lost)
         return;
     /* If that fails, the lease ends by itself. */
-    rc = dibs__pg_lease_ops.release(st, &leave, deadline, NULL);
+    rc = dibs__pg_release(st, &leave, deadline, NULL);
     (void)rc;
 }
 
@@ -389,7 +389,7 @@ static dibs_status renew(struct dibs__store *st, dibs__renewal *items,
     dibs_status rc;
 
     prove(adv, deadline);
-    rc = dibs__pg_lease_ops.renew(st, items, count, deadline, err);
+    rc = dibs__pg_renew(st, items, count, deadline, err);
     if (rc != DIBS_OK)
         return rc;
     for (size_t i = 0; i < count; i++) {
@@ -413,30 +413,16 @@ static dibs_status turn(struct dibs__store *st, const dibs__turn *want,
                       "handed on");
 }
 
-static dibs_status
-yield(struct dibs__store *st, const char *name, uint64_t fence,
-      dibsx_nsec deadline, uint32_t *asked, dibs_error *err)
-{
-    return dibs__pg_lease_ops.yield(st, name, fence, deadline, asked, err);
-}
-
-static dibs_status
-take(struct dibs__store *st, const char *name, uint64_t fence,
-     dibsx_nsec deadline, uint32_t *broken, dibs_error *err)
-{
-    return dibs__pg_lease_ops.take(st, name, fence, deadline, broken, err);
-}
-
 /* Sets of names are taken one by one. */
 const dibs__lease_ops dibs__pg_advised_ops = {
     .acquire = acquire,
     .renew = renew,
     .release = release,
     .turn = turn,
-    .yield = yield,
+    .yield = dibs__pg_yield,
     .inspect = dibs__pg_inspect,
     .list = dibs__pg_list,
-    .take = take,
+    .take = dibs__pg_take,
 };
 
 size_t

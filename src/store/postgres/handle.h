@@ -29,20 +29,9 @@ extern const dibs__lease_ops dibs__pg_lease_ops;
 extern const dibs__value_ops dibs__pg_value_ops;
 extern const dibs__log_ops dibs__pg_log_ops;
 
-/* As the steps of store/lease.h. */
-dibs_status
-dibs__pg_inspect(struct dibs__store *st, const char *name, dibsx_nsec deadline,
-                 dibs__entries_fn *each, void *arg, dibs_error *err);
-dibs_status
-dibs__pg_list(struct dibs__store *st, const char *begins, dibsx_nsec deadline,
-              dibs__entries_fn *each, void *arg, dibs_error *err);
-dibs_status
-dibs__pg_turn(struct dibs__store *st, const dibs__turn *turn,
-              dibsx_nsec deadline, dibs__answer *ans, dibs_error *err);
-dibs_status
-dibs__pg_acquire_all(struct dibs__store *st, const dibs__ask *asks,
-                     size_t count, dibsx_nsec deadline, dibs__answer *answers,
-                     size_t *blocked, dibs_error *err);
+/* The lease steps. */
+#define DIBS__PG_STEP(step, STEP) DIBS__LEASE_STEP(pg, step)
+DIBS__LEASE_STEPS(DIBS__PG_STEP)
 
 /* As the steps of store/store.h. */
 dibs_status dibs__pg_audit(dibs__store *st, dibsx_nsec deadline,

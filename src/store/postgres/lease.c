@@ -48,9 +48,9 @@ judge_ask(const dibs__ask *ask, int64_t status, dibs__pg_answer *answer,
     return rc == DIBS_OK ? dibs__refuse_held(ask->name, answer->at, err) : rc;
 }
 
-static dibs_status
-acquire(struct dibs__store *st, const dibs__ask *ask, dibsx_nsec deadline,
-        dibs__answer *ans, dibs_error *err)
+dibs_status
+dibs__pg_acquire(struct dibs__store *st, const dibs__ask *ask,
+                 dibsx_nsec deadline, dibs__answer *ans, dibs_error *err)
 {
     bool permits = ask->mode == DIBS__PERMITS;
     char who[DIBS__WHO_MAX];
@@ -134,8 +134,8 @@ renew_batch(dibs__pg *pg, dibs__pg_array lists[4], dibs__renewal *items,
     return rc;
 }
 
-static dibs_status renew(struct dibs__store *st, dibs__renewal *items,
-                         size_t count, dibsx_nsec deadline, dibs_error *err)
+dibs_status dibs__pg_renew(struct dibs__store *st, dibs__renewal *items,
+                           size_t count, dibsx_nsec deadline, dibs_error *err)
 {
     dibs__pg_array lists[4];
     dibs_error cause = {0};
@@ -161,8 +161,8 @@ static dibs_status renew(struct dibs__store *st, dibs__renewal *items,
                          cause.message);
 }
 
-static dibs_status release(struct dibs__store *st, const dibs__leave *leave,
-                           dibsx_nsec deadline, dibs_error *err)
+dibs_status dibs__pg_release(struct dibs__store *st, const dibs__leave *leave,
+                             dibsx_nsec deadline, dibs_error *err)
 {
     dibs__pg_item item = {
         .release = true,
@@ -214,28 +214,20 @@ by_fence(struct dibs__store *st, dibs__pg_query query, const char *name,
     return status == DIBS_OK ? DIBS_OK : dibs__pg_odd(err);
 }
 
-static dibs_status
-take(struct dibs__store *st, const char *name, uint64_t fence,
-     dibsx_nsec deadline, uint32_t *broken, dibs_error *err)
+dibs_status
+dibs__pg_take(struct dibs__store *st, const char *name, uint64_t fence,
+              dibsx_nsec deadline, uint32_t *broken, dibs_error *err)
 {
     return by_fence(st, DIBS__PG_TAKE, name, fence, deadline, broken, err);
 }
 
-static dibs_status
-yield(struct dibs__store *st, const char *name, uint64_t fence,
-      dibsx_nsec deadline, uint32_t *asked, dibs_error *err)
+dibs_status
+dibs__pg_yield(struct dibs__store *st, const char *name, uint64_t fence,
+               dibsx_nsec deadline, uint32_t *asked, dibs_error *err)
 {
     return by_fence(st, DIBS__PG_YIELD, name, fence, deadline, asked, err);
 }
 
-const dibs__lease_ops dibs__pg_lease_ops = {
-    .acquire = acquire,
-    .renew = renew,
-    .release = release,
-    .acquire_all = dibs__pg_acquire_all,
-    .turn = dibs__pg_turn,
-    .yield = yield,
-    .inspect = dibs__pg_inspect,
-    .list = dibs__pg_list,
-    .take = take,
-};
+#define ENTRY(step, STEP) .step = dibs__pg_##step,
+
+const dibs__lease_ops dibs__pg_lease_ops = {DIBS__LEASE_STEPS(ENTRY)};

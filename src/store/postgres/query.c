@@ -11,71 +11,9 @@
 
 enum { QUERY_MAX = 4096 };
 
-/* The columns that show.c reads. */
-#define PARTY                                                                  \
-    "name, owner, role::text, mode::text, permits, capacity, "                 \
-    "priority::bigint, seq, fence, claim::integer::bigint, ttl_ms, since_us, " \
-    "until_us, who, @schema@.now_us()"
+#define TEXT(name, text) text,
 
-static const char *const queries[DIBS__PG_QUERIES] = {
-    [DIBS__PG_ACQUIRE] =
-        "SELECT @schema@.acquire($1,$2,$7,$8,$9,$3,$10,$4,$5,$6)",
-    [DIBS__PG_ACQUIRE_PLAIN] =
-        "SELECT @schema@.acquire_plain($1,$2,$3,$4,$5,$6)",
-    [DIBS__PG_RENEW] = "SELECT @schema@.renew($1,$2,$3,$4,$5)",
-    [DIBS__PG_RELEASE_PLAIN] = "SELECT @schema@.release_plain($1,$2)",
-    [DIBS__PG_RELEASE] = "SELECT @schema@.release($1,$2,$3,$4)",
-    [DIBS__PG_FEW] = "SELECT @schema@.few($1,$2,$3,$4,$5,$6)",
-    [DIBS__PG_BATCHED] =
-        "SELECT unnest(@schema@.batch($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11))",
-    [DIBS__PG_ACQUIRE_ALL] =
-        "SELECT @schema@.acquire_all($1,$2,$3,$4,$5,$6,$7)",
-    [DIBS__PG_TURN] = "SELECT @schema@.turn($1,$2,$3,$4,$5,$6)",
-    [DIBS__PG_TAKE] = "SELECT @schema@.take($1,$2)",
-    [DIBS__PG_YIELD] = "SELECT @schema@.yield($1,$2)",
-    [DIBS__PG_INSPECT] = "SELECT " PARTY " FROM @schema@.lease "
-                         "WHERE name = $1 ORDER BY slot LIMIT 8192",
-    [DIBS__PG_LIST] =
-        "SELECT " PARTY " FROM @schema@.lease WHERE name IN ("
-        "SELECT r.name FROM @schema@.roll AS r WHERE (r.name > $1 OR "
-        "r.name = $1 AND $2::integer = 1) AND (r.owner <> '' OR EXISTS ("
-        "SELECT FROM @schema@.party AS p WHERE p.name = r.name)) "
-        "ORDER BY r.name LIMIT 64) "
-        "ORDER BY name, slot LIMIT 8192",
-    [DIBS__PG_NOW] =
-        "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint",
-    [DIBS__PG_VALUE_GET] =
-        "SELECT version, coalesce((until_us - @schema@.now_us() + 999) / 1000, "
-        "-1), data FROM @schema@.value WHERE key = $1 AND "
-        "coalesce(until_us > @schema@.now_us(), true)",
-    [DIBS__PG_VALUE_PUT] = "SELECT @schema@.value_put($1,$2,$3,$4)",
-    [DIBS__PG_VALUE_ADD] = "SELECT @schema@.value_add($1,$2)",
-    [DIBS__PG_VALUE_DEL] = "SELECT @schema@.value_del($1,$2)",
-    [DIBS__PG_VALUE_LIST] =
-        "SELECT version, coalesce((until_us - @schema@.now_us() + 999) / 1000, "
-        "-1), length(data)::bigint, key FROM @schema@.value WHERE (key > $1 OR "
-        "key = $1 AND $2::integer = 1) AND "
-        "coalesce(until_us > @schema@.now_us(), true) ORDER BY key LIMIT 256",
-    [DIBS__PG_LOG_APPEND] = "SELECT @schema@.log_append($1,$2,$3,$4)",
-    [DIBS__PG_LOG_READ] =
-        "SELECT position, wall_us, data FROM @schema@.log WHERE topic = $1 "
-        "AND position > $2 ORDER BY position LIMIT $3",
-    [DIBS__PG_AUDIT] =
-        "SELECT current_setting('server_version'), current_user::text, "
-        "current_setting('synchronous_commit'), current_setting('fsync'), "
-        "current_setting('full_page_writes'), "
-        "current_setting('synchronous_standby_names'), "
-        "(SELECT count(*) FROM pg_stat_replication), "
-        "pg_is_in_recovery()::integer::bigint, "
-        "(SELECT rolsuper::integer::bigint FROM pg_roles "
-        "WHERE rolname = current_user), "
-        "(SELECT version::bigint FROM @schema@.meta), "
-        "pg_encoding_to_char((SELECT encoding FROM pg_database "
-        "WHERE datname = current_database()))::text, "
-        "(SELECT coalesce(max(extract(epoch FROM clock_timestamp() - "
-        "xact_start))::bigint, 0) FROM pg_stat_activity WHERE datname = "
-        "current_database() AND backend_xmin IS NOT NULL)",
-};
+static const char *const queries[] = {DIBS__PG_QUERY_LIST(TEXT)};
 
 static const char few_pooled[] =
     "SELECT @schema@.few_pooled($1,$2,$3,$4,$5,$6)";

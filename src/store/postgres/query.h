@@ -8,31 +8,12 @@
 
 #include "store/postgres/conf.h"
 #include "store/postgres/driver.h"
+#include "store/postgres/queries.h"
+
+#define DIBS__PG_QUERY_ID(name, text) DIBS__PG_##name,
 
 typedef enum dibs__pg_query {
-    DIBS__PG_ACQUIRE,
-    DIBS__PG_ACQUIRE_PLAIN,
-    DIBS__PG_RENEW,
-    DIBS__PG_RELEASE,
-    DIBS__PG_RELEASE_PLAIN,
-    DIBS__PG_FEW,
-    DIBS__PG_BATCHED,
-    DIBS__PG_ACQUIRE_ALL,
-    DIBS__PG_TURN,
-    DIBS__PG_TAKE,
-    DIBS__PG_YIELD,
-    DIBS__PG_INSPECT,
-    DIBS__PG_LIST,
-    DIBS__PG_NOW,
-    DIBS__PG_VALUE_GET,
-    DIBS__PG_VALUE_PUT,
-    DIBS__PG_VALUE_ADD,
-    DIBS__PG_VALUE_DEL,
-    DIBS__PG_VALUE_LIST,
-    DIBS__PG_LOG_APPEND,
-    DIBS__PG_LOG_READ,
-    DIBS__PG_AUDIT,
-    DIBS__PG_QUERIES
+    DIBS__PG_QUERY_LIST(DIBS__PG_QUERY_ID) DIBS__PG_QUERIES
 } dibs__pg_query;
 
 /* The text of each, with the schema in it; and for connections that go through a

@@ -29,28 +29,9 @@ extern const dibs__lease_ops dibs__quorum_lease_ops;
 extern const dibs__value_ops dibs__quorum_value_ops;
 extern const dibs__log_ops dibs__quorum_log_ops;
 
-/* As the steps of store/lease.h. */
-dibs_status
-dibs__quorum_renew(struct dibs__store *st, dibs__renewal *items, size_t count,
-                   dibsx_nsec deadline, dibs_error *err);
-dibs_status
-dibs__quorum_release(struct dibs__store *st, const dibs__leave *leave,
-                     dibsx_nsec deadline, dibs_error *err);
-dibs_status dibs__quorum_inspect(struct dibs__store *st, const char *name,
-                                 dibsx_nsec deadline, dibs__entries_fn *each,
-                                 void *arg, dibs_error *err);
-dibs_status dibs__quorum_list(struct dibs__store *st, const char *begins,
-                              dibsx_nsec deadline, dibs__entries_fn *each,
-                              void *arg, dibs_error *err);
-dibs_status
-dibs__quorum_take(struct dibs__store *st, const char *name, uint64_t fence,
-                  dibsx_nsec deadline, uint32_t *broken, dibs_error *err);
-dibs_status
-dibs__quorum_turn(struct dibs__store *st, const dibs__turn *turn,
-                  dibsx_nsec deadline, dibs__answer *ans, dibs_error *err);
-dibs_status
-dibs__quorum_yield(struct dibs__store *st, const char *name, uint64_t fence,
-                   dibsx_nsec deadline, uint32_t *asked, dibs_error *err);
+/* The lease steps; acquire_all is none of them. */
+#define DIBS__QUORUM_STEP(step, STEP) DIBS__LEASE_STEP(quorum, step)
+DIBS__LEASE_STEPS(DIBS__QUORUM_STEP)
 
 /* As those of store/store.h. */
 const char *dibs__quorum_cannot(const dibs__store *st, dibs__ability what);

@@ -420,9 +420,9 @@ acquire_once(dibs__quorum *qm, const dibs__ask *ask, dibs__slots *slots,
 
 /* The core counts what is left from before the first try, which is earlier than
  * any node does. */
-static dibs_status
-acquire(struct dibs__store *st, const dibs__ask *ask, dibsx_nsec deadline,
-        dibs__answer *ans, dibs_error *err)
+dibs_status
+dibs__quorum_acquire(struct dibs__store *st, const dibs__ask *ask,
+                     dibsx_nsec deadline, dibs__answer *ans, dibs_error *err)
 {
     dibs__quorum *qm = dibs__quorum_of(st);
     dibs_status rc = check(qm, ask, err);
@@ -494,7 +494,7 @@ dibs__quorum_release(struct dibs__store *st, const dibs__leave *leave,
 }
 
 const dibs__lease_ops dibs__quorum_lease_ops = {
-    .acquire = acquire,
+    .acquire = dibs__quorum_acquire,
     .renew = dibs__quorum_renew,
     .release = dibs__quorum_release,
     .inspect = dibs__quorum_inspect,

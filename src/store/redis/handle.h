@@ -30,30 +30,9 @@ extern const dibs__value_ops dibs__redis_value_ops;
 extern const dibs__log_ops dibs__redis_log_ops;
 extern const dibs__vote_ops dibs__redis_vote_ops;
 
-/* As the steps of store/lease.h. */
-dibs_status
-dibs__redis_renew(struct dibs__store *st, dibs__renewal *items, size_t count,
-                  dibsx_nsec deadline, dibs_error *err);
-dibs_status dibs__redis_inspect(struct dibs__store *st, const char *name,
-                                dibsx_nsec deadline, dibs__entries_fn *each,
-                                void *arg, dibs_error *err);
-dibs_status dibs__redis_list(struct dibs__store *st, const char *begins,
-                             dibsx_nsec deadline, dibs__entries_fn *each,
-                             void *arg, dibs_error *err);
-
-dibs_status
-dibs__redis_take(struct dibs__store *st, const char *name, uint64_t fence,
-                 dibsx_nsec deadline, uint32_t *broken, dibs_error *err);
-dibs_status
-dibs__redis_yield(struct dibs__store *st, const char *name, uint64_t fence,
-                  dibsx_nsec deadline, uint32_t *asked, dibs_error *err);
-dibs_status
-dibs__redis_turn(struct dibs__store *st, const dibs__turn *turn,
-                 dibsx_nsec deadline, dibs__answer *ans, dibs_error *err);
-dibs_status dibs__redis_acquire_all(struct dibs__store *st,
-                                    const dibs__ask *asks, size_t count,
-                                    dibsx_nsec deadline, dibs__answer *answers,
-                                    size_t *blocked, dibs_error *err);
+/* The lease steps, each in the file of its kind. */
+#define DIBS__REDIS_STEP(step, STEP) DIBS__LEASE_STEP(redis, step)
+DIBS__LEASE_STEPS(DIBS__REDIS_STEP)
 
 /* As audit of store/store.h: of one server (NULL: the only one), and of a
  * cluster. */

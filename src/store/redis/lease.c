@@ -108,8 +108,9 @@ static dibs_status release_alone(dibs__redis *rd, const dibs__leave *leave,
     return rc;
 }
 
-static dibs_status release(struct dibs__store *st, const dibs__leave *leave,
-                           dibsx_nsec deadline, dibs_error *err)
+dibs_status
+dibs__redis_release(struct dibs__store *st, const dibs__leave *leave,
+                    dibsx_nsec deadline, dibs_error *err)
 {
     dibs__redis *rd = dibs__redis_of(st);
     redisReply *reply = NULL;
@@ -152,7 +153,7 @@ give_back(dibs__redis *rd, const dibs__ask *ask, dibsx_nsec deadline,
 {
     const dibs__leave leave = {.name = ask->name, .owner = ask->owner};
     uint32_t acked = ans->acked;
-    dibs_status rc = release(&rd->base, &leave, deadline, NULL);
+    dibs_status rc = dibs__redis_release(&rd->base, &leave, deadline, NULL);
 
     *ans = (dibs__answer){.under_replicated = true};
     return dibsx_fail(err,
@@ -236,9 +237,9 @@ acquire_free(dibs__redis *rd, const dibs__ask *ask, dibsx_nsec deadline,
     return rc;
 }
 
-static dibs_status
-acquire(struct dibs__store *st, const dibs__ask *ask, dibsx_nsec deadline,
-        dibs__answer *ans, dibs_error *err)
+dibs_status
+dibs__redis_acquire(struct dibs__store *st, const dibs__ask *ask,
+                    dibsx_nsec deadline, dibs__answer *ans, dibs_error *err)
 {
     dibs__redis *rd = dibs__redis_of(st);
     dibs__loan loan = {.cn = NULL};
@@ -263,14 +264,6 @@ acquire(struct dibs__store *st, const dibs__ask *ask, dibsx_nsec deadline,
     return rc;
 }
 
-const dibs__lease_ops dibs__redis_lease_ops = {
-    .acquire = acquire,
-    .renew = dibs__redis_renew,
-    .release = release,
-    .inspect = dibs__redis_inspect,
-    .list = dibs__redis_list,
-    .take = dibs__redis_take,
-    .acquire_all = dibs__redis_acquire_all,
-    .turn = dibs__redis_turn,
-    .yield = dibs__redis_yield,
-};
+#define ENTRY(step, STEP) .step = dibs__redis_##step,
+
+const dibs__lease_ops dibs__redis_lease_ops = {DIBS__LEASE_STEPS(ENTRY)};

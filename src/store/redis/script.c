@@ -16,17 +16,17 @@
 
 enum { TEXT_MAX = 64 * 1024 };
 
-#define INCLUDE        "--include "
+#define INCLUDE "--include "
+
+/* The texts that others include. */
+#define PARTS(X)       X(fence) X(first) X(grant) X(hold) X(vote)
 
 #define EMBEDDED(name) extern const char dibs__lua_##name[];
 DIBS__SCRIPTS(EMBEDDED)
-EMBEDDED(fence)
-EMBEDDED(first)
-EMBEDDED(grant)
-EMBEDDED(hold)
-EMBEDDED(vote)
+PARTS(EMBEDDED)
 
 #define TEXT(name) dibs__lua_##name,
+#define PART(name) {#name, dibs__lua_##name},
 
 typedef struct script_text {
     char *text;
@@ -39,11 +39,7 @@ static const char *const sources[] = {DIBS__SCRIPTS(TEXT)};
 static const struct {
     const char *name;
     const char *text;
-} includes[] = {{"fence", dibs__lua_fence},
-                {"first", dibs__lua_first},
-                {"grant", dibs__lua_grant},
-                {"hold", dibs__lua_hold},
-                {"vote", dibs__lua_vote}};
+} includes[] = {PARTS(PART)};
 
 static script_text scripts[DIBS__SCRIPT_COUNT];
 

@@ -9,6 +9,7 @@
 #include "store/redis/conn.h"
 #include "store/redis/route.h"
 
+/* Each is the file of its name in lua/. */
 #define DIBS__SCRIPTS(X)                                                       \
     X(acquire)                                                                 \
     X(acquire_all)                                                             \

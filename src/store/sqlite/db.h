@@ -92,12 +92,10 @@ DIBS_MUST_CHECK dibs_status dibs__sqlite_next(dibs__sqlite_conn *cn,
 extern const dibs__lease_ops dibs__sqlite_lease_ops;
 extern const dibs__value_ops dibs__sqlite_value_ops;
 extern const dibs__log_ops dibs__sqlite_log_ops;
-dibs_status dibs__sqlite_inspect(struct dibs__store *st, const char *name,
-                                 dibsx_nsec deadline, dibs__entries_fn *each,
-                                 void *arg, dibs_error *err);
-dibs_status dibs__sqlite_list(struct dibs__store *st, const char *begins,
-                              dibsx_nsec deadline, dibs__entries_fn *each,
-                              void *arg, dibs_error *err);
+
+#define DIBS__SQLITE_STEP(step, STEP) DIBS__LEASE_STEP(sqlite, step)
+DIBS__LEASE_STEPS(DIBS__SQLITE_STEP)
+
 dibs_status
 dibs__sqlite_audit(dibs__store *st, dibsx_nsec deadline, dibs_finding_fn *each,
                    void *arg, dibs_error *err);

@@ -45,9 +45,9 @@ static dibs_status ask_one(dibs__sqlite_conn *cn, const dibs__ask *ask,
     return rc;
 }
 
-static dibs_status
-acquire(struct dibs__store *st, const dibs__ask *ask, dibsx_nsec deadline,
-        dibs__answer *ans, dibs_error *err)
+dibs_status
+dibs__sqlite_acquire(struct dibs__store *st, const dibs__ask *ask,
+                     dibsx_nsec deadline, dibs__answer *ans, dibs_error *err)
 {
     const char *bell = dibs__bell_address(&dibs__sqlite_of(st)->bell);
     dibs__sqlite_conn *cn;
@@ -78,10 +78,10 @@ static void take_none(struct dibs__store *st, dibs__sqlite_conn *cn)
     dibs__sqlite_leave(cn);
 }
 
-static dibs_status
-acquire_all(struct dibs__store *st, const dibs__ask *asks, size_t count,
-            dibsx_nsec deadline, dibs__answer *answers, size_t *blocked,
-            dibs_error *err)
+dibs_status dibs__sqlite_acquire_all(struct dibs__store *st,
+                                     const dibs__ask *asks, size_t count,
+                                     dibsx_nsec deadline, dibs__answer *answers,
+                                     size_t *blocked, dibs_error *err)
 {
     const char *bell = dibs__bell_address(&dibs__sqlite_of(st)->bell);
     dibs__sqlite_conn *cn;
@@ -105,8 +105,9 @@ acquire_all(struct dibs__store *st, const dibs__ask *asks, size_t count,
     return rc;
 }
 
-static dibs_status renew(struct dibs__store *st, dibs__renewal *items,
-                         size_t count, dibsx_nsec deadline, dibs_error *err)
+dibs_status
+dibs__sqlite_renew(struct dibs__store *st, dibs__renewal *items, size_t count,
+                   dibsx_nsec deadline, dibs_error *err)
 {
     const char *bell = dibs__bell_address(&dibs__sqlite_of(st)->bell);
     dibs__sqlite_conn *cn;
@@ -129,8 +130,9 @@ static dibs_status renew(struct dibs__store *st, dibs__renewal *items,
     return dibs__sqlite_step_end(st, cn, rc, err);
 }
 
-static dibs_status release(struct dibs__store *st, const dibs__leave *leave,
-                           dibsx_nsec deadline, dibs_error *err)
+dibs_status
+dibs__sqlite_release(struct dibs__store *st, const dibs__leave *leave,
+                     dibsx_nsec deadline, dibs_error *err)
 {
     dibs__sqlite_conn *cn;
     dibs_status rc =
@@ -145,9 +147,9 @@ static dibs_status release(struct dibs__store *st, const dibs__leave *leave,
     return dibs__sqlite_step_end(st, cn, rc, err);
 }
 
-static dibs_status
-take(struct dibs__store *st, const char *name, uint64_t fence,
-     dibsx_nsec deadline, uint32_t *broken, dibs_error *err)
+dibs_status
+dibs__sqlite_take(struct dibs__store *st, const char *name, uint64_t fence,
+                  dibsx_nsec deadline, uint32_t *broken, dibs_error *err)
 {
     dibs__sqlite_conn *cn;
     dibs_status rc =
@@ -163,8 +165,9 @@ take(struct dibs__store *st, const char *name, uint64_t fence,
     return dibs__sqlite_step_end(st, cn, rc, err);
 }
 
-static dibs_status turn(struct dibs__store *st, const dibs__turn *turn,
-                        dibsx_nsec deadline, dibs__answer *ans, dibs_error *err)
+dibs_status
+dibs__sqlite_turn(struct dibs__store *st, const dibs__turn *turn,
+                  dibsx_nsec deadline, dibs__answer *ans, dibs_error *err)
 {
     dibs__sqlite_conn *cn;
     dibs_status rc =
@@ -181,9 +184,9 @@ static dibs_status turn(struct dibs__store *st, const dibs__turn *turn,
 }
 
 /* Changes nothing, so it needs no transaction. */
-static dibs_status
-yield(struct dibs__store *st, const char *name, uint64_t fence,
-      dibsx_nsec deadline, uint32_t *asked, dibs_error *err)
+dibs_status
+dibs__sqlite_yield(struct dibs__store *st, const char *name, uint64_t fence,
+                   dibsx_nsec deadline, uint32_t *asked, dibs_error *err)
 {
     dibs__sqlite_conn *cn = dibs__sqlite_conn_of(st, DIBS__SQLITE_LEASE);
     dibs_status rc = dibs__sqlite_enter(cn, deadline, err);
@@ -201,14 +204,6 @@ yield(struct dibs__store *st, const char *name, uint64_t fence,
     return rc;
 }
 
-const dibs__lease_ops dibs__sqlite_lease_ops = {
-    .acquire = acquire,
-    .renew = renew,
-    .release = release,
-    .acquire_all = acquire_all,
-    .turn = turn,
-    .yield = yield,
-    .inspect = dibs__sqlite_inspect,
-    .list = dibs__sqlite_list,
-    .take = take,
-};
+#define ENTRY(step, STEP) .step = dibs__sqlite_##step,
+
+const dibs__lease_ops dibs__sqlite_lease_ops = {DIBS__LEASE_STEPS(ENTRY)};
