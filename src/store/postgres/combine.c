@@ -79,41 +79,67 @@ static void post(turn *tn, dibs__pg_item *item, int what)
         tn->asleep[tn->asleep_count++] = &item->park;
 }
 
-/* A lock as most are. */
-static bool is_plain(const dibs__pg_item *item)
+static const char *name_of(const dibs__pg_item *item)
 {
-    return !item->release && strcmp(item->mode, "exclusive") == 0 &&
-           !(item->flags & DIBS__ASK_TELL) && item->priority == 0;
+    return item->ask ? item->ask->name : item->leave->name;
+}
+
+static const char *owner_of(const dibs__pg_item *item)
+{
+    return item->ask ? item->ask->owner : item->leave->owner;
+}
+
+/* How long the lease is to last, or who has left keeps others out. */
+static int64_t span_of(const dibs__pg_item *item)
+{
+    if (item->ask)
+        return dibs__pg_span(item->ask->ttl_ms);
+    return item->leave->keep_ms > 0 ? dibs__pg_span(item->leave->keep_ms) : 0;
+}
+
+static int64_t permits_of(const dibs__ask *ask)
+{
+    return ask->mode == DIBS__PERMITS ? ask->permits : 1;
+}
+
+/* A lock as most are. */
+static bool is_plain(const dibs__ask *ask)
+{
+    return ask->mode == DIBS__EXCLUSIVE && !(ask->flags & DIBS__ASK_TELL) &&
+           ask->priority == 0;
 }
 
 /* One that `few` may be able to do. */
 static bool is_short(const dibs__pg_item *item)
 {
-    return item->release ? item->flags == 0 && item->ms == 0 : is_plain(item);
+    return item->ask ? is_plain(item->ask)
+                     : !item->leave->unanswered && span_of(item) == 0;
 }
 
 static dibs__pg_query
 write_alone(const dibs__pg_item *item, dibs__pg_args *args, const char *bell)
 {
-    dibs__pg_arg_text(args, item->name);
-    dibs__pg_arg_text(args, item->owner);
-    if (item->release && is_short(item))
+    const dibs__ask *ask = item->ask;
+
+    dibs__pg_arg_text(args, name_of(item));
+    dibs__pg_arg_text(args, owner_of(item));
+    if (!ask && is_short(item))
         return DIBS__PG_RELEASE_PLAIN;
-    if (item->release) {
-        dibs__pg_arg_flag(args, (item->flags & DIBS__PG_UNANSWERED) != 0);
-        dibs__pg_arg_int(args, item->ms);
+    if (!ask) {
+        dibs__pg_arg_flag(args, item->leave->unanswered);
+        dibs__pg_arg_int(args, span_of(item));
         return DIBS__PG_RELEASE;
     }
-    dibs__pg_arg_int(args, item->flags);
-    dibs__pg_arg_int(args, item->ms);
+    dibs__pg_arg_int(args, ask->flags);
+    dibs__pg_arg_int(args, span_of(item));
     dibs__pg_arg_text(args, item->who);
     dibs__pg_arg_text(args, bell);
-    if (is_plain(item))
+    if (is_plain(ask))
         return DIBS__PG_ACQUIRE_PLAIN;
-    dibs__pg_arg_text(args, item->mode);
-    dibs__pg_arg_int(args, item->permits);
-    dibs__pg_arg_int(args, item->capacity);
-    dibs__pg_arg_int(args, item->priority);
+    dibs__pg_arg_text(args, dibs__pg_mode(ask->mode));
+    dibs__pg_arg_int(args, permits_of(ask));
+    dibs__pg_arg_int(args, dibs__ask_capacity(ask));
+    dibs__pg_arg_int(args, ask->priority);
     return DIBS__PG_ACQUIRE;
 }
 
@@ -153,27 +179,28 @@ static void write_few(batch *bt, const dibs__pg_item *item)
 {
     dibs__pg_array *at = bt->arrays;
 
-    bt->lazily = bt->lazily && item->release;
-    dibs__pg_array_text(&at[0], item->name);
-    dibs__pg_array_text(&at[1], item->owner);
-    dibs__pg_array_int(&at[2], item->release ? 0 : item->ms);
-    dibs__pg_array_text(&at[3], item->release ? "" : item->who);
+    bt->lazily = bt->lazily && !item->ask;
+    dibs__pg_array_text(&at[0], name_of(item));
+    dibs__pg_array_text(&at[1], owner_of(item));
+    dibs__pg_array_int(&at[2], item->ask ? span_of(item) : 0);
+    dibs__pg_array_text(&at[3], item->ask ? item->who : "");
 }
 
 static void write_rest(batch *bt, const dibs__pg_item *item)
 {
     dibs__pg_array *at = bt->arrays;
+    const dibs__ask *ask = item->ask;
 
-    dibs__pg_array_int(&at[0], item->release);
-    dibs__pg_array_text(&at[1], item->name);
-    dibs__pg_array_text(&at[2], item->owner);
-    dibs__pg_array_text(&at[3], item->release ? "exclusive" : item->mode);
-    dibs__pg_array_int(&at[4], item->permits);
-    dibs__pg_array_int(&at[5], item->capacity);
-    dibs__pg_array_int(&at[6], (int64_t)item->flags);
-    dibs__pg_array_int(&at[7], item->priority);
-    dibs__pg_array_int(&at[8], item->ms);
-    dibs__pg_array_text(&at[9], item->release ? "" : item->who);
+    dibs__pg_array_int(&at[0], !ask);
+    dibs__pg_array_text(&at[1], name_of(item));
+    dibs__pg_array_text(&at[2], owner_of(item));
+    dibs__pg_array_text(&at[3], ask ? dibs__pg_mode(ask->mode) : "exclusive");
+    dibs__pg_array_int(&at[4], ask ? permits_of(ask) : 0);
+    dibs__pg_array_int(&at[5], ask ? dibs__ask_capacity(ask) : 0);
+    dibs__pg_array_int(&at[6], ask ? ask->flags : item->leave->unanswered);
+    dibs__pg_array_int(&at[7], ask ? ask->priority : 0);
+    dibs__pg_array_int(&at[8], span_of(item));
+    dibs__pg_array_text(&at[9], ask ? item->who : "");
 }
 
 /* Locks: cb->mutex. */
@@ -200,8 +227,8 @@ write_down(batch *bt, void (*write)(batch *bt, const dibs__pg_item *item))
 /* By name, as `few` wants it: its column is ordered by bytes. */
 static int by_name(const void *a, const void *b)
 {
-    return strcmp((*(dibs__pg_item *const *)a)->name,
-                  (*(dibs__pg_item *const *)b)->name);
+    return strcmp(name_of(*(dibs__pg_item *const *)a),
+                  name_of(*(dibs__pg_item *const *)b));
 }
 
 /* Takes those who are queued along with `own`. Locks: cb->mutex. */
@@ -288,7 +315,7 @@ static void answer_short(turn *tn, int64_t said)
     item = tn->few.items[which - 1];
     if (!item)
         return;
-    if (item->release)
+    if (!item->ask)
         snprintf(item->answer, sizeof(item->answer), "0");
     else
         snprintf(item->answer, sizeof(item->answer), "0 %" PRId64, fence);

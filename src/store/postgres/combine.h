@@ -20,9 +20,6 @@ struct dibs__pg_item;
 
 enum { DIBS__PG_BATCH = 48, DIBS__PG_ANSWER_MAX = DIBS__WHO_MAX + 96 };
 
-/* The flag of a release; those of an acquire are DIBS__ASK_*. */
-enum { DIBS__PG_UNANSWERED = 1 };
-
 typedef struct dibs__pg_combiner {
     pthread_mutex_t mutex; /* guards all below, and what is so marked */
     int leaders;           /* threads that send */
@@ -32,17 +29,10 @@ typedef struct dibs__pg_combiner {
 
 /* What is asked, and what came of it. Text is borrowed for the call. */
 typedef struct dibs__pg_item {
-    dibsx_fifo_node queued; /* the first member; guarded */
-    bool release;
-    const char *name;
-    const char *owner;
-    const char *mode;
-    int64_t permits;
-    int64_t capacity;
-    unsigned flags;
-    int32_t priority;
-    int64_t ms;
-    const char *who;
+    dibsx_fifo_node queued;   /* the first member; guarded */
+    const dibs__ask *ask;     /* NULL: it is a release, of */
+    const dibs__leave *leave; /* ... this */
+    const char *who;          /* asks, as dibs__pg_who() has it */
 
     char answer[DIBS__PG_ANSWER_MAX];
     dibs_status rc;

@@ -52,19 +52,8 @@ dibs_status
 dibs__pg_acquire(struct dibs__store *st, const dibs__ask *ask,
                  dibsx_nsec deadline, dibs__answer *ans, dibs_error *err)
 {
-    bool permits = ask->mode == DIBS__PERMITS;
     char who[DIBS__WHO_MAX];
-    dibs__pg_item item = {
-        .name = ask->name,
-        .owner = ask->owner,
-        .mode = dibs__pg_mode(ask->mode),
-        .permits = permits ? ask->permits : 1,
-        .capacity = permits ? ask->capacity : 0,
-        .flags = ask->flags,
-        .priority = ask->priority,
-        .ms = dibs__pg_span(ask->ttl_ms),
-        .who = dibs__pg_who(ask->who, who),
-    };
+    dibs__pg_item item = {.ask = ask, .who = dibs__pg_who(ask->who, who)};
     dibs__pg_answer answer = {.at = item.answer};
     dibs_status rc = dibs__pg_check(ask, err);
     int64_t status;
@@ -164,13 +153,7 @@ dibs_status dibs__pg_renew(struct dibs__store *st, dibs__renewal *items,
 dibs_status dibs__pg_release(struct dibs__store *st, const dibs__leave *leave,
                              dibsx_nsec deadline, dibs_error *err)
 {
-    dibs__pg_item item = {
-        .release = true,
-        .name = leave->name,
-        .owner = leave->owner,
-        .flags = leave->unanswered ? DIBS__PG_UNANSWERED : 0,
-        .ms = leave->keep_ms > 0 ? dibs__pg_span(leave->keep_ms) : 0,
-    };
+    dibs__pg_item item = {.leave = leave};
     dibs__pg_answer answer = {.at = item.answer};
     dibs_status rc = dibs__pg_combine(dibs__pg_of(st), &item, deadline, err);
     int64_t status = DIBS_INTERNAL;
