@@ -42,6 +42,15 @@ code_of() {
 }
 code_of "${sources[@]}" >"$work/code"
 
+# The layers of the Redis store: each may include those before it.
+layers='wire sentinel pipe cluster bell'
+
+# is_below FOLDER HEADER: whether a file of a layer may include it.
+is_below() {
+    local own=${1#src/store/redis/} other=${2#\"store/redis/}
+    [[ $other == */* && " ${layers%%"$own"*}$own " == *" ${other%%/*} "* ]]
+}
+
 # may_include FOLDER HEADER FILE: HEADER with its quotes or brackets.
 may_include() {
     case "$1 $2" in
@@ -55,6 +64,9 @@ may_include() {
     src/core\ \"store/store.h\" | src/core\ \"store/lease.h\" | src/core\ \"store/value.h\" | src/core\ \"store/log.h\") ;;
     src/core\ \"base/* | src/core\ \"core/*) ;;
     src/core\ \"*) return 1 ;;
+
+    # The Redis store has layers, and its steps on top of them.
+    src/store/redis/*\ \"store/redis/*) is_below "$1" "$2" ;;
 
     # The table of stores names each of them.
     src/store\ \"store/*/*) [ "$3" = src/store/store.c ] ;;
@@ -100,7 +112,7 @@ check_includes() {
         folder=${file%/*}
         may_include "$folder" "$header" "$file" || echo "$place: $folder may not include $header"
         find_owner "$header"
-        if [[ -n $owner && $folder != "$owner" && $folder != tests/* && $folder != bench ]]; then
+        if [[ -n $owner && $folder != "$owner" && $folder != "$owner"/* && $folder != tests/* && $folder != bench ]]; then
             echo "$place: $header is for $owner alone"
         fi
     done < <(sed -nE 's/^([^:]+:[0-9]+):[[:space:]]*#[[:space:]]*include[[:space:]]*([<"][^>"]*[>"]).*/\1 \2/p' "$work/code")
