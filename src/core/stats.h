@@ -6,21 +6,27 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+/* Each is a field of dibs_stats as well (include/dibs/client.h). */
+#define DIBS__COUNTERS(X)                                                      \
+    X(attempts)                                                                \
+    X(acquired)                                                                \
+    X(busy)                                                                    \
+    X(failed)                                                                  \
+    X(released)                                                                \
+    X(lost)                                                                    \
+    X(renewed)                                                                 \
+    X(renewals_failed)                                                         \
+    X(rings)                                                                   \
+    X(polls)                                                                   \
+    X(held)                                                                    \
+    X(waiting)                                                                 \
+    X(fallbacks)                                                               \
+    X(under_replicated)
+
+#define DIBS__COUNTER(name) atomic_uint_fast64_t name;
+
 typedef struct dibs__stats {
-    atomic_uint_fast64_t attempts;
-    atomic_uint_fast64_t acquired;
-    atomic_uint_fast64_t busy;
-    atomic_uint_fast64_t failed;
-    atomic_uint_fast64_t released;
-    atomic_uint_fast64_t lost;
-    atomic_uint_fast64_t renewed;
-    atomic_uint_fast64_t renewals_failed;
-    atomic_uint_fast64_t rings;
-    atomic_uint_fast64_t polls;
-    atomic_uint_fast64_t held;
-    atomic_uint_fast64_t waiting;
-    atomic_uint_fast64_t fallbacks;
-    atomic_uint_fast64_t under_replicated;
+    DIBS__COUNTERS(DIBS__COUNTER)
 } dibs__stats;
 
 static inline void dibs__count(atomic_uint_fast64_t *counter)
