@@ -25,6 +25,11 @@ enum { CONNECT_MS = 2000, QUIET_MS = 15000, REST_MS = 50 };
 
 enum { CATCH_UP_MAX = 8 };
 
+/* The lock is how others see that somebody listens (hears in sql/grant.sql). */
+#define LISTEN                                                                 \
+    "LISTEN \"dibs_%s\"; SET dibs.bell = '%s'; "                               \
+    "SELECT pg_advisory_lock_shared(hashtextextended('dibs_%s', 0))"
+
 void dibs__pg_bell_init(dibs__pg_bell *bell, const dibs__pg_conf *conf,
                         dibs__pg_pool *steps)
 {
@@ -162,7 +167,8 @@ static void on_ring(void *arg, const char *text)
 static dibs_status
 subscribe(dibs__pg_bell *bell, dibs__pg_conn *cn, dibs_error *err)
 {
-    char sql[sizeof("LISTEN \"dibs_\"") + DIBS__LISTENER_ADDRESS];
+    const char *address = bell->listener.address;
+    char sql[sizeof(LISTEN) + 3 * DIBS__LISTENER_ADDRESS];
     dibsx_nsec deadline = dibsx_after_ms(dibsx_now(), CONNECT_MS);
 
     if (cn->pooled)
@@ -172,7 +178,7 @@ subscribe(dibs__pg_bell *bell, dibs__pg_conn *cn, dibs_error *err)
                           "listen_host= and listen_port=");
     cn->on_ring = on_ring;
     cn->ring_arg = bell;
-    snprintf(sql, sizeof(sql), "LISTEN \"dibs_%s\"", bell->listener.address);
+    snprintf(sql, sizeof(sql), LISTEN, address, address, address);
     return dibs__pg_conn_run(cn, sql, deadline, NULL, err);
 }
 

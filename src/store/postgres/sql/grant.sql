@@ -1,6 +1,7 @@
 -- grant.sql - the grant rule of src/store/grant.c, over the rows of one name. The
 -- steps in lease.sql call these; the name is locked by then (enter), and `at_us`
--- is the time of the step.
+-- is the time of the step. One thing is this store's own: a waiter that was cut off
+-- is waited for, or passed over (serve).
 --
 -- A fence is greatest(last + 1, clock in us), with a `last` for each name: a
 -- watermark for the whole store would be one row that every grant locks until its
@@ -218,30 +219,98 @@ BEGIN
 END
 $$;
 
+-- For how long a waiter may be silent: one that lives asks at least once a second
+-- (POLL_MS in src/core/take.c), and half as long again is for the way.
+CREATE FUNCTION @schema@.alive_us() RETURNS bigint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT 1500000::bigint
+$$;
+
+-- When a waiter asked last: its place lives 3 s from then.
+CREATE FUNCTION @schema@.asked_us(other @schema@.party) RETURNS bigint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT other.until_us - 3000000
+$$;
+
+-- Whether a session listens to this bell. Such a session has an advisory lock by the
+-- name of the channel (bell.c), which the server ends with the session: at once, when
+-- the client was killed. The look takes the lock and lets it go in one expression, in
+-- which nothing can come between, so that many dead waiters fill no table of locks.
+-- A session does not see its own lock; that of the bell has a setting for it. A
+-- waiter without a bell polls, and nothing is known about it.
+CREATE FUNCTION @schema@.hears(a_bell text) RETURNS boolean
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_key bigint := hashtextextended('dibs_' || a_bell, 0);
+BEGIN
+    IF a_bell IN ('', coalesce(current_setting('dibs.bell', true), '')) THEN
+        RETURN true;
+    END IF;
+    RETURN NOT CASE WHEN pg_try_advisory_lock(v_key)
+                    THEN pg_advisory_unlock(v_key) ELSE false END;
+END
+$$;
+
+-- Until when a waiter that does not hear is waited for. A waiter that could not ask is
+-- not silent: its silence counts from the beginning of this session at the earliest,
+-- and no session outlives a restart, a crash or a failover of the server.
+CREATE FUNCTION @schema@.awaited_us(other @schema@.party) RETURNS bigint
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_since timestamptz;
+BEGIN
+    SELECT coalesce(s.backend_start, pg_postmaster_start_time()) INTO v_since
+    FROM pg_stat_get_activity(pg_backend_pid()) AS s;
+    RETURN least(other.until_us, @schema@.alive_us() + greatest(
+        @schema@.asked_us(other), (date_part('epoch', v_since) * 1000000)::bigint));
+END
+$$;
+
 -- Serves the queue from its head, of those with at least a priority. Answers how
--- many were served, or -1 - so many when one is left that does not fit.
+-- many were served, or -1 - so many when one is left that is waited for: because it
+-- does not fit, or does not hear. One that does not hear gets no claim: its client
+-- was killed, and a claim would keep all others waiting; or was cut off, and asks
+-- again at once. So the name is kept free until it asks, or has been silent for too
+-- long: then it is passed over, and keeps its place.
 CREATE FUNCTION @schema@.serve(a_name text, a_asker text, a_priority integer,
                                at_us bigint) RETURNS integer
 LANGUAGE plpgsql AS $$
 DECLARE
     head @schema@.party;
+    v_fits boolean;
+    v_deaf boolean;
     v_served integer := 0;
 BEGIN
+    FOR head IN SELECT * FROM @schema@.party AS p
+                WHERE p.name = a_name AND p.role = 'waiter'
+                AND p.priority >= a_priority
+                ORDER BY p.priority DESC, p.seq
     LOOP
-        SELECT * INTO head FROM @schema@.party AS p
-        WHERE p.name = a_name AND p.role = 'waiter'
-        AND p.priority >= a_priority
-        ORDER BY p.priority DESC, p.seq LIMIT 1;
-        IF NOT FOUND THEN
-            RETURN v_served;
-        END IF;
-        IF NOT @schema@.fits(a_name, head.mode, head.permits, head.capacity) THEN
+        v_fits := @schema@.fits(a_name, head.mode, head.permits, head.capacity);
+        v_deaf := head.owner <> a_asker
+            AND (v_fits OR at_us >= @schema@.asked_us(head) + @schema@.alive_us())
+            AND NOT @schema@.hears(head.bell);
+        CONTINUE WHEN v_deaf AND at_us >= @schema@.awaited_us(head);
+        IF v_deaf OR NOT v_fits THEN
             RETURN -1 - v_served;
         END IF;
         PERFORM @schema@.give(a_name, head.slot, head.owner = a_asker, at_us);
         v_served := v_served + 1;
     END LOOP;
+    RETURN v_served;
 END
+$$;
+
+-- When a waiter asks again that was refused though nobody holds the name: when the
+-- next of the others has been silent for too long.
+CREATE FUNCTION @schema@.kept_ms(a_name text, a_owner text, at_us bigint)
+RETURNS bigint
+LANGUAGE sql AS $$
+    SELECT coalesce((min(@schema@.asked_us(p)) + @schema@.alive_us() - at_us - 1)
+                    / 1000 + 1, 100)
+    FROM @schema@.party AS p
+    WHERE p.name = a_name AND p.role = 'waiter' AND p.owner <> a_owner
+    AND @schema@.asked_us(p) + @schema@.alive_us() > at_us
 $$;
 
 -- Serves the whole queue. Answers whether somebody was served.

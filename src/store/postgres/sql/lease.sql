@@ -65,7 +65,7 @@ BEGIN
         END IF;
     END IF;
     IF a_flags = 1 THEN
-        v_answer := @schema@.wait_on(a_name, a_owner, a_bell, at_us);
+        v_answer := @schema@.wait_on(a_name, a_owner, a_mode, a_bell, at_us);
         IF v_answer IS NOT NULL THEN
             RETURN v_answer;
         END IF;
@@ -81,15 +81,16 @@ $$;
 -- refreshes it without a lock on the name: most of what many who wait ask for, and
 -- who holds it would have to stand in line with them. NULL: it takes the long way.
 --   (1) Nobody is served by this: some hold, and no party's time has passed, so the
---       queue is as the last step left it.
+--       queue is as the last step left it. Only one who would share the name could be
+--       served by now: when another has been silent for so long that it is passed over.
 --   (2) A step that serves the party at the same time changes the same row. The
 --       second of the two sees what the first did: a place that is none any more is not refreshed.
 --   (3) The row is all that the transaction has locked, and it waits for no other:
 --       one of a batch does not come here.
 --   (4) A place that was refreshed has not been served since it was taken, so that
 --       the watermark covers all that its owner was rung for before.
-CREATE FUNCTION @schema@.wait_on(a_name text, a_owner text, a_bell text,
-                                 at_us bigint)
+CREATE FUNCTION @schema@.wait_on(a_name text, a_owner text,
+                                 a_mode @schema@.mode, a_bell text, at_us bigint)
 RETURNS text
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -98,7 +99,9 @@ DECLARE
     v_ahead bigint;
 BEGIN
     IF EXISTS (SELECT FROM @schema@.party AS p WHERE p.name = a_name
-               AND (p.until_us <= at_us OR p.tell)) THEN
+               AND (p.until_us <= at_us OR p.tell
+                    OR p.role = 'waiter' AND a_mode <> 'exclusive'
+                    AND @schema@.asked_us(p) + @schema@.alive_us() <= at_us)) THEN
         RETURN NULL;
     END IF;
     first := @schema@.first_to_end(a_name);
@@ -309,7 +312,8 @@ BEGIN
         PERFORM @schema@.lazily();
     END IF;
     RETURN '1 ' || @schema@.watermark(mine.name, at_us) || ' ' ||
-           coalesce((first.until_us - at_us - 1) / 1000 + 1, 0) || ' ' ||
+           coalesce((first.until_us - at_us - 1) / 1000 + 1,
+                    @schema@.kept_ms(mine.name, mine.owner, at_us)) || ' ' ||
            a_queue::integer || ' ' || v_ahead || ' ' ||
            coalesce(first.who, 'others');
 END

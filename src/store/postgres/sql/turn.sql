@@ -169,12 +169,14 @@ BEGIN
     END IF;
     SELECT count(*) INTO v_ahead FROM @schema@.party AS p
     WHERE p.name = a_name AND p.role = 'waiter' AND p.priority >= a_priority;
-    IF first.role IS NULL AND v_ahead = 0 THEN
+    IF first.role IS NULL
+       AND @schema@.serve(a_name, '', a_priority, at_us) = 0 THEN
         RETURN NULL;
     END IF;
     PERFORM @schema@.tell_wanted(a_name, '', at_us);
     RETURN '1 ' || a_which || ' ' || @schema@.watermark(a_name, at_us) || ' ' ||
-           coalesce((first.until_us - at_us - 1) / 1000 + 1, 0) || ' ' ||
+           coalesce((first.until_us - at_us - 1) / 1000 + 1,
+                    @schema@.kept_ms(a_name, a_owner, at_us)) || ' ' ||
            v_ahead || ' ' || coalesce(first.who, 'others');
 END
 $$;
