@@ -130,7 +130,8 @@ if [ -x "$with_postgres" ]; then
         count postgres "contract $way" "$with_postgres" "$way" -- \
             "$build/tests/contract/contract"
     done
-    count postgres "200 contenders, some killed" \
+    # It judges the longest time without a grant, and how many connections there are.
+    count postgres "200 contenders, some killed" "$build/tests/judge" contend \
         "$build/tests/postgres/test_postgres_contend" 200 "$((minutes * 6 + 20))"
 fi
 count "every store" "each call fails" "$(dirname "$0")/loops.sh" "$build"
