@@ -32,7 +32,7 @@ void dibsx_buf_fini(dibsx_buf *buf)
 }
 
 /* Makes room for `more` bytes and the NUL beyond them; false, with the failure
- * noted, when they may not or cannot be had. */
+ * noted, when the maximum or the memory does not allow it. */
 static bool grow(dibsx_buf *buf, size_t more)
 {
     size_t need, room;

@@ -25,7 +25,7 @@ int64_t dibsx_wall_us(void);
  * negative means without limit. */
 dibsx_nsec dibsx_after_ms(dibsx_nsec from_at, int64_t span_ms);
 
-/* What is left until a moment, in whole milliseconds: rounded up for a wait (so
+/* The time left until a moment, in whole milliseconds: rounded up for a wait (so
  * that a wait is never a spin), rounded down for a validity; 0 when past, -1
  * (wait only) for DIBSX_NEVER. */
 int64_t dibsx_wait_ms(dibsx_nsec until, dibsx_nsec now);

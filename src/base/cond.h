@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include <pthread.h>
 
-/* False when there is none to be had. End with pthread_cond_destroy(). */
+/* False when the system has none left. End with pthread_cond_destroy(). */
 bool dibsx_cond_init(pthread_cond_t *cond);
 
 /* Waits until it is signalled or the moment has come, and for a second at most:

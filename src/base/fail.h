@@ -24,8 +24,8 @@ dibsx_fail_at(dibs_error *err, dibs_status status, const char *origin,
 dibs_status dibsx_nomem(dibs_error *err, const char *thing, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* What was asked before has had no answer, so that this failure does not mean that
- * nothing changed: the same detail, as DIBS_UNKNOWN. */
+/* An earlier request has had no answer, so this failure does not mean that nothing
+ * changed: the same detail, as DIBS_UNKNOWN. */
 dibs_status dibsx_unanswered(dibs_error *err);
 
 /* "ENOENT" for the number, for the origin of dibsx_fail_at(). */

@@ -376,7 +376,7 @@ dibs_status dibsx_json_read(const char *text, size_t len, dibsx_json_doc *doc,
     if (!rd.wrong)
         return DIBS_OK;
     dibsx_json_doc_fini(doc);
-    return dibsx_fail(err, DIBS_INVALID, "byte %zu: %s",
+    return dibsx_fail(err, DIBS_INVALID, "byte %zu is wrong: %s",
                       (size_t)(rd.at - rd.begin), rd.wrong);
 }
 

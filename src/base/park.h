@@ -20,7 +20,7 @@ typedef struct dibsx_park {
 /* As if nothing had been posted; for who sleeps there, and nobody else. */
 void dibsx_park_clear(dibsx_park *park);
 
-/* What was posted, 0 when nothing was. */
+/* The posted value, or 0. */
 int dibsx_park_look(dibsx_park *park);
 
 /* Sleeps until something is posted or the moment comes; what was posted, or 0.

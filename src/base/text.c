@@ -16,8 +16,8 @@ int dibsx_hex_value(char digit)
     return -1;
 }
 
-/* What may follow a lead byte: how many bytes in all, and the bounds of the
- * second one, which exclude overlong forms, surrogates and what is beyond
+/* The bytes that may follow a lead byte: how many in all, and the bounds of the
+ * second one, which exclude overlong forms, surrogates and code points beyond
  * U+10FFFF. */
 typedef struct form {
     unsigned char first, last; /* lead bytes */

@@ -41,7 +41,7 @@ const char *dibsx_url_param_get(const dibsx_url *url, const char *key);
 
 /* Copies `text` to out with the password (and any parameter whose name has
  * "pass", "pw", "secret", "token", "key" or the like in it) replaced by "***". Works on malformed
- * text too: what cannot be told apart is hidden. */
+ * text too: a part that it cannot classify is hidden. */
 void dibsx_url_redact(const char *text, char *out, size_t size);
 
 #endif

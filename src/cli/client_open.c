@@ -4,6 +4,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/fail.h"
 #include "cli/command.h"
 #include "cli/option_values.h"
 #include "cli/print.h"
@@ -15,8 +16,8 @@
 
 enum { LINE_MAX_BYTES = 2048 };
 
-/* One write per line, so that lines of many processes do not mix. Nothing can
- * be told when stderr itself fails. */
+/* One write per line, so that lines of many processes do not mix. A failure of
+ * stderr itself goes unreported. */
 static void say_line(const char *text)
 {
     dibsx_buf line;
@@ -102,6 +103,15 @@ int dibs__cli_fail(const dibs__command *cmd, const dibs_error *err)
         dibs__cli_say("%s", err->message[0] ? err->message
                                             : dibs_status_text(err->status));
     return dibs__exit_code(err->status);
+}
+
+int dibs__cli_nomem(const char *thing)
+{
+    dibs_error err;
+    dibs_status rc = dibsx_nomem(&err, "%s", thing);
+
+    dibs__cli_say("%s", err.message);
+    return dibs__exit_code(rc);
 }
 
 /* -v adds to what --log-level asks for, and takes nothing away. */

@@ -59,6 +59,10 @@ void dibs__cli_say(const char *format, ...)
 
 /* Prints the error unless -q, and returns the exit code of its status. */
 int dibs__cli_fail(const dibs__command *cmd, const dibs_error *err);
+
+/* Says that there is no memory for `thing`, a noun with its article, and returns
+ * the exit code of that. */
+int dibs__cli_nomem(const char *thing);
 int dibs__exit_code(dibs_status status);
 
 #endif

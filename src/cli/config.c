@@ -49,10 +49,14 @@ unknown_key(const dibs__yaml_node *key, const char *file, dibs_error *err)
     }
     if (sg.best)
         return dibsx_fail(err, DIBS_INVALID,
-                          "%s:%zu:%zu: unknown key '%.60s'; did you mean '%s'?",
+                          "%s:%zu:%zu: there is no key '%.60s'; did you mean "
+                          "'%s'?",
                           file, key->line, key->column, key->text, sg.best);
-    return dibsx_fail(err, DIBS_INVALID, "%s:%zu:%zu: unknown key '%.60s'",
-                      file, key->line, key->column, key->text);
+    return dibsx_fail(
+        err, DIBS_INVALID,
+        "%s:%zu:%zu: there is no key '%.60s'; `dibs config` lists "
+        "them",
+        file, key->line, key->column, key->text);
 }
 
 static dibs_status take_key(dibs__command *cmd, const dibs__yaml_node *key,
@@ -88,15 +92,17 @@ dibs_status dibs__config_text(dibs__command *cmd, const char *text, size_t len,
              key = key->next)
             rc = take_key(cmd, key, file, err);
     } else if (!dibs__yaml_is_null(root)) {
-        rc = dibsx_fail(err, DIBS_INVALID,
-                        "%s:%zu:%zu: lines of the form 'key: value' expected",
-                        file, root->line, root->column);
+        rc = dibsx_fail(
+            err, DIBS_INVALID,
+            "%s:%zu:%zu: this is no mapping; write lines of the form "
+            "'key: value'",
+            file, root->line, root->column);
     }
     dibs__yaml_free(root);
     return rc;
 }
 
-/* A file that is not there is fine, unless it was asked for. */
+/* A missing file is an error only if the caller named it. */
 static dibs_status
 load_file(dibs__command *cmd, const char *path, bool asked, dibs_error *err)
 {

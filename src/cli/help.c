@@ -215,7 +215,7 @@ int dibs__doc_print(dibsx_buf *out)
         dibs__out(out->data, out->len);
         code = dibs__out_done();
     } else {
-        dibs__cli_say("no memory for the text");
+        code = dibs__cli_nomem("the text");
     }
     dibsx_buf_fini(out);
     return code;

@@ -1,6 +1,6 @@
 /* list_verb.h - a verb that lists: as a table, as JSON, or names alone.
  *
- * What is listed differs between verbs, the three ways of showing it do not. */
+ * Verbs differ in their items; the three ways of showing them are the same. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_CLI_LIST_VERB_H
 #define DIBS_CLI_LIST_VERB_H

@@ -143,8 +143,8 @@ dibs__cli_acquire(dibs_client *cl, dibs__lock_or_set *claim,
     *fatal = 0;
     bool once = want->lock.wait_ms == 0 && want->lock.retries == 0;
     dibs_status rc = DIBS_BUSY;
-    /* What is free is had without a doorbell. In the statistics, though, a try
-     * before the wait would be one more that was refused. */
+    /* A free lock needs no doorbell. In the statistics, though, a try before the
+     * wait would count as one more refusal. */
     if (once || (want->lock.retries == 0 && !want->counted))
         rc = dibs__lock_or_set_try(claim, err);
     if (rc != DIBS_BUSY || once)

@@ -68,7 +68,7 @@ static int read_meta(const dibs__command *cmd, dibs__lock_request *want)
     return 0;
 }
 
-/* Who counts tries does not want to wait for ever in the first of them. */
+/* With a number of retries, the first try must not wait for ever. */
 static int64_t wait_ms(const dibs__command *cmd)
 {
     if (dibs__opt_flag(cmd, "nonblock"))

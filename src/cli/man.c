@@ -132,8 +132,8 @@ static void environment(dibsx_buf *out, const char *verb)
             dibsx_buf_printf(out, ".It Ev %s\nThe default of\n.Fl \\-%s .\n",
                              option->env, option->name);
     }
-    dibsx_buf_puts(out, ".It Ev NO_COLOR\nWhen not empty, no colour is used "
-                        "unless asked for.\n.El\n");
+    dibsx_buf_puts(out, ".It Ev NO_COLOR\nIf it is not empty, colour is off by "
+                        "default.\n.El\n");
 }
 
 static void exit_items(dibsx_buf *out, const char *text)
@@ -157,7 +157,7 @@ static void exits(dibsx_buf *out, const dibs__verb *verb)
     dibsx_buf_puts(out, ".El\n");
 }
 
-/* What is typed goes into literal blocks, the rest is prose. */
+/* Lines to type go into literal blocks, the rest is prose. */
 static void examples(dibsx_buf *out, const char *text)
 {
     const char *line;

@@ -16,7 +16,7 @@
     "store init,store upgrade,ping,doctor,config,version"
 
 const dibs__option dibs__options[] = {
-    /* What every verb has. */
+    /* Options of every verb. */
     {.name = "url",
      .type = DIBS__TEXT,
      .metavar = "URL",
@@ -47,7 +47,7 @@ const dibs__option dibs__options[] = {
      .env = "DIBS_STORE_TIMEOUT",
      .key = "store_timeout",
      .verbs = "*",
-     .help = "The longest that one step may take in the store."},
+     .help = "The time limit of one operation in the store."},
     {.name = "config",
      .type = DIBS__TEXT,
      .metavar = "FILE",
@@ -64,8 +64,8 @@ const dibs__option dibs__options[] = {
      .env = "DIBS_COLOR",
      .key = "color",
      .verbs = "*",
-     .help = "Whether to use colour: auto means on a terminal, unless NO_COLOR "
-             "is set or TERM is dumb."},
+     .help = "Whether to use colour: auto uses it on a terminal, except when "
+             "NO_COLOR is set or TERM is dumb."},
     {.name = "quiet",
      .letter = 'q',
      .verbs = "*",
@@ -123,8 +123,8 @@ const dibs__option dibs__options[] = {
      .metavar = "NAME",
      .many = true,
      .verbs = "run,acquire",
-     .help = "Hold this name as well: all of them or none, in an order in "
-             "which nobody can wait in a circle. May be given again."},
+     .help = "Hold this name as well: all or none; cannot deadlock. May be "
+             "given again."},
     {.name = "nonblock",
      .aliases = "nb",
      .letter = 'n',
@@ -157,8 +157,8 @@ const dibs__option dibs__options[] = {
      .env = "DIBS_TTL",
      .key = "ttl",
      .verbs = "run,acquire,renew",
-     .help = "The length of the lease: how long others are kept out when its "
-             "holder dies. run renews it every third of this."},
+     .help = "The length of the lease: if the holder dies, others wait this "
+             "long. run renews the lease every third of this."},
     {.name = "retries",
      .type = DIBS__INT,
      .metavar = "N",
@@ -167,7 +167,7 @@ const dibs__option dibs__options[] = {
      .env = "DIBS_RETRIES",
      .key = "retries",
      .verbs = "run,acquire",
-     .help = "Try this many times more when the lock is busy."},
+     .help = "Retry this many times when the lock is busy."},
     {.name = "retry-delay",
      .type = DIBS__DURATION,
      .metavar = "DUR",
@@ -176,7 +176,7 @@ const dibs__option dibs__options[] = {
      .env = "DIBS_RETRY_DELAY",
      .key = "retry_delay",
      .verbs = "run,acquire",
-     .help = "Pause before each further try, with some jitter."},
+     .help = "Pause before each retry, with some jitter."},
     {.name = "on-unavailable",
      .type = DIBS__CHOICE,
      .metavar = "POLICY",
@@ -185,9 +185,9 @@ const dibs__option dibs__options[] = {
      .env = "DIBS_ON_UNAVAILABLE",
      .key = "on_unavailable",
      .verbs = "run",
-     .help = "When the store is out of reach: fail; local, hold the lock on "
+     .help = "When the store is unavailable: fail; local, hold the lock on "
              "this machine only, in the embedded store; or open, go on without "
-             "a lock. The last two are said on standard error."},
+             "a lock. The last two print a warning on standard error."},
     {.name = "durability",
      .type = DIBS__TEXT,
      .metavar = "LEVEL",
@@ -196,9 +196,9 @@ const dibs__option dibs__options[] = {
      .key = "durability",
      .verbs = "run,acquire",
      .help =
-         "Who must have the lease before it counts: async, the store alone; "
-         "or wait:K, K of its replicas too (1 to 9), so that a failover "
-         "does not lose it. Redis only."},
+         "Replicas that must acknowledge a grant: async, none; or wait:K, K "
+         "of them (1 to 9), so that a failover does not lose the lease. Redis "
+         "only."},
     {.name = "hold-min",
      .type = DIBS__DURATION,
      .metavar = "DUR",
@@ -256,8 +256,8 @@ const dibs__option dibs__options[] = {
      .env = "DIBS_SHARE_STATS",
      .key = "share_stats",
      .verbs = "run,acquire",
-     .help = "Add what becomes of this lock to the statistics in the store, "
-             "which dibs stats shows."},
+     .help = "Add the use of this lock to the statistics in the store, which "
+             "dibs stats shows."},
 
     /* Running a command. */
     {.name = "once",
@@ -271,7 +271,7 @@ const dibs__option dibs__options[] = {
      .metavar = "POLICY",
      .initial = "kill",
      .verbs = "run",
-     .help = "What to do when the lease is lost while the command runs: kill "
+     .help = "The action when the lease is lost while the command runs: kill "
              "(end it before another may start), signal:SIG, ignore, or "
              "exec:CMD."},
     {.name = "lost-exit-code",
@@ -286,7 +286,7 @@ const dibs__option dibs__options[] = {
      .metavar = "POLICY",
      .initial = "ignore",
      .verbs = "run",
-     .help = "What to do when somebody asks for the lock with dibs break "
+     .help = "The action when a user asks for the lock with dibs break "
              "--ask: ignore it, signal:SIG to the command, or exit (end the "
              "command as --max-run would, with its own exit code)."},
     {.name = "progress",
@@ -336,7 +336,7 @@ const dibs__option dibs__options[] = {
      .choices = "inherit|null",
      .initial = "inherit",
      .verbs = "run",
-     .help = "What the command reads from."},
+     .help = "The standard input of the command."},
     {.name = "foreground",
      .verbs = "run",
      .help = "Leave the command in the process group of dibs, so that it may "
@@ -404,8 +404,8 @@ const dibs__option dibs__options[] = {
              "ended on this host, or it has not renewed when it should have."},
     {.name = "ask",
      .verbs = "break",
-     .help = "Take nothing: ask the holder to give the lock back. What it does "
-             "then is its own decision (--on-yield of run)."},
+     .help = "Break nothing: ask the holder to give the lock back. The holder "
+             "decides (--on-yield of run)."},
     {.name = "if-token",
      .type = DIBS__INT,
      .metavar = "FENCE",
@@ -505,8 +505,7 @@ const dibs__option dibs__options[] = {
      .env = "DIBS_DATA_URL",
      .verbs = "demo",
      .secret = true,
-     .help = "The store of the values, when it is another than that of the "
-             "locks."},
+     .help = "The store of the values, if it is not the store of the locks."},
     {.name = "log-format",
      .type = DIBS__CHOICE,
      .metavar = "FORMAT",

@@ -61,10 +61,10 @@ static dibs_status unknown_long(const parser *ps, const char *name, size_t len)
     }
     if (sg.best)
         return dibsx_fail(ps->err, DIBS_INVALID,
-                          "unknown option --%.*s; did you mean --%s?", (int)len,
-                          name, sg.best);
-    return dibsx_fail(ps->err, DIBS_INVALID, "unknown option --%.*s", (int)len,
-                      name);
+                          "there is no option --%.*s; did you mean --%s?",
+                          (int)len, name, sg.best);
+    return dibsx_fail(ps->err, DIBS_INVALID, "there is no option --%.*s",
+                      (int)len, name);
 }
 
 static dibs_status
@@ -119,7 +119,8 @@ static dibs_status take_cluster(parser *ps, char *word)
         char shown[3] = {'-', *p, '\0'};
 
         if (!option)
-            return dibsx_fail(ps->err, DIBS_INVALID, "unknown option -%.1s", p);
+            return dibsx_fail(ps->err, DIBS_INVALID, "there is no option -%.1s",
+                              p);
         if (option->type == DIBS__FLAG) {
             rc = dibs__option_value_put(ps->cmd, option, "yes", DIBS__FROM_FLAG,
                                         shown, NULL, ps->err);
@@ -144,10 +145,11 @@ static dibs_status unknown_verb(const parser *ps, const char *word)
     }
     if (sg.best)
         return dibsx_fail(ps->err, DIBS_INVALID,
-                          "unknown verb '%s%s%.60s'; did you mean '%s%s%s'?",
+                          "there is no verb '%s%s%.60s'; did you mean "
+                          "'%s%s%s'?",
                           group, space, word, group, space, sg.best);
-    return dibsx_fail(ps->err, DIBS_INVALID, "unknown verb '%s%s%.60s'", group,
-                      space, word);
+    return dibsx_fail(ps->err, DIBS_INVALID, "there is no verb '%s%s%.60s'",
+                      group, space, word);
 }
 
 static bool needs_verb(const parser *ps)
@@ -187,7 +189,8 @@ static dibs_status take_word(parser *ps)
 
     if (strcmp(word, "--") == 0 && (!ps->options_over || command_next)) {
         if (needs_verb(ps))
-            return dibsx_fail(ps->err, DIBS_INVALID, "no verb before --");
+            return dibsx_fail(ps->err, DIBS_INVALID,
+                              "a verb must come before --");
         ps->options_over = true;
         return DIBS_OK;
     }
@@ -222,7 +225,8 @@ dibs_status dibs__parse_operands(const dibs__command *cmd, dibs_error *err)
         return dibsx_fail(err, DIBS_INVALID, "%s needs %s", verb->name,
                           verb->operands);
     if (verb->max_operands >= 0 && cmd->operand_count > verb->max_operands)
-        return dibsx_fail(err, DIBS_INVALID, "%s: one word too many, '%.60s'",
+        return dibsx_fail(err, DIBS_INVALID,
+                          "%s takes fewer words: '%.60s' is too many",
                           verb->name, cmd->operands[verb->max_operands]);
     return DIBS_OK;
 }

@@ -42,7 +42,7 @@ const dibs__colours *dibs__colours_of(const dibs__command *cmd)
     return colour_by_itself() ? &bright : &plain;
 }
 
-/* What made the first write fail; the stream itself forgets it. */
+/* The error of the first failed write; the stream itself forgets it. */
 static int write_error;
 
 void dibs__out(const char *bytes, size_t len)
@@ -132,10 +132,8 @@ int dibs__table_print(const dibs__table *table, const dibs__colours *colours)
     size_t column = 0;
     bool head = true;
 
-    if (!dibsx_buf_ok(&table->cells)) {
-        dibs__cli_say("no memory for the table");
-        return DIBS__EXIT_INTERNAL;
-    }
+    if (!dibsx_buf_ok(&table->cells))
+        return dibs__cli_nomem("the table");
     p = table->cells.data;
     end = p + table->cells.len;
     while (p < end) {
@@ -174,7 +172,7 @@ int dibs__report_end(dibs__report *report)
         dibs__out(report->buf.data, report->buf.len);
         code = dibs__out_done();
     } else {
-        dibs__cli_say("no memory for the output");
+        code = dibs__cli_nomem("the output");
     }
     dibsx_buf_fini(&report->buf);
     return code;

@@ -116,7 +116,7 @@ dibs_status dibs__token_read(const dibs__command *cmd, dibs__token *token,
     *given = text || path;
     if (text && path)
         return dibsx_fail(err, DIBS_INVALID,
-                          "--token or --token-file, not both");
+                          "give --token or --token-file, not both");
     if (text)
         return parse(text, token, err);
     return path ? read_file(path, dibs__operands(cmd)[0], token, err) : DIBS_OK;

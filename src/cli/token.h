@@ -1,7 +1,7 @@
 /* token.h - the token by which a script knows the lease it took: OWNER:FENCE.
  *
- * Of several names taken at once each has its own, and its line in the output of
- * acquire and in a token file goes on with a space and the name. */
+ * With several names each has its own token; its line in the output of acquire and
+ * in a token file goes on with a space and the name. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_CLI_TOKEN_H
 #define DIBS_CLI_TOKEN_H
@@ -21,7 +21,7 @@ typedef struct dibs__token {
 void dibs__token_of(const dibs_lock *lock, dibs__token *token);
 void dibs__token_text(const dibs__token *token, char out[DIBS__TOKEN_SIZE]);
 
-/* What --json tells of a lease: its pairs, in an object that is open. */
+/* The pairs of a lease for --json, in an object that is open. */
 void dibs__token_json(dibsx_json *js, const char *name, const dibs_lock *lock);
 
 /* From --token or --token-file, for the name that the operand says. *given is

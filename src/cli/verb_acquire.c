@@ -1,7 +1,7 @@
 /* verb_acquire.c - acquire: takes locks and leaves them taken.
  *
- * What it takes outlives it: the tokens are all that is left, so they are handed
- * over before the leases are let go of, and the leases given back when that
+ * The leases outlive this process: only the tokens are left. So it prints the
+ * tokens before it lets go of the leases, and releases the leases when that
  * fails. Main thread only. */
 /* SPDX-License-Identifier: MIT */
 #include "cli/lock_acquire.h"
@@ -64,10 +64,8 @@ static int hand_over(taking *tk, const dibsx_buf *lines)
 {
     dibs_error err;
 
-    if (!dibsx_buf_ok(lines)) {
-        dibs__cli_say("no memory for the tokens");
-        return DIBS__EXIT_INTERNAL;
-    }
+    if (!dibsx_buf_ok(lines))
+        return dibs__cli_nomem("the tokens");
     if (tk->to_file &&
         dibs__token_file_put(&tk->file, dibsx_buf_text(lines), &err) != DIBS_OK)
         return dibs__cli_fail(tk->cmd, &err);
@@ -104,8 +102,8 @@ static int take(taking *tk, const dibs__signals *sig, int *fatal)
         return DIBS__EXIT_SIGNAL + *fatal;
     if (rc != DIBS_OK)
         return dibs__lock_request_refused(tk->cmd, &tk->want, &err);
-    /* What is granted after a wait is a short claim until it is renewed, and
-     * nothing will renew it once this process has gone. */
+    /* A grant after a wait is a short claim until it is renewed, and nothing will
+     * renew it once this process has gone. */
     if (dibs__lock_or_set_renew(&tk->claim, &err) != DIBS_OK)
         return dibs__cli_fail(tk->cmd, &err);
     dibsx_buf_init(&lines, DIBS__OUT_MAX);

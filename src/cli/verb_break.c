@@ -164,7 +164,7 @@ static int ask(const dibs__command *cmd, dibs_client *cl)
 
 static int usage(const char *why)
 {
-    dibs__cli_say("break %s", why);
+    dibs__cli_say("%s", why);
     return DIBS__EXIT_USAGE;
 }
 
@@ -177,15 +177,16 @@ static int check_usage(const dibs__command *cmd)
          asks = dibs__opt_flag(cmd, "ask");
 
     if (!stale && dibs__operand_count(cmd) < 1)
-        return usage("needs NAME, or --stale");
+        return usage("break needs NAME, or --stale");
     if (stale && (fence || force || asks))
-        return usage("--stale takes neither --if-token nor --force nor --ask");
+        return usage(
+            "break --stale takes neither --if-token nor --force nor --ask");
     if (asks && force)
-        return usage("--ask or --force, not both");
+        return usage("break takes --ask or --force, not both");
     if (fence && force)
-        return usage("needs --if-token FENCE or --force, not both");
+        return usage("break takes --if-token FENCE or --force, not both");
     if (!fence && !force && !stale && !asks)
-        return usage("needs --if-token FENCE or --force");
+        return usage("break needs --if-token FENCE or --force");
     if (!asks && !dibs__opt_flag(cmd, "yes") && !isatty(STDIN_FILENO)) {
         dibs__cli_say("there is no terminal to ask on: --yes is needed");
         return DIBS__EXIT_USAGE;

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What check has found out. */
+/* The findings of check. */
 typedef struct finding {
     const dibs__command *cmd;
     const dibs__token *token; /* NULL: whoever holds it */

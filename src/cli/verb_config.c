@@ -29,8 +29,8 @@ source_text(const dibs__option *option, const dibs__option_value *setting,
     }
 }
 
-/* What may be shown of a setting; `room` holds it when it had to be changed.
- * NULL when there is nothing. */
+/* The part of a setting that may be shown; `room` holds it when it had to be
+ * changed. NULL when there is nothing. */
 static const char *
 value_text(const dibs__option *option, const dibs__option_value *setting,
            char *room, size_t size)

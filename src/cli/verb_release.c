@@ -5,10 +5,10 @@
 #include "cli/token.h"
 
 /* To adopt a lease that is then released takes no more than this: a store may not
- * allow for the default. What it has left does not get less. */
+ * allow for the default. The remaining time does not get less. */
 enum { RELEASE_TTL_MS = 1000 };
 
-/* What both have in common. */
+/* The common part of both. */
 typedef struct half {
     const dibs__command *cmd;
     const char *name;

@@ -100,8 +100,8 @@ static void acquired(task *t)
             held->ttl_ms = t->opts.ttl_ms;
         }
         if (t->opts.verbose)
-            dibs__cli_say("%s %s after %" PRId64 " ms, fence %" PRIu64,
-                          held->above ? "already holding" : "got", held->name,
+            dibs__cli_say("%s is %s after %" PRId64 " ms, fence %" PRIu64,
+                          held->name, held->above ? "held already" : "acquired",
                           t->out.waited_ms, held->fence);
     }
     t->out.nested = t->nested;
@@ -206,7 +206,7 @@ static void run_under_lock(task *t)
     if (t->opts.once) {
         rc = dibs__run_once_init(&t->once, t->opts.name, t->opts.once,
                                  dibsx_wall_us(), &err);
-        /* Who comes late need not queue for the lock to hear so. */
+        /* A process that comes late need not queue to find that out. */
         if (rc == DIBS_OK)
             rc = dibs__run_once_look(&t->once, t->cl, &taken, &err);
     }
@@ -235,7 +235,7 @@ static int mark_unchecked(task *t)
         count++;
     t->meta = dibsx_zalloc_n(count + 2, sizeof *t->meta);
     if (!t->meta) {
-        dibs__cli_say("out of memory");
+        (void)dibs__cli_nomem("the metadata of the lease");
         return DIBS__EXIT_WRAPPER;
     }
     memcpy(t->meta, given, count * sizeof *t->meta);
@@ -296,7 +296,7 @@ int dibs__verb_run(const dibs__command *cmd)
     if (t.die_of)
         dibs__signal_die(t.die_of);
     /* The terminal was the command's, so that ^C reached it alone. Without it
-     * the whole job would have been told, the script around us for one. */
+     * ^C would have reached the whole job, the script around us for one. */
     if (t.out.interrupted && !t.out.lost && !t.out.timed_out) {
         kill(0, SIGINT);
         dibs__signal_die(SIGINT);

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What show hands to its callback. */
+/* The argument of the callback of show. */
 typedef struct showing {
     const dibs__command *cmd;
     int code;
@@ -95,7 +95,7 @@ static int show_text(const dibs_lease_info *info, const dibs__colours *colours)
         dibs__out(out.data, out.len);
         code = dibs__out_done();
     } else {
-        dibs__cli_say("no memory for the output");
+        code = dibs__cli_nomem("the output");
     }
     dibsx_buf_fini(&out);
     return code;

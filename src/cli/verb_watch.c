@@ -184,7 +184,7 @@ print_event(const dibs__command *cmd, const char *event, const seen *item)
     return code;
 }
 
-/* Who has gone: a waiter that holds now has not, it was granted. */
+/* Prints the parties that have gone. A waiter that holds now was granted. */
 static int
 print_gone(const dibs__command *cmd, const look *before, const look *now)
 {
@@ -200,7 +200,7 @@ print_gone(const dibs__command *cmd, const look *before, const look *now)
     return code;
 }
 
-/* What a party is now that it was not before; NULL when nothing changed. */
+/* The change of a party; NULL when there is none. */
 static const char *news(const seen *old, const seen *item, bool first)
 {
     if (old && old->holds == item->holds)

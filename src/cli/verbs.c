@@ -20,17 +20,17 @@ const dibs__verb dibs__verbs[] = {
          "all processes that use the same store, one holds the lock at a "
          "time; the others wait, or give up as -n and -w say.\n"
          "With -s many may hold it together, and -x (the default) then means "
-         "alone: readers and a writer. Who waits to write is not passed by "
-         "later readers. With -p N the name is a semaphore: the command holds "
+         "alone: readers and a writer. Later readers do not overtake a "
+         "waiting writer. With -p N the name is a semaphore: the command holds "
          "one of N permits, or --take K of them. A name that is in use as the "
          "other kind, or with another N, is refused (exit code 64). --also "
          "NAME holds further names at the same time, all of them or none.\n"
          "The lease is renewed while the command runs. When it is lost, by a "
          "store that stays away or a machine that slept, the whole process "
          "tree of the command is ended before another may start (see "
-         "--on-lost). What the command leaves running when it ends is ended "
-         "as well (--signal, then KILL after --kill-after): the lock is given "
-         "back when nothing of it is left.\n"
+         "--on-lost). When the command ends, dibs also ends the processes that "
+         "it left running (--signal, then KILL after --kill-after), and then "
+         "gives the lock back.\n"
          "On a terminal, a command that is stopped (^Z) stops dibs too, and "
          "with it the renewal: unless it is continued in time, the lease runs "
          "out and the command is killed. Without a terminal the lease is kept "
@@ -160,7 +160,7 @@ const dibs__verb dibs__verbs[] = {
          "or when it has not renewed in time. Its lease still runs.\n",
      .examples = "All locks of a workflow, as JSON:\n"
                  "  dibs ls --json workflow:\n"
-                 "What was left behind?\n"
+                 "Leases whose holder seems to be gone:\n"
                  "  dibs ls --stale\n",
      .exits = "0 listed, even when there are none\n",
      .max_operands = 1,
@@ -170,7 +170,7 @@ const dibs__verb dibs__verbs[] = {
      .operands = "NAME",
      .summary = "show one lock with its holders and its queue",
      .about = "Waiters come in the order in which they will be served.\n",
-     .examples = "Who has it?\n"
+     .examples = "The holder of a lock:\n"
                  "  dibs show nightly-backup\n",
      .exits = "0 shown\n"
               "1 nobody holds it and nobody waits\n",
@@ -209,7 +209,7 @@ const dibs__verb dibs__verbs[] = {
          "configuration, programs with share_stats in their options. It is "
          "as of a few seconds ago and forgets a name after a day without "
          "use.\n",
-     .examples = "What do we wait for most?\n"
+     .examples = "The most contended names:\n"
                  "  dibs stats | head\n",
      .exits = "0 shown, even when there is nothing\n",
      .max_operands = 1,
@@ -217,13 +217,13 @@ const dibs__verb dibs__verbs[] = {
      .run = dibs__verb_stats},
     {.name = "deadlocks",
      .operands = "[PREFIX]",
-     .summary = "find those who wait for each other in a circle",
+     .summary = "find holders that wait for each other",
      .about =
          "Prints each circle: who holds what, and waits for what, and who "
-         "holds that. Among names that begin with PREFIX, if it is given. Who "
-         "is who is told by host, process and thread, so that a circle "
-         "through several processes, as of nested dibs run, is not seen. "
-         "Take several names with run --also, and there is none.\n"
+         "holds that. Among names that begin with PREFIX, if it is given. "
+         "Owners are compared by host, process and thread, so a circle "
+         "through several processes, as of nested dibs run, is not found. "
+         "Names acquired with run --also cannot deadlock.\n"
          "To end one, break one of its leases, or let the waits be bounded "
          "(-w).\n",
      .examples = "As a check:\n"
@@ -239,8 +239,8 @@ const dibs__verb dibs__verbs[] = {
      .summary = "take a lock away from its holder, or ask for it",
      .about =
          "Needs --if-token FENCE (break only what you have seen) or --force. "
-         "Asks on a terminal; elsewhere --yes is needed. What was broken, by "
-         "whom and why goes into the trail (dibs trail).\n"
+         "Asks on a terminal; elsewhere --yes is needed. The trail records "
+         "what was broken, by whom and why (dibs trail).\n"
          "--stale breaks every lease whose holder seems to be gone, as ls "
          "--stale lists them, of names that begin with PREFIX, if it is "
          "given.\n"
@@ -271,7 +271,7 @@ const dibs__verb dibs__verbs[] = {
          "thousand or so. Only names that begin with PREFIX, if it is given. "
          "With --follow each line is printed as it comes; with --json as "
          "well, each is an object.\n",
-     .examples = "Who broke the nightly lock?\n"
+     .examples = "Breaks of the nightly lock, and by whom:\n"
                  "  dibs trail nightly\n",
      .exits = "0 shown, even when it is empty\n"
               "128+N with --follow: ended by signal N\n",

@@ -8,7 +8,7 @@
 
 #include "cli/command.h"
 
-/* What a shell can offer for the operands. */
+/* The completions that a shell can offer for the operands. */
 typedef enum dibs__operand_kind {
     DIBS__NOTHING,
     DIBS__LOCKS,   /* names of locks in use */

@@ -243,8 +243,9 @@ dibs_status dibs__yaml_parse(const char *text, size_t len, const char *file,
 
     *out = NULL;
     if (len > DIBS__YAML_SIZE_MAX)
-        return dibsx_fail(err, DIBS_INVALID, "%s:1:1: larger than %d bytes",
-                          file, DIBS__YAML_SIZE_MAX);
+        return dibsx_fail(err, DIBS_INVALID,
+                          "%s:1:1: the file is larger than %d bytes", file,
+                          DIBS__YAML_SIZE_MAX);
     rc = load(err);
     if (rc != DIBS_OK)
         return rc;

@@ -31,7 +31,8 @@ static void refuse(dibs__http_exchange *ex, const dibs_error *err)
         dibs__http_refuse(ex, 409,
                           "Could not acquire lock. Please try again later.");
     else if (err->status == DIBS_CANCELLED)
-        dibs__http_refuse(ex, 503, "Shutting down. Please try again later.");
+        dibs__http_refuse(
+            ex, 503, "The worker is shutting down. Please try again later.");
     else if (err->status == DIBS_LOST || err->status == DIBS_STALE)
         dibs__http_refuse(ex, 503,
                           "The lock was lost; nothing was written. Please try "

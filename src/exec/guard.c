@@ -82,8 +82,8 @@ void dibs__guard_deadline(dibs__guard *guard, dibsx_nsec kill_at,
 
 void dibs__guard_tell(dibs__guard *guard, dibs__order order, int arg)
 {
-    /* A guard that cannot be told is dead, which is heard, or does not answer,
-     * which is noticed when the tree is not dead in time. */
+    /* If the order does not arrive, the guard is dead, which closes the socket, or
+     * does not answer, which shows when the tree is not dead in time. */
     dibs__event msg = {.kind = (int32_t)order, .arg = arg};
     (void)send(guard->sock, &msg, sizeof msg, MSG_DONTWAIT | MSG_NOSIGNAL);
 }

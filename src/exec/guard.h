@@ -22,7 +22,7 @@
 #include <stdatomic.h>
 #include <sys/types.h>
 
-/* What to run and how. Borrowed for the life of the guard. */
+/* The command and how to run it. Borrowed for the life of the guard. */
 typedef struct dibs__job {
     char *const *argv;
     char *const *envp;
@@ -40,7 +40,7 @@ typedef struct dibs__guard_page {
     _Atomic int64_t kill_at; /* by dibs: when the guard kills */
     _Atomic int64_t last_at; /* by dibs: ... and the backstop, if need be */
     _Atomic int64_t late;    /* by the guard: how late it is woken */
-    _Atomic uint32_t beats;  /* by the guard: how often it was told to look */
+    _Atomic uint32_t beats;  /* by the guard: how many times dibs asked it */
     _Atomic int32_t guard;   /* by the guard: its own process, or 0 */
     _Atomic int32_t child;   /* by the guard: the command's, or 0 */
 } dibs__guard_page;

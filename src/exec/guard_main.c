@@ -84,12 +84,12 @@ static void start_killing(guard *g)
     g->round_ms = ROUND_FIRST_MS;
 }
 
-/* What forked while it was being killed is caught by the next round. */
+/* The next round catches a process that forked while it was being killed. */
 static void kill_round(guard *g, dibsx_nsec now)
 {
     (void)signal_group(g, SIGKILL);
     dibs__tree_count count = dibs__tree_kill(g->job->means, getpid());
-    /* Setuid programs only: nobody is left to be told, nothing to be done. */
+    /* Setuid programs only: no process is left to report to, nothing to do. */
     if (g->orphan && count.sent == 0 && count.denied > 0)
         _exit(1);
     g->round_at = now + g->round_ms * DIBSX_MS;

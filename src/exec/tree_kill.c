@@ -6,7 +6,7 @@
  * kill() returns: the kernel looks for SIGKILL, and for no other signal, under the
  * lock under which it lists the child. (A process that was sent SIGSTOP within
  * fork() has its child later, after any number of walks that found nobody new.)
- * Whose parent dies is from then on in the list of the root, which the next walk
+ * A process whose parent dies moves to the list of the root, which the next walk
  * reads first.
  *
  * Owns nothing between calls. Runs in dibs, the backstop and the guard; the

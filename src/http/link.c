@@ -145,9 +145,10 @@ static bool take_head(dibs__http_link *link)
     if (end > 0)
         dibs__http_begin(ex, link->in, (size_t)end);
     else if (end < 0)
-        dibs__http_cut_short(ex, 400,
-                             "Bad request: a line of its head does not end in "
-                             "CR LF, or has a NUL in it");
+        dibs__http_cut_short(
+            ex, 400,
+            "The request is not valid: a line of its head does not end in "
+            "CR LF, or has a NUL in it");
     else
         dibs__http_cut_short(ex, 431, "The head of the request is too long");
     consume(link, end > 0 ? (size_t)end : link->in_len);

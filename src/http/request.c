@@ -39,7 +39,7 @@ static void look_at_origin(dibs__http_exchange *ex)
 
     if (dibs__http_target_read(ex->head.target, &ex->target, &err) != DIBS_OK) {
         dibs__http_refuse(ex, err.status == DIBS_NOMEM ? 503 : 400,
-                          "Bad request: %s", err.message);
+                          "The request is not valid: %s", err.message);
         return;
     }
     (void)getsockname(ex->link->fd, (struct sockaddr *)&here, &len);
@@ -59,7 +59,7 @@ static void look_at_route(dibs__http_exchange *ex)
     if (!ex->route && known)
         refuse_method(ex);
     else if (!ex->route)
-        dibs__http_refuse(ex, 404, "Not found");
+        dibs__http_refuse(ex, 404, "Nothing has this path");
     else if (ex->head.length > opts->body_max)
         dibs__http_refuse(ex, 413, "The body is longer than %zu bytes",
                           opts->body_max);
@@ -118,7 +118,8 @@ static void dispatch(dibs__http_exchange *ex)
         engage(ex, DIBS__HTTP_WORKING, -1);
         if (dibs__http_pool_put(&ex->server->pool, &ex->job))
             return;
-        dibs__http_refuse(ex, 503, "Too busy; please try again later.");
+        dibs__http_refuse(ex, 503,
+                          "The server is too busy; please try again later.");
     }
     if (!ex->status)
         ex->route->answer(ex);
@@ -165,7 +166,7 @@ void dibs__http_begin(dibs__http_exchange *ex, const char *bytes, size_t len)
     memcpy(ex->text, bytes, len);
     status = dibs__http_head_read(ex->text, len, &ex->head, &why);
     if (status) {
-        snprintf(message, sizeof(message), "Bad request: %s", why);
+        snprintf(message, sizeof(message), "The request is not valid: %s", why);
         dibs__http_cut_short(ex, status, message);
         return;
     }
@@ -211,9 +212,10 @@ take_chunks(dibs__http_exchange *ex, const char *bytes, size_t len)
             dispatch(ex);
             break;
         case DIBS__HTTP_CHUNKS_BAD:
-            dibs__http_cut_short(ex, 400,
-                                 "Bad request: a chunk of its body does not "
-                                 "say clearly where it ends");
+            dibs__http_cut_short(
+                ex, 400,
+                "The request is not valid: a chunk of its body does not "
+                "say clearly where it ends");
             break;
         case DIBS__HTTP_CHUNKS_MORE:
             return (size_t)(at - bytes);

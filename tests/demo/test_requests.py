@@ -156,7 +156,7 @@ class BadRequests(DemoCase):
         self.assertEqual(len(ends), len(garbage))
         for data, got in ends:
             self.assertIn(status_of(got), (400, 505), data)
-            self.assertIn(b'{"success":false,"message":"Bad request: ', got)
+            self.assertIn(b'{"success":false,"message":"The request is not valid: ', got)
         self.assertEqual(len(answers), len(slow))
         for begin, got in answers:
             self.assertEqual(status_of(got), 408, begin)

@@ -17,7 +17,7 @@ class Stop(DemoCase):
                 in_time(cluster.stop(number), 5)
                 for thread, answers in runs:
                     thread.join()
-                    self.assertEqual(answers, [(503, {"success": False, "message": "Shutting down. Please try again later."})])
+                    self.assertEqual(answers, [(503, {"success": False, "message": "The worker is shutting down. Please try again later."})])
                 self.assertEqual(len(cluster.events("stopped")), 4)
                 self.assertEqual(cluster.events("value_after"), [])
 

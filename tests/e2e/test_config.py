@@ -83,8 +83,8 @@ class Configuration(Case):
 
     def test_errors_name_the_place(self):
         for text, place, message in [
-            ("ttl: 1m\ntlt: 2m\n", "2:1", "unknown key 'tlt'; did you mean 'ttl'?"),
-            ("frobnicate: 1\n", "1:1", "unknown key 'frobnicate'"),
+            ("ttl: 1m\ntlt: 2m\n", "2:1", "there is no key 'tlt'; did you mean 'ttl'?"),
+            ("frobnicate: 1\n", "1:1", "there is no key 'frobnicate'"),
             ("ttl: soon\n", "1:6", "ttl: 'soon' is not a duration"),
             ("url: 'memory:'\nretries:   many\n", "2:12", "retries: 'many' is not a whole number"),
             ("color: pink\n", "1:8", "color: 'pink' is not one of auto|always|never"),
@@ -93,8 +93,8 @@ class Configuration(Case):
             ("ttl: *a\n", "1:6", "aliases are not supported"),
             ("ttl: !!str 1m\n", "1:6", "tags are not supported"),
             ("ttl: [1m]\n", "1:6", "ttl takes one value"),
-            ("- ttl\n", "1:1", "'key: value' expected"),
-            ("just words\n", "1:1", "'key: value' expected"),
+            ("- ttl\n", "1:1", "write lines of the form 'key: value'"),
+            ("just words\n", "1:1", "write lines of the form 'key: value'"),
             ("ttl: 1m\n---\nttl: 2m\n", "2:1", "second document"),
             ("? [a]\n: b\n", "1:3", "a key must be plain text"),
             ("ttl: '1m\n", "2:1", "found unexpected end of stream"),

@@ -144,7 +144,7 @@ class Several(Case):
         holder = self.hold("a", "--ttl=3s", *self.also("bc"))
         self.break_lock("b")
         self.assertEqual(holder.wait(PATIENCE), 122)
-        self.assertIn("lost b: it was taken away", holder.stderr.read())
+        self.assertIn("the lease on b was lost: it was taken away", holder.stderr.read())
         self.ok("run", "-n", "a", *self.also("bc"), "--", "true")
 
     def test_in_opposite_orders_nobody_waits_for_ever(self):

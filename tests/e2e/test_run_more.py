@@ -16,7 +16,7 @@ class Progress(Case):
     def test_a_command_that_hangs_is_ended(self):
         result = self.dibs("run", "--ttl=" + span(0.5), "--progress=" + span(0.1), "k", "--", "sleep", "1000")
         self.assertEqual(result.returncode, 122)
-        self.assertIn("lost k: the command has not told of progress", result.stderr)
+        self.assertIn("the lease on k was lost: the command has not told of progress", result.stderr)
         self.ok("run", "-n", "k", "--", "true")
 
     def test_one_digit_for_old_shells(self):

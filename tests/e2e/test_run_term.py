@@ -218,7 +218,7 @@ class JobControl(TermCase):
         if read_stat(child):
             raise NotInTime("the command outlived its lease")
         term.type("fg\n")
-        term.expect("lost k")
+        term.expect("the lease on k was lost")
         term.type("echo code $?\n")
         term.expect("code 122\n")
 

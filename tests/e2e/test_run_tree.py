@@ -82,7 +82,7 @@ class Death(TreeCase):
         process, guard, pids = self.grow("--hold-max=2s")
         os.kill(guard, signal.SIGSTOP)
         self.assertEqual(process.wait(PATIENCE), 122)
-        self.assertIn("lost k", process.stderr.read())
+        self.assertIn("the lease on k was lost", process.stderr.read())
         self.assertFalse([pid for pid in pids + [guard] if alive(pid)])
 
     def test_the_command_is_killed(self):
@@ -105,7 +105,7 @@ class Stopped(TreeCase):
         self.assertEqual(other.wait(PATIENCE), 0)
         process.send_signal(signal.SIGCONT)
         self.assertEqual(process.wait(PATIENCE), 122)
-        self.assertIn("lost k", process.stderr.read())
+        self.assertIn("the lease on k was lost", process.stderr.read())
 
     def test_a_short_stop_does_no_harm(self):
         process, _, pids = self.grow("--ttl=1h")
@@ -182,7 +182,7 @@ class Lost(TreeCase):
         self.break_lock("k")
         self.assertEqual(process.wait(PATIENCE), 122)
         self.assertFalse([pid for pid in pids if alive(pid)])
-        self.assertIn("lost k", process.stderr.read())
+        self.assertIn("the lease on k was lost", process.stderr.read())
 
     def test_exit_code_for_it(self):
         process, _, _ = self.grow("--ttl=" + span(3), "--lost-exit-code=33")
@@ -230,7 +230,7 @@ class Lost(TreeCase):
         tree = "echo $$ >>pids; while ! test -e enough; do sleep 0.01; done; exit 6"
         process, _, _ = self.grow("--on-lost=ignore", "--ttl=" + span(3), tree=tree, count=1)
         self.break_lock("k")
-        wait_until(lambda: "lost k" in process.stderr.readline(), "word of the loss")
+        wait_until(lambda: "the lease on k was lost" in process.stderr.readline(), "word of the loss")
         with open(self.path("enough"), "w", encoding="utf-8"):
             pass
         self.assertEqual(process.wait(PATIENCE), 6)

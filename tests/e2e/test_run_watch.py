@@ -74,7 +74,7 @@ class Stopped(WatchCase):
             if alive(pid):
                 os.kill(pid, signal.SIGCONT)
         self.assertEqual(process.wait(PATIENCE), 122)
-        self.assertIn("lost k", process.stderr.read())
+        self.assertIn("the lease on k was lost", process.stderr.read())
 
     def test_the_guard_alone_and_the_command_ends(self):
         tree = "echo first >>witness; while ! test -e stop; do sleep 0.01; done"

@@ -36,9 +36,10 @@ static void test_answers(void **state)
           "{\"a\":\"a/b\",\"b\":\"\xC3\xA9\",\"q\":\"1 2\",\"h\":\"yes\"}\n");
     check(&wd, "HEAD /quick HTTP/1.0\r\n\r\n", 200, "");
     check(&wd, GET("/none"), 404,
-          "{\"status\":404,\"message\":\"Not found\"}\n");
+          "{\"status\":404,\"message\":\"Nothing has this path\"}\n");
     check(&wd, GET("/%"), 400,
-          "{\"status\":400,\"message\":\"Bad request: the path is badly "
+          "{\"status\":400,\"message\":\"The request is not valid: the path is "
+          "badly "
           "encoded\"}\n");
     check(&wd, GET("/nothing"), 500,
           "{\"status\":500,\"message\":\"Nothing answers this request\"}\n");

@@ -203,8 +203,8 @@ static bool put_own(dibs__run_env *env, const dibs__held *held, size_t count,
             put_number(env, PROGRESS, (uint64_t)progress_fd));
 }
 
-/* Of two of the same name a program would find the first, but a shell the last:
- * what is replaced must go. An outer run's progress is still heard by it. */
+/* If a variable occurs twice, a program finds the first, but a shell the last: the
+ * replaced one must go. An outer run's progress is still heard by it. */
 static bool replaced(const char *var, int progress_fd)
 {
     return strncmp(var, "DIBS_LOCK_", 10) == 0 ||

@@ -1,10 +1,10 @@
 /* env.h - the environment of the command, and locks held further up its tree.
  *
  * DIBS_LOCK_CHAIN carries the locks of every `dibs run` above: name, owner and
- * fence each. What it says is checked against the store, so that a stale or
- * forged entry, or one of another store, counts for nothing.
+ * fence each. dibs checks each entry against the store, so that a stale or forged
+ * entry, or one of another store, counts for nothing.
  *
- * What is held above is enough when it gives at least what is asked for: an
+ * A lock held above is enough when it gives at least what the command asks for: an
  * exclusive lock for an exclusive or a shared one, a shared for a shared one,
  * permits for as many or fewer. */
 /* SPDX-License-Identifier: MIT */
@@ -13,7 +13,7 @@
 
 #include <dibs/dibs.h>
 
-/* A lock as the command is told of it. */
+/* A lock as the command sees it in its environment. */
 typedef struct dibs__held {
     const char *name; /* borrowed */
     char owner[DIBS_OWNER_SIZE];

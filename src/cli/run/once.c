@@ -1,7 +1,7 @@
 /* once.c - at most one start per slot, over all who share the store.
  *
  * One value per lock name, "once:NAME", holds the last slot that was started. A
- * slot of time is told by this machine's clock; a clock that is behind finds a
+ * slot of time follows this machine's clock; a clock that is behind finds a
  * later slot there and starts nothing. */
 /* SPDX-License-Identifier: MIT */
 #include "cli/run/once.h"

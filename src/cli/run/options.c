@@ -93,7 +93,7 @@ static int read_status_fd(const dibs__command *cmd, dibs__run_opts *opts)
     return 0;
 }
 
-/* What a lock of run has beside what every lock has. */
+/* The options that only a lock of run has. */
 static int read_lock(const dibs__command *cmd, dibs__run_opts *opts)
 {
     dibs_lock_opts *lock = &opts->want.lock;
@@ -203,7 +203,8 @@ static void write_line(int fd, const char *text, size_t len)
         if (put < 0 && errno == EINTR)
             continue;
         if (put < 0) {
-            dibs__cli_say("--status-fd: %s", strerror(errno));
+            dibs__cli_say("cannot write to the descriptor of --status-fd: %s",
+                          strerror(errno));
             return;
         }
         text += put;
@@ -239,6 +240,6 @@ void dibs__outcome_report(const dibs__outcome *out, const dibs__run_opts *opts,
     if (dibsx_buf_ok(&line))
         write_line(opts->status_fd, dibsx_buf_text(&line), line.len);
     else
-        dibs__cli_say("--status-fd: out of memory");
+        (void)dibs__cli_nomem("the line for --status-fd");
     dibsx_buf_fini(&line);
 }

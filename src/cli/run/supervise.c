@@ -7,10 +7,10 @@
  *     granted ..... renewal ..... term_at ...... kill_at .. last_at .. until
  *                                 |<-- grace -->|<------ margin ------>|
  *
- * Every successful renewal moves all of it on. Whoever is not renewed by term_at
- * is asked to end (--signal), at kill_at it is killed; the guard does the latter
- * by itself, should this process not run, and the backstop at last_at, should the
- * guard not run either. The margin grows with how late the guard is woken on this
+ * Every successful renewal moves all of it on. Without a renewal by term_at this
+ * process asks the command to end (--signal), and kills it at kill_at; the guard
+ * kills it by itself, should this process not run, and the backstop at last_at,
+ * should the guard not run either. The margin grows with how late the guard is woken on this
  * machine; what is left of it is for the kernel to bury the dead. */
 /* SPDX-License-Identifier: MIT */
 #include "cli/run/supervise.h"
@@ -34,7 +34,7 @@ enum { GONE_GRACE_MS = 1000 };
 
 enum { MARGIN_MIN_MS = 40, MARGIN_MAX_MS = 1000 };
 
-/* A guard that was told to look so many times and did not is stopped or hangs. */
+/* A guard that left so many requests unanswered is stopped or hangs. */
 enum { SILENT_MAX = 4, ASK_MIN_MS = 500, ASK_MAX_MS = 5000 };
 
 /* The first look at how late the guard is woken. */
@@ -164,7 +164,7 @@ static void say_lost(const run *r, const char *why)
     const char *name =
         r->claim ? dibs__lock_or_set_weakest(r->claim) : r->opts->name;
     if (!r->opts->quiet)
-        dibs__cli_say("lost %s: %s%s", name, why,
+        dibs__cli_say("the lease on %s was lost: %s%s", name, why,
                       r->opts->on_lost == DIBS__LOST_IGNORE
                           ? "; the command goes on, as asked"
                           : "");
@@ -301,7 +301,7 @@ static void guard_gone(run *r, const char *how)
 {
     r->out->guard_died = true;
     if (!r->opts->quiet)
-        dibs__cli_say("the guard of the command %s; killing the command", how);
+        dibs__cli_say("killing the command: its guard %s", how);
     dibs__guard_sweep(&r->guard);
     r->clear = true;
 }
@@ -420,7 +420,7 @@ static void serve_ticks(run *r)
     dibs__lock_or_set_tick(r->claim);
 }
 
-/* What the loop waits for; the rest are for the losses. */
+/* The descriptors of the loop; the rest are for the losses. */
 enum { FD_GUARD, FD_SIGNALS, FD_YIELD, FD_TICKS, FD_LOST };
 
 /* A lease that is known to be gone has nothing more to say. */
@@ -511,7 +511,7 @@ start(run *r, char *const *envp, const dibs__watched *watched, dibs_error *err)
         job.stdin_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
         if (job.stdin_fd < 0)
             return dibsx_fail_at(err, DIBS_INTERNAL, dibsx_errno_name(errno),
-                                 "/dev/null: %s", strerror(errno));
+                                 "cannot open /dev/null: %s", strerror(errno));
     } else if (job.own_group && dibs__terminal_wanted(&r->term)) {
         job.tty = r->term.fd;
         r->term.given = true;
@@ -547,7 +547,7 @@ dibs__supervise(const dibs__run_opts *opts, const dibs__watched *watched,
     dibs_status rc;
     if (r.signals < 0)
         rc = dibsx_fail_at(err, DIBS_INTERNAL, dibsx_errno_name(errno),
-                           "signalfd: %s", strerror(errno));
+                           "cannot open a signalfd: %s", strerror(errno));
     else
         rc = first_look(&r, err);
     if (rc == DIBS_OK)

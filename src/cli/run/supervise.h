@@ -9,7 +9,7 @@
 #include "exec/signals.h"
 #include "exec/tree_means.h"
 
-/* What is watched while the command runs. All of it is borrowed. */
+/* The things to watch while the command runs. All of it is borrowed. */
 typedef struct dibs__watched {
     dibs__lock_or_set *claim; /* is held; NULL: the lock is held further up */
     dibs__run_inputs *feeds;
