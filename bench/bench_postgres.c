@@ -4,7 +4,7 @@
  *                                      unlock through libpq
  *     bench_postgres crew BLOCKS URL   32 threads, beside one
  *
- * What they print: bench/pairs.h. */
+ * bench/pairs.h has the form of the output. */
 /* SPDX-License-Identifier: MIT */
 #include "bench/pairs.h"
 #include "bench/samples.h"

@@ -6,8 +6,8 @@
  *                                      SERVER CLIENT", by MEMORY USAGE of all
  *                                      keys, INFO and the allocator
  *
- * What the others print: bench/pairs.h. The server should be idle, empty and of
- * this machine. */
+ * bench/pairs.h has the form of the other output. The server should be idle, empty
+ * and of this machine. */
 /* SPDX-License-Identifier: MIT */
 #include "bench/pairs.h"
 #include "bench/raw.h"

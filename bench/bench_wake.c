@@ -5,7 +5,7 @@
  * The parent holds the lease; a forked child blocks in dibs_lock_acquire(). The
  * time runs from just before the parent's release to the child's return. With
  * sticky the parent has released, and keeps the lease until the child asks: the
- * time runs from just before the child is told to. Prints one line; see
+ * time runs from just before the parent tells the child to. Prints one line; see
  * samples_print(). */
 /* SPDX-License-Identifier: MIT */
 #include "bench/samples.h"

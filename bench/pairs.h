@@ -2,7 +2,7 @@
  *
  * Rates are pairs each second, times microseconds. Both sides take turns in small
  * blocks, so that they meet the same machine; ratio and multiple are medians over
- * the blocks. What fails ends the program. */
+ * the blocks. A failure ends the program. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_BENCH_PAIRS_H
 #define DIBS_BENCH_PAIRS_H

@@ -1,6 +1,6 @@
 /* raw.h - the bare driver, to measure against: one connection, no library.
  *
- * What fails ends the program. One thread. */
+ * A failure ends the program. One thread. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_BENCH_RAW_H
 #define DIBS_BENCH_RAW_H
