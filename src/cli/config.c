@@ -54,8 +54,8 @@ unknown_key(const dibs__yaml_node *key, const char *file, dibs_error *err)
                           file, key->line, key->column, key->text, sg.best);
     return dibsx_fail(
         err, DIBS_INVALID,
-        "%s:%zu:%zu: there is no key '%.60s'; `dibs config` lists "
-        "them",
+        "%s:%zu:%zu: there is no key '%.60s'; `dibs config --doc` "
+        "lists them",
         file, key->line, key->column, key->text);
 }
 
