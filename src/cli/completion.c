@@ -46,9 +46,9 @@ static void verb_words(dibsx_buf *out, const char *group)
     const char *space = "";
 
     for (size_t i = 0; i < dibs__verb_count; i++) {
-        if (!dibs__verb_is_in(&dibs__verbs[i], group))
+        if (!dibs__verb_is_in(dibs__verbs[i], group))
             continue;
-        dibsx_buf_printf(out, "%s%s", space, dibs__verb_word(&dibs__verbs[i]));
+        dibsx_buf_printf(out, "%s%s", space, dibs__verb_word(dibs__verbs[i]));
         space = " ";
     }
 }
@@ -87,7 +87,7 @@ static void bash_options(dibsx_buf *out)
 {
     dibsx_buf_puts(out, "_dibs_options()\n{\n    case $1 in\n");
     for (size_t i = 0; i < dibs__verb_count + 1; i++) {
-        const char *verb = i ? dibs__verbs[i - 1].name : "";
+        const char *verb = i ? dibs__verbs[i - 1]->name : "";
 
         dibsx_buf_printf(out, "    '%s') echo '", verb);
         for (size_t k = 0; k < dibs__option_count; k++) {
@@ -147,7 +147,7 @@ static void bash_operands(dibsx_buf *out)
     verb_words(out, "");
     dibsx_buf_puts(out, "\" ;;\n");
     for (size_t i = 0; i < dibs__verb_count; i++) {
-        const dibs__verb *verb = &dibs__verbs[i];
+        const dibs__verb *verb = dibs__verbs[i];
 
         if (!verb->run) {
             dibsx_buf_printf(out, "    '%s':*) _dibs_reply \"", verb->name);
@@ -207,13 +207,13 @@ static void bash_walk(dibsx_buf *out)
              "            case $verb in\n"
              "            '') verb=$word ;;\n");
     for (size_t i = 0; i < dibs__verb_count; i++) {
-        if (!dibs__verbs[i].run)
+        if (!dibs__verbs[i]->run)
             dibsx_buf_printf(out, "            '%s') verb+=\" $word\" ;;\n",
-                             dibs__verbs[i].name);
-        else if (dibs__verbs[i].tail)
+                             dibs__verbs[i]->name);
+        else if (dibs__verbs[i]->tail)
             dibsx_buf_printf(
                 out, "            '%s') ((++operands > 1)) && break ;;\n",
-                dibs__verbs[i].name);
+                dibs__verbs[i]->name);
     }
     dibsx_buf_puts(
         out,
@@ -335,10 +335,10 @@ static void zsh_menu(dibsx_buf *out, const char *function, const char *group)
 {
     dibsx_buf_printf(out, "%s() {\n    local -a verbs=(\n", function);
     for (size_t i = 0; i < dibs__verb_count; i++) {
-        if (!dibs__verb_is_in(&dibs__verbs[i], group))
+        if (!dibs__verb_is_in(dibs__verbs[i], group))
             continue;
-        dibsx_buf_printf(out, "        '%s:", dibs__verb_word(&dibs__verbs[i]));
-        menu_text(out, dibs__verbs[i].summary);
+        dibsx_buf_printf(out, "        '%s:", dibs__verb_word(dibs__verbs[i]));
+        menu_text(out, dibs__verbs[i]->summary);
         dibsx_buf_puts(out, "'\n");
     }
     dibsx_buf_puts(out, "    )\n    _describe verb verbs\n}\n\n");
@@ -360,7 +360,7 @@ static void zsh_group(dibsx_buf *out, const char *function, const char *menu,
                      "    case $words[1] in\n",
                      menu);
     for (size_t i = 0; i < dibs__verb_count; i++) {
-        const dibs__verb *verb = &dibs__verbs[i];
+        const dibs__verb *verb = dibs__verbs[i];
 
         if (!dibs__verb_is_in(verb, group))
             continue;
@@ -390,11 +390,11 @@ static void zsh(dibsx_buf *out)
              "    local -a names=(${(f)\"$(timeout 1 dibs -q state ls --names "
              "2>/dev/null)\"})\n    compadd -a names\n}\n\n");
     for (size_t i = 0; i < dibs__verb_count; i++) {
-        if (dibs__verbs[i].run)
+        if (dibs__verbs[i]->run)
             continue;
-        snprintf(function, sizeof(function), "_dibs_%s", dibs__verbs[i].name);
-        snprintf(menu, sizeof(menu), "_dibs_%s_verbs", dibs__verbs[i].name);
-        zsh_group(out, function, menu, dibs__verbs[i].name);
+        snprintf(function, sizeof(function), "_dibs_%s", dibs__verbs[i]->name);
+        snprintf(menu, sizeof(menu), "_dibs_%s_verbs", dibs__verbs[i]->name);
+        zsh_group(out, function, menu, dibs__verbs[i]->name);
     }
     zsh_group(out, "_dibs", "_dibs_verbs", "");
     dibsx_buf_puts(out, "if [[ $funcstack[1] == _dibs ]]; then\n"
@@ -486,7 +486,7 @@ static void fish(dibsx_buf *out)
             fish_option(out, &dibs__options[k], NULL);
     }
     for (size_t i = 0; i < dibs__verb_count; i++)
-        fish_verb(out, &dibs__verbs[i]);
+        fish_verb(out, dibs__verbs[i]);
 }
 
 bool dibs__completion(dibsx_buf *out, const char *shell)
@@ -500,18 +500,4 @@ bool dibs__completion(dibsx_buf *out, const char *shell)
     else
         return false;
     return true;
-}
-
-int dibs__verb_completion(const dibs__command *cmd)
-{
-    const char *shell = dibs__operands(cmd)[0];
-    dibsx_buf out;
-
-    dibsx_buf_init(&out, DIBS__DOC_MAX);
-    if (dibs__completion(&out, shell))
-        return dibs__doc_print(&out);
-    dibsx_buf_fini(&out);
-    dibs__cli_say(
-        "there is no completion for '%.60s'; choose bash, zsh or fish", shell);
-    return DIBS__EXIT_USAGE;
 }

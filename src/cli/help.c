@@ -1,4 +1,4 @@
-/* help.c - help from the tables, and the verbs help and version. */
+/* help.c - help from the tables. */
 /* SPDX-License-Identifier: MIT */
 #include "cli/docs.h"
 #include "cli/print.h"
@@ -109,15 +109,34 @@ static void options_help(dibsx_buf *out, const char *verb, bool global,
     }
 }
 
+static void verb_line(dibsx_buf *out, const dibs__verb *verb)
+{
+    dibsx_buf_printf(out, "  %-12s%s\n", dibs__verb_word(verb), verb->summary);
+}
+
+/* The verbs of a group, such as state. */
 static void
-verbs_help(dibsx_buf *out, const char *group, const dibs__colours *colours)
+group_help(dibsx_buf *out, const char *group, const dibs__colours *colours)
 {
     heading(out, "Verbs", colours);
     for (size_t i = 0; i < dibs__verb_count; i++) {
-        if (dibs__verb_is_in(&dibs__verbs[i], group))
-            dibsx_buf_printf(out, "  %-12s%s\n",
-                             dibs__verb_word(&dibs__verbs[i]),
-                             dibs__verbs[i].summary);
+        if (dibs__verb_is_in(dibs__verbs[i], group))
+            verb_line(out, dibs__verbs[i]);
+    }
+}
+
+/* All others, under their headings. */
+static void verbs_help(dibsx_buf *out, const dibs__colours *colours)
+{
+    const char *last = "";
+
+    for (size_t i = 0; i < dibs__verb_count; i++) {
+        if (!dibs__verb_is_in(dibs__verbs[i], ""))
+            continue;
+        if (strcmp(dibs__verb_heading(i), last) != 0)
+            heading(out, dibs__verb_heading(i), colours);
+        last = dibs__verb_heading(i);
+        verb_line(out, dibs__verbs[i]);
     }
 }
 
@@ -128,7 +147,7 @@ void dibs__help_brief(dibsx_buf *out, const dibs__colours *colours)
                      "many machines\n\n"
                      "Usage: dibs [OPTIONS] VERB [OPTIONS] [OPERANDS]\n",
                      colours->bold, colours->off);
-    verbs_help(out, "", colours);
+    verbs_help(out, colours);
     dibsx_buf_puts(out,
                    "\nTry 'dibs run NAME -- COMMAND', and 'dibs help VERB' "
                    "for more.\n");
@@ -188,7 +207,7 @@ void dibs__help_verb(dibsx_buf *out, const dibs__verb *verb,
                      verb->operands ? verb->operands : "");
     paragraphs(out, verb->about);
     if (!verb->run) {
-        verbs_help(out, verb->name, colours);
+        group_help(out, verb->name, colours);
         dibsx_buf_printf(out, "\nTry 'dibs help %s VERB'.\n", verb->name);
         return;
     }
@@ -219,42 +238,4 @@ int dibs__doc_print(dibsx_buf *out)
     }
     dibsx_buf_fini(out);
     return code;
-}
-
-int dibs__verb_help(const dibs__command *cmd)
-{
-    char *const *words = dibs__operands(cmd);
-    const dibs__verb *verb = NULL;
-    const char *folder = dibs__opt_text(cmd, "man");
-    dibsx_buf out;
-
-    if (folder)
-        return dibs__man_write(folder);
-    for (int i = 0; i < dibs__operand_count(cmd); i++) {
-        verb = dibs__verb_in(verb ? verb->name : "", words[i]);
-        if (!verb) {
-            dibs__cli_say("no help for '%.60s': there is no such verb",
-                          words[i]);
-            return DIBS__EXIT_USAGE;
-        }
-    }
-    dibsx_buf_init(&out, DIBS__DOC_MAX);
-    if (verb)
-        dibs__help_verb(&out, verb, dibs__colours_of(cmd));
-    else
-        dibs__help_overview(&out, dibs__colours_of(cmd));
-    return dibs__doc_print(&out);
-}
-
-int dibs__verb_version(const dibs__command *cmd)
-{
-    dibs__report report;
-
-    if (!dibs__opt_flag(cmd, "json")) {
-        printf("dibs %s\n", dibs_version());
-        return dibs__out_done();
-    }
-    dibs__report_begin(&report);
-    dibsx_json_pair_text(&report.js, "version", dibs_version());
-    return dibs__report_end(&report);
 }

@@ -191,18 +191,41 @@ static void page_name(char *out, size_t size, const dibs__verb *verb)
     }
 }
 
-/* A list of the verbs in a group, with their pages. */
-static void verb_items(dibsx_buf *out, const char *group)
+static void verb_item(dibsx_buf *out, const dibs__verb *verb)
 {
     char page[64];
 
+    page_name(page, sizeof(page), verb);
+    dibsx_buf_printf(out, ".It Xr %s 1\n", page);
+    prose(out, verb->summary);
+}
+
+/* A list of the verbs in a group, such as state, with their pages. */
+static void group_items(dibsx_buf *out, const char *group)
+{
     dibsx_buf_puts(out, ".Bl -tag -width Ds\n");
     for (size_t i = 0; i < dibs__verb_count; i++) {
-        if (!dibs__verb_is_in(&dibs__verbs[i], group))
+        if (dibs__verb_is_in(dibs__verbs[i], group))
+            verb_item(out, dibs__verbs[i]);
+    }
+    dibsx_buf_puts(out, ".El\n");
+}
+
+/* All others, a list under each heading. */
+static void verb_items(dibsx_buf *out)
+{
+    const char *last = "";
+
+    for (size_t i = 0; i < dibs__verb_count; i++) {
+        const char *heading = dibs__verb_heading(i);
+
+        if (!dibs__verb_is_in(dibs__verbs[i], ""))
             continue;
-        page_name(page, sizeof(page), &dibs__verbs[i]);
-        dibsx_buf_printf(out, ".It Xr %s 1\n", page);
-        prose(out, dibs__verbs[i].summary);
+        if (strcmp(heading, last) != 0)
+            dibsx_buf_printf(out, "%s.Ss %s\n.Bl -tag -width Ds\n",
+                             *last ? ".El\n" : "", heading);
+        last = heading;
+        verb_item(out, dibs__verbs[i]);
     }
     dibsx_buf_puts(out, ".El\n");
 }
@@ -233,7 +256,7 @@ static void verb_page(dibsx_buf *out, const dibs__verb *verb)
     else
         dibsx_buf_printf(out, "See\n.Xr dibs 1\nfor the terms.\n");
     if (!verb->run) {
-        verb_items(out, verb->name);
+        group_items(out, verb->name);
         dibsx_buf_puts(out, ".Sh SEE ALSO\n.Xr dibs 1\n");
         return;
     }
@@ -279,10 +302,11 @@ static void main_page(dibsx_buf *out)
         "is an embedded store, good for the processes of one machine.\n"
         "Durations are written 500ms, 30s, 2m, 1h or 1h30m; a bare number is "
         "seconds. Data goes to standard output, talk to standard error.\n");
-    dibsx_buf_puts(out, ".Pp\nThe verbs are:\n");
-    verb_items(out, "");
-    dibsx_buf_puts(out, ".Pp\nEvery verb has these options; they may also "
-                        "stand before the verb:\n");
+    dibsx_buf_puts(out,
+                   ".Pp\nThe verbs are listed below, each with its page.\n");
+    verb_items(out);
+    dibsx_buf_puts(out, ".Ss Options of every verb\n"
+                        "They may also stand before the verb.\n");
     options(out, "", true);
     environment(out, NULL);
     files(out);
@@ -355,8 +379,8 @@ int dibs__man_write(const char *folder)
     main_page(&out);
     code = write_page(&out, folder, "dibs", 1);
     for (size_t i = 0; i < dibs__verb_count && !code; i++) {
-        verb_page(&out, &dibs__verbs[i]);
-        page_name(page, sizeof(page), &dibs__verbs[i]);
+        verb_page(&out, dibs__verbs[i]);
+        page_name(page, sizeof(page), dibs__verbs[i]);
         code = write_page(&out, folder, page, 1);
     }
     if (!code) {

@@ -1,6 +1,7 @@
 /* options.c - the table of options and looking things up in it. Pure. */
 /* SPDX-License-Identifier: MIT */
 #include "cli/options.h"
+#include "cli/verbs.h"
 
 #include <assert.h>
 #include <string.h>
@@ -8,12 +9,6 @@
 #define MINUTES(n) ((int64_t)(n)*60 * 1000)
 #define DAYS(n)    (MINUTES(60) * 24 * (n))
 #define YEAR       DAYS(366)
-
-/* Verbs that print data, and so can print it as JSON. */
-#define READERS                                                                \
-    "acquire,renew,check,ls,show,watch,stats,deadlocks,break,trail,"           \
-    "state get,state set,state cas,state add,state ls,store status,"           \
-    "store init,store upgrade,ping,doctor,config,version"
 
 const dibs__option dibs__options[] = {
     /* Options of every verb. */
@@ -376,9 +371,7 @@ const dibs__option dibs__options[] = {
              "owner only; the others read it."},
 
     /* Looking, and taking away. */
-    {.name = "json",
-     .verbs = READERS,
-     .help = "Print JSON, with \"schema\":1 to tell its form."},
+    {.name = "json", .help = "Print JSON, with \"schema\":1 to tell its form."},
     {.name = "names",
      .verbs = "ls,state ls",
      .help = "Print only the names, one on a line."},
@@ -560,13 +553,23 @@ bool dibs__list_has(const char *list, char between, const char *word,
 
 bool dibs__option_global(const dibs__option *option)
 {
-    return option->verbs[0] == '*';
+    return option->verbs && option->verbs[0] == '*';
+}
+
+/* The verb's own row names it. */
+static bool is_asked_for(const dibs__option *option, const char *verb)
+{
+    const dibs__verb *row = dibs__verb_find(verb);
+
+    return row && dibs__list_has(row->options, ',', option->name,
+                                 strlen(option->name));
 }
 
 bool dibs__option_has_verb(const dibs__option *option, const char *verb)
 {
     return dibs__option_global(option) ||
-           dibs__list_has(option->verbs, ',', verb, strlen(verb));
+           dibs__list_has(option->verbs, ',', verb, strlen(verb)) ||
+           is_asked_for(option, verb);
 }
 
 static bool named(const dibs__option *option, const char *name, size_t len)

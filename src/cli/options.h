@@ -29,7 +29,8 @@ typedef struct dibs__option {
     const char *otherwise; /* what happens without a value, in words */
     const char *env;       /* environment variable, or NULL */
     const char *key;       /* key in the configuration file, or NULL */
-    const char *verbs;     /* "run,state set": who has it; "*": every verb */
+    const char *verbs;     /* "run,state set": they have it, besides verbs whose
+                            * rows name it; "*": every verb; or NULL */
     bool many;             /* may be given again; only as a flag */
     bool secret;           /* never shown whole; "file:PATH" is read */
     bool hidden;           /* left out of help, man pages and completion */

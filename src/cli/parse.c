@@ -140,8 +140,8 @@ static dibs_status unknown_verb(const parser *ps, const char *word)
     const char *space = *group ? " " : "";
 
     for (size_t i = 0; i < dibs__verb_count; i++) {
-        if (dibs__verb_is_in(&dibs__verbs[i], group))
-            dibs__suggest_offer(&sg, dibs__verb_word(&dibs__verbs[i]));
+        if (dibs__verb_is_in(dibs__verbs[i], group))
+            dibs__suggest_offer(&sg, dibs__verb_word(dibs__verbs[i]));
     }
     if (sg.best)
         return dibsx_fail(ps->err, DIBS_INVALID,

@@ -115,7 +115,7 @@ static int take(taking *tk, const dibs__signals *sig, int *fatal)
     return code;
 }
 
-int dibs__verb_acquire(const dibs__command *cmd)
+static int acquire_locks(const dibs__command *cmd)
 {
     const char *path = dibs__opt_text(cmd, "token-file");
     taking tk = {.cmd = cmd, .file = {.fd = -1}, .to_file = path != NULL};
@@ -140,3 +140,32 @@ int dibs__verb_acquire(const dibs__command *cmd)
         dibs__signal_die(fatal);
     return code;
 }
+
+const dibs__verb dibs__verb_acquire = {
+    .name = "acquire",
+    .operands = "NAME",
+    .summary = "take a lock and leave it taken",
+    .about =
+        "Takes the lock NAME for --ttl and prints its token, OWNER:FENCE, by "
+        "which release, renew and check know it. Nothing renews it: without "
+        "renew or release it ends by itself after --ttl.\n"
+        "With --also several names are taken, all of them or none. Then "
+        "there is a line for each, its token, a space and its name, in the "
+        "order given; a token file has the same lines, and release, renew and "
+        "check find theirs in it.\n"
+        "Prefer run where it fits: it cannot forget to release, and it stops "
+        "the work when the lock is lost.\n",
+    .examples = "Lock around several steps of a script:\n"
+                "  token=$(dibs acquire deploy --ttl 10m -w 1m) || exit\n"
+                "  dibs release deploy --token \"$token\"\n"
+                "With a file, as between ExecStartPre and ExecStopPost:\n"
+                "  dibs acquire unit --token-file /run/unit.token\n",
+    .exits = "0 taken\n"
+             "75 the lock is busy, or was not granted in time (-E)\n"
+             "128+N ended by signal N while waiting\n",
+    .options = "json",
+    .min_operands = 1,
+    .max_operands = 1,
+    .kind = DIBS__LOCKS,
+    .run = acquire_locks,
+};

@@ -194,7 +194,7 @@ static int check_usage(const dibs__command *cmd)
     return 0;
 }
 
-int dibs__verb_break(const dibs__command *cmd)
+static int break_lock(const dibs__command *cmd)
 {
     dibs_client *cl = NULL;
     int code = check_usage(cmd);
@@ -212,3 +212,35 @@ int dibs__verb_break(const dibs__command *cmd)
     dibs_close(cl);
     return code;
 }
+
+const dibs__verb dibs__verb_break = {
+    .name = "break",
+    .operands = "NAME | --stale [PREFIX]",
+    .summary = "take a lock away from its holder, or ask for it",
+    .about =
+        "Needs --if-token FENCE (break only what you have seen) or --force. "
+        "Asks on a terminal; elsewhere --yes is needed. What was broken, by "
+        "whom and why goes into the trail (dibs trail).\n"
+        "--stale breaks every lease whose holder seems to be gone, as ls "
+        "--stale lists them, of names that begin with PREFIX, if it is "
+        "given.\n"
+        "--ask breaks nothing: it asks the holder to give the lock back, and "
+        "says how many holders can hear that: programs that listen, and "
+        "dibs run with --on-yield.\n"
+        "The holder learns of it at its next renewal at the latest. Until "
+        "then it still works: only what checks the fencing token is "
+        "protected.\n",
+    .examples = "Break the lease that show printed:\n"
+                "  dibs break nightly --if-token 1731628800000000 "
+                "--reason 'host is gone'\n"
+                "Ask first:\n"
+                "  dibs break nightly --ask\n",
+    .exits = "0 broken; with --stale also when there was nothing; with "
+             "--ask: somebody can hear it\n"
+             "1 nobody holds it, the fence is another, the answer was no, or "
+             "nobody can hear it\n",
+    .options = "json",
+    .max_operands = 1,
+    .kind = DIBS__LOCKS,
+    .run = break_lock,
+};

@@ -89,7 +89,7 @@ static int check_name(finding *found, dibs_client *cl, const char *name)
     return found->token ? DIBS__EXIT_LOST : 1;
 }
 
-int dibs__verb_check(const dibs__command *cmd)
+static int check_lock(const dibs__command *cmd)
 {
     dibs__token token;
     dibs_error err = {0};
@@ -107,3 +107,21 @@ int dibs__verb_check(const dibs__command *cmd)
     dibs_close(cl);
     return code;
 }
+
+const dibs__verb dibs__verb_check = {
+    .name = "check",
+    .operands = "NAME",
+    .summary = "tell whether a lock is held, or still held by a token",
+    .about = "Without a token: is anyone holding NAME? With one: is it still "
+             "the holder? Changes nothing.\n",
+    .examples = "Stop when the lock is gone:\n"
+                "  dibs check -q deploy --token \"$token\" || exit\n",
+    .exits = "0 held; with a token: held by it\n"
+             "1 free (only without a token)\n"
+             "122 the token holds it no longer\n",
+    .options = "json",
+    .min_operands = 1,
+    .max_operands = 1,
+    .kind = DIBS__LOCKS,
+    .run = check_lock,
+};

@@ -93,7 +93,7 @@ static int print_table(const dibs__command *cmd)
     return code;
 }
 
-int dibs__verb_config(const dibs__command *cmd)
+static int show_config(const dibs__command *cmd)
 {
     dibsx_buf out;
 
@@ -104,3 +104,16 @@ int dibs__verb_config(const dibs__command *cmd)
     }
     return dibs__opt_flag(cmd, "json") ? print_json(cmd) : print_table(cmd);
 }
+
+const dibs__verb dibs__verb_config = {
+    .name = "config",
+    .summary = "print the configuration in force and where it comes from",
+    .about = "Flags win over DIBS_* variables, these over configuration "
+             "files, these over defaults. Passwords are not shown.\n",
+    .examples = "Is this file right?\n"
+                "  dibs config --config ./dibs.yaml\n",
+    .exits = "0 printed\n"
+             "78 a setting is wrong; the message says where\n",
+    .options = "json",
+    .run = show_config,
+};

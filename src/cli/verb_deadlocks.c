@@ -160,7 +160,7 @@ static int look_once(const dibs__command *cmd)
     return code;
 }
 
-int dibs__verb_deadlocks(const dibs__command *cmd)
+static int find_deadlocks(const dibs__command *cmd)
 {
     finding before = {.json = false};
     int code;
@@ -171,3 +171,26 @@ int dibs__verb_deadlocks(const dibs__command *cmd)
     finding_fini(&before);
     return code;
 }
+
+const dibs__verb dibs__verb_deadlocks = {
+    .name = "deadlocks",
+    .operands = "[PREFIX]",
+    .summary = "find those who wait for each other in a circle",
+    .about =
+        "Prints each circle: who holds what, and waits for what, and who "
+        "holds that. Among names that begin with PREFIX, if it is given. Who "
+        "is who is told by host, process and thread, so that a circle "
+        "through several processes, as of nested dibs run, is not seen. "
+        "Take several names with run --also, and there is none.\n"
+        "To end one, break one of its leases, or let the waits be bounded "
+        "(-w).\n",
+    .examples = "As a check:\n"
+                "  dibs deadlocks --json >/tmp/circles || mail-them\n",
+    .exits = "0 there is none\n"
+             "1 there is at least one\n"
+             "128+N with --watch: ended by signal N\n",
+    .options = "json",
+    .max_operands = 1,
+    .kind = DIBS__LOCKS,
+    .run = find_deadlocks,
+};

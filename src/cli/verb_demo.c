@@ -81,7 +81,7 @@ read_opts(const dibs__command *cmd, dibs__demo_opts *opts, dibs_error *err)
     return rc;
 }
 
-int dibs__verb_demo(const dibs__command *cmd)
+static int run_demo(const dibs__command *cmd)
 {
     dibs__demo_opts opts;
     dibs_error err = {0};
@@ -98,3 +98,38 @@ int dibs__verb_demo(const dibs__command *cmd)
         return dibs__exit_code(rc);
     return dibs__cli_fail(cmd, &err);
 }
+
+const dibs__verb dibs__verb_demo = {
+    .name = "demo",
+    .summary = "run a small cluster of workers that share one lock",
+    .about =
+        "A primary process starts workers, watches them, and starts those "
+        "that die again. Each worker has an HTTP server on the loopback "
+        "interface, on the port of --http-port plus its number, with GET "
+        "/status, GET /ads, POST /update and GET /health. At the start each "
+        "does --operations operations on one shared value, which only the "
+        "holder of a lock may change: the log shows who waits for whom, and "
+        "on a terminal a line at the bottom shows the holder and the queue. "
+        "SIGINT and SIGTERM stop all of it within five seconds.\n"
+        "The value is ADS_REDLOCK (dibs state get ADS_REDLOCK), the lock "
+        "locks:ADS_REDLOCK (dibs show locks:ADS_REDLOCK). When the value was "
+        "last initialised is in WARMUP_LAST_SUCCESSFUL: that is done at most "
+        "once a minute, whoever starts.\n"
+        "The variables NUM_WORKERS and HTTP_PORT stand for --workers and "
+        "--http-port; with REDIS_HOST or REDIS_PORT, and without --url, the "
+        "store is the Redis server there.\n"
+        "A redlock: store keeps no values; they are then in the first of its "
+        "servers, or where --data-url says.\n",
+    .examples =
+        "On the embedded store; stop it with ^C:\n"
+        "  dibs demo\n"
+        "From another terminal:\n"
+        "  curl http://localhost:3001/status\n"
+        "  curl http://localhost:3002/update --json '{\"duration\": 500}'\n"
+        "On a Redis server:\n"
+        "  REDIS_HOST=localhost REDIS_PORT=6379 NUM_WORKERS=4 "
+        "HTTP_PORT=3000 dibs demo\n",
+    .exits = "0 stopped by SIGINT or SIGTERM\n"
+             "75 a port is in use\n",
+    .run = run_demo,
+};

@@ -98,7 +98,7 @@ static void each_of_run(visit *vt)
     dibs__tree_means_fini(&means);
 }
 
-int dibs__verb_doctor(const dibs__command *cmd)
+static int examine_store(const dibs__command *cmd)
 {
     visit vt = {.json = dibs__opt_flag(cmd, "json"),
                 .colours = dibs__colours_of(cmd)};
@@ -124,3 +124,12 @@ int dibs__verb_doctor(const dibs__command *cmd)
         return dibs__cli_fail(cmd, &err);
     return code ? code : vt.worst == DIBS_DANGER;
 }
+
+const dibs__verb dibs__verb_doctor = {
+    .name = "doctor",
+    .summary = "look the store over and say what weakens its guarantees",
+    .exits = "0 nothing dangerous was found\n"
+             "1 something breaks a guarantee\n",
+    .options = "json",
+    .run = examine_store,
+};

@@ -96,7 +96,7 @@ static dibs_status list(const dibs__command *cmd, dibs_client *cl,
     return dibs_lease_list(cl, dibs__operands(cmd)[0], each, &vt, err);
 }
 
-int dibs__verb_ls(const dibs__command *cmd)
+static int list_locks(const dibs__command *cmd)
 {
     static const char *const heads[] = {"NAME", "MODE",  "HOLDER", "HELD",
                                         "LEFT", "FENCE", "WAITING"};
@@ -107,3 +107,25 @@ int dibs__verb_ls(const dibs__command *cmd)
 
     return dibs__list(cmd, &locks);
 }
+
+const dibs__verb dibs__verb_ls = {
+    .name = "ls",
+    .operands = "[PREFIX]",
+    .summary = "list the locks in use",
+    .about =
+        "One line per holder: in which mode (exclusive, shared, or how many "
+        "of how many permits), who, for how long, how much of the lease is "
+        "left, its fence, and how many wait. PREFIX lists only names that "
+        "begin with it.\n"
+        "A holder is marked stale when its process has ended on this host, "
+        "or when it has not renewed in time. Its lease still runs.\n",
+    .examples = "All locks of a workflow, as JSON:\n"
+                "  dibs ls --json workflow:\n"
+                "What was left behind?\n"
+                "  dibs ls --stale\n",
+    .exits = "0 listed, even when there are none\n",
+    .options = "json",
+    .max_operands = 1,
+    .kind = DIBS__LOCKS,
+    .run = list_locks,
+};

@@ -21,7 +21,7 @@ report_ping(const dibs__command *cmd, const dibs_client *cl, int64_t took_us)
     return dibs__out_done();
 }
 
-int dibs__verb_ping(const dibs__command *cmd)
+static int ping_store(const dibs__command *cmd)
 {
     dibs_client *cl = NULL;
     dibs_error err = {0};
@@ -37,3 +37,13 @@ int dibs__verb_ping(const dibs__command *cmd)
     dibs_close(cl);
     return code;
 }
+
+const dibs__verb dibs__verb_ping = {
+    .name = "ping",
+    .summary = "ask the store for a sign of life and time it",
+    .examples = "As the health check of a container:\n"
+                "  dibs ping -q\n",
+    .exits = "0 it answered\n",
+    .options = "json",
+    .run = ping_store,
+};

@@ -59,7 +59,7 @@ static int half_open(half *hf)
     return code;
 }
 
-int dibs__verb_release(const dibs__command *cmd)
+static int release_lock(const dibs__command *cmd)
 {
     half hf = {.cmd = cmd,
                .name = dibs__operands(cmd)[0],
@@ -73,7 +73,7 @@ int dibs__verb_release(const dibs__command *cmd)
     return code;
 }
 
-int dibs__verb_renew(const dibs__command *cmd)
+static int renew_lock(const dibs__command *cmd)
 {
     half hf = {.cmd = cmd, .name = dibs__operands(cmd)[0]};
     dibs__report report;
@@ -89,3 +89,36 @@ int dibs__verb_renew(const dibs__command *cmd)
     half_close(&hf);
     return code;
 }
+
+const dibs__verb dibs__verb_release = {
+    .name = "release",
+    .operands = "NAME",
+    .summary = "give back what acquire took",
+    .about = "Needs --token or --token-file. The next in the queue is served "
+             "at once.\n",
+    .examples = "Release by the token's file:\n"
+                "  dibs release unit --token-file /run/unit.token\n",
+    .exits = "0 given back\n"
+             "122 it was held no longer\n",
+    .min_operands = 1,
+    .max_operands = 1,
+    .kind = DIBS__LOCKS,
+    .run = release_lock,
+};
+
+const dibs__verb dibs__verb_renew = {
+    .name = "renew",
+    .operands = "NAME",
+    .summary = "extend what acquire took",
+    .about = "Needs --token or --token-file. The lease lasts --ttl from now; "
+             "it is never made shorter.\n",
+    .examples = "Half an hour more:\n"
+                "  dibs renew deploy --ttl 30m --token \"$token\"\n",
+    .exits = "0 extended\n"
+             "122 it is held no longer\n",
+    .options = "json",
+    .min_operands = 1,
+    .max_operands = 1,
+    .kind = DIBS__LOCKS,
+    .run = renew_lock,
+};

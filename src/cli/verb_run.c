@@ -276,7 +276,7 @@ static int open_all(task *t)
     return dibs__cli_open(t->cmd, &t->cl);
 }
 
-int dibs__verb_run(const dibs__command *cmd)
+static int run_locked(const dibs__command *cmd)
 {
     task t = {.cmd = cmd, .out = {.exit_status = -1}};
     int rc = dibs__run_opts_read(cmd, &t.opts);
@@ -303,3 +303,77 @@ int dibs__verb_run(const dibs__command *cmd)
     }
     return t.code;
 }
+
+const dibs__verb dibs__verb_run = {
+    .name = "run",
+    .operands = "NAME [--] COMMAND [ARG...]",
+    .summary = "run a command while holding a lock",
+    .about =
+        "Takes the lock NAME, runs COMMAND, and gives the lock back. Among "
+        "all processes that use the same store, one holds the lock at a "
+        "time; the others wait, or give up as -n and -w say.\n"
+        "With -s many may hold it together, and -x (the default) then means "
+        "alone: readers and a writer. Who waits to write is not passed by "
+        "later readers. With -p N the name is a semaphore: the command holds "
+        "one of N permits, or --take K of them. A name that is in use as the "
+        "other kind, or with another N, is refused (exit code 64). --also "
+        "NAME holds further names at the same time, all of them or none.\n"
+        "The lease is renewed while the command runs. When it is lost, by a "
+        "store that stays away or a machine that slept, the whole process "
+        "tree of the command is ended before another may start (see "
+        "--on-lost). What the command leaves running when it ends is ended "
+        "as well (--signal, then KILL after --kill-after): the lock is given "
+        "back when nothing of it is left.\n"
+        "On a terminal, a command that is stopped (^Z) stops dibs too, and "
+        "with it the renewal: unless it is continued in time, the lease runs "
+        "out and the command is killed. Without a terminal the lease is kept "
+        "while the command is stopped.\n"
+        "The command finds DIBS_LOCK_NAME, DIBS_LOCK_TOKEN (the fencing "
+        "token), DIBS_LOCK_OWNER and DIBS_LOCK_TTL_MS in its environment. "
+        "With --also these are of the first name, DIBS_LOCK_COUNT is how "
+        "many there are, and DIBS_LOCK_NAME_1, DIBS_LOCK_TOKEN_1, "
+        "DIBS_LOCK_NAME_2 and so on are of each, in the order given. "
+        "Options may stand before NAME, or between NAME and COMMAND.\n"
+        "With --progress the command must write a byte now and then to the "
+        "file descriptor whose number is in DIBS_PROGRESS_FD; when it does "
+        "not, the lease is not renewed, and the command is ended before it "
+        "runs out (see --on-lost). So a command that hangs does not keep the "
+        "lock.\n"
+        "A dibs run inside the command, of a name that is held around it, "
+        "runs at once under that lock, if it gives enough: an exclusive lock "
+        "for a shared one, but not the other way round.\n"
+        "There is no option for sticky leases, which programs can keep "
+        "between two uses: a run is one use, and gives back what it took "
+        "when it ends.\n",
+    .examples =
+        "A cron job on many machines, run by one of them, silently skipped "
+        "by the others:\n"
+        "  dibs run -n -E 0 nightly-backup -- ./backup.sh\n"
+        "Wait at most two minutes, and never run longer than an hour:\n"
+        "  dibs run -w 2m --max-run 1h report -- make report\n"
+        "At most four at once, over all machines:\n"
+        "  dibs run -p 4 transcode -- ./transcode.sh\n"
+        "Readers beside each other, the writer alone:\n"
+        "  dibs run -s catalogue -- ./report.sh\n"
+        "  dibs run -x catalogue -- ./import.sh\n"
+        "Two accounts at once, without fear of a deadlock:\n"
+        "  dibs run account:7 --also account:9 -- ./transfer.sh 7 9\n"
+        "A loop that is ended when it hangs:\n"
+        "  dibs run --progress 1m sync -c 'while ./step; "
+        "do echo >&$DIBS_PROGRESS_FD; done'\n"
+        "A shell command line:\n"
+        "  dibs run cleanup -c 'find /var/cache/app -mtime +7 -delete'\n",
+    .exits = "0-255 the command's own exit code\n"
+             "75 the lock is busy, or was not granted in time (-E)\n"
+             "122 the lease was lost while the command ran\n"
+             "124 --max-run ended the command\n"
+             "125 dibs itself failed around the command\n"
+             "126 the command was found but cannot be run\n"
+             "127 the command was not found\n"
+             "128+N the command died of signal N\n",
+    .min_operands = 1,
+    .max_operands = -1,
+    .kind = DIBS__COMMAND,
+    .tail = true,
+    .run = run_locked,
+};

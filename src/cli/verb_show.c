@@ -111,7 +111,7 @@ static bool show_one(const dibs_lease_info *info, void *arg)
     return false;
 }
 
-int dibs__verb_show(const dibs__command *cmd)
+static int show_lock(const dibs__command *cmd)
 {
     showing sh = {.cmd = cmd};
     dibs_client *cl = NULL;
@@ -125,3 +125,19 @@ int dibs__verb_show(const dibs__command *cmd)
     dibs_close(cl);
     return rc == DIBS_OK ? sh.code : dibs__cli_fail(cmd, &err);
 }
+
+const dibs__verb dibs__verb_show = {
+    .name = "show",
+    .operands = "NAME",
+    .summary = "show one lock with its holders and its queue",
+    .about = "Waiters come in the order in which they will be served.\n",
+    .examples = "Who has it?\n"
+                "  dibs show nightly-backup\n",
+    .exits = "0 shown\n"
+             "1 nobody holds it and nobody waits\n",
+    .options = "json",
+    .min_operands = 1,
+    .max_operands = 1,
+    .kind = DIBS__LOCKS,
+    .run = show_lock,
+};

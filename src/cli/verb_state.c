@@ -143,7 +143,7 @@ static int get_text(const dibs__command *cmd, const dibs_value *value)
     return dibs__out_done();
 }
 
-int dibs__verb_state_get(const dibs__command *cmd)
+static int get_value(const dibs__command *cmd)
 {
     const char *key = dibs__operands(cmd)[0];
     dibs_value value = {0};
@@ -210,12 +210,12 @@ write_value(const dibs__command *cmd, const char *operand, uint64_t expected)
     return code ? code : reported;
 }
 
-int dibs__verb_state_set(const dibs__command *cmd)
+static int set_value(const dibs__command *cmd)
 {
     return write_value(cmd, dibs__operands(cmd)[1], DIBS_VERSION_ANY);
 }
 
-int dibs__verb_state_cas(const dibs__command *cmd)
+static int compare_and_set(const dibs__command *cmd)
 {
     uint64_t expected;
 
@@ -227,7 +227,7 @@ int dibs__verb_state_cas(const dibs__command *cmd)
     return write_value(cmd, dibs__operands(cmd)[2], expected);
 }
 
-int dibs__verb_state_del(const dibs__command *cmd)
+static int delete_value(const dibs__command *cmd)
 {
     uint64_t expected = DIBS_VERSION_ANY;
     dibs_client *cl = NULL;
@@ -259,7 +259,7 @@ static int report_sum(const dibs__command *cmd, const char *key, int64_t sum)
     return dibs__report_end(&report);
 }
 
-int dibs__verb_state_add(const dibs__command *cmd)
+static int add_to_value(const dibs__command *cmd)
 {
     char *const *words = dibs__operands(cmd);
     char *end = NULL;
@@ -330,7 +330,7 @@ static dibs_status list(const dibs__command *cmd, dibs_client *cl,
     return dibs_state_list(cl, dibs__operands(cmd)[0], each[shape], out, err);
 }
 
-int dibs__verb_state_ls(const dibs__command *cmd)
+static int list_values(const dibs__command *cmd)
 {
     static const char *const heads[] = {"KEY", "BYTES", "VERSION", "EXPIRES"};
     static const dibs__listing values = {.key = "values",
@@ -340,3 +340,101 @@ int dibs__verb_state_ls(const dibs__command *cmd)
 
     return dibs__list(cmd, &values);
 }
+
+const dibs__verb dibs__verb_state = {
+    .name = "state",
+    .operands = "VERB",
+    .summary = "read and change shared values",
+    .about = "A value is bytes under a key, with a version and perhaps an "
+             "expiry. A version is never used twice, so a compare-and-set "
+             "cannot mistake a new value for an old one.\n",
+};
+
+const dibs__verb dibs__verb_state_get = {
+    .name = "state get",
+    .operands = "KEY",
+    .summary = "print a value",
+    .examples = "The version and the value, for a later cas:\n"
+                "  dibs state get --with-version phase | "
+                "{ read -r version value; ...; }\n",
+    .exits = "0 printed\n"
+             "1 there is no such key\n",
+    .options = "json",
+    .min_operands = 1,
+    .max_operands = 1,
+    .kind = DIBS__KEYS,
+    .run = get_value,
+};
+
+const dibs__verb dibs__verb_state_set = {
+    .name = "state set",
+    .operands = "KEY VALUE",
+    .summary = "write a value",
+    .about = "VALUE - reads standard input to its end. Put -- before a value "
+             "that begins with a dash.\n",
+    .examples = "For an hour:\n"
+                "  dibs state set --expires 1h maintenance on\n",
+    .exits = "0 written, and safe on disk\n",
+    .options = "json",
+    .min_operands = 2,
+    .max_operands = 2,
+    .kind = DIBS__KEYS,
+    .run = set_value,
+};
+
+const dibs__verb dibs__verb_state_cas = {
+    .name = "state cas",
+    .operands = "KEY VERSION VALUE",
+    .summary = "write a value if its version is still the same",
+    .about = "VERSION 0 means that there must be nothing under the key. VALUE "
+             "- reads standard input.\n",
+    .examples = "Only if nobody was first:\n"
+                "  dibs state cas phase 0 started\n",
+    .exits = "0 written, and safe on disk\n"
+             "1 another version is there; nothing was changed\n",
+    .options = "json",
+    .min_operands = 3,
+    .max_operands = 3,
+    .kind = DIBS__KEYS,
+    .run = compare_and_set,
+};
+
+const dibs__verb dibs__verb_state_del = {
+    .name = "state del",
+    .operands = "KEY",
+    .summary = "delete a value",
+    .exits = "0 deleted\n"
+             "1 there is no such key, or it is at another version\n",
+    .min_operands = 1,
+    .max_operands = 1,
+    .kind = DIBS__KEYS,
+    .run = delete_value,
+};
+
+const dibs__verb dibs__verb_state_add = {
+    .name = "state add",
+    .operands = "KEY [N]",
+    .summary = "add to a number and print the sum",
+    .about = "Adds N, or 1. Nothing under the key counts as 0. N may be "
+             "negative.\n",
+    .examples = "Count down:\n"
+                "  dibs state add remaining -1\n",
+    .exits = "0 added\n"
+             "64 the value is not an integer, or the sum would not fit\n",
+    .options = "json",
+    .min_operands = 1,
+    .max_operands = 2,
+    .kind = DIBS__KEYS,
+    .run = add_to_value,
+};
+
+const dibs__verb dibs__verb_state_ls = {
+    .name = "state ls",
+    .operands = "[PREFIX]",
+    .summary = "list keys with size, version and expiry",
+    .exits = "0 listed, even when there are none\n",
+    .options = "json",
+    .max_operands = 1,
+    .kind = DIBS__KEYS,
+    .run = list_values,
+};

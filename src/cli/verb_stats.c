@@ -195,7 +195,7 @@ static int print_shared(const dibs__command *cmd, dibs_client *cl)
     return code;
 }
 
-int dibs__verb_stats(const dibs__command *cmd)
+static int show_stats(const dibs__command *cmd)
 {
     dibs_client *cl = NULL;
     int code = dibs__cli_open(cmd, &cl);
@@ -210,3 +210,30 @@ int dibs__verb_stats(const dibs__command *cmd)
     dibs_close(cl);
     return code;
 }
+
+const dibs__verb dibs__verb_stats = {
+    .name = "stats",
+    .operands = "[PREFIX]",
+    .summary = "show how much locks are used and waited for",
+    .about =
+        "First the names in use: how many hold them, how many wait, and how "
+        "long the first of these has waited. Then what became of all "
+        "acquires of each name, the most contended first: attempts, how many "
+        "were acquired, refused or not granted in time (busy), lost, ended "
+        "by an error (failed), how many had to wait or were refused "
+        "(contended), and how long the waiting and the holding took: in half "
+        "of the cases at most P50, in 95 of a hundred at most P95.\n"
+        "The second part is of those who share their statistics in the "
+        "store, which costs them a little: run and acquire with "
+        "--share-stats, DIBS_SHARE_STATS=1 or share_stats: yes in the "
+        "configuration, programs with share_stats in their options. It is "
+        "as of a few seconds ago and forgets a name after a day without "
+        "use.\n",
+    .examples = "What do we wait for most?\n"
+                "  dibs stats | head\n",
+    .exits = "0 shown, even when there is nothing\n",
+    .options = "json",
+    .max_operands = 1,
+    .kind = DIBS__LOCKS,
+    .run = show_stats,
+};

@@ -54,7 +54,7 @@ static int run_task(const dibs__command *cmd, dibs_store_task task,
     return report_state(cmd, state);
 }
 
-int dibs__verb_store_status(const dibs__command *cmd)
+static int show_schema(const dibs__command *cmd)
 {
     dibs_store_state state;
     int code = run_task(cmd, DIBS_STORE_STATUS, &state);
@@ -62,16 +62,58 @@ int dibs__verb_store_status(const dibs__command *cmd)
     return code ? code : state.found != state.known;
 }
 
-int dibs__verb_store_init(const dibs__command *cmd)
+static int make_schema(const dibs__command *cmd)
 {
     dibs_store_state state;
 
     return run_task(cmd, DIBS_STORE_INIT, &state);
 }
 
-int dibs__verb_store_upgrade(const dibs__command *cmd)
+static int upgrade_schema(const dibs__command *cmd)
 {
     dibs_store_state state;
 
     return run_task(cmd, DIBS_STORE_UPGRADE, &state);
 }
+
+const dibs__verb dibs__verb_store = {
+    .name = "store",
+    .operands = "VERB",
+    .summary = "set up what a store keeps in a database",
+    .about = "A PostgreSQL store keeps its tables and functions in a schema, "
+             "which is made once. Other stores need nothing, and say so.\n",
+};
+
+const dibs__verb dibs__verb_store_status = {
+    .name = "store status",
+    .summary = "say which version of the schema there is",
+    .exits = "0 it is ready, or none is needed\n"
+             "1 it is to be made, or of another version\n",
+    .options = "json",
+    .run = show_schema,
+};
+
+const dibs__verb dibs__verb_store_init = {
+    .name = "store init",
+    .summary = "make the schema, unless it is there",
+    .about = "Needs the right to create a schema in the database, or one that "
+             "is there and empty. In one transaction; many may do it at "
+             "once.\n",
+    .examples = "Once, as the owner of the database:\n"
+                "  dibs --url postgres://owner@db.example/app store init\n",
+    .exits = "0 it is ready\n"
+             "78 there is one of another version\n",
+    .options = "json",
+    .run = make_schema,
+};
+
+const dibs__verb dibs__verb_store_upgrade = {
+    .name = "store upgrade",
+    .summary = "bring the schema up to the version of this dibs",
+    .about = "A dibs that is older than the schema refuses it, so upgrade the "
+             "programs first.\n",
+    .exits = "0 it is ready\n"
+             "78 there is none, or it is of a newer dibs\n",
+    .options = "json",
+    .run = upgrade_schema,
+};

@@ -130,7 +130,7 @@ static int look(const dibs__command *cmd, dibs_client *cl, void *arg)
     return rd->code;
 }
 
-int dibs__verb_trail(const dibs__command *cmd)
+static int show_trail(const dibs__command *cmd)
 {
     static const char *const heads[] = {"TIME",   "ACTION", "NAME",  "FENCE",
                                         "HOLDER", "BY",     "REASON"};
@@ -144,3 +144,23 @@ int dibs__verb_trail(const dibs__command *cmd)
         return dibs__poll_verb(cmd, look, &rd);
     return dibs__list(cmd, &trail);
 }
+
+const dibs__verb dibs__verb_trail = {
+    .name = "trail",
+    .operands = "[PREFIX]",
+    .summary = "show what was done to locks by force",
+    .about =
+        "One line for each lease that was broken: when, which name and "
+        "fence, who had it, who broke it, and why. The store keeps the latest "
+        "thousand or so. Only names that begin with PREFIX, if it is given. "
+        "With --follow each line is printed as it comes; with --json as "
+        "well, each is an object.\n",
+    .examples = "Who broke the nightly lock?\n"
+                "  dibs trail nightly\n",
+    .exits = "0 shown, even when it is empty\n"
+             "128+N with --follow: ended by signal N\n",
+    .options = "json",
+    .max_operands = 1,
+    .kind = DIBS__LOCKS,
+    .run = show_trail,
+};

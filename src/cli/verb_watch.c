@@ -257,7 +257,7 @@ static int look_once(const dibs__command *cmd, dibs_client *cl, void *arg)
     return code;
 }
 
-int dibs__verb_watch(const dibs__command *cmd)
+static int watch_locks(const dibs__command *cmd)
 {
     watching wt = {.begun = false};
     int code = dibs__poll_verb(cmd, look_once, &wt);
@@ -265,3 +265,21 @@ int dibs__verb_watch(const dibs__command *cmd)
     look_fini(&wt.before);
     return code;
 }
+
+const dibs__verb dibs__verb_watch = {
+    .name = "watch",
+    .operands = "[PREFIX]",
+    .summary = "print changes of locks as they happen",
+    .about =
+        "First what is there (held, waiting), then one line per change: "
+        "granted, released, stale (its holder seems to be gone), joined (the "
+        "queue) and left (it). With --json each line is an object. Goes on "
+        "until it is interrupted.\n",
+    .examples = "Follow the locks of a workflow:\n"
+                "  dibs watch --interval 200ms workflow:\n",
+    .exits = "128+N ended by signal N\n",
+    .options = "json",
+    .max_operands = 1,
+    .kind = DIBS__LOCKS,
+    .run = watch_locks,
+};

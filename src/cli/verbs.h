@@ -1,14 +1,14 @@
-/* verbs.h - the one table of verbs.
+/* verbs.h - the one list of verbs.
  *
- * Dispatch, help, man pages and completion read it; a verb is added by adding a
- * row and a function. */
+ * Dispatch, help, man pages and completion read it. A verb's row stands beside its
+ * code, in verb_*.c; the list in verbs.c names it. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_CLI_VERBS_H
 #define DIBS_CLI_VERBS_H
 
 #include "cli/command.h"
 
-/* The completions that a shell can offer for the operands. */
+/* The operands that a shell can offer. */
 typedef enum dibs__operand_kind {
     DIBS__NOTHING,
     DIBS__LOCKS,   /* names of locks in use */
@@ -25,6 +25,8 @@ typedef struct dibs__verb {
     const char *about;    /* paragraphs, each one line, or NULL */
     const char *examples; /* lines; two spaces before what is typed */
     const char *exits;    /* lines: a code, a space, its meaning */
+    const char *options;  /* "json": options of the table that it has, besides
+                           * those whose rows name it; or NULL */
     int min_operands;
     int max_operands; /* -1: without limit */
     dibs__operand_kind kind;
@@ -33,8 +35,11 @@ typedef struct dibs__verb {
     dibs__verb_fn *run; /* NULL for a group */
 } dibs__verb;
 
-extern const dibs__verb dibs__verbs[];
+extern const dibs__verb *const dibs__verbs[];
 extern const size_t dibs__verb_count;
+
+/* The heading in help of verb `i`. Verbs of one heading stand together. */
+const char *dibs__verb_heading(size_t i);
 
 /* By its whole name; NULL when there is none. */
 const dibs__verb *dibs__verb_find(const char *name);
@@ -50,34 +55,5 @@ bool dibs__verb_is_in(const dibs__verb *verb, const char *group);
 
 /* Exit codes that every verb may give, in the form of `exits`. */
 extern const char dibs__common_exits[];
-
-dibs__verb_fn dibs__verb_run;
-dibs__verb_fn dibs__verb_acquire;
-dibs__verb_fn dibs__verb_release;
-dibs__verb_fn dibs__verb_renew;
-dibs__verb_fn dibs__verb_check;
-dibs__verb_fn dibs__verb_ls;
-dibs__verb_fn dibs__verb_show;
-dibs__verb_fn dibs__verb_watch;
-dibs__verb_fn dibs__verb_stats;
-dibs__verb_fn dibs__verb_deadlocks;
-dibs__verb_fn dibs__verb_break;
-dibs__verb_fn dibs__verb_trail;
-dibs__verb_fn dibs__verb_state_get;
-dibs__verb_fn dibs__verb_state_set;
-dibs__verb_fn dibs__verb_state_cas;
-dibs__verb_fn dibs__verb_state_del;
-dibs__verb_fn dibs__verb_state_add;
-dibs__verb_fn dibs__verb_state_ls;
-dibs__verb_fn dibs__verb_store_status;
-dibs__verb_fn dibs__verb_store_init;
-dibs__verb_fn dibs__verb_store_upgrade;
-dibs__verb_fn dibs__verb_demo;
-dibs__verb_fn dibs__verb_ping;
-dibs__verb_fn dibs__verb_doctor;
-dibs__verb_fn dibs__verb_config;
-dibs__verb_fn dibs__verb_completion;
-dibs__verb_fn dibs__verb_help;
-dibs__verb_fn dibs__verb_version;
 
 #endif

@@ -26,6 +26,15 @@ class ManPages(Case):
         for name in ["dibs.1", "dibs.yaml.5", "dibs-state-get.1"] + [f"dibs-{v}.1" for v in verbs]:
             self.assertIn(name, names)
 
+    def test_verbs_are_grouped_as_in_help(self):
+        shown = re.findall(r"(?m)^(\w+):\n((?:  \w+ .*\n)+)", self.ok("help").partition("\nTry ")[0])
+        listed = re.findall(r"(?m)^\.Ss (\w+)\n((?:(?!\.Ss).*\n)+?)\.El\n", self.text("man/dibs.1"))
+        self.assertGreater(len(shown), 3)
+        self.assertEqual(
+            [(name, re.findall(r"\.It Xr dibs-(\S+) 1", items)) for name, items in listed],
+            [(name, [line.split()[0] for line in lines.splitlines()]) for name, lines in shown],
+        )
+
     @unittest.skipUnless(shutil.which("mandoc"), "mandoc is not installed")
     def test_mandoc_has_nothing_to_say(self):
         result = subprocess.run(

@@ -1,13 +1,18 @@
 """The command line: forms, errors, suggestions, help, colour, output that cannot be written."""
 # SPDX-License-Identifier: MIT
+import re
 import subprocess
 
 from support import DIBS, Case, main, span
 
-VERBS = (
-    "run acquire release renew check ls show watch stats deadlocks break trail state store ping doctor config "
-    "completion help version"
-).split()
+GROUPS = {
+    "Locks": "run acquire release renew check break",
+    "Look": "ls show watch stats deadlocks trail",
+    "Values": "state",
+    "Store": "store ping doctor",
+    "Others": "demo config completion help version",
+}
+VERBS = " ".join(GROUPS.values()).split()
 STATE_VERBS = "get set cas del add ls".split()
 
 
@@ -113,6 +118,11 @@ class Help(Case):
             for verb in VERBS:
                 self.assertRegex(out, rf"(?m)^  {verb} ")
             self.assertIn("DIBS_STORE_TIMEOUT", out)
+
+    def test_verbs_are_grouped(self):
+        found = re.findall(r"(?m)^(\w+):\n((?:  \w+ .*\n)+)", self.ok("help").partition("\nTry ")[0])
+        self.assertEqual({name: " ".join(line.split()[0] for line in lines.splitlines()) for name, lines in found}, GROUPS)
+        self.assertEqual([name for name, _ in found], list(GROUPS))
 
     def test_each_verb(self):
         for words in [[verb] for verb in VERBS] + [["state", verb] for verb in STATE_VERBS]:

@@ -71,7 +71,7 @@ static void test_verbs_and_options_agree(void **state)
 
     (void)state;
     for (size_t i = 0; i < dibs__option_count; i++) {
-        if (dibs__option_global(&dibs__options[i]))
+        if (!dibs__options[i].verbs || dibs__option_global(&dibs__options[i]))
             continue;
         snprintf(list, sizeof(list), "%s", dibs__options[i].verbs);
         for (char *verb = strtok_r(list, ",", &save); verb;
@@ -79,7 +79,7 @@ static void test_verbs_and_options_agree(void **state)
             assert_non_null(dibs__verb_find(verb));
     }
     for (size_t v = 0; v < dibs__verb_count; v++) {
-        const char *verb = dibs__verbs[v].name;
+        const char *verb = dibs__verbs[v]->name;
 
         for (size_t i = 0; i < dibs__option_count; i++) {
             const dibs__option *option = &dibs__options[i];
@@ -96,11 +96,47 @@ static void test_verbs_and_options_agree(void **state)
     }
 }
 
+/* Every option that a verb's row names is there, and shown as the verb's. */
+static void test_verbs_ask_for_options(void **state)
+{
+    char list[512], *save = NULL;
+
+    (void)state;
+    for (size_t v = 0; v < dibs__verb_count; v++) {
+        const dibs__verb *verb = dibs__verbs[v];
+
+        snprintf(list, sizeof(list), "%s", verb->options ? verb->options : "");
+        for (char *name = strtok_r(list, ",", &save); name;
+             name = strtok_r(NULL, ",", &save))
+            assert_non_null(dibs__option_find(verb->name, name, strlen(name)));
+    }
+    assert_null(dibs__option_find("run", "json", 4));
+    assert_null(dibs__option_find("", "json", 4));
+}
+
+/* A heading stands once, over verbs; verbs of a group stand under its heading. */
+static void test_headings(void **state)
+{
+    (void)state;
+    for (size_t v = 0; v < dibs__verb_count; v++) {
+        const char *heading = dibs__verb_heading(v);
+        const char *word = dibs__verb_word(dibs__verbs[v]);
+        size_t first = 0;
+
+        while (strcmp(dibs__verb_heading(first), heading) != 0)
+            first++;
+        for (size_t i = first; i < v; i++)
+            assert_string_equal(dibs__verb_heading(i), heading);
+        if (word != dibs__verbs[v]->name)
+            assert_true(v > first);
+    }
+}
+
 static void test_verbs_are_whole(void **state)
 {
     (void)state;
     for (size_t v = 0; v < dibs__verb_count; v++) {
-        const dibs__verb *verb = &dibs__verbs[v];
+        const dibs__verb *verb = dibs__verbs[v];
 
         assert_non_null(verb->summary);
         assert_int_equal(verb->exits != NULL, verb->run != NULL);
@@ -266,7 +302,7 @@ static const char *suggested(const char *typed)
     dibs__suggest sg = {.typed = typed};
 
     for (size_t i = 0; i < dibs__verb_count; i++)
-        dibs__suggest_offer(&sg, dibs__verbs[i].name);
+        dibs__suggest_offer(&sg, dibs__verbs[i]->name);
     return sg.best;
 }
 
@@ -288,6 +324,8 @@ int main(void)
         cmocka_unit_test(test_names_map_mechanically),
         cmocka_unit_test(test_rows_are_whole),
         cmocka_unit_test(test_verbs_and_options_agree),
+        cmocka_unit_test(test_verbs_ask_for_options),
+        cmocka_unit_test(test_headings),
         cmocka_unit_test(test_verbs_are_whole),
         cmocka_unit_test(test_forms),
         cmocka_unit_test(test_tail_is_left_alone),
