@@ -7,6 +7,7 @@
 #include "base/fail.h"
 #include "base/url.h"
 #include "cli/suggest.h"
+#include "cli/synonyms.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -39,12 +40,13 @@ static const char *verb_name(const parser *ps)
     return ps->cmd->verb ? ps->cmd->verb->name : "";
 }
 
-/* Says why an option is not known: it is another verb's, misspelt, or neither.
- */
+/* Says why an option is not known: it is another verb's, has another name here, is
+ * misspelt, or neither. */
 static dibs_status unknown_long(const parser *ps, const char *name, size_t len)
 {
-    dibs__suggest sg = {.typed = name, .len = len};
     const char *verb = verb_name(ps);
+    dibs__suggest sg = {.typed = name, .len = len};
+    const char *meant = dibs__option_meant(verb, name, len);
 
     for (size_t i = 0; i < dibs__option_count; i++) {
         const dibs__option *option = &dibs__options[i];
@@ -59,10 +61,12 @@ static dibs_status unknown_long(const parser *ps, const char *name, size_t len)
         if (dibs__option_has_verb(option, verb))
             dibs__suggest_offer(&sg, option->name);
     }
-    if (sg.best)
+    if (!meant)
+        meant = sg.best;
+    if (meant)
         return dibsx_fail(ps->err, DIBS_INVALID,
                           "there is no option --%.*s; did you mean --%s?",
-                          (int)len, name, sg.best);
+                          (int)len, name, meant);
     return dibsx_fail(ps->err, DIBS_INVALID, "there is no option --%.*s",
                       (int)len, name);
 }
@@ -133,23 +137,37 @@ static dibs_status take_cluster(parser *ps, char *word)
     return rc;
 }
 
-static dibs_status unknown_verb(const parser *ps, const char *word)
+/* The verb of the group that is spelt most like the word, or NULL. */
+static const dibs__verb *nearest_verb(const char *group, const char *word)
 {
     dibs__suggest sg = {.typed = word};
-    const char *group = verb_name(ps);
-    const char *space = *group ? " " : "";
 
     for (size_t i = 0; i < dibs__verb_count; i++) {
         if (dibs__verb_is_in(dibs__verbs[i], group))
             dibs__suggest_offer(&sg, dibs__verb_word(dibs__verbs[i]));
     }
-    if (sg.best)
-        return dibsx_fail(ps->err, DIBS_INVALID,
-                          "there is no verb '%s%s%.60s'; did you mean "
-                          "'%s%s%s'?",
-                          group, space, word, group, space, sg.best);
-    return dibsx_fail(ps->err, DIBS_INVALID, "there is no verb '%s%s%.60s'",
-                      group, space, word);
+    return sg.best ? dibs__verb_in(group, sg.best) : NULL;
+}
+
+dibs_status
+dibs__refuse_verb(const char *group, const char *word, dibs_error *err)
+{
+    const char *space = *group ? " " : "";
+    const char *meant = dibs__verb_meant(group, word);
+    const dibs__verb *nearest = nearest_verb(group, word);
+
+    /* It may have a password in it, and is not repeated. */
+    if (strstr(word, "://"))
+        return dibsx_fail(err, DIBS_INVALID,
+                          "a URL is no verb; did you mean --url URL?");
+    if (!meant && nearest)
+        meant = nearest->name;
+    if (meant)
+        return dibsx_fail(err, DIBS_INVALID,
+                          "there is no verb '%s%s%.60s'; did you mean '%s'?",
+                          group, space, word, meant);
+    return dibsx_fail(err, DIBS_INVALID, "there is no verb '%s%s%.60s'", group,
+                      space, word);
 }
 
 static bool needs_verb(const parser *ps)
@@ -162,7 +180,7 @@ static dibs_status take_verb(parser *ps, const char *word)
     const dibs__verb *verb = dibs__verb_in(verb_name(ps), word);
 
     if (!verb)
-        return unknown_verb(ps, word);
+        return dibs__refuse_verb(verb_name(ps), word, ps->err);
     ps->cmd->verb = verb;
     return DIBS_OK;
 }

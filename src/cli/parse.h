@@ -18,4 +18,9 @@ DIBS_MUST_CHECK dibs_status dibs__parse(dibs__command *cmd, int argc,
 DIBS_MUST_CHECK dibs_status dibs__parse_operands(const dibs__command *cmd,
                                                  dibs_error *err);
 
+/* DIBS_INVALID: `group` ("" for the top) has no such verb; err says so, and which one
+ * may be meant. */
+dibs_status
+dibs__refuse_verb(const char *group, const char *word, dibs_error *err);
+
 #endif

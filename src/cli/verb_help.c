@@ -1,6 +1,7 @@
 /* verb_help.c - help: for everything, or for one verb. */
 /* SPDX-License-Identifier: MIT */
 #include "cli/docs.h"
+#include "cli/parse.h"
 #include "cli/print.h"
 
 static int print_help(const dibs__command *cmd)
@@ -8,15 +9,18 @@ static int print_help(const dibs__command *cmd)
     char *const *words = dibs__operands(cmd);
     const dibs__verb *verb = NULL;
     const char *folder = dibs__opt_text(cmd, "man");
+    dibs_error err = {0};
     dibsx_buf out;
 
     if (folder)
         return dibs__man_write(folder);
     for (int i = 0; i < dibs__operand_count(cmd); i++) {
-        verb = dibs__verb_in(verb ? verb->name : "", words[i]);
+        const char *group = verb ? verb->name : "";
+
+        verb = dibs__verb_in(group, words[i]);
         if (!verb) {
-            dibs__cli_say("no help for '%.60s': there is no such verb",
-                          words[i]);
+            (void)dibs__refuse_verb(group, words[i], &err);
+            dibs__cli_say("no help: %s", err.message);
             return DIBS__EXIT_USAGE;
         }
     }

@@ -51,7 +51,9 @@ class UsageErrors(Case):
             ("ls takes fewer words: 'b' is too many", ["ls", "a", "b"]),
             ("ping takes fewer words: 'x' is too many", ["ping", "x"]),
             ("no completion for 'tcsh'", ["completion", "tcsh"]),
-            ("no help for 'nothing'", ["help", "nothing"]),
+            ("no help: unknown verb 'nothing'", ["help", "nothing"]),
+            ("no help: unknown verb 'acquier'; did you mean 'acquire'?", ["help", "acquier"]),
+            ("no help: unknown verb 'state list'; did you mean 'state ls'?", ["help", "state", "list"]),
             ("--token or --token-file is needed", ["release", "x"]),
             ("--token or --token-file, not both", ["release", "x", "--token", "a", "--token-file", "b"]),
             ("not a token", ["release", "x", "--token", "123"]),
@@ -67,6 +69,35 @@ class UsageErrors(Case):
         ]:
             with self.subTest(args=args):
                 self.usage(message, *args)
+
+    def test_words_that_people_try(self):
+        for tried in ("store", "redis", "server", "host", "backend", "db", "dsn", "uri", "port"):
+            for args in ([f"--{tried}", "x", "ls"], ["ls", f"--{tried}=x"], ["run", "n", f"--{tried}", "x", "true"]):
+                with self.subTest(args=args):
+                    self.usage(f"unknown option --{tried}; did you mean --url?", *args)
+        for message, args in [
+            ("--port; did you mean --http-port?", ["demo", "--port", "80"]),
+            ("--timeout; did you mean --store-timeout?", ["ls", "--timeout", "5s"]),
+            ("--namespace; did you mean --prefix?", ["ls", "--namespace", "x"]),
+            ("--no-wait; did you mean --nonblock?", ["run", "--no-wait", "n", "true"]),
+            ("--expire; did you mean --ttl?", ["acquire", "n", "--expire", "5s"]),
+            ("--expire; did you mean --expires?", ["state", "set", "k", "v", "--expire", "5s"]),
+            ("--output; did you mean --json?", ["ls", "--output", "json"]),
+            ("unknown option --output\n", ["release", "n", "--output", "json"]),
+            ("unknown verb 'lock'; did you mean 'acquire'?", ["lock", "n"]),
+            ("unknown verb 'unlock'; did you mean 'release'?", ["unlock", "n"]),
+            ("unknown verb 'list'; did you mean 'ls'?", ["list"]),
+            ("unknown verb 'set'; did you mean 'state set'?", ["set", "k", "v"]),
+            ("unknown verb 'state rm'; did you mean 'state del'?", ["state", "rm", "k"]),
+        ]:
+            with self.subTest(args=args):
+                self.usage(message, *args)
+
+    def test_a_url_in_place_of_a_verb(self):
+        for args in (["redis://me:5ecre7@host", "ls"], ["help", "redis://me:5ecre7@host"]):
+            err = self.fails(64, *args)
+            self.assertIn("did you mean --url URL?", err)
+            self.assertNotIn("5ecre7", err)
 
     def test_the_message_says_where_help_is(self):
         self.assertIn("try 'dibs state get --help'", self.fails(64, "state", "get"))

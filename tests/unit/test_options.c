@@ -4,6 +4,7 @@
 #include "cli/options.h"
 #include "cli/parse.h"
 #include "cli/suggest.h"
+#include "cli/synonyms.h"
 #include "unit.h"
 
 #include <ctype.h>
@@ -318,6 +319,37 @@ static void test_suggestions(void **state)
     assert_null(suggested("a-word-that-is-far-longer-than-any-verb-will-be"));
 }
 
+static bool is_option(const char *name)
+{
+    for (size_t i = 0; i < dibs__option_count; i++) {
+        if (strcmp(dibs__options[i].name, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Each leads to something that is there, and from something that is not, or is an
+ * option of other verbs. */
+static void test_synonyms(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < dibs__option_synonym_count; i++) {
+        assert_true(is_option(dibs__option_synonyms[i].meant));
+        assert_false(is_option(dibs__option_synonyms[i].tried));
+    }
+    for (size_t i = 0; i < dibs__verb_synonym_count; i++) {
+        const dibs__verb *meant = dibs__verb_find(dibs__verb_synonyms[i].meant);
+
+        assert_non_null(meant);
+        assert_non_null(meant->run);
+        assert_null(dibs__verb_find(dibs__verb_synonyms[i].tried));
+    }
+    assert_string_equal(dibs__option_meant("demo", "port", 4), "http-port");
+    assert_string_equal(dibs__option_meant("run", "port", 4), "url");
+    assert_null(dibs__option_meant("run", "portx", 5));
+    assert_null(dibs__verb_meant("store", "list"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -334,6 +366,7 @@ int main(void)
         cmocka_unit_test(test_what_is_given_again),
         cmocka_unit_test(test_precedence),
         cmocka_unit_test(test_suggestions),
+        cmocka_unit_test(test_synonyms),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
