@@ -2,6 +2,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "http/inside.h"
 #include <string.h>
+#include <strings.h>
 #include <time.h>
 
 static const char *phrase_of(int status)
@@ -10,6 +11,7 @@ static const char *phrase_of(int status)
         int status;
         const char *phrase;
     } known[] = {{200, "OK"},
+                 {304, "Not Modified"},
                  {400, "Bad Request"},
                  {403, "Forbidden"},
                  {404, "Not Found"},
@@ -47,6 +49,38 @@ static void add_date(dibsx_buf *out)
                          at.tm_hour, at.tm_min, at.tm_sec);
 }
 
+/* What follows the head, and how its end is found. A stream of HTTP/1.0 ends with
+ * its connection. */
+static void add_form(dibsx_buf *out, const dibs__http_exchange *ex)
+{
+    if (ex->status == 304)
+        return;
+    dibsx_buf_printf(out, "Content-Type: %s\r\n", ex->type);
+    if (!ex->stream.pull)
+        dibsx_buf_printf(out, "Content-Length: %zu\r\n", ex->byte_count);
+    else if (!ex->head.old)
+        dibsx_buf_puts(out, "Transfer-Encoding: chunked\r\n");
+}
+
+static bool has_header(const dibs__http_exchange *ex, const char *name)
+{
+    for (size_t i = 0; i < ex->header_count; i++) {
+        if (strcasecmp(ex->headers[i].name, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Proxies are asked to pass a stream on as it comes. */
+static void add_caching(dibsx_buf *out, const dibs__http_exchange *ex)
+{
+    if (ex->stream.pull)
+        dibsx_buf_puts(out, "Cache-Control: no-store, no-transform\r\n"
+                            "X-Accel-Buffering: no\r\n");
+    else if (!has_header(ex, "Cache-Control"))
+        dibsx_buf_puts(out, "Cache-Control: no-store\r\n");
+}
+
 void dibs__http_answer_head(dibs__http_exchange *ex)
 {
     dibsx_buf *out = &ex->out;
@@ -54,17 +88,11 @@ void dibs__http_answer_head(dibs__http_exchange *ex)
     dibsx_buf_printf(out, "HTTP/1.1 %d %s\r\n", ex->status,
                      phrase_of(ex->status));
     add_date(out);
-    dibsx_buf_printf(out,
-                     "Content-Type: application/json\r\n"
-                     "Content-Length: %zu\r\n"
-                     "Cache-Control: no-store\r\n"
-                     "X-Content-Type-Options: nosniff\r\n",
-                     ex->answer.len);
+    add_form(out, ex);
+    add_caching(out, ex);
+    dibsx_buf_puts(out, "X-Content-Type-Options: nosniff\r\n");
     for (size_t i = 0; i < ex->header_count; i++)
         dibsx_buf_printf(out, "%s: %s\r\n", ex->headers[i].name,
                          ex->headers[i].value);
     dibsx_buf_puts(out, ex->last ? "Connection: close\r\n\r\n" : "\r\n");
-    /* Who asks for the head alone is told how long the rest would be. */
-    if (strcmp(ex->head.method, "HEAD") == 0)
-        dibsx_buf_reset(&ex->answer);
 }

@@ -20,6 +20,7 @@ dibs__http_exchange *dibs__http_exchange_new(dibs__http_link *link)
     ex->server = link->server;
     ex->link = link;
     ex->head.method = "";
+    ex->tail = "";
     dibsx_buf_init(&ex->body, ex->server->opts.body_max);
     dibsx_buf_init(&ex->answer, ANSWER_MAX);
     dibsx_buf_init(&ex->out, HEAD_MAX);
@@ -30,6 +31,7 @@ void dibs__http_exchange_free(dibs__http_exchange *ex)
 {
     if (!ex)
         return;
+    dibs__http_answer_drop(ex);
     dibs__http_target_fini(&ex->target);
     dibsx_json_doc_fini(&ex->doc);
     dibsx_buf_fini(&ex->body);
@@ -105,9 +107,78 @@ bool dibs__http_body_json(dibs__http_exchange *ex, const dibsx_json_node **root)
     return rc == DIBS_OK;
 }
 
+void dibs__http_answer_drop(dibs__http_exchange *ex)
+{
+    if (ex->free_bytes)
+        ex->free_bytes((void *)ex->bytes);
+    ex->free_bytes = NULL;
+    ex->bytes = NULL;
+    ex->byte_count = 0;
+    ex->json = false;
+    if (ex->streaming)
+        ex->server->stream_count--;
+    ex->streaming = false;
+    if (ex->stream.pull)
+        ex->stream.gone(ex->stream.arg);
+    ex->stream.pull = NULL;
+}
+
+static void begin_answer(dibs__http_exchange *ex, int status, const char *type)
+{
+    dibs__http_answer_drop(ex);
+    ex->status = status;
+    ex->type = type;
+}
+
+void dibs__http_answer_bytes(dibs__http_exchange *ex, int status,
+                             const char *type, const void *bytes, size_t len,
+                             dibs__http_free_fn *free_bytes)
+{
+    begin_answer(ex, status, type);
+    ex->bytes = bytes;
+    ex->byte_count = len;
+    ex->free_bytes = free_bytes;
+}
+
+void dibs__http_answer_stream(dibs__http_exchange *ex,
+                              const dibs__http_stream *stream)
+{
+    begin_answer(ex, 200, stream->type);
+    ex->stream = *stream;
+}
+
+/* A list of them, each perhaps marked as weak, or "*" for any. */
+static bool has_etag(const char *list, const char *etag)
+{
+    const size_t len = strlen(etag);
+
+    while (list && *list) {
+        list += strspn(list, " \t,");
+        if (*list == '*')
+            return true;
+        if (strncmp(list, "W/", 2) == 0)
+            list += 2;
+        if (strncmp(list, etag, len) == 0 && strchr(" \t,", list[len]))
+            return true;
+        list = strchr(list, ',');
+    }
+    return false;
+}
+
+bool dibs__http_not_modified(dibs__http_exchange *ex, const char *etag)
+{
+    dibs__http_set(ex, "ETag", etag);
+    dibs__http_set(ex, "Cache-Control", "no-cache");
+    if (!has_etag(dibs__http_header(ex, "If-None-Match"), etag))
+        return false;
+    begin_answer(ex, 304, NULL);
+    return true;
+}
+
 dibsx_json *dibs__http_answer(dibs__http_exchange *ex, int status)
 {
-    ex->status = status;
+    begin_answer(ex, status, "application/json");
+    ex->json = true;
     dibsx_buf_reset(&ex->answer);
     dibsx_json_init(&ex->js, &ex->answer);
     dibsx_json_open(&ex->js, '{');
@@ -155,8 +226,13 @@ void dibs__http_answer_end(dibs__http_exchange *ex)
 {
     if (!ex->status)
         dibs__http_refuse(ex, 500, "Nothing answers this request");
+    if (!ex->json)
+        return;
     if (!dibsx_buf_ok(&ex->answer))
         dibs__http_refuse(ex, 500, "The answer is too long");
     dibsx_json_close(&ex->js, '}');
     dibsx_buf_putc(&ex->answer, '\n');
+    ex->bytes = ex->answer.data;
+    ex->byte_count = ex->answer.len;
+    ex->json = false;
 }

@@ -2,7 +2,10 @@
  *
  * An exchange belongs to one thread at a time: to that of the function while it
  * runs, to the server's loop before and after. What is borrowed from it lives
- * until the function returns. */
+ * until the function returns.
+ *
+ * An answer is a JSON object, bytes, or a stream. The last one that the function
+ * begins counts; the server lets go of the others. HEAD gets the head of each. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_HTTP_EXCHANGE_H
 #define DIBS_HTTP_EXCHANGE_H
@@ -30,15 +33,56 @@ DIBS_MUST_CHECK bool
 dibs__http_body_json(dibs__http_exchange *ex, const dibsx_json_node **root);
 
 /* Begins the answer: a status, and a writer for its JSON, whose outermost object
- * is open and will be closed by the server. To be called once. */
+ * is open and will be closed by the server. */
 dibsx_json *dibs__http_answer(dibs__http_exchange *ex, int status);
 
-/* Answers with an error in the one shape that the server has for them. What was
- * begun before is forgotten. */
+/* Frees the bytes of an answer. Any thread of the server. */
+typedef void dibs__http_free_fn(void *bytes);
+
+/* Answers with bytes of any type ("text/html; charset=utf-8"). The server calls
+ * `free_bytes` once when it needs them no more; NULL: they outlive the server. */
+void dibs__http_answer_bytes(dibs__http_exchange *ex, int status,
+                             const char *type, const void *bytes, size_t len,
+                             dibs__http_free_fn *free_bytes);
+
+/* Gives the answer this ETag, with its quotes. True: the client has that version
+ * (If-None-Match), and the answer is 304. Clients ask again at each use. */
+DIBS_MUST_CHECK bool
+dibs__http_not_modified(dibs__http_exchange *ex, const char *etag);
+
+enum { DIBS__HTTP_PULL_MAX = 64 * 1024 }; /* bytes that a pull may append */
+
+/* Appends the next bytes of a stream. Nothing appended: there are none yet, and
+ * the server asks again after dibs__http_wake(). False: the stream ends after
+ * these. Loop thread: must not block. */
+typedef bool dibs__http_pull_fn(void *arg, dibsx_buf *out);
+
+/* The stream is over: it has ended, was refused, its client has gone, or the
+ * server stops. Called once, after the last pull. Any thread of the server. */
+typedef void dibs__http_gone_fn(void *arg);
+
+/* Texts are borrowed until `gone`. A stream has no queue of its own: it is asked
+ * for more when the client has taken what was given before. */
+typedef struct dibs__http_stream {
+    const char *type; /* "text/event-stream" */
+    dibs__http_pull_fn *pull;
+    dibs__http_gone_fn *gone;
+    void *arg;
+    int64_t idle_ms;  /* after so long without bytes ...; 0: never */
+    const char *idle; /* ... these are sent: ": beat\n\n" */
+} dibs__http_stream;
+
+/* Answers with a stream, and status 200. 503 instead when there are too many
+ * (dibs__http_opts.streams_max). */
+void dibs__http_answer_stream(dibs__http_exchange *ex,
+                              const dibs__http_stream *stream);
+
+/* Answers with an error in the one shape that the server has for them. */
 void dibs__http_refuse(dibs__http_exchange *ex, int status, const char *format,
                        ...) __attribute__((format(printf, 3, 4)));
 
-/* Adds a header to the answer; both are copied. */
+/* Adds a header to the answer; both are copied. A Cache-Control replaces that of
+ * the server, "no-store". */
 void dibs__http_set(dibs__http_exchange *ex, const char *name,
                     const char *value);
 

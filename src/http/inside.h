@@ -1,5 +1,5 @@
-/* inside.h - what the files of the server share: its parts, and who may touch
- * which. Not for users of the server. */
+/* inside.h - the parts of the server that its files share, and the thread that may
+ * touch each. Not for users of the server. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_HTTP_INSIDE_H
 #define DIBS_HTTP_INSIDE_H
@@ -18,6 +18,7 @@ typedef enum dibs__http_phase {
     DIBS__HTTP_BODY,    /* the head is in, the request is not whole */
     DIBS__HTTP_WORKING, /* with the pool */
     DIBS__HTTP_SENDING,
+    DIBS__HTTP_PARKED,  /* a stream that has had nothing to send */
     DIBS__HTTP_IDLE,    /* answered, and nothing of the next request is in */
     DIBS__HTTP_LEAVING, /* answered for the last time; what comes is dropped */
     DIBS__HTTP_GONE     /* to be freed */
@@ -58,13 +59,22 @@ struct dibs__http_exchange {
     dibs__http_chunks chunks;
     dibsx_buf body;
     dibsx_json_doc doc;
-    int status; /* 0: there is no answer yet */
-    dibsx_buf answer;
+    int status;       /* 0: there is no answer yet */
+    const char *type; /* of the answer */
+    bool json;        /* it is in `answer`, and open */
+    dibsx_buf answer; /* JSON, or what a stream was asked for last */
     dibsx_json js;
+    dibs__http_stream stream; /* pull is NULL: it is none */
+    bool streaming;           /* counted in stream_count */
+    bool ended;               /* the stream has given its last bytes */
     dibs__http_header_out headers[DIBS__HTTP_HEADERS_MAX];
     size_t header_count;
-    dibsx_buf out; /* the head of the answer */
-    size_t sent;   /* bytes of both */
+    dibsx_buf out;     /* to be sent: the head of the answer, or of a chunk, */
+    const void *bytes; /* ... then these, of `answer` or the function's, */
+    size_t byte_count;
+    const char *tail; /* ... and the end of a chunk, or "" */
+    size_t sent;      /* bytes of all three */
+    dibs__http_free_fn *free_bytes;
 };
 
 struct dibs__http_server {
@@ -79,7 +89,8 @@ struct dibs__http_server {
     dibsx_heap dues;
     dibs__http_link *links;
     size_t link_count;
-    size_t under_way; /* exchanges that are working or sending */
+    size_t under_way; /* exchanges that are working or sending, and streams */
+    size_t stream_count;
     bool listening;
     dibsx_nsec listen_at; /* DIBSX_NEVER, or when to try to accept again */
     bool stopping;
@@ -87,6 +98,7 @@ struct dibs__http_server {
     /* Any thread, under the mutex. */
     pthread_mutex_t mutex;
     dibs__http_job *done; /* exchanges that the pool has answered */
+    bool woken;           /* streams that are parked are to be asked */
     bool stop;
     int64_t grace_ms;
 };
@@ -97,6 +109,9 @@ void dibs__http_exchange_free(dibs__http_exchange *ex);
 
 /* Makes the answer whole; one that was not begun becomes an error. */
 void dibs__http_answer_end(dibs__http_exchange *ex);
+
+/* Lets go of what the answer has after its head. */
+void dibs__http_answer_drop(dibs__http_exchange *ex);
 
 /* answer.c: the head of an answer that is whole, into ex->out. */
 void dibs__http_answer_head(dibs__http_exchange *ex);

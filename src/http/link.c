@@ -1,8 +1,9 @@
 /* link.c - connections: what comes and goes, and how long it may take.
  *
  *     HEAD --> BODY --> (WORKING) --> SENDING --+--> IDLE --> HEAD
- *      |        |                       ^       +--> LEAVING --> GONE
- *      +--------+--- refused at once ---+
+ *      |        |                     ^ ^  |    +--> LEAVING --> GONE
+ *      +--------+-- refused at once --+ |  v
+ *                                     PARKED (a stream without news)
  *
  * Owns one record per connection, its descriptor, and the exchange under way. Loop
  * thread only. While it is WORKING, the exchange is the pool's, and nothing is
@@ -10,6 +11,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/alloc.h"
 #include "http/inside.h"
+#include "http/stream.h"
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -19,8 +21,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* Who has had the last answer may still be sending; closing at once would take the
- * answer away. So much is read, and for so long. */
+/* A client that has had the last answer may still be sending; closing at once would
+ * take the answer away. So much is read, and for so long. */
 enum { LEAVE_MS = 1000, LEAVE_MAX = 16 * 1024 * 1024 };
 
 void dibs__http_link_set(dibs__http_link *link, dibs__http_phase phase,
@@ -184,17 +186,46 @@ static void take_leave(dibs__http_link *link)
                         opts->send_ms < LEAVE_MS ? opts->send_ms : LEAVE_MS);
 }
 
-/* False: not all of the answer could be sent. */
+/* Takes what is sent already off the front of the parts; returns what is left. */
+static size_t skip_sent(struct iovec *parts, size_t count, size_t sent)
+{
+    size_t left = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        size_t skip = sent < parts[i].iov_len ? sent : parts[i].iov_len;
+
+        if (skip > 0)
+            parts[i].iov_base = (char *)parts[i].iov_base + skip;
+        parts[i].iov_len -= skip;
+        sent -= skip;
+        left += parts[i].iov_len;
+    }
+    return left;
+}
+
+/* All of what there was is sent. A stream goes on in the next turn of the loop, so
+ * that one with no end of bytes leaves time for the others. */
+static bool end_sending(dibs__http_link *link)
+{
+    if (link->ex->stream.pull && !link->ex->ended) {
+        dibs__http_stream_go_on(link->ex);
+        return false;
+    }
+    take_leave(link);
+    return true;
+}
+
+/* False: not all of the answer could be sent, or a stream will have more. */
 static bool push(dibs__http_link *link)
 {
     dibs__http_exchange *ex = link->ex;
-    size_t skip = ex->sent < ex->out.len ? ex->sent : ex->out.len;
-    size_t skip_body = ex->sent - skip;
-    struct iovec parts[] = {{.iov_base = ex->out.data + skip,
-                             .iov_len = ex->out.len - skip},
-                            {.iov_base = ex->answer.data + skip_body,
-                             .iov_len = ex->answer.len - skip_body}};
-    struct msghdr text = {.msg_iov = parts, .msg_iovlen = 2};
+    struct iovec parts[] = {{.iov_base = ex->out.data, .iov_len = ex->out.len},
+                            {.iov_base = (void *)ex->bytes,
+                             .iov_len = ex->byte_count},
+                            {.iov_base = (void *)ex->tail,
+                             .iov_len = strlen(ex->tail)}};
+    struct msghdr text = {.msg_iov = parts, .msg_iovlen = 3};
+    size_t left = skip_sent(parts, 3, ex->sent);
     ssize_t sent = sendmsg(link->fd, &text, MSG_NOSIGNAL | MSG_DONTWAIT);
 
     if (sent < 0) {
@@ -204,10 +235,7 @@ static bool push(dibs__http_link *link)
         return true;
     }
     ex->sent += (size_t)sent;
-    if (ex->sent < ex->out.len + ex->answer.len)
-        return false;
-    take_leave(link);
-    return true;
+    return (size_t)sent == left && end_sending(link);
 }
 
 /* One step, if it is not for others to act. */
@@ -232,9 +260,10 @@ static bool step(dibs__http_link *link)
 void dibs__http_link_go_on(dibs__http_link *link)
 {
     static const uint32_t wanted[] = {
-        [DIBS__HTTP_HEAD] = EPOLLIN, [DIBS__HTTP_BODY] = EPOLLIN,
-        [DIBS__HTTP_WORKING] = 0,    [DIBS__HTTP_SENDING] = EPOLLOUT,
-        [DIBS__HTTP_IDLE] = EPOLLIN, [DIBS__HTTP_LEAVING] = EPOLLIN};
+        [DIBS__HTTP_HEAD] = EPOLLIN,  [DIBS__HTTP_BODY] = EPOLLIN,
+        [DIBS__HTTP_WORKING] = 0,     [DIBS__HTTP_SENDING] = EPOLLOUT,
+        [DIBS__HTTP_IDLE] = EPOLLIN,  [DIBS__HTTP_LEAVING] = EPOLLIN,
+        [DIBS__HTTP_PARKED] = EPOLLIN};
 
     while (step(link))
         continue;
@@ -242,7 +271,8 @@ void dibs__http_link_go_on(dibs__http_link *link)
         dibs__http_link_close(link);
 }
 
-/* Reads what has come; false at the end of it. */
+/* Reads what has come; false at the end of it, and when there is no room for more:
+ * a client that talks on while it is sent a stream is cut off. */
 static bool fill(dibs__http_link *link)
 {
     size_t room = link->server->opts.head_max - link->in_len;
@@ -282,7 +312,9 @@ void dibs__http_links_cut(dibs__http_server *server, dibsx_nsec now)
             link->phase == DIBS__HTTP_HEAD || link->phase == DIBS__HTTP_BODY;
 
         dibsx_heap_remove(&server->dues, first);
-        if (asking && exchange_of(link))
+        if (link->phase == DIBS__HTTP_PARKED)
+            dibs__http_stream_beat(link->ex);
+        else if (asking && exchange_of(link))
             dibs__http_cut_short(link->ex, 408,
                                  "The request took too long to arrive");
         else

@@ -5,13 +5,14 @@
 #include "base/alloc.h"
 #include "http/inside.h"
 #include "http/origin.h"
+#include "http/stream.h"
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 
 /* A body that nobody wants is read all the same, up to this: closing with bytes
- * unread would take the answer away from the one who still sends. */
+ * unread would take the answer away from a client that still sends. */
 enum { DISCARD_MAX = 16 * 1024 * 1024 };
 
 static void refuse_method(dibs__http_exchange *ex)
@@ -74,11 +75,31 @@ engage(dibs__http_exchange *ex, dibs__http_phase phase, int64_t span_ms)
     dibs__http_link_set(ex->link, phase, span_ms);
 }
 
+static void refuse_stream(dibs__http_exchange *ex)
+{
+    dibs__http_set(ex, "Retry-After", "5");
+    dibs__http_refuse(
+        ex, 503,
+        "%u streams are open, and no more are allowed; close one, "
+        "or try again later.",
+        ex->server->opts.streams_max);
+    dibs__http_answer_end(ex);
+}
+
 void dibs__http_send(dibs__http_exchange *ex)
 {
-    ex->last = ex->last || ex->server->stopping;
+    bool head_only = strcmp(ex->head.method, "HEAD") == 0;
+
+    if (ex->stream.pull && !head_only && !dibs__http_stream_admit(ex))
+        refuse_stream(ex);
+    ex->last =
+        ex->last || ex->server->stopping || (ex->stream.pull && ex->head.old);
     dibs__http_answer_head(ex);
+    if (head_only)
+        dibs__http_answer_drop(ex);
     engage(ex, DIBS__HTTP_SENDING, ex->server->opts.send_ms);
+    if (ex->stream.pull)
+        dibs__http_stream_fill(ex);
     if (!dibsx_buf_ok(&ex->answer) || !dibsx_buf_ok(&ex->out))
         dibs__http_link_set(ex->link, DIBS__HTTP_GONE, -1);
 }
@@ -136,8 +157,8 @@ static bool ask_for_body(dibs__http_exchange *ex)
            (ssize_t)len;
 }
 
-/* Who waits to be asked for the body, or has one that cannot be read, is answered
- * before it. */
+/* A client that waits to be asked for the body, or has one that cannot be read, is
+ * answered before it. */
 static void begin_body(dibs__http_exchange *ex)
 {
     bool body = ex->head.chunked || ex->head.length > 0;

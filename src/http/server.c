@@ -1,12 +1,14 @@
 /* server.c - starting and stopping a server, and its loop.
  *
- * Owns the loop thread, the pool, the connections and the listening socket. start and stop run on the caller's thread, the rest on the loop's. */
+ * Owns the loop thread, the pool, the connections and the listening socket. start,
+ * wake and stop run on the caller's thread, the rest on the loop's. */
 /* SPDX-License-Identifier: MIT */
 #include "http/server.h"
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/thread.h"
 #include "http/inside.h"
+#include "http/stream.h"
 #include <errno.h>
 #include <limits.h>
 #include <string.h>
@@ -21,6 +23,8 @@ static void fill_defaults(dibs__http_opts *opts)
 {
     if (!opts->connections_max)
         opts->connections_max = 256;
+    if (!opts->streams_max)
+        opts->streams_max = (opts->connections_max + 1) / 2;
     if (!opts->threads_max)
         opts->threads_max = 32;
     if (!opts->head_max)
@@ -102,17 +106,22 @@ static void turn(dibs__http_server *server, dibsx_nsec until)
     }
 }
 
-/* Sends on its way what the pool has answered. */
+/* Sends on its way what the pool has answered, and what streams have. */
 static void collect(dibs__http_server *server)
 {
     dibs__http_job *job, *next;
     eventfd_t count;
+    bool woken;
 
     (void)eventfd_read(server->wake_fd, &count);
     pthread_mutex_lock(&server->mutex);
     job = server->done;
     server->done = NULL;
+    woken = server->woken;
+    server->woken = false;
     pthread_mutex_unlock(&server->mutex);
+    if (woken)
+        dibs__http_streams_wake(server);
     for (; job; job = next) {
         dibs__http_exchange *ex = (dibs__http_exchange *)job;
 
@@ -141,6 +150,7 @@ static void refuse_new(dibs__http_server *server)
     set_listening(server, false);
     close(server->opts.fd);
     server->opts.fd = -1;
+    dibs__http_streams_wake(server);
 }
 
 static void *loop_main(void *arg)
@@ -228,6 +238,18 @@ dibs_status dibs__http_start(const dibs__http_opts *opts,
     else
         server_free(server);
     return rc;
+}
+
+void dibs__http_wake(dibs__http_server *server)
+{
+    bool first;
+
+    pthread_mutex_lock(&server->mutex);
+    first = !server->woken;
+    server->woken = true;
+    pthread_mutex_unlock(&server->mutex);
+    if (first)
+        (void)eventfd_write(server->wake_fd, 1);
 }
 
 void dibs__http_stop(dibs__http_server *server, int64_t grace_ms)

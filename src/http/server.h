@@ -1,18 +1,20 @@
 /* server.h - an HTTP server: a table of routes behind limits.
  *
  *     accepted --> receiving --> (refused, or quick) --------> answering --+
- *                  ^    |                                        ^         |
- *                  |    +--> queued --> working (pool thread) ---+         |
+ *                  ^    |                                        ^  ^      |
+ *                  |    +--> queued --> working (pool thread) ---+  |      |
+ *                  |                           stream, nothing new -+      |
  *                  +-------------- kept alive ------------------------------+
  *
  * One loop thread owns every connection. Functions of routes run on threads of a
  * pool, while nothing is read from their connection; those marked quick run on the
  * loop. Signals are blocked on all of these threads.
  *
- * Who sends too slowly gets 408 and is cut off; too much in the header 431, in the
- * body 413. What is no HTTP, or not clearly so, gets 400 and is cut off; what is for
- * another host 421, and what a web page of another origin makes a browser send
- * 403. */
+ * A client that sends too slowly gets 408 and is cut off; too much in the header
+ * gets 431, in the body 413. Bytes that are no HTTP, or not clearly so, get 400 and
+ * are cut off; a request for another host gets 421, and one that a web page of
+ * another origin makes a browser send 403. A client that does not take its answer,
+ * or the next bytes of a stream, in time is cut off. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_HTTP_SERVER_H
 #define DIBS_HTTP_SERVER_H
@@ -33,11 +35,12 @@ typedef struct dibs__http_opts {
     dibs__http_shape_fn *shape; /* {"status":404,"message":"..."} */
     int fd;                     /* listens already; the server closes it */
     unsigned connections_max;   /* 256; more wait to be accepted */
+    unsigned streams_max;       /* of them; half. More are answered with 503 */
     unsigned threads_max;       /* 32 functions at a time; more wait */
     size_t head_max;            /* 16 KiB of request line and headers */
     size_t body_max;            /* 64 KiB */
     int64_t receive_ms; /* from one answer to the next request: 10,000 */
-    int64_t send_ms;    /* to take an answer: 10,000 */
+    int64_t send_ms;    /* to take an answer, or some of a stream: 10,000 */
 } dibs__http_opts;
 
 /* Opens a socket that listens on a numeric address; port 0 is any. DIBS_BUSY: the
@@ -53,9 +56,14 @@ DIBS_MUST_CHECK dibs_status dibs__http_start(const dibs__http_opts *opts,
                                              dibs__http_server **out,
                                              dibs_error *err);
 
-/* Accepts no more, lets what is under way end for up to `grace_ms`, waits for the
- * functions that run (it is for the caller to make them return), closes the rest
- * and frees the server. Not to be called from a function. NULL is a no-op. */
+/* Asks every stream that has had nothing to send. Any thread, until the stop
+ * begins; wakes that come together are one. */
+void dibs__http_wake(dibs__http_server *server);
+
+/* Accepts no more, asks each stream once more and ends it, lets what is under way
+ * end for up to `grace_ms`, waits for the functions that run (it is for the caller
+ * to make them return), closes the rest and frees the server. Not to be called from
+ * a function. NULL is a no-op. */
 void dibs__http_stop(dibs__http_server *server, int64_t grace_ms);
 
 #endif

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -32,9 +33,37 @@ static void post_json(dibs__http_exchange *ex)
         dibsx_json_pair_bool(dibs__http_answer(ex, 200), "some", root != NULL);
 }
 
+static void get_bytes(dibs__http_exchange *ex)
+{
+    if (!dibs__http_not_modified(ex, "\"v1\""))
+        dibs__http_answer_bytes(ex, 200, "text/plain", "bytes", 5, NULL);
+}
+
+static bool pull_some(void *arg, dibsx_buf *out)
+{
+    int *left = arg;
+
+    dibsx_buf_puts(out, "more\n");
+    return --*left > 0;
+}
+
+static void get_stream(dibs__http_exchange *ex)
+{
+    int *left = malloc(sizeof(*left));
+
+    REQUIRE(left);
+    *left = 3;
+    dibs__http_answer_stream(ex, &(dibs__http_stream){.type = "text/plain",
+                                                      .pull = pull_some,
+                                                      .gone = free,
+                                                      .arg = left});
+}
+
 static const dibs__http_route routes[] = {
     {"GET", "/locks/{name}", get_params, true},
     {"POST", "/json", post_json, true},
+    {"GET", "/bytes", get_bytes, true},
+    {"GET", "/stream", get_stream, true},
 };
 
 /* Serves until the process ends. */
@@ -49,7 +78,7 @@ static int port_of_server(void)
     REQUIRE(dibs__http_listen("127.0.0.1", 0, &fd, NULL) == DIBS_OK);
     port = dibs__http_port(fd);
     REQUIRE(dibs__http_start(&(dibs__http_opts){.routes = routes,
-                                                .route_count = 2,
+                                                .route_count = 4,
                                                 .fd = fd,
                                                 .head_max = 2048,
                                                 .body_max = 1024,

@@ -77,7 +77,134 @@ static void get_big(dibs__http_exchange *ex)
     dibsx_json_close(js, ']');
 }
 
+static void get_bytes(dibs__http_exchange *ex)
+{
+    dibs__http_answer_bytes(ex, 200, "text/plain; charset=utf-8",
+                            "plain\0bytes", 11, NULL);
+}
+
+/* What is to be freed begins with where to count it. */
+typedef struct owned {
+    http_world *wd;
+    char text[16];
+} owned;
+
+static void free_owned(void *bytes)
+{
+    owned *ow = (owned *)((char *)bytes - offsetof(owned, text));
+
+    pthread_mutex_lock(&ow->wd->mutex);
+    ow->wd->freed++;
+    pthread_mutex_unlock(&ow->wd->mutex);
+    free(ow);
+}
+
+static void get_owned(dibs__http_exchange *ex)
+{
+    owned *ow = malloc(sizeof(*ow));
+
+    *ow = (owned){dibs__http_arg(ex), "owned"};
+    dibs__http_answer_bytes(ex, 200, "text/plain", ow->text, 5, free_owned);
+}
+
+static void get_tagged(dibs__http_exchange *ex)
+{
+    if (!dibs__http_not_modified(ex, "\"v1\""))
+        get_bytes(ex);
+}
+
+typedef struct cursor {
+    http_world *wd;
+    unsigned told;
+} cursor;
+
+/* Returns how long the next one may be silent. */
+static int64_t change_open(http_world *wd, int by)
+{
+    int64_t idle_ms;
+
+    pthread_mutex_lock(&wd->mutex);
+    wd->open += by;
+    idle_ms = wd->idle_ms;
+    pthread_cond_broadcast(&wd->cond);
+    pthread_mutex_unlock(&wd->mutex);
+    return idle_ms;
+}
+
+static void end_stream(void *arg)
+{
+    cursor *cu = arg;
+
+    (void)change_open(cu->wd, -1);
+    free(cu);
+}
+
+static bool pull_ticks(void *arg, dibsx_buf *out)
+{
+    cursor *cu = arg;
+    bool over;
+
+    pthread_mutex_lock(&cu->wd->mutex);
+    while (cu->told < cu->wd->ticks && out->len + 32 < DIBS__HTTP_PULL_MAX)
+        dibsx_buf_printf(out, "tick %u\n", ++cu->told);
+    over = cu->wd->over && cu->told == cu->wd->ticks;
+    pthread_mutex_unlock(&cu->wd->mutex);
+    return !over;
+}
+
+static bool pull_flood(void *arg, dibsx_buf *out)
+{
+    cursor *cu = arg;
+
+    while (out->len + 32 < DIBS__HTTP_PULL_MAX)
+        dibsx_buf_puts(out, "more and more\n");
+    pthread_mutex_lock(&cu->wd->mutex);
+    cu->wd->pulled += out->len;
+    pthread_mutex_unlock(&cu->wd->mutex);
+    return true;
+}
+
+static void begin_stream(dibs__http_exchange *ex, dibs__http_pull_fn *pull)
+{
+    http_world *wd = dibs__http_arg(ex);
+    cursor *cu = malloc(sizeof(*cu));
+
+    *cu = (cursor){.wd = wd};
+    dibs__http_answer_stream(ex,
+                             &(dibs__http_stream){.type = "text/event-stream",
+                                                  .pull = pull,
+                                                  .gone = end_stream,
+                                                  .arg = cu,
+                                                  .idle_ms = change_open(wd, 1),
+                                                  .idle = ": beat\n\n"});
+}
+
+static void get_ticks(dibs__http_exchange *ex)
+{
+    begin_stream(ex, pull_ticks);
+}
+
+static void get_flood(dibs__http_exchange *ex)
+{
+    begin_stream(ex, pull_flood);
+}
+
+/* Begins three answers. */
+static void get_other_mind(dibs__http_exchange *ex)
+{
+    get_ticks(ex);
+    get_owned(ex);
+    dibs__http_refuse(ex, 409, "On second thoughts, no");
+}
+
 static const dibs__http_route routes[] = {
+    {"GET", "/bytes", get_bytes, true},
+    {"GET", "/owned", get_owned, false},
+    {"GET", "/tagged", get_tagged, true},
+    {"GET", "/ticks", get_ticks, true},
+    {"GET", "/slow-ticks", get_ticks, false},
+    {"GET", "/flood", get_flood, true},
+    {"GET", "/other-mind", get_other_mind, false},
     {"GET", "/quick", get_quick, true},
     {"GET", "/params/{a}/{b}", get_params, false},
     {"POST", "/json", post_json, false},
@@ -123,6 +250,37 @@ void world_let_go(http_world *wd)
     pthread_mutex_lock(&wd->mutex);
     wd->let_go = true;
     pthread_cond_broadcast(&wd->cond);
+    pthread_mutex_unlock(&wd->mutex);
+}
+
+void world_set_idle(http_world *wd, int64_t idle_ms)
+{
+    pthread_mutex_lock(&wd->mutex);
+    wd->idle_ms = idle_ms;
+    pthread_mutex_unlock(&wd->mutex);
+}
+
+void world_tick(http_world *wd, unsigned count)
+{
+    pthread_mutex_lock(&wd->mutex);
+    wd->ticks += count;
+    pthread_mutex_unlock(&wd->mutex);
+    dibs__http_wake(wd->server);
+}
+
+void world_end(http_world *wd)
+{
+    pthread_mutex_lock(&wd->mutex);
+    wd->over = true;
+    pthread_mutex_unlock(&wd->mutex);
+    dibs__http_wake(wd->server);
+}
+
+void world_await_open(http_world *wd, int count)
+{
+    pthread_mutex_lock(&wd->mutex);
+    while (wd->open != count)
+        pthread_cond_wait(&wd->cond, &wd->mutex);
     pthread_mutex_unlock(&wd->mutex);
 }
 
@@ -181,8 +339,8 @@ void client_send(int fd, const char *text)
     client_send_bytes(fd, text, strlen(text));
 }
 
-/* 0 at the end, which may be a reset. */
-static size_t read_some(int fd, char *out, size_t size)
+/* The end may be a reset. */
+size_t client_read_some(int fd, char *out, size_t size)
 {
     struct pollfd ready = {.fd = fd, .events = POLLIN};
     ssize_t got;
@@ -199,7 +357,7 @@ static bool read_head(int fd, reply *rp)
 
     while (len < 4 || memcmp(rp->head + len - 4, "\r\n\r\n", 4) != 0) {
         assert_true(len + 1 < sizeof(rp->head));
-        if (read_some(fd, rp->head + len, 1) == 0)
+        if (client_read_some(fd, rp->head + len, 1) == 0)
             return false;
         rp->head[++len] = '\0';
     }
@@ -222,7 +380,7 @@ void client_read(int fd, reply *rp)
                  : 0;
     assert_true(wanted < REPLY_MAX);
     while (rp->len < wanted) {
-        size_t got = read_some(fd, rp->body + rp->len, wanted - rp->len);
+        size_t got = client_read_some(fd, rp->body + rp->len, wanted - rp->len);
 
         if (got == 0)
             break; /* the answer to HEAD has no body */
@@ -235,7 +393,7 @@ bool client_at_end(int fd)
 {
     char byte;
 
-    return read_some(fd, &byte, 1) == 0;
+    return client_read_some(fd, &byte, 1) == 0;
 }
 
 void ask(const http_world *wd, const char *request, reply *rp)

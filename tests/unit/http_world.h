@@ -20,6 +20,14 @@ typedef struct http_world {
     int inside;  /* functions of GET /wait that have begun */
     bool let_go; /* ... and may end */
     int posts;   /* functions of POST /json that were called */
+    int freed;   /* answers of GET /owned that were freed */
+
+    /* GET /ticks sends "tick N\n" for each, GET /flood without end. */
+    unsigned ticks;
+    bool over;       /* ... and ends */
+    int64_t idle_ms; /* ... or sends ": beat\n\n" */
+    int open;        /* streams of either that are not gone */
+    size_t pulled;   /* bytes of floods */
 } http_world;
 
 /* Starts it with these limits; routes and the rest are filled in. */
@@ -29,6 +37,16 @@ void world_stop(http_world *wd, int64_t grace_ms);
 /* Waits until so many are inside GET /wait; lets them all go. */
 void world_await_inside(http_world *wd, int count);
 void world_let_go(http_world *wd);
+
+/* Streams that begin from now on may be silent for so long. */
+void world_set_idle(http_world *wd, int64_t idle_ms);
+
+/* More ticks, by all at once; the end of them. */
+void world_tick(http_world *wd, unsigned count);
+void world_end(http_world *wd);
+
+/* Waits until so many streams are there. */
+void world_await_open(http_world *wd, int count);
 
 /* How often POST /json has reached its function so far. */
 int world_posts(http_world *wd);
@@ -46,6 +64,7 @@ int client_try(const http_world *wd); /* -1: nobody listens */
 void client_send(int fd, const char *text);
 void client_send_bytes(int fd, const char *bytes, size_t len);
 void client_read(int fd, reply *rp);
+size_t client_read_some(int fd, char *out, size_t size); /* 0: the end */
 bool client_at_end(int fd); /* nothing more comes, and it is closed */
 
 /* One request on a connection of its own. */

@@ -1,0 +1,121 @@
+/* stream.c - answers that go on: their producers are asked for more whenever the
+ * client has taken what there was.
+ *
+ *     fill --> SENDING --> all sent --> fill ...
+ *               ^               +--> nothing new: PARKED --> woken, or silent for
+ *               +------------------------------------------- long: fill
+ *
+ * Owns one portion of each stream while it is being sent, and nothing of one that is
+ * parked. Loop thread. */
+/* SPDX-License-Identifier: MIT */
+#include "http/stream.h"
+#include "http/inside.h"
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+/* What the kernel keeps of a stream: without this bound it would take megabytes for
+ * a client that does not read. */
+enum { KERNEL_MAX = 64 * 1024 };
+
+/* Each portion has its storage for as long as it is on its way. */
+static void renew_portion(dibs__http_exchange *ex)
+{
+    dibsx_buf_fini(&ex->answer);
+    dibsx_buf_init(&ex->answer, DIBS__HTTP_PULL_MAX);
+    ex->byte_count = 0;
+    ex->tail = "";
+}
+
+bool dibs__http_stream_admit(dibs__http_exchange *ex)
+{
+    dibs__http_server *server = ex->server;
+    const unsigned send_ms = (unsigned)server->opts.send_ms;
+    const int most = KERNEL_MAX;
+    const int fd = ex->link->fd;
+
+    if (server->stream_count >= server->opts.streams_max)
+        return false;
+    server->stream_count++;
+    ex->streaming = true;
+    (void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &most, sizeof(most));
+    /* Else the end of a client whose machine is gone would be noticed after a quarter
+     * of an hour. */
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &send_ms,
+                     sizeof(send_ms));
+    renew_portion(ex);
+    return true;
+}
+
+/* One chunk, and the last one when the stream has ended. */
+static void frame(dibs__http_exchange *ex)
+{
+    ex->bytes = ex->answer.data;
+    ex->byte_count = ex->answer.len;
+    if (ex->head.old)
+        return;
+    if (ex->byte_count > 0) {
+        dibsx_buf_printf(&ex->out, "%zx\r\n", ex->byte_count);
+        ex->tail = ex->ended ? "\r\n0\r\n\r\n" : "\r\n";
+    } else if (ex->ended) {
+        ex->tail = "0\r\n\r\n";
+    }
+}
+
+void dibs__http_stream_fill(dibs__http_exchange *ex)
+{
+    /* At a stop each is asked once more, whatever it has to say. */
+    ex->ended =
+        !ex->stream.pull(ex->stream.arg, &ex->answer) || ex->server->stopping;
+    frame(ex);
+}
+
+/* Asks for the next portion; false: there is none yet. */
+static bool refill(dibs__http_exchange *ex)
+{
+    renew_portion(ex);
+    dibsx_buf_reset(&ex->out);
+    ex->sent = 0;
+    dibs__http_stream_fill(ex);
+    return ex->ended || ex->byte_count > 0;
+}
+
+static void send_portion(dibs__http_exchange *ex)
+{
+    bool fits = dibsx_buf_ok(&ex->answer) && dibsx_buf_ok(&ex->out);
+
+    dibs__http_link_set(ex->link, fits ? DIBS__HTTP_SENDING : DIBS__HTTP_GONE,
+                        ex->server->opts.send_ms);
+}
+
+void dibs__http_stream_go_on(dibs__http_exchange *ex)
+{
+    if (refill(ex))
+        send_portion(ex);
+    else
+        dibs__http_link_set(ex->link, DIBS__HTTP_PARKED,
+                            ex->stream.idle_ms > 0 ? ex->stream.idle_ms : -1);
+}
+
+void dibs__http_stream_beat(dibs__http_exchange *ex)
+{
+    if (!refill(ex)) {
+        dibsx_buf_puts(&ex->answer, ex->stream.idle);
+        frame(ex);
+    }
+    send_portion(ex);
+}
+
+/* A stream without news stays as it is, also in when its next beat is due. */
+void dibs__http_streams_wake(dibs__http_server *server)
+{
+    dibs__http_link *link, *next;
+
+    for (link = server->links; link; link = next) {
+        next = link->next;
+        if (link->phase != DIBS__HTTP_PARKED || !refill(link->ex))
+            continue;
+        send_portion(link->ex);
+        dibs__http_link_go_on(link);
+    }
+}
