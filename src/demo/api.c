@@ -1,11 +1,14 @@
-/* api.c - GET /status, /ads and /health, POST /update.
+/* api.c - GET /, /status, /ads, /health and /events, POST /update.
  *
- * Owns nothing: the worker is lent to the server. Runs on its threads; status
- * alone runs on its loop, so that it answers when all others wait. */
+ * Owns nothing: the worker is lent to the server. Runs on its threads; routes that
+ * ask no store run on its loop, so that they answer when all others wait. */
 /* SPDX-License-Identifier: MIT */
 #include "demo/api.h"
+#include "base/alloc.h"
 #include "base/clock.h"
+#include "base/sha1.h"
 #include "demo/operation.h"
+#include "demo/page.h"
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,6 +16,7 @@
 enum {
     DURATION_MAX_MS = 60000,
     BODY_MAX = 16 * 1024,
+    PAGE_MAX = 256 * 1024,
     RECEIVE_MS = 5000,
     THREADS_MAX = 64 /* most of them wait for the lock */
 };
@@ -160,7 +164,50 @@ static void get_health(dibs__http_exchange *ex)
     dibsx_json_pair_text(js, "redis", fine ? "connected" : "disconnected");
 }
 
+/* Nothing but its own script may run in the page, and no page may frame it. */
+static void get_page(dibs__http_exchange *ex)
+{
+    const dibs__demo_work *work = dibs__http_arg(ex);
+    dibsx_buf page;
+    size_t len;
+
+    dibsx_buf_init(&page, PAGE_MAX);
+    dibs__demo_page_put(work, &page);
+    len = page.len;
+    dibs__http_set(ex, "Content-Security-Policy",
+                   "default-src 'none'; script-src 'self'; connect-src 'self'; "
+                   "base-uri 'none'; form-action 'none'; frame-ancestors "
+                   "'none'");
+    if (dibsx_buf_ok(&page))
+        dibs__http_answer_bytes(ex, 200, DIBS__DEMO_PAGE_TYPE,
+                                dibsx_buf_take(&page), len, dibsx_free);
+    else
+        dibs__http_refuse(ex, 503, "There is no memory for the page.");
+    dibsx_buf_fini(&page);
+}
+
+static void get_script(dibs__http_exchange *ex)
+{
+    char sum[DIBSX_SHA1_TEXT], etag[DIBSX_SHA1_TEXT + 2];
+
+    dibsx_sha1(dibs__demo_script, dibs__demo_script_len, sum);
+    snprintf(etag, sizeof(etag), "\"%s\"", sum);
+    if (!dibs__http_not_modified(ex, etag))
+        dibs__http_answer_bytes(ex, 200, DIBS__DEMO_SCRIPT_TYPE,
+                                dibs__demo_script, dibs__demo_script_len, NULL);
+}
+
+static void get_events(dibs__http_exchange *ex)
+{
+    dibs__demo_work *work = dibs__http_arg(ex);
+
+    dibs__demo_feed_answer(&work->feed, ex);
+}
+
 static const dibs__http_route routes[] = {
+    {"GET", "/", get_page, false},
+    {"GET", "/events", get_events, true},
+    {"GET", "/events.js", get_script, true},
     {"GET", "/status", get_status, true},
     {"GET", "/ads", get_ads, false},
     {"POST", "/update", post_update, false},
@@ -182,9 +229,18 @@ dibs_status dibs__demo_api_start(dibs__demo_work *work, dibs__http_server **out,
 
     if (rc == DIBS_OK)
         rc = dibs__http_start(&opts, out, err);
-    if (rc == DIBS_OK)
-        dibs__demo_say(&work->log, DIBS__DEMO_PLAIN, "http_started",
-                       DIBS__DEMO_FACTS({"port", NULL, port}),
-                       "HTTP server listening on http://localhost:%d", port);
-    return rc;
+    if (rc != DIBS_OK)
+        return rc;
+    dibs__demo_feed_serve(&work->feed, *out);
+    dibs__demo_say(&work->log, DIBS__DEMO_PLAIN, "http_started",
+                   DIBS__DEMO_FACTS({"port", NULL, port}),
+                   "HTTP server listening on http://localhost:%d", port);
+    return DIBS_OK;
+}
+
+void dibs__demo_api_stop(dibs__demo_work *work, dibs__http_server *server,
+                         int64_t grace_ms)
+{
+    dibs__demo_feed_serve(&work->feed, NULL);
+    dibs__http_stop(server, grace_ms);
 }

@@ -53,27 +53,67 @@ static void put_facts(dibsx_json *js, const dibs__demo_fact *facts)
     }
 }
 
-static void
-put_json(dibsx_buf *line, const dibs__demo_log *log, dibs__demo_mood mood,
-         const char *event, const dibs__demo_fact *facts, const char *message)
+/* One event in both forms. */
+typedef struct said {
+    const dibs__demo_log *log;
+    dibs__demo_mood mood;
+    const char *event;
+    const dibs__demo_fact *facts;
+    int64_t at_wall_us;
+    char message[MESSAGE_MAX];
+} said;
+
+static void put_json(dibsx_buf *line, const said *sd)
 {
-    int64_t ago_us = log->at ? (dibsx_now() - log->at) / 1000 : 0;
     char time[40];
     dibsx_json js;
 
-    dibsx_wall_text(dibsx_wall_us() - ago_us, time, sizeof(time));
+    dibsx_wall_text(sd->at_wall_us, time, sizeof(time));
     dibsx_json_init(&js, line);
     dibsx_json_open(&js, '{');
     dibsx_json_pair_text(&js, "time", time);
     dibsx_json_pair_text(&js, "level",
-                         mood == DIBS__DEMO_BAD ? "error" : "info");
-    dibsx_json_pair_text(&js, "event", event);
-    if (log->worker)
-        dibsx_json_pair_int(&js, "worker", log->worker);
+                         sd->mood == DIBS__DEMO_BAD ? "error" : "info");
+    dibsx_json_pair_text(&js, "event", sd->event);
+    if (sd->log->worker)
+        dibsx_json_pair_int(&js, "worker", sd->log->worker);
     dibsx_json_pair_int(&js, "pid", getpid());
-    put_facts(&js, facts);
-    dibsx_json_pair_text(&js, "message", message);
+    put_facts(&js, sd->facts);
+    dibsx_json_pair_text(&js, "message", sd->message);
     dibsx_json_close(&js, '}');
+}
+
+/* For those who follow the worker. */
+static void put_feed(const said *sd)
+{
+    dibsx_buf text;
+
+    if (!sd->log->feed)
+        return;
+    dibsx_buf_init(&text, PIPE_BUF);
+    put_json(&text, sd);
+    if (dibsx_buf_ok(&text))
+        dibs__demo_feed_add(sd->log->feed, text.data, text.len);
+    dibsx_buf_fini(&text);
+}
+
+static void put_line(const said *sd, dibsx_nsec at)
+{
+    const dibs__demo_log *log = sd->log;
+    char stamp[DIBS__DEMO_STAMP_LEN + 1];
+    dibsx_buf line;
+
+    dibsx_buf_init(&line, PIPE_BUF);
+    dibs__demo_stamp(at, stamp);
+    dibsx_buf_puts(&line, stamp);
+    if (log->json)
+        put_json(&line, sd);
+    else
+        put_text(&line, log, sd->mood, sd->message);
+    dibsx_buf_putc(&line, '\n');
+    if (dibsx_buf_ok(&line))
+        log->put(log->arg, line.data, line.len);
+    dibsx_buf_fini(&line);
 }
 
 void dibs__demo_put_out(void *arg, const char *line, size_t len)
@@ -86,22 +126,14 @@ void dibs__demo_say(const dibs__demo_log *log, dibs__demo_mood mood,
                     const char *event, const dibs__demo_fact *facts,
                     const char *format, ...)
 {
-    char message[MESSAGE_MAX], stamp[DIBS__DEMO_STAMP_LEN + 1];
-    dibsx_buf line;
+    said sd = {.log = log, .mood = mood, .event = event, .facts = facts};
+    const dibsx_nsec now = dibsx_now(), at = log->at ? log->at : now;
     va_list args;
 
     va_start(args, format);
-    vsnprintf(message, sizeof(message), format, args);
+    vsnprintf(sd.message, sizeof(sd.message), format, args);
     va_end(args);
-    dibsx_buf_init(&line, PIPE_BUF);
-    dibs__demo_stamp(log->at ? log->at : dibsx_now(), stamp);
-    dibsx_buf_puts(&line, stamp);
-    if (log->json)
-        put_json(&line, log, mood, event, facts, message);
-    else
-        put_text(&line, log, mood, message);
-    dibsx_buf_putc(&line, '\n');
-    if (dibsx_buf_ok(&line))
-        log->put(log->arg, line.data, line.len);
-    dibsx_buf_fini(&line);
+    sd.at_wall_us = dibsx_wall_us() - (now - at) / 1000;
+    put_line(&sd, at);
+    put_feed(&sd);
 }

@@ -1,10 +1,11 @@
-/* log.h - what the demonstration says: lines of text, or of JSON. */
+/* log.h - what the demonstration says: lines of text, or of JSON, and events for
+ * those who follow them. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_DEMO_LOG_H
 #define DIBS_DEMO_LOG_H
 
 #include "base/clock.h"
-#include <dibs/types.h>
+#include "demo/feed.h"
 
 /* Takes a line with its end, and its stamp (merge.h). */
 typedef void dibs__demo_put_fn(void *arg, const char *line, size_t len);
@@ -13,8 +14,9 @@ typedef void dibs__demo_put_fn(void *arg, const char *line, size_t len);
 typedef struct dibs__demo_log {
     dibs__demo_put_fn *put; /* gets the line with a stamp before it */
     void *arg;
-    int worker;    /* 0: the primary */
-    dibsx_nsec at; /* 0: now */
+    dibs__demo_feed *feed; /* gets it as JSON, whatever the form; or NULL */
+    int worker;            /* 0: the primary */
+    dibsx_nsec at;         /* 0: now */
     bool json;
     bool colour;
 } dibs__demo_log;

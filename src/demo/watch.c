@@ -1,4 +1,4 @@
-/* watch.c - who holds the lock and who waits for it.
+/* watch.c - the holder of the lock and its waiters.
  *
  * Owns a thread, which talks to the store; the text is under the mutex. */
 /* SPDX-License-Identifier: MIT */
@@ -46,18 +46,16 @@ static bool each(const dibs_lease_info *info, void *arg)
     return true;
 }
 
-/* The whole line, before it is cut to the width of the terminal. */
-static void look(dibs__demo_watch *watch, dibsx_buf *out)
+void dibs__demo_look(dibs_client *cl, int port, dibsx_buf *out)
 {
     dibs_error err = {0};
-    dibs_status rc =
-        dibs_lease_show(watch->cl, DIBS__DEMO_LOCK, each, out, &err);
+    dibs_status rc = dibs_lease_show(cl, DIBS__DEMO_LOCK, each, out, &err);
 
     if (rc == DIBS_NOTFOUND) {
         dibsx_buf_printf(out,
                          "lock: free | 0 waiting | try: curl -X POST "
                          "http://localhost:%d/update",
-                         watch->port);
+                         port);
     } else if (rc != DIBS_OK) {
         dibsx_buf_reset(out);
         dibsx_buf_puts(out, "the store is away: ");
@@ -83,7 +81,7 @@ static void *watch_main(void *arg)
     dibsx_buf_init(&text, 64 * 1024);
     do {
         dibsx_buf_reset(&text);
-        look(watch, &text);
+        dibs__demo_look(watch->cl, watch->port, &text);
         publish(watch, &text);
     } while (poll(&stop, 1, INTERVAL_MS) <= 0);
     dibsx_buf_fini(&text);

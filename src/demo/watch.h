@@ -1,5 +1,5 @@
-/* watch.h - who holds the lock and who waits for it, looked up again and again on
- * a thread of its own, for a store may be slow to answer. */
+/* watch.h - the holder of the lock and its waiters, looked up again and again on a
+ * thread of its own, for a store may be slow to answer. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_DEMO_WATCH_H
 #define DIBS_DEMO_WATCH_H
@@ -22,6 +22,10 @@ typedef struct dibs__demo_watch {
  * then. Stop is safe in any case. */
 void dibs__demo_watch_start(dibs__demo_watch *watch, dibs_client *cl, int port);
 void dibs__demo_watch_stop(dibs__demo_watch *watch);
+
+/* Appends one line: the holder of the lock and its waiters, or why that is not known.
+ * Asks the store. `port` is named while nothing goes on. */
+void dibs__demo_look(dibs_client *cl, int port, dibsx_buf *out);
 
 /* The latest text. */
 void dibs__demo_watch_take(dibs__demo_watch *watch,

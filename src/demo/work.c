@@ -21,15 +21,23 @@ enum { SHOWN_MAX = 160 }; /* bytes of an operation in the metadata */
 dibs_status dibs__demo_work_init(dibs__demo_work *work, int id,
                                  const dibs__demo_opts *opts, dibs_error *err)
 {
+    dibs_status rc;
+
     *work = (dibs__demo_work){.id = id, .opts = opts};
+    rc = dibs__demo_feed_init(&work->feed, err);
+    if (rc != DIBS_OK)
+        return rc;
     work->log = (dibs__demo_log){.put = dibs__demo_put_out,
+                                 .feed = &work->feed,
                                  .worker = id,
                                  .json = opts->json,
                                  .colour = opts->colour};
     work->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (work->stop_fd < 0)
+    if (work->stop_fd < 0) {
+        dibs__demo_feed_fini(&work->feed);
         return dibsx_fail_at(err, DIBS_INTERNAL, dibsx_errno_name(errno),
                              "cannot open an eventfd: %s", strerror(errno));
+    }
     pthread_mutex_init(&work->mutex, NULL);
     pthread_cond_init(&work->none, NULL);
     return DIBS_OK;
@@ -43,6 +51,7 @@ void dibs__demo_work_fini(dibs__demo_work *work)
     pthread_cond_destroy(&work->none);
     pthread_mutex_destroy(&work->mutex);
     close(work->stop_fd);
+    dibs__demo_feed_fini(&work->feed);
 }
 
 /* Losses are the operation's to tell. */

@@ -19,6 +19,7 @@ typedef struct dibs__demo_work {
     int id;
     const dibs__demo_opts *opts;
     dibs__demo_log log;
+    dibs__demo_feed feed; /* of what is in the log */
     dibs_client *locks;
     dibs_client *data; /* the same one, unless the values are elsewhere */
     int stop_fd;       /* readable, for good, once all is to end */

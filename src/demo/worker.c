@@ -134,7 +134,7 @@ static dibs_status live(life *lf, dibs_error *err)
     await_end(lf);
     dibs__demo_work_stop(&lf->work);
     pthread_join(lf->thread, NULL);
-    dibs__http_stop(lf->server, GRACE_MS);
+    dibs__demo_api_stop(&lf->work, lf->server, GRACE_MS);
     if (lf->err.status == DIBS_OK)
         return DIBS_OK;
     *err = lf->err;

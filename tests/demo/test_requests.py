@@ -24,17 +24,18 @@ BAD_BODIES = [
 
 # What is not where it should be, or not asked for as it should be.
 BAD_PLACES = [
-    ("GET", "/", 404), ("GET", "/nope", 404), ("GET", "/status/", 404), ("GET", "//status", 404), ("GET", "/Status", 404),
+    ("GET", "//", 404), ("GET", "/nope", 404), ("GET", "/status/", 404), ("GET", "//status", 404), ("GET", "/Status", 404),
     ("GET", "/status/1", 404), ("POST", "/updates", 404), ("DELETE", "/adss", 404), ("GET", "/..%2fstatus", 404),
     ("GET", "/%2e%2e/etc/passwd", 404), ("GET", "/" + "x" * 3000, 404), ("GET", "/%C3%A9", 404),
     ("GET", "/update", 405), ("PUT", "/update", 405), ("DELETE", "/update", 405), ("PATCH", "/update", 405),
     ("HEAD", "/update", 405), ("OPTIONS", "/update", 405), ("POST", "/status", 405), ("PUT", "/ads", 405),
-    ("DELETE", "/ads", 405), ("POST", "/health", 405), ("BREW", "/status", 405), ("get", "/status", 405),
+    ("DELETE", "/ads", 405), ("POST", "/health", 405), ("POST", "/", 405), ("PUT", "/events", 405), ("BREW", "/status", 405), ("get", "/status", 405),
     ("GET", "/%", 400), ("GET", "/%zz", 400), ("GET", "/%00", 400), ("GET", "/%ff", 400), ("GET", "/status?%", 400),
     ("GET", "/status?a=%00", 400), ("GET", "/a/b/c/d/e/f/g/h/i/j/k/l/m/n/o/p/q", 400), ("OPTIONS", "*", 400),
 ]
 
-ALLOW = {"/update": "POST", "/status": "GET, HEAD", "/ads": "GET, HEAD", "/health": "GET, HEAD"}
+ALLOW = {"/": "GET, HEAD", "/update": "POST", "/status": "GET, HEAD", "/ads": "GET, HEAD", "/health": "GET, HEAD",
+         "/events": "GET, HEAD"}
 
 # No HTTP, or not clearly so: refused and cut off.
 GARBAGE = [
