@@ -219,8 +219,8 @@ const dibs__verb dibs__verb_break = {
     .summary = "take a lock away from its holder, or ask for it",
     .about =
         "Needs --if-token FENCE (break only what you have seen) or --force. "
-        "Asks on a terminal; elsewhere --yes is needed. What was broken, by "
-        "whom and why goes into the trail (dibs trail).\n"
+        "Asks on a terminal; elsewhere --yes is needed. The trail records "
+        "what was broken, by whom and why (dibs trail).\n"
         "--stale breaks every lease whose holder seems to be gone, as ls "
         "--stale lists them, of names that begin with PREFIX, if it is "
         "given.\n"

@@ -12,7 +12,8 @@ static int print_completion(const dibs__command *cmd)
     if (dibs__completion(&out, shell))
         return dibs__doc_print(&out);
     dibsx_buf_fini(&out);
-    dibs__cli_say("no completion for '%.60s': bash, zsh or fish", shell);
+    dibs__cli_say(
+    "there is no completion for '%.60s'; choose bash, zsh or fish", shell);
     return DIBS__EXIT_USAGE;
 }
 

@@ -175,13 +175,13 @@ static int find_deadlocks(const dibs__command *cmd)
 const dibs__verb dibs__verb_deadlocks = {
     .name = "deadlocks",
     .operands = "[PREFIX]",
-    .summary = "find those who wait for each other in a circle",
+    .summary = "find holders that wait for each other",
     .about =
         "Prints each circle: who holds what, and waits for what, and who "
-        "holds that. Among names that begin with PREFIX, if it is given. Who "
-        "is who is told by host, process and thread, so that a circle "
-        "through several processes, as of nested dibs run, is not seen. "
-        "Take several names with run --also, and there is none.\n"
+        "holds that. Among names that begin with PREFIX, if it is given. "
+        "Owners are compared by host, process and thread, so a circle "
+        "through several processes, as of nested dibs run, is not found. "
+        "Names acquired with run --also cannot deadlock.\n"
         "To end one, break one of its leases, or let the waits be bounded "
         "(-w).\n",
     .examples = "As a check:\n"

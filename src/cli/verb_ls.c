@@ -121,7 +121,7 @@ const dibs__verb dibs__verb_ls = {
         "or when it has not renewed in time. Its lease still runs.\n",
     .examples = "All locks of a workflow, as JSON:\n"
                 "  dibs ls --json workflow:\n"
-                "What was left behind?\n"
+                "Leases whose holder seems to be gone:\n"
                 "  dibs ls --stale\n",
     .exits = "0 listed, even when there are none\n",
     .options = "json",

@@ -131,7 +131,7 @@ const dibs__verb dibs__verb_show = {
     .operands = "NAME",
     .summary = "show one lock with its holders and its queue",
     .about = "Waiters come in the order in which they will be served.\n",
-    .examples = "Who has it?\n"
+    .examples = "The holder of a lock:\n"
                 "  dibs show nightly-backup\n",
     .exits = "0 shown\n"
              "1 nobody holds it and nobody waits\n",

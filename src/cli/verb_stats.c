@@ -229,7 +229,7 @@ const dibs__verb dibs__verb_stats = {
         "configuration, programs with share_stats in their options. It is "
         "as of a few seconds ago and forgets a name after a day without "
         "use.\n",
-    .examples = "What do we wait for most?\n"
+    .examples = "The most contended names:\n"
                 "  dibs stats | head\n",
     .exits = "0 shown, even when there is nothing\n",
     .options = "json",

@@ -155,7 +155,7 @@ const dibs__verb dibs__verb_trail = {
         "thousand or so. Only names that begin with PREFIX, if it is given. "
         "With --follow each line is printed as it comes; with --json as "
         "well, each is an object.\n",
-    .examples = "Who broke the nightly lock?\n"
+    .examples = "Breaks of the nightly lock, and by whom:\n"
                 "  dibs trail nightly\n",
     .exits = "0 shown, even when it is empty\n"
              "128+N with --follow: ended by signal N\n",

@@ -51,9 +51,9 @@ class UsageErrors(Case):
             ("ls takes fewer words: 'b' is too many", ["ls", "a", "b"]),
             ("ping takes fewer words: 'x' is too many", ["ping", "x"]),
             ("no completion for 'tcsh'", ["completion", "tcsh"]),
-            ("no help: unknown verb 'nothing'", ["help", "nothing"]),
-            ("no help: unknown verb 'acquier'; did you mean 'acquire'?", ["help", "acquier"]),
-            ("no help: unknown verb 'state list'; did you mean 'state ls'?", ["help", "state", "list"]),
+            ("no help: there is no verb 'nothing'", ["help", "nothing"]),
+            ("no help: there is no verb 'acquier'; did you mean 'acquire'?", ["help", "acquier"]),
+            ("no help: there is no verb 'state list'; did you mean 'state ls'?", ["help", "state", "list"]),
             ("--token or --token-file is needed", ["release", "x"]),
             ("--token or --token-file, not both", ["release", "x", "--token", "a", "--token-file", "b"]),
             ("not a token", ["release", "x", "--token", "123"]),
@@ -74,7 +74,7 @@ class UsageErrors(Case):
         for tried in ("store", "redis", "server", "host", "backend", "db", "dsn", "uri", "port"):
             for args in ([f"--{tried}", "x", "ls"], ["ls", f"--{tried}=x"], ["run", "n", f"--{tried}", "x", "true"]):
                 with self.subTest(args=args):
-                    self.usage(f"unknown option --{tried}; did you mean --url?", *args)
+                    self.usage(f"there is no option --{tried}; did you mean --url?", *args)
         for message, args in [
             ("--port; did you mean --http-port?", ["demo", "--port", "80"]),
             ("--timeout; did you mean --store-timeout?", ["ls", "--timeout", "5s"]),
@@ -83,12 +83,12 @@ class UsageErrors(Case):
             ("--expire; did you mean --ttl?", ["acquire", "n", "--expire", "5s"]),
             ("--expire; did you mean --expires?", ["state", "set", "k", "v", "--expire", "5s"]),
             ("--output; did you mean --json?", ["ls", "--output", "json"]),
-            ("unknown option --output\n", ["release", "n", "--output", "json"]),
-            ("unknown verb 'lock'; did you mean 'acquire'?", ["lock", "n"]),
-            ("unknown verb 'unlock'; did you mean 'release'?", ["unlock", "n"]),
-            ("unknown verb 'list'; did you mean 'ls'?", ["list"]),
-            ("unknown verb 'set'; did you mean 'state set'?", ["set", "k", "v"]),
-            ("unknown verb 'state rm'; did you mean 'state del'?", ["state", "rm", "k"]),
+            ("there is no option --output\n", ["release", "n", "--output", "json"]),
+            ("there is no verb 'lock'; did you mean 'acquire'?", ["lock", "n"]),
+            ("there is no verb 'unlock'; did you mean 'release'?", ["unlock", "n"]),
+            ("there is no verb 'list'; did you mean 'ls'?", ["list"]),
+            ("there is no verb 'set'; did you mean 'state set'?", ["set", "k", "v"]),
+            ("there is no verb 'state rm'; did you mean 'state del'?", ["state", "rm", "k"]),
         ]:
             with self.subTest(args=args):
                 self.usage(message, *args)
