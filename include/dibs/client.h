@@ -8,9 +8,12 @@
  *   workers  up to four; release sticky leases that another owner wants, and
  *            write shared statistics
  *   runners  up to four, with asynchronous calls
- * A store adds its own: one per doorbell (Redis, PostgreSQL; in a cluster one
- * per server, up to 32), one for Sentinel, one for advisory=1, two per node of a
- * quorum, and one for the time of each lookup of a host name. SQLite adds none.
+ * A store adds its own, except SQLite:
+ *   doorbell   one with Redis and PostgreSQL; in a cluster one per server, up to 32
+ *   Sentinel   one
+ *   quorum     two per node
+ *   advisory   one, with advisory=1
+ *   resolver   one for the time of each lookup of a host name
  *
  * Blocking: a call that talks to the store blocks the calling thread. Most calls
  * are one step of the store, which takes timeout_ms at most. An acquire may wait
@@ -23,10 +26,9 @@
  *
  * Fork: a child process cannot use an inherited client or handle. Calls return
  * DIBS_FORKED and change nothing; dibs_lock_check() returns DIBS_LOST; close and
- * free do nothing. Remedy: the child opens a client of its own. If the parent
- * has a file of the embedded store open, dibs_open() refuses that file in the
- * child, because SQLite cannot share it across a fork. Open it after the fork,
- * or call exec().
+ * free do nothing. Remedy: the child opens a client of its own. SQLite cannot
+ * share a file across a fork: if the parent has it open, dibs_open() refuses it
+ * in the child. Remedy: open it after the fork, or call exec().
  */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_CLIENT_H

@@ -132,9 +132,9 @@ DIBS_API void dibs_lock_free(dibs_lock *lock);
  *                     owner holds a reader's lease and asks for a writer's
  *
  * DIBS_LOCK_REENTRANT: if the owner holds the name through such a handle of this
- * client, the acquire only counts: no round trip, the same lease and fence. The
- * last release ends the lease. The owner is the calling thread, or
- * opts.identity.
+ * client, the acquire only counts. It needs no round trip and has the same lease
+ * and fence. The last release ends the lease. The owner is the calling thread,
+ * or opts.identity.
  *
  * DIBS_LOCK_STICKY: the client keeps the lease after the release. The next
  * acquire of the handle reuses it: no round trip, the same fence. The client
