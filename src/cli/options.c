@@ -103,8 +103,8 @@ const dibs__option dibs__options[] = {
      .min = 1,
      .max = UINT32_MAX,
      .verbs = "run,acquire",
-     .help = "Use the name as a semaphore of N permits, and hold one of them; "
-             "all who use the name must say the same N."},
+     .help = "Use the name as a semaphore of N permits, and hold one of "
+             "them; every user of the name must give the same N."},
     {.name = "take",
      .type = DIBS__INT,
      .metavar = "K",
@@ -234,10 +234,11 @@ const dibs__option dibs__options[] = {
      .max = 1000000,
      .initial = "0",
      .verbs = "run,acquire",
-     .help = "A higher priority is served first among those who wait."},
+     .help = "Among waiters, a higher priority is served first."},
     {.name = "barge",
      .verbs = "run,acquire",
-     .help = "Take the lock whenever it is free, whoever is queued for it."},
+     .help = "Take the lock whenever it is free, even when others are "
+             "queued for it."},
     {.name = "lock-delay",
      .type = DIBS__DURATION,
      .metavar = "DUR",
@@ -259,8 +260,8 @@ const dibs__option dibs__options[] = {
      .type = DIBS__TEXT,
      .metavar = "SLOT",
      .verbs = "run",
-     .help = "Start at most once per slot, whoever asks: minute, hour, day, or "
-             "any text of your own, such as a date."},
+     .help = "Start at most once per slot, on whichever machine: minute, "
+             "hour, day, or any text of your own, such as a date."},
     {.name = "on-lost",
      .type = DIBS__TEXT,
      .metavar = "POLICY",
@@ -413,7 +414,7 @@ const dibs__option dibs__options[] = {
      .type = DIBS__TEXT,
      .metavar = "TEXT",
      .verbs = "break",
-     .help = "Why, for the log and the trail."},
+     .help = "The reason, for the log and the trail."},
     {.name = "yes",
      .letter = 'y',
      .verbs = "break",

@@ -145,16 +145,15 @@ const dibs__verb dibs__verb_acquire = {
     .name = "acquire",
     .operands = "NAME",
     .summary = "take a lock and leave it taken",
-    .about =
-        "Takes the lock NAME for --ttl and prints its token, OWNER:FENCE, by "
-        "which release, renew and check know it. Nothing renews it: without "
-        "renew or release it ends by itself after --ttl.\n"
-        "With --also several names are taken, all of them or none. Then "
-        "there is a line for each, its token, a space and its name, in the "
-        "order given; a token file has the same lines, and release, renew and "
-        "check find theirs in it.\n"
-        "Prefer run where it fits: it cannot forget to release, and it stops "
-        "the work when the lock is lost.\n",
+    .about = "Takes the lock NAME for --ttl and prints its token, "
+             "OWNER:FENCE, which release, renew and check need. Nothing "
+             "renews it: without renew or release it ends after --ttl.\n"
+             "With --also several names are taken, all or none. Then there "
+             "is a line for each, its token, a space and its name, in the "
+             "order given; a token file has the same lines, and release, "
+             "renew and check find theirs in it.\n"
+             "Prefer run where it fits: it cannot forget to release, and "
+             "it stops the work when the lock is lost.\n",
     .examples = "Lock around several steps of a script:\n"
                 "  token=$(dibs acquire deploy --ttl 10m -w 1m) || exit\n"
                 "  dibs release deploy --token \"$token\"\n"

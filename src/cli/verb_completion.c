@@ -13,7 +13,7 @@ static int print_completion(const dibs__command *cmd)
         return dibs__doc_print(&out);
     dibsx_buf_fini(&out);
     dibs__cli_say(
-    "there is no completion for '%.60s'; choose bash, zsh or fish", shell);
+        "there is no completion for '%.60s'; choose bash, zsh or fish", shell);
     return DIBS__EXIT_USAGE;
 }
 

@@ -176,14 +176,13 @@ const dibs__verb dibs__verb_deadlocks = {
     .name = "deadlocks",
     .operands = "[PREFIX]",
     .summary = "find holders that wait for each other",
-    .about =
-        "Prints each circle: who holds what, and waits for what, and who "
-        "holds that. Among names that begin with PREFIX, if it is given. "
-        "Owners are compared by host, process and thread, so a circle "
-        "through several processes, as of nested dibs run, is not found. "
-        "Names acquired with run --also cannot deadlock.\n"
-        "To end one, break one of its leases, or let the waits be bounded "
-        "(-w).\n",
+    .about = "Prints each circle: who holds what, and waits for what, and who "
+             "holds that. Among names that begin with PREFIX, if it is given. "
+             "Owners are compared by host, process and thread, so a circle "
+             "through several processes, as of nested dibs run, is not found. "
+             "Names acquired with run --also cannot deadlock.\n"
+             "To end one, break one of its leases, or let the waits be bounded "
+             "(-w).\n",
     .examples = "As a check:\n"
                 "  dibs deadlocks --json >/tmp/circles || mail-them\n",
     .exits = "0 there is none\n"

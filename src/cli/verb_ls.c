@@ -112,13 +112,13 @@ const dibs__verb dibs__verb_ls = {
     .name = "ls",
     .operands = "[PREFIX]",
     .summary = "list the locks in use",
-    .about =
-        "One line per holder: in which mode (exclusive, shared, or how many "
-        "of how many permits), who, for how long, how much of the lease is "
-        "left, its fence, and how many wait. PREFIX lists only names that "
-        "begin with it.\n"
-        "A holder is marked stale when its process has ended on this host, "
-        "or when it has not renewed in time. Its lease still runs.\n",
+    .about = "One line per holder: its mode (exclusive, shared, or how "
+             "many of how many permits), the holder, how long it has held, "
+             "how much of the lease is left, the fence, and the number of "
+             "waiters. PREFIX lists only names that begin with it.\n"
+             "A holder is marked stale when its process has ended on this "
+             "host, or when it has not renewed in time. Its lease still "
+             "runs.\n",
     .examples = "All locks of a workflow, as JSON:\n"
                 "  dibs ls --json workflow:\n"
                 "Leases whose holder seems to be gone:\n"

@@ -14,7 +14,7 @@ typedef struct dibs__demo_ad {
     char time[40];
 } dibs__demo_ad;
 
-/* What worker `id` writes: `name` as it is, the time now. */
+/* Fills the value that worker `id` writes, with the time now. */
 void dibs__demo_ad_fill(dibs__demo_ad *ad, int id, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "demo/output.h"
 
-/* What stands before a line: 16 hexadecimal digits, and a space. */
+/* The stamp before a line: 16 hexadecimal digits, and a space. */
 enum { DIBS__DEMO_STAMP_LEN = 17, DIBS__DEMO_MERGE_MAX = 1024 };
 
 typedef struct dibs__demo_entry {

@@ -27,7 +27,7 @@ void dibs__demo_output_fini(dibs__demo_output *output);
 /* There is room for more; when not, those who write may wait. */
 bool dibs__demo_output_room(const dibs__demo_output *output);
 
-/* Adds whole lines, each with its end. What does not fit is dropped. */
+/* Adds whole lines, each with its end. Lines that do not fit are dropped. */
 void dibs__demo_output_lines(dibs__demo_output *output, const char *text,
                              size_t len);
 

@@ -297,7 +297,7 @@ static dibs_status open_signals(primary *pr, dibs_error *err)
                          "cannot open a signalfd: %s", strerror(errno));
 }
 
-/* What would make every worker fail is better said once, here. */
+/* A port in use would make its worker fail again and again; it is said once, here. */
 static dibs_status check_ports(const dibs__demo_opts *opts, dibs_error *err)
 {
     dibs_status rc = DIBS_OK;

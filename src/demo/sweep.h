@@ -7,8 +7,8 @@
 #include "demo/log.h"
 #include <dibs/dibs.h>
 
-/* To be called by the primary when none of its workers runs. What cannot be done
- * is in the log; such a lease ends with its ttl. */
+/* To be called by the primary when none of its workers runs. A lease that cannot be
+ * taken back is in the log; it ends with its ttl. */
 void dibs__demo_sweep(dibs_client *cl, const dibs__demo_log *log);
 
 #endif

@@ -19,7 +19,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-/* What requests under way get to end by themselves; the rest of the five seconds
+/* Requests under way have this long to end by themselves; the rest of the five seconds
  * is for the store. */
 enum { GRACE_MS = 2000 };
 
@@ -92,8 +92,8 @@ static dibs_status life_init(life *lf, dibs_error *err)
 
     sigemptyset(&served);
     sigaddset(&served, SIGTERM);
-    /* Those of a terminal go to all of its processes: it is the primary that
-     * acts on them. */
+    /* Signals of a terminal go to all of its processes: the primary acts on
+     * them. */
     blocked = served;
     sigaddset(&blocked, SIGINT);
     sigaddset(&blocked, SIGHUP);

@@ -49,8 +49,8 @@ static void add_date(dibsx_buf *out)
                          at.tm_hour, at.tm_min, at.tm_sec);
 }
 
-/* What follows the head, and how its end is found. A stream of HTTP/1.0 ends with
- * its connection. */
+/* The type of the bytes after the head, and how their end is found. A stream of
+ * HTTP/1.0 ends with its connection. */
 static void add_form(dibsx_buf *out, const dibs__http_exchange *ex)
 {
     if (ex->status == 304)

@@ -1,8 +1,8 @@
 /* exchange.h - one request and its answer, as the function of a route sees them.
  *
  * An exchange belongs to one thread at a time: to that of the function while it
- * runs, to the server's loop before and after. What is borrowed from it lives
- * until the function returns.
+ * runs, to the server's loop before and after. Texts borrowed from it live until
+ * the function returns.
  *
  * An answer is a JSON object, bytes, or a stream. The last one that the function
  * begins counts; the server lets go of the others. HEAD gets the head of each. */
@@ -15,7 +15,7 @@
 
 typedef struct dibs__http_exchange dibs__http_exchange;
 
-/* What the server was started with. */
+/* The `arg` that the server was started with. */
 void *dibs__http_arg(const dibs__http_exchange *ex);
 
 /* A parameter of the path, decoded; of the query, NULL when it is not there; a

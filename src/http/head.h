@@ -1,9 +1,9 @@
 /* head.h - the head of a request: its line and its headers, read strictly. Pure.
  *
- * What two readers could take for different things is refused, not mended: a line
- * that ends otherwise than in CR LF, a folded header, a space before a colon, a
- * length that is no number, a coding other than "chunked", and whatever of this was
- * given twice. */
+ * A head that two readers could take for different things is refused, not mended: a
+ * line that ends otherwise than in CR LF, a folded header, a space before a colon, a
+ * length that is no number, a coding other than "chunked", and any of this given
+ * twice. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_HTTP_HEAD_H
 #define DIBS_HTTP_HEAD_H

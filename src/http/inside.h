@@ -126,7 +126,7 @@ size_t dibs__http_take(dibs__http_exchange *ex, const char *bytes, size_t len);
 void dibs__http_cut_short(dibs__http_exchange *ex, int status,
                           const char *message);
 
-/* What the pool has made of it goes on its way. */
+/* Sends the answer, which is whole. */
 void dibs__http_send(dibs__http_exchange *ex);
 dibs__http_job_fn dibs__http_work; /* on a thread of the pool */
 

@@ -37,7 +37,7 @@ static void fill_defaults(dibs__http_opts *opts)
         opts->send_ms = 10000;
 }
 
-/* What epoll says of a descriptor that belongs to no connection. */
+/* Has epoll look at a descriptor that belongs to no connection. */
 static bool watch(dibs__http_server *server, int fd, int how, void *what)
 {
     struct epoll_event ev = {.events = EPOLLIN, .data.ptr = what};
@@ -170,7 +170,7 @@ static void *loop_main(void *arg)
         }
     }
     dibs__http_pool_fini(&server->pool);
-    /* What the last functions have answered is sent as far as it goes at once. */
+    /* Answers of the last functions are sent as far as they go at once. */
     collect(server);
     while (server->links)
         dibs__http_link_close(server->links);

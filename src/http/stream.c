@@ -14,8 +14,8 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
-/* What the kernel keeps of a stream: without this bound it would take megabytes for
- * a client that does not read. */
+/* Bytes that the kernel keeps for a stream. Without this bound it would take megabytes
+ * for a client that does not read. */
 enum { KERNEL_MAX = 64 * 1024 };
 
 /* Each portion has its storage for as long as it is on its way. */

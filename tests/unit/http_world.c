@@ -83,7 +83,7 @@ static void get_bytes(dibs__http_exchange *ex)
                             "plain\0bytes", 11, NULL);
 }
 
-/* What is to be freed begins with where to count it. */
+/* Bytes to be freed stand behind the world that counts them. */
 typedef struct owned {
     http_world *wd;
     char text[16];

@@ -197,7 +197,7 @@ static void test_slowness(void **state)
         assert_true(client_at_end(fd));
         close(fd);
     }
-    /* Who has had an answer and says no more is let go in silence. */
+    /* A client that has had an answer and says no more is let go in silence. */
     fd = client_open(&wd);
     client_send(fd, GET("/quick"));
     client_read(fd, &rp);
@@ -241,7 +241,7 @@ static void test_who_does_not_take_the_answer(void **state)
     stop_in_good_health(&wd);
 }
 
-/* Who is beyond the limit waits until another one leaves. */
+/* A client beyond the limit waits until another one leaves. */
 static void test_many_connections(void **state)
 {
     http_world wd;

@@ -243,7 +243,8 @@ static void *stop_main(void *arg)
     return NULL;
 }
 
-/* What was begun is answered, what is idle is closed, nobody new gets in. */
+/* Requests that were begun are answered, idle connections are closed, new ones
+ * refused. */
 static void test_stop(void **state)
 {
     http_world wd;
