@@ -102,6 +102,21 @@ static void a_replica_is_no_place_for_locks(void **state)
     assert_int_equal(look_at(w->one, "role").severity, DIBS_FINE);
 }
 
+/* Nothing is said of a server that writes without replicas. */
+static void a_server_that_lacks_its_replicas_is_said_so(void **state)
+{
+    world *w = *state;
+    look lk = {.subject = "failover"};
+
+    CHECK(DIBS_OK, dibs_audit(w->one, note_finding, &lk, err));
+    assert_false(lk.seen);
+    tell(w, "min-replicas-to-write", "1");
+    lk = look_at(w->one, "failover");
+    assert_int_equal(lk.severity, DIBS_CAUTION);
+    assert_true(lk.advised);
+    tell(w, "min-replicas-to-write", "0");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -109,6 +124,7 @@ int main(void)
         WORLD_TEST(strict_refuses_a_server_that_evicts),
         WORLD_TEST_FORGETFUL(a_server_that_forgets_is_said_so),
         WORLD_TEST(a_replica_is_no_place_for_locks),
+        WORLD_TEST(a_server_that_lacks_its_replicas_is_said_so),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -308,6 +308,30 @@ static look look_at(dibs_client *cl, const char *subject)
     return lk;
 }
 
+/* Each master has one replica: a write that needs one is refused by the replica
+ * that takes over. */
+static void the_audit_misses_a_spare_replica(void **state)
+{
+    dibs_client *cl = world_client(cw_url, 5000);
+    const server *master = &cw.sv[cluster_server_of(&cw, 0)];
+    look lk = {.subject = "failover"};
+    char port[16];
+
+    (void)state;
+    CHECK(DIBS_OK, dibs_audit(cl, note_finding, &lk, err));
+    assert_string_equal(lk.found, "");
+    assert_true(server_tell(master, "CONFIG", "SET", "min-replicas-to-write",
+                            "1", NULL));
+    lk = look_at(cl, "failover");
+    assert_true(server_tell(master, "CONFIG", "SET", "min-replicas-to-write",
+                            "0", NULL));
+    snprintf(port, sizeof(port), ":%d", master->port);
+    assert_int_equal(lk.severity, DIBS_CAUTION);
+    assert_non_null(strstr(lk.found, "the loss of one server"));
+    assert_non_null(strstr(lk.found, port));
+    dibs_close(cl);
+}
+
 static void the_audit_looks_at_every_master(void **state)
 {
     dibs_client *cl = world_client(cw_url, 5000);
@@ -580,6 +604,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_lease_is_kept_while_its_slot_moves),
         cmocka_unit_test(a_queue_moves_with_its_name),
         cmocka_unit_test(the_audit_looks_at_every_master),
+        cmocka_unit_test(the_audit_misses_a_spare_replica),
         cmocka_unit_test(the_least_rights_are_enough),
         cmocka_unit_test(masters_that_disagree_are_not_pestered),
         cmocka_unit_test(a_wrong_scheme_is_named),

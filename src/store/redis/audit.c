@@ -164,6 +164,35 @@ static void report_role(const report *rp)
             "%s, which follow asynchronously", replicas);
 }
 
+/* A write needs some replicas: where there is none to spare, the next server that
+ * is lost stops every grant, for a replica that is promoted has one fewer. The
+ * server counts its replicas while the setting is in force. */
+static dibs_status report_spare(const report *rp, dibs_error *err)
+{
+    const char *advice = "have a replica more than min-replicas-to-write, or "
+                         "set it lower: a primary with fewer refuses every "
+                         "grant";
+    char good[TEXT_MAX], needed[TEXT_MAX];
+    dibs_status rc;
+
+    info_of(rp, "min_slaves_good_slaves", good);
+    if (!good[0])
+        return DIBS_OK;
+    rc = setting(rp, "min-replicas-to-write", needed, err);
+    if (rc != DIBS_OK || needed[0] == '?')
+        return rc;
+    if (strtol(good, NULL, 10) < strtol(needed, NULL, 10))
+        say(rp, DIBS_CAUTION, "failover", advice,
+            "min-replicas-to-write %s, replicas %s: grants are refused now",
+            needed, good);
+    else if (strtol(good, NULL, 10) == strtol(needed, NULL, 10))
+        say(rp, DIBS_CAUTION, "failover", advice,
+            "min-replicas-to-write %s, replicas %s: the loss of one server "
+            "stops all grants",
+            needed, good);
+    return DIBS_OK;
+}
+
 static dibs_status report_eviction(const report *rp, dibs_error *err)
 {
     char limit[TEXT_MAX], policy[TEXT_MAX];
@@ -322,6 +351,8 @@ static dibs_status report_server(report *rp, dibs_error *err)
     report_transport(rp);
     if (rp->rd->sentinel)
         rc = dibs__redis_survey(rp->rd, rp->deadline, rp->each, rp->arg, err);
+    if (rc == DIBS_OK)
+        rc = report_spare(rp, err);
     if (rc == DIBS_OK)
         rc = report_eviction(rp, err);
     if (rc == DIBS_OK)
