@@ -82,6 +82,18 @@ class Machines(Case):
         self.assertRegex(found, r"(?m)^fine +quorum: 5 of 5 nodes vote")
         self.survives(deployment, 1, token)
 
+    def test_one_server(self):
+        # A restart, which compose does by itself, forgets nothing.
+        deployment = Deployment(self, "redis", lambda name: 1)
+        deployment.start_all()
+        token, found = self.begin(deployment)
+        self.assertRegex(found, r"(?m)^fine +persistence: append-only file, always$")
+        (server,) = deployment.lose(1)
+        self.fails(69, "run", "nightly", "-n", "--store-timeout", "1s", "--", "true")
+        deployment.start(server)
+        self.fails(75, "run", "nightly", "-n", "--", "true")
+        self.ok("release", "nightly", "--token", token)
+
 
 if __name__ == "__main__":
     main()
