@@ -4,7 +4,7 @@
 FROM debian:bookworm-slim AS build
 WORKDIR /src
 # A change of the code does not install the packages again.
-COPY tools/install-packages.sh tools/packages.txt tools/
+COPY tools/install-packages.sh tools/packages.txt tools/step.sh tools/
 RUN tools/install-packages.sh build
 COPY . .
 RUN make && make install DESTDIR=/out PREFIX=/usr && strip /out/usr/bin/dibs

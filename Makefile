@@ -5,15 +5,20 @@ DESTDIR ?=
 VERBOSE ?=
 
 # One build folder per preset: build/ for release, build/NAME for the others.
-configure = test -f $(2)/build.ninja || cmake --preset $(1) --log-level=WARNING >/dev/null
+configure = test -f $(2)/build.ninja || tools/step.sh "configuring $(2)" \
+	sh -c 'cmake --preset $(1) --log-level=WARNING >/dev/null' || \
+	tools/install-packages.sh --name "$(2) could not be configured" build
 build = cmake --build $(1) $(if $(VERBOSE),--verbose,-- --quiet)
+# What a newcomer may lack, and who installs it.
+need = for tool in cmake ninja; do command -v $$tool >/dev/null || \
+	exec tools/install-packages.sh --name "cannot build: $$tool is not installed" build; done
 
 .PHONY: all run test test-long test-trixie test-bookworm bench chaos mutants coverage fuzz soak spec format tidy install clean help
 
 all: ## build build/dibs and build/libdibs.so (the default)
+	@$(need)
 	@$(call configure,release,build)
-	@$(call build,build)
-	@echo "built build/dibs and build/libdibs.so"
+	@$(if $(VERBOSE),,tools/step.sh "building build/dibs and build/libdibs.so") $(call build,build)
 
 run: ## install packages, build, and watch four workers share one lock (^C ends it)
 	@tools/install-packages.sh build

@@ -3,10 +3,19 @@
 #
 #   tools/install-packages.sh build          what `make` needs
 #   tools/install-packages.sh build test     what `make test` needs as well
+#   tools/install-packages.sh --name WHY build
+#                    installs nothing: says WHY it failed and what would install
+#                    what is missing, and fails
 #
 # Asks dpkg first and touches neither apt nor the network when all is there.
 set -euo pipefail
-list="$(dirname "$0")/packages.txt"
+tools=$(dirname "$0")
+list=$tools/packages.txt
+why=
+if [ "${1:-}" = --name ]; then
+    why=$2
+    shift 2
+fi
 
 # Lines of the sections asked for, without comments.
 wanted() {
@@ -41,27 +50,43 @@ available() {
     echo "${1%% *}"
 }
 
+# The command that installs what is missing, with the first name of "a | b".
+remedy() {
+    local names=() line
+    for line in "${missing[@]}"; do
+        names+=("${line%% *}")
+    done
+    echo "apt-get install ${names[*]}"
+}
+
 give_up() {
     {
         echo "dibs: $1"
         echo "dibs: missing: ${missing[*]}"
-        echo "dibs: as root, run: apt-get install ${missing[*]//|*/}"
+        echo "dibs: as root, run: $(remedy)"
     } >&2
     exit 1
 }
 
 if ! command -v dpkg-query >/dev/null; then
     {
+        [ -z "$why" ] || echo "dibs: $why"
         echo "dibs: this is not a Debian system; it needs what these packages hold:"
         wanted "$@" | sed 's/^/    /'
     } >&2
-    exit 0
+    [ -z "$why" ]
+    exit
 fi
 
 missing=()
 while read -r line; do
     satisfied "$line" || missing+=("$line")
 done < <(wanted "$@")
+if [ -n "$why" ]; then
+    echo "dibs: $why" >&2
+    [ ${#missing[@]} -eq 0 ] || echo "dibs: as root, run: $(remedy); or make run, which installs what is missing" >&2
+    exit 1
+fi
 [ ${#missing[@]} -gt 0 ] || exit 0
 
 command -v apt-get >/dev/null || give_up "packages are missing and there is no apt-get"
@@ -72,16 +97,18 @@ if [ "$(id -u)" -ne 0 ]; then
     if [ ! -t 0 ] && ! sudo -n true 2>/dev/null; then
         give_up "packages are missing and sudo asks for a password"
     fi
+    # A password is asked for before the lines with the time begin.
+    [ ! -t 0 ] || sudo -v || give_up "packages are missing and sudo refused"
     as_root=(sudo)
 fi
-apt() {
-    ${as_root[@]+"${as_root[@]}"} env DEBIAN_FRONTEND=noninteractive apt-get -q -y "$@"
-}
+apt=(${as_root[@]+"${as_root[@]}"} env DEBIAN_FRONTEND=noninteractive apt-get -q -y)
 
-echo "installing: ${missing[*]}"
-apt update >/dev/null || echo "dibs: apt-get update failed; trying with the lists there are" >&2
+echo "packages that are missing: ${missing[*]}"
+"$tools/step.sh" -q "reading the lists of packages" "${apt[@]}" update ||
+    echo "dibs: apt-get update failed; trying with the lists there are" >&2
 names=()
 for line in "${missing[@]}"; do
     names+=("$(available "$line")")
 done
-apt install --no-install-recommends "${names[@]}" >/dev/null || give_up "apt-get could not install them"
+"$tools/step.sh" -q "installing ${#names[@]} packages" "${apt[@]}" install --no-install-recommends "${names[@]}" ||
+    give_up "apt-get could not install them"

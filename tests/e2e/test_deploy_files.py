@@ -270,6 +270,10 @@ class Image(unittest.TestCase):
         for line in re.findall(r"(?m)^COPY (.*)", self.stages[0]):
             for source in line.split()[:-1]:
                 self.assertTrue(os.path.exists(os.path.join(ROOT, source)), line)
+        # What the script calls, too.
+        with open(os.path.join(ROOT, "tools", "install-packages.sh"), encoding="utf-8") as file:
+            for name in re.findall(r"\$tools/([\w.-]+)", file.read()):
+                self.assertRegex(self.stages[0], rf"(?m)^COPY .*\btools/{re.escape(name)} .*tools/$")
         (target, prefix) = re.search(r"make install DESTDIR=(\S+) PREFIX=(\S+)", self.stages[0]).groups()
         (source, _) = re.search(r"COPY --from=build (\S+) (\S+)", self.stages[1]).groups()
         self.assertEqual(source, f"{target}{prefix}/bin/dibs")

@@ -34,7 +34,7 @@ while [ $# -gt 0 ] && [ "$1" != --no-install-recommends ]; do shift; done
 [ $# -eq 0 ] || printf '%s\n' "${@:2}" >>"$FAKE/installed"
 END
     mkdir "$FAKE/tools"
-    cp "$root/tools/install-packages.sh" "$FAKE/tools/"
+    cp "$root/tools/install-packages.sh" "$root/tools/step.sh" "$FAKE/tools/"
     printf '%s\n' '# list' '[build]' 'one' 'two # why' '' '[test]' \
         'absent-in-this-release | three' >"$FAKE/tools/packages.txt"
 }
@@ -52,6 +52,7 @@ fail() {
     failures=$((failures + 1))
 }
 
+said_line() { grep -qE -- "^$1\$" "$work/said" || fail "did not say the line: $1"; }
 said() { grep -qF -- "$1" "$work/said" || fail "did not say: $1"; }
 called() { grep -qF -- "$1" "$FAKE/log" || fail "did not call: $1"; }
 not_called() { [ ! -s "$FAKE/log" ] || fail "called apt: $(cat "$FAKE/log")"; }
@@ -60,9 +61,13 @@ machine
 install 0 build test
 called "update"
 called "install --no-install-recommends one two three"
+said_line 'packages that are missing: one two absent-in-this-release \| three'
+said_line 'reading the lists of packages +[0-9]+ s'
+said_line 'installing 3 packages +[0-9]+ s'
 : >"$FAKE/log"
 install 0 build test
 not_called
+[ ! -s "$work/said" ] || fail "spoke though nothing was missing"
 
 machine
 echo one >"$FAKE/installed"
@@ -101,14 +106,32 @@ install 0 build
 called "install --no-install-recommends one two"
 
 machine
-fake apt-get <<<'exit 100'
+fake apt-get <<<'echo "no space left"; exit 100'
 install 1 build
+said_line 'installing 2 packages +failed after [0-9]+ s'
+said "no space left"
 said "could not install"
 
 machine
 rm "$FAKE/bin/dpkg-query"
 install 0 build
 said "not a Debian system"
+install 1 --name "cannot build" build
+said "dibs: cannot build"
+said "not a Debian system"
+
+# It names the command, and installs nothing.
+machine
+echo one >"$FAKE/installed"
+install 1 --name "cannot build" build test
+said "dibs: cannot build"
+said "as root, run: apt-get install two absent-in-this-release; or make run"
+not_called
+
+machine
+printf '%s\n' one two >"$FAKE/installed"
+install 1 --name "cannot build" build
+said_line "dibs: cannot build"
 
 [ "$failures" -eq 0 ] || exit 1
 echo "packages are installed when they are missing, and only then"

@@ -1,0 +1,102 @@
+#!/usr/bin/env bash
+# test_make.sh - what a newcomer sees of `make` and `make run`: steps that are named
+# before they run and have their time after, and the command that installs what is
+# missing. The tools are made up; the Makefile and its scripts are not.
+# What the fakes expand is not for this shell.
+# shellcheck disable=SC2016
+set -euo pipefail
+root=$(cd "$(dirname "$0")/../.." && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export FAKE=$work/fake
+failures=0
+
+# fake NAME: a command of that name, its body on stdin.
+fake() {
+    { echo '#!/bin/bash'; cat; } >"$FAKE/bin/$1"
+    chmod +x "$FAKE/bin/$1"
+}
+
+# A machine with everything but what [build] lists, and a tree with the front door.
+machine() {
+    local tool
+    rm -rf "$FAKE"
+    mkdir -p "$FAKE/bin" "$FAKE/tree/tools"
+    cp "$root/Makefile" "$FAKE/tree/"
+    cp "$root"/tools/*.sh "$FAKE/tree/tools/"
+    printf '%s\n' '[build]' cmake ninja-build >"$FAKE/tree/tools/packages.txt"
+    for tool in awk sed dirname env bash sh cat grep make mkdir cp chmod touch; do
+        ln -s "$(command -v "$tool")" "$FAKE/bin/$tool"
+    done
+    fake id <<<'echo 0'
+    fake dpkg-query <<<'[ -e "$FAKE/bin/cmake" ] && printf installed'
+    fake apt-cache <<<true
+    fake apt-get <<'END'
+[[ " $* " != *" install "* ]] || cp "$FAKE/cmake" "$FAKE/ninja" "$FAKE/bin/"
+END
+    # What was said so far, when the step runs.
+    cat >"$FAKE/cmake" <<'END'
+#!/bin/bash
+if [ "$1" = --preset ]; then
+    [ ! -e "$FAKE/broken" ] || { echo "no sqlite3.h" >&2; exit 1; }
+    cp "$FAKE/said" "$FAKE/said-at-configure"
+    mkdir -p build
+    touch build/build.ninja
+else
+    cp "$FAKE/said" "$FAKE/said-at-build"
+    printf '%s\n' '#!/bin/bash' 'echo "the demo"' >build/dibs
+    chmod +x build/dibs
+fi
+END
+    printf '#!/bin/bash\n' >"$FAKE/ninja"
+    chmod +x "$FAKE/cmake" "$FAKE/ninja"
+}
+
+# run RC TARGET: make, with that exit code.
+run() {
+    local rc=0
+    (cd "$FAKE/tree" && PATH="$FAKE/bin" MAKEFLAGS='' make "$2") >"$FAKE/said" 2>&1 </dev/null || rc=$?
+    [ "$rc" -eq "$1" ] || fail "make $2: exit $rc, not $1: $(cat "$FAKE/said")"
+}
+
+fail() {
+    echo "line ${BASH_LINENO[0]}: $*"
+    failures=$((failures + 1))
+}
+
+# said FILE PATTERN: a whole line.
+said() { grep -qE -- "^$2\$" "$FAKE/$1" || fail "$1 has no line \"$2\": $(cat "$FAKE/$1")"; }
+
+machine
+run 0 run
+said said 'reading the lists of packages +[0-9]+ s'
+said said 'installing 2 packages +[0-9]+ s'
+said said 'configuring build +[0-9]+ s'
+said said 'building build/dibs and build/libdibs.so +[0-9]+ s'
+said said 'the demo'
+# The line of a step is there while it runs, and the one before has its time.
+said said-at-configure 'configuring build +'
+said said-at-build 'configuring build +[0-9]+ s'
+said said-at-build 'building build/dibs and build/libdibs.so +'
+
+machine
+run 2 all
+said said 'dibs: cannot build: cmake is not installed'
+said said 'dibs: as root, run: apt-get install cmake ninja-build; or make run, which installs what is missing'
+
+machine
+cp "$FAKE/cmake" "$FAKE/bin/"
+run 2 all
+said said 'dibs: cannot build: ninja is not installed'
+
+# A tree that cannot be configured says why.
+machine
+cp "$FAKE/cmake" "$FAKE/ninja" "$FAKE/bin/"
+touch "$FAKE/broken"
+run 2 all
+said said 'configuring build +failed after [0-9]+ s'
+said said 'no sqlite3.h'
+said said 'dibs: build could not be configured'
+
+[ "$failures" -eq 0 ] || exit 1
+echo "make says what it does and what it lacks"
