@@ -1,4 +1,6 @@
-/* all.h - several leases taken in one step of the store. */
+/* all.h - several leases taken in one step of the store.
+ *
+ * Owns the question while it is under way. Runs on the thread that calls. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_CORE_ALL_H
 #define DIBS_CORE_ALL_H

@@ -3,7 +3,10 @@
  * One mutex guards every lock handle of the client, the deadlines and the list
  * of renewals that are due. No store step and no callback runs while it is held.
  * Lock order: the client's mutex is the only lock of the core; the locks of a
- * store come after it and are never held when it is taken. */
+ * store come after it and are never held when it is taken.
+ *
+ * Owns the store, its spare and what the threads of keeper.h, async.h and share.h
+ * work on. Any thread may call. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_CORE_CLIENT_H
 #define DIBS_CORE_CLIENT_H

@@ -1,6 +1,6 @@
 /* counts.h - what became of the acquires of one name, as numbers. Pure.
  *
- * Not locked: the owner sees to that. */
+ * Owns its two spreads. Not locked: the owner sees to that. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_CORE_COUNTS_H
 #define DIBS_CORE_COUNTS_H

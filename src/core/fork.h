@@ -1,7 +1,9 @@
 /* fork.h - telling a child process that its handles are its parent's.
  *
  * The kernel clears a page when the process forks, so that not even a raw clone
- * goes unnoticed and no handler need run in the child. */
+ * goes unnoticed and no handler need run in the child.
+ *
+ * Owns that page, one for the process. Any thread, without a lock. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_CORE_FORK_H
 #define DIBS_CORE_FORK_H

@@ -1,7 +1,8 @@
 /* lock.h - the inside of a lock handle, shared by the files of the core.
  *
  * The client's mutex guards everything but what is immutable after the handle
- * was made and the atoms that are shown, which any thread may read. */
+ * was made and the atoms that are shown, which any thread may read. A handle owns
+ * its texts, its condition and its loss descriptor. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_CORE_LOCK_H
 #define DIBS_CORE_LOCK_H

@@ -1,6 +1,6 @@
 /* ranking.h - names in the order of their contention. Pure.
  *
- * Keeps the most contended DIBS__RANKING_MAX of any number. */
+ * Owns the most contended DIBS__RANKING_MAX of any number. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_CORE_RANKING_H
 #define DIBS_CORE_RANKING_H

@@ -3,7 +3,7 @@
  * Owns nothing: the counters are the client's (stats.h), the table of names is
  * tally.h's.
  *
- * Locks: cl->mutex for everything here. */
+ * Any thread. Locks: cl->mutex for everything here. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_CORE_RECORD_H
 #define DIBS_CORE_RECORD_H

@@ -13,8 +13,8 @@
  *     back with the release; at rest, at once.
  *  3. A resting lease that is lost ends silently: nobody relied on it.
  *
- * Locks: cl->mutex for everything here.
- */
+ * Owns nothing but the marks in the lock. Any thread. Locks: cl->mutex for
+ * everything here. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_CORE_REST_H
 #define DIBS_CORE_REST_H

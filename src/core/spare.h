@@ -3,7 +3,10 @@
  * With DIBS_AWAY_LOCAL it is an embedded store that the processes of this machine
  * share. With DIBS_AWAY_OPEN it is a store of this client alone, asked for names
  * that nobody else asks for, so that it grants always and the rest of the core
- * need not know. */
+ * need not know.
+ *
+ * Owns nothing: the spare is the client's, and closed with it. Runs on the thread
+ * that acquires. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_CORE_SPARE_H
 #define DIBS_CORE_SPARE_H

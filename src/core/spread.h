@@ -2,7 +2,8 @@
  * each doubling from a microsecond to three days. Pure.
  *
  * Only buckets that were hit take room, so that a name costs little; a quantile
- * is within a sixteenth of the truth. Not locked: the owner sees to that. */
+ * is within a sixteenth of the truth. Owns its cells. Not locked: the owner sees to
+ * that. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_CORE_SPREAD_H
 #define DIBS_CORE_SPREAD_H

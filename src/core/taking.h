@@ -3,6 +3,8 @@
  * The take machine decides (take.h). What it decides is carried out here, by the
  * thread that calls (wait.c) or by a runner (async.c).
  *
+ * Owns the list of acquires under way.
+ *
  * Locks: cl->mutex for everything here that does not say otherwise. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_CORE_TAKING_H

@@ -3,7 +3,8 @@
  * The name that was not used for longest makes room for a new one. Without memory
  * a name is not counted, and nothing else happens.
  *
- * Locks: cl->mutex for everything here. */
+ * Owns its names and their counts. Any thread. Locks: cl->mutex for everything
+ * here. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_CORE_TALLY_H
 #define DIBS_CORE_TALLY_H

@@ -1,5 +1,6 @@
 /* watch.h - what the files of the lock monitor share: signs that a holder is gone,
- * and the trail of what was done by force. */
+ * and the trail of what was done by force. Owns nothing. Any thread, without the
+ * client's mutex. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_CORE_WATCH_H
 #define DIBS_CORE_WATCH_H
