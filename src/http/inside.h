@@ -94,6 +94,7 @@ struct dibs__http_server {
     bool listening;
     dibsx_nsec listen_at; /* DIBSX_NEVER, or when to try to accept again */
     bool stopping;
+    bool ending; /* ... and nothing is under way but streams, which end now */
 
     /* Any thread, under the mutex. */
     pthread_mutex_t mutex;

@@ -150,6 +150,14 @@ static void refuse_new(dibs__http_server *server)
     set_listening(server, false);
     close(server->opts.fd);
     server->opts.fd = -1;
+}
+
+/* Streams may tell of the requests that are under way, and end after them. */
+static void end_streams(dibs__http_server *server)
+{
+    if (server->ending || server->under_way > server->stream_count)
+        return;
+    server->ending = true;
     dibs__http_streams_wake(server);
 }
 
@@ -168,6 +176,8 @@ static void *loop_main(void *arg)
             if (until != DIBSX_NEVER)
                 refuse_new(server);
         }
+        if (server->stopping)
+            end_streams(server);
     }
     dibs__http_pool_fini(&server->pool);
     /* Answers of the last functions are sent as far as they go at once. */

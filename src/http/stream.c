@@ -64,9 +64,9 @@ static void frame(dibs__http_exchange *ex)
 
 void dibs__http_stream_fill(dibs__http_exchange *ex)
 {
-    /* At a stop each is asked once more, whatever it has to say. */
+    /* At the end each is asked once more, whatever it has to say. */
     ex->ended =
-        !ex->stream.pull(ex->stream.arg, &ex->answer) || ex->server->stopping;
+        !ex->stream.pull(ex->stream.arg, &ex->answer) || ex->server->ending;
     frame(ex);
 }
 
