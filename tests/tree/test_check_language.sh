@@ -1,0 +1,124 @@
+#!/usr/bin/env bash
+# test_check_language.sh - tools/check-language.py sees what it is there to see: plants
+# one breach at a time in a small tree and expects it to be named, and holds the debt
+# to what is there, no more and no less.
+set -euo pipefail
+check=$(cd "$(dirname "$0")/../.." && pwd)/tools/check-language.py
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failures=0
+mkdir -p "$work/src/core" "$work/src/store" "$work/docs/man" "$work/include/dibs" "$work/tests/tree"
+cd "$work"
+debt=tests/tree/language_debt.txt
+
+fail() {
+    echo "$*"
+    failures=$((failures + 1))
+}
+
+# caught FILE EXPECTED: FILE is what is on stdin, and the checker names the breach in it.
+caught() {
+    local said
+    cat >"$1"
+    if said=$("$check" "$work"); then
+        fail "not caught in $1: $2"
+    elif ! grep -F "$1" <<<"$said" | grep -qF -- "$2"; then
+        fail "caught for another reason than '$2' in $1: $said"
+    fi
+    rm -f "$1"
+}
+
+# passes FILE: what is on stdin breaks no rule.
+passes() {
+    local said
+    cat >"$1"
+    said=$("$check" "$work") || fail "caught without reason in $1: $said"
+    rm -f "$1"
+}
+
+message() { # TEXT: a file of C that fails with it
+    printf 'static dibs_status f_g(void) { return dibsx_fail(err, DIBS_INVALID, "%s", x); }\n' "$1"
+}
+
+while read -r text; do
+    caught src/core/planted.c 'has no verb' < <(message "$text")
+done <<'END'
+a link
+slow
+no majority
+the name
+a set of names
+unknown flags 0x%x
+more than %d names
+signalfd: %s
+out of memory; free some
+not a plain file; name another (%s)
+END
+while read -r text; do
+    passes src/core/planted.c < <(message "$text")
+done <<'END'
+the name is longer than %d bytes
+cannot open a pipe: %s
+nobody holds it
+%s needs %s
+the URL names no file; write sqlite:/path/file.db
+write redis+unix:///path/to/socket
+no sentinel answers in time
+%s: %s
+%s
+END
+caught src/core/planted.c 'has no verb' <<<'int f_g(void) { return dibsx_fail_at(err, rc, "EIO", "a pipe" " of %" PRIu64, n); }'
+caught src/core/planted.c '"the other" has no verb' <<<'int f_g(void) { dibs__cli_say(x ? "this: it is" : "the other"); }'
+passes src/core/planted.c <<<'int f_g(void) { return dibsx_fail(err, rc, "fence %" PRIu64 " is old", n); }'
+passes src/core/planted.c <<<'int f_g(void) { return dibsx_nomem(err, "a link"); }'
+
+caught src/core/planted.c 'begins with Who' <<<'/* Who asks first is served first. */'
+caught src/core/planted.c 'begins with Those' <<<'// A line. Those that wait are next.'
+caught include/dibs/planted.h 'begins with What' <<'END'
+/* The first sentence is fine.
+ * What follows is not. */
+END
+caught src/core/planted.c 'begins with Whoever' <<<'static const char *help = "Ends it. " "Whoever waits is next.";'
+caught src/core/planted.lua 'begins with Of' <<<'-- Of two holders one wins.'
+caught docs/planted.md 'begins with What' <<<'## What it is'
+caught docs/planted.md 'begins with Who' <<<'| a | Who asks |'
+caught docs/planted.md 'begins with Of' <<<'- Of these one is enough.'
+caught docs/planted.md 'begins with Whoever' <<<'A line (in brackets). **Whoever** reads it stops.'
+caught docs/man/planted.3 'begins with What' <<<'.Sh DESCRIPTION
+What it does.'
+passes docs/planted.md <<'END'
+The table says who holds what. `What` is code. Offers of help are welcome.
+
+```
+Who reads code blocks
+```
+END
+passes src/core/planted.c <<<'static const char *s = "a /* What */ b"; /* see who asks: What? no. */'
+
+caught docs/planted.md 'nobody but' <<<'It is for nobody but the holder.'
+caught docs/planted.md 'is told' <<<'The holder is told in time.'
+caught src/core/planted.c 'unless' <<<'/* It does not wait unless it must. */'
+passes docs/planted.md <<<'The store tells the holder. It does not wait. Unless told otherwise, it ends.'
+
+for file in src/core/a.c src/core/b.c src/store/c.c; do
+    echo 'static int take(void)' >"$file"
+done
+said=$("$check" "$work") && fail "one word in three files was not caught"
+grep -q 'src/store/c.c.*take() is in 3 files' <<<"$said" || fail "the three files are not named: $said"
+
+# The debt: what is there passes; one more and one less do not.
+"$check" --lower "$work" || fail "the first debt was not written"
+"$check" "$work" >/dev/null || fail "the debt of the tree does not pass"
+caught src/core/planted.c 'take() is in 4 files' <<<'static void take(int x)'
+rm src/store/c.c
+said=$("$check" "$work") && fail "a debt that was paid was not asked for"
+grep -q -- '--lower' <<<"$said" || fail "the remedy is not named: $said"
+echo '/* What is new. */' >src/core/new.c
+"$check" --lower "$work" >/dev/null && fail "a debt was raised"
+rm src/core/new.c
+"$check" --lower "$work" || fail "the debt was not lowered"
+[ ! -e "$debt" ] || fail "a debt of nothing is still a file"
+"$check" "$work" >/dev/null || fail "a tree without debt does not pass"
+
+[ "$failures" -eq 0 ] || exit 1
+echo "every planted breach was caught"
