@@ -6,6 +6,8 @@
   opener   no sentence begins with Who, What, Whoever, Those or Of
   phrase   no "nobody but", "is told", "is had", "is put out", "not ... unless"
   oneword  no static function of one word has that name in three files or more
+  long     no sentence of the public headers, the examples and the manual pages of the library
+           (LONG below) has more than 25 words
 
 tests/tree/language_debt.txt has what is left of older texts, as `rule file count`. A file with
 more breaches than that fails, and so does one with fewer: lower the debt in the same commit.
@@ -23,6 +25,8 @@ import re
 import sys
 
 DEBT = "tests/tree/language_debt.txt"
+LONG = ["include/dibs/*.h", "include/dibs/*.hpp", "examples/*.c", "docs/man/*.3"]
+WORDS_MAX = 25
 
 # The functions that take a message, and which of their arguments it is.
 MESSAGES = {"dibsx_fail": 2, "dibsx_fail_at": 3, "dibs__round_fail": 2, "dibs__http_refuse": 2, "dibs__cli_say": 0}
@@ -143,6 +147,14 @@ def check_prose(file, line, text, found):
         found.add("phrase", file, line, match.group() if len(match.group()) < 60 else "not ... unless")
 
 
+def check_length(file, line, text, found):
+    """One paragraph, item of a list or line of code."""
+    for sentence in re.split(r"(?<=[^.][.!?]) +", " ".join(text.split())):
+        words = len(sentence.split())
+        if words > WORDS_MAX:
+            found.add("long", file, line, f"{words} words, more than {WORDS_MAX}: {sentence[:50]}")
+
+
 def prose_of_c(text):
     """Comments by their paragraphs, and literals, adjacent ones as one."""
     pending, begun, last = "", 0, 0
@@ -156,11 +168,22 @@ def prose_of_c(text):
             pending += token.group()[1:-1].replace("\\n", " ").replace('\\"', "'")
             last = token.end()
         elif kind == "/":
-            body = re.sub(r"^/[*/]+<?|\*/$", "", token.group())
-            body = re.sub(r"^[ \t]*\*", "", body, flags=re.M)
-            yield from paragraphs(body, line_of(text, token.start()))
+            yield from paragraphs(comment_body(token.group()), line_of(text, token.start()))
     if pending:
         yield begun, pending
+
+
+def comment_body(comment):
+    return re.sub(r"^[ \t]*\*", "", re.sub(r"^/[*/]+<?|\*/$", "", comment), flags=re.M)
+
+
+def comments_of_c(text):
+    """Comments by their paragraphs. An indented line is an item of a list, or code, and stands alone."""
+    for token in TOKENS.finditer(text):
+        if token.group().startswith("/"):
+            body = re.sub(r"^(  .*)$", r"\n\1\n", comment_body(token.group()), flags=re.M)
+            for _, paragraph in paragraphs(body, 1):
+                yield line_of(text, token.start()), paragraph
 
 
 def paragraphs(body, line):
@@ -203,13 +226,17 @@ def prose_of_markdown(text):
 
 
 def prose_of_man(text):
-    """mdoc: requests that begin a paragraph part it, others are a word of it."""
-    rows = []
+    """mdoc, from its description on and without displays: some requests part paragraphs, others have words of them."""
+    rows, described, shown = [], False, False
     for row in text.split("\n"):
-        if row.startswith('.\\"') or re.match(r"\.(?:Pp|It|Sh|Ss|Bl|El|Bd|Ed|D1)\b", row):
+        described = described or row.startswith(".Sh DESCRIPTION")
+        shown = row.startswith(".Bd") or (shown and not row.startswith(".Ed"))
+        if shown or not (described or row.startswith(".Nd")):
             row = ""
-        elif row.startswith("."):
-            row = "x" + row[-1:]
+        elif row.startswith('.\\"') or re.match(r"\.(?:Pp|It|Sh|Ss|Bl|El|Ed|D1)\b", row):
+            row = ""
+        else:
+            row = re.sub(r" ([.,;:])(?= |$)", r"\1", re.sub(r"^\.[A-Z][a-z] ", "", row))
         rows.append(row)
     yield from paragraphs("\n".join(rows), 1)
 
@@ -239,7 +266,7 @@ def tree(*patterns):
 def look():
     found = Breaches()
     sources = {}
-    for file in tree("src/**/*.[ch]", "include/**/*.h", "examples/**/*.[ch]", "bench/**/*.[ch]"):
+    for file in tree("src/**/*.[ch]", "include/**/*.h", "include/**/*.hpp", "examples/**/*.[ch]", "bench/**/*.[ch]"):
         text = read(file)
         for line, prose in prose_of_c(text):
             check_prose(file, line, prose, found)
@@ -256,6 +283,9 @@ def look():
     for file in tree("docs/man/*"):
         for line, prose in prose_of_man(read(file)):
             check_prose(file, line, prose, found)
+    for file in tree(*LONG):
+        for line, prose in (prose_of_man if file.startswith("docs/man/") else comments_of_c)(read(file)):
+            check_length(file, line, prose, found)
     return found
 
 

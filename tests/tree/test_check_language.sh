@@ -7,7 +7,8 @@ check=$(cd "$(dirname "$0")/../.." && pwd)/tools/check-language.py
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 failures=0
-mkdir -p "$work/src/core" "$work/src/store" "$work/docs/man" "$work/include/dibs" "$work/tests/tree"
+mkdir -p "$work/src/core" "$work/src/store" "$work/docs/man" "$work/include/dibs" "$work/examples" \
+    "$work/tests/tree"
 cd "$work"
 debt=tests/tree/language_debt.txt
 
@@ -84,6 +85,7 @@ caught docs/planted.md 'begins with What' <<<'## What it is'
 caught docs/planted.md 'begins with Who' <<<'| a | Who asks |'
 caught docs/planted.md 'begins with Of' <<<'- Of these one is enough.'
 caught docs/planted.md 'begins with Whoever' <<<'A line (in brackets). **Whoever** reads it stops.'
+caught include/dibs/planted.hpp 'begins with Those' <<<'/* Those that wait. */'
 caught docs/man/planted.3 'begins with What' <<<'.Sh DESCRIPTION
 What it does.'
 passes docs/planted.md <<'END'
@@ -99,6 +101,20 @@ caught docs/planted.md 'nobody but' <<<'It is for nobody but the holder.'
 caught docs/planted.md 'is told' <<<'The holder is told in time.'
 caught src/core/planted.c 'unless' <<<'/* It does not wait unless it must. */'
 passes docs/planted.md <<<'The store tells the holder. It does not wait. Unless told otherwise, it ends.'
+
+# Sentences of more than 25 words, where programs and their authors read.
+words25='one two three four five six seven eight nine ten 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25'
+for file in include/dibs/planted.h include/dibs/planted.hpp examples/planted.c; do
+    caught "$file" '26 words, more than 25' <<<"/* Short. $words25 26. */"
+    caught "$file" '26 words, more than 25' < <(printf '/* %s\n * more. */\n' "$words25")
+    passes "$file" <<<"/* $words25. Short. */"
+    passes "$file" < <(printf '/* %s:\n *   an item\n *\n * another paragraph */\n' "$words25")
+    passes "$file" <<<"static const char *usage = \"$words25 26\";"
+done
+caught docs/man/planted.3 '26 words, more than 25' < <(printf '.Sh DESCRIPTION\n%s\n.Fn f .\n' "$words25")
+passes docs/man/planted.3 < <(printf '.Sh SYNOPSIS\n%s 26\n.Sh DESCRIPTION\n%s.\n.Bd\n%s 26\n.Ed\nShort.\n' \
+    "$words25" "$words25" "$words25")
+passes docs/planted.md <<<"$words25 26."
 
 for file in src/core/a.c src/core/b.c src/store/c.c; do
     echo 'static int take(void)' >"$file"
