@@ -9,7 +9,7 @@ configure = test -f $(2)/build.ninja || tools/step.sh "configuring $(2)" \
 	sh -c 'cmake --preset $(1) --log-level=WARNING >/dev/null' || \
 	tools/install-packages.sh --name "$(2) could not be configured" build
 build = cmake --build $(1) $(if $(VERBOSE),--verbose,-- --quiet)
-# What a newcomer may lack, and who installs it.
+# Names the command that installs what a newcomer lacks.
 need = for tool in cmake ninja; do command -v $$tool >/dev/null || \
 	exec tools/install-packages.sh --name "cannot build: $$tool is not installed" build; done
 

@@ -4,7 +4,7 @@
 #
 #   tools/step.sh [-q] WHAT COMMAND...
 #
-# What the command prints comes after the line; with -q, only when it failed.
+# The command's output comes after the line; with -q, only when it failed.
 set -uo pipefail
 quiet=
 if [ "${1:-}" = -q ]; then

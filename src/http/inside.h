@@ -92,9 +92,8 @@ struct dibs__http_server {
     size_t under_way; /* exchanges that are working or sending, and streams */
     size_t stream_count;
     bool listening;
-    dibsx_nsec listen_at; /* DIBSX_NEVER, or when to try to accept again */
-    bool stopping;
-    bool ending; /* ... and nothing is under way but streams, which end now */
+    dibsx_nsec listen_at;  /* DIBSX_NEVER, or when to try to accept again */
+    bool stopping, ending; /* ending: streams too, as nothing else is left */
 
     /* Any thread, under the mutex. */
     pthread_mutex_t mutex;

@@ -60,10 +60,10 @@ DIBS_MUST_CHECK dibs_status dibs__http_start(const dibs__http_opts *opts,
  * begins; wakes that come together are one. */
 void dibs__http_wake(dibs__http_server *server);
 
-/* Accepts no more, asks each stream once more and ends it, lets what is under way
- * end for up to `grace_ms`, waits for the functions that run (it is for the caller
- * to make them return), closes the rest and frees the server. Not to be called from
- * a function. NULL is a no-op. */
+/* Accepts no more, lets requests that are under way end for up to `grace_ms`, then
+ * asks each stream once more and ends it, waits for the functions that run (it is for
+ * the caller to make them return), closes the rest and frees the server. Not to be
+ * called from a function. NULL is a no-op. */
 void dibs__http_stop(dibs__http_server *server, int64_t grace_ms);
 
 #endif

@@ -23,7 +23,7 @@ VALUES = {
     "cluster": lambda v: v["redis"]["configmap"],
     "redlock": lambda v: v["commonConfiguration"],
 }
-# What a service of a compose file may say, of the Compose Specification.
+# The keys of a service, of those that the Compose Specification has.
 SERVICE = {"build", "command", "depends_on", "deploy", "entrypoint", "environment", "healthcheck", "hostname", "image",
            "networks", "ports", "restart", "secrets", "volumes"}
 INSTRUCTIONS = {"FROM", "RUN", "COPY", "WORKDIR", "USER", "CMD"}
@@ -182,7 +182,7 @@ class Files(unittest.TestCase):
             ["systemd-analyze", "verify", *(os.path.join(folder, unit) for unit in units)],
             capture_output=True, text=True, check=False,
         )
-        # What is not installed here, and units of the system that are not there, say nothing of these.
+        # Complaints about other units, and about programs that are not installed here, do not count.
         bad = [
             line for line in result.stderr.splitlines()
             if os.path.basename(line.split(":")[0]) in units
@@ -270,7 +270,7 @@ class Image(unittest.TestCase):
         for line in re.findall(r"(?m)^COPY (.*)", self.stages[0]):
             for source in line.split()[:-1]:
                 self.assertTrue(os.path.exists(os.path.join(ROOT, source)), line)
-        # What the script calls, too.
+        # The script needs those that it calls, too.
         with open(os.path.join(ROOT, "tools", "install-packages.sh"), encoding="utf-8") as file:
             for name in re.findall(r"\$tools/([\w.-]+)", file.read()):
                 self.assertRegex(self.stages[0], rf"(?m)^COPY .*\btools/{re.escape(name)} .*tools/$")
@@ -356,7 +356,7 @@ class Commands(Case):
 
 
 class Scripts(Case):
-    """What the manifests have in shell, on this machine."""
+    """The shell of the manifests, on this machine."""
 
     def script(self, kind, container, folder):
         (words,) = [

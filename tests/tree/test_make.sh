@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# test_make.sh - what a newcomer sees of `make` and `make run`: steps that are named
+# test_make.sh - `make` and `make run`, as a newcomer sees them: steps that are named
 # before they run and have their time after, and the command that installs what is
 # missing. The tools are made up; the Makefile and its scripts are not.
-# What the fakes expand is not for this shell.
+# The fakes expand their variables themselves.
 # shellcheck disable=SC2016
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -34,7 +34,7 @@ machine() {
     fake apt-get <<'END'
 [[ " $* " != *" install "* ]] || cp "$FAKE/cmake" "$FAKE/ninja" "$FAKE/bin/"
 END
-    # What was said so far, when the step runs.
+    # It keeps what was said so far.
     cat >"$FAKE/cmake" <<'END'
 #!/bin/bash
 if [ "$1" = --preset ]; then
