@@ -45,7 +45,7 @@
 #define HOLDER 2
 #define TOMB   3
 
-/* The state of a client: those of src/core/lease.h, with LOST and the end of the
+/* The state of a client: those of src/core/machine/lease.h, with LOST and the end of the
  * owner in one. */
 #define FREE   0
 #define ASKING 1
@@ -267,7 +267,7 @@ inline do_release(k) {
     serve(NONE)
 }
 
-/* ---- a client: src/core/lease.c */
+/* ---- a client: src/core/machine/lease.c */
 
 inline forget_wait(i) { since[i] = 0; seen[i] = 0; rung[i] = 0 }
 

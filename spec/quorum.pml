@@ -157,7 +157,7 @@ inline check() {
     n = 0; j = 0; k = 0; x = 0; f = 0; given = 0
 }
 
-/* ---- a node: vote_grant.lua, vote_renew.lua, release.lua */
+/* ---- a node: quorum_grant.lua, quorum_renew.lua, release.lua */
 
 #define VOTES(m) (now >= from[m])
 
@@ -273,7 +273,7 @@ inline do_release(i, m) {
     fi
 }
 
-/* ---- an owner: src/store/quorum/lease.c and renew.c under src/core/lease.c */
+/* ---- an owner: src/store/quorum/lease.c and renew.c under src/core/machine/lease.c */
 
 inline forget_votes(i) {
     for (j : 0 .. NODES - 1) {

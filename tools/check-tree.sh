@@ -61,9 +61,9 @@ may_include() {
     src/base\ \<dibs/types.h\> | src/base\ \"base/*) ;;
     src/base\ \<dibs/* | src/base\ \"*) return 1 ;;
 
-    src/core\ \"store/store.h\" | src/core\ \"store/lease.h\" | src/core\ \"store/value.h\" | src/core\ \"store/log.h\") ;;
-    src/core\ \"base/* | src/core\ \"core/*) ;;
-    src/core\ \"*) return 1 ;;
+    src/core*\ \"store/store.h\" | src/core*\ \"store/lease.h\" | src/core*\ \"store/value.h\" | src/core*\ \"store/log.h\") ;;
+    src/core*\ \"base/* | src/core*\ \"core/*) ;;
+    src/core*\ \"*) return 1 ;;
 
     # The Redis store has layers, and its steps on top of them.
     src/store/redis/*\ \"store/redis/*) is_below "$1" "$2" ;;
@@ -112,7 +112,7 @@ check_includes() {
         folder=${file%/*}
         may_include "$folder" "$header" "$file" || echo "$place: $folder may not include $header"
         find_owner "$header"
-        if [[ -n $owner && $folder != "$owner" && $folder != "$owner"/* && $folder != tests/* && $folder != bench ]]; then
+        if [[ -n $owner && $folder != "$owner" && $folder != "$owner"/* && $folder != "$owner"/* && $folder != tests/* && $folder != bench ]]; then
             echo "$place: $header is for $owner alone"
         fi
     done < <(sed -nE 's/^([^:]+:[0-9]+):[[:space:]]*#[[:space:]]*include[[:space:]]*([<"][^>"]*[>"]).*/\1 \2/p' "$work/code")

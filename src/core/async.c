@@ -10,10 +10,10 @@
 #include "base/fail.h"
 #include "base/thread.h"
 #include "base/uncancel.h"
-#include "core/handle.h"
-#include "core/publish.h"
-#include "core/release.h"
-#include "core/taking.h"
+#include "core/lock/acquire.h"
+#include "core/lock/handle.h"
+#include "core/lock/publish.h"
+#include "core/lock/release.h"
 #include <assert.h>
 #include <errno.h>
 #include <sys/eventfd.h>
@@ -88,8 +88,9 @@ static dibs_status finish(dibs_lock *lock)
 {
     dibs__call *call = &lock->call;
     dibs__async *as = lock->cl->async;
-    dibs_status rc =
-        call->kind == DIBS__CALL_ACQUIRE ? dibs__taking_end(lock) : call->rc;
+    dibs_status rc = call->kind == DIBS__CALL_ACQUIRE
+                         ? dibs__lock_acquire_end(lock)
+                         : call->rc;
 
     assert(!call->at && !dibs__timer_is_set(&call->alarm));
     call->state = DIBS__CALL_NONE;
@@ -137,14 +138,14 @@ static void make_ready(dibs_lock *lock)
 static void wake_sleeper(dibs_client *cl, dibs__timer *timer, dibsx_nsec now);
 
 /* Puts an acquire where its next step is done. */
-static void place(dibs_lock *lock, dibs__take_step step)
+static void place(dibs_lock *lock, dibs__acquire_step step)
 {
-    if (step == DIBS__TAKE_SLEEP) {
+    if (step == DIBS__ACQUIRE_SLEEP) {
         lock->call.state = DIBS__CALL_SLEEPING;
         lock->call.alarm.fire = wake_sleeper;
         dibs__timer_set(lock->cl, &lock->call.alarm,
                         lock->acquire.take.wake_at);
-    } else if (step == DIBS__TAKE_DONE) {
+    } else if (step == DIBS__ACQUIRE_DONE) {
         end(lock);
     } else {
         make_ready(lock);
@@ -158,7 +159,7 @@ static void wake(dibs_lock *lock)
         return;
     dibs__timer_set(lock->cl, &lock->call.alarm, DIBSX_NEVER);
     lock->call.state = DIBS__CALL_RUNNING;
-    place(lock, dibs__taking_next(lock));
+    place(lock, dibs__lock_acquire_next(lock));
 }
 
 static void wake_sleeper(dibs_client *cl, dibs__timer *timer, dibsx_nsec now)
@@ -182,7 +183,7 @@ static void send_release(dibs_lock *lock)
  * the step. */
 static void run(dibs_lock *lock)
 {
-    dibs__take_step step;
+    dibs__acquire_step step;
 
     lock->call.state = DIBS__CALL_RUNNING;
     if (lock->call.kind == DIBS__CALL_RELEASE) {
@@ -190,10 +191,10 @@ static void run(dibs_lock *lock)
         end(lock);
         return;
     }
-    step = dibs__taking_next(lock);
-    if (step != DIBS__TAKE_SLEEP && step != DIBS__TAKE_DONE) {
-        dibs__taking_do(lock, step);
-        step = dibs__taking_next(lock);
+    step = dibs__lock_acquire_next(lock);
+    if (step != DIBS__ACQUIRE_SLEEP && step != DIBS__ACQUIRE_DONE) {
+        dibs__lock_acquire_do(lock, step);
+        step = dibs__lock_acquire_next(lock);
     }
     place(lock, step);
 }
@@ -220,7 +221,7 @@ static void call_back(dibs_lock *lock, const news *nw)
     as->calling++;
     pthread_mutex_unlock(&cl->mutex);
     if (nw->taken)
-        dibs__taking_trace(lock, nw->rc, nw->started_at);
+        dibs__lock_acquire_trace(lock, nw->rc, nw->started_at);
     nw->done(lock, nw->rc, &nw->why, nw->arg);
     pthread_mutex_lock(&cl->mutex);
     as->calling--;
@@ -243,10 +244,11 @@ static bool deliver(dibs_lock *lock)
                .arg = call->arg,
                .taken = call->kind == DIBS__CALL_ACQUIRE,
                .started_at = lock->acquire.take.started_at};
-    dibs__take_step step = nw.taken ? dibs__taking_next(lock) : DIBS__TAKE_DONE;
+    dibs__acquire_step step =
+        nw.taken ? dibs__lock_acquire_next(lock) : DIBS__ACQUIRE_DONE;
 
     call->state = DIBS__CALL_RUNNING;
-    if (step != DIBS__TAKE_DONE) {
+    if (step != DIBS__ACQUIRE_DONE) {
         place(lock, step);
         return false;
     }
@@ -409,7 +411,7 @@ dibs_status dibs_lock_acquire_async(dibs_lock *lock, dibs_async_fn *done,
                                     void *arg, dibs_error *err)
 {
     DIBSX_UNCANCEL;
-    dibs__taking_way way = {.wake = wake};
+    dibs__acquire_caller way = {.wake = wake};
     pthread_mutex_t *mutex;
     dibs_status rc;
     bool over;
@@ -423,13 +425,13 @@ dibs_status dibs_lock_acquire_async(dibs_lock *lock, dibs_async_fn *done,
     mutex = &lock->cl->mutex;
     way.wait_ms = lock->opts.wait_ms;
     way.retries = lock->opts.retries;
-    rc = dibs__taking_start(lock, &way, &over);
+    rc = dibs__lock_acquire_start(lock, &way, &over);
     begin(lock, over ? DIBS__CALL_ANSWERED : DIBS__CALL_ACQUIRE, done, arg);
     lock->call.rc = rc;
     if (over)
         end(lock);
     else
-        place(lock, dibs__taking_next(lock));
+        place(lock, dibs__lock_acquire_next(lock));
     pthread_mutex_unlock(mutex);
     return DIBS_OK;
 }
@@ -478,14 +480,14 @@ static void detach(dibs_lock *lock)
  * meanwhile. */
 static void finish_here(dibs_lock *lock)
 {
-    dibs__take_step step;
+    dibs__acquire_step step;
 
     detach(lock);
     if (lock->call.kind == DIBS__CALL_RELEASE)
         send_release(lock);
     if (lock->call.kind == DIBS__CALL_ACQUIRE)
-        while ((step = dibs__taking_next(lock)) != DIBS__TAKE_DONE)
-            dibs__taking_do(lock, step);
+        while ((step = dibs__lock_acquire_next(lock)) != DIBS__ACQUIRE_DONE)
+            dibs__lock_acquire_do(lock, step);
     (void)finish(lock);
 }
 

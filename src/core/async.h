@@ -27,7 +27,7 @@
 #define DIBS_CORE_ASYNC_H
 
 #include "core/attach.h"
-#include "core/release.h"
+#include "core/lock/release.h"
 #include "core/timer.h"
 #include <dibs/async.h>
 #include <pthread.h>

@@ -10,13 +10,13 @@
 #include "base/uncancel.h"
 #include "core/attach.h"
 #include "core/fork.h"
-#include "core/handle.h"
-#include "core/keeper.h"
-#include "core/lock_opts.h"
+#include "core/lock/acquire.h"
+#include "core/lock/handle.h"
+#include "core/lock/lock_opts.h"
+#include "core/lock/release.h"
 #include "core/log.h"
 #include "core/names.h"
-#include "core/release.h"
-#include "core/taking.h"
+#include "core/threads/keeper.h"
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -193,7 +193,7 @@ void dibs_close(dibs_client *cl)
     if (!cl || dibs__client_usable(cl, NULL) != DIBS_OK)
         return;
     pthread_mutex_lock(&cl->mutex);
-    dibs__taking_close(cl);
+    dibs__lock_acquire_close(cl);
     dibs__attached_close(cl);
     while (cl->takings)
         pthread_cond_wait(&cl->over, &cl->mutex);

@@ -5,7 +5,7 @@
  * Lock order: the client's mutex is the only lock of the core; the locks of a
  * store come after it and are never held when it is taken.
  *
- * Owns the store, its spare and what the threads of keeper.h, async.h and share.h
+ * Owns the store, its spare and what the threads of keeper.h, async.h and shared_stats.h
  * work on. Any thread may call. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_CORE_CLIENT_H
@@ -17,7 +17,7 @@
 #include "base/rand.h"
 #include "core/async.h"
 #include "core/fork.h"
-#include "core/stats.h"
+#include "core/stats/counters.h"
 #include "core/timer.h"
 #include "store/store.h"
 #include <dibs/client.h>
@@ -93,8 +93,8 @@ struct dibs_client {
      * child cannot use them: the client is its parent's. */
     unsigned char owner_bits[DIBS__OWNERS_AHEAD][(DIBS_OWNER_SIZE - 1) / 2];
     unsigned int owner_bits_left;
-    struct dibs__tally *tally; /* statistics per name; NULL until needed */
-    struct dibs__share
+    struct dibs__name_table *tally; /* statistics per name; NULL until needed */
+    struct dibs__shared_stats
         *share;       /* NULL: they are not shared, or nothing is yet */
     bool share_stats; /* they are to be */
     struct dibs__worker *worker;     /* NULL until needed */

@@ -1,20 +1,20 @@
 /* lock.c - the lock handle: making, freeing, giving back, looking at.
  *
- * Any thread. Taking the lease is in wait.c. */
+ * Any thread. Taking the lease is in acquire_wait.c. */
 /* SPDX-License-Identifier: MIT */
-#include "core/lock.h"
+#include "core/lock/lock.h"
 
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/uncancel.h"
 #include "core/async.h"
 #include "core/fork.h"
-#include "core/handle.h"
-#include "core/lock_opts.h"
+#include "core/lock/handle.h"
+#include "core/lock/lock_opts.h"
+#include "core/lock/publish.h"
+#include "core/lock/reentry.h"
+#include "core/lock/release.h"
 #include "core/names.h"
-#include "core/publish.h"
-#include "core/reentry.h"
-#include "core/release.h"
 #include <string.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -106,7 +106,7 @@ static void abandon(dibs_lock *lock)
 
     lock->freed = true;
     while (lock->entry.depth > 0 && !last) {
-        last = dibs__hold_leave(lock, &holder);
+        last = dibs__reentry_leave(lock, &holder);
         if (last && holder != lock)
             dibs__lock_let_go(holder);
         dibs__lock_unref(holder);

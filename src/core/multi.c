@@ -13,13 +13,13 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/uncancel.h"
-#include "core/all.h"
 #include "core/fork.h"
-#include "core/lock_opts.h"
+#include "core/lock/acquire.h"
+#include "core/lock/acquire_all.h"
+#include "core/lock/lock_opts.h"
+#include "core/lock/publish.h"
+#include "core/lock/release.h"
 #include "core/names.h"
-#include "core/publish.h"
-#include "core/release.h"
-#include "core/taking.h"
 #include <string.h>
 
 /* How long the store is told of each lease that is not wanted after all. */
@@ -49,7 +49,7 @@ static void stop_waiting(dibs_multi *multi)
 {
     for (size_t i = 0; i < multi->count; i++) {
         multi->locks[i]->acquire.stopped = true;
-        dibs__taking_cancel(multi->locks[i]);
+        dibs__lock_acquire_cancel(multi->locks[i]);
     }
 }
 
@@ -300,7 +300,7 @@ static dibs_status take_one(dibs_multi *multi, dibs_lock *lock, bool once,
     if (is_cancelled(multi))
         return cancelled(err);
     pthread_mutex_unlock(&multi->cl->mutex);
-    rc = dibs__taking_block(lock, wait_ms, 0, err);
+    rc = dibs__lock_acquire_block(lock, wait_ms, 0, err);
     pthread_mutex_lock(&multi->cl->mutex);
     if (rc == DIBS_CANCELLED && multi->torn && !multi->cancelled)
         return DIBS_LOST;
@@ -364,11 +364,11 @@ take_at_once(dibs_multi *multi, bool once, dibsx_nsec until, dibs_error *err)
 
     if (multi->opts.mode != DIBS_EXCLUSIVE || multi->cl->away)
         return DIBS_UNSUPPORTED;
-    rc = dibs__all_take(multi->locks, multi->count, once ? DIBSX_NEVER : until,
-                        &blocked, err);
+    rc = dibs__acquire_all_try(multi->locks, multi->count,
+                               once ? DIBSX_NEVER : until, &blocked, err);
     if (rc == DIBS_OK || !is_final(multi, rc, once))
         return rc;
-    dibs__all_count(multi->locks[blocked], rc, dibsx_now() - began_at);
+    dibs__acquire_all_count(multi->locks[blocked], rc, dibsx_now() - began_at);
     return rc == DIBS_BUSY ? say_busy(multi, blocked, err) : rc;
 }
 

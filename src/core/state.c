@@ -5,7 +5,7 @@
 #include "base/fail.h"
 #include "base/uncancel.h"
 #include "core/names.h"
-#include "core/share.h"
+#include "core/stats/shared_stats.h"
 #include <string.h>
 
 /* What every call here begins with: a usable client and a good key. */

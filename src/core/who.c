@@ -2,7 +2,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/who.h"
 
-#include "core/lock.h"
+#include "core/lock/lock.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* who.h - the line that says who holds or waits, as store/entry.h has it.
+/* who.h - the line that says who holds or waits, as store/lease_entry.h has it.
  *
  * Owns nothing. Any thread; only the writer needs the client's mutex. */
 /* SPDX-License-Identifier: MIT */

@@ -55,8 +55,8 @@ dibs_status dibs__answer_busy(const dibs__answer *ans, dibs_error *err)
     return check_fence(ans->fence, 0, err);
 }
 
-dibs_status dibs__answer_turn(const dibs__turn *turn, const dibs__answer *ans,
-                              dibs_error *err)
+dibs_status dibs__answer_convert(const dibs__conversion *turn,
+                                 const dibs__answer *ans, dibs_error *err)
 {
     dibs_status rc =
         check_span(ans->left_ms, longer(turn->ttl_ms, DIBS__LEASE_MAX_MS), err);

@@ -7,7 +7,7 @@
 #ifndef DIBS_STORE_ANSWER_H
 #define DIBS_STORE_ANSWER_H
 
-#include "store/ask.h"
+#include "store/lease_args.h"
 
 /* Something is left, and no more than ask->most_ms; what was handed on stands for a
  * claim. There is a fence. */
@@ -21,9 +21,9 @@ DIBS_MUST_CHECK dibs_status dibs__answer_busy(const dibs__answer *ans,
 
 /* Something is left, for no longer than leases are, and the fence is not below that
  * of before. */
-DIBS_MUST_CHECK dibs_status dibs__answer_turn(const dibs__turn *turn,
-                                              const dibs__answer *ans,
-                                              dibs_error *err);
+DIBS_MUST_CHECK dibs_status dibs__answer_convert(const dibs__conversion *turn,
+                                                 const dibs__answer *ans,
+                                                 dibs_error *err);
 
 /* Of one that was renewed: the same without the fence. With a ttl of 0 nothing need
  * be left. */

@@ -15,12 +15,12 @@
  *
  * A release with an unanswered request behind it leads to TOMB instead of to
  * nobody, at once or after GHOST, and that ends by time alone. A turn leaves a
- * HOLDER in the place of the HOLDER. The invariants are in store/roll.c.
+ * HOLDER in the place of the HOLDER. The invariants are in store/grant_roll.c.
  */
 /* SPDX-License-Identifier: MIT */
 #include "store/grant.h"
 #include "base/fail.h"
-#include "store/refusal.h"
+#include "store/refuse.h"
 #include <string.h>
 
 static int64_t after_ms(int64_t now_us, int64_t span_ms)
@@ -132,7 +132,7 @@ static void give(dibs__roll *roll, dibs__party *party, bool asking)
     party->since_us = roll->now_us;
     party->until_us = after_ms(roll->now_us, span_ms);
     party->ring = !asking;
-    party->news = DIBS__NEWS_GRANTED;
+    party->news = DIBS__NOTICE_GRANTED;
     touch(party);
 }
 
@@ -160,7 +160,7 @@ static void tell_wanted(dibs__roll *roll, const dibs__party *asker)
             !party->bell[0] || party->ring)
             continue;
         party->ring = true;
-        party->news = DIBS__NEWS_WANTED;
+        party->news = DIBS__NOTICE_WANTED;
     }
 }
 
@@ -411,8 +411,8 @@ static dibs_status not_there(bool held, dibs_error *err)
     return dibsx_fail(err, DIBS_STALE, "it is held under another fence");
 }
 
-dibs_status dibs__grant_take(dibs__roll *roll, uint64_t fence, uint32_t *broken,
-                             dibs_error *err)
+dibs_status dibs__grant_revoke(dibs__roll *roll, uint64_t fence,
+                               uint32_t *broken, dibs_error *err)
 {
     bool held = false;
 
@@ -427,7 +427,7 @@ dibs_status dibs__grant_take(dibs__roll *roll, uint64_t fence, uint32_t *broken,
         if (fence != 0 && party->fence != fence)
             continue;
         party->ring = party->role == DIBS__HOLDER;
-        party->news = DIBS__NEWS_BROKEN;
+        party->news = DIBS__NOTICE_BROKEN;
         end(roll, party);
         (*broken)++;
     }
@@ -452,7 +452,7 @@ holds_beside(const dibs__roll *roll, const dibs__party *mine)
 /* Puts the new owner, of whom no party lives, in the place of the old one. It
  * has said nothing yet, so it cannot be rung. NULL when memory is short. */
 static dibs__party *
-hand_on(dibs__roll *roll, const dibs__party *mine, const dibs__turn *turn)
+hand_on(dibs__roll *roll, const dibs__party *mine, const dibs__conversion *turn)
 {
     dibs__party next = *mine;
     dibs__party *heir = dibs__roll_find(roll, turn->to_owner);
@@ -470,8 +470,9 @@ hand_on(dibs__roll *roll, const dibs__party *mine, const dibs__turn *turn)
 }
 
 /* What must be so before a lease is turned; else it stays as it is. */
-static dibs_status check_turn(dibs__roll *roll, const dibs__party *mine,
-                              const dibs__turn *turn, dibs_error *err)
+static dibs_status
+check_conversion(dibs__roll *roll, const dibs__party *mine,
+                 const dibs__conversion *turn, dibs_error *err)
 {
     const dibs__party *heir = dibs__roll_find(roll, turn->to_owner);
     const dibs__party *other = NULL;
@@ -498,12 +499,12 @@ static dibs_status check_turn(dibs__roll *roll, const dibs__party *mine,
     return roll->watermark >= INT64_MAX ? used_up(err) : DIBS_OK;
 }
 
-static dibs_status turn_lease(dibs__roll *roll, dibs__party *mine,
-                              const dibs__turn *turn, dibs_error *err)
+static dibs_status convert_lease(dibs__roll *roll, dibs__party *mine,
+                                 const dibs__conversion *turn, dibs_error *err)
 {
     bool stays = strcmp(turn->owner, turn->to_owner) == 0;
     bool more = mine->mode == DIBS__SHARED && turn->mode == DIBS__EXCLUSIVE;
-    dibs_status rc = check_turn(roll, mine, turn, err);
+    dibs_status rc = check_conversion(roll, mine, turn, err);
 
     if (rc != DIBS_OK)
         return rc;
@@ -521,8 +522,8 @@ static dibs_status turn_lease(dibs__roll *roll, dibs__party *mine,
     return DIBS_OK;
 }
 
-dibs_status dibs__grant_turn(dibs__roll *roll, const dibs__turn *turn,
-                             dibs__answer *ans, dibs_error *err)
+dibs_status dibs__grant_convert(dibs__roll *roll, const dibs__conversion *turn,
+                                dibs__answer *ans, dibs_error *err)
 {
     dibs__party *mine;
     dibs_status rc = DIBS_OK;
@@ -533,7 +534,7 @@ dibs_status dibs__grant_turn(dibs__roll *roll, const dibs__turn *turn,
     mine = dibs__roll_find(roll, turn->owner);
     held = is(roll, mine, DIBS__HOLDER) && mine->fence == turn->fence;
     if (held)
-        rc = turn_lease(roll, mine, turn, err);
+        rc = convert_lease(roll, mine, turn, err);
     serve(roll, NULL);
     if (rc != DIBS_OK)
         return rc;
@@ -563,7 +564,7 @@ dibs_status dibs__grant_yield(dibs__roll *roll, uint64_t fence, uint32_t *asked,
             continue;
         found = true;
         party->ring = party->role == DIBS__HOLDER && party->bell[0];
-        party->news = DIBS__NEWS_YIELD;
+        party->news = DIBS__NOTICE_YIELD;
         *asked += party->ring;
     }
     return found ? DIBS_OK : not_there(held, err);

@@ -62,7 +62,7 @@ typedef struct dibs__party {
     char who[DIBS__WHO_MAX];
     dibs__mark mark;
     bool ring; /* tell its client, once this is committed */
-    dibs__news news;
+    dibs__notice_kind news;
 } dibs__party;
 
 typedef struct dibs__roll {
@@ -91,10 +91,10 @@ dibs__grant_acquire(dibs__roll *roll, const dibs__ask *ask, const char *bell,
 void dibs__grant_renew(dibs__roll *roll, dibs__renewal *item, const char *bell);
 dibs_status dibs__grant_release(dibs__roll *roll, const dibs__leave *leave,
                                 dibs_error *err);
-dibs_status dibs__grant_take(dibs__roll *roll, uint64_t fence, uint32_t *broken,
-                             dibs_error *err);
-dibs_status dibs__grant_turn(dibs__roll *roll, const dibs__turn *turn,
-                             dibs__answer *ans, dibs_error *err);
+dibs_status dibs__grant_revoke(dibs__roll *roll, uint64_t fence,
+                               uint32_t *broken, dibs_error *err);
+dibs_status dibs__grant_convert(dibs__roll *roll, const dibs__conversion *turn,
+                                dibs__answer *ans, dibs_error *err);
 
 /* Marks nobody: there is nothing to write back, only to ring. */
 dibs_status dibs__grant_yield(dibs__roll *roll, uint64_t fence, uint32_t *asked,

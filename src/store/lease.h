@@ -9,9 +9,9 @@
 #define DIBS_STORE_LEASE_H
 
 #include "base/clock.h"
-#include "store/ask.h"
-#include "store/entry.h"
-#include "store/ring.h"
+#include "store/lease_args.h"
+#include "store/lease_entry.h"
+#include "store/notice.h"
 
 struct dibs__store;
 
@@ -63,12 +63,12 @@ typedef struct dibs__lease_ops {
      *   DIBS_OK    ans->fence and ans->left_ms are those of the lease
      *   DIBS_BUSY  others share it; nothing changed
      *   DIBS_LOST  not held by this owner under this fence */
-    dibs_status (*turn)(struct dibs__store *st, const dibs__turn *turn,
-                        dibsx_nsec deadline, dibs__answer *ans,
-                        dibs_error *err);
+    dibs_status (*convert)(struct dibs__store *st, const dibs__conversion *turn,
+                           dibsx_nsec deadline, dibs__answer *ans,
+                           dibs_error *err);
 
     /* Rings the holder with this fence, or every holder when it is 0, with
-     * DIBS__NEWS_YIELD. Changes nothing. *asked is how many have a doorbell.
+     * DIBS__NOTICE_YIELD. Changes nothing. *asked is how many have a doorbell.
      *   DIBS_NOTFOUND, DIBS_STALE   as take */
     dibs_status (*yield)(struct dibs__store *st, const char *name,
                          uint64_t fence, dibsx_nsec deadline, uint32_t *asked,
@@ -89,9 +89,9 @@ typedef struct dibs__lease_ops {
      *   DIBS_OK        *broken leases ended
      *   DIBS_NOTFOUND  nobody holds it
      *   DIBS_STALE     held under other fences; nothing changed */
-    dibs_status (*take)(struct dibs__store *st, const char *name,
-                        uint64_t fence, dibsx_nsec deadline, uint32_t *broken,
-                        dibs_error *err);
+    dibs_status (*revoke)(struct dibs__store *st, const char *name,
+                          uint64_t fence, dibsx_nsec deadline, uint32_t *broken,
+                          dibs_error *err);
 } dibs__lease_ops;
 
 /* All of them, as X(step, STEP). The tables of the stores and the faults of the
@@ -101,11 +101,11 @@ typedef struct dibs__lease_ops {
     X(renew, RENEW)                                                            \
     X(release, RELEASE)                                                        \
     X(acquire_all, ACQUIRE_ALL)                                                \
-    X(turn, TURN)                                                              \
+    X(convert, CONVERT)                                                        \
     X(yield, YIELD)                                                            \
     X(inspect, INSPECT)                                                        \
     X(list, LIST)                                                              \
-    X(take, TAKE)
+    X(revoke, REVOKE)
 
 /* Declares the function of a step, dibs__STORE_STEP. */
 #define DIBS__LEASE_STEP(store, step)                                          \

@@ -12,8 +12,8 @@
 #endif
 #ifdef DIBS_REDIS
 #include "store/quorum/quorum.h"
-#include "store/redis/conf.h"
 #include "store/redis/redis.h"
+#include "store/redis/wire/conf.h"
 #endif
 #include "store/sqlite/sqlite.h"
 #include <string.h>
@@ -76,9 +76,9 @@ dibs_status dibs__store_make_url(const dibsx_url *url, dibsx_nsec deadline,
 static dibs_status parse(const char *text, dibsx_url *url, dibs_error *err)
 {
 #ifdef DIBS_REDIS
-    if (dibs__redis_is_exchange(text)) {
+    if (dibs__redis_is_stackexchange(text)) {
         char *same = NULL;
-        dibs_status rc = dibs__redis_exchange_url(text, &same, err);
+        dibs_status rc = dibs__redis_stackexchange_url(text, &same, err);
 
         if (rc == DIBS_OK)
             rc = dibsx_url_parse(same, url, err);

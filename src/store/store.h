@@ -27,8 +27,8 @@
 #include "base/url.h"
 #include "store/lease.h"
 #include "store/log.h"
+#include "store/quorum_steps.h"
 #include "store/value.h"
-#include "store/vote.h"
 #include <dibs/client.h>
 #include <dibs/store.h>
 
@@ -39,7 +39,7 @@ typedef enum dibs__ability {
     DIBS__CAN_QUEUE, /* waiters have places; else who waits asks again */
     DIBS__CAN_SHARE, /* DIBS__SHARED */
     DIBS__CAN_COUNT, /* DIBS__PERMITS, several at a time */
-    DIBS__CAN_TURN,
+    DIBS__CAN_CONVERT,
     DIBS__CAN_RING,      /* DIBS__ASK_TELL, yield, and the news of a break */
     DIBS__CAN_SET,       /* acquire_all, whatever the names */
     DIBS__CAN_REPLICATE, /* dibs__ask.replicas */
@@ -77,7 +77,7 @@ typedef struct dibs__store_ops {
 
     /* Takes up to `max` rings without blocking; returns how many. Rings are
      * hints: any may be lost, late, repeated, or about a grant that is over. */
-    size_t (*bell_hear)(dibs__store *st, dibs__ring *rings, size_t max);
+    size_t (*bell_hear)(dibs__store *st, dibs__notice *rings, size_t max);
 
     /* Asks the store for its wall clock: the cheapest real round trip. */
     dibs_status (*now)(dibs__store *st, dibsx_nsec deadline,
@@ -95,7 +95,8 @@ typedef struct dibs__store_ops {
      * answer DIBS_UNSUPPORTED. NULL where it can do everything. */
     const char *(*cannot)(const dibs__store *st, dibs__ability what);
 
-    const dibs__vote_ops *vote; /* NULL: it cannot be a node of a quorum */
+    const dibs__quorum_steps_ops
+        *vote; /* NULL: it cannot be a node of a quorum */
 
     /* Looks the store over; changes nothing. */
     dibs_status (*audit)(dibs__store *st, dibsx_nsec deadline,

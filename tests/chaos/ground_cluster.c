@@ -5,8 +5,8 @@
 #include "worker.h"
 
 #include "cluster_world.h"
+#include "store/redis/cluster/slot.h"
 #include "store/redis/keys.h"
-#include "store/redis/slot.h"
 
 #include <poll.h>
 #include <stdlib.h>

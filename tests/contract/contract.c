@@ -273,22 +273,22 @@ dibs_status actor_release(actor *a)
     return actor_leave(a, false, 0);
 }
 
-dibs_status actor_turn(actor *a, dibs__mode mode, const actor *to,
-                       int64_t ttl_ms, dibs__answer *ans)
+dibs_status actor_convert(actor *a, dibs__mode mode, const actor *to,
+                          int64_t ttl_ms, dibs__answer *ans)
 {
     dibs__store *st = store_of(a);
-    dibs__turn turn = {.name = a->ask.name,
-                       .owner = a->owner,
-                       .fence = a->ans.fence,
-                       .mode = mode,
-                       .to_owner = to ? to->owner : a->owner,
-                       .ttl_ms = ttl_ms};
+    dibs__conversion turn = {.name = a->ask.name,
+                             .owner = a->owner,
+                             .fence = a->ans.fence,
+                             .mode = mode,
+                             .to_owner = to ? to->owner : a->owner,
+                             .ttl_ms = ttl_ms};
 
-    contract_needs(a->t, DIBS__CAN_TURN);
+    contract_needs(a->t, DIBS__CAN_CONVERT);
     memset(ans, 0, sizeof(*ans));
     memset(&a->err, 0, sizeof(a->err));
-    return in_time(a, st->ops->lease->turn(st, &turn, contract_soon(), ans,
-                                           &a->err));
+    return in_time(a, st->ops->lease->convert(st, &turn, contract_soon(), ans,
+                                              &a->err));
 }
 
 /* Moves what the doorbell has into the memory of the handle. */
@@ -309,9 +309,9 @@ static void hear(contract *t, size_t handle)
     }
 }
 
-static bool recall(actor *a, dibs__news news, uint64_t *fence)
+static bool recall(actor *a, dibs__notice_kind news, uint64_t *fence)
 {
-    dibs__ring *heard = a->t->heard[a->handle];
+    dibs__notice *heard = a->t->heard[a->handle];
     size_t *count = &a->t->heard_count[a->handle];
 
     for (size_t i = 0; i < *count; i++) {
@@ -324,7 +324,7 @@ static bool recall(actor *a, dibs__news news, uint64_t *fence)
     return false;
 }
 
-bool actor_hears(actor *a, dibs__news news)
+bool actor_hears(actor *a, dibs__notice_kind news)
 {
     uint64_t fence;
 
@@ -332,7 +332,7 @@ bool actor_hears(actor *a, dibs__news news)
     return recall(a, news, &fence);
 }
 
-bool actor_rung(actor *a, dibs__news news, uint64_t *fence)
+bool actor_rung(actor *a, dibs__notice_kind news, uint64_t *fence)
 {
     dibsx_nsec end = dibsx_after_ms(dibsx_now(), CONTRACT_BOUND_MS);
 
@@ -349,7 +349,7 @@ bool actor_rung(actor *a, dibs__news news, uint64_t *fence)
     }
 }
 
-void actor_expect_quiet(actor *a, dibs__news news)
+void actor_expect_quiet(actor *a, dibs__notice_kind news)
 {
     actor holder = contract_actor(a->t, CONTRACT_HANDLES - 1);
     actor waiter = contract_actor(a->t, a->handle);
@@ -361,7 +361,7 @@ void actor_expect_quiet(actor *a, dibs__news news)
     assert_status(actor_try(&holder), DIBS_OK);
     assert_status(actor_queue(&waiter), DIBS_BUSY);
     assert_status(actor_release(&holder), DIBS_OK);
-    IN_TIME(actor_rung(&waiter, DIBS__NEWS_GRANTED, &fence));
+    IN_TIME(actor_rung(&waiter, DIBS__NOTICE_GRANTED, &fence));
     assert_false(recall(a, news, &fence));
 }
 
@@ -371,7 +371,7 @@ void actor_expect_claim(actor *next)
     uint64_t fence = 0;
 
     assert_true(next->ans.queued);
-    IN_TIME(actor_rung(next, DIBS__NEWS_GRANTED, &fence));
+    IN_TIME(actor_rung(next, DIBS__NOTICE_GRANTED, &fence));
     assert_true(fence > watermark);
     assert_status(actor_queue(next), DIBS_OK);
     /* It passes on when it is not asked for in time. */

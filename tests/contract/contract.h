@@ -33,7 +33,7 @@ enum { CONTRACT_DRIFT_MS = 5 };
 typedef struct contract {
     dibs__store *st[CONTRACT_HANDLES];
     int bell[CONTRACT_HANDLES];
-    dibs__ring heard[CONTRACT_HANDLES][CONTRACT_HEARD];
+    dibs__notice heard[CONTRACT_HANDLES][CONTRACT_HEARD];
     size_t heard_count[CONTRACT_HANDLES];
     char name[64]; /* used by no other test, in no other run */
 } contract;
@@ -58,7 +58,7 @@ int contract_permit(void);
 int contract_wait(void);
 int contract_place(void);
 int contract_bell(void);
-int contract_turn(void);
+int contract_convert(void);
 int contract_durable(void);
 int contract_lacks(void);
 int contract_all(void);
@@ -115,22 +115,22 @@ dibs_status actor_release(actor *a);
 dibs_status actor_leave(actor *a, bool unanswered, int64_t keep_ms);
 
 /* Turns its lease, under the fence of the last answer, which stays as it is. */
-dibs_status actor_turn(actor *a, dibs__mode mode, const actor *to,
-                       int64_t ttl_ms, dibs__answer *ans);
+dibs_status actor_convert(actor *a, dibs__mode mode, const actor *to,
+                          int64_t ttl_ms, dibs__answer *ans);
 
 /* Asks until the answer is not DIBS_BUSY, with the flags of the ask, for as long
  * as `bound_ms`. */
 dibs_status actor_until(actor *a, int64_t bound_ms);
 
 /* Waits for a ring to this owner; false when none comes in time. */
-bool actor_rung(actor *a, dibs__news news, uint64_t *fence);
+bool actor_rung(actor *a, dibs__notice_kind news, uint64_t *fence);
 
 /* True when a ring to this owner is there by now; does not wait. */
-bool actor_hears(actor *a, dibs__news news);
+bool actor_hears(actor *a, dibs__notice_kind news);
 
 /* No such ring to this owner is there, nor on its way: what is rung after it has
  * come meanwhile. */
-void actor_expect_quiet(actor *a, dibs__news news);
+void actor_expect_quiet(actor *a, dibs__notice_kind news);
 
 /* The waiter `next` was served by the step before: it is rung, above its
  * watermark, and holds a claim under that fence. */

@@ -511,14 +511,14 @@ static void their_holder_can_be_rung(void **state)
                                             &asked, &s.err),
                       DIBS_OK);
         assert_int_equal(asked, 1);
-        IN_TIME(actor_rung(&s.actors[i], DIBS__NEWS_YIELD, &fence));
+        IN_TIME(actor_rung(&s.actors[i], DIBS__NOTICE_YIELD, &fence));
         assert_int_equal(fence, s.actors[i].ans.fence);
         other = set_other(&s, i, 2);
         assert_status(actor_try(&other), DIBS_BUSY);
     }
-    IN_TIME(actor_rung(&s.actors[1], DIBS__NEWS_WANTED, &fence));
+    IN_TIME(actor_rung(&s.actors[1], DIBS__NOTICE_WANTED, &fence));
     assert_int_equal(fence, s.actors[1].ans.fence);
-    actor_expect_quiet(&s.actors[2], DIBS__NEWS_WANTED);
+    actor_expect_quiet(&s.actors[2], DIBS__NOTICE_WANTED);
 }
 
 /* A sticky holder that is idle must give way to who asks for a set, too. */
@@ -533,7 +533,7 @@ static void a_holder_is_told_that_a_set_wants_its_name(void **state)
     holder.ask.flags = DIBS__ASK_TELL;
     assert_status(actor_try(&holder), DIBS_OK);
     expect_blocked(&s, DIBS_BUSY, 2);
-    IN_TIME(actor_rung(&holder, DIBS__NEWS_WANTED, &fence));
+    IN_TIME(actor_rung(&holder, DIBS__NOTICE_WANTED, &fence));
     assert_int_equal(fence, holder.ans.fence);
 }
 

@@ -28,7 +28,7 @@ static void a_quiet_bell_has_nothing_to_hear(void **state)
 {
     contract *t = *state;
     actor a = contract_actor(t, 0);
-    dibs__ring ring;
+    dibs__notice ring;
 
     assert_status(actor_try(&a), DIBS_OK);
     assert_status(actor_release(&a), DIBS_OK);
@@ -46,10 +46,10 @@ static void a_heard_bell_is_quiet_again(void **state)
     assert_status(actor_try(&a), DIBS_OK);
     assert_status(actor_queue(&b), DIBS_BUSY);
     assert_status(actor_release(&a), DIBS_OK);
-    IN_TIME(actor_rung(&b, DIBS__NEWS_GRANTED, &fence));
+    IN_TIME(actor_rung(&b, DIBS__NOTICE_GRANTED, &fence));
     end = dibsx_after_ms(dibsx_now(), CONTRACT_BOUND_MS);
     while (readable(t->bell[1]) && dibsx_now() < end)
-        assert_false(actor_hears(&b, DIBS__NEWS_BROKEN));
+        assert_false(actor_hears(&b, DIBS__NOTICE_BROKEN));
     assert_false(readable(t->bell[1]));
 }
 
@@ -60,13 +60,13 @@ static void a_ring_reaches_its_own_handle_only(void **state)
     actor b = contract_actor(t, 1);
     actor c = contract_actor(t, 2);
     uint64_t fence = 0;
-    dibs__ring ring;
+    dibs__notice ring;
 
     assert_status(actor_try(&a), DIBS_OK);
     assert_status(actor_queue(&b), DIBS_BUSY);
     assert_status(actor_queue(&c), DIBS_BUSY);
     assert_status(actor_release(&a), DIBS_OK);
-    IN_TIME(actor_rung(&b, DIBS__NEWS_GRANTED, &fence));
+    IN_TIME(actor_rung(&b, DIBS__NOTICE_GRANTED, &fence));
     assert_int_equal(t->st[0]->ops->bell_hear(t->st[0], &ring, 1), 0);
     assert_int_equal(t->st[2]->ops->bell_hear(t->st[2], &ring, 1), 0);
 }
@@ -74,7 +74,7 @@ static void a_ring_reaches_its_own_handle_only(void **state)
 enum { CROWD = 8 }; /* as many as any bell can hold unheard */
 
 /* Of `got` rings after `heard` others, those that are not repeated. */
-static size_t keep_new(dibs__ring *rings, size_t heard, size_t got)
+static size_t keep_new(dibs__notice *rings, size_t heard, size_t got)
 {
     size_t count = heard;
 
@@ -120,7 +120,7 @@ static void many_rings_are_heard_a_few_at_a_time(void **state)
     assert_int_equal(heard, CROWD);
     t->heard_count[1] = heard;
     for (size_t i = 0; i < CROWD; i++)
-        assert_true(actor_hears(&waiters[i], DIBS__NEWS_GRANTED));
+        assert_true(actor_hears(&waiters[i], DIBS__NOTICE_GRANTED));
 }
 
 static void without_a_bell_the_grant_is_there_all_the_same(void **state)

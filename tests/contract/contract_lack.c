@@ -34,7 +34,7 @@ static const lack lacks[] = {
      "two majorities may know different readers"},
     {"redlock", DIBS__CAN_COUNT, "several permits at a time, more than 64",
      "majorities do not count; each permit is a slot"},
-    {"redlock", DIBS__CAN_TURN, "upgrade, downgrade, transfer",
+    {"redlock", DIBS__CAN_CONVERT, "upgrade, downgrade, transfer",
      "part of the nodes might turn a lease and part not"},
     {"redlock", DIBS__CAN_RING, "sticky leases, yield, news of a break",
      "there is no doorbell that all nodes would ring"},

@@ -41,7 +41,7 @@ static void a_refused_try_leaves_no_trace(void **state)
     assert_string_equal(view.entries[0].owner, a.owner);
     assert_status(actor_release(&a), DIBS_OK);
     assert_int_equal(contract_look(*state, a.ask.name, &view), 0);
-    assert_false(actor_hears(&b, DIBS__NEWS_GRANTED));
+    assert_false(actor_hears(&b, DIBS__NOTICE_GRANTED));
 }
 
 static void names_are_independent(void **state)
@@ -187,8 +187,8 @@ static void fences_rise_across_break(void **state)
         assert_status(actor_try(&a), DIBS_OK);
         assert_true(a.ans.fence > last);
         last = a.ans.fence;
-        assert_status(st->ops->lease->take(st, t->name, 0, contract_soon(),
-                                           &broken, &a.err),
+        assert_status(st->ops->lease->revoke(st, t->name, 0, contract_soon(),
+                                             &broken, &a.err),
                       DIBS_OK);
         assert_int_equal(broken, 1);
     }
@@ -320,7 +320,7 @@ static void a_past_deadline_answers_at_once_and_does_nothing(void **state)
     item.fence = a.ans.fence;
     assert_status(lease->renew(st, &item, 1, past, &a.err), DIBS_UNAVAIL);
     assert_status(lease->release(st, &leave, past, &a.err), DIBS_UNAVAIL);
-    assert_status(lease->take(st, t->name, 0, past, &broken, &a.err),
+    assert_status(lease->revoke(st, t->name, 0, past, &broken, &a.err),
                   DIBS_UNAVAIL);
     assert_int_equal(contract_look(t, t->name, &view), 1);
     assert_true(view.entries[0].left_ms <= a.ask.ttl_ms);

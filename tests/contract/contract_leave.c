@@ -116,7 +116,7 @@ static void a_cancelled_waiter_is_gone_from_the_queue(void **state)
     assert_status(actor_release(&a), DIBS_OK);
     actor_expect_claim(&c);
     assert_status(actor_queue(&b), DIBS_LOST);
-    assert_false(actor_hears(&b, DIBS__NEWS_GRANTED));
+    assert_false(actor_hears(&b, DIBS__NOTICE_GRANTED));
 }
 
 static void cancel_of_one_granted_meanwhile_is_a_release(void **state)
@@ -179,16 +179,17 @@ the_hint_to_be_alone_serves_who_waits_for_a_turned_lease(void **state)
 
     assert_status(actor_try(&a), DIBS_OK);
     assert_status(actor_queue(&writer), DIBS_BUSY);
-    assert_status(actor_turn(&a, DIBS__EXCLUSIVE, NULL, 10000, &ans), DIBS_OK);
+    assert_status(actor_convert(&a, DIBS__EXCLUSIVE, NULL, 10000, &ans),
+                  DIBS_OK);
     a.ans = ans;
-    assert_status(actor_turn(&a, DIBS__EXCLUSIVE, &heir, 10000, &heir.ans),
+    assert_status(actor_convert(&a, DIBS__EXCLUSIVE, &heir, 10000, &heir.ans),
                   DIBS_OK);
     assert_status(leave_alone(&a), DIBS_LOST);
     assert_status(actor_queue(&writer), DIBS_BUSY);
     assert_status(actor_renew(&heir, 20000, NULL), DIBS_OK);
     assert_status(leave_alone(&heir), DIBS_OK);
     actor_expect_claim(&writer);
-    assert_status(actor_turn(&writer, DIBS__SHARED, NULL, 10000, &ans),
+    assert_status(actor_convert(&writer, DIBS__SHARED, NULL, 10000, &ans),
                   DIBS_OK);
     assert_status(actor_try(&reader), DIBS_OK);
     assert_status(actor_queue(&heir), DIBS_BUSY);

@@ -35,7 +35,7 @@ int main(int argc, char **argv)
     failed += contract_wait();
     failed += contract_place();
     failed += contract_bell();
-    failed += contract_turn();
+    failed += contract_convert();
     failed += contract_durable();
     failed += contract_all();
     failed += contract_yield();

@@ -8,8 +8,8 @@
 static dibs_status
 take(contract *t, uint64_t fence, uint32_t *broken, dibs_error *err)
 {
-    return t->st[2]->ops->lease->take(t->st[2], t->name, fence, contract_soon(),
-                                      broken, err);
+    return t->st[2]->ops->lease->revoke(t->st[2], t->name, fence,
+                                        contract_soon(), broken, err);
 }
 
 static void an_unused_name_is_not_found(void **state)
@@ -260,12 +260,12 @@ static void break_ends_the_lease_with_the_fence(void **state)
     assert_status(actor_try(&two), DIBS_OK);
     assert_status(take(t, one.ans.fence, &broken, &one.err), DIBS_OK);
     assert_int_equal(broken, 1);
-    IN_TIME(actor_rung(&one, DIBS__NEWS_BROKEN, &rung));
+    IN_TIME(actor_rung(&one, DIBS__NOTICE_BROKEN, &rung));
     assert_int_equal(rung, one.ans.fence);
     assert_status(actor_renew(&one, 60000, NULL), DIBS_LOST);
     assert_status(actor_release(&one), DIBS_LOST);
     assert_status(actor_renew(&two, 60000, NULL), DIBS_OK);
-    assert_false(actor_hears(&two, DIBS__NEWS_BROKEN));
+    assert_false(actor_hears(&two, DIBS__NOTICE_BROKEN));
 }
 
 static void break_of_all_serves_the_queue(void **state)
@@ -284,8 +284,8 @@ static void break_of_all_serves_the_queue(void **state)
     assert_status(take(t, 0, &broken, &one.err), DIBS_OK);
     assert_int_equal(broken, 2);
     actor_expect_claim(&writer);
-    IN_TIME(actor_rung(&one, DIBS__NEWS_BROKEN, &rung));
-    IN_TIME(actor_rung(&two, DIBS__NEWS_BROKEN, &rung));
+    IN_TIME(actor_rung(&one, DIBS__NOTICE_BROKEN, &rung));
+    IN_TIME(actor_rung(&two, DIBS__NOTICE_BROKEN, &rung));
     assert_int_equal(rung, two.ans.fence);
 }
 

@@ -255,7 +255,7 @@ static void enter(crowd *all, int weight)
 static dibs_status change_over(actor *a, dibs__mode mode)
 {
     dibs__answer ans;
-    dibs_status rc = actor_turn(a, mode, NULL, 10000, &ans);
+    dibs_status rc = actor_convert(a, mode, NULL, 10000, &ans);
 
     if (rc == DIBS_OK)
         a->ans = ans;

@@ -107,7 +107,7 @@ static void a_ring_is_enough_to_renew(void **state)
     assert_status(actor_try(&a), DIBS_OK);
     assert_status(actor_queue(&b), DIBS_BUSY);
     assert_status(actor_release(&a), DIBS_OK);
-    IN_TIME(actor_rung(&b, DIBS__NEWS_GRANTED, &fence));
+    IN_TIME(actor_rung(&b, DIBS__NOTICE_GRANTED, &fence));
     b.ans.fence = fence;
     assert_status(actor_renew(&b, 20000, NULL), DIBS_OK);
     assert_status(actor_release(&b), DIBS_OK);
@@ -235,7 +235,7 @@ static void only_the_holder_hands_off(void **state)
     assert_status(actor_renew(&stranger, 60000, NULL), DIBS_LOST);
     assert_status(actor_renew(&a, 20000, NULL), DIBS_OK);
     assert_status(actor_queue(&b), DIBS_BUSY);
-    assert_false(actor_hears(&b, DIBS__NEWS_GRANTED));
+    assert_false(actor_hears(&b, DIBS__NOTICE_GRANTED));
 }
 
 static void a_waiter_that_leaves_lets_the_next_fit(void **state)
@@ -268,7 +268,7 @@ static void one_who_gave_up_is_passed_over_when_the_holder_dies(void **state)
     assert_status(actor_until(&next, CONTRACT_BOUND_MS), DIBS_OK);
     assert_status(actor_release(&next), DIBS_OK);
     assert_status(actor_try(&dead), DIBS_OK);
-    actor_expect_quiet(&gone, DIBS__NEWS_GRANTED);
+    actor_expect_quiet(&gone, DIBS__NOTICE_GRANTED);
 }
 
 static void one_who_comes_back_waits_at_the_end(void **state)
@@ -288,7 +288,7 @@ static void one_who_comes_back_waits_at_the_end(void **state)
     assert_int_equal(one.ans.ahead, 0);
     assert_status(actor_release(&holder), DIBS_OK);
     actor_expect_claim(&one);
-    actor_expect_quiet(&two, DIBS__NEWS_GRANTED);
+    actor_expect_quiet(&two, DIBS__NOTICE_GRANTED);
 }
 
 static void the_least_and_the_greatest_priority_are_in_order(void **state)

@@ -14,7 +14,7 @@ static dibs_status yield(contract *t, uint64_t fence, uint32_t *asked)
                                  &err);
 }
 
-static void expect_ring(actor *a, dibs__news news)
+static void expect_ring(actor *a, dibs__notice_kind news)
 {
     uint64_t fence = 0;
 
@@ -34,15 +34,15 @@ static void the_holder_is_asked_and_nothing_changes(void **state)
     assert_status(actor_queue(&b), DIBS_BUSY);
     assert_status(yield(t, 0, &asked), DIBS_OK);
     assert_int_equal(asked, 1);
-    expect_ring(&a, DIBS__NEWS_YIELD);
+    expect_ring(&a, DIBS__NOTICE_YIELD);
     assert_status(yield(t, a.ans.fence, &asked), DIBS_OK);
     assert_int_equal(asked, 1);
-    expect_ring(&a, DIBS__NEWS_YIELD);
+    expect_ring(&a, DIBS__NOTICE_YIELD);
     assert_int_equal(contract_look(t, t->name, &view), 2);
     assert_string_equal(view.entries[0].owner, a.owner);
     assert_int_equal(view.entries[0].fence, a.ans.fence);
     assert_status(actor_renew(&a, 20000, NULL), DIBS_OK);
-    actor_expect_quiet(&b, DIBS__NEWS_YIELD);
+    actor_expect_quiet(&b, DIBS__NOTICE_YIELD);
     assert_status(actor_release(&a), DIBS_OK);
     actor_expect_claim(&b);
 }
@@ -58,12 +58,12 @@ static void one_reader_is_asked_or_every_one(void **state)
     assert_status(actor_try(&two), DIBS_OK);
     assert_status(yield(t, one.ans.fence, &asked), DIBS_OK);
     assert_int_equal(asked, 1);
-    expect_ring(&one, DIBS__NEWS_YIELD);
-    actor_expect_quiet(&two, DIBS__NEWS_YIELD);
+    expect_ring(&one, DIBS__NOTICE_YIELD);
+    actor_expect_quiet(&two, DIBS__NOTICE_YIELD);
     assert_status(yield(t, 0, &asked), DIBS_OK);
     assert_int_equal(asked, 2);
-    expect_ring(&one, DIBS__NEWS_YIELD);
-    expect_ring(&two, DIBS__NEWS_YIELD);
+    expect_ring(&one, DIBS__NOTICE_YIELD);
+    expect_ring(&two, DIBS__NOTICE_YIELD);
 }
 
 static void holders_of_permits_are_asked(void **state)
@@ -77,8 +77,8 @@ static void holders_of_permits_are_asked(void **state)
     assert_status(actor_try(&two), DIBS_OK);
     assert_status(yield(t, 0, &asked), DIBS_OK);
     assert_int_equal(asked, 2);
-    expect_ring(&one, DIBS__NEWS_YIELD);
-    expect_ring(&two, DIBS__NEWS_YIELD);
+    expect_ring(&one, DIBS__NOTICE_YIELD);
+    expect_ring(&two, DIBS__NOTICE_YIELD);
 }
 
 static void one_with_a_claim_is_asked(void **state)
@@ -94,7 +94,7 @@ static void one_with_a_claim_is_asked(void **state)
     actor_expect_claim(&b);
     assert_status(yield(t, b.ans.fence, &asked), DIBS_OK);
     assert_int_equal(asked, 1);
-    expect_ring(&b, DIBS__NEWS_YIELD);
+    expect_ring(&b, DIBS__NOTICE_YIELD);
 }
 
 static void one_without_a_bell_does_not_count(void **state)
@@ -112,7 +112,7 @@ static void one_without_a_bell_does_not_count(void **state)
     assert_status(actor_try(&hearing), DIBS_OK);
     assert_status(yield(t, 0, &asked), DIBS_OK);
     assert_int_equal(asked, 1);
-    expect_ring(&hearing, DIBS__NEWS_YIELD);
+    expect_ring(&hearing, DIBS__NOTICE_YIELD);
     assert_status(yield(t, deaf.ans.fence, &asked), DIBS_OK);
     assert_int_equal(asked, 0);
 }
@@ -130,11 +130,11 @@ static void nobody_or_another_fence_cannot_be_asked(void **state)
     assert_status(actor_try(&a), DIBS_OK);
     assert_status(yield(t, a.ans.fence - 1, &asked), DIBS_STALE);
     assert_status(yield(t, a.ans.fence + 1, &asked), DIBS_STALE);
-    actor_expect_quiet(&a, DIBS__NEWS_YIELD);
+    actor_expect_quiet(&a, DIBS__NOTICE_YIELD);
     contract_await(t, t->name, 0, &view);
     assert_status(yield(t, 0, &asked), DIBS_NOTFOUND);
     assert_status(yield(t, a.ans.fence, &asked), DIBS_NOTFOUND);
-    actor_expect_quiet(&a, DIBS__NEWS_YIELD);
+    actor_expect_quiet(&a, DIBS__NOTICE_YIELD);
 }
 
 static void a_past_deadline_asks_nobody(void **state)
@@ -149,7 +149,7 @@ static void a_past_deadline_asks_nobody(void **state)
     assert_status(st->ops->lease->yield(st, t->name, 0, dibsx_now() - DIBSX_SEC,
                                         &asked, &a.err),
                   DIBS_UNAVAIL);
-    actor_expect_quiet(&a, DIBS__NEWS_YIELD);
+    actor_expect_quiet(&a, DIBS__NOTICE_YIELD);
 }
 
 static actor telling(actor a)
@@ -168,21 +168,21 @@ static void a_holder_is_told_of_each_who_is_refused(void **state)
     contract_view view;
 
     assert_status(actor_try(&a), DIBS_OK);
-    actor_expect_quiet(&a, DIBS__NEWS_WANTED);
+    actor_expect_quiet(&a, DIBS__NOTICE_WANTED);
     assert_status(actor_try(&b), DIBS_BUSY);
-    expect_ring(&a, DIBS__NEWS_WANTED);
+    expect_ring(&a, DIBS__NOTICE_WANTED);
     assert_status(actor_queue(&b), DIBS_BUSY);
-    expect_ring(&a, DIBS__NEWS_WANTED);
+    expect_ring(&a, DIBS__NOTICE_WANTED);
     assert_status(actor_queue(&b), DIBS_BUSY);
-    expect_ring(&a, DIBS__NEWS_WANTED);
+    expect_ring(&a, DIBS__NOTICE_WANTED);
     assert_status(actor_try(&beside), DIBS_BUSY);
-    expect_ring(&a, DIBS__NEWS_WANTED);
+    expect_ring(&a, DIBS__NOTICE_WANTED);
     assert_int_equal(contract_look(t, t->name, &view), 2);
     assert_int_equal(view.entries[0].fence, a.ans.fence);
     assert_status(actor_renew(&a, 20000, NULL), DIBS_OK);
     assert_status(actor_release(&a), DIBS_OK);
     actor_expect_claim(&b);
-    actor_expect_quiet(&b, DIBS__NEWS_WANTED);
+    actor_expect_quiet(&b, DIBS__NOTICE_WANTED);
 }
 
 static void a_holder_is_not_told_of_itself(void **state)
@@ -192,7 +192,7 @@ static void a_holder_is_not_told_of_itself(void **state)
     assert_status(actor_try(&a), DIBS_OK);
     assert_status(actor_queue(&a), DIBS_OK);
     assert_status(actor_renew(&a, 20000, NULL), DIBS_OK);
-    actor_expect_quiet(&a, DIBS__NEWS_WANTED);
+    actor_expect_quiet(&a, DIBS__NOTICE_WANTED);
 }
 
 static void one_who_did_not_ask_for_it_is_told_nothing(void **state)
@@ -203,7 +203,7 @@ static void one_who_did_not_ask_for_it_is_told_nothing(void **state)
     assert_status(actor_try(&a), DIBS_OK);
     assert_status(actor_try(&b), DIBS_BUSY);
     assert_status(actor_queue(&b), DIBS_BUSY);
-    actor_expect_quiet(&a, DIBS__NEWS_WANTED);
+    actor_expect_quiet(&a, DIBS__NOTICE_WANTED);
 }
 
 static void a_later_lease_is_not_told_for_an_earlier_one(void **state)
@@ -216,8 +216,8 @@ static void a_later_lease_is_not_told_for_an_earlier_one(void **state)
     assert_status(actor_release(&a), DIBS_OK);
     assert_status(actor_try(&b), DIBS_OK);
     assert_status(actor_try(&c), DIBS_BUSY);
-    actor_expect_quiet(&b, DIBS__NEWS_WANTED);
-    actor_expect_quiet(&a, DIBS__NEWS_WANTED);
+    actor_expect_quiet(&b, DIBS__NOTICE_WANTED);
+    actor_expect_quiet(&a, DIBS__NOTICE_WANTED);
 }
 
 static void readers_are_told_of_a_writer(void **state)
@@ -231,14 +231,14 @@ static void readers_are_told_of_a_writer(void **state)
     assert_status(actor_try(&one), DIBS_OK);
     assert_status(actor_try(&silent), DIBS_OK);
     assert_status(actor_try(&two), DIBS_OK); /* refused by nobody */
-    actor_expect_quiet(&one, DIBS__NEWS_WANTED);
+    actor_expect_quiet(&one, DIBS__NOTICE_WANTED);
     assert_status(actor_queue(&writer), DIBS_BUSY);
-    expect_ring(&one, DIBS__NEWS_WANTED);
-    expect_ring(&two, DIBS__NEWS_WANTED);
+    expect_ring(&one, DIBS__NOTICE_WANTED);
+    expect_ring(&two, DIBS__NOTICE_WANTED);
     assert_status(actor_try(&reader), DIBS_BUSY); /* the writer is first */
-    expect_ring(&one, DIBS__NEWS_WANTED);
-    expect_ring(&two, DIBS__NEWS_WANTED);
-    actor_expect_quiet(&silent, DIBS__NEWS_WANTED);
+    expect_ring(&one, DIBS__NOTICE_WANTED);
+    expect_ring(&two, DIBS__NOTICE_WANTED);
+    actor_expect_quiet(&silent, DIBS__NOTICE_WANTED);
 }
 
 static void readers_are_told_of_one_that_may_not_upgrade(void **state)
@@ -249,10 +249,10 @@ static void readers_are_told_of_one_that_may_not_upgrade(void **state)
 
     assert_status(actor_try(&one), DIBS_OK);
     assert_status(actor_try(&two), DIBS_OK);
-    assert_status(actor_turn(&one, DIBS__EXCLUSIVE, NULL, 10000, &ans),
+    assert_status(actor_convert(&one, DIBS__EXCLUSIVE, NULL, 10000, &ans),
                   DIBS_BUSY);
-    expect_ring(&two, DIBS__NEWS_WANTED);
-    actor_expect_quiet(&one, DIBS__NEWS_WANTED);
+    expect_ring(&two, DIBS__NOTICE_WANTED);
+    actor_expect_quiet(&one, DIBS__NOTICE_WANTED);
 }
 
 static void holders_of_permits_are_told(void **state)
@@ -263,10 +263,10 @@ static void holders_of_permits_are_told(void **state)
 
     assert_status(actor_try(&one), DIBS_OK);
     assert_status(actor_try(&two), DIBS_OK);
-    actor_expect_quiet(&one, DIBS__NEWS_WANTED);
+    actor_expect_quiet(&one, DIBS__NOTICE_WANTED);
     assert_status(actor_try(&large), DIBS_BUSY);
-    expect_ring(&one, DIBS__NEWS_WANTED);
-    expect_ring(&two, DIBS__NEWS_WANTED);
+    expect_ring(&one, DIBS__NOTICE_WANTED);
+    expect_ring(&two, DIBS__NOTICE_WANTED);
 }
 
 static void one_served_from_the_queue_is_told(void **state)
@@ -280,10 +280,10 @@ static void one_served_from_the_queue_is_told(void **state)
     assert_status(actor_release(&a), DIBS_OK);
     actor_expect_claim(&b);
     assert_status(actor_try(&c), DIBS_BUSY);
-    expect_ring(&b, DIBS__NEWS_WANTED);
+    expect_ring(&b, DIBS__NOTICE_WANTED);
     assert_status(actor_renew(&b, 20000, NULL), DIBS_OK);
     assert_status(actor_queue(&c), DIBS_BUSY);
-    expect_ring(&b, DIBS__NEWS_WANTED);
+    expect_ring(&b, DIBS__NOTICE_WANTED);
 }
 
 static void what_is_over_is_told_nothing(void **state)
@@ -302,8 +302,8 @@ static void what_is_over_is_told_nothing(void **state)
     assert_status(actor_leave(&left, false, 10000), DIBS_OK);
     contract_await(t, t->name, 2, &view);
     assert_status(actor_try(&writer), DIBS_BUSY);
-    actor_expect_quiet(&left, DIBS__NEWS_WANTED);
-    actor_expect_quiet(&dead, DIBS__NEWS_WANTED);
+    actor_expect_quiet(&left, DIBS__NOTICE_WANTED);
+    actor_expect_quiet(&dead, DIBS__NOTICE_WANTED);
 }
 
 static void one_without_a_bell_refuses_all_the_same(void **state)
@@ -337,10 +337,11 @@ static void telling_changes_nothing_else(void **state)
     assert_string_equal(view.entries[0].who, a.ask.who);
     assert_string_equal(view.entries[1].who, b.ask.who);
     assert_int_equal(view.entries[0].mode, DIBS__EXCLUSIVE);
-    assert_status(t->st[2]->ops->lease->take(t->st[2], t->name, 0,
-                                             contract_soon(), &broken, &a.err),
+    assert_status(t->st[2]->ops->lease->revoke(t->st[2], t->name, 0,
+                                               contract_soon(), &broken,
+                                               &a.err),
                   DIBS_OK);
-    expect_ring(&a, DIBS__NEWS_BROKEN);
+    expect_ring(&a, DIBS__NOTICE_BROKEN);
     actor_expect_claim(&b);
     assert_status(actor_renew(&b, 20000, NULL), DIBS_OK);
     assert_status(actor_release(&b), DIBS_OK);

@@ -232,9 +232,9 @@ static void a_guest_renews_after_the_turn_of_its_host(void **state)
     world *w = *state;
     pair pr = pair_open(w, DIBS_LOCK_NO_RENEW);
 
-    world_delay(w, DIBS__STEP_TURN, 300);
+    world_delay(w, DIBS__STEP_CONVERT, 300);
     world_delay(w, DIBS__STEP_RENEW, 600);
-    start(w, &pr, upgrade_host, DIBS__STEP_TURN);
+    start(w, &pr, upgrade_host, DIBS__STEP_CONVERT);
     CHECK(DIBS_OK, dibs_lock_renew(pr.guest, err));
     expect_end(&pr, DIBS_OK);
     assert_true(dibs_lock_fence(pr.host) > pr.fence);

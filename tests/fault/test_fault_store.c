@@ -226,16 +226,16 @@ static dibs_status ask_all(world *w, dibs__store *st, const char *owner)
 static dibs_status
 turn_over(world *w, dibs__store *st, const char *from, const char *to)
 {
-    dibs__turn turn = {.name = "a",
-                       .owner = from,
-                       .fence = w->ans.fence,
-                       .to_owner = to,
-                       .ttl_ms = 10000};
+    dibs__conversion turn = {.name = "a",
+                             .owner = from,
+                             .fence = w->ans.fence,
+                             .to_owner = to,
+                             .ttl_ms = 10000};
     dibs__answer ans;
     dibs_status rc;
 
     memset(&ans, 0xa5, sizeof(ans));
-    rc = st->ops->lease->turn(st, &turn, soon(), &ans, &w->err);
+    rc = st->ops->lease->convert(st, &turn, soon(), &ans, &w->err);
     assert_true(rc == DIBS_OK || ans.fence == 0);
     return rc;
 }

@@ -5,7 +5,7 @@
  * The input is a head (nodes, slots, owner) and a record for each vote; what it comes
  * to is held against a second way to count. */
 /* SPDX-License-Identifier: MIT */
-#include "core/lease.h"
+#include "core/machine/lease.h"
 #include "fuzz.h"
 #include "store/quorum/ballot.h"
 #include "store/quorum/skew.h"

@@ -3,7 +3,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/alloc.h"
 #include "fuzz.h"
-#include "store/redis/conf.h"
+#include "store/redis/wire/conf.h"
 
 static void check_conf(const dibs__redis_conf *conf)
 {
@@ -71,9 +71,9 @@ static void read_exchange(const char *text)
     dibs_error err = {0};
     char *url = NULL;
 
-    if (dibs__redis_exchange_url(text, &url, &err) == DIBS_OK) {
+    if (dibs__redis_stackexchange_url(text, &url, &err) == DIBS_OK) {
         REQUIRE(url && strncmp(url, "redis", 5) == 0);
-        REQUIRE(!dibs__redis_is_exchange(url));
+        REQUIRE(!dibs__redis_is_stackexchange(url));
         read_url(url);
         dibsx_free(url);
     } else {
@@ -91,7 +91,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++)
         (void)unsetenv(variables[i]);
-    if (dibs__redis_is_exchange(text))
+    if (dibs__redis_is_stackexchange(text))
         REQUIRE(strchr(text, '/') == NULL || strchr(text, ','));
     read_exchange(text);
     read_url(text);

@@ -3,9 +3,9 @@
  * read beyond what came. */
 /* SPDX-License-Identifier: MIT */
 #include "fuzz_reply.h"
-#include "store/redis/error.h"
-#include "store/redis/group.h"
-#include "store/redis/step.h"
+#include "store/redis/lease_words.h"
+#include "store/redis/pipe/batch.h"
+#include "store/redis/wire/error.h"
 
 /* Past the end of the stream: it was admitted. */
 static size_t refused_at(const uint8_t *data, size_t size, size_t piece)
@@ -82,10 +82,10 @@ static void take_apart(const uint8_t *data, size_t size)
         dibs__hi.redisReaderFeed(reader, (const char *)data, size) ==
             REDIS_OK &&
         dibs__hi.redisReaderGetReply(reader, &reply) == REDIS_OK && reply) {
-        for (int count = 1; count <= DIBS__GROUP_MAX; count++)
-            if (dibs__group_is_answer(reply, count))
+        for (int count = 1; count <= DIBS__BATCH_MAX; count++)
+            if (dibs__batch_is_answer(reply, count))
                 for (int i = 1; i < count; i++)
-                    dibs__reply_free(dibs__group_take(reply, i));
+                    dibs__reply_free(dibs__batch_take(reply, i));
         dibs__reply_free(reply);
     }
     dibs__hi.redisReaderFree(reader);

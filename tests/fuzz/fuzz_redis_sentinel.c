@@ -2,10 +2,10 @@
  * and nothing is read beyond what came. */
 /* SPDX-License-Identifier: MIT */
 #include "fuzz_reply.h"
-#include "store/redis/reply.h"
-#include "store/redis/sentinel_read.h"
+#include "store/redis/sentinel/parse.h"
+#include "store/redis/wire/reply.h"
 
-static void check_place(const dibs__place *place)
+static void check_place(const dibs__endpoint *place)
 {
     REQUIRE(place->host[0] && strlen(place->host) <= DIBS__HOST_MAX);
     REQUIRE(place->port >= 1 && place->port <= 65535);
@@ -15,22 +15,22 @@ static void check_place(const dibs__place *place)
 static void read_reply(const redisReply *reply)
 {
     const redisReply *item = reply;
-    dibs__place place;
+    dibs__endpoint place;
 
-    if (dibs__sentinel_read_place(dibs__reply_item(reply, 0),
-                                  dibs__reply_item(reply, 1), &place))
+    if (dibs__sentinel_read_endpoint(dibs__reply_item(reply, 0),
+                                     dibs__reply_item(reply, 1), &place))
         check_place(&place);
     for (size_t i = 0; item; item = dibs__reply_item(reply, i++))
-        if (dibs__sentinel_read_place(dibs__sentinel_field(item, "ip"),
-                                      dibs__sentinel_field(item, "port"),
-                                      &place))
+        if (dibs__sentinel_read_endpoint(dibs__sentinel_field(item, "ip"),
+                                         dibs__sentinel_field(item, "port"),
+                                         &place))
             check_place(&place);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char *text = fuzz_text(data, size);
-    dibs__place place;
+    dibs__endpoint place;
 
     fuzz_reply(data, size, read_reply);
     if (dibs__sentinel_read_switch(text, "mymaster", &place))

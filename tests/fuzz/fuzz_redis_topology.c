@@ -2,9 +2,9 @@
  * what is read points at members that are there, what is refused leaves nothing. */
 /* SPDX-License-Identifier: MIT */
 #include "fuzz_reply.h"
-#include "store/redis/topology.h"
+#include "store/redis/cluster/topology.h"
 
-static const dibs__place asked = {.host = "seed", .port = 7000};
+static const dibs__endpoint asked = {.host = "seed", .port = 7000};
 
 static void check_map(const dibs__topology *map)
 {
@@ -15,7 +15,7 @@ static void check_map(const dibs__topology *map)
                 map->members[map->server[slot] - 1].master);
     }
     for (size_t i = 0; i < map->count; i++) {
-        const dibs__place *place = &map->members[i].place;
+        const dibs__endpoint *place = &map->members[i].place;
 
         REQUIRE(place->host[0] && strlen(place->host) <= DIBS__HOST_MAX);
         REQUIRE(place->port >= 1 && place->port <= 65535);
@@ -37,7 +37,7 @@ static void read_map(const redisReply *reply)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char *text = fuzz_text(data, size);
-    dibs__place to;
+    dibs__endpoint to;
     int slot;
 
     fuzz_reply(data, size, read_map);

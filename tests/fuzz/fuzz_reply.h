@@ -4,8 +4,8 @@
 #define DIBS_TESTS_FUZZ_REPLY_H
 
 #include "fuzz.h"
-#include "store/redis/driver.h"
-#include "store/redis/resp.h"
+#include "store/redis/wire/driver.h"
+#include "store/redis/wire/resp.h"
 
 /* As on a connection: the guard first, then the reader. */
 static inline void

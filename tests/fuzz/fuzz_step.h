@@ -98,11 +98,11 @@ static inline dibs_status fuzz_lease_step(dibs__store *st, int which,
         return rc;
     case 5:
         rc = ops->turn(st,
-                       &(dibs__turn){.name = "a",
-                                     .owner = fuzz_owner,
-                                     .fence = 5,
-                                     .to_owner = fuzz_owner,
-                                     .ttl_ms = 1000},
+                       &(dibs__conversion){.name = "a",
+                                           .owner = fuzz_owner,
+                                           .fence = 5,
+                                           .to_owner = fuzz_owner,
+                                           .ttl_ms = 1000},
                        deadline, answers, err);
         fuzz_check_grant(rc, &answers[0], DIBS__LEASE_MAX_MS);
         REQUIRE(rc != DIBS_OK || answers[0].fence >= 5);

@@ -5,7 +5,7 @@
 
 #include <pthread.h>
 
-/* Names of every form, and their keys; tests/unit/test_postgres_advkey.c has how
+/* Names of every form, and their keys; tests/unit/test_postgres_advisory_key.c has how
  * these come about. */
 static const struct {
     const char *name, *key;

@@ -124,15 +124,15 @@ static void renew(dibs__store *st)
 
 static void turn_over(dibs__store *st)
 {
-    const dibs__turn how = {.name = "k",
-                            .owner = ONE,
-                            .to_owner = OTHER,
-                            .fence = hold(st, ONE),
-                            .mode = DIBS__EXCLUSIVE,
-                            .ttl_ms = TTL_MS};
+    const dibs__conversion how = {.name = "k",
+                                  .owner = ONE,
+                                  .to_owner = OTHER,
+                                  .fence = hold(st, ONE),
+                                  .mode = DIBS__EXCLUSIVE,
+                                  .ttl_ms = TTL_MS};
     dibs__answer ans;
 
-    CHECK(DIBS_OK, st->ops->lease->turn(st, &how, soon(), &ans, err));
+    CHECK(DIBS_OK, st->ops->lease->convert(st, &how, soon(), &ans, err));
 }
 
 static void leave_a_ghost(dibs__store *st)

@@ -6,7 +6,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "child.h"
 #include "pg_world.h"
-#include "store/ask.h"
+#include "store/lease_args.h"
 
 #include <pthread.h>
 #include <signal.h>

@@ -13,8 +13,8 @@
 
 #include "base/clock.h"
 #include "base/rand.h"
+#include "store/redis/cluster/slot.h"
 #include "store/redis/keys.h"
-#include "store/redis/slot.h"
 #include <dibs/dibs.h>
 
 #include <poll.h>

@@ -3,7 +3,7 @@
 #include "cluster_stage.h"
 #include "setuser.h"
 
-#include "store/redis/slot.h"
+#include "store/redis/cluster/slot.h"
 
 cluster_world cw;
 char cw_url[SERVER_URL_MAX];

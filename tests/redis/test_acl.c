@@ -142,10 +142,10 @@ static void sets_turns_and_logs_work(void **state)
         {.name = "workflow:k", .owner = OWNER, .ttl_ms = 9000, .who = "h:1"},
         {.name = "workflow:{t}:l", .owner = HEIR, .ttl_ms = 9000, .who = "h:1"},
     };
-    dibs__turn turn = {.name = "workflow:k",
-                       .owner = OWNER,
-                       .mode = DIBS__SHARED,
-                       .to_owner = HEIR};
+    dibs__conversion turn = {.name = "workflow:k",
+                             .owner = OWNER,
+                             .mode = DIBS__SHARED,
+                             .to_owner = HEIR};
     dibs__answer answers[2];
     size_t blocked = 0, count = 0;
     uint64_t position = 0;
@@ -154,7 +154,7 @@ static void sets_turns_and_logs_work(void **state)
     CHECK(DIBS_OK, st->ops->lease->acquire_all(st, asks, 2, deadline, answers,
                                                &blocked, err));
     turn.fence = answers[0].fence;
-    CHECK(DIBS_OK, st->ops->lease->turn(st, &turn, deadline, answers, err));
+    CHECK(DIBS_OK, st->ops->lease->convert(st, &turn, deadline, answers, err));
     CHECK(DIBS_OK,
           st->ops->lease->yield(st, "workflow:k", 0, deadline, &asked, err));
     CHECK(DIBS_OK, st->ops->log->append(st, "workflow:t", "x", 1, 9, deadline,

@@ -5,8 +5,8 @@
 #include "cluster_stage.h"
 #include "hosting.h"
 
+#include "store/redis/cluster/slot.h"
 #include "store/redis/keys.h"
-#include "store/redis/slot.h"
 #include "store/store.h"
 
 static const char *acl_file;

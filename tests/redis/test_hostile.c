@@ -110,21 +110,21 @@ static dibs_status renew(dibs__store *st, dibs_error *err)
 
 static dibs_status turn(dibs__store *st, dibs_error *err)
 {
-    const dibs__turn how = {.name = "k",
-                            .owner = OWNER,
-                            .fence = 5,
-                            .to_owner = OWNER,
-                            .ttl_ms = TTL_MS};
+    const dibs__conversion how = {.name = "k",
+                                  .owner = OWNER,
+                                  .fence = 5,
+                                  .to_owner = OWNER,
+                                  .ttl_ms = TTL_MS};
     dibs__answer ans;
 
-    return st->ops->lease->turn(st, &how, stage_soon(), &ans, err);
+    return st->ops->lease->convert(st, &how, stage_soon(), &ans, err);
 }
 
 static dibs_status take(dibs__store *st, dibs_error *err)
 {
     uint32_t broken;
 
-    return st->ops->lease->take(st, "k", 5, stage_soon(), &broken, err);
+    return st->ops->lease->revoke(st, "k", 5, stage_soon(), &broken, err);
 }
 
 static const dibs__voter voter = {.run_id = "0123", .longest_ms = TTL_MS};

@@ -1,7 +1,7 @@
 /* test_many.c - the script that does the steps of a group: what each of its
  * members is answered, and what the server has then. */
 /* SPDX-License-Identifier: MIT */
-#include "link_world.h"
+#include "pipeline_world.h"
 
 #include "store/redis/keys.h"
 #include "store/redis/script.h"
@@ -54,13 +54,13 @@ static redisReply *run(way *wy, party pt)
     char key_count[16];
 
     snprintf(key_count, sizeof(key_count), "%d", 1 + add_words(&keys, pt.keys));
-    dibs__script_begin(&words, DIBS__SCRIPT_many, key_count);
+    dibs__script_begin(&words, DIBS__SCRIPT_batch, key_count);
     dibs__words_puts(&words, DIBS__KEY_FENCE);
     add_words(&words, pt.keys);
     add_words(&words, pt.rest);
     if (dibs__route_new(&wy->conf, NULL, DIBS__LANE_STEPS, &rt, &err) !=
             DIBS_OK ||
-        dibs__script_run(rt, DIBS__SCRIPT_many, &words, deadline, &reply,
+        dibs__script_run(rt, DIBS__SCRIPT_batch, &words, deadline, &reply,
                          &err) != DIBS_OK)
         fail_msg("%s", err.message);
     dibs__route_free(rt);

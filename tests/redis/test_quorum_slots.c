@@ -229,8 +229,8 @@ static void what_was_broken_is_not_denied(void **state)
             locks[k] = permit(q->one, SLOTS);
             CHECK(DIBS_OK, world_try_until(locks[k], WORLD_BOUND_MS));
         }
-        rc = st->ops->lease->take(st, "pool", 0, dibsx_now() + span, &broken,
-                                  NULL);
+        rc = st->ops->lease->revoke(st, "pool", 0, dibsx_now() + span, &broken,
+                                    NULL);
         assert_true(rc != DIBS_UNAVAIL || broken == 0);
         free_all(locks);
     }

@@ -6,7 +6,7 @@
 #include "ask.h"
 #include "topology.h"
 
-#include "store/redis/handle.h"
+#include "store/redis/redis_store.h"
 
 #include <pthread.h>
 

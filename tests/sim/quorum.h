@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "base/rand.h"
-#include "core/lease.h"
+#include "core/machine/lease.h"
 #include "store/quorum/ballot.h"
 #include "store/quorum/skew.h"
 #include "store/quorum/slots.h"

@@ -3,7 +3,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "quorum.h"
 
-#include "store/vote.h"
+#include "store/quorum_steps.h"
 #include <string.h>
 
 enum { BACK_US = 500000, SEEN_US = 100000 };

@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "base/rand.h"
-#include "core/lease.h"
+#include "core/machine/lease.h"
 #include "store/grant.h"
 
 enum { CLIENTS_MAX = 8, EVENTS_MAX = 4096, GONE_MAX = 128 };

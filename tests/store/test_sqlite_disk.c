@@ -219,7 +219,7 @@ static void a_grant_that_was_rolled_back_is_not_rung(void **state)
     world *w = *state;
     dibs__store *holder, *waiter;
     dibs__answer queued;
-    dibs__ring ring;
+    dibs__notice ring;
     int bell = -1;
 
     need_mount();

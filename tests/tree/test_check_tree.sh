@@ -60,7 +60,7 @@ caught src/serve/planted.c 'may not include "cli/command.h"' <<<"$head#include \
 caught src/demo/planted.c 'may not include "http/inside.h"' <<<"$head#include \"http/inside.h\""
 caught src/demo/planted.c 'may not include "cli/command.h"' <<<"$head#include \"cli/command.h\""
 caught src/http/planted.c 'may not include "demo/demo.h"' <<<"$head#include \"demo/demo.h\""
-caught tests/contract/planted.c 'may not include "core/lease.h"' <<<"$head#include \"core/lease.h\""
+caught tests/contract/planted.c 'may not include "core/machine/lease.h"' <<<"$head#include \"core/machine/lease.h\""
 caught examples/planted.c 'may not include "base/buf.h"' <<<"$head#include \"base/buf.h\""
 caught include/dibs/planted.h 'may not include <pthread.h>' <<<"${head/planted.c/planted.h}#include <pthread.h>"
 caught src/core/planted.c 'is for src/store/sqlite alone' <<<"$head#include <sqlite3.h>"
@@ -90,7 +90,7 @@ static const char *text = "sprintf(x) // not a comment \" atoi(y)";
 int dibsx_rand(void); // gets(line) is only spoken of
 END
 passes src/store/redis/planted.c <<<"$head#include \"store/grant.h\"
-#include \"store/redis/conn.h\"
+#include \"store/redis/wire/conn.h\"
 #include <hiredis/hiredis.h>"
 
 passes src/store/redis/pipe/planted.c <<<"$head#include \"store/lane.h\"

@@ -91,12 +91,12 @@ static void write_back(world *w, const dibs__party *party)
         *row = w->rows[--w->count];
 }
 
-static const char *sign_of(dibs__news news)
+static const char *sign_of(dibs__notice_kind news)
 {
-    static const char *const signs[] = {[DIBS__NEWS_GRANTED] = "+",
-                                        [DIBS__NEWS_BROKEN] = "-",
-                                        [DIBS__NEWS_WANTED] = "?",
-                                        [DIBS__NEWS_YIELD] = "!"};
+    static const char *const signs[] = {[DIBS__NOTICE_GRANTED] = "+",
+                                        [DIBS__NOTICE_BROKEN] = "-",
+                                        [DIBS__NOTICE_WANTED] = "?",
+                                        [DIBS__NOTICE_YIELD] = "!"};
 
     return signs[news];
 }
@@ -190,7 +190,7 @@ world_release(world *w, const char *owner, bool unanswered, int64_t keep_ms)
 
 dibs_status world_take(world *w, uint64_t fence, uint32_t *broken)
 {
-    dibs_status rc = dibs__grant_take(world_load(w), fence, broken, &w->err);
+    dibs_status rc = dibs__grant_revoke(world_load(w), fence, broken, &w->err);
 
     assert_true(rc == DIBS_OK || w->err.status == rc);
     world_commit(w);
@@ -200,13 +200,14 @@ dibs_status world_take(world *w, uint64_t fence, uint32_t *broken)
 dibs_status world_turn(world *w, const char *owner, uint64_t fence,
                        dibs__mode mode, const char *to_owner)
 {
-    dibs__turn turn = {.name = "n",
-                       .owner = owner,
-                       .fence = fence,
-                       .mode = mode,
-                       .to_owner = to_owner ? to_owner : owner,
-                       .ttl_ms = WORLD_TTL_MS};
-    dibs_status rc = dibs__grant_turn(world_load(w), &turn, &w->ans, &w->err);
+    dibs__conversion turn = {.name = "n",
+                             .owner = owner,
+                             .fence = fence,
+                             .mode = mode,
+                             .to_owner = to_owner ? to_owner : owner,
+                             .ttl_ms = WORLD_TTL_MS};
+    dibs_status rc =
+        dibs__grant_convert(world_load(w), &turn, &w->ans, &w->err);
 
     assert_true(rc == DIBS_OK || w->err.status == rc);
     if (rc < DIBS_UNAVAIL) /* Else a store rolls back. */

@@ -80,10 +80,10 @@ static void a_wait_is_a_span(void **state)
 
 static dibs_status turn(int64_t left_ms, uint64_t fence)
 {
-    const dibs__turn how = {.name = "a", .fence = 7, .ttl_ms = TTL_MS};
+    const dibs__conversion how = {.name = "a", .fence = 7, .ttl_ms = TTL_MS};
     const dibs__answer ans = {.fence = fence, .left_ms = left_ms};
 
-    return dibs__answer_turn(&how, &ans, NULL);
+    return dibs__answer_convert(&how, &ans, NULL);
 }
 
 static void a_turn_does_not_go_back(void **state)

@@ -392,7 +392,7 @@ static void test_ghost_keeps_others_out(void **state)
     RUN(unanswered);
 }
 
-static void test_take(void **state)
+static void test_acquire(void **state)
 {
     static const step steps[] = {
         {TAKE, "", NONE, 0, DIBS_NOTFOUND, "|"},
@@ -456,7 +456,7 @@ int main(void)
         cmocka_unit_test(test_any_step_hands_off),
         cmocka_unit_test(test_tombstone_answers_late_requests),
         cmocka_unit_test(test_ghost_keeps_others_out),
-        cmocka_unit_test(test_take),
+        cmocka_unit_test(test_acquire),
         cmocka_unit_test(test_name_has_one_kind),
     };
 

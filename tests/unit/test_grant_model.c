@@ -45,7 +45,7 @@ typedef struct model {
     uint32_t capacity; /* mostly asked for; 0: lock */
     char rung[WORLD_TEXT];
     char from[4], to[4]; /* of the last turn */
-    dibs__turn turn;
+    dibs__conversion turn;
 } model;
 
 static person *list_find(list *l, const char *owner)
@@ -289,7 +289,7 @@ static dibs_status model_heir(model *m, const char *owner)
 
 static dibs_status model_turn_held(model *m, person *mine, bool stays)
 {
-    const dibs__turn *turn = &m->turn;
+    const dibs__conversion *turn = &m->turn;
     dibs_status rc = stays ? DIBS_OK : model_heir(m, turn->to_owner);
     size_t at = (size_t)(mine - m->holders.all);
     person one = *mine;
@@ -318,7 +318,7 @@ static dibs_status model_turn_held(model *m, person *mine, bool stays)
 
 static dibs_status model_turn(model *m)
 {
-    const dibs__turn *turn = &m->turn;
+    const dibs__conversion *turn = &m->turn;
     person *mine = list_find(&m->holders, turn->owner);
     bool held = mine && !mine->left && mine->fence == turn->fence;
     dibs_status rc = DIBS_OK;
@@ -440,14 +440,15 @@ static void random_turn(model *m, dibsx_prng *prng, const char *owner)
     snprintf(m->to, sizeof(m->to), "o%u",
              (unsigned)dibsx_prng_below(prng, OWNERS) % 100);
     m->turn =
-        (dibs__turn){.name = "n",
-                     .owner = m->from,
-                     .fence = fence + (dibsx_prng_below(prng, 9) == 0),
-                     .mode = m->capacity
-                                 ? DIBS__PERMITS
-                                 : (dibs__mode)dibsx_prng_below(prng, 2),
-                     .to_owner = dibsx_prng_below(prng, 2) ? m->from : m->to,
-                     .ttl_ms = 1 + (int64_t)dibsx_prng_below(prng, 6000)};
+        (dibs__conversion){.name = "n",
+                           .owner = m->from,
+                           .fence = fence + (dibsx_prng_below(prng, 9) == 0),
+                           .mode = m->capacity
+                                       ? DIBS__PERMITS
+                                       : (dibs__mode)dibsx_prng_below(prng, 2),
+                           .to_owner =
+                               dibsx_prng_below(prng, 2) ? m->from : m->to,
+                           .ttl_ms = 1 + (int64_t)dibsx_prng_below(prng, 6000)};
     if (dibsx_prng_below(prng, 20) == 0)
         m->turn.mode = (dibs__mode)dibsx_prng_below(prng, 3);
 }
@@ -459,7 +460,7 @@ static bool step_turn(world *w, model *m, dibsx_prng *prng, const char *owner)
     dibs_status rc;
 
     random_turn(m, prng, owner);
-    rc = dibs__grant_turn(&w->roll, &m->turn, &w->ans, &w->err);
+    rc = dibs__grant_convert(&w->roll, &m->turn, &w->ans, &w->err);
     if (rc < DIBS_UNAVAIL)
         world_commit(w);
     else
@@ -497,7 +498,7 @@ static bool random_step(world *w, model *m, dibsx_prng *prng, const char *owner)
 
     switch (dibsx_prng_below(prng, 20)) {
     case 0:
-        same = dibs__grant_take(&w->roll, fence, &broken, NULL) ==
+        same = dibs__grant_revoke(&w->roll, fence, &broken, NULL) ==
                model_take(m, fence);
         break;
     case 1:

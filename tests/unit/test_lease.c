@@ -1,6 +1,6 @@
 /* test_lease.c - the lease machine, rule by rule, with a clock of its own. */
 /* SPDX-License-Identifier: MIT */
-#include "core/lease.h"
+#include "core/machine/lease.h"
 #include "unit.h"
 
 #include <string.h>
@@ -82,10 +82,11 @@ static void validity_is_not_beyond_what_was_asked_for(void **state)
         assert_in_range(ls.valid_until, most, most + MS(5));
 
         ls = held_since(T0);
-        assert_true(dibs__lease_turning(&ls));
-        dibs__lease_turned(&ls, T0 + MS(5), DIBS_OK,
-                           &(dibs__answer){.fence = 8, .left_ms = odd_spans[i]},
-                           T0 + MS(9));
+        assert_true(dibs__lease_converting(&ls));
+        dibs__lease_converted(&ls, T0 + MS(5), DIBS_OK,
+                              &(dibs__answer){.fence = 8,
+                                              .left_ms = odd_spans[i]},
+                              T0 + MS(9));
         assert_in_range(ls.valid_until, most, most + MS(5));
     }
 }
@@ -118,10 +119,10 @@ static void without_a_fence_nothing_is_held(void **state)
     answer(&ls, DIBS_OK, 0, TTL_MS, false, T0 + MS(1));
     assert_false(dibs__lease_valid(&ls, T0 + MS(1)));
     ls = held_since(T0);
-    assert_true(dibs__lease_turning(&ls));
-    dibs__lease_turned(&ls, T0 + MS(5), DIBS_OK,
-                       &(dibs__answer){.fence = 0, .left_ms = TTL_MS},
-                       T0 + MS(9));
+    assert_true(dibs__lease_converting(&ls));
+    dibs__lease_converted(&ls, T0 + MS(5), DIBS_OK,
+                          &(dibs__answer){.fence = 0, .left_ms = TTL_MS},
+                          T0 + MS(9));
     assert_int_equal(ls.fence, 7);
 }
 
@@ -453,11 +454,11 @@ static void a_turn_waits_for_the_renewal_under_way(void **state)
 
     (void)state;
     dibs__lease_renewing(&ls);
-    assert_false(dibs__lease_turning(&ls));
+    assert_false(dibs__lease_converting(&ls));
     dibs__lease_renewed(&ls, T0 + MS(3), DIBS_OK, TTL_MS, T0 + MS(4));
-    assert_true(dibs__lease_turning(&ls));
+    assert_true(dibs__lease_converting(&ls));
     assert_int_equal(dibs__lease_due(&ls, T0 + MS(9000)), DIBS__LEASE_NOTHING);
-    dibs__lease_turned(&ls, T0 + MS(9000), DIBS_OK, &ans, T0 + MS(9001));
+    dibs__lease_converted(&ls, T0 + MS(9000), DIBS_OK, &ans, T0 + MS(9001));
     assert_int_equal(ls.state, DIBS__LEASE_HELD);
     assert_int_equal(ls.fence, 9);
     assert_int_equal(ls.valid_until, T0 + MS(9000 + TTL_MS - DRIFT_MS));
@@ -474,8 +475,8 @@ static void after_a_turn_the_lock_delay_is_not_believed(void **state)
     begin(&ls, (dibs__terms){.ttl_ms = TTL_MS, .delay_ms = 4000});
     dibs__lease_asked(&ls, T0);
     answer(&ls, DIBS_OK, 7, left_ms, false, T0);
-    assert_true(dibs__lease_turning(&ls));
-    dibs__lease_turned(&ls, T0 + MS(3000), DIBS_OK, &ans, T0 + MS(3001));
+    assert_true(dibs__lease_converting(&ls));
+    dibs__lease_converted(&ls, T0 + MS(3000), DIBS_OK, &ans, T0 + MS(3001));
     assert_int_equal(ls.fence, 9);
     assert_true(ls.valid_until > T0 + MS(TTL_MS));
     assert_true(ls.valid_until <= T0 + MS(3000 + TTL_MS - DRIFT_MS));
@@ -501,8 +502,8 @@ static void a_turn_that_fails_leaves_the_lease_as_it_was(void **state)
         dibs__lease ls = held_since(T0);
         dibs__answer ans = {.fence = 9, .left_ms = TTL_MS};
 
-        assert_true(dibs__lease_turning(&ls));
-        dibs__lease_turned(&ls, T0 + MS(5), fails[i], &ans, T0 + MS(6));
+        assert_true(dibs__lease_converting(&ls));
+        dibs__lease_converted(&ls, T0 + MS(5), fails[i], &ans, T0 + MS(6));
         assert_int_equal(ls.state, DIBS__LEASE_HELD);
         assert_int_equal(ls.fence, 7);
         assert_int_equal(ls.valid_until, T0 + MS(TTL_MS - DRIFT_MS));
@@ -516,14 +517,14 @@ static void a_turn_that_comes_back_too_late_finds_it_lost(void **state)
     dibs__answer ans = {.fence = 9, .left_ms = TTL_MS};
 
     (void)state;
-    assert_true(dibs__lease_turning(&ls));
-    dibs__lease_turned(&ls, T0 + MS(5), DIBS_OK, &ans, T0 + MS(TTL_MS));
+    assert_true(dibs__lease_converting(&ls));
+    dibs__lease_converted(&ls, T0 + MS(5), DIBS_OK, &ans, T0 + MS(TTL_MS));
     assert_int_equal(ls.state, DIBS__LEASE_LOST);
     assert_int_equal(ls.fence, 7);
 
     ls = held_since(T0);
-    assert_true(dibs__lease_turning(&ls));
-    dibs__lease_turned(&ls, T0 + MS(5), DIBS_LOST, &ans, T0 + MS(6));
+    assert_true(dibs__lease_converting(&ls));
+    dibs__lease_converted(&ls, T0 + MS(5), DIBS_LOST, &ans, T0 + MS(6));
     assert_int_equal(ls.state, DIBS__LEASE_LOST);
 }
 

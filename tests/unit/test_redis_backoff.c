@@ -1,6 +1,6 @@
 /* test_redis_backoff.c - attempts to connect are spread, further and further. */
 /* SPDX-License-Identifier: MIT */
-#include "store/redis/backoff.h"
+#include "store/redis/wire/backoff.h"
 #include "unit.h"
 
 enum { CLIENTS = 1000 };

@@ -2,7 +2,7 @@
  * environment, and what is refused. */
 /* SPDX-License-Identifier: MIT */
 #include "base/alloc.h"
-#include "store/redis/conf.h"
+#include "store/redis/wire/conf.h"
 #include "unit.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,8 +30,8 @@ read_text(const char *text, dibs__redis_conf *conf, dibs_error *err)
     dibs_status rc = DIBS_OK;
 
     *conf = (dibs__redis_conf){0};
-    if (dibs__redis_is_exchange(text))
-        rc = dibs__redis_exchange_url(text, &translated, err);
+    if (dibs__redis_is_stackexchange(text))
+        rc = dibs__redis_stackexchange_url(text, &translated, err);
     if (rc == DIBS_OK)
         rc = dibsx_url_parse(translated ? translated : text, &url, err);
     if (rc == DIBS_OK)
@@ -285,7 +285,7 @@ static void urls_are_no_connection_strings(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++)
-        if (dibs__redis_is_exchange(cases[i]))
+        if (dibs__redis_is_stackexchange(cases[i]))
             fail_msg("%s is taken for a connection string", cases[i]);
 }
 
@@ -294,7 +294,7 @@ static void sentinels_become_their_url(void **state)
     char *url = NULL;
 
     (void)state;
-    assert_int_equal(dibs__redis_exchange_url(
+    assert_int_equal(dibs__redis_stackexchange_url(
                          "a:1,b:2,serviceName=main,password=p w", &url, NULL),
                      DIBS_OK);
     assert_string_equal(url, "redis-sentinel://:p%20w@a:1,b:2/main");
@@ -368,12 +368,12 @@ static void no_message_has_a_part_of_a_password(void **state)
     char *url = NULL;
 
     (void)state;
-    assert_int_equal(dibs__redis_exchange_url("a:1,password=x,hunter=y", &url,
-                                              &err),
+    assert_int_equal(dibs__redis_stackexchange_url("a:1,password=x,hunter=y",
+                                                   &url, &err),
                      DIBS_INVALID);
     assert_null(url);
     assert_null(strstr(err.message, "hunter"));
-    assert_int_equal(dibs__redis_exchange_url("a:1,hunter=y", &url, &err),
+    assert_int_equal(dibs__redis_stackexchange_url("a:1,hunter=y", &url, &err),
                      DIBS_INVALID);
     assert_non_null(strstr(err.message, "hunter"));
 }

@@ -2,7 +2,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "unit.h"
 
-#include "store/redis/error.h"
+#include "store/redis/wire/error.h"
 #include <string.h>
 
 typedef struct expectation {

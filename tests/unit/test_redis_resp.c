@@ -1,6 +1,6 @@
 /* test_redis_resp.c - commands on the wire, and what the guard lets in. */
 /* SPDX-License-Identifier: MIT */
-#include "store/redis/resp.h"
+#include "store/redis/wire/resp.h"
 #include "unit.h"
 #include <stdio.h>
 #include <stdlib.h>

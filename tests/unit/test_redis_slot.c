@@ -4,9 +4,9 @@
 #include "unit.h"
 
 #include "base/rand.h"
-#include "store/redis/fit.h"
+#include "store/redis/cluster/slot.h"
+#include "store/redis/cluster/slot_keys.h"
 #include "store/redis/keys.h"
-#include "store/redis/slot.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -141,7 +141,7 @@ static void expect_word(const dibs__words *words, int i, const char *text)
 static void a_command_gets_the_fence_of_its_slot(void **state)
 {
     dibs__words words;
-    dibs__fitting room;
+    dibs__slot_keys room;
     dibs_error err;
     int key_at;
 
@@ -152,7 +152,8 @@ static void a_command_gets_the_fence_of_its_slot(void **state)
     dibs__words_puts(&words, "8{0}");
     dibs__words_puts(&words, "word");
     dibs__words_puts(&words, DIBS__KEY_FENCE); /* no key, so it stays */
-    assert_int_equal(dibs__fit(&words, 3, &room, &key_at, &err), DIBS_OK);
+    assert_int_equal(dibs__slot_keys_fit(&words, 3, &room, &key_at, &err),
+                     DIBS_OK);
     assert_int_equal(words.count, 9);
     assert_true(key_at == 4 || key_at == 5);
     expect_word(&words, 2, "4");
@@ -170,7 +171,7 @@ static void a_command_gets_the_fence_of_its_slot(void **state)
 static void commands_with_one_key_or_none_stay(void **state)
 {
     dibs__words words;
-    dibs__fitting room;
+    dibs__slot_keys room;
     dibs_error err;
     int key_at;
 
@@ -178,13 +179,15 @@ static void commands_with_one_key_or_none_stay(void **state)
     begin(&words, "1");
     dibs__words_puts(&words, "a");
     dibs__words_puts(&words, "b");
-    assert_int_equal(dibs__fit(&words, 3, &room, &key_at, &err), DIBS_OK);
+    assert_int_equal(dibs__slot_keys_fit(&words, 3, &room, &key_at, &err),
+                     DIBS_OK);
     assert_int_equal(words.count, 5);
     assert_int_equal(key_at, 3);
     expect_word(&words, 2, "1");
     begin(&words, "0");
     dibs__words_puts(&words, "b");
-    assert_int_equal(dibs__fit(&words, 3, &room, &key_at, &err), DIBS_OK);
+    assert_int_equal(dibs__slot_keys_fit(&words, 3, &room, &key_at, &err),
+                     DIBS_OK);
     assert_int_equal(words.count, 4);
     assert_int_equal(key_at, 0);
 }
@@ -192,7 +195,7 @@ static void commands_with_one_key_or_none_stay(void **state)
 static void keys_of_different_slots_do_not_go_together(void **state)
 {
     dibs__words words;
-    dibs__fitting room;
+    dibs__slot_keys room;
     dibs_error err;
     int key_at;
 
@@ -201,7 +204,7 @@ static void keys_of_different_slots_do_not_go_together(void **state)
     dibs__words_puts(&words, DIBS__KEY_FENCE);
     dibs__words_puts(&words, "a");
     dibs__words_puts(&words, "b");
-    assert_int_equal(dibs__fit(&words, 3, &room, &key_at, &err),
+    assert_int_equal(dibs__slot_keys_fit(&words, 3, &room, &key_at, &err),
                      DIBS_UNSUPPORTED);
     assert_non_null(strstr(err.message, "tag"));
 }

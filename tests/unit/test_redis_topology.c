@@ -4,13 +4,13 @@
 #include "unit.h"
 
 #include "base/alloc.h"
-#include "store/redis/driver.h"
-#include "store/redis/topology.h"
+#include "store/redis/cluster/topology.h"
+#include "store/redis/wire/driver.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const dibs__place asked = {.host = "seed", .port = 7000};
+static const dibs__endpoint asked = {.host = "seed", .port = 7000};
 
 /* The reply that these bytes are. */
 static redisReply *read_reply(const char *bytes, size_t len)
@@ -194,7 +194,7 @@ static void referrals_say_where(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT_OF(all); i++) {
-        dibs__place to;
+        dibs__endpoint to;
         int slot = -1;
         bool read = dibs__redirect_read(all[i].text, &asked, &slot, &to);
 

@@ -219,16 +219,17 @@ fault_acquire_all(dibs__store *st, const dibs__ask *asks, size_t count,
 }
 
 static dibs_status
-fault_turn(dibs__store *st, const dibs__turn *turn, dibsx_nsec deadline,
-           dibs__answer *ans, dibs_error *err)
+fault_convert(dibs__store *st, const dibs__conversion *turn,
+              dibsx_nsec deadline, dibs__answer *ans, dibs_error *err)
 {
     fault_store *fs = fault_of(st);
     bool after;
-    dibs_status rc = before(fs, DIBS__STEP_TURN, deadline, &after, err);
+    dibs_status rc = before(fs, DIBS__STEP_CONVERT, deadline, &after, err);
 
     memset(ans, 0, sizeof(*ans));
     if (rc == DIBS_OK)
-        rc = fs->within->ops->lease->turn(fs->within, turn, deadline, ans, err);
+        rc = fs->within->ops->lease->convert(fs->within, turn, deadline, ans,
+                                             err);
     if (!after)
         return rc;
     memset(ans, 0, sizeof(*ans));
@@ -280,17 +281,17 @@ fault_list(dibs__store *st, const char *begins, dibsx_nsec deadline,
 }
 
 static dibs_status
-fault_take(dibs__store *st, const char *name, uint64_t fence,
-           dibsx_nsec deadline, uint32_t *broken, dibs_error *err)
+fault_revoke(dibs__store *st, const char *name, uint64_t fence,
+             dibsx_nsec deadline, uint32_t *broken, dibs_error *err)
 {
     fault_store *fs = fault_of(st);
     bool after;
-    dibs_status rc = before(fs, DIBS__STEP_TAKE, deadline, &after, err);
+    dibs_status rc = before(fs, DIBS__STEP_REVOKE, deadline, &after, err);
 
     *broken = 0;
     if (rc == DIBS_OK)
-        rc = fs->within->ops->lease->take(fs->within, name, fence, deadline,
-                                          broken, err);
+        rc = fs->within->ops->lease->revoke(fs->within, name, fence, deadline,
+                                            broken, err);
     if (!after)
         return rc;
     *broken = 0;
@@ -412,7 +413,7 @@ fault_bell_open(dibs__store *st, dibsx_nsec deadline, int *fd, dibs_error *err)
     return within->ops->bell_open(within, deadline, fd, err);
 }
 
-static size_t fault_bell_hear(dibs__store *st, dibs__ring *rings, size_t max)
+static size_t fault_bell_hear(dibs__store *st, dibs__notice *rings, size_t max)
 {
     fault_store *fs = fault_of(st);
     size_t heard = fs->within->ops->bell_hear(fs->within, rings, max);
@@ -424,7 +425,7 @@ static size_t fault_bell_hear(dibs__store *st, dibs__ring *rings, size_t max)
         return 0;
     if (!after)
         return heard;
-    rings[0] = (dibs__ring){.news = DIBS__NEWS_MISSED};
+    rings[0] = (dibs__notice){.news = DIBS__NOTICE_MISSED};
     return 1;
 }
 

@@ -18,7 +18,7 @@
 #include "base/cond.h"
 #include "base/fail.h"
 #include "base/thread.h"
-#include "store/postgres/advkey.h"
+#include "store/postgres/advisory_key.h"
 #include "store/postgres/step.h"
 #include <stdio.h>
 #include <string.h>
@@ -401,7 +401,7 @@ static dibs_status renew(struct dibs__store *st, dibs__renewal *items,
     return DIBS_OK;
 }
 
-static dibs_status turn(struct dibs__store *st, const dibs__turn *want,
+static dibs_status turn(struct dibs__store *st, const dibs__conversion *want,
                         dibsx_nsec deadline, dibs__answer *ans, dibs_error *err)
 {
     (void)st;
@@ -418,20 +418,20 @@ const dibs__lease_ops dibs__pg_advised_ops = {
     .acquire = acquire,
     .renew = renew,
     .release = release,
-    .turn = turn,
+    .convert = turn,
     .yield = dibs__pg_yield,
     .inspect = dibs__pg_inspect,
     .list = dibs__pg_list,
-    .take = dibs__pg_take,
+    .revoke = dibs__pg_revoke,
 };
 
 size_t
-dibs__pg_advised_hear(struct dibs__store *st, dibs__ring *rings, size_t max)
+dibs__pg_advised_hear(struct dibs__store *st, dibs__notice *rings, size_t max)
 {
-    size_t count = dibs__pg_bell_hear(&dibs__pg_of(st)->bell, rings, max);
+    size_t count = dibs__pg_doorbell_hear(&dibs__pg_of(st)->bell, rings, max);
 
     for (size_t i = 0; i < count; i++)
-        if (rings[i].news == DIBS__NEWS_GRANTED)
-            rings[i].news = DIBS__NEWS_MISSED;
+        if (rings[i].news == DIBS__NOTICE_GRANTED)
+            rings[i].news = DIBS__NOTICE_MISSED;
     return count;
 }

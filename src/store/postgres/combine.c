@@ -149,7 +149,7 @@ send_alone(dibs__pg *pg, dibs__pg_item *item, dibsx_nsec deadline)
 {
     dibs__pg_args args = {.count = 0};
     dibs__pg_query query =
-        write_alone(item, &args, dibs__pg_bell_address(&pg->bell));
+        write_alone(item, &args, dibs__pg_doorbell_address(&pg->bell));
     PGresult *rows = NULL;
     dibs_status rc =
         dibs__pg_step(pg, pg->steps, query, &args, deadline, &rows, item->err);
@@ -254,7 +254,7 @@ static dibs_status send_few(dibs__pg *pg, batch *bt, dibsx_nsec deadline,
 
     if (!dibs__pg_array_end(bt->arrays, FEW_ARRAYS, &args))
         return dibsx_nomem(err, "a batch of steps");
-    dibs__pg_arg_text(&args, dibs__pg_bell_address(&pg->bell));
+    dibs__pg_arg_text(&args, dibs__pg_doorbell_address(&pg->bell));
     dibs__pg_arg_flag(&args, bt->lazily);
     return dibs__pg_step(pg, pg->steps, DIBS__PG_FEW, &args, deadline, rows,
                          err);
@@ -268,7 +268,7 @@ static dibs_status send_rest(dibs__pg *pg, batch *bt, dibsx_nsec deadline,
 
     if (!dibs__pg_array_end(bt->arrays, ARRAYS, &args))
         return dibsx_nomem(err, "a batch of steps");
-    dibs__pg_arg_text(&args, dibs__pg_bell_address(&pg->bell));
+    dibs__pg_arg_text(&args, dibs__pg_doorbell_address(&pg->bell));
     rc = dibs__pg_step(pg, pg->steps, DIBS__PG_BATCHED, &args, deadline, rows,
                        err);
     if (rc == DIBS_OK && dibs__pq.PQntuples(*rows) != (int)bt->count)

@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/fifo.h"
 #include "base/park.h"
-#include "store/ask.h"
+#include "store/lease_args.h"
 #include <dibs/types.h>
 #include <pthread.h>
 

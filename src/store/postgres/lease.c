@@ -111,7 +111,7 @@ renew_batch(dibs__pg *pg, dibs__pg_array lists[4], dibs__renewal *items,
     }
     if (!dibs__pg_array_end(lists, 4, &args))
         return dibsx_nomem(err, "a batch of renewals");
-    dibs__pg_arg_text(&args, dibs__pg_bell_address(&pg->bell));
+    dibs__pg_arg_text(&args, dibs__pg_doorbell_address(&pg->bell));
     rc = dibs__pg_step(pg, &pg->renewals, DIBS__PG_RENEW, &args, deadline,
                        &rows, err);
     if (rc == DIBS_OK) {
@@ -198,10 +198,10 @@ by_fence(struct dibs__store *st, dibs__pg_query query, const char *name,
 }
 
 dibs_status
-dibs__pg_take(struct dibs__store *st, const char *name, uint64_t fence,
-              dibsx_nsec deadline, uint32_t *broken, dibs_error *err)
+dibs__pg_revoke(struct dibs__store *st, const char *name, uint64_t fence,
+                dibsx_nsec deadline, uint32_t *broken, dibs_error *err)
 {
-    return by_fence(st, DIBS__PG_TAKE, name, fence, deadline, broken, err);
+    return by_fence(st, DIBS__PG_REVOKE, name, fence, deadline, broken, err);
 }
 
 dibs_status

@@ -4,7 +4,7 @@
 #ifndef DIBS_STORE_POSTGRES_QUERIES_H
 #define DIBS_STORE_POSTGRES_QUERIES_H
 
-/* The columns that show.c reads. */
+/* The columns that inspect.c reads. */
 #define DIBS__PG_PARTY                                                         \
     "name, owner, role::text, mode::text, permits, capacity, "                 \
     "priority::bigint, seq, fence, claim::integer::bigint, ttl_ms, since_us, " \
@@ -20,8 +20,8 @@
     X(BATCHED,                                                                 \
       "SELECT unnest(@schema@.batch($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11))")     \
     X(ACQUIRE_ALL, "SELECT @schema@.acquire_all($1,$2,$3,$4,$5,$6,$7)")        \
-    X(TURN, "SELECT @schema@.turn($1,$2,$3,$4,$5,$6)")                         \
-    X(TAKE, "SELECT @schema@.take($1,$2)")                                     \
+    X(CONVERT, "SELECT @schema@.turn($1,$2,$3,$4,$5,$6)")                      \
+    X(REVOKE, "SELECT @schema@.take($1,$2)")                                   \
     X(YIELD, "SELECT @schema@.yield($1,$2)")                                   \
     X(INSPECT, "SELECT " DIBS__PG_PARTY " FROM @schema@.lease "                \
                "WHERE name = $1 ORDER BY slot LIMIT 8192")                     \

@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "store/postgres/error.h"
-#include "store/postgres/handle.h"
+#include "store/postgres/postgres_store.h"
 #include <stdlib.h>
 #include <string.h>
 

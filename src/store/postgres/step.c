@@ -18,7 +18,7 @@ static dibs_status take(dibs__pg *pg, dibs__pg_pool *pool, dibsx_nsec deadline,
 {
     *out = NULL;
     if (dibsx_now() < deadline)
-        *out = dibs__pg_bell_borrow(&pg->bell);
+        *out = dibs__pg_doorbell_borrow(&pg->bell);
     if (*out) {
         dibs__pg_pool_trim(pg->steps);
         dibs__pg_pool_trim(&pg->renewals);
@@ -31,14 +31,14 @@ static void give(dibs__pg *pg, dibs__pg_conn *cn)
     if (cn->home)
         dibs__pg_pool_give(cn);
     else
-        dibs__pg_bell_return(&pg->bell, cn);
+        dibs__pg_doorbell_return(&pg->bell, cn);
 }
 
 void dibs__pg_distrust(dibs__pg *pg)
 {
     dibs__pg_pool_distrust(pg->steps);
     dibs__pg_pool_distrust(&pg->renewals);
-    dibs__pg_bell_distrust(&pg->bell);
+    dibs__pg_doorbell_distrust(&pg->bell);
 }
 
 dibs_status dibs__pg_step(dibs__pg *pg, dibs__pg_pool *pool,

@@ -5,8 +5,8 @@
 #define DIBS_STORE_POSTGRES_STEP_H
 
 #include "store/answer.h"
-#include "store/postgres/handle.h"
-#include "store/refusal.h"
+#include "store/postgres/postgres_store.h"
+#include "store/refuse.h"
 
 /* Asks a query on a connection of the pool, again where it is certain that nothing
  * changed. DIBS_OK: *out has the rows; free it with PQclear. */

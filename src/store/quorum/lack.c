@@ -3,7 +3,7 @@
  * Nothing here speaks to a node. Any thread. */
 /* SPDX-License-Identifier: MIT */
 #include "base/fail.h"
-#include "store/quorum/handle.h"
+#include "store/quorum/quorum_store.h"
 
 static const char *const lacks[] = {
     [DIBS__CAN_QUEUE] =
@@ -15,7 +15,7 @@ static const char *const lacks[] = {
     [DIBS__CAN_COUNT] =
         "majorities cannot count: a name has slots, each of which is held by "
         "one, so that permits are had one at a time",
-    [DIBS__CAN_TURN] =
+    [DIBS__CAN_CONVERT] =
         "a lease of a quorum stays with its owner and its mode: part of the "
         "nodes might turn it and part not. Release it and take it anew",
     [DIBS__CAN_RING] =
@@ -47,14 +47,14 @@ dibs_status dibs__quorum_unsupported(dibs__ability what, dibs_error *err)
 }
 
 dibs_status
-dibs__quorum_turn(struct dibs__store *st, const dibs__turn *turn,
-                  dibsx_nsec deadline, dibs__answer *ans, dibs_error *err)
+dibs__quorum_convert(struct dibs__store *st, const dibs__conversion *turn,
+                     dibsx_nsec deadline, dibs__answer *ans, dibs_error *err)
 {
     (void)st;
     (void)turn;
     (void)deadline;
     *ans = (dibs__answer){.fence = 0};
-    return dibs__quorum_unsupported(DIBS__CAN_TURN, err);
+    return dibs__quorum_unsupported(DIBS__CAN_CONVERT, err);
 }
 
 dibs_status

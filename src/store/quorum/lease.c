@@ -499,7 +499,7 @@ const dibs__lease_ops dibs__quorum_lease_ops = {
     .release = dibs__quorum_release,
     .inspect = dibs__quorum_inspect,
     .list = dibs__quorum_list,
-    .take = dibs__quorum_take,
-    .turn = dibs__quorum_turn,
+    .revoke = dibs__quorum_revoke,
+    .convert = dibs__quorum_convert,
     .yield = dibs__quorum_yield,
 };

@@ -5,7 +5,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "store/quorum/node.h"
 #include "base/fail.h"
-#include "store/quorum/handle.h"
+#include "store/quorum/quorum_store.h"
 #include "store/quorum/round.h"
 #include <signal.h>
 #include <string.h>

@@ -13,7 +13,7 @@
 #include "base/fifo.h"
 #include "store/lane.h"
 #include "store/quorum/ballot.h"
-#include "store/vote.h"
+#include "store/quorum_steps.h"
 #include <pthread.h>
 
 struct dibs__quorum;
@@ -40,11 +40,11 @@ typedef struct dibs__lane_queue {
     size_t count;     /* with the one that is being done */
 } dibs__lane_queue;
 
-enum { DIBS__PLACE_TEXT = 64 };
+enum { DIBS__ENDPOINT_TEXT = 64 };
 
 typedef struct dibs__node {
     struct dibs__store *st;
-    char place[DIBS__PLACE_TEXT]; /* host and port */
+    char place[DIBS__ENDPOINT_TEXT]; /* host and port */
     dibs__lane_queue lanes[DIBS__LANES];
     dibs__voter voter;
     dibsx_nsec doubt_until; /* a request without an answer may yet arrive */

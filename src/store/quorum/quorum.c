@@ -279,7 +279,7 @@ bell_open(dibs__store *st, dibsx_nsec deadline, int *fd, dibs_error *err)
     return *fd >= 0 ? DIBS_OK : dibsx_nomem(err, "a doorbell");
 }
 
-static size_t bell_hear(dibs__store *st, dibs__ring *rings, size_t max)
+static size_t bell_hear(dibs__store *st, dibs__notice *rings, size_t max)
 {
     (void)st;
     (void)rings;

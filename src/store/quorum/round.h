@@ -13,7 +13,7 @@
 #define DIBS_STORE_QUORUM_ROUND_H
 
 #include "store/quorum/ballot.h"
-#include "store/quorum/handle.h"
+#include "store/quorum/quorum_store.h"
 
 typedef struct dibs__round dibs__round;
 

@@ -14,7 +14,7 @@
 
 #include "base/rand.h"
 #include "store/quorum/ballot.h"
-#include "store/vote.h"
+#include "store/quorum_steps.h"
 
 typedef struct dibs__slots {
     uint32_t capacity; /* 0: it is not about slots */

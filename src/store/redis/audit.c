@@ -6,9 +6,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "store/redis/handle.h"
-#include "store/redis/reply.h"
+#include "store/redis/redis_store.h"
 #include "store/redis/script.h"
+#include "store/redis/wire/reply.h"
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -25,7 +25,7 @@ typedef struct report {
     dibs_finding_fn *each;
     void *arg;
     dibs__redis *rd;
-    const dibs__place *place; /* of the server; NULL: the only one */
+    const dibs__endpoint *place; /* of the server; NULL: the only one */
     dibsx_nsec deadline;
     char *info; /* what INFO answered; "" when it may not be asked */
 } report;
@@ -350,7 +350,8 @@ static dibs_status report_server(report *rp, dibs_error *err)
     report_role(rp);
     report_transport(rp);
     if (rp->rd->sentinel)
-        rc = dibs__redis_survey(rp->rd, rp->deadline, rp->each, rp->arg, err);
+        rc = dibs__redis_audit_sentinel(rp->rd, rp->deadline, rp->each, rp->arg,
+                                        err);
     if (rc == DIBS_OK)
         rc = report_spare(rp, err);
     if (rc == DIBS_OK)
@@ -366,7 +367,7 @@ static dibs_status report_server(report *rp, dibs_error *err)
     return rc;
 }
 
-dibs_status dibs__redis_audit_at(dibs__redis *rd, const dibs__place *place,
+dibs_status dibs__redis_audit_at(dibs__redis *rd, const dibs__endpoint *place,
                                  dibsx_nsec deadline, dibs_finding_fn *each,
                                  void *arg, dibs_error *err)
 {

@@ -6,9 +6,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "store/redis/handle.h"
-#include "store/redis/reply.h"
-#include "store/redis/slot.h"
+#include "store/redis/cluster/slot.h"
+#include "store/redis/redis_store.h"
+#include "store/redis/wire/reply.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -29,7 +29,7 @@ typedef struct summary {
     void *arg;
     note *notes;
     size_t count;
-    const dibs__place *place; /* that is being looked at */
+    const dibs__endpoint *place; /* that is being looked at */
     int masters;
 } summary;
 
@@ -53,7 +53,7 @@ static bool is_alike(const note *nt, const dibs_finding *finding)
            strcmp(nt->found, finding->found) == 0;
 }
 
-static void name_place(note *nt, const dibs__place *place)
+static void name_place(note *nt, const dibs__endpoint *place)
 {
     size_t len = strlen(nt->where);
 
@@ -136,7 +136,7 @@ static void tell_map(const summary *sm, const dibs__topology *map)
 
 /* Whether names whose slot is served can be had while another's is not. */
 static dibs_status
-tell_coverage(dibs__redis *rd, const summary *sm, const dibs__place *place,
+tell_coverage(dibs__redis *rd, const summary *sm, const dibs__endpoint *place,
               dibsx_nsec deadline, dibs_error *err)
 {
     redisReply *reply = NULL;

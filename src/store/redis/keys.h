@@ -7,8 +7,8 @@
 #ifndef DIBS_STORE_REDIS_KEYS_H
 #define DIBS_STORE_REDIS_KEYS_H
 
-#include "store/redis/fit.h" /* DIBS__KEY_FENCE */
-#include "store/redis/resp.h"
+#include "store/redis/cluster/slot_keys.h" /* DIBS__KEY_FENCE */
+#include "store/redis/wire/resp.h"
 #include <dibs/types.h>
 
 #define DIBS__KEY_ESCAPE "dibs:lock:"

@@ -3,7 +3,7 @@
  * Any thread. */
 /* SPDX-License-Identifier: MIT */
 #include "base/fail.h"
-#include "store/redis/step.h"
+#include "store/redis/lease_words.h"
 #include <string.h>
 
 /* The two numbers that both OK and BUSY begin with. */
@@ -97,11 +97,11 @@ static dibs_status release_alone(dibs__redis *rd, const dibs__leave *leave,
     dibs_status rc;
 
     dibs__keys_of(leave->name, &keys);
-    dibs__script_begin(&words, DIBS__SCRIPT_alone, "1");
+    dibs__script_begin(&words, DIBS__SCRIPT_release_unqueued, "1");
     dibs__words_add(&words, keys.key[0], keys.len[0]);
     dibs__words_puts(&words, leave->owner);
-    rc = dibs__script_join(rd->steps, DIBS__SCRIPT_alone, &words, deadline,
-                           &reply, err);
+    rc = dibs__script_join(rd->steps, DIBS__SCRIPT_release_unqueued, &words,
+                           deadline, &reply, err);
     if (rc == DIBS_OK)
         rc = dibs__reply_status(reply) == DIBS_OK ? DIBS_OK : DIBS_BUSY;
     dibs__reply_free(reply);
@@ -169,9 +169,9 @@ static dibs_status
 confirm(dibs__redis *rd, dibs__loan *loan, const dibs__ask *ask,
         dibsx_nsec deadline, dibs__answer *ans, dibs_error *err)
 {
-    int64_t limit_ms = dibs__durable_patience_ms(ask->ttl_ms, deadline);
-    dibs_status rc = dibs__durable_wait(loan, ask->replicas, limit_ms, deadline,
-                                        &ans->acked, err);
+    int64_t limit_ms = dibs__replica_wait_patience_ms(ask->ttl_ms, deadline);
+    dibs_status rc = dibs__replica_wait_wait(loan, ask->replicas, limit_ms,
+                                             deadline, &ans->acked, err);
     dibs_error why;
 
     if (rc == DIBS_UNKNOWN || (rc == DIBS_OK && ans->acked >= ask->replicas))
@@ -187,7 +187,7 @@ confirm(dibs__redis *rd, dibs__loan *loan, const dibs__ask *ask,
 static void begin_free(dibs__words *words, const char *name, dibs__keys *keys)
 {
     dibs__keys_of(name, keys);
-    dibs__script_begin(words, DIBS__SCRIPT_free, "3");
+    dibs__script_begin(words, DIBS__SCRIPT_acquire_free, "3");
     dibs__words_add(words, keys->key[0], keys->len[0]);
     dibs__words_add(words, keys->key[1], keys->len[1]);
     dibs__words_puts(words, DIBS__KEY_FENCE);
@@ -202,7 +202,7 @@ ask_for(dibs__redis *rd, dibs__script script, const dibs__ask *ask,
     dibs__words words;
     dibs__keys keys;
 
-    if (script == DIBS__SCRIPT_free)
+    if (script == DIBS__SCRIPT_acquire_free)
         begin_free(&words, ask->name, &keys);
     else
         dibs__step_begin(&words, script, ask->name, &keys);
@@ -212,8 +212,8 @@ ask_for(dibs__redis *rd, dibs__script script, const dibs__ask *ask,
     dibs__words_add(&words, ask->who, strnlen(ask->who, DIBS__WHO_MAX - 1));
     add_details(&words, ask, dibs__step_bell(rd, ask, bell), numbers);
     if (ask->replicas > 0)
-        return dibs__durable_run(&rd->durable, script, &words, deadline, loan,
-                                 reply, err);
+        return dibs__replica_wait_run(&rd->durable, script, &words, deadline,
+                                      loan, reply, err);
     if (is_plain(ask))
         return dibs__script_join(rd->steps, script, &words, deadline, reply,
                                  err);
@@ -230,7 +230,8 @@ acquire_free(dibs__redis *rd, const dibs__ask *ask, dibsx_nsec deadline,
 
     if (!ask->alone || !is_plain(ask) || ask->replicas > 0)
         return DIBS_BUSY;
-    rc = ask_for(rd, DIBS__SCRIPT_free, ask, deadline, NULL, &reply, err);
+    rc = ask_for(rd, DIBS__SCRIPT_acquire_free, ask, deadline, NULL, &reply,
+                 err);
     if (rc == DIBS_OK && !read_grant(ask, reply, ans))
         rc = DIBS_BUSY;
     dibs__reply_free(reply);
@@ -260,7 +261,7 @@ dibs__redis_acquire(struct dibs__store *st, const dibs__ask *ask,
     dibs__reply_free(reply);
     if (rc == DIBS_OK && ask->replicas > 0)
         rc = confirm(rd, &loan, ask, deadline, ans, err);
-    dibs__durable_done(&loan);
+    dibs__replica_wait_done(&loan);
     return rc;
 }
 

@@ -3,7 +3,7 @@
  * A log is a stream whose IDs are positions. Any thread. */
 /* SPDX-License-Identifier: MIT */
 #include "base/fail.h"
-#include "store/redis/step.h"
+#include "store/redis/lease_words.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

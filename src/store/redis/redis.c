@@ -6,10 +6,10 @@
 #include "store/redis/redis.h"
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "store/redis/handle.h"
-#include "store/redis/reply.h"
+#include "store/audit.h"
+#include "store/redis/redis_store.h"
 #include "store/redis/script.h"
-#include "store/strict.h"
+#include "store/redis/wire/reply.h"
 #include <string.h>
 
 static void store_close(dibs__store *st)
@@ -17,8 +17,8 @@ static void store_close(dibs__store *st)
     dibs__redis *rd = dibs__redis_of(st);
 
     dibs__sentinel_stop(rd->sentinel);
-    dibs__redis_bell_fini(&rd->bell);
-    dibs__durable_fini(&rd->durable);
+    dibs__redis_doorbell_fini(&rd->bell);
+    dibs__replica_wait_fini(&rd->durable);
     dibs__route_free(rd->renewals);
     dibs__route_free(rd->steps);
     dibs__cluster_free(rd->cluster);
@@ -58,8 +58,8 @@ static void drop_all(void *arg)
 
     dibs__route_drop(rd->steps);
     dibs__route_drop(rd->renewals);
-    dibs__durable_drop(&rd->durable);
-    dibs__redis_bell_drop(&rd->bell);
+    dibs__replica_wait_drop(&rd->durable);
+    dibs__redis_doorbell_drop(&rd->bell);
 }
 
 /* What tells where the servers are. */
@@ -106,7 +106,7 @@ static dibs_status reach(dibs__store *st, dibsx_nsec deadline, dibs_error *err)
     dibs_status rc = now(st, deadline, &store_wall_us, err);
 
     if (rc == DIBS_OK && dibs__redis_of(st)->conf.strict)
-        rc = dibs__store_strict(st, deadline, err);
+        rc = dibs__store_audit_strict(st, deadline, err);
     /* Looking changes nothing, so it is never in doubt. */
     if (rc == DIBS_UNKNOWN) {
         rc = DIBS_UNAVAIL;
@@ -129,8 +129,8 @@ static dibs_status store_open(const dibsx_url *url, dibsx_nsec deadline,
     if (!rd)
         return dibsx_nomem(err, "a store handle");
     rd->base.ops = ops_of(url);
-    dibs__redis_bell_init(&rd->bell, &rd->conf);
-    dibs__durable_init(&rd->durable, &rd->conf);
+    dibs__redis_doorbell_init(&rd->bell, &rd->conf);
+    dibs__replica_wait_init(&rd->durable, &rd->conf);
     rc = dibs__redis_conf_read(url, &rd->conf, err);
     if (rc == DIBS_OK)
         rc = make_routes(rd, err);
@@ -145,12 +145,13 @@ static dibs_status store_open(const dibsx_url *url, dibsx_nsec deadline,
 static dibs_status
 bell_open(dibs__store *st, dibsx_nsec deadline, int *fd, dibs_error *err)
 {
-    return dibs__redis_bell_open(&dibs__redis_of(st)->bell, deadline, fd, err);
+    return dibs__redis_doorbell_open(&dibs__redis_of(st)->bell, deadline, fd,
+                                     err);
 }
 
-static size_t bell_hear(dibs__store *st, dibs__ring *rings, size_t max)
+static size_t bell_hear(dibs__store *st, dibs__notice *rings, size_t max)
 {
-    return dibs__redis_bell_hear(&dibs__redis_of(st)->bell, rings, max);
+    return dibs__redis_doorbell_hear(&dibs__redis_of(st)->bell, rings, max);
 }
 
 static const char *caution(const dibs__store *st)

@@ -6,7 +6,7 @@
 #define DIBS_STORE_REDIS_RENEW_H
 
 #include "base/buf.h"
-#include "store/redis/step.h"
+#include "store/redis/lease_words.h"
 
 /* Leases renewed by one script: few enough that others do not wait for long. Each
  * has four keys and three words. */

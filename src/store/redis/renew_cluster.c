@@ -4,8 +4,8 @@
  * Owns nothing; any thread. A server that does not answer costs the leases of the
  * others a part of their time only, and is asked last the next time. */
 /* SPDX-License-Identifier: MIT */
+#include "store/redis/cluster/slot.h"
 #include "store/redis/renew.h"
-#include "store/redis/slot.h"
 
 /* One server may take this part of the shortest ttl, but has at least this long. */
 enum { PATIENCE_PART = 6, PATIENCE_MS = 50 };
@@ -22,7 +22,7 @@ static void write_keep(dibs__renewing *rn, const dibs__renewal *item)
     dibs__renewal_sheet *sh = rn->sheet;
 
     dibs__keys_of(item->name, &sh->keys[0]);
-    dibs__script_begin(&sh->words, DIBS__SCRIPT_keep, "1");
+    dibs__script_begin(&sh->words, DIBS__SCRIPT_renew_one_key, "1");
     dibs__words_add(&sh->words, sh->keys[0].key[0], sh->keys[0].len[0]);
     dibs__words_puts(&sh->words, item->owner);
     dibs__words_number(&sh->words, (int64_t)item->fence, sh->fences[0]);
@@ -40,7 +40,7 @@ keep_one(dibs__renewing *rn, dibs__renewal_entry *at, dibsx_nsec until)
     dibs__renewal kept = *at->item;
 
     write_keep(rn, at->item);
-    if (dibs__renewing_run_sheet(rn, DIBS__SCRIPT_keep,
+    if (dibs__renewing_run_sheet(rn, DIBS__SCRIPT_renew_one_key,
                                  dibs__renewal_is_durable(at), until, &loan,
                                  &reply) == DIBS_OK &&
         dibs__reply_int(reply, &kept.left_ms) &&
@@ -53,7 +53,7 @@ keep_one(dibs__renewing *rn, dibs__renewal_entry *at, dibsx_nsec until)
             dibs__renewing_confirm(rn, &pc, &loan);
     }
     dibs__reply_free(reply);
-    dibs__durable_done(&loan);
+    dibs__replica_wait_done(&loan);
     return at->done;
 }
 

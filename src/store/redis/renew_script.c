@@ -113,7 +113,7 @@ static void write_words(dibs__renewing *rn, const dibs__renewal_piece *pc)
         dibs__words_number(&sh->words, dibs__step_span(item->ttl_ms),
                            sh->ttls[i]);
     }
-    dibs__words_puts(&sh->words, dibs__redis_bell_address(&rn->rd->bell));
+    dibs__words_puts(&sh->words, dibs__redis_doorbell_address(&rn->rd->bell));
 }
 
 /* Puts the scripts for a server that were not sent yet together: their number. */
@@ -188,9 +188,10 @@ void dibs__renewing_confirm(dibs__renewing *rn, const dibs__renewal_piece *pc,
         ttl_ms = item->ttl_ms < ttl_ms ? item->ttl_ms : ttl_ms;
     }
     /* Others may wait for the thread that renews: half as long as a grant. */
-    rc = dibs__durable_wait(loan, most,
-                            dibs__durable_patience_ms(ttl_ms / 2, rn->deadline),
-                            rn->deadline, &acked, &rn->why);
+    rc = dibs__replica_wait_wait(loan, most,
+                                 dibs__replica_wait_patience_ms(ttl_ms / 2,
+                                                                rn->deadline),
+                                 rn->deadline, &acked, &rn->why);
     for (size_t i = 0; i < pc->count; i++) {
         dibs__renewal *item = pc->first[i].item;
 
@@ -209,8 +210,8 @@ dibs__renewing_run_sheet(dibs__renewing *rn, dibs__script script, bool durable,
     dibs__words *words = &rn->sheet->words;
 
     if (durable)
-        return dibs__durable_run(&rn->rd->durable, script, words, until, loan,
-                                 reply, &rn->why);
+        return dibs__replica_wait_run(&rn->rd->durable, script, words, until,
+                                      loan, reply, &rn->why);
     return dibs__script_run(rn->rd->renewals, script, words, until, reply,
                             &rn->why);
 }
@@ -231,7 +232,7 @@ dibs_status dibs__renewing_run(dibs__renewing *rn,
         if (durable)
             dibs__renewing_confirm(rn, pc, &loan);
     }
-    dibs__durable_done(&loan);
+    dibs__replica_wait_done(&loan);
     dibs__reply_free(reply);
     return rc;
 }

@@ -6,8 +6,8 @@
 #include "store/redis/scan.h"
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "store/redis/reply.h"
 #include "store/redis/script.h"
+#include "store/redis/wire/reply.h"
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,7 +84,7 @@ typedef struct search {
 } search;
 
 /* All pages of one server. */
-static dibs_status search_at(const search *sc, const dibs__place *place,
+static dibs_status search_at(const search *sc, const dibs__endpoint *place,
                              dibs__names *names, dibs_error *err)
 {
     char cursor[CURSOR_MAX] = "0";

@@ -4,7 +4,7 @@
 #define DIBS_STORE_REDIS_SCAN_H
 
 #include "base/buf.h"
-#include "store/redis/route.h"
+#include "store/redis/cluster/route.h"
 
 /* Names in order, each once. Zeroed storage is an empty set. */
 typedef struct dibs__names {

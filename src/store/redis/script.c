@@ -9,9 +9,9 @@
 #include "base/fail.h"
 #include "base/once.h"
 #include "base/sha1.h"
-#include "store/redis/error.h"
-#include "store/redis/fit.h"
+#include "store/redis/cluster/slot_keys.h"
 #include "store/redis/keys.h"
+#include "store/redis/wire/error.h"
 #include <string.h>
 
 enum { TEXT_MAX = 64 * 1024 };
@@ -19,7 +19,7 @@ enum { TEXT_MAX = 64 * 1024 };
 #define INCLUDE "--include "
 
 /* The texts that others include. */
-#define PARTS(X)       X(fence) X(first) X(grant) X(hold) X(vote)
+#define PARTS(X)       X(fence) X(grant_free) X(grant) X(write_holder) X(quorum_steps)
 
 #define EMBEDDED(name) extern const char dibs__lua_##name[];
 DIBS__SCRIPTS(EMBEDDED)
@@ -46,7 +46,7 @@ static script_text scripts[DIBS__SCRIPT_COUNT];
 /* The words of a command before its keys: EVALSHA, the script, their number. */
 enum { KEY_AT = 3 };
 
-static dibs__group many = {.shared = DIBS__KEY_FENCE};
+static dibs__batch many = {.shared = DIBS__KEY_FENCE};
 
 static const struct {
     dibs__script script;
@@ -57,12 +57,12 @@ static const struct {
       .key_at = KEY_AT,
       .key_count = 2,
       .rest_at = KEY_AT + DIBS__KEYS + 1}},
-    {DIBS__SCRIPT_free,
+    {DIBS__SCRIPT_acquire_free,
      {.group = &many,
       .key_at = KEY_AT,
       .key_count = 2,
       .rest_at = KEY_AT + 2 + 1}},
-    {DIBS__SCRIPT_alone,
+    {DIBS__SCRIPT_release_unqueued,
      {.group = &many,
       .second = true,
       .key_at = KEY_AT,
@@ -99,7 +99,7 @@ static void put_together(dibsx_buf *buf, const char *text)
 
 static void load_many(void)
 {
-    const script_text *script = &scripts[DIBS__SCRIPT_many];
+    const script_text *script = &scripts[DIBS__SCRIPT_batch];
 
     many.sha1 = script->sha1;
     many.text = script->text;
@@ -187,13 +187,13 @@ static dibs_status
 run(dibs__route *rt, const dibs__part *part, dibs__script script,
     dibs__words *words, dibsx_nsec deadline, redisReply **out, dibs_error *err)
 {
-    dibs__fitting room;
+    dibs__slot_keys room;
     int key_at = 0;
     dibs_status rc = DIBS_OK;
 
     *out = NULL;
     if (dibs__route_cluster(rt))
-        rc = dibs__fit(words, KEY_AT, &room, &key_at, err);
+        rc = dibs__slot_keys_fit(words, KEY_AT, &room, &key_at, err);
     if (rc == DIBS_OK)
         rc = dibs__route_call(rt, part, words, key_at, deadline, out, err);
     if (rc == DIBS_OK && bring_text(script, words, out))
@@ -218,13 +218,13 @@ dibs__script_join(dibs__route *rt, dibs__script script, dibs__words *words,
 dibs_status dibs__script_append(dibs__route *rt, dibs__words *words,
                                 dibsx_buf *out, dibs_error *err)
 {
-    dibs__fitting room;
+    dibs__slot_keys room;
     dibs_status rc = DIBS_OK;
     char *bytes;
     int key_at;
 
     if (dibs__route_cluster(rt))
-        rc = dibs__fit(words, KEY_AT, &room, &key_at, err);
+        rc = dibs__slot_keys_fit(words, KEY_AT, &room, &key_at, err);
     if (rc != DIBS_OK)
         return rc;
     bytes = dibsx_zalloc(dibs__words_room(words));
@@ -276,13 +276,13 @@ dibs__script_carry(dibs__route *rt, dibs__words *words, dibs__carry_fn *carry,
                    void *arg, dibsx_nsec deadline, redisReply **out,
                    dibs_error *err)
 {
-    dibs__fitting room;
+    dibs__slot_keys room;
     int key_at = 0;
     dibs_status rc = DIBS_OK;
 
     *out = NULL;
     if (rt)
-        rc = dibs__fit(words, KEY_AT, &room, &key_at, err);
+        rc = dibs__slot_keys_fit(words, KEY_AT, &room, &key_at, err);
     if (rc == DIBS_OK)
         rc = rt ? dibs__route_carry(rt, words, key_at, carry, arg, deadline,
                                     out, err)
@@ -291,7 +291,7 @@ dibs__script_carry(dibs__route *rt, dibs__words *words, dibs__carry_fn *carry,
 }
 
 dibs_status
-dibs__script_run_at(dibs__route *rt, const dibs__place *place,
+dibs__script_run_at(dibs__route *rt, const dibs__endpoint *place,
                     dibs__script script, dibs__words *words,
                     dibsx_nsec deadline, redisReply **out, dibs_error *err)
 {

@@ -6,21 +6,21 @@
 #ifndef DIBS_STORE_REDIS_SCRIPT_H
 #define DIBS_STORE_REDIS_SCRIPT_H
 
-#include "store/redis/conn.h"
-#include "store/redis/route.h"
+#include "store/redis/cluster/route.h"
+#include "store/redis/wire/conn.h"
 
 /* Each is the file of its name in lua/. */
 #define DIBS__SCRIPTS(X)                                                       \
     X(acquire)                                                                 \
     X(acquire_all)                                                             \
-    X(free)                                                                    \
+    X(acquire_free)                                                            \
     X(renew)                                                                   \
-    X(keep)                                                                    \
+    X(renew_one_key)                                                           \
     X(release)                                                                 \
-    X(alone)                                                                   \
-    X(many)                                                                    \
-    X(take)                                                                    \
-    X(turn)                                                                    \
+    X(release_unqueued)                                                        \
+    X(batch)                                                                   \
+    X(revoke)                                                                  \
+    X(convert)                                                                 \
     X(yield)                                                                   \
     X(inspect)                                                                 \
     X(scan)                                                                    \
@@ -28,10 +28,10 @@
     X(put)                                                                     \
     X(add)                                                                     \
     X(del)                                                                     \
-    X(heads)                                                                   \
+    X(value_info)                                                              \
     X(append)                                                                  \
-    X(vote_grant)                                                              \
-    X(vote_renew)
+    X(quorum_grant)                                                            \
+    X(quorum_renew)
 
 #define DIBS__SCRIPT_ID(name) DIBS__SCRIPT_##name,
 
@@ -58,7 +58,7 @@ DIBS_MUST_CHECK dibs_status dibs__script_run(dibs__route *rt,
                                              dibsx_nsec deadline,
                                              redisReply **out, dibs_error *err);
 
-/* The same for one of those that others may be put together with (group.h): a
+/* The same for one of those that others may be put together with (batch.h): a
  * plain acquire, without mode and priority, and alone. */
 DIBS_MUST_CHECK dibs_status
 dibs__script_join(dibs__route *rt, dibs__script script, dibs__words *words,
@@ -91,7 +91,7 @@ DIBS_MUST_CHECK dibs_status dibs__script_append(dibs__route *rt,
 
 /* Runs a script without keys on one server (route.h). */
 DIBS_MUST_CHECK dibs_status dibs__script_run_at(
-    dibs__route *rt, const dibs__place *place, dibs__script script,
+    dibs__route *rt, const dibs__endpoint *place, dibs__script script,
     dibs__words *words, dibsx_nsec deadline, redisReply **out, dibs_error *err);
 
 #endif

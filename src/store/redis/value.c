@@ -4,11 +4,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "store/redis/handle.h"
 #include "store/redis/keys.h"
-#include "store/redis/reply.h"
+#include "store/redis/redis_store.h"
 #include "store/redis/scan.h"
 #include "store/redis/script.h"
+#include "store/redis/wire/reply.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -243,11 +243,11 @@ read_heads(dibs__redis *rd, const char *const *names, size_t count,
     dibs__words words;
 
     snprintf(key_count, sizeof(key_count), "%zu", count);
-    dibs__script_begin(&words, DIBS__SCRIPT_heads, key_count);
+    dibs__script_begin(&words, DIBS__SCRIPT_value_info, key_count);
     for (size_t i = 0; i < count; i++)
         dibs__words_add(&words, keys[i], dibs__key_value(names[i], keys[i]));
-    return dibs__script_run(rd->steps, DIBS__SCRIPT_heads, &words, deadline,
-                            reply, err);
+    return dibs__script_run(rd->steps, DIBS__SCRIPT_value_info, &words,
+                            deadline, reply, err);
 }
 
 static dibs_status

@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/rand.h"
 #include "store/grant.h"
-#include "store/sqlite/bell.h"
+#include "store/sqlite/doorbell.h"
 #include "store/sqlite/driver.h"
 #include <pthread.h>
 #include <sys/types.h>

@@ -7,8 +7,8 @@
 #ifndef DIBS_STORE_SQLITE_DB_H
 #define DIBS_STORE_SQLITE_DB_H
 
-#include "store/sqlite/bell.h"
 #include "store/sqlite/conn.h"
+#include "store/sqlite/doorbell.h"
 #include "store/store.h"
 
 typedef enum dibs__sqlite_role {

@@ -71,7 +71,7 @@ static void take_none(struct dibs__store *st, dibs__sqlite_conn *cn)
     for (size_t i = 0; i < cn->roll.count; i++) {
         const dibs__party *party = &cn->roll.parties[i];
 
-        if (party->ring && party->news == DIBS__NEWS_WANTED)
+        if (party->ring && party->news == DIBS__NOTICE_WANTED)
             dibs__peal_add(&cn->peal, party);
     }
     dibs__bell_ring(&dibs__sqlite_of(st)->bell, &cn->peal);
@@ -148,8 +148,8 @@ dibs__sqlite_release(struct dibs__store *st, const dibs__leave *leave,
 }
 
 dibs_status
-dibs__sqlite_take(struct dibs__store *st, const char *name, uint64_t fence,
-                  dibsx_nsec deadline, uint32_t *broken, dibs_error *err)
+dibs__sqlite_revoke(struct dibs__store *st, const char *name, uint64_t fence,
+                    dibsx_nsec deadline, uint32_t *broken, dibs_error *err)
 {
     dibs__sqlite_conn *cn;
     dibs_status rc =
@@ -160,14 +160,14 @@ dibs__sqlite_take(struct dibs__store *st, const char *name, uint64_t fence,
         return rc;
     rc = dibs__sqlite_roll_load(cn, name, err);
     if (rc == DIBS_OK)
-        rc = save(cn, name, dibs__grant_take(&cn->roll, fence, broken, err),
+        rc = save(cn, name, dibs__grant_revoke(&cn->roll, fence, broken, err),
                   err);
     return dibs__sqlite_step_end(st, cn, rc, err);
 }
 
 dibs_status
-dibs__sqlite_turn(struct dibs__store *st, const dibs__turn *turn,
-                  dibsx_nsec deadline, dibs__answer *ans, dibs_error *err)
+dibs__sqlite_convert(struct dibs__store *st, const dibs__conversion *turn,
+                     dibsx_nsec deadline, dibs__answer *ans, dibs_error *err)
 {
     dibs__sqlite_conn *cn;
     dibs_status rc =
@@ -178,8 +178,8 @@ dibs__sqlite_turn(struct dibs__store *st, const dibs__turn *turn,
         return rc;
     rc = dibs__sqlite_roll_load(cn, turn->name, err);
     if (rc == DIBS_OK)
-        rc = save(cn, turn->name, dibs__grant_turn(&cn->roll, turn, ans, err),
-                  err);
+        rc = save(cn, turn->name,
+                  dibs__grant_convert(&cn->roll, turn, ans, err), err);
     return dibs__sqlite_step_end(st, cn, rc, err);
 }
 

@@ -250,7 +250,7 @@ bell_open(dibs__store *st, dibsx_nsec deadline, int *fd, dibs_error *err)
     return dibs__bell_open(&dibs__sqlite_of(st)->bell, fd, err);
 }
 
-static size_t bell_hear(dibs__store *st, dibs__ring *rings, size_t max)
+static size_t bell_hear(dibs__store *st, dibs__notice *rings, size_t max)
 {
     return dibs__bell_hear(&dibs__sqlite_of(st)->bell, rings, max);
 }

@@ -220,7 +220,7 @@ END
 $$;
 
 -- For how long a waiter may be silent: one that lives asks at least once a second
--- (POLL_MS in src/core/take.c), and half as long again is for the way.
+-- (POLL_MS in src/core/machine/acquire.c), and half as long again is for the way.
 CREATE FUNCTION @schema@.alive_us() RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT 1500000::bigint

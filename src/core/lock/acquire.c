@@ -1,0 +1,333 @@
+/* acquire.c - an acquire under way: beginning, carrying out its steps, ending.
+ *
+ * Runs on the thread that acquires, or on a runner of asynchronous calls. */
+/* SPDX-License-Identifier: MIT */
+#include "core/lock/acquire.h"
+
+#include "core/lock/enter.h"
+#include "core/lock/fallback.h"
+#include "core/lock/handle.h"
+#include "core/lock/lock_opts.h"
+#include "core/lock/publish.h"
+#include "core/lock/reentry.h"
+#include "core/lock/release.h"
+#include "core/log.h"
+#include "core/stats/record.h"
+#include "core/who.h"
+#include <inttypes.h>
+#include <string.h>
+
+/* How long the store is told that a wait has ended. A place or a grant that it
+ * does not hear of ends by itself. */
+enum { GIVE_UP_MS = 250 };
+
+static void count_outcome(dibs_lock *lock, dibs_status rc)
+{
+    dibs__stats *stats = &lock->cl->stats;
+
+    if (rc == DIBS_OK)
+        dibs__count(&stats->acquired);
+    else if (rc == DIBS_BUSY || rc == DIBS_TIMEOUT || rc == DIBS_CANCELLED)
+        dibs__count(&stats->busy);
+    else
+        dibs__count(&stats->failed);
+}
+
+void dibs__lock_acquire_enlist(dibs_lock *lock)
+{
+    dibs_client *cl = lock->cl;
+
+    lock->acquire.next = cl->takings;
+    lock->acquire.at = &cl->takings;
+    if (cl->takings)
+        cl->takings->acquire.at = &lock->acquire.next;
+    cl->takings = lock;
+    lock->acquire.running = true;
+}
+
+void dibs__lock_acquire_delist(dibs_lock *lock)
+{
+    *lock->acquire.at = lock->acquire.next;
+    if (lock->acquire.next)
+        lock->acquire.next->acquire.at = lock->acquire.at;
+    lock->acquire.running = false;
+    if (lock->cl->closing)
+        pthread_cond_broadcast(&lock->cl->over);
+}
+
+dibs_status
+dibs__lock_acquire_start(dibs_lock *lock, const dibs__acquire_caller *way,
+                         bool *over)
+{
+    dibs_client *cl = lock->cl;
+    const dibs_lock_opts *opts = &lock->opts;
+    const dibs__acquire_terms terms = {
+        .wait_ms = way->wait_ms,
+        .retries = way->retries,
+        .retry_delay_ms = opts->retry_delay_ms,
+        .listen = way->wait_ms != 0 || dibs__opts_hear(opts),
+        .spare = cl->on_unavailable != DIBS_AWAY_FAIL,
+        .asks_again = dibs__store_cannot(cl->st, DIBS__CAN_QUEUE) != NULL,
+    };
+    dibs_status rc;
+
+    lock->why = (dibs_error){0};
+    dibs__count(&cl->stats.attempts);
+    dibs__reentry_name(lock);
+    rc = dibs__reentry_enter(lock, way->blocks && way->wait_ms < 0, over,
+                             &lock->why);
+    if (!*over) {
+        rc = dibs__timer_ready(cl, &lock->why);
+        *over = rc != DIBS_OK;
+    }
+    if (*over) {
+        count_outcome(lock, rc);
+        dibs__record_taken(lock, rc, 0, false);
+        return rc;
+    }
+    lock->acquire.wake = way->wake;
+    dibs__acquire_start(&lock->acquire.take, &terms, &cl->jitter, dibsx_now());
+    lock->acquire.take.cancelled = lock->acquire.stopped || cl->closing;
+    dibs__count(&cl->stats.waiting);
+    dibs__lock_acquire_enlist(lock);
+    return DIBS_OK;
+}
+
+dibs__acquire_step dibs__lock_acquire_next(dibs_lock *lock)
+{
+    dibs__acquire *tk = &lock->acquire.take;
+    dibs__acquire_step step = dibs__acquire_next(tk, &lock->lease, dibsx_now());
+
+    for (; tk->polls > 0; tk->polls--)
+        dibs__count(&lock->cl->stats.polls);
+    return step;
+}
+
+static void open_bell(dibs_lock *lock)
+{
+    dibs_client *cl = lock->cl;
+    int64_t wait_ms = lock->acquire.take.terms.wait_ms;
+    dibsx_nsec now = dibsx_now();
+
+    pthread_mutex_unlock(&cl->mutex);
+    dibs__keeper_listen(cl, cl->st,
+                        wait_ms == 0 ? dibs__client_deadline(cl, now)
+                                     : dibsx_after_ms(now, wait_ms));
+    pthread_mutex_lock(&cl->mutex);
+    dibs__acquire_listened(&lock->acquire.take, dibsx_now());
+}
+
+/* A new owner, unless one asks already. */
+static dibs_status begin(dibs_lock *lock)
+{
+    char owner[DIBS_OWNER_SIZE];
+    dibs_status rc;
+
+    if (lock->lease.state != DIBS__LEASE_FREE)
+        return DIBS_OK;
+    rc = dibs__owner_new(lock->cl, owner, &lock->why);
+    if (rc != DIBS_OK)
+        return rc;
+    if (!lock->acquire.take.on_spare)
+        dibs__lock_use_store(lock);
+    dibs__lock_begin(lock, owner);
+    return DIBS_OK;
+}
+
+static uint32_t ask_flags(const dibs_lock *lock)
+{
+    uint32_t flags =
+        lock->acquire.take.terms.wait_ms == 0 ? 0 : DIBS__ASK_QUEUE;
+
+    if (lock->opts.flags & DIBS_LOCK_BARGE)
+        flags |= DIBS__ASK_BARGE;
+    if (dibs__opts_hear(&lock->opts))
+        flags |= DIBS__ASK_TELL;
+    return flags;
+}
+
+/* Sends the ask and tells the tracer. Locks: none held. */
+static dibs_status
+send_ask(dibs_lock *lock, dibs__store *st, const dibs__ask *ask,
+         dibsx_nsec deadline, dibs__answer *ans)
+{
+    const dibs_client *cl = lock->cl;
+    dibs_status rc;
+
+    dibs__log(cl, DIBS_LOG_TRACE, "asked", "%s", lock->name);
+    rc = st->ops->lease->acquire(st, ask, deadline, ans, &lock->why);
+    dibs__log_alarm(cl, st);
+    if (rc == DIBS_BUSY && ans->queued)
+        dibs__log(cl, DIBS_LOG_TRACE, "queued", "%s, %" PRIu32 " ahead",
+                  lock->name, ans->ahead);
+    else if (rc == DIBS_BUSY)
+        dibs__log(cl, DIBS_LOG_TRACE, "busy", "%s", lock->name);
+    return rc;
+}
+
+/* Takes in the answer. */
+static void answered(dibs_lock *lock, dibs_status rc, const dibs__answer *ans)
+{
+    dibs_client *cl = lock->cl;
+    dibs__lease *ls = &lock->lease;
+    dibsx_nsec now;
+
+    if (lock->st == cl->st &&
+        ((rc != DIBS_UNAVAIL && rc != DIBS_UNKNOWN) || ans->under_replicated))
+        dibs__fallback_store_answered(cl);
+    if (rc == DIBS_OK)
+        lock->acked = ans->acked;
+    else if (ans->under_replicated)
+        dibs__count(&cl->stats.under_replicated);
+    now = dibsx_now();
+    dibs__lease_answered(ls, rc, ans, now);
+    /* Queued, and held all the same: the ring was faster than this answer. */
+    if (rc == DIBS_BUSY && ls->state == DIBS__LEASE_HELD)
+        dibs__count(&cl->stats.rings);
+    if (ls->state == DIBS__LEASE_FREE)
+        dibs__lock_unlist(lock);
+    dibs__keeper_watch(cl, lock);
+    dibs__acquire_answered(&lock->acquire.take, ls, rc, ans, now);
+}
+
+static void ask(dibs_lock *lock)
+{
+    dibs_client *cl = lock->cl;
+    const dibs_lock_opts *opts = &lock->opts;
+    bool permits = opts->mode == DIBS_PERMITS;
+    dibs__store *st;
+    dibsx_nsec now, deadline;
+    dibs__answer ans = {0};
+    char owner[DIBS_OWNER_SIZE], who[DIBS__WHO_MAX];
+    dibs__ask question;
+    dibs_status rc = begin(lock);
+
+    if (rc != DIBS_OK) {
+        dibs__acquire_answered(&lock->acquire.take, &lock->lease, rc, &ans,
+                               dibsx_now());
+        return;
+    }
+    now = dibsx_now();
+    deadline = dibs__acquire_ask_until(&lock->acquire.take,
+                                       dibs__client_deadline(cl, now), now);
+    question = (dibs__ask){.name = dibs__fallback_name(lock, owner),
+                           .owner = owner,
+                           .mode = (dibs__mode)opts->mode,
+                           .permits = permits ? opts->permits : 1,
+                           .capacity = permits ? opts->capacity : 0,
+                           .flags = ask_flags(lock),
+                           .priority = opts->priority,
+                           .ttl_ms = dibs__lease_ask_ms(&lock->lease),
+                           .most_ms = dibs__lease_most_ms(&lock->lease),
+                           .replicas = dibs__fallback_replicas(lock),
+                           .alone = lock->lease.alone};
+    memcpy(owner, lock->lease.owner, sizeof(owner));
+    question.who = dibs__who_text(lock, who);
+    dibs__lease_asked(&lock->lease, now);
+    dibs__acquire_asked(&lock->acquire.take, &lock->lease);
+    dibs__keeper_watch(cl, lock);
+    st = lock->st;
+    lock->why = (dibs_error){0};
+    pthread_mutex_unlock(&cl->mutex);
+    rc = send_ask(lock, st, &question, deadline, &ans);
+    pthread_mutex_lock(&cl->mutex);
+    answered(lock, rc, &ans);
+}
+
+/* Gives up the place, and a grant that may have come meanwhile. Without an answer,
+ * what stands in the store ends by itself. */
+static void leave(dibs_lock *lock)
+{
+    bool valid = dibs__lease_valid(&lock->lease, dibsx_now());
+    dibs_status rc;
+
+    /* A valid lease is one that rested, from an earlier acquire. */
+    rc = dibs__lock_give_up(lock, valid ? 0 : GIVE_UP_MS, NULL);
+    dibs__acquire_left(&lock->acquire.take, &lock->lease, rc, dibsx_now());
+}
+
+static void turn_to_spare(dibs_lock *lock)
+{
+    dibs_status rc = dibs__fallback_use(lock, &lock->why, &lock->why);
+
+    dibs__acquire_fell_back(&lock->acquire.take, rc, dibsx_now());
+}
+
+void dibs__lock_acquire_do(dibs_lock *lock, dibs__acquire_step step)
+{
+    switch (step) {
+    case DIBS__ACQUIRE_LISTEN:
+        open_bell(lock);
+        break;
+    case DIBS__ACQUIRE_ASK:
+        ask(lock);
+        break;
+    case DIBS__ACQUIRE_LEAVE:
+        leave(lock);
+        break;
+    case DIBS__ACQUIRE_FALL_BACK:
+        turn_to_spare(lock);
+        break;
+    case DIBS__ACQUIRE_SLEEP:
+    case DIBS__ACQUIRE_DONE:
+        break;
+    }
+}
+
+dibs_status dibs__lock_acquire_end(dibs_lock *lock)
+{
+    dibs_client *cl = lock->cl;
+    const dibs__acquire *tk = &lock->acquire.take;
+
+    dibs__acquire_explain(tk, lock->name, &lock->why);
+    dibs__lock_acquire_delist(lock);
+    dibs__uncount(&cl->stats.waiting);
+    count_outcome(lock, tk->rc);
+    if (tk->rc == DIBS_OK) {
+        dibs__count(&cl->stats.held);
+        dibs__reentry_taken(lock);
+    }
+    dibs__record_taken(lock, tk->rc, dibsx_now() - tk->started_at,
+                       tk->contended);
+    return tk->rc;
+}
+
+void dibs__lock_acquire_wake(dibs_lock *lock)
+{
+    pthread_cond_broadcast(&lock->cond);
+    if (lock->acquire.wake)
+        lock->acquire.wake(lock);
+}
+
+void dibs__lock_acquire_cancel(dibs_lock *lock)
+{
+    lock->acquire.take.cancelled = true;
+    dibs__lock_acquire_wake(lock);
+}
+
+void dibs__lock_acquire_close(dibs_client *cl)
+{
+    dibs_lock *next;
+
+    cl->closing = true;
+    for (dibs_lock *lock = cl->takings; lock; lock = next) {
+        next = lock->acquire.next;
+        dibs__lock_acquire_cancel(lock);
+    }
+}
+
+void dibs__lock_acquire_trace(const dibs_lock *lock, dibs_status rc,
+                              dibsx_nsec started_at)
+{
+    const dibs_client *cl = lock->cl;
+    int64_t waited_us = (dibsx_now() - started_at) / 1000;
+
+    if (rc == DIBS_OK)
+        dibs__log(cl, DIBS_LOG_TRACE, "granted",
+                  "%s under token %" PRIu64 " after %" PRId64 " us", lock->name,
+                  atomic_load(&lock->shown.fence), waited_us);
+    else if (rc == DIBS_TIMEOUT || rc == DIBS_CANCELLED)
+        dibs__log(cl, DIBS_LOG_TRACE,
+                  rc == DIBS_TIMEOUT ? "timeout" : "cancelled",
+                  "%s after %" PRId64 " us", lock->name, waited_us);
+}

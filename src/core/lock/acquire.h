@@ -1,0 +1,64 @@
+/* acquire.h - an acquire under way: what both of its drivers share.
+ *
+ * The take machine decides (acquire.h). What it decides is carried out here, by the
+ * thread that calls (acquire_wait.c) or by a runner (async.c).
+ *
+ * Owns the list of acquires under way.
+ *
+ * Locks: cl->mutex for everything here that does not say otherwise. */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_CORE_LOCK_ACQUIRE_H
+#define DIBS_CORE_LOCK_ACQUIRE_H
+
+#include "core/lock/lock.h"
+
+/* How an acquire is to be made. */
+typedef struct dibs__acquire_caller {
+    int64_t wait_ms;
+    uint32_t retries;
+    bool blocks; /* the calling thread waits for it, on the lock's condition */
+    dibs__wake_fn *wake; /* else: called when its sleep may be over */
+} dibs__acquire_caller;
+
+/* Begins an acquire on a handle that was entered. *over: it has ended already,
+ * with the status returned; else drive it to DIBS__ACQUIRE_DONE and end it. The
+ * detail of an error is in lock->why, from here to the end. */
+dibs_status
+dibs__lock_acquire_start(dibs_lock *lock, const dibs__acquire_caller *way,
+                         bool *over);
+
+/* The next step. DIBS__ACQUIRE_SLEEP is the driver's to do, until wake_at. */
+dibs__acquire_step dibs__lock_acquire_next(dibs_lock *lock);
+
+/* Carries out one of the others. The mutex is let go meanwhile. */
+void dibs__lock_acquire_do(dibs_lock *lock, dibs__acquire_step step);
+
+/* The list of acquires under way, which a client that is being closed waits for.
+ * Start and end see to it; who takes a lease another way does it itself. */
+void dibs__lock_acquire_enlist(dibs_lock *lock);
+void dibs__lock_acquire_delist(dibs_lock *lock);
+
+/* The end, at DIBS__ACQUIRE_DONE: from here on the lease is the program's. */
+dibs_status dibs__lock_acquire_end(dibs_lock *lock);
+
+/* Something has happened that an acquire of this lock may sleep for. */
+void dibs__lock_acquire_wake(dibs_lock *lock);
+
+/* Ends the acquire that is under way, if one is. */
+void dibs__lock_acquire_cancel(dibs_lock *lock);
+
+/* Ends all that are under way, and has none begin any more. */
+void dibs__lock_acquire_close(dibs_client *cl);
+
+/* A whole acquire on the calling thread, with this wait in place of the handle's.
+ * Locks: none held. */
+DIBS_MUST_CHECK dibs_status dibs__lock_acquire_block(dibs_lock *lock,
+                                                     int64_t wait_ms,
+                                                     uint32_t retries,
+                                                     dibs_error *err);
+
+/* Tells the tracer how it ended. Locks: none held. */
+void dibs__lock_acquire_trace(const dibs_lock *lock, dibs_status rc,
+                              dibsx_nsec started_at);
+
+#endif

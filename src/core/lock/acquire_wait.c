@@ -1,0 +1,94 @@
+/* acquire_wait.c - taking a lease with the calling thread: it asks, and sleeps between.
+ *
+ * The keeper hears the ring and wakes it. A ring that is lost costs at most a
+ * second, for then the thread asks anyway. */
+/* SPDX-License-Identifier: MIT */
+#include "base/uncancel.h"
+#include "core/lock/acquire.h"
+#include "core/lock/handle.h"
+#include <assert.h>
+
+/* A sleep is cut to this: the condition variable counts on the monotonic clock,
+ * which stands still while the machine is suspended. */
+enum { SLEEP_MAX_MS = 1000 };
+
+/* Sleeps until a moment on the boot clock, a ring, or a cancel; whoever wakes
+ * early or late looks again. Locks: cl->mutex, let go while sleeping. */
+static void sleep_until(dibs_lock *lock, dibsx_nsec until)
+{
+    int64_t span_ms = dibsx_wait_ms(until, dibsx_now());
+    struct timespec at;
+
+    clock_gettime(CLOCK_MONOTONIC, &at);
+    if (span_ms < 0 || span_ms > SLEEP_MAX_MS)
+        span_ms = SLEEP_MAX_MS;
+    at.tv_sec += span_ms / 1000;
+    at.tv_nsec += (long)(span_ms % 1000) * 1000000;
+    if (at.tv_nsec >= 1000000000) {
+        at.tv_nsec -= 1000000000;
+        at.tv_sec++;
+    }
+    pthread_cond_timedwait(&lock->cond, &lock->cl->mutex, &at);
+}
+
+/* Locks: cl->mutex, let go while asking and sleeping. */
+static dibs_status drive(dibs_lock *lock)
+{
+    dibs__acquire_step step;
+
+    while ((step = dibs__lock_acquire_next(lock)) != DIBS__ACQUIRE_DONE)
+        if (step == DIBS__ACQUIRE_SLEEP)
+            sleep_until(lock, lock->acquire.take.wake_at);
+        else
+            dibs__lock_acquire_do(lock, step);
+    return dibs__lock_acquire_end(lock);
+}
+
+dibs_status dibs__lock_acquire_block(dibs_lock *lock, int64_t wait_ms,
+                                     uint32_t retries, dibs_error *err)
+{
+    DIBSX_UNCANCEL;
+    const dibs__acquire_caller way = {.wait_ms = wait_ms,
+                                      .retries = retries,
+                                      .blocks = true};
+    dibs_status rc = dibs__lock_enter(lock, err);
+    dibsx_nsec started_at = 0;
+    bool over;
+
+    if (rc != DIBS_OK)
+        return rc;
+    assert(lock);
+    rc = dibs__lock_acquire_start(lock, &way, &over);
+    if (!over) {
+        started_at = lock->acquire.take.started_at;
+        rc = drive(lock);
+    }
+    if (rc != DIBS_OK && err)
+        *err = lock->why;
+    dibs__lock_exit(lock);
+    if (!over)
+        dibs__lock_acquire_trace(lock, rc, started_at);
+    return rc;
+}
+
+dibs_status dibs_lock_acquire(dibs_lock *lock, dibs_error *err)
+{
+    return dibs__lock_acquire_block(lock, lock ? lock->opts.wait_ms : 0,
+                                    lock ? lock->opts.retries : 0, err);
+}
+
+dibs_status dibs_lock_try(dibs_lock *lock, dibs_error *err)
+{
+    return dibs__lock_acquire_block(lock, 0, 0, err);
+}
+
+void dibs_lock_cancel(dibs_lock *lock)
+{
+    DIBSX_UNCANCEL;
+
+    if (!lock || dibs__client_usable(lock->cl, NULL) != DIBS_OK)
+        return;
+    pthread_mutex_lock(&lock->cl->mutex);
+    dibs__lock_acquire_cancel(lock);
+    pthread_mutex_unlock(&lock->cl->mutex);
+}

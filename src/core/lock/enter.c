@@ -1,0 +1,129 @@
+/* enter.c - an acquire that the store need not be asked for: the owner has the
+ * lease already.
+ *
+ * Runs on the thread that acquires. */
+/* SPDX-License-Identifier: MIT */
+#include "core/lock/enter.h"
+
+#include "base/fail.h"
+#include "core/lock/handle.h"
+#include "core/lock/reentry.h"
+#include "core/lock/release.h"
+#include "core/lock/sticky.h"
+#include "core/stats/record.h"
+#include <string.h>
+
+static bool is_reentrant(const dibs_lock *lock)
+{
+    return (lock->opts.flags & DIBS_LOCK_REENTRANT) != 0;
+}
+
+/* A writer's lease also lets its owner read. */
+static bool has_right(const dibs_lock *lock, const dibs_lock *at)
+{
+    return at->mode == lock->opts.mode || at->mode == DIBS_EXCLUSIVE;
+}
+
+/* One more acquire of a handle that is in use. */
+static dibs_status again(dibs_lock *lock, dibs_error *err)
+{
+    char asker[DIBS__IDENTITY_MAX];
+
+    dibs__reentry_caller(lock, asker);
+    if (strcmp(asker, lock->holder) != 0)
+        return dibsx_fail(err, DIBS_INVALID,
+                          "this handle holds %s for another owner; give each "
+                          "its own handle",
+                          lock->name);
+    if (!is_reentrant(lock))
+        return dibsx_fail(err, DIBS_INVALID,
+                          "this handle holds %s already; DIBS_LOCK_REENTRANT "
+                          "would let its owner in again",
+                          lock->name);
+    if (!has_right(lock, lock->entry.via ? lock->entry.via : lock))
+        return dibsx_fail(err, DIBS_INVALID,
+                          "%s is held as a reader, as far as is known, and "
+                          "this handle asks for a writer; upgrade it first",
+                          lock->name);
+    if (lock->entry.depth == UINT32_MAX)
+        return dibsx_fail(err, DIBS_INVALID, "%s was entered too often",
+                          lock->name);
+    lock->entry.depth++;
+    return DIBS_OK;
+}
+
+/* Of its own lease at most one is left that rests and is wanted: it goes back by
+ * itself, and this stays a guest. */
+static void become_guest(dibs_lock *lock, dibs_lock *host, dibsx_nsec now)
+{
+    if (lock->lease.state != DIBS__LEASE_FREE &&
+        !dibs__lease_valid(&lock->lease, now))
+        dibs__lock_forget(lock);
+    dibs__reentry_join(lock, host);
+}
+
+static bool may_enter(const dibs_lock *lock, const dibs_lock *other)
+{
+    return is_reentrant(lock) && is_reentrant(other) && has_right(lock, other);
+}
+
+static bool conflict(const dibs_lock *lock, const dibs_lock *other)
+{
+    return other->mode == DIBS_EXCLUSIVE || lock->opts.mode == DIBS_EXCLUSIVE;
+}
+
+/* A guest leaves the lease of its host, which ends when nobody is left in it. */
+static void leave_host(dibs_lock *lock)
+{
+    dibs_lock *host = lock->entry.via;
+
+    dibs__reentry_quit(lock);
+    if (!dibs__reentry_in_use(host))
+        dibs__lock_forget(host);
+    dibs__lock_unref(host);
+}
+
+/* An acquire replaces a lease that is lost. That one is counted here unless the
+ * keeper did so before, and is not announced any more: what is told now would be
+ * taken for news of the lease that comes next. */
+static void replace(dibs_lock *lock, dibsx_nsec now)
+{
+    if (lock->entry.via) {
+        leave_host(lock);
+    } else {
+        dibs__record_use_ended(lock, false);
+        (void)dibs__lease_due(&lock->lease, now);
+        dibs__reentry_end(lock);
+    }
+    dibs__reentry_rename(lock);
+}
+
+dibs_status
+dibs__reentry_enter(dibs_lock *lock, bool waits, bool *done, dibs_error *err)
+{
+    const dibs_lock *at = lock->entry.via ? lock->entry.via : lock;
+    dibsx_nsec now = dibsx_now();
+    dibs_lock *other;
+
+    *done = true;
+    if (dibs__reentry_in_use(lock) && dibs__lease_valid(&at->lease, now))
+        return again(lock, err);
+    if (dibs__reentry_in_use(lock))
+        replace(lock, now);
+    if (dibs__sticky_take_up(lock, now)) {
+        dibs__reentry_taken(lock);
+        return DIBS_OK;
+    }
+    other = dibs__reentry_elsewhere(lock, now);
+    if (other && may_enter(lock, other)) {
+        become_guest(lock, other, now);
+        return DIBS_OK;
+    }
+    if (other && waits && conflict(lock, other))
+        return dibsx_fail(err, DIBS_INVALID,
+                          "this owner holds %s through another handle and "
+                          "would wait for itself",
+                          lock->name);
+    *done = false;
+    return DIBS_OK;
+}

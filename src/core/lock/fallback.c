@@ -1,0 +1,117 @@
+/* fallback.c - standing in for a store that is away. Any thread. */
+/* SPDX-License-Identifier: MIT */
+#include "core/lock/fallback.h"
+
+#include "base/fail.h"
+#include "core/fork.h"
+#include "core/lock/publish.h"
+#include "core/log.h"
+
+static dibs_status
+open_spare(const dibs_client *cl, dibs__store **out, dibs_error *err)
+{
+    dibsx_nsec deadline = dibs__client_deadline(cl, dibsx_now());
+    const char *url = cl->local_url;
+    dibsx_buf place;
+    dibs_status rc = DIBS_OK;
+
+    dibsx_buf_init(&place, DIBSX_URL_MAX);
+    if (cl->on_unavailable == DIBS_AWAY_OPEN) {
+        url = "memory:";
+    } else if (!url) {
+        rc = dibs__store_default_url(&place, err);
+        url = dibsx_buf_text(&place);
+    }
+    if (rc == DIBS_OK)
+        rc = dibs__store_open(url, deadline, out, err);
+    dibsx_buf_fini(&place);
+    return rc;
+}
+
+/* Locks: cl->mutex, let go while opening. */
+static dibs_status have_spare(dibs_client *cl, dibs_error *err)
+{
+    dibs__store *spare = NULL;
+    dibs_status rc;
+
+    if (cl->spare)
+        return DIBS_OK;
+    pthread_mutex_unlock(&cl->mutex);
+    rc = open_spare(cl, &spare, err);
+    pthread_mutex_lock(&cl->mutex);
+    if (rc == DIBS_OK && !cl->spare) {
+        cl->spare = spare;
+        spare = NULL;
+    }
+    /* Another thread was faster. */
+    dibs__store_close(spare);
+    return rc;
+}
+
+dibs_status
+dibs__fallback_use(dibs_lock *lock, const dibs_error *why, dibs_error *err)
+{
+    dibs_client *cl = lock->cl;
+    bool news = !cl->away;
+    dibs_status rc;
+
+    cl->away = true;
+    if (news) {
+        pthread_mutex_unlock(&cl->mutex);
+        dibs__log(cl, DIBS_LOG_WARN, "away", "the store is away, %s: %s",
+                  cl->on_unavailable == DIBS_AWAY_LOCAL
+                      ? "locks hold on this machine only"
+                      : "running without locks",
+                  why->message);
+        pthread_mutex_lock(&cl->mutex);
+    }
+    rc = have_spare(cl, err);
+    if (rc != DIBS_OK)
+        return rc;
+    if (cl->on_unavailable == DIBS_AWAY_LOCAL) {
+        pthread_mutex_unlock(&cl->mutex);
+        dibs__keeper_listen(cl, cl->spare,
+                            dibs__client_deadline(cl, dibsx_now()));
+        pthread_mutex_lock(&cl->mutex);
+    }
+    lock->st = cl->spare;
+    lock->shown.fallback = cl->on_unavailable == DIBS_AWAY_LOCAL
+                               ? DIBS_FALLBACK_LOCAL
+                               : DIBS_FALLBACK_OPEN;
+    dibs__count(&cl->stats.fallbacks);
+    return DIBS_OK;
+}
+
+void dibs__fallback_store_answered(dibs_client *cl)
+{
+    if (!cl->away)
+        return;
+    cl->away = false;
+    pthread_mutex_unlock(&cl->mutex);
+    dibs__log(cl, DIBS_LOG_WARN, "back", "the store is back");
+    pthread_mutex_lock(&cl->mutex);
+}
+
+const char *dibs__fallback_name(const dibs_lock *lock, const char *owner)
+{
+    return lock->shown.fallback == DIBS_FALLBACK_OPEN ? owner : lock->name;
+}
+
+uint32_t dibs__fallback_replicas(const dibs_lock *lock)
+{
+    return lock->st == lock->cl->st ? lock->replicas : 0;
+}
+
+dibs_fallback dibs_lock_fallback(const dibs_lock *lock)
+{
+    pthread_mutex_t *mutex = &lock->cl->mutex;
+    int fallback;
+
+    if (dibs__forked(lock->cl->fork_number))
+        return (dibs_fallback)atomic_load(&lock->shown.fallback);
+    pthread_mutex_lock(mutex);
+    fallback = atomic_load(lock->entry.via ? &lock->entry.via->shown.fallback
+                                           : &lock->shown.fallback);
+    pthread_mutex_unlock(mutex);
+    return (dibs_fallback)fallback;
+}

@@ -1,0 +1,133 @@
+/* handle.c - a lock handle from the inside: calls on it, its owner, its end.
+ *
+ * Owns the client's table of owners. Any thread. */
+/* SPDX-License-Identifier: MIT */
+#include "core/lock/handle.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "base/rand.h"
+#include "core/lock/fallback.h"
+#include "core/lock/lock_opts.h"
+#include <string.h>
+#include <unistd.h>
+
+dibs_status dibs__lock_enter(dibs_lock *lock, dibs_error *err)
+{
+    dibs_status rc;
+
+    if (!lock)
+        return dibsx_fail(err, DIBS_INVALID, "the lock is NULL");
+    rc = dibs__client_usable(lock->cl, err);
+    if (rc != DIBS_OK)
+        return rc;
+    pthread_mutex_lock(&lock->cl->mutex);
+    if (lock->busy) {
+        pthread_mutex_unlock(&lock->cl->mutex);
+        return dibsx_fail(err, DIBS_INVALID,
+                          "another call is under way on this handle");
+    }
+    lock->busy = true;
+    return DIBS_OK;
+}
+
+void dibs__lock_exit(dibs_lock *lock)
+{
+    lock->busy = false;
+    pthread_mutex_unlock(&lock->cl->mutex);
+}
+
+static dibs_lock **bucket_of(dibs_client *cl, const char *owner)
+{
+    /* Owners are random: two of their digits pick a bucket evenly. */
+    unsigned a = (unsigned char)owner[0];
+    unsigned b = (unsigned char)owner[1];
+
+    return &cl->by_owner[(a * 31 + b * 17) % DIBS__OWNER_BUCKETS];
+}
+
+void dibs__lock_list(dibs_lock *lock)
+{
+    dibs_lock **bucket = bucket_of(lock->cl, lock->lease.owner);
+
+    lock->next_owner = *bucket;
+    if (*bucket)
+        (*bucket)->at_owner = &lock->next_owner;
+    lock->at_owner = bucket;
+    *bucket = lock;
+}
+
+void dibs__lock_unlist(dibs_lock *lock)
+{
+    if (!lock->at_owner)
+        return;
+    *lock->at_owner = lock->next_owner;
+    if (lock->next_owner)
+        lock->next_owner->at_owner = lock->at_owner;
+    lock->at_owner = NULL;
+}
+
+dibs_lock *dibs__lock_by_owner(dibs_client *cl, const char *owner)
+{
+    dibs_lock *lock = *bucket_of(cl, owner);
+
+    while (lock && strcmp(lock->lease.owner, owner) != 0)
+        lock = lock->next_owner;
+    return lock;
+}
+
+void dibs__lock_begin(dibs_lock *lock, const char *owner)
+{
+    const dibs_lock_opts *opts = &lock->opts;
+    const dibs__terms terms = {
+        .ttl_ms = opts->ttl_ms,
+        .hold_max_ms = opts->hold_max_ms,
+        .delay_ms = opts->lock_delay_ms,
+        .progress_ms = opts->progress_ms,
+        .manual = (opts->flags & DIBS_LOCK_NO_RENEW) != 0,
+        .confirm = dibs__fallback_replicas(lock) > 0,
+    };
+
+    dibs__lease_begin(&lock->lease, owner, &terms);
+    lock->mode = opts->mode;
+    lock->doubt = DIBS__SURE;
+    lock->acked = 0;
+    lock->sticky.wanted = false;
+    lock->due.current = false;
+    dibs__lock_list(lock);
+}
+
+void dibs__lock_use_store(dibs_lock *lock)
+{
+    lock->st = lock->cl->st;
+    lock->shown.fallback = DIBS_FALLBACK_NONE;
+}
+
+dibs_status
+dibs__owner_new(dibs_client *cl, char out[DIBS_OWNER_SIZE], dibs_error *err)
+{
+    unsigned char *bits;
+
+    if (cl->owner_bits_left == 0) {
+        if (!dibsx_random(cl->owner_bits, sizeof(cl->owner_bits)))
+            return dibsx_fail(err, DIBS_UNAVAIL,
+                              "the kernel gives no randomness");
+        cl->owner_bits_left = DIBS__OWNERS_AHEAD;
+    }
+    bits = cl->owner_bits[--cl->owner_bits_left];
+    dibsx_hex(bits, sizeof(cl->owner_bits[0]), out);
+    return DIBS_OK;
+}
+
+void dibs__lock_unref(dibs_lock *lock)
+{
+    if (--lock->refs > 0)
+        return;
+    dibs__timer_unreserve(lock->cl, DIBS__LOCK_TIMERS);
+    lock->cl->lock_count--;
+    if (lock->shown.lost_fd >= 0)
+        close(lock->shown.lost_fd);
+    pthread_cond_destroy(&lock->cond);
+    dibs__opts_fini(lock);
+    dibsx_free(lock);
+}

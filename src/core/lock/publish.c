@@ -1,0 +1,101 @@
+/* publish.c - what a handle shows, and when its keeper is to look at it. Any
+ * thread. */
+/* SPDX-License-Identifier: MIT */
+#include "core/lock/publish.h"
+
+#include "base/event.h"
+#include "core/log.h"
+#include <sys/timerfd.h>
+
+/* The loss descriptor goes off by the kernel's clock, whatever our threads do;
+ * it keeps quiet about a lease that was given back. */
+static void
+set_lost_fd(dibs_lock *lock, dibs_lock_state state, dibsx_nsec valid_until)
+{
+    struct itimerspec at = {0};
+
+    if (lock->shown.lost_fd < 0)
+        return;
+    if (state == DIBS_LOCK_LOST) {
+        at.it_value.tv_nsec = 1;
+    } else if (state == DIBS_LOCK_HELD || state == DIBS_LOCK_SUSPECT) {
+        at.it_value.tv_sec = valid_until / DIBSX_SEC;
+        at.it_value.tv_nsec = valid_until % DIBSX_SEC;
+    }
+    timerfd_settime(lock->shown.lost_fd, TFD_TIMER_ABSTIME, &at, NULL);
+}
+
+static dibs_lock_state shown_state(const dibs_lock *lock)
+{
+    if (lock->sticky.resting)
+        return DIBS_LOCK_FREE;
+    switch (lock->lease.state) {
+    case DIBS__LEASE_ASKING:
+    case DIBS__LEASE_QUEUED:
+        return DIBS_LOCK_WAITING;
+    case DIBS__LEASE_HELD:
+        return DIBS_LOCK_HELD;
+    case DIBS__LEASE_SUSPECT:
+        return DIBS_LOCK_SUSPECT;
+    case DIBS__LEASE_LOST:
+        return DIBS_LOCK_LOST;
+    case DIBS__LEASE_FREE:
+        break;
+    }
+    return DIBS_LOCK_FREE;
+}
+
+/* Validity is withdrawn first and given last, so that no reader sees the old
+ * moment with a new fence. */
+static void show(dibs_lock *lock, dibs_lock_state state, const dibs__lease *ls)
+{
+    bool held = state == DIBS_LOCK_HELD || state == DIBS_LOCK_SUSPECT;
+
+    if (!held || atomic_load(&lock->shown.fence) != ls->fence)
+        atomic_store(&lock->shown.valid_until, 0);
+    atomic_store(&lock->shown.fence, ls->fence);
+    atomic_store(&lock->shown.state, (int)state);
+    if (held)
+        atomic_store(&lock->shown.valid_until, ls->valid_until);
+    set_lost_fd(lock, state, ls->valid_until);
+}
+
+void dibs__keeper_publish(dibs_lock *lock)
+{
+    const dibs_lock *at = lock->entry.via ? lock->entry.via : lock;
+    dibs_lock_state state = shown_state(at);
+
+    show(lock, state, &at->lease);
+    for (dibs_lock *guest = lock->entry.guests; guest;
+         guest = guest->entry.next_guest)
+        show(guest, state, &at->lease);
+}
+
+void dibs__keeper_watch(dibs_client *cl, dibs_lock *lock)
+{
+    dibs__keeper_publish(lock);
+    dibs__timer_set(cl, &lock->due.deadline, dibs__lease_next(&lock->lease));
+}
+
+void dibs__keeper_listen(dibs_client *cl, dibs__store *st, dibsx_nsec deadline)
+{
+    dibs__keeper *kp = &cl->keeper;
+    size_t i = st == cl->st ? 0 : 1;
+    dibs_error err;
+    int fd = -1;
+    dibs_status rc = st->ops->bell_open(st, deadline, &fd, &err);
+    bool news;
+
+    pthread_mutex_lock(&cl->mutex);
+    news = rc != DIBS_OK && !kp->deaf;
+    kp->deaf = rc != DIBS_OK;
+    if (fd >= 0 && kp->bell_fds[i] != fd) {
+        kp->bells[i] = st;
+        kp->bell_fds[i] = fd;
+        dibsx_event_set(kp->wake_fd);
+    }
+    pthread_mutex_unlock(&cl->mutex);
+    if (news)
+        dibs__log(cl, DIBS_LOG_WARN, "bell",
+                  "no doorbell, waits are slower: %s", err.message);
+}

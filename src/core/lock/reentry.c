@@ -1,0 +1,161 @@
+/* reentry.c - which names this client holds, and through which handles.
+ *
+ * Any thread. The table has the handles that hold a lease of their own; guests
+ * hang on theirs. */
+/* SPDX-License-Identifier: MIT */
+#include "core/lock/reentry.h"
+
+#include "core/lock/publish.h"
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static dibs_lock **bucket_of(dibs_client *cl, const char *name)
+{
+    uint32_t hash = 2166136261u;
+
+    for (; *name; name++)
+        hash = (hash ^ (unsigned char)*name) * 16777619u;
+    return &cl->by_name[hash % DIBS__OWNER_BUCKETS];
+}
+
+static void enlist(dibs_lock *lock)
+{
+    dibs_lock **bucket = bucket_of(lock->cl, lock->name);
+
+    lock->entry.next_name = *bucket;
+    *bucket = lock;
+    lock->entry.named = true;
+}
+
+static void delist(dibs_lock *lock)
+{
+    dibs_lock **at;
+
+    if (!lock->entry.named)
+        return;
+    for (at = bucket_of(lock->cl, lock->name); *at != lock;)
+        at = &(*at)->entry.next_name;
+    *at = lock->entry.next_name;
+    lock->entry.named = false;
+}
+
+bool dibs__reentry_in_use(const dibs_lock *lock)
+{
+    return lock->entry.depth > 0 || lock->entry.guests;
+}
+
+/* The kernel is asked once for each thread, and again in a child process. */
+static long this_thread(const dibs_client *cl)
+{
+    static _Thread_local uint64_t fork_number;
+    static _Thread_local long thread;
+
+    if (fork_number != cl->fork_number) {
+        thread = syscall(SYS_gettid);
+        fork_number = cl->fork_number;
+    }
+    return thread;
+}
+
+void dibs__reentry_caller(const dibs_lock *lock, char out[DIBS__IDENTITY_MAX])
+{
+    if (lock->identity)
+        snprintf(out, DIBS__IDENTITY_MAX, "%s", lock->identity);
+    else
+        snprintf(out, DIBS__IDENTITY_MAX, "#%ld", this_thread(lock->cl));
+}
+
+/* Most acquires of a handle come from one thread, whose name need not be written
+ * anew. */
+void dibs__reentry_rename(dibs_lock *lock)
+{
+    long thread = lock->identity ? 0 : this_thread(lock->cl);
+
+    if (lock->holder[0] && lock->thread == thread)
+        return;
+    lock->thread = thread;
+    lock->who[0] = '\0';
+    dibs__reentry_caller(lock, lock->holder);
+}
+
+void dibs__reentry_name(dibs_lock *lock)
+{
+    if (!dibs__reentry_in_use(lock))
+        dibs__reentry_rename(lock);
+}
+
+dibs_lock *dibs__reentry_elsewhere(const dibs_lock *lock, dibsx_nsec now)
+{
+    dibs_lock *other = *bucket_of(lock->cl, lock->name);
+
+    for (; other; other = other->entry.next_name)
+        if (other != lock && strcmp(other->name, lock->name) == 0 &&
+            strcmp(other->holder, lock->holder) == 0 &&
+            dibs__lease_valid(&other->lease, now))
+            break;
+    return other;
+}
+
+void dibs__reentry_join(dibs_lock *lock, dibs_lock *host)
+{
+    lock->entry.via = host;
+    lock->entry.next_guest = host->entry.guests;
+    host->entry.guests = lock;
+    host->refs++;
+    lock->entry.depth = 1;
+    dibs__keeper_publish(host);
+}
+
+void dibs__reentry_quit(dibs_lock *lock)
+{
+    dibs_lock **at = &lock->entry.via->entry.guests;
+
+    while (*at != lock)
+        at = &(*at)->entry.next_guest;
+    *at = lock->entry.next_guest;
+    lock->entry.via = NULL;
+    lock->entry.depth = 0;
+    lock->to_be_told = false;
+}
+
+void dibs__reentry_taken(dibs_lock *lock)
+{
+    lock->entry.depth = 1;
+    enlist(lock);
+}
+
+bool dibs__reentry_leave(dibs_lock *lock, dibs_lock **holder)
+{
+    dibs_lock *at = lock->entry.via ? lock->entry.via : lock;
+
+    *holder = NULL;
+    if (lock->entry.depth == 0)
+        return false;
+    *holder = at;
+    at->refs++;
+    if (--lock->entry.depth == 0 && lock->entry.via) {
+        dibs__reentry_quit(lock);
+        dibs__keeper_publish(lock);
+        at->refs--;
+    }
+    if (dibs__reentry_in_use(at))
+        return false;
+    delist(at);
+    return true;
+}
+
+void dibs__reentry_end(dibs_lock *lock)
+{
+    delist(lock);
+    lock->entry.depth = 0;
+    lock->to_be_told = false;
+    while (lock->entry.guests) {
+        dibs_lock *guest = lock->entry.guests;
+
+        dibs__reentry_quit(guest);
+        dibs__keeper_publish(guest);
+        lock->refs--;
+    }
+}

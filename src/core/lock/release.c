@@ -1,0 +1,157 @@
+/* release.c - giving a lease back: belief ends first, then the store is told.
+ *
+ * Runs on the thread that gives it back. */
+/* SPDX-License-Identifier: MIT */
+#include "core/lock/release.h"
+
+#include "base/fail.h"
+#include "core/lock/fallback.h"
+#include "core/lock/handle.h"
+#include "core/lock/publish.h"
+#include "core/lock/reentry.h"
+#include "core/lock/sticky.h"
+#include "core/log.h"
+#include "core/stats/record.h"
+#include <string.h>
+
+/* A release whose answer was lost is sent again this often. */
+enum { RELEASE_TRIES = 3 };
+
+/* Sends the release, again when its answer was lost; "nothing there" after a
+ * lost answer means that it had been done. Locks: none held. */
+static dibs_status send_release(dibs__store *st, const dibs__leave *leave,
+                                dibsx_nsec deadline, dibs_error *err)
+{
+    bool sent_before = false;
+    dibs_status rc = DIBS_UNAVAIL;
+
+    for (int i = 0; i < RELEASE_TRIES; i++) {
+        rc = st->ops->lease->release(st, leave, deadline, err);
+        if (rc == DIBS_LOST && sent_before)
+            rc = DIBS_OK;
+        if (rc != DIBS_UNKNOWN)
+            break;
+        sent_before = true;
+    }
+    return rc;
+}
+
+/* How much longer others must be kept out, for hold_min_ms. */
+static int64_t keep_ms(const dibs_lock *lock, dibsx_nsec now)
+{
+    dibsx_nsec until =
+        dibsx_after_ms(lock->lease.held_at, lock->opts.hold_min_ms);
+
+    return lock->opts.hold_min_ms > 0 ? dibsx_wait_ms(until, now) : 0;
+}
+
+/* The end of a lease on this side: nobody relies on it any more. True when a
+ * request of its owner may still be under way. */
+static bool end_belief(dibs_lock *lock, bool valid)
+{
+    bool unanswered;
+
+    dibs__lock_unlist(lock);
+    dibs__record_use_ended(lock, valid);
+    /* A guest is in the lease of another, which goes on. */
+    if (!lock->entry.via)
+        dibs__reentry_end(lock);
+    lock->sticky.resting = false;
+    unanswered = dibs__lease_leave(&lock->lease);
+    dibs__keeper_watch(lock->cl, lock);
+    return unanswered;
+}
+
+void dibs__lock_forget(dibs_lock *lock)
+{
+    (void)end_belief(lock, dibs__lease_valid(&lock->lease, dibsx_now()));
+}
+
+/* Ends belief. DIBS_OK: the store is to be told what is in `part`, which then has
+ * a reference on the lock. */
+static dibs_status
+part_from(dibs_lock *lock, dibs__parting *part, dibs_error *err)
+{
+    dibsx_nsec now = dibsx_now();
+    bool valid = dibs__lease_valid(&lock->lease, now);
+    bool was_held = lock->lease.fence != 0;
+
+    *part = (dibs__parting){.st = lock->st};
+    memcpy(part->owner, lock->lease.owner, sizeof(part->owner));
+    part->leave = (dibs__leave){.name = dibs__fallback_name(lock, part->owner),
+                                .owner = part->owner,
+                                .alone = was_held && lock->lease.alone};
+    if (valid)
+        part->leave.keep_ms = keep_ms(lock, now);
+    part->leave.unanswered = end_belief(lock, valid);
+    /* What was held and ran out here is running out there as well: the news is
+     * not worth a wait on a store that may be away. */
+    if (was_held && !valid)
+        return dibsx_fail(err, DIBS_LOST, "the lease on %s had ended",
+                          lock->name);
+    part->holder = lock;
+    lock->refs++;
+    return DIBS_OK;
+}
+
+dibs_status
+dibs__lock_send(dibs__parting *part, int64_t limit_ms, dibs_error *err)
+{
+    dibs_client *cl = part->holder->cl;
+    dibsx_nsec now = dibsx_now();
+    dibsx_nsec deadline = dibs__client_deadline(cl, now);
+    dibs_status rc;
+
+    if (limit_ms > 0 && limit_ms < cl->timeout_ms)
+        deadline = dibsx_after_ms(now, limit_ms);
+    pthread_mutex_unlock(&cl->mutex);
+    rc = send_release(part->st, &part->leave, deadline, err);
+    dibs__log(cl, DIBS_LOG_TRACE, "released", "%s by %s: %s", part->leave.name,
+              part->owner, dibs_status_name(rc));
+    pthread_mutex_lock(&cl->mutex);
+    dibs__lock_unref(part->holder);
+    part->holder = NULL;
+    return rc;
+}
+
+dibs_status
+dibs__lock_give_up(dibs_lock *lock, int64_t limit_ms, dibs_error *err)
+{
+    dibs__parting part;
+    dibs_status rc = part_from(lock, &part, err);
+
+    return part.holder ? dibs__lock_send(&part, limit_ms, err) : rc;
+}
+
+void dibs__lock_let_go(dibs_lock *lock)
+{
+    dibs_client *cl = lock->cl;
+    dibs_error err = {0};
+    dibs_status rc = dibs__lock_give_up(lock, 0, &err);
+
+    if (rc == DIBS_OK || rc == DIBS_LOST)
+        return;
+    pthread_mutex_unlock(&cl->mutex);
+    dibs__log(cl, DIBS_LOG_WARN, "release", "%s: %s", lock->name, err.message);
+    pthread_mutex_lock(&cl->mutex);
+}
+
+dibs_status
+dibs__lock_part(dibs_lock *lock, dibs__parting *part, dibs_error *err)
+{
+    dibs_lock *holder;
+    bool last = dibs__reentry_leave(lock, &holder);
+    dibsx_nsec now = dibsx_now();
+    dibs_status rc = DIBS_OK;
+
+    part->holder = NULL;
+    if (!holder)
+        return dibsx_fail(err, DIBS_LOST, "%s is not held", lock->name);
+    if (last && !dibs__sticky_begin(holder, now))
+        rc = part_from(holder, part, err);
+    else if (!last && !dibs__lease_valid(&holder->lease, now))
+        rc =
+            dibsx_fail(err, DIBS_LOST, "the lease on %s had ended", lock->name);
+    dibs__lock_unref(holder);
+    return rc;
+}

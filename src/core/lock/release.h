@@ -1,0 +1,43 @@
+/* release.h - giving a lease back: belief ends first, then the store is told.
+ *
+ * Owns nothing but the parting. Runs on the thread that gives the lease back, or on
+ * a runner (async.h).
+ *
+ * Locks: cl->mutex for everything here. */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_CORE_LOCK_RELEASE_H
+#define DIBS_CORE_LOCK_RELEASE_H
+
+#include "store/store.h"
+#include <dibs/lock.h>
+
+/* A release that is yet to be sent; belief has ended. */
+typedef struct dibs__parting {
+    dibs_lock
+        *holder; /* had the lease; with a reference. NULL: nothing to send */
+    dibs__store *st;
+    dibs__leave leave; /* its texts are here, and in the holder */
+    char owner[DIBS_OWNER_SIZE];
+} dibs__parting;
+
+/* The two halves of a release. Part ends belief; with part->holder set, the store
+ * is yet to be told, by send, which lets the mutex go for the step and drops the
+ * reference. Within limit_ms (0: the client's timeout). */
+dibs_status
+dibs__lock_part(dibs_lock *lock, dibs__parting *part, dibs_error *err);
+dibs_status
+dibs__lock_send(dibs__parting *part, int64_t limit_ms, dibs_error *err);
+
+/* Ends belief and sends the release, within limit_ms (0: the client's timeout);
+ * the mutex is let go for the step. Answers as dibs_lock_release(). */
+dibs_status
+dibs__lock_give_up(dibs_lock *lock, int64_t limit_ms, dibs_error *err);
+
+/* The same where nobody can be told: a failure is logged. The mutex is let go
+ * meanwhile. */
+void dibs__lock_let_go(dibs_lock *lock);
+
+/* Ends belief and sends nothing: what the store has ends by itself. */
+void dibs__lock_forget(dibs_lock *lock);
+
+#endif

@@ -1,0 +1,192 @@
+/* renew_now.c - renewing by hand, and taking over a lease that another process left.
+ *
+ * The calling thread does the asking; automatic renewal is the renewer's. */
+/* SPDX-License-Identifier: MIT */
+#include "core/lock/renew_now.h"
+
+#include "base/fail.h"
+#include "base/uncancel.h"
+#include "core/lock/fallback.h"
+#include "core/lock/handle.h"
+#include "core/lock/lock_opts.h"
+#include "core/lock/publish.h"
+#include "core/lock/reentry.h"
+#include <string.h>
+
+/* One renewal in the calling thread; its own status when the step was done.
+ * Locks: cl->mutex, let go for the step. */
+static dibs_status renew_one(dibs_lock *lock, dibs__renewal *item,
+                             dibsx_nsec sent_at, dibs_error *err)
+{
+    dibs_client *cl = lock->cl;
+    dibs__store *st = lock->st;
+    dibs_status rc;
+
+    pthread_mutex_unlock(&cl->mutex);
+    rc = st->ops->lease->renew(st, item, 1, dibs__client_deadline(cl, sent_at),
+                               err);
+    pthread_mutex_lock(&cl->mutex);
+    if (rc == DIBS_OK && item->rc == DIBS_LOST)
+        return dibsx_fail(err, DIBS_LOST, "the lease on %s is gone",
+                          lock->name);
+    if (rc == DIBS_OK && item->rc != DIBS_OK)
+        return dibsx_fail(err, item->rc,
+                          "the renewal of %s did not reach %u replicas",
+                          lock->name, (unsigned)item->replicas);
+    return rc;
+}
+
+/* The lock has the lease of this owner yet. */
+static bool has_still(const dibs_lock *lock, const char *owner)
+{
+    return memcmp(lock->lease.owner, owner, DIBS_OWNER_SIZE) == 0 &&
+           dibs__lease_valid(&lock->lease, dibsx_now());
+}
+
+/* What is renewed under a turn carries the fence of before. A guest must wait, as
+ * the call that turns is one on another handle. Locks: cl->mutex, let go
+ * meanwhile. */
+static void wait_for_turn(dibs_lock *lock, const char *owner)
+{
+    while (has_still(lock, owner) && lock->lease.turning)
+        pthread_cond_wait(&lock->cond, &lock->cl->mutex);
+}
+
+/* Takes in an answer, unless the lock has another lease by now. Locks:
+ * cl->mutex. */
+static dibs_status renewed(dibs_lock *lock, const dibs__renewal *item,
+                           dibsx_nsec sent_at, dibs_status rc, dibs_error *err)
+{
+    if (memcmp(lock->lease.owner, item->owner, DIBS_OWNER_SIZE) == 0) {
+        dibs__lease_renewed(&lock->lease, sent_at, rc, item->left_ms,
+                            dibsx_now());
+        dibs__keeper_watch(lock->cl, lock);
+        pthread_cond_broadcast(&lock->cond);
+    }
+    if (rc != DIBS_LOST && !has_still(lock, item->owner))
+        rc = dibsx_fail(err, DIBS_LOST, "the lease on %s ended meanwhile",
+                        lock->name);
+    return rc;
+}
+
+/* Locks: cl->mutex, let go meanwhile. */
+static dibs_status renew_held(dibs_lock *lock, dibs_error *err)
+{
+    dibs__lease *ls = &lock->lease;
+    dibsx_nsec sent_at;
+    char owner[DIBS_OWNER_SIZE];
+    dibs__renewal item = {.owner = owner,
+                          .replicas = dibs__fallback_replicas(lock)};
+    dibs_status rc;
+
+    memcpy(owner, ls->owner, sizeof(owner));
+    wait_for_turn(lock, owner);
+    if (!has_still(lock, owner))
+        return dibsx_fail(err, DIBS_LOST, "%s is not held", lock->name);
+    sent_at = dibsx_now();
+    item.name = dibs__fallback_name(lock, owner);
+    item.fence = ls->fence;
+    item.ttl_ms = dibs__lease_renew_ms(ls, sent_at);
+    dibs__lease_renewing(ls);
+    rc = renew_one(lock, &item, sent_at, err);
+    return renewed(lock, &item, sent_at, rc, err);
+}
+
+dibs_status dibs_lock_renew(dibs_lock *lock, dibs_error *err)
+{
+    DIBSX_UNCANCEL;
+    dibs_lock *at;
+    dibs_status rc = dibs__lock_enter(lock, err);
+
+    if (rc != DIBS_OK)
+        return rc;
+    at = lock->entry.via ? lock->entry.via : lock;
+    at->refs++; /* Its own handle may be freed meanwhile. */
+    if (lock->entry.depth == 0)
+        rc = dibsx_fail(err, DIBS_LOST, "%s is not held", lock->name);
+    else
+        rc = renew_held(at, err);
+    dibs__lock_unref(at);
+    dibs__count(rc == DIBS_OK ? &lock->cl->stats.renewed
+                              : &lock->cl->stats.renewals_failed);
+    dibs__lock_exit(lock);
+    return rc;
+}
+
+/* A renewal does not say whose lease it is, a reader's or a writer's. Locks:
+ * cl->mutex. */
+static void doubt_mode(dibs_lock *lock)
+{
+    lock->doubt = DIBS__ADOPTED;
+    if (lock->mode == DIBS_EXCLUSIVE)
+        lock->mode = DIBS_SHARED;
+}
+
+/* Locks: cl->mutex, let go for the step. */
+static dibs_status adopt(dibs_lock *lock, const char *owner, uint64_t fence,
+                         bool sure, dibs_error *err)
+{
+    const dibs_lock_opts *opts = &lock->opts;
+    dibs__lease *ls = &lock->lease;
+    dibsx_nsec sent_at = dibsx_now();
+    dibs__renewal item = {.name = lock->name,
+                          .owner = owner,
+                          .fence = fence,
+                          .ttl_ms = opts->ttl_ms + opts->lock_delay_ms,
+                          .replicas = lock->replicas};
+    dibs_status rc;
+
+    if (ls->state != DIBS__LEASE_FREE || lock->entry.via)
+        return dibsx_fail(err, DIBS_INVALID, "this handle is in use for %s",
+                          lock->name);
+    rc = dibs__timer_ready(lock->cl, err);
+    if (rc != DIBS_OK)
+        return rc;
+    dibs__lock_use_store(lock);
+    rc = renew_one(lock, &item, sent_at, err);
+    if (rc != DIBS_OK)
+        return rc;
+    dibs__lock_begin(lock, owner);
+    if (!sure)
+        doubt_mode(lock);
+    dibs__lease_adopted(ls, owner, fence, sent_at, item.left_ms, dibsx_now());
+    dibs__reentry_name(lock);
+    dibs__reentry_taken(lock);
+    dibs__keeper_watch(lock->cl, lock);
+    dibs__count(&lock->cl->stats.held);
+    return DIBS_OK;
+}
+
+static bool owner_ok(const char *owner)
+{
+    return owner && strlen(owner) == DIBS_OWNER_SIZE - 1 &&
+           strspn(owner, "0123456789abcdef") == DIBS_OWNER_SIZE - 1;
+}
+
+dibs_status dibs__lock_take_over(dibs_lock *lock, const char *owner,
+                                 uint64_t fence, bool sure, dibs_error *err)
+{
+    DIBSX_UNCANCEL;
+    dibs_status rc;
+
+    if (!owner_ok(owner) || fence == 0)
+        return dibsx_fail(err, DIBS_INVALID,
+                          "the owner must be 32 hexadecimal digits and the "
+                          "fence not 0");
+    if (lock && dibs__opts_hear(&lock->opts) &&
+        dibs__client_usable(lock->cl, NULL) == DIBS_OK)
+        dibs__keeper_listen(lock->cl, lock->cl->st,
+                            dibs__client_deadline(lock->cl, dibsx_now()));
+    rc = dibs__lock_enter(lock, err);
+    if (rc != DIBS_OK)
+        return rc;
+    rc = adopt(lock, owner, fence, sure, err);
+    dibs__lock_exit(lock);
+    return rc;
+}
+
+dibs_status dibs_lock_adopt(dibs_lock *lock, const char *owner, uint64_t fence,
+                            dibs_error *err)
+{
+    return dibs__lock_take_over(lock, owner, fence, false, err);
+}

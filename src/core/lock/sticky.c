@@ -1,0 +1,31 @@
+/* sticky.c - sticky leases; see sticky.h. Any thread. */
+/* SPDX-License-Identifier: MIT */
+#include "core/lock/sticky.h"
+
+#include "core/lock/publish.h"
+#include "core/stats/record.h"
+
+bool dibs__sticky_begin(dibs_lock *lock, dibsx_nsec now)
+{
+    if (!(lock->opts.flags & DIBS_LOCK_STICKY) || lock->sticky.wanted ||
+        lock->freed || lock->mode != lock->opts.mode ||
+        lock->st != lock->cl->st || lock->lease.state != DIBS__LEASE_HELD ||
+        !dibs__lease_valid(&lock->lease, now))
+        return false;
+    dibs__record_use_ended(lock, true);
+    lock->sticky.resting = true;
+    dibs__keeper_publish(lock);
+    return true;
+}
+
+bool dibs__sticky_take_up(dibs_lock *lock, dibsx_nsec now)
+{
+    if (!lock->sticky.resting || lock->sticky.wanted ||
+        !dibs__lease_valid(&lock->lease, now))
+        return false;
+    lock->sticky.resting = false;
+    lock->lease.held_at = now;
+    dibs__count(&lock->cl->stats.held);
+    dibs__keeper_publish(lock);
+    return true;
+}

@@ -1,0 +1,120 @@
+/* transfer.c - a held lease goes on to another process, by a token.
+ *
+ * The calling thread does the asking, on either side. */
+/* SPDX-License-Identifier: MIT */
+#include "base/fail.h"
+#include "base/uncancel.h"
+#include "core/lock/convert.h"
+#include "core/lock/handle.h"
+#include "core/lock/release.h"
+#include "core/lock/renew_now.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char mode_letters[] = "xsp"; /* in a token, by dibs_lock_mode */
+
+/* Belief ends before anything is sent, so that from here on this process has
+ * nothing, whatever the answer. Locks: cl->mutex, let go for the step. */
+static dibs_status
+transfer(dibs_lock *lock, char token[DIBS_TOKEN_SIZE], dibs_error *err)
+{
+    char owner[DIBS_OWNER_SIZE], heir[DIBS_OWNER_SIZE];
+    dibsx_nsec now = dibsx_now();
+    /* What was adopted goes on as what the handle is for, if it can. */
+    dibs_lock_mode mode =
+        lock->doubt == DIBS__ADOPTED ? lock->opts.mode : lock->mode;
+    dibs__conversion turn = {.name = lock->name,
+                             .owner = owner,
+                             .to_owner = heir,
+                             .fence = lock->lease.fence,
+                             .mode = (dibs__mode)mode,
+                             .ttl_ms = dibs__lease_renew_ms(&lock->lease, now),
+                             .replicas = lock->replicas};
+    dibs__answer ans = {0};
+    dibs_status rc = dibs__owner_new(lock->cl, heir, err);
+
+    if (rc != DIBS_OK)
+        return rc;
+    memcpy(owner, lock->lease.owner, sizeof(owner));
+    dibs__lock_forget(lock);
+    rc = dibs__convert_send(lock, &turn, dibs__client_deadline(lock->cl, now),
+                            &ans, err);
+    if (rc == DIBS_OK)
+        snprintf(token, DIBS_TOKEN_SIZE, "%s.%" PRIu64 ".%c", heir, ans.fence,
+                 mode_letters[mode]);
+    return rc;
+}
+
+dibs_status dibs_lock_transfer(dibs_lock *lock, char token[DIBS_TOKEN_SIZE],
+                               dibs_error *err)
+{
+    DIBSX_UNCANCEL;
+    dibs_status rc = dibs__lock_enter(lock, err);
+
+    token[0] = '\0';
+    if (rc != DIBS_OK)
+        return rc;
+    if (lock->entry.depth == 0 || lock->entry.via ||
+        !dibs__lease_valid(&lock->lease, dibsx_now()))
+        rc = dibsx_fail(err, DIBS_LOST, "%s is not held by this handle",
+                        lock->name);
+    else if (lock->entry.depth > 1 || lock->entry.guests)
+        rc = dibsx_fail(err, DIBS_INVALID,
+                        "%s was entered more than once; release to depth 1 "
+                        "first",
+                        lock->name);
+    else if (lock->st != lock->cl->st)
+        rc = dibsx_fail(err, DIBS_UNSUPPORTED,
+                        "%s is not held in the store, which is away: another "
+                        "process could not accept it",
+                        lock->name);
+    else
+        rc = transfer(lock, token, err);
+    dibs__lock_exit(lock);
+    return rc;
+}
+
+/* "OWNER.FENCE.MODE", the mode as a letter. */
+static bool read_token(const char *token, char owner[DIBS_OWNER_SIZE],
+                       uint64_t *fence, dibs_lock_mode *mode)
+{
+    size_t len = DIBS_OWNER_SIZE - 1;
+    const char *letter;
+    uintmax_t number;
+    char *end = NULL;
+
+    if (!token || strnlen(token, DIBS_TOKEN_SIZE) <= len + 1 ||
+        token[len] != '.' || token[len + 1] < '1' || token[len + 1] > '9')
+        return false;
+    errno = 0;
+    number = strtoumax(token + len + 1, &end, 10);
+    if (errno != 0 || number > INT64_MAX || end[0] != '.' || !end[1] || end[2])
+        return false;
+    letter = strchr(mode_letters, end[1]);
+    if (!letter)
+        return false;
+    memcpy(owner, token, len);
+    owner[len] = '\0';
+    *fence = (uint64_t)number;
+    *mode = (dibs_lock_mode)(letter - mode_letters);
+    return true;
+}
+
+dibs_status
+dibs_lock_accept(dibs_lock *lock, const char *token, dibs_error *err)
+{
+    static const char *const names[] = {"exclusive", "shared", "permits"};
+    char owner[DIBS_OWNER_SIZE];
+    dibs_lock_mode mode;
+    uint64_t fence;
+
+    if (!read_token(token, owner, &fence, &mode))
+        return dibsx_fail(err, DIBS_INVALID, "that is no token of a transfer");
+    if (lock && lock->opts.mode != mode)
+        return dibsx_fail(err, DIBS_MISMATCH,
+                          "%s was handed on as %s, and this handle is for %s",
+                          lock->name, names[mode], names[lock->opts.mode]);
+    return dibs__lock_take_over(lock, owner, fence, true, err);
+}

@@ -1,0 +1,133 @@
+/* acquire.h - taking a lease, without I/O: what to do next.
+ *
+ *   STARTED --> LISTENING --> READY <-----------+----------+----------+
+ *                            ^  |  asked        |          |          |
+ *              time, a ring  |  v               |          |          |
+ *          WAITING, BACKING -+  ASKED           |          |          |
+ *               ^               |  |  refused   |          |          |
+ *               +-- goes on ----+  +--------+   | ask anew |          |
+ *               |                           v   |          |          |
+ *               +-- time up, cancelled --> LEAVING         |          |
+ *                                           |       spared |     time |
+ *                              end of a try +--------> SPARING        |
+ *                                           +----------------------> PAUSING
+ *                                           +--> OVER
+ *
+ * READY asks; WAITING has a place in the queue; BACKING waits because the store
+ * failed, or has no queue; LEAVING gives up what stands in the store, if anything may; SPARING
+ * turns to what stands in for the store; PAUSING waits between two tries. A try
+ * ends in SPARING when the store was away and there is a spare, in PAUSING when it
+ * was busy and there are retries left, else in OVER; and in OVER at once when the
+ * lease is in hand.
+ *
+ * Invariants, checked by dibs__acquire_check():
+ *   (1) An ask leaves in READY alone, and one at a time: ASKED until its answer.
+ *   (2) It is OVER with DIBS_OK only while the lease is valid: one that lapsed
+ *       before the caller had it is left, and another owner asks.
+ *   (3) In SPARING, PAUSING, and OVER without DIBS_OK, the owner has nothing: what
+ *       stood or may have stood in the store was left before.
+ *   (4) Every sleep has an end, in WAITING and BACKING not after `until`.
+ *   (5) Every try asks once at least, unless it is cancelled.
+ *   (6) A try turns to the spare once, and only where there is one.
+ *   (7) It is OVER with DIBS_UNAVAIL only when nothing of it stands in the store:
+ *       where a release had no answer, it is DIBS_UNKNOWN.
+ *
+ * Threads: none of its own; the client's mutex guards it.
+ */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_CORE_MACHINE_ACQUIRE_H
+#define DIBS_CORE_MACHINE_ACQUIRE_H
+
+#include "base/rand.h"
+#include "core/machine/lease.h"
+
+typedef enum dibs__acquire_state {
+    DIBS__ACQUIRE_STARTED,
+    DIBS__ACQUIRE_LISTENING,
+    DIBS__ACQUIRE_READY,
+    DIBS__ACQUIRE_ASKED,
+    DIBS__ACQUIRE_WAITING,
+    DIBS__ACQUIRE_BACKING,
+    DIBS__ACQUIRE_LEAVING,
+    DIBS__ACQUIRE_FALLING_BACK,
+    DIBS__ACQUIRE_PAUSING,
+    DIBS__ACQUIRE_OVER
+} dibs__acquire_state;
+
+/* What was asked for. */
+typedef struct dibs__acquire_terms {
+    int64_t wait_ms; /* of each try; 0: once, negative: without limit */
+    uint32_t retries;
+    int64_t retry_delay_ms;
+    bool listen;     /* the doorbell is to be open before the first ask */
+    bool spare;      /* something stands in for a store that is away */
+    bool asks_again; /* the store has no queue: who waits asks again */
+} dibs__acquire_terms;
+
+typedef struct dibs__acquire {
+    dibs__acquire_state state;
+    dibs__acquire_terms terms; /* `retries` are those left */
+    dibsx_prng *jitter;        /* borrowed */
+    bool cancelled;            /* the wait is to end */
+    bool nudged;               /* a ring may have been lost: ask again */
+    bool asked;                /* there was an ask in this try */
+    bool on_spare;             /* this try has turned to the spare */
+    bool contended;            /* was refused or queued at some time */
+    bool reached;              /* the owner may have something in the store */
+    bool doubtful;         /* ... as one before it, which could not be left */
+    bool under_replicated; /* the store is there, of its replicas too few */
+    uint32_t polls;        /* sleeps in the queue that nothing but time ended */
+    int64_t backoff_ms;
+    dibs_status answer;    /* the latest */
+    dibs_status rc;        /* OVER: how it ended; LEAVING: how the try ends,
+                              DIBS_OK to ask anew */
+    dibsx_nsec started_at; /* the whole */
+    dibsx_nsec until;      /* the end of this try */
+    dibsx_nsec wake_at;    /* the end of this sleep */
+} dibs__acquire;
+
+/* What the driver is to do; after each but SLEEP and DONE it says that it has. */
+typedef enum dibs__acquire_step {
+    DIBS__ACQUIRE_LISTEN, /* open the doorbell; then listened */
+    DIBS__ACQUIRE_ASK,    /* asked, send, answered; from FREE by a new owner */
+    DIBS__ACQUIRE_SLEEP,  /* until wake_at, or until something happens */
+    DIBS__ACQUIRE_LEAVE,  /* give up what the owner has; then left */
+    DIBS__ACQUIRE_FALL_BACK, /* turn to what stands in for the store; then spared */
+    DIBS__ACQUIRE_DONE       /* `rc` is how it ended */
+} dibs__acquire_step;
+
+void dibs__acquire_start(dibs__acquire *tk, const dibs__acquire_terms *terms,
+                         dibsx_prng *jitter, dibsx_nsec now);
+
+/* What to do now. Time, a ring, a nudge and a cancel may change it, and a lease
+ * in hand that lapses. */
+dibs__acquire_step
+dibs__acquire_next(dibs__acquire *tk, const dibs__lease *ls, dibsx_nsec now);
+
+void dibs__acquire_listened(dibs__acquire *tk, dibsx_nsec now);
+
+/* Around an ask, after dibs__lease_asked() and dibs__lease_answered(). When there
+ * was no owner to ask for, it is answered without having been asked. */
+void dibs__acquire_asked(dibs__acquire *tk, const dibs__lease *ls);
+void dibs__acquire_answered(dibs__acquire *tk, const dibs__lease *ls,
+                            dibs_status rc, const dibs__answer *ans,
+                            dibsx_nsec now);
+
+/* `rc` is the answer to the release. */
+void dibs__acquire_left(dibs__acquire *tk, const dibs__lease *ls,
+                        dibs_status rc, dibsx_nsec now);
+void dibs__acquire_fell_back(dibs__acquire *tk, dibs_status rc, dibsx_nsec now);
+
+/* When an ask that leaves now must have ended: with the wait, though with a fair
+ * chance, and by `limit`. */
+dibsx_nsec dibs__acquire_ask_until(const dibs__acquire *tk, dibsx_nsec limit,
+                                   dibsx_nsec now);
+
+/* Makes the detail of the latest ask that of the end. */
+void dibs__acquire_explain(const dibs__acquire *tk, const char *name,
+                           dibs_error *err);
+
+/* Aborts when an invariant does not hold. */
+void dibs__acquire_check(const dibs__acquire *tk, const dibs__lease *ls);
+
+#endif

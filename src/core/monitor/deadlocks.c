@@ -1,0 +1,130 @@
+/* deadlocks.c - deadlocks in a store: reading who waits for whom, twice.
+ *
+ * A store may be read name by name while its parties move on, so that a circle
+ * may appear that never was. What is there before and after cannot have been away
+ * between: owners are never used again. Only circles of parties that were seen
+ * both times are shown. Any thread. */
+/* SPDX-License-Identifier: MIT */
+#include <dibs/monitor.h>
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "base/uncancel.h"
+#include "core/monitor/deadlock_graph.h"
+#include "core/names.h"
+#include "core/who.h"
+#include <string.h>
+
+typedef struct gathering {
+    dibs_client *cl;
+    dibs__wait_graph *waits;
+    const dibs__wait_graph *before; /* the first look; NULL: this is it */
+    bool failed;
+} gathering;
+
+/* What a party is shown with beside its entry. */
+typedef struct backdrop {
+    dibs__who who;
+    char agent[DIBS__WHO_MAX];
+} backdrop;
+
+static void
+fill_party(const dibs__entry *entry, backdrop *bd, dibs__wait_party *out)
+{
+    dibs__who_read(entry->who, &bd->who);
+    dibs__who_agent(&bd->who, bd->agent);
+    *out = (dibs__wait_party){.agent = bd->agent,
+                              .label = bd->who.label,
+                              .owner = entry->owner,
+                              .mode = entry->mode,
+                              .permits = entry->permits,
+                              .fence = entry->fence,
+                              .age_ms = entry->age_ms};
+}
+
+/* What was released ends by itself and holds up nobody for good. Holders come
+ * first in the entries, so one array of parties serves both. */
+static bool add_name(gathering *gt, const char *name,
+                     const dibs__entry *entries, size_t count)
+{
+    dibs__wait_name nm = {.name = dibs__name_short(gt->cl, name)};
+    dibs__wait_party *parties = dibsx_zalloc_n(count, sizeof(*parties));
+    backdrop *drops = dibsx_zalloc_n(count, sizeof(*drops));
+    bool good = parties && drops;
+
+    for (size_t i = 0; i < count && good; i++) {
+        if (entries[i].left)
+            continue;
+        fill_party(&entries[i], &drops[i],
+                   &parties[nm.holder_count + nm.waiter_count]);
+        nm.capacity = entries[i].capacity;
+        if (entries[i].holder)
+            nm.holder_count++;
+        else
+            nm.waiter_count++;
+    }
+    if (good) {
+        nm.holders = parties;
+        nm.waiters = parties + nm.holder_count;
+        good = dibs__wait_graph_add(gt->waits, &nm, gt->before);
+    }
+    dibsx_free(drops);
+    dibsx_free(parties);
+    return good;
+}
+
+/* A name that nobody waits for is in no circle. */
+static bool
+gather(const char *name, const dibs__entry *entries, size_t count, void *arg)
+{
+    gathering *gt = arg;
+
+    if (count > 0 && !entries[count - 1].holder)
+        gt->failed = !add_name(gt, name, entries, count);
+    return !gt->failed;
+}
+
+/* Reads the graph; *out is to be freed, whatever the answer. */
+static dibs_status
+look(dibs_client *cl, const char *begins, const dibs__wait_graph *before,
+     dibs__wait_graph **out, dibs_error *err)
+{
+    gathering gt = {.cl = cl,
+                    .before = before,
+                    .waits = dibs__wait_graph_new()};
+    dibs_status rc = DIBS_OK;
+
+    *out = gt.waits;
+    gt.failed = !gt.waits;
+    if (!gt.failed)
+        rc = cl->st->ops->lease->list(cl->st, begins,
+                                      dibs__client_deadline(cl, dibsx_now()),
+                                      gather, &gt, err);
+    if (rc == DIBS_OK && (gt.failed || !dibs__wait_graph_solve(gt.waits)))
+        rc = dibsx_nomem(err, "so many waiters");
+    return rc;
+}
+
+dibs_status dibs_deadlocks(dibs_client *cl, const char *begins,
+                           dibs_deadlock_fn *each, void *arg, dibs_error *err)
+{
+    DIBSX_UNCANCEL;
+    char full[DIBS_NAME_MAX + 1];
+    dibs__wait_graph *first = NULL, *second = NULL;
+    dibs_status rc = dibs__client_usable(cl, err);
+
+    if (rc == DIBS_OK)
+        rc = dibs__name_begins(cl, begins, full, err);
+    if (rc != DIBS_OK)
+        return rc;
+    rc = look(cl, full, NULL, &first, err);
+    if (rc != DIBS_OK || dibs__wait_graph_circles(first, NULL, NULL) == 0)
+        goto out;
+    rc = look(cl, full, first, &second, err);
+    if (rc == DIBS_OK)
+        (void)dibs__wait_graph_circles(second, each, arg);
+out:
+    dibs__wait_graph_free(second);
+    dibs__wait_graph_free(first);
+    return rc;
+}

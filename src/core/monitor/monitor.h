@@ -1,0 +1,39 @@
+/* monitor.h - what the files of the lock monitor share: signs that a holder is gone,
+ * and the trail of what was done by force. Owns nothing. Any thread, without the
+ * client's mutex. */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_CORE_MONITOR_MONITOR_H
+#define DIBS_CORE_MONITOR_MONITOR_H
+
+#include "core/client.h"
+#include "core/who.h"
+
+enum { DIBS__HINT_MAX = 64 };
+
+/* Why the holder seems to be gone, into `hint`; false when it does not.
+ *
+ * A lease that is renewed by itself is renewed DIBS_RENEWALS_PER_TTL times in its
+ * ttl. Nobody is called gone before that was missed: once if the process is gone
+ * as well, as this host can tell of its own, twice if nothing else is known.
+ * Leases that the program renews, claims, and what was released are never called
+ * gone.
+ *
+ * It is a hint. Containers may share the name of a host and not its processes,
+ * and a node that is only cut off comes back: the fence is what protects. */
+bool dibs__stale_hint(const dibs_client *cl, const dibs__entry *entry,
+                      const dibs__who *who, char hint[DIBS__HINT_MAX]);
+
+/* One lease that was ended by force. Texts are as the caller has them; the name
+ * is without the client's prefix. */
+typedef struct dibs__deed {
+    const char *action;
+    const char *name;
+    const char *reason; /* may be NULL */
+    const char *holder; /* its line in the store; "" when it is not known */
+    uint64_t fence;
+} dibs__deed;
+
+/* Writes it down. What cannot be written is logged: the deed is done. */
+void dibs__trail_add(dibs_client *cl, const dibs__deed *deed);
+
+#endif

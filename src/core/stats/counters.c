@@ -1,0 +1,16 @@
+/* counters.c - the snapshot that callers get. */
+/* SPDX-License-Identifier: MIT */
+#include "core/stats/counters.h"
+
+#include "core/client.h"
+#include <string.h>
+
+#define READ(name) .name = atomic_load(&st->name),
+
+void dibs_stats_get(const dibs_client *cl, dibs_stats *out)
+{
+    const dibs__stats *st = &cl->stats;
+    dibs_stats now = {.size = out->size, DIBS__COUNTERS(READ)};
+
+    memcpy(out, &now, out->size < sizeof(now) ? out->size : sizeof(now));
+}

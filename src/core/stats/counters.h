@@ -1,0 +1,42 @@
+/* counters.h - the counters of a client. Updated without a lock from any thread. */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_CORE_STATS_COUNTERS_H
+#define DIBS_CORE_STATS_COUNTERS_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+/* Each is a field of dibs_stats as well (include/dibs/client.h). */
+#define DIBS__COUNTERS(X)                                                      \
+    X(attempts)                                                                \
+    X(acquired)                                                                \
+    X(busy)                                                                    \
+    X(failed)                                                                  \
+    X(released)                                                                \
+    X(lost)                                                                    \
+    X(renewed)                                                                 \
+    X(renewals_failed)                                                         \
+    X(rings)                                                                   \
+    X(polls)                                                                   \
+    X(held)                                                                    \
+    X(waiting)                                                                 \
+    X(fallbacks)                                                               \
+    X(under_replicated)
+
+#define DIBS__COUNTER(name) atomic_uint_fast64_t name;
+
+typedef struct dibs__stats {
+    DIBS__COUNTERS(DIBS__COUNTER)
+} dibs__stats;
+
+static inline void dibs__count(atomic_uint_fast64_t *counter)
+{
+    atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
+}
+
+static inline void dibs__uncount(atomic_uint_fast64_t *counter)
+{
+    atomic_fetch_sub_explicit(counter, 1, memory_order_relaxed);
+}
+
+#endif

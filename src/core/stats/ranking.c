@@ -1,0 +1,91 @@
+/* ranking.c - names in the order of their contention; see ranking.h. */
+/* SPDX-License-Identifier: MIT */
+#include "core/stats/ranking.h"
+
+#include "base/alloc.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROOM_FIRST = 64 };
+
+static void cut(dibs__ranking *rk, size_t count)
+{
+    while (rk->count > count)
+        dibsx_free((char *)(uintptr_t)rk->items[--rk->count].stats.name);
+}
+
+void dibs__ranking_fini(dibs__ranking *rk)
+{
+    cut(rk, 0);
+    dibsx_free(rk->items);
+    *rk = (dibs__ranking){0};
+}
+
+static int falling(uint64_t a, uint64_t b)
+{
+    return (a < b) - (a > b);
+}
+
+static int by_contention(const void *one, const void *other)
+{
+    const dibs__ranked *a = one, *b = other;
+    int order = falling(a->stats.contended, b->stats.contended);
+
+    if (order == 0)
+        order = falling(a->waited_us, b->waited_us);
+    return order ? order : strcmp(a->stats.name, b->stats.name);
+}
+
+static void sort(dibs__ranking *rk)
+{
+    if (rk->count > 1)
+        qsort(rk->items, rk->count, sizeof(rk->items[0]), by_contention);
+}
+
+/* Room for one more. What is full at twice the number that is kept loses its
+ * lower half. */
+static bool have_room(dibs__ranking *rk)
+{
+    size_t room = rk->room ? 2 * rk->room : ROOM_FIRST;
+    dibs__ranked *items;
+
+    if (rk->count < rk->room)
+        return true;
+    if (rk->count == 2 * (size_t)DIBS__RANKING_MAX) {
+        sort(rk);
+        cut(rk, DIBS__RANKING_MAX);
+        return true;
+    }
+    items = dibsx_realloc_n(rk->items, room, sizeof(*items));
+    if (!items)
+        return false;
+    rk->items = items;
+    rk->room = room;
+    return true;
+}
+
+bool dibs__ranking_add(dibs__ranking *rk, const char *name,
+                       const dibs__counts *counts, uint64_t waiting)
+{
+    char *copy = dibsx_strdup(name);
+    dibs__ranked *item;
+
+    if (!copy || !have_room(rk)) {
+        dibsx_free(copy);
+        return false;
+    }
+    item = &rk->items[rk->count++];
+    dibs__counts_show(counts, waiting, &item->stats);
+    item->stats.name = copy;
+    item->waited_us = counts->wait.total_us;
+    return true;
+}
+
+void dibs__ranking_show(dibs__ranking *rk, dibs_name_stats_fn *each, void *arg)
+{
+    sort(rk);
+    cut(rk, DIBS__RANKING_MAX);
+    for (size_t i = 0; i < rk->count; i++)
+        if (!each(&rk->items[i].stats, arg))
+            break;
+}

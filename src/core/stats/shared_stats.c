@@ -1,0 +1,274 @@
+/* shared_stats.c - what a client has counted, added to what others have; see shared_stats.h.
+ *
+ * Thread: a worker, and at the end the one that closes the client. It takes what is
+ * fresh out of the table under the mutex, talks to the store without it, and puts
+ * back what the store did not take. */
+/* SPDX-License-Identifier: MIT */
+#include "core/stats/shared_stats.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "core/attach.h"
+#include "core/log.h"
+#include "core/names.h"
+#include "core/stats/name_table.h"
+#include "core/timer.h"
+#include "core/worker.h"
+#include <dibs/state.h>
+#include <stdio.h>
+#include <string.h>
+
+/* So long after something was counted it is shared with what came meanwhile. */
+enum { PAUSE_MS = 5000 };
+
+/* What is shared of a name lasts so long after its last use. */
+#define KEPT_MS ((int64_t)24 * 3600 * 1000)
+
+/* Others that write at the same moment are given way to so often. */
+enum { STALE_TRIES = 8 };
+
+/* What is fresh of one name, on its way to the store. */
+typedef struct parcel {
+    char name[DIBS_NAME_MAX + 1];
+    dibs__counts counts;
+} parcel;
+
+struct dibs__shared_stats {
+    dibs__attached attached; /* first, so that one is the other */
+    dibs__timer timer;       /* when the next round is due */
+    dibs__job round;
+    bool sharing; /* a worker is in a round */
+    bool stopping;
+};
+
+typedef struct dibs__shared_stats share;
+
+static size_t count_fresh(const dibs__name_table *tally)
+{
+    size_t count = 0;
+
+    for (dibs__name_row *at = tally->newest; at; at = at->older)
+        if (!dibs__counts_empty(&at->fresh))
+            count++;
+    return count;
+}
+
+/* Takes what is fresh out of the table. NULL: nothing, or no memory for it, in
+ * which case it stays where it is. Locks: cl->mutex. */
+static parcel *take_fresh(dibs_client *cl, size_t *count)
+{
+    size_t room = cl->tally ? count_fresh(cl->tally) : 0;
+    parcel *parcels = room > 0 ? dibsx_zalloc_n(room, sizeof(*parcels)) : NULL;
+
+    *count = 0;
+    if (!parcels)
+        return NULL;
+    for (dibs__name_row *at = cl->tally->newest; at; at = at->older) {
+        parcel *pc = &parcels[*count];
+
+        if (dibs__counts_empty(&at->fresh))
+            continue;
+        snprintf(pc->name, sizeof(pc->name), "%s", at->name);
+        pc->counts = at->fresh;
+        at->fresh = (dibs__counts){0};
+        ++*count;
+    }
+    return parcels;
+}
+
+/* What the store did not take waits for the next round, unless the name has left
+ * the table. */
+static void put_back(dibs_client *cl, const parcel *pc)
+{
+    dibs__name_row *name;
+
+    pthread_mutex_lock(&cl->mutex);
+    name = dibs__name_table_find(cl->tally, pc->name);
+    if (name) {
+        dibs__counts_merge(&name->fresh, &pc->counts);
+        dibs__shared_stats_note(cl);
+    }
+    pthread_mutex_unlock(&cl->mutex);
+}
+
+/* Reads what others have shared. *version is DIBS_VERSION_NONE when that is
+ * nothing. What is there and cannot be read belongs to somebody else. */
+static dibs_status
+read_shared(dibs_client *cl, const char *key, dibsx_nsec deadline,
+            dibs__counts *out, uint64_t *version, dibs_error *err)
+{
+    dibs_value value = {0};
+    dibs_status rc =
+        cl->st->ops->value->get(cl->st, key, deadline, &value, err);
+
+    *out = (dibs__counts){0};
+    *version = DIBS_VERSION_NONE;
+    if (rc == DIBS_NOTFOUND)
+        return DIBS_OK;
+    if (rc == DIBS_UNKNOWN)
+        rc = DIBS_UNAVAIL; /* to read changes nothing */
+    if (rc == DIBS_OK) {
+        *version = value.version;
+        rc = dibs__counts_read(value.data, out);
+    }
+    if (rc == DIBS_NOMEM)
+        rc = dibsx_nomem(err, "the shared statistics");
+    if (rc == DIBS_MISMATCH)
+        rc = dibsx_fail(err, rc, "%s is not what this version can read", key);
+    dibs_value_free(&value);
+    return rc;
+}
+
+/* Adds `counts` to what is shared, unless somebody wrote since it was read. */
+static dibs_status
+add_once(dibs_client *cl, const char *key, const dibs__counts *counts,
+         dibsx_nsec deadline, dibs_error *err)
+{
+    dibs__put put = {.key = key, .ttl_ms = KEPT_MS};
+    dibs__counts all;
+    uint64_t version;
+    dibsx_buf text;
+    dibs_status rc = read_shared(cl, key, deadline, &all, &put.expected, err);
+
+    if (rc != DIBS_OK)
+        return rc;
+    dibsx_buf_init(&text, DIBS__COUNTS_MAX);
+    dibs__counts_merge(&all, counts);
+    dibs__counts_write(&all, &text);
+    put.data = dibsx_buf_text(&text);
+    put.len = text.len;
+    if (dibsx_buf_ok(&text))
+        rc = cl->st->ops->value->put(cl->st, &put, deadline, &version, err);
+    else
+        rc = dibsx_nomem(err, "the shared statistics");
+    dibsx_buf_fini(&text);
+    dibs__counts_fini(&all);
+    return rc;
+}
+
+static dibs_status share_one(dibs_client *cl, const parcel *pc,
+                             dibsx_nsec deadline, dibs_error *err)
+{
+    const char *name = dibs__name_short(cl, pc->name);
+    char key[DIBS_NAME_MAX + 1];
+    int len =
+        snprintf(key, sizeof(key), "%s" DIBS__SHARE_KEY "%s", cl->prefix, name);
+    dibs_status rc = DIBS_STALE;
+
+    if (len < 0 || (size_t)len >= sizeof(key))
+        return DIBS_OK;
+    for (int i = 0; i < STALE_TRIES && rc == DIBS_STALE; i++)
+        rc = add_once(cl, key, &pc->counts, deadline, err);
+    return rc;
+}
+
+/* Whether a parcel that was not taken is worth another try: not when it may have
+ * been taken all the same, nor when it never will be. */
+static bool worth_keeping(dibs_status rc)
+{
+    return rc != DIBS_OK && rc != DIBS_UNKNOWN && rc != DIBS_MISMATCH;
+}
+
+/* Whether the next parcel would fare no better. */
+static bool hopeless(dibs_status rc)
+{
+    return rc == DIBS_UNAVAIL || rc == DIBS_DENIED;
+}
+
+/* Locks: cl->mutex, let go meanwhile. */
+static void share_all(dibs_client *cl, dibsx_nsec deadline)
+{
+    size_t count;
+    parcel *parcels = take_fresh(cl, &count);
+    bool given_up = false;
+
+    pthread_mutex_unlock(&cl->mutex);
+    for (size_t i = 0; i < count; i++) {
+        dibs_status rc = DIBS_UNAVAIL;
+        dibs_error err = {0};
+
+        if (!given_up && dibsx_now() < deadline) {
+            rc = share_one(cl, &parcels[i], deadline, &err);
+            given_up = hopeless(rc);
+            if (rc != DIBS_OK)
+                dibs__log(cl, DIBS_LOG_DEBUG, "share",
+                          "the statistics of %s were not shared: %s",
+                          parcels[i].name, err.message);
+        }
+        if (worth_keeping(rc))
+            put_back(cl, &parcels[i]);
+        dibs__counts_fini(&parcels[i].counts);
+    }
+    dibsx_free(parcels);
+    pthread_mutex_lock(&cl->mutex);
+}
+
+/* Thread: a worker. Locks: cl->mutex, let go meanwhile. */
+static void share_round(dibs_client *cl, dibs__job *job)
+{
+    share *sh = cl->share;
+
+    (void)job;
+    sh->sharing = true;
+    share_all(cl, dibs__client_deadline(cl, dibsx_now()));
+    sh->sharing = false;
+    pthread_cond_broadcast(&cl->over);
+}
+
+/* Without a worker it is tried again later. */
+static void begin_round(dibs_client *cl, dibs__timer *timer, dibsx_nsec now)
+{
+    if (!dibs__worker_add(cl, &cl->share->round))
+        dibs__timer_set(cl, timer, dibsx_after_ms(now, PAUSE_MS));
+}
+
+/* Shares what is left. A round that is under way has its own timeout, which ends
+ * before this one. */
+static void stop_sharing(dibs_client *cl, dibs__attached *at)
+{
+    share *sh = (share *)(void *)at;
+    dibsx_nsec until = dibs__client_deadline(cl, dibsx_now());
+
+    pthread_mutex_lock(&cl->mutex);
+    sh->stopping = true;
+    while (sh->sharing || sh->round.queued)
+        pthread_cond_wait(&cl->over, &cl->mutex);
+    share_all(cl, until);
+    pthread_mutex_unlock(&cl->mutex);
+}
+
+static void free_share(dibs_client *cl, dibs__attached *at)
+{
+    cl->share = NULL;
+    dibsx_free(at);
+}
+
+/* Made when it is first needed; NULL: no memory. */
+static share *share_of(dibs_client *cl)
+{
+    share *sh = cl->share;
+
+    if (sh || (sh = dibsx_zalloc(sizeof(*sh))) == NULL)
+        return sh;
+    if (!dibs__timer_reserve(cl, 1)) {
+        dibsx_free(sh);
+        return NULL;
+    }
+    sh->timer.fire = begin_round;
+    sh->round.run = share_round;
+    sh->attached.stop = stop_sharing;
+    sh->attached.free = free_share;
+    dibs__attach(cl, &sh->attached);
+    cl->share = sh;
+    return sh;
+}
+
+void dibs__shared_stats_note(dibs_client *cl)
+{
+    share *sh = share_of(cl);
+
+    if (!sh || sh->stopping || dibs__timer_is_set(&sh->timer))
+        return;
+    if (dibs__timer_ready(cl, NULL) == DIBS_OK)
+        dibs__timer_set(cl, &sh->timer, dibsx_after_ms(dibsx_now(), PAUSE_MS));
+}

@@ -1,0 +1,189 @@
+/* renewer.c - the thread that sends renewals, many in one step.
+ *
+ * Owns nothing but its batch. It holds a reference on every lock in the batch,
+ * so that a handle freed meanwhile stays in memory until the answer is in. */
+/* SPDX-License-Identifier: MIT */
+#include "base/thread.h"
+#include "core/lock/fallback.h"
+#include "core/lock/handle.h"
+#include "core/lock/publish.h"
+#include "core/lock/sticky.h"
+#include "core/log.h"
+#include "core/threads/keeper.h"
+#include <string.h>
+
+/* As many as a store can renew in one step without making others wait. */
+enum { BATCH = 128 };
+
+typedef struct batch {
+    dibs__store *st; /* all of a batch are leases of one store */
+    dibs__renewal items[BATCH];
+    dibs_lock *locks[BATCH];
+    char owners[BATCH][DIBS_OWNER_SIZE];
+    size_t count;
+    dibsx_nsec sent_at;
+} batch;
+
+/* Takes one out of the list, with its reference. Locks: cl->mutex. */
+static dibs_lock *pop(dibs_client *cl)
+{
+    dibs_lock *lock = cl->keeper.due;
+
+    if (lock) {
+        cl->keeper.due = lock->due.next;
+        lock->due.listed = false;
+    }
+    return lock;
+}
+
+/* The next lock of the list that still holds the lease of this store for which it
+ * was put there; the others are let go: nothing is renewed after release, nor a
+ * lease that does not count on it, as it may be turning. Locks: cl->mutex. */
+static dibs_lock *next_due(dibs_client *cl, const dibs__store *st)
+{
+    dibs_lock *lock;
+
+    while (cl->keeper.due && cl->keeper.due->st == st) {
+        lock = pop(cl);
+        if (lock->due.current && dibs__lease_valid(&lock->lease, dibsx_now())) {
+            lock->due.current = false;
+            return lock;
+        }
+        dibs__lock_unref(lock);
+    }
+    return NULL;
+}
+
+/* Takes what is due, up to a batch. Locks: cl->mutex. */
+static void take(dibs_client *cl, batch *bt)
+{
+    dibs_lock *lock;
+
+    bt->count = 0;
+    bt->sent_at = dibsx_now();
+    bt->st = cl->keeper.due ? cl->keeper.due->st : NULL;
+    while (bt->count < BATCH && (lock = next_due(cl, bt->st)) != NULL) {
+        dibs__lease *ls = &lock->lease;
+        size_t i = bt->count++;
+
+        bt->locks[i] = lock;
+        memcpy(bt->owners[i], ls->owner, DIBS_OWNER_SIZE);
+        bt->items[i] = (dibs__renewal){
+            .name = dibs__fallback_name(lock, bt->owners[i]),
+            .owner = bt->owners[i],
+            .fence = ls->fence,
+            .ttl_ms = dibs__lease_renew_ms(ls, bt->sent_at),
+            .replicas = dibs__fallback_replicas(lock),
+        };
+    }
+}
+
+/* Feeds one answer to its lease, unless that lease is another by now; then lets
+ * the lock go. Locks: cl->mutex. */
+static void settle(dibs_client *cl, batch *bt, size_t i, dibs_status rc)
+{
+    dibs_lock *lock = bt->locks[i];
+    const dibs__renewal *item = &bt->items[i];
+    dibs_status own = rc == DIBS_OK ? item->rc : rc;
+
+    if (memcmp(lock->lease.owner, bt->owners[i], DIBS_OWNER_SIZE) == 0) {
+        dibs__lease_renewed(&lock->lease, bt->sent_at, own, item->left_ms,
+                            dibsx_now());
+        dibs__keeper_watch(cl, lock);
+        if (own == DIBS_OK && item->wanted)
+            dibs__sticky_wanted(lock);
+        pthread_cond_broadcast(&lock->cond);
+    }
+    dibs__count(own == DIBS_OK ? &cl->stats.renewed
+                               : &cl->stats.renewals_failed);
+    dibs__lock_unref(lock);
+}
+
+static void renew(dibs_client *cl, batch *bt)
+{
+    dibs_error err = {0};
+    dibs_status rc;
+
+    if (bt->count == 0)
+        return;
+    rc =
+        bt->st->ops->lease->renew(bt->st, bt->items, bt->count,
+                                  dibs__client_deadline(cl, bt->sent_at), &err);
+    dibs__log_alarm(cl, bt->st);
+    if (rc != DIBS_OK)
+        dibs__log(cl, DIBS_LOG_WARN, "renew", "%zu leases not renewed: %s",
+                  bt->count, err.message);
+    else
+        dibs__log(cl, DIBS_LOG_TRACE, "renewed", "%s%s", bt->items[0].name,
+                  bt->count > 1 ? " and others" : "");
+    pthread_mutex_lock(&cl->mutex);
+    for (size_t i = 0; i < bt->count; i++)
+        settle(cl, bt, i, rc);
+    pthread_mutex_unlock(&cl->mutex);
+}
+
+/* What nobody will renew any more. Locks: cl->mutex. */
+static void let_all_go(dibs_client *cl)
+{
+    dibs_lock *lock;
+
+    while ((lock = pop(cl)) != NULL)
+        dibs__lock_unref(lock);
+}
+
+/* Thread: the renewer. */
+static void *renewer_main(void *arg)
+{
+    dibs_client *cl = arg;
+    batch bt;
+
+    for (;;) {
+        pthread_mutex_lock(&cl->mutex);
+        while (!cl->keeper.due && !cl->keeper.stopping)
+            pthread_cond_wait(&cl->keeper.due_cond, &cl->mutex);
+        if (cl->keeper.stopping)
+            break;
+        take(cl, &bt);
+        pthread_mutex_unlock(&cl->mutex);
+        renew(cl, &bt);
+    }
+    let_all_go(cl);
+    pthread_mutex_unlock(&cl->mutex);
+    return NULL;
+}
+
+/* Starts the thread if it does not run; false when the system has none to give.
+ * Locks: cl->mutex. */
+static bool ready(dibs_client *cl)
+{
+    dibs__keeper *kp = &cl->keeper;
+
+    if (!kp->renewing && !kp->stopping)
+        kp->renewing = dibsx_thread_start(&kp->renewer, renewer_main, cl) == 0;
+    return kp->renewing;
+}
+
+void dibs__renewer_add(dibs_client *cl, dibs_lock *lock)
+{
+    dibs__keeper *kp = &cl->keeper;
+
+    dibs__lease_renewing(&lock->lease);
+    if (!ready(cl)) {
+        /* Counts as a failed renewal: it is tried again before long. */
+        dibs__lease_renewed(&lock->lease, 0, DIBS_UNAVAIL, 0, dibsx_now());
+        return;
+    }
+    lock->due.current = true;
+    /* One that is in the list since an earlier lease serves the new one. */
+    if (lock->due.listed)
+        return;
+    lock->refs++;
+    lock->due.listed = true;
+    lock->due.next = NULL;
+    if (kp->due)
+        kp->due_last->due.next = lock;
+    else
+        kp->due = lock;
+    kp->due_last = lock;
+    pthread_cond_signal(&kp->due_cond);
+}

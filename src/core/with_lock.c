@@ -1,0 +1,72 @@
+/* with_lock.c - running something under a lock: the function and the block. */
+/* SPDX-License-Identifier: MIT */
+#include "base/fail.h"
+#include "core/lock/lock.h"
+#include "core/log.h"
+
+/* The end of what has run: whether its lease lasted. That the store did not hear
+ * of the release is logged only: as an answer it would mean that nothing ran. */
+static dibs_status end(dibs_lock *lock, dibs_error *err)
+{
+    dibs_error why = {0};
+    dibs_status rc = dibs_lock_release(lock, &why);
+
+    if (rc == DIBS_UNAVAIL || rc == DIBS_UNKNOWN) {
+        dibs__log(lock->cl, DIBS_LOG_WARN, "release", "%s: %s", lock->name,
+                  why.message);
+        return DIBS_OK;
+    }
+    return rc == DIBS_OK ? rc : dibsx_fail(err, DIBS_LOST, "%s", why.message);
+}
+
+dibs_status
+dibs_with_lock(dibs_client *cl, const char *name, const dibs_lock_opts *opts,
+               dibs_lock_fn *fn, void *arg, dibs_error *err)
+{
+    dibs_lock *lock = NULL;
+    dibs_status rc;
+
+    rc = dibs_lock_new(cl, name, opts, &lock, err);
+    if (rc != DIBS_OK)
+        return rc;
+    rc = dibs_lock_acquire(lock, err);
+    if (rc == DIBS_OK) {
+        fn(lock, arg);
+        rc = end(lock, err);
+    }
+    dibs_lock_free(lock);
+    return rc;
+}
+
+/* Says why a block did not run: nobody else will. */
+static void
+say_skipped(dibs_client *cl, const char *name, const dibs_error *err)
+{
+    bool usual = err->status == DIBS_BUSY || err->status == DIBS_TIMEOUT;
+
+    if (dibs__client_usable(cl, NULL) == DIBS_OK)
+        dibs__log(cl, usual ? DIBS_LOG_INFO : DIBS_LOG_ERROR, "skipped",
+                  "%s: %s", name ? name : "(no name)", err->message);
+}
+
+dibs_lock *
+dibs_scope_begin(dibs_client *cl, const char *name, const dibs_lock_opts *opts)
+{
+    dibs_lock *lock = NULL;
+    dibs_error err;
+    dibs_status rc = dibs_lock_new(cl, name, opts, &lock, &err);
+
+    if (rc == DIBS_OK)
+        rc = dibs_lock_acquire(lock, &err);
+    if (rc == DIBS_OK)
+        return lock;
+    say_skipped(cl, name, &err);
+    dibs_lock_free(lock);
+    return NULL;
+}
+
+void dibs_scope_end(dibs_lock **held)
+{
+    dibs_lock_free(*held);
+    *held = NULL;
+}

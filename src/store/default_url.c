@@ -1,0 +1,95 @@
+/* default_url.c - where the embedded store is when nobody names a store. Any thread. */
+/* SPDX-License-Identifier: MIT */
+#include "base/buf.h"
+#include "base/fail.h"
+#include "store/store.h"
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* An empty variable counts as unset, and so does a relative path: the standard
+ * has it so. */
+static const char *folder_variable(const char *name)
+{
+    const char *value = secure_getenv(name);
+
+    return value && value[0] == '/' ? value : NULL;
+}
+
+static dibs_status find_path(dibsx_buf *path, dibs_error *err)
+{
+    const char *state = folder_variable("XDG_STATE_HOME");
+    const char *home = folder_variable("HOME");
+
+    if (state)
+        dibsx_buf_printf(path, "%s/dibs/dibs.db", state);
+    else if (geteuid() == 0)
+        dibsx_buf_puts(path, "/var/lib/dibs/dibs.db");
+    else if (home)
+        dibsx_buf_printf(path, "%s/.local/state/dibs/dibs.db", home);
+    else
+        return dibsx_fail(err, DIBS_INVALID,
+                          "HOME is not set; name the store by its URL");
+    if (!dibsx_buf_ok(path))
+        return dibsx_fail(err, DIBS_INVALID,
+                          "the default place has too long a path");
+    return DIBS_OK;
+}
+
+/* Makes every folder above the file, for the user alone. Those that are there
+ * stay as they are. */
+static dibs_status make_folders(char *path, dibs_error *err)
+{
+    for (char *slash = strchr(path + 1, '/'); slash;
+         slash = strchr(slash + 1, '/')) {
+        int number = 0;
+
+        *slash = '\0';
+        if (mkdir(path, 0700) != 0 && errno != EEXIST)
+            number = errno;
+        *slash = '/';
+        if (number != 0)
+            return dibsx_fail_at(
+                err,
+                number == EACCES || number == EROFS ? DIBS_DENIED
+                                                    : DIBS_REFUSED,
+                dibsx_errno_name(number),
+                "the folder of the default store cannot be made; name a store "
+                "by its URL (%s, %s)",
+                path, dibsx_errno_name(number));
+    }
+    return DIBS_OK;
+}
+
+/* What has a meaning of its own in a URL is escaped. */
+static void add_escaped(dibsx_buf *url, const char *path)
+{
+    for (; *path; path++)
+        if (*path == '%' || *path == '?' || *path == '#')
+            dibsx_buf_printf(url, "%%%02X", (unsigned)(unsigned char)*path);
+        else
+            dibsx_buf_putc(url, *path);
+}
+
+dibs_status dibs__store_default_url(dibsx_buf *url, dibs_error *err)
+{
+    dibsx_buf path;
+    dibs_status rc;
+
+    dibsx_buf_init(&path, PATH_MAX - 1);
+    rc = find_path(&path, err);
+    if (rc == DIBS_OK)
+        rc = make_folders(path.data, err);
+    if (rc == DIBS_OK) {
+        dibsx_buf_puts(url, "sqlite:");
+        add_escaped(url, path.data);
+        if (!dibsx_buf_ok(url))
+            rc = dibsx_fail(err, DIBS_INVALID,
+                            "the default place has too long a path");
+    }
+    dibsx_buf_fini(&path);
+    return rc;
+}

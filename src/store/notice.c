@@ -1,0 +1,33 @@
+/* notice.c - what is told at a client's doorbell, as servers pass it on. Pure. */
+/* SPDX-License-Identifier: MIT */
+#include "store/notice.h"
+#include <stdlib.h>
+#include <string.h>
+
+bool dibs__notice_read(const char *text, dibs__notice *ring)
+{
+    enum { OWNER = DIBS_OWNER_SIZE - 1 };
+    static const char *const words[] = {
+        [DIBS__NOTICE_GRANTED] = " granted ",
+        [DIBS__NOTICE_BROKEN] = " broken ",
+        [DIBS__NOTICE_WANTED] = " wanted ",
+        [DIBS__NOTICE_YIELD] = " yield ",
+    };
+    const char *fence = NULL;
+    char *end;
+
+    if (strspn(text, "0123456789abcdef") != OWNER)
+        return false;
+    memcpy(ring->owner, text, OWNER);
+    ring->owner[OWNER] = '\0';
+    text += OWNER;
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+        if (strncmp(text, words[i], strlen(words[i])) == 0) {
+            ring->news = (dibs__notice_kind)i;
+            fence = text + strlen(words[i]);
+        }
+    if (!fence || *fence < '0' || *fence > '9')
+        return false;
+    ring->fence = strtoull(fence, &end, 10);
+    return *end == '\0';
+}

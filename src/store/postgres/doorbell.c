@@ -1,0 +1,326 @@
+/* doorbell.c - the doorbell: a connection that listens to a channel of its own.
+ *
+ * Owns the connection of the thread, also while it is lent:
+ *
+ *     connect -> listen  --> (lost) --> wait a while -> connect
+ *
+ * Whatever fails leads to another attempt, until fini; but for a pooler, through
+ * which nothing can be heard. */
+/* SPDX-License-Identifier: MIT */
+#include "store/postgres/doorbell.h"
+#include "base/fail.h"
+#include "base/rand.h"
+#include "base/thread.h"
+#include "store/postgres/exchange.h"
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* How long an attempt to connect may take, and nothing may be heard before the
+ * server is asked whether it is there. */
+enum { CONNECT_MS = 2000, QUIET_MS = 15000, REST_MS = 50 };
+
+enum { CATCH_UP_MAX = 8 };
+
+/* The lock is how others see that somebody listens (hears in sql/grant.sql). */
+#define LISTEN                                                                 \
+    "LISTEN \"dibs_%s\"; SET dibs.bell = '%s'; "                               \
+    "SELECT pg_advisory_lock_shared(hashtextextended('dibs_%s', 0))"
+
+void dibs__pg_doorbell_init(dibs__pg_doorbell *bell, const dibs__pg_conf *conf,
+                            dibs__pg_pool *steps)
+{
+    dibs__doorbell_init(&bell->listener);
+    bell->conf = conf;
+    bell->steps = steps;
+    bell->watch_fd = -1;
+    atomic_init(&bell->listens, false);
+    pthread_mutex_init(&bell->mutex, NULL);
+    pthread_cond_init(&bell->changed, NULL);
+}
+
+void dibs__pg_doorbell_fini(dibs__pg_doorbell *bell)
+{
+    dibs__doorbell_stop(&bell->listener);
+    if (bell->listener.open)
+        pthread_join(bell->thread, NULL);
+    if (bell->watch_fd >= 0)
+        close(bell->watch_fd);
+    dibs__doorbell_fini(&bell->listener);
+    pthread_cond_destroy(&bell->changed);
+    pthread_mutex_destroy(&bell->mutex);
+}
+
+/* Takes in what waits to be read: rings, or a farewell. False when it is lost. */
+static bool catch_up(dibs__pg_conn *cn)
+{
+    for (int i = 0; i < CATCH_UP_MAX; i++) {
+        struct pollfd at = {.fd = dibs__pg_conn_fd(cn), .events = POLLIN};
+        size_t room = DIBS__PG_ROOM_ROWS;
+
+        if (cn->dead || at.fd < 0)
+            return false;
+        if (poll(&at, 1, 0) == 0)
+            return true;
+        if (!dibs__pg_take_in(cn, &room))
+            return false;
+    }
+    return false;
+}
+
+/* Whether the thread is woken by what the server says. */
+static void
+watch(const dibs__pg_doorbell *bell, const dibs__pg_conn *cn, bool on)
+{
+    struct epoll_event at = {.events = on ? EPOLLIN : 0};
+
+    (void)epoll_ctl(bell->watch_fd, EPOLL_CTL_MOD, dibs__pg_conn_fd(cn), &at);
+}
+
+/* One behind a gate is not lent: its descriptor is not the one that is watched. */
+dibs__pg_conn *dibs__pg_doorbell_borrow(dibs__pg_doorbell *bell)
+{
+    dibs__pg_conn *cn;
+
+    pthread_mutex_lock(&bell->mutex);
+    while (bell->hearing)
+        pthread_cond_wait(&bell->changed, &bell->mutex);
+    cn = bell->lent ? NULL : bell->cn;
+    if (cn && cn->gate.set)
+        cn = NULL;
+    bell->lent = bell->lent || cn;
+    if (cn)
+        watch(bell, cn, false);
+    pthread_mutex_unlock(&bell->mutex);
+    if (cn && !catch_up(cn)) {
+        cn->dead = true;
+        dibs__pg_doorbell_return(bell, cn);
+        cn = NULL;
+    }
+    return cn;
+}
+
+/* The thread, which is asleep, is to see that the connection is dead; or is behind a
+ * gate, where it cannot be watched any more. */
+void dibs__pg_doorbell_return(dibs__pg_doorbell *bell, const dibs__pg_conn *cn)
+{
+    pthread_mutex_lock(&bell->mutex);
+    if (dibs__pg_conn_is_worn(cn) || cn->gate.set) {
+        bell->cn = NULL;
+        (void)shutdown(dibs__pg_conn_fd(cn), SHUT_RDWR);
+    } else {
+        watch(bell, cn, true);
+    }
+    bell->lent = false;
+    pthread_cond_broadcast(&bell->changed);
+    pthread_mutex_unlock(&bell->mutex);
+}
+
+void dibs__pg_doorbell_distrust(dibs__pg_doorbell *bell)
+{
+    pthread_mutex_lock(&bell->mutex);
+    bell->cn = NULL;
+    pthread_mutex_unlock(&bell->mutex);
+}
+
+/* From now on it is lent, or with NULL no more: then nobody has it on return. */
+static void lend(dibs__pg_doorbell *bell, dibs__pg_conn *cn)
+{
+    pthread_mutex_lock(&bell->mutex);
+    bell->cn = cn;
+    while (!cn && bell->lent)
+        pthread_cond_wait(&bell->changed, &bell->mutex);
+    pthread_mutex_unlock(&bell->mutex);
+}
+
+/* The thread has the connection to itself: to hear what has come, for which a step
+ * can wait; or to ask the server, as a step does. */
+static void begin_use(dibs__pg_doorbell *bell, bool hearing)
+{
+    pthread_mutex_lock(&bell->mutex);
+    while (bell->lent)
+        pthread_cond_wait(&bell->changed, &bell->mutex);
+    bell->hearing = hearing;
+    bell->lent = !hearing;
+    pthread_mutex_unlock(&bell->mutex);
+}
+
+static void end_use(dibs__pg_doorbell *bell)
+{
+    pthread_mutex_lock(&bell->mutex);
+    bell->hearing = bell->lent = false;
+    pthread_cond_broadcast(&bell->changed);
+    pthread_mutex_unlock(&bell->mutex);
+}
+
+static void on_ring(void *arg, const char *text)
+{
+    dibs__pg_doorbell *bell = arg;
+    dibs__notice ring;
+
+    if (dibs__notice_read(text, &ring))
+        dibs__doorbell_put(&bell->listener, &ring);
+}
+
+static dibs_status
+subscribe(dibs__pg_doorbell *bell, dibs__pg_conn *cn, dibs_error *err)
+{
+    const char *address = bell->listener.address;
+    char sql[sizeof(LISTEN) + 3 * DIBS__DOORBELL_ADDRESS];
+    dibsx_nsec deadline = dibsx_after_ms(dibsx_now(), CONNECT_MS);
+
+    if (cn->pooled)
+        return dibsx_fail(err, DIBS_UNSUPPORTED,
+                          "a pooler is in between, through which nothing can "
+                          "be listened to; name the server itself with "
+                          "listen_host= and listen_port=");
+    cn->on_ring = on_ring;
+    cn->ring_arg = bell;
+    snprintf(sql, sizeof(sql), LISTEN, address, address, address);
+    return dibs__pg_conn_run(cn, sql, deadline, NULL, err);
+}
+
+/* Waits for the server or for the end: DIBS_CANCELLED. DIBS_TIMEOUT: neither. */
+static dibs_status await_news(const dibs__pg_doorbell *bell)
+{
+    struct epoll_event at[2];
+    int ready = epoll_wait(bell->watch_fd, at, 2, QUIET_MS);
+
+    for (int i = 0; i < ready; i++)
+        if (at[i].data.ptr == &bell->listener)
+            return DIBS_CANCELLED;
+    return ready == 0 ? DIBS_TIMEOUT : DIBS_OK;
+}
+
+/* Hears what the server says, or asks whether it is there, with the connection in
+ * hand. */
+static dibs_status
+attend_to(dibs__pg_conn *cn, dibs_status news, dibs_error *err)
+{
+    size_t room = DIBS__PG_ROOM_ROWS;
+
+    if (news == DIBS_TIMEOUT)
+        return dibs__pg_conn_run(cn, "SELECT 1",
+                                 dibsx_after_ms(dibsx_now(), CONNECT_MS), NULL,
+                                 err);
+    if (cn->dead || !dibs__pg_take_in(cn, &room) || dibs__pg_conn_is_worn(cn))
+        return dibsx_fail(err, DIBS_UNAVAIL, "the connection was lost");
+    return DIBS_OK;
+}
+
+/* Until the connection is lost, or the thread is to end: DIBS_CANCELLED. */
+static dibs_status
+listen_on(dibs__pg_doorbell *bell, dibs__pg_conn *cn, dibs_error *err)
+{
+    struct epoll_event at = {.events = EPOLLIN};
+    dibs_status rc;
+
+    if (epoll_ctl(bell->watch_fd, EPOLL_CTL_ADD, dibs__pg_conn_fd(cn), &at) !=
+        0)
+        return dibsx_fail(err, DIBS_UNAVAIL,
+                          "the connection cannot be watched");
+    if (!bell->conf->listens_apart)
+        lend(bell, cn);
+    do {
+        rc = await_news(bell);
+        if (rc == DIBS_CANCELLED)
+            break;
+        begin_use(bell, rc == DIBS_OK);
+        rc = attend_to(cn, rc, err);
+        end_use(bell);
+    } while (rc == DIBS_OK);
+    lend(bell, NULL);
+    return rc;
+}
+
+/* A connection that is idle, so that who waits has no more than before; or NULL. */
+static dibs__pg_conn *take_over(dibs__pg_doorbell *bell)
+{
+    return bell->conf->listens_apart ? NULL : dibs__pg_pool_part(bell->steps);
+}
+
+/* One connection from its beginning to its end. */
+static dibs_status attend(dibs__pg_doorbell *bell, int *failures)
+{
+    dibsx_nsec deadline = dibsx_after_ms(dibsx_now(), CONNECT_MS);
+    dibs_error err = {0};
+    dibs__pg_conn *cn = take_over(bell);
+    dibs_status rc = DIBS_OK;
+
+    if (!cn)
+        rc = dibs__pg_conn_open(bell->conf, DIBS__PG_FOR_LISTEN, deadline, &cn,
+                                &err);
+
+    if (rc == DIBS_OK)
+        rc = subscribe(bell, cn, &err);
+    atomic_store(&bell->listens, rc == DIBS_OK);
+    dibs__doorbell_report(&bell->listener, rc == DIBS_OK ? NULL : &err);
+    if (rc == DIBS_OK) {
+        *failures = 0;
+        rc = listen_on(bell, cn, &err);
+        atomic_store(&bell->listens, false);
+    }
+    dibs__pg_conn_close(cn);
+    return rc;
+}
+
+/* Waits before the next attempt, evenly up to a bound that doubles with each
+ * failure, so that clients cut off together do not come back together. True when
+ * the thread is to end. */
+static bool rest(const dibs__pg_doorbell *bell, dibsx_prng *prng, int failures)
+{
+    uint64_t bound_ms = (uint64_t)REST_MS << (failures < 6 ? failures : 6);
+    int64_t span_ms = (int64_t)dibsx_prng_below(prng, bound_ms) + 1;
+
+    return dibs__doorbell_rest(&bell->listener,
+                               dibsx_after_ms(dibsx_now(), span_ms));
+}
+
+static void *bell_main(void *arg)
+{
+    dibs__pg_doorbell *bell = arg;
+    dibsx_prng prng = {.state = (uint64_t)dibsx_now()};
+    int failures = 0;
+
+    do {
+        dibs_status rc = attend(bell, &failures);
+
+        if (rc == DIBS_CANCELLED || rc == DIBS_UNSUPPORTED)
+            break;
+        failures++;
+    } while (!rest(bell, &prng, failures));
+    return NULL;
+}
+
+static int start(void *arg)
+{
+    dibs__pg_doorbell *bell = arg;
+    struct epoll_event stop = {.events = EPOLLIN, .data.ptr = &bell->listener};
+
+    if (bell->watch_fd < 0)
+        bell->watch_fd = epoll_create1(EPOLL_CLOEXEC);
+    if (bell->watch_fd < 0 || epoll_ctl(bell->watch_fd, EPOLL_CTL_ADD,
+                                        bell->listener.stop_fd, &stop) != 0)
+        return errno;
+    return dibsx_thread_start(&bell->thread, bell_main, bell);
+}
+
+dibs_status dibs__pg_doorbell_open(dibs__pg_doorbell *bell, dibsx_nsec deadline,
+                                   int *fd, dibs_error *err)
+{
+    return dibs__doorbell_open(&bell->listener, start, bell, deadline, fd, err);
+}
+
+const char *dibs__pg_doorbell_address(const dibs__pg_doorbell *bell)
+{
+    return bell->listener.open && bell->listens ? bell->listener.address : "";
+}
+
+size_t
+dibs__pg_doorbell_hear(dibs__pg_doorbell *bell, dibs__notice *rings, size_t max)
+{
+    return dibs__doorbell_hear(&bell->listener, rings, max);
+}

@@ -1,0 +1,58 @@
+/* doorbell.h - the doorbell: a connection that listens to a channel of its own.
+ *
+ * Functions of the schema notify it when their step is committed. A thread hears
+ * it and keeps the rings until they are asked for. Rings are hints: they are lost
+ * while the connection is, and behind a pooler that changes servers between
+ * transactions there are none.
+ *
+ * The connection is lent to steps, one at a time: a program that waits for a lock
+ * has one connection, not two. Rings that come meanwhile are kept all the same. */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_STORE_POSTGRES_DOORBELL_H
+#define DIBS_STORE_POSTGRES_DOORBELL_H
+
+#include "store/doorbell.h"
+#include "store/postgres/pool.h"
+
+typedef struct dibs__pg_doorbell {
+    dibs__doorbell listener;
+    pthread_t thread;
+    const dibs__pg_conf *conf; /* borrowed */
+    atomic_bool listens;       /* now */
+    dibs__pg_pool *steps;      /* borrowed */
+    int watch_fd;              /* what the thread sleeps on; -1 until then */
+
+    pthread_mutex_t mutex; /* guards all below */
+    pthread_cond_t changed;
+    dibs__pg_conn *cn; /* that is lent, or NULL */
+    bool lent;         /* a step has it */
+    bool hearing;      /* the thread has it, for a moment */
+} dibs__pg_doorbell;
+
+/* The caller owns the struct; end with fini, which waits for the thread. It takes
+ * over a connection that is idle in `steps`, if there is one. */
+void dibs__pg_doorbell_init(dibs__pg_doorbell *bell, const dibs__pg_conf *conf,
+                            dibs__pg_pool *steps);
+void dibs__pg_doorbell_fini(dibs__pg_doorbell *bell);
+
+/* As bell_open and bell_hear of store/store.h. When the channel cannot be
+ * listened to it is tried again in the background, and a later call may find it
+ * open. */
+DIBS_MUST_CHECK dibs_status dibs__pg_doorbell_open(dibs__pg_doorbell *bell,
+                                                   dibsx_nsec deadline, int *fd,
+                                                   dibs_error *err);
+size_t dibs__pg_doorbell_hear(dibs__pg_doorbell *bell, dibs__notice *rings,
+                              size_t max);
+
+/* Its connection for a step, at once; NULL when there is none, or it is lent.
+ * Give it back with dibs__pg_doorbell_return(), be it dead. Any thread. */
+dibs__pg_conn *dibs__pg_doorbell_borrow(dibs__pg_doorbell *bell);
+void dibs__pg_doorbell_return(dibs__pg_doorbell *bell, const dibs__pg_conn *cn);
+
+/* As dibs__pg_pool_distrust(). */
+void dibs__pg_doorbell_distrust(dibs__pg_doorbell *bell);
+
+/* What others ring this handle by, "" when it hears nothing. */
+const char *dibs__pg_doorbell_address(const dibs__pg_doorbell *bell);
+
+#endif

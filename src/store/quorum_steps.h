@@ -1,0 +1,74 @@
+/* quorum_steps.h - what a store offers so that several of it can be asked as a quorum.
+ *
+ * Beside the lease steps a node of a quorum answers three. A grant is as
+ * `acquire` without a queue, but the fence is proposed: the node gives the higher
+ * of that and one above the last it gave; afterwards it can be raised to the one that
+ * the quorum has agreed on. Giving up is the `release` of
+ * store/lease.h.
+ *
+ * A node that may have forgotten what it granted does not vote until the longest
+ * ttl that is in use has passed since it started; from then on it gives no fence
+ * below that moment. It tells a start by its run id. What it kept it is believed
+ * when, as the last to ask before the start had seen, it wrote everything down
+ * before it answered. */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_STORE_QUORUM_STEPS_H
+#define DIBS_STORE_QUORUM_STEPS_H
+
+#include "base/clock.h"
+#include "store/lease_args.h"
+
+struct dibs__store;
+
+enum { DIBS__RUN_ID_SIZE = 41 };
+
+enum { DIBS__NAME_SLOTS = 64 }; /* the most that a name has */
+
+/* A node refuses fences that are further ahead of its wall clock than this. The
+ * longest ttl must not be below it. */
+enum { DIBS__AHEAD_MS = 1000 };
+
+/* What the asker knows of a node. */
+typedef struct dibs__voter {
+    char run_id[DIBS__RUN_ID_SIZE]; /* "": nothing yet */
+    bool durable;       /* writes everything down before it answers */
+    int64_t longest_ms; /* no lease of any client lasts longer */
+} dibs__voter;
+
+/* What a node says of itself, with every answer; zero when it gave none. */
+typedef struct dibs__node_word {
+    int64_t wall_us;     /* its clock */
+    int64_t sits_out_ms; /* until it votes */
+    uint64_t taken;      /* DIBS_BUSY: slots of the name, the first in bit 0 */
+    bool again;          /* DIBS_OK: the owner had it before this ask */
+} dibs__node_word;
+
+typedef struct dibs__quorum_steps_ops {
+    /* What `voter` is to say of this node but for the longest ttl. */
+    dibs_status (*meet)(struct dibs__store *st, dibsx_nsec deadline,
+                        dibs__voter *voter, dibs_error *err);
+
+    /* Asks for a plain exclusive lease, of a name, or with DIBS__PERMITS of the
+     * slot ask->priority of those that it has, 1 to ask->capacity.
+     *   DIBS_OK        the owner holds it here: by this ask under the fence
+     *                  given, or since an earlier one under the stored fence
+     *   DIBS_BUSY, DIBS_LOST, DIBS_MISMATCH   as acquire
+     *   DIBS_STALE     the node has been started since: meet it again
+     *   DIBS_REFUSED   it does not vote just now, or not on this fence
+     * `fill`: the owner holds a majority under `fence`, and this node, which lacks
+     * it or has another for it, gives exactly that. */
+    dibs_status (*grant)(struct dibs__store *st, const dibs__voter *voter,
+                         const dibs__ask *ask, uint64_t fence, bool fill,
+                         dibsx_nsec deadline, dibs__answer *ans,
+                         dibs__node_word *word, dibs_error *err);
+
+    /* Renews as the renew of store/lease.h; with a ttl of 0 raises a lower fence
+     * of the owner's lease to the one given, and does nothing else.
+     *   DIBS_STALE, DIBS_REFUSED   as grant, for all of them */
+    dibs_status (*renew)(struct dibs__store *st, const dibs__voter *voter,
+                         dibs__renewal *items, size_t count,
+                         dibsx_nsec deadline, dibs__node_word *word,
+                         dibs_error *err);
+} dibs__quorum_steps_ops;
+
+#endif

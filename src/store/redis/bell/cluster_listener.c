@@ -1,0 +1,305 @@
+/* cluster_listener.c - one ear of a doorbell in a cluster: its thread and its connection.
+ *
+ * Owns the connection. What it is to hear is changed by others, who wake it. */
+/* SPDX-License-Identifier: MIT */
+#include "store/redis/bell/cluster_listener.h"
+#include "base/event.h"
+#include "store/redis/bell/subscription.h"
+#include <poll.h>
+#include <stdio.h>
+
+/* How long one that is not needed any more hears on, and nothing may be heard before
+ * the ordinary channel is offered to another. */
+enum { LINGER_MS = 1000, OFFER_MS = 2000 };
+
+/* Sends a command about the channel of a slot; its reply is heard. */
+static dibs_status tell(const dibs__cluster_listener *er, dibs__conn *cn,
+                        const char *command, int slot, dibs_error *err)
+{
+    char tag[DIBS__SLOT_TAG];
+    char name[sizeof(DIBS__BELL_CHANNEL "{}:") + sizeof(tag) +
+              DIBS__DOORBELL_ADDRESS];
+    dibs__words words = {.count = 0};
+
+    dibs__slot_tag(slot, tag);
+    snprintf(name, sizeof(name), DIBS__BELL_CHANNEL "{%s}:%s", tag,
+             er->all->bell->listener.address);
+    dibs__words_puts(&words, command);
+    dibs__words_puts(&words, name);
+    return dibs__conn_tell(cn, &words,
+                           dibsx_after_ms(dibsx_now(), DIBS__BELL_CONNECT_MS),
+                           err);
+}
+
+/* Takes one channel of the ear from a stage to the next: its slot, -1 when there is
+ * none at that stage. */
+static int advance(dibs__cluster_listener *er, dibs__stage from, dibs__stage to)
+{
+    dibs__channel *ch;
+    int slot = -1;
+
+    pthread_mutex_lock(&er->all->mutex);
+    ch = dibs__slot_channels_at(&er->all->channels,
+                                dibs__cluster_listener_number(er), from);
+    if (ch) {
+        ch->stage = to;
+        slot = ch->slot;
+    }
+    pthread_mutex_unlock(&er->all->mutex);
+    return slot;
+}
+
+static void look_ahead(dibs__cluster_listener *er)
+{
+    dibsx_nsec now = dibsx_now();
+    bool plain, spare;
+
+    pthread_mutex_lock(&er->all->mutex);
+    plain = dibs__cluster_listener_is_plain(er);
+    spare = !dibs__cluster_listener_has_channels(er);
+    er->until = spare && !plain ? dibsx_after_ms(now, LINGER_MS) : 0;
+    er->offer_at = spare && plain ? dibsx_after_ms(now, OFFER_MS) : 0;
+    pthread_mutex_unlock(&er->all->mutex);
+}
+
+/* Until when to listen before there is something to be done. */
+static dibsx_nsec
+limit_of(const dibs__cluster_listener *er, dibsx_nsec heard_at)
+{
+    if (er->until > 0)
+        return er->until;
+    if (er->offer_at > 0)
+        return er->offer_at;
+    return dibsx_after_ms(heard_at, DIBS__BELL_QUIET_MS);
+}
+
+/* Subscribes and unsubscribes as is wanted by now. */
+static dibs_status
+catch_up(dibs__cluster_listener *er, dibs__conn *cn, dibs_error *err)
+{
+    dibs__cluster_doorbell *es = er->all;
+    dibs_status rc = DIBS_OK;
+    bool changed, inherits;
+    int slot;
+
+    pthread_mutex_lock(&es->mutex);
+    changed = er->changed;
+    inherits = changed && es->heir == er;
+    er->changed = false;
+    pthread_mutex_unlock(&es->mutex);
+    if (inherits)
+        rc = dibs__subscription_tell(es->bell->listener.address, cn, err);
+    while (changed && rc == DIBS_OK &&
+           (slot = advance(er, DIBS__UNWANTED, DIBS__UNUSED)) >= 0)
+        rc = tell(er, cn, "SUNSUBSCRIBE", slot, err);
+    while (changed && rc == DIBS_OK &&
+           (slot = advance(er, DIBS__WANTED, DIBS__SENT)) >= 0)
+        rc = tell(er, cn, "SSUBSCRIBE", slot, err);
+    if (changed)
+        look_ahead(er);
+    return rc;
+}
+
+/* Nothing more is to be listened to. */
+static bool is_done(const dibs__cluster_listener *er)
+{
+    bool done;
+
+    pthread_mutex_lock(&er->all->mutex);
+    done = er->until > 0 && !er->changed;
+    pthread_mutex_unlock(&er->all->mutex);
+    return done;
+}
+
+/* Until nothing is to be listened to any more: DIBS_OK; the thread is to end:
+ * DIBS_CANCELLED; or the connection is lost, as is one to a server that was taken
+ * out of the cluster and hears nothing any more. */
+static dibs_status
+listen_on(dibs__cluster_listener *er, dibs__conn *cn, dibs_error *err)
+{
+    dibs__cluster *cluster = er->all->bell->cluster;
+    dibsx_nsec heard_at = dibsx_now();
+    bool asked = false;
+    dibs_status rc;
+
+    while ((rc = catch_up(er, cn, err)) == DIBS_OK) {
+        redisReply *reply = NULL;
+
+        rc = dibs__conn_hear(cn, er->wake_fd, limit_of(er, heard_at), &reply,
+                             err);
+        if (rc == DIBS_OK) {
+            dibs__cluster_listener_take(er, reply);
+            dibs__reply_free(reply);
+            heard_at = dibsx_now();
+            if (er->offer_at > 0)
+                er->offer_at = dibsx_after_ms(heard_at, OFFER_MS);
+            asked = false;
+        } else if (rc == DIBS_CANCELLED) {
+            /* In this order: what was set to stop it must not be cleared
+             * unseen. */
+            dibsx_event_clear(er->wake_fd);
+            if (er->all->stopping)
+                return rc;
+        } else if (rc == DIBS_TIMEOUT && is_done(er)) {
+            return DIBS_OK;
+        } else if (rc == DIBS_TIMEOUT && er->offer_at > 0) {
+            er->offer_at = 0;
+            dibs__cluster_doorbell_offer(er->all);
+        } else if (rc == DIBS_TIMEOUT && !asked &&
+                   dibs__cluster_has(cluster, &er->place)) {
+            dibs__cluster_doorbell_forget_idle(er->all);
+            rc = dibs__subscription_ping(cn, err);
+            if (rc != DIBS_OK)
+                return rc;
+            heard_at = dibsx_now();
+            asked = true;
+        } else {
+            return rc;
+        }
+    }
+    return rc;
+}
+
+/* The ordinary channel may be anywhere, each time at the next server. */
+static dibs_status
+choose(dibs__cluster_listener *er, dibsx_nsec deadline, dibs_error *err)
+{
+    dibs__redis_doorbell *bell = er->all->bell;
+    dibs_status rc = dibs__cluster_learn(bell->cluster, deadline, err);
+    dibs__endpoint place;
+
+    if (rc != DIBS_OK)
+        return rc;
+    dibs__cluster_next(bell->cluster, &place);
+    pthread_mutex_lock(&er->all->mutex);
+    er->place = place;
+    pthread_mutex_unlock(&er->all->mutex);
+    return DIBS_OK;
+}
+
+/* The ordinary channel, as on one server. */
+static dibs_status
+subscribe(dibs__cluster_listener *er, dibs__conn *cn, dibs_error *err)
+{
+    dibs__redis_doorbell *bell = er->all->bell;
+    dibs_status rc = dibs__subscription_ask(bell->listener.address, cn, err);
+
+    if (rc != DIBS_OK)
+        return rc;
+    dibs__doorbell_report(&bell->listener, NULL);
+    pthread_mutex_lock(&er->all->mutex);
+    er->all->plain_heard = true;
+    dibs__backoff_worked(&er->bo);
+    pthread_mutex_unlock(&er->all->mutex);
+    return DIBS_OK;
+}
+
+static dibs_status
+connect_to(dibs__cluster_listener *er, dibs__conn **out, dibs_error *err)
+{
+    dibs__redis_doorbell *bell = er->all->bell;
+    int64_t limit_ms = bell->way.conf->connect_timeout_ms;
+    bool plain = dibs__cluster_listener_is_plain(er);
+    dibs_status rc = DIBS_OK;
+    dibsx_nsec deadline;
+
+    if (limit_ms <= 0 || limit_ms > DIBS__BELL_CONNECT_MS)
+        limit_ms = DIBS__BELL_CONNECT_MS;
+    deadline = dibsx_after_ms(dibsx_now(), limit_ms);
+    if (plain)
+        rc = choose(er, deadline, err);
+    if (rc == DIBS_OK)
+        rc = dibs__conn_open_at(bell->way.conf, &er->place,
+                                bell->listener.stop_fd, deadline, out, err);
+    if (rc == DIBS_OK && plain)
+        rc = subscribe(er, *out, err);
+    if (rc != DIBS_OK && plain)
+        dibs__doorbell_report(&bell->listener, err);
+    return rc;
+}
+
+/* After a connection, or the attempt to make one. A place that was of no use is
+ * kept in mind, so that it is not tried again at once. */
+static void leave(dibs__cluster_listener *er, dibs_status rc)
+{
+    dibs__cluster_doorbell *es = er->all;
+    bool missed;
+
+    pthread_mutex_lock(&es->mutex);
+    missed = dibs__slot_channels_drop(&es->channels,
+                                      dibs__cluster_listener_number(er),
+                                      DIBS__HEARD);
+    (void)dibs__slot_channels_drop(&es->channels,
+                                   dibs__cluster_listener_number(er),
+                                   DIBS__UNUSED);
+    es->missed = es->missed || missed;
+    if (rc != DIBS_OK)
+        dibs__backoff_failed(&er->bo, dibsx_now());
+    if (rc == DIBS_OK || dibs__cluster_listener_is_plain(er))
+        er->place = (dibs__endpoint){.port = 0};
+    if (es->heir == er)
+        es->heir = NULL;
+    if (dibs__cluster_listener_is_plain(er))
+        es->plain_heard = false;
+    er->busy = false;
+    pthread_mutex_unlock(&es->mutex);
+    if (missed)
+        dibs__doorbell_missed(&es->bell->listener);
+    if (rc != DIBS_OK)
+        dibs__cluster_doubt(es->bell->cluster);
+}
+
+/* One connection from its beginning to its end. */
+static void serve(dibs__cluster_listener *er)
+{
+    dibs_error err = {0};
+    dibs__conn *cn = NULL;
+    dibs_status rc = connect_to(er, &cn, &err);
+
+    if (rc == DIBS_OK)
+        rc = listen_on(er, cn, &err);
+    leave(er, rc);
+    dibs__conn_close(cn);
+}
+
+/* Whether there is something to listen to. */
+static bool set_out(dibs__cluster_listener *er)
+{
+    bool busy;
+
+    pthread_mutex_lock(&er->all->mutex);
+    er->busy = dibs__cluster_listener_is_plain(er) ||
+               dibs__cluster_listener_has_channels(er);
+    er->changed = er->busy;
+    busy = er->busy;
+    pthread_mutex_unlock(&er->all->mutex);
+    return busy;
+}
+
+/* Who has the ordinary channel rests until its next attempt is due, the others until
+ * they are needed. */
+static void rest(const dibs__cluster_listener *er)
+{
+    bool plain = dibs__cluster_listener_is_plain(er);
+    struct pollfd fd = {.fd = plain ? er->all->bell->listener.stop_fd
+                                    : er->wake_fd,
+                        .events = POLLIN};
+    int64_t span_ms = plain ? dibsx_wait_ms(er->bo.due_at, dibsx_now()) : -1;
+
+    (void)poll(&fd, 1, (int)span_ms);
+    if (!plain)
+        dibsx_event_clear(er->wake_fd);
+}
+
+void *dibs__cluster_listener_main(void *arg)
+{
+    dibs__cluster_listener *er = arg;
+
+    while (!er->all->stopping) {
+        if (set_out(er))
+            serve(er);
+        if (!er->all->stopping)
+            rest(er);
+    }
+    return NULL;
+}

@@ -1,0 +1,77 @@
+/* subscription.c - the ordinary channel of a doorbell, on a connection.
+ *
+ * Owns nothing. Runs on the thread that listens. */
+/* SPDX-License-Identifier: MIT */
+#include "store/redis/bell/subscription.h"
+#include "store/redis/wire/error.h"
+#include "store/redis/wire/reply.h"
+#include <stdio.h>
+#include <string.h>
+
+static bool is_message(const redisReply *kind)
+{
+    return kind && kind->type == REDIS_REPLY_STRING &&
+           (strcmp(kind->str, "message") == 0 ||
+            strcmp(kind->str, "smessage") == 0);
+}
+
+void dibs__subscription_heed(dibs__doorbell *listener, const redisReply *reply)
+{
+    const redisReply *kind = dibs__reply_item(reply, 0);
+    const redisReply *text = dibs__reply_item(reply, 2);
+    dibs__notice ring;
+
+    if (is_message(kind) && text && text->type == REDIS_REPLY_STRING &&
+        dibs__notice_read(text->str, &ring))
+        dibs__doorbell_put(listener, &ring);
+}
+
+typedef char channel_name[sizeof(DIBS__BELL_CHANNEL) + DIBS__DOORBELL_ADDRESS];
+
+static void
+begin_subscribe(const char *address, channel_name name, dibs__words *words)
+{
+    snprintf(name, sizeof(channel_name), DIBS__BELL_CHANNEL "%s", address);
+    words->count = 0;
+    dibs__words_puts(words, "SUBSCRIBE");
+    dibs__words_puts(words, name);
+}
+
+dibs_status
+dibs__subscription_ask(const char *address, dibs__conn *cn, dibs_error *err)
+{
+    dibsx_nsec deadline = dibsx_after_ms(dibsx_now(), DIBS__BELL_CONNECT_MS);
+    redisReply *reply = NULL;
+    channel_name name;
+    dibs__words words;
+    dibs_status rc;
+
+    begin_subscribe(address, name, &words);
+    rc = dibs__conn_ask(cn, &words, deadline, &reply, err);
+    if (rc == DIBS_OK && reply->type == REDIS_REPLY_ERROR)
+        rc = dibs__redis_fail(reply->str, err);
+    dibs__reply_free(reply);
+    return rc;
+}
+
+dibs_status
+dibs__subscription_tell(const char *address, dibs__conn *cn, dibs_error *err)
+{
+    channel_name name;
+    dibs__words words;
+
+    begin_subscribe(address, name, &words);
+    return dibs__conn_tell(cn, &words,
+                           dibsx_after_ms(dibsx_now(), DIBS__BELL_CONNECT_MS),
+                           err);
+}
+
+dibs_status dibs__subscription_ping(dibs__conn *cn, dibs_error *err)
+{
+    dibs__words words = {.count = 0};
+
+    dibs__words_puts(&words, "PING");
+    return dibs__conn_tell(cn, &words,
+                           dibsx_after_ms(dibsx_now(), DIBS__BELL_CONNECT_MS),
+                           err);
+}

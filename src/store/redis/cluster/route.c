@@ -1,0 +1,374 @@
+/* route.c - which link serves a command.
+ *
+ * Owns the link to the one server when there is no cluster. A journey through a
+ * cluster lives on the stack of the thread that asks. */
+/* SPDX-License-Identifier: MIT */
+#include "store/redis/cluster/route.h"
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "base/rand.h"
+#include "store/redis/cluster/slot.h"
+#include "store/redis/wire/error.h"
+#include <assert.h>
+#include <poll.h>
+#include <string.h>
+
+/* A referral is followed at once so often in a row; then, and after other
+ * failures, there are pauses of up to these bounds, drawn at random. */
+enum { AT_ONCE = 4, PAUSE_FIRST_MS = 4, PAUSE_LAST_MS = 100 };
+
+static const char asking[] = "*1\r\n$6\r\nASKING\r\n";
+
+struct dibs__route {
+    const dibs__redis_conf *conf;
+    dibs__cluster *cluster; /* NULL: one server */
+    dibs__pipeline *only;   /* NULL: a cluster */
+    dibs__lane lane;
+};
+
+typedef struct journey {
+    dibs__route *rt;
+    const dibs__words *words;
+    int slot; /* -1: any */
+    dibsx_nsec deadline;
+    dibs__carry_fn *carry; /* NULL: the link of the server does */
+    void *carry_arg;
+    bool asks;             /* the next attempt goes to ... */
+    dibs__endpoint ask_at; /* ... with ASKING before it */
+    int referrals;
+    int64_t pause_ms;
+    dibsx_prng prng;
+    dibs_error why; /* the last attempt failed */
+} journey;
+
+/* What to do after an attempt. */
+typedef enum verdict { ARRIVED, AGAIN_NOW, AGAIN_LATER } verdict;
+
+dibs_status
+dibs__route_new(const dibs__redis_conf *conf, dibs__cluster *cluster,
+                dibs__lane lane, dibs__route **out, dibs_error *err)
+{
+    dibs__route *rt = dibsx_zalloc(sizeof(*rt));
+    dibs_status rc = DIBS_OK;
+
+    *out = NULL;
+    if (!rt)
+        return dibsx_nomem(err, "a route");
+    rt->conf = conf;
+    rt->cluster = cluster;
+    rt->lane = lane;
+    if (!cluster)
+        rc = dibs__pipeline_new(conf, &rt->only, err);
+    if (rc == DIBS_OK)
+        *out = rt;
+    else
+        dibsx_free(rt);
+    return rc;
+}
+
+void dibs__route_free(dibs__route *rt)
+{
+    if (!rt)
+        return;
+    dibs__pipeline_free(rt->only);
+    dibsx_free(rt);
+}
+
+void dibs__route_follow(dibs__route *rt, struct dibs__sentinel *sentinel)
+{
+    dibs__pipeline_follow(rt->only, sentinel);
+}
+
+void dibs__route_drop(dibs__route *rt)
+{
+    dibs__pipeline_drop(rt->only);
+}
+
+void dibs__route_distrust(dibs__route *rt, const char *key, size_t len)
+{
+    dibs__peer *peer;
+    dibs__pipeline *ln;
+
+    if (!rt->cluster) {
+        dibs__pipeline_distrust(rt->only);
+        return;
+    }
+    peer = dibs__cluster_serves(rt->cluster, dibs__slot_of(key, len));
+    if (!peer)
+        return;
+    ln = dibs__peer_pipeline(rt->cluster, peer, rt->lane);
+    if (ln)
+        dibs__pipeline_distrust(ln);
+    dibs__peer_drop(rt->cluster, peer);
+}
+
+dibs__cluster *dibs__route_cluster(const dibs__route *rt)
+{
+    return rt->cluster;
+}
+
+/* Sends ASKING and the command as one. */
+static dibs_status ask_there(const journey *jn, dibs__pipeline *ln,
+                             redisReply **out, dibs_error *err)
+{
+    size_t head = sizeof(asking) - 1;
+    char *bytes = dibsx_zalloc(head + dibs__words_room(jn->words));
+    redisReply *replies[2] = {NULL, NULL};
+    dibs_status rc;
+    size_t len;
+
+    if (!bytes)
+        return dibsx_nomem(err, "a command");
+    memcpy(bytes, asking, head);
+    len = head + dibs__words_encode(jn->words, bytes + head);
+    rc = dibs__pipeline_unit(ln, bytes, len, 2, jn->deadline, replies, err);
+    dibsx_free(bytes);
+    if (rc != DIBS_OK)
+        return rc;
+    /* Who may not say ASKING should hear of that, not of what follows from it. */
+    if (replies[0]->type == REDIS_REPLY_ERROR &&
+        replies[1]->type == REDIS_REPLY_ERROR) {
+        *out = replies[0];
+        replies[0] = NULL;
+    } else {
+        *out = replies[1];
+        replies[1] = NULL;
+    }
+    dibs__reply_free(replies[0]);
+    dibs__reply_free(replies[1]);
+    return DIBS_OK;
+}
+
+/* Sends to a peer, unless its link knows that it is no use yet. */
+static dibs_status
+send_to(journey *jn, dibs__peer *peer, redisReply **out, dibs_error *err)
+{
+    dibs__pipeline *ln;
+    dibs_status rc;
+
+    if (jn->carry)
+        return jn->carry(jn->carry_arg, dibs__peer_endpoint(peer), jn->asks,
+                         jn->deadline, out, err);
+    ln = dibs__peer_pipeline(jn->rt->cluster, peer, jn->rt->lane);
+    if (!ln)
+        return dibsx_nomem(err, "a link");
+    rc = dibs__pipeline_ready(ln, dibsx_now(), err);
+    if (rc != DIBS_OK)
+        return rc;
+    if (jn->asks)
+        return ask_there(jn, ln, out, err);
+    return dibs__pipeline_call(ln, jn->words, jn->deadline, out, err);
+}
+
+static bool begins(const char *text, const char *code)
+{
+    return strncmp(text, code, strlen(code)) == 0;
+}
+
+/* What a reply from a peer means for the journey. */
+static verdict
+judge_reply(journey *jn, const dibs__peer *peer, const redisReply *reply)
+{
+    static const char *const passing[] = {"TRYAGAIN ", "CLUSTERDOWN ",
+                                          "LOADING ", "MASTERDOWN ",
+                                          "READONLY "};
+    const dibs__endpoint *at = dibs__peer_endpoint(peer);
+    dibs__endpoint to;
+    int slot;
+
+    if (reply->type != REDIS_REPLY_ERROR)
+        return ARRIVED;
+    if (begins(reply->str, "ASK ") || begins(reply->str, "MOVED ")) {
+        bool moved = reply->str[0] == 'M';
+
+        if (!dibs__redirect_read(reply->str, at, &slot, &to))
+            return AGAIN_LATER;
+        if (moved)
+            dibs__cluster_moved(jn->rt->cluster, slot, &to);
+        jn->asks = !moved;
+        jn->ask_at = to;
+        return jn->referrals++ < AT_ONCE ? AGAIN_NOW : AGAIN_LATER;
+    }
+    for (size_t i = 0; i < sizeof(passing) / sizeof(passing[0]); i++)
+        if (begins(reply->str, passing[i]))
+            return AGAIN_LATER;
+    return ARRIVED;
+}
+
+/* One attempt. ARRIVED: *rc, *out and jn->why are the outcome. */
+static verdict attempt(journey *jn, dibs_status *rc, redisReply **out)
+{
+    dibs__cluster *cl = jn->rt->cluster;
+    bool asks = jn->asks;
+    verdict vd = ARRIVED;
+    dibs__peer *peer;
+    int slot = jn->slot;
+
+    *rc = dibs__cluster_learn(cl, jn->deadline, &jn->why);
+    if (*rc != DIBS_OK)
+        return ARRIVED;
+    if (slot < 0)
+        slot = (int)dibsx_prng_below(&jn->prng, DIBS__SLOTS);
+    peer = asks ? dibs__cluster_at(cl, &jn->ask_at)
+                : dibs__cluster_serves(cl, slot);
+    if (!peer) {
+        dibs__cluster_doubt(cl);
+        *rc = dibsx_fail(&jn->why, DIBS_UNAVAIL,
+                         "no server of the cluster serves slot %d", slot);
+        return AGAIN_LATER;
+    }
+    *rc = send_to(jn, peer, out, &jn->why);
+    jn->asks = false;
+    if (*rc == DIBS_OK)
+        vd = judge_reply(jn, peer, *out);
+    else if (*rc == DIBS_UNAVAIL)
+        vd = AGAIN_LATER;
+    /* Who did not answer, or not as hoped, may have been replaced. */
+    dibs__peer_failed(cl, peer, *rc == DIBS_UNAVAIL || *rc == DIBS_UNKNOWN);
+    dibs__peer_drop(cl, peer);
+    if (vd == AGAIN_LATER)
+        dibs__cluster_doubt(cl);
+    return vd;
+}
+
+/* Pauses before the next attempt; false when there is no time for one. */
+static bool pause_journey(journey *jn)
+{
+    uint64_t span = (uint64_t)jn->pause_ms * DIBSX_MS;
+    dibsx_nsec until =
+        dibsx_now() + (dibsx_nsec)dibsx_prng_below(&jn->prng, span + 1);
+
+    jn->pause_ms *= 2;
+    if (jn->pause_ms > PAUSE_LAST_MS)
+        jn->pause_ms = PAUSE_LAST_MS;
+    if (until >= jn->deadline)
+        return false;
+    (void)poll(NULL, 0, (int)dibsx_wait_ms(until, dibsx_now()));
+    return true;
+}
+
+/* A reply that is no answer; it says why there was none yet. */
+static dibs_status set_aside(journey *jn, redisReply **reply)
+{
+    const char *text = (*reply)->str;
+    dibs_status rc;
+
+    if (!begins(text, "MOVED ") && !begins(text, "ASK "))
+        rc = dibs__redis_fail(text, &jn->why);
+    else if (jn->slot < 0)
+        rc = dibsx_fail_at(&jn->why, DIBS_UNAVAIL, "MOVED",
+                           "the servers of the cluster refer to each other "
+                           "for a command that any of them could answer");
+    else
+        rc = dibsx_fail_at(&jn->why, DIBS_UNAVAIL, "MOVED",
+                           "slot %d of the cluster is being moved, or its "
+                           "servers do not agree who serves it",
+                           jn->slot);
+    dibs__reply_free(*reply);
+    *reply = NULL;
+    return rc;
+}
+
+/* Goes to the server of a key, 0 for any. */
+static dibs_status
+travel(journey *jn, int key_at, redisReply **out, dibs_error *err)
+{
+    const dibs__words *words = jn->words;
+    dibs_status rc;
+    verdict vd;
+
+    *out = NULL;
+    jn->slot = key_at == 0
+                   ? -1
+                   : dibs__slot_of(words->word[key_at], words->len[key_at]);
+    jn->pause_ms = PAUSE_FIRST_MS;
+    jn->prng.state = (uint64_t)dibsx_now() ^ (uint64_t)(uintptr_t)jn;
+    for (;;) {
+        vd = attempt(jn, &rc, out);
+        if (vd == ARRIVED)
+            break;
+        if (*out)
+            rc = set_aside(jn, out);
+        if (vd == AGAIN_LATER && !pause_journey(jn))
+            break;
+    }
+    if (rc == DIBS_OK)
+        return rc;
+    /* Out of time: nothing was done, whatever the last server said. */
+    if (vd != ARRIVED)
+        rc = DIBS_UNAVAIL;
+    return dibsx_fail_at(err, rc, jn->why.origin, "%s", jn->why.message);
+}
+
+dibs_status
+dibs__route_call(dibs__route *rt, const dibs__part *part,
+                 const dibs__words *words, int key_at, dibsx_nsec deadline,
+                 redisReply **out, dibs_error *err)
+{
+    journey jn = {.rt = rt, .words = words, .deadline = deadline};
+
+    if (rt->only)
+        return dibs__pipeline_join(rt->only, part, words, deadline, out, err);
+    return travel(&jn, key_at, out, err);
+}
+
+dibs_status
+dibs__route_carry(dibs__route *rt, const dibs__words *words, int key_at,
+                  dibs__carry_fn *carry, void *arg, dibsx_nsec deadline,
+                  redisReply **out, dibs_error *err)
+{
+    journey jn = {.rt = rt,
+                  .words = words,
+                  .deadline = deadline,
+                  .carry = carry,
+                  .carry_arg = arg};
+
+    return travel(&jn, key_at, out, err);
+}
+
+dibs_status dibs__route_call_at(dibs__route *rt, const dibs__endpoint *place,
+                                const dibs__words *words, dibsx_nsec deadline,
+                                redisReply **out, dibs_error *err)
+{
+    dibs__peer *peer;
+    dibs__pipeline *ln;
+    dibs_status rc;
+
+    *out = NULL;
+    if (rt->only)
+        return dibs__pipeline_call(rt->only, words, deadline, out, err);
+    peer = dibs__cluster_at(rt->cluster, place);
+    ln = peer ? dibs__peer_pipeline(rt->cluster, peer, rt->lane) : NULL;
+    rc = ln ? dibs__pipeline_call(ln, words, deadline, out, err)
+            : dibsx_nomem(err, "a link");
+    if (peer)
+        dibs__peer_drop(rt->cluster, peer);
+    return rc;
+}
+
+dibs_status dibs__route_unit(dibs__route *rt, int slot, const char *bytes,
+                             size_t len, int count, dibsx_nsec deadline,
+                             redisReply **out, dibs_error *err)
+{
+    dibs__peer *peer;
+    dibs__pipeline *ln;
+    dibs_status rc;
+
+    if (rt->only)
+        return dibs__pipeline_unit(rt->only, bytes, len, count, deadline, out,
+                                   err);
+    for (int i = 0; i < count; i++)
+        out[i] = NULL;
+    peer = dibs__cluster_serves(rt->cluster, slot);
+    if (!peer)
+        return dibsx_fail(err, DIBS_UNAVAIL,
+                          "no server of the cluster serves slot %d", slot);
+    ln = dibs__peer_pipeline(rt->cluster, peer, rt->lane);
+    rc = ln ? dibs__pipeline_ready(ln, dibsx_now(), err)
+            : dibsx_nomem(err, "a link");
+    if (rc == DIBS_OK)
+        rc = dibs__pipeline_unit(ln, bytes, len, count, deadline, out, err);
+    dibs__peer_failed(rt->cluster, peer, rc != DIBS_OK);
+    dibs__peer_drop(rt->cluster, peer);
+    return rc;
+}

@@ -1,8 +1,0 @@
--- free.lua - asks for a lease on a name that is thought to be free.
--- KEYS: lock party fence
--- ARGV: owner ttl_ms who [bell flags]
--- Answers the fence, or BUSY when it is for acquire to do.
-local call, fence_key = redis.call, KEYS[3]
-
---include first
-return 1

@@ -1,0 +1,14 @@
+-- write_holder.lua - writes down the holder of a free name, as few words as can be. Part
+-- of other scripts. Wants `call`. A ttl is written only when it is not 30 s.
+local function hold(lock, fence, owner, ttl_ms, who, bell)
+    if ttl_ms == '30000' then
+        call('HSET', lock, 'owner', owner, 'fence', fence, 'who', who)
+    else
+        call('HSET', lock, 'owner', owner, 'fence', fence, 'ttl', ttl_ms, 'who',
+             who)
+    end
+    call('PEXPIRE', lock, ttl_ms)
+    if bell and bell ~= '-' then
+        call('HSET', lock, 'bell', bell)
+    end
+end

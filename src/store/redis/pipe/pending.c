@@ -1,0 +1,29 @@
+/* pending.c - see pending.h. Pure. */
+/* SPDX-License-Identifier: MIT */
+#include "store/redis/pipe/pending.h"
+
+void dibs__pending_gather(dibsx_fifo *queue, bool alone, dibsx_fifo *members)
+{
+    dibsx_fifo parts[2] = {{0}}, others = {0};
+    dibs__pending *first = dibs__pending_first(queue);
+    int most = alone || !first->member.part ? 1 : DIBS__BATCH_MAX;
+    int count = 0;
+
+    while (queue->first && count < most) {
+        dibs__pending *rq = dibs__pending_pop(queue);
+        const dibs__part *part = rq->member.part;
+        dibsx_fifo *own = &parts[part && part->second];
+        const dibs__pending *like =
+            own->first ? dibs__pending_first(own) : first;
+
+        if (rq == first || dibs__member_fits(&rq->member, &like->member)) {
+            dibsx_fifo_push(own, &rq->queued);
+            count++;
+        } else {
+            dibsx_fifo_push(&others, &rq->queued);
+        }
+    }
+    dibsx_fifo_prepend(queue, &others);
+    *members = parts[1];
+    dibsx_fifo_prepend(members, &parts[0]);
+}

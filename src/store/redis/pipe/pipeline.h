@@ -1,0 +1,88 @@
+/* pipeline.h - the way to one Redis server: a command in, its reply out.
+ *
+ * A link is one connection that any number of threads share as a pipeline. The
+ * caller drives the socket: who asks appends its command; if nobody is reading,
+ * it sends and reads until its own reply is in, handing others theirs, and then
+ * passes the role on. A follower sends only when few commands are under way or
+ * many are queued. One thread alone costs what a plain client costs.
+ *
+ * Commands that were queued together and may be put together (batch.h) are sent
+ * as one. A cluster would refuse that, as their keys are in different slots:
+ * conf->ungrouped turns it off.
+ *
+ * A connection is made by the first command that needs one, within its deadline,
+ * name resolution and TLS included. One that failed or on which a command timed
+ * out is closed, never used again: its later replies would be taken for others'.
+ * After a failure the next attempts are spread with full jitter.
+ */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_STORE_REDIS_PIPE_PIPELINE_H
+#define DIBS_STORE_REDIS_PIPE_PIPELINE_H
+
+#include "base/clock.h"
+#include "store/redis/pipe/batch.h"
+#include "store/redis/wire/conf.h"
+#include "store/redis/wire/driver.h"
+#include "store/redis/wire/resp.h"
+#include <dibs/types.h>
+
+typedef struct dibs__pipeline dibs__pipeline;
+struct dibs__sentinel;
+
+/* Touches no network. `conf` is borrowed until dibs__pipeline_free(). */
+DIBS_MUST_CHECK dibs_status dibs__pipeline_new(const dibs__redis_conf *conf,
+                                               dibs__pipeline **out,
+                                               dibs_error *err);
+void dibs__pipeline_free(dibs__pipeline *ln); /* NULL is a no-op */
+
+/* Before the first call: the server is the primary that these sentinels name,
+ * borrowed until dibs__pipeline_free(). While there is none, commands wait for one
+ * until their deadline, or for conf->connect_timeout_ms; a command that a replica
+ * refused to do is sent again to the primary. */
+void dibs__pipeline_follow(dibs__pipeline *ln, struct dibs__sentinel *sentinel);
+
+/* The connection is not to be used any more: commands that were sent on it are
+ * DIBS_UNKNOWN. Any thread. */
+void dibs__pipeline_drop(dibs__pipeline *ln);
+
+/* The same, as the server answered what it cannot: perhaps it answers for others. */
+void dibs__pipeline_distrust(dibs__pipeline *ln);
+
+/* Sends one command and waits for its reply. Any thread.
+ *   DIBS_OK       *out is the reply, which may be an error reply; free it with
+ *                 dibs__reply_free()
+ *   DIBS_UNAVAIL  no byte of it was sent
+ *   DIBS_UNKNOWN  it was sent, in whole or in part, and no reply came
+ *   DIBS_DENIED   the server refused the password or the certificate was bad
+ *   DIBS_REFUSED  what answers is no Redis, or TLS and none met
+ *   DIBS_INVALID  there is no such database; a file cannot be used
+ *   DIBS_NOMEM    nothing was sent
+ * With all but DIBS_OK and DIBS_UNKNOWN nothing was sent. */
+DIBS_MUST_CHECK dibs_status dibs__pipeline_call(dibs__pipeline *ln,
+                                                const dibs__words *words,
+                                                dibsx_nsec deadline,
+                                                redisReply **out,
+                                                dibs_error *err);
+
+/* The same for a command that others may be put together with, in one group for all
+ * the calls of a link. */
+DIBS_MUST_CHECK dibs_status dibs__pipeline_join(
+    dibs__pipeline *ln, const dibs__part *part, const dibs__words *words,
+    dibsx_nsec deadline, redisReply **out, dibs_error *err);
+
+/* Sends `count` commands, which are encoded one after the other in `bytes`, so that
+ * nothing comes between them, and waits for all of their replies. Statuses are as
+ * those above, for all of them together. */
+DIBS_MUST_CHECK dibs_status dibs__pipeline_unit(dibs__pipeline *ln,
+                                                const char *bytes, size_t len,
+                                                int count, dibsx_nsec deadline,
+                                                redisReply **out,
+                                                dibs_error *err);
+
+/* DIBS_OK, unless there is no connection and the next attempt is not due yet: then
+ * what the last one met. */
+DIBS_MUST_CHECK dibs_status dibs__pipeline_ready(dibs__pipeline *ln,
+                                                 dibsx_nsec now,
+                                                 dibs_error *err);
+
+#endif

@@ -1,0 +1,54 @@
+/* redis_store.h - what a handle on a Redis server consists of. */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_STORE_REDIS_REDIS_STORE_H
+#define DIBS_STORE_REDIS_REDIS_STORE_H
+
+#include "store/redis/bell/doorbell.h"
+#include "store/redis/cluster/route.h"
+#include "store/redis/replica_wait.h"
+#include "store/redis/sentinel/sentinel.h"
+#include "store/store.h"
+
+typedef struct dibs__redis {
+    dibs__store base;
+    dibs__redis_conf conf;
+    dibs__sentinel *sentinel; /* NULL: none has a say */
+    dibs__cluster *cluster;   /* NULL: it is none */
+    dibs__route *steps;
+    dibs__route *renewals; /* so that no other step holds them up */
+    dibs__replica_wait durable;
+    dibs__redis_doorbell bell;
+} dibs__redis;
+
+static inline dibs__redis *dibs__redis_of(struct dibs__store *st)
+{
+    return (dibs__redis *)st;
+}
+
+extern const dibs__lease_ops dibs__redis_lease_ops;
+extern const dibs__value_ops dibs__redis_value_ops;
+extern const dibs__log_ops dibs__redis_log_ops;
+extern const dibs__quorum_steps_ops dibs__redis_vote_ops;
+
+/* The lease steps, each in the file of its kind. */
+#define DIBS__REDIS_STEP(step, STEP) DIBS__LEASE_STEP(redis, step)
+DIBS__LEASE_STEPS(DIBS__REDIS_STEP)
+
+/* As audit of store/store.h: of one server (NULL: the only one), and of a
+ * cluster. */
+DIBS_MUST_CHECK dibs_status dibs__redis_audit_at(dibs__redis *rd,
+                                                 const dibs__endpoint *place,
+                                                 dibsx_nsec deadline,
+                                                 dibs_finding_fn *each,
+                                                 void *arg, dibs_error *err);
+DIBS_MUST_CHECK dibs_status dibs__redis_audit_cluster(dibs__redis *rd,
+                                                      dibsx_nsec deadline,
+                                                      dibs_finding_fn *each,
+                                                      void *arg,
+                                                      dibs_error *err);
+/* The part of it that is about sentinels. */
+dibs_status
+dibs__redis_audit_sentinel(dibs__redis *rd, dibsx_nsec deadline,
+                           dibs_finding_fn *each, void *arg, dibs_error *err);
+
+#endif

@@ -1,0 +1,258 @@
+/* replica_wait.c - steps that count only once replicas have them.
+ *
+ * Owns the connections that are kept, and knows those that are borrowed, so that
+ * all can be dropped. Any thread. */
+/* SPDX-License-Identifier: MIT */
+#include "store/redis/replica_wait.h"
+#include "base/fail.h"
+#include "store/redis/wire/error.h"
+#include "store/redis/wire/reply.h"
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Replicas are waited for at most so long. They are milliseconds behind, or they
+ * are gone. */
+enum { PATIENCE_MS = 1000 };
+
+void dibs__replica_wait_init(dibs__replica_wait *du,
+                             const dibs__redis_conf *conf)
+{
+    memset(du, 0, sizeof(*du));
+    du->conf = conf;
+    pthread_mutex_init(&du->mutex, NULL);
+    if (!dibsx_random(&du->jitter, sizeof(du->jitter)))
+        du->jitter.state = (uint64_t)dibsx_now();
+}
+
+void dibs__replica_wait_fini(dibs__replica_wait *du)
+{
+    dibs__replica_wait_drop(du);
+    pthread_mutex_destroy(&du->mutex);
+}
+
+void dibs__replica_wait_drop(dibs__replica_wait *du)
+{
+    pthread_mutex_lock(&du->mutex);
+    while (du->count > 0)
+        dibs__conn_close(du->kept[--du->count].cn);
+    for (dibs__loan *loan = du->loans; loan; loan = loan->next) {
+        loan->dropped = true;
+        dibs__conn_sever(loan->cn);
+    }
+    pthread_mutex_unlock(&du->mutex);
+}
+
+/* From here on it is found by who drops all. Locks: du->mutex. */
+static void lend(dibs__replica_wait *du, dibs__conn *cn, dibs__loan *loan)
+{
+    loan->cn = cn;
+    loan->next = du->loans;
+    du->loans = loan;
+}
+
+/* Lends one to the place of the loan that is kept and was not closed by the
+ * server, if there is one. */
+static void lend_kept(dibs__replica_wait *du, dibs__loan *loan)
+{
+    pthread_mutex_lock(&du->mutex);
+    for (size_t i = du->count; i-- > 0 && !loan->cn;) {
+        dibs__conn *cn = du->kept[i].cn;
+
+        if (!dibs__endpoint_is(&du->kept[i].place, &loan->place))
+            continue;
+        du->kept[i] = du->kept[--du->count];
+        if (dibs__conn_gone(cn))
+            dibs__conn_close(cn);
+        else
+            lend(du, cn, loan);
+    }
+    pthread_mutex_unlock(&du->mutex);
+}
+
+/* False when the deadline comes first. */
+static bool pause_before(dibs__replica_wait *du, dibsx_nsec deadline)
+{
+    uint64_t bound = DIBS__SENTINEL_PAUSE / DIBSX_MS;
+    int64_t span_ms;
+
+    pthread_mutex_lock(&du->mutex);
+    span_ms = (int64_t)dibsx_prng_below(&du->jitter, bound) + 1;
+    pthread_mutex_unlock(&du->mutex);
+    if (dibsx_after_ms(dibsx_now(), span_ms) >= deadline)
+        return false;
+    (void)poll(NULL, 0, (int)span_ms);
+    return true;
+}
+
+/* Lends a new one. While sentinels choose a primary, it is waited for, as a link
+ * does; all are told once that the last one was demoted. */
+static dibs_status
+lend_new(dibs__replica_wait *du, const dibs__endpoint *place, bool demoted,
+         dibsx_nsec deadline, dibs__loan *loan, dibs_error *err)
+{
+    dibs__connect way = {.conf = du->conf,
+                         .sentinel = du->sentinel,
+                         .place = place};
+    dibsx_nsec since = dibsx_now();
+    dibs__conn *cn = NULL;
+    dibs_status rc;
+
+    do {
+        rc = dibs__connect_open(&way, demoted, deadline, &cn, err);
+        demoted = false;
+    } while (dibs__connect_is_worth_a_wait(&way, rc, since, dibsx_now()) &&
+             pause_before(du, deadline));
+    if (rc == DIBS_OK) {
+        pthread_mutex_lock(&du->mutex);
+        lend(du, cn, loan);
+        loan->dropped = dibs__connect_has_moved(&way);
+        if (loan->dropped)
+            dibs__conn_sever(cn);
+        pthread_mutex_unlock(&du->mutex);
+    }
+    dibs__connect_fini(&way);
+    return rc;
+}
+
+/* Borrows a connection; `place` is NULL where there is no cluster. */
+static dibs_status
+borrow(dibs__replica_wait *du, const dibs__endpoint *place, bool demoted,
+       dibsx_nsec deadline, dibs__loan *loan, dibs_error *err)
+{
+    *loan = (dibs__loan){.du = du};
+    if (place)
+        loan->place = *place;
+    if (!demoted)
+        lend_kept(du, loan);
+    return loan->cn ? DIBS_OK
+                    : lend_new(du, place, demoted, deadline, loan, err);
+}
+
+/* When there is no room, another gives way.
+ * Locks: du->mutex. */
+static dibs__conn *keep(dibs__replica_wait *du, const dibs__loan *loan)
+{
+    dibs__conn *gone = NULL;
+    size_t at = 0;
+
+    if (du->count < DIBS__DURABLE_KEPT)
+        at = du->count++;
+    else
+        gone = du->kept[at].cn;
+    du->kept[at].cn = loan->cn;
+    du->kept[at].place = loan->place;
+    return gone;
+}
+
+void dibs__replica_wait_done(dibs__loan *loan)
+{
+    dibs__replica_wait *du = loan->du;
+    dibs__conn *gone = loan->cn;
+    dibs__loan **link;
+
+    if (!loan->cn)
+        return;
+    pthread_mutex_lock(&du->mutex);
+    for (link = &du->loans; *link != loan;)
+        link = &(*link)->next;
+    *link = loan->next;
+    if (!loan->failed && !loan->dropped)
+        gone = keep(du, loan);
+    pthread_mutex_unlock(&du->mutex);
+    dibs__conn_close(gone);
+    loan->cn = NULL;
+}
+
+/* A step that is on its way. */
+typedef struct errand {
+    dibs__replica_wait *du;
+    dibs__script script;
+    dibs__words *words;
+    dibs__loan *loan;
+    bool demoted; /* the last connection proved to be to a replica */
+} errand;
+
+/* As dibs__carry_fn: takes it to a server, or to another. */
+static dibs_status carry(void *arg, const dibs__endpoint *place, bool asking,
+                         dibsx_nsec deadline, redisReply **out, dibs_error *err)
+{
+    const errand *er = arg;
+    dibs_status rc;
+
+    dibs__replica_wait_done(er->loan);
+    rc = borrow(er->du, place, er->demoted, deadline, er->loan, err);
+    if (rc != DIBS_OK)
+        return rc;
+    rc = dibs__script_send_on(er->loan->cn, asking, er->script, er->words,
+                              deadline, out, err);
+    er->loan->failed = rc != DIBS_OK;
+    return rc;
+}
+
+dibs_status
+dibs__replica_wait_run(dibs__replica_wait *du, dibs__script script,
+                       dibs__words *words, dibsx_nsec deadline,
+                       dibs__loan *loan, redisReply **out, dibs_error *err)
+{
+    errand er = {.du = du, .script = script, .words = words, .loan = loan};
+    dibs_error why;
+    dibs_status rc;
+
+    *loan = (dibs__loan){.du = du};
+    do {
+        why = (dibs_error){0};
+        rc = dibs__script_carry(du->route, words, carry, &er, deadline, out,
+                                &why);
+        if (rc == DIBS_OK)
+            return rc;
+        /* A server that is not fit to do it is not kept. */
+        loan->failed = loan->failed || rc == DIBS_UNAVAIL;
+        dibs__replica_wait_done(loan);
+        er.demoted = du->sentinel && strcmp(why.origin, "READONLY") == 0;
+    } while (er.demoted && pause_before(du, deadline));
+    return dibsx_fail_at(err, rc, why.origin, "%s", why.message);
+}
+
+dibs_status
+dibs__replica_wait_wait(dibs__loan *loan, uint32_t replicas, int64_t limit_ms,
+                        dibsx_nsec deadline, uint32_t *acked, dibs_error *err)
+{
+    char numbers[2][24];
+    redisReply *reply = NULL;
+    dibs__words words = {.count = 0};
+    int64_t count = 0;
+    dibs_status rc;
+
+    *acked = 0;
+    snprintf(numbers[0], sizeof(numbers[0]), "%u", (unsigned)replicas);
+    snprintf(numbers[1], sizeof(numbers[1]), "%" PRId64, limit_ms);
+    dibs__words_puts(&words, "WAIT");
+    dibs__words_puts(&words, numbers[0]);
+    dibs__words_puts(&words, numbers[1]);
+    rc = dibs__conn_ask(loan->cn, &words, deadline, &reply, err);
+    if (rc != DIBS_OK) {
+        loan->failed = true;
+        return DIBS_UNKNOWN;
+    }
+    if (reply->type == REDIS_REPLY_ERROR)
+        rc = dibs__redis_fail(reply->str, err);
+    else if (!dibs__reply_int(reply, &count) || count < 0 || count > UINT32_MAX)
+        rc = dibs__reply_odd(err);
+    dibs__reply_free(reply);
+    if (rc == DIBS_OK)
+        *acked = (uint32_t)count;
+    return rc;
+}
+
+int64_t dibs__replica_wait_patience_ms(int64_t ttl_ms, dibsx_nsec deadline)
+{
+    int64_t limit_ms = dibsx_wait_ms(deadline, dibsx_now()) / 2;
+
+    if (limit_ms > ttl_ms / 4)
+        limit_ms = ttl_ms / 4;
+    if (limit_ms > PATIENCE_MS)
+        limit_ms = PATIENCE_MS;
+    return limit_ms > 1 ? limit_ms : 1;
+}

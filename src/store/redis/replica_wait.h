@@ -1,0 +1,70 @@
+/* replica_wait.h - steps that count only once replicas have them.
+ *
+ * WAIT is about what its own connection has done before, and it blocks that
+ * connection. So such a step borrows a connection for itself, runs on it, waits
+ * for the replicas there, and gives it back; a few are kept for the next. */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_STORE_REDIS_REPLICA_WAIT_H
+#define DIBS_STORE_REDIS_REPLICA_WAIT_H
+
+#include "base/rand.h"
+#include "store/redis/pipe/connect.h"
+#include "store/redis/script.h"
+#include <pthread.h>
+
+enum { DIBS__DURABLE_KEPT = 8 };
+
+typedef struct dibs__replica_wait {
+    const dibs__redis_conf *conf; /* borrowed, as what follows: */
+    dibs__sentinel *sentinel;     /* NULL: none has a say */
+    dibs__route *route;           /* into a cluster; NULL: it is none */
+    pthread_mutex_t mutex;
+    struct {
+        dibs__conn *cn;
+        dibs__endpoint place; /* in a cluster */
+    } kept[DIBS__DURABLE_KEPT];
+    size_t count;
+    struct dibs__loan *loans; /* connections that are borrowed */
+    dibsx_prng jitter;
+} dibs__replica_wait;
+
+/* A connection that is borrowed for a step, from run to done. */
+typedef struct dibs__loan {
+    dibs__replica_wait *du;
+    struct dibs__loan *next;
+    dibs__conn *cn; /* NULL: nothing is borrowed */
+    dibs__endpoint place;
+    bool failed;  /* it cannot be used again */
+    bool dropped; /* it may not be; locks: du->mutex */
+} dibs__loan;
+
+/* The caller owns the struct; end with fini, when nothing is borrowed. */
+void dibs__replica_wait_init(dibs__replica_wait *du,
+                             const dibs__redis_conf *conf);
+void dibs__replica_wait_fini(dibs__replica_wait *du);
+
+/* No connection that was made before is used for a further step. Any thread. */
+void dibs__replica_wait_drop(dibs__replica_wait *du);
+
+/* Runs a script on a connection of its own, in a cluster to the server that serves
+ * its keys. Statuses as dibs__script_run(); with DIBS_OK end with
+ * dibs__replica_wait_done(), else nothing is borrowed. */
+DIBS_MUST_CHECK dibs_status dibs__replica_wait_run(
+    dibs__replica_wait *du, dibs__script script, dibs__words *words,
+    dibsx_nsec deadline, dibs__loan *loan, redisReply **out, dibs_error *err);
+
+/* Waits until so many replicas have what was run, at most for limit_ms. DIBS_OK:
+ * *acked is how many do, which may be fewer. DIBS_UNKNOWN: no answer came.
+ * DIBS_UNSUPPORTED, DIBS_DENIED: there is no WAIT here, or it is forbidden. */
+DIBS_MUST_CHECK dibs_status
+dibs__replica_wait_wait(dibs__loan *loan, uint32_t replicas, int64_t limit_ms,
+                        dibsx_nsec deadline, uint32_t *acked, dibs_error *err);
+
+void dibs__replica_wait_done(
+    dibs__loan *loan); /* a no-op when nothing is borrowed */
+
+/* How long replicas are waited for, of a lease of this ttl: a part of it, and of
+ * the time until the deadline. */
+int64_t dibs__replica_wait_patience_ms(int64_t ttl_ms, dibsx_nsec deadline);
+
+#endif

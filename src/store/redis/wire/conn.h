@@ -1,0 +1,106 @@
+/* conn.h - one connection to a server: connected, greeted, ready for commands.
+ *
+ * Greeted means that the password was taken, the database selected and the
+ * client named; and where sentinels name the primary, that it says so itself. A
+ * connection that failed once is of no more use and is closed.
+ *
+ * Two ways to use it: dibs__conn_ask() and dibs__conn_hear() wait for one reply,
+ * for a thread that has the connection to itself; the rest is for a pipeline,
+ * where one thread may receive while another sends. */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_STORE_REDIS_WIRE_CONN_H
+#define DIBS_STORE_REDIS_WIRE_CONN_H
+
+#include "base/clock.h"
+#include "store/redis/wire/conf.h"
+#include "store/redis/wire/driver.h"
+#include "store/redis/wire/endpoint.h"
+#include "store/redis/wire/resolve.h"
+#include "store/redis/wire/resp.h"
+
+typedef struct dibs__conn dibs__conn;
+
+/* Resolves, connects, shakes hands and greets within the deadline. `rs` is for
+ * the host of `conf` and not used for a unix socket. Close with
+ * dibs__conn_close().
+ *   DIBS_UNAVAIL  no connection, or the server is not ready
+ *   DIBS_DENIED   the password, the user or a certificate was not accepted
+ *   DIBS_REFUSED  what answers is no Redis, or speaks TLS where we do not, or
+ *                 the other way round
+ *   DIBS_INVALID  there is no such database; a file cannot be used
+ *   DIBS_NOMEM */
+DIBS_MUST_CHECK dibs_status dibs__conn_open(const dibs__redis_conf *conf,
+                                            dibs__resolver *rs,
+                                            dibsx_nsec deadline,
+                                            dibs__conn **out, dibs_error *err);
+void dibs__conn_close(dibs__conn *cn); /* NULL is a no-op */
+
+/* The same to a place, in the way of `conf`, whose own is not looked at. Given up
+ * with DIBS_UNAVAIL as soon as `abort_fd` (-1 for none) is readable; only a
+ * handshake of TLS is waited for. */
+DIBS_MUST_CHECK dibs_status dibs__conn_open_at(
+    const dibs__redis_conf *conf, const dibs__endpoint *place, int abort_fd,
+    dibsx_nsec deadline, dibs__conn **out, dibs_error *err);
+
+/* Sends a command and waits for one reply, which may be an error reply; free it
+ * with dibs__reply_free(). DIBS_UNAVAIL when no byte was sent, else
+ * DIBS_UNKNOWN. */
+DIBS_MUST_CHECK dibs_status dibs__conn_ask(dibs__conn *cn,
+                                           const dibs__words *words,
+                                           dibsx_nsec deadline,
+                                           redisReply **out, dibs_error *err);
+
+/* Sends a command without waiting for its reply, which dibs__conn_hear() takes.
+ * Statuses as those of dibs__conn_ask(). */
+DIBS_MUST_CHECK dibs_status dibs__conn_tell(dibs__conn *cn,
+                                            const dibs__words *words,
+                                            dibsx_nsec deadline,
+                                            dibs_error *err);
+
+/* Waits for a reply that was not asked for, such as a published message.
+ * DIBS_TIMEOUT when none came; DIBS_CANCELLED when `abort_fd` (-1 for none)
+ * became readable; any other status: the connection is lost. */
+DIBS_MUST_CHECK dibs_status dibs__conn_hear(dibs__conn *cn, int abort_fd,
+                                            dibsx_nsec deadline,
+                                            redisReply **out, dibs_error *err);
+
+/* Ends the stream in both directions, so that whoever is in a call on this
+ * connection comes back soon. Any thread. */
+void dibs__conn_sever(dibs__conn *cn);
+
+/* Whether the server has closed an idle connection, or sent what nobody asked
+ * for. */
+bool dibs__conn_gone(dibs__conn *cn);
+
+/* Gives bytes to the kernel without blocking: how many, 0 when there is no room,
+ * -1 when it failed. dibs__conn_given() counts the bytes that may have left. */
+ssize_t
+dibs__conn_send(dibs__conn *cn, const char *bytes, size_t len, dibs_error *err);
+uint64_t dibs__conn_given(const dibs__conn *cn);
+void dibs__conn_await_room(dibs__conn *cn, dibsx_nsec until);
+
+typedef enum dibs__expect {
+    DIBS__EXPECT_INPUT,
+    DIBS__EXPECT_SOON, /* a single answer: it pays to look for it (spin.h) */
+    DIBS__EXPECT_ROOM  /* or room to send, with which it comes back */
+} dibs__expect;
+
+/* Takes what has arrived, waiting for it a while but not past the deadline: 1
+ * when something came, 0 when nothing did, -1 when it failed. */
+int dibs__conn_receive(dibs__conn *cn, dibs__expect expect, dibsx_nsec deadline,
+                       dibs_error *err);
+
+/* The next reply of what was received; *out is NULL when none is complete.
+ * False when it failed. */
+bool dibs__conn_next(dibs__conn *cn, redisReply **out, dibs_error *err);
+
+/* The halves of an opening, between which conn_open.c greets: connects and shakes
+ * hands, statuses as those of dibs__conn_open(); and ends the say of `abort_fd`,
+ * which until then ends every wait. */
+DIBS_MUST_CHECK dibs_status dibs__conn_start(const dibs__redis_conf *conf,
+                                             dibs__resolver *rs, int abort_fd,
+                                             dibsx_nsec deadline,
+                                             dibs__conn **out, dibs_error *err);
+void dibs__conn_settle(dibs__conn *cn);
+
+#endif

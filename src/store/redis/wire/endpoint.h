@@ -1,0 +1,23 @@
+/* endpoint.h - where a server or a sentinel is. */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_STORE_REDIS_WIRE_ENDPOINT_H
+#define DIBS_STORE_REDIS_WIRE_ENDPOINT_H
+
+#include <stdbool.h>
+#include <string.h>
+
+enum { DIBS__HOST_MAX = 255 }; /* the longest name of a host */
+
+typedef struct dibs__endpoint {
+    char host[DIBS__HOST_MAX + 1]; /* "": nowhere */
+    int port;
+} dibs__endpoint;
+
+/* Whether two places are one. */
+static inline bool
+dibs__endpoint_is(const dibs__endpoint *place, const dibs__endpoint *other)
+{
+    return place->port == other->port && strcmp(place->host, other->host) == 0;
+}
+
+#endif

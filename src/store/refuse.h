@@ -1,0 +1,30 @@
+/* refuse.h - why a step on a name is refused, in the same words by every store.
+ * Pure; any thread. */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_STORE_REFUSE_H
+#define DIBS_STORE_REFUSE_H
+
+#include "store/lease_args.h"
+
+/* Names are shown up to here, so that what is said about them is not cut. */
+#define DIBS__NAME_SHOWN "%.120s"
+
+/* DIBS_LOST: a tombstone stands; it had no lease to give up; it has none under the
+ * fence that it says. */
+dibs_status dibs__refuse_left(const char *name, dibs_error *err);
+dibs_status dibs__refuse_absent(const char *name, dibs_error *err);
+dibs_status dibs__refuse_fence(const char *name, dibs_error *err);
+
+/* DIBS_MISMATCH: the name lives as permits of that capacity, or as a lock, which
+ * has none (0). */
+dibs_status
+dibs__refuse_kind(const dibs__ask *ask, uint32_t capacity, dibs_error *err);
+
+/* DIBS_BUSY: who is in the way, as it was written down; "" when that is not
+ * known. */
+dibs_status
+dibs__refuse_held(const char *name, const char *who, dibs_error *err);
+dibs_status
+dibs__refuse_shared(const char *name, const char *who, dibs_error *err);
+
+#endif

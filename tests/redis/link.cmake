@@ -1,7 +1,0 @@
-# The way to a server: one link, on servers and proxies of the tests' own.
-foreach(name link link_faults link_groups link_tls many)
-  add_executable(test_${name} test_${name}.c link_world.c)
-  target_include_directories(test_${name} PRIVATE ${PROJECT_SOURCE_DIR}/src)
-  target_link_libraries(test_${name} PRIVATE redis_server chaos_proxy child cmocka)
-  dibs_test(redis_${name} redis test_${name})
-endforeach()

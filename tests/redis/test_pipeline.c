@@ -1,0 +1,577 @@
+/* test_pipeline.c - a command in, its reply out: alone, by many threads at once, over
+ * every kind of address, with passwords, and when there is nobody there. */
+/* SPDX-License-Identifier: MIT */
+#include "hosting.h"
+#include "pipeline_world.h"
+
+#include "base/alloc.h"
+#include "store/redis/wire/resolve.h"
+#include <dlfcn.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* A resolver that never comes back, for one name; the system's for the rest. */
+static pthread_mutex_t hang = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t one_by_one = PTHREAD_MUTEX_INITIALIZER;
+static atomic_int hanging;
+
+int getaddrinfo(const char *restrict name, const char *restrict service,
+                const struct addrinfo *restrict hints,
+                struct addrinfo **restrict out)
+{
+    int (*real)(const char *, const char *, const struct addrinfo *,
+                struct addrinfo **);
+    void *symbol = dlsym(RTLD_NEXT, "getaddrinfo");
+    int code;
+
+    memcpy(&real, &symbol, sizeof(real));
+    if (strcmp(name, "hang.test") == 0 && !(hints->ai_flags & AI_NUMERICHOST)) {
+        atomic_fetch_add(&hanging, 1);
+        pthread_mutex_lock(&hang);
+        pthread_mutex_unlock(&hang);
+        atomic_fetch_sub(&hanging, 1);
+        name = "localhost";
+    }
+    /* The thread sanitizer does not see that the system's is safe. */
+    pthread_mutex_lock(&one_by_one);
+    code = real(name, service, hints, out);
+    pthread_mutex_unlock(&one_by_one);
+    return code;
+}
+
+static int setup(void **state)
+{
+    static const char *const args[] = {"--bind", "127.0.0.1", "-::1", NULL};
+    static server sv;
+
+    *state = &sv;
+    return server_start_forgetful(&sv, args) ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+    server_stop(*state);
+    return 0;
+}
+
+static void a_command_gets_its_reply(void **state)
+{
+    way wy;
+
+    way_open_server(&wy, *state);
+    expect(&wy, "PING", "PONG");
+    expect(&wy, "SET k v NX PX 10000", "OK");
+    expect(&wy, "SET k w NX PX 10000", "(nil)");
+    expect(&wy, "GET k", "v");
+    expect(&wy, "INCR n", "1");
+    expect(&wy, "MGET k none n", "v (nil) 1");
+    expect(&wy, "NOSUCH",
+           "-ERR unknown command 'NOSUCH', with args beginning "
+           "with: ");
+    expect(&wy, "ECHO", "-ERR wrong number of arguments for 'echo' command");
+    expect(&wy, "DEL k n", "2");
+    way_close(&wy);
+}
+
+/* Of sizes that do not fit on a stack, in a packet, in a socket. */
+static void bytes_come_back_as_they_went(void **state)
+{
+    static const size_t sizes[] = {0, 1, 1000, 1024, 70000, 8 << 20};
+    way wy;
+
+    way_open_server(&wy, *state);
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        dibs__words words = {.count = 0};
+        char *bytes = malloc(sizes[i] + 1);
+        redisReply *reply = NULL;
+
+        assert_non_null(bytes);
+        for (size_t at = 0; at < sizes[i]; at++)
+            bytes[at] = (char)(at * 7);
+        dibs__words_puts(&words, "ECHO");
+        dibs__words_add(&words, bytes, sizes[i]);
+        assert_status(dibs__pipeline_call(wy.ln, &words,
+                                          dibsx_after_ms(dibsx_now(), 10000),
+                                          &reply, &wy.err),
+                      DIBS_OK);
+        assert_int_equal(reply->len, sizes[i]);
+        assert_memory_equal(reply->str, bytes, sizes[i]);
+        dibs__reply_free(reply);
+        free(bytes);
+    }
+    way_close(&wy);
+}
+
+/* A reply that is larger than is believed ends the connection, not the client. */
+static void a_huge_reply_is_not_taken(void **state)
+{
+    way wy;
+
+    way_open_server(&wy, *state);
+    expect(&wy, "SETRANGE huge 20000000 x", "20000001");
+    expect_status(&wy, 10000, "GET huge", DIBS_UNKNOWN);
+    assert_non_null(strstr(wy.err.message, "too large"));
+    expect(&wy, "DEL huge", "1");
+    way_close(&wy);
+}
+
+/* Several commands as one piece, among those of other threads: each piece has its
+ * own replies in order. */
+typedef struct piece {
+    dibs__pipeline *ln;
+    int number;
+    atomic_int *wrong;
+    pthread_t thread;
+} piece;
+
+static void *send_pieces(void *arg)
+{
+    piece *pc = arg;
+
+    for (int i = 0; i < 300; i++) {
+        redisReply *replies[3] = {NULL};
+        char bytes[128], text[16];
+        dibs_error err;
+        int len = snprintf(bytes, sizeof(bytes),
+                           "*1\r\n$4\r\nPING\r\n*2\r\n$4\r\nECHO\r\n$8\r\n"
+                           "%08d\r\n*1\r\n$6\r\nNOSUCH\r\n",
+                           pc->number * 1000 + i);
+
+        snprintf(text, sizeof(text), "%08d", pc->number * 1000 + i);
+        if (dibs__pipeline_unit(pc->ln, bytes, (size_t)len, 3,
+                                dibsx_after_ms(dibsx_now(), 10000), replies,
+                                &err) != DIBS_OK ||
+            strcmp(replies[0]->str, "PONG") != 0 ||
+            strcmp(replies[1]->str, text) != 0 ||
+            replies[2]->type != REDIS_REPLY_ERROR)
+            atomic_fetch_add(pc->wrong, 1);
+        for (int k = 0; k < 3; k++)
+            dibs__reply_free(replies[k]);
+    }
+    return NULL;
+}
+
+static void pieces_have_their_replies_in_order(void **state)
+{
+    atomic_int wrong = 0;
+    piece pieces[6];
+    way wy;
+
+    way_open_server(&wy, *state);
+    for (int i = 0; i < 6; i++) {
+        pieces[i] = (piece){.ln = wy.ln, .number = i + 1, .wrong = &wrong};
+        assert_int_equal(pthread_create(&pieces[i].thread, NULL, send_pieces,
+                                        &pieces[i]),
+                         0);
+    }
+    for (int i = 0; i < 300; i++)
+        expect(&wy, "PING", "PONG");
+    for (int i = 0; i < 6; i++)
+        pthread_join(pieces[i].thread, NULL);
+    assert_int_equal(wrong, 0);
+    way_close(&wy);
+}
+
+/* It ends as a whole when the server does not answer all of it. */
+static void a_piece_without_all_replies_is_unknown(void **state)
+{
+    static const char bytes[] = "*1\r\n$4\r\nPING\r\n"
+                                "*3\r\n$5\r\nBLPOP\r\n$4\r\nnone\r\n"
+                                "$1\r\n0\r\n";
+    redisReply *replies[2];
+    way wy;
+
+    way_open_server(&wy, *state);
+    assert_status(dibs__pipeline_unit(wy.ln, bytes, sizeof(bytes) - 1, 2,
+                                      dibsx_after_ms(dibsx_now(), 300), replies,
+                                      &wy.err),
+                  DIBS_UNKNOWN);
+    assert_null(replies[0]);
+    assert_null(replies[1]);
+    expect_soon(&wy, "PING", "PONG");
+    way_close(&wy);
+}
+
+typedef struct crowd {
+    dibs__pipeline *ln;
+    int rounds;
+    atomic_int next;
+    atomic_int wrong;
+} crowd;
+
+/* Each thread's answers are its own. */
+static void *ask_around(void *arg)
+{
+    crowd *cr = arg;
+    int me = atomic_fetch_add(&cr->next, 1);
+
+    for (int i = 0; i < cr->rounds; i++) {
+        char command[64], text[TEXT_MAX];
+        dibs_error err;
+
+        snprintf(command, sizeof(command), "ECHO %d.%d", me, i);
+        if (put_quietly(cr->ln, 20000, command, text, &err) != DIBS_OK ||
+            strcmp(text, command + 5) != 0)
+            atomic_fetch_add(&cr->wrong, 1);
+    }
+    return NULL;
+}
+
+static void many_threads_share_one_connection(void **state)
+{
+    enum { THREADS = 64 };
+    pthread_t threads[THREADS];
+    long long before =
+        server_info(*state, "stats", "total_connections_received");
+    crowd cr = {.rounds = 300};
+    way wy;
+
+    way_open_server(&wy, *state);
+    cr.ln = wy.ln;
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, ask_around, &cr), 0);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    assert_int_equal(cr.wrong, 0);
+    /* That of the link, and that by which the count is asked for. */
+    assert_int_equal(server_info(*state, "stats", "total_connections_received"),
+                     before + 2);
+    way_close(&wy);
+}
+
+static void the_greeting_sets_database_and_name(void **state)
+{
+    char url[SERVER_URL_MAX];
+    char *clients;
+    way wy, other;
+
+    server_url(*state, url);
+    strncat(url, "/5?client_name=greeter", sizeof(url) - strlen(url) - 1);
+    way_open(&wy, url);
+    way_open_server(&other, *state);
+    expect(&wy, "SET in five", "OK");
+    expect(&other, "EXISTS in", "0");
+    expect(&other, "SELECT 5", "OK");
+    expect(&other, "GET in", "five");
+    clients = server_ask(*state, "CLIENT", "LIST", NULL);
+    assert_non_null(clients);
+    assert_non_null(strstr(clients, "name=greeter "));
+    assert_non_null(strstr(clients, "name=dibs "));
+    free(clients);
+    way_close(&other);
+    way_close(&wy);
+}
+
+static void a_database_that_is_not_there_is_named(void **state)
+{
+    char url[SERVER_URL_MAX];
+    way wy;
+
+    server_url(*state, url);
+    strncat(url, "/99999", sizeof(url) - strlen(url) - 1);
+    way_open(&wy, url);
+    expect_status(&wy, 5000, "PING", DIBS_INVALID);
+    assert_non_null(strstr(wy.err.message, "99999"));
+    way_close(&wy);
+}
+
+static void try_password(const server *sv, const char *login,
+                         dibs_status status, const char *said)
+{
+    char url[SERVER_URL_MAX];
+    way wy;
+
+    snprintf(url, sizeof(url), "redis://%s127.0.0.1:%d", login, sv->port);
+    way_open(&wy, url);
+    if (status == DIBS_OK) {
+        expect(&wy, "ECHO in", "in");
+    } else {
+        expect_status(&wy, 5000, "PING", status);
+        assert_non_null(strstr(wy.err.message, said));
+        assert_null(strstr(wy.err.message, "wrong-one"));
+        expect_status(&wy, 5000, "PING", status);
+    }
+    way_close(&wy);
+}
+
+static void a_password_opens_or_not(void **state)
+{
+    static const char *const args[] = {
+        "--requirepass", "right-one", "--user", "ann", "on",
+        ">secret",       "~*",        "+@all",  NULL};
+    server sv;
+
+    (void)state;
+    assert_true(server_start_forgetful(&sv, args));
+    try_password(&sv, ":right-one@", DIBS_OK, NULL);
+    try_password(&sv, "default:right-one@", DIBS_OK, NULL);
+    try_password(&sv, "ann:secret@", DIBS_OK, NULL);
+    try_password(&sv, ":wrong-one@", DIBS_DENIED, "default (WRONGPASS)");
+    try_password(&sv, "ann:wrong-one@", DIBS_DENIED, "ann (WRONGPASS)");
+    try_password(&sv, "bob:wrong-one@", DIBS_DENIED, "bob (WRONGPASS)");
+    try_password(&sv, "", DIBS_DENIED, "wants a password");
+    server_stop(&sv);
+}
+
+static void a_server_without_room_is_away(void **state)
+{
+    way wy, late;
+
+    way_open_server(&wy, *state);
+    expect(&wy, "CONFIG SET maxclients 1", "OK");
+    way_open_server(&late, *state);
+    expect_status(&late, 5000, "PING", DIBS_UNAVAIL);
+    assert_non_null(strstr(late.err.message, "max number of clients"));
+    assert_true(late.err.retriable);
+    expect(&wy, "CONFIG SET maxclients 1000", "OK");
+    expect_soon(&late, "PING", "PONG");
+    way_close(&late);
+    way_close(&wy);
+}
+
+static void every_kind_of_address_leads_there(void **state)
+{
+    const server *sv = *state;
+    char urls[4][SERVER_URL_MAX];
+
+    server_unix_url(sv, urls[0]);
+    snprintf(urls[1], sizeof(urls[1]), "redis://localhost:%d", sv->port);
+    snprintf(urls[2], sizeof(urls[2]), "redis://127.0.0.1:%d", sv->port);
+    snprintf(urls[3], sizeof(urls[3]), "redis://[::1]:%d", sv->port);
+    for (int i = 0; i < 4; i++) {
+        way wy;
+
+        way_open(&wy, urls[i]);
+        expect(&wy, "PING", "PONG");
+        way_close(&wy);
+    }
+}
+
+static void nobody_there_is_told_at_once(void **state)
+{
+    char url[SERVER_URL_MAX];
+    way wy;
+
+    way_open_port(&wy, hosting_free_port());
+    expect_status(&wy, 60000, "PING", DIBS_UNAVAIL);
+    assert_string_equal(wy.err.origin, "ECONNREFUSED");
+    way_close(&wy);
+    server_unix_url(*state, url);
+    strncat(url, "-not", sizeof(url) - strlen(url) - 1);
+    way_open(&wy, url);
+    expect_status(&wy, 60000, "PING", DIBS_UNAVAIL);
+    assert_string_equal(wy.err.origin, "ENOENT");
+    way_close(&wy);
+    way_open(&wy, "redis://no-such-host.invalid");
+    expect_status(&wy, 60000, "PING", DIBS_UNAVAIL);
+    assert_non_null(strstr(wy.err.message, "no-such-host.invalid"));
+    way_close(&wy);
+}
+
+/* A server of ours that says one thing to all who come. */
+typedef struct parrot {
+    int fd;
+    int port;
+    const char *says;
+    pthread_t thread;
+} parrot;
+
+static void *squawk(void *arg)
+{
+    parrot *pt = arg;
+    char heard[512];
+    int fd;
+
+    while ((fd = accept4(pt->fd, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
+        while (recv(fd, heard, sizeof(heard), 0) > 0)
+            if (send(fd, pt->says, strlen(pt->says), MSG_NOSIGNAL) < 0)
+                break;
+        close(fd);
+    }
+    return NULL;
+}
+
+static void parrot_start(parrot *pt, const char *says)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET,
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof(at);
+
+    pt->says = says;
+    pt->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(pt->fd, (struct sockaddr *)&at, sizeof(at)), 0);
+    assert_int_equal(listen(pt->fd, 8), 0);
+    getsockname(pt->fd, (struct sockaddr *)&at, &len);
+    pt->port = ntohs(at.sin_port);
+    assert_int_equal(pthread_create(&pt->thread, NULL, squawk, pt), 0);
+}
+
+static void parrot_stop(parrot *pt)
+{
+    shutdown(pt->fd, SHUT_RDWR);
+    pthread_join(pt->thread, NULL);
+    close(pt->fd);
+}
+
+static void what_is_no_redis_is_refused(void **state)
+{
+    static const struct {
+        const char *says;
+        const char *why;
+    } cases[] = {
+        {"HTTP/1.1 400 Bad Request\r\n\r\n", "protocol"},
+        {"\x15\x03\x01\x02\x02\x16", "rediss:"},
+        {"*999999999\r\n", "too many items"},
+        {"*2\r\n*999999\r\n*999999\r\n", "too many items"},
+        {"$999999999\r\n", "too large"},
+        {"$99999999999999999999\r\n", "length"},
+        {"*-7\r\n", "negative"},
+        {"+a\n$50\r\n*999999999\r\n", "broken"},
+        {"-DENIED Redis is running in protected mode\r\n", "protected mode"},
+        {"-LOADING Redis is loading the dataset\r\n", "LOADING"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char text[TEXT_MAX];
+        parrot pt;
+        dibs_status rc;
+        way wy;
+
+        parrot_start(&pt, cases[i].says);
+        way_open_port(&wy, pt.port);
+        rc = put(&wy, 5000, "PING", text);
+        if (i == 8)
+            CHECK(DIBS_DENIED, rc);
+        else if (i == 9)
+            CHECK(DIBS_UNAVAIL, rc);
+        else
+            CHECK(DIBS_REFUSED, rc);
+        if (!strstr(wy.err.message, cases[i].why))
+            fail_msg("%s: %s", cases[i].says, wy.err.message);
+        way_close(&wy);
+        parrot_stop(&pt);
+    }
+}
+
+static void a_resolver_that_hangs_holds_up_nobody(void **state)
+{
+    const server *sv = *state;
+    dibsx_nsec before = dibsx_now();
+    dibs__address found[DIBS__ADDRESS_MAX];
+    dibs__resolver *rs = dibs__resolver_new("hang.test", sv->port);
+    char url[SERVER_URL_MAX];
+    size_t count = 0;
+    way wy;
+
+    assert_non_null(rs);
+    pthread_mutex_lock(&hang);
+    snprintf(url, sizeof(url), "redis://hang.test:%d", sv->port);
+    way_open(&wy, url);
+    expect_status(&wy, 50, "PING", DIBS_UNAVAIL);
+    assert_non_null(strstr(wy.err.message, "not resolved in time"));
+    /* The second waits for the same question and does not ask another. */
+    expect_status(&wy, 300, "PING", DIBS_UNAVAIL);
+    assert_int_equal(atomic_load(&hanging), 1);
+    IN_TIME(dibsx_now() - before < 20 * DIBSX_SEC);
+    way_close(&wy);
+
+    pthread_mutex_unlock(&hang);
+    CHECK(DIBS_OK,
+          dibs__resolve(rs, before + 60 * DIBSX_SEC, found, &count, err));
+    /* What was good once is used when there is no answer. */
+    pthread_mutex_lock(&hang);
+    count = 0;
+    CHECK(DIBS_OK,
+          dibs__resolve(rs, dibsx_now() + 50 * DIBSX_MS, found, &count, err));
+    assert_true(count > 0);
+    dibs__resolver_free(rs);
+    pthread_mutex_unlock(&hang);
+    while (atomic_load(&hanging) > 0)
+        sched_yield();
+}
+
+/* Every allocation fails once; then the same call does it. */
+static void short_memory_is_survived(void **state)
+{
+    for (unsigned long n = 1;; n++) {
+        dibs__pipeline *ln = NULL;
+        unsigned long made;
+        char text[TEXT_MAX];
+        dibs_status rc;
+        way wy;
+
+        way_open_server(&wy, *state);
+        dibsx_alloc_fail_at(n);
+        rc = dibs__pipeline_new(&wy.conf, &ln, NULL);
+        if (rc == DIBS_OK)
+            rc = put_quietly(ln, 5000, "PING", text, NULL);
+        made = dibsx_alloc_count();
+        dibsx_alloc_fail_at(0);
+        assert_true(rc == DIBS_OK || rc == DIBS_NOMEM);
+        if (ln && rc != DIBS_OK)
+            assert_status(put_quietly(ln, 5000, "PING", text, NULL), DIBS_OK);
+        dibs__pipeline_free(ln);
+        way_close(&wy);
+        if (made < n) {
+            assert_true(n > 4);
+            break;
+        }
+    }
+}
+
+static void nothing_is_left_open(void **state)
+{
+    int before = open_fds();
+    way wy;
+
+    for (int i = 0; i < 20; i++) {
+        way_open_server(&wy, *state);
+        expect(&wy, "PING", "PONG");
+        way_close(&wy);
+        way_open_port(&wy, hosting_free_port());
+        expect_status(&wy, 5000, "PING", DIBS_UNAVAIL);
+        way_close(&wy);
+    }
+    assert_int_equal(open_fds(), before);
+}
+
+static void a_deadline_that_has_passed_sends_nothing(void **state)
+{
+    way wy;
+
+    way_open_server(&wy, *state);
+    expect(&wy, "DEL late", "0");
+    expect_status(&wy, 0, "SET late x", DIBS_UNAVAIL);
+    expect(&wy, "EXISTS late", "0");
+    way_close(&wy);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_command_gets_its_reply),
+        cmocka_unit_test(bytes_come_back_as_they_went),
+        cmocka_unit_test(a_huge_reply_is_not_taken),
+        cmocka_unit_test(pieces_have_their_replies_in_order),
+        cmocka_unit_test(a_piece_without_all_replies_is_unknown),
+        cmocka_unit_test(many_threads_share_one_connection),
+        cmocka_unit_test(the_greeting_sets_database_and_name),
+        cmocka_unit_test(a_database_that_is_not_there_is_named),
+        cmocka_unit_test(a_server_without_room_is_away),
+        cmocka_unit_test(every_kind_of_address_leads_there),
+        cmocka_unit_test(nobody_there_is_told_at_once),
+        cmocka_unit_test(what_is_no_redis_is_refused),
+        cmocka_unit_test(a_resolver_that_hangs_holds_up_nobody),
+        cmocka_unit_test(short_memory_is_survived),
+        cmocka_unit_test(nothing_is_left_open),
+        cmocka_unit_test(a_deadline_that_has_passed_sends_nothing),
+        cmocka_unit_test(a_password_opens_or_not),
+    };
+
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
