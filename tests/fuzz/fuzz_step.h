@@ -97,13 +97,13 @@ static inline dibs_status fuzz_lease_step(dibs__store *st, int which,
         fuzz_check_grant(rc, &answers[1], 1000);
         return rc;
     case 5:
-        rc = ops->turn(st,
-                       &(dibs__conversion){.name = "a",
-                                           .owner = fuzz_owner,
-                                           .fence = 5,
-                                           .to_owner = fuzz_owner,
-                                           .ttl_ms = 1000},
-                       deadline, answers, err);
+        rc = ops->convert(st,
+                          &(dibs__conversion){.name = "a",
+                                              .owner = fuzz_owner,
+                                              .fence = 5,
+                                              .to_owner = fuzz_owner,
+                                              .ttl_ms = 1000},
+                          deadline, answers, err);
         fuzz_check_grant(rc, &answers[0], DIBS__LEASE_MAX_MS);
         REQUIRE(rc != DIBS_OK || answers[0].fence >= 5);
         return rc;
@@ -114,7 +114,7 @@ static inline dibs_status fuzz_lease_step(dibs__store *st, int which,
     case 8:
         return ops->list(st, "", deadline, fuzz_each_entry, NULL, err);
     default:
-        return ops->take(st, "a", 5, deadline, &count, err);
+        return ops->revoke(st, "a", 5, deadline, &count, err);
     }
 }
 

@@ -330,6 +330,59 @@ static void a_waiter_whose_session_ended_is_not_overtaken(void **state)
     }
 }
 
+#define BELLS "FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ShareLock'"
+
+/* The process of the server that has a step of a doorbell stand in line. */
+static long long await_lent(void)
+{
+    long long pid;
+
+    do
+        pid = pg_number(&world_sv, "SELECT pid " OURS
+                                   " AND wait_event_type = 'Lock' AND pid IN "
+                                   "(SELECT pid " BELLS ")");
+    while (pid < 0);
+    return pid;
+}
+
+/* A name with a row that is locked. */
+static void lock_row(const char *name)
+{
+    char text[TEXT_MAX];
+
+    assert_int_equal(ask(new_session, name, HOLDER, NULL).status, 0);
+    release(new_session, name, HOLDER);
+    tell(new_session, text,
+         "BEGIN; SELECT 1 FROM dibs.roll WHERE name = '%s' FOR UPDATE", name);
+}
+
+/* A doorbell is lent to steps. When the server ends its session in one of these, it
+ * does not take until the next look at a quiet server (15 s) to have a new one. */
+static void a_doorbell_that_a_step_lost_hears_again_soon(void **state)
+{
+    char text[TEXT_MAX], sql[TEXT_MAX];
+    atomic_int turns = 0;
+    dibsx_nsec end;
+    long long pid;
+    waiter wt;
+
+    (void)state;
+    lock_row("lent");
+    start_waiter(&wt, "lent", &turns);
+    pid = await_lent();
+    snprintf(sql, sizeof(sql), "SELECT pg_terminate_backend(%lld)", pid);
+    assert_true(pg_tell(&world_sv, sql));
+    snprintf(sql, sizeof(sql), "SELECT count(*) " BELLS " AND pid <> %lld",
+             pid);
+    end = dibsx_after_ms(dibsx_now(), pace_ms(5000));
+    while (pg_number(&world_sv, sql) != 1) {
+        IN_TIME(dibsx_now() < end);
+        world_sleep_ms(5);
+    }
+    tell(new_session, text, "ROLLBACK; SELECT 1");
+    end_waiter(&wt);
+}
+
 static int begin(void **state)
 {
     if (world_begin(state) != 0)
@@ -377,6 +430,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         TEST(a_killed_heir_is_passed_over),
         TEST(a_waiter_whose_session_ended_is_not_overtaken),
+        TEST(a_doorbell_that_a_step_lost_hears_again_soon),
         TEST(a_waiter_that_is_cut_off_is_waited_for),
         TEST(a_silent_one_is_passed_over_and_keeps_its_place),
         TEST(a_silence_is_no_longer_than_the_session),

@@ -8,6 +8,7 @@
  * which nothing can be heard. */
 /* SPDX-License-Identifier: MIT */
 #include "store/postgres/doorbell.h"
+#include "base/event.h"
 #include "base/fail.h"
 #include "base/rand.h"
 #include "base/thread.h"
@@ -16,6 +17,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -36,10 +38,17 @@ void dibs__pg_doorbell_init(dibs__pg_doorbell *bell, const dibs__pg_conf *conf,
     dibs__doorbell_init(&bell->listener);
     bell->conf = conf;
     bell->steps = steps;
-    bell->watch_fd = -1;
+    bell->watch_fd = bell->lost_fd = -1;
     atomic_init(&bell->listens, false);
     pthread_mutex_init(&bell->mutex, NULL);
     pthread_cond_init(&bell->changed, NULL);
+}
+
+static void close_fd(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
 }
 
 void dibs__pg_doorbell_fini(dibs__pg_doorbell *bell)
@@ -47,8 +56,8 @@ void dibs__pg_doorbell_fini(dibs__pg_doorbell *bell)
     dibs__doorbell_stop(&bell->listener);
     if (bell->listener.open)
         pthread_join(bell->thread, NULL);
-    if (bell->watch_fd >= 0)
-        close(bell->watch_fd);
+    close_fd(&bell->watch_fd);
+    close_fd(&bell->lost_fd);
     dibs__doorbell_fini(&bell->listener);
     pthread_cond_destroy(&bell->changed);
     pthread_mutex_destroy(&bell->mutex);
@@ -104,13 +113,15 @@ dibs__pg_conn *dibs__pg_doorbell_borrow(dibs__pg_doorbell *bell)
 }
 
 /* The thread, which is asleep, is to see that the connection is dead; or is behind a
- * gate, where it cannot be watched any more. */
+ * gate, where it cannot be watched any more. libpq closes the socket of a connection
+ * that a server has ended, and what is closed wakes nobody. */
 void dibs__pg_doorbell_return(dibs__pg_doorbell *bell, const dibs__pg_conn *cn)
 {
     pthread_mutex_lock(&bell->mutex);
     if (dibs__pg_conn_is_worn(cn) || cn->gate.set) {
         bell->cn = NULL;
         (void)shutdown(dibs__pg_conn_fd(cn), SHUT_RDWR);
+        dibsx_event_set(bell->lost_fd);
     } else {
         watch(bell, cn, true);
     }
@@ -183,12 +194,14 @@ subscribe(dibs__pg_doorbell *bell, dibs__pg_conn *cn, dibs_error *err)
     return dibs__pg_conn_run(cn, sql, deadline, NULL, err);
 }
 
-/* Waits for the server or for the end: DIBS_CANCELLED. DIBS_TIMEOUT: neither. */
+/* Waits for the server, for a step to lose the connection, or for the end:
+ * DIBS_CANCELLED. DIBS_TIMEOUT: none of these. */
 static dibs_status await_news(const dibs__pg_doorbell *bell)
 {
-    struct epoll_event at[2];
-    int ready = epoll_wait(bell->watch_fd, at, 2, QUIET_MS);
+    struct epoll_event at[3];
+    int ready = epoll_wait(bell->watch_fd, at, 3, QUIET_MS);
 
+    dibsx_event_clear(bell->lost_fd);
     for (int i = 0; i < ready; i++)
         if (at[i].data.ptr == &bell->listener)
             return DIBS_CANCELLED;
@@ -295,15 +308,33 @@ static void *bell_main(void *arg)
     return NULL;
 }
 
+/* Both descriptors, or none; 0, or an errno. */
+static int make_watch(dibs__pg_doorbell *bell)
+{
+    struct epoll_event lost = {.events = EPOLLIN};
+    int failed = 0;
+
+    bell->watch_fd = epoll_create1(EPOLL_CLOEXEC);
+    bell->lost_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (bell->watch_fd < 0 || bell->lost_fd < 0 ||
+        epoll_ctl(bell->watch_fd, EPOLL_CTL_ADD, bell->lost_fd, &lost) != 0) {
+        failed = errno;
+        close_fd(&bell->watch_fd);
+        close_fd(&bell->lost_fd);
+    }
+    return failed;
+}
+
 static int start(void *arg)
 {
     dibs__pg_doorbell *bell = arg;
     struct epoll_event stop = {.events = EPOLLIN, .data.ptr = &bell->listener};
+    int failed = bell->watch_fd < 0 ? make_watch(bell) : 0;
 
-    if (bell->watch_fd < 0)
-        bell->watch_fd = epoll_create1(EPOLL_CLOEXEC);
-    if (bell->watch_fd < 0 || epoll_ctl(bell->watch_fd, EPOLL_CTL_ADD,
-                                        bell->listener.stop_fd, &stop) != 0)
+    if (failed)
+        return failed;
+    if (epoll_ctl(bell->watch_fd, EPOLL_CTL_ADD, bell->listener.stop_fd,
+                  &stop) != 0)
         return errno;
     return dibsx_thread_start(&bell->thread, bell_main, bell);
 }

@@ -21,6 +21,7 @@ typedef struct dibs__pg_doorbell {
     atomic_bool listens;       /* now */
     dibs__pg_pool *steps;      /* borrowed */
     int watch_fd;              /* what the thread sleeps on; -1 until then */
+    int lost_fd;               /* a step has lost the connection; as watch_fd */
 
     pthread_mutex_t mutex; /* guards all below */
     pthread_cond_t changed;
