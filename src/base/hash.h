@@ -1,7 +1,7 @@
 /* hash.h - a quick hash of a text, for tables in memory: FNV-1a with 32 bits.
  *
- * Whoever chooses the texts can make them meet. It is for buckets that then get
- * longer, and for nothing that is kept or sent. */
+ * A user who chooses the texts can make them collide. So it is for buckets, which
+ * then get longer, and for nothing that is kept or sent. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_BASE_HASH_H
 #define DIBS_BASE_HASH_H

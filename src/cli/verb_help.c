@@ -20,7 +20,7 @@ static int print_help(const dibs__command *cmd)
         verb = dibs__verb_in(group, words[i]);
         if (!verb) {
             (void)dibs__refuse_verb(group, words[i], &err);
-            dibs__cli_say("no help: %s", err.message);
+            dibs__cli_say("cannot show help: %s", err.message);
             return DIBS__EXIT_USAGE;
         }
     }

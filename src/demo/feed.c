@@ -19,7 +19,7 @@ enum { FRAME_MAX = 16 * 1024, BEAT_MS = 10000 };
 typedef struct cursor {
     dibs__demo_feed *feed;
     uint64_t next; /* the number of the event to be sent next */
-    bool greeted;  /* the client was told how to come back */
+    bool greeted;  /* the client knows how to come back */
     bool reset;    /* it asked for events after one that is not ours */
 } cursor;
 

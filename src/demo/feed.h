@@ -1,8 +1,8 @@
 /* feed.h - the latest events of a worker, and the streams that follow them.
  *
  * Each event is formatted once, as the frame that streams send. A stream has its place
- * in the ring and nothing else: one that falls behind is told how many it has
- * missed. */
+ * in the ring and nothing else: one that falls behind gets the number of events that
+ * it has missed. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_DEMO_FEED_H
 #define DIBS_DEMO_FEED_H

@@ -7,7 +7,7 @@
 
 /* Takes the lock, works for `duration_ms`, writes the value, gives the lock back.
  * `wait_ms` negative waits without limit. *ad is what was written.
- *   DIBS_BUSY, DIBS_TIMEOUT   the lock was not to be had
+ *   DIBS_BUSY, DIBS_TIMEOUT   the lock was not granted in time
  *   DIBS_LOST, DIBS_STALE     it was lost meanwhile; nothing was written
  *   DIBS_CANCELLED            the worker stops; nothing was written
  *   else                      the store is away, or worse */

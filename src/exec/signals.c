@@ -12,7 +12,7 @@
 #include <strings.h>
 #include <unistd.h>
 
-/* What a shell adds to the number of the signal that ended a command. */
+/* A shell adds this to the number of the signal that ended a command. */
 enum { SHELL_SIGNAL = 128 };
 
 static const int served[] = {SIGINT,  SIGTERM,  SIGHUP,  SIGQUIT, SIGUSR1,

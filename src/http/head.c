@@ -8,8 +8,8 @@
 #define DIGITS  "0123456789"
 #define TOKEN   LETTERS DIGITS "!#$%&'*+-.^_`|~"
 
-/* Every byte is looked at before the end is known: who ends lines in another way
- * is told so, and does not wait for an end that never comes. */
+/* The server checks every byte before it knows the end: a client that ends lines in
+ * another way gets an answer, and does not wait for an end that never comes. */
 ssize_t dibs__http_head_end(const char *bytes, size_t len, size_t *seen)
 {
     for (; *seen < len; ++*seen) {

@@ -15,9 +15,8 @@ enum { HOST_MAX = 255 };
 
 static const char scheme[] = "http://";
 
-/* A copy of the host of "host:port" or "[v6]:port"; false when it is neither. Of
- * the port it matters that it is one: a port that is forwarded has another number
- * elsewhere. */
+/* A copy of the host of "host:port" or "[v6]:port"; false when it is neither. Any
+ * port number will do: a port that is forwarded has another number elsewhere. */
 static bool copy_host(const char *text, size_t len, char out[HOST_MAX + 1])
 {
     const char *end = text + len;
