@@ -280,7 +280,7 @@ test_step(const char *step, const char *fault, dibs_status wanted, bool done)
     if (strcmp(step, "acquire_all") == 0) {
         assert_int_equal(ask_all(&w, w.faulty, one), wanted);
         assert_int_equal(ask_all(&w, w.plain, two), done ? DIBS_BUSY : DIBS_OK);
-    } else if (strcmp(step, "turn") == 0) {
+    } else if (strcmp(step, "convert") == 0) {
         assert_status(ask_all(&w, w.faulty, one), DIBS_OK);
         assert_int_equal(turn_over(&w, w.faulty, one, two), wanted);
         assert_int_equal(turn_over(&w, w.plain, one, one),
@@ -304,7 +304,7 @@ test_step(const char *step, const char *fault, dibs_status wanted, bool done)
 
 static void steps_of_sets_and_logs_have_their_faults(void **state)
 {
-    static const char *const steps[] = {"acquire_all", "turn", "yield",
+    static const char *const steps[] = {"acquire_all", "convert", "yield",
                                         "append", "read"};
 
     (void)state;

@@ -4,7 +4,7 @@
  * Everything is drawn from one seed; by half of the seeds it is about a name, by the
  * others about up to three slots of one. The clients are the code under test: the
  * ballot, the view of the clocks, the search for a slot, and the lease machine. The
- * nodes follow src/store/redis/lua/vote*.lua. A minority of the nodes is ill at any time: down,
+ * nodes follow src/store/redis/lua/quorum_*.lua. A minority of the nodes is ill at any time: down,
  * restarted with or without what it knew, or with its clock set. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_TESTS_SIM_QUORUM_H

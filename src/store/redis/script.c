@@ -12,6 +12,7 @@
 #include "store/redis/cluster/slot_keys.h"
 #include "store/redis/keys.h"
 #include "store/redis/wire/error.h"
+#include <assert.h>
 #include <string.h>
 
 enum { TEXT_MAX = 64 * 1024 };
@@ -78,6 +79,7 @@ static const char *included(const char *name, size_t len)
         if (strlen(includes[i].name) == len &&
             memcmp(includes[i].name, name, len) == 0)
             return includes[i].text;
+    assert(!"a script includes a text that is not there");
     return "";
 }
 

@@ -8,7 +8,7 @@
 --   LOST | MISMATCH capacity
 local call, fence_key = redis.call, KEYS[5]
 
---include first
+--include grant_free
 --include grant
 if not enter(1, fence_key) then
     return FOREIGN

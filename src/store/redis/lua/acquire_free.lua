@@ -4,5 +4,5 @@
 -- Answers the fence, or BUSY when it is for acquire to do.
 local call, fence_key = redis.call, KEYS[3]
 
---include first
+--include grant_free
 return 1

@@ -9,7 +9,7 @@
 local call = redis.call
 
 --include fence
---include hold
+--include write_holder
 local asking = tonumber(ARGV[1])
 local count = #KEYS - 1 - asking
 local answers = {}

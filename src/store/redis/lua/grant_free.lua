@@ -1,6 +1,6 @@
 -- grant_free.lua - grants a free name to who asks plainly. Part of other scripts; wants
 -- `call` and `fence_key`. KEYS: lock party ...; ARGV: those of acquire.
---include hold
+--include write_holder
 if not ARGV[6] and call('EXISTS', KEYS[1], KEYS[2]) == 0 then
     local time = call('TIME')
     local us = time[2]

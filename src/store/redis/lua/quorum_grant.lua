@@ -12,7 +12,7 @@
 local call = redis.call
 
 --include grant
---include vote
+--include quorum_steps
 if not enter(1, KEYS[5]) then
     return FOREIGN
 end

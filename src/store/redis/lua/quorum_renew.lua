@@ -7,7 +7,7 @@
 local call = redis.call
 
 --include grant
---include vote
+--include quorum_steps
 local vote = may_vote(KEYS[2], ARGV[1], ARGV[2], ARGV[3])
 local answers = say(vote)
 
