@@ -193,24 +193,27 @@ DIBS_API DIBS_MUST_CHECK dibs_status dibs_lock_downgrade(dibs_lock *lock,
 #define DIBS_TOKEN_SIZE 64
 
 /* Hands the lease to another process: a new owner and a new fence in one step.
- * That process passes `token` to dibs_lock_accept() within the ttl, once. Keep
- * the token secret. Once the request is sent, this handle holds nothing,
- * whatever the status; without an accept the lease stands in the store until its
- * ttl.
+ * That process passes `token` to dibs_lock_accept() within the ttl. Keep the token
+ * secret; of several processes that have it, one gets the lease. Once the request
+ * is sent, this handle holds nothing, whatever the status. Without an accept the
+ * lease stands in the store until its ttl.
  *   DIBS_OK           handed over; after any other status `token` is ""
  *   DIBS_LOST         this handle holds no lease of its own
  *   DIBS_INVALID      acquired more than once: release to depth 1 first; not sent
- *   DIBS_UNSUPPORTED  the lease is on the fallback store (not sent), or the store
- *                     cannot transfer */
+ *   DIBS_UNSUPPORTED  the lease is on the fallback store, or the store cannot
+ *                     transfer; not sent */
 DIBS_API DIBS_MUST_CHECK dibs_status dibs_lock_transfer(
     dibs_lock *lock, char token[DIBS_TOKEN_SIZE], dibs_error *err);
 
-/* Takes over a lease by its token. `lock` is a free handle on the same name.
+/* Takes over a lease by its token, with a new fence, and uses the token up. `lock`
+ * is a free handle on the same name.
  *   DIBS_OK        held
- *   DIBS_LOST      too late, or accepted and released already
+ *   DIBS_LOST      too late, or accepted already
  *   DIBS_MISMATCH  lease and handle differ in mode; the token stays valid
  *   DIBS_INVALID   not a token, or the handle is in use
- *   DIBS_UNAVAIL, DIBS_UNKNOWN  not held; repeat the call within the ttl */
+ *   DIBS_UNAVAIL   not held; repeat the call within the ttl
+ *   DIBS_UNKNOWN   not held; the token may be used up, and then the lease stands
+ *                  in the store until its ttl */
 DIBS_API DIBS_MUST_CHECK dibs_status dibs_lock_accept(dibs_lock *lock,
                                                       const char *token,
                                                       dibs_error *err);

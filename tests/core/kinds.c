@@ -216,6 +216,35 @@ static void a_transfer_voids_the_old_handle_at_once(void **state)
     dibs_close(here);
 }
 
+/* Whoever has the token may come; one of them gets the lease. */
+static void a_transfer_is_accepted_once(void **state)
+{
+    dibs_client *here = core_open();
+    dibs_client *there = core_open();
+    const char *name = core_name();
+    dibs_lock *from = core_lock(here, name, NULL);
+    dibs_lock *first = core_lock(there, name, DIBS_LOCK_OPTS(.ttl_ms = 5000));
+    dibs_lock *second = core_lock(here, name, DIBS_LOCK_OPTS(.ttl_ms = 5000));
+    char token[DIBS_TOKEN_SIZE];
+
+    (void)state;
+    CHECK(DIBS_OK, dibs_lock_acquire(from, err));
+    CHECK(DIBS_OK, dibs_lock_transfer(from, token, err));
+    CHECK(DIBS_OK, dibs_lock_accept(first, token, err));
+    CHECK(DIBS_LOST, dibs_lock_accept(second, token, err));
+    CHECK(DIBS_LOST, dibs_lock_check(second));
+    CHECK(DIBS_OK, dibs_lock_check(first));
+    CHECK(DIBS_OK, dibs_lock_renew(first, err));
+    CHECK(DIBS_BUSY, dibs_lock_try(second, err));
+    CHECK(DIBS_OK, dibs_lock_release(first, err));
+    CHECK(DIBS_OK, dibs_lock_try(second, err));
+    dibs_lock_free(from);
+    dibs_lock_free(first);
+    dibs_lock_free(second);
+    dibs_close(there);
+    dibs_close(here);
+}
+
 static void bad_tokens_are_refused(void **state)
 {
     static const char *const bad[] = {
@@ -544,6 +573,7 @@ int core_kinds_tests(void)
         cmocka_unit_test(permits_are_counted),
         cmocka_unit_test(what_cannot_be_had_is_refused),
         cmocka_unit_test(a_transfer_voids_the_old_handle_at_once),
+        cmocka_unit_test(a_transfer_is_accepted_once),
         cmocka_unit_test(bad_tokens_are_refused),
         cmocka_unit_test(a_lease_stays_what_it_is_when_it_is_handed_on),
         cmocka_unit_test(what_was_adopted_is_asked_about),

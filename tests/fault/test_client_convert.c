@@ -218,6 +218,31 @@ static void what_was_due_before_is_not_renewed_in_a_turn(void **state)
     dibs_lock_free(lock);
 }
 
+/* A lost answer is asked for again, and gives the same lease; without any, the handle
+ * holds nothing and the token is used up. */
+static void an_acceptance_without_an_answer_is_asked_again(void **state)
+{
+    world *w = *state;
+    pair pr = pair_open(w, 0);
+    dibs_lock *heir = world_lock(w->other, "k", NULL);
+    dibs_lock *late = world_lock(w->other, "k", NULL);
+    char token[DIBS_TOKEN_SIZE];
+
+    CHECK(DIBS_OK, dibs_lock_transfer(pr.lock, token, err));
+    world_fault(w, DIBS__STEP_CONVERT, DIBS__FAULT_DROP_AFTER, 1);
+    CHECK(DIBS_OK, dibs_lock_accept(heir, token, err));
+    CHECK(DIBS_OK, dibs_lock_check(heir));
+    CHECK(DIBS_LOST, dibs_lock_accept(late, token, err));
+    CHECK(DIBS_OK, dibs_lock_transfer(heir, token, err));
+    world_fault(w, DIBS__STEP_CONVERT, DIBS__FAULT_DROP_AFTER, TRIES);
+    CHECK(DIBS_UNKNOWN, dibs_lock_accept(heir, token, err));
+    assert_int_equal(dibs_lock_state_get(heir), DIBS_LOCK_FREE);
+    CHECK(DIBS_LOST, dibs_lock_accept(late, token, err));
+    dibs_lock_free(heir);
+    dibs_lock_free(late);
+    pair_close(&pr);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -228,6 +253,7 @@ int main(void)
         WORLD_TEST(an_upgrade_without_an_answer_is_not_believed),
         WORLD_TEST(closing_ends_a_turn_that_waits),
         WORLD_TEST(what_was_due_before_is_not_renewed_in_a_turn),
+        WORLD_TEST(an_acceptance_without_an_answer_is_asked_again),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

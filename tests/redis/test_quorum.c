@@ -240,6 +240,20 @@ static void what_a_majority_cannot_do_is_explained(void **state)
     assert_int_equal(quorum_holding(q, "a"), 0);
 }
 
+/* What cannot be handed on stays with its holder. */
+static void a_transfer_is_refused_and_costs_nothing(void **state)
+{
+    quorum *q = *state;
+    dibs_lock *lock = world_lock(q->one, "a", DIBS_LOCK_OPTS(.ttl_ms = 5000));
+    char token[DIBS_TOKEN_SIZE];
+
+    CHECK(DIBS_OK, dibs_lock_acquire(lock, err));
+    CHECK(DIBS_UNSUPPORTED, dibs_lock_transfer(lock, token, err));
+    CHECK(DIBS_OK, dibs_lock_check(lock));
+    CHECK(DIBS_OK, dibs_lock_release(lock, err));
+    dibs_lock_free(lock);
+}
+
 static void a_ttl_beyond_the_longest_is_refused(void **state)
 {
     quorum *q = *state;
@@ -421,6 +435,7 @@ int main(int argc, char **argv)
         QUORUM_TEST(waiting_is_asking_again),
         QUORUM_TEST(a_broken_lease_stays_broken),
         QUORUM_TEST(what_a_majority_cannot_do_is_explained),
+        QUORUM_TEST(a_transfer_is_refused_and_costs_nothing),
         QUORUM_TEST(a_ttl_beyond_the_longest_is_refused),
         QUORUM_TEST(urls_that_are_no_quorum_are_refused),
         QUORUM_TEST(a_server_by_two_names_has_one_vote),

@@ -1,4 +1,4 @@
-/* renew_now.c - renewing by hand, and taking over a lease that another process left.
+/* renew_now.c - renewing by hand.
  *
  * The calling thread does the asking; automatic renewal is the renewer's. */
 /* SPDX-License-Identifier: MIT */
@@ -13,10 +13,8 @@
 #include "core/lock/reentry.h"
 #include <string.h>
 
-/* One renewal in the calling thread; its own status when the step was done.
- * Locks: cl->mutex, let go for the step. */
-static dibs_status renew_one(dibs_lock *lock, dibs__renewal *item,
-                             dibsx_nsec sent_at, dibs_error *err)
+dibs_status dibs__renew_one(dibs_lock *lock, dibs__renewal *item,
+                            dibsx_nsec sent_at, dibs_error *err)
 {
     dibs_client *cl = lock->cl;
     dibs__store *st = lock->st;
@@ -88,7 +86,7 @@ static dibs_status renew_held(dibs_lock *lock, dibs_error *err)
     item.fence = ls->fence;
     item.ttl_ms = dibs__lease_renew_ms(ls, sent_at);
     dibs__lease_renewing(ls);
-    rc = renew_one(lock, &item, sent_at, err);
+    rc = dibs__renew_one(lock, &item, sent_at, err);
     return renewed(lock, &item, sent_at, rc, err);
 }
 
@@ -111,82 +109,4 @@ dibs_status dibs_lock_renew(dibs_lock *lock, dibs_error *err)
                               : &lock->cl->stats.renewals_failed);
     dibs__lock_exit(lock);
     return rc;
-}
-
-/* A renewal does not say whose lease it is, a reader's or a writer's. Locks:
- * cl->mutex. */
-static void doubt_mode(dibs_lock *lock)
-{
-    lock->doubt = DIBS__ADOPTED;
-    if (lock->mode == DIBS_EXCLUSIVE)
-        lock->mode = DIBS_SHARED;
-}
-
-/* Locks: cl->mutex, let go for the step. */
-static dibs_status adopt(dibs_lock *lock, const char *owner, uint64_t fence,
-                         bool sure, dibs_error *err)
-{
-    const dibs_lock_opts *opts = &lock->opts;
-    dibs__lease *ls = &lock->lease;
-    dibsx_nsec sent_at = dibsx_now();
-    dibs__renewal item = {.name = lock->name,
-                          .owner = owner,
-                          .fence = fence,
-                          .ttl_ms = opts->ttl_ms + opts->lock_delay_ms,
-                          .replicas = lock->replicas};
-    dibs_status rc;
-
-    if (ls->state != DIBS__LEASE_FREE || lock->entry.via)
-        return dibsx_fail(err, DIBS_INVALID, "this handle is in use for %s",
-                          lock->name);
-    rc = dibs__timer_ready(lock->cl, err);
-    if (rc != DIBS_OK)
-        return rc;
-    dibs__lock_use_store(lock);
-    rc = renew_one(lock, &item, sent_at, err);
-    if (rc != DIBS_OK)
-        return rc;
-    dibs__lock_begin(lock, owner);
-    if (!sure)
-        doubt_mode(lock);
-    dibs__lease_adopted(ls, owner, fence, sent_at, item.left_ms, dibsx_now());
-    dibs__reentry_name(lock);
-    dibs__reentry_taken(lock);
-    dibs__keeper_watch(lock->cl, lock);
-    dibs__count(&lock->cl->stats.held);
-    return DIBS_OK;
-}
-
-static bool owner_ok(const char *owner)
-{
-    return owner && strlen(owner) == DIBS_OWNER_SIZE - 1 &&
-           strspn(owner, "0123456789abcdef") == DIBS_OWNER_SIZE - 1;
-}
-
-dibs_status dibs__lock_take_over(dibs_lock *lock, const char *owner,
-                                 uint64_t fence, bool sure, dibs_error *err)
-{
-    DIBSX_UNCANCEL;
-    dibs_status rc;
-
-    if (!owner_ok(owner) || fence == 0)
-        return dibsx_fail(err, DIBS_INVALID,
-                          "the owner must be 32 hexadecimal digits and the "
-                          "fence not 0");
-    if (lock && dibs__opts_hear(&lock->opts) &&
-        dibs__client_usable(lock->cl, NULL) == DIBS_OK)
-        dibs__keeper_listen(lock->cl, lock->cl->st,
-                            dibs__client_deadline(lock->cl, dibsx_now()));
-    rc = dibs__lock_enter(lock, err);
-    if (rc != DIBS_OK)
-        return rc;
-    rc = adopt(lock, owner, fence, sure, err);
-    dibs__lock_exit(lock);
-    return rc;
-}
-
-dibs_status dibs_lock_adopt(dibs_lock *lock, const char *owner, uint64_t fence,
-                            dibs_error *err)
-{
-    return dibs__lock_take_over(lock, owner, fence, false, err);
 }

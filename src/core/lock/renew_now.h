@@ -1,15 +1,15 @@
-/* renew_now.h - taking over a lease that another process left. Runs on the thread that
- * calls, and owns nothing. */
+/* renew_now.h - one renewal that the caller waits for. Runs on the calling thread, and
+ * owns nothing. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_CORE_LOCK_RENEW_NOW_H
 #define DIBS_CORE_LOCK_RENEW_NOW_H
 
 #include "core/lock/lock.h"
 
-/* As dibs_lock_adopt(); `sure`: it is what the options say. Locks: none held. */
-DIBS_MUST_CHECK dibs_status dibs__lock_take_over(dibs_lock *lock,
-                                                 const char *owner,
-                                                 uint64_t fence, bool sure,
-                                                 dibs_error *err);
+/* Sends it; its own status when the step was done. Locks: cl->mutex, let go for the step. */
+DIBS_MUST_CHECK dibs_status dibs__renew_one(dibs_lock *lock,
+                                            dibs__renewal *item,
+                                            dibsx_nsec sent_at,
+                                            dibs_error *err);
 
 #endif

@@ -4,8 +4,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/fail.h"
 #include "base/uncancel.h"
+#include "core/lock/adopt.h"
 #include "core/lock/convert.h"
 #include "core/lock/handle.h"
+#include "core/lock/lock_opts.h"
 #include "core/lock/release.h"
 #include "core/lock/renew_now.h"
 #include <errno.h>
@@ -52,10 +54,12 @@ dibs_status dibs_lock_transfer(dibs_lock *lock, char token[DIBS_TOKEN_SIZE],
 {
     DIBSX_UNCANCEL;
     dibs_status rc = dibs__lock_enter(lock, err);
+    const char *cannot;
 
     token[0] = '\0';
     if (rc != DIBS_OK)
         return rc;
+    cannot = dibs__store_cannot(lock->cl->st, DIBS__CAN_CONVERT);
     if (lock->entry.depth == 0 || lock->entry.via ||
         !dibs__lease_valid(&lock->lease, dibsx_now()))
         rc = dibsx_fail(err, DIBS_LOST, "%s is not held by this handle",
@@ -70,6 +74,8 @@ dibs_status dibs_lock_transfer(dibs_lock *lock, char token[DIBS_TOKEN_SIZE],
                         "%s is not held in the store, which is away: another "
                         "process could not accept it",
                         lock->name);
+    else if (cannot)
+        rc = dibsx_fail(err, DIBS_UNSUPPORTED, "%s", cannot);
     else
         rc = transfer(lock, token, err);
     dibs__lock_exit(lock);
@@ -102,19 +108,84 @@ static bool read_token(const char *token, char owner[DIBS_OWNER_SIZE],
     return true;
 }
 
+/* The store learns the doorbell of a lease that was handed on with its first renewal.
+ * One without an answer is left to the renewer. Locks: cl->mutex, let go for the
+ * step. */
+static dibs_status name_doorbell(dibs_lock *lock, dibs__adopted *got,
+                                 int64_t ttl_ms, dibs_error *err)
+{
+    dibsx_nsec sent_at = dibsx_now();
+    dibs__renewal item = {.name = lock->name,
+                          .owner = got->owner,
+                          .fence = got->fence,
+                          .ttl_ms = ttl_ms,
+                          .replicas = lock->replicas};
+    dibs_status rc = dibs__renew_one(lock, &item, sent_at, err);
+
+    if (rc == DIBS_OK) {
+        got->sent_at = sent_at;
+        got->left_ms = item.left_ms;
+    }
+    return rc == DIBS_LOST ? rc : DIBS_OK;
+}
+
+/* The store turns the lease over from the owner that the token names to a new one, so
+ * that the token is used up: who comes second finds that its owner has nothing. A
+ * request that arrives after its deadline leaves a lease that nobody knows, until its
+ * ttl. Locks: cl->mutex, let go for the step. */
+static dibs_status accept_lease(dibs_lock *lock, const char *owner,
+                                uint64_t fence, dibs_error *err)
+{
+    char heir[DIBS_OWNER_SIZE];
+    dibsx_nsec sent_at = dibsx_now();
+    dibs__conversion turn = {.name = lock->name,
+                             .owner = owner,
+                             .to_owner = heir,
+                             .fence = fence,
+                             .mode = (dibs__mode)lock->opts.mode,
+                             .ttl_ms =
+                                 lock->opts.ttl_ms + lock->opts.lock_delay_ms,
+                             .replicas = lock->replicas};
+    dibs__answer ans = {0};
+    dibs__adopted got;
+    dibs_status rc = dibs__adopt_prepare(lock, err);
+
+    if (rc == DIBS_OK)
+        rc = dibs__owner_new(lock->cl, heir, err);
+    if (rc == DIBS_OK)
+        rc = dibs__convert_send(lock, &turn,
+                                dibs__client_deadline(lock->cl, sent_at), &ans,
+                                err);
+    if (rc != DIBS_OK)
+        return rc;
+    got = (dibs__adopted){heir, ans.fence, sent_at, ans.left_ms};
+    if (dibs__opts_hear(&lock->opts))
+        rc = name_doorbell(lock, &got, turn.ttl_ms, err);
+    if (rc == DIBS_OK)
+        dibs__adopt_hold(lock, &got, true);
+    return rc;
+}
+
 dibs_status
 dibs_lock_accept(dibs_lock *lock, const char *token, dibs_error *err)
 {
+    DIBSX_UNCANCEL;
     static const char *const names[] = {"exclusive", "shared", "permits"};
     char owner[DIBS_OWNER_SIZE];
     dibs_lock_mode mode;
     uint64_t fence;
+    dibs_status rc;
 
-    if (!read_token(token, owner, &fence, &mode))
+    if (!read_token(token, owner, &fence, &mode) || !dibs__owner_ok(owner))
         return dibsx_fail(err, DIBS_INVALID, "that is no token of a transfer");
     if (lock && lock->opts.mode != mode)
         return dibsx_fail(err, DIBS_MISMATCH,
                           "%s was handed on as %s, and this handle is for %s",
                           lock->name, names[mode], names[lock->opts.mode]);
-    return dibs__lock_take_over(lock, owner, fence, true, err);
+    rc = dibs__adopt_enter(lock, err);
+    if (rc != DIBS_OK)
+        return rc;
+    rc = accept_lease(lock, owner, fence, err);
+    dibs__lock_exit(lock);
+    return rc;
 }

@@ -408,9 +408,7 @@ static dibs_status turn(struct dibs__store *st, const dibs__conversion *want,
     (void)want;
     (void)deadline;
     memset(ans, 0, sizeof(*ans));
-    return dibsx_fail(err, DIBS_UNSUPPORTED,
-                      "a lease with an advisory lock can neither be turned nor "
-                      "handed on");
+    return dibsx_fail(err, DIBS_UNSUPPORTED, "%s", DIBS__PG_NO_CONVERSION);
 }
 
 /* Sets of names are taken one by one. */

@@ -122,7 +122,8 @@ static const char *caution(const dibs__store *st)
 
 static const char *cannot(const dibs__store *st, dibs__ability what)
 {
-    (void)st;
+    if (what == DIBS__CAN_CONVERT && st->ops->lease == &dibs__pg_advised_ops)
+        return DIBS__PG_NO_CONVERSION;
     return what == DIBS__CAN_REPLICATE ? DIBS__PG_NO_REPLICAS : NULL;
 }
 

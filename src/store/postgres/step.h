@@ -61,6 +61,10 @@ const char *dibs__pg_who(const char *who, char out[DIBS__WHO_MAX]);
     "durability is async here: synchronous_commit of the server says whether " \
     "standbys must have a lease"
 
+#define DIBS__PG_NO_CONVERSION                                                 \
+    "a lease with an advisory lock can neither be converted nor handed on: "   \
+    "release it and acquire it anew"
+
 /* What must be so before anything is done; else nothing is. */
 DIBS_MUST_CHECK dibs_status dibs__pg_check(const dibs__ask *ask,
                                            dibs_error *err);

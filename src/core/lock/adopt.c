@@ -1,0 +1,105 @@
+/* adopt.c - a handle takes over a lease that another process has left; see adopt.h.
+ *
+ * The calling thread asks the store. */
+/* SPDX-License-Identifier: MIT */
+#include "core/lock/adopt.h"
+
+#include "base/fail.h"
+#include "base/uncancel.h"
+#include "core/lock/handle.h"
+#include "core/lock/lock_opts.h"
+#include "core/lock/publish.h"
+#include "core/lock/reentry.h"
+#include "core/lock/renew_now.h"
+#include <string.h>
+
+/* A renewal does not say whose lease it is, a reader's or a writer's. Locks:
+ * cl->mutex. */
+static void doubt_mode(dibs_lock *lock)
+{
+    lock->doubt = DIBS__ADOPTED;
+    if (lock->mode == DIBS_EXCLUSIVE)
+        lock->mode = DIBS_SHARED;
+}
+
+dibs_status dibs__adopt_prepare(dibs_lock *lock, dibs_error *err)
+{
+    dibs_status rc;
+
+    if (lock->lease.state != DIBS__LEASE_FREE || lock->entry.via)
+        return dibsx_fail(err, DIBS_INVALID, "this handle is in use for %s",
+                          lock->name);
+    rc = dibs__timer_ready(lock->cl, err);
+    if (rc == DIBS_OK)
+        dibs__lock_use_store(lock);
+    return rc;
+}
+
+void dibs__adopt_hold(dibs_lock *lock, const dibs__adopted *ad, bool sure)
+{
+    dibs__lock_begin(lock, ad->owner);
+    if (!sure)
+        doubt_mode(lock);
+    dibs__lease_adopted(&lock->lease, ad->owner, ad->fence, ad->sent_at,
+                        ad->left_ms, dibsx_now());
+    dibs__reentry_name(lock);
+    dibs__reentry_taken(lock);
+    dibs__keeper_watch(lock->cl, lock);
+    dibs__count(&lock->cl->stats.held);
+}
+
+/* Locks: cl->mutex, let go for the step. */
+static dibs_status
+adopt(dibs_lock *lock, const char *owner, uint64_t fence, dibs_error *err)
+{
+    const dibs_lock_opts *opts = &lock->opts;
+    dibsx_nsec sent_at = dibsx_now();
+    dibs__renewal item = {.name = lock->name,
+                          .owner = owner,
+                          .fence = fence,
+                          .ttl_ms = opts->ttl_ms + opts->lock_delay_ms,
+                          .replicas = lock->replicas};
+    dibs_status rc = dibs__adopt_prepare(lock, err);
+
+    if (rc == DIBS_OK)
+        rc = dibs__renew_one(lock, &item, sent_at, err);
+    if (rc != DIBS_OK)
+        return rc;
+    dibs__adopt_hold(lock,
+                     &(dibs__adopted){owner, fence, sent_at, item.left_ms},
+                     false);
+    return DIBS_OK;
+}
+
+bool dibs__owner_ok(const char *owner)
+{
+    return owner && strlen(owner) == DIBS_OWNER_SIZE - 1 &&
+           strspn(owner, "0123456789abcdef") == DIBS_OWNER_SIZE - 1;
+}
+
+dibs_status dibs__adopt_enter(dibs_lock *lock, dibs_error *err)
+{
+    if (lock && dibs__opts_hear(&lock->opts) &&
+        dibs__client_usable(lock->cl, NULL) == DIBS_OK)
+        dibs__keeper_listen(lock->cl, lock->cl->st,
+                            dibs__client_deadline(lock->cl, dibsx_now()));
+    return dibs__lock_enter(lock, err);
+}
+
+dibs_status dibs_lock_adopt(dibs_lock *lock, const char *owner, uint64_t fence,
+                            dibs_error *err)
+{
+    DIBSX_UNCANCEL;
+    dibs_status rc;
+
+    if (!dibs__owner_ok(owner) || fence == 0)
+        return dibsx_fail(err, DIBS_INVALID,
+                          "the owner must be 32 hexadecimal digits and the "
+                          "fence not 0");
+    rc = dibs__adopt_enter(lock, err);
+    if (rc != DIBS_OK)
+        return rc;
+    rc = adopt(lock, owner, fence, err);
+    dibs__lock_exit(lock);
+    return rc;
+}
