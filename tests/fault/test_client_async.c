@@ -23,7 +23,7 @@ ended(dibs_lock *lock, dibs_status rc, const dibs_error *err, void *arg)
 
 static void await(outcome *out)
 {
-    dibsx_nsec end = dibsx_after_ms(dibsx_now(), WORLD_BOUND_MS);
+    dibsx_nsec end = dibsx_after_ms(dibsx_now(), pace_ms(WORLD_BOUND_MS));
 
     while (atomic_load(&out->calls) == 0) {
         IN_TIME(dibsx_now() < end);
