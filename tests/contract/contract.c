@@ -191,6 +191,7 @@ static dibs_status ask(actor *a)
     a->ask.owner = a->owner;
     memset(&a->ans, 0, sizeof(a->ans));
     memset(&a->err, 0, sizeof(a->err));
+    a->asked_at = dibsx_now();
     return in_time(a, st->ops->lease->acquire(st, &a->ask, contract_soon(),
                                               &a->ans, &a->err));
 }

@@ -43,8 +43,9 @@ typedef struct actor {
     size_t handle;
     char owner[DIBS_OWNER_SIZE];
     dibs__ask ask; /* an exclusive one for 10 s; change what is of interest */
-    dibs__answer ans; /* to the last ask */
-    bool may_fail;    /* that the store cannot is one of the answers */
+    dibs__answer ans;    /* to the last ask */
+    dibsx_nsec asked_at; /* before that was sent */
+    bool may_fail;       /* that the store cannot is one of the answers */
     dibs_error err;
 } actor;
 

@@ -52,6 +52,17 @@ static void count_wrong(crowd *all, bool good)
         atomic_fetch_add(&all->wrong, 1);
 }
 
+/* Gives back. A claim stands for seconds only: a thread that did not run for so long
+ * has lost it, and another was let in meanwhile. */
+static void end_turn(crowd *all, actor *a)
+{
+    dibs_status rc = actor_release(a);
+
+    if (rc == DIBS_LOST)
+        IN_TIME(dibsx_now() < dibsx_after_ms(a->asked_at, a->ans.left_ms));
+    count_wrong(all, rc == DIBS_OK);
+}
+
 /* One who takes a turn: waits in the queue, works, gives back. */
 static void take_turn(member *m)
 {
@@ -75,7 +86,7 @@ static void take_turn(member *m)
     }
     sched_yield();
     atomic_fetch_sub(&all->inside, 1);
-    count_wrong(all, actor_release(&a) == DIBS_OK);
+    end_turn(all, &a);
 }
 
 static void *take_turns(void *arg)
