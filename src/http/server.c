@@ -180,8 +180,11 @@ static void *loop_main(void *arg)
             end_streams(server);
     }
     dibs__http_pool_fini(&server->pool);
-    /* Answers of the last functions are sent as far as they go at once. */
+    /* Answers of the last functions, and the ends of streams, are sent as far as they
+     * go at once. */
     collect(server);
+    server->ending = true;
+    dibs__http_streams_wake(server);
     while (server->links)
         dibs__http_link_close(server->links);
     return NULL;

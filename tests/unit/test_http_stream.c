@@ -530,6 +530,49 @@ static void test_stop_with_streams(void **state)
     close(old);
 }
 
+static void *stop_soon_main(void *arg)
+{
+    world_stop(arg, 1);
+    return NULL;
+}
+
+/* A function that still runs may have news for them, be it for longer than the stop
+ * waits. */
+static void test_stop_after_the_last_news(void **state)
+{
+    static follower fl;
+    pthread_t thread;
+    http_world wd;
+    int busy, late;
+    reply rp;
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        world_start(&wd, (dibs__http_opts){0});
+        follow(&wd, GET("/ticks"), &fl);
+        busy = client_open(&wd);
+        client_send(busy, GET("/wait"));
+        world_await_inside(&wd, 1);
+        assert_int_equal(pthread_create(&thread, NULL,
+                                        i ? stop_soon_main : stop_main, &wd),
+                         0);
+        while ((late = client_try(&wd)) >= 0)
+            close(late);
+        usleep(i ? 20000 : 0);
+        pthread_mutex_lock(&wd.mutex);
+        wd.ticks++;
+        pthread_mutex_unlock(&wd.mutex);
+        world_let_go(&wd);
+        await_end(&fl);
+        assert_string_equal(fl.text, "tick 1\n");
+        client_read(busy, &rp);
+        assert_int_equal(rp.status, 200);
+        pthread_join(thread, NULL);
+        close(fl.fd);
+        close(busy);
+    }
+}
+
 static void test_stop_without_patience(void **state)
 {
     http_world wd;
@@ -612,6 +655,7 @@ int main(void)
         cmocka_unit_test(test_too_many),
         cmocka_unit_test(test_an_answer_that_is_dropped),
         cmocka_unit_test(test_stop_with_streams),
+        cmocka_unit_test(test_stop_after_the_last_news),
         cmocka_unit_test(test_stop_without_patience),
         cmocka_unit_test(test_a_crowd),
     };
