@@ -317,7 +317,8 @@ static dibs_status check_ports(const dibs__demo_opts *opts, dibs_error *err)
     return rc;
 }
 
-static dibs_status open_store(primary *pr, dibs_error *err)
+/* With a short limit for each step, so that a look never holds up the end. */
+static dibs_status try_store(primary *pr, dibs_error *err)
 {
     const dibs__demo_opts *opts = pr->opts;
     dibs_client_opts client = {.size = sizeof(client),
@@ -330,6 +331,26 @@ static dibs_status open_store(primary *pr, dibs_error *err)
 
     if (rc == DIBS_OK)
         rc = dibs_ping(pr->cl, NULL, err);
+    if (rc != DIBS_OK) {
+        dibs_close(pr->cl);
+        pr->cl = NULL;
+    }
+    return rc;
+}
+
+/* To answer for the first time the store has the whole limit that was asked for. A
+ * refusal that comes at once is final. */
+static dibs_status open_store(primary *pr, dibs_error *err)
+{
+    const dibsx_nsec until = dibsx_after_ms(dibsx_now(), pr->opts->timeout_ms);
+    dibsx_nsec began_at;
+    dibs_status rc;
+
+    do {
+        began_at = dibsx_now();
+        rc = try_store(pr, err);
+    } while (rc != DIBS_OK && dibsx_now() < until &&
+             dibsx_now() - began_at >= LOOK_MS / 2 * DIBSX_MS);
     return rc;
 }
 

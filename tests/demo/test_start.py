@@ -7,9 +7,11 @@ import pty
 import re
 import signal
 import socket
+import sqlite3
 import struct
 import subprocess
 import termios
+import threading
 import time
 
 from demotools import DIBS, LOCK, PATIENCE, Cluster, DemoCase, free_base, in_time, main, wait_until
@@ -55,6 +57,17 @@ class Settings(DemoCase):
         self.assertIn(f"127.0.0.1:{port}", self.fails(69, "demo", "--http-port", str(base), env=env))
         # A flag wins.
         self.assertIn("nowhere", self.fails(78, "demo", "--http-port", str(base), "--url", "sqlite:/proc/nowhere/x.db", env=env))
+
+
+    def test_a_store_that_is_slow_at_first(self):
+        """It has its whole time limit, though looks at it later must be short."""
+        other = sqlite3.connect(self.path("locks.db"), isolation_level=None, check_same_thread=False)
+        self.addCleanup(other.close)
+        other.execute("BEGIN EXCLUSIVE")
+        release = threading.Timer(2.5, other.rollback)
+        release.start()
+        self.addCleanup(release.join)
+        Cluster(self, "--store-timeout", "60s", workers=1).await_ready().stop()
 
 
 class WarmUp(DemoCase):
