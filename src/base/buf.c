@@ -33,7 +33,7 @@ void dibsx_buf_fini(dibsx_buf *buf)
 
 /* Makes room for `more` bytes and the NUL beyond them; false, with the failure
  * noted, when the maximum or the memory does not allow it. */
-static bool grow(dibsx_buf *buf, size_t more)
+static bool make_room(dibsx_buf *buf, size_t more)
 {
     size_t need, room;
     char *data;
@@ -67,7 +67,7 @@ fail:
 
 void dibsx_buf_add(dibsx_buf *buf, const void *bytes, size_t len)
 {
-    if (len == 0 || !grow(buf, len))
+    if (len == 0 || !make_room(buf, len))
         return;
     memcpy(buf->data + buf->len, bytes, len);
     buf->len += len;
@@ -94,7 +94,7 @@ void dibsx_buf_printf(dibsx_buf *buf, const char *format, ...)
     va_end(args);
     if (len < 0)
         buf->failed = true;
-    if (len <= 0 || !grow(buf, (size_t)len))
+    if (len <= 0 || !make_room(buf, (size_t)len))
         return;
     va_start(args, format);
     (void)vsnprintf(buf->data + buf->len, (size_t)len + 1, format, args);

@@ -29,7 +29,7 @@ bool dibsx_heap_reserve(dibsx_heap *heap, size_t count)
     return true;
 }
 
-static void put(dibsx_heap *heap, size_t place, dibsx_heap_node *node)
+static void put_node(dibsx_heap *heap, size_t place, dibsx_heap_node *node)
 {
     heap->nodes[place - 1] = node;
     node->place = place;
@@ -40,10 +40,10 @@ static void sift_up(dibsx_heap *heap, dibsx_heap_node *node)
     size_t place = node->place;
 
     while (place > 1 && heap->nodes[place / 2 - 1]->at > node->at) {
-        put(heap, place, heap->nodes[place / 2 - 1]);
+        put_node(heap, place, heap->nodes[place / 2 - 1]);
         place /= 2;
     }
-    put(heap, place, node);
+    put_node(heap, place, node);
 }
 
 static void sift_down(dibsx_heap *heap, dibsx_heap_node *node)
@@ -57,10 +57,10 @@ static void sift_down(dibsx_heap *heap, dibsx_heap_node *node)
             child++;
         if (heap->nodes[child - 1]->at >= node->at)
             break;
-        put(heap, place, heap->nodes[child - 1]);
+        put_node(heap, place, heap->nodes[child - 1]);
         place = child;
     }
-    put(heap, place, node);
+    put_node(heap, place, node);
 }
 
 /* Only one of the two moves it. */
@@ -74,7 +74,7 @@ void dibsx_heap_set(dibsx_heap *heap, dibsx_heap_node *node, dibsx_nsec at)
 {
     if (node->place == 0) {
         assert(heap->count < heap->room);
-        put(heap, ++heap->count, node);
+        put_node(heap, ++heap->count, node);
     }
     assert(heap->nodes[node->place - 1] == node);
     node->at = at;
@@ -93,7 +93,7 @@ void dibsx_heap_remove(dibsx_heap *heap, dibsx_heap_node *node)
     node->place = 0;
     if (last == node)
         return;
-    put(heap, place, last);
+    put_node(heap, place, last);
     sift(heap, last);
 }
 

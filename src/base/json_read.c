@@ -40,7 +40,7 @@ static void skip_space(reader *rd)
 }
 
 /* Moves past the character if it is next, spaces before it left out. */
-static bool take(reader *rd, char c)
+static bool take_char(reader *rd, char c)
 {
     skip_space(rd);
     if (rd->at == rd->end || *rd->at != (unsigned char)c)
@@ -236,7 +236,7 @@ static bool read_number(reader *rd, dibsx_json_node *node)
 static dibsx_json_node *read_value(reader *rd);
 
 static const dibsx_json_node *
-find(const dibsx_json_node *map, const char *key, size_t len)
+find_member(const dibsx_json_node *map, const char *key, size_t len)
 {
     const dibsx_json_node *node = map->child;
 
@@ -252,17 +252,17 @@ static dibsx_json_node *read_member(reader *rd, const dibsx_json_node *map)
     size_t len = 0;
     dibsx_json_node *node;
 
-    if (!take(rd, '"')) {
+    if (!take_char(rd, '"')) {
         fail(rd, "a key in quotes is expected");
         return NULL;
     }
     if (!read_text(rd, &key, &len))
         return NULL;
-    if (find(map, key, len)) {
+    if (find_member(map, key, len)) {
         fail(rd, "a key that was there before");
         return NULL;
     }
-    if (!take(rd, ':')) {
+    if (!take_char(rd, ':')) {
         fail(rd, "a colon is expected");
         return NULL;
     }
@@ -282,7 +282,7 @@ static bool read_items(reader *rd, dibsx_json_node *parent, char close)
 
     if (++rd->depth > DIBSX_JSON_DEPTH_MAX)
         return fail(rd, "nested too deeply");
-    if (!take(rd, close)) {
+    if (!take_char(rd, close)) {
         do {
             if (parent->kind == DIBSX_JSON_MAP &&
                 ++count > DIBSX_JSON_MEMBERS_MAX)
@@ -292,15 +292,15 @@ static bool read_items(reader *rd, dibsx_json_node *parent, char close)
             if (!*tail)
                 return false;
             tail = &(*tail)->next;
-        } while (take(rd, ','));
-        if (!take(rd, close))
+        } while (take_char(rd, ','));
+        if (!take_char(rd, close))
             return fail(rd, "a comma or a closing bracket is expected");
     }
     rd->depth--;
     return true;
 }
 
-static bool fill(reader *rd, dibsx_json_node *node)
+static bool fill_node(reader *rd, dibsx_json_node *node)
 {
     switch (*rd->at) {
     case '{':
@@ -336,7 +336,7 @@ static dibsx_json_node *read_value(reader *rd)
         return NULL;
     }
     node = rd->next++;
-    return fill(rd, node) ? node : NULL;
+    return fill_node(rd, node) ? node : NULL;
 }
 
 /* How many values there can be at most. */
@@ -392,5 +392,5 @@ dibsx_json_get(const dibsx_json_node *map, const char *key)
 {
     if (!map || map->kind != DIBSX_JSON_MAP)
         return NULL;
-    return find(map, key, strlen(key));
+    return find_member(map, key, strlen(key));
 }

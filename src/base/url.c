@@ -49,7 +49,7 @@ static span given(const char *at, const char *end)
     return at < end ? span_of(at, end) : (span){0};
 }
 
-static const char *find(span in, char c)
+static const char *find_char(span in, char c)
 {
     return in.len ? memchr(in.at, c, in.len) : NULL;
 }
@@ -62,7 +62,7 @@ static bool next_piece(span *list, char separator, span *piece)
     if (!list->at)
         return false;
     end = list->at + list->len;
-    stop = find(*list, separator);
+    stop = find_char(*list, separator);
     *piece = span_of(list->at, stop ? stop : end);
     *list = stop ? span_of(stop + 1, end) : (span){0};
     return true;
@@ -123,10 +123,11 @@ static bool is_all(span s, const char *allowed)
 /* An address and perhaps a zone, as in "fe80::1%25eth0". */
 static bool is_ipv6(span name)
 {
-    const char *zone = find(name, '%');
+    const char *zone = find_char(name, '%');
     span address = zone ? span_of(name.at, zone) : name;
 
-    return find(address, ':') && is_all(address, DIGITS "abcdefABCDEF:.") &&
+    return find_char(address, ':') &&
+           is_all(address, DIGITS "abcdefABCDEF:.") &&
            is_all(name, LOWER UPPER DIGITS ":.%-_");
 }
 
@@ -138,7 +139,7 @@ static const char *split_name(span piece, span *name, const char **rest)
     const char *stop;
 
     if (piece.len && *piece.at == '[') {
-        stop = find(piece, ']');
+        stop = find_char(piece, ']');
         if (!stop)
             return "the bracket of an IPv6 address is not closed";
         *name = span_of(piece.at + 1, stop);
@@ -146,14 +147,14 @@ static const char *split_name(span piece, span *name, const char **rest)
         return is_ipv6(*name) ? NULL
                               : "there is no IPv6 address in the brackets";
     }
-    stop = find(piece, ':');
+    stop = find_char(piece, ':');
     *name = span_of(piece.at, stop ? stop : end);
     *rest = stop ? stop : end;
     if (name->len == 0)
         return "a host is missing";
     if (!is_all(*name, LOWER UPPER DIGITS "-._~%"))
         return "a host has a character that must be escaped";
-    if (stop && find(span_of(stop + 1, end), ':'))
+    if (stop && find_char(span_of(stop + 1, end), ':'))
         return "an IPv6 address must be in brackets";
     return NULL;
 }
@@ -199,7 +200,7 @@ _Static_assert(DIBSX_URL_HOSTS == 16, "the message says so");
 
 static span param_key(span piece)
 {
-    const char *equals = find(piece, '=');
+    const char *equals = find_char(piece, '=');
 
     return equals ? span_of(piece.at, equals) : piece;
 }
@@ -233,7 +234,7 @@ split_authority(const char *text, span whole, parts *p, dibs_error *err)
 
     p->hosts = given(at ? at + 1 : whole.at, end);
     if (at) {
-        colon = find(span_of(whole.at, at), ':');
+        colon = find_char(span_of(whole.at, at), ':');
         p->user = given(whole.at, colon ? colon : at);
         if (colon)
             p->password = given(colon + 1, at);
@@ -403,7 +404,7 @@ out:
 }
 
 /* Secrets may be in any part, so none is left behind in freed memory. */
-static void wipe(char *text)
+static void wipe_free(char *text)
 {
     if (text)
         explicit_bzero(text, strlen(text));
@@ -412,15 +413,15 @@ static void wipe(char *text)
 
 void dibsx_url_fini(dibsx_url *url)
 {
-    wipe(url->scheme);
-    wipe(url->user);
-    wipe(url->password);
+    wipe_free(url->scheme);
+    wipe_free(url->user);
+    wipe_free(url->password);
     for (size_t i = 0; i < url->host_count; i++)
-        wipe(url->hosts[i].name);
-    wipe(url->path);
+        wipe_free(url->hosts[i].name);
+    wipe_free(url->path);
     for (size_t i = 0; i < url->param_count; i++) {
-        wipe(url->params[i].key);
-        wipe(url->params[i].value);
+        wipe_free(url->params[i].key);
+        wipe_free(url->params[i].value);
     }
     *url = (dibsx_url){0};
 }
@@ -440,7 +441,7 @@ typedef struct sink {
     size_t left; /* with the NUL */
 } sink;
 
-static void put(sink *to, const char *at, size_t len)
+static void put_bytes(sink *to, const char *at, size_t len)
 {
     if (len >= to->left)
         len = to->left - 1;
@@ -452,7 +453,7 @@ static void put(sink *to, const char *at, size_t len)
 
 static void put_hidden(sink *to)
 {
-    put(to, "***", 3);
+    put_bytes(to, "***", 3);
 }
 
 /* Names with "key" in them that are about something else: files, and settings of
@@ -494,7 +495,7 @@ static bool path_is_doubtful(span path)
     const char *at = path.len ? memrchr(path.at, '@', path.len) : NULL;
     const char *equals = path.len ? memrchr(path.at, '=', path.len) : NULL;
 
-    if (at && (*path.at != '/' || find(span_of(path.at, at), ':')))
+    if (at && (*path.at != '/' || find_char(span_of(path.at, at), ':')))
         return true;
     return equals && names_secret(span_of(path.at, equals));
 }
@@ -503,10 +504,10 @@ static void put_path(sink *to, span path)
 {
     if (path_is_doubtful(path)) {
         /* The slash shows where the hosts end. */
-        put(to, path.at, *path.at == '/');
+        put_bytes(to, path.at, *path.at == '/');
         put_hidden(to);
     } else {
-        put(to, path.at, path.len);
+        put_bytes(to, path.at, path.len);
     }
 }
 
@@ -518,11 +519,11 @@ static void put_param(sink *to, span piece)
     if (piece.len == 0)
         return;
     if (!names_secret(names)) {
-        put(to, piece.at, piece.len);
+        put_bytes(to, piece.at, piece.len);
         return;
     }
     if (last)
-        put(to, piece.at, param_key(piece).len + 1);
+        put_bytes(to, piece.at, param_key(piece).len + 1);
     put_hidden(to);
 }
 
@@ -532,7 +533,7 @@ static void put_query(sink *to, span query)
     span piece;
 
     while (next_piece(&query, '&', &piece)) {
-        put(to, separator, 1);
+        put_bytes(to, separator, 1);
         put_param(to, piece);
         separator = "&";
     }
@@ -550,20 +551,20 @@ void dibsx_url_redact(const char *text, char *out, size_t size)
     if (split(text, &p, NULL) != DIBS_OK) {
         size_t len = scheme_len(text);
 
-        put(&to, text, len ? len + 1 : 0);
+        put_bytes(&to, text, len ? len + 1 : 0);
         put_hidden(&to);
         return;
     }
     if (p.password.at) {
-        put(&to, text, (size_t)(p.password.at - text));
+        put_bytes(&to, text, (size_t)(p.password.at - text));
         put_hidden(&to);
         from = p.password.at + p.password.len;
     }
     if (p.path.at) {
-        put(&to, from, (size_t)(p.path.at - from));
+        put_bytes(&to, from, (size_t)(p.path.at - from));
         put_path(&to, p.path);
         from = p.path.at + p.path.len;
     }
-    put(&to, from, strcspn(from, "?"));
+    put_bytes(&to, from, strcspn(from, "?"));
     put_query(&to, p.query);
 }

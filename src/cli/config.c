@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *variable(const char *name)
+static const char *read_variable(const char *name)
 {
     const char *value = getenv(name);
 
@@ -25,7 +25,7 @@ static dibs_status load_environment(dibs__command *cmd, dibs_error *err)
 {
     for (size_t i = 0; i < dibs__option_count; i++) {
         const dibs__option *option = &dibs__options[i];
-        const char *value = option->env ? variable(option->env) : NULL;
+        const char *value = option->env ? read_variable(option->env) : NULL;
         dibs_status rc;
 
         if (!value)

@@ -53,7 +53,7 @@ static void cell(dibsx_buf *out, const char *before, const char *text)
         dibsx_buf_puts(out, " |");
 }
 
-static void row(dibsx_buf *out, const dibs__option *option)
+static void put_row(dibsx_buf *out, const dibs__option *option)
 {
     dibsx_buf_putc(out, '|');
     cell(out, "", option->key);
@@ -72,7 +72,7 @@ void dibs__config_doc(dibsx_buf *out)
     dibsx_buf_puts(out, intro);
     for (size_t i = 0; i < dibs__option_count; i++) {
         if (dibs__options[i].env)
-            row(out, &dibs__options[i]);
+            put_row(out, &dibs__options[i]);
     }
     dibsx_buf_puts(out, "\nThe variables `NO_COLOR`, `TERM`, `HOME` and "
                         "`XDG_*` have their usual meaning.\n");

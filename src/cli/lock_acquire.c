@@ -35,7 +35,7 @@ static size_t place_of(const dibs_lease_info *info, const char *owner)
     return info->waiter_count;
 }
 
-static bool tell(const dibs_lease_info *info, void *arg)
+static bool tell_holder(const dibs_lease_info *info, void *arg)
 {
     const waiter *w = arg;
     char owner[DIBS_OWNER_SIZE], span[32], ahead[48] = "";
@@ -63,8 +63,8 @@ static void tell_if_due(waiter *w)
     if (dibsx_now() < w->tell_at)
         return;
     w->tell_at = DIBSX_NEVER;
-    (void)!dibs_lease_show(w->cl, dibs__lock_or_set_waiting(w->claim), tell, w,
-                           NULL);
+    (void)!dibs_lease_show(w->cl, dibs__lock_or_set_waiting(w->claim),
+                           tell_holder, w, NULL);
 }
 
 static int next_signal(const waiter *w)
@@ -77,7 +77,7 @@ static int next_signal(const waiter *w)
                   : sigtimedwait(&w->set, NULL, &span);
 }
 
-static void *serve(void *arg)
+static void *serve_signals(void *arg)
 {
     waiter *w = arg;
     for (;;) {
@@ -104,7 +104,7 @@ static bool confirmed(const waiter *w)
 
 /* A lease that comes by hand-off is a short claim at first: too short to start
  * something under. If it ends before it is renewed, nothing is lost but time. */
-static dibs_status acquire(waiter *w, dibs_error *err)
+static dibs_status acquire_confirmed(waiter *w, dibs_error *err)
 {
     for (;;) {
         dibs_status rc = dibs__lock_or_set_acquire(w->claim, err);
@@ -125,11 +125,11 @@ static dibs_status acquire(waiter *w, dibs_error *err)
 static dibs_status wait_served(waiter *w, dibs_error *err)
 {
     pthread_t thread;
-    int failed = pthread_create(&thread, NULL, serve, w);
+    int failed = pthread_create(&thread, NULL, serve_signals, w);
     if (failed)
         return dibsx_fail_at(err, DIBS_UNAVAIL, dibsx_errno_name(failed),
                              "cannot start a thread: %s", strerror(failed));
-    dibs_status rc = acquire(w, err);
+    dibs_status rc = acquire_confirmed(w, err);
     pthread_kill(thread, SIGRTMIN);
     pthread_join(thread, NULL);
     return rc;

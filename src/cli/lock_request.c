@@ -6,7 +6,7 @@
 #include "cli/option_values.h"
 #include <string.h>
 
-static int usage(const dibs__command *cmd, const char *why)
+static int say_usage(const dibs__command *cmd, const char *why)
 {
     dibs__cli_say("%s: %s", cmd->verb->name, why);
     return DIBS__EXIT_USAGE;
@@ -29,7 +29,7 @@ static int read_names(const dibs__command *cmd, dibs__lock_request *want)
         if (has_name(want, *also))
             continue;
         if (want->count == DIBS_MULTI_MAX)
-            return usage(cmd, "too many names: at most 64 at once");
+            return say_usage(cmd, "too many names: at most 64 at once");
         want->names[want->count++] = *also;
     }
     return 0;
@@ -42,17 +42,17 @@ static int read_mode(const dibs__command *cmd, dibs__lock_request *want)
     int64_t take = dibs__opt_int(cmd, "take");
 
     if (shared + permits + dibs__opt_flag(cmd, "exclusive") > 1)
-        return usage(cmd, "one of --shared, --exclusive and --permits");
+        return say_usage(cmd, "one of --shared, --exclusive and --permits");
     if (!permits) {
         want->lock.mode = shared ? DIBS_SHARED : DIBS_EXCLUSIVE;
         return dibs__opt_given(cmd, "take")
-                   ? usage(cmd, "--take goes with --permits")
+                   ? say_usage(cmd, "--take goes with --permits")
                    : 0;
     }
     if (take > dibs__opt_int(cmd, "permits"))
-        return usage(cmd, "--take is more than there are of --permits");
+        return say_usage(cmd, "--take is more than there are of --permits");
     if (want->count > 1)
-        return usage(cmd, "--permits is for one name: not with --also");
+        return say_usage(cmd, "--permits is for one name: not with --also");
     want->lock.mode = DIBS_PERMITS;
     want->lock.capacity = (uint32_t)dibs__opt_int(cmd, "permits");
     want->lock.permits = (uint32_t)take;
@@ -64,7 +64,7 @@ static int read_meta(const dibs__command *cmd, dibs__lock_request *want)
     want->lock.meta = dibs__opt_all(cmd, "meta");
     for (const char *const *text = want->lock.meta; *text; text++)
         if (!strchr(*text, '=') || **text == '=')
-            return usage(cmd, "--meta is KEY=VALUE");
+            return say_usage(cmd, "--meta is KEY=VALUE");
     return 0;
 }
 

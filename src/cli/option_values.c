@@ -67,8 +67,9 @@ check_duration(const dibs__option *option, const char *text, const char *name,
                       name, text, min, max);
 }
 
-static dibs_status check(const dibs__option *option, const char *text,
-                         const char *name, int64_t *number, dibs_error *err)
+static dibs_status
+check_value(const dibs__option *option, const char *text, const char *name,
+            int64_t *number, dibs_error *err)
 {
     switch (option->type) {
     case DIBS__FLAG:
@@ -158,7 +159,7 @@ static char *copy_of(const dibs__option *option, const char *text)
     return option->secret ? dibsx_secret_dup(text) : dibsx_strdup(text);
 }
 
-static void drop(const dibs__option *option, char *owned)
+static void drop_text(const dibs__option *option, char *owned)
 {
     if (option->secret)
         dibsx_secret_free(owned);
@@ -184,7 +185,7 @@ static dibs_status own(const dibs__option *option, const char *text,
     if (place) {
         *owned_place = dibsx_strdup(place);
         if (!*owned_place) {
-            drop(option, *owned);
+            drop_text(option, *owned);
             return dibsx_nomem(err, "settings");
         }
     }
@@ -214,7 +215,7 @@ dibs__option_value_put(dibs__command *cmd, const dibs__option *option,
     dibs__option_value *setting = &cmd->settings[option - dibs__options];
     char *owned = NULL, *owned_place = NULL;
     int64_t number = 0;
-    dibs_status rc = check(option, text, name, &number, err);
+    dibs_status rc = check_value(option, text, name, &number, err);
 
     if (rc != DIBS_OK || source < setting->source)
         return rc;
@@ -228,7 +229,7 @@ dibs__option_value_put(dibs__command *cmd, const dibs__option *option,
     if (option->type == DIBS__FLAG && source == DIBS__FROM_FLAG &&
         setting->source == source)
         number += setting->number;
-    drop(option, setting->owned);
+    drop_text(option, setting->owned);
     dibsx_free(setting->place);
     setting->owned = owned;
     setting->place = owned_place;
@@ -256,7 +257,7 @@ void dibs__command_init(dibs__command *cmd)
 void dibs__command_fini(dibs__command *cmd)
 {
     for (size_t i = 0; i < dibs__option_count; i++) {
-        drop(&dibs__options[i], cmd->settings[i].owned);
+        drop_text(&dibs__options[i], cmd->settings[i].owned);
         dibsx_free(cmd->settings[i].place);
         dibsx_free(cmd->settings[i].all);
     }

@@ -15,7 +15,7 @@ static const dibs__colours plain = {"", "", "", "", "", ""};
 static const dibs__colours bright = {"\033[1m",  "\033[2m",  "\033[31m",
                                      "\033[33m", "\033[32m", "\033[0m"};
 
-static bool set(const char *variable)
+static bool is_set(const char *variable)
 {
     const char *value = getenv(variable);
 
@@ -26,7 +26,7 @@ static bool colour_by_itself(void)
 {
     const char *term = getenv("TERM");
 
-    if (set("NO_COLOR"))
+    if (is_set("NO_COLOR"))
         return false;
     return isatty(STDOUT_FILENO) && term && *term && strcmp(term, "dumb") != 0;
 }

@@ -44,7 +44,8 @@ void dibs__token_json(dibsx_json *js, const char *name, const dibs_lock *lock)
 }
 
 /* The text of the token is a capability, so that messages do not show it. */
-static dibs_status parse(const char *text, dibs__token *token, dibs_error *err)
+static dibs_status
+parse_token(const char *text, dibs__token *token, dibs_error *err)
 {
     size_t digits = strspn(text, "0123456789abcdef");
     unsigned long long fence = 0;
@@ -100,7 +101,7 @@ static dibs_status read_file(const char *path, const char *name,
     }
     line = find_line(text, name);
     rc = line || !*text
-             ? parse(line ? line : "", token, err)
+             ? parse_token(line ? line : "", token, err)
              : dibsx_fail(err, DIBS_INVALID, "there is no token of %s in %s",
                           name, path);
     dibsx_free(text);
@@ -118,7 +119,7 @@ dibs_status dibs__token_read(const dibs__command *cmd, dibs__token *token,
         return dibsx_fail(err, DIBS_INVALID,
                           "give --token or --token-file, not both");
     if (text)
-        return parse(text, token, err);
+        return parse_token(text, token, err);
     return path ? read_file(path, dibs__operands(cmd)[0], token, err) : DIBS_OK;
 }
 

@@ -20,7 +20,7 @@ typedef struct taking {
     bool to_file;
 } taking;
 
-static int report(const taking *tk)
+static int report_json(const taking *tk)
 {
     const dibs__lock_request *want = &tk->want;
     dibs__report report;
@@ -70,7 +70,7 @@ static int hand_over(taking *tk, const dibsx_buf *lines)
         dibs__token_file_put(&tk->file, dibsx_buf_text(lines), &err) != DIBS_OK)
         return dibs__cli_fail(tk->cmd, &err);
     if (dibs__opt_flag(tk->cmd, "json"))
-        return report(tk);
+        return report_json(tk);
     if (tk->to_file)
         return 0;
     dibs__out_text(dibsx_buf_text(lines));
@@ -89,7 +89,7 @@ static dibs_status make_claim(taking *tk, dibs_error *err)
 }
 
 /* Waits with the signals served; *fatal is one that ended it. */
-static int take(taking *tk, const dibs__signals *sig, int *fatal)
+static int take_locks(taking *tk, const dibs__signals *sig, int *fatal)
 {
     dibsx_buf lines;
     dibs_error err = {0};
@@ -130,7 +130,7 @@ static int acquire_locks(const dibs__command *cmd)
         return dibs__cli_fail(cmd, &err);
     code = dibs__cli_open(cmd, &tk.cl);
     if (code == 0)
-        code = take(&tk, &sig, &fatal);
+        code = take_locks(&tk, &sig, &fatal);
     dibs__lock_or_set_fini(&tk.claim);
     dibs_close(tk.cl);
     dibs__token_file_close(&tk.file);

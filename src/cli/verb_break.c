@@ -45,7 +45,7 @@ static bool describe_stale(const dibs_lease_info *info, void *arg)
 }
 
 /* Asks on the terminal. 0 for yes, else the exit code. */
-static int confirm(const char *question)
+static int confirm_on_terminal(const char *question)
 {
     char answer[16];
 
@@ -64,7 +64,7 @@ static int confirm_one(const dibs__command *cmd, dibs_client *cl)
     if (dibs_lease_show(cl, dibs__operands(cmd)[0], describe, NULL, &err) !=
         DIBS_OK)
         return dibs__cli_fail(cmd, &err);
-    return confirm("its holder may still be at work. Break it?");
+    return confirm_on_terminal("its holder may still be at work. Break it?");
 }
 
 /* *any: there is something to be broken. */
@@ -75,11 +75,14 @@ static int confirm_stale(const dibs__command *cmd, dibs_client *cl, bool *any)
     if (dibs_lease_list(cl, dibs__operands(cmd)[0], describe_stale, any,
                         &err) != DIBS_OK)
         return dibs__cli_fail(cmd, &err);
-    return *any ? confirm("their holders seem to be gone. Break them?") : 0;
+    return *any ? confirm_on_terminal(
+                      "their holders seem to be gone. Break them?")
+                : 0;
 }
 
 /* In words the client has logged it, and says more. */
-static int report(const dibs__command *cmd, const char *key, uint32_t count)
+static int
+report_count(const dibs__command *cmd, const char *key, uint32_t count)
 {
     dibs__report report;
 
@@ -115,7 +118,7 @@ static int break_one(const dibs__command *cmd, dibs_client *cl)
                          dibs__opt_text(cmd, "reason"), &broken,
                          &err) != DIBS_OK)
         return dibs__cli_fail(cmd, &err);
-    return report(cmd, "broken", broken);
+    return report_count(cmd, "broken", broken);
 }
 
 static int break_stale(const dibs__command *cmd, dibs_client *cl)
@@ -137,11 +140,11 @@ static int break_stale(const dibs__command *cmd, dibs_client *cl)
         return dibs__cli_fail(cmd, &err);
     if (!broken && !dibs__opt_flag(cmd, "quiet"))
         dibs__cli_say("no lease is stale");
-    return report(cmd, "broken", broken);
+    return report_count(cmd, "broken", broken);
 }
 
 /* 1 when nobody can hear. */
-static int ask(const dibs__command *cmd, dibs_client *cl)
+static int ask_holders(const dibs__command *cmd, dibs_client *cl)
 {
     const char *name = dibs__operands(cmd)[0];
     uint32_t asked = 0;
@@ -158,11 +161,11 @@ static int ask(const dibs__command *cmd, dibs_client *cl)
             dibs__cli_say("%s: its holder cannot hear that it is asked for",
                           name);
     }
-    code = report(cmd, "asked", asked);
+    code = report_count(cmd, "asked", asked);
     return code ? code : !asked;
 }
 
-static int usage(const char *why)
+static int say_usage(const char *why)
 {
     dibs__cli_say("%s", why);
     return DIBS__EXIT_USAGE;
@@ -177,16 +180,16 @@ static int check_usage(const dibs__command *cmd)
          asks = dibs__opt_flag(cmd, "ask");
 
     if (!stale && dibs__operand_count(cmd) < 1)
-        return usage("break needs NAME, or --stale");
+        return say_usage("break needs NAME, or --stale");
     if (stale && (fence || force || asks))
-        return usage(
+        return say_usage(
             "break --stale takes neither --if-token nor --force nor --ask");
     if (asks && force)
-        return usage("break takes --ask or --force, not both");
+        return say_usage("break takes --ask or --force, not both");
     if (fence && force)
-        return usage("break takes --if-token FENCE or --force, not both");
+        return say_usage("break takes --if-token FENCE or --force, not both");
     if (!fence && !force && !stale && !asks)
-        return usage("break needs --if-token FENCE or --force");
+        return say_usage("break needs --if-token FENCE or --force");
     if (!asks && !dibs__opt_flag(cmd, "yes") && !isatty(STDIN_FILENO)) {
         dibs__cli_say("there is no terminal to ask on: --yes is needed");
         return DIBS__EXIT_USAGE;
@@ -204,7 +207,7 @@ static int break_lock(const dibs__command *cmd)
     if (code)
         return code;
     if (dibs__opt_flag(cmd, "ask"))
-        code = ask(cmd, cl);
+        code = ask_holders(cmd, cl);
     else if (dibs__opt_flag(cmd, "stale"))
         code = break_stale(cmd, cl);
     else

@@ -67,7 +67,7 @@ json_circle(dibsx_json *js, const dibs_wait_link *links, size_t count)
     dibsx_json_close(js, '}');
 }
 
-static bool each(const dibs_wait_link *links, size_t count, void *arg)
+static bool add_circle(const dibs_wait_link *links, size_t count, void *arg)
 {
     finding *found = arg;
 
@@ -93,8 +93,8 @@ static void finding_fini(finding *found)
 }
 
 /* End with finding_fini(), whatever the answer. */
-static dibs_status
-look(const dibs__command *cmd, dibs_client *cl, finding *found, dibs_error *err)
+static dibs_status find_circles(const dibs__command *cmd, dibs_client *cl,
+                                finding *found, dibs_error *err)
 {
     dibs_status rc;
 
@@ -104,7 +104,7 @@ look(const dibs__command *cmd, dibs_client *cl, finding *found, dibs_error *err)
     dibs__report_begin(&found->report);
     dibsx_json_key(&found->report.js, "deadlocks");
     dibsx_json_open(&found->report.js, '[');
-    rc = dibs_deadlocks(cl, dibs__operands(cmd)[0], each, found, err);
+    rc = dibs_deadlocks(cl, dibs__operands(cmd)[0], add_circle, found, err);
     dibsx_json_close(&found->report.js, ']');
     if (!found->circles)
         dibsx_buf_puts(&found->text, "no deadlock\n");
@@ -129,7 +129,7 @@ static int look_again(const dibs__command *cmd, dibs_client *cl, void *arg)
     dibs_error err = {0};
     int code = 0;
 
-    if (look(cmd, cl, &now, &err) != DIBS_OK) {
+    if (find_circles(cmd, cl, &now, &err) != DIBS_OK) {
         finding_fini(&now);
         return dibs__poll_verb_failed(cmd, &err);
     }
@@ -149,7 +149,7 @@ static int look_once(const dibs__command *cmd)
 
     if (code)
         return code;
-    if (look(cmd, cl, &found, &err) == DIBS_OK)
+    if (find_circles(cmd, cl, &found, &err) == DIBS_OK)
         code = print(&found);
     else
         code = dibs__cli_fail(cmd, &err);

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char *variable(const char *name)
+static const char *read_variable(const char *name)
 {
     const char *value = getenv(name);
 
@@ -23,7 +23,7 @@ static dibs_status number_of(const dibs__command *cmd, const char *name,
                              const char *env, int *out, dibs_error *err)
 {
     const dibs__option *option = dibs__option_find("demo", name, strlen(name));
-    const char *text = dibs__opt_given(cmd, name) ? NULL : variable(env);
+    const char *text = dibs__opt_given(cmd, name) ? NULL : read_variable(env);
     long long value;
     char *end;
 
@@ -48,7 +48,7 @@ static const char *url_of(const dibs__command *cmd)
 
     if (dibs__option_value_of(cmd, option)->source != DIBS__FROM_FLAG &&
         !dibs__opt_given(cmd, "worker") &&
-        (variable("REDIS_HOST") || variable("REDIS_PORT")))
+        (read_variable("REDIS_HOST") || read_variable("REDIS_PORT")))
         return "redis:";
     return dibs__opt_text(cmd, "url");
 }

@@ -50,7 +50,7 @@ print_finding(const dibs__colours *colours, const dibs_finding *finding)
     dibsx_buf_fini(&line);
 }
 
-static void each(const dibs_finding *finding, void *arg)
+static void add_finding(const dibs_finding *finding, void *arg)
 {
     visit *vt = arg;
     dibsx_json *js = &vt->report.js;
@@ -94,7 +94,7 @@ static void each_of_run(visit *vt)
                             .subject = "run",
                             .found = found,
                             .advice = whole ? NULL : dibs__tree_means_advice};
-    each(&finding, vt);
+    add_finding(&finding, vt);
     dibs__tree_means_fini(&means);
 }
 
@@ -116,7 +116,7 @@ static int examine_store(const dibs__command *cmd)
     } else {
         printf("%s\n", dibs_url(cl));
     }
-    rc = dibs_audit(cl, each, &vt, &err);
+    rc = dibs_audit(cl, add_finding, &vt, &err);
     each_of_run(&vt);
     code = finish(&vt, cl);
     dibs_close(cl);

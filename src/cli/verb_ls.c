@@ -34,8 +34,8 @@ cell_mode(dibs__table *table, const dibs_party *party, uint32_t capacity)
     dibsx_buf_fini(&text);
 }
 
-static void
-row(dibs__table *table, const dibs_lease_info *info, const dibs_party *holder)
+static void put_row(dibs__table *table, const dibs_lease_info *info,
+                    const dibs_party *holder)
 {
     dibs__table_cell(table, info->name);
     if (holder) {
@@ -55,10 +55,10 @@ static void rows(const visit *vt, const dibs_lease_info *info)
 {
     for (size_t i = 0; i < info->holder_count; i++) {
         if (!vt->stale || info->holders[i].stale)
-            row(vt->out, info, &info->holders[i]);
+            put_row(vt->out, info, &info->holders[i]);
     }
     if (info->holder_count == 0)
-        row(vt->out, info, NULL);
+        put_row(vt->out, info, NULL);
 }
 
 static bool wanted(const visit *vt, const dibs_lease_info *info)
@@ -70,7 +70,7 @@ static bool wanted(const visit *vt, const dibs_lease_info *info)
     return !vt->stale;
 }
 
-static bool each(const dibs_lease_info *info, void *arg)
+static bool list_lease(const dibs_lease_info *info, void *arg)
 {
     const visit *vt = arg;
 
@@ -88,12 +88,12 @@ static bool each(const dibs_lease_info *info, void *arg)
     return true;
 }
 
-static dibs_status list(const dibs__command *cmd, dibs_client *cl,
-                        dibs__shape shape, void *out, dibs_error *err)
+static dibs_status list_leases(const dibs__command *cmd, dibs_client *cl,
+                               dibs__shape shape, void *out, dibs_error *err)
 {
     visit vt = {shape, out, dibs__opt_flag(cmd, "stale")};
 
-    return dibs_lease_list(cl, dibs__operands(cmd)[0], each, &vt, err);
+    return dibs_lease_list(cl, dibs__operands(cmd)[0], list_lease, &vt, err);
 }
 
 static int list_locks(const dibs__command *cmd)
@@ -103,7 +103,7 @@ static int list_locks(const dibs__command *cmd)
     static const dibs__listing locks = {.key = "locks",
                                         .heads = heads,
                                         .columns = 7,
-                                        .list = list};
+                                        .list = list_leases};
 
     return dibs__list(cmd, &locks);
 }

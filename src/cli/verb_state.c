@@ -321,8 +321,8 @@ static bool each_json(const dibs_state_item *item, void *arg)
     return true;
 }
 
-static dibs_status list(const dibs__command *cmd, dibs_client *cl,
-                        dibs__shape shape, void *out, dibs_error *err)
+static dibs_status list_in_shape(const dibs__command *cmd, dibs_client *cl,
+                                 dibs__shape shape, void *out, dibs_error *err)
 {
     static dibs_state_fn *const each[DIBS__SHAPES] = {each_row, each_json,
                                                       each_name};
@@ -336,7 +336,7 @@ static int list_values(const dibs__command *cmd)
     static const dibs__listing values = {.key = "values",
                                          .heads = heads,
                                          .columns = 4,
-                                         .list = list};
+                                         .list = list_in_shape};
 
     return dibs__list(cmd, &values);
 }

@@ -36,7 +36,7 @@ static void json_pairs(dibsx_json *js, const dibs_trail_entry *entry)
     dibsx_json_pair_text(js, "reason", entry->reason);
 }
 
-static void row(dibs__table *table, const dibs_trail_entry *entry)
+static void put_row(dibs__table *table, const dibs_trail_entry *entry)
 {
     char time[40];
 
@@ -50,7 +50,7 @@ static void row(dibs__table *table, const dibs_trail_entry *entry)
     dibs__table_cell(table, entry->reason);
 }
 
-static bool each(const dibs_trail_entry *entry, void *arg)
+static bool list_entry(const dibs_trail_entry *entry, void *arg)
 {
     const reading *rd = arg;
 
@@ -61,17 +61,17 @@ static bool each(const dibs_trail_entry *entry, void *arg)
         json_pairs(rd->out, entry);
         dibsx_json_close(rd->out, '}');
     } else {
-        row(rd->out, entry);
+        put_row(rd->out, entry);
     }
     return true;
 }
 
-static dibs_status list(const dibs__command *cmd, dibs_client *cl,
-                        dibs__shape shape, void *out, dibs_error *err)
+static dibs_status list_entries(const dibs__command *cmd, dibs_client *cl,
+                                dibs__shape shape, void *out, dibs_error *err)
 {
     reading rd = {.cmd = cmd, .shape = shape, .out = out};
 
-    return dibs_trail_read(cl, 0, each, &rd, err);
+    return dibs_trail_read(cl, 0, list_entry, &rd, err);
 }
 
 static int print_line(const dibs_trail_entry *entry)
@@ -120,7 +120,7 @@ static bool each_new(const dibs_trail_entry *entry, void *arg)
     return rd->code == 0;
 }
 
-static int look(const dibs__command *cmd, dibs_client *cl, void *arg)
+static int print_news(const dibs__command *cmd, dibs_client *cl, void *arg)
 {
     reading *rd = arg;
     dibs_error err = {0};
@@ -137,11 +137,11 @@ static int show_trail(const dibs__command *cmd)
     static const dibs__listing trail = {.key = "trail",
                                         .heads = heads,
                                         .columns = 7,
-                                        .list = list};
+                                        .list = list_entries};
     reading rd = {.cmd = cmd};
 
     if (dibs__opt_flag(cmd, "follow"))
-        return dibs__poll_verb(cmd, look, &rd);
+        return dibs__poll_verb(cmd, print_news, &rd);
     return dibs__list(cmd, &trail);
 }
 

@@ -103,7 +103,7 @@ static bool look_add(look *lk, const dibs_lease_info *info,
     return true;
 }
 
-static bool each(const dibs_lease_info *info, void *arg)
+static bool add_parties(const dibs_lease_info *info, void *arg)
 {
     look *lk = arg;
 
@@ -118,7 +118,7 @@ static bool each(const dibs_lease_info *info, void *arg)
 
 /* The same owner under the same name in another look. Both are in order of
  * names, so that *from can move along. */
-static const seen *find(const look *lk, const seen *item, size_t *from)
+static const seen *find_seen(const look *lk, const seen *item, size_t *from)
 {
     while (*from < lk->count && strcmp(lk->items[*from].name, item->name) < 0)
         ++*from;
@@ -192,7 +192,7 @@ print_gone(const dibs__command *cmd, const look *before, const look *now)
     int code = 0;
 
     for (size_t i = 0; i < before->count && !code; i++) {
-        if (!find(now, &before->items[i], &from))
+        if (!find_seen(now, &before->items[i], &from))
             code =
                 print_event(cmd, before->items[i].holds ? "released" : "left",
                             &before->items[i]);
@@ -218,7 +218,7 @@ static int print_come(const dibs__command *cmd, const look *before,
 
     for (size_t i = 0; i < now->count && !code; i++) {
         const seen *item = &now->items[i];
-        const char *event = news(find(before, item, &from), item, first);
+        const char *event = news(find_seen(before, item, &from), item, first);
 
         if (event)
             code = print_event(cmd, event, item);
@@ -237,7 +237,7 @@ static int look_once(const dibs__command *cmd, dibs_client *cl, void *arg)
     dibs_error err = {0};
     look now = {0};
     dibs_status rc =
-        dibs_lease_list(cl, dibs__operands(cmd)[0], each, &now, &err);
+        dibs_lease_list(cl, dibs__operands(cmd)[0], add_parties, &now, &err);
     int code = 0;
 
     if (rc == DIBS_OK && now.failed)

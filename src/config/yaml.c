@@ -36,7 +36,7 @@ typedef struct reader {
     dibs_error *err;
 } reader;
 
-static dibs_status load(dibs_error *err)
+static dibs_status load_driver(dibs_error *err)
 {
     static const dibsx_dynlib_call calls[] = {FUNCTIONS(CALL)};
 
@@ -246,7 +246,7 @@ dibs_status dibs__yaml_parse(const char *text, size_t len, const char *file,
         return dibsx_fail(err, DIBS_INVALID,
                           "%s:1:1: the file is larger than %d bytes", file,
                           DIBS__YAML_SIZE_MAX);
-    rc = load(err);
+    rc = load_driver(err);
     if (rc != DIBS_OK)
         return rc;
     if (!api.parser_initialize(&rd.parser))

@@ -38,7 +38,7 @@ static bool guard_ended(const backstop *b)
 }
 
 /* Returns when the guard has ended, or has to be. */
-static void watch(backstop *b)
+static void watch_guard(backstop *b)
 {
     dibsx_nsec give_up_at = DIBSX_NEVER;
     while (!guard_ended(b)) {
@@ -59,7 +59,7 @@ static void watch(backstop *b)
     }
 }
 
-static void refused(int sock, int number)
+static void report_refused(int sock, int number)
 {
     dibs__event event = {DIBS__EVENT_REFUSED, number, 1};
     (void)send(sock, &event, sizeof event, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -79,12 +79,12 @@ _Noreturn void dibs__backstop_main(const dibs__job *job, dibs__guard_page *page,
         dibs__guard_main(job, page, sock, group, self);
     }
     if (b.guard < 0) {
-        refused(sock, errno);
+        report_refused(sock, errno);
         _exit(1);
     }
     dibs__priority_raise(&rank);
     if (dibs__side_process_open(&b.own, job->means, -1))
-        watch(&b);
+        watch_guard(&b);
     dibs__tree_sweep(job->means);
     dibs__cgroup_remove(&job->means->cgroup);
     _exit(0);

@@ -45,7 +45,7 @@ typedef struct guard {
     int probes; /* how often it has measured how late it is woken */
 } guard;
 
-static void report(const guard *g, dibs__event_kind kind, int arg)
+static void report_event(const guard *g, dibs__event_kind kind, int arg)
 {
     dibs__event event = {(int32_t)kind, arg, g->clear};
     (void)send(g->sock, &event, sizeof event, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -111,7 +111,7 @@ static void start_hook(guard *g)
                          .stdin_fd = -1,
                          .cgroup_fd = g->job->means->cgroup.fd};
     if (dibs__spawn_start(&start, &g->hook) != 0)
-        report(g, DIBS__EVENT_HOOK, 0);
+        report_event(g, DIBS__EVENT_HOOK, 0);
 }
 
 static void obey(guard *g, const dibs__event *order)
@@ -167,17 +167,17 @@ static void reaped(guard *g, pid_t pid, int status)
     if (pid == g->child && WIFSTOPPED(status)) {
         /* ... by us, to be killed, while killing. */
         if (!g->killing)
-            report(g, DIBS__EVENT_STOPPED, WSTOPSIG(status));
+            report_event(g, DIBS__EVENT_STOPPED, WSTOPSIG(status));
     } else if (pid == g->child) {
         g->child = 0;
         /* Look on: alone, the command takes the whole tree with it. */
         siginfo_t info;
         g->clear = waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 &&
                    errno == ECHILD;
-        report(g, DIBS__EVENT_ENDED, status);
+        report_event(g, DIBS__EVENT_ENDED, status);
     } else if (pid == g->hook && !WIFSTOPPED(status)) {
         g->hook = 0;
-        report(g, DIBS__EVENT_HOOK, 0);
+        report_event(g, DIBS__EVENT_HOOK, 0);
     }
 }
 
@@ -191,7 +191,7 @@ static void reap(guard *g)
         } else if (pid < 0 && errno == ECHILD) {
             if (!g->clear) {
                 g->clear = true;
-                report(g, DIBS__EVENT_CLEAR, 0);
+                report_event(g, DIBS__EVENT_CLEAR, 0);
             }
             return;
         } else if (pid == 0) {
@@ -238,11 +238,11 @@ static void watch_deadline(guard *g, dibsx_nsec now)
 {
     if (g->killing || now < atomic_load(&g->page->kill_at))
         return;
-    report(g, DIBS__EVENT_OVERDUE, 0);
+    report_event(g, DIBS__EVENT_OVERDUE, 0);
     start_killing(g);
 }
 
-static void step(guard *g)
+static void run_step(guard *g)
 {
     struct pollfd fds[] = {{g->orphan ? -1 : g->sock, POLLIN, 0},
                            {g->own.children, POLLIN, 0},
@@ -281,7 +281,7 @@ _Noreturn void dibs__guard_main(const dibs__job *job, dibs__guard_page *page,
     int number = dibs__spawn_start(&start, &g.child);
     if (number) {
         g.clear = true;
-        report(&g, DIBS__EVENT_REFUSED, number);
+        report_event(&g, DIBS__EVENT_REFUSED, number);
         _exit(0);
     }
     atomic_store(&page->child, g.child);
@@ -290,7 +290,7 @@ _Noreturn void dibs__guard_main(const dibs__job *job, dibs__guard_page *page,
     if (!dibs__side_process_open(&g.own, job->means, g.sock))
         _exit(1);
     while (!g.clear)
-        step(&g);
+        run_step(&g);
     if (!g.backstop)
         dibs__cgroup_remove(&job->means->cgroup);
     _exit(0);

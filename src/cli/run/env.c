@@ -132,7 +132,7 @@ dibs_status dibs__run_env_find_held(dibs_client *cl, const char *chain,
 }
 
 /* Adds a variable of our own; false when it did not fit or memory is short. */
-static bool put(dibs__run_env *env, char *var)
+static bool put_var(dibs__run_env *env, char *var)
 {
     if (!var)
         return false;
@@ -144,7 +144,8 @@ static bool put_text(dibs__run_env *env, const char *name, const char *text)
 {
     char var[DIBS_NAME_MAX + 32];
     int len = snprintf(var, sizeof var, "%s=%s", name, text);
-    return len > 0 && (size_t)len < sizeof var && put(env, dibsx_strdup(var));
+    return len > 0 && (size_t)len < sizeof var &&
+           put_var(env, dibsx_strdup(var));
 }
 
 static bool put_number(dibs__run_env *env, const char *name, uint64_t number)
@@ -173,7 +174,7 @@ static bool put_chain(dibs__run_env *env, const dibs__held *held, size_t count)
         dibsx_buf_printf(&buf, "%s%s", comma, outer);
     char *var = dibsx_buf_take(&buf);
     dibsx_buf_fini(&buf);
-    return put(env, var);
+    return put_var(env, var);
 }
 
 /* DIBS_LOCK_NAME_1, DIBS_LOCK_TOKEN_1 and so on. */

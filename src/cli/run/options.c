@@ -12,7 +12,7 @@
 
 enum { STATUS_LINE_MAX = 4096 };
 
-static int usage(const char *why)
+static int say_usage(const char *why)
 {
     dibs__cli_say("run: %s", why);
     return DIBS__EXIT_USAGE;
@@ -24,11 +24,11 @@ static int read_command(const dibs__command *cmd, dibs__run_opts *opts)
     const char *shell = dibs__opt_text(cmd, "command");
     int count = dibs__operand_count(cmd);
     if (count < 1)
-        return usage("the name of the lock is missing");
+        return say_usage("the name of the lock is missing");
     if (shell && count > 1)
-        return usage("-c takes one string, and no command beside it");
+        return say_usage("-c takes one string, and no command beside it");
     if (!shell && count < 2)
-        return usage("the command to run is missing");
+        return say_usage("the command to run is missing");
 
     /* exec takes words that are not const and leaves them alone. */
     opts->shell_argv[0] = (char *)"sh";
@@ -49,12 +49,12 @@ static int read_on_lost(const dibs__command *cmd, dibs__run_opts *opts)
         opts->on_lost = DIBS__LOST_SIGNAL;
         opts->lost_signal = dibs__signal_parse(text + 7);
         if (!opts->lost_signal)
-            return usage("--on-lost=signal: needs a signal, such as USR1");
+            return say_usage("--on-lost=signal: needs a signal, such as USR1");
     } else if (strncmp(text, "exec:", 5) == 0 && text[5]) {
         opts->on_lost = DIBS__LOST_EXEC;
         opts->lost_shell = text + 5;
     } else {
-        return usage("--on-lost is kill, signal:SIG, ignore or exec:CMD");
+        return say_usage("--on-lost is kill, signal:SIG, ignore or exec:CMD");
     }
     return 0;
 }
@@ -70,9 +70,9 @@ static int read_on_yield(const dibs__command *cmd, dibs__run_opts *opts)
         opts->on_yield = DIBS__YIELD_SIGNAL;
         opts->yield_signal = dibs__signal_parse(text + 7);
         if (!opts->yield_signal)
-            return usage("--on-yield=signal: needs a signal, such as USR1");
+            return say_usage("--on-yield=signal: needs a signal, such as USR1");
     } else {
-        return usage("--on-yield is ignore, signal:SIG or exit");
+        return say_usage("--on-yield is ignore, signal:SIG or exit");
     }
     return 0;
 }
@@ -85,7 +85,7 @@ static int read_status_fd(const dibs__command *cmd, dibs__run_opts *opts)
     int fd = (int)dibs__opt_int(cmd, "status-fd");
     int flags = fcntl(fd, F_GETFD);
     if (flags < 0)
-        return usage("--status-fd is not an open file descriptor");
+        return say_usage("--status-fd is not an open file descriptor");
     /* The reader sees the end of the line when dibs ends, not its children. */
     if (fd > STDERR_FILENO)
         (void)fcntl(fd, F_SETFD, flags | FD_CLOEXEC);
@@ -106,7 +106,7 @@ static int read_lock(const dibs__command *cmd, dibs__run_opts *opts)
         lock->ttl_ms = lock->hold_max_ms;
     lock->progress_ms = dibs__opt_ms(cmd, "progress");
     if (lock->progress_ms > 0 && opts->want.count > 1)
-        return usage("--progress is for one name: not with --also");
+        return say_usage("--progress is for one name: not with --also");
     opts->name = opts->want.names[0];
     opts->ttl_ms = lock->ttl_ms;
     opts->progress_ms = lock->progress_ms;
@@ -130,19 +130,21 @@ int dibs__run_opts_read(const dibs__command *cmd, dibs__run_opts *opts)
 {
     *opts = (dibs__run_opts){.once = dibs__opt_text(cmd, "once")};
     if (dibs__opt_flag(cmd, "no-fork"))
-        return usage("--no-fork cannot be: a lease must be renewed, and given "
-                     "back, by a process beside the command");
+        return say_usage(
+            "--no-fork cannot be: a lease must be renewed, and given "
+            "back, by a process beside the command");
     if (opts->once && opts->once[0] == '@')
-        return usage("--once takes minute, hour, day or a text of your own; "
-                     "slots that begin with @ are not supported");
+        return say_usage(
+            "--once takes minute, hour, day or a text of your own; "
+            "slots that begin with @ are not supported");
     if (opts->once && !opts->once[0])
-        return usage("--once needs a slot: minute, hour, day or a text");
+        return say_usage("--once needs a slot: minute, hour, day or a text");
     read_plain(cmd, opts);
 
     const char *text = dibs__opt_text(cmd, "signal");
     opts->signal = text ? dibs__signal_parse(text) : SIGTERM;
     if (!opts->signal)
-        return usage("--signal needs a signal, such as TERM");
+        return say_usage("--signal needs a signal, such as TERM");
     int rc = read_command(cmd, opts);
     if (!rc)
         rc = read_lock(cmd, opts);

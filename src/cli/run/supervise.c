@@ -424,7 +424,7 @@ static void serve_ticks(run *r)
 enum { FD_GUARD, FD_SIGNALS, FD_YIELD, FD_TICKS, FD_LOST };
 
 /* A lease that is known to be gone has nothing more to say. */
-static nfds_t collect(const run *r, struct pollfd *fds)
+static nfds_t collect_fds(const run *r, struct pollfd *fds)
 {
     nfds_t count = FD_LOST;
     fds[FD_GUARD] = (struct pollfd){r->guard.sock, POLLIN, 0};
@@ -438,10 +438,10 @@ static nfds_t collect(const run *r, struct pollfd *fds)
     return count;
 }
 
-static void step(run *r)
+static void run_step(run *r)
 {
     struct pollfd fds[FD_LOST + DIBS_MULTI_MAX];
-    nfds_t count = collect(r, fds);
+    nfds_t count = collect_fds(r, fds);
     bool lost = false;
     dibsx_nsec next = earlier(earlier(r->look_at, r->term_at),
                               earlier(r->max_run_at, r->sweep_at));
@@ -494,8 +494,8 @@ make_cgroup(const run *r, dibs__tree_means *means, dibs_error *err)
                          strerror(errno), dibs__tree_means_advice);
 }
 
-static dibs_status
-start(run *r, char *const *envp, const dibs__watched *watched, dibs_error *err)
+static dibs_status start_command(run *r, char *const *envp,
+                                 const dibs__watched *watched, dibs_error *err)
 {
     dibs__job job = {.argv = r->opts->argv,
                      .envp = envp,
@@ -553,10 +553,10 @@ dibs__supervise(const dibs__run_opts *opts, const dibs__watched *watched,
     if (rc == DIBS_OK)
         rc = make_cgroup(&r, watched->means, err);
     if (rc == DIBS_OK)
-        rc = start(&r, envp, watched, err);
+        rc = start_command(&r, envp, watched, err);
     if (rc == DIBS_OK) {
         while (!r.clear)
-            step(&r);
+            run_step(&r);
         dibs__terminal_take(&r.term, child_of(&r));
     }
     dibs__guard_end(&r.guard);
