@@ -66,7 +66,7 @@ void dibs__doorbell_put(dibs__doorbell *ln, const dibs__notice *ring)
 
 void dibs__doorbell_missed(dibs__doorbell *ln)
 {
-    dibs__doorbell_put(ln, &(dibs__notice){.news = DIBS__NOTICE_MISSED});
+    dibs__doorbell_put(ln, &(dibs__notice){.kind = DIBS__NOTICE_MISSED});
 }
 
 void dibs__doorbell_report(dibs__doorbell *ln, const dibs_error *failure)

@@ -23,7 +23,7 @@ bool dibs__notice_read(const char *text, dibs__notice *ring)
     text += OWNER;
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
         if (strncmp(text, words[i], strlen(words[i])) == 0) {
-            ring->news = (dibs__notice_kind)i;
+            ring->kind = (dibs__notice_kind)i;
             fence = text + strlen(words[i]);
         }
     if (!fence || *fence < '0' || *fence > '9')

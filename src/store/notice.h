@@ -20,7 +20,7 @@ typedef enum dibs__notice_kind {
 /* A notice on the doorbell of a client. */
 typedef struct dibs__notice {
     char owner[DIBS_OWNER_SIZE];
-    dibs__notice_kind news;
+    dibs__notice_kind kind;
     uint64_t fence; /* of the grant, or of the lease that was broken */
 } dibs__notice;
 

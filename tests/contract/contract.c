@@ -310,13 +310,13 @@ static void hear(contract *t, size_t handle)
     }
 }
 
-static bool recall(actor *a, dibs__notice_kind news, uint64_t *fence)
+static bool recall(actor *a, dibs__notice_kind kind, uint64_t *fence)
 {
     dibs__notice *heard = a->t->heard[a->handle];
     size_t *count = &a->t->heard_count[a->handle];
 
     for (size_t i = 0; i < *count; i++) {
-        if (heard[i].news != news || strcmp(heard[i].owner, a->owner) != 0)
+        if (heard[i].kind != kind || strcmp(heard[i].owner, a->owner) != 0)
             continue;
         *fence = heard[i].fence;
         heard[i] = heard[--*count];
@@ -325,15 +325,15 @@ static bool recall(actor *a, dibs__notice_kind news, uint64_t *fence)
     return false;
 }
 
-bool actor_hears(actor *a, dibs__notice_kind news)
+bool actor_hears(actor *a, dibs__notice_kind kind)
 {
     uint64_t fence;
 
     hear(a->t, a->handle);
-    return recall(a, news, &fence);
+    return recall(a, kind, &fence);
 }
 
-bool actor_rung(actor *a, dibs__notice_kind news, uint64_t *fence)
+bool actor_rung(actor *a, dibs__notice_kind kind, uint64_t *fence)
 {
     dibsx_nsec end = dibsx_after_ms(dibsx_now(), CONTRACT_BOUND_MS);
 
@@ -342,7 +342,7 @@ bool actor_rung(actor *a, dibs__notice_kind news, uint64_t *fence)
         struct pollfd bell = {.fd = a->t->bell[a->handle], .events = POLLIN};
 
         hear(a->t, a->handle);
-        if (recall(a, news, fence))
+        if (recall(a, kind, fence))
             return true;
         if (dibsx_now() >= end)
             return false;
@@ -350,7 +350,7 @@ bool actor_rung(actor *a, dibs__notice_kind news, uint64_t *fence)
     }
 }
 
-void actor_expect_quiet(actor *a, dibs__notice_kind news)
+void actor_expect_quiet(actor *a, dibs__notice_kind kind)
 {
     actor holder = contract_actor(a->t, CONTRACT_HANDLES - 1);
     actor waiter = contract_actor(a->t, a->handle);
@@ -363,7 +363,7 @@ void actor_expect_quiet(actor *a, dibs__notice_kind news)
     assert_status(actor_queue(&waiter), DIBS_BUSY);
     assert_status(actor_release(&holder), DIBS_OK);
     IN_TIME(actor_rung(&waiter, DIBS__NOTICE_GRANTED, &fence));
-    assert_false(recall(a, news, &fence));
+    assert_false(recall(a, kind, &fence));
 }
 
 void actor_expect_claim(actor *next)

@@ -124,14 +124,14 @@ dibs_status actor_convert(actor *a, dibs__mode mode, const actor *to,
 dibs_status actor_until(actor *a, int64_t bound_ms);
 
 /* Waits for a ring to this owner; false when none comes in time. */
-bool actor_rung(actor *a, dibs__notice_kind news, uint64_t *fence);
+bool actor_rung(actor *a, dibs__notice_kind kind, uint64_t *fence);
 
 /* True when a ring to this owner is there by now; does not wait. */
-bool actor_hears(actor *a, dibs__notice_kind news);
+bool actor_hears(actor *a, dibs__notice_kind kind);
 
 /* No such ring to this owner is there, nor on its way: what is rung after it has
  * come meanwhile. */
-void actor_expect_quiet(actor *a, dibs__notice_kind news);
+void actor_expect_quiet(actor *a, dibs__notice_kind kind);
 
 /* The waiter `next` was served by the step before: it is rung, above its
  * watermark, and holds a claim under that fence. */

@@ -14,11 +14,11 @@ static dibs_status yield(contract *t, uint64_t fence, uint32_t *asked)
                                  &err);
 }
 
-static void expect_ring(actor *a, dibs__notice_kind news)
+static void expect_ring(actor *a, dibs__notice_kind kind)
 {
     uint64_t fence = 0;
 
-    IN_TIME(actor_rung(a, news, &fence));
+    IN_TIME(actor_rung(a, kind, &fence));
     assert_int_equal(fence, a->ans.fence);
 }
 

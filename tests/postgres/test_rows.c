@@ -202,7 +202,7 @@ static bool rings(dibs__store *st, int fd, dibs__notice *ring)
 static void a_doorbell_that_was_cut_off_is_told(void **state)
 {
     dibs__store *st = open_store();
-    dibs__notice ring = {.news = DIBS__NOTICE_GRANTED};
+    dibs__notice ring = {.kind = DIBS__NOTICE_GRANTED};
     int fd = -1;
 
     (void)state;
@@ -212,12 +212,12 @@ static void a_doorbell_that_was_cut_off_is_told(void **state)
                                "pg_stat_activity WHERE query LIKE 'LISTEN%'"),
                      1);
     assert_true(rings(st, fd, &ring));
-    assert_int_equal(ring.news, DIBS__NOTICE_MISSED);
+    assert_int_equal(ring.kind, DIBS__NOTICE_MISSED);
     assert_status(ask(st, ONE, DIBS__EXCLUSIVE, false), DIBS_OK);
     assert_status(ask(st, OTHER, DIBS__EXCLUSIVE, true), DIBS_BUSY);
     leave(st, ONE);
     assert_true(rings(st, fd, &ring));
-    assert_int_equal(ring.news, DIBS__NOTICE_GRANTED);
+    assert_int_equal(ring.kind, DIBS__NOTICE_GRANTED);
     assert_string_equal(ring.owner, OTHER);
     leave(st, OTHER);
     dibs__store_close(st);

@@ -114,8 +114,8 @@ static uint64_t turn(stage *sg, const char *owner, uint64_t fence,
     return ans.fence;
 }
 
-/* Whether an owner is rung with such news within a bound. */
-static bool rung(stage *sg, size_t i, const char *owner, dibs__notice_kind news)
+/* Whether an owner is rung with such a notice within a bound. */
+static bool rung(stage *sg, size_t i, const char *owner, dibs__notice_kind kind)
 {
     dibsx_nsec end = dibsx_after_ms(dibsx_now(), WORLD_BOUND_MS);
     struct pollfd bell = {.fd = sg->bell[i], .events = POLLIN};
@@ -123,7 +123,7 @@ static bool rung(stage *sg, size_t i, const char *owner, dibs__notice_kind news)
 
     while (poll(&bell, 1, (int)dibsx_wait_ms(end, dibsx_now())) == 1)
         if (sg->st[i]->ops->bell_hear(sg->st[i], &ring, 1) == 1 &&
-            ring.news == news && strcmp(ring.owner, owner) == 0)
+            ring.kind == kind && strcmp(ring.owner, owner) == 0)
             return true;
     return false;
 }
@@ -589,13 +589,13 @@ static void a_channel_that_was_lost_is_told(void **state)
 {
     stage *sg = *state;
     struct pollfd bell = {.fd = sg->bell[0], .events = POLLIN};
-    dibs__notice ring = {.news = DIBS__NOTICE_GRANTED};
+    dibs__notice ring = {.kind = DIBS__NOTICE_GRANTED};
 
     assert_int_equal(sg->st[0]->ops->bell_hear(sg->st[0], &ring, 1), 0);
     ASSERT_REPLY("2", "CLIENT", "KILL", "TYPE", "pubsub");
     assert_int_equal(poll(&bell, 1, WORLD_BOUND_MS), 1);
     assert_int_equal(sg->st[0]->ops->bell_hear(sg->st[0], &ring, 1), 1);
-    assert_int_equal(ring.news, DIBS__NOTICE_MISSED);
+    assert_int_equal(ring.kind, DIBS__NOTICE_MISSED);
 }
 
 int main(void)

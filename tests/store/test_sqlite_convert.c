@@ -47,13 +47,13 @@ static void bell_of(world *w, dibs__store *st)
     assert_status(st->ops->bell_open(st, soon(), &fd, &w->err), DIBS_OK);
 }
 
-/* Exactly one ring, of these news, for the n-th owner. */
-static uint64_t assert_rung(dibs__store *st, dibs__notice_kind news, unsigned n)
+/* Exactly one notice of this kind, for the n-th owner. */
+static uint64_t assert_rung(dibs__store *st, dibs__notice_kind kind, unsigned n)
 {
     dibs__notice rings[4];
 
     assert_int_equal(st->ops->bell_hear(st, rings, 4), 1);
-    assert_int_equal(rings[0].news, news);
+    assert_int_equal(rings[0].kind, kind);
     assert_string_equal(rings[0].owner, owner(n));
     return rings[0].fence;
 }

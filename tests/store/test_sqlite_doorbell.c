@@ -68,7 +68,7 @@ static void assert_handed_over(world *w, dibs__store *a, dibs__store *b)
     assert_true(rings(fd, 1000));
     assert_int_equal(b->ops->bell_hear(b, &ring, 1), 1);
     assert_string_equal(ring.owner, owner(2));
-    assert_int_equal(ring.news, DIBS__NOTICE_GRANTED);
+    assert_int_equal(ring.kind, DIBS__NOTICE_GRANTED);
     assert_true(ring.fence > queued.fence);
     assert_status(queue_lock(w, b, "x", 2, &mine), DIBS_OK);
     assert_int_equal(mine.fence, ring.fence);

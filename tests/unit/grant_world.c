@@ -91,14 +91,14 @@ static void write_back(world *w, const dibs__party *party)
         *row = w->rows[--w->count];
 }
 
-static const char *sign_of(dibs__notice_kind news)
+static const char *sign_of(dibs__notice_kind kind)
 {
     static const char *const signs[] = {[DIBS__NOTICE_GRANTED] = "+",
                                         [DIBS__NOTICE_BROKEN] = "-",
                                         [DIBS__NOTICE_WANTED] = "?",
                                         [DIBS__NOTICE_YIELD] = "!"};
 
-    return signs[news];
+    return signs[kind];
 }
 
 static void note_rings(world *w)

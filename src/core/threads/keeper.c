@@ -166,9 +166,9 @@ static void nudge_all(dibs_client *cl)
 
 /* News about a lease that is ours. Locks: cl->mutex, let go for a callback. */
 static void
-about_a_lease(dibs_lock *lock, dibs__notice_kind news, dibsx_nsec now)
+about_a_lease(dibs_lock *lock, dibs__notice_kind kind, dibsx_nsec now)
 {
-    switch (news) {
+    switch (kind) {
     case DIBS__NOTICE_BROKEN:
         dibs__lease_doubt(&lock->lease, now);
         dibs__keeper_watch(lock->cl, lock);
@@ -197,14 +197,14 @@ static void heard(dibs_client *cl, const dibs__notice *ring)
 
     if (!lock)
         return;
-    if (ring->news == DIBS__NOTICE_GRANTED) {
+    if (ring->kind == DIBS__NOTICE_GRANTED) {
         if (dibs__lease_rung(&lock->lease, ring->fence, now)) {
             dibs__count(&cl->stats.rings);
             dibs__lock_acquire_wake(lock);
         }
         dibs__keeper_watch(cl, lock);
     } else if (lock->lease.fence == ring->fence) {
-        about_a_lease(lock, ring->news, now);
+        about_a_lease(lock, ring->kind, now);
     }
 }
 
@@ -219,7 +219,7 @@ static void hear_bell(dibs_client *cl, dibs__store *st)
         count = st->ops->bell_hear(st, rings, RINGS_AT_ONCE);
         pthread_mutex_lock(&cl->mutex);
         for (size_t i = 0; i < count; i++)
-            if (rings[i].news == DIBS__NOTICE_MISSED)
+            if (rings[i].kind == DIBS__NOTICE_MISSED)
                 nudge_all(cl);
             else
                 heard(cl, &rings[i]);

@@ -425,7 +425,7 @@ static size_t fault_bell_hear(dibs__store *st, dibs__notice *rings, size_t max)
         return 0;
     if (!after)
         return heard;
-    rings[0] = (dibs__notice){.news = DIBS__NOTICE_MISSED};
+    rings[0] = (dibs__notice){.kind = DIBS__NOTICE_MISSED};
     return 1;
 }
 

@@ -429,7 +429,7 @@ dibs__pg_advised_hear(struct dibs__store *st, dibs__notice *rings, size_t max)
     size_t count = dibs__pg_doorbell_hear(&dibs__pg_of(st)->bell, rings, max);
 
     for (size_t i = 0; i < count; i++)
-        if (rings[i].news == DIBS__NOTICE_GRANTED)
-            rings[i].news = DIBS__NOTICE_MISSED;
+        if (rings[i].kind == DIBS__NOTICE_GRANTED)
+            rings[i].kind = DIBS__NOTICE_MISSED;
     return count;
 }

@@ -33,7 +33,7 @@ enum {
  * write of this size is never split. */
 typedef struct message {
     uint32_t magic;
-    uint32_t news;
+    uint32_t kind;
     uint64_t fence;
     char owner[DIBS_OWNER_SIZE - 1];
 } message;
@@ -74,7 +74,7 @@ void dibs__peal_add(dibs__peal *peal, const dibs__party *party)
     chime = &peal->chimes[peal->count++];
     memcpy(chime->bell, party->bell, sizeof(chime->bell));
     memcpy(chime->ring.owner, party->owner, sizeof(chime->ring.owner));
-    chime->ring.news = party->news;
+    chime->ring.kind = party->news;
     chime->ring.fence = party->fence;
 }
 
@@ -252,11 +252,11 @@ const char *dibs__bell_address(dibs__bell *bell)
 
 static bool read_message(const message *msg, dibs__notice *ring)
 {
-    if (msg->magic != MAGIC || msg->news >= DIBS__NOTICE_MISSED)
+    if (msg->magic != MAGIC || msg->kind >= DIBS__NOTICE_MISSED)
         return false;
     memcpy(ring->owner, msg->owner, sizeof(msg->owner));
     ring->owner[sizeof(msg->owner)] = '\0';
-    ring->news = (dibs__notice_kind)msg->news;
+    ring->kind = (dibs__notice_kind)msg->kind;
     ring->fence = msg->fence;
     return is_hex(ring->owner, sizeof(msg->owner));
 }
@@ -328,7 +328,7 @@ static void ring_listed(const char *id, const message *msg)
 static void ring_one(dibs__bell *bell, const dibs__chime *chime)
 {
     message msg = {.magic = MAGIC,
-                   .news = (uint32_t)chime->ring.news,
+                   .kind = (uint32_t)chime->ring.kind,
                    .fence = chime->ring.fence};
 
     memcpy(msg.owner, chime->ring.owner, sizeof(msg.owner));
