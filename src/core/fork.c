@@ -1,10 +1,9 @@
 /* fork.c - the page that the kernel clears on fork. Any thread. */
 /* SPDX-License-Identifier: MIT */
 #include "core/fork.h"
-
+#include "base/fork_page.h"
 #include <pthread.h>
 #include <stdatomic.h>
-#include <sys/mman.h>
 
 /* The page, and the last number that was given out. The number survives a fork
  * and the page does not: that difference is the whole trick. */
@@ -14,15 +13,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void map_page(void)
 {
-    void *mem = mmap(NULL, sizeof(*page), PROT_READ | PROT_WRITE,
-                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-    if (mem == MAP_FAILED)
-        return;
-    if (madvise(mem, sizeof(*page), MADV_WIPEONFORK) != 0)
-        munmap(mem, sizeof(*page));
-    else
-        page = mem;
+    page = dibsx_fork_page_map(sizeof(*page));
 }
 
 uint64_t dibs__fork_number(void)

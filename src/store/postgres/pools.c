@@ -8,9 +8,9 @@
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/fail.h"
+#include "base/fork_page.h"
 #include "base/sha1.h"
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 enum { SURROUNDINGS_MAX = 256 << 10 };
@@ -33,15 +33,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void map_list(void)
 {
-    void *mem = mmap(NULL, sizeof(*all), PROT_READ | PROT_WRITE,
-                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-    if (mem == MAP_FAILED)
-        return;
-    if (madvise(mem, sizeof(*all), MADV_WIPEONFORK) != 0)
-        munmap(mem, sizeof(*all));
-    else
-        all = mem;
+    all = dibsx_fork_page_map(sizeof(*all));
 }
 
 /* The variables that libpq reads, as a digest: passwords are among them. */
