@@ -4,7 +4,7 @@
 #include "base/fail.h"
 #include <inttypes.h>
 
-static int64_t longer(int64_t one_ms, int64_t other_ms)
+static int64_t max_ms(int64_t one_ms, int64_t other_ms)
 {
     return one_ms > other_ms ? one_ms : other_ms;
 }
@@ -41,7 +41,7 @@ dibs_status dibs__answer_grant(const dibs__ask *ask, const dibs__answer *ans,
 {
     int64_t most_ms = ask->most_ms > 0
                           ? ask->most_ms
-                          : longer(ask->ttl_ms, DIBS__LEASE_MAX_MS);
+                          : max_ms(ask->ttl_ms, DIBS__LEASE_MAX_MS);
     dibs_status rc =
         check_span(ans->left_ms, ans->claim ? DIBS__CLAIM_MS : most_ms, err);
 
@@ -59,7 +59,7 @@ dibs_status dibs__answer_convert(const dibs__conversion *turn,
                                  const dibs__answer *ans, dibs_error *err)
 {
     dibs_status rc =
-        check_span(ans->left_ms, longer(turn->ttl_ms, DIBS__LEASE_MAX_MS), err);
+        check_span(ans->left_ms, max_ms(turn->ttl_ms, DIBS__LEASE_MAX_MS), err);
 
     return rc == DIBS_OK ? check_fence(ans->fence, turn->fence, err) : rc;
 }
@@ -68,6 +68,6 @@ dibs_status dibs__answer_renewal(const dibs__renewal *item, dibs_error *err)
 {
     if (item->ttl_ms == 0 && item->left_ms == 0)
         return DIBS_OK;
-    return check_span(item->left_ms, longer(item->ttl_ms, DIBS__LEASE_MAX_MS),
+    return check_span(item->left_ms, max_ms(item->ttl_ms, DIBS__LEASE_MAX_MS),
                       err);
 }

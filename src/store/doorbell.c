@@ -32,7 +32,7 @@ static void fd_close(int *fd)
     *fd = -1;
 }
 
-static void let_go(dibs__doorbell *ln)
+static void free_parts(dibs__doorbell *ln)
 {
     fd_close(&ln->ring_fd);
     fd_close(&ln->stop_fd);
@@ -48,7 +48,7 @@ void dibs__doorbell_stop(dibs__doorbell *ln)
 
 void dibs__doorbell_fini(dibs__doorbell *ln)
 {
-    let_go(ln);
+    free_parts(ln);
     pthread_cond_destroy(&ln->cond);
     pthread_mutex_destroy(&ln->mutex);
 }
@@ -102,8 +102,8 @@ static dibs_status open_failed(int number, dibs_error *err)
 }
 
 /* Locks: ln->mutex. */
-static dibs_status
-begin(dibs__doorbell *ln, int (*start)(void *arg), void *arg, dibs_error *err)
+static dibs_status start_listening(dibs__doorbell *ln, int (*start)(void *arg),
+                                   void *arg, dibs_error *err)
 {
     unsigned char id[(DIBS__DOORBELL_ADDRESS - 1) / 2];
     int failed;
@@ -139,10 +139,10 @@ dibs__doorbell_open(dibs__doorbell *ln, int (*start)(void *arg), void *arg,
 
     pthread_mutex_lock(&ln->mutex);
     if (!ln->open) {
-        rc = begin(ln, start, arg, err);
+        rc = start_listening(ln, start, arg, err);
         ln->open = rc == DIBS_OK;
         if (rc != DIBS_OK)
-            let_go(ln);
+            free_parts(ln);
     }
     if (rc == DIBS_OK)
         await_outcome(ln, deadline);

@@ -49,7 +49,7 @@ static void copy_text(char *out, size_t size, const char *text)
 }
 
 /* A party that was dropped and comes back in the same step is an update. */
-static void touch(dibs__party *party)
+static void mark_changed(dibs__party *party)
 {
     if (party->mark != DIBS__ADDED)
         party->mark = DIBS__CHANGED;
@@ -57,7 +57,7 @@ static void touch(dibs__party *party)
 
 /* One that was added in this step leaves no trace: the last takes its place.
  * Loops that drop therefore run backwards. */
-static void drop(dibs__roll *roll, dibs__party *party)
+static void drop_party(dibs__roll *roll, dibs__party *party)
 {
     if (party->mark == DIBS__ADDED)
         *party = roll->parties[--roll->count];
@@ -66,7 +66,7 @@ static void drop(dibs__roll *roll, dibs__party *party)
 }
 
 /* A ghost leaves its tombstone, if it is to have one; others leave nothing. */
-static void end(dibs__roll *roll, dibs__party *party)
+static void end_party(dibs__roll *roll, dibs__party *party)
 {
     int64_t from_us = min_us(party->until_us, roll->now_us);
     int64_t until_us = after_ms(from_us, DIBS__TOMB_MS);
@@ -75,30 +75,31 @@ static void end(dibs__roll *roll, dibs__party *party)
         party->role = DIBS__TOMB;
         party->claim = false;
         party->until_us = until_us;
-        touch(party);
+        mark_changed(party);
     } else
-        drop(roll, party);
+        drop_party(roll, party);
 }
 
-static void prune(dibs__roll *roll)
+static void prune_roll(dibs__roll *roll)
 {
     for (size_t i = roll->count; i-- > 0;) {
         dibs__party *party = &roll->parties[i];
 
         if (party->mark != DIBS__DROPPED && !dibs__party_lives(roll, party))
-            end(roll, party);
+            end_party(roll, party);
     }
 }
 
 static bool
-is(const dibs__roll *roll, const dibs__party *party, dibs__role role)
+has_role(const dibs__roll *roll, const dibs__party *party, dibs__role role)
 {
     return party && party->role == role && dibs__party_lives(roll, party);
 }
 
 /* A blank party of the owner, in the place of `old` if there is one. NULL when
  * memory is short. */
-static dibs__party *blank(dibs__roll *roll, dibs__party *old, const char *owner)
+static dibs__party *
+blank_party(dibs__roll *roll, dibs__party *old, const char *owner)
 {
     dibs__mark mark = old ? old->mark : DIBS__ADDED;
     dibs__party *party = old ? old : dibs__roll_add(roll);
@@ -107,7 +108,7 @@ static dibs__party *blank(dibs__roll *roll, dibs__party *old, const char *owner)
         return NULL;
     memset(party, 0, sizeof(*party));
     party->mark = mark;
-    touch(party);
+    mark_changed(party);
     copy_text(party->owner, sizeof(party->owner), owner);
     return party;
 }
@@ -122,7 +123,7 @@ static uint64_t next_fence(dibs__roll *roll)
     return fence;
 }
 
-static void give(dibs__roll *roll, dibs__party *party, bool asking)
+static void give_lease(dibs__roll *roll, dibs__party *party, bool asking)
 {
     int64_t span_ms = asking ? party->ttl_ms : DIBS__CLAIM_MS;
 
@@ -133,16 +134,16 @@ static void give(dibs__roll *roll, dibs__party *party, bool asking)
     party->until_us = after_ms(roll->now_us, span_ms);
     party->ring = !asking;
     party->news = DIBS__NOTICE_GRANTED;
-    touch(party);
+    mark_changed(party);
 }
 
 /* Ends every step. `asker` may be NULL. */
-static void serve(dibs__roll *roll, const dibs__party *asker)
+static void serve_queue(dibs__roll *roll, const dibs__party *asker)
 {
     dibs__party *party;
 
     while ((party = dibs__roll_next(roll)))
-        give(roll, party, party == asker);
+        give_lease(roll, party, party == asker);
 #ifndef NDEBUG
     dibs__roll_check(roll);
 #endif
@@ -156,15 +157,15 @@ static void tell_wanted(dibs__roll *roll, const dibs__party *asker)
     for (size_t i = 0; i < roll->count; i++) {
         dibs__party *party = &roll->parties[i];
 
-        if (party == asker || !is(roll, party, DIBS__HOLDER) || !party->tell ||
-            !party->bell[0] || party->ring)
+        if (party == asker || !has_role(roll, party, DIBS__HOLDER) ||
+            !party->tell || !party->bell[0] || party->ring)
             continue;
         party->ring = true;
         party->news = DIBS__NOTICE_WANTED;
     }
 }
 
-static dibs_status used_up(dibs_error *err)
+static dibs_status fail_used_up(dibs_error *err)
 {
     return dibsx_fail(err, DIBS_INTERNAL,
                       "the fences of this store are used up");
@@ -183,12 +184,12 @@ check_ask(const dibs__roll *roll, const dibs__ask *ask, dibs_error *err)
                           "%u permits were asked for, of %u in all",
                           ask->permits, ask->capacity);
     if (roll->watermark >= INT64_MAX)
-        return used_up(err);
+        return fail_used_up(err);
     return DIBS_OK;
 }
 
-static dibs_status
-granted(const dibs__roll *roll, const dibs__party *mine, dibs__answer *ans)
+static dibs_status answer_granted(const dibs__roll *roll,
+                                  const dibs__party *mine, dibs__answer *ans)
 {
     ans->fence = mine->fence;
     ans->claim = mine->claim;
@@ -199,7 +200,7 @@ granted(const dibs__roll *roll, const dibs__party *mine, dibs__answer *ans)
 /* Any party of another kind than is asked for: the kind of the name is that of
  * all who hold or wait. */
 static const dibs__party *
-other_kind(const dibs__roll *roll, const dibs__ask *ask)
+find_other_kind(const dibs__roll *roll, const dibs__ask *ask)
 {
     for (size_t i = 0; i < roll->count; i++) {
         const dibs__party *party = &roll->parties[i];
@@ -223,13 +224,13 @@ static uint64_t next_seq(const dibs__roll *roll)
 
 /* Gives the asker a place at the end of the queue, or refreshes the one it has.
  * NULL when memory is short. */
-static dibs__party *join(dibs__roll *roll, dibs__party *mine,
-                         const dibs__ask *ask, const char *bell)
+static dibs__party *join_queue(dibs__roll *roll, dibs__party *mine,
+                               const dibs__ask *ask, const char *bell)
 {
     uint64_t seq = next_seq(roll);
 
-    if (!is(roll, mine, DIBS__WAITER)) {
-        mine = blank(roll, mine, ask->owner);
+    if (!has_role(roll, mine, DIBS__WAITER)) {
+        mine = blank_party(roll, mine, ask->owner);
         if (!mine)
             return NULL;
         mine->role = DIBS__WAITER;
@@ -245,13 +246,13 @@ static dibs__party *join(dibs__roll *roll, dibs__party *mine,
     }
     mine->until_us = after_ms(roll->now_us, DIBS__PLACE_MS);
     copy_text(mine->bell, sizeof(mine->bell), bell);
-    touch(mine);
+    mark_changed(mine);
     return mine;
 }
 
 static dibs_status
-refuse(dibs__roll *roll, dibs__party *mine, const dibs__ask *ask,
-       dibs__answer *ans, dibs_error *err)
+refuse_ask(dibs__roll *roll, dibs__party *mine, const dibs__ask *ask,
+           dibs__answer *ans, dibs_error *err)
 {
     const dibs__party *first;
 
@@ -259,8 +260,8 @@ refuse(dibs__roll *roll, dibs__party *mine, const dibs__ask *ask,
     ans->ahead = dibs__roll_ahead(roll, mine);
     if (!ans->queued) {
         /* It may have kept back others that fit. */
-        drop(roll, mine);
-        serve(roll, NULL);
+        drop_party(roll, mine);
+        serve_queue(roll, NULL);
     }
     tell_wanted(roll, NULL);
     ans->fence = roll->watermark;
@@ -283,37 +284,38 @@ dibs__grant_acquire(dibs__roll *roll, const dibs__ask *ask, const char *bell,
     if (rc != DIBS_OK)
         return rc;
 
-    prune(roll);
+    prune_roll(roll);
     mine = dibs__roll_find(roll, ask->owner);
-    if (is(roll, mine, DIBS__HOLDER)) {
-        serve(roll, NULL);
-        return granted(roll, mine, ans);
+    if (has_role(roll, mine, DIBS__HOLDER)) {
+        serve_queue(roll, NULL);
+        return answer_granted(roll, mine, ans);
     }
-    if (is(roll, mine, DIBS__GHOST) || is(roll, mine, DIBS__TOMB)) {
-        serve(roll, NULL);
+    if (has_role(roll, mine, DIBS__GHOST) || has_role(roll, mine, DIBS__TOMB)) {
+        serve_queue(roll, NULL);
         return dibs__refuse_left(ask->name, err);
     }
-    other = other_kind(roll, ask);
+    other = find_other_kind(roll, ask);
     if (other) {
         uint32_t capacity = other->capacity;
 
-        if (is(roll, mine, DIBS__WAITER))
-            drop(roll, mine);
-        serve(roll, NULL);
+        if (has_role(roll, mine, DIBS__WAITER))
+            drop_party(roll, mine);
+        serve_queue(roll, NULL);
         return dibs__refuse_kind(ask, capacity, err);
     }
-    mine = join(roll, mine, ask, bell);
+    mine = join_queue(roll, mine, ask, bell);
     if (!mine)
         return dibsx_nomem(err, "a place in a queue");
     if ((ask->flags & DIBS__ASK_BARGE) && dibs__roll_fits(roll, mine))
-        give(roll, mine, true);
-    serve(roll, mine);
+        give_lease(roll, mine, true);
+    serve_queue(roll, mine);
     if (mine->role == DIBS__HOLDER)
-        return granted(roll, mine, ans);
-    return refuse(roll, mine, ask, ans, err);
+        return answer_granted(roll, mine, ans);
+    return refuse_ask(roll, mine, ask, ans, err);
 }
 
-static void extend(const dibs__roll *roll, dibs__party *mine, int64_t ttl_ms)
+static void
+extend_lease(const dibs__roll *roll, dibs__party *mine, int64_t ttl_ms)
 {
     int64_t until_us = after_ms(roll->now_us, ttl_ms);
 
@@ -322,17 +324,17 @@ static void extend(const dibs__roll *roll, dibs__party *mine, int64_t ttl_ms)
     if (until_us > mine->until_us)
         mine->until_us = until_us;
     mine->claim = false;
-    touch(mine);
+    mark_changed(mine);
 }
 
 /* Whoever renews is who listens: a lease that was turned over has no doorbell
  * until then. */
-static void hear(dibs__party *mine, const char *bell)
+static void set_bell(dibs__party *mine, const char *bell)
 {
     if (!bell[0] || strcmp(mine->bell, bell) == 0)
         return;
     copy_text(mine->bell, sizeof(mine->bell), bell);
-    touch(mine);
+    mark_changed(mine);
 }
 
 void dibs__grant_renew(dibs__roll *roll, dibs__renewal *item, const char *bell)
@@ -340,14 +342,14 @@ void dibs__grant_renew(dibs__roll *roll, dibs__renewal *item, const char *bell)
     dibs__party *mine;
     bool held;
 
-    prune(roll);
+    prune_roll(roll);
     mine = dibs__roll_find(roll, item->owner);
-    held = is(roll, mine, DIBS__HOLDER) && mine->fence == item->fence;
+    held = has_role(roll, mine, DIBS__HOLDER) && mine->fence == item->fence;
     if (held) {
-        extend(roll, mine, item->ttl_ms);
-        hear(mine, bell);
+        extend_lease(roll, mine, item->ttl_ms);
+        set_bell(mine, bell);
     }
-    serve(roll, NULL);
+    serve_queue(roll, NULL);
 
     item->rc = held ? DIBS_OK : DIBS_LOST;
     item->left_ms = held ? (mine->until_us - roll->now_us) / 1000 : 0;
@@ -356,7 +358,7 @@ void dibs__grant_renew(dibs__roll *roll, dibs__renewal *item, const char *bell)
 
 /* A ghost that is left again keeps its time. */
 static void
-haunt(const dibs__roll *roll, dibs__party *mine, const dibs__leave *leave)
+leave_ghost(const dibs__roll *roll, dibs__party *mine, const dibs__leave *leave)
 {
     bool again = mine->role == DIBS__GHOST;
 
@@ -364,13 +366,13 @@ haunt(const dibs__roll *roll, dibs__party *mine, const dibs__leave *leave)
         mine->until_us = after_ms(roll->now_us, leave->keep_ms);
     mine->role = DIBS__GHOST;
     mine->claim = leave->unanswered || (again && mine->claim);
-    touch(mine);
+    mark_changed(mine);
 }
 
 /* False when memory is short. */
-static bool bury(dibs__roll *roll, dibs__party *mine, const char *owner)
+static bool leave_tomb(dibs__roll *roll, dibs__party *mine, const char *owner)
 {
-    mine = blank(roll, mine, owner);
+    mine = blank_party(roll, mine, owner);
     if (!mine)
         return false;
     mine->role = DIBS__TOMB;
@@ -386,25 +388,25 @@ dibs__grant_release(dibs__roll *roll, const dibs__leave *leave, dibs_error *err)
     bool held;
     bool ghost;
 
-    prune(roll);
+    prune_roll(roll);
     mine = dibs__roll_find(roll, leave->owner);
-    held = is(roll, mine, DIBS__HOLDER);
-    ghost = is(roll, mine, DIBS__GHOST);
+    held = has_role(roll, mine, DIBS__HOLDER);
+    ghost = has_role(roll, mine, DIBS__GHOST);
     if (ghost || (held && leave->keep_ms > 0))
-        haunt(roll, mine, leave);
+        leave_ghost(roll, mine, leave);
     else if (leave->unanswered) {
-        if (!bury(roll, mine, leave->owner))
+        if (!leave_tomb(roll, mine, leave->owner))
             return dibsx_nomem(err, "a tombstone");
-    } else if (held || is(roll, mine, DIBS__WAITER))
-        drop(roll, mine);
-    serve(roll, NULL);
+    } else if (held || has_role(roll, mine, DIBS__WAITER))
+        drop_party(roll, mine);
+    serve_queue(roll, NULL);
 
     if (held || ghost)
         return DIBS_OK;
     return dibs__refuse_absent(leave->name, err);
 }
 
-static dibs_status not_there(bool held, dibs_error *err)
+static dibs_status fail_not_held(bool held, dibs_error *err)
 {
     if (!held)
         return dibsx_fail(err, DIBS_NOTFOUND, "nobody holds it");
@@ -417,7 +419,7 @@ dibs_status dibs__grant_revoke(dibs__roll *roll, uint64_t fence,
     bool held = false;
 
     *broken = 0;
-    prune(roll);
+    prune_roll(roll);
     for (size_t i = roll->count; i-- > 0;) {
         dibs__party *party = &roll->parties[i];
 
@@ -428,17 +430,17 @@ dibs_status dibs__grant_revoke(dibs__roll *roll, uint64_t fence,
             continue;
         party->ring = party->role == DIBS__HOLDER;
         party->news = DIBS__NOTICE_BROKEN;
-        end(roll, party);
+        end_party(roll, party);
         (*broken)++;
     }
-    serve(roll, NULL);
+    serve_queue(roll, NULL);
 
-    return *broken > 0 ? DIBS_OK : not_there(held, err);
+    return *broken > 0 ? DIBS_OK : fail_not_held(held, err);
 }
 
 /* Any other that holds; NULL when `mine` is alone. */
 static const dibs__party *
-holds_beside(const dibs__roll *roll, const dibs__party *mine)
+find_other_holder(const dibs__roll *roll, const dibs__party *mine)
 {
     for (size_t i = 0; i < roll->count; i++) {
         const dibs__party *party = &roll->parties[i];
@@ -457,7 +459,7 @@ hand_on(dibs__roll *roll, const dibs__party *mine, const dibs__conversion *turn)
     dibs__party next = *mine;
     dibs__party *heir = dibs__roll_find(roll, turn->to_owner);
 
-    heir = blank(roll, heir, turn->to_owner);
+    heir = blank_party(roll, heir, turn->to_owner);
     if (!heir)
         return NULL;
     memcpy(next.owner, heir->owner, sizeof(next.owner));
@@ -465,7 +467,7 @@ hand_on(dibs__roll *roll, const dibs__party *mine, const dibs__conversion *turn)
     next.bell[0] = '\0';
     next.tell = next.ring = false;
     *heir = next;
-    drop(roll, dibs__roll_find(roll, turn->owner));
+    drop_party(roll, dibs__roll_find(roll, turn->owner));
     return dibs__roll_find(roll, turn->to_owner);
 }
 
@@ -481,7 +483,7 @@ check_conversion(dibs__roll *roll, const dibs__party *mine,
         return dibsx_fail(err, DIBS_INVALID,
                           "a lock cannot be turned into permits, nor permits "
                           "into a lock");
-    if (is(roll, heir, DIBS__GHOST) || is(roll, heir, DIBS__TOMB))
+    if (has_role(roll, heir, DIBS__GHOST) || has_role(roll, heir, DIBS__TOMB))
         return dibsx_fail(err, DIBS_LOST,
                           "the new owner has left `" DIBS__NAME_SHOWN "`",
                           turn->name);
@@ -491,12 +493,12 @@ check_conversion(dibs__roll *roll, const dibs__party *mine,
                           "` already",
                           turn->name);
     if (turn->mode == DIBS__EXCLUSIVE)
-        other = holds_beside(roll, mine);
+        other = find_other_holder(roll, mine);
     if (other) {
         tell_wanted(roll, mine);
         return dibs__refuse_shared(turn->name, other->who, err);
     }
-    return roll->watermark >= INT64_MAX ? used_up(err) : DIBS_OK;
+    return roll->watermark >= INT64_MAX ? fail_used_up(err) : DIBS_OK;
 }
 
 static dibs_status convert_lease(dibs__roll *roll, dibs__party *mine,
@@ -517,8 +519,8 @@ static dibs_status convert_lease(dibs__roll *roll, dibs__party *mine,
         mine->since_us = roll->now_us;
     }
     mine->mode = turn->mode;
-    extend(roll, mine, turn->ttl_ms);
-    touch(mine);
+    extend_lease(roll, mine, turn->ttl_ms);
+    mark_changed(mine);
     return DIBS_OK;
 }
 
@@ -530,20 +532,20 @@ dibs_status dibs__grant_convert(dibs__roll *roll, const dibs__conversion *turn,
     bool held;
 
     memset(ans, 0, sizeof(*ans));
-    prune(roll);
+    prune_roll(roll);
     mine = dibs__roll_find(roll, turn->owner);
-    held = is(roll, mine, DIBS__HOLDER) && mine->fence == turn->fence;
+    held = has_role(roll, mine, DIBS__HOLDER) && mine->fence == turn->fence;
     if (held)
         rc = convert_lease(roll, mine, turn, err);
-    serve(roll, NULL);
+    serve_queue(roll, NULL);
     if (rc != DIBS_OK)
         return rc;
 
     /* Else an earlier request may have done it, whose answer was lost. */
     mine = dibs__roll_find(roll, turn->to_owner);
-    if (held || (is(roll, mine, DIBS__HOLDER) && mine->mode == turn->mode &&
-                 mine->fence > turn->fence))
-        return granted(roll, mine, ans);
+    if (held || (has_role(roll, mine, DIBS__HOLDER) &&
+                 mine->mode == turn->mode && mine->fence > turn->fence))
+        return answer_granted(roll, mine, ans);
     return dibs__refuse_fence(turn->name, err);
 }
 
@@ -567,5 +569,5 @@ dibs_status dibs__grant_yield(dibs__roll *roll, uint64_t fence, uint32_t *asked,
         party->news = DIBS__NOTICE_YIELD;
         *asked += party->ring;
     }
-    return found ? DIBS_OK : not_there(held, err);
+    return found ? DIBS_OK : fail_not_held(held, err);
 }

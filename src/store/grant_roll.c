@@ -75,7 +75,7 @@ bool dibs__party_holds(const dibs__roll *roll, const dibs__party *party)
            dibs__party_lives(roll, party);
 }
 
-static bool waits(const dibs__roll *roll, const dibs__party *party)
+static bool party_waits(const dibs__roll *roll, const dibs__party *party)
 {
     return party->role == DIBS__WAITER && dibs__party_lives(roll, party);
 }
@@ -128,7 +128,7 @@ dibs__party *dibs__roll_next(const dibs__roll *roll)
     for (size_t i = 0; i < roll->count; i++) {
         dibs__party *party = &roll->parties[i];
 
-        if (waits(roll, party) && (!head || comes_before(party, head)))
+        if (party_waits(roll, party) && (!head || comes_before(party, head)))
             head = party;
     }
     return head && dibs__roll_fits(roll, head) ? head : NULL;
@@ -141,7 +141,8 @@ uint32_t dibs__roll_ahead(const dibs__roll *roll, const dibs__party *party)
     for (size_t i = 0; i < roll->count; i++) {
         const dibs__party *other = &roll->parties[i];
 
-        ahead += waits(roll, other) && (!party || comes_before(other, party));
+        ahead +=
+            party_waits(roll, other) && (!party || comes_before(other, party));
     }
     return ahead;
 }
@@ -181,7 +182,7 @@ shown_after(const dibs__roll *roll, const dibs__party *last)
 }
 
 static void
-show(const dibs__roll *roll, const dibs__party *party, dibs__entry *out)
+show_party(const dibs__roll *roll, const dibs__party *party, dibs__entry *out)
 {
     memcpy(out->owner, party->owner, sizeof(out->owner));
     out->holder = party->role != DIBS__WAITER;
@@ -204,11 +205,11 @@ size_t dibs__roll_show(const dibs__roll *roll, dibs__entry *out)
     size_t count = 0;
 
     while ((party = shown_after(roll, party)))
-        show(roll, party, &out[count++]);
+        show_party(roll, party, &out[count++]);
     return count;
 }
 
-static void must(bool truth, const dibs__party *party, const char *what)
+static void assert_that(bool truth, const dibs__party *party, const char *what)
 {
     if (truth)
         return;
@@ -223,17 +224,18 @@ static void check_party(const dibs__roll *roll, const dibs__party *party)
     bool lock = party->mode != DIBS__PERMITS;
     bool told = party->ring && party->news == DIBS__NOTICE_WANTED;
 
-    must(!told || (holds && party->role == DIBS__HOLDER && party->tell &&
-                   party->bell[0]),
-         party, "told that it is wanted, and should not be");
-    if (!holds && !waits(roll, party))
+    assert_that(!told || (holds && party->role == DIBS__HOLDER && party->tell &&
+                          party->bell[0]),
+                party, "told that it is wanted, and should not be");
+    if (!holds && !party_waits(roll, party))
         return;
-    must(lock == (party->capacity == 0), party, "mode and capacity differ");
-    must(party->permits > 0, party, "a party without permits");
-    must(!holds || party->fence > 0, party, "a holder without a fence");
-    must(!holds || party->fence <= roll->watermark, party,
-         "a fence above the watermark");
-    must(holds || party->fence == 0, party, "a waiter with a fence");
+    assert_that(lock == (party->capacity == 0), party,
+                "mode and capacity differ");
+    assert_that(party->permits > 0, party, "a party without permits");
+    assert_that(!holds || party->fence > 0, party, "a holder without a fence");
+    assert_that(!holds || party->fence <= roll->watermark, party,
+                "a fence above the watermark");
+    assert_that(holds || party->fence == 0, party, "a waiter with a fence");
 }
 
 static void
@@ -241,16 +243,16 @@ check_pair(const dibs__roll *roll, const dibs__party *a, const dibs__party *b)
 {
     if (!dibs__party_lives(roll, a) || !dibs__party_lives(roll, b))
         return;
-    must(memcmp(a->owner, b->owner, sizeof(a->owner)) != 0, b,
-         "an owner is there twice");
+    assert_that(memcmp(a->owner, b->owner, sizeof(a->owner)) != 0, b,
+                "an owner is there twice");
     if (a->role == DIBS__TOMB || b->role == DIBS__TOMB)
         return;
-    must(a->capacity == b->capacity, b, "two kinds");
+    assert_that(a->capacity == b->capacity, b, "two kinds");
     if (a->role == DIBS__WAITER || b->role == DIBS__WAITER)
         return;
-    must(a->mode != DIBS__EXCLUSIVE && b->mode != DIBS__EXCLUSIVE, b,
-         "an exclusive lease beside another");
-    must(a->fence != b->fence, b, "a fence is there twice");
+    assert_that(a->mode != DIBS__EXCLUSIVE && b->mode != DIBS__EXCLUSIVE, b,
+                "an exclusive lease beside another");
+    assert_that(a->fence != b->fence, b, "a fence is there twice");
 }
 
 void dibs__roll_check(const dibs__roll *roll)
@@ -266,9 +268,9 @@ void dibs__roll_check(const dibs__roll *roll)
         if (!dibs__party_holds(roll, party))
             continue;
         permits += party->permits;
-        must(party->mode != DIBS__PERMITS || permits <= party->capacity, party,
-             "more permits than the capacity");
+        assert_that(party->mode != DIBS__PERMITS || permits <= party->capacity,
+                    party, "more permits than the capacity");
     }
     if (dibs__roll_next(roll))
-        must(false, dibs__roll_next(roll), "the head of the queue fits");
+        assert_that(false, dibs__roll_next(roll), "the head of the queue fits");
 }

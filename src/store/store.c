@@ -37,7 +37,7 @@ static const dibs__store_ops *const stores[] = {
 #endif
 };
 
-static const dibs__store_ops *find(const char *scheme)
+static const dibs__store_ops *find_ops(const char *scheme)
 {
     if (strncmp(scheme, DIBS__FAULT_PREFIX, strlen(DIBS__FAULT_PREFIX)) == 0)
         return &dibs__fault_ops;
@@ -47,7 +47,7 @@ static const dibs__store_ops *find(const char *scheme)
     return NULL;
 }
 
-static dibs_status unheard_of(const char *scheme, dibs_error *err)
+static dibs_status fail_unknown(const char *scheme, dibs_error *err)
 {
     char known[200];
     dibsx_buf buf;
@@ -65,15 +65,15 @@ static dibs_status unheard_of(const char *scheme, dibs_error *err)
 dibs_status dibs__store_make_url(const dibsx_url *url, dibsx_nsec deadline,
                                  dibs__store **out, dibs_error *err)
 {
-    const dibs__store_ops *ops = find(url->scheme);
+    const dibs__store_ops *ops = find_ops(url->scheme);
 
     *out = NULL;
     return ops ? ops->open(url, deadline, out, err)
-               : unheard_of(url->scheme, err);
+               : fail_unknown(url->scheme, err);
 }
 
 /* A URL, or what some other library would call its connection string. */
-static dibs_status parse(const char *text, dibsx_url *url, dibs_error *err)
+static dibs_status parse_url(const char *text, dibsx_url *url, dibs_error *err)
 {
 #ifdef DIBS_REDIS
     if (dibs__redis_is_stackexchange(text)) {
@@ -98,7 +98,7 @@ dibs_status dibs__store_make(const char *text, dibsx_nsec deadline,
     dibs_status rc;
 
     *out = NULL;
-    rc = parse(text, &url, err);
+    rc = parse_url(text, &url, err);
     if (rc != DIBS_OK)
         return rc;
     rc = dibs__store_make_url(&url, deadline, out, err);

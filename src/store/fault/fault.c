@@ -49,7 +49,7 @@ void dibs__fault_set(dibs__fault_fn *fn, void *arg)
     pthread_rwlock_unlock(&told.lock);
 }
 
-static dibs__fault by_test(dibs__step step)
+static dibs__fault choose_by_test(dibs__step step)
 {
     dibs__fault fault = {0};
 
@@ -61,7 +61,7 @@ static dibs__fault by_test(dibs__step step)
     return fault;
 }
 
-static dibs__fault by_rule(fault_store *fs, dibs__step step)
+static dibs__fault choose_by_rule(fault_store *fs, dibs__step step)
 {
     const fault_rule *rule = &fs->rule;
     bool every_step = rule->step == DIBS__STEP_COUNT &&
@@ -87,7 +87,7 @@ static void sleep_until(dibsx_nsec until)
 }
 
 /* True when the deadline came first. */
-static bool delay(int64_t delay_ms, dibsx_nsec deadline)
+static bool delay_step(int64_t delay_ms, dibsx_nsec deadline)
 {
     dibsx_nsec until = dibsx_after_ms(dibsx_now(), delay_ms);
 
@@ -95,28 +95,28 @@ static bool delay(int64_t delay_ms, dibsx_nsec deadline)
     return until >= deadline;
 }
 
-static dibs_status lose(dibs_error *err)
+static dibs_status lose_answer(dibs_error *err)
 {
     return dibsx_fail_at(err, DIBS_UNKNOWN, "FAULT", "the answer was lost");
 }
 
 /* What comes before each step. DIBS_OK: do it; *after: and lose the answer. */
-static dibs_status before(fault_store *fs, dibs__step step, dibsx_nsec deadline,
-                          bool *after, dibs_error *err)
+static dibs_status begin_step(fault_store *fs, dibs__step step,
+                              dibsx_nsec deadline, bool *after, dibs_error *err)
 {
-    dibs__fault fault = by_test(step);
+    dibs__fault fault = choose_by_test(step);
 
     *after = false;
     if (fault.kind == DIBS__FAULT_NONE && fault.delay_ms == 0)
-        fault = by_rule(fs, step);
-    if (fault.delay_ms > 0 && delay(fault.delay_ms, deadline))
-        return lose(err);
+        fault = choose_by_rule(fs, step);
+    if (fault.delay_ms > 0 && delay_step(fault.delay_ms, deadline))
+        return lose_answer(err);
     switch (fault.kind) {
     case DIBS__FAULT_FAIL:
         return dibsx_fail_at(err, DIBS_UNAVAIL, "FAULT",
                              "the store was told to fail");
     case DIBS__FAULT_DROP_BEFORE:
-        return lose(err);
+        return lose_answer(err);
     case DIBS__FAULT_DROP_AFTER:
         *after = true;
         return DIBS_OK;
@@ -128,13 +128,13 @@ static dibs_status before(fault_store *fs, dibs__step step, dibsx_nsec deadline,
 
 /* The same for a step that only reads: there is no difference between the two
  * ways to lose an answer, and nothing must reach the caller. */
-static dibs_status before_read(fault_store *fs, dibs__step step,
-                               dibsx_nsec deadline, dibs_error *err)
+static dibs_status begin_read(fault_store *fs, dibs__step step,
+                              dibsx_nsec deadline, dibs_error *err)
 {
     bool after;
-    dibs_status rc = before(fs, step, deadline, &after, err);
+    dibs_status rc = begin_step(fs, step, deadline, &after, err);
 
-    return rc == DIBS_OK && after ? lose(err) : rc;
+    return rc == DIBS_OK && after ? lose_answer(err) : rc;
 }
 
 static fault_store *fault_of(dibs__store *st)
@@ -148,7 +148,7 @@ fault_acquire(dibs__store *st, const dibs__ask *ask, dibsx_nsec deadline,
 {
     fault_store *fs = fault_of(st);
     bool after;
-    dibs_status rc = before(fs, DIBS__STEP_ACQUIRE, deadline, &after, err);
+    dibs_status rc = begin_step(fs, DIBS__STEP_ACQUIRE, deadline, &after, err);
 
     memset(ans, 0, sizeof(*ans));
     if (rc == DIBS_OK)
@@ -157,7 +157,7 @@ fault_acquire(dibs__store *st, const dibs__ask *ask, dibsx_nsec deadline,
     if (!after)
         return rc;
     memset(ans, 0, sizeof(*ans));
-    return lose(err);
+    return lose_answer(err);
 }
 
 static dibs_status
@@ -166,7 +166,7 @@ fault_renew(dibs__store *st, dibs__renewal *items, size_t count,
 {
     fault_store *fs = fault_of(st);
     bool after;
-    dibs_status rc = before(fs, DIBS__STEP_RENEW, deadline, &after, err);
+    dibs_status rc = begin_step(fs, DIBS__STEP_RENEW, deadline, &after, err);
 
     if (rc == DIBS_OK)
         rc = fs->within->ops->lease->renew(fs->within, items, count, deadline,
@@ -178,7 +178,7 @@ fault_renew(dibs__store *st, dibs__renewal *items, size_t count,
         items[i].left_ms = 0;
         items[i].wanted = false;
     }
-    return lose(err);
+    return lose_answer(err);
 }
 
 static dibs_status fault_release(dibs__store *st, const dibs__leave *leave,
@@ -186,11 +186,11 @@ static dibs_status fault_release(dibs__store *st, const dibs__leave *leave,
 {
     fault_store *fs = fault_of(st);
     bool after;
-    dibs_status rc = before(fs, DIBS__STEP_RELEASE, deadline, &after, err);
+    dibs_status rc = begin_step(fs, DIBS__STEP_RELEASE, deadline, &after, err);
 
     if (rc == DIBS_OK)
         rc = fs->within->ops->lease->release(fs->within, leave, deadline, err);
-    return after ? lose(err) : rc;
+    return after ? lose_answer(err) : rc;
 }
 
 static dibs_status
@@ -201,7 +201,8 @@ fault_acquire_all(dibs__store *st, const dibs__ask *asks, size_t count,
     fault_store *fs = fault_of(st);
     const dibs__lease_ops *lease = fs->within->ops->lease;
     bool after;
-    dibs_status rc = before(fs, DIBS__STEP_ACQUIRE_ALL, deadline, &after, err);
+    dibs_status rc =
+        begin_step(fs, DIBS__STEP_ACQUIRE_ALL, deadline, &after, err);
 
     *blocked = 0;
     memset(answers, 0, count * sizeof(*answers));
@@ -215,7 +216,7 @@ fault_acquire_all(dibs__store *st, const dibs__ask *asks, size_t count,
         return rc;
     *blocked = 0;
     memset(answers, 0, count * sizeof(*answers));
-    return lose(err);
+    return lose_answer(err);
 }
 
 static dibs_status
@@ -224,7 +225,7 @@ fault_convert(dibs__store *st, const dibs__conversion *turn,
 {
     fault_store *fs = fault_of(st);
     bool after;
-    dibs_status rc = before(fs, DIBS__STEP_CONVERT, deadline, &after, err);
+    dibs_status rc = begin_step(fs, DIBS__STEP_CONVERT, deadline, &after, err);
 
     memset(ans, 0, sizeof(*ans));
     if (rc == DIBS_OK)
@@ -233,7 +234,7 @@ fault_convert(dibs__store *st, const dibs__conversion *turn,
     if (!after)
         return rc;
     memset(ans, 0, sizeof(*ans));
-    return lose(err);
+    return lose_answer(err);
 }
 
 static dibs_status
@@ -242,7 +243,7 @@ fault_yield(dibs__store *st, const char *name, uint64_t fence,
 {
     fault_store *fs = fault_of(st);
     bool after;
-    dibs_status rc = before(fs, DIBS__STEP_YIELD, deadline, &after, err);
+    dibs_status rc = begin_step(fs, DIBS__STEP_YIELD, deadline, &after, err);
 
     *asked = 0;
     if (rc == DIBS_OK)
@@ -251,7 +252,7 @@ fault_yield(dibs__store *st, const char *name, uint64_t fence,
     if (!after)
         return rc;
     *asked = 0;
-    return lose(err);
+    return lose_answer(err);
 }
 
 static dibs_status
@@ -259,7 +260,7 @@ fault_inspect(dibs__store *st, const char *name, dibsx_nsec deadline,
               dibs__entries_fn *each, void *arg, dibs_error *err)
 {
     fault_store *fs = fault_of(st);
-    dibs_status rc = before_read(fs, DIBS__STEP_INSPECT, deadline, err);
+    dibs_status rc = begin_read(fs, DIBS__STEP_INSPECT, deadline, err);
 
     if (rc != DIBS_OK)
         return rc;
@@ -272,7 +273,7 @@ fault_list(dibs__store *st, const char *begins, dibsx_nsec deadline,
            dibs__entries_fn *each, void *arg, dibs_error *err)
 {
     fault_store *fs = fault_of(st);
-    dibs_status rc = before_read(fs, DIBS__STEP_LIST, deadline, err);
+    dibs_status rc = begin_read(fs, DIBS__STEP_LIST, deadline, err);
 
     if (rc != DIBS_OK)
         return rc;
@@ -286,7 +287,7 @@ fault_revoke(dibs__store *st, const char *name, uint64_t fence,
 {
     fault_store *fs = fault_of(st);
     bool after;
-    dibs_status rc = before(fs, DIBS__STEP_REVOKE, deadline, &after, err);
+    dibs_status rc = begin_step(fs, DIBS__STEP_REVOKE, deadline, &after, err);
 
     *broken = 0;
     if (rc == DIBS_OK)
@@ -295,7 +296,7 @@ fault_revoke(dibs__store *st, const char *name, uint64_t fence,
     if (!after)
         return rc;
     *broken = 0;
-    return lose(err);
+    return lose_answer(err);
 }
 
 static dibs_status
@@ -303,7 +304,7 @@ fault_get(dibs__store *st, const char *key, dibsx_nsec deadline,
           dibs_value *out, dibs_error *err)
 {
     fault_store *fs = fault_of(st);
-    dibs_status rc = before_read(fs, DIBS__STEP_GET, deadline, err);
+    dibs_status rc = begin_read(fs, DIBS__STEP_GET, deadline, err);
 
     memset(out, 0, sizeof(*out));
     if (rc != DIBS_OK)
@@ -317,7 +318,7 @@ fault_put(dibs__store *st, const dibs__put *put, dibsx_nsec deadline,
 {
     fault_store *fs = fault_of(st);
     bool after;
-    dibs_status rc = before(fs, DIBS__STEP_PUT, deadline, &after, err);
+    dibs_status rc = begin_step(fs, DIBS__STEP_PUT, deadline, &after, err);
 
     *version = 0;
     if (rc == DIBS_OK)
@@ -326,7 +327,7 @@ fault_put(dibs__store *st, const dibs__put *put, dibsx_nsec deadline,
     if (!after)
         return rc;
     *version = 0;
-    return lose(err);
+    return lose_answer(err);
 }
 
 static dibs_status fault_add(dibs__store *st, const char *key, int64_t delta,
@@ -334,7 +335,7 @@ static dibs_status fault_add(dibs__store *st, const char *key, int64_t delta,
 {
     fault_store *fs = fault_of(st);
     bool after;
-    dibs_status rc = before(fs, DIBS__STEP_ADD, deadline, &after, err);
+    dibs_status rc = begin_step(fs, DIBS__STEP_ADD, deadline, &after, err);
 
     *sum = 0;
     if (rc == DIBS_OK)
@@ -343,7 +344,7 @@ static dibs_status fault_add(dibs__store *st, const char *key, int64_t delta,
     if (!after)
         return rc;
     *sum = 0;
-    return lose(err);
+    return lose_answer(err);
 }
 
 static dibs_status
@@ -352,12 +353,12 @@ fault_del(dibs__store *st, const char *key, uint64_t expected,
 {
     fault_store *fs = fault_of(st);
     bool after;
-    dibs_status rc = before(fs, DIBS__STEP_DEL, deadline, &after, err);
+    dibs_status rc = begin_step(fs, DIBS__STEP_DEL, deadline, &after, err);
 
     if (rc == DIBS_OK)
         rc = fs->within->ops->value->del(fs->within, key, expected, deadline,
                                          err);
-    return after ? lose(err) : rc;
+    return after ? lose_answer(err) : rc;
 }
 
 static dibs_status
@@ -365,7 +366,7 @@ fault_scan(dibs__store *st, const char *begins, dibsx_nsec deadline,
            dibs_state_fn *each, void *arg, dibs_error *err)
 {
     fault_store *fs = fault_of(st);
-    dibs_status rc = before_read(fs, DIBS__STEP_SCAN, deadline, err);
+    dibs_status rc = begin_read(fs, DIBS__STEP_SCAN, deadline, err);
 
     if (rc != DIBS_OK)
         return rc;
@@ -380,7 +381,7 @@ fault_append(dibs__store *st, const char *topic, const void *data, size_t len,
 {
     fault_store *fs = fault_of(st);
     bool after;
-    dibs_status rc = before(fs, DIBS__STEP_APPEND, deadline, &after, err);
+    dibs_status rc = begin_step(fs, DIBS__STEP_APPEND, deadline, &after, err);
 
     *position = 0;
     if (rc == DIBS_OK)
@@ -389,7 +390,7 @@ fault_append(dibs__store *st, const char *topic, const void *data, size_t len,
     if (!after)
         return rc;
     *position = 0;
-    return lose(err);
+    return lose_answer(err);
 }
 
 static dibs_status
@@ -397,7 +398,7 @@ fault_read(dibs__store *st, const char *topic, uint64_t position, size_t max,
            dibsx_nsec deadline, dibs__log_fn *each, void *arg, dibs_error *err)
 {
     fault_store *fs = fault_of(st);
-    dibs_status rc = before_read(fs, DIBS__STEP_READ, deadline, err);
+    dibs_status rc = begin_read(fs, DIBS__STEP_READ, deadline, err);
 
     if (rc != DIBS_OK)
         return rc;
@@ -421,7 +422,7 @@ static size_t fault_bell_hear(dibs__store *st, dibs__notice *rings, size_t max)
 
     if (heard == 0)
         return 0;
-    if (before(fs, DIBS__STEP_BELL, DIBSX_NEVER, &after, NULL) != DIBS_OK)
+    if (begin_step(fs, DIBS__STEP_BELL, DIBSX_NEVER, &after, NULL) != DIBS_OK)
         return 0;
     if (!after)
         return heard;
@@ -433,7 +434,7 @@ static dibs_status fault_now(dibs__store *st, dibsx_nsec deadline,
                              int64_t *store_wall_us, dibs_error *err)
 {
     fault_store *fs = fault_of(st);
-    dibs_status rc = before_read(fs, DIBS__STEP_NOW, deadline, err);
+    dibs_status rc = begin_read(fs, DIBS__STEP_NOW, deadline, err);
 
     if (rc != DIBS_OK)
         return rc;
@@ -445,7 +446,7 @@ fault_audit(dibs__store *st, dibsx_nsec deadline, dibs_finding_fn *each,
             void *arg, dibs_error *err)
 {
     fault_store *fs = fault_of(st);
-    dibs_status rc = before_read(fs, DIBS__STEP_AUDIT, deadline, err);
+    dibs_status rc = begin_read(fs, DIBS__STEP_AUDIT, deadline, err);
 
     if (rc != DIBS_OK)
         return rc;
@@ -466,14 +467,14 @@ static bool read_number(const char *text, uint64_t *out)
 #define STEP_NAME(step, STEP) #STEP,
 
 /* Letters of a list may be in capitals, those of a word may not. */
-static char small(char c)
+static char to_lower(char c)
 {
     return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
 
 static bool is_name(const char *word, const char *name)
 {
-    while (*word && *word == small(*name)) {
+    while (*word && *word == to_lower(*name)) {
         word++;
         name++;
     }
@@ -588,7 +589,7 @@ static dibs_status
 fault_reach(dibs__store *st, dibsx_nsec deadline, dibs_error *err)
 {
     fault_store *fs = fault_of(st);
-    dibs_status rc = before_read(fs, DIBS__STEP_OPEN, deadline, err);
+    dibs_status rc = begin_read(fs, DIBS__STEP_OPEN, deadline, err);
 
     if (rc != DIBS_OK)
         return rc;

@@ -126,7 +126,7 @@ static dibs_status ask_session(dibs__pg_advisory *adv, const char *sql,
 }
 
 /* Locks: adv->mutex. */
-static dibs__pg_hold **find(dibs__pg_advisory *adv, const char *owner)
+static dibs__pg_hold **find_hold(dibs__pg_advisory *adv, const char *owner)
 {
     dibs__pg_hold **at = &adv->holds;
 
@@ -136,7 +136,7 @@ static dibs__pg_hold **find(dibs__pg_advisory *adv, const char *owner)
 }
 
 /* Locks: adv->mutex. */
-static void drop(dibs__pg_hold **at)
+static void drop_hold(dibs__pg_hold **at)
 {
     dibs__pg_hold *hold = *at;
 
@@ -203,7 +203,7 @@ static void *give_back_main(void *arg)
             dibsx_cond_wait(&adv->changed, &adv->mutex, (*at)->lease_until);
         } else {
             unlock_key(adv, *at, dibsx_after_ms(now, GIVE_BACK_MS));
-            drop(at);
+            drop_hold(at);
         }
     }
     pthread_mutex_unlock(&adv->mutex);
@@ -255,13 +255,13 @@ hold_key(dibs__pg_advisory *adv, const dibs__ask *ask, dibsx_nsec lease_until,
 
     pthread_mutex_lock(&adv->mutex);
     rc = be_ready(adv, deadline, err);
-    at = find(adv, ask->owner);
+    at = find_hold(adv, ask->owner);
     if (rc == DIBS_OK && *at && (*at)->lost)
-        drop(at);
-    if (rc == DIBS_OK && !*find(adv, ask->owner))
+        drop_hold(at);
+    if (rc == DIBS_OK && !*find_hold(adv, ask->owner))
         rc = add_hold(adv, ask, deadline, err);
     if (rc == DIBS_OK) {
-        (*find(adv, ask->owner))->lease_until = lease_until;
+        (*find_hold(adv, ask->owner))->lease_until = lease_until;
         pthread_cond_signal(&adv->changed);
     }
     pthread_mutex_unlock(&adv->mutex);
@@ -274,18 +274,18 @@ drop_key(dibs__pg_advisory *adv, const char *owner, dibsx_nsec deadline)
     dibs__pg_hold **at;
 
     pthread_mutex_lock(&adv->mutex);
-    at = find(adv, owner);
+    at = find_hold(adv, owner);
     if (*at) {
         unlock_key(adv, *at, deadline);
-        drop(at);
+        drop_hold(at);
     }
     pthread_mutex_unlock(&adv->mutex);
 }
 
 /* The lease is the owner's, the advisory lock is another's. */
 static dibs_status
-not_both(struct dibs__store *st, const dibs__ask *ask, dibsx_nsec deadline,
-         dibs__answer *ans, dibs_error *err)
+refuse_key(struct dibs__store *st, const dibs__ask *ask, dibsx_nsec deadline,
+           dibs__answer *ans, dibs_error *err)
 {
     bool queue = (ask->flags & DIBS__ASK_QUEUE) != 0;
     dibs__leave leave = {.name = ask->name, .owner = ask->owner};
@@ -309,8 +309,8 @@ not_both(struct dibs__store *st, const dibs__ask *ask, dibsx_nsec deadline,
 }
 
 static dibs_status
-acquire(struct dibs__store *st, const dibs__ask *ask, dibsx_nsec deadline,
-        dibs__answer *ans, dibs_error *err)
+advised_acquire(struct dibs__store *st, const dibs__ask *ask,
+                dibsx_nsec deadline, dibs__answer *ans, dibs_error *err)
 {
     dibs__pg *pg = dibs__pg_of(st);
     dibs_error why = {0};
@@ -328,20 +328,21 @@ acquire(struct dibs__store *st, const dibs__ask *ask, dibsx_nsec deadline,
     if (rc == DIBS_OK)
         return DIBS_OK;
     if (rc == DIBS_BUSY)
-        return not_both(st, ask, deadline, ans, err);
+        return refuse_key(st, ask, deadline, ans, err);
     return dibsx_fail_at(err, rc == DIBS_REFUSED ? rc : DIBS_UNKNOWN,
                          why.origin, "no advisory lock: %s", why.message);
 }
 
-static dibs_status release(struct dibs__store *st, const dibs__leave *leave,
-                           dibsx_nsec deadline, dibs_error *err)
+static dibs_status
+advised_release(struct dibs__store *st, const dibs__leave *leave,
+                dibsx_nsec deadline, dibs_error *err)
 {
     drop_key(&dibs__pg_of(st)->advisory, leave->owner, deadline);
     return dibs__pg_release(st, leave, deadline, err);
 }
 
 /* A session that answers has its locks yet. */
-static void prove(dibs__pg_advisory *adv, dibsx_nsec deadline)
+static void prove_session(dibs__pg_advisory *adv, dibsx_nsec deadline)
 {
     bool yes;
 
@@ -357,7 +358,7 @@ static void prove(dibs__pg_advisory *adv, dibsx_nsec deadline)
 /* What became of the advisory lock of one whose lease was renewed. One that is not
  * known has been given back meanwhile, or was taken by another handle. */
 static void
-judge(struct dibs__store *st, dibs__renewal *item, dibsx_nsec deadline)
+judge_renewal(struct dibs__store *st, dibs__renewal *item, dibsx_nsec deadline)
 {
     dibs__pg_advisory *adv = &dibs__pg_of(st)->advisory;
     dibs__leave leave = {.name = item->name, .owner = item->owner};
@@ -366,7 +367,7 @@ judge(struct dibs__store *st, dibs__renewal *item, dibsx_nsec deadline)
     dibs_status rc;
 
     pthread_mutex_lock(&adv->mutex);
-    hold = *find(adv, item->owner);
+    hold = *find_hold(adv, item->owner);
     known = hold != NULL;
     lost = known && hold->lost;
     if (known)
@@ -382,13 +383,14 @@ judge(struct dibs__store *st, dibs__renewal *item, dibsx_nsec deadline)
     (void)rc;
 }
 
-static dibs_status renew(struct dibs__store *st, dibs__renewal *items,
-                         size_t count, dibsx_nsec deadline, dibs_error *err)
+static dibs_status
+advised_renew(struct dibs__store *st, dibs__renewal *items, size_t count,
+              dibsx_nsec deadline, dibs_error *err)
 {
     dibs__pg_advisory *adv = &dibs__pg_of(st)->advisory;
     dibs_status rc;
 
-    prove(adv, deadline);
+    prove_session(adv, deadline);
     rc = dibs__pg_renew(st, items, count, deadline, err);
     if (rc != DIBS_OK)
         return rc;
@@ -396,13 +398,14 @@ static dibs_status renew(struct dibs__store *st, dibs__renewal *items,
         if (items[i].rc == DIBS_LOST)
             drop_key(adv, items[i].owner, deadline);
         else if (items[i].rc == DIBS_OK)
-            judge(st, &items[i], deadline);
+            judge_renewal(st, &items[i], deadline);
     }
     return DIBS_OK;
 }
 
-static dibs_status turn(struct dibs__store *st, const dibs__conversion *want,
-                        dibsx_nsec deadline, dibs__answer *ans, dibs_error *err)
+static dibs_status
+advised_convert(struct dibs__store *st, const dibs__conversion *want,
+                dibsx_nsec deadline, dibs__answer *ans, dibs_error *err)
 {
     (void)st;
     (void)want;
@@ -413,10 +416,10 @@ static dibs_status turn(struct dibs__store *st, const dibs__conversion *want,
 
 /* Sets of names are taken one by one. */
 const dibs__lease_ops dibs__pg_advised_ops = {
-    .acquire = acquire,
-    .renew = renew,
-    .release = release,
-    .convert = turn,
+    .acquire = advised_acquire,
+    .renew = advised_renew,
+    .release = advised_release,
+    .convert = advised_convert,
     .yield = dibs__pg_yield,
     .inspect = dibs__pg_inspect,
     .list = dibs__pg_list,

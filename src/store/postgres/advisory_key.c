@@ -55,7 +55,7 @@ static bool read_digits(const char *name, size_t len, dibs__advkey *key)
 }
 
 /* The first eight bytes of the sum, the last of them highest. */
-static int64_t hash(const char *name, size_t len)
+static int64_t hash_name(const char *name, size_t len)
 {
     char sum[DIBSX_SHA1_TEXT];
     uint64_t bits = 0;
@@ -81,7 +81,7 @@ dibs__advkey dibs__advkey_of(const char *name)
     }
     if (read_digits(name, len, &key))
         return key;
-    return (dibs__advkey){.bits = hash(name, len)};
+    return (dibs__advkey){.bits = hash_name(name, len)};
 }
 
 void dibs__advkey_text(dibs__advkey key, char out[DIBS__ADVKEY_TEXT])

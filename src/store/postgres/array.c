@@ -39,7 +39,7 @@ void dibs__pg_array_begin(dibs__pg_array *list)
 }
 
 static void
-add(dibs__pg_array *list, uint32_t type, const void *item, size_t len)
+add_item(dibs__pg_array *list, uint32_t type, const void *item, size_t len)
 {
     uint32_t prefix = htonl((uint32_t)len);
 
@@ -51,7 +51,7 @@ add(dibs__pg_array *list, uint32_t type, const void *item, size_t len)
 
 void dibs__pg_array_text(dibs__pg_array *list, const char *item)
 {
-    add(list, TEXT_OID, item, strlen(item));
+    add_item(list, TEXT_OID, item, strlen(item));
 }
 
 void dibs__pg_array_int(dibs__pg_array *list, int64_t item)
@@ -59,7 +59,7 @@ void dibs__pg_array_int(dibs__pg_array *list, int64_t item)
     uint32_t halves[2] = {htonl((uint32_t)((uint64_t)item >> 32)),
                           htonl((uint32_t)item)};
 
-    add(list, INT8_OID, halves, sizeof(halves));
+    add_item(list, INT8_OID, halves, sizeof(halves));
 }
 
 bool dibs__pg_array_end(dibs__pg_array *lists, size_t count,

@@ -67,7 +67,7 @@ static dibs__pg_auth_verdict judge_request(dibs__pg_auth *auth)
 }
 
 /* One more byte of the message is there. */
-static dibs__pg_auth_verdict judge(dibs__pg_auth *auth)
+static dibs__pg_auth_verdict judge_message(dibs__pg_auth *auth)
 {
     uint32_t size;
 
@@ -100,7 +100,7 @@ dibs__pg_auth_read(dibs__pg_auth *auth, const void *bytes, size_t len)
             continue;
         }
         auth->message[auth->len++] = *at++;
-        verdict = judge(auth);
+        verdict = judge_message(auth);
     }
     return verdict;
 }

@@ -73,7 +73,7 @@ static dibs__pg_item *pop_item(dibs__pg_combiner *cb)
 }
 
 /* It may be gone afterwards. Locks: cb->mutex. */
-static void post(turn *tn, dibs__pg_item *item, int what)
+static void post_item(turn *tn, dibs__pg_item *item, int what)
 {
     if (dibsx_park_post(&item->park, what))
         tn->asleep[tn->asleep_count++] = &item->park;
@@ -204,7 +204,7 @@ static void write_rest(batch *bt, const dibs__pg_item *item)
 }
 
 /* Locks: cb->mutex. */
-static void add(batch *bt, dibs__pg_item *item)
+static void add_item(batch *bt, dibs__pg_item *item)
 {
     item->place = &bt->items[bt->count];
     bt->items[bt->count++] = item;
@@ -219,7 +219,7 @@ write_down(batch *bt, void (*write)(batch *bt, const dibs__pg_item *item))
     bt->count = 0;
     for (size_t i = 0; i < count; i++)
         if (bt->items[i]) {
-            add(bt, bt->items[i]);
+            add_item(bt, bt->items[i]);
             write(bt, bt->items[bt->count - 1]);
         }
 }
@@ -232,14 +232,14 @@ static int by_name(const void *a, const void *b)
 }
 
 /* Takes those who are queued along with `own`. Locks: cb->mutex. */
-static void fill(dibs__pg_combiner *cb, turn *tn, dibs__pg_item *own)
+static void fill_batches(dibs__pg_combiner *cb, turn *tn, dibs__pg_item *own)
 {
     dibs__pg_item *item = own;
 
     batch_init(&tn->few, FEW_ARRAYS);
     batch_init(&tn->rest, ARRAYS);
     for (size_t count = 0; item && count < DIBS__PG_BATCH; count++) {
-        add(is_short(item) ? &tn->few : &tn->rest, item);
+        add_item(is_short(item) ? &tn->few : &tn->rest, item);
         item = count + 1 < DIBS__PG_BATCH ? pop_item(cb) : NULL;
     }
     cb->crowd = tn->few.count + tn->rest.count;
@@ -288,19 +288,19 @@ static void fail_all(turn *tn, batch *bt, dibs_status rc, const dibs_error *why)
         item->rc = rc;
         if (rc == DIBS_UNKNOWN)
             (void)dibsx_fail_at(item->err, rc, why->origin, "%s", why->message);
-        post(tn, item, rc == DIBS_UNKNOWN ? DONE : ALONE);
+        post_item(tn, item, rc == DIBS_UNKNOWN ? DONE : ALONE);
     }
 }
 
 /* Locks: cb->mutex. */
-static void answer(turn *tn, dibs__pg_item **place)
+static void answer_item(turn *tn, dibs__pg_item **place)
 {
     dibs__pg_item *item = *place;
 
     *place = NULL;
     item->place = NULL;
     item->rc = DIBS_OK;
-    post(tn, item, DONE);
+    post_item(tn, item, DONE);
 }
 
 /* What `few` says of one that it has done. Locks: cb->mutex. */
@@ -319,7 +319,7 @@ static void answer_short(turn *tn, int64_t said)
         snprintf(item->answer, sizeof(item->answer), "0");
     else
         snprintf(item->answer, sizeof(item->answer), "0 %" PRId64, fence);
-    answer(tn, &tn->few.items[which - 1]);
+    answer_item(tn, &tn->few.items[which - 1]);
 }
 
 /* Those that were done have their answers; the others are added to the rest.
@@ -332,7 +332,7 @@ static void hand_out_few(turn *tn, const PGresult *rows)
         answer_short(tn, dibs__pg_int(rows, row, 0));
     for (size_t i = 0; i < bt->count; i++)
         if (bt->items[i])
-            add(&tn->rest, bt->items[i]);
+            add_item(&tn->rest, bt->items[i]);
 }
 
 /* Locks: cb->mutex. */
@@ -345,7 +345,7 @@ static void hand_out_rest(turn *tn, const PGresult *rows)
             continue;
         snprintf(bt->items[i]->answer, DIBS__PG_ANSWER_MAX, "%s",
                  dibs__pg_text(rows, (int)i, 0));
-        answer(tn, &bt->items[i]);
+        answer_item(tn, &bt->items[i]);
     }
 }
 
@@ -387,7 +387,7 @@ static void do_rest(dibs__pg *pg, turn *tn, dibsx_nsec deadline)
 }
 
 /* Locks: cb->mutex, which it drops. */
-static void wake(dibs__pg_combiner *cb, turn *tn)
+static void wake_posted(dibs__pg_combiner *cb, turn *tn)
 {
     pthread_mutex_unlock(&cb->mutex);
     for (size_t i = 0; i < tn->asleep_count; i++)
@@ -403,12 +403,12 @@ static void lead_all(dibs__pg *pg, dibs__pg_item *own, dibsx_nsec deadline)
     turn tn;
 
     tn.asleep_count = 0;
-    fill(cb, &tn, own);
+    fill_batches(cb, &tn, own);
     if (tn.few.count > 0)
         do_few(pg, &tn, deadline);
     if (tn.rest.count > 0) {
         if (tn.asleep_count > 0) {
-            wake(cb, &tn);
+            wake_posted(cb, &tn);
             pthread_mutex_lock(&cb->mutex);
         }
         do_rest(pg, &tn, deadline);
@@ -416,9 +416,9 @@ static void lead_all(dibs__pg *pg, dibs__pg_item *own, dibsx_nsec deadline)
     cb->leaders--;
     if (cb->queue.first) {
         cb->leaders++;
-        post(&tn, pop_item(cb), LEAD);
+        post_item(&tn, pop_item(cb), LEAD);
     }
-    wake(cb, &tn);
+    wake_posted(cb, &tn);
     batch_fini(&tn.few, FEW_ARRAYS);
     batch_fini(&tn.rest, ARRAYS);
 }
@@ -446,7 +446,7 @@ static void lead_alone(dibs__pg *pg, dibs__pg_item *own, dibsx_nsec deadline)
 
 /* Where there were others a moment ago, they are let in first: they have been woken
  * and will ask again. Locks: cb->mutex, which it drops. */
-static void lead(dibs__pg *pg, dibs__pg_item *own, dibsx_nsec deadline)
+static void lead_queue(dibs__pg *pg, dibs__pg_item *own, dibsx_nsec deadline)
 {
     dibs__pg_combiner *cb = &pg->combiner;
 
@@ -462,7 +462,7 @@ static void lead(dibs__pg *pg, dibs__pg_item *own, dibsx_nsec deadline)
 }
 
 /* The deadline has passed, unless it was posted to in the last moment. */
-static void expire(dibs__pg_combiner *cb, dibs__pg_item *item)
+static void expire_item(dibs__pg_combiner *cb, dibs__pg_item *item)
 {
     pthread_mutex_lock(&cb->mutex);
     if (dibsx_park_look(&item->park)) {
@@ -490,12 +490,12 @@ static void wait_along(dibs__pg *pg, dibs__pg_item *item, dibsx_nsec deadline)
     dibsx_fifo_push(&cb->queue, &item->queued);
     pthread_mutex_unlock(&cb->mutex);
     if (dibsx_park_wait(&item->park, deadline) == 0)
-        expire(cb, item);
+        expire_item(cb, item);
     if (dibsx_park_look(&item->park) != LEAD)
         return;
     dibsx_park_clear(&item->park);
     pthread_mutex_lock(&cb->mutex);
-    lead(pg, item, deadline);
+    lead_queue(pg, item, deadline);
 }
 
 dibs_status dibs__pg_combine(dibs__pg *pg, dibs__pg_item *item,
@@ -512,7 +512,7 @@ dibs_status dibs__pg_combine(dibs__pg *pg, dibs__pg_item *item,
     pthread_mutex_lock(&cb->mutex);
     if (cb->leaders < LEADERS) {
         cb->leaders++;
-        lead(pg, item, deadline);
+        lead_queue(pg, item, deadline);
     } else {
         wait_along(pg, item, deadline);
     }

@@ -26,13 +26,13 @@ static const char *const own[] = {"schema",   "strict",      "pool",
                                   "pooler",   "listen_host", "listen_port",
                                   "advisory", "cleartext"};
 
-static dibs_status no_memory(dibs_error *err)
+static dibs_status fail_nomem(dibs_error *err)
 {
     return dibsx_nomem(err, "the store URL");
 }
 
 /* A secret may be among them, so that none is left behind in freed memory. */
-static void wipe(char *text)
+static void wipe_text(char *text)
 {
     if (text)
         explicit_bzero(text, strlen(text));
@@ -40,7 +40,7 @@ static void wipe(char *text)
 }
 
 /* False when memory is short. What was set before is replaced. */
-static bool set(dibs__pg_words *words, const char *name, const char *value)
+static bool set_word(dibs__pg_words *words, const char *name, const char *value)
 {
     char *copy = dibsx_strdup(value);
     size_t i = 0;
@@ -57,7 +57,7 @@ static bool set(dibs__pg_words *words, const char *name, const char *value)
         }
         words->count++;
     }
-    wipe(words->values[i]);
+    wipe_text(words->values[i]);
     words->values[i] = copy;
     return true;
 }
@@ -83,7 +83,7 @@ static bool set_hosts(dibs__pg_words *words, const dibsx_url *url, bool ports)
     }
     if (any)
         ok = dibsx_buf_ok(&buf) &&
-             set(words, ports ? "port" : "host", dibsx_buf_text(&buf));
+             set_word(words, ports ? "port" : "host", dibsx_buf_text(&buf));
     dibsx_buf_fini(&buf);
     return ok;
 }
@@ -101,8 +101,8 @@ static bool set_param(dibs__pg_words *words, const dibsx_url_param *param)
     if (is_own(param->key))
         return true;
     if (strcmp(param->key, "ssl") == 0 && strcmp(param->value, "true") == 0)
-        return set(words, "sslmode", "require");
-    return set(words, param->key, param->value);
+        return set_word(words, "sslmode", "require");
+    return set_word(words, param->key, param->value);
 }
 
 static bool set_words(dibs__pg_words *words, const dibsx_url *url)
@@ -111,23 +111,23 @@ static bool set_words(dibs__pg_words *words, const dibsx_url *url)
     bool ok = true;
 
     for (size_t i = 0; i < sizeof(defaults) / sizeof(defaults[0]); i++)
-        ok = ok && set(words, defaults[i][0], defaults[i][1]);
+        ok = ok && set_word(words, defaults[i][0], defaults[i][1]);
     /* To look for a ticket takes longer than all the rest; who wants it says so. */
     if (!getenv("PGGSSENCMODE"))
-        ok = ok && set(words, "gssencmode", "disable");
+        ok = ok && set_word(words, "gssencmode", "disable");
     path += *path == '/';
     if (url->host_count > 1)
-        ok = ok && set(words, "target_session_attrs", "read-write");
+        ok = ok && set_word(words, "target_session_attrs", "read-write");
     ok = ok && set_hosts(words, url, false) && set_hosts(words, url, true);
     if (url->user)
-        ok = ok && set(words, "user", url->user);
+        ok = ok && set_word(words, "user", url->user);
     if (url->password)
-        ok = ok && set(words, "password", url->password);
+        ok = ok && set_word(words, "password", url->password);
     if (*path)
-        ok = ok && set(words, "dbname", path);
+        ok = ok && set_word(words, "dbname", path);
     for (size_t i = 0; i < url->param_count; i++)
         ok = ok && set_param(words, &url->params[i]);
-    return ok && set(words, "client_encoding", "UTF8");
+    return ok && set_word(words, "client_encoding", "UTF8");
 }
 
 /* A name in double quotes, as SQL has it. */
@@ -150,7 +150,7 @@ static dibs_status quote_schema(const char *name, char **out, dibs_error *err)
     dibsx_buf_putc(&buf, '"');
     *out = dibsx_buf_take(&buf);
     dibsx_buf_fini(&buf);
-    return *out ? DIBS_OK : no_memory(err);
+    return *out ? DIBS_OK : fail_nomem(err);
 }
 
 static dibs_status
@@ -227,17 +227,17 @@ dibs__pg_conf_read(const dibsx_url *url, dibs__pg_conf *conf, dibs_error *err)
         return rc;
     conf->listens_apart = host || port;
     if (!set_words(&conf->steps, url) || !set_words(&conf->listen, url))
-        return no_memory(err);
-    if ((host && !set(&conf->listen, "host", host)) ||
-        (port && !set(&conf->listen, "port", port)))
-        return no_memory(err);
+        return fail_nomem(err);
+    if ((host && !set_word(&conf->listen, "host", host)) ||
+        (port && !set_word(&conf->listen, "port", port)))
+        return fail_nomem(err);
     return DIBS_OK;
 }
 
 static void words_fini(dibs__pg_words *words)
 {
     for (size_t i = 0; i < words->count; i++) {
-        wipe(words->values[i]);
+        wipe_text(words->values[i]);
         dibsx_free(words->names[i]);
     }
     memset(words, 0, sizeof(*words));

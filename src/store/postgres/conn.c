@@ -70,8 +70,8 @@ static void name_of(dibs__pg_query query, char out[NAME_MAX_LEN])
 
 /* Prepares a statement that is used again and again. Where that does not work the
  * statement is sent whole. */
-static void prepare(dibs__pg_conn *cn, dibs__pg_query query, const char *text,
-                    dibsx_nsec deadline)
+static void prepare_query(dibs__pg_conn *cn, dibs__pg_query query,
+                          const char *text, dibsx_nsec deadline)
 {
     char name[NAME_MAX_LEN];
     dibs__pg_outcome oc = {0};
@@ -137,7 +137,7 @@ dibs_status dibs__pg_conn_ask(dibs__pg_conn *cn, const dibs__pg_texts *texts,
     bool sent;
 
     *again = false;
-    prepare(cn, query, text, deadline);
+    prepare_query(cn, query, text, deadline);
     if (cn->dead) {
         *again = true;
         return dibsx_fail(err, DIBS_UNAVAIL,
@@ -218,8 +218,9 @@ static bool is_pooled(const dibs__pg_conn *cn, const dibs__pg_conf *conf,
 }
 
 /* Reads pid, recovery, isolation, and the version unless it is set up yet. */
-static dibs_status judge(dibs__pg_conn *cn, const dibs__pg_conf *conf,
-                         const PGresult *row, dibs__pg_use use, dibs_error *err)
+static dibs_status
+judge_server(dibs__pg_conn *cn, const dibs__pg_conf *conf, const PGresult *row,
+             dibs__pg_use use, dibs_error *err)
 {
     long pid = strtol(dibs__pg_text(row, 0, 0), NULL, 10);
     long long version = strtoll(dibs__pg_text(row, 0, 3), NULL, 10);
@@ -240,7 +241,7 @@ static dibs_status judge(dibs__pg_conn *cn, const dibs__pg_conf *conf,
 
 /* Settings that last as long as the session. */
 static dibs_status
-settle(dibs__pg_conn *cn, dibsx_nsec deadline, dibs_error *err)
+set_session(dibs__pg_conn *cn, dibsx_nsec deadline, dibs_error *err)
 {
     dibs_status rc = dibs__pg_conn_run(cn, SESSION, deadline, NULL, err);
 
@@ -250,8 +251,9 @@ settle(dibs__pg_conn *cn, dibsx_nsec deadline, dibs_error *err)
     return cn->dead ? rc : DIBS_OK;
 }
 
-static dibs_status greet(dibs__pg_conn *cn, const dibs__pg_conf *conf,
-                         dibs__pg_use use, dibsx_nsec deadline, dibs_error *err)
+static dibs_status
+greet_server(dibs__pg_conn *cn, const dibs__pg_conf *conf, dibs__pg_use use,
+             dibsx_nsec deadline, dibs_error *err)
 {
     bool setup = use == DIBS__PG_FOR_SETUP;
     char *sql = dibs__pg_with_schema(
@@ -272,10 +274,11 @@ static dibs_status greet(dibs__pg_conn *cn, const dibs__pg_conf *conf,
                         "the schema is not set up in this database; run `dibs "
                         "store init`");
     if (rc == DIBS_OK)
-        rc = judge(cn, conf, row, use, err);
+        rc = judge_server(cn, conf, row, use, err);
     dibs__pq.PQclear(row);
-    return rc == DIBS_OK && !cn->pooled && !setup ? settle(cn, deadline, err)
-                                                  : rc;
+    return rc == DIBS_OK && !cn->pooled && !setup
+               ? set_session(cn, deadline, err)
+               : rc;
 }
 
 dibs_status
@@ -300,7 +303,7 @@ dibs__pg_conn_open(const dibs__pg_conf *conf, dibs__pg_use use,
     rc = dibs__pg_login(cn, conf->cleartext, deadline, err);
     dibsx_forget();
     if (rc == DIBS_OK)
-        rc = greet(cn, conf, use, deadline, err);
+        rc = greet_server(cn, conf, use, deadline, err);
     if (rc == DIBS_OK) {
         *out = cn;
         return rc;

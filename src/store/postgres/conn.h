@@ -22,8 +22,8 @@ typedef struct dibs__pg_conn {
     size_t received;        /* bytes, since it was made */
     size_t received_before; /* until the exchange that is under way */
     dibs__pg_gate gate;
-    void (*on_ring)(void *arg, const char *text); /* or NULL */
-    void *ring_arg;
+    void (*on_notice)(void *arg, const char *text); /* or NULL */
+    void *notice_arg;
     dibsx_nsec used_at;
     unsigned char uses[DIBS__PG_QUERIES]; /* up to when it is prepared */
 } dibs__pg_conn;

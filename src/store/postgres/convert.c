@@ -75,8 +75,8 @@ dibs__pg_convert(struct dibs__store *st, const dibs__conversion *turn,
     return rc;
 }
 
-static dibs_status held(const dibs__ask *ask, dibs__pg_answer *answer,
-                        dibs__answer *ans, dibs_error *err)
+static dibs_status read_busy(const dibs__ask *ask, dibs__pg_answer *answer,
+                             dibs__answer *ans, dibs_error *err)
 {
     int64_t fence, ahead;
     dibs_status rc;
@@ -111,7 +111,7 @@ judge_all(const dibs__ask *asks, size_t count, int64_t status,
         return dibs__pg_odd(err);
     *blocked = (size_t)which;
     if (status == DIBS_BUSY)
-        return held(&asks[which], answer, &answers[which], err);
+        return read_busy(&asks[which], answer, &answers[which], err);
     if (status == DIBS_LOST)
         return dibs__refuse_left(asks[which].name, err);
     if (status == DIBS_MISMATCH)

@@ -82,7 +82,7 @@ static bool catch_up(dibs__pg_conn *cn)
 
 /* Whether the thread is woken by what the server says. */
 static void
-watch(const dibs__pg_doorbell *bell, const dibs__pg_conn *cn, bool on)
+watch_conn(const dibs__pg_doorbell *bell, const dibs__pg_conn *cn, bool on)
 {
     struct epoll_event at = {.events = on ? EPOLLIN : 0};
 
@@ -102,7 +102,7 @@ dibs__pg_conn *dibs__pg_doorbell_borrow(dibs__pg_doorbell *bell)
         cn = NULL;
     bell->lent = bell->lent || cn;
     if (cn)
-        watch(bell, cn, false);
+        watch_conn(bell, cn, false);
     pthread_mutex_unlock(&bell->mutex);
     if (cn && !catch_up(cn)) {
         cn->dead = true;
@@ -123,7 +123,7 @@ void dibs__pg_doorbell_return(dibs__pg_doorbell *bell, const dibs__pg_conn *cn)
         (void)shutdown(dibs__pg_conn_fd(cn), SHUT_RDWR);
         dibsx_event_set(bell->lost_fd);
     } else {
-        watch(bell, cn, true);
+        watch_conn(bell, cn, true);
     }
     bell->lent = false;
     pthread_cond_broadcast(&bell->changed);
@@ -138,7 +138,7 @@ void dibs__pg_doorbell_distrust(dibs__pg_doorbell *bell)
 }
 
 /* From now on it is lent, or with NULL no more: then nobody has it on return. */
-static void lend(dibs__pg_doorbell *bell, dibs__pg_conn *cn)
+static void lend_conn(dibs__pg_doorbell *bell, dibs__pg_conn *cn)
 {
     pthread_mutex_lock(&bell->mutex);
     bell->cn = cn;
@@ -167,7 +167,7 @@ static void end_use(dibs__pg_doorbell *bell)
     pthread_mutex_unlock(&bell->mutex);
 }
 
-static void on_ring(void *arg, const char *text)
+static void on_notice(void *arg, const char *text)
 {
     dibs__pg_doorbell *bell = arg;
     dibs__notice ring;
@@ -177,7 +177,7 @@ static void on_ring(void *arg, const char *text)
 }
 
 static dibs_status
-subscribe(dibs__pg_doorbell *bell, dibs__pg_conn *cn, dibs_error *err)
+open_channel(dibs__pg_doorbell *bell, dibs__pg_conn *cn, dibs_error *err)
 {
     const char *address = bell->listener.address;
     char sql[sizeof(LISTEN) + 3 * DIBS__DOORBELL_ADDRESS];
@@ -188,15 +188,15 @@ subscribe(dibs__pg_doorbell *bell, dibs__pg_conn *cn, dibs_error *err)
                           "a pooler is in between, through which nothing can "
                           "be listened to; name the server itself with "
                           "listen_host= and listen_port=");
-    cn->on_ring = on_ring;
-    cn->ring_arg = bell;
+    cn->on_notice = on_notice;
+    cn->notice_arg = bell;
     snprintf(sql, sizeof(sql), LISTEN, address, address, address);
     return dibs__pg_conn_run(cn, sql, deadline, NULL, err);
 }
 
 /* Waits for the server, for a step to lose the connection, or for the end:
  * DIBS_CANCELLED. DIBS_TIMEOUT: none of these. */
-static dibs_status await_news(const dibs__pg_doorbell *bell)
+static dibs_status await_server(const dibs__pg_doorbell *bell)
 {
     struct epoll_event at[3];
     int ready = epoll_wait(bell->watch_fd, at, 3, QUIET_MS);
@@ -211,7 +211,7 @@ static dibs_status await_news(const dibs__pg_doorbell *bell)
 /* Hears what the server says, or asks whether it is there, with the connection in
  * hand. */
 static dibs_status
-attend_to(dibs__pg_conn *cn, dibs_status news, dibs_error *err)
+hear_server(dibs__pg_conn *cn, dibs_status news, dibs_error *err)
 {
     size_t room = DIBS__PG_ROOM_ROWS;
 
@@ -236,16 +236,16 @@ listen_on(dibs__pg_doorbell *bell, dibs__pg_conn *cn, dibs_error *err)
         return dibsx_fail(err, DIBS_UNAVAIL,
                           "the connection cannot be watched");
     if (!bell->conf->listens_apart)
-        lend(bell, cn);
+        lend_conn(bell, cn);
     do {
-        rc = await_news(bell);
+        rc = await_server(bell);
         if (rc == DIBS_CANCELLED)
             break;
         begin_use(bell, rc == DIBS_OK);
-        rc = attend_to(cn, rc, err);
+        rc = hear_server(cn, rc, err);
         end_use(bell);
     } while (rc == DIBS_OK);
-    lend(bell, NULL);
+    lend_conn(bell, NULL);
     return rc;
 }
 
@@ -256,7 +256,7 @@ static dibs__pg_conn *take_over(dibs__pg_doorbell *bell)
 }
 
 /* One connection from its beginning to its end. */
-static dibs_status attend(dibs__pg_doorbell *bell, int *failures)
+static dibs_status serve_conn(dibs__pg_doorbell *bell, int *failures)
 {
     dibsx_nsec deadline = dibsx_after_ms(dibsx_now(), CONNECT_MS);
     dibs_error err = {0};
@@ -268,7 +268,7 @@ static dibs_status attend(dibs__pg_doorbell *bell, int *failures)
                                 &err);
 
     if (rc == DIBS_OK)
-        rc = subscribe(bell, cn, &err);
+        rc = open_channel(bell, cn, &err);
     atomic_store(&bell->listens, rc == DIBS_OK);
     dibs__doorbell_report(&bell->listener, rc == DIBS_OK ? NULL : &err);
     if (rc == DIBS_OK) {
@@ -283,7 +283,8 @@ static dibs_status attend(dibs__pg_doorbell *bell, int *failures)
 /* Waits before the next attempt, evenly up to a bound that doubles with each
  * failure, so that clients cut off together do not come back together. True when
  * the thread is to end. */
-static bool rest(const dibs__pg_doorbell *bell, dibsx_prng *prng, int failures)
+static bool
+wait_to_retry(const dibs__pg_doorbell *bell, dibsx_prng *prng, int failures)
 {
     uint64_t bound_ms = (uint64_t)REST_MS << (failures < 6 ? failures : 6);
     int64_t span_ms = (int64_t)dibsx_prng_below(prng, bound_ms) + 1;
@@ -292,19 +293,19 @@ static bool rest(const dibs__pg_doorbell *bell, dibsx_prng *prng, int failures)
                                dibsx_after_ms(dibsx_now(), span_ms));
 }
 
-static void *bell_main(void *arg)
+static void *doorbell_main(void *arg)
 {
     dibs__pg_doorbell *bell = arg;
     dibsx_prng prng = {.state = (uint64_t)dibsx_now()};
     int failures = 0;
 
     do {
-        dibs_status rc = attend(bell, &failures);
+        dibs_status rc = serve_conn(bell, &failures);
 
         if (rc == DIBS_CANCELLED || rc == DIBS_UNSUPPORTED)
             break;
         failures++;
-    } while (!rest(bell, &prng, failures));
+    } while (!wait_to_retry(bell, &prng, failures));
     return NULL;
 }
 
@@ -325,7 +326,7 @@ static int make_watch(dibs__pg_doorbell *bell)
     return failed;
 }
 
-static int start(void *arg)
+static int start_thread(void *arg)
 {
     dibs__pg_doorbell *bell = arg;
     struct epoll_event stop = {.events = EPOLLIN, .data.ptr = &bell->listener};
@@ -336,13 +337,14 @@ static int start(void *arg)
     if (epoll_ctl(bell->watch_fd, EPOLL_CTL_ADD, bell->listener.stop_fd,
                   &stop) != 0)
         return errno;
-    return dibsx_thread_start(&bell->thread, bell_main, bell);
+    return dibsx_thread_start(&bell->thread, doorbell_main, bell);
 }
 
 dibs_status dibs__pg_doorbell_open(dibs__pg_doorbell *bell, dibsx_nsec deadline,
                                    int *fd, dibs_error *err)
 {
-    return dibs__doorbell_open(&bell->listener, start, bell, deadline, fd, err);
+    return dibs__doorbell_open(&bell->listener, start_thread, bell, deadline,
+                               fd, err);
 }
 
 const char *dibs__pg_doorbell_address(const dibs__pg_doorbell *bell)

@@ -13,7 +13,7 @@ dibs__pq_calls dibs__pq;
 static const dibsx_dynlib_call calls[] = {DIBS__PQ_CALLS(CALL)};
 static dibsx_once once = DIBSX_ONCE_INIT;
 
-static dibs_status load(dibs_error *err)
+static dibs_status load_libpq(dibs_error *err)
 {
     return dibsx_dynlib_load("libpq.so.5", "libpq5", calls,
                              sizeof(calls) / sizeof(calls[0]), err);
@@ -21,5 +21,5 @@ static dibs_status load(dibs_error *err)
 
 dibs_status dibs__pq_load(dibs_error *err)
 {
-    return dibsx_once_do(&once, load, err);
+    return dibsx_once_do(&once, load_libpq, err);
 }

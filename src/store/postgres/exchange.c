@@ -91,13 +91,13 @@ bool dibs__pg_admit(dibs__pg_conn *cn, size_t *room)
 }
 
 /* libpq keeps them until they are asked for. */
-static void hand_on_rings(dibs__pg_conn *cn)
+static void pass_notices(dibs__pg_conn *cn)
 {
     PGnotify *notice;
 
     while ((notice = dibs__pq.PQnotifies(cn->pq)) != NULL) {
-        if (cn->on_ring)
-            cn->on_ring(cn->ring_arg, notice->extra);
+        if (cn->on_notice)
+            cn->on_notice(cn->notice_arg, notice->extra);
         dibs__pq.PQfreemem(notice);
     }
 }
@@ -137,7 +137,7 @@ bool dibs__pg_take_in(dibs__pg_conn *cn, size_t *room)
     bool there = cn->gate.set ? take_piece(cn, room) : take_all(cn, room);
 
     if (there)
-        hand_on_rings(cn);
+        pass_notices(cn);
     return there;
 }
 
@@ -163,7 +163,7 @@ static bool is_copy(ExecStatusType status)
            status == PGRES_COPY_BOTH;
 }
 
-static void note(PGresult *result, dibs__pg_outcome *oc)
+static void note_result(PGresult *result, dibs__pg_outcome *oc)
 {
     ExecStatusType status = dibs__pq.PQresultStatus(result);
 
@@ -180,8 +180,8 @@ static void note(PGresult *result, dibs__pg_outcome *oc)
 }
 
 /* Gives what was queued to the kernel, and takes what comes meanwhile. */
-static bool flush(dibs__pg_conn *cn, size_t *room, dibsx_nsec deadline,
-                  dibs__pg_outcome *oc)
+static bool flush_requests(dibs__pg_conn *cn, size_t *room, dibsx_nsec deadline,
+                           dibs__pg_outcome *oc)
 {
     int left;
 
@@ -217,15 +217,15 @@ static bool await_result(dibs__pg_conn *cn, size_t *room, dibsx_nsec deadline,
 
 /* Reads all that belongs to what was sent: that the last statement was committed
  * is only known when the server is ready for the next. */
-static bool collect(dibs__pg_conn *cn, size_t room, dibsx_nsec deadline,
-                    dibs__pg_outcome *oc)
+static bool collect_results(dibs__pg_conn *cn, size_t room, dibsx_nsec deadline,
+                            dibs__pg_outcome *oc)
 {
     while (await_result(cn, &room, deadline, oc)) {
         PGresult *result = dibs__pq.PQgetResult(cn->pq);
 
         if (!result)
             return dibs__pq.PQstatus(cn->pq) == CONNECTION_OK;
-        note(result, oc);
+        note_result(result, oc);
         if (oc->fault)
             return false;
     }
@@ -239,10 +239,10 @@ dibs__pg_finish(dibs__pg_conn *cn, bool sent, size_t room, dibsx_nsec deadline,
     bool whole;
 
     cn->received_before = cn->received;
-    whole = sent && flush(cn, &room, deadline, oc) &&
-            collect(cn, room, deadline, oc);
+    whole = sent && flush_requests(cn, &room, deadline, oc) &&
+            collect_results(cn, room, deadline, oc);
 
-    hand_on_rings(cn); /* those behind the answer */
+    pass_notices(cn); /* those behind the answer */
     cn->used_at = dibsx_now();
     if (whole && !oc->failed)
         return DIBS_OK;

@@ -170,8 +170,9 @@ dibs_status dibs__pg_release(struct dibs__store *st, const dibs__leave *leave,
 
 /* take and yield: by name and fence, answered with a number. */
 static dibs_status
-by_fence(struct dibs__store *st, dibs__pg_query query, const char *name,
-         uint64_t fence, dibsx_nsec deadline, uint32_t *out, dibs_error *err)
+call_by_fence(struct dibs__store *st, dibs__pg_query query, const char *name,
+              uint64_t fence, dibsx_nsec deadline, uint32_t *out,
+              dibs_error *err)
 {
     dibs__pg_args args = {.count = 0};
     dibs__pg_answer answer;
@@ -201,14 +202,15 @@ dibs_status
 dibs__pg_revoke(struct dibs__store *st, const char *name, uint64_t fence,
                 dibsx_nsec deadline, uint32_t *broken, dibs_error *err)
 {
-    return by_fence(st, DIBS__PG_REVOKE, name, fence, deadline, broken, err);
+    return call_by_fence(st, DIBS__PG_REVOKE, name, fence, deadline, broken,
+                         err);
 }
 
 dibs_status
 dibs__pg_yield(struct dibs__store *st, const char *name, uint64_t fence,
                dibsx_nsec deadline, uint32_t *asked, dibs_error *err)
 {
-    return by_fence(st, DIBS__PG_YIELD, name, fence, deadline, asked, err);
+    return call_by_fence(st, DIBS__PG_YIELD, name, fence, deadline, asked, err);
 }
 
 #define ENTRY(step, STEP) .step = dibs__pg_##step,

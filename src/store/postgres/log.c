@@ -12,7 +12,7 @@ enum { PAGE_ENTRIES = 128 };
 
 /* What is beyond `keep` goes by one append in so many, for to find it all that is
  * kept must be counted. */
-static bool trims(uint32_t keep)
+static bool must_trim(uint32_t keep)
 {
     uint32_t bits = 0;
 
@@ -20,8 +20,9 @@ static bool trims(uint32_t keep)
 }
 
 static dibs_status
-append(struct dibs__store *st, const char *topic, const void *data, size_t len,
-       uint32_t keep, dibsx_nsec deadline, uint64_t *position, dibs_error *err)
+append_entry(struct dibs__store *st, const char *topic, const void *data,
+             size_t len, uint32_t keep, dibsx_nsec deadline, uint64_t *position,
+             dibs_error *err)
 {
     dibs__pg_args args = {.count = 0};
     dibs__pg_answer answer;
@@ -36,7 +37,7 @@ append(struct dibs__store *st, const char *topic, const void *data, size_t len,
     dibs__pg_arg_text(&args, topic);
     dibs__pg_arg_int(&args, keep);
     dibs__pg_arg_bytes(&args, data, len);
-    dibs__pg_arg_flag(&args, trims(keep));
+    dibs__pg_arg_flag(&args, must_trim(keep));
     rc = dibs__pg_call(dibs__pg_of(st), DIBS__PG_LOG_APPEND, &args, deadline,
                        &answer, &number, err);
     dibs__pg_answer_fini(&answer);
@@ -92,6 +93,6 @@ read_log(struct dibs__store *st, const char *topic, uint64_t after, size_t max,
 }
 
 const dibs__log_ops dibs__pg_log_ops = {
-    .append = append,
+    .append = append_entry,
     .read = read_log,
 };

@@ -63,7 +63,7 @@ static bool is_local(int fd)
 }
 
 /* Ends the gate of a socket that libpq has left for another. */
-static void follow(login *lg)
+static void follow_socket(login *lg)
 {
     dibs__pg_conn *cn = lg->cn;
     ino_t now = socket_of(cn);
@@ -87,7 +87,7 @@ static bool awaits_offer(const dibs__pg_conn *cn)
 
 /* As dibs__pg_gate_look. An offer is not part of a message, unless it is the first
  * byte of an error. */
-static bool look(void *arg, const char *piece, size_t len)
+static bool read_piece(void *arg, const char *piece, size_t len)
 {
     login *lg = arg;
 
@@ -113,7 +113,7 @@ static void let_in(login *lg)
     if (dibs__pg_waiting(dibs__pq.PQsocket(pq)) > 0)
         return;
     len = dibs__pg_gate_let_in(&cn->gate, one ? 1 : lg->room,
-                               encrypted ? NULL : look, lg);
+                               encrypted ? NULL : read_piece, lg);
     cn->received += len;
     lg->room -= len;
 }
@@ -132,7 +132,7 @@ static dibs_status fail_verdict(dibs__pg_auth_verdict verdict, dibs_error *err)
 }
 
 /* libpq is about to read. */
-static dibs_status admit(login *lg, dibs_error *err)
+static dibs_status admit_piece(login *lg, dibs_error *err)
 {
     dibs__pg_conn *cn = lg->cn;
     int fd = dibs__pq.PQsocket(cn->pq);
@@ -169,12 +169,12 @@ static dibs_status connect_pq(login *lg, dibsx_nsec deadline, dibs_error *err)
         bool reads = want == PGRES_POLLING_READING;
         dibs_status rc = DIBS_OK;
 
-        follow(lg);
+        follow_socket(lg);
         if (dibs__pg_await(cn, reads ? POLLIN : POLLOUT, deadline) == 0)
             return dibsx_fail(err, DIBS_UNAVAIL,
                               "no connection to the server in time");
         if (reads)
-            rc = admit(lg, err);
+            rc = admit_piece(lg, err);
         if (rc != DIBS_OK)
             return rc;
         want = dibs__pq.PQconnectPoll(cn->pq);

@@ -52,7 +52,7 @@ static bool wait_freed(dibs__pg_pool *pool, dibsx_nsec deadline)
 /* An idle connection, or NULL with leave to make one. False when the deadline
  * passed. */
 static bool
-reserve(dibs__pg_pool *pool, dibsx_nsec deadline, dibs__pg_conn **out)
+reserve_conn(dibs__pg_pool *pool, dibsx_nsec deadline, dibs__pg_conn **out)
 {
     bool in_time = dibsx_now() < deadline;
 
@@ -81,7 +81,7 @@ void dibs__pg_pool_widen(dibs__pg_pool *pool, int most)
     pthread_mutex_unlock(&pool->mutex);
 }
 
-static void forget(dibs__pg_pool *pool)
+static void uncount_conn(dibs__pg_pool *pool)
 {
     pthread_mutex_lock(&pool->mutex);
     pool->count--;
@@ -118,7 +118,7 @@ static dibs__pg_conn *take_idle(dibs__pg_pool *pool)
     pthread_mutex_unlock(&pool->mutex);
     if (cn && (!dibs__pg_conn_lives(cn) || !is_trusted(pool, cn))) {
         dibs__pg_conn_close(cn);
-        forget(pool);
+        uncount_conn(pool);
         return NULL;
     }
     return cn;
@@ -130,7 +130,7 @@ dibs__pg_conn *dibs__pg_pool_part(dibs__pg_pool *pool)
 
     if (cn) {
         cn->home = NULL;
-        forget(pool);
+        uncount_conn(pool);
     }
     return cn;
 }
@@ -169,7 +169,7 @@ dibs_status dibs__pg_pool_take(dibs__pg_pool *pool, dibsx_nsec deadline,
     if (*out)
         return DIBS_OK;
     for (;;) {
-        if (!reserve(pool, deadline, out))
+        if (!reserve_conn(pool, deadline, out))
             return dibsx_fail(err, DIBS_UNAVAIL,
                               "the deadline passed before it was sent");
         if (!*out)
@@ -177,7 +177,7 @@ dibs_status dibs__pg_pool_take(dibs__pg_pool *pool, dibsx_nsec deadline,
         if (is_trusted(pool, *out) && dibs__pg_conn_lives(*out))
             return DIBS_OK;
         dibs__pg_conn_close(*out);
-        forget(pool);
+        uncount_conn(pool);
     }
     pthread_mutex_lock(&pool->mutex);
     era = pool->era;
@@ -187,7 +187,7 @@ dibs_status dibs__pg_pool_take(dibs__pg_pool *pool, dibsx_nsec deadline,
         (*out)->era = era;
         (*out)->home = pool;
     } else {
-        forget(pool);
+        uncount_conn(pool);
     }
     return rc;
 }
@@ -198,7 +198,7 @@ void dibs__pg_pool_give(dibs__pg_conn *cn)
 
     if (dibs__pg_conn_is_worn(cn)) {
         dibs__pg_conn_close(cn);
-        forget(pool);
+        uncount_conn(pool);
         return;
     }
     pthread_mutex_lock(&pool->mutex);

@@ -76,7 +76,7 @@ is_for(const shared *sh, const dibs__pg_conf *conf, const char *surroundings)
 }
 
 /* One that is shared already; or NULL. Locks: all->mutex. */
-static shared *find(const dibs__pg_conf *conf, const char *surroundings)
+static shared *find_shared(const dibs__pg_conf *conf, const char *surroundings)
 {
     shared *sh = all->first;
 
@@ -129,7 +129,7 @@ dibs_status dibs__pg_pools_join(const dibsx_url *url, const dibs__pg_conf *conf,
     alone = pthread_once(&once, map_list) != 0 || !all || !*surroundings;
     if (!alone) {
         pthread_mutex_lock(&all->mutex);
-        sh = find(conf, surroundings);
+        sh = find_shared(conf, surroundings);
     }
     if (!sh)
         rc = shared_new(url, &sh, err);

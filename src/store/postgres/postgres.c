@@ -27,8 +27,8 @@ static void store_close(dibs__store *st)
     dibsx_free(pg);
 }
 
-static dibs_status now(dibs__store *st, dibsx_nsec deadline,
-                       int64_t *store_wall_us, dibs_error *err)
+static dibs_status read_clock(dibs__store *st, dibsx_nsec deadline,
+                              int64_t *store_wall_us, dibs_error *err)
 {
     dibs__pg_args args = {.count = 0};
     PGresult *rows = NULL;
@@ -41,10 +41,11 @@ static dibs_status now(dibs__store *st, dibsx_nsec deadline,
     return rc;
 }
 
-static dibs_status reach(dibs__store *st, dibsx_nsec deadline, dibs_error *err)
+static dibs_status
+reach_server(dibs__store *st, dibsx_nsec deadline, dibs_error *err)
 {
     int64_t store_wall_us;
-    dibs_status rc = now(st, deadline, &store_wall_us, err);
+    dibs_status rc = read_clock(st, deadline, &store_wall_us, err);
 
     if (rc == DIBS_OK && dibs__pg_of(st)->conf.advisory)
         rc = dibs__pg_advisory_reach(&dibs__pg_of(st)->advisory, deadline, err);
@@ -110,7 +111,7 @@ static size_t bell_hear(dibs__store *st, dibs__notice *rings, size_t max)
     return dibs__pg_doorbell_hear(&dibs__pg_of(st)->bell, rings, max);
 }
 
-static const char *caution(const dibs__store *st)
+static const char *find_caution(const dibs__store *st)
 {
     const dibs__pg *pg = (const dibs__pg *)(const void *)st;
 
@@ -120,7 +121,7 @@ static const char *caution(const dibs__store *st)
                : NULL;
 }
 
-static const char *cannot(const dibs__store *st, dibs__ability what)
+static const char *find_lack(const dibs__store *st, dibs__ability what)
 {
     if (what == DIBS__CAN_CONVERT && st->ops->lease == &dibs__pg_advised_ops)
         return DIBS__PG_NO_CONVERSION;
@@ -129,10 +130,10 @@ static const char *cannot(const dibs__store *st, dibs__ability what)
 
 #define STORE(name, opens, leases, hears)                                      \
     {                                                                          \
-        .scheme = name, .open = opens, .reach = reach, .close = store_close,   \
-        .lease = leases, .value = &dibs__pg_value_ops,                         \
+        .scheme = name, .open = opens, .reach = reach_server,                  \
+        .close = store_close, .lease = leases, .value = &dibs__pg_value_ops,   \
         .log = &dibs__pg_log_ops, .bell_open = bell_open, .bell_hear = hears,  \
-        .now = now, .caution = caution, .cannot = cannot,                      \
+        .now = read_clock, .caution = find_caution, .cannot = find_lack,       \
         .audit = dibs__pg_audit, .setup = dibs__pg_setup,                      \
     }
 

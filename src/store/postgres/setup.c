@@ -26,8 +26,8 @@ static const char *const makers[DIBS__PG_VERSION][PARTS_MAX] = {
 };
 
 static dibs_status
-run(dibs__pg_conn *cn, const dibs__pg_conf *conf, const char *sql,
-    dibsx_nsec deadline, PGresult **out, dibs_error *err)
+run_sql(dibs__pg_conn *cn, const dibs__pg_conf *conf, const char *sql,
+        dibsx_nsec deadline, PGresult **out, dibs_error *err)
 {
     char *text = dibs__pg_with_schema(conf, sql);
     dibs_status rc;
@@ -41,11 +41,11 @@ run(dibs__pg_conn *cn, const dibs__pg_conf *conf, const char *sql,
 
 /* The one cell that a statement answers, as a number. */
 static dibs_status
-number(dibs__pg_conn *cn, const dibs__pg_conf *conf, const char *sql,
-       dibsx_nsec deadline, int *out, dibs_error *err)
+read_number(dibs__pg_conn *cn, const dibs__pg_conf *conf, const char *sql,
+            dibsx_nsec deadline, int *out, dibs_error *err)
 {
     PGresult *rows = NULL;
-    dibs_status rc = run(cn, conf, sql, deadline, &rows, err);
+    dibs_status rc = run_sql(cn, conf, sql, deadline, &rows, err);
 
     if (rc == DIBS_OK)
         *out = dibs__pq.PQntuples(rows) == 1
@@ -59,19 +59,19 @@ static dibs_status
 find_version(dibs__pg_conn *cn, const dibs__pg_conf *conf, dibsx_nsec deadline,
              int *found, dibs_error *err)
 {
-    dibs_status rc =
-        number(cn, conf,
-               "SELECT (to_regclass('@schema@.meta') IS NOT NULL)::integer",
-               deadline, found, err);
+    dibs_status rc = read_number(
+        cn, conf, "SELECT (to_regclass('@schema@.meta') IS NOT NULL)::integer",
+        deadline, found, err);
 
     if (rc == DIBS_OK && *found)
-        rc = number(cn, conf, "SELECT version FROM @schema@.meta", deadline,
-                    found, err);
+        rc = read_number(cn, conf, "SELECT version FROM @schema@.meta",
+                         deadline, found, err);
     return rc;
 }
 
 /* What there must be before the task can be done. */
-static dibs_status check(dibs_store_task task, int found, dibs_error *err)
+static dibs_status
+check_version(dibs_store_task task, int found, dibs_error *err)
 {
     if (found > DIBS__PG_VERSION)
         return dibs__pg_version_odd(found, err);
@@ -84,35 +84,35 @@ static dibs_status check(dibs_store_task task, int found, dibs_error *err)
     return DIBS_OK;
 }
 
-static dibs_status make(dibs__pg_conn *cn, const dibs__pg_conf *conf, int from,
-                        dibsx_nsec deadline, dibs_error *err)
+static dibs_status make_schema(dibs__pg_conn *cn, const dibs__pg_conf *conf,
+                               int from, dibsx_nsec deadline, dibs_error *err)
 {
     int there = 0;
     dibs_status rc =
-        number(cn, conf,
-               "SELECT (to_regnamespace('@schema@') IS NOT NULL)::integer",
-               deadline, &there, err);
+        read_number(cn, conf,
+                    "SELECT (to_regnamespace('@schema@') IS NOT NULL)::integer",
+                    deadline, &there, err);
 
     if (rc == DIBS_OK && !there)
-        rc = run(cn, conf, "CREATE SCHEMA @schema@", deadline, NULL, err);
+        rc = run_sql(cn, conf, "CREATE SCHEMA @schema@", deadline, NULL, err);
     for (int i = from; i < DIBS__PG_VERSION; i++)
         for (size_t k = 0; k < PARTS_MAX && makers[i][k] && rc == DIBS_OK; k++)
-            rc = run(cn, conf, makers[i][k], deadline, NULL, err);
+            rc = run_sql(cn, conf, makers[i][k], deadline, NULL, err);
     return rc;
 }
 
 /* Inside the transaction, under the lock. */
-static dibs_status
-change(dibs__pg_conn *cn, const dibs__pg_conf *conf, dibs_store_task task,
-       dibsx_nsec deadline, dibs_store_state *out, dibs_error *err)
+static dibs_status change_schema(dibs__pg_conn *cn, const dibs__pg_conf *conf,
+                                 dibs_store_task task, dibsx_nsec deadline,
+                                 dibs_store_state *out, dibs_error *err)
 {
     dibs_status rc = find_version(cn, conf, deadline, &out->found, err);
 
     if (rc == DIBS_OK)
-        rc = check(task, out->found, err);
+        rc = check_version(task, out->found, err);
     if (rc != DIBS_OK || out->found == DIBS__PG_VERSION)
         return rc;
-    rc = make(cn, conf, out->found, deadline, err);
+    rc = make_schema(cn, conf, out->found, deadline, err);
     out->changed = rc == DIBS_OK;
     return rc == DIBS_OK ? find_version(cn, conf, deadline, &out->found, err)
                          : rc;
@@ -139,7 +139,7 @@ dibs__pg_setup(dibs__store *st, dibs_store_task task, dibsx_nsec deadline,
                                "pg_advisory_xact_lock(1684628083, 0)",
                                deadline, NULL, err);
         if (rc == DIBS_OK)
-            rc = change(cn, conf, task, deadline, out, err);
+            rc = change_schema(cn, conf, task, deadline, out, err);
         if (rc == DIBS_OK)
             rc = dibs__pg_conn_run(cn, "COMMIT", deadline, NULL, err);
     }

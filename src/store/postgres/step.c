@@ -13,8 +13,9 @@ enum { TRIES = 8 };
 
 /* That of the doorbell, one that is idle, or a new one. Where the doorbell's does,
  * the others are let go by and by: who only waits has one connection. */
-static dibs_status take(dibs__pg *pg, dibs__pg_pool *pool, dibsx_nsec deadline,
-                        dibs__pg_conn **out, dibs_error *err)
+static dibs_status
+take_conn(dibs__pg *pg, dibs__pg_pool *pool, dibsx_nsec deadline,
+          dibs__pg_conn **out, dibs_error *err)
 {
     *out = NULL;
     if (dibsx_now() < deadline)
@@ -26,7 +27,7 @@ static dibs_status take(dibs__pg *pg, dibs__pg_pool *pool, dibsx_nsec deadline,
     return *out ? DIBS_OK : dibs__pg_pool_take(pool, deadline, out, err);
 }
 
-static void give(dibs__pg *pg, dibs__pg_conn *cn)
+static void give_conn(dibs__pg *pg, dibs__pg_conn *cn)
 {
     if (cn->home)
         dibs__pg_pool_give(cn);
@@ -52,12 +53,12 @@ dibs_status dibs__pg_step(dibs__pg *pg, dibs__pg_pool *pool,
     for (int i = 0; again && i < TRIES; i++) {
         dibs__pg_conn *cn;
 
-        rc = take(pg, pool, deadline, &cn, err);
+        rc = take_conn(pg, pool, deadline, &cn, err);
         if (rc != DIBS_OK)
             return rc;
         rc = dibs__pg_conn_ask(cn, &pg->texts, query, args, deadline, out,
                                &again, err);
-        give(pg, cn);
+        give_conn(pg, cn);
     }
     return rc;
 }

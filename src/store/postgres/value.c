@@ -18,12 +18,12 @@ static int64_t version_arg(uint64_t expected)
     return expected < INT64_MAX ? (int64_t)expected : INT64_MAX;
 }
 
-static dibs_status no_value(dibs_error *err)
+static dibs_status fail_absent(dibs_error *err)
 {
     return dibsx_fail(err, DIBS_NOTFOUND, "there is no such key");
 }
 
-static dibs_status stale(uint64_t version, dibs_error *err)
+static dibs_status fail_stale(uint64_t version, dibs_error *err)
 {
     return dibsx_fail(err, DIBS_STALE, "the version is %" PRIu64, version);
 }
@@ -46,8 +46,9 @@ read_value(const PGresult *rows, dibs_value *out, dibs_error *err)
     return DIBS_OK;
 }
 
-static dibs_status get(struct dibs__store *st, const char *key,
-                       dibsx_nsec deadline, dibs_value *out, dibs_error *err)
+static dibs_status
+get_value(struct dibs__store *st, const char *key, dibsx_nsec deadline,
+          dibs_value *out, dibs_error *err)
 {
     dibs__pg_args args = {.count = 0};
     PGresult *rows = NULL;
@@ -59,13 +60,14 @@ static dibs_status get(struct dibs__store *st, const char *key,
                        &rows, err);
     if (rc == DIBS_OK)
         rc = dibs__pq.PQntuples(rows) == 1 ? read_value(rows, out, err)
-                                           : no_value(err);
+                                           : fail_absent(err);
     dibs__pq.PQclear(rows);
     return rc;
 }
 
-static dibs_status put(struct dibs__store *st, const dibs__put *put,
-                       dibsx_nsec deadline, uint64_t *version, dibs_error *err)
+static dibs_status
+put_value(struct dibs__store *st, const dibs__put *put, dibsx_nsec deadline,
+          uint64_t *version, dibs_error *err)
 {
     dibs__pg_args args = {.count = 0};
     dibs__pg_answer answer;
@@ -85,11 +87,12 @@ static dibs_status put(struct dibs__store *st, const dibs__put *put,
     if (rc != DIBS_OK)
         return rc;
     *version = (uint64_t)number;
-    return status == DIBS_OK ? DIBS_OK : stale(*version, err);
+    return status == DIBS_OK ? DIBS_OK : fail_stale(*version, err);
 }
 
-static dibs_status add(struct dibs__store *st, const char *key, int64_t delta,
-                       dibsx_nsec deadline, int64_t *sum, dibs_error *err)
+static dibs_status
+add_number(struct dibs__store *st, const char *key, int64_t delta,
+           dibsx_nsec deadline, int64_t *sum, dibs_error *err)
 {
     dibs__pg_args args = {.count = 0};
     dibs__pg_answer answer;
@@ -109,8 +112,9 @@ static dibs_status add(struct dibs__store *st, const char *key, int64_t delta,
     return rc;
 }
 
-static dibs_status del(struct dibs__store *st, const char *key,
-                       uint64_t expected, dibsx_nsec deadline, dibs_error *err)
+static dibs_status
+delete_value(struct dibs__store *st, const char *key, uint64_t expected,
+             dibsx_nsec deadline, dibs_error *err)
 {
     dibs__pg_args args = {.count = 0};
     dibs__pg_answer answer;
@@ -127,7 +131,8 @@ static dibs_status del(struct dibs__store *st, const char *key,
     dibs__pg_answer_fini(&answer);
     if (rc != DIBS_OK || status == DIBS_OK)
         return rc;
-    return status == DIBS_STALE ? stale((uint64_t)found, err) : no_value(err);
+    return status == DIBS_STALE ? fail_stale((uint64_t)found, err)
+                                : fail_absent(err);
 }
 
 /* Shows a page and leaves its last key in `after`. DIBS_NOTFOUND: there is nothing
@@ -156,8 +161,8 @@ static dibs_status show_page(const PGresult *rows, const char *begins,
 }
 
 static dibs_status
-list(struct dibs__store *st, const char *begins, dibsx_nsec deadline,
-     dibs_state_fn *each, void *arg, dibs_error *err)
+list_values(struct dibs__store *st, const char *begins, dibsx_nsec deadline,
+            dibs_state_fn *each, void *arg, dibs_error *err)
 {
     char after[DIBS_NAME_MAX + 1] = "";
     dibs_status rc = DIBS_OK;
@@ -178,9 +183,9 @@ list(struct dibs__store *st, const char *begins, dibsx_nsec deadline,
 }
 
 const dibs__value_ops dibs__pg_value_ops = {
-    .get = get,
-    .put = put,
-    .add = add,
-    .del = del,
-    .list = list,
+    .get = get_value,
+    .put = put_value,
+    .add = add_number,
+    .del = delete_value,
+    .list = list_values,
 };

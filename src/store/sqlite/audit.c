@@ -54,7 +54,7 @@ say(const report *rp, dibs_severity severity, const char *subject,
 
 /* The first column of the first row, as text. Locks: cn. */
 static dibs_status
-one(dibs__sqlite_conn *cn, const char *sql, char *out, dibs_error *err)
+read_cell(dibs__sqlite_conn *cn, const char *sql, char *out, dibs_error *err)
 {
     sqlite3_stmt *stmt = NULL;
     const char *text = NULL;
@@ -70,7 +70,8 @@ one(dibs__sqlite_conn *cn, const char *sql, char *out, dibs_error *err)
 }
 
 /* Locks: cn. */
-static dibs_status gather(dibs__sqlite_conn *cn, facts *ft, dibs_error *err)
+static dibs_status
+gather_facts(dibs__sqlite_conn *cn, facts *ft, dibs_error *err)
 {
     struct {
         const char *sql;
@@ -92,9 +93,9 @@ static dibs_status gather(dibs__sqlite_conn *cn, facts *ft, dibs_error *err)
 
     for (size_t i = 0; i < sizeof(asks) / sizeof(asks[0]); i++)
         if (rc == DIBS_OK)
-            rc = one(cn, asks[i].sql, asks[i].out, err);
+            rc = read_cell(cn, asks[i].sql, asks[i].out, err);
     if (rc == DIBS_OK && ft->size <= CHECKED_BYTES)
-        rc = one(cn, "PRAGMA quick_check(1)", ft->check, err);
+        rc = read_cell(cn, "PRAGMA quick_check(1)", ft->check, err);
     return rc;
 }
 
@@ -217,7 +218,7 @@ dibs__sqlite_audit(dibs__store *st, dibsx_nsec deadline, dibs_finding_fn *each,
     rc = dibs__sqlite_enter_as_is(cn, deadline, err);
     if (rc != DIBS_OK)
         return rc;
-    rc = gather(cn, &ft, err);
+    rc = gather_facts(cn, &ft, err);
     dibs__sqlite_leave(cn);
     if (rc != DIBS_OK)
         return rc;

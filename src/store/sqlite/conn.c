@@ -229,7 +229,7 @@ bool dibs__sqlite_same_file(const dibs__sqlite_file *file)
            at.st_dev == file->dev;
 }
 
-static dibs_status replaced(const dibs__sqlite_file *file, dibs_error *err)
+static dibs_status fail_replaced(const dibs__sqlite_file *file, dibs_error *err)
 {
     return dibsx_fail(err, DIBS_REFUSED,
                       "the database was removed or replaced while in use; stop "
@@ -246,7 +246,7 @@ static dibs_status know_file(dibs__sqlite_file *file, dibs_error *err)
         file->dev = at.st_dev;
         file->ino = at.st_ino;
     }
-    return dibs__sqlite_same_file(file) ? DIBS_OK : replaced(file, err);
+    return dibs__sqlite_same_file(file) ? DIBS_OK : fail_replaced(file, err);
 }
 
 static dibs_status conn_open(dibs__sqlite_conn *cn, dibs_error *err)
@@ -337,7 +337,7 @@ dibs__sqlite_enter(dibs__sqlite_conn *cn, dibsx_nsec deadline, dibs_error *err)
     dibs_status rc = dibs__sqlite_enter_as_is(cn, deadline, err);
 
     if (rc == DIBS_OK && cn->file && !dibs__sqlite_same_file(cn->file)) {
-        rc = replaced(cn->file, err);
+        rc = fail_replaced(cn->file, err);
         dibs__sqlite_leave(cn);
     }
     return rc;
@@ -351,7 +351,7 @@ void dibs__sqlite_leave(dibs__sqlite_conn *cn)
     pthread_mutex_unlock(&cn->mutex);
 }
 
-static int bind(sqlite3_stmt *stmt, const char *types, va_list args)
+static int bind_args(sqlite3_stmt *stmt, const char *types, va_list args)
 {
     int code = SQLITE_OK;
     const void *bytes;
@@ -380,8 +380,8 @@ static int bind(sqlite3_stmt *stmt, const char *types, va_list args)
 }
 
 static dibs_status
-ask(dibs__sqlite_conn *cn, sqlite3_stmt **stmt, dibs_error *err,
-    dibs__sqlite_query query, const char *types, va_list args)
+start_query(dibs__sqlite_conn *cn, sqlite3_stmt **stmt, dibs_error *err,
+            dibs__sqlite_query query, const char *types, va_list args)
 {
     int code = SQLITE_OK;
 
@@ -390,7 +390,7 @@ ask(dibs__sqlite_conn *cn, sqlite3_stmt **stmt, dibs_error *err,
                                     SQLITE_PREPARE_PERSISTENT,
                                     &cn->stmts[query], NULL);
     if (code == SQLITE_OK)
-        code = bind(cn->stmts[query], types, args);
+        code = bind_args(cn->stmts[query], types, args);
     *stmt = cn->stmts[query];
     return code == SQLITE_OK ? DIBS_OK : dibs__sqlite_raise(cn, code, err);
 }
@@ -403,7 +403,7 @@ dibs__sqlite_ask(dibs__sqlite_conn *cn, sqlite3_stmt **stmt, dibs_error *err,
     va_list args;
 
     va_start(args, types);
-    rc = ask(cn, stmt, err, query, types, args);
+    rc = start_query(cn, stmt, err, query, types, args);
     va_end(args);
     return rc;
 }
@@ -435,7 +435,7 @@ dibs_status dibs__sqlite_run(dibs__sqlite_conn *cn, dibs_error *err,
     va_list args;
 
     va_start(args, types);
-    rc = ask(cn, &stmt, err, query, types, args);
+    rc = start_query(cn, &stmt, err, query, types, args);
     va_end(args);
     while (rc == DIBS_OK)
         rc = dibs__sqlite_row(cn, stmt, err);
@@ -477,14 +477,14 @@ static dibs_status read_watermark(dibs__sqlite_conn *cn, dibs_error *err)
     return DIBS_OK;
 }
 
-static dibs_status begun(dibs__sqlite_conn *cn, dibs_error *err)
+static dibs_status check_begun(dibs__sqlite_conn *cn, dibs_error *err)
 {
     if (dibsx_now() > cn->deadline)
         return dibs__sqlite_raise(cn, SQLITE_INTERRUPT, err);
     if (!cn->file)
         return DIBS_OK;
     if (!dibs__sqlite_same_file(cn->file))
-        return replaced(cn->file, err);
+        return fail_replaced(cn->file, err);
     return read_watermark(cn, err);
 }
 
@@ -495,7 +495,7 @@ dibs_status dibs__sqlite_begin(dibs__sqlite_conn *cn, dibs_error *err)
     if (rc != DIBS_OK)
         return rc;
     cn->stored = cn->watermark;
-    rc = begun(cn, err);
+    rc = check_begun(cn, err);
     return rc == DIBS_OK ? rc : dibs__sqlite_end(cn, rc, err);
 }
 
@@ -516,7 +516,7 @@ void dibs__sqlite_roll_back(dibs__sqlite_conn *cn)
         conn_close(cn);
 }
 
-static dibs_status commit(dibs__sqlite_conn *cn, dibs_error *err)
+static dibs_status commit_change(dibs__sqlite_conn *cn, dibs_error *err)
 {
     dibs_status rc = DIBS_OK;
 
@@ -534,7 +534,7 @@ static dibs_status commit(dibs__sqlite_conn *cn, dibs_error *err)
 dibs_status
 dibs__sqlite_end(dibs__sqlite_conn *cn, dibs_status rc, dibs_error *err)
 {
-    dibs_status done = rc < DIBS_UNAVAIL ? commit(cn, err) : rc;
+    dibs_status done = rc < DIBS_UNAVAIL ? commit_change(cn, err) : rc;
 
     if (done == DIBS_OK)
         return rc;

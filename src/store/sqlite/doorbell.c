@@ -94,7 +94,7 @@ static void fd_close(int *fd)
     *fd = -1;
 }
 
-static void unlist(dibs__bell *bell)
+static void unlist_doorbell(dibs__bell *bell)
 {
     dibs__bell **at = &memory_bells;
 
@@ -111,7 +111,7 @@ void dibs__bell_fini(dibs__bell *bell)
     if (bell->open && bell->db_path)
         (void)unlinkat(bell->dir_fd, bell->address, 0);
     else if (bell->open)
-        unlist(bell);
+        unlist_doorbell(bell);
     fd_close(&bell->hear_fd);
     fd_close(&bell->self_fd);
     fd_close(&bell->dir_fd);
@@ -159,7 +159,7 @@ static bool sweep_one(const dibs__bell *bell, const char *id)
 }
 
 /* Those who were killed leave their pipes behind. Locks: bell->mutex. */
-static void sweep(const dibs__bell *bell)
+static void sweep_pipes(const dibs__bell *bell)
 {
     int fd = openat(bell->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
@@ -187,7 +187,7 @@ static bool open_named(dibs__bell *bell)
 
     if (!folder_open(bell, true))
         return false;
-    sweep(bell);
+    sweep_pipes(bell);
     if (mkfifoat(bell->dir_fd, bell->address, 0600) != 0)
         return false;
     bell->hear_fd = pipe_open(bell, bell->address, O_RDWR);
@@ -284,7 +284,7 @@ size_t dibs__bell_hear(dibs__bell *bell, dibs__notice *rings, size_t max)
 }
 
 /* A pipe that is full loses the ring, as rings may be lost. */
-static void put_in(int fd, const message *msg)
+static void write_message(int fd, const message *msg)
 {
     ssize_t len = write(fd, msg, sizeof(*msg));
 
@@ -306,7 +306,7 @@ static void ring_named(dibs__bell *bell, const char *id, const message *msg)
     if (to >= 0 && fstat(to, &at) == 0 && S_ISFIFO(at.st_mode))
         guard = pipe_open(bell, id, O_RDONLY);
     if (guard >= 0)
-        put_in(to, msg);
+        write_message(to, msg);
     fd_close(&guard);
     fd_close(&to);
 }
@@ -320,7 +320,7 @@ static void ring_listed(const char *id, const message *msg)
     while (bell && strcmp(bell->address, id) != 0)
         bell = bell->next;
     if (bell)
-        put_in(bell->self_fd, msg);
+        write_message(bell->self_fd, msg);
     pthread_mutex_unlock(&memory_mutex);
 }
 

@@ -18,7 +18,7 @@ dibs__sqlite_calls dibs__sql;
 static const dibsx_dynlib_call calls[] = {DIBS__SQLITE_CALLS(CALL)};
 static dibsx_once once = DIBSX_ONCE_INIT;
 
-static dibs_status load(dibs_error *err)
+static dibs_status load_sqlite(dibs_error *err)
 {
     dibs_status rc = dibsx_dynlib_load("libsqlite3.so.0", "libsqlite3-0", calls,
                                        sizeof(calls) / sizeof(calls[0]), err);
@@ -38,5 +38,5 @@ static dibs_status load(dibs_error *err)
 
 dibs_status dibs__sqlite_load(dibs_error *err)
 {
-    return dibsx_once_do(&once, load, err);
+    return dibsx_once_do(&once, load_sqlite, err);
 }

@@ -57,7 +57,7 @@ static const meaning meanings[] = {
 static const meaning unheard_of = {0, "SQLITE", DIBS_INTERNAL, DIBS_UNKNOWN,
                                    NULL};
 
-static const meaning *find(int code)
+static const meaning *find_meaning(int code)
 {
     for (size_t i = 0; i < sizeof(meanings) / sizeof(meanings[0]); i++)
         if (meanings[i].code == (code & 0xff))
@@ -66,22 +66,23 @@ static const meaning *find(int code)
 }
 
 /* The system sometimes knows better than the result code. */
-static const meaning *refine(const meaning *m, const dibs__sqlite_fault *fault)
+static const meaning *
+refine_meaning(const meaning *m, const dibs__sqlite_fault *fault)
 {
     bool denied =
         fault->sys == EACCES || fault->sys == EPERM || fault->sys == EROFS;
 
     if (m->code == SQLITE_CANTOPEN && denied)
-        return find(SQLITE_READONLY);
+        return find_meaning(SQLITE_READONLY);
     if (m->code == SQLITE_IOERR && !fault->committing &&
         (fault->sys == ENOSPC || fault->sys == EDQUOT))
-        return find(SQLITE_FULL);
+        return find_meaning(SQLITE_FULL);
     return m;
 }
 
 dibs_status dibs__sqlite_fail(const dibs__sqlite_fault *fault, dibs_error *err)
 {
-    const meaning *m = refine(find(fault->code), fault);
+    const meaning *m = refine_meaning(find_meaning(fault->code), fault);
     dibs_status status = fault->committing ? m->committing : m->status;
     const char *text = m->text ? m->text : fault->detail;
     const char *path = fault->path ? fault->path : "memory";

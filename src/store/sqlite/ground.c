@@ -43,7 +43,7 @@ static const fs_name local[] = {
 };
 
 static const char *
-lookup(const fs_name *names, size_t count, unsigned long type)
+find_fs(const fs_name *names, size_t count, unsigned long type)
 {
     for (size_t i = 0; i < count; i++)
         if (names[i].type == (type & 0xffffffffUL))
@@ -53,16 +53,16 @@ lookup(const fs_name *names, size_t count, unsigned long type)
 
 const char *dibs__ground_network(unsigned long type)
 {
-    return lookup(network, sizeof(network) / sizeof(network[0]), type);
+    return find_fs(network, sizeof(network) / sizeof(network[0]), type);
 }
 
 const char *dibs__ground_local(unsigned long type)
 {
-    return lookup(local, sizeof(local) / sizeof(local[0]), type);
+    return find_fs(local, sizeof(local) / sizeof(local[0]), type);
 }
 
 static dibs_status
-bad_path(const char *path, const char *what, int number, dibs_error *err)
+fail_path(const char *path, const char *what, int number, dibs_error *err)
 {
     dibs_status status = DIBS_REFUSED;
 
@@ -78,7 +78,7 @@ static dibs_status check_fs(const char *folder, dibs_error *err)
     const char *name;
 
     if (statfs(folder, &fs) != 0)
-        return bad_path(folder, "the file system cannot be told", errno, err);
+        return fail_path(folder, "the file system cannot be told", errno, err);
     name = dibs__ground_network((unsigned long)fs.f_type);
     if (!name)
         return DIBS_OK;
@@ -94,18 +94,18 @@ static dibs_status check_folder(const char *folder, dibs_error *err)
     struct stat at;
 
     if (stat(folder, &at) != 0)
-        return bad_path(folder,
-                        errno == ENOENT ? "there is no such folder; create it"
-                                        : "the folder cannot be reached",
-                        errno, err);
+        return fail_path(folder,
+                         errno == ENOENT ? "there is no such folder; create it"
+                                         : "the folder cannot be reached",
+                         errno, err);
     if (!S_ISDIR(at.st_mode))
-        return bad_path(folder, "not a folder; name a file in one", ENOTDIR,
-                        err);
+        return fail_path(folder, "not a folder; name a file in one", ENOTDIR,
+                         err);
     if (faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS) != 0)
-        return bad_path(folder,
-                        "the folder may not be written; check its owner and "
-                        "mode, or name another",
-                        errno, err);
+        return fail_path(folder,
+                         "the folder may not be written; check its owner and "
+                         "mode, or name another",
+                         errno, err);
     return DIBS_OK;
 }
 
@@ -120,23 +120,23 @@ static dibs_status check_file(const char *path, dibs_error *err)
          * leads nowhere is no place for one. */
         if (number == ENOENT && (lstat(path, &at) != 0 || !S_ISLNK(at.st_mode)))
             return DIBS_OK;
-        return bad_path(path, "the file cannot be reached", number, err);
+        return fail_path(path, "the file cannot be reached", number, err);
     }
     if (S_ISDIR(at.st_mode))
-        return bad_path(path, "a folder; name a file in it", EISDIR, err);
+        return fail_path(path, "a folder; name a file in it", EISDIR, err);
     if (!S_ISREG(at.st_mode))
         return dibsx_fail(err, DIBS_REFUSED,
                           "not a plain file; name another (%s)", path);
     if (faccessat(AT_FDCWD, path, W_OK | R_OK, AT_EACCESS) != 0)
-        return bad_path(path,
-                        "the file may not be written; check its owner and mode",
-                        errno, err);
+        return fail_path(
+            path, "the file may not be written; check its owner and mode",
+            errno, err);
     return DIBS_OK;
 }
 
 /* Splits an absolute path at its last slash: the folder goes to `folder`, what
  * is returned is the name in it. */
-static const char *split(const char *path, char folder[PATH_MAX])
+static const char *split_path(const char *path, char folder[PATH_MAX])
 {
     const char *slash = strrchr(path, '/');
     size_t len = slash ? (size_t)(slash - path) : 0;
@@ -153,7 +153,7 @@ static const char *split(const char *path, char folder[PATH_MAX])
 }
 
 static dibs_status
-join(const char *folder, const char *name, char **out, dibs_error *err)
+join_path(const char *folder, const char *name, char **out, dibs_error *err)
 {
     dibsx_buf buf;
 
@@ -174,19 +174,19 @@ dibs__ground_check(const char *path, bool any_fs, char **out, dibs_error *err)
 
     *out = NULL;
     if (strlen(path) >= PATH_MAX)
-        return bad_path("", "the path is too long", ENAMETOOLONG, err);
+        return fail_path("", "the path is too long", ENAMETOOLONG, err);
     rc = check_file(path, err);
     if (rc != DIBS_OK)
         return rc;
-    name = split(realpath(path, real) ? real : path, folder);
+    name = split_path(realpath(path, real) ? real : path, folder);
     if (!*name)
-        return bad_path(path, "a folder; name a file in it", EISDIR, err);
+        return fail_path(path, "a folder; name a file in it", EISDIR, err);
     rc = check_folder(folder, err);
     if (rc == DIBS_OK && !any_fs)
         rc = check_fs(folder, err);
     if (rc != DIBS_OK)
         return rc;
     if (!realpath(folder, real_folder))
-        return bad_path(folder, "the folder cannot be reached", errno, err);
-    return join(real_folder, name, out, err);
+        return fail_path(folder, "the folder cannot be reached", errno, err);
+    return join_path(real_folder, name, out, err);
 }

@@ -50,7 +50,7 @@ dibs_status dibs__sqlite_inspect(struct dibs__store *st, const char *name,
 }
 
 /* Finds the place of a row in the page; NULL when it belongs to the next. */
-static page_name *place(page *pg, const char *name, size_t len)
+static page_name *find_page_name(page *pg, const char *name, size_t len)
 {
     page_name *last = pg->count ? &pg->names[pg->count - 1] : NULL;
 
@@ -79,7 +79,7 @@ page_add(page *pg, sqlite3_stmt *stmt, const char *begins, dibs_error *err)
         return DIBS_NOTFOUND;
     if (strlen(name) > DIBS_NAME_MAX)
         return dibsx_fail(err, DIBS_INTERNAL, "a name is too long");
-    at = place(pg, name, strlen(name));
+    at = find_page_name(pg, name, strlen(name));
     pg->more = !at;
     if (!at)
         return DIBS_NOTFOUND;

@@ -12,8 +12,8 @@
 enum { SWEEP_EVERY = 16 };
 
 /* Keeps the outcome of the rule if it can be written. */
-static dibs_status save(dibs__sqlite_conn *cn, const char *name,
-                        dibs_status outcome, dibs_error *err)
+static dibs_status save_outcome(dibs__sqlite_conn *cn, const char *name,
+                                dibs_status outcome, dibs_error *err)
 {
     dibs_status rc;
 
@@ -23,7 +23,7 @@ static dibs_status save(dibs__sqlite_conn *cn, const char *name,
     return rc == DIBS_OK ? outcome : rc;
 }
 
-static dibs_status no_replicas(const dibs__store *st, dibs_error *err)
+static dibs_status fail_replicas(const dibs__store *st, dibs_error *err)
 {
     return dibsx_fail(err, DIBS_UNSUPPORTED, "%s",
                       dibs__store_cannot(st, DIBS__CAN_REPLICATE));
@@ -39,7 +39,7 @@ static dibs_status ask_one(dibs__sqlite_conn *cn, const dibs__ask *ask,
     if (rc != DIBS_OK)
         return rc;
     rc = dibs__grant_acquire(&cn->roll, ask, bell, ans, err);
-    rc = save(cn, ask->name, rc, err);
+    rc = save_outcome(cn, ask->name, rc, err);
     if (rc == DIBS_OK && ans->fence > before && ans->fence % SWEEP_EVERY == 0)
         rc = dibs__sqlite_sweep(cn, err);
     return rc;
@@ -55,7 +55,7 @@ dibs__sqlite_acquire(struct dibs__store *st, const dibs__ask *ask,
 
     memset(ans, 0, sizeof(*ans));
     if (ask->replicas > 0)
-        return no_replicas(st, err);
+        return fail_replicas(st, err);
     rc = dibs__sqlite_step_begin(st, DIBS__SQLITE_LEASE, deadline, &cn, err);
     if (rc != DIBS_OK)
         return rc;
@@ -65,7 +65,7 @@ dibs__sqlite_acquire(struct dibs__store *st, const dibs__ask *ask,
 
 /* Ends a step that took some names and was refused the last one: nothing of it
  * has been, but those who are in the way are told, if they want to be. */
-static void take_none(struct dibs__store *st, dibs__sqlite_conn *cn)
+static void acquire_none(struct dibs__store *st, dibs__sqlite_conn *cn)
 {
     dibs__sqlite_roll_back(cn);
     for (size_t i = 0; i < cn->roll.count; i++) {
@@ -99,7 +99,7 @@ dibs_status dibs__sqlite_acquire_all(struct dibs__store *st,
     if (rc == DIBS_OK || rc >= DIBS_UNAVAIL)
         rc = dibs__sqlite_step_end(st, cn, rc, err);
     else
-        take_none(st, cn);
+        acquire_none(st, cn);
     if (rc != DIBS_OK)
         memset(answers, 0, count * sizeof(*answers));
     return rc;
@@ -116,7 +116,7 @@ dibs__sqlite_renew(struct dibs__store *st, dibs__renewal *items, size_t count,
     if (count == 0)
         return DIBS_OK;
     if (items[0].replicas > 0)
-        return no_replicas(st, err);
+        return fail_replicas(st, err);
     rc = dibs__sqlite_step_begin(st, DIBS__SQLITE_RENEW, deadline, &cn, err);
     if (rc != DIBS_OK)
         return rc;
@@ -142,8 +142,8 @@ dibs__sqlite_release(struct dibs__store *st, const dibs__leave *leave,
         return rc;
     rc = dibs__sqlite_roll_load(cn, leave->name, err);
     if (rc == DIBS_OK)
-        rc = save(cn, leave->name, dibs__grant_release(&cn->roll, leave, err),
-                  err);
+        rc = save_outcome(cn, leave->name,
+                          dibs__grant_release(&cn->roll, leave, err), err);
     return dibs__sqlite_step_end(st, cn, rc, err);
 }
 
@@ -160,8 +160,9 @@ dibs__sqlite_revoke(struct dibs__store *st, const char *name, uint64_t fence,
         return rc;
     rc = dibs__sqlite_roll_load(cn, name, err);
     if (rc == DIBS_OK)
-        rc = save(cn, name, dibs__grant_revoke(&cn->roll, fence, broken, err),
-                  err);
+        rc = save_outcome(cn, name,
+                          dibs__grant_revoke(&cn->roll, fence, broken, err),
+                          err);
     return dibs__sqlite_step_end(st, cn, rc, err);
 }
 
@@ -178,8 +179,8 @@ dibs__sqlite_convert(struct dibs__store *st, const dibs__conversion *turn,
         return rc;
     rc = dibs__sqlite_roll_load(cn, turn->name, err);
     if (rc == DIBS_OK)
-        rc = save(cn, turn->name,
-                  dibs__grant_convert(&cn->roll, turn, ans, err), err);
+        rc = save_outcome(cn, turn->name,
+                          dibs__grant_convert(&cn->roll, turn, ans, err), err);
     return dibs__sqlite_step_end(st, cn, rc, err);
 }
 

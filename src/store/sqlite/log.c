@@ -20,8 +20,8 @@ static uint64_t trim_every(uint32_t keep)
 }
 
 /* Locks: cn. */
-static dibs_status
-trim(dibs__sqlite_conn *cn, const char *topic, uint32_t keep, dibs_error *err)
+static dibs_status trim_topic(dibs__sqlite_conn *cn, const char *topic,
+                              uint32_t keep, dibs_error *err)
 {
     if (dibsx_prng_below(&cn->prng, trim_every(keep)) != 0)
         return DIBS_OK;
@@ -44,8 +44,9 @@ write_entry(dibs__sqlite_conn *cn, const char *topic, const void *data,
 }
 
 static dibs_status
-append(struct dibs__store *st, const char *topic, const void *data, size_t len,
-       uint32_t keep, dibsx_nsec deadline, uint64_t *position, dibs_error *err)
+append_entry(struct dibs__store *st, const char *topic, const void *data,
+             size_t len, uint32_t keep, dibsx_nsec deadline, uint64_t *position,
+             dibs_error *err)
 {
     dibs__sqlite_conn *cn;
     dibs_status rc;
@@ -60,7 +61,7 @@ append(struct dibs__store *st, const char *topic, const void *data, size_t len,
         return rc;
     rc = write_entry(cn, topic, data, len, position, err);
     if (rc == DIBS_OK)
-        rc = trim(cn, topic, keep, err);
+        rc = trim_topic(cn, topic, keep, err);
     rc = dibs__sqlite_step_end(st, cn, rc, err);
     if (rc != DIBS_OK)
         *position = 0;
@@ -163,6 +164,6 @@ read_log(struct dibs__store *st, const char *topic, uint64_t after, size_t max,
 }
 
 const dibs__log_ops dibs__sqlite_log_ops = {
-    .append = append,
+    .append = append_entry,
     .read = read_log,
 };

@@ -69,7 +69,7 @@ static bool party_read(sqlite3_stmt *stmt, dibs__party *party)
     return true;
 }
 
-static dibs_status odd_row(dibs_error *err)
+static dibs_status fail_row(dibs_error *err)
 {
     return dibsx_fail(err, DIBS_INTERNAL,
                       "the table party holds a row that is none; run `dibs "
@@ -79,7 +79,7 @@ static dibs_status odd_row(dibs_error *err)
 dibs_status
 dibs__sqlite_party_read(sqlite3_stmt *stmt, dibs__party *party, dibs_error *err)
 {
-    return party_read(stmt, party) ? DIBS_OK : odd_row(err);
+    return party_read(stmt, party) ? DIBS_OK : fail_row(err);
 }
 
 /* A lease does not last longer than one can be asked for. */
@@ -114,15 +114,15 @@ dibs__sqlite_roll_load(dibs__sqlite_conn *cn, const char *name, dibs_error *err)
         rc = party ? dibs__sqlite_party_read(stmt, party, err)
                    : dibsx_nomem(err, "the parties of a name");
         if (rc == DIBS_OK && lasts_too_long(roll, party))
-            rc = odd_row(err);
+            rc = fail_row(err);
         if (rc != DIBS_OK)
             dibs__sqlite_reset(stmt);
     }
     return rc == DIBS_NOTFOUND ? DIBS_OK : rc;
 }
 
-static dibs_status put(dibs__sqlite_conn *cn, const char *name,
-                       const dibs__party *party, dibs_error *err)
+static dibs_status put_party(dibs__sqlite_conn *cn, const char *name,
+                             const dibs__party *party, dibs_error *err)
 {
     return dibs__sqlite_run(cn, err, DIBS__SQL_PARTY_PUT, "ttiiiiiiiiiiitti",
                             name, party->owner, (int64_t)party->role,
@@ -150,7 +150,7 @@ dibs__sqlite_roll_save(dibs__sqlite_conn *cn, const char *name, dibs_error *err)
         const dibs__party *party = &cn->roll.parties[i];
 
         if (party->mark == DIBS__ADDED || party->mark == DIBS__CHANGED)
-            rc = put(cn, name, party, err);
+            rc = put_party(cn, name, party, err);
         else if (party->mark == DIBS__DROPPED)
             rc = dibs__sqlite_run(cn, err, DIBS__SQL_PARTY_DROP, "tt", name,
                                   party->owner);

@@ -24,8 +24,8 @@ extern const char dibs__sqlite_upgrade[]; /* upgrade.sql */
 const char *dibs__sqlite_boot_id_path = "/proc/sys/kernel/random/boot_id";
 
 /* The one number that a statement answers. */
-static dibs_status
-number(dibs__sqlite_conn *cn, const char *sql, int64_t *out, dibs_error *err)
+static dibs_status read_number(dibs__sqlite_conn *cn, const char *sql,
+                               int64_t *out, dibs_error *err)
 {
     sqlite3_stmt *stmt = NULL;
     int code = dibs__sql.prepare_v3(cn->db, sql, -1, 0, &stmt, NULL);
@@ -45,13 +45,14 @@ typedef enum due {
     DUE_TABLES   /* it is empty, free to be made ours */
 } due;
 
-static dibs_status identify(dibs__sqlite_conn *cn, due *out, dibs_error *err)
+static dibs_status identify_db(dibs__sqlite_conn *cn, due *out, dibs_error *err)
 {
     int64_t application = 0, version = 0, tables = 0;
-    dibs_status rc = number(cn, "PRAGMA application_id", &application, err);
+    dibs_status rc =
+        read_number(cn, "PRAGMA application_id", &application, err);
 
     if (rc == DIBS_OK)
-        rc = number(cn, "PRAGMA user_version", &version, err);
+        rc = read_number(cn, "PRAGMA user_version", &version, err);
     if (rc != DIBS_OK)
         return rc;
     if (application == APPLICATION_ID && version > SCHEMA_VERSION)
@@ -62,7 +63,7 @@ static dibs_status identify(dibs__sqlite_conn *cn, due *out, dibs_error *err)
     *out = version == SCHEMA_VERSION ? DUE_NOTHING : DUE_UPGRADE;
     if (application == APPLICATION_ID && version > 0)
         return DIBS_OK;
-    rc = number(cn, "SELECT count(*) FROM sqlite_master", &tables, err);
+    rc = read_number(cn, "SELECT count(*) FROM sqlite_master", &tables, err);
     if (rc != DIBS_OK)
         return rc;
     *out = DUE_TABLES;
@@ -83,7 +84,7 @@ identify_again(dibs__sqlite_conn *cn, due *out, dibs_error *err)
 
     if (rc != DIBS_OK)
         return rc;
-    rc = identify(cn, out, err);
+    rc = identify_db(cn, out, err);
     ended = dibs__sqlite_exec(cn, "ROLLBACK", NULL);
     return rc == DIBS_OK ? ended : rc;
 }
@@ -99,7 +100,7 @@ static dibs_status make_tables(dibs__sqlite_conn *cn, dibs_error *err)
     if (rc != DIBS_OK)
         return rc;
     cn->watermark = cn->stored = 0;
-    rc = identify(cn, &what, err); /* Another may have been here first. */
+    rc = identify_db(cn, &what, err); /* Another may have been here first. */
     if (rc == DIBS_OK) {
         int code = dibs__sql.exec(cn->db, sql[what], NULL, NULL, NULL);
 
@@ -233,7 +234,7 @@ static dibs_status check_era(dibs__sqlite_conn *cn, dibs_error *err)
 static dibs_status setup_file(dibs__sqlite_conn *cn, dibs_error *err)
 {
     due what = DUE_NOTHING;
-    dibs_status rc = identify(cn, &what, err);
+    dibs_status rc = identify_db(cn, &what, err);
 
     if (rc == DIBS_REFUSED)
         rc = identify_again(cn, &what, err);

@@ -255,8 +255,8 @@ static size_t bell_hear(dibs__store *st, dibs__notice *rings, size_t max)
     return dibs__bell_hear(&dibs__sqlite_of(st)->bell, rings, max);
 }
 
-static dibs_status now(dibs__store *st, dibsx_nsec deadline,
-                       int64_t *store_wall_us, dibs_error *err)
+static dibs_status read_clock(dibs__store *st, dibsx_nsec deadline,
+                              int64_t *store_wall_us, dibs_error *err)
 {
     dibs__sqlite_conn *cn = dibs__sqlite_conn_of(st, DIBS__SQLITE_LEASE);
     dibs_status rc = dibs__sqlite_enter(cn, deadline, err);
@@ -269,7 +269,7 @@ static dibs_status now(dibs__store *st, dibsx_nsec deadline,
     return rc;
 }
 
-static const char *cannot(const dibs__store *st, dibs__ability what)
+static const char *find_lack(const dibs__store *st, dibs__ability what)
 {
     (void)st;
     return what == DIBS__CAN_REPLICATE
@@ -286,8 +286,8 @@ const dibs__store_ops dibs__sqlite_ops = {
     .log = &dibs__sqlite_log_ops,
     .bell_open = bell_open,
     .bell_hear = bell_hear,
-    .now = now,
-    .cannot = cannot,
+    .now = read_clock,
+    .cannot = find_lack,
     .audit = dibs__sqlite_audit,
 };
 
@@ -300,7 +300,7 @@ const dibs__store_ops dibs__memory_ops = {
     .log = &dibs__sqlite_log_ops,
     .bell_open = bell_open,
     .bell_hear = bell_hear,
-    .now = now,
-    .cannot = cannot,
+    .now = read_clock,
+    .cannot = find_lack,
     .audit = dibs__sqlite_audit,
 };

@@ -85,13 +85,14 @@ read_value(dibs__sqlite_conn *cn, const char *key, int64_t now_wall_us,
     return rc;
 }
 
-static dibs_status no_value(dibs_error *err)
+static dibs_status fail_absent(dibs_error *err)
 {
     return dibsx_fail(err, DIBS_NOTFOUND, "there is no such key");
 }
 
-static dibs_status get(struct dibs__store *st, const char *key,
-                       dibsx_nsec deadline, dibs_value *out, dibs_error *err)
+static dibs_status
+get_value(struct dibs__store *st, const char *key, dibsx_nsec deadline,
+          dibs_value *out, dibs_error *err)
 {
     dibs__sqlite_conn *cn = dibs__sqlite_conn_of(st, DIBS__SQLITE_VALUE);
     int64_t now_wall_us = dibsx_wall_us();
@@ -110,12 +111,12 @@ static dibs_status get(struct dibs__store *st, const char *key,
     }
     dibsx_free(out->data);
     memset(out, 0, sizeof(*out));
-    return rc == DIBS_NOTFOUND ? no_value(err) : rc;
+    return rc == DIBS_NOTFOUND ? fail_absent(err) : rc;
 }
 
 /* A version of 0 in *out when there is no value. Locks: cn. */
-static dibs_status find(dibs__sqlite_conn *cn, const char *key,
-                        int64_t now_wall_us, head *out, dibs_error *err)
+static dibs_status find_head(dibs__sqlite_conn *cn, const char *key,
+                             int64_t now_wall_us, head *out, dibs_error *err)
 {
     sqlite3_stmt *stmt;
     dibs_status rc =
@@ -150,8 +151,9 @@ write_value(dibs__sqlite_conn *cn, const dibs__put *put, int64_t now_wall_us,
                             put->len, (int64_t)*version, until_wall_us);
 }
 
-static dibs_status put(struct dibs__store *st, const dibs__put *put,
-                       dibsx_nsec deadline, uint64_t *version, dibs_error *err)
+static dibs_status
+put_value(struct dibs__store *st, const dibs__put *put, dibsx_nsec deadline,
+          uint64_t *version, dibs_error *err)
 {
     dibs__sqlite_conn *cn;
     dibs_status rc =
@@ -162,7 +164,7 @@ static dibs_status put(struct dibs__store *st, const dibs__put *put,
     *version = 0;
     if (rc != DIBS_OK)
         return rc;
-    rc = find(cn, put->key, now_wall_us, &hd, err);
+    rc = find_head(cn, put->key, now_wall_us, &hd, err);
     if (rc != DIBS_OK)
         return dibs__sqlite_step_end(st, cn, rc, err);
     if (put->expected != DIBS_VERSION_ANY && put->expected != hd.version) {
@@ -208,8 +210,9 @@ add_to(dibs__sqlite_conn *cn, const char *key, const dibs_value *old,
                        err);
 }
 
-static dibs_status add(struct dibs__store *st, const char *key, int64_t delta,
-                       dibsx_nsec deadline, int64_t *sum, dibs_error *err)
+static dibs_status
+add_number(struct dibs__store *st, const char *key, int64_t delta,
+           dibsx_nsec deadline, int64_t *sum, dibs_error *err)
 {
     dibs__sqlite_conn *cn;
     dibs_value old = {0};
@@ -230,8 +233,9 @@ static dibs_status add(struct dibs__store *st, const char *key, int64_t delta,
     return dibs__sqlite_step_end(st, cn, rc, err);
 }
 
-static dibs_status del(struct dibs__store *st, const char *key,
-                       uint64_t expected, dibsx_nsec deadline, dibs_error *err)
+static dibs_status
+delete_value(struct dibs__store *st, const char *key, uint64_t expected,
+             dibsx_nsec deadline, dibs_error *err)
 {
     dibs__sqlite_conn *cn;
     dibs_status rc =
@@ -241,7 +245,7 @@ static dibs_status del(struct dibs__store *st, const char *key,
 
     if (rc != DIBS_OK)
         return rc;
-    rc = find(cn, key, dibsx_wall_us(), &hd, err);
+    rc = find_head(cn, key, dibsx_wall_us(), &hd, err);
     if (rc != DIBS_OK)
         return dibs__sqlite_step_end(st, cn, rc, err);
     stale = hd.version != 0 && expected != DIBS_VERSION_ANY &&
@@ -251,7 +255,7 @@ static dibs_status del(struct dibs__store *st, const char *key,
     else /* One that has expired goes too. */
         rc = dibs__sqlite_run(cn, err, DIBS__SQL_VALUE_DROP, "t", key);
     if (rc == DIBS_OK && hd.version == 0)
-        rc = no_value(err);
+        rc = fail_absent(err);
     return dibs__sqlite_step_end(st, cn, rc, err);
 }
 
@@ -331,8 +335,8 @@ static bool page_show(const page *pg, dibs_state_fn *each, void *arg)
 }
 
 static dibs_status
-list(struct dibs__store *st, const char *begins, dibsx_nsec deadline,
-     dibs_state_fn *each, void *arg, dibs_error *err)
+list_values(struct dibs__store *st, const char *begins, dibsx_nsec deadline,
+            dibs_state_fn *each, void *arg, dibs_error *err)
 {
     dibs__sqlite_conn *cn = dibs__sqlite_conn_of(st, DIBS__SQLITE_VALUE);
     page *pg = dibsx_zalloc(sizeof(*pg));
@@ -355,9 +359,9 @@ list(struct dibs__store *st, const char *begins, dibsx_nsec deadline,
 }
 
 const dibs__value_ops dibs__sqlite_value_ops = {
-    .get = get,
-    .put = put,
-    .add = add,
-    .del = del,
-    .list = list,
+    .get = get_value,
+    .put = put_value,
+    .add = add_number,
+    .del = delete_value,
+    .list = list_values,
 };
