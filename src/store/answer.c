@@ -55,13 +55,14 @@ dibs_status dibs__answer_busy(const dibs__answer *ans, dibs_error *err)
     return check_fence(ans->fence, 0, err);
 }
 
-dibs_status dibs__answer_convert(const dibs__conversion *turn,
+dibs_status dibs__answer_convert(const dibs__conversion *conversion,
                                  const dibs__answer *ans, dibs_error *err)
 {
     dibs_status rc =
-        check_span(ans->left_ms, max_ms(turn->ttl_ms, DIBS__LEASE_MAX_MS), err);
+        check_span(ans->left_ms, max_ms(conversion->ttl_ms, DIBS__LEASE_MAX_MS),
+                   err);
 
-    return rc == DIBS_OK ? check_fence(ans->fence, turn->fence, err) : rc;
+    return rc == DIBS_OK ? check_fence(ans->fence, conversion->fence, err) : rc;
 }
 
 dibs_status dibs__answer_renewal(const dibs__renewal *item, dibs_error *err)

@@ -21,9 +21,9 @@ DIBS_MUST_CHECK dibs_status dibs__answer_busy(const dibs__answer *ans,
 
 /* Something is left, for no longer than leases are, and the fence is not below that
  * of before. */
-DIBS_MUST_CHECK dibs_status dibs__answer_convert(const dibs__conversion *turn,
-                                                 const dibs__answer *ans,
-                                                 dibs_error *err);
+DIBS_MUST_CHECK dibs_status
+dibs__answer_convert(const dibs__conversion *conversion,
+                     const dibs__answer *ans, dibs_error *err);
 
 /* Of one that was renewed: the same without the fence. With a ttl of 0 nothing need
  * be left. */

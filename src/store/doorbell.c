@@ -16,13 +16,13 @@
 
 enum { OPEN_MS = 1000 };
 
-void dibs__doorbell_init(dibs__doorbell *ln)
+void dibs__doorbell_init(dibs__doorbell *doorbell)
 {
-    memset(ln, 0, sizeof(*ln));
-    ln->ring_fd = ln->stop_fd = -1;
-    pthread_mutex_init(&ln->mutex, NULL);
-    (void)dibsx_cond_init(&ln->cond);
-    atomic_init(&ln->open, false);
+    memset(doorbell, 0, sizeof(*doorbell));
+    doorbell->notice_fd = doorbell->stop_fd = -1;
+    pthread_mutex_init(&doorbell->mutex, NULL);
+    (void)dibsx_cond_init(&doorbell->cond);
+    atomic_init(&doorbell->open, false);
 }
 
 static void fd_close(int *fd)
@@ -32,63 +32,65 @@ static void fd_close(int *fd)
     *fd = -1;
 }
 
-static void free_parts(dibs__doorbell *ln)
+static void free_parts(dibs__doorbell *doorbell)
 {
-    fd_close(&ln->ring_fd);
-    fd_close(&ln->stop_fd);
-    dibsx_free(ln->rings);
-    ln->rings = NULL;
+    fd_close(&doorbell->notice_fd);
+    fd_close(&doorbell->stop_fd);
+    dibsx_free(doorbell->notices);
+    doorbell->notices = NULL;
 }
 
-void dibs__doorbell_stop(dibs__doorbell *ln)
+void dibs__doorbell_stop(dibs__doorbell *doorbell)
 {
-    if (ln->open)
-        dibsx_event_set(ln->stop_fd);
+    if (doorbell->open)
+        dibsx_event_set(doorbell->stop_fd);
 }
 
-void dibs__doorbell_fini(dibs__doorbell *ln)
+void dibs__doorbell_fini(dibs__doorbell *doorbell)
 {
-    free_parts(ln);
-    pthread_cond_destroy(&ln->cond);
-    pthread_mutex_destroy(&ln->mutex);
+    free_parts(doorbell);
+    pthread_cond_destroy(&doorbell->cond);
+    pthread_mutex_destroy(&doorbell->mutex);
 }
 
-void dibs__doorbell_put(dibs__doorbell *ln, const dibs__notice *ring)
+void dibs__doorbell_put(dibs__doorbell *doorbell, const dibs__notice *notice)
 {
-    pthread_mutex_lock(&ln->mutex);
-    if (ln->count < DIBS__DOORBELL_NOTICES) {
-        ln->rings[(ln->first + ln->count) % DIBS__DOORBELL_NOTICES] = *ring;
-        if (ln->count++ == 0)
-            dibsx_event_set(ln->ring_fd);
+    pthread_mutex_lock(&doorbell->mutex);
+    if (doorbell->count < DIBS__DOORBELL_NOTICES) {
+        doorbell->notices[(doorbell->first + doorbell->count) %
+                          DIBS__DOORBELL_NOTICES] = *notice;
+        if (doorbell->count++ == 0)
+            dibsx_event_set(doorbell->notice_fd);
     }
-    pthread_mutex_unlock(&ln->mutex);
+    pthread_mutex_unlock(&doorbell->mutex);
 }
 
-void dibs__doorbell_missed(dibs__doorbell *ln)
+void dibs__doorbell_missed(dibs__doorbell *doorbell)
 {
-    dibs__doorbell_put(ln, &(dibs__notice){.kind = DIBS__NOTICE_MISSED});
+    dibs__doorbell_put(doorbell, &(dibs__notice){.kind = DIBS__NOTICE_MISSED});
 }
 
-void dibs__doorbell_report(dibs__doorbell *ln, const dibs_error *failure)
+void dibs__doorbell_report(dibs__doorbell *doorbell, const dibs_error *failure)
 {
     bool missed;
 
-    pthread_mutex_lock(&ln->mutex);
+    pthread_mutex_lock(&doorbell->mutex);
     /* One had worked before, or failed so that waits began without a doorbell. */
-    missed = !failure && (ln->heeded || ln->failure.status != DIBS_OK);
+    missed =
+        !failure && (doorbell->heeded || doorbell->failure.status != DIBS_OK);
     if (failure)
-        ln->failure = *failure;
+        doorbell->failure = *failure;
     else
-        ln->heeded = true;
-    pthread_cond_broadcast(&ln->cond);
-    pthread_mutex_unlock(&ln->mutex);
+        doorbell->heeded = true;
+    pthread_cond_broadcast(&doorbell->cond);
+    pthread_mutex_unlock(&doorbell->mutex);
     if (missed)
-        dibs__doorbell_missed(ln);
+        dibs__doorbell_missed(doorbell);
 }
 
-bool dibs__doorbell_rest(const dibs__doorbell *ln, dibsx_nsec until)
+bool dibs__doorbell_rest(const dibs__doorbell *doorbell, dibsx_nsec until)
 {
-    struct pollfd stop = {.fd = ln->stop_fd, .events = POLLIN};
+    struct pollfd stop = {.fd = doorbell->stop_fd, .events = POLLIN};
     int64_t span_ms = dibsx_wait_ms(until, dibsx_now());
 
     return poll(&stop, 1, (int)span_ms) > 0;
@@ -101,75 +103,80 @@ static dibs_status open_failed(int number, dibs_error *err)
                          dibsx_errno_name(number));
 }
 
-/* Locks: ln->mutex. */
-static dibs_status start_listening(dibs__doorbell *ln, int (*start)(void *arg),
-                                   void *arg, dibs_error *err)
+/* Locks: doorbell->mutex. */
+static dibs_status
+start_listening(dibs__doorbell *doorbell, int (*start)(void *arg), void *arg,
+                dibs_error *err)
 {
     unsigned char id[(DIBS__DOORBELL_ADDRESS - 1) / 2];
     int failed;
 
-    ln->rings = dibsx_zalloc_n(DIBS__DOORBELL_NOTICES, sizeof(*ln->rings));
-    if (!ln->rings)
+    doorbell->notices =
+        dibsx_zalloc_n(DIBS__DOORBELL_NOTICES, sizeof(*doorbell->notices));
+    if (!doorbell->notices)
         return dibsx_nomem(err, "room for rings");
-    ln->ring_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    ln->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (ln->ring_fd < 0 || ln->stop_fd < 0 || !dibsx_random(id, sizeof(id)))
+    doorbell->notice_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    doorbell->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (doorbell->notice_fd < 0 || doorbell->stop_fd < 0 ||
+        !dibsx_random(id, sizeof(id)))
         return open_failed(errno, err);
-    dibsx_hex(id, sizeof(id), ln->address);
+    dibsx_hex(id, sizeof(id), doorbell->address);
     failed = start(arg);
     return failed ? open_failed(failed, err) : DIBS_OK;
 }
 
-/* Locks: ln->mutex, let go while waiting. */
-static void await_outcome(dibs__doorbell *ln, dibsx_nsec deadline)
+/* Locks: doorbell->mutex, let go while waiting. */
+static void await_outcome(dibs__doorbell *doorbell, dibsx_nsec deadline)
 {
     dibsx_nsec limit = dibsx_after_ms(dibsx_now(), OPEN_MS);
 
     if (limit > deadline)
         limit = deadline;
-    while (!ln->heeded && ln->failure.status == DIBS_OK && dibsx_now() < limit)
-        dibsx_cond_wait(&ln->cond, &ln->mutex, limit);
+    while (!doorbell->heeded && doorbell->failure.status == DIBS_OK &&
+           dibsx_now() < limit)
+        dibsx_cond_wait(&doorbell->cond, &doorbell->mutex, limit);
 }
 
 dibs_status
-dibs__doorbell_open(dibs__doorbell *ln, int (*start)(void *arg), void *arg,
-                    dibsx_nsec deadline, int *fd, dibs_error *err)
+dibs__doorbell_open(dibs__doorbell *doorbell, int (*start)(void *arg),
+                    void *arg, dibsx_nsec deadline, int *fd, dibs_error *err)
 {
     dibs_status rc = DIBS_OK;
 
-    pthread_mutex_lock(&ln->mutex);
-    if (!ln->open) {
-        rc = start_listening(ln, start, arg, err);
-        ln->open = rc == DIBS_OK;
+    pthread_mutex_lock(&doorbell->mutex);
+    if (!doorbell->open) {
+        rc = start_listening(doorbell, start, arg, err);
+        doorbell->open = rc == DIBS_OK;
         if (rc != DIBS_OK)
-            free_parts(ln);
+            free_parts(doorbell);
     }
     if (rc == DIBS_OK)
-        await_outcome(ln, deadline);
-    if (rc == DIBS_OK && !ln->heeded)
-        rc =
-            dibsx_fail_at(err, DIBS_UNAVAIL, ln->failure.origin,
-                          "no doorbell yet, so waits are polled: %s",
-                          ln->failure.message[0] ? ln->failure.message
-                                                 : "the server takes its time");
-    *fd = ln->ring_fd;
-    pthread_mutex_unlock(&ln->mutex);
+        await_outcome(doorbell, deadline);
+    if (rc == DIBS_OK && !doorbell->heeded)
+        rc = dibsx_fail_at(err, DIBS_UNAVAIL, doorbell->failure.origin,
+                           "no doorbell yet, so waits are polled: %s",
+                           doorbell->failure.message[0]
+                               ? doorbell->failure.message
+                               : "the server takes its time");
+    *fd = doorbell->notice_fd;
+    pthread_mutex_unlock(&doorbell->mutex);
     return rc;
 }
 
-size_t dibs__doorbell_hear(dibs__doorbell *ln, dibs__notice *rings, size_t max)
+size_t
+dibs__doorbell_hear(dibs__doorbell *doorbell, dibs__notice *notices, size_t max)
 {
     size_t count;
 
-    if (!ln->open)
+    if (!doorbell->open)
         return 0;
-    pthread_mutex_lock(&ln->mutex);
-    for (count = 0; count < max && ln->count > 0; count++) {
-        rings[count] = ln->rings[ln->first];
-        ln->first = (ln->first + 1) % DIBS__DOORBELL_NOTICES;
-        if (--ln->count == 0)
-            dibsx_event_clear(ln->ring_fd);
+    pthread_mutex_lock(&doorbell->mutex);
+    for (count = 0; count < max && doorbell->count > 0; count++) {
+        notices[count] = doorbell->notices[doorbell->first];
+        doorbell->first = (doorbell->first + 1) % DIBS__DOORBELL_NOTICES;
+        if (--doorbell->count == 0)
+            dibsx_event_clear(doorbell->notice_fd);
     }
-    pthread_mutex_unlock(&ln->mutex);
+    pthread_mutex_unlock(&doorbell->mutex);
     return count;
 }

@@ -1,4 +1,4 @@
-/* grant.c - the steps of the grant rule: acquire, renew, release, take, turn,
+/* grant.c - the steps of the grant rule: acquire, renew, release, take, conversion,
  * yield.
  *
  * Pure: works on the caller's roll, at the caller's time, on any thread. Every
@@ -132,8 +132,8 @@ static void give_lease(dibs__roll *roll, dibs__party *party, bool asking)
     party->claim = !asking;
     party->since_us = roll->now_us;
     party->until_us = after_ms(roll->now_us, span_ms);
-    party->ring = !asking;
-    party->news = DIBS__NOTICE_GRANTED;
+    party->notify = !asking;
+    party->notice = DIBS__NOTICE_GRANTED;
     mark_changed(party);
 }
 
@@ -158,10 +158,10 @@ static void tell_wanted(dibs__roll *roll, const dibs__party *asker)
         dibs__party *party = &roll->parties[i];
 
         if (party == asker || !has_role(roll, party, DIBS__HOLDER) ||
-            !party->tell || !party->bell[0] || party->ring)
+            !party->tell || !party->bell[0] || party->notify)
             continue;
-        party->ring = true;
-        party->news = DIBS__NOTICE_WANTED;
+        party->notify = true;
+        party->notice = DIBS__NOTICE_WANTED;
     }
 }
 
@@ -428,8 +428,8 @@ dibs_status dibs__grant_revoke(dibs__roll *roll, uint64_t fence,
         held = true;
         if (fence != 0 && party->fence != fence)
             continue;
-        party->ring = party->role == DIBS__HOLDER;
-        party->news = DIBS__NOTICE_BROKEN;
+        party->notify = party->role == DIBS__HOLDER;
+        party->notice = DIBS__NOTICE_BROKEN;
         end_party(roll, party);
         (*broken)++;
     }
@@ -453,79 +453,82 @@ find_other_holder(const dibs__roll *roll, const dibs__party *mine)
 
 /* Puts the new owner, of whom no party lives, in the place of the old one. It
  * has said nothing yet, so it cannot be rung. NULL when memory is short. */
-static dibs__party *
-hand_on(dibs__roll *roll, const dibs__party *mine, const dibs__conversion *turn)
+static dibs__party *hand_on(dibs__roll *roll, const dibs__party *mine,
+                            const dibs__conversion *conversion)
 {
     dibs__party next = *mine;
-    dibs__party *heir = dibs__roll_find(roll, turn->to_owner);
+    dibs__party *heir = dibs__roll_find(roll, conversion->to_owner);
 
-    heir = blank_party(roll, heir, turn->to_owner);
+    heir = blank_party(roll, heir, conversion->to_owner);
     if (!heir)
         return NULL;
     memcpy(next.owner, heir->owner, sizeof(next.owner));
     next.mark = heir->mark;
     next.bell[0] = '\0';
-    next.tell = next.ring = false;
+    next.tell = next.notify = false;
     *heir = next;
-    drop_party(roll, dibs__roll_find(roll, turn->owner));
-    return dibs__roll_find(roll, turn->to_owner);
+    drop_party(roll, dibs__roll_find(roll, conversion->owner));
+    return dibs__roll_find(roll, conversion->to_owner);
 }
 
 /* What must be so before a lease is turned; else it stays as it is. */
 static dibs_status
 check_conversion(dibs__roll *roll, const dibs__party *mine,
-                 const dibs__conversion *turn, dibs_error *err)
+                 const dibs__conversion *conversion, dibs_error *err)
 {
-    const dibs__party *heir = dibs__roll_find(roll, turn->to_owner);
+    const dibs__party *heir = dibs__roll_find(roll, conversion->to_owner);
     const dibs__party *other = NULL;
 
-    if ((mine->mode == DIBS__PERMITS) != (turn->mode == DIBS__PERMITS))
+    if ((mine->mode == DIBS__PERMITS) != (conversion->mode == DIBS__PERMITS))
         return dibsx_fail(err, DIBS_INVALID,
                           "a lock cannot be turned into permits, nor permits "
                           "into a lock");
     if (has_role(roll, heir, DIBS__GHOST) || has_role(roll, heir, DIBS__TOMB))
         return dibsx_fail(err, DIBS_LOST,
                           "the new owner has left `" DIBS__NAME_SHOWN "`",
-                          turn->name);
+                          conversion->name);
     if (heir && heir != mine && dibs__party_lives(roll, heir))
         return dibsx_fail(err, DIBS_INVALID,
                           "the new owner has a part in `" DIBS__NAME_SHOWN
                           "` already",
-                          turn->name);
-    if (turn->mode == DIBS__EXCLUSIVE)
+                          conversion->name);
+    if (conversion->mode == DIBS__EXCLUSIVE)
         other = find_other_holder(roll, mine);
     if (other) {
         tell_wanted(roll, mine);
-        return dibs__refuse_shared(turn->name, other->who, err);
+        return dibs__refuse_shared(conversion->name, other->who, err);
     }
     return roll->watermark >= INT64_MAX ? fail_used_up(err) : DIBS_OK;
 }
 
-static dibs_status convert_lease(dibs__roll *roll, dibs__party *mine,
-                                 const dibs__conversion *turn, dibs_error *err)
+static dibs_status
+convert_lease(dibs__roll *roll, dibs__party *mine,
+              const dibs__conversion *conversion, dibs_error *err)
 {
-    bool stays = strcmp(turn->owner, turn->to_owner) == 0;
-    bool more = mine->mode == DIBS__SHARED && turn->mode == DIBS__EXCLUSIVE;
-    dibs_status rc = check_conversion(roll, mine, turn, err);
+    bool stays = strcmp(conversion->owner, conversion->to_owner) == 0;
+    bool more =
+        mine->mode == DIBS__SHARED && conversion->mode == DIBS__EXCLUSIVE;
+    dibs_status rc = check_conversion(roll, mine, conversion, err);
 
     if (rc != DIBS_OK)
         return rc;
     if (!stays)
-        mine = hand_on(roll, mine, turn);
+        mine = hand_on(roll, mine, conversion);
     if (!mine)
         return dibsx_nomem(err, "a new owner");
     if (!stays || more) {
         mine->fence = next_fence(roll);
         mine->since_us = roll->now_us;
     }
-    mine->mode = turn->mode;
-    extend_lease(roll, mine, turn->ttl_ms);
+    mine->mode = conversion->mode;
+    extend_lease(roll, mine, conversion->ttl_ms);
     mark_changed(mine);
     return DIBS_OK;
 }
 
-dibs_status dibs__grant_convert(dibs__roll *roll, const dibs__conversion *turn,
-                                dibs__answer *ans, dibs_error *err)
+dibs_status
+dibs__grant_convert(dibs__roll *roll, const dibs__conversion *conversion,
+                    dibs__answer *ans, dibs_error *err)
 {
     dibs__party *mine;
     dibs_status rc = DIBS_OK;
@@ -533,20 +536,22 @@ dibs_status dibs__grant_convert(dibs__roll *roll, const dibs__conversion *turn,
 
     memset(ans, 0, sizeof(*ans));
     prune_roll(roll);
-    mine = dibs__roll_find(roll, turn->owner);
-    held = has_role(roll, mine, DIBS__HOLDER) && mine->fence == turn->fence;
+    mine = dibs__roll_find(roll, conversion->owner);
+    held =
+        has_role(roll, mine, DIBS__HOLDER) && mine->fence == conversion->fence;
     if (held)
-        rc = convert_lease(roll, mine, turn, err);
+        rc = convert_lease(roll, mine, conversion, err);
     serve_queue(roll, NULL);
     if (rc != DIBS_OK)
         return rc;
 
     /* Else an earlier request may have done it, whose answer was lost. */
-    mine = dibs__roll_find(roll, turn->to_owner);
-    if (held || (has_role(roll, mine, DIBS__HOLDER) &&
-                 mine->mode == turn->mode && mine->fence > turn->fence))
+    mine = dibs__roll_find(roll, conversion->to_owner);
+    if (held ||
+        (has_role(roll, mine, DIBS__HOLDER) && mine->mode == conversion->mode &&
+         mine->fence > conversion->fence))
         return answer_granted(roll, mine, ans);
-    return dibs__refuse_fence(turn->name, err);
+    return dibs__refuse_fence(conversion->name, err);
 }
 
 dibs_status dibs__grant_yield(dibs__roll *roll, uint64_t fence, uint32_t *asked,
@@ -565,9 +570,9 @@ dibs_status dibs__grant_yield(dibs__roll *roll, uint64_t fence, uint32_t *asked,
         if (fence != 0 && party->fence != fence)
             continue;
         found = true;
-        party->ring = party->role == DIBS__HOLDER && party->bell[0];
-        party->news = DIBS__NOTICE_YIELD;
-        *asked += party->ring;
+        party->notify = party->role == DIBS__HOLDER && party->bell[0];
+        party->notice = DIBS__NOTICE_YIELD;
+        *asked += party->notify;
     }
     return found ? DIBS_OK : fail_not_held(held, err);
 }

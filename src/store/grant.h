@@ -61,8 +61,8 @@ typedef struct dibs__party {
     char bell[DIBS__BELL_MAX];
     char who[DIBS__WHO_MAX];
     dibs__mark mark;
-    bool ring; /* tell its client, once this is committed */
-    dibs__notice_kind news;
+    bool notify;              /* its client, once the step is committed */
+    dibs__notice_kind notice; /* of that */
 } dibs__party;
 
 typedef struct dibs__roll {
@@ -93,8 +93,9 @@ dibs_status dibs__grant_release(dibs__roll *roll, const dibs__leave *leave,
                                 dibs_error *err);
 dibs_status dibs__grant_revoke(dibs__roll *roll, uint64_t fence,
                                uint32_t *broken, dibs_error *err);
-dibs_status dibs__grant_convert(dibs__roll *roll, const dibs__conversion *turn,
-                                dibs__answer *ans, dibs_error *err);
+dibs_status
+dibs__grant_convert(dibs__roll *roll, const dibs__conversion *conversion,
+                    dibs__answer *ans, dibs_error *err);
 
 /* Marks nobody: there is nothing to write back, only to ring. */
 dibs_status dibs__grant_yield(dibs__roll *roll, uint64_t fence, uint32_t *asked,

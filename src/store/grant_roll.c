@@ -222,7 +222,7 @@ static void check_party(const dibs__roll *roll, const dibs__party *party)
 {
     bool holds = dibs__party_holds(roll, party);
     bool lock = party->mode != DIBS__PERMITS;
-    bool told = party->ring && party->news == DIBS__NOTICE_WANTED;
+    bool told = party->notify && party->notice == DIBS__NOTICE_WANTED;
 
     assert_that(!told || (holds && party->role == DIBS__HOLDER && party->tell &&
                           party->bell[0]),

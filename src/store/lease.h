@@ -63,7 +63,8 @@ typedef struct dibs__lease_ops {
      *   DIBS_OK    ans->fence and ans->left_ms are those of the lease
      *   DIBS_BUSY  others share it; nothing changed
      *   DIBS_LOST  not held by this owner under this fence */
-    dibs_status (*convert)(struct dibs__store *st, const dibs__conversion *turn,
+    dibs_status (*convert)(struct dibs__store *st,
+                           const dibs__conversion *conversion,
                            dibsx_nsec deadline, dibs__answer *ans,
                            dibs_error *err);
 

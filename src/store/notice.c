@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool dibs__notice_read(const char *text, dibs__notice *ring)
+bool dibs__notice_read(const char *text, dibs__notice *notice)
 {
     enum { OWNER = DIBS_OWNER_SIZE - 1 };
     static const char *const words[] = {
@@ -18,16 +18,16 @@ bool dibs__notice_read(const char *text, dibs__notice *ring)
 
     if (strspn(text, "0123456789abcdef") != OWNER)
         return false;
-    memcpy(ring->owner, text, OWNER);
-    ring->owner[OWNER] = '\0';
+    memcpy(notice->owner, text, OWNER);
+    notice->owner[OWNER] = '\0';
     text += OWNER;
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
         if (strncmp(text, words[i], strlen(words[i])) == 0) {
-            ring->kind = (dibs__notice_kind)i;
+            notice->kind = (dibs__notice_kind)i;
             fence = text + strlen(words[i]);
         }
     if (!fence || *fence < '0' || *fence > '9')
         return false;
-    ring->fence = strtoull(fence, &end, 10);
+    notice->fence = strtoull(fence, &end, 10);
     return *end == '\0';
 }

@@ -26,6 +26,6 @@ typedef struct dibs__notice {
 
 /* Reads "OWNER NEWS FENCE", as the servers pass it on. False when it is something
  * else: anyone may have written to the channel. Pure. */
-bool dibs__notice_read(const char *text, dibs__notice *ring);
+bool dibs__notice_read(const char *text, dibs__notice *notice);
 
 #endif

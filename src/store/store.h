@@ -77,7 +77,7 @@ typedef struct dibs__store_ops {
 
     /* Takes up to `max` rings without blocking; returns how many. Rings are
      * hints: any may be lost, late, repeated, or about a grant that is over. */
-    size_t (*bell_hear)(dibs__store *st, dibs__notice *rings, size_t max);
+    size_t (*bell_hear)(dibs__store *st, dibs__notice *notices, size_t max);
 
     /* Asks the store for its wall clock: the cheapest real round trip. */
     dibs_status (*now)(dibs__store *st, dibsx_nsec deadline,

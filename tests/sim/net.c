@@ -105,7 +105,7 @@ static void ring_all(world *w)
         const dibs__party *party = &w->roll.parties[i];
         event ring = {.kind = EVENT_RING, .fence = party->fence};
 
-        if (!party->ring || is_lost(w, w->ring_loss))
+        if (!party->notify || is_lost(w, w->ring_loss))
             continue;
         ring.client = party->bell[0] - 'A';
         memcpy(ring.owner, party->owner, sizeof(ring.owner));
@@ -125,7 +125,7 @@ static void commit(world *w)
         if (party.mark == DIBS__DROPPED)
             continue;
         party.mark = DIBS__KEPT;
-        party.ring = false;
+        party.notify = false;
         w->roll.parties[kept++] = party;
     }
     w->roll.count = kept;

@@ -86,7 +86,7 @@ static void write_back(world *w, const dibs__party *party)
     }
     *row = *party;
     row->mark = DIBS__KEPT;
-    row->ring = false;
+    row->notify = false;
     if (party->mark == DIBS__DROPPED)
         *row = w->rows[--w->count];
 }
@@ -107,8 +107,8 @@ static void note_rings(world *w)
     for (size_t i = 0; i < w->roll.count; i++) {
         const dibs__party *party = &w->roll.parties[i];
 
-        if (party->ring)
-            world_note(w->rung, sign_of(party->news), party->owner, "");
+        if (party->notify)
+            world_note(w->rung, sign_of(party->notice), party->owner, "");
     }
 }
 

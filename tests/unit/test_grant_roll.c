@@ -266,20 +266,20 @@ static void test_check_of_a_ring(void **state)
         add(&roll, "a", DIBS__HOLDER, 1);
         one = add(&roll, "b", broken == 0 ? DIBS__GHOST : DIBS__HOLDER, 2);
         one->mode = roll.parties[0].mode = DIBS__SHARED;
-        one->ring = true;
-        one->news = DIBS__NOTICE_WANTED;
+        one->notify = true;
+        one->notice = DIBS__NOTICE_WANTED;
         one->tell = broken != 1;
         one->bell[0] = broken == 2 ? '\0' : 'x';
         assert_broken(&roll, "told that it is wanted");
     }
     start(&roll);
     one = add(&roll, "a", DIBS__HOLDER, 1);
-    one->ring = one->tell = true;
-    one->news = DIBS__NOTICE_WANTED;
+    one->notify = one->tell = true;
+    one->notice = DIBS__NOTICE_WANTED;
     one->bell[0] = 'x';
     dibs__roll_check(&roll);
     one->tell = false;
-    one->news = DIBS__NOTICE_YIELD;
+    one->notice = DIBS__NOTICE_YIELD;
     dibs__roll_check(&roll);
     dibs__roll_fini(&roll);
 }

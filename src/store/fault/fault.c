@@ -220,7 +220,7 @@ fault_acquire_all(dibs__store *st, const dibs__ask *asks, size_t count,
 }
 
 static dibs_status
-fault_convert(dibs__store *st, const dibs__conversion *turn,
+fault_convert(dibs__store *st, const dibs__conversion *conversion,
               dibsx_nsec deadline, dibs__answer *ans, dibs_error *err)
 {
     fault_store *fs = fault_of(st);
@@ -229,8 +229,8 @@ fault_convert(dibs__store *st, const dibs__conversion *turn,
 
     memset(ans, 0, sizeof(*ans));
     if (rc == DIBS_OK)
-        rc = fs->within->ops->lease->convert(fs->within, turn, deadline, ans,
-                                             err);
+        rc = fs->within->ops->lease->convert(fs->within, conversion, deadline,
+                                             ans, err);
     if (!after)
         return rc;
     memset(ans, 0, sizeof(*ans));
@@ -414,10 +414,11 @@ fault_bell_open(dibs__store *st, dibsx_nsec deadline, int *fd, dibs_error *err)
     return within->ops->bell_open(within, deadline, fd, err);
 }
 
-static size_t fault_bell_hear(dibs__store *st, dibs__notice *rings, size_t max)
+static size_t
+fault_bell_hear(dibs__store *st, dibs__notice *notices, size_t max)
 {
     fault_store *fs = fault_of(st);
-    size_t heard = fs->within->ops->bell_hear(fs->within, rings, max);
+    size_t heard = fs->within->ops->bell_hear(fs->within, notices, max);
     bool after;
 
     if (heard == 0)
@@ -426,7 +427,7 @@ static size_t fault_bell_hear(dibs__store *st, dibs__notice *rings, size_t max)
         return 0;
     if (!after)
         return heard;
-    rings[0] = (dibs__notice){.kind = DIBS__NOTICE_MISSED};
+    notices[0] = (dibs__notice){.kind = DIBS__NOTICE_MISSED};
     return 1;
 }
 
@@ -500,17 +501,17 @@ static dibs_status read_param(fault_store *fs, const dibsx_url_param *param,
     fault_rule *rule = &fs->rule;
     uint64_t number = 0;
     bool good = true;
-    int place;
+    int index;
 
     *known = true;
     if (strcmp(param->key, "fault") == 0) {
-        place = find_word(param->value, kinds, sizeof(kinds) / sizeof(*kinds));
-        good = place >= 0;
-        rule->fault.kind = good ? (dibs__fault_kind)place : DIBS__FAULT_NONE;
+        index = find_word(param->value, kinds, sizeof(kinds) / sizeof(*kinds));
+        good = index >= 0;
+        rule->fault.kind = good ? (dibs__fault_kind)index : DIBS__FAULT_NONE;
     } else if (strcmp(param->key, "step") == 0) {
-        place = find_word(param->value, steps, DIBS__STEP_COUNT);
-        good = place >= 0;
-        rule->step = good ? (dibs__step)place : DIBS__STEP_COUNT;
+        index = find_word(param->value, steps, DIBS__STEP_COUNT);
+        good = index >= 0;
+        rule->step = good ? (dibs__step)index : DIBS__STEP_COUNT;
     } else if (strcmp(param->key, "delay_ms") == 0) {
         good = read_number(param->value, &number);
         rule->fault.delay_ms = (int64_t)number;
@@ -609,9 +610,9 @@ static const char *fault_cannot(const dibs__store *st, dibs__ability what)
                               what);
 }
 
-#define ENTRY(step, STEP) .step = fault_##step,
+#define MEMBER(step, STEP) .step = fault_##step,
 
-static const dibs__lease_ops fault_lease = {DIBS__LEASE_STEPS(ENTRY)};
+static const dibs__lease_ops fault_lease = {DIBS__LEASE_STEPS(MEMBER)};
 
 static const dibs__value_ops fault_value = {
     .get = fault_get,
@@ -621,7 +622,7 @@ static const dibs__value_ops fault_value = {
     .list = fault_scan,
 };
 
-static const dibs__log_ops fault_log = {DIBS__LOG_STEPS(ENTRY)};
+static const dibs__log_ops fault_log = {DIBS__LOG_STEPS(MEMBER)};
 
 const dibs__store_ops dibs__fault_ops = {
     .scheme = "fault",

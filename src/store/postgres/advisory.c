@@ -404,11 +404,11 @@ advised_renew(struct dibs__store *st, dibs__renewal *items, size_t count,
 }
 
 static dibs_status
-advised_convert(struct dibs__store *st, const dibs__conversion *want,
+advised_convert(struct dibs__store *st, const dibs__conversion *conversion,
                 dibsx_nsec deadline, dibs__answer *ans, dibs_error *err)
 {
     (void)st;
-    (void)want;
+    (void)conversion;
     (void)deadline;
     memset(ans, 0, sizeof(*ans));
     return dibsx_fail(err, DIBS_UNSUPPORTED, "%s", DIBS__PG_NO_CONVERSION);
@@ -427,12 +427,13 @@ const dibs__lease_ops dibs__pg_advised_ops = {
 };
 
 size_t
-dibs__pg_advised_hear(struct dibs__store *st, dibs__notice *rings, size_t max)
+dibs__pg_advised_hear(struct dibs__store *st, dibs__notice *notices, size_t max)
 {
-    size_t count = dibs__pg_doorbell_hear(&dibs__pg_of(st)->bell, rings, max);
+    size_t count =
+        dibs__pg_doorbell_hear(&dibs__pg_of(st)->doorbell, notices, max);
 
     for (size_t i = 0; i < count; i++)
-        if (rings[i].kind == DIBS__NOTICE_GRANTED)
-            rings[i].kind = DIBS__NOTICE_MISSED;
+        if (notices[i].kind == DIBS__NOTICE_GRANTED)
+            notices[i].kind = DIBS__NOTICE_MISSED;
     return count;
 }

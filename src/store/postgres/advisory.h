@@ -39,7 +39,7 @@ DIBS_MUST_CHECK dibs_status dibs__pg_advisory_reach(dibs__pg_advisory *adv,
 
 /* The lease steps of a handle that has them, and how it hears. */
 extern const dibs__lease_ops dibs__pg_advised_ops;
-size_t
-dibs__pg_advised_hear(struct dibs__store *st, dibs__notice *rings, size_t max);
+size_t dibs__pg_advised_hear(struct dibs__store *st, dibs__notice *notices,
+                             size_t max);
 
 #endif

@@ -48,12 +48,12 @@ typedef struct batch {
 } batch;
 
 /* What a leader has in hand. */
-typedef struct turn {
+typedef struct dispatch {
     batch few;
     batch rest;
     dibsx_park *asleep[2 * DIBS__PG_BATCH]; /* posted to, and to be woken */
     size_t asleep_count;
-} turn;
+} dispatch;
 
 void dibs__pg_combiner_init(dibs__pg_combiner *cb)
 {
@@ -73,10 +73,10 @@ static dibs__pg_item *pop_item(dibs__pg_combiner *cb)
 }
 
 /* It may be gone afterwards. Locks: cb->mutex. */
-static void post_item(turn *tn, dibs__pg_item *item, int what)
+static void post_item(dispatch *ds, dibs__pg_item *item, int what)
 {
     if (dibsx_park_post(&item->park, what))
-        tn->asleep[tn->asleep_count++] = &item->park;
+        ds->asleep[ds->asleep_count++] = &item->park;
 }
 
 static const char *name_of(const dibs__pg_item *item)
@@ -149,7 +149,7 @@ send_alone(dibs__pg *pg, dibs__pg_item *item, dibsx_nsec deadline)
 {
     dibs__pg_args args = {.count = 0};
     dibs__pg_query query =
-        write_alone(item, &args, dibs__pg_doorbell_address(&pg->bell));
+        write_alone(item, &args, dibs__pg_doorbell_address(&pg->doorbell));
     PGresult *rows = NULL;
     dibs_status rc =
         dibs__pg_step(pg, pg->steps, query, &args, deadline, &rows, item->err);
@@ -206,7 +206,7 @@ static void write_rest(batch *bt, const dibs__pg_item *item)
 /* Locks: cb->mutex. */
 static void add_item(batch *bt, dibs__pg_item *item)
 {
-    item->place = &bt->items[bt->count];
+    item->in_batch = &bt->items[bt->count];
     bt->items[bt->count++] = item;
 }
 
@@ -232,19 +232,20 @@ static int by_name(const void *a, const void *b)
 }
 
 /* Takes those who are queued along with `own`. Locks: cb->mutex. */
-static void fill_batches(dibs__pg_combiner *cb, turn *tn, dibs__pg_item *own)
+static void
+fill_batches(dibs__pg_combiner *cb, dispatch *ds, dibs__pg_item *own)
 {
     dibs__pg_item *item = own;
 
-    batch_init(&tn->few, FEW_ARRAYS);
-    batch_init(&tn->rest, ARRAYS);
+    batch_init(&ds->few, FEW_ARRAYS);
+    batch_init(&ds->rest, ARRAYS);
     for (size_t count = 0; item && count < DIBS__PG_BATCH; count++) {
-        add_item(is_short(item) ? &tn->few : &tn->rest, item);
+        add_item(is_short(item) ? &ds->few : &ds->rest, item);
         item = count + 1 < DIBS__PG_BATCH ? pop_item(cb) : NULL;
     }
-    cb->crowd = tn->few.count + tn->rest.count;
-    qsort(tn->few.items, tn->few.count, sizeof(dibs__pg_item *), by_name);
-    write_down(&tn->few, write_few);
+    cb->crowd = ds->few.count + ds->rest.count;
+    qsort(ds->few.items, ds->few.count, sizeof(dibs__pg_item *), by_name);
+    write_down(&ds->few, write_few);
 }
 
 static dibs_status send_few(dibs__pg *pg, batch *bt, dibsx_nsec deadline,
@@ -254,7 +255,7 @@ static dibs_status send_few(dibs__pg *pg, batch *bt, dibsx_nsec deadline,
 
     if (!dibs__pg_array_end(bt->arrays, FEW_ARRAYS, &args))
         return dibsx_nomem(err, "a batch of steps");
-    dibs__pg_arg_text(&args, dibs__pg_doorbell_address(&pg->bell));
+    dibs__pg_arg_text(&args, dibs__pg_doorbell_address(&pg->doorbell));
     dibs__pg_arg_flag(&args, bt->lazily);
     return dibs__pg_step(pg, pg->steps, DIBS__PG_FEW, &args, deadline, rows,
                          err);
@@ -268,7 +269,7 @@ static dibs_status send_rest(dibs__pg *pg, batch *bt, dibsx_nsec deadline,
 
     if (!dibs__pg_array_end(bt->arrays, ARRAYS, &args))
         return dibsx_nomem(err, "a batch of steps");
-    dibs__pg_arg_text(&args, dibs__pg_doorbell_address(&pg->bell));
+    dibs__pg_arg_text(&args, dibs__pg_doorbell_address(&pg->doorbell));
     rc = dibs__pg_step(pg, pg->steps, DIBS__PG_BATCHED, &args, deadline, rows,
                        err);
     if (rc == DIBS_OK && dibs__pq.PQntuples(*rows) != (int)bt->count)
@@ -277,122 +278,123 @@ static dibs_status send_rest(dibs__pg *pg, batch *bt, dibsx_nsec deadline,
 }
 
 /* No answer to any of them. Locks: cb->mutex. */
-static void fail_all(turn *tn, batch *bt, dibs_status rc, const dibs_error *why)
+static void
+fail_all(dispatch *ds, batch *bt, dibs_status rc, const dibs_error *why)
 {
     for (size_t i = 0; i < bt->count; i++) {
         dibs__pg_item *item = bt->items[i];
 
         if (!item)
             continue;
-        item->place = NULL;
+        item->in_batch = NULL;
         item->rc = rc;
         if (rc == DIBS_UNKNOWN)
             (void)dibsx_fail_at(item->err, rc, why->origin, "%s", why->message);
-        post_item(tn, item, rc == DIBS_UNKNOWN ? DONE : ALONE);
+        post_item(ds, item, rc == DIBS_UNKNOWN ? DONE : ALONE);
     }
 }
 
 /* Locks: cb->mutex. */
-static void answer_item(turn *tn, dibs__pg_item **place)
+static void answer_item(dispatch *ds, dibs__pg_item **at)
 {
-    dibs__pg_item *item = *place;
+    dibs__pg_item *item = *at;
 
-    *place = NULL;
-    item->place = NULL;
+    *at = NULL;
+    item->in_batch = NULL;
     item->rc = DIBS_OK;
-    post_item(tn, item, DONE);
+    post_item(ds, item, DONE);
 }
 
 /* What `few` says of one that it has done. Locks: cb->mutex. */
-static void answer_short(turn *tn, int64_t said)
+static void answer_short(dispatch *ds, int64_t said)
 {
     int64_t fence = said / FEW_MAX;
     size_t which = (size_t)(said % FEW_MAX);
     dibs__pg_item *item;
 
-    if (said <= 0 || which < 1 || which > tn->few.count)
+    if (said <= 0 || which < 1 || which > ds->few.count)
         return;
-    item = tn->few.items[which - 1];
+    item = ds->few.items[which - 1];
     if (!item)
         return;
     if (!item->ask)
         snprintf(item->answer, sizeof(item->answer), "0");
     else
         snprintf(item->answer, sizeof(item->answer), "0 %" PRId64, fence);
-    answer_item(tn, &tn->few.items[which - 1]);
+    answer_item(ds, &ds->few.items[which - 1]);
 }
 
 /* Those that were done have their answers; the others are added to the rest.
  * Locks: cb->mutex. */
-static void hand_out_few(turn *tn, const PGresult *rows)
+static void hand_out_few(dispatch *ds, const PGresult *rows)
 {
-    batch *bt = &tn->few;
+    batch *bt = &ds->few;
 
     for (int row = 0; row < dibs__pq.PQntuples(rows); row++)
-        answer_short(tn, dibs__pg_int(rows, row, 0));
+        answer_short(ds, dibs__pg_int(rows, row, 0));
     for (size_t i = 0; i < bt->count; i++)
         if (bt->items[i])
-            add_item(&tn->rest, bt->items[i]);
+            add_item(&ds->rest, bt->items[i]);
 }
 
 /* Locks: cb->mutex. */
-static void hand_out_rest(turn *tn, const PGresult *rows)
+static void hand_out_rest(dispatch *ds, const PGresult *rows)
 {
-    batch *bt = &tn->rest;
+    batch *bt = &ds->rest;
 
     for (size_t i = 0; i < bt->count; i++) {
         if (!bt->items[i])
             continue;
         snprintf(bt->items[i]->answer, DIBS__PG_ANSWER_MAX, "%s",
                  dibs__pg_text(rows, (int)i, 0));
-        answer_item(tn, &bt->items[i]);
+        answer_item(ds, &bt->items[i]);
     }
 }
 
 /* Locks: cb->mutex, let go meanwhile. */
-static void do_few(dibs__pg *pg, turn *tn, dibsx_nsec deadline)
+static void do_few(dibs__pg *pg, dispatch *ds, dibsx_nsec deadline)
 {
     PGresult *rows = NULL;
     dibs_error why = {0};
     dibs_status rc;
 
     pthread_mutex_unlock(&pg->combiner.mutex);
-    rc = send_few(pg, &tn->few, deadline, &rows, &why);
+    rc = send_few(pg, &ds->few, deadline, &rows, &why);
     pthread_mutex_lock(&pg->combiner.mutex);
     if (rc == DIBS_OK)
-        hand_out_few(tn, rows);
+        hand_out_few(ds, rows);
     else
-        fail_all(tn, &tn->few, rc, &why);
+        fail_all(ds, &ds->few, rc, &why);
     dibs__pq.PQclear(rows);
 }
 
 /* Locks: cb->mutex, let go meanwhile. */
-static void do_rest(dibs__pg *pg, turn *tn, dibsx_nsec deadline)
+static void do_rest(dibs__pg *pg, dispatch *ds, dibsx_nsec deadline)
 {
     PGresult *rows = NULL;
     dibs_error why = {0};
     dibs_status rc;
 
-    write_down(&tn->rest, write_rest);
-    if (tn->rest.count == 0)
+    write_down(&ds->rest, write_rest);
+    if (ds->rest.count == 0)
         return;
     pthread_mutex_unlock(&pg->combiner.mutex);
-    rc = send_rest(pg, &tn->rest, deadline, &rows, &why);
+    rc = send_rest(pg, &ds->rest, deadline, &rows, &why);
     pthread_mutex_lock(&pg->combiner.mutex);
     if (rc == DIBS_OK)
-        hand_out_rest(tn, rows);
+        hand_out_rest(ds, rows);
     else
-        fail_all(tn, &tn->rest, rc, &why);
+        fail_all(ds, &ds->rest, rc, &why);
     dibs__pq.PQclear(rows);
 }
 
 /* Locks: cb->mutex, which it drops. */
-static void wake_posted(dibs__pg_combiner *cb, turn *tn)
+static void wake_posted(dibs__pg_combiner *cb, dispatch *ds)
 {
     pthread_mutex_unlock(&cb->mutex);
-    for (size_t i = 0; i < tn->asleep_count; i++)
-        dibsx_park_wake(tn->asleep[i]);
-    tn->asleep_count = 0;
+    for (size_t i = 0; i < ds->asleep_count; i++)
+        dibsx_park_wake(ds->asleep[i]);
+    ds->asleep_count = 0;
 }
 
 /* Sends its own item and those of others who are queued. Locks: cb->mutex, which
@@ -400,27 +402,27 @@ static void wake_posted(dibs__pg_combiner *cb, turn *tn)
 static void lead_all(dibs__pg *pg, dibs__pg_item *own, dibsx_nsec deadline)
 {
     dibs__pg_combiner *cb = &pg->combiner;
-    turn tn;
+    dispatch ds;
 
-    tn.asleep_count = 0;
-    fill_batches(cb, &tn, own);
-    if (tn.few.count > 0)
-        do_few(pg, &tn, deadline);
-    if (tn.rest.count > 0) {
-        if (tn.asleep_count > 0) {
-            wake_posted(cb, &tn);
+    ds.asleep_count = 0;
+    fill_batches(cb, &ds, own);
+    if (ds.few.count > 0)
+        do_few(pg, &ds, deadline);
+    if (ds.rest.count > 0) {
+        if (ds.asleep_count > 0) {
+            wake_posted(cb, &ds);
             pthread_mutex_lock(&cb->mutex);
         }
-        do_rest(pg, &tn, deadline);
+        do_rest(pg, &ds, deadline);
     }
     cb->leaders--;
     if (cb->queue.first) {
         cb->leaders++;
-        post_item(&tn, pop_item(cb), LEAD);
+        post_item(&ds, pop_item(cb), LEAD);
     }
-    wake_posted(cb, &tn);
-    batch_fini(&tn.few, FEW_ARRAYS);
-    batch_fini(&tn.rest, ARRAYS);
+    wake_posted(cb, &ds);
+    batch_fini(&ds.few, FEW_ARRAYS);
+    batch_fini(&ds.rest, ARRAYS);
 }
 
 /* Nobody else is queued. Locks: cb->mutex, which it drops. */
@@ -469,8 +471,8 @@ static void expire_item(dibs__pg_combiner *cb, dibs__pg_item *item)
         pthread_mutex_unlock(&cb->mutex);
         return;
     }
-    if (item->place) {
-        *item->place = NULL;
+    if (item->in_batch) {
+        *item->in_batch = NULL;
         item->rc = dibsx_fail(item->err, DIBS_UNKNOWN,
                               "the server did not answer in time");
     } else {
@@ -505,7 +507,7 @@ dibs_status dibs__pg_combine(dibs__pg *pg, dibs__pg_item *item,
 
     item->err = err;
     dibsx_park_clear(&item->park);
-    item->place = NULL;
+    item->in_batch = NULL;
     item->answer[0] = '\0';
     if (dibsx_now() >= deadline)
         return dibsx_fail(err, DIBS_UNAVAIL, "the deadline has passed");

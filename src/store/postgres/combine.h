@@ -38,7 +38,7 @@ typedef struct dibs__pg_item {
     dibs_status rc;
     dibs_error *err;
 
-    struct dibs__pg_item **place; /* in the batch that is under way; guarded */
+    struct dibs__pg_item **in_batch; /* its element there; guarded */
     dibsx_park park;
 } dibs__pg_item;
 

@@ -22,35 +22,35 @@ read_grant(dibs__pg_answer *answer, dibs__answer *ans, dibs_error *err)
 }
 
 static dibs_status
-read_conversion(const dibs__conversion *turn, dibs__pg_answer *answer,
+read_conversion(const dibs__conversion *conversion, dibs__pg_answer *answer,
                 dibs__answer *ans, dibs_error *err)
 {
     dibs_status rc = read_grant(answer, ans, err);
 
-    return rc == DIBS_OK ? dibs__answer_convert(turn, ans, err) : rc;
+    return rc == DIBS_OK ? dibs__answer_convert(conversion, ans, err) : rc;
 }
 
 static dibs_status
-judge_conversion(const dibs__conversion *turn, int64_t status,
+judge_conversion(const dibs__conversion *conversion, int64_t status,
                  dibs__pg_answer *answer, dibs__answer *ans, dibs_error *err)
 {
     switch (status) {
     case DIBS_OK:
-        return read_conversion(turn, answer, ans, err);
+        return read_conversion(conversion, answer, ans, err);
     case DIBS_BUSY:
-        return dibs__refuse_shared(turn->name, answer->at, err);
+        return dibs__refuse_shared(conversion->name, answer->at, err);
     case DIBS_LOST:
-        return dibs__refuse_fence(turn->name, err);
+        return dibs__refuse_fence(conversion->name, err);
     case DIBS_INVALID:
         return dibsx_fail(err, DIBS_INVALID, "`" DIBS__NAME_SHOWN "`: %.90s",
-                          turn->name, answer->at);
+                          conversion->name, answer->at);
     default:
         return dibs__pg_odd(err);
     }
 }
 
 dibs_status
-dibs__pg_convert(struct dibs__store *st, const dibs__conversion *turn,
+dibs__pg_convert(struct dibs__store *st, const dibs__conversion *conversion,
                  dibsx_nsec deadline, dibs__answer *ans, dibs_error *err)
 {
     dibs__pg_args args = {.count = 0};
@@ -59,16 +59,16 @@ dibs__pg_convert(struct dibs__store *st, const dibs__conversion *turn,
     dibs_status rc;
 
     memset(ans, 0, sizeof(*ans));
-    dibs__pg_arg_text(&args, turn->name);
-    dibs__pg_arg_text(&args, turn->owner);
-    dibs__pg_arg_int(&args, (int64_t)turn->fence);
-    dibs__pg_arg_text(&args, dibs__pg_mode(turn->mode));
-    dibs__pg_arg_text(&args, turn->to_owner);
-    dibs__pg_arg_int(&args, dibs__pg_span(turn->ttl_ms));
+    dibs__pg_arg_text(&args, conversion->name);
+    dibs__pg_arg_text(&args, conversion->owner);
+    dibs__pg_arg_int(&args, (int64_t)conversion->fence);
+    dibs__pg_arg_text(&args, dibs__pg_mode(conversion->mode));
+    dibs__pg_arg_text(&args, conversion->to_owner);
+    dibs__pg_arg_int(&args, dibs__pg_span(conversion->ttl_ms));
     rc = dibs__pg_call(dibs__pg_of(st), DIBS__PG_CONVERT, &args, deadline,
                        &answer, &status, err);
     if (rc == DIBS_OK)
-        rc = judge_conversion(turn, status, &answer, ans, err);
+        rc = judge_conversion(conversion, status, &answer, ans, err);
     if (rc == DIBS_UNKNOWN)
         dibs__pg_distrust(dibs__pg_of(st));
     dibs__pg_answer_fini(&answer);
@@ -159,7 +159,7 @@ dibs__pg_acquire_all(struct dibs__store *st, const dibs__ask *asks,
         dibs__pg_array_init(&lists[i]);
     if (!write_asks(asks, count, lists, &args))
         rc = dibsx_nomem(err, "a set of names");
-    dibs__pg_arg_text(&args, dibs__pg_doorbell_address(&pg->bell));
+    dibs__pg_arg_text(&args, dibs__pg_doorbell_address(&pg->doorbell));
     if (rc == DIBS_OK)
         rc = dibs__pg_call(pg, DIBS__PG_ACQUIRE_ALL, &args, deadline, &answer,
                            &status, err);

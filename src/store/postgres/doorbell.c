@@ -32,16 +32,16 @@ enum { CATCH_UP_MAX = 8 };
     "LISTEN \"dibs_%s\"; SET dibs.bell = '%s'; "                               \
     "SELECT pg_advisory_lock_shared(hashtextextended('dibs_%s', 0))"
 
-void dibs__pg_doorbell_init(dibs__pg_doorbell *bell, const dibs__pg_conf *conf,
-                            dibs__pg_pool *steps)
+void dibs__pg_doorbell_init(dibs__pg_doorbell *doorbell,
+                            const dibs__pg_conf *conf, dibs__pg_pool *steps)
 {
-    dibs__doorbell_init(&bell->listener);
-    bell->conf = conf;
-    bell->steps = steps;
-    bell->watch_fd = bell->lost_fd = -1;
-    atomic_init(&bell->listens, false);
-    pthread_mutex_init(&bell->mutex, NULL);
-    pthread_cond_init(&bell->changed, NULL);
+    dibs__doorbell_init(&doorbell->base);
+    doorbell->conf = conf;
+    doorbell->steps = steps;
+    doorbell->watch_fd = doorbell->lost_fd = -1;
+    atomic_init(&doorbell->listens, false);
+    pthread_mutex_init(&doorbell->mutex, NULL);
+    pthread_cond_init(&doorbell->changed, NULL);
 }
 
 static void close_fd(int *fd)
@@ -51,19 +51,19 @@ static void close_fd(int *fd)
     *fd = -1;
 }
 
-void dibs__pg_doorbell_fini(dibs__pg_doorbell *bell)
+void dibs__pg_doorbell_fini(dibs__pg_doorbell *doorbell)
 {
-    dibs__doorbell_stop(&bell->listener);
-    if (bell->listener.open)
-        pthread_join(bell->thread, NULL);
-    close_fd(&bell->watch_fd);
-    close_fd(&bell->lost_fd);
-    dibs__doorbell_fini(&bell->listener);
-    pthread_cond_destroy(&bell->changed);
-    pthread_mutex_destroy(&bell->mutex);
+    dibs__doorbell_stop(&doorbell->base);
+    if (doorbell->base.open)
+        pthread_join(doorbell->thread, NULL);
+    close_fd(&doorbell->watch_fd);
+    close_fd(&doorbell->lost_fd);
+    dibs__doorbell_fini(&doorbell->base);
+    pthread_cond_destroy(&doorbell->changed);
+    pthread_mutex_destroy(&doorbell->mutex);
 }
 
-/* Takes in what waits to be read: rings, or a farewell. False when it is lost. */
+/* Takes in what waits to be read: notices, or a farewell. False when it is lost. */
 static bool catch_up(dibs__pg_conn *cn)
 {
     for (int i = 0; i < CATCH_UP_MAX; i++) {
@@ -82,31 +82,32 @@ static bool catch_up(dibs__pg_conn *cn)
 
 /* Whether the thread is woken by what the server says. */
 static void
-watch_conn(const dibs__pg_doorbell *bell, const dibs__pg_conn *cn, bool on)
+watch_conn(const dibs__pg_doorbell *doorbell, const dibs__pg_conn *cn, bool on)
 {
     struct epoll_event at = {.events = on ? EPOLLIN : 0};
 
-    (void)epoll_ctl(bell->watch_fd, EPOLL_CTL_MOD, dibs__pg_conn_fd(cn), &at);
+    (void)epoll_ctl(doorbell->watch_fd, EPOLL_CTL_MOD, dibs__pg_conn_fd(cn),
+                    &at);
 }
 
 /* One behind a gate is not lent: its descriptor is not the one that is watched. */
-dibs__pg_conn *dibs__pg_doorbell_borrow(dibs__pg_doorbell *bell)
+dibs__pg_conn *dibs__pg_doorbell_borrow(dibs__pg_doorbell *doorbell)
 {
     dibs__pg_conn *cn;
 
-    pthread_mutex_lock(&bell->mutex);
-    while (bell->hearing)
-        pthread_cond_wait(&bell->changed, &bell->mutex);
-    cn = bell->lent ? NULL : bell->cn;
+    pthread_mutex_lock(&doorbell->mutex);
+    while (doorbell->hearing)
+        pthread_cond_wait(&doorbell->changed, &doorbell->mutex);
+    cn = doorbell->lent ? NULL : doorbell->cn;
     if (cn && cn->gate.set)
         cn = NULL;
-    bell->lent = bell->lent || cn;
+    doorbell->lent = doorbell->lent || cn;
     if (cn)
-        watch_conn(bell, cn, false);
-    pthread_mutex_unlock(&bell->mutex);
+        watch_conn(doorbell, cn, false);
+    pthread_mutex_unlock(&doorbell->mutex);
     if (cn && !catch_up(cn)) {
         cn->dead = true;
-        dibs__pg_doorbell_return(bell, cn);
+        dibs__pg_doorbell_return(doorbell, cn);
         cn = NULL;
     }
     return cn;
@@ -115,71 +116,72 @@ dibs__pg_conn *dibs__pg_doorbell_borrow(dibs__pg_doorbell *bell)
 /* The thread, which is asleep, is to see that the connection is dead; or is behind a
  * gate, where it cannot be watched any more. libpq closes the socket of a connection
  * that a server has ended, and what is closed wakes nobody. */
-void dibs__pg_doorbell_return(dibs__pg_doorbell *bell, const dibs__pg_conn *cn)
+void dibs__pg_doorbell_return(dibs__pg_doorbell *doorbell,
+                              const dibs__pg_conn *cn)
 {
-    pthread_mutex_lock(&bell->mutex);
+    pthread_mutex_lock(&doorbell->mutex);
     if (dibs__pg_conn_is_worn(cn) || cn->gate.set) {
-        bell->cn = NULL;
+        doorbell->cn = NULL;
         (void)shutdown(dibs__pg_conn_fd(cn), SHUT_RDWR);
-        dibsx_event_set(bell->lost_fd);
+        dibsx_event_set(doorbell->lost_fd);
     } else {
-        watch_conn(bell, cn, true);
+        watch_conn(doorbell, cn, true);
     }
-    bell->lent = false;
-    pthread_cond_broadcast(&bell->changed);
-    pthread_mutex_unlock(&bell->mutex);
+    doorbell->lent = false;
+    pthread_cond_broadcast(&doorbell->changed);
+    pthread_mutex_unlock(&doorbell->mutex);
 }
 
-void dibs__pg_doorbell_distrust(dibs__pg_doorbell *bell)
+void dibs__pg_doorbell_distrust(dibs__pg_doorbell *doorbell)
 {
-    pthread_mutex_lock(&bell->mutex);
-    bell->cn = NULL;
-    pthread_mutex_unlock(&bell->mutex);
+    pthread_mutex_lock(&doorbell->mutex);
+    doorbell->cn = NULL;
+    pthread_mutex_unlock(&doorbell->mutex);
 }
 
 /* From now on it is lent, or with NULL no more: then nobody has it on return. */
-static void lend_conn(dibs__pg_doorbell *bell, dibs__pg_conn *cn)
+static void lend_conn(dibs__pg_doorbell *doorbell, dibs__pg_conn *cn)
 {
-    pthread_mutex_lock(&bell->mutex);
-    bell->cn = cn;
-    while (!cn && bell->lent)
-        pthread_cond_wait(&bell->changed, &bell->mutex);
-    pthread_mutex_unlock(&bell->mutex);
+    pthread_mutex_lock(&doorbell->mutex);
+    doorbell->cn = cn;
+    while (!cn && doorbell->lent)
+        pthread_cond_wait(&doorbell->changed, &doorbell->mutex);
+    pthread_mutex_unlock(&doorbell->mutex);
 }
 
 /* The thread has the connection to itself: to hear what has come, for which a step
  * can wait; or to ask the server, as a step does. */
-static void begin_use(dibs__pg_doorbell *bell, bool hearing)
+static void begin_use(dibs__pg_doorbell *doorbell, bool hearing)
 {
-    pthread_mutex_lock(&bell->mutex);
-    while (bell->lent)
-        pthread_cond_wait(&bell->changed, &bell->mutex);
-    bell->hearing = hearing;
-    bell->lent = !hearing;
-    pthread_mutex_unlock(&bell->mutex);
+    pthread_mutex_lock(&doorbell->mutex);
+    while (doorbell->lent)
+        pthread_cond_wait(&doorbell->changed, &doorbell->mutex);
+    doorbell->hearing = hearing;
+    doorbell->lent = !hearing;
+    pthread_mutex_unlock(&doorbell->mutex);
 }
 
-static void end_use(dibs__pg_doorbell *bell)
+static void end_use(dibs__pg_doorbell *doorbell)
 {
-    pthread_mutex_lock(&bell->mutex);
-    bell->hearing = bell->lent = false;
-    pthread_cond_broadcast(&bell->changed);
-    pthread_mutex_unlock(&bell->mutex);
+    pthread_mutex_lock(&doorbell->mutex);
+    doorbell->hearing = doorbell->lent = false;
+    pthread_cond_broadcast(&doorbell->changed);
+    pthread_mutex_unlock(&doorbell->mutex);
 }
 
 static void on_notice(void *arg, const char *text)
 {
-    dibs__pg_doorbell *bell = arg;
-    dibs__notice ring;
+    dibs__pg_doorbell *doorbell = arg;
+    dibs__notice notice;
 
-    if (dibs__notice_read(text, &ring))
-        dibs__doorbell_put(&bell->listener, &ring);
+    if (dibs__notice_read(text, &notice))
+        dibs__doorbell_put(&doorbell->base, &notice);
 }
 
 static dibs_status
-open_channel(dibs__pg_doorbell *bell, dibs__pg_conn *cn, dibs_error *err)
+open_channel(dibs__pg_doorbell *doorbell, dibs__pg_conn *cn, dibs_error *err)
 {
-    const char *address = bell->listener.address;
+    const char *address = doorbell->base.address;
     char sql[sizeof(LISTEN) + 3 * DIBS__DOORBELL_ADDRESS];
     dibsx_nsec deadline = dibsx_after_ms(dibsx_now(), CONNECT_MS);
 
@@ -189,21 +191,21 @@ open_channel(dibs__pg_doorbell *bell, dibs__pg_conn *cn, dibs_error *err)
                           "be listened to; name the server itself with "
                           "listen_host= and listen_port=");
     cn->on_notice = on_notice;
-    cn->notice_arg = bell;
+    cn->notice_arg = doorbell;
     snprintf(sql, sizeof(sql), LISTEN, address, address, address);
     return dibs__pg_conn_run(cn, sql, deadline, NULL, err);
 }
 
 /* Waits for the server, for a step to lose the connection, or for the end:
  * DIBS_CANCELLED. DIBS_TIMEOUT: none of these. */
-static dibs_status await_server(const dibs__pg_doorbell *bell)
+static dibs_status await_server(const dibs__pg_doorbell *doorbell)
 {
     struct epoll_event at[3];
-    int ready = epoll_wait(bell->watch_fd, at, 3, QUIET_MS);
+    int ready = epoll_wait(doorbell->watch_fd, at, 3, QUIET_MS);
 
-    dibsx_event_clear(bell->lost_fd);
+    dibsx_event_clear(doorbell->lost_fd);
     for (int i = 0; i < ready; i++)
-        if (at[i].data.ptr == &bell->listener)
+        if (at[i].data.ptr == &doorbell->base)
             return DIBS_CANCELLED;
     return ready == 0 ? DIBS_TIMEOUT : DIBS_OK;
 }
@@ -211,11 +213,11 @@ static dibs_status await_server(const dibs__pg_doorbell *bell)
 /* Hears what the server says, or asks whether it is there, with the connection in
  * hand. */
 static dibs_status
-hear_server(dibs__pg_conn *cn, dibs_status news, dibs_error *err)
+hear_server(dibs__pg_conn *cn, dibs_status woken, dibs_error *err)
 {
     size_t room = DIBS__PG_ROOM_ROWS;
 
-    if (news == DIBS_TIMEOUT)
+    if (woken == DIBS_TIMEOUT)
         return dibs__pg_conn_run(cn, "SELECT 1",
                                  dibsx_after_ms(dibsx_now(), CONNECT_MS), NULL,
                                  err);
@@ -226,55 +228,56 @@ hear_server(dibs__pg_conn *cn, dibs_status news, dibs_error *err)
 
 /* Until the connection is lost, or the thread is to end: DIBS_CANCELLED. */
 static dibs_status
-listen_on(dibs__pg_doorbell *bell, dibs__pg_conn *cn, dibs_error *err)
+listen_on(dibs__pg_doorbell *doorbell, dibs__pg_conn *cn, dibs_error *err)
 {
     struct epoll_event at = {.events = EPOLLIN};
     dibs_status rc;
 
-    if (epoll_ctl(bell->watch_fd, EPOLL_CTL_ADD, dibs__pg_conn_fd(cn), &at) !=
-        0)
+    if (epoll_ctl(doorbell->watch_fd, EPOLL_CTL_ADD, dibs__pg_conn_fd(cn),
+                  &at) != 0)
         return dibsx_fail(err, DIBS_UNAVAIL,
                           "the connection cannot be watched");
-    if (!bell->conf->listens_apart)
-        lend_conn(bell, cn);
+    if (!doorbell->conf->listens_apart)
+        lend_conn(doorbell, cn);
     do {
-        rc = await_server(bell);
+        rc = await_server(doorbell);
         if (rc == DIBS_CANCELLED)
             break;
-        begin_use(bell, rc == DIBS_OK);
+        begin_use(doorbell, rc == DIBS_OK);
         rc = hear_server(cn, rc, err);
-        end_use(bell);
+        end_use(doorbell);
     } while (rc == DIBS_OK);
-    lend_conn(bell, NULL);
+    lend_conn(doorbell, NULL);
     return rc;
 }
 
 /* A connection that is idle, so that who waits has no more than before; or NULL. */
-static dibs__pg_conn *take_over(dibs__pg_doorbell *bell)
+static dibs__pg_conn *take_over(dibs__pg_doorbell *doorbell)
 {
-    return bell->conf->listens_apart ? NULL : dibs__pg_pool_part(bell->steps);
+    return doorbell->conf->listens_apart ? NULL
+                                         : dibs__pg_pool_part(doorbell->steps);
 }
 
 /* One connection from its beginning to its end. */
-static dibs_status serve_conn(dibs__pg_doorbell *bell, int *failures)
+static dibs_status serve_conn(dibs__pg_doorbell *doorbell, int *failures)
 {
     dibsx_nsec deadline = dibsx_after_ms(dibsx_now(), CONNECT_MS);
     dibs_error err = {0};
-    dibs__pg_conn *cn = take_over(bell);
+    dibs__pg_conn *cn = take_over(doorbell);
     dibs_status rc = DIBS_OK;
 
     if (!cn)
-        rc = dibs__pg_conn_open(bell->conf, DIBS__PG_FOR_LISTEN, deadline, &cn,
-                                &err);
+        rc = dibs__pg_conn_open(doorbell->conf, DIBS__PG_FOR_LISTEN, deadline,
+                                &cn, &err);
 
     if (rc == DIBS_OK)
-        rc = open_channel(bell, cn, &err);
-    atomic_store(&bell->listens, rc == DIBS_OK);
-    dibs__doorbell_report(&bell->listener, rc == DIBS_OK ? NULL : &err);
+        rc = open_channel(doorbell, cn, &err);
+    atomic_store(&doorbell->listens, rc == DIBS_OK);
+    dibs__doorbell_report(&doorbell->base, rc == DIBS_OK ? NULL : &err);
     if (rc == DIBS_OK) {
         *failures = 0;
-        rc = listen_on(bell, cn, &err);
-        atomic_store(&bell->listens, false);
+        rc = listen_on(doorbell, cn, &err);
+        atomic_store(&doorbell->listens, false);
     }
     dibs__pg_conn_close(cn);
     return rc;
@@ -284,76 +287,79 @@ static dibs_status serve_conn(dibs__pg_doorbell *bell, int *failures)
  * failure, so that clients cut off together do not come back together. True when
  * the thread is to end. */
 static bool
-wait_to_retry(const dibs__pg_doorbell *bell, dibsx_prng *prng, int failures)
+wait_to_retry(const dibs__pg_doorbell *doorbell, dibsx_prng *prng, int failures)
 {
     uint64_t bound_ms = (uint64_t)REST_MS << (failures < 6 ? failures : 6);
     int64_t span_ms = (int64_t)dibsx_prng_below(prng, bound_ms) + 1;
 
-    return dibs__doorbell_rest(&bell->listener,
+    return dibs__doorbell_rest(&doorbell->base,
                                dibsx_after_ms(dibsx_now(), span_ms));
 }
 
 static void *doorbell_main(void *arg)
 {
-    dibs__pg_doorbell *bell = arg;
+    dibs__pg_doorbell *doorbell = arg;
     dibsx_prng prng = {.state = (uint64_t)dibsx_now()};
     int failures = 0;
 
     do {
-        dibs_status rc = serve_conn(bell, &failures);
+        dibs_status rc = serve_conn(doorbell, &failures);
 
         if (rc == DIBS_CANCELLED || rc == DIBS_UNSUPPORTED)
             break;
         failures++;
-    } while (!wait_to_retry(bell, &prng, failures));
+    } while (!wait_to_retry(doorbell, &prng, failures));
     return NULL;
 }
 
 /* Both descriptors, or none; 0, or an errno. */
-static int make_watch(dibs__pg_doorbell *bell)
+static int make_watch(dibs__pg_doorbell *doorbell)
 {
     struct epoll_event lost = {.events = EPOLLIN};
     int failed = 0;
 
-    bell->watch_fd = epoll_create1(EPOLL_CLOEXEC);
-    bell->lost_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (bell->watch_fd < 0 || bell->lost_fd < 0 ||
-        epoll_ctl(bell->watch_fd, EPOLL_CTL_ADD, bell->lost_fd, &lost) != 0) {
+    doorbell->watch_fd = epoll_create1(EPOLL_CLOEXEC);
+    doorbell->lost_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (doorbell->watch_fd < 0 || doorbell->lost_fd < 0 ||
+        epoll_ctl(doorbell->watch_fd, EPOLL_CTL_ADD, doorbell->lost_fd,
+                  &lost) != 0) {
         failed = errno;
-        close_fd(&bell->watch_fd);
-        close_fd(&bell->lost_fd);
+        close_fd(&doorbell->watch_fd);
+        close_fd(&doorbell->lost_fd);
     }
     return failed;
 }
 
 static int start_thread(void *arg)
 {
-    dibs__pg_doorbell *bell = arg;
-    struct epoll_event stop = {.events = EPOLLIN, .data.ptr = &bell->listener};
-    int failed = bell->watch_fd < 0 ? make_watch(bell) : 0;
+    dibs__pg_doorbell *doorbell = arg;
+    struct epoll_event stop = {.events = EPOLLIN, .data.ptr = &doorbell->base};
+    int failed = doorbell->watch_fd < 0 ? make_watch(doorbell) : 0;
 
     if (failed)
         return failed;
-    if (epoll_ctl(bell->watch_fd, EPOLL_CTL_ADD, bell->listener.stop_fd,
+    if (epoll_ctl(doorbell->watch_fd, EPOLL_CTL_ADD, doorbell->base.stop_fd,
                   &stop) != 0)
         return errno;
-    return dibsx_thread_start(&bell->thread, doorbell_main, bell);
+    return dibsx_thread_start(&doorbell->thread, doorbell_main, doorbell);
 }
 
-dibs_status dibs__pg_doorbell_open(dibs__pg_doorbell *bell, dibsx_nsec deadline,
-                                   int *fd, dibs_error *err)
+dibs_status
+dibs__pg_doorbell_open(dibs__pg_doorbell *doorbell, dibsx_nsec deadline,
+                       int *fd, dibs_error *err)
 {
-    return dibs__doorbell_open(&bell->listener, start_thread, bell, deadline,
-                               fd, err);
+    return dibs__doorbell_open(&doorbell->base, start_thread, doorbell,
+                               deadline, fd, err);
 }
 
-const char *dibs__pg_doorbell_address(const dibs__pg_doorbell *bell)
+const char *dibs__pg_doorbell_address(const dibs__pg_doorbell *doorbell)
 {
-    return bell->listener.open && bell->listens ? bell->listener.address : "";
+    return doorbell->base.open && doorbell->listens ? doorbell->base.address
+                                                    : "";
 }
 
-size_t
-dibs__pg_doorbell_hear(dibs__pg_doorbell *bell, dibs__notice *rings, size_t max)
+size_t dibs__pg_doorbell_hear(dibs__pg_doorbell *doorbell,
+                              dibs__notice *notices, size_t max)
 {
-    return dibs__doorbell_hear(&bell->listener, rings, max);
+    return dibs__doorbell_hear(&doorbell->base, notices, max);
 }

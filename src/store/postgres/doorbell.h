@@ -15,7 +15,7 @@
 #include "store/postgres/pool.h"
 
 typedef struct dibs__pg_doorbell {
-    dibs__doorbell listener;
+    dibs__doorbell base;
     pthread_t thread;
     const dibs__pg_conf *conf; /* borrowed */
     atomic_bool listens;       /* now */
@@ -32,28 +32,29 @@ typedef struct dibs__pg_doorbell {
 
 /* The caller owns the struct; end with fini, which waits for the thread. It takes
  * over a connection that is idle in `steps`, if there is one. */
-void dibs__pg_doorbell_init(dibs__pg_doorbell *bell, const dibs__pg_conf *conf,
-                            dibs__pg_pool *steps);
-void dibs__pg_doorbell_fini(dibs__pg_doorbell *bell);
+void dibs__pg_doorbell_init(dibs__pg_doorbell *doorbell,
+                            const dibs__pg_conf *conf, dibs__pg_pool *steps);
+void dibs__pg_doorbell_fini(dibs__pg_doorbell *doorbell);
 
 /* As bell_open and bell_hear of store/store.h. When the channel cannot be
  * listened to it is tried again in the background, and a later call may find it
  * open. */
-DIBS_MUST_CHECK dibs_status dibs__pg_doorbell_open(dibs__pg_doorbell *bell,
+DIBS_MUST_CHECK dibs_status dibs__pg_doorbell_open(dibs__pg_doorbell *doorbell,
                                                    dibsx_nsec deadline, int *fd,
                                                    dibs_error *err);
-size_t dibs__pg_doorbell_hear(dibs__pg_doorbell *bell, dibs__notice *rings,
-                              size_t max);
+size_t dibs__pg_doorbell_hear(dibs__pg_doorbell *doorbell,
+                              dibs__notice *notices, size_t max);
 
 /* Its connection for a step, at once; NULL when there is none, or it is lent.
  * Give it back with dibs__pg_doorbell_return(), be it dead. Any thread. */
-dibs__pg_conn *dibs__pg_doorbell_borrow(dibs__pg_doorbell *bell);
-void dibs__pg_doorbell_return(dibs__pg_doorbell *bell, const dibs__pg_conn *cn);
+dibs__pg_conn *dibs__pg_doorbell_borrow(dibs__pg_doorbell *doorbell);
+void dibs__pg_doorbell_return(dibs__pg_doorbell *doorbell,
+                              const dibs__pg_conn *cn);
 
 /* As dibs__pg_pool_distrust(). */
-void dibs__pg_doorbell_distrust(dibs__pg_doorbell *bell);
+void dibs__pg_doorbell_distrust(dibs__pg_doorbell *doorbell);
 
 /* What others ring this handle by, "" when it hears nothing. */
-const char *dibs__pg_doorbell_address(const dibs__pg_doorbell *bell);
+const char *dibs__pg_doorbell_address(const dibs__pg_doorbell *doorbell);
 
 #endif

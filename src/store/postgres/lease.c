@@ -111,7 +111,7 @@ renew_batch(dibs__pg *pg, dibs__pg_array lists[4], dibs__renewal *items,
     }
     if (!dibs__pg_array_end(lists, 4, &args))
         return dibsx_nomem(err, "a batch of renewals");
-    dibs__pg_arg_text(&args, dibs__pg_doorbell_address(&pg->bell));
+    dibs__pg_arg_text(&args, dibs__pg_doorbell_address(&pg->doorbell));
     rc = dibs__pg_step(pg, &pg->renewals, DIBS__PG_RENEW, &args, deadline,
                        &rows, err);
     if (rc == DIBS_OK) {
@@ -213,6 +213,6 @@ dibs__pg_yield(struct dibs__store *st, const char *name, uint64_t fence,
     return call_by_fence(st, DIBS__PG_YIELD, name, fence, deadline, asked, err);
 }
 
-#define ENTRY(step, STEP) .step = dibs__pg_##step,
+#define MEMBER(step, STEP) .step = dibs__pg_##step,
 
-const dibs__lease_ops dibs__pg_lease_ops = {DIBS__LEASE_STEPS(ENTRY)};
+const dibs__lease_ops dibs__pg_lease_ops = {DIBS__LEASE_STEPS(MEMBER)};

@@ -17,7 +17,7 @@ static void store_close(dibs__store *st)
 {
     dibs__pg *pg = dibs__pg_of(st);
 
-    dibs__pg_doorbell_fini(&pg->bell);
+    dibs__pg_doorbell_fini(&pg->doorbell);
     dibs__pg_advisory_fini(&pg->advisory);
     dibs__pg_pool_fini(&pg->renewals);
     dibs__pg_pools_leave(pg->steps);
@@ -69,7 +69,7 @@ static dibs_status handle_open(const dibs__store_ops *ops, const dibsx_url *url,
     rc = dibs__pg_conf_read(url, &pg->conf, err);
     if (rc == DIBS_OK)
         rc = dibs__pg_pools_join(url, &pg->conf, &pg->steps, err);
-    dibs__pg_doorbell_init(&pg->bell, &pg->conf, pg->steps);
+    dibs__pg_doorbell_init(&pg->doorbell, &pg->conf, pg->steps);
     dibs__pg_pool_init(&pg->renewals, &pg->conf, RENEWALS, pg->steps);
     dibs__pg_combiner_init(&pg->combiner);
     if (rc == DIBS_OK)
@@ -103,12 +103,13 @@ static dibs_status pgsql_open(const dibsx_url *url, dibsx_nsec deadline,
 static dibs_status
 bell_open(dibs__store *st, dibsx_nsec deadline, int *fd, dibs_error *err)
 {
-    return dibs__pg_doorbell_open(&dibs__pg_of(st)->bell, deadline, fd, err);
+    return dibs__pg_doorbell_open(&dibs__pg_of(st)->doorbell, deadline, fd,
+                                  err);
 }
 
-static size_t bell_hear(dibs__store *st, dibs__notice *rings, size_t max)
+static size_t bell_hear(dibs__store *st, dibs__notice *notices, size_t max)
 {
-    return dibs__pg_doorbell_hear(&dibs__pg_of(st)->bell, rings, max);
+    return dibs__pg_doorbell_hear(&dibs__pg_of(st)->doorbell, notices, max);
 }
 
 static const char *find_caution(const dibs__store *st)

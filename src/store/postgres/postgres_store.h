@@ -16,7 +16,7 @@ typedef struct dibs__pg {
     dibs__pg_pool *steps; /* other handles may use it too; see pools.h */
     dibs__pg_combiner combiner;
     dibs__pg_pool renewals; /* so that no other step holds them up */
-    dibs__pg_doorbell bell;
+    dibs__pg_doorbell doorbell;
     dibs__pg_advisory advisory;
 } dibs__pg;
 

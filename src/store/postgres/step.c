@@ -19,7 +19,7 @@ take_conn(dibs__pg *pg, dibs__pg_pool *pool, dibsx_nsec deadline,
 {
     *out = NULL;
     if (dibsx_now() < deadline)
-        *out = dibs__pg_doorbell_borrow(&pg->bell);
+        *out = dibs__pg_doorbell_borrow(&pg->doorbell);
     if (*out) {
         dibs__pg_pool_trim(pg->steps);
         dibs__pg_pool_trim(&pg->renewals);
@@ -32,14 +32,14 @@ static void give_conn(dibs__pg *pg, dibs__pg_conn *cn)
     if (cn->home)
         dibs__pg_pool_give(cn);
     else
-        dibs__pg_doorbell_return(&pg->bell, cn);
+        dibs__pg_doorbell_return(&pg->doorbell, cn);
 }
 
 void dibs__pg_distrust(dibs__pg *pg)
 {
     dibs__pg_pool_distrust(pg->steps);
     dibs__pg_pool_distrust(&pg->renewals);
-    dibs__pg_doorbell_distrust(&pg->bell);
+    dibs__pg_doorbell_distrust(&pg->doorbell);
 }
 
 dibs_status dibs__pg_step(dibs__pg *pg, dibs__pg_pool *pool,

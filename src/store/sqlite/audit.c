@@ -155,17 +155,17 @@ static void report_fs(const report *rp, const char *path)
 }
 
 /* Sockets of those who were killed are among them. */
-static void report_bells(const report *rp, const char *path)
+static void report_doorbells(const report *rp, const char *path)
 {
     char name[PATH_MAX + 8];
-    struct dirent *entry;
+    struct dirent *file;
     int count = 0;
     DIR *dir;
 
     snprintf(name, sizeof(name), "%s.bells", path);
     dir = opendir(name);
-    while (dir && (entry = readdir(dir)))
-        count += entry->d_name[0] != '.';
+    while (dir && (file = readdir(dir)))
+        count += file->d_name[0] != '.';
     if (dir)
         closedir(dir);
     else if (size_of(name, "") > 0) {
@@ -199,7 +199,7 @@ report_file(const report *rp, const dibs__sqlite_file *file, const facts *ft)
             ft->journal);
     report_fs(rp, file->path);
     say(rp, DIBS_FINE, "clock", NULL, "CLOCK_BOOTTIME of boot %s", ft->era);
-    report_bells(rp, file->path);
+    report_doorbells(rp, file->path);
 }
 
 dibs_status

@@ -130,7 +130,7 @@ void dibs__sqlite_conn_fini(dibs__sqlite_conn *cn)
         conn_close(cn);
     }
     dibs__roll_fini(&cn->roll);
-    dibs__peal_fini(&cn->peal);
+    dibs__sqlite_notices_fini(&cn->notices);
     pthread_cond_destroy(&cn->freed);
     pthread_mutex_destroy(&cn->mutex);
 }
@@ -505,7 +505,7 @@ void dibs__sqlite_roll_back(dibs__sqlite_conn *cn)
 {
     dibs_status rc;
 
-    cn->peal.count = 0;
+    cn->notices.count = 0;
     cn->watermark = cn->stored;
     if (dibs__sql.get_autocommit(cn->db))
         return;

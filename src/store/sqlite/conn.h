@@ -67,8 +67,8 @@ typedef struct dibs__sqlite_conn {
     uint64_t watermark;  /* of the transaction; in memory: of the store */
     uint64_t stored;     /* the watermark before the transaction */
     dibsx_prng prng;
-    dibs__roll roll; /* storage that steps use again and again */
-    dibs__peal peal; /* rings to send after the commit */
+    dibs__roll roll;              /* storage that steps use again and again */
+    dibs__sqlite_notices notices; /* rings to send after the commit */
 } dibs__sqlite_conn;
 
 /* `file` NULL makes a database in memory, which lives until fini. Nothing is

@@ -31,7 +31,7 @@ typedef struct dibs__sqlite_db {
 typedef struct dibs__sqlite {
     dibs__store base;
     dibs__sqlite_db *db;
-    dibs__bell bell;
+    dibs__sqlite_doorbell doorbell;
 } dibs__sqlite;
 
 static inline dibs__sqlite *dibs__sqlite_of(struct dibs__store *st)
@@ -61,7 +61,7 @@ DIBS_MUST_CHECK dibs_status dibs__sqlite_roll_save(dibs__sqlite_conn *cn,
                                                    dibs_error *err);
 
 /* Keeps the rings of the roll for later. */
-void dibs__sqlite_roll_ring(dibs__sqlite_conn *cn);
+void dibs__sqlite_roll_notify(dibs__sqlite_conn *cn);
 
 /* Removes parties long dead of names that nobody asks for, a few at a time.
  * Inside a change. */

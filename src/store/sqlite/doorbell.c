@@ -21,7 +21,7 @@
 
 enum {
     ID_BYTES = 8,
-    PEAL_MAX = 65536,  /* rings of one transaction */
+    LIST_MAX = 65536,  /* rings of one transaction */
     HEARD_MAX = 32,    /* rings taken by one read */
     SEEN_MAX = 4096,   /* pipes looked at when a bell is opened, */
     SWEPT_MAX = 64,    /* ... and removed */
@@ -42,49 +42,51 @@ _Static_assert(sizeof(message) == 48, "no padding");
 _Static_assert(2 * ID_BYTES < DIBS__BELL_MAX, "an address fits");
 
 static pthread_mutex_t memory_mutex = PTHREAD_MUTEX_INITIALIZER;
-static dibs__bell *memory_bells; /* guarded by memory_mutex */
+static dibs__sqlite_doorbell *memory_doorbells; /* guarded by memory_mutex */
 
-void dibs__peal_fini(dibs__peal *peal)
+void dibs__sqlite_notices_fini(dibs__sqlite_notices *list)
 {
-    dibsx_free(peal->chimes);
-    *peal = (dibs__peal){0};
+    dibsx_free(list->items);
+    *list = (dibs__sqlite_notices){0};
 }
 
-static bool peal_grow(dibs__peal *peal)
+static bool grow_list(dibs__sqlite_notices *list)
 {
-    size_t room = peal->room ? peal->room * 2 : 8;
+    size_t room = list->room ? list->room * 2 : 8;
     void *grown;
 
-    if (room > PEAL_MAX)
+    if (room > LIST_MAX)
         return false;
-    grown = dibsx_realloc_n(peal->chimes, room, sizeof(*peal->chimes));
+    grown = dibsx_realloc_n(list->items, room, sizeof(*list->items));
     if (!grown)
         return false;
-    peal->chimes = grown;
-    peal->room = room;
+    list->items = grown;
+    list->room = room;
     return true;
 }
 
-void dibs__peal_add(dibs__peal *peal, const dibs__party *party)
+void dibs__sqlite_notices_add(dibs__sqlite_notices *list,
+                              const dibs__party *party)
 {
-    dibs__chime *chime;
+    dibs__sqlite_notice *item;
 
-    if (!party->bell[0] || (peal->count == peal->room && !peal_grow(peal)))
+    if (!party->bell[0] || (list->count == list->room && !grow_list(list)))
         return;
-    chime = &peal->chimes[peal->count++];
-    memcpy(chime->bell, party->bell, sizeof(chime->bell));
-    memcpy(chime->ring.owner, party->owner, sizeof(chime->ring.owner));
-    chime->ring.kind = party->news;
-    chime->ring.fence = party->fence;
+    item = &list->items[list->count++];
+    memcpy(item->bell, party->bell, sizeof(item->bell));
+    memcpy(item->notice.owner, party->owner, sizeof(item->notice.owner));
+    item->notice.kind = party->notice;
+    item->notice.fence = party->fence;
 }
 
-void dibs__bell_init(dibs__bell *bell, const char *db_path)
+void dibs__sqlite_doorbell_init(dibs__sqlite_doorbell *doorbell,
+                                const char *db_path)
 {
-    memset(bell, 0, sizeof(*bell));
-    bell->db_path = db_path;
-    bell->dir_fd = bell->hear_fd = bell->self_fd = -1;
-    pthread_mutex_init(&bell->mutex, NULL);
-    atomic_init(&bell->open, false);
+    memset(doorbell, 0, sizeof(*doorbell));
+    doorbell->db_path = db_path;
+    doorbell->dir_fd = doorbell->hear_fd = doorbell->self_fd = -1;
+    pthread_mutex_init(&doorbell->mutex, NULL);
+    atomic_init(&doorbell->open, false);
 }
 
 static void fd_close(int *fd)
@@ -94,28 +96,28 @@ static void fd_close(int *fd)
     *fd = -1;
 }
 
-static void unlist_doorbell(dibs__bell *bell)
+static void unlist_doorbell(dibs__sqlite_doorbell *doorbell)
 {
-    dibs__bell **at = &memory_bells;
+    dibs__sqlite_doorbell **at = &memory_doorbells;
 
     pthread_mutex_lock(&memory_mutex);
-    while (*at && *at != bell)
+    while (*at && *at != doorbell)
         at = &(*at)->next;
     if (*at)
-        *at = bell->next;
+        *at = doorbell->next;
     pthread_mutex_unlock(&memory_mutex);
 }
 
-void dibs__bell_fini(dibs__bell *bell)
+void dibs__sqlite_doorbell_fini(dibs__sqlite_doorbell *doorbell)
 {
-    if (bell->open && bell->db_path)
-        (void)unlinkat(bell->dir_fd, bell->address, 0);
-    else if (bell->open)
-        unlist_doorbell(bell);
-    fd_close(&bell->hear_fd);
-    fd_close(&bell->self_fd);
-    fd_close(&bell->dir_fd);
-    pthread_mutex_destroy(&bell->mutex);
+    if (doorbell->open && doorbell->db_path)
+        (void)unlinkat(doorbell->dir_fd, doorbell->address, 0);
+    else if (doorbell->open)
+        unlist_doorbell(doorbell);
+    fd_close(&doorbell->hear_fd);
+    fd_close(&doorbell->self_fd);
+    fd_close(&doorbell->dir_fd);
+    pthread_mutex_destroy(&doorbell->mutex);
 }
 
 static bool is_hex(const char *text, size_t len)
@@ -123,93 +125,96 @@ static bool is_hex(const char *text, size_t len)
     return strspn(text, "0123456789abcdef") == len && text[len] == '\0';
 }
 
-/* Opens the folder of the pipes if it is there. Locks: bell->mutex. */
-static bool folder_open(dibs__bell *bell, bool create)
+/* Opens the folder of the pipes if it is there. Locks: doorbell->mutex. */
+static bool folder_open(dibs__sqlite_doorbell *doorbell, bool create)
 {
     char path[PATH_MAX + 8];
 
-    if (bell->dir_fd >= 0)
+    if (doorbell->dir_fd >= 0)
         return true;
-    snprintf(path, sizeof(path), "%s.bells", bell->db_path);
+    snprintf(path, sizeof(path), "%s.bells", doorbell->db_path);
     if (create && mkdir(path, 0700) != 0 && errno != EEXIST)
         return false;
-    bell->dir_fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    return bell->dir_fd >= 0;
+    doorbell->dir_fd =
+        open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    return doorbell->dir_fd >= 0;
 }
 
-static int pipe_open(const dibs__bell *bell, const char *id, int how)
+static int
+pipe_open(const dibs__sqlite_doorbell *doorbell, const char *id, int how)
 {
-    return openat(bell->dir_fd, id, how | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+    return openat(doorbell->dir_fd, id,
+                  how | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
 }
 
-/* Removes a pipe that nobody listens to; whether it did. Locks: bell->mutex. */
-static bool sweep_one(const dibs__bell *bell, const char *id)
+/* Removes a pipe that nobody listens to; whether it did. Locks: doorbell->mutex. */
+static bool sweep_one(const dibs__sqlite_doorbell *doorbell, const char *id)
 {
     struct stat at;
     int fd;
 
-    if (fstatat(bell->dir_fd, id, &at, AT_SYMLINK_NOFOLLOW) != 0 ||
+    if (fstatat(doorbell->dir_fd, id, &at, AT_SYMLINK_NOFOLLOW) != 0 ||
         !S_ISFIFO(at.st_mode) || time(NULL) - at.st_mtime < SWEPT_AGE_S)
         return false;
-    fd = pipe_open(bell, id, O_WRONLY);
+    fd = pipe_open(doorbell, id, O_WRONLY);
     if (fd < 0 && errno == ENXIO)
-        return unlinkat(bell->dir_fd, id, 0) == 0;
+        return unlinkat(doorbell->dir_fd, id, 0) == 0;
     fd_close(&fd);
     return false;
 }
 
-/* Those who were killed leave their pipes behind. Locks: bell->mutex. */
-static void sweep_pipes(const dibs__bell *bell)
+/* Those who were killed leave their pipes behind. Locks: doorbell->mutex. */
+static void sweep_pipes(const dibs__sqlite_doorbell *doorbell)
 {
-    int fd = openat(bell->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = openat(doorbell->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
-    struct dirent *entry;
+    struct dirent *file;
     int seen = 0, swept = 0;
 
     if (!dir) {
         fd_close(&fd);
         return;
     }
-    while (seen < SEEN_MAX && swept < SWEPT_MAX && (entry = readdir(dir))) {
-        if (!is_hex(entry->d_name, 2 * (size_t)ID_BYTES))
+    while (seen < SEEN_MAX && swept < SWEPT_MAX && (file = readdir(dir))) {
+        if (!is_hex(file->d_name, 2 * (size_t)ID_BYTES))
             continue;
         seen++;
-        swept += sweep_one(bell, entry->d_name);
+        swept += sweep_one(doorbell, file->d_name);
     }
     closedir(dir);
 }
 
 /* A named pipe. The reader counts as a writer too, so that it is never at its
- * end. Locks: bell->mutex. */
-static bool open_named(dibs__bell *bell)
+ * end. Locks: doorbell->mutex. */
+static bool open_named(dibs__sqlite_doorbell *doorbell)
 {
     int number;
 
-    if (!folder_open(bell, true))
+    if (!folder_open(doorbell, true))
         return false;
-    sweep_pipes(bell);
-    if (mkfifoat(bell->dir_fd, bell->address, 0600) != 0)
+    sweep_pipes(doorbell);
+    if (mkfifoat(doorbell->dir_fd, doorbell->address, 0600) != 0)
         return false;
-    bell->hear_fd = pipe_open(bell, bell->address, O_RDWR);
+    doorbell->hear_fd = pipe_open(doorbell, doorbell->address, O_RDWR);
     number = errno;
-    if (bell->hear_fd < 0)
-        (void)unlinkat(bell->dir_fd, bell->address, 0);
+    if (doorbell->hear_fd < 0)
+        (void)unlinkat(doorbell->dir_fd, doorbell->address, 0);
     errno = number;
-    return bell->hear_fd >= 0;
+    return doorbell->hear_fd >= 0;
 }
 
-/* Locks: bell->mutex. */
-static bool open_listed(dibs__bell *bell)
+/* Locks: doorbell->mutex. */
+static bool open_listed(dibs__sqlite_doorbell *doorbell)
 {
     int fds[2];
 
     if (pipe2(fds, O_NONBLOCK | O_CLOEXEC) != 0)
         return false;
-    bell->hear_fd = fds[0];
-    bell->self_fd = fds[1];
+    doorbell->hear_fd = fds[0];
+    doorbell->self_fd = fds[1];
     pthread_mutex_lock(&memory_mutex);
-    bell->next = memory_bells;
-    memory_bells = bell;
+    doorbell->next = memory_doorbells;
+    memory_doorbells = doorbell;
     pthread_mutex_unlock(&memory_mutex);
     return true;
 }
@@ -224,59 +229,62 @@ static dibs_status open_failed(int number, dibs_error *err)
                          dibsx_errno_name(number));
 }
 
-dibs_status dibs__bell_open(dibs__bell *bell, int *fd, dibs_error *err)
+dibs_status dibs__sqlite_doorbell_open(dibs__sqlite_doorbell *doorbell, int *fd,
+                                       dibs_error *err)
 {
     unsigned char id[ID_BYTES];
     dibs_status rc = DIBS_OK;
     bool done = false;
 
-    pthread_mutex_lock(&bell->mutex);
-    if (!bell->open) {
+    pthread_mutex_lock(&doorbell->mutex);
+    if (!doorbell->open) {
         if (dibsx_random(id, sizeof(id))) {
-            dibsx_hex(id, sizeof(id), bell->address);
-            done = bell->db_path ? open_named(bell) : open_listed(bell);
+            dibsx_hex(id, sizeof(id), doorbell->address);
+            done = doorbell->db_path ? open_named(doorbell)
+                                     : open_listed(doorbell);
         }
         if (!done)
             rc = open_failed(errno, err);
-        bell->open = done;
+        doorbell->open = done;
     }
-    *fd = bell->hear_fd;
-    pthread_mutex_unlock(&bell->mutex);
+    *fd = doorbell->hear_fd;
+    pthread_mutex_unlock(&doorbell->mutex);
     return rc;
 }
 
-const char *dibs__bell_address(dibs__bell *bell)
+const char *dibs__sqlite_doorbell_address(dibs__sqlite_doorbell *doorbell)
 {
-    return bell->open ? bell->address : "";
+    return doorbell->open ? doorbell->address : "";
 }
 
-static bool read_message(const message *msg, dibs__notice *ring)
+static bool read_message(const message *msg, dibs__notice *notice)
 {
     if (msg->magic != MAGIC || msg->kind >= DIBS__NOTICE_MISSED)
         return false;
-    memcpy(ring->owner, msg->owner, sizeof(msg->owner));
-    ring->owner[sizeof(msg->owner)] = '\0';
-    ring->kind = (dibs__notice_kind)msg->kind;
-    ring->fence = msg->fence;
-    return is_hex(ring->owner, sizeof(msg->owner));
+    memcpy(notice->owner, msg->owner, sizeof(msg->owner));
+    notice->owner[sizeof(msg->owner)] = '\0';
+    notice->kind = (dibs__notice_kind)msg->kind;
+    notice->fence = msg->fence;
+    return is_hex(notice->owner, sizeof(msg->owner));
 }
 
 /* Anything may have been written there: what is no ring is taken and forgotten,
  * and so is the rest of a read that did not come out even. */
-size_t dibs__bell_hear(dibs__bell *bell, dibs__notice *rings, size_t max)
+size_t dibs__sqlite_doorbell_hear(dibs__sqlite_doorbell *doorbell,
+                                  dibs__notice *notices, size_t max)
 {
     message msgs[HEARD_MAX];
     size_t count = 0;
 
-    if (!bell->open)
+    if (!doorbell->open)
         return 0;
     while (count < max) {
         size_t wanted = max - count < HEARD_MAX ? max - count : HEARD_MAX;
-        ssize_t len = read(bell->hear_fd, msgs, wanted * sizeof(msgs[0]));
+        ssize_t len = read(doorbell->hear_fd, msgs, wanted * sizeof(msgs[0]));
         size_t got = len > 0 ? (size_t)len / sizeof(msgs[0]) : 0;
 
         for (size_t i = 0; i < got; i++)
-            count += read_message(&msgs[i], &rings[count]);
+            count += read_message(&msgs[i], &notices[count]);
         if (got < wanted)
             break;
     }
@@ -291,69 +299,72 @@ static void write_message(int fd, const message *msg)
     (void)len;
 }
 
-/* Locks: bell->mutex. */
-static void ring_named(dibs__bell *bell, const char *id, const message *msg)
+/* Locks: doorbell->mutex. */
+static void notify_named(dibs__sqlite_doorbell *doorbell, const char *id,
+                         const message *msg)
 {
-    int to = pipe_open(bell, id, O_WRONLY);
+    int to = pipe_open(doorbell, id, O_WRONLY);
     int guard = -1;
     struct stat at;
 
     if (to < 0 && errno == ENXIO) {
-        (void)unlinkat(bell->dir_fd, id, 0); /* Its reader was killed. */
+        (void)unlinkat(doorbell->dir_fd, id, 0); /* Its reader was killed. */
         return;
     }
     /* With a reader of our own the write cannot raise SIGPIPE. */
     if (to >= 0 && fstat(to, &at) == 0 && S_ISFIFO(at.st_mode))
-        guard = pipe_open(bell, id, O_RDONLY);
+        guard = pipe_open(doorbell, id, O_RDONLY);
     if (guard >= 0)
         write_message(to, msg);
     fd_close(&guard);
     fd_close(&to);
 }
 
-static void ring_listed(const char *id, const message *msg)
+static void notify_listed(const char *id, const message *msg)
 {
-    dibs__bell *bell;
+    dibs__sqlite_doorbell *doorbell;
 
     pthread_mutex_lock(&memory_mutex);
-    bell = memory_bells;
-    while (bell && strcmp(bell->address, id) != 0)
-        bell = bell->next;
-    if (bell)
-        write_message(bell->self_fd, msg);
+    doorbell = memory_doorbells;
+    while (doorbell && strcmp(doorbell->address, id) != 0)
+        doorbell = doorbell->next;
+    if (doorbell)
+        write_message(doorbell->self_fd, msg);
     pthread_mutex_unlock(&memory_mutex);
 }
 
 /* The address comes out of the database: it must not lead to another place. */
-static void ring_one(dibs__bell *bell, const dibs__chime *chime)
+static void
+notify_one(dibs__sqlite_doorbell *doorbell, const dibs__sqlite_notice *item)
 {
     message msg = {.magic = MAGIC,
-                   .kind = (uint32_t)chime->ring.kind,
-                   .fence = chime->ring.fence};
+                   .kind = (uint32_t)item->notice.kind,
+                   .fence = item->notice.fence};
 
-    memcpy(msg.owner, chime->ring.owner, sizeof(msg.owner));
-    if (!is_hex(chime->bell, 2 * (size_t)ID_BYTES))
+    memcpy(msg.owner, item->notice.owner, sizeof(msg.owner));
+    if (!is_hex(item->bell, 2 * (size_t)ID_BYTES))
         return;
-    if (bell->db_path)
-        ring_named(bell, chime->bell, &msg);
+    if (doorbell->db_path)
+        notify_named(doorbell, item->bell, &msg);
     else
-        ring_listed(chime->bell, &msg);
+        notify_listed(item->bell, &msg);
 }
 
-void dibs__bell_forked(void)
+void dibs__sqlite_doorbell_forked(void)
 {
     pthread_mutex_init(&memory_mutex, NULL);
-    memory_bells = NULL;
+    memory_doorbells = NULL;
 }
 
-void dibs__bell_ring(dibs__bell *bell, dibs__peal *peal)
+void dibs__sqlite_doorbell_notify(dibs__sqlite_doorbell *doorbell,
+                                  dibs__sqlite_notices *list)
 {
-    if (peal->count == 0)
+    if (list->count == 0)
         return;
-    pthread_mutex_lock(&bell->mutex);
-    if (!bell->db_path || folder_open(bell, false))
-        for (size_t i = 0; i < peal->count; i++)
-            ring_one(bell, &peal->chimes[i]);
-    pthread_mutex_unlock(&bell->mutex);
-    peal->count = 0;
+    pthread_mutex_lock(&doorbell->mutex);
+    if (!doorbell->db_path || folder_open(doorbell, false))
+        for (size_t i = 0; i < list->count; i++)
+            notify_one(doorbell, &list->items[i]);
+    pthread_mutex_unlock(&doorbell->mutex);
+    list->count = 0;
 }

@@ -9,23 +9,24 @@
 #include <stdatomic.h>
 
 /* One ring and whom it goes to. */
-typedef struct dibs__chime {
+typedef struct dibs__sqlite_notice {
     char bell[DIBS__BELL_MAX];
-    dibs__notice ring;
-} dibs__chime;
+    dibs__notice notice;
+} dibs__sqlite_notice;
 
 /* Rings that are kept until their transaction is committed. */
-typedef struct dibs__peal {
-    dibs__chime *chimes;
+typedef struct dibs__sqlite_notices {
+    dibs__sqlite_notice *items;
     size_t count;
     size_t room;
-} dibs__peal;
+} dibs__sqlite_notices;
 
 /* Zeroed storage is an empty peal. A ring that finds no room is lost. */
-void dibs__peal_fini(dibs__peal *peal);
-void dibs__peal_add(dibs__peal *peal, const dibs__party *party);
+void dibs__sqlite_notices_fini(dibs__sqlite_notices *list);
+void dibs__sqlite_notices_add(dibs__sqlite_notices *list,
+                              const dibs__party *party);
 
-typedef struct dibs__bell {
+typedef struct dibs__sqlite_doorbell {
     const char *db_path; /* borrowed; NULL: in memory */
     pthread_mutex_t mutex;
     int dir_fd;                   /* the folder of the pipes, -1 until needed */
@@ -33,26 +34,29 @@ typedef struct dibs__bell {
     int self_fd;                  /* in memory: where others write, else -1 */
     char address[DIBS__BELL_MAX]; /* the name of the pipe in its folder */
     atomic_bool open;             /* address and hear_fd are set and constant */
-    struct dibs__bell *next;      /* among those in memory */
-} dibs__bell;
+    struct dibs__sqlite_doorbell *next; /* among those in memory */
+} dibs__sqlite_doorbell;
 
 /* The caller owns the struct; end with fini. */
-void dibs__bell_init(dibs__bell *bell, const char *db_path);
-void dibs__bell_fini(dibs__bell *bell);
+void dibs__sqlite_doorbell_init(dibs__sqlite_doorbell *doorbell,
+                                const char *db_path);
+void dibs__sqlite_doorbell_fini(dibs__sqlite_doorbell *doorbell);
 
 /* As bell_open and bell_hear of store/store.h. */
-DIBS_MUST_CHECK dibs_status dibs__bell_open(dibs__bell *bell, int *fd,
-                                            dibs_error *err);
-size_t dibs__bell_hear(dibs__bell *bell, dibs__notice *rings, size_t max);
+DIBS_MUST_CHECK dibs_status dibs__sqlite_doorbell_open(
+    dibs__sqlite_doorbell *doorbell, int *fd, dibs_error *err);
+size_t dibs__sqlite_doorbell_hear(dibs__sqlite_doorbell *doorbell,
+                                  dibs__notice *notices, size_t max);
 
 /* What others ring this handle by, "" when it is not open. */
-const char *dibs__bell_address(dibs__bell *bell);
+const char *dibs__sqlite_doorbell_address(dibs__sqlite_doorbell *doorbell);
 
 /* Sends every ring without blocking and empties the peal. */
-void dibs__bell_ring(dibs__bell *bell, dibs__peal *peal);
+void dibs__sqlite_doorbell_notify(dibs__sqlite_doorbell *doorbell,
+                                  dibs__sqlite_notices *list);
 
 /* Runs in a child process right after the fork: forgets the bells of the
  * parent. */
-void dibs__bell_forked(void);
+void dibs__sqlite_doorbell_forked(void);
 
 #endif

@@ -49,7 +49,8 @@ dibs_status
 dibs__sqlite_acquire(struct dibs__store *st, const dibs__ask *ask,
                      dibsx_nsec deadline, dibs__answer *ans, dibs_error *err)
 {
-    const char *bell = dibs__bell_address(&dibs__sqlite_of(st)->bell);
+    const char *bell =
+        dibs__sqlite_doorbell_address(&dibs__sqlite_of(st)->doorbell);
     dibs__sqlite_conn *cn;
     dibs_status rc;
 
@@ -71,10 +72,10 @@ static void acquire_none(struct dibs__store *st, dibs__sqlite_conn *cn)
     for (size_t i = 0; i < cn->roll.count; i++) {
         const dibs__party *party = &cn->roll.parties[i];
 
-        if (party->ring && party->news == DIBS__NOTICE_WANTED)
-            dibs__peal_add(&cn->peal, party);
+        if (party->notify && party->notice == DIBS__NOTICE_WANTED)
+            dibs__sqlite_notices_add(&cn->notices, party);
     }
-    dibs__bell_ring(&dibs__sqlite_of(st)->bell, &cn->peal);
+    dibs__sqlite_doorbell_notify(&dibs__sqlite_of(st)->doorbell, &cn->notices);
     dibs__sqlite_leave(cn);
 }
 
@@ -83,7 +84,8 @@ dibs_status dibs__sqlite_acquire_all(struct dibs__store *st,
                                      dibsx_nsec deadline, dibs__answer *answers,
                                      size_t *blocked, dibs_error *err)
 {
-    const char *bell = dibs__bell_address(&dibs__sqlite_of(st)->bell);
+    const char *bell =
+        dibs__sqlite_doorbell_address(&dibs__sqlite_of(st)->doorbell);
     dibs__sqlite_conn *cn;
     dibs_status rc =
         dibs__sqlite_step_begin(st, DIBS__SQLITE_LEASE, deadline, &cn, err);
@@ -109,7 +111,8 @@ dibs_status
 dibs__sqlite_renew(struct dibs__store *st, dibs__renewal *items, size_t count,
                    dibsx_nsec deadline, dibs_error *err)
 {
-    const char *bell = dibs__bell_address(&dibs__sqlite_of(st)->bell);
+    const char *bell =
+        dibs__sqlite_doorbell_address(&dibs__sqlite_of(st)->doorbell);
     dibs__sqlite_conn *cn;
     dibs_status rc;
 
@@ -167,7 +170,7 @@ dibs__sqlite_revoke(struct dibs__store *st, const char *name, uint64_t fence,
 }
 
 dibs_status
-dibs__sqlite_convert(struct dibs__store *st, const dibs__conversion *turn,
+dibs__sqlite_convert(struct dibs__store *st, const dibs__conversion *conversion,
                      dibsx_nsec deadline, dibs__answer *ans, dibs_error *err)
 {
     dibs__sqlite_conn *cn;
@@ -177,10 +180,11 @@ dibs__sqlite_convert(struct dibs__store *st, const dibs__conversion *turn,
     memset(ans, 0, sizeof(*ans));
     if (rc != DIBS_OK)
         return rc;
-    rc = dibs__sqlite_roll_load(cn, turn->name, err);
+    rc = dibs__sqlite_roll_load(cn, conversion->name, err);
     if (rc == DIBS_OK)
-        rc = save_outcome(cn, turn->name,
-                          dibs__grant_convert(&cn->roll, turn, ans, err), err);
+        rc = save_outcome(cn, conversion->name,
+                          dibs__grant_convert(&cn->roll, conversion, ans, err),
+                          err);
     return dibs__sqlite_step_end(st, cn, rc, err);
 }
 
@@ -199,12 +203,12 @@ dibs__sqlite_yield(struct dibs__store *st, const char *name, uint64_t fence,
     if (rc == DIBS_OK)
         rc = dibs__grant_yield(&cn->roll, fence, asked, err);
     if (rc == DIBS_OK)
-        dibs__sqlite_roll_ring(cn);
-    dibs__bell_ring(&dibs__sqlite_of(st)->bell, &cn->peal);
+        dibs__sqlite_roll_notify(cn);
+    dibs__sqlite_doorbell_notify(&dibs__sqlite_of(st)->doorbell, &cn->notices);
     dibs__sqlite_leave(cn);
     return rc;
 }
 
-#define ENTRY(step, STEP) .step = dibs__sqlite_##step,
+#define MEMBER(step, STEP) .step = dibs__sqlite_##step,
 
-const dibs__lease_ops dibs__sqlite_lease_ops = {DIBS__LEASE_STEPS(ENTRY)};
+const dibs__lease_ops dibs__sqlite_lease_ops = {DIBS__LEASE_STEPS(MEMBER)};

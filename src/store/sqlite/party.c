@@ -134,11 +134,11 @@ static dibs_status put_party(dibs__sqlite_conn *cn, const char *name,
                             party->who, (int64_t)party->tell);
 }
 
-void dibs__sqlite_roll_ring(dibs__sqlite_conn *cn)
+void dibs__sqlite_roll_notify(dibs__sqlite_conn *cn)
 {
     for (size_t i = 0; i < cn->roll.count; i++)
-        if (cn->roll.parties[i].ring)
-            dibs__peal_add(&cn->peal, &cn->roll.parties[i]);
+        if (cn->roll.parties[i].notify)
+            dibs__sqlite_notices_add(&cn->notices, &cn->roll.parties[i]);
 }
 
 dibs_status
@@ -155,7 +155,7 @@ dibs__sqlite_roll_save(dibs__sqlite_conn *cn, const char *name, dibs_error *err)
             rc = dibs__sqlite_run(cn, err, DIBS__SQL_PARTY_DROP, "tt", name,
                                   party->owner);
     }
-    dibs__sqlite_roll_ring(cn);
+    dibs__sqlite_roll_notify(cn);
     cn->watermark = cn->roll.watermark;
     return rc;
 }

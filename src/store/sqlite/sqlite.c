@@ -25,7 +25,7 @@ static pthread_once_t registry_once = PTHREAD_ONCE_INIT;
 static void after_fork(void)
 {
     pthread_mutex_init(&registry_mutex, NULL);
-    dibs__bell_forked();
+    dibs__sqlite_doorbell_forked();
 }
 
 static void watch_forks(void)
@@ -168,7 +168,7 @@ handle_open(const dibs__store_ops *ops, dibs__sqlite_db *db,
     }
     sq->base.ops = ops;
     sq->db = db;
-    dibs__bell_init(&sq->bell, db->file.path);
+    dibs__sqlite_doorbell_init(&sq->doorbell, db->file.path);
     rc = dibs__sqlite_enter(&db->conns[DIBS__SQLITE_LEASE], deadline, err);
     if (rc != DIBS_OK) {
         ops->close(&sq->base);
@@ -183,7 +183,7 @@ static void store_close(dibs__store *st)
 {
     dibs__sqlite *sq = dibs__sqlite_of(st);
 
-    dibs__bell_fini(&sq->bell);
+    dibs__sqlite_doorbell_fini(&sq->doorbell);
     db_unref(sq->db);
     dibsx_free(sq);
 }
@@ -247,12 +247,13 @@ static dibs_status
 bell_open(dibs__store *st, dibsx_nsec deadline, int *fd, dibs_error *err)
 {
     (void)deadline;
-    return dibs__bell_open(&dibs__sqlite_of(st)->bell, fd, err);
+    return dibs__sqlite_doorbell_open(&dibs__sqlite_of(st)->doorbell, fd, err);
 }
 
-static size_t bell_hear(dibs__store *st, dibs__notice *rings, size_t max)
+static size_t bell_hear(dibs__store *st, dibs__notice *notices, size_t max)
 {
-    return dibs__bell_hear(&dibs__sqlite_of(st)->bell, rings, max);
+    return dibs__sqlite_doorbell_hear(&dibs__sqlite_of(st)->doorbell, notices,
+                                      max);
 }
 
 static dibs_status read_clock(dibs__store *st, dibsx_nsec deadline,
