@@ -1,4 +1,4 @@
-/* answer.c - whether what a store answers about a lease can be so: see answer.h. */
+/* answer.c - whether an answer about a lease is possible; see answer.h. */
 /* SPDX-License-Identifier: MIT */
 #include "store/answer.h"
 #include "base/fail.h"

@@ -1,5 +1,5 @@
-/* audit.h - a store that is not used while its audit finds a danger, as its URL
- * wants (`strict`). Any thread. */
+/* audit.h - refuses a store whose audit finds a danger, where its URL says `strict`.
+ * Any thread. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_STORE_AUDIT_H
 #define DIBS_STORE_AUDIT_H

@@ -1,4 +1,4 @@
-/* default_url.c - where the embedded store is when nobody names a store. Any thread. */
+/* default_url.c - the URL of the embedded store, for clients without one. Any thread. */
 /* SPDX-License-Identifier: MIT */
 #include "base/buf.h"
 #include "base/fail.h"
@@ -39,8 +39,8 @@ static dibs_status find_path(dibsx_buf *path, dibs_error *err)
     return DIBS_OK;
 }
 
-/* Makes every folder above the file, for the user alone. Those that are there
- * stay as they are. */
+/* Makes every missing folder above the file, for the user alone. Existing folders
+ * keep their mode. */
 static dibs_status make_folders(char *path, dibs_error *err)
 {
     for (char *slash = strchr(path + 1, '/'); slash;
@@ -64,7 +64,7 @@ static dibs_status make_folders(char *path, dibs_error *err)
     return DIBS_OK;
 }
 
-/* What has a meaning of its own in a URL is escaped. */
+/* Escapes the characters that have a meaning in a URL. */
 static void add_escaped(dibsx_buf *url, const char *path)
 {
     for (; *path; path++)

@@ -1,6 +1,7 @@
-/* doorbell.c - what the doorbells of servers have in common.
+/* doorbell.c - the part that the doorbells of all servers share.
  *
- * Owns the descriptors and the rings that wait to be heard. Any thread. */
+ * Owns the descriptors and the notices that the core has not read yet. Any
+ * thread. */
 /* SPDX-License-Identifier: MIT */
 #include "store/doorbell.h"
 #include "base/alloc.h"
@@ -75,7 +76,8 @@ void dibs__doorbell_report(dibs__doorbell *doorbell, const dibs_error *failure)
     bool missed;
 
     pthread_mutex_lock(&doorbell->mutex);
-    /* One had worked before, or failed so that waits began without a doorbell. */
+    /* An attempt has worked before, or has failed, so that waits began without a
+     * doorbell. */
     missed =
         !failure && (doorbell->heeded || doorbell->failure.status != DIBS_OK);
     if (failure)
@@ -114,7 +116,7 @@ start_listening(dibs__doorbell *doorbell, int (*start)(void *arg), void *arg,
     doorbell->notices =
         dibsx_zalloc_n(DIBS__DOORBELL_NOTICES, sizeof(*doorbell->notices));
     if (!doorbell->notices)
-        return dibsx_nomem(err, "room for rings");
+        return dibsx_nomem(err, "room for notices");
     doorbell->notice_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     doorbell->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (doorbell->notice_fd < 0 || doorbell->stop_fd < 0 ||

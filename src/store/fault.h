@@ -1,12 +1,12 @@
-/* fault.h - the store `fault+URL`: another store, with faults as told.
+/* fault.h - the store `fault+URL`: another store, with faults added to its steps.
  *
- * A test tells them by a function (dibs__fault_set). From a command line they
+ * A test chooses them by a function (dibs__fault_set). From a command line they
  * are parameters of the URL, which the store within does not see:
  *   fault=     fail, drop_before, drop_after or none (the default)
  *   delay_ms=  how much later a step is begun, not beyond its deadline
  *   step=      which of dibs__step, as "renew"; default: all but open and bell
- *   every=     faulty is each N-th of them; default 1, that is all
- *   seed=      with it, faulty is one in N, chosen by chance from this seed
+ *   every=     each N-th of these steps is faulty; default 1, that is all
+ *   seed=      with it, one step in N is faulty, chosen by chance from this seed
  * as in fault+sqlite:/srv/x.db?fault=drop_after&step=renew&every=3 */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_STORE_FAULT_H
@@ -14,8 +14,8 @@
 
 #include "store/store.h"
 
-/* Every step of the contract, and those of a store as such. BELL: rings heard; any
- * fault loses them, and drop_after says so. */
+/* Every step of the contract, and those of a store as such. BELL: reading notices;
+ * any fault loses them, and drop_after reports DIBS__NOTICE_MISSED. */
 #define DIBS__FAULT_STEPS(X)                                                   \
     X(open, OPEN)                                                              \
     DIBS__LEASE_STEPS(X)                                                       \
@@ -35,7 +35,7 @@ typedef enum dibs__fault_kind {
     DIBS__FAULT_NONE = 0,
     DIBS__FAULT_FAIL,        /* not done, DIBS_UNAVAIL */
     DIBS__FAULT_DROP_BEFORE, /* not done, DIBS_UNKNOWN */
-    DIBS__FAULT_DROP_AFTER   /* done, DIBS_UNKNOWN; what only reads is not */
+    DIBS__FAULT_DROP_AFTER /* done, DIBS_UNKNOWN; a step that reads is not done */
 } dibs__fault_kind;
 
 typedef struct dibs__fault {
@@ -43,8 +43,8 @@ typedef struct dibs__fault {
     int64_t delay_ms; /* a delay to the deadline drops the step before */
 } dibs__fault;
 
-/* Says what happens to the count-th step of this kind since it was set, counted
- * over all handles of the process. Called on the thread of the step. */
+/* Chooses the fault of the count-th step of this kind since the function was set,
+ * counted over all handles of the process. Called on the thread of the step. */
 typedef dibs__fault dibs__fault_fn(dibs__step step, uint64_t count, void *arg);
 
 /* Replaces the function; NULL for none. Once this has returned, the one before

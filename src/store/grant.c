@@ -1,9 +1,9 @@
-/* grant.c - the steps of the grant rule: acquire, renew, release, take, conversion,
+/* grant.c - the steps of the grant rule: acquire, renew, release, revoke, convert,
  * yield.
  *
- * Pure: works on the caller's roll, at the caller's time, on any thread. Every
- * step but yield, which only rings, ends what has expired, makes its own change,
- * and serves the queue:
+ * Pure: works on the caller's roll, at the caller's time, on any thread. Yield only
+ * sends notices. Every other step ends expired parties, makes its own change, and
+ * serves the queue:
  *
  *               ask, fits                         time, release, break
  *     (nobody) -------------------> HOLDER -----------------------> (nobody)
@@ -14,8 +14,8 @@
  *        '-- time, release, refused ask -> (nobody)
  *
  * A release with an unanswered request behind it leads to TOMB instead of to
- * nobody, at once or after GHOST, and that ends by time alone. A turn leaves a
- * HOLDER in the place of the HOLDER. The invariants are in store/grant_roll.c.
+ * nobody, at once or after GHOST, and TOMB ends by time alone. A conversion replaces
+ * a HOLDER by a HOLDER. The invariants are in store/grant_roll.c.
  */
 /* SPDX-License-Identifier: MIT */
 #include "store/grant.h"
@@ -39,7 +39,7 @@ static int64_t min_us(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Cuts what does not fit. */
+/* Cuts a text that does not fit. */
 static void copy_text(char *out, size_t size, const char *text)
 {
     size_t len = strnlen(text, size - 1);
@@ -55,8 +55,8 @@ static void mark_changed(dibs__party *party)
         party->mark = DIBS__CHANGED;
 }
 
-/* One that was added in this step leaves no trace: the last takes its place.
- * Loops that drop therefore run backwards. */
+/* A party that was added in this step leaves no trace: the last party moves to its
+ * index. Loops that drop therefore run backwards. */
 static void drop_party(dibs__roll *roll, dibs__party *party)
 {
     if (party->mark == DIBS__ADDED)
@@ -65,7 +65,7 @@ static void drop_party(dibs__roll *roll, dibs__party *party)
         party->mark = DIBS__DROPPED;
 }
 
-/* A ghost leaves its tombstone, if it is to have one; others leave nothing. */
+/* A ghost becomes its tombstone, if one follows it; others leave nothing. */
 static void end_party(dibs__roll *roll, dibs__party *party)
 {
     int64_t from_us = min_us(party->until_us, roll->now_us);
@@ -96,7 +96,7 @@ has_role(const dibs__roll *roll, const dibs__party *party, dibs__role role)
     return party && party->role == role && dibs__party_lives(roll, party);
 }
 
-/* A blank party of the owner, in the place of `old` if there is one. NULL when
+/* A blank party of the owner, which replaces `old` if there is one. NULL when
  * memory is short. */
 static dibs__party *
 blank_party(dibs__roll *roll, dibs__party *old, const char *owner)
@@ -149,10 +149,10 @@ static void serve_queue(dibs__roll *roll, const dibs__party *asker)
 #endif
 }
 
-/* Rings the holders that want to know that somebody was refused; `asker` may be
- * one of them. Who has just been granted is told of that first, and hears of
+/* Notifies the holders that want to know of a refusal; `asker` may be one of them.
+ * A holder with a new grant gets the notice of the grant instead, and learns of
  * waiters when it renews. */
-static void tell_wanted(dibs__roll *roll, const dibs__party *asker)
+static void notify_wanted(dibs__roll *roll, const dibs__party *asker)
 {
     for (size_t i = 0; i < roll->count; i++) {
         dibs__party *party = &roll->parties[i];
@@ -171,7 +171,7 @@ static dibs_status fail_used_up(dibs_error *err)
                       "the fences of this store are used up");
 }
 
-/* What must be so before anything is done; else nothing is. */
+/* If a condition of an ask fails, the step changes nothing. */
 static dibs_status
 check_ask(const dibs__roll *roll, const dibs__ask *ask, dibs_error *err)
 {
@@ -197,8 +197,8 @@ static dibs_status answer_granted(const dibs__roll *roll,
     return DIBS_OK;
 }
 
-/* Any party of another kind than is asked for: the kind of the name is that of
- * all who hold or wait. */
+/* A party of another kind than the ask: all parties that hold or wait have the kind
+ * of the name. */
 static const dibs__party *
 find_other_kind(const dibs__roll *roll, const dibs__ask *ask)
 {
@@ -259,11 +259,11 @@ refuse_ask(dibs__roll *roll, dibs__party *mine, const dibs__ask *ask,
     ans->queued = (ask->flags & DIBS__ASK_QUEUE) != 0;
     ans->ahead = dibs__roll_ahead(roll, mine);
     if (!ans->queued) {
-        /* It may have kept back others that fit. */
+        /* It may have held back waiters that fit. */
         drop_party(roll, mine);
         serve_queue(roll, NULL);
     }
-    tell_wanted(roll, NULL);
+    notify_wanted(roll, NULL);
     ans->fence = roll->watermark;
     first = dibs__roll_first_to_end(roll);
     if (first) /* A span to wait, so it is rounded up. */
@@ -327,8 +327,8 @@ extend_lease(const dibs__roll *roll, dibs__party *mine, int64_t ttl_ms)
     mark_changed(mine);
 }
 
-/* Whoever renews is who listens: a lease that was turned over has no doorbell
- * until then. */
+/* The client that renews is the one to notify: a transferred lease has no doorbell
+ * until its first renewal. */
 static void set_bell(dibs__party *mine, const char *bell)
 {
     if (!bell[0] || strcmp(mine->bell, bell) == 0)
@@ -356,7 +356,7 @@ void dibs__grant_renew(dibs__roll *roll, dibs__renewal *item, const char *bell)
     item->wanted = held && dibs__roll_ahead(roll, NULL) > 0;
 }
 
-/* A ghost that is left again keeps its time. */
+/* A ghost that is released again keeps its time. */
 static void
 leave_ghost(const dibs__roll *roll, dibs__party *mine, const dibs__leave *leave)
 {
@@ -451,10 +451,10 @@ find_other_holder(const dibs__roll *roll, const dibs__party *mine)
     return NULL;
 }
 
-/* Puts the new owner, of whom no party lives, in the place of the old one. It
- * has said nothing yet, so it cannot be rung. NULL when memory is short. */
-static dibs__party *hand_on(dibs__roll *roll, const dibs__party *mine,
-                            const dibs__conversion *conversion)
+/* Gives the party of the old owner to the new one, which has no live party. Its
+ * client has asked nothing yet, so it has no doorbell. NULL when memory is short. */
+static dibs__party *hand_over(dibs__roll *roll, const dibs__party *mine,
+                              const dibs__conversion *conversion)
 {
     dibs__party next = *mine;
     dibs__party *heir = dibs__roll_find(roll, conversion->to_owner);
@@ -471,7 +471,7 @@ static dibs__party *hand_on(dibs__roll *roll, const dibs__party *mine,
     return dibs__roll_find(roll, conversion->to_owner);
 }
 
-/* What must be so before a lease is turned; else it stays as it is. */
+/* If a condition of a conversion fails, the lease stays as it is. */
 static dibs_status
 check_conversion(dibs__roll *roll, const dibs__party *mine,
                  const dibs__conversion *conversion, dibs_error *err)
@@ -495,7 +495,7 @@ check_conversion(dibs__roll *roll, const dibs__party *mine,
     if (conversion->mode == DIBS__EXCLUSIVE)
         other = find_other_holder(roll, mine);
     if (other) {
-        tell_wanted(roll, mine);
+        notify_wanted(roll, mine);
         return dibs__refuse_shared(conversion->name, other->who, err);
     }
     return roll->watermark >= INT64_MAX ? fail_used_up(err) : DIBS_OK;
@@ -513,7 +513,7 @@ convert_lease(dibs__roll *roll, dibs__party *mine,
     if (rc != DIBS_OK)
         return rc;
     if (!stays)
-        mine = hand_on(roll, mine, conversion);
+        mine = hand_over(roll, mine, conversion);
     if (!mine)
         return dibsx_nomem(err, "a new owner");
     if (!stays || more) {
@@ -545,7 +545,7 @@ dibs__grant_convert(dibs__roll *roll, const dibs__conversion *conversion,
     if (rc != DIBS_OK)
         return rc;
 
-    /* Else an earlier request may have done it, whose answer was lost. */
+    /* Else an earlier request, whose answer was lost, may have done it. */
     mine = dibs__roll_find(roll, conversion->to_owner);
     if (held ||
         (has_role(roll, mine, DIBS__HOLDER) && mine->mode == conversion->mode &&

@@ -3,7 +3,7 @@
  * A roll is all that a store keeps of one name: its parties, which hold, wait or
  * have left. A store loads the roll, calls one function below with the time, and
  * writes back what is marked, all in one transaction. The Lua and PL/pgSQL
- * renderings use the same names.
+ * renderings use the same verbs.
  *
  * The rule:
  *   (1) Exclusive excludes all; shared excludes exclusive; permits of all
@@ -11,16 +11,16 @@
  *   (2) A name has one kind while anybody holds it, waits for it or keeps it:
  *       lock (exclusive and shared) or permits of one capacity.
  *   (3) The queue is served from its head, by priority and then by arrival, as
- *       long as the head fits; what does not fit holds back all behind it, so
- *       neither writers nor large requests starve. Only `barge` goes past.
- *   (4) Who is served while asking gets its whole ttl; who is served by another's
- *       step gets a claim and is rung.
+ *       long as the head fits; a head that does not fit holds back all behind it,
+ *       so neither writers nor large requests starve. Only `barge` goes past.
+ *   (4) An owner that is served while it asks gets its whole ttl; one that is served
+ *       by another's step gets a claim and a notice.
  *   (5) Parties whose time has passed are dropped together before anything else.
  *   (6) fence = max(watermark + 1, wall clock in microseconds), on every grant.
- *   (7) No step shortens a live lease, but release and break end it, and what is
- *       turned over to another owner ends for the one before.
+ *   (7) No step shortens a live lease, but release and revoke end it, and a
+ *       transfer to another owner ends it for the one before.
  *   (8) An owner under a tombstone is granted nothing.
- *   (9) Whoever is refused rings the holders that want to be told.
+ *   (9) A refusal notifies the holders that asked for such notices.
  */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_STORE_GRANT_H
@@ -31,7 +31,7 @@
 typedef enum dibs__role {
     DIBS__HOLDER = 0,
     DIBS__WAITER = 1,
-    DIBS__GHOST = 2, /* has left, but others are kept out until its time */
+    DIBS__GHOST = 2, /* has left, but excludes others until its time */
     DIBS__TOMB = 3   /* has left; its late requests answer DIBS_LOST */
 } dibs__role;
 
@@ -54,7 +54,7 @@ typedef struct dibs__party {
     uint64_t seq;   /* order of arrival among the waiters of the name */
     uint64_t fence; /* 0 for a waiter */
     bool claim;     /* a ghost: a tombstone follows it */
-    bool tell;      /* as a holder, ring it when others are refused */
+    bool tell;      /* as a holder, notify it when others are refused */
     int64_t ttl_ms;
     int64_t since_us; /* granted, or began to wait, on the lease clock */
     int64_t until_us; /* end of the lease, of the place, of the tombstone */
@@ -97,12 +97,12 @@ dibs_status
 dibs__grant_convert(dibs__roll *roll, const dibs__conversion *conversion,
                     dibs__answer *ans, dibs_error *err);
 
-/* Marks nobody: there is nothing to write back, only to ring. */
+/* Marks no party: there is nothing to write back, only notices to send. */
 dibs_status dibs__grant_yield(dibs__roll *roll, uint64_t fence, uint32_t *asked,
                               dibs_error *err);
 
-/* What the steps ask of a roll. A party lives until its time has passed or it
- * was dropped; one that holds is a live holder or ghost. */
+/* For the steps. A party lives until its time has passed or it was dropped; a party
+ * that holds is a live holder or ghost. */
 bool dibs__party_lives(const dibs__roll *roll, const dibs__party *party);
 bool dibs__party_holds(const dibs__roll *roll, const dibs__party *party);
 
@@ -115,7 +115,7 @@ dibs__party *dibs__roll_next(const dibs__roll *roll);
 /* The owner's party, be it dropped or not; NULL when it has none. */
 dibs__party *dibs__roll_find(const dibs__roll *roll, const char *owner);
 
-/* Of all that hold, the one whose time ends first, or NULL. */
+/* The party that holds and whose time ends first, or NULL. */
 const dibs__party *dibs__roll_first_to_end(const dibs__roll *roll);
 
 /* How many live waiters go before `party`, or are there at all when NULL. */

@@ -7,13 +7,13 @@
  *   (I1) an owner is one party
  *   (I2) holders, ghosts and waiters are of one kind, which is their capacity
  *        (0 for a lock)
- *   (I3) who holds an exclusive lease holds alone
- *   (I4) the permits of all who hold are within the capacity
- *   (I5) who holds has a fence of its own, not above the watermark
+ *   (I3) the holder of an exclusive lease holds alone
+ *   (I4) the permits of all that hold are within the capacity
+ *   (I5) a party that holds has a fence of its own, not above the watermark
  *   (I6) a waiter has no fence
  *   (I7) the head of the queue does not fit
- *   (I8) only a holder that wants to be told, and can be, is rung because others
- *        were refused
+ *   (I8) only a holder that asked for it, and has a doorbell, is notified of a
+ *        refusal
  */
 /* SPDX-License-Identifier: MIT */
 #include "base/alloc.h"
@@ -80,7 +80,7 @@ static bool party_waits(const dibs__roll *roll, const dibs__party *party)
     return party->role == DIBS__WAITER && dibs__party_lives(roll, party);
 }
 
-/* A strict order of all who hold, by grant, and then of all who wait, by
+/* A strict order of all that hold, by grant, and then of all that wait, by
  * service. Both parties are of the same roll. */
 static bool comes_before(const dibs__party *a, const dibs__party *b)
 {
@@ -222,11 +222,11 @@ static void check_party(const dibs__roll *roll, const dibs__party *party)
 {
     bool holds = dibs__party_holds(roll, party);
     bool lock = party->mode != DIBS__PERMITS;
-    bool told = party->notify && party->notice == DIBS__NOTICE_WANTED;
+    bool wanted = party->notify && party->notice == DIBS__NOTICE_WANTED;
 
-    assert_that(!told || (holds && party->role == DIBS__HOLDER && party->tell &&
-                          party->bell[0]),
-                party, "told that it is wanted, and should not be");
+    assert_that(!wanted || (holds && party->role == DIBS__HOLDER &&
+                            party->tell && party->bell[0]),
+                party, "notified of a refusal, and should not be");
     if (!holds && !party_waits(roll, party))
         return;
     assert_that(lock == (party->capacity == 0), party,

@@ -1,5 +1,5 @@
-/* lane.h - the two ways along which a server is asked. A lane never holds up the
- * other, so that nothing delays renewals. */
+/* lane.h - the two lanes of requests to a server. Neither delays the other, so that
+ * no step delays renewals. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_STORE_LANE_H
 #define DIBS_STORE_LANE_H

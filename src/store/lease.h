@@ -16,16 +16,16 @@
 struct dibs__store;
 
 typedef struct dibs__lease_ops {
-    /* Asks for a lease. First ends what has expired and serves the queue, as
-     * the grant rule has it; whoever is served is rung.
+    /* Asks for a lease. First ends expired parties, serves the queue by the grant
+     * rule, and notifies the waiters that it serves.
      *   DIBS_OK        the owner holds it: by this ask, or since an earlier one,
      *                  whose fence and time left it then gives
      *   DIBS_BUSY      not granted; with DIBS__ASK_QUEUE the owner has a place
      *                  for DIBS__PLACE_MS, else there is no trace of it
      *   DIBS_LOST      the owner has left: a tombstone stands; no trace
      *   DIBS_MISMATCH  the name lives as another kind; no trace; err names both
-     *   DIBS_UNAVAIL   with ask->replicas also: too few of them have it, so that
-     *                  it was given back
+     *   DIBS_UNAVAIL   with ask->replicas also: too few replicas acknowledged it,
+     *                  so that the store gave it back
      *   DIBS_UNSUPPORTED  ask->replicas, and this store has none; no trace */
     dibs_status (*acquire)(struct dibs__store *st, const dibs__ask *ask,
                            dibsx_nsec deadline, dibs__answer *ans,
@@ -38,7 +38,7 @@ typedef struct dibs__lease_ops {
                          size_t count, dibsx_nsec deadline, dibs_error *err);
 
     /* Gives up whatever the owner has: its lease, its place, or a grant that it
-     * has not heard of. Serves the queue and rings.
+     * has not heard of. Serves the queue and notifies.
      *   DIBS_OK    it had a lease; now it has nothing
      *   DIBS_LOST  it had no lease (a place, if any, is gone) */
     dibs_status (*release)(struct dibs__store *st, const dibs__leave *leave,
@@ -55,11 +55,11 @@ typedef struct dibs__lease_ops {
                                dibs__answer *answers, size_t *blocked,
                                dibs_error *err);
 
-    /* Turns a held lease into another mode or over to another owner, in place:
-     * the queue does not come between, and what is left does not get less. More
-     * right (shared to exclusive) and another owner get a new fence; exclusive to
-     * shared keeps it, and serves the queue. What has been turned so already is
-     * answered with its stored fence.
+    /* Converts a held lease to another mode, or transfers it to another owner, in
+     * place: no waiter comes between, and the time left does not shrink. An upgrade
+     * (shared to exclusive) and another owner get a new fence; a downgrade keeps the
+     * fence, and serves the queue. A conversion that was already made is answered
+     * with its stored fence.
      *   DIBS_OK    ans->fence and ans->left_ms are those of the lease
      *   DIBS_BUSY  others share it; nothing changed
      *   DIBS_LOST  not held by this owner under this fence */
@@ -68,9 +68,9 @@ typedef struct dibs__lease_ops {
                            dibsx_nsec deadline, dibs__answer *ans,
                            dibs_error *err);
 
-    /* Rings the holder with this fence, or every holder when it is 0, with
-     * DIBS__NOTICE_YIELD. Changes nothing. *asked is how many have a doorbell.
-     *   DIBS_NOTFOUND, DIBS_STALE   as take */
+    /* Sends DIBS__NOTICE_YIELD to the holder with this fence, or to every holder
+     * when it is 0. Changes nothing. *asked is how many have a doorbell.
+     *   DIBS_NOTFOUND, DIBS_STALE   as revoke */
     dibs_status (*yield)(struct dibs__store *st, const char *name,
                          uint64_t fence, dibsx_nsec deadline, uint32_t *asked,
                          dibs_error *err);
@@ -86,7 +86,7 @@ typedef struct dibs__lease_ops {
                         dibs_error *err);
 
     /* Ends the lease with this fence, or every lease of the name when it is 0;
-     * rings those that had it, serves the queue.
+     * notifies their holders, serves the queue.
      *   DIBS_OK        *broken leases ended
      *   DIBS_NOTFOUND  nobody holds it
      *   DIBS_STALE     held under other fences; nothing changed */

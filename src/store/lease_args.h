@@ -1,5 +1,5 @@
-/* lease_args.h - what is asked in the lease steps, and what comes back. Spans, never
- * moments: each side counts on its own clock. */
+/* lease_args.h - the arguments and answers of the lease steps. Spans, never moments:
+ * each side counts on its own clock. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_STORE_LEASE_ARGS_H
 #define DIBS_STORE_LEASE_ARGS_H
@@ -18,10 +18,10 @@ enum { DIBS__LEASE_MAX_MS = 24 * 3600 * 1000 };
 enum {
     DIBS__ASK_QUEUE = 1 << 0, /* join the queue when refused */
     DIBS__ASK_BARGE = 1 << 1, /* need not wait behind the queue */
-    DIBS__ASK_TELL = 1 << 2   /* as a holder, ring me when others are refused */
+    DIBS__ASK_TELL = 1 << 2 /* as a holder, notify me when others are refused */
 };
 
-enum { DIBS__ALL_MAX = 64 }; /* names that one step can take */
+enum { DIBS__ALL_MAX = 64 }; /* names that one step can acquire */
 
 typedef struct dibs__ask {
     const char *name;
@@ -87,7 +87,7 @@ typedef struct dibs__conversion {
     const char *owner;
     uint64_t fence;
     dibs__mode mode;      /* from now on; permits stay permits */
-    const char *to_owner; /* who has it from now on; `owner` when it stays */
+    const char *to_owner; /* has it from now on; `owner` when it stays */
     int64_t ttl_ms;       /* at least so much is left afterwards */
     uint32_t replicas;    /* so many must have it too, else DIBS_UNKNOWN */
 } dibs__conversion;

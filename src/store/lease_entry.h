@@ -5,10 +5,10 @@
 
 #include <dibs/types.h>
 
-/* Who holds or waits, as text with its NUL: "host:pid label", or
+/* The text `who` of a holder or waiter, with its NUL: "host:pid label", or
  * "host:pid/identity label"; then, each after a tab, "by-hand" when the lease is
  * not renewed by itself and may outlive the process, and "key=value" for each
- * piece of metadata. What is before the first tab is cut to DIBS__WHO_PLAIN, which
+ * piece of metadata. The text before the first tab is cut to DIBS__WHO_PLAIN, which
  * Redis keeps compactly. */
 enum { DIBS__WHO_PLAIN = 64, DIBS__WHO_MAX = 320 };
 

@@ -1,4 +1,4 @@
-/* notice.c - what is told at a client's doorbell, as servers pass it on. Pure. */
+/* notice.c - reads a notice for a doorbell, as servers pass it on. Pure. */
 /* SPDX-License-Identifier: MIT */
 #include "store/notice.h"
 #include <stdlib.h>

@@ -45,7 +45,7 @@ dibs__refuse_kind(const dibs__ask *ask, uint32_t capacity, dibs_error *err)
                       ask->name, lives, asked);
 }
 
-/* How much of it is said in a message: no metadata, and no part of a character. */
+/* The length of it in a message: no metadata, and no part of a character. */
 static int who_len(const char *who)
 {
     size_t len = strcspn(who, "\t");

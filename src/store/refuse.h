@@ -1,4 +1,4 @@
-/* refuse.h - why a step on a name is refused, in the same words by every store.
+/* refuse.h - the refusals of steps on a name, in the same words for every store.
  * Pure; any thread. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_STORE_REFUSE_H
@@ -6,7 +6,7 @@
 
 #include "store/lease_args.h"
 
-/* Names are shown up to here, so that what is said about them is not cut. */
+/* Names are cut here, so that the rest of a message is not. */
 #define DIBS__NAME_SHOWN "%.120s"
 
 /* DIBS_LOST: a tombstone stands; it had no lease to give up; it has none under the
@@ -20,7 +20,7 @@ dibs_status dibs__refuse_fence(const char *name, dibs_error *err);
 dibs_status
 dibs__refuse_kind(const dibs__ask *ask, uint32_t capacity, dibs_error *err);
 
-/* DIBS_BUSY: who is in the way, as it was written down; "" when that is not
+/* DIBS_BUSY: `who` is the text of the holder in the way; "" when it is not
  * known. */
 dibs_status
 dibs__refuse_held(const char *name, const char *who, dibs_error *err);

@@ -7,16 +7,16 @@
  * does.
  *
  * Every step takes `deadline`, a moment on dibsx_now()'s clock, and returns soon
- * after it at the latest. What every step may answer, beside its own statuses:
+ * after it at the latest. Every step may answer, beside its own statuses:
  *   DIBS_UNAVAIL   certain that nothing changed
  *   DIBS_UNKNOWN   the request left this process and no answer came: it may
  *                  have been done, or may yet be
  *   DIBS_DENIED    permission refused; nothing changed
  *   DIBS_NOMEM     memory ran short here; nothing changed
- *   DIBS_INTERNAL  the store holds what it cannot hold; nothing changed
+ *   DIBS_INTERNAL  the store has impossible contents; nothing changed
  *
- * Threads: any step may be called from any thread at any time; `renew` is never
- * held up by other steps of this handle. A handle is not used after fork.
+ * Threads: any step may be called from any thread at any time; no other step of this
+ * handle delays `renew`. A handle is not used after fork.
  */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_STORE_STORE_H
@@ -34,13 +34,13 @@
 
 typedef struct dibs__store dibs__store;
 
-/* What some store cannot do. */
+/* A feature that some stores lack. */
 typedef enum dibs__ability {
-    DIBS__CAN_QUEUE, /* waiters have places; else who waits asks again */
+    DIBS__CAN_QUEUE, /* waiters have places; else a waiter asks again */
     DIBS__CAN_SHARE, /* DIBS__SHARED */
     DIBS__CAN_COUNT, /* DIBS__PERMITS, several at a time */
     DIBS__CAN_CONVERT,
-    DIBS__CAN_RING,      /* DIBS__ASK_TELL, yield, and the news of a break */
+    DIBS__CAN_RING,      /* DIBS__ASK_TELL, yield, and the notice of a revoke */
     DIBS__CAN_SET,       /* acquire_all, whatever the names */
     DIBS__CAN_REPLICATE, /* dibs__ask.replicas */
     DIBS__CAN_VALUE,
@@ -51,7 +51,7 @@ typedef enum dibs__ability {
 typedef struct dibs__store_ops {
     const char *scheme; /* "sqlite", "memory", ... */
 
-    /* Makes a handle; a server is not spoken to yet. `url` is borrowed for the
+    /* Makes a handle; does not talk to the server yet. `url` is borrowed for the
      * call. DIBS_REFUSED and DIBS_DENIED say in err what to do about it. Closed
      * with close(). */
     dibs_status (*open)(const dibsx_url *url, dibsx_nsec deadline,
@@ -68,14 +68,14 @@ typedef struct dibs__store_ops {
     const dibs__value_ops *value;
     const dibs__log_ops *log;
 
-    /* Opens the doorbell if it is not open. Until then rings for this handle are
-     * lost, which costs time and nothing else. *fd is readable when there is
-     * something to hear; it stays the store's. On DIBS_UNAVAIL it is not heard
-     * yet, and the store goes on trying. */
+    /* Opens the doorbell if it is not open. Until then notices for this handle are
+     * lost, which costs time and nothing else. *fd is readable when there are
+     * notices; it stays the store's. On DIBS_UNAVAIL the store does not listen yet,
+     * and goes on trying. After DIBS_OK it need not be called again. */
     dibs_status (*bell_open)(dibs__store *st, dibsx_nsec deadline, int *fd,
                              dibs_error *err);
 
-    /* Takes up to `max` rings without blocking; returns how many. Rings are
+    /* Reads up to `max` notices without blocking; returns how many. Notices are
      * hints: any may be lost, late, repeated, or about a grant that is over. */
     size_t (*bell_hear)(dibs__store *st, dibs__notice *notices, size_t max);
 
@@ -83,12 +83,12 @@ typedef struct dibs__store_ops {
     dibs_status (*now)(dibs__store *st, dibsx_nsec deadline,
                        int64_t *store_wall_us, dibs_error *err);
 
-    /* What must be said whenever this store is used, or NULL. Lives as long as
+    /* The caution that every use of this store deserves, or NULL. Lives as long as
      * the handle. May be NULL itself. */
     const char *(*caution)(const dibs__store *st);
 
-    /* Takes a line that somebody ought to hear of since the last one was taken;
-     * false when there is none. May be NULL. */
+    /* Takes one line that the log of the client should have; false when there is
+     * none. May be NULL. */
     bool (*alarm)(dibs__store *st, dibs_error *out);
 
     /* Why the store cannot do something, NULL when it can; the steps that need it
@@ -114,7 +114,7 @@ struct dibs__store {
     const dibs__store_ops *ops;
 };
 
-/* Adds the URL of the embedded store at its default place, and makes the folders
+/* Adds the URL of the embedded store at its default path, and makes the folders
  * above it. */
 DIBS_MUST_CHECK dibs_status dibs__store_default_url(dibsx_buf *url,
                                                     dibs_error *err);
@@ -127,8 +127,8 @@ DIBS_MUST_CHECK dibs_status dibs__store_open(const char *url,
                                              dibs__store **out,
                                              dibs_error *err);
 
-/* The two halves of it, for who can do without the server for a while, or has
- * the URL in parts because it is a store with others within. */
+/* The two halves of it, for a caller that can do without the server for a while, or
+ * that is a store with others within and has the URL in parts. */
 DIBS_MUST_CHECK dibs_status dibs__store_make(const char *url,
                                              dibsx_nsec deadline,
                                              dibs__store **out,

@@ -1,8 +1,8 @@
 /* value.h - the value steps of the store contract.
  *
  * A value is bytes with a version that is never used twice in the store and an
- * optional expiry on the store's wall clock. What a step has answered DIBS_OK
- * for survives a crash of the store, as far as the store can promise that. */
+ * optional expiry on the store's wall clock. A change that was answered DIBS_OK
+ * survives a crash of the store, as far as the store can promise that. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_STORE_VALUE_H
 #define DIBS_STORE_VALUE_H

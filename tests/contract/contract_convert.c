@@ -626,5 +626,5 @@ int contract_convert(void)
         CONTRACT_TEST(a_past_deadline_turns_nothing),
     };
 
-    return cmocka_run_group_tests_name("turn", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("convert", tests, NULL, NULL);
 }

@@ -1,8 +1,8 @@
-/* fault.c - a store around another that fails, loses answers and is late, as it
- * is told.
+/* fault.c - a store around another that fails, loses answers and is late, as a test
+ * or its URL chooses.
  *
  * A handle owns the handle of the store within. Everything runs on the thread
- * of the caller; faults told by the test are shared by all handles. */
+ * of the caller; all handles share the faults that a test has set. */
 /* SPDX-License-Identifier: MIT */
 #include "store/fault.h"
 #include "base/alloc.h"
@@ -15,7 +15,7 @@
 #include <string.h>
 #include <time.h>
 
-/* What the parameters of the URL ask for. */
+/* The fault that the parameters of the URL ask for. */
 typedef struct fault_rule {
     dibs__fault fault;
     dibs__step step; /* DIBS__STEP_COUNT: all but open and bell */
@@ -37,27 +37,28 @@ static struct {
     dibs__fault_fn *fn;
     void *arg;
     _Atomic uint64_t counts[DIBS__STEP_COUNT];
-} told = {.lock = PTHREAD_RWLOCK_INITIALIZER};
+} by_tests = {.lock = PTHREAD_RWLOCK_INITIALIZER};
 
 void dibs__fault_set(dibs__fault_fn *fn, void *arg)
 {
-    pthread_rwlock_wrlock(&told.lock);
-    told.fn = fn;
-    told.arg = arg;
+    pthread_rwlock_wrlock(&by_tests.lock);
+    by_tests.fn = fn;
+    by_tests.arg = arg;
     for (size_t i = 0; i < DIBS__STEP_COUNT; i++)
-        atomic_store(&told.counts[i], 0);
-    pthread_rwlock_unlock(&told.lock);
+        atomic_store(&by_tests.counts[i], 0);
+    pthread_rwlock_unlock(&by_tests.lock);
 }
 
 static dibs__fault choose_by_test(dibs__step step)
 {
     dibs__fault fault = {0};
 
-    pthread_rwlock_rdlock(&told.lock);
-    if (told.fn)
-        fault = told.fn(step, atomic_fetch_add(&told.counts[step], 1) + 1,
-                        told.arg);
-    pthread_rwlock_unlock(&told.lock);
+    pthread_rwlock_rdlock(&by_tests.lock);
+    if (by_tests.fn)
+        fault =
+            by_tests.fn(step, atomic_fetch_add(&by_tests.counts[step], 1) + 1,
+                        by_tests.arg);
+    pthread_rwlock_unlock(&by_tests.lock);
     return fault;
 }
 
@@ -100,7 +101,7 @@ static dibs_status lose_answer(dibs_error *err)
     return dibsx_fail_at(err, DIBS_UNKNOWN, "FAULT", "the answer was lost");
 }
 
-/* What comes before each step. DIBS_OK: do it; *after: and lose the answer. */
+/* Runs before each step. DIBS_OK: do it; *after: do it and lose the answer. */
 static dibs_status begin_step(fault_store *fs, dibs__step step,
                               dibsx_nsec deadline, bool *after, dibs_error *err)
 {
@@ -114,7 +115,7 @@ static dibs_status begin_step(fault_store *fs, dibs__step step,
     switch (fault.kind) {
     case DIBS__FAULT_FAIL:
         return dibsx_fail_at(err, DIBS_UNAVAIL, "FAULT",
-                             "the store was told to fail");
+                             "the store fails, as the test or the URL asks");
     case DIBS__FAULT_DROP_BEFORE:
         return lose_answer(err);
     case DIBS__FAULT_DROP_AFTER:
@@ -482,7 +483,7 @@ static bool is_name(const char *word, const char *name)
     return *word == '\0' && *name == '\0';
 }
 
-/* The place of the word in the list, or -1. */
+/* The index of the word in the list, or -1. */
 static int find_word(const char *word, const char *const *words, size_t count)
 {
     for (size_t i = 0; i < count; i++)

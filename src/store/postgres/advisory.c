@@ -3,15 +3,15 @@
  * Owns the session and who has an advisory lock through it. Any thread; the session
  * is asked under the mutex, within the deadline of the step.
  *
- *  1. Whoever is told that it holds has both: the lease is taken first, then the
- *     advisory lock. Who got the first alone keeps it as its place in the queue, and
- *     asks again; one who only tried gives it back.
+ *  1. A holder has both: it gets the lease first, then the advisory lock. A waiter
+ *     that got the lease alone keeps it as its place in the queue, and asks again; a
+ *     caller that only tried gives it back.
  *  2. The advisory lock is given back before the lease.
- *  3. A lease that was handed on counts when its owner has asked: a ring says only
- *     that it had better.
- *  4. When the session has ended, all that were held through it are lost.
- *  5. An advisory lock whose lease has ended in the store is given back, by a
- *     thread. Whoever had it has ceased to believe by then: belief ends earlier. */
+ *  3. A grant by hand-off counts when its owner has asked: a notice only says that it
+ *     should ask.
+ *  4. When the session has ended, all advisory locks held through it are lost.
+ *  5. When a lease has ended in the store, a thread gives back its advisory lock. The
+ *     holder has ceased to believe by then: belief ends earlier. */
 /* SPDX-License-Identifier: MIT */
 #include "store/postgres/advisory.h"
 #include "base/alloc.h"
@@ -23,8 +23,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* How soon one whose turn it is asks whether the advisory lock is free: nobody
- * tells. And how long the thread waits for the session to give one back. */
+/* How soon the next waiter asks again whether the advisory lock is free: there is no
+ * notice of that. And how long the thread waits for the session to give one back. */
 enum { AGAIN_MS = 100, GIVE_BACK_MS = 5000, SQL_MAX = 160 };
 
 typedef struct dibs__pg_hold {
@@ -171,7 +171,7 @@ static void unlock_key(dibs__pg_advisory *adv, const dibs__pg_hold *hold,
     dibs__advkey_text(hold->key, key);
     snprintf(sql, sizeof(sql), "SELECT pg_advisory_unlock%s(%s)",
              hold->shared ? "_shared" : "", key);
-    /* What cannot be given back so is given back with the session. */
+    /* If that fails, the end of the session gives it back. */
     if (ask_session(adv, sql, deadline, &was, NULL) != DIBS_OK && adv->session)
         end_session(adv);
 }
@@ -210,7 +210,7 @@ static void *give_back_main(void *arg)
     return NULL;
 }
 
-/* Sees that there are a session and the thread. Locks: adv->mutex. */
+/* Makes sure of a session and of the thread. Locks: adv->mutex. */
 static dibs_status
 be_ready(dibs__pg_advisory *adv, dibsx_nsec deadline, dibs_error *err)
 {
@@ -282,7 +282,7 @@ drop_key(dibs__pg_advisory *adv, const char *owner, dibsx_nsec deadline)
     pthread_mutex_unlock(&adv->mutex);
 }
 
-/* The lease is the owner's, the advisory lock is another's. */
+/* The owner has the lease, another session the advisory lock. */
 static dibs_status
 refuse_key(struct dibs__store *st, const dibs__ask *ask, dibsx_nsec deadline,
            dibs__answer *ans, dibs_error *err)
@@ -330,7 +330,8 @@ advised_acquire(struct dibs__store *st, const dibs__ask *ask,
     if (rc == DIBS_BUSY)
         return refuse_key(st, ask, deadline, ans, err);
     return dibsx_fail_at(err, rc == DIBS_REFUSED ? rc : DIBS_UNKNOWN,
-                         why.origin, "no advisory lock: %s", why.message);
+                         why.origin, "cannot take the advisory lock: %s",
+                         why.message);
 }
 
 static dibs_status
@@ -341,7 +342,7 @@ advised_release(struct dibs__store *st, const dibs__leave *leave,
     return dibs__pg_release(st, leave, deadline, err);
 }
 
-/* A session that answers has its locks yet. */
+/* A session that answers still has its locks. */
 static void prove_session(dibs__pg_advisory *adv, dibsx_nsec deadline)
 {
     bool yes;
@@ -355,8 +356,8 @@ static void prove_session(dibs__pg_advisory *adv, dibsx_nsec deadline)
     pthread_mutex_unlock(&adv->mutex);
 }
 
-/* What became of the advisory lock of one whose lease was renewed. One that is not
- * known has been given back meanwhile, or was taken by another handle. */
+/* Checks the advisory lock of a renewed lease. An unknown one was given back
+ * meanwhile, or belongs to another handle. */
 static void
 judge_renewal(struct dibs__store *st, dibs__renewal *item, dibsx_nsec deadline)
 {
@@ -414,7 +415,7 @@ advised_convert(struct dibs__store *st, const dibs__conversion *conversion,
     return dibsx_fail(err, DIBS_UNSUPPORTED, "%s", DIBS__PG_NO_CONVERSION);
 }
 
-/* Sets of names are taken one by one. */
+/* The core acquires sets of names one by one. */
 const dibs__lease_ops dibs__pg_advised_ops = {
     .acquire = advised_acquire,
     .renew = advised_renew,

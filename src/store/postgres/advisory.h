@@ -1,10 +1,10 @@
 /* advisory.h - advisory locks beside the leases (?advisory=1), so that programs
  * that lock with them, as DistributedLock.Postgres does, are excluded too.
  *
- * They are held by a session of their own, all those of a handle by one. When it
- * ends they are gone, and so are the leases, which is said when they are renewed.
- * Those whose lease has run out are given back by a thread, which is started with
- * the first of them: nobody releases what is lost. */
+ * One session holds all advisory locks of a handle, and nothing else. When it ends
+ * they are gone, and so are the leases, which renewals report. A thread gives back an
+ * advisory lock whose lease has expired, because no caller releases a lost lease. It
+ * starts with the first advisory lock. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_STORE_POSTGRES_ADVISORY_H
 #define DIBS_STORE_POSTGRES_ADVISORY_H

@@ -9,7 +9,7 @@ enum { ARRAY_MAX = 1 << 20 };
 /* Numbers of types that are the same in every database. */
 enum { INT8_OID = 20, TEXT_OID = 25 };
 
-/* What an array begins with, in network order. */
+/* The head of an array, in network order. */
 typedef struct head {
     uint32_t dimensions;
     uint32_t has_nulls;

@@ -1,4 +1,4 @@
-/* audit.c - what there is to know about a PostgreSQL server.
+/* audit.c - the audit of a PostgreSQL server.
  *
  * One look and the clock. Any thread; changes nothing. */
 /* SPDX-License-Identifier: MIT */
@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Leases are counted on the clock of the server alone; what differs shows in
- * fences and in what people read. */
+/* Leases are counted on the clock of the server alone; a difference shows in fences
+ * and in the times that people read. */
 #define OFFSET_US INT64_C(1000000)
 
 enum { TEXT_MAX = 256, OLDEST = 12, LONG_S = 600 };

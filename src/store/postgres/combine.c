@@ -5,18 +5,18 @@
  *      combine            taken along             answered
  *   ------------> queued -------------> under way ----------> DONE or ALONE
  *        |           |                      |
- *        |           | LEAD                 '-- deadline: its place is emptied,
+ *        |           | LEAD                 '-- deadline: its element is emptied,
  *        '-----------+--> leads                 DIBS_UNKNOWN
  *
  *  1. While an item is queued, there is a leader, who posts LEAD to the first of
  *     the queue when it has ended.
  *  2. A leader reads items of others and writes to them under the mutex only, and
- *     not to one whose place is empty.
+ *     not to one whose element is empty.
  *  3. A batch that failed and has certainly changed nothing is asked again by each
  *     item alone, so that one does not fail for another's reasons.
  *
- * A leader has two statements: one does the short way for all whom it is made for
- * (`few` in sql/batch.sql), the other goes through the rule for those who are left.
+ * A leader has two statements: one does the short way for all items that allow it
+ * (`few` in sql/batch.sql), the other applies the rule to the items that are left.
  */
 /* SPDX-License-Identifier: MIT */
 #include "store/postgres/combine.h"
@@ -47,7 +47,7 @@ typedef struct batch {
     bool lazily; /* nothing but releases */
 } batch;
 
-/* What a leader has in hand. */
+/* The items of a leader. */
 typedef struct dispatch {
     batch few;
     batch rest;
@@ -89,7 +89,7 @@ static const char *owner_of(const dibs__pg_item *item)
     return item->ask ? item->ask->owner : item->leave->owner;
 }
 
-/* How long the lease is to last, or who has left keeps others out. */
+/* How long the lease lasts, or a released one still excludes others. */
 static int64_t span_of(const dibs__pg_item *item)
 {
     if (item->ask)
@@ -210,7 +210,8 @@ static void add_item(batch *bt, dibs__pg_item *item)
     bt->items[bt->count++] = item;
 }
 
-/* What each wants, but for those whose deadline has passed. Locks: cb->mutex. */
+/* Writes the arguments of all items whose deadline has not passed. Locks:
+ * cb->mutex. */
 static void
 write_down(batch *bt, void (*write)(batch *bt, const dibs__pg_item *item))
 {
@@ -231,7 +232,7 @@ static int by_name(const void *a, const void *b)
                   name_of(*(dibs__pg_item *const *)b));
 }
 
-/* Takes those who are queued along with `own`. Locks: cb->mutex. */
+/* Takes the queued items along with `own`. Locks: cb->mutex. */
 static void
 fill_batches(dibs__pg_combiner *cb, dispatch *ds, dibs__pg_item *own)
 {
@@ -305,7 +306,7 @@ static void answer_item(dispatch *ds, dibs__pg_item **at)
     post_item(ds, item, DONE);
 }
 
-/* What `few` says of one that it has done. Locks: cb->mutex. */
+/* Reads the answer of `few` for one item that it has done. Locks: cb->mutex. */
 static void answer_short(dispatch *ds, int64_t said)
 {
     int64_t fence = said / FEW_MAX;
@@ -324,7 +325,7 @@ static void answer_short(dispatch *ds, int64_t said)
     answer_item(ds, &ds->few.items[which - 1]);
 }
 
-/* Those that were done have their answers; the others are added to the rest.
+/* Answers the items that were done and adds the others to the rest.
  * Locks: cb->mutex. */
 static void hand_out_few(dispatch *ds, const PGresult *rows)
 {
@@ -397,7 +398,7 @@ static void wake_posted(dibs__pg_combiner *cb, dispatch *ds)
     ds->asleep_count = 0;
 }
 
-/* Sends its own item and those of others who are queued. Locks: cb->mutex, which
+/* Sends its own item and the queued items of other threads. Locks: cb->mutex, which
  * it drops. */
 static void lead_all(dibs__pg *pg, dibs__pg_item *own, dibsx_nsec deadline)
 {
@@ -425,7 +426,7 @@ static void lead_all(dibs__pg *pg, dibs__pg_item *own, dibsx_nsec deadline)
     batch_fini(&ds.rest, ARRAYS);
 }
 
-/* Nobody else is queued. Locks: cb->mutex, which it drops. */
+/* No other item is queued. Locks: cb->mutex, which it drops. */
 static void lead_alone(dibs__pg *pg, dibs__pg_item *own, dibsx_nsec deadline)
 {
     dibs__pg_combiner *cb = &pg->combiner;
@@ -446,7 +447,7 @@ static void lead_alone(dibs__pg *pg, dibs__pg_item *own, dibsx_nsec deadline)
         dibsx_park_wake(&next->park);
 }
 
-/* Where there were others a moment ago, they are let in first: they have been woken
+/* Where there were others a moment ago, lets them queue first: they have been woken
  * and will ask again. Locks: cb->mutex, which it drops. */
 static void lead_queue(dibs__pg *pg, dibs__pg_item *own, dibsx_nsec deadline)
 {
@@ -463,7 +464,7 @@ static void lead_queue(dibs__pg *pg, dibs__pg_item *own, dibsx_nsec deadline)
         lead_alone(pg, own, deadline);
 }
 
-/* The deadline has passed, unless it was posted to in the last moment. */
+/* The deadline has passed; the item may have been posted to in the last moment. */
 static void expire_item(dibs__pg_combiner *cb, dibs__pg_item *item)
 {
     pthread_mutex_lock(&cb->mutex);

@@ -1,8 +1,8 @@
 /* combine.h - acquires and releases of many threads, sent together.
  *
  * A statement costs a round trip, a transaction and perhaps a write to disk,
- * however little it does. While some are under way, those who come queue up; the
- * next to be sent takes all of them along. One thread alone is sent at once, by
+ * however little it does. While some are under way, new items queue up; the next
+ * statement takes all of them along. An item of a lone thread is sent at once, by
  * itself. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_STORE_POSTGRES_COMBINE_H
@@ -27,7 +27,7 @@ typedef struct dibs__pg_combiner {
     dibsx_fifo queue;      /* of dibs__pg_item */
 } dibs__pg_combiner;
 
-/* What is asked, and what came of it. Text is borrowed for the call. */
+/* A request and its outcome. Text is borrowed for the call. */
 typedef struct dibs__pg_item {
     dibsx_fifo_node queued;   /* the first member; guarded */
     const dibs__ask *ask;     /* NULL: it is a release, of */

@@ -1,4 +1,4 @@
-/* conf.c - what a postgres:// URL says. Pure.
+/* conf.c - reads a postgres:// URL. Pure.
  *
  * Our own parameters are taken out; all others go to libpq as they are, which
  * refuses what it does not know. */
@@ -39,7 +39,7 @@ static void wipe_text(char *text)
     dibsx_free(text);
 }
 
-/* False when memory is short. What was set before is replaced. */
+/* False when memory is short. Replaces an earlier value. */
 static bool set_word(dibs__pg_words *words, const char *name, const char *value)
 {
     char *copy = dibsx_strdup(value);
@@ -112,7 +112,7 @@ static bool set_words(dibs__pg_words *words, const dibsx_url *url)
 
     for (size_t i = 0; i < sizeof(defaults) / sizeof(defaults[0]); i++)
         ok = ok && set_word(words, defaults[i][0], defaults[i][1]);
-    /* To look for a ticket takes longer than all the rest; who wants it says so. */
+    /* To look for a ticket takes longer than all the rest; users ask for it. */
     if (!getenv("PGGSSENCMODE"))
         ok = ok && set_word(words, "gssencmode", "disable");
     path += *path == '/';

@@ -1,4 +1,4 @@
-/* conf.h - what a postgres:// URL says: how libpq reaches the server, and our own
+/* conf.h - the options in a postgres:// URL: how libpq reaches the server, and our own
  * parameters. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_STORE_POSTGRES_CONF_H

@@ -22,11 +22,11 @@
 enum { PREPARE_AT = 3, PREPARED = 255, NAME_MAX_LEN = 16 };
 
 /* Every step finds its rows by an index, also when the tables were small the last
- * time that somebody counted, and in the order that it was given. What a step can
- * hang on is a lock: each says for how long. The most is below DIBS__TOMB_MS: a
- * request that hangs is gone before the tombstone is that keeps it from doing harm.
- * No timeout of the statement and no cancel: a server that waits for its standby
- * would leave off and say that all is done. */
+ * time that the server counted, and in the order of its arguments. A step can hang on
+ * a lock only: each says for how long. The maximum is below DIBS__TOMB_MS: a hanging
+ * request ends before the tombstone that keeps it from doing harm. There is no timeout
+ * of the statement and no cancel: a server that waits for its standby would stop
+ * waiting and report success. */
 enum { LOCK_MAX_MS = 8000 };
 
 #define SESSION                                                                \
@@ -37,12 +37,12 @@ enum { LOCK_MAX_MS = 8000 };
     "SET enable_hashjoin = off; SET enable_mergejoin = off; "                  \
     "SET plan_cache_mode = force_generic_plan"
 
-/* A statement whose client has gone is given up, so that it gets no lock that
- * nobody wants any more. Not every server can. */
+/* The server gives up a statement whose client has gone, so that it takes no lock for
+ * a client that has ended. Not every server can. */
 #define WATCH_CLIENT     "SET client_connection_check_interval = 500"
 #define WATCH_CLIENT_MIN 140000
 
-/* libpq keeps for good what a server says of its settings, be it new each time. */
+/* libpq keeps for good every setting that a server reports, be it new each time. */
 #define RECEIVED_MAX ((size_t)64 << 20)
 
 #define IDLE_LOOK    (20 * DIBSX_MS)
@@ -102,7 +102,7 @@ static bool send_query(dibs__pg_conn *cn, dibs__pg_query query,
                                         args->lengths, args->formats, 1) == 1;
 }
 
-/* Looks at many rows are answered with many bytes. */
+/* Queries for many rows have long answers. */
 static size_t room_of(dibs__pg_query query)
 {
     return query == DIBS__PG_INSPECT || query == DIBS__PG_LIST ||
@@ -112,8 +112,8 @@ static size_t room_of(dibs__pg_query query)
                : DIBS__PG_ROOM;
 }
 
-/* For how long the server may wait for a lock: until shortly before nobody waits for
- * the answer. A caller that hears in time that it was in vain knows that nothing has
+/* For how long the server may wait for a lock: until shortly before the deadline of
+ * the caller. A caller that learns in time of a failure knows that nothing has
  * changed, and keeps the connection. */
 static int64_t lock_ms_of(dibsx_nsec deadline)
 {
@@ -168,8 +168,8 @@ bool dibs__pg_conn_is_worn(const dibs__pg_conn *cn)
     return cn->dead || cn->received > RECEIVED_MAX;
 }
 
-/* Servers say nothing unasked to who is idle, but farewell. One that was used just
- * now is taken as it is. */
+/* Servers send nothing unasked to an idle connection, but farewell. One that was used
+ * just now is not checked. */
 bool dibs__pg_conn_lives(const dibs__pg_conn *cn)
 {
     struct pollfd at = {.fd = dibs__pg_conn_fd(cn), .events = POLLIN};
@@ -203,8 +203,8 @@ dibs_status dibs__pg_version_odd(long long found, dibs_error *err)
                       found, DIBS__PG_VERSION);
 }
 
-/* What a pooler gives out as the process is not the server's. The doorbell may
- * have a way of its own past it. */
+/* A pooler reports another process than the server's own. The doorbell may have a
+ * connection of its own past it. */
 static bool is_pooled(const dibs__pg_conn *cn, const dibs__pg_conf *conf,
                       dibs__pg_use use, long pid)
 {
@@ -311,7 +311,7 @@ dibs__pg_conn_open(const dibs__pg_conf *conf, dibs__pg_use use,
     dibs__pg_conn_close(cn);
     if (rc != DIBS_UNKNOWN)
         return rc;
-    /* Nothing has been changed by getting to know each other. */
+    /* The greeting has changed nothing. */
     if (err)
         err->status = DIBS_UNAVAIL;
     return DIBS_UNAVAIL;

@@ -28,7 +28,7 @@ typedef struct dibs__pg_conn {
     unsigned char uses[DIBS__PG_QUERIES]; /* up to when it is prepared */
 } dibs__pg_conn;
 
-/* What a connection is for. */
+/* The purpose of a connection. */
 typedef enum dibs__pg_use {
     DIBS__PG_FOR_STEPS,
     DIBS__PG_FOR_LISTEN,
@@ -54,7 +54,7 @@ void dibs__pg_conn_close(dibs__pg_conn *cn); /* NULL is a no-op */
  * made. */
 bool dibs__pg_conn_is_worn(const dibs__pg_conn *cn);
 
-/* Whether an idle connection is still there, as far as can be told at once. */
+/* Whether an idle connection is still there, as far as is known at once. */
 bool dibs__pg_conn_lives(const dibs__pg_conn *cn);
 
 /* The descriptor that can be read when the server has said something. */
@@ -76,7 +76,7 @@ DIBS_MUST_CHECK dibs_status dibs__pg_conn_run(dibs__pg_conn *cn,
                                               dibsx_nsec deadline,
                                               PGresult **out, dibs_error *err);
 
-/* What a schema of another version is answered with. */
+/* The refusal of a schema of another version. */
 dibs_status dibs__pg_version_odd(long long found, dibs_error *err);
 
 #endif

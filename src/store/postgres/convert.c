@@ -1,4 +1,4 @@
-/* convert.c - the lease steps turn and acquire_all.
+/* convert.c - the lease steps convert and acquire_all.
  *
  * Any thread. */
 /* SPDX-License-Identifier: MIT */

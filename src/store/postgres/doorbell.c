@@ -4,8 +4,8 @@
  *
  *     connect -> listen  --> (lost) --> wait a while -> connect
  *
- * Whatever fails leads to another attempt, until fini; but for a pooler, through
- * which nothing can be heard. */
+ * Every failure leads to another attempt, until fini; except behind a pooler, through
+ * which no notice comes. */
 /* SPDX-License-Identifier: MIT */
 #include "store/postgres/doorbell.h"
 #include "base/event.h"
@@ -21,13 +21,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* How long an attempt to connect may take, and nothing may be heard before the
- * server is asked whether it is there. */
+/* How long an attempt to connect may take, and how long the server may be silent
+ * before the thread asks whether it is there. */
 enum { CONNECT_MS = 2000, QUIET_MS = 15000, REST_MS = 50 };
 
 enum { CATCH_UP_MAX = 8 };
 
-/* The lock is how others see that somebody listens (hears in sql/grant.sql). */
+/* By the lock, other sessions see that a session listens (hears in sql/grant.sql). */
 #define LISTEN                                                                 \
     "LISTEN \"dibs_%s\"; SET dibs.bell = '%s'; "                               \
     "SELECT pg_advisory_lock_shared(hashtextextended('dibs_%s', 0))"
@@ -63,7 +63,7 @@ void dibs__pg_doorbell_fini(dibs__pg_doorbell *doorbell)
     pthread_mutex_destroy(&doorbell->mutex);
 }
 
-/* Takes in what waits to be read: notices, or a farewell. False when it is lost. */
+/* Reads what has come: notices, or a farewell. False when the connection is lost. */
 static bool catch_up(dibs__pg_conn *cn)
 {
     for (int i = 0; i < CATCH_UP_MAX; i++) {
@@ -80,7 +80,7 @@ static bool catch_up(dibs__pg_conn *cn)
     return false;
 }
 
-/* Whether the thread is woken by what the server says. */
+/* Chooses whether data of the server wakes the thread. */
 static void
 watch_conn(const dibs__pg_doorbell *doorbell, const dibs__pg_conn *cn, bool on)
 {
@@ -113,9 +113,9 @@ dibs__pg_conn *dibs__pg_doorbell_borrow(dibs__pg_doorbell *doorbell)
     return cn;
 }
 
-/* The thread, which is asleep, is to see that the connection is dead; or is behind a
- * gate, where it cannot be watched any more. libpq closes the socket of a connection
- * that a server has ended, and what is closed wakes nobody. */
+/* Wakes the sleeping thread when the connection is dead, or behind a gate, where it
+ * cannot be watched any more. libpq closes the socket of a connection that a server
+ * has ended, and a closed socket wakes no thread. */
 void dibs__pg_doorbell_return(dibs__pg_doorbell *doorbell,
                               const dibs__pg_conn *cn)
 {
@@ -139,7 +139,7 @@ void dibs__pg_doorbell_distrust(dibs__pg_doorbell *doorbell)
     pthread_mutex_unlock(&doorbell->mutex);
 }
 
-/* From now on it is lent, or with NULL no more: then nobody has it on return. */
+/* Steps may borrow it from now on. With NULL no more: on return no step has it. */
 static void lend_conn(dibs__pg_doorbell *doorbell, dibs__pg_conn *cn)
 {
     pthread_mutex_lock(&doorbell->mutex);
@@ -149,8 +149,8 @@ static void lend_conn(dibs__pg_doorbell *doorbell, dibs__pg_conn *cn)
     pthread_mutex_unlock(&doorbell->mutex);
 }
 
-/* The thread has the connection to itself: to hear what has come, for which a step
- * can wait; or to ask the server, as a step does. */
+/* The thread has the connection to itself: to read what has come, while steps wait;
+ * or to ask the server, as a step does. */
 static void begin_use(dibs__pg_doorbell *doorbell, bool hearing)
 {
     pthread_mutex_lock(&doorbell->mutex);
@@ -196,7 +196,7 @@ open_channel(dibs__pg_doorbell *doorbell, dibs__pg_conn *cn, dibs_error *err)
     return dibs__pg_conn_run(cn, sql, deadline, NULL, err);
 }
 
-/* Waits for the server, for a step to lose the connection, or for the end:
+/* Waits for data of the server, for a step to lose the connection, or for the end:
  * DIBS_CANCELLED. DIBS_TIMEOUT: none of these. */
 static dibs_status await_server(const dibs__pg_doorbell *doorbell)
 {
@@ -210,8 +210,8 @@ static dibs_status await_server(const dibs__pg_doorbell *doorbell)
     return ready == 0 ? DIBS_TIMEOUT : DIBS_OK;
 }
 
-/* Hears what the server says, or asks whether it is there, with the connection in
- * hand. */
+/* Reads data of the server, or asks whether it is there. The thread has the
+ * connection. */
 static dibs_status
 hear_server(dibs__pg_conn *cn, dibs_status woken, dibs_error *err)
 {
@@ -226,7 +226,7 @@ hear_server(dibs__pg_conn *cn, dibs_status woken, dibs_error *err)
     return DIBS_OK;
 }
 
-/* Until the connection is lost, or the thread is to end: DIBS_CANCELLED. */
+/* Listens until the connection is lost, or the thread must end: DIBS_CANCELLED. */
 static dibs_status
 listen_on(dibs__pg_doorbell *doorbell, dibs__pg_conn *cn, dibs_error *err)
 {
@@ -251,7 +251,7 @@ listen_on(dibs__pg_doorbell *doorbell, dibs__pg_conn *cn, dibs_error *err)
     return rc;
 }
 
-/* A connection that is idle, so that who waits has no more than before; or NULL. */
+/* An idle connection, so that a waiting client has no more than before; or NULL. */
 static dibs__pg_conn *take_over(dibs__pg_doorbell *doorbell)
 {
     return doorbell->conf->listens_apart ? NULL
@@ -285,7 +285,7 @@ static dibs_status serve_conn(dibs__pg_doorbell *doorbell, int *failures)
 
 /* Waits before the next attempt, evenly up to a bound that doubles with each
  * failure, so that clients cut off together do not come back together. True when
- * the thread is to end. */
+ * the thread must end. */
 static bool
 wait_to_retry(const dibs__pg_doorbell *doorbell, dibsx_prng *prng, int failures)
 {

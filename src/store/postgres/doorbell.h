@@ -1,12 +1,12 @@
 /* doorbell.h - the doorbell: a connection that listens to a channel of its own.
  *
- * Functions of the schema notify it when their step is committed. A thread hears
- * it and keeps the rings until they are asked for. Rings are hints: they are lost
+ * Functions of the schema notify it when their step is committed. A thread listens,
+ * and keeps the notices until the core reads them. Notices are hints: they are lost
  * while the connection is, and behind a pooler that changes servers between
  * transactions there are none.
  *
  * The connection is lent to steps, one at a time: a program that waits for a lock
- * has one connection, not two. Rings that come meanwhile are kept all the same. */
+ * has one connection, not two. Notices that come meanwhile are kept all the same. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_STORE_POSTGRES_DOORBELL_H
 #define DIBS_STORE_POSTGRES_DOORBELL_H
@@ -36,9 +36,8 @@ void dibs__pg_doorbell_init(dibs__pg_doorbell *doorbell,
                             const dibs__pg_conf *conf, dibs__pg_pool *steps);
 void dibs__pg_doorbell_fini(dibs__pg_doorbell *doorbell);
 
-/* As bell_open and bell_hear of store/store.h. When the channel cannot be
- * listened to it is tried again in the background, and a later call may find it
- * open. */
+/* As bell_open and bell_hear of store/store.h. When the thread cannot listen to the
+ * channel, it tries again in the background, and a later call may find it open. */
 DIBS_MUST_CHECK dibs_status dibs__pg_doorbell_open(dibs__pg_doorbell *doorbell,
                                                    dibsx_nsec deadline, int *fd,
                                                    dibs_error *err);
@@ -54,7 +53,7 @@ void dibs__pg_doorbell_return(dibs__pg_doorbell *doorbell,
 /* As dibs__pg_pool_distrust(). */
 void dibs__pg_doorbell_distrust(dibs__pg_doorbell *doorbell);
 
-/* What others ring this handle by, "" when it hears nothing. */
+/* The address at which others notify this handle, "" while it does not listen. */
 const char *dibs__pg_doorbell_address(const dibs__pg_doorbell *doorbell);
 
 #endif

@@ -93,7 +93,7 @@ static const char *find_state(const char *message)
     return NULL;
 }
 
-/* What libpq itself found wrong, in its own words. */
+/* The status for an error that libpq found, by its words. */
 static dibs_status judge_words(const char *message, bool tried)
 {
     static const struct {

@@ -1,4 +1,4 @@
-/* error.h - what an error of libpq or of the server means for the caller. */
+/* error.h - the status of an error of libpq or of the server. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_STORE_POSTGRES_ERROR_H
 #define DIBS_STORE_POSTGRES_ERROR_H
@@ -10,7 +10,7 @@
 dibs_status
 dibs__pg_fail_connect(const char *message, bool tried, dibs_error *err);
 
-/* What the server answered to a statement, by its SQLSTATE. `message` is without
+/* The error that the server answered to a statement, by its SQLSTATE. `message` is without
  * line breaks or NULL. `fatal` says that the connection ended with it. */
 dibs_status dibs__pg_fail(const char *sqlstate, const char *message, bool fatal,
                           dibs_error *err);

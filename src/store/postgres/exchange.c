@@ -1,8 +1,8 @@
-/* exchange.c - what is said on a connection and what is received in answer.
+/* exchange.c - sends on a connection and receives the answer.
  *
  * Owns nothing; runs on the thread that has the connection. No loop goes on
- * without a look at the clock: a server that sends without a pause would else keep
- * whoever reads. */
+ * without a look at the clock: a server that sends without a pause would otherwise
+ * keep the reader for ever. */
 /* SPDX-License-Identifier: MIT */
 #include "store/postgres/exchange.h"
 #include "base/fail.h"
@@ -242,7 +242,7 @@ dibs__pg_finish(dibs__pg_conn *cn, bool sent, size_t room, dibsx_nsec deadline,
     whole = sent && flush_requests(cn, &room, deadline, oc) &&
             collect_results(cn, room, deadline, oc);
 
-    pass_notices(cn); /* those behind the answer */
+    pass_notices(cn); /* notices behind the answer */
     cn->used_at = dibsx_now();
     if (whole && !oc->failed)
         return DIBS_OK;

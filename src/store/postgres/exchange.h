@@ -1,5 +1,5 @@
-/* exchange.h - what is said on a connection and what is received in answer: until
- * a deadline, and no more than there is room for.
+/* exchange.h - sends on a connection and receives the answer: until a deadline, and no
+ * more than there is room for.
  *
  * A server may be hostile, or no PostgreSQL at all. libpq keeps all that it is
  * sent, so that both bounds are kept here, before it reads. */
@@ -36,7 +36,7 @@ int dibs__pg_await(dibs__pg_conn *cn, short events, dibsx_nsec deadline);
  * is more. */
 bool dibs__pg_admit(dibs__pg_conn *cn, size_t *room);
 
-/* Reads what has come, and hands on what was rung. False when there was no room
+/* Reads what has come, and passes notices on. False when there was no room
  * for it, with *room 0, or the connection is lost. */
 bool dibs__pg_take_in(dibs__pg_conn *cn, size_t *room);
 

@@ -7,7 +7,7 @@
 #include "store/postgres/step.h"
 #include <string.h>
 
-/* Of a page: names looked for, and rows in all. Also in query.c. */
+/* Names that a page looks for, and its rows in all. Also in query.c. */
 enum { PAGE_NAMES = 64, PAGE_ROWS = 8192 };
 
 /* Columns of a row. */

@@ -1,5 +1,5 @@
 /* lease.c - the lease steps, each a function of the schema: acquire, renew,
- * release, take, yield.
+ * release, revoke, yield.
  *
  * Any thread. Acquires and releases of several threads are sent together. Renewals
  * have connections of their own. */
@@ -11,7 +11,7 @@
 #include "store/postgres/step.h"
 #include <string.h>
 
-/* Leases renewed by one statement: few enough that who asks for one of them does
+/* Leases renewed by one statement: few enough that a step on one of the names does
  * not wait long behind the others. */
 enum { BATCH = 128 };
 
@@ -145,7 +145,7 @@ dibs_status dibs__pg_renew(struct dibs__store *st, dibs__renewal *items,
         dibs__pg_array_fini(&lists[i]);
     if (rc == DIBS_OK)
         return rc;
-    /* Those of earlier batches were renewed. */
+    /* The leases of earlier batches were renewed. */
     return dibsx_fail_at(err, done > 0 ? DIBS_UNKNOWN : rc, cause.origin, "%s",
                          cause.message);
 }
@@ -168,7 +168,7 @@ dibs_status dibs__pg_release(struct dibs__store *st, const dibs__leave *leave,
     return dibs__refuse_absent(leave->name, err);
 }
 
-/* take and yield: by name and fence, answered with a number. */
+/* revoke and yield: by name and fence, answered with a number. */
 static dibs_status
 call_by_fence(struct dibs__store *st, dibs__pg_query query, const char *name,
               uint64_t fence, dibsx_nsec deadline, uint32_t *out,

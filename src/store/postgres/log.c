@@ -6,12 +6,12 @@
 #include "base/rand.h"
 #include "store/postgres/step.h"
 
-/* A page ends by the number of its entries, so that the largest of all is small
- * enough to be had at once. */
+/* A page ends by the number of its entries, so that the largest of all fits one
+ * answer. */
 enum { PAGE_ENTRIES = 128 };
 
-/* What is beyond `keep` goes by one append in so many, for to find it all that is
- * kept must be counted. */
+/* Only one append in many removes the entries beyond `keep`, because it must count all
+ * that are kept to find them. */
 static bool must_trim(uint32_t keep)
 {
     uint32_t bits = 0;

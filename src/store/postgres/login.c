@@ -1,11 +1,11 @@
 /* login.c - lets libpq log in at a server, and reads along.
  *
- * libpq sends a password in clear text to every server that asks for it so, an
- * impostor's or one whose TLS somebody has talked it out of. So it logs in behind the
- * gate: what a server says over TCP is read before libpq has it, until it is
- * encrypted or the server has let the client in. Nothing of the server reaches libpq
- * before the gate is set: a socket that libpq made has only been written to when
- * libpq first wants to read.
+ * libpq sends a password in clear text to every server that asks for it, be it an
+ * impostor or a server whose TLS an attacker has stripped. So libpq logs in behind the
+ * gate: this file reads the bytes of a server over TCP before libpq has them, until
+ * they are encrypted or the server has let the client in. No byte of the server
+ * reaches libpq before the gate is set: when libpq first wants to read, it has only
+ * written to its socket.
  *
  * Owns nothing; runs on the thread that connects. */
 /* SPDX-License-Identifier: MIT */
@@ -85,8 +85,8 @@ static bool awaits_offer(const dibs__pg_conn *cn)
     return status == CONNECTION_SSL_STARTUP || status == CONNECTION_GSS_STARTUP;
 }
 
-/* As dibs__pg_gate_look. An offer is not part of a message, unless it is the first
- * byte of an error. */
+/* As dibs__pg_gate_look. An offer is part of a message only if it is the first byte
+ * of an error. */
 static bool read_piece(void *arg, const char *piece, size_t len)
 {
     login *lg = arg;
@@ -172,7 +172,7 @@ static dibs_status connect_pq(login *lg, dibsx_nsec deadline, dibs_error *err)
         follow_socket(lg);
         if (dibs__pg_await(cn, reads ? POLLIN : POLLOUT, deadline) == 0)
             return dibsx_fail(err, DIBS_UNAVAIL,
-                              "no connection to the server in time");
+                              "the server could not be reached in time");
         if (reads)
             rc = admit_piece(lg, err);
         if (rc != DIBS_OK)

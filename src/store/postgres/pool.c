@@ -59,7 +59,7 @@ reserve_conn(dibs__pg_pool *pool, dibsx_nsec deadline, dibs__pg_conn **out)
     pthread_mutex_lock(&pool->mutex);
     while (in_time && !pool->idle && pool->count >= pool->most)
         in_time = wait_freed(pool, deadline);
-    /* Who is too late may have been told in the place of another. */
+    /* A thread that is too late may have taken the signal of another. */
     if (!in_time && (pool->idle || pool->count < pool->most))
         pthread_cond_signal(&pool->freed);
     *out = in_time ? pool->idle : NULL;
@@ -144,7 +144,7 @@ void dibs__pg_pool_trim(dibs__pg_pool *pool)
     pthread_mutex_lock(&pool->mutex);
     while (*at && (*at)->used_at >= since)
         at = &(*at)->next;
-    /* They are given back in front, so that all behind it are older. */
+    /* Connections come back in front, so that all behind it are older. */
     old = *at;
     *at = NULL;
     for (const dibs__pg_conn *cn = old; cn; cn = cn->next)

@@ -23,9 +23,9 @@ typedef struct dibs__pg_pool {
     unsigned era; /* connections of an earlier one are not used again */
 } dibs__pg_pool;
 
-/* The caller owns the struct; end with fini, when no connection is in use. Of
- * `spare`, which may be NULL, a connection that is idle is taken before one is
- * made: a program that holds one lock has one. */
+/* The caller owns the struct; end with fini, when no connection is in use. The pool
+ * takes an idle connection of `spare`, which may be NULL, before it makes one: a
+ * program that holds one lock has one connection. */
 void dibs__pg_pool_init(dibs__pg_pool *pool, const dibs__pg_conf *conf,
                         int most, dibs__pg_pool *spare);
 void dibs__pg_pool_fini(dibs__pg_pool *pool);
@@ -47,7 +47,7 @@ void dibs__pg_pool_trim(dibs__pg_pool *pool);
 /* Lets it have so many, if that is more than it may by now. Any thread. */
 void dibs__pg_pool_widen(dibs__pg_pool *pool, int most);
 
-/* The server answered what it cannot: no connection that was made before is taken
+/* The server gave an impossible answer: no connection that was made before is used
  * again. Any thread. */
 void dibs__pg_pool_distrust(dibs__pg_pool *pool);
 

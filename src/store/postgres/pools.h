@@ -4,10 +4,11 @@
  * bounded for the program, however many clients it has. Two clients share a pool
  * when libpq would connect both in the same way: what the URL says to it, the PG*
  * variables, schema= and pooler= are the same. The bound is the highest pool= of
- * those who have shared it. A client whose steps wait keeps connections from the
+ * the clients that have shared it. A client whose steps wait keeps connections from the
  * others; renewals and the doorbell of each have their own beside it.
  *
- * In the child of a fork there are none: what it opens has pools of its own. */
+ * In the child of a fork there are none: the clients that it opens have pools of
+ * their own. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_STORE_POSTGRES_POOLS_H
 #define DIBS_STORE_POSTGRES_POOLS_H

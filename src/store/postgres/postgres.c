@@ -143,6 +143,6 @@ const dibs__store_ops dibs__pg_ops =
 const dibs__store_ops dibs__pgsql_ops =
     STORE("postgresql", pgsql_open, &dibs__pg_lease_ops, bell_hear);
 
-/* What a handle becomes whose URL says advisory=1. */
+/* The operations of a handle whose URL says advisory=1. */
 static const dibs__store_ops advised_ops =
     STORE("postgres", pg_open, &dibs__pg_advised_ops, dibs__pg_advised_hear);

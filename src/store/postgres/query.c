@@ -1,4 +1,4 @@
-/* query.c - the statements of this store, and what they are asked with. */
+/* query.c - the statements of this store, and their arguments. */
 /* SPDX-License-Identifier: MIT */
 #include "store/postgres/query.h"
 #include "base/alloc.h"
@@ -42,7 +42,7 @@ static bool is_function(const char *query)
 }
 
 /* A function gives up the wait for a lock when its caller does, who says in one
- * more parameter when that is. What FROM calls is done before the function is. */
+ * more parameter when that is. The server runs the call in FROM before the function. */
 static char *write_text(const dibs__pg_conf *conf, const char *query)
 {
     dibsx_buf buf;

@@ -1,4 +1,4 @@
-/* query.h - the statements of this store, and what they are asked with.
+/* query.h - the statements of this store, and their arguments.
  *
  * Every one is a transaction of its own: one function of the schema, or one look.
  * Rows come back in binary: text as it is, numbers as eight bytes. */

@@ -1,6 +1,6 @@
 /* setup.c - the schema: looked at, made, brought up to date.
  *
- * One transaction under one lock, so that of many who do it at once one does the
+ * One transaction under one lock: of many programs that do it at once, one does the
  * work and the others find it done. Any thread. */
 /* SPDX-License-Identifier: MIT */
 #include "base/alloc.h"
@@ -19,7 +19,7 @@ extern const char dibs__pg_sql_value[];
 
 enum { PARTS_MAX = 8 };
 
-/* What makes version i + 1 out of version i; 0 is nothing at all. */
+/* The SQL that makes version i + 1 out of version i; 0 is no schema. */
 static const char *const makers[DIBS__PG_VERSION][PARTS_MAX] = {
     {dibs__pg_sql_schema, dibs__pg_sql_grant, dibs__pg_sql_lease,
      dibs__pg_sql_batch, dibs__pg_sql_turn, dibs__pg_sql_value},
@@ -69,7 +69,7 @@ find_version(dibs__pg_conn *cn, const dibs__pg_conf *conf, dibsx_nsec deadline,
     return rc;
 }
 
-/* What there must be before the task can be done. */
+/* Refuses a task that does not fit the version found. */
 static dibs_status
 check_version(dibs_store_task task, int found, dibs_error *err)
 {

@@ -1,5 +1,4 @@
-/* step.c - what the steps have in common: sent, tried again, their answers and
- * refusals.
+/* step.c - the parts that the steps share: sending, retries, answers and refusals.
  *
  * Owns nothing; any thread. */
 /* SPDX-License-Identifier: MIT */
@@ -11,8 +10,8 @@
 
 enum { TRIES = 8 };
 
-/* That of the doorbell, one that is idle, or a new one. Where the doorbell's does,
- * the others are let go by and by: who only waits has one connection. */
+/* The connection of the doorbell, an idle one, or a new one. Where the doorbell's
+ * serves, the pools close the others by and by: a client that only waits has one. */
 static dibs_status
 take_conn(dibs__pg *pg, dibs__pg_pool *pool, dibsx_nsec deadline,
           dibs__pg_conn **out, dibs_error *err)

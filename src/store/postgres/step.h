@@ -1,5 +1,4 @@
-/* step.h - what the steps have in common: sent, tried again, their answers and
- * refusals. */
+/* step.h - the parts that the steps share: sending, retries, answers and refusals. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_STORE_POSTGRES_STEP_H
 #define DIBS_STORE_POSTGRES_STEP_H
@@ -16,7 +15,7 @@ DIBS_MUST_CHECK dibs_status dibs__pg_step(dibs__pg *pg, dibs__pg_pool *pool,
                                           dibsx_nsec deadline, PGresult **out,
                                           dibs_error *err);
 
-/* The server answered what it cannot: no connection that was made before is used
+/* The server gave an impossible answer: no connection that was made before is used
  * for a step again. */
 void dibs__pg_distrust(dibs__pg *pg);
 
@@ -53,7 +52,7 @@ int64_t dibs__pg_span(int64_t wanted_ms);
 
 const char *dibs__pg_mode(dibs__mode mode);
 
-/* Who asks, cut to what an entry has room for. May be `out`. */
+/* The text `who` of the asker, cut to the room of an entry. May be `out`. */
 const char *dibs__pg_who(const char *who, char out[DIBS__WHO_MAX]);
 
 /* Why no lease is asked for with replicas that must have it. */
@@ -65,7 +64,7 @@ const char *dibs__pg_who(const char *who, char out[DIBS__WHO_MAX]);
     "a lease with an advisory lock can neither be converted nor handed on: "   \
     "release it and acquire it anew"
 
-/* What must be so before anything is done; else nothing is. */
+/* If a condition of an ask fails, no statement is sent. */
 DIBS_MUST_CHECK dibs_status dibs__pg_check(const dibs__ask *ask,
                                            dibs_error *err);
 

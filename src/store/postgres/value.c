@@ -1,6 +1,6 @@
 /* value.c - the value steps: get, put, add, delete, list.
  *
- * Any thread. What has expired counts as nothing. */
+ * Any thread. A value that has expired counts as absent. */
 /* SPDX-License-Identifier: MIT */
 #include "base/alloc.h"
 #include "base/fail.h"

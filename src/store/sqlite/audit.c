@@ -1,4 +1,4 @@
-/* audit.c - what there is to know about the embedded store.
+/* audit.c - the audit of the embedded store.
  *
  * First all facts are gathered, then each is reported with nothing locked. Any
  * thread; changes nothing. */
@@ -21,7 +21,7 @@
 
 enum { TEXT_MAX = 160 };
 
-/* What the database says of itself. */
+/* The facts that the database reports. */
 typedef struct facts {
     char journal[TEXT_MAX];
     char check[TEXT_MAX];
@@ -134,7 +134,7 @@ static void report_fs(const report *rp, const char *path)
 
     if (statfs(path, &fs) != 0) {
         say(rp, DIBS_DANGER, "file system", "see whether it is still mounted",
-            "cannot be told");
+            "unknown: it cannot be asked");
         return;
     }
     network = dibs__ground_network((unsigned long)fs.f_type);
@@ -154,7 +154,7 @@ static void report_fs(const report *rp, const char *path)
         "%" PRIu64 " MiB", space >> 20);
 }
 
-/* Sockets of those who were killed are among them. */
+/* Pipes of killed processes are among them. */
 static void report_doorbells(const report *rp, const char *path)
 {
     char name[PATH_MAX + 8];

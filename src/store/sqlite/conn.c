@@ -1,7 +1,7 @@
 /* conn.c - one connection to a database: statements, transactions, deadlines.
  *
- * Owns the sqlite3 handle and its prepared statements. Runs on the thread of
- * whoever entered. A failed step leaves the connection usable. */
+ * Owns the sqlite3 handle and its prepared statements. Runs on the thread that
+ * entered. A failed step leaves the connection usable. */
 /* SPDX-License-Identifier: MIT */
 #include "store/sqlite/conn.h"
 #include "base/fail.h"
@@ -162,8 +162,8 @@ static int on_progress(void *arg)
     return !cn->firm && dibsx_now() > cn->deadline;
 }
 
-/* Called by SQLite after a commit. What the checkpoint meets is no concern of
- * the step, which is done; the next commit tries again. */
+/* Called by SQLite after a commit. A checkpoint that fails does not concern the
+ * step, which is done; the next commit tries again. */
 static int on_commit(void *arg, sqlite3 *db, const char *name, int pages)
 {
     dibs__sqlite_conn *cn = arg;
@@ -185,8 +185,8 @@ static bool can_write(const char *path, const char *ending)
             errno == ENOENT);
 }
 
-/* What SQLite cannot open to be written, if only for a moment (no descriptors
- * were left, say), it opens to be read, and the connection would stay so. */
+/* If SQLite cannot open a file for writing, even for a moment (no descriptors were
+ * left, say), it opens the file for reading, and the connection would stay so. */
 static bool is_shut_by_chance(const dibs__sqlite_conn *cn, int code)
 {
     return (code == SQLITE_READONLY || code == SQLITE_READONLY_RECOVERY ||
@@ -301,7 +301,7 @@ static bool lock_until(dibs__sqlite_conn *cn, dibsx_nsec deadline)
         (void)pthread_cond_timedwait(&cn->freed, &cn->mutex, &ts);
     }
     got = !cn->taken && dibsx_now() < deadline;
-    /* Who is too late may have been told in the place of another. */
+    /* A thread that is too late may have taken the signal of another. */
     if (!got && !cn->taken)
         pthread_cond_signal(&cn->freed);
     cn->taken |= got;
@@ -424,7 +424,7 @@ dibs__sqlite_row(dibs__sqlite_conn *cn, sqlite3_stmt *stmt, dibs_error *err)
 
 void dibs__sqlite_reset(sqlite3_stmt *stmt)
 {
-    (void)dibs__sql.reset(stmt); /* It repeats what step() has told. */
+    (void)dibs__sql.reset(stmt); /* It repeats the result of step(). */
 }
 
 dibs_status dibs__sqlite_run(dibs__sqlite_conn *cn, dibs_error *err,

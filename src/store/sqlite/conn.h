@@ -1,7 +1,8 @@
 /* conn.h - one connection to a database: statements, transactions, deadlines.
  *
- * A connection is locked between enter and leave ("Locks: cn."). What fails in
- * between fills err and returns a status that a step may pass on. */
+ * A connection is locked between enter and leave ("Locks: cn."). A
+ * function that fails in between fills err and returns a status that a step may pass
+ * on. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_STORE_SQLITE_CONN_H
 #define DIBS_STORE_SQLITE_CONN_H
@@ -68,7 +69,7 @@ typedef struct dibs__sqlite_conn {
     uint64_t stored;     /* the watermark before the transaction */
     dibsx_prng prng;
     dibs__roll roll;              /* storage that steps use again and again */
-    dibs__sqlite_notices notices; /* rings to send after the commit */
+    dibs__sqlite_notices notices; /* to send after the commit */
 } dibs__sqlite_conn;
 
 /* `file` NULL makes a database in memory, which lives until fini. Nothing is
@@ -83,7 +84,7 @@ DIBS_MUST_CHECK dibs_status dibs__sqlite_enter(dibs__sqlite_conn *cn,
                                                dibsx_nsec deadline,
                                                dibs_error *err);
 
-/* The same whatever has become of the file: for the audit, which tells. */
+/* The same whatever has become of the file: for the audit, which reports it. */
 DIBS_MUST_CHECK dibs_status dibs__sqlite_enter_as_is(dibs__sqlite_conn *cn,
                                                      dibsx_nsec deadline,
                                                      dibs_error *err);
@@ -98,7 +99,7 @@ DIBS_MUST_CHECK dibs_status dibs__sqlite_begin(dibs__sqlite_conn *cn,
 DIBS_MUST_CHECK dibs_status dibs__sqlite_end(dibs__sqlite_conn *cn,
                                              dibs_status rc, dibs_error *err);
 
-/* Ends it without a trace: nothing has changed, nobody is rung, and the watermark
+/* Ends it without a trace: nothing has changed, no notice is sent, and the watermark
  * is what it was. */
 void dibs__sqlite_roll_back(dibs__sqlite_conn *cn);
 

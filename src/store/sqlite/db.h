@@ -49,7 +49,7 @@ dibs__sqlite_conn_of(struct dibs__store *st, dibs__sqlite_role role)
 
 /* Rows of the table party. Read takes the columns of DIBS__SQL_PARTY_ROLL;
  * DIBS_INTERNAL: they hold what no party can. Load fills cn->roll for one step
- * on the name; save writes what is marked and keeps the rings for later. */
+ * on the name; save writes what is marked and keeps the notices for later. */
 DIBS_MUST_CHECK dibs_status dibs__sqlite_party_read(sqlite3_stmt *stmt,
                                                     dibs__party *party,
                                                     dibs_error *err);
@@ -60,7 +60,7 @@ DIBS_MUST_CHECK dibs_status dibs__sqlite_roll_save(dibs__sqlite_conn *cn,
                                                    const char *name,
                                                    dibs_error *err);
 
-/* Keeps the rings of the roll for later. */
+/* Keeps the notices of the roll for later. */
 void dibs__sqlite_roll_notify(dibs__sqlite_conn *cn);
 
 /* Removes parties long dead of names that nobody asks for, a few at a time.
@@ -69,7 +69,7 @@ DIBS_MUST_CHECK dibs_status dibs__sqlite_sweep(dibs__sqlite_conn *cn,
                                                dibs_error *err);
 
 /* The frame of a step that changes something: begin enters the connection and
- * starts the transaction; end commits an outcome and rolls back a failure, rings,
+ * starts the transaction; end commits an outcome and rolls back a failure, sends notices,
  * and leaves. Only DIBS_OK from begin needs an end. */
 DIBS_MUST_CHECK dibs_status dibs__sqlite_step_begin(struct dibs__store *st,
                                                     dibs__sqlite_role role,

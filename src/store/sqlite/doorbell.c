@@ -1,9 +1,9 @@
-/* doorbell.c - doorbells: a pipe per handle, which holds over a thousand rings.
+/* doorbell.c - doorbells: a pipe per handle, which holds over a thousand notices.
  *
  * Owns the pipe of its handle. For a file the pipes are named ones in a folder
  * beside it, "FILE.bells", under random names; in memory they are found through
  * a list of all that are open in this process. A datagram socket would hold ten
- * rings, as systems are set up. Any thread; nothing blocks. */
+ * notices, as systems are set up. Any thread; nothing blocks. */
 /* SPDX-License-Identifier: MIT */
 #include "store/sqlite/doorbell.h"
 #include "base/alloc.h"
@@ -21,16 +21,16 @@
 
 enum {
     ID_BYTES = 8,
-    LIST_MAX = 65536,  /* rings of one transaction */
-    HEARD_MAX = 32,    /* rings taken by one read */
-    SEEN_MAX = 4096,   /* pipes looked at when a bell is opened, */
+    LIST_MAX = 65536,  /* notices of one transaction */
+    HEARD_MAX = 32,    /* notices of one read */
+    SEEN_MAX = 4096,   /* pipes looked at when a doorbell is opened, */
     SWEPT_MAX = 64,    /* ... and removed */
     SWEPT_AGE_S = 60,  /* a younger one may not have been opened yet */
     MAGIC = 0x64696231 /* "dib1": raised when the message changes */
 };
 
-/* What a ring looks like on the way. Sender and receiver share a machine. A
- * write of this size is never split. */
+/* A notice in a pipe. Sender and receiver share a machine. A write of this size is
+ * never split. */
 typedef struct message {
     uint32_t magic;
     uint32_t kind;
@@ -163,7 +163,7 @@ static bool sweep_one(const dibs__sqlite_doorbell *doorbell, const char *id)
     return false;
 }
 
-/* Those who were killed leave their pipes behind. Locks: doorbell->mutex. */
+/* Killed processes leave their pipes behind. Locks: doorbell->mutex. */
 static void sweep_pipes(const dibs__sqlite_doorbell *doorbell)
 {
     int fd = openat(doorbell->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -268,8 +268,8 @@ static bool read_message(const message *msg, dibs__notice *notice)
     return is_hex(notice->owner, sizeof(msg->owner));
 }
 
-/* Anything may have been written there: what is no ring is taken and forgotten,
- * and so is the rest of a read that did not come out even. */
+/* Anyone may have written there: bytes that are no notice are read and dropped, and
+ * so is an incomplete message at the end of a read. */
 size_t dibs__sqlite_doorbell_hear(dibs__sqlite_doorbell *doorbell,
                                   dibs__notice *notices, size_t max)
 {
@@ -291,7 +291,7 @@ size_t dibs__sqlite_doorbell_hear(dibs__sqlite_doorbell *doorbell,
     return count;
 }
 
-/* A pipe that is full loses the ring, as rings may be lost. */
+/* A full pipe loses the notice, as notices may be lost. */
 static void write_message(int fd, const message *msg)
 {
     ssize_t len = write(fd, msg, sizeof(*msg));
@@ -333,7 +333,7 @@ static void notify_listed(const char *id, const message *msg)
     pthread_mutex_unlock(&memory_mutex);
 }
 
-/* The address comes out of the database: it must not lead to another place. */
+/* The address comes out of the database: it must not lead out of the folder. */
 static void
 notify_one(dibs__sqlite_doorbell *doorbell, const dibs__sqlite_notice *item)
 {

@@ -1,5 +1,5 @@
-/* doorbell.h - doorbells: a pipe per handle, by which the next in a queue is told of
- * its grant. Rings are hints and may be lost. */
+/* doorbell.h - doorbells: a pipe per handle, by which a store notifies its client.
+ * Notices are hints and may be lost. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_STORE_SQLITE_DOORBELL_H
 #define DIBS_STORE_SQLITE_DOORBELL_H
@@ -8,20 +8,20 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-/* One ring and whom it goes to. */
+/* One notice and the doorbell that it goes to. */
 typedef struct dibs__sqlite_notice {
     char bell[DIBS__BELL_MAX];
     dibs__notice notice;
 } dibs__sqlite_notice;
 
-/* Rings that are kept until their transaction is committed. */
+/* Notices that are kept until their transaction is committed. */
 typedef struct dibs__sqlite_notices {
     dibs__sqlite_notice *items;
     size_t count;
     size_t room;
 } dibs__sqlite_notices;
 
-/* Zeroed storage is an empty peal. A ring that finds no room is lost. */
+/* Zeroed storage is an empty list. A notice that finds no room is lost. */
 void dibs__sqlite_notices_fini(dibs__sqlite_notices *list);
 void dibs__sqlite_notices_add(dibs__sqlite_notices *list,
                               const dibs__party *party);
@@ -48,15 +48,15 @@ DIBS_MUST_CHECK dibs_status dibs__sqlite_doorbell_open(
 size_t dibs__sqlite_doorbell_hear(dibs__sqlite_doorbell *doorbell,
                                   dibs__notice *notices, size_t max);
 
-/* What others ring this handle by, "" when it is not open. */
+/* The address at which others notify this handle, "" when it is not open. */
 const char *dibs__sqlite_doorbell_address(dibs__sqlite_doorbell *doorbell);
 
-/* Sends every ring without blocking and empties the peal. */
+/* Sends every notice without blocking and empties the list. */
 void dibs__sqlite_doorbell_notify(dibs__sqlite_doorbell *doorbell,
                                   dibs__sqlite_notices *list);
 
-/* Runs in a child process right after the fork: forgets the bells of the
- * parent. */
+/* Runs in a child process right after the fork: forgets the doorbells of
+ * the parent. */
 void dibs__sqlite_doorbell_forked(void);
 
 #endif

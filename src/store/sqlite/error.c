@@ -1,4 +1,4 @@
-/* error.c - what a result code of SQLite means for the caller. Pure.
+/* error.c - the status of a result code of SQLite. Pure.
  *
  * One table decides. The promise to keep: DIBS_UNAVAIL only when nothing can
  * have changed. A transaction that did not reach its commit changes nothing; an

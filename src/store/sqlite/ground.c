@@ -1,4 +1,4 @@
-/* ground.c - is the place of a database file fit for it.
+/* ground.c - checks whether the path of a database file is fit for it.
  *
  * Only looks: the file is never opened here, for closing it would drop the locks
  * that SQLite holds on it in this process. Any thread. */
@@ -78,7 +78,8 @@ static dibs_status check_fs(const char *folder, dibs_error *err)
     const char *name;
 
     if (statfs(folder, &fs) != 0)
-        return fail_path(folder, "the file system cannot be told", errno, err);
+        return fail_path(folder, "the type of the file system is unknown",
+                         errno, err);
     name = dibs__ground_network((unsigned long)fs.f_type);
     if (!name)
         return DIBS_OK;
@@ -117,7 +118,7 @@ static dibs_status check_file(const char *path, dibs_error *err)
         int number = errno;
 
         /* It may be there by now: another process made it. Only a link that
-         * leads nowhere is no place for one. */
+         * leads nowhere is unfit for one. */
         if (number == ENOENT && (lstat(path, &at) != 0 || !S_ISLNK(at.st_mode)))
             return DIBS_OK;
         return fail_path(path, "the file cannot be reached", number, err);
@@ -126,7 +127,8 @@ static dibs_status check_file(const char *path, dibs_error *err)
         return fail_path(path, "a folder; name a file in it", EISDIR, err);
     if (!S_ISREG(at.st_mode))
         return dibsx_fail(err, DIBS_REFUSED,
-                          "not a plain file; name another (%s)", path);
+                          "the path is not a plain file; name another (%s)",
+                          path);
     if (faccessat(AT_FDCWD, path, W_OK | R_OK, AT_EACCESS) != 0)
         return fail_path(
             path, "the file may not be written; check its owner and mode",

@@ -1,4 +1,4 @@
-/* ground.h - is the place of a database file fit for it. */
+/* ground.h - checks whether the path of a database file is fit for it. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_STORE_SQLITE_GROUND_H
 #define DIBS_STORE_SQLITE_GROUND_H
@@ -6,8 +6,8 @@
 #include <dibs/types.h>
 
 /* Checks that `path` can be a database: in a folder that is there and may be
- * written, a plain file or nothing, and not on a network file system unless
- * any_fs. *out is then its absolute path without links; free it with
+ * written, a plain file or nothing, and on a local file system, or any with any_fs.
+ * *out is then its absolute path without links; free it with
  * dibsx_free().
  *   DIBS_DENIED   the folder or the file may not be written
  *   DIBS_REFUSED  anything else that is wrong with it */

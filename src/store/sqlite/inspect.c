@@ -49,7 +49,7 @@ dibs_status dibs__sqlite_inspect(struct dibs__store *st, const char *name,
     return rc;
 }
 
-/* Finds the place of a row in the page; NULL when it belongs to the next. */
+/* Finds or adds the name of a row in the page; NULL when it belongs to the next. */
 static page_name *find_page_name(page *pg, const char *name, size_t len)
 {
     page_name *last = pg->count ? &pg->names[pg->count - 1] : NULL;

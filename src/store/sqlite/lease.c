@@ -1,5 +1,5 @@
 /* lease.c - the lease steps: load the roll of a name, apply the grant rule, write
- * back what it marked, in one transaction; ring once it is committed.
+ * back what it marked, in one transaction; send notices once it is committed.
  *
  * Any thread. Renewals have a connection of their own. */
 /* SPDX-License-Identifier: MIT */
@@ -64,8 +64,8 @@ dibs__sqlite_acquire(struct dibs__store *st, const dibs__ask *ask,
     return dibs__sqlite_step_end(st, cn, rc, err);
 }
 
-/* Ends a step that took some names and was refused the last one: nothing of it
- * has been, but those who are in the way are told, if they want to be. */
+/* Ends a step that acquired some names and was refused the last one: it changes
+ * nothing, but notifies the holders in the way that asked for such notices. */
 static void acquire_none(struct dibs__store *st, dibs__sqlite_conn *cn)
 {
     dibs__sqlite_roll_back(cn);

@@ -12,8 +12,8 @@
 /* A page ends with the entry in which it reaches one of these. */
 enum { PAGE_ENTRIES = 256, PAGE_BYTES = 256 << 10 };
 
-/* What is beyond `keep` goes by one append in so many, for to find it all that is
- * kept must be counted. */
+/* Only one append in many removes the entries beyond `keep`, because it must count all
+ * that are kept to find them. */
 static uint64_t trim_every(uint32_t keep)
 {
     return keep / 8 + 1;

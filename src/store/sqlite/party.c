@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* How long a party must have been dead to be swept. Those who ask for its name
- * drop it at once. */
+/* How long a party must have been dead to be swept. A step on its name drops it at
+ * once. */
 #define SWEPT_AFTER_US ((int64_t)60 * 1000 * 1000)
 
 static bool

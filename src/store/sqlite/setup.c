@@ -1,4 +1,4 @@
-/* setup.c - is this database ours, of this version and of this boot.
+/* setup.c - checks that a database is ours, of this version and of this boot.
  *
  * Nothing is changed in a file that is not ours. Many processes may open a fresh
  * file, or one of the version before, at once: one makes the tables, the others
@@ -38,7 +38,7 @@ static dibs_status read_number(dibs__sqlite_conn *cn, const char *sql,
     return code == SQLITE_ROW ? DIBS_OK : dibs__sqlite_raise(cn, code, err);
 }
 
-/* What must be done before the database can be used. */
+/* The work to do before the database can be used. */
 typedef enum due {
     DUE_NOTHING,
     DUE_UPGRADE, /* it is of the version before this */
@@ -56,10 +56,11 @@ static dibs_status identify_db(dibs__sqlite_conn *cn, due *out, dibs_error *err)
     if (rc != DIBS_OK)
         return rc;
     if (application == APPLICATION_ID && version > SCHEMA_VERSION)
-        return dibsx_fail(err, DIBS_REFUSED,
-                          "made by a newer dibs; upgrade this one (schema "
-                          "version %lld, %d is known; %s)",
-                          (long long)version, SCHEMA_VERSION, cn->file->path);
+        return dibsx_fail(
+            err, DIBS_REFUSED,
+            "the database was made by a newer dibs; upgrade this one (schema "
+            "version %lld, %d is known; %s)",
+            (long long)version, SCHEMA_VERSION, cn->file->path);
     *out = version == SCHEMA_VERSION ? DUE_NOTHING : DUE_UPGRADE;
     if (application == APPLICATION_ID && version > 0)
         return DIBS_OK;
@@ -69,13 +70,14 @@ static dibs_status identify_db(dibs__sqlite_conn *cn, due *out, dibs_error *err)
     *out = DUE_TABLES;
     if (application == 0 && version == 0 && tables == 0)
         return DIBS_OK;
-    return dibsx_fail(err, DIBS_REFUSED,
-                      "a database of another program; name another file (%s)",
-                      cn->file->path);
+    return dibsx_fail(
+        err, DIBS_REFUSED,
+        "the file is a database of another program; name another (%s)",
+        cn->file->path);
 }
 
-/* What looks foreign may be ours and just being made: the numbers were read one
- * by one. Reads them as of one moment. */
+/* A database that looks foreign may be ours and in the making: the numbers were read
+ * one by one. Reads them as of one moment. */
 static dibs_status
 identify_again(dibs__sqlite_conn *cn, due *out, dibs_error *err)
 {
@@ -225,10 +227,11 @@ static dibs_status check_era(dibs__sqlite_conn *cn, dibs_error *err)
     }
     if (rc != DIBS_OK || strcmp(stored, era) == 0)
         return rc;
-    return dibsx_fail(err, DIBS_REFUSED,
-                      "in use from another time namespace, where the clock of "
-                      "leases differs; use one database for each (%s)",
-                      cn->file->path);
+    return dibsx_fail(
+        err, DIBS_REFUSED,
+        "the database is in use from another time namespace, where the "
+        "clock of leases differs; use one database for each (%s)",
+        cn->file->path);
 }
 
 static dibs_status setup_file(dibs__sqlite_conn *cn, dibs_error *err)

@@ -1,5 +1,5 @@
 /* step.c - the frame of every step that changes a database: one transaction, and
- * rings once it is committed.
+ * notices once it is committed.
  *
  * Owns nothing. Any thread; a connection is locked from begin to end. */
 /* SPDX-License-Identifier: MIT */

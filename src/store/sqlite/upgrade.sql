@@ -1,5 +1,5 @@
 -- upgrade.sql - from version 1 of the tables to version 2, in one transaction.
--- Those who have version 1 open go on with it: they name the columns they use.
+-- Programs of version 1 that have it open go on with it: they name their columns.
 
 ALTER TABLE party ADD COLUMN tell INTEGER NOT NULL DEFAULT 0;
 

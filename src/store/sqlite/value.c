@@ -1,7 +1,7 @@
 /* value.c - the value steps: get, put, add, delete, list.
  *
- * They use the connection whose commits reach the disk. What has expired counts
- * as nothing; every change removes some of it. Any thread. */
+ * They use the connection whose commits reach the disk. A value that has expired
+ * counts as absent; every change removes some of these. Any thread. */
 /* SPDX-License-Identifier: MIT */
 #include "base/alloc.h"
 #include "base/fail.h"
@@ -15,7 +15,7 @@ enum { PAGE_KEYS = 256, NUMBER_MAX = 21 };
 
 #define FOR_EVER INT64_MAX
 
-/* What is kept of a value beside its bytes. */
+/* The columns of a value beside its bytes. */
 typedef struct head {
     uint64_t version; /* 0: there is none */
     int64_t until_wall_us;

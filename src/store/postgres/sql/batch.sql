@@ -2,10 +2,10 @@
 
 -- The short ways of acquire and release for many, in one statement: those without
 -- a ttl are released. Answers 64 * fence + number, which is below 64, for those that
--- it did; what becomes of the others is for batch to say, in a transaction of its own. They come sorted by
--- name, and are joined in that order, so that two who do it at once never wait for
--- each other in a circle: the connection has no other joins than nested loops. Of
--- those with the same name, the first is done. a_lazily: all of them are released.
+-- it did; `batch` does the others, in a transaction of its own. They come sorted by
+-- name, and are joined in that order, so that two such statements cannot deadlock:
+-- the connection has no other joins than nested loops. If several have the same name,
+-- the first is done. a_lazily: all of them are released.
 CREATE FUNCTION @schema@.few(a_names text[], a_owners text[], a_ttls bigint[],
                              a_whos text[], a_bell text, a_lazily boolean)
 RETURNS SETOF bigint

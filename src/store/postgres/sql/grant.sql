@@ -1,7 +1,7 @@
 -- grant.sql - the grant rule of src/store/grant.c, over the rows of one name. The
 -- steps in lease.sql call these; the name is locked by then (enter), and `at_us`
--- is the time of the step. One thing is this store's own: a waiter that was cut off
--- is waited for, or passed over (serve).
+-- is the time of the step. One rule is this store's own: serve waits for a waiter that
+-- was cut off, or passes it over.
 --
 -- A fence is greatest(last + 1, clock in us), with a `last` for each name: a
 -- watermark for the whole store would be one row that every grant locks until its
@@ -12,16 +12,16 @@
 --       transaction, and a new row of the name begins at that floor (found).
 --   (3) A failover that lost grants loses rows too; then the clock carries it, as
 --       on every store: grants from then on are later.
--- What "queued" is answered with is greatest(last, clock - 1): at least every
--- fence granted before it, of this name by (1) and of others by the clock, and
--- below every fence that the name grants after it.
+-- The answer "queued" has the fence greatest(last, clock - 1): at least every fence
+-- granted before it, of this name by (1) and of others by the clock, and below every
+-- fence that the name grants after it.
 
 CREATE FUNCTION @schema@.now_us() RETURNS bigint
 LANGUAGE sql VOLATILE PARALLEL SAFE AS $$
     SELECT (date_part('epoch', clock_timestamp()) * 1000000)::bigint
 $$;
 
--- A ring is a hint. It leaves when the step is committed.
+-- A notice is a hint. It leaves when the step is committed.
 CREATE FUNCTION @schema@.ring(a_bell text, a_owner text, a_news text,
                               a_fence bigint) RETURNS void
 LANGUAGE plpgsql AS $$
@@ -33,8 +33,8 @@ BEGIN
 END
 $$;
 
--- The change that follows may be lost in a crash of the server: it takes nothing
--- from anybody, so that what is lost costs time only.
+-- A crash of the server may lose the change that follows: it takes nothing from any
+-- client, so that the loss costs time only.
 CREATE FUNCTION @schema@.lazily() RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -58,7 +58,7 @@ BEGIN
 END
 $$;
 
--- Who has left is granted nothing until the tombstone's time has passed.
+-- An owner that has left is granted nothing until its tombstone's time has passed.
 CREATE FUNCTION @schema@.put_tomb(a_name text, a_owner text, a_until bigint)
 RETURNS void
 LANGUAGE plpgsql AS $$
@@ -68,7 +68,7 @@ BEGIN
 END
 $$;
 
--- Who has a ghost's tombstone to come gets it; all whose time has passed are
+-- A ghost that a tombstone follows gets it; all parties whose time has passed are
 -- dropped.
 CREATE FUNCTION @schema@.prune(a_name text, at_us bigint) RETURNS void
 LANGUAGE plpgsql AS $$
@@ -88,7 +88,7 @@ BEGIN
 END
 $$;
 
--- Makes a party of who holds the name by its row alone; tidy undoes it.
+-- Makes a party of the holder that has the name by its row alone; tidy undoes it.
 CREATE FUNCTION @schema@.unfold(r @schema@.roll, at_us bigint) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -102,9 +102,9 @@ BEGIN
 END
 $$;
 
--- Begins a step: locks the name, ends what has expired, answers the time. Who has
--- a part in the name has a party from then on. NULL when the name is not known,
--- unless it is to be.
+-- Begins a step: locks the name, ends expired parties, answers the time. From then on
+-- every holder and waiter of the name has a party. Answers NULL for an unknown name,
+-- but makes its row first with a_make.
 CREATE FUNCTION @schema@.enter(a_name text, a_make boolean) RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -197,7 +197,7 @@ BEGIN
 END
 $$;
 
--- Whether one more could be granted now, beside all who hold.
+-- Whether one more could be granted now, beside all that hold.
 CREATE FUNCTION @schema@.fits(a_name text, a_mode @schema@.mode,
                               a_permits bigint, a_capacity bigint)
 RETURNS boolean
@@ -233,7 +233,7 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
 $$;
 
 -- Whether a session listens to this bell. Such a session has an advisory lock by the
--- name of the channel (bell.c), which the server ends with the session: at once, when
+-- name of the channel (doorbell.c), which the server ends with the session: at once, when
 -- the client was killed. The look takes the lock and lets it go in one expression, in
 -- which nothing can come between, so that many dead waiters fill no table of locks.
 -- A session does not see its own lock; that of the bell has a setting for it. A
@@ -267,8 +267,8 @@ END
 $$;
 
 -- Serves the queue from its head, of those with at least a priority. Answers how
--- many were served, or -1 - so many when one is left that is waited for: because it
--- does not fit, or does not hear. One that does not hear gets no claim: its client
+-- many were served, or -1 - so many when one is left to wait for: because it does not
+-- fit, or does not hear. One that does not hear gets no claim: its client
 -- was killed, and a claim would keep all others waiting; or was cut off, and asks
 -- again at once. So the name is kept free until it asks, or has been silent for too
 -- long: then it is passed over, and keeps its place.
@@ -323,7 +323,7 @@ BEGIN
 END
 $$;
 
--- Ends a step: whoever is alone in the name, with a plain lock, has it by the
+-- Ends a step: a holder that is alone in the name, with a plain lock, has it by the
 -- name's row alone again.
 CREATE FUNCTION @schema@.tidy(a_name text) RETURNS void
 LANGUAGE plpgsql AS $$
@@ -367,8 +367,8 @@ BEGIN
 END
 $$;
 
--- Rings the holders that want to know that somebody was refused, but for one. Who
--- has just been granted is told of that first.
+-- Notifies the holders that want to know of a refusal, but for one. A holder with a
+-- new grant gets the notice of the grant instead.
 CREATE FUNCTION @schema@.tell_wanted(a_name text, a_but text, at_us bigint)
 RETURNS void
 LANGUAGE plpgsql AS $$
@@ -424,9 +424,9 @@ BEGIN
 END
 $$;
 
--- Those who use new names sweep, one in sixteen of them, when all else is done: a
--- step of several names has locked some that look unused, and may yet wait for
--- others, which it must not do with swept names in hand.
+-- One in sixteen steps that add a name sweeps, when all else is done: a step of
+-- several names has locked some that look unused, and may yet wait for others, which
+-- it must not do while it has locked swept names.
 CREATE CONSTRAINT TRIGGER sweep AFTER INSERT ON @schema@.roll
 DEFERRABLE INITIALLY DEFERRED
 FOR EACH ROW WHEN (new.since_us % 16 = 0) EXECUTE FUNCTION @schema@.sweep();

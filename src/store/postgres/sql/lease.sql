@@ -45,7 +45,8 @@ BEGIN
 END
 $$;
 
--- One who only tries, while another has it plainly, is told so without a lock.
+-- An owner that only tries, while another holds a plain lock, is refused without
+-- locking the row.
 CREATE FUNCTION @schema@.acquire_other(
     a_name text, a_owner text, a_mode @schema@.mode, a_permits bigint,
     a_capacity bigint, a_flags integer, a_priority integer, a_ttl_ms bigint,

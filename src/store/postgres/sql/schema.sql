@@ -1,18 +1,18 @@
 -- schema.sql - the tables of the PostgreSQL store, version 1. @schema@ is the
 -- schema's name, put in when this is run.
 --
--- roll: one row for each name that is known. Whoever changes anything about a name
--- locks it first. A lock that one has and nobody else asks for is in this row
--- alone, which is updated in place: no new entry in the index, and its page is
+-- roll: one row for each known name. Every step that changes anything about a name
+-- locks it first. A lock with a holder and no waiters is in this row alone, which is
+-- updated in place: no new entry in the index, and its page is
 -- tidied as it is written. Times are in microseconds of clock_timestamp().
 --   last     the highest fence of the name so far; that of `owner`, if there is one
---   owner    who holds it, exclusively; '' when nobody does, or it is crowded
+--   owner    its exclusive holder; '' when there is none, or it is crowded
 --   crowded  the name has parties or tombs, so the short ways do not do
--- party: who holds, waits for or has left a name (src/store/grant.h), when there is
--- more to say than a row of the roll can.
--- tomb: owners who have left a name while a request of theirs was unanswered. Apart
--- from the parties, for a name that is handed on quickly has many of them.
--- lease: a view, all who hold or wait.
+-- party: the parties of a name (src/store/grant.h), when a row of the roll cannot
+-- describe them.
+-- tomb: owners that have left a name while a request of theirs was unanswered. Apart
+-- from the parties, because a name that changes hands quickly has many of them.
+-- lease: a view, all that hold or wait.
 -- meta: one row. `floor` is at least every fence of names that were swept; `swept`
 -- is how far the sweep has come.
 -- value: bytes by key; until_us is NULL for ever.

@@ -1,4 +1,4 @@
--- turn.sql - the steps turn and acquire_all of src/store/lease.h.
+-- turn.sql - the steps convert and acquire_all of src/store/lease.h.
 
 -- Answers "0 fence left_ms claim", "1 who" when others share it, "3", or
 -- "18 why".
@@ -35,7 +35,7 @@ BEGIN
 END
 $$;
 
--- Why a lease cannot be turned, or NULL.
+-- Why a lease cannot be converted, or NULL.
 CREATE FUNCTION @schema@.check_conversion(mine @schema@.party, heir @schema@.party,
                                     a_mode @schema@.mode, at_us bigint)
 RETURNS text
@@ -63,7 +63,7 @@ BEGIN
 END
 $$;
 
--- Another owner has said nothing yet, so it cannot be rung.
+-- The client of another owner has asked nothing yet, so it has no doorbell.
 CREATE FUNCTION @schema@.convert_lease(mine @schema@.party, a_mode @schema@.mode,
                                     a_to text, a_ttl_ms bigint, at_us bigint)
 RETURNS void
@@ -86,9 +86,8 @@ END
 $$;
 
 -- Locks every name in order, looks at each as it was given, and grants all or
--- none. Answers "0" and for each fence left_ms claim, or what is with the first
--- that cannot be had: "1 which fence left_ms ahead who", "3 which" or
--- "6 which capacity".
+-- none. Answers "0" and for each fence left_ms claim, or why the first refused name
+-- was refused: "1 which fence left_ms ahead who", "3 which" or "6 which capacity".
 CREATE FUNCTION @schema@.acquire_all(
     a_names text[], a_owners text[], a_priorities bigint[], a_ttls bigint[],
     a_tells bigint[], a_whos text[], a_bell text)
@@ -127,7 +126,7 @@ BEGIN
 END
 $$;
 
--- Of a name that can be had: " fence left_ms claim".
+-- Acquires a name that is free: " fence left_ms claim".
 CREATE FUNCTION @schema@.acquire_one(mine @schema@.party, at_us bigint)
 RETURNS text
 LANGUAGE plpgsql AS $$
@@ -145,7 +144,7 @@ BEGIN
 END
 $$;
 
--- Why a name cannot be had exclusively now, or NULL.
+-- Why a name cannot be acquired exclusively now, or NULL.
 CREATE FUNCTION @schema@.why_not(a_which integer, a_name text, a_owner text,
                                  a_priority integer, at_us bigint)
 RETURNS text
