@@ -27,8 +27,9 @@ static void pass_on(const dibs_finding *finding, void *arg)
     rl->each(&at, rl->arg);
 }
 
-static void say(const relay *rl, dibs_severity severity, const char *subject,
-                const char *found, const char *advice)
+static void
+report_finding(const relay *rl, dibs_severity severity, const char *subject,
+               const char *found, const char *advice)
 {
     const dibs_finding finding = {severity, subject, found, advice};
 
@@ -70,21 +71,22 @@ report_vote(dibs__quorum *qm, const relay *rl, size_t node, dibsx_nsec deadline)
         st->ops->vote->renew(st, &vw.voter, NULL, 0, deadline, &word, &err);
 
     if (rc != DIBS_OK) {
-        say(rl, DIBS_CAUTION, "vote", err.message,
-            "it counts as away until it votes");
+        report_finding(rl, DIBS_CAUTION, "vote", err.message,
+                       "it counts as away until it votes");
     } else if (!vw.counts) {
         snprintf(text, sizeof(text),
                  "does not count: its clock is %+" PRId64
                  " ms from the middle, "
                  "or has jumped, or it is another node by another name",
                  vw.off_ms);
-        say(rl, DIBS_CAUTION, "vote", text, "set all clocks by NTP, slewed");
+        report_finding(rl, DIBS_CAUTION, "vote", text,
+                       "set all clocks by NTP, slewed");
     } else {
         snprintf(text, sizeof(text),
                  "counts; answers in %" PRId64 " us, its clock is %+" PRId64
                  " ms from the middle",
                  vw.took_us, vw.off_ms);
-        say(rl, DIBS_FINE, "vote", text, NULL);
+        report_finding(rl, DIBS_FINE, "vote", text, NULL);
     }
     return rc == DIBS_OK && vw.counts;
 }
@@ -104,7 +106,7 @@ static bool report_node(dibs__quorum *qm, size_t node, dibsx_nsec deadline,
         rc =
             st->ops->audit(st, deadline, pass_on, (void *)(uintptr_t)&rl, &err);
     if (rc != DIBS_OK) {
-        say(&rl, DIBS_CAUTION, "vote", err.message, "bring it back");
+        report_finding(&rl, DIBS_CAUTION, "vote", err.message, "bring it back");
         return false;
     }
     return report_vote(qm, &rl, node, deadline);

@@ -7,7 +7,7 @@ size_t dibs__majority(size_t count)
     return count / 2 + 1;
 }
 
-static bool said(const dibs__vote *vote, dibs_status rc)
+static bool has_status(const dibs__vote *vote, dibs_status rc)
 {
     return vote->in && vote->counts && vote->rc == rc;
 }
@@ -17,7 +17,7 @@ size_t dibs__ballot_said(const dibs__ballot *bl, dibs_status rc)
     size_t sum = 0;
 
     for (size_t i = 0; i < bl->count; i++)
-        sum += said(&bl->votes[i], rc);
+        sum += has_status(&bl->votes[i], rc);
     return sum;
 }
 
@@ -40,12 +40,13 @@ dibs__verdict dibs__ballot_count(const dibs__ballot *bl)
     return yes + not_in(bl) >= majority ? DIBS__OPEN : DIBS__DEFEAT;
 }
 
-static size_t agree(const dibs__ballot *bl, uint64_t fence)
+static size_t count_agreeing(const dibs__ballot *bl, uint64_t fence)
 {
     size_t sum = 0;
 
     for (size_t i = 0; i < bl->count; i++)
-        sum += said(&bl->votes[i], DIBS_OK) && bl->votes[i].fence == fence;
+        sum +=
+            has_status(&bl->votes[i], DIBS_OK) && bl->votes[i].fence == fence;
     return sum;
 }
 
@@ -83,9 +84,9 @@ dibs__verdict dibs__ballot_grants(const dibs__ballot *bl, uint64_t *fence)
     for (size_t i = 0; i < bl->count && verdict == DIBS__WON; i++) {
         const dibs__vote *vote = &bl->votes[i];
 
-        if (!said(vote, DIBS_OK))
+        if (!has_status(vote, DIBS_OK))
             continue;
-        if (agree(bl, vote->fence) >= dibs__majority(bl->count)) {
+        if (count_agreeing(bl, vote->fence) >= dibs__majority(bl->count)) {
             *fence = vote->fence;
             return DIBS__WON;
         }
@@ -104,7 +105,8 @@ static size_t with_left(const dibs__ballot *bl, int64_t left_ms)
     size_t sum = 0;
 
     for (size_t i = 0; i < bl->count; i++)
-        sum += said(&bl->votes[i], DIBS_OK) && bl->votes[i].left_ms >= left_ms;
+        sum += has_status(&bl->votes[i], DIBS_OK) &&
+               bl->votes[i].left_ms >= left_ms;
     return sum;
 }
 
@@ -113,7 +115,8 @@ static size_t with_fence(const dibs__ballot *bl, uint64_t fence)
     size_t sum = 0;
 
     for (size_t i = 0; i < bl->count; i++)
-        sum += said(&bl->votes[i], DIBS_OK) && bl->votes[i].fence >= fence;
+        sum +=
+            has_status(&bl->votes[i], DIBS_OK) && bl->votes[i].fence >= fence;
     return sum;
 }
 
@@ -148,7 +151,7 @@ dibs_status dibs__ballot_failure(const dibs__ballot *bl)
         const dibs__vote *vote = &bl->votes[i];
 
         unknown = unknown || !vote->in || vote->rc == DIBS_UNKNOWN;
-        if (said(vote, DIBS_OK) || said(vote, DIBS_BUSY))
+        if (has_status(vote, DIBS_OK) || has_status(vote, DIBS_BUSY))
             continue;
         common =
             common == DIBS_OK || common == vote->rc ? vote->rc : DIBS_UNAVAIL;

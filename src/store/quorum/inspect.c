@@ -41,7 +41,7 @@ static void showing_free(dibs__round *rd)
         dibsx_free(sh->heaps[i].items);
 }
 
-static bool grow(heap *hp)
+static bool grow_heap(heap *hp)
 {
     size_t room = hp->room ? 2 * hp->room : 16;
     found *items;
@@ -57,15 +57,15 @@ static bool grow(heap *hp)
     return true;
 }
 
-static bool
-collect(const char *name, const dibs__entry *entries, size_t count, void *arg)
+static bool collect_entries(const char *name, const dibs__entry *entries,
+                            size_t count, void *arg)
 {
     heap *hp = arg;
 
     for (size_t i = 0; i < count && !hp->full; i++) {
         if (!entries[i].holder)
             continue;
-        hp->full = !grow(hp);
+        hp->full = !grow_heap(hp);
         if (hp->full)
             break;
         snprintf(hp->items[hp->count].name, sizeof(hp->items->name), "%s",
@@ -86,10 +86,11 @@ show_at(dibs__round *rd, size_t node, dibs__vote *vote, dibs_error *err)
 
     (void)vote;
     if (sh->all)
-        rc = st->ops->lease->list(st, sh->text, rd->deadline, collect, hp, err);
+        rc = st->ops->lease->list(st, sh->text, rd->deadline, collect_entries,
+                                  hp, err);
     else
-        rc = st->ops->lease->inspect(st, sh->text, rd->deadline, collect, hp,
-                                     err);
+        rc = st->ops->lease->inspect(st, sh->text, rd->deadline,
+                                     collect_entries, hp, err);
     if (hp->full)
         return dibsx_fail(err, DIBS_NOMEM,
                           "a list is at most %d leases: the quorum has more; "
@@ -107,8 +108,9 @@ static bool never_enough(const dibs__round *rd)
 }
 
 /* Asks all nodes. DIBS_OK: a majority has answered; drop *out. */
-static dibs_status look(dibs__quorum *qm, const char *text, bool all,
-                        dibsx_nsec deadline, showing **out, dibs_error *err)
+static dibs_status
+ask_nodes(dibs__quorum *qm, const char *text, bool all, dibsx_nsec deadline,
+          showing **out, dibs_error *err)
 {
     int64_t span_ms =
         all && LIST_MS > qm->node_timeout_ms ? LIST_MS : qm->node_timeout_ms;
@@ -148,7 +150,7 @@ static int in_order(const void *a, const void *b)
 }
 
 /* All that was found, by name and owner; NULL when memory is short. */
-static found **sort(showing *sh, size_t *count)
+static found **sort_found(showing *sh, size_t *count)
 {
     const dibs__ballot *bl = &sh->rd.ballot;
     found **sorted;
@@ -170,8 +172,8 @@ static found **sort(showing *sh, size_t *count)
 
 /* What the nodes have of one owner, as one; false when it is held by too few,
  * also counting those that did not answer. */
-static bool
-merge(const showing *sh, found *const *same, size_t count, dibs__entry *out)
+static bool merge_entries(const showing *sh, found *const *same, size_t count,
+                          dibs__entry *out)
 {
     dibs__ballot bl = {.count = sh->rd.ballot.count};
     size_t silent = bl.count - dibs__ballot_said(&sh->rd.ballot, DIBS_OK);
@@ -212,11 +214,11 @@ static size_t run_of(found *const *first, size_t count, bool owner)
 }
 
 /* Shows what a majority has; returns how many, or -1 when memory is short. */
-static long show(showing *sh, dibs__entries_fn *each, void *arg)
+static long show_entries(showing *sh, dibs__entries_fn *each, void *arg)
 {
     dibs__display dp = {.each = each, .arg = arg};
     size_t count, same, next;
-    found **sorted = sort(sh, &count);
+    found **sorted = sort_found(sh, &count);
     bool more = true;
     long shown = 0;
 
@@ -230,7 +232,7 @@ static long show(showing *sh, dibs__entries_fn *each, void *arg)
             shown = -1;
         for (size_t k = 0; k < same && shown >= 0; k += next) {
             next = run_of(sorted + i + k, same - k, true);
-            held += merge(sh, sorted + i + k, next, &dp.entries[held]);
+            held += merge_entries(sh, sorted + i + k, next, &dp.entries[held]);
         }
         if (held == 0 || shown < 0)
             continue;
@@ -247,12 +249,12 @@ show_all(dibs__quorum *qm, const char *text, bool all, dibsx_nsec deadline,
          dibs__entries_fn *each, void *arg, dibs_error *err)
 {
     showing *sh;
-    dibs_status rc = look(qm, text, all, deadline, &sh, err);
+    dibs_status rc = ask_nodes(qm, text, all, deadline, &sh, err);
     long shown;
 
     if (rc != DIBS_OK)
         return rc;
-    shown = show(sh, each, arg);
+    shown = show_entries(sh, each, arg);
     dibs__round_drop(&sh->rd);
     if (shown < 0)
         return dibsx_nomem(err, "a list of leases");
@@ -283,8 +285,8 @@ typedef struct target {
     char owners[DIBS__NAME_SLOTS][DIBS_OWNER_SIZE];
 } target;
 
-static bool
-aim(const char *name, const dibs__entry *entries, size_t count, void *arg)
+static bool collect_targets(const char *name, const dibs__entry *entries,
+                            size_t count, void *arg)
 {
     target *tg = arg;
 
@@ -300,7 +302,8 @@ dibs__quorum_revoke(struct dibs__store *st, const char *name, uint64_t fence,
                     dibsx_nsec deadline, uint32_t *broken, dibs_error *err)
 {
     target tg = {.fence = fence};
-    dibs_status rc = dibs__quorum_inspect(st, name, deadline, aim, &tg, err);
+    dibs_status rc =
+        dibs__quorum_inspect(st, name, deadline, collect_targets, &tg, err);
 
     *broken = 0;
     if (rc != DIBS_OK)

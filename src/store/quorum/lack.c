@@ -69,8 +69,9 @@ dibs__quorum_yield(struct dibs__store *st, const char *name, uint64_t fence,
     return dibs__quorum_unsupported(DIBS__CAN_RING, err);
 }
 
-static dibs_status get(struct dibs__store *st, const char *key,
-                       dibsx_nsec deadline, dibs_value *out, dibs_error *err)
+static dibs_status
+refuse_get(struct dibs__store *st, const char *key, dibsx_nsec deadline,
+           dibs_value *out, dibs_error *err)
 {
     (void)st;
     (void)key;
@@ -79,8 +80,9 @@ static dibs_status get(struct dibs__store *st, const char *key,
     return dibs__quorum_unsupported(DIBS__CAN_VALUE, err);
 }
 
-static dibs_status put(struct dibs__store *st, const dibs__put *put,
-                       dibsx_nsec deadline, uint64_t *version, dibs_error *err)
+static dibs_status
+refuse_put(struct dibs__store *st, const dibs__put *put, dibsx_nsec deadline,
+           uint64_t *version, dibs_error *err)
 {
     (void)st;
     (void)put;
@@ -89,8 +91,9 @@ static dibs_status put(struct dibs__store *st, const dibs__put *put,
     return dibs__quorum_unsupported(DIBS__CAN_VALUE, err);
 }
 
-static dibs_status add(struct dibs__store *st, const char *key, int64_t delta,
-                       dibsx_nsec deadline, int64_t *sum, dibs_error *err)
+static dibs_status
+refuse_add(struct dibs__store *st, const char *key, int64_t delta,
+           dibsx_nsec deadline, int64_t *sum, dibs_error *err)
 {
     (void)st;
     (void)key;
@@ -100,8 +103,9 @@ static dibs_status add(struct dibs__store *st, const char *key, int64_t delta,
     return dibs__quorum_unsupported(DIBS__CAN_VALUE, err);
 }
 
-static dibs_status del(struct dibs__store *st, const char *key,
-                       uint64_t expected, dibsx_nsec deadline, dibs_error *err)
+static dibs_status
+refuse_del(struct dibs__store *st, const char *key, uint64_t expected,
+           dibsx_nsec deadline, dibs_error *err)
 {
     (void)st;
     (void)key;
@@ -111,8 +115,8 @@ static dibs_status del(struct dibs__store *st, const char *key,
 }
 
 static dibs_status
-list(struct dibs__store *st, const char *begins, dibsx_nsec deadline,
-     dibs_state_fn *each, void *arg, dibs_error *err)
+refuse_list(struct dibs__store *st, const char *begins, dibsx_nsec deadline,
+            dibs_state_fn *each, void *arg, dibs_error *err)
 {
     (void)st;
     (void)begins;
@@ -123,8 +127,9 @@ list(struct dibs__store *st, const char *begins, dibsx_nsec deadline,
 }
 
 static dibs_status
-append(struct dibs__store *st, const char *topic, const void *data, size_t len,
-       uint32_t keep, dibsx_nsec deadline, uint64_t *position, dibs_error *err)
+refuse_append(struct dibs__store *st, const char *topic, const void *data,
+              size_t len, uint32_t keep, dibsx_nsec deadline,
+              uint64_t *position, dibs_error *err)
 {
     (void)st;
     (void)topic;
@@ -136,9 +141,9 @@ append(struct dibs__store *st, const char *topic, const void *data, size_t len,
     return dibs__quorum_unsupported(DIBS__CAN_LOG, err);
 }
 
-static dibs_status
-read_log(struct dibs__store *st, const char *topic, uint64_t after, size_t max,
-         dibsx_nsec deadline, dibs__log_fn *each, void *arg, dibs_error *err)
+static dibs_status refuse_read(struct dibs__store *st, const char *topic,
+                               uint64_t after, size_t max, dibsx_nsec deadline,
+                               dibs__log_fn *each, void *arg, dibs_error *err)
 {
     (void)st;
     (void)topic;
@@ -150,6 +155,10 @@ read_log(struct dibs__store *st, const char *topic, uint64_t after, size_t max,
     return dibs__quorum_unsupported(DIBS__CAN_LOG, err);
 }
 
-const dibs__value_ops dibs__quorum_value_ops = {
-    .get = get, .put = put, .add = add, .del = del, .list = list};
-const dibs__log_ops dibs__quorum_log_ops = {.append = append, .read = read_log};
+const dibs__value_ops dibs__quorum_value_ops = {.get = refuse_get,
+                                                .put = refuse_put,
+                                                .add = refuse_add,
+                                                .del = refuse_del,
+                                                .list = refuse_list};
+const dibs__log_ops dibs__quorum_log_ops = {.append = refuse_append,
+                                            .read = refuse_read};

@@ -152,7 +152,7 @@ leaving_new(dibs__quorum *qm, const dibs__leave *leave, dibsx_nsec deadline)
 
 /* What the nodes are offered: the time in their middle, so that most of them have
  * given nothing above it. */
-static uint64_t propose(dibs__quorum *qm, const dibs__slots *slots)
+static uint64_t propose_fence(dibs__quorum *qm, const dibs__slots *slots)
 {
     uint64_t fence;
     int64_t wall_us;
@@ -188,7 +188,7 @@ nodes_that(const dibs__ballot *bl, bool (*is)(const dibs__vote *))
     return nodes;
 }
 
-static bool granted(const dibs__vote *vote)
+static bool has_granted(const dibs__vote *vote)
 {
     return vote->in && vote->rc == DIBS_OK;
 }
@@ -203,7 +203,7 @@ static dibs__verdict
 write_back(asking *as, uint64_t fence, dibsx_nsec deadline, int64_t *left_ms)
 {
     dibs__quorum *qm = as->rd.qm;
-    uint32_t nodes = nodes_that(&as->rd.ballot, granted);
+    uint32_t nodes = nodes_that(&as->rd.ballot, has_granted);
     dibs__verdict verdict = DIBS__DEFEAT;
     asking *raise = asking_new(qm, &as->ask, raise_at,
                                dibs__round_limit(qm, as->ask.ttl_ms, deadline));
@@ -238,7 +238,7 @@ static bool give_back(asking *as, bool gone, dibsx_nsec deadline)
 {
     dibs__quorum *qm = as->rd.qm;
     const dibs__leave leave = {.name = as->name, .owner = as->owner};
-    uint32_t awaited = nodes_that(&as->rd.ballot, granted);
+    uint32_t awaited = nodes_that(&as->rd.ballot, has_granted);
     uint32_t others = gone ? nodes_that(&as->rd.ballot, may_grant) : 0;
     leaving *lv;
     bool clean;
@@ -264,7 +264,7 @@ static bool give_back(asking *as, bool gone, dibsx_nsec deadline)
 }
 
 static dibs_status
-check(const dibs__quorum *qm, const dibs__ask *ask, dibs_error *err)
+check_supported(const dibs__quorum *qm, const dibs__ask *ask, dibs_error *err)
 {
     if (ask->mode == DIBS__SHARED)
         return dibs__quorum_unsupported(DIBS__CAN_SHARE, err);
@@ -303,7 +303,8 @@ static bool grants_settled(const dibs__round *rd)
 }
 
 /* What a node says of who holds the name, and how many have granted it. */
-static dibs_status busy(const asking *as, dibs__answer *ans, dibs_error *err)
+static dibs_status
+fail_busy(const asking *as, dibs__answer *ans, dibs_error *err)
 {
     const dibs__ballot *bl = &as->rd.ballot;
     const char *who = "it is held by others";
@@ -324,8 +325,8 @@ static dibs_status busy(const asking *as, dibs__answer *ans, dibs_error *err)
 }
 
 /* It was not won, or not worth having: gives back what there is of it. */
-static dibs_status defeat(asking *as, const char *what, dibsx_nsec deadline,
-                          dibs__answer *ans, dibs_error *err)
+static dibs_status lose_round(asking *as, const char *what, dibsx_nsec deadline,
+                              dibs__answer *ans, dibs_error *err)
 {
     dibs_status rc = dibs__ballot_status(&as->rd.ballot);
     bool gone, clean;
@@ -351,7 +352,7 @@ static dibs_status defeat(asking *as, const char *what, dibsx_nsec deadline,
                                 dibs__majority(as->rd.ballot.count)))
         rc = DIBS_UNKNOWN;
     if (rc == DIBS_BUSY)
-        return busy(as, ans, err);
+        return fail_busy(as, ans, err);
     return dibs__round_fail(&as->rd, rc, what, err);
 }
 
@@ -364,8 +365,9 @@ static bool too_little(int64_t left_ms, dibsx_nsec from_at)
 }
 
 /* *again: there is nothing of it any more, and it may be asked for once more. */
-static dibs_status decide(asking *as, dibsx_nsec from_at, dibsx_nsec deadline,
-                          dibs__answer *ans, bool *again, dibs_error *err)
+static dibs_status
+decide_round(asking *as, dibsx_nsec from_at, dibsx_nsec deadline,
+             dibs__answer *ans, bool *again, dibs_error *err)
 {
     uint64_t fence = 0;
     dibs__verdict verdict = dibs__ballot_grants(&as->rd.ballot, &fence);
@@ -382,9 +384,9 @@ static dibs_status decide(asking *as, dibsx_nsec from_at, dibsx_nsec deadline,
     if (verdict == DIBS__SPLIT)
         verdict = write_back(as, fence, deadline, &left_ms);
     if (verdict != DIBS__WON)
-        return defeat(as, "no majority", deadline, ans, err);
+        return lose_round(as, "no majority", deadline, ans, err);
     if (too_little(left_ms, from_at)) {
-        rc = defeat(as, "the nodes were too slow", deadline, ans, err);
+        rc = lose_round(as, "the nodes were too slow", deadline, ans, err);
         *again = rc == DIBS_UNAVAIL;
         return rc;
     }
@@ -407,13 +409,13 @@ acquire_once(dibs__quorum *qm, const dibs__ask *ask, dibs__slots *slots,
     *ans = (dibs__answer){.fence = 0};
     if (!as)
         return dibsx_nomem(err, "a round of votes");
-    as->fence = propose(qm, slots);
+    as->fence = propose_fence(qm, slots);
     as->slots = slots;
     as->moved_from_at = moved_from_at;
     as->ask.priority = (int32_t)slots->slot;
     dibs__round_start(&as->rd, DIBS__ALL_NODES);
     dibs__round_wait(&as->rd, grants_settled);
-    rc = decide(as, from_at, deadline, ans, again, err);
+    rc = decide_round(as, from_at, deadline, ans, again, err);
     dibs__round_drop(&as->rd);
     return rc;
 }
@@ -425,7 +427,7 @@ dibs__quorum_acquire(struct dibs__store *st, const dibs__ask *ask,
                      dibsx_nsec deadline, dibs__answer *ans, dibs_error *err)
 {
     dibs__quorum *qm = dibs__quorum_of(st);
-    dibs_status rc = check(qm, ask, err);
+    dibs_status rc = check_supported(qm, ask, err);
     dibsx_nsec from_at = dibsx_now(), moved_from_at = 0;
     dibs__slots slots;
 

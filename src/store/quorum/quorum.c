@@ -240,7 +240,8 @@ static dibs_status check_runs(dibs__quorum *qm, dibs_error *err)
 
 /* All nodes get a while, so that their clocks are known; then a majority is
  * enough, for which there is the whole time. */
-static dibs_status reach(dibs__store *st, dibsx_nsec deadline, dibs_error *err)
+static dibs_status
+reach_nodes(dibs__store *st, dibsx_nsec deadline, dibs_error *err)
 {
     dibs__quorum *qm = dibs__quorum_of(st);
     dibsx_nsec limit = dibs__round_limit(qm, INT64_MAX, deadline);
@@ -251,8 +252,8 @@ static dibs_status reach(dibs__store *st, dibsx_nsec deadline, dibs_error *err)
     return rc == DIBS_OK ? check_runs(qm, err) : rc;
 }
 
-static dibs_status now(dibs__store *st, dibsx_nsec deadline,
-                       int64_t *store_wall_us, dibs_error *err)
+static dibs_status read_time(dibs__store *st, dibsx_nsec deadline,
+                             int64_t *store_wall_us, dibs_error *err)
 {
     dibs__quorum *qm = dibs__quorum_of(st);
     dibs_status rc = ask_all(qm, now_at, false,
@@ -287,7 +288,7 @@ static size_t bell_hear(dibs__store *st, dibs__notice *rings, size_t max)
     return 0;
 }
 
-static const char *caution(const dibs__store *st)
+static const char *get_caution(const dibs__store *st)
 {
     const dibs__quorum *qm = (const dibs__quorum *)(const void *)st;
     const dibs__store *one = qm->nodes[0].st;
@@ -319,15 +320,15 @@ static bool alarm_taken(dibs__store *st, dibs_error *out)
 const dibs__store_ops dibs__quorum_ops = {
     .scheme = "redlock",
     .open = store_open,
-    .reach = reach,
+    .reach = reach_nodes,
     .close = store_close,
     .lease = &dibs__quorum_lease_ops,
     .value = &dibs__quorum_value_ops,
     .log = &dibs__quorum_log_ops,
     .bell_open = bell_open,
     .bell_hear = bell_hear,
-    .now = now,
-    .caution = caution,
+    .now = read_time,
+    .caution = get_caution,
     .alarm = alarm_taken,
     .cannot = dibs__quorum_cannot,
     .audit = dibs__quorum_audit,

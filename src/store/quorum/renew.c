@@ -189,7 +189,7 @@ static renewing *renewing_new(dibs__quorum *qm, const dibs__renewal *items,
 }
 
 /* Asks the nodes that lack a renewed lease for it. */
-static void fill(const renewing *rn, size_t item, const dibs__ballot *bl)
+static void fill_nodes(const renewing *rn, size_t item, const dibs__ballot *bl)
 {
     dibs__quorum *qm = rn->rd.qm;
     const dibs__renewal *said = &items_of(rn, 0)[item];
@@ -220,7 +220,7 @@ static void fill(const renewing *rn, size_t item, const dibs__ballot *bl)
 }
 
 /* What became of one item. */
-static void settle(const renewing *rn, size_t item, dibs__renewal *out)
+static void settle_item(const renewing *rn, size_t item, dibs__renewal *out)
 {
     dibs__ballot bl;
 
@@ -229,7 +229,7 @@ static void settle(const renewing *rn, size_t item, dibs__renewal *out)
     out->left_ms = dibs__ballot_left(&bl);
     if (dibs__ballot_count(&bl) == DIBS__WON) {
         out->rc = DIBS_OK;
-        fill(rn, item, &bl);
+        fill_nodes(rn, item, &bl);
     } else {
         out->rc = is_lost(&bl) ? DIBS_LOST : DIBS_UNKNOWN;
     }
@@ -254,7 +254,7 @@ renew_some(dibs__quorum *qm, dibs__renewal *items, size_t count,
     dibs__round_start(&rn->rd, DIBS__ALL_NODES);
     dibs__round_wait(&rn->rd, renew_decided);
     for (size_t i = 0; i < count; i++) {
-        settle(rn, i, &items[i]);
+        settle_item(rn, i, &items[i]);
         any = any || items[i].rc != DIBS_UNKNOWN;
     }
     if (!any)

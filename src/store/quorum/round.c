@@ -44,7 +44,7 @@ dibs__round_limit(const dibs__quorum *qm, int64_t ttl_ms, dibsx_nsec deadline)
 }
 
 /* Locks: qm->mutex. */
-static void cast(dibs__round *rd, size_t node, dibs_status rc)
+static void cast_vote(dibs__round *rd, size_t node, dibs_status rc)
 {
     rd->ballot.votes[node] = (dibs__vote){.in = true, .rc = rc};
 }
@@ -61,19 +61,20 @@ void dibs__round_start(dibs__round *rd, uint32_t nodes)
 
         slot->job = (dibs__job){.round = rd, .node = i};
         if ((nodes & (1U << i)) == 0) {
-            cast(rd, i, DIBS_UNAVAIL);
+            cast_vote(rd, i, DIBS_UNAVAIL);
         } else if (dibs__node_enqueue(&qm->nodes[i], rd->lane, &slot->job)) {
             slot->state = DIBS__SLOT_QUEUED;
             rd->refs++;
         } else {
-            cast(rd, i, dibsx_fail(&slot->err, DIBS_UNAVAIL, "overloaded"));
+            cast_vote(rd, i,
+                      dibsx_fail(&slot->err, DIBS_UNAVAIL, "overloaded"));
         }
     }
     pthread_mutex_unlock(&qm->mutex);
 }
 
 /* Frees it with the last reference. Locks: qm->mutex. */
-static void unref(dibs__round *rd)
+static void unref_round(dibs__round *rd)
 {
     if (--rd->refs > 0)
         return;
@@ -88,7 +89,7 @@ void dibs__round_drop(dibs__round *rd)
     pthread_mutex_t *mutex = &rd->qm->mutex;
 
     pthread_mutex_lock(mutex);
-    unref(rd);
+    unref_round(rd);
     pthread_mutex_unlock(mutex);
 }
 
@@ -102,8 +103,8 @@ static void take_back(dibs__round *rd)
             !dibs__node_dequeue(&rd->qm->nodes[i], rd->lane, &slot->job))
             continue;
         slot->state = DIBS__SLOT_DONE;
-        cast(rd, i, dibsx_fail(&slot->err, DIBS_UNAVAIL, "slow"));
-        unref(rd);
+        cast_vote(rd, i, dibsx_fail(&slot->err, DIBS_UNAVAIL, "slow"));
+        unref_round(rd);
     }
 }
 
@@ -120,7 +121,7 @@ static void give_up(dibs__round *rd)
     take_back(rd);
     for (size_t i = 0; i < rd->qm->count; i++)
         if (rd->slots[i].state == DIBS__SLOT_RUNNING) {
-            cast(rd, i, DIBS_UNKNOWN);
+            cast_vote(rd, i, DIBS_UNKNOWN);
             rd->qm->nodes[i].doubt_until =
                 dibsx_after_ms(dibsx_now(), DIBS__TOMB_MS);
         }
@@ -135,7 +136,7 @@ static bool all_in(const dibs__round *rd)
 }
 
 /* Which votes count is a matter of what is known by now. Locks: qm->mutex. */
-static void judge(dibs__round *rd)
+static void judge_votes(dibs__round *rd)
 {
     dibsx_nsec now = dibsx_now();
 
@@ -151,7 +152,7 @@ void dibs__round_wait(dibs__round *rd, dibs__enough_fn *enough)
 {
     pthread_mutex_lock(&rd->qm->mutex);
     for (;;) {
-        judge(rd);
+        judge_votes(rd);
         if (all_in(rd) || enough(rd))
             break;
         if (dibsx_now() >= rd->deadline) {
@@ -204,7 +205,7 @@ void dibs__round_end(dibs__job *job)
         slot->took_us = job->took_us;
         pthread_cond_signal(&rd->cond);
     }
-    unref(rd);
+    unref_round(rd);
 }
 
 static const char *word_for(const dibs__vote *vote)
@@ -226,7 +227,7 @@ static const char *word_for(const dibs__vote *vote)
 }
 
 /* What one node said, and how soon. */
-static void tell(const dibs__round *rd, size_t node, dibsx_buf *out)
+static void describe_node(const dibs__round *rd, size_t node, dibsx_buf *out)
 {
     const dibs__vote *vote = &rd->ballot.votes[node];
     const dibs_error *why = &rd->slots[node].err;
@@ -258,7 +259,7 @@ dibs_status dibs__round_fail(const dibs__round *rd, dibs_status rc,
     dibsx_buf_printf(&buf, "%s: %zu of %zu agree", what,
                      dibs__ballot_said(&rd->ballot, DIBS_OK), rd->ballot.count);
     for (size_t i = 0; i < rd->ballot.count; i++)
-        tell(rd, i, &buf);
+        describe_node(rd, i, &buf);
     snprintf(text, sizeof(text), "%s", dibsx_buf_text(&buf));
     dibsx_buf_fini(&buf);
     return dibsx_fail_at(err, rc, "QUORUM", "%s", text);

@@ -6,13 +6,13 @@
  * million. */
 enum { RATE_PPM = 1000 };
 
-static dibsx_nsec middle(const dibs__skew_node *nd)
+static dibsx_nsec find_middle(const dibs__skew_node *nd)
 {
     return nd->least + (nd->most - nd->least) / 2;
 }
 
 /* The middle of all; with an even number, between the two. */
-static bool median(const dibs__skew *sk, dibsx_nsec *out)
+static bool find_median(const dibs__skew *sk, dibsx_nsec *out)
 {
     dibsx_nsec sorted[DIBS__NODES_MAX];
     size_t count = 0;
@@ -22,9 +22,9 @@ static bool median(const dibs__skew *sk, dibsx_nsec *out)
 
         if (!sk->nodes[i].known)
             continue;
-        for (; at > 0 && sorted[at - 1] > middle(&sk->nodes[i]); at--)
+        for (; at > 0 && sorted[at - 1] > find_middle(&sk->nodes[i]); at--)
             sorted[at] = sorted[at - 1];
-        sorted[at] = middle(&sk->nodes[i]);
+        sorted[at] = find_middle(&sk->nodes[i]);
         count++;
     }
     if (count == 0)
@@ -64,7 +64,7 @@ bool dibs__skew_trusts(const dibs__skew *sk, size_t node, dibsx_nsec now)
     dibsx_nsec slack = DIBS__SKEW_MS * DIBSX_MS;
     dibsx_nsec others;
 
-    if (!nd->known || !median(sk, &others))
+    if (!nd->known || !find_median(sk, &others))
         return false;
     return now >= nd->ban_until && nd->least <= others + slack &&
            nd->most >= others - slack;
@@ -74,14 +74,14 @@ int64_t dibs__skew_off_ms(const dibs__skew *sk, size_t node)
 {
     dibsx_nsec others;
 
-    if (!sk->nodes[node].known || !median(sk, &others))
+    if (!sk->nodes[node].known || !find_median(sk, &others))
         return 0;
-    return (middle(&sk->nodes[node]) - others) / DIBSX_MS;
+    return (find_middle(&sk->nodes[node]) - others) / DIBSX_MS;
 }
 
 int64_t dibs__skew_wall_us(const dibs__skew *sk, dibsx_nsec now)
 {
     dibsx_nsec ahead;
 
-    return median(sk, &ahead) ? (now + ahead) / 1000 : 0;
+    return find_median(sk, &ahead) ? (now + ahead) / 1000 : 0;
 }

@@ -4,19 +4,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-static uint64_t bit(uint32_t slot)
+static uint64_t slot_bit(uint32_t slot)
 {
     return (uint64_t)1 << (slot - 1);
 }
 
 /* Any of the slots that are not in the set; 0 when all are. */
-static uint32_t draw(dibs__slots *sl, uint64_t out)
+static uint32_t draw_slot(dibs__slots *sl, uint64_t out)
 {
     uint32_t open[DIBS__NAME_SLOTS];
     uint32_t count = 0;
 
     for (uint32_t slot = 1; slot <= sl->capacity; slot++)
-        if (!(out & bit(slot)))
+        if (!(out & slot_bit(slot)))
             open[count++] = slot;
     return count > 0 ? open[dibsx_prng_below(&sl->prng, count)] : 0;
 }
@@ -28,7 +28,7 @@ static size_t with_slot(const dibs__ballot *bl, uint32_t slot)
 
     for (size_t i = 0; i < bl->count; i++)
         sum += bl->votes[i].in && bl->votes[i].rc == DIBS_BUSY &&
-               (bl->votes[i].taken & bit(slot));
+               (bl->votes[i].taken & slot_bit(slot));
     return sum;
 }
 
@@ -39,7 +39,7 @@ void dibs__slots_init(dibs__slots *sl, uint32_t capacity, const char *owner)
     *sl = (dibs__slots){.capacity = capacity};
     memcpy(part, owner, strnlen(owner, sizeof(part) - 1));
     sl->prng.state = strtoull(part, NULL, 16);
-    sl->slot = draw(sl, 0);
+    sl->slot = draw_slot(sl, 0);
 }
 
 void dibs__slots_move(dibs__slots *sl, const dibs__ballot *bl,
@@ -50,19 +50,19 @@ void dibs__slots_move(dibs__slots *sl, const dibs__ballot *bl,
 
     if (sl->capacity == 0)
         return;
-    sl->barred |= bit(sl->slot);
+    sl->barred |= slot_bit(sl->slot);
     for (uint32_t slot = 1; slot <= sl->capacity; slot++) {
         size_t count = with_slot(bl, slot);
 
         if (count > bl->count - dibs__majority(bl->count))
-            sl->barred |= bit(slot);
+            sl->barred |= slot_bit(slot);
         else if (count > 0)
-            doubted |= bit(slot);
+            doubted |= slot_bit(slot);
     }
     sl->doubtful |= doubtful;
-    next = draw(sl, sl->barred | doubted);
+    next = draw_slot(sl, sl->barred | doubted);
     if (next == 0)
-        next = draw(sl, sl->barred);
+        next = draw_slot(sl, sl->barred);
     sl->moves = next > 0;
     sl->slot = next > 0 ? next : sl->slot;
 }

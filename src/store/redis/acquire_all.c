@@ -32,8 +32,8 @@ add_ask(dibs__redis *rd, const dibs__ask *ask, item *it, dibs__words *words)
 }
 
 static dibs_status
-run(dibs__redis *rd, const dibs__ask *asks, size_t count, item *items,
-    dibsx_nsec deadline, redisReply **reply, dibs_error *err)
+run_script(dibs__redis *rd, const dibs__ask *asks, size_t count, item *items,
+           dibsx_nsec deadline, redisReply **reply, dibs_error *err)
 {
     char key_count[DIBS__NUMBER_MAX];
     dibs__words words;
@@ -58,8 +58,9 @@ read_number(const redisReply *reply, size_t i, int64_t max, int64_t *out)
            *out <= max;
 }
 
-static dibs_status granted(const dibs__ask *asks, const redisReply *reply,
-                           size_t count, dibs__answer *answers, dibs_error *err)
+static dibs_status
+read_grants(const dibs__ask *asks, const redisReply *reply, size_t count,
+            dibs__answer *answers, dibs_error *err)
 {
     dibs_status rc = DIBS_OK;
 
@@ -77,8 +78,8 @@ static dibs_status granted(const dibs__ask *asks, const redisReply *reply,
     return rc;
 }
 
-static dibs_status held(const dibs__ask *ask, const redisReply *reply,
-                        dibs__answer *ans, dibs_error *err)
+static dibs_status read_held(const dibs__ask *ask, const redisReply *reply,
+                             dibs__answer *ans, dibs_error *err)
 {
     int64_t fence, ahead;
     dibs_status rc;
@@ -95,19 +96,19 @@ static dibs_status held(const dibs__ask *ask, const redisReply *reply,
 }
 
 static dibs_status
-judge(const dibs__ask *asks, size_t count, const redisReply *reply,
-      dibs__answer *answers, size_t *blocked, dibs_error *err)
+judge_reply(const dibs__ask *asks, size_t count, const redisReply *reply,
+            dibs__answer *answers, size_t *blocked, dibs_error *err)
 {
     int status = dibs__reply_status(reply);
     int64_t which;
 
     if (status == DIBS_OK)
-        return granted(asks, reply, count, answers, err);
+        return read_grants(asks, reply, count, answers, err);
     if (!read_number(reply, 1, (int64_t)count - 1, &which))
         return dibs__reply_odd(err);
     *blocked = (size_t)which;
     if (status == DIBS_BUSY)
-        return held(&asks[which], reply, &answers[which], err);
+        return read_held(&asks[which], reply, &answers[which], err);
     if (status == DIBS_LOST)
         return dibs__refuse_left(asks[which].name, err);
     if (status == DIBS_MISMATCH)
@@ -133,9 +134,10 @@ dibs__redis_acquire_all(struct dibs__store *st, const dibs__ask *asks,
     items = dibsx_zalloc_n(count, sizeof(*items));
     if (!items)
         return dibsx_nomem(err, "a set of names");
-    rc = run(dibs__redis_of(st), asks, count, items, deadline, &reply, err);
+    rc = run_script(dibs__redis_of(st), asks, count, items, deadline, &reply,
+                    err);
     if (rc == DIBS_OK) {
-        rc = judge(asks, count, reply, answers, blocked, err);
+        rc = judge_reply(asks, count, reply, answers, blocked, err);
         if (rc == DIBS_UNKNOWN)
             dibs__step_distrust(dibs__redis_of(st)->steps, asks[0].name, NULL);
     }

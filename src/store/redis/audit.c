@@ -46,8 +46,9 @@ say(const report *rp, dibs_severity severity, const char *subject,
 
 /* Asks with up to three words. An error reply leaves *out NULL, for a server may
  * know better than to answer; only when it is out of reach is that a failure. */
-static dibs_status ask(const report *rp, const char *one, const char *two,
-                       const char *three, redisReply **out, dibs_error *err)
+static dibs_status
+ask_server(const report *rp, const char *one, const char *two,
+           const char *three, redisReply **out, dibs_error *err)
 {
     dibs__words words;
     dibs_status rc;
@@ -86,11 +87,11 @@ static void info_of(const report *rp, const char *name, char out[TEXT_MAX])
 }
 
 /* A setting of the server; "?" when it may not be asked. */
-static dibs_status
-setting(const report *rp, const char *name, char out[TEXT_MAX], dibs_error *err)
+static dibs_status read_setting(const report *rp, const char *name,
+                                char out[TEXT_MAX], dibs_error *err)
 {
     redisReply *reply;
-    dibs_status rc = ask(rp, "CONFIG", "GET", name, &reply, err);
+    dibs_status rc = ask_server(rp, "CONFIG", "GET", name, &reply, err);
 
     if (rc != DIBS_OK)
         return rc;
@@ -104,7 +105,7 @@ setting(const report *rp, const char *name, char out[TEXT_MAX], dibs_error *err)
 static dibs_status read_info(report *rp, dibs_error *err)
 {
     redisReply *reply;
-    dibs_status rc = ask(rp, "INFO", NULL, NULL, &reply, err);
+    dibs_status rc = ask_server(rp, "INFO", NULL, NULL, &reply, err);
 
     if (rc != DIBS_OK)
         return rc;
@@ -178,7 +179,7 @@ static dibs_status report_spare(const report *rp, dibs_error *err)
     info_of(rp, "min_slaves_good_slaves", good);
     if (!good[0])
         return DIBS_OK;
-    rc = setting(rp, "min-replicas-to-write", needed, err);
+    rc = read_setting(rp, "min-replicas-to-write", needed, err);
     if (rc != DIBS_OK || needed[0] == '?')
         return rc;
     if (strtol(good, NULL, 10) < strtol(needed, NULL, 10))
@@ -201,9 +202,9 @@ static dibs_status report_eviction(const report *rp, dibs_error *err)
     info_of(rp, "maxmemory", limit);
     info_of(rp, "maxmemory_policy", policy);
     if (!limit[0])
-        rc = setting(rp, "maxmemory", limit, err);
+        rc = read_setting(rp, "maxmemory", limit, err);
     if (rc == DIBS_OK && !policy[0])
-        rc = setting(rp, "maxmemory-policy", policy, err);
+        rc = read_setting(rp, "maxmemory-policy", policy, err);
     if (rc != DIBS_OK)
         return rc;
     if (limit[0] == '?' || policy[0] == '?')
@@ -245,11 +246,11 @@ static dibs_status report_persistence(const report *rp, dibs_error *err)
     const char *advice = "set appendonly to yes: after a restart, locks that "
                          "are still believed in may be granted again";
     char log[TEXT_MAX], fsync[TEXT_MAX], save[TEXT_MAX];
-    dibs_status rc = setting(rp, "appendfsync", fsync, err);
+    dibs_status rc = read_setting(rp, "appendfsync", fsync, err);
 
     info_of(rp, "aof_enabled", log);
     if (rc == DIBS_OK)
-        rc = setting(rp, "save", save, err);
+        rc = read_setting(rp, "save", save, err);
     if (rc != DIBS_OK)
         return rc;
     if (log[0] == '1')
@@ -271,7 +272,7 @@ static dibs_status report_clock(const report *rp, dibs_error *err)
     int64_t before = dibsx_wall_us(), after, seconds, us, offset;
     redisReply *reply;
     bool far, told;
-    dibs_status rc = ask(rp, "TIME", NULL, NULL, &reply, err);
+    dibs_status rc = ask_server(rp, "TIME", NULL, NULL, &reply, err);
 
     if (rc != DIBS_OK)
         return rc;
@@ -295,7 +296,7 @@ static dibs_status report_user(const report *rp, dibs_error *err)
 {
     char user[TEXT_MAX];
     redisReply *reply;
-    dibs_status rc = ask(rp, "ACL", "WHOAMI", NULL, &reply, err);
+    dibs_status rc = ask_server(rp, "ACL", "WHOAMI", NULL, &reply, err);
 
     if (rc != DIBS_OK)
         return rc;

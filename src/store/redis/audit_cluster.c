@@ -33,8 +33,9 @@ typedef struct summary {
     int masters;
 } summary;
 
-static void tell(const summary *sm, dibs_severity severity, const char *subject,
-                 const char *found, const char *advice)
+static void
+report_finding(const summary *sm, dibs_severity severity, const char *subject,
+               const char *found, const char *advice)
 {
     const dibs_finding finding = {severity, subject, found, advice};
 
@@ -101,7 +102,7 @@ static void tell_notes(const summary *sm)
                      nt->where, nt->masters - SHOWN);
         else
             snprintf(text, sizeof(text), "%s (%s)", nt->found, nt->where);
-        tell(sm, nt->severity, nt->subject, text, nt->advice);
+        report_finding(sm, nt->severity, nt->subject, text, nt->advice);
     }
 }
 
@@ -116,22 +117,25 @@ static void tell_map(const summary *sm, const dibs__topology *map)
     snprintf(text, sizeof(text), "%d masters, %d replicas", sm->masters,
              (int)map->count - sm->masters);
     if (sm->masters < 3)
-        tell(sm, DIBS_CAUTION, "cluster", text,
-             "have three masters at least: fewer cannot agree on a failover");
+        report_finding(
+            sm, DIBS_CAUTION, "cluster", text,
+            "have three masters at least: fewer cannot agree on a failover");
     else
-        tell(sm, DIBS_FINE, "cluster", text, NULL);
+        report_finding(sm, DIBS_FINE, "cluster", text, NULL);
     snprintf(text, sizeof(text), "%d of %d served", covered, DIBS__SLOTS);
     if (covered < DIBS__SLOTS)
-        tell(sm, DIBS_DANGER, "slots", text,
-             "bring the missing masters back, or see redis-cli --cluster fix");
+        report_finding(
+            sm, DIBS_DANGER, "slots", text,
+            "bring the missing masters back, or see redis-cli --cluster fix");
     else
-        tell(sm, DIBS_FINE, "slots", text, NULL);
+        report_finding(sm, DIBS_FINE, "slots", text, NULL);
     if (bare == 0)
         return;
     snprintf(text, sizeof(text), "%d of %d masters have none", bare,
              sm->masters);
-    tell(sm, DIBS_CAUTION, "replicas", text,
-         "give each master a replica: without one its names are gone with it");
+    report_finding(
+        sm, DIBS_CAUTION, "replicas", text,
+        "give each master a replica: without one its names are gone with it");
 }
 
 /* Whether names whose slot is served can be had while another's is not. */
@@ -153,17 +157,19 @@ tell_coverage(dibs__redis *rd, const summary *sm, const dibs__endpoint *place,
     dibs__reply_text(dibs__reply_item(reply, 1), value, sizeof(value));
     dibs__reply_free(reply);
     if (!value[0])
-        tell(sm, DIBS_NOTE, "coverage",
-             "cannot be told: CONFIG may not be asked",
-             "see cluster-require-full-coverage");
+        report_finding(sm, DIBS_NOTE, "coverage",
+                       "cannot be told: CONFIG may not be asked",
+                       "see cluster-require-full-coverage");
     else if (strcmp(value, "no") == 0)
-        tell(sm, DIBS_FINE, "coverage",
-             "what is served stays so when other slots are lost", NULL);
+        report_finding(sm, DIBS_FINE, "coverage",
+                       "what is served stays so when other slots are lost",
+                       NULL);
     else
-        tell(sm, DIBS_NOTE, "coverage",
-             "all names are refused while any slot is not served",
-             "set cluster-require-full-coverage to no, so that the loss of a "
-             "master stops its own names only");
+        report_finding(
+            sm, DIBS_NOTE, "coverage",
+            "all names are refused while any slot is not served",
+            "set cluster-require-full-coverage to no, so that the loss of a "
+            "master stops its own names only");
     return DIBS_OK;
 }
 

@@ -46,8 +46,8 @@ say(const survey *sv, dibs_severity severity, const char *subject,
 }
 
 /* False when it did not answer as a sentinel that knows the name. */
-static bool
-ask(const survey *sv, dibs__conn *cn, const char *question, redisReply **out)
+static bool ask_sentinel(const survey *sv, dibs__conn *cn, const char *question,
+                         redisReply **out)
 {
     dibs__words words = {.count = 0};
 
@@ -75,16 +75,16 @@ static void hear_primary(survey *sv, const redisReply *reply)
 }
 
 /* Asks one sentinel; what it says of the whole is taken from the first. */
-static void visit(survey *sv, dibs__conn *cn)
+static void visit_sentinel(survey *sv, dibs__conn *cn)
 {
     redisReply *reply = NULL;
 
-    if (ask(sv, cn, "get-master-addr-by-name", &reply))
+    if (ask_sentinel(sv, cn, "get-master-addr-by-name", &reply))
         hear_primary(sv, reply);
     dibs__reply_free(reply);
     if (sv->answered != 1)
         return;
-    if (ask(sv, cn, "master", &reply)) {
+    if (ask_sentinel(sv, cn, "master", &reply)) {
         (void)dibs__reply_int(dibs__sentinel_field(reply, "quorum"),
                               &sv->quorum);
         (void)dibs__reply_int(dibs__sentinel_field(reply,
@@ -109,7 +109,7 @@ static void visit_all(survey *sv)
         if (rc != DIBS_NOTFOUND)
             sv->known++;
         if (rc == DIBS_OK)
-            visit(sv, cn);
+            visit_sentinel(sv, cn);
         dibs__conn_close(cn);
     }
 }

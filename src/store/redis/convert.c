@@ -17,8 +17,9 @@ static bool read_converted(const redisReply *reply, dibs__answer *ans)
     return true;
 }
 
-static dibs_status judge(const dibs__conversion *turn, const redisReply *reply,
-                         dibs__answer *ans, dibs_error *err)
+static dibs_status
+judge_reply(const dibs__conversion *turn, const redisReply *reply,
+            dibs__answer *ans, dibs_error *err)
 {
     const redisReply *text = dibs__reply_item(reply, 1);
     char who[DIBS__WHO_MAX], why[128];
@@ -44,8 +45,8 @@ static dibs_status judge(const dibs__conversion *turn, const redisReply *reply,
 /* A turn that too few replicas have is not taken back: asked for again, it is
  * answered as done, and they are waited for once more. */
 static dibs_status
-confirm(dibs__loan *loan, const dibs__conversion *turn, dibsx_nsec deadline,
-        dibs__answer *ans, dibs_error *err)
+confirm_replicas(dibs__loan *loan, const dibs__conversion *turn,
+                 dibsx_nsec deadline, dibs__answer *ans, dibs_error *err)
 {
     int64_t limit_ms = dibs__replica_wait_patience_ms(turn->ttl_ms, deadline);
     dibs_status rc = dibs__replica_wait_wait(loan, turn->replicas, limit_ms,
@@ -85,13 +86,13 @@ dibs__redis_convert(struct dibs__store *st, const dibs__conversion *turn,
              : dibs__script_run(rd->steps, DIBS__SCRIPT_convert, &words,
                                 deadline, &reply, err);
     if (rc == DIBS_OK) {
-        rc = judge(turn, reply, ans, err);
+        rc = judge_reply(turn, reply, ans, err);
         if (rc == DIBS_UNKNOWN)
             dibs__step_distrust(rd->steps, turn->name, &loan);
     }
     dibs__reply_free(reply);
     if (rc == DIBS_OK && turn->replicas > 0)
-        rc = confirm(&loan, turn, deadline, ans, err);
+        rc = confirm_replicas(&loan, turn, deadline, ans, err);
     dibs__replica_wait_done(&loan);
     return rc;
 }

@@ -101,7 +101,7 @@ read_names(dibs__redis *rd, const char *const *names, size_t count,
                             reply, err);
 }
 
-static dibs_status nobody(const redisReply *list, dibs_error *err)
+static dibs_status fail_empty(const redisReply *list, dibs_error *err)
 {
     if (list->type == REDIS_REPLY_INTEGER)
         return dibsx_fail(err, DIBS_INTERNAL,
@@ -126,7 +126,7 @@ dibs_status dibs__redis_inspect(struct dibs__store *st, const char *name,
     list = dibs__reply_item(reply, 0);
     rc = read_entries(list, &dp, &count, err);
     if (rc == DIBS_OK && count == 0)
-        rc = nobody(list, err);
+        rc = fail_empty(list, err);
     dibs__reply_free(reply);
     if (rc == DIBS_OK)
         (void)each(name, dp.entries, count, arg);

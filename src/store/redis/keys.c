@@ -51,7 +51,7 @@ static bool must_escape(const char *name)
     return !has_tag(name) || (name[0] == '{' && close[1] == '\0');
 }
 
-static size_t escape(const char *name, char *out)
+static size_t escape_name(const char *name, char *out)
 {
     static const char digits[] = "0123456789ABCDEF";
     char *at = out;
@@ -70,7 +70,8 @@ static size_t escape(const char *name, char *out)
     return (size_t)(at - out);
 }
 
-static size_t append(char *out, size_t len, const char *text, size_t text_len)
+static size_t
+append_text(char *out, size_t len, const char *text, size_t text_len)
 {
     memcpy(out + len, text, text_len);
     out[len + text_len] = '\0';
@@ -85,21 +86,22 @@ void dibs__keys_of(const char *name, dibs__keys *out)
 
     assert(len <= DIBS_NAME_MAX);
     if (must_escape(name)) {
-        size_t from =
-            append(lock, 0, DIBS__KEY_ESCAPE, sizeof(DIBS__KEY_ESCAPE) - 1);
+        size_t from = append_text(lock, 0, DIBS__KEY_ESCAPE,
+                                  sizeof(DIBS__KEY_ESCAPE) - 1);
 
-        len = from + escape(name, lock + from);
+        len = from + escape_name(name, lock + from);
     } else {
-        append(lock, 0, name, len);
+        append_text(lock, 0, name, len);
         braces = !has_tag(name);
     }
     out->len[LOCK] = len;
     for (size_t i = PARTY; i < DIBS__KEYS; i++) {
-        size_t at = append(out->key[i], 0, "{", braces);
+        size_t at = append_text(out->key[i], 0, "{", braces);
 
-        at = append(out->key[i], at, lock, len);
-        at = append(out->key[i], at, "}", braces);
-        out->len[i] = append(out->key[i], at, suffixes[i], strlen(suffixes[i]));
+        at = append_text(out->key[i], at, lock, len);
+        at = append_text(out->key[i], at, "}", braces);
+        out->len[i] =
+            append_text(out->key[i], at, suffixes[i], strlen(suffixes[i]));
     }
 }
 
@@ -117,8 +119,8 @@ static int hex_value(char c)
     return at ? (int)(at - digits) : -1;
 }
 
-/* False when it is not how escape() writes, or too long. */
-static bool unescape(const char *text, char out[DIBS_NAME_MAX + 1])
+/* False when it is not how escape_name() writes, or too long. */
+static bool unescape_name(const char *text, char out[DIBS_NAME_MAX + 1])
 {
     size_t len = 0;
 
@@ -143,7 +145,7 @@ static bool unescape(const char *text, char out[DIBS_NAME_MAX + 1])
 
 /* The key of the lock from that of its queue: without the suffix, and without
  * braces that go around the whole of it. */
-static void strip(char *key)
+static void strip_suffix(char *key)
 {
     size_t len = strlen(key) - strlen(suffixes[QUEUE]);
     char *close;
@@ -164,17 +166,17 @@ bool dibs__key_name(const char *key, size_t len, char out[DIBS_NAME_MAX + 1])
 
     if (len >= sizeof(lock) || memchr(key, '\0', len))
         return false;
-    append(lock, 0, key, len);
+    append_text(lock, 0, key, len);
     queue = ends_with(lock, suffixes[QUEUE]);
     if (queue)
-        strip(lock);
+        strip_suffix(lock);
     if (begins_with(lock, DIBS__KEY_ESCAPE)) {
-        if (!unescape(lock + strlen(DIBS__KEY_ESCAPE), out))
+        if (!unescape_name(lock + strlen(DIBS__KEY_ESCAPE), out))
             return false;
     } else {
         if (strlen(lock) > DIBS_NAME_MAX)
             return false;
-        append(out, 0, lock, strlen(lock));
+        append_text(out, 0, lock, strlen(lock));
     }
     if (!out[0])
         return false;
@@ -188,7 +190,7 @@ void dibs__keys_begin(const char *begins,
     char escaped[3 * DIBS_NAME_MAX + 1];
 
     assert(strlen(begins) <= DIBS_NAME_MAX);
-    escape(begins, escaped);
+    escape_name(begins, escaped);
     snprintf(out[0], DIBS__KEY_MAX, "%s", begins);
     snprintf(out[1], DIBS__KEY_MAX, "{%s", begins);
     snprintf(out[2], DIBS__KEY_MAX, DIBS__KEY_ESCAPE "%s", escaped);
@@ -197,14 +199,15 @@ void dibs__keys_begin(const char *begins,
 
 size_t dibs__key_value(const char *name, char out[DIBS__KEY_MAX])
 {
-    size_t len = append(out, 0, DIBS__KEY_VALUE, sizeof(DIBS__KEY_VALUE) - 1);
+    size_t len =
+        append_text(out, 0, DIBS__KEY_VALUE, sizeof(DIBS__KEY_VALUE) - 1);
 
-    return append(out, len, name, strlen(name));
+    return append_text(out, len, name, strlen(name));
 }
 
 size_t dibs__key_log(const char *topic, char out[DIBS__KEY_MAX])
 {
-    size_t len = append(out, 0, DIBS__KEY_LOG, sizeof(DIBS__KEY_LOG) - 1);
+    size_t len = append_text(out, 0, DIBS__KEY_LOG, sizeof(DIBS__KEY_LOG) - 1);
 
-    return append(out, len, topic, strlen(topic));
+    return append_text(out, len, topic, strlen(topic));
 }

@@ -36,8 +36,8 @@ read_grant(const dibs__ask *ask, const redisReply *reply, dibs__answer *ans)
     return true;
 }
 
-static dibs_status judge(const dibs__ask *ask, const redisReply *reply,
-                         dibs__answer *ans, dibs_error *err)
+static dibs_status judge_reply(const dibs__ask *ask, const redisReply *reply,
+                               dibs__answer *ans, dibs_error *err)
 {
     int status = dibs__reply_status(reply);
     int64_t more[2];
@@ -166,8 +166,8 @@ give_back(dibs__redis *rd, const dibs__ask *ask, dibsx_nsec deadline,
 
 /* What was granted counts once the replicas have it. */
 static dibs_status
-confirm(dibs__redis *rd, dibs__loan *loan, const dibs__ask *ask,
-        dibsx_nsec deadline, dibs__answer *ans, dibs_error *err)
+confirm_replicas(dibs__redis *rd, dibs__loan *loan, const dibs__ask *ask,
+                 dibsx_nsec deadline, dibs__answer *ans, dibs_error *err)
 {
     int64_t limit_ms = dibs__replica_wait_patience_ms(ask->ttl_ms, deadline);
     dibs_status rc = dibs__replica_wait_wait(loan, ask->replicas, limit_ms,
@@ -254,13 +254,13 @@ dibs__redis_acquire(struct dibs__store *st, const dibs__ask *ask,
         return rc;
     rc = ask_for(rd, DIBS__SCRIPT_acquire, ask, deadline, &loan, &reply, err);
     if (rc == DIBS_OK && !read_grant(ask, reply, ans)) {
-        rc = judge(ask, reply, ans, err);
+        rc = judge_reply(ask, reply, ans, err);
         if (rc == DIBS_UNKNOWN)
             dibs__step_distrust(rd->steps, ask->name, &loan);
     }
     dibs__reply_free(reply);
     if (rc == DIBS_OK && ask->replicas > 0)
-        rc = confirm(rd, &loan, ask, deadline, ans, err);
+        rc = confirm_replicas(rd, &loan, ask, deadline, ans, err);
     dibs__replica_wait_done(&loan);
     return rc;
 }

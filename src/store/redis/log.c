@@ -16,8 +16,9 @@ _Static_assert((long long)PAGE *DIBS__LOG_DATA_MAX <= DIBS__REPLY_MAX / 2,
                "a page fits into a reply");
 
 static dibs_status
-append(struct dibs__store *st, const char *topic, const void *data, size_t len,
-       uint32_t keep, dibsx_nsec deadline, uint64_t *position, dibs_error *err)
+append_entry(struct dibs__store *st, const char *topic, const void *data,
+             size_t len, uint32_t keep, dibsx_nsec deadline, uint64_t *position,
+             dibs_error *err)
 {
     char key[DIBS__KEY_MAX], number[DIBS__NUMBER_MAX];
     redisReply *reply = NULL;
@@ -132,6 +133,6 @@ read_log(struct dibs__store *st, const char *topic, uint64_t after, size_t max,
 }
 
 const dibs__log_ops dibs__redis_log_ops = {
-    .append = append,
+    .append = append_entry,
     .read = read_log,
 };

@@ -30,8 +30,9 @@ typedef struct batch {
 
 /* Asks with up to three words; *out is NULL when the server knows better than to
  * answer. */
-static dibs_status ask(dibs__redis *rd, const char *const *text,
-                       dibsx_nsec deadline, redisReply **out, dibs_error *err)
+static dibs_status
+ask_server(dibs__redis *rd, const char *const *text, dibsx_nsec deadline,
+           redisReply **out, dibs_error *err)
 {
     dibs__words words;
     dibs_status rc;
@@ -54,7 +55,7 @@ static dibs_status meet_run(dibs__redis *rd, dibsx_nsec deadline,
     static const char *const words[] = {"INFO", "server", NULL};
     redisReply *reply;
     const char *at = NULL;
-    dibs_status rc = ask(rd, words, deadline, &reply, err);
+    dibs_status rc = ask_server(rd, words, deadline, &reply, err);
 
     if (rc != DIBS_OK)
         return rc;
@@ -71,7 +72,7 @@ static dibs_status meet_run(dibs__redis *rd, dibsx_nsec deadline,
     return rc;
 }
 
-static bool has(const redisReply *reply, const char *text)
+static bool has_text(const redisReply *reply, const char *text)
 {
     const redisReply *item = dibs__reply_item(reply, 1);
 
@@ -82,35 +83,35 @@ static bool has(const redisReply *reply, const char *text)
 }
 
 /* What may not be asked is taken for the worse. */
-static dibs_status meet_durable(dibs__redis *rd, dibsx_nsec deadline,
-                                dibs__voter *voter, dibs_error *err)
+static dibs_status meet_persistence(dibs__redis *rd, dibsx_nsec deadline,
+                                    dibs__voter *voter, dibs_error *err)
 {
     static const char *const info[] = {"INFO", "persistence", NULL};
     static const char *const fsync[] = {"CONFIG", "GET", "appendfsync", NULL};
     redisReply *reply;
-    dibs_status rc = ask(rd, info, deadline, &reply, err);
+    dibs_status rc = ask_server(rd, info, deadline, &reply, err);
 
     if (rc != DIBS_OK)
         return rc;
-    voter->durable = has(reply, "aof_enabled:1");
+    voter->durable = has_text(reply, "aof_enabled:1");
     dibs__reply_free(reply);
     if (!voter->durable)
         return rc;
-    rc = ask(rd, fsync, deadline, &reply, err);
+    rc = ask_server(rd, fsync, deadline, &reply, err);
     if (rc != DIBS_OK)
         return rc;
-    voter->durable = has(reply, "always");
+    voter->durable = has_text(reply, "always");
     dibs__reply_free(reply);
     return rc;
 }
 
-static dibs_status meet(struct dibs__store *st, dibsx_nsec deadline,
-                        dibs__voter *voter, dibs_error *err)
+static dibs_status meet_node(struct dibs__store *st, dibsx_nsec deadline,
+                             dibs__voter *voter, dibs_error *err)
 {
     dibs__redis *rd = dibs__redis_of(st);
     dibs_status rc = meet_run(rd, deadline, voter, err);
 
-    return rc == DIBS_OK ? meet_durable(rd, deadline, voter, err) : rc;
+    return rc == DIBS_OK ? meet_persistence(rd, deadline, voter, err) : rc;
 }
 
 /* What every answer begins with; -1 when it does not, and then there is none. */
@@ -163,8 +164,8 @@ static uint64_t read_taken(const redisReply *text)
 }
 
 static dibs_status
-judge(const dibs__ask *ask, const redisReply *reply, dibs__answer *ans,
-      dibs__node_word *word, dibs_error *err)
+judge_reply(const dibs__ask *ask, const redisReply *reply, dibs__answer *ans,
+            dibs__node_word *word, dibs_error *err)
 {
     int status = read_word(reply, word);
     int64_t fence, again;
@@ -195,10 +196,10 @@ judge(const dibs__ask *ask, const redisReply *reply, dibs__answer *ans,
     return dibs__step_held(ask, dibs__reply_item(reply, ITEMS_AT + 2), err);
 }
 
-static dibs_status
-grant(struct dibs__store *st, const dibs__voter *voter, const dibs__ask *ask,
-      uint64_t fence, bool fill, dibsx_nsec deadline, dibs__answer *ans,
-      dibs__node_word *word, dibs_error *err)
+static dibs_status grant_lease(struct dibs__store *st, const dibs__voter *voter,
+                               const dibs__ask *ask, uint64_t fence, bool fill,
+                               dibsx_nsec deadline, dibs__answer *ans,
+                               dibs__node_word *word, dibs_error *err)
 {
     char longest[DIBS__NUMBER_MAX], ttl[DIBS__NUMBER_MAX];
     char proposed[DIBS__NUMBER_MAX], slot[2][DIBS__NUMBER_MAX];
@@ -227,7 +228,7 @@ grant(struct dibs__store *st, const dibs__voter *voter, const dibs__ask *ask,
     rc = dibs__script_run(dibs__redis_of(st)->steps, DIBS__SCRIPT_quorum_grant,
                           &words, deadline, &reply, err);
     if (rc == DIBS_OK) {
-        rc = judge(ask, reply, ans, word, err);
+        rc = judge_reply(ask, reply, ans, word, err);
         if (rc == DIBS_UNKNOWN)
             dibs__step_distrust(dibs__redis_of(st)->steps, ask->name, NULL);
     }
@@ -299,8 +300,9 @@ renew_batch(dibs__redis *rd, batch *bt, dibs__renewal *items, size_t count,
 }
 
 static dibs_status
-renew(struct dibs__store *st, const dibs__voter *voter, dibs__renewal *items,
-      size_t count, dibsx_nsec deadline, dibs__node_word *word, dibs_error *err)
+renew_leases(struct dibs__store *st, const dibs__voter *voter,
+             dibs__renewal *items, size_t count, dibsx_nsec deadline,
+             dibs__node_word *word, dibs_error *err)
 {
     batch *bt = dibsx_zalloc(sizeof(*bt));
     dibs_status rc;
@@ -324,7 +326,7 @@ renew(struct dibs__store *st, const dibs__voter *voter, dibs__renewal *items,
 }
 
 const dibs__quorum_steps_ops dibs__redis_vote_ops = {
-    .meet = meet,
-    .grant = grant,
-    .renew = renew,
+    .meet = meet_node,
+    .grant = grant_lease,
+    .renew = renew_leases,
 };

@@ -27,8 +27,8 @@ static void store_close(dibs__store *st)
     dibsx_free(rd);
 }
 
-static dibs_status now(dibs__store *st, dibsx_nsec deadline,
-                       int64_t *store_wall_us, dibs_error *err)
+static dibs_status read_time(dibs__store *st, dibsx_nsec deadline,
+                             int64_t *store_wall_us, dibs_error *err)
 {
     redisReply *reply = NULL;
     dibs__words words;
@@ -100,10 +100,11 @@ static dibs_status make_routes(dibs__redis *rd, dibs_error *err)
     return rc;
 }
 
-static dibs_status reach(dibs__store *st, dibsx_nsec deadline, dibs_error *err)
+static dibs_status
+reach_server(dibs__store *st, dibsx_nsec deadline, dibs_error *err)
 {
     int64_t store_wall_us;
-    dibs_status rc = now(st, deadline, &store_wall_us, err);
+    dibs_status rc = read_time(st, deadline, &store_wall_us, err);
 
     if (rc == DIBS_OK && dibs__redis_of(st)->conf.strict)
         rc = dibs__store_audit_strict(st, deadline, err);
@@ -154,7 +155,7 @@ static size_t bell_hear(dibs__store *st, dibs__notice *rings, size_t max)
     return dibs__redis_doorbell_hear(&dibs__redis_of(st)->bell, rings, max);
 }
 
-static const char *caution(const dibs__store *st)
+static const char *get_caution(const dibs__store *st)
 {
     const dibs__redis *rd = (const dibs__redis *)(const void *)st;
 
@@ -163,7 +164,7 @@ static const char *caution(const dibs__store *st)
                : NULL;
 }
 
-static const char *cannot(const dibs__store *st, dibs__ability what)
+static const char *explain_lack(const dibs__store *st, dibs__ability what)
 {
     const dibs__redis *rd = (const dibs__redis *)(const void *)st;
 
@@ -173,8 +174,9 @@ static const char *cannot(const dibs__store *st, dibs__ability what)
                : NULL;
 }
 
-static dibs_status audit(dibs__store *st, dibsx_nsec deadline,
-                         dibs_finding_fn *each, void *arg, dibs_error *err)
+static dibs_status
+audit_servers(dibs__store *st, dibsx_nsec deadline, dibs_finding_fn *each,
+              void *arg, dibs_error *err)
 {
     dibs__redis *rd = dibs__redis_of(st);
 
@@ -185,12 +187,12 @@ static dibs_status audit(dibs__store *st, dibsx_nsec deadline,
 
 #define STORE(name)                                                            \
     {                                                                          \
-        .scheme = name, .open = store_open, .reach = reach,                    \
+        .scheme = name, .open = store_open, .reach = reach_server,             \
         .close = store_close, .lease = &dibs__redis_lease_ops,                 \
         .value = &dibs__redis_value_ops, .log = &dibs__redis_log_ops,          \
-        .bell_open = bell_open, .bell_hear = bell_hear, .now = now,            \
-        .caution = caution, .cannot = cannot, .vote = &dibs__redis_vote_ops,   \
-        .audit = audit,                                                        \
+        .bell_open = bell_open, .bell_hear = bell_hear, .now = read_time,      \
+        .caution = get_caution, .cannot = explain_lack,                        \
+        .vote = &dibs__redis_vote_ops, .audit = audit_servers,                 \
     }
 
 const dibs__store_ops dibs__redis_ops = STORE("redis");

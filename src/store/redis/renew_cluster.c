@@ -10,7 +10,7 @@
 /* One server may take this part of the shortest ttl, but has at least this long. */
 enum { PATIENCE_PART = 6, PATIENCE_MS = 50 };
 
-static dibsx_nsec patience(const dibs__renewing *rn)
+static dibsx_nsec limit_wait(const dibs__renewing *rn)
 {
     dibsx_nsec until = dibsx_after_ms(dibsx_now(), rn->patience_ms);
 
@@ -78,7 +78,7 @@ run_alone(dibs__renewing *rn, const dibs__renewal_piece *pc, dibsx_nsec until)
     if (rc == DIBS_OK)
         return;
     if (rc != DIBS_UNAVAIL || !dibs__renewal_is_durable(pc->first) ||
-        !keep_all(rn, pc, patience(rn)))
+        !keep_all(rn, pc, limit_wait(rn)))
         dibs__renewing_give_up(rn, pc, rc);
 }
 
@@ -94,7 +94,7 @@ static void run_rest(dibs__renewing *rn, bool answered, dibsx_nsec until)
             pc.first->answered != answered)
             continue;
         if (answered)
-            until = patience(rn);
+            until = limit_wait(rn);
         if (!pc.first->stuck || !keep_all(rn, &pc, until))
             run_alone(rn, &pc, until);
     }
@@ -102,12 +102,12 @@ static void run_rest(dibs__renewing *rn, bool answered, dibsx_nsec until)
 
 static void run_all(dibs__renewing *rn)
 {
-    dibsx_nsec until = patience(rn), least;
+    dibsx_nsec until = limit_wait(rn), least;
     dibs__renewal_piece pc;
 
     for (size_t i = 0; i < rn->count; i++)
         if (!rn->entries[i].sent && !dibs__renewal_is_durable(&rn->entries[i]))
-            dibs__renewing_send_to(rn, rn->entries[i].server, patience(rn));
+            dibs__renewing_send_to(rn, rn->entries[i].server, limit_wait(rn));
     run_rest(rn, true, until);
     least = dibsx_after_ms(dibsx_now(), PATIENCE_MS);
     until = until > least ? until : least;
@@ -115,7 +115,7 @@ static void run_all(dibs__renewing *rn)
     for (size_t i = 0; i < rn->count; i += pc.count) {
         pc = dibs__renewing_piece_at(rn, &rn->entries[i]);
         if (dibs__renewal_is_durable(pc.first))
-            run_alone(rn, &pc, patience(rn));
+            run_alone(rn, &pc, limit_wait(rn));
     }
 }
 

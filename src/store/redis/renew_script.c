@@ -117,7 +117,8 @@ static void write_words(dibs__renewing *rn, const dibs__renewal_piece *pc)
 }
 
 /* Puts the scripts for a server that were not sent yet together: their number. */
-static int gather(dibs__renewing *rn, int server, dibs__renewal_piece *pieces)
+static int
+gather_scripts(dibs__renewing *rn, int server, dibs__renewal_piece *pieces)
 {
     int count = 0;
     dibs__renewal_piece pc;
@@ -151,7 +152,7 @@ void dibs__renewing_send_to(dibs__renewing *rn, int server, dibsx_nsec until)
 {
     dibs__renewal_piece pieces[TOGETHER];
     redisReply *replies[TOGETHER];
-    int count = gather(rn, server, pieces);
+    int count = gather_scripts(rn, server, pieces);
     dibs_status rc;
 
     if (count == 0)

@@ -45,7 +45,7 @@ void dibs__replica_wait_drop(dibs__replica_wait *du)
 }
 
 /* From here on it is found by who drops all. Locks: du->mutex. */
-static void lend(dibs__replica_wait *du, dibs__conn *cn, dibs__loan *loan)
+static void lend_conn(dibs__replica_wait *du, dibs__conn *cn, dibs__loan *loan)
 {
     loan->cn = cn;
     loan->next = du->loans;
@@ -66,7 +66,7 @@ static void lend_kept(dibs__replica_wait *du, dibs__loan *loan)
         if (dibs__conn_gone(cn))
             dibs__conn_close(cn);
         else
-            lend(du, cn, loan);
+            lend_conn(du, cn, loan);
     }
     pthread_mutex_unlock(&du->mutex);
 }
@@ -106,7 +106,7 @@ lend_new(dibs__replica_wait *du, const dibs__endpoint *place, bool demoted,
              pause_before(du, deadline));
     if (rc == DIBS_OK) {
         pthread_mutex_lock(&du->mutex);
-        lend(du, cn, loan);
+        lend_conn(du, cn, loan);
         loan->dropped = dibs__connect_has_moved(&way);
         if (loan->dropped)
             dibs__conn_sever(cn);
@@ -118,8 +118,8 @@ lend_new(dibs__replica_wait *du, const dibs__endpoint *place, bool demoted,
 
 /* Borrows a connection; `place` is NULL where there is no cluster. */
 static dibs_status
-borrow(dibs__replica_wait *du, const dibs__endpoint *place, bool demoted,
-       dibsx_nsec deadline, dibs__loan *loan, dibs_error *err)
+borrow_conn(dibs__replica_wait *du, const dibs__endpoint *place, bool demoted,
+            dibsx_nsec deadline, dibs__loan *loan, dibs_error *err)
 {
     *loan = (dibs__loan){.du = du};
     if (place)
@@ -132,7 +132,7 @@ borrow(dibs__replica_wait *du, const dibs__endpoint *place, bool demoted,
 
 /* When there is no room, another gives way.
  * Locks: du->mutex. */
-static dibs__conn *keep(dibs__replica_wait *du, const dibs__loan *loan)
+static dibs__conn *keep_conn(dibs__replica_wait *du, const dibs__loan *loan)
 {
     dibs__conn *gone = NULL;
     size_t at = 0;
@@ -159,7 +159,7 @@ void dibs__replica_wait_done(dibs__loan *loan)
         link = &(*link)->next;
     *link = loan->next;
     if (!loan->failed && !loan->dropped)
-        gone = keep(du, loan);
+        gone = keep_conn(du, loan);
     pthread_mutex_unlock(&du->mutex);
     dibs__conn_close(gone);
     loan->cn = NULL;
@@ -175,14 +175,15 @@ typedef struct errand {
 } errand;
 
 /* As dibs__carry_fn: takes it to a server, or to another. */
-static dibs_status carry(void *arg, const dibs__endpoint *place, bool asking,
-                         dibsx_nsec deadline, redisReply **out, dibs_error *err)
+static dibs_status
+carry_script(void *arg, const dibs__endpoint *place, bool asking,
+             dibsx_nsec deadline, redisReply **out, dibs_error *err)
 {
     const errand *er = arg;
     dibs_status rc;
 
     dibs__replica_wait_done(er->loan);
-    rc = borrow(er->du, place, er->demoted, deadline, er->loan, err);
+    rc = borrow_conn(er->du, place, er->demoted, deadline, er->loan, err);
     if (rc != DIBS_OK)
         return rc;
     rc = dibs__script_send_on(er->loan->cn, asking, er->script, er->words,
@@ -203,8 +204,8 @@ dibs__replica_wait_run(dibs__replica_wait *du, dibs__script script,
     *loan = (dibs__loan){.du = du};
     do {
         why = (dibs_error){0};
-        rc = dibs__script_carry(du->route, words, carry, &er, deadline, out,
-                                &why);
+        rc = dibs__script_carry(du->route, words, carry_script, &er, deadline,
+                                out, &why);
         if (rc == DIBS_OK)
             return rc;
         /* A server that is not fit to do it is not kept. */

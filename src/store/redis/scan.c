@@ -50,12 +50,12 @@ read_page(const redisReply *reply, const char *begins, dibs__name_of *name_of,
     return DIBS_OK;
 }
 
-static int compare(const void *a, const void *b)
+static int compare_names(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static dibs_status sort(dibs__names *names, dibs_error *err)
+static dibs_status sort_names(dibs__names *names, dibs_error *err)
 {
     const char *at = dibsx_buf_text(&names->text);
     size_t kept = 0;
@@ -65,7 +65,7 @@ static dibs_status sort(dibs__names *names, dibs_error *err)
         return dibsx_nomem(err, "a list of names");
     for (size_t i = 0; i < names->count; i++, at += strlen(at) + 1)
         names->name[i] = at;
-    qsort(names->name, names->count, sizeof(*names->name), compare);
+    qsort(names->name, names->count, sizeof(*names->name), compare_names);
     for (size_t i = 0; i < names->count; i++)
         if (i == 0 || strcmp(names->name[i], names->name[kept - 1]) != 0)
             names->name[kept++] = names->name[i];
@@ -108,7 +108,7 @@ static dibs_status search_at(const search *sc, const dibs__endpoint *place,
     return rc;
 }
 
-static void forget(dibs__names *names)
+static void forget_names(dibs__names *names)
 {
     dibs__names_fini(names);
     dibsx_buf_init(&names->text, TEXT_MAX);
@@ -149,7 +149,7 @@ search_cluster(const search *sc, dibs__names *names, dibs_error *err)
         if (next_at >= sc->deadline)
             break;
         (void)poll(NULL, 0, (int)dibsx_wait_ms(next_at, dibsx_now()));
-        forget(names);
+        forget_names(names);
     }
     return rc;
 }
@@ -163,8 +163,8 @@ dibs__scan(dibs__route *rt, const char *const *texts, size_t text_count,
     dibs_status rc;
 
     *names = (dibs__names){0};
-    forget(names);
+    forget_names(names);
     rc = dibs__route_cluster(rt) ? search_cluster(&sc, names, err)
                                  : search_at(&sc, NULL, names, err);
-    return rc == DIBS_OK ? sort(names, err) : rc;
+    return rc == DIBS_OK ? sort_names(names, err) : rc;
 }

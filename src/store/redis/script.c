@@ -73,7 +73,7 @@ static const struct {
 
 static dibsx_once once = DIBSX_ONCE_INIT;
 
-static const char *included(const char *name, size_t len)
+static const char *find_include(const char *name, size_t len)
 {
     for (size_t i = 0; i < sizeof(includes) / sizeof(includes[0]); i++)
         if (strlen(includes[i].name) == len &&
@@ -93,7 +93,7 @@ static void put_together(dibsx_buf *buf, const char *text)
         size_t len = strcspn(name, "\n");
 
         dibsx_buf_add(buf, text, (size_t)(at - text));
-        put_together(buf, included(name, len));
+        put_together(buf, find_include(name, len));
         text = name + len;
     }
     dibsx_buf_puts(buf, text);
@@ -117,7 +117,7 @@ static const dibs__part *part_of(dibs__script script)
     return NULL;
 }
 
-static dibs_status load(dibs_error *err)
+static dibs_status load_scripts(dibs_error *err)
 {
     for (size_t i = 0; i < DIBS__SCRIPT_COUNT; i++) {
         script_text *script = &scripts[i];
@@ -140,7 +140,7 @@ static dibs_status load(dibs_error *err)
 
 dibs_status dibs__script_load(dibs_error *err)
 {
-    return dibsx_once_do(&once, load, err);
+    return dibsx_once_do(&once, load_scripts, err);
 }
 
 void dibs__script_begin(dibs__words *words, dibs__script script,
@@ -158,7 +158,7 @@ static bool is_error(const redisReply *reply)
 }
 
 /* Turns an error reply into a status; other replies are the caller's. */
-static dibs_status judge(redisReply **reply, dibs_error *err)
+static dibs_status judge_reply(redisReply **reply, dibs_error *err)
 {
     dibs_status rc;
 
@@ -186,8 +186,9 @@ bring_text(dibs__script script, dibs__words *words, redisReply **out)
 }
 
 static dibs_status
-run(dibs__route *rt, const dibs__part *part, dibs__script script,
-    dibs__words *words, dibsx_nsec deadline, redisReply **out, dibs_error *err)
+run_script(dibs__route *rt, const dibs__part *part, dibs__script script,
+           dibs__words *words, dibsx_nsec deadline, redisReply **out,
+           dibs_error *err)
 {
     dibs__slot_keys room;
     int key_at = 0;
@@ -200,21 +201,21 @@ run(dibs__route *rt, const dibs__part *part, dibs__script script,
         rc = dibs__route_call(rt, part, words, key_at, deadline, out, err);
     if (rc == DIBS_OK && bring_text(script, words, out))
         rc = dibs__route_call(rt, NULL, words, key_at, deadline, out, err);
-    return rc == DIBS_OK ? judge(out, err) : rc;
+    return rc == DIBS_OK ? judge_reply(out, err) : rc;
 }
 
 dibs_status
 dibs__script_run(dibs__route *rt, dibs__script script, dibs__words *words,
                  dibsx_nsec deadline, redisReply **out, dibs_error *err)
 {
-    return run(rt, NULL, script, words, deadline, out, err);
+    return run_script(rt, NULL, script, words, deadline, out, err);
 }
 
 dibs_status
 dibs__script_join(dibs__route *rt, dibs__script script, dibs__words *words,
                   dibsx_nsec deadline, redisReply **out, dibs_error *err)
 {
-    return run(rt, part_of(script), script, words, deadline, out, err);
+    return run_script(rt, part_of(script), script, words, deadline, out, err);
 }
 
 dibs_status dibs__script_append(dibs__route *rt, dibs__words *words,
@@ -289,7 +290,7 @@ dibs__script_carry(dibs__route *rt, dibs__words *words, dibs__carry_fn *carry,
         rc = rt ? dibs__route_carry(rt, words, key_at, carry, arg, deadline,
                                     out, err)
                 : carry(arg, NULL, false, deadline, out, err);
-    return rc == DIBS_OK ? judge(out, err) : rc;
+    return rc == DIBS_OK ? judge_reply(out, err) : rc;
 }
 
 dibs_status
@@ -303,7 +304,7 @@ dibs__script_run_at(dibs__route *rt, const dibs__endpoint *place,
     rc = dibs__route_call_at(rt, place, words, deadline, out, err);
     if (rc == DIBS_OK && bring_text(script, words, out))
         rc = dibs__route_call_at(rt, place, words, deadline, out, err);
-    return rc == DIBS_OK ? judge(out, err) : rc;
+    return rc == DIBS_OK ? judge_reply(out, err) : rc;
 }
 
 dibs_status
@@ -314,5 +315,5 @@ dibs__command_run(dibs__route *rt, const dibs__words *words, int key_at,
 
     *out = NULL;
     rc = dibs__route_call(rt, NULL, words, key_at, deadline, out, err);
-    return rc == DIBS_OK ? judge(out, err) : rc;
+    return rc == DIBS_OK ? judge_reply(out, err) : rc;
 }

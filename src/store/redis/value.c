@@ -20,8 +20,8 @@
 enum { NUMBER_MAX = 24, PAGE = 32 };
 
 /* Begins a step on one key. */
-static void begin(dibs__words *words, dibs__script script, bool with_fence,
-                  const char *name, char key[DIBS__KEY_MAX])
+static void begin_step(dibs__words *words, dibs__script script, bool with_fence,
+                       const char *name, char key[DIBS__KEY_MAX])
 {
     size_t len = dibs__key_value(name, key);
 
@@ -67,7 +67,7 @@ static dibs_status no_value(dibs_error *err)
     return dibsx_fail(err, DIBS_NOTFOUND, "there is no such key");
 }
 
-static dibs_status stale(uint64_t version, dibs_error *err)
+static dibs_status fail_stale(uint64_t version, dibs_error *err)
 {
     return dibsx_fail(err, DIBS_STALE, "the version is %" PRIu64, version);
 }
@@ -89,8 +89,9 @@ read_value(const redisReply *reply, dibs_value *out, dibs_error *err)
     return DIBS_OK;
 }
 
-static dibs_status get(struct dibs__store *st, const char *key,
-                       dibsx_nsec deadline, dibs_value *out, dibs_error *err)
+static dibs_status
+get_value(struct dibs__store *st, const char *key, dibsx_nsec deadline,
+          dibs_value *out, dibs_error *err)
 {
     redisReply *reply = NULL;
     char text[DIBS__KEY_MAX];
@@ -98,7 +99,7 @@ static dibs_status get(struct dibs__store *st, const char *key,
     dibs_status rc;
 
     memset(out, 0, sizeof(*out));
-    begin(&words, DIBS__SCRIPT_get, false, key, text);
+    begin_step(&words, DIBS__SCRIPT_get, false, key, text);
     rc = dibs__script_run(dibs__redis_of(st)->steps, DIBS__SCRIPT_get, &words,
                           deadline, &reply, err);
     if (rc != DIBS_OK)
@@ -113,8 +114,9 @@ static dibs_status get(struct dibs__store *st, const char *key,
     return rc;
 }
 
-static dibs_status put(struct dibs__store *st, const dibs__put *put,
-                       dibsx_nsec deadline, uint64_t *version, dibs_error *err)
+static dibs_status
+put_value(struct dibs__store *st, const dibs__put *put, dibsx_nsec deadline,
+          uint64_t *version, dibs_error *err)
 {
     char text[DIBS__KEY_MAX], expected[NUMBER_MAX], ttl[NUMBER_MAX];
     int64_t ttl_ms = put->ttl_ms > SPAN_MAX_MS ? 0 : put->ttl_ms;
@@ -124,7 +126,7 @@ static dibs_status put(struct dibs__store *st, const dibs__put *put,
     int status;
 
     *version = 0;
-    begin(&words, DIBS__SCRIPT_put, true, put->key, text);
+    begin_step(&words, DIBS__SCRIPT_put, true, put->key, text);
     add_expected(&words, put->expected, expected);
     snprintf(ttl, sizeof(ttl), "%" PRId64, ttl_ms);
     dibs__words_puts(&words, ttl);
@@ -138,12 +140,13 @@ static dibs_status put(struct dibs__store *st, const dibs__put *put,
         status = -1;
     dibs__reply_free(reply);
     if (status == DIBS_STALE)
-        return stale(*version, err);
+        return fail_stale(*version, err);
     return status == DIBS_OK ? DIBS_OK : dibs__reply_odd(err);
 }
 
-static dibs_status add(struct dibs__store *st, const char *key, int64_t delta,
-                       dibsx_nsec deadline, int64_t *sum, dibs_error *err)
+static dibs_status
+add_value(struct dibs__store *st, const char *key, int64_t delta,
+          dibsx_nsec deadline, int64_t *sum, dibs_error *err)
 {
     char text[DIBS__KEY_MAX], number[NUMBER_MAX], why[64];
     redisReply *reply = NULL;
@@ -151,7 +154,7 @@ static dibs_status add(struct dibs__store *st, const char *key, int64_t delta,
     dibs_status rc;
     int status;
 
-    begin(&words, DIBS__SCRIPT_add, true, key, text);
+    begin_step(&words, DIBS__SCRIPT_add, true, key, text);
     snprintf(number, sizeof(number), "%" PRId64, delta);
     dibs__words_puts(&words, number);
     rc = dibs__script_run(dibs__redis_of(st)->steps, DIBS__SCRIPT_add, &words,
@@ -169,8 +172,9 @@ static dibs_status add(struct dibs__store *st, const char *key, int64_t delta,
     return rc;
 }
 
-static dibs_status del(struct dibs__store *st, const char *key,
-                       uint64_t expected, dibsx_nsec deadline, dibs_error *err)
+static dibs_status
+delete_value(struct dibs__store *st, const char *key, uint64_t expected,
+             dibsx_nsec deadline, dibs_error *err)
 {
     char text[DIBS__KEY_MAX], number[NUMBER_MAX];
     redisReply *reply = NULL;
@@ -179,7 +183,7 @@ static dibs_status del(struct dibs__store *st, const char *key,
     dibs_status rc;
     int status;
 
-    begin(&words, DIBS__SCRIPT_del, false, key, text);
+    begin_step(&words, DIBS__SCRIPT_del, false, key, text);
     add_expected(&words, expected, number);
     rc = dibs__script_run(dibs__redis_of(st)->steps, DIBS__SCRIPT_del, &words,
                           deadline, &reply, err);
@@ -192,7 +196,7 @@ static dibs_status del(struct dibs__store *st, const char *key,
     if (status == DIBS_NOTFOUND)
         return no_value(err);
     if (status == DIBS_STALE)
-        return stale(version, err);
+        return fail_stale(version, err);
     return status == DIBS_OK ? DIBS_OK : dibs__reply_odd(err);
 }
 
@@ -251,8 +255,8 @@ read_heads(dibs__redis *rd, const char *const *names, size_t count,
 }
 
 static dibs_status
-list(struct dibs__store *st, const char *begins, dibsx_nsec deadline,
-     dibs_state_fn *each, void *arg, dibs_error *err)
+list_values(struct dibs__store *st, const char *begins, dibsx_nsec deadline,
+            dibs_state_fn *each, void *arg, dibs_error *err)
 {
     dibs__redis *rd = dibs__redis_of(st);
     char text[DIBS__KEY_MAX];
@@ -280,9 +284,9 @@ list(struct dibs__store *st, const char *begins, dibsx_nsec deadline,
 }
 
 const dibs__value_ops dibs__redis_value_ops = {
-    .get = get,
-    .put = put,
-    .add = add,
-    .del = del,
-    .list = list,
+    .get = get_value,
+    .put = put_value,
+    .add = add_value,
+    .del = delete_value,
+    .list = list_values,
 };

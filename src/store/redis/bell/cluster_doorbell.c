@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 /* Locks: mutex. */
-static bool start(dibs__cluster_listener *er)
+static bool start_listener(dibs__cluster_listener *er)
 {
     uint64_t seed = 0;
 
@@ -50,7 +50,7 @@ ear_at(dibs__cluster_doorbell *es, const dibs__endpoint *place, dibsx_nsec now)
             !rests && !dibs__cluster_listener_has_channels(er))
             idle = er;
     }
-    if (!idle || !start(idle))
+    if (!idle || !start_listener(idle))
         return NULL;
     idle->place = *place;
     dibs__backoff_worked(&idle->bo);
@@ -58,8 +58,8 @@ ear_at(dibs__cluster_doorbell *es, const dibs__endpoint *place, dibsx_nsec now)
 }
 
 /* Locks: mutex. */
-static void want(dibs__cluster_doorbell *es, dibs__cluster_listener *er,
-                 int slot, dibsx_nsec now)
+static void want_slot(dibs__cluster_doorbell *es, dibs__cluster_listener *er,
+                      int slot, dibsx_nsec now)
 {
     dibs__channel *surplus =
         dibs__slot_channels_surplus(&es->channels, now, DIBS__EARS_IDLE);
@@ -91,7 +91,7 @@ void dibs__cluster_doorbell_attend(dibs__cluster_doorbell *es, int slot)
             dibs__cluster_doorbell_give_up(es, ch);
         er = ear_at(es, &home, now);
         if (er)
-            want(es, er, slot, now);
+            want_slot(es, er, slot, now);
     }
     pthread_mutex_unlock(&es->mutex);
 }
@@ -110,7 +110,7 @@ dibs__cluster_doorbell *dibs__cluster_doorbell_new(dibs__redis_doorbell *bell)
     for (size_t i = 0; i < DIBS__CLUSTER_LISTENERS_MAX; i++)
         es->ears[i].all = es;
     pthread_mutex_lock(&es->mutex);
-    started = start(&es->ears[0]);
+    started = start_listener(&es->ears[0]);
     pthread_mutex_unlock(&es->mutex);
     if (started)
         return es;

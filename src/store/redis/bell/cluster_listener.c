@@ -13,8 +13,9 @@
 enum { LINGER_MS = 1000, OFFER_MS = 2000 };
 
 /* Sends a command about the channel of a slot; its reply is heard. */
-static dibs_status tell(const dibs__cluster_listener *er, dibs__conn *cn,
-                        const char *command, int slot, dibs_error *err)
+static dibs_status
+send_slot_command(const dibs__cluster_listener *er, dibs__conn *cn,
+                  const char *command, int slot, dibs_error *err)
 {
     char tag[DIBS__SLOT_TAG];
     char name[sizeof(DIBS__BELL_CHANNEL "{}:") + sizeof(tag) +
@@ -33,7 +34,8 @@ static dibs_status tell(const dibs__cluster_listener *er, dibs__conn *cn,
 
 /* Takes one channel of the ear from a stage to the next: its slot, -1 when there is
  * none at that stage. */
-static int advance(dibs__cluster_listener *er, dibs__stage from, dibs__stage to)
+static int
+advance_channel(dibs__cluster_listener *er, dibs__stage from, dibs__stage to)
 {
     dibs__channel *ch;
     int slot = -1;
@@ -90,11 +92,11 @@ catch_up(dibs__cluster_listener *er, dibs__conn *cn, dibs_error *err)
     if (inherits)
         rc = dibs__subscription_tell(es->bell->listener.address, cn, err);
     while (changed && rc == DIBS_OK &&
-           (slot = advance(er, DIBS__UNWANTED, DIBS__UNUSED)) >= 0)
-        rc = tell(er, cn, "SUNSUBSCRIBE", slot, err);
+           (slot = advance_channel(er, DIBS__UNWANTED, DIBS__UNUSED)) >= 0)
+        rc = send_slot_command(er, cn, "SUNSUBSCRIBE", slot, err);
     while (changed && rc == DIBS_OK &&
-           (slot = advance(er, DIBS__WANTED, DIBS__SENT)) >= 0)
-        rc = tell(er, cn, "SSUBSCRIBE", slot, err);
+           (slot = advance_channel(er, DIBS__WANTED, DIBS__SENT)) >= 0)
+        rc = send_slot_command(er, cn, "SSUBSCRIBE", slot, err);
     if (changed)
         look_ahead(er);
     return rc;
@@ -162,7 +164,7 @@ listen_on(dibs__cluster_listener *er, dibs__conn *cn, dibs_error *err)
 
 /* The ordinary channel may be anywhere, each time at the next server. */
 static dibs_status
-choose(dibs__cluster_listener *er, dibsx_nsec deadline, dibs_error *err)
+choose_server(dibs__cluster_listener *er, dibsx_nsec deadline, dibs_error *err)
 {
     dibs__redis_doorbell *bell = er->all->bell;
     dibs_status rc = dibs__cluster_learn(bell->cluster, deadline, err);
@@ -179,7 +181,7 @@ choose(dibs__cluster_listener *er, dibsx_nsec deadline, dibs_error *err)
 
 /* The ordinary channel, as on one server. */
 static dibs_status
-subscribe(dibs__cluster_listener *er, dibs__conn *cn, dibs_error *err)
+subscribe_plain(dibs__cluster_listener *er, dibs__conn *cn, dibs_error *err)
 {
     dibs__redis_doorbell *bell = er->all->bell;
     dibs_status rc = dibs__subscription_ask(bell->listener.address, cn, err);
@@ -207,12 +209,12 @@ connect_to(dibs__cluster_listener *er, dibs__conn **out, dibs_error *err)
         limit_ms = DIBS__BELL_CONNECT_MS;
     deadline = dibsx_after_ms(dibsx_now(), limit_ms);
     if (plain)
-        rc = choose(er, deadline, err);
+        rc = choose_server(er, deadline, err);
     if (rc == DIBS_OK)
         rc = dibs__conn_open_at(bell->way.conf, &er->place,
                                 bell->listener.stop_fd, deadline, out, err);
     if (rc == DIBS_OK && plain)
-        rc = subscribe(er, *out, err);
+        rc = subscribe_plain(er, *out, err);
     if (rc != DIBS_OK && plain)
         dibs__doorbell_report(&bell->listener, err);
     return rc;
@@ -220,7 +222,7 @@ connect_to(dibs__cluster_listener *er, dibs__conn **out, dibs_error *err)
 
 /* After a connection, or the attempt to make one. A place that was of no use is
  * kept in mind, so that it is not tried again at once. */
-static void leave(dibs__cluster_listener *er, dibs_status rc)
+static void end_connection(dibs__cluster_listener *er, dibs_status rc)
 {
     dibs__cluster_doorbell *es = er->all;
     bool missed;
@@ -250,7 +252,7 @@ static void leave(dibs__cluster_listener *er, dibs_status rc)
 }
 
 /* One connection from its beginning to its end. */
-static void serve(dibs__cluster_listener *er)
+static void serve_connection(dibs__cluster_listener *er)
 {
     dibs_error err = {0};
     dibs__conn *cn = NULL;
@@ -258,7 +260,7 @@ static void serve(dibs__cluster_listener *er)
 
     if (rc == DIBS_OK)
         rc = listen_on(er, cn, &err);
-    leave(er, rc);
+    end_connection(er, rc);
     dibs__conn_close(cn);
 }
 
@@ -278,7 +280,7 @@ static bool set_out(dibs__cluster_listener *er)
 
 /* Who has the ordinary channel rests until its next attempt is due, the others until
  * they are needed. */
-static void rest(const dibs__cluster_listener *er)
+static void wait_for_work(const dibs__cluster_listener *er)
 {
     bool plain = dibs__cluster_listener_is_plain(er);
     struct pollfd fd = {.fd = plain ? er->all->bell->listener.stop_fd
@@ -297,9 +299,9 @@ void *dibs__cluster_listener_main(void *arg)
 
     while (!er->all->stopping) {
         if (set_out(er))
-            serve(er);
+            serve_connection(er);
         if (!er->all->stopping)
-            rest(er);
+            wait_for_work(er);
     }
     return NULL;
 }

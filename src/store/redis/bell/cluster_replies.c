@@ -24,7 +24,7 @@ void dibs__cluster_doorbell_give_up(dibs__cluster_doorbell *es,
 
 /* The channel of a slot at this ear and stage; NULL: none. Locks: mutex. */
 static dibs__channel *
-find(dibs__cluster_listener *er, int slot, dibs__stage stage)
+find_channel(dibs__cluster_listener *er, int slot, dibs__stage stage)
 {
     dibs__channel *ch = dibs__slot_channels_find(&er->all->channels, slot);
 
@@ -47,7 +47,7 @@ void dibs__cluster_doorbell_offer(dibs__cluster_doorbell *es)
 
 /* The ordinary channel has a new ear. The old one hears on for a while, so that
  * nothing is lost unless it had been lost before. */
-static void inherited(dibs__cluster_listener *er)
+static void take_over_plain(dibs__cluster_listener *er)
 {
     dibs__cluster_doorbell *es = er->all;
     bool missed = false;
@@ -67,7 +67,7 @@ static void inherited(dibs__cluster_listener *er)
 
 /* What was rung while a connection was lost and the server did not know of it is
  * missed for good, so that who waits asks once it is listened to again. */
-static void subscribed(dibs__cluster_listener *er, int slot)
+static void note_subscribed(dibs__cluster_listener *er, int slot)
 {
     dibs__cluster_doorbell *es = er->all;
     bool missed = false;
@@ -75,7 +75,7 @@ static void subscribed(dibs__cluster_listener *er, int slot)
 
     pthread_mutex_lock(&es->mutex);
     dibs__backoff_worked(&er->bo);
-    ch = find(er, slot, DIBS__SENT);
+    ch = find_channel(er, slot, DIBS__SENT);
     if (ch) {
         ch->stage = DIBS__HEARD;
         missed = es->missed &&
@@ -93,13 +93,13 @@ static void subscribed(dibs__cluster_listener *er, int slot)
 
 /* By the server: the slot has been moved. Who is served next is rung the ordinary
  * way, so nothing is lost. */
-static void unsubscribed(dibs__cluster_listener *er, int slot)
+static void note_unsubscribed(dibs__cluster_listener *er, int slot)
 {
     dibs__cluster_doorbell *es = er->all;
     dibs__channel *ch;
 
     pthread_mutex_lock(&es->mutex);
-    ch = find(er, slot, DIBS__HEARD);
+    ch = find_channel(er, slot, DIBS__HEARD);
     if (ch) {
         ch->stage = DIBS__UNUSED;
         dibs__cluster_listener_wake(er);
@@ -118,7 +118,7 @@ static bool is_for_good(const char *error)
 
 /* Which of the commands was refused is not said; who asks again for a slot has it
  * subscribed to again. */
-static void refused(dibs__cluster_listener *er, const char *error)
+static void note_refused(dibs__cluster_listener *er, const char *error)
 {
     dibs__cluster_doorbell *es = er->all;
     dibs__endpoint to;
@@ -154,15 +154,15 @@ void dibs__cluster_listener_take(dibs__cluster_listener *er,
     const redisReply *name = dibs__reply_item(reply, 1);
 
     if (reply->type == REDIS_REPLY_ERROR)
-        refused(er, reply->str);
+        note_refused(er, reply->str);
     else if (!is_text(kind) || !is_text(name))
         return;
     else if (strcmp(kind->str, "subscribe") == 0)
-        inherited(er);
+        take_over_plain(er);
     else if (strcmp(kind->str, "ssubscribe") == 0)
-        subscribed(er, dibs__slot_of(name->str, name->len));
+        note_subscribed(er, dibs__slot_of(name->str, name->len));
     else if (strcmp(kind->str, "sunsubscribe") == 0)
-        unsubscribed(er, dibs__slot_of(name->str, name->len));
+        note_unsubscribed(er, dibs__slot_of(name->str, name->len));
     else
         dibs__subscription_heed(&er->all->bell->listener, reply);
 }

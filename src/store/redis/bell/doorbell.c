@@ -77,7 +77,8 @@ void dibs__redis_doorbell_drop(dibs__redis_doorbell *bell)
 }
 
 /* One connection from its beginning to its end. */
-static dibs_status attend(dibs__redis_doorbell *bell, dibs__backoff *bo)
+static dibs_status
+serve_connection(dibs__redis_doorbell *bell, dibs__backoff *bo)
 {
     dibsx_nsec deadline = dibsx_after_ms(dibsx_now(), DIBS__BELL_CONNECT_MS);
     dibs_error err = {0};
@@ -110,7 +111,7 @@ static void *bell_main(void *arg)
     dibs__backoff_init(&bo, seed);
     bo.cap = bell->way.sentinel ? DIBS__SENTINEL_PAUSE : 0;
     do {
-        if (attend(bell, &bo) == DIBS_CANCELLED)
+        if (serve_connection(bell, &bo) == DIBS_CANCELLED)
             break;
         dibs__backoff_failed(&bo, dibsx_now());
     } while (!dibs__doorbell_rest(&bell->listener, bo.due_at));
@@ -118,7 +119,7 @@ static void *bell_main(void *arg)
 }
 
 /* Whoever is to listen. */
-static int start(void *arg)
+static int start_listening(void *arg)
 {
     dibs__redis_doorbell *bell = arg;
 
@@ -132,7 +133,8 @@ dibs_status
 dibs__redis_doorbell_open(dibs__redis_doorbell *bell, dibsx_nsec deadline,
                           int *fd, dibs_error *err)
 {
-    return dibs__doorbell_open(&bell->listener, start, bell, deadline, fd, err);
+    return dibs__doorbell_open(&bell->listener, start_listening, bell, deadline,
+                               fd, err);
 }
 
 void dibs__redis_doorbell_attend(dibs__redis_doorbell *bell, int slot)

@@ -323,7 +323,7 @@ bool dibs__cluster_has(dibs__cluster *cl, const dibs__endpoint *place)
 }
 
 /* What an error reply to CLUSTER SLOTS means. */
-static dibs_status refused(const char *reply, dibs_error *err)
+static dibs_status fail_refused(const char *reply, dibs_error *err)
 {
     if (strstr(reply, "cluster support disabled"))
         return dibsx_fail_at(
@@ -345,7 +345,7 @@ ask_on(dibs__conn *cn, const dibs__endpoint *place, dibsx_nsec deadline,
     dibs__words_puts(&words, "SLOTS");
     rc = dibs__conn_ask(cn, &words, deadline, &reply, err);
     if (rc == DIBS_OK && reply->type == REDIS_REPLY_ERROR)
-        rc = refused(reply->str, err);
+        rc = fail_refused(reply->str, err);
     else if (rc == DIBS_OK)
         rc = dibs__topology_read(reply, place, map, err);
     /* A server that was just started knows of nobody. */
@@ -429,14 +429,14 @@ static dibs_status ask_around(dibs__cluster *cl, dibsx_nsec deadline,
 }
 
 /* Locks: cl->mutex. */
-static bool knows(const dibs__cluster *cl, dibsx_nsec now)
+static bool knows_map(const dibs__cluster *cl, dibsx_nsec now)
 {
     return cl->learned_at > 0 &&
            (!cl->doubted || now - cl->learned_at < LEARN_EVERY);
 }
 
 /* Puts the new map in place. Locks: cl->mutex. */
-static void install(dibs__cluster *cl, const dibs__topology *map)
+static void install_map(dibs__cluster *cl, const dibs__topology *map)
 {
     dibs__topology_fini(&cl->map);
     cl->map = *map;
@@ -452,9 +452,10 @@ dibs__cluster_learn(dibs__cluster *cl, dibsx_nsec deadline, dibs_error *err)
     dibs_status rc = DIBS_OK;
 
     pthread_mutex_lock(&cl->mutex);
-    while (!knows(cl, dibsx_now()) && cl->learning && dibsx_now() < deadline)
+    while (!knows_map(cl, dibsx_now()) && cl->learning &&
+           dibsx_now() < deadline)
         dibsx_cond_wait(&cl->learned, &cl->mutex, deadline);
-    if (knows(cl, dibsx_now()) || cl->learning) {
+    if (knows_map(cl, dibsx_now()) || cl->learning) {
         bool known = cl->learned_at > 0;
 
         pthread_mutex_unlock(&cl->mutex);
@@ -469,7 +470,7 @@ dibs__cluster_learn(dibs__cluster *cl, dibsx_nsec deadline, dibs_error *err)
              : dibsx_nomem(err, "a map of the cluster");
     pthread_mutex_lock(&cl->mutex);
     if (rc == DIBS_OK) {
-        install(cl, map);
+        install_map(cl, map);
         gone = take_gone(cl);
     }
     cl->learning = false;

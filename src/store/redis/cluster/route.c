@@ -160,7 +160,7 @@ send_to(journey *jn, dibs__peer *peer, redisReply **out, dibs_error *err)
     return dibs__pipeline_call(ln, jn->words, jn->deadline, out, err);
 }
 
-static bool begins(const char *text, const char *code)
+static bool begins_with(const char *text, const char *code)
 {
     return strncmp(text, code, strlen(code)) == 0;
 }
@@ -178,7 +178,7 @@ judge_reply(journey *jn, const dibs__peer *peer, const redisReply *reply)
 
     if (reply->type != REDIS_REPLY_ERROR)
         return ARRIVED;
-    if (begins(reply->str, "ASK ") || begins(reply->str, "MOVED ")) {
+    if (begins_with(reply->str, "ASK ") || begins_with(reply->str, "MOVED ")) {
         bool moved = reply->str[0] == 'M';
 
         if (!dibs__redirect_read(reply->str, at, &slot, &to))
@@ -190,13 +190,13 @@ judge_reply(journey *jn, const dibs__peer *peer, const redisReply *reply)
         return jn->referrals++ < AT_ONCE ? AGAIN_NOW : AGAIN_LATER;
     }
     for (size_t i = 0; i < sizeof(passing) / sizeof(passing[0]); i++)
-        if (begins(reply->str, passing[i]))
+        if (begins_with(reply->str, passing[i]))
             return AGAIN_LATER;
     return ARRIVED;
 }
 
 /* One attempt. ARRIVED: *rc, *out and jn->why are the outcome. */
-static verdict attempt(journey *jn, dibs_status *rc, redisReply **out)
+static verdict attempt_call(journey *jn, dibs_status *rc, redisReply **out)
 {
     dibs__cluster *cl = jn->rt->cluster;
     bool asks = jn->asks;
@@ -253,7 +253,7 @@ static dibs_status set_aside(journey *jn, redisReply **reply)
     const char *text = (*reply)->str;
     dibs_status rc;
 
-    if (!begins(text, "MOVED ") && !begins(text, "ASK "))
+    if (!begins_with(text, "MOVED ") && !begins_with(text, "ASK "))
         rc = dibs__redis_fail(text, &jn->why);
     else if (jn->slot < 0)
         rc = dibsx_fail_at(&jn->why, DIBS_UNAVAIL, "MOVED",
@@ -271,7 +271,7 @@ static dibs_status set_aside(journey *jn, redisReply **reply)
 
 /* Goes to the server of a key, 0 for any. */
 static dibs_status
-travel(journey *jn, int key_at, redisReply **out, dibs_error *err)
+route_command(journey *jn, int key_at, redisReply **out, dibs_error *err)
 {
     const dibs__words *words = jn->words;
     dibs_status rc;
@@ -284,7 +284,7 @@ travel(journey *jn, int key_at, redisReply **out, dibs_error *err)
     jn->pause_ms = PAUSE_FIRST_MS;
     jn->prng.state = (uint64_t)dibsx_now() ^ (uint64_t)(uintptr_t)jn;
     for (;;) {
-        vd = attempt(jn, &rc, out);
+        vd = attempt_call(jn, &rc, out);
         if (vd == ARRIVED)
             break;
         if (*out)
@@ -309,7 +309,7 @@ dibs__route_call(dibs__route *rt, const dibs__part *part,
 
     if (rt->only)
         return dibs__pipeline_join(rt->only, part, words, deadline, out, err);
-    return travel(&jn, key_at, out, err);
+    return route_command(&jn, key_at, out, err);
 }
 
 dibs_status
@@ -323,7 +323,7 @@ dibs__route_carry(dibs__route *rt, const dibs__words *words, int key_at,
                   .carry = carry,
                   .carry_arg = arg};
 
-    return travel(&jn, key_at, out, err);
+    return route_command(&jn, key_at, out, err);
 }
 
 dibs_status dibs__route_call_at(dibs__route *rt, const dibs__endpoint *place,

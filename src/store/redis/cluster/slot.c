@@ -26,7 +26,7 @@ static void make_crc(void)
     }
 }
 
-static int hash(const char *text, size_t len)
+static int hash_text(const char *text, size_t len)
 {
     unsigned crc = 0;
 
@@ -47,8 +47,8 @@ int dibs__slot_of(const char *key, size_t len)
     if (open)
         close = memchr(open, '}', len - (size_t)(open - key));
     if (!close || close == open + 1)
-        return hash(key, len);
-    return hash(open + 1, (size_t)(close - open) - 1);
+        return hash_text(key, len);
+    return hash_text(open + 1, (size_t)(close - open) - 1);
 }
 
 /* Numbers in order; the first that has a slot is its tag, plus one, as 0 says

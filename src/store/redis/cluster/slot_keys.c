@@ -36,7 +36,7 @@ static int common_slot(const dibs__words *words, int at, int count, int *key_at)
 }
 
 /* Puts a word in before word `i`. */
-static void insert(dibs__words *words, int i, const char *word)
+static void insert_word(dibs__words *words, int i, const char *word)
 {
     size_t after = (size_t)(words->count - i);
 
@@ -72,7 +72,7 @@ dibs__slot_keys_fit(dibs__words *words, int at, dibs__slot_keys *room,
     if (count == 1)
         return DIBS_OK;
     snprintf(room->none, sizeof(room->none), DIBS__KEY_NONE ":{%s}", tag);
-    insert(words, at + count, room->none);
+    insert_word(words, at + count, room->none);
     snprintf(room->key_count, sizeof(room->key_count), "%d", count + 1);
     words->word[at - 1] = room->key_count;
     words->len[at - 1] = strlen(room->key_count);

@@ -41,7 +41,7 @@ static void add_number(dibsx_buf *out, int number)
     add_word(out, text, (size_t)len);
 }
 
-static void begin(const dibs__batch *group, bool whole, dibsx_buf *out)
+static void begin_command(const dibs__batch *group, bool whole, dibsx_buf *out)
 {
     if (whole) {
         add_word(out, "EVAL", 4);
@@ -66,7 +66,7 @@ void dibs__batch_put(const dibs__member *const *members, int count, bool whole,
         first += members[i]->part->second ? 0 : 1;
     }
     dibsx_buf_printf(out, "*%d\r\n", 3 + keys + rest);
-    begin(group, whole, out);
+    begin_command(group, whole, out);
     add_number(out, keys);
     if (group->shared)
         add_word(out, group->shared, strlen(group->shared));

@@ -10,7 +10,7 @@
  *                                   or its group could not answer for it
  *
  *  1. While a request is queued or in flight, there is one leader: a thread in
- *     lead(), or one that was posted LEAD and is about to be there.
+ *     lead_until_done(), or one that was posted LEAD and is about to be there.
  *  2. Only the leader receives, connects, closes and ends requests of others.
  *  3. Requests in flight are in the order of their bytes, and so of replies.
  *  4. `writing`: one thread is giving `out` to the kernel, outside the mutex. The
@@ -138,7 +138,8 @@ static bool is_done(dibs__pending *rq)
 
 /* Ends a request with a status and the reason in `why`. It may be gone as soon
  * as it was posted to. Locks: ln->mutex. */
-static void fail(dibs__pending *rq, dibs_status rc, const dibs_error *why)
+static void
+fail_pending(dibs__pending *rq, dibs_status rc, const dibs_error *why)
 {
     rq->rc = dibsx_fail_at(rq->err, rq->unsure ? DIBS_UNKNOWN : rc, why->origin,
                            "%s", why->message);
@@ -192,7 +193,7 @@ static bool was_given(const dibs__pipeline *ln, const dibs__pending *rq)
 /* A request's time is up. Runs on its own thread. Replies that come later would
  * be taken for those of others, so if it was sent the connection ends with it.
  * Locks: ln->mutex. */
-static void expire(dibs__pipeline *ln, dibs__pending *rq)
+static void expire_pending(dibs__pipeline *ln, dibs__pending *rq)
 {
     dibs_status rc = DIBS_UNAVAIL;
     dibs_error why = {0};
@@ -209,12 +210,12 @@ static void expire(dibs__pipeline *ln, dibs__pending *rq)
         break_off(ln, &why);
         (void)dibsx_fail(&why, rc, "the server did not answer in time");
     }
-    fail(rq, rc, &why);
+    fail_pending(rq, rc, &why);
 }
 
 /* Appends the command of one, or of a group, to `out`; false when there was no
  * memory for it. Locks: ln->mutex. */
-static bool append(dibs__pipeline *ln, const dibsx_fifo *members)
+static bool append_command(dibs__pipeline *ln, const dibsx_fifo *members)
 {
     const dibs__pending *first = dibs__pending_first(members);
     size_t before = ln->out.len;
@@ -238,7 +239,7 @@ static bool append(dibs__pipeline *ln, const dibsx_fifo *members)
 }
 
 /* Moves those whose command was put into `out` to flight. Locks: ln->mutex. */
-static void launch(dibs__pipeline *ln, dibsx_fifo *members)
+static void move_to_flight(dibs__pipeline *ln, dibsx_fifo *members)
 {
     dibs__pending_first(members)->grouped = (int)members->count;
     while (members->first) {
@@ -252,7 +253,7 @@ static void launch(dibs__pipeline *ln, dibsx_fifo *members)
 /* Puts queued commands into `out`, which is empty. For whose command there is no
  * memory is ended by the leader, as it may have been made the next one.
  * Locks: ln->mutex. */
-static void fill(dibs__pipeline *ln, bool leads)
+static void fill_out(dibs__pipeline *ln, bool leads)
 {
     dibsx_buf_reset(&ln->out);
     ln->out_at = 0;
@@ -261,16 +262,16 @@ static void fill(dibs__pipeline *ln, bool leads)
         dibsx_fifo members = {0};
 
         dibs__pending_gather(&ln->queue, ln->way.conf->ungrouped, &members);
-        if (!append(ln, &members)) {
+        if (!append_command(ln, &members)) {
             dibsx_fifo_prepend(&ln->queue, &members);
             if (before == 0 && leads) {
                 const dibs_error why = {.message = "a command"};
 
-                fail(dibs__pending_pop(&ln->queue), DIBS_NOMEM, &why);
+                fail_pending(dibs__pending_pop(&ln->queue), DIBS_NOMEM, &why);
             }
             break;
         }
-        launch(ln, &members);
+        move_to_flight(ln, &members);
         ln->batched += ln->out.len - before;
     }
 }
@@ -333,13 +334,13 @@ static bool is_patient(dibs__pending *rq)
 /* Sends what is queued, unless somebody is at it. A follower, whose request is
  * `rq`, waits for room; the leader (NULL) must not, as it has to receive.
  * Locks: ln->mutex. */
-static void flush(dibs__pipeline *ln, dibs__pending *rq)
+static void flush_out(dibs__pipeline *ln, dibs__pending *rq)
 {
     while (ln->cn && !ln->broken && !ln->writing) {
         ssize_t sent;
 
         if (!has_unsent(ln) && (!rq || is_worth_sending(ln)))
-            fill(ln, !rq);
+            fill_out(ln, !rq);
         if (!has_unsent(ln))
             break;
         sent = write_some(ln, rq ? ROOM_MS : 0);
@@ -355,7 +356,7 @@ static void flush(dibs__pipeline *ln, dibs__pending *rq)
 
 /* Closes the connection. Who had nothing sent is queued again, to be sent on the
  * next one; the others do not know. Runs on the leader. Locks: ln->mutex. */
-static void drop(dibs__pipeline *ln)
+static void drop_connection(dibs__pipeline *ln)
 {
     dibsx_fifo unsent = {0};
 
@@ -368,7 +369,7 @@ static void drop(dibs__pipeline *ln)
         dibs__pending *rq = dibs__pending_pop(&ln->flight);
 
         if (was_given(ln, rq))
-            fail(rq, DIBS_UNKNOWN, &ln->why);
+            fail_pending(rq, DIBS_UNKNOWN, &ln->why);
         else
             dibsx_fifo_push(&unsent, &rq->queued);
     }
@@ -390,7 +391,8 @@ static void wake_all(dibs__pipeline *ln)
 
 /* Ends a request with its last reply; who sleeps is woken later.
  * Locks: ln->mutex. */
-static void answer(dibs__pipeline *ln, dibs__pending *rq, redisReply *reply)
+static void
+answer_pending(dibs__pipeline *ln, dibs__pending *rq, redisReply *reply)
 {
     rq->replies[rq->got++] = reply;
     rq->rc = DIBS_OK;
@@ -401,7 +403,7 @@ static void answer(dibs__pipeline *ln, dibs__pending *rq, redisReply *reply)
 /* Hands the reply of a group to its members. For whom it has no answer is queued
  * again. Locks: ln->mutex. */
 static void
-answer_group(dibs__pipeline *ln, dibs__pending *first, redisReply *reply)
+answer_batch(dibs__pipeline *ln, dibs__pending *first, redisReply *reply)
 {
     int count = first->grouped;
     bool answered = dibs__batch_is_answer(reply, count);
@@ -414,7 +416,7 @@ answer_group(dibs__pipeline *ln, dibs__pending *first, redisReply *reply)
         redisReply *own = answered ? dibs__batch_take(reply, i) : NULL;
 
         if (own) {
-            answer(ln, rq, own);
+            answer_pending(ln, rq, own);
         } else {
             rq->member.part = NULL;
             rq->unsure = !answered;
@@ -434,7 +436,7 @@ static bool is_demotion(const dibs__pipeline *ln, const redisReply *reply)
 }
 
 /* Locks: ln->mutex. */
-static void demote(dibs__pipeline *ln)
+static void break_demoted(dibs__pipeline *ln)
 {
     const dibs_error why = {.origin = "READONLY",
                             .message =
@@ -477,7 +479,7 @@ static void hand_out(dibs__pipeline *ln, redisReply **replies, size_t count)
             continue;
         }
         if (demoted)
-            demote(ln);
+            break_demoted(ln);
         if (rq->got + 1 < rq->due) {
             rq->replies[rq->got++] = replies[i];
             continue;
@@ -487,17 +489,17 @@ static void hand_out(dibs__pipeline *ln, redisReply **replies, size_t count)
         if (demoted && rq->due == 1)
             send_again(ln, rq, replies[i]);
         else if (rq->grouped > 1)
-            answer_group(ln, rq, replies[i]);
+            answer_batch(ln, rq, replies[i]);
         else
-            answer(ln, rq, replies[i]);
+            answer_pending(ln, rq, replies[i]);
     }
     if (count > 0 && ln->backoff.failures > 0)
         dibs__backoff_worked(&ln->backoff);
 }
 
 /* Takes the complete replies out of what was received. False when it failed. */
-static bool
-parse(dibs__conn *cn, redisReply **replies, size_t *count, dibs_error *why)
+static bool parse_replies(dibs__conn *cn, redisReply **replies, size_t *count,
+                          dibs_error *why)
 {
     bool ok = true;
 
@@ -513,7 +515,7 @@ parse(dibs__conn *cn, redisReply **replies, size_t *count, dibs_error *why)
 
 /* With many under way the processors have better things to do than to look for an
  * answer. Locks: ln->mutex. */
-static dibs__expect expected(const dibs__pipeline *ln)
+static dibs__expect choose_expect(const dibs__pipeline *ln)
 {
     if (!ln->writing && has_unsent(ln))
         return DIBS__EXPECT_ROOM;
@@ -523,10 +525,10 @@ static dibs__expect expected(const dibs__pipeline *ln)
 /* Receives once and hands out what came. Sends what was queued meanwhile before
  * it wakes anybody, so that the server has work while the threads start. Runs on
  * the leader. Locks: ln->mutex, which it drops. */
-static void take(dibs__pipeline *ln, dibsx_nsec deadline)
+static void receive_replies(dibs__pipeline *ln, dibsx_nsec deadline)
 {
     redisReply *replies[TAKEN_MAX];
-    dibs__expect expect = expected(ln);
+    dibs__expect expect = choose_expect(ln);
     dibs_error why = {0};
     size_t count;
     int got;
@@ -534,13 +536,13 @@ static void take(dibs__pipeline *ln, dibsx_nsec deadline)
     pthread_mutex_unlock(&ln->mutex);
     got = dibs__conn_receive(ln->cn, expect, deadline, &why);
     do {
-        bool ok = parse(ln->cn, replies, &count, &why);
+        bool ok = parse_replies(ln->cn, replies, &count, &why);
 
         pthread_mutex_lock(&ln->mutex);
         hand_out(ln, replies, count);
         if (got < 0 || !ok)
             break_off(ln, &why);
-        flush(ln, NULL);
+        flush_out(ln, NULL);
         if (ln->asleep_count > 0) {
             pthread_mutex_unlock(&ln->mutex);
             wake_all(ln);
@@ -555,7 +557,7 @@ static void take(dibs__pipeline *ln, dibsx_nsec deadline)
 static void fail_until_due(dibs__pipeline *ln, dibs__pending *rq)
 {
     (void)dibsx_fifo_remove(&ln->queue, &rq->queued);
-    fail(rq, ln->away, &ln->why);
+    fail_pending(rq, ln->away, &ln->why);
 }
 
 /* The attempt failed: all who waited for it learn why. When it was only the
@@ -573,11 +575,11 @@ connect_failed(dibs__pipeline *ln, dibs__pending *rq, dibs_status rc)
         return;
     if (rc == DIBS_UNAVAIL && now >= rq->deadline) {
         (void)dibsx_fifo_remove(&ln->queue, &rq->queued);
-        fail(rq, rc, &ln->why);
+        fail_pending(rq, rc, &ln->why);
         return;
     }
     while (ln->queue.first)
-        fail(dibs__pending_pop(&ln->queue), rc, &ln->why);
+        fail_pending(dibs__pending_pop(&ln->queue), rc, &ln->why);
 }
 
 /* Connects, when the next attempt is due. Runs on the leader.
@@ -630,7 +632,7 @@ static void look_at_idle(dibs__pipeline *ln, dibsx_nsec now)
 
 /* Passes the role on. The last in flight keeps it longest. Returns whom to wake
  * when the mutex is free. Locks: ln->mutex. */
-static dibsx_park *resign(dibs__pipeline *ln)
+static dibsx_park *pass_lead(dibs__pipeline *ln)
 {
     dibs__pending *next = ln->flight.last ? dibs__pending_last(&ln->flight)
                                           : dibs__pending_first(&ln->queue);
@@ -641,26 +643,26 @@ static dibsx_park *resign(dibs__pipeline *ln)
 
 /* Drives the connection until the request is done. Locks: ln->mutex, which it
  * drops and does not take again. */
-static void lead(dibs__pipeline *ln, dibs__pending *rq)
+static void lead_until_done(dibs__pipeline *ln, dibs__pending *rq)
 {
     dibsx_park *next;
 
     while (!is_done(rq)) {
         if (ln->broken) {
-            drop(ln);
+            drop_connection(ln);
         } else if (!ln->cn) {
             connect_for(ln, rq);
         } else {
-            flush(ln, NULL);
+            flush_out(ln, NULL);
             if (!ln->broken)
-                take(ln, rq->deadline);
+                receive_replies(ln, rq->deadline);
             if (!is_done(rq) && dibsx_now() >= rq->deadline)
-                expire(ln, rq);
+                expire_pending(ln, rq);
         }
     }
     if (ln->broken)
-        drop(ln);
-    next = resign(ln);
+        drop_connection(ln);
+    next = pass_lead(ln);
     pthread_mutex_unlock(&ln->mutex);
     if (next)
         dibsx_park_wake(next);
@@ -668,7 +670,7 @@ static void lead(dibs__pipeline *ln, dibs__pending *rq)
 
 /* Waits for another thread to end the request, or to pass on its role.
  * Locks: none. */
-static void follow(dibs__pipeline *ln, dibs__pending *rq)
+static void follow_leader(dibs__pipeline *ln, dibs__pending *rq)
 {
     int post = dibsx_park_wait(&rq->park, rq->deadline);
 
@@ -677,15 +679,15 @@ static void follow(dibs__pipeline *ln, dibs__pending *rq)
     pthread_mutex_lock(&ln->mutex);
     post = dibsx_park_look(&rq->park);
     if (post == LEAD) {
-        lead(ln, rq);
+        lead_until_done(ln, rq);
         return;
     }
     if (post != DONE)
-        expire(ln, rq);
+        expire_pending(ln, rq);
     pthread_mutex_unlock(&ln->mutex);
 }
 
-static void run(dibs__pipeline *ln, dibs__pending *rq, dibsx_nsec now)
+static void run_pending(dibs__pipeline *ln, dibs__pending *rq, dibsx_nsec now)
 {
     pthread_mutex_lock(&ln->mutex);
     dibsx_fifo_push(&ln->queue, &rq->queued);
@@ -693,14 +695,14 @@ static void run(dibs__pipeline *ln, dibs__pending *rq, dibsx_nsec now)
         ln->led = true;
         look_at_idle(ln, now);
         ln->used_at = now;
-        lead(ln, rq);
+        lead_until_done(ln, rq);
         return;
     }
     ln->used_at = now;
     if (is_worth_sending(ln))
-        flush(ln, rq);
+        flush_out(ln, rq);
     pthread_mutex_unlock(&ln->mutex);
-    follow(ln, rq);
+    follow_leader(ln, rq);
 }
 
 dibs_status
@@ -736,7 +738,7 @@ dibs_status dibs__pipeline_join(dibs__pipeline *ln, const dibs__part *part,
     rq.len = dibs__words_encode(words, bytes);
     if (part)
         dibs__member_init(&rq.member, part, words, bytes, rq.len);
-    run(ln, &rq, now);
+    run_pending(ln, &rq, now);
     if (bytes != small)
         dibsx_free(bytes);
     return rq.rc;
@@ -760,7 +762,7 @@ dibs_status dibs__pipeline_unit(dibs__pipeline *ln, const char *bytes,
         return dibsx_fail(err, DIBS_UNAVAIL, "the deadline has passed");
     if (len > COMMAND_MAX)
         return dibsx_fail(err, DIBS_INVALID, "a command is too large");
-    run(ln, &rq, now);
+    run_pending(ln, &rq, now);
     for (int i = 0; i < count && rq.rc != DIBS_OK; i++) {
         dibs__reply_free(out[i]);
         out[i] = NULL;

@@ -50,8 +50,9 @@ dibs__sentinel_open(dibs__sentinel *sn, size_t number, int abort_fd,
     return open_sentinel(sn, &place, abort_fd, deadline, out, err);
 }
 
-static dibs_status ask(dibs__conn *cn, const char *question, const char *name,
-                       dibsx_nsec deadline, redisReply **out, dibs_error *err)
+static dibs_status
+ask_sentinel(dibs__conn *cn, const char *question, const char *name,
+             dibsx_nsec deadline, redisReply **out, dibs_error *err)
 {
     dibs__words words = {.count = 0};
     dibs_status rc;
@@ -75,8 +76,8 @@ ask_primary(const dibs__sentinel *sn, dibs__conn *cn, dibsx_nsec deadline,
 {
     const char *name = sn->conf->primary;
     redisReply *reply = NULL;
-    dibs_status rc =
-        ask(cn, "get-master-addr-by-name", name, deadline, &reply, err);
+    dibs_status rc = ask_sentinel(cn, "get-master-addr-by-name", name, deadline,
+                                  &reply, err);
 
     if (rc == DIBS_OK &&
         !dibs__sentinel_read_endpoint(dibs__reply_item(reply, 0),
@@ -89,7 +90,7 @@ ask_primary(const dibs__sentinel *sn, dibs__conn *cn, dibsx_nsec deadline,
 }
 
 /* Locks: sn->mutex. */
-static void add(dibs__sentinel *sn, const dibs__endpoint *place)
+static void add_sentinel(dibs__sentinel *sn, const dibs__endpoint *place)
 {
     for (size_t i = 0; i < sn->count; i++)
         if (dibs__endpoint_is(&sn->list[i], place))
@@ -99,13 +100,14 @@ static void add(dibs__sentinel *sn, const dibs__endpoint *place)
 }
 
 /* Asks a sentinel for the others. One that does not tell does no harm. */
-static void learn(dibs__sentinel *sn, dibs__conn *cn, dibsx_nsec deadline)
+static void
+learn_sentinels(dibs__sentinel *sn, dibs__conn *cn, dibsx_nsec deadline)
 {
     redisReply *reply = NULL;
     const redisReply *item;
 
-    if (ask(cn, "sentinels", sn->conf->primary, deadline, &reply, NULL) !=
-        DIBS_OK)
+    if (ask_sentinel(cn, "sentinels", sn->conf->primary, deadline, &reply,
+                     NULL) != DIBS_OK)
         return;
     pthread_mutex_lock(&sn->mutex);
     for (size_t i = 0; (item = dibs__reply_item(reply, i)) != NULL; i++) {
@@ -114,7 +116,7 @@ static void learn(dibs__sentinel *sn, dibs__conn *cn, dibsx_nsec deadline)
         if (dibs__sentinel_read_endpoint(dibs__sentinel_field(item, "ip"),
                                          dibs__sentinel_field(item, "port"),
                                          &place))
-            add(sn, &place);
+            add_sentinel(sn, &place);
     }
     pthread_mutex_unlock(&sn->mutex);
     dibs__reply_free(reply);
@@ -159,7 +161,7 @@ ask_one(dibs__sentinel *sn, dibs__endpoint *place, dibsx_nsec deadline,
     }
     sn->cn = cn;
     to_the_front(sn, place);
-    learn(sn, cn, limit_of(sn, deadline));
+    learn_sentinels(sn, cn, limit_of(sn, deadline));
     return DIBS_OK;
 }
 

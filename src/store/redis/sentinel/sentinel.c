@@ -67,7 +67,7 @@ void dibs__sentinel_free(dibs__sentinel *sn)
 }
 
 /* The watcher runs from the first connection on. */
-static void watch(dibs__sentinel *sn)
+static void start_watch(dibs__sentinel *sn)
 {
     pthread_mutex_lock(&sn->mutex);
     if (!sn->stopped && sn->watcher.stop_fd < 0)
@@ -75,7 +75,7 @@ static void watch(dibs__sentinel *sn)
     pthread_mutex_unlock(&sn->mutex);
 }
 
-static void doubt(dibs__sentinel *sn)
+static void doubt_primary(dibs__sentinel *sn)
 {
     pthread_mutex_lock(&sn->mutex);
     sn->doubted = true;
@@ -84,8 +84,8 @@ static void doubt(dibs__sentinel *sn)
 
 /* False when another server has become the primary since this one was found: who
  * is told of a move does not know of this attempt yet. */
-static bool
-begin(dibs__sentinel *sn, const dibs__endpoint *primary, dibs__attempt *at)
+static bool begin_attempt(dibs__sentinel *sn, const dibs__endpoint *primary,
+                          dibs__attempt *at)
 {
     bool current;
 
@@ -99,7 +99,7 @@ begin(dibs__sentinel *sn, const dibs__endpoint *primary, dibs__attempt *at)
     return current;
 }
 
-static void end(dibs__sentinel *sn, dibs__attempt *at)
+static void end_attempt(dibs__sentinel *sn, dibs__attempt *at)
 {
     dibs__attempt **link = &sn->attempts;
 
@@ -128,16 +128,16 @@ dibs__sentinel_connect(dibs__sentinel *sn, bool demoted, dibsx_nsec deadline,
     if (rc != DIBS_OK)
         return rc;
     limit = dibsx_after_ms(dibsx_now(), ATTEMPT_MS);
-    if (begin(sn, &place, &at))
+    if (begin_attempt(sn, &place, &at))
         rc = dibs__conn_open_at(sn->conf, &place, at.abort_fd,
                                 limit < deadline ? limit : deadline, out, err);
     else
         rc = dibsx_fail(err, DIBS_UNAVAIL, "another has become the primary");
     *moves = at.moves;
-    end(sn, &at);
+    end_attempt(sn, &at);
     if (rc == DIBS_OK)
-        watch(sn);
+        start_watch(sn);
     else
-        doubt(sn);
+        doubt_primary(sn);
     return rc;
 }

@@ -27,7 +27,7 @@ enum { CONNECT_MS = 1000, QUIET_MS = 3000 };
 
 #define CHANNEL "+switch-master"
 
-static void heed(dibs__sentinel *sn, const redisReply *reply)
+static void handle_message(dibs__sentinel *sn, const redisReply *reply)
 {
     const redisReply *kind = dibs__reply_item(reply, 0);
     const redisReply *text = dibs__reply_item(reply, 2);
@@ -40,7 +40,8 @@ static void heed(dibs__sentinel *sn, const redisReply *reply)
         dibs__sentinel_heard(sn, &place);
 }
 
-static dibs_status tell(dibs__conn *cn, const char *one, const char *two)
+static dibs_status
+send_command(dibs__conn *cn, const char *one, const char *two)
 {
     dibs__words words = {.count = 0};
 
@@ -63,12 +64,12 @@ static dibs_status listen_on(dibs__sentinel_watch *wt, dibs__conn *cn)
 
         rc = dibs__conn_hear(cn, wt->stop_fd, until, &reply, NULL);
         if (rc == DIBS_OK && reply->type != REDIS_REPLY_ERROR) {
-            heed(wt->sn, reply);
+            handle_message(wt->sn, reply);
             asked = false;
         } else if (rc == DIBS_OK) {
             rc = DIBS_REFUSED;
         } else if (rc == DIBS_TIMEOUT && !asked) {
-            rc = tell(cn, "PING", NULL);
+            rc = send_command(cn, "PING", NULL);
             asked = true;
         }
         dibs__reply_free(reply);
@@ -78,7 +79,7 @@ static dibs_status listen_on(dibs__sentinel_watch *wt, dibs__conn *cn)
 
 /* One connection from its beginning to its end. */
 static dibs_status
-attend(dibs__sentinel_watch *wt, size_t number, dibs__backoff *bo)
+serve_connection(dibs__sentinel_watch *wt, size_t number, dibs__backoff *bo)
 {
     dibsx_nsec deadline = dibsx_after_ms(dibsx_now(), CONNECT_MS);
     dibs__conn *cn = NULL;
@@ -88,7 +89,7 @@ attend(dibs__sentinel_watch *wt, size_t number, dibs__backoff *bo)
 
     if (rc != DIBS_OK)
         return rc;
-    rc = tell(cn, "SUBSCRIBE", CHANNEL);
+    rc = send_command(cn, "SUBSCRIBE", CHANNEL);
     if (rc == DIBS_OK) {
         /* Finding tells of the change, if there is one. */
         (void)!dibs__sentinel_find(wt->sn, deadline, &place, NULL);
@@ -100,7 +101,7 @@ attend(dibs__sentinel_watch *wt, size_t number, dibs__backoff *bo)
 }
 
 /* True when the thread is to end. */
-static bool rest(const dibs__sentinel_watch *wt, dibsx_nsec until)
+static bool rest_until(const dibs__sentinel_watch *wt, dibsx_nsec until)
 {
     struct pollfd stop = {.fd = wt->stop_fd, .events = POLLIN};
     int64_t span_ms = dibsx_wait_ms(until, dibsx_now());
@@ -108,7 +109,7 @@ static bool rest(const dibs__sentinel_watch *wt, dibsx_nsec until)
     return poll(&stop, 1, (int)span_ms) > 0;
 }
 
-static void *watcher_main(void *arg)
+static void *watch_main(void *arg)
 {
     dibs__sentinel_watch *wt = arg;
     dibs__backoff bo;
@@ -120,13 +121,13 @@ static void *watcher_main(void *arg)
     dibs__backoff_init(&bo, seed);
     bo.cap = DIBS__SENTINEL_PAUSE;
     do {
-        dibs_status rc = attend(wt, number, &bo);
+        dibs_status rc = serve_connection(wt, number, &bo);
 
         if (rc == DIBS_CANCELLED)
             break;
         number = rc == DIBS_NOTFOUND ? 0 : number + 1;
         dibs__backoff_failed(&bo, dibsx_now());
-    } while (!rest(wt, bo.due_at));
+    } while (!rest_until(wt, bo.due_at));
     return NULL;
 }
 
@@ -141,7 +142,7 @@ bool dibs__sentinel_watch_start(dibs__sentinel_watch *wt, dibs__sentinel *sn)
         return false;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    failed = pthread_create(&wt->thread, NULL, watcher_main, wt);
+    failed = pthread_create(&wt->thread, NULL, watch_main, wt);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (failed) {
         close(wt->stop_fd);

@@ -54,7 +54,7 @@ static const struct param {
     {"user", TEXT, offsetof(dibs__redis_conf, user)},
 };
 
-static void wipe(char **text)
+static void wipe_secret(char **text)
 {
     dibsx_secret_free(*text);
     *text = NULL;
@@ -63,29 +63,29 @@ static void wipe(char **text)
 void dibs__redis_conf_fini(dibs__redis_conf *conf)
 {
     for (size_t i = 0; i < conf->seed_count; i++)
-        wipe(&conf->seeds[i].name);
-    wipe(&conf->host);
-    wipe(&conf->path);
-    wipe(&conf->user);
-    wipe(&conf->password);
-    wipe(&conf->client_name);
-    wipe(&conf->ca);
-    wipe(&conf->cert);
-    wipe(&conf->key);
-    wipe(&conf->sni);
-    wipe(&conf->primary);
-    wipe(&conf->sentinel_user);
-    wipe(&conf->sentinel_password);
+        wipe_secret(&conf->seeds[i].name);
+    wipe_secret(&conf->host);
+    wipe_secret(&conf->path);
+    wipe_secret(&conf->user);
+    wipe_secret(&conf->password);
+    wipe_secret(&conf->client_name);
+    wipe_secret(&conf->ca);
+    wipe_secret(&conf->cert);
+    wipe_secret(&conf->key);
+    wipe_secret(&conf->sni);
+    wipe_secret(&conf->primary);
+    wipe_secret(&conf->sentinel_user);
+    wipe_secret(&conf->sentinel_password);
     *conf = (dibs__redis_conf){0};
 }
 
-static dibs_status set(char **field, const char *text, dibs_error *err)
+static dibs_status set_text(char **field, const char *text, dibs_error *err)
 {
     char *copy = dibsx_secret_dup(text);
 
     if (!copy)
         return dibsx_nomem(err, "the configuration of a server");
-    wipe(field);
+    wipe_secret(field);
     *field = copy;
     return DIBS_OK;
 }
@@ -173,7 +173,7 @@ static dibs_status read_secret(const char *param, const char *path,
                         "%s must hold one line, the password (%.100s)", param,
                         path);
     else
-        rc = set(password, text, err);
+        rc = set_text(password, text, err);
     explicit_bzero(text, sizeof(text));
     return rc;
 }
@@ -203,7 +203,7 @@ apply_param(const dibsx_url_param *given, dibs__redis_conf *conf,
     }
     if (!*given->value)
         return dibsx_fail(err, DIBS_INVALID, "%s is empty", param->name);
-    return set((char **)(void *)place, given->value, err);
+    return set_text((char **)(void *)place, given->value, err);
 }
 
 static bool is_sentinel(const dibsx_url *url)
@@ -256,7 +256,7 @@ static dibs_status
 add_seed(dibs__redis_conf *conf, const char *host, int port, dibs_error *err)
 {
     dibsx_url_host *seed = &conf->seeds[conf->seed_count];
-    dibs_status rc = set(&seed->name, host, err);
+    dibs_status rc = set_text(&seed->name, host, err);
 
     seed->port = port;
     if (rc == DIBS_OK)
@@ -279,7 +279,7 @@ apply_primary(const char *path, dibs__redis_conf *conf, dibs_error *err)
     if (name[len] && name[len + 1])
         rc = read_db(name + len + 1, &conf->db, err);
     if (rc == DIBS_OK)
-        rc = set(&conf->primary, name, err);
+        rc = set_text(&conf->primary, name, err);
     if (rc == DIBS_OK)
         conf->primary[len] = '\0';
     return rc;
@@ -306,7 +306,7 @@ apply_sentinels(const dibsx_url *url, dibs__redis_conf *conf, dibs_error *err)
 }
 
 static dibs_status
-apply_place(const dibsx_url *url, dibs__redis_conf *conf, dibs_error *err)
+apply_endpoint(const dibsx_url *url, dibs__redis_conf *conf, dibs_error *err)
 {
     const char *path = url->path ? url->path : "";
     dibs_status rc = DIBS_OK;
@@ -320,10 +320,10 @@ apply_place(const dibsx_url *url, dibs__redis_conf *conf, dibs_error *err)
         if (url->host_count > 0 || *path != '/' || !path[1])
             return dibsx_fail(err, DIBS_INVALID,
                               "write redis+unix:///path/to/socket");
-        return set(&conf->path, path, err);
+        return set_text(&conf->path, path, err);
     }
     if (url->host_count > 0) {
-        rc = set(&conf->host, url->hosts[0].name, err);
+        rc = set_text(&conf->host, url->hosts[0].name, err);
         conf->port = url->hosts[0].port;
     }
     for (size_t i = 0; i < url->host_count && rc == DIBS_OK && is_cluster(url);
@@ -366,7 +366,7 @@ static const char *said_twice(const dibsx_url *url)
 
 /* What a URL says goes before what is there. */
 static dibs_status
-apply(const dibsx_url *url, dibs__redis_conf *conf, dibs_error *err)
+apply_url(const dibsx_url *url, dibs__redis_conf *conf, dibs_error *err)
 {
     dibs_status rc;
 
@@ -383,18 +383,18 @@ apply(const dibsx_url *url, dibs__redis_conf *conf, dibs_error *err)
     if (strncmp(url->scheme, "rediss", 6) == 0)
         conf->tls = true;
     rc = is_sentinel(url) ? apply_sentinels(url, conf, err)
-                          : apply_place(url, conf, err);
+                          : apply_endpoint(url, conf, err);
     if (rc == DIBS_OK && url->user)
-        rc = set(&conf->user, url->user, err);
+        rc = set_text(&conf->user, url->user, err);
     if (rc == DIBS_OK && url->password)
-        rc = set(&conf->password, url->password, err);
+        rc = set_text(&conf->password, url->password, err);
     if (rc == DIBS_OK)
         rc = apply_params(url, conf, err);
     return rc;
 }
 
 /* An empty variable counts as unset. */
-static const char *variable(const char *name)
+static const char *read_variable(const char *name)
 {
     const char *value = secure_getenv(name);
 
@@ -414,7 +414,7 @@ apply_redis_url(const char *text, dibs__redis_conf *conf, dibs_error *err)
     if (rc == DIBS_OK)
         rc = dibsx_url_parse(translated ? translated : text, &url, &why);
     if (rc == DIBS_OK)
-        rc = apply(&url, conf, &why);
+        rc = apply_url(&url, conf, &why);
     dibsx_url_fini(&url);
     if (translated)
         explicit_bzero(translated, strlen(translated));
@@ -438,7 +438,7 @@ apply_redis_port(const char *text, dibs__redis_conf *conf, dibs_error *err)
         strcmp(url.scheme, "tcp") == 0 && url.host_count == 1) {
         port = url.hosts[0].port;
         if (!conf->host)
-            rc = set(&conf->host, url.hosts[0].name, err);
+            rc = set_text(&conf->host, url.hosts[0].name, err);
     }
     dibsx_url_fini(&url);
     if (port < 1 || port > 65535)
@@ -450,15 +450,15 @@ apply_redis_port(const char *text, dibs__redis_conf *conf, dibs_error *err)
 
 static dibs_status apply_environment(dibs__redis_conf *conf, dibs_error *err)
 {
-    const char *url = variable("REDIS_URL");
-    const char *host = variable("REDIS_HOST");
-    const char *port = variable("REDIS_PORT");
+    const char *url = read_variable("REDIS_URL");
+    const char *host = read_variable("REDIS_HOST");
+    const char *port = read_variable("REDIS_PORT");
     dibs_status rc = DIBS_OK;
 
     if (url)
         return apply_redis_url(url, conf, err);
     if (host)
-        rc = set(&conf->host, host, err);
+        rc = set_text(&conf->host, host, err);
     if (rc == DIBS_OK && port)
         rc = apply_redis_port(port, conf, err);
     return rc;
@@ -466,20 +466,20 @@ static dibs_status apply_environment(dibs__redis_conf *conf, dibs_error *err)
 
 static dibs_status apply_defaults(dibs__redis_conf *conf, dibs_error *err)
 {
-    const char *secret = variable("DIBS_REDIS_PASSWORD");
-    const char *other = variable("DIBS_REDIS_SENTINEL_PASSWORD");
+    const char *secret = read_variable("DIBS_REDIS_PASSWORD");
+    const char *other = read_variable("DIBS_REDIS_SENTINEL_PASSWORD");
     dibs_status rc = DIBS_OK;
 
     if (!secret)
-        secret = variable("REDISCLI_AUTH");
+        secret = read_variable("REDISCLI_AUTH");
     if (!conf->password && secret)
-        rc = set(&conf->password, secret, err);
+        rc = set_text(&conf->password, secret, err);
     if (rc == DIBS_OK && conf->primary && !conf->sentinel_password && other)
-        rc = set(&conf->sentinel_password, other, err);
+        rc = set_text(&conf->sentinel_password, other, err);
     if (rc == DIBS_OK && !conf->path && !conf->host && !conf->primary)
-        rc = set(&conf->host, "localhost", err);
+        rc = set_text(&conf->host, "localhost", err);
     if (rc == DIBS_OK && !conf->client_name)
-        rc = set(&conf->client_name, "dibs", err);
+        rc = set_text(&conf->client_name, "dibs", err);
     if (conf->port == 0)
         conf->port = DEFAULT_PORT;
     return rc;
@@ -514,7 +514,7 @@ settle_cluster(const dibsx_url *url, dibs__redis_conf *conf, dibs_error *err)
     return rc;
 }
 
-static dibs_status check(const dibs__redis_conf *conf, dibs_error *err)
+static dibs_status check_conf(const dibs__redis_conf *conf, dibs_error *err)
 {
     if (!conf->tls &&
         (conf->ca || conf->cert || conf->key || conf->sni || conf->insecure))
@@ -548,13 +548,13 @@ dibs_status dibs__redis_conf_read(const dibsx_url *url, dibs__redis_conf *conf,
     if (url->host_count == 0 && !is_unix(url) && !is_sentinel(url))
         rc = apply_environment(conf, err);
     if (rc == DIBS_OK)
-        rc = apply(url, conf, err);
+        rc = apply_url(url, conf, err);
     if (rc == DIBS_OK)
         rc = apply_defaults(conf, err);
     if (rc == DIBS_OK)
         rc = settle_cluster(url, conf, err);
     if (rc == DIBS_OK)
-        rc = check(conf, err);
+        rc = check_conf(conf, err);
     if (rc != DIBS_OK)
         dibs__redis_conf_fini(conf);
     return rc;

@@ -167,7 +167,7 @@ static int closed_by_server(dibs__conn *cn, dibs_error *err)
 }
 
 /* Lets the guard see what has come, then the reader. */
-static int feed(dibs__conn *cn, size_t len, dibs_error *err)
+static int feed_reader(dibs__conn *cn, size_t len, dibs_error *err)
 {
     const char *why = dibs__guard_admit(&cn->guard, cn->input, len);
 
@@ -242,7 +242,7 @@ receive_tls(dibs__conn *cn, bool sending, dibsx_nsec deadline, dibs_error *err)
         !is_readable(cn, sending, deadline < slice_end ? deadline : slice_end))
         return 0;
     len = dibs__tls_read(cn->tls, cn->input, sizeof(cn->input), err);
-    return len > 0 ? feed(cn, (size_t)len, err) : (int)len;
+    return len > 0 ? feed_reader(cn, (size_t)len, err) : (int)len;
 }
 
 int dibs__conn_receive(dibs__conn *cn, dibs__expect expect, dibsx_nsec deadline,
@@ -254,7 +254,7 @@ int dibs__conn_receive(dibs__conn *cn, dibs__expect expect, dibsx_nsec deadline,
         return receive_tls(cn, expect == DIBS__EXPECT_ROOM, deadline, err);
     len = receive_plain(cn, expect, deadline);
     if (len > 0)
-        return feed(cn, (size_t)len, err);
+        return feed_reader(cn, (size_t)len, err);
     if (len == 0 || (cn->fresh && errno == ECONNRESET))
         return closed_by_server(cn, err);
     return (int)socket_failed("receiving from", err);

@@ -24,7 +24,7 @@ dibs__hiredis_calls dibs__hi;
 static const dibsx_dynlib_call calls[] = {DIBS__HIREDIS_CALLS(CALL)};
 static dibsx_once once = DIBSX_ONCE_INIT;
 
-static dibs_status load(dibs_error *err)
+static dibs_status load_hiredis(dibs_error *err)
 {
     return dibsx_dynlib_load(DIBS_HIREDIS_SONAME, DIBS_HIREDIS_PACKAGE, calls,
                              sizeof(calls) / sizeof(calls[0]), err);
@@ -32,7 +32,7 @@ static dibs_status load(dibs_error *err)
 
 dibs_status dibs__hiredis_load(dibs_error *err)
 {
-    return dibsx_once_do(&once, load, err);
+    return dibsx_once_do(&once, load_hiredis, err);
 }
 
 void dibs__reply_free(redisReply *reply)

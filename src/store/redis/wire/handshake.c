@@ -52,8 +52,9 @@ auth_failed(const dibs__redis_conf *conf, const char *code, dibs_error *err)
                          conf->user ? conf->user : "default", code);
 }
 
-static dibs_status denied(const dibs__redis_conf *conf, const redisReply *reply,
-                          const char *code, dibs_error *err)
+static dibs_status
+fail_denied(const dibs__redis_conf *conf, const redisReply *reply,
+            const char *code, dibs_error *err)
 {
     if (strcmp(code, "NOAUTH") == 0 && !conf->password)
         return dibsx_fail_at(err, DIBS_DENIED, code,
@@ -65,8 +66,8 @@ static dibs_status denied(const dibs__redis_conf *conf, const redisReply *reply,
 }
 
 /* What an error reply to a greeting means. */
-static dibs_status judge(greeting what, const dibs__redis_conf *conf,
-                         const redisReply *reply, dibs_error *err)
+static dibs_status judge_error(greeting what, const dibs__redis_conf *conf,
+                               const redisReply *reply, dibs_error *err)
 {
     static const char *const denials[] = {"NOAUTH", "WRONGPASS", "NOPERM",
                                           "DENIED", NULL};
@@ -83,7 +84,7 @@ static dibs_status judge(greeting what, const dibs__redis_conf *conf,
         strcmp(code, "DENIED") != 0)
         return DIBS_OK;
     if (is_one_of(code, denials))
-        return denied(conf, reply, code, err);
+        return fail_denied(conf, reply, code, err);
     if (what == ROLE)
         return dibsx_fail_at(err, DIBS_REFUSED, code,
                              "the server does not say its role: %.150s",
@@ -94,8 +95,8 @@ static dibs_status judge(greeting what, const dibs__redis_conf *conf,
 }
 
 static dibs_status
-say(dibs__conn *cn, greeting what, const dibs__redis_conf *conf,
-    dibsx_nsec deadline, dibs_error *err)
+send_greeting(dibs__conn *cn, greeting what, const dibs__redis_conf *conf,
+              dibsx_nsec deadline, dibs_error *err)
 {
     dibs__words words = {0};
     char number[16];
@@ -140,8 +141,8 @@ static dibs_status check_role(const dibs__redis_conf *conf,
 }
 
 static dibs_status
-hear(dibs__conn *cn, greeting what, const dibs__redis_conf *conf,
-     dibsx_nsec deadline, dibs_error *err)
+await_answer(dibs__conn *cn, greeting what, const dibs__redis_conf *conf,
+             dibsx_nsec deadline, dibs_error *err)
 {
     redisReply *reply = NULL;
     dibs_status rc = dibs__conn_hear(cn, -1, deadline, &reply, err);
@@ -150,7 +151,7 @@ hear(dibs__conn *cn, greeting what, const dibs__redis_conf *conf,
         return dibsx_fail(err, DIBS_UNAVAIL,
                           "the server did not answer in time");
     if (rc == DIBS_OK && reply->type == REDIS_REPLY_ERROR)
-        rc = judge(what, conf, reply, err);
+        rc = judge_error(what, conf, reply, err);
     else if (rc == DIBS_OK && what == ROLE)
         rc = check_role(conf, reply, err);
     dibs__reply_free(reply);
@@ -158,7 +159,8 @@ hear(dibs__conn *cn, greeting what, const dibs__redis_conf *conf,
 }
 
 /* What there is to say, in order; returns how much. */
-static size_t choose(const dibs__redis_conf *conf, greeting *greetings)
+static size_t
+choose_greetings(const dibs__redis_conf *conf, greeting *greetings)
 {
     size_t count = 0;
 
@@ -178,17 +180,17 @@ dibs_status dibs__handshake(dibs__conn *cn, const dibs__redis_conf *conf,
                             dibsx_nsec deadline, dibs_error *err)
 {
     greeting greetings[GREETINGS];
-    size_t count = choose(conf, greetings);
+    size_t count = choose_greetings(conf, greetings);
     dibs_error why = {0};
     dibs_status said = DIBS_OK;
     dibs_status rc = DIBS_OK;
 
     for (size_t i = 0; i < count && said == DIBS_OK; i++)
-        said = say(cn, greetings[i], conf, deadline, &why);
+        said = send_greeting(cn, greetings[i], conf, deadline, &why);
     if (said == DIBS_NOMEM)
         return dibsx_fail(err, said, "%s", why.message);
     for (size_t i = 0; i < count && rc == DIBS_OK; i++)
-        rc = hear(cn, greetings[i], conf, deadline, err);
+        rc = await_answer(cn, greetings[i], conf, deadline, err);
     if (rc == DIBS_OK && said != DIBS_OK)
         return dibsx_fail_at(err, DIBS_UNAVAIL, why.origin, "%s", why.message);
     return rc;

@@ -15,7 +15,7 @@ static const dibsx_dynlib_call calls[] = {DIBS__OPENSSL_CALLS(CALL)};
 static dibsx_once once = DIBSX_ONCE_INIT;
 
 /* It must not clean up at exit: a thread may be speaking TLS even then. */
-static dibs_status load(dibs_error *err)
+static dibs_status load_openssl(dibs_error *err)
 {
     dibs_status rc = dibsx_dynlib_load("libssl.so.3", "libssl3", calls,
                                        sizeof(calls) / sizeof(calls[0]), err);
@@ -28,5 +28,5 @@ static dibs_status load(dibs_error *err)
 
 dibs_status dibs__openssl_load(dibs_error *err)
 {
-    return dibsx_once_do(&once, load, err);
+    return dibsx_once_do(&once, load_openssl, err);
 }

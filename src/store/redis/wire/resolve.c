@@ -204,7 +204,7 @@ static const char *code_name(int code)
 
 /* A resolver that takes too long may not use up the time in which the last good
  * addresses could be tried: with them, it gets half of what is left. */
-static dibsx_nsec patience(const dibs__resolver *rs, dibsx_nsec deadline)
+static dibsx_nsec limit_wait(const dibs__resolver *rs, dibsx_nsec deadline)
 {
     dibsx_nsec now = dibsx_now();
 
@@ -212,7 +212,8 @@ static dibsx_nsec patience(const dibs__resolver *rs, dibsx_nsec deadline)
                                             : deadline;
 }
 
-static dibs_status ask(dibs__resolver *rs, dibsx_nsec deadline, dibs_error *err)
+static dibs_status
+ask_resolver(dibs__resolver *rs, dibsx_nsec deadline, dibs_error *err)
 {
     dibs_status rc;
     int code;
@@ -222,7 +223,7 @@ static dibs_status ask(dibs__resolver *rs, dibsx_nsec deadline, dibs_error *err)
     rc = rs->job ? DIBS_OK : job_start(rs, err);
     if (rc != DIBS_OK)
         return rc;
-    if (!job_wait(rs->job, patience(rs, deadline)))
+    if (!job_wait(rs->job, limit_wait(rs, deadline)))
         return dibsx_fail(err, DIBS_UNAVAIL,
                           "the name %.100s was not resolved in time", rs->host);
     code = job_take(rs);
@@ -240,7 +241,7 @@ dibs_status dibs__resolve(dibs__resolver *rs, dibsx_nsec deadline,
 
     if (ask_system(rs->host, rs->port, AI_NUMERICHOST, out, count) == 0)
         return DIBS_OK;
-    rc = ask(rs, deadline, err);
+    rc = ask_resolver(rs, deadline, err);
     if (rs->good_count == 0)
         return rc;
     memcpy(out, rs->good, sizeof(rs->good));

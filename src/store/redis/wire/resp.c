@@ -167,7 +167,7 @@ static const char *end_number(dibs__guard *guard)
 }
 
 /* One byte outside of a string. */
-static const char *step(dibs__guard *guard, char c)
+static const char *step_byte(dibs__guard *guard, char c)
 {
     switch (guard->state) {
     case AT_TYPE:
@@ -207,7 +207,7 @@ const char *dibs__guard_admit(dibs__guard *guard, const char *bytes, size_t len)
         if (guard->state == IN_STRING)
             taken = skip_string(guard, len - at);
         else
-            why = step(guard, bytes[at]);
+            why = step_byte(guard, bytes[at]);
         at += taken;
         guard->bytes += taken;
         if (why)

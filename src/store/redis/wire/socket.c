@@ -105,7 +105,7 @@ static void set_int(int fd, int level, int name, int value)
 
 /* None of these is needed for a right answer, so one that a system lacks is
  * passed over; but without the slice a receive could block for ever. */
-static bool prepare(int fd, int family)
+static bool prepare_socket(int fd, int family)
 {
     struct timeval slice = {.tv_usec = DIBS__RECEIVE_SLICE / 1000};
 
@@ -131,7 +131,7 @@ static void attempt_failed(race *rc, size_t i, int number)
 }
 
 /* Starts the attempt at the next address. */
-static void attempt(race *rc)
+static void start_attempt(race *rc)
 {
     size_t i = rc->started++;
     const dibs__address *to = &rc->addresses[i];
@@ -144,14 +144,14 @@ static void attempt(race *rc)
         return;
     }
     rc->running++;
-    if (!prepare(fd, family) ||
+    if (!prepare_socket(fd, family) ||
         (connect(fd, (const struct sockaddr *)&to->at, to->len) != 0 &&
          errno != EINPROGRESS))
         attempt_failed(rc, i, errno);
 }
 
 /* The socket of an attempt that has succeeded, or -1. */
-static int harvest(race *rc)
+static int take_connected(race *rc)
 {
     for (size_t i = 0; i < rc->started; i++) {
         int number = 0;
@@ -192,12 +192,12 @@ static int run_race(race *rc, dibsx_nsec deadline)
         int fd;
 
         if (rc->started < rc->count)
-            attempt(rc);
+            start_attempt(rc);
         next_at = dibsx_now() + HEAD_START;
         if (rc->started == rc->count || next_at > deadline)
             next_at = deadline;
         if (rc->running > 0 && await_any(rc, next_at)) {
-            fd = harvest(rc);
+            fd = take_connected(rc);
             if (fd >= 0)
                 return fd;
         }
@@ -214,7 +214,7 @@ static int run_race(race *rc, dibsx_nsec deadline)
     return -1;
 }
 
-static dibs_status lost(const race *rc, dibs_error *err)
+static dibs_status fail_race(const race *rc, dibs_error *err)
 {
     bool denied = rc->number == EACCES || rc->number == EPERM;
     char where[DIBS__ADDRESS_TEXT];
@@ -250,7 +250,7 @@ dibs__socket_open(const dibs__address *addresses, size_t count, int abort_fd,
         if (rc.fds[i].fd >= 0)
             close(rc.fds[i].fd);
     if (*fd < 0)
-        return lost(&rc, err);
+        return fail_race(&rc, err);
     if (!make_blocking(*fd)) {
         close(*fd);
         *fd = -1;

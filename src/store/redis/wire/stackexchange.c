@@ -81,7 +81,7 @@ typedef struct exchange {
     bool ssl;
 } exchange;
 
-static span trim(span s)
+static span trim_span(span s)
 {
     while (s.len > 0 && (*s.at == ' ' || *s.at == '\t')) {
         s.at++;
@@ -100,7 +100,7 @@ static bool next_item(const char **text, span *item)
     if (!*text)
         return false;
     len = strcspn(*text, ",");
-    *item = trim((span){.at = *text, .len = len});
+    *item = trim_span((span){.at = *text, .len = len});
     *text = (*text)[len] ? *text + len + 1 : NULL;
     return true;
 }
@@ -219,8 +219,9 @@ static dibs_status read_item(exchange *ex, span item, dibs_error *err)
         ex->hosts[ex->host_count++] = item;
         return DIBS_OK;
     }
-    key = trim((span){item.at, (size_t)(equals - item.at)});
-    value = trim((span){equals + 1, (size_t)(item.at + item.len - equals) - 1});
+    key = trim_span((span){item.at, (size_t)(equals - item.at)});
+    value = trim_span(
+        (span){equals + 1, (size_t)(item.at + item.len - equals) - 1});
     while (at < count && (strlen(options[at].name) != key.len ||
                           strncasecmp(options[at].name, key.at, key.len) != 0))
         at++;

@@ -99,7 +99,7 @@ void dibs__tls_close(dibs__tls *tls)
 }
 
 /* OpenSSL's word for what went wrong last. */
-static const char *reason(void)
+static const char *last_reason(void)
 {
     const char *text =
         dibs__ssl.ERR_reason_error_string(dibs__ssl.ERR_peek_error());
@@ -111,12 +111,12 @@ static dibs_status
 bad_file(const char *param, const char *path, dibs_error *err)
 {
     return dibsx_fail_at(err, DIBS_INVALID, "OpenSSL",
-                         "%s cannot be used: %.80s (%.100s)", param, reason(),
-                         path);
+                         "%s cannot be used: %.80s (%.100s)", param,
+                         last_reason(), path);
 }
 
 static dibs_status
-trust(dibs__tls *tls, const dibs__redis_conf *conf, dibs_error *err)
+set_trust(dibs__tls *tls, const dibs__redis_conf *conf, dibs_error *err)
 {
     struct stat at;
     int ok;
@@ -137,7 +137,7 @@ trust(dibs__tls *tls, const dibs__redis_conf *conf, dibs_error *err)
 }
 
 static dibs_status
-present(dibs__tls *tls, const dibs__redis_conf *conf, dibs_error *err)
+set_certificate(dibs__tls *tls, const dibs__redis_conf *conf, dibs_error *err)
 {
     const char *key = conf->key ? conf->key : conf->cert;
 
@@ -164,7 +164,7 @@ make_ctx(dibs__tls *tls, const dibs__redis_conf *conf, dibs_error *err)
         dibs__ssl.SSL_CTX_ctrl(tls->ctx, SSL_CTRL_SET_MIN_PROTO_VERSION,
                                TLS1_2_VERSION, NULL) != 1)
         return dibsx_fail(err, DIBS_UNAVAIL, "OpenSSL cannot be set up: %s",
-                          reason());
+                          last_reason());
     dibs__ssl.SSL_CTX_set_options(tls->ctx, SSL_OP_NO_RENEGOTIATION |
                                                 SSL_OP_NO_COMPRESSION);
     dibs__ssl.SSL_CTX_ctrl(tls->ctx, SSL_CTRL_MODE,
@@ -176,8 +176,8 @@ make_ctx(dibs__tls *tls, const dibs__redis_conf *conf, dibs_error *err)
     dibs__ssl.SSL_CTX_ctrl(tls->ctx, SSL_CTRL_CLEAR_MODE, SSL_MODE_AUTO_RETRY,
                            NULL);
     dibs__ssl.SSL_CTX_ctrl(tls->ctx, SSL_CTRL_SET_READ_AHEAD, 1, NULL);
-    rc = trust(tls, conf, err);
-    return rc == DIBS_OK ? present(tls, conf, err) : rc;
+    rc = set_trust(tls, conf, err);
+    return rc == DIBS_OK ? set_certificate(tls, conf, err) : rc;
 }
 
 static bool is_address(const char *name)
@@ -191,7 +191,7 @@ static bool is_address(const char *name)
 /* Asks for the name and has it verified, among those that the certificate is for:
  * its subject is a title, which authorities need not check. An address has no part
  * in SNI. */
-static bool expect(SSL *ssl, const char *name)
+static bool expect_name(SSL *ssl, const char *name)
 {
     union {
         const char *in;
@@ -232,9 +232,9 @@ make_session(dibs__tls *tls, const dibs__redis_conf *conf, dibs_error *err)
     BIO *bio;
 
     tls->ssl = dibs__ssl.SSL_new(tls->ctx);
-    if (!tls->ssl || !expect(tls->ssl, conf->sni ? conf->sni : conf->host))
+    if (!tls->ssl || !expect_name(tls->ssl, conf->sni ? conf->sni : conf->host))
         return dibsx_fail(err, DIBS_UNAVAIL, "OpenSSL cannot be set up: %s",
-                          reason());
+                          last_reason());
     bio = make_bio(tls);
     if (!bio)
         return dibsx_nomem(err, "a TLS connection");
@@ -301,10 +301,11 @@ static dibs_status protocol_failed(dibs__tls *tls, dibs_error *err)
         return dibsx_fail_at(err, DIBS_DENIED, "OpenSSL",
                              "the server does not accept our certificate: "
                              "%.80s (cert=FILE, key=FILE)",
-                             reason());
+                             last_reason());
     default:
         return dibsx_fail_at(err, DIBS_UNAVAIL, "OpenSSL",
-                             "TLS with the server failed: %.120s", reason());
+                             "TLS with the server failed: %.120s",
+                             last_reason());
     }
 }
 
@@ -398,7 +399,7 @@ bool dibs__tls_pending(dibs__tls *tls)
     return pending;
 }
 
-static int bounded(size_t len)
+static int bound_len(size_t len)
 {
     return len > INT_MAX ? INT_MAX : (int)len;
 }
@@ -410,7 +411,7 @@ ssize_t dibs__tls_read(dibs__tls *tls, void *out, size_t len, dibs_error *err)
     pthread_mutex_lock(&tls->mutex);
     dibs__ssl.ERR_clear_error();
     tls->empty = false;
-    got = dibs__ssl.SSL_read(tls->ssl, out, bounded(len));
+    got = dibs__ssl.SSL_read(tls->ssl, out, bound_len(len));
     tls->dry = got <= 0 && tls->empty;
     if (got <= 0)
         got = not_done(tls, (int)got, err) ? 0 : -1;
@@ -425,7 +426,7 @@ dibs__tls_write(dibs__tls *tls, const void *bytes, size_t len, dibs_error *err)
 
     pthread_mutex_lock(&tls->mutex);
     dibs__ssl.ERR_clear_error();
-    sent = dibs__ssl.SSL_write(tls->ssl, bytes, bounded(len));
+    sent = dibs__ssl.SSL_write(tls->ssl, bytes, bound_len(len));
     if (sent <= 0)
         sent = not_done(tls, (int)sent, err) ? 0 : -1;
     pthread_mutex_unlock(&tls->mutex);
