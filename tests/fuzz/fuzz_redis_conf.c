@@ -20,7 +20,7 @@ static void check_conf(const dibs__redis_conf *conf)
     REQUIRE(!conf->key || conf->cert);
     REQUIRE(conf->seed_count <= DIBSX_URL_HOSTS);
     REQUIRE(conf->seed_count == 0 || conf->primary ||
-            (conf->db == 0 && conf->ungrouped));
+            (conf->db == 0 && conf->unbatched));
     for (size_t i = 0; i < conf->seed_count; i++)
         REQUIRE(conf->seeds[i].name && conf->seeds[i].port >= 1);
 }

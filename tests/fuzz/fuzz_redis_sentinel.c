@@ -5,36 +5,36 @@
 #include "store/redis/sentinel/parse.h"
 #include "store/redis/wire/reply.h"
 
-static void check_place(const dibs__endpoint *place)
+static void check_endpoint(const dibs__endpoint *endpoint)
 {
-    REQUIRE(place->host[0] && strlen(place->host) <= DIBS__HOST_MAX);
-    REQUIRE(place->port >= 1 && place->port <= 65535);
+    REQUIRE(endpoint->host[0] && strlen(endpoint->host) <= DIBS__HOST_MAX);
+    REQUIRE(endpoint->port >= 1 && endpoint->port <= 65535);
 }
 
 /* An address, a list of keys and values, and a list of such. */
 static void read_reply(const redisReply *reply)
 {
     const redisReply *item = reply;
-    dibs__endpoint place;
+    dibs__endpoint endpoint;
 
     if (dibs__sentinel_read_endpoint(dibs__reply_item(reply, 0),
-                                     dibs__reply_item(reply, 1), &place))
-        check_place(&place);
+                                     dibs__reply_item(reply, 1), &endpoint))
+        check_endpoint(&endpoint);
     for (size_t i = 0; item; item = dibs__reply_item(reply, i++))
         if (dibs__sentinel_read_endpoint(dibs__sentinel_field(item, "ip"),
                                          dibs__sentinel_field(item, "port"),
-                                         &place))
-            check_place(&place);
+                                         &endpoint))
+            check_endpoint(&endpoint);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char *text = fuzz_text(data, size);
-    dibs__endpoint place;
+    dibs__endpoint endpoint;
 
     fuzz_reply(data, size, read_reply);
-    if (dibs__sentinel_read_switch(text, "mymaster", &place))
-        check_place(&place);
+    if (dibs__sentinel_read_switch(text, "mymaster", &endpoint))
+        check_endpoint(&endpoint);
     free(text);
     return 0;
 }

@@ -15,10 +15,10 @@ static void check_map(const dibs__topology *map)
                 map->members[map->server[slot] - 1].master);
     }
     for (size_t i = 0; i < map->count; i++) {
-        const dibs__endpoint *place = &map->members[i].place;
+        const dibs__endpoint *endpoint = &map->members[i].endpoint;
 
-        REQUIRE(place->host[0] && strlen(place->host) <= DIBS__HOST_MAX);
-        REQUIRE(place->port >= 1 && place->port <= 65535);
+        REQUIRE(endpoint->host[0] && strlen(endpoint->host) <= DIBS__HOST_MAX);
+        REQUIRE(endpoint->port >= 1 && endpoint->port <= 65535);
     }
 }
 

@@ -35,12 +35,12 @@ static const char one[] =
     "return 'one ' .. KEYS[1] .. ' ' .. table.concat(ARGV, ' ')\n";
 
 static char sha1[DIBSX_SHA1_TEXT];
-static const dibs__batch group = {.sha1 = sha1,
-                                  .text = many,
-                                  .text_len = sizeof(many) - 1};
+static const dibs__batch batch_script = {.sha1 = sha1,
+                                         .text = many,
+                                         .text_len = sizeof(many) - 1};
 static const dibs__part parts[] = {
-    {.group = &group, .key_at = 3, .key_count = 1, .rest_at = 4},
-    {.group = &group,
+    {.batch = &batch_script, .key_at = 3, .key_count = 1, .rest_at = 4},
+    {.batch = &batch_script,
      .second = true,
      .key_at = 3,
      .key_count = 1,
@@ -125,7 +125,7 @@ static void crowd_join(member *crowd, int count)
         assert_int_equal(pthread_join(crowd[i].thread, NULL), 0);
 }
 
-/* Puts all of them into the queue of a link without a connection, and lets the
+/* Puts all of them into the queue of a pipeline without a connection, and lets the
  * server go on. */
 static void crowd_run(const server *sv, member *crowd, int count)
 {
@@ -203,7 +203,7 @@ static void a_link_may_send_each_for_itself(void **state)
 
     load_script(*state);
     way_open_server(&wy, *state);
-    wy.conf.ungrouped = true;
+    wy.conf.unbatched = true;
     crowd_init(crowd, SOME, &wy, "x");
     crowd_run(*state, crowd, SOME);
     for (int i = 0; i < SOME; i++)

@@ -4,16 +4,19 @@
 #include "unit.h"
 #include <string.h>
 
-static const dibs__batch group = {.sha1 = "0123",
-                                  .text = "return",
-                                  .text_len = 6,
-                                  .shared = "all"};
-static const dibs__part first = {.group = &group,
+static const dibs__batch batch_script = {.sha1 = "0123",
+                                         .text = "return",
+                                         .text_len = 6,
+                                         .shared = "all"};
+static const dibs__part first = {.batch = &batch_script,
                                  .key_at = 3,
                                  .key_count = 2,
                                  .rest_at = 6};
-static const dibs__part second = {
-    .group = &group, .second = true, .key_at = 3, .key_count = 1, .rest_at = 7};
+static const dibs__part second = {.batch = &batch_script,
+                                  .second = true,
+                                  .key_at = 3,
+                                  .key_count = 1,
+                                  .rest_at = 7};
 
 /* EVALSHA of another script with three keys, of which not all are for the group. */
 static void make(dibs__member *mb, const dibs__part *part, const char *key,

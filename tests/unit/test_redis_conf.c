@@ -123,13 +123,13 @@ static void a_cluster_has_several_hosts(void **state)
     assert_string_equal(conf.seeds[2].name, "::1");
     assert_int_equal(conf.seeds[2].port, 7002);
     assert_string_equal(conf.password, "p");
-    assert_true(conf.tls && conf.ungrouped);
+    assert_true(conf.tls && conf.unbatched);
     assert_true(conf.connect_timeout_ms > 0);
     dibs__redis_conf_fini(&conf);
     assert_int_equal(conf.seed_count, 0);
     read_good("redis://h", &conf);
     assert_int_equal(conf.seed_count, 0);
-    assert_false(conf.ungrouped);
+    assert_false(conf.unbatched);
     dibs__redis_conf_fini(&conf);
     read_good("redis-cluster:", &conf);
     assert_int_equal(conf.seed_count, 1);

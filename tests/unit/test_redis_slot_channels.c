@@ -26,7 +26,7 @@ static void a_channel_goes_through_its_stages(void **state)
     assert_true(dibs__slot_channels_add(&chs, 1, 7, 10));
     ch = dibs__slot_channels_find(&chs, 7);
     assert_non_null(ch);
-    assert_int_equal(ch->ear, 1);
+    assert_int_equal(ch->listener, 1);
     assert_ptr_equal(dibs__slot_channels_at(&chs, 1, DIBS__WANTED), ch);
     assert_null(dibs__slot_channels_at(&chs, 2, DIBS__WANTED));
     ch->stage = DIBS__HEARD;

@@ -56,16 +56,16 @@ static void a_map_is_read(void **state)
                               &map),
                      DIBS_OK);
     assert_int_equal(map.count, 3);
-    assert_string_equal(map.members[map.server[0] - 1].place.host, "a");
-    assert_int_equal(map.members[map.server[100] - 1].place.port, 1);
-    assert_string_equal(map.members[map.server[16383] - 1].place.host, "c");
+    assert_string_equal(map.members[map.server[0] - 1].endpoint.host, "a");
+    assert_int_equal(map.members[map.server[100] - 1].endpoint.port, 1);
+    assert_string_equal(map.members[map.server[16383] - 1].endpoint.host, "c");
     assert_int_equal(map.server[101], 0);
     assert_int_equal(dibs__topology_covered(&map), 101 + 16184);
     for (size_t i = 0; i < map.count; i++) {
         const dibs__server *sv = &map.members[i];
 
-        assert_int_equal(sv->master, sv->place.host[0] != 'b');
-        assert_int_equal(sv->replicas, sv->place.host[0] == 'a');
+        assert_int_equal(sv->master, sv->endpoint.host[0] != 'b');
+        assert_int_equal(sv->replicas, sv->endpoint.host[0] == 'a');
     }
     dibs__topology_fini(&map);
 }
@@ -83,9 +83,9 @@ static void hosts_may_be_left_out(void **state)
                  &map),
         DIBS_OK);
     assert_int_equal(map.count, 2);
-    assert_string_equal(map.members[map.server[1] - 1].place.host, "seed");
-    assert_int_equal(map.members[map.server[1] - 1].place.port, 7);
-    assert_int_equal(map.members[map.server[2] - 1].place.port, 8);
+    assert_string_equal(map.members[map.server[1] - 1].endpoint.host, "seed");
+    assert_int_equal(map.members[map.server[1] - 1].endpoint.port, 7);
+    assert_int_equal(map.members[map.server[2] - 1].endpoint.port, 8);
     assert_int_equal(map.server[4], 0);
     dibs__topology_fini(&map);
 }

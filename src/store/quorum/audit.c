@@ -11,7 +11,7 @@ enum { TEXT_MAX = 240 };
 
 /* Findings of a node, on their way with its place in front. */
 typedef struct relay {
-    const char *place;
+    const char *endpoint;
     dibs_finding_fn *each;
     void *arg;
 } relay;
@@ -22,7 +22,7 @@ static void pass_on(const dibs_finding *finding, void *arg)
     char subject[TEXT_MAX];
     dibs_finding at = *finding;
 
-    snprintf(subject, sizeof(subject), "%s %s", rl->place, finding->subject);
+    snprintf(subject, sizeof(subject), "%s %s", rl->endpoint, finding->subject);
     at.subject = subject;
     rl->each(&at, rl->arg);
 }
@@ -95,7 +95,7 @@ report_vote(dibs__quorum *qm, const relay *rl, size_t node, dibsx_nsec deadline)
 static bool report_node(dibs__quorum *qm, size_t node, dibsx_nsec deadline,
                         dibs_finding_fn *each, void *arg)
 {
-    const relay rl = {qm->nodes[node].place, each, arg};
+    const relay rl = {qm->nodes[node].endpoint, each, arg};
     struct dibs__store *st = qm->nodes[node].st;
     dibsx_nsec limit = dibs__round_limit(qm, INT64_MAX, deadline);
     dibs__voter voter;

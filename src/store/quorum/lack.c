@@ -47,11 +47,11 @@ dibs_status dibs__quorum_unsupported(dibs__ability what, dibs_error *err)
 }
 
 dibs_status
-dibs__quorum_convert(struct dibs__store *st, const dibs__conversion *turn,
+dibs__quorum_convert(struct dibs__store *st, const dibs__conversion *conversion,
                      dibsx_nsec deadline, dibs__answer *ans, dibs_error *err)
 {
     (void)st;
-    (void)turn;
+    (void)conversion;
     (void)deadline;
     *ans = (dibs__answer){.fence = 0};
     return dibs__quorum_unsupported(DIBS__CAN_CONVERT, err);

@@ -44,7 +44,7 @@ enum { DIBS__ENDPOINT_TEXT = 64 };
 
 typedef struct dibs__node {
     struct dibs__store *st;
-    char place[DIBS__ENDPOINT_TEXT]; /* host and port */
+    char endpoint[DIBS__ENDPOINT_TEXT]; /* host and port */
     dibs__lane_queue lanes[DIBS__LANES];
     dibs__voter voter;
     dibsx_nsec doubt_until; /* a request without an answer may yet arrive */

@@ -129,7 +129,7 @@ static dibs_status add_node(dibs__quorum *qm, const dibsx_url *url,
     if (rc != DIBS_OK)
         return rc;
     qm->count++;
-    snprintf(nd->place, sizeof(nd->place), "%.50s:%d", one.hosts[0].name,
+    snprintf(nd->endpoint, sizeof(nd->endpoint), "%.50s:%d", one.hosts[0].name,
              one.hosts[0].port ? one.hosts[0].port : 6379);
     if (!nd->st->ops->vote || !dibs__node_init(qm, nd))
         return dibsx_nomem(err, "a node of a quorum");
@@ -232,7 +232,7 @@ static dibs_status check_runs(dibs__quorum *qm, dibs_error *err)
                 rc = dibsx_fail(err, DIBS_REFUSED,
                                 "%s and %s are the same server (run id %.8s), "
                                 "which would vote twice",
-                                qm->nodes[k].place, qm->nodes[i].place,
+                                qm->nodes[k].endpoint, qm->nodes[i].endpoint,
                                 qm->nodes[i].voter.run_id);
     pthread_mutex_unlock(&qm->mutex);
     return rc;
@@ -280,10 +280,10 @@ bell_open(dibs__store *st, dibsx_nsec deadline, int *fd, dibs_error *err)
     return *fd >= 0 ? DIBS_OK : dibsx_nomem(err, "a doorbell");
 }
 
-static size_t bell_hear(dibs__store *st, dibs__notice *rings, size_t max)
+static size_t bell_hear(dibs__store *st, dibs__notice *notices, size_t max)
 {
     (void)st;
-    (void)rings;
+    (void)notices;
     (void)max;
     return 0;
 }
@@ -310,7 +310,7 @@ static bool alarm_taken(dibs__store *st, dibs_error *out)
             (void)dibsx_fail(out, DIBS_REFUSED,
                              "the clock of %s has jumped by %+" PRId64
                              " ms: its votes do not count for %" PRId64 " s",
-                             nd->place, nd->jump_ms, qm->longest_ms / 1000);
+                             nd->endpoint, nd->jump_ms, qm->longest_ms / 1000);
         nd->jump_ms = alarmed ? 0 : nd->jump_ms;
     }
     pthread_mutex_unlock(&qm->mutex);

@@ -232,7 +232,7 @@ static void describe_node(const dibs__round *rd, size_t node, dibsx_buf *out)
     const dibs__vote *vote = &rd->ballot.votes[node];
     const dibs_error *why = &rd->slots[node].err;
 
-    dibsx_buf_printf(out, "; %s ", rd->qm->nodes[node].place);
+    dibsx_buf_printf(out, "; %s ", rd->qm->nodes[node].endpoint);
     if (!vote->in)
         dibsx_buf_puts(out, "not awaited");
     else if (rd->judged && !vote->counts &&

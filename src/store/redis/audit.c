@@ -25,7 +25,7 @@ typedef struct report {
     dibs_finding_fn *each;
     void *arg;
     dibs__redis *rd;
-    const dibs__endpoint *place; /* of the server; NULL: the only one */
+    const dibs__endpoint *endpoint; /* of the server; NULL: the only one */
     dibsx_nsec deadline;
     char *info; /* what INFO answered; "" when it may not be asked */
 } report;
@@ -60,7 +60,7 @@ ask_server(const report *rp, const char *one, const char *two,
     if (three)
         dibs__words_puts(&words, three);
     *out = NULL;
-    rc = dibs__route_call_at(rp->rd->steps, rp->place, &words, rp->deadline,
+    rc = dibs__route_call_at(rp->rd->steps, rp->endpoint, &words, rp->deadline,
                              out, err);
     if (rc == DIBS_OK && (*out)->type == REDIS_REPLY_ERROR) {
         dibs__reply_free(*out);
@@ -319,9 +319,9 @@ static void report_transport(const report *rp)
     const dibs__redis_conf *conf = &rp->rd->conf;
     char where[TEXT_MAX] = "";
 
-    if (rp->place)
-        snprintf(where, sizeof(where), "%.100s:%d", rp->place->host,
-                 rp->place->port);
+    if (rp->endpoint)
+        snprintf(where, sizeof(where), "%.100s:%d", rp->endpoint->host,
+                 rp->endpoint->port);
     else if (conf->primary)
         snprintf(where, sizeof(where), "the primary of %.60s", conf->primary);
     else if (conf->host)
@@ -368,14 +368,15 @@ static dibs_status report_server(report *rp, dibs_error *err)
     return rc;
 }
 
-dibs_status dibs__redis_audit_at(dibs__redis *rd, const dibs__endpoint *place,
-                                 dibsx_nsec deadline, dibs_finding_fn *each,
-                                 void *arg, dibs_error *err)
+dibs_status
+dibs__redis_audit_at(dibs__redis *rd, const dibs__endpoint *endpoint,
+                     dibsx_nsec deadline, dibs_finding_fn *each, void *arg,
+                     dibs_error *err)
 {
     report rp = {.each = each,
                  .arg = arg,
                  .rd = rd,
-                 .place = place,
+                 .endpoint = endpoint,
                  .deadline = deadline};
 
     return report_server(&rp, err);

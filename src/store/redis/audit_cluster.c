@@ -29,7 +29,7 @@ typedef struct summary {
     void *arg;
     note *notes;
     size_t count;
-    const dibs__endpoint *place; /* that is being looked at */
+    const dibs__endpoint *endpoint; /* that is being looked at */
     int masters;
 } summary;
 
@@ -54,13 +54,13 @@ static bool is_alike(const note *nt, const dibs_finding *finding)
            strcmp(nt->found, finding->found) == 0;
 }
 
-static void name_place(note *nt, const dibs__endpoint *place)
+static void name_place(note *nt, const dibs__endpoint *endpoint)
 {
     size_t len = strlen(nt->where);
 
     if (nt->masters++ < SHOWN)
         snprintf(nt->where + len, sizeof(nt->where) - len, "%s%s:%d",
-                 len ? ", " : "", place->host, place->port);
+                 len ? ", " : "", endpoint->host, endpoint->port);
 }
 
 static void take_note(const dibs_finding *finding, void *arg)
@@ -84,7 +84,7 @@ static void take_note(const dibs_finding *finding, void *arg)
                      .advice = finding->advice};
         snprintf(nt->found, sizeof(nt->found), "%s", finding->found);
     }
-    name_place(&sm->notes[i], sm->place);
+    name_place(&sm->notes[i], sm->endpoint);
 }
 
 static void tell_notes(const summary *sm)
@@ -139,9 +139,9 @@ static void tell_map(const summary *sm, const dibs__topology *map)
 }
 
 /* Whether names whose slot is served can be had while another's is not. */
-static dibs_status
-tell_coverage(dibs__redis *rd, const summary *sm, const dibs__endpoint *place,
-              dibsx_nsec deadline, dibs_error *err)
+static dibs_status tell_coverage(dibs__redis *rd, const summary *sm,
+                                 const dibs__endpoint *endpoint,
+                                 dibsx_nsec deadline, dibs_error *err)
 {
     redisReply *reply = NULL;
     dibs__words words = {.count = 0};
@@ -151,7 +151,8 @@ tell_coverage(dibs__redis *rd, const summary *sm, const dibs__endpoint *place,
     dibs__words_puts(&words, "CONFIG");
     dibs__words_puts(&words, "GET");
     dibs__words_puts(&words, "cluster-require-full-coverage");
-    rc = dibs__route_call_at(rd->steps, place, &words, deadline, &reply, err);
+    rc =
+        dibs__route_call_at(rd->steps, endpoint, &words, deadline, &reply, err);
     if (rc != DIBS_OK)
         return rc == DIBS_UNKNOWN ? DIBS_UNAVAIL : rc;
     dibs__reply_text(dibs__reply_item(reply, 1), value, sizeof(value));
@@ -200,7 +201,7 @@ static void look_for_moves(dibs__redis *rd, summary *sm, dibsx_nsec deadline)
 
     dibs__words_puts(&words, "CLUSTER");
     dibs__words_puts(&words, "NODES");
-    if (dibs__route_call_at(rd->steps, sm->place, &words, deadline, &reply,
+    if (dibs__route_call_at(rd->steps, sm->endpoint, &words, deadline, &reply,
                             &why) == DIBS_OK &&
         reply->type == REDIS_REPLY_STRING)
         count = count_moves(reply->str);
@@ -242,7 +243,7 @@ look_for_channels(dibs__redis *rd, summary *sm, int slot, dibsx_nsec deadline)
     dibs__words_puts(&words, "SPUBLISH");
     dibs__words_puts(&words, channel);
     dibs__words_puts(&words, "");
-    if (dibs__route_call_at(rd->steps, sm->place, &words, deadline, &reply,
+    if (dibs__route_call_at(rd->steps, sm->endpoint, &words, deadline, &reply,
                             &why) == DIBS_OK)
         take_note(reply->type == REDIS_REPLY_INTEGER ? &sharded : &ordinary,
                   sm);
@@ -260,7 +261,7 @@ static void look_at(dibs__redis *rd, summary *sm, int slot, dibsx_nsec deadline)
     look_for_moves(rd, sm, deadline);
     if (slot >= 0)
         look_for_channels(rd, sm, slot, deadline);
-    if (dibs__redis_audit_at(rd, sm->place, deadline, take_note, sm, &why) ==
+    if (dibs__redis_audit_at(rd, sm->endpoint, deadline, take_note, sm, &why) ==
         DIBS_OK)
         return;
     snprintf(text, sizeof(text), "%s", why.message);
@@ -279,9 +280,10 @@ look_at_all(dibs__redis *rd, summary *sm, const dibs__topology *map,
     for (size_t i = 0; i < map->count; i++) {
         if (!map->members[i].master)
             continue;
-        if (!sm->place)
-            rc = tell_coverage(rd, sm, &map->members[i].place, deadline, err);
-        sm->place = &map->members[i].place;
+        if (!sm->endpoint)
+            rc =
+                tell_coverage(rd, sm, &map->members[i].endpoint, deadline, err);
+        sm->endpoint = &map->members[i].endpoint;
         look_at(rd, sm, slot_at(map, i), deadline);
     }
     tell_notes(sm);

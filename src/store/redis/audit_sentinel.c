@@ -17,7 +17,7 @@ enum { PATIENCE_MS = 1000 };
 /* Fewer cannot outvote one that is wrong. */
 enum { FEW = 3 };
 
-typedef struct survey {
+typedef struct sentinel_audit {
     dibs__redis *rd;
     dibs_finding_fn *each;
     void *arg;
@@ -29,10 +29,10 @@ typedef struct survey {
     int64_t quorum;
     int64_t others; /* sentinels that the first knows of */
     int64_t replicas;
-} survey;
+} sentinel_audit;
 
 __attribute__((format(printf, 5, 6))) static void
-say(const survey *sv, dibs_severity severity, const char *subject,
+say(const sentinel_audit *au, dibs_severity severity, const char *subject,
     const char *advice, const char *format, ...)
 {
     char found[256];
@@ -42,124 +42,124 @@ say(const survey *sv, dibs_severity severity, const char *subject,
     va_start(args, format);
     vsnprintf(found, sizeof(found), format, args);
     va_end(args);
-    sv->each(&finding, sv->arg);
+    au->each(&finding, au->arg);
 }
 
 /* False when it did not answer as a sentinel that knows the name. */
-static bool ask_sentinel(const survey *sv, dibs__conn *cn, const char *question,
-                         redisReply **out)
+static bool ask_sentinel(const sentinel_audit *au, dibs__conn *cn,
+                         const char *question, redisReply **out)
 {
     dibs__words words = {.count = 0};
 
     *out = NULL;
     dibs__words_puts(&words, "SENTINEL");
     dibs__words_puts(&words, question);
-    dibs__words_puts(&words, dibs__sentinel_name(sv->rd->sentinel));
+    dibs__words_puts(&words, dibs__sentinel_name(au->rd->sentinel));
     return dibs__conn_ask(cn, &words, dibsx_after_ms(dibsx_now(), PATIENCE_MS),
                           out, NULL) == DIBS_OK &&
            (*out)->type == REDIS_REPLY_ARRAY;
 }
 
-static void hear_primary(survey *sv, const redisReply *reply)
+static void hear_primary(sentinel_audit *au, const redisReply *reply)
 {
-    char primary[sizeof(sv->primary)];
-    dibs__endpoint place = {.port = 0};
+    char primary[sizeof(au->primary)];
+    dibs__endpoint endpoint = {.port = 0};
 
     (void)dibs__sentinel_read_endpoint(dibs__reply_item(reply, 0),
-                                       dibs__reply_item(reply, 1), &place);
-    snprintf(primary, sizeof(primary), "%s:%d", place.host, place.port);
-    if (sv->answered++ == 0)
-        memcpy(sv->primary, primary, sizeof(primary));
-    else if (strcmp(sv->primary, primary) != 0)
-        sv->differ = true;
+                                       dibs__reply_item(reply, 1), &endpoint);
+    snprintf(primary, sizeof(primary), "%s:%d", endpoint.host, endpoint.port);
+    if (au->answered++ == 0)
+        memcpy(au->primary, primary, sizeof(primary));
+    else if (strcmp(au->primary, primary) != 0)
+        au->differ = true;
 }
 
 /* Asks one sentinel; what it says of the whole is taken from the first. */
-static void visit_sentinel(survey *sv, dibs__conn *cn)
+static void visit_sentinel(sentinel_audit *au, dibs__conn *cn)
 {
     redisReply *reply = NULL;
 
-    if (ask_sentinel(sv, cn, "get-master-addr-by-name", &reply))
-        hear_primary(sv, reply);
+    if (ask_sentinel(au, cn, "get-master-addr-by-name", &reply))
+        hear_primary(au, reply);
     dibs__reply_free(reply);
-    if (sv->answered != 1)
+    if (au->answered != 1)
         return;
-    if (ask_sentinel(sv, cn, "master", &reply)) {
+    if (ask_sentinel(au, cn, "master", &reply)) {
         (void)dibs__reply_int(dibs__sentinel_field(reply, "quorum"),
-                              &sv->quorum);
+                              &au->quorum);
         (void)dibs__reply_int(dibs__sentinel_field(reply,
                                                    "num-other-sentinels"),
-                              &sv->others);
+                              &au->others);
         (void)dibs__reply_int(dibs__sentinel_field(reply, "num-slaves"),
-                              &sv->replicas);
+                              &au->replicas);
     }
     dibs__reply_free(reply);
 }
 
-static void visit_all(survey *sv)
+static void visit_all(sentinel_audit *au)
 {
     dibs_status rc = DIBS_OK;
 
-    for (size_t i = 0; rc != DIBS_NOTFOUND && dibsx_now() < sv->deadline; i++) {
+    for (size_t i = 0; rc != DIBS_NOTFOUND && dibsx_now() < au->deadline; i++) {
         dibs__conn *cn = NULL;
 
-        rc = dibs__sentinel_open(sv->rd->sentinel, i, -1,
+        rc = dibs__sentinel_open(au->rd->sentinel, i, -1,
                                  dibsx_after_ms(dibsx_now(), PATIENCE_MS), &cn,
                                  NULL);
         if (rc != DIBS_NOTFOUND)
-            sv->known++;
+            au->known++;
         if (rc == DIBS_OK)
-            visit_sentinel(sv, cn);
+            visit_sentinel(au, cn);
         dibs__conn_close(cn);
     }
 }
 
-static void report_sentinels(const survey *sv)
+static void report_sentinels(const sentinel_audit *au)
 {
-    if (sv->differ)
-        say(sv, DIBS_CAUTION, "sentinels",
+    if (au->differ)
+        say(au, DIBS_CAUTION, "sentinels",
             "a failover is under way, or the network between them is cut",
-            "%zu of %zu answer and do not agree on the primary", sv->answered,
-            sv->known);
-    else if (2 * sv->answered <= sv->known)
-        say(sv, DIBS_CAUTION, "sentinels",
+            "%zu of %zu answer and do not agree on the primary", au->answered,
+            au->known);
+    else if (2 * au->answered <= au->known)
+        say(au, DIBS_CAUTION, "sentinels",
             "without a majority of them there is no failover",
-            "%zu of %zu answer", sv->answered, sv->known);
-    else if (sv->known < FEW)
-        say(sv, DIBS_CAUTION, "sentinels",
+            "%zu of %zu answer", au->answered, au->known);
+    else if (au->known < FEW)
+        say(au, DIBS_CAUTION, "sentinels",
             "run three or more, each on a machine of its own",
-            "%zu of %zu answer", sv->answered, sv->known);
+            "%zu of %zu answer", au->answered, au->known);
     else
-        say(sv, DIBS_FINE, "sentinels", NULL, "%zu of %zu answer: %s",
-            sv->answered, sv->known, sv->primary);
+        say(au, DIBS_FINE, "sentinels", NULL, "%zu of %zu answer: %s",
+            au->answered, au->known, au->primary);
 }
 
-static void report_quorum(const survey *sv)
+static void report_quorum(const sentinel_audit *au)
 {
-    int64_t all = sv->others + 1;
+    int64_t all = au->others + 1;
 
-    if (sv->quorum == 0)
-        say(sv, DIBS_NOTE, "quorum", "let the user run SENTINEL MASTER",
+    if (au->quorum == 0)
+        say(au, DIBS_NOTE, "quorum", "let the user run SENTINEL MASTER",
             "cannot be told");
-    else if (sv->quorum == 1)
-        say(sv, DIBS_CAUTION, "quorum",
+    else if (au->quorum == 1)
+        say(au, DIBS_CAUTION, "quorum",
             "set it to a majority: what one sentinel cannot reach is not down",
             "1 of %" PRId64, all);
-    else if (sv->quorum > all)
-        say(sv, DIBS_CAUTION, "quorum", "there are too few to ever fail over",
-            "%" PRId64 " of %" PRId64, sv->quorum, all);
+    else if (au->quorum > all)
+        say(au, DIBS_CAUTION, "quorum", "there are too few to ever fail over",
+            "%" PRId64 " of %" PRId64, au->quorum, all);
     else
-        say(sv, DIBS_FINE, "quorum", NULL, "%" PRId64 " of %" PRId64,
-            sv->quorum, all);
-    if (sv->quorum > 0 && sv->replicas == 0)
-        say(sv, DIBS_CAUTION, "failover",
+        say(au, DIBS_FINE, "quorum", NULL, "%" PRId64 " of %" PRId64,
+            au->quorum, all);
+    if (au->quorum > 0 && au->replicas == 0)
+        say(au, DIBS_CAUTION, "failover",
             "add replicas: there is none to "
             "become the primary",
             "no replica is known to the sentinels");
 }
 
 /* A primary that is cut off goes on to grant, unless it needs its replicas. */
-static dibs_status report_isolation(const survey *sv, dibs_error *err)
+static dibs_status report_isolation(const sentinel_audit *au, dibs_error *err)
 {
     redisReply *reply = NULL;
     dibs__words words = {.count = 0};
@@ -169,7 +169,7 @@ static dibs_status report_isolation(const survey *sv, dibs_error *err)
     dibs__words_puts(&words, "CONFIG");
     dibs__words_puts(&words, "GET");
     dibs__words_puts(&words, "min-replicas-to-write");
-    rc = dibs__route_call_at(sv->rd->steps, NULL, &words, sv->deadline, &reply,
+    rc = dibs__route_call_at(au->rd->steps, NULL, &words, au->deadline, &reply,
                              err);
     if (rc != DIBS_OK)
         return rc == DIBS_UNKNOWN ? DIBS_UNAVAIL : rc;
@@ -177,16 +177,16 @@ static dibs_status report_isolation(const survey *sv, dibs_error *err)
         dibs__reply_text(dibs__reply_item(reply, 1), number, sizeof(number));
     dibs__reply_free(reply);
     if (number[0] == '?')
-        say(sv, DIBS_NOTE, "isolation",
+        say(au, DIBS_NOTE, "isolation",
             "make sure that min-replicas-to-write is 1 or more",
             "cannot be told: CONFIG may not be asked");
     else if (strcmp(number, "0") == 0)
-        say(sv, DIBS_CAUTION, "isolation",
+        say(au, DIBS_CAUTION, "isolation",
             "set min-replicas-to-write 1 and min-replicas-max-lag 2: a primary "
             "that is cut off goes on to grant",
             "min-replicas-to-write 0");
     else
-        say(sv, DIBS_FINE, "isolation", NULL, "min-replicas-to-write %s",
+        say(au, DIBS_FINE, "isolation", NULL, "min-replicas-to-write %s",
             number);
     return DIBS_OK;
 }
@@ -195,10 +195,13 @@ dibs_status
 dibs__redis_audit_sentinel(dibs__redis *rd, dibsx_nsec deadline,
                            dibs_finding_fn *each, void *arg, dibs_error *err)
 {
-    survey sv = {.rd = rd, .each = each, .arg = arg, .deadline = deadline};
+    sentinel_audit au = {.rd = rd,
+                         .each = each,
+                         .arg = arg,
+                         .deadline = deadline};
 
-    visit_all(&sv);
-    report_sentinels(&sv);
-    report_quorum(&sv);
-    return report_isolation(&sv, err);
+    visit_all(&au);
+    report_sentinels(&au);
+    report_quorum(&au);
+    return report_isolation(&au, err);
 }

@@ -18,7 +18,7 @@ static bool read_converted(const redisReply *reply, dibs__answer *ans)
 }
 
 static dibs_status
-judge_reply(const dibs__conversion *turn, const redisReply *reply,
+judge_reply(const dibs__conversion *conversion, const redisReply *reply,
             dibs__answer *ans, dibs_error *err)
 {
     const redisReply *text = dibs__reply_item(reply, 1);
@@ -26,17 +26,18 @@ judge_reply(const dibs__conversion *turn, const redisReply *reply,
 
     switch (dibs__reply_status(reply)) {
     case DIBS_OK:
-        return read_converted(reply, ans) ? dibs__answer_convert(turn, ans, err)
-                                          : dibs__reply_odd(err);
+        return read_converted(reply, ans)
+                   ? dibs__answer_convert(conversion, ans, err)
+                   : dibs__reply_odd(err);
     case DIBS_BUSY:
         dibs__reply_text(text, who, sizeof(who));
-        return dibs__refuse_shared(turn->name, who, err);
+        return dibs__refuse_shared(conversion->name, who, err);
     case DIBS_LOST:
-        return dibs__refuse_fence(turn->name, err);
+        return dibs__refuse_fence(conversion->name, err);
     case DIBS_INVALID:
         dibs__reply_text(text, why, sizeof(why));
         return dibsx_fail(err, DIBS_INVALID, "`" DIBS__NAME_SHOWN "`: %s",
-                          turn->name, why);
+                          conversion->name, why);
     default:
         return dibs__reply_odd(err);
     }
@@ -45,24 +46,26 @@ judge_reply(const dibs__conversion *turn, const redisReply *reply,
 /* A turn that too few replicas have is not taken back: asked for again, it is
  * answered as done, and they are waited for once more. */
 static dibs_status
-confirm_replicas(dibs__loan *loan, const dibs__conversion *turn,
+confirm_replicas(dibs__loan *loan, const dibs__conversion *conversion,
                  dibsx_nsec deadline, dibs__answer *ans, dibs_error *err)
 {
-    int64_t limit_ms = dibs__replica_wait_patience_ms(turn->ttl_ms, deadline);
-    dibs_status rc = dibs__replica_wait_wait(loan, turn->replicas, limit_ms,
-                                             deadline, &ans->acked, err);
+    int64_t limit_ms =
+        dibs__replica_wait_patience_ms(conversion->ttl_ms, deadline);
+    dibs_status rc =
+        dibs__replica_wait_wait(loan, conversion->replicas, limit_ms, deadline,
+                                &ans->acked, err);
 
-    if (rc == DIBS_OK && ans->acked < turn->replicas)
+    if (rc == DIBS_OK && ans->acked < conversion->replicas)
         rc = dibsx_fail(err, DIBS_UNKNOWN,
                         "the change of `" DIBS__NAME_SHOWN
                         "` was acknowledged by %u of %u replicas",
-                        turn->name, (unsigned)ans->acked,
-                        (unsigned)turn->replicas);
+                        conversion->name, (unsigned)ans->acked,
+                        (unsigned)conversion->replicas);
     return rc;
 }
 
 dibs_status
-dibs__redis_convert(struct dibs__store *st, const dibs__conversion *turn,
+dibs__redis_convert(struct dibs__store *st, const dibs__conversion *conversion,
                     dibsx_nsec deadline, dibs__answer *ans, dibs_error *err)
 {
     dibs__redis *rd = dibs__redis_of(st);
@@ -74,25 +77,25 @@ dibs__redis_convert(struct dibs__store *st, const dibs__conversion *turn,
     dibs_status rc;
 
     memset(ans, 0, sizeof(*ans));
-    dibs__step_begin(&words, DIBS__SCRIPT_convert, turn->name, &keys);
-    dibs__words_puts(&words, turn->owner);
-    dibs__words_number(&words, (int64_t)turn->fence, numbers[0]);
-    dibs__words_number(&words, turn->mode, numbers[1]);
-    dibs__words_puts(&words, turn->to_owner);
-    dibs__words_number(&words, dibs__step_span(turn->ttl_ms), numbers[2]);
-    rc = turn->replicas > 0
-             ? dibs__replica_wait_run(&rd->durable, DIBS__SCRIPT_convert,
+    dibs__step_begin(&words, DIBS__SCRIPT_convert, conversion->name, &keys);
+    dibs__words_puts(&words, conversion->owner);
+    dibs__words_number(&words, (int64_t)conversion->fence, numbers[0]);
+    dibs__words_number(&words, conversion->mode, numbers[1]);
+    dibs__words_puts(&words, conversion->to_owner);
+    dibs__words_number(&words, dibs__step_span(conversion->ttl_ms), numbers[2]);
+    rc = conversion->replicas > 0
+             ? dibs__replica_wait_run(&rd->replica_wait, DIBS__SCRIPT_convert,
                                       &words, deadline, &loan, &reply, err)
              : dibs__script_run(rd->steps, DIBS__SCRIPT_convert, &words,
                                 deadline, &reply, err);
     if (rc == DIBS_OK) {
-        rc = judge_reply(turn, reply, ans, err);
+        rc = judge_reply(conversion, reply, ans, err);
         if (rc == DIBS_UNKNOWN)
-            dibs__step_distrust(rd->steps, turn->name, &loan);
+            dibs__step_distrust(rd->steps, conversion->name, &loan);
     }
     dibs__reply_free(reply);
-    if (rc == DIBS_OK && turn->replicas > 0)
-        rc = confirm_replicas(&loan, turn, deadline, ans, err);
+    if (rc == DIBS_OK && conversion->replicas > 0)
+        rc = confirm_replicas(&loan, conversion, deadline, ans, err);
     dibs__replica_wait_done(&loan);
     return rc;
 }

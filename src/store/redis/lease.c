@@ -212,8 +212,8 @@ ask_for(dibs__redis *rd, dibs__script script, const dibs__ask *ask,
     dibs__words_add(&words, ask->who, strnlen(ask->who, DIBS__WHO_MAX - 1));
     add_details(&words, ask, dibs__step_bell(rd, ask, bell), numbers);
     if (ask->replicas > 0)
-        return dibs__replica_wait_run(&rd->durable, script, &words, deadline,
-                                      loan, reply, err);
+        return dibs__replica_wait_run(&rd->replica_wait, script, &words,
+                                      deadline, loan, reply, err);
     if (is_plain(ask))
         return dibs__script_join(rd->steps, script, &words, deadline, reply,
                                  err);

@@ -18,7 +18,7 @@ static void store_close(dibs__store *st)
 
     dibs__sentinel_stop(rd->sentinel);
     dibs__redis_doorbell_fini(&rd->bell);
-    dibs__replica_wait_fini(&rd->durable);
+    dibs__replica_wait_fini(&rd->replica_wait);
     dibs__route_free(rd->renewals);
     dibs__route_free(rd->steps);
     dibs__cluster_free(rd->cluster);
@@ -58,7 +58,7 @@ static void drop_all(void *arg)
 
     dibs__route_drop(rd->steps);
     dibs__route_drop(rd->renewals);
-    dibs__replica_wait_drop(&rd->durable);
+    dibs__replica_wait_drop(&rd->replica_wait);
     dibs__redis_doorbell_drop(&rd->bell);
 }
 
@@ -69,7 +69,7 @@ static dibs_status make_guide(dibs__redis *rd, dibs_error *err)
         rd->sentinel = dibs__sentinel_new(&rd->conf, drop_all, rd);
         if (!rd->sentinel)
             return dibsx_nomem(err, "a list of sentinels");
-        rd->bell.way.sentinel = rd->durable.sentinel = rd->sentinel;
+        rd->bell.connect.sentinel = rd->replica_wait.sentinel = rd->sentinel;
     } else if (rd->conf.seed_count > 0) {
         dibs_status rc = dibs__cluster_new(&rd->conf, &rd->cluster, err);
 
@@ -92,7 +92,7 @@ static dibs_status make_routes(dibs__redis *rd, dibs_error *err)
         rc = dibs__route_new(&rd->conf, rd->cluster, DIBS__LANE_RENEWALS,
                              &rd->renewals, err);
     if (rd->cluster)
-        rd->durable.route = rd->steps;
+        rd->replica_wait.route = rd->steps;
     if (rc == DIBS_OK && rd->sentinel) {
         dibs__route_follow(rd->steps, rd->sentinel);
         dibs__route_follow(rd->renewals, rd->sentinel);
@@ -131,7 +131,7 @@ static dibs_status store_open(const dibsx_url *url, dibsx_nsec deadline,
         return dibsx_nomem(err, "a store handle");
     rd->base.ops = ops_of(url);
     dibs__redis_doorbell_init(&rd->bell, &rd->conf);
-    dibs__replica_wait_init(&rd->durable, &rd->conf);
+    dibs__replica_wait_init(&rd->replica_wait, &rd->conf);
     rc = dibs__redis_conf_read(url, &rd->conf, err);
     if (rc == DIBS_OK)
         rc = make_routes(rd, err);
@@ -150,9 +150,9 @@ bell_open(dibs__store *st, dibsx_nsec deadline, int *fd, dibs_error *err)
                                      err);
 }
 
-static size_t bell_hear(dibs__store *st, dibs__notice *rings, size_t max)
+static size_t bell_hear(dibs__store *st, dibs__notice *notices, size_t max)
 {
-    return dibs__redis_doorbell_hear(&dibs__redis_of(st)->bell, rings, max);
+    return dibs__redis_doorbell_hear(&dibs__redis_of(st)->bell, notices, max);
 }
 
 static const char *get_caution(const dibs__store *st)

@@ -16,7 +16,7 @@ typedef struct dibs__redis {
     dibs__cluster *cluster;   /* NULL: it is none */
     dibs__route *steps;
     dibs__route *renewals; /* so that no other step holds them up */
-    dibs__replica_wait durable;
+    dibs__replica_wait replica_wait;
     dibs__redis_doorbell bell;
 } dibs__redis;
 
@@ -37,7 +37,7 @@ DIBS__LEASE_STEPS(DIBS__REDIS_STEP)
 /* As audit of store/store.h: of one server (NULL: the only one), and of a
  * cluster. */
 DIBS_MUST_CHECK dibs_status dibs__redis_audit_at(dibs__redis *rd,
-                                                 const dibs__endpoint *place,
+                                                 const dibs__endpoint *endpoint,
                                                  dibsx_nsec deadline,
                                                  dibs_finding_fn *each,
                                                  void *arg, dibs_error *err);

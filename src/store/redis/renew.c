@@ -13,10 +13,10 @@ enum { TOGETHER_BYTES = 8 << 20 };
 
 static bool is_mixed(const dibs__renewing *rn)
 {
-    bool durable = dibs__renewal_is_durable(&rn->entries[0]);
+    bool awaits_replicas = dibs__renewal_awaits_replicas(&rn->entries[0]);
 
     for (size_t i = 1; i < rn->count; i++)
-        if (dibs__renewal_is_durable(&rn->entries[i]) != durable)
+        if (dibs__renewal_awaits_replicas(&rn->entries[i]) != awaits_replicas)
             return true;
     return false;
 }
@@ -31,7 +31,8 @@ static void run_on_one_server(dibs__renewing *rn)
     if (is_mixed(rn))
         dibs__renewing_sort(rn);
     for (size_t i = 0; i < rn->count; i++)
-        if (!rn->entries[i].sent && !dibs__renewal_is_durable(&rn->entries[i]))
+        if (!rn->entries[i].sent &&
+            !dibs__renewal_awaits_replicas(&rn->entries[i]))
             dibs__renewing_send_to(rn, 0, rn->deadline);
     for (size_t i = 0; i < rn->count; i += pc.count) {
         pc = dibs__renewing_piece_at(rn, &rn->entries[i]);

@@ -55,7 +55,7 @@ typedef struct dibs__renewing {
 } dibs__renewing;
 
 /* Replicas must have it too. */
-static inline bool dibs__renewal_is_durable(const dibs__renewal_entry *at)
+static inline bool dibs__renewal_awaits_replicas(const dibs__renewal_entry *at)
 {
     return at->item->replicas > 0;
 }
@@ -82,8 +82,8 @@ DIBS_MUST_CHECK dibs_status dibs__renewing_run(dibs__renewing *rn,
 /* Runs the script of the sheet: where replicas must have what it does, on a
  * connection of its own, which is then lent. */
 DIBS_MUST_CHECK dibs_status dibs__renewing_run_sheet(
-    dibs__renewing *rn, dibs__script script, bool durable, dibsx_nsec until,
-    dibs__loan *loan, redisReply **reply);
+    dibs__renewing *rn, dibs__script script, bool awaits_replicas,
+    dibsx_nsec until, dibs__loan *loan, redisReply **reply);
 
 /* A renewal that too few replicas have may be lost, so that the lease is no longer
  * than it was. */

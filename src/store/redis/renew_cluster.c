@@ -41,15 +41,15 @@ keep_one(dibs__renewing *rn, dibs__renewal_entry *at, dibsx_nsec until)
 
     write_keep(rn, at->item);
     if (dibs__renewing_run_sheet(rn, DIBS__SCRIPT_renew_one_key,
-                                 dibs__renewal_is_durable(at), until, &loan,
-                                 &reply) == DIBS_OK &&
+                                 dibs__renewal_awaits_replicas(at), until,
+                                 &loan, &reply) == DIBS_OK &&
         dibs__reply_int(reply, &kept.left_ms) &&
         dibs__answer_renewal(&kept, &rn->why) == DIBS_OK) {
         at->item->rc = DIBS_OK;
         at->item->left_ms = kept.left_ms;
         at->item->wanted = false;
         at->done = true;
-        if (dibs__renewal_is_durable(at))
+        if (dibs__renewal_awaits_replicas(at))
             dibs__renewing_confirm(rn, &pc, &loan);
     }
     dibs__reply_free(reply);
@@ -77,7 +77,7 @@ run_alone(dibs__renewing *rn, const dibs__renewal_piece *pc, dibsx_nsec until)
 
     if (rc == DIBS_OK)
         return;
-    if (rc != DIBS_UNAVAIL || !dibs__renewal_is_durable(pc->first) ||
+    if (rc != DIBS_UNAVAIL || !dibs__renewal_awaits_replicas(pc->first) ||
         !keep_all(rn, pc, limit_wait(rn)))
         dibs__renewing_give_up(rn, pc, rc);
 }
@@ -90,7 +90,7 @@ static void run_rest(dibs__renewing *rn, bool answered, dibsx_nsec until)
 
     for (size_t i = 0; i < rn->count; i += pc.count) {
         pc = dibs__renewing_piece_at(rn, &rn->entries[i]);
-        if (pc.first->done || dibs__renewal_is_durable(pc.first) ||
+        if (pc.first->done || dibs__renewal_awaits_replicas(pc.first) ||
             pc.first->answered != answered)
             continue;
         if (answered)
@@ -106,7 +106,8 @@ static void run_all(dibs__renewing *rn)
     dibs__renewal_piece pc;
 
     for (size_t i = 0; i < rn->count; i++)
-        if (!rn->entries[i].sent && !dibs__renewal_is_durable(&rn->entries[i]))
+        if (!rn->entries[i].sent &&
+            !dibs__renewal_awaits_replicas(&rn->entries[i]))
             dibs__renewing_send_to(rn, rn->entries[i].server, limit_wait(rn));
     run_rest(rn, true, until);
     least = dibsx_after_ms(dibsx_now(), PATIENCE_MS);
@@ -114,7 +115,7 @@ static void run_all(dibs__renewing *rn)
     run_rest(rn, false, until < rn->deadline ? until : rn->deadline);
     for (size_t i = 0; i < rn->count; i += pc.count) {
         pc = dibs__renewing_piece_at(rn, &rn->entries[i]);
-        if (dibs__renewal_is_durable(pc.first))
+        if (dibs__renewal_awaits_replicas(pc.first))
             run_alone(rn, &pc, limit_wait(rn));
     }
 }

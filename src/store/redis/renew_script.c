@@ -16,8 +16,9 @@ static int in_order(const void *a, const void *b)
 {
     const dibs__renewal_entry *x = a, *y = b;
 
-    if (dibs__renewal_is_durable(x) != dibs__renewal_is_durable(y))
-        return dibs__renewal_is_durable(x) - dibs__renewal_is_durable(y);
+    if (dibs__renewal_awaits_replicas(x) != dibs__renewal_awaits_replicas(y))
+        return dibs__renewal_awaits_replicas(x) -
+               dibs__renewal_awaits_replicas(y);
     return x->failing != y->failing ? x->failing - y->failing
                                     : x->slot - y->slot;
 }
@@ -87,8 +88,8 @@ dibs__renewing_piece_at(const dibs__renewing *rn, dibs__renewal_entry *first)
 
     while (first + pc.count < end && pc.count < DIBS__RENEWAL_BATCH &&
            first[pc.count].slot == first->slot &&
-           dibs__renewal_is_durable(&first[pc.count]) ==
-               dibs__renewal_is_durable(first))
+           dibs__renewal_awaits_replicas(&first[pc.count]) ==
+               dibs__renewal_awaits_replicas(first))
         pc.count++;
     return pc;
 }
@@ -126,7 +127,7 @@ gather_scripts(dibs__renewing *rn, int server, dibs__renewal_piece *pieces)
     dibsx_buf_reset(&rn->bytes);
     for (size_t i = 0; i < rn->count && count < TOGETHER; i += pc.count) {
         pc = dibs__renewing_piece_at(rn, &rn->entries[i]);
-        if (pc.first->sent || dibs__renewal_is_durable(pc.first) ||
+        if (pc.first->sent || dibs__renewal_awaits_replicas(pc.first) ||
             pc.first->server != server)
             continue;
         for (size_t j = 0; j < pc.count; j++)
@@ -204,15 +205,15 @@ void dibs__renewing_confirm(dibs__renewing *rn, const dibs__renewal_piece *pc,
     }
 }
 
-dibs_status
-dibs__renewing_run_sheet(dibs__renewing *rn, dibs__script script, bool durable,
-                         dibsx_nsec until, dibs__loan *loan, redisReply **reply)
+dibs_status dibs__renewing_run_sheet(dibs__renewing *rn, dibs__script script,
+                                     bool awaits_replicas, dibsx_nsec until,
+                                     dibs__loan *loan, redisReply **reply)
 {
     dibs__words *words = &rn->sheet->words;
 
-    if (durable)
-        return dibs__replica_wait_run(&rn->rd->durable, script, words, until,
-                                      loan, reply, &rn->why);
+    if (awaits_replicas)
+        return dibs__replica_wait_run(&rn->rd->replica_wait, script, words,
+                                      until, loan, reply, &rn->why);
     return dibs__script_run(rn->rd->renewals, script, words, until, reply,
                             &rn->why);
 }
@@ -220,17 +221,17 @@ dibs__renewing_run_sheet(dibs__renewing *rn, dibs__script script, bool durable,
 dibs_status dibs__renewing_run(dibs__renewing *rn,
                                const dibs__renewal_piece *pc, dibsx_nsec until)
 {
-    bool durable = dibs__renewal_is_durable(pc->first);
+    bool awaits_replicas = dibs__renewal_awaits_replicas(pc->first);
     dibs__loan loan = {.cn = NULL};
     redisReply *reply = NULL;
     dibs_status rc;
 
     write_words(rn, pc);
-    rc = dibs__renewing_run_sheet(rn, DIBS__SCRIPT_renew, durable, until, &loan,
-                                  &reply);
+    rc = dibs__renewing_run_sheet(rn, DIBS__SCRIPT_renew, awaits_replicas,
+                                  until, &loan, &reply);
     if (rc == DIBS_OK) {
         take_in(rn, pc, reply, &loan);
-        if (durable)
+        if (awaits_replicas)
             dibs__renewing_confirm(rn, pc, &loan);
     }
     dibs__replica_wait_done(&loan);

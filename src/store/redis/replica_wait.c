@@ -16,158 +16,159 @@
  * are gone. */
 enum { PATIENCE_MS = 1000 };
 
-void dibs__replica_wait_init(dibs__replica_wait *du,
+void dibs__replica_wait_init(dibs__replica_wait *rw,
                              const dibs__redis_conf *conf)
 {
-    memset(du, 0, sizeof(*du));
-    du->conf = conf;
-    pthread_mutex_init(&du->mutex, NULL);
-    if (!dibsx_random(&du->jitter, sizeof(du->jitter)))
-        du->jitter.state = (uint64_t)dibsx_now();
+    memset(rw, 0, sizeof(*rw));
+    rw->conf = conf;
+    pthread_mutex_init(&rw->mutex, NULL);
+    if (!dibsx_random(&rw->jitter, sizeof(rw->jitter)))
+        rw->jitter.state = (uint64_t)dibsx_now();
 }
 
-void dibs__replica_wait_fini(dibs__replica_wait *du)
+void dibs__replica_wait_fini(dibs__replica_wait *rw)
 {
-    dibs__replica_wait_drop(du);
-    pthread_mutex_destroy(&du->mutex);
+    dibs__replica_wait_drop(rw);
+    pthread_mutex_destroy(&rw->mutex);
 }
 
-void dibs__replica_wait_drop(dibs__replica_wait *du)
+void dibs__replica_wait_drop(dibs__replica_wait *rw)
 {
-    pthread_mutex_lock(&du->mutex);
-    while (du->count > 0)
-        dibs__conn_close(du->kept[--du->count].cn);
-    for (dibs__loan *loan = du->loans; loan; loan = loan->next) {
+    pthread_mutex_lock(&rw->mutex);
+    while (rw->count > 0)
+        dibs__conn_close(rw->kept[--rw->count].cn);
+    for (dibs__loan *loan = rw->loans; loan; loan = loan->next) {
         loan->dropped = true;
         dibs__conn_sever(loan->cn);
     }
-    pthread_mutex_unlock(&du->mutex);
+    pthread_mutex_unlock(&rw->mutex);
 }
 
-/* From here on it is found by who drops all. Locks: du->mutex. */
-static void lend_conn(dibs__replica_wait *du, dibs__conn *cn, dibs__loan *loan)
+/* From here on it is found by who drops all. Locks: rw->mutex. */
+static void lend_conn(dibs__replica_wait *rw, dibs__conn *cn, dibs__loan *loan)
 {
     loan->cn = cn;
-    loan->next = du->loans;
-    du->loans = loan;
+    loan->next = rw->loans;
+    rw->loans = loan;
 }
 
 /* Lends one to the place of the loan that is kept and was not closed by the
  * server, if there is one. */
-static void lend_kept(dibs__replica_wait *du, dibs__loan *loan)
+static void lend_kept(dibs__replica_wait *rw, dibs__loan *loan)
 {
-    pthread_mutex_lock(&du->mutex);
-    for (size_t i = du->count; i-- > 0 && !loan->cn;) {
-        dibs__conn *cn = du->kept[i].cn;
+    pthread_mutex_lock(&rw->mutex);
+    for (size_t i = rw->count; i-- > 0 && !loan->cn;) {
+        dibs__conn *cn = rw->kept[i].cn;
 
-        if (!dibs__endpoint_is(&du->kept[i].place, &loan->place))
+        if (!dibs__endpoint_is(&rw->kept[i].endpoint, &loan->endpoint))
             continue;
-        du->kept[i] = du->kept[--du->count];
+        rw->kept[i] = rw->kept[--rw->count];
         if (dibs__conn_gone(cn))
             dibs__conn_close(cn);
         else
-            lend_conn(du, cn, loan);
+            lend_conn(rw, cn, loan);
     }
-    pthread_mutex_unlock(&du->mutex);
+    pthread_mutex_unlock(&rw->mutex);
 }
 
 /* False when the deadline comes first. */
-static bool pause_before(dibs__replica_wait *du, dibsx_nsec deadline)
+static bool pause_before(dibs__replica_wait *rw, dibsx_nsec deadline)
 {
     uint64_t bound = DIBS__SENTINEL_PAUSE / DIBSX_MS;
     int64_t span_ms;
 
-    pthread_mutex_lock(&du->mutex);
-    span_ms = (int64_t)dibsx_prng_below(&du->jitter, bound) + 1;
-    pthread_mutex_unlock(&du->mutex);
+    pthread_mutex_lock(&rw->mutex);
+    span_ms = (int64_t)dibsx_prng_below(&rw->jitter, bound) + 1;
+    pthread_mutex_unlock(&rw->mutex);
     if (dibsx_after_ms(dibsx_now(), span_ms) >= deadline)
         return false;
     (void)poll(NULL, 0, (int)span_ms);
     return true;
 }
 
-/* Lends a new one. While sentinels choose a primary, it is waited for, as a link
+/* Lends a new one. While sentinels choose a primary, it is waited for, as a pipeline
  * does; all are told once that the last one was demoted. */
 static dibs_status
-lend_new(dibs__replica_wait *du, const dibs__endpoint *place, bool demoted,
+lend_new(dibs__replica_wait *rw, const dibs__endpoint *endpoint, bool demoted,
          dibsx_nsec deadline, dibs__loan *loan, dibs_error *err)
 {
-    dibs__connect way = {.conf = du->conf,
-                         .sentinel = du->sentinel,
-                         .place = place};
+    dibs__connect ct = {.conf = rw->conf,
+                        .sentinel = rw->sentinel,
+                        .endpoint = endpoint};
     dibsx_nsec since = dibsx_now();
     dibs__conn *cn = NULL;
     dibs_status rc;
 
     do {
-        rc = dibs__connect_open(&way, demoted, deadline, &cn, err);
+        rc = dibs__connect_open(&ct, demoted, deadline, &cn, err);
         demoted = false;
-    } while (dibs__connect_is_worth_a_wait(&way, rc, since, dibsx_now()) &&
-             pause_before(du, deadline));
+    } while (dibs__connect_is_worth_a_wait(&ct, rc, since, dibsx_now()) &&
+             pause_before(rw, deadline));
     if (rc == DIBS_OK) {
-        pthread_mutex_lock(&du->mutex);
-        lend_conn(du, cn, loan);
-        loan->dropped = dibs__connect_has_moved(&way);
+        pthread_mutex_lock(&rw->mutex);
+        lend_conn(rw, cn, loan);
+        loan->dropped = dibs__connect_has_moved(&ct);
         if (loan->dropped)
             dibs__conn_sever(cn);
-        pthread_mutex_unlock(&du->mutex);
+        pthread_mutex_unlock(&rw->mutex);
     }
-    dibs__connect_fini(&way);
+    dibs__connect_fini(&ct);
     return rc;
 }
 
-/* Borrows a connection; `place` is NULL where there is no cluster. */
+/* Borrows a connection; `endpoint` is NULL where there is no cluster. */
 static dibs_status
-borrow_conn(dibs__replica_wait *du, const dibs__endpoint *place, bool demoted,
-            dibsx_nsec deadline, dibs__loan *loan, dibs_error *err)
+borrow_conn(dibs__replica_wait *rw, const dibs__endpoint *endpoint,
+            bool demoted, dibsx_nsec deadline, dibs__loan *loan,
+            dibs_error *err)
 {
-    *loan = (dibs__loan){.du = du};
-    if (place)
-        loan->place = *place;
+    *loan = (dibs__loan){.rw = rw};
+    if (endpoint)
+        loan->endpoint = *endpoint;
     if (!demoted)
-        lend_kept(du, loan);
+        lend_kept(rw, loan);
     return loan->cn ? DIBS_OK
-                    : lend_new(du, place, demoted, deadline, loan, err);
+                    : lend_new(rw, endpoint, demoted, deadline, loan, err);
 }
 
 /* When there is no room, another gives way.
- * Locks: du->mutex. */
-static dibs__conn *keep_conn(dibs__replica_wait *du, const dibs__loan *loan)
+ * Locks: rw->mutex. */
+static dibs__conn *keep_conn(dibs__replica_wait *rw, const dibs__loan *loan)
 {
     dibs__conn *gone = NULL;
     size_t at = 0;
 
-    if (du->count < DIBS__DURABLE_KEPT)
-        at = du->count++;
+    if (rw->count < DIBS__REPLICA_WAIT_KEPT)
+        at = rw->count++;
     else
-        gone = du->kept[at].cn;
-    du->kept[at].cn = loan->cn;
-    du->kept[at].place = loan->place;
+        gone = rw->kept[at].cn;
+    rw->kept[at].cn = loan->cn;
+    rw->kept[at].endpoint = loan->endpoint;
     return gone;
 }
 
 void dibs__replica_wait_done(dibs__loan *loan)
 {
-    dibs__replica_wait *du = loan->du;
+    dibs__replica_wait *rw = loan->rw;
     dibs__conn *gone = loan->cn;
-    dibs__loan **link;
+    dibs__loan **next;
 
     if (!loan->cn)
         return;
-    pthread_mutex_lock(&du->mutex);
-    for (link = &du->loans; *link != loan;)
-        link = &(*link)->next;
-    *link = loan->next;
+    pthread_mutex_lock(&rw->mutex);
+    for (next = &rw->loans; *next != loan;)
+        next = &(*next)->next;
+    *next = loan->next;
     if (!loan->failed && !loan->dropped)
-        gone = keep_conn(du, loan);
-    pthread_mutex_unlock(&du->mutex);
+        gone = keep_conn(rw, loan);
+    pthread_mutex_unlock(&rw->mutex);
     dibs__conn_close(gone);
     loan->cn = NULL;
 }
 
 /* A step that is on its way. */
 typedef struct errand {
-    dibs__replica_wait *du;
+    dibs__replica_wait *rw;
     dibs__script script;
     dibs__words *words;
     dibs__loan *loan;
@@ -176,14 +177,14 @@ typedef struct errand {
 
 /* As dibs__carry_fn: takes it to a server, or to another. */
 static dibs_status
-carry_script(void *arg, const dibs__endpoint *place, bool asking,
+carry_script(void *arg, const dibs__endpoint *endpoint, bool asking,
              dibsx_nsec deadline, redisReply **out, dibs_error *err)
 {
     const errand *er = arg;
     dibs_status rc;
 
     dibs__replica_wait_done(er->loan);
-    rc = borrow_conn(er->du, place, er->demoted, deadline, er->loan, err);
+    rc = borrow_conn(er->rw, endpoint, er->demoted, deadline, er->loan, err);
     if (rc != DIBS_OK)
         return rc;
     rc = dibs__script_send_on(er->loan->cn, asking, er->script, er->words,
@@ -193,26 +194,26 @@ carry_script(void *arg, const dibs__endpoint *place, bool asking,
 }
 
 dibs_status
-dibs__replica_wait_run(dibs__replica_wait *du, dibs__script script,
+dibs__replica_wait_run(dibs__replica_wait *rw, dibs__script script,
                        dibs__words *words, dibsx_nsec deadline,
                        dibs__loan *loan, redisReply **out, dibs_error *err)
 {
-    errand er = {.du = du, .script = script, .words = words, .loan = loan};
+    errand er = {.rw = rw, .script = script, .words = words, .loan = loan};
     dibs_error why;
     dibs_status rc;
 
-    *loan = (dibs__loan){.du = du};
+    *loan = (dibs__loan){.rw = rw};
     do {
         why = (dibs_error){0};
-        rc = dibs__script_carry(du->route, words, carry_script, &er, deadline,
+        rc = dibs__script_carry(rw->route, words, carry_script, &er, deadline,
                                 out, &why);
         if (rc == DIBS_OK)
             return rc;
         /* A server that is not fit to do it is not kept. */
         loan->failed = loan->failed || rc == DIBS_UNAVAIL;
         dibs__replica_wait_done(loan);
-        er.demoted = du->sentinel && strcmp(why.origin, "READONLY") == 0;
-    } while (er.demoted && pause_before(du, deadline));
+        er.demoted = rw->sentinel && strcmp(why.origin, "READONLY") == 0;
+    } while (er.demoted && pause_before(rw, deadline));
     return dibsx_fail_at(err, rc, why.origin, "%s", why.message);
 }
 

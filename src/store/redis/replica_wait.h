@@ -12,7 +12,7 @@
 #include "store/redis/script.h"
 #include <pthread.h>
 
-enum { DIBS__DURABLE_KEPT = 8 };
+enum { DIBS__REPLICA_WAIT_KEPT = 8 };
 
 typedef struct dibs__replica_wait {
     const dibs__redis_conf *conf; /* borrowed, as what follows: */
@@ -21,8 +21,8 @@ typedef struct dibs__replica_wait {
     pthread_mutex_t mutex;
     struct {
         dibs__conn *cn;
-        dibs__endpoint place; /* in a cluster */
-    } kept[DIBS__DURABLE_KEPT];
+        dibs__endpoint endpoint; /* in a cluster */
+    } kept[DIBS__REPLICA_WAIT_KEPT];
     size_t count;
     struct dibs__loan *loans; /* connections that are borrowed */
     dibsx_prng jitter;
@@ -30,27 +30,27 @@ typedef struct dibs__replica_wait {
 
 /* A connection that is borrowed for a step, from run to done. */
 typedef struct dibs__loan {
-    dibs__replica_wait *du;
+    dibs__replica_wait *rw;
     struct dibs__loan *next;
     dibs__conn *cn; /* NULL: nothing is borrowed */
-    dibs__endpoint place;
+    dibs__endpoint endpoint;
     bool failed;  /* it cannot be used again */
-    bool dropped; /* it may not be; locks: du->mutex */
+    bool dropped; /* it may not be; locks: rw->mutex */
 } dibs__loan;
 
 /* The caller owns the struct; end with fini, when nothing is borrowed. */
-void dibs__replica_wait_init(dibs__replica_wait *du,
+void dibs__replica_wait_init(dibs__replica_wait *rw,
                              const dibs__redis_conf *conf);
-void dibs__replica_wait_fini(dibs__replica_wait *du);
+void dibs__replica_wait_fini(dibs__replica_wait *rw);
 
 /* No connection that was made before is used for a further step. Any thread. */
-void dibs__replica_wait_drop(dibs__replica_wait *du);
+void dibs__replica_wait_drop(dibs__replica_wait *rw);
 
 /* Runs a script on a connection of its own, in a cluster to the server that serves
  * its keys. Statuses as dibs__script_run(); with DIBS_OK end with
  * dibs__replica_wait_done(), else nothing is borrowed. */
 DIBS_MUST_CHECK dibs_status dibs__replica_wait_run(
-    dibs__replica_wait *du, dibs__script script, dibs__words *words,
+    dibs__replica_wait *rw, dibs__script script, dibs__words *words,
     dibsx_nsec deadline, dibs__loan *loan, redisReply **out, dibs_error *err);
 
 /* Waits until so many replicas have what was run, at most for limit_ms. DIBS_OK:

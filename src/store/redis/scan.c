@@ -84,7 +84,7 @@ typedef struct search {
 } search;
 
 /* All pages of one server. */
-static dibs_status search_at(const search *sc, const dibs__endpoint *place,
+static dibs_status search_at(const search *sc, const dibs__endpoint *endpoint,
                              dibs__names *names, dibs_error *err)
 {
     char cursor[CURSOR_MAX] = "0";
@@ -99,7 +99,7 @@ static dibs_status search_at(const search *sc, const dibs__endpoint *place,
         dibs__words_puts(&words, PAGE);
         for (size_t i = 0; i < sc->text_count; i++)
             dibs__words_puts(&words, sc->texts[i]);
-        rc = dibs__script_run_at(sc->rt, place, DIBS__SCRIPT_scan, &words,
+        rc = dibs__script_run_at(sc->rt, endpoint, DIBS__SCRIPT_scan, &words,
                                  sc->deadline, &reply, err);
         if (rc == DIBS_OK)
             rc = read_page(reply, sc->begins, sc->name_of, names, cursor, err);
@@ -127,7 +127,7 @@ search_masters(const search *sc, dibs__names *names, dibs_error *err)
         rc = dibs__cluster_map(cl, map, err);
     for (size_t i = 0; rc == DIBS_OK && i < map->count; i++)
         if (map->members[i].master)
-            rc = search_at(sc, &map->members[i].place, names, err);
+            rc = search_at(sc, &map->members[i].endpoint, names, err);
     if (map)
         dibs__topology_fini(map);
     dibsx_free(map);

@@ -47,24 +47,24 @@ static script_text scripts[DIBS__SCRIPT_COUNT];
 /* The words of a command before its keys: EVALSHA, the script, their number. */
 enum { KEY_AT = 3 };
 
-static dibs__batch many = {.shared = DIBS__KEY_FENCE};
+static dibs__batch batch = {.shared = DIBS__KEY_FENCE};
 
 static const struct {
     dibs__script script;
     dibs__part part;
-} parts_in_many[] = {
+} batch_parts[] = {
     {DIBS__SCRIPT_acquire,
-     {.group = &many,
+     {.batch = &batch,
       .key_at = KEY_AT,
       .key_count = 2,
       .rest_at = KEY_AT + DIBS__KEYS + 1}},
     {DIBS__SCRIPT_acquire_free,
-     {.group = &many,
+     {.batch = &batch,
       .key_at = KEY_AT,
       .key_count = 2,
       .rest_at = KEY_AT + 2 + 1}},
     {DIBS__SCRIPT_release_unqueued,
-     {.group = &many,
+     {.batch = &batch,
       .second = true,
       .key_at = KEY_AT,
       .key_count = 1,
@@ -99,21 +99,20 @@ static void put_together(dibsx_buf *buf, const char *text)
     dibsx_buf_puts(buf, text);
 }
 
-static void load_many(void)
+static void load_batch(void)
 {
     const script_text *script = &scripts[DIBS__SCRIPT_batch];
 
-    many.sha1 = script->sha1;
-    many.text = script->text;
-    many.text_len = script->len;
+    batch.sha1 = script->sha1;
+    batch.text = script->text;
+    batch.text_len = script->len;
 }
 
 static const dibs__part *part_of(dibs__script script)
 {
-    for (size_t i = 0; i < sizeof(parts_in_many) / sizeof(parts_in_many[0]);
-         i++)
-        if (parts_in_many[i].script == script)
-            return &parts_in_many[i].part;
+    for (size_t i = 0; i < sizeof(batch_parts) / sizeof(batch_parts[0]); i++)
+        if (batch_parts[i].script == script)
+            return &batch_parts[i].part;
     return NULL;
 }
 
@@ -134,7 +133,7 @@ static dibs_status load_scripts(dibs_error *err)
             return dibsx_nomem(err, "the text of a script");
         dibsx_sha1(script->text, script->len, script->sha1);
     }
-    load_many();
+    load_batch();
     return DIBS_OK;
 }
 
@@ -294,16 +293,16 @@ dibs__script_carry(dibs__route *rt, dibs__words *words, dibs__carry_fn *carry,
 }
 
 dibs_status
-dibs__script_run_at(dibs__route *rt, const dibs__endpoint *place,
+dibs__script_run_at(dibs__route *rt, const dibs__endpoint *endpoint,
                     dibs__script script, dibs__words *words,
                     dibsx_nsec deadline, redisReply **out, dibs_error *err)
 {
     dibs_status rc;
 
     *out = NULL;
-    rc = dibs__route_call_at(rt, place, words, deadline, out, err);
+    rc = dibs__route_call_at(rt, endpoint, words, deadline, out, err);
     if (rc == DIBS_OK && bring_text(script, words, out))
-        rc = dibs__route_call_at(rt, place, words, deadline, out, err);
+        rc = dibs__route_call_at(rt, endpoint, words, deadline, out, err);
     return rc == DIBS_OK ? judge_reply(out, err) : rc;
 }
 

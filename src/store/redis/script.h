@@ -91,7 +91,7 @@ DIBS_MUST_CHECK dibs_status dibs__script_append(dibs__route *rt,
 
 /* Runs a script without keys on one server (route.h). */
 DIBS_MUST_CHECK dibs_status dibs__script_run_at(
-    dibs__route *rt, const dibs__endpoint *place, dibs__script script,
+    dibs__route *rt, const dibs__endpoint *endpoint, dibs__script script,
     dibs__words *words, dibsx_nsec deadline, redisReply **out, dibs_error *err);
 
 #endif

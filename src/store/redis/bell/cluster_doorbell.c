@@ -1,8 +1,8 @@
-/* cluster_doorbell.c - how a doorbell is listened to in a cluster: which ear listens to which
+/* cluster_doorbell.c - how a doorbell is listened to in a cluster: which listener listens to which
  * slot. What becomes of that when servers answer is in cluster_replies.c.
  *
- * Owns the ears and the list of slots that are listened to. Any thread may attend.
- * A server that cannot be reached holds up its own ear and no other. */
+ * Owns the listeners and the list of slots that are listened to. Any thread may attend.
+ * A server that cannot be reached holds up its own listener and no other. */
 /* SPDX-License-Identifier: MIT */
 #include "store/redis/bell/cluster_doorbell.h"
 #include "base/alloc.h"
@@ -14,124 +14,127 @@
 #include <unistd.h>
 
 /* Locks: mutex. */
-static bool start_listener(dibs__cluster_listener *er)
+static bool start_listener(dibs__cluster_listener *ls)
 {
     uint64_t seed = 0;
 
-    if (er->started)
+    if (ls->started)
         return true;
     if (!dibsx_random(&seed, sizeof(seed)))
         seed = (uint64_t)dibsx_now();
-    dibs__backoff_init(&er->bo, seed);
-    er->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (er->wake_fd < 0)
+    dibs__backoff_init(&ls->bo, seed);
+    ls->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (ls->wake_fd < 0)
         return false;
-    er->started =
-        dibsx_thread_start(&er->thread, dibs__cluster_listener_main, er) == 0;
-    if (!er->started)
-        close(er->wake_fd);
-    return er->started;
+    ls->started =
+        dibsx_thread_start(&ls->thread, dibs__cluster_listener_main, ls) == 0;
+    if (!ls->started)
+        close(ls->wake_fd);
+    return ls->started;
 }
 
-/* The ear at a place, or one that has nothing to do. NULL: none can be had, or the
+/* The listener at a place, or one that has nothing to do. NULL: none can be had, or the
  * server was just tried in vain. Locks: mutex. */
 static dibs__cluster_listener *
-ear_at(dibs__cluster_doorbell *es, const dibs__endpoint *place, dibsx_nsec now)
+listener_at(dibs__cluster_doorbell *cd, const dibs__endpoint *endpoint,
+            dibsx_nsec now)
 {
     dibs__cluster_listener *idle = NULL;
 
     for (size_t i = 0; i < DIBS__CLUSTER_LISTENERS_MAX; i++) {
-        dibs__cluster_listener *er = &es->ears[i];
-        bool rests = now < er->bo.due_at;
+        dibs__cluster_listener *ls = &cd->listeners[i];
+        bool rests = now < ls->bo.due_at;
 
-        if (er->started && dibs__endpoint_is(&er->place, place))
-            return rests ? NULL : er;
-        if (!idle && !dibs__cluster_listener_is_plain(er) && !er->busy &&
-            !rests && !dibs__cluster_listener_has_channels(er))
-            idle = er;
+        if (ls->started && dibs__endpoint_is(&ls->endpoint, endpoint))
+            return rests ? NULL : ls;
+        if (!idle && !dibs__cluster_listener_is_plain(ls) && !ls->busy &&
+            !rests && !dibs__cluster_listener_has_channels(ls))
+            idle = ls;
     }
     if (!idle || !start_listener(idle))
         return NULL;
-    idle->place = *place;
+    idle->endpoint = *endpoint;
     dibs__backoff_worked(&idle->bo);
     return idle;
 }
 
 /* Locks: mutex. */
-static void want_slot(dibs__cluster_doorbell *es, dibs__cluster_listener *er,
+static void want_slot(dibs__cluster_doorbell *cd, dibs__cluster_listener *ls,
                       int slot, dibsx_nsec now)
 {
     dibs__channel *surplus =
-        dibs__slot_channels_surplus(&es->channels, now, DIBS__EARS_IDLE);
+        dibs__slot_channels_surplus(&cd->channels, now,
+                                    DIBS__CLUSTER_LISTENER_IDLE);
 
     if (surplus)
-        dibs__cluster_doorbell_give_up(es, surplus);
-    if (dibs__slot_channels_add(&es->channels,
-                                dibs__cluster_listener_number(er), slot, now))
-        dibs__cluster_listener_wake(er);
+        dibs__cluster_doorbell_give_up(cd, surplus);
+    if (dibs__slot_channels_add(&cd->channels,
+                                dibs__cluster_listener_number(ls), slot, now))
+        dibs__cluster_listener_wake(ls);
 }
 
-void dibs__cluster_doorbell_attend(dibs__cluster_doorbell *es, int slot)
+void dibs__cluster_doorbell_attend(dibs__cluster_doorbell *cd, int slot)
 {
     dibsx_nsec now = dibsx_now();
     dibs__endpoint home;
     dibs__channel *ch;
-    dibs__cluster_listener *er;
+    dibs__cluster_listener *ls;
 
-    if (!dibs__cluster_home(es->bell->cluster, slot, &home))
+    if (!dibs__cluster_home(cd->bell->cluster, slot, &home))
         return;
-    pthread_mutex_lock(&es->mutex);
-    ch = dibs__slot_channels_find(&es->channels, slot);
-    if (es->refused) {
+    pthread_mutex_lock(&cd->mutex);
+    ch = dibs__slot_channels_find(&cd->channels, slot);
+    if (cd->refused) {
         /* There is no other way than the ordinary one. */
-    } else if (ch && dibs__endpoint_is(&es->ears[ch->ear].place, &home)) {
+    } else if (ch && dibs__endpoint_is(&cd->listeners[ch->listener].endpoint,
+                                       &home)) {
         ch->used_at = now;
     } else {
         if (ch)
-            dibs__cluster_doorbell_give_up(es, ch);
-        er = ear_at(es, &home, now);
-        if (er)
-            want_slot(es, er, slot, now);
+            dibs__cluster_doorbell_give_up(cd, ch);
+        ls = listener_at(cd, &home, now);
+        if (ls)
+            want_slot(cd, ls, slot, now);
     }
-    pthread_mutex_unlock(&es->mutex);
+    pthread_mutex_unlock(&cd->mutex);
 }
 
 dibs__cluster_doorbell *dibs__cluster_doorbell_new(dibs__redis_doorbell *bell)
 {
-    dibs__cluster_doorbell *es = dibsx_zalloc(sizeof(*es));
+    dibs__cluster_doorbell *cd = dibsx_zalloc(sizeof(*cd));
     bool started;
 
-    if (!es)
+    if (!cd)
         return NULL;
-    es->bell = bell;
-    atomic_init(&es->stopping, false);
-    atomic_init(&es->plain, es->ears);
-    pthread_mutex_init(&es->mutex, NULL);
+    cd->bell = bell;
+    atomic_init(&cd->stopping, false);
+    atomic_init(&cd->plain, cd->listeners);
+    pthread_mutex_init(&cd->mutex, NULL);
     for (size_t i = 0; i < DIBS__CLUSTER_LISTENERS_MAX; i++)
-        es->ears[i].all = es;
-    pthread_mutex_lock(&es->mutex);
-    started = start_listener(&es->ears[0]);
-    pthread_mutex_unlock(&es->mutex);
+        cd->listeners[i].all = cd;
+    pthread_mutex_lock(&cd->mutex);
+    started = start_listener(&cd->listeners[0]);
+    pthread_mutex_unlock(&cd->mutex);
     if (started)
-        return es;
-    pthread_mutex_destroy(&es->mutex);
-    dibsx_free(es);
+        return cd;
+    pthread_mutex_destroy(&cd->mutex);
+    dibsx_free(cd);
     return NULL;
 }
 
-void dibs__cluster_doorbell_free(dibs__cluster_doorbell *es)
+void dibs__cluster_doorbell_free(dibs__cluster_doorbell *cd)
 {
-    es->stopping = true;
+    cd->stopping = true;
     for (size_t i = 0; i < DIBS__CLUSTER_LISTENERS_MAX; i++)
-        if (es->ears[i].started)
-            dibsx_event_set(es->ears[i].wake_fd);
+        if (cd->listeners[i].started)
+            dibsx_event_set(cd->listeners[i].wake_fd);
     for (size_t i = 0; i < DIBS__CLUSTER_LISTENERS_MAX; i++)
-        if (es->ears[i].started)
-            pthread_join(es->ears[i].thread, NULL);
-    /* Not before: an ear may wake another. */
+        if (cd->listeners[i].started)
+            pthread_join(cd->listeners[i].thread, NULL);
+    /* Not before: a listener may wake another. */
     for (size_t i = 0; i < DIBS__CLUSTER_LISTENERS_MAX; i++)
-        if (es->ears[i].started)
-            close(es->ears[i].wake_fd);
-    pthread_mutex_destroy(&es->mutex);
-    dibsx_free(es);
+        if (cd->listeners[i].started)
+            close(cd->listeners[i].wake_fd);
+    pthread_mutex_destroy(&cd->mutex);
+    dibsx_free(cd);
 }

@@ -25,10 +25,10 @@ typedef struct dibs__cluster_doorbell dibs__cluster_doorbell;
 dibs__cluster_doorbell *dibs__cluster_doorbell_new(dibs__redis_doorbell *bell);
 
 /* Waits for the threads, which the stop_fd of the bell has told to end. */
-void dibs__cluster_doorbell_free(dibs__cluster_doorbell *es);
+void dibs__cluster_doorbell_free(dibs__cluster_doorbell *cd);
 
 /* A name in this slot is asked for and may be rung for. Does not block. Any
  * thread. */
-void dibs__cluster_doorbell_attend(dibs__cluster_doorbell *es, int slot);
+void dibs__cluster_doorbell_attend(dibs__cluster_doorbell *cd, int slot);
 
 #endif

@@ -1,7 +1,7 @@
 /* cluster_replies.c - what becomes of the channels of a doorbell in a cluster when
  * servers answer, and when nothing is heard.
  *
- * Owns nothing. Runs on the threads of the ears (cluster_listener.c). */
+ * Owns nothing. Runs on the threads of the listeners (cluster_listener.c). */
 /* SPDX-License-Identifier: MIT */
 #include "base/event.h"
 #include "store/redis/bell/cluster_listener.h"
@@ -9,104 +9,104 @@
 #include "store/redis/wire/reply.h"
 #include <string.h>
 
-void dibs__cluster_listener_wake(dibs__cluster_listener *er)
+void dibs__cluster_listener_wake(dibs__cluster_listener *ls)
 {
-    er->changed = true;
-    dibsx_event_set(er->wake_fd);
+    ls->changed = true;
+    dibsx_event_set(ls->wake_fd);
 }
 
-void dibs__cluster_doorbell_give_up(dibs__cluster_doorbell *es,
+void dibs__cluster_doorbell_give_up(dibs__cluster_doorbell *cd,
                                     dibs__channel *ch)
 {
     dibs__channel_give_up(ch);
-    dibs__cluster_listener_wake(&es->ears[ch->ear]);
+    dibs__cluster_listener_wake(&cd->listeners[ch->listener]);
 }
 
-/* The channel of a slot at this ear and stage; NULL: none. Locks: mutex. */
+/* The channel of a slot at this listener and stage; NULL: none. Locks: mutex. */
 static dibs__channel *
-find_channel(dibs__cluster_listener *er, int slot, dibs__stage stage)
+find_channel(dibs__cluster_listener *ls, int slot, dibs__stage stage)
 {
-    dibs__channel *ch = dibs__slot_channels_find(&er->all->channels, slot);
+    dibs__channel *ch = dibs__slot_channels_find(&ls->all->channels, slot);
 
-    return ch && ch->ear == dibs__cluster_listener_number(er) &&
+    return ch && ch->listener == dibs__cluster_listener_number(ls) &&
                    ch->stage == stage
                ? ch
                : NULL;
 }
 
-void dibs__cluster_doorbell_offer(dibs__cluster_doorbell *es)
+void dibs__cluster_doorbell_offer(dibs__cluster_doorbell *cd)
 {
-    pthread_mutex_lock(&es->mutex);
-    for (int i = 0; i < DIBS__CLUSTER_LISTENERS_MAX && !es->heir; i++)
-        if (dibs__slot_channels_at(&es->channels, i, DIBS__HEARD)) {
-            es->heir = &es->ears[i];
-            dibs__cluster_listener_wake(es->heir);
+    pthread_mutex_lock(&cd->mutex);
+    for (int i = 0; i < DIBS__CLUSTER_LISTENERS_MAX && !cd->heir; i++)
+        if (dibs__slot_channels_at(&cd->channels, i, DIBS__HEARD)) {
+            cd->heir = &cd->listeners[i];
+            dibs__cluster_listener_wake(cd->heir);
         }
-    pthread_mutex_unlock(&es->mutex);
+    pthread_mutex_unlock(&cd->mutex);
 }
 
-/* The ordinary channel has a new ear. The old one hears on for a while, so that
+/* The ordinary channel has a new listener. The old one hears on for a while, so that
  * nothing is lost unless it had been lost before. */
-static void take_over_plain(dibs__cluster_listener *er)
+static void take_over_plain(dibs__cluster_listener *ls)
 {
-    dibs__cluster_doorbell *es = er->all;
+    dibs__cluster_doorbell *cd = ls->all;
     bool missed = false;
 
-    pthread_mutex_lock(&es->mutex);
-    if (es->heir == er) {
-        dibs__cluster_listener_wake(es->plain);
-        es->heir = NULL;
-        es->plain = er;
-        missed = !es->plain_heard;
-        es->plain_heard = true;
+    pthread_mutex_lock(&cd->mutex);
+    if (cd->heir == ls) {
+        dibs__cluster_listener_wake(cd->plain);
+        cd->heir = NULL;
+        cd->plain = ls;
+        missed = !cd->plain_heard;
+        cd->plain_heard = true;
     }
-    pthread_mutex_unlock(&es->mutex);
+    pthread_mutex_unlock(&cd->mutex);
     if (missed)
-        dibs__doorbell_report(&es->bell->listener, NULL);
+        dibs__doorbell_report(&cd->bell->base, NULL);
 }
 
 /* What was rung while a connection was lost and the server did not know of it is
  * missed for good, so that who waits asks once it is listened to again. */
-static void note_subscribed(dibs__cluster_listener *er, int slot)
+static void note_subscribed(dibs__cluster_listener *ls, int slot)
 {
-    dibs__cluster_doorbell *es = er->all;
+    dibs__cluster_doorbell *cd = ls->all;
     bool missed = false;
     dibs__channel *ch;
 
-    pthread_mutex_lock(&es->mutex);
-    dibs__backoff_worked(&er->bo);
-    ch = find_channel(er, slot, DIBS__SENT);
+    pthread_mutex_lock(&cd->mutex);
+    dibs__backoff_worked(&ls->bo);
+    ch = find_channel(ls, slot, DIBS__SENT);
     if (ch) {
         ch->stage = DIBS__HEARD;
-        missed = es->missed &&
-                 !dibs__slot_channels_at(&es->channels,
-                                         dibs__cluster_listener_number(er),
+        missed = cd->missed &&
+                 !dibs__slot_channels_at(&cd->channels,
+                                         dibs__cluster_listener_number(ls),
                                          DIBS__SENT);
-        es->missed = es->missed && !missed;
-        if (!dibs__cluster_listener_has_channels(es->plain))
-            dibs__cluster_listener_wake(es->plain);
+        cd->missed = cd->missed && !missed;
+        if (!dibs__cluster_listener_has_channels(cd->plain))
+            dibs__cluster_listener_wake(cd->plain);
     }
-    pthread_mutex_unlock(&es->mutex);
+    pthread_mutex_unlock(&cd->mutex);
     if (missed)
-        dibs__doorbell_missed(&es->bell->listener);
+        dibs__doorbell_missed(&cd->bell->base);
 }
 
 /* By the server: the slot has been moved. Who is served next is rung the ordinary
  * way, so nothing is lost. */
-static void note_unsubscribed(dibs__cluster_listener *er, int slot)
+static void note_unsubscribed(dibs__cluster_listener *ls, int slot)
 {
-    dibs__cluster_doorbell *es = er->all;
+    dibs__cluster_doorbell *cd = ls->all;
     dibs__channel *ch;
 
-    pthread_mutex_lock(&es->mutex);
-    ch = find_channel(er, slot, DIBS__HEARD);
+    pthread_mutex_lock(&cd->mutex);
+    ch = find_channel(ls, slot, DIBS__HEARD);
     if (ch) {
         ch->stage = DIBS__UNUSED;
-        dibs__cluster_listener_wake(er);
+        dibs__cluster_listener_wake(ls);
     }
-    pthread_mutex_unlock(&es->mutex);
+    pthread_mutex_unlock(&cd->mutex);
     if (ch)
-        dibs__cluster_doubt(es->bell->cluster);
+        dibs__cluster_doubt(cd->bell->cluster);
 }
 
 /* Whether it is of no use to try another slot or to try again. */
@@ -118,28 +118,28 @@ static bool is_for_good(const char *error)
 
 /* Which of the commands was refused is not said; who asks again for a slot has it
  * subscribed to again. */
-static void note_refused(dibs__cluster_listener *er, const char *error)
+static void note_refused(dibs__cluster_listener *ls, const char *error)
 {
-    dibs__cluster_doorbell *es = er->all;
+    dibs__cluster_doorbell *cd = ls->all;
     dibs__endpoint to;
     int slot;
 
     if (strncmp(error, "MOVED ", 6) == 0 &&
-        dibs__redirect_read(error, &er->place, &slot, &to))
-        dibs__cluster_moved(es->bell->cluster, slot, &to);
+        dibs__redirect_read(error, &ls->endpoint, &slot, &to))
+        dibs__cluster_moved(cd->bell->cluster, slot, &to);
     else
-        dibs__cluster_doubt(es->bell->cluster);
-    pthread_mutex_lock(&es->mutex);
-    if (dibs__slot_channels_drop(&es->channels,
-                                 dibs__cluster_listener_number(er),
+        dibs__cluster_doubt(cd->bell->cluster);
+    pthread_mutex_lock(&cd->mutex);
+    if (dibs__slot_channels_drop(&cd->channels,
+                                 dibs__cluster_listener_number(ls),
                                  DIBS__SENT)) {
-        es->refused = es->refused || is_for_good(error);
-        dibs__cluster_listener_wake(er);
+        cd->refused = cd->refused || is_for_good(error);
+        dibs__cluster_listener_wake(ls);
     }
-    for (int i = 0; es->refused && i < DIBS__CLUSTER_LISTENERS_MAX; i++)
-        if (dibs__slot_channels_drop(&es->channels, i, DIBS__UNUSED))
-            dibs__cluster_listener_wake(&es->ears[i]);
-    pthread_mutex_unlock(&es->mutex);
+    for (int i = 0; cd->refused && i < DIBS__CLUSTER_LISTENERS_MAX; i++)
+        if (dibs__slot_channels_drop(&cd->channels, i, DIBS__UNUSED))
+            dibs__cluster_listener_wake(&cd->listeners[i]);
+    pthread_mutex_unlock(&cd->mutex);
 }
 
 static bool is_text(const redisReply *reply)
@@ -147,35 +147,36 @@ static bool is_text(const redisReply *reply)
     return reply && reply->type == REDIS_REPLY_STRING;
 }
 
-void dibs__cluster_listener_take(dibs__cluster_listener *er,
-                                 const redisReply *reply)
+void dibs__cluster_listener_handle(dibs__cluster_listener *ls,
+                                   const redisReply *reply)
 {
     const redisReply *kind = dibs__reply_item(reply, 0);
     const redisReply *name = dibs__reply_item(reply, 1);
 
     if (reply->type == REDIS_REPLY_ERROR)
-        note_refused(er, reply->str);
+        note_refused(ls, reply->str);
     else if (!is_text(kind) || !is_text(name))
         return;
     else if (strcmp(kind->str, "subscribe") == 0)
-        take_over_plain(er);
+        take_over_plain(ls);
     else if (strcmp(kind->str, "ssubscribe") == 0)
-        note_subscribed(er, dibs__slot_of(name->str, name->len));
+        note_subscribed(ls, dibs__slot_of(name->str, name->len));
     else if (strcmp(kind->str, "sunsubscribe") == 0)
-        note_unsubscribed(er, dibs__slot_of(name->str, name->len));
+        note_unsubscribed(ls, dibs__slot_of(name->str, name->len));
     else
-        dibs__subscription_heed(&er->all->bell->listener, reply);
+        dibs__subscription_handle(&ls->all->bell->base, reply);
 }
 
 /* Nothing was heard for a while. */
-void dibs__cluster_doorbell_forget_idle(dibs__cluster_doorbell *es)
+void dibs__cluster_doorbell_forget_idle(dibs__cluster_doorbell *cd)
 {
     dibsx_nsec now = dibsx_now();
     dibs__channel *ch;
 
-    pthread_mutex_lock(&es->mutex);
-    while ((ch = dibs__slot_channels_surplus(&es->channels, now,
-                                             DIBS__EARS_IDLE)) != NULL)
-        dibs__cluster_doorbell_give_up(es, ch);
-    pthread_mutex_unlock(&es->mutex);
+    pthread_mutex_lock(&cd->mutex);
+    while ((ch = dibs__slot_channels_surplus(&cd->channels, now,
+                                             DIBS__CLUSTER_LISTENER_IDLE)) !=
+           NULL)
+        dibs__cluster_doorbell_give_up(cd, ch);
+    pthread_mutex_unlock(&cd->mutex);
 }

@@ -5,7 +5,7 @@
  *     connect -> subscribe -> listen --> (lost) --> wait a while -> connect
  *
  * Whatever fails leads to another attempt, until fini. In a cluster there is no such
- * thread: the ears (cluster_doorbell.c) listen. */
+ * thread: the listeners (cluster_doorbell.c) listen. */
 /* SPDX-License-Identifier: MIT */
 #include "store/redis/bell/doorbell.h"
 #include "base/rand.h"
@@ -20,20 +20,20 @@ void dibs__redis_doorbell_init(dibs__redis_doorbell *bell,
                                const dibs__redis_conf *conf)
 {
     memset(bell, 0, sizeof(*bell));
-    bell->way.conf = conf;
+    bell->connect.conf = conf;
     pthread_mutex_init(&bell->mutex, NULL);
-    dibs__doorbell_init(&bell->listener);
+    dibs__doorbell_init(&bell->base);
 }
 
 void dibs__redis_doorbell_fini(dibs__redis_doorbell *bell)
 {
-    dibs__doorbell_stop(&bell->listener);
-    if (bell->ears)
-        dibs__cluster_doorbell_free(bell->ears);
-    else if (bell->listener.open)
+    dibs__doorbell_stop(&bell->base);
+    if (bell->cluster_doorbell)
+        dibs__cluster_doorbell_free(bell->cluster_doorbell);
+    else if (bell->base.open)
         pthread_join(bell->thread, NULL);
-    dibs__doorbell_fini(&bell->listener);
-    dibs__connect_fini(&bell->way);
+    dibs__doorbell_fini(&bell->base);
+    dibs__connect_fini(&bell->connect);
     pthread_mutex_destroy(&bell->mutex);
 }
 
@@ -48,9 +48,9 @@ listen_on(dibs__redis_doorbell *bell, dibs__conn *cn, dibs_error *err)
         dibsx_nsec until = dibsx_after_ms(dibsx_now(), DIBS__BELL_QUIET_MS);
         redisReply *reply = NULL;
 
-        rc = dibs__conn_hear(cn, bell->listener.stop_fd, until, &reply, err);
+        rc = dibs__conn_hear(cn, bell->base.stop_fd, until, &reply, err);
         if (rc == DIBS_OK) {
-            dibs__subscription_heed(&bell->listener, reply);
+            dibs__subscription_handle(&bell->base, reply);
             asked = false;
         } else if (rc == DIBS_TIMEOUT && !asked) {
             rc = dibs__subscription_ping(cn, err);
@@ -83,14 +83,15 @@ serve_connection(dibs__redis_doorbell *bell, dibs__backoff *bo)
     dibsx_nsec deadline = dibsx_after_ms(dibsx_now(), DIBS__BELL_CONNECT_MS);
     dibs_error err = {0};
     dibs__conn *cn = NULL;
-    dibs_status rc = dibs__connect_open(&bell->way, false, deadline, &cn, &err);
+    dibs_status rc =
+        dibs__connect_open(&bell->connect, false, deadline, &cn, &err);
 
     set_conn(bell, cn);
-    if (rc == DIBS_OK && dibs__connect_has_moved(&bell->way))
+    if (rc == DIBS_OK && dibs__connect_has_moved(&bell->connect))
         dibs__conn_sever(cn);
     if (rc == DIBS_OK)
-        rc = dibs__subscription_ask(bell->listener.address, cn, &err);
-    dibs__doorbell_report(&bell->listener, rc == DIBS_OK ? NULL : &err);
+        rc = dibs__subscription_ask(bell->base.address, cn, &err);
+    dibs__doorbell_report(&bell->base, rc == DIBS_OK ? NULL : &err);
     if (rc == DIBS_OK) {
         dibs__backoff_worked(bo);
         rc = listen_on(bell, cn, &err);
@@ -109,12 +110,12 @@ static void *bell_main(void *arg)
     if (!dibsx_random(&seed, sizeof(seed)))
         seed = (uint64_t)dibsx_now();
     dibs__backoff_init(&bo, seed);
-    bo.cap = bell->way.sentinel ? DIBS__SENTINEL_PAUSE : 0;
+    bo.cap = bell->connect.sentinel ? DIBS__SENTINEL_PAUSE : 0;
     do {
         if (serve_connection(bell, &bo) == DIBS_CANCELLED)
             break;
         dibs__backoff_failed(&bo, dibsx_now());
-    } while (!dibs__doorbell_rest(&bell->listener, bo.due_at));
+    } while (!dibs__doorbell_rest(&bell->base, bo.due_at));
     return NULL;
 }
 
@@ -125,31 +126,31 @@ static int start_listening(void *arg)
 
     if (!bell->cluster)
         return dibsx_thread_start(&bell->thread, bell_main, bell);
-    bell->ears = dibs__cluster_doorbell_new(bell);
-    return bell->ears ? 0 : EAGAIN;
+    bell->cluster_doorbell = dibs__cluster_doorbell_new(bell);
+    return bell->cluster_doorbell ? 0 : EAGAIN;
 }
 
 dibs_status
 dibs__redis_doorbell_open(dibs__redis_doorbell *bell, dibsx_nsec deadline,
                           int *fd, dibs_error *err)
 {
-    return dibs__doorbell_open(&bell->listener, start_listening, bell, deadline,
-                               fd, err);
+    return dibs__doorbell_open(&bell->base, start_listening, bell, deadline, fd,
+                               err);
 }
 
 void dibs__redis_doorbell_attend(dibs__redis_doorbell *bell, int slot)
 {
-    if (bell->listener.open)
-        dibs__cluster_doorbell_attend(bell->ears, slot);
+    if (bell->base.open)
+        dibs__cluster_doorbell_attend(bell->cluster_doorbell, slot);
 }
 
 const char *dibs__redis_doorbell_address(dibs__redis_doorbell *bell)
 {
-    return bell->listener.open ? bell->listener.address : "-";
+    return bell->base.open ? bell->base.address : "-";
 }
 
 size_t dibs__redis_doorbell_hear(dibs__redis_doorbell *bell,
-                                 dibs__notice *rings, size_t max)
+                                 dibs__notice *notices, size_t max)
 {
-    return dibs__doorbell_hear(&bell->listener, rings, max);
+    return dibs__doorbell_hear(&bell->base, notices, max);
 }

@@ -12,11 +12,11 @@
 #include "store/redis/pipe/connect.h"
 
 typedef struct dibs__redis_doorbell {
-    dibs__doorbell listener;
-    dibs__connect way;      /* to the server, or to the primary */
+    dibs__doorbell base;
+    dibs__connect connect;  /* to the server, or to the primary */
     dibs__cluster *cluster; /* NULL: none */
     struct dibs__cluster_doorbell
-        *ears; /* they listen there; NULL: the thread does */
+        *cluster_doorbell; /* they listen there; NULL: the thread does */
     pthread_t thread;
     pthread_mutex_t mutex;
     struct dibs__conn *cn; /* that is listened to; NULL: none. Locks: mutex */
@@ -33,7 +33,7 @@ void dibs__redis_doorbell_fini(dibs__redis_doorbell *bell);
 DIBS_MUST_CHECK dibs_status dibs__redis_doorbell_open(
     dibs__redis_doorbell *bell, dibsx_nsec deadline, int *fd, dibs_error *err);
 size_t dibs__redis_doorbell_hear(dibs__redis_doorbell *bell,
-                                 dibs__notice *rings, size_t max);
+                                 dibs__notice *notices, size_t max);
 
 /* In a cluster: somebody asks for a name in this slot and may be rung for it, so
  * that it is worth being listened to there. Does not block. */

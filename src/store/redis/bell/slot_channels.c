@@ -15,29 +15,30 @@ dibs__channel *dibs__slot_channels_find(dibs__slot_channels *chs, int slot)
     return NULL;
 }
 
-dibs__channel *
-dibs__slot_channels_at(dibs__slot_channels *chs, int ear, dibs__stage stage)
+dibs__channel *dibs__slot_channels_at(dibs__slot_channels *chs, int listener,
+                                      dibs__stage stage)
 {
     for (size_t i = 0; i < DIBS__CHANNELS_MAX; i++)
-        if (chs->list[i].ear == ear && chs->list[i].stage == stage)
+        if (chs->list[i].listener == listener && chs->list[i].stage == stage)
             return &chs->list[i];
     return NULL;
 }
 
-bool dibs__slot_channels_any(const dibs__slot_channels *chs, int ear)
+bool dibs__slot_channels_any(const dibs__slot_channels *chs, int listener)
 {
     for (size_t i = 0; i < DIBS__CHANNELS_MAX; i++)
-        if (chs->list[i].ear == ear && chs->list[i].stage != DIBS__UNUSED)
+        if (chs->list[i].listener == listener &&
+            chs->list[i].stage != DIBS__UNUSED)
             return true;
     return false;
 }
 
-bool dibs__slot_channels_add(dibs__slot_channels *chs, int ear, int slot,
+bool dibs__slot_channels_add(dibs__slot_channels *chs, int listener, int slot,
                              dibsx_nsec now)
 {
     for (size_t i = 0; i < DIBS__CHANNELS_MAX; i++)
         if (chs->list[i].stage == DIBS__UNUSED) {
-            chs->list[i] = (dibs__channel){.ear = ear,
+            chs->list[i] = (dibs__channel){.listener = listener,
                                            .slot = slot,
                                            .stage = DIBS__WANTED,
                                            .used_at = now};
@@ -72,7 +73,7 @@ void dibs__channel_give_up(dibs__channel *ch)
     ch->stage = ch->stage == DIBS__WANTED ? DIBS__UNUSED : DIBS__UNWANTED;
 }
 
-bool dibs__slot_channels_drop(dibs__slot_channels *chs, int ear,
+bool dibs__slot_channels_drop(dibs__slot_channels *chs, int listener,
                               dibs__stage stage)
 {
     bool dropped = false;
@@ -80,7 +81,7 @@ bool dibs__slot_channels_drop(dibs__slot_channels *chs, int ear,
     for (size_t i = 0; i < DIBS__CHANNELS_MAX; i++) {
         dibs__channel *ch = &chs->list[i];
 
-        if (ch->ear != ear || ch->stage == DIBS__UNUSED ||
+        if (ch->listener != listener || ch->stage == DIBS__UNUSED ||
             (stage != DIBS__UNUSED && ch->stage != stage))
             continue;
         ch->stage = DIBS__UNUSED;

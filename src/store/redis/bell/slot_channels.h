@@ -1,8 +1,8 @@
 /* slot_channels.h - which slots of a cluster a bell is listened to in, and by which of
- * its ears (cluster_doorbell.h). Pure.
+ * its listeners (cluster_doorbell.h). Pure.
  *
  * There is room for so many; past DIBS__CHANNELS_HIGH the one that was not used the
- * longest makes room. An ear is a number. */
+ * longest makes room. A listener is a number. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_STORE_REDIS_BELL_SLOT_CHANNELS_H
 #define DIBS_STORE_REDIS_BELL_SLOT_CHANNELS_H
@@ -20,7 +20,7 @@ typedef enum dibs__stage {
 } dibs__stage;
 
 typedef struct dibs__channel {
-    int ear;
+    int listener;
     int slot;
     dibs__stage stage;
     dibsx_nsec used_at; /* somebody asked for a name in the slot */
@@ -34,13 +34,13 @@ typedef struct dibs__slot_channels {
 /* The channel of a slot that is listened to or soon will be; NULL: none. */
 dibs__channel *dibs__slot_channels_find(dibs__slot_channels *chs, int slot);
 
-/* One of an ear at some stage; NULL: none. And whether it has any at all. */
-dibs__channel *
-dibs__slot_channels_at(dibs__slot_channels *chs, int ear, dibs__stage stage);
-bool dibs__slot_channels_any(const dibs__slot_channels *chs, int ear);
+/* One of a listener at some stage; NULL: none. And whether it has any at all. */
+dibs__channel *dibs__slot_channels_at(dibs__slot_channels *chs, int listener,
+                                      dibs__stage stage);
+bool dibs__slot_channels_any(const dibs__slot_channels *chs, int listener);
 
 /* Adds one that is wanted; false when there is no room. */
-bool dibs__slot_channels_add(dibs__slot_channels *chs, int ear, int slot,
+bool dibs__slot_channels_add(dibs__slot_channels *chs, int listener, int slot,
                              dibsx_nsec now);
 
 /* The one that was not used the longest, if there are many or `now` is `idle`
@@ -52,9 +52,9 @@ dibs__channel *dibs__slot_channels_surplus(dibs__slot_channels *chs,
  * server, if it need be. */
 void dibs__channel_give_up(dibs__channel *ch);
 
-/* Drops all of an ear that are at a stage, or at any (DIBS__UNUSED): true when there
+/* Drops all of a listener that are at a stage, or at any (DIBS__UNUSED): true when there
  * were some. */
-bool dibs__slot_channels_drop(dibs__slot_channels *chs, int ear,
+bool dibs__slot_channels_drop(dibs__slot_channels *chs, int listener,
                               dibs__stage stage);
 
 #endif

@@ -15,15 +15,15 @@ static bool is_message(const redisReply *kind)
             strcmp(kind->str, "smessage") == 0);
 }
 
-void dibs__subscription_heed(dibs__doorbell *listener, const redisReply *reply)
+void dibs__subscription_handle(dibs__doorbell *base, const redisReply *reply)
 {
     const redisReply *kind = dibs__reply_item(reply, 0);
     const redisReply *text = dibs__reply_item(reply, 2);
-    dibs__notice ring;
+    dibs__notice notice;
 
     if (is_message(kind) && text && text->type == REDIS_REPLY_STRING &&
-        dibs__notice_read(text->str, &ring))
-        dibs__doorbell_put(listener, &ring);
+        dibs__notice_read(text->str, &notice))
+        dibs__doorbell_put(base, &notice);
 }
 
 typedef char channel_name[sizeof(DIBS__BELL_CHANNEL) + DIBS__DOORBELL_ADDRESS];

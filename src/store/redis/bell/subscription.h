@@ -28,6 +28,6 @@ DIBS_MUST_CHECK dibs_status dibs__subscription_ping(dibs__conn *cn,
                                                     dibs_error *err);
 
 /* Passes a message on to who listens; other replies are none. */
-void dibs__subscription_heed(dibs__doorbell *listener, const redisReply *reply);
+void dibs__subscription_handle(dibs__doorbell *base, const redisReply *reply);
 
 #endif

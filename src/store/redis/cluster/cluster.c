@@ -1,4 +1,4 @@
-/* cluster.c - the servers of a cluster: who serves which slot, and links to them.
+/* cluster.c - the servers of a cluster: who serves which slot, and pipelines to them.
  *
  * Owns the peers and the map; one mutex guards both, and is never held while a
  * server is spoken to. One thread at a time asks for the map, on a connection of
@@ -22,9 +22,9 @@ enum { ANSWER_MS = 500 };
 
 struct dibs__peer {
     dibs__peer *next;
-    dibs__endpoint place;
+    dibs__endpoint endpoint;
     dibs__redis_conf conf; /* that of the cluster, with the place of this one */
-    dibs__pipeline *links[DIBS__LANES];
+    dibs__pipeline *pipelines[DIBS__LANES];
     int calls;    /* under way */
     bool failing; /* it was of no use the last time */
 };
@@ -38,7 +38,7 @@ struct dibs__cluster {
     dibsx_nsec learned_at; /* 0: never */
     dibs__topology map;
     dibs__peer *peers;
-    size_t turn; /* of dibs__cluster_next() */
+    size_t next_server; /* that dibs__cluster_next() counts up */
 };
 
 dibs_status dibs__cluster_new(const dibs__redis_conf *conf, dibs__cluster **out,
@@ -56,7 +56,7 @@ dibs_status dibs__cluster_new(const dibs__redis_conf *conf, dibs__cluster **out,
     (void)dibsx_cond_init(&cl->learned);
     /* Clients that were given the same hosts do not all turn to the first. */
     if (dibsx_random(&bits, sizeof(bits)))
-        cl->turn = bits;
+        cl->next_server = bits;
     /* Has them all computed now rather than in the first step. */
     dibs__slot_tag(0, tag);
     return DIBS_OK;
@@ -65,7 +65,7 @@ dibs_status dibs__cluster_new(const dibs__redis_conf *conf, dibs__cluster **out,
 static void peer_free(dibs__peer *peer)
 {
     for (size_t i = 0; i < DIBS__LANES; i++)
-        dibs__pipeline_free(peer->links[i]);
+        dibs__pipeline_free(peer->pipelines[i]);
     dibsx_free(peer);
 }
 
@@ -86,16 +86,16 @@ void dibs__cluster_free(dibs__cluster *cl)
 }
 
 /* Locks: cl->mutex. */
-static bool is_member(const dibs__cluster *cl, const dibs__endpoint *place)
+static bool is_member(const dibs__cluster *cl, const dibs__endpoint *endpoint)
 {
     for (size_t i = 0; i < cl->map.count; i++)
-        if (dibs__endpoint_is(&cl->map.members[i].place, place))
+        if (dibs__endpoint_is(&cl->map.members[i].endpoint, endpoint))
             return true;
     return false;
 }
 
 /* Takes the peers that are gone and idle out of the list. Locks: cl->mutex. */
-static dibs__peer *take_gone(dibs__cluster *cl)
+static dibs__peer *remove_gone(dibs__cluster *cl)
 {
     dibs__peer **at = &cl->peers;
     dibs__peer *gone = NULL;
@@ -103,7 +103,7 @@ static dibs__peer *take_gone(dibs__cluster *cl)
     while (*at) {
         dibs__peer *peer = *at;
 
-        if (peer->calls > 0 || is_member(cl, &peer->place)) {
+        if (peer->calls > 0 || is_member(cl, &peer->endpoint)) {
             at = &peer->next;
             continue;
         }
@@ -127,28 +127,28 @@ static void free_all(dibs__peer *peers)
 
 /* NULL: none yet. Locks: cl->mutex. */
 static dibs__peer *
-find_peer(const dibs__cluster *cl, const dibs__endpoint *place)
+find_peer(const dibs__cluster *cl, const dibs__endpoint *endpoint)
 {
     dibs__peer *peer = cl->peers;
 
-    while (peer && !dibs__endpoint_is(&peer->place, place))
+    while (peer && !dibs__endpoint_is(&peer->endpoint, endpoint))
         peer = peer->next;
     return peer;
 }
 
 /* Locks: cl->mutex. */
-static dibs__peer *peer_at(dibs__cluster *cl, const dibs__endpoint *place)
+static dibs__peer *peer_at(dibs__cluster *cl, const dibs__endpoint *endpoint)
 {
-    dibs__peer *peer = find_peer(cl, place);
+    dibs__peer *peer = find_peer(cl, endpoint);
 
     if (peer)
         return peer;
     peer = dibsx_zalloc(sizeof(*peer));
     if (peer) {
-        peer->place = *place;
+        peer->endpoint = *endpoint;
         peer->conf = *cl->conf;
-        peer->conf.host = peer->place.host;
-        peer->conf.port = place->port;
+        peer->conf.host = peer->endpoint.host;
+        peer->conf.port = endpoint->port;
         peer->next = cl->peers;
         cl->peers = peer;
     }
@@ -163,19 +163,19 @@ dibs__peer *dibs__cluster_serves(dibs__cluster *cl, int slot)
     pthread_mutex_lock(&cl->mutex);
     at = cl->map.server[slot];
     if (at > 0)
-        peer = peer_at(cl, &cl->map.members[at - 1].place);
+        peer = peer_at(cl, &cl->map.members[at - 1].endpoint);
     if (peer)
         peer->calls++;
     pthread_mutex_unlock(&cl->mutex);
     return peer;
 }
 
-dibs__peer *dibs__cluster_at(dibs__cluster *cl, const dibs__endpoint *place)
+dibs__peer *dibs__cluster_at(dibs__cluster *cl, const dibs__endpoint *endpoint)
 {
     dibs__peer *peer;
 
     pthread_mutex_lock(&cl->mutex);
-    peer = peer_at(cl, place);
+    peer = peer_at(cl, endpoint);
     if (peer)
         peer->calls++;
     pthread_mutex_unlock(&cl->mutex);
@@ -187,8 +187,8 @@ void dibs__peer_drop(dibs__cluster *cl, dibs__peer *peer)
     dibs__peer *gone = NULL;
 
     pthread_mutex_lock(&cl->mutex);
-    if (--peer->calls == 0 && !is_member(cl, &peer->place))
-        gone = take_gone(cl);
+    if (--peer->calls == 0 && !is_member(cl, &peer->endpoint))
+        gone = remove_gone(cl);
     pthread_mutex_unlock(&cl->mutex);
     free_all(gone);
 }
@@ -200,7 +200,7 @@ bool dibs__cluster_home(dibs__cluster *cl, int slot, dibs__endpoint *out)
     pthread_mutex_lock(&cl->mutex);
     at = cl->map.server[slot];
     if (at > 0)
-        *out = cl->map.members[at - 1].place;
+        *out = cl->map.members[at - 1].endpoint;
     pthread_mutex_unlock(&cl->mutex);
     return at > 0;
 }
@@ -212,7 +212,7 @@ int dibs__cluster_standing(dibs__cluster *cl, int slot, bool *failing)
 
     pthread_mutex_lock(&cl->mutex);
     at = cl->map.server[slot];
-    peer = at > 0 ? find_peer(cl, &cl->map.members[at - 1].place) : NULL;
+    peer = at > 0 ? find_peer(cl, &cl->map.members[at - 1].endpoint) : NULL;
     *failing = peer && peer->failing;
     pthread_mutex_unlock(&cl->mutex);
     return at;
@@ -229,21 +229,22 @@ void dibs__peer_failed(dibs__cluster *cl, dibs__peer *peer, bool failed)
 
 const dibs__endpoint *dibs__peer_endpoint(const dibs__peer *peer)
 {
-    return &peer->place;
+    return &peer->endpoint;
 }
 
 dibs__pipeline *
 dibs__peer_pipeline(dibs__cluster *cl, dibs__peer *peer, dibs__lane lane)
 {
-    dibs__pipeline *ln;
+    dibs__pipeline *pl;
 
     pthread_mutex_lock(&cl->mutex);
-    if (!peer->links[lane] &&
-        dibs__pipeline_new(&peer->conf, &peer->links[lane], NULL) != DIBS_OK)
-        peer->links[lane] = NULL;
-    ln = peer->links[lane];
+    if (!peer->pipelines[lane] &&
+        dibs__pipeline_new(&peer->conf, &peer->pipelines[lane], NULL) !=
+            DIBS_OK)
+        peer->pipelines[lane] = NULL;
+    pl = peer->pipelines[lane];
     pthread_mutex_unlock(&cl->mutex);
-    return ln;
+    return pl;
 }
 
 void dibs__cluster_doubt(dibs__cluster *cl)
@@ -288,13 +289,13 @@ dibs__cluster_map(dibs__cluster *cl, dibs__topology *out, dibs_error *err)
 
 /* The members of the map and then the hosts of the URL, as one list. Locks:
  * cl->mutex. */
-static void place_of(const dibs__cluster *cl, size_t i, dibs__endpoint *out)
+static void endpoint_of(const dibs__cluster *cl, size_t i, dibs__endpoint *out)
 {
     const dibs__redis_conf *conf = cl->conf;
 
     i %= cl->map.count + conf->seed_count;
     if (i < cl->map.count) {
-        *out = cl->map.members[i].place;
+        *out = cl->map.members[i].endpoint;
         return;
     }
     i -= cl->map.count;
@@ -304,20 +305,20 @@ static void place_of(const dibs__cluster *cl, size_t i, dibs__endpoint *out)
 
 void dibs__cluster_next(dibs__cluster *cl, dibs__endpoint *out)
 {
-    size_t turn;
+    size_t number;
 
     pthread_mutex_lock(&cl->mutex);
-    turn = cl->turn++;
-    place_of(cl, cl->map.count > 0 ? turn % cl->map.count : turn, out);
+    number = cl->next_server++;
+    endpoint_of(cl, cl->map.count > 0 ? number % cl->map.count : number, out);
     pthread_mutex_unlock(&cl->mutex);
 }
 
-bool dibs__cluster_has(dibs__cluster *cl, const dibs__endpoint *place)
+bool dibs__cluster_has(dibs__cluster *cl, const dibs__endpoint *endpoint)
 {
     bool has;
 
     pthread_mutex_lock(&cl->mutex);
-    has = is_member(cl, place);
+    has = is_member(cl, endpoint);
     pthread_mutex_unlock(&cl->mutex);
     return has;
 }
@@ -334,7 +335,7 @@ static dibs_status fail_refused(const char *reply, dibs_error *err)
 }
 
 static dibs_status
-ask_on(dibs__conn *cn, const dibs__endpoint *place, dibsx_nsec deadline,
+ask_on(dibs__conn *cn, const dibs__endpoint *endpoint, dibsx_nsec deadline,
        dibs__topology *map, dibs_error *err)
 {
     redisReply *reply = NULL;
@@ -347,7 +348,7 @@ ask_on(dibs__conn *cn, const dibs__endpoint *place, dibsx_nsec deadline,
     if (rc == DIBS_OK && reply->type == REDIS_REPLY_ERROR)
         rc = fail_refused(reply->str, err);
     else if (rc == DIBS_OK)
-        rc = dibs__topology_read(reply, place, map, err);
+        rc = dibs__topology_read(reply, endpoint, map, err);
     /* A server that was just started knows of nobody. */
     if (rc == DIBS_OK && map->count == 0)
         rc = dibsx_fail(err, DIBS_UNAVAIL,
@@ -358,7 +359,7 @@ ask_on(dibs__conn *cn, const dibs__endpoint *place, dibsx_nsec deadline,
 
 /* Asks one server. */
 static dibs_status
-ask_at(const dibs__cluster *cl, const dibs__endpoint *place,
+ask_at(const dibs__cluster *cl, const dibs__endpoint *endpoint,
        dibsx_nsec deadline, dibs__topology *map, dibs_error *err)
 {
     dibsx_nsec limit = dibsx_after_ms(dibsx_now(), ANSWER_MS);
@@ -367,17 +368,17 @@ ask_at(const dibs__cluster *cl, const dibs__endpoint *place,
 
     if (limit > deadline)
         limit = deadline;
-    rc = dibs__conn_open_at(cl->conf, place, -1, limit, &cn, err);
+    rc = dibs__conn_open_at(cl->conf, endpoint, -1, limit, &cn, err);
     if (rc == DIBS_OK)
-        rc = ask_on(cn, place, limit, map, err);
+        rc = ask_on(cn, endpoint, limit, map, err);
     dibs__conn_close(cn);
     return rc;
 }
 
 /* Locks: cl->mutex. */
-static bool is_failing(const dibs__cluster *cl, const dibs__endpoint *place)
+static bool is_failing(const dibs__cluster *cl, const dibs__endpoint *endpoint)
 {
-    const dibs__peer *peer = find_peer(cl, place);
+    const dibs__peer *peer = find_peer(cl, endpoint);
 
     return peer && peer->failing;
 }
@@ -389,23 +390,23 @@ static dibs_status
 ask_some(dibs__cluster *cl, bool failing, dibsx_nsec deadline,
          dibs__topology *map, dibs_status rc, dibs_error *err)
 {
-    size_t places, first;
+    size_t endpoints, first;
 
     pthread_mutex_lock(&cl->mutex);
-    places = cl->map.count + cl->conf->seed_count;
-    first = cl->turn++;
+    endpoints = cl->map.count + cl->conf->seed_count;
+    first = cl->next_server++;
     pthread_mutex_unlock(&cl->mutex);
-    for (size_t i = 0; i < places && dibsx_now() < deadline; i++) {
-        dibs__endpoint place;
+    for (size_t i = 0; i < endpoints && dibsx_now() < deadline; i++) {
+        dibs__endpoint endpoint;
         dibs_error why = {0};
         dibs_status got;
         bool fits;
 
         pthread_mutex_lock(&cl->mutex);
-        place_of(cl, first + i, &place);
-        fits = is_failing(cl, &place) == failing;
+        endpoint_of(cl, first + i, &endpoint);
+        fits = is_failing(cl, &endpoint) == failing;
         pthread_mutex_unlock(&cl->mutex);
-        got = fits ? ask_at(cl, &place, deadline, map, &why) : rc;
+        got = fits ? ask_at(cl, &endpoint, deadline, map, &why) : rc;
         if (got == DIBS_OK)
             return got;
         if (fits && rc == DIBS_UNAVAIL) {
@@ -471,7 +472,7 @@ dibs__cluster_learn(dibs__cluster *cl, dibsx_nsec deadline, dibs_error *err)
     pthread_mutex_lock(&cl->mutex);
     if (rc == DIBS_OK) {
         install_map(cl, map);
-        gone = take_gone(cl);
+        gone = remove_gone(cl);
     }
     cl->learning = false;
     pthread_cond_broadcast(&cl->learned);

@@ -1,7 +1,7 @@
-/* cluster.h - the servers of a cluster: who serves which slot, and links to them.
+/* cluster.h - the servers of a cluster: who serves which slot, and pipelines to them.
  *
  * What is known of the cluster is asked of any of its servers when it is first
- * needed, and again when a server refers elsewhere or fails. A peer has a link for
+ * needed, and again when a server refers elsewhere or fails. A peer has a pipeline for
  * each lane, made when it is first used, and lives while it is in the map or a
  * call is under way on it. Any thread. */
 /* SPDX-License-Identifier: MIT */
@@ -13,7 +13,7 @@
 #include "store/redis/pipe/pipeline.h"
 
 typedef struct dibs__cluster dibs__cluster;
-typedef struct dibs__peer dibs__peer; /* a server of it, and links to it */
+typedef struct dibs__peer dibs__peer; /* a server of it, and pipelines to it */
 
 /* Touches no network. `conf` is borrowed until dibs__cluster_free(), when no call
  * is under way. */
@@ -24,7 +24,7 @@ void dibs__cluster_free(dibs__cluster *cl); /* NULL is a no-op */
 
 /* Asks for the map when there is none, or when it is in doubt and was not asked
  * for just now. DIBS_UNAVAIL when nobody answers: the whole cluster is out of
- * reach. DIBS_DENIED, DIBS_REFUSED and DIBS_NOMEM as those of a link. */
+ * reach. DIBS_DENIED, DIBS_REFUSED and DIBS_NOMEM as those of a pipeline. */
 DIBS_MUST_CHECK dibs_status dibs__cluster_learn(dibs__cluster *cl,
                                                 dibsx_nsec deadline,
                                                 dibs_error *err);
@@ -38,7 +38,7 @@ void dibs__cluster_moved(dibs__cluster *cl, int slot, const dibs__endpoint *to);
 /* The peer that serves a slot, or the one at a place. NULL: nobody, or no memory.
  * Give it back with dibs__peer_drop(). */
 dibs__peer *dibs__cluster_serves(dibs__cluster *cl, int slot);
-dibs__peer *dibs__cluster_at(dibs__cluster *cl, const dibs__endpoint *place);
+dibs__peer *dibs__cluster_at(dibs__cluster *cl, const dibs__endpoint *endpoint);
 void dibs__peer_drop(dibs__cluster *cl, dibs__peer *peer);
 
 /* Where the server of a slot is; false when nobody serves it. */
@@ -53,7 +53,7 @@ void dibs__peer_failed(dibs__cluster *cl, dibs__peer *peer, bool failed);
 
 const dibs__endpoint *dibs__peer_endpoint(const dibs__peer *peer);
 
-/* Its link; NULL when memory is short. */
+/* Its pipeline; NULL when memory is short. */
 dibs__pipeline *
 dibs__peer_pipeline(dibs__cluster *cl, dibs__peer *peer, dibs__lane lane);
 
@@ -65,6 +65,6 @@ DIBS_MUST_CHECK dibs_status dibs__cluster_map(dibs__cluster *cl,
 /* A server, with each call the next of the map, or of the URL as long as there is no
  * map; and whether a place is in the map. */
 void dibs__cluster_next(dibs__cluster *cl, dibs__endpoint *out);
-bool dibs__cluster_has(dibs__cluster *cl, const dibs__endpoint *place);
+bool dibs__cluster_has(dibs__cluster *cl, const dibs__endpoint *endpoint);
 
 #endif

@@ -1,6 +1,6 @@
-/* route.c - which link serves a command.
+/* route.c - which pipeline serves a command.
  *
- * Owns the link to the one server when there is no cluster. A journey through a
+ * Owns the pipeline to the one server when there is no cluster. A journey through a
  * cluster lives on the stack of the thread that asks. */
 /* SPDX-License-Identifier: MIT */
 #include "store/redis/cluster/route.h"
@@ -31,7 +31,7 @@ typedef struct journey {
     const dibs__words *words;
     int slot; /* -1: any */
     dibsx_nsec deadline;
-    dibs__carry_fn *carry; /* NULL: the link of the server does */
+    dibs__carry_fn *carry; /* NULL: the pipeline of the server does */
     void *carry_arg;
     bool asks;             /* the next attempt goes to ... */
     dibs__endpoint ask_at; /* ... with ASKING before it */
@@ -87,7 +87,7 @@ void dibs__route_drop(dibs__route *rt)
 void dibs__route_distrust(dibs__route *rt, const char *key, size_t len)
 {
     dibs__peer *peer;
-    dibs__pipeline *ln;
+    dibs__pipeline *pl;
 
     if (!rt->cluster) {
         dibs__pipeline_distrust(rt->only);
@@ -96,9 +96,9 @@ void dibs__route_distrust(dibs__route *rt, const char *key, size_t len)
     peer = dibs__cluster_serves(rt->cluster, dibs__slot_of(key, len));
     if (!peer)
         return;
-    ln = dibs__peer_pipeline(rt->cluster, peer, rt->lane);
-    if (ln)
-        dibs__pipeline_distrust(ln);
+    pl = dibs__peer_pipeline(rt->cluster, peer, rt->lane);
+    if (pl)
+        dibs__pipeline_distrust(pl);
     dibs__peer_drop(rt->cluster, peer);
 }
 
@@ -108,7 +108,7 @@ dibs__cluster *dibs__route_cluster(const dibs__route *rt)
 }
 
 /* Sends ASKING and the command as one. */
-static dibs_status ask_there(const journey *jn, dibs__pipeline *ln,
+static dibs_status ask_there(const journey *jn, dibs__pipeline *pl,
                              redisReply **out, dibs_error *err)
 {
     size_t head = sizeof(asking) - 1;
@@ -121,7 +121,7 @@ static dibs_status ask_there(const journey *jn, dibs__pipeline *ln,
         return dibsx_nomem(err, "a command");
     memcpy(bytes, asking, head);
     len = head + dibs__words_encode(jn->words, bytes + head);
-    rc = dibs__pipeline_unit(ln, bytes, len, 2, jn->deadline, replies, err);
+    rc = dibs__pipeline_unit(pl, bytes, len, 2, jn->deadline, replies, err);
     dibsx_free(bytes);
     if (rc != DIBS_OK)
         return rc;
@@ -139,25 +139,25 @@ static dibs_status ask_there(const journey *jn, dibs__pipeline *ln,
     return DIBS_OK;
 }
 
-/* Sends to a peer, unless its link knows that it is no use yet. */
+/* Sends to a peer, unless its pipeline knows that it is no use yet. */
 static dibs_status
 send_to(journey *jn, dibs__peer *peer, redisReply **out, dibs_error *err)
 {
-    dibs__pipeline *ln;
+    dibs__pipeline *pl;
     dibs_status rc;
 
     if (jn->carry)
         return jn->carry(jn->carry_arg, dibs__peer_endpoint(peer), jn->asks,
                          jn->deadline, out, err);
-    ln = dibs__peer_pipeline(jn->rt->cluster, peer, jn->rt->lane);
-    if (!ln)
-        return dibsx_nomem(err, "a link");
-    rc = dibs__pipeline_ready(ln, dibsx_now(), err);
+    pl = dibs__peer_pipeline(jn->rt->cluster, peer, jn->rt->lane);
+    if (!pl)
+        return dibsx_nomem(err, "a connection");
+    rc = dibs__pipeline_ready(pl, dibsx_now(), err);
     if (rc != DIBS_OK)
         return rc;
     if (jn->asks)
-        return ask_there(jn, ln, out, err);
-    return dibs__pipeline_call(ln, jn->words, jn->deadline, out, err);
+        return ask_there(jn, pl, out, err);
+    return dibs__pipeline_call(pl, jn->words, jn->deadline, out, err);
 }
 
 static bool begins_with(const char *text, const char *code)
@@ -326,21 +326,21 @@ dibs__route_carry(dibs__route *rt, const dibs__words *words, int key_at,
     return route_command(&jn, key_at, out, err);
 }
 
-dibs_status dibs__route_call_at(dibs__route *rt, const dibs__endpoint *place,
+dibs_status dibs__route_call_at(dibs__route *rt, const dibs__endpoint *endpoint,
                                 const dibs__words *words, dibsx_nsec deadline,
                                 redisReply **out, dibs_error *err)
 {
     dibs__peer *peer;
-    dibs__pipeline *ln;
+    dibs__pipeline *pl;
     dibs_status rc;
 
     *out = NULL;
     if (rt->only)
         return dibs__pipeline_call(rt->only, words, deadline, out, err);
-    peer = dibs__cluster_at(rt->cluster, place);
-    ln = peer ? dibs__peer_pipeline(rt->cluster, peer, rt->lane) : NULL;
-    rc = ln ? dibs__pipeline_call(ln, words, deadline, out, err)
-            : dibsx_nomem(err, "a link");
+    peer = dibs__cluster_at(rt->cluster, endpoint);
+    pl = peer ? dibs__peer_pipeline(rt->cluster, peer, rt->lane) : NULL;
+    rc = pl ? dibs__pipeline_call(pl, words, deadline, out, err)
+            : dibsx_nomem(err, "a connection");
     if (peer)
         dibs__peer_drop(rt->cluster, peer);
     return rc;
@@ -351,7 +351,7 @@ dibs_status dibs__route_unit(dibs__route *rt, int slot, const char *bytes,
                              redisReply **out, dibs_error *err)
 {
     dibs__peer *peer;
-    dibs__pipeline *ln;
+    dibs__pipeline *pl;
     dibs_status rc;
 
     if (rt->only)
@@ -363,11 +363,11 @@ dibs_status dibs__route_unit(dibs__route *rt, int slot, const char *bytes,
     if (!peer)
         return dibsx_fail(err, DIBS_UNAVAIL,
                           "no server of the cluster serves slot %d", slot);
-    ln = dibs__peer_pipeline(rt->cluster, peer, rt->lane);
-    rc = ln ? dibs__pipeline_ready(ln, dibsx_now(), err)
-            : dibsx_nomem(err, "a link");
+    pl = dibs__peer_pipeline(rt->cluster, peer, rt->lane);
+    rc = pl ? dibs__pipeline_ready(pl, dibsx_now(), err)
+            : dibsx_nomem(err, "a connection");
     if (rc == DIBS_OK)
-        rc = dibs__pipeline_unit(ln, bytes, len, count, deadline, out, err);
+        rc = dibs__pipeline_unit(pl, bytes, len, count, deadline, out, err);
     dibs__peer_failed(rt->cluster, peer, rc != DIBS_OK);
     dibs__peer_drop(rt->cluster, peer);
     return rc;

@@ -1,7 +1,7 @@
-/* route.h - which link serves a command: the one place that decides.
+/* route.h - which pipeline serves a command: the one place that decides.
  *
- * One server has one link, and everything goes there; likewise the primary that
- * sentinels name, which the link follows. In a cluster the keys of a
+ * One server has one pipeline, and everything goes there; likewise the primary that
+ * sentinels name, which the pipeline follows. In a cluster the keys of a
  * command decide, and the route follows the cluster as it changes:
  *
  *   MOVED             the map is put right, and the command sent to where it says
@@ -50,13 +50,13 @@ DIBS_MUST_CHECK dibs_status dibs__route_call(dibs__route *rt,
 /* Sends a command to one server of the cluster and nowhere else; to the one there
  * is when there is no cluster. */
 DIBS_MUST_CHECK dibs_status dibs__route_call_at(
-    dibs__route *rt, const dibs__endpoint *place, const dibs__words *words,
+    dibs__route *rt, const dibs__endpoint *endpoint, const dibs__words *words,
     dibsx_nsec deadline, redisReply **out, dibs_error *err);
 
-/* Sends a command to the server at a place by other means than a link; `asking`:
+/* Sends a command to the server at a place by other means than a pipeline; `asking`:
  * with ASKING right before it. Statuses as those of dibs__pipeline_call(). */
 typedef dibs_status
-dibs__carry_fn(void *arg, const dibs__endpoint *place, bool asking,
+dibs__carry_fn(void *arg, const dibs__endpoint *endpoint, bool asking,
                dibsx_nsec deadline, redisReply **out, dibs_error *err);
 
 /* As dibs__route_call(), in a cluster, with a command that is carried. */

@@ -39,14 +39,14 @@ static bool make_room(dibs__topology *tp)
     return true;
 }
 
-int dibs__topology_add(dibs__topology *tp, const dibs__endpoint *place)
+int dibs__topology_add(dibs__topology *tp, const dibs__endpoint *endpoint)
 {
     for (size_t i = 0; i < tp->count; i++)
-        if (dibs__endpoint_is(&tp->members[i].place, place))
+        if (dibs__endpoint_is(&tp->members[i].endpoint, endpoint))
             return (int)i;
     if (!make_room(tp))
         return -1;
-    tp->members[tp->count] = (dibs__server){.place = *place};
+    tp->members[tp->count] = (dibs__server){.endpoint = *endpoint};
     return (int)tp->count++;
 }
 
@@ -61,8 +61,8 @@ static bool is_host(const char *text, size_t len)
 }
 
 /* "?" stands for a server whose place is not known: then *known is false. */
-static bool read_place(const redisReply *node, const dibs__endpoint *asked,
-                       dibs__endpoint *out, bool *known)
+static bool read_endpoint(const redisReply *node, const dibs__endpoint *asked,
+                          dibs__endpoint *out, bool *known)
 {
     const redisReply *host = dibs__reply_item(node, 0);
     int64_t port;
@@ -93,15 +93,15 @@ static bool read_servers(const redisReply *range, const dibs__endpoint *asked,
 {
     *master = 0;
     for (size_t i = 2; i < range->elements; i++) {
-        dibs__endpoint place;
+        dibs__endpoint endpoint;
         bool known;
         int at;
 
-        if (!read_place(range->element[i], asked, &place, &known))
+        if (!read_endpoint(range->element[i], asked, &endpoint, &known))
             return false;
         if (!known)
             continue;
-        at = dibs__topology_add(out, &place);
+        at = dibs__topology_add(out, &endpoint);
         if (at < 0)
             return false;
         if (i == 2) {

@@ -14,7 +14,7 @@
 enum { DIBS__MEMBERS_MAX = 2048 }; /* the most servers of a cluster */
 
 typedef struct dibs__server {
-    dibs__endpoint place;
+    dibs__endpoint endpoint;
     bool master;
     int replicas; /* of a master */
 } dibs__server;
@@ -38,7 +38,7 @@ DIBS_MUST_CHECK dibs_status dibs__topology_read(const redisReply *reply,
 void dibs__topology_fini(dibs__topology *tp);
 
 /* The member at a place, made one if it is none; -1 when there is no room. */
-int dibs__topology_add(dibs__topology *tp, const dibs__endpoint *place);
+int dibs__topology_add(dibs__topology *tp, const dibs__endpoint *endpoint);
 
 /* Slots that somebody serves. */
 int dibs__topology_covered(const dibs__topology *tp);

@@ -20,7 +20,7 @@ void dibs__member_init(dibs__member *mb, const dibs__part *part,
 
 bool dibs__member_fits(const dibs__member *mb, const dibs__member *other)
 {
-    if (!mb->part || !other->part || mb->part->group != other->part->group)
+    if (!mb->part || !other->part || mb->part->batch != other->part->batch)
         return false;
     return mb->part->second != other->part->second ||
            mb->rest_count == other->rest_count;
@@ -41,22 +41,22 @@ static void add_number(dibsx_buf *out, int number)
     add_word(out, text, (size_t)len);
 }
 
-static void begin_command(const dibs__batch *group, bool whole, dibsx_buf *out)
+static void begin_command(const dibs__batch *batch, bool whole, dibsx_buf *out)
 {
     if (whole) {
         add_word(out, "EVAL", 4);
-        add_word(out, group->text, group->text_len);
+        add_word(out, batch->text, batch->text_len);
     } else {
         add_word(out, "EVALSHA", 7);
-        add_word(out, group->sha1, strlen(group->sha1));
+        add_word(out, batch->sha1, strlen(batch->sha1));
     }
 }
 
 void dibs__batch_put(const dibs__member *const *members, int count, bool whole,
                      dibsx_buf *out)
 {
-    const dibs__batch *group = members[0]->part->group;
-    int keys = group->shared ? 1 : 0;
+    const dibs__batch *batch = members[0]->part->batch;
+    int keys = batch->shared ? 1 : 0;
     int rest = 1;
     int first = 0;
 
@@ -66,10 +66,10 @@ void dibs__batch_put(const dibs__member *const *members, int count, bool whole,
         first += members[i]->part->second ? 0 : 1;
     }
     dibsx_buf_printf(out, "*%d\r\n", 3 + keys + rest);
-    begin_command(group, whole, out);
+    begin_command(batch, whole, out);
     add_number(out, keys);
-    if (group->shared)
-        add_word(out, group->shared, strlen(group->shared));
+    if (batch->shared)
+        add_word(out, batch->shared, strlen(batch->shared));
     for (int i = 0; i < count; i++)
         dibsx_buf_add(out, members[i]->keys, members[i]->keys_len);
     add_number(out, first);

@@ -1,13 +1,13 @@
 /* batch.h - the commands of several threads, put together as one. Pure.
  *
- * A group is one script that does for many what others do for one, so that the
+ * A batch is one script that does for many what others do for one, so that the
  * server reads, looks up and counts once. It has two parts: members of the first
  * bring the same number of words each, as do those of the second. Its keys are one
  * for all and then those of each member; its words are the number of members in
  * the first part and then those of each. It answers a list with an item for each;
  * nil says that the command of this member has to be sent for itself, and so does
  * an error for all of them. Whoever takes part must bear that its step is done by
- * the group and then asked for once more. */
+ * the batch and then asked for once more. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_STORE_REDIS_PIPE_BATCH_H
 #define DIBS_STORE_REDIS_PIPE_BATCH_H
@@ -28,14 +28,14 @@ typedef struct dibs__batch {
 
 /* How the command of another script takes part. */
 typedef struct dibs__part {
-    const dibs__batch *group;
+    const dibs__batch *batch;
     bool second;
     int key_at; /* words of a command that are keys of the member, */
     int key_count;
     int rest_at; /* ... and from here on its further words */
 } dibs__part;
 
-/* What a command brings to a group: parts of its bytes, which are borrowed. */
+/* What a command brings to a batch: parts of its bytes, which are borrowed. */
 typedef struct dibs__member {
     const dibs__part *part; /* NULL: it is sent for itself */
     const char *keys;
@@ -49,7 +49,7 @@ typedef struct dibs__member {
 void dibs__member_init(dibs__member *mb, const dibs__part *part,
                        const dibs__words *words, const char *bytes, size_t len);
 
-/* Whether both can be in one group. */
+/* Whether both can be in one batch. */
 bool dibs__member_fits(const dibs__member *mb, const dibs__member *other);
 
 /* Appends the command of `count` members that fit, those of the first part before
@@ -58,7 +58,7 @@ bool dibs__member_fits(const dibs__member *mb, const dibs__member *other);
 void dibs__batch_put(const dibs__member *const *members, int count, bool whole,
                      dibsx_buf *out);
 
-/* Whether a reply is an answer to `count` members; if not, the group may have done
+/* Whether a reply is an answer to `count` members; if not, the batch may have done
  * anything. */
 bool dibs__batch_is_answer(const redisReply *reply, int count);
 

@@ -10,17 +10,17 @@ void dibs__pending_gather(dibsx_fifo *queue, bool alone, dibsx_fifo *members)
     int count = 0;
 
     while (queue->first && count < most) {
-        dibs__pending *rq = dibs__pending_pop(queue);
-        const dibs__part *part = rq->member.part;
+        dibs__pending *pd = dibs__pending_pop(queue);
+        const dibs__part *part = pd->member.part;
         dibsx_fifo *own = &parts[part && part->second];
         const dibs__pending *like =
             own->first ? dibs__pending_first(own) : first;
 
-        if (rq == first || dibs__member_fits(&rq->member, &like->member)) {
-            dibsx_fifo_push(own, &rq->queued);
+        if (pd == first || dibs__member_fits(&pd->member, &like->member)) {
+            dibsx_fifo_push(own, &pd->queued);
             count++;
         } else {
-            dibsx_fifo_push(&others, &rq->queued);
+            dibsx_fifo_push(&others, &pd->queued);
         }
     }
     dibsx_fifo_prepend(queue, &others);

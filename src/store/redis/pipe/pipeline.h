@@ -1,6 +1,6 @@
 /* pipeline.h - the way to one Redis server: a command in, its reply out.
  *
- * A link is one connection that any number of threads share as a pipeline. The
+ * A pipeline is one connection that any number of threads share as a pipeline. The
  * caller drives the socket: who asks appends its command; if nobody is reading,
  * it sends and reads until its own reply is in, handing others theirs, and then
  * passes the role on. A follower sends only when few commands are under way or
@@ -33,20 +33,20 @@ struct dibs__sentinel;
 DIBS_MUST_CHECK dibs_status dibs__pipeline_new(const dibs__redis_conf *conf,
                                                dibs__pipeline **out,
                                                dibs_error *err);
-void dibs__pipeline_free(dibs__pipeline *ln); /* NULL is a no-op */
+void dibs__pipeline_free(dibs__pipeline *pl); /* NULL is a no-op */
 
 /* Before the first call: the server is the primary that these sentinels name,
  * borrowed until dibs__pipeline_free(). While there is none, commands wait for one
  * until their deadline, or for conf->connect_timeout_ms; a command that a replica
  * refused to do is sent again to the primary. */
-void dibs__pipeline_follow(dibs__pipeline *ln, struct dibs__sentinel *sentinel);
+void dibs__pipeline_follow(dibs__pipeline *pl, struct dibs__sentinel *sentinel);
 
 /* The connection is not to be used any more: commands that were sent on it are
  * DIBS_UNKNOWN. Any thread. */
-void dibs__pipeline_drop(dibs__pipeline *ln);
+void dibs__pipeline_drop(dibs__pipeline *pl);
 
 /* The same, as the server answered what it cannot: perhaps it answers for others. */
-void dibs__pipeline_distrust(dibs__pipeline *ln);
+void dibs__pipeline_distrust(dibs__pipeline *pl);
 
 /* Sends one command and waits for its reply. Any thread.
  *   DIBS_OK       *out is the reply, which may be an error reply; free it with
@@ -58,22 +58,22 @@ void dibs__pipeline_distrust(dibs__pipeline *ln);
  *   DIBS_INVALID  there is no such database; a file cannot be used
  *   DIBS_NOMEM    nothing was sent
  * With all but DIBS_OK and DIBS_UNKNOWN nothing was sent. */
-DIBS_MUST_CHECK dibs_status dibs__pipeline_call(dibs__pipeline *ln,
+DIBS_MUST_CHECK dibs_status dibs__pipeline_call(dibs__pipeline *pl,
                                                 const dibs__words *words,
                                                 dibsx_nsec deadline,
                                                 redisReply **out,
                                                 dibs_error *err);
 
-/* The same for a command that others may be put together with, in one group for all
- * the calls of a link. */
+/* The same for a command that others may be put together with, in one batch for all
+ * the calls of a pipeline. */
 DIBS_MUST_CHECK dibs_status dibs__pipeline_join(
-    dibs__pipeline *ln, const dibs__part *part, const dibs__words *words,
+    dibs__pipeline *pl, const dibs__part *part, const dibs__words *words,
     dibsx_nsec deadline, redisReply **out, dibs_error *err);
 
 /* Sends `count` commands, which are encoded one after the other in `bytes`, so that
  * nothing comes between them, and waits for all of their replies. Statuses are as
  * those above, for all of them together. */
-DIBS_MUST_CHECK dibs_status dibs__pipeline_unit(dibs__pipeline *ln,
+DIBS_MUST_CHECK dibs_status dibs__pipeline_unit(dibs__pipeline *pl,
                                                 const char *bytes, size_t len,
                                                 int count, dibsx_nsec deadline,
                                                 redisReply **out,
@@ -81,7 +81,7 @@ DIBS_MUST_CHECK dibs_status dibs__pipeline_unit(dibs__pipeline *ln,
 
 /* DIBS_OK, unless there is no connection and the next attempt is not due yet: then
  * what the last one met. */
-DIBS_MUST_CHECK dibs_status dibs__pipeline_ready(dibs__pipeline *ln,
+DIBS_MUST_CHECK dibs_status dibs__pipeline_ready(dibs__pipeline *pl,
                                                  dibsx_nsec now,
                                                  dibs_error *err);
 

@@ -21,33 +21,34 @@ const char *dibs__sentinel_name(const dibs__sentinel *sn)
 
 /* Sentinels have passwords of their own, and no databases. */
 static dibs_status
-open_sentinel(const dibs__sentinel *sn, dibs__endpoint *place, int abort_fd,
+open_sentinel(const dibs__sentinel *sn, dibs__endpoint *endpoint, int abort_fd,
               dibsx_nsec deadline, dibs__conn **out, dibs_error *err)
 {
-    dibs__redis_conf way = *sn->conf;
+    dibs__redis_conf sentinel_conf = *sn->conf;
 
-    way.user = sn->conf->sentinel_user;
-    way.password = sn->conf->sentinel_password;
-    way.db = 0;
-    way.primary = NULL;
-    way.tls = sn->conf->tls && sn->conf->sentinel_tls;
-    return dibs__conn_open_at(&way, place, abort_fd, deadline, out, err);
+    sentinel_conf.user = sn->conf->sentinel_user;
+    sentinel_conf.password = sn->conf->sentinel_password;
+    sentinel_conf.db = 0;
+    sentinel_conf.primary = NULL;
+    sentinel_conf.tls = sn->conf->tls && sn->conf->sentinel_tls;
+    return dibs__conn_open_at(&sentinel_conf, endpoint, abort_fd, deadline, out,
+                              err);
 }
 
 dibs_status
 dibs__sentinel_open(dibs__sentinel *sn, size_t number, int abort_fd,
                     dibsx_nsec deadline, dibs__conn **out, dibs_error *err)
 {
-    dibs__endpoint place = {.port = 0};
+    dibs__endpoint endpoint = {.port = 0};
 
     *out = NULL;
     pthread_mutex_lock(&sn->mutex);
     if (number < sn->count)
-        place = sn->list[number];
+        endpoint = sn->list[number];
     pthread_mutex_unlock(&sn->mutex);
-    if (!place.host[0])
+    if (!endpoint.host[0])
         return DIBS_NOTFOUND;
-    return open_sentinel(sn, &place, abort_fd, deadline, out, err);
+    return open_sentinel(sn, &endpoint, abort_fd, deadline, out, err);
 }
 
 static dibs_status
@@ -90,13 +91,13 @@ ask_primary(const dibs__sentinel *sn, dibs__conn *cn, dibsx_nsec deadline,
 }
 
 /* Locks: sn->mutex. */
-static void add_sentinel(dibs__sentinel *sn, const dibs__endpoint *place)
+static void add_sentinel(dibs__sentinel *sn, const dibs__endpoint *endpoint)
 {
     for (size_t i = 0; i < sn->count; i++)
-        if (dibs__endpoint_is(&sn->list[i], place))
+        if (dibs__endpoint_is(&sn->list[i], endpoint))
             return;
     if (sn->count < DIBS__SENTINELS_MAX)
-        sn->list[sn->count++] = *place;
+        sn->list[sn->count++] = *endpoint;
 }
 
 /* Asks a sentinel for the others. One that does not tell does no harm. */
@@ -111,28 +112,28 @@ learn_sentinels(dibs__sentinel *sn, dibs__conn *cn, dibsx_nsec deadline)
         return;
     pthread_mutex_lock(&sn->mutex);
     for (size_t i = 0; (item = dibs__reply_item(reply, i)) != NULL; i++) {
-        dibs__endpoint place;
+        dibs__endpoint endpoint;
 
         if (dibs__sentinel_read_endpoint(dibs__sentinel_field(item, "ip"),
                                          dibs__sentinel_field(item, "port"),
-                                         &place))
-            add_sentinel(sn, &place);
+                                         &endpoint))
+            add_sentinel(sn, &endpoint);
     }
     pthread_mutex_unlock(&sn->mutex);
     dibs__reply_free(reply);
 }
 
 /* Who answered is asked first the next time. */
-static void to_the_front(dibs__sentinel *sn, const dibs__endpoint *place)
+static void to_the_front(dibs__sentinel *sn, const dibs__endpoint *endpoint)
 {
     size_t i = 0;
 
     pthread_mutex_lock(&sn->mutex);
-    while (i < sn->count && !dibs__endpoint_is(&sn->list[i], place))
+    while (i < sn->count && !dibs__endpoint_is(&sn->list[i], endpoint))
         i++;
     if (i < sn->count) {
         memmove(&sn->list[1], &sn->list[0], i * sizeof(sn->list[0]));
-        sn->list[0] = *place;
+        sn->list[0] = *endpoint;
     }
     pthread_mutex_unlock(&sn->mutex);
 }
@@ -146,12 +147,12 @@ static dibsx_nsec limit_of(const dibs__sentinel *sn, dibsx_nsec deadline)
 
 /* Asks one sentinel, on a new connection, which is kept when it answers. */
 static dibs_status
-ask_one(dibs__sentinel *sn, dibs__endpoint *place, dibsx_nsec deadline,
+ask_one(dibs__sentinel *sn, dibs__endpoint *endpoint, dibsx_nsec deadline,
         dibs__endpoint *out, dibs_error *err)
 {
     dibsx_nsec limit = limit_of(sn, deadline);
     dibs__conn *cn = NULL;
-    dibs_status rc = open_sentinel(sn, place, -1, limit, &cn, err);
+    dibs_status rc = open_sentinel(sn, endpoint, -1, limit, &cn, err);
 
     if (rc == DIBS_OK)
         rc = ask_primary(sn, cn, limit, out, err);
@@ -160,7 +161,7 @@ ask_one(dibs__sentinel *sn, dibs__endpoint *place, dibsx_nsec deadline,
         return rc;
     }
     sn->cn = cn;
-    to_the_front(sn, place);
+    to_the_front(sn, endpoint);
     learn_sentinels(sn, cn, limit_of(sn, deadline));
     return DIBS_OK;
 }

@@ -42,7 +42,7 @@ struct dibs__sentinel {
     dibsx_nsec answered_at; /* that was so */
     dibs__attempt *attempts;
     _Atomic(uint64_t) moves; /* how often connections were to be dropped */
-    dibs__sentinel_watch watcher;
+    dibs__sentinel_watch watch;
     bool doubted; /* what the first of the list said led nowhere */
 
     /* Of who is asking. */

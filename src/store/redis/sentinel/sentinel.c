@@ -1,6 +1,6 @@
 /* sentinel.c - the sentinels, who know which server is the primary.
  *
- * Owns the watcher and the attempts to connect. Any thread; find.c asks.
+ * Owns the watch and the attempts to connect. Any thread; find.c asks.
  *
  * An attempt to connect to the primary is given up as soon as another one is
  * heard of: the old one may be a machine that does not answer at all. */
@@ -32,15 +32,16 @@ dibs__sentinel *dibs__sentinel_new(const dibs__redis_conf *conf,
     sn->conf = conf;
     sn->moved = moved;
     sn->moved_arg = arg;
-    sn->watcher.stop_fd = -1;
+    sn->watch.stop_fd = -1;
     sn->patience_ms = DIBS__SENTINEL_PATIENCE_MS;
     pthread_mutex_init(&sn->mutex, NULL);
     (void)dibsx_cond_init(&sn->asked);
     for (size_t i = 0; i < conf->seed_count; i++) {
-        dibs__endpoint *place = &sn->list[sn->count++];
+        dibs__endpoint *endpoint = &sn->list[sn->count++];
 
-        snprintf(place->host, sizeof(place->host), "%s", conf->seeds[i].name);
-        place->port = conf->seeds[i].port;
+        snprintf(endpoint->host, sizeof(endpoint->host), "%s",
+                 conf->seeds[i].name);
+        endpoint->port = conf->seeds[i].port;
     }
     return sn;
 }
@@ -52,7 +53,7 @@ void dibs__sentinel_stop(dibs__sentinel *sn)
     pthread_mutex_lock(&sn->mutex);
     sn->stopped = true;
     pthread_mutex_unlock(&sn->mutex);
-    dibs__sentinel_watch_stop(&sn->watcher);
+    dibs__sentinel_watch_stop(&sn->watch);
 }
 
 void dibs__sentinel_free(dibs__sentinel *sn)
@@ -66,12 +67,12 @@ void dibs__sentinel_free(dibs__sentinel *sn)
     dibsx_free(sn);
 }
 
-/* The watcher runs from the first connection on. */
+/* The watch runs from the first connection on. */
 static void start_watch(dibs__sentinel *sn)
 {
     pthread_mutex_lock(&sn->mutex);
-    if (!sn->stopped && sn->watcher.stop_fd < 0)
-        (void)dibs__sentinel_watch_start(&sn->watcher, sn);
+    if (!sn->stopped && sn->watch.stop_fd < 0)
+        (void)dibs__sentinel_watch_start(&sn->watch, sn);
     pthread_mutex_unlock(&sn->mutex);
 }
 
@@ -101,12 +102,12 @@ static bool begin_attempt(dibs__sentinel *sn, const dibs__endpoint *primary,
 
 static void end_attempt(dibs__sentinel *sn, dibs__attempt *at)
 {
-    dibs__attempt **link = &sn->attempts;
+    dibs__attempt **next = &sn->attempts;
 
     pthread_mutex_lock(&sn->mutex);
-    while (*link != at)
-        link = &(*link)->next;
-    *link = at->next;
+    while (*next != at)
+        next = &(*next)->next;
+    *next = at->next;
     pthread_mutex_unlock(&sn->mutex);
     if (at->abort_fd >= 0)
         close(at->abort_fd);
@@ -116,7 +117,7 @@ dibs_status
 dibs__sentinel_connect(dibs__sentinel *sn, bool demoted, dibsx_nsec deadline,
                        uint64_t *moves, dibs__conn **out, dibs_error *err)
 {
-    dibs__endpoint place = {.port = 0};
+    dibs__endpoint endpoint = {.port = 0};
     dibsx_nsec limit;
     dibs_status rc;
     dibs__attempt at;
@@ -124,12 +125,12 @@ dibs__sentinel_connect(dibs__sentinel *sn, bool demoted, dibsx_nsec deadline,
     *out = NULL;
     if (demoted)
         dibs__sentinel_tell_moved(sn);
-    rc = dibs__sentinel_find(sn, deadline, &place, err);
+    rc = dibs__sentinel_find(sn, deadline, &endpoint, err);
     if (rc != DIBS_OK)
         return rc;
     limit = dibsx_after_ms(dibsx_now(), ATTEMPT_MS);
-    if (begin_attempt(sn, &place, &at))
-        rc = dibs__conn_open_at(sn->conf, &place, at.abort_fd,
+    if (begin_attempt(sn, &endpoint, &at))
+        rc = dibs__conn_open_at(sn->conf, &endpoint, at.abort_fd,
                                 limit < deadline ? limit : deadline, out, err);
     else
         rc = dibsx_fail(err, DIBS_UNAVAIL, "another has become the primary");

@@ -31,13 +31,14 @@ static void handle_message(dibs__sentinel *sn, const redisReply *reply)
 {
     const redisReply *kind = dibs__reply_item(reply, 0);
     const redisReply *text = dibs__reply_item(reply, 2);
-    dibs__endpoint place;
+    dibs__endpoint endpoint;
 
     if (kind && kind->type == REDIS_REPLY_STRING &&
         strcmp(kind->str, "message") == 0 && text &&
         text->type == REDIS_REPLY_STRING &&
-        dibs__sentinel_read_switch(text->str, dibs__sentinel_name(sn), &place))
-        dibs__sentinel_heard(sn, &place);
+        dibs__sentinel_read_switch(text->str, dibs__sentinel_name(sn),
+                                   &endpoint))
+        dibs__sentinel_heard(sn, &endpoint);
 }
 
 static dibs_status
@@ -83,7 +84,7 @@ serve_connection(dibs__sentinel_watch *wt, size_t number, dibs__backoff *bo)
 {
     dibsx_nsec deadline = dibsx_after_ms(dibsx_now(), CONNECT_MS);
     dibs__conn *cn = NULL;
-    dibs__endpoint place;
+    dibs__endpoint endpoint;
     dibs_status rc =
         dibs__sentinel_open(wt->sn, number, wt->stop_fd, deadline, &cn, NULL);
 
@@ -92,7 +93,7 @@ serve_connection(dibs__sentinel_watch *wt, size_t number, dibs__backoff *bo)
     rc = send_command(cn, "SUBSCRIBE", CHANNEL);
     if (rc == DIBS_OK) {
         /* Finding tells of the change, if there is one. */
-        (void)!dibs__sentinel_find(wt->sn, deadline, &place, NULL);
+        (void)!dibs__sentinel_find(wt->sn, deadline, &endpoint, NULL);
         dibs__backoff_worked(bo);
         rc = listen_on(wt, cn);
     }

@@ -32,7 +32,7 @@ typedef enum kind { TEXT, FLAG, DURATION, DATABASE, SECRET_FILE } kind;
 static const struct param {
     const char *name;
     kind kind;
-    size_t place; /* in a dibs__redis_conf */
+    size_t offset; /* in a dibs__redis_conf */
 } params[] = {
     {"ca", TEXT, offsetof(dibs__redis_conf, ca)},
     {"cert", TEXT, offsetof(dibs__redis_conf, cert)},
@@ -182,18 +182,18 @@ static dibs_status
 apply_param(const dibsx_url_param *given, dibs__redis_conf *conf,
             const struct param *param, dibs_error *err)
 {
-    char *place = (char *)conf + param->place;
+    char *field = (char *)conf + param->offset;
 
     switch (param->kind) {
     case FLAG:
-        return read_flag(param->name, given->value, (bool *)(void *)place, err);
+        return read_flag(param->name, given->value, (bool *)(void *)field, err);
     case DATABASE:
-        return read_db(given->value, (int *)(void *)place, err);
+        return read_db(given->value, (int *)(void *)field, err);
     case SECRET_FILE:
-        return read_secret(param->name, given->value, (char **)(void *)place,
+        return read_secret(param->name, given->value, (char **)(void *)field,
                            err);
     case DURATION:
-        if (!dibsx_duration_parse(given->value, (int64_t *)(void *)place))
+        if (!dibsx_duration_parse(given->value, (int64_t *)(void *)field))
             return dibsx_fail(err, DIBS_INVALID,
                               "%s is a duration, such as 500ms or 5s",
                               param->name);
@@ -203,7 +203,7 @@ apply_param(const dibsx_url_param *given, dibs__redis_conf *conf,
     }
     if (!*given->value)
         return dibsx_fail(err, DIBS_INVALID, "%s is empty", param->name);
-    return set_text((char **)(void *)place, given->value, err);
+    return set_text((char **)(void *)field, given->value, err);
 }
 
 static bool is_sentinel(const dibsx_url *url)
@@ -508,7 +508,7 @@ settle_cluster(const dibsx_url *url, dibs__redis_conf *conf, dibs_error *err)
         return rc;
     if (conf->db != 0)
         return dibsx_fail(err, DIBS_INVALID, "a cluster has no database but 0");
-    conf->ungrouped = true;
+    conf->unbatched = true;
     if (conf->connect_timeout_ms == 0)
         conf->connect_timeout_ms = CLUSTER_CONNECT_MS;
     return rc;

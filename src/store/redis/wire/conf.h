@@ -33,7 +33,7 @@ typedef struct dibs__redis_conf {
     char *client_name;
     int64_t connect_timeout_ms; /* 0: only the step's deadline */
     bool strict;                /* refuse what the audit calls a danger */
-    bool ungrouped; /* each command is sent for itself; see pipeline.h */
+    bool unbatched; /* each command is sent for itself; see pipeline.h */
     bool tls;
     bool insecure;
     char *ca; /* file or folder; NULL: the system's */

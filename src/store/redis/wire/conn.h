@@ -39,7 +39,7 @@ void dibs__conn_close(dibs__conn *cn); /* NULL is a no-op */
  * with DIBS_UNAVAIL as soon as `abort_fd` (-1 for none) is readable; only a
  * handshake of TLS is waited for. */
 DIBS_MUST_CHECK dibs_status dibs__conn_open_at(
-    const dibs__redis_conf *conf, const dibs__endpoint *place, int abort_fd,
+    const dibs__redis_conf *conf, const dibs__endpoint *endpoint, int abort_fd,
     dibsx_nsec deadline, dibs__conn **out, dibs_error *err);
 
 /* Sends a command and waits for one reply, which may be an error reply; free it

@@ -35,21 +35,21 @@ dibs__conn_open(const dibs__redis_conf *conf, dibs__resolver *rs,
 }
 
 dibs_status
-dibs__conn_open_at(const dibs__redis_conf *conf, const dibs__endpoint *place,
+dibs__conn_open_at(const dibs__redis_conf *conf, const dibs__endpoint *endpoint,
                    int abort_fd, dibsx_nsec deadline, dibs__conn **out,
                    dibs_error *err)
 {
-    dibs__resolver *rs = dibs__resolver_new(place->host, place->port);
-    dibs__redis_conf way = *conf;
-    dibs__endpoint at = *place;
+    dibs__resolver *rs = dibs__resolver_new(endpoint->host, endpoint->port);
+    dibs__redis_conf endpoint_conf = *conf;
+    dibs__endpoint at = *endpoint;
     dibs_status rc;
 
     *out = NULL;
     if (!rs)
         return dibsx_nomem(err, "a connection");
-    way.host = at.host;
-    way.port = at.port;
-    rc = open_unless(&way, rs, abort_fd, deadline, out, err);
+    endpoint_conf.host = at.host;
+    endpoint_conf.port = at.port;
+    rc = open_unless(&endpoint_conf, rs, abort_fd, deadline, out, err);
     dibs__resolver_free(rs);
     return rc;
 }

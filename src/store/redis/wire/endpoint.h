@@ -15,9 +15,10 @@ typedef struct dibs__endpoint {
 
 /* Whether two places are one. */
 static inline bool
-dibs__endpoint_is(const dibs__endpoint *place, const dibs__endpoint *other)
+dibs__endpoint_is(const dibs__endpoint *endpoint, const dibs__endpoint *other)
 {
-    return place->port == other->port && strcmp(place->host, other->host) == 0;
+    return endpoint->port == other->port &&
+           strcmp(endpoint->host, other->host) == 0;
 }
 
 #endif

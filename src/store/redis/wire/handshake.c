@@ -9,9 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 
-typedef enum greeting { AUTH, SELECT, SETNAME, ROLE } greeting;
+typedef enum command { AUTH, SELECT, SETNAME, ROLE } command;
 
-enum { GREETINGS = 4 };
+enum { COMMANDS = 4 };
 
 enum { CODE_SIZE = 24 };
 
@@ -66,7 +66,7 @@ fail_denied(const dibs__redis_conf *conf, const redisReply *reply,
 }
 
 /* What an error reply to a greeting means. */
-static dibs_status judge_error(greeting what, const dibs__redis_conf *conf,
+static dibs_status judge_error(command what, const dibs__redis_conf *conf,
                                const redisReply *reply, dibs_error *err)
 {
     static const char *const denials[] = {"NOAUTH", "WRONGPASS", "NOPERM",
@@ -95,8 +95,8 @@ static dibs_status judge_error(greeting what, const dibs__redis_conf *conf,
 }
 
 static dibs_status
-send_greeting(dibs__conn *cn, greeting what, const dibs__redis_conf *conf,
-              dibsx_nsec deadline, dibs_error *err)
+send_command(dibs__conn *cn, command what, const dibs__redis_conf *conf,
+             dibsx_nsec deadline, dibs_error *err)
 {
     dibs__words words = {0};
     char number[16];
@@ -141,7 +141,7 @@ static dibs_status check_role(const dibs__redis_conf *conf,
 }
 
 static dibs_status
-await_answer(dibs__conn *cn, greeting what, const dibs__redis_conf *conf,
+await_answer(dibs__conn *cn, command what, const dibs__redis_conf *conf,
              dibsx_nsec deadline, dibs_error *err)
 {
     redisReply *reply = NULL;
@@ -159,18 +159,17 @@ await_answer(dibs__conn *cn, greeting what, const dibs__redis_conf *conf,
 }
 
 /* What there is to say, in order; returns how much. */
-static size_t
-choose_greetings(const dibs__redis_conf *conf, greeting *greetings)
+static size_t choose_commands(const dibs__redis_conf *conf, command *commands)
 {
     size_t count = 0;
 
     if (conf->user || conf->password)
-        greetings[count++] = AUTH;
+        commands[count++] = AUTH;
     if (conf->db != 0)
-        greetings[count++] = SELECT;
-    greetings[count++] = SETNAME;
+        commands[count++] = SELECT;
+    commands[count++] = SETNAME;
     if (conf->primary)
-        greetings[count++] = ROLE;
+        commands[count++] = ROLE;
     return count;
 }
 
@@ -179,18 +178,18 @@ choose_greetings(const dibs__redis_conf *conf, greeting *greetings)
 dibs_status dibs__handshake(dibs__conn *cn, const dibs__redis_conf *conf,
                             dibsx_nsec deadline, dibs_error *err)
 {
-    greeting greetings[GREETINGS];
-    size_t count = choose_greetings(conf, greetings);
+    command commands[COMMANDS];
+    size_t count = choose_commands(conf, commands);
     dibs_error why = {0};
     dibs_status said = DIBS_OK;
     dibs_status rc = DIBS_OK;
 
     for (size_t i = 0; i < count && said == DIBS_OK; i++)
-        said = send_greeting(cn, greetings[i], conf, deadline, &why);
+        said = send_command(cn, commands[i], conf, deadline, &why);
     if (said == DIBS_NOMEM)
         return dibsx_fail(err, said, "%s", why.message);
     for (size_t i = 0; i < count && rc == DIBS_OK; i++)
-        rc = await_answer(cn, greetings[i], conf, deadline, err);
+        rc = await_answer(cn, commands[i], conf, deadline, err);
     if (rc == DIBS_OK && said != DIBS_OK)
         return dibsx_fail_at(err, DIBS_UNAVAIL, why.origin, "%s", why.message);
     return rc;
