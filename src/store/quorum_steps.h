@@ -1,16 +1,16 @@
-/* quorum_steps.h - the steps of a store that can be a node of a quorum.
+/* quorum_steps.h - the steps that a store offers as a node of a quorum.
  *
  * Beside the lease steps a node of a quorum answers three. A grant is as
- * `acquire` without a queue, but the fence is proposed: the node gives the higher
- * of that and one above the last it gave; afterwards it can be raised to the one that
- * the quorum has agreed on. Giving up is the `release` of
- * store/lease.h.
+ * `acquire` without a queue, but the fence is proposed: the node gives the
+ * higher of that and one above the last it gave. Afterwards the fence can be
+ * raised to the one that the quorum has agreed on. Giving up is the `release`
+ * of store/lease.h.
  *
- * A node that may have forgotten what it granted does not vote until the longest
- * ttl that is in use has passed since it started; from then on it gives no fence
- * below that moment. It tells a start by its run id. Its kept leases count after
- * a start if it wrote everything down before it answered, as seen by the last client
- * to ask before that start. */
+ * A node that may have forgotten its grants does not vote until the longest ttl
+ * in use has passed since it started. From then on it gives no fence below that
+ * moment. It detects a start by its run id. It is trusted to have kept its
+ * grants if the last asker before the start saw that it wrote everything down
+ * before it answered. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_STORE_QUORUM_STEPS_H
 #define DIBS_STORE_QUORUM_STEPS_H
@@ -28,14 +28,14 @@ enum { DIBS__NAME_SLOTS = 64 }; /* the most that a name has */
  * longest ttl must not be below it. */
 enum { DIBS__AHEAD_MS = 1000 };
 
-/* The facts that the asker knows of a node. */
+/* The asker's knowledge of a node. */
 typedef struct dibs__voter {
     char run_id[DIBS__RUN_ID_SIZE]; /* "": nothing yet */
     bool durable;       /* writes everything down before it answers */
     int64_t longest_ms; /* no lease of any client lasts longer */
 } dibs__voter;
 
-/* A node describes itself so with every answer; zero when it gave none. */
+/* A node's report on itself, with every answer; zero when it gave none. */
 typedef struct dibs__node_word {
     int64_t wall_us;     /* its clock */
     int64_t sits_out_ms; /* until it votes */
@@ -44,7 +44,7 @@ typedef struct dibs__node_word {
 } dibs__node_word;
 
 typedef struct dibs__quorum_steps_ops {
-    /* Fills in `voter` for this node, but for the longest ttl. */
+    /* Fills `voter` for this node, except the longest ttl. */
     dibs_status (*meet)(struct dibs__store *st, dibsx_nsec deadline,
                         dibs__voter *voter, dibs_error *err);
 

@@ -183,7 +183,7 @@ static void note(const dibs_finding *finding, void *arg)
     findings *all = arg;
 
     all->count++;
-    if (strstr(finding->found, "cannot be told"))
+    if (strstr(finding->found, "not known"))
         all->untold++;
     if (strcmp(finding->subject, "user") == 0)
         all->user = strcmp(finding->found, "dibs") == 0;

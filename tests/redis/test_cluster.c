@@ -585,7 +585,7 @@ static void the_least_rights_are_enough(void **state)
     end_move(&mv);
     CHECK(DIBS_OK, dibs_lock_release(lock, err));
     lk = look_at(cl, "coverage");
-    assert_null(strstr(lk.found, "cannot be told"));
+    assert_null(strstr(lk.found, "not known"));
     assert_int_equal(look_at(cl, "doorbells").severity, DIBS_FINE);
     dibs_lock_free(lock);
     dibs_close(cl);

@@ -1,6 +1,6 @@
-/* audit.c - what there is to know about the nodes of a quorum.
+/* audit.c - the audit of a quorum.
  *
- * Each node is looked over for itself. Any thread; changes nothing. */
+ * Each node is audited by itself. Any thread; changes nothing. */
 /* SPDX-License-Identifier: MIT */
 #include "base/fail.h"
 #include "store/quorum/round.h"
@@ -9,7 +9,7 @@
 
 enum { TEXT_MAX = 240 };
 
-/* Findings of a node, on their way with its place in front. */
+/* Passes the findings of a node on, with its endpoint in front. */
 typedef struct relay {
     const char *endpoint;
     dibs_finding_fn *each;

@@ -1,7 +1,8 @@
-/* inspect.c - the reading lease steps over a quorum, and ending leases of others.
+/* inspect.c - the reading lease steps over a quorum, and ending leases of
+ * others.
  *
- * What is shown is what a majority of the nodes has; what only a minority has is
- * on its way out, or was never a lease. Any thread. */
+ * The steps show the leases that a majority of the nodes has. A lease on a
+ * minority is about to end, or was never granted. Any thread. */
 /* SPDX-License-Identifier: MIT */
 #include "base/alloc.h"
 #include "base/fail.h"
@@ -135,7 +136,7 @@ ask_nodes(dibs__quorum *qm, const char *text, bool all, dibsx_nsec deadline,
     }
     rc = dibs__ballot_status(&sh->rd.ballot);
     rc = dibs__round_fail(&sh->rd, rc == DIBS_UNKNOWN ? DIBS_UNAVAIL : rc,
-                          "no majority", err);
+                          "no majority was reached", err);
     dibs__round_drop(&sh->rd);
     return rc;
 }
@@ -170,8 +171,8 @@ static found **sort_found(showing *sh, size_t *count)
     return sorted;
 }
 
-/* What the nodes have of one owner, as one; false when it is held by too few,
- * also counting those that did not answer. */
+/* Merges the entries of one owner into one; false when too few nodes hold it,
+ * even if those that did not answer did. */
 static bool merge_entries(const showing *sh, found *const *same, size_t count,
                           dibs__entry *out)
 {
@@ -311,8 +312,8 @@ dibs__quorum_revoke(struct dibs__store *st, const char *name, uint64_t fence,
     if (tg.count == 0)
         return dibsx_fail(err, DIBS_STALE, "it is held under another fence");
     for (size_t i = 0; i < tg.count && rc == DIBS_OK; i++) {
-        /* With a tombstone: what its holder has under way is not to bring it
-         * back. */
+        /* With a tombstone, so that no request of its holder that is under way
+         * brings it back. */
         const dibs__leave leave = {.name = name,
                                    .owner = tg.owners[i],
                                    .unanswered = true};

@@ -14,7 +14,7 @@ static const char *const lacks[] = {
         "know different readers. Use an exclusive lock",
     [DIBS__CAN_COUNT] =
         "majorities cannot count: a name has slots, each of which is held by "
-        "one, so that permits are had one at a time",
+        "one, so that permits are granted one at a time",
     [DIBS__CAN_CONVERT] =
         "a lease of a quorum stays with its owner and its mode: part of the "
         "nodes might turn it and part not. Release it and take it anew",

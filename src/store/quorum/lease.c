@@ -1,12 +1,13 @@
 /* lease.c - the lease steps over a quorum: acquire and release.
  *
- * An acquire asks all nodes at once under a proposed fence. When a majority gives
- * that fence, one round trip has been enough; when it gives different ones, the
- * highest is written back to a majority where the owner still holds, unless it may
- * hold it under another one since an earlier ask. What is left
- * of the lease counts from before the first was asked, for so does the core.
- * What was not won is given back. A permit is a slot of its name, for which the
- * nodes are asked as for a name (slots.h). Any thread. */
+ * An acquire asks all nodes at once under a proposed fence. When a majority
+ * gives that fence, one round trip has been enough. When it gives different
+ * ones, the highest is written back to a majority where the owner still holds;
+ * if the owner may hold the lease under another fence since an earlier ask,
+ * nothing is written back. The time left counts from before the first node was
+ * asked, as in the core. A lease that was not won is given back. A permit is a
+ * slot of its name, for which the nodes are asked as for a name (slots.h). Any
+ * thread. */
 /* SPDX-License-Identifier: MIT */
 #include "base/alloc.h"
 #include "base/fail.h"
@@ -16,8 +17,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A lease of which not even this part is left when it is won is not worth
- * having. */
+/* If less than this part of a lease is left when it is won, it is given
+ * back. */
 enum { PART_LEFT = 2, TRIES = 2 };
 
 typedef struct asking {
@@ -28,7 +29,7 @@ typedef struct asking {
     char who[DIBS__WHO_MAX];
     uint64_t fence;
     dibsx_nsec moved_from_at; /* the first slot was asked for; 0: this is it */
-    dibs__slots *slots;       /* of who asked, who has not gone on yet */
+    dibs__slots *slots;       /* the asker's, which still waits */
 } asking;
 
 typedef struct leaving {
@@ -51,7 +52,7 @@ grant_at(dibs__round *rd, size_t node, dibs__vote *vote, dibs_error *err)
     dibs__voter voter;
     dibs_status rc = DIBS_STALE;
 
-    /* What gives an earlier slot back may be under way, and would end this one. */
+    /* A release of an earlier slot may be under way, and would end this one. */
     if (as->moved_from_at > 0 &&
         dibs__node_silent_since(rd->qm, node, as->moved_from_at))
         return dibsx_fail(err, DIBS_UNAVAIL, "it may not have let go yet");
@@ -95,7 +96,7 @@ raise_at(dibs__round *rd, size_t node, dibs__vote *vote, dibs_error *err)
     return rc == DIBS_OK ? item.rc : rc;
 }
 
-/* On a thread of the node, after what was asked of it before. */
+/* On a thread of the node, after the jobs before it. */
 static dibs_status
 release_at(dibs__round *rd, size_t node, dibs__vote *vote, dibs_error *err)
 {
@@ -150,8 +151,8 @@ leaving_new(dibs__quorum *qm, const dibs__leave *leave, dibsx_nsec deadline)
     return lv;
 }
 
-/* What the nodes are offered: the time in their middle, so that most of them have
- * given nothing above it. */
+/* The fence to propose: the median of the nodes' clocks, so that most of them
+ * have given nothing above it. */
 static uint64_t propose_fence(dibs__quorum *qm, const dibs__slots *slots)
 {
     uint64_t fence;
@@ -176,7 +177,7 @@ static void note_fence(dibs__quorum *qm, uint64_t fence)
     pthread_mutex_unlock(&qm->mutex);
 }
 
-/* The nodes whose votes are such. */
+/* The nodes whose votes pass the test. */
 static uint32_t
 nodes_that(const dibs__ballot *bl, bool (*is)(const dibs__vote *))
 {
@@ -198,7 +199,7 @@ static bool may_grant(const dibs__vote *vote)
     return !vote->in || vote->rc == DIBS_UNKNOWN;
 }
 
-/* Has the highest fence taken over by a majority. */
+/* Writes the highest fence back to a majority. */
 static dibs__verdict
 write_back(asking *as, uint64_t fence, dibsx_nsec deadline, int64_t *left_ms)
 {
@@ -219,7 +220,7 @@ write_back(asking *as, uint64_t fence, dibsx_nsec deadline, int64_t *left_ms)
     return verdict == DIBS__WON ? verdict : DIBS__DEFEAT;
 }
 
-/* Those that are waited for are in. */
+/* All nodes that are awaited have answered. */
 static bool awaited_in(const dibs__round *rd)
 {
     const leaving *lv = (const leaving *)rd;
@@ -231,9 +232,10 @@ static bool awaited_in(const dibs__round *rd)
     return in;
 }
 
-/* Gives back what nodes have granted; with `gone` also what others may yet grant,
- * which are not waited for. What reaches them out of turn leaves a tombstone, unless
- * the owner goes on to another slot. True when those that granted it have let go. */
+/* Gives back what nodes have granted. With `gone` also releases at nodes that
+ * may yet grant, without waiting for them: a release that arrives there first
+ * leaves a tombstone, except when the owner goes on to another slot. True when
+ * all nodes that granted it have released it. */
 static bool give_back(asking *as, bool gone, dibsx_nsec deadline)
 {
     dibs__quorum *qm = as->rd.qm;
@@ -302,7 +304,8 @@ static bool grants_settled(const dibs__round *rd)
     return dibs__ballot_settled(&rd->ballot);
 }
 
-/* What a node says of who holds the name, and how many have granted it. */
+/* Fails with a node's word on the holder, and how many nodes have granted
+ * it. */
 static dibs_status
 fail_busy(const asking *as, dibs__answer *ans, dibs_error *err)
 {
@@ -324,7 +327,7 @@ fail_busy(const asking *as, dibs__answer *ans, dibs_error *err)
                       dibs__ballot_said(bl, DIBS_BUSY), bl->count);
 }
 
-/* It was not won, or not worth having: gives back what there is of it. */
+/* The round was not won, or too little time is left: gives back every grant. */
 static dibs_status lose_round(asking *as, const char *what, dibsx_nsec deadline,
                               dibs__answer *ans, dibs_error *err)
 {
@@ -341,8 +344,8 @@ static dibs_status lose_round(asking *as, const char *what, dibsx_nsec deadline,
     dibs__round_cancel(&as->rd);
     clean = give_back(as, gone, deadline);
     if (!clean && as->slots->moves) {
-        /* What is under way could end what the same owner gets next: it must not
-         * go on. */
+        /* A request under way could end the next lease of the same owner: it
+         * must not go on. */
         as->slots->moves = false;
         (void)give_back(as, gone, deadline);
     }
@@ -356,7 +359,7 @@ static dibs_status lose_round(asking *as, const char *what, dibsx_nsec deadline,
     return dibs__round_fail(&as->rd, rc, what, err);
 }
 
-/* Most of it has gone by while it was asked for. */
+/* Most of the ttl has passed while the nodes were asked. */
 static bool too_little(int64_t left_ms, dibsx_nsec from_at)
 {
     int64_t took_ms = (dibsx_now() - from_at) / DIBSX_MS + 1;
@@ -364,7 +367,7 @@ static bool too_little(int64_t left_ms, dibsx_nsec from_at)
     return took_ms > left_ms / PART_LEFT;
 }
 
-/* *again: there is nothing of it any more, and it may be asked for once more. */
+/* *again: nothing of it is left, and the caller may ask once more. */
 static dibs_status
 decide_round(asking *as, dibsx_nsec from_at, dibsx_nsec deadline,
              dibs__answer *ans, bool *again, dibs_error *err)
@@ -384,7 +387,7 @@ decide_round(asking *as, dibsx_nsec from_at, dibsx_nsec deadline,
     if (verdict == DIBS__SPLIT)
         verdict = write_back(as, fence, deadline, &left_ms);
     if (verdict != DIBS__WON)
-        return lose_round(as, "no majority", deadline, ans, err);
+        return lose_round(as, "no majority was reached", deadline, ans, err);
     if (too_little(left_ms, from_at)) {
         rc = lose_round(as, "the nodes were too slow", deadline, ans, err);
         *again = rc == DIBS_UNAVAIL;
@@ -446,7 +449,7 @@ dibs__quorum_acquire(struct dibs__store *st, const dibs__ask *ask,
     return rc;
 }
 
-/* So many have nothing of it that it was not a lease. */
+/* So many nodes have nothing of it that it was not a lease. */
 static bool was_none(const dibs__ballot *bl)
 {
     return dibs__ballot_said(bl, DIBS_LOST) >
@@ -471,7 +474,7 @@ static dibs_status judge_release(const dibs__round *rd, dibs_error *err)
     for (size_t i = 0; i < bl->count; i++)
         if (bl->votes[i].rc != DIBS_UNAVAIL)
             rc = DIBS_UNKNOWN;
-    return dibs__round_fail(rd, rc, "no majority", err);
+    return dibs__round_fail(rd, rc, "no majority was reached", err);
 }
 
 dibs_status

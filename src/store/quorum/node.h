@@ -1,8 +1,8 @@
 /* node.h - one node of a quorum: a store, and the threads that ask it.
  *
- * A node has two lanes, one for renewals alone, each with a thread and a queue of
- * jobs that are done in order. So what is asked of all nodes is asked at once,
- * and a node that is slow holds up nobody but who needs it.
+ * A node has two lanes, one for renewals alone. Each lane has a thread and a
+ * queue of jobs, which the thread does in order. So a round asks all nodes at
+ * once, and a slow node delays only callers that need its vote.
  *
  * Locks: qm->mutex for everything here that does not say otherwise. */
 /* SPDX-License-Identifier: MIT */
@@ -49,7 +49,7 @@ typedef struct dibs__node {
     dibs__voter voter;
     dibsx_nsec doubt_until; /* a request without an answer may yet arrive */
     int64_t took_us;        /* its latest answer */
-    int64_t jump_ms;        /* of its clock, until somebody has heard of it */
+    int64_t jump_ms;        /* of its clock, until a caller has read it */
 } dibs__node;
 
 /* The condition variables, once; after the mutex. False when they cannot be. */
@@ -62,8 +62,8 @@ void dibs__node_join(dibs__node *nd);
 /* After all have been joined. Closes the store. */
 void dibs__node_fini(dibs__node *nd);
 
-/* Appends a job, starting the thread if need be. False when there is no room, or
- * no thread to be had. */
+/* Appends a job, and starts the thread if it does not run yet. False when the
+ * queue is full, or the thread cannot be started. */
 bool dibs__node_enqueue(dibs__node *nd, dibs__lane lane, dibs__job *job);
 
 /* Takes out a job that has not been begun; false when it has. */
@@ -77,8 +77,8 @@ DIBS_MUST_CHECK dibs_status dibs__node_meet(struct dibs__quorum *qm,
                                             size_t node, dibsx_nsec deadline,
                                             dibs__voter *out, dibs_error *err);
 
-/* What is known of the node, which is asked first when that is nothing, or `anew`.
- * Locks: none held. */
+/* A copy of what is known of the node. If nothing is known, or with `anew`,
+ * asks the node first. Locks: none held. */
 DIBS_MUST_CHECK dibs_status dibs__node_know(struct dibs__quorum *qm,
                                             size_t node, bool anew,
                                             dibsx_nsec deadline,

@@ -18,7 +18,7 @@
  * nodes that were restarted from voting for as long. */
 enum { LONGEST_MS = 60000, LONGEST_MAX_MS = 24 * 3600 * 1000 };
 
-/* What a node may take to answer when its URL says nothing else. */
+/* The time a node has to answer, when the URL does not say. */
 enum { NODE_TIMEOUT_MS = 250 };
 
 static void store_close(dibs__store *st)
@@ -212,7 +212,7 @@ static dibs_status ask_all(dibs__quorum *qm, dibs__round_fn *ask, bool patient,
     if (dibs__ballot_count(&rd->ballot) != DIBS__WON) {
         rc = dibs__ballot_status(&rd->ballot);
         rc = dibs__round_fail(rd, rc == DIBS_UNKNOWN ? DIBS_UNAVAIL : rc,
-                              "no majority", err);
+                              "no majority was reached", err);
     }
     dibs__round_drop(rd);
     return rc;
@@ -238,8 +238,8 @@ static dibs_status check_runs(dibs__quorum *qm, dibs_error *err)
     return rc;
 }
 
-/* All nodes get a while, so that their clocks are known; then a majority is
- * enough, for which there is the whole time. */
+/* Waits a while for all nodes, so that their clocks are known; then for a
+ * majority, until the deadline. */
 static dibs_status
 reach_nodes(dibs__store *st, dibsx_nsec deadline, dibs_error *err)
 {
@@ -265,7 +265,7 @@ static dibs_status read_time(dibs__store *st, dibsx_nsec deadline,
     return rc;
 }
 
-/* A bell that is never rung: who waits asks again. */
+/* A bell that never rings: waiters poll. */
 static dibs_status
 bell_open(dibs__store *st, dibsx_nsec deadline, int *fd, dibs_error *err)
 {

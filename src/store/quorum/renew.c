@@ -1,9 +1,10 @@
 /* renew.c - renewing over a quorum: many leases, each by a majority.
  *
- * A lease is renewed when a majority of the nodes still holds it. Nodes that lack
- * one which is renewed are then asked for it, so that the loss of others does not
- * end it; nobody waits for that. It is asked for among the steps, not the renewals,
- * to come after what gives an earlier slot of the owner back. Any thread. */
+ * A lease is renewed when a majority of the nodes still holds it. Nodes that
+ * lack a renewed lease are then asked for it, so that the loss of others does
+ * not end it; no caller waits for that. This job is in the lane of the steps,
+ * not of the renewals, so that it comes after a release of an earlier slot of
+ * the owner. Any thread. */
 /* SPDX-License-Identifier: MIT */
 #include "base/alloc.h"
 #include "base/fail.h"
@@ -86,7 +87,8 @@ static bool find_owner(const char *name, const dibs__entry *entries,
     return false;
 }
 
-/* On a thread of the node that lacks it. What it is like is told by another. */
+/* On a thread of the node that lacks it. Another node says what the lease is
+ * like. */
 static dibs_status
 fill_at(dibs__round *rd, size_t node, dibs__vote *vote, dibs_error *err)
 {
@@ -110,7 +112,7 @@ fill_at(dibs__round *rd, size_t node, dibs__vote *vote, dibs_error *err)
                                      &pt, err);
     if (rc != DIBS_OK || !pt.found)
         return rc == DIBS_OK ? DIBS_LOST : rc;
-    /* What gives an earlier slot of the owner back may be under way. */
+    /* A release of an earlier slot of the owner may be under way. */
     if (pt.entry.mode == DIBS__PERMITS && dibs__node_silent(rd->qm, node))
         return dibsx_fail(err, DIBS_UNAVAIL, "it may not have let go yet");
     ask.mode = pt.entry.mode;
@@ -124,7 +126,7 @@ fill_at(dibs__round *rd, size_t node, dibs__vote *vote, dibs_error *err)
     return rc;
 }
 
-/* What the nodes say of one item. */
+/* Collects the votes of the nodes on one item. */
 static void item_ballot(const renewing *rn, size_t item, dibs__ballot *out)
 {
     const dibs__ballot *bl = &rn->rd.ballot;
@@ -219,7 +221,7 @@ static void fill_nodes(const renewing *rn, size_t item, const dibs__ballot *bl)
     dibs__round_drop(&fl->rd);
 }
 
-/* What became of one item. */
+/* Decides the outcome of one item. */
 static void settle_item(const renewing *rn, size_t item, dibs__renewal *out)
 {
     dibs__ballot bl;
@@ -259,7 +261,7 @@ renew_some(dibs__quorum *qm, dibs__renewal *items, size_t count,
     }
     if (!any)
         rc = dibs__round_fail(&rn->rd, dibs__ballot_failure(&rn->rd.ballot),
-                              "no majority", err);
+                              "no majority was reached", err);
     dibs__round_drop(&rn->rd);
     return rc;
 }
@@ -273,7 +275,8 @@ dibs__quorum_renew(struct dibs__store *st, dibs__renewal *items, size_t count,
     if (count == 0)
         return DIBS_OK;
     if (count > RENEWALS_MAX)
-        return dibsx_fail(err, DIBS_INVALID, "more than %d renewals in a step",
+        return dibsx_fail(err, DIBS_INVALID,
+                          "a step cannot renew more than %d leases",
                           RENEWALS_MAX);
     for (size_t i = 0; i < count; i++)
         if (items[i].ttl_ms > qm->longest_ms)

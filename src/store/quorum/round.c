@@ -11,8 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What a node may take is this part of the ttl; of a short one a larger part, for
- * so much is needed on a busy machine. */
+/* A node has this part of the ttl to answer. A short ttl allows a larger part,
+ * which a busy machine needs. */
 enum { PART_OF_TTL = 10, PART_OF_SHORT = 2, NEEDED_MS = 50 };
 
 bool dibs__round_init(dibs__round *rd, dibs__quorum *qm, dibs__round_fn *ask,
@@ -67,7 +67,8 @@ void dibs__round_start(dibs__round *rd, uint32_t nodes)
             rd->refs++;
         } else {
             cast_vote(rd, i,
-                      dibsx_fail(&slot->err, DIBS_UNAVAIL, "overloaded"));
+                      dibsx_fail(&slot->err, DIBS_UNAVAIL,
+                                 "the node is overloaded"));
         }
     }
     pthread_mutex_unlock(&qm->mutex);
@@ -93,7 +94,7 @@ void dibs__round_drop(dibs__round *rd)
     pthread_mutex_unlock(mutex);
 }
 
-/* Takes back what was not begun. Locks: qm->mutex. */
+/* Cancels jobs that have not begun. Locks: qm->mutex. */
 static void take_back(dibs__round *rd)
 {
     for (size_t i = 0; i < rd->qm->count; i++) {
@@ -103,7 +104,8 @@ static void take_back(dibs__round *rd)
             !dibs__node_dequeue(&rd->qm->nodes[i], rd->lane, &slot->job))
             continue;
         slot->state = DIBS__SLOT_DONE;
-        cast_vote(rd, i, dibsx_fail(&slot->err, DIBS_UNAVAIL, "slow"));
+        cast_vote(rd, i,
+                  dibsx_fail(&slot->err, DIBS_UNAVAIL, "the node was slow"));
         unref_round(rd);
     }
 }
@@ -115,7 +117,8 @@ void dibs__round_cancel(dibs__round *rd)
     pthread_mutex_unlock(&rd->qm->mutex);
 }
 
-/* Time is up: who has not answered is not waited for. Locks: qm->mutex. */
+/* Time is up: stops waiting for nodes that have not answered. Locks:
+ * qm->mutex. */
 static void give_up(dibs__round *rd)
 {
     take_back(rd);
@@ -135,7 +138,7 @@ static bool all_in(const dibs__round *rd)
     return true;
 }
 
-/* Which votes count is a matter of what is known by now. Locks: qm->mutex. */
+/* Decides which votes count, by what is known now. Locks: qm->mutex. */
 static void judge_votes(dibs__round *rd)
 {
     dibsx_nsec now = dibsx_now();
@@ -182,7 +185,7 @@ void dibs__round_do(dibs__job *job)
 
     job->vote = (dibs__vote){.in = true};
     if (from_at >= rd->deadline) {
-        job->vote.rc = dibsx_fail(&job->err, DIBS_UNAVAIL, "slow");
+        job->vote.rc = dibsx_fail(&job->err, DIBS_UNAVAIL, "the node was slow");
         return;
     }
     job->vote.rc = rd->ask(rd, job->node, &job->vote, &job->err);
@@ -226,7 +229,7 @@ static const char *word_for(const dibs__vote *vote)
     }
 }
 
-/* What one node said, and how soon. */
+/* Appends one node's answer, and how long it took. */
 static void describe_node(const dibs__round *rd, size_t node, dibsx_buf *out)
 {
     const dibs__vote *vote = &rd->ballot.votes[node];

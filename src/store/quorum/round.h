@@ -1,13 +1,13 @@
 /* round.h - something asked of all nodes of a quorum at once.
  *
- * A round is made by who asks, and outlives its interest: nodes that are slow go
- * on with it, so everything they need is in it. It is embedded first in what a
- * step needs, which is one piece of memory.
+ * The asker makes a round, and the round outlives its interest: slow nodes go
+ * on with it, so everything they need is in it. It is embedded first in the
+ * struct of a step, which is one allocation.
  *
  *   init, start -> wait, until the votes in are enough -> closed; drop
  *
- * Until it is closed the votes are under qm->mutex; from then on they do not
- * change, and belong to who asked. */
+ * Until it is closed the votes are under qm->mutex. From then on they do not
+ * change, and belong to the asker. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_STORE_QUORUM_ROUND_H
 #define DIBS_STORE_QUORUM_ROUND_H
@@ -41,7 +41,7 @@ typedef struct dibs__slot {
 struct dibs__round {
     dibs__quorum *qm;
     dibs__round_fn *ask;
-    void (*free)(dibs__round *rd); /* what is more than one piece; or NULL */
+    void (*free)(dibs__round *rd); /* frees further allocations; NULL: none */
     dibs__lane lane;
     bool judged; /* votes count only of nodes that may vote */
     bool closed;
@@ -61,22 +61,23 @@ bool dibs__round_init(dibs__round *rd, dibs__quorum *qm, dibs__round_fn *ask,
 #define DIBS__ALL_NODES UINT32_MAX
 void dibs__round_start(dibs__round *rd, uint32_t nodes);
 
-/* Waits until it is enough, all are in, or the time is up; closes it. What has
- * not been begun by then is not begun any more when the time is up, or `cancel`
- * says so for other reasons; else it goes on. */
+/* Waits until the votes are enough, all are in, or the time is up; closes the
+ * round. Jobs that have not begun by then are cancelled when the time is up, or
+ * by `cancel` for other reasons; else they go on. */
 void dibs__round_wait(dibs__round *rd, dibs__enough_fn *enough);
 void dibs__round_cancel(dibs__round *rd);
 
 void dibs__round_drop(dibs__round *rd);
 
-/* The usual whole of it: when a majority has said DIBS_OK, or cannot any more. */
+/* The usual test: a majority has said DIBS_OK, or cannot any more. */
 bool dibs__round_decided(const dibs__round *rd);
 
-/* When a node must have answered who wants a lease of this ttl. */
+/* The moment by which a node must have answered the asker of a lease of this
+ * ttl. */
 dibsx_nsec
 dibs__round_limit(const dibs__quorum *qm, int64_t ttl_ms, dibsx_nsec deadline);
 
-/* What each node said, in short, with the status. */
+/* Fails with the status and `what`, followed by each node's answer in short. */
 dibs_status dibs__round_fail(const dibs__round *rd, dibs_status rc,
                              const char *what, dibs_error *err);
 

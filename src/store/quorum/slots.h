@@ -30,8 +30,8 @@ typedef struct dibs__slots {
 /* `capacity` is at most DIBS__NAME_SLOTS. */
 void dibs__slots_init(dibs__slots *sl, uint32_t capacity, const char *owner);
 
-/* The slot was not to be had: goes on to another, if there may be one. `doubtful`:
- * nodes that have not answered. */
+/* The slot was not granted: goes on to another, if there may be one.
+ * `doubtful`: nodes that have not answered. */
 void dibs__slots_move(dibs__slots *sl, const dibs__ballot *bl,
                       uint32_t doubtful);
 

@@ -1,4 +1,4 @@
-/* acquire_all.c - the lease step that takes several names or none, a script.
+/* acquire_all.c - the lease step that acquires several names or none, a script.
  *
  * Any thread. */
 /* SPDX-License-Identifier: MIT */

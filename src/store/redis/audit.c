@@ -1,7 +1,7 @@
-/* audit.c - what there is to know about a Redis server.
+/* audit.c - the audit of a Redis server.
  *
  * Asks with INFO, CONFIG GET, ACL WHOAMI and TIME. A user may lack the right to
- * any of them: what cannot be told is said to be so. Any thread; changes
+ * any of them: the finding then says "not known". Any thread; changes
  * nothing. */
 /* SPDX-License-Identifier: MIT */
 #include "base/alloc.h"
@@ -15,8 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Leases are counted on the clock of the server alone; what differs shows in
- * fences and in what people read. */
+/* Leases count on the clock of the server alone; an offset shows only in fences
+ * and in times that people read. */
 #define OFFSET_US INT64_C(1000000)
 
 enum { TEXT_MAX = 128, OLDEST = 5, AGED = 7 };
@@ -27,7 +27,7 @@ typedef struct report {
     dibs__redis *rd;
     const dibs__endpoint *endpoint; /* of the server; NULL: the only one */
     dibsx_nsec deadline;
-    char *info; /* what INFO answered; "" when it may not be asked */
+    char *info; /* the reply to INFO; "" when it is forbidden */
 } report;
 
 __attribute__((format(printf, 5, 6))) static void
@@ -44,8 +44,8 @@ say(const report *rp, dibs_severity severity, const char *subject,
     rp->each(&finding, rp->arg);
 }
 
-/* Asks with up to three words. An error reply leaves *out NULL, for a server may
- * know better than to answer; only when it is out of reach is that a failure. */
+/* Asks with up to three words. An error reply leaves *out NULL, for a server
+ * may forbid the command; only a server out of reach is a failure. */
 static dibs_status
 ask_server(const report *rp, const char *one, const char *two,
            const char *three, redisReply **out, dibs_error *err)
@@ -69,7 +69,7 @@ ask_server(const report *rp, const char *one, const char *two,
     return rc == DIBS_UNKNOWN ? DIBS_UNAVAIL : rc;
 }
 
-/* A line "name:value" of what INFO answered; "" when there is none. */
+/* A line "name:value" of the reply to INFO; "" when there is none. */
 static void info_of(const report *rp, const char *name, char out[TEXT_MAX])
 {
     size_t len = strlen(name);
@@ -86,7 +86,7 @@ static void info_of(const report *rp, const char *name, char out[TEXT_MAX])
     }
 }
 
-/* A setting of the server; "?" when it may not be asked. */
+/* A setting of the server; "?" when CONFIG is forbidden. */
 static dibs_status read_setting(const report *rp, const char *name,
                                 char out[TEXT_MAX], dibs_error *err)
 {
@@ -125,7 +125,7 @@ static void report_version(const report *rp)
     major = strtol(version, NULL, 10);
     if (!version[0])
         say(rp, DIBS_NOTE, "version", "let the user run INFO",
-            "cannot be told: INFO may not be asked");
+            "not known: the user may not run INFO");
     else if (major < OLDEST)
         say(rp, DIBS_DANGER, "version", "upgrade to Redis 7 or to Valkey",
             "%s, older than 5", version);
@@ -147,7 +147,7 @@ static void report_role(const report *rp)
     info_of(rp, "connected_slaves", replicas);
     if (!role[0]) {
         say(rp, DIBS_NOTE, "role", "let the user run INFO",
-            "cannot be told: INFO may not be asked");
+            "not known: the user may not run INFO");
         return;
     }
     if (strcmp(role, "master") != 0) {
@@ -165,9 +165,9 @@ static void report_role(const report *rp)
             "%s, which follow asynchronously", replicas);
 }
 
-/* A write needs some replicas: where there is none to spare, the next server that
- * is lost stops every grant, for a replica that is promoted has one fewer. The
- * server counts its replicas while the setting is in force. */
+/* A write needs some replicas. If none is to spare, the next lost server stops
+ * every grant, for a promoted replica has one fewer. The server counts its
+ * replicas while the setting is in force. */
 static dibs_status report_spare(const report *rp, dibs_error *err)
 {
     const char *advice = "have a replica more than min-replicas-to-write, or "
@@ -210,7 +210,7 @@ static dibs_status report_eviction(const report *rp, dibs_error *err)
     if (limit[0] == '?' || policy[0] == '?')
         say(rp, DIBS_NOTE, "eviction",
             "make sure that maxmemory-policy is noeviction",
-            "cannot be told: INFO and CONFIG may not be asked");
+            "not known: the user may not run INFO and CONFIG");
     else if (strcmp(policy, "noeviction") == 0)
         say(rp, DIBS_FINE, "eviction", NULL, "noeviction, maxmemory %s", limit);
     else if (strcmp(limit, "0") == 0)
@@ -238,7 +238,7 @@ say_log(const report *rp, const char *fsync, const char *loading_advice)
             "a crash may lose the last second; appendfsync "
             "always does not",
             "append-only file, %s",
-            fsync[0] == '?' ? "how often cannot be told" : fsync);
+            fsync[0] == '?' ? "how often is not known" : fsync);
 }
 
 static dibs_status report_persistence(const report *rp, dibs_error *err)
@@ -257,7 +257,7 @@ static dibs_status report_persistence(const report *rp, dibs_error *err)
         say_log(rp, fsync, advice);
     else if (!log[0])
         say(rp, DIBS_NOTE, "persistence", "make sure that appendonly is yes",
-            "cannot be told: INFO may not be asked");
+            "not known: the user may not run INFO");
     else if (save[0] == '\0')
         say(rp, DIBS_CAUTION, "persistence", advice, "none");
     else
@@ -266,7 +266,7 @@ static dibs_status report_persistence(const report *rp, dibs_error *err)
     return DIBS_OK;
 }
 
-/* The answer came between two looks at our own clock. */
+/* The server's time was read between two reads of our own clock. */
 static dibs_status report_clock(const report *rp, dibs_error *err)
 {
     int64_t before = dibsx_wall_us(), after, seconds, us, offset;
@@ -304,7 +304,7 @@ static dibs_status report_user(const report *rp, dibs_error *err)
     dibs__reply_free(reply);
     if (!user[0])
         say(rp, DIBS_FINE, "user", NULL, "%s",
-            rp->rd->conf.user ? rp->rd->conf.user : "cannot be told");
+            rp->rd->conf.user ? rp->rd->conf.user : "not known");
     else if (strcmp(user, "default") == 0)
         say(rp, DIBS_NOTE, "user",
             "give dibs a user of its own with the rights in docs/redis-acl.md",
@@ -340,7 +340,7 @@ static void report_transport(const report *rp)
             "plain TCP to %s", where);
 }
 
-/* All that there is to know about one server. */
+/* Reports on one server. */
 static dibs_status report_server(report *rp, dibs_error *err)
 {
     dibs_status rc = read_info(rp, err);

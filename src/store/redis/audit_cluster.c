@@ -1,7 +1,7 @@
-/* audit_cluster.c - what there is to know about a cluster: its map, and what its
- * servers have in common or not.
+/* audit_cluster.c - the audit of a cluster: its map, and the findings on its
+ * servers.
  *
- * Any thread; changes nothing. What is found alike on several masters is told
+ * Any thread; changes nothing. A finding that several masters share is reported
  * once. */
 /* SPDX-License-Identifier: MIT */
 #include "base/alloc.h"
@@ -14,7 +14,7 @@
 
 enum { TEXT_MAX = 256, NOTES_MAX = 1024, SHOWN = 2 };
 
-/* Something that was found, and on which masters. */
+/* A finding, and the masters that have it. */
 typedef struct note {
     dibs_severity severity;
     const char *subject;
@@ -29,7 +29,7 @@ typedef struct summary {
     void *arg;
     note *notes;
     size_t count;
-    const dibs__endpoint *endpoint; /* that is being looked at */
+    const dibs__endpoint *endpoint; /* of the master that is being audited */
     int masters;
 } summary;
 
@@ -42,7 +42,7 @@ report_finding(const summary *sm, dibs_severity severity, const char *subject,
     sm->each(&finding, sm->arg);
 }
 
-/* Figures differ from master to master; what they mean counts. */
+/* Figures differ from master to master; their meaning counts. */
 static bool is_alike(const note *nt, const dibs_finding *finding)
 {
     if (nt->severity != finding->severity ||
@@ -138,7 +138,8 @@ static void tell_map(const summary *sm, const dibs__topology *map)
         "give each master a replica: without one its names are gone with it");
 }
 
-/* Whether names whose slot is served can be had while another's is not. */
+/* Reports whether the cluster serves names while a slot of others is not
+ * served. */
 static dibs_status tell_coverage(dibs__redis *rd, const summary *sm,
                                  const dibs__endpoint *endpoint,
                                  dibsx_nsec deadline, dibs_error *err)
@@ -159,7 +160,7 @@ static dibs_status tell_coverage(dibs__redis *rd, const summary *sm,
     dibs__reply_free(reply);
     if (!value[0])
         report_finding(sm, DIBS_NOTE, "coverage",
-                       "cannot be told: CONFIG may not be asked",
+                       "not known: the user may not run CONFIG",
                        "see cluster-require-full-coverage");
     else if (strcmp(value, "no") == 0)
         report_finding(sm, DIBS_FINE, "coverage",
@@ -174,8 +175,8 @@ static dibs_status tell_coverage(dibs__redis *rd, const summary *sm,
     return DIBS_OK;
 }
 
-/* The slots that a master is giving away or taking over: its own line of CLUSTER
- * NODES has them in brackets at its end. */
+/* The slots that a master is giving away or taking over: its own line of
+ * CLUSTER NODES has them in brackets at its end. */
 static int count_moves(const char *nodes)
 {
     const char *at = strstr(nodes, "myself");
@@ -186,13 +187,13 @@ static int count_moves(const char *nodes)
     return count;
 }
 
-/* A move that was begun and never ended keeps its names out of reach. */
+/* A move that was begun and never ended blocks the names of its slot. */
 static void look_for_moves(dibs__redis *rd, summary *sm, dibsx_nsec deadline)
 {
     char text[TEXT_MAX];
     const dibs_finding finding = {DIBS_CAUTION, "moves", text,
                                   "let them end, or end them with redis-cli "
-                                  "--cluster fix: their names cannot be had "
+                                  "--cluster fix: their names are blocked "
                                   "meanwhile"};
     redisReply *reply = NULL;
     dibs__words words = {.count = 0};
@@ -221,7 +222,7 @@ static int slot_at(const dibs__topology *map, size_t member)
     return -1;
 }
 
-/* Rings for nobody, in the way that stays with the servers of a slot. */
+/* Publishes to a sharded channel that has no subscriber. */
 static void
 look_for_channels(dibs__redis *rd, summary *sm, int slot, dibsx_nsec deadline)
 {

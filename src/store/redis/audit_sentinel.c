@@ -1,4 +1,4 @@
-/* audit_sentinel.c - what the sentinels say of themselves and of the servers.
+/* audit_sentinel.c - the audit of the sentinels.
  *
  * Owns nothing. Runs on the thread that asks for the audit. */
 /* SPDX-License-Identifier: MIT */
@@ -14,7 +14,7 @@
 /* A sentinel that takes longer counts as one that does not answer. */
 enum { PATIENCE_MS = 1000 };
 
-/* Fewer cannot outvote one that is wrong. */
+/* Fewer sentinels cannot outvote a wrong one. */
 enum { FEW = 3 };
 
 typedef struct sentinel_audit {
@@ -23,7 +23,7 @@ typedef struct sentinel_audit {
     void *arg;
     dibsx_nsec deadline;
     size_t known;    /* sentinels */
-    size_t answered; /* ... of which so many do */
+    size_t answered; /* sentinels that answered */
     bool differ;     /* they name different primaries */
     char primary[DIBS__HOST_MAX + 8];
     int64_t quorum;
@@ -45,7 +45,7 @@ say(const sentinel_audit *au, dibs_severity severity, const char *subject,
     au->each(&finding, au->arg);
 }
 
-/* False when it did not answer as a sentinel that knows the name. */
+/* False when the sentinel did not answer, or does not know the name. */
 static bool ask_sentinel(const sentinel_audit *au, dibs__conn *cn,
                          const char *question, redisReply **out)
 {
@@ -74,7 +74,7 @@ static void hear_primary(sentinel_audit *au, const redisReply *reply)
         au->differ = true;
 }
 
-/* Asks one sentinel; what it says of the whole is taken from the first. */
+/* Asks one sentinel; the first one answers for the whole. */
 static void visit_sentinel(sentinel_audit *au, dibs__conn *cn)
 {
     redisReply *reply = NULL;
@@ -140,7 +140,7 @@ static void report_quorum(const sentinel_audit *au)
 
     if (au->quorum == 0)
         say(au, DIBS_NOTE, "quorum", "let the user run SENTINEL MASTER",
-            "cannot be told");
+            "not known");
     else if (au->quorum == 1)
         say(au, DIBS_CAUTION, "quorum",
             "set it to a majority: what one sentinel cannot reach is not down",
@@ -158,7 +158,8 @@ static void report_quorum(const sentinel_audit *au)
             "no replica is known to the sentinels");
 }
 
-/* A primary that is cut off goes on to grant, unless it needs its replicas. */
+/* A primary that is cut off goes on to grant, if it does not need its
+ * replicas. */
 static dibs_status report_isolation(const sentinel_audit *au, dibs_error *err)
 {
     redisReply *reply = NULL;
@@ -179,7 +180,7 @@ static dibs_status report_isolation(const sentinel_audit *au, dibs_error *err)
     if (number[0] == '?')
         say(au, DIBS_NOTE, "isolation",
             "make sure that min-replicas-to-write is 1 or more",
-            "cannot be told: CONFIG may not be asked");
+            "not known: the user may not run CONFIG");
     else if (strcmp(number, "0") == 0)
         say(au, DIBS_CAUTION, "isolation",
             "set min-replicas-to-write 1 and min-replicas-max-lag 2: a primary "

@@ -1,4 +1,4 @@
-/* convert.c - the lease step that turns a lease into another, a script.
+/* convert.c - the lease step that converts a lease, a script.
  *
  * Any thread. */
 /* SPDX-License-Identifier: MIT */
@@ -43,8 +43,8 @@ judge_reply(const dibs__conversion *conversion, const redisReply *reply,
     }
 }
 
-/* A turn that too few replicas have is not taken back: asked for again, it is
- * answered as done, and they are waited for once more. */
+/* A conversion that too few replicas acknowledged is not undone: a retry is
+ * answered as done, and waits for the replicas once more. */
 static dibs_status
 confirm_replicas(dibs__loan *loan, const dibs__conversion *conversion,
                  dibsx_nsec deadline, dibs__answer *ans, dibs_error *err)

@@ -29,10 +29,10 @@ void dibs__keys_of(const char *name, dibs__keys *out);
 /* Appends all of them to a command, which borrows them. */
 void dibs__keys_add(const dibs__keys *keys, dibs__words *words);
 
-/* The name of which `key` is the lock or the queue; false when it is neither. */
+/* The name whose lock or queue `key` is; false when it is neither. */
 bool dibs__key_name(const char *key, size_t len, char out[DIBS_NAME_MAX + 1]);
 
-/* What the keys of names that begin with `begins` begin with. */
+/* The texts that the keys of names with the beginning `begins` begin with. */
 enum { DIBS__KEY_BEGINS = 4 };
 void dibs__keys_begin(const char *begins,
                       char out[DIBS__KEY_BEGINS][DIBS__KEY_MAX]);

@@ -68,7 +68,7 @@ static bool is_plain(const dibs__ask *ask)
     return ask->mode == DIBS__EXCLUSIVE && ask->priority == 0;
 }
 
-/* Only what is not a plain try for a plain lock needs more to be said. */
+/* A plain try for a plain lock needs no further words. */
 static void add_details(dibs__words *words, const dibs__ask *ask,
                         const char *bell, char numbers[4][DIBS__NUMBER_MAX])
 {
@@ -87,7 +87,8 @@ static void add_details(dibs__words *words, const dibs__ask *ask,
     dibs__words_number(words, ask->priority, numbers[3]);
 }
 
-/* The short way: one key, and nothing to hand over. DIBS_BUSY: take the other. */
+/* The short script: one key, and no waiter to serve. DIBS_BUSY: use the
+ * other. */
 static dibs_status release_alone(dibs__redis *rd, const dibs__leave *leave,
                                  dibsx_nsec deadline, dibs_error *err)
 {
@@ -146,7 +147,8 @@ dibs__redis_release(struct dibs__store *st, const dibs__leave *leave,
     return dibs__refuse_absent(leave->name, err);
 }
 
-/* A grant that too few replicas have is given back: a failover could lose it. */
+/* Gives back a grant that too few replicas acknowledged: a failover could lose
+ * it. */
 static dibs_status
 give_back(dibs__redis *rd, const dibs__ask *ask, dibsx_nsec deadline,
           dibs__answer *ans, dibs_error *err)
@@ -164,7 +166,7 @@ give_back(dibs__redis *rd, const dibs__ask *ask, dibsx_nsec deadline,
                       ask->name, (unsigned)acked, (unsigned)ask->replicas);
 }
 
-/* What was granted counts once the replicas have it. */
+/* A grant counts once the replicas have acknowledged it. */
 static dibs_status
 confirm_replicas(dibs__redis *rd, dibs__loan *loan, const dibs__ask *ask,
                  dibsx_nsec deadline, dibs__answer *ans, dibs_error *err)
@@ -183,7 +185,7 @@ confirm_replicas(dibs__redis *rd, dibs__loan *loan, const dibs__ask *ask,
                : DIBS_UNKNOWN;
 }
 
-/* The keys of the short way, for a name that is thought to be free. */
+/* The keys of the short script, for a name that is thought to be free. */
 static void begin_free(dibs__words *words, const char *name, dibs__keys *keys)
 {
     dibs__keys_of(name, keys);
@@ -220,7 +222,7 @@ ask_for(dibs__redis *rd, dibs__script script, const dibs__ask *ask,
     return dibs__script_run(rd->steps, script, &words, deadline, reply, err);
 }
 
-/* DIBS_BUSY: the name is not free, or this is not the way to ask. */
+/* DIBS_BUSY: the name is not free, or this ask needs the other script. */
 static dibs_status
 acquire_free(dibs__redis *rd, const dibs__ask *ask, dibsx_nsec deadline,
              dibs__answer *ans, dibs_error *err)

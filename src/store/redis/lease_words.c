@@ -1,4 +1,4 @@
-/* lease_words.c - what the lease steps have in common: their words, their refusals.
+/* lease_words.c - words and refusals that the lease steps share.
  *
  * Owns nothing; any thread. */
 /* SPDX-License-Identifier: MIT */

@@ -1,4 +1,4 @@
-/* lease_words.h - what the lease steps have in common: their words, their refusals. */
+/* lease_words.h - words and refusals that the lease steps share. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_STORE_REDIS_LEASE_WORDS_H
 #define DIBS_STORE_REDIS_LEASE_WORDS_H
@@ -24,25 +24,24 @@ int64_t dibs__step_span(int64_t wanted_ms);
 void dibs__step_begin(dibs__words *words, dibs__script script, const char *name,
                       dibs__keys *keys);
 
-/* The server of a name answered what it cannot: neither its connection nor one that
- * was borrowed (or NULL) is used any more. */
+/* The reply of the server of a name was impossible: neither its connection nor
+ * a borrowed one (or NULL) is used any more. */
 void dibs__step_distrust(dibs__route *rt, const char *name, dibs__loan *loan);
 
-/* What must be so before anything is done; else nothing is. */
+/* Checks the ask; on failure nothing is done. */
 DIBS_MUST_CHECK dibs_status dibs__step_check(const dibs__ask *ask,
                                              dibs_error *err);
 
-/* In a cluster, before it asks: its bell had better be listened to where its keys
- * are. */
+/* In a cluster, before it asks: the bell subscribes in the slot of the keys. */
 void dibs__step_attend(dibs__redis *rd, const dibs__ask *ask,
                        const dibs__keys *keys);
 
-/* How the asker is rung. May be `out`. */
+/* The address of the asker's bell. May be `out`. */
 const char *dibs__step_bell(dibs__redis *rd, const dibs__ask *ask,
                             char out[DIBS__BELL_WORD]);
 
-/* The refusals that a reply tells of: the name lives as another kind, of which it
- * is the capacity; it is held, by whom it says. */
+/* Fails with the refusal of a reply: the name lives as another kind, and the
+ * reply has its capacity; or it is held, and the reply has the holder. */
 dibs_status
 dibs__step_kind(const dibs__ask *ask, const redisReply *lives, dibs_error *err);
 dibs_status

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Entries asked for at once: as long as can be, they fit into a reply, and others
- * on the connection do not wait for long. */
+/* Entries per command: even the longest fit into a reply, and other commands on
+ * the connection do not wait for long. */
 enum { PAGE = 128 };
 _Static_assert((long long)PAGE *DIBS__LOG_DATA_MAX <= DIBS__REPLY_MAX / 2,
                "a page fits into a reply");
@@ -62,8 +62,8 @@ static bool read_fields(const redisReply *fields, dibs__log_entry *out)
     return !time || dibs__reply_int(time, &out->store_wall_us);
 }
 
-/* Shows an entry and moves `after` to it. One that somebody else has put there
- * is passed over. DIBS_NOTFOUND: the caller has seen enough. */
+/* Shows an entry and moves `after` to it. An entry of another program is
+ * skipped. DIBS_NOTFOUND: the caller has seen enough. */
 static dibs_status
 show_entry(const redisReply *item, uint64_t *after, size_t *shown,
            dibs__log_fn *each, void *arg, dibs_error *err)

@@ -28,8 +28,8 @@ typedef struct batch {
     char longest[DIBS__NUMBER_MAX];
 } batch;
 
-/* Asks with up to three words; *out is NULL when the server knows better than to
- * answer. */
+/* Asks with up to three words; *out is NULL when the server forbids the
+ * command. */
 static dibs_status
 ask_server(dibs__redis *rd, const char *const *text, dibsx_nsec deadline,
            redisReply **out, dibs_error *err)
@@ -82,7 +82,7 @@ static bool has_text(const redisReply *reply, const char *text)
            strstr(reply->str, text) != NULL;
 }
 
-/* What may not be asked is taken for the worse. */
+/* If the command is forbidden, the node counts as not durable. */
 static dibs_status meet_persistence(dibs__redis *rd, dibsx_nsec deadline,
                                     dibs__voter *voter, dibs_error *err)
 {
@@ -114,7 +114,8 @@ static dibs_status meet_node(struct dibs__store *st, dibsx_nsec deadline,
     return rc == DIBS_OK ? meet_persistence(rd, deadline, voter, err) : rc;
 }
 
-/* What every answer begins with; -1 when it does not, and then there is none. */
+/* Reads the beginning of every answer; -1 when it is not there, and then `word`
+ * is empty. */
 static int read_word(const redisReply *reply, dibs__node_word *word)
 {
     dibs__node_word read = {0};
@@ -150,7 +151,7 @@ static void add_voter(dibs__words *words, const dibs__voter *voter,
     dibs__words_number(words, dibs__step_span(voter->longest_ms), longest);
 }
 
-/* From a letter for each slot. */
+/* Reads a letter for each slot. */
 static uint64_t read_taken(const redisReply *text)
 {
     uint64_t taken = 0;

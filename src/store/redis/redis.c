@@ -1,7 +1,7 @@
 /* redis.c - the Redis store: opening and closing a handle.
  *
- * A handle owns two routes, one for renewals alone, a doorbell, and what finds the
- * servers: sentinels, or the map of a cluster. Any thread. */
+ * A handle owns two routes, one for renewals alone, a doorbell, and a finder of
+ * the servers: sentinels, or the map of a cluster. Any thread. */
 /* SPDX-License-Identifier: MIT */
 #include "store/redis/redis.h"
 #include "base/alloc.h"
@@ -51,7 +51,7 @@ static dibs_status read_time(dibs__store *st, dibsx_nsec deadline,
     return rc;
 }
 
-/* Another server is the primary: nothing is sent to the old one any more. */
+/* Another server is the primary: drops all connections to the old one. */
 static void drop_all(void *arg)
 {
     dibs__redis *rd = arg;
@@ -62,7 +62,7 @@ static void drop_all(void *arg)
     dibs__redis_doorbell_drop(&rd->bell);
 }
 
-/* What tells where the servers are. */
+/* Makes the sentinels or the map, which find the servers. */
 static dibs_status make_guide(dibs__redis *rd, dibs_error *err)
 {
     if (rd->conf.primary) {
@@ -108,7 +108,7 @@ reach_server(dibs__store *st, dibsx_nsec deadline, dibs_error *err)
 
     if (rc == DIBS_OK && dibs__redis_of(st)->conf.strict)
         rc = dibs__store_audit_strict(st, deadline, err);
-    /* Looking changes nothing, so it is never in doubt. */
+    /* Reading changes nothing, so the result is never unknown. */
     if (rc == DIBS_UNKNOWN) {
         rc = DIBS_UNAVAIL;
         if (err)

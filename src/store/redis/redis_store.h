@@ -1,4 +1,4 @@
-/* redis_store.h - what a handle on a Redis server consists of. */
+/* redis_store.h - the parts of a handle on a Redis server. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_STORE_REDIS_REDIS_STORE_H
 #define DIBS_STORE_REDIS_REDIS_STORE_H
@@ -12,10 +12,10 @@
 typedef struct dibs__redis {
     dibs__store base;
     dibs__redis_conf conf;
-    dibs__sentinel *sentinel; /* NULL: none has a say */
-    dibs__cluster *cluster;   /* NULL: it is none */
+    dibs__sentinel *sentinel; /* NULL: no sentinels */
+    dibs__cluster *cluster;   /* NULL: no cluster */
     dibs__route *steps;
-    dibs__route *renewals; /* so that no other step holds them up */
+    dibs__route *renewals; /* so that no other step delays them */
     dibs__replica_wait replica_wait;
     dibs__redis_doorbell bell;
 } dibs__redis;

@@ -2,7 +2,8 @@
  *
  * Any thread. Renewals have a lane of their own. A script renews leases of one
  * slot, or any when there is no cluster; the scripts for one server are sent
- * together. What replicas must have comes last of all, as it may take long. */
+ * together. Renewals that replicas must acknowledge come last of all, as they
+ * may take long. */
 /* SPDX-License-Identifier: MIT */
 #include "store/redis/renew.h"
 #include "base/alloc.h"
@@ -21,8 +22,8 @@ static bool is_mixed(const dibs__renewing *rn)
     return false;
 }
 
-/* All scripts together; then those that met an error and those that replicas must
- * have, each for itself. */
+/* Sends all scripts together; then those that met an error and those that
+ * replicas must acknowledge, each by itself. */
 static void run_on_one_server(dibs__renewing *rn)
 {
     dibs__renewal_piece pc;

@@ -1,6 +1,6 @@
-/* renew.h - renewals under way: entries, the scripts that renew them, and what came
- * of each. Shared by the files of the step: renew.c, renew_cluster.c, and below
- * both renew_script.c. */
+/* renew.h - renewals under way: entries, the scripts that renew them, and the
+ * outcome of each. Shared by the files of the step: renew.c, renew_cluster.c,
+ * and below both renew_script.c. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_STORE_REDIS_RENEW_H
 #define DIBS_STORE_REDIS_RENEW_H
@@ -8,13 +8,13 @@
 #include "base/buf.h"
 #include "store/redis/lease_words.h"
 
-/* Leases renewed by one script: few enough that others do not wait for long. Each
- * has four keys and three words. */
+/* Leases renewed by one script: few enough that other commands do not wait for
+ * long. Each has four keys and three words. */
 enum { DIBS__RENEWAL_BATCH = 36 };
 _Static_assert(6 + 7 * DIBS__RENEWAL_BATCH <= DIBS__WORDS_MAX,
                "they fit into a command");
 
-/* The words of one script and what they are made of. */
+/* The words of one script, and their storage. */
 typedef struct dibs__renewal_sheet {
     dibs__words words;
     dibs__keys keys[DIBS__RENEWAL_BATCH];
@@ -51,46 +51,47 @@ typedef struct dibs__renewing {
     dibsx_buf bytes;
     size_t failed;
     bool unsure;    /* one of them may have been renewed */
-    dibs_error why; /* the last one failed */
+    dibs_error why; /* the reason why the last one failed */
 } dibs__renewing;
 
-/* Replicas must have it too. */
+/* Replicas must acknowledge it. */
 static inline bool dibs__renewal_awaits_replicas(const dibs__renewal_entry *at)
 {
     return at->item->replicas > 0;
 }
 
-/* Brings those together that one script can renew: what replicas must have comes
- * last, before it servers that failed the last time. */
+/* Sorts entries so that one script's are together. Renewals that replicas must
+ * acknowledge come last, before them servers that failed the last time. */
 void dibs__renewing_sort(dibs__renewing *rn);
 
 /* As many as one script can do, from `first` on. */
 dibs__renewal_piece
 dibs__renewing_piece_at(const dibs__renewing *rn, dibs__renewal_entry *first);
 
-/* Sends the scripts for a server that were not sent yet together, but for what
- * replicas must have. Who is referred elsewhere, or meets another error, is left
- * for later; so is in a cluster what was not sent. */
+/* Sends the scripts for a server that were not sent yet together, except
+ * renewals that replicas must acknowledge. A script that is redirected, or
+ * meets another error, is left for later; in a cluster so is one that was not
+ * sent. */
 void dibs__renewing_send_to(dibs__renewing *rn, int server, dibsx_nsec until);
 
-/* Runs a script for itself: it goes where it is referred to, and brings its text
- * along. With any status but DIBS_OK nothing is noted yet. */
+/* Runs a script by itself: it follows redirections, and brings its text along.
+ * With any status but DIBS_OK nothing is noted yet. */
 DIBS_MUST_CHECK dibs_status dibs__renewing_run(dibs__renewing *rn,
                                                const dibs__renewal_piece *pc,
                                                dibsx_nsec until);
 
-/* Runs the script of the sheet: where replicas must have what it does, on a
+/* Runs the script of the sheet. If replicas must acknowledge it, it runs on a
  * connection of its own, which is then lent. */
 DIBS_MUST_CHECK dibs_status dibs__renewing_run_sheet(
     dibs__renewing *rn, dibs__script script, bool awaits_replicas,
     dibsx_nsec until, dibs__loan *loan, redisReply **reply);
 
-/* A renewal that too few replicas have may be lost, so that the lease is no longer
- * than it was. */
+/* A renewal that too few replicas acknowledged may be lost: the lease keeps its
+ * earlier end. */
 void dibs__renewing_confirm(dibs__renewing *rn, const dibs__renewal_piece *pc,
                             dibs__loan *loan);
 
-/* Those had no answer. */
+/* Notes that the entries had no answer. */
 void dibs__renewing_give_up(dibs__renewing *rn, const dibs__renewal_piece *pc,
                             dibs_status rc);
 

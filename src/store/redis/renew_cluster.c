@@ -1,8 +1,8 @@
-/* renew_cluster.c - renews the leases of a cluster: a script for each slot, those for
- * one server together.
+/* renew_cluster.c - renews the leases of a cluster: a script for each slot, the
+ * scripts for one server together.
  *
- * Owns nothing; any thread. A server that does not answer costs the leases of the
- * others a part of their time only, and is asked last the next time. */
+ * Owns nothing; any thread. A server that does not answer costs the leases of
+ * the others only a part of their time, and is asked last the next time. */
 /* SPDX-License-Identifier: MIT */
 #include "store/redis/cluster/slot.h"
 #include "store/redis/renew.h"
@@ -29,8 +29,8 @@ static void write_keep(dibs__renewing *rn, const dibs__renewal *item)
     dibs__words_number(&sh->words, dibs__step_span(item->ttl_ms), sh->ttls[0]);
 }
 
-/* Renews one by the key of its lock alone, which is always in one place. False when
- * that cannot tell. */
+/* Renews one by the key of its lock alone, which is always on one server. False
+ * when that does not show the outcome. */
 static bool
 keep_one(dibs__renewing *rn, dibs__renewal_entry *at, dibsx_nsec until)
 {
@@ -57,8 +57,8 @@ keep_one(dibs__renewing *rn, dibs__renewal_entry *at, dibsx_nsec until)
     return at->done;
 }
 
-/* A slot may take long to be moved, and meanwhile lets no script in that has
- * several keys. True when all of the piece were kept without. */
+/* A slot may take long to move, and meanwhile refuses scripts with several
+ * keys. True when each lease of the piece was renewed by its one key. */
 static bool
 keep_all(dibs__renewing *rn, const dibs__renewal_piece *pc, dibsx_nsec until)
 {
@@ -69,7 +69,8 @@ keep_all(dibs__renewing *rn, const dibs__renewal_piece *pc, dibsx_nsec until)
     return all;
 }
 
-/* What cannot be had for a move of its slot is kept, if replicas must have it. */
+/* Runs a script by itself. If replicas must acknowledge it and it is
+ * DIBS_UNAVAIL, as while its slot moves, renews each of its leases by one key. */
 static void
 run_alone(dibs__renewing *rn, const dibs__renewal_piece *pc, dibsx_nsec until)
 {
@@ -82,8 +83,8 @@ run_alone(dibs__renewing *rn, const dibs__renewal_piece *pc, dibsx_nsec until)
         dibs__renewing_give_up(rn, pc, rc);
 }
 
-/* Runs those that are left, one by one: first those that a server answered, then
- * those whose server did not, for which there is what is left of its time. */
+/* Runs the scripts that are left, one by one: first those that a server
+ * answered, then those whose server did not, in the time that is left. */
 static void run_rest(dibs__renewing *rn, bool answered, dibsx_nsec until)
 {
     dibs__renewal_piece pc;
@@ -120,7 +121,7 @@ static void run_all(dibs__renewing *rn)
     }
 }
 
-/* Finds out where each belongs, as far as that is known. */
+/* Finds the server of each, as far as it is known. */
 static void find_servers(dibs__renewing *rn)
 {
     dibs__keys *keys = rn->sheet->keys;

@@ -1,5 +1,5 @@
-/* renew_script.c - the scripts that renew leases: their words, their answers, and
- * the replicas that must have what they did.
+/* renew_script.c - the scripts that renew leases: their words, their answers,
+ * and the replicas that must acknowledge them.
  *
  * Owns nothing; any thread. */
 /* SPDX-License-Identifier: MIT */
@@ -117,7 +117,7 @@ static void write_words(dibs__renewing *rn, const dibs__renewal_piece *pc)
     dibs__words_puts(&sh->words, dibs__redis_doorbell_address(&rn->rd->bell));
 }
 
-/* Puts the scripts for a server that were not sent yet together: their number. */
+/* Encodes the scripts for a server that were not sent yet: their number. */
 static int
 gather_scripts(dibs__renewing *rn, int server, dibs__renewal_piece *pieces)
 {
@@ -189,7 +189,8 @@ void dibs__renewing_confirm(dibs__renewing *rn, const dibs__renewal_piece *pc,
         most = item->replicas > most ? item->replicas : most;
         ttl_ms = item->ttl_ms < ttl_ms ? item->ttl_ms : ttl_ms;
     }
-    /* Others may wait for the thread that renews: half as long as a grant. */
+    /* Other leases may wait for the renewing thread: half as long as a
+     * grant. */
     rc = dibs__replica_wait_wait(loan, most,
                                  dibs__replica_wait_patience_ms(ttl_ms / 2,
                                                                 rn->deadline),

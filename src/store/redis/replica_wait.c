@@ -1,7 +1,7 @@
-/* replica_wait.c - steps that count only once replicas have them.
+/* replica_wait.c - steps that count only once replicas have acknowledged them.
  *
- * Owns the connections that are kept, and knows those that are borrowed, so that
- * all can be dropped. Any thread. */
+ * Owns the connections that are kept, and knows the borrowed ones, so that all
+ * can be dropped. Any thread. */
 /* SPDX-License-Identifier: MIT */
 #include "store/redis/replica_wait.h"
 #include "base/fail.h"
@@ -12,8 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Replicas are waited for at most so long. They are milliseconds behind, or they
- * are gone. */
+/* The longest wait for replicas. They are milliseconds behind, or they are
+ * gone. */
 enum { PATIENCE_MS = 1000 };
 
 void dibs__replica_wait_init(dibs__replica_wait *rw,
@@ -44,7 +44,7 @@ void dibs__replica_wait_drop(dibs__replica_wait *rw)
     pthread_mutex_unlock(&rw->mutex);
 }
 
-/* From here on it is found by who drops all. Locks: rw->mutex. */
+/* From here on dibs__replica_wait_drop() finds it. Locks: rw->mutex. */
 static void lend_conn(dibs__replica_wait *rw, dibs__conn *cn, dibs__loan *loan)
 {
     loan->cn = cn;
@@ -52,8 +52,8 @@ static void lend_conn(dibs__replica_wait *rw, dibs__conn *cn, dibs__loan *loan)
     rw->loans = loan;
 }
 
-/* Lends one to the place of the loan that is kept and was not closed by the
- * server, if there is one. */
+/* Lends a kept connection to the endpoint of the loan that the server has not
+ * closed, if there is one. */
 static void lend_kept(dibs__replica_wait *rw, dibs__loan *loan)
 {
     pthread_mutex_lock(&rw->mutex);
@@ -86,8 +86,8 @@ static bool pause_before(dibs__replica_wait *rw, dibsx_nsec deadline)
     return true;
 }
 
-/* Lends a new one. While sentinels choose a primary, it is waited for, as a pipeline
- * does; all are told once that the last one was demoted. */
+/* Lends a new one. While sentinels choose a primary, it waits for one, as a
+ * pipeline does. If the last one was demoted, it reports that once. */
 static dibs_status
 lend_new(dibs__replica_wait *rw, const dibs__endpoint *endpoint, bool demoted,
          dibsx_nsec deadline, dibs__loan *loan, dibs_error *err)
@@ -131,8 +131,8 @@ borrow_conn(dibs__replica_wait *rw, const dibs__endpoint *endpoint,
                     : lend_new(rw, endpoint, demoted, deadline, loan, err);
 }
 
-/* When there is no room, another gives way.
- * Locks: rw->mutex. */
+/* When there is no room, it replaces another one, which it returns. Locks:
+ * rw->mutex. */
 static dibs__conn *keep_conn(dibs__replica_wait *rw, const dibs__loan *loan)
 {
     dibs__conn *gone = NULL;
@@ -166,7 +166,7 @@ void dibs__replica_wait_done(dibs__loan *loan)
     loan->cn = NULL;
 }
 
-/* A step that is on its way. */
+/* A step that is being sent. */
 typedef struct errand {
     dibs__replica_wait *rw;
     dibs__script script;
@@ -175,7 +175,7 @@ typedef struct errand {
     bool demoted; /* the last connection proved to be to a replica */
 } errand;
 
-/* As dibs__carry_fn: takes it to a server, or to another. */
+/* As dibs__carry_fn: sends it to a server, or to another. */
 static dibs_status
 carry_script(void *arg, const dibs__endpoint *endpoint, bool asking,
              dibsx_nsec deadline, redisReply **out, dibs_error *err)
@@ -209,7 +209,7 @@ dibs__replica_wait_run(dibs__replica_wait *rw, dibs__script script,
                                 out, &why);
         if (rc == DIBS_OK)
             return rc;
-        /* A server that is not fit to do it is not kept. */
+        /* The connection to a server that cannot run it is not kept. */
         loan->failed = loan->failed || rc == DIBS_UNAVAIL;
         dibs__replica_wait_done(loan);
         er.demoted = rw->sentinel && strcmp(why.origin, "READONLY") == 0;

@@ -1,8 +1,8 @@
-/* replica_wait.h - steps that count only once replicas have them.
+/* replica_wait.h - steps that count only once replicas have acknowledged them.
  *
- * WAIT is about what its own connection has done before, and it blocks that
- * connection. So such a step borrows a connection for itself, runs on it, waits
- * for the replicas there, and gives it back; a few are kept for the next. */
+ * WAIT counts the writes of its own connection, and it blocks that connection.
+ * So such a step borrows a connection for itself, runs on it, waits for the
+ * replicas there, and gives it back; a few are kept for the next. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_STORE_REDIS_REPLICA_WAIT_H
 #define DIBS_STORE_REDIS_REPLICA_WAIT_H
@@ -15,9 +15,9 @@
 enum { DIBS__REPLICA_WAIT_KEPT = 8 };
 
 typedef struct dibs__replica_wait {
-    const dibs__redis_conf *conf; /* borrowed, as what follows: */
-    dibs__sentinel *sentinel;     /* NULL: none has a say */
-    dibs__route *route;           /* into a cluster; NULL: it is none */
+    const dibs__redis_conf *conf; /* borrowed, as are the next two */
+    dibs__sentinel *sentinel;     /* NULL: no sentinels */
+    dibs__route *route;           /* of a cluster; NULL: no cluster */
     pthread_mutex_t mutex;
     struct {
         dibs__conn *cn;
@@ -46,16 +46,17 @@ void dibs__replica_wait_fini(dibs__replica_wait *rw);
 /* No connection that was made before is used for a further step. Any thread. */
 void dibs__replica_wait_drop(dibs__replica_wait *rw);
 
-/* Runs a script on a connection of its own, in a cluster to the server that serves
- * its keys. Statuses as dibs__script_run(); with DIBS_OK end with
+/* Runs a script on a connection of its own, in a cluster on the server that
+ * serves its keys. Statuses as dibs__script_run(). With DIBS_OK end with
  * dibs__replica_wait_done(), else nothing is borrowed. */
 DIBS_MUST_CHECK dibs_status dibs__replica_wait_run(
     dibs__replica_wait *rw, dibs__script script, dibs__words *words,
     dibsx_nsec deadline, dibs__loan *loan, redisReply **out, dibs_error *err);
 
-/* Waits until so many replicas have what was run, at most for limit_ms. DIBS_OK:
- * *acked is how many do, which may be fewer. DIBS_UNKNOWN: no answer came.
- * DIBS_UNSUPPORTED, DIBS_DENIED: there is no WAIT here, or it is forbidden. */
+/* Waits until so many replicas have acknowledged the script, at most for
+ * limit_ms. DIBS_OK: *acked is their number, which may be lower. DIBS_UNKNOWN:
+ * no answer came. DIBS_UNSUPPORTED, DIBS_DENIED: the server lacks WAIT, or
+ * forbids it. */
 DIBS_MUST_CHECK dibs_status
 dibs__replica_wait_wait(dibs__loan *loan, uint32_t replicas, int64_t limit_ms,
                         dibsx_nsec deadline, uint32_t *acked, dibs_error *err);
@@ -63,7 +64,7 @@ dibs__replica_wait_wait(dibs__loan *loan, uint32_t replicas, int64_t limit_ms,
 void dibs__replica_wait_done(
     dibs__loan *loan); /* a no-op when nothing is borrowed */
 
-/* How long replicas are waited for, of a lease of this ttl: a part of it, and of
+/* The time to wait for replicas of a lease of this ttl: a part of it, and of
  * the time until the deadline. */
 int64_t dibs__replica_wait_patience_ms(int64_t ttl_ms, dibsx_nsec deadline);
 

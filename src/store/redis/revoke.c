@@ -1,11 +1,12 @@
-/* revoke.c - the steps on the leases of others: to end them, to ask for them.
+/* revoke.c - the steps on the leases of others: ending them, and asking for
+ * them.
  *
  * Any thread. */
 /* SPDX-License-Identifier: MIT */
 #include "base/fail.h"
 #include "store/redis/lease_words.h"
 
-/* Both are about the holder with a fence, or all, and answer how many. */
+/* Both act on the holder with a fence, or on all, and answer their number. */
 static dibs_status
 reach_holders(struct dibs__store *st, dibs__script script, const char *name,
               uint64_t fence, dibsx_nsec deadline, uint32_t *reached,

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PAGE "500" /* keys that the server looks at in one step */
+#define PAGE "500" /* keys that the server reads in one step */
 
 /* The pause before a search of a cluster begins anew. */
 #define AGAIN (100 * DIBSX_MS)
@@ -73,7 +73,7 @@ static dibs_status sort_names(dibs__names *names, dibs_error *err)
     return DIBS_OK;
 }
 
-/* What is looked for, and where. */
+/* The texts to find, and where. */
 typedef struct search {
     dibs__route *rt;
     const char *const *texts;
@@ -134,8 +134,8 @@ search_masters(const search *sc, dibs__names *names, dibs_error *err)
     return rc;
 }
 
-/* Looking changes nothing, so when a master is lost it begins anew, with those that
- * there are then. */
+/* Reading changes nothing, so when a master is lost the search begins anew,
+ * with the masters of the new map. */
 static dibs_status
 search_cluster(const search *sc, dibs__names *names, dibs_error *err)
 {

@@ -17,9 +17,9 @@ typedef struct dibs__names {
 typedef bool dibs__name_of(const char *key, size_t len, const char *begins,
                            char out[DIBS_NAME_MAX + 1]);
 
-/* Looks at every key of the database, in a cluster at those of every master, a page
- * at a time, and keeps the names of those that begin with one of `texts`. `names` is to be ended with
- * dibs__names_fini(), also on failure. */
+/* Reads every key of the database, in a cluster of every master, a page at a
+ * time, and keeps the names of those that begin with one of `texts`. End
+ * `names` with dibs__names_fini(), also on failure. */
 DIBS_MUST_CHECK dibs_status dibs__scan(dibs__route *rt,
                                        const char *const *texts,
                                        size_t text_count, const char *begins,

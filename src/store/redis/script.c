@@ -1,7 +1,7 @@
 /* script.c - the scripts of the steps, and how one is run.
  *
  * Owns their texts, which are put together from the files in lua/ once: a line
- * "--include NAME" stands for the text of another. Any thread. */
+ * "--include NAME" stands for the text of another file. Any thread. */
 /* SPDX-License-Identifier: MIT */
 #include "store/redis/script.h"
 #include "base/alloc.h"
@@ -169,7 +169,7 @@ static dibs_status judge_reply(redisReply **reply, dibs_error *err)
     return rc;
 }
 
-/* Whether the server lacks the script; then the words are made to bring it. */
+/* Whether the server lacks the script; then the words become those of EVAL. */
 static bool
 bring_text(dibs__script script, dibs__words *words, redisReply **out)
 {
@@ -238,8 +238,7 @@ dibs_status dibs__script_append(dibs__route *rt, dibs__words *words,
     return rc;
 }
 
-/* With ASKING before it, the answer to which is only of interest when it is an
- * error. */
+/* With ASKING before it, whose reply matters only when it is an error. */
 static dibs_status
 ask_on(dibs__conn *cn, bool asking, const dibs__words *words,
        dibsx_nsec deadline, redisReply **out, dibs_error *err)

@@ -1,7 +1,7 @@
 /* script.h - the scripts of the steps, and how one is run.
  *
  * A script is run by its SHA-1. A server that does not have it gets its text
- * with the same command once more, so that no other command can come between. */
+ * with the same command once more, so that no other command comes between. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_STORE_REDIS_SCRIPT_H
 #define DIBS_STORE_REDIS_SCRIPT_H
@@ -58,8 +58,8 @@ DIBS_MUST_CHECK dibs_status dibs__script_run(dibs__route *rt,
                                              dibsx_nsec deadline,
                                              redisReply **out, dibs_error *err);
 
-/* The same for one of those that others may be put together with (batch.h): a
- * plain acquire, without mode and priority, and alone. */
+/* The same for a script that may join a batch (batch.h): a plain acquire,
+ * without mode and priority, and release_unqueued. */
 DIBS_MUST_CHECK dibs_status
 dibs__script_join(dibs__route *rt, dibs__script script, dibs__words *words,
                   dibsx_nsec deadline, redisReply **out, dibs_error *err);
@@ -70,8 +70,8 @@ DIBS_MUST_CHECK dibs_status dibs__script_send_on(
     dibs__conn *cn, bool asking, dibs__script script, dibs__words *words,
     dibsx_nsec deadline, redisReply **out, dibs_error *err);
 
-/* Runs it with what sends it in this way, in a cluster to where it belongs; `rt` is
- * NULL when there is no other place than that of `carry`. */
+/* Runs it; `carry` sends it, in a cluster to the server of its keys. `rt` is
+ * NULL when there is only one server. */
 DIBS_MUST_CHECK dibs_status dibs__script_carry(
     dibs__route *rt, dibs__words *words, dibs__carry_fn *carry, void *arg,
     dibsx_nsec deadline, redisReply **out, dibs_error *err);

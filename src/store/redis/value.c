@@ -13,8 +13,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Servers refuse expiries beyond the range of their clock. What is to last for
- * three centuries lasts for ever. */
+/* Servers refuse expiries beyond the range of their clock. A value with a ttl
+ * above three centuries never expires. */
 #define SPAN_MAX_MS INT64_C(10000000000000)
 
 enum { NUMBER_MAX = 24, PAGE = 32 };
@@ -51,7 +51,7 @@ static bool read_version(const redisReply *reply, uint64_t *out)
     return true;
 }
 
-/* A value that is there has at least a millisecond; -1: for ever. */
+/* A value that exists has at least a millisecond; -1: no expiry. */
 static bool read_expiry(const redisReply *reply, int64_t *expires_ms)
 {
     int64_t left_ms;

@@ -1,8 +1,9 @@
-/* cluster_doorbell.c - how a doorbell is listened to in a cluster: which listener listens to which
- * slot. What becomes of that when servers answer is in cluster_replies.c.
+/* cluster_doorbell.c - a doorbell in a cluster: which listener subscribes to
+ * which slot. cluster_replies.c handles the replies of the servers.
  *
- * Owns the listeners and the list of slots that are listened to. Any thread may attend.
- * A server that cannot be reached holds up its own listener and no other. */
+ * Owns the listeners and the list of slots that they subscribe to. Any thread
+ * may attend. A server that does not answer delays its own listener and no
+ * other. */
 /* SPDX-License-Identifier: MIT */
 #include "store/redis/bell/cluster_doorbell.h"
 #include "base/alloc.h"
@@ -33,8 +34,8 @@ static bool start_listener(dibs__cluster_listener *ls)
     return ls->started;
 }
 
-/* The listener at a place, or one that has nothing to do. NULL: none can be had, or the
- * server was just tried in vain. Locks: mutex. */
+/* The listener at an endpoint, or an idle one. NULL: no listener is free, or
+ * the last attempt to reach the server failed just now. Locks: mutex. */
 static dibs__cluster_listener *
 listener_at(dibs__cluster_doorbell *cd, const dibs__endpoint *endpoint,
             dibsx_nsec now)
@@ -85,7 +86,7 @@ void dibs__cluster_doorbell_attend(dibs__cluster_doorbell *cd, int slot)
     pthread_mutex_lock(&cd->mutex);
     ch = dibs__slot_channels_find(&cd->channels, slot);
     if (cd->refused) {
-        /* There is no other way than the ordinary one. */
+        /* Only the ordinary channel is left. */
     } else if (ch && dibs__endpoint_is(&cd->listeners[ch->listener].endpoint,
                                        &home)) {
         ch->used_at = now;

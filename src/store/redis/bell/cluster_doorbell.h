@@ -1,17 +1,17 @@
-/* cluster_doorbell.h - how a doorbell is listened to in a cluster.
+/* cluster_doorbell.h - a doorbell in a cluster.
  *
- * What is published to an ordinary channel goes to every server of the cluster;
- * what is published to a sharded one (Redis 7.0) stays with those of its slot. So
- * a bell is subscribed to its ordinary channel at one server, and at the master of
- * each slot for which somebody waits to a sharded channel of that slot:
+ * The servers pass a message on an ordinary channel to every server of the
+ * cluster; a message on a sharded channel (Redis 7.0) stays with the servers of
+ * its slot. So a bell subscribes to its ordinary channel at one server, and for
+ * each slot in which it waits to a sharded channel at the master of that slot:
  *
  *     dibs:bell:ADDRESS          dibs:bell:{TAG}:ADDRESS
  *
- * A script rings the second, and the first when nobody hears that. Therefore
- * nothing waits for a subscription or depends on one: a slot that cannot be
- * listened to, or not yet, or no longer, is rung the ordinary way. A slot whose
- * subscription ends, whatever the reason, is subscribed to anew by who next asks
- * for a name in it; waiters do that once a second. */
+ * A script publishes to the second, and to the first when the second has no
+ * subscriber. Therefore nothing waits for a subscription or depends on one:
+ * while a slot has no subscription, its notices come on the ordinary channel.
+ * If a subscription ends, for whatever reason, the next ask for a name in that
+ * slot subscribes again; waiters ask once a second. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_STORE_REDIS_BELL_CLUSTER_DOORBELL_H
 #define DIBS_STORE_REDIS_BELL_CLUSTER_DOORBELL_H
@@ -20,15 +20,16 @@
 
 typedef struct dibs__cluster_doorbell dibs__cluster_doorbell;
 
-/* Begins to listen. The bell, with its address, its fds and its cluster, is borrowed
- * until dibs__cluster_doorbell_free(). NULL: no thread or no memory can be had. */
+/* Begins to listen. The bell, with its address, its fds and its cluster, is
+ * borrowed until dibs__cluster_doorbell_free(). NULL: a thread cannot be
+ * started, or memory is short. */
 dibs__cluster_doorbell *dibs__cluster_doorbell_new(dibs__redis_doorbell *bell);
 
-/* Waits for the threads, which the stop_fd of the bell has told to end. */
+/* Waits for the threads, which end once the stop_fd of the bell is readable. */
 void dibs__cluster_doorbell_free(dibs__cluster_doorbell *cd);
 
-/* A name in this slot is asked for and may be rung for. Does not block. Any
- * thread. */
+/* A caller asks for a name in this slot and may get notices about it. Does not
+ * block. Any thread. */
 void dibs__cluster_doorbell_attend(dibs__cluster_doorbell *cd, int slot);
 
 #endif

@@ -1,6 +1,8 @@
-/* cluster_listener.c - one listener of a doorbell in a cluster: its thread and its connection.
+/* cluster_listener.c - one listener of a doorbell in a cluster: its thread and
+ * its connection.
  *
- * Owns the connection. What it is to hear is changed by others, who wake it. */
+ * Owns the connection. Other threads change its list of channels, and wake
+ * it. */
 /* SPDX-License-Identifier: MIT */
 #include "store/redis/bell/cluster_listener.h"
 #include "base/event.h"
@@ -8,11 +10,12 @@
 #include <poll.h>
 #include <stdio.h>
 
-/* How long one that is not needed any more hears on, and nothing may be heard before
- * the ordinary channel is offered to another. */
+/* How long a listener without channels stays connected, and how long it hears
+ * nothing before it offers the ordinary channel to another. */
 enum { LINGER_MS = 1000, OFFER_MS = 2000 };
 
-/* Sends a command about the channel of a slot; its reply is heard. */
+/* Sends a command about the channel of a slot. The reply comes like any
+ * other. */
 static dibs_status
 send_slot_command(const dibs__cluster_listener *ls, dibs__conn *cn,
                   const char *command, int slot, dibs_error *err)
@@ -32,8 +35,8 @@ send_slot_command(const dibs__cluster_listener *ls, dibs__conn *cn,
                            err);
 }
 
-/* Takes one channel of the listener from a stage to the next: its slot, -1 when there is
- * none at that stage. */
+/* Moves one channel of the listener from a stage to the next: its slot, -1 when
+ * no channel is at that stage. */
 static int
 advance_channel(dibs__cluster_listener *ls, dibs__stage from, dibs__stage to)
 {
@@ -64,7 +67,7 @@ static void look_ahead(dibs__cluster_listener *ls)
     pthread_mutex_unlock(&ls->all->mutex);
 }
 
-/* Until when to listen before there is something to be done. */
+/* The moment at which the listener has something else to do. */
 static dibsx_nsec
 limit_of(const dibs__cluster_listener *ls, dibsx_nsec heard_at)
 {
@@ -75,7 +78,7 @@ limit_of(const dibs__cluster_listener *ls, dibsx_nsec heard_at)
     return dibsx_after_ms(heard_at, DIBS__BELL_QUIET_MS);
 }
 
-/* Subscribes and unsubscribes as is wanted by now. */
+/* Subscribes and unsubscribes as the list of channels demands. */
 static dibs_status
 catch_up(dibs__cluster_listener *ls, dibs__conn *cn, dibs_error *err)
 {
@@ -102,7 +105,7 @@ catch_up(dibs__cluster_listener *ls, dibs__conn *cn, dibs_error *err)
     return rc;
 }
 
-/* Nothing more is to be listened to. */
+/* The listener has nothing to listen to. */
 static bool is_done(const dibs__cluster_listener *ls)
 {
     bool done;
@@ -113,9 +116,9 @@ static bool is_done(const dibs__cluster_listener *ls)
     return done;
 }
 
-/* Until nothing is to be listened to any more: DIBS_OK; the thread is to end:
- * DIBS_CANCELLED; or the connection is lost, as is one to a server that was taken
- * out of the cluster and hears nothing any more. */
+/* Listens. DIBS_OK: it has nothing to listen to any more. DIBS_CANCELLED: the
+ * thread must end. Other statuses: the connection is lost; so is one to a
+ * server that left the cluster and gets no messages any more. */
 static dibs_status
 listen_on(dibs__cluster_listener *ls, dibs__conn *cn, dibs_error *err)
 {
@@ -137,8 +140,8 @@ listen_on(dibs__cluster_listener *ls, dibs__conn *cn, dibs_error *err)
                 ls->offer_at = dibsx_after_ms(heard_at, OFFER_MS);
             asked = false;
         } else if (rc == DIBS_CANCELLED) {
-            /* In this order: what was set to stop it must not be cleared
-             * unseen. */
+            /* In this order: an event that was set to stop it must not be
+             * cleared unseen. */
             dibsx_event_clear(ls->wake_fd);
             if (ls->all->stopping)
                 return rc;
@@ -162,7 +165,7 @@ listen_on(dibs__cluster_listener *ls, dibs__conn *cn, dibs_error *err)
     return rc;
 }
 
-/* The ordinary channel may be anywhere, each time at the next server. */
+/* The ordinary channel may be at any server; each attempt uses the next one. */
 static dibs_status
 choose_server(dibs__cluster_listener *ls, dibsx_nsec deadline, dibs_error *err)
 {
@@ -220,8 +223,8 @@ connect_to(dibs__cluster_listener *ls, dibs__conn **out, dibs_error *err)
     return rc;
 }
 
-/* After a connection, or the attempt to make one. A place that was of no use is
- * kept in mind, so that it is not tried again at once. */
+/* Cleans up after a connection, or after an attempt to make one. The endpoint
+ * of a failed attempt is kept, so that it is not tried again at once. */
 static void end_connection(dibs__cluster_listener *ls, dibs_status rc)
 {
     dibs__cluster_doorbell *cd = ls->all;
@@ -278,8 +281,8 @@ static bool set_out(dibs__cluster_listener *ls)
     return busy;
 }
 
-/* Who has the ordinary channel rests until its next attempt is due, the others until
- * they are needed. */
+/* The listener of the ordinary channel waits until its next attempt is due, the
+ * others until they are woken. */
 static void wait_for_work(const dibs__cluster_listener *ls)
 {
     bool plain = dibs__cluster_listener_is_plain(ls);

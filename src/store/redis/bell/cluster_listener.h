@@ -1,14 +1,15 @@
-/* cluster_listener.h - one listener of a doorbell in a cluster, and what it shares with the others
- * (cluster_doorbell.h).
+/* cluster_listener.h - one listener of a doorbell in a cluster, and the state
+ * that listeners share (cluster_doorbell.h).
  *
- * A listener is a thread with a connection to one server, the master of its slots. It
- * sleeps without a connection when it has none:
+ * A listener is a thread with a connection to one server, the master of its
+ * slots. Without slots it sleeps, and has no connection:
  *
  *     sleep --> (slots) connect -> subscribe -> listen --> (lost, idle) --> sleep
  *
  * One of them has the ordinary channel as well and never sleeps. It begins at
- * whatever server; when it has no slots and hears nothing, it leaves that to one who
- * has some, so that one connection is enough for who waits long at one master. */
+ * any server. When it has no slots and hears nothing, it hands the ordinary
+ * channel to a listener that has slots: a client that waits long at one master
+ * then needs one connection. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_STORE_REDIS_BELL_CLUSTER_LISTENER_H
 #define DIBS_STORE_REDIS_BELL_CLUSTER_LISTENER_H
@@ -19,9 +20,9 @@
 
 enum {
     DIBS__CLUSTER_LISTENERS_MAX = 32
-}; /* masters beyond these are rung the ordinary way */
+}; /* masters beyond these use the ordinary channel */
 
-/* A slot that nobody asked for for this long is not listened to any more. */
+/* A slot for which no caller asked for this long is unsubscribed from. */
 #define DIBS__CLUSTER_LISTENER_IDLE (600 * DIBSX_SEC)
 
 typedef struct dibs__cluster_listener {
@@ -30,27 +31,28 @@ typedef struct dibs__cluster_listener {
     bool started;
     int wake_fd;
     dibs__endpoint
-        endpoint;     /* written by attend while idle, else by the thread */
-    bool busy;        /* connecting or connected */
-    bool changed;     /* what it is to hear has, since that was looked at */
-    dibsx_nsec until; /* it hears on for nothing; 0: for something */
+        endpoint; /* written by attend while idle, else by the thread */
+    bool busy;    /* connecting or connected */
+    bool changed; /* its list of channels has, since it last looked */
     dibsx_nsec
-        offer_at; /* the ordinary channel is offered to another; 0: not */
+        until; /* it has no channels and disconnects then; 0: it has some */
+    dibsx_nsec
+        offer_at; /* it offers the ordinary channel to another then; 0: never */
     dibs__backoff bo;
 } dibs__cluster_listener;
 
-/* One mutex guards all of it; it is not held while a server is spoken to. */
+/* One mutex guards all of it. No thread holds it while it talks to a server. */
 struct dibs__cluster_doorbell {
     dibs__redis_doorbell *bell;
     pthread_mutex_t mutex;
     atomic_bool stopping;
-    bool refused; /* the servers have no sharded channels, or not for us */
-    bool missed;  /* a connection was lost on which slots were listened to */
+    bool refused; /* the servers lack sharded channels, or forbid them */
+    bool missed;  /* a connection with subscribed slots was lost */
     _Atomic(dibs__cluster_listener *)
-        plain; /* has the ordinary channel, or is to get it */
+        plain; /* has the ordinary channel, or will subscribe to it */
     dibs__cluster_listener
-        *heir;        /* subscribes to it as well, to have it; NULL: none */
-    bool plain_heard; /* the ordinary channel is listened to */
+        *heir;        /* takes it over once it has subscribed; NULL: none */
+    bool plain_heard; /* the subscription to the ordinary channel is in force */
     dibs__cluster_listener listeners[DIBS__CLUSTER_LISTENERS_MAX];
     dibs__slot_channels channels;
 };
@@ -59,21 +61,21 @@ struct dibs__cluster_doorbell {
  * stop_fd of the bell are readable. */
 void *dibs__cluster_listener_main(void *arg);
 
-/* The rest of it is in cluster_replies.c. It has heard a reply: */
+/* The functions below are in cluster_replies.c. Handles a reply: */
 void dibs__cluster_listener_handle(dibs__cluster_listener *ls,
                                    const redisReply *reply);
 
-/* What it is to hear has changed. Locks: mutex. */
+/* Its list of channels has changed. Locks: mutex. */
 void dibs__cluster_listener_wake(dibs__cluster_listener *ls);
 
-/* A slot is not to be listened to any more. Locks: mutex. */
+/* Unsubscribes from a slot. Locks: mutex. */
 void dibs__cluster_doorbell_give_up(dibs__cluster_doorbell *cd,
                                     dibs__channel *ch);
 
 /* Offers the ordinary channel to a listener with slots, if there is one. */
 void dibs__cluster_doorbell_offer(dibs__cluster_doorbell *cd);
 
-/* Gives up slots that nobody asked for for long. */
+/* Unsubscribes from slots for which no caller asked for long. */
 void dibs__cluster_doorbell_forget_idle(dibs__cluster_doorbell *cd);
 
 static inline bool
@@ -82,7 +84,7 @@ dibs__cluster_listener_is_plain(const dibs__cluster_listener *ls)
     return ls->all->plain == ls;
 }
 
-/* What the list of channels calls it. */
+/* Its number in the list of channels. */
 static inline int
 dibs__cluster_listener_number(const dibs__cluster_listener *ls)
 {

@@ -1,4 +1,4 @@
-/* cluster_replies.c - what becomes of the channels of a doorbell in a cluster when
+/* cluster_replies.c - changes the channels of a doorbell in a cluster when
  * servers answer, and when nothing is heard.
  *
  * Owns nothing. Runs on the threads of the listeners (cluster_listener.c). */
@@ -45,8 +45,8 @@ void dibs__cluster_doorbell_offer(dibs__cluster_doorbell *cd)
     pthread_mutex_unlock(&cd->mutex);
 }
 
-/* The ordinary channel has a new listener. The old one hears on for a while, so that
- * nothing is lost unless it had been lost before. */
+/* The ordinary channel has a new listener. The old one stays subscribed for a
+ * while, so no further notice is lost. */
 static void take_over_plain(dibs__cluster_listener *ls)
 {
     dibs__cluster_doorbell *cd = ls->all;
@@ -65,8 +65,9 @@ static void take_over_plain(dibs__cluster_listener *ls)
         dibs__doorbell_report(&cd->bell->base, NULL);
 }
 
-/* What was rung while a connection was lost and the server did not know of it is
- * missed for good, so that who waits asks once it is listened to again. */
+/* Notices are lost if a server publishes them before it notices that the
+ * connection is gone. So waiters must ask once the slot is subscribed to
+ * again. */
 static void note_subscribed(dibs__cluster_listener *ls, int slot)
 {
     dibs__cluster_doorbell *cd = ls->all;
@@ -91,8 +92,8 @@ static void note_subscribed(dibs__cluster_listener *ls, int slot)
         dibs__doorbell_missed(&cd->bell->base);
 }
 
-/* By the server: the slot has been moved. Who is served next is rung the ordinary
- * way, so nothing is lost. */
+/* The server unsubscribed, as the slot has moved. Notices come on the ordinary
+ * channel meanwhile, so nothing is lost. */
 static void note_unsubscribed(dibs__cluster_listener *ls, int slot)
 {
     dibs__cluster_doorbell *cd = ls->all;
@@ -109,15 +110,15 @@ static void note_unsubscribed(dibs__cluster_listener *ls, int slot)
         dibs__cluster_doubt(cd->bell->cluster);
 }
 
-/* Whether it is of no use to try another slot or to try again. */
+/* Whether neither another slot nor another attempt can succeed. */
 static bool is_for_good(const char *error)
 {
     return strncmp(error, "NOPERM ", 7) == 0 ||
            strstr(error, "unknown command") != NULL;
 }
 
-/* Which of the commands was refused is not said; who asks again for a slot has it
- * subscribed to again. */
+/* The server does not say which command it refused. The next ask for a slot
+ * subscribes again. */
 static void note_refused(dibs__cluster_listener *ls, const char *error)
 {
     dibs__cluster_doorbell *cd = ls->all;

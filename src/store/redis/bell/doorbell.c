@@ -4,8 +4,8 @@
  *
  *     connect -> subscribe -> listen --> (lost) --> wait a while -> connect
  *
- * Whatever fails leads to another attempt, until fini. In a cluster there is no such
- * thread: the listeners (cluster_doorbell.c) listen. */
+ * After every failure the thread tries again, until fini. In a cluster there is
+ * no such thread: the listeners (cluster_doorbell.c) listen. */
 /* SPDX-License-Identifier: MIT */
 #include "store/redis/bell/doorbell.h"
 #include "base/rand.h"
@@ -37,7 +37,7 @@ void dibs__redis_doorbell_fini(dibs__redis_doorbell *bell)
     pthread_mutex_destroy(&bell->mutex);
 }
 
-/* Until the connection is lost, or the thread is to end: DIBS_CANCELLED. */
+/* Listens until the connection is lost. DIBS_CANCELLED: the thread must end. */
 static dibs_status
 listen_on(dibs__redis_doorbell *bell, dibs__conn *cn, dibs_error *err)
 {
@@ -119,7 +119,7 @@ static void *bell_main(void *arg)
     return NULL;
 }
 
-/* Whoever is to listen. */
+/* Starts the thread, or in a cluster the listeners. */
 static int start_listening(void *arg)
 {
     dibs__redis_doorbell *bell = arg;

@@ -1,8 +1,9 @@
 /* doorbell.h - the doorbell: a connection that listens to a channel of its own.
  *
- * Scripts publish to it. A thread hears them and keeps them until they are asked
- * for. Rings are hints: they are lost while the connection is. In a cluster it has
- * a channel for each slot besides (cluster_doorbell.h). */
+ * Scripts publish notices to it. A thread receives them and keeps them until
+ * the caller fetches them. Notices are hints: they are lost while there is no
+ * connection. In a cluster the bell has a channel for each slot besides
+ * (cluster_doorbell.h). */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_STORE_REDIS_BELL_DOORBELL_H
 #define DIBS_STORE_REDIS_BELL_DOORBELL_H
@@ -16,10 +17,10 @@ typedef struct dibs__redis_doorbell {
     dibs__connect connect;  /* to the server, or to the primary */
     dibs__cluster *cluster; /* NULL: none */
     struct dibs__cluster_doorbell
-        *cluster_doorbell; /* they listen there; NULL: the thread does */
+        *cluster_doorbell; /* its listeners; NULL: the thread listens */
     pthread_t thread;
     pthread_mutex_t mutex;
-    struct dibs__conn *cn; /* that is listened to; NULL: none. Locks: mutex */
+    struct dibs__conn *cn; /* the one that listens; NULL: none. Locks: mutex */
 } dibs__redis_doorbell;
 
 /* The caller owns the struct; end with fini, which waits for the thread. */
@@ -27,22 +28,21 @@ void dibs__redis_doorbell_init(dibs__redis_doorbell *bell,
                                const dibs__redis_conf *conf);
 void dibs__redis_doorbell_fini(dibs__redis_doorbell *bell);
 
-/* As bell_open and bell_hear of store/store.h. When the channel cannot be
- * listened to it is tried again in the background, and a later call may find it
- * open. */
+/* As bell_open and bell_hear of store/store.h. If the subscription fails, the
+ * thread tries again in the background, and a later call may find it open. */
 DIBS_MUST_CHECK dibs_status dibs__redis_doorbell_open(
     dibs__redis_doorbell *bell, dibsx_nsec deadline, int *fd, dibs_error *err);
 size_t dibs__redis_doorbell_hear(dibs__redis_doorbell *bell,
                                  dibs__notice *notices, size_t max);
 
-/* In a cluster: somebody asks for a name in this slot and may be rung for it, so
- * that it is worth being listened to there. Does not block. */
+/* In a cluster: a caller asks for a name in this slot and may get notices about
+ * it, so the bell subscribes there. Does not block. */
 void dibs__redis_doorbell_attend(dibs__redis_doorbell *bell, int slot);
 
-/* The connection is not to be used any more; another is made. Any thread. */
+/* Drops the connection and makes another. Any thread. */
 void dibs__redis_doorbell_drop(dibs__redis_doorbell *bell);
 
-/* What others ring this handle by, "-" when it is not open. */
+/* The address of this handle's bell, "-" when it is not open. */
 const char *dibs__redis_doorbell_address(dibs__redis_doorbell *bell);
 
 #endif

@@ -1,4 +1,4 @@
-/* slot_channels.c - which slots of a cluster a bell is listened to in. Pure. */
+/* slot_channels.c - the slots of a cluster that a bell subscribes to. Pure. */
 /* SPDX-License-Identifier: MIT */
 #include "store/redis/bell/slot_channels.h"
 

@@ -1,8 +1,9 @@
-/* cluster.c - the servers of a cluster: who serves which slot, and pipelines to them.
+/* cluster.c - the servers of a cluster: which one serves a slot, and pipelines
+ * to them.
  *
- * Owns the peers and the map; one mutex guards both, and is never held while a
- * server is spoken to. One thread at a time asks for the map, on a connection of
- * its own; others wait for what it learns. */
+ * Owns the peers and the map. One mutex guards both; no thread holds it while
+ * it talks to a server. One thread at a time asks for the map, on a connection
+ * of its own; others wait for the result. */
 /* SPDX-License-Identifier: MIT */
 #include "store/redis/cluster/cluster.h"
 #include "base/alloc.h"
@@ -15,18 +16,19 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The map is not asked for more often than this, and a server that does not
- * answer in this time is passed over for the next. */
+/* The map is fetched no more often than this, and if a server does not answer
+ * in this time, the next one is asked. */
 #define LEARN_EVERY (50 * DIBSX_MS)
 enum { ANSWER_MS = 500 };
 
 struct dibs__peer {
     dibs__peer *next;
     dibs__endpoint endpoint;
-    dibs__redis_conf conf; /* that of the cluster, with the place of this one */
+    dibs__redis_conf
+        conf; /* the configuration of the cluster, with this endpoint */
     dibs__pipeline *pipelines[DIBS__LANES];
     int calls;    /* under way */
-    bool failing; /* it was of no use the last time */
+    bool failing; /* its last use failed */
 };
 
 struct dibs__cluster {
@@ -38,7 +40,7 @@ struct dibs__cluster {
     dibsx_nsec learned_at; /* 0: never */
     dibs__topology map;
     dibs__peer *peers;
-    size_t next_server; /* that dibs__cluster_next() counts up */
+    size_t next_server; /* the counter of dibs__cluster_next() */
 };
 
 dibs_status dibs__cluster_new(const dibs__redis_conf *conf, dibs__cluster **out,
@@ -54,10 +56,10 @@ dibs_status dibs__cluster_new(const dibs__redis_conf *conf, dibs__cluster **out,
     cl->conf = conf;
     pthread_mutex_init(&cl->mutex, NULL);
     (void)dibsx_cond_init(&cl->learned);
-    /* Clients that were given the same hosts do not all turn to the first. */
+    /* Clients with the same hosts begin with different ones. */
     if (dibsx_random(&bits, sizeof(bits)))
         cl->next_server = bits;
-    /* Has them all computed now rather than in the first step. */
+    /* Computes all tags now rather than in the first step. */
     dibs__slot_tag(0, tag);
     return DIBS_OK;
 }
@@ -94,7 +96,8 @@ static bool is_member(const dibs__cluster *cl, const dibs__endpoint *endpoint)
     return false;
 }
 
-/* Takes the peers that are gone and idle out of the list. Locks: cl->mutex. */
+/* Removes the peers that left the cluster and are idle from the list. Locks:
+ * cl->mutex. */
 static dibs__peer *remove_gone(dibs__cluster *cl)
 {
     dibs__peer **at = &cl->peers;
@@ -323,7 +326,7 @@ bool dibs__cluster_has(dibs__cluster *cl, const dibs__endpoint *endpoint)
     return has;
 }
 
-/* What an error reply to CLUSTER SLOTS means. */
+/* Fails with the meaning of an error reply to CLUSTER SLOTS. */
 static dibs_status fail_refused(const char *reply, dibs_error *err)
 {
     if (strstr(reply, "cluster support disabled"))
@@ -349,7 +352,7 @@ ask_on(dibs__conn *cn, const dibs__endpoint *endpoint, dibsx_nsec deadline,
         rc = fail_refused(reply->str, err);
     else if (rc == DIBS_OK)
         rc = dibs__topology_read(reply, endpoint, map, err);
-    /* A server that was just started knows of nobody. */
+    /* A server that was just started knows no other. */
     if (rc == DIBS_OK && map->count == 0)
         rc = dibsx_fail(err, DIBS_UNAVAIL,
                         "no slot of the cluster is served yet");
@@ -383,9 +386,9 @@ static bool is_failing(const dibs__cluster *cl, const dibs__endpoint *endpoint)
     return peer && peer->failing;
 }
 
-/* Asks those that failed the last time, or the others, one after the other until
- * one answers. `rc` is how it stands so far: a failure that is not "out of reach"
- * stays. Locks: none. */
+/* Asks the servers that failed the last time, or the others, one after the
+ * other until one answers. `rc` is the result so far: a failure other than
+ * DIBS_UNAVAIL stays. Locks: none. */
 static dibs_status
 ask_some(dibs__cluster *cl, bool failing, dibsx_nsec deadline,
          dibs__topology *map, dibs_status rc, dibs_error *err)
@@ -418,7 +421,7 @@ ask_some(dibs__cluster *cl, bool failing, dibsx_nsec deadline,
     return rc;
 }
 
-/* Those that failed the last time are asked last, for they may not answer at all.
+/* Asks servers that failed the last time last, for they may not answer at all.
  * Locks: none. */
 static dibs_status ask_around(dibs__cluster *cl, dibsx_nsec deadline,
                               dibs__topology *map, dibs_error *err)
@@ -436,7 +439,7 @@ static bool knows_map(const dibs__cluster *cl, dibsx_nsec now)
            (!cl->doubted || now - cl->learned_at < LEARN_EVERY);
 }
 
-/* Puts the new map in place. Locks: cl->mutex. */
+/* Replaces the map. Locks: cl->mutex. */
 static void install_map(dibs__cluster *cl, const dibs__topology *map)
 {
     dibs__topology_fini(&cl->map);

@@ -1,7 +1,7 @@
-/* route.c - which pipeline serves a command.
+/* route.c - chooses the pipeline for a command.
  *
- * Owns the pipeline to the one server when there is no cluster. A journey through a
- * cluster lives on the stack of the thread that asks. */
+ * Owns the pipeline to the one server when there is no cluster. In a cluster
+ * the state of a call lives on the stack of the calling thread. */
 /* SPDX-License-Identifier: MIT */
 #include "store/redis/cluster/route.h"
 #include "base/alloc.h"
@@ -13,8 +13,8 @@
 #include <poll.h>
 #include <string.h>
 
-/* A referral is followed at once so often in a row; then, and after other
- * failures, there are pauses of up to these bounds, drawn at random. */
+/* This many redirections in a row are followed at once. Then, and after other
+ * failures, there are random pauses of up to these bounds. */
 enum { AT_ONCE = 4, PAUSE_FIRST_MS = 4, PAUSE_LAST_MS = 100 };
 
 static const char asking[] = "*1\r\n$6\r\nASKING\r\n";
@@ -31,17 +31,17 @@ typedef struct journey {
     const dibs__words *words;
     int slot; /* -1: any */
     dibsx_nsec deadline;
-    dibs__carry_fn *carry; /* NULL: the pipeline of the server does */
+    dibs__carry_fn *carry; /* NULL: the pipeline of the server sends it */
     void *carry_arg;
-    bool asks;             /* the next attempt goes to ... */
-    dibs__endpoint ask_at; /* ... with ASKING before it */
+    bool asks;             /* the next attempt goes to `ask_at` */
+    dibs__endpoint ask_at; /* with ASKING before the command */
     int referrals;
     int64_t pause_ms;
     dibsx_prng prng;
-    dibs_error why; /* the last attempt failed */
+    dibs_error why; /* the reason why the last attempt failed */
 } journey;
 
-/* What to do after an attempt. */
+/* The next action after an attempt. */
 typedef enum verdict { ARRIVED, AGAIN_NOW, AGAIN_LATER } verdict;
 
 dibs_status
@@ -107,7 +107,7 @@ dibs__cluster *dibs__route_cluster(const dibs__route *rt)
     return rt->cluster;
 }
 
-/* Sends ASKING and the command as one. */
+/* Sends ASKING and the command as one unit. */
 static dibs_status ask_there(const journey *jn, dibs__pipeline *pl,
                              redisReply **out, dibs_error *err)
 {
@@ -125,7 +125,7 @@ static dibs_status ask_there(const journey *jn, dibs__pipeline *pl,
     dibsx_free(bytes);
     if (rc != DIBS_OK)
         return rc;
-    /* Who may not say ASKING should hear of that, not of what follows from it. */
+    /* If ASKING is forbidden, report that and not its consequence. */
     if (replies[0]->type == REDIS_REPLY_ERROR &&
         replies[1]->type == REDIS_REPLY_ERROR) {
         *out = replies[0];
@@ -139,7 +139,8 @@ static dibs_status ask_there(const journey *jn, dibs__pipeline *pl,
     return DIBS_OK;
 }
 
-/* Sends to a peer, unless its pipeline knows that it is no use yet. */
+/* Sends to a peer. Fails at once while its pipeline waits for the next attempt
+ * to connect. */
 static dibs_status
 send_to(journey *jn, dibs__peer *peer, redisReply **out, dibs_error *err)
 {
@@ -165,7 +166,7 @@ static bool begins_with(const char *text, const char *code)
     return strncmp(text, code, strlen(code)) == 0;
 }
 
-/* What a reply from a peer means for the journey. */
+/* The next action after a reply from a peer. */
 static verdict
 judge_reply(journey *jn, const dibs__peer *peer, const redisReply *reply)
 {
@@ -223,7 +224,7 @@ static verdict attempt_call(journey *jn, dibs_status *rc, redisReply **out)
         vd = judge_reply(jn, peer, *out);
     else if (*rc == DIBS_UNAVAIL)
         vd = AGAIN_LATER;
-    /* Who did not answer, or not as hoped, may have been replaced. */
+    /* A peer that failed may have been replaced. */
     dibs__peer_failed(cl, peer, *rc == DIBS_UNAVAIL || *rc == DIBS_UNKNOWN);
     dibs__peer_drop(cl, peer);
     if (vd == AGAIN_LATER)
@@ -247,7 +248,7 @@ static bool pause_journey(journey *jn)
     return true;
 }
 
-/* A reply that is no answer; it says why there was none yet. */
+/* Keeps a reply that is no answer as the reason why there was none yet. */
 static dibs_status set_aside(journey *jn, redisReply **reply)
 {
     const char *text = (*reply)->str;
@@ -269,7 +270,7 @@ static dibs_status set_aside(journey *jn, redisReply **reply)
     return rc;
 }
 
-/* Goes to the server of a key, 0 for any. */
+/* Sends the command to the server of a key, 0 for any. */
 static dibs_status
 route_command(journey *jn, int key_at, redisReply **out, dibs_error *err)
 {

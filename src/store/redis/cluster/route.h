@@ -1,17 +1,17 @@
-/* route.h - which pipeline serves a command: the one place that decides.
+/* route.h - chooses the pipeline for a command; no other file does.
  *
- * One server has one pipeline, and everything goes there; likewise the primary that
- * sentinels name, which the pipeline follows. In a cluster the keys of a
+ * One server has one pipeline, and everything goes there; likewise the primary
+ * that sentinels name, which the pipeline follows. In a cluster the keys of a
  * command decide, and the route follows the cluster as it changes:
  *
- *   MOVED             the map is put right, and the command sent to where it says
+ *   MOVED             the map is corrected, and the command sent to the new server
  *   ASK               it is sent there this once, with ASKING before it
  *   TRYAGAIN, CLUSTERDOWN, LOADING, no connection
  *                     after a pause, which grows, it is tried again
  *
- * until the deadline, as long as it is certain that nothing was done. What was sent
- * and not answered is DIBS_UNKNOWN, as on one server. When no server of the cluster
- * answers at all, DIBS_UNAVAIL comes at once. */
+ * until the deadline, as long as it is certain that nothing was done. A command
+ * that was sent and not answered is DIBS_UNKNOWN, as on one server. When no
+ * server of the cluster answers at all, DIBS_UNAVAIL comes at once. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_STORE_REDIS_CLUSTER_ROUTE_H
 #define DIBS_STORE_REDIS_CLUSTER_ROUTE_H
@@ -36,30 +36,32 @@ void dibs__route_drop(dibs__route *rt);
 /* As dibs__pipeline_distrust(), for the server of a key. */
 void dibs__route_distrust(dibs__route *rt, const char *key, size_t len);
 
-/* The cluster that it leads into; NULL for one server. */
+/* The cluster; NULL for one server. */
 dibs__cluster *dibs__route_cluster(const dibs__route *rt);
 
-/* Sends a command whose word `key_at` is a key, which decides who serves it; 0 when
- * it has none and any server will do. Statuses as those of dibs__pipeline_call(). */
+/* Sends a command whose word `key_at` is a key, which decides the server; 0
+ * when it has none and any server will do. Statuses as those of
+ * dibs__pipeline_call(). */
 DIBS_MUST_CHECK dibs_status dibs__route_call(dibs__route *rt,
                                              const dibs__part *part,
                                              const dibs__words *words,
                                              int key_at, dibsx_nsec deadline,
                                              redisReply **out, dibs_error *err);
 
-/* Sends a command to one server of the cluster and nowhere else; to the one there
- * is when there is no cluster. */
+/* Sends a command to one server of the cluster and nowhere else; without a
+ * cluster to the only one. */
 DIBS_MUST_CHECK dibs_status dibs__route_call_at(
     dibs__route *rt, const dibs__endpoint *endpoint, const dibs__words *words,
     dibsx_nsec deadline, redisReply **out, dibs_error *err);
 
-/* Sends a command to the server at a place by other means than a pipeline; `asking`:
- * with ASKING right before it. Statuses as those of dibs__pipeline_call(). */
+/* Sends a command to the server at an endpoint by other means than a pipeline;
+ * `asking`: with ASKING right before it. Statuses as those of
+ * dibs__pipeline_call(). */
 typedef dibs_status
 dibs__carry_fn(void *arg, const dibs__endpoint *endpoint, bool asking,
                dibsx_nsec deadline, redisReply **out, dibs_error *err);
 
-/* As dibs__route_call(), in a cluster, with a command that is carried. */
+/* As dibs__route_call(), in a cluster; `carry` sends the command. */
 DIBS_MUST_CHECK dibs_status dibs__route_carry(dibs__route *rt,
                                               const dibs__words *words,
                                               int key_at, dibs__carry_fn *carry,
@@ -67,8 +69,8 @@ DIBS_MUST_CHECK dibs_status dibs__route_carry(dibs__route *rt,
                                               redisReply **out,
                                               dibs_error *err);
 
-/* As dibs__pipeline_unit(), to the server of a slot, once: who is referred elsewhere
- * has that as its reply. */
+/* As dibs__pipeline_unit(), to the server of a slot, once: a redirection is the
+ * reply. */
 DIBS_MUST_CHECK dibs_status dibs__route_unit(dibs__route *rt, int slot,
                                              const char *bytes, size_t len,
                                              int count, dibsx_nsec deadline,

@@ -60,7 +60,7 @@ static bool is_host(const char *text, size_t len)
     return true;
 }
 
-/* "?" stands for a server whose place is not known: then *known is false. */
+/* "?" stands for a server with an unknown endpoint: then *known is false. */
 static bool read_endpoint(const redisReply *node, const dibs__endpoint *asked,
                           dibs__endpoint *out, bool *known)
 {

@@ -1,7 +1,7 @@
 -- acquire.lua - asks for a lease.
 -- KEYS: lock party queue place fence
 -- ARGV: owner ttl_ms who [bell flags [mode permits capacity priority]]
---       bell is "-" when there is none, with "+" to be told when others are refused;
+--       bell is "-" when there is none, with "+" for a notice when others are refused;
 --       flags are "q" to join the queue and "b" to barge
 -- Answers the fence when a free name was granted, else a list:
 --   OK fence left_ms claim | BUSY fence left_ms queued ahead who
@@ -66,7 +66,7 @@ local function refuse()
 end
 
 if mine and not mine.left then
-    -- A write, so that who waits for replicas next waits for what made it mine.
+    -- A write, so that a wait for replicas covers the write that made it mine.
     extend_lock()
     serve()
     settle()
@@ -79,7 +79,7 @@ if mine or record == 't' then
     return {LOST}
 end
 
--- All who hold or wait are of one kind.
+-- All holders and waiters are of one kind.
 local other = roll.holders[1] or head()
 
 if other and other.capacity ~= asker.capacity then

@@ -1,8 +1,8 @@
 -- acquire_all.lua - asks for several names, each exclusively: all or none.
 -- KEYS: fence, then for each lock party queue place
 -- ARGV: for each owner ttl_ms who bell priority
--- Answers OK and for each fence left_ms claim, or what is with the first that
--- cannot be had:
+-- Answers OK and for each fence left_ms claim, or the refusal of the first name
+-- that is not free:
 --   BUSY which fence left_ms ahead who | LOST which | MISMATCH which capacity
 local call = redis.call
 
@@ -39,8 +39,8 @@ local function refuse(i)
             call('ZCOUNT', queue, '-inf', '+inf'), first and first.who or ''}
 end
 
--- Why a name cannot be had, or nil when it can. One that is held by who asks
--- takes the place of its ask.
+-- The refusal of a name, or nil when it is free. If the asker holds it, its lease
+-- replaces its ask.
 local function look(i)
     local ask = asks[i]
 

@@ -1,7 +1,7 @@
 -- append.lua - adds an entry to a log.
 -- KEYS: log fence
 -- ARGV: keep data
--- Answers its position. The entry has its time beside it when it is another: a
+-- Answers its position. If its time differs from that, the entry has it too: a
 -- position may run ahead of the clock.
 local call = redis.call
 

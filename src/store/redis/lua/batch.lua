@@ -1,11 +1,11 @@
--- batch.lua - grants free names to many who ask for one each, and gives up many
--- leases, each as alone does.
--- KEYS: fence, for each who asks lock party, for each who gives up lock
--- ARGV: how many ask; for each of them the same number of words: owner ttl_ms who
---       [bell flags]; for each who gives up owner
--- Answers to each who asks the fence, or nil when it is for acquire to do: the
--- name is held, or somebody waits for it or has left it. To each who gives up OK,
--- or BUSY when it is for release to do.
+-- batch.lua - grants free names to many askers, one each, and releases many
+-- leases, each as release_unqueued does.
+-- KEYS: fence, for each asker lock party, for each release lock
+-- ARGV: the number of askers; for each of them the same number of words: owner
+--       ttl_ms who [bell flags]; for each release owner
+-- Answers to each asker the fence, or nil when acquire must do it: the name has a
+-- holder, a waiter or a tombstone. To each release OK, or BUSY when release must
+-- do it.
 local call = redis.call
 
 --include fence
@@ -14,7 +14,7 @@ local asking = tonumber(ARGV[1])
 local count = #KEYS - 1 - asking
 local answers = {}
 
--- Before anything is given up: only this part can fail.
+-- Before any release: only this part can fail.
 if asking > 0 then
     local width = (#ARGV - 1 - count + asking) / asking
     local fence = next_fences(KEYS[1], call('TIME'), asking)

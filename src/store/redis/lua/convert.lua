@@ -1,4 +1,4 @@
--- convert.lua - turns a lease into another mode, or over to another owner.
+-- convert.lua - converts a lease to another mode, or transfers it to another owner.
 -- KEYS: lock party queue place fence
 -- ARGV: owner fence mode to_owner ttl_ms
 -- Answers OK fence left_ms | BUSY who, when others share it | LOST | INVALID why
@@ -25,17 +25,17 @@ local function turned(holder)
 end
 
 if not mine or mine.left or mine.fence ~= fence then
-    -- An earlier request may have done it, whose answer was lost.
+    -- An earlier request may have done it, and its answer was lost.
     if heir and not heir.left and heir.mode == mode and
        tonumber(heir.fence) > tonumber(fence) then
-        -- A write, so that replicas which are waited for next have that one too.
+        -- A write, so that a wait for replicas covers the earlier one too.
         extend_lock()
         return turned(heir)
     end
     return answer(LOST)
 end
 
--- The new owner has no part in the name yet, and has not left it.
+-- The new owner must be no party of the name, and have no tombstone.
 local record = moved and call('HGET', party, to_owner)
 
 if (mine.mode == PERMITS) ~= (mode == PERMITS) then

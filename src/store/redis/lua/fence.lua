@@ -1,5 +1,5 @@
 -- fence.lua - the next fences of the database: from max(watermark + 1, time in
--- us) on. Part of other scripts. Wants `call`; `time` is what TIME answered.
+-- us) on. Part of other scripts. Needs `call`; `time` is the reply to TIME.
 local format = string.format
 
 -- Numbers are exact below 2^53, and the year 2255.

@@ -1,25 +1,25 @@
 -- grant.lua - the grant rule of src/store/grant.c, over the keys of one name.
--- Part of other scripts, which call enter() first. Wants `call`.
+-- Part of other scripts, which call enter() first. Needs `call`.
 --
---   lock   hash: who holds
---   party  hash: owner -> who waits ("w ...") or has left ("t"), and "seq"
+--   lock   hash: the holders
+--   party  hash: owner -> a waiter ("w ...") or a tombstone ("t"), and "seq"
 --   queue  sorted set: waiters as they are served, seq .. owner by -priority
 --   place  sorted set: owner by the end of its place or tombstone, in us
 --
--- Memory may be short only for who asks: every other step begins with a write
--- that takes none, after which a script runs to its end.
+-- Only an ask may fail for want of memory: every other step begins with a write
+-- that needs none, after which a script runs to its end.
 --include fence
 local CLAIM_MS, PLACE_MS, TOMB_MS = 3000, 3000, 10000
 local EXCLUSIVE, SHARED, PERMITS = '0', '1', '2'
 local OK, BUSY, LOST, STALE, NOTFOUND, MISMATCH = 0, 1, 3, 4, 5, 6
 local INVALID = 18
-local CHUNK = 500 -- so many words fit into a call
+local CHUNK = 500 -- words that fit into a call
 local FOREIGN = {err = 'FOREIGN the key holds something that is not a lock'}
 
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
 local lock, party, queue, place, watermark
-local roll -- who holds, by owner and in `holders`
+local roll -- the holders, by owner and in `holders`
 
 local function add(holder)
     roll[holder.owner] = holder
@@ -43,8 +43,8 @@ local function remove(holder)
     roll.exclusive = false
 end
 
--- An exclusive holder is the whole hash, and its time is that of the key. One
--- whose time was taken away by hand has some until it is renewed.
+-- An exclusive holder is the whole hash, and its time is that of the key. If a
+-- person removed the expiry, the holder has some time until it is renewed.
 local function read_exclusive(at)
     local owner, mark = at.owner:match('^(%x+)(.*)$')
     local left_ms = call('PTTL', lock)
@@ -173,7 +173,7 @@ local function settle()
     end
 end
 
--- The keys of the parties outlive who was added last. Each may be new.
+-- The keys of the parties outlive the party that was added last. Each may be new.
 local function outlast(span_ms)
     local left_ms = call('PTTL', party)
 
@@ -196,7 +196,7 @@ local function extend_lock()
 end
 
 -- The owner of an exclusive lease with its marks. One that has any is not equal
--- to the owner alone, so that release and renewal go the long way.
+-- to the owner alone, so that release and renewal use the long script.
 local function marked(holder)
     local owner = holder.owner
 
@@ -219,7 +219,7 @@ local function write_mark(holder)
     end
 end
 
--- Writes what has changed of a holder.
+-- Writes the changed fields of a holder.
 local function write_holder(holder)
     local state = holder.left and 'left' or holder.claim and 'claim' or 'held'
 
@@ -255,8 +255,8 @@ local function write_new(holder)
     extend_lock()
 end
 
--- A bell is its address or "-", and "+" for who wants to be told when others are
--- refused.
+-- A bell is its address or "-", followed by "+" if the holder wants a notice when
+-- others are refused.
 local function address(holder)
     return holder.bell:match('^%x+')
 end
@@ -272,7 +272,7 @@ local function ring_here(bell, text)
     return type(heard) == 'number' and heard > 0
 end
 
--- A ring is a hint: whether it can be sent changes nothing.
+-- A notice is a hint: whether it can be sent changes nothing.
 local function ring(holder, news)
     local bell = address(holder)
     local text = bell and holder.owner .. ' ' .. news .. ' ' .. holder.fence
@@ -286,8 +286,9 @@ local function tells(holder)
     return holder.bell:sub(-1) == '+'
 end
 
--- Somebody was refused: `asker`, if that is one of the holders. Who has just come
--- from the queue is told of that first, and hears of waiters when it renews.
+-- An ask was refused: that of `asker`, if it is one of the holders. A holder that
+-- has just come from the queue gets the notice of its grant first, and learns of
+-- waiters when it renews.
 local function tell(asker)
     for _, holder in ipairs(roll.holders) do
         if tells(holder) and not holder.left and not holder.seq and
@@ -326,7 +327,7 @@ local function fits(waiter)
     return #roll.holders == 0
 end
 
--- Who is first in the queue, or nil.
+-- The first waiter of the queue, or nil.
 local function head()
     while true do
         local first = call('ZRANGE', queue, '0', '0')[1]
@@ -352,13 +353,13 @@ local function first_to_end()
     return first
 end
 
--- How long it may take until a holder, if there is one, has ended.
+-- The time until a holder, if there is one, has ended at the latest.
 local function wait_ms(holder)
     return holder and math.max(1, math.ceil((holder.till - now) / 1000)) or 0
 end
 
--- Serves the queue from its head. One who asks and is not in it comes after
--- all of its priority.
+-- Serves the queue from its head. An asker that is not in it comes after all of
+-- its priority.
 local function serve(asker)
     while not roll.exclusive do
         local waiter = head()

@@ -1,4 +1,4 @@
--- grant_free.lua - grants a free name to who asks plainly. Part of other scripts; wants
+-- grant_free.lua - grants a free name to a plain ask. Part of other scripts; needs
 -- `call` and `fence_key`. KEYS: lock party ...; ARGV: those of acquire.
 --include write_holder
 if not ARGV[6] and call('EXISTS', KEYS[1], KEYS[2]) == 0 then

@@ -1,7 +1,7 @@
--- inspect.lua - who holds names and who waits for them. Changes nothing.
+-- inspect.lua - the holders and waiters of names. Changes nothing.
 -- KEYS: for each lock party queue place
 -- Answers a list for each, 0 when the key is not a lock; a list has for each
--- holder and then for each waiter, as they are served:
+-- holder and then for each waiter, in the order of service:
 --   owner state mode permits capacity priority fence ttl_ms age_ms left_ms who
 local call = redis.call
 

@@ -1,6 +1,6 @@
 -- quorum_grant.lua - asks a node of a quorum for a lease under a fence: for a name,
--- or for one of its slots, each of which is held by one. A permit has its slot where
--- others have a priority, which nobody has here.
+-- or for one of its slots, each of which has one holder. A permit has its slot in
+-- the field of the priority, which a quorum does not use.
 -- KEYS: lock party queue place fence node
 -- ARGV: run durable longest_ms owner ttl_ms who fence capacity slot ["fill"]
 --       capacity and slot are 0 for the name itself; with "fill" the fence is the
@@ -63,8 +63,8 @@ end
 
 local other = holder_of()
 
--- Only where the owner has another slot for certain may it be moved: a late request
--- for the one that it asked for first is not to do so.
+-- An owner moves only if it certainly has another slot: a late request for the
+-- slot that it asked for first must not move it.
 if mine and not mine.left and (mine == other or fill and not other) then
     if fill and not is_ahead(proposed) then
         mine.priority = slot

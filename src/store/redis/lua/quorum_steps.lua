@@ -1,5 +1,5 @@
--- quorum_steps.lua - whether this node of a quorum votes, and what it says with each
--- answer. Part of other scripts. Wants what grant.lua has.
+-- quorum_steps.lua - whether this node of a quorum votes, and its report on itself
+-- with each answer. Part of other scripts. Needs grant.lua.
 --
 --   node   hash: "run" id of the server when it was last asked, "from" when it
 --          votes, in us, "longest" ttl of any client in ms, "durable", and the
@@ -17,10 +17,10 @@ local function is_ahead(fence)
     return tonumber(fence) > now + AHEAD_MS * 1000
 end
 
--- A node that was started, or emptied, since it was last asked votes when no lease
--- that it may have forgotten can last. That counts from this ask: the uptime that the
--- server tells follows its wall clock, which may have been set since the start. One
--- that wrote everything down has forgotten nothing.
+-- A node that was started, or emptied, since the last ask votes once every lease
+-- that it may have forgotten has ended. The wait counts from this ask: the uptime
+-- of the server follows its wall clock, which may have been set since the start. A
+-- node that wrote everything down has forgotten nothing.
 local function first_vote(kept, durable, longest_ms)
     if kept and durable == '1' then
         return 0
@@ -29,8 +29,8 @@ local function first_vote(kept, durable, longest_ms)
 end
 
 -- The status of a vote: OK, STALE when the asker means an earlier run of the
--- server, or REFUSED. When the clock was set back it had been ahead, and leases
--- have ended too early.
+-- server, or REFUSED. If the clock was set back it had been ahead, and leases have
+-- ended too early.
 local function may_vote(node, voter_run, durable, longest_ms)
     local at = call('HMGET', node, 'run', 'from', 'longest', 'durable', 'seen')
     local longest = math.max(tonumber(longest_ms), tonumber(at[3] or 0))
@@ -54,7 +54,7 @@ local function may_vote(node, voter_run, durable, longest_ms)
     return votes_from > now and REFUSED or OK
 end
 
--- A fence was given here or elsewhere: none below it is given any more.
+-- A fence was given here or elsewhere: this node gives none below it any more.
 local function heed(fence)
     local last = call('GET', watermark)
 
@@ -63,8 +63,8 @@ local function heed(fence)
     end
 end
 
--- The least fence from one on that a slot may have; 0 is the name itself. Slots have
--- fences of their own, so that two which are held together never have the same.
+-- The least fence, from a given one on, that a slot may have; 0 is the name itself.
+-- Slots have fences of their own: two slots never have the same one.
 local function fence_of(slot, least)
     if slot == 0 then
         return int(least)
@@ -93,7 +93,7 @@ local function agree(holder, fence, ttl_ms)
     end
 end
 
--- What every answer begins with.
+-- The beginning of every answer.
 local function say(status)
     return {status, int(now), math.ceil(math.max(0, votes_from - now) / 1000)}
 end

@@ -1,4 +1,4 @@
--- release.lua - gives up whatever an owner has.
+-- release.lua - ends the lease, the wait or the claim of an owner.
 -- KEYS: lock party queue place fence
 -- ARGV: owner [unanswered keep_ms]
 -- Answers OK, or LOST when it had no lease.
@@ -20,7 +20,7 @@ local unanswered = ARGV[2] == '1'
 local keep_ms = tonumber(ARGV[3] or 0)
 local mine = roll[owner]
 
--- A ghost that is left again keeps its time.
+-- A second release of a ghost does not change its time.
 local function haunt()
     if not mine.left then
         mine.till = now + keep_ms * 1000

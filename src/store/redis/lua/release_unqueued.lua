@@ -1,8 +1,8 @@
--- release_unqueued.lua - gives up a lease that nobody is known to wait for.
+-- release_unqueued.lua - releases a lease without a known waiter.
 -- KEYS: lock
 -- ARGV: owner
--- Answers OK, or BUSY when it is for release to do: the lease is marked, of
--- another kind, or gone.
+-- Answers OK, or BUSY when release must do it: the lease is marked, of another
+-- kind, or gone.
 if redis.call('HGET', KEYS[1], 'owner') == ARGV[1] then
     redis.call('DEL', KEYS[1])
     return 0

@@ -1,8 +1,8 @@
 -- renew.lua - renews many leases, each by owner and fence.
 -- KEYS: fence, then for each lock party queue place
--- ARGV: for each owner fence ttl_ms; bell of who renews
+-- ARGV: for each owner fence ttl_ms; bell of the client that renews
 -- Answers for each -1 when it is lost, else twice the time left in ms, plus one
--- when somebody waits.
+-- when there is a waiter.
 local call = redis.call
 local answers = {}
 local others = {}
@@ -32,7 +32,8 @@ end
 --include grant
 local bell = ARGV[#ARGV]
 
--- Whoever renews is who listens: one that was handed on has no bell until then.
+-- The client that renews is the one that listens: a lease that was transferred has
+-- no bell until then.
 local function hear(mine)
     if bell ~= '-' and bell ~= address(mine) then
         mine.bell = tells(mine) and bell .. '+' or bell

@@ -1,8 +1,8 @@
--- renew_one_key.lua - renews one lease by the key of its lock alone. For a cluster that is
--- moving the slot of the name, when no script with several keys is let in.
+-- renew_one_key.lua - renews one lease by the key of its lock alone. While a cluster
+-- moves the slot of the name, it refuses scripts with several keys.
 -- KEYS: lock
 -- ARGV: owner fence ttl_ms
--- Answers the time left in ms, or -1 when it is for renew to say.
+-- Answers the time left in ms, or -1 when only renew knows.
 local call = redis.call
 
 --include grant

@@ -1,4 +1,4 @@
--- value_info.lua - what is known of values beside their bytes.
+-- value_info.lua - version, expiry and length of values.
 -- KEYS: value...
 -- Answers version, time left in ms (-1: for ever) and length for each; a version
 -- of "0" when there is none.

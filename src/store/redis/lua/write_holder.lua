@@ -1,5 +1,5 @@
--- write_holder.lua - writes down the holder of a free name, as few words as can be. Part
--- of other scripts. Wants `call`. A ttl is written only when it is not 30 s.
+-- write_holder.lua - writes the holder of a free name, in as few words as possible.
+-- Part of other scripts. Needs `call`. A ttl is written only when it is not 30 s.
 local function hold(lock, fence, owner, ttl_ms, who, bell)
     if ttl_ms == '30000' then
         call('HSET', lock, 'owner', owner, 'fence', fence, 'who', who)

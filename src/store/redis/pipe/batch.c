@@ -1,4 +1,4 @@
-/* batch.c - the commands of several threads, put together as one. Pure. */
+/* batch.c - the commands of several threads, sent as one. Pure. */
 /* SPDX-License-Identifier: MIT */
 #include "store/redis/pipe/batch.h"
 #include <stdio.h>

@@ -1,13 +1,13 @@
-/* batch.h - the commands of several threads, put together as one. Pure.
+/* batch.h - the commands of several threads, sent as one. Pure.
  *
- * A batch is one script that does for many what others do for one, so that the
- * server reads, looks up and counts once. It has two parts: members of the first
- * bring the same number of words each, as do those of the second. Its keys are one
- * for all and then those of each member; its words are the number of members in
- * the first part and then those of each. It answers a list with an item for each;
- * nil says that the command of this member has to be sent for itself, and so does
- * an error for all of them. Whoever takes part must bear that its step is done by
- * the batch and then asked for once more. */
+ * A batch is one script that runs the step of many members, so that the server
+ * reads, looks up and counts once. It has two parts; the members of a part have
+ * the same number of words each. Its keys are one for all and then the keys of
+ * each member; its words are the number of members in the first part and then
+ * the words of each member. It answers a list with an item for each member. An
+ * item that is nil says that this member's command must be sent by itself; an
+ * error says so for all of them. A member's step must be safe to run twice: in
+ * a batch and then once more. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_STORE_REDIS_PIPE_BATCH_H
 #define DIBS_STORE_REDIS_PIPE_BATCH_H
@@ -16,7 +16,7 @@
 #include "store/redis/wire/driver.h"
 #include "store/redis/wire/resp.h"
 
-/* The server does nothing else meanwhile: 5 us for each member, or so. */
+/* The server does nothing else meanwhile: about 5 us for each member. */
 enum { DIBS__BATCH_MAX = 16 };
 
 typedef struct dibs__batch {
@@ -26,18 +26,18 @@ typedef struct dibs__batch {
     const char *shared; /* the key for all; NULL: there is none */
 } dibs__batch;
 
-/* How the command of another script takes part. */
+/* How the command of another script becomes a member. */
 typedef struct dibs__part {
     const dibs__batch *batch;
     bool second;
-    int key_at; /* words of a command that are keys of the member, */
+    int key_at; /* words of a command that are keys of the member */
     int key_count;
-    int rest_at; /* ... and from here on its further words */
+    int rest_at; /* the first of its further words */
 } dibs__part;
 
-/* What a command brings to a batch: parts of its bytes, which are borrowed. */
+/* A command as a member: parts of its bytes, which are borrowed. */
 typedef struct dibs__member {
-    const dibs__part *part; /* NULL: it is sent for itself */
+    const dibs__part *part; /* NULL: the command is sent by itself */
     const char *keys;
     size_t keys_len;
     const char *rest;
@@ -52,18 +52,18 @@ void dibs__member_init(dibs__member *mb, const dibs__part *part,
 /* Whether both can be in one batch. */
 bool dibs__member_fits(const dibs__member *mb, const dibs__member *other);
 
-/* Appends the command of `count` members that fit, those of the first part before
- * the others. `whole`: with the text of the script, as the server does not have
- * it. */
+/* Appends the command of `count` members that fit, the members of the first
+ * part before the others. `whole`: with the text of the script, as the server
+ * does not have it. */
 void dibs__batch_put(const dibs__member *const *members, int count, bool whole,
                      dibsx_buf *out);
 
-/* Whether a reply is an answer to `count` members; if not, the batch may have done
+/* Whether a reply answers `count` members; if not, the batch may have done
  * anything. */
 bool dibs__batch_is_answer(const redisReply *reply, int count);
 
-/* Takes the answer to a member out of that to all; NULL when there is none for it.
- * Free it with dibs__reply_free(). */
+/* Takes a member's answer out of the reply; NULL when it has none for it. Free
+ * it with dibs__reply_free(). */
 redisReply *dibs__batch_take(redisReply *reply, int i);
 
 #endif

@@ -1,4 +1,4 @@
-/* connect.c - how a connection to the server is made.
+/* connect.c - connects to a server.
  *
  * Owns the resolver of its host. Runs on the thread that connects. */
 /* SPDX-License-Identifier: MIT */

@@ -1,7 +1,7 @@
-/* pending.h - commands that are under way on a pipeline, and lines of them.
+/* pending.h - pending commands of a pipeline, and queues of them.
  *
- * A request lives on the stack of the thread that waits for it; the mutex of its
- * pipeline guards it and the line that it stands in. */
+ * A pending command lives on the stack of the thread that waits for it. The
+ * mutex of its pipeline guards it and the queue that it is in. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_STORE_REDIS_PIPE_PENDING_H
 #define DIBS_STORE_REDIS_PIPE_PENDING_H
@@ -12,23 +12,23 @@
 #include "store/redis/pipe/batch.h"
 
 typedef struct dibs__pending {
-    dibsx_fifo_node queued; /* the first member: its place in a line */
+    dibsx_fifo_node queued; /* the first member: its node in a queue */
     dibsx_park park;
     const char *bytes;
     size_t len;
-    int due; /* replies: one to each command in `bytes`, */
-    int got; /* ... of which so many are in `replies` */
+    int due; /* replies to expect: one to each command in `bytes` */
+    int got; /* replies that are in `replies` */
     redisReply **replies;
-    dibs__member member; /* how it takes part in a batch */
-    int batch_count;     /* in flight: members whose first it is, or 1 */
-    bool unsure;         /* a batch may have done it */
-    uint64_t start; /* in flight: the place of its first byte in the stream */
+    dibs__member member; /* its part in a batch */
+    int batch_count;     /* in flight, of the first of a batch: members; or 1 */
+    bool unsure;         /* a batch that failed may have run it */
+    uint64_t start; /* in flight: the offset of its first byte in the stream */
     dibsx_nsec deadline;
     dibs_status rc;
     dibs_error *err;
 } dibs__pending;
 
-/* The first of a line, the last, and the one behind another; NULL: none. */
+/* The first of a queue, the last, and the next one; NULL: none. */
 static inline dibs__pending *dibs__pending_first(const dibsx_fifo *fifo)
 {
     return (dibs__pending *)fifo->first;
@@ -50,9 +50,9 @@ static inline dibs__pending *dibs__pending_pop(dibsx_fifo *fifo)
     return (dibs__pending *)dibsx_fifo_pop(fifo);
 }
 
-/* Takes out the first, which is there, with all who can go along in one batch, none
- * when it is to go `alone`. They are of different threads, so their order does not
- * matter. */
+/* Takes out the first, which must be there, with all that fit into one batch
+ * with it; none when it goes `alone`. They belong to different threads, so
+ * their order does not matter. */
 void dibs__pending_gather(dibsx_fifo *queue, bool alone, dibsx_fifo *members);
 
 #endif

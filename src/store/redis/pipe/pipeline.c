@@ -1,33 +1,33 @@
-/* pipeline.c - one connection shared as a pipeline, driven by those who ask.
+/* pipeline.c - one connection shared as a pipeline, driven by its callers.
  *
- * Owns the connection, the requests under way (each lives on the stack of the
+ * Owns the connection, the pending commands (each lives on the stack of the
  * thread that waits for it) and the moment of the next attempt to connect.
  *
  *      call            send              reply
  *   ---------> queue --------> flight ---------> done
- *                ^               |  connection lost before any byte of it was
- *                +---------------+  given away (later: it is done, DIBS_UNKNOWN),
- *                                   or its batch could not answer for it
+ *                ^               |  connection lost before the kernel got a byte
+ *                +---------------+  of it (later: it is done, DIBS_UNKNOWN), or
+ *                                   its batch had no answer for it
  *
- *  1. While a request is queued or in flight, there is one leader: a thread in
- *     lead_until_done(), or one that was posted LEAD and is about to be there.
- *  2. Only the leader receives, connects, closes and ends requests of others.
- *  3. Requests in flight are in the order of their bytes, and so of replies.
+ *  1. While a command is queued or in flight, there is one leader: a thread in
+ *     lead_until_done(), or one that was posted LEAD and is about to enter it.
+ *  2. Only the leader receives, connects, closes and ends commands of others.
+ *  3. Commands in flight are in the order of their bytes, and so of replies.
  *  4. `writing`: one thread is giving `out` to the kernel, outside the mutex. The
  *     connection is not closed meanwhile.
- *  5. `broken`: nothing more is sent or taken; the leader closes it.
- *  6. A request in flight has `start`, the place of its first byte in the stream.
- *     It counts as given when that is below `given`, and while its batch is being
+ *  5. `broken`: nothing more is sent or received; the leader closes it.
+ *  6. A command in flight has `start`, the offset of its first byte in the stream.
+ *     It counts as given when that is below `given`, and while `out` is being
  *     written.
  *  7. The members of a batch are next to each other in flight, have one `start`
- *     and one reply; the first has their number. None leaves before the others
- *     unless the connection is broken.
- *  8. A request is answered for by one batch at most: for whom a batch could not
- *     answer goes alone, and is DIBS_UNKNOWN if it cannot and the batch failed.
- *  9. A request of several commands is one piece: it is sent, fails and is done as
- *     a whole, and stays in flight until its last reply.
- * 10. What a replica refused is queued again and the connection ends; replies that
- *     came with the refusal are handed out all the same.
+ *     and one reply; the first has their number. While the connection works,
+ *     none leaves before the others.
+ *  8. A command is in one batch at most. Without an answer from it the command is
+ *     sent alone; if that fails and the batch failed, it is DIBS_UNKNOWN.
+ *  9. A unit of several commands is one piece: it is sent, fails and is done as a
+ *     whole, and stays in flight until its last reply.
+ * 10. A command that a replica refused is queued again and the connection ends;
+ *     replies that came with the refusal are handed out all the same.
  */
 /* SPDX-License-Identifier: MIT */
 #include "store/redis/pipe/pipeline.h"
@@ -48,15 +48,16 @@
 enum {
     COMMAND_ON_STACK = 1024,
     COMMAND_MAX = 64 << 20, /* bytes */
-    CHUNK_BYTES = 64 << 10, /* given to the kernel at once, or one command */
-    OUT_KEPT = 256 << 10,   /* a larger buffer is given back after use */
-    REPLIES_MAX = 64,       /* replies handed out at once */
+    CHUNK_BYTES =
+        64 << 10, /* bytes given to the kernel at once, or one command */
+    OUT_KEPT = 256 << 10, /* a larger buffer is freed after use */
+    REPLIES_MAX = 64,     /* replies handed out at once */
     ROOM_MS = 20, /* a follower waits for room, and looks whether it leads */
     FEW_IN_FLIGHT = 4,
     MANY_QUEUED = 16
 };
 
-/* An idle connection is looked at after this long, before it is used again:
+/* An idle connection is checked after this long, before it is used again:
  * servers and middle boxes close them. */
 #define IDLE_LOOK (100 * DIBSX_MS)
 
@@ -78,14 +79,15 @@ struct dibs__pipeline {
     uint64_t out_total; /* bytes that were put into `out` on this connection */
     uint64_t given;
     dibsx_nsec used_at;
-    dibs_error why;     /* it broke, or could not be made */
-    dibs_status away;   /* what to answer until the next attempt is due */
-    dibsx_nsec lost_at; /* when there began to be no connection; 0: there is */
+    dibs_error why;     /* the reason why it broke, or could not be made */
+    dibs_status away;   /* the status until the next attempt is due */
+    dibsx_nsec lost_at; /* since when there is no connection; 0: there is one */
     dibs__backoff backoff;
 
-    /* Who is `writing` has these, or who holds the mutex when nobody is. */
+    /* For the thread that is `writing`; when none is, for the holder of the
+     * mutex. */
     dibsx_buf out;
-    size_t out_at; /* what comes before it is given */
+    size_t out_at; /* bytes before it are given */
 
     /* The leader's. */
     dibsx_park *asleep[REPLIES_MAX * DIBS__BATCH_MAX];
@@ -136,8 +138,8 @@ static bool is_done(dibs__pending *pd)
     return dibsx_park_look(&pd->park) == DONE;
 }
 
-/* Ends a request with a status and the reason in `why`. It may be gone as soon
- * as it was posted to. Locks: pl->mutex. */
+/* Ends a command with a status and the reason in `why`. Its memory may be gone
+ * as soon as it was posted to. Locks: pl->mutex. */
 static void
 fail_pending(dibs__pending *pd, dibs_status rc, const dibs_error *why)
 {
@@ -190,9 +192,9 @@ static bool was_given(const dibs__pipeline *pl, const dibs__pending *pd)
     return pl->writing || pd->start < pl->given;
 }
 
-/* A request's time is up. Runs on its own thread. Replies that come later would
- * be taken for those of others, so if it was sent the connection ends with it.
- * Locks: pl->mutex. */
+/* A command's time is up. Runs on its own thread. Another command would get its
+ * late reply, so if it was sent the connection ends with it. Locks:
+ * pl->mutex. */
 static void expire_pending(dibs__pipeline *pl, dibs__pending *pd)
 {
     dibs_status rc = DIBS_UNAVAIL;
@@ -213,8 +215,8 @@ static void expire_pending(dibs__pipeline *pl, dibs__pending *pd)
     fail_pending(pd, rc, &why);
 }
 
-/* Appends the command of one, or of a batch, to `out`; false when there was no
- * memory for it. Locks: pl->mutex. */
+/* Appends one command, or that of a batch, to `out`; false when memory was
+ * short. Locks: pl->mutex. */
 static bool append_command(dibs__pipeline *pl, const dibsx_fifo *members)
 {
     const dibs__pending *first = dibs__pending_first(members);
@@ -238,7 +240,7 @@ static bool append_command(dibs__pipeline *pl, const dibsx_fifo *members)
     return false;
 }
 
-/* Moves those whose command was put into `out` to flight. Locks: pl->mutex. */
+/* Moves commands that are in `out` to flight. Locks: pl->mutex. */
 static void move_to_flight(dibs__pipeline *pl, dibsx_fifo *members)
 {
     dibs__pending_first(members)->batch_count = (int)members->count;
@@ -250,9 +252,9 @@ static void move_to_flight(dibs__pipeline *pl, dibsx_fifo *members)
     }
 }
 
-/* Puts queued commands into `out`, which is empty. For whose command there is no
- * memory is ended by the leader, as it may have been made the next one.
- * Locks: pl->mutex. */
+/* Puts queued commands into `out`, which is empty. If memory is too short for a
+ * command, only the leader ends it, as its thread may have become the next
+ * leader. Locks: pl->mutex. */
 static void fill_out(dibs__pipeline *pl, bool leads)
 {
     dibsx_buf_reset(&pl->out);
@@ -276,7 +278,7 @@ static void fill_out(dibs__pipeline *pl, bool leads)
     }
 }
 
-/* All of `out` is given. */
+/* All of `out` is given: frees a large buffer. */
 static void release_out(dibs__pipeline *pl)
 {
     size_t max = pl->out.max;
@@ -289,7 +291,7 @@ static void release_out(dibs__pipeline *pl)
 }
 
 /* Gives a part of `out` to the kernel: the number of bytes, 0 when there was no
- * room, -1. Waits for room for wait_ms. Locks: pl->mutex, which it drops. */
+ * room, or -1. Waits for room for wait_ms. Locks: pl->mutex, which it drops. */
 static ssize_t write_some(dibs__pipeline *pl, int64_t wait_ms)
 {
     dibs__conn *cn = pl->cn;
@@ -317,21 +319,21 @@ static bool has_unsent(const dibs__pipeline *pl)
     return pl->out_at < pl->out.len;
 }
 
-/* Whether a follower sends. If not, the leader does after its next receive, for
- * which enough is under way. Locks: pl->mutex. */
+/* Whether a follower sends. If not, the leader does after its next receive:
+ * enough is in flight. Locks: pl->mutex. */
 static bool is_worth_sending(const dibs__pipeline *pl)
 {
     return pl->flight.count < FEW_IN_FLIGHT || pl->queue.count >= MANY_QUEUED;
 }
 
-/* Whether a follower goes on waiting for room: until its deadline, or until it is
- * to lead, and so to receive. */
+/* Whether a follower still waits for room: until its deadline, or until it must
+ * lead, and so receive. */
 static bool is_patient(dibs__pending *pd)
 {
     return dibsx_park_look(&pd->park) != LEAD && dibsx_now() < pd->deadline;
 }
 
-/* Sends what is queued, unless somebody is at it. A follower, whose request is
+/* Sends queued commands, if no other thread does. A follower, whose command is
  * `pd`, waits for room; the leader (NULL) must not, as it has to receive.
  * Locks: pl->mutex. */
 static void flush_out(dibs__pipeline *pl, dibs__pending *pd)
@@ -354,8 +356,9 @@ static void flush_out(dibs__pipeline *pl, dibs__pending *pd)
     }
 }
 
-/* Closes the connection. Who had nothing sent is queued again, to be sent on the
- * next one; the others do not know. Runs on the leader. Locks: pl->mutex. */
+/* Closes the connection. Commands of which nothing was sent are queued again
+ * for the next one; the others are DIBS_UNKNOWN. Runs on the leader. Locks:
+ * pl->mutex. */
 static void drop_connection(dibs__pipeline *pl)
 {
     dibsx_fifo unsent = {0};
@@ -381,7 +384,7 @@ static void drop_connection(dibs__pipeline *pl)
     dibs__backoff_failed(&pl->backoff, dibsx_now());
 }
 
-/* Wakes those whose replies were handed out. Locks: none. */
+/* Wakes the threads whose replies were handed out. Locks: none. */
 static void wake_all(dibs__pipeline *pl)
 {
     for (size_t i = 0; i < pl->asleep_count; i++)
@@ -389,8 +392,8 @@ static void wake_all(dibs__pipeline *pl)
     pl->asleep_count = 0;
 }
 
-/* Ends a request with its last reply; who sleeps is woken later.
- * Locks: pl->mutex. */
+/* Ends a command with its last reply; a sleeping thread is woken later. Locks:
+ * pl->mutex. */
 static void
 answer_pending(dibs__pipeline *pl, dibs__pending *pd, redisReply *reply)
 {
@@ -400,8 +403,8 @@ answer_pending(dibs__pipeline *pl, dibs__pending *pd, redisReply *reply)
         pl->asleep[pl->asleep_count++] = &pd->park;
 }
 
-/* Hands the reply of a batch to its members. For whom it has no answer is queued
- * again. Locks: pl->mutex. */
+/* Hands the reply of a batch to its members. A member without an answer is
+ * queued again. Locks: pl->mutex. */
 static void
 answer_batch(dibs__pipeline *pl, dibs__pending *first, redisReply *reply)
 {
@@ -427,8 +430,8 @@ answer_batch(dibs__pipeline *pl, dibs__pending *first, redisReply *reply)
     dibs__reply_free(reply);
 }
 
-/* A server that was the primary says that it is a replica now, and has done
- * nothing. Locks: pl->mutex. */
+/* Whether a server that was the primary says that it is a replica now; it has
+ * done nothing. Locks: pl->mutex. */
 static bool is_demotion(const dibs__pipeline *pl, const redisReply *reply)
 {
     return pl->connect.sentinel && reply->type == REDIS_REPLY_ERROR &&
@@ -446,7 +449,7 @@ static void break_demoted(dibs__pipeline *pl)
     break_off(pl, &why);
 }
 
-/* All who were refused are queued again, for the primary. Locks: pl->mutex. */
+/* Queues all refused commands again, for the primary. Locks: pl->mutex. */
 static void
 send_again(dibs__pipeline *pl, dibs__pending *first, redisReply *reply)
 {
@@ -461,10 +464,11 @@ send_again(dibs__pipeline *pl, dibs__pending *first, redisReply *reply)
     dibs__reply_free(reply);
 }
 
-/* Hands replies to those who wait longest. Locks: pl->mutex. */
+/* Hands replies to the commands that wait longest. Locks: pl->mutex. */
 static void hand_out(dibs__pipeline *pl, redisReply **replies, size_t count)
 {
-    bool usable = !pl->broken; /* and stays so when one of them ends it */
+    bool usable =
+        !pl->broken; /* and stays so if one of the replies breaks it */
 
     for (size_t i = 0; i < count; i++) {
         dibs__pending *pd = usable ? dibs__pending_first(&pl->flight) : NULL;
@@ -485,7 +489,7 @@ static void hand_out(dibs__pipeline *pl, redisReply **replies, size_t count)
             continue;
         }
         (void)dibs__pending_pop(&pl->flight);
-        /* Of several commands, the one before may have been done. */
+        /* The server may have run an earlier command of a unit. */
         if (demoted && pd->due == 1)
             send_again(pl, pd, replies[i]);
         else if (pd->batch_count > 1)
@@ -497,7 +501,7 @@ static void hand_out(dibs__pipeline *pl, redisReply **replies, size_t count)
         dibs__backoff_worked(&pl->backoff);
 }
 
-/* Takes the complete replies out of what was received. False when it failed. */
+/* Parses the complete replies of the received bytes. False when it failed. */
 static bool parse_replies(dibs__conn *cn, redisReply **replies, size_t *count,
                           dibs_error *why)
 {
@@ -513,8 +517,8 @@ static bool parse_replies(dibs__conn *cn, redisReply **replies, size_t *count,
     return ok;
 }
 
-/* With many under way the processors have better things to do than to look for an
- * answer. Locks: pl->mutex. */
+/* With many commands in flight spinning for an answer wastes the processor.
+ * Locks: pl->mutex. */
 static dibs__expect choose_expect(const dibs__pipeline *pl)
 {
     if (!pl->writing && has_unsent(pl))
@@ -522,9 +526,9 @@ static dibs__expect choose_expect(const dibs__pipeline *pl)
     return pl->flight.count == 1 ? DIBS__EXPECT_SOON : DIBS__EXPECT_INPUT;
 }
 
-/* Receives once and hands out what came. Sends what was queued meanwhile before
- * it wakes anybody, so that the server has work while the threads start. Runs on
- * the leader. Locks: pl->mutex, which it drops. */
+/* Receives once and hands out the replies. Sends newly queued commands before
+ * it wakes a thread, so that the server has work while the threads start. Runs
+ * on the leader. Locks: pl->mutex, which it drops. */
 static void receive_replies(dibs__pipeline *pl, dibsx_nsec deadline)
 {
     redisReply *replies[REPLIES_MAX];
@@ -553,16 +557,16 @@ static void receive_replies(dibs__pipeline *pl, dibsx_nsec deadline)
     } while (count == REPLIES_MAX);
 }
 
-/* A request that cannot be connected for in time. Locks: pl->mutex. */
+/* Fails a command whose deadline is before the next attempt to connect. Locks:
+ * pl->mutex. */
 static void fail_until_due(dibs__pipeline *pl, dibs__pending *pd)
 {
     (void)dibsx_fifo_remove(&pl->queue, &pd->queued);
     fail_pending(pd, pl->away, &pl->why);
 }
 
-/* The attempt failed: all who waited for it learn why. When it was only the
- * leader's own time that was up, the others may yet have more luck.
- * Locks: pl->mutex. */
+/* The attempt failed: all waiting commands fail with the reason. If only the
+ * leader's own time was up, the others may still succeed. Locks: pl->mutex. */
 static void
 connect_failed(dibs__pipeline *pl, dibs__pending *pd, dibs_status rc)
 {
@@ -616,9 +620,8 @@ static void connect_for(dibs__pipeline *pl, dibs__pending *pd)
     connect_failed(pl, pd, rc);
 }
 
-/* A connection that nobody used for a while may have been closed by the other
- * side; better to see that now than after a command was sent on it.
- * Locks: pl->mutex. */
+/* The other side may have closed a connection that was idle for a while. It is
+ * better to see that now than after a command was sent. Locks: pl->mutex. */
 static void look_at_idle(dibs__pipeline *pl, dibsx_nsec now)
 {
     const dibs_error why = {
@@ -630,8 +633,8 @@ static void look_at_idle(dibs__pipeline *pl, dibsx_nsec now)
         break_off(pl, &why);
 }
 
-/* Passes the role on. The last in flight keeps it longest. Returns whom to wake
- * when the mutex is free. Locks: pl->mutex. */
+/* Passes the role on. The last in flight keeps it longest. Returns the park to
+ * wake once the mutex is free. Locks: pl->mutex. */
 static dibsx_park *pass_lead(dibs__pipeline *pl)
 {
     dibs__pending *next = pl->flight.last ? dibs__pending_last(&pl->flight)
@@ -641,7 +644,7 @@ static dibsx_park *pass_lead(dibs__pipeline *pl)
     return next && dibsx_park_post(&next->park, LEAD) ? &next->park : NULL;
 }
 
-/* Drives the connection until the request is done. Locks: pl->mutex, which it
+/* Drives the connection until the command is done. Locks: pl->mutex, which it
  * drops and does not take again. */
 static void lead_until_done(dibs__pipeline *pl, dibs__pending *pd)
 {
@@ -668,8 +671,8 @@ static void lead_until_done(dibs__pipeline *pl, dibs__pending *pd)
         dibsx_park_wake(next);
 }
 
-/* Waits for another thread to end the request, or to pass on its role.
- * Locks: none. */
+/* Waits for another thread to end the command, or to pass on its role. Locks:
+ * none. */
 static void follow_leader(dibs__pipeline *pl, dibs__pending *pd)
 {
     int post = dibsx_park_wait(&pd->park, pd->deadline);

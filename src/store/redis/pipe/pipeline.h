@@ -1,20 +1,20 @@
-/* pipeline.h - the way to one Redis server: a command in, its reply out.
+/* pipeline.h - a pipeline to one Redis server: a command in, its reply out.
  *
- * A pipeline is one connection that any number of threads share as a pipeline. The
- * caller drives the socket: who asks appends its command; if nobody is reading,
- * it sends and reads until its own reply is in, handing others theirs, and then
- * passes the role on. A follower sends only when few commands are under way or
- * many are queued. One thread alone costs what a plain client costs.
+ * A pipeline is one connection that any number of threads share. The caller
+ * drives the socket: it queues its command. If no thread leads, the caller
+ * becomes the leader: it sends and reads until its own reply is in, hands
+ * replies to other threads, and then passes the role on. A follower sends only
+ * when few commands are in flight or many are queued. A single thread costs as
+ * much as a plain client.
  *
- * Commands that were queued together and may be put together (batch.h) are sent
+ * Commands that were queued together and fit into one batch (batch.h) are sent
  * as one. A cluster would refuse that, as their keys are in different slots:
- * conf->ungrouped turns it off.
+ * conf->unbatched turns it off.
  *
- * A connection is made by the first command that needs one, within its deadline,
- * name resolution and TLS included. One that failed or on which a command timed
- * out is closed, never used again: its later replies would be taken for others'.
- * After a failure the next attempts are spread with full jitter.
- */
+ * The first command that needs a connection makes it, within its deadline, name
+ * resolution and TLS included. A connection that failed, or on which a command
+ * timed out, is closed and never used again: later commands would get its late
+ * replies. After a failure the next attempts are spread with full jitter. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_STORE_REDIS_PIPE_PIPELINE_H
 #define DIBS_STORE_REDIS_PIPE_PIPELINE_H
@@ -36,16 +36,17 @@ DIBS_MUST_CHECK dibs_status dibs__pipeline_new(const dibs__redis_conf *conf,
 void dibs__pipeline_free(dibs__pipeline *pl); /* NULL is a no-op */
 
 /* Before the first call: the server is the primary that these sentinels name,
- * borrowed until dibs__pipeline_free(). While there is none, commands wait for one
- * until their deadline, or for conf->connect_timeout_ms; a command that a replica
- * refused to do is sent again to the primary. */
+ * borrowed until dibs__pipeline_free(). While there is none, commands wait for
+ * one until their deadline, or for conf->connect_timeout_ms. A command that a
+ * replica refused is sent again to the primary. */
 void dibs__pipeline_follow(dibs__pipeline *pl, struct dibs__sentinel *sentinel);
 
-/* The connection is not to be used any more: commands that were sent on it are
- * DIBS_UNKNOWN. Any thread. */
+/* Drops the connection: commands that were sent on it are DIBS_UNKNOWN. Any
+ * thread. */
 void dibs__pipeline_drop(dibs__pipeline *pl);
 
-/* The same, as the server answered what it cannot: perhaps it answers for others. */
+/* The same, because a reply was impossible: the server may confuse its
+ * clients. */
 void dibs__pipeline_distrust(dibs__pipeline *pl);
 
 /* Sends one command and waits for its reply. Any thread.
@@ -54,33 +55,33 @@ void dibs__pipeline_distrust(dibs__pipeline *pl);
  *   DIBS_UNAVAIL  no byte of it was sent
  *   DIBS_UNKNOWN  it was sent, in whole or in part, and no reply came
  *   DIBS_DENIED   the server refused the password or the certificate was bad
- *   DIBS_REFUSED  what answers is no Redis, or TLS and none met
+ *   DIBS_REFUSED  the other side is no Redis, or only one side uses TLS
  *   DIBS_INVALID  there is no such database; a file cannot be used
  *   DIBS_NOMEM    nothing was sent
- * With all but DIBS_OK and DIBS_UNKNOWN nothing was sent. */
+ * With every status but DIBS_OK and DIBS_UNKNOWN nothing was sent. */
 DIBS_MUST_CHECK dibs_status dibs__pipeline_call(dibs__pipeline *pl,
                                                 const dibs__words *words,
                                                 dibsx_nsec deadline,
                                                 redisReply **out,
                                                 dibs_error *err);
 
-/* The same for a command that others may be put together with, in one batch for all
- * the calls of a pipeline. */
+/* The same for a command that may join a batch; all calls of a pipeline use one
+ * batch. */
 DIBS_MUST_CHECK dibs_status dibs__pipeline_join(
     dibs__pipeline *pl, const dibs__part *part, const dibs__words *words,
     dibsx_nsec deadline, redisReply **out, dibs_error *err);
 
-/* Sends `count` commands, which are encoded one after the other in `bytes`, so that
- * nothing comes between them, and waits for all of their replies. Statuses are as
- * those above, for all of them together. */
+/* Sends `count` commands, which are encoded one after the other in `bytes`,
+ * with nothing between them, and waits for all replies. Statuses are as above,
+ * for all of them together. */
 DIBS_MUST_CHECK dibs_status dibs__pipeline_unit(dibs__pipeline *pl,
                                                 const char *bytes, size_t len,
                                                 int count, dibsx_nsec deadline,
                                                 redisReply **out,
                                                 dibs_error *err);
 
-/* DIBS_OK, unless there is no connection and the next attempt is not due yet: then
- * what the last one met. */
+/* DIBS_OK, or the failure of the last attempt while there is no connection and
+ * the next attempt is not due yet. */
 DIBS_MUST_CHECK dibs_status dibs__pipeline_ready(dibs__pipeline *pl,
                                                  dibsx_nsec now,
                                                  dibs_error *err);

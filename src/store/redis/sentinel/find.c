@@ -1,7 +1,7 @@
-/* find.c - finds the primary: asks the sentinels, and tells of a change.
+/* find.c - finds the primary: asks the sentinels, and reports a change.
  *
- * Owns the list of sentinels and one connection to who answered last. Any thread;
- * one asks at a time. */
+ * Owns the list of sentinels and one connection to the one that answered last.
+ * Any thread; one asks at a time. */
 /* SPDX-License-Identifier: MIT */
 #include "store/redis/sentinel/find.h"
 #include "base/cond.h"
@@ -100,7 +100,7 @@ static void add_sentinel(dibs__sentinel *sn, const dibs__endpoint *endpoint)
         sn->list[sn->count++] = *endpoint;
 }
 
-/* Asks a sentinel for the others. One that does not tell does no harm. */
+/* Asks a sentinel for the others. A refusal does no harm. */
 static void
 learn_sentinels(dibs__sentinel *sn, dibs__conn *cn, dibsx_nsec deadline)
 {
@@ -123,7 +123,8 @@ learn_sentinels(dibs__sentinel *sn, dibs__conn *cn, dibsx_nsec deadline)
     dibs__reply_free(reply);
 }
 
-/* Who answered is asked first the next time. */
+/* Moves a sentinel that answered to the front: it is asked first the next
+ * time. */
 static void to_the_front(dibs__sentinel *sn, const dibs__endpoint *endpoint)
 {
     size_t i = 0;
@@ -166,8 +167,8 @@ ask_one(dibs__sentinel *sn, dibs__endpoint *endpoint, dibsx_nsec deadline,
     return DIBS_OK;
 }
 
-/* Who named a primary that is none may be behind the others, for good if it is cut
- * off from them: it is asked last. Runs on who is asking. */
+/* A sentinel that named a wrong primary may be behind the others, for good if
+ * it is cut off from them: it is asked last. Runs on the asking thread. */
 static void pass_over_doubted(dibs__sentinel *sn)
 {
     dibs__endpoint first;
@@ -184,8 +185,8 @@ static void pass_over_doubted(dibs__sentinel *sn)
     pthread_mutex_unlock(&sn->mutex);
 }
 
-/* Asks the one that answered last, then all in turn. Of several failures the one
- * to report is that which time does not heal. Runs on who is asking. */
+/* Asks the one that answered last, then all in order. If several fail, reports
+ * a failure that time does not heal. Runs on the asking thread. */
 static dibs_status ask_round(dibs__sentinel *sn, dibsx_nsec deadline,
                              dibs__endpoint *out, dibs_error *err)
 {
@@ -251,8 +252,9 @@ void dibs__sentinel_heard(dibs__sentinel *sn, const dibs__endpoint *primary)
         dibs__sentinel_tell_moved(sn);
 }
 
-/* Waits until nobody is asking, or an answer has come that is newer than `since`.
- * False when the time was up. Locks: sn->mutex, let go while waiting. */
+/* Waits until no thread is asking, or an answer has come that is newer than
+ * `since`. False when the time was up. Locks: sn->mutex, let go while
+ * waiting. */
 static bool
 await_turn(dibs__sentinel *sn, dibsx_nsec since, dibsx_nsec deadline)
 {

@@ -1,10 +1,9 @@
 /* find.h - finding the primary, for the other files of the sentinels.
  *
- * One thread asks at a time, and who comes meanwhile takes its answer:
+ * One thread asks at a time; a thread that comes meanwhile uses its answer:
  *
- *     find --> asking --> answered (another primary: everybody is told)
- *                   \---> nobody answered
- */
+ *     find --> asking --> answered (another primary: all connections drop)
+ *                   \---> no sentinel answered */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_STORE_REDIS_SENTINEL_FIND_H
 #define DIBS_STORE_REDIS_SENTINEL_FIND_H
@@ -15,8 +14,8 @@
 
 enum { DIBS__SENTINELS_MAX = 32 };
 
-/* A sentinel that does not answer this soon is left for the next; when none does,
- * the next round is more patient. */
+/* If a sentinel does not answer this soon, the next one is asked; when none
+ * does, the next round is more patient. */
 enum { DIBS__SENTINEL_PATIENCE_MS = 200 };
 
 /* An attempt to connect to the primary that is under way. */
@@ -36,16 +35,16 @@ struct dibs__sentinel {
     bool asking;
     bool stopped;
     dibs__endpoint
-        list[DIBS__SENTINELS_MAX]; /* who answered last is the first */
+        list[DIBS__SENTINELS_MAX]; /* the one that answered last is the first */
     size_t count;
     dibs__endpoint primary;
-    dibsx_nsec answered_at; /* that was so */
+    dibsx_nsec answered_at; /* when a sentinel named it */
     dibs__attempt *attempts;
-    _Atomic(uint64_t) moves; /* how often connections were to be dropped */
+    _Atomic(uint64_t) moves; /* how often connections had to be dropped */
     dibs__sentinel_watch watch;
-    bool doubted; /* what the first of the list said led nowhere */
+    bool doubted; /* the answer of the first of the list was of no use */
 
-    /* Of who is asking. */
+    /* The asking thread's. */
     dibs__conn *cn; /* to the first of the list, NULL: none */
     int64_t patience_ms;
 };
@@ -59,7 +58,7 @@ DIBS_MUST_CHECK dibs_status dibs__sentinel_find(dibs__sentinel *sn,
 /* Another server is said to be the primary. */
 void dibs__sentinel_heard(dibs__sentinel *sn, const dibs__endpoint *primary);
 
-/* Everybody is to let go of the old primary. Locks: none held. */
+/* Drops all connections to the old primary. Locks: none held. */
 void dibs__sentinel_tell_moved(dibs__sentinel *sn);
 
 #endif

@@ -1,4 +1,4 @@
-/* parse.c - what sentinels say: see parse.h. */
+/* parse.c - reads replies of sentinels: see parse.h. */
 /* SPDX-License-Identifier: MIT */
 #include "store/redis/sentinel/parse.h"
 #include "store/redis/wire/reply.h"

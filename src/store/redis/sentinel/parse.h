@@ -1,4 +1,4 @@
-/* parse.h - what sentinels say, which any of them may get wrong. Pure. */
+/* parse.h - reads replies of sentinels, any of which may be wrong. Pure. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_STORE_REDIS_SENTINEL_PARSE_H
 #define DIBS_STORE_REDIS_SENTINEL_PARSE_H
@@ -6,7 +6,8 @@
 #include "store/redis/wire/endpoint.h"
 #include <hiredis/hiredis.h>
 
-/* A place, of two replies, NULL included. False when it makes no sense. */
+/* An endpoint, of two replies, which may be NULL. False when it makes no
+ * sense. */
 bool dibs__sentinel_read_endpoint(const redisReply *host,
                                   const redisReply *port, dibs__endpoint *out);
 

@@ -1,9 +1,9 @@
-/* sentinel.c - the sentinels, who know which server is the primary.
+/* sentinel.c - the sentinels, which know the primary.
  *
  * Owns the watch and the attempts to connect. Any thread; find.c asks.
  *
- * An attempt to connect to the primary is given up as soon as another one is
- * heard of: the old one may be a machine that does not answer at all. */
+ * As soon as a sentinel names another primary, an attempt to connect to the old
+ * one is aborted: that may be a machine that does not answer at all. */
 /* SPDX-License-Identifier: MIT */
 #include "store/redis/sentinel/sentinel.h"
 #include "base/alloc.h"
@@ -14,7 +14,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-/* One attempt to connect to the primary may take so long. */
+/* The limit of one attempt to connect to the primary. */
 enum { ATTEMPT_MS = 3000 };
 
 uint64_t dibs__sentinel_moves(const dibs__sentinel *sn)
@@ -83,8 +83,8 @@ static void doubt_primary(dibs__sentinel *sn)
     pthread_mutex_unlock(&sn->mutex);
 }
 
-/* False when another server has become the primary since this one was found: who
- * is told of a move does not know of this attempt yet. */
+/* False when another server has become the primary since this one was found: a
+ * notice of a move before this call did not reach this attempt. */
 static bool begin_attempt(dibs__sentinel *sn, const dibs__endpoint *primary,
                           dibs__attempt *at)
 {

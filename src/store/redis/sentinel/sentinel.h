@@ -1,13 +1,12 @@
-/* sentinel.h - the sentinels, who know which server is the primary.
+/* sentinel.h - the sentinels, which know the primary.
  *
  * Each connection to the primary begins with a question to one of them: to the
- * one that answered last, or else to the next, in turn. What it answers is a
- * claim: the server must say itself that it is the primary. Further sentinels are
- * learned from the first that answers.
+ * one that answered last, or else to the next in order. The answer is a claim:
+ * the server must confirm that it is the primary. The first sentinel that
+ * answers also names the others.
  *
- * A thread of the handle listens to one of them for a change of the primary, from
- * the first connection on. That is a hint, which only makes things fast.
- */
+ * From the first connection on, a thread of the handle listens to one of them
+ * for a change of the primary. That is a hint, which only makes things fast. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_STORE_REDIS_SENTINEL_SENTINEL_H
 #define DIBS_STORE_REDIS_SENTINEL_SENTINEL_H
@@ -20,7 +19,7 @@
 
 typedef struct dibs__sentinel dibs__sentinel;
 
-/* Told that connections to what was the primary are to be dropped. Any thread. */
+/* Called when connections to the old primary must be dropped. Any thread. */
 typedef void dibs__moved_fn(void *arg);
 
 /* Touches no network. `conf` and `arg` are borrowed until dibs__sentinel_free().
@@ -37,8 +36,9 @@ void dibs__sentinel_free(dibs__sentinel *sn);
  * connection proved to be to a replica. Any thread. Statuses as those of
  * dibs__conn_open(), and DIBS_INVALID: no sentinel knows the name.
  *
- * `moved` drops what it finds: once the connection is where that can be, it must
- * be dropped by who made it when dibs__sentinel_moves() is not *moves any more. */
+ * `moved` drops the connections that it finds. Once the new connection is where
+ * `moved` finds it, the caller compares dibs__sentinel_moves() with *moves; if
+ * they differ, it must drop the connection itself. */
 DIBS_MUST_CHECK dibs_status
 dibs__sentinel_connect(dibs__sentinel *sn, bool demoted, dibsx_nsec deadline,
                        uint64_t *moves, dibs__conn **out, dibs_error *err);

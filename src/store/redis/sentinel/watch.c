@@ -21,8 +21,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-/* An attempt to connect may take so long, and nothing may be heard for so long
- * before the sentinel is asked whether it is there. */
+/* The limit of an attempt to connect, and how long the connection may be quiet
+ * before a ping. */
 enum { CONNECT_MS = 1000, QUIET_MS = 3000 };
 
 #define CHANNEL "+switch-master"
@@ -53,7 +53,7 @@ send_command(dibs__conn *cn, const char *one, const char *two)
                            NULL);
 }
 
-/* Until the connection is lost, or the thread is to end: DIBS_CANCELLED. */
+/* Listens until the connection is lost. DIBS_CANCELLED: the thread must end. */
 static dibs_status listen_on(dibs__sentinel_watch *wt, dibs__conn *cn)
 {
     bool asked = false;
@@ -92,7 +92,7 @@ serve_connection(dibs__sentinel_watch *wt, size_t number, dibs__backoff *bo)
         return rc;
     rc = send_command(cn, "SUBSCRIBE", CHANNEL);
     if (rc == DIBS_OK) {
-        /* Finding tells of the change, if there is one. */
+        /* Finding the primary reports the change, if there is one. */
         (void)!dibs__sentinel_find(wt->sn, deadline, &endpoint, NULL);
         dibs__backoff_worked(bo);
         rc = listen_on(wt, cn);

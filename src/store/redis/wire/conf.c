@@ -1,9 +1,8 @@
-/* conf.c - where a Redis server is and how to speak to it, from its URL.
+/* conf.c - the configuration of a Redis server, from its URL.
  *
- * Owns the strings of a configuration. All are kept as secrets are: some of them
- * are, and who adds another need not think of it.
- * Any thread. First what the environment says is applied, when it may, then what
- * the URL says, then the defaults. */
+ * Owns the strings of a configuration. All are wiped like secrets: some of them
+ * are, and a new field needs no further thought. Any thread. Applies the
+ * environment first, where it may, then the URL, then the defaults. */
 /* SPDX-License-Identifier: MIT */
 #include "store/redis/wire/conf.h"
 #include "base/alloc.h"
@@ -19,8 +18,7 @@
 
 enum {
     DEFAULT_PORT = 6379,
-    CLUSTER_CONNECT_MS =
-        1000, /* a server that is gone has others in its place */
+    CLUSTER_CONNECT_MS = 1000, /* another server soon replaces a lost one */
     SENTINEL_PORT = 26379,
     DB_DIGITS = 9,
     CLIENT_NAME_MAX = 64,
@@ -251,7 +249,7 @@ static bool is_cluster(const dibsx_url *url)
            strcmp(url->scheme, "rediss-cluster") == 0;
 }
 
-/* A place where a cluster, or which server is the primary, may be asked. */
+/* Adds an endpoint to ask for the map of a cluster, or for the primary. */
 static dibs_status
 add_seed(dibs__redis_conf *conf, const char *host, int port, dibs_error *err)
 {
@@ -347,7 +345,7 @@ static bool has_db(const dibsx_url *url, const char *path)
     return path && *path && path[1];
 }
 
-/* Whether a thing was said in the URL proper and as a parameter too. */
+/* The part that both the URL proper and a parameter give; NULL: none. */
 static const char *said_twice(const dibsx_url *url)
 {
     const char *path = url->path ? url->path : "";
@@ -364,7 +362,7 @@ static const char *said_twice(const dibsx_url *url)
     return NULL;
 }
 
-/* What a URL says goes before what is there. */
+/* Applies a URL, over what is set already. */
 static dibs_status
 apply_url(const dibsx_url *url, dibs__redis_conf *conf, dibs_error *err)
 {
@@ -420,13 +418,12 @@ apply_redis_url(const char *text, dibs__redis_conf *conf, dibs_error *err)
         explicit_bzero(translated, strlen(translated));
     dibsx_free(translated);
     if (rc != DIBS_OK)
-        return dibsx_fail_at(err, rc, why.origin, "REDIS_URL: %.190s",
-                             why.message);
+        return dibsx_fail_at(err, rc, why.origin,
+                             "REDIS_URL cannot be used: %.190s", why.message);
     return rc;
 }
 
-/* A container may be given "tcp://10.0.0.1:6379" for a port, by those who start
- * it beside another. */
+/* Some tools that link containers set the port to "tcp://10.0.0.1:6379". */
 static dibs_status
 apply_redis_port(const char *text, dibs__redis_conf *conf, dibs_error *err)
 {
@@ -485,7 +482,7 @@ static dibs_status apply_defaults(dibs__redis_conf *conf, dibs_error *err)
     return rc;
 }
 
-/* The server takes no others. */
+/* Whether the server accepts the name. */
 static bool is_client_name(const char *text)
 {
     if (strlen(text) > CLIENT_NAME_MAX)
@@ -496,7 +493,8 @@ static bool is_client_name(const char *text)
     return true;
 }
 
-/* A cluster has one database, and keys of different slots do not go together. */
+/* A cluster has one database, and keys of different slots cannot share a
+ * batch. */
 static dibs_status
 settle_cluster(const dibsx_url *url, dibs__redis_conf *conf, dibs_error *err)
 {

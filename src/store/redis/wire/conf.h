@@ -1,4 +1,4 @@
-/* conf.h - where a Redis server is and how to speak to it, from its URL.
+/* conf.h - the configuration of a Redis server, from its URL.
  *
  *     redis://user:password@host:port/db?param=value
  *     rediss://...            the same over TLS
@@ -10,13 +10,13 @@
  *     host:6379,password=...,ssl=True,abortConnect=False,connectTimeout=5000
  *
  * Parameters: password_file, user, db, client_name, connect_timeout (a
- * duration), strict=1, and for TLS: ca, cert, key, sni, insecure=1. With Sentinel,
- * where user and password are those of the servers: tls=1 (as rediss-),
- * sentinel_tls=0,
- * sentinel_user, sentinel_password, sentinel_password_file.
+ * duration), strict=1, and for TLS: ca, cert, key, sni, insecure=1. With
+ * Sentinel, where user and password are those of the servers: tls=1 (as
+ * rediss-), sentinel_tls=0, sentinel_user, sentinel_password,
+ * sentinel_password_file.
  *
- * A URL without a host takes REDIS_URL, or else REDIS_HOST and REDIS_PORT, or
- * else localhost; what it says itself goes before. */
+ * A URL without a host uses REDIS_URL, or else REDIS_HOST and REDIS_PORT, or
+ * else localhost. Parts that the URL gives itself override these. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_STORE_REDIS_WIRE_CONF_H
 #define DIBS_STORE_REDIS_WIRE_CONF_H
@@ -33,7 +33,7 @@ typedef struct dibs__redis_conf {
     char *client_name;
     int64_t connect_timeout_ms; /* 0: only the step's deadline */
     bool strict;                /* refuse what the audit calls a danger */
-    bool unbatched; /* each command is sent for itself; see pipeline.h */
+    bool unbatched; /* each command is sent by itself; see pipeline.h */
     bool tls;
     bool insecure;
     char *ca; /* file or folder; NULL: the system's */
@@ -41,8 +41,9 @@ typedef struct dibs__redis_conf {
     char *key; /* NULL: in the file of the certificate */
     char *sni; /* the name to ask for and to verify; NULL: the host */
 
-    /* Who is asked for the server: sentinels, which call it `primary`; or servers
-     * of a cluster, when that is NULL. None: `host` or `path` is the server. */
+    /* The endpoints to ask for the server: sentinels, which call it `primary`;
+     * or servers of a cluster, when that is NULL. None: `host` or `path` is the
+     * server. */
     dibsx_url_host seeds[DIBSX_URL_HOSTS];
     size_t seed_count;
     char *primary;

@@ -1,7 +1,7 @@
 /* conn.c - one connection to a server: bytes out, replies in.
  *
  * Owns the socket, the TLS on it and the reader of replies. Runs on the thread
- * of whoever calls. */
+ * of the caller. */
 /* SPDX-License-Identifier: MIT */
 #include "store/redis/wire/conn.h"
 #include "base/alloc.h"
@@ -110,7 +110,7 @@ bool dibs__conn_gone(dibs__conn *cn)
 
     if (len < 0)
         return errno != EAGAIN && errno != EINTR;
-    /* TLS has words of its own at times, and a farewell among them. */
+    /* TLS sends records of its own at times, such as the end of the stream. */
     return len == 0 || !cn->tls ||
            dibs__tls_read(cn->tls, cn->input, sizeof(cn->input), NULL) != 0;
 }
@@ -198,7 +198,7 @@ static ssize_t receive_now(dibs__conn *cn)
     return recv(cn->fd, cn->input, sizeof(cn->input), MSG_DONTWAIT);
 }
 
-/* Looks for it for a moment, if that has been quicker lately, and then sleeps. */
+/* Spins for a moment, if that has been quicker lately, and then sleeps. */
 static ssize_t receive_soon(dibs__conn *cn, dibsx_nsec now)
 {
     bool looking = dibsx_spin_begin(&cn->spin);

@@ -1,12 +1,13 @@
-/* conn.h - one connection to a server: connected, greeted, ready for commands.
+/* conn.h - one connection to a server: connected, after its handshake, ready
+ * for commands.
  *
- * Greeted means that the password was taken, the database selected and the
- * client named; and where sentinels name the primary, that it says so itself. A
- * connection that failed once is of no more use and is closed.
+ * In the handshake the server accepted the password, selected the database and
+ * took the name of the client; where sentinels name the primary, it confirmed
+ * that it is one. A connection that failed once is closed and not used again.
  *
- * Two ways to use it: dibs__conn_ask() and dibs__conn_hear() wait for one reply,
- * for a thread that has the connection to itself; the rest is for a pipeline,
- * where one thread may receive while another sends. */
+ * Two ways to use it: dibs__conn_ask() and dibs__conn_hear() wait for one
+ * reply, for a thread that has the connection to itself; the rest is for a
+ * pipeline, where one thread may receive while another sends. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_STORE_REDIS_WIRE_CONN_H
 #define DIBS_STORE_REDIS_WIRE_CONN_H
@@ -20,13 +21,12 @@
 
 typedef struct dibs__conn dibs__conn;
 
-/* Resolves, connects, shakes hands and greets within the deadline. `rs` is for
- * the host of `conf` and not used for a unix socket. Close with
- * dibs__conn_close().
+/* Resolves, connects, and does the handshakes of TLS and of Redis within the
+ * deadline. `rs` is for the host of `conf` and not used for a unix socket.
+ * Close with dibs__conn_close().
  *   DIBS_UNAVAIL  no connection, or the server is not ready
  *   DIBS_DENIED   the password, the user or a certificate was not accepted
- *   DIBS_REFUSED  what answers is no Redis, or speaks TLS where we do not, or
- *                 the other way round
+ *   DIBS_REFUSED  the other side is no Redis, or only one side uses TLS
  *   DIBS_INVALID  there is no such database; a file cannot be used
  *   DIBS_NOMEM */
 DIBS_MUST_CHECK dibs_status dibs__conn_open(const dibs__redis_conf *conf,
@@ -35,9 +35,9 @@ DIBS_MUST_CHECK dibs_status dibs__conn_open(const dibs__redis_conf *conf,
                                             dibs__conn **out, dibs_error *err);
 void dibs__conn_close(dibs__conn *cn); /* NULL is a no-op */
 
-/* The same to a place, in the way of `conf`, whose own is not looked at. Given up
- * with DIBS_UNAVAIL as soon as `abort_fd` (-1 for none) is readable; only a
- * handshake of TLS is waited for. */
+/* The same to an endpoint, with the settings of `conf`, whose own endpoint is
+ * ignored. Aborted with DIBS_UNAVAIL as soon as `abort_fd` (-1 for none) is
+ * readable; only a handshake of TLS goes on until its end. */
 DIBS_MUST_CHECK dibs_status dibs__conn_open_at(
     const dibs__redis_conf *conf, const dibs__endpoint *endpoint, int abort_fd,
     dibsx_nsec deadline, dibs__conn **out, dibs_error *err);
@@ -64,12 +64,12 @@ DIBS_MUST_CHECK dibs_status dibs__conn_hear(dibs__conn *cn, int abort_fd,
                                             dibsx_nsec deadline,
                                             redisReply **out, dibs_error *err);
 
-/* Ends the stream in both directions, so that whoever is in a call on this
- * connection comes back soon. Any thread. */
+/* Ends the stream in both directions, so that calls on this connection return
+ * soon. Any thread. */
 void dibs__conn_sever(dibs__conn *cn);
 
-/* Whether the server has closed an idle connection, or sent what nobody asked
- * for. */
+/* Whether the server has closed an idle connection, or sent an unexpected
+ * reply. */
 bool dibs__conn_gone(dibs__conn *cn);
 
 /* Gives bytes to the kernel without blocking: how many, 0 when there is no room,
@@ -94,9 +94,9 @@ int dibs__conn_receive(dibs__conn *cn, dibs__expect expect, dibsx_nsec deadline,
  * False when it failed. */
 bool dibs__conn_next(dibs__conn *cn, redisReply **out, dibs_error *err);
 
-/* The halves of an opening, between which conn_open.c greets: connects and shakes
- * hands, statuses as those of dibs__conn_open(); and ends the say of `abort_fd`,
- * which until then ends every wait. */
+/* The halves of an opening, between which conn_open.c does the handshake of
+ * Redis. The first connects, with TLS; statuses as those of dibs__conn_open().
+ * The second ends the use of `abort_fd`, which until then ends every wait. */
 DIBS_MUST_CHECK dibs_status dibs__conn_start(const dibs__redis_conf *conf,
                                              dibs__resolver *rs, int abort_fd,
                                              dibsx_nsec deadline,

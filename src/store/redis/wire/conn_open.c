@@ -1,6 +1,6 @@
-/* conn_open.c - opens a connection: connected, shaken hands with, greeted.
+/* conn_open.c - opens a connection: connects and does the handshakes.
  *
- * Owns nothing. Runs on the thread of whoever calls. */
+ * Owns nothing. Runs on the thread of the caller. */
 /* SPDX-License-Identifier: MIT */
 #include "base/fail.h"
 #include "base/forget.h"

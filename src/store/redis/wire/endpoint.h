@@ -1,4 +1,4 @@
-/* endpoint.h - where a server or a sentinel is. */
+/* endpoint.h - the host and port of a server or a sentinel. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_STORE_REDIS_WIRE_ENDPOINT_H
 #define DIBS_STORE_REDIS_WIRE_ENDPOINT_H
@@ -9,11 +9,11 @@
 enum { DIBS__HOST_MAX = 255 }; /* the longest name of a host */
 
 typedef struct dibs__endpoint {
-    char host[DIBS__HOST_MAX + 1]; /* "": nowhere */
+    char host[DIBS__HOST_MAX + 1]; /* "": none */
     int port;
 } dibs__endpoint;
 
-/* Whether two places are one. */
+/* Whether two endpoints are the same. */
 static inline bool
 dibs__endpoint_is(const dibs__endpoint *endpoint, const dibs__endpoint *other)
 {

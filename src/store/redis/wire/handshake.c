@@ -1,7 +1,8 @@
-/* handshake.c - the first words on a connection: password, database, name, role.
+/* handshake.c - the first commands on a connection: password, database, name,
+ * role.
  *
  * Owns nothing. Runs on the thread that connects. A server may repeat the words
- * of a command in its error, so what it says to a password is never shown. */
+ * of a command in its error, so its reply to a password is never shown. */
 /* SPDX-License-Identifier: MIT */
 #include "store/redis/wire/handshake.h"
 #include "base/fail.h"
@@ -15,7 +16,7 @@ enum { COMMANDS = 4 };
 
 enum { CODE_SIZE = 24 };
 
-/* The first word of an error: what Redis has for a code. */
+/* The first word of an error, which is its code. */
 static void read_code(const redisReply *reply, char *code)
 {
     size_t len = strcspn(reply->str, " ");
@@ -33,7 +34,7 @@ static bool is_one_of(const char *code, const char *const *codes)
     return *codes != NULL;
 }
 
-/* The server is there but cannot serve anybody just now. */
+/* The server runs but cannot serve clients just now. */
 static bool is_passing(const redisReply *reply, const char *code)
 {
     static const char *const codes[] = {"LOADING",  "BUSY",        "MASTERDOWN",
@@ -65,7 +66,7 @@ fail_denied(const dibs__redis_conf *conf, const redisReply *reply,
                          "the server refuses this client: %.150s", reply->str);
 }
 
-/* What an error reply to a greeting means. */
+/* Fails with the meaning of an error reply to a command. */
 static dibs_status judge_error(command what, const dibs__redis_conf *conf,
                                const redisReply *reply, dibs_error *err)
 {
@@ -79,7 +80,7 @@ static dibs_status judge_error(command what, const dibs__redis_conf *conf,
                              "the server is not ready: %.150s", reply->str);
     if (what == AUTH && strcmp(code, "DENIED") != 0)
         return auth_failed(conf, code, err);
-    /* A name is a comfort for those who watch the server. */
+    /* The name only helps people who look at the server's clients. */
     if (what == SETNAME && strcmp(code, "NOAUTH") != 0 &&
         strcmp(code, "DENIED") != 0)
         return DIBS_OK;
@@ -125,7 +126,7 @@ send_command(dibs__conn *cn, command what, const dibs__redis_conf *conf,
     return dibs__conn_tell(cn, &words, deadline, err);
 }
 
-/* A server that was the primary a moment ago, or is not yet, is of no use. */
+/* A server that is no primary any more, or not yet, is of no use. */
 static dibs_status check_role(const dibs__redis_conf *conf,
                               const redisReply *reply, dibs_error *err)
 {
@@ -158,7 +159,7 @@ await_answer(dibs__conn *cn, command what, const dibs__redis_conf *conf,
     return rc;
 }
 
-/* What there is to say, in order; returns how much. */
+/* Chooses the commands, in order; returns their number. */
 static size_t choose_commands(const dibs__redis_conf *conf, command *commands)
 {
     size_t count = 0;
@@ -173,8 +174,9 @@ static size_t choose_commands(const dibs__redis_conf *conf, command *commands)
     return count;
 }
 
-/* A server that has no room for us says so and hangs up, perhaps before we have
- * spoken: what it says is heard first, and a failure to speak reported last. */
+/* A server that has too many clients says so and closes, perhaps before the
+ * first command: its reply is read first, and a failure to send reported
+ * last. */
 dibs_status dibs__handshake(dibs__conn *cn, const dibs__redis_conf *conf,
                             dibsx_nsec deadline, dibs_error *err)
 {

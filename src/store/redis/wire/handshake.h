@@ -1,4 +1,5 @@
-/* handshake.h - the first words on a connection: password, database, name, role. */
+/* handshake.h - the first commands on a connection: password, database, name,
+ * role. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_STORE_REDIS_WIRE_HANDSHAKE_H
 #define DIBS_STORE_REDIS_WIRE_HANDSHAKE_H

@@ -1,4 +1,4 @@
-/* openssl.c - the OpenSSL library, loaded when the first TLS is spoken.
+/* openssl.c - the OpenSSL library, loaded for the first TLS connection.
  *
  * Owns the table of its functions. Any thread. */
 /* SPDX-License-Identifier: MIT */

@@ -1,7 +1,7 @@
-/* openssl.h - the OpenSSL library, loaded when the first TLS is spoken.
+/* openssl.h - the OpenSSL library, loaded for the first TLS connection.
  *
  * Nothing links to libssl: its functions are called through the table below,
- * `dibs__ssl.SSL_read(...)`. What the headers have as macros is called by the
+ * `dibs__ssl.SSL_read(...)`. For a macro of the headers the table has the
  * function behind it. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_STORE_REDIS_WIRE_OPENSSL_H

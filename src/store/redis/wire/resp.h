@@ -13,8 +13,8 @@
 /* Up to this many words in a command. */
 enum { DIBS__WORDS_MAX = 640 };
 
-/* Of one reply: its bytes, its items with those of inner arrays, and how deep these
- * are: who frees them goes down as deep. */
+/* The limits of one reply: its bytes, its items with those of inner arrays, and
+ * the depth of these: freeing them recurses as deep. */
 enum {
     DIBS__REPLY_MAX = 16 << 20,
     DIBS__ITEMS_MAX = 1 << 20,

@@ -38,8 +38,8 @@ DIBS_MUST_CHECK dibs_status dibs__socket_open(const dibs__address *addresses,
                                               dibsx_nsec deadline, int *fd,
                                               dibs_error *err);
 
-/* What happened on a socket: `events` of poll(2), 0 when the time was up, and
- * POLLPRI when it was `abort_fd` (-1 for none) that became readable. */
+/* Waits on a socket: returns `events` of poll(2), 0 when the time was up, and
+ * POLLPRI when `abort_fd` (-1 for none) became readable. */
 short dibs__socket_wait(int fd, short events, int abort_fd, dibsx_nsec until);
 
 #endif

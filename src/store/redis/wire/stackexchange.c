@@ -3,8 +3,9 @@
  *     host:6380,password=secret,ssl=True,abortConnect=False
  *     rediss://:secret@host:6380
  *
- * Owns nothing. Any thread. What has no meaning here is accepted when that
- * client knows it, so that a string may be shared; anything else is refused. */
+ * Owns nothing. Any thread. An option of that client without a meaning here is
+ * accepted, so that programs may share a string; an unknown option is
+ * refused. */
 /* SPDX-License-Identifier: MIT */
 #include "base/alloc.h"
 #include "base/buf.h"

@@ -1,9 +1,9 @@
 /* tls.c - TLS over a connected socket, with OpenSSL.
  *
  * Owns the session and its settings, which are made anew for every connection,
- * so that certificates that were replaced on disk are seen. OpenSSL's own way to
- * a socket raises SIGPIPE, so it is given another. One mutex is around the
- * session: OpenSSL lets one thread at a time use it. */
+ * so that certificates that were replaced on disk are seen. OpenSSL's own BIO
+ * for sockets raises SIGPIPE, so the session uses another. One mutex is around
+ * the session: OpenSSL lets one thread at a time use it. */
 /* SPDX-License-Identifier: MIT */
 #include "store/redis/wire/tls.h"
 #include "base/alloc.h"
@@ -98,7 +98,7 @@ void dibs__tls_close(dibs__tls *tls)
     dibsx_free(tls);
 }
 
-/* OpenSSL's word for what went wrong last. */
+/* OpenSSL's reason for its last error. */
 static const char *last_reason(void)
 {
     const char *text =
@@ -273,7 +273,7 @@ static dibs_status not_verified(dibs__tls *tls, dibs_error *err)
                          why);
 }
 
-/* What OpenSSL calls wrong, as a status. */
+/* Fails with OpenSSL's last error. */
 static dibs_status protocol_failed(dibs__tls *tls, dibs_error *err)
 {
     switch (ERR_GET_REASON(dibs__ssl.ERR_peek_error())) {
