@@ -12,6 +12,7 @@
 #include "core/fork.h"
 #include "core/lock/acquire.h"
 #include "core/lock/handle.h"
+#include "core/lock/lock_notices.h"
 #include "core/lock/lock_opts.h"
 #include "core/lock/release.h"
 #include "core/log.h"
@@ -105,6 +106,7 @@ static dibs_status init(dibs_client *cl, const char *url,
 
     pthread_mutex_init(&cl->mutex, NULL);
     pthread_cond_init(&cl->over, NULL);
+    dibs__lock_notices_init(cl);
     rc = dibs__keeper_init(cl, err);
     if (rc != DIBS_OK)
         return rc;

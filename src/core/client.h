@@ -17,6 +17,7 @@
 #include "base/rand.h"
 #include "core/async.h"
 #include "core/fork.h"
+#include "core/notices.h"
 #include "core/stats/counters.h"
 #include "core/timer.h"
 #include "store/store.h"
@@ -77,6 +78,8 @@ struct dibs_client {
     dibs__store *spare;    /* stands in for the store; NULL until needed */
     bool away;             /* the store could not be reached of late */
     dibs__keeper keeper;
+    dibs__notice_handler *notice_handlers; /* the first registered first */
+    dibs__notice_handler lock_notices;     /* finds its locks by owner: */
     struct dibs_lock *by_owner[DIBS__OWNER_BUCKETS];
     struct dibs_lock *by_name[DIBS__OWNER_BUCKETS]; /* see reentry.h */
 

@@ -10,11 +10,12 @@
 #include "base/event.h"
 #include "base/fail.h"
 #include "core/lock/acquire.h"
+#include "core/lock/callback.h"
 #include "core/lock/handle.h"
 #include "core/lock/publish.h"
 #include "core/lock/release.h"
-#include "core/lock/sticky.h"
 #include "core/log.h"
+#include "core/notices.h"
 #include "core/stats/record.h"
 #include <errno.h>
 #include <poll.h>
@@ -23,64 +24,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-enum { RINGS_AT_ONCE = 64 };
-
-typedef enum message { LOST, YIELD } message;
-
-/* One call of the program, without the mutex. Locks: cl->mutex, held again at the
- * end. */
-static void call_back(dibs_lock *lock, message about)
-{
-    dibs_client *cl = lock->cl;
-
-    if (lock->freed || !lock->to_be_told)
-        return;
-    lock->to_be_told = false;
-    lock->refs++;
-    lock->announcing = true;
-    pthread_mutex_unlock(&cl->mutex);
-    if (about == YIELD)
-        dibs__log(cl, DIBS_LOG_TRACE, "yield", "%s is asked for", lock->name);
-    if (about == LOST && lock->opts.on_lost)
-        lock->opts.on_lost(lock, lock->opts.on_lost_arg);
-    if (about == YIELD && lock->opts.on_yield)
-        lock->opts.on_yield(lock, lock->opts.on_yield_arg);
-    pthread_mutex_lock(&cl->mutex);
-    lock->announcing = false;
-    pthread_cond_broadcast(&lock->cond);
-    dibs__lock_unref(lock);
-}
-
-static dibs_lock *guest_to_tell(const dibs_lock *lock)
-{
-    dibs_lock *guest = lock->entry.guests;
-
-    while (guest && !guest->to_be_told)
-        guest = guest->entry.next_guest;
-    return guest;
-}
-
-/* All who are in the lease. Those who leave it before they are told need not be.
- * Locks: cl->mutex. */
-static void mark(dibs_lock *lock)
-{
-    lock->to_be_told = true;
-    for (dibs_lock *guest = lock->entry.guests; guest;
-         guest = guest->entry.next_guest)
-        guest->to_be_told = true;
-}
-
-/* Tells those who are marked. Locks: cl->mutex, let go meanwhile. */
-static void tell(dibs_lock *lock, message about)
-{
-    dibs_lock *guest;
-
-    lock->refs++;
-    call_back(lock, about);
-    while ((guest = guest_to_tell(lock)) != NULL)
-        call_back(guest, about);
-    dibs__lock_unref(lock);
-}
+enum { NOTICES_AT_ONCE = 64 };
 
 /* A lease that the program has not been given yet is the business of the acquire
  * that waits for it, and one that rests nobody's. The others are told when no
@@ -98,7 +42,7 @@ static void note_loss(dibs_client *cl, dibs_lock *lock)
     dibs__count(&cl->stats.lost);
     dibs__uncount(&cl->stats.held);
     dibs__record_ended(lock, true, dibsx_now() - lock->lease.held_at);
-    mark(lock);
+    dibs__callback_mark(lock);
     if (lock->due.in_lost)
         return;
     lock->refs++;
@@ -129,7 +73,7 @@ static void tell_losses(dibs_client *cl)
     dibs_lock *lock;
 
     while ((lock = pop_lost(&cl->keeper)) != NULL) {
-        tell(lock, LOST);
+        dibs__callback_run(lock, DIBS__CALLBACK_LOST);
         pthread_mutex_unlock(&cl->mutex);
         dibs__log(cl, DIBS_LOG_WARN, "lost", "the lease on %s was lost",
                   lock->name);
@@ -153,77 +97,19 @@ static void look_at_lease(dibs_client *cl, dibs__timer *timer, dibsx_nsec now)
         note_loss(cl, lock);
 }
 
-/* Whoever waits asks again. Locks: cl->mutex. */
-static void nudge_all(dibs_client *cl)
-{
-    for (size_t i = 0; i < DIBS__OWNER_BUCKETS; i++)
-        for (dibs_lock *lock = cl->by_owner[i]; lock; lock = lock->next_owner)
-            if (lock->lease.state == DIBS__LEASE_QUEUED) {
-                lock->acquire.take.nudged = true;
-                dibs__lock_acquire_wake(lock);
-            }
-}
-
-/* News about a lease that is ours. Locks: cl->mutex, let go for a callback. */
-static void
-about_a_lease(dibs_lock *lock, dibs__notice_kind kind, dibsx_nsec now)
-{
-    switch (kind) {
-    case DIBS__NOTICE_BROKEN:
-        dibs__lease_doubt(&lock->lease, now);
-        dibs__keeper_watch(lock->cl, lock);
-        break;
-    case DIBS__NOTICE_WANTED:
-        dibs__sticky_wanted(lock);
-        break;
-    case DIBS__NOTICE_YIELD:
-        dibs__sticky_wanted(lock);
-        if (!lock->sticky.resting && !lock->acquire.running) {
-            mark(lock);
-            tell(lock, YIELD);
-        }
-        break;
-    case DIBS__NOTICE_GRANTED:
-    case DIBS__NOTICE_MISSED:
-        break;
-    }
-}
-
-/* Locks: cl->mutex, let go for a callback. */
-static void heard(dibs_client *cl, const dibs__notice *ring)
-{
-    dibs_lock *lock = dibs__lock_by_owner(cl, ring->owner);
-    dibsx_nsec now = dibsx_now();
-
-    if (!lock)
-        return;
-    if (ring->kind == DIBS__NOTICE_GRANTED) {
-        if (dibs__lease_rung(&lock->lease, ring->fence, now)) {
-            dibs__count(&cl->stats.rings);
-            dibs__lock_acquire_wake(lock);
-        }
-        dibs__keeper_watch(cl, lock);
-    } else if (lock->lease.fence == ring->fence) {
-        about_a_lease(lock, ring->kind, now);
-    }
-}
-
-/* Locks: cl->mutex, let go while the doorbell is read. */
+/* Locks: cl->mutex, let go while the doorbell is read, and for callbacks. */
 static void hear_bell(dibs_client *cl, dibs__store *st)
 {
-    dibs__notice rings[RINGS_AT_ONCE];
+    dibs__notice notices[NOTICES_AT_ONCE];
     size_t count;
 
     do {
         pthread_mutex_unlock(&cl->mutex);
-        count = st->ops->bell_hear(st, rings, RINGS_AT_ONCE);
+        count = st->ops->bell_hear(st, notices, NOTICES_AT_ONCE);
         pthread_mutex_lock(&cl->mutex);
         for (size_t i = 0; i < count; i++)
-            if (rings[i].kind == DIBS__NOTICE_MISSED)
-                nudge_all(cl);
-            else
-                heard(cl, &rings[i]);
-    } while (count == RINGS_AT_ONCE);
+            dibs__notices_dispatch(cl, &notices[i]);
+    } while (count == NOTICES_AT_ONCE);
 }
 
 static void drain(const struct pollfd *pfd)

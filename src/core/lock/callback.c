@@ -1,0 +1,60 @@
+/* callback.c - calls the program back about a lease; see callback.h.
+ *
+ * Thread: the keeper. */
+/* SPDX-License-Identifier: MIT */
+#include "core/lock/callback.h"
+
+#include "core/lock/handle.h"
+#include "core/log.h"
+
+/* One call of the program, without the mutex. Locks: cl->mutex, held again at the
+ * end. */
+static void call_program(dibs_lock *lock, dibs__callback about)
+{
+    dibs_client *cl = lock->cl;
+
+    if (lock->freed || !lock->to_be_told)
+        return;
+    lock->to_be_told = false;
+    lock->refs++;
+    lock->announcing = true;
+    pthread_mutex_unlock(&cl->mutex);
+    if (about == DIBS__CALLBACK_YIELD)
+        dibs__log(cl, DIBS_LOG_TRACE, "yield", "%s is asked for", lock->name);
+    if (about == DIBS__CALLBACK_LOST && lock->opts.on_lost)
+        lock->opts.on_lost(lock, lock->opts.on_lost_arg);
+    if (about == DIBS__CALLBACK_YIELD && lock->opts.on_yield)
+        lock->opts.on_yield(lock, lock->opts.on_yield_arg);
+    pthread_mutex_lock(&cl->mutex);
+    lock->announcing = false;
+    pthread_cond_broadcast(&lock->cond);
+    dibs__lock_unref(lock);
+}
+
+static dibs_lock *find_marked_guest(const dibs_lock *lock)
+{
+    dibs_lock *guest = lock->entry.guests;
+
+    while (guest && !guest->to_be_told)
+        guest = guest->entry.next_guest;
+    return guest;
+}
+
+void dibs__callback_mark(dibs_lock *lock)
+{
+    lock->to_be_told = true;
+    for (dibs_lock *guest = lock->entry.guests; guest;
+         guest = guest->entry.next_guest)
+        guest->to_be_told = true;
+}
+
+void dibs__callback_run(dibs_lock *lock, dibs__callback about)
+{
+    dibs_lock *guest;
+
+    lock->refs++;
+    call_program(lock, about);
+    while ((guest = find_marked_guest(lock)) != NULL)
+        call_program(guest, about);
+    dibs__lock_unref(lock);
+}

@@ -1,0 +1,42 @@
+/* notices.h - notices of the store, dispatched to the parts of a client that asked
+ * for them.
+ *
+ * A handler lives inside its owner, such as the table of lock owners, and stays
+ * registered until the client is freed. The keeper reads the doorbells and
+ * dispatches; it does not know what a notice is about. A handler recognises its
+ * own notices by their address, which today is the owner of a lease. A notice
+ * about a topic needs a field for it, and a handler that compares the topic.
+ *
+ *   (1) A notice reaches one handler at most: the first that recognises it, in the
+ *       order in which handlers were registered. A notice that no handler
+ *       recognises is dropped, as it is about something that has ended.
+ *   (2) DIBS__NOTICE_MISSED has no address and reaches every handler.
+ *
+ * Locks: cl->mutex for everything here. */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_CORE_NOTICES_H
+#define DIBS_CORE_NOTICES_H
+
+#include "store/store.h"
+#include <dibs/client.h>
+
+typedef struct dibs__notice_handler dibs__notice_handler;
+
+/* Thread: the keeper, which does nothing else meanwhile: neither function waits for
+ * the store. Each may let the mutex go to call the program back, and must then have
+ * a reference on what it uses afterwards. */
+struct dibs__notice_handler {
+    dibs__notice_handler *next;
+    /* True when the notice is addressed to this handler, which has acted on it. */
+    bool (*hear)(dibs_client *cl, dibs__notice_handler *handler,
+                 const dibs__notice *notice);
+    /* Notices may have been lost: whatever waits for one asks the store. */
+    void (*hear_missed)(dibs_client *cl, dibs__notice_handler *handler);
+};
+
+void dibs__notices_register(dibs_client *cl, dibs__notice_handler *handler);
+
+/* For the keeper. The mutex may be let go meanwhile. */
+void dibs__notices_dispatch(dibs_client *cl, const dibs__notice *notice);
+
+#endif
