@@ -26,7 +26,7 @@ static void init_list(dibs__call_list *list)
     list->count = 0;
 }
 
-static void append(dibs__call_list *list, dibs_lock *lock)
+static void append_call(dibs__call_list *list, dibs_lock *lock)
 {
     lock->call.next = NULL;
     lock->call.at = list->end;
@@ -35,7 +35,7 @@ static void append(dibs__call_list *list, dibs_lock *lock)
     list->count++;
 }
 
-static void prepend(dibs__call_list *list, dibs_lock *lock)
+static void prepend_call(dibs__call_list *list, dibs_lock *lock)
 {
     lock->call.next = list->first;
     lock->call.at = &list->first;
@@ -60,7 +60,7 @@ static void unlink_from(dibs__call_list *list, dibs_lock *lock)
     list->count--;
 }
 
-static dibs_lock *pop(dibs__call_list *list)
+static dibs_lock *pop_call(dibs__call_list *list)
 {
     dibs_lock *lock = list->first;
 
@@ -70,7 +70,7 @@ static dibs_lock *pop(dibs__call_list *list)
 }
 
 /* A callback waits to be run: tells who runs it. */
-static void announce(dibs__async *as, dibs__runner *rn)
+static void announce_ended(dibs__async *as, dibs__runner *rn)
 {
     if (as->fd >= 0) {
         dibsx_event_set(as->fd);
@@ -84,7 +84,7 @@ static void announce(dibs__async *as, dibs__runner *rn)
 }
 
 /* The call is over and the handle free for another. */
-static dibs_status finish(dibs_lock *lock)
+static dibs_status finish_call(dibs_lock *lock)
 {
     dibs__call *call = &lock->call;
     dibs__async *as = lock->cl->async;
@@ -104,20 +104,20 @@ static dibs_status finish(dibs_lock *lock)
 
 /* Puts a call whose status is known among those to be called back. One whose lock
  * is in a callback waits for its end. */
-static void end(dibs_lock *lock)
+static void end_call(dibs_lock *lock)
 {
     dibs__call *call = &lock->call;
     dibs__async *as = lock->cl->async;
 
     if (call->muted) {
-        (void)finish(lock);
+        (void)finish_call(lock);
         return;
     }
     call->state = DIBS__CALL_ENDED;
     if (call->calling)
         return;
-    append(&as->ended, lock);
-    announce(as, call->runner);
+    append_call(&as->ended, lock);
+    announce_ended(as, call->runner);
 }
 
 static void make_ready(dibs_lock *lock)
@@ -127,9 +127,9 @@ static void make_ready(dibs_lock *lock)
     call->state = DIBS__CALL_READY;
     /* Somebody may be waiting for what is given back. */
     if (call->kind == DIBS__CALL_RELEASE)
-        prepend(&call->runner->ready, lock);
+        prepend_call(&call->runner->ready, lock);
     else
-        append(&call->runner->ready, lock);
+        append_call(&call->runner->ready, lock);
     pthread_cond_signal(&call->runner->cond);
     if (call->muted)
         pthread_cond_broadcast(&lock->cond);
@@ -138,35 +138,35 @@ static void make_ready(dibs_lock *lock)
 static void wake_sleeper(dibs_client *cl, dibs__timer *timer, dibsx_nsec now);
 
 /* Puts an acquire where its next step is done. */
-static void place(dibs_lock *lock, dibs__acquire_step step)
+static void place_call(dibs_lock *lock, dibs__acquire_step step)
 {
     if (step == DIBS__ACQUIRE_SLEEP) {
         lock->call.state = DIBS__CALL_SLEEPING;
         lock->call.alarm.fire = wake_sleeper;
         dibs__timer_set(lock->cl, &lock->call.alarm,
-                        lock->acquire.take.wake_at);
+                        lock->acquire.machine.wake_at);
     } else if (step == DIBS__ACQUIRE_DONE) {
-        end(lock);
+        end_call(lock);
     } else {
         make_ready(lock);
     }
 }
 
 /* There may be something to do before its alarm. */
-static void wake(dibs_lock *lock)
+static void wake_call(dibs_lock *lock)
 {
     if (lock->call.state != DIBS__CALL_SLEEPING)
         return;
     dibs__timer_set(lock->cl, &lock->call.alarm, DIBSX_NEVER);
     lock->call.state = DIBS__CALL_RUNNING;
-    place(lock, dibs__lock_acquire_next(lock));
+    place_call(lock, dibs__lock_acquire_next(lock));
 }
 
 static void wake_sleeper(dibs_client *cl, dibs__timer *timer, dibsx_nsec now)
 {
     (void)cl;
     (void)now;
-    wake(
+    wake_call(
         (dibs_lock *)(void *)((char *)timer - offsetof(dibs_lock, call.alarm)));
 }
 
@@ -181,14 +181,14 @@ static void send_release(dibs_lock *lock)
 
 /* One step of a call that was taken out of its list. Locks: cl->mutex, let go for
  * the step. */
-static void run(dibs_lock *lock)
+static void run_step(dibs_lock *lock)
 {
     dibs__acquire_step step;
 
     lock->call.state = DIBS__CALL_RUNNING;
     if (lock->call.kind == DIBS__CALL_RELEASE) {
         send_release(lock);
-        end(lock);
+        end_call(lock);
         return;
     }
     step = dibs__lock_acquire_next(lock);
@@ -196,21 +196,21 @@ static void run(dibs_lock *lock)
         dibs__lock_acquire_do(lock, step);
         step = dibs__lock_acquire_next(lock);
     }
-    place(lock, step);
+    place_call(lock, step);
 }
 
 /* How a call ended, for its callback. */
-typedef struct news {
+typedef struct outcome {
     dibs_async_fn *done;
     void *arg;
     dibs_status rc;
     dibs_error why;
-    bool taken; /* it was an acquire, */
+    bool is_acquire;
     dibsx_nsec started_at;
-} news;
+} outcome;
 
 /* Locks: cl->mutex, let go meanwhile. */
-static void call_back(dibs_lock *lock, const news *nw)
+static void call_back(dibs_lock *lock, const outcome *out)
 {
     dibs_client *cl = lock->cl;
     dibs__async *as = cl->async;
@@ -220,15 +220,15 @@ static void call_back(dibs_lock *lock, const news *nw)
     call->caller = pthread_self();
     as->calling++;
     pthread_mutex_unlock(&cl->mutex);
-    if (nw->taken)
-        dibs__lock_acquire_trace(lock, nw->rc, nw->started_at);
-    nw->done(lock, nw->rc, &nw->why, nw->arg);
+    if (out->is_acquire)
+        dibs__lock_acquire_trace(lock, out->rc, out->started_at);
+    out->done(lock, out->rc, &out->why, out->arg);
     pthread_mutex_lock(&cl->mutex);
     as->calling--;
     call->calling = false;
     if (call->state == DIBS__CALL_ENDED) {
-        append(&as->ended, lock);
-        announce(as, call->runner);
+        append_call(&as->ended, lock);
+        announce_ended(as, call->runner);
     }
     pthread_cond_broadcast(&lock->cond);
     pthread_cond_broadcast(&cl->over);
@@ -237,29 +237,29 @@ static void call_back(dibs_lock *lock, const news *nw)
 /* Ends a call that was taken out of the list of the ended. False when no callback
  * was run: there is none, or it is not over after all because a lease was granted
  * and has run out in that list. Locks: cl->mutex, let go for the callback. */
-static bool deliver(dibs_lock *lock)
+static bool deliver_call(dibs_lock *lock)
 {
     dibs__call *call = &lock->call;
-    news nw = {.done = call->done,
-               .arg = call->arg,
-               .taken = call->kind == DIBS__CALL_ACQUIRE,
-               .started_at = lock->acquire.take.started_at};
+    outcome out = {.done = call->done,
+                   .arg = call->arg,
+                   .is_acquire = call->kind == DIBS__CALL_ACQUIRE,
+                   .started_at = lock->acquire.machine.started_at};
     dibs__acquire_step step =
-        nw.taken ? dibs__lock_acquire_next(lock) : DIBS__ACQUIRE_DONE;
+        out.is_acquire ? dibs__lock_acquire_next(lock) : DIBS__ACQUIRE_DONE;
 
     call->state = DIBS__CALL_RUNNING;
     if (step != DIBS__ACQUIRE_DONE) {
-        place(lock, step);
+        place_call(lock, step);
         return false;
     }
     lock->refs++;
-    nw.rc = finish(lock);
-    if (nw.rc != DIBS_OK)
-        nw.why = lock->why;
-    if (nw.done)
-        call_back(lock, &nw);
+    out.rc = finish_call(lock);
+    if (out.rc != DIBS_OK)
+        out.why = lock->why;
+    if (out.done)
+        call_back(lock, &out);
     dibs__lock_unref(lock);
-    return nw.done != NULL;
+    return out.done != NULL;
 }
 
 /* Thread: a runner. */
@@ -272,10 +272,10 @@ static void *runner_main(void *arg)
 
     pthread_mutex_lock(&cl->mutex);
     while (!as->stopping) {
-        if (as->fd < 0 && (lock = pop(&as->ended)) != NULL) {
-            (void)deliver(lock);
-        } else if ((lock = pop(&rn->ready)) != NULL) {
-            run(lock);
+        if (as->fd < 0 && (lock = pop_call(&as->ended)) != NULL) {
+            (void)deliver_call(lock);
+        } else if ((lock = pop_call(&rn->ready)) != NULL) {
+            run_step(lock);
         } else {
             rn->idle = true;
             pthread_cond_wait(&rn->cond, &cl->mutex);
@@ -309,9 +309,9 @@ static void close_calls(dibs_client *cl, dibs__attached *at)
     dibs_lock *lock;
 
     while (as->calls > 0 || as->calling > 0) {
-        lock = as->fd >= 0 ? pop(&as->ended) : NULL;
+        lock = as->fd >= 0 ? pop_call(&as->ended) : NULL;
         if (lock)
-            (void)deliver(lock);
+            (void)deliver_call(lock);
         else
             pthread_cond_wait(&cl->over, &cl->mutex);
     }
@@ -380,7 +380,7 @@ static dibs_status have_runner(dibs_lock *lock, dibs_error *err)
 
 /* Enters the handle for a call that goes on after it has returned. On DIBS_OK the
  * client's mutex is held. */
-static dibs_status enter(dibs_lock *lock, dibs_error *err)
+static dibs_status enter_call(dibs_lock *lock, dibs_error *err)
 {
     dibs_status rc = dibs__lock_enter(lock, err);
 
@@ -394,8 +394,8 @@ static dibs_status enter(dibs_lock *lock, dibs_error *err)
     return rc;
 }
 
-static void
-begin(dibs_lock *lock, dibs__call_kind kind, dibs_async_fn *done, void *arg)
+static void begin_call(dibs_lock *lock, dibs__call_kind kind,
+                       dibs_async_fn *done, void *arg)
 {
     dibs__call *call = &lock->call;
 
@@ -411,14 +411,14 @@ dibs_status dibs_lock_acquire_async(dibs_lock *lock, dibs_async_fn *done,
                                     void *arg, dibs_error *err)
 {
     DIBSX_UNCANCEL;
-    dibs__acquire_caller way = {.wake = wake};
+    dibs__acquire_caller way = {.wake = wake_call};
     pthread_mutex_t *mutex;
     dibs_status rc;
     bool over;
 
     if (!done)
         return dibsx_fail(err, DIBS_INVALID, "there is no callback");
-    rc = enter(lock, err);
+    rc = enter_call(lock, err);
     if (rc != DIBS_OK)
         return rc;
     assert(lock);
@@ -426,12 +426,13 @@ dibs_status dibs_lock_acquire_async(dibs_lock *lock, dibs_async_fn *done,
     way.wait_ms = lock->opts.wait_ms;
     way.retries = lock->opts.retries;
     rc = dibs__lock_acquire_start(lock, &way, &over);
-    begin(lock, over ? DIBS__CALL_ANSWERED : DIBS__CALL_ACQUIRE, done, arg);
+    begin_call(lock, over ? DIBS__CALL_ANSWERED : DIBS__CALL_ACQUIRE, done,
+               arg);
     lock->call.rc = rc;
     if (over)
-        end(lock);
+        end_call(lock);
     else
-        place(lock, dibs__lock_acquire_next(lock));
+        place_call(lock, dibs__lock_acquire_next(lock));
     pthread_mutex_unlock(mutex);
     return DIBS_OK;
 }
@@ -442,7 +443,7 @@ dibs_status dibs_lock_release_async(dibs_lock *lock, dibs_async_fn *done,
     DIBSX_UNCANCEL;
     dibs__call *call;
     pthread_mutex_t *mutex;
-    dibs_status rc = enter(lock, err);
+    dibs_status rc = enter_call(lock, err);
 
     if (rc != DIBS_OK)
         return rc;
@@ -451,19 +452,20 @@ dibs_status dibs_lock_release_async(dibs_lock *lock, dibs_async_fn *done,
     call = &lock->call;
     lock->why = (dibs_error){0};
     rc = dibs__lock_part(lock, &call->part, &lock->why);
-    begin(lock, call->part.holder ? DIBS__CALL_RELEASE : DIBS__CALL_ANSWERED,
-          done, arg);
+    begin_call(lock,
+               call->part.holder ? DIBS__CALL_RELEASE : DIBS__CALL_ANSWERED,
+               done, arg);
     call->rc = rc;
     if (call->part.holder)
         make_ready(lock);
     else
-        end(lock);
+        end_call(lock);
     pthread_mutex_unlock(mutex);
     return DIBS_OK;
 }
 
 /* Takes a call out of where it waits. */
-static void detach(dibs_lock *lock)
+static void detach_call(dibs_lock *lock)
 {
     dibs__call *call = &lock->call;
 
@@ -482,13 +484,13 @@ static void finish_here(dibs_lock *lock)
 {
     dibs__acquire_step step;
 
-    detach(lock);
+    detach_call(lock);
     if (lock->call.kind == DIBS__CALL_RELEASE)
         send_release(lock);
     if (lock->call.kind == DIBS__CALL_ACQUIRE)
         while ((step = dibs__lock_acquire_next(lock)) != DIBS__ACQUIRE_DONE)
             dibs__lock_acquire_do(lock, step);
-    (void)finish(lock);
+    (void)finish_call(lock);
 }
 
 void dibs__async_drop(dibs_lock *lock)
@@ -497,7 +499,7 @@ void dibs__async_drop(dibs_lock *lock)
     pthread_mutex_t *mutex = &lock->cl->mutex;
 
     call->muted = true;
-    lock->acquire.take.cancelled = true;
+    lock->acquire.machine.cancelled = true;
     while (call->state != DIBS__CALL_NONE)
         if (call->state == DIBS__CALL_RUNNING)
             pthread_cond_wait(&lock->cond, mutex);
@@ -545,18 +547,18 @@ size_t dibs_async_process(dibs_client *cl)
     dibs__async *as;
     dibs_lock *lock;
     size_t count, ran = 0;
-    uint64_t rung;
+    uint64_t events;
 
     if (dibs__client_usable(cl, NULL) != DIBS_OK)
         return 0;
     pthread_mutex_lock(&cl->mutex);
     as = cl->async;
     if (as && as->fd >= 0) {
-        while (read(as->fd, &rung, sizeof(rung)) < 0 && errno == EINTR)
+        while (read(as->fd, &events, sizeof(events)) < 0 && errno == EINTR)
             continue;
         /* Those that end meanwhile are for the next time. */
         for (count = as->ended.count; count > 0; count--)
-            if ((lock = pop(&as->ended)) != NULL && deliver(lock))
+            if ((lock = pop_call(&as->ended)) != NULL && deliver_call(lock))
                 ran++;
         if (as->ended.count > 0)
             dibsx_event_set(as->fd);

@@ -46,8 +46,8 @@ read_opts(const dibs_client_opts *opts, dibs_client_opts *out, dibs_error *err)
     return DIBS_OK;
 }
 
-static dibs_status fill(dibs_client *cl, const char *url,
-                        const dibs_client_opts *opts, dibs_error *err)
+static dibs_status fill_client(dibs_client *cl, const char *url,
+                               const dibs_client_opts *opts, dibs_error *err)
 {
     char shown[512];
     dibs_status rc;
@@ -99,8 +99,8 @@ static dibs_status open_store(dibs_client *cl, const char *url, dibs_error *err)
 
 /* Everything of a client but its memory. What was made is freed by the caller
  * with dibs__client_free(). */
-static dibs_status init(dibs_client *cl, const char *url,
-                        const dibs_client_opts *opts, dibs_error *err)
+static dibs_status init_client(dibs_client *cl, const char *url,
+                               const dibs_client_opts *opts, dibs_error *err)
 {
     dibs_status rc;
 
@@ -115,7 +115,7 @@ static dibs_status init(dibs_client *cl, const char *url,
         return dibsx_fail(err, DIBS_UNSUPPORTED,
                           "this kernel cannot tell a child process apart "
                           "(MADV_WIPEONFORK, Linux 4.14)");
-    rc = fill(cl, url, opts, err);
+    rc = fill_client(cl, url, opts, err);
     if (rc != DIBS_OK)
         return rc;
     return open_store(cl, url, err);
@@ -144,7 +144,7 @@ dibs_status dibs_open(const char *url, const dibs_client_opts *opts,
         rc = dibsx_nomem(err, "the client");
         goto out;
     }
-    rc = init(cl, url, &want, err);
+    rc = init_client(cl, url, &want, err);
     if (rc != DIBS_OK)
         goto out;
     *out = cl;
@@ -161,7 +161,7 @@ void dibs__client_free(dibs_client *cl)
 {
     dibs__keeper_fini(cl);
     dibs__attached_free(cl);
-    dibs__store_close(cl->spare);
+    dibs__store_close(cl->fallback);
     dibs__store_close(cl->st);
     pthread_cond_destroy(&cl->over);
     pthread_mutex_destroy(&cl->mutex);
@@ -197,7 +197,7 @@ void dibs_close(dibs_client *cl)
     pthread_mutex_lock(&cl->mutex);
     dibs__lock_acquire_close(cl);
     dibs__attached_close(cl);
-    while (cl->takings)
+    while (cl->acquires)
         pthread_cond_wait(&cl->over, &cl->mutex);
     release_all(cl);
     atomic_store(&cl->closed, true);

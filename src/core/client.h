@@ -75,7 +75,7 @@ struct dibs_client {
     dibs__stats stats;
 
     pthread_mutex_t mutex; /* guards all that follows, and the locks */
-    dibs__store *spare;    /* stands in for the store; NULL until needed */
+    dibs__store *fallback; /* stands in for the store; NULL until needed */
     bool away;             /* the store could not be reached of late */
     dibs__keeper keeper;
     dibs__notice_handler *notice_handlers; /* the first registered first */
@@ -84,8 +84,8 @@ struct dibs_client {
     struct dibs_lock *by_name[DIBS__OWNER_BUCKETS]; /* see reentry.h */
 
     /* Asynchronous calls; see async.h. */
-    dibs__async *async;        /* NULL until needed */
-    struct dibs_lock *takings; /* acquires under way, blocking ones as well */
+    dibs__async *async;         /* NULL until needed */
+    struct dibs_lock *acquires; /* acquires under way, blocking ones as well */
     pthread_cond_t over; /* a call or an acquire has ended, for who closes */
 
     size_t lock_count;
@@ -96,10 +96,11 @@ struct dibs_client {
      * child cannot use them: the client is its parent's. */
     unsigned char owner_bits[DIBS__OWNERS_AHEAD][(DIBS_OWNER_SIZE - 1) / 2];
     unsigned int owner_bits_left;
-    struct dibs__name_table *tally; /* statistics per name; NULL until needed */
+    struct dibs__name_table
+        *name_table; /* statistics per name; NULL until needed */
     struct dibs__shared_stats
-        *share;       /* NULL: they are not shared, or nothing is yet */
-    bool share_stats; /* they are to be */
+        *shared_stats; /* NULL: they are not shared, or nothing is yet */
+    bool share_stats;  /* they are to be */
     struct dibs__worker *worker;     /* NULL until needed */
     struct dibs__attached *attached; /* the last first; see attach.h */
 };

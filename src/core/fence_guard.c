@@ -19,7 +19,7 @@ static dibs_status refuse_zero(dibs_error *err)
                       "fence 0 is nobody's: the lock is not held");
 }
 
-static dibs_status stale(uint64_t fence, uint64_t highest, dibs_error *err)
+static dibs_status fail_stale(uint64_t fence, uint64_t highest, dibs_error *err)
 {
     return dibsx_fail(err, DIBS_STALE,
                       "fence %" PRIu64 " is out of date: %" PRIu64
@@ -41,7 +41,7 @@ dibs_status dibs_guard_admit(dibs_guard *guard, uint64_t fence, dibs_error *err)
         if (__atomic_compare_exchange_n(&guard->highest, &highest, fence, false,
                                         __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
             return DIBS_OK;
-    return highest == fence ? DIBS_OK : stale(fence, highest, err);
+    return highest == fence ? DIBS_OK : fail_stale(fence, highest, err);
 }
 
 /* The fence that the value holds; an absent value holds 0. */
@@ -79,7 +79,7 @@ static dibs_status admit_once(dibs_client *cl, dibs__put *put, uint64_t fence,
     if (rc != DIBS_OK)
         goto out;
     if (highest > fence) {
-        rc = stale(fence, highest, err);
+        rc = fail_stale(fence, highest, err);
         goto out;
     }
     if (highest == fence && put->ttl_ms == 0 && value.expires_ms < 0)

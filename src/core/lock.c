@@ -99,7 +99,7 @@ static void wait_for_callback(dibs_lock *lock)
 
 /* The program is done with the handle. A lease that others have entered through
  * it goes on until they leave. Locks: cl->mutex, let go meanwhile. */
-static void abandon(dibs_lock *lock)
+static void abandon_lock(dibs_lock *lock)
 {
     dibs_lock *holder = NULL;
     bool last = false;
@@ -127,7 +127,7 @@ void dibs_lock_free(dibs_lock *lock)
     pthread_mutex_lock(&cl->mutex);
     dibs__async_drop(lock);
     if (!atomic_load(&cl->closed))
-        abandon(lock);
+        abandon_lock(lock);
     if (cl->keeper.running)
         wait_for_callback(lock);
     dibs__lock_unref(lock);

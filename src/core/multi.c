@@ -36,7 +36,7 @@ struct dibs_multi {
     dibs_lock *locks[DIBS_MULTI_MAX]; /* by full name */
 
     bool busy;      /* a call is under way */
-    bool taking;    /* ... an acquire */
+    bool acquiring; /* ... an acquire */
     bool cancelled; /* it is to end */
     bool torn;      /* what it has taken so far is not whole any more */
     bool doubtful;  /* something of it may stand in the store all the same */
@@ -61,7 +61,7 @@ static void lost_one(dibs_lock *lock, void *arg)
 
     pthread_mutex_lock(&lock->cl->mutex);
     held = multi->held;
-    if (!held && multi->taking) {
+    if (!held && multi->acquiring) {
         multi->torn = true;
         stop_waiting(multi);
     }
@@ -84,7 +84,7 @@ static void asked_for_one(dibs_lock *lock, void *arg)
 }
 
 /* Puts a new lock where its name belongs. */
-static void insert(dibs_multi *multi, dibs_lock *lock)
+static void insert_sorted(dibs_multi *multi, dibs_lock *lock)
 {
     size_t i = multi->count++;
 
@@ -93,7 +93,7 @@ static void insert(dibs_multi *multi, dibs_lock *lock)
     multi->locks[i] = lock;
 }
 
-static bool has(const dibs_multi *multi, const char *full)
+static bool has_name(const dibs_multi *multi, const char *full)
 {
     for (size_t i = 0; i < multi->count; i++)
         if (strcmp(multi->locks[i]->name, full) == 0)
@@ -101,14 +101,14 @@ static bool has(const dibs_multi *multi, const char *full)
     return false;
 }
 
-static dibs_status add(dibs_multi *multi, const char *name,
-                       const dibs_lock_opts *opts, dibs_error *err)
+static dibs_status add_name(dibs_multi *multi, const char *name,
+                            const dibs_lock_opts *opts, dibs_error *err)
 {
     char full[DIBS_NAME_MAX + 1];
     dibs_lock *lock = NULL;
     dibs_status rc = dibs__name_full(multi->cl, name, full, err);
 
-    if (rc != DIBS_OK || has(multi, full))
+    if (rc != DIBS_OK || has_name(multi, full))
         return rc;
     if (multi->count == DIBS_MULTI_MAX)
         return dibsx_fail(err, DIBS_INVALID, "a set has at most %d names",
@@ -121,7 +121,7 @@ static dibs_status add(dibs_multi *multi, const char *name,
     lock->opts.on_lost_arg = multi;
     lock->opts.on_yield = multi->opts.on_yield ? asked_for_one : NULL;
     lock->opts.on_yield_arg = multi;
-    insert(multi, lock);
+    insert_sorted(multi, lock);
     return DIBS_OK;
 }
 
@@ -157,7 +157,7 @@ dibs_multi_new(dibs_client *cl, const char *const *names, size_t count,
         return dibsx_nomem(err, "a set of locks");
     multi->cl = cl;
     for (size_t i = 0; i < count && rc == DIBS_OK; i++)
-        rc = add(multi, names[i], opts, err);
+        rc = add_name(multi, names[i], opts, err);
     if (rc == DIBS_OK)
         rc = check_opts(&multi->opts, err);
     if (rc == DIBS_OK)
@@ -184,7 +184,7 @@ void dibs_multi_free(dibs_multi *multi)
 }
 
 /* One call at a time on a handle. On DIBS_OK the mutex is held. */
-static dibs_status enter(dibs_multi *multi, dibs_error *err)
+static dibs_status enter_set(dibs_multi *multi, dibs_error *err)
 {
     dibs_status rc;
 
@@ -204,7 +204,7 @@ static dibs_status enter(dibs_multi *multi, dibs_error *err)
 }
 
 /* Locks: cl->mutex, released. */
-static void leave(dibs_multi *multi)
+static void exit_set(dibs_multi *multi)
 {
     multi->busy = false;
     pthread_mutex_unlock(&multi->cl->mutex);
@@ -261,7 +261,7 @@ static void sleep_until(dibs_multi *multi, dibsx_nsec until)
     }
 }
 
-static dibs_status cancelled(dibs_error *err)
+static dibs_status fail_cancelled(dibs_error *err)
 {
     return dibsx_fail(err, DIBS_CANCELLED,
                       "the wait for a set of locks was cancelled");
@@ -278,11 +278,11 @@ pause_between(dibs_multi *multi, dibsx_nsec until, dibs_error *err)
         delay_ms / 2 + dibsx_prng_below(&multi->cl->jitter, delay_ms + 1);
     again_at = dibsx_after_ms(dibsx_now(), (int64_t)delay_ms);
     sleep_until(multi, again_at < until ? again_at : until);
-    return is_cancelled(multi) ? cancelled(err) : DIBS_OK;
+    return is_cancelled(multi) ? fail_cancelled(err) : DIBS_OK;
 }
 
 /* Begins with nothing taken. Locks: cl->mutex. */
-static void begin(dibs_multi *multi)
+static void clear_marks(dibs_multi *multi)
 {
     multi->torn = false;
     for (size_t i = 0; i < multi->count; i++)
@@ -291,14 +291,14 @@ static void begin(dibs_multi *multi)
 
 /* One lock with what is left of the time. DIBS_LOST: one of those before it has
  * ended meanwhile. Locks: cl->mutex, let go meanwhile. */
-static dibs_status take_one(dibs_multi *multi, dibs_lock *lock, bool once,
-                            dibsx_nsec until, dibs_error *err)
+static dibs_status acquire_one(dibs_multi *multi, dibs_lock *lock, bool once,
+                               dibsx_nsec until, dibs_error *err)
 {
     dibs_status rc;
     int64_t wait_ms = once ? 0 : dibsx_wait_ms(until, dibsx_now());
 
     if (is_cancelled(multi))
-        return cancelled(err);
+        return fail_cancelled(err);
     pthread_mutex_unlock(&multi->cl->mutex);
     rc = dibs__lock_acquire_block(lock, wait_ms, 0, err);
     pthread_mutex_lock(&multi->cl->mutex);
@@ -312,13 +312,13 @@ static dibs_status take_one(dibs_multi *multi, dibs_lock *lock, bool once,
 }
 
 /* One after the other. Locks: cl->mutex, let go meanwhile. */
-static dibs_status
-take_in_order(dibs_multi *multi, bool once, dibsx_nsec until, dibs_error *err)
+static dibs_status acquire_in_order(dibs_multi *multi, bool once,
+                                    dibsx_nsec until, dibs_error *err)
 {
     dibs_status rc = DIBS_OK;
 
     for (size_t i = 0; i < multi->count && rc == DIBS_OK; i++)
-        rc = take_one(multi, multi->locks[i], once, until, err);
+        rc = acquire_one(multi, multi->locks[i], once, until, err);
     if (rc == DIBS_OK && !all_valid(multi))
         rc = DIBS_LOST;
     return rc;
@@ -356,7 +356,7 @@ static dibs_status say_busy(const dibs_multi *multi, size_t i, dibs_error *err)
 
 /* In one step, if this is for it. Locks: cl->mutex, let go meanwhile. */
 static dibs_status
-take_at_once(dibs_multi *multi, bool once, dibsx_nsec until, dibs_error *err)
+acquire_at_once(dibs_multi *multi, bool once, dibsx_nsec until, dibs_error *err)
 {
     dibsx_nsec began_at = dibsx_now();
     size_t blocked = 0;
@@ -375,18 +375,18 @@ take_at_once(dibs_multi *multi, bool once, dibsx_nsec until, dibs_error *err)
 /* All of them, one way or the other; on failure none. DIBS_LOST: begin again.
  * Locks: cl->mutex, let go meanwhile. */
 static dibs_status
-take(dibs_multi *multi, bool once, dibsx_nsec until, dibs_error *err)
+acquire_set(dibs_multi *multi, bool once, dibsx_nsec until, dibs_error *err)
 {
     dibs_status rc;
 
     if (is_cancelled(multi))
-        return cancelled(err);
-    begin(multi);
-    rc = take_at_once(multi, once, until, err);
+        return fail_cancelled(err);
+    clear_marks(multi);
+    rc = acquire_at_once(multi, once, until, err);
     if (rc == DIBS_UNKNOWN)
         multi->doubtful = true;
     if (!is_final(multi, rc, once))
-        rc = take_in_order(multi, once, until, err);
+        rc = acquire_in_order(multi, once, until, err);
     multi->held = rc == DIBS_OK;
     if (rc != DIBS_OK)
         give_all_back(multi);
@@ -398,7 +398,7 @@ take(dibs_multi *multi, bool once, dibsx_nsec until, dibs_error *err)
 static dibs_status try_set(dibs_multi *multi, int64_t wait_ms, dibs_error *err)
 {
     dibsx_nsec until = dibsx_after_ms(dibsx_now(), wait_ms);
-    dibs_status rc = take(multi, wait_ms == 0, until, err);
+    dibs_status rc = acquire_set(multi, wait_ms == 0, until, err);
 
     while (rc == DIBS_LOST) {
         if (dibsx_now() >= until)
@@ -407,7 +407,7 @@ static dibs_status try_set(dibs_multi *multi, int64_t wait_ms, dibs_error *err)
                               "were waited for");
         rc = pause_between(multi, until, err);
         if (rc == DIBS_OK)
-            rc = take(multi, wait_ms == 0, until, err);
+            rc = acquire_set(multi, wait_ms == 0, until, err);
     }
     return rc;
 }
@@ -424,21 +424,21 @@ static dibs_status acquire_entered(dibs_multi *multi, int64_t wait_ms,
     give_all_back(multi);
     multi->doubtful = false;
     multi->cancelled = false;
-    multi->taking = true;
+    multi->acquiring = true;
     for (uint32_t i = 0; rc == DIBS_OK; i++) {
         rc = try_set(multi, wait_ms, err);
         if ((rc != DIBS_BUSY && rc != DIBS_TIMEOUT) || i >= retries)
             break;
         rc = pause_between(multi, DIBSX_NEVER, err);
     }
-    multi->taking = false;
+    multi->acquiring = false;
     if (rc == DIBS_UNAVAIL && multi->doubtful)
         rc = dibsx_unanswered(err);
     return rc;
 }
 
-static dibs_status
-acquire(dibs_multi *multi, int64_t wait_ms, uint32_t retries, dibs_error *err)
+static dibs_status acquire_call(dibs_multi *multi, int64_t wait_ms,
+                                uint32_t retries, dibs_error *err)
 {
     dibs_status rc;
 
@@ -446,11 +446,11 @@ acquire(dibs_multi *multi, int64_t wait_ms, uint32_t retries, dibs_error *err)
         dibs__client_usable(multi->cl, NULL) == DIBS_OK)
         dibs__keeper_listen(multi->cl, multi->cl->st,
                             dibs__client_deadline(multi->cl, dibsx_now()));
-    rc = enter(multi, err);
+    rc = enter_set(multi, err);
     if (rc != DIBS_OK)
         return rc;
     rc = acquire_entered(multi, wait_ms, retries, err);
-    leave(multi);
+    exit_set(multi);
     return rc;
 }
 
@@ -458,15 +458,15 @@ dibs_status dibs_multi_acquire(dibs_multi *multi, dibs_error *err)
 {
     DIBSX_UNCANCEL;
 
-    return acquire(multi, multi ? multi->opts.wait_ms : 0,
-                   multi ? multi->opts.retries : 0, err);
+    return acquire_call(multi, multi ? multi->opts.wait_ms : 0,
+                        multi ? multi->opts.retries : 0, err);
 }
 
 dibs_status dibs_multi_try(dibs_multi *multi, dibs_error *err)
 {
     DIBSX_UNCANCEL;
 
-    return acquire(multi, 0, 0, err);
+    return acquire_call(multi, 0, 0, err);
 }
 
 void dibs_multi_cancel(dibs_multi *multi)
@@ -476,7 +476,7 @@ void dibs_multi_cancel(dibs_multi *multi)
     if (!multi || dibs__client_usable(multi->cl, NULL) != DIBS_OK)
         return;
     pthread_mutex_lock(&multi->cl->mutex);
-    if (multi->taking) {
+    if (multi->acquiring) {
         multi->cancelled = true;
         stop_waiting(multi);
     }
@@ -504,7 +504,7 @@ static dibs_status release_one(dibs_lock *lock, dibs_status rc, dibs_error *err)
 dibs_status dibs_multi_release(dibs_multi *multi, dibs_error *err)
 {
     DIBSX_UNCANCEL;
-    dibs_status rc = enter(multi, err);
+    dibs_status rc = enter_set(multi, err);
     bool held;
 
     if (rc != DIBS_OK)
@@ -516,7 +516,7 @@ dibs_status dibs_multi_release(dibs_multi *multi, dibs_error *err)
         rc = release_one(multi->locks[i], rc, err);
     if (!held)
         rc = dibsx_fail(err, DIBS_LOST, "the set is not held");
-    leave(multi);
+    exit_set(multi);
     return rc;
 }
 

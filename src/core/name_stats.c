@@ -22,9 +22,9 @@ static dibs_status no_memory(dibs_error *err)
 
 /* Acquires that have not ended are attempts of their name already. Locks:
  * cl->mutex. */
-static void count_waiting(dibs_client *cl, dibs__name_table *tally)
+static void count_waiting(dibs_client *cl, dibs__name_table *table)
 {
-    for (dibs__name_row *at = tally->newest; at; at = at->older)
+    for (dibs__name_row *at = table->newest; at; at = at->older)
         at->waiting = 0;
     for (size_t i = 0; i < DIBS__OWNER_BUCKETS; i++)
         for (dibs_lock *lock = cl->by_owner[i]; lock; lock = lock->next_owner) {
@@ -32,7 +32,7 @@ static void count_waiting(dibs_client *cl, dibs__name_table *tally)
 
             if (lock->lease.state == DIBS__LEASE_ASKING ||
                 lock->lease.state == DIBS__LEASE_QUEUED)
-                name = dibs__name_table_use(tally, lock->name);
+                name = dibs__name_table_use(table, lock->name);
             if (name)
                 name->waiting++;
         }
@@ -41,12 +41,12 @@ static void count_waiting(dibs_client *cl, dibs__name_table *tally)
 /* False when memory is short. Locks: cl->mutex. */
 static bool rank_own(dibs_client *cl, dibs__ranking *rk)
 {
-    dibs__name_table *tally = dibs__name_table_of(cl);
+    dibs__name_table *table = dibs__name_table_of(cl);
 
-    if (!tally)
+    if (!table)
         return false;
-    count_waiting(cl, tally);
-    for (dibs__name_row *at = tally->newest; at; at = at->older)
+    count_waiting(cl, table);
+    for (dibs__name_row *at = table->newest; at; at = at->older)
         if (!dibs__ranking_add(rk, dibs__name_short(cl, at->name), &at->all,
                                at->waiting))
             return false;
@@ -90,7 +90,8 @@ static bool note_key(const dibs_state_item *item, void *arg)
 static dibs_status rank_shared(dibs_client *cl, const char *key,
                                dibs__ranking *rk, dibs_error *err)
 {
-    const char *name = dibs__name_short(cl, key) + strlen(DIBS__SHARE_KEY);
+    const char *name =
+        dibs__name_short(cl, key) + strlen(DIBS__SHARED_STATS_KEY);
     dibs__counts counts = {0};
     dibs_value value = {0};
     dibs_status rc =
@@ -114,13 +115,14 @@ static dibs_status rank_shared(dibs_client *cl, const char *key,
 static dibs_status
 list_keys(dibs_client *cl, const char *begins, dibsx_buf *keys, dibs_error *err)
 {
-    char name[sizeof(DIBS__SHARE_KEY) + DIBS_NAME_MAX];
+    char name[sizeof(DIBS__SHARED_STATS_KEY) + DIBS_NAME_MAX];
     char full[DIBS_NAME_MAX + 1];
     dibs_status rc = dibs__name_begins(cl, begins, full, err);
 
     if (rc != DIBS_OK)
         return rc;
-    snprintf(name, sizeof(name), DIBS__SHARE_KEY "%s", begins ? begins : "");
+    snprintf(name, sizeof(name), DIBS__SHARED_STATS_KEY "%s",
+             begins ? begins : "");
     /* Names for which there is no room are not shared. */
     if (dibs__name_begins(cl, name, full, NULL) != DIBS_OK)
         return DIBS_OK;

@@ -9,8 +9,8 @@
 #include <string.h>
 
 /* What every call here begins with: a usable client and a good key. */
-static dibs_status begin(dibs_client *cl, const char *key,
-                         char full[DIBS_NAME_MAX + 1], dibs_error *err)
+static dibs_status begin_call(dibs_client *cl, const char *key,
+                              char full[DIBS_NAME_MAX + 1], dibs_error *err)
 {
     dibs_status rc = dibs__client_usable(cl, err);
 
@@ -25,7 +25,7 @@ dibs_status dibs_state_get(dibs_client *cl, const char *key, dibs_value *out,
     dibs_status rc;
 
     *out = (dibs_value){0};
-    rc = begin(cl, key, full, err);
+    rc = begin_call(cl, key, full, err);
     if (rc != DIBS_OK)
         return rc;
     rc = cl->st->ops->value->get(cl->st, full,
@@ -37,12 +37,12 @@ dibs_status dibs_state_get(dibs_client *cl, const char *key, dibs_value *out,
 }
 
 static dibs_status
-put(dibs_client *cl, dibs__put *put, uint64_t *version, dibs_error *err)
+put_value(dibs_client *cl, dibs__put *put, uint64_t *version, dibs_error *err)
 {
     const char *key = put->key;
     char full[DIBS_NAME_MAX + 1];
     uint64_t ignored;
-    dibs_status rc = begin(cl, key, full, err);
+    dibs_status rc = begin_call(cl, key, full, err);
 
     if (rc != DIBS_OK)
         return rc;
@@ -71,7 +71,7 @@ dibs_state_set(dibs_client *cl, const char *key, const void *data, size_t len,
                      .expected = DIBS_VERSION_ANY,
                      .ttl_ms = ttl_ms};
 
-    return put(cl, &all, version, err);
+    return put_value(cl, &all, version, err);
 }
 
 dibs_status dibs_state_cas(dibs_client *cl, const char *key, uint64_t expected,
@@ -85,7 +85,7 @@ dibs_status dibs_state_cas(dibs_client *cl, const char *key, uint64_t expected,
                      .expected = expected,
                      .ttl_ms = ttl_ms};
 
-    return put(cl, &all, version, err);
+    return put_value(cl, &all, version, err);
 }
 
 dibs_status dibs_state_add(dibs_client *cl, const char *key, int64_t delta,
@@ -94,7 +94,7 @@ dibs_status dibs_state_add(dibs_client *cl, const char *key, int64_t delta,
     DIBSX_UNCANCEL;
     char full[DIBS_NAME_MAX + 1];
     int64_t ignored;
-    dibs_status rc = begin(cl, key, full, err);
+    dibs_status rc = begin_call(cl, key, full, err);
 
     if (rc != DIBS_OK)
         return rc;
@@ -108,7 +108,7 @@ dibs_status dibs_state_delete(dibs_client *cl, const char *key,
 {
     DIBSX_UNCANCEL;
     char full[DIBS_NAME_MAX + 1];
-    dibs_status rc = begin(cl, key, full, err);
+    dibs_status rc = begin_call(cl, key, full, err);
 
     if (rc != DIBS_OK)
         return rc;
@@ -133,7 +133,7 @@ static bool show_item(const dibs_state_item *item, void *arg)
     const listing *ls = arg;
     dibs_state_item shown = *item;
 
-    if (!ls->all && strstr(item->key, DIBS__SHARE_KEY))
+    if (!ls->all && strstr(item->key, DIBS__SHARED_STATS_KEY))
         return true;
     shown.key = dibs__name_short(ls->cl, item->key);
     return ls->each(&shown, ls->arg);
@@ -151,7 +151,7 @@ dibs_status dibs_state_list(dibs_client *cl, const char *begins,
         rc = dibs__name_begins(cl, begins, full, err);
     if (rc != DIBS_OK)
         return rc;
-    ls.all = strstr(full, DIBS__SHARE_KEY) != NULL;
+    ls.all = strstr(full, DIBS__SHARED_STATS_KEY) != NULL;
     return cl->st->ops->value->list(cl->st, full,
                                     dibs__client_deadline(cl, dibsx_now()),
                                     show_item, &ls, err);

@@ -6,7 +6,7 @@
 
 /* The end of what has run: whether its lease lasted. That the store did not hear
  * of the release is logged only: as an answer it would mean that nothing ran. */
-static dibs_status end(dibs_lock *lock, dibs_error *err)
+static dibs_status end_with_lock(dibs_lock *lock, dibs_error *err)
 {
     dibs_error why = {0};
     dibs_status rc = dibs_lock_release(lock, &why);
@@ -32,7 +32,7 @@ dibs_with_lock(dibs_client *cl, const char *name, const dibs_lock_opts *opts,
     rc = dibs_lock_acquire(lock, err);
     if (rc == DIBS_OK) {
         fn(lock, arg);
-        rc = end(lock, err);
+        rc = end_with_lock(lock, err);
     }
     dibs_lock_free(lock);
     return rc;

@@ -193,7 +193,7 @@ static void ring(world *w, client *cl, const event *ev)
 {
     if (memcmp(ev->owner, cl->lease.owner, DIBS_OWNER_SIZE) != 0)
         return;
-    if (dibs__lease_rung(&cl->lease, ev->fence, sim_clock(w, cl))) {
+    if (dibs__lease_noticed(&cl->lease, ev->fence, sim_clock(w, cl))) {
         w->rung++;
         settle(w, cl);
         if (cl->lease.state == DIBS__LEASE_QUEUED)

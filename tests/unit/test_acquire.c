@@ -222,7 +222,7 @@ static void a_ring_ends_the_wait(void **state)
     assert_int_equal(next(&w), DIBS__ACQUIRE_SLEEP);
     assert_true(w.tk.wake_at == dibsx_after_ms(w.now, 1000));
     pass_ms(&w, 20);
-    assert_true(dibs__lease_rung(&w.ls, 9, w.now));
+    assert_true(dibs__lease_noticed(&w.ls, 9, w.now));
     expect_over(&w, DIBS_OK);
     assert_int_equal(w.tk.polls, 0);
 }
@@ -237,7 +237,7 @@ static void a_late_ring_asks(void **state)
     enqueue(&w, 60000, 0);
     pass_ms(&w, 900);
     w.ls.asked_at -= 2000 * DIBSX_MS;
-    assert_true(dibs__lease_rung(&w.ls, 9, w.now));
+    assert_true(dibs__lease_noticed(&w.ls, 9, w.now));
     assert_int_equal(w.ls.state, DIBS__LEASE_QUEUED);
     ask(&w);
     assert_int_equal(w.begun, 1);
@@ -436,7 +436,7 @@ static void the_spare_is_turned_to_once(void **state)
     world w;
 
     (void)state;
-    ask(start(&w, (dibs__acquire_terms){.wait_ms = 5000, .spare = true}));
+    ask(start(&w, (dibs__acquire_terms){.wait_ms = 5000, .fallback = true}));
     fall_away(&w, DIBS_UNAVAIL);
     leave(&w);
     assert_int_equal(next(&w), DIBS__ACQUIRE_FALL_BACK);
@@ -457,12 +457,12 @@ static void too_few_replicas_call_for_no_spare(void **state)
     world w;
 
     (void)state;
-    ask(start(&w, (dibs__acquire_terms){.spare = true}));
+    ask(start(&w, (dibs__acquire_terms){.fallback = true}));
     answer(&w, DIBS_UNAVAIL, few);
     leave(&w);
     expect_over(&w, DIBS_UNAVAIL);
 
-    ask(start(&w, (dibs__acquire_terms){.wait_ms = 5000, .spare = true}));
+    ask(start(&w, (dibs__acquire_terms){.wait_ms = 5000, .fallback = true}));
     answer(&w, DIBS_UNAVAIL, few);
     sleep_out(&w);
     ask(&w);
@@ -470,7 +470,7 @@ static void too_few_replicas_call_for_no_spare(void **state)
     leave(&w);
     assert_int_equal(next(&w), DIBS__ACQUIRE_FALL_BACK);
 
-    ask(start(&w, (dibs__acquire_terms){.spare = true}));
+    ask(start(&w, (dibs__acquire_terms){.fallback = true}));
     answer(&w, DIBS_UNKNOWN, few); /* It went away before it was given back. */
     leave(&w);
     assert_int_equal(next(&w), DIBS__ACQUIRE_FALL_BACK);
@@ -481,14 +481,14 @@ static void without_a_spare_that_works_it_fails(void **state)
     world w;
 
     (void)state;
-    ask(start(&w, (dibs__acquire_terms){.spare = true}));
+    ask(start(&w, (dibs__acquire_terms){.fallback = true}));
     fall_away(&w, DIBS_UNKNOWN);
     leave(&w);
     assert_int_equal(next(&w), DIBS__ACQUIRE_FALL_BACK);
     dibs__acquire_fell_back(&w.tk, DIBS_UNAVAIL, w.now);
     expect_over(&w, DIBS_UNAVAIL);
 
-    ask(start(&w, (dibs__acquire_terms){.spare = true}));
+    ask(start(&w, (dibs__acquire_terms){.fallback = true}));
     fall_away(&w, DIBS_UNKNOWN);
     leave_told(&w, DIBS_UNAVAIL);
     assert_int_equal(next(&w), DIBS__ACQUIRE_FALL_BACK);
@@ -502,17 +502,17 @@ static void each_try_begins_at_the_store(void **state)
     world w;
 
     (void)state;
-    ask(start(&w, (dibs__acquire_terms){.spare = true, .retries = 1}));
+    ask(start(&w, (dibs__acquire_terms){.fallback = true, .retries = 1}));
     fall_away(&w, DIBS_UNAVAIL);
     leave(&w);
     assert_int_equal(next(&w), DIBS__ACQUIRE_FALL_BACK);
     dibs__acquire_fell_back(&w.tk, DIBS_OK, w.now);
     ask(&w);
     refuse(&w);
-    assert_true(w.tk.on_spare);
+    assert_true(w.tk.on_fallback);
     sleep_out(&w);
     ask(&w);
-    assert_false(w.tk.on_spare);
+    assert_false(w.tk.on_fallback);
     fall_away(&w, DIBS_UNAVAIL);
     leave(&w);
     assert_int_equal(next(&w), DIBS__ACQUIRE_FALL_BACK);
@@ -717,7 +717,7 @@ static void the_end_is_explained(void **state)
     dibs__acquire_explain(&w.tk, "k", &err);
     assert_string_equal(err.message, "held by me");
 
-    ask(start(&w, (dibs__acquire_terms){.spare = true}));
+    ask(start(&w, (dibs__acquire_terms){.fallback = true}));
     fall_away(&w, DIBS_UNKNOWN);
     leave_told(&w, DIBS_UNAVAIL);
     dibs__acquire_fell_back(&w.tk, DIBS_UNAVAIL, w.now);
@@ -768,7 +768,7 @@ static void any_step(world *w, dibs__acquire_step step)
         break;
     case DIBS__ACQUIRE_SLEEP:
         if (chance(w, 20))
-            (void)dibs__lease_rung(&w->ls, w->ls.watermark + 1, w->now);
+            (void)dibs__lease_noticed(&w->ls, w->ls.watermark + 1, w->now);
         else
             w->now = w->tk.wake_at;
         w->tk.nudged = w->tk.nudged || chance(w, 10);
@@ -794,7 +794,7 @@ static void whatever_happens_it_ends(void **state)
         start(&w, (dibs__acquire_terms){.wait_ms = (int64_t)(seed % 3) * 2500,
                                         .retries = (uint32_t)(seed % 4),
                                         .listen = seed % 2 == 0,
-                                        .spare = seed % 5 == 0});
+                                        .fallback = seed % 5 == 0});
         w.jitter.state = seed * 0x9e3779b97f4a7c15u;
         while ((step = next(&w)) != DIBS__ACQUIRE_DONE && steps++ < 10000)
             any_step(&w, step);

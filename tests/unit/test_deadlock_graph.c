@@ -117,7 +117,7 @@ static void expect(const char *text, const char *circles)
     dibsx_buf out;
 
     dibsx_buf_init(&out, 1 << 16);
-    (void)dibs__wait_graph_circles(wt, note, &out);
+    (void)dibs__wait_graph_deadlocks(wt, note, &out);
     assert_string_equal(dibsx_buf_text(&out), circles);
     dibsx_buf_fini(&out);
     dibs__wait_graph_free(wt);
@@ -264,7 +264,7 @@ static void a_long_ring_is_found(void **state)
         assert_true(dibs__wait_graph_add(wt, &nm, NULL));
     }
     assert_true(dibs__wait_graph_solve(wt));
-    assert_int_equal(dibs__wait_graph_circles(wt, NULL, NULL), 1);
+    assert_int_equal(dibs__wait_graph_deadlocks(wt, NULL, NULL), 1);
     dibs__wait_graph_free(wt);
 }
 
@@ -308,7 +308,7 @@ static void a_dense_graph_ends(void **state)
                                  NULL));
     }
     assert_true(dibs__wait_graph_solve(wt));
-    assert_int_equal(dibs__wait_graph_circles(wt, NULL, NULL), MANY);
+    assert_int_equal(dibs__wait_graph_deadlocks(wt, NULL, NULL), MANY);
     dibs__wait_graph_free(wt);
     dibsx_free(texts);
     dibsx_free(pts);
@@ -323,8 +323,8 @@ static void only_what_lasts_is_a_circle(void **state)
     dibs__wait_graph *moved = graph_of("u: |\nx: a | b\ny: b | a", before);
 
     (void)state;
-    assert_int_equal(dibs__wait_graph_circles(same, NULL, NULL), 1);
-    assert_int_equal(dibs__wait_graph_circles(moved, NULL, NULL), 0);
+    assert_int_equal(dibs__wait_graph_deadlocks(same, NULL, NULL), 1);
+    assert_int_equal(dibs__wait_graph_deadlocks(moved, NULL, NULL), 0);
     dibs__wait_graph_free(moved);
     dibs__wait_graph_free(same);
     dibs__wait_graph_free(before);
@@ -345,7 +345,7 @@ static void stops_when_told(void **state)
     int calls = 0;
 
     (void)state;
-    assert_int_equal(dibs__wait_graph_circles(wt, stop_at_one, &calls), 1);
+    assert_int_equal(dibs__wait_graph_deadlocks(wt, stop_at_one, &calls), 1);
     assert_int_equal(calls, 1);
     dibs__wait_graph_free(wt);
 }

@@ -134,14 +134,14 @@ static void a_ring_may_need_to_be_confirmed(void **state)
     begin(&ls, (dibs__terms){.ttl_ms = TTL_MS, .confirm = true});
     dibs__lease_asked(&ls, T0);
     answer(&ls, DIBS_BUSY, 50, 5000, true, T0 + MS(1));
-    assert_true(dibs__lease_rung(&ls, 51, T0 + MS(2)));
+    assert_true(dibs__lease_noticed(&ls, 51, T0 + MS(2)));
     assert_int_equal(ls.state, DIBS__LEASE_QUEUED);
     /* The ask that follows is what the ring was for: it is no reason for one
      * more, whatever the store says of its fences. */
     dibs__lease_asked(&ls, T0 + MS(3));
     answer(&ls, DIBS_BUSY, 40, 5000, true, T0 + MS(4));
     assert_int_equal(ls.state, DIBS__LEASE_QUEUED);
-    assert_true(ls.rung_fence <= ls.watermark);
+    assert_true(ls.noticed_fence <= ls.watermark);
     dibs__lease_asked(&ls, T0 + MS(5));
     answer(&ls, DIBS_OK, 52, TTL_MS, false, T0 + MS(6));
     assert_int_equal(ls.state, DIBS__LEASE_HELD);
@@ -163,10 +163,10 @@ static void rule_1_a_stale_ring_is_ignored(void **state)
     dibs__lease ls = queued_since(T0, 50);
 
     (void)state;
-    assert_false(dibs__lease_rung(&ls, 50, T0 + MS(2)));
-    assert_false(dibs__lease_rung(&ls, 49, T0 + MS(2)));
+    assert_false(dibs__lease_noticed(&ls, 50, T0 + MS(2)));
+    assert_false(dibs__lease_noticed(&ls, 49, T0 + MS(2)));
     assert_int_equal(ls.state, DIBS__LEASE_QUEUED);
-    assert_true(dibs__lease_rung(&ls, 51, T0 + MS(3)));
+    assert_true(dibs__lease_noticed(&ls, 51, T0 + MS(3)));
     assert_int_equal(ls.state, DIBS__LEASE_HELD);
     assert_int_equal(ls.fence, 51);
 }
@@ -177,7 +177,7 @@ static void a_ring_counts_from_the_ask_that_was_answered(void **state)
     int64_t drift_ms = DIBS__CLAIM_MS / 100 + 2;
 
     (void)state;
-    assert_true(dibs__lease_rung(&ls, 60, T0 + MS(900)));
+    assert_true(dibs__lease_noticed(&ls, 60, T0 + MS(900)));
     assert_int_equal(ls.valid_until, T0 + MS(DIBS__CLAIM_MS - drift_ms));
     assert_int_equal(dibs__lease_due(&ls, T0 + MS(900)), DIBS__LEASE_RENEW);
 }
@@ -187,7 +187,7 @@ static void a_ring_with_little_left_is_confirmed_first(void **state)
     dibs__lease ls = queued_since(T0, 50);
 
     (void)state;
-    assert_true(dibs__lease_rung(&ls, 60, T0 + MS(2600)));
+    assert_true(dibs__lease_noticed(&ls, 60, T0 + MS(2600)));
     assert_int_equal(ls.state, DIBS__LEASE_QUEUED);
 }
 
@@ -197,7 +197,7 @@ static void rule_2_a_ring_before_the_answer_waits_for_it(void **state)
     dibs__lease ls = asking_since(T0);
 
     (void)state;
-    assert_false(dibs__lease_rung(&ls, 60, T0 + MS(1)));
+    assert_false(dibs__lease_noticed(&ls, 60, T0 + MS(1)));
     assert_int_equal(ls.state, DIBS__LEASE_ASKING);
     answer(&ls, DIBS_BUSY, 59, 100, true, T0 + MS(2));
     assert_int_equal(ls.state, DIBS__LEASE_HELD);
@@ -209,7 +209,7 @@ static void rule_2_an_early_ring_below_the_watermark_is_dropped(void **state)
     dibs__lease ls = asking_since(T0);
 
     (void)state;
-    assert_false(dibs__lease_rung(&ls, 60, T0 + MS(1)));
+    assert_false(dibs__lease_noticed(&ls, 60, T0 + MS(1)));
     answer(&ls, DIBS_BUSY, 60, 100, true, T0 + MS(2));
     assert_int_equal(ls.state, DIBS__LEASE_QUEUED);
 }
@@ -576,9 +576,9 @@ static void rings_for_nobody_change_nothing(void **state)
     dibs__lease free_one = {0};
 
     (void)state;
-    assert_false(dibs__lease_rung(&ls, 99, T0 + MS(2)));
+    assert_false(dibs__lease_noticed(&ls, 99, T0 + MS(2)));
     assert_int_equal(ls.fence, 7);
-    assert_false(dibs__lease_rung(&free_one, 99, T0));
+    assert_false(dibs__lease_noticed(&free_one, 99, T0));
     dibs__lease_doubt(&free_one, T0);
     assert_int_equal(dibs__lease_due(&free_one, T0), DIBS__LEASE_NOTHING);
 }

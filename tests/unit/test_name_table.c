@@ -87,7 +87,7 @@ static void no_spread_has_more_cells_than_buckets(void **state)
     for (unsigned shift = 0; shift < 64; shift++)
         for (uint64_t i = 0; i < 16; i++)
             dibs__histogram_add(&sp, (16 + i) << shift >> 4);
-    assert_true(sp.used <= DIBS__SPREAD_BUCKETS);
+    assert_true(sp.used <= DIBS__HISTOGRAM_BUCKETS);
     for (uint32_t i = 1; i < sp.used; i++)
         assert_true(sp.cells[i - 1].bucket < sp.cells[i].bucket);
     dibs__histogram_fini(&sp);
@@ -179,7 +179,7 @@ static void the_longest_text_fits(void **state)
     (void)state;
     dibsx_buf_init(&line, 1 << 16);
     dibsx_buf_printf(&line, "%llu %llu %llu", ~0ULL, ~0ULL, ~0ULL);
-    for (int i = 0; i < DIBS__SPREAD_BUCKETS; i++)
+    for (int i = 0; i < DIBS__HISTOGRAM_BUCKETS; i++)
         dibsx_buf_printf(&line, " %d:4294967295", i);
     assert_int_equal(dibs__histogram_read(dibsx_buf_text(&line), &ct.wait),
                      DIBS_OK);
@@ -256,13 +256,13 @@ static void the_least_used_name_goes(void **state)
 
     (void)state;
     assert_non_null(tally);
-    for (unsigned i = 0; i < DIBS__TALLY_NAMES; i++)
+    for (unsigned i = 0; i < DIBS__NAME_TABLE_MAX; i++)
         assert_non_null(dibs__name_table_use(tally, name_of(i)));
     first = dibs__name_table_use(tally, name_of(0));
     assert_ptr_equal(first, tally->newest);
     first->all.acquired = 5;
     assert_non_null(dibs__name_table_use(tally, "one more"));
-    assert_int_equal(tally->count, DIBS__TALLY_NAMES);
+    assert_int_equal(tally->count, DIBS__NAME_TABLE_MAX);
     assert_ptr_equal(dibs__name_table_find(tally, name_of(0)), first);
     assert_null(dibs__name_table_find(tally, name_of(1)));
     assert_non_null(dibs__name_table_find(tally, name_of(2)));
@@ -274,7 +274,7 @@ static void the_least_used_name_goes(void **state)
 static void the_table_keeps_the_latest_names(void **state)
 {
     dibs__name_table *tally = dibs__name_table_new();
-    unsigned used[3 * DIBS__TALLY_NAMES] = {0};
+    unsigned used[3 * DIBS__NAME_TABLE_MAX] = {0};
     dibsx_prng prng = {.state = 3};
     unsigned now = 0, there = 0;
 
@@ -291,11 +291,11 @@ static void the_table_keeps_the_latest_names(void **state)
         for (unsigned k = 0; k < COUNT_OF(used); k++)
             later += used[k] > used[i];
         if (dibs__name_table_find(tally, name_of(i))) {
-            assert_true(later < DIBS__TALLY_NAMES);
+            assert_true(later < DIBS__NAME_TABLE_MAX);
             there++;
         }
     }
-    assert_int_equal(there, DIBS__TALLY_NAMES);
+    assert_int_equal(there, DIBS__NAME_TABLE_MAX);
     dibs__name_table_free(tally);
 }
 

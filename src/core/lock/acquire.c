@@ -37,11 +37,11 @@ void dibs__lock_acquire_enlist(dibs_lock *lock)
 {
     dibs_client *cl = lock->cl;
 
-    lock->acquire.next = cl->takings;
-    lock->acquire.at = &cl->takings;
-    if (cl->takings)
-        cl->takings->acquire.at = &lock->acquire.next;
-    cl->takings = lock;
+    lock->acquire.next = cl->acquires;
+    lock->acquire.at = &cl->acquires;
+    if (cl->acquires)
+        cl->acquires->acquire.at = &lock->acquire.next;
+    cl->acquires = lock;
     lock->acquire.running = true;
 }
 
@@ -66,7 +66,7 @@ dibs__lock_acquire_start(dibs_lock *lock, const dibs__acquire_caller *way,
         .retries = way->retries,
         .retry_delay_ms = opts->retry_delay_ms,
         .listen = way->wait_ms != 0 || dibs__opts_hear(opts),
-        .spare = cl->on_unavailable != DIBS_AWAY_FAIL,
+        .fallback = cl->on_unavailable != DIBS_AWAY_FAIL,
         .asks_again = dibs__store_cannot(cl->st, DIBS__CAN_QUEUE) != NULL,
     };
     dibs_status rc;
@@ -82,12 +82,13 @@ dibs__lock_acquire_start(dibs_lock *lock, const dibs__acquire_caller *way,
     }
     if (*over) {
         count_outcome(lock, rc);
-        dibs__record_taken(lock, rc, 0, false);
+        dibs__record_acquired(lock, rc, 0, false);
         return rc;
     }
     lock->acquire.wake = way->wake;
-    dibs__acquire_start(&lock->acquire.take, &terms, &cl->jitter, dibsx_now());
-    lock->acquire.take.cancelled = lock->acquire.stopped || cl->closing;
+    dibs__acquire_start(&lock->acquire.machine, &terms, &cl->jitter,
+                        dibsx_now());
+    lock->acquire.machine.cancelled = lock->acquire.stopped || cl->closing;
     dibs__count(&cl->stats.waiting);
     dibs__lock_acquire_enlist(lock);
     return DIBS_OK;
@@ -95,10 +96,10 @@ dibs__lock_acquire_start(dibs_lock *lock, const dibs__acquire_caller *way,
 
 dibs__acquire_step dibs__lock_acquire_next(dibs_lock *lock)
 {
-    dibs__acquire *tk = &lock->acquire.take;
-    dibs__acquire_step step = dibs__acquire_next(tk, &lock->lease, dibsx_now());
+    dibs__acquire *aq = &lock->acquire.machine;
+    dibs__acquire_step step = dibs__acquire_next(aq, &lock->lease, dibsx_now());
 
-    for (; tk->polls > 0; tk->polls--)
+    for (; aq->polls > 0; aq->polls--)
         dibs__count(&lock->cl->stats.polls);
     return step;
 }
@@ -106,7 +107,7 @@ dibs__acquire_step dibs__lock_acquire_next(dibs_lock *lock)
 static void open_bell(dibs_lock *lock)
 {
     dibs_client *cl = lock->cl;
-    int64_t wait_ms = lock->acquire.take.terms.wait_ms;
+    int64_t wait_ms = lock->acquire.machine.terms.wait_ms;
     dibsx_nsec now = dibsx_now();
 
     pthread_mutex_unlock(&cl->mutex);
@@ -114,11 +115,11 @@ static void open_bell(dibs_lock *lock)
                         wait_ms == 0 ? dibs__client_deadline(cl, now)
                                      : dibsx_after_ms(now, wait_ms));
     pthread_mutex_lock(&cl->mutex);
-    dibs__acquire_listened(&lock->acquire.take, dibsx_now());
+    dibs__acquire_listened(&lock->acquire.machine, dibsx_now());
 }
 
 /* A new owner, unless one asks already. */
-static dibs_status begin(dibs_lock *lock)
+static dibs_status begin_lease(dibs_lock *lock)
 {
     char owner[DIBS_OWNER_SIZE];
     dibs_status rc;
@@ -128,7 +129,7 @@ static dibs_status begin(dibs_lock *lock)
     rc = dibs__owner_new(lock->cl, owner, &lock->why);
     if (rc != DIBS_OK)
         return rc;
-    if (!lock->acquire.take.on_spare)
+    if (!lock->acquire.machine.on_fallback)
         dibs__lock_use_store(lock);
     dibs__lock_begin(lock, owner);
     return DIBS_OK;
@@ -137,7 +138,7 @@ static dibs_status begin(dibs_lock *lock)
 static uint32_t ask_flags(const dibs_lock *lock)
 {
     uint32_t flags =
-        lock->acquire.take.terms.wait_ms == 0 ? 0 : DIBS__ASK_QUEUE;
+        lock->acquire.machine.terms.wait_ms == 0 ? 0 : DIBS__ASK_QUEUE;
 
     if (lock->opts.flags & DIBS_LOCK_BARGE)
         flags |= DIBS__ASK_BARGE;
@@ -166,7 +167,8 @@ send_ask(dibs_lock *lock, dibs__store *st, const dibs__ask *ask,
 }
 
 /* Takes in the answer. */
-static void answered(dibs_lock *lock, dibs_status rc, const dibs__answer *ans)
+static void
+apply_answer(dibs_lock *lock, dibs_status rc, const dibs__answer *ans)
 {
     dibs_client *cl = lock->cl;
     dibs__lease *ls = &lock->lease;
@@ -187,10 +189,10 @@ static void answered(dibs_lock *lock, dibs_status rc, const dibs__answer *ans)
     if (ls->state == DIBS__LEASE_FREE)
         dibs__lock_unlist(lock);
     dibs__keeper_watch(cl, lock);
-    dibs__acquire_answered(&lock->acquire.take, ls, rc, ans, now);
+    dibs__acquire_answered(&lock->acquire.machine, ls, rc, ans, now);
 }
 
-static void ask(dibs_lock *lock)
+static void ask_store(dibs_lock *lock)
 {
     dibs_client *cl = lock->cl;
     const dibs_lock_opts *opts = &lock->opts;
@@ -200,15 +202,15 @@ static void ask(dibs_lock *lock)
     dibs__answer ans = {0};
     char owner[DIBS_OWNER_SIZE], who[DIBS__WHO_MAX];
     dibs__ask question;
-    dibs_status rc = begin(lock);
+    dibs_status rc = begin_lease(lock);
 
     if (rc != DIBS_OK) {
-        dibs__acquire_answered(&lock->acquire.take, &lock->lease, rc, &ans,
+        dibs__acquire_answered(&lock->acquire.machine, &lock->lease, rc, &ans,
                                dibsx_now());
         return;
     }
     now = dibsx_now();
-    deadline = dibs__acquire_ask_until(&lock->acquire.take,
+    deadline = dibs__acquire_ask_until(&lock->acquire.machine,
                                        dibs__client_deadline(cl, now), now);
     question = (dibs__ask){.name = dibs__fallback_name(lock, owner),
                            .owner = owner,
@@ -224,33 +226,33 @@ static void ask(dibs_lock *lock)
     memcpy(owner, lock->lease.owner, sizeof(owner));
     question.who = dibs__who_text(lock, who);
     dibs__lease_asked(&lock->lease, now);
-    dibs__acquire_asked(&lock->acquire.take, &lock->lease);
+    dibs__acquire_asked(&lock->acquire.machine, &lock->lease);
     dibs__keeper_watch(cl, lock);
     st = lock->st;
     lock->why = (dibs_error){0};
     pthread_mutex_unlock(&cl->mutex);
     rc = send_ask(lock, st, &question, deadline, &ans);
     pthread_mutex_lock(&cl->mutex);
-    answered(lock, rc, &ans);
+    apply_answer(lock, rc, &ans);
 }
 
 /* Gives up the place, and a grant that may have come meanwhile. Without an answer,
  * what stands in the store ends by itself. */
-static void leave(dibs_lock *lock)
+static void leave_store(dibs_lock *lock)
 {
     bool valid = dibs__lease_valid(&lock->lease, dibsx_now());
     dibs_status rc;
 
     /* A valid lease is one that rested, from an earlier acquire. */
     rc = dibs__lock_give_up(lock, valid ? 0 : GIVE_UP_MS, NULL);
-    dibs__acquire_left(&lock->acquire.take, &lock->lease, rc, dibsx_now());
+    dibs__acquire_left(&lock->acquire.machine, &lock->lease, rc, dibsx_now());
 }
 
-static void turn_to_spare(dibs_lock *lock)
+static void use_fallback(dibs_lock *lock)
 {
     dibs_status rc = dibs__fallback_use(lock, &lock->why, &lock->why);
 
-    dibs__acquire_fell_back(&lock->acquire.take, rc, dibsx_now());
+    dibs__acquire_fell_back(&lock->acquire.machine, rc, dibsx_now());
 }
 
 void dibs__lock_acquire_do(dibs_lock *lock, dibs__acquire_step step)
@@ -260,13 +262,13 @@ void dibs__lock_acquire_do(dibs_lock *lock, dibs__acquire_step step)
         open_bell(lock);
         break;
     case DIBS__ACQUIRE_ASK:
-        ask(lock);
+        ask_store(lock);
         break;
     case DIBS__ACQUIRE_LEAVE:
-        leave(lock);
+        leave_store(lock);
         break;
     case DIBS__ACQUIRE_FALL_BACK:
-        turn_to_spare(lock);
+        use_fallback(lock);
         break;
     case DIBS__ACQUIRE_SLEEP:
     case DIBS__ACQUIRE_DONE:
@@ -277,19 +279,19 @@ void dibs__lock_acquire_do(dibs_lock *lock, dibs__acquire_step step)
 dibs_status dibs__lock_acquire_end(dibs_lock *lock)
 {
     dibs_client *cl = lock->cl;
-    const dibs__acquire *tk = &lock->acquire.take;
+    const dibs__acquire *aq = &lock->acquire.machine;
 
-    dibs__acquire_explain(tk, lock->name, &lock->why);
+    dibs__acquire_explain(aq, lock->name, &lock->why);
     dibs__lock_acquire_delist(lock);
     dibs__uncount(&cl->stats.waiting);
-    count_outcome(lock, tk->rc);
-    if (tk->rc == DIBS_OK) {
+    count_outcome(lock, aq->rc);
+    if (aq->rc == DIBS_OK) {
         dibs__count(&cl->stats.held);
-        dibs__reentry_taken(lock);
+        dibs__reentry_acquired(lock);
     }
-    dibs__record_taken(lock, tk->rc, dibsx_now() - tk->started_at,
-                       tk->contended);
-    return tk->rc;
+    dibs__record_acquired(lock, aq->rc, dibsx_now() - aq->started_at,
+                          aq->contended);
+    return aq->rc;
 }
 
 void dibs__lock_acquire_wake(dibs_lock *lock)
@@ -301,7 +303,7 @@ void dibs__lock_acquire_wake(dibs_lock *lock)
 
 void dibs__lock_acquire_cancel(dibs_lock *lock)
 {
-    lock->acquire.take.cancelled = true;
+    lock->acquire.machine.cancelled = true;
     dibs__lock_acquire_wake(lock);
 }
 
@@ -310,7 +312,7 @@ void dibs__lock_acquire_close(dibs_client *cl)
     dibs_lock *next;
 
     cl->closing = true;
-    for (dibs_lock *lock = cl->takings; lock; lock = next) {
+    for (dibs_lock *lock = cl->acquires; lock; lock = next) {
         next = lock->acquire.next;
         dibs__lock_acquire_cancel(lock);
     }

@@ -39,7 +39,7 @@ typedef struct step {
 
 /* New owners for all of them. What an earlier owner had is void by then. Locks:
  * cl->mutex, let go to give that up. */
-static dibs_status begin(step *sp, dibs_error *err)
+static dibs_status begin_leases(step *sp, dibs_error *err)
 {
     dibs_status rc = DIBS_OK;
     bool done = false;
@@ -87,7 +87,7 @@ static void put_question(step *sp)
 
 /* One ask, and its answer for every lock. Locks: cl->mutex, let go for the
  * step. */
-static dibs_status ask(step *sp, dibsx_nsec until, dibs_error *err)
+static dibs_status ask_store(step *sp, dibsx_nsec until, dibs_error *err)
 {
     dibs__store *st = sp->cl->st;
     dibsx_nsec now = dibsx_now();
@@ -140,16 +140,16 @@ void dibs__acquire_all_count(dibs_lock *lock, dibs_status rc, dibsx_nsec waited)
     } else {
         dibs__count(&stats->failed);
     }
-    dibs__record_taken(lock, rc, waited, rc == DIBS_BUSY);
+    dibs__record_acquired(lock, rc, waited, rc == DIBS_BUSY);
 }
 
 /* The program has them. Locks: cl->mutex. */
-static void take(step *sp)
+static void note_acquired(step *sp)
 {
     for (size_t i = 0; i < sp->count; i++) {
         dibs_lock *lock = sp->locks[i];
 
-        dibs__reentry_taken(lock);
+        dibs__reentry_acquired(lock);
         dibs__acquire_all_count(lock, DIBS_OK,
                                 dibsx_now() - lock->lease.sent_at);
     }
@@ -178,7 +178,7 @@ static bool give_back(step *sp)
 
 /* As every acquire, they are busy, and a client that is being closed waits for
  * them. Locks: cl->mutex. */
-static void enter(const step *sp)
+static void enter_locks(const step *sp)
 {
     for (size_t i = 0; i < sp->count; i++) {
         sp->locks[i]->busy = true;
@@ -187,7 +187,7 @@ static void enter(const step *sp)
 }
 
 /* Locks: cl->mutex. */
-static void leave(const step *sp)
+static void exit_locks(const step *sp)
 {
     for (size_t i = 0; i < sp->count; i++) {
         dibs__lock_acquire_delist(sp->locks[i]);
@@ -210,22 +210,22 @@ dibs__acquire_all_try(dibs_lock *const *locks, size_t count, dibsx_nsec until,
     rc = dibs__timer_ready(sp.cl, err);
     if (rc != DIBS_OK)
         return rc;
-    enter(&sp);
-    rc = begin(&sp, err);
+    enter_locks(&sp);
+    rc = begin_leases(&sp, err);
     if (rc == DIBS_OK) {
         put_question(&sp);
         rc = DIBS_UNKNOWN;
         for (int i = 0; i < TRIES && rc == DIBS_UNKNOWN; i++)
-            rc = ask(&sp, until, err);
+            rc = ask_store(&sp, until, err);
         if (rc == DIBS_OK && !all_valid(&sp))
             rc = dibsx_fail(err, DIBS_TIMEOUT,
                             "the leases ran out before all could be had");
         if (rc == DIBS_OK)
-            take(&sp);
+            note_acquired(&sp);
         else if (!give_back(&sp) && rc == DIBS_UNAVAIL)
             rc = dibsx_unanswered(err);
     }
-    leave(&sp);
+    exit_locks(&sp);
     *blocked = sp.blocked < count ? sp.blocked : 0;
     return rc;
 }

@@ -32,13 +32,13 @@ static void sleep_until(dibs_lock *lock, dibsx_nsec until)
 }
 
 /* Locks: cl->mutex, let go while asking and sleeping. */
-static dibs_status drive(dibs_lock *lock)
+static dibs_status drive_acquire(dibs_lock *lock)
 {
     dibs__acquire_step step;
 
     while ((step = dibs__lock_acquire_next(lock)) != DIBS__ACQUIRE_DONE)
         if (step == DIBS__ACQUIRE_SLEEP)
-            sleep_until(lock, lock->acquire.take.wake_at);
+            sleep_until(lock, lock->acquire.machine.wake_at);
         else
             dibs__lock_acquire_do(lock, step);
     return dibs__lock_acquire_end(lock);
@@ -60,8 +60,8 @@ dibs_status dibs__lock_acquire_block(dibs_lock *lock, int64_t wait_ms,
     assert(lock);
     rc = dibs__lock_acquire_start(lock, &way, &over);
     if (!over) {
-        started_at = lock->acquire.take.started_at;
-        rc = drive(lock);
+        started_at = lock->acquire.machine.started_at;
+        rc = drive_acquire(lock);
     }
     if (rc != DIBS_OK && err)
         *err = lock->why;

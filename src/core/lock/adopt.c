@@ -43,14 +43,14 @@ void dibs__adopt_hold(dibs_lock *lock, const dibs__adopted *ad, bool sure)
     dibs__lease_adopted(&lock->lease, ad->owner, ad->fence, ad->sent_at,
                         ad->left_ms, dibsx_now());
     dibs__reentry_name(lock);
-    dibs__reentry_taken(lock);
+    dibs__reentry_acquired(lock);
     dibs__keeper_watch(lock->cl, lock);
     dibs__count(&lock->cl->stats.held);
 }
 
 /* Locks: cl->mutex, let go for the step. */
 static dibs_status
-adopt(dibs_lock *lock, const char *owner, uint64_t fence, dibs_error *err)
+adopt_lease(dibs_lock *lock, const char *owner, uint64_t fence, dibs_error *err)
 {
     const dibs_lock_opts *opts = &lock->opts;
     dibsx_nsec sent_at = dibsx_now();
@@ -99,7 +99,7 @@ dibs_status dibs_lock_adopt(dibs_lock *lock, const char *owner, uint64_t fence,
     rc = dibs__adopt_enter(lock, err);
     if (rc != DIBS_OK)
         return rc;
-    rc = adopt(lock, owner, fence, err);
+    rc = adopt_lease(lock, owner, fence, err);
     dibs__lock_exit(lock);
     return rc;
 }

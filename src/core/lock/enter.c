@@ -25,7 +25,7 @@ static bool has_right(const dibs_lock *lock, const dibs_lock *at)
 }
 
 /* One more acquire of a handle that is in use. */
-static dibs_status again(dibs_lock *lock, dibs_error *err)
+static dibs_status enter_again(dibs_lock *lock, dibs_error *err)
 {
     char asker[DIBS__IDENTITY_MAX];
 
@@ -67,7 +67,7 @@ static bool may_enter(const dibs_lock *lock, const dibs_lock *other)
     return is_reentrant(lock) && is_reentrant(other) && has_right(lock, other);
 }
 
-static bool conflict(const dibs_lock *lock, const dibs_lock *other)
+static bool modes_conflict(const dibs_lock *lock, const dibs_lock *other)
 {
     return other->mode == DIBS_EXCLUSIVE || lock->opts.mode == DIBS_EXCLUSIVE;
 }
@@ -86,7 +86,7 @@ static void leave_host(dibs_lock *lock)
 /* An acquire replaces a lease that is lost. That one is counted here unless the
  * keeper did so before, and is not announced any more: what is told now would be
  * taken for news of the lease that comes next. */
-static void replace(dibs_lock *lock, dibsx_nsec now)
+static void replace_lost(dibs_lock *lock, dibsx_nsec now)
 {
     if (lock->entry.via) {
         leave_host(lock);
@@ -107,11 +107,11 @@ dibs__reentry_enter(dibs_lock *lock, bool waits, bool *done, dibs_error *err)
 
     *done = true;
     if (dibs__reentry_in_use(lock) && dibs__lease_valid(&at->lease, now))
-        return again(lock, err);
+        return enter_again(lock, err);
     if (dibs__reentry_in_use(lock))
-        replace(lock, now);
-    if (dibs__sticky_take_up(lock, now)) {
-        dibs__reentry_taken(lock);
+        replace_lost(lock, now);
+    if (dibs__sticky_reuse(lock, now)) {
+        dibs__reentry_acquired(lock);
         return DIBS_OK;
     }
     other = dibs__reentry_elsewhere(lock, now);
@@ -119,7 +119,7 @@ dibs__reentry_enter(dibs_lock *lock, bool waits, bool *done, dibs_error *err)
         become_guest(lock, other, now);
         return DIBS_OK;
     }
-    if (other && waits && conflict(lock, other))
+    if (other && waits && modes_conflict(lock, other))
         return dibsx_fail(err, DIBS_INVALID,
                           "this owner holds %s through another handle and "
                           "would wait for itself",

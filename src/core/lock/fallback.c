@@ -8,7 +8,7 @@
 #include "core/log.h"
 
 static dibs_status
-open_spare(const dibs_client *cl, dibs__store **out, dibs_error *err)
+open_fallback(const dibs_client *cl, dibs__store **out, dibs_error *err)
 {
     dibsx_nsec deadline = dibs__client_deadline(cl, dibsx_now());
     const char *url = cl->local_url;
@@ -29,22 +29,22 @@ open_spare(const dibs_client *cl, dibs__store **out, dibs_error *err)
 }
 
 /* Locks: cl->mutex, let go while opening. */
-static dibs_status have_spare(dibs_client *cl, dibs_error *err)
+static dibs_status have_fallback(dibs_client *cl, dibs_error *err)
 {
-    dibs__store *spare = NULL;
+    dibs__store *fallback = NULL;
     dibs_status rc;
 
-    if (cl->spare)
+    if (cl->fallback)
         return DIBS_OK;
     pthread_mutex_unlock(&cl->mutex);
-    rc = open_spare(cl, &spare, err);
+    rc = open_fallback(cl, &fallback, err);
     pthread_mutex_lock(&cl->mutex);
-    if (rc == DIBS_OK && !cl->spare) {
-        cl->spare = spare;
-        spare = NULL;
+    if (rc == DIBS_OK && !cl->fallback) {
+        cl->fallback = fallback;
+        fallback = NULL;
     }
     /* Another thread was faster. */
-    dibs__store_close(spare);
+    dibs__store_close(fallback);
     return rc;
 }
 
@@ -52,11 +52,11 @@ dibs_status
 dibs__fallback_use(dibs_lock *lock, const dibs_error *why, dibs_error *err)
 {
     dibs_client *cl = lock->cl;
-    bool news = !cl->away;
+    bool first = !cl->away;
     dibs_status rc;
 
     cl->away = true;
-    if (news) {
+    if (first) {
         pthread_mutex_unlock(&cl->mutex);
         dibs__log(cl, DIBS_LOG_WARN, "away", "the store is away, %s: %s",
                   cl->on_unavailable == DIBS_AWAY_LOCAL
@@ -65,16 +65,16 @@ dibs__fallback_use(dibs_lock *lock, const dibs_error *why, dibs_error *err)
                   why->message);
         pthread_mutex_lock(&cl->mutex);
     }
-    rc = have_spare(cl, err);
+    rc = have_fallback(cl, err);
     if (rc != DIBS_OK)
         return rc;
     if (cl->on_unavailable == DIBS_AWAY_LOCAL) {
         pthread_mutex_unlock(&cl->mutex);
-        dibs__keeper_listen(cl, cl->spare,
+        dibs__keeper_listen(cl, cl->fallback,
                             dibs__client_deadline(cl, dibsx_now()));
         pthread_mutex_lock(&cl->mutex);
     }
-    lock->st = cl->spare;
+    lock->st = cl->fallback;
     lock->shown.fallback = cl->on_unavailable == DIBS_AWAY_LOCAL
                                ? DIBS_FALLBACK_LOCAL
                                : DIBS_FALLBACK_OPEN;

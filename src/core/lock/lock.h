@@ -50,8 +50,8 @@ typedef struct dibs__lock_entry {
 
 /* Stickiness; see sticky.h. */
 typedef struct dibs__lock_sticky {
-    bool resting; /* released by the program, kept by us */
-    bool wanted;  /* somebody else asks for the name: do not rest */
+    bool idle;   /* released by the program, kept by us */
+    bool wanted; /* somebody else asks for the name: do not rest */
     dibs__job
         leave; /* gives the lease up; has a reference while it is queued */
 } dibs__lock_sticky;
@@ -60,7 +60,7 @@ typedef struct dibs__lock_sticky {
 typedef struct dibs__lock_acquire {
     bool running; /* it sees to a loss itself */
     bool stopped; /* its set is over: it ends at once; multi.c */
-    dibs__acquire take;
+    dibs__acquire machine;
     dibs__wake_fn *wake;    /* its driver's; NULL: a thread sleeps on cond */
     struct dibs_lock *next; /* in the client's list */
     struct dibs_lock **at;

@@ -17,7 +17,7 @@ static void hear_missed(dibs_client *cl, dibs__notice_handler *handler)
     for (size_t i = 0; i < DIBS__OWNER_BUCKETS; i++)
         for (dibs_lock *lock = cl->by_owner[i]; lock; lock = lock->next_owner)
             if (lock->lease.state == DIBS__LEASE_QUEUED) {
-                lock->acquire.take.nudged = true;
+                lock->acquire.machine.nudged = true;
                 dibs__lock_acquire_wake(lock);
             }
 }
@@ -25,7 +25,7 @@ static void hear_missed(dibs_client *cl, dibs__notice_handler *handler)
 /* The lease may have been granted. Locks: cl->mutex. */
 static void hear_grant(dibs_lock *lock, uint64_t fence, dibsx_nsec now)
 {
-    if (dibs__lease_rung(&lock->lease, fence, now)) {
+    if (dibs__lease_noticed(&lock->lease, fence, now)) {
         dibs__count(&lock->cl->stats.rings);
         dibs__lock_acquire_wake(lock);
     }
@@ -47,7 +47,7 @@ hear_about_lease(dibs_lock *lock, dibs__notice_kind kind, dibsx_nsec now)
         break;
     case DIBS__NOTICE_YIELD:
         dibs__sticky_wanted(lock);
-        if (!lock->sticky.resting && !lock->acquire.running) {
+        if (!lock->sticky.idle && !lock->acquire.running) {
             dibs__callback_mark(lock);
             dibs__callback_run(lock, DIBS__CALLBACK_YIELD);
         }

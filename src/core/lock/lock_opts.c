@@ -39,7 +39,7 @@ dibs_status dibs__durability_read(const char *text, uint32_t initial,
 
 /* Options may come from a caller built against an older, smaller struct. */
 static dibs_status
-copy(const dibs_lock_opts *opts, dibs_lock_opts *out, dibs_error *err)
+copy_opts(const dibs_lock_opts *opts, dibs_lock_opts *out, dibs_error *err)
 {
     *out = (dibs_lock_opts){.size = sizeof(*out)};
     if (!opts)
@@ -189,7 +189,7 @@ static dibs_status copy_meta(dibs_lock *lock, dibs_error *err)
 dibs_status
 dibs__opts_read(dibs_lock *lock, const dibs_lock_opts *opts, dibs_error *err)
 {
-    dibs_status rc = copy(opts, &lock->opts, err);
+    dibs_status rc = copy_opts(opts, &lock->opts, err);
 
     if (rc != DIBS_OK)
         return rc;

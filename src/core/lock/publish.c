@@ -27,7 +27,7 @@ set_lost_fd(dibs_lock *lock, dibs_lock_state state, dibsx_nsec valid_until)
 
 static dibs_lock_state shown_state(const dibs_lock *lock)
 {
-    if (lock->sticky.resting)
+    if (lock->sticky.idle)
         return DIBS_LOCK_FREE;
     switch (lock->lease.state) {
     case DIBS__LEASE_ASKING:
@@ -47,7 +47,8 @@ static dibs_lock_state shown_state(const dibs_lock *lock)
 
 /* Validity is withdrawn first and given last, so that no reader sees the old
  * moment with a new fence. */
-static void show(dibs_lock *lock, dibs_lock_state state, const dibs__lease *ls)
+static void
+show_state(dibs_lock *lock, dibs_lock_state state, const dibs__lease *ls)
 {
     bool held = state == DIBS_LOCK_HELD || state == DIBS_LOCK_SUSPECT;
 
@@ -65,10 +66,10 @@ void dibs__keeper_publish(dibs_lock *lock)
     const dibs_lock *at = lock->entry.via ? lock->entry.via : lock;
     dibs_lock_state state = shown_state(at);
 
-    show(lock, state, &at->lease);
+    show_state(lock, state, &at->lease);
     for (dibs_lock *guest = lock->entry.guests; guest;
          guest = guest->entry.next_guest)
-        show(guest, state, &at->lease);
+        show_state(guest, state, &at->lease);
 }
 
 void dibs__keeper_watch(dibs_client *cl, dibs_lock *lock)
@@ -84,10 +85,10 @@ void dibs__keeper_listen(dibs_client *cl, dibs__store *st, dibsx_nsec deadline)
     dibs_error err;
     int fd = -1;
     dibs_status rc = st->ops->bell_open(st, deadline, &fd, &err);
-    bool news;
+    bool is_new;
 
     pthread_mutex_lock(&cl->mutex);
-    news = rc != DIBS_OK && !kp->deaf;
+    is_new = rc != DIBS_OK && !kp->deaf;
     kp->deaf = rc != DIBS_OK;
     if (fd >= 0 && kp->bell_fds[i] != fd) {
         kp->bells[i] = st;
@@ -95,7 +96,7 @@ void dibs__keeper_listen(dibs_client *cl, dibs__store *st, dibsx_nsec deadline)
         dibsx_event_set(kp->wake_fd);
     }
     pthread_mutex_unlock(&cl->mutex);
-    if (news)
+    if (is_new)
         dibs__log(cl, DIBS_LOG_WARN, "bell",
                   "no doorbell, waits are slower: %s", err.message);
 }

@@ -20,7 +20,7 @@ static dibs_lock **bucket_of(dibs_client *cl, const char *name)
     return &cl->by_name[hash % DIBS__OWNER_BUCKETS];
 }
 
-static void enlist(dibs_lock *lock)
+static void enlist_name(dibs_lock *lock)
 {
     dibs_lock **bucket = bucket_of(lock->cl, lock->name);
 
@@ -29,7 +29,7 @@ static void enlist(dibs_lock *lock)
     lock->entry.named = true;
 }
 
-static void delist(dibs_lock *lock)
+static void delist_name(dibs_lock *lock)
 {
     dibs_lock **at;
 
@@ -120,10 +120,10 @@ void dibs__reentry_quit(dibs_lock *lock)
     lock->to_be_told = false;
 }
 
-void dibs__reentry_taken(dibs_lock *lock)
+void dibs__reentry_acquired(dibs_lock *lock)
 {
     lock->entry.depth = 1;
-    enlist(lock);
+    enlist_name(lock);
 }
 
 bool dibs__reentry_leave(dibs_lock *lock, dibs_lock **holder)
@@ -142,13 +142,13 @@ bool dibs__reentry_leave(dibs_lock *lock, dibs_lock **holder)
     }
     if (dibs__reentry_in_use(at))
         return false;
-    delist(at);
+    delist_name(at);
     return true;
 }
 
 void dibs__reentry_end(dibs_lock *lock)
 {
-    delist(lock);
+    delist_name(lock);
     lock->entry.depth = 0;
     lock->to_be_told = false;
     while (lock->entry.guests) {

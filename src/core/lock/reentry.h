@@ -35,7 +35,7 @@ void dibs__reentry_join(dibs_lock *lock, dibs_lock *host);
 void dibs__reentry_quit(dibs_lock *lock);
 
 /* The store has granted it: the first acquire of this hold. */
-void dibs__reentry_taken(dibs_lock *lock);
+void dibs__reentry_acquired(dibs_lock *lock);
 
 /* A release: true when it was the last one, so that the lease of *holder is to be
  * given back; false when others are still in it. *holder is this handle or the one

@@ -56,7 +56,7 @@ static bool end_belief(dibs_lock *lock, bool valid)
     /* A guest is in the lease of another, which goes on. */
     if (!lock->entry.via)
         dibs__reentry_end(lock);
-    lock->sticky.resting = false;
+    lock->sticky.idle = false;
     unanswered = dibs__lease_leave(&lock->lease);
     dibs__keeper_watch(lock->cl, lock);
     return unanswered;

@@ -44,16 +44,17 @@ static bool has_still(const dibs_lock *lock, const char *owner)
 /* What is renewed under a turn carries the fence of before. A guest must wait, as
  * the call that turns is one on another handle. Locks: cl->mutex, let go
  * meanwhile. */
-static void wait_for_turn(dibs_lock *lock, const char *owner)
+static void wait_for_conversion(dibs_lock *lock, const char *owner)
 {
-    while (has_still(lock, owner) && lock->lease.turning)
+    while (has_still(lock, owner) && lock->lease.converting)
         pthread_cond_wait(&lock->cond, &lock->cl->mutex);
 }
 
 /* Takes in an answer, unless the lock has another lease by now. Locks:
  * cl->mutex. */
-static dibs_status renewed(dibs_lock *lock, const dibs__renewal *item,
-                           dibsx_nsec sent_at, dibs_status rc, dibs_error *err)
+static dibs_status
+apply_renewal(dibs_lock *lock, const dibs__renewal *item, dibsx_nsec sent_at,
+              dibs_status rc, dibs_error *err)
 {
     if (memcmp(lock->lease.owner, item->owner, DIBS_OWNER_SIZE) == 0) {
         dibs__lease_renewed(&lock->lease, sent_at, rc, item->left_ms,
@@ -78,7 +79,7 @@ static dibs_status renew_held(dibs_lock *lock, dibs_error *err)
     dibs_status rc;
 
     memcpy(owner, ls->owner, sizeof(owner));
-    wait_for_turn(lock, owner);
+    wait_for_conversion(lock, owner);
     if (!has_still(lock, owner))
         return dibsx_fail(err, DIBS_LOST, "%s is not held", lock->name);
     sent_at = dibsx_now();
@@ -87,7 +88,7 @@ static dibs_status renew_held(dibs_lock *lock, dibs_error *err)
     item.ttl_ms = dibs__lease_renew_ms(ls, sent_at);
     dibs__lease_renewing(ls);
     rc = dibs__renew_one(lock, &item, sent_at, err);
-    return renewed(lock, &item, sent_at, rc, err);
+    return apply_renewal(lock, &item, sent_at, rc, err);
 }
 
 dibs_status dibs_lock_renew(dibs_lock *lock, dibs_error *err)

@@ -13,17 +13,17 @@ bool dibs__sticky_begin(dibs_lock *lock, dibsx_nsec now)
         !dibs__lease_valid(&lock->lease, now))
         return false;
     dibs__record_use_ended(lock, true);
-    lock->sticky.resting = true;
+    lock->sticky.idle = true;
     dibs__keeper_publish(lock);
     return true;
 }
 
-bool dibs__sticky_take_up(dibs_lock *lock, dibsx_nsec now)
+bool dibs__sticky_reuse(dibs_lock *lock, dibsx_nsec now)
 {
-    if (!lock->sticky.resting || lock->sticky.wanted ||
+    if (!lock->sticky.idle || lock->sticky.wanted ||
         !dibs__lease_valid(&lock->lease, now))
         return false;
-    lock->sticky.resting = false;
+    lock->sticky.idle = false;
     lock->lease.held_at = now;
     dibs__count(&lock->cl->stats.held);
     dibs__keeper_publish(lock);

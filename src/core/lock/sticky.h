@@ -25,7 +25,7 @@
 bool dibs__sticky_begin(dibs_lock *lock, dibsx_nsec now);
 
 /* In place of asking the store: true when the resting lease is in use again. */
-bool dibs__sticky_take_up(dibs_lock *lock, dibsx_nsec now);
+bool dibs__sticky_reuse(dibs_lock *lock, dibsx_nsec now);
 
 /* Somebody else asks for the name. A lease at rest is given up, by a worker; without
  * one it is tried again with the next such news: each answer to a renewal brings

@@ -15,7 +15,7 @@ static void leave_lease(dibs_client *cl, dibs__job *job)
         (dibs_lock *)(void *)((char *)job - offsetof(dibs_lock, sticky.leave));
 
     (void)cl;
-    if (lock->sticky.resting)
+    if (lock->sticky.idle)
         dibs__lock_let_go(lock);
     dibs__lock_unref(lock);
 }
@@ -25,7 +25,7 @@ void dibs__sticky_wanted(dibs_lock *lock)
     if (!(lock->opts.flags & DIBS_LOCK_STICKY))
         return;
     lock->sticky.wanted = true;
-    if (!lock->sticky.resting || lock->sticky.leave.queued)
+    if (!lock->sticky.idle || lock->sticky.leave.queued)
         return;
     lock->sticky.leave.run = leave_lease;
     if (dibs__worker_add(lock->cl, &lock->sticky.leave))

@@ -22,142 +22,145 @@ enum { AGAIN_CAP_MS = 100 };
 /* Even the last ask before the end of a wait gets this long. */
 enum { CHANCE_MS = 50 };
 
-void dibs__acquire_start(dibs__acquire *tk, const dibs__acquire_terms *terms,
+void dibs__acquire_start(dibs__acquire *aq, const dibs__acquire_terms *terms,
                          dibsx_prng *jitter, dibsx_nsec now)
 {
-    *tk = (dibs__acquire){.state = DIBS__ACQUIRE_STARTED,
+    *aq = (dibs__acquire){.state = DIBS__ACQUIRE_STARTED,
                           .terms = *terms,
                           .jitter = jitter,
                           .started_at = now,
                           .wake_at = DIBSX_NEVER};
 }
 
-static bool away(dibs_status rc)
+static bool is_away(dibs_status rc)
 {
     return rc == DIBS_UNAVAIL || rc == DIBS_UNKNOWN;
 }
 
-static bool may_spare(const dibs__acquire *tk)
+static bool may_fall_back(const dibs__acquire *aq)
 {
-    return tk->terms.spare && !tk->on_spare && !tk->under_replicated;
+    return aq->terms.fallback && !aq->on_fallback && !aq->under_replicated;
 }
 
 /* The latest ask found the store away. */
-static bool failed(const dibs__acquire *tk, const dibs__lease *ls)
+static bool has_failed(const dibs__acquire *aq, const dibs__lease *ls)
 {
-    return ls->state == DIBS__LEASE_ASKING && tk->answer != DIBS_OK;
+    return ls->state == DIBS__LEASE_ASKING && aq->answer != DIBS_OK;
 }
 
 /* What the lease is in is not of this try, or was granted and has run out. */
-static bool lapsed(const dibs__acquire *tk, const dibs__lease *ls)
+static bool has_lapsed(const dibs__acquire *aq, const dibs__lease *ls)
 {
     if (ls->state == DIBS__LEASE_ASKING || ls->state == DIBS__LEASE_QUEUED)
-        return !tk->asked;
+        return !aq->asked;
     return ls->state != DIBS__LEASE_FREE;
 }
 
-static void over(dibs__acquire *tk, dibs_status rc)
+static void end_acquire(dibs__acquire *aq, dibs_status rc)
 {
-    tk->state = DIBS__ACQUIRE_OVER;
-    tk->rc = rc;
+    aq->state = DIBS__ACQUIRE_OVER;
+    aq->rc = rc;
 }
 
-static void ask_first(dibs__acquire *tk)
+static void ask_first(dibs__acquire *aq)
 {
-    tk->state = DIBS__ACQUIRE_READY;
-    tk->asked = false;
-    tk->backoff_ms = BACKOFF_MS;
+    aq->state = DIBS__ACQUIRE_READY;
+    aq->asked = false;
+    aq->backoff_ms = BACKOFF_MS;
 }
 
-static void new_try(dibs__acquire *tk, dibsx_nsec now)
+static void new_try(dibs__acquire *aq, dibsx_nsec now)
 {
-    tk->until = dibsx_after_ms(now, tk->terms.wait_ms);
-    tk->on_spare = false;
-    ask_first(tk);
+    aq->until = dibsx_after_ms(now, aq->terms.wait_ms);
+    aq->on_fallback = false;
+    ask_first(aq);
 }
 
-static void pause_between(dibs__acquire *tk, dibsx_nsec now)
+static void pause_between(dibs__acquire *aq, dibsx_nsec now)
 {
-    uint64_t span_ms = (uint64_t)tk->terms.retry_delay_ms;
+    uint64_t span_ms = (uint64_t)aq->terms.retry_delay_ms;
 
-    span_ms = span_ms / 2 + dibsx_prng_below(tk->jitter, span_ms + 1);
-    tk->terms.retries--;
-    tk->state = DIBS__ACQUIRE_PAUSING;
-    tk->wake_at = dibsx_after_ms(now, (int64_t)span_ms);
+    span_ms = span_ms / 2 + dibsx_prng_below(aq->jitter, span_ms + 1);
+    aq->terms.retries--;
+    aq->state = DIBS__ACQUIRE_PAUSING;
+    aq->wake_at = dibsx_after_ms(now, (int64_t)span_ms);
 }
 
-static void end_try(dibs__acquire *tk, dibs_status rc, dibsx_nsec now)
+static void end_try(dibs__acquire *aq, dibs_status rc, dibsx_nsec now)
 {
-    if (rc == DIBS_UNAVAIL && tk->doubtful)
+    if (rc == DIBS_UNAVAIL && aq->doubtful)
         rc = DIBS_UNKNOWN;
-    if (away(rc) && may_spare(tk))
-        tk->state = DIBS__ACQUIRE_FALLING_BACK;
-    else if ((rc == DIBS_BUSY || rc == DIBS_TIMEOUT) && tk->terms.retries > 0)
-        pause_between(tk, now);
+    if (is_away(rc) && may_fall_back(aq))
+        aq->state = DIBS__ACQUIRE_FALLING_BACK;
+    else if ((rc == DIBS_BUSY || rc == DIBS_TIMEOUT) && aq->terms.retries > 0)
+        pause_between(aq, now);
     else
-        over(tk, rc);
+        end_acquire(aq, rc);
 }
 
 /* There is nothing to give up, unless an ask had no answer and might yet be
  * granted. */
-static void
-leave(dibs__acquire *tk, const dibs__lease *ls, dibs_status rc, dibsx_nsec now)
+static void leave_store(dibs__acquire *aq, const dibs__lease *ls,
+                        dibs_status rc, dibsx_nsec now)
 {
-    if (ls->state == DIBS__LEASE_FREE && !(tk->asked && ls->unanswered)) {
-        tk->reached = false;
-        end_try(tk, rc, now);
+    if (ls->state == DIBS__LEASE_FREE && !(aq->asked && ls->unanswered)) {
+        aq->reached = false;
+        end_try(aq, rc, now);
         return;
     }
-    tk->state = DIBS__ACQUIRE_LEAVING;
-    tk->rc = rc;
+    aq->state = DIBS__ACQUIRE_LEAVING;
+    aq->rc = rc;
 }
 
 /* What the lease, a cancel and the time mean: READY to go on, or the end. */
-static void look(dibs__acquire *tk, const dibs__lease *ls, dibsx_nsec now)
+static void
+look_at_lease(dibs__acquire *aq, const dibs__lease *ls, dibsx_nsec now)
 {
-    if (tk->asked && dibs__lease_valid(ls, now))
-        over(tk, DIBS_OK);
-    else if (tk->cancelled)
-        leave(tk, ls, DIBS_CANCELLED, now);
-    else if (failed(tk, ls) && (tk->terms.wait_ms == 0 || may_spare(tk)))
-        leave(tk, ls, tk->answer, now);
-    else if (tk->asked && now >= tk->until)
-        leave(tk, ls, failed(tk, ls) ? tk->answer : DIBS_TIMEOUT, now);
-    else if (lapsed(tk, ls))
-        leave(tk, ls, DIBS_OK, now);
+    if (aq->asked && dibs__lease_valid(ls, now))
+        end_acquire(aq, DIBS_OK);
+    else if (aq->cancelled)
+        leave_store(aq, ls, DIBS_CANCELLED, now);
+    else if (has_failed(aq, ls) &&
+             (aq->terms.wait_ms == 0 || may_fall_back(aq)))
+        leave_store(aq, ls, aq->answer, now);
+    else if (aq->asked && now >= aq->until)
+        leave_store(aq, ls, has_failed(aq, ls) ? aq->answer : DIBS_TIMEOUT,
+                    now);
+    else if (has_lapsed(aq, ls))
+        leave_store(aq, ls, DIBS_OK, now);
     else
-        tk->state = DIBS__ACQUIRE_READY;
+        aq->state = DIBS__ACQUIRE_READY;
 }
 
 /* Nothing has happened yet that would end the sleep of a waiter. */
-static bool sleeps_on(dibs__acquire *tk, const dibs__lease *ls, dibsx_nsec now)
+static bool sleeps_on(dibs__acquire *aq, const dibs__lease *ls, dibsx_nsec now)
 {
-    if (tk->cancelled)
+    if (aq->cancelled)
         return false;
-    if (tk->state != DIBS__ACQUIRE_WAITING)
-        return now < tk->wake_at;
-    if (ls->state != DIBS__LEASE_QUEUED || tk->nudged ||
-        ls->rung_fence > ls->watermark)
+    if (aq->state != DIBS__ACQUIRE_WAITING)
+        return now < aq->wake_at;
+    if (ls->state != DIBS__LEASE_QUEUED || aq->nudged ||
+        ls->noticed_fence > ls->watermark)
         return false;
-    if (now >= tk->wake_at)
-        tk->polls++;
-    return now < tk->wake_at;
+    if (now >= aq->wake_at)
+        aq->polls++;
+    return now < aq->wake_at;
 }
 
 /* The end of a sleep. */
-static void wake(dibs__acquire *tk, const dibs__lease *ls, dibsx_nsec now)
+static void end_sleep(dibs__acquire *aq, const dibs__lease *ls, dibsx_nsec now)
 {
-    if (tk->state != DIBS__ACQUIRE_PAUSING)
-        look(tk, ls, now);
-    else if (tk->cancelled)
-        over(tk, DIBS_CANCELLED);
+    if (aq->state != DIBS__ACQUIRE_PAUSING)
+        look_at_lease(aq, ls, now);
+    else if (aq->cancelled)
+        end_acquire(aq, DIBS_CANCELLED);
     else
-        new_try(tk, now);
+        new_try(aq, now);
 }
 
-static dibs__acquire_step step_of(const dibs__acquire *tk)
+static dibs__acquire_step step_of(const dibs__acquire *aq)
 {
-    switch (tk->state) {
+    switch (aq->state) {
     case DIBS__ACQUIRE_LISTENING:
         return DIBS__ACQUIRE_LISTEN;
     case DIBS__ACQUIRE_READY:
@@ -179,203 +182,203 @@ static dibs__acquire_step step_of(const dibs__acquire *tk)
 }
 
 dibs__acquire_step
-dibs__acquire_next(dibs__acquire *tk, const dibs__lease *ls, dibsx_nsec now)
+dibs__acquire_next(dibs__acquire *aq, const dibs__lease *ls, dibsx_nsec now)
 {
-    assert(tk->state != DIBS__ACQUIRE_ASKED);
-    if (tk->state == DIBS__ACQUIRE_STARTED)
-        tk->state = DIBS__ACQUIRE_LISTENING;
-    if (tk->state == DIBS__ACQUIRE_LISTENING &&
-        (!tk->terms.listen || tk->cancelled))
-        new_try(tk, now);
-    if (step_of(tk) == DIBS__ACQUIRE_SLEEP && !sleeps_on(tk, ls, now))
-        wake(tk, ls, now);
-    if (tk->state == DIBS__ACQUIRE_READY ||
-        (tk->state == DIBS__ACQUIRE_OVER && tk->rc == DIBS_OK))
-        look(tk, ls, now);
-    dibs__acquire_check(tk, ls);
-    return step_of(tk);
+    assert(aq->state != DIBS__ACQUIRE_ASKED);
+    if (aq->state == DIBS__ACQUIRE_STARTED)
+        aq->state = DIBS__ACQUIRE_LISTENING;
+    if (aq->state == DIBS__ACQUIRE_LISTENING &&
+        (!aq->terms.listen || aq->cancelled))
+        new_try(aq, now);
+    if (step_of(aq) == DIBS__ACQUIRE_SLEEP && !sleeps_on(aq, ls, now))
+        end_sleep(aq, ls, now);
+    if (aq->state == DIBS__ACQUIRE_READY ||
+        (aq->state == DIBS__ACQUIRE_OVER && aq->rc == DIBS_OK))
+        look_at_lease(aq, ls, now);
+    dibs__acquire_check(aq, ls);
+    return step_of(aq);
 }
 
-void dibs__acquire_listened(dibs__acquire *tk, dibsx_nsec now)
+void dibs__acquire_listened(dibs__acquire *aq, dibsx_nsec now)
 {
-    assert(tk->state == DIBS__ACQUIRE_LISTENING);
-    new_try(tk, now);
+    assert(aq->state == DIBS__ACQUIRE_LISTENING);
+    new_try(aq, now);
 }
 
-void dibs__acquire_asked(dibs__acquire *tk, const dibs__lease *ls)
+void dibs__acquire_asked(dibs__acquire *aq, const dibs__lease *ls)
 {
-    assert(tk->state == DIBS__ACQUIRE_READY);
-    tk->state = DIBS__ACQUIRE_ASKED;
-    tk->asked = true;
-    tk->nudged = false;
-    dibs__acquire_check(tk, ls);
+    assert(aq->state == DIBS__ACQUIRE_READY);
+    aq->state = DIBS__ACQUIRE_ASKED;
+    aq->asked = true;
+    aq->nudged = false;
+    dibs__acquire_check(aq, ls);
 }
 
 /* Waits in the queue until there is a reason to act. */
 static void
-wait_for_ring(dibs__acquire *tk, const dibs__answer *ans, dibsx_nsec now)
+wait_for_notice(dibs__acquire *aq, const dibs__answer *ans, dibsx_nsec now)
 {
     uint32_t ahead = ans->ahead < STAGGER_MAX ? ans->ahead : STAGGER_MAX;
     int64_t left_ms = ans->left_ms < POLL_MS ? ans->left_ms : POLL_MS;
     int64_t span_ms = left_ms + 1 + (int64_t)ahead * STAGGER_MS;
 
-    tk->state = DIBS__ACQUIRE_WAITING;
-    tk->backoff_ms = BACKOFF_MS;
-    tk->wake_at = dibsx_after_ms(now, span_ms < POLL_MS ? span_ms : POLL_MS);
+    aq->state = DIBS__ACQUIRE_WAITING;
+    aq->backoff_ms = BACKOFF_MS;
+    aq->wake_at = dibsx_after_ms(now, span_ms < POLL_MS ? span_ms : POLL_MS);
 }
 
 /* Waits a little, longer each time, before asking again. */
-static void back_off(dibs__acquire *tk, int64_t cap_ms, dibsx_nsec now)
+static void back_off(dibs__acquire *aq, int64_t cap_ms, dibsx_nsec now)
 {
-    uint64_t span_ms = (uint64_t)tk->backoff_ms;
+    uint64_t span_ms = (uint64_t)aq->backoff_ms;
 
-    span_ms = span_ms / 2 + dibsx_prng_below(tk->jitter, span_ms);
-    tk->state = DIBS__ACQUIRE_BACKING;
-    tk->wake_at = dibsx_after_ms(now, (int64_t)span_ms);
-    if (tk->backoff_ms < cap_ms)
-        tk->backoff_ms *= 2;
+    span_ms = span_ms / 2 + dibsx_prng_below(aq->jitter, span_ms);
+    aq->state = DIBS__ACQUIRE_BACKING;
+    aq->wake_at = dibsx_after_ms(now, (int64_t)span_ms);
+    if (aq->backoff_ms < cap_ms)
+        aq->backoff_ms *= 2;
 }
 
 /* Refused by a store that has no queue to wait in. */
-static bool waits_without_queue(const dibs__acquire *tk, dibs_status rc)
+static bool waits_without_queue(const dibs__acquire *aq, dibs_status rc)
 {
-    return rc == DIBS_BUSY && tk->terms.asks_again && tk->terms.wait_ms != 0;
+    return rc == DIBS_BUSY && aq->terms.asks_again && aq->terms.wait_ms != 0;
 }
 
 /* Goes on by and by. */
-static void back_off_until(dibs__acquire *tk, int64_t cap_ms, dibsx_nsec now)
+static void back_off_until(dibs__acquire *aq, int64_t cap_ms, dibsx_nsec now)
 {
-    back_off(tk, cap_ms, now);
-    if (tk->wake_at > tk->until)
-        tk->wake_at = tk->until;
+    back_off(aq, cap_ms, now);
+    if (aq->wake_at > aq->until)
+        aq->wake_at = aq->until;
 }
 
 /* Asks again by and by, as another owner. */
 static void
-wait_without_queue(dibs__acquire *tk, const dibs__lease *ls, dibsx_nsec now)
+wait_without_queue(dibs__acquire *aq, const dibs__lease *ls, dibsx_nsec now)
 {
-    look(tk, ls, now);
-    if (tk->state == DIBS__ACQUIRE_READY)
-        back_off_until(tk, AGAIN_CAP_MS, now);
+    look_at_lease(aq, ls, now);
+    if (aq->state == DIBS__ACQUIRE_READY)
+        back_off_until(aq, AGAIN_CAP_MS, now);
 }
 
 /* No answer, of a store that asks many: it may have begun to take back what some of
  * them gave. What is under way then could end what the same owner gets next, so
  * another goes on. */
-static bool is_spent(const dibs__acquire *tk, dibs_status rc)
+static bool is_spent(const dibs__acquire *aq, dibs_status rc)
 {
-    return rc == DIBS_UNKNOWN && tk->terms.asks_again;
+    return rc == DIBS_UNKNOWN && aq->terms.asks_again;
 }
 
-void dibs__acquire_answered(dibs__acquire *tk, const dibs__lease *ls,
+void dibs__acquire_answered(dibs__acquire *aq, const dibs__lease *ls,
                             dibs_status rc, const dibs__answer *ans,
                             dibsx_nsec now)
 {
-    assert(tk->state == DIBS__ACQUIRE_ASKED ||
-           tk->state == DIBS__ACQUIRE_READY);
-    tk->answer = rc;
-    tk->under_replicated = rc == DIBS_UNAVAIL && ans->under_replicated;
-    tk->contended = tk->contended || rc == DIBS_BUSY;
-    tk->reached = tk->reached || rc == DIBS_OK || rc == DIBS_UNKNOWN ||
+    assert(aq->state == DIBS__ACQUIRE_ASKED ||
+           aq->state == DIBS__ACQUIRE_READY);
+    aq->answer = rc;
+    aq->under_replicated = rc == DIBS_UNAVAIL && ans->under_replicated;
+    aq->contended = aq->contended || rc == DIBS_BUSY;
+    aq->reached = aq->reached || rc == DIBS_OK || rc == DIBS_UNKNOWN ||
                   (rc == DIBS_BUSY && ans->queued);
-    if (ls->state == DIBS__LEASE_FREE && waits_without_queue(tk, rc)) {
-        wait_without_queue(tk, ls, now);
+    if (ls->state == DIBS__LEASE_FREE && waits_without_queue(aq, rc)) {
+        wait_without_queue(aq, ls, now);
     } else if (ls->state == DIBS__LEASE_FREE) {
-        leave(tk, ls, rc, now);
+        leave_store(aq, ls, rc, now);
     } else {
-        look(tk, ls, now);
-        if (tk->state == DIBS__ACQUIRE_READY && ls->state == DIBS__LEASE_QUEUED)
-            wait_for_ring(tk, ans, now);
-        else if (tk->state == DIBS__ACQUIRE_READY && is_spent(tk, rc))
-            leave(tk, ls, DIBS_OK, now);
-        else if (tk->state == DIBS__ACQUIRE_READY && rc != DIBS_OK)
-            back_off(tk, BACKOFF_CAP_MS, now);
-        if (tk->wake_at > tk->until)
-            tk->wake_at = tk->until;
+        look_at_lease(aq, ls, now);
+        if (aq->state == DIBS__ACQUIRE_READY && ls->state == DIBS__LEASE_QUEUED)
+            wait_for_notice(aq, ans, now);
+        else if (aq->state == DIBS__ACQUIRE_READY && is_spent(aq, rc))
+            leave_store(aq, ls, DIBS_OK, now);
+        else if (aq->state == DIBS__ACQUIRE_READY && rc != DIBS_OK)
+            back_off(aq, BACKOFF_CAP_MS, now);
+        if (aq->wake_at > aq->until)
+            aq->wake_at = aq->until;
     }
-    dibs__acquire_check(tk, ls);
+    dibs__acquire_check(aq, ls);
 }
 
-void dibs__acquire_left(dibs__acquire *tk, const dibs__lease *ls,
+void dibs__acquire_left(dibs__acquire *aq, const dibs__lease *ls,
                         dibs_status rc, dibsx_nsec now)
 {
-    assert(tk->state == DIBS__ACQUIRE_LEAVING);
+    assert(aq->state == DIBS__ACQUIRE_LEAVING);
     assert(ls->state == DIBS__LEASE_FREE);
-    if (tk->reached && rc != DIBS_OK && rc != DIBS_LOST)
-        tk->doubtful = true;
-    tk->reached = false;
-    if (tk->rc == DIBS_OK && tk->asked && tk->terms.asks_again)
-        back_off_until(tk, AGAIN_CAP_MS, now);
-    else if (tk->rc == DIBS_OK)
-        tk->state = DIBS__ACQUIRE_READY;
+    if (aq->reached && rc != DIBS_OK && rc != DIBS_LOST)
+        aq->doubtful = true;
+    aq->reached = false;
+    if (aq->rc == DIBS_OK && aq->asked && aq->terms.asks_again)
+        back_off_until(aq, AGAIN_CAP_MS, now);
+    else if (aq->rc == DIBS_OK)
+        aq->state = DIBS__ACQUIRE_READY;
     else
-        end_try(tk, tk->rc, now);
-    dibs__acquire_check(tk, ls);
+        end_try(aq, aq->rc, now);
+    dibs__acquire_check(aq, ls);
 }
 
-void dibs__acquire_fell_back(dibs__acquire *tk, dibs_status rc, dibsx_nsec now)
+void dibs__acquire_fell_back(dibs__acquire *aq, dibs_status rc, dibsx_nsec now)
 {
-    assert(tk->state == DIBS__ACQUIRE_FALLING_BACK);
-    tk->on_spare = true;
+    assert(aq->state == DIBS__ACQUIRE_FALLING_BACK);
+    aq->on_fallback = true;
     if (rc == DIBS_OK)
-        ask_first(tk);
+        ask_first(aq);
     else
-        end_try(tk, rc, now);
+        end_try(aq, rc, now);
 }
 
-dibsx_nsec dibs__acquire_ask_until(const dibs__acquire *tk, dibsx_nsec limit,
+dibsx_nsec dibs__acquire_ask_until(const dibs__acquire *aq, dibsx_nsec limit,
                                    dibsx_nsec now)
 {
     dibsx_nsec chance = dibsx_after_ms(now, CHANCE_MS);
 
-    if (tk->terms.wait_ms == 0 || tk->until >= limit)
+    if (aq->terms.wait_ms == 0 || aq->until >= limit)
         return limit;
-    return tk->until > chance ? tk->until : chance;
+    return aq->until > chance ? aq->until : chance;
 }
 
-void dibs__acquire_explain(const dibs__acquire *tk, const char *name,
+void dibs__acquire_explain(const dibs__acquire *aq, const char *name,
                            dibs_error *err)
 {
     /* The store says who holds it, if it can. */
-    bool said = err->status == tk->rc && err->message[0];
+    bool said = err->status == aq->rc && err->message[0];
 
-    assert(tk->state == DIBS__ACQUIRE_OVER);
-    if (tk->rc == DIBS_CANCELLED)
-        (void)dibsx_fail(err, tk->rc, "the wait for %s was cancelled", name);
-    else if (tk->rc == DIBS_TIMEOUT)
-        (void)dibsx_fail(err, tk->rc, "%s was not granted in time", name);
-    else if (tk->rc == DIBS_BUSY && !said)
-        (void)dibsx_fail(err, tk->rc, "%s is held by another owner", name);
-    else if (tk->rc == DIBS_UNKNOWN && !said)
+    assert(aq->state == DIBS__ACQUIRE_OVER);
+    if (aq->rc == DIBS_CANCELLED)
+        (void)dibsx_fail(err, aq->rc, "the wait for %s was cancelled", name);
+    else if (aq->rc == DIBS_TIMEOUT)
+        (void)dibsx_fail(err, aq->rc, "%s was not granted in time", name);
+    else if (aq->rc == DIBS_BUSY && !said)
+        (void)dibsx_fail(err, aq->rc, "%s is held by another owner", name);
+    else if (aq->rc == DIBS_UNKNOWN && !said)
         (void)dibsx_unanswered(err);
 }
 
 /* The owner has nothing in the store. */
-static bool has_nothing(const dibs__acquire *tk)
+static bool has_nothing(const dibs__acquire *aq)
 {
-    return tk->state == DIBS__ACQUIRE_FALLING_BACK ||
-           tk->state == DIBS__ACQUIRE_PAUSING ||
-           (tk->state == DIBS__ACQUIRE_OVER && tk->rc != DIBS_OK);
+    return aq->state == DIBS__ACQUIRE_FALLING_BACK ||
+           aq->state == DIBS__ACQUIRE_PAUSING ||
+           (aq->state == DIBS__ACQUIRE_OVER && aq->rc != DIBS_OK);
 }
 
-void dibs__acquire_check(const dibs__acquire *tk, const dibs__lease *ls)
+void dibs__acquire_check(const dibs__acquire *aq, const dibs__lease *ls)
 {
-    bool queued = tk->state == DIBS__ACQUIRE_WAITING ||
-                  tk->state == DIBS__ACQUIRE_BACKING;
+    bool queued = aq->state == DIBS__ACQUIRE_WAITING ||
+                  aq->state == DIBS__ACQUIRE_BACKING;
     bool held = ls->state == DIBS__LEASE_HELD ||
                 ls->state == DIBS__LEASE_SUSPECT ||
                 ls->state == DIBS__LEASE_LOST;
-    bool nothing = has_nothing(tk);
-    bool denied = tk->state == DIBS__ACQUIRE_OVER && tk->rc == DIBS_UNAVAIL;
+    bool nothing = has_nothing(aq);
+    bool denied = aq->state == DIBS__ACQUIRE_OVER && aq->rc == DIBS_UNAVAIL;
 
-    assert(tk->state != DIBS__ACQUIRE_ASKED || ls->asking); /* (1) */
-    assert(tk->state != DIBS__ACQUIRE_OVER || tk->rc != DIBS_OK ||
+    assert(aq->state != DIBS__ACQUIRE_ASKED || ls->asking); /* (1) */
+    assert(aq->state != DIBS__ACQUIRE_OVER || aq->rc != DIBS_OK ||
            held);                                      /* (2) */
     assert(!nothing || ls->state == DIBS__LEASE_FREE); /* (3) */
-    assert(!queued || tk->wake_at <= tk->until);       /* (4) */
-    assert(!queued || tk->asked);                      /* (5) */
-    assert(!tk->on_spare || tk->terms.spare);          /* (6) */
-    assert(!denied || !tk->doubtful);                  /* (7) */
+    assert(!queued || aq->wake_at <= aq->until);       /* (4) */
+    assert(!queued || aq->asked);                      /* (5) */
+    assert(!aq->on_fallback || aq->terms.fallback);    /* (6) */
+    assert(!denied || !aq->doubtful);                  /* (7) */
     (void)queued;
     (void)held;
     (void)nothing;

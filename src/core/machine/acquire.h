@@ -60,7 +60,7 @@ typedef struct dibs__acquire_terms {
     uint32_t retries;
     int64_t retry_delay_ms;
     bool listen;     /* the doorbell is to be open before the first ask */
-    bool spare;      /* something stands in for a store that is away */
+    bool fallback;   /* something stands in for a store that is away */
     bool asks_again; /* the store has no queue: who waits asks again */
 } dibs__acquire_terms;
 
@@ -71,7 +71,7 @@ typedef struct dibs__acquire {
     bool cancelled;            /* the wait is to end */
     bool nudged;               /* a ring may have been lost: ask again */
     bool asked;                /* there was an ask in this try */
-    bool on_spare;             /* this try has turned to the spare */
+    bool on_fallback;          /* this try has turned to the spare */
     bool contended;            /* was refused or queued at some time */
     bool reached;              /* the owner may have something in the store */
     bool doubtful;         /* ... as one before it, which could not be left */
@@ -96,38 +96,38 @@ typedef enum dibs__acquire_step {
     DIBS__ACQUIRE_DONE       /* `rc` is how it ended */
 } dibs__acquire_step;
 
-void dibs__acquire_start(dibs__acquire *tk, const dibs__acquire_terms *terms,
+void dibs__acquire_start(dibs__acquire *aq, const dibs__acquire_terms *terms,
                          dibsx_prng *jitter, dibsx_nsec now);
 
 /* What to do now. Time, a ring, a nudge and a cancel may change it, and a lease
  * in hand that lapses. */
 dibs__acquire_step
-dibs__acquire_next(dibs__acquire *tk, const dibs__lease *ls, dibsx_nsec now);
+dibs__acquire_next(dibs__acquire *aq, const dibs__lease *ls, dibsx_nsec now);
 
-void dibs__acquire_listened(dibs__acquire *tk, dibsx_nsec now);
+void dibs__acquire_listened(dibs__acquire *aq, dibsx_nsec now);
 
 /* Around an ask, after dibs__lease_asked() and dibs__lease_answered(). When there
  * was no owner to ask for, it is answered without having been asked. */
-void dibs__acquire_asked(dibs__acquire *tk, const dibs__lease *ls);
-void dibs__acquire_answered(dibs__acquire *tk, const dibs__lease *ls,
+void dibs__acquire_asked(dibs__acquire *aq, const dibs__lease *ls);
+void dibs__acquire_answered(dibs__acquire *aq, const dibs__lease *ls,
                             dibs_status rc, const dibs__answer *ans,
                             dibsx_nsec now);
 
 /* `rc` is the answer to the release. */
-void dibs__acquire_left(dibs__acquire *tk, const dibs__lease *ls,
+void dibs__acquire_left(dibs__acquire *aq, const dibs__lease *ls,
                         dibs_status rc, dibsx_nsec now);
-void dibs__acquire_fell_back(dibs__acquire *tk, dibs_status rc, dibsx_nsec now);
+void dibs__acquire_fell_back(dibs__acquire *aq, dibs_status rc, dibsx_nsec now);
 
 /* When an ask that leaves now must have ended: with the wait, though with a fair
  * chance, and by `limit`. */
-dibsx_nsec dibs__acquire_ask_until(const dibs__acquire *tk, dibsx_nsec limit,
+dibsx_nsec dibs__acquire_ask_until(const dibs__acquire *aq, dibsx_nsec limit,
                                    dibsx_nsec now);
 
 /* Makes the detail of the latest ask that of the end. */
-void dibs__acquire_explain(const dibs__acquire *tk, const char *name,
+void dibs__acquire_explain(const dibs__acquire *aq, const char *name,
                            dibs_error *err);
 
 /* Aborts when an invariant does not hold. */
-void dibs__acquire_check(const dibs__acquire *tk, const dibs__lease *ls);
+void dibs__acquire_check(const dibs__acquire *aq, const dibs__lease *ls);
 
 #endif

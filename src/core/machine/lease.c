@@ -19,7 +19,7 @@ dibsx_nsec dibs__lease_drift(int64_t span_ms)
 }
 
 /* The time left by a store's word, but never more than can be. */
-static int64_t believable(int64_t left_ms, int64_t most_ms)
+static int64_t cut_span(int64_t left_ms, int64_t most_ms)
 {
     if (left_ms < 0)
         return 0;
@@ -36,7 +36,7 @@ static dibsx_nsec valid_from(dibsx_nsec sent_at, int64_t span_ms)
 static dibsx_nsec
 whole_from(const dibs__lease *ls, dibsx_nsec sent_at, int64_t left_ms)
 {
-    return valid_from(sent_at, believable(left_ms, dibs__lease_ask_ms(ls))) -
+    return valid_from(sent_at, cut_span(left_ms, dibs__lease_ask_ms(ls))) -
            ls->delay_ms * DIBSX_MS;
 }
 
@@ -45,7 +45,7 @@ static dibsx_nsec renewal_after(const dibs__lease *ls, dibsx_nsec from_at)
     return dibsx_after_ms(from_at, ls->ttl_ms / DIBS_RENEWALS_PER_TTL);
 }
 
-static bool believed(const dibs__lease *ls)
+static bool is_believed(const dibs__lease *ls)
 {
     return ls->state == DIBS__LEASE_HELD || ls->state == DIBS__LEASE_SUSPECT;
 }
@@ -93,7 +93,7 @@ void dibs__lease_asked(dibs__lease *ls, dibsx_nsec now)
     ls->asking = true;
     ls->sent_at = now;
     if (ls->confirm)
-        ls->rung_fence = 0; /* This ask is what it was a reason for. */
+        ls->noticed_fence = 0; /* This ask is what it was a reason for. */
     dibs__lease_check(ls);
 }
 
@@ -115,7 +115,7 @@ static void become_held(dibs__lease *ls, uint64_t fence, dibsx_nsec valid_until,
 }
 
 /* Whether a ring that counts leaves enough validity to be believed unasked. */
-static void consider_ring(dibs__lease *ls, uint64_t fence, dibsx_nsec now)
+static void consider_notice(dibs__lease *ls, uint64_t fence, dibsx_nsec now)
 {
     dibsx_nsec valid_until = valid_from(ls->asked_at, DIBS__CLAIM_MS);
 
@@ -133,7 +133,7 @@ void dibs__lease_answered(dibs__lease *ls, dibs_status rc,
     ls->asking = false;
     ls->alone = false;
     if (rc == DIBS_OK) {
-        int64_t claim_ms = believable(ans->left_ms, DIBS__CLAIM_MS);
+        int64_t claim_ms = cut_span(ans->left_ms, DIBS__CLAIM_MS);
 
         valid_until = ans->claim ? valid_from(ls->sent_at, claim_ms)
                                  : whole_from(ls, ls->sent_at, ans->left_ms);
@@ -143,7 +143,7 @@ void dibs__lease_answered(dibs__lease *ls, dibs_status rc,
         ls->state = DIBS__LEASE_QUEUED;
         ls->watermark = ans->fence;
         ls->asked_at = ls->sent_at;
-        consider_ring(ls, ls->rung_fence, now);
+        consider_notice(ls, ls->noticed_fence, now);
     } else if (rc == DIBS_UNKNOWN) {
         ls->unanswered = true;
     } else if (rc != DIBS_UNAVAIL) {
@@ -152,15 +152,15 @@ void dibs__lease_answered(dibs__lease *ls, dibs_status rc,
     dibs__lease_check(ls);
 }
 
-bool dibs__lease_rung(dibs__lease *ls, uint64_t fence, dibsx_nsec now)
+bool dibs__lease_noticed(dibs__lease *ls, uint64_t fence, dibsx_nsec now)
 {
     if (ls->state != DIBS__LEASE_QUEUED && ls->state != DIBS__LEASE_ASKING)
         return false;
-    if (fence > ls->rung_fence)
-        ls->rung_fence = fence;
+    if (fence > ls->noticed_fence)
+        ls->noticed_fence = fence;
     if (ls->state == DIBS__LEASE_ASKING || fence <= ls->watermark)
         return false;
-    consider_ring(ls, fence, now);
+    consider_notice(ls, fence, now);
     dibs__lease_check(ls);
     return true;
 }
@@ -176,13 +176,13 @@ void dibs__lease_adopted(dibs__lease *ls, const char *owner, uint64_t fence,
 
 static bool may_renew(const dibs__lease *ls)
 {
-    return believed(ls) && ls->in_flight == 0 && !ls->turning &&
+    return is_believed(ls) && ls->in_flight == 0 && !ls->converting &&
            ls->renew_at < ls->hold_until && ls->renew_at < ls->tick_until;
 }
 
 dibs__lease_todo dibs__lease_due(dibs__lease *ls, dibsx_nsec now)
 {
-    if (believed(ls) && now >= ls->valid_until)
+    if (is_believed(ls) && now >= ls->valid_until)
         ls->state = DIBS__LEASE_LOST;
     dibs__lease_check(ls);
     if (ls->state == DIBS__LEASE_LOST && !ls->told) {
@@ -198,7 +198,7 @@ dibsx_nsec dibs__lease_next(const dibs__lease *ls)
 {
     if (ls->state == DIBS__LEASE_LOST)
         return ls->told ? DIBSX_NEVER : 0;
-    if (!believed(ls))
+    if (!is_believed(ls))
         return DIBSX_NEVER;
     if (may_renew(ls) && ls->renew_at < ls->valid_until)
         return ls->renew_at;
@@ -207,7 +207,7 @@ dibsx_nsec dibs__lease_next(const dibs__lease *ls)
 
 void dibs__lease_renewing(dibs__lease *ls)
 {
-    assert(believed(ls));
+    assert(is_believed(ls));
     ls->in_flight++;
 }
 
@@ -238,7 +238,7 @@ void dibs__lease_renewed(dibs__lease *ls, dibsx_nsec sent_at, dibs_status rc,
 
     if (ls->in_flight > 0)
         ls->in_flight--;
-    if (!believed(ls))
+    if (!is_believed(ls))
         return;
     if (now >= ls->valid_until || rc == DIBS_LOST) {
         ls->state = DIBS__LEASE_LOST;
@@ -261,16 +261,16 @@ void dibs__lease_ticked(dibs__lease *ls, dibsx_nsec now)
 
 bool dibs__lease_converting(dibs__lease *ls)
 {
-    assert(believed(ls));
-    ls->turning = ls->in_flight == 0;
-    return ls->turning;
+    assert(is_believed(ls));
+    ls->converting = ls->in_flight == 0;
+    return ls->converting;
 }
 
 void dibs__lease_converted(dibs__lease *ls, dibsx_nsec sent_at, dibs_status rc,
                            const dibs__answer *ans, dibsx_nsec now)
 {
-    ls->turning = false;
-    if (!believed(ls))
+    ls->converting = false;
+    if (!is_believed(ls))
         return;
     if (now >= ls->valid_until || rc == DIBS_LOST) {
         ls->state = DIBS__LEASE_LOST;
@@ -289,13 +289,13 @@ void dibs__lease_converted(dibs__lease *ls, dibsx_nsec sent_at, dibs_status rc,
 
 void dibs__lease_doubt(dibs__lease *ls, dibsx_nsec now)
 {
-    if (believed(ls) && ls->renew_at > now)
+    if (is_believed(ls) && ls->renew_at > now)
         ls->renew_at = now;
 }
 
 bool dibs__lease_valid(const dibs__lease *ls, dibsx_nsec now)
 {
-    return believed(ls) && now < ls->valid_until;
+    return is_believed(ls) && now < ls->valid_until;
 }
 
 bool dibs__lease_leave(dibs__lease *ls)
@@ -311,10 +311,10 @@ bool dibs__lease_leave(dibs__lease *ls)
 
 void dibs__lease_check(const dibs__lease *ls)
 {
-    bool has_fence = believed(ls) || ls->state == DIBS__LEASE_LOST;
+    bool has_fence = is_believed(ls) || ls->state == DIBS__LEASE_LOST;
 
     assert((ls->fence != 0) == has_fence); /* (1) */
-    assert(!believed(ls) || ls->held_at > 0);
+    assert(!is_believed(ls) || ls->held_at > 0);
     assert(ls->state == DIBS__LEASE_LOST || !ls->told); /* (5) */
     assert(ls->state != DIBS__LEASE_QUEUED || ls->asked_at <= ls->sent_at);
     (void)has_fence;

@@ -60,11 +60,12 @@ typedef struct dibs__lease {
     bool unanswered;     /* a request of this owner had no answer */
     bool told;           /* the loss has been announced */
     bool alone;          /* granted without a wait: perhaps nobody else waits */
-    bool turning; /* a turn is under way, under which nothing is renewed */
-    uint32_t in_flight;  /* renewals sent and not yet answered */
-    uint64_t fence;      /* of the lease */
-    uint64_t watermark;  /* of the last "queued" answer */
-    uint64_t rung_fence; /* the highest ring heard while it could not count */
+    bool converting; /* a turn is under way, under which nothing is renewed */
+    uint32_t in_flight; /* renewals sent and not yet answered */
+    uint64_t fence;     /* of the lease */
+    uint64_t watermark; /* of the last "queued" answer */
+    uint64_t
+        noticed_fence;   /* the highest ring heard while it could not count */
     dibsx_nsec sent_at;  /* the ask that is in flight */
     dibsx_nsec asked_at; /* the ask whose "queued" answer is in */
     dibsx_nsec held_at;  /* when the lease became ours */
@@ -102,7 +103,7 @@ void dibs__lease_answered(dibs__lease *ls, dibs_status rc,
                           const dibs__answer *ans, dibsx_nsec now);
 
 /* A ring with news of a grant. True when it is HELD, or to be asked for at once. */
-bool dibs__lease_rung(dibs__lease *ls, uint64_t fence, dibsx_nsec now);
+bool dibs__lease_noticed(dibs__lease *ls, uint64_t fence, dibsx_nsec now);
 
 /* A lease taken over with a renewal that was sent at sent_at. */
 void dibs__lease_adopted(dibs__lease *ls, const char *owner, uint64_t fence,

@@ -290,7 +290,7 @@ static bool can_get(const name *nm, const party *pt)
 
 /* Serves the queue of a name as far as it goes. Agents that can go on by that
  * join the queue of those whose holds are to be counted out. */
-static void serve(dibs__wait_graph *wt, name *nm, uint32_t *to_do)
+static void serve_queue(dibs__wait_graph *wt, name *nm, uint32_t *to_do)
 {
     const party *waiters = &wt->parties[nm->first + nm->holders];
 
@@ -350,7 +350,7 @@ bool dibs__wait_graph_solve(dibs__wait_graph *wt)
         return false;
     assume_the_worst(wt);
     for (uint32_t i = 0; i < wt->name_count; i++)
-        serve(wt, &wt->names[i], &to_do);
+        serve_queue(wt, &wt->names[i], &to_do);
     for (uint32_t done = 0; done < to_do; done++) {
         const agent *ag = &wt->agents[wt->queue[done]];
 
@@ -358,7 +358,7 @@ bool dibs__wait_graph_solve(dibs__wait_graph *wt)
             name *nm = &wt->names[wt->parties[i].name];
 
             count_holder(nm, &wt->parties[i], false);
-            serve(wt, nm, &to_do);
+            serve_queue(wt, nm, &to_do);
         }
     }
     for (uint32_t i = 0; i < wt->name_count; i++)
@@ -410,7 +410,7 @@ static bool look_behind(dibs__wait_graph *wt, uint32_t waiter, uint32_t target,
 
 /* Looks for the shortest way from the agent back to itself, breadth first. True
  * when there is one: came_by leads along it, backwards. */
-static bool search_circle(dibs__wait_graph *wt, uint32_t target)
+static bool search_cycle(dibs__wait_graph *wt, uint32_t target)
 {
     uint32_t done = 0, found = 0;
     uint32_t from = target;
@@ -455,8 +455,8 @@ static size_t fill_links(dibs__wait_graph *wt, uint32_t target)
     return count;
 }
 
-size_t dibs__wait_graph_circles(dibs__wait_graph *wt, dibs_deadlock_fn *each,
-                                void *arg)
+size_t dibs__wait_graph_deadlocks(dibs__wait_graph *wt, dibs_deadlock_fn *each,
+                                  void *arg)
 {
     size_t shown = 0;
     bool more = true;
@@ -467,7 +467,7 @@ size_t dibs__wait_graph_circles(dibs__wait_graph *wt, dibs_deadlock_fn *each,
 
         if (!ag->stuck || ag->shown || ag->holds == NONE)
             continue;
-        if (search_circle(wt, i)) {
+        if (search_cycle(wt, i)) {
             size_t count = fill_links(wt, i);
 
             shown++;

@@ -61,7 +61,7 @@ bool dibs__wait_graph_solve(dibs__wait_graph *wt);
 
 /* Shows circles, until `each` returns false; returns how many it showed. `each`
  * may be NULL. */
-size_t dibs__wait_graph_circles(dibs__wait_graph *wt, dibs_deadlock_fn *each,
-                                void *arg);
+size_t dibs__wait_graph_deadlocks(dibs__wait_graph *wt, dibs_deadlock_fn *each,
+                                  void *arg);
 
 #endif

@@ -17,7 +17,7 @@
 
 typedef struct gathering {
     dibs_client *cl;
-    dibs__wait_graph *waits;
+    dibs__wait_graph *graph;
     const dibs__wait_graph *before; /* the first look; NULL: this is it */
     bool failed;
 } gathering;
@@ -66,7 +66,7 @@ static bool add_name(gathering *gt, const char *name,
     if (good) {
         nm.holders = parties;
         nm.waiters = parties + nm.holder_count;
-        good = dibs__wait_graph_add(gt->waits, &nm, gt->before);
+        good = dibs__wait_graph_add(gt->graph, &nm, gt->before);
     }
     dibsx_free(drops);
     dibsx_free(parties);
@@ -74,8 +74,8 @@ static bool add_name(gathering *gt, const char *name,
 }
 
 /* A name that nobody waits for is in no circle. */
-static bool
-gather(const char *name, const dibs__entry *entries, size_t count, void *arg)
+static bool gather_name(const char *name, const dibs__entry *entries,
+                        size_t count, void *arg)
 {
     gathering *gt = arg;
 
@@ -86,21 +86,21 @@ gather(const char *name, const dibs__entry *entries, size_t count, void *arg)
 
 /* Reads the graph; *out is to be freed, whatever the answer. */
 static dibs_status
-look(dibs_client *cl, const char *begins, const dibs__wait_graph *before,
-     dibs__wait_graph **out, dibs_error *err)
+read_graph(dibs_client *cl, const char *begins, const dibs__wait_graph *before,
+           dibs__wait_graph **out, dibs_error *err)
 {
     gathering gt = {.cl = cl,
                     .before = before,
-                    .waits = dibs__wait_graph_new()};
+                    .graph = dibs__wait_graph_new()};
     dibs_status rc = DIBS_OK;
 
-    *out = gt.waits;
-    gt.failed = !gt.waits;
+    *out = gt.graph;
+    gt.failed = !gt.graph;
     if (!gt.failed)
         rc = cl->st->ops->lease->list(cl->st, begins,
                                       dibs__client_deadline(cl, dibsx_now()),
-                                      gather, &gt, err);
-    if (rc == DIBS_OK && (gt.failed || !dibs__wait_graph_solve(gt.waits)))
+                                      gather_name, &gt, err);
+    if (rc == DIBS_OK && (gt.failed || !dibs__wait_graph_solve(gt.graph)))
         rc = dibsx_nomem(err, "so many waiters");
     return rc;
 }
@@ -117,12 +117,12 @@ dibs_status dibs_deadlocks(dibs_client *cl, const char *begins,
         rc = dibs__name_begins(cl, begins, full, err);
     if (rc != DIBS_OK)
         return rc;
-    rc = look(cl, full, NULL, &first, err);
-    if (rc != DIBS_OK || dibs__wait_graph_circles(first, NULL, NULL) == 0)
+    rc = read_graph(cl, full, NULL, &first, err);
+    if (rc != DIBS_OK || dibs__wait_graph_deadlocks(first, NULL, NULL) == 0)
         goto out;
-    rc = look(cl, full, first, &second, err);
+    rc = read_graph(cl, full, first, &second, err);
     if (rc == DIBS_OK)
-        (void)dibs__wait_graph_circles(second, each, arg);
+        (void)dibs__wait_graph_deadlocks(second, each, arg);
 out:
     dibs__wait_graph_free(second);
     dibs__wait_graph_free(first);

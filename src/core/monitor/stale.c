@@ -61,7 +61,7 @@ typedef struct sweep {
 } sweep;
 
 static bool
-look(const char *name, const dibs__entry *entries, size_t count, void *arg)
+note_gone(const char *name, const dibs__entry *entries, size_t count, void *arg)
 {
     sweep *sw = arg;
 
@@ -118,8 +118,8 @@ static dibs_status sweep_once(sweep *sw, const char *begins, const char *reason,
 
     sw->count = 0;
     rc = cl->st->ops->lease->list(cl->st, begins,
-                                  dibs__client_deadline(cl, dibsx_now()), look,
-                                  sw, err);
+                                  dibs__client_deadline(cl, dibsx_now()),
+                                  note_gone, sw, err);
     for (size_t i = 0; i < sw->count && rc == DIBS_OK; i++)
         rc = end_lease(cl, &sw->found[i], reason, broken, err);
     *more = rc == DIBS_OK && sw->count == BATCH && *broken > before;

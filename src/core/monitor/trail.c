@@ -35,7 +35,7 @@ static bool is_plain(char c)
 }
 
 /* A value that does not fit is cut, but not inside a character. */
-static size_t fitting(const char *value, size_t max)
+static size_t fit_length(const char *value, size_t max)
 {
     size_t len = strnlen(value, max);
 
@@ -48,7 +48,7 @@ static size_t fitting(const char *value, size_t max)
 static void
 put_line(dibsx_buf *out, const char *key, const char *value, size_t size)
 {
-    size_t len = fitting(value, size - 1);
+    size_t len = fit_length(value, size - 1);
 
     dibsx_buf_puts(out, key);
     dibsx_buf_putc(out, ' ');
@@ -132,7 +132,7 @@ static int digit_of(char c)
 }
 
 /* Undoes what put_line() did; what it would not have written stays. */
-static void take_value(const char *value, size_t len, char *out, size_t size)
+static void read_value(const char *value, size_t len, char *out, size_t size)
 {
     size_t made = 0;
 
@@ -151,7 +151,7 @@ static void take_value(const char *value, size_t len, char *out, size_t size)
     out[made] = '\0';
 }
 
-static void take_line(const char *line, size_t len, page_entry *out)
+static void read_line(const char *line, size_t len, page_entry *out)
 {
     const struct {
         const char *key;
@@ -170,12 +170,12 @@ static void take_line(const char *line, size_t len, page_entry *out)
         size_t skip = strlen(keys[i].key);
 
         if (len >= skip && memcmp(line, keys[i].key, skip) == 0)
-            take_value(line + skip, len - skip, keys[i].value, keys[i].size);
+            read_value(line + skip, len - skip, keys[i].value, keys[i].size);
     }
 }
 
 /* False for what is no entry of the trail. */
-static bool take_entry(const char *data, size_t len, page_entry *out)
+static bool read_entry(const char *data, size_t len, page_entry *out)
 {
     const char *end = data + len;
 
@@ -187,7 +187,7 @@ static bool take_entry(const char *data, size_t len, page_entry *out)
         const char *stop = memchr(data, '\n', (size_t)(end - data));
         size_t size = (size_t)((stop ? stop : end) - data);
 
-        take_line(data, size, out);
+        read_line(data, size, out);
         data += size + 1;
     }
     return true;
@@ -201,14 +201,14 @@ typedef struct reader {
     bool stopped;
 } reader;
 
-static bool show(const dibs__log_entry *entry, void *arg)
+static bool show_entry(const dibs__log_entry *entry, void *arg)
 {
     reader *rd = arg;
     page_entry text;
 
     rd->last = entry->position;
     rd->seen++;
-    if (!take_entry(entry->data, entry->len, &text))
+    if (!read_entry(entry->data, entry->len, &text))
         return true;
     rd->stopped =
         !rd->each(&(dibs_trail_entry){.position = entry->position,
@@ -239,7 +239,7 @@ dibs_status dibs_trail_read(dibs_client *cl, uint64_t after,
         rd.seen = 0;
         rc = cl->st->ops->log->read(cl->st, topic, rd.last, PAGE,
                                     dibs__client_deadline(cl, dibsx_now()),
-                                    show, &rd, err);
+                                    show_entry, &rd, err);
     } while (rd.seen == PAGE && !rd.stopped);
     return rc;
 }

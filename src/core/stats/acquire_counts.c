@@ -115,7 +115,7 @@ static bool read_numbers(const char *line, dibs__counts *out)
            end >= 0 && line[end] == '\0';
 }
 
-static dibs_status read_spread(const char **text, dibs__histogram *out)
+static dibs_status read_histogram(const char **text, dibs__histogram *out)
 {
     char line[DIBS__COUNTS_MAX / 2];
 
@@ -134,9 +134,9 @@ dibs_status dibs__counts_read(const char *text, dibs__counts *out)
         return rc;
     text += strlen(HEAD);
     if (next_line(&text, line, sizeof(line)) && read_numbers(line, out))
-        rc = read_spread(&text, &out->wait);
+        rc = read_histogram(&text, &out->wait);
     if (rc == DIBS_OK)
-        rc = read_spread(&text, &out->hold);
+        rc = read_histogram(&text, &out->hold);
     if (rc != DIBS_OK)
         dibs__counts_fini(out);
     return rc;

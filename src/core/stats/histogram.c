@@ -10,13 +10,13 @@
 /* Room grows by doubling from here. */
 enum { ROOM_FIRST = 8 };
 
-void dibs__histogram_fini(dibs__histogram *sp)
+void dibs__histogram_fini(dibs__histogram *hg)
 {
-    dibsx_free(sp->cells);
-    *sp = (dibs__histogram){0};
+    dibsx_free(hg->cells);
+    *hg = (dibs__histogram){0};
 }
 
-static uint64_t plus(uint64_t a, uint64_t b)
+static uint64_t add_capped(uint64_t a, uint64_t b)
 {
     uint64_t sum;
 
@@ -33,7 +33,8 @@ static uint32_t bucket_of(uint64_t span_us)
         return (uint32_t)span_us;
     high = 63 - (uint32_t)__builtin_clzll(span_us);
     bucket = 8 * (high - 2) + (uint32_t)((span_us >> (high - 3)) & 7);
-    return bucket < DIBS__SPREAD_BUCKETS ? bucket : DIBS__SPREAD_BUCKETS - 1;
+    return bucket < DIBS__HISTOGRAM_BUCKETS ? bucket
+                                            : DIBS__HISTOGRAM_BUCKETS - 1;
 }
 
 /* The middle of a bucket. */
@@ -49,14 +50,14 @@ static uint64_t span_of(uint32_t bucket)
 }
 
 /* The place of the bucket, or the one where it would go. */
-static uint32_t place_of(const dibs__histogram *sp, uint32_t bucket)
+static uint32_t place_of(const dibs__histogram *hg, uint32_t bucket)
 {
-    uint32_t low = 0, high = sp->used;
+    uint32_t low = 0, high = hg->used;
 
     while (low < high) {
         uint32_t middle = (low + high) / 2;
 
-        if (sp->cells[middle].bucket < bucket)
+        if (hg->cells[middle].bucket < bucket)
             low = middle + 1;
         else
             high = middle;
@@ -64,100 +65,101 @@ static uint32_t place_of(const dibs__histogram *sp, uint32_t bucket)
     return low;
 }
 
-static bool grow(dibs__histogram *sp)
+static bool grow_cells(dibs__histogram *hg)
 {
-    uint32_t room = sp->room ? 2 * sp->room : ROOM_FIRST;
+    uint32_t room = hg->room ? 2 * hg->room : ROOM_FIRST;
     dibs__histogram_cell *cells;
 
-    if (sp->used < sp->room)
+    if (hg->used < hg->room)
         return true;
-    cells = dibsx_realloc_n(sp->cells, room, sizeof(*cells));
+    cells = dibsx_realloc_n(hg->cells, room, sizeof(*cells));
     if (!cells)
         return false;
-    sp->cells = cells;
-    sp->room = room;
+    hg->cells = cells;
+    hg->room = room;
     return true;
 }
 
-static bool hit(dibs__histogram *sp, uint32_t bucket, uint32_t count)
+static bool count_bucket(dibs__histogram *hg, uint32_t bucket, uint32_t count)
 {
-    uint32_t i = place_of(sp, bucket);
+    uint32_t i = place_of(hg, bucket);
     dibs__histogram_cell *cell;
 
-    if (i == sp->used || sp->cells[i].bucket != bucket) {
-        if (!grow(sp))
+    if (i == hg->used || hg->cells[i].bucket != bucket) {
+        if (!grow_cells(hg))
             return false;
-        memmove(&sp->cells[i + 1], &sp->cells[i],
-                (sp->used - i) * sizeof(sp->cells[0]));
-        sp->cells[i] = (dibs__histogram_cell){.bucket = bucket};
-        sp->used++;
+        memmove(&hg->cells[i + 1], &hg->cells[i],
+                (hg->used - i) * sizeof(hg->cells[0]));
+        hg->cells[i] = (dibs__histogram_cell){.bucket = bucket};
+        hg->used++;
     }
-    cell = &sp->cells[i];
+    cell = &hg->cells[i];
     cell->count =
         count < UINT32_MAX - cell->count ? cell->count + count : UINT32_MAX;
     return true;
 }
 
-void dibs__histogram_add(dibs__histogram *sp, uint64_t span_us)
+void dibs__histogram_add(dibs__histogram *hg, uint64_t span_us)
 {
-    (void)hit(sp, bucket_of(span_us), 1);
-    sp->count = plus(sp->count, 1);
-    sp->total_us = plus(sp->total_us, span_us);
-    if (span_us > sp->max_us)
-        sp->max_us = span_us;
+    (void)count_bucket(hg, bucket_of(span_us), 1);
+    hg->count = add_capped(hg->count, 1);
+    hg->total_us = add_capped(hg->total_us, span_us);
+    if (span_us > hg->max_us)
+        hg->max_us = span_us;
 }
 
-void dibs__histogram_merge(dibs__histogram *sp, const dibs__histogram *from)
+void dibs__histogram_merge(dibs__histogram *hg, const dibs__histogram *from)
 {
     for (uint32_t i = 0; i < from->used; i++)
-        (void)hit(sp, from->cells[i].bucket, from->cells[i].count);
-    sp->count = plus(sp->count, from->count);
-    sp->total_us = plus(sp->total_us, from->total_us);
-    if (from->max_us > sp->max_us)
-        sp->max_us = from->max_us;
+        (void)count_bucket(hg, from->cells[i].bucket, from->cells[i].count);
+    hg->count = add_capped(hg->count, from->count);
+    hg->total_us = add_capped(hg->total_us, from->total_us);
+    if (from->max_us > hg->max_us)
+        hg->max_us = from->max_us;
 }
 
 /* The span below which so many of a hundred are; `hits` is the sum of all cells.
  * No quantile is beyond the maximum. */
 static uint64_t
-quantile(const dibs__histogram *sp, uint64_t hits, unsigned percent)
+find_quantile(const dibs__histogram *hg, uint64_t hits, unsigned percent)
 {
     uint64_t rank = (hits * percent + 99) / 100;
     uint64_t seen = 0;
     uint64_t span_us = 0;
 
-    for (uint32_t i = 0; i < sp->used && seen < rank; i++) {
-        seen += sp->cells[i].count;
-        span_us = span_of(sp->cells[i].bucket);
+    for (uint32_t i = 0; i < hg->used && seen < rank; i++) {
+        seen += hg->cells[i].count;
+        span_us = span_of(hg->cells[i].bucket);
     }
-    return span_us < sp->max_us ? span_us : sp->max_us;
+    return span_us < hg->max_us ? span_us : hg->max_us;
 }
 
-void dibs__histogram_show(const dibs__histogram *sp, dibs_spans *out)
+void dibs__histogram_show(const dibs__histogram *hg, dibs_spans *out)
 {
     uint64_t hits = 0;
 
-    for (uint32_t i = 0; i < sp->used; i++)
-        hits += sp->cells[i].count;
-    *out = (dibs_spans){.count = sp->count,
-                        .p50_us = quantile(sp, hits, 50),
-                        .p95_us = quantile(sp, hits, 95),
-                        .p99_us = quantile(sp, hits, 99),
-                        .max_us = sp->max_us};
+    for (uint32_t i = 0; i < hg->used; i++)
+        hits += hg->cells[i].count;
+    *out = (dibs_spans){.count = hg->count,
+                        .p50_us = find_quantile(hg, hits, 50),
+                        .p95_us = find_quantile(hg, hits, 95),
+                        .p99_us = find_quantile(hg, hits, 99),
+                        .max_us = hg->max_us};
 }
 
-void dibs__histogram_write(const dibs__histogram *sp, dibsx_buf *out)
+void dibs__histogram_write(const dibs__histogram *hg, dibsx_buf *out)
 {
-    dibsx_buf_printf(out, "%" PRIu64 " %" PRIu64 " %" PRIu64, sp->count,
-                     sp->total_us, sp->max_us);
-    for (uint32_t i = 0; i < sp->used; i++)
-        dibsx_buf_printf(out, " %" PRIu32 ":%" PRIu32, sp->cells[i].bucket,
-                         sp->cells[i].count);
+    dibsx_buf_printf(out, "%" PRIu64 " %" PRIu64 " %" PRIu64, hg->count,
+                     hg->total_us, hg->max_us);
+    for (uint32_t i = 0; i < hg->used; i++)
+        dibsx_buf_printf(out, " %" PRIu32 ":%" PRIu32, hg->cells[i].bucket,
+                         hg->cells[i].count);
 }
 
 /* Reads a number that is followed by `end`, and moves beyond both. A text that
  * ends here may end with a number as well. */
-static bool number(const char **text, char end, uint64_t max, uint64_t *out)
+static bool
+read_number(const char **text, char end, uint64_t max, uint64_t *out)
 {
     char *after = NULL;
 
@@ -174,10 +176,11 @@ static dibs_status read_cell(const char **text, dibs__histogram *out)
 {
     uint64_t bucket, count;
 
-    if (!number(text, ':', DIBS__SPREAD_BUCKETS - 1, &bucket) ||
-        !number(text, ' ', UINT32_MAX, &count) || count == 0)
+    if (!read_number(text, ':', DIBS__HISTOGRAM_BUCKETS - 1, &bucket) ||
+        !read_number(text, ' ', UINT32_MAX, &count) || count == 0)
         return DIBS_MISMATCH;
-    return hit(out, (uint32_t)bucket, (uint32_t)count) ? DIBS_OK : DIBS_NOMEM;
+    return count_bucket(out, (uint32_t)bucket, (uint32_t)count) ? DIBS_OK
+                                                                : DIBS_NOMEM;
 }
 
 dibs_status dibs__histogram_read(const char *text, dibs__histogram *out)
@@ -185,9 +188,9 @@ dibs_status dibs__histogram_read(const char *text, dibs__histogram *out)
     dibs_status rc = DIBS_OK;
 
     *out = (dibs__histogram){0};
-    if (!number(&text, ' ', UINT64_MAX, &out->count) ||
-        !number(&text, ' ', UINT64_MAX, &out->total_us) ||
-        !number(&text, ' ', UINT64_MAX, &out->max_us))
+    if (!read_number(&text, ' ', UINT64_MAX, &out->count) ||
+        !read_number(&text, ' ', UINT64_MAX, &out->total_us) ||
+        !read_number(&text, ' ', UINT64_MAX, &out->max_us))
         rc = DIBS_MISMATCH;
     while (rc == DIBS_OK && *text)
         rc = read_cell(&text, out);

@@ -12,7 +12,7 @@
 #include <dibs/monitor.h>
 
 /* Eight of one microsecond each, then eight per doubling up to 2^38. */
-enum { DIBS__SPREAD_BUCKETS = 8 + 8 * 35 };
+enum { DIBS__HISTOGRAM_BUCKETS = 8 + 8 * 35 };
 
 typedef struct dibs__histogram_cell {
     uint32_t bucket;
@@ -29,19 +29,19 @@ typedef struct dibs__histogram {
 } dibs__histogram;
 
 /* Zeroed storage is an empty spread. */
-void dibs__histogram_fini(dibs__histogram *sp);
+void dibs__histogram_fini(dibs__histogram *hg);
 
 /* Without memory for its bucket a span counts in count, total and max alone. */
-void dibs__histogram_add(dibs__histogram *sp, uint64_t span_us);
+void dibs__histogram_add(dibs__histogram *hg, uint64_t span_us);
 
 /* Adds what `from` has. */
-void dibs__histogram_merge(dibs__histogram *sp, const dibs__histogram *from);
+void dibs__histogram_merge(dibs__histogram *hg, const dibs__histogram *from);
 
-void dibs__histogram_show(const dibs__histogram *sp, dibs_spans *out);
+void dibs__histogram_show(const dibs__histogram *hg, dibs_spans *out);
 
 /* One line of text without its end: "count total max bucket:count ..."; and back.
  * DIBS_MISMATCH: the text is none. DIBS_NOMEM. *out is then empty. */
-void dibs__histogram_write(const dibs__histogram *sp, dibsx_buf *out);
+void dibs__histogram_write(const dibs__histogram *hg, dibsx_buf *out);
 DIBS_MUST_CHECK dibs_status dibs__histogram_read(const char *text,
                                                  dibs__histogram *out);
 

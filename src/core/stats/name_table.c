@@ -17,9 +17,9 @@ static void name_free(dibs__name_row *name)
     dibsx_free(name);
 }
 
-void dibs__name_table_free(dibs__name_table *tally)
+void dibs__name_table_free(dibs__name_table *table)
 {
-    dibs__name_row *name = tally ? tally->newest : NULL;
+    dibs__name_row *name = table ? table->newest : NULL;
 
     while (name) {
         dibs__name_row *older = name->older;
@@ -27,7 +27,7 @@ void dibs__name_table_free(dibs__name_table *tally)
         name_free(name);
         name = older;
     }
-    dibsx_free(tally);
+    dibsx_free(table);
 }
 
 static size_t bucket_of(const char *name)
@@ -36,13 +36,13 @@ static size_t bucket_of(const char *name)
 
     for (; *name; name++)
         hash = (hash ^ (unsigned char)*name) * 16777619u;
-    return hash % DIBS__TALLY_NAMES;
+    return hash % DIBS__NAME_TABLE_MAX;
 }
 
 /* What points at the record of the name, or at the end of its bucket. */
-static dibs__name_row **seek(dibs__name_table *tally, const char *name)
+static dibs__name_row **seek_row(dibs__name_table *table, const char *name)
 {
-    dibs__name_row **at = &tally->buckets[bucket_of(name)];
+    dibs__name_row **at = &table->buckets[bucket_of(name)];
 
     while (*at && strcmp((*at)->name, name) != 0)
         at = &(*at)->next;
@@ -50,42 +50,42 @@ static dibs__name_row **seek(dibs__name_table *tally, const char *name)
 }
 
 dibs__name_row *
-dibs__name_table_find(const dibs__name_table *tally, const char *name)
+dibs__name_table_find(const dibs__name_table *table, const char *name)
 {
-    dibs__name_row *found = tally->buckets[bucket_of(name)];
+    dibs__name_row *found = table->buckets[bucket_of(name)];
 
     while (found && strcmp(found->name, name) != 0)
         found = found->next;
     return found;
 }
 
-static void pull_out(dibs__name_table *tally, dibs__name_row *name)
+static void pull_out(dibs__name_table *table, dibs__name_row *name)
 {
-    *(name->newer ? &name->newer->older : &tally->newest) = name->older;
-    *(name->older ? &name->older->newer : &tally->oldest) = name->newer;
+    *(name->newer ? &name->newer->older : &table->newest) = name->older;
+    *(name->older ? &name->older->newer : &table->oldest) = name->newer;
     name->newer = name->older = NULL;
 }
 
-static void put_first(dibs__name_table *tally, dibs__name_row *name)
+static void put_first(dibs__name_table *table, dibs__name_row *name)
 {
-    name->older = tally->newest;
-    *(name->older ? &name->older->newer : &tally->oldest) = name;
-    tally->newest = name;
+    name->older = table->newest;
+    *(name->older ? &name->older->newer : &table->oldest) = name;
+    table->newest = name;
 }
 
 /* What was not shared yet of the oldest name goes with it. */
-static void drop_oldest(dibs__name_table *tally)
+static void drop_oldest(dibs__name_table *table)
 {
-    dibs__name_row *name = tally->oldest;
-    dibs__name_row **at = seek(tally, name->name);
+    dibs__name_row *name = table->oldest;
+    dibs__name_row **at = seek_row(table, name->name);
 
     *at = name->next;
-    pull_out(tally, name);
-    tally->count--;
+    pull_out(table, name);
+    table->count--;
     name_free(name);
 }
 
-static dibs__name_row *add(dibs__name_table *tally, const char *text)
+static dibs__name_row *add_row(dibs__name_table *table, const char *text)
 {
     size_t len = strlen(text) + 1;
     dibs__name_row *name = dibsx_zalloc(sizeof(*name) + len);
@@ -94,41 +94,41 @@ static dibs__name_row *add(dibs__name_table *tally, const char *text)
     if (!name)
         return NULL;
     memcpy(name->name, text, len);
-    if (tally->count == DIBS__TALLY_NAMES)
-        drop_oldest(tally);
-    at = seek(tally, text);
+    if (table->count == DIBS__NAME_TABLE_MAX)
+        drop_oldest(table);
+    at = seek_row(table, text);
     *at = name;
-    put_first(tally, name);
-    tally->count++;
+    put_first(table, name);
+    table->count++;
     return name;
 }
 
-dibs__name_row *dibs__name_table_use(dibs__name_table *tally, const char *text)
+dibs__name_row *dibs__name_table_use(dibs__name_table *table, const char *text)
 {
-    dibs__name_row *name = tally->newest;
+    dibs__name_row *name = table->newest;
 
     /* Most often it is the one of the last time. */
     if (name && strcmp(name->name, text) == 0)
         return name;
-    name = dibs__name_table_find(tally, text);
+    name = dibs__name_table_find(table, text);
     if (!name)
-        return add(tally, text);
-    pull_out(tally, name);
-    put_first(tally, name);
+        return add_row(table, text);
+    pull_out(table, name);
+    put_first(table, name);
     return name;
 }
 
 static void free_attached(dibs_client *cl, dibs__attached *at)
 {
-    cl->tally = NULL;
+    cl->name_table = NULL;
     dibs__name_table_free((dibs__name_table *)(void *)at);
 }
 
 dibs__name_table *dibs__name_table_of(dibs_client *cl)
 {
-    if (cl->tally || (cl->tally = dibs__name_table_new()) == NULL)
-        return cl->tally;
-    cl->tally->attached.free = free_attached;
-    dibs__attach(cl, &cl->tally->attached);
-    return cl->tally;
+    if (cl->name_table || (cl->name_table = dibs__name_table_new()) == NULL)
+        return cl->name_table;
+    cl->name_table->attached.free = free_attached;
+    dibs__attach(cl, &cl->name_table->attached);
+    return cl->name_table;
 }

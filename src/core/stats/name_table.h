@@ -13,7 +13,7 @@
 #include "core/client.h"
 #include "core/stats/acquire_counts.h"
 
-enum { DIBS__TALLY_NAMES = 1024 };
+enum { DIBS__NAME_TABLE_MAX = 1024 };
 
 typedef struct dibs__name_row {
     struct dibs__name_row *next; /* in its bucket */
@@ -27,7 +27,7 @@ typedef struct dibs__name_row {
 
 typedef struct dibs__name_table {
     dibs__attached attached; /* first, so that one is the other */
-    dibs__name_row *buckets[DIBS__TALLY_NAMES];
+    dibs__name_row *buckets[DIBS__NAME_TABLE_MAX];
     dibs__name_row *newest;
     dibs__name_row *oldest;
     size_t count;
@@ -35,14 +35,14 @@ typedef struct dibs__name_table {
 
 /* NULL when memory is short; free takes NULL. */
 dibs__name_table *dibs__name_table_new(void);
-void dibs__name_table_free(dibs__name_table *tally);
+void dibs__name_table_free(dibs__name_table *table);
 
 /* The record of a name; NULL: there is none. */
 dibs__name_row *
-dibs__name_table_find(const dibs__name_table *tally, const char *name);
+dibs__name_table_find(const dibs__name_table *table, const char *name);
 
 /* The same, made when there is none, and the newest now; NULL: no memory. */
-dibs__name_row *dibs__name_table_use(dibs__name_table *tally, const char *name);
+dibs__name_row *dibs__name_table_use(dibs__name_table *table, const char *name);
 
 /* The client's table, made when it is first needed; NULL: no memory. */
 dibs__name_table *dibs__name_table_of(dibs_client *cl);

@@ -8,7 +8,7 @@
 
 enum { ROOM_FIRST = 64 };
 
-static void cut(dibs__ranking *rk, size_t count)
+static void cut_to(dibs__ranking *rk, size_t count)
 {
     while (rk->count > count)
         dibsx_free((char *)(uintptr_t)rk->items[--rk->count].stats.name);
@@ -16,12 +16,12 @@ static void cut(dibs__ranking *rk, size_t count)
 
 void dibs__ranking_fini(dibs__ranking *rk)
 {
-    cut(rk, 0);
+    cut_to(rk, 0);
     dibsx_free(rk->items);
     *rk = (dibs__ranking){0};
 }
 
-static int falling(uint64_t a, uint64_t b)
+static int compare_falling(uint64_t a, uint64_t b)
 {
     return (a < b) - (a > b);
 }
@@ -29,14 +29,14 @@ static int falling(uint64_t a, uint64_t b)
 static int by_contention(const void *one, const void *other)
 {
     const dibs__ranked *a = one, *b = other;
-    int order = falling(a->stats.contended, b->stats.contended);
+    int order = compare_falling(a->stats.contended, b->stats.contended);
 
     if (order == 0)
-        order = falling(a->waited_us, b->waited_us);
+        order = compare_falling(a->waited_us, b->waited_us);
     return order ? order : strcmp(a->stats.name, b->stats.name);
 }
 
-static void sort(dibs__ranking *rk)
+static void sort_items(dibs__ranking *rk)
 {
     if (rk->count > 1)
         qsort(rk->items, rk->count, sizeof(rk->items[0]), by_contention);
@@ -52,8 +52,8 @@ static bool have_room(dibs__ranking *rk)
     if (rk->count < rk->room)
         return true;
     if (rk->count == 2 * (size_t)DIBS__RANKING_MAX) {
-        sort(rk);
-        cut(rk, DIBS__RANKING_MAX);
+        sort_items(rk);
+        cut_to(rk, DIBS__RANKING_MAX);
         return true;
     }
     items = dibsx_realloc_n(rk->items, room, sizeof(*items));
@@ -83,8 +83,8 @@ bool dibs__ranking_add(dibs__ranking *rk, const char *name,
 
 void dibs__ranking_show(dibs__ranking *rk, dibs_name_stats_fn *each, void *arg)
 {
-    sort(rk);
-    cut(rk, DIBS__RANKING_MAX);
+    sort_items(rk);
+    cut_to(rk, DIBS__RANKING_MAX);
     for (size_t i = 0; i < rk->count; i++)
         if (!each(&rk->items[i].stats, arg))
             break;

@@ -7,9 +7,9 @@
 
 static dibs__name_row *record_of(const dibs_lock *lock)
 {
-    dibs__name_table *tally = dibs__name_table_of(lock->cl);
+    dibs__name_table *table = dibs__name_table_of(lock->cl);
 
-    return tally ? dibs__name_table_use(tally, lock->name) : NULL;
+    return table ? dibs__name_table_use(table, lock->name) : NULL;
 }
 
 static uint64_t us_of(dibsx_nsec span)
@@ -17,8 +17,8 @@ static uint64_t us_of(dibsx_nsec span)
     return span > 0 ? (uint64_t)span / 1000 : 0;
 }
 
-void dibs__record_taken(dibs_lock *lock, dibs_status rc, dibsx_nsec waited,
-                        bool contended)
+void dibs__record_acquired(dibs_lock *lock, dibs_status rc, dibsx_nsec waited,
+                           bool contended)
 {
     dibs__name_row *name = record_of(lock);
 
@@ -49,7 +49,7 @@ void dibs__record_use_ended(dibs_lock *lock, bool valid)
     dibs__stats *stats = &lock->cl->stats;
 
     if (lock->lease.fence == 0 || lock->lease.told || lock->acquire.running ||
-        lock->sticky.resting)
+        lock->sticky.idle)
         return;
     dibs__uncount(&stats->held);
     dibs__count(valid ? &stats->released : &stats->lost);

@@ -11,8 +11,8 @@
 #include "core/lock/lock.h"
 
 /* An acquire that asked the store has ended with this status. */
-void dibs__record_taken(dibs_lock *lock, dibs_status rc, dibsx_nsec waited,
-                        bool contended);
+void dibs__record_acquired(dibs_lock *lock, dibs_status rc, dibsx_nsec waited,
+                           bool contended);
 
 /* A lease has ended. */
 void dibs__record_ended(dibs_lock *lock, bool lost, dibsx_nsec held);

@@ -41,13 +41,13 @@ struct dibs__shared_stats {
     bool stopping;
 };
 
-typedef struct dibs__shared_stats share;
+typedef struct dibs__shared_stats shared_stats;
 
-static size_t count_fresh(const dibs__name_table *tally)
+static size_t count_fresh(const dibs__name_table *table)
 {
     size_t count = 0;
 
-    for (dibs__name_row *at = tally->newest; at; at = at->older)
+    for (dibs__name_row *at = table->newest; at; at = at->older)
         if (!dibs__counts_empty(&at->fresh))
             count++;
     return count;
@@ -57,13 +57,13 @@ static size_t count_fresh(const dibs__name_table *tally)
  * which case it stays where it is. Locks: cl->mutex. */
 static parcel *take_fresh(dibs_client *cl, size_t *count)
 {
-    size_t room = cl->tally ? count_fresh(cl->tally) : 0;
+    size_t room = cl->name_table ? count_fresh(cl->name_table) : 0;
     parcel *parcels = room > 0 ? dibsx_zalloc_n(room, sizeof(*parcels)) : NULL;
 
     *count = 0;
     if (!parcels)
         return NULL;
-    for (dibs__name_row *at = cl->tally->newest; at; at = at->older) {
+    for (dibs__name_row *at = cl->name_table->newest; at; at = at->older) {
         parcel *pc = &parcels[*count];
 
         if (dibs__counts_empty(&at->fresh))
@@ -83,7 +83,7 @@ static void put_back(dibs_client *cl, const parcel *pc)
     dibs__name_row *name;
 
     pthread_mutex_lock(&cl->mutex);
-    name = dibs__name_table_find(cl->tally, pc->name);
+    name = dibs__name_table_find(cl->name_table, pc->name);
     if (name) {
         dibs__counts_merge(&name->fresh, &pc->counts);
         dibs__shared_stats_note(cl);
@@ -151,8 +151,8 @@ static dibs_status share_one(dibs_client *cl, const parcel *pc,
 {
     const char *name = dibs__name_short(cl, pc->name);
     char key[DIBS_NAME_MAX + 1];
-    int len =
-        snprintf(key, sizeof(key), "%s" DIBS__SHARE_KEY "%s", cl->prefix, name);
+    int len = snprintf(key, sizeof(key), "%s" DIBS__SHARED_STATS_KEY "%s",
+                       cl->prefix, name);
     dibs_status rc = DIBS_STALE;
 
     if (len < 0 || (size_t)len >= sizeof(key))
@@ -170,7 +170,7 @@ static bool worth_keeping(dibs_status rc)
 }
 
 /* Whether the next parcel would fare no better. */
-static bool hopeless(dibs_status rc)
+static bool is_hopeless(dibs_status rc)
 {
     return rc == DIBS_UNAVAIL || rc == DIBS_DENIED;
 }
@@ -189,7 +189,7 @@ static void share_all(dibs_client *cl, dibsx_nsec deadline)
 
         if (!given_up && dibsx_now() < deadline) {
             rc = share_one(cl, &parcels[i], deadline, &err);
-            given_up = hopeless(rc);
+            given_up = is_hopeless(rc);
             if (rc != DIBS_OK)
                 dibs__log(cl, DIBS_LOG_DEBUG, "share",
                           "the statistics of %s were not shared: %s",
@@ -206,19 +206,19 @@ static void share_all(dibs_client *cl, dibsx_nsec deadline)
 /* Thread: a worker. Locks: cl->mutex, let go meanwhile. */
 static void share_round(dibs_client *cl, dibs__job *job)
 {
-    share *sh = cl->share;
+    shared_stats *ss = cl->shared_stats;
 
     (void)job;
-    sh->sharing = true;
+    ss->sharing = true;
     share_all(cl, dibs__client_deadline(cl, dibsx_now()));
-    sh->sharing = false;
+    ss->sharing = false;
     pthread_cond_broadcast(&cl->over);
 }
 
 /* Without a worker it is tried again later. */
 static void begin_round(dibs_client *cl, dibs__timer *timer, dibsx_nsec now)
 {
-    if (!dibs__worker_add(cl, &cl->share->round))
+    if (!dibs__worker_add(cl, &cl->shared_stats->round))
         dibs__timer_set(cl, timer, dibsx_after_ms(now, PAUSE_MS));
 }
 
@@ -226,49 +226,49 @@ static void begin_round(dibs_client *cl, dibs__timer *timer, dibsx_nsec now)
  * before this one. */
 static void stop_sharing(dibs_client *cl, dibs__attached *at)
 {
-    share *sh = (share *)(void *)at;
+    shared_stats *ss = (shared_stats *)(void *)at;
     dibsx_nsec until = dibs__client_deadline(cl, dibsx_now());
 
     pthread_mutex_lock(&cl->mutex);
-    sh->stopping = true;
-    while (sh->sharing || sh->round.queued)
+    ss->stopping = true;
+    while (ss->sharing || ss->round.queued)
         pthread_cond_wait(&cl->over, &cl->mutex);
     share_all(cl, until);
     pthread_mutex_unlock(&cl->mutex);
 }
 
-static void free_share(dibs_client *cl, dibs__attached *at)
+static void free_shared_stats(dibs_client *cl, dibs__attached *at)
 {
-    cl->share = NULL;
+    cl->shared_stats = NULL;
     dibsx_free(at);
 }
 
 /* Made when it is first needed; NULL: no memory. */
-static share *share_of(dibs_client *cl)
+static shared_stats *shared_stats_of(dibs_client *cl)
 {
-    share *sh = cl->share;
+    shared_stats *ss = cl->shared_stats;
 
-    if (sh || (sh = dibsx_zalloc(sizeof(*sh))) == NULL)
-        return sh;
+    if (ss || (ss = dibsx_zalloc(sizeof(*ss))) == NULL)
+        return ss;
     if (!dibs__timer_reserve(cl, 1)) {
-        dibsx_free(sh);
+        dibsx_free(ss);
         return NULL;
     }
-    sh->timer.fire = begin_round;
-    sh->round.run = share_round;
-    sh->attached.stop = stop_sharing;
-    sh->attached.free = free_share;
-    dibs__attach(cl, &sh->attached);
-    cl->share = sh;
-    return sh;
+    ss->timer.fire = begin_round;
+    ss->round.run = share_round;
+    ss->attached.stop = stop_sharing;
+    ss->attached.free = free_shared_stats;
+    dibs__attach(cl, &ss->attached);
+    cl->shared_stats = ss;
+    return ss;
 }
 
 void dibs__shared_stats_note(dibs_client *cl)
 {
-    share *sh = share_of(cl);
+    shared_stats *ss = shared_stats_of(cl);
 
-    if (!sh || sh->stopping || dibs__timer_is_set(&sh->timer))
+    if (!ss || ss->stopping || dibs__timer_is_set(&ss->timer))
         return;
     if (dibs__timer_ready(cl, NULL) == DIBS_OK)
-        dibs__timer_set(cl, &sh->timer, dibsx_after_ms(dibsx_now(), PAUSE_MS));
+        dibs__timer_set(cl, &ss->timer, dibsx_after_ms(dibsx_now(), PAUSE_MS));
 }

@@ -12,7 +12,7 @@
 
 /* Before the name, after the client's prefix. A name that leaves no room for it
  * is not shared. */
-#define DIBS__SHARE_KEY "dibs.stats/"
+#define DIBS__SHARED_STATS_KEY "dibs.stats/"
 
 /* Something was counted. Locks: cl->mutex. */
 void dibs__shared_stats_note(dibs_client *cl);

@@ -35,7 +35,7 @@ static void note_loss(dibs_client *cl, dibs_lock *lock)
         dibs__lock_acquire_wake(lock);
         return;
     }
-    if (lock->sticky.resting) {
+    if (lock->sticky.idle) {
         dibs__lock_forget(lock);
         return;
     }
@@ -112,7 +112,7 @@ static void hear_bell(dibs_client *cl, dibs__store *st)
     } while (count == NOTICES_AT_ONCE);
 }
 
-static void drain(const struct pollfd *pfd)
+static void drain_event(const struct pollfd *pfd)
 {
     if (pfd->revents)
         dibsx_event_clear(pfd->fd);
@@ -132,8 +132,8 @@ static void *keeper_main(void *arg)
                                {.fd = kp->bell_fds[1], .events = POLLIN}};
         pthread_mutex_unlock(&cl->mutex);
         (void)poll(fds, 4, -1);
-        drain(&fds[0]);
-        drain(&fds[1]);
+        drain_event(&fds[0]);
+        drain_event(&fds[1]);
         pthread_mutex_lock(&cl->mutex);
         for (size_t i = 0; i < 2; i++)
             if (kp->bells[i])

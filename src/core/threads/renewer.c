@@ -25,7 +25,7 @@ typedef struct batch {
 } batch;
 
 /* Takes one out of the list, with its reference. Locks: cl->mutex. */
-static dibs_lock *pop(dibs_client *cl)
+static dibs_lock *pop_due(dibs_client *cl)
 {
     dibs_lock *lock = cl->keeper.due;
 
@@ -44,7 +44,7 @@ static dibs_lock *next_due(dibs_client *cl, const dibs__store *st)
     dibs_lock *lock;
 
     while (cl->keeper.due && cl->keeper.due->st == st) {
-        lock = pop(cl);
+        lock = pop_due(cl);
         if (lock->due.current && dibs__lease_valid(&lock->lease, dibsx_now())) {
             lock->due.current = false;
             return lock;
@@ -55,7 +55,7 @@ static dibs_lock *next_due(dibs_client *cl, const dibs__store *st)
 }
 
 /* Takes what is due, up to a batch. Locks: cl->mutex. */
-static void take(dibs_client *cl, batch *bt)
+static void fill_batch(dibs_client *cl, batch *bt)
 {
     dibs_lock *lock;
 
@@ -80,7 +80,7 @@ static void take(dibs_client *cl, batch *bt)
 
 /* Feeds one answer to its lease, unless that lease is another by now; then lets
  * the lock go. Locks: cl->mutex. */
-static void settle(dibs_client *cl, batch *bt, size_t i, dibs_status rc)
+static void apply_answer(dibs_client *cl, batch *bt, size_t i, dibs_status rc)
 {
     dibs_lock *lock = bt->locks[i];
     const dibs__renewal *item = &bt->items[i];
@@ -99,7 +99,7 @@ static void settle(dibs_client *cl, batch *bt, size_t i, dibs_status rc)
     dibs__lock_unref(lock);
 }
 
-static void renew(dibs_client *cl, batch *bt)
+static void send_batch(dibs_client *cl, batch *bt)
 {
     dibs_error err = {0};
     dibs_status rc;
@@ -118,7 +118,7 @@ static void renew(dibs_client *cl, batch *bt)
                   bt->count > 1 ? " and others" : "");
     pthread_mutex_lock(&cl->mutex);
     for (size_t i = 0; i < bt->count; i++)
-        settle(cl, bt, i, rc);
+        apply_answer(cl, bt, i, rc);
     pthread_mutex_unlock(&cl->mutex);
 }
 
@@ -127,7 +127,7 @@ static void let_all_go(dibs_client *cl)
 {
     dibs_lock *lock;
 
-    while ((lock = pop(cl)) != NULL)
+    while ((lock = pop_due(cl)) != NULL)
         dibs__lock_unref(lock);
 }
 
@@ -143,9 +143,9 @@ static void *renewer_main(void *arg)
             pthread_cond_wait(&cl->keeper.due_cond, &cl->mutex);
         if (cl->keeper.stopping)
             break;
-        take(cl, &bt);
+        fill_batch(cl, &bt);
         pthread_mutex_unlock(&cl->mutex);
-        renew(cl, &bt);
+        send_batch(cl, &bt);
     }
     let_all_go(cl);
     pthread_mutex_unlock(&cl->mutex);
@@ -154,7 +154,7 @@ static void *renewer_main(void *arg)
 
 /* Starts the thread if it does not run; false when the system has none to give.
  * Locks: cl->mutex. */
-static bool ready(dibs_client *cl)
+static bool have_renewer(dibs_client *cl)
 {
     dibs__keeper *kp = &cl->keeper;
 
@@ -168,7 +168,7 @@ void dibs__renewer_add(dibs_client *cl, dibs_lock *lock)
     dibs__keeper *kp = &cl->keeper;
 
     dibs__lease_renewing(&lock->lease);
-    if (!ready(cl)) {
+    if (!have_renewer(cl)) {
         /* Counts as a failed renewal: it is tried again before long. */
         dibs__lease_renewed(&lock->lease, 0, DIBS_UNAVAIL, 0, dibsx_now());
         return;
