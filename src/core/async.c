@@ -69,7 +69,7 @@ static dibs_lock *pop_call(dibs__call_list *list)
     return lock;
 }
 
-/* A callback waits to be run: tells who runs it. */
+/* A call has ended: wakes the thread that runs its callback. */
 static void announce_ended(dibs__async *as, dibs__runner *rn)
 {
     if (as->fd >= 0) {
@@ -102,8 +102,8 @@ static dibs_status finish_call(dibs_lock *lock)
     return rc;
 }
 
-/* Puts a call whose status is known among those to be called back. One whose lock
- * is in a callback waits for its end. */
+/* Queues the callback of a call whose status is known. While a callback of the
+ * same lock runs, the call waits for the end of that one. */
 static void end_call(dibs_lock *lock)
 {
     dibs__call *call = &lock->call;
@@ -125,7 +125,7 @@ static void make_ready(dibs_lock *lock)
     dibs__call *call = &lock->call;
 
     call->state = DIBS__CALL_READY;
-    /* Somebody may be waiting for what is given back. */
+    /* Releases go first: another client may wait for the lease. */
     if (call->kind == DIBS__CALL_RELEASE)
         prepend_call(&call->runner->ready, lock);
     else
@@ -137,7 +137,7 @@ static void make_ready(dibs_lock *lock)
 
 static void wake_sleeper(dibs_client *cl, dibs__timer *timer, dibsx_nsec now);
 
-/* Puts an acquire where its next step is done. */
+/* Sorts an acquire by its next step: sleep until the alarm, end, or run. */
 static void place_call(dibs_lock *lock, dibs__acquire_step step)
 {
     if (step == DIBS__ACQUIRE_SLEEP) {
@@ -152,7 +152,7 @@ static void place_call(dibs_lock *lock, dibs__acquire_step step)
     }
 }
 
-/* There may be something to do before its alarm. */
+/* Ends the sleep of an acquire before its alarm. */
 static void wake_call(dibs_lock *lock)
 {
     if (lock->call.state != DIBS__CALL_SLEEPING)
@@ -179,8 +179,8 @@ static void send_release(dibs_lock *lock)
     call->kind = DIBS__CALL_ANSWERED;
 }
 
-/* One step of a call that was taken out of its list. Locks: cl->mutex, let go for
- * the step. */
+/* Runs one step of a call that was removed from its list. Locks: cl->mutex, let
+ * go for the step. */
 static void run_step(dibs_lock *lock)
 {
     dibs__acquire_step step;
@@ -234,9 +234,9 @@ static void call_back(dibs_lock *lock, const outcome *out)
     pthread_cond_broadcast(&cl->over);
 }
 
-/* Ends a call that was taken out of the list of the ended. False when no callback
- * was run: there is none, or it is not over after all because a lease was granted
- * and has run out in that list. Locks: cl->mutex, let go for the callback. */
+/* Ends a call that was removed from the list of ended calls. False when no
+ * callback ran: there is none, or the lease that was granted ran out in that
+ * list and the acquire goes on. Locks: cl->mutex, let go for the callback. */
 static bool deliver_call(dibs_lock *lock)
 {
     dibs__call *call = &lock->call;
@@ -300,9 +300,9 @@ static void stop_runners(dibs_client *cl)
     pthread_mutex_lock(&cl->mutex);
 }
 
-/* Waits for the calls, which have been cancelled, and for their callbacks, which
- * this thread runs where the program would have, and ends the runners. Locks:
- * cl->mutex, let go meanwhile. */
+/* Waits for the calls, which are cancelled, and for their callbacks, then ends
+ * the runners. Where the program would run the callbacks, this thread does.
+ * Locks: cl->mutex, let go meanwhile. */
 static void close_calls(dibs_client *cl, dibs__attached *at)
 {
     dibs__async *as = (dibs__async *)(void *)at;
@@ -464,7 +464,7 @@ dibs_status dibs_lock_release_async(dibs_lock *lock, dibs_async_fn *done,
     return DIBS_OK;
 }
 
-/* Takes a call out of where it waits. */
+/* Removes a call from the list or timer that it waits in. */
 static void detach_call(dibs_lock *lock)
 {
     dibs__call *call = &lock->call;
@@ -478,7 +478,7 @@ static void detach_call(dibs_lock *lock)
     call->state = DIBS__CALL_RUNNING;
 }
 
-/* Does what is left of a call whose lock is being freed. Locks: cl->mutex, let go
+/* Completes a call whose lock is being freed. Locks: cl->mutex, let go
  * meanwhile. */
 static void finish_here(dibs_lock *lock)
 {
@@ -556,7 +556,7 @@ size_t dibs_async_process(dibs_client *cl)
     if (as && as->fd >= 0) {
         while (read(as->fd, &events, sizeof(events)) < 0 && errno == EINTR)
             continue;
-        /* Those that end meanwhile are for the next time. */
+        /* Calls that end meanwhile are left for the next time. */
         for (count = as->ended.count; count > 0; count--)
             if ((lock = pop_call(&as->ended)) != NULL && deliver_call(lock))
                 ran++;

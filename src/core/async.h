@@ -3,7 +3,7 @@
  *                            a step is done
  *     start --> READY ---> RUNNING ----------> SLEEPING
  *                 ^            |                   |
- *                 +------------+<--- alarm, ring --+
+ *                 +------------+<--- alarm, wake --+
  *                              |
  *                              v     callback
  *                            ENDED ------------> NONE
@@ -11,14 +11,14 @@
  * Steps that talk to the store are done by a few runners, each started when it is
  * first needed. All steps for one name are done by one runner: releases first,
  * acquires in the order in which they were started, in which they join the queue.
- * Who sleeps costs nothing but a place among the keeper's alarms.
+ * A sleeping call costs one timer of the keeper and no thread.
  * Callbacks are run by the runners, or by dibs_async_process() once the program
  * has asked for the descriptor.
  *
  *   (1) A call has its lock's `busy` and a reference on it, from start to NONE.
  *   (2) The callbacks of one lock never run at the same time.
- *   (3) A muted call is never called back; whoever frees the lock does what is
- *       left of it, unless a step is being done.
+ *   (3) A muted call is never called back. The thread that frees the lock completes
+ *       the call, or waits for the step that is under way.
  *
  * Owns the runners; attached to the client with the first call. Locks: cl->mutex
  * for everything here. */
@@ -93,7 +93,7 @@ typedef struct dibs__async {
 } dibs__async;
 
 /* Ends what is under way on a lock that is being freed; no callback of it runs
- * afterwards, but the one this is called from. The mutex is let go meanwhile. */
+ * afterwards, except the one this is called from. The mutex is let go meanwhile. */
 void dibs__async_drop(dibs_lock *lock);
 
 #endif

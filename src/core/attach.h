@@ -1,14 +1,14 @@
 /* attach.h - what lives with a client: ended when the client is closed, and freed
  * with it.
  *
- * The client does not know what is attached to it. Whoever attaches something
- * embeds the node in it; the last that was attached is ended first.
+ * The client does not know what is attached to it. The node is embedded in what is
+ * attached; the last that was attached is ended first.
  *
  *     dibs_close():  close of each   leases are held; calls may be under way
  *                    (leases are released, keeper and renewer end)
  *                    stop of each    no timer is called any more
  *     the last handle is freed, or there was none:
- *                    free of each    nobody else has the client any more */
+ *                    free of each    no other thread has the client any more */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_CORE_ATTACH_H
 #define DIBS_CORE_ATTACH_H

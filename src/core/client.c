@@ -39,7 +39,8 @@ read_opts(const dibs_client_opts *opts, dibs_client_opts *out, dibs_error *err)
         return dibs__ttl_fail(err);
     if (out->on_unavailable < DIBS_AWAY_FAIL ||
         out->on_unavailable > DIBS_AWAY_OPEN)
-        return dibsx_fail(err, DIBS_INVALID, "unknown on_unavailable %d",
+        return dibsx_fail(err, DIBS_INVALID,
+                          "on_unavailable is %d, which is no dibs_away",
                           (int)out->on_unavailable);
     if (out->timeout_ms < 0)
         return dibsx_fail(err, DIBS_INVALID, "timeout_ms is negative");
@@ -80,7 +81,7 @@ static dibs_status fill_client(dibs_client *cl, const char *url,
     return DIBS_OK;
 }
 
-/* With something to stand in for it, a store may be away when it is opened. */
+/* With a fallback, the store may be out of reach when the client is opened. */
 static dibs_status open_store(dibs_client *cl, const char *url, dibs_error *err)
 {
     dibsx_nsec deadline = dibs__client_deadline(cl, dibsx_now());
@@ -97,8 +98,8 @@ static dibs_status open_store(dibs_client *cl, const char *url, dibs_error *err)
     return rc;
 }
 
-/* Everything of a client but its memory. What was made is freed by the caller
- * with dibs__client_free(). */
+/* Initialises a client. After a failure the caller frees it with
+ * dibs__client_free(). */
 static dibs_status init_client(dibs_client *cl, const char *url,
                                const dibs_client_opts *opts, dibs_error *err)
 {
@@ -172,8 +173,9 @@ void dibs__client_free(dibs_client *cl)
     dibsx_free(cl);
 }
 
-/* Gives back the leases of handles that were not freed. A call may wait there for
- * a renewal, which nobody will send any more. Locks: cl->mutex. */
+/* Releases the leases of handles that were not freed. A call that waits there
+ * for a renewal is woken up: no thread sends renewals any more. Locks:
+ * cl->mutex. */
 static void release_all(dibs_client *cl)
 {
     for (size_t i = 0; i < DIBS__OWNER_BUCKETS; i++)

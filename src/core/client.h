@@ -3,10 +3,10 @@
  * One mutex guards every lock handle of the client, the deadlines and the list
  * of renewals that are due. No store step and no callback runs while it is held.
  * Lock order: the client's mutex is the only lock of the core; the locks of a
- * store come after it and are never held when it is taken.
+ * store come after it and are never held when it is locked.
  *
- * Owns the store, its spare and what the threads of keeper.h, async.h and shared_stats.h
- * work on. Any thread may call. */
+ * Owns the store, the fallback store, and the state that the threads of keeper.h,
+ * async.h and worker.h work on. Any thread may call. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_CORE_CLIENT_H
 #define DIBS_CORE_CLIENT_H
@@ -39,17 +39,16 @@ typedef struct dibs__keeper {
     bool running;
     bool renewing; /* the renewer has been started */
     bool stopping;
-    bool deaf;    /* the doorbell could not be opened; said once */
-    int wake_fd;  /* eventfd: look again at what to poll */
-    int timer_fd; /* timerfd: the earliest deadline */
-    dibs__store
-        *bells[2];   /* whose doorbells are heard: the store's, the spare's */
-    int bell_fds[2]; /* ... -1 until someone waits */
-    dibsx_nsec armed_at; /* what the kernel's timer is set to */
+    bool deaf;             /* the doorbell could not be opened; said once */
+    int wake_fd;           /* eventfd: look again at what to poll */
+    int timer_fd;          /* timerfd: the earliest deadline */
+    dibs__store *bells[2]; /* whose doorbells are heard: store, fallback */
+    int bell_fds[2];       /* ... -1 until someone waits */
+    dibsx_nsec armed_at;   /* what the kernel's timer is set to */
     dibsx_heap timers;
     size_t timer_count;        /* there is room for */
     dibs__timer_fn *lease_due; /* called for the deadline of a lease */
-    struct dibs_lock *lost;    /* leases whose loss is to be told, in order */
+    struct dibs_lock *lost;    /* whose loss is to be announced, in order */
     struct dibs_lock **lost_end;
     struct dibs_lock *due; /* renewals for the renewer, oldest first */
     struct dibs_lock *due_last;
@@ -75,7 +74,7 @@ struct dibs_client {
     dibs__stats stats;
 
     pthread_mutex_t mutex; /* guards all that follows, and the locks */
-    dibs__store *fallback; /* stands in for the store; NULL until needed */
+    dibs__store *fallback; /* used while the store is away; NULL: not yet */
     bool away;             /* the store could not be reached of late */
     dibs__keeper keeper;
     dibs__notice_handler *notice_handlers; /* the first registered first */
@@ -86,7 +85,7 @@ struct dibs_client {
     /* Asynchronous calls; see async.h. */
     dibs__async *async;         /* NULL until needed */
     struct dibs_lock *acquires; /* acquires under way, blocking ones as well */
-    pthread_cond_t over; /* a call or an acquire has ended, for who closes */
+    pthread_cond_t over; /* a call or an acquire has ended; see dibs_close() */
 
     size_t lock_count;
     bool closing; /* no acquire begins any more, and those under way end */
@@ -96,13 +95,11 @@ struct dibs_client {
      * child cannot use them: the client is its parent's. */
     unsigned char owner_bits[DIBS__OWNERS_AHEAD][(DIBS_OWNER_SIZE - 1) / 2];
     unsigned int owner_bits_left;
-    struct dibs__name_table
-        *name_table; /* statistics per name; NULL until needed */
-    struct dibs__shared_stats
-        *shared_stats; /* NULL: they are not shared, or nothing is yet */
-    bool share_stats;  /* they are to be */
-    struct dibs__worker *worker;     /* NULL until needed */
-    struct dibs__attached *attached; /* the last first; see attach.h */
+    struct dibs__name_table *name_table;     /* NULL until needed */
+    struct dibs__shared_stats *shared_stats; /* NULL until needed */
+    bool share_stats;                        /* dibs_client_opts.share_stats */
+    struct dibs__worker *worker;             /* NULL until needed */
+    struct dibs__attached *attached;         /* the last first; see attach.h */
 };
 
 /* DIBS_FORKED in a child process, DIBS_INVALID when the client is NULL or closed,

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 /* The number of this process among its forks, never 0; 0 when the system has no
- * page to give. What was opened under another number belongs to a parent. */
+ * page to give. A handle opened under another number belongs to a parent. */
 uint64_t dibs__fork_number(void);
 
 /* Whether something opened under `number` belongs to a parent. Cheap. */

@@ -1,6 +1,6 @@
 /* lock.c - the lock handle: making, freeing, giving back, looking at.
  *
- * Any thread. Taking the lease is in acquire_wait.c. */
+ * Any thread. Acquiring is in acquire_wait.c. */
 /* SPDX-License-Identifier: MIT */
 #include "core/lock/lock.h"
 
@@ -32,7 +32,7 @@ static dibs_status init_cond(pthread_cond_t *cond, dibs_error *err)
     }
     if (failed)
         return dibsx_fail_at(err, DIBS_NOMEM, dibsx_errno_name(failed),
-                             "no condition variable");
+                             "cannot create a condition variable");
     return DIBS_OK;
 }
 

@@ -12,7 +12,8 @@
 void dibs__log(const dibs_client *cl, dibs_log_level level, const char *event,
                const char *format, ...) __attribute__((format(printf, 4, 5)));
 
-/* What the store wants somebody to hear, as a warning. Locks: none held. */
+/* Logs the alarm of the store, if it has one, as a warning. Locks: none
+ * held. */
 void dibs__log_alarm(const dibs_client *cl, dibs__store *st);
 
 #endif

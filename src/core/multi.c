@@ -1,10 +1,10 @@
 /* multi.c - several names at once: all of them or none.
  *
  * Owns the lock handles of a set, in the order of their full names. The calling
- * thread takes them: in one step if they are all free, else one after the other
- * in that order, in which nobody can wait in a circle. On the keeper thread it
- * hears of losses: one that comes while the rest is being waited for ends that
- * wait, as what was taken is worth nothing any more.
+ * thread acquires them: in one step if they are all free, else one after the other
+ * in that order, which cannot deadlock. Losses are announced on the keeper thread. A
+ * loss during the wait for the other locks ends that wait, as the set is not whole
+ * any more.
  *
  * Locks: cl->mutex for everything that is not immutable. */
 /* SPDX-License-Identifier: MIT */
@@ -22,7 +22,7 @@
 #include "core/names.h"
 #include <string.h>
 
-/* How long the store is told of each lease that is not wanted after all. */
+/* Limit of the release of each lease that is not wanted after all. */
 enum { GIVE_UP_MS = 250 };
 
 /* The longest sleep of a pause, after which the clock is looked at again. */
@@ -38,8 +38,8 @@ struct dibs_multi {
     bool busy;      /* a call is under way */
     bool acquiring; /* ... an acquire */
     bool cancelled; /* it is to end */
-    bool torn;      /* what it has taken so far is not whole any more */
-    bool doubtful;  /* something of it may stand in the store all the same */
+    bool torn;      /* a lock that it has acquired so far is lost */
+    bool doubtful;  /* the store may have an entry of it all the same */
     bool held;      /* the program has the set */
 };
 
@@ -70,7 +70,7 @@ static void lost_one(dibs_lock *lock, void *arg)
         multi->opts.on_lost(lock, multi->opts.on_lost_arg);
 }
 
-/* Thread: the keeper. A set that is not whole yet is nobody's to give back. */
+/* Thread: the keeper. The program does not hold a set that is not whole yet. */
 static void asked_for_one(dibs_lock *lock, void *arg)
 {
     const dibs_multi *multi = arg;
@@ -221,8 +221,8 @@ static bool all_valid(const dibs_multi *multi)
     return true;
 }
 
-/* Gives back whatever was taken. Without an answer, what stands in the store ends
- * by itself. Locks: cl->mutex, let go meanwhile. */
+/* Releases every lock that was acquired. If the store does not answer, its
+ * entry expires. Locks: cl->mutex, let go meanwhile. */
 static void give_all_back(dibs_multi *multi)
 {
     multi->held = false;
@@ -281,7 +281,7 @@ pause_between(dibs_multi *multi, dibsx_nsec until, dibs_error *err)
     return is_cancelled(multi) ? fail_cancelled(err) : DIBS_OK;
 }
 
-/* Begins with nothing taken. Locks: cl->mutex. */
+/* Begins a try without any lock. Locks: cl->mutex. */
 static void clear_marks(dibs_multi *multi)
 {
     multi->torn = false;
@@ -324,9 +324,9 @@ static dibs_status acquire_in_order(dibs_multi *multi, bool once,
     return rc;
 }
 
-/* Whether the answer to the one step is the last word. A name that is held, or a
- * store that is away, is waited for in order, where each lock has its place in
- * the queue and its own way around the store. */
+/* Whether the answer to the one step is final. If a name is held, or the store
+ * is away, the locks are acquired in order: each then has its place in the
+ * queue, and its own fallback. */
 static bool is_final(const dibs_multi *multi, dibs_status rc, bool once)
 {
     switch (rc) {
@@ -344,7 +344,7 @@ static bool is_final(const dibs_multi *multi, dibs_status rc, bool once)
     }
 }
 
-/* Says which name was in the way, where the store did not. */
+/* Names the lock that was held, if the message of the store does not. */
 static dibs_status say_busy(const dibs_multi *multi, size_t i, dibs_error *err)
 {
     const char *name = multi->locks[i]->name;
@@ -354,7 +354,8 @@ static dibs_status say_busy(const dibs_multi *multi, size_t i, dibs_error *err)
     return dibsx_fail(err, DIBS_BUSY, "%s is held by another owner", name);
 }
 
-/* In one step, if this is for it. Locks: cl->mutex, let go meanwhile. */
+/* In one step, if the set and the store allow it. Locks: cl->mutex, let go
+ * meanwhile. */
 static dibs_status
 acquire_at_once(dibs_multi *multi, bool once, dibsx_nsec until, dibs_error *err)
 {
@@ -393,8 +394,8 @@ acquire_set(dibs_multi *multi, bool once, dibsx_nsec until, dibs_error *err)
     return rc;
 }
 
-/* One try, with one deadline. What was taken and lost before all could be had is
- * begun anew as long as there is time. Locks: cl->mutex, let go meanwhile. */
+/* One try, with one deadline. If a lock is lost before all are acquired, the
+ * try begins again while there is time. Locks: cl->mutex, let go meanwhile. */
 static dibs_status try_set(dibs_multi *multi, int64_t wait_ms, dibs_error *err)
 {
     dibsx_nsec until = dibsx_after_ms(dibsx_now(), wait_ms);
@@ -509,7 +510,7 @@ dibs_status dibs_multi_release(dibs_multi *multi, dibs_error *err)
 
     if (rc != DIBS_OK)
         return rc;
-    /* From here on the program need not be told of a loss. */
+    /* From here on a loss is not announced to the program. */
     held = multi->held;
     multi->held = false;
     for (size_t i = multi->count; i-- > 0 && held;)

@@ -19,7 +19,7 @@ DIBS_MUST_CHECK dibs_status dibs__name_begins(const dibs_client *cl,
                                               char out[DIBS_NAME_MAX + 1],
                                               dibs_error *err);
 
-/* What the caller knows a full name as. Borrowed from `full`. */
+/* The name without the client's prefix. Borrowed from `full`. */
 const char *dibs__name_short(const dibs_client *cl, const char *full);
 
 bool dibs__has_control(const char *text);

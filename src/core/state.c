@@ -8,7 +8,7 @@
 #include "core/stats/shared_stats.h"
 #include <string.h>
 
-/* What every call here begins with: a usable client and a good key. */
+/* Begins every call of this file: checks the client and the key. */
 static dibs_status begin_call(dibs_client *cl, const char *key,
                               char full[DIBS_NAME_MAX + 1], dibs_error *err)
 {

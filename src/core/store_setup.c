@@ -24,7 +24,9 @@ dibs_store_setup(const char *url, dibs_store_task task, int64_t timeout_ms,
 
     memset(out, 0, sizeof(*out));
     if (task < DIBS_STORE_STATUS || task > DIBS_STORE_UPGRADE)
-        return dibsx_fail(err, DIBS_INVALID, "unknown task %d", (int)task);
+        return dibsx_fail(err, DIBS_INVALID,
+                          "the task is %d, which is no dibs_store_task",
+                          (int)task);
     dibsx_buf_init(&place, DIBSX_URL_MAX);
     if (!url || !*url) {
         rc = dibs__store_default_url(&place, err);

@@ -1,8 +1,7 @@
-/* timer.c - moments at which the client calls those who asked for it; see
- * timer.h.
+/* timer.c - calls owners at the moment that they asked for; see timer.h.
  *
  * Owns the heap of timers and the setting of the kernel's timer, which runs on
- * CLOCK_BOOTTIME, so that a suspended machine wakes up to the truth. */
+ * CLOCK_BOOTTIME, so that time in suspend counts. */
 /* SPDX-License-Identifier: MIT */
 #include "core/timer.h"
 

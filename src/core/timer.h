@@ -1,4 +1,4 @@
-/* timer.h - moments at which the client calls those who asked for it.
+/* timer.h - calls owners at the moment that they asked for.
  *
  * A timer lives inside its owner. The keeper is the thread that calls. Room is
  * reserved when the owner comes into being, so that setting a timer cannot fail.

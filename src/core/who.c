@@ -66,7 +66,7 @@ static char end_part(char **at, const char *stops)
     return stop;
 }
 
-/* A line that somebody else wrote has the parts that it has. */
+/* A line of other software may lack any part. */
 void dibs__who_read(const char *text, dibs__who *out)
 {
     size_t len = strlen(BY_HAND);

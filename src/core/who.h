@@ -8,7 +8,7 @@
 #include "store/lease.h"
 #include <dibs/lock.h>
 
-/* Who asks through this handle, cut to fit: in `room`, or in the handle until its
+/* The line for this handle, cut to fit: in `room`, or in the handle until its
  * next acquire. Locks: cl->mutex. */
 const char *dibs__who_text(dibs_lock *lock, char room[DIBS__WHO_MAX]);
 

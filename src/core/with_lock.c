@@ -4,8 +4,8 @@
 #include "core/lock/lock.h"
 #include "core/log.h"
 
-/* The end of what has run: whether its lease lasted. That the store did not hear
- * of the release is logged only: as an answer it would mean that nothing ran. */
+/* Ends a run under a lock: whether its lease lasted. A release that the store
+ * did not get is logged only: as a status it would mean that nothing ran. */
 static dibs_status end_with_lock(dibs_lock *lock, dibs_error *err)
 {
     dibs_error why = {0};
@@ -38,7 +38,7 @@ dibs_with_lock(dibs_client *cl, const char *name, const dibs_lock_opts *opts,
     return rc;
 }
 
-/* Says why a block did not run: nobody else will. */
+/* Logs why a block did not run, as the caller gets no error. */
 static void
 say_skipped(dibs_client *cl, const char *name, const dibs_error *err)
 {

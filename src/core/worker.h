@@ -5,8 +5,8 @@
  * others only when all workers do. No renewal is ever behind a job. Threads are
  * started when they are needed.
  *
- *   (1) A job that was taken on is run once, at the latest while the client closes.
- *   (2) After the client has stopped no job is taken on.
+ *   (1) A job that was accepted is run once, at the latest while the client closes.
+ *   (2) After the client has stopped no job is accepted.
  *
  * Locks: cl->mutex for everything here. */
 /* SPDX-License-Identifier: MIT */

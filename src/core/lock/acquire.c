@@ -17,8 +17,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* How long the store is told that a wait has ended. A place or a grant that it
- * does not hear of ends by itself. */
+/* Limit of the release after a wait that has ended. If the store does not get
+ * it, the place in the queue or the grant expires. */
 enum { GIVE_UP_MS = 250 };
 
 static void count_outcome(dibs_lock *lock, dibs_status rc)
@@ -147,7 +147,7 @@ static uint32_t ask_flags(const dibs_lock *lock)
     return flags;
 }
 
-/* Sends the ask and tells the tracer. Locks: none held. */
+/* Sends the ask and logs it for the tracer. Locks: none held. */
 static dibs_status
 send_ask(dibs_lock *lock, dibs__store *st, const dibs__ask *ask,
          dibsx_nsec deadline, dibs__answer *ans)
@@ -166,7 +166,7 @@ send_ask(dibs_lock *lock, dibs__store *st, const dibs__ask *ask,
     return rc;
 }
 
-/* Takes in the answer. */
+/* Applies the answer to the lease, the counters and the machine. */
 static void
 apply_answer(dibs_lock *lock, dibs_status rc, const dibs__answer *ans)
 {
@@ -183,7 +183,7 @@ apply_answer(dibs_lock *lock, dibs_status rc, const dibs__answer *ans)
         dibs__count(&cl->stats.under_replicated);
     now = dibsx_now();
     dibs__lease_answered(ls, rc, ans, now);
-    /* Queued, and held all the same: the ring was faster than this answer. */
+    /* Queued and held already: the notice came before this answer. */
     if (rc == DIBS_BUSY && ls->state == DIBS__LEASE_HELD)
         dibs__count(&cl->stats.rings);
     if (ls->state == DIBS__LEASE_FREE)
@@ -236,14 +236,14 @@ static void ask_store(dibs_lock *lock)
     apply_answer(lock, rc, &ans);
 }
 
-/* Gives up the place, and a grant that may have come meanwhile. Without an answer,
- * what stands in the store ends by itself. */
+/* Gives up the place in the queue, and a grant that may have come meanwhile. If
+ * the store does not answer, its entry expires. */
 static void leave_store(dibs_lock *lock)
 {
     bool valid = dibs__lease_valid(&lock->lease, dibsx_now());
     dibs_status rc;
 
-    /* A valid lease is one that rested, from an earlier acquire. */
+    /* A valid lease is an idle sticky one, from an earlier acquire. */
     rc = dibs__lock_give_up(lock, valid ? 0 : GIVE_UP_MS, NULL);
     dibs__acquire_left(&lock->acquire.machine, &lock->lease, rc, dibsx_now());
 }

@@ -1,7 +1,7 @@
 /* acquire.h - an acquire under way: what both of its drivers share.
  *
- * The take machine decides (acquire.h). What it decides is carried out here, by the
- * thread that calls (acquire_wait.c) or by a runner (async.c).
+ * The acquire machine (machine/acquire.h) decides on the next step. The calling
+ * thread (acquire_wait.c) or a runner (async.c) has the step done here.
  *
  * Owns the list of acquires under way.
  *
@@ -30,24 +30,25 @@ dibs__lock_acquire_start(dibs_lock *lock, const dibs__acquire_caller *way,
 /* The next step. DIBS__ACQUIRE_SLEEP is the driver's to do, until wake_at. */
 dibs__acquire_step dibs__lock_acquire_next(dibs_lock *lock);
 
-/* Carries out one of the others. The mutex is let go meanwhile. */
+/* Does any other step. The mutex is let go meanwhile. */
 void dibs__lock_acquire_do(dibs_lock *lock, dibs__acquire_step step);
 
-/* The list of acquires under way, which a client that is being closed waits for.
- * Start and end see to it; who takes a lease another way does it itself. */
+/* The list of acquires under way, which a client that is being closed waits
+ * for. Start and end maintain it; code that acquires another way does so
+ * itself. */
 void dibs__lock_acquire_enlist(dibs_lock *lock);
 void dibs__lock_acquire_delist(dibs_lock *lock);
 
 /* The end, at DIBS__ACQUIRE_DONE: from here on the lease is the program's. */
 dibs_status dibs__lock_acquire_end(dibs_lock *lock);
 
-/* Something has happened that an acquire of this lock may sleep for. */
+/* Wakes an acquire of this lock that may be sleeping. */
 void dibs__lock_acquire_wake(dibs_lock *lock);
 
 /* Ends the acquire that is under way, if one is. */
 void dibs__lock_acquire_cancel(dibs_lock *lock);
 
-/* Ends all that are under way, and has none begin any more. */
+/* Cancels all that are under way, and lets none begin any more. */
 void dibs__lock_acquire_close(dibs_client *cl);
 
 /* A whole acquire on the calling thread, with this wait in place of the handle's.
@@ -57,7 +58,7 @@ DIBS_MUST_CHECK dibs_status dibs__lock_acquire_block(dibs_lock *lock,
                                                      uint32_t retries,
                                                      dibs_error *err);
 
-/* Tells the tracer how it ended. Locks: none held. */
+/* Logs for the tracer how it ended. Locks: none held. */
 void dibs__lock_acquire_trace(const dibs_lock *lock, dibs_status rc,
                               dibsx_nsec started_at);
 

@@ -1,7 +1,7 @@
-/* acquire_all.c - several leases taken in one step of the store.
+/* acquire_all.c - several leases acquired in one step of the store.
  *
- * Owns the question while it is under way. The calling thread does the asking;
- * nobody waits here. */
+ * Owns the question while it is under way. The calling thread asks; it never
+ * waits in a queue. */
 /* SPDX-License-Identifier: MIT */
 #include "core/lock/acquire_all.h"
 
@@ -20,7 +20,7 @@
 /* Even when the wait is over, the step gets this long. */
 enum { CHANCE_MS = 50 };
 
-/* How long the store is told of each lease that is not wanted after all. */
+/* Limit of the release of each lease that is not wanted after all. */
 enum { GIVE_UP_MS = 250 };
 
 /* A step whose answer was lost is sent again: it is idempotent by owner. */
@@ -37,8 +37,8 @@ typedef struct step {
     dibs__answer answers[DIBS__ALL_MAX];
 } step;
 
-/* New owners for all of them. What an earlier owner had is void by then. Locks:
- * cl->mutex, let go to give that up. */
+/* Begins a lease by a new owner for each lock. The lease of an earlier owner is
+ * void by then. Locks: cl->mutex, let go to give it up. */
 static dibs_status begin_leases(step *sp, dibs_error *err)
 {
     dibs_status rc = DIBS_OK;
@@ -155,8 +155,8 @@ static void note_acquired(step *sp)
     }
 }
 
-/* It has none of them. False: what may stand in the store could not be given
- * back. Locks: cl->mutex, let go meanwhile. */
+/* The program has none of them. False: an entry that may be in the store could
+ * not be released. Locks: cl->mutex, let go meanwhile. */
 static bool give_back(step *sp)
 {
     bool all = true;
@@ -165,8 +165,8 @@ static bool give_back(step *sp)
         dibs_lock *lock = sp->locks[i];
         dibs_status rc = DIBS_OK;
 
-        /* A refusal leaves nothing, unless an ask without an answer might yet be
-         * granted. */
+        /* After a refusal the store has no entry. After an ask without an
+         * answer it may yet grant one. */
         if (lock->lease.state != DIBS__LEASE_FREE || lock->lease.unanswered)
             rc = dibs__lock_give_up(lock, GIVE_UP_MS, NULL);
         dibs__lock_unlist(lock);
@@ -219,7 +219,7 @@ dibs__acquire_all_try(dibs_lock *const *locks, size_t count, dibsx_nsec until,
             rc = ask_store(&sp, until, err);
         if (rc == DIBS_OK && !all_valid(&sp))
             rc = dibsx_fail(err, DIBS_TIMEOUT,
-                            "the leases ran out before all could be had");
+                            "the leases ran out before all were granted");
         if (rc == DIBS_OK)
             note_acquired(&sp);
         else if (!give_back(&sp) && rc == DIBS_UNAVAIL)

@@ -1,4 +1,4 @@
-/* acquire_all.h - several leases taken in one step of the store.
+/* acquire_all.h - several leases acquired in one step of the store.
  *
  * Owns the question while it is under way. Runs on the thread that calls. */
 /* SPDX-License-Identifier: MIT */
@@ -7,12 +7,12 @@
 
 #include "core/lock/lock.h"
 
-/* Takes the lease of every lock, each exclusively, or of none. The locks are of
+/* Acquires the lease of every lock, each exclusively, or of none. The locks are of
  * one client and for different names, at most DIBS__ALL_MAX; their calls are the
  * caller's to keep apart. Asks once, and once more when the answer was lost.
  *   DIBS_OK           all are held
  *   DIBS_BUSY, DIBS_MISMATCH   *blocked was in the way
- *   DIBS_TIMEOUT      granted, and run out before all could be had
+ *   DIBS_TIMEOUT      granted, and one ran out before all were granted
  *   DIBS_UNSUPPORTED  not by this store, or not these names
  *   else as dibs_lock_try()
  * Locks: cl->mutex, let go for the step. */

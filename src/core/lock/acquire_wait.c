@@ -1,6 +1,7 @@
-/* acquire_wait.c - taking a lease with the calling thread: it asks, and sleeps between.
+/* acquire_wait.c - acquires a lease with the calling thread: it asks, and sleeps
+ * between.
  *
- * The keeper hears the ring and wakes it. A ring that is lost costs at most a
+ * The keeper gets the notice and wakes it up. A notice that is lost costs at most a
  * second, for then the thread asks anyway. */
 /* SPDX-License-Identifier: MIT */
 #include "base/uncancel.h"
@@ -12,8 +13,9 @@
  * which stands still while the machine is suspended. */
 enum { SLEEP_MAX_MS = 1000 };
 
-/* Sleeps until a moment on the boot clock, a ring, or a cancel; whoever wakes
- * early or late looks again. Locks: cl->mutex, let go while sleeping. */
+/* Sleeps until a moment on the boot clock, a wake-up, or a cancel. The caller
+ * looks again, as the sleep may end early or late. Locks: cl->mutex, let go
+ * while sleeping. */
 static void sleep_until(dibs_lock *lock, dibsx_nsec until)
 {
     int64_t span_ms = dibsx_wait_ms(until, dibsx_now());

@@ -13,7 +13,8 @@
 #include "core/lock/renew_now.h"
 #include <string.h>
 
-/* A renewal does not say whose lease it is, a reader's or a writer's. Locks:
+/* The answer to a renewal does not say whether the lease is a reader's or a
+ * writer's. Locks:
  * cl->mutex. */
 static void doubt_mode(dibs_lock *lock)
 {

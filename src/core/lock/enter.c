@@ -52,8 +52,8 @@ static dibs_status enter_again(dibs_lock *lock, dibs_error *err)
     return DIBS_OK;
 }
 
-/* Of its own lease at most one is left that rests and is wanted: it goes back by
- * itself, and this stays a guest. */
+/* If the lock has a lease of its own by now, that is an idle sticky one which
+ * another client wants: a worker releases it, and the lock stays a guest. */
 static void become_guest(dibs_lock *lock, dibs_lock *host, dibsx_nsec now)
 {
     if (lock->lease.state != DIBS__LEASE_FREE &&
@@ -72,7 +72,8 @@ static bool modes_conflict(const dibs_lock *lock, const dibs_lock *other)
     return other->mode == DIBS_EXCLUSIVE || lock->opts.mode == DIBS_EXCLUSIVE;
 }
 
-/* A guest leaves the lease of its host, which ends when nobody is left in it. */
+/* A guest leaves the lease of its host, which ends with the last handle in
+ * it. */
 static void leave_host(dibs_lock *lock)
 {
     dibs_lock *host = lock->entry.via;
@@ -83,9 +84,9 @@ static void leave_host(dibs_lock *lock)
     dibs__lock_unref(host);
 }
 
-/* An acquire replaces a lease that is lost. That one is counted here unless the
- * keeper did so before, and is not announced any more: what is told now would be
- * taken for news of the lease that comes next. */
+/* An acquire replaces a lease that is lost. The loss is counted here if the
+ * keeper has not done so. It is not announced any more: the program would think
+ * that the next lease was lost. */
 static void replace_lost(dibs_lock *lock, dibsx_nsec now)
 {
     if (lock->entry.via) {

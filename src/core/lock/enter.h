@@ -7,9 +7,10 @@
 
 #include "core/lock/lock.h"
 
-/* Before an acquire asks the store: whether it can be answered here. *done unset:
- * go and ask. Else the acquire is over with the status returned: entered again,
- * taken up again after a rest, or an error. `waits`: it would join the queue. */
+/* Before an acquire asks the store: whether it can be answered here. If *done
+ * is unset, ask the store. Else the acquire is over with the status returned:
+ * entered again, an idle sticky lease in use again, or an error. `waits`: it
+ * would join the queue. */
 DIBS_MUST_CHECK dibs_status dibs__reentry_enter(dibs_lock *lock, bool waits,
                                                 bool *done, dibs_error *err);
 

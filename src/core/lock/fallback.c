@@ -1,4 +1,5 @@
-/* fallback.c - standing in for a store that is away. Any thread. */
+/* fallback.c - the store that is used while the configured one is away. Any
+ * thread. */
 /* SPDX-License-Identifier: MIT */
 #include "core/lock/fallback.h"
 
@@ -43,7 +44,7 @@ static dibs_status have_fallback(dibs_client *cl, dibs_error *err)
         cl->fallback = fallback;
         fallback = NULL;
     }
-    /* Another thread was faster. */
+    /* If another thread was faster, this one is not needed. */
     dibs__store_close(fallback);
     return rc;
 }

@@ -1,20 +1,20 @@
-/* fallback.h - what stands in for the store while that is out of reach.
+/* fallback.h - the store that is used while the configured one is out of reach.
  *
  * With DIBS_AWAY_LOCAL it is an embedded store that the processes of this machine
- * share. With DIBS_AWAY_OPEN it is a store of this client alone, asked for names
- * that nobody else asks for, so that it grants always and the rest of the core
- * need not know.
+ * share. With DIBS_AWAY_OPEN it is a store of this client alone, asked for a name of
+ * its own each time, so that it always grants and the other parts of the core need
+ * not know.
  *
- * Owns nothing: the spare is the client's, and closed with it. Runs on the thread
- * that acquires. */
+ * Owns nothing: the fallback store is the client's, and closed with it. Runs on the
+ * thread that acquires. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_CORE_LOCK_FALLBACK_H
 #define DIBS_CORE_LOCK_FALLBACK_H
 
 #include "core/lock/lock.h"
 
-/* Opens the spare if it is not open and turns the lock to it. `why` is what the
- * store had said. Locks: cl->mutex, let go while opening. */
+/* Opens the fallback store if it is not open, and has the lock use it. `why` is
+ * the error of the configured store. Locks: cl->mutex, let go while opening. */
 DIBS_MUST_CHECK dibs_status dibs__fallback_use(dibs_lock *lock,
                                                const dibs_error *why,
                                                dibs_error *err);
@@ -23,10 +23,10 @@ DIBS_MUST_CHECK dibs_status dibs__fallback_use(dibs_lock *lock,
  * let go for the log. */
 void dibs__fallback_store_answered(dibs_client *cl);
 
-/* The name to ask the lock's store for. `owner` must live as long as it. */
+/* The name to ask the lock's store for. `owner` must live as long as it does. */
 const char *dibs__fallback_name(const dibs_lock *lock, const char *owner);
 
-/* How many replicas of it must have the lease: the spare has none. */
+/* How many replicas must acknowledge the lease: the fallback store has none. */
 uint32_t dibs__fallback_replicas(const dibs_lock *lock);
 
 #endif

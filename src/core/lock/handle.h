@@ -1,6 +1,6 @@
 /* handle.h - a lock handle from the inside: calls on it, its owner, its end.
  *
- * Owns the client's table of owners, in which rings find their lock. Any thread. */
+ * Owns the client's table of owners, in which notices find their lock. Any thread. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_CORE_LOCK_HANDLE_H
 #define DIBS_CORE_LOCK_HANDLE_H
@@ -28,7 +28,7 @@ DIBS_MUST_CHECK dibs_status dibs__owner_new(dibs_client *cl,
  * cl->mutex. */
 void dibs__lock_begin(dibs_lock *lock, const char *owner);
 
-/* Turns the lock to the client's own store. Locks: cl->mutex. */
+/* Has the lock use the client's own store. Locks: cl->mutex. */
 void dibs__lock_use_store(dibs_lock *lock);
 
 /* Drops a reference; the last one frees the handle. Locks: cl->mutex. */

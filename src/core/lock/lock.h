@@ -14,27 +14,27 @@
 #include <dibs/lock.h>
 #include <stdatomic.h>
 
-/* Why the store may have more right than the mode of a lease says; convert.c. */
+/* Why the store may grant more than the mode of a lease says; see convert.c. */
 typedef enum dibs__doubt {
     DIBS__SURE,
-    DIBS__ADOPTED, /* nobody said which it is */
+    DIBS__ADOPTED, /* its mode is not known */
     DIBS__LOWERING /* a downgrade has had no answer */
 } dibs__doubt;
 
-/* Something has happened that an acquire of this lock may sleep for. Locks:
- * cl->mutex. */
+/* Wakes an acquire of this lock that may be sleeping. Locks: cl->mutex. */
 typedef void dibs__wake_fn(struct dibs_lock *lock);
 
 /* The deadline of a lock, and the alarm of its call. */
 enum { DIBS__LOCK_TIMERS = 2 };
 
-/* What the keeper watches and the renewer is to do; see keeper.h. */
+/* Deadlines that the keeper watches, and renewals for the renewer; see
+ * keeper.h. */
 typedef struct dibs__lock_due {
     dibs__timer deadline;        /* when the lease is to be looked at */
     struct dibs_lock *next;      /* in the renewer's list */
     bool listed;                 /* is in that list */
     bool current;                /* ... for the lease that it has now */
-    struct dibs_lock *next_lost; /* in the keeper's list of losses to tell */
+    struct dibs_lock *next_lost; /* in the keeper's list of losses */
     bool in_lost;                /* is in that list */
 } dibs__lock_due;
 
@@ -50,8 +50,8 @@ typedef struct dibs__lock_entry {
 
 /* Stickiness; see sticky.h. */
 typedef struct dibs__lock_sticky {
-    bool idle;   /* released by the program, kept by us */
-    bool wanted; /* somebody else asks for the name: do not rest */
+    bool idle;   /* released by the program, kept by the client */
+    bool wanted; /* another client asks for the name: do not keep it */
     dibs__job
         leave; /* gives the lease up; has a reference while it is queued */
 } dibs__lock_sticky;
@@ -66,7 +66,7 @@ typedef struct dibs__lock_acquire {
     struct dibs_lock **at;
 } dibs__lock_acquire;
 
-/* What any thread may read without the mutex, as publish.c shows it. */
+/* State that any thread may read without the mutex; publish.c sets it. */
 typedef struct dibs__lock_shown {
     atomic_int state;                /* dibs_lock_state */
     _Atomic(dibsx_nsec) valid_until; /* 0 when not believed */
@@ -91,13 +91,13 @@ struct dibs_lock {
     dibs_lock_mode mode; /* of the current lease: no more than the store has */
     dibs__doubt doubt;   /* about that */
 
-    dibs__store *st; /* of the current lease: the client's, or its spare */
+    dibs__store *st; /* of the current lease: the client's, or its fallback */
     dibs__lease lease;
     uint32_t acked;  /* replicas that had it when it was granted */
     uint32_t refs;   /* the handle itself, and the renewer */
     bool busy;       /* a call that talks to the store is under way */
     bool freed;      /* the program is done with this handle */
-    bool to_be_told; /* of a loss, or that somebody asks for it back */
+    bool to_be_told; /* a callback is due: on_lost or on_yield */
     bool announcing; /* the keeper is calling back */
     pthread_cond_t cond;
     dibs_error why;               /* what went wrong in the current call */

@@ -8,8 +8,8 @@
 
 #include <dibs/client.h>
 
-/* Registers the handler of the client's locks, once. Locks: cl->mutex, or nobody
- * else has the client yet. */
+/* Registers the handler of the client's locks, once. Locks: cl->mutex, or no
+ * other thread has the client yet. */
 void dibs__lock_notices_init(dibs_client *cl);
 
 #endif

@@ -63,7 +63,8 @@ static void fill_in(const dibs_client *cl, dibs_lock_opts *opts)
 static dibs_status check_mode(const dibs_lock_opts *opts, dibs_error *err)
 {
     if (opts->mode < DIBS_EXCLUSIVE || opts->mode > DIBS_PERMITS)
-        return dibsx_fail(err, DIBS_INVALID, "unknown mode %d",
+        return dibsx_fail(err, DIBS_INVALID,
+                          "the mode is %d, which is no dibs_lock_mode",
                           (int)opts->mode);
     if (opts->mode != DIBS_PERMITS) {
         if (opts->permits > 1 || opts->capacity > 0)
@@ -77,17 +78,17 @@ static dibs_status check_mode(const dibs_lock_opts *opts, dibs_error *err)
                           "are in all");
     if (opts->permits > opts->capacity)
         return dibsx_fail(err, DIBS_INVALID,
-                          "%u permits of %u can never be had",
+                          "%u permits of %u can never be granted",
                           (unsigned)opts->permits, (unsigned)opts->capacity);
     return DIBS_OK;
 }
 
-/* A kept lease has no end that a bound could count from, and permits that are
- * kept would be missing to others who never ask for all of them. */
+/* A sticky lease has no end that a limit could count from. Permits that are
+ * kept would be missing to clients that never ask for all of them. */
 static dibs_status check_flags(const dibs_lock_opts *opts, dibs_error *err)
 {
     if (opts->flags & ~KNOWN_FLAGS)
-        return dibsx_fail(err, DIBS_INVALID, "unknown flags 0x%x",
+        return dibsx_fail(err, DIBS_INVALID, "the flags 0x%x are unknown",
                           (unsigned)opts->flags);
     if (opts->mode == DIBS_PERMITS &&
         (opts->flags & (DIBS_LOCK_REENTRANT | DIBS_LOCK_STICKY)))

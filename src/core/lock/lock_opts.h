@@ -29,21 +29,21 @@ static inline dibs_status dibs__ttl_fail(dibs_error *err)
     return dibsx_fail(err, DIBS_INVALID, "the ttl must be from 10 ms to 24 h");
 }
 
-/* How many replicas must have a lease before it counts: reads "async" (none) or
- * "wait:K"; NULL leaves it at `initial`. */
+/* Replicas that must acknowledge a grant: reads "async" (none) or "wait:K";
+ * NULL leaves it at `initial`. */
 DIBS_MUST_CHECK dibs_status dibs__durability_read(const char *text,
                                                   uint32_t initial,
                                                   uint32_t *replicas,
                                                   dibs_error *err);
 
-/* Fills lock->opts and the texts that outlive the call; lock->cl is set. What was
- * copied is freed by dibs__opts_fini(), also after a failure. */
+/* Fills lock->opts and the texts that outlive the call; lock->cl is set. The copies
+ * are freed by dibs__opts_fini(), also after a failure. */
 DIBS_MUST_CHECK dibs_status dibs__opts_read(dibs_lock *lock,
                                             const dibs_lock_opts *opts,
                                             dibs_error *err);
 void dibs__opts_fini(dibs_lock *lock);
 
-/* Whether the holder must be able to hear its doorbell. */
+/* Whether the holder must get the notices of its doorbell. */
 bool dibs__opts_hear(const dibs_lock_opts *opts);
 
 #endif

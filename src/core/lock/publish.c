@@ -7,8 +7,8 @@
 #include "core/log.h"
 #include <sys/timerfd.h>
 
-/* The loss descriptor goes off by the kernel's clock, whatever our threads do;
- * it keeps quiet about a lease that was given back. */
+/* The loss descriptor fires by the kernel's clock, even if no thread of the
+ * process runs. It does not fire for a lease that was released. */
 static void
 set_lost_fd(dibs_lock *lock, dibs_lock_state state, dibsx_nsec valid_until)
 {
@@ -98,5 +98,6 @@ void dibs__keeper_listen(dibs_client *cl, dibs__store *st, dibsx_nsec deadline)
     pthread_mutex_unlock(&cl->mutex);
     if (is_new)
         dibs__log(cl, DIBS_LOG_WARN, "bell",
-                  "no doorbell, waits are slower: %s", err.message);
+                  "cannot open the doorbell, waits are slower: %s",
+                  err.message);
 }

@@ -9,7 +9,7 @@
 
 #include "core/lock/lock.h"
 
-/* Sees that the doorbell of the store (or of the spare) is heard. On failure
+/* Opens the doorbell of the store (or of the fallback) for the keeper. On failure
  * waits still end, by polling. Locks: none held. */
 void dibs__keeper_listen(dibs_client *cl, dibs__store *st, dibsx_nsec deadline);
 
@@ -17,7 +17,7 @@ void dibs__keeper_listen(dibs_client *cl, dibs__store *st, dibsx_nsec deadline);
  * see. Call after every change of the lease. Locks: cl->mutex. */
 void dibs__keeper_watch(dibs_client *cl, dibs_lock *lock);
 
-/* What readers of the handle see, and of those that entered through it. Locks:
+/* Sets the state that readers of the handle see, and that of its guests. Locks:
  * cl->mutex. */
 void dibs__keeper_publish(dibs_lock *lock);
 

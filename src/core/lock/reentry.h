@@ -16,14 +16,14 @@
 
 #include "core/lock/lock.h"
 
-/* Whose acquire this is: the identity of the handle, or the calling thread. Sets
- * lock->holder, unless the handle is in use; rename sets it in any case. */
+/* The owner of this acquire: the identity of the handle, or the calling thread.
+ * Sets lock->holder if the handle is not in use; rename sets it in any case. */
 void dibs__reentry_name(dibs_lock *lock);
 void dibs__reentry_rename(dibs_lock *lock);
 void dibs__reentry_caller(const dibs_lock *lock, char out[DIBS__IDENTITY_MAX]);
 
-/* Acquires through this handle, or of those that entered by it, have had no
- * release yet. */
+/* Acquires through this handle, or through its guests, have had no release
+ * yet. */
 bool dibs__reentry_in_use(const dibs_lock *lock);
 
 /* The other handle through which this owner holds the name; NULL: none. */
@@ -43,9 +43,9 @@ void dibs__reentry_acquired(dibs_lock *lock);
  * handle held nothing. */
 bool dibs__reentry_leave(dibs_lock *lock, dibs_lock **holder);
 
-/* The lease of this handle is given up, or what was lost is being taken anew:
- * nobody is in it any more. The handle is no guest, and the caller has a reference
- * of its own. */
+/* The lease of this handle is given up, or one that was lost is acquired anew:
+ * no handle is in it any more. The handle is no guest, and the caller has a
+ * reference of its own. */
 void dibs__reentry_end(dibs_lock *lock);
 
 #endif

@@ -1,4 +1,4 @@
-/* release.c - giving a lease back: belief ends first, then the store is told.
+/* release.c - releases a lease: belief ends first, then the request is sent.
  *
  * Runs on the thread that gives it back. */
 /* SPDX-License-Identifier: MIT */
@@ -45,7 +45,7 @@ static int64_t keep_ms(const dibs_lock *lock, dibsx_nsec now)
     return lock->opts.hold_min_ms > 0 ? dibsx_wait_ms(until, now) : 0;
 }
 
-/* The end of a lease on this side: nobody relies on it any more. True when a
+/* Ends a lease on this side: no handle relies on it any more. True when a
  * request of its owner may still be under way. */
 static bool end_belief(dibs_lock *lock, bool valid)
 {
@@ -67,8 +67,8 @@ void dibs__lock_forget(dibs_lock *lock)
     (void)end_belief(lock, dibs__lease_valid(&lock->lease, dibsx_now()));
 }
 
-/* Ends belief. DIBS_OK: the store is to be told what is in `part`, which then has
- * a reference on the lock. */
+/* Ends belief. DIBS_OK: `part` is to be sent to the store, and has a reference
+ * on the lock. */
 static dibs_status
 part_from(dibs_lock *lock, dibs__parting *part, dibs_error *err)
 {
@@ -84,8 +84,8 @@ part_from(dibs_lock *lock, dibs__parting *part, dibs_error *err)
     if (valid)
         part->leave.keep_ms = keep_ms(lock, now);
     part->leave.unanswered = end_belief(lock, valid);
-    /* What was held and ran out here is running out there as well: the news is
-     * not worth a wait on a store that may be away. */
+    /* A lease that ran out here runs out in the store as well: a release is not
+     * worth the wait for a store that may be away. */
     if (was_held && !valid)
         return dibsx_fail(err, DIBS_LOST, "the lease on %s had ended",
                           lock->name);

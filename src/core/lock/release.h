@@ -1,6 +1,6 @@
-/* release.h - giving a lease back: belief ends first, then the store is told.
+/* release.h - releases a lease: belief ends first, then the request is sent.
  *
- * Owns nothing but the parting. Runs on the thread that gives the lease back, or on
+ * Owns nothing but the parting. Runs on the thread that releases the lease, or on
  * a runner (async.h).
  *
  * Locks: cl->mutex for everything here. */
@@ -20,9 +20,9 @@ typedef struct dibs__parting {
     char owner[DIBS_OWNER_SIZE];
 } dibs__parting;
 
-/* The two halves of a release. Part ends belief; with part->holder set, the store
- * is yet to be told, by send, which lets the mutex go for the step and drops the
- * reference. Within limit_ms (0: the client's timeout). */
+/* The two halves of a release. Part ends belief. With part->holder set, send is
+ * yet to pass the release to the store: it lets the mutex go for the step and
+ * drops the reference. Within limit_ms (0: the client's timeout). */
 dibs_status
 dibs__lock_part(dibs_lock *lock, dibs__parting *part, dibs_error *err);
 dibs_status
@@ -33,11 +33,11 @@ dibs__lock_send(dibs__parting *part, int64_t limit_ms, dibs_error *err);
 dibs_status
 dibs__lock_give_up(dibs_lock *lock, int64_t limit_ms, dibs_error *err);
 
-/* The same where nobody can be told: a failure is logged. The mutex is let go
- * meanwhile. */
+/* The same for a caller without an error to fill: a failure is logged. The
+ * mutex is let go meanwhile. */
 void dibs__lock_let_go(dibs_lock *lock);
 
-/* Ends belief and sends nothing: what the store has ends by itself. */
+/* Ends belief and sends nothing: the entry in the store expires. */
 void dibs__lock_forget(dibs_lock *lock);
 
 #endif

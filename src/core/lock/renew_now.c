@@ -34,23 +34,23 @@ dibs_status dibs__renew_one(dibs_lock *lock, dibs__renewal *item,
     return rc;
 }
 
-/* The lock has the lease of this owner yet. */
+/* The lock still has the lease of this owner. */
 static bool has_still(const dibs_lock *lock, const char *owner)
 {
     return memcmp(lock->lease.owner, owner, DIBS_OWNER_SIZE) == 0 &&
            dibs__lease_valid(&lock->lease, dibsx_now());
 }
 
-/* What is renewed under a turn carries the fence of before. A guest must wait, as
- * the call that turns is one on another handle. Locks: cl->mutex, let go
- * meanwhile. */
+/* A renewal that is sent during a conversion carries the old fence. A guest
+ * must wait too, as the conversion is a call on another handle. Locks:
+ * cl->mutex, let go meanwhile. */
 static void wait_for_conversion(dibs_lock *lock, const char *owner)
 {
     while (has_still(lock, owner) && lock->lease.converting)
         pthread_cond_wait(&lock->cond, &lock->cl->mutex);
 }
 
-/* Takes in an answer, unless the lock has another lease by now. Locks:
+/* Applies an answer if the lock still has the lease that it is for. Locks:
  * cl->mutex. */
 static dibs_status
 apply_renewal(dibs_lock *lock, const dibs__renewal *item, dibsx_nsec sent_at,

@@ -1,17 +1,17 @@
-/* sticky.h - sticky leases: kept after release while nobody else asks.
+/* sticky.h - sticky leases: kept after release while no other client asks.
  *
- *              release, nobody waits
- *     in use ----------------------> resting
- *        ^     acquire, no round trip    |
- *        '-------------------------------+
- *                                        | somebody asks: the doorbell rings, or
- *                                        v the answer to a renewal says so
- *                                     given up by a worker
+ *              release, no waiter
+ *     in use ----------------------> idle
+ *        ^     acquire, no round trip  |
+ *        '-----------------------------+
+ *                                      | another client asks: a notice, or the
+ *                                      v answer to a renewal, says so
+ *                                   released by a worker
  *
- *  1. A resting lease is renewed like any other, and shown as free.
- *  2. Once somebody asks (`wanted`), the lease never rests again: in use, it goes
- *     back with the release; at rest, at once.
- *  3. A resting lease that is lost ends silently: nobody relied on it.
+ *  1. An idle lease is renewed like any other, and shown as free.
+ *  2. Once another client asks (`wanted`), the lease never becomes idle again: in
+ *     use, it is released by the program; idle, it is released at once.
+ *  3. An idle lease that is lost ends silently: the program did not rely on it.
  *
  * Owns nothing but the marks in the lock. Any thread. Locks: cl->mutex for
  * everything here. */
@@ -21,15 +21,14 @@
 
 #include "core/lock/lock.h"
 
-/* In place of giving the lease back: true when it rests now. */
+/* Instead of a release: true when the lease is idle now. */
 bool dibs__sticky_begin(dibs_lock *lock, dibsx_nsec now);
 
-/* In place of asking the store: true when the resting lease is in use again. */
+/* Instead of an ask: true when the idle lease is in use again. */
 bool dibs__sticky_reuse(dibs_lock *lock, dibsx_nsec now);
 
-/* Somebody else asks for the name. A lease at rest is given up, by a worker; without
- * one it is tried again with the next such news: each answer to a renewal brings
- * some. */
+/* Another client asks for the name. A worker releases an idle lease. If no
+ * worker can be started, the next answer to a renewal tries again. */
 void dibs__sticky_wanted(dibs_lock *lock);
 
 #endif

@@ -1,4 +1,5 @@
-/* sticky_wanted.c - gives up sticky leases which somebody else wants; see sticky.h.
+/* sticky_wanted.c - releases idle sticky leases that another client wants; see
+ * sticky.h.
  *
  * A worker does it, so that a release without an answer, or many of them in a row,
  * delay no renewal. A lock in a worker's queue has a reference for that. */
@@ -7,7 +8,7 @@
 #include "core/lock/release.h"
 #include "core/lock/sticky.h"
 
-/* It may have been taken up or given up meanwhile. Thread: a worker. Locks:
+/* The lease may be in use again, or released, by now. Thread: a worker. Locks:
  * cl->mutex, let go meanwhile. */
 static void leave_lease(dibs_client *cl, dibs__job *job)
 {

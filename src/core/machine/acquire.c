@@ -1,12 +1,13 @@
-/* acquire.c - the take machine: see the diagram and the invariants in acquire.h. */
+/* acquire.c - the acquire machine: see the diagram and the invariants in
+ * acquire.h. */
 /* SPDX-License-Identifier: MIT */
 #include "core/machine/acquire.h"
 
 #include "base/fail.h"
 #include <assert.h>
 
-/* A waiter asks again at least this often. It also keeps its place alive, so it
- * must stay well below DIBS__PLACE_MS. */
+/* A waiter asks again at least this often. The ask also renews its place in the
+ * queue, so this must stay well below DIBS__PLACE_MS. */
 enum { POLL_MS = 1000 };
 
 /* Waiters that are further back ask a little later when a holder is due to end,
@@ -16,7 +17,7 @@ enum { STAGGER_MS = 10, STAGGER_MAX = 20 };
 /* Pause before asking again after the store failed, doubled up to the cap. */
 enum { BACKOFF_MS = 10, BACKOFF_CAP_MS = 500 };
 
-/* The cap when the store has no queue and somebody holds the name. */
+/* The cap when the store has no queue and another owner holds the name. */
 enum { AGAIN_CAP_MS = 100 };
 
 /* Even the last ask before the end of a wait gets this long. */
@@ -42,13 +43,14 @@ static bool may_fall_back(const dibs__acquire *aq)
     return aq->terms.fallback && !aq->on_fallback && !aq->under_replicated;
 }
 
-/* The latest ask found the store away. */
+/* The latest ask failed: the store is away. */
 static bool has_failed(const dibs__acquire *aq, const dibs__lease *ls)
 {
     return ls->state == DIBS__LEASE_ASKING && aq->answer != DIBS_OK;
 }
 
-/* What the lease is in is not of this try, or was granted and has run out. */
+/* The state of the lease is of an earlier try, or it was granted and has run
+ * out. */
 static bool has_lapsed(const dibs__acquire *aq, const dibs__lease *ls)
 {
     if (ls->state == DIBS__LEASE_ASKING || ls->state == DIBS__LEASE_QUEUED)
@@ -98,8 +100,8 @@ static void end_try(dibs__acquire *aq, dibs_status rc, dibsx_nsec now)
         end_acquire(aq, rc);
 }
 
-/* There is nothing to give up, unless an ask had no answer and might yet be
- * granted. */
+/* If the lease is free and every ask was answered, the store has nothing to
+ * give up. */
 static void leave_store(dibs__acquire *aq, const dibs__lease *ls,
                         dibs_status rc, dibsx_nsec now)
 {
@@ -112,7 +114,7 @@ static void leave_store(dibs__acquire *aq, const dibs__lease *ls,
     aq->rc = rc;
 }
 
-/* What the lease, a cancel and the time mean: READY to go on, or the end. */
+/* Applies the lease, a cancel and the time: READY to go on, or the end. */
 static void
 look_at_lease(dibs__acquire *aq, const dibs__lease *ls, dibsx_nsec now)
 {
@@ -239,13 +241,13 @@ static void back_off(dibs__acquire *aq, int64_t cap_ms, dibsx_nsec now)
         aq->backoff_ms *= 2;
 }
 
-/* Refused by a store that has no queue to wait in. */
+/* The store refused, and has no queue to wait in. */
 static bool waits_without_queue(const dibs__acquire *aq, dibs_status rc)
 {
     return rc == DIBS_BUSY && aq->terms.asks_again && aq->terms.wait_ms != 0;
 }
 
-/* Goes on by and by. */
+/* Pauses, but not beyond the end of the try. */
 static void back_off_until(dibs__acquire *aq, int64_t cap_ms, dibsx_nsec now)
 {
     back_off(aq, cap_ms, now);
@@ -253,7 +255,7 @@ static void back_off_until(dibs__acquire *aq, int64_t cap_ms, dibsx_nsec now)
         aq->wake_at = aq->until;
 }
 
-/* Asks again by and by, as another owner. */
+/* Pauses, then asks again as another owner. */
 static void
 wait_without_queue(dibs__acquire *aq, const dibs__lease *ls, dibsx_nsec now)
 {
@@ -262,9 +264,9 @@ wait_without_queue(dibs__acquire *aq, const dibs__lease *ls, dibsx_nsec now)
         back_off_until(aq, AGAIN_CAP_MS, now);
 }
 
-/* No answer, of a store that asks many: it may have begun to take back what some of
- * them gave. What is under way then could end what the same owner gets next, so
- * another goes on. */
+/* A quorum that has no answer may have begun to release what some nodes
+ * granted. A release under way could end the next grant to the same owner, so
+ * another owner asks. */
 static bool is_spent(const dibs__acquire *aq, dibs_status rc)
 {
     return rc == DIBS_UNKNOWN && aq->terms.asks_again;
@@ -339,7 +341,7 @@ dibsx_nsec dibs__acquire_ask_until(const dibs__acquire *aq, dibsx_nsec limit,
 void dibs__acquire_explain(const dibs__acquire *aq, const char *name,
                            dibs_error *err)
 {
-    /* The store says who holds it, if it can. */
+    /* The message of the store names the holder, if the store can. */
     bool said = err->status == aq->rc && err->message[0];
 
     assert(aq->state == DIBS__ACQUIRE_OVER);
@@ -353,7 +355,7 @@ void dibs__acquire_explain(const dibs__acquire *aq, const char *name,
         (void)dibsx_unanswered(err);
 }
 
-/* The owner has nothing in the store. */
+/* The store has no entry of the owner. */
 static bool has_nothing(const dibs__acquire *aq)
 {
     return aq->state == DIBS__ACQUIRE_FALLING_BACK ||

@@ -1,36 +1,36 @@
-/* acquire.h - taking a lease, without I/O: what to do next.
+/* acquire.h - the acquire machine, without I/O: it decides on the next step.
  *
  *   STARTED --> LISTENING --> READY <-----------+----------+----------+
  *                            ^  |  asked        |          |          |
- *              time, a ring  |  v               |          |          |
+ *              time, notice  |  v               |          |          |
  *          WAITING, BACKING -+  ASKED           |          |          |
  *               ^               |  |  refused   |          |          |
  *               +-- goes on ----+  +--------+   | ask anew |          |
  *               |                           v   |          |          |
  *               +-- time up, cancelled --> LEAVING         |          |
- *                                           |       spared |     time |
- *                              end of a try +--------> SPARING        |
+ *                                           |   fell back  |     time |
+ *                              end of a try +----> FALLING_BACK       |
  *                                           +----------------------> PAUSING
  *                                           +--> OVER
  *
- * READY asks; WAITING has a place in the queue; BACKING waits because the store
- * failed, or has no queue; LEAVING gives up what stands in the store, if anything may; SPARING
- * turns to what stands in for the store; PAUSING waits between two tries. A try
- * ends in SPARING when the store was away and there is a spare, in PAUSING when it
- * was busy and there are retries left, else in OVER; and in OVER at once when the
- * lease is in hand.
+ * READY asks. WAITING has a place in the queue. BACKING waits because the store
+ * failed, or has no queue. LEAVING releases what the store has or may have of the
+ * owner. FALLING_BACK changes to the fallback store. PAUSING waits between two tries.
+ * A try ends in FALLING_BACK if the store was away and there is a fallback, in PAUSING
+ * if it was busy and there are retries left, else in OVER. It ends in OVER at once
+ * when the lease is held.
  *
  * Invariants, checked by dibs__acquire_check():
- *   (1) An ask leaves in READY alone, and one at a time: ASKED until its answer.
- *   (2) It is OVER with DIBS_OK only while the lease is valid: one that lapsed
- *       before the caller had it is left, and another owner asks.
- *   (3) In SPARING, PAUSING, and OVER without DIBS_OK, the owner has nothing: what
- *       stood or may have stood in the store was left before.
+ *   (1) Asks are sent in READY only, one at a time: ASKED until the answer.
+ *   (2) It is OVER with DIBS_OK only while the lease is valid. A lease that lapsed
+ *       before the caller had it is released, and another owner asks.
+ *   (3) In FALLING_BACK, PAUSING, and OVER without DIBS_OK, the owner has nothing:
+ *       what the store had or may have had was released before.
  *   (4) Every sleep has an end, in WAITING and BACKING not after `until`.
- *   (5) Every try asks once at least, unless it is cancelled.
- *   (6) A try turns to the spare once, and only where there is one.
- *   (7) It is OVER with DIBS_UNAVAIL only when nothing of it stands in the store:
- *       where a release had no answer, it is DIBS_UNKNOWN.
+ *   (5) Every try that is not cancelled asks at least once.
+ *   (6) A try falls back once at most, and only if there is a fallback.
+ *   (7) It is OVER with DIBS_UNAVAIL only when the store has nothing of it. If a
+ *       release had no answer, it is DIBS_UNKNOWN.
  *
  * Threads: none of its own; the client's mutex guards it.
  */
@@ -54,14 +54,14 @@ typedef enum dibs__acquire_state {
     DIBS__ACQUIRE_OVER
 } dibs__acquire_state;
 
-/* What was asked for. */
+/* The options of an acquire. */
 typedef struct dibs__acquire_terms {
     int64_t wait_ms; /* of each try; 0: once, negative: without limit */
     uint32_t retries;
     int64_t retry_delay_ms;
     bool listen;     /* the doorbell is to be open before the first ask */
-    bool fallback;   /* something stands in for a store that is away */
-    bool asks_again; /* the store has no queue: who waits asks again */
+    bool fallback;   /* there is a fallback for a store that is away */
+    bool asks_again; /* the store has no queue: a waiter asks again */
 } dibs__acquire_terms;
 
 typedef struct dibs__acquire {
@@ -69,14 +69,14 @@ typedef struct dibs__acquire {
     dibs__acquire_terms terms; /* `retries` are those left */
     dibsx_prng *jitter;        /* borrowed */
     bool cancelled;            /* the wait is to end */
-    bool nudged;               /* a ring may have been lost: ask again */
+    bool nudged;               /* a notice may have been lost: ask again */
     bool asked;                /* there was an ask in this try */
-    bool on_fallback;          /* this try has turned to the spare */
+    bool on_fallback;          /* this try uses the fallback */
     bool contended;            /* was refused or queued at some time */
     bool reached;              /* the owner may have something in the store */
-    bool doubtful;         /* ... as one before it, which could not be left */
-    bool under_replicated; /* the store is there, of its replicas too few */
-    uint32_t polls;        /* sleeps in the queue that nothing but time ended */
+    bool doubtful;             /* ... as an earlier one, whose release failed */
+    bool under_replicated;     /* the store answers, and too few replicas do */
+    uint32_t polls; /* sleeps in the queue that nothing but time ended */
     int64_t backoff_ms;
     dibs_status answer;    /* the latest */
     dibs_status rc;        /* OVER: how it ended; LEAVING: how the try ends,
@@ -86,21 +86,22 @@ typedef struct dibs__acquire {
     dibsx_nsec wake_at;    /* the end of this sleep */
 } dibs__acquire;
 
-/* What the driver is to do; after each but SLEEP and DONE it says that it has. */
+/* The next step of the driver, which reports each but SLEEP and DONE when it
+ * has done it. */
 typedef enum dibs__acquire_step {
     DIBS__ACQUIRE_LISTEN, /* open the doorbell; then listened */
     DIBS__ACQUIRE_ASK,    /* asked, send, answered; from FREE by a new owner */
     DIBS__ACQUIRE_SLEEP,  /* until wake_at, or until something happens */
     DIBS__ACQUIRE_LEAVE,  /* give up what the owner has; then left */
-    DIBS__ACQUIRE_FALL_BACK, /* turn to what stands in for the store; then spared */
+    DIBS__ACQUIRE_FALL_BACK, /* use the fallback store; then fell_back */
     DIBS__ACQUIRE_DONE       /* `rc` is how it ended */
 } dibs__acquire_step;
 
 void dibs__acquire_start(dibs__acquire *aq, const dibs__acquire_terms *terms,
                          dibsx_prng *jitter, dibsx_nsec now);
 
-/* What to do now. Time, a ring, a nudge and a cancel may change it, and a lease
- * in hand that lapses. */
+/* Returns the next step. Time, a notice, a nudge and a cancel may change it,
+ * and so does a lease that lapses. */
 dibs__acquire_step
 dibs__acquire_next(dibs__acquire *aq, const dibs__lease *ls, dibsx_nsec now);
 
@@ -118,12 +119,12 @@ void dibs__acquire_left(dibs__acquire *aq, const dibs__lease *ls,
                         dibs_status rc, dibsx_nsec now);
 void dibs__acquire_fell_back(dibs__acquire *aq, dibs_status rc, dibsx_nsec now);
 
-/* When an ask that leaves now must have ended: with the wait, though with a fair
- * chance, and by `limit`. */
+/* When an ask that is sent now must have ended: at the end of the wait, though
+ * with a fair chance, and by `limit`. */
 dibsx_nsec dibs__acquire_ask_until(const dibs__acquire *aq, dibsx_nsec limit,
                                    dibsx_nsec now);
 
-/* Makes the detail of the latest ask that of the end. */
+/* Turns the error detail of the latest ask into that of the acquire. */
 void dibs__acquire_explain(const dibs__acquire *aq, const char *name,
                            dibs_error *err);
 

@@ -6,7 +6,7 @@
 #include <dibs/lock.h>
 #include <string.h>
 
-/* A claim that has less than this left when its ring is heard is confirmed with
+/* A claim that has less than this left when its notice comes is confirmed with
  * the store before it is believed. */
 #define CONFIRM_BELOW (500 * DIBSX_MS)
 
@@ -18,7 +18,7 @@ dibsx_nsec dibs__lease_drift(int64_t span_ms)
     return span_ms * DIBSX_MS / 100 + 2 * DIBSX_MS;
 }
 
-/* The time left by a store's word, but never more than can be. */
+/* The remaining time that a store answered, cut to what is possible. */
 static int64_t cut_span(int64_t left_ms, int64_t most_ms)
 {
     if (left_ms < 0)
@@ -31,8 +31,9 @@ static dibsx_nsec valid_from(dibsx_nsec sent_at, int64_t span_ms)
     return dibsx_after_ms(sent_at, span_ms) - dibs__lease_drift(span_ms);
 }
 
-/* What the store has left of a whole lease, up to what is asked for, less the lock
- * delay, which is for others to wait out and not ours to use. */
+/* The end of validity of a whole lease of which the store has left_ms, at most
+ * what was asked for, less the lock delay: others wait that out, the holder may
+ * not use it. */
 static dibsx_nsec
 whole_from(const dibs__lease *ls, dibsx_nsec sent_at, int64_t left_ms)
 {
@@ -93,7 +94,7 @@ void dibs__lease_asked(dibs__lease *ls, dibsx_nsec now)
     ls->asking = true;
     ls->sent_at = now;
     if (ls->confirm)
-        ls->noticed_fence = 0; /* This ask is what it was a reason for. */
+        ls->noticed_fence = 0; /* The notice caused this ask. */
     dibs__lease_check(ls);
 }
 
@@ -114,7 +115,7 @@ static void become_held(dibs__lease *ls, uint64_t fence, dibsx_nsec valid_until,
         ls->renew_at = renewal_after(ls, now);
 }
 
-/* Whether a ring that counts leaves enough validity to be believed unasked. */
+/* Believes a notice of a grant without an ask, if enough validity is left. */
 static void consider_notice(dibs__lease *ls, uint64_t fence, dibsx_nsec now)
 {
     dibsx_nsec valid_until = valid_from(ls->asked_at, DIBS__CLAIM_MS);

@@ -3,7 +3,7 @@
  *              asked               granted              renewal failed
  *     FREE ------------> ASKING ------------> HELD <-------------------> SUSPECT
  *      ^                 ^   |                 ^ |        renewed           |
- *      |           asked |   | queued     rung | |                          |
+ *      |           asked |   | queued  noticed | |                          |
  *      |                 |   v                 | |  valid_until passed, or  |
  *      +<-- refused -- QUEUED -----------------+ |  the store refused       |
  *      |                                         v                          |
@@ -11,7 +11,7 @@
  *      +<--------------- leave --------- any state
  *
  * Transitions: begin + asked (FREE to ASKING), answered (ASKING to any of HELD,
- * QUEUED, FREE, or still ASKING), rung (QUEUED to HELD), renewed (HELD, SUSPECT),
+ * QUEUED, FREE, or still ASKING), noticed (QUEUED to HELD), renewed (HELD, SUSPECT),
  * due (to LOST), adopted (FREE to HELD), leave (to FREE).
  *
  * Invariants, checked by dibs__lease_check():
@@ -19,15 +19,15 @@
  *   (2) valid_until counts from the moment a request was SENT, never from the
  *       moment its answer came, less the drift allowance and the lock delay, and
  *       is never beyond what was asked for, or a claim, whatever the answer says.
- *   (3) A ring counts only if its fence is above the watermark of the "queued"
+ *   (3) A notice counts only if its fence is above the watermark of the "queued"
  *       answer from which validity is counted, and only once that answer is in;
- *       with `confirm` it is never more than a reason to ask.
+ *       with `confirm` it is only a reason to ask.
  *   (4) In HELD and SUSPECT valid_until never moves back.
  *   (5) LOST is final: no answer revives it, only leave and a new owner.
  *   (6) Belief ends in leave, before anything is sent to the store.
  *   (7) Nothing is renewed outside HELD and SUSPECT, nor past valid_until, nor so
  *       as to stand beyond hold_until, nor past tick_until without a tick, nor
- *       while it is being turned.
+ *       while it is being converted.
  *   (8) A request that had no answer is remembered until the owner changes, so
  *       that leaving sets a tombstone.
  *
@@ -52,23 +52,22 @@ typedef struct dibs__lease {
     dibs__lease_state state;
     char owner[DIBS_OWNER_SIZE];
     int64_t ttl_ms;
-    int64_t delay_ms;    /* of what the store has, so much is not believed */
-    int64_t progress_ms; /* 0: no tick is needed */
-    bool manual;         /* no renewal but the first one of a claim */
-    bool confirm;        /* a ring is not believed unasked */
-    bool asking;         /* an ask is in flight */
-    bool unanswered;     /* a request of this owner had no answer */
-    bool told;           /* the loss has been announced */
-    bool alone;          /* granted without a wait: perhaps nobody else waits */
-    bool converting; /* a turn is under way, under which nothing is renewed */
-    uint32_t in_flight; /* renewals sent and not yet answered */
-    uint64_t fence;     /* of the lease */
-    uint64_t watermark; /* of the last "queued" answer */
-    uint64_t
-        noticed_fence;   /* the highest ring heard while it could not count */
-    dibsx_nsec sent_at;  /* the ask that is in flight */
-    dibsx_nsec asked_at; /* the ask whose "queued" answer is in */
-    dibsx_nsec held_at;  /* when the lease became ours */
+    int64_t delay_ms;       /* so much of the remaining time is not used */
+    int64_t progress_ms;    /* 0: no tick is needed */
+    bool manual;            /* no renewal but the first one of a claim */
+    bool confirm;           /* a notice is only a reason to ask */
+    bool asking;            /* an ask is in flight */
+    bool unanswered;        /* a request of this owner had no answer */
+    bool told;              /* the loss has been announced */
+    bool alone;             /* granted without a wait: perhaps no other waits */
+    bool converting;        /* a conversion is under way: no renewal */
+    uint32_t in_flight;     /* renewals sent and not yet answered */
+    uint64_t fence;         /* of the lease */
+    uint64_t watermark;     /* of the last "queued" answer */
+    uint64_t noticed_fence; /* the highest that could not count yet */
+    dibsx_nsec sent_at;     /* the ask that is in flight */
+    dibsx_nsec asked_at;    /* the ask whose "queued" answer is in */
+    dibsx_nsec held_at;     /* when the lease became ours */
     dibsx_nsec hold_until;
     dibsx_nsec tick_until; /* no renewal after this without a tick */
     dibsx_nsec renew_at;
@@ -84,7 +83,7 @@ typedef struct dibs__terms { /* 0 where there is no such term */
     int64_t delay_ms;    /* the store keeps others out so much longer */
     int64_t progress_ms; /* renewal needs a tick this often */
     bool manual;         /* the program renews */
-    bool confirm; /* replicas must have it, of which a ring says nothing */
+    bool confirm; /* replicas must acknowledge it: a notice is no proof */
 } dibs__terms;
 
 /* A new acquisition by a new owner. */
@@ -102,10 +101,10 @@ void dibs__lease_asked(dibs__lease *ls, dibsx_nsec now);
 void dibs__lease_answered(dibs__lease *ls, dibs_status rc,
                           const dibs__answer *ans, dibsx_nsec now);
 
-/* A ring with news of a grant. True when it is HELD, or to be asked for at once. */
+/* A notice of a grant. True when the lease is HELD, or to be asked for at once. */
 bool dibs__lease_noticed(dibs__lease *ls, uint64_t fence, dibsx_nsec now);
 
-/* A lease taken over with a renewal that was sent at sent_at. */
+/* A lease adopted with a renewal that was sent at sent_at. */
 void dibs__lease_adopted(dibs__lease *ls, const char *owner, uint64_t fence,
                          dibsx_nsec sent_at, int64_t left_ms, dibsx_nsec now);
 
@@ -115,7 +114,7 @@ typedef enum dibs__lease_todo {
     DIBS__LEASE_TELL_LOST /* announce it; answered once per loss */
 } dibs__lease_todo;
 
-/* What is due now, and when to look again (DIBSX_NEVER: not by itself). */
+/* The action that is due now, and when to look again (DIBSX_NEVER: never). */
 dibs__lease_todo dibs__lease_due(dibs__lease *ls, dibsx_nsec now);
 dibsx_nsec dibs__lease_next(const dibs__lease *ls);
 
@@ -130,13 +129,13 @@ void dibs__lease_renewed(dibs__lease *ls, dibsx_nsec sent_at, dibs_status rc,
                          int64_t left_ms, dibsx_nsec now);
 
 void dibs__lease_ticked(dibs__lease *ls, dibsx_nsec now);
-/* A turn in place (to another mode) may be sent: no renewal is on its way. Nothing
- * is renewed until turned is called with the answer to what was sent at sent_at. */
+/* True when a conversion may be sent: no renewal is on its way, and none is sent
+ * until converted is called with the answer to the request of sent_at. */
 bool dibs__lease_converting(dibs__lease *ls);
 void dibs__lease_converted(dibs__lease *ls, dibsx_nsec sent_at, dibs_status rc,
                            const dibs__answer *ans, dibsx_nsec now);
 
-/* A hint that the lease may have been taken away: renew at once to know. */
+/* A hint that the lease may have been revoked: renew at once to find out. */
 void dibs__lease_doubt(dibs__lease *ls, dibsx_nsec now);
 
 /* Held and valid at this moment. */

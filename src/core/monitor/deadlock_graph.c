@@ -1,4 +1,4 @@
-/* deadlock_graph.c - circles in the graph of who waits for whom; see deadlock_graph.h.
+/* deadlock_graph.c - deadlocks in the wait-for graph; see deadlock_graph.h.
  *
  * Everything hangs off one dibs__wait_graph: parties in one array, a name's holders
  * first and then its waiters; agents numbered in the order of their texts, so
@@ -13,7 +13,7 @@
 /* Names with their holders and waiters that are looked at together. */
 enum { PARTIES_MAX = 1 << 18 };
 
-/* Parties that the search for circles looks at before it stops. */
+/* Parties that the search for cycles looks at before it stops. */
 enum { EFFORT_MAX = 1 << 23 };
 
 /* "No such party or agent." */
@@ -54,7 +54,7 @@ typedef struct agent {
     uint32_t holds; /* the first of its parties that hold, and that wait */
     uint32_t waits;
     bool stuck;
-    bool shown;        /* is in a circle that was shown */
+    bool shown;        /* is in a cycle that was shown */
     uint32_t seen;     /* by which search, */
     uint32_t came_by;  /* ... through which wait of another, */
     uint32_t found_at; /* ... at which of its holds */
@@ -71,7 +71,7 @@ struct dibs__wait_graph {
     uint32_t agent_count;
     uint32_t *queue;       /* of agents: those to be looked at */
     uint32_t *by_owner;    /* parties, by owner and role */
-    dibs_wait_link *links; /* of one circle: room for every agent */
+    dibs_wait_link *links; /* of one cycle: room for every agent */
     uint32_t search;
     uint32_t effort;
 };
@@ -288,8 +288,8 @@ static bool can_get(const name *nm, const party *pt)
     return nm->stuck_permits + pt->permits <= nm->capacity;
 }
 
-/* Serves the queue of a name as far as it goes. Agents that can go on by that
- * join the queue of those whose holds are to be counted out. */
+/* Serves the queue of a name as far as possible. Agents that can go on join the
+ * work queue, so that their holds are removed from the counts. */
 static void serve_queue(dibs__wait_graph *wt, name *nm, uint32_t *to_do)
 {
     const party *waiters = &wt->parties[nm->first + nm->holders];
@@ -316,7 +316,8 @@ static void count_holder(name *nm, const party *pt, bool in)
         nm->stuck_permits += (uint64_t)(in ? 1 : -1) * pt->permits;
 }
 
-/* Whoever waits is taken for stuck until it is shown that it can go on. */
+/* Marks every waiter as stuck. The search clears the mark of agents that can go
+ * on. */
 static void assume_the_worst(dibs__wait_graph *wt)
 {
     for (uint32_t i = 0; i < wt->agent_count; i++)
@@ -329,8 +330,8 @@ static void assume_the_worst(dibs__wait_graph *wt)
     }
 }
 
-/* Of those that still wait, who is held up by every holder, itself or through
- * somebody before it. */
+/* Marks the remaining waiters that every holder blocks, directly or through a
+ * waiter ahead. */
 static void mark_in_way(dibs__wait_graph *wt, const name *nm)
 {
     party *waiters = &wt->parties[nm->first + nm->holders];
@@ -427,7 +428,7 @@ static bool search_cycle(dibs__wait_graph *wt, uint32_t target)
     }
 }
 
-/* The links of the circle, in the order of waiting, from the target on. */
+/* The links of the cycle, in the order of waiting, from the target on. */
 static size_t fill_links(dibs__wait_graph *wt, uint32_t target)
 {
     uint32_t at = target;

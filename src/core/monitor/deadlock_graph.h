@@ -1,21 +1,21 @@
-/* deadlock_graph.h - circles in the graph of who waits for whom. Pure.
+/* deadlock_graph.h - deadlocks: cycles in the wait-for graph. Pure.
  *
- * Agents (who can do one thing at a time) hold names and wait for names. An agent
- * is stuck when nothing that others can still do lets it go on:
+ * Agents (threads, or whatever does one thing at a time) hold names and wait for
+ * names. An agent is stuck when nothing that others can still do lets it go on:
  *
- *   - who waits for nothing is not stuck, nor is who waits for several names, one
- *     of which can yet become free;
- *   - a name is served in the order of its queue, and all behind an agent that
- *     stays where it is stay too: so a reader behind a writer waits for the
- *     readers that the writer waits for;
- *   - a writer needs every holder to go, a reader every writer, and who wants
- *     permits needs so many that the capacity less those of stuck holders is
- *     enough: through a semaphore there is a circle only when no release that can
- *     still happen would do.
+ *   - an agent that waits for nothing is not stuck, nor is one that waits for
+ *     several names of which one can yet become free;
+ *   - a name is served in the order of its queue, and an agent that is stuck there
+ *     blocks all behind it: so a reader behind a writer waits for the readers that
+ *     the writer waits for;
+ *   - a writer needs every holder to release, a reader every writer. An agent that
+ *     wants permits needs the capacity less the permits of stuck holders to be
+ *     enough: a cycle leads through a semaphore only if no release that can still
+ *     happen would be enough.
  *
- * Of those that are stuck, each one that is in a circle is shown in at least one,
- * the shortest through it; no circle is shown twice. The work grows with the
- * number of parties, and the search for circles stops after a bounded effort. */
+ * Each stuck agent that is in a cycle is shown in at least one, the shortest through
+ * it; no cycle is shown twice. The work grows with the number of parties, and the
+ * search for cycles stops after a bounded effort. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_CORE_MONITOR_DEADLOCK_GRAPH_H
 #define DIBS_CORE_MONITOR_DEADLOCK_GRAPH_H
@@ -34,7 +34,7 @@ typedef struct dibs__wait_party {
     int64_t age_ms;
 } dibs__wait_party;
 
-/* A name that somebody waits for; waiters in the order of service. */
+/* A name that has waiters; they are in the order of service. */
 typedef struct dibs__wait_name {
     const char *name;
     uint32_t capacity;
@@ -56,10 +56,11 @@ void dibs__wait_graph_free(dibs__wait_graph *wt);
 bool dibs__wait_graph_add(dibs__wait_graph *wt, const dibs__wait_name *name,
                           const dibs__wait_graph *before);
 
-/* Finds who is stuck. Nothing is added afterwards. False when memory is short. */
+/* Finds the stuck agents. Nothing is added afterwards. False when memory is
+ * short. */
 bool dibs__wait_graph_solve(dibs__wait_graph *wt);
 
-/* Shows circles, until `each` returns false; returns how many it showed. `each`
+/* Shows cycles, until `each` returns false; returns how many it showed. `each`
  * may be NULL. */
 size_t dibs__wait_graph_deadlocks(dibs__wait_graph *wt, dibs_deadlock_fn *each,
                                   void *arg);

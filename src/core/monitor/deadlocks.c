@@ -1,9 +1,9 @@
 /* deadlocks.c - deadlocks in a store: reading who waits for whom, twice.
  *
- * A store may be read name by name while its parties move on, so that a circle
- * may appear that never was. What is there before and after cannot have been away
- * between: owners are never used again. Only circles of parties that were seen
- * both times are shown. Any thread. */
+ * A store may be read name by name while its parties move on, so that a cycle may
+ * appear that never was. A party that is seen twice was there all the time: owners
+ * are never used again. Only cycles of parties that were seen both times are shown.
+ * Any thread. */
 /* SPDX-License-Identifier: MIT */
 #include <dibs/monitor.h>
 
@@ -22,7 +22,7 @@ typedef struct gathering {
     bool failed;
 } gathering;
 
-/* What a party is shown with beside its entry. */
+/* Texts of a party that its entry does not have. */
 typedef struct backdrop {
     dibs__who who;
     char agent[DIBS__WHO_MAX];
@@ -42,8 +42,8 @@ fill_party(const dibs__entry *entry, backdrop *bd, dibs__wait_party *out)
                               .age_ms = entry->age_ms};
 }
 
-/* What was released ends by itself and holds up nobody for good. Holders come
- * first in the entries, so one array of parties serves both. */
+/* An entry that was released expires and blocks no waiter for good. Holders
+ * come first in the entries, so one array of parties serves both. */
 static bool add_name(gathering *gt, const char *name,
                      const dibs__entry *entries, size_t count)
 {
@@ -73,7 +73,7 @@ static bool add_name(gathering *gt, const char *name,
     return good;
 }
 
-/* A name that nobody waits for is in no circle. */
+/* A name without waiters is in no cycle. */
 static bool gather_name(const char *name, const dibs__entry *entries,
                         size_t count, void *arg)
 {

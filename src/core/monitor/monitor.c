@@ -1,5 +1,5 @@
-/* monitor.c - who holds what and who waits, as the store tells it; asking for a
- * lease and taking it away. Any thread. */
+/* monitor.c - lists holders and waiters as the store has them; asks a holder for its
+ * lease, or revokes it. Any thread. */
 /* SPDX-License-Identifier: MIT */
 #include <dibs/monitor.h>
 
@@ -33,7 +33,7 @@ static const char *mode_name(dibs__mode mode)
     return "permits";
 }
 
-/* What a party is shown with beside its entry. */
+/* Texts of a party that its entry does not have. */
 typedef struct backdrop {
     dibs__who who;
     char hint[DIBS__HINT_MAX];
@@ -139,13 +139,13 @@ dibs_status dibs_lease_show(dibs_client *cl, const char *name,
     return rc;
 }
 
-/* Who held what is taken away, for the trail. */
+/* The holder of a lease that is revoked, for the trail. */
 typedef struct victim {
     uint64_t fence;
     char who[DIBS__WHO_MAX];
 } victim;
 
-/* The trail names so many of those that lose a name together. */
+/* At most so many holders of one name are in the trail. */
 enum { VICTIMS_MAX = 256 };
 
 typedef struct victims {
@@ -176,8 +176,8 @@ static bool note_victims(const char *name, const dibs__entry *entries,
     return false;
 }
 
-/* Who it was is looked up before, for nobody can tell afterwards; without an
- * answer the trail says less. */
+/* Looks the holders up before, as no store knows them afterwards. Without an
+ * answer the trail has no holder. */
 static void look_up(dibs_client *cl, const char *full, victims *vs)
 {
     dibs_error ignored;
@@ -205,7 +205,7 @@ static void write_down(dibs_client *cl, const char *name, const char *reason,
         dibs__trail_add(cl, &deed);
 }
 
-/* What `take` and `yield` answer when there is nothing to do it to. */
+/* The error of a break or a yield that found no such holder. */
 static dibs_status no_such(dibs_status rc, const char *name, dibs_error *err)
 {
     if (rc == DIBS_NOTFOUND)

@@ -13,10 +13,9 @@ enum { DIBS__HINT_MAX = 64 };
 /* Why the holder seems to be gone, into `hint`; false when it does not.
  *
  * A lease that is renewed by itself is renewed DIBS_RENEWALS_PER_TTL times in its
- * ttl. Nobody is called gone before that was missed: once if the process is gone
- * as well, as this host can tell of its own, twice if nothing else is known.
- * Leases that the program renews, claims, and what was released are never called
- * gone.
+ * ttl. A holder counts as gone after it missed a renewal: one if this host knows that
+ * the process has ended, two otherwise. Leases that the program renews, claims, and
+ * released entries never count as gone.
  *
  * It is a hint. Containers may share the name of a host and not its processes,
  * and a node that is only cut off comes back: the fence is what protects. */
@@ -33,7 +32,7 @@ typedef struct dibs__deed {
     uint64_t fence;
 } dibs__deed;
 
-/* Writes it down. What cannot be written is logged: the deed is done. */
+/* Writes it to the trail. A failure is logged only, as the lease has ended. */
 void dibs__trail_add(dibs_client *cl, const dibs__deed *deed);
 
 #endif

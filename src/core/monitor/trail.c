@@ -60,7 +60,7 @@ put_line(dibsx_buf *out, const char *key, const char *value, size_t size)
     dibsx_buf_putc(out, '\n');
 }
 
-/* Who does it: as others are shown a holder, without the thread. */
+/* The client that does it, in the form of a holder without its thread. */
 static void put_self(const dibs_client *cl, dibsx_buf *out)
 {
     char by[DIBS__WHO_MAX];
@@ -131,7 +131,8 @@ static int digit_of(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Undoes what put_line() did; what it would not have written stays. */
+/* Decodes a value of put_line(); a sequence that put_line() does not write
+ * stays. */
 static void read_value(const char *value, size_t len, char *out, size_t size)
 {
     size_t made = 0;
@@ -174,7 +175,7 @@ static void read_line(const char *line, size_t len, page_entry *out)
     }
 }
 
-/* False for what is no entry of the trail. */
+/* False when the text is no entry of the trail. */
 static bool read_entry(const char *data, size_t len, page_entry *out)
 {
     const char *end = data + len;

@@ -1,4 +1,5 @@
-/* acquire_counts.c - what became of the acquires of one name; see acquire_counts.h. */
+/* acquire_counts.c - counts how the acquires of one name ended; see
+ * acquire_counts.h. */
 /* SPDX-License-Identifier: MIT */
 #include "core/stats/acquire_counts.h"
 

@@ -1,6 +1,6 @@
-/* acquire_counts.h - what became of the acquires of one name, as numbers. Pure.
+/* acquire_counts.h - counts how the acquires of one name ended. Pure.
  *
- * Owns its two spreads. Not locked: the owner sees to that. */
+ * Owns its two histograms. Not locked: that is up to the owner. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_CORE_STATS_ACQUIRE_COUNTS_H
 #define DIBS_CORE_STATS_ACQUIRE_COUNTS_H

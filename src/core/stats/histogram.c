@@ -1,4 +1,4 @@
-/* histogram.c - how spans of time are spread; see histogram.h. */
+/* histogram.c - a histogram of time spans; see histogram.h. */
 /* SPDX-License-Identifier: MIT */
 #include "core/stats/histogram.h"
 

@@ -1,9 +1,9 @@
-/* histogram.h - how spans of time are spread: counts in buckets, eight of them to
- * each doubling from a microsecond to three days. Pure.
+/* histogram.h - a histogram of time spans: counts in buckets, eight to each doubling
+ * from a microsecond to three days. Pure.
  *
- * Only buckets that were hit take room, so that a name costs little; a quantile
- * is within a sixteenth of the truth. Owns its cells. Not locked: the owner sees to
- * that. */
+ * Only buckets with a count use memory, so that a name costs little. A quantile is
+ * within a sixteenth of the exact value. Owns its cells. Not locked: that is up to
+ * the owner. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_CORE_STATS_HISTOGRAM_H
 #define DIBS_CORE_STATS_HISTOGRAM_H
@@ -28,7 +28,7 @@ typedef struct dibs__histogram {
     uint64_t max_us;
 } dibs__histogram;
 
-/* Zeroed storage is an empty spread. */
+/* Zeroed storage is an empty histogram. */
 void dibs__histogram_fini(dibs__histogram *hg);
 
 /* Without memory for its bucket a span counts in count, total and max alone. */

@@ -39,7 +39,7 @@ static size_t bucket_of(const char *name)
     return hash % DIBS__NAME_TABLE_MAX;
 }
 
-/* What points at the record of the name, or at the end of its bucket. */
+/* Returns the pointer to the row of the name, or the end of its bucket. */
 static dibs__name_row **seek_row(dibs__name_table *table, const char *name)
 {
     dibs__name_row **at = &table->buckets[bucket_of(name)];
@@ -73,7 +73,7 @@ static void put_first(dibs__name_table *table, dibs__name_row *name)
     table->newest = name;
 }
 
-/* What was not shared yet of the oldest name goes with it. */
+/* Counts of the oldest name that were not shared yet are dropped with it. */
 static void drop_oldest(dibs__name_table *table)
 {
     dibs__name_row *name = table->oldest;
@@ -107,7 +107,7 @@ dibs__name_row *dibs__name_table_use(dibs__name_table *table, const char *text)
 {
     dibs__name_row *name = table->newest;
 
-    /* Most often it is the one of the last time. */
+    /* Most often it is the same name as before. */
     if (name && strcmp(name->name, text) == 0)
         return name;
     name = dibs__name_table_find(table, text);

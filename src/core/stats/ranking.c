@@ -42,8 +42,8 @@ static void sort_items(dibs__ranking *rk)
         qsort(rk->items, rk->count, sizeof(rk->items[0]), by_contention);
 }
 
-/* Room for one more. What is full at twice the number that is kept loses its
- * lower half. */
+/* Makes room for one more. At twice the number that is kept, the lower half is
+ * dropped. */
 static bool have_room(dibs__ranking *rk)
 {
     size_t room = rk->room ? 2 * rk->room : ROOM_FIRST;

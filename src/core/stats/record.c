@@ -1,4 +1,4 @@
-/* record.c - what becomes of a lock, counted; see record.h. Any thread. */
+/* record.c - counts acquires and leases; see record.h. Any thread. */
 /* SPDX-License-Identifier: MIT */
 #include "core/stats/record.h"
 

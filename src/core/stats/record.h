@@ -1,4 +1,4 @@
-/* record.h - what becomes of a lock, counted for its client and for its name.
+/* record.h - counts acquires and leases for the client and for the name.
  *
  * Owns nothing: the counters are the client's (counters.h), the table of names is
  * name_table.h's.
@@ -17,8 +17,8 @@ void dibs__record_acquired(dibs_lock *lock, dibs_status rc, dibsx_nsec waited,
 /* A lease has ended. */
 void dibs__record_ended(dibs_lock *lock, bool lost, dibsx_nsec held);
 
-/* The end of a lease that was held until now: of a use of it, to be exact, as a
- * sticky one goes on. Does nothing when that was counted already. */
+/* A lease that was held until now has ended, or the use of an idle sticky one.
+ * Does nothing if that was counted already. */
 void dibs__record_use_ended(dibs_lock *lock, bool valid);
 
 #endif

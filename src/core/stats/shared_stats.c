@@ -1,8 +1,9 @@
-/* shared_stats.c - what a client has counted, added to what others have; see shared_stats.h.
+/* shared_stats.c - adds the counts of a client to those in the store; see
+ * shared_stats.h.
  *
- * Thread: a worker, and at the end the one that closes the client. It takes what is
- * fresh out of the table under the mutex, talks to the store without it, and puts
- * back what the store did not take. */
+ * Thread: a worker, and at the end the one that closes the client. It removes fresh
+ * counts from the table under the mutex, talks to the store without it, and puts
+ * counts back that the store did not accept. */
 /* SPDX-License-Identifier: MIT */
 #include "core/stats/shared_stats.h"
 
@@ -18,16 +19,17 @@
 #include <stdio.h>
 #include <string.h>
 
-/* So long after something was counted it is shared with what came meanwhile. */
+/* Delay from a count to the round that shares it, with others that came
+ * meanwhile. */
 enum { PAUSE_MS = 5000 };
 
-/* What is shared of a name lasts so long after its last use. */
+/* How long the shared counts of a name are kept after its last use. */
 #define KEPT_MS ((int64_t)24 * 3600 * 1000)
 
-/* Others that write at the same moment are given way to so often. */
+/* How often a write is tried again after others wrote at the same moment. */
 enum { STALE_TRIES = 8 };
 
-/* What is fresh of one name, on its way to the store. */
+/* The fresh counts of one name, on their way to the store. */
 typedef struct parcel {
     char name[DIBS_NAME_MAX + 1];
     dibs__counts counts;
@@ -53,8 +55,8 @@ static size_t count_fresh(const dibs__name_table *table)
     return count;
 }
 
-/* Takes what is fresh out of the table. NULL: nothing, or no memory for it, in
- * which case it stays where it is. Locks: cl->mutex. */
+/* Removes the fresh counts from the table. NULL: there are none, or memory is
+ * short, in which case they stay in the table. Locks: cl->mutex. */
 static parcel *take_fresh(dibs_client *cl, size_t *count)
 {
     size_t room = cl->name_table ? count_fresh(cl->name_table) : 0;
@@ -76,8 +78,8 @@ static parcel *take_fresh(dibs_client *cl, size_t *count)
     return parcels;
 }
 
-/* What the store did not take waits for the next round, unless the name has left
- * the table. */
+/* Puts counts that the store did not accept back for the next round. If the
+ * name has left the table, they are dropped. */
 static void put_back(dibs_client *cl, const parcel *pc)
 {
     dibs__name_row *name;
@@ -91,8 +93,8 @@ static void put_back(dibs_client *cl, const parcel *pc)
     pthread_mutex_unlock(&cl->mutex);
 }
 
-/* Reads what others have shared. *version is DIBS_VERSION_NONE when that is
- * nothing. What is there and cannot be read belongs to somebody else. */
+/* Reads the shared counts. *version is DIBS_VERSION_NONE when there are none. A
+ * value that cannot be read is not of this library. */
 static dibs_status
 read_shared(dibs_client *cl, const char *key, dibsx_nsec deadline,
             dibs__counts *out, uint64_t *version, dibs_error *err)
@@ -119,7 +121,8 @@ read_shared(dibs_client *cl, const char *key, dibsx_nsec deadline,
     return rc;
 }
 
-/* Adds `counts` to what is shared, unless somebody wrote since it was read. */
+/* Adds `counts` to the shared ones if no other client wrote since they were
+ * read. */
 static dibs_status
 add_once(dibs_client *cl, const char *key, const dibs__counts *counts,
          dibsx_nsec deadline, dibs_error *err)
@@ -162,14 +165,15 @@ static dibs_status share_one(dibs_client *cl, const parcel *pc,
     return rc;
 }
 
-/* Whether a parcel that was not taken is worth another try: not when it may have
- * been taken all the same, nor when it never will be. */
+/* Whether counts that were not accepted are kept for another round. After
+ * DIBS_UNKNOWN they may have been added, after DIBS_MISMATCH they never will
+ * be. */
 static bool worth_keeping(dibs_status rc)
 {
     return rc != DIBS_OK && rc != DIBS_UNKNOWN && rc != DIBS_MISMATCH;
 }
 
-/* Whether the next parcel would fare no better. */
+/* Whether the next name would fail the same way. */
 static bool is_hopeless(dibs_status rc)
 {
     return rc == DIBS_UNAVAIL || rc == DIBS_DENIED;
@@ -215,7 +219,7 @@ static void share_round(dibs_client *cl, dibs__job *job)
     pthread_cond_broadcast(&cl->over);
 }
 
-/* Without a worker it is tried again later. */
+/* If no worker can be started, the round is tried again later. */
 static void begin_round(dibs_client *cl, dibs__timer *timer, dibsx_nsec now)
 {
     if (!dibs__worker_add(cl, &cl->shared_stats->round))

@@ -1,7 +1,7 @@
-/* shared_stats.h - what a client has counted, added to what others have, in the store.
+/* shared_stats.h - adds the counts of a client to those of others in the store.
  *
  * One value for each name, under a key of its own, is read, added to and written
- * back if nobody else wrote meanwhile. A worker does that a few seconds after
+ * back if no other client wrote meanwhile. A worker does that a few seconds after
  * something was counted, and dibs_close() once more; nothing else ever waits for
  * it. Only with dibs_client_opts.share_stats. */
 /* SPDX-License-Identifier: MIT */

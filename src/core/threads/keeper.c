@@ -1,9 +1,9 @@
 /* keeper.c - the thread that watches deadlines and the doorbell.
  *
- * Owns the timer, the wake-up and the heaps of moments, in which publish.c enters
- * what is to be watched. It never calls the store but for the doorbell, which does
- * not block. Deadlines are kept by a timer on CLOCK_BOOTTIME, so that a suspended
- * machine wakes up to the truth. */
+ * Owns the kernel's timer, the wake-up and the heap of timers, in which publish.c
+ * sets the deadlines of leases. It reads the doorbell, which does not block, and
+ * dispatches the notices (notices.h); it makes no other call to the store. The timer
+ * is on CLOCK_BOOTTIME, so that time in suspend counts. */
 /* SPDX-License-Identifier: MIT */
 #include "core/threads/keeper.h"
 
@@ -26,9 +26,10 @@
 
 enum { NOTICES_AT_ONCE = 64 };
 
-/* A lease that the program has not been given yet is the business of the acquire
- * that waits for it, and one that rests nobody's. The others are told when no
- * timer is due any more: their callbacks may take their time. Locks: cl->mutex. */
+/* The loss of a lease that the program has not got yet is handled by the
+ * acquire that waits for it. An idle sticky lease ends silently. Other losses
+ * are announced when no timer is due any more, as their callbacks may be slow.
+ * Locks: cl->mutex. */
 static void note_loss(dibs_client *cl, dibs_lock *lock)
 {
     if (lock->acquire.running) {
@@ -52,7 +53,8 @@ static void note_loss(dibs_client *cl, dibs_lock *lock)
     cl->keeper.lost_end = &lock->due.next_lost;
 }
 
-/* The first of those, with its reference; NULL: there is none. Locks: cl->mutex. */
+/* The first loss to announce, with its reference; NULL: there is none. Locks:
+ * cl->mutex. */
 static dibs_lock *pop_lost(dibs__keeper *kp)
 {
     dibs_lock *lock = kp->lost;
@@ -66,8 +68,9 @@ static dibs_lock *pop_lost(dibs__keeper *kp)
     return lock;
 }
 
-/* The callback comes before the log, whose sink may be slow, and timers that became
- * due meanwhile before the next callback. Locks: cl->mutex, let go meanwhile. */
+/* Announces losses. The callback comes before the log, whose sink may be slow.
+ * Timers that became due meanwhile come before the next callback. Locks:
+ * cl->mutex, let go meanwhile. */
 static void tell_losses(dibs_client *cl)
 {
     dibs_lock *lock;
@@ -158,9 +161,10 @@ dibs_status dibs__keeper_init(dibs_client *cl, dibs_error *err)
     kp->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
     kp->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (kp->timer_fd < 0 || kp->wake_fd < 0)
-        return dibsx_fail_at(err, DIBS_UNAVAIL, dibsx_errno_name(errno),
-                             "no file descriptor for the client's timer: %s",
-                             strerror(errno));
+        return dibsx_fail_at(
+            err, DIBS_UNAVAIL, dibsx_errno_name(errno),
+            "cannot open a file descriptor for the client's timer: %s",
+            strerror(errno));
     return DIBS_OK;
 }
 

@@ -1,10 +1,10 @@
 /* keeper.h - the background threads of a client.
  *
- * The keeper watches deadlines and the doorbell, announces losses and calls
- * back. It never talks to the store, so nothing the store does can delay the
- * news of a loss. The renewer sends the renewals that the keeper finds due, many
- * in one step. Each is started when it is first needed; both block all signals. What locks ask of
- * the keeper is in publish.h.
+ * The keeper watches deadlines and the doorbell, announces losses and runs
+ * callbacks. It never talks to the store, so the store cannot delay the announcement
+ * of a loss. The renewer sends the renewals that the keeper finds due, many in one
+ * step. Each is started when it is first needed; both block all signals. Locks use
+ * the keeper through publish.h.
  *
  * Owns the two threads and the descriptors they sleep on. */
 /* SPDX-License-Identifier: MIT */

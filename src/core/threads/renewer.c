@@ -24,7 +24,8 @@ typedef struct batch {
     dibsx_nsec sent_at;
 } batch;
 
-/* Takes one out of the list, with its reference. Locks: cl->mutex. */
+/* Removes the first lock from the list, with its reference. Locks:
+ * cl->mutex. */
 static dibs_lock *pop_due(dibs_client *cl)
 {
     dibs_lock *lock = cl->keeper.due;
@@ -36,9 +37,9 @@ static dibs_lock *pop_due(dibs_client *cl)
     return lock;
 }
 
-/* The next lock of the list that still holds the lease of this store for which it
- * was put there; the others are let go: nothing is renewed after release, nor a
- * lease that does not count on it, as it may be turning. Locks: cl->mutex. */
+/* The next lock of the list that still holds the lease for which it was listed,
+ * in this store. The others are dropped: nothing is renewed after a release,
+ * nor while a lease is converted. Locks: cl->mutex. */
 static dibs_lock *next_due(dibs_client *cl, const dibs__store *st)
 {
     dibs_lock *lock;
@@ -54,7 +55,7 @@ static dibs_lock *next_due(dibs_client *cl, const dibs__store *st)
     return NULL;
 }
 
-/* Takes what is due, up to a batch. Locks: cl->mutex. */
+/* Fills a batch with renewals that are due. Locks: cl->mutex. */
 static void fill_batch(dibs_client *cl, batch *bt)
 {
     dibs_lock *lock;
@@ -78,8 +79,8 @@ static void fill_batch(dibs_client *cl, batch *bt)
     }
 }
 
-/* Feeds one answer to its lease, unless that lease is another by now; then lets
- * the lock go. Locks: cl->mutex. */
+/* Applies one answer if the lock still has that lease; then drops the lock.
+ * Locks: cl->mutex. */
 static void apply_answer(dibs_client *cl, batch *bt, size_t i, dibs_status rc)
 {
     dibs_lock *lock = bt->locks[i];
@@ -122,7 +123,7 @@ static void send_batch(dibs_client *cl, batch *bt)
     pthread_mutex_unlock(&cl->mutex);
 }
 
-/* What nobody will renew any more. Locks: cl->mutex. */
+/* Drops the renewals that are left when the thread ends. Locks: cl->mutex. */
 static void let_all_go(dibs_client *cl)
 {
     dibs_lock *lock;
@@ -174,7 +175,7 @@ void dibs__renewer_add(dibs_client *cl, dibs_lock *lock)
         return;
     }
     lock->due.current = true;
-    /* One that is in the list since an earlier lease serves the new one. */
+    /* A lock that was listed for an earlier lease serves the new one. */
     if (lock->due.listed)
         return;
     lock->refs++;
