@@ -175,7 +175,7 @@ static void send_release(dibs_lock *lock)
 {
     dibs__call *call = &lock->call;
 
-    call->rc = dibs__lock_send(&call->part, 0, &lock->why);
+    call->rc = dibs__release_send(&call->release, 0, &lock->why);
     call->kind = DIBS__CALL_ANSWERED;
 }
 
@@ -451,12 +451,12 @@ dibs_status dibs_lock_release_async(dibs_lock *lock, dibs_async_fn *done,
     mutex = &lock->cl->mutex;
     call = &lock->call;
     lock->why = (dibs_error){0};
-    rc = dibs__lock_part(lock, &call->part, &lock->why);
+    rc = dibs__release_begin(lock, &call->release, &lock->why);
     begin_call(lock,
-               call->part.holder ? DIBS__CALL_RELEASE : DIBS__CALL_ANSWERED,
+               call->release.holder ? DIBS__CALL_RELEASE : DIBS__CALL_ANSWERED,
                done, arg);
     call->rc = rc;
-    if (call->part.holder)
+    if (call->release.holder)
         make_ready(lock);
     else
         end_call(lock);

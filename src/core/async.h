@@ -52,8 +52,8 @@ typedef struct dibs__call {
     dibs__call_kind kind;
     dibs_async_fn *done; /* may be NULL for a release */
     void *arg;
-    dibs_status rc;     /* ANSWERED */
-    dibs__parting part; /* RELEASE */
+    dibs_status rc;                /* ANSWERED */
+    dibs__pending_release release; /* RELEASE */
     struct dibs__runner *runner;
     dibs_lock *next;   /* in the list of its state */
     dibs_lock **at;    /* what points at it there; NULL: in none */

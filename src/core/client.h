@@ -39,7 +39,7 @@ typedef struct dibs__keeper {
     bool running;
     bool renewing; /* the renewer has been started */
     bool stopping;
-    bool deaf;             /* the doorbell could not be opened; said once */
+    bool bell_failed;      /* the doorbell could not be opened; said once */
     int wake_fd;           /* eventfd: look again at what to poll */
     int timer_fd;          /* timerfd: the earliest deadline */
     dibs__store *bells[2]; /* whose doorbells are heard: store, fallback */

@@ -140,14 +140,14 @@ void dibs_lock_free(dibs_lock *lock)
 dibs_status dibs_lock_release(dibs_lock *lock, dibs_error *err)
 {
     DIBSX_UNCANCEL;
-    dibs__parting part;
+    dibs__pending_release pending;
     dibs_status rc = dibs__lock_enter(lock, err);
 
     if (rc != DIBS_OK)
         return rc;
-    rc = dibs__lock_part(lock, &part, err);
-    if (part.holder)
-        rc = dibs__lock_send(&part, 0, err);
+    rc = dibs__release_begin(lock, &pending, err);
+    if (pending.holder)
+        rc = dibs__release_send(&pending, 0, err);
     dibs__lock_exit(lock);
     return rc;
 }

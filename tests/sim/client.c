@@ -154,7 +154,7 @@ static void look(world *w, client *cl)
     dibs__lease_todo todo = dibs__lease_due(&cl->lease, now);
     dibs__lease_state state = cl->lease.state;
 
-    if (todo == DIBS__LEASE_TELL_LOST) {
+    if (todo == DIBS__LEASE_ANNOUNCE) {
         w->lost++;
         sim_note(w, cl, "is told of the loss");
         leave(w, cl);

@@ -425,7 +425,7 @@ static void look_at_lease(world *w, peer *pr, dibsx_nsec now)
 {
     dibs__lease_todo todo = dibs__lease_due(&pr->lease, now);
 
-    if (todo == DIBS__LEASE_TELL_LOST) {
+    if (todo == DIBS__LEASE_ANNOUNCE) {
         w->lost++;
         leave(w, pr);
     } else if (now >= pr->next_at) {

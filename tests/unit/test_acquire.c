@@ -9,7 +9,7 @@ static const char OWNER[DIBS_OWNER_SIZE] = "0123456789abcdef0123456789abcdef";
 
 /* A taking and its lease, with the time of its world. */
 typedef struct world {
-    dibs__acquire tk;
+    dibs__acquire aq;
     dibs__lease ls;
     dibsx_prng jitter;
     dibsx_nsec now;
@@ -21,13 +21,13 @@ static world *start(world *w, dibs__acquire_terms terms)
     *w = (world){.now = 1000 * DIBSX_SEC, .jitter = {.state = 1}};
     if (terms.retry_delay_ms == 0)
         terms.retry_delay_ms = 100;
-    dibs__acquire_start(&w->tk, &terms, &w->jitter, w->now);
+    dibs__acquire_start(&w->aq, &terms, &w->jitter, w->now);
     return w;
 }
 
 static dibs__acquire_step next(world *w)
 {
-    return dibs__acquire_next(&w->tk, &w->ls, w->now);
+    return dibs__acquire_next(&w->aq, &w->ls, w->now);
 }
 
 static void pass_ms(world *w, int64_t span_ms)
@@ -39,8 +39,8 @@ static void pass_ms(world *w, int64_t span_ms)
 static void sleep_out(world *w)
 {
     assert_int_equal(next(w), DIBS__ACQUIRE_SLEEP);
-    assert_true(w->tk.wake_at > w->now);
-    w->now = w->tk.wake_at;
+    assert_true(w->aq.wake_at > w->now);
+    w->now = w->aq.wake_at;
 }
 
 static void ask(world *w)
@@ -53,13 +53,13 @@ static void ask(world *w)
         w->begun++;
     }
     dibs__lease_asked(&w->ls, w->now);
-    dibs__acquire_asked(&w->tk, &w->ls);
+    dibs__acquire_asked(&w->aq, &w->ls);
 }
 
 static void answer(world *w, dibs_status rc, dibs__answer ans)
 {
     dibs__lease_answered(&w->ls, rc, &ans, w->now);
-    dibs__acquire_answered(&w->tk, &w->ls, rc, &ans, w->now);
+    dibs__acquire_answered(&w->aq, &w->ls, rc, &ans, w->now);
 }
 
 static void grant(world *w, int64_t left_ms)
@@ -88,7 +88,7 @@ static void leave_told(world *w, dibs_status rc)
 {
     assert_int_equal(next(w), DIBS__ACQUIRE_LEAVE);
     (void)dibs__lease_leave(&w->ls);
-    dibs__acquire_left(&w->tk, &w->ls, rc, w->now);
+    dibs__acquire_left(&w->aq, &w->ls, rc, w->now);
 }
 
 static void leave(world *w)
@@ -99,7 +99,7 @@ static void leave(world *w)
 static void expect_over(world *w, dibs_status rc)
 {
     assert_int_equal(next(w), DIBS__ACQUIRE_DONE);
-    assert_int_equal(w->tk.rc, rc);
+    assert_int_equal(w->aq.rc, rc);
     assert_int_equal(next(w), DIBS__ACQUIRE_DONE);
 }
 
@@ -111,11 +111,11 @@ static void a_try_asks_once(void **state)
     ask(start(&w, (dibs__acquire_terms){0}));
     grant(&w, 30000);
     expect_over(&w, DIBS_OK);
-    assert_false(w.tk.contended);
+    assert_false(w.aq.contended);
     ask(start(&w, (dibs__acquire_terms){0}));
     refuse(&w);
     expect_over(&w, DIBS_BUSY);
-    assert_true(w.tk.contended);
+    assert_true(w.aq.contended);
     ask(start(&w, (dibs__acquire_terms){0}));
     answer(&w, DIBS_MISMATCH, (dibs__answer){0});
     expect_over(&w, DIBS_MISMATCH);
@@ -168,7 +168,7 @@ end_of(dibs_status first, bool queued, bool asks_again, dibs_status released)
     fall_away(&w, DIBS_UNAVAIL);
     leave_told(&w, released);
     assert_int_equal(next(&w), DIBS__ACQUIRE_DONE);
-    return w.tk.rc;
+    return w.aq.rc;
 }
 
 static void what_could_not_be_left_is_not_denied(void **state)
@@ -207,9 +207,9 @@ static void the_bell_is_opened_first(void **state)
     start(&w, (dibs__acquire_terms){.wait_ms = 100, .listen = true});
     assert_int_equal(next(&w), DIBS__ACQUIRE_LISTEN);
     pass_ms(&w, 90);
-    dibs__acquire_listened(&w.tk, w.now);
+    dibs__acquire_listened(&w.aq, w.now);
     ask(&w);
-    assert_true(w.tk.until == dibsx_after_ms(w.now, 100));
+    assert_true(w.aq.until == dibsx_after_ms(w.now, 100));
 }
 
 static void a_ring_ends_the_wait(void **state)
@@ -220,11 +220,11 @@ static void a_ring_ends_the_wait(void **state)
     ask(start(&w, (dibs__acquire_terms){.wait_ms = -1}));
     enqueue(&w, 60000, 3);
     assert_int_equal(next(&w), DIBS__ACQUIRE_SLEEP);
-    assert_true(w.tk.wake_at == dibsx_after_ms(w.now, 1000));
+    assert_true(w.aq.wake_at == dibsx_after_ms(w.now, 1000));
     pass_ms(&w, 20);
     assert_true(dibs__lease_noticed(&w.ls, 9, w.now));
     expect_over(&w, DIBS_OK);
-    assert_int_equal(w.tk.polls, 0);
+    assert_int_equal(w.aq.polls, 0);
 }
 
 /* A ring that leaves too little validity is a reason to ask. */
@@ -251,11 +251,11 @@ static void a_nudge_asks_once(void **state)
     ask(start(&w, (dibs__acquire_terms){.wait_ms = -1}));
     enqueue(&w, 60000, 0);
     assert_int_equal(next(&w), DIBS__ACQUIRE_SLEEP);
-    w.tk.nudged = true;
+    w.aq.nudged = true;
     ask(&w);
     enqueue(&w, 60000, 0);
     assert_int_equal(next(&w), DIBS__ACQUIRE_SLEEP);
-    assert_int_equal(w.tk.polls, 0);
+    assert_int_equal(w.aq.polls, 0);
 }
 
 /* Polls come when the holder could end, staggered by place, and each second. */
@@ -276,10 +276,10 @@ static void polls_follow_the_holder(void **state)
 
         ask(start(&w, (dibs__acquire_terms){.wait_ms = -1}));
         enqueue(&w, cases[i].left_ms, cases[i].ahead);
-        assert_true(w.tk.wake_at == dibsx_after_ms(w.now, cases[i].span_ms));
+        assert_true(w.aq.wake_at == dibsx_after_ms(w.now, cases[i].span_ms));
         sleep_out(&w);
         ask(&w);
-        assert_int_equal(w.tk.polls, 1);
+        assert_int_equal(w.aq.polls, 1);
     }
 }
 
@@ -293,7 +293,7 @@ static void a_bounded_wait_ends(void **state)
     sleep_out(&w);
     ask(&w);
     enqueue(&w, 60000, 0);
-    assert_true(w.tk.wake_at == w.tk.until);
+    assert_true(w.aq.wake_at == w.aq.until);
     sleep_out(&w);
     leave(&w);
     expect_over(&w, DIBS_TIMEOUT);
@@ -306,19 +306,19 @@ static void a_cancel_ends_every_sleep(void **state)
     (void)state;
     ask(start(&w, (dibs__acquire_terms){.wait_ms = -1}));
     enqueue(&w, 60000, 0);
-    w.tk.cancelled = true;
+    w.aq.cancelled = true;
     leave(&w);
     expect_over(&w, DIBS_CANCELLED);
 
     ask(start(&w, (dibs__acquire_terms){.wait_ms = -1}));
     fall_away(&w, DIBS_UNAVAIL);
-    w.tk.cancelled = true;
+    w.aq.cancelled = true;
     leave(&w);
     expect_over(&w, DIBS_CANCELLED);
 
     ask(start(&w, (dibs__acquire_terms){.retries = 3}));
     refuse(&w);
-    w.tk.cancelled = true;
+    w.aq.cancelled = true;
     expect_over(&w, DIBS_CANCELLED);
 }
 
@@ -329,7 +329,7 @@ static void a_cancel_before_the_ask_asks_nothing(void **state)
 
     (void)state;
     start(&w, (dibs__acquire_terms){.wait_ms = -1, .listen = true});
-    w.tk.cancelled = true;
+    w.aq.cancelled = true;
     expect_over(&w, DIBS_CANCELLED);
     assert_int_equal(w.begun, 0);
 }
@@ -341,7 +341,7 @@ static void a_grant_wins_over_a_cancel(void **state)
 
     (void)state;
     ask(start(&w, (dibs__acquire_terms){.wait_ms = -1}));
-    w.tk.cancelled = true;
+    w.aq.cancelled = true;
     grant(&w, 30000);
     expect_over(&w, DIBS_OK);
 }
@@ -365,7 +365,7 @@ static void failures_back_off(void **state)
     }
     ask(&w);
     enqueue(&w, 60000, 0);
-    assert_int_equal(w.tk.backoff_ms, 10);
+    assert_int_equal(w.aq.backoff_ms, 10);
     assert_int_equal(w.begun, 1);
 }
 
@@ -377,7 +377,7 @@ static void a_wait_that_ends_in_failure_tells_it(void **state)
     (void)state;
     ask(start(&w, (dibs__acquire_terms){.wait_ms = 3}));
     fall_away(&w, DIBS_UNAVAIL);
-    assert_true(w.tk.wake_at <= w.tk.until);
+    assert_true(w.aq.wake_at <= w.aq.until);
     pass_ms(&w, 3);
     leave(&w);
     expect_over(&w, DIBS_UNAVAIL);
@@ -415,7 +415,7 @@ static void a_timeout_is_retried_with_its_own_time(void **state)
     leave(&w);
     sleep_out(&w);
     ask(&w);
-    assert_true(w.tk.until == dibsx_after_ms(w.now, 100));
+    assert_true(w.aq.until == dibsx_after_ms(w.now, 100));
     grant(&w, 30000);
     expect_over(&w, DIBS_OK);
 }
@@ -440,7 +440,7 @@ static void the_spare_is_turned_to_once(void **state)
     fall_away(&w, DIBS_UNAVAIL);
     leave(&w);
     assert_int_equal(next(&w), DIBS__ACQUIRE_FALL_BACK);
-    dibs__acquire_fell_back(&w.tk, DIBS_OK, w.now);
+    dibs__acquire_fell_back(&w.aq, DIBS_OK, w.now);
     ask(&w);
     fall_away(&w, DIBS_UNAVAIL);
     sleep_out(&w);
@@ -485,14 +485,14 @@ static void without_a_spare_that_works_it_fails(void **state)
     fall_away(&w, DIBS_UNKNOWN);
     leave(&w);
     assert_int_equal(next(&w), DIBS__ACQUIRE_FALL_BACK);
-    dibs__acquire_fell_back(&w.tk, DIBS_UNAVAIL, w.now);
+    dibs__acquire_fell_back(&w.aq, DIBS_UNAVAIL, w.now);
     expect_over(&w, DIBS_UNAVAIL);
 
     ask(start(&w, (dibs__acquire_terms){.fallback = true}));
     fall_away(&w, DIBS_UNKNOWN);
     leave_told(&w, DIBS_UNAVAIL);
     assert_int_equal(next(&w), DIBS__ACQUIRE_FALL_BACK);
-    dibs__acquire_fell_back(&w.tk, DIBS_UNAVAIL, w.now);
+    dibs__acquire_fell_back(&w.aq, DIBS_UNAVAIL, w.now);
     expect_over(&w, DIBS_UNKNOWN);
 }
 
@@ -506,13 +506,13 @@ static void each_try_begins_at_the_store(void **state)
     fall_away(&w, DIBS_UNAVAIL);
     leave(&w);
     assert_int_equal(next(&w), DIBS__ACQUIRE_FALL_BACK);
-    dibs__acquire_fell_back(&w.tk, DIBS_OK, w.now);
+    dibs__acquire_fell_back(&w.aq, DIBS_OK, w.now);
     ask(&w);
     refuse(&w);
-    assert_true(w.tk.on_fallback);
+    assert_true(w.aq.on_fallback);
     sleep_out(&w);
     ask(&w);
-    assert_false(w.tk.on_fallback);
+    assert_false(w.aq.on_fallback);
     fall_away(&w, DIBS_UNAVAIL);
     leave(&w);
     assert_int_equal(next(&w), DIBS__ACQUIRE_FALL_BACK);
@@ -566,7 +566,7 @@ static void what_stood_before_is_left_first(void **state)
     ask(start(&w, terms));
     grant(&w, 30000);
     expect_over(&w, DIBS_OK);
-    dibs__acquire_start(&w.tk, &terms, &w.jitter, w.now);
+    dibs__acquire_start(&w.aq, &terms, &w.jitter, w.now);
     leave(&w);
     ask(&w);
     refuse(&w);
@@ -580,7 +580,7 @@ static void without_an_owner_there_is_no_ask(void **state)
     (void)state;
     start(&w, (dibs__acquire_terms){.wait_ms = -1});
     assert_int_equal(next(&w), DIBS__ACQUIRE_ASK);
-    dibs__acquire_answered(&w.tk, &w.ls, DIBS_UNAVAIL, &(dibs__answer){0},
+    dibs__acquire_answered(&w.aq, &w.ls, DIBS_UNAVAIL, &(dibs__answer){0},
                            w.now);
     expect_over(&w, DIBS_UNAVAIL);
 }
@@ -593,13 +593,13 @@ static void an_ask_has_a_fair_chance(void **state)
     (void)state;
     ask(start(&w, (dibs__acquire_terms){.wait_ms = 200}));
     limit = dibsx_after_ms(w.now, 5000);
-    assert_true(dibs__acquire_ask_until(&w.tk, limit, w.now) == w.tk.until);
+    assert_true(dibs__acquire_ask_until(&w.aq, limit, w.now) == w.aq.until);
     pass_ms(&w, 199);
-    assert_true(dibs__acquire_ask_until(&w.tk, limit, w.now) ==
+    assert_true(dibs__acquire_ask_until(&w.aq, limit, w.now) ==
                 dibsx_after_ms(w.now, 50));
     ask(start(&w, (dibs__acquire_terms){.wait_ms = 0}));
     limit = dibsx_after_ms(w.now, 5000);
-    assert_true(dibs__acquire_ask_until(&w.tk, limit, w.now) == limit);
+    assert_true(dibs__acquire_ask_until(&w.aq, limit, w.now) == limit);
 }
 
 /* A store without a queue says no, and is asked again. */
@@ -621,7 +621,7 @@ static void without_a_queue_it_asks_again(void **state)
     ask(&w);
     grant(&w, 30000);
     expect_over(&w, DIBS_OK);
-    assert_true(w.tk.contended);
+    assert_true(w.aq.contended);
 }
 
 static void without_a_queue_a_wait_ends_in_time(void **state)
@@ -674,7 +674,7 @@ static void without_a_queue_a_cancel_ends_the_wait(void **state)
     ask(&w);
     refuse(&w);
     assert_int_equal(next(&w), DIBS__ACQUIRE_SLEEP);
-    w.tk.cancelled = true;
+    w.aq.cancelled = true;
     expect_over(&w, DIBS_CANCELLED);
 }
 
@@ -710,19 +710,19 @@ static void the_end_is_explained(void **state)
     ask(start(&w, (dibs__acquire_terms){0}));
     refuse(&w);
     expect_over(&w, DIBS_BUSY);
-    dibs__acquire_explain(&w.tk, "k", &err);
+    dibs__acquire_explain(&w.aq, "k", &err);
     assert_int_equal(err.status, DIBS_BUSY);
     assert_non_null(strstr(err.message, "k is held"));
     strncpy(err.message, "held by me", sizeof(err.message) - 1);
-    dibs__acquire_explain(&w.tk, "k", &err);
+    dibs__acquire_explain(&w.aq, "k", &err);
     assert_string_equal(err.message, "held by me");
 
     ask(start(&w, (dibs__acquire_terms){.fallback = true}));
     fall_away(&w, DIBS_UNKNOWN);
     leave_told(&w, DIBS_UNAVAIL);
-    dibs__acquire_fell_back(&w.tk, DIBS_UNAVAIL, w.now);
+    dibs__acquire_fell_back(&w.aq, DIBS_UNAVAIL, w.now);
     err = (dibs_error){.status = DIBS_UNAVAIL, .message = "gone"};
-    dibs__acquire_explain(&w.tk, "k", &err);
+    dibs__acquire_explain(&w.aq, "k", &err);
     assert_int_equal(err.status, DIBS_UNKNOWN);
     assert_string_equal(err.message, "gone");
 }
@@ -748,7 +748,7 @@ static void any_step(world *w, dibs__acquire_step step)
 
     switch (step) {
     case DIBS__ACQUIRE_LISTEN:
-        dibs__acquire_listened(&w->tk, w->now);
+        dibs__acquire_listened(&w->aq, w->now);
         break;
     case DIBS__ACQUIRE_ASK:
         ask(w);
@@ -757,26 +757,26 @@ static void any_step(world *w, dibs__acquire_step step)
                (dibs__answer){
                    .fence = 100 + (uint64_t)w->begun,
                    .left_ms = 400 + (int64_t)dibsx_prng_below(&w->jitter, 3000),
-                   .queued = rc == DIBS_BUSY && w->tk.terms.wait_ms != 0});
+                   .queued = rc == DIBS_BUSY && w->aq.terms.wait_ms != 0});
         break;
     case DIBS__ACQUIRE_LEAVE:
         leave_told(w, some_status(w));
         break;
     case DIBS__ACQUIRE_FALL_BACK:
-        dibs__acquire_fell_back(&w->tk, chance(w, 50) ? DIBS_OK : DIBS_UNAVAIL,
+        dibs__acquire_fell_back(&w->aq, chance(w, 50) ? DIBS_OK : DIBS_UNAVAIL,
                                 w->now);
         break;
     case DIBS__ACQUIRE_SLEEP:
         if (chance(w, 20))
             (void)dibs__lease_noticed(&w->ls, w->ls.watermark + 1, w->now);
         else
-            w->now = w->tk.wake_at;
-        w->tk.nudged = w->tk.nudged || chance(w, 10);
+            w->now = w->aq.wake_at;
+        w->aq.nudged = w->aq.nudged || chance(w, 10);
         break;
     case DIBS__ACQUIRE_DONE:
         break;
     }
-    w->tk.cancelled = w->tk.cancelled || chance(w, 1);
+    w->aq.cancelled = w->aq.cancelled || chance(w, 1);
 }
 
 /* From whatever happens it comes to an end, and every invariant holds on the way
@@ -799,8 +799,8 @@ static void whatever_happens_it_ends(void **state)
         while ((step = next(&w)) != DIBS__ACQUIRE_DONE && steps++ < 10000)
             any_step(&w, step);
         assert_int_equal(step, DIBS__ACQUIRE_DONE);
-        assert_int_equal(w.tk.rc == DIBS_OK, dibs__lease_valid(&w.ls, w.now));
-        if (w.tk.rc == DIBS_OK)
+        assert_int_equal(w.aq.rc == DIBS_OK, dibs__lease_valid(&w.ls, w.now));
+        if (w.aq.rc == DIBS_OK)
             granted++;
         else
             ended++;

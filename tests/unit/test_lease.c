@@ -292,7 +292,7 @@ static void rule_6_a_look_is_enough_to_lose(void **state)
     assert_true(dibs__lease_valid(&ls, ls.valid_until - 1));
     assert_false(dibs__lease_valid(&ls, ls.valid_until));
     assert_int_equal(dibs__lease_due(&ls, ls.valid_until),
-                     DIBS__LEASE_TELL_LOST);
+                     DIBS__LEASE_ANNOUNCE);
     assert_int_equal(dibs__lease_due(&ls, ls.valid_until), DIBS__LEASE_NOTHING);
     assert_int_equal(dibs__lease_next(&ls), DIBSX_NEVER);
 }
@@ -357,8 +357,7 @@ static void a_refused_renewal_is_a_loss_at_once(void **state)
     dibs__lease_renewed(&ls, T0 + MS(3334), DIBS_LOST, 0, T0 + MS(3335));
     assert_int_equal(ls.state, DIBS__LEASE_LOST);
     assert_int_equal(dibs__lease_next(&ls), 0);
-    assert_int_equal(dibs__lease_due(&ls, T0 + MS(3335)),
-                     DIBS__LEASE_TELL_LOST);
+    assert_int_equal(dibs__lease_due(&ls, T0 + MS(3335)), DIBS__LEASE_ANNOUNCE);
 }
 
 static void a_hint_of_a_break_brings_the_renewal_forward(void **state)
@@ -444,7 +443,7 @@ static void without_a_tick_nothing_is_renewed(void **state)
     dibs__lease_asked(&ls, T0);
     answer(&ls, DIBS_OK, 7, TTL_MS, false, T0);
     assert_int_equal(dibs__lease_due(&ls, ls.valid_until),
-                     DIBS__LEASE_TELL_LOST);
+                     DIBS__LEASE_ANNOUNCE);
 }
 
 static void a_turn_waits_for_the_renewal_under_way(void **state)

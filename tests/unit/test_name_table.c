@@ -19,19 +19,19 @@ static void near(uint64_t shown, uint64_t truth)
 
 static void quantiles_are_within_an_eighth(void **state)
 {
-    dibs__histogram sp = {0};
+    dibs__histogram hg = {0};
     dibs_spans spans;
 
     (void)state;
     for (uint64_t i = 1; i <= 100000; i++)
-        dibs__histogram_add(&sp, i * 17);
-    dibs__histogram_show(&sp, &spans);
+        dibs__histogram_add(&hg, i * 17);
+    dibs__histogram_show(&hg, &spans);
     assert_int_equal(spans.count, 100000);
     near(spans.p50_us, 50000 * 17);
     near(spans.p95_us, 95000 * 17);
     near(spans.p99_us, 99000 * 17);
     assert_int_equal(spans.max_us, 100000 * 17);
-    dibs__histogram_fini(&sp);
+    dibs__histogram_fini(&hg);
 }
 
 /* Every single span, from nothing to beyond the last bucket. */
@@ -39,35 +39,35 @@ static void one_span_is_its_own_quantile(void **state)
 {
     (void)state;
     for (uint64_t us = 0; us < UINT64_C(1) << 38; us = us * 9 / 8 + 1) {
-        dibs__histogram sp = {0};
+        dibs__histogram hg = {0};
         dibs_spans spans;
 
-        dibs__histogram_add(&sp, us);
-        dibs__histogram_show(&sp, &spans);
+        dibs__histogram_add(&hg, us);
+        dibs__histogram_show(&hg, &spans);
         near(spans.p50_us, us);
         near(spans.p99_us, us);
         assert_true(spans.p99_us <= spans.max_us);
         assert_int_equal(spans.max_us, us);
-        dibs__histogram_fini(&sp);
+        dibs__histogram_fini(&hg);
     }
 }
 
 static void extremes_stay_in_bounds(void **state)
 {
-    dibs__histogram sp = {0};
+    dibs__histogram hg = {0};
     dibs__histogram more = {0};
     dibs_spans spans;
 
     (void)state;
-    dibs__histogram_show(&sp, &spans);
+    dibs__histogram_show(&hg, &spans);
     assert_int_equal(spans.count, 0);
     assert_int_equal(spans.p99_us, 0);
-    dibs__histogram_add(&sp, 0);
-    dibs__histogram_add(&sp, UINT64_MAX);
-    dibs__histogram_add(&sp, UINT64_MAX);
-    dibs__histogram_show(&sp, &spans);
+    dibs__histogram_add(&hg, 0);
+    dibs__histogram_add(&hg, UINT64_MAX);
+    dibs__histogram_add(&hg, UINT64_MAX);
+    dibs__histogram_show(&hg, &spans);
     assert_int_equal(spans.max_us, UINT64_MAX);
-    assert_int_equal(sp.total_us, UINT64_MAX);
+    assert_int_equal(hg.total_us, UINT64_MAX);
 
     /* A bucket that is full stays full. */
     assert_int_equal(dibs__histogram_read("1 1 1 1:4294967295", &more),
@@ -76,21 +76,21 @@ static void extremes_stay_in_bounds(void **state)
     assert_int_equal(more.cells[0].count, UINT32_MAX);
     assert_int_equal(more.count, 2);
     dibs__histogram_fini(&more);
-    dibs__histogram_fini(&sp);
+    dibs__histogram_fini(&hg);
 }
 
 static void no_spread_has_more_cells_than_buckets(void **state)
 {
-    dibs__histogram sp = {0};
+    dibs__histogram hg = {0};
 
     (void)state;
     for (unsigned shift = 0; shift < 64; shift++)
         for (uint64_t i = 0; i < 16; i++)
-            dibs__histogram_add(&sp, (16 + i) << shift >> 4);
-    assert_true(sp.used <= DIBS__HISTOGRAM_BUCKETS);
-    for (uint32_t i = 1; i < sp.used; i++)
-        assert_true(sp.cells[i - 1].bucket < sp.cells[i].bucket);
-    dibs__histogram_fini(&sp);
+            dibs__histogram_add(&hg, (16 + i) << shift >> 4);
+    assert_true(hg.used <= DIBS__HISTOGRAM_BUCKETS);
+    for (uint32_t i = 1; i < hg.used; i++)
+        assert_true(hg.cells[i - 1].bucket < hg.cells[i].bucket);
+    dibs__histogram_fini(&hg);
 }
 
 static void counts_go_where_the_status_says(void **state)
@@ -251,29 +251,29 @@ static const char *name_of(unsigned i)
 
 static void the_least_used_name_goes(void **state)
 {
-    dibs__name_table *tally = dibs__name_table_new();
+    dibs__name_table *table = dibs__name_table_new();
     dibs__name_row *first;
 
     (void)state;
-    assert_non_null(tally);
+    assert_non_null(table);
     for (unsigned i = 0; i < DIBS__NAME_TABLE_MAX; i++)
-        assert_non_null(dibs__name_table_use(tally, name_of(i)));
-    first = dibs__name_table_use(tally, name_of(0));
-    assert_ptr_equal(first, tally->newest);
+        assert_non_null(dibs__name_table_use(table, name_of(i)));
+    first = dibs__name_table_use(table, name_of(0));
+    assert_ptr_equal(first, table->newest);
     first->all.acquired = 5;
-    assert_non_null(dibs__name_table_use(tally, "one more"));
-    assert_int_equal(tally->count, DIBS__NAME_TABLE_MAX);
-    assert_ptr_equal(dibs__name_table_find(tally, name_of(0)), first);
-    assert_null(dibs__name_table_find(tally, name_of(1)));
-    assert_non_null(dibs__name_table_find(tally, name_of(2)));
-    assert_string_equal(tally->oldest->name, name_of(2));
-    dibs__name_table_free(tally);
+    assert_non_null(dibs__name_table_use(table, "one more"));
+    assert_int_equal(table->count, DIBS__NAME_TABLE_MAX);
+    assert_ptr_equal(dibs__name_table_find(table, name_of(0)), first);
+    assert_null(dibs__name_table_find(table, name_of(1)));
+    assert_non_null(dibs__name_table_find(table, name_of(2)));
+    assert_string_equal(table->oldest->name, name_of(2));
+    dibs__name_table_free(table);
 }
 
 /* Against a plain list: the table never holds another set of names. */
 static void the_table_keeps_the_latest_names(void **state)
 {
-    dibs__name_table *tally = dibs__name_table_new();
+    dibs__name_table *table = dibs__name_table_new();
     unsigned used[3 * DIBS__NAME_TABLE_MAX] = {0};
     dibsx_prng prng = {.state = 3};
     unsigned now = 0, there = 0;
@@ -282,7 +282,7 @@ static void the_table_keeps_the_latest_names(void **state)
     for (int i = 0; i < 20000; i++) {
         unsigned pick = (unsigned)dibsx_prng_below(&prng, COUNT_OF(used));
 
-        assert_non_null(dibs__name_table_use(tally, name_of(pick)));
+        assert_non_null(dibs__name_table_use(table, name_of(pick)));
         used[pick] = ++now;
     }
     for (unsigned i = 0; i < COUNT_OF(used); i++) {
@@ -290,33 +290,33 @@ static void the_table_keeps_the_latest_names(void **state)
 
         for (unsigned k = 0; k < COUNT_OF(used); k++)
             later += used[k] > used[i];
-        if (dibs__name_table_find(tally, name_of(i))) {
+        if (dibs__name_table_find(table, name_of(i))) {
             assert_true(later < DIBS__NAME_TABLE_MAX);
             there++;
         }
     }
     assert_int_equal(there, DIBS__NAME_TABLE_MAX);
-    dibs__name_table_free(tally);
+    dibs__name_table_free(table);
 }
 
 static void without_memory_nothing_is_counted(void **state)
 {
-    dibs__name_table *tally = dibs__name_table_new();
-    dibs__histogram sp = {0};
+    dibs__name_table *table = dibs__name_table_new();
+    dibs__histogram hg = {0};
     dibs_spans spans;
 
     (void)state;
     dibsx_alloc_fail_at(1);
-    assert_null(dibs__name_table_use(tally, "x"));
+    assert_null(dibs__name_table_use(table, "x"));
     dibsx_alloc_fail_at(1);
-    dibs__histogram_add(&sp, 100);
+    dibs__histogram_add(&hg, 100);
     dibsx_alloc_fail_at(0);
-    assert_int_equal(tally->count, 0);
-    dibs__histogram_show(&sp, &spans);
+    assert_int_equal(table->count, 0);
+    dibs__histogram_show(&hg, &spans);
     assert_int_equal(spans.count, 1);
     assert_int_equal(spans.max_us, 100);
-    dibs__histogram_fini(&sp);
-    dibs__name_table_free(tally);
+    dibs__histogram_fini(&hg);
+    dibs__name_table_free(table);
     dibs__name_table_free(NULL);
 }
 

@@ -13,9 +13,9 @@ static void call_program(dibs_lock *lock, dibs__callback about)
 {
     dibs_client *cl = lock->cl;
 
-    if (lock->freed || !lock->to_be_told)
+    if (lock->freed || !lock->callback_due)
         return;
-    lock->to_be_told = false;
+    lock->callback_due = false;
     lock->refs++;
     lock->announcing = true;
     pthread_mutex_unlock(&cl->mutex);
@@ -35,17 +35,17 @@ static dibs_lock *find_marked_guest(const dibs_lock *lock)
 {
     dibs_lock *guest = lock->entry.guests;
 
-    while (guest && !guest->to_be_told)
+    while (guest && !guest->callback_due)
         guest = guest->entry.next_guest;
     return guest;
 }
 
 void dibs__callback_mark(dibs_lock *lock)
 {
-    lock->to_be_told = true;
+    lock->callback_due = true;
     for (dibs_lock *guest = lock->entry.guests; guest;
          guest = guest->entry.next_guest)
-        guest->to_be_told = true;
+        guest->callback_due = true;
 }
 
 void dibs__callback_run(dibs_lock *lock, dibs__callback about)

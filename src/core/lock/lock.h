@@ -93,12 +93,12 @@ struct dibs_lock {
 
     dibs__store *st; /* of the current lease: the client's, or its fallback */
     dibs__lease lease;
-    uint32_t acked;  /* replicas that had it when it was granted */
-    uint32_t refs;   /* the handle itself, and the renewer */
-    bool busy;       /* a call that talks to the store is under way */
-    bool freed;      /* the program is done with this handle */
-    bool to_be_told; /* a callback is due: on_lost or on_yield */
-    bool announcing; /* the keeper is calling back */
+    uint32_t acked;    /* replicas that had it when it was granted */
+    uint32_t refs;     /* the handle itself, and the renewer */
+    bool busy;         /* a call that talks to the store is under way */
+    bool freed;        /* the program is done with this handle */
+    bool callback_due; /* a callback is due: on_lost or on_yield */
+    bool announcing;   /* the keeper is calling back */
     pthread_cond_t cond;
     dibs_error why;               /* what went wrong in the current call */
     struct dibs_lock *next_owner; /* in the client's table of owners */

@@ -88,8 +88,8 @@ void dibs__keeper_listen(dibs_client *cl, dibs__store *st, dibsx_nsec deadline)
     bool is_new;
 
     pthread_mutex_lock(&cl->mutex);
-    is_new = rc != DIBS_OK && !kp->deaf;
-    kp->deaf = rc != DIBS_OK;
+    is_new = rc != DIBS_OK && !kp->bell_failed;
+    kp->bell_failed = rc != DIBS_OK;
     if (fd >= 0 && kp->bell_fds[i] != fd) {
         kp->bells[i] = st;
         kp->bell_fds[i] = fd;

@@ -117,7 +117,7 @@ void dibs__reentry_quit(dibs_lock *lock)
     *at = lock->entry.next_guest;
     lock->entry.via = NULL;
     lock->entry.depth = 0;
-    lock->to_be_told = false;
+    lock->callback_due = false;
 }
 
 void dibs__reentry_acquired(dibs_lock *lock)
@@ -150,7 +150,7 @@ void dibs__reentry_end(dibs_lock *lock)
 {
     delist_name(lock);
     lock->entry.depth = 0;
-    lock->to_be_told = false;
+    lock->callback_due = false;
     while (lock->entry.guests) {
         dibs_lock *guest = lock->entry.guests;
 

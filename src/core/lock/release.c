@@ -67,37 +67,38 @@ void dibs__lock_forget(dibs_lock *lock)
     (void)end_belief(lock, dibs__lease_valid(&lock->lease, dibsx_now()));
 }
 
-/* Ends belief. DIBS_OK: `part` is to be sent to the store, and has a reference
+/* Ends belief. DIBS_OK: `pending` is to be sent to the store, and has a reference
  * on the lock. */
 static dibs_status
-part_from(dibs_lock *lock, dibs__parting *part, dibs_error *err)
+begin_release(dibs_lock *lock, dibs__pending_release *pending, dibs_error *err)
 {
     dibsx_nsec now = dibsx_now();
     bool valid = dibs__lease_valid(&lock->lease, now);
     bool was_held = lock->lease.fence != 0;
 
-    *part = (dibs__parting){.st = lock->st};
-    memcpy(part->owner, lock->lease.owner, sizeof(part->owner));
-    part->leave = (dibs__leave){.name = dibs__fallback_name(lock, part->owner),
-                                .owner = part->owner,
-                                .alone = was_held && lock->lease.alone};
+    *pending = (dibs__pending_release){.st = lock->st};
+    memcpy(pending->owner, lock->lease.owner, sizeof(pending->owner));
+    pending->leave =
+        (dibs__leave){.name = dibs__fallback_name(lock, pending->owner),
+                      .owner = pending->owner,
+                      .alone = was_held && lock->lease.alone};
     if (valid)
-        part->leave.keep_ms = keep_ms(lock, now);
-    part->leave.unanswered = end_belief(lock, valid);
+        pending->leave.keep_ms = keep_ms(lock, now);
+    pending->leave.unanswered = end_belief(lock, valid);
     /* A lease that ran out here runs out in the store as well: a release is not
      * worth the wait for a store that may be away. */
     if (was_held && !valid)
         return dibsx_fail(err, DIBS_LOST, "the lease on %s had ended",
                           lock->name);
-    part->holder = lock;
+    pending->holder = lock;
     lock->refs++;
     return DIBS_OK;
 }
 
-dibs_status
-dibs__lock_send(dibs__parting *part, int64_t limit_ms, dibs_error *err)
+dibs_status dibs__release_send(dibs__pending_release *pending, int64_t limit_ms,
+                               dibs_error *err)
 {
-    dibs_client *cl = part->holder->cl;
+    dibs_client *cl = pending->holder->cl;
     dibsx_nsec now = dibsx_now();
     dibsx_nsec deadline = dibs__client_deadline(cl, now);
     dibs_status rc;
@@ -105,22 +106,22 @@ dibs__lock_send(dibs__parting *part, int64_t limit_ms, dibs_error *err)
     if (limit_ms > 0 && limit_ms < cl->timeout_ms)
         deadline = dibsx_after_ms(now, limit_ms);
     pthread_mutex_unlock(&cl->mutex);
-    rc = send_release(part->st, &part->leave, deadline, err);
-    dibs__log(cl, DIBS_LOG_TRACE, "released", "%s by %s: %s", part->leave.name,
-              part->owner, dibs_status_name(rc));
+    rc = send_release(pending->st, &pending->leave, deadline, err);
+    dibs__log(cl, DIBS_LOG_TRACE, "released", "%s by %s: %s",
+              pending->leave.name, pending->owner, dibs_status_name(rc));
     pthread_mutex_lock(&cl->mutex);
-    dibs__lock_unref(part->holder);
-    part->holder = NULL;
+    dibs__lock_unref(pending->holder);
+    pending->holder = NULL;
     return rc;
 }
 
 dibs_status
 dibs__lock_give_up(dibs_lock *lock, int64_t limit_ms, dibs_error *err)
 {
-    dibs__parting part;
-    dibs_status rc = part_from(lock, &part, err);
+    dibs__pending_release pending;
+    dibs_status rc = begin_release(lock, &pending, err);
 
-    return part.holder ? dibs__lock_send(&part, limit_ms, err) : rc;
+    return pending.holder ? dibs__release_send(&pending, limit_ms, err) : rc;
 }
 
 void dibs__lock_let_go(dibs_lock *lock)
@@ -136,19 +137,19 @@ void dibs__lock_let_go(dibs_lock *lock)
     pthread_mutex_lock(&cl->mutex);
 }
 
-dibs_status
-dibs__lock_part(dibs_lock *lock, dibs__parting *part, dibs_error *err)
+dibs_status dibs__release_begin(dibs_lock *lock, dibs__pending_release *pending,
+                                dibs_error *err)
 {
     dibs_lock *holder;
     bool last = dibs__reentry_leave(lock, &holder);
     dibsx_nsec now = dibsx_now();
     dibs_status rc = DIBS_OK;
 
-    part->holder = NULL;
+    pending->holder = NULL;
     if (!holder)
         return dibsx_fail(err, DIBS_LOST, "%s is not held", lock->name);
     if (last && !dibs__sticky_begin(holder, now))
-        rc = part_from(holder, part, err);
+        rc = begin_release(holder, pending, err);
     else if (!last && !dibs__lease_valid(&holder->lease, now))
         rc =
             dibsx_fail(err, DIBS_LOST, "the lease on %s had ended", lock->name);

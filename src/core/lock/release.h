@@ -1,7 +1,7 @@
 /* release.h - releases a lease: belief ends first, then the request is sent.
  *
- * Owns nothing but the parting. Runs on the thread that releases the lease, or on
- * a runner (async.h).
+ * Owns the release that is yet to be sent. Runs on the thread that releases the lease,
+ * or on a runner (async.h).
  *
  * Locks: cl->mutex for everything here. */
 /* SPDX-License-Identifier: MIT */
@@ -12,21 +12,21 @@
 #include <dibs/lock.h>
 
 /* A release that is yet to be sent; belief has ended. */
-typedef struct dibs__parting {
+typedef struct dibs__pending_release {
     dibs_lock
         *holder; /* had the lease; with a reference. NULL: nothing to send */
     dibs__store *st;
     dibs__leave leave; /* its texts are here, and in the holder */
     char owner[DIBS_OWNER_SIZE];
-} dibs__parting;
+} dibs__pending_release;
 
-/* The two halves of a release. Part ends belief. With part->holder set, send is
+/* The two halves of a release. Begin ends belief. With pending->holder set, send is
  * yet to pass the release to the store: it lets the mutex go for the step and
  * drops the reference. Within limit_ms (0: the client's timeout). */
-dibs_status
-dibs__lock_part(dibs_lock *lock, dibs__parting *part, dibs_error *err);
-dibs_status
-dibs__lock_send(dibs__parting *part, int64_t limit_ms, dibs_error *err);
+dibs_status dibs__release_begin(dibs_lock *lock, dibs__pending_release *pending,
+                                dibs_error *err);
+dibs_status dibs__release_send(dibs__pending_release *pending, int64_t limit_ms,
+                               dibs_error *err);
 
 /* Ends belief and sends the release, within limit_ms (0: the client's timeout);
  * the mutex is let go for the step. Answers as dibs_lock_release(). */

@@ -186,9 +186,9 @@ dibs__lease_todo dibs__lease_due(dibs__lease *ls, dibsx_nsec now)
     if (is_believed(ls) && now >= ls->valid_until)
         ls->state = DIBS__LEASE_LOST;
     dibs__lease_check(ls);
-    if (ls->state == DIBS__LEASE_LOST && !ls->told) {
-        ls->told = true;
-        return DIBS__LEASE_TELL_LOST;
+    if (ls->state == DIBS__LEASE_LOST && !ls->announced) {
+        ls->announced = true;
+        return DIBS__LEASE_ANNOUNCE;
     }
     if (may_renew(ls) && now >= ls->renew_at)
         return DIBS__LEASE_RENEW;
@@ -198,7 +198,7 @@ dibs__lease_todo dibs__lease_due(dibs__lease *ls, dibsx_nsec now)
 dibsx_nsec dibs__lease_next(const dibs__lease *ls)
 {
     if (ls->state == DIBS__LEASE_LOST)
-        return ls->told ? DIBSX_NEVER : 0;
+        return ls->announced ? DIBSX_NEVER : 0;
     if (!is_believed(ls))
         return DIBSX_NEVER;
     if (may_renew(ls) && ls->renew_at < ls->valid_until)
@@ -305,7 +305,7 @@ bool dibs__lease_leave(dibs__lease *ls)
 
     ls->state = DIBS__LEASE_FREE;
     ls->fence = 0;
-    ls->told = false;
+    ls->announced = false;
     dibs__lease_check(ls);
     return unanswered;
 }
@@ -316,7 +316,7 @@ void dibs__lease_check(const dibs__lease *ls)
 
     assert((ls->fence != 0) == has_fence); /* (1) */
     assert(!is_believed(ls) || ls->held_at > 0);
-    assert(ls->state == DIBS__LEASE_LOST || !ls->told); /* (5) */
+    assert(ls->state == DIBS__LEASE_LOST || !ls->announced); /* (5) */
     assert(ls->state != DIBS__LEASE_QUEUED || ls->asked_at <= ls->sent_at);
     (void)has_fence;
 }

@@ -58,7 +58,7 @@ typedef struct dibs__lease {
     bool confirm;           /* a notice is only a reason to ask */
     bool asking;            /* an ask is in flight */
     bool unanswered;        /* a request of this owner had no answer */
-    bool told;              /* the loss has been announced */
+    bool announced;         /* the loss has been announced */
     bool alone;             /* granted without a wait: perhaps no other waits */
     bool converting;        /* a conversion is under way: no renewal */
     uint32_t in_flight;     /* renewals sent and not yet answered */
@@ -110,8 +110,8 @@ void dibs__lease_adopted(dibs__lease *ls, const char *owner, uint64_t fence,
 
 typedef enum dibs__lease_todo {
     DIBS__LEASE_NOTHING,
-    DIBS__LEASE_RENEW,    /* call renewing, send it, call renewed */
-    DIBS__LEASE_TELL_LOST /* announce it; answered once per loss */
+    DIBS__LEASE_RENEW,   /* call renewing, send it, call renewed */
+    DIBS__LEASE_ANNOUNCE /* announce it; answered once per loss */
 } dibs__lease_todo;
 
 /* The action that is due now, and when to look again (DIBSX_NEVER: never). */

@@ -23,18 +23,18 @@ typedef struct gathering {
 } gathering;
 
 /* Texts of a party that its entry does not have. */
-typedef struct backdrop {
+typedef struct party_texts {
     dibs__who who;
     char agent[DIBS__WHO_MAX];
-} backdrop;
+} party_texts;
 
 static void
-fill_party(const dibs__entry *entry, backdrop *bd, dibs__wait_party *out)
+fill_party(const dibs__entry *entry, party_texts *texts, dibs__wait_party *out)
 {
-    dibs__who_read(entry->who, &bd->who);
-    dibs__who_agent(&bd->who, bd->agent);
-    *out = (dibs__wait_party){.agent = bd->agent,
-                              .label = bd->who.label,
+    dibs__who_read(entry->who, &texts->who);
+    dibs__who_agent(&texts->who, texts->agent);
+    *out = (dibs__wait_party){.agent = texts->agent,
+                              .label = texts->who.label,
                               .owner = entry->owner,
                               .mode = entry->mode,
                               .permits = entry->permits,
@@ -49,13 +49,13 @@ static bool add_name(gathering *gt, const char *name,
 {
     dibs__wait_name nm = {.name = dibs__name_short(gt->cl, name)};
     dibs__wait_party *parties = dibsx_zalloc_n(count, sizeof(*parties));
-    backdrop *drops = dibsx_zalloc_n(count, sizeof(*drops));
-    bool good = parties && drops;
+    party_texts *texts = dibsx_zalloc_n(count, sizeof(*texts));
+    bool good = parties && texts;
 
     for (size_t i = 0; i < count && good; i++) {
         if (entries[i].left)
             continue;
-        fill_party(&entries[i], &drops[i],
+        fill_party(&entries[i], &texts[i],
                    &parties[nm.holder_count + nm.waiter_count]);
         nm.capacity = entries[i].capacity;
         if (entries[i].holder)
@@ -68,7 +68,7 @@ static bool add_name(gathering *gt, const char *name,
         nm.waiters = parties + nm.holder_count;
         good = dibs__wait_graph_add(gt->graph, &nm, gt->before);
     }
-    dibsx_free(drops);
+    dibsx_free(texts);
     dibsx_free(parties);
     return good;
 }

@@ -34,17 +34,17 @@ static const char *mode_name(dibs__mode mode)
 }
 
 /* Texts of a party that its entry does not have. */
-typedef struct backdrop {
+typedef struct party_texts {
     dibs__who who;
     char hint[DIBS__HINT_MAX];
-} backdrop;
+} party_texts;
 
 static void show_party(const dibs_client *cl, const dibs__entry *entry,
-                       backdrop *bd, dibs_party *out)
+                       party_texts *texts, dibs_party *out)
 {
-    const dibs__who *who = &bd->who;
+    const dibs__who *who = &texts->who;
 
-    dibs__who_read(entry->who, &bd->who);
+    dibs__who_read(entry->who, &texts->who);
     *out = (dibs_party){
         .owner = entry->owner,
         .host = who->host,
@@ -62,8 +62,8 @@ static void show_party(const dibs_client *cl, const dibs__entry *entry,
         .identity = who->identity,
         .meta = who->meta,
     };
-    if (dibs__stale_hint(cl, entry, who, bd->hint))
-        out->stale = bd->hint;
+    if (dibs__stale_hint(cl, entry, who, texts->hint))
+        out->stale = texts->hint;
 }
 
 /* Holders come first in the entries, so one array of parties serves both. */
@@ -73,15 +73,15 @@ show_name(const char *name, const dibs__entry *entries, size_t count, void *arg)
     viewer *vw = arg;
     dibs_lease_info info = {.name = dibs__name_short(vw->cl, name)};
     dibs_party *parties = dibsx_zalloc_n(count, sizeof(*parties));
-    backdrop *drops = dibsx_zalloc_n(count, sizeof(*drops));
+    party_texts *texts = dibsx_zalloc_n(count, sizeof(*texts));
     bool more = false;
 
-    if (!parties || !drops) {
+    if (!parties || !texts) {
         vw->short_of_memory = true;
         goto out;
     }
     for (size_t i = 0; i < count; i++) {
-        show_party(vw->cl, &entries[i], &drops[i], &parties[i]);
+        show_party(vw->cl, &entries[i], &texts[i], &parties[i]);
         if (entries[i].holder)
             info.holder_count++;
         if (entries[i].mode == DIBS__PERMITS)
@@ -92,7 +92,7 @@ show_name(const char *name, const dibs__entry *entries, size_t count, void *arg)
     info.waiter_count = count - info.holder_count;
     more = vw->each(&info, vw->arg);
 out:
-    dibsx_free(drops);
+    dibsx_free(texts);
     dibsx_free(parties);
     return more;
 }
@@ -190,19 +190,19 @@ static void look_up(dibs_client *cl, const char *full, victims *vs)
 static void write_down(dibs_client *cl, const char *name, const char *reason,
                        const victims *vs)
 {
-    dibs__deed deed = {.action = "break",
-                       .name = name,
-                       .reason = reason,
-                       .holder = "",
-                       .fence = vs->fence};
+    dibs__trail_item item = {.action = "break",
+                             .name = name,
+                             .reason = reason,
+                             .holder = "",
+                             .fence = vs->fence};
 
     for (size_t i = 0; i < vs->count; i++) {
-        deed.holder = vs->list[i].who;
-        deed.fence = vs->list[i].fence;
-        dibs__trail_add(cl, &deed);
+        item.holder = vs->list[i].who;
+        item.fence = vs->list[i].fence;
+        dibs__trail_add(cl, &item);
     }
     if (vs->count == 0)
-        dibs__trail_add(cl, &deed);
+        dibs__trail_add(cl, &item);
 }
 
 /* The error of a break or a yield that found no such holder. */

@@ -24,15 +24,15 @@ bool dibs__stale_hint(const dibs_client *cl, const dibs__entry *entry,
 
 /* One lease that was ended by force. Texts are as the caller has them; the name
  * is without the client's prefix. */
-typedef struct dibs__deed {
+typedef struct dibs__trail_item {
     const char *action;
     const char *name;
     const char *reason; /* may be NULL */
     const char *holder; /* its line in the store; "" when it is not known */
     uint64_t fence;
-} dibs__deed;
+} dibs__trail_item;
 
 /* Writes it to the trail. A failure is logged only, as the lease has ended. */
-void dibs__trail_add(dibs_client *cl, const dibs__deed *deed);
+void dibs__trail_add(dibs_client *cl, const dibs__trail_item *item);
 
 #endif

@@ -99,11 +99,12 @@ end_lease(dibs_client *cl, const gone *gn, const char *reason, uint32_t *broken,
     *broken += ended;
     dibs__log(cl, DIBS_LOG_WARN, "broken", "%s: ended by force: %s", gn->name,
               gn->hint);
-    dibs__trail_add(cl, &(dibs__deed){.action = "break-stale",
-                                      .name = dibs__name_short(cl, gn->name),
-                                      .reason = reason ? reason : gn->hint,
-                                      .holder = gn->who,
-                                      .fence = gn->fence});
+    dibs__trail_add(cl,
+                    &(dibs__trail_item){.action = "break-stale",
+                                        .name = dibs__name_short(cl, gn->name),
+                                        .reason = reason ? reason : gn->hint,
+                                        .holder = gn->who,
+                                        .fence = gn->fence});
     return DIBS_OK;
 }
 

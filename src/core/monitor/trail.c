@@ -85,7 +85,7 @@ static void put_holder(dibsx_buf *out, const char *text)
     put_line(out, "holder", shown, DIBS__WHO_MAX);
 }
 
-void dibs__trail_add(dibs_client *cl, const dibs__deed *deed)
+void dibs__trail_add(dibs_client *cl, const dibs__trail_item *item)
 {
     char topic[DIBS_NAME_MAX + 1];
     dibs_error err = {0};
@@ -95,12 +95,12 @@ void dibs__trail_add(dibs_client *cl, const dibs__deed *deed)
 
     dibsx_buf_init(&text, TEXT_MAX);
     dibsx_buf_puts(&text, HEAD);
-    put_line(&text, "action", deed->action, 32);
-    put_line(&text, "name", deed->name, DIBS_NAME_MAX + 1);
+    put_line(&text, "action", item->action, 32);
+    put_line(&text, "name", item->name, DIBS_NAME_MAX + 1);
     put_self(cl, &text);
-    put_line(&text, "reason", deed->reason ? deed->reason : "", REASON_MAX);
-    put_holder(&text, deed->holder);
-    dibsx_buf_printf(&text, "fence %" PRIu64 "\n", deed->fence);
+    put_line(&text, "reason", item->reason ? item->reason : "", REASON_MAX);
+    put_holder(&text, item->holder);
+    dibsx_buf_printf(&text, "fence %" PRIu64 "\n", item->fence);
     if (rc == DIBS_OK && !dibsx_buf_ok(&text))
         rc = dibsx_nomem(&err, "an entry of the trail");
     if (rc == DIBS_OK)
@@ -109,7 +109,7 @@ void dibs__trail_add(dibs_client *cl, const dibs__deed *deed)
                                       &position, &err);
     if (rc != DIBS_OK)
         dibs__log(cl, DIBS_LOG_WARN, "trail",
-                  "the end of %s by force was not written down: %s", deed->name,
+                  "the end of %s by force was not written down: %s", item->name,
                   err.message);
     dibsx_buf_fini(&text);
 }

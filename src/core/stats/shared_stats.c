@@ -30,10 +30,10 @@ enum { PAUSE_MS = 5000 };
 enum { STALE_TRIES = 8 };
 
 /* The fresh counts of one name, on their way to the store. */
-typedef struct parcel {
+typedef struct fresh_counts {
     char name[DIBS_NAME_MAX + 1];
     dibs__counts counts;
-} parcel;
+} fresh_counts;
 
 struct dibs__shared_stats {
     dibs__attached attached; /* first, so that one is the other */
@@ -57,37 +57,37 @@ static size_t count_fresh(const dibs__name_table *table)
 
 /* Removes the fresh counts from the table. NULL: there are none, or memory is
  * short, in which case they stay in the table. Locks: cl->mutex. */
-static parcel *take_fresh(dibs_client *cl, size_t *count)
+static fresh_counts *take_fresh(dibs_client *cl, size_t *count)
 {
     size_t room = cl->name_table ? count_fresh(cl->name_table) : 0;
-    parcel *parcels = room > 0 ? dibsx_zalloc_n(room, sizeof(*parcels)) : NULL;
+    fresh_counts *list = room > 0 ? dibsx_zalloc_n(room, sizeof(*list)) : NULL;
 
     *count = 0;
-    if (!parcels)
+    if (!list)
         return NULL;
     for (dibs__name_row *at = cl->name_table->newest; at; at = at->older) {
-        parcel *pc = &parcels[*count];
+        fresh_counts *fc = &list[*count];
 
         if (dibs__counts_empty(&at->fresh))
             continue;
-        snprintf(pc->name, sizeof(pc->name), "%s", at->name);
-        pc->counts = at->fresh;
+        snprintf(fc->name, sizeof(fc->name), "%s", at->name);
+        fc->counts = at->fresh;
         at->fresh = (dibs__counts){0};
         ++*count;
     }
-    return parcels;
+    return list;
 }
 
 /* Puts counts that the store did not accept back for the next round. If the
  * name has left the table, they are dropped. */
-static void put_back(dibs_client *cl, const parcel *pc)
+static void put_back(dibs_client *cl, const fresh_counts *fc)
 {
     dibs__name_row *name;
 
     pthread_mutex_lock(&cl->mutex);
-    name = dibs__name_table_find(cl->name_table, pc->name);
+    name = dibs__name_table_find(cl->name_table, fc->name);
     if (name) {
-        dibs__counts_merge(&name->fresh, &pc->counts);
+        dibs__counts_merge(&name->fresh, &fc->counts);
         dibs__shared_stats_note(cl);
     }
     pthread_mutex_unlock(&cl->mutex);
@@ -149,10 +149,10 @@ add_once(dibs_client *cl, const char *key, const dibs__counts *counts,
     return rc;
 }
 
-static dibs_status share_one(dibs_client *cl, const parcel *pc,
+static dibs_status share_one(dibs_client *cl, const fresh_counts *fc,
                              dibsx_nsec deadline, dibs_error *err)
 {
-    const char *name = dibs__name_short(cl, pc->name);
+    const char *name = dibs__name_short(cl, fc->name);
     char key[DIBS_NAME_MAX + 1];
     int len = snprintf(key, sizeof(key), "%s" DIBS__SHARED_STATS_KEY "%s",
                        cl->prefix, name);
@@ -161,7 +161,7 @@ static dibs_status share_one(dibs_client *cl, const parcel *pc,
     if (len < 0 || (size_t)len >= sizeof(key))
         return DIBS_OK;
     for (int i = 0; i < STALE_TRIES && rc == DIBS_STALE; i++)
-        rc = add_once(cl, key, &pc->counts, deadline, err);
+        rc = add_once(cl, key, &fc->counts, deadline, err);
     return rc;
 }
 
@@ -183,7 +183,7 @@ static bool is_hopeless(dibs_status rc)
 static void share_all(dibs_client *cl, dibsx_nsec deadline)
 {
     size_t count;
-    parcel *parcels = take_fresh(cl, &count);
+    fresh_counts *list = take_fresh(cl, &count);
     bool given_up = false;
 
     pthread_mutex_unlock(&cl->mutex);
@@ -192,18 +192,18 @@ static void share_all(dibs_client *cl, dibsx_nsec deadline)
         dibs_error err = {0};
 
         if (!given_up && dibsx_now() < deadline) {
-            rc = share_one(cl, &parcels[i], deadline, &err);
+            rc = share_one(cl, &list[i], deadline, &err);
             given_up = is_hopeless(rc);
             if (rc != DIBS_OK)
                 dibs__log(cl, DIBS_LOG_DEBUG, "share",
                           "the statistics of %s were not shared: %s",
-                          parcels[i].name, err.message);
+                          list[i].name, err.message);
         }
         if (worth_keeping(rc))
-            put_back(cl, &parcels[i]);
-        dibs__counts_fini(&parcels[i].counts);
+            put_back(cl, &list[i]);
+        dibs__counts_fini(&list[i].counts);
     }
-    dibsx_free(parcels);
+    dibsx_free(list);
     pthread_mutex_lock(&cl->mutex);
 }
 

@@ -96,7 +96,7 @@ static void look_at_lease(dibs_client *cl, dibs__timer *timer, dibsx_nsec now)
     if (todo == DIBS__LEASE_RENEW)
         dibs__renewer_add(cl, lock);
     dibs__keeper_watch(cl, lock);
-    if (todo == DIBS__LEASE_TELL_LOST)
+    if (todo == DIBS__LEASE_ANNOUNCE)
         note_loss(cl, lock);
 }
 
