@@ -51,7 +51,7 @@ static part make_part(const char *address)
 static void
 send(dibs_client *cl, const char *owner, dibs__notice_kind kind, uint64_t fence)
 {
-    dibs__notice notice = {.news = kind, .fence = fence};
+    dibs__notice notice = {.kind = kind, .fence = fence};
 
     snprintf(notice.owner, sizeof(notice.owner), "%s", owner);
     dibs__notices_dispatch(cl, &notice);

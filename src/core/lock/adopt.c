@@ -14,8 +14,7 @@
 #include <string.h>
 
 /* The answer to a renewal does not say whether the lease is a reader's or a
- * writer's. Locks:
- * cl->mutex. */
+ * writer's. Locks: cl->mutex. */
 static void doubt_mode(dibs_lock *lock)
 {
     lock->doubt = DIBS__ADOPTED;

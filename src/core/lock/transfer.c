@@ -27,13 +27,14 @@ transfer(dibs_lock *lock, char token[DIBS_TOKEN_SIZE], dibs_error *err)
     /* What was adopted goes on as what the handle is for, if it can. */
     dibs_lock_mode mode =
         lock->doubt == DIBS__ADOPTED ? lock->opts.mode : lock->mode;
-    dibs__conversion turn = {.name = lock->name,
-                             .owner = owner,
-                             .to_owner = heir,
-                             .fence = lock->lease.fence,
-                             .mode = (dibs__mode)mode,
-                             .ttl_ms = dibs__lease_renew_ms(&lock->lease, now),
-                             .replicas = lock->replicas};
+    dibs__conversion conversion = {.name = lock->name,
+                                   .owner = owner,
+                                   .to_owner = heir,
+                                   .fence = lock->lease.fence,
+                                   .mode = (dibs__mode)mode,
+                                   .ttl_ms =
+                                       dibs__lease_renew_ms(&lock->lease, now),
+                                   .replicas = lock->replicas};
     dibs__answer ans = {0};
     dibs_status rc = dibs__owner_new(lock->cl, heir, err);
 
@@ -41,8 +42,8 @@ transfer(dibs_lock *lock, char token[DIBS_TOKEN_SIZE], dibs_error *err)
         return rc;
     memcpy(owner, lock->lease.owner, sizeof(owner));
     dibs__lock_forget(lock);
-    rc = dibs__convert_send(lock, &turn, dibs__client_deadline(lock->cl, now),
-                            &ans, err);
+    rc = dibs__convert_send(lock, &conversion,
+                            dibs__client_deadline(lock->cl, now), &ans, err);
     if (rc == DIBS_OK)
         snprintf(token, DIBS_TOKEN_SIZE, "%s.%" PRIu64 ".%c", heir, ans.fence,
                  mode_letters[mode]);
@@ -138,14 +139,14 @@ static dibs_status accept_lease(dibs_lock *lock, const char *owner,
 {
     char heir[DIBS_OWNER_SIZE];
     dibsx_nsec sent_at = dibsx_now();
-    dibs__conversion turn = {.name = lock->name,
-                             .owner = owner,
-                             .to_owner = heir,
-                             .fence = fence,
-                             .mode = (dibs__mode)lock->opts.mode,
-                             .ttl_ms =
-                                 lock->opts.ttl_ms + lock->opts.lock_delay_ms,
-                             .replicas = lock->replicas};
+    dibs__conversion conversion = {.name = lock->name,
+                                   .owner = owner,
+                                   .to_owner = heir,
+                                   .fence = fence,
+                                   .mode = (dibs__mode)lock->opts.mode,
+                                   .ttl_ms = lock->opts.ttl_ms +
+                                             lock->opts.lock_delay_ms,
+                                   .replicas = lock->replicas};
     dibs__answer ans = {0};
     dibs__adopted got;
     dibs_status rc = dibs__adopt_prepare(lock, err);
@@ -153,14 +154,14 @@ static dibs_status accept_lease(dibs_lock *lock, const char *owner,
     if (rc == DIBS_OK)
         rc = dibs__owner_new(lock->cl, heir, err);
     if (rc == DIBS_OK)
-        rc = dibs__convert_send(lock, &turn,
+        rc = dibs__convert_send(lock, &conversion,
                                 dibs__client_deadline(lock->cl, sent_at), &ans,
                                 err);
     if (rc != DIBS_OK)
         return rc;
     got = (dibs__adopted){heir, ans.fence, sent_at, ans.left_ms};
     if (dibs__opts_hear(&lock->opts))
-        rc = name_doorbell(lock, &got, turn.ttl_ms, err);
+        rc = name_doorbell(lock, &got, conversion.ttl_ms, err);
     if (rc == DIBS_OK)
         dibs__adopt_hold(lock, &got, true);
     return rc;
