@@ -1,5 +1,7 @@
 /* pipeline.c - one connection shared as a pipeline, driven by its callers.
  *
+ * pipeline_send.c and pipeline_receive.c have the two directions.
+ *
  * Owns the connection, the pending commands (each lives on the stack of the
  * thread that waits for it) and the moment of the next attempt to connect.
  *
@@ -10,7 +12,7 @@
  *                                   its batch had no answer for it
  *
  *  1. While a command is queued or in flight, there is one leader: a thread in
- *     lead_until_done(), or one that was posted LEAD and is about to enter it.
+ *     lead_until_done(), or one that was posted the role and is about to enter.
  *  2. Only the leader receives, connects, closes and ends commands of others.
  *  3. Commands in flight are in the order of their bytes, and so of replies.
  *  4. `writing`: one thread is giving `out` to the kernel, outside the mutex. The
@@ -32,67 +34,20 @@
 /* SPDX-License-Identifier: MIT */
 #include "store/redis/pipe/pipeline.h"
 #include "base/alloc.h"
-#include "base/buf.h"
 #include "base/fail.h"
-#include "base/park.h"
-#include "store/redis/pipe/connect.h"
-#include "store/redis/pipe/pending.h"
-#include "store/redis/wire/backoff.h"
-#include "store/redis/wire/conn.h"
-#include "store/redis/wire/error.h"
+#include "base/rand.h"
+#include "store/redis/pipe/pipeline_parts.h"
 #include <assert.h>
 #include <poll.h>
-#include <pthread.h>
-#include <string.h>
 
 enum {
     COMMAND_ON_STACK = 1024,
-    COMMAND_MAX = 64 << 20, /* bytes */
-    CHUNK_BYTES =
-        64 << 10, /* bytes given to the kernel at once, or one command */
-    OUT_KEPT = 256 << 10, /* a larger buffer is freed after use */
-    REPLIES_MAX = 64,     /* replies handed out at once */
-    ROOM_MS = 20, /* a follower waits for room, and looks whether it leads */
-    FEW_IN_FLIGHT = 4,
-    MANY_QUEUED = 16
+    COMMAND_MAX = 64 << 20 /* bytes */
 };
 
 /* An idle connection is checked after this long, before it is used again:
  * servers and middle boxes close them. */
 #define IDLE_LOOK (100 * DIBSX_MS)
-
-enum { DONE = 1, LEAD = 2 }; /* posts */
-
-struct dibs__pipeline {
-    dibs__connect connect; /* the leader's */
-
-    pthread_mutex_t mutex;
-    pthread_cond_t written; /* `writing` has ended on a broken connection */
-    bool led;
-    bool writing;
-    bool broken;
-    bool demoted; /* the server has shown that it is a replica */
-    dibs__conn *cn;
-    dibsx_fifo queue;
-    dibsx_fifo flight;
-    bool text_due;      /* the server lacks the script of the batch */
-    uint64_t out_total; /* bytes that were put into `out` on this connection */
-    uint64_t given;
-    dibsx_nsec used_at;
-    dibs_error why;     /* the reason why it broke, or could not be made */
-    dibs_status away;   /* the status until the next attempt is due */
-    dibsx_nsec lost_at; /* since when there is no connection; 0: there is one */
-    dibs__backoff backoff;
-
-    /* For the thread that is `writing`; when none is, for the holder of the
-     * mutex. */
-    dibsx_buf out;
-    size_t out_at; /* bytes before it are given */
-
-    /* The leader's. */
-    dibsx_park *asleep[REPLIES_MAX * DIBS__BATCH_MAX];
-    size_t asleep_count;
-};
 
 dibs_status dibs__pipeline_new(const dibs__redis_conf *conf,
                                dibs__pipeline **out, dibs_error *err)
@@ -106,7 +61,7 @@ dibs_status dibs__pipeline_new(const dibs__redis_conf *conf,
     pl->connect.conf = conf;
     pthread_mutex_init(&pl->mutex, NULL);
     pthread_cond_init(&pl->written, NULL);
-    dibsx_buf_init(&pl->out, COMMAND_MAX + CHUNK_BYTES);
+    dibsx_buf_init(&pl->out, COMMAND_MAX + DIBS__PIPELINE_CHUNK);
     if (!dibsx_random(&seed, sizeof(seed)))
         seed = (uint64_t)dibsx_now() ^ (uint64_t)(uintptr_t)pl;
     dibs__backoff_init(&pl->backoff, seed);
@@ -133,39 +88,13 @@ void dibs__pipeline_free(dibs__pipeline *pl)
     dibsx_free(pl);
 }
 
-static bool is_done(dibs__pending *pd)
-{
-    return dibsx_park_look(&pd->park) == DONE;
-}
-
-/* Ends a command with a status and the reason in `why`. Its memory may be gone
- * as soon as it was posted to. Locks: pl->mutex. */
-static void
-fail_pending(dibs__pending *pd, dibs_status rc, const dibs_error *why)
-{
-    pd->rc = dibsx_fail_at(pd->err, pd->unsure ? DIBS_UNKNOWN : rc, why->origin,
-                           "%s", why->message);
-    if (dibsx_park_post(&pd->park, DONE))
-        dibsx_park_wake(&pd->park);
-}
-
-/* Locks: pl->mutex. */
-static void break_off(dibs__pipeline *pl, const dibs_error *why)
-{
-    if (pl->broken || !pl->cn)
-        return;
-    pl->broken = true;
-    pl->why = *why;
-    dibs__conn_sever(pl->cn);
-}
-
 static void leave_primary(dibs__pipeline *pl)
 {
     const dibs_error why = {
         .message = "the connection was given up, as another server has become "
                    "the primary"};
 
-    break_off(pl, &why);
+    dibs__pipeline_break_off(pl, &why);
 }
 
 void dibs__pipeline_drop(dibs__pipeline *pl)
@@ -182,7 +111,7 @@ void dibs__pipeline_distrust(dibs__pipeline *pl)
                                        "server answered what it cannot"};
 
     pthread_mutex_lock(&pl->mutex);
-    break_off(pl, &why);
+    dibs__pipeline_break_off(pl, &why);
     pthread_mutex_unlock(&pl->mutex);
 }
 
@@ -209,151 +138,10 @@ static void expire_pending(dibs__pipeline *pl, dibs__pending *pd)
         (void)dibsx_fail(&why, rc,
                          "the connection was given up, as another command on "
                          "it was not answered in time");
-        break_off(pl, &why);
+        dibs__pipeline_break_off(pl, &why);
         (void)dibsx_fail(&why, rc, "the server did not answer in time");
     }
-    fail_pending(pd, rc, &why);
-}
-
-/* Appends one command, or that of a batch, to `out`; false when memory was
- * short. Locks: pl->mutex. */
-static bool append_command(dibs__pipeline *pl, const dibsx_fifo *members)
-{
-    const dibs__pending *first = dibs__pending_first(members);
-    size_t before = pl->out.len;
-
-    if (members->count == 1) {
-        dibsx_buf_add(&pl->out, first->bytes, first->len);
-    } else {
-        const dibs__member *all[DIBS__BATCH_MAX];
-        int count = 0;
-
-        for (const dibs__pending *pd = first; pd; pd = dibs__pending_next(pd))
-            all[count++] = &pd->member;
-        dibs__batch_put(all, count, pl->text_due, &pl->out);
-        pl->text_due = false;
-    }
-    if (dibsx_buf_ok(&pl->out))
-        return true;
-    pl->out.failed = false;
-    pl->out.len = before;
-    return false;
-}
-
-/* Moves commands that are in `out` to flight. Locks: pl->mutex. */
-static void move_to_flight(dibs__pipeline *pl, dibsx_fifo *members)
-{
-    dibs__pending_first(members)->batch_count = (int)members->count;
-    while (members->first) {
-        dibs__pending *pd = dibs__pending_pop(members);
-
-        pd->start = pl->out_total;
-        dibsx_fifo_push(&pl->flight, &pd->queued);
-    }
-}
-
-/* Puts queued commands into `out`, which is empty. If memory is too short for a
- * command, only the leader ends it, as its thread may have become the next
- * leader. Locks: pl->mutex. */
-static void fill_out(dibs__pipeline *pl, bool leads)
-{
-    dibsx_buf_reset(&pl->out);
-    pl->out_at = 0;
-    while (pl->queue.first && pl->out.len < CHUNK_BYTES) {
-        size_t before = pl->out.len;
-        dibsx_fifo members = {0};
-
-        dibs__pending_gather(&pl->queue, pl->connect.conf->unbatched, &members);
-        if (!append_command(pl, &members)) {
-            dibsx_fifo_prepend(&pl->queue, &members);
-            if (before == 0 && leads) {
-                const dibs_error why = {.message = "a command"};
-
-                fail_pending(dibs__pending_pop(&pl->queue), DIBS_NOMEM, &why);
-            }
-            break;
-        }
-        move_to_flight(pl, &members);
-        pl->out_total += pl->out.len - before;
-    }
-}
-
-/* All of `out` is given: frees a large buffer. */
-static void release_out(dibs__pipeline *pl)
-{
-    size_t max = pl->out.max;
-
-    if (pl->out.room <= OUT_KEPT)
-        return;
-    dibsx_buf_fini(&pl->out);
-    dibsx_buf_init(&pl->out, max);
-    pl->out_at = 0;
-}
-
-/* Gives a part of `out` to the kernel: the number of bytes, 0 when there was no
- * room, or -1. Waits for room for wait_ms. Locks: pl->mutex, which it drops. */
-static ssize_t write_some(dibs__pipeline *pl, int64_t wait_ms)
-{
-    dibs__conn *cn = pl->cn;
-    dibs_error why = {0};
-    ssize_t sent;
-
-    pl->writing = true;
-    pthread_mutex_unlock(&pl->mutex);
-    sent = dibs__conn_send(cn, pl->out.data + pl->out_at,
-                           pl->out.len - pl->out_at, &why);
-    if (sent == 0 && wait_ms > 0)
-        dibs__conn_await_room(cn, dibsx_after_ms(dibsx_now(), wait_ms));
-    pthread_mutex_lock(&pl->mutex);
-    pl->writing = false;
-    pl->given = dibs__conn_given(cn);
-    if (sent < 0)
-        break_off(pl, &why);
-    if (pl->broken)
-        pthread_cond_signal(&pl->written);
-    return sent;
-}
-
-static bool has_unsent(const dibs__pipeline *pl)
-{
-    return pl->out_at < pl->out.len;
-}
-
-/* Whether a follower sends. If not, the leader does after its next receive:
- * enough is in flight. Locks: pl->mutex. */
-static bool is_worth_sending(const dibs__pipeline *pl)
-{
-    return pl->flight.count < FEW_IN_FLIGHT || pl->queue.count >= MANY_QUEUED;
-}
-
-/* Whether a follower still waits for room: until its deadline, or until it must
- * lead, and so receive. */
-static bool is_patient(dibs__pending *pd)
-{
-    return dibsx_park_look(&pd->park) != LEAD && dibsx_now() < pd->deadline;
-}
-
-/* Sends queued commands, if no other thread does. A follower, whose command is
- * `pd`, waits for room; the leader (NULL) must not, as it has to receive.
- * Locks: pl->mutex. */
-static void flush_out(dibs__pipeline *pl, dibs__pending *pd)
-{
-    while (pl->cn && !pl->broken && !pl->writing) {
-        ssize_t sent;
-
-        if (!has_unsent(pl) && (!pd || is_worth_sending(pl)))
-            fill_out(pl, !pd);
-        if (!has_unsent(pl))
-            break;
-        sent = write_some(pl, pd ? ROOM_MS : 0);
-        if (sent < 0)
-            break;
-        pl->out_at += (size_t)sent;
-        if (!has_unsent(pl))
-            release_out(pl);
-        else if (sent == 0 && !(pd && is_patient(pd)))
-            break;
-    }
+    dibs__pipeline_fail_pending(pd, rc, &why);
 }
 
 /* Closes the connection. Commands of which nothing was sent are queued again
@@ -372,7 +160,7 @@ static void drop_connection(dibs__pipeline *pl)
         dibs__pending *pd = dibs__pending_pop(&pl->flight);
 
         if (was_given(pl, pd))
-            fail_pending(pd, DIBS_UNKNOWN, &pl->why);
+            dibs__pipeline_fail_pending(pd, DIBS_UNKNOWN, &pl->why);
         else
             dibsx_fifo_push(&unsent, &pd->queued);
     }
@@ -384,185 +172,12 @@ static void drop_connection(dibs__pipeline *pl)
     dibs__backoff_failed(&pl->backoff, dibsx_now());
 }
 
-/* Wakes the threads whose replies were handed out. Locks: none. */
-static void wake_all(dibs__pipeline *pl)
-{
-    for (size_t i = 0; i < pl->asleep_count; i++)
-        dibsx_park_wake(pl->asleep[i]);
-    pl->asleep_count = 0;
-}
-
-/* Ends a command with its last reply; a sleeping thread is woken later. Locks:
- * pl->mutex. */
-static void
-answer_pending(dibs__pipeline *pl, dibs__pending *pd, redisReply *reply)
-{
-    pd->replies[pd->got++] = reply;
-    pd->rc = DIBS_OK;
-    if (dibsx_park_post(&pd->park, DONE))
-        pl->asleep[pl->asleep_count++] = &pd->park;
-}
-
-/* Hands the reply of a batch to its members. A member without an answer is
- * queued again. Locks: pl->mutex. */
-static void
-answer_batch(dibs__pipeline *pl, dibs__pending *first, redisReply *reply)
-{
-    int count = first->batch_count;
-    bool answered = dibs__batch_is_answer(reply, count);
-    dibsx_fifo again = {0};
-
-    if (reply->type == REDIS_REPLY_ERROR && dibs__redis_no_script(reply->str))
-        pl->text_due = true;
-    for (int i = 0; i < count; i++) {
-        dibs__pending *pd = i == 0 ? first : dibs__pending_pop(&pl->flight);
-        redisReply *own = answered ? dibs__batch_take(reply, i) : NULL;
-
-        if (own) {
-            answer_pending(pl, pd, own);
-        } else {
-            pd->member.part = NULL;
-            pd->unsure = !answered;
-            dibsx_fifo_push(&again, &pd->queued);
-        }
-    }
-    dibsx_fifo_prepend(&pl->queue, &again);
-    dibs__reply_free(reply);
-}
-
-/* Whether a server that was the primary says that it is a replica now; it has
- * done nothing. Locks: pl->mutex. */
-static bool is_demotion(const dibs__pipeline *pl, const redisReply *reply)
-{
-    return pl->connect.sentinel && reply->type == REDIS_REPLY_ERROR &&
-           dibs__redis_is_readonly(reply->str);
-}
-
-/* Locks: pl->mutex. */
-static void break_demoted(dibs__pipeline *pl)
-{
-    const dibs_error why = {.origin = "READONLY",
-                            .message =
-                                "the server has become a read-only replica"};
-
-    pl->demoted = true;
-    break_off(pl, &why);
-}
-
-/* Queues all refused commands again, for the primary. Locks: pl->mutex. */
-static void
-send_again(dibs__pipeline *pl, dibs__pending *first, redisReply *reply)
-{
-    dibsx_fifo again = {0};
-
-    for (int i = 0; i < first->batch_count; i++) {
-        dibs__pending *pd = i == 0 ? first : dibs__pending_pop(&pl->flight);
-
-        dibsx_fifo_push(&again, &pd->queued);
-    }
-    dibsx_fifo_prepend(&pl->queue, &again);
-    dibs__reply_free(reply);
-}
-
-/* Hands replies to the commands that wait longest. Locks: pl->mutex. */
-static void hand_out(dibs__pipeline *pl, redisReply **replies, size_t count)
-{
-    bool usable =
-        !pl->broken; /* and stays so if one of the replies breaks it */
-
-    for (size_t i = 0; i < count; i++) {
-        dibs__pending *pd = usable ? dibs__pending_first(&pl->flight) : NULL;
-        bool demoted = pd && is_demotion(pl, replies[i]);
-
-        if (!pd) {
-            const dibs_error why = {
-                .message = "the server sent a reply to no command"};
-
-            break_off(pl, &why);
-            dibs__reply_free(replies[i]);
-            continue;
-        }
-        if (demoted)
-            break_demoted(pl);
-        if (pd->got + 1 < pd->due) {
-            pd->replies[pd->got++] = replies[i];
-            continue;
-        }
-        (void)dibs__pending_pop(&pl->flight);
-        /* The server may have run an earlier command of a unit. */
-        if (demoted && pd->due == 1)
-            send_again(pl, pd, replies[i]);
-        else if (pd->batch_count > 1)
-            answer_batch(pl, pd, replies[i]);
-        else
-            answer_pending(pl, pd, replies[i]);
-    }
-    if (count > 0 && pl->backoff.failures > 0)
-        dibs__backoff_worked(&pl->backoff);
-}
-
-/* Parses the complete replies of the received bytes. False when it failed. */
-static bool parse_replies(dibs__conn *cn, redisReply **replies, size_t *count,
-                          dibs_error *why)
-{
-    bool ok = true;
-
-    *count = 0;
-    while (ok && *count < REPLIES_MAX) {
-        ok = dibs__conn_next(cn, &replies[*count], why);
-        if (!ok || !replies[*count])
-            break;
-        ++*count;
-    }
-    return ok;
-}
-
-/* With many commands in flight spinning for an answer wastes the processor.
- * Locks: pl->mutex. */
-static dibs__expect choose_expect(const dibs__pipeline *pl)
-{
-    if (!pl->writing && has_unsent(pl))
-        return DIBS__EXPECT_ROOM;
-    return pl->flight.count == 1 ? DIBS__EXPECT_SOON : DIBS__EXPECT_INPUT;
-}
-
-/* Receives once and hands out the replies. Sends newly queued commands before
- * it wakes a thread, so that the server has work while the threads start. Runs
- * on the leader. Locks: pl->mutex, which it drops. */
-static void receive_replies(dibs__pipeline *pl, dibsx_nsec deadline)
-{
-    redisReply *replies[REPLIES_MAX];
-    dibs__expect expect = choose_expect(pl);
-    dibs_error why = {0};
-    size_t count;
-    int got;
-
-    pthread_mutex_unlock(&pl->mutex);
-    got = dibs__conn_receive(pl->cn, expect, deadline, &why);
-    do {
-        bool ok = parse_replies(pl->cn, replies, &count, &why);
-
-        pthread_mutex_lock(&pl->mutex);
-        hand_out(pl, replies, count);
-        if (got < 0 || !ok)
-            break_off(pl, &why);
-        flush_out(pl, NULL);
-        if (pl->asleep_count > 0) {
-            pthread_mutex_unlock(&pl->mutex);
-            wake_all(pl);
-            pthread_mutex_lock(&pl->mutex);
-        }
-        if (count == REPLIES_MAX)
-            pthread_mutex_unlock(&pl->mutex);
-    } while (count == REPLIES_MAX);
-}
-
 /* Fails a command whose deadline is before the next attempt to connect. Locks:
  * pl->mutex. */
 static void fail_until_due(dibs__pipeline *pl, dibs__pending *pd)
 {
     (void)dibsx_fifo_remove(&pl->queue, &pd->queued);
-    fail_pending(pd, pl->away, &pl->why);
+    dibs__pipeline_fail_pending(pd, pl->away, &pl->why);
 }
 
 /* The attempt failed: all waiting commands fail with the reason. If only the
@@ -579,11 +194,12 @@ connect_failed(dibs__pipeline *pl, dibs__pending *pd, dibs_status rc)
         return;
     if (rc == DIBS_UNAVAIL && now >= pd->deadline) {
         (void)dibsx_fifo_remove(&pl->queue, &pd->queued);
-        fail_pending(pd, rc, &pl->why);
+        dibs__pipeline_fail_pending(pd, rc, &pl->why);
         return;
     }
     while (pl->queue.first)
-        fail_pending(dibs__pending_pop(&pl->queue), rc, &pl->why);
+        dibs__pipeline_fail_pending(dibs__pending_pop(&pl->queue), rc,
+                                    &pl->why);
 }
 
 /* Connects, when the next attempt is due. Runs on the leader.
@@ -630,7 +246,7 @@ static void look_at_idle(dibs__pipeline *pl, dibsx_nsec now)
 
     if (pl->cn && now - pl->used_at > IDLE_LOOK && pl->flight.count == 0 &&
         dibs__conn_gone(pl->cn))
-        break_off(pl, &why);
+        dibs__pipeline_break_off(pl, &why);
 }
 
 /* Passes the role on. The last in flight keeps it longest. Returns the park to
@@ -641,7 +257,9 @@ static dibsx_park *pass_lead(dibs__pipeline *pl)
                                           : dibs__pending_first(&pl->queue);
 
     pl->led = next != NULL;
-    return next && dibsx_park_post(&next->park, LEAD) ? &next->park : NULL;
+    return next && dibsx_park_post(&next->park, DIBS__PIPELINE_LEAD)
+               ? &next->park
+               : NULL;
 }
 
 /* Drives the connection until the command is done. Locks: pl->mutex, which it
@@ -650,16 +268,16 @@ static void lead_until_done(dibs__pipeline *pl, dibs__pending *pd)
 {
     dibsx_park *next;
 
-    while (!is_done(pd)) {
+    while (!dibs__pending_is_done(pd)) {
         if (pl->broken) {
             drop_connection(pl);
         } else if (!pl->cn) {
             connect_for(pl, pd);
         } else {
-            flush_out(pl, NULL);
+            dibs__pipeline_flush(pl, NULL);
             if (!pl->broken)
-                receive_replies(pl, pd->deadline);
-            if (!is_done(pd) && dibsx_now() >= pd->deadline)
+                dibs__pipeline_receive(pl, pd->deadline);
+            if (!dibs__pending_is_done(pd) && dibsx_now() >= pd->deadline)
                 expire_pending(pl, pd);
         }
     }
@@ -677,15 +295,15 @@ static void follow_leader(dibs__pipeline *pl, dibs__pending *pd)
 {
     int post = dibsx_park_wait(&pd->park, pd->deadline);
 
-    if (post == DONE)
+    if (post == DIBS__PIPELINE_DONE)
         return;
     pthread_mutex_lock(&pl->mutex);
     post = dibsx_park_look(&pd->park);
-    if (post == LEAD) {
+    if (post == DIBS__PIPELINE_LEAD) {
         lead_until_done(pl, pd);
         return;
     }
-    if (post != DONE)
+    if (post != DIBS__PIPELINE_DONE)
         expire_pending(pl, pd);
     pthread_mutex_unlock(&pl->mutex);
 }
@@ -702,8 +320,8 @@ static void run_pending(dibs__pipeline *pl, dibs__pending *pd, dibsx_nsec now)
         return;
     }
     pl->used_at = now;
-    if (is_worth_sending(pl))
-        flush_out(pl, pd);
+    if (dibs__pipeline_is_worth_sending(pl))
+        dibs__pipeline_flush(pl, pd);
     pthread_mutex_unlock(&pl->mutex);
     follow_leader(pl, pd);
 }
