@@ -8,21 +8,16 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/fail.h"
-#include <errno.h>
-#include <fcntl.h>
+#include "store/redis/wire/conf_values.h"
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
-#include <unistd.h>
 
 enum {
     DEFAULT_PORT = 6379,
     CLUSTER_CONNECT_MS = 1000, /* another server soon replaces a lost one */
     SENTINEL_PORT = 26379,
-    DB_DIGITS = 9,
-    CLIENT_NAME_MAX = 64,
-    SECRET_MAX = 4096 /* bytes in a file with a password */
+    CLIENT_NAME_MAX = 64
 };
 
 typedef enum kind { TEXT, FLAG, DURATION, DATABASE, SECRET_FILE } kind;
@@ -52,128 +47,23 @@ static const struct param {
     {"user", TEXT, offsetof(dibs__redis_conf, user)},
 };
 
-static void wipe_secret(char **text)
-{
-    dibsx_secret_free(*text);
-    *text = NULL;
-}
-
 void dibs__redis_conf_fini(dibs__redis_conf *conf)
 {
     for (size_t i = 0; i < conf->seed_count; i++)
-        wipe_secret(&conf->seeds[i].name);
-    wipe_secret(&conf->host);
-    wipe_secret(&conf->path);
-    wipe_secret(&conf->user);
-    wipe_secret(&conf->password);
-    wipe_secret(&conf->client_name);
-    wipe_secret(&conf->ca);
-    wipe_secret(&conf->cert);
-    wipe_secret(&conf->key);
-    wipe_secret(&conf->sni);
-    wipe_secret(&conf->primary);
-    wipe_secret(&conf->sentinel_user);
-    wipe_secret(&conf->sentinel_password);
+        dibs__conf_wipe(&conf->seeds[i].name);
+    dibs__conf_wipe(&conf->host);
+    dibs__conf_wipe(&conf->path);
+    dibs__conf_wipe(&conf->user);
+    dibs__conf_wipe(&conf->password);
+    dibs__conf_wipe(&conf->client_name);
+    dibs__conf_wipe(&conf->ca);
+    dibs__conf_wipe(&conf->cert);
+    dibs__conf_wipe(&conf->key);
+    dibs__conf_wipe(&conf->sni);
+    dibs__conf_wipe(&conf->primary);
+    dibs__conf_wipe(&conf->sentinel_user);
+    dibs__conf_wipe(&conf->sentinel_password);
     *conf = (dibs__redis_conf){0};
-}
-
-static dibs_status set_text(char **field, const char *text, dibs_error *err)
-{
-    char *copy = dibsx_secret_dup(text);
-
-    if (!copy)
-        return dibsx_nomem(err, "the configuration of a server");
-    wipe_secret(field);
-    *field = copy;
-    return DIBS_OK;
-}
-
-/* Reads a decimal number of up to `digits` digits; -1 when it is none. */
-static int read_number(const char *text, size_t digits)
-{
-    size_t len = strspn(text, "0123456789");
-    int number = 0;
-
-    if (len == 0 || len > digits || text[len])
-        return -1;
-    for (size_t i = 0; i < len; i++)
-        number = number * 10 + (text[i] - '0');
-    return number;
-}
-
-static dibs_status read_db(const char *text, int *db, dibs_error *err)
-{
-    int number = read_number(text, DB_DIGITS);
-
-    if (number < 0)
-        return dibsx_fail(err, DIBS_INVALID,
-                          "a database of Redis is a number: "
-                          "redis://host:6379/0");
-    *db = number;
-    return DIBS_OK;
-}
-
-static dibs_status
-read_flag(const char *name, const char *text, bool *flag, dibs_error *err)
-{
-    static const char *const words[] = {"0",  "1",   "false", "true",
-                                        "no", "yes", "off",   "on"};
-
-    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-        if (strcasecmp(text, words[i]) == 0) {
-            *flag = i % 2;
-            return DIBS_OK;
-        }
-    return dibsx_fail(err, DIBS_INVALID, "%s is 0 or 1", name);
-}
-
-/* Reads the whole file; returns its length, or -1 with errno. */
-static ssize_t read_whole(const char *path, char *out, size_t size)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-    size_t len = 0;
-    ssize_t got;
-    int number;
-
-    if (fd < 0)
-        return -1;
-    do {
-        got = read(fd, out + len, size - len);
-        if (got > 0)
-            len += (size_t)got;
-    } while ((got > 0 && len < size) || (got < 0 && errno == EINTR));
-    number = errno;
-    close(fd);
-    errno = number;
-    return got < 0 ? -1 : (ssize_t)len;
-}
-
-/* The first line of the file, which must be all there is. */
-static dibs_status read_secret(const char *param, const char *path,
-                               char **password, dibs_error *err)
-{
-    char text[SECRET_MAX + 1];
-    ssize_t got = read_whole(path, text, SECRET_MAX);
-    size_t len = got > 0 ? (size_t)got : 0;
-    dibs_status rc;
-
-    if (got < 0)
-        return dibsx_fail_at(err, errno == EACCES ? DIBS_DENIED : DIBS_INVALID,
-                             dibsx_errno_name(errno),
-                             "%s cannot be read (%.100s, %s)", param, path,
-                             dibsx_errno_name(errno));
-    while (len > 0 && (text[len - 1] == '\n' || text[len - 1] == '\r'))
-        len--;
-    text[len] = '\0';
-    if (len == 0 || len == SECRET_MAX || strlen(text) != len ||
-        strchr(text, '\n'))
-        rc = dibsx_fail(err, DIBS_INVALID,
-                        "%s must hold one line, the password (%.100s)", param,
-                        path);
-    else
-        rc = set_text(password, text, err);
-    explicit_bzero(text, sizeof(text));
-    return rc;
 }
 
 static dibs_status
@@ -184,12 +74,13 @@ apply_param(const dibsx_url_param *given, dibs__redis_conf *conf,
 
     switch (param->kind) {
     case FLAG:
-        return read_flag(param->name, given->value, (bool *)(void *)field, err);
+        return dibs__conf_read_flag(param->name, given->value,
+                                    (bool *)(void *)field, err);
     case DATABASE:
-        return read_db(given->value, (int *)(void *)field, err);
+        return dibs__conf_read_db(given->value, (int *)(void *)field, err);
     case SECRET_FILE:
-        return read_secret(param->name, given->value, (char **)(void *)field,
-                           err);
+        return dibs__conf_read_secret(param->name, given->value,
+                                      (char **)(void *)field, err);
     case DURATION:
         if (!dibsx_duration_parse(given->value, (int64_t *)(void *)field))
             return dibsx_fail(err, DIBS_INVALID,
@@ -201,7 +92,7 @@ apply_param(const dibsx_url_param *given, dibs__redis_conf *conf,
     }
     if (!*given->value)
         return dibsx_fail(err, DIBS_INVALID, "%s is empty", param->name);
-    return set_text((char **)(void *)field, given->value, err);
+    return dibs__conf_set_text((char **)(void *)field, given->value, err);
 }
 
 static bool is_sentinel(const dibsx_url *url)
@@ -254,7 +145,7 @@ static dibs_status
 add_seed(dibs__redis_conf *conf, const char *host, int port, dibs_error *err)
 {
     dibsx_url_host *seed = &conf->seeds[conf->seed_count];
-    dibs_status rc = set_text(&seed->name, host, err);
+    dibs_status rc = dibs__conf_set_text(&seed->name, host, err);
 
     seed->port = port;
     if (rc == DIBS_OK)
@@ -275,9 +166,9 @@ apply_primary(const char *path, dibs__redis_conf *conf, dibs_error *err)
                           "write redis-sentinel://host1,host2,host3/NAME: the "
                           "name that the sentinels have for the servers");
     if (name[len] && name[len + 1])
-        rc = read_db(name + len + 1, &conf->db, err);
+        rc = dibs__conf_read_db(name + len + 1, &conf->db, err);
     if (rc == DIBS_OK)
-        rc = set_text(&conf->primary, name, err);
+        rc = dibs__conf_set_text(&conf->primary, name, err);
     if (rc == DIBS_OK)
         conf->primary[len] = '\0';
     return rc;
@@ -318,10 +209,10 @@ apply_endpoint(const dibsx_url *url, dibs__redis_conf *conf, dibs_error *err)
         if (url->host_count > 0 || *path != '/' || !path[1])
             return dibsx_fail(err, DIBS_INVALID,
                               "write redis+unix:///path/to/socket");
-        return set_text(&conf->path, path, err);
+        return dibs__conf_set_text(&conf->path, path, err);
     }
     if (url->host_count > 0) {
-        rc = set_text(&conf->host, url->hosts[0].name, err);
+        rc = dibs__conf_set_text(&conf->host, url->hosts[0].name, err);
         conf->port = url->hosts[0].port;
     }
     for (size_t i = 0; i < url->host_count && rc == DIBS_OK && is_cluster(url);
@@ -333,7 +224,7 @@ apply_endpoint(const dibsx_url *url, dibs__redis_conf *conf, dibs_error *err)
         return dibsx_fail(err, DIBS_INVALID, "write %s://host:port/db",
                           url->scheme);
     if (rc == DIBS_OK && *path && path[1])
-        rc = read_db(path + 1, &conf->db, err);
+        rc = dibs__conf_read_db(path + 1, &conf->db, err);
     return rc;
 }
 
@@ -383,9 +274,9 @@ apply_url(const dibsx_url *url, dibs__redis_conf *conf, dibs_error *err)
     rc = is_sentinel(url) ? apply_sentinels(url, conf, err)
                           : apply_endpoint(url, conf, err);
     if (rc == DIBS_OK && url->user)
-        rc = set_text(&conf->user, url->user, err);
+        rc = dibs__conf_set_text(&conf->user, url->user, err);
     if (rc == DIBS_OK && url->password)
-        rc = set_text(&conf->password, url->password, err);
+        rc = dibs__conf_set_text(&conf->password, url->password, err);
     if (rc == DIBS_OK)
         rc = apply_params(url, conf, err);
     return rc;
@@ -429,13 +320,13 @@ apply_redis_port(const char *text, dibs__redis_conf *conf, dibs_error *err)
 {
     dibs_status rc = DIBS_OK;
     dibsx_url url = {0};
-    int port = read_number(text, 5);
+    int port = dibs__conf_read_number(text, 5);
 
     if (port < 0 && dibsx_url_parse(text, &url, NULL) == DIBS_OK &&
         strcmp(url.scheme, "tcp") == 0 && url.host_count == 1) {
         port = url.hosts[0].port;
         if (!conf->host)
-            rc = set_text(&conf->host, url.hosts[0].name, err);
+            rc = dibs__conf_set_text(&conf->host, url.hosts[0].name, err);
     }
     dibsx_url_fini(&url);
     if (port < 1 || port > 65535)
@@ -455,7 +346,7 @@ static dibs_status apply_environment(dibs__redis_conf *conf, dibs_error *err)
     if (url)
         return apply_redis_url(url, conf, err);
     if (host)
-        rc = set_text(&conf->host, host, err);
+        rc = dibs__conf_set_text(&conf->host, host, err);
     if (rc == DIBS_OK && port)
         rc = apply_redis_port(port, conf, err);
     return rc;
@@ -470,13 +361,13 @@ static dibs_status apply_defaults(dibs__redis_conf *conf, dibs_error *err)
     if (!secret)
         secret = read_variable("REDISCLI_AUTH");
     if (!conf->password && secret)
-        rc = set_text(&conf->password, secret, err);
+        rc = dibs__conf_set_text(&conf->password, secret, err);
     if (rc == DIBS_OK && conf->primary && !conf->sentinel_password && other)
-        rc = set_text(&conf->sentinel_password, other, err);
+        rc = dibs__conf_set_text(&conf->sentinel_password, other, err);
     if (rc == DIBS_OK && !conf->path && !conf->host && !conf->primary)
-        rc = set_text(&conf->host, "localhost", err);
+        rc = dibs__conf_set_text(&conf->host, "localhost", err);
     if (rc == DIBS_OK && !conf->client_name)
-        rc = set_text(&conf->client_name, "dibs", err);
+        rc = dibs__conf_set_text(&conf->client_name, "dibs", err);
     if (conf->port == 0)
         conf->port = DEFAULT_PORT;
     return rc;
