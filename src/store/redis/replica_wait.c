@@ -167,29 +167,29 @@ void dibs__replica_wait_done(dibs__loan *loan)
 }
 
 /* A step that is being sent. */
-typedef struct errand {
+typedef struct replica_step {
     dibs__replica_wait *rw;
     dibs__script script;
     dibs__words *words;
     dibs__loan *loan;
     bool demoted; /* the last connection proved to be to a replica */
-} errand;
+} replica_step;
 
 /* As dibs__carry_fn: sends it to a server, or to another. */
 static dibs_status
 carry_script(void *arg, const dibs__endpoint *endpoint, bool asking,
              dibsx_nsec deadline, redisReply **out, dibs_error *err)
 {
-    const errand *er = arg;
+    const replica_step *rs = arg;
     dibs_status rc;
 
-    dibs__replica_wait_done(er->loan);
-    rc = borrow_conn(er->rw, endpoint, er->demoted, deadline, er->loan, err);
+    dibs__replica_wait_done(rs->loan);
+    rc = borrow_conn(rs->rw, endpoint, rs->demoted, deadline, rs->loan, err);
     if (rc != DIBS_OK)
         return rc;
-    rc = dibs__script_send_on(er->loan->cn, asking, er->script, er->words,
+    rc = dibs__script_send_on(rs->loan->cn, asking, rs->script, rs->words,
                               deadline, out, err);
-    er->loan->failed = rc != DIBS_OK;
+    rs->loan->failed = rc != DIBS_OK;
     return rc;
 }
 
@@ -198,22 +198,25 @@ dibs__replica_wait_run(dibs__replica_wait *rw, dibs__script script,
                        dibs__words *words, dibsx_nsec deadline,
                        dibs__loan *loan, redisReply **out, dibs_error *err)
 {
-    errand er = {.rw = rw, .script = script, .words = words, .loan = loan};
+    replica_step rs = {.rw = rw,
+                       .script = script,
+                       .words = words,
+                       .loan = loan};
     dibs_error why;
     dibs_status rc;
 
     *loan = (dibs__loan){.rw = rw};
     do {
         why = (dibs_error){0};
-        rc = dibs__script_carry(rw->route, words, carry_script, &er, deadline,
+        rc = dibs__script_carry(rw->route, words, carry_script, &rs, deadline,
                                 out, &why);
         if (rc == DIBS_OK)
             return rc;
         /* The connection to a server that cannot run it is not kept. */
         loan->failed = loan->failed || rc == DIBS_UNAVAIL;
         dibs__replica_wait_done(loan);
-        er.demoted = rw->sentinel && strcmp(why.origin, "READONLY") == 0;
-    } while (er.demoted && pause_before(rw, deadline));
+        rs.demoted = rw->sentinel && strcmp(why.origin, "READONLY") == 0;
+    } while (rs.demoted && pause_before(rw, deadline));
     return dibsx_fail_at(err, rc, why.origin, "%s", why.message);
 }
 

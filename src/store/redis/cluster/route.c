@@ -1,7 +1,7 @@
 /* route.c - chooses the pipeline for a command.
  *
- * Owns the pipeline to the one server when there is no cluster. In a cluster
- * the state of a call lives on the stack of the calling thread. */
+ * Owns the pipeline to the one server when there is no cluster. A request to a
+ * cluster lives on the stack of the calling thread. */
 /* SPDX-License-Identifier: MIT */
 #include "store/redis/cluster/route.h"
 #include "base/alloc.h"
@@ -26,7 +26,7 @@ struct dibs__route {
     dibs__lane lane;
 };
 
-typedef struct journey {
+typedef struct request {
     dibs__route *rt;
     const dibs__words *words;
     int slot; /* -1: any */
@@ -35,14 +35,14 @@ typedef struct journey {
     void *carry_arg;
     bool asks;             /* the next attempt goes to `ask_at` */
     dibs__endpoint ask_at; /* with ASKING before the command */
-    int referrals;
+    int redirects;
     int64_t pause_ms;
     dibsx_prng prng;
     dibs_error why; /* the reason why the last attempt failed */
-} journey;
+} request;
 
 /* The next action after an attempt. */
-typedef enum verdict { ARRIVED, AGAIN_NOW, AGAIN_LATER } verdict;
+typedef enum verdict { ANSWERED, AGAIN_NOW, AGAIN_LATER } verdict;
 
 dibs_status
 dibs__route_new(const dibs__redis_conf *conf, dibs__cluster *cluster,
@@ -108,11 +108,11 @@ dibs__cluster *dibs__route_cluster(const dibs__route *rt)
 }
 
 /* Sends ASKING and the command as one unit. */
-static dibs_status ask_there(const journey *jn, dibs__pipeline *pl,
+static dibs_status ask_there(const request *rq, dibs__pipeline *pl,
                              redisReply **out, dibs_error *err)
 {
     size_t head = sizeof(asking) - 1;
-    char *bytes = dibsx_zalloc(head + dibs__words_room(jn->words));
+    char *bytes = dibsx_zalloc(head + dibs__words_room(rq->words));
     redisReply *replies[2] = {NULL, NULL};
     dibs_status rc;
     size_t len;
@@ -120,8 +120,8 @@ static dibs_status ask_there(const journey *jn, dibs__pipeline *pl,
     if (!bytes)
         return dibsx_nomem(err, "a command");
     memcpy(bytes, asking, head);
-    len = head + dibs__words_encode(jn->words, bytes + head);
-    rc = dibs__pipeline_unit(pl, bytes, len, 2, jn->deadline, replies, err);
+    len = head + dibs__words_encode(rq->words, bytes + head);
+    rc = dibs__pipeline_unit(pl, bytes, len, 2, rq->deadline, replies, err);
     dibsx_free(bytes);
     if (rc != DIBS_OK)
         return rc;
@@ -142,23 +142,23 @@ static dibs_status ask_there(const journey *jn, dibs__pipeline *pl,
 /* Sends to a peer. Fails at once while its pipeline waits for the next attempt
  * to connect. */
 static dibs_status
-send_to(journey *jn, dibs__peer *peer, redisReply **out, dibs_error *err)
+send_to(request *rq, dibs__peer *peer, redisReply **out, dibs_error *err)
 {
     dibs__pipeline *pl;
     dibs_status rc;
 
-    if (jn->carry)
-        return jn->carry(jn->carry_arg, dibs__peer_endpoint(peer), jn->asks,
-                         jn->deadline, out, err);
-    pl = dibs__peer_pipeline(jn->rt->cluster, peer, jn->rt->lane);
+    if (rq->carry)
+        return rq->carry(rq->carry_arg, dibs__peer_endpoint(peer), rq->asks,
+                         rq->deadline, out, err);
+    pl = dibs__peer_pipeline(rq->rt->cluster, peer, rq->rt->lane);
     if (!pl)
         return dibsx_nomem(err, "a connection");
     rc = dibs__pipeline_ready(pl, dibsx_now(), err);
     if (rc != DIBS_OK)
         return rc;
-    if (jn->asks)
-        return ask_there(jn, pl, out, err);
-    return dibs__pipeline_call(pl, jn->words, jn->deadline, out, err);
+    if (rq->asks)
+        return ask_there(rq, pl, out, err);
+    return dibs__pipeline_call(pl, rq->words, rq->deadline, out, err);
 }
 
 static bool begins_with(const char *text, const char *code)
@@ -168,7 +168,7 @@ static bool begins_with(const char *text, const char *code)
 
 /* The next action after a reply from a peer. */
 static verdict
-judge_reply(journey *jn, const dibs__peer *peer, const redisReply *reply)
+judge_reply(request *rq, const dibs__peer *peer, const redisReply *reply)
 {
     static const char *const passing[] = {"TRYAGAIN ", "CLUSTERDOWN ",
                                           "LOADING ", "MASTERDOWN ",
@@ -178,50 +178,50 @@ judge_reply(journey *jn, const dibs__peer *peer, const redisReply *reply)
     int slot;
 
     if (reply->type != REDIS_REPLY_ERROR)
-        return ARRIVED;
+        return ANSWERED;
     if (begins_with(reply->str, "ASK ") || begins_with(reply->str, "MOVED ")) {
         bool moved = reply->str[0] == 'M';
 
         if (!dibs__redirect_read(reply->str, at, &slot, &to))
             return AGAIN_LATER;
         if (moved)
-            dibs__cluster_moved(jn->rt->cluster, slot, &to);
-        jn->asks = !moved;
-        jn->ask_at = to;
-        return jn->referrals++ < AT_ONCE ? AGAIN_NOW : AGAIN_LATER;
+            dibs__cluster_moved(rq->rt->cluster, slot, &to);
+        rq->asks = !moved;
+        rq->ask_at = to;
+        return rq->redirects++ < AT_ONCE ? AGAIN_NOW : AGAIN_LATER;
     }
     for (size_t i = 0; i < sizeof(passing) / sizeof(passing[0]); i++)
         if (begins_with(reply->str, passing[i]))
             return AGAIN_LATER;
-    return ARRIVED;
+    return ANSWERED;
 }
 
-/* One attempt. ARRIVED: *rc, *out and jn->why are the outcome. */
-static verdict attempt_call(journey *jn, dibs_status *rc, redisReply **out)
+/* One attempt. ANSWERED: *rc, *out and rq->why are the outcome. */
+static verdict attempt_call(request *rq, dibs_status *rc, redisReply **out)
 {
-    dibs__cluster *cl = jn->rt->cluster;
-    bool asks = jn->asks;
-    verdict vd = ARRIVED;
+    dibs__cluster *cl = rq->rt->cluster;
+    bool asks = rq->asks;
+    verdict vd = ANSWERED;
     dibs__peer *peer;
-    int slot = jn->slot;
+    int slot = rq->slot;
 
-    *rc = dibs__cluster_learn(cl, jn->deadline, &jn->why);
+    *rc = dibs__cluster_learn(cl, rq->deadline, &rq->why);
     if (*rc != DIBS_OK)
-        return ARRIVED;
+        return ANSWERED;
     if (slot < 0)
-        slot = (int)dibsx_prng_below(&jn->prng, DIBS__SLOTS);
-    peer = asks ? dibs__cluster_at(cl, &jn->ask_at)
+        slot = (int)dibsx_prng_below(&rq->prng, DIBS__SLOTS);
+    peer = asks ? dibs__cluster_at(cl, &rq->ask_at)
                 : dibs__cluster_serves(cl, slot);
     if (!peer) {
         dibs__cluster_doubt(cl);
-        *rc = dibsx_fail(&jn->why, DIBS_UNAVAIL,
+        *rc = dibsx_fail(&rq->why, DIBS_UNAVAIL,
                          "no server of the cluster serves slot %d", slot);
         return AGAIN_LATER;
     }
-    *rc = send_to(jn, peer, out, &jn->why);
-    jn->asks = false;
+    *rc = send_to(rq, peer, out, &rq->why);
+    rq->asks = false;
     if (*rc == DIBS_OK)
-        vd = judge_reply(jn, peer, *out);
+        vd = judge_reply(rq, peer, *out);
     else if (*rc == DIBS_UNAVAIL)
         vd = AGAIN_LATER;
     /* A peer that failed may have been replaced. */
@@ -233,38 +233,38 @@ static verdict attempt_call(journey *jn, dibs_status *rc, redisReply **out)
 }
 
 /* Pauses before the next attempt; false when there is no time for one. */
-static bool pause_journey(journey *jn)
+static bool pause_request(request *rq)
 {
-    uint64_t span = (uint64_t)jn->pause_ms * DIBSX_MS;
+    uint64_t span = (uint64_t)rq->pause_ms * DIBSX_MS;
     dibsx_nsec until =
-        dibsx_now() + (dibsx_nsec)dibsx_prng_below(&jn->prng, span + 1);
+        dibsx_now() + (dibsx_nsec)dibsx_prng_below(&rq->prng, span + 1);
 
-    jn->pause_ms *= 2;
-    if (jn->pause_ms > PAUSE_LAST_MS)
-        jn->pause_ms = PAUSE_LAST_MS;
-    if (until >= jn->deadline)
+    rq->pause_ms *= 2;
+    if (rq->pause_ms > PAUSE_LAST_MS)
+        rq->pause_ms = PAUSE_LAST_MS;
+    if (until >= rq->deadline)
         return false;
     (void)poll(NULL, 0, (int)dibsx_wait_ms(until, dibsx_now()));
     return true;
 }
 
 /* Keeps a reply that is no answer as the reason why there was none yet. */
-static dibs_status set_aside(journey *jn, redisReply **reply)
+static dibs_status set_aside(request *rq, redisReply **reply)
 {
     const char *text = (*reply)->str;
     dibs_status rc;
 
     if (!begins_with(text, "MOVED ") && !begins_with(text, "ASK "))
-        rc = dibs__redis_fail(text, &jn->why);
-    else if (jn->slot < 0)
-        rc = dibsx_fail_at(&jn->why, DIBS_UNAVAIL, "MOVED",
+        rc = dibs__redis_fail(text, &rq->why);
+    else if (rq->slot < 0)
+        rc = dibsx_fail_at(&rq->why, DIBS_UNAVAIL, "MOVED",
                            "the servers of the cluster refer to each other "
                            "for a command that any of them could answer");
     else
-        rc = dibsx_fail_at(&jn->why, DIBS_UNAVAIL, "MOVED",
+        rc = dibsx_fail_at(&rq->why, DIBS_UNAVAIL, "MOVED",
                            "slot %d of the cluster is being moved, or its "
                            "servers do not agree who serves it",
-                           jn->slot);
+                           rq->slot);
     dibs__reply_free(*reply);
     *reply = NULL;
     return rc;
@@ -272,33 +272,33 @@ static dibs_status set_aside(journey *jn, redisReply **reply)
 
 /* Sends the command to the server of a key, 0 for any. */
 static dibs_status
-route_command(journey *jn, int key_at, redisReply **out, dibs_error *err)
+route_command(request *rq, int key_at, redisReply **out, dibs_error *err)
 {
-    const dibs__words *words = jn->words;
+    const dibs__words *words = rq->words;
     dibs_status rc;
     verdict vd;
 
     *out = NULL;
-    jn->slot = key_at == 0
+    rq->slot = key_at == 0
                    ? -1
                    : dibs__slot_of(words->word[key_at], words->len[key_at]);
-    jn->pause_ms = PAUSE_FIRST_MS;
-    jn->prng.state = (uint64_t)dibsx_now() ^ (uint64_t)(uintptr_t)jn;
+    rq->pause_ms = PAUSE_FIRST_MS;
+    rq->prng.state = (uint64_t)dibsx_now() ^ (uint64_t)(uintptr_t)rq;
     for (;;) {
-        vd = attempt_call(jn, &rc, out);
-        if (vd == ARRIVED)
+        vd = attempt_call(rq, &rc, out);
+        if (vd == ANSWERED)
             break;
         if (*out)
-            rc = set_aside(jn, out);
-        if (vd == AGAIN_LATER && !pause_journey(jn))
+            rc = set_aside(rq, out);
+        if (vd == AGAIN_LATER && !pause_request(rq))
             break;
     }
     if (rc == DIBS_OK)
         return rc;
     /* Out of time: nothing was done, whatever the last server said. */
-    if (vd != ARRIVED)
+    if (vd != ANSWERED)
         rc = DIBS_UNAVAIL;
-    return dibsx_fail_at(err, rc, jn->why.origin, "%s", jn->why.message);
+    return dibsx_fail_at(err, rc, rq->why.origin, "%s", rq->why.message);
 }
 
 dibs_status
@@ -306,11 +306,11 @@ dibs__route_call(dibs__route *rt, const dibs__part *part,
                  const dibs__words *words, int key_at, dibsx_nsec deadline,
                  redisReply **out, dibs_error *err)
 {
-    journey jn = {.rt = rt, .words = words, .deadline = deadline};
+    request rq = {.rt = rt, .words = words, .deadline = deadline};
 
     if (rt->only)
         return dibs__pipeline_join(rt->only, part, words, deadline, out, err);
-    return route_command(&jn, key_at, out, err);
+    return route_command(&rq, key_at, out, err);
 }
 
 dibs_status
@@ -318,13 +318,13 @@ dibs__route_carry(dibs__route *rt, const dibs__words *words, int key_at,
                   dibs__carry_fn *carry, void *arg, dibsx_nsec deadline,
                   redisReply **out, dibs_error *err)
 {
-    journey jn = {.rt = rt,
+    request rq = {.rt = rt,
                   .words = words,
                   .deadline = deadline,
                   .carry = carry,
                   .carry_arg = arg};
 
-    return route_command(&jn, key_at, out, err);
+    return route_command(&rq, key_at, out, err);
 }
 
 dibs_status dibs__route_call_at(dibs__route *rt, const dibs__endpoint *endpoint,

@@ -80,8 +80,9 @@ static void fill_out(dibs__pipeline *pl, bool leads)
         if (!append_command(pl, &members)) {
             dibsx_fifo_prepend(&pl->queue, &members);
             if (before == 0 && leads) {
-                const dibs_error why = {.message = "a command"};
+                dibs_error why = {0};
 
+                (void)dibsx_nomem(&why, "a command");
                 dibs__pipeline_fail_pending(dibs__pending_pop(&pl->queue),
                                             DIBS_NOMEM, &why);
             }
