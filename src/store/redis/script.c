@@ -79,7 +79,7 @@ static const char *find_include(const char *name, size_t len)
         if (strlen(includes[i].name) == len &&
             memcmp(includes[i].name, name, len) == 0)
             return includes[i].text;
-    assert(!"a script includes a text that is not there");
+    assert(0 && "a script includes a text that is not there");
     return "";
 }
 
