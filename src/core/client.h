@@ -44,6 +44,7 @@ typedef struct dibs__keeper {
     int timer_fd;          /* timerfd: the earliest deadline */
     dibs__store *bells[2]; /* whose doorbells are heard: store, fallback */
     int bell_fds[2];       /* ... -1 until someone waits */
+    bool listening[2];     /* ... and it need not be opened again */
     dibsx_nsec armed_at;   /* what the kernel's timer is set to */
     dibsx_heap timers;
     size_t timer_count;        /* there is room for */

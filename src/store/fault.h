@@ -4,7 +4,8 @@
  * are parameters of the URL, which the store within does not see:
  *   fault=     fail, drop_before, drop_after or none (the default)
  *   delay_ms=  how much later a step is begun, not beyond its deadline
- *   step=      which of dibs__step, as "renew"; default: all but open and bell
+ *   step=      which of dibs__step, as "renew"; default: all but open,
+ *              listen and bell
  *   every=     each N-th of these steps is faulty; default 1, that is all
  *   seed=      with it, one step in N is faulty, chosen by chance from this seed
  * as in fault+sqlite:/srv/x.db?fault=drop_after&step=renew&every=3 */
@@ -14,8 +15,8 @@
 
 #include "store/store.h"
 
-/* Every step of the contract, and those of a store as such. BELL: reading notices;
- * any fault loses them, and drop_after reports DIBS__NOTICE_MISSED. */
+/* Every step of the contract, and those of a store as such. LISTEN:
+ * opening the doorbell. BELL: reading notices; any fault loses them, and drop_after reports DIBS__NOTICE_MISSED. */
 #define DIBS__FAULT_STEPS(X)                                                   \
     X(open, OPEN)                                                              \
     DIBS__LEASE_STEPS(X)                                                       \
@@ -23,6 +24,7 @@
     DIBS__LOG_STEPS(X)                                                         \
     X(now, NOW)                                                                \
     X(audit, AUDIT)                                                            \
+    X(listen, LISTEN)                                                          \
     X(bell, BELL)
 
 #define DIBS__STEP_ID(step, STEP) DIBS__STEP_##STEP,

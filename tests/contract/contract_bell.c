@@ -24,6 +24,17 @@ static void opening_it_again_gives_the_same_bell(void **state)
     assert_int_equal(fd, t->bell[0]);
 }
 
+/* Nor does it talk to the server: the deadline has passed, and it is in time. */
+static void opening_it_again_takes_no_time(void **state)
+{
+    contract *t = *state;
+    dibs_error err = {0};
+    int fd = -1;
+
+    assert_status(t->st[0]->ops->bell_open(t->st[0], 0, &fd, &err), DIBS_OK);
+    assert_int_equal(fd, t->bell[0]);
+}
+
 static void a_quiet_bell_has_nothing_to_hear(void **state)
 {
     contract *t = *state;
@@ -196,6 +207,7 @@ int contract_bell(void)
 {
     const struct CMUnitTest tests[] = {
         CONTRACT_TEST(opening_it_again_gives_the_same_bell),
+        CONTRACT_TEST(opening_it_again_takes_no_time),
         CONTRACT_TEST(a_quiet_bell_has_nothing_to_hear),
         CONTRACT_TEST(a_heard_bell_is_quiet_again),
         CONTRACT_TEST(a_ring_reaches_its_own_handle_only),

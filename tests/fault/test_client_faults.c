@@ -333,6 +333,30 @@ static void a_permit_is_had_when_all_rings_are_lost(void **state)
     assert_true(hand_over_as(w, DIBS_PERMITS) < 2000);
 }
 
+static void acquire_and_release(world *w, const char *name)
+{
+    dibs_lock *lock =
+        world_lock(w->one, name, DIBS_LOCK_OPTS(.wait_ms = 10000));
+
+    CHECK(DIBS_OK, dibs_lock_acquire(lock, err));
+    CHECK(DIBS_OK, dibs_lock_release(lock, err));
+    dibs_lock_free(lock);
+}
+
+/* Each acquire that may wait tries again, until one has opened it. */
+static void a_client_opens_its_doorbell_once(void **state)
+{
+    world *w = *state;
+
+    world_fault(w, DIBS__STEP_LISTEN, DIBS__FAULT_FAIL, 2);
+    for (int i = 0; i < 3; i++)
+        acquire_and_release(w, "k");
+    assert_int_equal(world_seen(w, DIBS__STEP_LISTEN), 3);
+    for (int i = 0; i < 3; i++)
+        acquire_and_release(w, "other");
+    assert_int_equal(world_seen(w, DIBS__STEP_LISTEN), 3);
+}
+
 enum { CROWD = 100, POLL_MS = 1000 };
 
 static void
@@ -474,6 +498,7 @@ int main(void)
         WORLD_TEST(all_who_wait_ask_when_rings_were_lost),
         WORLD_TEST(a_waiter_is_served_when_the_answer_to_release_is_lost),
         WORLD_TEST(a_ring_makes_the_wait_short),
+        WORLD_TEST(a_client_opens_its_doorbell_once),
         WORLD_TEST(a_cancelled_wait_on_a_failing_store_leaves_nothing),
         WORLD_TEST(values_say_whether_they_may_have_been_written),
     };

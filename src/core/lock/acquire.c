@@ -104,17 +104,20 @@ dibs__acquire_step dibs__lock_acquire_next(dibs_lock *lock)
     return step;
 }
 
+/* The first acquire that listens opens the doorbell; later ones keep the mutex. */
 static void open_bell(dibs_lock *lock)
 {
     dibs_client *cl = lock->cl;
     int64_t wait_ms = lock->acquire.machine.terms.wait_ms;
     dibsx_nsec now = dibsx_now();
 
-    pthread_mutex_unlock(&cl->mutex);
-    dibs__keeper_listen(cl, cl->st,
-                        wait_ms == 0 ? dibs__client_deadline(cl, now)
-                                     : dibsx_after_ms(now, wait_ms));
-    pthread_mutex_lock(&cl->mutex);
+    if (!cl->keeper.listening[0]) {
+        pthread_mutex_unlock(&cl->mutex);
+        dibs__keeper_listen(cl, cl->st,
+                            wait_ms == 0 ? dibs__client_deadline(cl, now)
+                                         : dibsx_after_ms(now, wait_ms));
+        pthread_mutex_lock(&cl->mutex);
+    }
     dibs__acquire_listened(&lock->acquire.machine, dibsx_now());
 }
 

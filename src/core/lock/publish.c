@@ -84,10 +84,17 @@ void dibs__keeper_listen(dibs_client *cl, dibs__store *st, dibsx_nsec deadline)
     size_t i = st == cl->st ? 0 : 1;
     dibs_error err;
     int fd = -1;
-    dibs_status rc = st->ops->bell_open(st, deadline, &fd, &err);
-    bool is_new;
+    dibs_status rc;
+    bool is_new, open;
 
     pthread_mutex_lock(&cl->mutex);
+    open = kp->listening[i];
+    pthread_mutex_unlock(&cl->mutex);
+    if (open)
+        return;
+    rc = st->ops->bell_open(st, deadline, &fd, &err);
+    pthread_mutex_lock(&cl->mutex);
+    kp->listening[i] = kp->listening[i] || rc == DIBS_OK;
     is_new = rc != DIBS_OK && !kp->bell_failed;
     kp->bell_failed = rc != DIBS_OK;
     if (fd >= 0 && kp->bell_fds[i] != fd) {

@@ -18,7 +18,7 @@
 /* The fault that the parameters of the URL ask for. */
 typedef struct fault_rule {
     dibs__fault fault;
-    dibs__step step; /* DIBS__STEP_COUNT: all but open and bell */
+    dibs__step step; /* DIBS__STEP_COUNT: all but open, listen and bell */
     uint64_t every;
     bool by_chance;
 } fault_rule;
@@ -66,7 +66,8 @@ static dibs__fault choose_by_rule(fault_store *fs, dibs__step step)
 {
     const fault_rule *rule = &fs->rule;
     bool every_step = rule->step == DIBS__STEP_COUNT &&
-                      step != DIBS__STEP_OPEN && step != DIBS__STEP_BELL;
+                      step != DIBS__STEP_OPEN && step != DIBS__STEP_LISTEN &&
+                      step != DIBS__STEP_BELL;
     bool faulty;
 
     if (step != rule->step && !every_step)
@@ -410,9 +411,13 @@ fault_read(dibs__store *st, const char *topic, uint64_t position, size_t max,
 static dibs_status
 fault_bell_open(dibs__store *st, dibsx_nsec deadline, int *fd, dibs_error *err)
 {
-    dibs__store *within = fault_of(st)->within;
+    fault_store *fs = fault_of(st);
+    dibs_status rc = begin_read(fs, DIBS__STEP_LISTEN, deadline, err);
 
-    return within->ops->bell_open(within, deadline, fd, err);
+    *fd = -1;
+    if (rc != DIBS_OK)
+        return rc;
+    return fs->within->ops->bell_open(fs->within, deadline, fd, err);
 }
 
 static size_t
