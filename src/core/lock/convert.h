@@ -1,4 +1,4 @@
-/* convert.h - turning a held lease into another: what an upgrade, a downgrade and a
+/* convert.h - conversion of a held lease: the part that an upgrade, a downgrade and a
  * transfer share.
  *
  * Owns nothing. Runs on the thread that calls. */
@@ -8,10 +8,10 @@
 
 #include "core/lock/lock.h"
 
-/* Sends a turn, again when its answer was lost. Locks: cl->mutex, let go for the
+/* Sends a conversion, again when its answer was lost. Locks: cl->mutex, let go for the
  * step. */
 DIBS_MUST_CHECK dibs_status dibs__convert_send(dibs_lock *lock,
-                                               dibs__conversion *turn,
+                                               dibs__conversion *conversion,
                                                dibsx_nsec deadline,
                                                dibs__answer *ans,
                                                dibs_error *err);

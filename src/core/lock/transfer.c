@@ -24,7 +24,7 @@ transfer(dibs_lock *lock, char token[DIBS_TOKEN_SIZE], dibs_error *err)
 {
     char owner[DIBS_OWNER_SIZE], heir[DIBS_OWNER_SIZE];
     dibsx_nsec now = dibsx_now();
-    /* What was adopted goes on as what the handle is for, if it can. */
+    /* An adopted lease goes on in the mode of the handle, if it can. */
     dibs_lock_mode mode =
         lock->doubt == DIBS__ADOPTED ? lock->opts.mode : lock->mode;
     dibs__conversion conversion = {.name = lock->name,
@@ -130,8 +130,8 @@ static dibs_status name_doorbell(dibs_lock *lock, dibs__adopted *got,
     return rc == DIBS_LOST ? rc : DIBS_OK;
 }
 
-/* The store turns the lease over from the owner that the token names to a new one, so
- * that the token is used up: who comes second finds that its owner has nothing. A
+/* The store hands the lease on from the owner that the token names to a new one, so
+ * that the token is used up: a second accept finds that its owner has nothing. A
  * request that arrives after its deadline leaves a lease that nobody knows, until its
  * ttl. Locks: cl->mutex, let go for the step. */
 static dibs_status accept_lease(dibs_lock *lock, const char *owner,
