@@ -20,8 +20,8 @@ enum { TELL_AFTER_MS = 1000, CANCEL_AGAIN_MS = 10 };
 
 typedef struct waiter {
     dibs_client *cl;
-    dibs__lock_or_set *claim;
-    const dibs__lock_request *want;
+    dibs__lock_or_set *locks;
+    const dibs__lock_request *request;
     sigset_t set; /* the signals served, and the one that ends the thread */
     dibsx_nsec tell_at; /* when to say who is in the way */
     _Atomic int fatal;  /* the signal that ends the wait; 0: none */
@@ -43,7 +43,7 @@ static bool tell_holder(const dibs_lease_info *info, void *arg)
         return false;
     const dibs_party *holder = &info->holders[0];
     bool labelled = holder->label[0] != '\0';
-    dibs_lock_owner(dibs__lock_or_set_find(w->claim, info->name), owner);
+    dibs_lock_owner(dibs__lock_or_set_find(w->locks, info->name), owner);
     size_t place = place_of(info, owner);
     if (place > 0)
         (void)snprintf(ahead, sizeof ahead, ", %zu ahead", place);
@@ -63,7 +63,7 @@ static void tell_if_due(waiter *w)
     if (dibsx_now() < w->tell_at)
         return;
     w->tell_at = DIBSX_NEVER;
-    (void)!dibs_lease_show(w->cl, dibs__lock_or_set_waiting(w->claim),
+    (void)!dibs_lease_show(w->cl, dibs__lock_or_set_waiting(w->locks),
                            tell_holder, w, NULL);
 }
 
@@ -91,7 +91,7 @@ static void *serve_signals(void *arg)
         /* The wait may not have begun when the signal came: cancel until the
          * main thread says that it is over. */
         if (w->fatal)
-            dibs__lock_or_set_cancel(w->claim);
+            dibs__lock_or_set_cancel(w->locks);
         else
             tell_if_due(w);
     }
@@ -99,7 +99,7 @@ static void *serve_signals(void *arg)
 
 static bool confirmed(const waiter *w)
 {
-    return dibs__lock_or_set_valid_ms(w->claim) >= w->want->lock.ttl_ms / 2;
+    return dibs__lock_or_set_valid_ms(w->locks) >= w->request->lock.ttl_ms / 2;
 }
 
 /* A lease that comes by hand-off is a short claim at first: too short to start
@@ -107,18 +107,18 @@ static bool confirmed(const waiter *w)
 static dibs_status acquire_confirmed(waiter *w, dibs_error *err)
 {
     for (;;) {
-        dibs_status rc = dibs__lock_or_set_acquire(w->claim, err);
+        dibs_status rc = dibs__lock_or_set_acquire(w->locks, err);
         if (rc != DIBS_OK || confirmed(w))
             return rc;
-        rc = dibs__lock_or_set_renew(w->claim, err);
+        rc = dibs__lock_or_set_renew(w->locks, err);
         if (rc == DIBS_OK || confirmed(w))
             return DIBS_OK;
-        (void)dibs__lock_or_set_release(w->claim, NULL);
-        if (w->fatal || w->want->lock.wait_ms >= 0)
+        (void)dibs__lock_or_set_release(w->locks, NULL);
+        if (w->fatal || w->request->lock.wait_ms >= 0)
             return dibsx_fail(err, DIBS_TIMEOUT,
                               "%s was granted, but ended before that could be "
                               "confirmed",
-                              w->want->names[0]);
+                              w->request->names[0]);
     }
 }
 
@@ -136,22 +136,25 @@ static dibs_status wait_served(waiter *w, dibs_error *err)
 }
 
 dibs_status
-dibs__cli_acquire(dibs_client *cl, dibs__lock_or_set *claim,
-                  const dibs__lock_request *want, const dibs__signals *sig,
+dibs__cli_acquire(dibs_client *cl, dibs__lock_or_set *locks,
+                  const dibs__lock_request *request, const dibs__signals *sig,
                   int *fatal, dibs_error *err)
 {
     *fatal = 0;
-    bool once = want->lock.wait_ms == 0 && want->lock.retries == 0;
+    bool once = request->lock.wait_ms == 0 && request->lock.retries == 0;
     dibs_status rc = DIBS_BUSY;
     /* A free lock needs no doorbell. In the statistics, though, a try before the
      * wait would count as one more refusal. */
-    if (once || (want->lock.retries == 0 && !want->counted))
-        rc = dibs__lock_or_set_try(claim, err);
+    if (once || (request->lock.retries == 0 && !request->counted))
+        rc = dibs__lock_or_set_try(locks, err);
     if (rc != DIBS_BUSY || once)
         return rc;
 
-    bool talk = !want->quiet && isatty(STDERR_FILENO);
-    waiter w = {.cl = cl, .claim = claim, .want = want, .set = sig->served};
+    bool talk = !request->quiet && isatty(STDERR_FILENO);
+    waiter w = {.cl = cl,
+                .locks = locks,
+                .request = request,
+                .set = sig->served};
     w.tell_at = talk ? dibsx_after_ms(dibsx_now(), TELL_AFTER_MS) : DIBSX_NEVER;
     sigaddset(&w.set, SIGRTMIN);
     sigset_t mask;

@@ -11,8 +11,8 @@
  * came just as it ended by itself: then it may be held, and is to be given back.
  */
 DIBS_MUST_CHECK dibs_status dibs__cli_acquire(dibs_client *cl,
-                                              dibs__lock_or_set *claim,
-                                              const dibs__lock_request *want,
+                                              dibs__lock_or_set *locks,
+                                              const dibs__lock_request *request,
                                               const dibs__signals *sig,
                                               int *fatal, dibs_error *err);
 

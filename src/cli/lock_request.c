@@ -12,30 +12,30 @@ static int say_usage(const dibs__command *cmd, const char *why)
     return DIBS__EXIT_USAGE;
 }
 
-static bool has_name(const dibs__lock_request *want, const char *name)
+static bool has_name(const dibs__lock_request *request, const char *name)
 {
-    for (size_t i = 0; i < want->count; i++)
-        if (strcmp(want->names[i], name) == 0)
+    for (size_t i = 0; i < request->count; i++)
+        if (strcmp(request->names[i], name) == 0)
             return true;
     return false;
 }
 
-static int read_names(const dibs__command *cmd, dibs__lock_request *want)
+static int read_names(const dibs__command *cmd, dibs__lock_request *request)
 {
     const char *const *also = dibs__opt_all(cmd, "also");
 
-    want->names[want->count++] = dibs__operands(cmd)[0];
+    request->names[request->count++] = dibs__operands(cmd)[0];
     for (; *also; also++) {
-        if (has_name(want, *also))
+        if (has_name(request, *also))
             continue;
-        if (want->count == DIBS_MULTI_MAX)
+        if (request->count == DIBS_MULTI_MAX)
             return say_usage(cmd, "too many names: at most 64 at once");
-        want->names[want->count++] = *also;
+        request->names[request->count++] = *also;
     }
     return 0;
 }
 
-static int read_mode(const dibs__command *cmd, dibs__lock_request *want)
+static int read_mode(const dibs__command *cmd, dibs__lock_request *request)
 {
     bool permits = dibs__opt_given(cmd, "permits");
     bool shared = dibs__opt_flag(cmd, "shared");
@@ -44,25 +44,25 @@ static int read_mode(const dibs__command *cmd, dibs__lock_request *want)
     if (shared + permits + dibs__opt_flag(cmd, "exclusive") > 1)
         return say_usage(cmd, "one of --shared, --exclusive and --permits");
     if (!permits) {
-        want->lock.mode = shared ? DIBS_SHARED : DIBS_EXCLUSIVE;
+        request->lock.mode = shared ? DIBS_SHARED : DIBS_EXCLUSIVE;
         return dibs__opt_given(cmd, "take")
                    ? say_usage(cmd, "--take goes with --permits")
                    : 0;
     }
     if (take > dibs__opt_int(cmd, "permits"))
         return say_usage(cmd, "--take is more than there are of --permits");
-    if (want->count > 1)
+    if (request->count > 1)
         return say_usage(cmd, "--permits is for one name: not with --also");
-    want->lock.mode = DIBS_PERMITS;
-    want->lock.capacity = (uint32_t)dibs__opt_int(cmd, "permits");
-    want->lock.permits = (uint32_t)take;
+    request->lock.mode = DIBS_PERMITS;
+    request->lock.capacity = (uint32_t)dibs__opt_int(cmd, "permits");
+    request->lock.permits = (uint32_t)take;
     return 0;
 }
 
-static int read_meta(const dibs__command *cmd, dibs__lock_request *want)
+static int read_meta(const dibs__command *cmd, dibs__lock_request *request)
 {
-    want->lock.meta = dibs__opt_all(cmd, "meta");
-    for (const char *const *text = want->lock.meta; *text; text++)
+    request->lock.meta = dibs__opt_all(cmd, "meta");
+    for (const char *const *text = request->lock.meta; *text; text++)
         if (!strchr(*text, '=') || **text == '=')
             return say_usage(cmd, "--meta is KEY=VALUE");
     return 0;
@@ -78,12 +78,13 @@ static int64_t wait_ms(const dibs__command *cmd)
     return dibs__opt_int(cmd, "retries") > 0 ? 0 : -1;
 }
 
-int dibs__lock_request_read(const dibs__command *cmd, dibs__lock_request *want)
+int dibs__lock_request_read(const dibs__command *cmd,
+                            dibs__lock_request *request)
 {
-    *want = (dibs__lock_request){
+    *request = (dibs__lock_request){
         .lock =
             {
-                .size = sizeof(want->lock),
+                .size = sizeof(request->lock),
                 .flags = dibs__opt_flag(cmd, "barge") ? DIBS_LOCK_BARGE : 0,
                 .ttl_ms = dibs__opt_ms(cmd, "ttl"),
                 .wait_ms = wait_ms(cmd),
@@ -98,21 +99,21 @@ int dibs__lock_request_read(const dibs__command *cmd, dibs__lock_request *want)
         .counted = dibs__opt_flag(cmd, "share-stats"),
         .quiet = dibs__opt_flag(cmd, "quiet"),
     };
-    int code = read_names(cmd, want);
+    int code = read_names(cmd, request);
     if (!code)
-        code = read_mode(cmd, want);
+        code = read_mode(cmd, request);
     if (!code)
-        code = read_meta(cmd, want);
+        code = read_meta(cmd, request);
     return code;
 }
 
 int dibs__lock_request_refused(const dibs__command *cmd,
-                               const dibs__lock_request *want,
+                               const dibs__lock_request *request,
                                const dibs_error *err)
 {
     if (err->status != DIBS_BUSY && err->status != DIBS_TIMEOUT)
         return dibs__cli_fail(cmd, err);
-    if (want->busy_code != 0)
+    if (request->busy_code != 0)
         (void)dibs__cli_fail(cmd, err);
-    return want->busy_code;
+    return request->busy_code;
 }

@@ -17,12 +17,13 @@ typedef struct dibs__lock_request {
 } dibs__lock_request;
 
 /* 0, or DIBS__EXIT_USAGE after a message. */
-int dibs__lock_request_read(const dibs__command *cmd, dibs__lock_request *want);
+int dibs__lock_request_read(const dibs__command *cmd,
+                            dibs__lock_request *request);
 
 /* Says why it was not granted and returns the exit code. Under cron `-E 0` means
  * that a busy lock is no news. */
 int dibs__lock_request_refused(const dibs__command *cmd,
-                               const dibs__lock_request *want,
+                               const dibs__lock_request *request,
                                const dibs_error *err);
 
 #endif

@@ -11,31 +11,31 @@
 #include "cli/verbs.h"
 #include "exec/signals.h"
 
-typedef struct taking {
+typedef struct acquisition {
     const dibs__command *cmd;
-    dibs__lock_request want;
+    dibs__lock_request request;
     dibs_client *cl;
-    dibs__lock_or_set claim;
+    dibs__lock_or_set locks;
     dibs__token_file file;
     bool to_file;
-} taking;
+} acquisition;
 
-static int report_json(const taking *tk)
+static int report_json(const acquisition *tk)
 {
-    const dibs__lock_request *want = &tk->want;
+    const dibs__lock_request *request = &tk->request;
     dibs__report report;
 
     dibs__report_begin(&report);
-    dibs__token_json(&report.js, want->names[0],
-                     dibs__lock_or_set_find(&tk->claim, want->names[0]));
-    if (want->count > 1) {
+    dibs__token_json(&report.js, request->names[0],
+                     dibs__lock_or_set_find(&tk->locks, request->names[0]));
+    if (request->count > 1) {
         dibsx_json_key(&report.js, "locks");
         dibsx_json_open(&report.js, '[');
-        for (size_t i = 0; i < want->count; i++) {
+        for (size_t i = 0; i < request->count; i++) {
             dibsx_json_open(&report.js, '{');
-            dibs__token_json(&report.js, want->names[i],
-                             dibs__lock_or_set_find(&tk->claim,
-                                                    want->names[i]));
+            dibs__token_json(&report.js, request->names[i],
+                             dibs__lock_or_set_find(&tk->locks,
+                                                    request->names[i]));
             dibsx_json_close(&report.js, '}');
         }
         dibsx_json_close(&report.js, ']');
@@ -44,23 +44,23 @@ static int report_json(const taking *tk)
 }
 
 /* A line for each name, in the order in which they were given. */
-static void token_lines(const taking *tk, dibsx_buf *lines)
+static void token_lines(const acquisition *tk, dibsx_buf *lines)
 {
     char text[DIBS__TOKEN_SIZE];
     dibs__token token;
 
-    for (size_t i = 0; i < tk->want.count; i++) {
-        dibs__token_of(dibs__lock_or_set_find(&tk->claim, tk->want.names[i]),
+    for (size_t i = 0; i < tk->request.count; i++) {
+        dibs__token_of(dibs__lock_or_set_find(&tk->locks, tk->request.names[i]),
                        &token);
         dibs__token_text(&token, text);
         dibsx_buf_puts(lines, text);
-        if (tk->want.count > 1)
-            dibsx_buf_printf(lines, " %s", tk->want.names[i]);
+        if (tk->request.count > 1)
+            dibsx_buf_printf(lines, " %s", tk->request.names[i]);
         dibsx_buf_putc(lines, '\n');
     }
 }
 
-static int hand_over(taking *tk, const dibsx_buf *lines)
+static int hand_over(acquisition *tk, const dibsx_buf *lines)
 {
     dibs_error err;
 
@@ -79,17 +79,17 @@ static int hand_over(taking *tk, const dibsx_buf *lines)
 
 /* Nobody is there to renew it later, which must not look like a holder that died.
  */
-static dibs_status make_claim(taking *tk, dibs_error *err)
+static dibs_status make_claim(acquisition *tk, dibs_error *err)
 {
-    dibs__lock_request *want = &tk->want;
+    dibs__lock_request *request = &tk->request;
 
-    want->lock.flags |= DIBS_LOCK_NO_RENEW;
-    return dibs__lock_or_set_init(&tk->claim, tk->cl, want->names, want->count,
-                                  &want->lock, err);
+    request->lock.flags |= DIBS_LOCK_NO_RENEW;
+    return dibs__lock_or_set_init(&tk->locks, tk->cl, request->names,
+                                  request->count, &request->lock, err);
 }
 
 /* Waits with the signals served; *fatal is one that ended it. */
-static int take_locks(taking *tk, const dibs__signals *sig, int *fatal)
+static int take_locks(acquisition *tk, const dibs__signals *sig, int *fatal)
 {
     dibsx_buf lines;
     dibs_error err = {0};
@@ -97,31 +97,32 @@ static int take_locks(taking *tk, const dibs__signals *sig, int *fatal)
     int code;
 
     if (rc == DIBS_OK)
-        rc = dibs__cli_acquire(tk->cl, &tk->claim, &tk->want, sig, fatal, &err);
+        rc = dibs__cli_acquire(tk->cl, &tk->locks, &tk->request, sig, fatal,
+                               &err);
     if (*fatal)
         return DIBS__EXIT_SIGNAL + *fatal;
     if (rc != DIBS_OK)
-        return dibs__lock_request_refused(tk->cmd, &tk->want, &err);
+        return dibs__lock_request_refused(tk->cmd, &tk->request, &err);
     /* A grant after a wait is a short claim until it is renewed, and nothing will
      * renew it once this process has gone. */
-    if (dibs__lock_or_set_renew(&tk->claim, &err) != DIBS_OK)
+    if (dibs__lock_or_set_renew(&tk->locks, &err) != DIBS_OK)
         return dibs__cli_fail(tk->cmd, &err);
     dibsx_buf_init(&lines, DIBS__OUT_MAX);
     token_lines(tk, &lines);
     code = hand_over(tk, &lines);
     dibsx_buf_fini(&lines);
     if (code == 0)
-        dibs__lock_or_set_leave(&tk->claim);
+        dibs__lock_or_set_leave(&tk->locks);
     return code;
 }
 
 static int acquire_locks(const dibs__command *cmd)
 {
     const char *path = dibs__opt_text(cmd, "token-file");
-    taking tk = {.cmd = cmd, .file = {.fd = -1}, .to_file = path != NULL};
+    acquisition tk = {.cmd = cmd, .file = {.fd = -1}, .to_file = path != NULL};
     dibs__signals sig;
     dibs_error err;
-    int fatal = 0, code = dibs__lock_request_read(cmd, &tk.want);
+    int fatal = 0, code = dibs__lock_request_read(cmd, &tk.request);
 
     if (code)
         return code;
@@ -131,7 +132,7 @@ static int acquire_locks(const dibs__command *cmd)
     code = dibs__cli_open(cmd, &tk.cl);
     if (code == 0)
         code = take_locks(&tk, &sig, &fatal);
-    dibs__lock_or_set_fini(&tk.claim);
+    dibs__lock_or_set_fini(&tk.locks);
     dibs_close(tk.cl);
     dibs__token_file_close(&tk.file);
     if (!fatal)

@@ -30,10 +30,10 @@ typedef struct task {
     dibs__tree_means means;
     const char *
         *meta; /* what the lock is shown with; ours, if it is not NULL */
-    dibs__run_inputs feeds;
+    dibs__run_inputs inputs;
     dibs_client *cl;
     dibs__held held[DIBS_MULTI_MAX]; /* the names, as they were given */
-    dibs__lock_or_set claim;         /* on those that are not held above */
+    dibs__lock_or_set locks;         /* on those that are not held above */
     bool nested;                     /* all are: there is no claim */
     dibs__run_once once;
     dibs__outcome out;
@@ -50,7 +50,7 @@ look_above(const task *t, const char *chain, dibs__held *held, dibs_error *err)
 {
     const char *policy = dibs__opt_text(t->cmd, "on-unavailable");
     dibs_status rc =
-        dibs__run_env_find_held(t->cl, chain, &t->opts.want.lock, held, err);
+        dibs__run_env_find_held(t->cl, chain, &t->opts.request.lock, held, err);
     if ((rc != DIBS_UNAVAIL && rc != DIBS_UNKNOWN) ||
         strcmp(policy, "open") != 0)
         return rc;
@@ -69,8 +69,8 @@ static dibs_status make_claim(task *t, dibs_error *err)
     const char *names[DIBS_MULTI_MAX];
     size_t count = 0;
     dibs_status rc = DIBS_OK;
-    for (size_t i = 0; i < t->opts.want.count && rc == DIBS_OK; i++) {
-        t->held[i].name = t->opts.want.names[i];
+    for (size_t i = 0; i < t->opts.request.count && rc == DIBS_OK; i++) {
+        t->held[i].name = t->opts.request.names[i];
         if (chain)
             rc = look_above(t, chain, &t->held[i], err);
         if (!t->held[i].above)
@@ -80,21 +80,21 @@ static dibs_status make_claim(task *t, dibs_error *err)
     if (rc != DIBS_OK || t->nested)
         return rc;
     if (t->opts.on_yield != DIBS__YIELD_IGNORE) {
-        t->opts.want.lock.on_yield = dibs__run_inputs_yield;
-        t->opts.want.lock.on_yield_arg = &t->feeds;
+        t->opts.request.lock.on_yield = dibs__run_inputs_yield;
+        t->opts.request.lock.on_yield_arg = &t->inputs;
     }
-    return dibs__lock_or_set_init(&t->claim, t->cl, names, count,
-                                  &t->opts.want.lock, err);
+    return dibs__lock_or_set_init(&t->locks, t->cl, names, count,
+                                  &t->opts.request.lock, err);
 }
 
 static void acquired(task *t)
 {
     t->out.acquired = true;
     t->out.waited_ms = (dibsx_now() - t->began_at) / DIBSX_MS;
-    for (size_t i = 0; i < t->opts.want.count; i++) {
+    for (size_t i = 0; i < t->opts.request.count; i++) {
         dibs__held *held = &t->held[i];
         if (!held->above) {
-            dibs_lock *lock = dibs__lock_or_set_find(&t->claim, held->name);
+            dibs_lock *lock = dibs__lock_or_set_find(&t->locks, held->name);
             dibs_lock_owner(lock, held->owner);
             held->fence = dibs_lock_fence(lock);
             held->ttl_ms = t->opts.ttl_ms;
@@ -112,7 +112,7 @@ static dibs_status get_lock(task *t, dibs_error *err)
 {
     dibs_status rc = make_claim(t, err);
     if (rc == DIBS_OK && !t->nested)
-        rc = dibs__cli_acquire(t->cl, &t->claim, &t->opts.want, &t->signals,
+        rc = dibs__cli_acquire(t->cl, &t->locks, &t->opts.request, &t->signals,
                                &t->die_of, err);
     if (!t->die_of)
         t->die_of = dibs__signals_pending(&t->signals);
@@ -160,15 +160,15 @@ static void run_command(task *t)
     dibs_error err;
     dibs__run_env env;
     dibsx_nsec from_at = dibsx_now();
-    dibs__watched watched = {.claim = t->nested ? NULL : &t->claim,
-                             .feeds = &t->feeds,
+    dibs__watched watched = {.locks = t->nested ? NULL : &t->locks,
+                             .inputs = &t->inputs,
                              .signals = &t->signals,
                              .means = &t->means};
     /* Under a lock from above it is that run which hears of progress. */
     if (t->nested)
-        dibs__run_inputs_close(&t->feeds);
-    dibs_status rc = dibs__run_env_init(&env, t->held, t->opts.want.count,
-                                        t->feeds.command_fd, &err);
+        dibs__run_inputs_close(&t->inputs);
+    dibs_status rc = dibs__run_env_init(&env, t->held, t->opts.request.count,
+                                        t->inputs.command_fd, &err);
     if (rc == DIBS_OK)
         rc = dibs__supervise(&t->opts, &watched, env.vars, &t->out, &err);
     dibs__run_env_fini(&env);
@@ -186,7 +186,7 @@ static void run_command(task *t)
 static void give_back(task *t)
 {
     dibs_error err;
-    dibs_status rc = dibs__lock_or_set_release(&t->claim, &err);
+    dibs_status rc = dibs__lock_or_set_release(&t->locks, &err);
     bool expected = t->out.lost || (t->out.skipped && rc == DIBS_LOST);
     if (rc == DIBS_OK || expected)
         return;
@@ -218,7 +218,7 @@ static void run_under_lock(task *t)
     if (t->die_of)
         t->code = DIBS__EXIT_SIGNAL + t->die_of;
     else if (rc != DIBS_OK)
-        t->code = dibs__lock_request_refused(t->cmd, &t->opts.want, &err);
+        t->code = dibs__lock_request_refused(t->cmd, &t->opts.request, &err);
     else if (taken)
         t->code = skipped(t);
     else
@@ -229,7 +229,7 @@ static void run_under_lock(task *t)
 /* Others are to see that what this lock protects may be late. */
 static int mark_unchecked(task *t)
 {
-    const char *const *given = t->opts.want.lock.meta;
+    const char *const *given = t->opts.request.lock.meta;
     size_t count = 0;
     while (given[count])
         count++;
@@ -240,7 +240,7 @@ static int mark_unchecked(task *t)
     }
     memcpy(t->meta, given, count * sizeof *t->meta);
     t->meta[count] = "tree=unchecked";
-    t->opts.want.lock.meta = t->meta;
+    t->opts.request.lock.meta = t->meta;
     return 0;
 }
 
@@ -268,7 +268,8 @@ static int open_all(task *t)
     int code = find_means(t);
     if (code)
         return code;
-    if (dibs__run_inputs_open(&t->feeds, t->opts.on_yield != DIBS__YIELD_IGNORE,
+    if (dibs__run_inputs_open(&t->inputs,
+                              t->opts.on_yield != DIBS__YIELD_IGNORE,
                               t->opts.progress_ms > 0, &err) != DIBS_OK) {
         (void)dibs__cli_fail(t->cmd, &err);
         return DIBS__EXIT_WRAPPER;
@@ -288,9 +289,9 @@ static int run_locked(const dibs__command *cmd)
     if (t.code == 0)
         run_under_lock(&t);
     dibs__outcome_report(&t.out, &t.opts, t.code);
-    dibs__lock_or_set_fini(&t.claim);
+    dibs__lock_or_set_fini(&t.locks);
     dibs_close(t.cl);
-    dibs__run_inputs_close(&t.feeds);
+    dibs__run_inputs_close(&t.inputs);
     dibs__tree_means_fini(&t.means);
     dibsx_free(t.meta);
     if (t.die_of)

@@ -16,16 +16,16 @@ typedef struct dibs__run_inputs {
 /* To be called before anything else is opened: shells can write only to
  * descriptors of one digit, and the lowest are free then. End with
  * dibs__run_inputs_close(). */
-DIBS_MUST_CHECK dibs_status dibs__run_inputs_open(dibs__run_inputs *feeds,
+DIBS_MUST_CHECK dibs_status dibs__run_inputs_open(dibs__run_inputs *inputs,
                                                   bool yields, bool ticks,
                                                   dibs_error *err);
-void dibs__run_inputs_close(dibs__run_inputs *feeds);
+void dibs__run_inputs_close(dibs__run_inputs *inputs);
 
 /* For on_yield; `arg` is the feeds. Runs on the keeper thread. */
 dibs_lock_yield_fn dibs__run_inputs_yield;
 
 /* Once the command has been started: only it writes from now on. */
-void dibs__run_inputs_started(dibs__run_inputs *feeds);
+void dibs__run_inputs_started(dibs__run_inputs *inputs);
 
 /* Takes what has come, up to a bound. True when there was something; a feed that
  * has ended is closed. */

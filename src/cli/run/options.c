@@ -96,8 +96,8 @@ static int read_status_fd(const dibs__command *cmd, dibs__run_opts *opts)
 /* The options that only a lock of run has. */
 static int read_lock(const dibs__command *cmd, dibs__run_opts *opts)
 {
-    dibs_lock_opts *lock = &opts->want.lock;
-    int code = dibs__lock_request_read(cmd, &opts->want);
+    dibs_lock_opts *lock = &opts->request.lock;
+    int code = dibs__lock_request_read(cmd, &opts->request);
     if (code)
         return code;
     lock->hold_min_ms = dibs__opt_ms(cmd, "hold-min");
@@ -105,9 +105,9 @@ static int read_lock(const dibs__command *cmd, dibs__run_opts *opts)
     if (lock->hold_max_ms > 0 && lock->hold_max_ms < lock->ttl_ms)
         lock->ttl_ms = lock->hold_max_ms;
     lock->progress_ms = dibs__opt_ms(cmd, "progress");
-    if (lock->progress_ms > 0 && opts->want.count > 1)
+    if (lock->progress_ms > 0 && opts->request.count > 1)
         return say_usage("--progress is for one name: not with --also");
-    opts->name = opts->want.names[0];
+    opts->name = opts->request.names[0];
     opts->ttl_ms = lock->ttl_ms;
     opts->progress_ms = lock->progress_ms;
     return 0;

@@ -20,7 +20,7 @@ typedef enum dibs__yield_policy {
 
 /* Text is borrowed from the command. */
 typedef struct dibs__run_opts {
-    dibs__lock_request want;
+    dibs__lock_request request;
     const char *name;    /* the first of its names */
     char *const *argv;   /* what to run; may be shell_argv */
     char *shell_argv[4]; /* for -c */

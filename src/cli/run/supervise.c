@@ -43,12 +43,12 @@ enum { FIRST_LOOK_MS = 100 };
 typedef struct run {
     const dibs__run_opts *opts;
     dibs__outcome *out;
-    dibs__lock_or_set *claim; /* NULL: nested */
-    dibs__run_inputs *feeds;
+    dibs__lock_or_set *locks; /* NULL: nested */
+    dibs__run_inputs *inputs;
     int64_t grace_ms;
     int64_t margin_ms;
     dibs__guard guard;
-    dibs__terminal term;
+    dibs__terminal terminal;
     int signals;                  /* signalfd */
     int lost_fds[DIBS_MULTI_MAX]; /* of each lease */
     dibsx_nsec tick_at;           /* when the command last told of progress */
@@ -111,7 +111,7 @@ static void plan_times(run *r, dibsx_nsec now)
 
 static bool kills_when_lost(const run *r)
 {
-    return r->claim && (r->opts->on_lost == DIBS__LOST_KILL ||
+    return r->locks && (r->opts->on_lost == DIBS__LOST_KILL ||
                         r->opts->on_lost == DIBS__LOST_EXEC);
 }
 
@@ -162,7 +162,7 @@ static void end_tree(run *r, dibsx_nsec kill_at)
 static void say_lost(const run *r, const char *why)
 {
     const char *name =
-        r->claim ? dibs__lock_or_set_weakest(r->claim) : r->opts->name;
+        r->locks ? dibs__lock_or_set_weakest(r->locks) : r->opts->name;
     if (!r->opts->quiet)
         dibs__cli_say("the lease on %s was lost: %s%s", name, why,
                       r->opts->on_lost == DIBS__LOST_IGNORE
@@ -221,9 +221,9 @@ static const char *why_not_renewed(const run *r, dibsx_nsec now)
 
 static void look_at_lease(run *r, dibsx_nsec now)
 {
-    if (!r->claim || r->gone)
+    if (!r->locks || r->gone)
         return;
-    int64_t valid_ms = dibs__lock_or_set_valid_ms(r->claim);
+    int64_t valid_ms = dibs__lock_or_set_valid_ms(r->locks);
     if (valid_ms <= 0) {
         lease_gone(r, now);
     } else if (!r->out->lost) {
@@ -241,10 +241,10 @@ static pid_t child_of(const run *r)
 
 static void say_stopped(const run *r)
 {
-    if (r->opts->quiet || !r->claim || !isatty(STDERR_FILENO))
+    if (r->opts->quiet || !r->locks || !isatty(STDERR_FILENO))
         return;
     char span[32];
-    dibsx_duration_text(dibs__lock_or_set_valid_ms(r->claim), span,
+    dibsx_duration_text(dibs__lock_or_set_valid_ms(r->locks), span,
                         sizeof span);
     dibs__cli_say("stopped: unless continued within %s, %s passes on%s", span,
                   r->opts->name,
@@ -259,18 +259,18 @@ static void command_stopped(run *r, int number)
 {
     bool for_tty = number == SIGTTIN || number == SIGTTOU;
     /* With --foreground the terminal has stopped us as well. */
-    if (r->term.fd < 0 || (for_tty && r->opts->foreground))
+    if (r->terminal.fd < 0 || (for_tty && r->opts->foreground))
         return;
-    if (for_tty && dibs__terminal_give(&r->term, child_of(r))) {
+    if (for_tty && dibs__terminal_give(&r->terminal, child_of(r))) {
         dibs__guard_tell(&r->guard, DIBS__ORDER_SIGNAL, SIGCONT);
         return;
     }
-    bool was_given = r->term.given;
-    dibs__terminal_take(&r->term, child_of(r));
+    bool was_given = r->terminal.given;
+    dibs__terminal_take(&r->terminal, child_of(r));
     say_stopped(r);
     dibs__signal_stop(!r->opts->foreground);
     if (was_given || for_tty)
-        (void)dibs__terminal_give(&r->term, child_of(r));
+        (void)dibs__terminal_give(&r->terminal, child_of(r));
     dibs__guard_tell(&r->guard, DIBS__ORDER_SIGNAL, SIGCONT);
 }
 
@@ -281,7 +281,7 @@ static void command_ended(run *r, int status)
         r->out->exit_signal = WTERMSIG(status);
     else
         r->out->exit_status = WEXITSTATUS(status);
-    r->out->interrupted = r->term.given && r->out->exit_signal == SIGINT;
+    r->out->interrupted = r->terminal.given && r->out->exit_signal == SIGINT;
     if (r->clear || r->ending || r->hooked)
         return;
     if (!r->opts->quiet)
@@ -366,8 +366,8 @@ static void serve_signals(run *r)
     while (read(r->signals, &info, sizeof info) == (ssize_t)sizeof info) {
         int number = (int)info.ssi_signo;
         if (number == SIGCONT)
-            (void)dibs__terminal_give(&r->term,
-                                      r->term.given ? child_of(r) : 0);
+            (void)dibs__terminal_give(&r->terminal,
+                                      r->terminal.given ? child_of(r) : 0);
         if (!r->opts->foreground || info.ssi_code != SI_KERNEL)
             dibs__guard_tell(&r->guard, DIBS__ORDER_SIGNAL, number);
     }
@@ -398,7 +398,7 @@ static void serve_deadlines(run *r, dibsx_nsec now)
 /* Somebody would like to have the lock. */
 static void serve_yield(run *r)
 {
-    if (!dibs__run_inputs_take(&r->feeds->yield_fd) || r->ending)
+    if (!dibs__run_inputs_take(&r->inputs->yield_fd) || r->ending)
         return;
     if (r->opts->on_yield == DIBS__YIELD_SIGNAL) {
         dibs__guard_tell(&r->guard, DIBS__ORDER_SIGNAL, r->opts->yield_signal);
@@ -414,10 +414,10 @@ static void serve_yield(run *r)
 
 static void serve_ticks(run *r)
 {
-    if (!dibs__run_inputs_take(&r->feeds->tick_fd) || !r->claim)
+    if (!dibs__run_inputs_take(&r->inputs->tick_fd) || !r->locks)
         return;
     r->tick_at = dibsx_now();
-    dibs__lock_or_set_tick(r->claim);
+    dibs__lock_or_set_tick(r->locks);
 }
 
 /* The descriptors of the loop; the rest are for the losses. */
@@ -429,11 +429,11 @@ static nfds_t collect_fds(const run *r, struct pollfd *fds)
     nfds_t count = FD_LOST;
     fds[FD_GUARD] = (struct pollfd){r->guard.sock, POLLIN, 0};
     fds[FD_SIGNALS] = (struct pollfd){r->signals, POLLIN, 0};
-    fds[FD_YIELD] = (struct pollfd){r->feeds->yield_fd, POLLIN, 0};
-    fds[FD_TICKS] = (struct pollfd){r->feeds->tick_fd, POLLIN, 0};
-    if (!r->claim || r->gone)
+    fds[FD_YIELD] = (struct pollfd){r->inputs->yield_fd, POLLIN, 0};
+    fds[FD_TICKS] = (struct pollfd){r->inputs->tick_fd, POLLIN, 0};
+    if (!r->locks || r->gone)
         return count;
-    for (size_t i = 0; i < dibs__lock_or_set_count(r->claim); i++)
+    for (size_t i = 0; i < dibs__lock_or_set_count(r->locks); i++)
         fds[count++] = (struct pollfd){r->lost_fds[i], POLLIN, 0};
     return count;
 }
@@ -468,12 +468,12 @@ static void run_step(run *r)
 
 static dibs_status first_look(run *r, dibs_error *err)
 {
-    if (!r->claim)
+    if (!r->locks)
         return DIBS_OK;
     dibsx_nsec now = dibsx_now();
-    int64_t valid_ms = dibs__lock_or_set_valid_ms(r->claim);
-    for (size_t i = 0; i < dibs__lock_or_set_count(r->claim); i++)
-        r->lost_fds[i] = dibs_lock_lost_fd(dibs__lock_or_set_lock(r->claim, i));
+    int64_t valid_ms = dibs__lock_or_set_valid_ms(r->locks);
+    for (size_t i = 0; i < dibs__lock_or_set_count(r->locks); i++)
+        r->lost_fds[i] = dibs_lock_lost_fd(dibs__lock_or_set_lock(r->locks, i));
     take_validity(r, now, valid_ms);
     if (now >= r->term_at || valid_ms <= r->margin_ms)
         return dibsx_fail(err, DIBS_LOST,
@@ -512,9 +512,9 @@ static dibs_status start_command(run *r, char *const *envp,
         if (job.stdin_fd < 0)
             return dibsx_fail_at(err, DIBS_INTERNAL, dibsx_errno_name(errno),
                                  "cannot open /dev/null: %s", strerror(errno));
-    } else if (job.own_group && dibs__terminal_wanted(&r->term)) {
-        job.tty = r->term.fd;
-        r->term.given = true;
+    } else if (job.own_group && dibs__terminal_wanted(&r->terminal)) {
+        job.tty = r->terminal.fd;
+        r->terminal.given = true;
     }
     dibsx_nsec kill_at = DIBSX_NEVER;
     if (kills_when_lost(r))
@@ -522,10 +522,10 @@ static dibs_status start_command(run *r, char *const *envp,
     /* The guard has its own copy of all this once it is forked. */
     dibs_status rc = dibs__guard_start(&r->guard, &job, kill_at,
                                        last_after(r, kill_at), err);
-    if (r->claim)
+    if (r->locks)
         r->look_at =
             earlier(r->look_at, dibsx_after_ms(dibsx_now(), FIRST_LOOK_MS));
-    dibs__run_inputs_started(r->feeds);
+    dibs__run_inputs_started(r->inputs);
     if (job.stdin_fd >= 0)
         close(job.stdin_fd);
     return rc;
@@ -537,11 +537,11 @@ dibs__supervise(const dibs__run_opts *opts, const dibs__watched *watched,
 {
     run r = {.opts = opts,
              .out = out,
-             .claim = watched->claim,
-             .feeds = watched->feeds,
+             .locks = watched->locks,
+             .inputs = watched->inputs,
              .guard = {.sock = -1}};
     plan_times(&r, dibsx_now());
-    dibs__terminal_init(&r.term);
+    dibs__terminal_init(&r.terminal);
     r.signals =
         signalfd(-1, &watched->signals->served, SFD_CLOEXEC | SFD_NONBLOCK);
     dibs_status rc;
@@ -557,10 +557,10 @@ dibs__supervise(const dibs__run_opts *opts, const dibs__watched *watched,
     if (rc == DIBS_OK) {
         while (!r.clear)
             run_step(&r);
-        dibs__terminal_take(&r.term, child_of(&r));
+        dibs__terminal_take(&r.terminal, child_of(&r));
     }
     dibs__guard_end(&r.guard);
-    dibs__terminal_fini(&r.term);
+    dibs__terminal_fini(&r.terminal);
     if (r.signals >= 0)
         close(r.signals);
     return rc;

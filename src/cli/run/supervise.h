@@ -11,8 +11,8 @@
 
 /* The things to watch while the command runs. All of it is borrowed. */
 typedef struct dibs__watched {
-    dibs__lock_or_set *claim; /* is held; NULL: the lock is held further up */
-    dibs__run_inputs *feeds;
+    dibs__lock_or_set *locks; /* is held; NULL: the lock is held further up */
+    dibs__run_inputs *inputs;
     const dibs__signals *signals;
     dibs__tree_means *means; /* for the command's tree */
 } dibs__watched;

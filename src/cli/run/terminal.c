@@ -9,42 +9,43 @@
 #include <signal.h>
 #include <unistd.h>
 
-void dibs__terminal_init(dibs__terminal *term)
+void dibs__terminal_init(dibs__terminal *terminal)
 {
-    *term = (dibs__terminal){.own = getpgrp()};
-    term->fd = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);
+    *terminal = (dibs__terminal){.own = getpgrp()};
+    terminal->fd = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);
 }
 
-void dibs__terminal_fini(dibs__terminal *term)
+void dibs__terminal_fini(dibs__terminal *terminal)
 {
-    if (term->fd >= 0)
-        close(term->fd);
-    term->fd = -1;
+    if (terminal->fd >= 0)
+        close(terminal->fd);
+    terminal->fd = -1;
 }
 
-bool dibs__terminal_wanted(const dibs__terminal *term)
+bool dibs__terminal_wanted(const dibs__terminal *terminal)
 {
-    return term->fd >= 0 && tcgetpgrp(term->fd) == term->own &&
+    return terminal->fd >= 0 && tcgetpgrp(terminal->fd) == terminal->own &&
            isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
 }
 
-bool dibs__terminal_give(dibs__terminal *term, pid_t group)
+bool dibs__terminal_give(dibs__terminal *terminal, pid_t group)
 {
-    if (term->fd < 0 || group <= 0 || tcgetpgrp(term->fd) != term->own)
+    if (terminal->fd < 0 || group <= 0 ||
+        tcgetpgrp(terminal->fd) != terminal->own)
         return false;
-    if (tcsetpgrp(term->fd, group) != 0)
+    if (tcsetpgrp(terminal->fd, group) != 0)
         return false;
-    term->given = true;
+    terminal->given = true;
     return true;
 }
 
-void dibs__terminal_take(dibs__terminal *term, pid_t group)
+void dibs__terminal_take(dibs__terminal *terminal, pid_t group)
 {
-    if (!term->given)
+    if (!terminal->given)
         return;
-    term->given = false;
-    pid_t now = tcgetpgrp(term->fd);
+    terminal->given = false;
+    pid_t now = tcgetpgrp(terminal->fd);
     bool dead = now > 0 && kill(-now, 0) != 0 && errno == ESRCH;
     if (now == group || dead)
-        (void)tcsetpgrp(term->fd, term->own);
+        (void)tcsetpgrp(terminal->fd, terminal->own);
 }
