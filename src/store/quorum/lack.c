@@ -7,26 +7,26 @@
 
 static const char *const lacks[] = {
     [DIBS__CAN_QUEUE] =
-        "the nodes of a quorum cannot keep one order of waiters: who waits "
-        "asks again, and priority has no meaning",
+        "the nodes of a quorum cannot keep one order of waiters: a waiter "
+        "asks again, and priority has no effect",
     [DIBS__CAN_SHARE] =
         "readers are counted, and majorities cannot count: two of them may "
         "know different readers. Use an exclusive lock",
     [DIBS__CAN_COUNT] =
-        "majorities cannot count: a name has slots, each of which is held by "
-        "one, so that permits are granted one at a time",
+        "majorities cannot count: a name has slots with one holder each. Ask "
+        "for one permit at a time",
     [DIBS__CAN_CONVERT] =
         "a lease of a quorum stays with its owner and its mode: part of the "
-        "nodes might turn it and part not. Release it and take it anew",
+        "nodes might convert it and part not. Release it and acquire it anew",
     [DIBS__CAN_RING] =
         "a quorum has no doorbell: a lease cannot be sticky and its holder "
         "cannot be asked for it",
     [DIBS__CAN_SET] =
-        "nodes might grant different parts of a set: its names are taken one "
-        "after the other",
+        "nodes might grant different parts of a set: its names are acquired "
+        "one after the other",
     [DIBS__CAN_REPLICATE] =
         "the majority of a quorum is its durability: its nodes have no "
-        "replicas that could be waited for. Ask for async",
+        "replicas to wait for. Ask for async",
     [DIBS__CAN_VALUE] =
         "values need one order of changes, which independent servers do not "
         "have. Keep them in a redis: or sqlite: store",

@@ -228,10 +228,10 @@ look_for_channels(dibs__redis *rd, summary *sm, int slot, dibsx_nsec deadline)
 {
     static const dibs_finding sharded = {
         DIBS_FINE, "doorbells",
-        "sharded channels: a ring stays with the servers of its slot", NULL};
+        "sharded channels: a notice stays with the servers of its slot", NULL};
     static const dibs_finding ordinary = {
         DIBS_NOTE, "doorbells",
-        "ordinary channels: every ring goes to every server of the cluster",
+        "ordinary channels: every notice goes to every server of the cluster",
         "sharded ones need Redis 7.0, and spublish and ssubscribe as in "
         "docs/redis-acl.md"};
     char tag[DIBS__SLOT_TAG], channel[48];

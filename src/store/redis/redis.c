@@ -169,8 +169,8 @@ static const char *explain_lack(const dibs__store *st, dibs__ability what)
     const dibs__redis *rd = (const dibs__redis *)(const void *)st;
 
     return rd->cluster && what == DIBS__CAN_SET
-               ? "names in different slots of a cluster are taken one after "
-                 "the other; those with a common {tag} are in one slot"
+               ? "names in different slots of a cluster are acquired one "
+                 "after the other; those with a common {tag} are in one slot"
                : NULL;
 }
 
