@@ -430,7 +430,7 @@ static void the_server_may_stand_still(void **state)
     perform_all(acts, dibs_lock_release);
     server_resume(&w->sv);
     for (int i = 0; i < CREW; i++)
-        CHECK(DIBS_OK, world_try_until(acts[i].lock, WORLD_BOUND_MS));
+        CHECK(DIBS_OK, world_try_until(acts[i].lock, TTL_MS + WORLD_BOUND_MS));
     perform_all(acts, dibs_lock_release);
     assert_acts(acts, DIBS_OK, NULL);
     acts_fini(acts);
