@@ -270,7 +270,7 @@ static void test_check_of_a_ring(void **state)
         one->notice = DIBS__NOTICE_WANTED;
         one->tell = broken != 1;
         one->bell[0] = broken == 2 ? '\0' : 'x';
-        assert_broken(&roll, "told that it is wanted");
+        assert_broken(&roll, "notified of a refusal");
     }
     start(&roll);
     one = add(&roll, "a", DIBS__HOLDER, 1);
