@@ -35,7 +35,7 @@ static dibs_status find_path(dibsx_buf *path, dibs_error *err)
                           "HOME is not set; name the store by its URL");
     if (!dibsx_buf_ok(path))
         return dibsx_fail(err, DIBS_INVALID,
-                          "the default place has too long a path");
+                          "the path of the default store is too long");
     return DIBS_OK;
 }
 
@@ -88,7 +88,7 @@ dibs_status dibs__store_default_url(dibsx_buf *url, dibs_error *err)
         add_escaped(url, path.data);
         if (!dibsx_buf_ok(url))
             rc = dibsx_fail(err, DIBS_INVALID,
-                            "the default place has too long a path");
+                            "the path of the default store is too long");
     }
     dibsx_buf_fini(&path);
     return rc;

@@ -79,11 +79,11 @@ void dibs__doorbell_report(dibs__doorbell *doorbell, const dibs_error *failure)
     /* An attempt has worked before, or has failed, so that waits began without a
      * doorbell. */
     missed =
-        !failure && (doorbell->heeded || doorbell->failure.status != DIBS_OK);
+        !failure && (doorbell->listened || doorbell->failure.status != DIBS_OK);
     if (failure)
         doorbell->failure = *failure;
     else
-        doorbell->heeded = true;
+        doorbell->listened = true;
     pthread_cond_broadcast(&doorbell->cond);
     pthread_mutex_unlock(&doorbell->mutex);
     if (missed)
@@ -134,7 +134,7 @@ static void await_outcome(dibs__doorbell *doorbell, dibsx_nsec deadline)
 
     if (limit > deadline)
         limit = deadline;
-    while (!doorbell->heeded && doorbell->failure.status == DIBS_OK &&
+    while (!doorbell->listened && doorbell->failure.status == DIBS_OK &&
            dibsx_now() < limit)
         dibsx_cond_wait(&doorbell->cond, &doorbell->mutex, limit);
 }
@@ -154,7 +154,7 @@ dibs__doorbell_open(dibs__doorbell *doorbell, int (*start)(void *arg),
     }
     if (rc == DIBS_OK)
         await_outcome(doorbell, deadline);
-    if (rc == DIBS_OK && !doorbell->heeded)
+    if (rc == DIBS_OK && !doorbell->listened)
         rc = dibsx_fail_at(err, DIBS_UNAVAIL, doorbell->failure.origin,
                            "no doorbell yet, so waits are polled: %s",
                            doorbell->failure.message[0]

@@ -16,13 +16,13 @@ enum { DIBS__DOORBELL_NOTICES = 1024, DIBS__DOORBELL_ADDRESS = 17 };
 
 typedef struct dibs__doorbell {
     pthread_mutex_t mutex;
-    pthread_cond_t cond; /* `heeded` or `failure` has changed */
+    pthread_cond_t cond; /* `listened` or `failure` has changed */
     int notice_fd;       /* readable while there are notices; -1 until opened */
     int stop_fd;         /* readable when the listening thread must end */
     dibs__notice *notices; /* a circle of DIBS__DOORBELL_NOTICES */
     size_t first;
     size_t count;
-    bool heeded;                          /* a thread has listened once */
+    bool listened;                        /* a thread has listened once */
     dibs_error failure;                   /* of the last attempt to listen */
     char address[DIBS__DOORBELL_ADDRESS]; /* drawn at random */
     atomic_bool open;                     /* address and fds are constant */

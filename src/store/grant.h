@@ -1,4 +1,4 @@
-/* grant.h - the grant rule: who holds a name, who waits, who is next. Pure.
+/* grant.h - the grant rule: the holders of a name, its waiters, and the next. Pure.
  *
  * A roll is all that a store keeps of one name: its parties, which hold, wait or
  * have left. A store loads the roll, calls one function below with the time, and

@@ -1,6 +1,6 @@
 /* advisory.c - advisory locks beside the leases; see advisory.h.
  *
- * Owns the session and who has an advisory lock through it. Any thread; the session
+ * Owns the session and the list of owners that hold advisory locks through it. Any thread; the session
  * is asked under the mutex, within the deadline of the step.
  *
  *  1. A holder has both: it gets the lease first, then the advisory lock. A waiter

@@ -1,4 +1,4 @@
-/* gate.c - lets a server's words through to libpq, a piece at a time.
+/* gate.c - passes the bytes of a server on to libpq, a piece at a time.
  *
  * Owns the connection and our end of the pair. Runs on the thread that has the
  * connection; never blocks. */

@@ -1,9 +1,9 @@
-/* gate.h - lets a server's words through to libpq, a piece at a time.
+/* gate.h - passes the bytes of a server on to libpq, a piece at a time.
  *
  * libpq reads on while there is something to read, up to the length that a server
- * says a message has, which may be a gigabyte; and it answers whatever it reads.
- * While it logs in, and where an answer is long, it is given one end of a pair of
- * sockets in the place of its connection, and gets only what is passed on. */
+ * gives for a message, which may be a gigabyte; and it answers whatever it reads.
+ * While it logs in, and where an answer is long, its connection is replaced by one end
+ * of a pair of sockets, and it gets only the bytes that the gate passes on. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_STORE_POSTGRES_GATE_H
 #define DIBS_STORE_POSTGRES_GATE_H

@@ -1,7 +1,7 @@
 /* pools.c - the pools of a process: clients of the same server share one.
  *
  * Owns the list of pools, in a page that the kernel clears in the child of a fork:
- * the list is empty there and its lock is free, whoever had it in the parent. Where
+ * the list is empty there and its lock is free, even if a thread of the parent had it. Where
  * there is no such page every client has a pool of its own. */
 /* SPDX-License-Identifier: MIT */
 #include "store/postgres/pools.h"

@@ -1,6 +1,6 @@
 -- schema.sql - the tables of the embedded store, version 2.
 --
--- party: who holds, waits for or has left a name (store/grant.h). Times ending
+-- party: the parties of a name (store/grant.h). Times ending
 -- in _us are on the boot clock and mean nothing after a reboot. The row of the
 -- empty name keeps the watermark of the store in its fence: it shares a page
 -- with the leases of a small store, so that a grant writes one page.

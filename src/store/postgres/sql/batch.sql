@@ -48,10 +48,10 @@ BEGIN
 END
 $$;
 
--- One after the other, whatever it takes. In the order of their names, as above; of
--- one name, in the order in which they came. Flags of a release: 1 for unanswered.
--- a_ms is the ttl, or for how long others are kept out. Answers what acquire and
--- release do.
+-- Does them one after the other, by the whole rule: in the order of their names, as
+-- above; for one name, in the order of arrival. Flags of a release: 1 for unanswered.
+-- a_ms is the ttl, or how long a release excludes others. Answers as acquire and
+-- release.
 CREATE FUNCTION @schema@.batch(
     a_release bigint[], a_names text[], a_owners text[], a_modes text[],
     a_permits bigint[], a_capacities bigint[], a_flags bigint[],

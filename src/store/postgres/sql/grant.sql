@@ -380,8 +380,8 @@ BEGIN
 END
 $$;
 
--- A name that was used by nobody for a minute is forgotten, a few at a time, and
--- the floor keeps the highest fence of all of these. Waits for nobody.
+-- Removes names that were unused for a minute, a few at a time; the floor keeps the
+-- highest fence of all of these. Waits for no lock.
 CREATE FUNCTION @schema@.sweep() RETURNS trigger
 LANGUAGE plpgsql AS $$
 DECLARE

@@ -20,7 +20,7 @@ BEGIN
 END
 $$;
 
--- The short way: a plain lock on a name that nobody has a part in.
+-- The short way: a plain lock on a name without holders and waiters.
 CREATE FUNCTION @schema@.acquire_plain(
     a_name text, a_owner text, a_flags integer, a_ttl_ms bigint, a_who text,
     a_bell text)
@@ -78,18 +78,20 @@ BEGIN
 END
 $$;
 
--- One who has a place, while there is nothing for anybody to do but to wait,
--- refreshes it without a lock on the name: most of what many who wait ask for, and
--- who holds it would have to stand in line with them. NULL: it takes the long way.
---   (1) Nobody is served by this: some hold, and no party's time has passed, so the
---       queue is as the last step left it. Only one who would share the name could be
---       served by now: when another has been silent for so long that it is passed over.
---   (2) A step that serves the party at the same time changes the same row. The
---       second of the two sees what the first did: a place that is none any more is not refreshed.
+-- A waiter that can only go on waiting refreshes its place without a lock on the name:
+-- most asks of many waiters are such, and the holder's steps would have to wait behind
+-- them. NULL: it takes the long way.
+--   (1) No waiter is served by this: some party holds, and no party's time has passed,
+--       so the queue is as the last step left it. Only a waiter that would share the
+--       name could be served by now: when another has been silent for so long that the
+--       queue passes it over.
+--   (2) A step that serves the party at the same time changes the same row. The second
+--       of the two sees the change of the first: a party that no longer waits is not
+--       refreshed.
 --   (3) The row is all that the transaction has locked, and it waits for no other:
---       one of a batch does not come here.
---   (4) A place that was refreshed has not been served since it was taken, so that
---       the watermark covers all that its owner was rung for before.
+--       an ask of a batch does not come here.
+--   (4) A place that was refreshed has not been served since its owner got it, so that
+--       the watermark covers all earlier notices to that owner.
 CREATE FUNCTION @schema@.wait_on(a_name text, a_owner text,
                                  a_mode @schema@.mode, a_bell text, at_us bigint)
 RETURNS text
@@ -222,7 +224,7 @@ BEGIN
 END
 $$;
 
--- One who is not in the queue comes after all of its priority. Answers how many
+-- An asker that is not in the queue comes after all of its priority. Answers how many
 -- others were served.
 CREATE FUNCTION @schema@.ask_first(mine @schema@.party, a_queue boolean,
                                    a_barge boolean, at_us bigint)
@@ -250,7 +252,7 @@ BEGIN
 END
 $$;
 
--- One who has a place refreshes it, or gives it up when it does not want to wait.
+-- A waiter refreshes its place, or gives it up when it does not want to wait.
 CREATE FUNCTION @schema@.ask_again(mine @schema@.party, a_queue boolean,
                                    a_barge boolean, a_bell text, at_us bigint)
 RETURNS integer
@@ -320,9 +322,9 @@ BEGIN
 END
 $$;
 
--- Renews many, in the order of their names, so that two who do it at once never
--- wait for each other in a circle. Answers for each -1 when it is lost, else twice
--- the time left in ms, plus one when somebody waits.
+-- Renews many, in the order of their names, so that two such calls cannot deadlock.
+-- Answers for each -1 when it is lost, else twice the time left in ms, plus one when a
+-- waiter is in the queue.
 CREATE FUNCTION @schema@.renew(a_names text[], a_owners text[],
                                a_fences bigint[], a_ttls bigint[], a_bell text)
 RETURNS text
@@ -395,7 +397,7 @@ BEGIN
 END
 $$;
 
--- The short way, which may be lost in a crash of the server, as `lazily` has it.
+-- The short way. A crash of the server may lose it, as `lazily` explains.
 CREATE FUNCTION @schema@.release_plain(a_name text, a_owner text) RETURNS text
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -440,7 +442,7 @@ BEGIN
 END
 $$;
 
--- A ghost that is left again keeps its time.
+-- A ghost that is released again keeps its time.
 CREATE FUNCTION @schema@.haunt(mine @schema@.party, a_unanswered boolean,
                                a_keep_ms bigint, at_us bigint) RETURNS void
 LANGUAGE plpgsql AS $$

@@ -42,7 +42,7 @@ BEGIN
 END
 $$;
 
--- Removes some of what has expired. Waits for nobody.
+-- Removes some expired values. Waits for no lock.
 CREATE FUNCTION @schema@.value_sweep(at_us bigint) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -116,7 +116,7 @@ END
 $$;
 
 -- Answers the position. Appends to a topic are one after the other up to their
--- commit, so that a reader who has seen a position misses none before it.
+-- commit, so that a reader that has seen a position misses none before it.
 CREATE FUNCTION @schema@.log_append(a_topic text, a_keep bigint,
                                     a_data bytea, a_trim boolean)
 RETURNS text
