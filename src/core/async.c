@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/event.h"
 #include "base/fail.h"
+#include "base/hash.h"
 #include "base/thread.h"
 #include "base/uncancel.h"
 #include "core/lock/acquire.h"
@@ -355,7 +356,6 @@ static dibs__async *async_of(dibs_client *cl)
 static dibs_status have_runner(dibs_lock *lock, dibs_error *err)
 {
     dibs__async *as = async_of(lock->cl);
-    uint32_t hash = 2166136261u;
     dibs__runner *rn;
     int failed;
 
@@ -363,9 +363,7 @@ static dibs_status have_runner(dibs_lock *lock, dibs_error *err)
         return dibsx_fail(err, DIBS_INVALID, "the client is being closed");
     if (!as)
         return dibsx_nomem(err, "an asynchronous call");
-    for (const char *c = lock->name; *c; c++)
-        hash = (hash ^ (unsigned char)*c) * 16777619u;
-    rn = &as->runners[hash % DIBS__RUNNERS];
+    rn = &as->runners[dibsx_hash_text(lock->name) % DIBS__RUNNERS];
     if (!rn->running) {
         failed = dibsx_thread_start(&rn->thread, runner_main, rn);
         if (failed)

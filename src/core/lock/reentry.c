@@ -5,6 +5,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/lock/reentry.h"
 
+#include "base/hash.h"
 #include "core/lock/publish.h"
 #include <stdio.h>
 #include <string.h>
@@ -13,11 +14,7 @@
 
 static dibs_lock **bucket_of(dibs_client *cl, const char *name)
 {
-    uint32_t hash = 2166136261u;
-
-    for (; *name; name++)
-        hash = (hash ^ (unsigned char)*name) * 16777619u;
-    return &cl->by_name[hash % DIBS__OWNER_BUCKETS];
+    return &cl->by_name[dibsx_hash_text(name) % DIBS__OWNER_BUCKETS];
 }
 
 static void enlist_name(dibs_lock *lock)

@@ -3,6 +3,7 @@
 #include "core/stats/name_table.h"
 
 #include "base/alloc.h"
+#include "base/hash.h"
 #include <string.h>
 
 dibs__name_table *dibs__name_table_new(void)
@@ -32,11 +33,7 @@ void dibs__name_table_free(dibs__name_table *table)
 
 static size_t bucket_of(const char *name)
 {
-    uint32_t hash = 2166136261u;
-
-    for (; *name; name++)
-        hash = (hash ^ (unsigned char)*name) * 16777619u;
-    return hash % DIBS__NAME_TABLE_MAX;
+    return dibsx_hash_text(name) % DIBS__NAME_TABLE_MAX;
 }
 
 /* Returns the pointer to the row of the name, or the end of its bucket. */
