@@ -21,7 +21,7 @@ static uint32_t draw_slot(dibs__slots *sl, uint64_t out)
     return count > 0 ? open[dibsx_prng_below(&sl->prng, count)] : 0;
 }
 
-/* At how many nodes somebody else has the slot. */
+/* The number of nodes where another owner has the slot. */
 static size_t with_slot(const dibs__ballot *bl, uint32_t slot)
 {
     size_t sum = 0;

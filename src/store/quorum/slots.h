@@ -1,13 +1,14 @@
 /* slots.h - the search for a free slot of a name. Pure.
  *
- * Majorities cannot count, but they can give away N slots, each to one owner: who
- * has a slot has a permit, and there are never more than N. An owner begins with a
- * slot that it alone determines, so that asked for again it meets itself, and goes
- * on to those that no node has given away, as far as it has heard, and then to those
- * that only few have: they may have been given back there.
+ * Majorities cannot count, but they can grant N slots, each to one owner: the
+ * owner of a slot has a permit, and there are never more than N. An owner
+ * begins with a slot that depends on the owner alone, so that a second ask
+ * meets the first. It goes on to slots that no node has granted, as far as it
+ * knows, and then to slots that only few nodes have granted: they may have been
+ * given back there.
  *
- * Slots have fences of their own, by the remainder: two that are held together do
- * not get the same one, whatever is written back. */
+ * Slots have fences of their own, by the remainder: two slots that are held
+ * together never get the same one, whatever is written back. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_STORE_QUORUM_SLOTS_H
 #define DIBS_STORE_QUORUM_SLOTS_H

@@ -28,7 +28,7 @@ void dibs__renewing_sort(dibs__renewing *rn)
     qsort(rn->entries, rn->count, sizeof(*rn->entries), in_order);
 }
 
-/* Twice the time left, plus one when somebody waits; or -1. */
+/* Reads twice the time left, plus one when there is a waiter; or -1. */
 static dibs_status
 read_answer(const redisReply *reply, dibs__renewal *item, dibs_error *err)
 {

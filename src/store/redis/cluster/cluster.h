@@ -34,7 +34,7 @@ DIBS_MUST_CHECK dibs_status dibs__cluster_learn(dibs__cluster *cl,
 /* The map may be wrong: learn fetches it again. */
 void dibs__cluster_doubt(dibs__cluster *cl);
 
-/* A server has said who serves a slot; the rest of the map is in doubt. */
+/* A server has named the server of a slot; the rest of the map is in doubt. */
 void dibs__cluster_moved(dibs__cluster *cl, int slot, const dibs__endpoint *to);
 
 /* The peer that serves a slot, or the one at an endpoint. NULL: none, or memory

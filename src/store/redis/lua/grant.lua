@@ -262,8 +262,8 @@ local function address(holder)
 end
 
 -- In a cluster a bell has a channel for each slot it listens to, which only the
--- servers of the slot pass on. The fence has the tag of the slot. False when nobody
--- hears it at this server, or it has no such channels.
+-- servers of the slot pass on. The fence has the tag of the slot. False when the
+-- channel has no subscriber at this server, or the server has no such channels.
 local function ring_here(bell, text)
     local tag = watermark:match('{.*}')
     local heard = tag and redis.pcall('SPUBLISH', 'dibs:bell:' .. tag .. ':' ..

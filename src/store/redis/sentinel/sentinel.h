@@ -27,8 +27,8 @@ typedef void dibs__moved_fn(void *arg);
 dibs__sentinel *dibs__sentinel_new(const dibs__redis_conf *conf,
                                    dibs__moved_fn *moved, void *arg);
 
-/* `moved` is not called any more once stop has returned; nobody connects when it
- * is freed. Both take NULL. */
+/* `moved` is not called any more once stop has returned. No thread may connect
+ * during free. Both take NULL. */
 void dibs__sentinel_stop(dibs__sentinel *sn);
 void dibs__sentinel_free(dibs__sentinel *sn);
 

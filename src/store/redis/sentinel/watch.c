@@ -4,7 +4,7 @@
  *
  *     connect -> subscribe -> ask once -> listen --> (lost) --> the next sentinel
  *
- * It asks once because a change may have come while nobody listened. The thread
+ * It asks once because a change may have come before it listened. The thread
  * blocks all signals. */
 /* SPDX-License-Identifier: MIT */
 #include "store/redis/sentinel/watch.h"

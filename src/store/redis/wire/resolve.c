@@ -1,7 +1,7 @@
 /* resolve.c - host names to addresses, within a deadline.
  *
- * Owns one job per resolver at most, which its thread shares: who is the last to
- * let go of it frees it. */
+ * Owns one job per resolver at most, which its thread shares: the last one to
+ * release it frees it. */
 /* SPDX-License-Identifier: MIT */
 #include "store/redis/wire/resolve.h"
 #include "base/alloc.h"
