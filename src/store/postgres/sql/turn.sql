@@ -18,12 +18,12 @@ BEGIN
     mine := @schema@.find(a_name, a_owner);
     heir := @schema@.find(a_name, a_to);
     IF mine.role = 'holder' AND mine.fence = a_fence THEN
-        v_answer := @schema@.check_conversion(mine, heir, a_mode, at_us);
+        v_answer := @schema@.check_turn(mine, heir, a_mode, at_us);
         IF v_answer IS NOT NULL THEN
             PERFORM @schema@.settle(a_name, at_us);
             RETURN v_answer;
         END IF;
-        PERFORM @schema@.convert_lease(mine, a_mode, a_to, a_ttl_ms, at_us);
+        PERFORM @schema@.turn_lease(mine, a_mode, a_to, a_ttl_ms, at_us);
     ELSIF heir.role IS DISTINCT FROM 'holder' OR heir.mode <> a_mode
           OR heir.fence <= a_fence THEN
         PERFORM @schema@.settle(a_name, at_us);
@@ -36,7 +36,7 @@ END
 $$;
 
 -- Why a lease cannot be converted, or NULL.
-CREATE FUNCTION @schema@.check_conversion(mine @schema@.party, heir @schema@.party,
+CREATE FUNCTION @schema@.check_turn(mine @schema@.party, heir @schema@.party,
                                     a_mode @schema@.mode, at_us bigint)
 RETURNS text
 LANGUAGE plpgsql AS $$
@@ -64,7 +64,7 @@ END
 $$;
 
 -- The client of another owner has asked nothing yet, so it has no doorbell.
-CREATE FUNCTION @schema@.convert_lease(mine @schema@.party, a_mode @schema@.mode,
+CREATE FUNCTION @schema@.turn_lease(mine @schema@.party, a_mode @schema@.mode,
                                     a_to text, a_ttl_ms bigint, at_us bigint)
 RETURNS void
 LANGUAGE plpgsql AS $$
