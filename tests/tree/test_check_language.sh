@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # test_check_language.sh - tools/check-language.py sees what it is there to see: plants
-# one breach at a time in a small tree and expects it to be named, and holds the debt
+# breaches in a small tree, each in a file of its own, expects each to be named, and holds the debt
 # to what is there, no more and no less.
 set -euo pipefail
 check=$(cd "$(dirname "$0")/../.." && pwd)/tools/check-language.py
@@ -17,24 +17,39 @@ fail() {
     failures=$((failures + 1))
 }
 
-# caught FILE EXPECTED: FILE is what is on stdin, and the checker names the breach in it.
+# plant FILE: FILE under a name of its own, from stdin; into `planted`.
+count=0
+plant() {
+    count=$((count + 1))
+    planted=${1/planted/planted_$count}
+    cat >"$planted"
+}
+
+# caught FILE EXPECTED: the checker names the breach on stdin.
+declare -A expected=()
 caught() {
-    local said
-    cat >"$1"
-    if said=$("$check" "$work"); then
-        fail "not caught in $1: $2"
-    elif ! grep -F "$1" <<<"$said" | grep -qF -- "$2"; then
-        fail "caught for another reason than '$2' in $1: $said"
-    fi
-    rm -f "$1"
+    plant "$1"
+    expected[$planted]=$2
 }
 
 # passes FILE: what is on stdin breaks no rule.
+fine=()
 passes() {
-    local said
-    cat >"$1"
-    said=$("$check" "$work") || fail "caught without reason in $1: $said"
-    rm -f "$1"
+    plant "$1"
+    fine+=("$planted")
+}
+
+# One look at all that was planted, which is gone afterwards.
+judge() {
+    local said file
+    said=$("$check" "$work") && fail "nothing was caught"
+    for file in "${!expected[@]}"; do
+        grep -F "$file" <<<"$said" | grep -qF -- "${expected[$file]}" || fail "not caught in $file: ${expected[$file]}"
+    done
+    for file in "${fine[@]}"; do
+        ! grep -F "$file" <<<"$said" || fail "caught without reason in $file"
+    done
+    rm -f "${!expected[@]}" "${fine[@]}"
 }
 
 message() { # TEXT: a file of C that fails with it
@@ -116,6 +131,8 @@ passes docs/man/planted.3 < <(printf '.Sh SYNOPSIS\n%s 26\n.Sh DESCRIPTION\n%s.\
     "$words25" "$words25" "$words25")
 passes docs/planted.md <<<"$words25 26."
 
+judge
+
 for file in src/core/a.c src/core/b.c src/store/c.c; do
     echo 'static int take(void)' >"$file"
 done
@@ -125,7 +142,10 @@ grep -q 'src/store/c.c.*take() is in 3 files' <<<"$said" || fail "the three file
 # The debt: what is there passes; one more and one less do not.
 "$check" --lower "$work" || fail "the first debt was not written"
 "$check" "$work" >/dev/null || fail "the debt of the tree does not pass"
-caught src/core/planted.c 'take() is in 4 files' <<<'static void take(int x)'
+echo 'static void take(int x)' >src/core/planted.c
+said=$("$check" "$work") && fail "one more than the debt was not caught"
+grep -q 'take() is in 4 files' <<<"$said" || fail "the fourth file is not named: $said"
+rm src/core/planted.c
 rm src/store/c.c
 said=$("$check" "$work") && fail "a debt that was paid was not asked for"
 grep -q -- '--lower' <<<"$said" || fail "the remedy is not named: $said"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # test_check_tree.sh - tools/check-tree.sh sees what it is there to see: plants
-# one breach at a time in a copy of the tree and expects it to be named.
+# breaches in a copy of the tree, each in a file of its own, and expects each to be named.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 work=$(mktemp -d)
@@ -15,29 +15,44 @@ head='/* planted.c - a file with one breach. */
 /* SPDX-License-Identifier: MIT */
 '
 
-# caught FILE EXPECTED: FILE holds the breach planted on stdin. The checker must
-# name it, for that reason.
+# plant FILE: FILE under a name of its own, from stdin, with that name in its first
+# line; into `planted`.
+count=0
+plant() {
+    count=$((count + 1))
+    planted=${1/planted/planted_$count}
+    mkdir -p "$(dirname "$planted")"
+    sed "1s/planted/planted_$count/" >"$planted"
+}
+
+# caught FILE EXPECTED: the checker names the breach on stdin, for that reason.
+declare -A expected=()
 caught() {
-    local file=$1 expected=$2 said
-    mkdir -p "$(dirname "$file")"
-    cat >"$file"
-    if said=$("$root/tools/check-tree.sh" "$PWD") || ! grep -qF "$file" <<<"$said" ||
-        ! grep -F "$file" <<<"$said" | grep -qF "$expected"; then
-        echo "not caught in $file: $expected"
-        failures=$((failures + 1))
-    fi
-    rm -f "$file"
+    plant "$1"
+    expected[$planted]=$2
 }
 
 # passes FILE: what is on stdin breaks no rule.
+fine=()
 passes() {
-    mkdir -p "$(dirname "$1")"
-    cat >"$1"
-    if "$root/tools/check-tree.sh" "$PWD" | grep -F "$1"; then
-        echo "caught without reason in $1"
+    plant "$1"
+    fine+=("$planted")
+}
+
+# One look at all that was planted.
+judge() {
+    local said file
+    said=$("$root/tools/check-tree.sh" "$PWD") || true
+    for file in "${!expected[@]}"; do
+        grep -F "$file" <<<"$said" | grep -qF -- "${expected[$file]}" && continue
+        echo "not caught in $file: ${expected[$file]}"
         failures=$((failures + 1))
-    fi
-    rm -f "$1"
+    done
+    for file in "${fine[@]}"; do
+        grep -F "$file" <<<"$said" || continue
+        echo "caught without reason in $file"
+        failures=$((failures + 1))
+    done
 }
 
 lines() { # COUNT
@@ -102,5 +117,6 @@ passes src/store/redis/pipe/planted.c <<<"$head#include \"store/lane.h\"
 passes src/store/redis/planted.c <<<"$head#include \"store/redis/bell/planted.h\"
 #include \"store/redis/keys.h\""
 
+judge
 [ "$failures" -eq 0 ] || exit 1
 echo "every planted breach was caught"
