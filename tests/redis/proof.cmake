@@ -23,7 +23,7 @@ if(NOT DIBS_SANITIZE)
   on_redis(contract_redis_unix contract contract --unix)
   on_redis(contract_redis_tls contract contract --tls)
   on_redis(contract_redis_acl contract contract --acl ${redis_acl} contract:)
-  dibs_long(contract_redis_unix)
+  dibs_long(contract_redis_unix contract_redis_tls)
 endif()
 on_redis(core_redis core test_core)
 # suites_on(TOPOLOGY): the contract and the core on more than one server. Sanitizers
