@@ -5,17 +5,8 @@
 # The fakes expand their variables themselves.
 # shellcheck disable=SC2016
 set -euo pipefail
-root=$(cd "$(dirname "$0")/../.." && pwd)
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-export FAKE=$work/fake
-failures=0
-
-# fake NAME: a command of that name, its body on stdin.
-fake() {
-    { echo '#!/bin/bash'; cat; } >"$FAKE/bin/$1"
-    chmod +x "$FAKE/bin/$1"
-}
+# shellcheck source=tests/tree/fakes.sh
+. "$(dirname "$0")/fakes.sh"
 
 # A machine with everything but what [build] lists, and a tree with the front door.
 machine() {

@@ -4,17 +4,8 @@
 # What the fakes expand is not for this shell.
 # shellcheck disable=SC2016
 set -euo pipefail
-root=$(cd "$(dirname "$0")/../.." && pwd)
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-export FAKE=$work/fake
-failures=0
-
-# fake NAME: a command of that name, its body on stdin.
-fake() {
-    { echo '#!/bin/bash'; cat; } >"$FAKE/bin/$1"
-    chmod +x "$FAKE/bin/$1"
-}
+# shellcheck source=tests/tree/fakes.sh
+. "$(dirname "$0")/fakes.sh"
 
 # A machine where the user is root, apt works and nothing is installed.
 machine() {
