@@ -184,7 +184,7 @@ const dibs__verb dibs__verb_deadlocks = {
              "To end one, break one of its leases, or let the waits be bounded "
              "(-w).\n",
     .examples = "As a check:\n"
-                "  dibs deadlocks --json >/tmp/circles || mail-them\n",
+                "  dibs deadlocks --json >circles.json || mail-them\n",
     .exits = "0 there is none\n"
              "1 there is at least one\n"
              "128+N with --watch: ended by signal N\n",
