@@ -6,7 +6,7 @@ import subprocess
 import sys
 import unittest
 
-from runtools import (NO_CGROUP, PATIENCE, NotInTime, RunCase, alive, below, guard_of, inside, main, may_unshare,
+from runtools import (NO_CGROUP, PACE, PATIENCE, NotInTime, RunCase, alive, below, guard_of, inside, main, may_unshare,
                       read_stat, span, wait_until)
 
 # A writer that has left the command's group and lost its parent.
@@ -85,6 +85,17 @@ class Stopped(WatchCase):
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual(process.wait(PATIENCE), 125)
         self.assertIn("does not answer", process.stderr.read())
+
+    @unittest.skipUnless("DIBS_STOP_SHIM" in os.environ, "sanitizers do not load the shim")
+    def test_the_guard_before_the_command_starts(self):
+        shim = {**self.env, "LD_PRELOAD": os.environ["DIBS_STOP_SHIM"]}
+        process = self.start("run", "--ttl=" + span(2), "k", "--", "touch", "started", env=shim)
+        wait_until(lambda: guard_of(process.pid), "the guard")
+        result = self.dibs("run", "-w", f"{PATIENCE * PACE}s", "k", "--", "true", patience=2 * PATIENCE * PACE)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(process.wait(PATIENCE), 125)
+        self.assertIn("does not answer", process.stderr.read())
+        self.assertFalse(os.path.exists(self.path("started")))
 
     def test_the_guard_alone_for_a_moment(self):
         process, guard = self.grow("--ttl=1h")

@@ -37,6 +37,10 @@ enum { MARGIN_MIN_MS = 40, MARGIN_MAX_MS = 1000 };
 /* A guard that left so many requests unanswered is stopped or hangs. */
 enum { SILENT_MAX = 4, ASK_MIN_MS = 500, ASK_MAX_MS = 5000 };
 
+/* A guard that starts the command waits for that, and so does not answer: a
+ * program may be on a slow file system. It may have stopped there as well. */
+enum { SILENT_STARTING_MAX = 20 };
+
 /* The first look at how late the guard is woken. */
 enum { FIRST_LOOK_MS = 100 };
 
@@ -350,10 +354,10 @@ static void ask_guard(run *r, dibsx_nsec now)
     int64_t ask_ms =
         larger(ASK_MIN_MS, smaller(r->opts->ttl_ms / 8, ASK_MAX_MS));
     r->ask_at = dibsx_after_ms(now, ask_ms);
-    /* Before it has started the command, the guard waits for that. */
-    r->silent = beats != r->beats || !child_of(r) ? 0 : r->silent + 1;
+    int most = child_of(r) ? SILENT_MAX : SILENT_STARTING_MAX;
+    r->silent = beats != r->beats ? 0 : r->silent + 1;
     r->beats = beats;
-    if (r->silent > SILENT_MAX)
+    if (r->silent > most)
         guard_gone(r, "does not answer");
     else
         dibs__guard_tell(&r->guard, DIBS__ORDER_LOOK, 0);
