@@ -255,6 +255,7 @@ int main(int argc, char **argv)
 {
     dibs_error err = {0};
     static script sc;
+    dibs_status rc;
     wish ws;
 
     if (!read_line(argc, argv, &ws)) {
@@ -262,9 +263,10 @@ int main(int argc, char **argv)
         return 2;
     }
     signal(SIGALRM, hangs);
-    if (script_init(&sc, ws.url, &err) != DIBS_OK) {
+    rc = script_init(&sc, ws.url, &err);
+    if (rc != DIBS_OK) {
         fprintf(stderr, "%s\n", err.message);
-        return 2;
+        return pace_explains(rc) ? PACE_MISSED : 2;
     }
     /* What is made once is made now. */
     for (int turn = 0; turn < 2; turn++) {
