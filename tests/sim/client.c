@@ -64,7 +64,9 @@ void sim_client_start(world *w, int number)
 
 static void ask(world *w, client *cl)
 {
-    event ev = {.what = ASK, .ttl_ms = cl->lease.ttl_ms, .queue = cl->waits};
+    event ev = {.what = ASK,
+                .ttl_ms = cl->lease.terms.ttl_ms,
+                .queue = cl->waits};
 
     memcpy(ev.owner, cl->lease.owner, sizeof(ev.owner));
     dibs__lease_asked(&cl->lease, sim_clock(w, cl));

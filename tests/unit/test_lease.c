@@ -384,7 +384,7 @@ static void hold_max_bounds_the_lease(void **state)
 
     (void)dibs__lease_leave(&ls);
     begin(&ls, (dibs__terms){.ttl_ms = TTL_MS, .hold_max_ms = 2000});
-    assert_int_equal(ls.ttl_ms, 2000);
+    assert_int_equal(ls.terms.ttl_ms, 2000);
 }
 
 /* Also where the sum with the clock, or the number of nanoseconds, would not fit. */

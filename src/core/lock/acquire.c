@@ -15,7 +15,6 @@
 #include "core/stats/record.h"
 #include "core/who.h"
 #include <inttypes.h>
-#include <string.h>
 
 /* Limit of the release after a wait that has ended. If the store does not get
  * it, the place in the queue or the grant expires. */
@@ -138,18 +137,6 @@ static dibs_status begin_lease(dibs_lock *lock)
     return DIBS_OK;
 }
 
-static uint32_t ask_flags(const dibs_lock *lock)
-{
-    uint32_t flags =
-        lock->acquire.machine.terms.wait_ms == 0 ? 0 : DIBS__ASK_QUEUE;
-
-    if (lock->opts.flags & DIBS_LOCK_BARGE)
-        flags |= DIBS__ASK_BARGE;
-    if (dibs__opts_hear(&lock->opts))
-        flags |= DIBS__ASK_TELL;
-    return flags;
-}
-
 /* Sends the ask and logs it for the tracer. Locks: none held. */
 static dibs_status
 send_ask(dibs_lock *lock, dibs__store *st, const dibs__ask *ask,
@@ -198,13 +185,11 @@ apply_answer(dibs_lock *lock, dibs_status rc, const dibs__answer *ans)
 static void ask_store(dibs_lock *lock)
 {
     dibs_client *cl = lock->cl;
-    const dibs_lock_opts *opts = &lock->opts;
-    bool permits = opts->mode == DIBS_PERMITS;
     dibs__store *st;
     dibsx_nsec now, deadline;
     dibs__answer ans = {0};
-    char owner[DIBS_OWNER_SIZE], who[DIBS__WHO_MAX];
-    dibs__ask question;
+    char who[DIBS__WHO_MAX];
+    dibs__ask ask;
     dibs_status rc = begin_lease(lock);
 
     if (rc != DIBS_OK) {
@@ -215,26 +200,20 @@ static void ask_store(dibs_lock *lock)
     now = dibsx_now();
     deadline = dibs__acquire_ask_until(&lock->acquire.machine,
                                        dibs__client_deadline(cl, now), now);
-    question = (dibs__ask){.name = dibs__fallback_name(lock, owner),
-                           .owner = owner,
-                           .mode = (dibs__mode)opts->mode,
-                           .permits = permits ? opts->permits : 1,
-                           .capacity = permits ? opts->capacity : 0,
-                           .flags = ask_flags(lock),
-                           .priority = opts->priority,
-                           .ttl_ms = dibs__lease_ask_ms(&lock->lease),
-                           .most_ms = dibs__lease_most_ms(&lock->lease),
-                           .replicas = dibs__fallback_replicas(lock),
-                           .alone = lock->lease.alone};
-    memcpy(owner, lock->lease.owner, sizeof(owner));
-    question.who = dibs__who_text(lock, who);
+    ask = lock->ask;
+    ask.name = dibs__fallback_name(lock, lock->lease.owner);
+    ask.replicas = dibs__fallback_replicas(lock);
+    ask.alone = lock->lease.alone;
+    ask.who = dibs__who_text(lock, who);
+    if (lock->acquire.machine.terms.wait_ms != 0)
+        ask.flags |= DIBS__ASK_QUEUE;
     dibs__lease_asked(&lock->lease, now);
     dibs__acquire_asked(&lock->acquire.machine, &lock->lease);
     dibs__keeper_watch(cl, lock);
     st = lock->st;
     lock->why = (dibs_error){0};
     pthread_mutex_unlock(&cl->mutex);
-    rc = send_ask(lock, st, &question, deadline, &ans);
+    rc = send_ask(lock, st, &ask, deadline, &ans);
     pthread_mutex_lock(&cl->mutex);
     apply_answer(lock, rc, &ans);
 }

@@ -10,7 +10,6 @@
 #include "core/lock/enter.h"
 #include "core/lock/fallback.h"
 #include "core/lock/handle.h"
-#include "core/lock/lock_opts.h"
 #include "core/lock/publish.h"
 #include "core/lock/reentry.h"
 #include "core/lock/release.h"
@@ -69,19 +68,10 @@ static void put_question(step *sp)
     const char *who = dibs__who_text(sp->locks[0], sp->who);
 
     for (size_t i = 0; i < sp->count; i++) {
-        const dibs_lock *lock = sp->locks[i];
-
-        sp->asks[i] = (dibs__ask){
-            .name = lock->name,
-            .owner = sp->owners[i],
-            .mode = DIBS__EXCLUSIVE,
-            .permits = 1,
-            .flags = dibs__opts_hear(&lock->opts) ? DIBS__ASK_TELL : 0,
-            .priority = lock->opts.priority,
-            .ttl_ms = dibs__lease_ask_ms(&lock->lease),
-            .most_ms = dibs__lease_most_ms(&lock->lease),
-            .who = who,
-        };
+        sp->asks[i] = sp->locks[i]->ask;
+        sp->asks[i].name = sp->locks[i]->name;
+        sp->asks[i].flags &= DIBS__ASK_TELL;
+        sp->asks[i].who = who;
     }
 }
 

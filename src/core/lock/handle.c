@@ -78,18 +78,11 @@ dibs_lock *dibs__lock_by_owner(dibs_client *cl, const char *owner)
 
 void dibs__lock_begin(dibs_lock *lock, const char *owner)
 {
-    const dibs_lock_opts *opts = &lock->opts;
-    const dibs__terms terms = {
-        .ttl_ms = opts->ttl_ms,
-        .hold_max_ms = opts->hold_max_ms,
-        .delay_ms = opts->lock_delay_ms,
-        .progress_ms = opts->progress_ms,
-        .manual = (opts->flags & DIBS_LOCK_NO_RENEW) != 0,
-        .confirm = dibs__fallback_replicas(lock) > 0,
-    };
-
-    dibs__lease_begin(&lock->lease, owner, &terms);
-    lock->mode = opts->mode;
+    lock->terms.confirm = dibs__fallback_replicas(lock) > 0;
+    dibs__lease_begin(&lock->lease, owner, &lock->terms);
+    lock->ask.ttl_ms = dibs__lease_ask_ms(&lock->lease);
+    lock->ask.most_ms = dibs__lease_most_ms(&lock->lease);
+    lock->mode = lock->opts.mode;
     lock->doubt = DIBS__SURE;
     lock->acked = 0;
     lock->sticky.wanted = false;

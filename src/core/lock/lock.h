@@ -83,7 +83,7 @@ struct dibs_lock {
     char *label;         /* NULL: the client's */
     char *meta;          /* as others are shown it, tabs included; NULL: none */
     char *identity;      /* NULL: the thread that acquires */
-    uint32_t replicas;   /* must have the lease too */
+    uint32_t replicas;   /* must have the lease too, in the client's store */
 
     char holder[DIBS__IDENTITY_MAX]; /* whose acquire it is, or was last */
     char who[DIBS__WHO_PLAIN]; /* that, as others see it; "" not made yet */
@@ -91,7 +91,10 @@ struct dibs_lock {
     dibs_lock_mode mode; /* of the current lease: no more than the store has */
     dibs__doubt doubt;   /* about that */
 
-    dibs__store *st; /* of the current lease: the client's, or its fallback */
+    dibs__store *st;   /* of the current lease: the client's, or its fallback */
+    dibs__terms terms; /* for each lease: the options, as `st` allows them */
+    dibs__ask ask;     /* for each acquire, the same; who asks is added, and
+                          whether it waits */
     dibs__lease lease;
     uint32_t acked;    /* replicas that had it when it was granted */
     uint32_t refs;     /* the handle itself, and the renewer */

@@ -187,6 +187,30 @@ static dibs_status copy_meta(dibs_lock *lock, dibs_error *err)
     return rc;
 }
 
+/* Files that pass the options on pass these on whole. */
+static void spread_opts(dibs_lock *lock)
+{
+    const dibs_lock_opts *opts = &lock->opts;
+    bool permits = opts->mode == DIBS_PERMITS;
+
+    lock->terms = (dibs__terms){
+        .ttl_ms = opts->ttl_ms,
+        .hold_max_ms = opts->hold_max_ms,
+        .delay_ms = opts->lock_delay_ms,
+        .progress_ms = opts->progress_ms,
+        .manual = (opts->flags & DIBS_LOCK_NO_RENEW) != 0,
+    };
+    lock->ask = (dibs__ask){
+        .owner = lock->lease.owner,
+        .mode = (dibs__mode)opts->mode,
+        .permits = permits ? opts->permits : 1,
+        .capacity = permits ? opts->capacity : 0,
+        .flags = (opts->flags & DIBS_LOCK_BARGE ? DIBS__ASK_BARGE : 0) |
+                 (dibs__opts_hear(opts) ? DIBS__ASK_TELL : 0),
+        .priority = opts->priority,
+    };
+}
+
 dibs_status
 dibs__opts_read(dibs_lock *lock, const dibs_lock_opts *opts, dibs_error *err)
 {
@@ -213,6 +237,7 @@ dibs__opts_read(dibs_lock *lock, const dibs_lock_opts *opts, dibs_error *err)
     lock->opts.identity = NULL;
     lock->opts.label = NULL;
     lock->opts.meta = NULL;
+    spread_opts(lock);
     return rc;
 }
 

@@ -36,8 +36,9 @@ DIBS_MUST_CHECK dibs_status dibs__durability_read(const char *text,
                                                   uint32_t *replicas,
                                                   dibs_error *err);
 
-/* Fills lock->opts and the texts that outlive the call; lock->cl is set. The copies
- * are freed by dibs__opts_fini(), also after a failure. */
+/* Fills lock->opts, what its leases and asks have of them, and the texts that
+ * outlive the call; lock->cl is set. The copies are freed by dibs__opts_fini(),
+ * also after a failure. */
 DIBS_MUST_CHECK dibs_status dibs__opts_read(dibs_lock *lock,
                                             const dibs_lock_opts *opts,
                                             dibs_error *err);

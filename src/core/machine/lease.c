@@ -38,12 +38,12 @@ static dibsx_nsec
 whole_from(const dibs__lease *ls, dibsx_nsec sent_at, int64_t left_ms)
 {
     return valid_from(sent_at, cut_span(left_ms, dibs__lease_ask_ms(ls))) -
-           ls->delay_ms * DIBSX_MS;
+           ls->terms.delay_ms * DIBSX_MS;
 }
 
 static dibsx_nsec renewal_after(const dibs__lease *ls, dibsx_nsec from_at)
 {
-    return dibsx_after_ms(from_at, ls->ttl_ms / DIBS_RENEWALS_PER_TTL);
+    return dibsx_after_ms(from_at, ls->terms.ttl_ms / DIBS_RENEWALS_PER_TTL);
 }
 
 static bool is_believed(const dibs__lease *ls)
@@ -57,18 +57,13 @@ void dibs__lease_begin(dibs__lease *ls, const char *owner,
     int64_t hold_max_ms = terms->hold_max_ms;
 
     assert(ls->state == DIBS__LEASE_FREE);
-    *ls = (dibs__lease){.ttl_ms = terms->ttl_ms,
-                        .delay_ms = terms->delay_ms,
-                        .progress_ms = terms->progress_ms,
-                        .alone = ls->alone,
-                        .manual = terms->manual,
-                        .confirm = terms->confirm};
+    *ls = (dibs__lease){.terms = *terms, .alone = ls->alone};
     memcpy(ls->owner, owner, DIBS_OWNER_SIZE);
     /* A span until the lease is held, when it becomes a moment. */
     ls->hold_until =
         hold_max_ms > 0 ? dibsx_after_ms(0, hold_max_ms) : DIBSX_NEVER;
-    if (hold_max_ms > 0 && hold_max_ms < ls->ttl_ms)
-        ls->ttl_ms = hold_max_ms;
+    if (hold_max_ms > 0 && hold_max_ms < ls->terms.ttl_ms)
+        ls->terms.ttl_ms = hold_max_ms;
     ls->tick_until = DIBSX_NEVER;
     ls->renew_at = DIBSX_NEVER;
     dibs__lease_check(ls);
@@ -76,7 +71,7 @@ void dibs__lease_begin(dibs__lease *ls, const char *owner,
 
 int64_t dibs__lease_ask_ms(const dibs__lease *ls)
 {
-    return ls->ttl_ms + ls->delay_ms;
+    return ls->terms.ttl_ms + ls->terms.delay_ms;
 }
 
 int64_t dibs__lease_most_ms(const dibs__lease *ls)
@@ -93,7 +88,7 @@ void dibs__lease_asked(dibs__lease *ls, dibsx_nsec now)
     ls->state = DIBS__LEASE_ASKING;
     ls->asking = true;
     ls->sent_at = now;
-    if (ls->confirm)
+    if (ls->terms.confirm)
         ls->noticed_fence = 0; /* The notice caused this ask. */
     dibs__lease_check(ls);
 }
@@ -111,7 +106,7 @@ static void become_held(dibs__lease *ls, uint64_t fence, dibsx_nsec valid_until,
     dibs__lease_ticked(ls, now);
     if (claim)
         ls->renew_at = now;
-    else if (!ls->manual)
+    else if (!ls->terms.manual)
         ls->renew_at = renewal_after(ls, now);
 }
 
@@ -120,7 +115,7 @@ static void consider_notice(dibs__lease *ls, uint64_t fence, dibsx_nsec now)
 {
     dibsx_nsec valid_until = valid_from(ls->asked_at, DIBS__CLAIM_MS);
 
-    if (!ls->confirm && fence > ls->watermark &&
+    if (!ls->terms.confirm && fence > ls->watermark &&
         valid_until - now >= CONFIRM_BELOW)
         become_held(ls, fence, valid_until, true, now);
 }
@@ -216,13 +211,14 @@ int64_t dibs__lease_renew_ms(const dibs__lease *ls, dibsx_nsec now)
 {
     int64_t left_ms = dibsx_valid_ms(ls->hold_until, now);
 
-    return (left_ms < ls->ttl_ms ? left_ms : ls->ttl_ms) + ls->delay_ms;
+    return (left_ms < ls->terms.ttl_ms ? left_ms : ls->terms.ttl_ms) +
+           ls->terms.delay_ms;
 }
 
 /* A failed renewal leaves the old validity and is tried again soon. */
 static void renewal_failed(dibs__lease *ls, dibs_status rc, dibsx_nsec now)
 {
-    int64_t retry_ms = ls->ttl_ms / 10;
+    int64_t retry_ms = ls->terms.ttl_ms / 10;
 
     if (rc == DIBS_UNKNOWN)
         ls->unanswered = true;
@@ -247,7 +243,8 @@ void dibs__lease_renewed(dibs__lease *ls, dibsx_nsec sent_at, dibs_status rc,
         ls->state = DIBS__LEASE_HELD;
         if (valid_until > ls->valid_until)
             ls->valid_until = valid_until;
-        ls->renew_at = ls->manual ? DIBSX_NEVER : renewal_after(ls, sent_at);
+        ls->renew_at =
+            ls->terms.manual ? DIBSX_NEVER : renewal_after(ls, sent_at);
     } else {
         renewal_failed(ls, rc, now);
     }
@@ -256,8 +253,8 @@ void dibs__lease_renewed(dibs__lease *ls, dibsx_nsec sent_at, dibs_status rc,
 
 void dibs__lease_ticked(dibs__lease *ls, dibsx_nsec now)
 {
-    if (ls->progress_ms > 0)
-        ls->tick_until = dibsx_after_ms(now, ls->progress_ms);
+    if (ls->terms.progress_ms > 0)
+        ls->tick_until = dibsx_after_ms(now, ls->terms.progress_ms);
 }
 
 bool dibs__lease_converting(dibs__lease *ls)

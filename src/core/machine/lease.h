@@ -48,14 +48,21 @@ typedef enum dibs__lease_state {
     DIBS__LEASE_LOST
 } dibs__lease_state;
 
+typedef struct dibs__terms { /* 0 where there is no such term */
+    int64_t ttl_ms;
+    int64_t hold_max_ms;
+    int64_t delay_ms;    /* the store keeps others out so much longer, and so
+                            much of the remaining time is not used */
+    int64_t progress_ms; /* renewal needs a tick this often */
+    bool manual;         /* the program renews all but a claim */
+    bool confirm;        /* replicas must acknowledge it: a notice is no proof,
+                            only a reason to ask */
+} dibs__terms;
+
 typedef struct dibs__lease {
     dibs__lease_state state;
     char owner[DIBS_OWNER_SIZE];
-    int64_t ttl_ms;
-    int64_t delay_ms;       /* so much of the remaining time is not used */
-    int64_t progress_ms;    /* 0: no tick is needed */
-    bool manual;            /* no renewal but the first one of a claim */
-    bool confirm;           /* a notice is only a reason to ask */
+    dibs__terms terms;      /* the ttl is no longer than hold_max_ms */
     bool asking;            /* an ask is in flight */
     bool unanswered;        /* a request of this owner had no answer */
     bool announced;         /* the loss has been announced */
@@ -76,15 +83,6 @@ typedef struct dibs__lease {
 
 /* The allowance for clocks that run at different rates and for rounding. */
 dibsx_nsec dibs__lease_drift(int64_t span_ms);
-
-typedef struct dibs__terms { /* 0 where there is no such term */
-    int64_t ttl_ms;
-    int64_t hold_max_ms;
-    int64_t delay_ms;    /* the store keeps others out so much longer */
-    int64_t progress_ms; /* renewal needs a tick this often */
-    bool manual;         /* the program renews */
-    bool confirm; /* replicas must acknowledge it: a notice is no proof */
-} dibs__terms;
 
 /* A new acquisition by a new owner. */
 void dibs__lease_begin(dibs__lease *ls, const char *owner,
