@@ -68,7 +68,6 @@ dibs_lock_new(dibs_client *cl, const char *name, const dibs_lock_opts *opts,
     if (!lock)
         return dibsx_nomem(err, "a lock");
     lock->cl = cl;
-    lock->st = cl->st;
     lock->refs = 1;
     lock->shown.lost_fd = -1;
     rc = dibs__opts_read(lock, opts, err);
@@ -84,6 +83,7 @@ dibs_lock_new(dibs_client *cl, const char *name, const dibs_lock_opts *opts,
         return rc;
     }
     lock->mode = lock->opts.mode;
+    dibs__lock_use_store(lock, cl->st, DIBS_FALLBACK_NONE);
     *out = lock;
     return DIBS_OK;
 }

@@ -132,7 +132,7 @@ static dibs_status begin_lease(dibs_lock *lock)
     if (rc != DIBS_OK)
         return rc;
     if (!lock->acquire.machine.on_fallback)
-        dibs__lock_use_store(lock);
+        dibs__lock_use_store(lock, lock->cl->st, DIBS_FALLBACK_NONE);
     dibs__lock_begin(lock, owner);
     return DIBS_OK;
 }
@@ -201,8 +201,6 @@ static void ask_store(dibs_lock *lock)
     deadline = dibs__acquire_ask_until(&lock->acquire.machine,
                                        dibs__client_deadline(cl, now), now);
     ask = lock->ask;
-    ask.name = dibs__fallback_name(lock, lock->lease.owner);
-    ask.replicas = dibs__fallback_replicas(lock);
     ask.alone = lock->lease.alone;
     ask.who = dibs__who_text(lock, who);
     if (lock->acquire.machine.terms.wait_ms != 0)

@@ -56,7 +56,7 @@ static dibs_status begin_leases(step *sp, dibs_error *err)
 
         if (lock->lease.state != DIBS__LEASE_FREE)
             (void)dibs__lock_give_up(lock, GIVE_UP_MS, NULL);
-        dibs__lock_use_store(lock);
+        dibs__lock_use_store(lock, sp->cl->st, DIBS_FALLBACK_NONE);
         dibs__lock_begin(lock, sp->owners[i]);
     }
     return rc;
@@ -69,7 +69,6 @@ static void put_question(step *sp)
 
     for (size_t i = 0; i < sp->count; i++) {
         sp->asks[i] = sp->locks[i]->ask;
-        sp->asks[i].name = sp->locks[i]->name;
         sp->asks[i].flags &= DIBS__ASK_TELL;
         sp->asks[i].who = who;
     }

@@ -31,7 +31,7 @@ dibs_status dibs__adopt_prepare(dibs_lock *lock, dibs_error *err)
                           lock->name);
     rc = dibs__timer_ready(lock->cl, err);
     if (rc == DIBS_OK)
-        dibs__lock_use_store(lock);
+        dibs__lock_use_store(lock, lock->cl->st, DIBS_FALLBACK_NONE);
     return rc;
 }
 

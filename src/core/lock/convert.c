@@ -97,7 +97,7 @@ convert_to(dibs_lock *lock, dibs_lock_mode mode, dibs_error *err)
     dibs__conversion conversion = {.owner = owner,
                                    .to_owner = owner,
                                    .mode = (dibs__mode)mode,
-                                   .replicas = dibs__fallback_replicas(lock)};
+                                   .replicas = lock->ask.replicas};
     dibs__answer ans = {0};
     dibs_lock_mode was = lock->mode;
     dibsx_nsec sent_at;

@@ -5,6 +5,7 @@
 
 #include "base/fail.h"
 #include "core/fork.h"
+#include "core/lock/handle.h"
 #include "core/lock/publish.h"
 #include "core/log.h"
 
@@ -75,10 +76,10 @@ dibs__fallback_use(dibs_lock *lock, const dibs_error *why, dibs_error *err)
                             dibs__client_deadline(cl, dibsx_now()));
         pthread_mutex_lock(&cl->mutex);
     }
-    lock->st = cl->fallback;
-    lock->shown.fallback = cl->on_unavailable == DIBS_AWAY_LOCAL
-                               ? DIBS_FALLBACK_LOCAL
-                               : DIBS_FALLBACK_OPEN;
+    dibs__lock_use_store(lock, cl->fallback,
+                         cl->on_unavailable == DIBS_AWAY_LOCAL
+                             ? DIBS_FALLBACK_LOCAL
+                             : DIBS_FALLBACK_OPEN);
     dibs__count(&cl->stats.fallbacks);
     return DIBS_OK;
 }
@@ -95,12 +96,7 @@ void dibs__fallback_store_answered(dibs_client *cl)
 
 const char *dibs__fallback_name(const dibs_lock *lock, const char *owner)
 {
-    return lock->shown.fallback == DIBS_FALLBACK_OPEN ? owner : lock->name;
-}
-
-uint32_t dibs__fallback_replicas(const dibs_lock *lock)
-{
-    return lock->st == lock->cl->st ? lock->replicas : 0;
+    return lock->ask.name == lock->name ? lock->name : owner;
 }
 
 dibs_fallback dibs_lock_fallback(const dibs_lock *lock)

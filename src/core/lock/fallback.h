@@ -23,10 +23,9 @@ DIBS_MUST_CHECK dibs_status dibs__fallback_use(dibs_lock *lock,
  * let go for the log. */
 void dibs__fallback_store_answered(dibs_client *cl);
 
-/* The name to ask the lock's store for. `owner` must live as long as it does. */
+/* The name of the current lease in the lock's store, for a request that may be under
+ * way when the handle has the next lease: `owner` is a copy of the lease's owner and
+ * lives as long as the request. */
 const char *dibs__fallback_name(const dibs_lock *lock, const char *owner);
-
-/* How many replicas must acknowledge the lease: the fallback store has none. */
-uint32_t dibs__fallback_replicas(const dibs_lock *lock);
 
 #endif

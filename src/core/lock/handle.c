@@ -7,7 +7,6 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/rand.h"
-#include "core/lock/fallback.h"
 #include "core/lock/lock_opts.h"
 #include <string.h>
 #include <unistd.h>
@@ -78,7 +77,6 @@ dibs_lock *dibs__lock_by_owner(dibs_client *cl, const char *owner)
 
 void dibs__lock_begin(dibs_lock *lock, const char *owner)
 {
-    lock->terms.confirm = dibs__fallback_replicas(lock) > 0;
     dibs__lease_begin(&lock->lease, owner, &lock->terms);
     lock->ask.ttl_ms = dibs__lease_ask_ms(&lock->lease);
     lock->ask.most_ms = dibs__lease_most_ms(&lock->lease);
@@ -90,10 +88,15 @@ void dibs__lock_begin(dibs_lock *lock, const char *owner)
     dibs__lock_list(lock);
 }
 
-void dibs__lock_use_store(dibs_lock *lock)
+void dibs__lock_use_store(dibs_lock *lock, dibs__store *st,
+                          dibs_fallback fallback)
 {
-    lock->st = lock->cl->st;
-    lock->shown.fallback = DIBS_FALLBACK_NONE;
+    lock->st = st;
+    lock->shown.fallback = fallback;
+    lock->ask.name =
+        fallback == DIBS_FALLBACK_OPEN ? lock->lease.owner : lock->name;
+    lock->ask.replicas = fallback == DIBS_FALLBACK_NONE ? lock->replicas : 0;
+    lock->terms.confirm = lock->ask.replicas > 0;
 }
 
 dibs_status

@@ -93,8 +93,8 @@ struct dibs_lock {
 
     dibs__store *st;   /* of the current lease: the client's, or its fallback */
     dibs__terms terms; /* for each lease: the options, as `st` allows them */
-    dibs__ask ask;     /* for each acquire, the same; who asks is added, and
-                          whether it waits */
+    dibs__ask ask;     /* for each acquire, the same; its call adds who asks,
+                          and whether it waits */
     dibs__lease lease;
     uint32_t acked;    /* replicas that had it when it was granted */
     uint32_t refs;     /* the handle itself, and the renewer */

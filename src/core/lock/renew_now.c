@@ -74,8 +74,7 @@ static dibs_status renew_held(dibs_lock *lock, dibs_error *err)
     dibs__lease *ls = &lock->lease;
     dibsx_nsec sent_at;
     char owner[DIBS_OWNER_SIZE];
-    dibs__renewal item = {.owner = owner,
-                          .replicas = dibs__fallback_replicas(lock)};
+    dibs__renewal item = {.owner = owner, .replicas = lock->ask.replicas};
     dibs_status rc;
 
     memcpy(owner, ls->owner, sizeof(owner));

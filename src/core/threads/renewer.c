@@ -74,7 +74,7 @@ static void fill_batch(dibs_client *cl, batch *bt)
             .owner = bt->owners[i],
             .fence = ls->fence,
             .ttl_ms = dibs__lease_renew_ms(ls, bt->sent_at),
-            .replicas = dibs__fallback_replicas(lock),
+            .replicas = lock->ask.replicas,
         };
     }
 }
