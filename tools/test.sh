@@ -19,6 +19,20 @@ leave_out=(-LE '^long$')
 [ "${1:-}" != --long ] || leave_out=()
 reporter=
 
+# Ends what still runs: each job is a group of processes (set -m, below).
+end_jobs() {
+    local job
+    trap '' INT TERM HUP
+    for job in $(jobs -p); do
+        kill -TERM -- "-$job" "$job" 2>/dev/null
+    done
+    wait
+}
+trap end_jobs EXIT
+trap 'exit 129' HUP
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
 DIBS_SEED=${SEED:-1}
 # One line for each try that the machine was too slow to judge (tests/judge.c).
 export DIBS_JUDGE_LOG=$PWD/$logs/repeated.txt
@@ -58,7 +72,9 @@ step() {
         report "$head" "$start" "$log" ${beside:+"$beside"} &
         reporter=$!
     fi
-    "$@" >"$log" 2>&1
+    # Beside the shell, which heeds no signal while it waits for a command otherwise.
+    "$@" >"$log" 2>&1 </dev/null &
+    wait $!
     rc=$?
     if [ -n "$reporter" ]; then
         kill "$reporter"
@@ -126,6 +142,9 @@ build_ahead() {
 
 beside=
 step packages "what the tests need" tools/install-packages.sh build test || exit 1
+# From here on a job has a group of processes of its own. The step above has not: it may
+# ask for a password on the terminal.
+set -m
 step dev "build with gcc, warnings as errors" build dev
 dev=$?
 build_ahead asan tsan &

@@ -89,5 +89,40 @@ said said 'configuring build +failed after [0-9]+ s'
 said said 'no sqlite3.h'
 said said 'dibs: build could not be configured'
 
+# `make test` that is ended ends what it runs: the tests, and the builds ahead of them.
+# The tests and one build last until they are ended.
+lasting='echo $$ >"$FAKE/$name.new"; mv "$FAKE/$name.new" "$FAKE/$name"; exec sleep 600'
+machine
+for tool in mv sleep renice setarch tail printf rm; do
+    [ -e "$FAKE/bin/$tool" ] || ln -s "$(command -v "$tool")" "$FAKE/bin/$tool"
+done
+mkdir -p "$FAKE/tree/build/dev" "$FAKE/tree/build/asan"
+touch "$FAKE/tree/build/dev/build.ninja" "$FAKE/tree/build/asan/build.ninja"
+fake cmake <<<'[ "$2" = build/asan ] || exit 0; name=build; '"$lasting"
+fake ctest <<<"name=tests; $lasting"
+cp "$FAKE/ninja" "$FAKE/bin/"
+(cd "$FAKE/tree" && PATH="$FAKE/bin" exec tools/test.sh) >"$FAKE/said" 2>&1 </dev/null &
+script=$!
+for _ in $(seq 1200); do
+    [ ! -e "$FAKE/build" ] || [ ! -e "$FAKE/tests" ] || break
+    sleep 0.05
+done
+kill -TERM "$script"
+rc=0
+wait "$script" || rc=$?
+[ "$rc" -eq 143 ] || fail "test.sh ended by TERM: exit $rc: $(cat "$FAKE/said")"
+# The signal is on its way to them when the script ends.
+goes_on() { grep -q sleep "/proc/$1/cmdline" 2>/dev/null; }
+for name in build tests; do
+    [ -e "$FAKE/$name" ] || { fail "$name: not begun: $(cat "$FAKE/said")"; continue; }
+    pid=$(cat "$FAKE/$name")
+    for _ in $(seq 600); do
+        goes_on "$pid" || continue 2
+        sleep 0.05
+    done
+    fail "$name: goes on after test.sh"
+    kill "$pid"
+done
+
 [ "$failures" -eq 0 ] || exit 1
 echo "make says what it does and what it lacks"
