@@ -497,14 +497,3 @@ dibs__quorum_release(struct dibs__store *st, const dibs__leave *leave,
     dibs__round_drop(&lv->rd);
     return rc;
 }
-
-const dibs__lease_ops dibs__quorum_lease_ops = {
-    .acquire = dibs__quorum_acquire,
-    .renew = dibs__quorum_renew,
-    .release = dibs__quorum_release,
-    .inspect = dibs__quorum_inspect,
-    .list = dibs__quorum_list,
-    .revoke = dibs__quorum_revoke,
-    .convert = dibs__quorum_convert,
-    .yield = dibs__quorum_yield,
-};

@@ -6,7 +6,6 @@
 #include "store/quorum/node.h"
 #include "base/fail.h"
 #include "store/quorum/quorum_store.h"
-#include "store/quorum/round.h"
 #include <signal.h>
 #include <string.h>
 
@@ -26,12 +25,12 @@ static void *lane_main(void *arg)
 
     pthread_mutex_lock(&lq->qm->mutex);
     while ((job = next_job(lq)) != NULL) {
-        dibs__round_begin(job);
+        job->ops->begin(job);
         pthread_mutex_unlock(&lq->qm->mutex);
-        dibs__round_do(job);
+        job->ops->run(job);
         pthread_mutex_lock(&lq->qm->mutex);
         lq->count--;
-        dibs__round_end(job);
+        job->ops->end(job);
     }
     pthread_mutex_unlock(&lq->qm->mutex);
     return NULL;

@@ -18,10 +18,20 @@
 
 struct dibs__quorum;
 struct dibs__round;
+struct dibs__job;
+
+/* The functions of a job, called by the node's thread in this order. Locks:
+ * qm->mutex, but for run. */
+typedef struct dibs__job_ops {
+    void (*begin)(struct dibs__job *job);
+    void (*run)(struct dibs__job *job);
+    void (*end)(struct dibs__job *job);
+} dibs__job_ops;
 
 /* A job of a round at one node; part of the round. */
 typedef struct dibs__job {
     dibsx_fifo_node queued; /* the first member: its place in a queue */
+    const dibs__job_ops *ops;
     struct dibs__round *round;
     size_t node;
     dibs__vote vote; /* what it comes to, the thread's own until it has ended */

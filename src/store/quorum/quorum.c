@@ -317,12 +317,23 @@ static bool alarm_taken(dibs__store *st, dibs_error *out)
     return alarmed;
 }
 
+static const dibs__lease_ops lease_ops = {
+    .acquire = dibs__quorum_acquire,
+    .renew = dibs__quorum_renew,
+    .release = dibs__quorum_release,
+    .inspect = dibs__quorum_inspect,
+    .list = dibs__quorum_list,
+    .revoke = dibs__quorum_revoke,
+    .convert = dibs__quorum_convert,
+    .yield = dibs__quorum_yield,
+};
+
 const dibs__store_ops dibs__quorum_ops = {
     .scheme = "redlock",
     .open = store_open,
     .reach = reach_nodes,
     .close = store_close,
-    .lease = &dibs__quorum_lease_ops,
+    .lease = &lease_ops,
     .value = &dibs__quorum_value_ops,
     .log = &dibs__quorum_log_ops,
     .bell_open = bell_open,

@@ -25,7 +25,6 @@ static inline dibs__quorum *dibs__quorum_of(struct dibs__store *st)
     return (dibs__quorum *)st;
 }
 
-extern const dibs__lease_ops dibs__quorum_lease_ops;
 extern const dibs__value_ops dibs__quorum_value_ops;
 extern const dibs__log_ops dibs__quorum_log_ops;
 

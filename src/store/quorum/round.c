@@ -49,6 +49,57 @@ static void cast_vote(dibs__round *rd, size_t node, dibs_status rc)
     rd->ballot.votes[node] = (dibs__vote){.in = true, .rc = rc};
 }
 
+/* Frees it with the last reference. Locks: qm->mutex. */
+static void unref_round(dibs__round *rd)
+{
+    if (--rd->refs > 0)
+        return;
+    pthread_cond_destroy(&rd->cond);
+    if (rd->free)
+        rd->free(rd);
+    dibsx_free(rd);
+}
+
+static void begin_job(dibs__job *job)
+{
+    job->round->slots[job->node].state = DIBS__SLOT_RUNNING;
+}
+
+static void run_job(dibs__job *job)
+{
+    dibs__round *rd = job->round;
+    dibsx_nsec from_at = dibsx_now();
+
+    job->vote = (dibs__vote){.in = true};
+    if (from_at >= rd->deadline) {
+        job->vote.rc = dibsx_fail(&job->err, DIBS_UNAVAIL, "the node was slow");
+        return;
+    }
+    job->vote.rc = rd->ask(rd, job->node, &job->vote, &job->err);
+    if (job->vote.rc != DIBS_UNAVAIL && job->vote.rc != DIBS_UNKNOWN)
+        job->took_us = (dibsx_now() - from_at) / 1000;
+}
+
+static void end_job(dibs__job *job)
+{
+    dibs__round *rd = job->round;
+    dibs__slot *slot = &rd->slots[job->node];
+
+    slot->state = DIBS__SLOT_DONE;
+    if (job->vote.rc == DIBS_UNKNOWN)
+        rd->qm->nodes[job->node].doubt_until =
+            dibsx_after_ms(dibsx_now(), DIBS__TOMB_MS);
+    if (!rd->closed) {
+        rd->ballot.votes[job->node] = job->vote;
+        slot->err = job->err;
+        slot->took_us = job->took_us;
+        pthread_cond_signal(&rd->cond);
+    }
+    unref_round(rd);
+}
+
+static const dibs__job_ops job_ops = {begin_job, run_job, end_job};
+
 void dibs__round_start(dibs__round *rd, uint32_t nodes)
 {
     dibs__quorum *qm = rd->qm;
@@ -59,7 +110,7 @@ void dibs__round_start(dibs__round *rd, uint32_t nodes)
     for (size_t i = 0; i < qm->count; i++) {
         dibs__slot *slot = &rd->slots[i];
 
-        slot->job = (dibs__job){.round = rd, .node = i};
+        slot->job = (dibs__job){.ops = &job_ops, .round = rd, .node = i};
         if ((nodes & (1U << i)) == 0) {
             cast_vote(rd, i, DIBS_UNAVAIL);
         } else if (dibs__node_enqueue(&qm->nodes[i], rd->lane, &slot->job)) {
@@ -72,17 +123,6 @@ void dibs__round_start(dibs__round *rd, uint32_t nodes)
         }
     }
     pthread_mutex_unlock(&qm->mutex);
-}
-
-/* Frees it with the last reference. Locks: qm->mutex. */
-static void unref_round(dibs__round *rd)
-{
-    if (--rd->refs > 0)
-        return;
-    pthread_cond_destroy(&rd->cond);
-    if (rd->free)
-        rd->free(rd);
-    dibsx_free(rd);
 }
 
 void dibs__round_drop(dibs__round *rd)
@@ -171,44 +211,6 @@ void dibs__round_wait(dibs__round *rd, dibs__enough_fn *enough)
 bool dibs__round_decided(const dibs__round *rd)
 {
     return dibs__ballot_count(&rd->ballot) != DIBS__OPEN;
-}
-
-void dibs__round_begin(dibs__job *job)
-{
-    job->round->slots[job->node].state = DIBS__SLOT_RUNNING;
-}
-
-void dibs__round_do(dibs__job *job)
-{
-    dibs__round *rd = job->round;
-    dibsx_nsec from_at = dibsx_now();
-
-    job->vote = (dibs__vote){.in = true};
-    if (from_at >= rd->deadline) {
-        job->vote.rc = dibsx_fail(&job->err, DIBS_UNAVAIL, "the node was slow");
-        return;
-    }
-    job->vote.rc = rd->ask(rd, job->node, &job->vote, &job->err);
-    if (job->vote.rc != DIBS_UNAVAIL && job->vote.rc != DIBS_UNKNOWN)
-        job->took_us = (dibsx_now() - from_at) / 1000;
-}
-
-void dibs__round_end(dibs__job *job)
-{
-    dibs__round *rd = job->round;
-    dibs__slot *slot = &rd->slots[job->node];
-
-    slot->state = DIBS__SLOT_DONE;
-    if (job->vote.rc == DIBS_UNKNOWN)
-        rd->qm->nodes[job->node].doubt_until =
-            dibsx_after_ms(dibsx_now(), DIBS__TOMB_MS);
-    if (!rd->closed) {
-        rd->ballot.votes[job->node] = job->vote;
-        slot->err = job->err;
-        slot->took_us = job->took_us;
-        pthread_cond_signal(&rd->cond);
-    }
-    unref_round(rd);
 }
 
 static const char *word_for(const dibs__vote *vote)

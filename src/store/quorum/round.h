@@ -81,9 +81,4 @@ dibs__round_limit(const dibs__quorum *qm, int64_t ttl_ms, dibsx_nsec deadline);
 dibs_status dibs__round_fail(const dibs__round *rd, dibs_status rc,
                              const char *what, dibs_error *err);
 
-/* For the threads of the nodes: around a job. Locks: qm->mutex, but for do. */
-void dibs__round_begin(dibs__job *job);
-void dibs__round_do(dibs__job *job);
-void dibs__round_end(dibs__job *job);
-
 #endif

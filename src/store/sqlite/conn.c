@@ -85,12 +85,14 @@ static const char *const query_text[DIBS__SQL_COUNT] = {
         "WHERE topic = ?1 AND position > ?2 ORDER BY position",
 };
 
-void dibs__sqlite_conn_init(dibs__sqlite_conn *cn, dibs__sqlite_file *file,
-                            bool durable, int checkpoint_at)
+void dibs__sqlite_conn_init(dibs__sqlite_conn *cn, dibs__sqlite_setup_fn *setup,
+                            dibs__sqlite_file *file, bool durable,
+                            int checkpoint_at)
 {
     pthread_condattr_t attr;
 
     memset(cn, 0, sizeof(*cn));
+    cn->setup = setup;
     cn->file = file;
     cn->durable = durable;
     cn->checkpoint_at = checkpoint_at;
@@ -264,7 +266,7 @@ static dibs_status conn_open(dibs__sqlite_conn *cn, dibs_error *err)
     dibs__sql.progress_handler(cn->db, PROGRESS_OPS, on_progress, cn);
     rc = cn->file ? know_file(cn->file, err) : DIBS_OK;
     if (rc == DIBS_OK)
-        rc = dibs__sqlite_setup(cn, err);
+        rc = cn->setup(cn, err);
     if (rc != DIBS_OK || !cn->file)
         return rc;
     /* Only now: a foreign database is left as any reader leaves it. */

@@ -50,7 +50,14 @@ typedef struct dibs__sqlite_file {
     ino_t ino; /* 0 until the first connection is open */
 } dibs__sqlite_file;
 
+struct dibs__sqlite_conn;
+
+/* Makes a database that was opened ready for use. Locks: cn. */
+typedef dibs_status
+dibs__sqlite_setup_fn(struct dibs__sqlite_conn *cn, dibs_error *err);
+
 typedef struct dibs__sqlite_conn {
+    dibs__sqlite_setup_fn *setup;
     dibs__sqlite_file *file; /* borrowed; NULL: in memory */
     bool durable;            /* a commit reaches the disk */
     int checkpoint_at;       /* pages of the log */
@@ -73,9 +80,11 @@ typedef struct dibs__sqlite_conn {
 } dibs__sqlite_conn;
 
 /* `file` NULL makes a database in memory, which lives until fini. Nothing is
- * opened before the first enter. The caller owns the struct; end with fini. */
-void dibs__sqlite_conn_init(dibs__sqlite_conn *cn, dibs__sqlite_file *file,
-                            bool durable, int checkpoint_at);
+ * opened before the first enter, which has it made ready by `setup`. The caller
+ * owns the struct; end with fini. */
+void dibs__sqlite_conn_init(dibs__sqlite_conn *cn, dibs__sqlite_setup_fn *setup,
+                            dibs__sqlite_file *file, bool durable,
+                            int checkpoint_at);
 void dibs__sqlite_conn_fini(dibs__sqlite_conn *cn);
 
 /* Takes the connection, opening it if need be; DIBS_REFUSED when the file was
@@ -134,11 +143,6 @@ dibs__sqlite_raise(dibs__sqlite_conn *cn, int code, dibs_error *err);
 
 /* Whether the path still leads to the file that is open. */
 bool dibs__sqlite_same_file(const dibs__sqlite_file *file);
-
-/* In setup.c: checks that the freshly opened database is ours and of this boot,
- * makes the tables of an empty one. Locks: cn. */
-DIBS_MUST_CHECK dibs_status dibs__sqlite_setup(dibs__sqlite_conn *cn,
-                                               dibs_error *err);
 
 /* Where the boot id is read from; tests point it elsewhere. */
 extern const char *dibs__sqlite_boot_id_path;

@@ -47,6 +47,11 @@ dibs__sqlite_conn_of(struct dibs__store *st, dibs__sqlite_role role)
     return &db->conns[db->file.path ? role : DIBS__SQLITE_LEASE];
 }
 
+/* Makes a connection ready: checks that the database is ours and of this boot,
+ * makes the tables of an empty one. Locks: cn. */
+DIBS_MUST_CHECK dibs_status dibs__sqlite_setup(dibs__sqlite_conn *cn,
+                                               dibs_error *err);
+
 /* Rows of the table party. Read takes the columns of DIBS__SQL_PARTY_ROLL;
  * DIBS_INTERNAL: they hold what no party can. Load fills cn->roll for one step
  * on the name; save writes what is marked and keeps the notices for later. */

@@ -5,7 +5,7 @@
  * find them. Runs inside enter, on the thread of the caller. */
 /* SPDX-License-Identifier: MIT */
 #include "base/fail.h"
-#include "store/sqlite/conn.h"
+#include "store/sqlite/db.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

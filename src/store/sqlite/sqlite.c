@@ -63,12 +63,12 @@ static dibs__sqlite_db *db_new(char *path, char *name)
     db->file.path = path;
     db->name = name;
     file = path ? &db->file : NULL;
-    dibs__sqlite_conn_init(&db->conns[DIBS__SQLITE_LEASE], file, false,
-                           CHECKPOINT_PAGES);
-    dibs__sqlite_conn_init(&db->conns[DIBS__SQLITE_RENEW], file, false,
-                           CHECKPOINT_PAGES_RENEW);
-    dibs__sqlite_conn_init(&db->conns[DIBS__SQLITE_VALUE], file, true,
-                           CHECKPOINT_PAGES);
+    dibs__sqlite_conn_init(&db->conns[DIBS__SQLITE_LEASE], dibs__sqlite_setup,
+                           file, false, CHECKPOINT_PAGES);
+    dibs__sqlite_conn_init(&db->conns[DIBS__SQLITE_RENEW], dibs__sqlite_setup,
+                           file, false, CHECKPOINT_PAGES_RENEW);
+    dibs__sqlite_conn_init(&db->conns[DIBS__SQLITE_VALUE], dibs__sqlite_setup,
+                           file, true, CHECKPOINT_PAGES);
     db->refs = 1;
     db->pid = getpid();
     db->next = registry;
