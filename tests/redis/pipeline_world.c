@@ -3,6 +3,7 @@
 #include "pipeline_world.h"
 
 #include <poll.h>
+#include <pthread.h>
 #include <sched.h>
 
 void way_open(way *wy, const char *url)
@@ -157,4 +158,42 @@ void await_asleep(atomic_int *tid)
         IN_TIME(dibsx_now() < end);
         sched_yield();
     }
+}
+
+typedef struct crowd {
+    dibs__pipeline *ln;
+    int rounds;
+    atomic_int next;
+    atomic_int wrong;
+} crowd;
+
+static void *ask_around(void *arg)
+{
+    crowd *cr = arg;
+    int me = atomic_fetch_add(&cr->next, 1);
+
+    for (int i = 0; i < cr->rounds; i++) {
+        char command[64], text[TEXT_MAX];
+        dibs_error err;
+
+        snprintf(command, sizeof(command), "ECHO %d.%d", me, i);
+        if (put_quietly(cr->ln, 20000, command, text, &err) != DIBS_OK ||
+            strcmp(text, command + 5) != 0)
+            atomic_fetch_add(&cr->wrong, 1);
+    }
+    return NULL;
+}
+
+void expect_crowd(way *wy, int threads, int rounds)
+{
+    pthread_t *ids = calloc((size_t)threads, sizeof(*ids));
+    crowd cr = {.ln = wy->ln, .rounds = rounds};
+
+    assert_non_null(ids);
+    for (int i = 0; i < threads; i++)
+        assert_int_equal(pthread_create(&ids[i], NULL, ask_around, &cr), 0);
+    for (int i = 0; i < threads; i++)
+        pthread_join(ids[i], NULL);
+    free(ids);
+    assert_int_equal(cr.wrong, 0);
 }

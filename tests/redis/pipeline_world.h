@@ -53,6 +53,10 @@ void expect_status(way *wy, int64_t ms, const char *command,
 /* Puts a command again and again until it is answered, for ten seconds. */
 void expect_soon(way *wy, const char *command, const char *answer);
 
+/* Has so many threads put commands at once, `rounds` each. Every answer must be the
+ * one to its own command. */
+void expect_crowd(way *wy, int threads, int rounds);
+
 /* Waits until a thread of this process, which writes its number there when it
  * begins, waits for something. */
 void await_asleep(atomic_int *tid);

@@ -196,47 +196,14 @@ static void a_piece_without_all_replies_is_unknown(void **state)
     way_close(&wy);
 }
 
-typedef struct crowd {
-    dibs__pipeline *ln;
-    int rounds;
-    atomic_int next;
-    atomic_int wrong;
-} crowd;
-
-/* Each thread's answers are its own. */
-static void *ask_around(void *arg)
-{
-    crowd *cr = arg;
-    int me = atomic_fetch_add(&cr->next, 1);
-
-    for (int i = 0; i < cr->rounds; i++) {
-        char command[64], text[TEXT_MAX];
-        dibs_error err;
-
-        snprintf(command, sizeof(command), "ECHO %d.%d", me, i);
-        if (put_quietly(cr->ln, 20000, command, text, &err) != DIBS_OK ||
-            strcmp(text, command + 5) != 0)
-            atomic_fetch_add(&cr->wrong, 1);
-    }
-    return NULL;
-}
-
 static void many_threads_share_one_connection(void **state)
 {
-    enum { THREADS = 64 };
-    pthread_t threads[THREADS];
     long long before =
         server_info(*state, "stats", "total_connections_received");
-    crowd cr = {.rounds = 300};
     way wy;
 
     way_open_server(&wy, *state);
-    cr.ln = wy.ln;
-    for (int i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, ask_around, &cr), 0);
-    for (int i = 0; i < THREADS; i++)
-        pthread_join(threads[i], NULL);
-    assert_int_equal(cr.wrong, 0);
+    expect_crowd(&wy, 64, 300);
     /* That of the link, and that by which the count is asked for. */
     assert_int_equal(server_info(*state, "stats", "total_connections_received"),
                      before + 2);

@@ -69,45 +69,14 @@ static void large_values_pass(void **state)
     free(bytes);
 }
 
-typedef struct crowd {
-    dibs__pipeline *ln;
-    atomic_int next;
-    atomic_int wrong;
-} crowd;
-
-static void *ask_around(void *arg)
-{
-    crowd *cr = arg;
-    int me = atomic_fetch_add(&cr->next, 1);
-
-    for (int i = 0; i < 200; i++) {
-        char command[64], text[TEXT_MAX];
-        dibs_error err;
-
-        snprintf(command, sizeof(command), "ECHO %d.%d", me, i);
-        if (put_quietly(cr->ln, 20000, command, text, &err) != DIBS_OK ||
-            strcmp(text, command + 5) != 0)
-            atomic_fetch_add(&cr->wrong, 1);
-    }
-    return NULL;
-}
-
 static void many_threads_share_one_session(void **state)
 {
-    enum { THREADS = 32 };
-    pthread_t threads[THREADS];
     char url[SERVER_URL_MAX];
-    crowd cr = {.wrong = 0};
     way wy;
 
     server_tls_url(*state, "localhost", url);
     way_open(&wy, url);
-    cr.ln = wy.ln;
-    for (int i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, ask_around, &cr), 0);
-    for (int i = 0; i < THREADS; i++)
-        pthread_join(threads[i], NULL);
-    assert_int_equal(cr.wrong, 0);
+    expect_crowd(&wy, 32, 200);
     way_close(&wy);
 }
 
