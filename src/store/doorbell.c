@@ -166,7 +166,7 @@ dibs__doorbell_open(dibs__doorbell *doorbell, int (*start)(void *arg),
 }
 
 size_t
-dibs__doorbell_hear(dibs__doorbell *doorbell, dibs__notice *notices, size_t max)
+dibs__doorbell_read(dibs__doorbell *doorbell, dibs__notice *notices, size_t max)
 {
     size_t count;
 

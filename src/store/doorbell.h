@@ -34,14 +34,14 @@ void dibs__doorbell_init(dibs__doorbell *doorbell);
 void dibs__doorbell_stop(dibs__doorbell *doorbell);
 void dibs__doorbell_fini(dibs__doorbell *doorbell);
 
-/* As bell_open and bell_hear of store/store.h. The first call to open runs `start`,
+/* As doorbell_open and doorbell_read of store/store.h. The first call to open runs `start`,
  * which starts the listening thread: 0, or an errno. Every call waits for the outcome
  * of the first attempt to listen, a second at most; later calls only read it. */
 DIBS_MUST_CHECK dibs_status dibs__doorbell_open(dibs__doorbell *doorbell,
                                                 int (*start)(void *arg),
                                                 void *arg, dibsx_nsec deadline,
                                                 int *fd, dibs_error *err);
-size_t dibs__doorbell_hear(dibs__doorbell *doorbell, dibs__notice *notices,
+size_t dibs__doorbell_read(dibs__doorbell *doorbell, dibs__notice *notices,
                            size_t max);
 
 /* For the listening thread, as all below. Keeps a notice that it heard. */

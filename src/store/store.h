@@ -72,12 +72,12 @@ typedef struct dibs__store_ops {
      * lost, which costs time and nothing else. *fd is readable when there are
      * notices; it stays the store's. On DIBS_UNAVAIL the store does not listen yet,
      * and goes on trying. After DIBS_OK it need not be called again. */
-    dibs_status (*bell_open)(dibs__store *st, dibsx_nsec deadline, int *fd,
-                             dibs_error *err);
+    dibs_status (*doorbell_open)(dibs__store *st, dibsx_nsec deadline, int *fd,
+                                 dibs_error *err);
 
     /* Reads up to `max` notices without blocking; returns how many. Notices are
      * hints: any may be lost, late, repeated, or about a grant that is over. */
-    size_t (*bell_hear)(dibs__store *st, dibs__notice *notices, size_t max);
+    size_t (*doorbell_read)(dibs__store *st, dibs__notice *notices, size_t max);
 
     /* Asks the store for its wall clock: the cheapest real round trip. */
     dibs_status (*now)(dibs__store *st, dibsx_nsec deadline,

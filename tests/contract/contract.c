@@ -60,7 +60,7 @@ void contract_open_bell(contract *t, size_t handle)
     dibs_status rc;
 
     t->bell[handle] = -1;
-    while ((rc = st->ops->bell_open(st, end, &t->bell[handle], &err)) ==
+    while ((rc = st->ops->doorbell_open(st, end, &t->bell[handle], &err)) ==
                DIBS_UNAVAIL &&
            dibsx_now() < end)
         contract_sleep_until(dibsx_now() + 5 * DIBSX_MS);
@@ -301,7 +301,7 @@ static void hear(contract *t, size_t handle)
     for (;;) {
         size_t room = CONTRACT_HEARD - *count;
         size_t max = room < 8 ? room : 8;
-        size_t got = st->ops->bell_hear(st, t->heard[handle] + *count, max);
+        size_t got = st->ops->doorbell_read(st, t->heard[handle] + *count, max);
 
         assert_true(got <= max);
         *count += got;

@@ -19,8 +19,8 @@ static void opening_it_again_gives_the_same_bell(void **state)
     dibs_error err = {0};
     int fd = -1;
 
-    assert_status(t->st[0]->ops->bell_open(t->st[0], contract_soon(), &fd,
-                                           &err),
+    assert_status(t->st[0]->ops->doorbell_open(t->st[0], contract_soon(), &fd,
+                                               &err),
                   DIBS_OK);
     assert_int_equal(fd, t->bell[0]);
 }
@@ -32,7 +32,8 @@ static void opening_it_again_takes_no_time(void **state)
     dibs_error err = {0};
     int fd = -1;
 
-    assert_status(t->st[0]->ops->bell_open(t->st[0], 0, &fd, &err), DIBS_OK);
+    assert_status(t->st[0]->ops->doorbell_open(t->st[0], 0, &fd, &err),
+                  DIBS_OK);
     assert_int_equal(fd, t->bell[0]);
 }
 
@@ -44,7 +45,7 @@ static void a_quiet_bell_has_nothing_to_hear(void **state)
 
     assert_status(actor_try(&a), DIBS_OK);
     assert_status(actor_release(&a), DIBS_OK);
-    assert_int_equal(t->st[0]->ops->bell_hear(t->st[0], &ring, 1), 0);
+    assert_int_equal(t->st[0]->ops->doorbell_read(t->st[0], &ring, 1), 0);
 }
 
 static void a_heard_bell_is_quiet_again(void **state)
@@ -79,8 +80,8 @@ static void a_ring_reaches_its_own_handle_only(void **state)
     assert_status(actor_queue(&c), DIBS_BUSY);
     assert_status(actor_release(&a), DIBS_OK);
     IN_TIME(actor_rung(&b, DIBS__NOTICE_GRANTED, &fence));
-    assert_int_equal(t->st[0]->ops->bell_hear(t->st[0], &ring, 1), 0);
-    assert_int_equal(t->st[2]->ops->bell_hear(t->st[2], &ring, 1), 0);
+    assert_int_equal(t->st[0]->ops->doorbell_read(t->st[0], &ring, 1), 0);
+    assert_int_equal(t->st[2]->ops->doorbell_read(t->st[2], &ring, 1), 0);
 }
 
 enum { CROWD = 8 }; /* as many as any bell can hold unheard */
@@ -125,7 +126,7 @@ static void many_rings_are_heard_a_few_at_a_time(void **state)
         size_t got;
 
         poll(&bell, 1, (int)dibsx_wait_ms(end, dibsx_now()));
-        got = t->st[1]->ops->bell_hear(t->st[1], t->heard[1] + heard, 3);
+        got = t->st[1]->ops->doorbell_read(t->st[1], t->heard[1] + heard, 3);
         assert_true(got <= 3);
         heard = keep_new(t->heard[1], heard, got);
     }

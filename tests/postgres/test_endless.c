@@ -288,7 +288,8 @@ static void a_bell_that_does_not_stop_can_be_closed(void **state)
     assert_true(fake_start(&fk));
     fake_url(&fk, url);
     CHECK(DIBS_OK, dibs__store_make(url, DIBSX_NEVER, &st, err));
-    rc = st->ops->bell_open(st, dibsx_after_ms(from_at, STEP_MS), &fd, NULL);
+    rc =
+        st->ops->doorbell_open(st, dibsx_after_ms(from_at, STEP_MS), &fd, NULL);
     assert_status(rc, DIBS_UNAVAIL);
     while (atomic_load(&fk.harmed) < 2)
         world_sleep_ms(1);

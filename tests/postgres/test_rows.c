@@ -194,7 +194,7 @@ static bool rings(dibs__store *st, int fd, dibs__notice *ring)
     struct pollfd bell = {.fd = fd, .events = POLLIN};
 
     return poll(&bell, 1, PG_BOUND_MS) == 1 &&
-           st->ops->bell_hear(st, ring, 1) == 1;
+           st->ops->doorbell_read(st, ring, 1) == 1;
 }
 
 /* What was rung while nobody listened is lost, and the listener is told so; then it
@@ -206,7 +206,7 @@ static void a_doorbell_that_was_cut_off_is_told(void **state)
     int fd = -1;
 
     (void)state;
-    CHECK(DIBS_OK, st->ops->bell_open(st, soon(), &fd, err));
+    CHECK(DIBS_OK, st->ops->doorbell_open(st, soon(), &fd, err));
     assert_int_equal(pg_number(&world_sv,
                                "SELECT count(pg_terminate_backend(pid)) FROM "
                                "pg_stat_activity WHERE query LIKE 'LISTEN%'"),

@@ -19,8 +19,8 @@ int stage_setup(void **state)
         CHECK(DIBS_OK,
               dibs__store_open(sg->w->url, stage_soon(), &sg->st[i], err));
     for (size_t i = 0; i < 2; i++)
-        CHECK(DIBS_OK, sg->st[i]->ops->bell_open(sg->st[i], stage_soon(),
-                                                 &sg->bell[i], err));
+        CHECK(DIBS_OK, sg->st[i]->ops->doorbell_open(sg->st[i], stage_soon(),
+                                                     &sg->bell[i], err));
     *state = sg;
     return 0;
 }

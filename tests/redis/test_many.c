@@ -58,7 +58,7 @@ static redisReply *run(way *wy, party pt)
     dibs__words_puts(&words, DIBS__KEY_FENCE);
     add_words(&words, pt.keys);
     add_words(&words, pt.rest);
-    if (dibs__route_new(&wy->conf, NULL, DIBS__LANE_STEPS, &rt, &err) !=
+    if (dibs__route_new(&wy->conf, NULL, DIBS__REQUEST_STEP, &rt, &err) !=
             DIBS_OK ||
         dibs__script_run(rt, DIBS__SCRIPT_batch, &words, deadline, &reply,
                          &err) != DIBS_OK)

@@ -122,7 +122,7 @@ static bool rung(stage *sg, size_t i, const char *owner, dibs__notice_kind kind)
     dibs__notice ring;
 
     while (poll(&bell, 1, (int)dibsx_wait_ms(end, dibsx_now())) == 1)
-        if (sg->st[i]->ops->bell_hear(sg->st[i], &ring, 1) == 1 &&
+        if (sg->st[i]->ops->doorbell_read(sg->st[i], &ring, 1) == 1 &&
             ring.kind == kind && strcmp(ring.owner, owner) == 0)
             return true;
     return false;
@@ -330,7 +330,7 @@ static void sharers_that_want_to_be_told_are_told(void **state)
     assert_true(rung(sg, 0, READER, DIBS__NOTICE_WANTED));
     leave(sg, OTHER, DIBS_OK);
     leave(sg, READER, DIBS_OK);
-    assert_int_equal(sg->st[1]->ops->bell_hear(sg->st[1], &ring, 1), 0);
+    assert_int_equal(sg->st[1]->ops->doorbell_read(sg->st[1], &ring, 1), 0);
     assert_nothing_left(sg);
 }
 
@@ -591,10 +591,10 @@ static void a_channel_that_was_lost_is_told(void **state)
     struct pollfd bell = {.fd = sg->bell[0], .events = POLLIN};
     dibs__notice ring = {.kind = DIBS__NOTICE_GRANTED};
 
-    assert_int_equal(sg->st[0]->ops->bell_hear(sg->st[0], &ring, 1), 0);
+    assert_int_equal(sg->st[0]->ops->doorbell_read(sg->st[0], &ring, 1), 0);
     ASSERT_REPLY("2", "CLIENT", "KILL", "TYPE", "pubsub");
     assert_int_equal(poll(&bell, 1, WORLD_BOUND_MS), 1);
-    assert_int_equal(sg->st[0]->ops->bell_hear(sg->st[0], &ring, 1), 1);
+    assert_int_equal(sg->st[0]->ops->doorbell_read(sg->st[0], &ring, 1), 1);
     assert_int_equal(ring.kind, DIBS__NOTICE_MISSED);
 }
 

@@ -44,7 +44,7 @@ static void bell_of(world *w, dibs__store *st)
 {
     int fd;
 
-    assert_status(st->ops->bell_open(st, soon(), &fd, &w->err), DIBS_OK);
+    assert_status(st->ops->doorbell_open(st, soon(), &fd, &w->err), DIBS_OK);
 }
 
 /* Exactly one notice of this kind, for the n-th owner. */
@@ -52,7 +52,7 @@ static uint64_t assert_rung(dibs__store *st, dibs__notice_kind kind, unsigned n)
 {
     dibs__notice rings[4];
 
-    assert_int_equal(st->ops->bell_hear(st, rings, 4), 1);
+    assert_int_equal(st->ops->doorbell_read(st, rings, 4), 1);
     assert_int_equal(rings[0].kind, kind);
     assert_string_equal(rings[0].owner, owner(n));
     return rings[0].fence;
@@ -62,7 +62,7 @@ static void assert_silent(dibs__store *st)
 {
     dibs__notice ring;
 
-    assert_int_equal(st->ops->bell_hear(st, &ring, 1), 0);
+    assert_int_equal(st->ops->doorbell_read(st, &ring, 1), 0);
 }
 
 static uint64_t watermark(dibs__store *st)

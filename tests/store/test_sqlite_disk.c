@@ -225,17 +225,17 @@ static void a_grant_that_was_rolled_back_is_not_rung(void **state)
     need_mount();
     holder = world_open(w);
     waiter = world_open(w);
-    assert_status(waiter->ops->bell_open(waiter, soon(), &bell, &w->err),
+    assert_status(waiter->ops->doorbell_open(waiter, soon(), &bell, &w->err),
                   DIBS_OK);
     assert_status(try_lock(w, holder, "a", 1, NULL), DIBS_OK);
     assert_status(queue_lock(w, waiter, "a", 2, &queued), DIBS_BUSY);
     exhaust(w, holder);
     assert_status(unlock(w, holder, "a", 1), DIBS_UNAVAIL);
-    assert_int_equal(waiter->ops->bell_hear(waiter, &ring, 1), 0);
+    assert_int_equal(waiter->ops->doorbell_read(waiter, &ring, 1), 0);
     make_space(w);
     assert_status(queue_lock(w, waiter, "a", 2, &queued), DIBS_BUSY);
     assert_status(unlock(w, holder, "a", 1), DIBS_OK);
-    assert_int_equal(waiter->ops->bell_hear(waiter, &ring, 1), 1);
+    assert_int_equal(waiter->ops->doorbell_read(waiter, &ring, 1), 1);
     assert_string_equal(ring.owner, owner(2));
     assert_true(ring.fence > queued.fence);
     dibs__store_close(waiter);

@@ -14,7 +14,7 @@ static int bell_of(world *w, dibs__store *st)
 {
     int fd = -1;
 
-    assert_status(st->ops->bell_open(st, soon(), &fd, &w->err), DIBS_OK);
+    assert_status(st->ops->doorbell_open(st, soon(), &fd, &w->err), DIBS_OK);
     assert_true(fd >= 0);
     return fd;
 }
@@ -66,13 +66,13 @@ static void assert_handed_over(world *w, dibs__store *a, dibs__store *b)
     assert_false(rings(fd, 0));
     assert_status(unlock(w, a, "x", 1), DIBS_OK);
     assert_true(rings(fd, 1000));
-    assert_int_equal(b->ops->bell_hear(b, &ring, 1), 1);
+    assert_int_equal(b->ops->doorbell_read(b, &ring, 1), 1);
     assert_string_equal(ring.owner, owner(2));
     assert_int_equal(ring.kind, DIBS__NOTICE_GRANTED);
     assert_true(ring.fence > queued.fence);
     assert_status(queue_lock(w, b, "x", 2, &mine), DIBS_OK);
     assert_int_equal(mine.fence, ring.fence);
-    assert_int_equal(b->ops->bell_hear(b, &ring, 1), 0);
+    assert_int_equal(b->ops->doorbell_read(b, &ring, 1), 0);
     assert_false(rings(fd, 0));
     assert_status(unlock(w, b, "x", 2), DIBS_OK);
 }
@@ -153,7 +153,7 @@ static void hundreds_of_rings_are_kept_until_heard(void **state)
         snprintf(name, sizeof(name), "n-%u", i);
         assert_status(unlock(w, a, name, 1), DIBS_OK);
     }
-    assert_int_equal(b->ops->bell_hear(b, heard, MANY + 1), MANY);
+    assert_int_equal(b->ops->doorbell_read(b, heard, MANY + 1), MANY);
     for (unsigned i = 0; i < MANY; i++)
         assert_string_equal(heard[i].owner, owner(2 + i));
     dibs__store_close(a);
@@ -174,7 +174,7 @@ static pid_t killed_waiter(world *w)
         int fd;
 
         if (dibs__store_open(w->url, soon(), &st, &w->err) == DIBS_OK &&
-            st->ops->bell_open(st, soon(), &fd, &w->err) == DIBS_OK &&
+            st->ops->doorbell_open(st, soon(), &fd, &w->err) == DIBS_OK &&
             queue_lock(w, st, "x", 2, NULL) == DIBS_BUSY)
             byte = 1;
         if (write(ready[1], &byte, 1) == 1)
@@ -266,7 +266,7 @@ static void what_is_no_ring_is_not_believed(void **state)
     for (size_t len = 1; len <= sizeof(junk); len += 33) {
         assert_int_equal(write(to, junk, len), len);
         while (rings(fd, 0))
-            assert_int_equal(b->ops->bell_hear(b, ring, 4), 0);
+            assert_int_equal(b->ops->doorbell_read(b, ring, 4), 0);
     }
     close(to);
     assert_handed_over(w, a, b);
@@ -303,7 +303,8 @@ static void a_bell_that_cannot_be_opened_says_why(void **state)
 
     folder_of(w, folder);
     file_write(folder, "x", 1);
-    assert_status(st->ops->bell_open(st, soon(), &fd, &w->err), DIBS_UNAVAIL);
+    assert_status(st->ops->doorbell_open(st, soon(), &fd, &w->err),
+                  DIBS_UNAVAIL);
     assert_string_equal(w->err.origin, "ENOTDIR");
     assert_int_equal(fd, -1);
     assert_status(try_lock(w, st, "x", 1, NULL), DIBS_OK);

@@ -92,7 +92,7 @@ void dibs__keeper_listen(dibs_client *cl, dibs__store *st, dibsx_nsec deadline)
     pthread_mutex_unlock(&cl->mutex);
     if (open)
         return;
-    rc = st->ops->bell_open(st, deadline, &fd, &err);
+    rc = st->ops->doorbell_open(st, deadline, &fd, &err);
     pthread_mutex_lock(&cl->mutex);
     kp->listening[i] = kp->listening[i] || rc == DIBS_OK;
     is_new = rc != DIBS_OK && !kp->bell_failed;

@@ -108,7 +108,7 @@ static void hear_bell(dibs_client *cl, dibs__store *st)
 
     do {
         pthread_mutex_unlock(&cl->mutex);
-        count = st->ops->bell_hear(st, notices, NOTICES_AT_ONCE);
+        count = st->ops->doorbell_read(st, notices, NOTICES_AT_ONCE);
         pthread_mutex_lock(&cl->mutex);
         for (size_t i = 0; i < count; i++)
             dibs__notices_dispatch(cl, &notices[i]);

@@ -408,8 +408,8 @@ fault_read(dibs__store *st, const char *topic, uint64_t position, size_t max,
                                       deadline, each, arg, err);
 }
 
-static dibs_status
-fault_bell_open(dibs__store *st, dibsx_nsec deadline, int *fd, dibs_error *err)
+static dibs_status fault_doorbell_open(dibs__store *st, dibsx_nsec deadline,
+                                       int *fd, dibs_error *err)
 {
     fault_store *fs = fault_of(st);
     dibs_status rc = begin_read(fs, DIBS__STEP_LISTEN, deadline, err);
@@ -417,14 +417,14 @@ fault_bell_open(dibs__store *st, dibsx_nsec deadline, int *fd, dibs_error *err)
     *fd = -1;
     if (rc != DIBS_OK)
         return rc;
-    return fs->within->ops->bell_open(fs->within, deadline, fd, err);
+    return fs->within->ops->doorbell_open(fs->within, deadline, fd, err);
 }
 
 static size_t
-fault_bell_hear(dibs__store *st, dibs__notice *notices, size_t max)
+fault_doorbell_read(dibs__store *st, dibs__notice *notices, size_t max)
 {
     fault_store *fs = fault_of(st);
-    size_t heard = fs->within->ops->bell_hear(fs->within, notices, max);
+    size_t heard = fs->within->ops->doorbell_read(fs->within, notices, max);
     bool after;
 
     if (heard == 0)
@@ -638,8 +638,8 @@ const dibs__store_ops dibs__fault_ops = {
     .lease = &fault_lease,
     .value = &fault_value,
     .log = &fault_log,
-    .bell_open = fault_bell_open,
-    .bell_hear = fault_bell_hear,
+    .doorbell_open = fault_doorbell_open,
+    .doorbell_read = fault_doorbell_read,
     .now = fault_now,
     .alarm = fault_alarm,
     .cannot = fault_cannot,

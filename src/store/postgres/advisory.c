@@ -431,7 +431,7 @@ size_t
 dibs__pg_advised_hear(struct dibs__store *st, dibs__notice *notices, size_t max)
 {
     size_t count =
-        dibs__pg_doorbell_hear(&dibs__pg_of(st)->doorbell, notices, max);
+        dibs__pg_doorbell_read(&dibs__pg_of(st)->doorbell, notices, max);
 
     for (size_t i = 0; i < count; i++)
         if (notices[i].kind == DIBS__NOTICE_GRANTED)

@@ -358,8 +358,8 @@ const char *dibs__pg_doorbell_address(const dibs__pg_doorbell *doorbell)
                                                     : "";
 }
 
-size_t dibs__pg_doorbell_hear(dibs__pg_doorbell *doorbell,
+size_t dibs__pg_doorbell_read(dibs__pg_doorbell *doorbell,
                               dibs__notice *notices, size_t max)
 {
-    return dibs__doorbell_hear(&doorbell->base, notices, max);
+    return dibs__doorbell_read(&doorbell->base, notices, max);
 }

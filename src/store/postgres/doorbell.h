@@ -36,12 +36,12 @@ void dibs__pg_doorbell_init(dibs__pg_doorbell *doorbell,
                             const dibs__pg_conf *conf, dibs__pg_pool *steps);
 void dibs__pg_doorbell_fini(dibs__pg_doorbell *doorbell);
 
-/* As bell_open and bell_hear of store/store.h. When the thread cannot listen to the
+/* As doorbell_open and doorbell_read of store/store.h. When the thread cannot listen to the
  * channel, it tries again in the background, and a later call may find it open. */
 DIBS_MUST_CHECK dibs_status dibs__pg_doorbell_open(dibs__pg_doorbell *doorbell,
                                                    dibsx_nsec deadline, int *fd,
                                                    dibs_error *err);
-size_t dibs__pg_doorbell_hear(dibs__pg_doorbell *doorbell,
+size_t dibs__pg_doorbell_read(dibs__pg_doorbell *doorbell,
                               dibs__notice *notices, size_t max);
 
 /* Its connection for a step, at once; NULL when there is none, or it is lent.

@@ -101,15 +101,15 @@ static dibs_status pgsql_open(const dibsx_url *url, dibsx_nsec deadline,
 }
 
 static dibs_status
-bell_open(dibs__store *st, dibsx_nsec deadline, int *fd, dibs_error *err)
+open_doorbell(dibs__store *st, dibsx_nsec deadline, int *fd, dibs_error *err)
 {
     return dibs__pg_doorbell_open(&dibs__pg_of(st)->doorbell, deadline, fd,
                                   err);
 }
 
-static size_t bell_hear(dibs__store *st, dibs__notice *notices, size_t max)
+static size_t read_doorbell(dibs__store *st, dibs__notice *notices, size_t max)
 {
-    return dibs__pg_doorbell_hear(&dibs__pg_of(st)->doorbell, notices, max);
+    return dibs__pg_doorbell_read(&dibs__pg_of(st)->doorbell, notices, max);
 }
 
 static const char *find_caution(const dibs__store *st)
@@ -133,15 +133,15 @@ static const char *find_lack(const dibs__store *st, dibs__ability what)
     {                                                                          \
         .scheme = name, .open = opens, .reach = reach_server,                  \
         .close = store_close, .lease = leases, .value = &dibs__pg_value_ops,   \
-        .log = &dibs__pg_log_ops, .bell_open = bell_open, .bell_hear = hears,  \
-        .now = read_clock, .caution = find_caution, .cannot = find_lack,       \
-        .audit = dibs__pg_audit, .setup = dibs__pg_setup,                      \
+        .log = &dibs__pg_log_ops, .doorbell_open = open_doorbell,              \
+        .doorbell_read = hears, .now = read_clock, .caution = find_caution,    \
+        .cannot = find_lack, .audit = dibs__pg_audit, .setup = dibs__pg_setup, \
     }
 
 const dibs__store_ops dibs__pg_ops =
-    STORE("postgres", pg_open, &dibs__pg_lease_ops, bell_hear);
+    STORE("postgres", pg_open, &dibs__pg_lease_ops, read_doorbell);
 const dibs__store_ops dibs__pgsql_ops =
-    STORE("postgresql", pgsql_open, &dibs__pg_lease_ops, bell_hear);
+    STORE("postgresql", pgsql_open, &dibs__pg_lease_ops, read_doorbell);
 
 /* The operations of a handle whose URL says advisory=1. */
 static const dibs__store_ops advised_ops =

@@ -10,37 +10,37 @@
 #include <string.h>
 
 /* The next job, which stays counted until it is done. Locks: qm->mutex. */
-static dibs__job *next_job(dibs__lane_queue *lq)
+static dibs__job *next_job(dibs__node_queue *nq)
 {
-    while (!lq->queue.first && !lq->qm->stopping)
-        pthread_cond_wait(&lq->cond, &lq->qm->mutex);
-    return (dibs__job *)dibsx_fifo_pop(&lq->queue);
+    while (!nq->queue.first && !nq->qm->stopping)
+        pthread_cond_wait(&nq->cond, &nq->qm->mutex);
+    return (dibs__job *)dibsx_fifo_pop(&nq->queue);
 }
 
-/* Thread: the lane's. */
-static void *lane_main(void *arg)
+/* Thread: the queue's. */
+static void *queue_main(void *arg)
 {
-    dibs__lane_queue *lq = arg;
+    dibs__node_queue *nq = arg;
     dibs__job *job;
 
-    pthread_mutex_lock(&lq->qm->mutex);
-    while ((job = next_job(lq)) != NULL) {
+    pthread_mutex_lock(&nq->qm->mutex);
+    while ((job = next_job(nq)) != NULL) {
         job->ops->begin(job);
-        pthread_mutex_unlock(&lq->qm->mutex);
+        pthread_mutex_unlock(&nq->qm->mutex);
         job->ops->run(job);
-        pthread_mutex_lock(&lq->qm->mutex);
-        lq->count--;
+        pthread_mutex_lock(&nq->qm->mutex);
+        nq->count--;
         job->ops->end(job);
     }
-    pthread_mutex_unlock(&lq->qm->mutex);
+    pthread_mutex_unlock(&nq->qm->mutex);
     return NULL;
 }
 
 bool dibs__node_init(struct dibs__quorum *qm, dibs__node *nd)
 {
-    for (size_t i = 0; i < DIBS__LANES; i++) {
-        nd->lanes[i].qm = qm;
-        if (pthread_cond_init(&nd->lanes[i].cond, NULL) != 0)
+    for (size_t i = 0; i < DIBS__REQUEST_KINDS; i++) {
+        nd->queues[i].qm = qm;
+        if (pthread_cond_init(&nd->queues[i].cond, NULL) != 0)
             return false;
     }
     nd->voter.longest_ms = qm->longest_ms;
@@ -49,51 +49,51 @@ bool dibs__node_init(struct dibs__quorum *qm, dibs__node *nd)
 
 void dibs__node_join(dibs__node *nd)
 {
-    for (size_t i = 0; i < DIBS__LANES; i++)
-        if (nd->lanes[i].running)
-            pthread_join(nd->lanes[i].thread, NULL);
+    for (size_t i = 0; i < DIBS__REQUEST_KINDS; i++)
+        if (nd->queues[i].running)
+            pthread_join(nd->queues[i].thread, NULL);
 }
 
 void dibs__node_fini(dibs__node *nd)
 {
-    for (size_t i = 0; i < DIBS__LANES; i++)
-        if (nd->lanes[i].qm)
-            pthread_cond_destroy(&nd->lanes[i].cond);
+    for (size_t i = 0; i < DIBS__REQUEST_KINDS; i++)
+        if (nd->queues[i].qm)
+            pthread_cond_destroy(&nd->queues[i].cond);
     dibs__store_close(nd->st);
 }
 
-static bool lane_ready(dibs__lane_queue *lq)
+static bool queue_ready(dibs__node_queue *nq)
 {
     sigset_t all, before;
 
-    if (lq->running)
+    if (nq->running)
         return true;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    lq->running = pthread_create(&lq->thread, NULL, lane_main, lq) == 0;
+    nq->running = pthread_create(&nq->thread, NULL, queue_main, nq) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return lq->running;
+    return nq->running;
 }
 
-bool dibs__node_enqueue(dibs__node *nd, dibs__lane lane, dibs__job *job)
+bool dibs__node_enqueue(dibs__node *nd, dibs__request_kind kind, dibs__job *job)
 {
-    dibs__lane_queue *lq = &nd->lanes[lane];
+    dibs__node_queue *nq = &nd->queues[kind];
 
-    if (lq->count == DIBS__JOBS_MAX || !lane_ready(lq))
+    if (nq->count == DIBS__JOBS_MAX || !queue_ready(nq))
         return false;
-    dibsx_fifo_push(&lq->queue, &job->queued);
-    lq->count++;
-    pthread_cond_signal(&lq->cond);
+    dibsx_fifo_push(&nq->queue, &job->queued);
+    nq->count++;
+    pthread_cond_signal(&nq->cond);
     return true;
 }
 
-bool dibs__node_dequeue(dibs__node *nd, dibs__lane lane, dibs__job *job)
+bool dibs__node_dequeue(dibs__node *nd, dibs__request_kind kind, dibs__job *job)
 {
-    dibs__lane_queue *lq = &nd->lanes[lane];
+    dibs__node_queue *nq = &nd->queues[kind];
 
-    if (!dibsx_fifo_remove(&lq->queue, &job->queued))
+    if (!dibsx_fifo_remove(&nq->queue, &job->queued))
         return false;
-    lq->count--;
+    nq->count--;
     return true;
 }
 
@@ -163,7 +163,7 @@ bool dibs__node_doubtful(struct dibs__quorum *qm, size_t node)
     bool doubtful;
 
     pthread_mutex_lock(&qm->mutex);
-    doubtful = nd->lanes[DIBS__LANE_RENEWALS].count > 0 ||
+    doubtful = nd->queues[DIBS__REQUEST_RENEWAL].count > 0 ||
                dibsx_now() < nd->doubt_until;
     pthread_mutex_unlock(&qm->mutex);
     return doubtful;

@@ -1,7 +1,7 @@
 /* node.h - one node of a quorum: a store, and the threads that ask it.
  *
- * A node has two lanes, one for renewals alone. Each lane has a thread and a
- * queue of jobs, which the thread does in order. So a round asks all nodes at
+ * A node has two queues of jobs, one for renewals alone. Each has a thread, which
+ * does the jobs in order. So a round asks all nodes at
  * once, and a slow node delays only callers that need its vote.
  *
  * Locks: qm->mutex for everything here that does not say otherwise. */
@@ -11,9 +11,9 @@
 
 #include "base/clock.h"
 #include "base/fifo.h"
-#include "store/lane.h"
 #include "store/quorum/ballot.h"
 #include "store/quorum_steps.h"
+#include "store/request_kind.h"
 #include <pthread.h>
 
 struct dibs__quorum;
@@ -41,21 +41,21 @@ typedef struct dibs__job {
 
 enum { DIBS__JOBS_MAX = 256 }; /* in a queue */
 
-typedef struct dibs__lane_queue {
+typedef struct dibs__node_queue {
     struct dibs__quorum *qm;
     pthread_t thread;
     bool running;
     pthread_cond_t cond;
     dibsx_fifo queue; /* of dibs__job */
     size_t count;     /* with the one that is being done */
-} dibs__lane_queue;
+} dibs__node_queue;
 
 enum { DIBS__ENDPOINT_TEXT = 64 };
 
 typedef struct dibs__node {
     struct dibs__store *st;
     char endpoint[DIBS__ENDPOINT_TEXT]; /* host and port */
-    dibs__lane_queue lanes[DIBS__LANES];
+    dibs__node_queue queues[DIBS__REQUEST_KINDS];
     dibs__voter voter;
     dibsx_nsec doubt_until; /* a request without an answer may yet arrive */
     int64_t took_us;        /* its latest answer */
@@ -74,10 +74,12 @@ void dibs__node_fini(dibs__node *nd);
 
 /* Appends a job, and starts the thread if it does not run yet. False when the
  * queue is full, or the thread cannot be started. */
-bool dibs__node_enqueue(dibs__node *nd, dibs__lane lane, dibs__job *job);
+bool dibs__node_enqueue(dibs__node *nd, dibs__request_kind kind,
+                        dibs__job *job);
 
 /* Takes out a job that has not been begun; false when it has. */
-bool dibs__node_dequeue(dibs__node *nd, dibs__lane lane, dibs__job *job);
+bool dibs__node_dequeue(dibs__node *nd, dibs__request_kind kind,
+                        dibs__job *job);
 
 /* A copy of what is known of the node. Locks: none held. */
 void dibs__node_voter(struct dibs__quorum *qm, size_t node, dibs__voter *out);

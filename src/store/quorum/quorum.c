@@ -28,9 +28,9 @@ static void store_close(dibs__store *st)
     pthread_mutex_lock(&qm->mutex);
     qm->stopping = true;
     for (size_t i = 0; i < qm->count; i++)
-        for (size_t k = 0; k < DIBS__LANES; k++)
-            if (qm->nodes[i].lanes[k].qm)
-                pthread_cond_signal(&qm->nodes[i].lanes[k].cond);
+        for (size_t k = 0; k < DIBS__REQUEST_KINDS; k++)
+            if (qm->nodes[i].queues[k].qm)
+                pthread_cond_signal(&qm->nodes[i].queues[k].cond);
     pthread_mutex_unlock(&qm->mutex);
     for (size_t i = 0; i < qm->count; i++)
         dibs__node_join(&qm->nodes[i]);
@@ -267,7 +267,7 @@ static dibs_status read_time(dibs__store *st, dibsx_nsec deadline,
 
 /* A bell that never rings: waiters poll. */
 static dibs_status
-bell_open(dibs__store *st, dibsx_nsec deadline, int *fd, dibs_error *err)
+open_doorbell(dibs__store *st, dibsx_nsec deadline, int *fd, dibs_error *err)
 {
     dibs__quorum *qm = dibs__quorum_of(st);
 
@@ -280,7 +280,7 @@ bell_open(dibs__store *st, dibsx_nsec deadline, int *fd, dibs_error *err)
     return *fd >= 0 ? DIBS_OK : dibsx_nomem(err, "a doorbell");
 }
 
-static size_t bell_hear(dibs__store *st, dibs__notice *notices, size_t max)
+static size_t read_doorbell(dibs__store *st, dibs__notice *notices, size_t max)
 {
     (void)st;
     (void)notices;
@@ -336,8 +336,8 @@ const dibs__store_ops dibs__quorum_ops = {
     .lease = &lease_ops,
     .value = &dibs__quorum_value_ops,
     .log = &dibs__quorum_log_ops,
-    .bell_open = bell_open,
-    .bell_hear = bell_hear,
+    .doorbell_open = open_doorbell,
+    .doorbell_read = read_doorbell,
     .now = read_time,
     .caution = get_caution,
     .alarm = alarm_taken,

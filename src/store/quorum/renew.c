@@ -2,7 +2,7 @@
  *
  * A lease is renewed when a majority of the nodes still holds it. Nodes that
  * lack a renewed lease are then asked for it, so that the loss of others does
- * not end it; no caller waits for that. This job is in the lane of the steps,
+ * not end it; no caller waits for that. This job is in the queue of the steps,
  * not of the renewals, so that it comes after a release of an earlier slot of
  * the owner. Any thread. */
 /* SPDX-License-Identifier: MIT */
@@ -172,7 +172,7 @@ static renewing *renewing_new(dibs__quorum *qm, const dibs__renewal *items,
         return NULL;
     }
     rn->rd.judged = true;
-    rn->rd.lane = DIBS__LANE_RENEWALS;
+    rn->rd.kind = DIBS__REQUEST_RENEWAL;
     rn->count = count;
     rn->items = (dibs__renewal *)(void *)(rn + 1);
     rn->texts = (texts *)(void *)(rn->items + qm->count * count);

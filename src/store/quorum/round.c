@@ -113,7 +113,7 @@ void dibs__round_start(dibs__round *rd, uint32_t nodes)
         slot->job = (dibs__job){.ops = &job_ops, .round = rd, .node = i};
         if ((nodes & (1U << i)) == 0) {
             cast_vote(rd, i, DIBS_UNAVAIL);
-        } else if (dibs__node_enqueue(&qm->nodes[i], rd->lane, &slot->job)) {
+        } else if (dibs__node_enqueue(&qm->nodes[i], rd->kind, &slot->job)) {
             slot->state = DIBS__SLOT_QUEUED;
             rd->refs++;
         } else {
@@ -141,7 +141,7 @@ static void take_back(dibs__round *rd)
         dibs__slot *slot = &rd->slots[i];
 
         if (slot->state != DIBS__SLOT_QUEUED ||
-            !dibs__node_dequeue(&rd->qm->nodes[i], rd->lane, &slot->job))
+            !dibs__node_dequeue(&rd->qm->nodes[i], rd->kind, &slot->job))
             continue;
         slot->state = DIBS__SLOT_DONE;
         cast_vote(rd, i,

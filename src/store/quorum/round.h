@@ -42,7 +42,7 @@ struct dibs__round {
     dibs__quorum *qm;
     dibs__round_fn *ask;
     void (*free)(dibs__round *rd); /* frees further allocations; NULL: none */
-    dibs__lane lane;
+    dibs__request_kind kind;
     bool judged; /* votes count only of nodes that may vote */
     bool closed;
     unsigned refs;

@@ -86,10 +86,10 @@ static dibs_status make_routes(dibs__redis *rd, dibs_error *err)
     if (rc == DIBS_OK)
         rc = make_guide(rd, err);
     if (rc == DIBS_OK)
-        rc = dibs__route_new(&rd->conf, rd->cluster, DIBS__LANE_STEPS,
+        rc = dibs__route_new(&rd->conf, rd->cluster, DIBS__REQUEST_STEP,
                              &rd->steps, err);
     if (rc == DIBS_OK)
-        rc = dibs__route_new(&rd->conf, rd->cluster, DIBS__LANE_RENEWALS,
+        rc = dibs__route_new(&rd->conf, rd->cluster, DIBS__REQUEST_RENEWAL,
                              &rd->renewals, err);
     if (rd->cluster)
         rd->replica_wait.route = rd->steps;
@@ -144,15 +144,15 @@ static dibs_status store_open(const dibsx_url *url, dibsx_nsec deadline,
 }
 
 static dibs_status
-bell_open(dibs__store *st, dibsx_nsec deadline, int *fd, dibs_error *err)
+open_doorbell(dibs__store *st, dibsx_nsec deadline, int *fd, dibs_error *err)
 {
     return dibs__redis_doorbell_open(&dibs__redis_of(st)->bell, deadline, fd,
                                      err);
 }
 
-static size_t bell_hear(dibs__store *st, dibs__notice *notices, size_t max)
+static size_t read_doorbell(dibs__store *st, dibs__notice *notices, size_t max)
 {
-    return dibs__redis_doorbell_hear(&dibs__redis_of(st)->bell, notices, max);
+    return dibs__redis_doorbell_read(&dibs__redis_of(st)->bell, notices, max);
 }
 
 static const char *get_caution(const dibs__store *st)
@@ -190,8 +190,8 @@ audit_servers(dibs__store *st, dibsx_nsec deadline, dibs_finding_fn *each,
         .scheme = name, .open = store_open, .reach = reach_server,             \
         .close = store_close, .lease = &dibs__redis_lease_ops,                 \
         .value = &dibs__redis_value_ops, .log = &dibs__redis_log_ops,          \
-        .bell_open = bell_open, .bell_hear = bell_hear, .now = read_time,      \
-        .caution = get_caution, .cannot = explain_lack,                        \
+        .doorbell_open = open_doorbell, .doorbell_read = read_doorbell,        \
+        .now = read_time, .caution = get_caution, .cannot = explain_lack,      \
         .vote = &dibs__redis_vote_ops, .audit = audit_servers,                 \
     }
 

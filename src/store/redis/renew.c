@@ -1,6 +1,6 @@
 /* renew.c - the lease step that renews many leases, with few scripts.
  *
- * Any thread. Renewals have a lane of their own. A script renews leases of one
+ * Any thread. Renewals have connections of their own. A script renews leases of one
  * slot, or any when there is no cluster; the scripts for one server are sent
  * together. Renewals that replicas must acknowledge come last of all, as they
  * may take long. */

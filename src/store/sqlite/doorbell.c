@@ -270,7 +270,7 @@ static bool read_message(const message *msg, dibs__notice *notice)
 
 /* Anyone may have written there: bytes that are no notice are read and dropped, and
  * so is an incomplete message at the end of a read. */
-size_t dibs__sqlite_doorbell_hear(dibs__sqlite_doorbell *doorbell,
+size_t dibs__sqlite_doorbell_read(dibs__sqlite_doorbell *doorbell,
                                   dibs__notice *notices, size_t max)
 {
     message msgs[HEARD_MAX];

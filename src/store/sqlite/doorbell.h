@@ -42,10 +42,10 @@ void dibs__sqlite_doorbell_init(dibs__sqlite_doorbell *doorbell,
                                 const char *db_path);
 void dibs__sqlite_doorbell_fini(dibs__sqlite_doorbell *doorbell);
 
-/* As bell_open and bell_hear of store/store.h. */
+/* As doorbell_open and doorbell_read of store/store.h. */
 DIBS_MUST_CHECK dibs_status dibs__sqlite_doorbell_open(
     dibs__sqlite_doorbell *doorbell, int *fd, dibs_error *err);
-size_t dibs__sqlite_doorbell_hear(dibs__sqlite_doorbell *doorbell,
+size_t dibs__sqlite_doorbell_read(dibs__sqlite_doorbell *doorbell,
                                   dibs__notice *notices, size_t max);
 
 /* The address at which others notify this handle, "" when it is not open. */

@@ -244,15 +244,15 @@ static dibs_status memory_open(const dibsx_url *url, dibsx_nsec deadline,
 }
 
 static dibs_status
-bell_open(dibs__store *st, dibsx_nsec deadline, int *fd, dibs_error *err)
+open_doorbell(dibs__store *st, dibsx_nsec deadline, int *fd, dibs_error *err)
 {
     (void)deadline;
     return dibs__sqlite_doorbell_open(&dibs__sqlite_of(st)->doorbell, fd, err);
 }
 
-static size_t bell_hear(dibs__store *st, dibs__notice *notices, size_t max)
+static size_t read_doorbell(dibs__store *st, dibs__notice *notices, size_t max)
 {
-    return dibs__sqlite_doorbell_hear(&dibs__sqlite_of(st)->doorbell, notices,
+    return dibs__sqlite_doorbell_read(&dibs__sqlite_of(st)->doorbell, notices,
                                       max);
 }
 
@@ -285,8 +285,8 @@ const dibs__store_ops dibs__sqlite_ops = {
     .lease = &dibs__sqlite_lease_ops,
     .value = &dibs__sqlite_value_ops,
     .log = &dibs__sqlite_log_ops,
-    .bell_open = bell_open,
-    .bell_hear = bell_hear,
+    .doorbell_open = open_doorbell,
+    .doorbell_read = read_doorbell,
     .now = read_clock,
     .cannot = find_lack,
     .audit = dibs__sqlite_audit,
@@ -299,8 +299,8 @@ const dibs__store_ops dibs__memory_ops = {
     .lease = &dibs__sqlite_lease_ops,
     .value = &dibs__sqlite_value_ops,
     .log = &dibs__sqlite_log_ops,
-    .bell_open = bell_open,
-    .bell_hear = bell_hear,
+    .doorbell_open = open_doorbell,
+    .doorbell_read = read_doorbell,
     .now = read_clock,
     .cannot = find_lack,
     .audit = dibs__sqlite_audit,

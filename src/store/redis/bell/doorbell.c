@@ -149,8 +149,8 @@ const char *dibs__redis_doorbell_address(dibs__redis_doorbell *bell)
     return bell->base.open ? bell->base.address : "-";
 }
 
-size_t dibs__redis_doorbell_hear(dibs__redis_doorbell *bell,
+size_t dibs__redis_doorbell_read(dibs__redis_doorbell *bell,
                                  dibs__notice *notices, size_t max)
 {
-    return dibs__doorbell_hear(&bell->base, notices, max);
+    return dibs__doorbell_read(&bell->base, notices, max);
 }

@@ -28,11 +28,11 @@ void dibs__redis_doorbell_init(dibs__redis_doorbell *bell,
                                const dibs__redis_conf *conf);
 void dibs__redis_doorbell_fini(dibs__redis_doorbell *bell);
 
-/* As bell_open and bell_hear of store/store.h. If the subscription fails, the
+/* As doorbell_open and doorbell_read of store/store.h. If the subscription fails, the
  * thread tries again in the background, and a later call may find it open. */
 DIBS_MUST_CHECK dibs_status dibs__redis_doorbell_open(
     dibs__redis_doorbell *bell, dibsx_nsec deadline, int *fd, dibs_error *err);
-size_t dibs__redis_doorbell_hear(dibs__redis_doorbell *bell,
+size_t dibs__redis_doorbell_read(dibs__redis_doorbell *bell,
                                  dibs__notice *notices, size_t max);
 
 /* In a cluster: a caller asks for a name in this slot and may get notices about

@@ -26,7 +26,7 @@ struct dibs__peer {
     dibs__endpoint endpoint;
     dibs__redis_conf
         conf; /* the configuration of the cluster, with this endpoint */
-    dibs__pipeline *pipelines[DIBS__LANES];
+    dibs__pipeline *pipelines[DIBS__REQUEST_KINDS];
     int calls;    /* under way */
     bool failing; /* its last use failed */
 };
@@ -66,7 +66,7 @@ dibs_status dibs__cluster_new(const dibs__redis_conf *conf, dibs__cluster **out,
 
 static void peer_free(dibs__peer *peer)
 {
-    for (size_t i = 0; i < DIBS__LANES; i++)
+    for (size_t i = 0; i < DIBS__REQUEST_KINDS; i++)
         dibs__pipeline_free(peer->pipelines[i]);
     dibsx_free(peer);
 }
@@ -235,17 +235,17 @@ const dibs__endpoint *dibs__peer_endpoint(const dibs__peer *peer)
     return &peer->endpoint;
 }
 
-dibs__pipeline *
-dibs__peer_pipeline(dibs__cluster *cl, dibs__peer *peer, dibs__lane lane)
+dibs__pipeline *dibs__peer_pipeline(dibs__cluster *cl, dibs__peer *peer,
+                                    dibs__request_kind kind)
 {
     dibs__pipeline *pl;
 
     pthread_mutex_lock(&cl->mutex);
-    if (!peer->pipelines[lane] &&
-        dibs__pipeline_new(&peer->conf, &peer->pipelines[lane], NULL) !=
+    if (!peer->pipelines[kind] &&
+        dibs__pipeline_new(&peer->conf, &peer->pipelines[kind], NULL) !=
             DIBS_OK)
-        peer->pipelines[lane] = NULL;
-    pl = peer->pipelines[lane];
+        peer->pipelines[kind] = NULL;
+    pl = peer->pipelines[kind];
     pthread_mutex_unlock(&cl->mutex);
     return pl;
 }

@@ -3,15 +3,15 @@
  *
  * Any server of the cluster can give the map. It is fetched when it is first
  * needed, and again when a server redirects or fails. A peer has a pipeline for
- * each lane, made when it is first used, and lives while it is in the map or a
- * call is under way on it. Any thread. */
+ * each kind of request, made when it is first used, and lives while it is in the
+ * map or a call is under way on it. Any thread. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_STORE_REDIS_CLUSTER_CLUSTER_H
 #define DIBS_STORE_REDIS_CLUSTER_CLUSTER_H
 
-#include "store/lane.h"
 #include "store/redis/cluster/topology.h"
 #include "store/redis/pipe/pipeline.h"
+#include "store/request_kind.h"
 
 typedef struct dibs__cluster dibs__cluster;
 typedef struct dibs__peer dibs__peer; /* a server, and pipelines to it */
@@ -56,8 +56,8 @@ void dibs__peer_failed(dibs__cluster *cl, dibs__peer *peer, bool failed);
 const dibs__endpoint *dibs__peer_endpoint(const dibs__peer *peer);
 
 /* Its pipeline; NULL when memory is short. */
-dibs__pipeline *
-dibs__peer_pipeline(dibs__cluster *cl, dibs__peer *peer, dibs__lane lane);
+dibs__pipeline *dibs__peer_pipeline(dibs__cluster *cl, dibs__peer *peer,
+                                    dibs__request_kind kind);
 
 /* A copy of the map, to be freed with dibs__topology_fini(). */
 DIBS_MUST_CHECK dibs_status dibs__cluster_map(dibs__cluster *cl,

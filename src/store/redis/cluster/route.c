@@ -23,7 +23,7 @@ struct dibs__route {
     const dibs__redis_conf *conf;
     dibs__cluster *cluster; /* NULL: one server */
     dibs__pipeline *only;   /* NULL: a cluster */
-    dibs__lane lane;
+    dibs__request_kind kind;
 };
 
 typedef struct request {
@@ -46,7 +46,7 @@ typedef enum verdict { ANSWERED, AGAIN_NOW, AGAIN_LATER } verdict;
 
 dibs_status
 dibs__route_new(const dibs__redis_conf *conf, dibs__cluster *cluster,
-                dibs__lane lane, dibs__route **out, dibs_error *err)
+                dibs__request_kind kind, dibs__route **out, dibs_error *err)
 {
     dibs__route *rt = dibsx_zalloc(sizeof(*rt));
     dibs_status rc = DIBS_OK;
@@ -56,7 +56,7 @@ dibs__route_new(const dibs__redis_conf *conf, dibs__cluster *cluster,
         return dibsx_nomem(err, "a route");
     rt->conf = conf;
     rt->cluster = cluster;
-    rt->lane = lane;
+    rt->kind = kind;
     if (!cluster)
         rc = dibs__pipeline_new(conf, &rt->only, err);
     if (rc == DIBS_OK)
@@ -96,7 +96,7 @@ void dibs__route_distrust(dibs__route *rt, const char *key, size_t len)
     peer = dibs__cluster_serves(rt->cluster, dibs__slot_of(key, len));
     if (!peer)
         return;
-    pl = dibs__peer_pipeline(rt->cluster, peer, rt->lane);
+    pl = dibs__peer_pipeline(rt->cluster, peer, rt->kind);
     if (pl)
         dibs__pipeline_distrust(pl);
     dibs__peer_drop(rt->cluster, peer);
@@ -150,7 +150,7 @@ send_to(request *rq, dibs__peer *peer, redisReply **out, dibs_error *err)
     if (rq->carry)
         return rq->carry(rq->carry_arg, dibs__peer_endpoint(peer), rq->asks,
                          rq->deadline, out, err);
-    pl = dibs__peer_pipeline(rq->rt->cluster, peer, rq->rt->lane);
+    pl = dibs__peer_pipeline(rq->rt->cluster, peer, rq->rt->kind);
     if (!pl)
         return dibsx_nomem(err, "a connection");
     rc = dibs__pipeline_ready(pl, dibsx_now(), err);
@@ -339,7 +339,7 @@ dibs_status dibs__route_call_at(dibs__route *rt, const dibs__endpoint *endpoint,
     if (rt->only)
         return dibs__pipeline_call(rt->only, words, deadline, out, err);
     peer = dibs__cluster_at(rt->cluster, endpoint);
-    pl = peer ? dibs__peer_pipeline(rt->cluster, peer, rt->lane) : NULL;
+    pl = peer ? dibs__peer_pipeline(rt->cluster, peer, rt->kind) : NULL;
     rc = pl ? dibs__pipeline_call(pl, words, deadline, out, err)
             : dibsx_nomem(err, "a connection");
     if (peer)
@@ -364,7 +364,7 @@ dibs_status dibs__route_unit(dibs__route *rt, int slot, const char *bytes,
     if (!peer)
         return dibsx_fail(err, DIBS_UNAVAIL,
                           "no server of the cluster serves slot %d", slot);
-    pl = dibs__peer_pipeline(rt->cluster, peer, rt->lane);
+    pl = dibs__peer_pipeline(rt->cluster, peer, rt->kind);
     rc = pl ? dibs__pipeline_ready(pl, dibsx_now(), err)
             : dibsx_nomem(err, "a connection");
     if (rc == DIBS_OK)

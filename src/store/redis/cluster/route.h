@@ -25,8 +25,8 @@ typedef struct dibs__route dibs__route;
  * until dibs__route_free(). */
 DIBS_MUST_CHECK dibs_status dibs__route_new(const dibs__redis_conf *conf,
                                             dibs__cluster *cluster,
-                                            dibs__lane lane, dibs__route **out,
-                                            dibs_error *err);
+                                            dibs__request_kind kind,
+                                            dibs__route **out, dibs_error *err);
 void dibs__route_free(dibs__route *rt); /* NULL is a no-op */
 
 /* For one server: as dibs__pipeline_follow() and dibs__pipeline_drop(). */
