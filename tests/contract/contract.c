@@ -1,4 +1,4 @@
-/* contract.c - handles, names, actors and rings for the contract suite.
+/* contract.c - handles, names, actors and notices for the contract suite.
  *
  * Runs on the thread of the test; asserts here fail the test that called. */
 /* SPDX-License-Identifier: MIT */
@@ -52,7 +52,7 @@ void contract_needs(const contract *t, dibs__ability what)
     skip();
 }
 
-void contract_open_bell(contract *t, size_t handle)
+void contract_open_doorbell(contract *t, size_t handle)
 {
     dibs__store *st = t->st[handle];
     dibsx_nsec end = contract_soon();
@@ -76,7 +76,7 @@ int contract_setup(void **state)
     assert_non_null(t);
     for (size_t i = 0; i < CONTRACT_HANDLES; i++) {
         t->st[i] = contract_open();
-        contract_open_bell(t, i);
+        contract_open_doorbell(t, i);
     }
     contract_name(t->name, sizeof(t->name), "main");
     *state = t;
@@ -333,7 +333,7 @@ bool actor_hears(actor *a, dibs__notice_kind kind)
     return recall(a, kind, &fence);
 }
 
-bool actor_rung(actor *a, dibs__notice_kind kind, uint64_t *fence)
+bool actor_notified(actor *a, dibs__notice_kind kind, uint64_t *fence)
 {
     dibsx_nsec end = dibsx_after_ms(dibsx_now(), CONTRACT_BOUND_MS);
 
@@ -362,7 +362,7 @@ void actor_expect_quiet(actor *a, dibs__notice_kind kind)
     assert_status(actor_try(&holder), DIBS_OK);
     assert_status(actor_queue(&waiter), DIBS_BUSY);
     assert_status(actor_release(&holder), DIBS_OK);
-    IN_TIME(actor_rung(&waiter, DIBS__NOTICE_GRANTED, &fence));
+    IN_TIME(actor_notified(&waiter, DIBS__NOTICE_GRANTED, &fence));
     assert_false(recall(a, kind, &fence));
 }
 
@@ -372,7 +372,7 @@ void actor_expect_claim(actor *next)
     uint64_t fence = 0;
 
     assert_true(next->ans.queued);
-    IN_TIME(actor_rung(next, DIBS__NOTICE_GRANTED, &fence));
+    IN_TIME(actor_notified(next, DIBS__NOTICE_GRANTED, &fence));
     assert_true(fence > watermark);
     assert_status(actor_queue(next), DIBS_OK);
     /* It passes on when it is not asked for in time. */

@@ -20,7 +20,7 @@
 
 enum {
     CONTRACT_HANDLES = 3,
-    CONTRACT_HEARD = 256,   /* rings kept per handle until they are asked for */
+    CONTRACT_HEARD = 256, /* notices kept per handle until they are asked for */
     CONTRACT_ENTRIES = 64,  /* entries of a name that a test looks at */
     CONTRACT_STEP_MS = 5000 /* what a step may take */
 };
@@ -58,7 +58,7 @@ int contract_reader(void);
 int contract_permit(void);
 int contract_wait(void);
 int contract_place(void);
-int contract_bell(void);
+int contract_doorbell(void);
 int contract_convert(void);
 int contract_durable(void);
 int contract_lacks(void);
@@ -77,7 +77,7 @@ void contract_url_set(const char *url);
 dibs__store *contract_open(void); /* closed with dibs__store_close() */
 
 /* Opens the doorbell of a handle. A server that takes its time has none at first. */
-void contract_open_bell(contract *t, size_t handle);
+void contract_open_doorbell(contract *t, size_t handle);
 int contract_setup(void **state);
 int contract_teardown(void **state);
 
@@ -123,17 +123,17 @@ dibs_status actor_convert(actor *a, dibs__mode mode, const actor *to,
  * as `bound_ms`. */
 dibs_status actor_until(actor *a, int64_t bound_ms);
 
-/* Waits for a ring to this owner; false when none comes in time. */
-bool actor_rung(actor *a, dibs__notice_kind kind, uint64_t *fence);
+/* Waits for a notice to this owner; false when none comes in time. */
+bool actor_notified(actor *a, dibs__notice_kind kind, uint64_t *fence);
 
-/* True when a ring to this owner is there by now; does not wait. */
+/* True when a notice to this owner is there by now; does not wait. */
 bool actor_hears(actor *a, dibs__notice_kind kind);
 
-/* No such ring to this owner is there, nor on its way: what is rung after it has
+/* No such notice to this owner is there, nor on its way: what is sent after it has
  * come meanwhile. */
 void actor_expect_quiet(actor *a, dibs__notice_kind kind);
 
-/* The waiter `next` was served by the step before: it is rung, above its
+/* The waiter `next` was served by the step before: it is notified, above its
  * watermark, and holds a claim under that fence. */
 void actor_expect_claim(actor *next);
 

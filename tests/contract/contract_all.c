@@ -494,7 +494,7 @@ static void each_of_them_expires_alone(void **state)
                          i == 2 ? DIBS_LOST : DIBS_OK);
 }
 
-static void their_holder_can_be_rung(void **state)
+static void their_holder_can_be_notified(void **state)
 {
     uint64_t fence = 0;
     actor other;
@@ -511,12 +511,12 @@ static void their_holder_can_be_rung(void **state)
                                             &asked, &s.err),
                       DIBS_OK);
         assert_int_equal(asked, 1);
-        IN_TIME(actor_rung(&s.actors[i], DIBS__NOTICE_YIELD, &fence));
+        IN_TIME(actor_notified(&s.actors[i], DIBS__NOTICE_YIELD, &fence));
         assert_int_equal(fence, s.actors[i].ans.fence);
         other = set_other(&s, i, 2);
         assert_status(actor_try(&other), DIBS_BUSY);
     }
-    IN_TIME(actor_rung(&s.actors[1], DIBS__NOTICE_WANTED, &fence));
+    IN_TIME(actor_notified(&s.actors[1], DIBS__NOTICE_WANTED, &fence));
     assert_int_equal(fence, s.actors[1].ans.fence);
     actor_expect_quiet(&s.actors[2], DIBS__NOTICE_WANTED);
 }
@@ -533,7 +533,7 @@ static void a_holder_is_told_that_a_set_wants_its_name(void **state)
     holder.ask.flags = DIBS__ASK_TELL;
     assert_status(actor_try(&holder), DIBS_OK);
     expect_blocked(&s, DIBS_BUSY, 2);
-    IN_TIME(actor_rung(&holder, DIBS__NOTICE_WANTED, &fence));
+    IN_TIME(actor_notified(&holder, DIBS__NOTICE_WANTED, &fence));
     assert_int_equal(fence, holder.ans.fence);
 }
 
@@ -569,7 +569,7 @@ int contract_all(void)
         CONTRACT_TEST(one_who_has_left_a_name_gets_none),
         CONTRACT_TEST(others_may_wait_for_each_of_them),
         CONTRACT_TEST(each_of_them_expires_alone),
-        CONTRACT_TEST(their_holder_can_be_rung),
+        CONTRACT_TEST(their_holder_can_be_notified),
         CONTRACT_TEST(a_holder_is_told_that_a_set_wants_its_name),
         CONTRACT_TEST(a_past_deadline_takes_none),
     };

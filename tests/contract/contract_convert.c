@@ -176,7 +176,7 @@ static void a_downgrade_does_not_go_past_a_waiting_writer(void **state)
     actor_expect_claim(&writer);
 }
 
-static void what_is_turned_to_and_fro_stays_held(void **state)
+static void a_lease_converted_to_and_fro_stays_held(void **state)
 {
     actor a = contract_actor(*state, 0);
     actor reader = contract_sharer(*state, 1);
@@ -243,8 +243,8 @@ static void the_queue_does_not_come_between_a_transfer(void **state)
     actor_expect_claim(&waiter);
 }
 
-/* The old owner's bell is not the new one's; who renews can be rung. */
-static void a_transferred_lease_has_the_bell_of_who_renews_it(void **state)
+/* The old owner's bell is not the new one's; who renews can be notified. */
+static void a_transferred_lease_has_the_doorbell_of_who_renews_it(void **state)
 {
     contract *t = *state;
     actor a = contract_actor(t, 0);
@@ -261,12 +261,12 @@ static void a_transferred_lease_has_the_bell_of_who_renews_it(void **state)
     assert_status(actor_renew(&b, 20000, NULL), DIBS_OK);
     assert_status(yield(t, &count), DIBS_OK);
     assert_int_equal(count, 1);
-    IN_TIME(actor_rung(&b, DIBS__NOTICE_YIELD, &fence));
+    IN_TIME(actor_notified(&b, DIBS__NOTICE_YIELD, &fence));
     assert_int_equal(fence, b.ans.fence);
     assert_status(t->st[2]->ops->lease->revoke(t->st[2], t->name, 0,
                                                contract_soon(), &count, &b.err),
                   DIBS_OK);
-    IN_TIME(actor_rung(&b, DIBS__NOTICE_BROKEN, &fence));
+    IN_TIME(actor_notified(&b, DIBS__NOTICE_BROKEN, &fence));
     assert_int_equal(fence, b.ans.fence);
     b.handle = 0;
     actor_expect_quiet(&b, DIBS__NOTICE_YIELD);
@@ -315,7 +315,7 @@ static void mode_and_owner_may_change_in_one_step(void **state)
 }
 
 /* The answer was lost and the step is sent again, perhaps by another way. */
-static void a_repeated_turn_answers_the_stored_fence(void **state)
+static void a_repeated_conversion_answers_the_stored_fence(void **state)
 {
     actor a = contract_sharer(*state, 0);
     actor b = contract_actor(*state, 2);
@@ -361,7 +361,7 @@ a_repeated_transfer_does_not_bring_back_what_was_released(void **state)
     assert_status(actor_renew(&c, 20000, NULL), DIBS_OK);
 }
 
-static void a_claim_that_is_turned_is_whole(void **state)
+static void a_claim_that_is_converted_is_whole(void **state)
 {
     contract *t = *state;
     const dibs__mode modes[] = {DIBS__SHARED, DIBS__EXCLUSIVE};
@@ -432,7 +432,7 @@ static void a_lock_does_not_become_permits(void **state)
     }
 }
 
-static void no_turn_shortens_a_lease(void **state)
+static void no_conversion_shortens_a_lease(void **state)
 {
     contract *t = *state;
     const dibs__mode modes[] = {DIBS__SHARED, DIBS__EXCLUSIVE, DIBS__EXCLUSIVE};
@@ -458,7 +458,7 @@ static void no_turn_shortens_a_lease(void **state)
     }
 }
 
-static void a_turn_lengthens_what_has_less_left(void **state)
+static void a_conversion_lengthens_what_has_less_left(void **state)
 {
     contract *t = *state;
     actor a = contract_sharer(t, 0);
@@ -479,7 +479,7 @@ static void a_turn_lengthens_what_has_less_left(void **state)
 }
 
 /* In whatever way it was turned, and however long it was to last before. */
-static void a_turned_lease_ends_like_any_other(void **state)
+static void a_converted_lease_ends_like_any_other(void **state)
 {
     contract *t = *state;
     actor a = contract_sharer(t, 0), heir = contract_actor(t, 1);
@@ -508,7 +508,7 @@ static void a_turned_lease_ends_like_any_other(void **state)
     assert_status(actor_renew(&heir, 60000, NULL), DIBS_LOST);
 }
 
-static void what_is_not_held_cannot_be_turned(void **state)
+static void a_lease_that_is_not_held_cannot_be_converted(void **state)
 {
     actor a = contract_sharer(*state, 0);
     actor writer = contract_actor(*state, 1);
@@ -541,7 +541,7 @@ static void what_is_not_held_cannot_be_turned(void **state)
     assert_status(transfer(&a, &heir), DIBS_LOST);
 }
 
-static void an_expired_lease_cannot_be_turned(void **state)
+static void an_expired_lease_cannot_be_converted(void **state)
 {
     actor a = contract_actor(*state, 0);
     actor heir = contract_actor(*state, 1);
@@ -571,7 +571,7 @@ static void nothing_is_handed_to_one_who_has_left(void **state)
     assert_status(actor_renew(&a, LONG_MS, NULL), DIBS_OK);
 }
 
-static void a_past_deadline_turns_nothing(void **state)
+static void a_past_deadline_converts_nothing(void **state)
 {
     contract *t = *state;
     dibs__store *st = t->st[0];
@@ -605,25 +605,25 @@ int contract_convert(void)
         CONTRACT_TEST(the_queue_does_not_come_between_an_upgrade),
         CONTRACT_TEST(a_downgrade_keeps_the_fence_and_lets_readers_in),
         CONTRACT_TEST(a_downgrade_does_not_go_past_a_waiting_writer),
-        CONTRACT_TEST(what_is_turned_to_and_fro_stays_held),
+        CONTRACT_TEST(a_lease_converted_to_and_fro_stays_held),
         CONTRACT_TEST(a_transfer_gives_it_to_another_under_a_new_fence),
         CONTRACT_TEST(the_queue_does_not_come_between_a_transfer),
-        CONTRACT_TEST(a_transferred_lease_has_the_bell_of_who_renews_it),
+        CONTRACT_TEST(a_transferred_lease_has_the_doorbell_of_who_renews_it),
         CONTRACT_TEST(a_reader_hands_on_its_share_beside_others),
         CONTRACT_TEST(mode_and_owner_may_change_in_one_step),
-        CONTRACT_TEST(a_repeated_turn_answers_the_stored_fence),
+        CONTRACT_TEST(a_repeated_conversion_answers_the_stored_fence),
         CONTRACT_TEST(
             a_repeated_transfer_does_not_bring_back_what_was_released),
-        CONTRACT_TEST(a_claim_that_is_turned_is_whole),
+        CONTRACT_TEST(a_claim_that_is_converted_is_whole),
         CONTRACT_TEST(permits_change_their_owner_only),
         CONTRACT_TEST(a_lock_does_not_become_permits),
-        CONTRACT_TEST(no_turn_shortens_a_lease),
-        CONTRACT_TEST(a_turn_lengthens_what_has_less_left),
-        CONTRACT_TEST(a_turned_lease_ends_like_any_other),
-        CONTRACT_TEST(what_is_not_held_cannot_be_turned),
-        CONTRACT_TEST(an_expired_lease_cannot_be_turned),
+        CONTRACT_TEST(no_conversion_shortens_a_lease),
+        CONTRACT_TEST(a_conversion_lengthens_what_has_less_left),
+        CONTRACT_TEST(a_converted_lease_ends_like_any_other),
+        CONTRACT_TEST(a_lease_that_is_not_held_cannot_be_converted),
+        CONTRACT_TEST(an_expired_lease_cannot_be_converted),
         CONTRACT_TEST(nothing_is_handed_to_one_who_has_left),
-        CONTRACT_TEST(a_past_deadline_turns_nothing),
+        CONTRACT_TEST(a_past_deadline_converts_nothing),
     };
 
     return cmocka_run_group_tests_name("convert", tests, NULL, NULL);

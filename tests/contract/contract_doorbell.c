@@ -1,4 +1,4 @@
-/* contract_bell.c - the doorbell: rings reach the right handle, once heard it
+/* contract_doorbell.c - the doorbell: notices reach the right handle, once heard it
  * is quiet, and nothing rests on it. */
 /* SPDX-License-Identifier: MIT */
 #include "contract.h"
@@ -13,7 +13,7 @@ static bool readable(int fd)
     return poll(&bell, 1, 0) == 1;
 }
 
-static void opening_it_again_gives_the_same_bell(void **state)
+static void opening_it_again_gives_the_same_doorbell(void **state)
 {
     contract *t = *state;
     dibs_error err = {0};
@@ -37,18 +37,18 @@ static void opening_it_again_takes_no_time(void **state)
     assert_int_equal(fd, t->bell[0]);
 }
 
-static void a_quiet_bell_has_nothing_to_hear(void **state)
+static void a_quiet_doorbell_has_nothing_to_read(void **state)
 {
     contract *t = *state;
     actor a = contract_actor(t, 0);
-    dibs__notice ring;
+    dibs__notice notice;
 
     assert_status(actor_try(&a), DIBS_OK);
     assert_status(actor_release(&a), DIBS_OK);
-    assert_int_equal(t->st[0]->ops->doorbell_read(t->st[0], &ring, 1), 0);
+    assert_int_equal(t->st[0]->ops->doorbell_read(t->st[0], &notice, 1), 0);
 }
 
-static void a_heard_bell_is_quiet_again(void **state)
+static void a_doorbell_that_was_read_is_quiet_again(void **state)
 {
     contract *t = *state;
     actor a = contract_actor(t, 0);
@@ -59,35 +59,35 @@ static void a_heard_bell_is_quiet_again(void **state)
     assert_status(actor_try(&a), DIBS_OK);
     assert_status(actor_queue(&b), DIBS_BUSY);
     assert_status(actor_release(&a), DIBS_OK);
-    IN_TIME(actor_rung(&b, DIBS__NOTICE_GRANTED, &fence));
+    IN_TIME(actor_notified(&b, DIBS__NOTICE_GRANTED, &fence));
     end = dibsx_after_ms(dibsx_now(), CONTRACT_BOUND_MS);
     while (readable(t->bell[1]) && dibsx_now() < end)
         assert_false(actor_hears(&b, DIBS__NOTICE_BROKEN));
     assert_false(readable(t->bell[1]));
 }
 
-static void a_ring_reaches_its_own_handle_only(void **state)
+static void a_notice_reaches_its_own_handle_only(void **state)
 {
     contract *t = *state;
     actor a = contract_actor(t, 0);
     actor b = contract_actor(t, 1);
     actor c = contract_actor(t, 2);
     uint64_t fence = 0;
-    dibs__notice ring;
+    dibs__notice notice;
 
     assert_status(actor_try(&a), DIBS_OK);
     assert_status(actor_queue(&b), DIBS_BUSY);
     assert_status(actor_queue(&c), DIBS_BUSY);
     assert_status(actor_release(&a), DIBS_OK);
-    IN_TIME(actor_rung(&b, DIBS__NOTICE_GRANTED, &fence));
-    assert_int_equal(t->st[0]->ops->doorbell_read(t->st[0], &ring, 1), 0);
-    assert_int_equal(t->st[2]->ops->doorbell_read(t->st[2], &ring, 1), 0);
+    IN_TIME(actor_notified(&b, DIBS__NOTICE_GRANTED, &fence));
+    assert_int_equal(t->st[0]->ops->doorbell_read(t->st[0], &notice, 1), 0);
+    assert_int_equal(t->st[2]->ops->doorbell_read(t->st[2], &notice, 1), 0);
 }
 
 enum { CROWD = 8 }; /* as many as any bell can hold unheard */
 
-/* Of `got` rings after `heard` others, those that are not repeated. */
-static size_t keep_new(dibs__notice *rings, size_t heard, size_t got)
+/* Of `got` notices after `heard` others, those that are not repeated. */
+static size_t keep_new(dibs__notice *notices, size_t heard, size_t got)
 {
     size_t count = heard;
 
@@ -95,14 +95,14 @@ static size_t keep_new(dibs__notice *rings, size_t heard, size_t got)
         bool known = false;
 
         for (size_t j = 0; j < count && !known; j++)
-            known = strcmp(rings[j].owner, rings[i].owner) == 0;
+            known = strcmp(notices[j].owner, notices[i].owner) == 0;
         if (!known)
-            rings[count++] = rings[i];
+            notices[count++] = notices[i];
     }
     return count;
 }
 
-static void many_rings_are_heard_a_few_at_a_time(void **state)
+static void many_notices_are_read_a_few_at_a_time(void **state)
 {
     contract *t = *state;
     actor holders[CROWD], waiters[CROWD];
@@ -136,7 +136,7 @@ static void many_rings_are_heard_a_few_at_a_time(void **state)
         assert_true(actor_hears(&waiters[i], DIBS__NOTICE_GRANTED));
 }
 
-static void without_a_bell_the_grant_is_there_all_the_same(void **state)
+static void without_a_doorbell_the_grant_is_there_all_the_same(void **state)
 {
     contract *t = *state;
     actor a = contract_actor(t, 0);
@@ -152,7 +152,7 @@ static void without_a_bell_the_grant_is_there_all_the_same(void **state)
     assert_true(b.ans.fence > a.ans.fence);
 }
 
-static void a_bell_opened_late_rings_after_the_next_ask(void **state)
+static void a_doorbell_opened_late_gets_notices_after_the_next_ask(void **state)
 {
     contract *t = *state;
     actor a = contract_actor(t, 0);
@@ -162,7 +162,7 @@ static void a_bell_opened_late_rings_after_the_next_ask(void **state)
     t->st[1] = contract_open();
     assert_status(actor_try(&a), DIBS_OK);
     assert_status(actor_queue(&b), DIBS_BUSY);
-    contract_open_bell(t, 1);
+    contract_open_doorbell(t, 1);
     assert_status(actor_queue(&b), DIBS_BUSY);
     assert_status(actor_release(&a), DIBS_OK);
     actor_expect_claim(&b);
@@ -191,7 +191,7 @@ static void a_waiter_whose_handle_is_gone_holds_nobody_up(void **state)
 }
 
 /* A handle that never hears fills up; that must not fail those who ring it. */
-static void an_unheard_bell_does_not_block_the_ringers(void **state)
+static void an_unread_doorbell_does_not_block_the_senders(void **state)
 {
     contract *t = *state;
     dibsx_nsec began_at = dibsx_now();
@@ -208,19 +208,19 @@ static void an_unheard_bell_does_not_block_the_ringers(void **state)
     IN_TIME(contract_ms_since(began_at) < pace_ms(60000));
 }
 
-int contract_bell(void)
+int contract_doorbell(void)
 {
     const struct CMUnitTest tests[] = {
-        CONTRACT_TEST(opening_it_again_gives_the_same_bell),
+        CONTRACT_TEST(opening_it_again_gives_the_same_doorbell),
         CONTRACT_TEST(opening_it_again_takes_no_time),
-        CONTRACT_TEST(a_quiet_bell_has_nothing_to_hear),
-        CONTRACT_TEST(a_heard_bell_is_quiet_again),
-        CONTRACT_TEST(a_ring_reaches_its_own_handle_only),
-        CONTRACT_TEST(many_rings_are_heard_a_few_at_a_time),
-        CONTRACT_TEST(without_a_bell_the_grant_is_there_all_the_same),
-        CONTRACT_TEST(a_bell_opened_late_rings_after_the_next_ask),
+        CONTRACT_TEST(a_quiet_doorbell_has_nothing_to_read),
+        CONTRACT_TEST(a_doorbell_that_was_read_is_quiet_again),
+        CONTRACT_TEST(a_notice_reaches_its_own_handle_only),
+        CONTRACT_TEST(many_notices_are_read_a_few_at_a_time),
+        CONTRACT_TEST(without_a_doorbell_the_grant_is_there_all_the_same),
+        CONTRACT_TEST(a_doorbell_opened_late_gets_notices_after_the_next_ask),
         CONTRACT_TEST(a_waiter_whose_handle_is_gone_holds_nobody_up),
-        CONTRACT_TEST(an_unheard_bell_does_not_block_the_ringers),
+        CONTRACT_TEST(an_unread_doorbell_does_not_block_the_senders),
     };
 
     return cmocka_run_group_tests_name("bell", tests, NULL, NULL);

@@ -37,7 +37,7 @@ static const lack lacks[] = {
     {"redlock", DIBS__CAN_CONVERT, "upgrade, downgrade, transfer",
      "part of the nodes might turn a lease and part not"},
     {"redlock", DIBS__CAN_RING, "sticky leases, yield, news of a break",
-     "there is no doorbell that all nodes would ring"},
+     "there is no doorbell that all nodes would notice"},
     {"redlock", DIBS__CAN_SET, "sets of names in one step",
      "nodes might grant different parts of a set"},
     {"redlock", DIBS__CAN_REPLICATE, "grants that replicas must have",

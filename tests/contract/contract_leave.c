@@ -169,7 +169,7 @@ static void the_hint_to_be_alone_changes_nothing(void **state)
 
 /* Nor where the lease has become another meanwhile. */
 static void
-the_hint_to_be_alone_serves_who_waits_for_a_turned_lease(void **state)
+the_hint_to_be_alone_serves_who_waits_for_a_converted_lease(void **state)
 {
     actor a = contract_sharer(*state, 0);
     actor heir = contract_actor(*state, 1);
@@ -308,7 +308,8 @@ int contract_leave(void)
         CONTRACT_TEST(a_cancelled_waiter_is_gone_from_the_queue),
         CONTRACT_TEST(cancel_of_one_granted_meanwhile_is_a_release),
         CONTRACT_TEST(the_hint_to_be_alone_changes_nothing),
-        CONTRACT_TEST(the_hint_to_be_alone_serves_who_waits_for_a_turned_lease),
+        CONTRACT_TEST(
+            the_hint_to_be_alone_serves_who_waits_for_a_converted_lease),
         CONTRACT_TEST(keeping_lasts_its_time_and_no_longer),
         CONTRACT_TEST(one_who_left_has_nothing_while_others_are_kept_out),
         CONTRACT_TEST(keeping_needs_a_lease),

@@ -34,7 +34,7 @@ int main(int argc, char **argv)
     failed += contract_permit();
     failed += contract_wait();
     failed += contract_place();
-    failed += contract_bell();
+    failed += contract_doorbell();
     failed += contract_convert();
     failed += contract_durable();
     failed += contract_all();

@@ -252,7 +252,7 @@ static void break_ends_the_lease_with_the_fence(void **state)
     contract *t = *state;
     actor one = contract_actor(t, 0);
     actor two = contract_actor(t, 1);
-    uint64_t rung = 0;
+    uint64_t notified = 0;
     uint32_t broken = 0;
 
     one.ask.mode = two.ask.mode = DIBS__SHARED;
@@ -260,8 +260,8 @@ static void break_ends_the_lease_with_the_fence(void **state)
     assert_status(actor_try(&two), DIBS_OK);
     assert_status(take(t, one.ans.fence, &broken, &one.err), DIBS_OK);
     assert_int_equal(broken, 1);
-    IN_TIME(actor_rung(&one, DIBS__NOTICE_BROKEN, &rung));
-    assert_int_equal(rung, one.ans.fence);
+    IN_TIME(actor_notified(&one, DIBS__NOTICE_BROKEN, &notified));
+    assert_int_equal(notified, one.ans.fence);
     assert_status(actor_renew(&one, 60000, NULL), DIBS_LOST);
     assert_status(actor_release(&one), DIBS_LOST);
     assert_status(actor_renew(&two, 60000, NULL), DIBS_OK);
@@ -274,7 +274,7 @@ static void break_of_all_serves_the_queue(void **state)
     actor one = contract_actor(t, 0);
     actor two = contract_actor(t, 1);
     actor writer = contract_actor(t, 2);
-    uint64_t rung = 0;
+    uint64_t notified = 0;
     uint32_t broken = 0;
 
     one.ask.mode = two.ask.mode = DIBS__SHARED;
@@ -284,9 +284,9 @@ static void break_of_all_serves_the_queue(void **state)
     assert_status(take(t, 0, &broken, &one.err), DIBS_OK);
     assert_int_equal(broken, 2);
     actor_expect_claim(&writer);
-    IN_TIME(actor_rung(&one, DIBS__NOTICE_BROKEN, &rung));
-    IN_TIME(actor_rung(&two, DIBS__NOTICE_BROKEN, &rung));
-    assert_int_equal(rung, two.ans.fence);
+    IN_TIME(actor_notified(&one, DIBS__NOTICE_BROKEN, &notified));
+    IN_TIME(actor_notified(&two, DIBS__NOTICE_BROKEN, &notified));
+    assert_int_equal(notified, two.ans.fence);
 }
 
 static void break_under_another_fence_changes_nothing(void **state)

@@ -172,7 +172,7 @@ static void a_claim_that_nobody_takes_up_passes_on(void **state)
     assert_status(actor_queue(&next), DIBS_BUSY);
     released_at = dibsx_now();
     assert_status(actor_release(&holder), DIBS_OK);
-    IN_TIME(actor_rung(&gone[0], DIBS__NOTICE_GRANTED, &fence));
+    IN_TIME(actor_notified(&gone[0], DIBS__NOTICE_GRANTED, &fence));
     assert_status(actor_until(&next, 2 * DIBS__CLAIM_MS - 500), DIBS_OK);
     assert_true(contract_ms_since(released_at) >=
                 DIBS__CLAIM_MS - CONTRACT_DRIFT_MS);

@@ -342,11 +342,11 @@ static void a_writer_is_alone_however_it_became_one(void **state)
  * is for who takes one after the other. */
 enum { NAMES = 4 };
 
-typedef struct ring_of_names {
+typedef struct circle_of_names {
     crowd all;
     char names[NAMES][96];
     atomic_int inside[NAMES];
-} ring_of_names;
+} circle_of_names;
 
 static dibs_status take_two(dibs__store *st, actor *two[2])
 {
@@ -370,27 +370,27 @@ static dibs_status take_two(dibs__store *st, actor *two[2])
 static void *take_twos(void *arg)
 {
     member *m = arg;
-    ring_of_names *ring = (ring_of_names *)m->all;
+    circle_of_names *circle = (circle_of_names *)m->all;
     size_t handle = m->number % CONTRACT_HANDLES;
     size_t at[2] = {m->number % NAMES, (m->number + 1) % NAMES};
 
-    pthread_barrier_wait(&ring->all.ready);
+    pthread_barrier_wait(&circle->all.ready);
     for (int i = 0; i < ROUNDS; i++) {
-        actor a = contract_actor(ring->all.t, handle);
-        actor b = contract_actor(ring->all.t, handle);
+        actor a = contract_actor(circle->all.t, handle);
+        actor b = contract_actor(circle->all.t, handle);
 
-        a.ask.name = ring->names[at[0]];
-        b.ask.name = ring->names[at[1]];
-        count_wrong(&ring->all, take_two(ring->all.t->st[handle],
-                                         (actor *[]){&a, &b}) == DIBS_OK);
+        a.ask.name = circle->names[at[0]];
+        b.ask.name = circle->names[at[1]];
+        count_wrong(&circle->all, take_two(circle->all.t->st[handle],
+                                           (actor *[]){&a, &b}) == DIBS_OK);
         for (size_t k = 0; k < 2; k++)
-            count_wrong(&ring->all,
-                        atomic_fetch_add(&ring->inside[at[k]], 1) == 0);
+            count_wrong(&circle->all,
+                        atomic_fetch_add(&circle->inside[at[k]], 1) == 0);
         sched_yield();
         for (size_t k = 0; k < 2; k++)
-            atomic_fetch_sub(&ring->inside[at[k]], 1);
-        count_wrong(&ring->all, actor_release(&a) == DIBS_OK);
-        count_wrong(&ring->all, actor_release(&b) == DIBS_OK);
+            atomic_fetch_sub(&circle->inside[at[k]], 1);
+        count_wrong(&circle->all, actor_release(&a) == DIBS_OK);
+        count_wrong(&circle->all, actor_release(&b) == DIBS_OK);
     }
     return NULL;
 }
@@ -398,15 +398,16 @@ static void *take_twos(void *arg)
 static void sets_exclude_each_other_and_never_stand_still(void **state)
 {
     contract *t = *state;
-    ring_of_names ring = {.all = {.t = t, .handles = CONTRACT_HANDLES}};
+    circle_of_names circle = {.all = {.t = t, .handles = CONTRACT_HANDLES}};
     contract_view view;
     actor a = contract_actor(t, 0), b = contract_actor(t, 0);
     dibs_status rc = DIBS_UNSUPPORTED;
 
     for (size_t i = 0; i < NAMES; i++)
-        snprintf(ring.names[i], sizeof(ring.names[i]), "{%s}/%zu", t->name, i);
-    a.ask.name = ring.names[0];
-    b.ask.name = ring.names[1];
+        snprintf(circle.names[i], sizeof(circle.names[i]), "{%s}/%zu", t->name,
+                 i);
+    a.ask.name = circle.names[0];
+    b.ask.name = circle.names[1];
     if (t->st[0]->ops->lease->acquire_all)
         rc = take_two(t->st[0], (actor *[]){&a, &b});
     if (rc == DIBS_UNSUPPORTED)
@@ -414,9 +415,9 @@ static void sets_exclude_each_other_and_never_stand_still(void **state)
     assert_status(rc, DIBS_OK);
     assert_status(actor_release(&a), DIBS_OK);
     assert_status(actor_release(&b), DIBS_OK);
-    gather(&ring.all, take_twos);
+    gather(&circle.all, take_twos);
     for (size_t i = 0; i < NAMES; i++)
-        assert_int_equal(contract_look(t, ring.names[i], &view), 0);
+        assert_int_equal(contract_look(t, circle.names[i], &view), 0);
 }
 
 int contract_thread(void)

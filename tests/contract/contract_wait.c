@@ -97,8 +97,8 @@ static void a_claim_is_not_shortened_by_renewal(void **state)
                                CONTRACT_DRIFT_MS);
 }
 
-/* The fence of the ring is enough to renew: no further ask is needed. */
-static void a_ring_is_enough_to_renew(void **state)
+/* The fence of the notice is enough to renew: no further ask is needed. */
+static void a_notice_is_enough_to_renew(void **state)
 {
     actor a = contract_actor(*state, 0);
     actor b = contract_actor(*state, 1);
@@ -107,7 +107,7 @@ static void a_ring_is_enough_to_renew(void **state)
     assert_status(actor_try(&a), DIBS_OK);
     assert_status(actor_queue(&b), DIBS_BUSY);
     assert_status(actor_release(&a), DIBS_OK);
-    IN_TIME(actor_rung(&b, DIBS__NOTICE_GRANTED, &fence));
+    IN_TIME(actor_notified(&b, DIBS__NOTICE_GRANTED, &fence));
     b.ans.fence = fence;
     assert_status(actor_renew(&b, 20000, NULL), DIBS_OK);
     assert_status(actor_release(&b), DIBS_OK);
@@ -375,7 +375,7 @@ int contract_wait(void)
         CONTRACT_TEST(release_hands_off_in_the_same_step),
         CONTRACT_TEST(a_claim_is_renewed_into_a_whole_lease),
         CONTRACT_TEST(a_claim_is_not_shortened_by_renewal),
-        CONTRACT_TEST(a_ring_is_enough_to_renew),
+        CONTRACT_TEST(a_notice_is_enough_to_renew),
         CONTRACT_TEST(asking_again_keeps_the_place),
         CONTRACT_TEST(twenty_waiters_are_served_in_order_of_arrival),
         CONTRACT_TEST(higher_priority_goes_first_and_equals_by_arrival),

@@ -14,11 +14,11 @@ static dibs_status yield(contract *t, uint64_t fence, uint32_t *asked)
                                  &err);
 }
 
-static void expect_ring(actor *a, dibs__notice_kind kind)
+static void expect_notice(actor *a, dibs__notice_kind kind)
 {
     uint64_t fence = 0;
 
-    IN_TIME(actor_rung(a, kind, &fence));
+    IN_TIME(actor_notified(a, kind, &fence));
     assert_int_equal(fence, a->ans.fence);
 }
 
@@ -34,10 +34,10 @@ static void the_holder_is_asked_and_nothing_changes(void **state)
     assert_status(actor_queue(&b), DIBS_BUSY);
     assert_status(yield(t, 0, &asked), DIBS_OK);
     assert_int_equal(asked, 1);
-    expect_ring(&a, DIBS__NOTICE_YIELD);
+    expect_notice(&a, DIBS__NOTICE_YIELD);
     assert_status(yield(t, a.ans.fence, &asked), DIBS_OK);
     assert_int_equal(asked, 1);
-    expect_ring(&a, DIBS__NOTICE_YIELD);
+    expect_notice(&a, DIBS__NOTICE_YIELD);
     assert_int_equal(contract_look(t, t->name, &view), 2);
     assert_string_equal(view.entries[0].owner, a.owner);
     assert_int_equal(view.entries[0].fence, a.ans.fence);
@@ -58,12 +58,12 @@ static void one_reader_is_asked_or_every_one(void **state)
     assert_status(actor_try(&two), DIBS_OK);
     assert_status(yield(t, one.ans.fence, &asked), DIBS_OK);
     assert_int_equal(asked, 1);
-    expect_ring(&one, DIBS__NOTICE_YIELD);
+    expect_notice(&one, DIBS__NOTICE_YIELD);
     actor_expect_quiet(&two, DIBS__NOTICE_YIELD);
     assert_status(yield(t, 0, &asked), DIBS_OK);
     assert_int_equal(asked, 2);
-    expect_ring(&one, DIBS__NOTICE_YIELD);
-    expect_ring(&two, DIBS__NOTICE_YIELD);
+    expect_notice(&one, DIBS__NOTICE_YIELD);
+    expect_notice(&two, DIBS__NOTICE_YIELD);
 }
 
 static void holders_of_permits_are_asked(void **state)
@@ -77,8 +77,8 @@ static void holders_of_permits_are_asked(void **state)
     assert_status(actor_try(&two), DIBS_OK);
     assert_status(yield(t, 0, &asked), DIBS_OK);
     assert_int_equal(asked, 2);
-    expect_ring(&one, DIBS__NOTICE_YIELD);
-    expect_ring(&two, DIBS__NOTICE_YIELD);
+    expect_notice(&one, DIBS__NOTICE_YIELD);
+    expect_notice(&two, DIBS__NOTICE_YIELD);
 }
 
 static void one_with_a_claim_is_asked(void **state)
@@ -94,10 +94,10 @@ static void one_with_a_claim_is_asked(void **state)
     actor_expect_claim(&b);
     assert_status(yield(t, b.ans.fence, &asked), DIBS_OK);
     assert_int_equal(asked, 1);
-    expect_ring(&b, DIBS__NOTICE_YIELD);
+    expect_notice(&b, DIBS__NOTICE_YIELD);
 }
 
-static void one_without_a_bell_does_not_count(void **state)
+static void one_without_a_doorbell_does_not_count(void **state)
 {
     contract *t = *state;
     actor deaf = contract_sharer(t, 0);
@@ -112,7 +112,7 @@ static void one_without_a_bell_does_not_count(void **state)
     assert_status(actor_try(&hearing), DIBS_OK);
     assert_status(yield(t, 0, &asked), DIBS_OK);
     assert_int_equal(asked, 1);
-    expect_ring(&hearing, DIBS__NOTICE_YIELD);
+    expect_notice(&hearing, DIBS__NOTICE_YIELD);
     assert_status(yield(t, deaf.ans.fence, &asked), DIBS_OK);
     assert_int_equal(asked, 0);
 }
@@ -158,7 +158,7 @@ static actor telling(actor a)
     return a;
 }
 
-/* Each refusal rings: any of the rings may be lost. */
+/* Each refusal sends a notice: any of the notices may be lost. */
 static void a_holder_is_told_of_each_who_is_refused(void **state)
 {
     contract *t = *state;
@@ -170,13 +170,13 @@ static void a_holder_is_told_of_each_who_is_refused(void **state)
     assert_status(actor_try(&a), DIBS_OK);
     actor_expect_quiet(&a, DIBS__NOTICE_WANTED);
     assert_status(actor_try(&b), DIBS_BUSY);
-    expect_ring(&a, DIBS__NOTICE_WANTED);
+    expect_notice(&a, DIBS__NOTICE_WANTED);
     assert_status(actor_queue(&b), DIBS_BUSY);
-    expect_ring(&a, DIBS__NOTICE_WANTED);
+    expect_notice(&a, DIBS__NOTICE_WANTED);
     assert_status(actor_queue(&b), DIBS_BUSY);
-    expect_ring(&a, DIBS__NOTICE_WANTED);
+    expect_notice(&a, DIBS__NOTICE_WANTED);
     assert_status(actor_try(&beside), DIBS_BUSY);
-    expect_ring(&a, DIBS__NOTICE_WANTED);
+    expect_notice(&a, DIBS__NOTICE_WANTED);
     assert_int_equal(contract_look(t, t->name, &view), 2);
     assert_int_equal(view.entries[0].fence, a.ans.fence);
     assert_status(actor_renew(&a, 20000, NULL), DIBS_OK);
@@ -233,11 +233,11 @@ static void readers_are_told_of_a_writer(void **state)
     assert_status(actor_try(&two), DIBS_OK); /* refused by nobody */
     actor_expect_quiet(&one, DIBS__NOTICE_WANTED);
     assert_status(actor_queue(&writer), DIBS_BUSY);
-    expect_ring(&one, DIBS__NOTICE_WANTED);
-    expect_ring(&two, DIBS__NOTICE_WANTED);
+    expect_notice(&one, DIBS__NOTICE_WANTED);
+    expect_notice(&two, DIBS__NOTICE_WANTED);
     assert_status(actor_try(&reader), DIBS_BUSY); /* the writer is first */
-    expect_ring(&one, DIBS__NOTICE_WANTED);
-    expect_ring(&two, DIBS__NOTICE_WANTED);
+    expect_notice(&one, DIBS__NOTICE_WANTED);
+    expect_notice(&two, DIBS__NOTICE_WANTED);
     actor_expect_quiet(&silent, DIBS__NOTICE_WANTED);
 }
 
@@ -251,7 +251,7 @@ static void readers_are_told_of_one_that_may_not_upgrade(void **state)
     assert_status(actor_try(&two), DIBS_OK);
     assert_status(actor_convert(&one, DIBS__EXCLUSIVE, NULL, 10000, &ans),
                   DIBS_BUSY);
-    expect_ring(&two, DIBS__NOTICE_WANTED);
+    expect_notice(&two, DIBS__NOTICE_WANTED);
     actor_expect_quiet(&one, DIBS__NOTICE_WANTED);
 }
 
@@ -265,8 +265,8 @@ static void holders_of_permits_are_told(void **state)
     assert_status(actor_try(&two), DIBS_OK);
     actor_expect_quiet(&one, DIBS__NOTICE_WANTED);
     assert_status(actor_try(&large), DIBS_BUSY);
-    expect_ring(&one, DIBS__NOTICE_WANTED);
-    expect_ring(&two, DIBS__NOTICE_WANTED);
+    expect_notice(&one, DIBS__NOTICE_WANTED);
+    expect_notice(&two, DIBS__NOTICE_WANTED);
 }
 
 static void one_served_from_the_queue_is_told(void **state)
@@ -280,10 +280,10 @@ static void one_served_from_the_queue_is_told(void **state)
     assert_status(actor_release(&a), DIBS_OK);
     actor_expect_claim(&b);
     assert_status(actor_try(&c), DIBS_BUSY);
-    expect_ring(&b, DIBS__NOTICE_WANTED);
+    expect_notice(&b, DIBS__NOTICE_WANTED);
     assert_status(actor_renew(&b, 20000, NULL), DIBS_OK);
     assert_status(actor_queue(&c), DIBS_BUSY);
-    expect_ring(&b, DIBS__NOTICE_WANTED);
+    expect_notice(&b, DIBS__NOTICE_WANTED);
 }
 
 static void what_is_over_is_told_nothing(void **state)
@@ -306,7 +306,7 @@ static void what_is_over_is_told_nothing(void **state)
     actor_expect_quiet(&dead, DIBS__NOTICE_WANTED);
 }
 
-static void one_without_a_bell_refuses_all_the_same(void **state)
+static void one_without_a_doorbell_refuses_all_the_same(void **state)
 {
     contract *t = *state;
     actor deaf = telling(contract_actor(t, 0));
@@ -341,7 +341,7 @@ static void telling_changes_nothing_else(void **state)
                                                contract_soon(), &broken,
                                                &a.err),
                   DIBS_OK);
-    expect_ring(&a, DIBS__NOTICE_BROKEN);
+    expect_notice(&a, DIBS__NOTICE_BROKEN);
     actor_expect_claim(&b);
     assert_status(actor_renew(&b, 20000, NULL), DIBS_OK);
     assert_status(actor_release(&b), DIBS_OK);
@@ -355,7 +355,7 @@ int contract_yield(void)
         CONTRACT_TEST(one_reader_is_asked_or_every_one),
         CONTRACT_TEST(holders_of_permits_are_asked),
         CONTRACT_TEST(one_with_a_claim_is_asked),
-        CONTRACT_TEST(one_without_a_bell_does_not_count),
+        CONTRACT_TEST(one_without_a_doorbell_does_not_count),
         CONTRACT_TEST(nobody_or_another_fence_cannot_be_asked),
         CONTRACT_TEST(a_past_deadline_asks_nobody),
         CONTRACT_TEST(a_holder_is_told_of_each_who_is_refused),
@@ -367,7 +367,7 @@ int contract_yield(void)
         CONTRACT_TEST(holders_of_permits_are_told),
         CONTRACT_TEST(one_served_from_the_queue_is_told),
         CONTRACT_TEST(what_is_over_is_told_nothing),
-        CONTRACT_TEST(one_without_a_bell_refuses_all_the_same),
+        CONTRACT_TEST(one_without_a_doorbell_refuses_all_the_same),
         CONTRACT_TEST(telling_changes_nothing_else),
     };
 

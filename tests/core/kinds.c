@@ -509,7 +509,7 @@ static void a_lock_delay_is_for_those_who_come_after_a_death(void **state)
 }
 
 /* Whichever way the lease is turned. */
-static void a_lock_delay_is_not_believed_after_a_turn(void **state)
+static void a_lock_delay_is_not_believed_after_a_conversion(void **state)
 {
     dibs_client *cl = core_open();
     const char *name = core_name();
@@ -581,7 +581,7 @@ int core_kinds_tests(void)
         cmocka_unit_test(who_entered_through_another_adopts_nothing),
         cmocka_unit_test(no_tick_no_renewal),
         cmocka_unit_test(a_lock_delay_is_for_those_who_come_after_a_death),
-        cmocka_unit_test(a_lock_delay_is_not_believed_after_a_turn),
+        cmocka_unit_test(a_lock_delay_is_not_believed_after_a_conversion),
         cmocka_unit_test(others_see_label_identity_and_metadata),
     };
 

@@ -170,7 +170,7 @@ static void a_broken_lease_is_told_by_its_doorbell(void **state)
     dibs_client *other = core_open();
     const char *name = core_name();
     int told = 0;
-    /* With half a minute between renewals only the ring can be this fast. */
+    /* With half a minute between renewals only the notice can be this fast. */
     dibs_lock *lock =
         core_lock(cl, name,
                   DIBS_LOCK_OPTS(.ttl_ms = 100000, .wait_ms = 1000,

@@ -193,7 +193,7 @@ static bool is_new(void *arg)
     return false;
 }
 
-static void a_lost_rest_is_silent(void **state)
+static void a_lost_idle_lease_is_silent(void **state)
 {
     dibs_client *cl = core_open();
     const char *name = core_name();
@@ -218,7 +218,7 @@ static void a_lost_rest_is_silent(void **state)
 }
 
 /* What rests is what the next acquire asks for, or nothing does. */
-static void a_downgraded_one_does_not_rest(void **state)
+static void a_downgraded_lease_is_not_kept(void **state)
 {
     dibs_client *cl = core_open();
     dibs_client *other = core_open();
@@ -286,8 +286,8 @@ int core_sticky_tests(void)
         cmocka_unit_test(one_in_use_goes_back_with_its_release),
         cmocka_unit_test(a_try_is_heard_too),
         cmocka_unit_test(free_and_close_give_it_back),
-        cmocka_unit_test(a_lost_rest_is_silent),
-        cmocka_unit_test(a_downgraded_one_does_not_rest),
+        cmocka_unit_test(a_lost_idle_lease_is_silent),
+        cmocka_unit_test(a_downgraded_lease_is_not_kept),
         cmocka_unit_test(a_holder_is_asked_and_may_ignore_it),
     };
 

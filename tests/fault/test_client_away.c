@@ -145,7 +145,7 @@ static void *acquire(void *arg)
     return (void *)(intptr_t)dibs_lock_acquire(arg, NULL);
 }
 
-static void locally_a_waiter_is_rung(void **state)
+static void locally_a_waiter_is_notified(void **state)
 {
     world *w = *state;
     told td = {0};
@@ -241,7 +241,7 @@ int main(void)
         WORLD_TEST(locally_one_machine_takes_turns),
         WORLD_TEST(a_guest_is_kept_where_its_lease_is),
         WORLD_TEST(what_stands_in_is_not_asked_for_replicas),
-        WORLD_TEST(locally_a_waiter_is_rung),
+        WORLD_TEST(locally_a_waiter_is_notified),
         WORLD_TEST(open_runs_without_a_lock),
         WORLD_TEST(when_the_store_is_back_it_is_used),
         WORLD_TEST(a_busy_lock_is_no_reason),

@@ -155,7 +155,7 @@ static void *downgrade(void *arg)
 
 /* The turn waits for a renewal that stands behind another, and that is not sent
  * any more. */
-static void closing_ends_a_turn_that_waits(void **state)
+static void closing_ends_a_conversion_that_waits(void **state)
 {
     world *w = *state;
     dibs_client *cl = world_open(w);
@@ -191,7 +191,7 @@ static void await_renewals(dibs_client *cl, uint64_t count)
 /* The renewer is busy while a lease falls due, and the handle has another one when
  * it comes to that: a renewal that this one does not count would leave with the
  * fence of before the turn. */
-static void what_was_due_before_is_not_renewed_in_a_turn(void **state)
+static void a_renewal_that_was_due_is_not_sent_in_a_conversion(void **state)
 {
     world *w = *state;
     const dibs_lock_opts *opts =
@@ -251,8 +251,8 @@ int main(void)
         WORLD_TEST(a_store_that_goes_away_meanwhile_is_no_answer),
         WORLD_TEST(a_downgrade_that_was_not_sent_changes_nothing),
         WORLD_TEST(an_upgrade_without_an_answer_is_not_believed),
-        WORLD_TEST(closing_ends_a_turn_that_waits),
-        WORLD_TEST(what_was_due_before_is_not_renewed_in_a_turn),
+        WORLD_TEST(closing_ends_a_conversion_that_waits),
+        WORLD_TEST(a_renewal_that_was_due_is_not_sent_in_a_conversion),
         WORLD_TEST(an_acceptance_without_an_answer_is_asked_again),
     };
 

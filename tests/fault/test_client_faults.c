@@ -1,5 +1,5 @@
 /* test_client_faults.c - taking and giving back on a store that fails: answers
- * lost before and after the step was done, steps refused, rings lost. */
+ * lost before and after the step was done, steps refused, notices lost. */
 /* SPDX-License-Identifier: MIT */
 #include "fault_world.h"
 
@@ -317,7 +317,7 @@ static int64_t hand_over(world *w)
     return hand_over_as(w, DIBS_EXCLUSIVE);
 }
 
-static void a_waiter_is_served_when_all_rings_are_lost(void **state)
+static void a_waiter_is_served_when_all_notices_are_lost(void **state)
 {
     world *w = *state;
 
@@ -325,7 +325,7 @@ static void a_waiter_is_served_when_all_rings_are_lost(void **state)
     assert_true(hand_over(w) < 2000);
 }
 
-static void a_permit_is_had_when_all_rings_are_lost(void **state)
+static void a_permit_is_granted_when_all_notices_are_lost(void **state)
 {
     world *w = *state;
 
@@ -379,9 +379,9 @@ static void await_asks(world *w, int count)
     }
 }
 
-/* All of a crowd, and not some, ask at once when rings were lost. None has a reason
+/* All of a crowd, and not some, ask at once when notices were lost. None has a reason
  * of its own to ask before a second has passed. */
-static void all_who_wait_ask_when_rings_were_lost(void **state)
+static void all_who_wait_ask_when_notices_were_lost(void **state)
 {
     static atomic_int done;
     world *w = *state;
@@ -423,7 +423,7 @@ static void a_waiter_is_served_when_the_answer_to_release_is_lost(void **state)
     hand_over(w);
 }
 
-static void a_ring_makes_the_wait_short(void **state)
+static void a_notice_makes_the_wait_short(void **state)
 {
     world *w = *state;
     dibs_stats stats = {.size = sizeof(stats)};
@@ -493,11 +493,11 @@ int main(void)
         WORLD_TEST(release_on_a_store_that_is_away_ends_belief_all_the_same),
         WORLD_TEST(work_under_a_lock_is_done_though_release_fails),
         WORLD_TEST(work_under_a_lock_that_ended_is_told_so),
-        WORLD_TEST(a_waiter_is_served_when_all_rings_are_lost),
-        WORLD_TEST(a_permit_is_had_when_all_rings_are_lost),
-        WORLD_TEST(all_who_wait_ask_when_rings_were_lost),
+        WORLD_TEST(a_waiter_is_served_when_all_notices_are_lost),
+        WORLD_TEST(a_permit_is_granted_when_all_notices_are_lost),
+        WORLD_TEST(all_who_wait_ask_when_notices_were_lost),
         WORLD_TEST(a_waiter_is_served_when_the_answer_to_release_is_lost),
-        WORLD_TEST(a_ring_makes_the_wait_short),
+        WORLD_TEST(a_notice_makes_the_wait_short),
         WORLD_TEST(a_client_opens_its_doorbell_once),
         WORLD_TEST(a_cancelled_wait_on_a_failing_store_leaves_nothing),
         WORLD_TEST(values_say_whether_they_may_have_been_written),

@@ -204,7 +204,7 @@ static bool see_stats(const dibs_name_stats *stats, void *arg)
 
 typedef dibs_status scenario(world *w, dibs_error *err);
 
-static dibs_status look_for_circles(world *w, dibs_error *err)
+static dibs_status look_for_deadlocks(world *w, dibs_error *err)
 {
     int count = 0;
     dibs_status rc = dibs_deadlocks(w->one, NULL, see_circle, &count, err);
@@ -294,7 +294,7 @@ static void memory_runs_short(void **state)
     assert_int_equal(pthread_create(&thread, NULL, wait_for_it, wants), 0);
     while (waiters == 0)
         CHECK(DIBS_OK, dibs_lease_show(w->one, "k", see_lease, &waiters, err));
-    fail_each_allocation(w, look_for_circles);
+    fail_each_allocation(w, look_for_deadlocks);
     fail_each_allocation(w, sweep);
     fail_each_allocation(w, look_at_own);
     fail_each_allocation(w, look_at_shared);

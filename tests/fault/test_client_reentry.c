@@ -92,7 +92,7 @@ static dibs_lock *resting(dibs_client *cl, const char *name,
 
 /* A lease that rests is asked for, and goes back late because the one before it
  * does. Meanwhile its handle has entered through another. */
-static void what_rested_goes_back_and_the_guest_stays(void **state)
+static void a_kept_lease_goes_back_and_the_guest_stays(void **state)
 {
     world *w = *state;
     atomic_int asked = 0;
@@ -227,7 +227,7 @@ static void what_a_guest_is_told_is_not_about_a_newer_lease(void **state)
     dibs_lock_free(pr.host);
 }
 
-static void a_guest_renews_after_the_turn_of_its_host(void **state)
+static void a_guest_renews_after_the_conversion_of_its_host(void **state)
 {
     world *w = *state;
     pair pr = pair_open(w, DIBS_LOCK_NO_RENEW);
@@ -243,7 +243,7 @@ static void a_guest_renews_after_the_turn_of_its_host(void **state)
     dibs_lock_free(pr.host);
 }
 
-static void a_host_turns_after_the_renewal_by_a_guest(void **state)
+static void a_host_converts_after_the_renewal_by_a_guest(void **state)
 {
     world *w = *state;
     pair pr = pair_open(w, DIBS_LOCK_NO_RENEW);
@@ -328,11 +328,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         WORLD_TEST(a_late_answer_is_not_about_the_lease_entered),
-        WORLD_TEST(what_rested_goes_back_and_the_guest_stays),
+        WORLD_TEST(a_kept_lease_goes_back_and_the_guest_stays),
         WORLD_TEST(a_renewal_by_a_guest_outlives_the_host),
         WORLD_TEST(what_a_guest_is_told_is_not_about_a_newer_lease),
-        WORLD_TEST(a_guest_renews_after_the_turn_of_its_host),
-        WORLD_TEST(a_host_turns_after_the_renewal_by_a_guest),
+        WORLD_TEST(a_guest_renews_after_the_conversion_of_its_host),
+        WORLD_TEST(a_host_converts_after_the_renewal_by_a_guest),
         WORLD_TEST(who_left_a_lost_lease_is_not_told_in_the_next),
     };
 

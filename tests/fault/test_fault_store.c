@@ -224,7 +224,7 @@ static dibs_status ask_all(world *w, dibs__store *st, const char *owner)
 }
 
 static dibs_status
-turn_over(world *w, dibs__store *st, const char *from, const char *to)
+hand_on(world *w, dibs__store *st, const char *from, const char *to)
 {
     dibs__conversion turn = {.name = "a",
                              .owner = from,
@@ -282,8 +282,8 @@ test_step(const char *step, const char *fault, dibs_status wanted, bool done)
         assert_int_equal(ask_all(&w, w.plain, two), done ? DIBS_BUSY : DIBS_OK);
     } else if (strcmp(step, "convert") == 0) {
         assert_status(ask_all(&w, w.faulty, one), DIBS_OK);
-        assert_int_equal(turn_over(&w, w.faulty, one, two), wanted);
-        assert_int_equal(turn_over(&w, w.plain, one, one),
+        assert_int_equal(hand_on(&w, w.faulty, one, two), wanted);
+        assert_int_equal(hand_on(&w, w.plain, one, one),
                          done ? DIBS_LOST : DIBS_OK);
     } else if (strcmp(step, "yield") == 0) {
         assert_status(ask_all(&w, w.faulty, one), DIBS_OK);

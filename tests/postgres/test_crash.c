@@ -122,7 +122,7 @@ static void renew(dibs__store *st)
     CHECK(DIBS_OK, item.rc);
 }
 
-static void turn_over(dibs__store *st)
+static void hand_on(dibs__store *st)
 {
     const dibs__conversion how = {.name = "k",
                                   .owner = ONE,
@@ -214,7 +214,7 @@ static const scene scenes[] = {
     {"a grant by one who gives up", serve_the_queue_and_give_up,
      HOLDERS " AND owner = '" OTHER "'", 1},
     {"a renewal", renew, HOLDERS " AND until_us - since_us > 300000000", 1},
-    {"a lease that is handed on", turn_over, HOLDERS " AND owner = '" OTHER "'",
+    {"a lease that is handed on", hand_on, HOLDERS " AND owner = '" OTHER "'",
      1},
     {"a time for which others are kept out", leave_a_ghost,
      "SELECT count(*) FROM dibs.party WHERE role = 'ghost'", 1},

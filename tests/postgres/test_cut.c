@@ -111,7 +111,7 @@ static void a_release_cut_at_any_byte_is_done(void **state)
 
 /* Getting to know each other, cut at every byte: nothing was sent, or the call
  * goes on with another connection. */
-static void a_greeting_cut_at_any_byte_changes_nothing(void **state)
+static void a_handshake_cut_at_any_byte_changes_nothing(void **state)
 {
     place at;
     char url[PG_URL_MAX];
@@ -168,7 +168,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_acquire_cut_at_any_byte_is_unknown),
         cmocka_unit_test(a_release_cut_at_any_byte_is_done),
-        cmocka_unit_test(a_greeting_cut_at_any_byte_changes_nothing),
+        cmocka_unit_test(a_handshake_cut_at_any_byte_changes_nothing),
         cmocka_unit_test(an_answer_that_does_not_come_is_unknown),
     };
 

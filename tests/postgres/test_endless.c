@@ -56,12 +56,12 @@ static void send_errors(fake *fk, int fd)
     flood(fk, fd, &pk);
 }
 
-static void send_rings(fake *fk, int fd)
+static void send_notifications(fake *fk, int fd)
 {
-    static const char ring[] = "\0\0\0\1c\0x";
+    static const char notice[] = "\0\0\0\1c\0x";
     fake_packet pk = {.len = 0};
 
-    fake_put(&pk, 'A', ring, sizeof(ring));
+    fake_put(&pk, 'A', notice, sizeof(notice));
     flood(fk, fd, &pk);
 }
 
@@ -216,7 +216,7 @@ typedef struct trial {
 static const trial trials[] = {
     {"notices", send_notices},
     {"settings", send_settings},
-    {"rings", send_rings},
+    {"notifications", send_notifications},
     {"errors", send_errors},
     {"rows", send_rows},
     {"a long row", send_long_row},
@@ -249,7 +249,7 @@ static void a_hostile_answer_to_a_step_ends_with_it(void **state)
     face_all(FAKE_AT_STEP, acquire, DIBS_UNKNOWN);
 }
 
-static void a_hostile_greeting_ends_with_the_step(void **state)
+static void a_hostile_handshake_ends_with_the_step(void **state)
 {
     (void)state;
     face_all(FAKE_AT_GREETING, acquire, DIBS_UNAVAIL);
@@ -274,9 +274,9 @@ static void a_hostile_answer_to_a_look_ends_with_it(void **state)
 
 /* Rings without an end fill the room that there is for them, and the listener can
  * be ended. */
-static void a_bell_that_does_not_stop_can_be_closed(void **state)
+static void a_doorbell_that_does_not_stop_can_be_closed(void **state)
 {
-    fake fk = {.point = FAKE_AT_LISTEN, .harm = send_rings};
+    fake fk = {.point = FAKE_AT_LISTEN, .harm = send_notifications};
     long before_kb = peak_kb();
     dibsx_nsec from_at = dibsx_now();
     dibs__store *st = NULL;
@@ -304,10 +304,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_hostile_answer_to_a_step_ends_with_it),
-        cmocka_unit_test(a_hostile_greeting_ends_with_the_step),
+        cmocka_unit_test(a_hostile_handshake_ends_with_the_step),
         cmocka_unit_test(a_hostile_login_ends_with_the_step),
         cmocka_unit_test(a_hostile_answer_to_a_look_ends_with_it),
-        cmocka_unit_test(a_bell_that_does_not_stop_can_be_closed),
+        cmocka_unit_test(a_doorbell_that_does_not_stop_can_be_closed),
     };
 
     return cmocka_run_group_tests_name("postgres endless", tests, NULL, NULL);

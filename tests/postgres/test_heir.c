@@ -126,7 +126,7 @@ static void a_waiter_that_is_cut_off_is_waited_for(void **state)
     assert_int_equal(ask(new_session, "kept", SECOND, POLLS).status, 1);
     release(new_session, "kept", HOLDER);
     IN_TIME(!holds("kept", SECOND));
-    /* A claim would be shorter than its client believes when it is rung. */
+    /* A claim would be shorter than its client believes when it is notified. */
     assert_false(holds("kept", FIRST));
     ans = ask(new_session, "kept", SECOND, POLLS);
     IN_TIME(ans.status == 1);

@@ -189,20 +189,20 @@ static void values_that_have_expired_are_swept(void **state)
     dibs__store_close(st);
 }
 
-static bool rings(dibs__store *st, int fd, dibs__notice *ring)
+static bool has_notice(dibs__store *st, int fd, dibs__notice *notice)
 {
     struct pollfd bell = {.fd = fd, .events = POLLIN};
 
     return poll(&bell, 1, PG_BOUND_MS) == 1 &&
-           st->ops->doorbell_read(st, ring, 1) == 1;
+           st->ops->doorbell_read(st, notice, 1) == 1;
 }
 
-/* What was rung while nobody listened is lost, and the listener is told so; then it
- * listens again. */
+/* A notice that was sent while no thread listened is lost. The listener learns so,
+ * and listens again. */
 static void a_doorbell_that_was_cut_off_is_told(void **state)
 {
     dibs__store *st = open_store();
-    dibs__notice ring = {.kind = DIBS__NOTICE_GRANTED};
+    dibs__notice notice = {.kind = DIBS__NOTICE_GRANTED};
     int fd = -1;
 
     (void)state;
@@ -211,14 +211,14 @@ static void a_doorbell_that_was_cut_off_is_told(void **state)
                                "SELECT count(pg_terminate_backend(pid)) FROM "
                                "pg_stat_activity WHERE query LIKE 'LISTEN%'"),
                      1);
-    assert_true(rings(st, fd, &ring));
-    assert_int_equal(ring.kind, DIBS__NOTICE_MISSED);
+    assert_true(has_notice(st, fd, &notice));
+    assert_int_equal(notice.kind, DIBS__NOTICE_MISSED);
     assert_status(ask(st, ONE, DIBS__EXCLUSIVE, false), DIBS_OK);
     assert_status(ask(st, OTHER, DIBS__EXCLUSIVE, true), DIBS_BUSY);
     leave(st, ONE);
-    assert_true(rings(st, fd, &ring));
-    assert_int_equal(ring.kind, DIBS__NOTICE_GRANTED);
-    assert_string_equal(ring.owner, OTHER);
+    assert_true(has_notice(st, fd, &notice));
+    assert_int_equal(notice.kind, DIBS__NOTICE_GRANTED);
+    assert_string_equal(notice.owner, OTHER);
     leave(st, OTHER);
     dibs__store_close(st);
 }

@@ -6,39 +6,39 @@
 #include <pthread.h>
 #include <sched.h>
 
-void way_open(way *wy, const char *url)
+void pipe_open(piped *pd, const char *url)
 {
     dibs_error err = {0};
     dibsx_url parts;
 
-    *wy = (way){.ln = NULL};
+    *pd = (piped){.pl = NULL};
     if (dibsx_url_parse(url, &parts, &err) != DIBS_OK ||
-        dibs__redis_conf_read(&parts, &wy->conf, &err) != DIBS_OK ||
-        dibs__pipeline_new(&wy->conf, &wy->ln, &err) != DIBS_OK)
+        dibs__redis_conf_read(&parts, &pd->conf, &err) != DIBS_OK ||
+        dibs__pipeline_new(&pd->conf, &pd->pl, &err) != DIBS_OK)
         fail_msg("%s: %s", url, err.message);
     dibsx_url_fini(&parts);
 }
 
-void way_open_server(way *wy, const server *sv)
+void pipe_open_server(piped *pd, const server *sv)
 {
     char url[SERVER_URL_MAX];
 
     server_url(sv, url);
-    way_open(wy, url);
+    pipe_open(pd, url);
 }
 
-void way_open_port(way *wy, int port)
+void pipe_open_port(piped *pd, int port)
 {
     char url[SERVER_URL_MAX];
 
     snprintf(url, sizeof(url), "redis://127.0.0.1:%d", port);
-    way_open(wy, url);
+    pipe_open(pd, url);
 }
 
-void way_close(way *wy)
+void pipe_close(piped *pd)
 {
-    dibs__pipeline_free(wy->ln);
-    dibs__redis_conf_fini(&wy->conf);
+    dibs__pipeline_free(pd->pl);
+    dibs__redis_conf_fini(&pd->conf);
 }
 
 static void to_text(const redisReply *reply, char *text)
@@ -67,7 +67,7 @@ static void to_text(const redisReply *reply, char *text)
     }
 }
 
-dibs_status put_quietly(dibs__pipeline *ln, int64_t ms, const char *command,
+dibs_status put_quietly(dibs__pipeline *pl, int64_t ms, const char *command,
                         char *text, dibs_error *err)
 {
     dibs__words words = {.count = 0};
@@ -80,7 +80,7 @@ dibs_status put_quietly(dibs__pipeline *ln, int64_t ms, const char *command,
         dibs__words_add(&words, command, len);
         command += len + (command[len] == ' ');
     }
-    rc = dibs__pipeline_call(ln, &words, dibsx_after_ms(dibsx_now(), ms),
+    rc = dibs__pipeline_call(pl, &words, dibsx_after_ms(dibsx_now(), ms),
                              &reply, err);
     if (text)
         text[0] = '\0';
@@ -90,46 +90,47 @@ dibs_status put_quietly(dibs__pipeline *ln, int64_t ms, const char *command,
     return rc;
 }
 
-dibs_status put(way *wy, int64_t ms, const char *command, char *text)
+dibs_status put(piped *pd, int64_t ms, const char *command, char *text)
 {
-    return put_quietly(wy->ln, ms, command, text, &wy->err);
+    return put_quietly(pd->pl, ms, command, text, &pd->err);
 }
 
 static void expect_one(dibs_status rc, dibs_status status, const char *command,
-                       const way *wy)
+                       const piped *pd)
 {
     if (rc != status)
         FAIL_OF(rc, "%s: %s and not %s: %s", command, dibs_status_name(rc),
-                dibs_status_name(status), wy->err.message);
+                dibs_status_name(status), pd->err.message);
 }
 
-void expect(way *wy, const char *command, const char *answer)
+void expect(piped *pd, const char *command, const char *answer)
 {
     char text[4 * TEXT_MAX];
-    dibs_status rc = put(wy, 10000, command, text);
+    dibs_status rc = put(pd, 10000, command, text);
 
-    expect_one(rc, DIBS_OK, command, wy);
+    expect_one(rc, DIBS_OK, command, pd);
     assert_string_equal(text, answer);
 }
 
-void expect_status(way *wy, int64_t ms, const char *command, dibs_status status)
+void expect_status(piped *pd, int64_t ms, const char *command,
+                   dibs_status status)
 {
     char text[4 * TEXT_MAX];
-    dibs_status rc = put(wy, ms, command, text);
+    dibs_status rc = put(pd, ms, command, text);
 
-    expect_one(rc, status, command, wy);
+    expect_one(rc, status, command, pd);
 }
 
-void expect_soon(way *wy, const char *command, const char *answer)
+void expect_soon(piped *pd, const char *command, const char *answer)
 {
     dibsx_nsec end = dibsx_after_ms(dibsx_now(), 10000);
     char text[4 * TEXT_MAX];
     dibs_status rc;
 
     do {
-        rc = put(wy, 1000, command, text);
+        rc = put(pd, 1000, command, text);
     } while (rc != DIBS_OK && dibsx_now() < end && poll(NULL, 0, 1) == 0);
-    expect_one(rc, DIBS_OK, command, wy);
+    expect_one(rc, DIBS_OK, command, pd);
     assert_string_equal(text, answer);
 }
 
@@ -161,7 +162,7 @@ void await_asleep(atomic_int *tid)
 }
 
 typedef struct crowd {
-    dibs__pipeline *ln;
+    dibs__pipeline *pl;
     int rounds;
     atomic_int next;
     atomic_int wrong;
@@ -177,17 +178,17 @@ static void *ask_around(void *arg)
         dibs_error err;
 
         snprintf(command, sizeof(command), "ECHO %d.%d", me, i);
-        if (put_quietly(cr->ln, 20000, command, text, &err) != DIBS_OK ||
+        if (put_quietly(cr->pl, 20000, command, text, &err) != DIBS_OK ||
             strcmp(text, command + 5) != 0)
             atomic_fetch_add(&cr->wrong, 1);
     }
     return NULL;
 }
 
-void expect_crowd(way *wy, int threads, int rounds)
+void expect_crowd(piped *pd, int threads, int rounds)
 {
     pthread_t *ids = calloc((size_t)threads, sizeof(*ids));
-    crowd cr = {.ln = wy->ln, .rounds = rounds};
+    crowd cr = {.pl = pd->pl, .rounds = rounds};
 
     assert_non_null(ids);
     for (int i = 0; i < threads; i++)

@@ -34,7 +34,7 @@ static void *acquire(void *arg)
     return (void *)(uintptr_t)dibs_lock_acquire(arg, NULL);
 }
 
-static uint64_t rings_of(const dibs_client *cl)
+static uint64_t notices_of(const dibs_client *cl)
 {
     dibs_stats stats = {.size = sizeof(stats)};
 
@@ -67,8 +67,8 @@ static void locks_and_doorbells_work(void **state)
         dibs_lock_free(waiter);
         dibs_lock_free(lock);
     }
-    /* Any of them may have asked again before its ring came. */
-    assert_true(rings_of(w->one) >= 1);
+    /* Any of them may have asked again before its notice came. */
+    assert_true(notices_of(w->one) >= 1);
 }
 
 static bool count_names(const dibs_lease_info *info, void *arg)
@@ -134,7 +134,7 @@ static dibs__store *open_store(const world *w)
     return st;
 }
 
-static void sets_turns_and_logs_work(void **state)
+static void sets_conversions_and_logs_work(void **state)
 {
     dibsx_nsec deadline = dibsx_after_ms(dibsx_now(), WORLD_BOUND_MS);
     dibs__store *st = open_store(*state);
@@ -268,7 +268,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         ACL_TEST(locks_and_doorbells_work),
         ACL_TEST(looking_breaking_and_values_work),
-        ACL_TEST(sets_turns_and_logs_work),
+        ACL_TEST(sets_conversions_and_logs_work),
         ACL_TEST(the_audit_learns_all),
         ACL_TEST(names_elsewhere_are_denied),
         ACL_TEST(the_rest_of_the_server_is_closed),

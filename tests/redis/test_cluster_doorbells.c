@@ -1,4 +1,4 @@
-/* test_cluster_doorbells.c - doorbells in a cluster: rung over sharded channels where
+/* test_cluster_doorbells.c - doorbells in a cluster: over sharded channels where
  * the servers have them and the user may, and the ordinary way where not. */
 /* SPDX-License-Identifier: MIT */
 #include "cluster_stage.h"
@@ -55,7 +55,7 @@ static long long calls_of(const char *command)
     return calls;
 }
 
-static uint64_t rings_of(const dibs_client *cl)
+static uint64_t notices_of(const dibs_client *cl)
 {
     dibs_stats stats = {.size = sizeof(stats)};
 
@@ -92,19 +92,19 @@ static pair begin_wait(dibs_client *from, dibs_client *to, const char *name)
     return pr;
 }
 
-/* True when it was a ring that brought the lease: who waits asks by itself now and
+/* True when it was a notice that brought the lease: who waits asks by itself now and
  * then, which may come first once in a while. */
 static bool end_wait(pair *pr)
 {
-    uint64_t before = rings_of(pr->to);
-    bool rung;
+    uint64_t before = notices_of(pr->to);
+    bool notified;
 
     CHECK(DIBS_OK, dibs_lock_release(pr->held, err));
     assert_true(world_await(pr->waiter, DIBS_LOCK_HELD, WORLD_BOUND_MS));
-    rung = rings_of(pr->to) > before;
+    notified = notices_of(pr->to) > before;
     dibs_lock_free(pr->waiter);
     dibs_lock_free(pr->held);
-    return rung;
+    return notified;
 }
 
 /* A lease goes from one to another who waits for it; as end_wait(). */
@@ -147,17 +147,17 @@ static void await_one_listener(void)
 }
 
 /* Over one connection in the end. */
-static void a_waiter_is_rung_in_its_slot(void **state)
+static void a_waiter_is_notified_in_its_slot(void **state)
 {
     dibs_client *one = world_client(cw_url, 5000);
     dibs_client *other = world_client(cw_url, 5000);
-    bool rung = false;
+    bool notified = false;
 
     (void)state;
     reset_calls();
     for (int i = 0; i < 3; i++)
-        rung = hand_over(one, other, "rung", true) || rung;
-    assert_true(rung);
+        notified = hand_over(one, other, "rung", true) || notified;
+    assert_true(notified);
     assert_int_equal(calls_of("spublish"), 3);
     assert_int_equal(calls_of("publish"), 0);
     await_one_listener();
@@ -167,7 +167,7 @@ static void a_waiter_is_rung_in_its_slot(void **state)
 }
 
 /* The connections that listen to so many sharded channels. */
-static int ears_at(const server *sv, int channels)
+static int listeners_at(const server *sv, int channels)
 {
     char *list = server_ask(sv, "CLIENT", "LIST", NULL);
     char field[24];
@@ -207,14 +207,14 @@ static void who_has_just_begun_to_wait_can_close(void **state)
 }
 
 /* With one connection for all slots of a master. */
-static void waits_at_all_masters_are_rung(void **state)
+static void waits_at_all_masters_are_notified(void **state)
 {
     enum { EACH = 2, ALL = EACH * CLUSTER_MASTERS };
     dibs_client *one = world_client(cw_url, 5000);
     dibs_client *other = world_client(cw_url, 5000);
     char names[ALL][16];
     int found[CLUSTER_MASTERS] = {0}, count = 0;
-    uint64_t rings = 0;
+    uint64_t notices = 0;
     pair pairs[ALL];
 
     (void)state;
@@ -231,11 +231,11 @@ static void waits_at_all_masters_are_rung(void **state)
     for (int i = 0; i < ALL; i++)
         await_listened(home_of(names[i]), names[i]);
     for (int i = 0; i < CLUSTER_MASTERS; i++)
-        assert_int_equal(ears_at(&cw.sv[i], EACH), 1);
+        assert_int_equal(listeners_at(&cw.sv[i], EACH), 1);
     reset_calls();
     for (int i = 0; i < ALL; i++)
-        rings += end_wait(&pairs[i]);
-    assert_true(rings >= ALL - EACH + 1);
+        notices += end_wait(&pairs[i]);
+    assert_true(notices >= ALL - EACH + 1);
     assert_int_equal(calls_of("spublish"), ALL);
     assert_int_equal(calls_of("publish"), 0);
     dibs_close(other);
@@ -264,9 +264,9 @@ static void only_so_many_slots_are_listened_to(void **state)
     dibs_close(one);
 }
 
-/* The new master is listened to by who waits; and until it is, the ring comes the
+/* The new master is listened to by who waits; and until it is, the notice comes the
  * ordinary way. */
-static void a_waiter_is_rung_after_its_slot_has_moved(void **state)
+static void a_waiter_is_notified_after_its_slot_has_moved(void **state)
 {
     dibs_client *one = world_client(cw_url, 5000);
     dibs_client *other = world_client(cw_url, 5000);
@@ -330,17 +330,18 @@ static void a_waiter_whose_connections_are_cut_is_served(void **state)
     dibs_close(one);
 }
 
-static void who_may_not_listen_there_is_rung_the_ordinary_way(void **state)
+static void
+a_client_that_may_not_listen_there_is_notified_elsewhere(void **state)
 {
     dibs_client *poor = client_of_user(acl_file, "-ssubscribe");
     dibs_client *rich = world_client(cw_url, 5000);
-    bool rung = false, back = false;
+    bool notified = false, back = false;
 
     (void)state;
     reset_calls();
     for (int i = 0; i < 3; i++)
-        rung = hand_over(rich, poor, "rights:a", false) || rung;
-    assert_true(rung);
+        notified = hand_over(rich, poor, "rights:a", false) || notified;
+    assert_true(notified);
     assert_int_equal(calls_of("publish"), 3);
     assert_false(is_listened(home_of("rights:a"), "rights:a"));
     reset_calls();
@@ -353,17 +354,17 @@ static void who_may_not_listen_there_is_rung_the_ordinary_way(void **state)
     dibs_close(poor);
 }
 
-static void who_may_not_ring_there_rings_the_ordinary_way(void **state)
+static void a_client_that_may_not_notify_there_does_so_elsewhere(void **state)
 {
     dibs_client *poor = client_of_user(acl_file, "-spublish");
     dibs_client *rich = world_client(cw_url, 5000);
-    bool rung = false;
+    bool notified = false;
 
     (void)state;
     reset_calls();
     for (int i = 0; i < 3; i++)
-        rung = hand_over(poor, rich, "rights:b", true) || rung;
-    assert_true(rung);
+        notified = hand_over(poor, rich, "rights:b", true) || notified;
+    assert_true(notified);
     assert_int_equal(calls_of("publish"), 3);
     dibs_close(rich);
     dibs_close(poor);
@@ -385,7 +386,7 @@ static void servers_without_sharded_channels_are_fine(void **state)
                                 "",
                                 NULL};
     dibs_client *one, *other;
-    bool rung = false;
+    bool notified = false;
     server old;
 
     (void)state;
@@ -398,8 +399,8 @@ static void servers_without_sharded_channels_are_fine(void **state)
     other = world_client(text, 5000);
     CHECK(DIBS_OK, dibs_ping(one, NULL, err));
     for (int i = 0; i < 3; i++)
-        rung = hand_over(one, other, "old", false) || rung;
-    assert_true(rung);
+        notified = hand_over(one, other, "old", false) || notified;
+    assert_true(notified);
     assert_int_equal(server_info(&old, "commandstats", "cmdstat_publish"), 3);
     dibs_close(other);
     dibs_close(one);
@@ -409,14 +410,15 @@ static void servers_without_sharded_channels_are_fine(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_waiter_is_rung_in_its_slot),
+        cmocka_unit_test(a_waiter_is_notified_in_its_slot),
         cmocka_unit_test(who_has_just_begun_to_wait_can_close),
-        cmocka_unit_test(waits_at_all_masters_are_rung),
+        cmocka_unit_test(waits_at_all_masters_are_notified),
         cmocka_unit_test(only_so_many_slots_are_listened_to),
-        cmocka_unit_test(a_waiter_is_rung_after_its_slot_has_moved),
+        cmocka_unit_test(a_waiter_is_notified_after_its_slot_has_moved),
         cmocka_unit_test(a_waiter_whose_connections_are_cut_is_served),
-        cmocka_unit_test(who_may_not_listen_there_is_rung_the_ordinary_way),
-        cmocka_unit_test(who_may_not_ring_there_rings_the_ordinary_way),
+        cmocka_unit_test(
+            a_client_that_may_not_listen_there_is_notified_elsewhere),
+        cmocka_unit_test(a_client_that_may_not_notify_there_does_so_elsewhere),
         cmocka_unit_test(servers_without_sharded_channels_are_fine),
         cmocka_unit_test(a_waiter_is_served_after_a_failover),
     };

@@ -44,7 +44,7 @@ static int add_words(dibs__words *words, const char *text)
 }
 
 /* Runs the script for them; free the reply. */
-static redisReply *run(way *wy, party pt)
+static redisReply *run(piped *pd, party pt)
 {
     dibs__words words = {.count = 0}, keys = {.count = 0};
     dibsx_nsec deadline = dibsx_after_ms(dibsx_now(), 10000);
@@ -58,7 +58,7 @@ static redisReply *run(way *wy, party pt)
     dibs__words_puts(&words, DIBS__KEY_FENCE);
     add_words(&words, pt.keys);
     add_words(&words, pt.rest);
-    if (dibs__route_new(&wy->conf, NULL, DIBS__REQUEST_STEP, &rt, &err) !=
+    if (dibs__route_new(&pd->conf, NULL, DIBS__REQUEST_STEP, &rt, &err) !=
             DIBS_OK ||
         dibs__script_run(rt, DIBS__SCRIPT_batch, &words, deadline, &reply,
                          &err) != DIBS_OK)
@@ -83,9 +83,9 @@ static char letter_of(const redisReply *item, long long *last)
     return 'F';
 }
 
-static void expect_answers(way *wy, party pt, const char *answers)
+static void expect_answers(piped *pd, party pt, const char *answers)
 {
-    redisReply *reply = run(wy, pt);
+    redisReply *reply = run(pd, pt);
     char got[32] = "";
     long long fence = 0;
 
@@ -100,50 +100,50 @@ static void expect_answers(way *wy, party pt, const char *answers)
 /* Also when all names were free before the group came. */
 static void a_name_is_granted_once(void **state)
 {
-    way wy;
+    piped pd;
 
-    way_open_server(&wy, *state);
-    expect_answers(&wy,
+    pipe_open_server(&pd, *state);
+    expect_answers(&pd,
                    (party){"a a:party b b:party a a:party",
                            "3 one 9000 me two 9000 me three 9000 me"},
                    "FFn");
-    expect(&wy, "HGET a owner", "one");
-    expect(&wy, "HGET b owner", "two");
-    way_close(&wy);
+    expect(&pd, "HGET a owner", "one");
+    expect(&pd, "HGET b owner", "two");
+    pipe_close(&pd);
 }
 
 static void what_is_held_or_waited_for_is_not_granted(void **state)
 {
-    way wy;
+    piped pd;
 
-    way_open_server(&wy, *state);
-    expect(&wy, "HSET held owner somebody", "1");
-    expect(&wy, "HSET awaited:party somebody 1", "1");
-    expect_answers(&wy,
+    pipe_open_server(&pd, *state);
+    expect(&pd, "HSET held owner somebody", "1");
+    expect(&pd, "HSET awaited:party somebody 1", "1");
+    expect_answers(&pd,
                    (party){"held held:party awaited awaited:party c c:party",
                            "3 one 9000 me two 9000 me three 9000 me"},
                    "nnF");
-    expect(&wy, "HGET held owner", "somebody");
-    expect(&wy, "EXISTS awaited", "0");
-    way_close(&wy);
+    expect(&pd, "HGET held owner", "somebody");
+    expect(&pd, "EXISTS awaited", "0");
+    pipe_close(&pd);
 }
 
 /* A lease that is given up is no grant for who asks in the same group: whether
  * somebody waits is for the step alone to see. */
 static void only_the_owner_gives_up(void **state)
 {
-    way wy;
+    piped pd;
 
-    way_open_server(&wy, *state);
-    expect(&wy, "HSET mine owner me", "1");
-    expect(&wy, "HSET other owner somebody", "1");
-    expect_answers(&wy,
+    pipe_open_server(&pd, *state);
+    expect(&pd, "HSET mine owner me", "1");
+    expect(&pd, "HSET other owner somebody", "1");
+    expect_answers(&pd,
                    (party){"mine mine:party mine other none",
                            "1 next 9000 me me me me"},
                    "n011");
-    expect(&wy, "EXISTS mine", "0");
-    expect(&wy, "HGET other owner", "somebody");
-    way_close(&wy);
+    expect(&pd, "EXISTS mine", "0");
+    expect(&pd, "HGET other owner", "somebody");
+    pipe_close(&pd);
 }
 
 int main(void)

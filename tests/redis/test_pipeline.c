@@ -60,30 +60,30 @@ static int teardown(void **state)
 
 static void a_command_gets_its_reply(void **state)
 {
-    way wy;
+    piped pd;
 
-    way_open_server(&wy, *state);
-    expect(&wy, "PING", "PONG");
-    expect(&wy, "SET k v NX PX 10000", "OK");
-    expect(&wy, "SET k w NX PX 10000", "(nil)");
-    expect(&wy, "GET k", "v");
-    expect(&wy, "INCR n", "1");
-    expect(&wy, "MGET k none n", "v (nil) 1");
-    expect(&wy, "NOSUCH",
+    pipe_open_server(&pd, *state);
+    expect(&pd, "PING", "PONG");
+    expect(&pd, "SET k v NX PX 10000", "OK");
+    expect(&pd, "SET k w NX PX 10000", "(nil)");
+    expect(&pd, "GET k", "v");
+    expect(&pd, "INCR n", "1");
+    expect(&pd, "MGET k none n", "v (nil) 1");
+    expect(&pd, "NOSUCH",
            "-ERR unknown command 'NOSUCH', with args beginning "
            "with: ");
-    expect(&wy, "ECHO", "-ERR wrong number of arguments for 'echo' command");
-    expect(&wy, "DEL k n", "2");
-    way_close(&wy);
+    expect(&pd, "ECHO", "-ERR wrong number of arguments for 'echo' command");
+    expect(&pd, "DEL k n", "2");
+    pipe_close(&pd);
 }
 
 /* Of sizes that do not fit on a stack, in a packet, in a socket. */
 static void bytes_come_back_as_they_went(void **state)
 {
     static const size_t sizes[] = {0, 1, 1000, 1024, 70000, 8 << 20};
-    way wy;
+    piped pd;
 
-    way_open_server(&wy, *state);
+    pipe_open_server(&pd, *state);
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         dibs__words words = {.count = 0};
         char *bytes = malloc(sizes[i] + 1);
@@ -94,35 +94,35 @@ static void bytes_come_back_as_they_went(void **state)
             bytes[at] = (char)(at * 7);
         dibs__words_puts(&words, "ECHO");
         dibs__words_add(&words, bytes, sizes[i]);
-        assert_status(dibs__pipeline_call(wy.ln, &words,
+        assert_status(dibs__pipeline_call(pd.pl, &words,
                                           dibsx_after_ms(dibsx_now(), 10000),
-                                          &reply, &wy.err),
+                                          &reply, &pd.err),
                       DIBS_OK);
         assert_int_equal(reply->len, sizes[i]);
         assert_memory_equal(reply->str, bytes, sizes[i]);
         dibs__reply_free(reply);
         free(bytes);
     }
-    way_close(&wy);
+    pipe_close(&pd);
 }
 
 /* A reply that is larger than is believed ends the connection, not the client. */
 static void a_huge_reply_is_not_taken(void **state)
 {
-    way wy;
+    piped pd;
 
-    way_open_server(&wy, *state);
-    expect(&wy, "SETRANGE huge 20000000 x", "20000001");
-    expect_status(&wy, 10000, "GET huge", DIBS_UNKNOWN);
-    assert_non_null(strstr(wy.err.message, "too large"));
-    expect(&wy, "DEL huge", "1");
-    way_close(&wy);
+    pipe_open_server(&pd, *state);
+    expect(&pd, "SETRANGE huge 20000000 x", "20000001");
+    expect_status(&pd, 10000, "GET huge", DIBS_UNKNOWN);
+    assert_non_null(strstr(pd.err.message, "too large"));
+    expect(&pd, "DEL huge", "1");
+    pipe_close(&pd);
 }
 
 /* Several commands as one piece, among those of other threads: each piece has its
  * own replies in order. */
 typedef struct piece {
-    dibs__pipeline *ln;
+    dibs__pipeline *pl;
     int number;
     atomic_int *wrong;
     pthread_t thread;
@@ -142,7 +142,7 @@ static void *send_pieces(void *arg)
                            pc->number * 1000 + i);
 
         snprintf(text, sizeof(text), "%08d", pc->number * 1000 + i);
-        if (dibs__pipeline_unit(pc->ln, bytes, (size_t)len, 3,
+        if (dibs__pipeline_unit(pc->pl, bytes, (size_t)len, 3,
                                 dibsx_after_ms(dibsx_now(), 10000), replies,
                                 &err) != DIBS_OK ||
             strcmp(replies[0]->str, "PONG") != 0 ||
@@ -159,21 +159,21 @@ static void pieces_have_their_replies_in_order(void **state)
 {
     atomic_int wrong = 0;
     piece pieces[6];
-    way wy;
+    piped pd;
 
-    way_open_server(&wy, *state);
+    pipe_open_server(&pd, *state);
     for (int i = 0; i < 6; i++) {
-        pieces[i] = (piece){.ln = wy.ln, .number = i + 1, .wrong = &wrong};
+        pieces[i] = (piece){.pl = pd.pl, .number = i + 1, .wrong = &wrong};
         assert_int_equal(pthread_create(&pieces[i].thread, NULL, send_pieces,
                                         &pieces[i]),
                          0);
     }
     for (int i = 0; i < 300; i++)
-        expect(&wy, "PING", "PONG");
+        expect(&pd, "PING", "PONG");
     for (int i = 0; i < 6; i++)
         pthread_join(pieces[i].thread, NULL);
     assert_int_equal(wrong, 0);
-    way_close(&wy);
+    pipe_close(&pd);
 }
 
 /* It ends as a whole when the server does not answer all of it. */
@@ -183,44 +183,44 @@ static void a_piece_without_all_replies_is_unknown(void **state)
                                 "*3\r\n$5\r\nBLPOP\r\n$4\r\nnone\r\n"
                                 "$1\r\n0\r\n";
     redisReply *replies[2];
-    way wy;
+    piped pd;
 
-    way_open_server(&wy, *state);
-    assert_status(dibs__pipeline_unit(wy.ln, bytes, sizeof(bytes) - 1, 2,
+    pipe_open_server(&pd, *state);
+    assert_status(dibs__pipeline_unit(pd.pl, bytes, sizeof(bytes) - 1, 2,
                                       dibsx_after_ms(dibsx_now(), 300), replies,
-                                      &wy.err),
+                                      &pd.err),
                   DIBS_UNKNOWN);
     assert_null(replies[0]);
     assert_null(replies[1]);
-    expect_soon(&wy, "PING", "PONG");
-    way_close(&wy);
+    expect_soon(&pd, "PING", "PONG");
+    pipe_close(&pd);
 }
 
 static void many_threads_share_one_connection(void **state)
 {
     long long before =
         server_info(*state, "stats", "total_connections_received");
-    way wy;
+    piped pd;
 
-    way_open_server(&wy, *state);
-    expect_crowd(&wy, 64, 300);
-    /* That of the link, and that by which the count is asked for. */
+    pipe_open_server(&pd, *state);
+    expect_crowd(&pd, 64, 300);
+    /* That of the pipeline, and that by which the count is asked for. */
     assert_int_equal(server_info(*state, "stats", "total_connections_received"),
                      before + 2);
-    way_close(&wy);
+    pipe_close(&pd);
 }
 
-static void the_greeting_sets_database_and_name(void **state)
+static void the_handshake_sets_database_and_name(void **state)
 {
     char url[SERVER_URL_MAX];
     char *clients;
-    way wy, other;
+    piped pd, other;
 
     server_url(*state, url);
     strncat(url, "/5?client_name=greeter", sizeof(url) - strlen(url) - 1);
-    way_open(&wy, url);
-    way_open_server(&other, *state);
-    expect(&wy, "SET in five", "OK");
+    pipe_open(&pd, url);
+    pipe_open_server(&other, *state);
+    expect(&pd, "SET in five", "OK");
     expect(&other, "EXISTS in", "0");
     expect(&other, "SELECT 5", "OK");
     expect(&other, "GET in", "five");
@@ -229,40 +229,40 @@ static void the_greeting_sets_database_and_name(void **state)
     assert_non_null(strstr(clients, "name=greeter "));
     assert_non_null(strstr(clients, "name=dibs "));
     free(clients);
-    way_close(&other);
-    way_close(&wy);
+    pipe_close(&other);
+    pipe_close(&pd);
 }
 
 static void a_database_that_is_not_there_is_named(void **state)
 {
     char url[SERVER_URL_MAX];
-    way wy;
+    piped pd;
 
     server_url(*state, url);
     strncat(url, "/99999", sizeof(url) - strlen(url) - 1);
-    way_open(&wy, url);
-    expect_status(&wy, 5000, "PING", DIBS_INVALID);
-    assert_non_null(strstr(wy.err.message, "99999"));
-    way_close(&wy);
+    pipe_open(&pd, url);
+    expect_status(&pd, 5000, "PING", DIBS_INVALID);
+    assert_non_null(strstr(pd.err.message, "99999"));
+    pipe_close(&pd);
 }
 
 static void try_password(const server *sv, const char *login,
                          dibs_status status, const char *said)
 {
     char url[SERVER_URL_MAX];
-    way wy;
+    piped pd;
 
     snprintf(url, sizeof(url), "redis://%s127.0.0.1:%d", login, sv->port);
-    way_open(&wy, url);
+    pipe_open(&pd, url);
     if (status == DIBS_OK) {
-        expect(&wy, "ECHO in", "in");
+        expect(&pd, "ECHO in", "in");
     } else {
-        expect_status(&wy, 5000, "PING", status);
-        assert_non_null(strstr(wy.err.message, said));
-        assert_null(strstr(wy.err.message, "wrong-one"));
-        expect_status(&wy, 5000, "PING", status);
+        expect_status(&pd, 5000, "PING", status);
+        assert_non_null(strstr(pd.err.message, said));
+        assert_null(strstr(pd.err.message, "wrong-one"));
+        expect_status(&pd, 5000, "PING", status);
     }
-    way_close(&wy);
+    pipe_close(&pd);
 }
 
 static void a_password_opens_or_not(void **state)
@@ -286,18 +286,18 @@ static void a_password_opens_or_not(void **state)
 
 static void a_server_without_room_is_away(void **state)
 {
-    way wy, late;
+    piped pd, late;
 
-    way_open_server(&wy, *state);
-    expect(&wy, "CONFIG SET maxclients 1", "OK");
-    way_open_server(&late, *state);
+    pipe_open_server(&pd, *state);
+    expect(&pd, "CONFIG SET maxclients 1", "OK");
+    pipe_open_server(&late, *state);
     expect_status(&late, 5000, "PING", DIBS_UNAVAIL);
     assert_non_null(strstr(late.err.message, "max number of clients"));
     assert_true(late.err.retriable);
-    expect(&wy, "CONFIG SET maxclients 1000", "OK");
+    expect(&pd, "CONFIG SET maxclients 1000", "OK");
     expect_soon(&late, "PING", "PONG");
-    way_close(&late);
-    way_close(&wy);
+    pipe_close(&late);
+    pipe_close(&pd);
 }
 
 static void every_kind_of_address_leads_there(void **state)
@@ -310,33 +310,33 @@ static void every_kind_of_address_leads_there(void **state)
     snprintf(urls[2], sizeof(urls[2]), "redis://127.0.0.1:%d", sv->port);
     snprintf(urls[3], sizeof(urls[3]), "redis://[::1]:%d", sv->port);
     for (int i = 0; i < 4; i++) {
-        way wy;
+        piped pd;
 
-        way_open(&wy, urls[i]);
-        expect(&wy, "PING", "PONG");
-        way_close(&wy);
+        pipe_open(&pd, urls[i]);
+        expect(&pd, "PING", "PONG");
+        pipe_close(&pd);
     }
 }
 
 static void nobody_there_is_told_at_once(void **state)
 {
     char url[SERVER_URL_MAX];
-    way wy;
+    piped pd;
 
-    way_open_port(&wy, hosting_free_port());
-    expect_status(&wy, 60000, "PING", DIBS_UNAVAIL);
-    assert_string_equal(wy.err.origin, "ECONNREFUSED");
-    way_close(&wy);
+    pipe_open_port(&pd, hosting_free_port());
+    expect_status(&pd, 60000, "PING", DIBS_UNAVAIL);
+    assert_string_equal(pd.err.origin, "ECONNREFUSED");
+    pipe_close(&pd);
     server_unix_url(*state, url);
     strncat(url, "-not", sizeof(url) - strlen(url) - 1);
-    way_open(&wy, url);
-    expect_status(&wy, 60000, "PING", DIBS_UNAVAIL);
-    assert_string_equal(wy.err.origin, "ENOENT");
-    way_close(&wy);
-    way_open(&wy, "redis://no-such-host.invalid");
-    expect_status(&wy, 60000, "PING", DIBS_UNAVAIL);
-    assert_non_null(strstr(wy.err.message, "no-such-host.invalid"));
-    way_close(&wy);
+    pipe_open(&pd, url);
+    expect_status(&pd, 60000, "PING", DIBS_UNAVAIL);
+    assert_string_equal(pd.err.origin, "ENOENT");
+    pipe_close(&pd);
+    pipe_open(&pd, "redis://no-such-host.invalid");
+    expect_status(&pd, 60000, "PING", DIBS_UNAVAIL);
+    assert_non_null(strstr(pd.err.message, "no-such-host.invalid"));
+    pipe_close(&pd);
 }
 
 /* A server of ours that says one thing to all who come. */
@@ -407,20 +407,20 @@ static void what_is_no_redis_is_refused(void **state)
         char text[TEXT_MAX];
         parrot pt;
         dibs_status rc;
-        way wy;
+        piped pd;
 
         parrot_start(&pt, cases[i].says);
-        way_open_port(&wy, pt.port);
-        rc = put(&wy, 5000, "PING", text);
+        pipe_open_port(&pd, pt.port);
+        rc = put(&pd, 5000, "PING", text);
         if (i == 8)
             CHECK(DIBS_DENIED, rc);
         else if (i == 9)
             CHECK(DIBS_UNAVAIL, rc);
         else
             CHECK(DIBS_REFUSED, rc);
-        if (!strstr(wy.err.message, cases[i].why))
-            fail_msg("%s: %s", cases[i].says, wy.err.message);
-        way_close(&wy);
+        if (!strstr(pd.err.message, cases[i].why))
+            fail_msg("%s: %s", cases[i].says, pd.err.message);
+        pipe_close(&pd);
         parrot_stop(&pt);
     }
 }
@@ -433,19 +433,19 @@ static void a_resolver_that_hangs_holds_up_nobody(void **state)
     dibs__resolver *rs = dibs__resolver_new("hang.test", sv->port);
     char url[SERVER_URL_MAX];
     size_t count = 0;
-    way wy;
+    piped pd;
 
     assert_non_null(rs);
     pthread_mutex_lock(&hang);
     snprintf(url, sizeof(url), "redis://hang.test:%d", sv->port);
-    way_open(&wy, url);
-    expect_status(&wy, 50, "PING", DIBS_UNAVAIL);
-    assert_non_null(strstr(wy.err.message, "not resolved in time"));
+    pipe_open(&pd, url);
+    expect_status(&pd, 50, "PING", DIBS_UNAVAIL);
+    assert_non_null(strstr(pd.err.message, "not resolved in time"));
     /* The second waits for the same question and does not ask another. */
-    expect_status(&wy, 300, "PING", DIBS_UNAVAIL);
+    expect_status(&pd, 300, "PING", DIBS_UNAVAIL);
     assert_int_equal(atomic_load(&hanging), 1);
     IN_TIME(dibsx_now() - before < 20 * DIBSX_SEC);
-    way_close(&wy);
+    pipe_close(&pd);
 
     pthread_mutex_unlock(&hang);
     CHECK(DIBS_OK,
@@ -466,24 +466,24 @@ static void a_resolver_that_hangs_holds_up_nobody(void **state)
 static void short_memory_is_survived(void **state)
 {
     for (unsigned long n = 1;; n++) {
-        dibs__pipeline *ln = NULL;
+        dibs__pipeline *pl = NULL;
         unsigned long made;
         char text[TEXT_MAX];
         dibs_status rc;
-        way wy;
+        piped pd;
 
-        way_open_server(&wy, *state);
+        pipe_open_server(&pd, *state);
         dibsx_alloc_fail_at(n);
-        rc = dibs__pipeline_new(&wy.conf, &ln, NULL);
+        rc = dibs__pipeline_new(&pd.conf, &pl, NULL);
         if (rc == DIBS_OK)
-            rc = put_quietly(ln, 5000, "PING", text, NULL);
+            rc = put_quietly(pl, 5000, "PING", text, NULL);
         made = dibsx_alloc_count();
         dibsx_alloc_fail_at(0);
         assert_true(rc == DIBS_OK || rc == DIBS_NOMEM);
-        if (ln && rc != DIBS_OK)
-            assert_status(put_quietly(ln, 5000, "PING", text, NULL), DIBS_OK);
-        dibs__pipeline_free(ln);
-        way_close(&wy);
+        if (pl && rc != DIBS_OK)
+            assert_status(put_quietly(pl, 5000, "PING", text, NULL), DIBS_OK);
+        dibs__pipeline_free(pl);
+        pipe_close(&pd);
         if (made < n) {
             assert_true(n > 4);
             break;
@@ -494,28 +494,28 @@ static void short_memory_is_survived(void **state)
 static void nothing_is_left_open(void **state)
 {
     int before = open_fds();
-    way wy;
+    piped pd;
 
     for (int i = 0; i < 20; i++) {
-        way_open_server(&wy, *state);
-        expect(&wy, "PING", "PONG");
-        way_close(&wy);
-        way_open_port(&wy, hosting_free_port());
-        expect_status(&wy, 5000, "PING", DIBS_UNAVAIL);
-        way_close(&wy);
+        pipe_open_server(&pd, *state);
+        expect(&pd, "PING", "PONG");
+        pipe_close(&pd);
+        pipe_open_port(&pd, hosting_free_port());
+        expect_status(&pd, 5000, "PING", DIBS_UNAVAIL);
+        pipe_close(&pd);
     }
     assert_int_equal(open_fds(), before);
 }
 
 static void a_deadline_that_has_passed_sends_nothing(void **state)
 {
-    way wy;
+    piped pd;
 
-    way_open_server(&wy, *state);
-    expect(&wy, "DEL late", "0");
-    expect_status(&wy, 0, "SET late x", DIBS_UNAVAIL);
-    expect(&wy, "EXISTS late", "0");
-    way_close(&wy);
+    pipe_open_server(&pd, *state);
+    expect(&pd, "DEL late", "0");
+    expect_status(&pd, 0, "SET late x", DIBS_UNAVAIL);
+    expect(&pd, "EXISTS late", "0");
+    pipe_close(&pd);
 }
 
 int main(void)
@@ -527,7 +527,7 @@ int main(void)
         cmocka_unit_test(pieces_have_their_replies_in_order),
         cmocka_unit_test(a_piece_without_all_replies_is_unknown),
         cmocka_unit_test(many_threads_share_one_connection),
-        cmocka_unit_test(the_greeting_sets_database_and_name),
+        cmocka_unit_test(the_handshake_sets_database_and_name),
         cmocka_unit_test(a_database_that_is_not_there_is_named),
         cmocka_unit_test(a_server_without_room_is_away),
         cmocka_unit_test(every_kind_of_address_leads_there),

@@ -1,7 +1,7 @@
 /* test_pipeline_batches.c - commands of many threads that are sent as one: each gets
  * its own answer, also when the one command was of no use.
  *
- * They are all queued while the link connects to a server that stands still, so
+ * They are all queued while the pipeline connects to a server that stands still, so
  * that it is known what is put together. */
 /* SPDX-License-Identifier: MIT */
 #include "pipeline_world.h"
@@ -47,7 +47,7 @@ static const dibs__part parts[] = {
      .rest_at = 4}};
 
 typedef struct member {
-    dibs__pipeline *ln;
+    dibs__pipeline *pl;
     int64_t ms;
     char key[16];
     const char *says;
@@ -89,7 +89,7 @@ static void *take_part(void *arg)
     if (mb->adds)
         dibs__words_puts(&words, mb->adds);
     atomic_store(&mb->tid, (int)syscall(SYS_gettid));
-    mb->rc = dibs__pipeline_join(mb->ln, &parts[mb->second], &words,
+    mb->rc = dibs__pipeline_join(mb->pl, &parts[mb->second], &words,
                                  dibsx_after_ms(dibsx_now(), mb->ms), &reply,
                                  &mb->err);
     if (reply)
@@ -99,10 +99,10 @@ static void *take_part(void *arg)
 }
 
 /* All say the same, for a start. */
-static void crowd_init(member *crowd, int count, way *wy, const char *says)
+static void crowd_init(member *crowd, int count, piped *pd, const char *says)
 {
     for (int i = 0; i < count; i++) {
-        crowd[i] = (member){.ln = wy->ln, .ms = 20000, .says = says};
+        crowd[i] = (member){.pl = pd->pl, .ms = 20000, .says = says};
         snprintf(crowd[i].key, sizeof(crowd[i].key), "k%d", i);
     }
 }
@@ -169,110 +169,110 @@ static void load_script(const server *sv)
 static void what_is_queued_together_is_one_command(void **state)
 {
     static member crowd[CROWD_MAX];
-    way wy;
+    piped pd;
 
     load_script(*state);
-    way_open_server(&wy, *state);
-    crowd_init(crowd, CROWD_MAX, &wy, "x");
+    pipe_open_server(&pd, *state);
+    crowd_init(crowd, CROWD_MAX, &pd, "x");
     crowd_run(*state, crowd, CROWD_MAX);
     for (int i = 0; i < CROWD_MAX; i++)
         assert_answer(&crowd[i], "many");
     assert_calls(*state, (CROWD_MAX + DIBS__BATCH_MAX - 1) / DIBS__BATCH_MAX,
                  0);
-    way_close(&wy);
+    pipe_close(&pd);
 }
 
 static void one_thread_sends_its_own_command(void **state)
 {
     static member alone[1];
-    way wy;
+    piped pd;
 
     load_script(*state);
-    way_open_server(&wy, *state);
-    crowd_init(alone, 1, &wy, "x");
+    pipe_open_server(&pd, *state);
+    crowd_init(alone, 1, &pd, "x");
     crowd_run(*state, alone, 1);
     assert_answer(&alone[0], "one");
     assert_calls(*state, 0, 1);
-    way_close(&wy);
+    pipe_close(&pd);
 }
 
-static void a_link_may_send_each_for_itself(void **state)
+static void a_pipeline_may_send_each_for_itself(void **state)
 {
     static member crowd[SOME];
-    way wy;
+    piped pd;
 
     load_script(*state);
-    way_open_server(&wy, *state);
-    wy.conf.unbatched = true;
-    crowd_init(crowd, SOME, &wy, "x");
+    pipe_open_server(&pd, *state);
+    pd.conf.unbatched = true;
+    crowd_init(crowd, SOME, &pd, "x");
     crowd_run(*state, crowd, SOME);
     for (int i = 0; i < SOME; i++)
         assert_answer(&crowd[i], "one");
     assert_calls(*state, 0, SOME);
-    way_close(&wy);
+    pipe_close(&pd);
 }
 
 /* Of one with a word more it could not be told where it ends. */
 static void unlike_commands_are_kept_apart(void **state)
 {
     static member crowd[SOME];
-    way wy;
+    piped pd;
 
     load_script(*state);
-    way_open_server(&wy, *state);
-    crowd_init(crowd, SOME, &wy, "x");
+    pipe_open_server(&pd, *state);
+    crowd_init(crowd, SOME, &pd, "x");
     crowd[2].adds = "y";
     crowd_run(*state, crowd, SOME);
     for (int i = 0; i < SOME; i++)
         assert_answer(&crowd[i], i == 2 ? "one" : "many");
     assert_calls(*state, 1, 1);
-    way_close(&wy);
+    pipe_close(&pd);
 }
 
 /* Each part is told from the other, whoever came first. */
 static void unlike_commands_may_be_parts_of_one(void **state)
 {
     static member crowd[SOME];
-    way wy;
+    piped pd;
 
     load_script(*state);
-    way_open_server(&wy, *state);
-    crowd_init(crowd, SOME, &wy, "x");
+    pipe_open_server(&pd, *state);
+    crowd_init(crowd, SOME, &pd, "x");
     for (int i = 0; i < SOME; i += 3)
         crowd[i].second = true;
     crowd_run(*state, crowd, SOME);
     for (int i = 0; i < SOME; i++)
         assert_answer(&crowd[i], i % 3 == 0 ? "more" : "many");
     assert_calls(*state, 1, 0);
-    way_close(&wy);
+    pipe_close(&pd);
 }
 
 static void who_is_not_answered_goes_alone(void **state)
 {
     static member crowd[SOME];
-    way wy;
+    piped pd;
 
     load_script(*state);
-    way_open_server(&wy, *state);
-    crowd_init(crowd, SOME, &wy, "x");
+    pipe_open_server(&pd, *state);
+    crowd_init(crowd, SOME, &pd, "x");
     crowd[0].says = crowd[3].says = crowd[SOME - 1].says = "alone";
     crowd_run(*state, crowd, SOME);
     for (int i = 0; i < SOME; i++)
         assert_answer(&crowd[i],
                       strcmp(crowd[i].says, "alone") == 0 ? "one" : "many");
     assert_calls(*state, 1, 3);
-    way_close(&wy);
+    pipe_close(&pd);
 }
 
 /* The error of one is not that of the others. */
 static void an_error_sends_each_alone(void **state)
 {
     static member crowd[SOME];
-    way wy;
+    piped pd;
 
     load_script(*state);
-    way_open_server(&wy, *state);
-    crowd_init(crowd, SOME, &wy, "x");
+    pipe_open_server(&pd, *state);
+    crowd_init(crowd, SOME, &pd, "x");
     crowd[5].says = "bad";
     crowd_run(*state, crowd, SOME);
     for (int i = 0; i < SOME; i++)
@@ -281,26 +281,26 @@ static void an_error_sends_each_alone(void **state)
     CHECK(DIBS_OK, crowd[5].rc);
     assert_string_equal(crowd[5].text, "BAD one");
     assert_calls(*state, 1, SOME);
-    way_close(&wy);
+    pipe_close(&pd);
 }
 
 static void an_answer_of_another_length_sends_each_alone(void **state)
 {
     static member crowd[SOME];
-    way wy;
+    piped pd;
 
     load_script(*state);
-    way_open_server(&wy, *state);
-    crowd_init(crowd, SOME, &wy, "x");
+    pipe_open_server(&pd, *state);
+    crowd_init(crowd, SOME, &pd, "x");
     crowd[1].says = "short";
     crowd_run(*state, crowd, SOME);
     for (int i = 0; i < SOME; i++)
         assert_answer(&crowd[i], "one");
     assert_calls(*state, 1, SOME);
-    way_close(&wy);
+    pipe_close(&pd);
 }
 
-/* Ends the link's connection so that the next command makes a new one. */
+/* Ends the pipeline's connection so that the next command makes a new one. */
 static void cut_off(const server *sv)
 {
     assert_true(server_tell(sv, "CLIENT", "KILL", "TYPE", "normal", NULL));
@@ -311,24 +311,24 @@ static void cut_off(const server *sv)
 static void a_script_that_is_missing_comes_with_the_next(void **state)
 {
     static member crowd[SOME];
-    way wy;
+    piped pd;
 
     assert_true(server_tell(*state, "SCRIPT", "FLUSH", NULL));
-    way_open_server(&wy, *state);
-    crowd_init(crowd, SOME, &wy, "x");
+    pipe_open_server(&pd, *state);
+    crowd_init(crowd, SOME, &pd, "x");
     crowd_run(*state, crowd, SOME);
     for (int i = 0; i < SOME; i++)
         assert_answer(&crowd[i], "one");
     assert_calls(*state, 1, SOME);
     for (int round = 0; round < 2; round++) {
         cut_off(*state);
-        crowd_init(crowd, SOME, &wy, "x");
+        crowd_init(crowd, SOME, &pd, "x");
         crowd_run(*state, crowd, SOME);
         for (int i = 0; i < SOME; i++)
             assert_answer(&crowd[i], "many");
         assert_calls(*state, round, 1 - round);
     }
-    way_close(&wy);
+    pipe_close(&pd);
 }
 
 /* Who is first bears it; the others have their turn. */
@@ -336,11 +336,11 @@ static void short_memory_is_survived(void **state)
 {
     static member crowd[SOME];
     int refused = 0;
-    way wy;
+    piped pd;
 
     load_script(*state);
-    way_open_server(&wy, *state);
-    crowd_init(crowd, SOME, &wy, "x");
+    pipe_open_server(&pd, *state);
+    crowd_init(crowd, SOME, &pd, "x");
     server_pause(*state);
     crowd_start(crowd, SOME);
     /* All of the connection is allocated by now, and then its buffer grows. */
@@ -355,7 +355,7 @@ static void short_memory_is_survived(void **state)
             assert_answer(&crowd[i], "many");
     }
     assert_int_equal(refused, 1);
-    way_close(&wy);
+    pipe_close(&pd);
 }
 
 /* The greeting is "+OK\r\n"; the answer "*3\r\n" and "$9\r\nmany k0 x\r\n" for
@@ -371,11 +371,11 @@ static void an_answer_is_cut_at_every_byte(void **state)
     assert_true(proxy_start(&px, sv->port));
     for (long at = GREETING; at <= GREETING + ANSWER; at++) {
         bool cut = at < GREETING + ANSWER;
-        way wy;
+        piped pd;
 
-        way_open_port(&wy, px.port);
+        pipe_open_port(&pd, px.port);
         proxy_arm(&px, at);
-        crowd_init(crowd, CROWD, &wy, "x");
+        crowd_init(crowd, CROWD, &pd, "x");
         crowd_run(sv, crowd, CROWD);
         for (int i = 0; i < CROWD; i++) {
             if (cut)
@@ -384,8 +384,8 @@ static void an_answer_is_cut_at_every_byte(void **state)
                 assert_answer(&crowd[i], "many");
         }
         proxy_arm(&px, -1);
-        expect(&wy, "PING", "PONG");
-        way_close(&wy);
+        expect(&pd, "PING", "PONG");
+        pipe_close(&pd);
     }
     assert_int_equal(atomic_load(&px.cuts), ANSWER);
     proxy_stop(&px);
@@ -399,17 +399,17 @@ static void a_cut_after_an_error_is_unknown(void **state)
     const server *sv = *state;
     static member crowd[CROWD];
     proxy px;
-    way wy;
+    piped pd;
 
     load_script(sv);
     assert_true(proxy_start(&px, sv->port));
-    way_open_port(&wy, px.port);
+    pipe_open_port(&pd, px.port);
     proxy_arm(&px, GREETING + ERROR);
-    crowd_init(crowd, CROWD, &wy, "bad");
+    crowd_init(crowd, CROWD, &pd, "bad");
     crowd_run(sv, crowd, CROWD);
     for (int i = 0; i < CROWD; i++)
         CHECK(DIBS_UNKNOWN, crowd[i].rc);
-    way_close(&wy);
+    pipe_close(&pd);
     proxy_stop(&px);
 }
 
@@ -460,11 +460,11 @@ static void a_server_that_fails_and_quits_is_unknown(void **state)
     (void)state;
     for (int round = 0; round < 10; round++) {
         quitter qt;
-        way wy;
+        piped pd;
 
         quitter_start(&qt);
-        way_open_port(&wy, qt.port);
-        crowd_init(crowd, CROWD, &wy, "x");
+        pipe_open_port(&pd, qt.port);
+        crowd_init(crowd, CROWD, &pd, "x");
         crowd_start(crowd, CROWD);
         assert_int_equal(pthread_create(&qt.thread, NULL, fail_and_quit, &qt),
                          0);
@@ -472,7 +472,7 @@ static void a_server_that_fails_and_quits_is_unknown(void **state)
         assert_int_equal(pthread_join(qt.thread, NULL), 0);
         for (int i = 0; i < CROWD; i++)
             CHECK(DIBS_UNKNOWN, crowd[i].rc);
-        way_close(&wy);
+        pipe_close(&pd);
     }
 }
 
@@ -481,12 +481,12 @@ static void a_timeout_takes_its_group_along(void **state)
 {
     static member crowd[CROWD_MAX];
     dibsx_nsec start;
-    way wy;
+    piped pd;
 
     load_script(*state);
-    way_open_server(&wy, *state);
-    expect(&wy, "PING", "PONG");
-    crowd_init(crowd, CROWD_MAX, &wy, "x");
+    pipe_open_server(&pd, *state);
+    expect(&pd, "PING", "PONG");
+    crowd_init(crowd, CROWD_MAX, &pd, "x");
     crowd[CROWD_MAX / 2].ms = 400;
     server_pause(*state);
     start = dibsx_now();
@@ -505,8 +505,8 @@ static void a_timeout_takes_its_group_along(void **state)
                                          : "many");
     }
     CHECK(DIBS_UNKNOWN, crowd[0].rc);
-    expect_soon(&wy, "PING", "PONG");
-    way_close(&wy);
+    expect_soon(&pd, "PING", "PONG");
+    pipe_close(&pd);
 }
 
 int main(void)
@@ -514,7 +514,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_queued_together_is_one_command),
         cmocka_unit_test(one_thread_sends_its_own_command),
-        cmocka_unit_test(a_link_may_send_each_for_itself),
+        cmocka_unit_test(a_pipeline_may_send_each_for_itself),
         cmocka_unit_test(unlike_commands_are_kept_apart),
         cmocka_unit_test(unlike_commands_may_be_parts_of_one),
         cmocka_unit_test(who_is_not_answered_goes_alone),

@@ -1,6 +1,6 @@
 /* test_pipeline_faults.c - what becomes of commands when the server or the way to it
  * fails: nothing hangs, nobody gets another's reply, DIBS_UNAVAIL means that
- * nothing was done, and the link mends. */
+ * nothing was done, and the pipeline mends. */
 /* SPDX-License-Identifier: MIT */
 #include "pipeline_world.h"
 #include "proxy.h"
@@ -35,28 +35,28 @@ static void assert_soon_after(dibsx_nsec from_at, int64_t ms)
 static void a_silent_server_does_not_hold_a_call(void **state)
 {
     dibsx_nsec start;
-    way wy;
+    piped pd;
 
-    way_open_server(&wy, *state);
-    expect(&wy, "SET silent 0", "OK");
+    pipe_open_server(&pd, *state);
+    expect(&pd, "SET silent 0", "OK");
     server_pause(*state);
     start = dibsx_now();
-    expect_status(&wy, 150, "INCR silent", DIBS_UNKNOWN);
+    expect_status(&pd, 150, "INCR silent", DIBS_UNKNOWN);
     assert_true(dibsx_now() >= start + 150 * DIBSX_MS);
     assert_soon_after(start, 150);
-    assert_true(wy.err.retriable);
+    assert_true(pd.err.retriable);
     /* A new connection is taken by the kernel, and its greeting not answered. */
     start = dibsx_now();
-    expect_status(&wy, 150, "INCR silent", DIBS_UNAVAIL);
+    expect_status(&pd, 150, "INCR silent", DIBS_UNAVAIL);
     assert_soon_after(start, 150);
     server_resume(*state);
-    expect_soon(&wy, "GET silent", "1");
-    way_close(&wy);
+    expect_soon(&pd, "GET silent", "1");
+    pipe_close(&pd);
 }
 
 /* One of a crowd that puts one command each. */
 typedef struct asker_thread {
-    dibs__pipeline *ln;
+    dibs__pipeline *pl;
     int64_t ms;
     char command[64];
     char text[TEXT_MAX];
@@ -71,14 +71,14 @@ static void *ask_once(void *arg)
     asker_thread *at = arg;
 
     atomic_store(&at->tid, (int)syscall(SYS_gettid));
-    at->rc = put_quietly(at->ln, at->ms, at->command, at->text, &at->err);
+    at->rc = put_quietly(at->pl, at->ms, at->command, at->text, &at->err);
     return NULL;
 }
 
 static void
-ask_start(asker_thread *at, dibs__pipeline *ln, int64_t ms, const char *command)
+ask_start(asker_thread *at, dibs__pipeline *pl, int64_t ms, const char *command)
 {
-    at->ln = ln;
+    at->pl = pl;
     at->ms = ms;
     atomic_init(&at->tid, 0);
     snprintf(at->command, sizeof(at->command), "%s", command);
@@ -94,15 +94,15 @@ static void a_timeout_takes_those_in_flight_along(void **state)
     dibsx_nsec start;
     long long count = 0, unknown = 0;
     char text[TEXT_MAX];
-    way wy;
+    piped pd;
 
-    way_open_server(&wy, *state);
-    expect(&wy, "SET along 0", "OK");
+    pipe_open_server(&pd, *state);
+    expect(&pd, "SET along 0", "OK");
     server_pause(*state);
     start = dibsx_now();
-    ask_start(&impatient, wy.ln, 300, "INCR along");
+    ask_start(&impatient, pd.pl, 300, "INCR along");
     for (int i = 0; i < CROWD; i++)
-        ask_start(&crowd[i], wy.ln, 10000, "INCR along");
+        ask_start(&crowd[i], pd.pl, 10000, "INCR along");
     pthread_join(impatient.thread, NULL);
     server_resume(*state);
     CHECK(DIBS_UNKNOWN, impatient.rc);
@@ -117,9 +117,9 @@ static void a_timeout_takes_those_in_flight_along(void **state)
             fail_msg("%s", crowd[i].err.message);
     }
     assert_true(unknown > 0);
-    assert_status(put(&wy, 10000, "GET along", text), DIBS_OK);
+    assert_status(put(&pd, 10000, "GET along", text), DIBS_OK);
     assert_in_range(strtoll(text, NULL, 10), count, count + unknown + 1);
-    way_close(&wy);
+    pipe_close(&pd);
 }
 
 /* A value that is larger than all buffers on the way. */
@@ -136,7 +136,7 @@ static void *put_large(void *arg)
     dibs__words_puts(&words, "large");
     dibs__words_add(&words, bytes, LARGE);
     at->rc =
-        dibs__pipeline_call(at->ln, &words, dibsx_after_ms(dibsx_now(), at->ms),
+        dibs__pipeline_call(at->pl, &words, dibsx_after_ms(dibsx_now(), at->ms),
                             &reply, &at->err);
     dibs__reply_free(reply);
     free(bytes);
@@ -150,17 +150,17 @@ static void who_waits_for_room_takes_answers(void **state)
     asker_thread first, second, large = {.ms = 30000};
     const server *sv = *state;
     proxy px;
-    way wy;
+    piped pd;
 
     assert_true(proxy_start(&px, sv->port));
-    way_open_port(&wy, px.port);
-    expect(&wy, "PING", "PONG");
-    ask_start(&first, wy.ln, 20000, "BLPOP nothing 0.5");
+    pipe_open_port(&pd, px.port);
+    expect(&pd, "PING", "PONG");
+    ask_start(&first, pd.pl, 20000, "BLPOP nothing 0.5");
     await_asleep(&first.tid);
-    ask_start(&second, wy.ln, 4000, "BLPOP nothing 0.5");
+    ask_start(&second, pd.pl, 4000, "BLPOP nothing 0.5");
     await_asleep(&second.tid);
     proxy_slow(&px, 0, 0, 50000);
-    large.ln = wy.ln;
+    large.pl = pd.pl;
     assert_int_equal(pthread_create(&large.thread, NULL, put_large, &large), 0);
     pthread_join(first.thread, NULL);
     pthread_join(second.thread, NULL);
@@ -169,13 +169,13 @@ static void who_waits_for_room_takes_answers(void **state)
     CHECK(DIBS_OK, first.rc);
     CHECK(DIBS_OK, second.rc);
     CHECK(DIBS_OK, large.rc);
-    way_close(&wy);
+    pipe_close(&pd);
     proxy_stop(&px);
 }
 
 /* Workers count in the store and for themselves while connections are cut. */
 typedef struct tally {
-    dibs__pipeline *ln;
+    dibs__pipeline *pl;
     atomic_bool stop;
     atomic_llong done;
     atomic_llong unknown;
@@ -200,7 +200,7 @@ static void *count_up(void *arg)
     while (!atomic_load(&tl->stop)) {
         char text[TEXT_MAX];
 
-        switch (put_quietly(tl->ln, 5000, "INCR tally", text, NULL)) {
+        switch (put_quietly(tl->pl, 5000, "INCR tally", text, NULL)) {
         case DIBS_OK:
             count_answer(tl, text);
             break;
@@ -258,12 +258,12 @@ static void await_count(atomic_llong *number, long long at_least)
 static void cut_connections_count_right(void **state)
 {
     pthread_t threads[WORKERS];
-    tally tl = {.ln = NULL};
-    way wy;
+    tally tl = {.pl = NULL};
+    piped pd;
 
-    way_open_server(&wy, *state);
-    expect(&wy, "SET tally 0", "OK");
-    tl.ln = wy.ln;
+    pipe_open_server(&pd, *state);
+    expect(&pd, "SET tally 0", "OK");
+    tl.pl = pd.pl;
     workers_start(&tl, threads);
     for (int i = 0; i < 60; i++) {
         await_count(&tl.done, atomic_load(&tl.done) + 20);
@@ -273,19 +273,19 @@ static void cut_connections_count_right(void **state)
     workers_stop(&tl, threads);
     assert_true(atomic_load(&tl.unknown) > 0);
     assert_tally(*state, &tl);
-    way_close(&wy);
+    pipe_close(&pd);
 }
 
 static void a_killed_server_is_found_again(void **state)
 {
     pthread_t threads[WORKERS];
-    tally tl = {.ln = NULL};
-    way wy;
+    tally tl = {.pl = NULL};
+    piped pd;
 
-    way_open_server(&wy, *state);
-    expect(&wy, "CONFIG SET appendfsync always", "OK");
-    expect(&wy, "SET tally 0", "OK");
-    tl.ln = wy.ln;
+    pipe_open_server(&pd, *state);
+    expect(&pd, "CONFIG SET appendfsync always", "OK");
+    expect(&pd, "SET tally 0", "OK");
+    tl.pl = pd.pl;
     workers_start(&tl, threads);
     for (int i = 0; i < 3; i++) {
         await_count(&tl.done, atomic_load(&tl.done) + 50);
@@ -296,21 +296,21 @@ static void a_killed_server_is_found_again(void **state)
     await_count(&tl.done, atomic_load(&tl.done) + 50);
     workers_stop(&tl, threads);
     assert_tally(*state, &tl);
-    way_close(&wy);
+    pipe_close(&pd);
 }
 
 /* Nobody sent anything: the restart must not cost an unknown answer. */
-static void an_idle_link_outlives_a_restart(void **state)
+static void an_idle_pipeline_outlives_a_restart(void **state)
 {
-    way wy;
+    piped pd;
 
-    way_open_server(&wy, *state);
-    expect(&wy, "SET idle 1", "OK");
+    pipe_open_server(&pd, *state);
+    expect(&pd, "SET idle 1", "OK");
     server_kill(*state);
     assert_true(server_restart(*state));
     poll(NULL, 0, 150); /* Only then does it count as idle. */
-    expect(&wy, "EXISTS idle", "1");
-    way_close(&wy);
+    expect(&pd, "EXISTS idle", "1");
+    pipe_close(&pd);
 }
 
 /* Greeted with "+OK\r\n", then "$5\r\nvalue\r\n". */
@@ -323,19 +323,19 @@ static void a_reply_is_cut_at_every_byte(void **state)
     assert_true(server_tell(sv, "SET", "cut", "value", NULL));
     assert_true(proxy_start(&px, sv->port));
     for (long at = 0; at <= GREETING + REPLY; at++) {
-        way wy;
+        piped pd;
 
-        way_open_port(&wy, px.port);
+        pipe_open_port(&pd, px.port);
         proxy_arm(&px, at);
         if (at < GREETING)
-            expect_status(&wy, 5000, "GET cut", DIBS_UNAVAIL);
+            expect_status(&pd, 5000, "GET cut", DIBS_UNAVAIL);
         else if (at < GREETING + REPLY)
-            expect_status(&wy, 5000, "GET cut", DIBS_UNKNOWN);
+            expect_status(&pd, 5000, "GET cut", DIBS_UNKNOWN);
         else
-            expect(&wy, "GET cut", "value");
+            expect(&pd, "GET cut", "value");
         proxy_arm(&px, -1);
-        expect(&wy, "GET cut", "value");
-        way_close(&wy);
+        expect(&pd, "GET cut", "value");
+        pipe_close(&pd);
     }
     assert_int_equal(atomic_load(&px.cuts), GREETING + REPLY);
     proxy_stop(&px);
@@ -345,14 +345,14 @@ static void many_are_cut_at_every_byte(void **state)
 {
     const server *sv = *state;
     pthread_t threads[WORKERS];
-    tally tl = {.ln = NULL};
-    way wy;
+    tally tl = {.pl = NULL};
+    piped pd;
     proxy px;
 
     assert_true(proxy_start(&px, sv->port));
     assert_true(server_tell(sv, "SET", "tally", "0", NULL));
-    way_open_port(&wy, px.port);
-    tl.ln = wy.ln;
+    pipe_open_port(&pd, px.port);
+    tl.pl = pd.pl;
     workers_start(&tl, threads);
     for (long at = 0; at < 150; at++) {
         int before = atomic_load(&px.cuts);
@@ -365,7 +365,7 @@ static void many_are_cut_at_every_byte(void **state)
     }
     workers_stop(&tl, threads);
     assert_tally(sv, &tl);
-    way_close(&wy);
+    pipe_close(&pd);
     proxy_stop(&px);
 }
 
@@ -378,11 +378,11 @@ static void a_full_socket_keeps_deadlines(void **state)
     char *bytes = calloc(1, SIZE);
     dibsx_nsec start;
     redisReply *reply;
-    way wy;
+    piped pd;
 
     assert_non_null(bytes);
-    way_open_server(&wy, *state);
-    expect(&wy, "PING", "PONG");
+    pipe_open_server(&pd, *state);
+    expect(&pd, "PING", "PONG");
     dibs__words_puts(&words, "SET");
     dibs__words_puts(&words, "large");
     for (int i = 0; i < 16; i++)
@@ -390,9 +390,9 @@ static void a_full_socket_keeps_deadlines(void **state)
     server_pause(*state);
     start = dibsx_now();
     for (int i = 0; i < THREADS; i++)
-        ask_start(&small[i], wy.ln, 600 + i, "PING");
-    assert_status(dibs__pipeline_call(wy.ln, &words, dibsx_after_ms(start, 300),
-                                      &reply, &wy.err),
+        ask_start(&small[i], pd.pl, 600 + i, "PING");
+    assert_status(dibs__pipeline_call(pd.pl, &words, dibsx_after_ms(start, 300),
+                                      &reply, &pd.err),
                   DIBS_UNKNOWN);
     for (int i = 0; i < THREADS; i++) {
         pthread_join(small[i].thread, NULL);
@@ -400,23 +400,23 @@ static void a_full_socket_keeps_deadlines(void **state)
     }
     assert_soon_after(start, 600);
     server_resume(*state);
-    expect_soon(&wy, "PING", "PONG");
-    way_close(&wy);
+    expect_soon(&pd, "PING", "PONG");
+    pipe_close(&pd);
     free(bytes);
 }
 
 static void nothing_is_left_open(void **state)
 {
     int before = open_fds();
-    way wy;
+    piped pd;
 
-    way_open_server(&wy, *state);
+    pipe_open_server(&pd, *state);
     for (int i = 0; i < 20; i++) {
-        expect_soon(&wy, "PING", "PONG");
+        expect_soon(&pd, "PING", "PONG");
         assert_true(
             server_tell(*state, "CLIENT", "KILL", "TYPE", "normal", NULL));
     }
-    way_close(&wy);
+    pipe_close(&pd);
     assert_int_equal(open_fds(), before);
 }
 
@@ -428,7 +428,7 @@ int main(void)
         cmocka_unit_test(a_timeout_takes_those_in_flight_along),
         cmocka_unit_test(cut_connections_count_right),
         cmocka_unit_test(a_killed_server_is_found_again),
-        cmocka_unit_test(an_idle_link_outlives_a_restart),
+        cmocka_unit_test(an_idle_pipeline_outlives_a_restart),
         cmocka_unit_test(a_reply_is_cut_at_every_byte),
         cmocka_unit_test(many_are_cut_at_every_byte),
         cmocka_unit_test(a_full_socket_keeps_deadlines),

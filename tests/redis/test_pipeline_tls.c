@@ -1,4 +1,4 @@
-/* test_pipeline_tls.c - links over TLS: good certificates, and every kind of bad one
+/* test_pipeline_tls.c - pipelines over TLS: good certificates, and every kind of bad one
  * with a message that says which. */
 /* SPDX-License-Identifier: MIT */
 #include "certs.h"
@@ -30,14 +30,14 @@ static void good_certificates_are_taken(void **state)
 {
     static const char *const hosts[] = {"localhost", "127.0.0.1"};
     char url[SERVER_URL_MAX];
-    way wy;
+    piped pd;
 
     for (size_t i = 0; i < sizeof(hosts) / sizeof(hosts[0]); i++) {
         server_tls_url(*state, hosts[i], url);
-        way_open(&wy, url);
-        expect(&wy, "SET tls yes", "OK");
-        expect(&wy, "GET tls", "yes");
-        way_close(&wy);
+        pipe_open(&pd, url);
+        expect(&pd, "SET tls yes", "OK");
+        expect(&pd, "GET tls", "yes");
+        pipe_close(&pd);
     }
 }
 
@@ -49,48 +49,48 @@ static void large_values_pass(void **state)
     char url[SERVER_URL_MAX];
     char *bytes = malloc(SIZE);
     redisReply *reply = NULL;
-    way wy;
+    piped pd;
 
     assert_non_null(bytes);
     for (size_t i = 0; i < SIZE; i++)
         bytes[i] = (char)(i * 13);
     server_tls_url(*state, "localhost", url);
-    way_open(&wy, url);
+    pipe_open(&pd, url);
     dibs__words_puts(&words, "ECHO");
     dibs__words_add(&words, bytes, SIZE);
-    assert_status(dibs__pipeline_call(wy.ln, &words,
+    assert_status(dibs__pipeline_call(pd.pl, &words,
                                       dibsx_after_ms(dibsx_now(), 20000),
-                                      &reply, &wy.err),
+                                      &reply, &pd.err),
                   DIBS_OK);
     assert_int_equal(reply->len, SIZE);
     assert_memory_equal(reply->str, bytes, SIZE);
     dibs__reply_free(reply);
-    way_close(&wy);
+    pipe_close(&pd);
     free(bytes);
 }
 
 static void many_threads_share_one_session(void **state)
 {
     char url[SERVER_URL_MAX];
-    way wy;
+    piped pd;
 
     server_tls_url(*state, "localhost", url);
-    way_open(&wy, url);
-    expect_crowd(&wy, 32, 200);
-    way_close(&wy);
+    pipe_open(&pd, url);
+    expect_crowd(&pd, 32, 200);
+    pipe_close(&pd);
 }
 
 static void
 expect_refusal(const char *url, dibs_status status, const char *said)
 {
     int before = open_fds();
-    way wy;
+    piped pd;
 
-    way_open(&wy, url);
-    expect_status(&wy, 5000, "PING", status);
-    if (!strstr(wy.err.message, said))
-        fail_msg("%s: %s", url, wy.err.message);
-    way_close(&wy);
+    pipe_open(&pd, url);
+    expect_status(&pd, 5000, "PING", status);
+    if (!strstr(pd.err.message, said))
+        fail_msg("%s: %s", url, pd.err.message);
+    pipe_close(&pd);
     assert_int_equal(open_fds(), before);
 }
 
@@ -111,24 +111,24 @@ static void bad_certificates_are_named(void **state)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char url[SERVER_URL_MAX];
         server sv;
-        way wy;
+        piped pd;
 
         assert_true(server_start_tls(&sv, cases[i].cert));
         server_tls_url(&sv, "localhost", url);
         expect_refusal(url, DIBS_DENIED, cases[i].said);
         strncat(url, "&insecure=1", sizeof(url) - strlen(url) - 1);
-        way_open(&wy, url);
-        expect(&wy, "PING", "PONG");
-        way_close(&wy);
+        pipe_open(&pd, url);
+        expect(&pd, "PING", "PONG");
+        pipe_close(&pd);
         if (strcmp(cases[i].cert, "wrong_host") == 0) {
             server_tls_url(&sv, "127.0.0.1", url);
             expect_refusal(url, DIBS_DENIED, cases[i].said);
             server_tls_url(&sv, "localhost", url);
             strncat(url, "&sni=elsewhere.example",
                     sizeof(url) - strlen(url) - 1);
-            way_open(&wy, url);
-            expect(&wy, "PING", "PONG");
-            way_close(&wy);
+            pipe_open(&pd, url);
+            expect(&pd, "PING", "PONG");
+            pipe_close(&pd);
         }
         server_stop(&sv);
     }
@@ -208,44 +208,44 @@ static void plaintext_is_recognised(void **state)
     const server *sv = *state;
     char url[SERVER_URL_MAX], text[TEXT_MAX];
     dibs_status rc;
-    way wy;
+    piped pd;
 
     snprintf(url, sizeof(url), "redis://localhost:%d", sv->tls_port);
-    way_open(&wy, url);
-    rc = put(&wy, 5000, "PING", text);
+    pipe_open(&pd, url);
+    rc = put(&pd, 5000, "PING", text);
     assert_true(rc == DIBS_REFUSED || rc == DIBS_UNAVAIL);
-    assert_non_null(strstr(wy.err.message, "rediss:"));
-    way_close(&wy);
+    assert_non_null(strstr(pd.err.message, "rediss:"));
+    pipe_close(&pd);
 
     /* The server takes the first bytes of TLS for a command that has no end. */
     snprintf(url, sizeof(url), "rediss://localhost:%d?connect_timeout=300ms",
              sv->port);
-    way_open(&wy, url);
-    rc = put(&wy, 5000, "PING", text);
+    pipe_open(&pd, url);
+    rc = put(&pd, 5000, "PING", text);
     assert_true(rc == DIBS_REFUSED || rc == DIBS_UNAVAIL);
-    assert_non_null(strstr(wy.err.message, "TLS"));
-    way_close(&wy);
+    assert_non_null(strstr(pd.err.message, "TLS"));
+    pipe_close(&pd);
 }
 
 static void a_server_that_stalls_keeps_nobody(void **state)
 {
     char url[SERVER_URL_MAX];
     dibsx_nsec start = dibsx_now();
-    way wy;
+    piped pd;
 
     server_tls_url(*state, "localhost", url);
-    way_open(&wy, url);
+    pipe_open(&pd, url);
     server_pause(*state);
-    expect_status(&wy, 200, "PING", DIBS_UNAVAIL);
-    assert_non_null(strstr(wy.err.message, "handshake"));
+    expect_status(&pd, 200, "PING", DIBS_UNAVAIL);
+    assert_non_null(strstr(pd.err.message, "handshake"));
     server_resume(*state);
-    expect_soon(&wy, "PING", "PONG");
+    expect_soon(&pd, "PING", "PONG");
     server_pause(*state);
-    expect_status(&wy, 200, "PING", DIBS_UNKNOWN);
+    expect_status(&pd, 200, "PING", DIBS_UNKNOWN);
     server_resume(*state);
-    expect_soon(&wy, "PING", "PONG");
+    expect_soon(&pd, "PING", "PONG");
     IN_TIME(dibsx_now() < start + 20 * DIBSX_SEC);
-    way_close(&wy);
+    pipe_close(&pd);
 }
 
 /* A server that is never done with its first record. */
@@ -293,17 +293,17 @@ static void a_handshake_without_an_end_keeps_nobody(void **state)
     char url[SERVER_URL_MAX];
     dibsx_nsec from_at;
     trickler tr;
-    way wy;
+    piped pd;
 
     (void)state;
     trickler_start(&tr);
     snprintf(url, sizeof(url), "rediss://127.0.0.1:%d", tr.port);
-    way_open(&wy, url);
+    pipe_open(&pd, url);
     from_at = dibsx_now();
-    expect_status(&wy, step_ms, "PING", DIBS_UNAVAIL);
+    expect_status(&pd, step_ms, "PING", DIBS_UNAVAIL);
     IN_TIME(dibsx_now() < dibsx_after_ms(from_at, step_ms + pace_ms(1000)));
-    assert_non_null(strstr(wy.err.message, "handshake"));
-    way_close(&wy);
+    assert_non_null(strstr(pd.err.message, "handshake"));
+    pipe_close(&pd);
     atomic_store(&tr.over, true);
     pthread_join(tr.thread, NULL);
     close(tr.listener);
@@ -324,17 +324,17 @@ static void a_session_is_cut_at_many_places(void **state)
     behind.tls_port = px.port;
     server_tls_url(&behind, "localhost", url);
     for (long at = 0; at < 20000 && rc != DIBS_OK; at += 1 + at / 100) {
-        way wy;
+        piped pd;
 
         proxy_arm(&px, at);
-        way_open(&wy, url);
-        rc = put(&wy, 5000, "PING", text);
+        pipe_open(&pd, url);
+        rc = put(&pd, 5000, "PING", text);
         if (rc != DIBS_OK)
             assert_true(rc == DIBS_UNAVAIL || rc == DIBS_UNKNOWN);
         unknown += rc == DIBS_UNKNOWN;
         proxy_arm(&px, -1);
-        expect_soon(&wy, "PING", "PONG");
-        way_close(&wy);
+        expect_soon(&pd, "PING", "PONG");
+        pipe_close(&pd);
     }
     CHECK(DIBS_OK, rc);
     assert_true(unknown > 0);
@@ -344,15 +344,15 @@ static void a_session_is_cut_at_many_places(void **state)
 static void an_idle_session_outlives_a_restart(void **state)
 {
     char url[SERVER_URL_MAX];
-    way wy;
+    piped pd;
 
     server_tls_url(*state, "localhost", url);
-    way_open(&wy, url);
-    expect(&wy, "PING", "PONG");
+    pipe_open(&pd, url);
+    expect(&pd, "PING", "PONG");
     assert_true(server_tell(*state, "CLIENT", "KILL", "TYPE", "normal", NULL));
     poll(NULL, 0, 150); /* Only then does it count as idle. */
-    expect(&wy, "PING", "PONG");
-    way_close(&wy);
+    expect(&pd, "PING", "PONG");
+    pipe_close(&pd);
 }
 
 int main(void)

@@ -446,7 +446,7 @@ static void a_renewal_counts_once_replicas_have_it(void **state)
 }
 
 /* Readers become a writer, and a waiter is served, only with the replicas. */
-static void turns_and_hand_overs_are_durable(void **state)
+static void conversions_and_hand_overs_are_durable(void **state)
 {
     const dibs_lock_opts *shared =
         DIBS_LOCK_OPTS(.mode = DIBS_SHARED, .durability = "wait:1");
@@ -532,7 +532,7 @@ int main(void)
         SCENE_TEST(the_others_are_learned),
         SCENE_TEST(a_demoted_primary_is_not_believed),
         SCENE_TEST(what_too_few_have_is_not_granted),
-        SCENE_TEST(turns_and_hand_overs_are_durable),
+        SCENE_TEST(conversions_and_hand_overs_are_durable),
         SCENE_TEST(others_see_how_durable_it_is),
         SCENE_TEST(a_renewal_counts_once_replicas_have_it),
         SCENE_TEST(a_demotion_is_told_once),

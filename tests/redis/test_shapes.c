@@ -114,16 +114,17 @@ static uint64_t turn(stage *sg, const char *owner, uint64_t fence,
     return ans.fence;
 }
 
-/* Whether an owner is rung with such a notice within a bound. */
-static bool rung(stage *sg, size_t i, const char *owner, dibs__notice_kind kind)
+/* Whether an owner gets such a notice within a bound. */
+static bool
+notified(stage *sg, size_t i, const char *owner, dibs__notice_kind kind)
 {
     dibsx_nsec end = dibsx_after_ms(dibsx_now(), WORLD_BOUND_MS);
     struct pollfd bell = {.fd = sg->bell[i], .events = POLLIN};
-    dibs__notice ring;
+    dibs__notice notice;
 
     while (poll(&bell, 1, (int)dibsx_wait_ms(end, dibsx_now())) == 1)
-        if (sg->st[i]->ops->doorbell_read(sg->st[i], &ring, 1) == 1 &&
-            ring.kind == kind && strcmp(ring.owner, owner) == 0)
+        if (sg->st[i]->ops->doorbell_read(sg->st[i], &notice, 1) == 1 &&
+            notice.kind == kind && strcmp(notice.owner, owner) == 0)
             return true;
     return false;
 }
@@ -179,7 +180,7 @@ static void a_writer_that_sinks_lets_readers_in(void **state)
     ASSERT_REPLY(READER " wanted", "HGET", "k", "owner");
     assert_int_equal(turn(sg, READER, fence, DIBS__SHARED, READER, DIBS_OK),
                      fence);
-    assert_true(rung(sg, 1, OTHER, DIBS__NOTICE_GRANTED));
+    assert_true(notified(sg, 1, OTHER, DIBS__NOTICE_GRANTED));
     ASSERT_REPLY("5", "HLEN", "k");
     ASSERT_REPLY("shared", "HGET", "k", "mode");
     stage_reply(server_ask(&sg->w->sv, "HGET", "k", READER, NULL), text);
@@ -220,7 +221,7 @@ static void a_lease_that_was_handed_on_is_marked_until_renewed(void **state)
     CHECK(DIBS_OK, sg->st[2]->ops->lease->yield(sg->st[2], "k", after,
                                                 stage_soon(), &asked, err));
     assert_int_equal(asked, 1);
-    assert_true(rung(sg, 1, HEIR, DIBS__NOTICE_YIELD));
+    assert_true(notified(sg, 1, HEIR, DIBS__NOTICE_YIELD));
     leave(sg, HEIR, DIBS_OK);
     assert_nothing_left(sg);
 }
@@ -248,15 +249,15 @@ static void permits_are_handed_on_as_they_are(void **state)
     CHECK(DIBS_OK, sg->st[2]->ops->lease->yield(sg->st[2], "k", 0, stage_soon(),
                                                 &asked, err));
     assert_int_equal(asked, 2);
-    assert_true(rung(sg, 0, HEIR, DIBS__NOTICE_YIELD));
-    assert_true(rung(sg, 1, OTHER, DIBS__NOTICE_YIELD));
+    assert_true(notified(sg, 0, HEIR, DIBS__NOTICE_YIELD));
+    assert_true(notified(sg, 1, OTHER, DIBS__NOTICE_YIELD));
     leave(sg, OTHER, DIBS_OK);
     leave(sg, HEIR, DIBS_OK);
     assert_nothing_left(sg);
 }
 
 /* What is over, or never was, cannot be turned; nor over to who has left. */
-static void what_is_not_held_is_not_turned(void **state)
+static void a_lease_that_is_not_held_is_not_converted(void **state)
 {
     stage *sg = *state;
     const dibs__leave tomb = {.name = "k", .owner = HEIR, .unanswered = true};
@@ -283,7 +284,7 @@ static void what_is_not_held_is_not_turned(void **state)
                                        &asked, err));
 }
 
-static void who_wants_to_be_told_has_it_with_its_bell(void **state)
+static void the_store_keeps_the_wish_for_notices_with_the_doorbell(void **state)
 {
     stage *sg = *state;
     dibs__ask told = ask_for("k", READER, DIBS__EXCLUSIVE);
@@ -299,11 +300,11 @@ static void who_wants_to_be_told_has_it_with_its_bell(void **state)
     assert_int_equal(strlen(text), 17);
     assert_int_equal(text[16], '+');
     ask(sg, 1, &other, DIBS_BUSY);
-    assert_true(rung(sg, 0, READER, DIBS__NOTICE_WANTED));
+    assert_true(notified(sg, 0, READER, DIBS__NOTICE_WANTED));
     leave(sg, READER, DIBS_OK);
-    assert_true(rung(sg, 1, OTHER, DIBS__NOTICE_GRANTED));
+    assert_true(notified(sg, 1, OTHER, DIBS__NOTICE_GRANTED));
     ask(sg, 2, &next, DIBS_BUSY);
-    assert_true(rung(sg, 1, OTHER, DIBS__NOTICE_WANTED));
+    assert_true(notified(sg, 1, OTHER, DIBS__NOTICE_WANTED));
     leave(sg, OTHER, DIBS_OK);
     /* Without the wish the layout is as ever. */
     ask(sg, 2, &next, DIBS_OK);
@@ -318,19 +319,19 @@ static void sharers_that_want_to_be_told_are_told(void **state)
     dibs__ask told = ask_for("k", READER, DIBS__SHARED);
     dibs__ask other = ask_for("k", OTHER, DIBS__SHARED);
     dibs__ask writer = ask_for("k", HEIR, DIBS__EXCLUSIVE);
-    dibs__notice ring;
+    dibs__notice notice;
     uint64_t fence;
 
     told.flags = DIBS__ASK_TELL;
     ask(sg, 0, &told, DIBS_OK);
     fence = ask(sg, 1, &other, DIBS_OK);
     ask(sg, 2, &writer, DIBS_BUSY);
-    assert_true(rung(sg, 0, READER, DIBS__NOTICE_WANTED));
+    assert_true(notified(sg, 0, READER, DIBS__NOTICE_WANTED));
     turn(sg, OTHER, fence, DIBS__EXCLUSIVE, OTHER, DIBS_BUSY);
-    assert_true(rung(sg, 0, READER, DIBS__NOTICE_WANTED));
+    assert_true(notified(sg, 0, READER, DIBS__NOTICE_WANTED));
     leave(sg, OTHER, DIBS_OK);
     leave(sg, READER, DIBS_OK);
-    assert_int_equal(sg->st[1]->ops->doorbell_read(sg->st[1], &ring, 1), 0);
+    assert_int_equal(sg->st[1]->ops->doorbell_read(sg->st[1], &notice, 1), 0);
     assert_nothing_left(sg);
 }
 
@@ -478,7 +479,7 @@ static void a_set_that_is_refused_leaves_nothing(void **state)
     ask(sg, 0, &told, DIBS_OK);
     assert_int_equal(take_all(sg, &all, DIBS_BUSY), 40);
     assert_in_range(all.answers[40].left_ms, 15000, 20000);
-    assert_true(rung(sg, 0, OTHER, DIBS__NOTICE_WANTED));
+    assert_true(notified(sg, 0, OTHER, DIBS__NOTICE_WANTED));
     ASSERT_REPLY("2", "DBSIZE");
     /* A tombstone of another is not in the way, the own is. */
     CHECK(DIBS_OK,
@@ -511,7 +512,7 @@ static void a_set_does_not_pass_who_waits(void **state)
     ask(sg, 1, &waiter, DIBS_BUSY);
     assert_true(server_tell(&sg->w->sv, "DEL", "set:07", NULL));
     assert_int_equal(take_all(sg, &all, DIBS_BUSY), 7);
-    assert_true(rung(sg, 1, OTHER, DIBS__NOTICE_GRANTED));
+    assert_true(notified(sg, 1, OTHER, DIBS__NOTICE_GRANTED));
     CHECK(DIBS_OK,
           sg->st[0]->ops->lease->release(sg->st[0], &gone, stage_soon(), err));
     take_all(sg, &all, DIBS_OK);
@@ -580,22 +581,22 @@ static void metadata_are_kept_and_not_told(void **state)
     CHECK(DIBS_OK, sg->st[2]->ops->lease->inspect(sg->st[2], "k", stage_soon(),
                                                   note_who, who, err));
     leave(sg, READER, DIBS_OK);
-    assert_true(rung(sg, 1, OTHER, DIBS__NOTICE_GRANTED));
+    assert_true(notified(sg, 1, OTHER, DIBS__NOTICE_GRANTED));
     ASSERT_REPLY(who, "HGET", "k", "who");
 }
 
-/* What was rung while nobody listened is lost, and the listener is told so. */
+/* A notice that was sent while no thread listened is lost. The listener learns so. */
 static void a_channel_that_was_lost_is_told(void **state)
 {
     stage *sg = *state;
     struct pollfd bell = {.fd = sg->bell[0], .events = POLLIN};
-    dibs__notice ring = {.kind = DIBS__NOTICE_GRANTED};
+    dibs__notice notice = {.kind = DIBS__NOTICE_GRANTED};
 
-    assert_int_equal(sg->st[0]->ops->doorbell_read(sg->st[0], &ring, 1), 0);
+    assert_int_equal(sg->st[0]->ops->doorbell_read(sg->st[0], &notice, 1), 0);
     ASSERT_REPLY("2", "CLIENT", "KILL", "TYPE", "pubsub");
     assert_int_equal(poll(&bell, 1, WORLD_BOUND_MS), 1);
-    assert_int_equal(sg->st[0]->ops->doorbell_read(sg->st[0], &ring, 1), 1);
-    assert_int_equal(ring.kind, DIBS__NOTICE_MISSED);
+    assert_int_equal(sg->st[0]->ops->doorbell_read(sg->st[0], &notice, 1), 1);
+    assert_int_equal(notice.kind, DIBS__NOTICE_MISSED);
 }
 
 int main(void)
@@ -607,8 +608,8 @@ int main(void)
         STAGE_TEST(a_writer_that_sinks_lets_readers_in),
         STAGE_TEST(a_lease_that_was_handed_on_is_marked_until_renewed),
         STAGE_TEST(permits_are_handed_on_as_they_are),
-        STAGE_TEST(what_is_not_held_is_not_turned),
-        STAGE_TEST(who_wants_to_be_told_has_it_with_its_bell),
+        STAGE_TEST(a_lease_that_is_not_held_is_not_converted),
+        STAGE_TEST(the_store_keeps_the_wish_for_notices_with_the_doorbell),
         STAGE_TEST(sharers_that_want_to_be_told_are_told),
         STAGE_TEST(readers_that_died_leave_no_trace),
         STAGE_TEST(holders_of_permits_that_died_leave_no_trace),

@@ -191,12 +191,12 @@ static void answer(world *w, client *cl, const event *ev)
     }
 }
 
-static void ring(world *w, client *cl, const event *ev)
+static void get_notice(world *w, client *cl, const event *ev)
 {
     if (memcmp(ev->owner, cl->lease.owner, DIBS_OWNER_SIZE) != 0)
         return;
     if (dibs__lease_noticed(&cl->lease, ev->fence, sim_clock(w, cl))) {
-        w->rung++;
+        w->notified++;
         settle(w, cl);
         if (cl->lease.state == DIBS__LEASE_QUEUED)
             cl->next_at = sim_clock(w, cl);
@@ -227,8 +227,8 @@ void sim_client_event(world *w, const event *ev)
         crash(w, cl);
         return;
     }
-    if (ev->kind == EVENT_RING)
-        ring(w, cl, ev);
+    if (ev->kind == EVENT_NOTICE)
+        get_notice(w, cl, ev);
     else if (ev->kind == EVENT_WAKE) {
         if (ev->request != cl->wake)
             return;

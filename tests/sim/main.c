@@ -141,7 +141,7 @@ static void set_up(world *w, uint64_t seed, bool trace)
         seed % 3 == 2 ? 1 + (uint32_t)dibsx_prng_below(&w->prng, 4) : 0;
     w->loss = (int)dibsx_prng_below(&w->prng, 150);
     w->late = (int)dibsx_prng_below(&w->prng, 150);
-    w->ring_loss = sim_chance(w, 200) ? 1000 : w->loss;
+    w->notice_loss = sim_chance(w, 200) ? 1000 : w->loss;
     w->wall_us = 1700000000000000;
     w->now = DIBSX_SEC;
     for (int i = 0; i < w->client_count; i++)
@@ -207,7 +207,7 @@ int main(int argc, char **argv)
 {
     uint64_t seeds = argc > 1 ? number_of(argv[1]) : 1000;
     uint64_t first = argc > 2 ? number_of(argv[2]) : seed_of_many();
-    uint64_t acquired = 0, lost = 0, rung = 0, crashes = 0;
+    uint64_t acquired = 0, lost = 0, notified = 0, crashes = 0;
     dibsx_nsec start = dibsx_now();
     double simulated = 0, took;
 
@@ -222,15 +222,15 @@ int main(int argc, char **argv)
         simulated += (double)sim.now / 1e9;
         acquired += sim.acquired;
         lost += sim.lost;
-        rung += sim.rung;
+        notified += sim.notified;
         crashes += sim.crashes;
     }
     dibs__roll_fini(&sim.roll);
     took = (double)(dibsx_now() - start) / 1e9;
-    printf("%llu seeds, %llu leases, %llu by ring, %llu lost, %llu crashes; "
+    printf("%llu seeds, %llu leases, %llu by notice, %llu lost, %llu crashes; "
            "%.0f s simulated in %.1f s, %.0f times real time\n",
            (unsigned long long)seeds, (unsigned long long)acquired,
-           (unsigned long long)rung, (unsigned long long)lost,
+           (unsigned long long)notified, (unsigned long long)lost,
            (unsigned long long)crashes, simulated, took, simulated / took);
-    return acquired > 0 && rung > 0 && lost > 0 ? 0 : 1;
+    return acquired > 0 && notified > 0 && lost > 0 ? 0 : 1;
 }

@@ -1,5 +1,5 @@
 /* net.c - the simulated network and store: events in order of time, requests
- * carried out by the grant rule, answers and rings lost or late. */
+ * carried out by the grant rule, answers and notices lost or late. */
 /* SPDX-License-Identifier: MIT */
 #include "sim.h"
 
@@ -99,18 +99,18 @@ uint64_t sim_send(world *w, client *cl, event *ev)
     return ev->request;
 }
 
-static void ring_all(world *w)
+static void notify_all(world *w)
 {
     for (size_t i = 0; i < w->roll.count; i++) {
         const dibs__party *party = &w->roll.parties[i];
-        event ring = {.kind = EVENT_RING, .fence = party->fence};
+        event notice = {.kind = EVENT_NOTICE, .fence = party->fence};
 
-        if (!party->notify || is_lost(w, w->ring_loss))
+        if (!party->notify || is_lost(w, w->notice_loss))
             continue;
-        ring.client = party->bell[0] - 'A';
-        memcpy(ring.owner, party->owner, sizeof(ring.owner));
-        ring.at = w->now + delay(w);
-        sim_add(w, &ring);
+        notice.client = party->bell[0] - 'A';
+        memcpy(notice.owner, party->owner, sizeof(notice.owner));
+        notice.at = w->now + delay(w);
+        sim_add(w, &notice);
     }
 }
 
@@ -119,7 +119,7 @@ static void commit(world *w)
 {
     size_t kept = 0;
 
-    ring_all(w);
+    notify_all(w);
     for (size_t i = 0; i < w->roll.count; i++) {
         dibs__party party = w->roll.parties[i];
         if (party.mark == DIBS__DROPPED)

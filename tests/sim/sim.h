@@ -3,7 +3,7 @@
  * Everything is drawn from one seed. Time is the world's own and jumps from
  * event to event. Every client has a clock of its own, which starts anywhere and
  * runs a little fast or slow; the store's wall clock, from which fences come,
- * is set forwards and back at will. Requests, answers and rings are delayed,
+ * is set forwards and back at will. Requests, answers and notices are delayed,
  * lost before they took effect, lost after, and delivered to clients that have
  * long given up. Clients pause, crash, and start again. */
 /* SPDX-License-Identifier: MIT */
@@ -21,7 +21,7 @@ typedef enum event_kind {
     EVENT_REQUEST, /* a request reaches the store */
     EVENT_ANSWER,  /* its answer reaches the client */
     EVENT_TIMEOUT, /* ... or the client stops waiting for it */
-    EVENT_RING,    /* a ring reaches the client */
+    EVENT_NOTICE,  /* a notice reaches the client */
     EVENT_WAKE,    /* a client looks at its clock */
     EVENT_WALL     /* somebody sets the store's wall clock */
 } event_kind;
@@ -74,7 +74,7 @@ typedef struct world {
     int64_t wall_us; /* added to world time for the store's wall clock */
     int loss;        /* of 1,000 messages */
     int late;        /* of 1,000 messages */
-    int ring_loss;
+    int notice_loss;
     uint32_t capacity; /* of permits; 0: a lock */
     dibs__roll roll;
     client clients[CLIENTS_MAX];
@@ -88,7 +88,7 @@ typedef struct world {
     size_t gone_count;
     uint64_t acquired;
     uint64_t lost;
-    uint64_t rung;
+    uint64_t notified;
     uint64_t crashes;
     bool trace;
 } world;

@@ -40,7 +40,7 @@ tell_lock(world *w, dibs__store *st, const char *name, unsigned n)
     return st->ops->lease->acquire(st, &ask, soon(), &ans, &w->err);
 }
 
-static void bell_of(world *w, dibs__store *st)
+static void doorbell_of(world *w, dibs__store *st)
 {
     int fd;
 
@@ -48,21 +48,22 @@ static void bell_of(world *w, dibs__store *st)
 }
 
 /* Exactly one notice of this kind, for the n-th owner. */
-static uint64_t assert_rung(dibs__store *st, dibs__notice_kind kind, unsigned n)
+static uint64_t
+assert_notified(dibs__store *st, dibs__notice_kind kind, unsigned n)
 {
-    dibs__notice rings[4];
+    dibs__notice notices[4];
 
-    assert_int_equal(st->ops->doorbell_read(st, rings, 4), 1);
-    assert_int_equal(rings[0].kind, kind);
-    assert_string_equal(rings[0].owner, owner(n));
-    return rings[0].fence;
+    assert_int_equal(st->ops->doorbell_read(st, notices, 4), 1);
+    assert_int_equal(notices[0].kind, kind);
+    assert_string_equal(notices[0].owner, owner(n));
+    return notices[0].fence;
 }
 
 static void assert_silent(dibs__store *st)
 {
-    dibs__notice ring;
+    dibs__notice notice;
 
-    assert_int_equal(st->ops->doorbell_read(st, &ring, 1), 0);
+    assert_int_equal(st->ops->doorbell_read(st, &notice, 1), 0);
 }
 
 static uint64_t watermark(dibs__store *st)
@@ -159,7 +160,7 @@ static void a_set_that_is_not_taken_grants_nothing(void **state)
     dibs__answer answers[2];
     size_t blocked = 9;
 
-    bell_of(w, waiter);
+    doorbell_of(w, waiter);
     assert_status(try_lock(w, st, "b", 1, NULL), DIBS_OK);
     assert_status(queue_lock(w, waiter, "b", 2, NULL), DIBS_BUSY);
     world_sql(w->path,
@@ -169,7 +170,7 @@ static void a_set_that_is_not_taken_grants_nothing(void **state)
     assert_int_equal(blocked, 1);
     assert_silent(waiter);
     assert_status(try_lock(w, st, "b", 3, NULL), DIBS_BUSY);
-    assert_true(assert_rung(waiter, DIBS__NOTICE_GRANTED, 2) > 0);
+    assert_true(assert_notified(waiter, DIBS__NOTICE_GRANTED, 2) > 0);
     dibs__store_close(st);
     dibs__store_close(waiter);
 }
@@ -183,17 +184,17 @@ static void who_keeps_others_out_is_told(void **state)
     dibs__leave leave = {.name = "b"};
     size_t blocked = 9;
 
-    bell_of(w, holder);
+    doorbell_of(w, holder);
     assert_status(tell_lock(w, holder, "b", 1), DIBS_OK);
     assert_status(try_lock(w, st, "b", 2, NULL), DIBS_BUSY);
-    assert_true(assert_rung(holder, DIBS__NOTICE_WANTED, 1) > 0);
+    assert_true(assert_notified(holder, DIBS__NOTICE_WANTED, 1) > 0);
     assert_status(queue_lock(w, st, "b", 3, NULL), DIBS_BUSY);
-    assert_true(assert_rung(holder, DIBS__NOTICE_WANTED, 1) > 0);
+    assert_true(assert_notified(holder, DIBS__NOTICE_WANTED, 1) > 0);
 
     /* By a set too, although nothing is left of it. */
     assert_status(all_of(st, owner(4), names, 2, answers, &blocked, &w->err),
                   DIBS_BUSY);
-    assert_true(assert_rung(holder, DIBS__NOTICE_WANTED, 1) > 0);
+    assert_true(assert_notified(holder, DIBS__NOTICE_WANTED, 1) > 0);
     assert_status(try_lock(w, st, "a", 5, NULL), DIBS_OK);
     assert_silent(holder);
 
@@ -209,8 +210,8 @@ static void who_keeps_others_out_is_told(void **state)
 }
 
 static dibs_status
-turn_to(world *w, dibs__store *st, uint64_t fence, dibs__mode mode,
-        const char *to_owner, dibs__answer *ans)
+convert_to(world *w, dibs__store *st, uint64_t fence, dibs__mode mode,
+           const char *to_owner, dibs__answer *ans)
 {
     char from[DIBS_OWNER_SIZE];
     dibs__conversion turn = {.name = "a",
@@ -224,23 +225,25 @@ turn_to(world *w, dibs__store *st, uint64_t fence, dibs__mode mode,
     return st->ops->lease->convert(st, &turn, soon(), ans, &w->err);
 }
 
-static void a_turned_lease_is_stored_as_such(void **state)
+static void a_converted_lease_is_stored_as_such(void **state)
 {
     world *w = *state;
     dibs__store *st = world_open(w);
     dibs__renewal item = {.name = "a", .ttl_ms = 1000};
     dibs__answer ans, turned;
 
-    bell_of(w, st);
+    doorbell_of(w, st);
     assert_status(try_lock(w, st, "a", 1, &ans), DIBS_OK);
-    assert_status(turn_to(w, st, ans.fence, DIBS__SHARED, owner(1), &turned),
+    assert_status(convert_to(w, st, ans.fence, DIBS__SHARED, owner(1), &turned),
                   DIBS_OK);
     assert_int_equal(turned.fence, ans.fence);
     assert_true(turned.left_ms > 10000);
-    assert_status(turn_to(w, st, ans.fence, DIBS__EXCLUSIVE, owner(2), &turned),
+    assert_status(convert_to(w, st, ans.fence, DIBS__EXCLUSIVE, owner(2),
+                             &turned),
                   DIBS_OK);
     assert_true(turned.fence > ans.fence);
-    assert_status(turn_to(w, st, ans.fence, DIBS__PERMITS, owner(1), &turned),
+    assert_status(convert_to(w, st, ans.fence, DIBS__PERMITS, owner(1),
+                             &turned),
                   DIBS_LOST);
     dibs__store_close(st);
 
@@ -248,7 +251,7 @@ static void a_turned_lease_is_stored_as_such(void **state)
                                            "name = 'a' AND bell = ''"),
                      1);
     st = world_open(w);
-    bell_of(w, st);
+    doorbell_of(w, st);
     assert_status(unlock(w, st, "a", 1), DIBS_LOST);
     item.owner = owner(2);
     item.fence = (uint64_t)world_number(w->path, "SELECT fence FROM party "
@@ -278,7 +281,7 @@ static void holders_are_asked_to_yield(void **state)
     dibs__answer ans;
     uint32_t asked = 9;
 
-    bell_of(w, holder);
+    doorbell_of(w, holder);
     assert_status(yield_a(w, st, 0, &asked), DIBS_NOTFOUND);
     assert_int_equal(asked, 0);
     assert_status(try_lock(w, holder, "a", 1, &ans), DIBS_OK);
@@ -289,9 +292,9 @@ static void holders_are_asked_to_yield(void **state)
                      SQLITE_OK);
     assert_status(yield_a(w, st, 0, &asked), DIBS_OK);
     assert_int_equal(asked, 1);
-    assert_int_equal(assert_rung(holder, DIBS__NOTICE_YIELD, 1), ans.fence);
+    assert_int_equal(assert_notified(holder, DIBS__NOTICE_YIELD, 1), ans.fence);
     assert_status(yield_a(w, st, ans.fence, &asked), DIBS_OK);
-    assert_int_equal(assert_rung(holder, DIBS__NOTICE_YIELD, 1), ans.fence);
+    assert_int_equal(assert_notified(holder, DIBS__NOTICE_YIELD, 1), ans.fence);
     assert_status(yield_a(w, st, ans.fence + 1, &asked), DIBS_STALE);
     assert_silent(holder);
     assert_int_equal(dibs__sql.close(db), SQLITE_OK);
@@ -394,7 +397,7 @@ int main(void)
         WORLD_TEST(a_set_says_why_it_was_not_taken),
         WORLD_TEST(a_set_that_is_not_taken_grants_nothing),
         WORLD_TEST(who_keeps_others_out_is_told),
-        WORLD_TEST(a_turned_lease_is_stored_as_such),
+        WORLD_TEST(a_converted_lease_is_stored_as_such),
         WORLD_TEST(holders_are_asked_to_yield),
         WORLD_TEST(sets_exclude_each_other),
     };

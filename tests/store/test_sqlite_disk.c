@@ -214,12 +214,12 @@ static void exhaust(world *w, dibs__store *st)
 }
 
 /* A grant that could not be committed is nobody's. */
-static void a_grant_that_was_rolled_back_is_not_rung(void **state)
+static void a_grant_that_was_rolled_back_is_not_notified(void **state)
 {
     world *w = *state;
     dibs__store *holder, *waiter;
     dibs__answer queued;
-    dibs__notice ring;
+    dibs__notice notice;
     int bell = -1;
 
     need_mount();
@@ -231,13 +231,13 @@ static void a_grant_that_was_rolled_back_is_not_rung(void **state)
     assert_status(queue_lock(w, waiter, "a", 2, &queued), DIBS_BUSY);
     exhaust(w, holder);
     assert_status(unlock(w, holder, "a", 1), DIBS_UNAVAIL);
-    assert_int_equal(waiter->ops->doorbell_read(waiter, &ring, 1), 0);
+    assert_int_equal(waiter->ops->doorbell_read(waiter, &notice, 1), 0);
     make_space(w);
     assert_status(queue_lock(w, waiter, "a", 2, &queued), DIBS_BUSY);
     assert_status(unlock(w, holder, "a", 1), DIBS_OK);
-    assert_int_equal(waiter->ops->doorbell_read(waiter, &ring, 1), 1);
-    assert_string_equal(ring.owner, owner(2));
-    assert_true(ring.fence > queued.fence);
+    assert_int_equal(waiter->ops->doorbell_read(waiter, &notice, 1), 1);
+    assert_string_equal(notice.owner, owner(2));
+    assert_true(notice.fence > queued.fence);
     dibs__store_close(waiter);
     dibs__store_close(holder);
 }
@@ -278,7 +278,7 @@ int main(void)
         DISK_TEST(a_full_disk_fails_the_step_and_loses_nothing),
         DISK_TEST(leases_on_a_full_disk_are_granted_or_not),
         DISK_TEST(a_fresh_file_on_a_full_disk_can_be_opened_later),
-        DISK_TEST(a_grant_that_was_rolled_back_is_not_rung),
+        DISK_TEST(a_grant_that_was_rolled_back_is_not_notified),
         DISK_TEST(a_read_only_file_system_is_denied),
     };
 

@@ -1,4 +1,4 @@
-/* test_sqlite_doorbell.c - doorbells of the embedded store: who is rung, what is left
+/* test_sqlite_doorbell.c - doorbells of the embedded store: who is notified, what is left
  * behind, what is not believed. */
 /* SPDX-License-Identifier: MIT */
 #include "store_world.h"
@@ -10,7 +10,7 @@
 
 enum { MANY = 500 };
 
-static int bell_of(world *w, dibs__store *st)
+static int doorbell_of(world *w, dibs__store *st)
 {
     int fd = -1;
 
@@ -19,7 +19,7 @@ static int bell_of(world *w, dibs__store *st)
     return fd;
 }
 
-static bool rings(int fd, int wait_ms)
+static bool has_notice(int fd, int wait_ms)
 {
     struct pollfd pfd = {.fd = fd, .events = POLLIN};
 
@@ -56,28 +56,28 @@ static int pipes(const world *w, char *out)
 /* `a` holds, `b` waits with its bell open, `a` releases. */
 static void assert_handed_over(world *w, dibs__store *a, dibs__store *b)
 {
-    int fd = bell_of(w, b);
+    int fd = doorbell_of(w, b);
     dibs__answer queued, mine;
-    dibs__notice ring;
+    dibs__notice notice;
 
     assert_status(try_lock(w, a, "x", 1, NULL), DIBS_OK);
     assert_status(queue_lock(w, b, "x", 2, &queued), DIBS_BUSY);
     assert_true(queued.queued);
-    assert_false(rings(fd, 0));
+    assert_false(has_notice(fd, 0));
     assert_status(unlock(w, a, "x", 1), DIBS_OK);
-    assert_true(rings(fd, 1000));
-    assert_int_equal(b->ops->doorbell_read(b, &ring, 1), 1);
-    assert_string_equal(ring.owner, owner(2));
-    assert_int_equal(ring.kind, DIBS__NOTICE_GRANTED);
-    assert_true(ring.fence > queued.fence);
+    assert_true(has_notice(fd, 1000));
+    assert_int_equal(b->ops->doorbell_read(b, &notice, 1), 1);
+    assert_string_equal(notice.owner, owner(2));
+    assert_int_equal(notice.kind, DIBS__NOTICE_GRANTED);
+    assert_true(notice.fence > queued.fence);
     assert_status(queue_lock(w, b, "x", 2, &mine), DIBS_OK);
-    assert_int_equal(mine.fence, ring.fence);
-    assert_int_equal(b->ops->doorbell_read(b, &ring, 1), 0);
-    assert_false(rings(fd, 0));
+    assert_int_equal(mine.fence, notice.fence);
+    assert_int_equal(b->ops->doorbell_read(b, &notice, 1), 0);
+    assert_false(has_notice(fd, 0));
     assert_status(unlock(w, b, "x", 2), DIBS_OK);
 }
 
-static void a_grant_is_rung_over_a_file(void **state)
+static void a_grant_is_notified_over_a_file(void **state)
 {
     world *w = *state;
     dibs__store *a = world_open(w), *b = world_open(w);
@@ -92,7 +92,7 @@ static void a_grant_is_rung_over_a_file(void **state)
     dibs__store_close(b);
 }
 
-static void a_grant_is_rung_in_memory(void **state)
+static void a_grant_is_notified_in_memory(void **state)
 {
     world *w = *state;
     dibs__store *a = world_open_url(w, "memory:bell");
@@ -123,27 +123,27 @@ static void a_long_path_is_no_hindrance(void **state)
     dibs__store_close(b);
 }
 
-static void an_open_bell_stays_the_same(void **state)
+static void an_open_doorbell_stays_the_same(void **state)
 {
     world *w = *state;
     dibs__store *st = world_open(w);
-    int fd = bell_of(w, st);
+    int fd = doorbell_of(w, st);
 
-    assert_int_equal(bell_of(w, st), fd);
+    assert_int_equal(doorbell_of(w, st), fd);
     assert_true(fcntl(fd, F_GETFD) & FD_CLOEXEC);
     assert_int_equal(pipes(w, NULL), 1);
     dibs__store_close(st);
     assert_int_equal(pipes(w, NULL), 0);
 }
 
-static void hundreds_of_rings_are_kept_until_heard(void **state)
+static void hundreds_of_notices_are_kept_until_read(void **state)
 {
     world *w = *state;
     dibs__store *a = world_open(w), *b = world_open(w);
     dibs__notice heard[MANY + 1];
     char name[32];
 
-    bell_of(w, b);
+    doorbell_of(w, b);
     for (unsigned i = 0; i < MANY; i++) {
         snprintf(name, sizeof(name), "n-%u", i);
         assert_status(try_lock(w, a, name, 1, NULL), DIBS_OK);
@@ -206,7 +206,7 @@ static void hold_by_row(world *w)
     world_sql(w->path, sql);
 }
 
-static void the_pipe_of_a_killed_waiter_goes_when_rung(void **state)
+static void the_pipe_of_a_killed_waiter_goes_with_a_notice(void **state)
 {
     world *w = *state;
     dibs__store *st;
@@ -220,7 +220,7 @@ static void the_pipe_of_a_killed_waiter_goes_when_rung(void **state)
     dibs__store_close(st);
 }
 
-static void old_pipes_are_swept_when_a_bell_is_opened(void **state)
+static void old_pipes_are_swept_when_a_doorbell_is_opened(void **state)
 {
     const struct timespec old[2] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
     world *w = *state;
@@ -231,7 +231,7 @@ static void old_pipes_are_swept_when_a_bell_is_opened(void **state)
     hold_by_row(w);
     killed_waiter(w);
     st = world_open(w);
-    fd = bell_of(w, st);
+    fd = doorbell_of(w, st);
     assert_int_equal(pipes(w, NULL), 2); /* It might have been a young one. */
     dibs__store_close(st);
     assert_int_equal(pipes(w, path), 1);
@@ -241,23 +241,23 @@ static void old_pipes_are_swept_when_a_bell_is_opened(void **state)
     fd = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
     assert_true(fd >= 0);
     st = world_open(w);
-    bell_of(w, st);
+    doorbell_of(w, st);
     assert_int_equal(pipes(w, NULL), 2);
     dibs__store_close(st);
     close(fd);
     st = world_open(w);
-    bell_of(w, st);
+    doorbell_of(w, st);
     assert_int_equal(pipes(w, NULL), 1);
     dibs__store_close(st);
 }
 
-static void what_is_no_ring_is_not_believed(void **state)
+static void a_text_that_is_no_notice_is_not_believed(void **state)
 {
     world *w = *state;
     dibs__store *a = world_open(w), *b = world_open(w);
-    dibs__notice ring[4];
+    dibs__notice notice[4];
     char path[PATH_MAX], junk[200];
-    int fd = bell_of(w, b), to;
+    int fd = doorbell_of(w, b), to;
 
     memset(junk, 'j', sizeof(junk));
     assert_int_equal(pipes(w, path), 1);
@@ -265,8 +265,8 @@ static void what_is_no_ring_is_not_believed(void **state)
     assert_true(to >= 0);
     for (size_t len = 1; len <= sizeof(junk); len += 33) {
         assert_int_equal(write(to, junk, len), len);
-        while (rings(fd, 0))
-            assert_int_equal(b->ops->doorbell_read(b, ring, 4), 0);
+        while (has_notice(fd, 0))
+            assert_int_equal(b->ops->doorbell_read(b, notice, 4), 0);
     }
     close(to);
     assert_handed_over(w, a, b);
@@ -281,7 +281,7 @@ static void a_forged_address_leads_nowhere(void **state)
     dibs__store *a = world_open(w), *b = world_open(w);
     char victim[PATH_MAX];
 
-    bell_of(w, b);
+    doorbell_of(w, b);
     snprintf(victim, sizeof(victim), "%s/victim", w->folder);
     file_write(victim, "", 0);
     assert_status(try_lock(w, a, "x", 1, NULL), DIBS_OK);
@@ -294,7 +294,7 @@ static void a_forged_address_leads_nowhere(void **state)
     dibs__store_close(b);
 }
 
-static void a_bell_that_cannot_be_opened_says_why(void **state)
+static void a_doorbell_that_cannot_be_opened_says_why(void **state)
 {
     world *w = *state;
     dibs__store *st = world_open(w);
@@ -309,23 +309,23 @@ static void a_bell_that_cannot_be_opened_says_why(void **state)
     assert_int_equal(fd, -1);
     assert_status(try_lock(w, st, "x", 1, NULL), DIBS_OK);
     assert_int_equal(unlink(folder), 0);
-    bell_of(w, st);
+    doorbell_of(w, st);
     dibs__store_close(st);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WORLD_TEST(a_grant_is_rung_over_a_file),
-        WORLD_TEST(a_grant_is_rung_in_memory),
+        WORLD_TEST(a_grant_is_notified_over_a_file),
+        WORLD_TEST(a_grant_is_notified_in_memory),
         WORLD_TEST(a_long_path_is_no_hindrance),
-        WORLD_TEST(an_open_bell_stays_the_same),
-        WORLD_TEST(hundreds_of_rings_are_kept_until_heard),
-        WORLD_TEST(the_pipe_of_a_killed_waiter_goes_when_rung),
-        WORLD_TEST(old_pipes_are_swept_when_a_bell_is_opened),
-        WORLD_TEST(what_is_no_ring_is_not_believed),
+        WORLD_TEST(an_open_doorbell_stays_the_same),
+        WORLD_TEST(hundreds_of_notices_are_kept_until_read),
+        WORLD_TEST(the_pipe_of_a_killed_waiter_goes_with_a_notice),
+        WORLD_TEST(old_pipes_are_swept_when_a_doorbell_is_opened),
+        WORLD_TEST(a_text_that_is_no_notice_is_not_believed),
         WORLD_TEST(a_forged_address_leads_nowhere),
-        WORLD_TEST(a_bell_that_cannot_be_opened_says_why),
+        WORLD_TEST(a_doorbell_that_cannot_be_opened_says_why),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -101,14 +101,14 @@ static const char *sign_of(dibs__notice_kind kind)
     return signs[kind];
 }
 
-static void note_rings(world *w)
+static void note_notices(world *w)
 {
-    w->rung[0] = '\0';
+    w->notified[0] = '\0';
     for (size_t i = 0; i < w->roll.count; i++) {
         const dibs__party *party = &w->roll.parties[i];
 
         if (party->notify)
-            world_note(w->rung, sign_of(party->notice), party->owner, "");
+            world_note(w->notified, sign_of(party->notice), party->owner, "");
     }
 }
 
@@ -116,7 +116,7 @@ void world_commit(world *w)
 {
     assert_true(w->roll.watermark >= w->watermark);
     w->watermark = w->roll.watermark;
-    note_rings(w);
+    note_notices(w);
     for (size_t i = 0; i < w->roll.count; i++)
         write_back(w, &w->roll.parties[i]);
     dibs__roll_check(world_load(w));
@@ -224,6 +224,6 @@ dibs_status world_yield(world *w, uint64_t fence, uint32_t *asked)
         assert_int_equal(w->roll.parties[i].mark, DIBS__KEPT);
     assert_int_equal(w->roll.count, w->count);
     assert_int_equal(w->roll.watermark, w->watermark);
-    note_rings(w);
+    note_notices(w);
     return rc;
 }

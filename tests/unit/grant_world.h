@@ -19,8 +19,8 @@ typedef struct world {
     int64_t now_us;
     int64_t wall_us;
     uint64_t watermark;
-    char rung[WORLD_TEXT]; /* by the last step: "+a " granted, "-a " broken,
-                              "?a " wanted, "!a " asked to yield */
+    char notified[WORLD_TEXT]; /* by the last step: "+a " granted, "-a " broken,
+                                  "?a " wanted, "!a " asked to yield */
     char shown[WORLD_TEXT];
     dibs__answer ans;
     dibs_error err;

@@ -199,7 +199,7 @@ static void what_could_not_be_left_is_not_denied(void **state)
                      DIBS_UNAVAIL);
 }
 
-static void the_bell_is_opened_first(void **state)
+static void the_doorbell_is_opened_first(void **state)
 {
     world w;
 
@@ -212,7 +212,7 @@ static void the_bell_is_opened_first(void **state)
     assert_true(w.aq.until == dibsx_after_ms(w.now, 100));
 }
 
-static void a_ring_ends_the_wait(void **state)
+static void a_notice_ends_the_wait(void **state)
 {
     world w;
 
@@ -227,8 +227,8 @@ static void a_ring_ends_the_wait(void **state)
     assert_int_equal(w.aq.polls, 0);
 }
 
-/* A ring that leaves too little validity is a reason to ask. */
-static void a_late_ring_asks(void **state)
+/* A notice that leaves too little validity is a reason to ask. */
+static void a_late_notice_asks(void **state)
 {
     world w;
 
@@ -431,7 +431,7 @@ static void other_failures_are_not_retried(void **state)
     expect_over(&w, DIBS_UNAVAIL);
 }
 
-static void the_spare_is_turned_to_once(void **state)
+static void the_fallback_is_used_once(void **state)
 {
     world w;
 
@@ -451,7 +451,7 @@ static void the_spare_is_turned_to_once(void **state)
 }
 
 /* A store that answered is not away: too few of its replicas had the grant. */
-static void too_few_replicas_call_for_no_spare(void **state)
+static void too_few_replicas_call_for_no_fallback(void **state)
 {
     const dibs__answer few = {.under_replicated = true};
     world w;
@@ -476,7 +476,7 @@ static void too_few_replicas_call_for_no_spare(void **state)
     assert_int_equal(next(&w), DIBS__ACQUIRE_FALL_BACK);
 }
 
-static void without_a_spare_that_works_it_fails(void **state)
+static void without_a_fallback_that_works_it_fails(void **state)
 {
     world w;
 
@@ -815,9 +815,9 @@ int main(void)
         cmocka_unit_test(a_failed_try_leaves),
         cmocka_unit_test(a_refusal_after_a_lost_answer_leaves),
         cmocka_unit_test(what_could_not_be_left_is_not_denied),
-        cmocka_unit_test(the_bell_is_opened_first),
-        cmocka_unit_test(a_ring_ends_the_wait),
-        cmocka_unit_test(a_late_ring_asks),
+        cmocka_unit_test(the_doorbell_is_opened_first),
+        cmocka_unit_test(a_notice_ends_the_wait),
+        cmocka_unit_test(a_late_notice_asks),
         cmocka_unit_test(a_nudge_asks_once),
         cmocka_unit_test(polls_follow_the_holder),
         cmocka_unit_test(a_bounded_wait_ends),
@@ -829,9 +829,9 @@ int main(void)
         cmocka_unit_test(retries_pause_and_begin_anew),
         cmocka_unit_test(a_timeout_is_retried_with_its_own_time),
         cmocka_unit_test(other_failures_are_not_retried),
-        cmocka_unit_test(the_spare_is_turned_to_once),
-        cmocka_unit_test(too_few_replicas_call_for_no_spare),
-        cmocka_unit_test(without_a_spare_that_works_it_fails),
+        cmocka_unit_test(the_fallback_is_used_once),
+        cmocka_unit_test(too_few_replicas_call_for_no_fallback),
+        cmocka_unit_test(without_a_fallback_that_works_it_fails),
         cmocka_unit_test(each_try_begins_at_the_store),
         cmocka_unit_test(a_grant_that_came_too_late_is_asked_for_again),
         cmocka_unit_test(a_lapsed_lease_is_taken_anew),

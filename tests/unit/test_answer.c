@@ -86,7 +86,7 @@ static dibs_status turn(int64_t left_ms, uint64_t fence)
     return dibs__answer_convert(&how, &ans, NULL);
 }
 
-static void a_turn_does_not_go_back(void **state)
+static void a_conversion_does_not_go_back(void **state)
 {
     (void)state;
     assert_int_equal(turn(TTL_MS, 7), DIBS_OK);
@@ -127,7 +127,7 @@ int main(void)
         cmocka_unit_test(a_claim_stands_for_a_claim),
         cmocka_unit_test(a_grant_has_a_fence),
         cmocka_unit_test(a_wait_is_a_span),
-        cmocka_unit_test(a_turn_does_not_go_back),
+        cmocka_unit_test(a_conversion_does_not_go_back),
         cmocka_unit_test(a_renewal_leaves_what_leases_can_have),
     };
 

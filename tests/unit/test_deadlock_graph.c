@@ -140,7 +140,7 @@ static void two_wait_for_each_other(void **state)
     expect("x: b | a\ny: a | b", "a(y>x) b(x>y)\n");
 }
 
-static void three_wait_in_a_ring(void **state)
+static void three_wait_for_each_other(void **state)
 {
     (void)state;
     expect("x: a | c\ny: b | a\nz: c | b", "a(x>y) b(y>z) c(z>x)\n");
@@ -154,13 +154,13 @@ static void one_waits_for_itself(void **state)
 }
 
 /* Who is behind a circle is stuck too, but is not in it. */
-static void who_waits_for_a_circle_is_not_in_it(void **state)
+static void a_waiter_for_a_deadlock_is_not_in_it(void **state)
 {
     (void)state;
     expect("x: a | b v w\ny: b | a\nz: w | u", "a(x>y) b(y>x)\n");
 }
 
-static void circles_apart_are_shown_apart(void **state)
+static void deadlocks_apart_are_shown_apart(void **state)
 {
     (void)state;
     expect("x: a | b\ny: b | a\nu: c | d\nv: d | c",
@@ -168,14 +168,14 @@ static void circles_apart_are_shown_apart(void **state)
 }
 
 /* A writer that waits for two readers, each of whom waits for it. */
-static void each_party_of_a_circle_is_shown(void **state)
+static void each_party_of_a_deadlock_is_shown(void **state)
 {
     (void)state;
     expect("x: r1:r r2:r | w\ny: w | r1 r2",
            "r1(x>y) w(y>x)\nr2(x>y) w(y>x)\n");
 }
 
-static void the_shortest_circle_is_shown(void **state)
+static void the_shortest_deadlock_is_shown(void **state)
 {
     (void)state;
     expect("x: a | b c\ny: b | a\nz: c | d\nu: d | a",
@@ -233,7 +233,7 @@ static void who_waits_for_several_needs_one(void **state)
     expect("x: a | b\ny: b | a\nz: b | a", "a(x>y) b(y>x)\n");
 }
 
-static void a_long_ring_is_found(void **state)
+static void a_long_deadlock_is_found(void **state)
 {
     enum { LONG = 20000 };
     dibs__wait_graph *wt = dibs__wait_graph_new();
@@ -316,7 +316,7 @@ static void a_dense_graph_ends(void **state)
 
 /* The circle seen at first is gone when it is looked at again: owners differ by
  * the line they are on. */
-static void only_what_lasts_is_a_circle(void **state)
+static void only_what_lasts_is_a_deadlock(void **state)
 {
     dibs__wait_graph *before = graph_of("x: a | b\ny: b | a", NULL);
     dibs__wait_graph *same = graph_of("x: a | b\ny: b | a", before);
@@ -383,21 +383,21 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(waiting_alone_is_no_deadlock),
         cmocka_unit_test(two_wait_for_each_other),
-        cmocka_unit_test(three_wait_in_a_ring),
+        cmocka_unit_test(three_wait_for_each_other),
         cmocka_unit_test(one_waits_for_itself),
-        cmocka_unit_test(who_waits_for_a_circle_is_not_in_it),
-        cmocka_unit_test(circles_apart_are_shown_apart),
-        cmocka_unit_test(each_party_of_a_circle_is_shown),
-        cmocka_unit_test(the_shortest_circle_is_shown),
+        cmocka_unit_test(a_waiter_for_a_deadlock_is_not_in_it),
+        cmocka_unit_test(deadlocks_apart_are_shown_apart),
+        cmocka_unit_test(each_party_of_a_deadlock_is_shown),
+        cmocka_unit_test(the_shortest_deadlock_is_shown),
         cmocka_unit_test(readers_do_not_wait_for_readers),
         cmocka_unit_test(a_reader_waits_behind_a_writer),
         cmocka_unit_test(an_upgrade_by_two_readers_is_a_circle),
         cmocka_unit_test(one_free_holder_is_enough_for_a_permit),
         cmocka_unit_test(freedom_spreads),
         cmocka_unit_test(who_waits_for_several_needs_one),
-        cmocka_unit_test(a_long_ring_is_found),
+        cmocka_unit_test(a_long_deadlock_is_found),
         cmocka_unit_test(a_dense_graph_ends),
-        cmocka_unit_test(only_what_lasts_is_a_circle),
+        cmocka_unit_test(only_what_lasts_is_a_deadlock),
         cmocka_unit_test(stops_when_told),
         cmocka_unit_test(without_memory_it_says_so),
     };

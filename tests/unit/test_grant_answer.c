@@ -1,5 +1,5 @@
 /* test_grant_answer.c - what the steps of the grant rule answer: fences, spans,
- * rings, and what becomes of bad or foreign input. */
+ * notices, and what becomes of bad or foreign input. */
 /* SPDX-License-Identifier: MIT */
 #include "base/alloc.h"
 #include "grant_world.h"
@@ -40,7 +40,7 @@ static void test_already_yours_answers_what_is_left(void **state)
     assert_int_equal(world_acquire(&w, "a", &lock, 0), DIBS_OK);
     assert_int_equal(w.ans.left_ms, WORLD_TTL_MS);
     assert_false(w.ans.claim);
-    assert_string_equal(w.rung, "");
+    assert_string_equal(w.notified, "");
     fence = w.ans.fence;
 
     world_pass(&w, 1000);
@@ -57,7 +57,7 @@ static void test_already_yours_answers_what_is_left(void **state)
     world_fini(&w);
 }
 
-static void test_claim_is_rung_and_confirmed(void **state)
+static void test_claim_is_notified_and_confirmed(void **state)
 {
     static const world_want lock = {WANT_X};
     dibs__renewal item;
@@ -71,13 +71,13 @@ static void test_claim_is_rung_and_confirmed(void **state)
     assert_true(w.ans.queued);
     assert_true(w.ans.fence == w.watermark);
     assert_int_equal(world_release(&w, "a", false, 0), DIBS_OK);
-    assert_string_equal(w.rung, "+b ");
+    assert_string_equal(w.notified, "+b ");
 
     world_pass(&w, 1000);
     assert_int_equal(world_acquire(&w, "b", &lock, DIBS__ASK_QUEUE), DIBS_OK);
     assert_true(w.ans.claim);
     assert_int_equal(w.ans.left_ms, DIBS__CLAIM_MS - 1000);
-    assert_string_equal(w.rung, "");
+    assert_string_equal(w.notified, "");
     fence = w.ans.fence;
 
     item = world_renew(&w, "b", fence, WORLD_TTL_MS);
@@ -233,7 +233,7 @@ static void test_fence_rises_when_the_wall_clock_does_not(void **state)
     world_fini(&w);
 }
 
-static void test_take_rings_and_counts(void **state)
+static void test_revoke_notifies_and_counts(void **state)
 {
     static const world_want shared = {WANT_S}, lock = {WANT_X};
     uint32_t broken;
@@ -252,17 +252,17 @@ static void test_take_rings_and_counts(void **state)
     assert_int_equal(world_take(&w, world_row(&w, "b")->fence, &broken),
                      DIBS_OK);
     assert_int_equal(broken, 1);
-    assert_string_equal(w.rung, "-b ");
+    assert_string_equal(w.notified, "-b ");
 
     /* Who has left already is put aside without being told. */
     assert_int_equal(world_release(&w, "c", false, 1000), DIBS_OK);
     assert_int_equal(world_take(&w, 0, &broken), DIBS_OK);
     assert_int_equal(broken, 2);
-    assert_string_equal(w.rung, "-a +w ");
+    assert_string_equal(w.notified, "-a +w ");
     world_fini(&w);
 }
 
-static void test_who_and_bell_are_kept(void **state)
+static void test_who_and_doorbell_are_kept(void **state)
 {
     static const world_want lock = {WANT_X};
     char longer[2 * DIBS__WHO_MAX];
@@ -330,7 +330,7 @@ static void test_every_step_drops_the_dead(void **state)
     plant_dead(&w);
     assert_int_equal(world_take(&w, 0, &broken), DIBS_NOTFOUND);
     assert_int_equal(w.count, 0);
-    assert_string_equal(w.rung, "");
+    assert_string_equal(w.notified, "");
     world_fini(&w);
 }
 
@@ -422,14 +422,14 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_invalid_asks_change_nothing),
         cmocka_unit_test(test_already_yours_answers_what_is_left),
-        cmocka_unit_test(test_claim_is_rung_and_confirmed),
+        cmocka_unit_test(test_claim_is_notified_and_confirmed),
         cmocka_unit_test(test_refusal_says_when_to_ask_again),
         cmocka_unit_test(test_foreign_row_is_survived),
         cmocka_unit_test(test_renew_never_shortens),
         cmocka_unit_test(test_renew_wants_owner_and_fence),
         cmocka_unit_test(test_fence_rises_when_the_wall_clock_does_not),
-        cmocka_unit_test(test_take_rings_and_counts),
-        cmocka_unit_test(test_who_and_bell_are_kept),
+        cmocka_unit_test(test_revoke_notifies_and_counts),
+        cmocka_unit_test(test_who_and_doorbell_are_kept),
         cmocka_unit_test(test_every_step_drops_the_dead),
         cmocka_unit_test(test_age_counts_from_the_grant_or_the_first_ask),
         cmocka_unit_test(test_steps_on_one_roll_add_up),

@@ -61,7 +61,7 @@ static void test_upgrade_needs_to_be_alone(void **state)
     assert_int_equal(w.ans.left_ms, WORLD_TTL_MS);
     assert_int_equal(world_row(&w, "a")->mode, DIBS__EXCLUSIVE);
     assert_string_equal(world_row(&w, "a")->bell, "bell");
-    assert_string_equal(w.rung, "");
+    assert_string_equal(w.notified, "");
 
     /* The fence before is void. */
     assert_int_equal(world_renew(&w, "a", fence, 1).rc, DIBS_LOST);
@@ -86,7 +86,7 @@ static void test_downgrade_keeps_the_fence_and_serves_the_queue(void **state)
     assert_true(w.ans.fence == fence);
     assert_int_equal(w.ans.left_ms, WORLD_TTL_MS);
     ASSERT_SHOWN(&w, "a r1* r2* | w r3");
-    assert_string_equal(w.rung, "+r1 +r2 ");
+    assert_string_equal(w.notified, "+r1 +r2 ");
     world_fini(&w);
 }
 
@@ -169,7 +169,7 @@ static void test_another_owner_has_a_lease_of_its_own(void **state)
     world_fini(&w);
 }
 
-static void test_a_turn_never_shortens(void **state)
+static void test_a_conversion_never_shortens(void **state)
 {
     dibs__conversion turn = {.name = "n",
                              .owner = "a",
@@ -194,7 +194,7 @@ static void test_a_turn_never_shortens(void **state)
     world_fini(&w);
 }
 
-static void test_a_claim_that_is_turned_is_whole(void **state)
+static void test_a_claim_that_is_converted_is_whole(void **state)
 {
     world w;
 
@@ -248,7 +248,7 @@ static void test_permits_change_their_owner_only(void **state)
     world_fini(&w);
 }
 
-static void test_only_a_live_lease_is_turned(void **state)
+static void test_only_a_live_lease_is_converted(void **state)
 {
     uint64_t fence;
     world w;
@@ -302,7 +302,7 @@ static void test_the_new_owner_is_nobody_yet(void **state)
     world_fini(&w);
 }
 
-static void test_turns_on_one_roll_add_up(void **state)
+static void test_conversions_on_one_roll_add_up(void **state)
 {
     dibs__ask ask = {.name = "n",
                      .owner = "a",
@@ -367,24 +367,24 @@ static void test_refusals_are_told_to_those_who_want_to_know(void **state)
     assert_int_equal(world_acquire(&w, "a", &reader, DIBS__ASK_TELL), DIBS_OK);
     assert_int_equal(world_acquire(&w, "b", &reader, 0), DIBS_OK);
     assert_int_equal(world_acquire(&w, "c", &reader, DIBS__ASK_TELL), DIBS_OK);
-    assert_string_equal(w.rung, "");
+    assert_string_equal(w.notified, "");
     assert_int_equal(world_acquire(&w, "x", &writer, 0), DIBS_BUSY);
-    assert_string_equal(w.rung, "?a ?c ");
+    assert_string_equal(w.notified, "?a ?c ");
     assert_int_equal(world_acquire(&w, "x", &writer, DIBS__ASK_QUEUE),
                      DIBS_BUSY);
-    assert_string_equal(w.rung, "?a ?c ");
+    assert_string_equal(w.notified, "?a ?c ");
 
     /* An upgrade is refused likewise, but not because of itself. */
     assert_int_equal(world_turn(&w, "c", fence_of(&w, "c"), DIBS__EXCLUSIVE,
                                 NULL),
                      DIBS_BUSY);
-    assert_string_equal(w.rung, "?a ");
+    assert_string_equal(w.notified, "?a ");
 
-    /* Who has left, or has no doorbell, is not rung. */
+    /* Who has left, or has no doorbell, is not notified. */
     assert_int_equal(world_release(&w, "a", false, 5000), DIBS_OK);
     world_row(&w, "c")->bell[0] = '\0';
     assert_int_equal(world_acquire(&w, "y", &writer, 0), DIBS_BUSY);
-    assert_string_equal(w.rung, "");
+    assert_string_equal(w.notified, "");
     world_fini(&w);
 }
 
@@ -399,14 +399,14 @@ static void test_a_waiter_wants_to_be_told_as_a_holder(void **state)
                                    DIBS__ASK_QUEUE | DIBS__ASK_TELL),
                      DIBS_BUSY);
     wait_for(&w, "c", &writer);
-    assert_string_equal(w.rung, "");
+    assert_string_equal(w.notified, "");
     assert_int_equal(world_release(&w, "a", false, 0), DIBS_OK);
-    assert_string_equal(w.rung, "+b ");
+    assert_string_equal(w.notified, "+b ");
     assert_true(world_renew(&w, "b", fence_of(&w, "b"), WORLD_TTL_MS).wanted);
     wait_for(&w, "d", &writer);
-    assert_string_equal(w.rung, "?b ");
+    assert_string_equal(w.notified, "?b ");
 
-    /* One ring for each in one step: of the grant, when there is one. */
+    /* One notice for each in one step: of the grant, when there is one. */
     assert_int_equal(world_release(&w, "c", false, 0), DIBS_LOST);
     assert_int_equal(world_release(&w, "d", false, 0), DIBS_LOST);
     assert_int_equal(world_acquire(&w, "e", &writer,
@@ -415,11 +415,11 @@ static void test_a_waiter_wants_to_be_told_as_a_holder(void **state)
     world_row(&w, "b")->until_us = w.now_us;
     assert_int_equal(world_acquire(&w, "f", &writer, DIBS__ASK_QUEUE),
                      DIBS_BUSY);
-    assert_string_equal(w.rung, "+e ");
+    assert_string_equal(w.notified, "+e ");
     world_fini(&w);
 }
 
-static void test_yield_rings_and_changes_nothing(void **state)
+static void test_yield_notifies_and_changes_nothing(void **state)
 {
     uint32_t asked = 7;
     uint64_t fence;
@@ -438,19 +438,19 @@ static void test_yield_rings_and_changes_nothing(void **state)
     assert_int_equal(world_release(&w, "c", false, 5000), DIBS_OK);
     assert_int_equal(world_yield(&w, 0, &asked), DIBS_OK);
     assert_int_equal(asked, 2);
-    assert_string_equal(w.rung, "!a !d ");
+    assert_string_equal(w.notified, "!a !d ");
     assert_int_equal(world_yield(&w, fence, &asked), DIBS_OK);
     assert_int_equal(asked, 1);
-    assert_string_equal(w.rung, "!a ");
+    assert_string_equal(w.notified, "!a ");
     assert_int_equal(world_yield(&w, fence_of(&w, "b"), &asked), DIBS_OK);
     assert_int_equal(asked, 0);
     assert_int_equal(world_yield(&w, 1, &asked), DIBS_STALE);
-    assert_string_equal(w.rung, "");
+    assert_string_equal(w.notified, "");
 
-    /* What has expired is not rung, nor ended by this. */
+    /* What has expired is not notified, nor ended by this. */
     world_pass(&w, WORLD_TTL_MS);
     assert_int_equal(world_yield(&w, fence, &asked), DIBS_NOTFOUND);
-    assert_string_equal(w.rung, "");
+    assert_string_equal(w.notified, "");
     assert_int_equal(w.count, 5);
     world_fini(&w);
 }
@@ -520,16 +520,16 @@ int main(void)
         cmocka_unit_test(test_downgrade_keeps_the_fence_and_serves_the_queue),
         cmocka_unit_test(test_a_lost_answer_is_asked_for_again),
         cmocka_unit_test(test_another_owner_has_a_lease_of_its_own),
-        cmocka_unit_test(test_a_turn_never_shortens),
-        cmocka_unit_test(test_a_claim_that_is_turned_is_whole),
+        cmocka_unit_test(test_a_conversion_never_shortens),
+        cmocka_unit_test(test_a_claim_that_is_converted_is_whole),
         cmocka_unit_test(test_permits_change_their_owner_only),
-        cmocka_unit_test(test_only_a_live_lease_is_turned),
+        cmocka_unit_test(test_only_a_live_lease_is_converted),
         cmocka_unit_test(test_the_new_owner_is_nobody_yet),
-        cmocka_unit_test(test_turns_on_one_roll_add_up),
+        cmocka_unit_test(test_conversions_on_one_roll_add_up),
         cmocka_unit_test(test_what_runs_short_is_reported),
         cmocka_unit_test(test_refusals_are_told_to_those_who_want_to_know),
         cmocka_unit_test(test_a_waiter_wants_to_be_told_as_a_holder),
-        cmocka_unit_test(test_yield_rings_and_changes_nothing),
+        cmocka_unit_test(test_yield_notifies_and_changes_nothing),
         cmocka_unit_test(test_a_refusal_names_the_holder_plainly),
         cmocka_unit_test(test_renewal_takes_up_the_doorbell),
     };

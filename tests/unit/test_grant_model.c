@@ -3,7 +3,7 @@
  * The model keeps two lists, who holds in the order of grant and who waits in
  * the order of service, and moves people between them; it has no marks, no
  * sequence numbers and no roles. After each step both must show the same and have
- * rung the same. A failure names its seed. */
+ * notified the same. A failure names its seed. */
 /* SPDX-License-Identifier: MIT */
 #include "base/rand.h"
 #include "grant_world.h"
@@ -27,7 +27,7 @@ typedef struct person {
     bool tomb_follows;
     bool tell;
     bool bell;
-    bool fresh; /* granted by this step, and rung for that */
+    bool fresh; /* granted by this step, and notified for that */
 } person;
 
 typedef struct list {
@@ -43,7 +43,7 @@ typedef struct model {
     int64_t wall_us;
     uint64_t watermark;
     uint32_t capacity; /* mostly asked for; 0: lock */
-    char rung[WORLD_TEXT];
+    char notified[WORLD_TEXT];
     char from[4], to[4]; /* of the last turn */
     dibs__conversion turn;
 } model;
@@ -96,7 +96,7 @@ static void model_bury(model *m, const char *owner, int64_t from_us)
 /* What comes before each step. */
 static void model_begin(model *m)
 {
-    m->rung[0] = '\0';
+    m->notified[0] = '\0';
     for (size_t i = 0; i < m->holders.count; i++)
         m->holders.all[i].fresh = false;
     for (size_t i = 0; i < m->holders.count; i++) {
@@ -144,7 +144,7 @@ static void model_grant(model *m, person *waiting, const char *asker)
     one.fence = model_fence(m);
     one.fresh = one.claim;
     if (one.fresh)
-        world_note(m->rung, "+", one.owner, "");
+        world_note(m->notified, "+", one.owner, "");
     list_insert(&m->holders, m->holders.count, &one);
 }
 
@@ -160,7 +160,7 @@ static void model_tell(model *m, const person *asker)
         const person *one = &m->holders.all[i];
 
         if (one != asker && one->tell && one->bell && !one->left && !one->fresh)
-            world_note(m->rung, "?", one->owner, "");
+            world_note(m->notified, "?", one->owner, "");
     }
 }
 
@@ -269,7 +269,7 @@ static dibs_status model_take(model *m, uint64_t fence)
         if (one->tomb_follows)
             model_bury(m, one->owner, m->now_us);
         if (!one->left)
-            world_note(m->rung, "-", one->owner, "");
+            world_note(m->notified, "-", one->owner, "");
         list_remove(&m->holders, one);
         rc = DIBS_OK;
     }
@@ -287,7 +287,7 @@ static dibs_status model_heir(model *m, const char *owner)
     return heir || list_find(&m->queue, owner) ? DIBS_INVALID : DIBS_OK;
 }
 
-static dibs_status model_turn_held(model *m, person *mine, bool stays)
+static dibs_status model_convert_held(model *m, person *mine, bool stays)
 {
     const dibs__conversion *turn = &m->turn;
     dibs_status rc = stays ? DIBS_OK : model_heir(m, turn->to_owner);
@@ -316,7 +316,7 @@ static dibs_status model_turn_held(model *m, person *mine, bool stays)
     return DIBS_OK;
 }
 
-static dibs_status model_turn(model *m)
+static dibs_status model_convert(model *m)
 {
     const dibs__conversion *turn = &m->turn;
     person *mine = list_find(&m->holders, turn->owner);
@@ -324,7 +324,8 @@ static dibs_status model_turn(model *m)
     dibs_status rc = DIBS_OK;
 
     if (held)
-        rc = model_turn_held(m, mine, strcmp(turn->owner, turn->to_owner) == 0);
+        rc = model_convert_held(m, mine,
+                                strcmp(turn->owner, turn->to_owner) == 0);
     if (rc >= DIBS_UNAVAIL)
         return rc;
     model_serve(m, "");
@@ -350,7 +351,7 @@ static dibs_status model_yield(model *m, uint64_t fence, uint32_t *asked)
         rc = DIBS_OK;
         if (!one->bell || one->left)
             continue;
-        world_note(m->rung, "!", one->owner, "");
+        world_note(m->notified, "!", one->owner, "");
         (*asked)++;
     }
     return rc;
@@ -429,7 +430,7 @@ static bool random_ask(world *w, model *m, dibsx_prng *prng, const char *owner)
 }
 
 /* Mostly a new one, else the last once more. */
-static void random_turn(model *m, dibsx_prng *prng, const char *owner)
+static void random_conversion(model *m, dibsx_prng *prng, const char *owner)
 {
     const person *mine = list_find(&m->holders, owner);
     uint64_t fence = mine ? mine->fence : 1;
@@ -454,18 +455,19 @@ static void random_turn(model *m, dibsx_prng *prng, const char *owner)
 }
 
 /* A turn that fails is not written back, and neither does the model change. */
-static bool step_turn(world *w, model *m, dibsx_prng *prng, const char *owner)
+static bool
+step_convert(world *w, model *m, dibsx_prng *prng, const char *owner)
 {
     const person *mine;
     dibs_status rc;
 
-    random_turn(m, prng, owner);
+    random_conversion(m, prng, owner);
     rc = dibs__grant_convert(&w->roll, &m->turn, &w->ans, &w->err);
     if (rc < DIBS_UNAVAIL)
         world_commit(w);
     else
-        w->rung[0] = '\0';
-    if (rc != model_turn(m))
+        w->notified[0] = '\0';
+    if (rc != model_convert(m))
         return false;
     mine = list_find(&m->holders, m->turn.to_owner);
     if (rc != DIBS_OK)
@@ -521,7 +523,7 @@ static bool random_step(world *w, model *m, dibsx_prng *prng, const char *owner)
     case 8:
     case 9:
     case 10:
-        return step_turn(w, m, prng, owner);
+        return step_convert(w, m, prng, owner);
     default:
         same = random_ask(w, m, prng, owner);
     }
@@ -529,19 +531,19 @@ static bool random_step(world *w, model *m, dibsx_prng *prng, const char *owner)
     return same;
 }
 
-/* Whether both have rung the same, in whatever order. */
-static bool same_rings(const world *w, const model *m)
+/* Whether both have notified the same, in whatever order. */
+static bool same_notices(const world *w, const model *m)
 {
-    const char *at = w->rung;
+    const char *at = w->notified;
     char one[8];
 
     for (size_t len; *at; at += len) {
         len = strcspn(at, " ") + 1;
         snprintf(one, sizeof(one), "%.*s", (int)len, at);
-        if (!strstr(m->rung, one))
+        if (!strstr(m->notified, one))
             return false;
     }
-    return strlen(w->rung) == strlen(m->rung);
+    return strlen(w->notified) == strlen(m->notified);
 }
 
 static void random_time(world *w, model *m, dibsx_prng *prng)
@@ -574,12 +576,12 @@ static void test_model(void **state)
             model_begin(&m);
             world_load(&w);
             same = random_step(&w, &m, &prng, owner);
-            if (!same || w.watermark != m.watermark || !same_rings(&w, &m) ||
+            if (!same || w.watermark != m.watermark || !same_notices(&w, &m) ||
                 strcmp(world_show(&w), model_show(&m)) != 0)
-                fail_msg("seed %llu, step %d, %s: \"%s\" not \"%s\", rung "
+                fail_msg("seed %llu, step %d, %s: \"%s\" not \"%s\", notified "
                          "\"%s\" not \"%s\"",
                          (unsigned long long)seed, i, owner, w.shown,
-                         model_show(&m), w.rung, m.rung);
+                         model_show(&m), w.notified, m.notified);
         }
         world_fini(&w);
     }

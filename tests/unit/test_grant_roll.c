@@ -255,7 +255,7 @@ static void test_check_of_one_party(void **state)
     assert_broken(&roll, "the head of the queue fits");
 }
 
-static void test_check_of_a_ring(void **state)
+static void test_check_of_a_notice(void **state)
 {
     dibs__party *one;
     dibs__roll roll;
@@ -361,7 +361,7 @@ int main(void)
         cmocka_unit_test(test_questions_of_an_empty_roll),
         cmocka_unit_test(test_first_to_end),
         cmocka_unit_test(test_check_of_one_party),
-        cmocka_unit_test(test_check_of_a_ring),
+        cmocka_unit_test(test_check_of_a_notice),
         cmocka_unit_test(test_check_of_two_parties),
         cmocka_unit_test(test_check_of_permits),
         cmocka_unit_test(test_check_looks_at_the_living),

@@ -126,7 +126,7 @@ static void without_a_fence_nothing_is_held(void **state)
     assert_int_equal(ls.fence, 7);
 }
 
-static void a_ring_may_need_to_be_confirmed(void **state)
+static void a_notice_may_need_to_be_confirmed(void **state)
 {
     dibs__lease ls = {0};
 
@@ -136,7 +136,7 @@ static void a_ring_may_need_to_be_confirmed(void **state)
     answer(&ls, DIBS_BUSY, 50, 5000, true, T0 + MS(1));
     assert_true(dibs__lease_noticed(&ls, 51, T0 + MS(2)));
     assert_int_equal(ls.state, DIBS__LEASE_QUEUED);
-    /* The ask that follows is what the ring was for: it is no reason for one
+    /* The ask that follows is what the notice was for: it is no reason for one
      * more, whatever the store says of its fences. */
     dibs__lease_asked(&ls, T0 + MS(3));
     answer(&ls, DIBS_BUSY, 40, 5000, true, T0 + MS(4));
@@ -158,7 +158,7 @@ static void an_answer_that_comes_too_late_is_not_believed(void **state)
 }
 
 /* Rule 1: a doorbell counts only above the watermark of the queued answer. */
-static void rule_1_a_stale_ring_is_ignored(void **state)
+static void rule_1_a_stale_notice_is_ignored(void **state)
 {
     dibs__lease ls = queued_since(T0, 50);
 
@@ -171,7 +171,7 @@ static void rule_1_a_stale_ring_is_ignored(void **state)
     assert_int_equal(ls.fence, 51);
 }
 
-static void a_ring_counts_from_the_ask_that_was_answered(void **state)
+static void a_notice_counts_from_the_ask_that_was_answered(void **state)
 {
     dibs__lease ls = queued_since(T0, 50);
     int64_t drift_ms = DIBS__CLAIM_MS / 100 + 2;
@@ -182,7 +182,7 @@ static void a_ring_counts_from_the_ask_that_was_answered(void **state)
     assert_int_equal(dibs__lease_due(&ls, T0 + MS(900)), DIBS__LEASE_RENEW);
 }
 
-static void a_ring_with_little_left_is_confirmed_first(void **state)
+static void a_notice_with_little_left_is_confirmed_first(void **state)
 {
     dibs__lease ls = queued_since(T0, 50);
 
@@ -192,7 +192,7 @@ static void a_ring_with_little_left_is_confirmed_first(void **state)
 }
 
 /* Rule 2: only an ask whose queued answer has arrived counts. */
-static void rule_2_a_ring_before_the_answer_waits_for_it(void **state)
+static void rule_2_a_notice_before_the_answer_waits_for_it(void **state)
 {
     dibs__lease ls = asking_since(T0);
 
@@ -204,7 +204,7 @@ static void rule_2_a_ring_before_the_answer_waits_for_it(void **state)
     assert_int_equal(ls.fence, 60);
 }
 
-static void rule_2_an_early_ring_below_the_watermark_is_dropped(void **state)
+static void rule_2_an_early_notice_below_the_watermark_is_dropped(void **state)
 {
     dibs__lease ls = asking_since(T0);
 
@@ -446,7 +446,7 @@ static void without_a_tick_nothing_is_renewed(void **state)
                      DIBS__LEASE_ANNOUNCE);
 }
 
-static void a_turn_waits_for_the_renewal_under_way(void **state)
+static void a_conversion_waits_for_the_renewal_under_way(void **state)
 {
     dibs__lease ls = held_since(T0);
     dibs__answer ans = {.fence = 9, .left_ms = TTL_MS};
@@ -464,7 +464,7 @@ static void a_turn_waits_for_the_renewal_under_way(void **state)
 }
 
 /* Whatever the lease has become, the delay is for others to wait out. */
-static void after_a_turn_the_lock_delay_is_not_believed(void **state)
+static void after_a_conversion_the_lock_delay_is_not_believed(void **state)
 {
     const int64_t left_ms = TTL_MS + 4000;
     dibs__answer ans = {.fence = 9, .left_ms = left_ms};
@@ -492,7 +492,7 @@ static void adopting_does_not_believe_in_the_lock_delay(void **state)
     assert_true(ls.valid_until > T0 + MS(TTL_MS - 2 * DRIFT_MS));
 }
 
-static void a_turn_that_fails_leaves_the_lease_as_it_was(void **state)
+static void a_conversion_that_fails_leaves_the_lease_as_it_was(void **state)
 {
     static const dibs_status fails[] = {DIBS_BUSY, DIBS_UNAVAIL, DIBS_UNKNOWN};
 
@@ -510,7 +510,7 @@ static void a_turn_that_fails_leaves_the_lease_as_it_was(void **state)
     }
 }
 
-static void a_turn_that_comes_back_too_late_finds_it_lost(void **state)
+static void a_conversion_answered_too_late_finds_it_lost(void **state)
 {
     dibs__lease ls = held_since(T0);
     dibs__answer ans = {.fence = 9, .left_ms = TTL_MS};
@@ -569,7 +569,7 @@ static void adopting_counts_from_its_renewal(void **state)
     assert_int_equal(ls.valid_until, T0 + MS(TTL_MS - DRIFT_MS));
 }
 
-static void rings_for_nobody_change_nothing(void **state)
+static void notices_for_nobody_change_nothing(void **state)
 {
     dibs__lease ls = held_since(T0);
     dibs__lease free_one = {0};
@@ -589,13 +589,13 @@ int main(void)
         cmocka_unit_test(validity_is_not_beyond_what_was_asked_for),
         cmocka_unit_test(what_is_handed_on_is_not_believed_for_longer),
         cmocka_unit_test(without_a_fence_nothing_is_held),
-        cmocka_unit_test(a_ring_may_need_to_be_confirmed),
+        cmocka_unit_test(a_notice_may_need_to_be_confirmed),
         cmocka_unit_test(an_answer_that_comes_too_late_is_not_believed),
-        cmocka_unit_test(rule_1_a_stale_ring_is_ignored),
-        cmocka_unit_test(a_ring_counts_from_the_ask_that_was_answered),
-        cmocka_unit_test(a_ring_with_little_left_is_confirmed_first),
-        cmocka_unit_test(rule_2_a_ring_before_the_answer_waits_for_it),
-        cmocka_unit_test(rule_2_an_early_ring_below_the_watermark_is_dropped),
+        cmocka_unit_test(rule_1_a_stale_notice_is_ignored),
+        cmocka_unit_test(a_notice_counts_from_the_ask_that_was_answered),
+        cmocka_unit_test(a_notice_with_little_left_is_confirmed_first),
+        cmocka_unit_test(rule_2_a_notice_before_the_answer_waits_for_it),
+        cmocka_unit_test(rule_2_an_early_notice_below_the_watermark_is_dropped),
         cmocka_unit_test(rule_3_leaving_unanswered_sets_a_tombstone),
         cmocka_unit_test(rule_3_the_common_release_pays_nothing),
         cmocka_unit_test(rule_4_already_yours_counts_what_is_left),
@@ -611,15 +611,15 @@ int main(void)
         cmocka_unit_test(a_hold_max_without_end_is_no_bound),
         cmocka_unit_test(the_lock_delay_is_asked_for_and_not_believed),
         cmocka_unit_test(without_a_tick_nothing_is_renewed),
-        cmocka_unit_test(a_turn_waits_for_the_renewal_under_way),
-        cmocka_unit_test(after_a_turn_the_lock_delay_is_not_believed),
+        cmocka_unit_test(a_conversion_waits_for_the_renewal_under_way),
+        cmocka_unit_test(after_a_conversion_the_lock_delay_is_not_believed),
         cmocka_unit_test(adopting_does_not_believe_in_the_lock_delay),
-        cmocka_unit_test(a_turn_that_fails_leaves_the_lease_as_it_was),
-        cmocka_unit_test(a_turn_that_comes_back_too_late_finds_it_lost),
+        cmocka_unit_test(a_conversion_that_fails_leaves_the_lease_as_it_was),
+        cmocka_unit_test(a_conversion_answered_too_late_finds_it_lost),
         cmocka_unit_test(by_hand_only_a_claim_is_renewed),
         cmocka_unit_test(refusals_end_the_asking),
         cmocka_unit_test(adopting_counts_from_its_renewal),
-        cmocka_unit_test(rings_for_nobody_change_nothing),
+        cmocka_unit_test(notices_for_nobody_change_nothing),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -82,7 +82,7 @@ static void there_is_an_end_to_the_room(void **state)
     assert_true(dibs__slot_channels_add(&chs, 0, DIBS__CHANNELS_MAX, 1));
 }
 
-static void an_ear_is_dropped_without_the_others(void **state)
+static void a_listener_is_dropped_without_the_others(void **state)
 {
     (void)state;
     for (int i = 0; i < 6; i++)
@@ -107,7 +107,7 @@ int main(void)
         cmocka_unit_test_setup(what_is_idle_is_given_up_however_few_there_are,
                                clear),
         cmocka_unit_test_setup(there_is_an_end_to_the_room, clear),
-        cmocka_unit_test_setup(an_ear_is_dropped_without_the_others, clear),
+        cmocka_unit_test_setup(a_listener_is_dropped_without_the_others, clear),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
