@@ -209,8 +209,9 @@ const dibs__option dibs__options[] = {
      .initial = "0s",
      .otherwise = "no bound",
      .verbs = "run",
-     .help = "Stop renewing after this long; the lease then runs out and the "
-             "command is ended as --on-lost says. 0 is no bound."},
+     .help = "Hold the lock no longer than this. Shortly before, the command "
+             "is ended as --on-lost says: it has --kill-after to end in, or a "
+             "twentieth of DUR if that is less. 0 is no bound."},
     {.name = "owner",
      .aliases = "label",
      .type = DIBS__TEXT,

@@ -38,6 +38,7 @@ typedef struct task {
     dibs__run_once once;
     dibs__outcome out;
     dibsx_nsec began_at;
+    dibsx_nsec held_at;
     int die_of; /* the signal that ended the wait */
     int code;
 } task;
@@ -90,7 +91,8 @@ static dibs_status make_claim(task *t, dibs_error *err)
 static void acquired(task *t)
 {
     t->out.acquired = true;
-    t->out.waited_ms = (dibsx_now() - t->began_at) / DIBSX_MS;
+    t->held_at = dibsx_now();
+    t->out.waited_ms = (t->held_at - t->began_at) / DIBSX_MS;
     for (size_t i = 0; i < t->opts.request.count; i++) {
         dibs__held *held = &t->held[i];
         if (!held->above) {
@@ -161,6 +163,7 @@ static void run_command(task *t)
     dibs__run_env env;
     dibsx_nsec from_at = dibsx_now();
     dibs__watched watched = {.locks = t->nested ? NULL : &t->locks,
+                             .held_at = t->held_at,
                              .inputs = &t->inputs,
                              .signals = &t->signals,
                              .means = &t->means};

@@ -9,7 +9,7 @@ import sqlite3
 import subprocess
 import unittest
 
-from runtools import DIBS, PATIENCE, RunCase, alive, guard_of, main, span, wait_until
+from runtools import DIBS, PACE, PATIENCE, NotInTime, RunCase, alive, guard_of, main, span, wait_until
 
 
 class ExitCodes(RunCase):
@@ -218,6 +218,23 @@ class Options(RunCase):
         process = self.start("run", "--ttl=" + span(0.4), "--hold-max=" + span(0.2), "k", "--", "sleep", "1000")
         self.assertEqual(process.wait(PATIENCE), 122)
         self.assertEqual(self.dibs("run", "k", "--", "true").returncode, 0)
+
+    def test_hold_max_ends_it_no_sooner_and_says_why(self):
+        runs = []
+        for ttl, hold in ((2, 0.6), (0.6, 0.72)):
+            read, write = os.pipe()
+            runs.append((hold * PACE, read, self.start(
+                "run", "--ttl=" + span(ttl), "--hold-max=" + span(hold), f"--status-fd={write}", f"k{ttl}", "--",
+                "sleep", "1000", pass_fds=[write])))
+            os.close(write)
+        for hold, read, process in runs:
+            with os.fdopen(read, encoding="utf-8") as file:
+                held = json.loads(file.readline())["held_ms"] / 1000
+            self.assertEqual(process.wait(PATIENCE), 122)
+            said = process.stderr.read()
+            # A renewal, or a start, that was late explains both.
+            if held < 0.8 * hold or "--hold-max is over" not in said:
+                raise NotInTime(f"held for {held} s of {hold} s: {said}")
 
     def test_max_run(self):
         result = self.dibs("run", "--max-run=100ms", "k", "--", "sleep", "1000")

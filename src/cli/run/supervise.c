@@ -7,7 +7,8 @@
  *     granted ..... renewal ..... term_at ...... kill_at .. last_at .. until
  *                                 |<-- grace -->|<------ margin ------>|
  *
- * Every successful renewal moves all of it on. Without a renewal by term_at this
+ * Every successful renewal moves all of it on, up to the end of --hold-max.
+ * Without a renewal by term_at this
  * process asks the command to end (--signal), and kills it at kill_at; the guard
  * kills it by itself, should this process not run, and the backstop at last_at,
  * should the guard not run either. The margin grows with how late the guard is woken on this
@@ -44,12 +45,14 @@ enum { SILENT_STARTING_MAX = 20 };
 /* The first look at how late the guard is woken. */
 enum { FIRST_LOOK_MS = 100 };
 
+/* The command has this part of --hold-max to end in, if --kill-after is longer. */
+enum { HOLD_GRACE_PART = 20 };
+
 typedef struct run {
     const dibs__run_opts *opts;
     dibs__outcome *out;
     dibs__lock_or_set *locks; /* NULL: nested */
     dibs__run_inputs *inputs;
-    int64_t grace_ms;
     int64_t margin_ms;
     dibs__guard guard;
     dibs__terminal terminal;
@@ -57,6 +60,7 @@ typedef struct run {
     int lost_fds[DIBS_MULTI_MAX]; /* of each lease */
     dibsx_nsec tick_at;           /* when the command last told of progress */
     dibsx_nsec until;
+    dibsx_nsec hold_until; /* the end of --hold-max; DIBSX_NEVER: no bound */
     dibsx_nsec look_at; /* when to look at the lease next */
     dibsx_nsec term_at;
     dibsx_nsec max_run_at;
@@ -100,11 +104,12 @@ static void plan_margin(run *r)
     r->margin_ms = smaller(margin + 2 * late_ms, ttl / 5);
 }
 
-static void plan_times(run *r, dibsx_nsec now)
+static void plan_times(run *r, dibsx_nsec held_at, dibsx_nsec now)
 {
-    int64_t ttl = r->opts->ttl_ms;
+    int64_t hold_max_ms = r->opts->request.lock.hold_max_ms;
     plan_margin(r);
-    r->grace_ms = smaller(r->opts->kill_after_ms, ttl / 4);
+    r->hold_until =
+        hold_max_ms > 0 ? dibsx_after_ms(held_at, hold_max_ms) : DIBSX_NEVER;
     r->tick_at = now;
     r->until = r->kill_at = r->sweep_at = DIBSX_NEVER;
     r->look_at = r->term_at = r->max_run_at = DIBSX_NEVER;
@@ -130,6 +135,25 @@ static void set_deadline(run *r, dibsx_nsec kill_at)
     dibs__guard_deadline(&r->guard, kill_at, last_after(r, kill_at));
 }
 
+/* A renewal has nothing to add: the lease lasts to the end of --hold-max. The
+ * client counted that from a moment earlier, and leaves room for clocks that
+ * differ: both are far less than this part of the ttl. */
+static bool held_to_the_end(const run *r)
+{
+    return r->hold_until != DIBSX_NEVER &&
+           r->until >= r->hold_until - r->opts->ttl_ms * DIBSX_MS / 10;
+}
+
+/* The time that the command has to end. Before a renewal is given up there is a
+ * long part of the ttl; the end of --hold-max is expected, and comes late. */
+static int64_t grace_ms(const run *r)
+{
+    int64_t most_ms = r->opts->ttl_ms / 4;
+    if (held_to_the_end(r))
+        most_ms = r->opts->request.lock.hold_max_ms / HOLD_GRACE_PART;
+    return smaller(r->opts->kill_after_ms, most_ms);
+}
+
 /* Takes over how long the lease is good for, and tells the guard. */
 static void take_validity(run *r, dibsx_nsec now, int64_t valid_ms)
 {
@@ -140,7 +164,7 @@ static void take_validity(run *r, dibsx_nsec now, int64_t valid_ms)
     if (r->guard.page && kills_when_lost(r))
         set_deadline(r, r->until - r->margin_ms * DIBSX_MS);
     if (r->opts->on_lost != DIBS__LOST_IGNORE)
-        r->term_at = r->until - (r->margin_ms + r->grace_ms) * DIBSX_MS;
+        r->term_at = r->until - (r->margin_ms + grace_ms(r)) * DIBSX_MS;
     r->look_at =
         dibsx_after_ms(now, r->opts->ttl_ms / DIBS_RENEWALS_PER_TTL + 1);
 }
@@ -163,15 +187,21 @@ static void end_tree(run *r, dibsx_nsec kill_at)
     set_kill(r, kill_at);
 }
 
+static const char hold_over[] = "--hold-max is over";
+
 static void say_lost(const run *r, const char *why)
 {
     const char *name =
         r->locks ? dibs__lock_or_set_weakest(r->locks) : r->opts->name;
-    if (!r->opts->quiet)
-        dibs__cli_say("the lease on %s was lost: %s%s", name, why,
-                      r->opts->on_lost == DIBS__LOST_IGNORE
-                          ? "; the command goes on, as asked"
-                          : "");
+    const char *more = r->opts->on_lost == DIBS__LOST_IGNORE
+                           ? "; the command goes on, as asked"
+                           : "";
+    if (r->opts->quiet)
+        return;
+    if (why == hold_over)
+        dibs__cli_say("the lease on %s ends: %s%s", name, why, more);
+    else
+        dibs__cli_say("the lease on %s was lost: %s%s", name, why, more);
 }
 
 /* The lease is gone, or will be before it can be renewed. */
@@ -206,18 +236,22 @@ static void lose(run *r, dibsx_nsec kill_at, const char *why)
 
 static void lease_gone(run *r, dibsx_nsec now)
 {
-    int64_t grace_ms = smaller(r->opts->kill_after_ms, GONE_GRACE_MS);
+    int64_t haste_ms = smaller(r->opts->kill_after_ms, GONE_GRACE_MS);
     bool early = now + r->margin_ms * DIBSX_MS < r->until;
     r->gone = true;
     r->look_at = r->term_at = DIBSX_NEVER;
     /* Past its time another may hold it: no grace. */
-    lose(r, early ? dibsx_after_ms(now, grace_ms) : now,
-         early ? "it was taken away" : "its time ran out");
+    if (early)
+        lose(r, dibsx_after_ms(now, haste_ms), "it was taken away");
+    else
+        lose(r, now, held_to_the_end(r) ? hold_over : "its time ran out");
 }
 
 static const char *why_not_renewed(const run *r, dibsx_nsec now)
 {
     int64_t progress_ms = r->opts->progress_ms;
+    if (held_to_the_end(r))
+        return hold_over;
     return progress_ms > 0 && now > dibsx_after_ms(r->tick_at, progress_ms)
                ? "the command has not told of progress"
                : "it could not be renewed in time";
@@ -544,7 +578,7 @@ dibs__supervise(const dibs__run_opts *opts, const dibs__watched *watched,
              .locks = watched->locks,
              .inputs = watched->inputs,
              .guard = {.sock = -1}};
-    plan_times(&r, dibsx_now());
+    plan_times(&r, watched->held_at, dibsx_now());
     dibs__terminal_init(&r.terminal);
     r.signals =
         signalfd(-1, &watched->signals->served, SFD_CLOEXEC | SFD_NONBLOCK);

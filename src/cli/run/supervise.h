@@ -3,6 +3,7 @@
 #ifndef DIBS_CLI_RUN_SUPERVISE_H
 #define DIBS_CLI_RUN_SUPERVISE_H
 
+#include "base/clock.h"
 #include "cli/lock_or_set.h"
 #include "cli/run/inputs.h"
 #include "cli/run/options.h"
@@ -12,6 +13,7 @@
 /* The things to watch while the command runs. All of it is borrowed. */
 typedef struct dibs__watched {
     dibs__lock_or_set *locks; /* is held; NULL: the lock is held further up */
+    dibsx_nsec held_at;       /* since when */
     dibs__run_inputs *inputs;
     const dibs__signals *signals;
     dibs__tree_means *means; /* for the command's tree */
