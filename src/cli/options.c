@@ -262,7 +262,19 @@ const dibs__option dibs__options[] = {
      .metavar = "SLOT",
      .verbs = "run",
      .help = "Start at most once per slot, on whichever machine: minute, "
-             "hour, day, or any text of your own, such as a date."},
+             "hour, day, or any text of your own, such as a date. A run that "
+             "finds its slot used exits with 0; it says so on a terminal or "
+             "with -v only."},
+    {.name = "once-after",
+     .type = DIBS__CHOICE,
+     .metavar = "WHEN",
+     .choices = "start|success",
+     .initial = "start",
+     .verbs = "run",
+     .help = "With --once: what uses the slot up. start: a command that was "
+             "started, also if it fails. success: a command that exited with "
+             "0; after a failure the next run in the slot tries again, so "
+             "that a command may run twice."},
     {.name = "on-lost",
      .type = DIBS__TEXT,
      .metavar = "POLICY",

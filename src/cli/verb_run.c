@@ -22,6 +22,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef struct task {
     const dibs__command *cmd;
@@ -123,11 +124,12 @@ static dibs_status get_lock(task *t, dibs_error *err)
     return rc;
 }
 
+/* To skip is what --once asks for: cron, which mails every word, gets none. */
 static int skipped(task *t)
 {
     t->out.skipped = true;
-    if (!t->opts.quiet)
-        dibs__cli_say("%s: not run: the slot \"%s\" has been started already",
+    if (!t->opts.quiet && (t->opts.verbose || isatty(STDERR_FILENO)))
+        dibs__cli_say("%s: not run: the slot \"%s\" has been used already",
                       t->opts.name, t->once.slot);
     return 0;
 }
@@ -146,6 +148,33 @@ static void free_slot(task *t)
     dibs_status rc = dibs__run_once_undo(&t->once, t->cl, &err);
     if (rc != DIBS_OK && rc != DIBS_STALE && rc != DIBS_NOTFOUND)
         (void)dibs__cli_fail(t->cmd, &err);
+}
+
+/* --once-after=success: the lock is still held, so that a process that waits for
+ * it finds the slot used. */
+static void use_slot(task *t)
+{
+    dibs_error err;
+    bool taken;
+    dibs_status rc = dibs__run_once_take(&t->once, t->cl, &taken, &err);
+    if (rc != DIBS_OK && !t->opts.quiet)
+        dibs__cli_say("%s: the command succeeded, but the next run in the slot "
+                      "\"%s\" repeats it, because the store did not record "
+                      "that: %s",
+                      t->opts.name, t->once.slot, err.message);
+}
+
+static bool succeeded(const task *t)
+{
+    return t->out.exit_status == 0 && t->code == 0 && !t->out.yielded;
+}
+
+static void settle_slot(task *t, bool started)
+{
+    if (t->opts.once_after_success && succeeded(t))
+        use_slot(t);
+    else if (!t->opts.once_after_success && !started)
+        free_slot(t);
 }
 
 static int start_failed(task *t, dibs_status rc, const dibs_error *err)
@@ -182,8 +211,8 @@ static void run_command(task *t)
         t->code = dibs__outcome_code(&t->out, &t->opts);
     if (t->out.exec_errno)
         say_not_started(t);
-    if (t->opts.once && (rc != DIBS_OK || t->out.exec_errno))
-        free_slot(t);
+    if (t->opts.once)
+        settle_slot(t, rc == DIBS_OK && !t->out.exec_errno);
 }
 
 static void give_back(task *t)
@@ -201,6 +230,14 @@ static void give_back(task *t)
     (void)dibs__cli_fail(t->cmd, &err);
 }
 
+/* Under the lock: is it still to be done? */
+static dibs_status enter_slot(task *t, bool *taken, dibs_error *err)
+{
+    return t->opts.once_after_success
+               ? dibs__run_once_look(&t->once, t->cl, taken, err)
+               : dibs__run_once_take(&t->once, t->cl, taken, err);
+}
+
 static void run_under_lock(task *t)
 {
     dibs_error err;
@@ -216,7 +253,7 @@ static void run_under_lock(task *t)
     if (rc == DIBS_OK && !taken)
         rc = get_lock(t, &err);
     if (rc == DIBS_OK && !taken && !t->die_of && t->opts.once)
-        rc = dibs__run_once_take(&t->once, t->cl, &taken, &err);
+        rc = enter_slot(t, &taken, &err);
 
     if (t->die_of)
         t->code = DIBS__EXIT_SIGNAL + t->die_of;
@@ -355,6 +392,10 @@ const dibs__verb dibs__verb_run = {
         "  dibs run -n -E 0 nightly-backup -- ./backup.sh\n"
         "Wait at most two minutes, and never run longer than an hour:\n"
         "  dibs run -w 2m --max-run 1h report -- make report\n"
+        "Once a day over all machines; until it has succeeded, every run of "
+        "the day tries again:\n"
+        "  dibs run -n -E 0 --once day --once-after success report -- "
+        "./report.sh\n"
         "At most four at once, over all machines:\n"
         "  dibs run -p 4 transcode -- ./transcode.sh\n"
         "Readers beside each other, the writer alone:\n"

@@ -38,6 +38,7 @@ class ExitCodes(RunCase):
             ["run", "--signal=NOSUCH", "k", "--", "true"],
             ["run", "--once=@daily", "k", "--", "true"],
             ["run", "--once=", "k", "--", "true"],
+            ["run", "--once-after=success", "k", "--", "true"],
             ["run", "--status-fd=99", "k", "--", "true"],
             ["run", "--ttl=fast", "k", "--", "true"],
             ["run", "", "--", "true"],
@@ -300,17 +301,20 @@ class Once(RunCase):
 
     def test_a_text_slot_runs_once(self):
         self.run_once("release 4")
-        again = self.run_once("release 4")
-        self.assertIn("release 4", again.stderr)
+        self.run_once("release 4")
         self.assertEqual(self.text("ran"), "ran\n")
         self.run_once("release 5")
         self.run_once("release 4", name="another")
         self.assertEqual(self.text("ran"), "ran\n" * 3)
 
-    def test_quiet(self):
+    def test_cron_gets_no_mail_from_who_skips(self):
         self.run_once("x")
-        result = self.dibs("run", "-q", "--once=x", "k", "--", "touch", "again")
-        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        for options in ([], ["-n", "-E", "0"], ["-q"]):
+            result = self.dibs("run", *options, "--once=x", "k", "--", "touch", "again")
+            self.assertEqual((result.returncode, result.stdout, result.stderr), (0, "", ""), options)
+        told = self.dibs("run", "-v", "--once=x", "k", "--", "touch", "again")
+        self.assertEqual(told.returncode, 0)
+        self.assertIn('the slot "text x" has been used already', told.stderr)
         self.assertFalse(os.path.exists(self.path("again")))
 
     def test_a_slot_of_time_runs_once(self):
@@ -338,6 +342,28 @@ class Once(RunCase):
                 for _ in range(10)]
         self.assertEqual([one.wait(PATIENCE) for one in many], [0] * 10)
         self.assertEqual(self.text("ran"), "ran\n")
+
+    def test_a_failure_uses_the_slot_up_unless_success_is_asked_for(self):
+        script = "echo ran >>ran; exit $1"
+        for when, runs in ((["--once-after=start"], 1), ([], 1), (["--once-after=success"], 2)):
+            with self.subTest(when=when):
+                self.dibs("state", "del", "once:k")
+                codes = [self.dibs("run", "--once=x", *when, "k", "--", "sh", "-c", script, "sh", code).returncode
+                         for code in ("3", "0", "3")]
+                self.assertEqual(codes, [3, 0, 0])
+                self.assertEqual(self.text("ran"), "ran\n" * runs)
+                os.remove(self.path("ran"))
+
+    def test_of_many_at_once_all_but_one_find_the_success(self):
+        many = [self.start("run", "--once=x", "--once-after=success", "k", "--", "sh", "-c", "echo ran >>ran")
+                for _ in range(4)]
+        self.assertEqual([one.wait(PATIENCE) for one in many], [0] * 4)
+        self.assertEqual(self.text("ran"), "ran\n")
+
+    def test_a_success_that_cannot_be_recorded_is_told(self):
+        result = self.dibs("run", "--once=x", "--once-after=success", "k", "--", "mv", "locks.db", "gone.db")
+        self.assertEqual(result.returncode, 0)
+        self.assertIn("the next run in the slot", result.stderr)
 
     def test_a_command_that_cannot_start_leaves_the_slot(self):
         self.assertEqual(self.dibs("run", "--once=x", "k", "--", "./nosuch").returncode, 127)

@@ -1,6 +1,6 @@
-/* once.c - at most one start per slot, over all who share the store.
+/* once.c - at most one start, or one success, per slot, over all who share the store.
  *
- * One value per lock name, "once:NAME", holds the last slot that was started. A
+ * One value per lock name, "once:NAME", holds the last slot that was used. A
  * slot of time follows this machine's clock; a clock that is behind finds a
  * later slot there and starts nothing. */
 /* SPDX-License-Identifier: MIT */

@@ -1,4 +1,4 @@
-/* once.h - at most one start per slot, over all who share the store. */
+/* once.h - at most one start, or one success, per slot, over all who share the store. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_CLI_RUN_ONCE_H
 #define DIBS_CLI_RUN_ONCE_H
@@ -21,7 +21,7 @@ DIBS_MUST_CHECK dibs_status dibs__run_once_init(dibs__run_once *once,
                                                 int64_t wall_us,
                                                 dibs_error *err);
 
-/* *taken: the slot was started, or a later one of its kind. */
+/* *taken: the slot was used, or a later one of its kind. */
 DIBS_MUST_CHECK dibs_status dibs__run_once_look(dibs__run_once *once,
                                                 dibs_client *cl, bool *taken,
                                                 dibs_error *err);

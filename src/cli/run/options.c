@@ -123,6 +123,8 @@ static void read_plain(const dibs__command *cmd, dibs__run_opts *opts)
     opts->quiet = dibs__opt_flag(cmd, "quiet");
     opts->verbose = dibs__opt_flag(cmd, "verbose");
     const char *from = dibs__opt_text(cmd, "stdin");
+    opts->once_after_success =
+        strcmp(dibs__opt_text(cmd, "once-after"), "success") == 0;
     opts->null_stdin = from && strcmp(from, "null") == 0;
 }
 
@@ -139,6 +141,8 @@ int dibs__run_opts_read(const dibs__command *cmd, dibs__run_opts *opts)
             "slots that begin with @ are not supported");
     if (opts->once && !opts->once[0])
         return say_usage("--once needs a slot: minute, hour, day or a text");
+    if (!opts->once && dibs__opt_given(cmd, "once-after"))
+        return say_usage("--once-after goes with --once");
     read_plain(cmd, opts);
 
     const char *text = dibs__opt_text(cmd, "signal");

@@ -36,7 +36,8 @@ typedef struct dibs__run_opts {
     dibs__yield_policy on_yield;
     int yield_signal; /* for DIBS__YIELD_SIGNAL */
     int lost_code;
-    int status_fd; /* -1: none */
+    int status_fd;           /* -1: none */
+    bool once_after_success; /* else the start uses the slot up */
     bool null_stdin;
     bool foreground;
     bool tree_unchecked; /* run also where a tree cannot be found */

@@ -61,7 +61,7 @@ typedef struct run {
     dibsx_nsec tick_at;           /* when the command last told of progress */
     dibsx_nsec until;
     dibsx_nsec hold_until; /* the end of --hold-max; DIBSX_NEVER: no bound */
-    dibsx_nsec look_at; /* when to look at the lease next */
+    dibsx_nsec look_at;    /* when to look at the lease next */
     dibsx_nsec term_at;
     dibsx_nsec max_run_at;
     dibsx_nsec kill_at;  /* the tree is to end: when to kill it */
