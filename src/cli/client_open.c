@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "cli/command.h"
 #include "cli/option_values.h"
+#include "cli/own_store.h"
 #include "cli/print.h"
 
 #include <string.h>
@@ -84,7 +85,8 @@ int dibs__cli_open(const dibs__command *cmd, dibs_client **out)
         opts.label = dibs__opt_text(cmd, "owner");
     if (dibs__opt_has(cmd, "ttl"))
         opts.ttl_ms = dibs__opt_ms(cmd, "ttl");
-    if (dibs_open(dibs__opt_text(cmd, "url"), &opts, out, &err) == DIBS_OK)
-        return 0;
-    return dibs__cli_fail(cmd, &err);
+    if (dibs_open(dibs__opt_text(cmd, "url"), &opts, out, &err) != DIBS_OK)
+        return dibs__cli_fail(cmd, &err);
+    dibs__own_store_note(cmd, *out);
+    return 0;
 }

@@ -15,8 +15,9 @@ const dibs__option dibs__options[] = {
     {.name = "url",
      .type = DIBS__TEXT,
      .metavar = "URL",
-     .otherwise = "the embedded store under $XDG_STATE_HOME/dibs or "
-                  "~/.local/state/dibs; for root, /var/lib/dibs",
+     .otherwise = "an embedded store of this user's own, under "
+                  "$XDG_STATE_HOME/dibs or ~/.local/state/dibs; for root, "
+                  "/var/lib/dibs",
      .env = "DIBS_URL",
      .key = "url",
      .verbs = "*",
@@ -432,6 +433,13 @@ const dibs__option dibs__options[] = {
      .letter = 'y',
      .verbs = "break",
      .help = "Do not ask; needed when there is no terminal."},
+
+    /* A store for several users. */
+    {.name = "group",
+     .type = DIBS__TEXT,
+     .metavar = "GROUP",
+     .verbs = "store share",
+     .help = "The group whose members share the store, by name or number."},
 
     /* State. */
     {.name = "expires",

@@ -79,9 +79,10 @@ static int upgrade_schema(const dibs__command *cmd)
 const dibs__verb dibs__verb_store = {
     .name = "store",
     .operands = "VERB",
-    .summary = "set up what a store keeps in a database",
+    .summary = "set up what a store keeps in a database or a file",
     .about = "A PostgreSQL store keeps its tables and functions in a schema, "
-             "which is made once. Other stores need nothing, and say so.\n",
+             "which is made once. Other stores need nothing, and say so. share "
+             "makes an embedded store for several users of a machine.\n",
 };
 
 const dibs__verb dibs__verb_store_status = {

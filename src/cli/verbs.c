@@ -38,6 +38,7 @@ const char dibs__common_exits[] =
     X("Store", store_status)                                                   \
     X("Store", store_init)                                                     \
     X("Store", store_upgrade)                                                  \
+    X("Store", store_share)                                                    \
     X("Store", ping)                                                           \
     X("Store", doctor)                                                         \
     X("Others", demo)                                                          \

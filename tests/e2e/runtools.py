@@ -211,13 +211,13 @@ class RunCase(unittest.TestCase):
             **kwargs,
         )
 
-    def start(self, *args, before=(), **kwargs):
+    def start(self, *args, program=DIBS, before=(), **kwargs):
         """Starts the command, with the words of `before` before it; it is killed at the end of the test."""
         kwargs.setdefault("stdin", subprocess.DEVNULL)
         kwargs.setdefault("env", self.env)
         kwargs.setdefault("stderr", subprocess.PIPE)
         process = subprocess.Popen(
-            [*before, DIBS, *args], stdout=subprocess.PIPE, text=True, cwd=self.folder, **kwargs
+            [*before, program, *args], stdout=subprocess.PIPE, text=True, cwd=self.folder, **kwargs
         )
         self.addCleanup(self.finish, process)
         return process

@@ -125,18 +125,38 @@ static bool is_hex(const char *text, size_t len)
     return strspn(text, "0123456789abcdef") == len && text[len] == '\0';
 }
 
+/* Opens what this process has just made to the users of the database, who are
+ * its group or all, whatever the umask. Failing that, their waits are polled. */
+static void share_like(const char *db_path, int fd, bool folder)
+{
+    struct stat at;
+    mode_t mode;
+
+    if (stat(db_path, &at) != 0 || !(at.st_mode & (S_IWGRP | S_IWOTH)))
+        return;
+    mode = at.st_mode & 0666;
+    if (folder)
+        mode |= (mode_t)(S_ISGID | (mode & 0444) >> 2);
+    (void)!fchown(fd, (uid_t)-1, at.st_gid);
+    (void)fchmod(fd, mode);
+}
+
 /* Opens the folder of the pipes if it is there. Locks: doorbell->mutex. */
 static bool folder_open(dibs__sqlite_doorbell *doorbell, bool create)
 {
     char path[PATH_MAX + 8];
+    bool made;
 
     if (doorbell->dir_fd >= 0)
         return true;
     snprintf(path, sizeof(path), "%s.bells", doorbell->db_path);
-    if (create && mkdir(path, 0700) != 0 && errno != EEXIST)
+    made = create && mkdir(path, 0700) == 0;
+    if (create && !made && errno != EEXIST)
         return false;
     doorbell->dir_fd =
         open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (made && doorbell->dir_fd >= 0)
+        share_like(doorbell->db_path, doorbell->dir_fd, true);
     return doorbell->dir_fd >= 0;
 }
 
@@ -199,6 +219,8 @@ static bool open_named(dibs__sqlite_doorbell *doorbell)
     number = errno;
     if (doorbell->hear_fd < 0)
         (void)unlinkat(doorbell->dir_fd, doorbell->address, 0);
+    else
+        share_like(doorbell->db_path, doorbell->hear_fd, false);
     errno = number;
     return doorbell->hear_fd >= 0;
 }

@@ -32,8 +32,8 @@ static const meaning meanings[] = {
     {SQLITE_IOERR, "SQLITE_IOERR", DIBS_UNAVAIL, DIBS_UNKNOWN, NULL},
     {SQLITE_CANTOPEN, "SQLITE_CANTOPEN", DIBS_UNAVAIL, DIBS_UNAVAIL, NULL},
     {SQLITE_READONLY, "SQLITE_READONLY", DIBS_DENIED, DIBS_DENIED,
-     "the database may not be written; check the owner and the mode of it and "
-     "its folder"},
+     "this user may not write the database; its owner can open it and its "
+     "folder to a group with `dibs store share`"},
     {SQLITE_PERM, "SQLITE_PERM", DIBS_DENIED, DIBS_DENIED, NULL},
     {SQLITE_AUTH, "SQLITE_AUTH", DIBS_DENIED, DIBS_DENIED, NULL},
     {SQLITE_NOTADB, "SQLITE_NOTADB", DIBS_REFUSED, DIBS_REFUSED,

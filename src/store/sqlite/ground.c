@@ -72,6 +72,17 @@ fail_path(const char *path, const char *what, int number, dibs_error *err)
                          what, path, dibsx_errno_name(number));
 }
 
+static dibs_status fail_closed(const char *path, int number, dibs_error *err)
+{
+    return fail_path(path,
+                     number == EROFS
+                         ? "the file system is read-only; name another file"
+                         : "this user may not write here; the owner can open "
+                           "it to a group with `dibs store share`, or name "
+                           "another file",
+                     number, err);
+}
+
 static dibs_status check_fs(const char *folder, dibs_error *err)
 {
     struct statfs fs;
@@ -103,10 +114,7 @@ static dibs_status check_folder(const char *folder, dibs_error *err)
         return fail_path(folder, "not a folder; name a file in one", ENOTDIR,
                          err);
     if (faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS) != 0)
-        return fail_path(folder,
-                         "the folder may not be written; check its owner and "
-                         "mode, or name another",
-                         errno, err);
+        return fail_closed(folder, errno, err);
     return DIBS_OK;
 }
 
@@ -130,9 +138,7 @@ static dibs_status check_file(const char *path, dibs_error *err)
                           "the path is not a plain file; name another (%s)",
                           path);
     if (faccessat(AT_FDCWD, path, W_OK | R_OK, AT_EACCESS) != 0)
-        return fail_path(
-            path, "the file may not be written; check its owner and mode",
-            errno, err);
+        return fail_closed(path, errno, err);
     return DIBS_OK;
 }
 
