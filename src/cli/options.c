@@ -367,6 +367,13 @@ const dibs__option dibs__options[] = {
      .verbs = "run",
      .help =
          "Write one JSON line about what happened to this file descriptor."},
+    {.name = "dry-run",
+     .verbs = "run",
+     .help = "Take no lock and start nothing: print the store, the state of "
+             "the lock, the settings in force and what would be done, with "
+             "--json as JSON. The exit code is 0 if the command would start "
+             "now or be skipped, that of -E if the lock is busy, and that of "
+             "the failure if it would fail."},
     {.name = "no-fork",
      .letter = 'F',
      .verbs = "run",

@@ -11,6 +11,7 @@
 #include "cli/command.h"
 #include "cli/lock_acquire.h"
 #include "cli/lock_or_set.h"
+#include "cli/run/dry_run.h"
 #include "cli/run/env.h"
 #include "cli/run/inputs.h"
 #include "cli/run/once.h"
@@ -323,6 +324,8 @@ static int run_locked(const dibs__command *cmd)
     int rc = dibs__run_opts_read(cmd, &t.opts);
     if (rc)
         return rc;
+    if (dibs__opt_flag(cmd, "dry-run"))
+        return dibs__dry_run(cmd, &t.opts);
     dibs__signals_block(&t.signals);
     t.began_at = dibsx_now();
     t.code = open_all(&t);
@@ -406,6 +409,8 @@ const dibs__verb dibs__verb_run = {
         "A loop that is ended when it hangs:\n"
         "  dibs run --progress 1m sync -c 'while ./step; "
         "do echo >&$DIBS_PROGRESS_FD; done'\n"
+        "See what a line of a crontab would do:\n"
+        "  dibs run --dry-run -n nightly-backup -- ./backup.sh\n"
         "A shell command line:\n"
         "  dibs run cleanup -c 'find /var/cache/app -mtime +7 -delete'\n",
     .exits = "0-255 the command's own exit code\n"
@@ -416,6 +421,7 @@ const dibs__verb dibs__verb_run = {
              "126 the command was found but cannot be run\n"
              "127 the command was not found\n"
              "128+N the command died of signal N\n",
+    .options = "json",
     .min_operands = 1,
     .max_operands = -1,
     .kind = DIBS__COMMAND,

@@ -371,6 +371,75 @@ class Once(RunCase):
         self.assertEqual(self.text("ran"), "ran\n")
 
 
+class DryRun(RunCase):
+    def would(self, *args, code=0):
+        """What a run would do, and why, told alike to people and to programs."""
+        text = self.dibs("run", "--dry-run", *args)
+        self.assertEqual(text.returncode, code, text.stderr)
+        result = self.dibs("run", "--json", "--dry-run", *args)
+        self.assertEqual(result.returncode, code, result.stderr)
+        told = json.loads(result.stdout)
+        self.assertEqual((told["schema"], told["code"]), (1, code))
+        self.assertIn(f"would: {told['would']} ({told['why']}), exit code {code}\n", text.stdout)
+        self.assertFalse(os.path.exists(self.path("ran")))
+        return told["would"]
+
+    def test_nothing_is_taken(self):
+        told = self.dibs("run", "--dry-run", "--ttl=7s", "--meta=a=b", "--once=x", "k", "--", "touch", "ran").stdout
+        for line in ("store: " + self.env["DIBS_URL"], "lock: k is free", "slot: text x, not used",
+                     "command: touch ran", "  ttl                  7s", "  wait                 wait without limit",
+                     "  meta                 a=b"):
+            self.assertIn(line + "\n", told)
+        self.assertEqual(self.would("--once=x", "k", "--", "touch", "ran"), "start")
+        self.assertIsNone(self.show("k"))
+        self.assertEqual(self.dibs("state", "ls", "--names").stdout, "")
+        del self.env["DIBS_URL"]
+        self.assertIn("this user's own (no URL)", self.dibs("run", "--dry-run", "k", "--", "true").stdout)
+
+    def test_a_busy_lock(self):
+        holder = self.hold("k", "--owner=nightly")
+        run = ("k", "--", "touch", "ran")
+        told = self.dibs("run", "--dry-run", *run)
+        self.assertIn("lock: k is busy, held by ", told.stdout)
+        self.assertIn("nightly", told.stdout)
+        self.assertEqual(self.would(*run, code=75), "wait")
+        self.assertEqual(self.would("-w", "3s", *run, code=75), "wait")
+        self.assertEqual(self.would("-n", *run, code=75), "give up")
+        self.assertEqual(self.would("-n", "-E", "0", *run), "give up")
+        self.assertEqual(self.would("free", "--also", *run, code=75), "wait")
+        self.assertEqual(self.would("-p", "2", *run, code=64), "fail")
+        self.assertIsNone(self.show("free"))
+        self.assertEqual(self.waiters("k"), 0)
+        self.let_go(holder)
+        self.assertEqual(self.would("-n", *run), "start")
+
+    def test_kinds(self):
+        holders = [self.hold("rw", "-s"), self.hold("sem", "-p", "3", "--take", "2")]
+        self.assertEqual(self.would("-s", "rw", "--", "true"), "start")
+        self.assertEqual(self.would("rw", "--", "true", code=75), "wait")
+        self.assertEqual(self.would("-p", "3", "sem", "--", "true"), "start")
+        self.assertEqual(self.would("-p", "3", "--take", "2", "sem", "--", "true", code=75), "wait")
+        self.assertEqual(self.would("-p", "4", "sem", "--", "true", code=64), "fail")
+        writer = self.start("run", "rw", "--", "true")
+        wait_until(lambda: self.waiters("rw"), "a waiter")
+        self.assertEqual(self.would("-s", "rw", "--", "true", code=75), "wait")
+        self.assertEqual(self.would("-s", "--priority=1", "rw", "--", "true"), "start")
+        self.assertEqual(self.would("-s", "--barge", "rw", "--", "true"), "start")
+        for holder in holders:
+            self.let_go(holder)
+        self.assertEqual(writer.wait(PATIENCE), 0)
+
+    def test_what_would_not_start(self):
+        self.assertEqual(self.would("k", "--", "./nosuch", code=127), "fail")
+        self.assertEqual(self.would("k", "--", "no-such-command", code=127), "fail")
+        self.assertEqual(self.would("k", "--", self.folder, code=126), "fail")
+        self.dibs("run", "--once=x", "k", "--", "true")
+        self.assertEqual(self.would("--once=x", "k", "--", "touch", "ran"), "skip")
+        nested = self.dibs("run", "k", "--", DIBS, "run", "--dry-run", "-n", "k", "--", "true")
+        self.assertIn("would: start (the lock is held further up)", nested.stdout)
+        self.assertEqual(self.dibs("run", "--json", "k", "--", "true").returncode, 64)
+
+
 class StatusLine(RunCase):
     def status(self, *args):
         reader, writer = os.pipe()

@@ -111,7 +111,7 @@ static void test_verbs_ask_for_options(void **state)
              name = strtok_r(NULL, ",", &save))
             assert_non_null(dibs__option_find(verb->name, name, strlen(name)));
     }
-    assert_null(dibs__option_find("run", "json", 4));
+    assert_null(dibs__option_find("completion", "json", 4));
     assert_null(dibs__option_find("", "json", 4));
 }
 

@@ -141,6 +141,9 @@ int dibs__run_opts_read(const dibs__command *cmd, dibs__run_opts *opts)
             "slots that begin with @ are not supported");
     if (opts->once && !opts->once[0])
         return say_usage("--once needs a slot: minute, hour, day or a text");
+    if (dibs__opt_flag(cmd, "json") && !dibs__opt_flag(cmd, "dry-run"))
+        return say_usage(
+            "--json goes with --dry-run; --status-fd is for a run");
     if (!opts->once && dibs__opt_given(cmd, "once-after"))
         return say_usage("--once-after goes with --once");
     read_plain(cmd, opts);
