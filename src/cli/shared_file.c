@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -100,6 +101,17 @@ static dibs_status check_way(char *folder, gid_t gid, dibs_error *err)
             return rc;
     }
     return DIBS_OK;
+}
+
+/* Links in the path are the choice of those who may write there. */
+static dibs_status resolve_folder(place *at, gid_t gid, dibs_error *err)
+{
+    char real[PATH_MAX];
+
+    if (!realpath(at->folder, real))
+        return fail_system("reach", at->folder, err);
+    memcpy(at->folder, real, strlen(real) + 1);
+    return check_way(at->folder, gid, err);
 }
 
 /* The first entry that is not of the database, into `other`. */
@@ -194,6 +206,8 @@ dibs_status dibs__shared_file_make(const char *path, gid_t gid, dibs_error *err)
     if (rc == DIBS_OK)
         rc = make_folders(at.folder, err);
     if (rc == DIBS_OK)
+        rc = resolve_folder(&at, gid, err);
+    if (rc == DIBS_OK)
         rc = open_folder(&at, &dir_fd, err);
     if (rc == DIBS_OK)
         rc = give_group(dir_fd, gid, FOLDER_MODE, at.folder, err);
@@ -218,6 +232,8 @@ dibs_status dibs__shared_file_fit(const char *path, gid_t gid, dibs_error *err)
     place at;
     dibs_status rc = split_path(path, &at, err);
 
+    if (rc == DIBS_OK)
+        rc = resolve_folder(&at, gid, err);
     if (rc == DIBS_OK)
         rc = open_folder(&at, &dir_fd, err);
     for (size_t i = 0; rc == DIBS_OK && i < sizeof(parts) / sizeof(parts[0]);

@@ -170,7 +170,7 @@ static void report_doorbells(const report *rp, const char *path)
         closedir(dir);
     else if (size_of(name, "") > 0) {
         say(rp, DIBS_CAUTION, "doorbells",
-            "run all that share the database as one user",
+            "open it to a group with `dibs store share`",
             "the folder cannot be read, so waits are polled (%s)", name);
         return;
     }
