@@ -263,6 +263,25 @@ mmap64(void *at, size_t size, int may, int flags, int fd, off64_t from)
 typedef int
 starter(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
 
+#ifdef DIBS_SANITIZED
+/* A sanitizer that joins a thread has to have started it. */
+extern starter __interceptor_pthread_create;
+
+static starter *find_starter(void)
+{
+    return __interceptor_pthread_create;
+}
+#else
+static starter *find_starter(void)
+{
+    void *found = dlsym(RTLD_NEXT, "pthread_create");
+    starter *real;
+
+    memcpy(&real, &found, sizeof(real));
+    return real;
+}
+#endif
+
 /* Who is started by one that takes part takes part as well. */
 typedef struct birth {
     void *(*body)(void *);
@@ -291,11 +310,8 @@ SEEN int pthread_create(pthread_t *thread, const pthread_attr_t *attr,
         return rc;
     /* What this needs itself is no part of it. */
     faults_take_part(false);
-    if (!real) {
-        void *found = dlsym(RTLD_NEXT, "pthread_create");
-
-        memcpy(&real, &found, sizeof(real));
-    }
+    if (!real)
+        real = find_starter();
     given = malloc(sizeof(*given));
     if (!given)
         abort();
