@@ -384,7 +384,8 @@ const dibs__option dibs__options[] = {
      .type = DIBS__TEXT,
      .metavar = "TOKEN",
      .verbs = "release,renew,check",
-     .help = "The token that acquire printed, OWNER:FENCE."},
+     .help = "The token that acquire printed, OWNER:FENCE, or the one of "
+             "dibs_lock_transfer(3). For check a fence is enough."},
     {.name = "token-file",
      .type = DIBS__TEXT,
      .metavar = "FILE",
@@ -421,13 +422,14 @@ const dibs__option dibs__options[] = {
      .verbs = "break",
      .help = "Break nothing: ask the holder to give the lock back. The holder "
              "decides (--on-yield of run)."},
-    {.name = "if-token",
-     .type = DIBS__INT,
+    {.name = "if-fence",
+     .aliases = "if-token",
+     .type = DIBS__TEXT,
      .metavar = "FENCE",
-     .min = 1,
-     .max = INT64_MAX,
      .verbs = "break",
-     .help = "Break only the lease with this fence, as show prints it."},
+     .help =
+         "Break only the lease with this fence, as show prints it. A token, "
+         "OWNER:FENCE, will do as well."},
     {.name = "force",
      .verbs = "break",
      .help = "Break whatever lease there is."},

@@ -28,7 +28,7 @@ const dibs__synonym dibs__option_synonyms[] = {
     {"expire", "ttl"},
     {"expiry", "expires"},
     {"expiry", "ttl"},
-    {"fence", "if-token"},
+    {"fence", "if-fence"},
     {"file", "config"},
     {"format", "json"},
     {"grace", "kill-after"},

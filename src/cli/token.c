@@ -43,26 +43,36 @@ void dibs__token_json(dibsx_json *js, const char *name, const dibs_lock *lock)
     dibsx_json_pair_int(js, "valid_ms", dibs_lock_valid_ms(lock));
 }
 
+/* Whether nothing but what belongs to such a token follows the fence: the mode,
+ * if it was transferred. */
+static bool is_end(const char *end, char separator)
+{
+    if (separator != '.')
+        return *end == '\0';
+    return end[0] == '.' && end[1] && strchr("xsp", end[1]) && !end[2];
+}
+
 /* The text of the token is a capability, so that messages do not show it. */
-static dibs_status
-parse_token(const char *text, dibs__token *token, dibs_error *err)
+dibs_status
+dibs__token_parse(const char *text, dibs__token *token, dibs_error *err)
 {
     size_t digits = strspn(text, "0123456789abcdef");
-    unsigned long long fence = 0;
+    char separator = text[digits];
+    bool owned =
+        digits == DIBS_OWNER_SIZE - 1 && (separator == ':' || separator == '.');
+    const char *number = owned ? text + digits + 1 : text;
     char *end = NULL;
 
-    if (digits == DIBS_OWNER_SIZE - 1 && text[digits] == ':' &&
-        text[digits + 1] >= '1' && text[digits + 1] <= '9') {
-        errno = 0;
-        fence = strtoull(text + digits + 1, &end, 10);
-    }
-    if (!end || *end || errno)
+    *token = (dibs__token){.fence = 0};
+    errno = 0;
+    if (*number >= '1' && *number <= '9')
+        token->fence = strtoull(number, &end, 10);
+    if (!end || errno || !is_end(end, owned ? separator : '\0'))
         return dibsx_fail(err, DIBS_INVALID,
                           "not a token: 32 hexadecimal digits, a colon and a "
                           "number are expected, as acquire prints them");
-    memcpy(token->owner, text, digits);
-    token->owner[digits] = '\0';
-    token->fence = fence;
+    if (owned)
+        memcpy(token->owner, text, digits);
     return DIBS_OK;
 }
 
@@ -101,7 +111,7 @@ static dibs_status read_file(const char *path, const char *name,
     }
     line = find_line(text, name);
     rc = line || !*text
-             ? parse_token(line ? line : "", token, err)
+             ? dibs__token_parse(line ? line : "", token, err)
              : dibsx_fail(err, DIBS_INVALID, "there is no token of %s in %s",
                           name, path);
     dibsx_free(text);
@@ -119,7 +129,7 @@ dibs_status dibs__token_read(const dibs__command *cmd, dibs__token *token,
         return dibsx_fail(err, DIBS_INVALID,
                           "give --token or --token-file, not both");
     if (text)
-        return parse_token(text, token, err);
+        return dibs__token_parse(text, token, err);
     return path ? read_file(path, dibs__operands(cmd)[0], token, err) : DIBS_OK;
 }
 

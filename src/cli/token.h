@@ -1,7 +1,11 @@
 /* token.h - the token by which a script knows the lease it took: OWNER:FENCE.
  *
  * With several names each has its own token; its line in the output of acquire and
- * in a token file goes on with a space and the name. */
+ * in a token file goes on with a space and the name.
+ *
+ * Two other texts name a lease as well. A fence alone is no secret: it is enough to
+ * look, and to break. The token of dibs_lock_transfer(), OWNER.FENCE.MODE, names the
+ * lease of a process that has not accepted it yet. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_CLI_TOKEN_H
 #define DIBS_CLI_TOKEN_H
@@ -14,7 +18,7 @@
 enum { DIBS__TOKEN_SIZE = DIBS_OWNER_SIZE + 21 };
 
 typedef struct dibs__token {
-    char owner[DIBS_OWNER_SIZE];
+    char owner[DIBS_OWNER_SIZE]; /* "": a fence was given alone */
     uint64_t fence;
 } dibs__token;
 
@@ -23,6 +27,11 @@ void dibs__token_text(const dibs__token *token, char out[DIBS__TOKEN_SIZE]);
 
 /* The pairs of a lease for --json, in an object that is open. */
 void dibs__token_json(dibsx_json *js, const char *name, const dibs_lock *lock);
+
+/* Reads any of the three texts. */
+DIBS_MUST_CHECK dibs_status dibs__token_parse(const char *text,
+                                              dibs__token *token,
+                                              dibs_error *err);
 
 /* From --token or --token-file, for the name that the operand says. *given is
  * false, and all is well, when neither is there. */

@@ -2,6 +2,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/clock.h"
 #include "cli/print.h"
+#include "cli/token.h"
 #include "cli/verbs.h"
 
 #include <stdio.h>
@@ -96,14 +97,7 @@ report_count(const dibs__command *cmd, const char *key, uint32_t count)
     return dibs__report_end(&report);
 }
 
-static uint64_t fence_of(const dibs__command *cmd)
-{
-    return dibs__opt_given(cmd, "if-token")
-               ? (uint64_t)dibs__opt_int(cmd, "if-token")
-               : 0;
-}
-
-static int break_one(const dibs__command *cmd, dibs_client *cl)
+static int break_one(const dibs__command *cmd, dibs_client *cl, uint64_t fence)
 {
     uint32_t broken = 0;
     dibs_error err = {0};
@@ -114,7 +108,7 @@ static int break_one(const dibs__command *cmd, dibs_client *cl)
         if (code)
             return code;
     }
-    if (dibs_lease_break(cl, dibs__operands(cmd)[0], fence_of(cmd),
+    if (dibs_lease_break(cl, dibs__operands(cmd)[0], fence,
                          dibs__opt_text(cmd, "reason"), &broken,
                          &err) != DIBS_OK)
         return dibs__cli_fail(cmd, &err);
@@ -144,14 +138,15 @@ static int break_stale(const dibs__command *cmd, dibs_client *cl)
 }
 
 /* 1 when nobody can hear. */
-static int ask_holders(const dibs__command *cmd, dibs_client *cl)
+static int
+ask_holders(const dibs__command *cmd, dibs_client *cl, uint64_t fence)
 {
     const char *name = dibs__operands(cmd)[0];
     uint32_t asked = 0;
     dibs_error err = {0};
     int code;
 
-    if (dibs_lease_yield(cl, name, fence_of(cmd), &asked, &err) != DIBS_OK)
+    if (dibs_lease_yield(cl, name, fence, &asked, &err) != DIBS_OK)
         return dibs__cli_fail(cmd, &err);
     if (!dibs__opt_flag(cmd, "quiet")) {
         if (asked)
@@ -174,7 +169,7 @@ static int say_usage(const char *why)
 /* 0 when the command line says enough, else the exit code. */
 static int check_usage(const dibs__command *cmd)
 {
-    bool fence = dibs__opt_given(cmd, "if-token");
+    bool fence = dibs__opt_given(cmd, "if-fence");
     bool force = dibs__opt_flag(cmd, "force");
     bool stale = dibs__opt_flag(cmd, "stale"),
          asks = dibs__opt_flag(cmd, "ask");
@@ -183,13 +178,13 @@ static int check_usage(const dibs__command *cmd)
         return say_usage("break needs NAME, or --stale");
     if (stale && (fence || force || asks))
         return say_usage(
-            "break --stale takes neither --if-token nor --force nor --ask");
+            "break --stale takes neither --if-fence nor --force nor --ask");
     if (asks && force)
         return say_usage("break takes --ask or --force, not both");
     if (fence && force)
-        return say_usage("break takes --if-token FENCE or --force, not both");
+        return say_usage("break takes --if-fence FENCE or --force, not both");
     if (!fence && !force && !stale && !asks)
-        return say_usage("break needs --if-token FENCE or --force");
+        return say_usage("break needs --if-fence FENCE or --force");
     if (!asks && !dibs__opt_flag(cmd, "yes") && !isatty(STDIN_FILENO)) {
         dibs__cli_say("there is no terminal to ask on: --yes is needed");
         return DIBS__EXIT_USAGE;
@@ -197,21 +192,39 @@ static int check_usage(const dibs__command *cmd)
     return 0;
 }
 
+/* 0: every holder. */
+static int read_fence(const dibs__command *cmd, uint64_t *fence)
+{
+    dibs__token token = {.fence = 0};
+    dibs_error err = {0};
+
+    if (dibs__opt_given(cmd, "if-fence") &&
+        dibs__token_parse(dibs__opt_text(cmd, "if-fence"), &token, &err) !=
+            DIBS_OK)
+        return say_usage("--if-fence: not a fence: the number is expected that "
+                         "show prints, or the token that acquire printed");
+    *fence = token.fence;
+    return 0;
+}
+
 static int break_lock(const dibs__command *cmd)
 {
     dibs_client *cl = NULL;
+    uint64_t fence = 0;
     int code = check_usage(cmd);
 
+    if (code == 0)
+        code = read_fence(cmd, &fence);
     if (code == 0)
         code = dibs__cli_open(cmd, &cl);
     if (code)
         return code;
     if (dibs__opt_flag(cmd, "ask"))
-        code = ask_holders(cmd, cl);
+        code = ask_holders(cmd, cl, fence);
     else if (dibs__opt_flag(cmd, "stale"))
         code = break_stale(cmd, cl);
     else
-        code = break_one(cmd, cl);
+        code = break_one(cmd, cl, fence);
     dibs_close(cl);
     return code;
 }
@@ -221,7 +234,7 @@ const dibs__verb dibs__verb_break = {
     .operands = "NAME | --stale [PREFIX]",
     .summary = "take a lock away from its holder, or ask for it",
     .about =
-        "Needs --if-token FENCE (break only what you have seen) or --force. "
+        "Needs --if-fence FENCE (break only what you have seen) or --force. "
         "Asks on a terminal; elsewhere --yes is needed. The trail records "
         "what was broken, by whom and why (dibs trail).\n"
         "--stale breaks every lease whose holder seems to be gone, as ls "
@@ -231,10 +244,10 @@ const dibs__verb dibs__verb_break = {
         "says how many holders can hear that: programs that listen, and "
         "dibs run with --on-yield.\n"
         "The holder learns of it at its next renewal at the latest. Until "
-        "then it still works: only what checks the fencing token is "
+        "then it still works: only what checks the fence is "
         "protected.\n",
     .examples = "Break the lease that show printed:\n"
-                "  dibs break nightly --if-token 1731628800000000 "
+                "  dibs break nightly --if-fence 1731628800000000 "
                 "--reason 'host is gone'\n"
                 "Ask first:\n"
                 "  dibs break nightly --ask\n",

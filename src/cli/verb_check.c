@@ -18,9 +18,10 @@ typedef struct finding {
 
 static bool matches(const finding *found, const dibs_party *party)
 {
-    return !party->left &&
-           (!found->token || (party->fence == found->token->fence &&
-                              strcmp(party->owner, found->token->owner) == 0));
+    return !party->left && (!found->token ||
+                            (party->fence == found->token->fence &&
+                             (!*found->token->owner ||
+                              strcmp(party->owner, found->token->owner) == 0)));
 }
 
 static void say_holder(const dibs_party *party)
@@ -113,9 +114,12 @@ const dibs__verb dibs__verb_check = {
     .operands = "NAME",
     .summary = "tell whether a lock is held, or still held by a token",
     .about = "Without a token: is anyone holding NAME? With one: is it still "
-             "the holder? Changes nothing.\n",
+             "the holder? The token is what acquire printed, OWNER:FENCE, or "
+             "only the fence. Changes nothing.\n",
     .examples = "Stop when the lock is gone:\n"
-                "  dibs check -q deploy --token \"$token\" || exit\n",
+                "  dibs check -q deploy --token \"$token\" || exit\n"
+                "The same in a command of dibs run:\n"
+                "  dibs check -q deploy --token \"$DIBS_LOCK_FENCE\" || exit\n",
     .exits = "0 held; with a token: held by it\n"
              "1 free (only without a token)\n"
              "122 the token holds it no longer\n",

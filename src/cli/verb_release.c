@@ -39,6 +39,18 @@ static dibs_status adopt(half *hf, const dibs__token *token, dibs_error *err)
     return dibs_lock_adopt(hf->lock, token->owner, token->fence, err);
 }
 
+/* Everyone can see a fence, so it is no proof of whose the lease is. */
+static int say_fence_alone(const half *hf, uint64_t fence)
+{
+    dibs__cli_say("%llu is a fence, and the token is needed: OWNER:FENCE, as "
+                  "acquire prints it ($DIBS_LOCK_OWNER:$DIBS_LOCK_FENCE under "
+                  "dibs run); to end the lease of another: dibs break %s "
+                  "--if-fence %llu",
+                  (unsigned long long)fence, hf->name,
+                  (unsigned long long)fence);
+    return DIBS__EXIT_USAGE;
+}
+
 /* Opens the store and adopts: 0, or the exit code. */
 static int half_open(half *hf)
 {
@@ -53,6 +65,8 @@ static int half_open(half *hf)
         dibs__cli_say("--token or --token-file is needed");
         return DIBS__EXIT_USAGE;
     }
+    if (!*token.owner)
+        return say_fence_alone(hf, token.fence);
     code = dibs__cli_open(hf->cmd, &hf->cl);
     if (code == 0 && adopt(hf, &token, &err) != DIBS_OK)
         code = dibs__cli_fail(hf->cmd, &err);

@@ -49,7 +49,7 @@ class ManPages(Case):
         ).stdout
         text = re.sub(b".\x08", b"", out)  # bold is a letter printed twice
         for part in (b"--on-lost POLICY", b"EXIT STATUS", b"128+N", b"-w, --wait, --timeout DUR", b"-p, --permits N",
-                     b"DIBS_LOCK_TOKEN_1", b"DIBS_PROGRESS_FD", b"sticky"):
+                     b"DIBS_LOCK_FENCE_1", b"DIBS_PROGRESS_FD", b"sticky"):
             self.assertIn(part, text)
 
     def test_they_can_be_made_again(self):

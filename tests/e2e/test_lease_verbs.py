@@ -69,6 +69,34 @@ class Halves(Case):
         self.fails(122, "release", "x", "--token", f"{owner}:{int(fence) + 1}")
         self.ok("check", "x", "--token", f"{owner}:{fence}")
 
+    def test_the_fence_alone(self):
+        """It is enough to look and to break, and too little to release, which says so."""
+        token = self.acquire("x")
+        fence = token.split(":")[1]
+        self.assertIn("held by", self.ok("check", "x", "--token", fence))
+        self.fails(122, "check", "x", "--token", str(int(fence) + 1))
+        for verb in ("release", "renew"):
+            told = self.fails(64, verb, "x", "--token", fence)
+            self.assertIn(f"dibs break x --if-fence {fence}", told)
+            self.assertIn("OWNER:FENCE", told)
+        self.ok("check", "x", "--token", token)
+        self.ok("break", "x", "--yes", "--if-fence", token)
+        self.fails(122, "check", "x", "--token", fence)
+        self.assertIn("fence", self.fails(64, "break", "x", "--yes", "--if-fence", "soon"))
+
+    def test_the_fence_of_a_run(self):
+        script = f'{DIBS} check x --token "$DIBS_LOCK_FENCE" && ' \
+            f'{DIBS} renew x --token "$DIBS_LOCK_OWNER:$DIBS_LOCK_FENCE"'
+        self.assertIn("held by", self.ok("run", "x", "-c", script))
+
+    def test_a_token_of_a_transfer(self):
+        owner, fence = self.acquire("x").split(":")
+        self.ok("check", "x", "--token", f"{owner}.{fence}.x")
+        for wrong in (f"{owner}.{fence}", f"{owner}.{fence}.", f"{owner}.{fence}.xx", f"{owner}:{fence}.x"):
+            self.fails(64, "check", "x", "--token", wrong)
+        self.ok("release", "x", "--token", f"{owner}.{fence}.x")
+        self.assertIsNone(self.holder("x"))
+
     def test_check_json(self):
         self.assertFalse(self.json("check", "x", "--json", code=1)["held"])
         token = self.acquire("x", "--owner", "me")

@@ -117,7 +117,7 @@ class Breaking(Case):
     def test_by_fence(self):
         token = self.acquire("x")
         fence = int(token.split(":")[1])
-        self.fails(1, "break", "x", "--yes", "--if-token", str(fence + 1))
+        self.fails(1, "break", "x", "--yes", "--if-fence", str(fence + 1))
         self.ok("check", "x", "--token", token)
         result = self.dibs("break", "x", "--yes", "--if-token", str(fence), "--reason", "why not")
         self.assertEqual(result.returncode, 0)

@@ -178,6 +178,7 @@ class Options(RunCase):
         self.assertEqual(values["DIBS_LOCK_TTL_MS"], "20000")
         self.assertRegex(values["DIBS_LOCK_OWNER"], "^[0-9a-f]{32}$")
         self.assertGreater(int(values["DIBS_LOCK_TOKEN"]), 0)
+        self.assertEqual(values["DIBS_LOCK_FENCE"], values["DIBS_LOCK_TOKEN"])
         later = self.dibs("run", "a name", "--", "sh", "-c", "echo $DIBS_LOCK_TOKEN")
         self.assertGreater(int(later.stdout), int(values["DIBS_LOCK_TOKEN"]))
 

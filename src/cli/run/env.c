@@ -22,8 +22,8 @@
 enum { CHAIN_MAX = 64 * 1024 };
 
 /* Variables of our own: those of the first lock, the chain, the count, progress,
- * and two for each lock of several. */
-enum { OWN_MAX = 7 + 2 * DIBS_MULTI_MAX };
+ * and three for each lock of several. */
+enum { OWN_MAX = 8 + 3 * DIBS_MULTI_MAX };
 
 static void encode(dibsx_buf *out, const char *name)
 {
@@ -177,7 +177,7 @@ static bool put_chain(dibs__run_env *env, const dibs__held *held, size_t count)
     return put_var(env, var);
 }
 
-/* DIBS_LOCK_NAME_1, DIBS_LOCK_TOKEN_1 and so on. */
+/* DIBS_LOCK_NAME_1, DIBS_LOCK_FENCE_1 and so on. */
 static bool put_all(dibs__run_env *env, const dibs__held *held, size_t count)
 {
     char name[40];
@@ -185,6 +185,8 @@ static bool put_all(dibs__run_env *env, const dibs__held *held, size_t count)
     for (size_t i = 0; i < count && done; i++) {
         (void)snprintf(name, sizeof name, "DIBS_LOCK_NAME_%zu", i + 1);
         done = put_text(env, name, held[i].name);
+        (void)snprintf(name, sizeof name, "DIBS_LOCK_FENCE_%zu", i + 1);
+        done = done && put_number(env, name, held[i].fence);
         (void)snprintf(name, sizeof name, "DIBS_LOCK_TOKEN_%zu", i + 1);
         done = done && put_number(env, name, held[i].fence);
     }
@@ -195,6 +197,7 @@ static bool put_own(dibs__run_env *env, const dibs__held *held, size_t count,
                     int progress_fd)
 {
     return put_text(env, "DIBS_LOCK_NAME", held->name) &&
+           put_number(env, "DIBS_LOCK_FENCE", held->fence) &&
            put_number(env, "DIBS_LOCK_TOKEN", held->fence) &&
            put_text(env, "DIBS_LOCK_OWNER", held->owner) &&
            put_number(env, "DIBS_LOCK_TTL_MS", (uint64_t)held->ttl_ms) &&

@@ -306,7 +306,7 @@ void dibs__lock_acquire_trace(const dibs_lock *lock, dibs_status rc,
 
     if (rc == DIBS_OK)
         dibs__log(cl, DIBS_LOG_TRACE, "granted",
-                  "%s under token %" PRIu64 " after %" PRId64 " us", lock->name,
+                  "%s under fence %" PRIu64 " after %" PRId64 " us", lock->name,
                   atomic_load(&lock->shown.fence), waited_us);
     else if (rc == DIBS_TIMEOUT || rc == DIBS_CANCELLED)
         dibs__log(cl, DIBS_LOG_TRACE,
