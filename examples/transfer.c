@@ -1,9 +1,8 @@
 /* transfer.c - a program hands its lease to another, here to a copy of itself.
  *
- * The token is a secret: it goes through a pipe, not through arguments, which
- * others can read.
+ * The token is a secret: it goes through a pipe, not through arguments.
  *
- *     transfer URL [heir]
+ *     transfer [URL [heir]]
  */
 /* SPDX-License-Identifier: MIT */
 #include <dibs/dibs.h>
@@ -12,10 +11,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+/* A lease that no heir accepts would stand until its ttl: it is taken back. */
 static dibs_status hand_on(dibs_lock *lock, const char *url, dibs_error *err)
 {
     char token[DIBS_TOKEN_SIZE];
-    int pipe_fds[2];
+    int pipe_fds[2], status = 0;
     dibs_status rc = dibs_lock_acquire(lock, err);
 
     if (rc != DIBS_OK || pipe(pipe_fds) != 0)
@@ -30,13 +30,14 @@ static dibs_status hand_on(dibs_lock *lock, const char *url, dibs_error *err)
     if (rc == DIBS_OK)
         dprintf(pipe_fds[1], "%s", token);
     close(pipe_fds[1]);
-    wait(NULL);
+    if ((wait(&status) < 0 || status != 0) && rc == DIBS_OK)
+        rc = dibs_lock_accept(lock, token, err);
     return rc;
 }
 
 int main(int argc, char **argv)
 {
-    const char *url = argc > 1 ? argv[1] : NULL;
+    const char *url = argc > 1 ? argv[1] : ""; /* the store without a URL */
     char token[DIBS_TOKEN_SIZE] = "";
     dibs_client *client = NULL;
     dibs_lock *lock = NULL;
@@ -47,10 +48,10 @@ int main(int argc, char **argv)
         rc = dibs_lock_new(client, "deployment", NULL, &lock, &err);
     if (rc == DIBS_OK && argc < 3)
         rc = hand_on(lock, url, &err);
-    else if (rc == DIBS_OK && fgets(token, sizeof(token), stdin))
-        rc = dibs_lock_accept(lock, token, &err);
+    else if (rc == DIBS_OK)
+        rc = dibs_lock_accept(lock, fgets(token, sizeof(token), stdin), &err);
     if (rc == DIBS_OK && argc > 2)
-        printf("heir: token %" PRIu64 "\n", dibs_lock_fence(lock));
+        printf("heir: fence %" PRIu64 "\n", dibs_lock_fence(lock));
     else if (rc != DIBS_OK)
         fprintf(stderr, "%s: %s\n", dibs_status_name(rc), err.message);
     dibs_lock_free(lock);
