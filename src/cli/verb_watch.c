@@ -184,6 +184,15 @@ print_event(const dibs__command *cmd, const char *event, const seen *item)
     return code;
 }
 
+/* A party as it was seen last; a holder that has gone has released. */
+static int print_last(const dibs__command *cmd, const seen *item)
+{
+    seen last = *item;
+
+    last.party.left = item->holds;
+    return print_event(cmd, item->holds ? "released" : "left", &last);
+}
+
 /* Prints the parties that have gone. A waiter that holds now was granted. */
 static int
 print_gone(const dibs__command *cmd, const look *before, const look *now)
@@ -193,9 +202,7 @@ print_gone(const dibs__command *cmd, const look *before, const look *now)
 
     for (size_t i = 0; i < before->count && !code; i++) {
         if (!find_seen(now, &before->items[i], &from))
-            code =
-                print_event(cmd, before->items[i].holds ? "released" : "left",
-                            &before->items[i]);
+            code = print_last(cmd, &before->items[i]);
     }
     return code;
 }

@@ -68,6 +68,7 @@ class Watching(Case):
         self.ok("release", "x", "--token", first)
         seen = [event(), event()]
         self.assertEqual([s["event"] for s in seen], ["released", "granted"])
+        self.assertEqual([s["released"] for s in seen], [True, False])
         self.assertEqual(f"{seen[0]['owner']}:{seen[0]['fence']}", first)
         self.assertEqual(waiter.wait(PATIENCE), 0)
         second = waiter.stdout.read().strip()
