@@ -163,6 +163,7 @@ typedef struct dibs_spans {
     uint64_t p95_us;
     uint64_t p99_us;
     uint64_t max_us;
+    uint64_t mean_us; /* of the exact times */
 } dibs_spans;
 
 /* Counters of one name. */

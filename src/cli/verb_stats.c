@@ -58,6 +58,7 @@ static void json_spans(dibsx_json *js, const char *key, const dibs_spans *spans)
     dibsx_json_key(js, key);
     dibsx_json_open(js, '{');
     dibsx_json_pair_uint(js, "count", spans->count);
+    dibsx_json_pair_uint(js, "mean_us", spans->mean_us);
     dibsx_json_pair_uint(js, "p50_us", spans->p50_us);
     dibsx_json_pair_uint(js, "p95_us", spans->p95_us);
     dibsx_json_pair_uint(js, "p99_us", spans->p99_us);
@@ -88,8 +89,8 @@ static void cell_count(dibs__table *table, uint64_t count)
 
 static void cell_spans(dibs__table *table, const dibs_spans *spans)
 {
-    const uint64_t us[] = {spans->p50_us, spans->p95_us, spans->p99_us,
-                           spans->max_us};
+    const uint64_t us[] = {spans->mean_us, spans->p50_us, spans->p95_us,
+                           spans->p99_us, spans->max_us};
 
     for (size_t i = 0; i < sizeof(us) / sizeof(us[0]); i++) {
         if (spans->count)
@@ -171,11 +172,12 @@ static int print_live(const dibs__command *cmd, dibs_client *cl)
 
 static int print_shared(const dibs__command *cmd, dibs_client *cl)
 {
-    static const char *const heads[] = {"NAME",      "ATTEMPTS", "ACQUIRED",
-                                        "BUSY",      "LOST",     "FAILED",
-                                        "CONTENDED", "WAIT-P50", "P95",
-                                        "P99",       "MAX",      "HOLD-P50",
-                                        "P95",       "P99",      "MAX"};
+    static const char *const heads[] = {"NAME",      "ATTEMPTS",  "ACQUIRED",
+                                        "BUSY",      "LOST",      "FAILED",
+                                        "CONTENDED", "WAIT-MEAN", "P50",
+                                        "P95",       "P99",       "MAX",
+                                        "HOLD-MEAN", "P50",       "P95",
+                                        "P99",       "MAX"};
     dibs__table table;
     visit vt = {.table = &table};
     dibs_error err = {0};
@@ -221,8 +223,9 @@ const dibs__verb dibs__verb_stats = {
         "acquires of each name, the most contended first: attempts, how many "
         "were acquired, refused or not granted in time (busy), lost, ended "
         "by an error (failed), how many had to wait or were refused "
-        "(contended), and how long the waiting and the holding took: in half "
-        "of the cases at most P50, in 95 of a hundred at most P95.\n"
+        "(contended), and how long the waiting and the holding took: on the "
+        "mean, in half of the cases at most P50, in 95 of a hundred at most "
+        "P95.\n"
         "The second part is of those who share their statistics in the "
         "store, which costs them a little: run and acquire with "
         "--share-stats, DIBS_SHARE_STATS=1 or share_stats: yes in the "

@@ -141,6 +141,7 @@ class Stats(Case):
         self.assertEqual((k["attempts"], k["acquired"], k["busy"], k["contended"]), (3, 2, 1, 2))
         self.assertEqual((k["lost"], k["failed"], k["wait"]["count"], k["hold"]["count"]), (0, 0, 2, 2))
         self.assertLessEqual(k["wait"]["p50_us"], k["wait"]["max_us"])
+        self.assertTrue(0 < k["wait"]["mean_us"] < k["wait"]["max_us"], k["wait"])
         self.assertEqual(self.shared("calm")["acquired"], 2)
         self.assertIsNone(self.shared("silent"))
         lines = self.ok("stats").split("\n\n")[-1].splitlines()

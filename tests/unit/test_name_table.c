@@ -31,6 +31,7 @@ static void quantiles_are_within_an_eighth(void **state)
     near(spans.p95_us, 95000 * 17);
     near(spans.p99_us, 99000 * 17);
     assert_int_equal(spans.max_us, 100000 * 17);
+    assert_int_equal(spans.mean_us, 100001 * 17 / 2);
     dibs__histogram_fini(&hg);
 }
 
@@ -62,6 +63,7 @@ static void extremes_stay_in_bounds(void **state)
     dibs__histogram_show(&hg, &spans);
     assert_int_equal(spans.count, 0);
     assert_int_equal(spans.p99_us, 0);
+    assert_int_equal(spans.mean_us, 0);
     dibs__histogram_add(&hg, 0);
     dibs__histogram_add(&hg, UINT64_MAX);
     dibs__histogram_add(&hg, UINT64_MAX);

@@ -144,7 +144,8 @@ void dibs__histogram_show(const dibs__histogram *hg, dibs_spans *out)
                         .p50_us = find_quantile(hg, hits, 50),
                         .p95_us = find_quantile(hg, hits, 95),
                         .p99_us = find_quantile(hg, hits, 99),
-                        .max_us = hg->max_us};
+                        .max_us = hg->max_us,
+                        .mean_us = hg->count ? hg->total_us / hg->count : 0};
 }
 
 void dibs__histogram_write(const dibs__histogram *hg, dibsx_buf *out)
