@@ -58,7 +58,7 @@ typedef void dibs_log_fn(dibs_log_level level, const char *event,
                          const char *message, void *arg);
 
 /* The fallback of an acquire that finds the store out of reach. The client
- * counts each use (dibs_stats.fallbacks). It logs a warning when the store goes
+ * counts such acquires (dibs_stats.fallbacks). It logs a warning when the store goes
  * away and one when it is back. */
 typedef enum dibs_away {
     DIBS_AWAY_FAIL = 0,  /* none: the acquire fails */
@@ -158,7 +158,7 @@ typedef struct dibs_stats {
     uint64_t polls;            /* retries of waiters that heard no notice */
     uint64_t held;             /* leases held now */
     uint64_t waiting;          /* acquires in progress now */
-    uint64_t fallbacks;        /* acquires sent to the fallback */
+    uint64_t fallbacks;        /* acquires that used it, once each */
     uint64_t under_replicated; /* grants returned: too few replicas confirmed */
 } dibs_stats;
 

@@ -93,6 +93,29 @@ static void locally_one_machine_takes_turns(void **state)
     dibs_close(one);
 }
 
+static void retries_are_one_use(void **state)
+{
+    world *w = *state;
+    told td = {0};
+    dibs_client *one = open_with(w, DIBS_AWAY_LOCAL, &td);
+    dibs_client *other = open_with(w, DIBS_AWAY_LOCAL, &td);
+    dibs_lock *a = world_lock(one, "k", DIBS_LOCK_OPTS(.ttl_ms = 60000));
+    dibs_lock *b =
+        world_lock(other, "k",
+                   DIBS_LOCK_OPTS(.retries = 3, .retry_delay_ms = 1));
+
+    cut(w, DIBS__FAULT_FAIL);
+    CHECK(DIBS_OK, dibs_lock_try(a, err));
+    CHECK(DIBS_BUSY, dibs_lock_acquire(b, err));
+    assert_int_equal(fallbacks(other), 1);
+    CHECK(DIBS_BUSY, dibs_lock_acquire(b, err));
+    assert_int_equal(fallbacks(other), 2);
+    dibs_lock_free(a);
+    dibs_lock_free(b);
+    dibs_close(other);
+    dibs_close(one);
+}
+
 static void a_guest_is_kept_where_its_lease_is(void **state)
 {
     world *w = *state;
@@ -239,6 +262,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         WORLD_TEST(by_default_it_fails),
         WORLD_TEST(locally_one_machine_takes_turns),
+        WORLD_TEST(retries_are_one_use),
         WORLD_TEST(a_guest_is_kept_where_its_lease_is),
         WORLD_TEST(what_stands_in_is_not_asked_for_replicas),
         WORLD_TEST(locally_a_waiter_is_notified),

@@ -228,10 +228,13 @@ static void leave_store(dibs_lock *lock)
     dibs__acquire_left(&lock->acquire.machine, &lock->lease, rc, dibsx_now());
 }
 
+/* Counts an acquire once, however often it is tried. */
 static void use_fallback(dibs_lock *lock)
 {
     dibs_status rc = dibs__fallback_use(lock, &lock->why, &lock->why);
 
+    if (rc == DIBS_OK && !lock->acquire.machine.fell_back)
+        dibs__count(&lock->cl->stats.fallbacks);
     dibs__acquire_fell_back(&lock->acquire.machine, rc, dibsx_now());
 }
 

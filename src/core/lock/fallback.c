@@ -80,7 +80,6 @@ dibs__fallback_use(dibs_lock *lock, const dibs_error *why, dibs_error *err)
                          cl->on_unavailable == DIBS_AWAY_LOCAL
                              ? DIBS_FALLBACK_LOCAL
                              : DIBS_FALLBACK_OPEN);
-    dibs__count(&cl->stats.fallbacks);
     return DIBS_OK;
 }
 

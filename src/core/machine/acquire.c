@@ -322,10 +322,12 @@ void dibs__acquire_fell_back(dibs__acquire *aq, dibs_status rc, dibsx_nsec now)
 {
     assert(aq->state == DIBS__ACQUIRE_FALLING_BACK);
     aq->on_fallback = true;
-    if (rc == DIBS_OK)
+    if (rc == DIBS_OK) {
+        aq->fell_back = true;
         ask_first(aq);
-    else
+    } else {
         end_try(aq, rc, now);
+    }
 }
 
 dibsx_nsec dibs__acquire_ask_until(const dibs__acquire *aq, dibsx_nsec limit,

@@ -76,6 +76,7 @@ typedef struct dibs__acquire {
     bool reached;              /* the owner may have something in the store */
     bool doubtful;             /* ... as an earlier one, whose release failed */
     bool under_replicated;     /* the store answers, and too few replicas do */
+    bool fell_back;            /* a try used the fallback, this or an earlier */
     uint32_t polls; /* sleeps in the queue that nothing but time ended */
     int64_t backoff_ms;
     dibs_status answer;    /* the latest */
