@@ -208,6 +208,7 @@ typedef struct outcome {
     dibs_error why;
     bool is_acquire;
     dibsx_nsec started_at;
+    uint32_t tries;
 } outcome;
 
 /* Locks: cl->mutex, let go meanwhile. */
@@ -222,7 +223,7 @@ static void call_back(dibs_lock *lock, const outcome *out)
     as->calling++;
     pthread_mutex_unlock(&cl->mutex);
     if (out->is_acquire)
-        dibs__lock_acquire_trace(lock, out->rc, out->started_at);
+        dibs__lock_acquire_trace(lock, out->rc, out->started_at, out->tries);
     out->done(lock, out->rc, &out->why, out->arg);
     pthread_mutex_lock(&cl->mutex);
     as->calling--;
@@ -244,7 +245,8 @@ static bool deliver_call(dibs_lock *lock)
     outcome out = {.done = call->done,
                    .arg = call->arg,
                    .is_acquire = call->kind == DIBS__CALL_ACQUIRE,
-                   .started_at = lock->acquire.machine.started_at};
+                   .started_at = lock->acquire.machine.started_at,
+                   .tries = lock->acquire.machine.tries};
     dibs__acquire_step step =
         out.is_acquire ? dibs__lock_acquire_next(lock) : DIBS__ACQUIRE_DONE;
 

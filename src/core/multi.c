@@ -19,6 +19,7 @@
 #include "core/lock/lock_opts.h"
 #include "core/lock/publish.h"
 #include "core/lock/release.h"
+#include "core/log.h"
 #include "core/names.h"
 #include <string.h>
 
@@ -41,6 +42,7 @@ struct dibs_multi {
     bool torn;      /* a lock that it has acquired so far is lost */
     bool doubtful;  /* the store may have an entry of it all the same */
     bool held;      /* the program has the set */
+    uint32_t tries; /* of the acquire that is under way, or was last */
 };
 
 /* Ends the wait for whichever lock, also for one that has not begun. Locks:
@@ -427,6 +429,7 @@ static dibs_status acquire_entered(dibs_multi *multi, int64_t wait_ms,
     multi->cancelled = false;
     multi->acquiring = true;
     for (uint32_t i = 0; rc == DIBS_OK; i++) {
+        multi->tries = i + 1;
         rc = try_set(multi, wait_ms, err);
         if ((rc != DIBS_BUSY && rc != DIBS_TIMEOUT) || i >= retries)
             break;
@@ -438,9 +441,20 @@ static dibs_status acquire_entered(dibs_multi *multi, int64_t wait_ms,
     return rc;
 }
 
+/* Locks: none held. */
+static void log_tries(const dibs_multi *multi, uint32_t tries)
+{
+    char attempt[DIBS__ATTEMPT_SIZE];
+
+    dibs__attempt_text(tries, attempt);
+    dibs__log(multi->cl, DIBS_LOG_INFO, "granted", "%s and %zu more%s",
+              multi->locks[0]->name, multi->count - 1, attempt);
+}
+
 static dibs_status acquire_call(dibs_multi *multi, int64_t wait_ms,
                                 uint32_t retries, dibs_error *err)
 {
+    uint32_t tries;
     dibs_status rc;
 
     if (multi && dibs__opts_hear(&multi->opts) &&
@@ -451,7 +465,10 @@ static dibs_status acquire_call(dibs_multi *multi, int64_t wait_ms,
     if (rc != DIBS_OK)
         return rc;
     rc = acquire_entered(multi, wait_ms, retries, err);
+    tries = multi->tries;
     exit_set(multi);
+    if (rc == DIBS_OK && tries > 1)
+        log_tries(multi, tries);
     return rc;
 }
 

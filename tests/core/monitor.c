@@ -246,6 +246,62 @@ static void the_log_can_be_turned_up_and_down(void **state)
     dibs_close(cl);
 }
 
+typedef struct grant_log {
+    dibs_lock *release; /* when the third ask is made */
+    int asked;
+    char asked_text[128];
+    char granted[128];
+    dibs_log_level level;
+} grant_log;
+
+/* On the thread that acquires. */
+static void note_grant(dibs_log_level level, const char *event,
+                       const char *message, void *arg)
+{
+    grant_log *log = arg;
+
+    if (strcmp(event, "asked") == 0) {
+        snprintf(log->asked_text, sizeof(log->asked_text), "%s", message);
+        if (++log->asked == 3)
+            CHECK(DIBS_OK, dibs_lock_release(log->release, err));
+    } else if (strcmp(event, "granted") == 0) {
+        snprintf(log->granted, sizeof(log->granted), "%s", message);
+        log->level = level;
+    }
+}
+
+/* The holder releases when the third attempt begins. */
+static void the_log_numbers_attempts(void **state)
+{
+    dibs_client *cl = NULL, *other = core_open();
+    const char *name = core_name();
+    dibs_lock *lock = NULL, *held = core_lock(other, name, NULL);
+    grant_log log = {.release = held};
+
+    (void)state;
+    CHECK(DIBS_OK, dibs_lock_try(held, err));
+    CHECK(DIBS_OK,
+          dibs_open(core_url,
+                    DIBS_CLIENT_OPTS(.log = note_grant, .log_arg = &log,
+                                     .log_level = DIBS_LOG_TRACE),
+                    &cl, err));
+    lock = core_lock(cl, name,
+                     DIBS_LOCK_OPTS(.retries = 100, .retry_delay_ms = 1));
+    CHECK(DIBS_OK, dibs_lock_acquire(lock, err));
+    assert_int_equal(log.asked, 3);
+    assert_non_null(strstr(log.asked_text, " (attempt 3)"));
+    assert_non_null(strstr(log.granted, " (attempt 3)"));
+    assert_int_equal(log.level, DIBS_LOG_INFO);
+    CHECK(DIBS_OK, dibs_lock_release(lock, err));
+    CHECK(DIBS_OK, dibs_lock_acquire(lock, err));
+    assert_null(strstr(log.granted, "attempt"));
+    assert_int_equal(log.level, DIBS_LOG_TRACE);
+    dibs_lock_free(lock);
+    dibs_lock_free(held);
+    dibs_close(other);
+    dibs_close(cl);
+}
+
 int core_monitor_tests(void)
 {
     const struct CMUnitTest tests[] = {
@@ -255,6 +311,7 @@ int core_monitor_tests(void)
         cmocka_unit_test(shows_identity_and_metadata),
         cmocka_unit_test(a_holder_is_asked_to_yield),
         cmocka_unit_test(the_log_can_be_turned_up_and_down),
+        cmocka_unit_test(the_log_numbers_attempts),
     };
 
     return cmocka_run_group_tests_name("monitor", tests, NULL, NULL);

@@ -15,6 +15,7 @@
 #include "core/stats/record.h"
 #include "core/who.h"
 #include <inttypes.h>
+#include <stdio.h>
 
 /* Limit of the release after a wait that has ended. If the store does not get
  * it, the place in the queue or the grant expires. */
@@ -137,15 +138,24 @@ static dibs_status begin_lease(dibs_lock *lock)
     return DIBS_OK;
 }
 
+void dibs__attempt_text(uint32_t tries, char out[DIBS__ATTEMPT_SIZE])
+{
+    out[0] = '\0';
+    if (tries > 1)
+        snprintf(out, DIBS__ATTEMPT_SIZE, " (attempt %" PRIu32 ")", tries);
+}
+
 /* Sends the ask and logs it for the tracer. Locks: none held. */
 static dibs_status
 send_ask(dibs_lock *lock, dibs__store *st, const dibs__ask *ask,
          dibsx_nsec deadline, dibs__answer *ans)
 {
     const dibs_client *cl = lock->cl;
+    char attempt[DIBS__ATTEMPT_SIZE];
     dibs_status rc;
 
-    dibs__log(cl, DIBS_LOG_TRACE, "asked", "%s", lock->name);
+    dibs__attempt_text(lock->acquire.machine.tries, attempt);
+    dibs__log(cl, DIBS_LOG_TRACE, "asked", "%s%s", lock->name, attempt);
     rc = st->ops->lease->acquire(st, ask, deadline, ans, &lock->why);
     dibs__log_alarm(cl, st);
     if (rc == DIBS_BUSY && ans->queued)
@@ -301,18 +311,23 @@ void dibs__lock_acquire_close(dibs_client *cl)
     }
 }
 
+/* A grant after retries is worth more than a trace: the number tells how busy
+ * the name is. */
 void dibs__lock_acquire_trace(const dibs_lock *lock, dibs_status rc,
-                              dibsx_nsec started_at)
+                              dibsx_nsec started_at, uint32_t tries)
 {
     const dibs_client *cl = lock->cl;
     int64_t waited_us = (dibsx_now() - started_at) / 1000;
+    char attempt[DIBS__ATTEMPT_SIZE];
 
+    dibs__attempt_text(tries, attempt);
     if (rc == DIBS_OK)
-        dibs__log(cl, DIBS_LOG_TRACE, "granted",
-                  "%s under fence %" PRIu64 " after %" PRId64 " us", lock->name,
-                  atomic_load(&lock->shown.fence), waited_us);
+        dibs__log(cl, tries > 1 ? DIBS_LOG_INFO : DIBS_LOG_TRACE, "granted",
+                  "%s under fence %" PRIu64 " after %" PRId64 " us%s",
+                  lock->name, atomic_load(&lock->shown.fence), waited_us,
+                  attempt);
     else if (rc == DIBS_TIMEOUT || rc == DIBS_CANCELLED)
         dibs__log(cl, DIBS_LOG_TRACE,
                   rc == DIBS_TIMEOUT ? "timeout" : "cancelled",
-                  "%s after %" PRId64 " us", lock->name, waited_us);
+                  "%s after %" PRId64 " us%s", lock->name, waited_us, attempt);
 }

@@ -58,8 +58,12 @@ DIBS_MUST_CHECK dibs_status dibs__lock_acquire_block(dibs_lock *lock,
                                                      uint32_t retries,
                                                      dibs_error *err);
 
-/* Logs for the tracer how it ended. Locks: none held. */
+/* " (attempt 2)", for the log; "" in the first. */
+enum { DIBS__ATTEMPT_SIZE = 24 };
+void dibs__attempt_text(uint32_t tries, char out[DIBS__ATTEMPT_SIZE]);
+
+/* Logs how it ended, in the try of that number. Locks: none held. */
 void dibs__lock_acquire_trace(const dibs_lock *lock, dibs_status rc,
-                              dibsx_nsec started_at);
+                              dibsx_nsec started_at, uint32_t tries);
 
 #endif

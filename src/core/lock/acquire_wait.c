@@ -55,6 +55,7 @@ dibs_status dibs__lock_acquire_block(dibs_lock *lock, int64_t wait_ms,
                                       .blocks = true};
     dibs_status rc = dibs__lock_enter(lock, err);
     dibsx_nsec started_at = 0;
+    uint32_t tries = 0;
     bool over;
 
     if (rc != DIBS_OK)
@@ -64,12 +65,13 @@ dibs_status dibs__lock_acquire_block(dibs_lock *lock, int64_t wait_ms,
     if (!over) {
         started_at = lock->acquire.machine.started_at;
         rc = drive_acquire(lock);
+        tries = lock->acquire.machine.tries;
     }
     if (rc != DIBS_OK && err)
         *err = lock->why;
     dibs__lock_exit(lock);
     if (!over)
-        dibs__lock_acquire_trace(lock, rc, started_at);
+        dibs__lock_acquire_trace(lock, rc, started_at, tries);
     return rc;
 }
 

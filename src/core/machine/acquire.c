@@ -75,6 +75,7 @@ static void new_try(dibs__acquire *aq, dibsx_nsec now)
 {
     aq->until = dibsx_after_ms(now, aq->terms.wait_ms);
     aq->on_fallback = false;
+    aq->tries++;
     ask_first(aq);
 }
 

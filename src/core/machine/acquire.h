@@ -78,6 +78,7 @@ typedef struct dibs__acquire {
     bool under_replicated;     /* the store answers, and too few replicas do */
     bool fell_back;            /* a try used the fallback, this or an earlier */
     uint32_t polls; /* sleeps in the queue that nothing but time ended */
+    uint32_t tries; /* begun: 1 in the first */
     int64_t backoff_ms;
     dibs_status answer;    /* the latest */
     dibs_status rc;        /* OVER: how it ended; LEAVING: how the try ends,
