@@ -39,6 +39,54 @@ static void failing_renewals_are_doubted_and_healed(void **state)
     dibs_lock_free(lock);
 }
 
+/* The lines about renewals, one after the other. */
+typedef struct renew_log {
+    atomic_int lines;
+    char text[512];
+} renew_log;
+
+static void note_renew(dibs_log_level level, const char *event,
+                       const char *message, void *arg)
+{
+    renew_log *log = arg;
+    size_t len = strlen(log->text);
+
+    if (strcmp(event, "renew") != 0)
+        return;
+    assert_int_equal(level, DIBS_LOG_WARN);
+    snprintf(log->text + len, sizeof(log->text) - len, "%s\n", message);
+    atomic_fetch_add(&log->lines, 1);
+}
+
+/* However many renewals fail, the log says when that begins and when it ends. */
+static void the_log_says_once_that_renewals_fail(void **state)
+{
+    world *w = *state;
+    renew_log log = {0};
+    dibs_client *cl = NULL;
+    dibs_lock *lock;
+
+    CHECK(DIBS_OK,
+          dibs_open(w->url,
+                    DIBS_CLIENT_OPTS(.log = note_renew, .log_arg = &log,
+                                     .log_level = DIBS_LOG_WARN),
+                    &cl, err));
+    lock = world_lock(cl, "k", DIBS_LOCK_OPTS(.ttl_ms = pace_ms(600)));
+    CHECK(DIBS_OK, dibs_lock_acquire(lock, err));
+    world_fault(w, DIBS__STEP_RENEW, DIBS__FAULT_FAIL, 4);
+    while (atomic_load(&log.lines) < 2 && dibs_lock_check(lock) == DIBS_OK)
+        world_sleep_ms(1);
+    IN_TIME(atomic_load(&log.lines) == 2);
+    CHECK(DIBS_OK, dibs_lock_release(lock, err));
+    dibs_lock_free(lock);
+    dibs_close(cl);
+    assert_int_equal(atomic_load(&log.lines), 2);
+    assert_ptr_equal(strstr(log.text, "k is not renewed: "), log.text);
+    assert_non_null(strstr(log.text, "; the client retries, "));
+    assert_non_null(
+        strstr(log.text, "\nk is renewed again after 4 failures; "));
+}
+
 /* What was done but not answered leaves the same doubt, and heals. */
 static void renewals_without_answer_are_doubted_and_healed(void **state)
 {
@@ -363,6 +411,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         WORLD_TEST(failing_renewals_are_doubted_and_healed),
+        WORLD_TEST(the_log_says_once_that_renewals_fail),
         WORLD_TEST(renewals_without_answer_are_doubted_and_healed),
         WORLD_TEST(a_late_answer_is_not_about_the_next_lease),
         WORLD_TEST(loss_is_announced_in_every_way_and_in_time),

@@ -223,6 +223,7 @@ static void renewal_failed(dibs__lease *ls, dibs_status rc, dibsx_nsec now)
     if (rc == DIBS_UNKNOWN)
         ls->unanswered = true;
     ls->state = DIBS__LEASE_SUSPECT;
+    ls->failures++;
     if (retry_ms > RETRY_MS)
         retry_ms = RETRY_MS;
     ls->renew_at = dibsx_after_ms(now, retry_ms > 0 ? retry_ms : 1);
@@ -241,6 +242,7 @@ void dibs__lease_renewed(dibs__lease *ls, dibsx_nsec sent_at, dibs_status rc,
         ls->state = DIBS__LEASE_LOST;
     } else if (rc == DIBS_OK) {
         ls->state = DIBS__LEASE_HELD;
+        ls->failures = 0;
         if (valid_until > ls->valid_until)
             ls->valid_until = valid_until;
         ls->renew_at =

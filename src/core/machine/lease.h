@@ -69,6 +69,7 @@ typedef struct dibs__lease {
     bool alone;             /* granted without a wait: perhaps no other waits */
     bool converting;        /* a conversion is under way: no renewal */
     uint32_t in_flight;     /* renewals sent and not yet answered */
+    uint32_t failures;      /* renewals that failed since one that did not */
     uint64_t fence;         /* of the lease */
     uint64_t watermark;     /* of the last "queued" answer */
     uint64_t noticed_fence; /* the highest that could not count yet */
@@ -88,8 +89,7 @@ dibsx_nsec dibs__lease_drift(int64_t span_ms);
 void dibs__lease_begin(dibs__lease *ls, const char *owner,
                        const dibs__terms *terms);
 
-/* The ttl to ask the store for, with the lock delay; and the most that it can have
- * left, of that or of a claim. */
+/* The ttl to ask for, with the lock delay; and the most left of it or of a claim. */
 int64_t dibs__lease_ask_ms(const dibs__lease *ls);
 int64_t dibs__lease_most_ms(const dibs__lease *ls);
 

@@ -10,10 +10,21 @@
 #include "core/lock/sticky.h"
 #include "core/log.h"
 #include "core/threads/keeper.h"
+#include <stdio.h>
 #include <string.h>
 
 /* As many as a store can renew in one step without making others wait. */
 enum { BATCH = 128 };
+
+/* Leases of a batch whose renewals began to fail, or succeed again. The log has a
+ * line for all of them, and none for the retries between. */
+typedef struct change {
+    char first[DIBS_NAME_MAX + 1];
+    size_t count;
+    dibs_status rc;    /* of the first */
+    uint32_t failures; /* the most that one had */
+    int64_t left_ms;   /* the least that one has */
+} change;
 
 typedef struct batch {
     dibs__store *st; /* all of a batch are leases of one store */
@@ -22,6 +33,8 @@ typedef struct batch {
     char owners[BATCH][DIBS_OWNER_SIZE];
     size_t count;
     dibsx_nsec sent_at;
+    change failing;
+    change mended;
 } batch;
 
 /* Removes the first lock from the list, with its reference. Locks:
@@ -61,6 +74,7 @@ static void fill_batch(dibs_client *cl, batch *bt)
     dibs_lock *lock;
 
     bt->count = 0;
+    bt->failing.count = bt->mended.count = 0;
     bt->sent_at = dibsx_now();
     bt->st = cl->keeper.due ? cl->keeper.due->st : NULL;
     while (bt->count < BATCH && (lock = next_due(cl, bt->st)) != NULL) {
@@ -79,6 +93,45 @@ static void fill_batch(dibs_client *cl, batch *bt)
     }
 }
 
+/* Locks: cl->mutex. */
+static void note_change(change *ch, const dibs_lock *lock, dibs_status rc,
+                        uint32_t failures)
+{
+    int64_t left_ms = dibsx_valid_ms(lock->lease.valid_until, dibsx_now());
+
+    if (ch->count++ == 0) {
+        memcpy(ch->first, lock->name, sizeof(ch->first));
+        ch->rc = rc;
+        ch->failures = failures;
+        ch->left_ms = left_ms;
+    }
+    if (failures > ch->failures)
+        ch->failures = failures;
+    if (left_ms < ch->left_ms)
+        ch->left_ms = left_ms;
+}
+
+/* Locks: none held. */
+static void log_change(const dibs_client *cl, const change *ch, const char *why)
+{
+    char left[32], more[48] = " is";
+
+    if (ch->count == 0)
+        return;
+    dibsx_duration_text(ch->left_ms, left, sizeof(left));
+    if (ch->count > 1)
+        snprintf(more, sizeof(more), " and %zu more are", ch->count - 1);
+    if (ch->rc != DIBS_OK)
+        dibs__log(cl, DIBS_LOG_WARN, "renew",
+                  "%s%s not renewed: %s; the client retries, %s left",
+                  ch->first, more, why && *why ? why : dibs_status_text(ch->rc),
+                  left);
+    else
+        dibs__log(cl, DIBS_LOG_WARN, "renew",
+                  "%s%s renewed again after %u failures; %s left", ch->first,
+                  more, (unsigned)ch->failures, left);
+}
+
 /* Applies one answer if the lock still has that lease; then drops the lock.
  * Locks: cl->mutex. */
 static void apply_answer(dibs_client *cl, batch *bt, size_t i, dibs_status rc)
@@ -86,10 +139,15 @@ static void apply_answer(dibs_client *cl, batch *bt, size_t i, dibs_status rc)
     dibs_lock *lock = bt->locks[i];
     const dibs__renewal *item = &bt->items[i];
     dibs_status own = rc == DIBS_OK ? item->rc : rc;
+    uint32_t failures = lock->lease.failures;
 
     if (memcmp(lock->lease.owner, bt->owners[i], DIBS_OWNER_SIZE) == 0) {
         dibs__lease_renewed(&lock->lease, bt->sent_at, own, item->left_ms,
                             dibsx_now());
+        if (failures == 0 && lock->lease.failures > 0)
+            note_change(&bt->failing, lock, own, lock->lease.failures);
+        else if (failures > 0 && lock->lease.failures == 0)
+            note_change(&bt->mended, lock, own, failures);
         dibs__keeper_watch(cl, lock);
         if (own == DIBS_OK && item->wanted)
             dibs__sticky_wanted(lock);
@@ -111,16 +169,15 @@ static void send_batch(dibs_client *cl, batch *bt)
         bt->st->ops->lease->renew(bt->st, bt->items, bt->count,
                                   dibs__client_deadline(cl, bt->sent_at), &err);
     dibs__log_alarm(cl, bt->st);
-    if (rc != DIBS_OK)
-        dibs__log(cl, DIBS_LOG_WARN, "renew", "%zu leases not renewed: %s",
-                  bt->count, err.message);
-    else
+    if (rc == DIBS_OK)
         dibs__log(cl, DIBS_LOG_TRACE, "renewed", "%s%s", bt->items[0].name,
                   bt->count > 1 ? " and others" : "");
     pthread_mutex_lock(&cl->mutex);
     for (size_t i = 0; i < bt->count; i++)
         apply_answer(cl, bt, i, rc);
     pthread_mutex_unlock(&cl->mutex);
+    log_change(cl, &bt->failing, err.message);
+    log_change(cl, &bt->mended, NULL);
 }
 
 /* Drops the renewals that are left when the thread ends. Locks: cl->mutex. */
