@@ -307,7 +307,9 @@ DIBS_API DIBS_MUST_CHECK dibs_status dibs_with_lock(dibs_client *client,
  *     }
  *
  * `dibs_held` is the lock inside the block. The client logs why it skipped a
- * block; dibs_with_lock() returns the status instead. */
+ * block. A client without a log prints it to standard error, once for each
+ * status; a busy lock is not worth a word there. dibs_with_lock() returns the
+ * status instead. */
 #if defined(__GNUC__) && !defined(__cplusplus)
 #define DIBS_WITH_LOCK(client, name, ...)                                      \
     for (dibs_lock * dibs_held __attribute__((cleanup(dibs_scope_end))) =      \

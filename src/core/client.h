@@ -70,8 +70,9 @@ struct dibs_client {
     uint32_t replicas; /* that must have a lease, where a lock does not say */
     dibs_log_fn *log;
     void *log_arg;
-    atomic_int log_level; /* dibs_log_level */
-    atomic_bool closed;   /* no call begins any more */
+    atomic_int log_level;      /* dibs_log_level */
+    atomic_bool closed;        /* no call begins any more */
+    atomic_uint skips_printed; /* statuses that with_lock.c printed, as bits */
     dibs__stats stats;
 
     pthread_mutex_t mutex; /* guards all that follows, and the locks */

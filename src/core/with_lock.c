@@ -3,6 +3,8 @@
 #include "base/fail.h"
 #include "core/lock/lock.h"
 #include "core/log.h"
+#include <stdatomic.h>
+#include <stdio.h>
 
 /* Ends a run under a lock: whether its lease lasted. A release that the store
  * did not get is logged only: as a status it would mean that nothing ran. */
@@ -38,15 +40,32 @@ dibs_with_lock(dibs_client *cl, const char *name, const dibs_lock_opts *opts,
     return rc;
 }
 
-/* Logs why a block did not run, as the caller gets no error. */
+/* Prints a status once, if it has no log to go to: the caller of a block gets no
+ * error, and would take the failure for a busy lock. */
+static void
+print_skipped(atomic_uint *printed, const char *name, const dibs_error *err)
+{
+    unsigned bit = 1U << (unsigned)err->status;
+
+    if ((atomic_fetch_or(printed, bit) & bit) == 0)
+        fprintf(stderr, "dibs: skipped: %s: %s\n", name, err->message);
+}
+
+/* Says why a block did not run. */
 static void
 say_skipped(dibs_client *cl, const char *name, const dibs_error *err)
 {
+    static atomic_uint without_client;
     bool usual = err->status == DIBS_BUSY || err->status == DIBS_TIMEOUT;
+    bool usable = dibs__client_usable(cl, NULL) == DIBS_OK;
 
-    if (dibs__client_usable(cl, NULL) == DIBS_OK)
+    if (!name)
+        name = "(no name)";
+    if (usable && cl->log)
         dibs__log(cl, usual ? DIBS_LOG_INFO : DIBS_LOG_ERROR, "skipped",
-                  "%s: %s", name ? name : "(no name)", err->message);
+                  "%s: %s", name, err->message);
+    else if (!usual && err->status != DIBS_CANCELLED)
+        print_skipped(usable ? &cl->skips_printed : &without_client, name, err);
 }
 
 dibs_lock *

@@ -4,6 +4,7 @@
 #include "core.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -256,6 +257,61 @@ static void what_kept_a_block_from_running_is_logged(void **state)
     dibs_close(cl);
 }
 
+/* Runs a block under these options three times; what was printed. */
+static const char *
+printed_by(dibs_client *cl, const char *name, const dibs_lock_opts *opts)
+{
+    static char text[2048];
+    int fds[2], own = dup(STDERR_FILENO);
+    ssize_t len;
+
+    assert_int_equal(pipe(fds), 0);
+    fflush(stderr);
+    assert_true(own >= 0 && dup2(fds[1], STDERR_FILENO) >= 0);
+    for (int i = 0; i < 3; i++)
+        assert_null(dibs_scope_begin(cl, name, opts));
+    fflush(stderr);
+    assert_true(dup2(own, STDERR_FILENO) >= 0);
+    close(own);
+    close(fds[1]);
+    len = read(fds[0], text, sizeof(text) - 1);
+    assert_true(len >= 0);
+    text[len] = '\0';
+    close(fds[0]);
+    return text;
+}
+
+/* A program that has no log must not take a mistake for a busy lock. */
+static void without_a_log_a_mistake_is_printed_once(void **state)
+{
+    dibs_client *cl = core_open(), *other = core_open();
+    const char *name = core_name();
+    dibs_lock *lock = core_lock(other, name, NULL);
+    const dibs_lock_opts *wrong = DIBS_LOCK_OPTS(.ttl_ms = 1);
+    log_line line = {0};
+    char expected[2 * DIBS_NAME_MAX];
+
+    (void)state;
+    snprintf(expected, sizeof(expected),
+             "dibs: skipped: %s: the ttl must be from 10 ms to 24 h\n", name);
+    assert_string_equal(printed_by(cl, name, wrong), expected);
+    assert_string_equal(printed_by(cl, name, wrong), "");
+    assert_string_equal(printed_by(other, name, wrong), expected);
+    CHECK(DIBS_OK, dibs_lock_try(lock, err));
+    assert_string_equal(printed_by(cl, name, NULL), "");
+    assert_non_null(strstr(printed_by(NULL, name, NULL), "the client is NULL"));
+    dibs_lock_free(lock);
+    dibs_close(other);
+    dibs_close(cl);
+    CHECK(DIBS_OK,
+          dibs_open(core_url,
+                    DIBS_CLIENT_OPTS(.log = keep_line, .log_arg = &line), &cl,
+                    err));
+    assert_string_equal(printed_by(cl, name, wrong), "");
+    assert_string_equal(line.event, "skipped");
+    dibs_close(cl);
+}
+
 /* The child must see that nothing is its own, and touch nothing. */
 static int child_of_fork(dibs_client *cl, dibs_lock *held)
 {
@@ -320,6 +376,7 @@ int core_client_tests(void)
         cmocka_unit_test(statistics_count),
         cmocka_unit_test(closing_gives_back_what_is_held),
         cmocka_unit_test(what_kept_a_block_from_running_is_logged),
+        cmocka_unit_test(without_a_log_a_mistake_is_printed_once),
         cmocka_unit_test(after_a_fork_the_parent_goes_on),
     };
 
