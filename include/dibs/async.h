@@ -1,12 +1,16 @@
 /* async.h - acquire and release without blocking.
  *
  * By default the callback runs on a thread of the client. A program with an
- * event loop calls dibs_async_fd() first. From then on callbacks run only inside
- * dibs_async_process(), on the thread that calls it.
+ * event loop calls dibs_async_fd() first. From then on these callbacks run only
+ * inside dibs_async_process(), on the thread that calls it.
  *
  *     fd = dibs_async_fd(client);
  *     ... when poll(), libevent or libuv reports fd as readable:
  *     dibs_async_process(client);
+ *
+ * The callbacks on_lost and on_yield are not among them. They run on the keeper's
+ * thread, also with an event loop: a busy loop must not delay the news of a loss.
+ * A loop that wants the news on its own thread polls dibs_lock_lost_fd().
  *
  * Threads: any thread may make these calls; none of them blocks. A wait needs no
  * thread of its own: up to four threads of the client talk to the store.

@@ -175,6 +175,37 @@ static void callbacks_run_in_process_once_there_is_a_descriptor(void **state)
     tear_down(&sc);
 }
 
+static void see_loss(dibs_lock *lock, void *arg)
+{
+    seen *sn = arg;
+
+    (void)lock;
+    sn->thread = pthread_self();
+    atomic_fetch_add(&sn->calls, 1);
+}
+
+/* A loop that is busy must not delay it: nothing is processed here. */
+static void a_loss_is_told_by_the_keeper_with_a_descriptor_too(void **state)
+{
+    static seen sn;
+    dibs_client *cl = core_open();
+    const char *name = core_name();
+    dibs_lock *lock =
+        core_lock(cl, name,
+                  DIBS_LOCK_OPTS(.ttl_ms = pace_ms(60),
+                                 .flags = DIBS_LOCK_NO_RENEW,
+                                 .on_lost = see_loss, .on_lost_arg = &sn));
+
+    (void)state;
+    assert_true(dibs_async_fd(cl) >= 0);
+    CHECK(DIBS_OK, dibs_lock_try(lock, err));
+    core_until(is_called, &sn);
+    assert_false(pthread_equal(sn.thread, pthread_self()));
+    assert_int_equal(dibs_async_process(cl), 0);
+    dibs_lock_free(lock);
+    dibs_close(cl);
+}
+
 static void refusals_and_timeouts_are_told(void **state)
 {
     scene sc = set_up();
@@ -618,6 +649,7 @@ int core_async_tests(void)
         cmocka_unit_test(a_free_lock_is_granted_to_a_callback),
         cmocka_unit_test(a_release_hands_over),
         cmocka_unit_test(callbacks_run_in_process_once_there_is_a_descriptor),
+        cmocka_unit_test(a_loss_is_told_by_the_keeper_with_a_descriptor_too),
         cmocka_unit_test(refusals_and_timeouts_are_told),
         cmocka_unit_test(a_cancel_from_another_thread_ends_it),
         cmocka_unit_test(a_cancel_at_once_ends_it),
