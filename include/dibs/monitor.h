@@ -147,8 +147,11 @@ dibs_deadlock_fn(const dibs_wait_link *links, size_t count, void *arg);
  * release would help.
  *
  * Host, process and identity (by default the thread) identify a member. A
- * program that moves handles between threads should set opts.identity. An
- * acquire with a timeout leaves a deadlock by itself.
+ * program that moves handles between threads should set opts.identity. A process
+ * that waits on behalf of leases of another process lists their owners in
+ * opts.meta: "within=OWNER,OWNER", each with 8 digits at least. Its wait counts as
+ * one of their holders, too; dibs run does so inside another. An acquire with a
+ * timeout leaves a deadlock by itself.
  *   DIBS_NOMEM  no memory, or too many waiters */
 DIBS_API DIBS_MUST_CHECK dibs_status dibs_deadlocks(dibs_client *client,
                                                     const char *begins,

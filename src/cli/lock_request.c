@@ -1,10 +1,14 @@
-/* lock_request.c - what run and acquire ask for, from their options. Pure but for the
- * messages. */
+/* lock_request.c - what run and acquire ask for, from their options and, for nested runs,
+ * from the environment. */
 /* SPDX-License-Identifier: MIT */
 #include "cli/lock_request.h"
 
 #include "cli/option_values.h"
+#include <stdlib.h>
 #include <string.h>
+
+/* Bytes of metadata, with some to spare for what run adds. */
+enum { META_BYTES = 200 };
 
 static int say_usage(const dibs__command *cmd, const char *why)
 {
@@ -59,12 +63,37 @@ static int read_mode(const dibs__command *cmd, dibs__lock_request *request)
     return 0;
 }
 
+/* Adds in whose locks this command runs, as far as there is room: it is left out
+ * rather than have a lease refused for it. */
+static void add_within(dibs__lock_request *request, size_t count, size_t used)
+{
+    size_t room = used < META_BYTES ? META_BYTES - used : 0;
+
+    if (count > DIBS__META_TEXTS)
+        return;
+    if (room > sizeof(request->within))
+        room = sizeof(request->within);
+    dibs__run_env_within(getenv("DIBS_LOCK_CHAIN"), request->within, room);
+    if (!request->within[0])
+        return;
+    memcpy(request->meta, request->lock.meta, count * sizeof(*request->meta));
+    request->meta[count] = request->within;
+    request->lock.meta = request->meta;
+}
+
 static int read_meta(const dibs__command *cmd, dibs__lock_request *request)
 {
+    size_t count = 0, used = 0;
+
     request->lock.meta = dibs__opt_all(cmd, "meta");
-    for (const char *const *text = request->lock.meta; *text; text++)
-        if (!strchr(*text, '=') || **text == '=')
+    for (; request->lock.meta[count]; count++) {
+        const char *text = request->lock.meta[count];
+
+        if (!strchr(text, '=') || *text == '=')
             return say_usage(cmd, "--meta is KEY=VALUE");
+        used += strlen(text) + 1;
+    }
+    add_within(request, count, used);
     return 0;
 }
 

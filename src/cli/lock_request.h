@@ -5,14 +5,21 @@
 #define DIBS_CLI_LOCK_REQUEST_H
 
 #include "cli/command.h"
+#include "cli/run/env.h"
 
-/* Text is borrowed from the command. */
+/* So many texts of metadata, of two bytes at least, fit into a lease, and one more
+ * is ours. */
+enum { DIBS__META_TEXTS = 80 };
+
+/* Text is borrowed from the command. It points into itself: it cannot be copied. */
 typedef struct dibs__lock_request {
     const char *names[DIBS_MULTI_MAX]; /* as given, without repeats */
     size_t count;
     dibs_lock_opts lock; /* for each of them */
-    int busy_code;       /* -E */
-    bool counted;        /* --share-stats */
+    char within[DIBS__WITHIN_SIZE];
+    const char *meta[DIBS__META_TEXTS + 2]; /* given, and `within` */
+    int busy_code;                          /* -E */
+    bool counted;                           /* --share-stats */
     bool quiet;
 } dibs__lock_request;
 

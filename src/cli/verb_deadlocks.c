@@ -178,8 +178,9 @@ const dibs__verb dibs__verb_deadlocks = {
     .summary = "find holders that wait for each other",
     .about = "Prints each circle: who holds what, and waits for what, and who "
              "holds that. Among names that begin with PREFIX, if it is given. "
-             "Owners are compared by host, process and thread, so a circle "
-             "through several processes, as of nested dibs run, is not found. "
+             "Owners are compared by host, process and thread. A dibs run or "
+             "acquire that waits inside the command of another run counts as "
+             "a wait of that run too, whose command is taken to wait for it. "
              "Names acquired with run --also cannot deadlock.\n"
              "To end one, break one of its leases, or let the waits be bounded "
              "(-w).\n",

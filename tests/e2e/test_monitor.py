@@ -6,7 +6,7 @@ import signal
 import subprocess
 import unittest
 
-from support import PATIENCE, Case, main, wait_until
+from support import DIBS, PATIENCE, Case, main, wait_until
 
 TWO_LOCKS = os.environ.get("DIBS_TWO_LOCKS")
 
@@ -199,6 +199,52 @@ class Deadlocks(Case):
         self.assertEqual([len(circles) for circles in seen], [1, 0])
         watch.terminate()
         self.assertEqual(watch.wait(PATIENCE), -signal.SIGTERM)
+
+    def nested(self, outer, inner, *between):
+        """A run that holds `outer`; told to go on, its command waits for `inner` in a run of its own."""
+        words = [DIBS, "run", inner, "--", "true"]
+        for name in reversed(between):
+            words = [DIBS, "run", name, "--", *words]
+        process = self.start("run", outer, "--", "sh", "-c", 'echo held; read go; exec "$@"', "sh", *words,
+                             stdin=subprocess.PIPE)
+        self.assertEqual(process.stdout.readline(), "held\n")
+        return process
+
+    def test_nested_runs(self):
+        """The only circle that the command line can make: crosswise, one of them two deep."""
+        pair = self.nested("a", "b"), self.nested("b", "a", "between")
+        for process in pair:
+            process.stdin.write("go\n")
+            process.stdin.flush()
+        wait_until(lambda: self.waiters("a") == 1 and self.waiters("b") == 1, "the deadlock")
+        links = self.json("deadlocks", "--json", code=1)["deadlocks"][0]["links"]
+        self.assertEqual({(link["holds"], link["wants"]) for link in links}, {("a", "b"), ("b", "a")})
+        self.assertEqual({link["who"].split(":")[-1] for link in links}, {str(process.pid) for process in pair})
+        shown = self.show("a")
+        self.assertNotIn("within", shown["holders"][0]["meta"])
+        self.assertEqual(shown["waiters"][0]["meta"]["within"].split(",")[-1],
+                         self.show("b")["holders"][0]["owner"][:16])
+        fence = next(link["fence"] for link in links if link["holds"] == "b")
+        self.ok("break", "b", "--if-fence", str(fence), "--yes")
+        self.assertEqual(pair[0].wait(PATIENCE), 0)
+        self.assertEqual(self.ok("deadlocks"), "no deadlock\n")
+
+    def test_a_wait_inside_a_run_is_no_circle(self):
+        holder = self.hold("b")
+        process = self.nested("a", "b")
+        process.stdin.write("go\n")
+        process.stdin.flush()
+        wait_until(lambda: self.waiters("b") == 1, "a waiter")
+        self.assertEqual(self.ok("deadlocks"), "no deadlock\n")
+        self.let_go(holder)
+        self.assertEqual(process.wait(PATIENCE), 0)
+
+    def test_long_metadata_leaves_no_room(self):
+        """Then the lease is granted all the same."""
+        long = "note=" + "x" * 190
+        script = f"{DIBS} run --meta {long} inner -- {DIBS} show --json inner"
+        shown = json.loads(self.ok("run", "outer", "-c", script))
+        self.assertEqual(list(shown["holders"][0]["meta"]), ["note"])
 
 
 class Trail(Case):

@@ -2,7 +2,8 @@
  *
  * A graph is text: a line for each name, "NAME[/CAPACITY]: HOLDERS | WAITERS". A
  * party is its agent, with ":r" for a reader or ":N" for N permits; else it is
- * exclusive. What is found is text as well: "a(x>y) b(y>x)" for an agent "a" that
+ * exclusive. "i@1-0" is an agent "i" within the lease of the first party of the
+ * first line; it is a party for itself, too. What is found is text as well: "a(x>y) b(y>x)" for an agent "a" that
  * holds x and wants y, and one "b" that holds y and wants x; a line for each
  * circle. */
 /* SPDX-License-Identifier: MIT */
@@ -22,6 +23,7 @@ typedef struct row {
     uint32_t capacity;
     char agents[PARTIES][TEXT];
     char owners[PARTIES][DIBS_OWNER_SIZE];
+    char within[PARTIES][DIBS_OWNER_SIZE];
     dibs__wait_party parties[PARTIES];
     size_t holders;
     size_t count;
@@ -31,7 +33,7 @@ static void read_party(row *rw, const char *word, int line)
 {
     size_t i = rw->count++;
     const char *kind = strchr(word, ':');
-    size_t len = kind ? (size_t)(kind - word) : strlen(word);
+    size_t len = strcspn(word, ":@");
     dibs__wait_party *pt = &rw->parties[i];
 
     assert_true(i < PARTIES);
@@ -44,6 +46,10 @@ static void read_party(row *rw, const char *word, int line)
                              .permits = 1,
                              .fence = (uint64_t)line * 100 + i,
                              .age_ms = (int64_t)i};
+    if (word[len] == '@') {
+        snprintf(rw->within[i], DIBS_OWNER_SIZE, "%s", word + len + 1);
+        pt->within = rw->within[i];
+    }
     if (kind && kind[1] == 'r') {
         pt->mode = DIBS__SHARED;
     } else if (kind) {
@@ -151,6 +157,25 @@ static void one_waits_for_itself(void **state)
     (void)state;
     expect("x: a | a", "a(x>x)\n");
     expect("x: a:r b:r | a", "a(x>x)\n");
+}
+
+/* Each of two waits through a process of its own, inside its lease. */
+static void a_wait_within_a_lease_is_its_holder_s(void **state)
+{
+    (void)state;
+    expect("x: a | j j@2-0\ny: b | i i@1-0", "a(x>y) b(y>x)\n");
+    /* ... or the one does, and within two leases. */
+    expect("x: a | b\ny: b | i i@3-0 i@1-0\nz: a | u", "a(x>y) b(y>x)\n");
+    /* A lease that is not there, and one that only waits. */
+    expect("x: a | j\ny: b | i i@7-0", "");
+    expect("x: a | j j@2-1\ny: b | i i@1-0", "");
+}
+
+/* What another process inside the lease holds, and does not wait, is released. */
+static void a_process_beside_the_one_that_waits_goes_on(void **state)
+{
+    (void)state;
+    expect("x: a | v\ny: b | i i@1-0\nz: k | b", "");
 }
 
 /* Who is behind a circle is stuck too, but is not in it. */
@@ -385,6 +410,8 @@ int main(void)
         cmocka_unit_test(two_wait_for_each_other),
         cmocka_unit_test(three_wait_for_each_other),
         cmocka_unit_test(one_waits_for_itself),
+        cmocka_unit_test(a_wait_within_a_lease_is_its_holder_s),
+        cmocka_unit_test(a_process_beside_the_one_that_waits_goes_on),
         cmocka_unit_test(a_waiter_for_a_deadlock_is_not_in_it),
         cmocka_unit_test(deadlocks_apart_are_shown_apart),
         cmocka_unit_test(each_party_of_a_deadlock_is_shown),

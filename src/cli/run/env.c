@@ -62,6 +62,32 @@ static bool read_entry(const char *entry, dibs__held *held)
     return held->fence > 0 && (*end == '\0' || *end == ',');
 }
 
+/* Enough of an owner to tell it from others. */
+enum { WITHIN_DIGITS = 16 };
+
+void dibs__run_env_within(const char *chain, char *out, size_t size)
+{
+    size_t used = 0;
+    const char *at = chain;
+    if (size > 0)
+        out[0] = '\0';
+    while (at && *at) {
+        size_t name = strcspn(at, ":,");
+        const char *owner = at + name + (at[name] == ':');
+        size_t room = used + 1 + WITHIN_DIGITS + (used ? 1 : 7);
+        if (strspn(owner, "0123456789abcdef") == DIBS_OWNER_SIZE - 1) {
+            if (room > size)
+                return;
+            used +=
+                (size_t)snprintf(out + used, size - used, "%s%.*s",
+                                 used ? "," : "within=", WITHIN_DIGITS, owner);
+        }
+        at = strchr(at, ',');
+        if (at)
+            at++;
+    }
+}
+
 typedef struct search {
     const dibs_lock_opts *asked;
     dibs__held *held;

@@ -33,6 +33,13 @@ DIBS_MUST_CHECK dibs_status dibs__run_env_find_held(dibs_client *cl,
                                                     dibs__held *held,
                                                     dibs_error *err);
 
+/* The chain (may be NULL) as metadata of what is asked for under it: "within=" and
+ * the beginnings of its owners, the innermost first, as many as `size` has room
+ * for; "" when there is none. dibs_deadlocks() reads it: the runs around this one
+ * wait for whatever it waits for. */
+enum { DIBS__WITHIN_SIZE = 7 + 8 * 17 };
+void dibs__run_env_within(const char *chain, char *out, size_t size);
+
 /* The environment of a command. */
 typedef struct dibs__run_env {
     char **vars; /* NULL ends; the first `own` are ours */

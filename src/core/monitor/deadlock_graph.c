@@ -23,6 +23,7 @@ typedef struct party {
     char *agent_text;
     char *label;
     char owner[DIBS_OWNER_SIZE];
+    char within[DIBS_OWNER_SIZE];
     dibs__mode mode;
     uint32_t permits;
     uint64_t fence;
@@ -161,6 +162,9 @@ add_party(dibs__wait_graph *wt, const dibs__wait_party *from, bool holds)
                   .name = wt->name_count - 1,
                   .holds = holds};
     memcpy(pt->owner, from->owner, strnlen(from->owner, DIBS_OWNER_SIZE - 1));
+    if (from->within)
+        memcpy(pt->within, from->within,
+               strnlen(from->within, DIBS_OWNER_SIZE - 1));
     wt->party_count++;
     return pt->agent_text && pt->label;
 }
@@ -250,10 +254,58 @@ static void number_agents(dibs__wait_graph *wt, party *const *sorted)
     }
 }
 
+/* The holder whose owner begins so, or NULL. Holders of names for which nobody
+ * waits are not in the graph. */
+static const party *find_holder(const dibs__wait_graph *wt, const char *begins)
+{
+    size_t len = strlen(begins);
+    uint32_t low = 0, high = wt->party_count;
+
+    while (low < high) {
+        uint32_t middle = (low + high) / 2;
+
+        if (strcmp(wt->parties[wt->by_owner[middle]].owner, begins) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    for (; low < wt->party_count; low++) {
+        const party *pt = &wt->parties[wt->by_owner[low]];
+
+        if (strncmp(pt->owner, begins, len) != 0)
+            return NULL;
+        if (pt->holds)
+            return pt;
+    }
+    return NULL;
+}
+
+/* Makes each wait within a lease one of the lease's holder. Without that holder it
+ * stays one of the process itself, which does no harm. False when memory is
+ * short. */
+static bool find_outer_agents(dibs__wait_graph *wt)
+{
+    for (uint32_t i = 0; i < wt->party_count; i++) {
+        party *pt = &wt->parties[i];
+        const party *outer = pt->within[0] ? find_holder(wt, pt->within) : NULL;
+
+        if (!outer)
+            continue;
+        dibsx_free(pt->agent_text);
+        dibsx_free(pt->label);
+        pt->agent_text = dibsx_strdup(outer->agent_text);
+        pt->label = dibsx_strdup(outer->label);
+        if (!pt->agent_text || !pt->label)
+            return false;
+    }
+    return true;
+}
+
 static bool order_parties(dibs__wait_graph *wt)
 {
     size_t count = wt->party_count;
     party **sorted = dibsx_zalloc_n(count + 1, sizeof(party *));
+    bool found;
 
     wt->agents = dibsx_zalloc_n(count + 1, sizeof(agent));
     wt->queue = dibsx_zalloc_n(count + 1, sizeof(uint32_t));
@@ -268,10 +320,13 @@ static bool order_parties(dibs__wait_graph *wt)
     qsort(sorted, count, sizeof(party *), by_owner);
     for (size_t i = 0; i < count; i++)
         wt->by_owner[i] = (uint32_t)(sorted[i] - wt->parties);
-    qsort(sorted, count, sizeof(party *), by_agent);
-    number_agents(wt, sorted);
+    found = find_outer_agents(wt);
+    if (found) {
+        qsort(sorted, count, sizeof(party *), by_agent);
+        number_agents(wt, sorted);
+    }
     dibsx_free(sorted);
-    return true;
+    return found;
 }
 
 /* Whether a waiter gets the name once all holders that can go have gone. */

@@ -11,7 +11,9 @@
  *   - a writer needs every holder to release, a reader every writer. An agent that
  *     wants permits needs the capacity less the permits of stuck holders to be
  *     enough: a cycle leads through a semaphore only if no release that can still
- *     happen would be enough.
+ *     happen would be enough;
+ *   - a process that waits within a lease, as a dibs run inside another, waits for
+ *     the holder of that lease as well, which goes on when the process has ended.
  *
  * Each stuck agent that is in a cycle is shown in at least one, the shortest through
  * it; no cycle is shown twice. The work grows with the number of parties, and the
@@ -28,6 +30,10 @@ typedef struct dibs__wait_party {
     const char *agent; /* "host:pid/identity" */
     const char *label;
     const char *owner;
+    const char
+        *within; /* the beginning of the owner of the lease within which a
+                           party waits; NULL or "": none. A party that waits
+                           within several is added once for each, too. */
     dibs__mode mode;
     uint32_t permits;
     uint64_t fence;

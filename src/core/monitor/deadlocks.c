@@ -22,54 +22,112 @@ typedef struct gathering {
     bool failed;
 } gathering;
 
+/* As many leases around a waiter are looked at. */
+enum { WITHIN_MAX = 8 };
+
 /* Texts of a party that its entry does not have. */
 typedef struct party_texts {
     dibs__who who;
     char agent[DIBS__WHO_MAX];
+    char within[WITHIN_MAX][DIBS_OWNER_SIZE];
+    size_t within_count;
 } party_texts;
 
-static void
-fill_party(const dibs__entry *entry, party_texts *texts, dibs__wait_party *out)
+/* The value of "within=" in the metadata: beginnings of owners, with commas
+ * between them. Less than eight digits could be those of several. */
+static void read_within(const char *meta, party_texts *texts)
+{
+    const char *at = meta;
+
+    while (strncmp(at, "within=", 7) != 0) {
+        at = strchr(at, '\t');
+        if (!at)
+            return;
+        at++;
+    }
+    at += 6; /* the "=", as later a comma */
+    do {
+        size_t len = strspn(++at, "0123456789abcdef");
+        char *out = texts->within[texts->within_count];
+
+        if (len < 8 || len >= DIBS_OWNER_SIZE)
+            return;
+        memcpy(out, at, len);
+        out[len] = '\0';
+        texts->within_count++;
+        at += len;
+    } while (*at == ',' && texts->within_count < WITHIN_MAX);
+}
+
+static void read_texts(const dibs__entry *entry, party_texts *texts)
 {
     dibs__who_read(entry->who, &texts->who);
     dibs__who_agent(&texts->who, texts->agent);
-    *out = (dibs__wait_party){.agent = texts->agent,
-                              .label = texts->who.label,
-                              .owner = entry->owner,
-                              .mode = entry->mode,
-                              .permits = entry->permits,
-                              .fence = entry->fence,
-                              .age_ms = entry->age_ms};
+    if (!entry->holder)
+        read_within(texts->who.meta, texts);
+}
+
+/* Adds the party, and once more for each lease within which it waits. Returns how
+ * many it added. */
+static size_t add_party(const dibs__entry *entry, const party_texts *texts,
+                        dibs__wait_party *out)
+{
+    for (size_t i = 0; i <= texts->within_count; i++)
+        out[i] =
+            (dibs__wait_party){.agent = texts->agent,
+                               .label = texts->who.label,
+                               .owner = entry->owner,
+                               .within = i > 0 ? texts->within[i - 1] : NULL,
+                               .mode = entry->mode,
+                               .permits = entry->permits,
+                               .fence = entry->fence,
+                               .age_ms = entry->age_ms};
+    return texts->within_count + 1;
 }
 
 /* An entry that was released expires and blocks no waiter for good. Holders
  * come first in the entries, so one array of parties serves both. */
+static void
+fill_name(dibs__wait_name *nm, dibs__wait_party *parties,
+          const dibs__entry *entries, const party_texts *texts, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        size_t added;
+
+        if (entries[i].left)
+            continue;
+        added = add_party(&entries[i], &texts[i],
+                          &parties[nm->holder_count + nm->waiter_count]);
+        nm->capacity = entries[i].capacity;
+        if (entries[i].holder)
+            nm->holder_count += added;
+        else
+            nm->waiter_count += added;
+    }
+    nm->holders = parties;
+    nm->waiters = parties + nm->holder_count;
+}
+
 static bool add_name(gathering *gt, const char *name,
                      const dibs__entry *entries, size_t count)
 {
     dibs__wait_name nm = {.name = dibs__name_short(gt->cl, name)};
-    dibs__wait_party *parties = dibsx_zalloc_n(count, sizeof(*parties));
     party_texts *texts = dibsx_zalloc_n(count, sizeof(*texts));
-    bool good = parties && texts;
+    dibs__wait_party *parties = NULL;
+    size_t room = count;
+    bool good = texts != NULL;
 
     for (size_t i = 0; i < count && good; i++) {
-        if (entries[i].left)
-            continue;
-        fill_party(&entries[i], &texts[i],
-                   &parties[nm.holder_count + nm.waiter_count]);
-        nm.capacity = entries[i].capacity;
-        if (entries[i].holder)
-            nm.holder_count++;
-        else
-            nm.waiter_count++;
+        read_texts(&entries[i], &texts[i]);
+        room += texts[i].within_count;
     }
-    if (good) {
-        nm.holders = parties;
-        nm.waiters = parties + nm.holder_count;
-        good = dibs__wait_graph_add(gt->graph, &nm, gt->before);
-    }
-    dibsx_free(texts);
+    if (good)
+        parties = dibsx_zalloc_n(room, sizeof(*parties));
+    if (parties)
+        fill_name(&nm, parties, entries, texts, count);
+    good = parties && dibs__wait_graph_add(gt->graph, &nm, gt->before);
     dibsx_free(parties);
+    dibsx_free(texts);
     return good;
 }
 
