@@ -38,7 +38,7 @@ typedef struct dibs__option {
 } dibs__option;
 
 /* Room for the settings of a command: one per row of the table. */
-enum { DIBS__OPTION_MAX = 80 };
+enum { DIBS__OPTION_MAX = 96 };
 
 extern const dibs__option dibs__options[];
 extern const size_t dibs__option_count;

@@ -3,22 +3,22 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/poll_verb.h"
 
-#include "exec/signals.h"
 #include <time.h>
 
-/* Waits one interval. The signal that ends it all, or 0. */
-static int pause_for(const dibs__signals *sig, int64_t span_ms)
+int dibs__poll_rest(const dibs__signals *sig, int64_t interval_ms, void *arg)
 {
-    struct timespec span = {(time_t)(span_ms / 1000),
-                            (long)(span_ms % 1000) * 1000000};
+    struct timespec span = {(time_t)(interval_ms / 1000),
+                            (long)(interval_ms % 1000) * 1000000};
     int number = sigtimedwait(&sig->served, NULL, &span);
 
+    (void)arg;
     if (number == SIGTSTP)
         dibs__signal_stop(false);
     return number > 0 && dibs__signal_fatal(number) ? number : 0;
 }
 
-int dibs__poll_verb(const dibs__command *cmd, dibs__look_fn *look, void *arg)
+int dibs__poll_verb_resting(const dibs__command *cmd, dibs__look_fn *look,
+                            dibs__rest_fn *rest, void *arg)
 {
     int64_t interval_ms = dibs__opt_ms(cmd, "interval");
     dibs__signals sig;
@@ -30,12 +30,17 @@ int dibs__poll_verb(const dibs__command *cmd, dibs__look_fn *look, void *arg)
     while (!code && !fatal) {
         code = look(cmd, cl, arg);
         if (!code)
-            fatal = pause_for(&sig, interval_ms);
+            fatal = rest(&sig, interval_ms, arg);
     }
     dibs_close(cl);
-    if (fatal)
+    if (fatal > 0)
         dibs__signal_die(fatal);
-    return code;
+    return code == DIBS__POLL_ENOUGH ? 0 : code;
+}
+
+int dibs__poll_verb(const dibs__command *cmd, dibs__look_fn *look, void *arg)
+{
+    return dibs__poll_verb_resting(cmd, look, dibs__poll_rest, arg);
 }
 
 int dibs__poll_verb_failed(const dibs__command *cmd, const dibs_error *err)

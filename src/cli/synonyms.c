@@ -125,7 +125,6 @@ const dibs__synonym dibs__verb_synonyms[] = {
     {"try", "acquire"},
     {"unlock", "release"},
     {"upgrade", "store upgrade"},
-    {"wait", "acquire"},
     {"who", "show"},
     {"with", "run"},
 };

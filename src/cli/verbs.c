@@ -24,6 +24,7 @@ const char dibs__common_exits[] =
     X("Look", ls)                                                              \
     X("Look", show)                                                            \
     X("Look", watch)                                                           \
+    X("Look", wait)                                                            \
     X("Look", stats)                                                           \
     X("Look", deadlocks)                                                       \
     X("Look", trail)                                                           \

@@ -3,8 +3,11 @@
 import json
 import os
 import signal
+import socket
 import subprocess
+import threading
 import unittest
+from urllib.parse import urlsplit
 
 from support import DIBS, PATIENCE, Case, main, wait_until
 
@@ -324,6 +327,70 @@ class Asking(Case):
         self.assertIn("--on-yield is", self.fails(64, "run", "--on-yield=no", "k", "--", "true"))
         self.assertIn("needs a signal", self.fails(64, "run", "--on-yield=signal:X", "k", "--", "true"))
         self.assertIn("not both", self.fails(64, "break", "k", "--ask", "--force"))
+
+
+class Relay:
+    """Passes connections on to a server, and can cut all of them."""
+
+    def __init__(self, case, url):
+        self.server, self.port, self.links = urlsplit(url), 0, []
+        self.open()
+        case.addCleanup(self.cut)
+
+    def open(self):
+        self.listener = socket.create_server(("127.0.0.1", self.port))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.accept, args=[self.listener], daemon=True).start()
+
+    def cut(self):
+        for link in [self.listener, *self.links]:
+            try:
+                link.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass  # the other side was first
+            link.close()
+        self.links = []
+
+    def accept(self, listener):
+        while True:
+            try:
+                near = listener.accept()[0]
+            except OSError:
+                return
+            far = socket.create_connection((self.server.hostname, self.server.port))
+            self.links += [near, far]
+            for pair in ((near, far), (far, near)):
+                threading.Thread(target=self.pass_on, args=pair, daemon=True).start()
+
+    @staticmethod
+    def pass_on(source, target):
+        try:
+            while data := source.recv(65536):
+                target.sendall(data)
+            target.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass  # cut
+
+
+@unittest.skipUnless(os.environ.get("DIBS_TEST_URL", "").startswith("redis:"), "needs a server behind a relay")
+class Away(Case):
+    def test_wait_tells_once_that_the_store_is_away(self):
+        token = self.acquire("x", "--ttl", "1h")
+        relay = Relay(self, self.env["DIBS_URL"])
+        url = self.env["DIBS_URL"].replace(f":{relay.server.port}", f":{relay.port}")
+        waiting = self.start("wait", "-v", "--interval", "10ms", "--url", url, "x")
+        self.assertIn("waiting: x is held by", waiting.stderr.readline())
+        relay.cut()
+        told = [waiting.stderr.readline()]
+        self.ok("release", "x", "--token", token)
+        # A wait that took the silence of the store for a free name would have ended.
+        self.assertIsNone(waiting.poll())
+        relay.open()
+        self.assertEqual(waiting.wait(PATIENCE), 0)
+        told += waiting.stderr.readlines()
+        # A slow machine may have more outages than one, each with its end.
+        ends = ["the store answers again, after" in line for line in told]
+        self.assertEqual(ends, [False, True] * (len(told) // 2), told)
 
 
 if __name__ == "__main__":

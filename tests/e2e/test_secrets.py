@@ -36,6 +36,7 @@ USES = {
     "ls": ["--json"],
     "show": ["secret-acquire", "--json"],
     "watch": ["--json", "--interval", "100ms"],
+    "wait": ["secret-run", "-w", "10s", "--json"],
     "stats": ["--json"],
     "deadlocks": ["--json"],
     "break": ["secret-acquire", "--force", "--yes"],
