@@ -126,32 +126,63 @@ void dibs__table_cellf(dibs__table *table, const char *format, ...)
     dibs__table_cell(table, text);
 }
 
+size_t dibs__cut(dibsx_buf *out, const char *text, size_t columns)
+{
+    size_t len = 0, width = 0;
+
+    while (text[len]) {
+        width += ((unsigned char)text[len] & 0xc0) != 0x80;
+        if (width > columns)
+            break;
+        len++;
+    }
+    dibsx_buf_add(out, text, len);
+    return width > columns ? columns : width;
+}
+
+/* Appends one row and returns the first cell of the next. */
+static const char *put_row(const dibs__table *table, const char *cell,
+                           size_t columns, dibsx_buf *out)
+{
+    for (size_t i = 0; i < table->columns; i++) {
+        size_t gap =
+            i + 1 < table->columns ? table->width[i] - width_of(cell) + 2 : 0;
+
+        columns -= dibs__cut(out, cell, columns);
+        for (; gap > 0 && columns > 0; gap--, columns--)
+            dibsx_buf_putc(out, ' ');
+        cell += strlen(cell) + 1;
+    }
+    return cell;
+}
+
+void dibs__table_text(const dibs__table *table, const dibs__colours *colours,
+                      size_t rows, size_t columns, dibsx_buf *out)
+{
+    const char *cell = table->cells.data;
+    const char *end = cell + table->cells.len;
+
+    for (size_t row = 0; row < rows && cell < end; row++) {
+        dibsx_buf_puts(out, row == 0 ? colours->bold : "");
+        cell = put_row(table, cell, columns, out);
+        dibsx_buf_puts(out, row == 0 ? colours->off : "");
+        dibsx_buf_putc(out, '\n');
+    }
+}
+
 int dibs__table_print(const dibs__table *table, const dibs__colours *colours)
 {
-    const char *p, *end;
-    size_t column = 0;
-    bool head = true;
+    dibsx_buf text;
+    bool ok = dibsx_buf_ok(&table->cells);
 
-    if (!dibsx_buf_ok(&table->cells))
-        return dibs__cli_nomem("the table");
-    p = table->cells.data;
-    end = p + table->cells.len;
-    while (p < end) {
-        bool last = column + 1 == table->columns;
-        size_t gap = table->width[column] - width_of(p) + 2;
-
-        dibs__out_text(head ? colours->bold : "");
-        dibs__out_text(p);
-        dibs__out_text(head ? colours->off : "");
-        if (last)
-            dibs__out_text("\n");
-        for (; !last && gap > 0; gap--)
-            dibs__out_text(" ");
-        p += strlen(p) + 1;
-        column = last ? 0 : column + 1;
-        head = head && !last;
+    dibsx_buf_init(&text, DIBS__OUT_MAX);
+    if (ok) {
+        dibs__table_text(table, colours, SIZE_MAX, SIZE_MAX, &text);
+        ok = dibsx_buf_ok(&text);
+        dibs__out(text.data, ok ? text.len : 0);
     }
-    return dibs__out_done();
+    dibsx_buf_fini(&text);
+    return ok ? dibs__out_done() : dibs__cli_nomem("the table");
 }
 
 void dibs__report_begin(dibs__report *report)

@@ -51,7 +51,15 @@ void dibs__table_cell(dibs__table *table, const char *text);
 void dibs__table_cellf(dibs__table *table, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* 0, or the exit code after saying what went wrong. Heads are bold. */
+/* Appends the lines of a table whose cells are whole (dibsx_buf_ok()): so many at
+ * most, the heads among them, each cut to so many columns. Heads are bold. */
+void dibs__table_text(const dibs__table *table, const dibs__colours *colours,
+                      size_t rows, size_t columns, dibsx_buf *out);
+
+/* Appends as much of the text as fits, and returns the columns it takes. */
+size_t dibs__cut(dibsx_buf *out, const char *text, size_t columns);
+
+/* 0, or the exit code after saying what went wrong. */
 int dibs__table_print(const dibs__table *table, const dibs__colours *colours);
 
 /* A JSON object for stdout that begins with "schema":1. Begin, add pairs, end;

@@ -23,6 +23,7 @@ const char dibs__common_exits[] =
     X("Locks", break)                                                          \
     X("Look", ls)                                                              \
     X("Look", show)                                                            \
+    X("Look", top)                                                             \
     X("Look", watch)                                                           \
     X("Look", wait)                                                            \
     X("Look", stats)                                                           \

@@ -9,7 +9,7 @@ import threading
 import unittest
 from urllib.parse import urlsplit
 
-from support import DIBS, PATIENCE, Case, main, wait_until
+from support import DIBS, PATIENCE, Case, Screen, main, wait_until
 
 TWO_LOCKS = os.environ.get("DIBS_TWO_LOCKS")
 
@@ -374,6 +374,19 @@ class Relay:
 
 @unittest.skipUnless(os.environ.get("DIBS_TEST_URL", "").startswith("redis:"), "needs a server behind a relay")
 class Away(Case):
+    def test_top_goes_on(self):
+        self.acquire("x", "--ttl", "1h")
+        relay = Relay(self, self.env["DIBS_URL"])
+        url = self.env["DIBS_URL"].replace(f":{relay.server.port}", f":{relay.port}")
+        screen = Screen(self, "top", "-d", "20ms", "--url", url)
+        screen.frame(lambda lines: "1 held" in lines[0], "a holder")
+        relay.cut()
+        screen.frame(lambda lines: lines[1] and "0 held" in lines[0], "a message")
+        relay.open()
+        screen.frame(lambda lines: not lines[1] and "1 held" in lines[0], "the holder again")
+        screen.press(b"q")
+        self.assertEqual(screen.process.wait(PATIENCE), 0)
+
     def test_wait_tells_once_that_the_store_is_away(self):
         token = self.acquire("x", "--ttl", "1h")
         relay = Relay(self, self.env["DIBS_URL"])

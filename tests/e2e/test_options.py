@@ -7,7 +7,7 @@ from support import DIBS, Case, main, span
 
 GROUPS = {
     "Locks": "run acquire release renew check break",
-    "Look": "ls show watch wait stats deadlocks trail",
+    "Look": "ls show top watch wait stats deadlocks trail",
     "Values": "state",
     "Store": "store ping doctor",
     "Others": "demo config completion help version",

@@ -35,6 +35,7 @@ USES = {
     "check": ["secret-acquire"],
     "ls": ["--json"],
     "show": ["secret-acquire", "--json"],
+    "top": ["--json"],
     "watch": ["--json", "--interval", "100ms"],
     "wait": ["secret-run", "-w", "10s", "--json"],
     "stats": ["--json"],

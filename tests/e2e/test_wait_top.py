@@ -4,7 +4,8 @@ import json
 import signal
 import subprocess
 
-from support import DIBS, PATIENCE, Case, main, span
+from runtools import read_stat
+from support import DIBS, PATIENCE, Case, Screen, main, span, wait_until
 
 
 class Waiting(Case):
@@ -14,7 +15,7 @@ class Waiting(Case):
         self.assertEqual((told["free"], told["locks"]), (True, []))
 
     def test_a_look_without_waiting(self):
-        self.acquire("x", "--owner", "me")
+        self.acquire("x", "--owner", "me", "--ttl", "1h")
         for never in (["-n"], ["-w", "0"]):
             self.assertRegex(self.fails(75, "wait", *never, "y", "x"), r"^dibs: x is held by \S+ pid \d+ \(me\) for ")
         told = self.json("wait", "-n", "-q", "--json", "y", "x", code=75)
@@ -31,7 +32,7 @@ class Waiting(Case):
         self.assertRegex(self.fails(75, "wait", "-n", "x"), r"x is kept closed by .* for another \d")
 
     def test_a_semaphore_with_a_permit_out_is_not_free(self):
-        self.acquire("x", "-p", "3")
+        self.acquire("x", "-p", "3", "--ttl", "1h")
         self.fails(75, "wait", "-n", "x")
 
     def test_it_ends_after_all_holders(self):
@@ -64,6 +65,105 @@ class Waiting(Case):
         waiting = self.start("wait", "x")
         waiting.terminate()
         self.assertEqual(waiting.wait(PATIENCE), -signal.SIGTERM)
+
+
+class Top(Case):
+    HEADS = "NAME HOLDER MODE HELD LEFT WAITING WAITED NEXT".split()
+
+    @staticmethod
+    def names(lines):
+        """The names in the rows, below a summary, a message and the heads."""
+        return [line.split()[0] for line in lines[3:] if line.strip()]
+
+    def test_off_a_terminal_it_looks_once(self):
+        self.acquire("x", "--owner", "me", "--ttl", "1h")
+        self.acquire("other", "--ttl", "1h")
+        heads, row = self.ok("top", "x").splitlines()
+        self.assertEqual(heads.split(), self.HEADS)
+        self.assertRegex(row, r"^x +\S+ pid \d+ \(me\) +exclusive +\S+ +5\dm\d\ds +0 +- +-$")
+        told = [json.loads(line) for line in self.ok("top", "--json", "-n", "2", "-d", "10ms").splitlines()]
+        self.assertEqual([[lock["name"] for lock in look["locks"]] for look in told], [["other", "x"]] * 2)
+        self.assertEqual([(look["held"], look["waiting"], look["stale"]) for look in told], [(2, 0, 0)] * 2)
+
+    def test_once_on_a_terminal(self):
+        self.acquire("x", "--ttl", "1h")
+        code, shown = self.on_terminal("top", "--once", env={**self.env, "TERM": "xterm"})
+        self.assertEqual((code, shown.splitlines()[1].split()[0]), (0, "x"))
+        self.assertNotIn("\033[?1049h", shown)
+
+    def test_a_terminal_that_cannot_be_drawn_on(self):
+        code, shown = self.on_terminal("top", env={**self.env, "TERM": "dumb"})
+        self.assertEqual((code, shown.split()), (0, self.HEADS))
+
+    def test_live(self):
+        token = self.acquire("x", "--owner", "me", "--ttl", "1h")
+        waiter = self.start("acquire", "x", "--owner", "you", "--ttl", "1h")
+        screen = Screen(self, "top", "-d", "20ms", columns=150)
+        lines = screen.frame(lambda lines: "1 held, 1 waiting, 0 stale" in lines[0], "a holder and a waiter")
+        self.assertEqual(lines[2].split(), self.HEADS)
+        self.assertRegex(lines[3], r"^x +\S+ pid \d+ \(me\) +exclusive +\S+ +5\dm\d\ds +1 +\S+ +\S+ pid \d+ \(you\)$")
+        self.assertFalse(screen.restored())
+        self.ok("release", "x", "--token", token)
+        self.assertEqual(waiter.wait(PATIENCE), 0)
+        lines = screen.frame(lambda lines: "1 held, 0 waiting" in lines[0], "the next holder")
+        self.assertIn("(you)", lines[3])
+        screen.press(b"q")
+        self.assertEqual(screen.process.wait(PATIENCE), 0)
+        self.assertTrue(screen.restored())
+        screen.read_until(lambda shown: shown.endswith(b"\033[?7h\033[?25h\033[?1049l"), "the first screen")
+
+    def test_a_signal_restores_the_terminal(self):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            screen = Screen(self, "top", "-d", "1h")
+            screen.frame(lambda lines: "0 held" in lines[0], "a table")
+            screen.process.send_signal(number)
+            self.assertEqual(screen.process.wait(PATIENCE), -number)
+            self.assertTrue(screen.restored())
+            screen.read_until(lambda shown: shown.endswith(b"\033[?1049l"), "the first screen")
+
+    def test_keys_and_size(self):
+        """Neither waits for the next look, which is an hour away."""
+        for name, ttl in (("c", "3h"), ("a", "2h"), ("b", "1h")):
+            self.acquire(name, "--ttl", ttl)
+        screen = Screen(self, "top", "-d", "1h", "--sort", "left")
+        self.assertEqual(self.names(screen.frame(lambda lines: "3 held" in lines[0], "a table")), ["b", "a", "c"])
+        screen.press(b"s")
+        self.assertEqual(self.names(screen.frame(lambda lines: "by held" in lines[0], "another order")), ["c", "a", "b"])
+        screen.press(b"s")
+        self.assertEqual(self.names(screen.frame(lambda lines: "by name" in lines[0], "a third")), ["a", "b", "c"])
+        screen.resize(5, 30)
+        screen.process.send_signal(signal.SIGWINCH)
+        lines = screen.frame(lambda lines: lines[-1] == "and 2 more", "fewer lines")
+        self.assertEqual((len(lines), max(map(len, lines))), (5, 30))
+        self.acquire("d", "--ttl", "1h")
+        screen.press(b" ")
+        screen.frame(lambda lines: lines[-1] == "and 3 more", "one more lock")
+
+    def test_a_stop_gives_the_terminal_back(self):
+        screen = Screen(self, "top", "-d", "1h")
+        screen.frame(lambda lines: "0 held" in lines[0], "a table")
+        screen.process.send_signal(signal.SIGTSTP)
+        wait_until(lambda: read_stat(screen.process.pid)[1] == "T", "a stopped process")
+        self.assertTrue(screen.restored())
+        screen.process.send_signal(signal.SIGCONT)
+        screen.frame(lambda lines: "0 held" in lines[0], "the table again")
+        self.assertFalse(screen.restored())
+        screen.press(b"q")
+        self.assertEqual(screen.process.wait(PATIENCE), 0)
+        self.assertTrue(screen.restored())
+
+    def test_it_ends_with_its_terminal(self):
+        """Also when no signal says so: this one is not the controlling terminal."""
+        screen = Screen(self, "top", "-d", "20ms")
+        screen.frame(lambda lines: "0 held" in lines[0], "a table")
+        screen.hang_up()
+        self.assertEqual(screen.process.wait(PATIENCE), 70)
+
+    def test_a_label_cannot_drive_the_terminal(self):
+        self.acquire("x", "--owner", "\033[2Jbad", "--ttl", "1h")
+        screen = Screen(self, "top", "-d", "1h")
+        lines = screen.frame(lambda lines: "1 held" in lines[0], "a table")
+        self.assertNotIn("\033", "".join(lines))
 
 
 if __name__ == "__main__":
