@@ -27,6 +27,15 @@ libdir=${library%/*}
 readelf -d "$library" | grep -q 'soname: \[libdibs.so.0\]' || fail "the soname is not libdibs.so.0"
 diff -r "$here/../../include/dibs" "$placed/include/dibs" || fail "headers differ"
 
+page=$placed/share/man/man3/dibs_lock_acquire.3
+[ -e "$page" ] || fail "man dibs_lock_acquire would find nothing"
+if command -v man >/dev/null; then
+    man -M "$placed/share/man" -w dibs_lock_acquire >/dev/null || fail "man dibs_lock_acquire finds nothing"
+    # A link leads to a page beside it.
+    shown=$(MANWIDTH=78 man -M "$placed/share/man" dibs_lock_acquire 2>&1)
+    grep -q 'dibs_lock_acquire(dibs_lock \*lock' <<<"$shown" || fail "man dibs_lock_acquire does not show its declaration"
+fi
+
 # The sysroot stands for the final place that DESTDIR defers.
 export PKG_CONFIG_SYSROOT_DIR="$work/root" PKG_CONFIG_PATH="$libdir/pkgconfig"
 # Flags are words.

@@ -1,11 +1,14 @@
 #!/usr/bin/env bash
-# test_man.sh - the manual pages of the library are well formed, every public
-# function is in the synopsis of one of them, and that page has each status which
-# the header gives for the function. All statuses are in libdibs.3.
+# test_man.sh - the manual pages of the library: man(1) finds a page by the name of every
+# public function, with its declaration, and with each status that the header gives for
+# it. A changed header changes the pages. All statuses are in libdibs.3.
 #
-#   tests/tree/test_man.sh [ROOT]
+#   tests/tree/test_man.sh PAGES
 set -euo pipefail
-cd "${1:-$(dirname "$0")/../..}"
+cd "$(dirname "$0")/../.."
+pages=$(cd "${1:?folder of the made pages}" && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
 rc=0
 
 statuses=$(sed -nE 's/^ +(DIBS_[A-Z]+) = [0-9]+.*/\1/p' include/dibs/types.h)
@@ -40,25 +43,30 @@ declared() {
     /^[^ \t]/ { words = "" }' include/dibs/*.h
 }
 
-# The page with the function in its synopsis.
+# page_of FOLDER NAME: the page that man shows for a name.
 page_of() {
-    local page
-    for page in docs/man/*.3; do
-        if sed '/^\.Sh DESCRIPTION/,$d' "$page" | grep -qE "^\.(Fn|Fo) $1( |$)"; then
-            echo "$page"
-            return
-        fi
-    done
+    local page="$1/$2.3" link
+    [ -e "$page" ] || return 0
+    read -r link <"$page"
+    [[ $link != .so\ * ]] || page=$1/${link##*/}
+    echo "$page"
+}
+
+# shows PAGE NAME: has it in NAME and in SYNOPSIS.
+shows() {
+    sed '/^\.Nd /,$d' "$1" | grep -qE "^\.Nm $2( ,)?$" &&
+        sed '/^\.Sh DESCRIPTION/,$d' "$1" | grep -qE "^\.(Fn|Fo) $2( |$)"
 }
 
 names=0
 while read -r name words; do
     names=$((names + 1))
-    page=$(page_of "$name")
-    [ -n "$page" ] || { echo "$name: in no manual page"; rc=1; continue; }
+    page=$(page_of "$pages" "$name")
+    [ -n "$page" ] || { echo "man finds no $name"; rc=1; continue; }
+    shows "$page" "$name" || { echo "$name: not in $page"; rc=1; continue; }
     for word in $words; do
         grep -qx "$word" <<<"$statuses" || continue
-        grep -qE "^\.(It )?Dv (.* )?$word( |$)" "$page" || { echo "$name: $page does not have $word"; rc=1; }
+        grep -qE "^\.(It )?Dv (.* )?$word( |$)" "docs/man/${page##*/}" || { echo "$name: $page does not have $word"; rc=1; }
     done
 done < <(declared)
 for status in $statuses; do
@@ -68,7 +76,44 @@ if [ "$names" -eq 0 ] || [ -z "$statuses" ]; then
     echo "nothing was found in include/dibs"
     rc=1
 fi
+
+# Pages follow their header: a new function has one, one that is gone leaves none.
+cp -r include docs tools "$work/"
+mkdir "$work/pages"
+cat >"$work/include/dibs/guard.h" <<'END'
+/* Counts. `n` may be 0.
+ *   DIBS_BUSY, DIBS_LOST  as ever, and
+ *                         more
+ * .Then back\slash. */
+DIBS_API DIBS_MUST_CHECK dibs_status dibs_guard_planted(
+    const char *const *texts, size_t n);
+DIBS_API const char *dibs_guard_second(void);
+END
+touch "$work/pages/dibs_guard_admit.3"
+"$work/tools/man-pages.sh" "$work/pages" || rc=1
+[ ! -e "$work/pages/dibs_guard_admit.3" ] || { echo "a function that is gone has a page"; rc=1; }
+for name in dibs_guard_planted dibs_guard_second; do
+    [ -s "$work/pages/$name.3" ] || { echo "man would not find $name"; rc=1; }
+    shows "$work/pages/dibs_guard.3" "$name" || { echo "dibs_guard.3 does not show $name"; rc=1; }
+done
+diff <(sed -n '/^\.Sh FUNCTIONS/,/^\.Sh TYPES/p' "$work/pages/dibs_guard.3") - <<'END' || { echo "a comment is not what it was"; rc=1; }
+.Sh FUNCTIONS
+.Ss dibs_guard_planted, dibs_guard_second
+Counts.
+\fIn\fP may be 0.
+.Bl -tag -width DIBS_UNSUPPORTED
+.It Dv DIBS_BUSY , DIBS_LOST
+as ever, and more
+.El
+\&.Then back\eslash.
+.Sh TYPES
+END
+grep -A1 -x '\.Fo dibs_guard_planted' "$work/pages/dibs_guard.3" | grep -qx '\.Fa "const char \*const \*texts"' ||
+    { echo "a declaration is not what it was"; rc=1; }
+
 command -v mandoc >/dev/null || { echo "mandoc is not installed" >&2; exit 77; }
-mandoc -Tlint -W warning docs/man/*.3 || rc=1
+for page in docs/man/*.3; do
+    mandoc -Tlint -W warning "$pages/${page##*/}" || rc=1
+done
 [ $rc -ne 0 ] || echo "$names functions are documented"
 exit $rc
