@@ -13,7 +13,7 @@ build = cmake --build $(1) $(if $(VERBOSE),--verbose,-- --quiet)
 need = for tool in cmake ninja; do command -v $$tool >/dev/null || \
 	exec tools/install-packages.sh --name "cannot build: $$tool is not installed" build; done
 
-.PHONY: all run test test-long test-trixie test-bookworm bench chaos mutants coverage fuzz soak spec format tidy install clean help
+.PHONY: all run test test-long test-trixie test-bookworm bench chaos mutants coverage fuzz soak spec format tidy install uninstall clean help
 
 all: ## build build/dibs and build/libdibs.so (the default)
 	@$(need)
@@ -85,7 +85,10 @@ tidy: ## look the C code over with clang-tidy
 
 install: all ## install under DESTDIR and PREFIX (/usr/local)
 	@cmake --preset release -DCMAKE_INSTALL_PREFIX=$(PREFIX) --log-level=WARNING >/dev/null
-	@DESTDIR="$(DESTDIR)" cmake --install build
+	@DESTDIR="$(DESTDIR)" tools/install.sh build "$(PREFIX)"
+
+uninstall: ## remove what make install put under DESTDIR and PREFIX
+	@DESTDIR="$(DESTDIR)" tools/uninstall.sh "$(PREFIX)"
 
 clean: ## remove build/
 	@rm -rf build

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # test_install.sh - installs a build into a temporary folder and uses it from
 # there: the command, and a program compiled with pkg-config and with CMake's
-# find_package.
+# find_package. Then it uninstalls, and the folder is as it was.
 #
 #   tests/tree/test_install.sh BUILD CC
 set -euo pipefail
@@ -16,9 +16,20 @@ fail() {
     exit 1
 }
 
-DESTDIR="$work/root" cmake --install "$build" >"$work/log" || { cat "$work/log"; exit 1; }
 prefix=$(sed -n 's/^CMAKE_INSTALL_PREFIX:PATH=//p' "$build/CMakeCache.txt")
 placed="$work/root$prefix"
+tools=$here/../../tools
+export DESTDIR="$work/root"
+
+install() { "$tools/install.sh" "$build" "$prefix" >"$work/log" || { cat "$work/log"; fail "cannot install"; }; }
+uninstall() { "$tools/uninstall.sh" "$prefix" >"$work/log" 2>&1; }
+listed() { (cd "$work/root" && find . | sort); }
+
+# What others have there: a file beside ours, and a folder that is empty.
+mkdir -p "$placed/bin" "$placed/share/man/man3"
+touch "$placed/bin/other"
+listed >"$work/before"
+install
 
 "$placed/bin/dibs" version >/dev/null || fail "the installed command does not run"
 library=$(find "$placed" -name libdibs.so.0)
@@ -49,3 +60,12 @@ LD_LIBRARY_PATH="$libdir" "$work/consumer" || fail "the program made with pkg-co
 } >"$work/log" 2>&1 || { cat "$work/log"; fail "a CMake project cannot use it"; }
 "$work/cmake/shared" || fail "the program made with find_package failed"
 "$work/cmake/static" || fail "the program linked to the static library failed"
+
+# Installed once more, as with a newer version, and then removed.
+install
+uninstall || { cat "$work/log"; fail "cannot uninstall"; }
+listed | diff "$work/before" - || fail "uninstall left something, or removed too much"
+if uninstall; then
+    fail "it uninstalled what is not there"
+fi
+grep -q "give make the PREFIX and DESTDIR of make install" "$work/log" || fail "not told what to do: $(cat "$work/log")"

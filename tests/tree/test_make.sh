@@ -16,7 +16,7 @@ machine() {
     cp "$root/Makefile" "$FAKE/tree/"
     cp "$root"/tools/*.sh "$FAKE/tree/tools/"
     printf '%s\n' '[build]' cmake ninja-build >"$FAKE/tree/tools/packages.txt"
-    for tool in awk sed dirname env bash sh cat grep make mkdir cp chmod touch; do
+    for tool in awk sed dirname env bash sh cat grep make mkdir cp chmod touch mktemp sort rm rmdir; do
         ln -s "$(command -v "$tool")" "$FAKE/bin/$tool"
     done
     fake id <<<'echo 0'
@@ -33,6 +33,10 @@ if [ "$1" = --preset ]; then
     cp "$FAKE/said" "$FAKE/said-at-configure"
     mkdir -p build
     touch build/build.ninja
+elif [ "$1" = --install ]; then
+    mkdir -p "$DESTDIR/opt/bin"
+    cp build/dibs "$DESTDIR/opt/bin/"
+    printf /opt/bin/dibs >build/install_manifest.txt
 else
     cp "$FAKE/said" "$FAKE/said-at-build"
     printf '%s\n' '#!/bin/bash' 'echo "the demo"' >build/dibs
@@ -123,6 +127,24 @@ for name in build tests; do
     fail "$name: goes on after test.sh"
     kill "$pid"
 done
+
+# What is installed can be removed, wherever it was put. What came there since stays.
+machine
+cp "$FAKE/cmake" "$FAKE/ninja" "$FAKE/bin/"
+export DESTDIR="$FAKE/out" PREFIX=/opt
+run 0 install
+[ -x "$FAKE/out/opt/bin/dibs" ] || fail "make install puts no dibs below DESTDIR and PREFIX"
+touch "$FAKE/out/opt/bin/mine"
+run 0 uninstall
+said said "dibs: removed 1 files under $FAKE/out/opt"
+[ "$(find "$FAKE/out" -mindepth 1 -printf '%P ')" = "opt opt/bin opt/bin/mine " ] ||
+    fail "make uninstall left $(find "$FAKE/out")"
+rm -r "$FAKE/out"
+run 0 install
+run 0 uninstall
+[ ! -e "$FAKE/out" ] || fail "make uninstall left $(find "$FAKE/out")"
+run 2 uninstall
+said said "dibs: cannot uninstall: there is no $FAKE/out/opt/share/dibs/installed.txt; give make the PREFIX and DESTDIR of make install"
 
 [ "$failures" -eq 0 ] || exit 1
 echo "make says what it does and what it lacks"
