@@ -108,7 +108,7 @@ clone_for() {
     rm -rf "$root/srv/tester/a-private-folder-of-somebody"
     mkdir -p "$root/$home"
     git clone -q --no-hardlinks "$top" "$root/$home/dibs"
-    in_root chown -R "$user:" "/srv/tester/a-private-folder-of-somebody"
+    in_root chown -R "$user:" /srv/tester
     chmod 0700 "$root/srv/tester" "$root/srv/tester/a-private-folder-of-somebody"
 }
 
