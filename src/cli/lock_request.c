@@ -81,6 +81,22 @@ static void add_within(dibs__lock_request *request, size_t count, size_t used)
     request->lock.meta = request->meta;
 }
 
+static bool is_typed(const dibs__command *cmd, const char *name)
+{
+    const dibs__option *option =
+        dibs__option_find(cmd->verb->name, name, strlen(name));
+
+    return dibs__option_value_of(cmd, option)->source == DIBS__FROM_FLAG;
+}
+
+/* Which of the two is meant cannot be known. */
+static int check_wait(const dibs__command *cmd)
+{
+    if (is_typed(cmd, "nonblock") && is_typed(cmd, "wait"))
+        return say_usage(cmd, "-n does not wait and -w does; give one of them");
+    return 0;
+}
+
 static int read_meta(const dibs__command *cmd, dibs__lock_request *request)
 {
     size_t count = 0, used = 0;
@@ -128,7 +144,9 @@ int dibs__lock_request_read(const dibs__command *cmd,
         .counted = dibs__opt_flag(cmd, "share-stats"),
         .quiet = dibs__opt_flag(cmd, "quiet"),
     };
-    int code = read_names(cmd, request);
+    int code = check_wait(cmd);
+    if (!code)
+        code = read_names(cmd, request);
     if (!code)
         code = read_mode(cmd, request);
     if (!code)

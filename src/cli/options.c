@@ -85,7 +85,10 @@ const dibs__option dibs__options[] = {
      .letter = 'h',
      .verbs = "*",
      .help = "Show help and stop."},
-    {.name = "version", .verbs = "*", .help = "Show the version and stop."},
+    {.name = "version",
+     .letter = 'V',
+     .verbs = "*",
+     .help = "Show the version and stop."},
 
     /* Taking a lock. */
     {.name = "shared",
@@ -125,7 +128,8 @@ const dibs__option dibs__options[] = {
      .aliases = "nb",
      .letter = 'n',
      .verbs = "run,acquire",
-     .help = "Do not wait: give up at once when the lock is busy."},
+     .help =
+         "Do not wait: give up at once when the lock is busy. Not with -w."},
     {.name = "wait",
      .aliases = "timeout",
      .letter = 'w',

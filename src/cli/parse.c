@@ -199,19 +199,39 @@ static dibs_status take_operand(parser *ps, char *word)
     return DIBS_OK;
 }
 
+/* "run -- backup.sh all" would take backup.sh for the name and run all. A second
+ * "--" says that the word between them is the name: "run -- -odd -- backup.sh". */
+static bool name_missing(const parser *ps)
+{
+    const dibs__command *cmd = ps->cmd;
+
+    return cmd->verb->tail && cmd->operand_count == 0 &&
+           !dibs__opt_given(cmd, "command") &&
+           (ps->at + 1 >= ps->argc || strcmp(ps->argv[ps->at + 1], "--") != 0);
+}
+
+/* Takes the "--" that ends the options. */
+static dibs_status end_options(parser *ps)
+{
+    if (needs_verb(ps))
+        return dibsx_fail(ps->err, DIBS_INVALID, "a verb must come before --");
+    if (name_missing(ps))
+        return dibsx_fail(ps->err, DIBS_INVALID,
+                          "%s: the name of the lock is missing before --; "
+                          "write: dibs %s NAME -- COMMAND",
+                          verb_name(ps), verb_name(ps));
+    ps->options_over = true;
+    return DIBS_OK;
+}
+
 static dibs_status take_word(parser *ps)
 {
     char *word = ps->argv[ps->at++];
     bool command_next =
         !needs_verb(ps) && ps->cmd->verb->tail && ps->cmd->operand_count == 1;
 
-    if (strcmp(word, "--") == 0 && (!ps->options_over || command_next)) {
-        if (needs_verb(ps))
-            return dibsx_fail(ps->err, DIBS_INVALID,
-                              "a verb must come before --");
-        ps->options_over = true;
-        return DIBS_OK;
-    }
+    if (strcmp(word, "--") == 0 && (!ps->options_over || command_next))
+        return end_options(ps);
     if (ps->options_over || word[0] != '-' || word[1] == '\0' ||
         (word[1] >= '0' && word[1] <= '9'))
         return take_operand(ps, word);

@@ -47,6 +47,11 @@ class UsageErrors(Case):
             ("--color: 'pink' is not one of auto|always|never", ["ls", "--color", "pink"]),
             ("show needs NAME", ["show"]),
             ("run needs NAME", ["run"]),
+            ("run: the name of the lock is missing before --; write: dibs run NAME --", ["run", "--", "true"]),
+            ("run: the name of the lock is missing before --", ["run", "-n", "--", "echo", "hello"]),
+            ("run: the name of the lock is missing before --", ["run", "--"]),
+            ("run: -n does not wait and -w does; give one of them", ["run", "-n", "-w", "1s", "x", "true"]),
+            ("acquire: -n does not wait and -w does", ["acquire", "-nw0", "x"]),
             ("state cas needs KEY VERSION VALUE", ["state", "cas", "k", "1"]),
             ("ls takes fewer words: 'b' is too many", ["ls", "a", "b"]),
             ("ping takes fewer words: 'x' is too many", ["ping", "x"]),
@@ -87,6 +92,7 @@ class UsageErrors(Case):
             ("there is no verb 'lock'; did you mean 'acquire'?", ["lock", "n"]),
             ("there is no verb 'unlock'; did you mean 'release'?", ["unlock", "n"]),
             ("there is no verb 'list'; did you mean 'ls'?", ["list"]),
+            ("there is no verb 'status'; did you mean 'show'?", ["status"]),
             ("there is no verb 'set'; did you mean 'state set'?", ["set", "k", "v"]),
             ("there is no verb 'state rm'; did you mean 'state del'?", ["state", "rm", "k"]),
         ]:
@@ -175,6 +181,8 @@ class Help(Case):
     def test_version(self):
         self.assertRegex(self.ok("version"), r"\Adibs \d+\.\d+\.\d+\n\Z")
         self.assertEqual(self.ok("--version"), self.ok("version"))
+        self.assertEqual(self.ok("-V"), self.ok("version"))
+        self.assertEqual(self.ok("run", "-V"), self.ok("version"))
         self.assertEqual(self.ok("run", "--version"), self.ok("version"))
         self.assertEqual("dibs " + self.json("version", "--json")["version"] + "\n", self.ok("version"))
 

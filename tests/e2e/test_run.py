@@ -172,7 +172,7 @@ class Waiting(RunCase):
 
 class Options(RunCase):
     def test_environment_of_the_command(self):
-        result = self.dibs("run", "--ttl=20s", "--", "a name", "env")
+        result = self.dibs("run", "--ttl=20s", "--", "a name", "--", "env")
         values = dict(line.split("=", 1) for line in result.stdout.splitlines() if "=" in line)
         self.assertEqual(values["DIBS_LOCK_NAME"], "a name")
         self.assertEqual(values["DIBS_LOCK_TTL_MS"], "20000")
