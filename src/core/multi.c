@@ -308,8 +308,7 @@ static dibs_status acquire_one(dibs_multi *multi, dibs_lock *lock, bool once,
         return DIBS_LOST;
     /* The time was up before this one was asked for. */
     if (rc == DIBS_BUSY && !once)
-        return dibsx_fail(err, DIBS_TIMEOUT, "%s was not granted in time",
-                          lock->name);
+        return dibs__acquire_late(lock->name, err);
     return rc;
 }
 

@@ -30,6 +30,13 @@ class Kinds(Case):
         self.assertEqual([writer.wait(PATIENCE), late.wait(PATIENCE)], [0, 0])
         self.assertEqual(self.text("order"), "writer\nreader\n")
 
+    def test_a_timeout_names_the_holder(self):
+        holder = self.hold("k", "--owner", "nightly")
+        for options in (["-w", span(0.05)], ["-w", span(0.05), "--also", "free"]):
+            said = self.fails(75, "run", *options, "k", "--", "true")
+            self.assertRegex(said, rf"^dibs: not granted in time: `\S*k` is held by \S+:{holder.pid} nightly\n$")
+        self.let_go(holder)
+
     def test_permits(self):
         one, two = self.hold("k", "-p", "2"), self.hold("k", "-p2")
         shown = self.show("k")

@@ -341,6 +341,18 @@ dibsx_nsec dibs__acquire_ask_until(const dibs__acquire *aq, dibsx_nsec limit,
     return aq->until > chance ? aq->until : chance;
 }
 
+dibs_status dibs__acquire_late(const char *name, dibs_error *err)
+{
+    dibs_error last = {0};
+
+    if (err)
+        last = *err;
+    if (last.status == DIBS_BUSY && last.message[0])
+        return dibsx_fail(err, DIBS_TIMEOUT, "not granted in time: %s",
+                          last.message);
+    return dibsx_fail(err, DIBS_TIMEOUT, "%s was not granted in time", name);
+}
+
 void dibs__acquire_explain(const dibs__acquire *aq, const char *name,
                            dibs_error *err)
 {
@@ -351,7 +363,7 @@ void dibs__acquire_explain(const dibs__acquire *aq, const char *name,
     if (aq->rc == DIBS_CANCELLED)
         (void)dibsx_fail(err, aq->rc, "the wait for %s was cancelled", name);
     else if (aq->rc == DIBS_TIMEOUT)
-        (void)dibsx_fail(err, aq->rc, "%s was not granted in time", name);
+        (void)dibs__acquire_late(name, err);
     else if (aq->rc == DIBS_BUSY && !said)
         (void)dibsx_fail(err, aq->rc, "%s is held by another owner", name);
     else if (aq->rc == DIBS_UNKNOWN && !said)

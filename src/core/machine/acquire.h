@@ -126,6 +126,10 @@ void dibs__acquire_fell_back(dibs__acquire *aq, dibs_status rc, dibsx_nsec now);
 dibsx_nsec dibs__acquire_ask_until(const dibs__acquire *aq, dibsx_nsec limit,
                                    dibsx_nsec now);
 
+/* Fails with DIBS_TIMEOUT. `err` (may be NULL) is that of the latest ask: what it
+ * says of the holder, a second ago at most, goes into the message. */
+dibs_status dibs__acquire_late(const char *name, dibs_error *err);
+
 /* Turns the error detail of the latest ask into that of the acquire. */
 void dibs__acquire_explain(const dibs__acquire *aq, const char *name,
                            dibs_error *err);
