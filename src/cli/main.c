@@ -6,6 +6,7 @@
 #include "cli/parse.h"
 #include "cli/print.h"
 #include "exec/no_core_dump.h"
+#include "exec/signals.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -91,5 +92,7 @@ int main(int argc, char **argv)
     code = dispatch(&cmd, argc, argv);
     dibs__command_fini(&cmd);
     flushed = dibs__out_done();
+    if (flushed == DIBS__EXIT_SIGNAL + SIGPIPE)
+        dibs__signal_die(SIGPIPE);
     return code ? code : flushed;
 }

@@ -3,6 +3,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/poll_verb.h"
 
+#include "cli/print.h"
 #include <time.h>
 
 int dibs__poll_rest(const dibs__signals *sig, int64_t interval_ms, void *arg)
@@ -38,9 +39,18 @@ int dibs__poll_verb_resting(const dibs__command *cmd, dibs__look_fn *look,
     return code == DIBS__POLL_ENOUGH ? 0 : code;
 }
 
+/* The rest of a verb that is there to print: it ends when nobody reads. */
+static int
+rest_if_read(const dibs__signals *sig, int64_t interval_ms, void *arg)
+{
+    int number = dibs__poll_rest(sig, interval_ms, arg);
+
+    return number || dibs__out_unread() == 0 ? number : SIGPIPE;
+}
+
 int dibs__poll_verb(const dibs__command *cmd, dibs__look_fn *look, void *arg)
 {
-    return dibs__poll_verb_resting(cmd, look, dibs__poll_rest, arg);
+    return dibs__poll_verb_resting(cmd, look, rest_if_read, arg);
 }
 
 int dibs__poll_verb_failed(const dibs__command *cmd, const dibs_error *err)

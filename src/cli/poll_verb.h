@@ -17,7 +17,8 @@ typedef int
 dibs__rest_fn(const dibs__signals *sig, int64_t interval_ms, void *arg);
 
 /* Opens the store and looks every --interval. Returns the exit code of a look
- * that failed; a signal ends the process. */
+ * that failed; a signal ends the process, and so does the end of the reader of
+ * stdout. */
 int dibs__poll_verb(const dibs__command *cmd, dibs__look_fn *look, void *arg);
 
 /* The same with a rest of the verb's own. */

@@ -5,6 +5,8 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include <errno.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,15 +62,26 @@ int dibs__out_done(void)
 {
     static bool said;
 
-    if (fflush(stdout) == 0 && !ferror(stdout))
+    if (fflush(stdout) == 0 && !ferror(stdout) && !write_error)
         return 0;
     if (!write_error)
         write_error = errno;
+    if (write_error == EPIPE)
+        return DIBS__EXIT_SIGNAL + SIGPIPE;
     if (!said)
         dibs__cli_say("cannot write to standard output: %s",
                       strerror(write_error));
     said = true;
     return DIBS__EXIT_INTERNAL;
+}
+
+int dibs__out_unread(void)
+{
+    struct pollfd out = {.fd = STDOUT_FILENO};
+
+    if (poll(&out, 1, 0) > 0 && (out.revents & POLLERR))
+        write_error = EPIPE;
+    return write_error ? dibs__out_done() : 0;
 }
 
 void dibs__clean(dibsx_buf *buf, const char *text)

@@ -29,8 +29,14 @@ const dibs__colours *dibs__colours_of(const dibs__command *cmd);
 void dibs__out(const char *bytes, size_t len);
 void dibs__out_text(const char *text);
 
-/* Flushes stdout. 0, or the exit code after saying what went wrong. */
+/* Flushes stdout. 0, or the exit code after saying what went wrong. A pipe that
+ * its reader has closed is no fault: there is no message, and main() ends the
+ * process as SIGPIPE would. */
 int dibs__out_done(void);
+
+/* 0, or that exit code when stdout is a pipe whose reader has gone: for verbs that
+ * may have nothing to print for a long time. */
+int dibs__out_unread(void);
 
 /* Appends text with control characters, and bytes that are not UTF-8, as '?'.
  */

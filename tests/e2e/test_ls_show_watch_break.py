@@ -110,8 +110,8 @@ class Watching(Case):
         process, event = self.watch()
         event()
         process.stdout.close()
-        self.acquire("y")
-        self.assertEqual(process.wait(PATIENCE), 70)
+        self.assertEqual(process.wait(PATIENCE), -signal.SIGPIPE)
+        self.assertEqual(process.stderr.read(), "")
 
 
 class Breaking(Case):

@@ -1,9 +1,11 @@
 """The command line: forms, errors, suggestions, help, colour, output that cannot be written."""
 # SPDX-License-Identifier: MIT
+import os
 import re
+import signal
 import subprocess
 
-from support import DIBS, Case, main, span
+from support import DIBS, PATIENCE, Case, main, span
 
 GROUPS = {
     "Locks": "run acquire release renew check break",
@@ -246,6 +248,22 @@ class Output(Case):
                 )
                 self.assertEqual(result.returncode, 70)
                 self.assertIn(b"cannot write to standard output: No space left", result.stderr)
+
+    def test_a_pipe_without_a_reader_is_none(self):
+        """As with other tools: no message, and the end that SIGPIPE brings. The outer shell may ignore it."""
+        self.ok("state", "set", "k", "v")
+        for ignored in ("", "trap '' PIPE; "):
+            for args in (["help"], ["ls", "--json"], ["state", "get", "k"], ["doctor"], ["watch"], ["acquire", "x"]):
+                with self.subTest(ignored=ignored, args=args):
+                    read, write = os.pipe()
+                    os.close(read)
+                    result = subprocess.run(
+                        ["sh", "-c", ignored + 'exec "$0" "$@"', DIBS, *args],
+                        stdout=write, stderr=subprocess.PIPE, env=self.env, timeout=PATIENCE, check=False,
+                    )
+                    os.close(write)
+                    self.assertEqual((result.returncode, result.stderr), (-signal.SIGPIPE, b""))
+        self.assertEqual(self.ok("ls", "--names"), "", "a lock whose token nobody has")
 
     def test_closed_output_is_an_error(self):
         result = subprocess.run(
