@@ -22,7 +22,9 @@
 #define DIBS_VERSION_PATCH 0
 
 /* Names of locks and keys of values have 1 to DIBS_NAME_MAX bytes, including the
- * client's prefix, and no control characters. */
+ * client's prefix. They are UTF-8 without control characters, and so are identities
+ * and metadata: every store answers DIBS_INVALID to others. In labels such bytes
+ * become question marks. Values are any bytes. */
 #define DIBS_NAME_MAX 255
 
 /* An owner is 128 random bits in hexadecimal, with the closing NUL. */

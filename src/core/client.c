@@ -62,6 +62,9 @@ static dibs_status fill_client(dibs_client *cl, const char *url,
     if (!cl->url || !cl->prefix || !cl->label ||
         (opts->local_url && !cl->local_url))
         return dibsx_nomem(err, "the client");
+    rc = dibs__text_check("the prefix", cl->prefix, err);
+    if (rc != DIBS_OK)
+        return rc;
     dibs__text_clean(cl->label);
     cl->ttl_ms = opts->ttl_ms ? opts->ttl_ms : DIBS__TTL_DEFAULT_MS;
     cl->timeout_ms = opts->timeout_ms ? opts->timeout_ms : TIMEOUT_MS;

@@ -1,29 +1,48 @@
-/* names.c - names are checked once, here, at the public border. Any thread. */
+/* names.c - names and other texts are checked once, here, at the public border, so
+ * that every store answers alike. Any thread. */
 /* SPDX-License-Identifier: MIT */
 #include "core/names.h"
 
 #include "base/fail.h"
+#include "base/text.h"
 #include <stdio.h>
 #include <string.h>
 
-bool dibs__has_control(const char *text)
+static bool is_control(unsigned char byte)
 {
-    for (; *text; text++)
-        if ((unsigned char)*text < 0x20 || *text == 0x7f)
-            return true;
-    return false;
+    return byte < 0x20 || byte == 0x7f;
+}
+
+dibs_status
+dibs__text_check(const char *thing, const char *text, dibs_error *err)
+{
+    const unsigned char *at = (const unsigned char *)text;
+    size_t left = strlen(text), len;
+
+    for (; left > 0; at += len, left -= len) {
+        if (is_control(*at))
+            return dibsx_fail(err, DIBS_INVALID,
+                              "%s has a control character in it", thing);
+        len = dibsx_utf8_len(at, left);
+        if (len == 0)
+            return dibsx_fail(
+                err, DIBS_INVALID,
+                "%s is not UTF-8; convert it first, as iconv does", thing);
+    }
+    return DIBS_OK;
 }
 
 dibs_status dibs__name_begins(const dibs_client *cl, const char *begins,
                               char out[DIBS_NAME_MAX + 1], dibs_error *err)
 {
+    dibs_status rc;
     int len;
 
     if (!begins)
         begins = "";
-    if (dibs__has_control(begins))
-        return dibsx_fail(err, DIBS_INVALID,
-                          "the name has a control character in it");
+    rc = dibs__text_check("the name", begins, err);
+    if (rc != DIBS_OK)
+        return rc;
     len = snprintf(out, DIBS_NAME_MAX + 1, "%s%s", cl->prefix, begins);
     if (len < 0 || len > DIBS_NAME_MAX)
         return dibsx_fail(err, DIBS_INVALID,
@@ -50,7 +69,13 @@ const char *dibs__name_short(const dibs_client *cl, const char *full)
 
 void dibs__text_clean(char *text)
 {
-    for (; *text; text++)
-        if ((unsigned char)*text < 0x20 || *text == 0x7f)
+    size_t left = strlen(text), len;
+
+    for (; left > 0; text += len, left -= len) {
+        len = dibsx_utf8_len((const unsigned char *)text, left);
+        if (len == 0 || is_control((unsigned char)*text)) {
             *text = '?';
+            len = 1;
+        }
+    }
 }

@@ -22,9 +22,13 @@ DIBS_MUST_CHECK dibs_status dibs__name_begins(const dibs_client *cl,
 /* The name without the client's prefix. Borrowed from `full`. */
 const char *dibs__name_short(const dibs_client *cl, const char *full);
 
-bool dibs__has_control(const char *text);
+/* Texts for the store are UTF-8 without control characters. `thing` is a noun with
+ * its article, for the message. Values are bytes, and not checked. */
+DIBS_MUST_CHECK dibs_status dibs__text_check(const char *thing,
+                                             const char *text, dibs_error *err);
 
-/* Control characters become question marks. */
+/* Control characters, and bytes that are not UTF-8, become question marks: for what
+ * people only read. */
 void dibs__text_clean(char *text);
 
 #endif

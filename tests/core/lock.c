@@ -3,6 +3,7 @@
 #include "core.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 
 static void held_and_given_back(void **state)
@@ -244,6 +245,65 @@ static void threads_take_turns(void **state)
     dibs_close(cn.cl);
 }
 
+static bool see_label(const dibs_lease_info *info, void *arg)
+{
+    (void)arg;
+    assert_int_equal(info->holder_count, 1);
+    assert_string_equal(info->holders[0].label, "a?\u00e9?");
+    return true;
+}
+
+/* Neither UTF-8 nor its beginning: stray, cut, overlong, a surrogate, beyond the
+ * last character. */
+static const char *const not_utf8[] = {"a\xff",        "a\xc3",
+                                       "\x80z",        "\xc0\xaf",
+                                       "\xed\xa0\x80", "\xf4\x90\x80\x80"};
+
+static void refuses_text(dibs_client *cl, const char *text)
+{
+    char pair[32];
+    const char *const meta[] = {pair, NULL};
+    dibs_lock *lock = NULL;
+    dibs_client *none = NULL;
+    dibs_error why;
+
+    snprintf(pair, sizeof(pair), "key=%s", text);
+    assert_status(dibs_lock_new(cl, text, NULL, &lock, &why), DIBS_INVALID);
+    assert_non_null(strstr(why.message, "the name is not UTF-8"));
+    CHECK(DIBS_INVALID, dibs_lease_show(cl, text, see_label, NULL, err));
+    CHECK(DIBS_INVALID, dibs_lease_list(cl, text, see_label, NULL, err));
+    CHECK(DIBS_INVALID, dibs_state_set(cl, text, "v", 1, 0, NULL, err));
+    CHECK(DIBS_INVALID,
+          dibs_lock_new(cl, core_name(), DIBS_LOCK_OPTS(.identity = text),
+                        &lock, err));
+    assert_status(dibs_lock_new(cl, core_name(), DIBS_LOCK_OPTS(.meta = meta),
+                                &lock, &why),
+                  DIBS_INVALID);
+    assert_non_null(strstr(why.message, "the metadata is not UTF-8"));
+    CHECK(DIBS_INVALID,
+          dibs_open(core_url, DIBS_CLIENT_OPTS(.prefix = text), &none, err));
+    assert_null(lock);
+    assert_null(none);
+}
+
+static void texts_of_a_client_are_utf8(void **state)
+{
+    dibs_client *cl = core_open();
+    dibs_lock *lock;
+    char name[80];
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(not_utf8); i++)
+        refuses_text(cl, not_utf8[i]);
+
+    snprintf(name, sizeof(name), "%s \u00e9\u20ac\U0001f512", core_name());
+    lock = core_lock(cl, name, DIBS_LOCK_OPTS(.label = "a\xff\u00e9\xc3"));
+    CHECK(DIBS_OK, dibs_lock_acquire(lock, err));
+    CHECK(DIBS_OK, dibs_lease_show(cl, name, see_label, NULL, err));
+    dibs_lock_free(lock);
+    dibs_close(cl);
+}
+
 int core_lock_tests(void)
 {
     const struct CMUnitTest tests[] = {
@@ -255,6 +315,7 @@ int core_lock_tests(void)
         cmocka_unit_test(with_lock_tells_of_a_loss),
         cmocka_unit_test(a_block_releases_however_it_is_left),
         cmocka_unit_test(threads_take_turns),
+        cmocka_unit_test(texts_of_a_client_are_utf8),
     };
 
     return cmocka_run_group_tests_name("lock", tests, NULL, NULL);

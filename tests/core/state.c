@@ -14,10 +14,11 @@ static void set_get_delete(void **state)
     (void)state;
     CHECK(DIBS_NOTFOUND, dibs_state_get(cl, key, &value, err));
     assert_null(value.data);
-    CHECK(DIBS_OK, dibs_state_set(cl, key, "one\0two", 7, 0, &version, err));
+    CHECK(DIBS_OK,
+          dibs_state_set(cl, key, "one\0\xff\xc3o", 7, 0, &version, err));
     CHECK(DIBS_OK, dibs_state_get(cl, key, &value, err));
     assert_int_equal(value.len, 7);
-    assert_memory_equal(value.data, "one\0two", 8);
+    assert_memory_equal(value.data, "one\0\xff\xc3o", 8);
     assert_int_equal(value.version, version);
     assert_int_equal(value.expires_ms, -1);
     dibs_value_free(&value);

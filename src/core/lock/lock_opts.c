@@ -130,11 +130,12 @@ static dibs_status copy_identity(dibs_lock *lock, dibs_error *err)
     if (!given)
         return DIBS_OK;
     if (!*given || strlen(given) >= DIBS__IDENTITY_MAX || *given == '#' ||
-        strpbrk(given, " /") || dibs__has_control(given))
+        strpbrk(given, " /") ||
+        dibs__text_check("the identity", given, NULL) != DIBS_OK)
         return dibsx_fail(err, DIBS_INVALID,
-                          "an identity is 1 to %d bytes without spaces, "
-                          "slashes and control characters, and does not begin "
-                          "with #",
+                          "an identity is 1 to %d bytes of UTF-8 without "
+                          "spaces, slashes and control characters, and does "
+                          "not begin with #",
                           DIBS__IDENTITY_MAX - 1);
     lock->identity = dibsx_strdup(given);
     if (!lock->identity)
@@ -166,11 +167,10 @@ static dibs_status copy_meta(dibs_lock *lock, dibs_error *err)
     for (; *meta && rc == DIBS_OK; meta++) {
         const char *equals = strchr(*meta, '=');
 
-        if (!equals || equals == *meta || dibs__has_control(*meta))
+        rc = dibs__text_check("the metadata", *meta, err);
+        if (rc == DIBS_OK && (!equals || equals == *meta))
             rc = dibsx_fail(err, DIBS_INVALID,
-                            "metadata is key=value without control "
-                            "characters, and %.60s is not",
-                            *meta);
+                            "metadata is key=value, and %.60s is not", *meta);
         if (buf.len > 0)
             dibsx_buf_puts(&buf, "\t");
         dibsx_buf_puts(&buf, *meta);
