@@ -284,6 +284,11 @@ static void a_password_opens_or_not(void **state)
     server_stop(&sv);
 }
 
+static void a_server_without_a_password_says_so(void **state)
+{
+    try_password(*state, ":wrong-one@", DIBS_DENIED, "it has none; set");
+}
+
 static void a_server_without_room_is_away(void **state)
 {
     piped pd, late;
@@ -538,6 +543,7 @@ int main(void)
         cmocka_unit_test(nothing_is_left_open),
         cmocka_unit_test(a_deadline_that_has_passed_sends_nothing),
         cmocka_unit_test(a_password_opens_or_not),
+        cmocka_unit_test(a_server_without_a_password_says_so),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -44,9 +44,22 @@ static bool is_passing(const redisReply *reply, const char *code)
            strncmp(reply->str, "ERR max number of clients", 25) == 0;
 }
 
-static dibs_status
-auth_failed(const dibs__redis_conf *conf, const char *code, dibs_error *err)
+/* A server without a password refuses every one, in words of its own. */
+static bool has_no_password(const redisReply *reply)
 {
+    return strstr(reply->str, "without any password configured") ||
+           strstr(reply->str, "no password is set");
+}
+
+static dibs_status
+auth_failed(const dibs__redis_conf *conf, const redisReply *reply,
+            const char *code, dibs_error *err)
+{
+    if (has_no_password(reply))
+        return dibsx_fail_at(err, DIBS_DENIED, "NOPASSWORD",
+                             "the server did not accept the password: it has "
+                             "none; set requirepass there, or give none in "
+                             "URL, password_file and DIBS_REDIS_PASSWORD");
     return dibsx_fail_at(err, DIBS_DENIED, code,
                          "the server did not accept the password of the user "
                          "%.60s (%s)",
@@ -79,7 +92,7 @@ static dibs_status judge_error(command what, const dibs__redis_conf *conf,
         return dibsx_fail_at(err, DIBS_UNAVAIL, code,
                              "the server is not ready: %.150s", reply->str);
     if (what == AUTH && strcmp(code, "DENIED") != 0)
-        return auth_failed(conf, code, err);
+        return auth_failed(conf, reply, code, err);
     /* The name only helps people who look at the server's clients. */
     if (what == SETNAME && strcmp(code, "NOAUTH") != 0 &&
         strcmp(code, "DENIED") != 0)
