@@ -273,7 +273,9 @@ static dibs_status split(const char *text, parts *p, dibs_error *err)
         return rc;
     p->scheme = (span){.at = text, .len = scheme_len(text)};
     if (p->scheme.len == 0)
-        return bad(text, text, "it must begin with a scheme, as in \"sqlite:\"",
+        return bad(text, text,
+                   "it must begin with a scheme: redis://HOST for a server, "
+                   "sqlite:PATH for a file, or be a path such as ./locks.db",
                    err);
     rest = text + p->scheme.len + 1;
     if (strncmp(rest, "//", 2) == 0) {

@@ -22,7 +22,8 @@ const dibs__option dibs__options[] = {
      .key = "url",
      .verbs = "*",
      .secret = true,
-     .help = "The store to use, such as sqlite:/var/lib/dibs/locks.db. "
+     .help = "The store to use, such as sqlite:/var/lib/dibs/locks.db. A path "
+             "that begins with /, ./ or ../ is a file of the embedded store. "
              "file:PATH reads the URL from a file, to keep passwords out of "
              "command lines and environments."},
     {.name = "prefix",

@@ -10,7 +10,8 @@ static const struct {
     const char *name;
 } names[] = {
     {"sqlite:", "SQLite"}, {"memory:", "SQLite"},      {"redis", "Redis"},
-    {"redlock", "Redis"},  {"postgres", "PostgreSQL"},
+    {"redlock", "Redis"},  {"postgres", "PostgreSQL"}, {"/", "SQLite"},
+    {"./", "SQLite"},      {"../", "SQLite"},
 };
 
 const char *dibs__demo_store_name(const char *url)

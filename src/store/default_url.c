@@ -1,7 +1,9 @@
-/* default_url.c - the URL of the embedded store, for clients without one. Any thread. */
+/* default_url.c - URLs of the embedded store, for clients that give none, or a path.
+ * Any thread. */
 /* SPDX-License-Identifier: MIT */
 #include "base/buf.h"
 #include "base/fail.h"
+#include "store/path_url.h"
 #include "store/store.h"
 #include <errno.h>
 #include <limits.h>
@@ -74,6 +76,21 @@ static void add_escaped(dibsx_buf *url, const char *path)
             dibsx_buf_putc(url, *path);
 }
 
+bool dibs__store_is_path(const char *text)
+{
+    return text[0] == '/' || strncmp(text, "./", 2) == 0 ||
+           strncmp(text, "../", 3) == 0;
+}
+
+void dibs__store_path_url(dibsx_buf *url, const char *path)
+{
+    /* Two slashes would begin the name of a host. */
+    while (path[0] == '/' && path[1] == '/')
+        path++;
+    dibsx_buf_puts(url, "sqlite:");
+    add_escaped(url, path);
+}
+
 dibs_status dibs__store_default_url(dibsx_buf *url, dibs_error *err)
 {
     dibsx_buf path;
@@ -84,8 +101,7 @@ dibs_status dibs__store_default_url(dibsx_buf *url, dibs_error *err)
     if (rc == DIBS_OK)
         rc = make_folders(path.data, err);
     if (rc == DIBS_OK) {
-        dibsx_buf_puts(url, "sqlite:");
-        add_escaped(url, path.data);
+        dibs__store_path_url(url, path.data);
         if (!dibsx_buf_ok(url))
             rc = dibsx_fail(err, DIBS_INVALID,
                             "the path of the default store is too long");

@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/fail.h"
 #include "store/fault.h"
+#include "store/path_url.h"
 #ifdef DIBS_POSTGRES
 #include "store/postgres/postgres.h"
 #endif
@@ -72,9 +73,26 @@ dibs_status dibs__store_make_url(const dibsx_url *url, dibsx_nsec deadline,
                : fail_unknown(url->scheme, err);
 }
 
-/* A URL, or what some other library would call its connection string. */
+static dibs_status parse_path(const char *path, dibsx_url *url, dibs_error *err)
+{
+    dibsx_buf text;
+    dibs_status rc;
+
+    dibsx_buf_init(&text, DIBSX_URL_MAX);
+    dibs__store_path_url(&text, path);
+    if (dibsx_buf_ok(&text))
+        rc = dibsx_url_parse(dibsx_buf_text(&text), url, err);
+    else
+        rc = dibsx_fail(err, DIBS_INVALID, "the path of the store is too long");
+    dibsx_buf_fini(&text);
+    return rc;
+}
+
+/* A URL, a path, or what some other library would call its connection string. */
 static dibs_status parse_url(const char *text, dibsx_url *url, dibs_error *err)
 {
+    if (dibs__store_is_path(text))
+        return parse_path(text, url, err);
 #ifdef DIBS_REDIS
     if (dibs__redis_is_stackexchange(text)) {
         char *same = NULL;

@@ -142,6 +142,19 @@ class Forms(Case):
         self.assertEqual(self.ok("state", "get", "--url=" + url, "k"), "v\n")
         self.fails(1, "state", "get", "k")
 
+    def test_a_path_as_a_url(self):
+        """It is meant byte by byte: signs of URLs have no meaning in it."""
+        for path in ("./one.db", "./a b%20c?d=e#f.db", self.path("two.db"), "/" + self.path("three.db")):
+            with self.subTest(path=path):
+                self.ok("--url", path, "state", "set", "k", path)
+                self.assertTrue(os.path.isfile(os.path.join(self.folder, path)))
+        self.assertEqual(self.ok("--url", "sqlite:" + self.path("one.db"), "state", "get", "k"), "./one.db\n")
+        self.env["DIBS_URL"] = self.path("two.db")
+        self.assertEqual(self.ok("state", "get", "k"), self.path("two.db") + "\n")
+        for text in ("locks.db", "~/locks.db", "localhost"):
+            err = self.fails(64, "--url", text, "ls")
+            self.assertIn("redis://HOST for a server, sqlite:PATH for a file, or be a path such as ./locks.db", err)
+
     def test_aliases(self):
         self.acquire("x")
         self.fails(75, "acquire", "x", "--nb")
