@@ -5,7 +5,8 @@ import socket
 import struct
 import threading
 
-from support import PATIENCE, Case, main
+from runtools import NotInTime, free_base
+from support import PATIENCE, Case, main, span
 
 DENIED, UNAVAIL = 77, 69
 SSL_REQUEST, GSS_REQUEST = 80877103, 80877104
@@ -184,6 +185,34 @@ def refer(server, conn):
         for _ in range(int(head[1:])):
             words.append(stream.read(int(stream.readline()[1:]) + 2)[:-2])
         conn.sendall(known.get(words[0].upper(), f"-MOVED 5 127.0.0.1:{server.port}\r\n").encode())
+
+
+class Quorums(Case):
+    """What fails is counted by reason, with the names of the servers if they fit, and never a part of one."""
+
+    def ask(self, *servers, late):
+        """`late` closed ports that seem to be silent are too many: a busy machine may be late to be refused."""
+        limit = span(0.3)
+        url = f"redlock://{','.join(servers)}?node_timeout={limit}"
+        said = self.fails(UNAVAIL, "--store-timeout", limit, "--url", url, "run", "-n", "x", "--", "true")
+        if f"{late} timed out" in said:
+            raise NotInTime(said)
+        return said
+
+    def test_reasons_are_counted(self):
+        closed = f"127.0.0.1:{free_base(1) + 1}"
+        silent = [f"127.0.0.1:{Impostor(self, lambda server, conn: None).port}" for _ in range(2)]
+        self.assertIn(
+            f"3 of 3 servers did not agree: 1 refused the connection ({closed}), 2 timed out ({', '.join(silent)})\n",
+            self.ask(closed, *silent, late=3),
+        )
+
+    def test_no_name_is_cut(self):
+        base = free_base(9)
+        self.assertRegex(
+            self.ask(*(f"[0:0:0:0:0:ffff:7f00:1]:{base + i}" for i in range(1, 10)), late=""),
+            r": [5-9] of 9 servers did not agree: [5-9] refused the connection\n$",
+        )
 
 
 class Clusters(Case):

@@ -311,6 +311,7 @@ fail_busy(const asking *as, dibs__answer *ans, dibs_error *err)
 {
     const dibs__ballot *bl = &as->rd.ballot;
     const char *who = "it is held by others";
+    char count[48];
 
     for (size_t i = 0; i < bl->count; i++) {
         const dibs__vote *vote = &bl->votes[i];
@@ -323,8 +324,12 @@ fail_busy(const asking *as, dibs__answer *ans, dibs_error *err)
         if (vote->left_ms > ans->left_ms)
             ans->left_ms = vote->left_ms;
     }
-    return dibsx_fail(err, DIBS_BUSY, "%.150s (%zu of %zu nodes said so)", who,
-                      dibs__ballot_said(bl, DIBS_BUSY), bl->count);
+    snprintf(count, sizeof(count), " (%zu of %zu servers said so)",
+             dibs__ballot_said(bl, DIBS_BUSY), bl->count);
+    /* The holder's name, whole, is worth more than the count. */
+    if (strlen(who) + strlen(count) >= sizeof(err->message))
+        count[0] = '\0';
+    return dibsx_fail(err, DIBS_BUSY, "%s%s", who, count);
 }
 
 /* The round was not won, or too little time is left: gives back every grant. */

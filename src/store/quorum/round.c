@@ -4,11 +4,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "store/quorum/round.h"
 #include "base/alloc.h"
-#include "base/buf.h"
 #include "base/cond.h"
 #include "base/fail.h"
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 /* A node has this part of the ttl to answer. A short ttl allows a larger part,
@@ -72,7 +69,8 @@ static void run_job(dibs__job *job)
 
     job->vote = (dibs__vote){.in = true};
     if (from_at >= rd->deadline) {
-        job->vote.rc = dibsx_fail(&job->err, DIBS_UNAVAIL, "the node was slow");
+        job->vote.rc = dibsx_fail_at(&job->err, DIBS_UNAVAIL, "ETIMEDOUT",
+                                     "the node was slow");
         return;
     }
     job->vote.rc = rd->ask(rd, job->node, &job->vote, &job->err);
@@ -145,7 +143,8 @@ static void take_back(dibs__round *rd)
             continue;
         slot->state = DIBS__SLOT_DONE;
         cast_vote(rd, i,
-                  dibsx_fail(&slot->err, DIBS_UNAVAIL, "the node was slow"));
+                  dibsx_fail_at(&slot->err, DIBS_UNAVAIL, "ETIMEDOUT",
+                                "the node was slow"));
         unref_round(rd);
     }
 }
@@ -211,61 +210,4 @@ void dibs__round_wait(dibs__round *rd, dibs__enough_fn *enough)
 bool dibs__round_decided(const dibs__round *rd)
 {
     return dibs__ballot_count(&rd->ballot) != DIBS__OPEN;
-}
-
-static const char *word_for(const dibs__vote *vote)
-{
-    switch (vote->rc) {
-    case DIBS_OK:
-        return "yes";
-    case DIBS_BUSY:
-        return "held";
-    case DIBS_LOST:
-        return "not held";
-    case DIBS_UNAVAIL:
-        return "away";
-    case DIBS_UNKNOWN:
-        return "no answer";
-    default:
-        return dibs_status_name(vote->rc);
-    }
-}
-
-/* Appends one node's answer, and how long it took. */
-static void describe_node(const dibs__round *rd, size_t node, dibsx_buf *out)
-{
-    const dibs__vote *vote = &rd->ballot.votes[node];
-    const dibs_error *why = &rd->slots[node].err;
-
-    dibsx_buf_printf(out, "; %s ", rd->qm->nodes[node].endpoint);
-    if (!vote->in)
-        dibsx_buf_puts(out, "not awaited");
-    else if (rd->judged && !vote->counts &&
-             (vote->rc == DIBS_OK || vote->rc == DIBS_BUSY))
-        dibsx_buf_puts(out, "not counted (clock, or twice)");
-    else if (vote->rc == DIBS_REFUSED)
-        dibsx_buf_printf(out, "%.50s", why->message);
-    else if (vote->rc == DIBS_UNAVAIL && why->origin[0])
-        dibsx_buf_puts(out, why->origin);
-    else
-        dibsx_buf_puts(out, word_for(vote));
-    if (rd->slots[node].took_us > 0)
-        dibsx_buf_printf(out, " (%.1f ms)",
-                         (double)rd->slots[node].took_us / 1000);
-}
-
-dibs_status dibs__round_fail(const dibs__round *rd, dibs_status rc,
-                             const char *what, dibs_error *err)
-{
-    char text[sizeof(err->message)];
-    dibsx_buf buf;
-
-    dibsx_buf_init(&buf, 2048);
-    dibsx_buf_printf(&buf, "%s: %zu of %zu agree", what,
-                     dibs__ballot_said(&rd->ballot, DIBS_OK), rd->ballot.count);
-    for (size_t i = 0; i < rd->ballot.count; i++)
-        describe_node(rd, i, &buf);
-    snprintf(text, sizeof(text), "%s", dibsx_buf_text(&buf));
-    dibsx_buf_fini(&buf);
-    return dibsx_fail_at(err, rc, "QUORUM", "%s", text);
 }
