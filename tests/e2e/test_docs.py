@@ -147,5 +147,18 @@ class Completion(Case):
         self.assertEqual(fish("dibs show job"), ["job:one"])
 
 
+class Scripts(Case):
+    def test_keys_md_names_them_all(self):
+        """Those that are run are in the table, the parts of others below it."""
+        with open(os.path.join(ROOT, "src", "store", "redis", "script.h"), encoding="utf-8") as file:
+            run = set(re.findall(r"X\((\w+)\)", file.read())) - {"name"}
+        there = {os.path.basename(path)[:-4] for path in glob.glob(os.path.join(ROOT, "src/store/redis/lua/*.lua"))}
+        with open(os.path.join(ROOT, "docs", "keys.md"), encoding="utf-8") as file:
+            chapter = re.search(r"(?ms)^## Scripts\n(.*?)^## ", file.read()).group(1)
+        rows = re.findall(r"(?m)^\| ((?:`\w+` ?)+)\|", chapter)
+        self.assertEqual({name for row in rows for name in re.findall(r"\w+", row)}, run)
+        self.assertEqual(set(re.findall(r"`(\w+)\.lua`", chapter)), there - run)
+
+
 if __name__ == "__main__":
     main()
