@@ -53,11 +53,26 @@ static void verb_words(dibsx_buf *out, const char *group)
     }
 }
 
-/* The choices of an option, with a space between. */
-static void choice_words(dibsx_buf *out, const char *choices)
+static bool is_url(const dibs__option *option)
 {
-    for (const char *p = choices; *p; p++)
+    return option->metavar && strcmp(option->metavar, "URL") == 0;
+}
+
+/* The words that are offered for its value, or NULL. */
+static const char *words_of(const dibs__option *option)
+{
+    return option->choices ? option->choices : option->offers;
+}
+
+/* The same, with a space between; `escape` goes before colons. */
+static void
+value_words(dibsx_buf *out, const dibs__option *option, const char *escape)
+{
+    for (const char *p = words_of(option); *p; p++) {
+        if (*p == ':')
+            dibsx_buf_puts(out, escape);
         dibsx_buf_putc(out, (char)(*p == '|' ? ' ' : *p));
+    }
 }
 
 /* Help for one line of a menu: the first sentence, without what quotes mean to
@@ -123,19 +138,21 @@ static void bash_values(dibsx_buf *out)
         const dibs__option *option = &dibs__options[k];
 
         if (option->hidden ||
-            (!option->choices && !is_file(option) && !is_lock(option)))
+            (!words_of(option) && !is_file(option) && !is_lock(option)))
             continue;
         dibsx_buf_puts(out, "    ''");
         each_form(out, option, bash_pattern);
-        if (!option->choices) {
+        if (!words_of(option)) {
             dibsx_buf_puts(out, is_lock(option)
                                     ? ") _dibs_ask ls ;;\n"
                                     : ") compopt -o default 2>/dev/null ;;\n");
             continue;
         }
         dibsx_buf_puts(out, ") _dibs_reply \"");
-        choice_words(out, option->choices);
-        dibsx_buf_puts(out, "\" ;;\n");
+        value_words(out, option, "");
+        dibsx_buf_puts(out, is_url(option)
+                                ? "\"; compopt -o default 2>/dev/null ;;\n"
+                                : "\" ;;\n");
     }
     dibsx_buf_puts(out, "    esac\n}\n\n");
 }
@@ -246,7 +263,10 @@ static void bash(dibsx_buf *out)
     dibsx_buf_puts(
         out, "# bash completion of dibs. Made by `dibs completion bash`.\n\n"
              "_dibs_reply()\n{\n"
-             "    COMPREPLY=($(compgen -W \"$1\" -- \"$cur\"))\n}\n\n"
+             "    COMPREPLY=($(compgen -W \"$1\" -- \"$cur\"))\n"
+             "    # The value goes on after these.\n"
+             "    [[ ${COMPREPLY[*]} == *[:/] ]] && "
+             "compopt -o nospace 2>/dev/null\n}\n\n"
              "# Names in the store that begin like the current word.\n"
              "_dibs_ask()\n{\n    local name\n\n"
              "    while IFS= read -r name; do\n"
@@ -285,9 +305,9 @@ static void zsh_option(dibsx_buf *out, const dibs__option *option, char dash,
     dibsx_buf_putc(out, ']');
     if (!flag) {
         dibsx_buf_printf(out, ":%s:", option->metavar);
-        if (option->choices) {
+        if (words_of(option)) {
             dibsx_buf_putc(out, '(');
-            choice_words(out, option->choices);
+            value_words(out, option, "\\");
             dibsx_buf_putc(out, ')');
         } else if (is_file(option)) {
             dibsx_buf_puts(out, "_files");
@@ -430,10 +450,11 @@ fish_option(dibsx_buf *out, const dibs__option *option, const dibs__verb *verb)
     if (option->letter)
         dibsx_buf_printf(out, " -s %c", option->letter);
     if (option->type != DIBS__FLAG)
-        dibsx_buf_puts(out, is_file(option) ? " -r -F" : " -x");
-    if (option->choices) {
+        dibsx_buf_puts(out,
+                       is_file(option) || is_url(option) ? " -r -F" : " -x");
+    if (words_of(option)) {
         dibsx_buf_puts(out, " -a '");
-        choice_words(out, option->choices);
+        value_words(out, option, "");
         dibsx_buf_putc(out, '\'');
     } else if (is_lock(option)) {
         dibsx_buf_puts(out, " -a '" FISH_LOCKS "'");

@@ -10,11 +10,17 @@
 #define DAYS(n)    (MINUTES(60) * 24 * (n))
 #define YEAR       DAYS(366)
 
+#define URLS                                                                   \
+    "sqlite:|redis://|rediss://|redis+unix://|redis-sentinel://|"              \
+    "rediss-sentinel://|redis-cluster://|rediss-cluster://|redlock://|"        \
+    "postgres://|memory:"
+
 const dibs__option dibs__options[] = {
     /* Options of every verb. */
     {.name = "url",
      .type = DIBS__TEXT,
      .metavar = "URL",
+     .offers = URLS "|file:",
      .otherwise = "an embedded store of this user's own, under "
                   "$XDG_STATE_HOME/dibs or ~/.local/state/dibs; for root, "
                   "/var/lib/dibs",
@@ -192,6 +198,7 @@ const dibs__option dibs__options[] = {
     {.name = "durability",
      .type = DIBS__TEXT,
      .metavar = "LEVEL",
+     .offers = "async|wait:1|wait:2",
      .otherwise = "async",
      .env = "DIBS_DURABILITY",
      .key = "durability",
@@ -266,6 +273,7 @@ const dibs__option dibs__options[] = {
     {.name = "once",
      .type = DIBS__TEXT,
      .metavar = "SLOT",
+     .offers = "minute|hour|day",
      .verbs = "run",
      .help = "Start at most once per slot, on whichever machine: minute, "
              "hour, day, or any text of your own, such as a date. A run that "
@@ -284,6 +292,8 @@ const dibs__option dibs__options[] = {
     {.name = "on-lost",
      .type = DIBS__TEXT,
      .metavar = "POLICY",
+     .offers = "kill|signal:HUP|signal:INT|signal:TERM|signal:USR1|"
+               "signal:USR2|ignore|exec:",
      .initial = "kill",
      .verbs = "run",
      .help = "The action when the lease is lost while the command runs: kill "
@@ -299,6 +309,8 @@ const dibs__option dibs__options[] = {
     {.name = "on-yield",
      .type = DIBS__TEXT,
      .metavar = "POLICY",
+     .offers = "ignore|signal:HUP|signal:INT|signal:TERM|signal:USR1|"
+               "signal:USR2|exit",
      .initial = "ignore",
      .verbs = "run",
      .help = "The action when a user asks for the lock with dibs break "
@@ -327,6 +339,7 @@ const dibs__option dibs__options[] = {
     {.name = "signal",
      .type = DIBS__TEXT,
      .metavar = "SIG",
+     .offers = "HUP|INT|KILL|QUIT|TERM|USR1|USR2",
      .initial = "TERM",
      .verbs = "run",
      .help = "The signal that asks the command to end."},
@@ -581,6 +594,7 @@ const dibs__option dibs__options[] = {
     {.name = "data-url",
      .type = DIBS__TEXT,
      .metavar = "URL",
+     .offers = URLS,
      .otherwise =
          "where the locks are; with redlock:, the first of the servers",
      .env = "DIBS_DATA_URL",

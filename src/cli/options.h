@@ -23,7 +23,8 @@ typedef struct dibs__option {
     dibs__opt_type type;
     const char *metavar; /* what stands for the value in help; not for flags */
     const char *choices; /* "auto|always|never" */
-    int64_t min;         /* for numbers and durations (in ms) */
+    const char *offers; /* words for completion, where others are allowed too */
+    int64_t min;        /* for numbers and durations (in ms) */
     int64_t max;
     const char *initial;   /* the default, as it would be typed, or NULL */
     const char *otherwise; /* what happens without a value, in words */

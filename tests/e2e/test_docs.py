@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: MIT
 import glob
 import os
+import pty
 import re
+import select
 import shutil
 import subprocess
 import unittest
 
-from support import DIBS, ROOT, Case, main
+from support import DIBS, PATIENCE, ROOT, Case, main
 
 
 class ManPages(Case):
@@ -102,6 +104,14 @@ class Completion(Case):
         self.assertEqual(self.bash("dibs ls --log-level=t"), ["trace"])
         self.assertEqual(self.bash("dibs ls --color "), ["auto", "always", "never"])
         self.assertEqual(self.bash("dibs ls --color=al"), ["always"])
+        self.assertEqual(self.bash("dibs run --on-lost k"), ["kill"])
+        self.assertEqual(self.bash("dibs run --on-lost=e"), ["exec:"])
+        self.assertEqual(self.bash("dibs run --on-lost signal:U"), ["USR1", "USR2"])
+        self.assertEqual(self.bash("dibs run --on-yield ex"), ["exit"])
+        self.assertEqual(self.bash("dibs run --once "), ["minute", "hour", "day"])
+        self.assertEqual(self.bash("dibs run --signal I"), ["INT"])
+        self.assertEqual(self.bash("dibs acquire --durability wa"), ["wait:1", "wait:2"])
+        self.assertEqual(self.bash("dibs --url post"), ["postgres://"])
         self.assertEqual(self.bash("dibs run name -- print"), self.bash("dibs run name print"))
         self.assertIn("printf", self.bash("dibs run --ttl 5s name -- print"))
 
@@ -128,6 +138,44 @@ class Completion(Case):
             self.shell("zsh", "-fc", code, "zsh", self.script("zsh"), self.path("dump")), ["_dibs"]
         )
 
+    @unittest.skipUnless(shutil.which("zsh"), "zsh is not installed")
+    def test_zsh_values(self):
+        """On a terminal: zsh completes nowhere else. ^D lists what it offers."""
+        self.acquire("job:one")
+        self.env["PATH"] = os.path.dirname(DIBS) + os.pathsep + self.env["PATH"]
+        terminal, side = pty.openpty()
+        process = subprocess.Popen(
+            ["zsh", "-fi"], stdin=side, stdout=side, stderr=side, env={**self.env, "TERM": "dumb"},
+            start_new_session=True,
+        )
+        self.addCleanup(os.close, terminal)
+        self.addCleanup(self.finish, process)
+        os.close(side)
+
+        def type_in(text, *wanted):
+            """Types it and reads until all that is wanted is shown."""
+            os.write(terminal, text.encode())
+            shown = ""
+            while not all(word in shown for word in wanted):
+                if not select.select([terminal], [], [], PATIENCE)[0]:
+                    self.fail(f"{text!r} shows {shown!r}, not {wanted}")
+                shown += os.read(terminal, 4096).decode(errors="replace")
+
+        # The prompt is shown when the line editor has the terminal.
+        type_in(
+            f"autoload -Uz compinit; compinit -u -d {self.path('dump')}; source {self.script('zsh')}; PS1=rea''dy\n",
+            "ready",
+        )
+        for line, wanted in (
+            ("dibs run --on-lost ", "kill ignore signal:HUP exec:"),
+            ("dibs ls --color ", "auto always never"),
+            ("dibs run --once ", "minute hour day"),
+            ("dibs --url ", "sqlite: redis:// postgres://"),
+            ("dibs show j", "job:one"),
+        ):
+            type_in(f"{line}\x04", *wanted.split())
+            os.write(terminal, b"\x15")  # takes the line away
+
     @unittest.skipUnless(shutil.which("fish"), "fish is not installed")
     def test_fish_words(self):
         self.acquire("job:one")
@@ -145,6 +193,10 @@ class Completion(Case):
         self.assertEqual(fish("dibs run x --also job"), ["job:one"])
         self.assertEqual(fish("dibs ls --on-"), [])
         self.assertEqual(fish("dibs show job"), ["job:one"])
+        self.assertEqual(fish("dibs ls --color al"), ["always"])
+        self.assertEqual(fish("dibs run --on-lost signal:U"), ["signal:USR1", "signal:USR2"])
+        self.assertEqual(fish("dibs run --once h"), ["hour"])
+        self.assertEqual(fish("dibs --url redl"), ["redlock://"])
 
 
 class Scripts(Case):
