@@ -172,11 +172,15 @@ class Waiting(RunCase):
 
 class Options(RunCase):
     def test_environment_of_the_command(self):
-        result = self.dibs("run", "--ttl=20s", "--", "a name", "--", "env")
-        values = dict(line.split("=", 1) for line in result.stdout.splitlines() if "=" in line)
+        given = {"DIBS_REDIS_PASSWORD": "a", "REDISCLI_AUTH": "b", "REDIS_URL": "redis://c", "PGPASSWORD": "d"}
+        result = self.dibs("run", "--ttl=20s", "--", "a name", "--", "env", "-0", env={**self.env, **given})
+        values = dict(line.split("=", 1) for line in result.stdout.split("\0")[:-1])
         self.assertEqual(values["DIBS_LOCK_NAME"], "a name")
         self.assertEqual(values["DIBS_LOCK_TTL_MS"], "20000")
         self.assertRegex(values["DIBS_LOCK_OWNER"], "^[0-9a-f]{32}$")
+        # The caller's own are passed on as they are, passwords too.
+        others = {name: value for name, value in values.items() if not name.startswith("DIBS_LOCK_")}
+        self.assertEqual(others, {**self.env, **given})
         self.assertGreater(int(values["DIBS_LOCK_TOKEN"]), 0)
         self.assertEqual(values["DIBS_LOCK_FENCE"], values["DIBS_LOCK_TOKEN"])
         later = self.dibs("run", "a name", "--", "sh", "-c", "echo $DIBS_LOCK_TOKEN")
