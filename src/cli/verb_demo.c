@@ -92,7 +92,7 @@ static int run_demo(const dibs__command *cmd)
     else if (rc == DIBS_OK)
         rc = dibs__demo_primary(&opts, &err);
     if (rc == DIBS_OK)
-        return 0;
+        return dibs__out_unread();
     /* A worker has said it in its log. */
     if (dibs__opt_given(cmd, "worker"))
         return dibs__exit_code(rc);
@@ -112,7 +112,8 @@ const dibs__verb dibs__verb_demo = {
              "which only the holder of a lock may change: the log shows "
              "who waits for whom, and on a terminal a line at the bottom "
              "shows the holder and the queue. SIGINT and SIGTERM stop all "
-             "of it within five seconds.\n"
+             "of it within five seconds, and so does the end of what reads "
+             "its output.\n"
              "The value is ADS_REDLOCK (dibs state get ADS_REDLOCK), the "
              "lock locks:ADS_REDLOCK (dibs show locks:ADS_REDLOCK). "
              "WARMUP_LAST_SUCCESSFUL has the time when the value was last "

@@ -203,6 +203,19 @@ static int64_t rest_ms(const primary *pr)
     return span_ms > INT_MAX ? INT_MAX : span_ms;
 }
 
+/* Writes what waits. If the reader of a pipe has gone, the demonstration ends as
+ * other programs do: nobody would see it any more. If a terminal has gone, a
+ * SIGHUP says so. */
+static void see_output(primary *pr, short revents)
+{
+    if (revents == POLLOUT)
+        dibs__demo_output_write(&pr->output);
+    else if (revents)
+        pr->output.broken = true;
+    if (revents & POLLERR && !(revents & POLLHUP) && !pr->stop_signal)
+        stop(pr, SIGPIPE);
+}
+
 /* Waits for something to happen, and sees to it. While what was said is not read
  * by anyone, no more of it is taken, save at the end. */
 static void turn(primary *pr)
@@ -213,10 +226,10 @@ static void turn(primary *pr)
 
     fds[0] = (struct pollfd){.fd = pr->signal_fd, .events = POLLIN};
     fds[1] = (struct pollfd){.fd = pr->watch.fd, .events = POLLIN};
-    fds[2] = (struct pollfd){.fd = dibs__demo_output_pending(&pr->output)
-                                       ? pr->output.fd
-                                       : -1,
-                             .events = POLLOUT};
+    fds[2] = (struct pollfd){.fd = pr->output.broken ? -1 : pr->output.fd,
+                             .events = dibs__demo_output_pending(&pr->output)
+                                           ? POLLOUT
+                                           : 0};
     for (int i = 0; i < pr->opts->workers; i++)
         fds[3 + i] = (struct pollfd){.fd = hear ? pr->children[i].fd : -1,
                                      .events = POLLIN};
@@ -230,8 +243,7 @@ static void turn(primary *pr)
         take_signals(pr);
     if (fds[1].revents)
         show_status(pr);
-    if (fds[2].revents)
-        dibs__demo_output_write(&pr->output);
+    see_output(pr, fds[2].revents);
 }
 
 static void flush(primary *pr)

@@ -3,7 +3,7 @@
 import os
 import signal
 
-from demotools import LOCK, Cluster, DemoCase, alive, below, in_time, main, wait_until
+from demotools import LOCK, PATIENCE, Cluster, DemoCase, alive, below, free_base, in_time, main, wait_until
 
 
 class Stop(DemoCase):
@@ -25,6 +25,16 @@ class Stop(DemoCase):
         cluster = Cluster(self, operations=3)
         cluster.await_events("connected")
         in_time(cluster.stop(), 5)
+
+    def test_a_reader_that_goes_away(self):
+        """As in `dibs demo | head -1`: it ends as other programs do, without a word, and its workers with it."""
+        process = self.start("demo", "--workers", "2", "--operations", "0", "--http-port", str(free_base(2)))
+        self.assertIn("is running", process.stdout.readline())
+        wait_until(lambda: len(below(process.pid)) == 2, "the workers")
+        pids = below(process.pid)
+        process.stdout.close()
+        self.assertEqual((process.wait(PATIENCE), process.stderr.read()), (-signal.SIGPIPE, ""))
+        self.assertFalse(any(alive(pid) for pid in pids))
 
     def test_a_worker_that_does_not_stop(self):
         """It is killed, and what it held is taken back."""
