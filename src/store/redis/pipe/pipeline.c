@@ -40,6 +40,9 @@
 #include <assert.h>
 #include <poll.h>
 
+/* The origin of a failure that only took too long: the system's own word. */
+#define LATE "ETIMEDOUT"
+
 enum {
     COMMAND_ON_STACK = 1024,
     COMMAND_MAX = 64 << 20 /* bytes */
@@ -130,16 +133,18 @@ static void expire_pending(dibs__pipeline *pl, dibs__pending *pd)
     dibs_error why = {0};
 
     if (dibsx_fifo_remove(&pl->queue, &pd->queued)) {
-        (void)dibsx_fail(&why, rc, "the deadline passed before it was sent");
+        (void)dibsx_fail_at(&why, rc, LATE,
+                            "the deadline passed before it was sent");
     } else {
         if (was_given(pl, pd))
             rc = DIBS_UNKNOWN;
         (void)dibsx_fifo_remove(&pl->flight, &pd->queued);
-        (void)dibsx_fail(&why, rc,
-                         "the connection was given up, as another command on "
-                         "it was not answered in time");
+        (void)dibsx_fail_at(&why, rc, LATE,
+                            "the connection was given up, as another command "
+                            "on it was not answered in time");
         dibs__pipeline_break_off(pl, &why);
-        (void)dibsx_fail(&why, rc, "the server did not answer in time");
+        (void)dibsx_fail_at(&why, rc, LATE,
+                            "the server did not answer in time");
     }
     dibs__pipeline_fail_pending(pd, rc, &why);
 }
@@ -348,7 +353,8 @@ dibs_status dibs__pipeline_join(dibs__pipeline *pl, const dibs__part *part,
 
     *out = NULL;
     if (now >= deadline)
-        return dibsx_fail(err, DIBS_UNAVAIL, "the deadline has passed");
+        return dibsx_fail_at(err, DIBS_UNAVAIL, LATE,
+                             "the deadline has passed");
     if (room > COMMAND_MAX)
         return dibsx_fail(err, DIBS_INVALID, "a command is too large");
     if (room > sizeof(small))
@@ -380,7 +386,8 @@ dibs_status dibs__pipeline_unit(dibs__pipeline *pl, const char *bytes,
     for (int i = 0; i < count; i++)
         out[i] = NULL;
     if (now >= deadline)
-        return dibsx_fail(err, DIBS_UNAVAIL, "the deadline has passed");
+        return dibsx_fail_at(err, DIBS_UNAVAIL, LATE,
+                             "the deadline has passed");
     if (len > COMMAND_MAX)
         return dibsx_fail(err, DIBS_INVALID, "a command is too large");
     run_pending(pl, &pd, now);

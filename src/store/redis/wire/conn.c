@@ -289,7 +289,8 @@ static dibs_status send_all(dibs__conn *cn, const char *bytes, size_t len,
         ssize_t sent = dibs__conn_send(cn, bytes, len, &why);
 
         if (sent == 0 && dibsx_now() >= deadline) {
-            (void)dibsx_fail(&why, DIBS_TIMEOUT, "%s", too_slow);
+            (void)dibsx_fail_at(&why, DIBS_TIMEOUT, "ETIMEDOUT", "%s",
+                                too_slow);
             sent = -1;
         }
         if (sent < 0)
@@ -340,7 +341,8 @@ await_reply(dibs__conn *cn, int abort_fd, dibsx_nsec deadline, redisReply **out,
         if (*out)
             return DIBS_OK;
         if (last)
-            return dibsx_fail(why, DIBS_TIMEOUT, "%s", too_slow);
+            return dibsx_fail_at(why, DIBS_TIMEOUT, "ETIMEDOUT", "%s",
+                                 too_slow);
         if (abort_fd >= 0 &&
             dibs__socket_wait(cn->fd, POLLIN, abort_fd,
                               pending ? dibsx_now() : deadline) == POLLPRI)

@@ -162,8 +162,8 @@ await_answer(dibs__conn *cn, command what, const dibs__redis_conf *conf,
     dibs_status rc = dibs__conn_hear(cn, -1, deadline, &reply, err);
 
     if (rc == DIBS_TIMEOUT || rc == DIBS_CANCELLED)
-        return dibsx_fail(err, DIBS_UNAVAIL,
-                          "the server did not answer in time");
+        return dibsx_fail_at(err, DIBS_UNAVAIL, "ETIMEDOUT",
+                             "the server did not answer in time");
     if (rc == DIBS_OK && reply->type == REDIS_REPLY_ERROR)
         rc = judge_error(what, conf, reply, err);
     else if (rc == DIBS_OK && what == ROLE)
