@@ -369,12 +369,43 @@ long long server_info(const server *sv, const char *section, const char *field)
     }
     if (at) {
         at += len + 1;
-        if (strncmp(at, "calls=", 6) == 0)
+        if (strncmp(at, "calls=", 6) == 0 || strncmp(at, "count=", 6) == 0)
             at += 6;
         number = strtoll(at, NULL, 10);
     }
     free(text);
     return number;
+}
+
+static long long count_refusals(const server *sv)
+{
+    long long count = server_info(sv, "errorstats", "errorstat_NOREPLICAS");
+
+    return count < 0 ? 0 : count;
+}
+
+static void *refusal_main(void *arg)
+{
+    server_refusal *rf = arg;
+
+    while (count_refusals(rf->sv) == rf->before)
+        poll(NULL, 0, 2);
+    (void)server_tell(rf->sv, "CONFIG", "SET", "min-replicas-to-write", "0",
+                      NULL);
+    return NULL;
+}
+
+bool server_refusal_begin(server_refusal *rf, const server *sv)
+{
+    *rf = (server_refusal){.sv = sv, .before = count_refusals(sv)};
+    return server_tell(sv, "CONFIG", "SET", "min-replicas-to-write", "9",
+                       NULL) &&
+           pthread_create(&rf->thread, NULL, refusal_main, rf) == 0;
+}
+
+void server_refusal_end(server_refusal *rf)
+{
+    pthread_join(rf->thread, NULL);
 }
 
 bool server_is_master(const server *sv)

@@ -7,6 +7,7 @@
 #ifndef DIBS_TESTS_REDIS_SERVER_H
 #define DIBS_TESTS_REDIS_SERVER_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
@@ -76,8 +77,19 @@ char *server_ask(const server *sv, ...) __attribute__((sentinel));
 bool server_tell(const server *sv, ...) __attribute__((sentinel));
 
 /* The number of a field of `INFO SECTION`, of a command's statistics that of the
- * calls; -1 when it is not there. */
+ * calls, of an error's how often; -1 when it is not there. */
 long long server_info(const server *sv, const char *section, const char *field);
+
+/* Makes the server refuse writes for want of replicas, until it has refused one.
+ * A thread sees to that; the end waits for it. */
+typedef struct server_refusal {
+    const server *sv;
+    pthread_t thread;
+    long long before;
+} server_refusal;
+
+bool server_refusal_begin(server_refusal *rf, const server *sv);
+void server_refusal_end(server_refusal *rf);
 
 enum { SERVER_URL_MAX = 400 };
 

@@ -562,6 +562,62 @@ static void a_cluster_that_is_away_is_unavailable(void **state)
     IN_TIME(world_ms_since(began_at) < pace_ms(30000));
 }
 
+/* A replica that was promoted refuses writes until others follow it. */
+static void a_step_waits_for_replicas(void **state)
+{
+    const char *const durability[] = {"async", "wait:1"};
+    dibs_client *cl = world_client(cw_url, 15000);
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        dibs_lock *lock =
+            world_lock(cl, "alone",
+                       DIBS_LOCK_OPTS(.durability = durability[i]));
+        server_refusal rf;
+
+        assert_true(server_refusal_begin(&rf, home_of("alone")));
+        CHECK(DIBS_OK, dibs_lock_try(lock, err));
+        server_refusal_end(&rf);
+        CHECK(DIBS_OK, dibs_lock_release(lock, err));
+        dibs_lock_free(lock);
+    }
+    dibs_close(cl);
+}
+
+/* Assigns all slots once a client has asked for them. */
+static void *assign_main(void *arg)
+{
+    const server *sv = arg;
+
+    while (server_info(sv, "commandstats", "cmdstat_cluster|slots") < 1)
+        world_sleep_ms(2);
+    (void)server_tell(sv, "CLUSTER", "ADDSLOTSRANGE", "0", "16383", NULL);
+    return NULL;
+}
+
+/* In the first seconds of a cluster its servers answer and serve nothing. */
+static void a_new_cluster_is_waited_for(void **state)
+{
+    const char *const args[] = {"--cluster-enabled", "yes", NULL};
+    char text[SERVER_URL_MAX];
+    server sv;
+    dibs_client *cl;
+    dibs_lock *lock;
+    pthread_t thread;
+
+    (void)state;
+    assert_true(server_start(&sv, args));
+    snprintf(text, sizeof(text), "redis-cluster://127.0.0.1:%d", sv.port);
+    assert_int_equal(pthread_create(&thread, NULL, assign_main, &sv), 0);
+    cl = world_client(text, 15000);
+    pthread_join(thread, NULL);
+    lock = world_lock(cl, "first", NULL);
+    CHECK(DIBS_OK, dibs_lock_try(lock, err));
+    dibs_lock_free(lock);
+    dibs_close(cl);
+    server_stop(&sv);
+}
+
 /* The user of docs/redis-acl.md can do here what it can do on one server. */
 static void the_least_rights_are_enough(void **state)
 {
@@ -609,6 +665,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(masters_that_disagree_are_not_pestered),
         cmocka_unit_test(a_wrong_scheme_is_named),
         cmocka_unit_test(a_cluster_that_is_away_is_unavailable),
+        cmocka_unit_test(a_step_waits_for_replicas),
+        cmocka_unit_test(a_new_cluster_is_waited_for),
         cmocka_unit_test(a_durable_lease_is_had_by_the_replica_of_its_slot),
         cmocka_unit_test(a_durable_lease_follows_its_slot),
         cmocka_unit_test(

@@ -213,6 +213,26 @@ static void a_planned_switch_is_followed(void **state)
     dibs_lock_free(lock);
 }
 
+/* A replica that was promoted refuses writes until others follow it. */
+static void a_step_waits_for_replicas(void **state)
+{
+    const char *const durability[] = {"async", "wait:1"};
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        dibs_lock *lock =
+            world_lock(sc.one, "alone",
+                       DIBS_LOCK_OPTS(.durability = durability[i]));
+        server_refusal rf;
+
+        assert_true(server_refusal_begin(&rf, primary()));
+        CHECK(DIBS_OK, dibs_lock_try(lock, err));
+        server_refusal_end(&rf);
+        CHECK(DIBS_OK, dibs_lock_release(lock, err));
+        dibs_lock_free(lock);
+    }
+}
+
 static void *promote_main(void *arg)
 {
     server *sv = arg;
@@ -531,6 +551,7 @@ int main(void)
         SCENE_TEST(sentinels_that_hang_are_waited_for),
         SCENE_TEST(the_others_are_learned),
         SCENE_TEST(a_demoted_primary_is_not_believed),
+        SCENE_TEST(a_step_waits_for_replicas),
         SCENE_TEST(what_too_few_have_is_not_granted),
         SCENE_TEST(conversions_and_hand_overs_are_durable),
         SCENE_TEST(others_see_how_durable_it_is),

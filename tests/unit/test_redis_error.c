@@ -115,6 +115,18 @@ static void errors_inside_a_script(void **state)
         expect(&all[i]);
 }
 
+static void replicas_that_are_missing(void **state)
+{
+    (void)state;
+    assert_true(dibs__redis_lacks_replicas(
+        "NOREPLICAS Not enough good replicas to write."));
+    assert_true(dibs__redis_lacks_replicas(
+        "ERR Error running script (call to f_01f5): @user_script:3: "
+        "@user_script: 3: -NOREPLICAS Not enough good replicas to write."));
+    assert_false(dibs__redis_lacks_replicas("NOREPLICASET is no code"));
+    assert_false(dibs__redis_lacks_replicas("ERR unknown command"));
+}
+
 /* A script may have been at work before it met something unheard of. */
 static void what_is_not_known_may_have_changed_something(void **state)
 {
@@ -161,6 +173,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(errors_of_the_server),
         cmocka_unit_test(errors_inside_a_script),
+        cmocka_unit_test(replicas_that_are_missing),
         cmocka_unit_test(what_is_not_known_may_have_changed_something),
         cmocka_unit_test(the_first_word_counts),
         cmocka_unit_test(a_missing_script_is_told_apart),

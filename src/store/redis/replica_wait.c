@@ -193,6 +193,12 @@ carry_script(void *arg, const dibs__endpoint *endpoint, bool asking,
     return rc;
 }
 
+/* The new primary has no replicas yet, which is seen before anything is done. */
+static bool lacks_replicas(const dibs__replica_wait *rw, const dibs_error *why)
+{
+    return rw->sentinel && strcmp(why->origin, "NOREPLICAS") == 0;
+}
+
 dibs_status
 dibs__replica_wait_run(dibs__replica_wait *rw, dibs__script script,
                        dibs__words *words, dibsx_nsec deadline,
@@ -216,7 +222,8 @@ dibs__replica_wait_run(dibs__replica_wait *rw, dibs__script script,
         loan->failed = loan->failed || rc == DIBS_UNAVAIL;
         dibs__replica_wait_done(loan);
         rs.demoted = rw->sentinel && strcmp(why.origin, "READONLY") == 0;
-    } while (rs.demoted && pause_before(rw, deadline));
+    } while ((rs.demoted || lacks_replicas(rw, &why)) &&
+             pause_before(rw, deadline));
     return dibsx_fail_at(err, rc, why.origin, "%s", why.message);
 }
 

@@ -354,8 +354,9 @@ ask_on(dibs__conn *cn, const dibs__endpoint *endpoint, dibsx_nsec deadline,
         rc = dibs__topology_read(reply, endpoint, map, err);
     /* A server that was just started knows no other. */
     if (rc == DIBS_OK && map->count == 0)
-        rc = dibsx_fail(err, DIBS_UNAVAIL,
-                        "no slot of the cluster is served yet");
+        rc = dibsx_fail_at(err, DIBS_UNAVAIL, "CLUSTERDOWN",
+                           "no slot of the cluster is served yet; assign the "
+                           "slots with `redis-cli --cluster create`");
     dibs__reply_free(reply);
     return rc == DIBS_UNKNOWN ? DIBS_UNAVAIL : rc;
 }

@@ -23,6 +23,7 @@ struct dibs__route {
     const dibs__redis_conf *conf;
     dibs__cluster *cluster; /* NULL: one server */
     dibs__pipeline *only;   /* NULL: a cluster */
+    bool follows;           /* `only` leads to the primary of sentinels */
     dibs__request_kind kind;
 };
 
@@ -76,6 +77,7 @@ void dibs__route_free(dibs__route *rt)
 
 void dibs__route_follow(dibs__route *rt, struct dibs__sentinel *sentinel)
 {
+    rt->follows = true;
     dibs__pipeline_follow(rt->only, sentinel);
 }
 
@@ -193,7 +195,13 @@ judge_reply(request *rq, const dibs__peer *peer, const redisReply *reply)
     for (size_t i = 0; i < sizeof(passing) / sizeof(passing[0]); i++)
         if (begins_with(reply->str, passing[i]))
             return AGAIN_LATER;
-    return ANSWERED;
+    return dibs__redis_lacks_replicas(reply->str) ? AGAIN_LATER : ANSWERED;
+}
+
+/* The servers are there and no slot is assigned yet, as in a new cluster. */
+static bool is_forming(dibs_status rc, const dibs_error *why)
+{
+    return rc == DIBS_UNAVAIL && strcmp(why->origin, "CLUSTERDOWN") == 0;
 }
 
 /* One attempt. ANSWERED: *rc, *out and rq->why are the outcome. */
@@ -207,7 +215,7 @@ static verdict attempt_call(request *rq, dibs_status *rc, redisReply **out)
 
     *rc = dibs__cluster_learn(cl, rq->deadline, &rq->why);
     if (*rc != DIBS_OK)
-        return ANSWERED;
+        return is_forming(*rc, &rq->why) ? AGAIN_LATER : ANSWERED;
     if (slot < 0)
         slot = (int)dibsx_prng_below(&rq->prng, DIBS__SLOTS);
     peer = asks ? dibs__cluster_at(cl, &rq->ask_at)
@@ -270,6 +278,12 @@ static dibs_status set_aside(request *rq, redisReply **reply)
     return rc;
 }
 
+static void start_pauses(request *rq)
+{
+    rq->pause_ms = PAUSE_FIRST_MS;
+    rq->prng.state = (uint64_t)dibsx_now() ^ (uint64_t)(uintptr_t)rq;
+}
+
 /* Sends the command to the server of a key, 0 for any. */
 static dibs_status
 route_command(request *rq, int key_at, redisReply **out, dibs_error *err)
@@ -282,8 +296,7 @@ route_command(request *rq, int key_at, redisReply **out, dibs_error *err)
     rq->slot = key_at == 0
                    ? -1
                    : dibs__slot_of(words->word[key_at], words->len[key_at]);
-    rq->pause_ms = PAUSE_FIRST_MS;
-    rq->prng.state = (uint64_t)dibsx_now() ^ (uint64_t)(uintptr_t)rq;
+    start_pauses(rq);
     for (;;) {
         vd = attempt_call(rq, &rc, out);
         if (vd == ANSWERED)
@@ -301,6 +314,31 @@ route_command(request *rq, int key_at, redisReply **out, dibs_error *err)
     return dibsx_fail_at(err, rc, rq->why.origin, "%s", rq->why.message);
 }
 
+/* Sends the command to the only server. A primary without replicas refuses to
+ * write; behind sentinels they are on their way. Renewals do not wait here: the
+ * core sends them again itself, and a lease counts from that later moment. */
+static dibs_status call_only(request *rq, const dibs__part *part,
+                             redisReply **out, dibs_error *err)
+{
+    const dibs__route *rt = rq->rt;
+    bool patient = rt->follows && rt->kind != DIBS__REQUEST_RENEWAL;
+
+    for (;;) {
+        dibs_status rc = dibs__pipeline_join(rt->only, part, rq->words,
+                                             rq->deadline, out, err);
+
+        if (rc != DIBS_OK || !patient || (*out)->type != REDIS_REPLY_ERROR ||
+            !dibs__redis_lacks_replicas((*out)->str))
+            return rc;
+        if (rq->pause_ms == 0)
+            start_pauses(rq);
+        if (!pause_request(rq))
+            return rc;
+        dibs__reply_free(*out);
+        *out = NULL;
+    }
+}
+
 dibs_status
 dibs__route_call(dibs__route *rt, const dibs__part *part,
                  const dibs__words *words, int key_at, dibsx_nsec deadline,
@@ -309,7 +347,7 @@ dibs__route_call(dibs__route *rt, const dibs__part *part,
     request rq = {.rt = rt, .words = words, .deadline = deadline};
 
     if (rt->only)
-        return dibs__pipeline_join(rt->only, part, words, deadline, out, err);
+        return call_only(&rq, part, out, err);
     return route_command(&rq, key_at, out, err);
 }
 

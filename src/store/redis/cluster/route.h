@@ -6,10 +6,12 @@
  *
  *   MOVED             the map is corrected, and the command sent to the new server
  *   ASK               it is sent there this once, with ASKING before it
- *   TRYAGAIN, CLUSTERDOWN, LOADING, no connection
+ *   TRYAGAIN, CLUSTERDOWN, LOADING, NOREPLICAS, no connection, no slots yet
  *                     after a pause, which grows, it is tried again
  *
- * until the deadline, as long as it is certain that nothing was done. A command
+ * until the deadline, as long as it is certain that nothing was done. After
+ * NOREPLICAS a command to the primary that sentinels name is tried again too: a
+ * promoted replica answers so until others follow it. A command
  * that was sent and not answered is DIBS_UNKNOWN, as on one server. When no
  * server of the cluster answers at all, DIBS_UNAVAIL comes at once. */
 /* SPDX-License-Identifier: MIT */

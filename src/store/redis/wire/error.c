@@ -110,3 +110,9 @@ bool dibs__redis_is_readonly(const char *reply)
     return strncmp(reply, "READONLY ", 9) == 0 ||
            (strncmp(reply, "ERR ", 4) == 0 && strstr(reply, "-READONLY "));
 }
+
+bool dibs__redis_lacks_replicas(const char *reply)
+{
+    return strncmp(reply, "NOREPLICAS ", 11) == 0 ||
+           (strncmp(reply, "ERR ", 4) == 0 && strstr(reply, "-NOREPLICAS "));
+}

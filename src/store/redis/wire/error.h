@@ -14,4 +14,7 @@ bool dibs__redis_no_script(const char *reply);
 /* Whether the server refused to write because it is a replica. */
 bool dibs__redis_is_readonly(const char *reply);
 
+/* Whether the server refused to write because too few replicas follow it. */
+bool dibs__redis_lacks_replicas(const char *reply);
+
 #endif
