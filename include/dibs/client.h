@@ -58,8 +58,9 @@ typedef void dibs_log_fn(dibs_log_level level, const char *event,
                          const char *message, void *arg);
 
 /* The fallback of an acquire that finds the store out of reach. The client
- * counts such acquires (dibs_stats.fallbacks). It logs a warning when the store goes
- * away and one when it is back. */
+ * counts such acquires (dibs_stats.fallbacks). It logs one warning ("away") when
+ * an acquire falls back, or begins to wait for the store. It logs another
+ * ("back") when the store answers again, with the time. */
 typedef enum dibs_away {
     DIBS_AWAY_FAIL = 0,  /* none: the acquire fails */
     DIBS_AWAY_LOCAL = 1, /* the embedded store: excludes on this machine only */
@@ -80,16 +81,24 @@ typedef struct dibs_client_opts {
     const char *local_url;    /* for DIBS_AWAY_LOCAL; the default store */
     bool share_stats; /* adds statistics per name to the store (monitor.h) */
     const char *durability; /* for locks without one (lock.h); "async" */
+    int64_t open_wait_ms;   /* dibs_open() waits for a store that is away;
+                               negative: without limit; 0: it fails */
+    bool lazy;              /* the first call contacts the store; dibs_open() */
 } dibs_client_opts;
 
 #define DIBS_CLIENT_OPTS(...)                                                  \
     (&(dibs_client_opts){.size = sizeof(dibs_client_opts), __VA_ARGS__})
 
 /* Opens a store and connects to it, within timeout_ms. `url` NULL or "" selects
- * the embedded store in its default file. The client copies strings. If
- * on_unavailable names a fallback, the call succeeds although the store is out
- * of reach. On failure *out is NULL; the embedded store may have created its
- * file. Close the client with dibs_close().
+ * the embedded store in its default file. The client copies strings. On failure
+ * *out is NULL; the embedded store may have created its file. Close the client
+ * with dibs_close().
+ *
+ * A store that is not up yet: with open_wait_ms the call tries again for that
+ * long. If on_unavailable names a fallback, it then succeeds all the same. With
+ * lazy, or lazy=1 in the URL, the call contacts no server. The first call that
+ * needs the store does, and returns the statuses below; an acquire with wait_ms
+ * or retries waits for the store.
  *   DIBS_INVALID      the URL or an option is malformed
  *   DIBS_REFUSED      the store is unfit: network file system, foreign or newer
  *                     file, no schema, or a danger with strict=1
@@ -119,6 +128,9 @@ DIBS_API void dibs_log_level_set(dibs_client *client, dibs_log_level level);
 
 /* The URL in use, with passwords replaced. Valid until dibs_close(). */
 DIBS_API const char *dibs_url(const dibs_client *client);
+
+/* Whether dibs_open() was asked for no contact, by its options or by the URL. */
+DIBS_API bool dibs_is_lazy(const dibs_client *client);
 
 typedef enum dibs_severity {
     DIBS_FINE = 0,    /* in order */

@@ -64,12 +64,12 @@ typedef void dibs_lock_yield_fn(dibs_lock *lock, void *arg);
 
 /* Zero or NULL in any field but size selects the default, given last here. */
 typedef struct dibs_lock_opts {
-    size_t size;            /* sizeof(dibs_lock_opts); the macro sets it */
-    dibs_lock_mode mode;    /* DIBS_EXCLUSIVE */
-    uint32_t flags;         /* DIBS_LOCK_*; 0 */
-    int64_t ttl_ms;         /* lease length, 10 ms to 24 h; the client's */
-    int64_t wait_ms;        /* 0 tries once; negative: no timeout */
-    uint32_t retries;       /* after DIBS_BUSY or DIBS_TIMEOUT; 0 */
+    size_t size;         /* sizeof(dibs_lock_opts); the macro sets it */
+    dibs_lock_mode mode; /* DIBS_EXCLUSIVE */
+    uint32_t flags;      /* DIBS_LOCK_*; 0 */
+    int64_t ttl_ms;      /* lease length, 10 ms to 24 h; the client's */
+    int64_t wait_ms;     /* 0 tries once; negative: no timeout */
+    uint32_t retries;    /* after DIBS_BUSY, _TIMEOUT, _UNAVAIL, _UNKNOWN; 0 */
     int64_t retry_delay_ms; /* before each retry, 50 to 150 % of it; 100 */
     int64_t hold_min_ms;    /* an earlier release keeps others out until this
                                long after the grant; to 365 d; 0 */
@@ -116,7 +116,8 @@ DIBS_API DIBS_MUST_CHECK dibs_status dibs_lock_new(dibs_client *client,
 DIBS_API void dibs_lock_free(dibs_lock *lock);
 
 /* Acquires the lease, waits up to opts.wait_ms and repeats that opts.retries
- * times. After any status but DIBS_OK the handle holds nothing new.
+ * times. The wait includes that for a store which is away: the call asks again
+ * until the store answers. After any status but DIBS_OK the handle holds nothing new.
  *   DIBS_OK           held; dibs_lock_fence() is valid
  *   DIBS_BUSY         another owner holds the name (wait_ms is 0)
  *   DIBS_TIMEOUT      not granted in time; the place in the queue is gone

@@ -17,6 +17,7 @@
 #include "core/lock/release.h"
 #include "core/log.h"
 #include "core/names.h"
+#include "core/reach.h"
 #include "core/threads/keeper.h"
 #include <stdio.h>
 #include <string.h>
@@ -44,6 +45,10 @@ read_opts(const dibs_client_opts *opts, dibs_client_opts *out, dibs_error *err)
                           (int)out->on_unavailable);
     if (out->timeout_ms < 0)
         return dibsx_fail(err, DIBS_INVALID, "timeout_ms is negative");
+    if (out->lazy && out->open_wait_ms != 0)
+        return dibsx_fail(err, DIBS_INVALID,
+                          "open_wait_ms is set for a client that is lazy; set "
+                          "one of them");
     return DIBS_OK;
 }
 
@@ -84,8 +89,10 @@ static dibs_status fill_client(dibs_client *cl, const char *url,
     return DIBS_OK;
 }
 
-/* With a fallback, the store may be out of reach when the client is opened. */
-static dibs_status open_store(dibs_client *cl, const char *url, dibs_error *err)
+/* With a fallback, or if the client is lazy, the store may be out of reach when
+ * the client is opened. */
+static dibs_status open_store(dibs_client *cl, const char *url,
+                              const dibs_client_opts *opts, dibs_error *err)
 {
     dibsx_nsec deadline = dibs__client_deadline(cl, dibsx_now());
     dibs_status rc = dibs__store_make(url, deadline, &cl->st, err);
@@ -95,7 +102,10 @@ static dibs_status open_store(dibs_client *cl, const char *url, dibs_error *err)
     if (cl->st->ops->caution && cl->st->ops->caution(cl->st))
         dibs__log(cl, DIBS_LOG_WARN, "caution", "%s",
                   cl->st->ops->caution(cl->st));
-    rc = dibs__store_reach(cl->st, deadline, err);
+    cl->lazy = opts->lazy || (cl->st->lazy && opts->open_wait_ms == 0);
+    if (cl->lazy)
+        return DIBS_OK;
+    rc = dibs__reach_waiting(cl, opts->open_wait_ms, err);
     if (rc == DIBS_UNAVAIL && cl->on_unavailable != DIBS_AWAY_FAIL)
         return DIBS_OK;
     return rc;
@@ -122,7 +132,7 @@ static dibs_status init_client(dibs_client *cl, const char *url,
     rc = fill_client(cl, url, opts, err);
     if (rc != DIBS_OK)
         return rc;
-    return open_store(cl, url, err);
+    return open_store(cl, url, opts, err);
 }
 
 dibs_status dibs_open(const char *url, const dibs_client_opts *opts,
@@ -222,7 +232,7 @@ dibs_status dibs_ping(dibs_client *cl, int64_t *took_us, dibs_error *err)
     DIBSX_UNCANCEL;
     dibsx_nsec start = dibsx_now();
     int64_t store_wall_us;
-    dibs_status rc = dibs__client_usable(cl, err);
+    dibs_status rc = dibs__reach_usable(cl, err);
 
     if (rc != DIBS_OK)
         return rc;
@@ -244,11 +254,16 @@ const char *dibs_url(const dibs_client *cl)
     return cl->url;
 }
 
+bool dibs_is_lazy(const dibs_client *cl)
+{
+    return cl->lazy;
+}
+
 dibs_status
 dibs_audit(dibs_client *cl, dibs_finding_fn *each, void *arg, dibs_error *err)
 {
     DIBSX_UNCANCEL;
-    dibs_status rc = dibs__client_usable(cl, err);
+    dibs_status rc = dibs__reach_usable(cl, err);
 
     if (rc != DIBS_OK)
         return rc;

@@ -73,11 +73,14 @@ struct dibs_client {
     atomic_int log_level;      /* dibs_log_level */
     atomic_bool closed;        /* no call begins any more */
     atomic_uint skips_printed; /* statuses that with_lock.c printed, as bits */
+    atomic_bool reached;       /* there was a first contact; see reach.h */
+    bool lazy;                 /* dibs_open() made none, as its caller asked */
     dibs__stats stats;
 
     pthread_mutex_t mutex; /* guards all that follows, and the locks */
     dibs__store *fallback; /* used while the store is away; NULL: not yet */
-    bool away;             /* the store could not be reached of late */
+    bool away;             /* the log knows that the store is; see away.h */
+    dibsx_nsec failing_at; /* since when the store fails; 0: it does not */
     dibs__keeper keeper;
     dibs__notice_handler *notice_handlers; /* the first registered first */
     dibs__notice_handler lock_notices;     /* finds its locks by owner: */

@@ -8,6 +8,7 @@
 #include "base/fail.h"
 #include "base/uncancel.h"
 #include "core/names.h"
+#include "core/reach.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -103,7 +104,7 @@ dibs_guard_admit_shared(dibs_client *cl, const char *resource, uint64_t fence,
     dibs__put put = {.key = full, .ttl_ms = keep_ms};
     dibsx_nsec deadline;
     bool again;
-    dibs_status rc = dibs__client_usable(cl, err);
+    dibs_status rc = dibs__reach_usable(cl, err);
     int len;
 
     if (rc != DIBS_OK)

@@ -13,6 +13,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/uncancel.h"
+#include "core/away.h"
 #include "core/fork.h"
 #include "core/lock/acquire.h"
 #include "core/lock/acquire_all.h"
@@ -364,7 +365,8 @@ acquire_at_once(dibs_multi *multi, bool once, dibsx_nsec until, dibs_error *err)
     size_t blocked = 0;
     dibs_status rc;
 
-    if (multi->opts.mode != DIBS_EXCLUSIVE || multi->cl->away)
+    if (multi->opts.mode != DIBS_EXCLUSIVE ||
+        (multi->cl->away && multi->cl->on_unavailable != DIBS_AWAY_FAIL))
         return DIBS_UNSUPPORTED;
     rc = dibs__acquire_all_try(multi->locks, multi->count,
                                once ? DIBSX_NEVER : until, &blocked, err);
@@ -414,10 +416,17 @@ static dibs_status try_set(dibs_multi *multi, int64_t wait_ms, dibs_error *err)
     return rc;
 }
 
+static bool may_retry(dibs_status rc)
+{
+    return rc == DIBS_BUSY || rc == DIBS_TIMEOUT || rc == DIBS_UNAVAIL ||
+           rc == DIBS_UNKNOWN;
+}
+
 /* Locks: cl->mutex, let go meanwhile. */
 static dibs_status acquire_entered(dibs_multi *multi, int64_t wait_ms,
                                    uint32_t retries, dibs_error *err)
 {
+    dibs_error why = {0};
     dibs_status rc = DIBS_OK;
 
     if (multi->held && all_valid(multi))
@@ -428,13 +437,19 @@ static dibs_status acquire_entered(dibs_multi *multi, int64_t wait_ms,
     multi->cancelled = false;
     multi->acquiring = true;
     for (uint32_t i = 0; rc == DIBS_OK; i++) {
+        dibsx_nsec began_at = dibsx_now();
+
         multi->tries = i + 1;
-        rc = try_set(multi, wait_ms, err);
-        if ((rc != DIBS_BUSY && rc != DIBS_TIMEOUT) || i >= retries)
+        rc = try_set(multi, wait_ms, &why);
+        if (!may_retry(rc) || i >= retries)
             break;
-        rc = pause_between(multi, DIBSX_NEVER, err);
+        if (rc == DIBS_UNAVAIL || rc == DIBS_UNKNOWN)
+            dibs__away_failed(multi->cl, began_at, &why);
+        rc = pause_between(multi, DIBSX_NEVER, &why);
     }
     multi->acquiring = false;
+    if (rc != DIBS_OK && err)
+        *err = why;
     if (rc == DIBS_UNAVAIL && multi->doubtful)
         rc = dibsx_unanswered(err);
     return rc;

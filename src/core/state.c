@@ -5,6 +5,7 @@
 #include "base/fail.h"
 #include "base/uncancel.h"
 #include "core/names.h"
+#include "core/reach.h"
 #include "core/stats/shared_stats.h"
 #include <string.h>
 
@@ -12,7 +13,7 @@
 static dibs_status begin_call(dibs_client *cl, const char *key,
                               char full[DIBS_NAME_MAX + 1], dibs_error *err)
 {
-    dibs_status rc = dibs__client_usable(cl, err);
+    dibs_status rc = dibs__reach_usable(cl, err);
 
     return rc == DIBS_OK ? dibs__name_full(cl, key, full, err) : rc;
 }
@@ -145,7 +146,7 @@ dibs_status dibs_state_list(dibs_client *cl, const char *begins,
     DIBSX_UNCANCEL;
     listing ls = {.cl = cl, .each = each, .arg = arg};
     char full[DIBS_NAME_MAX + 1];
-    dibs_status rc = dibs__client_usable(cl, err);
+    dibs_status rc = dibs__reach_usable(cl, err);
 
     if (rc == DIBS_OK)
         rc = dibs__name_begins(cl, begins, full, err);

@@ -112,6 +112,7 @@ typedef struct dibs__store_ops {
 /* A store embeds this first and downcasts. */
 struct dibs__store {
     const dibs__store_ops *ops;
+    bool lazy; /* the URL asks for no contact when a client is opened */
 };
 
 /* Adds the URL of the embedded store at its default path, and makes the folders

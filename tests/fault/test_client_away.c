@@ -257,6 +257,118 @@ static void a_busy_lock_is_no_reason(void **state)
     dibs_close(cl);
 }
 
+/* Once when it begins and once when it ends, however often it is asked between. */
+static void a_wait_for_the_store_is_told_once(void **state)
+{
+    world *w = *state;
+    told td = {0};
+    dibs_client *cl = open_with(w, DIBS_AWAY_FAIL, &td);
+    dibs_lock *lock = world_lock(cl, "k", DIBS_LOCK_OPTS(.wait_ms = -1));
+    pthread_t thread;
+    void *rc;
+    int seen;
+
+    cut(w, DIBS__FAULT_FAIL);
+    assert_int_equal(pthread_create(&thread, NULL, acquire, lock), 0);
+    while (atomic_load(&td.away) == 0)
+        world_sleep_ms(1);
+    seen = world_seen(w, DIBS__STEP_ACQUIRE);
+    while (world_seen(w, DIBS__STEP_ACQUIRE) < seen + 2)
+        world_sleep_ms(1);
+    assert_int_equal(atomic_load(&td.back), 0);
+    world_heal(w);
+    assert_int_equal(pthread_join(thread, &rc), 0);
+    assert_status((intptr_t)rc, DIBS_OK);
+    assert_int_equal(atomic_load(&td.away), 1);
+    assert_int_equal(atomic_load(&td.back), 1);
+    dibs_lock_free(lock);
+    dibs_close(cl);
+}
+
+static void retries_outlast_a_store_that_is_away(void **state)
+{
+    const char *const names[] = {"k", "l"};
+    const dibs_lock_opts *opts =
+        DIBS_LOCK_OPTS(.retries = 5, .retry_delay_ms = 1);
+    world *w = *state;
+    dibs_lock *lock = world_lock(w->one, "n", opts);
+    dibs_multi *multi = NULL;
+
+    world_fault(w, DIBS__STEP_ACQUIRE, DIBS__FAULT_FAIL, 3);
+    world_fault(w, DIBS__STEP_ACQUIRE_ALL, DIBS__FAULT_FAIL, 3);
+    CHECK(DIBS_OK, dibs_lock_acquire(lock, err));
+    CHECK(DIBS_OK, dibs_multi_new(w->one, names, 2, opts, &multi, err));
+    CHECK(DIBS_OK, dibs_multi_acquire(multi, err));
+    dibs_multi_free(multi);
+    dibs_lock_free(lock);
+}
+
+static void opening_waits_for_the_store(void **state)
+{
+    world *w = *state;
+    int seen = world_seen(w, DIBS__STEP_OPEN);
+    dibs_client *cl = NULL;
+
+    world_fault(w, DIBS__STEP_OPEN, DIBS__FAULT_FAIL, 5);
+    CHECK(DIBS_UNAVAIL, dibs_open(w->url, NULL, &cl, err));
+    CHECK(DIBS_OK,
+          dibs_open(w->url, DIBS_CLIENT_OPTS(.open_wait_ms = WORLD_BOUND_MS),
+                    &cl, err));
+    assert_int_equal(world_seen(w, DIBS__STEP_OPEN), seen + 6);
+    dibs_close(cl);
+    world_fault(w, DIBS__STEP_OPEN, DIBS__FAULT_FAIL, -1);
+    CHECK(DIBS_UNAVAIL,
+          dibs_open(w->url, DIBS_CLIENT_OPTS(.open_wait_ms = 30), &cl, err));
+    CHECK(DIBS_INVALID,
+          dibs_open(w->url, DIBS_CLIENT_OPTS(.open_wait_ms = 30, .lazy = true),
+                    &cl, err));
+}
+
+/* A store that was away when the client was opened is checked before it is used,
+ * and not again. */
+static void expect_contact(world *w, dibs_client *cl, dibs_status away)
+{
+    dibs_lock *lock = world_lock(cl, "k", NULL);
+    int seen = world_seen(w, DIBS__STEP_OPEN);
+
+    CHECK(away, dibs_lock_try(lock, err));
+    assert_int_equal(world_seen(w, DIBS__STEP_OPEN), seen + 1);
+    assert_int_equal(world_seen(w, DIBS__STEP_ACQUIRE), 0);
+    if (away == DIBS_OK)
+        CHECK(DIBS_OK, dibs_lock_release(lock, err));
+    world_heal(w);
+    CHECK(DIBS_OK, dibs_state_set(cl, "v", "x", 1, 0, NULL, err));
+    assert_int_equal(world_seen(w, DIBS__STEP_OPEN), seen + 2);
+    CHECK(DIBS_OK, dibs_lock_try(lock, err));
+    assert_int_equal(dibs_lock_fallback(lock), DIBS_FALLBACK_NONE);
+    assert_int_equal(world_seen(w, DIBS__STEP_OPEN), seen + 2);
+    dibs_lock_free(lock);
+    dibs_close(cl);
+}
+
+static void a_lazy_client_makes_contact_at_its_first_use(void **state)
+{
+    world *w = *state;
+    int seen = world_seen(w, DIBS__STEP_OPEN);
+    dibs_client *cl = NULL;
+
+    world_fault(w, DIBS__STEP_OPEN, DIBS__FAULT_FAIL, -1);
+    CHECK(DIBS_OK, dibs_open(w->url, DIBS_CLIENT_OPTS(.lazy = true), &cl, err));
+    assert_int_equal(world_seen(w, DIBS__STEP_OPEN), seen);
+    assert_true(dibs_is_lazy(cl));
+    assert_false(dibs_is_lazy(w->one));
+    expect_contact(w, cl, DIBS_UNAVAIL);
+}
+
+static void a_client_with_a_fallback_makes_contact_later(void **state)
+{
+    world *w = *state;
+    told td = {0};
+
+    world_fault(w, DIBS__STEP_OPEN, DIBS__FAULT_FAIL, -1);
+    expect_contact(w, open_with(w, DIBS_AWAY_OPEN, &td), DIBS_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -269,6 +381,11 @@ int main(void)
         WORLD_TEST(open_runs_without_a_lock),
         WORLD_TEST(when_the_store_is_back_it_is_used),
         WORLD_TEST(a_busy_lock_is_no_reason),
+        WORLD_TEST(a_wait_for_the_store_is_told_once),
+        WORLD_TEST(retries_outlast_a_store_that_is_away),
+        WORLD_TEST(opening_waits_for_the_store),
+        WORLD_TEST(a_lazy_client_makes_contact_at_its_first_use),
+        WORLD_TEST(a_client_with_a_fallback_makes_contact_later),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -420,15 +420,36 @@ static void a_timeout_is_retried_with_its_own_time(void **state)
     expect_over(&w, DIBS_OK);
 }
 
+static void a_store_that_is_away_is_retried(void **state)
+{
+    world w;
+
+    (void)state;
+    ask(start(&w, (dibs__acquire_terms){.retries = 2, .retry_delay_ms = 40}));
+    assert_true(dibs__acquire_waits(&w.aq, w.now));
+    fall_away(&w, DIBS_UNAVAIL);
+    leave(&w);
+    sleep_out(&w);
+    ask(&w);
+    fall_away(&w, DIBS_UNKNOWN);
+    leave(&w);
+    sleep_out(&w);
+    ask(&w);
+    assert_false(dibs__acquire_waits(&w.aq, w.now));
+    fall_away(&w, DIBS_UNAVAIL);
+    leave(&w);
+    expect_over(&w, DIBS_UNAVAIL);
+    assert_int_equal(w.begun, 3);
+}
+
 static void other_failures_are_not_retried(void **state)
 {
     world w;
 
     (void)state;
     ask(start(&w, (dibs__acquire_terms){.retries = 5}));
-    fall_away(&w, DIBS_UNAVAIL);
-    leave(&w);
-    expect_over(&w, DIBS_UNAVAIL);
+    answer(&w, DIBS_DENIED, (dibs__answer){0});
+    expect_over(&w, DIBS_DENIED);
 }
 
 static void the_fallback_is_used_once(void **state)
@@ -828,6 +849,7 @@ int main(void)
         cmocka_unit_test(a_wait_that_ends_in_failure_tells_it),
         cmocka_unit_test(retries_pause_and_begin_anew),
         cmocka_unit_test(a_timeout_is_retried_with_its_own_time),
+        cmocka_unit_test(a_store_that_is_away_is_retried),
         cmocka_unit_test(other_failures_are_not_retried),
         cmocka_unit_test(the_fallback_is_used_once),
         cmocka_unit_test(too_few_replicas_call_for_no_fallback),

@@ -91,16 +91,17 @@ static void several_hosts_are_a_list(void **state)
 
 static void our_own_are_taken_out(void **state)
 {
-    static const char *const own[] = {"schema",   "strict",      "pool",
-                                      "pooler",   "listen_host", "listen_port",
-                                      "cleartext"};
+    static const char *const own[] = {"schema",    "strict",      "pool",
+                                      "pooler",    "listen_host", "listen_port",
+                                      "cleartext", "lazy"};
     dibs__pg_conf conf;
 
     (void)state;
     assert_int_equal(
         read_conf(
             "postgres://pooler:6432/app?schema=a%22b&strict=1&pool=3&"
-            "pooler=transaction&listen_host=db&listen_port=5432&cleartext=1",
+            "pooler=transaction&listen_host=db&listen_port=5432&cleartext=1&"
+            "lazy=1",
             &conf),
         DIBS_OK);
     for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
@@ -109,6 +110,7 @@ static void our_own_are_taken_out(void **state)
     assert_true(conf.strict);
     assert_true(conf.listens_apart);
     assert_true(conf.cleartext);
+    assert_true(conf.lazy);
     assert_int_equal(conf.pool, 3);
     assert_int_equal(conf.pooler, DIBS__PG_POOLER_TRANSACTION);
     assert_string_equal(word(&conf.steps, "host"), "pooler");

@@ -238,6 +238,16 @@ static void connection_strings_are_read(void **state)
     read_good("h:1,name=me,connectTimeout=5000", &conf);
     assert_string_equal(conf.client_name, "me");
     assert_int_equal(conf.connect_timeout_ms, 5000);
+    assert_false(conf.lazy);
+    dibs__redis_conf_fini(&conf);
+    read_good("h:1,abortConnect=False,ssl=True", &conf);
+    assert_true(conf.lazy);
+    dibs__redis_conf_fini(&conf);
+    read_good("h:1,abortConnect=true", &conf);
+    assert_false(conf.lazy);
+    dibs__redis_conf_fini(&conf);
+    read_good("redis-sentinel://h/m?lazy=1", &conf);
+    assert_true(conf.lazy);
     dibs__redis_conf_fini(&conf);
 }
 
@@ -245,7 +255,8 @@ static void bad_connection_strings_are_refused(void **state)
 {
     static const char *const cases[][2] = {
         {"h:1,colour=red", "\"colour\""},
-        {"h:1,ssl=perhaps", "True or False"},
+        {"h:1,ssl=perhaps", "ssl in a connection string is True or False"},
+        {"h:1,abortConnect=0", "abortConnect in a connection string is"},
         {"h:1,connectTimeout=5s", "connectTimeout"},
         {"h:1,defaultDatabase=-1", "defaultDatabase"},
         {"h:1,/etc,password=x", "neither"},

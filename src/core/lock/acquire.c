@@ -4,6 +4,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/lock/acquire.h"
 
+#include "core/away.h"
 #include "core/lock/enter.h"
 #include "core/lock/fallback.h"
 #include "core/lock/handle.h"
@@ -12,6 +13,7 @@
 #include "core/lock/reentry.h"
 #include "core/lock/release.h"
 #include "core/log.h"
+#include "core/reach.h"
 #include "core/stats/record.h"
 #include "core/who.h"
 #include <inttypes.h>
@@ -156,6 +158,11 @@ send_ask(dibs_lock *lock, dibs__store *st, const dibs__ask *ask,
 
     dibs__attempt_text(lock->acquire.machine.tries, attempt);
     dibs__log(cl, DIBS_LOG_TRACE, "asked", "%s%s", lock->name, attempt);
+    if (st == cl->st) {
+        rc = dibs__reach_store(lock->cl, deadline, &lock->why);
+        if (rc != DIBS_OK)
+            return rc;
+    }
     rc = st->ops->lease->acquire(st, ask, deadline, ans, &lock->why);
     dibs__log_alarm(cl, st);
     if (rc == DIBS_BUSY && ans->queued)
@@ -166,6 +173,22 @@ send_ask(dibs_lock *lock, dibs__store *st, const dibs__ask *ask,
     return rc;
 }
 
+/* Tells of a store that is away while an acquire waits for it, and of its return.
+ * Too few replicas are no reason to fall back, and one to wait. */
+static void note_away(dibs_lock *lock, dibs_status rc, const dibs__answer *ans)
+{
+    dibs_client *cl = lock->cl;
+    const dibs__acquire *aq = &lock->acquire.machine;
+    bool failed = rc == DIBS_UNAVAIL || rc == DIBS_UNKNOWN;
+
+    if (lock->st != cl->st)
+        return;
+    if (!failed || (ans->under_replicated && aq->terms.fallback))
+        dibs__away_ended(cl);
+    else if (!aq->terms.fallback && dibs__acquire_waits(aq, dibsx_now()))
+        dibs__away_failed(cl, lock->lease.sent_at, &lock->why);
+}
+
 /* Applies the answer to the lease, the counters and the machine. */
 static void
 apply_answer(dibs_lock *lock, dibs_status rc, const dibs__answer *ans)
@@ -174,9 +197,7 @@ apply_answer(dibs_lock *lock, dibs_status rc, const dibs__answer *ans)
     dibs__lease *ls = &lock->lease;
     dibsx_nsec now;
 
-    if (lock->st == cl->st &&
-        ((rc != DIBS_UNAVAIL && rc != DIBS_UNKNOWN) || ans->under_replicated))
-        dibs__fallback_store_answered(cl);
+    note_away(lock, rc, ans);
     if (rc == DIBS_OK)
         lock->acked = ans->acked;
     else if (ans->under_replicated)

@@ -6,13 +6,14 @@
 #include "core/lock/acquire_all.h"
 
 #include "base/fail.h"
+#include "core/away.h"
 #include "core/lock/acquire.h"
 #include "core/lock/enter.h"
-#include "core/lock/fallback.h"
 #include "core/lock/handle.h"
 #include "core/lock/publish.h"
 #include "core/lock/reentry.h"
 #include "core/lock/release.h"
+#include "core/reach.h"
 #include "core/stats/record.h"
 #include "core/who.h"
 
@@ -92,11 +93,13 @@ static dibs_status ask_store(step *sp, dibsx_nsec until, dibs_error *err)
         sp->answers[i] = (dibs__answer){0};
     }
     pthread_mutex_unlock(&sp->cl->mutex);
-    rc = st->ops->lease->acquire_all(st, sp->asks, sp->count, deadline,
-                                     sp->answers, &sp->blocked, err);
+    rc = dibs__reach_store(sp->cl, deadline, err);
+    if (rc == DIBS_OK)
+        rc = st->ops->lease->acquire_all(st, sp->asks, sp->count, deadline,
+                                         sp->answers, &sp->blocked, err);
     pthread_mutex_lock(&sp->cl->mutex);
     if (rc != DIBS_UNAVAIL && rc != DIBS_UNKNOWN)
-        dibs__fallback_store_answered(sp->cl);
+        dibs__away_ended(sp->cl);
     now = dibsx_now();
     for (size_t i = 0; i < sp->count; i++) {
         dibs__lease_answered(&sp->locks[i]->lease, rc, &sp->answers[i], now);

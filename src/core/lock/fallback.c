@@ -4,10 +4,10 @@
 #include "core/lock/fallback.h"
 
 #include "base/fail.h"
+#include "core/away.h"
 #include "core/fork.h"
 #include "core/lock/handle.h"
 #include "core/lock/publish.h"
-#include "core/log.h"
 
 static dibs_status
 open_fallback(const dibs_client *cl, dibs__store **out, dibs_error *err)
@@ -54,19 +54,13 @@ dibs_status
 dibs__fallback_use(dibs_lock *lock, const dibs_error *why, dibs_error *err)
 {
     dibs_client *cl = lock->cl;
-    bool first = !cl->away;
     dibs_status rc;
 
-    cl->away = true;
-    if (first) {
-        pthread_mutex_unlock(&cl->mutex);
-        dibs__log(cl, DIBS_LOG_WARN, "away", "the store is away, %s: %s",
-                  cl->on_unavailable == DIBS_AWAY_LOCAL
-                      ? "locks hold on this machine only"
-                      : "running without locks",
-                  why->message);
-        pthread_mutex_lock(&cl->mutex);
-    }
+    dibs__away_began(cl,
+                     cl->on_unavailable == DIBS_AWAY_LOCAL
+                         ? "the store is away, locks hold on this machine only"
+                         : "the store is away, running without locks",
+                     why);
     rc = have_fallback(cl, err);
     if (rc != DIBS_OK)
         return rc;
@@ -81,16 +75,6 @@ dibs__fallback_use(dibs_lock *lock, const dibs_error *why, dibs_error *err)
                              ? DIBS_FALLBACK_LOCAL
                              : DIBS_FALLBACK_OPEN);
     return DIBS_OK;
-}
-
-void dibs__fallback_store_answered(dibs_client *cl)
-{
-    if (!cl->away)
-        return;
-    cl->away = false;
-    pthread_mutex_unlock(&cl->mutex);
-    dibs__log(cl, DIBS_LOG_WARN, "back", "the store is back");
-    pthread_mutex_lock(&cl->mutex);
 }
 
 const char *dibs__fallback_name(const dibs_lock *lock, const char *owner)

@@ -19,10 +19,6 @@ DIBS_MUST_CHECK dibs_status dibs__fallback_use(dibs_lock *lock,
                                                const dibs_error *why,
                                                dibs_error *err);
 
-/* The store has answered an ask: it is back, if it was away. Locks: cl->mutex,
- * let go for the log. */
-void dibs__fallback_store_answered(dibs_client *cl);
-
 /* The name of the current lease in the lock's store, for a request that may be under
  * way when the handle has the next lease: `owner` is a copy of the lease's owner and
  * lives as long as the request. */

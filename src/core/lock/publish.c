@@ -85,7 +85,7 @@ void dibs__keeper_listen(dibs_client *cl, dibs__store *st, dibsx_nsec deadline)
     dibs_error err;
     int fd = -1;
     dibs_status rc;
-    bool is_new, open;
+    bool is_new, open, failed;
 
     pthread_mutex_lock(&cl->mutex);
     open = kp->listening[i];
@@ -95,8 +95,10 @@ void dibs__keeper_listen(dibs_client *cl, dibs__store *st, dibsx_nsec deadline)
     rc = st->ops->doorbell_open(st, deadline, &fd, &err);
     pthread_mutex_lock(&cl->mutex);
     kp->listening[i] = kp->listening[i] || rc == DIBS_OK;
-    is_new = rc != DIBS_OK && !kp->bell_failed;
-    kp->bell_failed = rc != DIBS_OK;
+    /* If there was no contact yet, the ask that follows tells what is wrong. */
+    failed = rc != DIBS_OK && (i > 0 || atomic_load(&cl->reached));
+    is_new = failed && !kp->bell_failed;
+    kp->bell_failed = failed;
     if (fd >= 0 && kp->bell_fds[i] != fd) {
         kp->bells[i] = st;
         kp->bell_fds[i] = fd;

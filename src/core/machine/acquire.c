@@ -95,7 +95,8 @@ static void end_try(dibs__acquire *aq, dibs_status rc, dibsx_nsec now)
         rc = DIBS_UNKNOWN;
     if (is_away(rc) && may_fall_back(aq))
         aq->state = DIBS__ACQUIRE_FALLING_BACK;
-    else if ((rc == DIBS_BUSY || rc == DIBS_TIMEOUT) && aq->terms.retries > 0)
+    else if ((rc == DIBS_BUSY || rc == DIBS_TIMEOUT || is_away(rc)) &&
+             aq->terms.retries > 0)
         pause_between(aq, now);
     else
         end_acquire(aq, rc);
@@ -329,6 +330,12 @@ void dibs__acquire_fell_back(dibs__acquire *aq, dibs_status rc, dibsx_nsec now)
     } else {
         end_try(aq, rc, now);
     }
+}
+
+bool dibs__acquire_waits(const dibs__acquire *aq, dibsx_nsec now)
+{
+    return !aq->cancelled && (aq->terms.retries > 0 ||
+                              (aq->terms.wait_ms != 0 && now < aq->until));
 }
 
 dibsx_nsec dibs__acquire_ask_until(const dibs__acquire *aq, dibsx_nsec limit,

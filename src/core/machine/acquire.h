@@ -17,7 +17,7 @@
  * failed, or has no queue. LEAVING releases what the store has or may have of the
  * owner. FALLING_BACK changes to the fallback store. PAUSING waits between two tries.
  * A try ends in FALLING_BACK if the store was away and there is a fallback, in PAUSING
- * if it was busy and there are retries left, else in OVER. It ends in OVER at once
+ * if it was busy or away and there are retries left, else in OVER. It ends in OVER at once
  * when the lease is held.
  *
  * Invariants, checked by dibs__acquire_check():
@@ -120,6 +120,9 @@ void dibs__acquire_answered(dibs__acquire *aq, const dibs__lease *ls,
 void dibs__acquire_left(dibs__acquire *aq, const dibs__lease *ls,
                         dibs_status rc, dibsx_nsec now);
 void dibs__acquire_fell_back(dibs__acquire *aq, dibs_status rc, dibsx_nsec now);
+
+/* Whether it goes on if the store fails now. */
+bool dibs__acquire_waits(const dibs__acquire *aq, dibsx_nsec now);
 
 /* When an ask that is sent now must have ended: at the end of the wait, though
  * with a fair chance, and by `limit`. */

@@ -12,6 +12,7 @@
 #include "base/uncancel.h"
 #include "core/monitor/deadlock_graph.h"
 #include "core/names.h"
+#include "core/reach.h"
 #include "core/who.h"
 #include <string.h>
 
@@ -169,7 +170,7 @@ dibs_status dibs_deadlocks(dibs_client *cl, const char *begins,
     DIBSX_UNCANCEL;
     char full[DIBS_NAME_MAX + 1];
     dibs__wait_graph *first = NULL, *second = NULL;
-    dibs_status rc = dibs__client_usable(cl, err);
+    dibs_status rc = dibs__reach_usable(cl, err);
 
     if (rc == DIBS_OK)
         rc = dibs__name_begins(cl, begins, full, err);

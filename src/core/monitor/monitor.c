@@ -9,6 +9,7 @@
 #include "core/log.h"
 #include "core/monitor/monitor.h"
 #include "core/names.h"
+#include "core/reach.h"
 #include "core/who.h"
 #include <stdio.h>
 #include <string.h>
@@ -103,7 +104,7 @@ dibs_status dibs_lease_list(dibs_client *cl, const char *begins,
     DIBSX_UNCANCEL;
     viewer vw = {.cl = cl, .each = each, .arg = arg};
     char full[DIBS_NAME_MAX + 1];
-    dibs_status rc = dibs__client_usable(cl, err);
+    dibs_status rc = dibs__reach_usable(cl, err);
 
     if (rc == DIBS_OK)
         rc = dibs__name_begins(cl, begins, full, err);
@@ -123,7 +124,7 @@ dibs_status dibs_lease_show(dibs_client *cl, const char *name,
     DIBSX_UNCANCEL;
     viewer vw = {.cl = cl, .each = each, .arg = arg};
     char full[DIBS_NAME_MAX + 1];
-    dibs_status rc = dibs__client_usable(cl, err);
+    dibs_status rc = dibs__reach_usable(cl, err);
 
     if (rc == DIBS_OK)
         rc = dibs__name_full(cl, name, full, err);
@@ -223,7 +224,7 @@ dibs_lease_break(dibs_client *cl, const char *name, uint64_t fence,
     victims vs = {.fence = fence};
     char full[DIBS_NAME_MAX + 1];
     uint32_t count = 0;
-    dibs_status rc = dibs__client_usable(cl, err);
+    dibs_status rc = dibs__reach_usable(cl, err);
 
     if (rc == DIBS_OK)
         rc = dibs__name_full(cl, name, full, err);
@@ -250,7 +251,7 @@ dibs_status dibs_lease_yield(dibs_client *cl, const char *name, uint64_t fence,
     DIBSX_UNCANCEL;
     char full[DIBS_NAME_MAX + 1];
     uint32_t count = 0;
-    dibs_status rc = dibs__client_usable(cl, err);
+    dibs_status rc = dibs__reach_usable(cl, err);
 
     if (rc == DIBS_OK)
         rc = dibs__name_full(cl, name, full, err);

@@ -8,6 +8,7 @@
 #include "core/log.h"
 #include "core/monitor/monitor.h"
 #include "core/names.h"
+#include "core/reach.h"
 #include "core/who.h"
 #include <errno.h>
 #include <inttypes.h>
@@ -134,7 +135,7 @@ dibs_lease_break_stale(dibs_client *cl, const char *begins, const char *reason,
     DIBSX_UNCANCEL;
     sweep sw = {.cl = cl};
     char full[DIBS_NAME_MAX + 1];
-    dibs_status rc = dibs__client_usable(cl, err);
+    dibs_status rc = dibs__reach_usable(cl, err);
     uint32_t count = 0;
     bool more = true;
 

@@ -12,6 +12,7 @@
 #include "core/log.h"
 #include "core/monitor/monitor.h"
 #include "core/names.h"
+#include "core/reach.h"
 #include "core/who.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -230,7 +231,7 @@ dibs_status dibs_trail_read(dibs_client *cl, uint64_t after,
     DIBSX_UNCANCEL;
     reader rd = {.each = each, .arg = arg, .last = after};
     char topic[DIBS_NAME_MAX + 1];
-    dibs_status rc = dibs__client_usable(cl, err);
+    dibs_status rc = dibs__reach_usable(cl, err);
 
     if (rc == DIBS_OK)
         rc = dibs__name_full(cl, TOPIC, topic, err);

@@ -24,7 +24,7 @@ static const char *const defaults[][2] = {{"application_name", "dibs"},
 
 static const char *const own[] = {"schema",   "strict",      "pool",
                                   "pooler",   "listen_host", "listen_port",
-                                  "advisory", "cleartext"};
+                                  "advisory", "cleartext",   "lazy"};
 
 static dibs_status fail_nomem(dibs_error *err)
 {
@@ -197,6 +197,8 @@ read_own(const dibsx_url *url, dibs__pg_conf *conf, dibs_error *err)
         rc = read_flag(url, "advisory", &conf->advisory, err);
     if (rc == DIBS_OK)
         rc = read_flag(url, "cleartext", &conf->cleartext, err);
+    if (rc == DIBS_OK)
+        rc = read_flag(url, "lazy", &conf->lazy, err);
     if (rc != DIBS_OK)
         return rc;
     conf->pool = POOL_DEFAULT;

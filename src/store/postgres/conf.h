@@ -30,6 +30,7 @@ typedef struct dibs__pg_conf {
     dibs__pg_pooler pooler;
     int pool; /* connections for steps, at most */
     bool strict;
+    bool lazy;      /* see dibs__store */
     bool advisory;  /* take advisory locks beside the leases */
     bool cleartext; /* the password may be sent as it is, without TLS */
 } dibs__pg_conf;

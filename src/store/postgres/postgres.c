@@ -67,6 +67,7 @@ static dibs_status handle_open(const dibs__store_ops *ops, const dibsx_url *url,
     pg->base.ops = ops;
     dibs__pg_advisory_init(&pg->advisory, &pg->conf);
     rc = dibs__pg_conf_read(url, &pg->conf, err);
+    pg->base.lazy = pg->conf.lazy;
     if (rc == DIBS_OK)
         rc = dibs__pg_pools_join(url, &pg->conf, &pg->steps, err);
     dibs__pg_doorbell_init(&pg->doorbell, &pg->conf, pg->steps);

@@ -131,6 +131,8 @@ static dibs_status add_node(dibs__quorum *qm, const dibsx_url *url,
     qm->count++;
     snprintf(nd->endpoint, sizeof(nd->endpoint), "%.50s:%d", one.hosts[0].name,
              one.hosts[0].port ? one.hosts[0].port : 6379);
+    /* A parameter of all nodes: the quorum is as lazy as they are. */
+    qm->base.lazy = nd->st->lazy;
     if (!nd->st->ops->vote || !dibs__node_init(qm, nd))
         return dibsx_nomem(err, "a node of a quorum");
     return DIBS_OK;

@@ -133,6 +133,7 @@ static dibs_status store_open(const dibsx_url *url, dibsx_nsec deadline,
     dibs__redis_doorbell_init(&rd->bell, &rd->conf);
     dibs__replica_wait_init(&rd->replica_wait, &rd->conf);
     rc = dibs__redis_conf_read(url, &rd->conf, err);
+    rd->base.lazy = rd->conf.lazy;
     if (rc == DIBS_OK)
         rc = make_routes(rd, err);
     if (rc != DIBS_OK) {

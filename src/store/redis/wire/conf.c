@@ -35,6 +35,7 @@ static const struct param {
     {"db", DATABASE, offsetof(dibs__redis_conf, db)},
     {"insecure", FLAG, offsetof(dibs__redis_conf, insecure)},
     {"key", TEXT, offsetof(dibs__redis_conf, key)},
+    {"lazy", FLAG, offsetof(dibs__redis_conf, lazy)},
     {"password_file", SECRET_FILE, offsetof(dibs__redis_conf, password)},
     {"sentinel_password", TEXT, offsetof(dibs__redis_conf, sentinel_password)},
     {"sentinel_password_file", SECRET_FILE,

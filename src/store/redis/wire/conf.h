@@ -10,7 +10,7 @@
  *     host:6379,password=...,ssl=True,abortConnect=False,connectTimeout=5000
  *
  * Parameters: password_file, user, db, client_name, connect_timeout (a
- * duration), strict=1, and for TLS: ca, cert, key, sni, insecure=1. With
+ * duration), lazy=1, strict=1, and for TLS: ca, cert, key, sni, insecure=1. With
  * Sentinel, where user and password are those of the servers: tls=1 (as
  * rediss-), sentinel_tls=0, sentinel_user, sentinel_password,
  * sentinel_password_file.
@@ -33,6 +33,7 @@ typedef struct dibs__redis_conf {
     char *client_name;
     int64_t connect_timeout_ms; /* 0: only the step's deadline */
     bool strict;                /* refuse what the audit calls a danger */
+    bool lazy;                  /* see dibs__store */
     bool unbatched; /* each command is sent by itself; see pipeline.h */
     bool tls;
     bool insecure;

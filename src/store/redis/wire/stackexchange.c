@@ -1,7 +1,7 @@
 /* stackexchange.c - StackExchange.Redis connection strings, written as URLs.
  *
  *     host:6380,password=secret,ssl=True,abortConnect=False
- *     rediss://:secret@host:6380
+ *     rediss://:secret@host:6380?lazy=1
  *
  * Owns nothing. Any thread. An option of that client without a meaning here is
  * accepted, so that programs may share a string; an unknown option is
@@ -27,6 +27,7 @@ typedef struct span {
 } span;
 
 typedef enum option {
+    ABORT_CONNECT,
     CONNECT_TIMEOUT,
     DATABASE,
     NAME,
@@ -43,6 +44,7 @@ static const struct {
     const char *name;
     option option;
 } options[] = {
+    {"abortConnect", ABORT_CONNECT},
     {"connectTimeout", CONNECT_TIMEOUT},
     {"defaultDatabase", DATABASE},
     {"name", NAME},
@@ -51,7 +53,6 @@ static const struct {
     {"ssl", SSL},
     {"sslHost", SSL_HOST},
     {"user", USER},
-    {"abortConnect", IGNORED},
     {"allowAdmin", IGNORED},
     {"asyncTimeout", IGNORED},
     {"channelPrefix", IGNORED},
@@ -80,6 +81,7 @@ typedef struct exchange {
     size_t host_count;
     span values[OPTIONS]; /* `at` is NULL when not given */
     bool ssl;
+    bool abort_connect; /* fail when the server is away at the start */
 } exchange;
 
 static span trim_span(span s)
@@ -164,7 +166,8 @@ bool dibs__redis_is_stackexchange(const char *text)
     return false;
 }
 
-static dibs_status read_bool(span value, bool *out, dibs_error *err)
+static dibs_status
+read_bool(span value, const char *name, bool *out, dibs_error *err)
 {
     if (value.len == 4 && strncasecmp(value.at, "true", 4) == 0)
         *out = true;
@@ -172,7 +175,7 @@ static dibs_status read_bool(span value, bool *out, dibs_error *err)
         *out = false;
     else
         return dibsx_fail(err, DIBS_INVALID,
-                          "ssl in a connection string is True or False");
+                          "%s in a connection string is True or False", name);
     return DIBS_OK;
 }
 
@@ -195,7 +198,9 @@ read_option(exchange *ex, size_t at, span value, dibs_error *err)
         return DIBS_OK;
     ex->values[opt] = value;
     if (opt == SSL)
-        return read_bool(value, &ex->ssl, err);
+        return read_bool(value, "ssl", &ex->ssl, err);
+    if (opt == ABORT_CONNECT)
+        return read_bool(value, "abortConnect", &ex->abort_connect, err);
     if (opt == DATABASE || opt == CONNECT_TIMEOUT)
         return check_number(value, options[at].name, err);
     return DIBS_OK;
@@ -304,6 +309,8 @@ static void put_url(dibsx_buf *buf, const exchange *ex)
     put_param(buf, &separator, "client_name", ex->values[NAME], "");
     put_param(buf, &separator, "connect_timeout", ex->values[CONNECT_TIMEOUT],
               "ms");
+    if (!ex->abort_connect)
+        put_param(buf, &separator, "lazy", (span){"1", 1}, "");
     if (ex->ssl)
         put_param(buf, &separator, "sni", ex->values[SSL_HOST], "");
     if (ex->ssl && ex->values[SERVICE].at)
@@ -313,7 +320,7 @@ static void put_url(dibsx_buf *buf, const exchange *ex)
 dibs_status
 dibs__redis_stackexchange_url(const char *text, char **out, dibs_error *err)
 {
-    exchange ex = {0};
+    exchange ex = {.abort_connect = true};
     span item;
     dibsx_buf buf;
     dibs_status rc = DIBS_OK;
