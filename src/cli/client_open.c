@@ -64,7 +64,8 @@ static dibs_away away_policy(const dibs__command *cmd)
     return DIBS_AWAY_FAIL;
 }
 
-int dibs__cli_open(const dibs__command *cmd, dibs_client **out)
+static int
+open_as(const dibs__command *cmd, int64_t wait_ms, bool lazy, dibs_client **out)
 {
     dibs_log_level level = log_level(cmd);
     dibs_error err = {0};
@@ -75,6 +76,8 @@ int dibs__cli_open(const dibs__command *cmd, dibs_client **out)
         .log = level == DIBS_LOG_TRACE ? trace_line : log_line,
         .log_level = level,
         .on_unavailable = away_policy(cmd),
+        .open_wait_ms = wait_ms,
+        .lazy = lazy,
     };
 
     if (dibs__opt_flag(cmd, "quiet"))
@@ -89,4 +92,20 @@ int dibs__cli_open(const dibs__command *cmd, dibs_client **out)
         return dibs__cli_fail(cmd, &err);
     dibs__own_store_note(cmd, *out);
     return 0;
+}
+
+int dibs__cli_open(const dibs__command *cmd, dibs_client **out)
+{
+    return open_as(cmd, 0, false, out);
+}
+
+int dibs__cli_open_waiting(const dibs__command *cmd, int64_t wait_ms,
+                           dibs_client **out)
+{
+    return open_as(cmd, wait_ms, false, out);
+}
+
+int dibs__cli_open_lazy(const dibs__command *cmd, dibs_client **out)
+{
+    return open_as(cmd, 0, true, out);
 }

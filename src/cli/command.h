@@ -38,4 +38,10 @@ const char *const *dibs__opt_all(const dibs__command *cmd, const char *name);
  * *out on success. Close with dibs_close(). */
 int dibs__cli_open(const dibs__command *cmd, dibs_client **out);
 
+/* The same for a store that may not be up yet: waits for it at most wait_ms, or
+ * makes no contact, so that an acquire waits for it (lazy). */
+int dibs__cli_open_waiting(const dibs__command *cmd, int64_t wait_ms,
+                           dibs_client **out);
+int dibs__cli_open_lazy(const dibs__command *cmd, dibs_client **out);
+
 #endif

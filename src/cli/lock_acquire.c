@@ -135,6 +135,15 @@ static dibs_status wait_served(waiter *w, dibs_error *err)
     return rc;
 }
 
+/* A free lock needs no doorbell. In the statistics, though, a try before the wait
+ * would count as one more refusal; and a limit of the wait is not one of a try, which
+ * takes as long as a step may. */
+static bool tries_first(const dibs__lock_request *request)
+{
+    return request->lock.wait_ms < 0 && request->lock.retries == 0 &&
+           !request->counted;
+}
+
 dibs_status
 dibs__cli_acquire(dibs_client *cl, dibs__lock_or_set *locks,
                   const dibs__lock_request *request, const dibs__signals *sig,
@@ -143,11 +152,12 @@ dibs__cli_acquire(dibs_client *cl, dibs__lock_or_set *locks,
     *fatal = 0;
     bool once = request->lock.wait_ms == 0 && request->lock.retries == 0;
     dibs_status rc = DIBS_BUSY;
-    /* A free lock needs no doorbell. In the statistics, though, a try before the
-     * wait would count as one more refusal. */
-    if (once || (request->lock.retries == 0 && !request->counted))
+    if (once || tries_first(request))
         rc = dibs__lock_or_set_try(locks, err);
-    if (rc != DIBS_BUSY || once)
+    /* A grant that came too late is no reason to give up either. */
+    bool away = dibs__lock_request_outwaits(request, rc) ||
+                (request->patient && rc == DIBS_TIMEOUT);
+    if (once || (rc != DIBS_BUSY && !away))
         return rc;
 
     bool talk = !request->quiet && isatty(STDERR_FILENO);

@@ -144,6 +144,7 @@ int dibs__lock_request_read(const dibs__command *cmd,
         .counted = dibs__opt_flag(cmd, "share-stats"),
         .quiet = dibs__opt_flag(cmd, "quiet"),
     };
+    request->patient = request->lock.wait_ms > 0 || request->lock.retries > 0;
     int code = check_wait(cmd);
     if (!code)
         code = read_names(cmd, request);
@@ -152,6 +153,24 @@ int dibs__lock_request_read(const dibs__command *cmd,
     if (!code)
         code = read_meta(cmd, request);
     return code;
+}
+
+int dibs__lock_request_open(const dibs__command *cmd,
+                            dibs__lock_request *request, dibs_client **out)
+{
+    int code = request->patient ? dibs__cli_open_lazy(cmd, out)
+                                : dibs__cli_open(cmd, out);
+
+    if (code == 0)
+        request->patient = request->patient ||
+                           (request->lock.wait_ms != 0 && dibs_is_lazy(*out));
+    return code;
+}
+
+bool dibs__lock_request_outwaits(const dibs__lock_request *request,
+                                 dibs_status rc)
+{
+    return request->patient && (rc == DIBS_UNAVAIL || rc == DIBS_UNKNOWN);
 }
 
 int dibs__lock_request_refused(const dibs__command *cmd,

@@ -20,12 +20,22 @@ typedef struct dibs__lock_request {
     const char *meta[DIBS__META_TEXTS + 2]; /* given, and `within` */
     int busy_code;                          /* -E */
     bool counted;                           /* --share-stats */
+    bool patient; /* -w or --retries: a store that is away is waited for */
     bool quiet;
 } dibs__lock_request;
 
 /* 0, or DIBS__EXIT_USAGE after a message. */
 int dibs__lock_request_read(const dibs__command *cmd,
                             dibs__lock_request *request);
+
+/* Opens the client that the request wants: without contact when it is patient, and
+ * it becomes so when the URL asks for none. As dibs__cli_open(). */
+int dibs__lock_request_open(const dibs__command *cmd,
+                            dibs__lock_request *request, dibs_client **out);
+
+/* Whether the request waits on after this failure of the store. */
+bool dibs__lock_request_outwaits(const dibs__lock_request *request,
+                                 dibs_status rc);
 
 /* Says why it was not granted and returns the exit code. Under cron `-E 0` means
  * that a busy lock is no news. */

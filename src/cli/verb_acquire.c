@@ -129,7 +129,7 @@ static int acquire_locks(const dibs__command *cmd)
     dibs__signals_block(&sig);
     if (path && dibs__token_file_open(&tk.file, path, &err) != DIBS_OK)
         return dibs__cli_fail(cmd, &err);
-    code = dibs__cli_open(cmd, &tk.cl);
+    code = dibs__lock_request_open(cmd, &tk.request, &tk.cl);
     if (code == 0)
         code = take_locks(&tk, &sig, &fatal);
     dibs__lock_or_set_fini(&tk.locks);

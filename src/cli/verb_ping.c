@@ -26,7 +26,7 @@ static int ping_store(const dibs__command *cmd)
     dibs_client *cl = NULL;
     dibs_error err = {0};
     int64_t took_us = 0;
-    int code = dibs__cli_open(cmd, &cl);
+    int code = dibs__cli_open_waiting(cmd, dibs__opt_ms(cmd, "wait"), &cl);
 
     if (code)
         return code;
@@ -42,8 +42,11 @@ const dibs__verb dibs__verb_ping = {
     .name = "ping",
     .summary = "ask the store for a sign of life and time it",
     .examples = "As the health check of a container:\n"
-                "  dibs ping -q\n",
-    .exits = "0 it answered\n",
+                "  dibs ping -q\n"
+                "In a start-up script, before the first use of the store:\n"
+                "  dibs ping -q --wait 60s || exit\n",
+    .exits = "0 it answered\n"
+             "69 it did not answer, or not within --wait\n",
     .options = "json",
     .run = ping_store,
 };

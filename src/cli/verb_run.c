@@ -21,9 +21,12 @@
 #include "exec/signals.h"
 #include "exec/tree_means.h"
 #include <inttypes.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+enum { LOOK_AGAIN_MS = 100 };
 
 typedef struct task {
     const dibs__command *cmd;
@@ -45,6 +48,23 @@ typedef struct task {
     int code;
 } task;
 
+/* Looks whether a name is held further up the tree, until the store answers if
+ * the request waits for it. */
+static dibs_status
+find_held(const task *t, const char *chain, dibs__held *held, dibs_error *err)
+{
+    const dibs__lock_request *request = &t->opts.request;
+    dibsx_nsec until = dibsx_after_ms(t->began_at, request->lock.wait_ms);
+    for (;;) {
+        dibs_status rc =
+            dibs__run_env_find_held(t->cl, chain, &request->lock, held, err);
+        if (!dibs__lock_request_outwaits(request, rc) || dibsx_now() >= until ||
+            dibs__signals_pending(&t->signals))
+            return rc;
+        (void)poll(NULL, 0, LOOK_AGAIN_MS);
+    }
+}
+
 /* Looks whether a name is held further up the tree. With --on-unavailable=open a
  * store that is away is no reason not to go on: what the tree says is believed then,
  * for to ask for it, should the store come back, could be to wait for ourselves. */
@@ -52,8 +72,7 @@ static dibs_status
 look_above(const task *t, const char *chain, dibs__held *held, dibs_error *err)
 {
     const char *policy = dibs__opt_text(t->cmd, "on-unavailable");
-    dibs_status rc =
-        dibs__run_env_find_held(t->cl, chain, &t->opts.request.lock, held, err);
+    dibs_status rc = find_held(t, chain, held, err);
     if ((rc != DIBS_UNAVAIL && rc != DIBS_UNKNOWN) ||
         strcmp(policy, "open") != 0)
         return rc;
@@ -250,6 +269,8 @@ static void run_under_lock(task *t)
         /* A process that comes late need not queue to find that out. */
         if (rc == DIBS_OK)
             rc = dibs__run_once_look(&t->once, t->cl, &taken, &err);
+        if (dibs__lock_request_outwaits(&t->opts.request, rc))
+            rc = DIBS_OK;
     }
     if (rc == DIBS_OK && !taken)
         rc = get_lock(t, &err);
@@ -315,7 +336,7 @@ static int open_all(task *t)
         (void)dibs__cli_fail(t->cmd, &err);
         return DIBS__EXIT_WRAPPER;
     }
-    return dibs__cli_open(t->cmd, &t->cl);
+    return dibs__lock_request_open(t->cmd, &t->opts.request, &t->cl);
 }
 
 static int run_locked(const dibs__command *cmd)

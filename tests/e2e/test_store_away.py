@@ -1,0 +1,97 @@
+"""A store that is not up yet, or refuses for a while: waited for as the options say, and told once."""
+# SPDX-License-Identifier: MIT
+import shutil
+import subprocess
+import unittest
+
+from runtools import free_base
+from support import Case, main, wait_until
+
+AWAY = "dibs: away: waiting for the store: "
+BACK = r"\Adibs: back: the store is back after [0-9.]+m?s\n\Z"
+
+
+@unittest.skipUnless(shutil.which("redis-server") and shutil.which("redis-cli"), "Redis is not installed")
+class Away(Case):
+    def setUp(self):
+        super().setUp()
+        self.port = free_base(1) + 1
+        self.env["DIBS_URL"] = f"redis://127.0.0.1:{self.port}"
+
+    def tell(self, *words):
+        return subprocess.run(["redis-cli", "-p", str(self.port), *words], capture_output=True, text=True,
+                              check=False).stdout
+
+    def start_server(self):
+        server = subprocess.Popen(
+            ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--dir", self.folder,
+             "--logfile", self.path("redis.log")])
+        self.addCleanup(self.finish, server)
+
+    def start_told(self, *args):
+        """Starts a command and waits until it has told that it waits for the store, and why."""
+        process = self.start(*args)
+        told = process.stderr.readline()
+        self.assertTrue(told.startswith(AWAY), told)
+        return process, told
+
+    def ends_well(self, process, output):
+        """It ends with this output, after one more line that has the time."""
+        out, told = process.communicate()
+        self.assertEqual((process.returncode, out), (0, output), told)
+        self.assertRegex(told, BACK)
+
+    def test_a_store_that_is_not_up_yet(self):
+        run, _ = self.start_told("run", "-w", "10m", "k", "--", "echo", "done")
+        several, _ = self.start_told("run", "--retries", "100000", "--also", "l", "m", "--", "echo", "done")
+        once, _ = self.start_told("run", "-w", "10m", "--once", "day", "n", "--", "echo", "done")
+        acquire, _ = self.start_told("acquire", "-w", "10m", "--json", "o")
+        ping, _ = self.start_told("ping", "--wait", "10m", "--json")
+        self.start_server()
+        for process in (run, several, once):
+            self.ends_well(process, "done\n")
+        for process in (acquire, ping):
+            out, told = process.communicate()
+            self.assertEqual(process.returncode, 0, told)
+            self.assertIn('"schema":1', out)
+            self.assertRegex(told, BACK)
+        self.assertEqual(self.show("k"), None)
+        self.assertEqual(self.dibs("run", "-n", "--once", "day", "n", "--", "echo", "again").stdout, "")
+
+    def test_a_connection_string_that_does_not_abort(self):
+        self.env["DIBS_URL"] = f"127.0.0.1:{self.port},abortConnect=True"
+        self.assertEqual(self.fails(69, "run", "k", "--", "echo", "done").count("\n"), 1)
+        self.env["DIBS_URL"] = f"127.0.0.1:{self.port},abortConnect=False"
+        self.assertEqual(self.fails(69, "run", "-n", "k", "--", "echo", "done").count("\n"), 1)
+        run, _ = self.start_told("run", "k", "--", "echo", "done")
+        self.start_server()
+        self.ends_well(run, "done\n")
+
+    def test_a_server_that_lacks_replicas(self):
+        self.start_server()
+        wait_until(lambda: self.tell("CONFIG", "SET", "min-replicas-to-write", "1") == "OK\n", "the server")
+        run, told = self.start_told("run", "-w", "10m", "k", "--", "echo", "done")
+        self.assertIn("too few replicas", told)
+        self.tell("CONFIG", "SET", "min-replicas-to-write", "0")
+        self.ends_well(run, "done\n")
+
+    def test_a_wait_that_ends_first(self):
+        for options in (["-w", "300ms"], ["--retries", "3"], ["-w", "300ms", "--also", "l"]):
+            told = self.fails(69, "run", *options, "k", "--", "true").splitlines()
+            self.assertLessEqual(len(told), 2, told)
+            self.assertIn("cannot connect", told[-1])
+        self.assertIn("cannot connect", self.fails(69, "ping", "--wait", "300ms"))
+        self.assertEqual(self.fails(69, "-q", "run", "-w", "300ms", "k", "--", "true"), "")
+
+    def test_no_wait_is_asked_for(self):
+        for args in (["run", "k", "--", "true"], ["run", "-n", "k", "--", "true"], ["acquire", "k"], ["ping"]):
+            self.assertEqual(self.fails(69, *args).count("\n"), 1, args)
+
+    def test_a_signal_ends_the_wait(self):
+        run, _ = self.start_told("run", "-w", "10m", "k", "--", "true")
+        run.terminate()
+        self.assertEqual(run.wait(), -15)
+
+
+if __name__ == "__main__":
+    main()
