@@ -28,6 +28,16 @@ void dibs__away_failed(dibs_client *cl, dibsx_nsec sent_at,
         tell_away(cl, "waiting for the store", why);
 }
 
+void dibs__away_silent(dibs_client *cl)
+{
+    const dibs_error why = {.message = "it has not answered yet"};
+    dibsx_nsec sent_at = cl->silent_at;
+
+    cl->silent_at = 0;
+    if (sent_at > 0)
+        dibs__away_failed(cl, sent_at, &why);
+}
+
 void dibs__away_began(dibs_client *cl, const char *effect,
                       const dibs_error *why)
 {
@@ -42,7 +52,7 @@ void dibs__away_ended(dibs_client *cl)
     dibsx_nsec failing_at = cl->failing_at;
     char span[32];
 
-    cl->failing_at = 0;
+    cl->failing_at = cl->silent_at = 0;
     if (!cl->away)
         return;
     cl->away = false;

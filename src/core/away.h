@@ -15,7 +15,11 @@
 void dibs__away_failed(dibs_client *cl, dibsx_nsec sent_at,
                        const dibs_error *why);
 
-/* The same, told at once, with its effect: the store is not waited for. */
+/* An ask that was sent at cl->silent_at, if that is set, has no answer yet. For the
+ * keeper. */
+void dibs__away_silent(dibs_client *cl);
+
+/* The store fails and is not waited for: told at once, with the effect. */
 void dibs__away_began(dibs_client *cl, const char *effect,
                       const dibs_error *why);
 

@@ -81,6 +81,7 @@ struct dibs_client {
     dibs__store *fallback; /* used while the store is away; NULL: not yet */
     bool away;             /* the log knows that the store is; see away.h */
     dibsx_nsec failing_at; /* since when the store fails; 0: it does not */
+    dibsx_nsec silent_at;  /* an ask of then has no answer yet; 0: none */
     dibs__keeper keeper;
     dibs__notice_handler *notice_handlers; /* the first registered first */
     dibs__notice_handler lock_notices;     /* finds its locks by owner: */

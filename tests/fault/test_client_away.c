@@ -285,6 +285,24 @@ static void a_wait_for_the_store_is_told_once(void **state)
     dibs_close(cl);
 }
 
+/* So is a store that takes its time within one step. */
+static void a_store_that_does_not_answer_is_told(void **state)
+{
+    world *w = *state;
+    told td = {0};
+    dibs_client *cl = open_with(w, DIBS_AWAY_FAIL, &td);
+    dibs_lock *lock = world_lock(cl, "k", DIBS_LOCK_OPTS(.wait_ms = -1));
+
+    world_delay(w, DIBS__STEP_ACQUIRE, 2500);
+    CHECK(DIBS_OK, dibs_lock_acquire(lock, err));
+    assert_int_equal(world_seen(w, DIBS__STEP_ACQUIRE), 1);
+    IN_TIME(atomic_load(&td.away) == 1);
+    assert_int_equal(atomic_load(&td.back), 1);
+    world_heal(w);
+    dibs_lock_free(lock);
+    dibs_close(cl);
+}
+
 static void retries_outlast_a_store_that_is_away(void **state)
 {
     const char *const names[] = {"k", "l"};
@@ -382,6 +400,7 @@ int main(void)
         WORLD_TEST(when_the_store_is_back_it_is_used),
         WORLD_TEST(a_busy_lock_is_no_reason),
         WORLD_TEST(a_wait_for_the_store_is_told_once),
+        WORLD_TEST(a_store_that_does_not_answer_is_told),
         WORLD_TEST(retries_outlast_a_store_that_is_away),
         WORLD_TEST(opening_waits_for_the_store),
         WORLD_TEST(a_lazy_client_makes_contact_at_its_first_use),

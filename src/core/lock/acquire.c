@@ -23,6 +23,9 @@
  * it, the place in the queue or the grant expires. */
 enum { GIVE_UP_MS = 250 };
 
+/* If an ask of a waiter has no answer after this long, the log gets a line. */
+enum { SILENT_MS = 2000 };
+
 static void count_outcome(dibs_lock *lock, dibs_status rc)
 {
     dibs__stats *stats = &lock->cl->stats;
@@ -213,6 +216,25 @@ apply_answer(dibs_lock *lock, dibs_status rc, const dibs__answer *ans)
     dibs__acquire_answered(&lock->acquire.machine, ls, rc, ans, now);
 }
 
+/* Until the answer the deadline of the lease has nothing to watch but this. */
+static void watch_silence(dibs_lock *lock, dibsx_nsec now)
+{
+    const dibs__acquire *aq = &lock->acquire.machine;
+
+    if (lock->st == lock->cl->st && !aq->terms.fallback &&
+        dibs__acquire_waits(aq, now))
+        dibs__timer_set(lock->cl, &lock->due.deadline,
+                        dibsx_after_ms(now, SILENT_MS));
+}
+
+void dibs__lock_acquire_overdue(dibs_lock *lock, dibsx_nsec now)
+{
+    if (lock->acquire.running &&
+        lock->acquire.machine.state == DIBS__ACQUIRE_ASKED &&
+        now >= dibsx_after_ms(lock->lease.sent_at, SILENT_MS))
+        lock->cl->silent_at = lock->lease.sent_at;
+}
+
 static void ask_store(dibs_lock *lock)
 {
     dibs_client *cl = lock->cl;
@@ -239,6 +261,7 @@ static void ask_store(dibs_lock *lock)
     dibs__lease_asked(&lock->lease, now);
     dibs__acquire_asked(&lock->acquire.machine, &lock->lease);
     dibs__keeper_watch(cl, lock);
+    watch_silence(lock, now);
     st = lock->st;
     lock->why = (dibs_error){0};
     pthread_mutex_unlock(&cl->mutex);

@@ -42,6 +42,10 @@ void dibs__lock_acquire_delist(dibs_lock *lock);
 /* The end, at DIBS__ACQUIRE_DONE: from here on the lease is the program's. */
 dibs_status dibs__lock_acquire_end(dibs_lock *lock);
 
+/* The deadline of the lock's lease has come: an ask may have had no answer for
+ * long, which the keeper then logs. */
+void dibs__lock_acquire_overdue(dibs_lock *lock, dibsx_nsec now);
+
 /* Wakes an acquire of this lock that may be sleeping. */
 void dibs__lock_acquire_wake(dibs_lock *lock);
 

@@ -9,6 +9,7 @@
 
 #include "base/event.h"
 #include "base/fail.h"
+#include "core/away.h"
 #include "core/lock/acquire.h"
 #include "core/lock/callback.h"
 #include "core/lock/handle.h"
@@ -95,6 +96,7 @@ static void look_at_lease(dibs_client *cl, dibs__timer *timer, dibsx_nsec now)
 
     if (todo == DIBS__LEASE_RENEW)
         dibs__renewer_add(cl, lock);
+    dibs__lock_acquire_overdue(lock, now);
     dibs__keeper_watch(cl, lock);
     if (todo == DIBS__LEASE_ANNOUNCE)
         note_loss(cl, lock);
@@ -143,6 +145,7 @@ static void *keeper_main(void *arg)
                 hear_bell(cl, kp->bells[i]);
         dibs__timer_run(cl);
         tell_losses(cl);
+        dibs__away_silent(cl);
     }
     pthread_mutex_unlock(&cl->mutex);
     return NULL;
