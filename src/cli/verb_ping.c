@@ -45,8 +45,7 @@ const dibs__verb dibs__verb_ping = {
                 "  dibs ping -q\n"
                 "In a start-up script, before the first use of the store:\n"
                 "  dibs ping -q --wait 60s || exit\n",
-    .exits = "0 it answered\n"
-             "69 it did not answer, or not within --wait\n",
+    .exits = "0 it answered\n",
     .options = "json",
     .run = ping_store,
 };

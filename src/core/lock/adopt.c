@@ -11,6 +11,7 @@
 #include "core/lock/publish.h"
 #include "core/lock/reentry.h"
 #include "core/lock/renew_now.h"
+#include "core/reach.h"
 #include <string.h>
 
 /* The answer to a renewal does not say whether the lease is a reader's or a
@@ -79,8 +80,11 @@ bool dibs__owner_ok(const char *owner)
 
 dibs_status dibs__adopt_enter(dibs_lock *lock, dibs_error *err)
 {
-    if (lock && dibs__opts_hear(&lock->opts) &&
-        dibs__client_usable(lock->cl, NULL) == DIBS_OK)
+    dibs_status rc = lock ? dibs__reach_usable(lock->cl, err) : DIBS_OK;
+
+    if (rc != DIBS_OK)
+        return rc;
+    if (lock && dibs__opts_hear(&lock->opts))
         dibs__keeper_listen(lock->cl, lock->cl->st,
                             dibs__client_deadline(lock->cl, dibsx_now()));
     return dibs__lock_enter(lock, err);
