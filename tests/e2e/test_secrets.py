@@ -50,6 +50,7 @@ USES = {
     "state ls": ["--json"],
     "store status": [],
     "store init": [],
+    "store share": ["--group", str(os.getgid())],
     "store upgrade": [],
     "demo": ["--workers", "1", "--operations", "0", "--http-port", str(free_base(2))],
     "ping": ["--json"],
