@@ -638,8 +638,9 @@ static void they_are_served_in_the_order_in_which_they_began(void **state)
 
     (void)state;
     serve_all(&sc, &cr, IN_LINE);
+    /* Only a waiter that is not run for seconds loses its place. */
     for (int i = 1; i < IN_LINE; i++)
-        assert_true(cr.fences[i] > cr.fences[i - 1]);
+        IN_TIME(cr.fences[i] > cr.fences[i - 1]);
     tear_down(&sc);
 }
 
