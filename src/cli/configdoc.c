@@ -1,7 +1,7 @@
 /* configdoc.c - docs/config.md from the option table. Pure. */
 /* SPDX-License-Identifier: MIT */
-#include "cli/config.h"
 #include "cli/docs.h"
+#include "config/config.h"
 
 static const char intro[] =
     "<!-- Made by `dibs config --doc`; a test compares. -->\n"

@@ -1,7 +1,6 @@
 /* main.c - the command `dibs`: parse, configure, dispatch, flush. */
 /* SPDX-License-Identifier: MIT */
 #include "base/forget.h"
-#include "cli/config.h"
 #include "cli/docs.h"
 #include "cli/parse.h"
 #include "cli/print.h"
@@ -72,7 +71,7 @@ static int dispatch(dibs__command *cmd, int argc, char **argv)
         return no_verb();
     else if (dibs__parse_operands(cmd, &err) != DIBS_OK)
         return usage_error(cmd, &err);
-    if (!cmd->verb->plain && dibs__config_load(cmd, &err) != DIBS_OK) {
+    if (!cmd->verb->plain && dibs__command_configure(cmd, &err) != DIBS_OK) {
         dibs__cli_say("%s", err.message);
         return DIBS__EXIT_CONFIG;
     }

@@ -1,9 +1,9 @@
 /* man.c - man pages in mdoc, from the tables: dibs(1), dibs-VERB(1) and
  * dibs.yaml(5). Run by the build. */
 /* SPDX-License-Identifier: MIT */
-#include "cli/config.h"
 #include "cli/docs.h"
 #include "cli/print.h"
+#include "config/config.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -2,12 +2,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/options.h"
 #include "cli/verbs.h"
+#include "config/settings.h"
 
 #include <assert.h>
 #include <string.h>
 
-#define MINUTES(n) ((int64_t)(n)*60 * 1000)
-#define DAYS(n)    (MINUTES(60) * 24 * (n))
+#define MINUTES(n) DIBS__MINUTES(n)
+#define DAYS(n)    DIBS__DAYS(n)
 #define YEAR       DAYS(366)
 
 #define URLS                                                                   \
@@ -17,56 +18,25 @@
 
 const dibs__option dibs__options[] = {
     /* Options of every verb. */
-    {.name = "url",
-     .type = DIBS__TEXT,
-     .metavar = "URL",
-     .offers = URLS "|file:",
+    {DIBS__SETTING_URL, .metavar = "URL", .offers = URLS "|file:",
      .otherwise = "an embedded store of this user's own, under "
                   "$XDG_STATE_HOME/dibs or ~/.local/state/dibs; for root, "
                   "/var/lib/dibs",
-     .env = "DIBS_URL",
-     .key = "url",
      .verbs = "*",
-     .secret = true,
      .help = "The store to use, such as sqlite:/var/lib/dibs/locks.db. A path "
              "that begins with /, ./ or ../ is a file of the embedded store. "
              "file:PATH reads the URL from a file, to keep passwords out of "
              "command lines and environments."},
-    {.name = "prefix",
-     .type = DIBS__TEXT,
-     .metavar = "TEXT",
-     .otherwise = "none",
-     .env = "DIBS_PREFIX",
-     .key = "prefix",
-     .verbs = "*",
+    {DIBS__SETTING_PREFIX, .metavar = "TEXT", .otherwise = "none", .verbs = "*",
      .help = "Text put before every lock name and state key, such as "
              "workflow:. Names are shown without it."},
-    {.name = "store-timeout",
-     .type = DIBS__DURATION,
-     .metavar = "DUR",
-     .min = 1,
-     .max = MINUTES(60),
-     .initial = "5s",
-     .env = "DIBS_STORE_TIMEOUT",
-     .key = "store_timeout",
-     .verbs = "*",
+    {DIBS__SETTING_STORE_TIMEOUT, .metavar = "DUR", .verbs = "*",
      .help = "The time limit of one operation in the store."},
-    {.name = "config",
-     .type = DIBS__TEXT,
-     .metavar = "FILE",
+    {DIBS__SETTING_CONFIG, .metavar = "FILE",
      .otherwise = "/etc/dibs/dibs.yaml, then $XDG_CONFIG_HOME/dibs/config.yaml",
-     .env = "DIBS_CONFIG",
      .verbs = "*",
      .help = "Read this configuration file instead of the usual ones."},
-    {.name = "color",
-     .aliases = "colour",
-     .type = DIBS__CHOICE,
-     .metavar = "WHEN",
-     .choices = "auto|always|never",
-     .initial = "auto",
-     .env = "DIBS_COLOR",
-     .key = "color",
-     .verbs = "*",
+    {DIBS__SETTING_COLOR, .aliases = "colour", .metavar = "WHEN", .verbs = "*",
      .help = "Whether to use colour: auto uses it on a terminal, except when "
              "NO_COLOR is set or TERM is dumb."},
     {.name = "quiet",
@@ -77,14 +47,7 @@ const dibs__option dibs__options[] = {
      .letter = 'v',
      .verbs = "*",
      .help = "Say on standard error what is being done; twice for more."},
-    {.name = "log-level",
-     .type = DIBS__CHOICE,
-     .metavar = "LEVEL",
-     .choices = "error|warn|info|debug|trace",
-     .initial = "warn",
-     .env = "DIBS_LOG_LEVEL",
-     .key = "log_level",
-     .verbs = "*",
+    {DIBS__SETTING_LOG_LEVEL, .metavar = "LEVEL", .verbs = "*",
      .help = "How much the library says on standard error. -v is info and -vv "
              "is debug; trace shows every event in the life of a lease, with "
              "its time."},
@@ -166,54 +129,20 @@ const dibs__option dibs__options[] = {
      .verbs = "run,acquire",
      .help = "The exit code when the lock is busy or was not granted in time. "
              "Under cron, -E 0 makes a skipped run a success."},
-    {.name = "ttl",
-     .type = DIBS__DURATION,
-     .metavar = "DUR",
-     .min = 10,
-     .max = DAYS(1),
-     .initial = "30s",
-     .env = "DIBS_TTL",
-     .key = "ttl",
-     .verbs = "run,acquire,renew",
+    {DIBS__SETTING_TTL, .metavar = "DUR", .verbs = "run,acquire,renew",
      .help = "The length of the lease: if the holder dies, others wait this "
              "long. run renews the lease every third of this."},
-    {.name = "retries",
-     .type = DIBS__INT,
-     .metavar = "N",
-     .max = 1000000,
-     .initial = "0",
-     .env = "DIBS_RETRIES",
-     .key = "retries",
-     .verbs = "run,acquire",
+    {DIBS__SETTING_RETRIES, .metavar = "N", .verbs = "run,acquire",
      .help = "Retry this many times when the lock is busy or the store is not "
              "up."},
-    {.name = "retry-delay",
-     .type = DIBS__DURATION,
-     .metavar = "DUR",
-     .max = DAYS(1),
-     .initial = "100ms",
-     .env = "DIBS_RETRY_DELAY",
-     .key = "retry_delay",
-     .verbs = "run,acquire",
+    {DIBS__SETTING_RETRY_DELAY, .metavar = "DUR", .verbs = "run,acquire",
      .help = "Pause before each retry, with some jitter."},
-    {.name = "on-unavailable",
-     .type = DIBS__CHOICE,
-     .metavar = "POLICY",
-     .choices = "fail|local|open",
-     .initial = "fail",
-     .env = "DIBS_ON_UNAVAILABLE",
-     .key = "on_unavailable",
-     .verbs = "run",
+    {DIBS__SETTING_ON_UNAVAILABLE, .metavar = "POLICY", .verbs = "run",
      .help = "When the store is unavailable: fail; local, hold the lock on "
              "this machine only, in the embedded store; or open, go on without "
              "a lock. The last two print a warning on standard error."},
-    {.name = "durability",
-     .type = DIBS__TEXT,
-     .metavar = "LEVEL",
-     .offers = "async|wait:1|wait:2",
-     .otherwise = "async",
-     .env = "DIBS_DURABILITY",
-     .key = "durability",
+    {DIBS__SETTING_DURABILITY, .metavar = "LEVEL",
+     .offers = "async|wait:1|wait:2", .otherwise = "async",
      .verbs = "run,acquire",
      .help =
          "Replicas that must acknowledge a grant: async, none; or wait:K, K "
@@ -237,14 +166,8 @@ const dibs__option dibs__options[] = {
      .help = "Hold the lock no longer than this. Shortly before, the command "
              "is ended as --on-lost says: it has --kill-after to end in, or a "
              "twentieth of DUR if that is less. 0 is no bound."},
-    {.name = "owner",
-     .aliases = "label",
-     .type = DIBS__TEXT,
-     .metavar = "TEXT",
-     .otherwise = "none",
-     .env = "DIBS_OWNER",
-     .key = "owner",
-     .verbs = "run,acquire,break",
+    {DIBS__SETTING_OWNER, .aliases = "label", .metavar = "TEXT",
+     .otherwise = "none", .verbs = "run,acquire,break",
      .help = "A label that others see beside host and pid."},
     {.name = "meta",
      .type = DIBS__TEXT,
@@ -273,11 +196,7 @@ const dibs__option dibs__options[] = {
      .verbs = "run,acquire",
      .help = "When this holder dies, the next one waits this much longer than "
              "the lease: time for what is still under way to end."},
-    {.name = "share-stats",
-     .initial = "no",
-     .env = "DIBS_SHARE_STATS",
-     .key = "share_stats",
-     .verbs = "run,acquire",
+    {DIBS__SETTING_SHARE_STATS, .verbs = "run,acquire",
      .help = "Add the use of this lock to the statistics in the store, which "
              "dibs stats shows."},
 
@@ -338,15 +257,7 @@ const dibs__option dibs__options[] = {
      .help = "Renew the lease only while the command tells, at least this "
              "often, that it gets on: by any byte written to the file "
              "descriptor whose number is in DIBS_PROGRESS_FD."},
-    {.name = "kill-after",
-     .letter = 'k',
-     .type = DIBS__DURATION,
-     .metavar = "DUR",
-     .max = DAYS(1),
-     .initial = "5s",
-     .env = "DIBS_KILL_AFTER",
-     .key = "kill_after",
-     .verbs = "run",
+    {DIBS__SETTING_KILL_AFTER, .letter = 'k', .metavar = "DUR", .verbs = "run",
      .help = "How long the command has to end after --signal, before KILL."},
     {.name = "signal",
      .type = DIBS__TEXT,
@@ -603,15 +514,10 @@ const dibs__option dibs__options[] = {
      .verbs = "demo",
      .help = "How long POST /update waits for the lock before it answers that "
              "it could not be acquired."},
-    {.name = "data-url",
-     .type = DIBS__TEXT,
-     .metavar = "URL",
-     .offers = URLS,
+    {DIBS__SETTING_DATA_URL, .metavar = "URL", .offers = URLS,
      .otherwise =
          "where the locks are; with redlock:, the first of the servers",
-     .env = "DIBS_DATA_URL",
      .verbs = "demo",
-     .secret = true,
      .help = "The store of the values, if it is not the store of the locks."},
     {.name = "log-format",
      .type = DIBS__CHOICE,
@@ -648,22 +554,6 @@ const size_t dibs__option_count =
 static_assert(sizeof(dibs__options) / sizeof(dibs__options[0]) <=
                   DIBS__OPTION_MAX,
               "raise DIBS__OPTION_MAX");
-
-bool dibs__list_has(const char *list, char between, const char *word,
-                    size_t len)
-{
-    const char *p = list;
-
-    while (p && *p) {
-        const char *end = strchr(p, between);
-        size_t item = end ? (size_t)(end - p) : strlen(p);
-
-        if (item == len && memcmp(p, word, len) == 0)
-            return true;
-        p = end ? end + 1 : NULL;
-    }
-    return false;
-}
 
 bool dibs__option_global(const dibs__option *option)
 {
@@ -709,15 +599,6 @@ const dibs__option *dibs__option_letter(const char *verb, char letter)
     for (size_t i = 0; i < dibs__option_count; i++) {
         if (dibs__options[i].letter == letter &&
             dibs__option_has_verb(&dibs__options[i], verb))
-            return &dibs__options[i];
-    }
-    return NULL;
-}
-
-const dibs__option *dibs__option_key(const char *key)
-{
-    for (size_t i = 0; i < dibs__option_count; i++) {
-        if (dibs__options[i].key && strcmp(dibs__options[i].key, key) == 0)
             return &dibs__options[i];
     }
     return NULL;

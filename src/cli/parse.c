@@ -6,8 +6,8 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/url.h"
-#include "cli/suggest.h"
 #include "cli/synonyms.h"
+#include "config/suggest.h"
 #include <stdio.h>
 #include <string.h>
 

@@ -1,6 +1,7 @@
 /* fuzz_config.c - configuration files: bounds, places in messages, no leaks. */
 /* SPDX-License-Identifier: MIT */
-#include "cli/config.h"
+#include "config/config.h"
+#include "config/settings.h"
 #include "config/yaml.h"
 #include "fuzz.h"
 
@@ -39,7 +40,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char *text = fuzz_text(data, size);
     size_t len = strlen(text);
     dibs__yaml_node *root = NULL;
-    dibs__command cmd;
+    dibs__option_value values[DIBS__SETTING_COUNT];
+    dibs__option_set set = {dibs__settings, DIBS__SETTING_COUNT, values};
     dibs_error err = {0};
 
     if (dibs__yaml_parse((const char *)data, size, "f.yaml", &root, &err) ==
@@ -51,10 +53,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     /* No reading of files that the fuzzer thinks of. */
     if (!is_secret_file(text)) {
-        dibs__command_init(&cmd);
-        if (dibs__config_text(&cmd, text, len, "f.yaml", &err) != DIBS_OK)
+        dibs__values_init(&set);
+        if (dibs__config_text(&set, text, len, "f.yaml", &err) != DIBS_OK)
             check_message(&err);
-        dibs__command_fini(&cmd);
+        dibs__values_fini(&set);
     }
     free(text);
     return 0;

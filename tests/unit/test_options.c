@@ -3,8 +3,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/options.h"
 #include "cli/parse.h"
-#include "cli/suggest.h"
 #include "cli/synonyms.h"
+#include "config/settings.h"
+#include "config/suggest.h"
 #include "unit.h"
 
 #include <ctype.h>
@@ -41,6 +42,30 @@ static void test_names_map_mechanically(void **state)
             assert_string_equal(option->key, expected);
         }
     }
+}
+
+/* The library and the command read the same settings. */
+static void test_settings_are_options(void **state)
+{
+    size_t count = 0;
+
+    (void)state;
+    for (size_t i = 0; i < dibs__option_count; i++) {
+        const dibs__option *option = &dibs__options[i], *setting;
+
+        if (!option->env)
+            continue;
+        assert_true(count < DIBS__SETTING_COUNT);
+        setting = &dibs__settings[count++];
+        assert_string_equal(setting->name, option->name);
+        assert_string_equal(setting->env, option->env);
+        assert_int_equal(setting->key != NULL, option->key != NULL);
+        assert_int_equal(setting->type, option->type);
+        assert_int_equal(setting->min, option->min);
+        assert_int_equal(setting->max, option->max);
+        assert_int_equal(setting->secret, option->secret);
+    }
+    assert_int_equal(count, DIBS__SETTING_COUNT);
 }
 
 static void test_rows_are_whole(void **state)
@@ -273,7 +298,7 @@ static void test_precedence(void **state)
     static const char *const text[] = {[DIBS__FROM_FILE] = "1s",
                                        [DIBS__FROM_ENV] = "2s",
                                        [DIBS__FROM_FLAG] = "3s"};
-    const dibs__option *ttl = dibs__option_key("ttl");
+    const dibs__option *ttl = dibs__option_find("run", "ttl", 3);
 
     (void)state;
     for (size_t i = 0; i < COUNT_OF(order); i++) {
@@ -354,6 +379,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_names_map_mechanically),
+        cmocka_unit_test(test_settings_are_options),
         cmocka_unit_test(test_rows_are_whole),
         cmocka_unit_test(test_verbs_and_options_agree),
         cmocka_unit_test(test_verbs_ask_for_options),

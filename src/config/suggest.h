@@ -1,7 +1,7 @@
 /* suggest.h - "did you mean ...?" for a word that is not known. Pure. */
 /* SPDX-License-Identifier: MIT */
-#ifndef DIBS_CLI_SUGGEST_H
-#define DIBS_CLI_SUGGEST_H
+#ifndef DIBS_CONFIG_SUGGEST_H
+#define DIBS_CONFIG_SUGGEST_H
 
 #include <stddef.h>
 

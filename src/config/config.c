@@ -2,11 +2,11 @@
  *
  * Runs before any thread is started: it reads the environment. */
 /* SPDX-License-Identifier: MIT */
-#include "cli/config.h"
+#include "config/config.h"
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "cli/suggest.h"
+#include "config/suggest.h"
 #include "config/yaml.h"
 #include <limits.h>
 #include <stdio.h>
@@ -21,17 +21,18 @@ static const char *read_variable(const char *name)
 }
 
 /* An empty variable counts as not set. */
-static dibs_status load_environment(dibs__command *cmd, dibs_error *err)
+static dibs_status
+load_environment(const dibs__option_set *set, dibs_error *err)
 {
-    for (size_t i = 0; i < dibs__option_count; i++) {
-        const dibs__option *option = &dibs__options[i];
+    for (size_t i = 0; i < set->count; i++) {
+        const dibs__option *option = &set->options[i];
         const char *value = option->env ? read_variable(option->env) : NULL;
         dibs_status rc;
 
         if (!value)
             continue;
-        rc = dibs__option_value_put(cmd, option, value, DIBS__FROM_ENV,
-                                    option->env, NULL, err);
+        rc = dibs__value_put(&set->values[i], option, value, DIBS__FROM_ENV,
+                             option->env, NULL, err);
         if (rc != DIBS_OK)
             return rc;
     }
@@ -39,13 +40,14 @@ static dibs_status load_environment(dibs__command *cmd, dibs_error *err)
 }
 
 static dibs_status
-unknown_key(const dibs__yaml_node *key, const char *file, dibs_error *err)
+unknown_key(const dibs__option_set *set, const dibs__yaml_node *key,
+            const char *file, dibs_error *err)
 {
     dibs__suggest sg = {.typed = key->text};
 
-    for (size_t i = 0; i < dibs__option_count; i++) {
-        if (dibs__options[i].key)
-            dibs__suggest_offer(&sg, dibs__options[i].key);
+    for (size_t i = 0; i < set->count; i++) {
+        if (set->options[i].key)
+            dibs__suggest_offer(&sg, set->options[i].key);
     }
     if (sg.best)
         return dibsx_fail(err, DIBS_INVALID,
@@ -59,15 +61,28 @@ unknown_key(const dibs__yaml_node *key, const char *file, dibs_error *err)
         file, key->line, key->column, key->text);
 }
 
-static dibs_status take_key(dibs__command *cmd, const dibs__yaml_node *key,
-                            const char *file, dibs_error *err)
+/* The row with this key, or the number of rows. */
+static size_t find_key(const dibs__option_set *set, const char *key)
 {
-    const dibs__option *option = dibs__option_key(key->text);
+    size_t i = 0;
+
+    while (i < set->count &&
+           !(set->options[i].key && strcmp(set->options[i].key, key) == 0))
+        i++;
+    return i;
+}
+
+static dibs_status
+take_key(const dibs__option_set *set, const dibs__yaml_node *key,
+         const char *file, dibs_error *err)
+{
+    size_t at = find_key(set, key->text);
+    const dibs__option *option = &set->options[at];
     const dibs__yaml_node *value = key->value;
     char place[PATH_MAX + 48], name[PATH_MAX + 96];
 
-    if (!option)
-        return unknown_key(key, file, err);
+    if (at == set->count)
+        return unknown_key(set, key, file, err);
     snprintf(place, sizeof(place), "%s:%zu:%zu", file, value->line,
              value->column);
     snprintf(name, sizeof(name), "%s: %s", place, option->key);
@@ -75,12 +90,12 @@ static dibs_status take_key(dibs__command *cmd, const dibs__yaml_node *key,
         return DIBS_OK;
     if (value->kind != DIBS__YAML_SCALAR)
         return dibsx_fail(err, DIBS_INVALID, "%s takes one value", name);
-    return dibs__option_value_put(cmd, option, value->text, DIBS__FROM_FILE,
-                                  name, place, err);
+    return dibs__value_put(&set->values[at], option, value->text,
+                           DIBS__FROM_FILE, name, place, err);
 }
 
-dibs_status dibs__config_text(dibs__command *cmd, const char *text, size_t len,
-                              const char *file, dibs_error *err)
+dibs_status dibs__config_text(const dibs__option_set *set, const char *text,
+                              size_t len, const char *file, dibs_error *err)
 {
     dibs__yaml_node *root = NULL;
     dibs_status rc = dibs__yaml_parse(text, len, file, &root, err);
@@ -90,7 +105,7 @@ dibs_status dibs__config_text(dibs__command *cmd, const char *text, size_t len,
     if (root->kind == DIBS__YAML_MAP) {
         for (const dibs__yaml_node *key = root->child; key && rc == DIBS_OK;
              key = key->next)
-            rc = take_key(cmd, key, file, err);
+            rc = take_key(set, key, file, err);
     } else if (!dibs__yaml_is_null(root)) {
         rc = dibsx_fail(
             err, DIBS_INVALID,
@@ -103,8 +118,8 @@ dibs_status dibs__config_text(dibs__command *cmd, const char *text, size_t len,
 }
 
 /* A missing file is an error only if the caller named it. */
-static dibs_status
-load_file(dibs__command *cmd, const char *path, bool asked, dibs_error *err)
+static dibs_status load_file(const dibs__option_set *set, const char *path,
+                             bool asked, dibs_error *err)
 {
     size_t len = 0;
     char *text = NULL;
@@ -114,7 +129,7 @@ load_file(dibs__command *cmd, const char *path, bool asked, dibs_error *err)
     if (rc == DIBS_NOTFOUND && !asked)
         return DIBS_OK;
     if (rc == DIBS_OK)
-        rc = dibs__config_text(cmd, text, len, path, err);
+        rc = dibs__config_text(set, text, len, path, err);
     if (text)
         explicit_bzero(text, len);
     dibsx_free(text);
@@ -144,19 +159,28 @@ bool dibs__config_user_path(char *out, size_t size)
     return len > 0 && (size_t)len < size;
 }
 
-dibs_status dibs__config_load(dibs__command *cmd, dibs_error *err)
+/* The file that a flag or DIBS_CONFIG names, or NULL. */
+static const char *asked_file(const dibs__option_set *set)
+{
+    for (size_t i = 0; i < set->count; i++)
+        if (strcmp(set->options[i].name, "config") == 0)
+            return set->values[i].text;
+    return NULL;
+}
+
+dibs_status dibs__config_load(const dibs__option_set *set, dibs_error *err)
 {
     char user[PATH_MAX];
     const char *asked;
-    dibs_status rc = load_environment(cmd, err);
+    dibs_status rc = load_environment(set, err);
 
     if (rc != DIBS_OK)
         return rc;
-    asked = dibs__opt_text(cmd, "config");
+    asked = asked_file(set);
     if (asked)
-        return load_file(cmd, asked, true, err);
-    rc = load_file(cmd, DIBS__CONFIG_SYSTEM, false, err);
+        return load_file(set, asked, true, err);
+    rc = load_file(set, DIBS__CONFIG_SYSTEM, false, err);
     if (rc == DIBS_OK && dibs__config_user_path(user, sizeof(user)))
-        rc = load_file(cmd, user, false, err);
+        rc = load_file(set, user, false, err);
     return rc;
 }

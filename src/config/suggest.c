@@ -1,6 +1,6 @@
 /* suggest.c - the nearest known word, by edits of single letters. Pure. */
 /* SPDX-License-Identifier: MIT */
-#include "cli/suggest.h"
+#include "config/suggest.h"
 
 #include <string.h>
 

@@ -1,0 +1,279 @@
+/* option_value.c - the value of an option: checked by type, taken by precedence.
+ *
+ * Owns the texts that came from files. Any thread; a value is used by one. */
+/* SPDX-License-Identifier: MIT */
+#include "config/option_value.h"
+
+#include "base/alloc.h"
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/fail.h"
+#include "base/url.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+bool dibs__list_has(const char *list, char between, const char *word,
+                    size_t len)
+{
+    const char *p = list;
+
+    while (p && *p) {
+        const char *end = strchr(p, between);
+        size_t item = end ? (size_t)(end - p) : strlen(p);
+
+        if (item == len && memcmp(p, word, len) == 0)
+            return true;
+        p = end ? end + 1 : NULL;
+    }
+    return false;
+}
+
+static dibs_status
+check_flag(const char *text, const char *name, int64_t *number, dibs_error *err)
+{
+    if (dibs__list_has("true,yes,on,1", ',', text, strlen(text)))
+        *number = 1;
+    else if (dibs__list_has("false,no,off,0", ',', text, strlen(text)))
+        *number = 0;
+    else
+        return dibsx_fail(err, DIBS_INVALID, "%s: '%s' is not yes or no", name,
+                          text);
+    return DIBS_OK;
+}
+
+static dibs_status check_int(const dibs__option *option, const char *text,
+                             const char *name, int64_t *number, dibs_error *err)
+{
+    char *end = NULL;
+    long long value;
+
+    errno = 0;
+    value = strtoll(text, &end, 10);
+    if (end == text || *end || strchr(" \t\n\v\f\r", *text))
+        return dibsx_fail(err, DIBS_INVALID, "%s: '%s' is not a whole number",
+                          name, text);
+    if (errno || value < option->min || value > option->max)
+        return dibsx_fail(err, DIBS_INVALID,
+                          "%s: '%s' is not between %lld and %lld", name, text,
+                          (long long)option->min, (long long)option->max);
+    *number = value;
+    return DIBS_OK;
+}
+
+static dibs_status
+check_duration(const dibs__option *option, const char *text, const char *name,
+               int64_t *number, dibs_error *err)
+{
+    char min[32], max[32];
+
+    if (!dibsx_duration_parse(text, number))
+        return dibsx_fail(err, DIBS_INVALID,
+                          "%s: '%s' is not a duration such as 500ms, 30s, 2m "
+                          "or 1h",
+                          name, text);
+    if (*number >= option->min && *number <= option->max)
+        return DIBS_OK;
+    dibsx_duration_text(option->min, min, sizeof(min));
+    dibsx_duration_text(option->max, max, sizeof(max));
+    return dibsx_fail(err, DIBS_INVALID, "%s: '%s' is not between %s and %s",
+                      name, text, min, max);
+}
+
+static dibs_status
+check_value(const dibs__option *option, const char *text, const char *name,
+            int64_t *number, dibs_error *err)
+{
+    switch (option->type) {
+    case DIBS__FLAG:
+        return check_flag(text, name, number, err);
+    case DIBS__INT:
+        return check_int(option, text, name, number, err);
+    case DIBS__DURATION:
+        return check_duration(option, text, name, number, err);
+    case DIBS__CHOICE:
+        if (!dibs__list_has(option->choices, '|', text, strlen(text)))
+            return dibsx_fail(err, DIBS_INVALID, "%s: '%s' is not one of %s",
+                              name, text, option->choices);
+        return DIBS_OK;
+    case DIBS__TEXT:
+        break;
+    }
+    return DIBS_OK;
+}
+
+dibs_status dibs__read_file(const char *path, size_t max, char **out,
+                            size_t *len, dibs_error *err)
+{
+    dibs_status rc = DIBS_OK;
+    dibsx_buf buf;
+    char part[4096];
+    ssize_t got;
+    int fd;
+
+    *out = NULL;
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return dibsx_fail_at(err, errno == ENOENT ? DIBS_NOTFOUND : DIBS_DENIED,
+                             dibsx_errno_name(errno), "cannot open %s: %s",
+                             path, strerror(errno));
+    dibsx_buf_init(&buf, max);
+    do {
+        got = read(fd, part, sizeof(part));
+        if (got > 0)
+            dibsx_buf_add(&buf, part, (size_t)got);
+    } while ((got > 0 && dibsx_buf_ok(&buf)) || (got < 0 && errno == EINTR));
+    if (got < 0) {
+        rc = dibsx_fail_at(err, DIBS_INVALID, dibsx_errno_name(errno),
+                           "cannot read %s: %s", path, strerror(errno));
+        goto out;
+    }
+    *len = buf.len;
+    if (dibsx_buf_ok(&buf))
+        *out = buf.len ? dibsx_buf_take(&buf) : dibsx_strdup("");
+    if (!*out)
+        rc = dibsx_fail(err, DIBS_INVALID,
+                        "cannot read %s: more than %zu bytes, or no memory",
+                        path, max);
+out:
+    /* It may have been a password. */
+    explicit_bzero(part, sizeof(part));
+    dibsx_buf_fini(&buf);
+    close(fd);
+    return rc;
+}
+
+/* Takes the first line of a file as the value. */
+static dibs_status
+read_secret(const char *path, const char *name, char **out, dibs_error *err)
+{
+    dibs_error why;
+    char *text = NULL;
+    size_t len = 0;
+    bool empty;
+
+    if (dibs__read_file(path, DIBSX_URL_MAX, &text, &len, &why) != DIBS_OK)
+        return dibsx_fail(err, DIBS_INVALID, "%s: %s", name, why.message);
+    text[strcspn(text, "\r\n")] = '\0';
+    empty = text[0] == '\0';
+    *out = empty ? NULL : dibsx_secret_dup(text);
+    explicit_bzero(text, len);
+    dibsx_free(text);
+    /* It would mean the store of this machine alone. */
+    if (empty)
+        return dibsx_fail(err, DIBS_INVALID,
+                          "%s: the first line of %s is empty", name, path);
+    return *out ? DIBS_OK : dibsx_nomem(err, "settings");
+}
+
+/* A copy of our own, of the kind that the option's texts are. */
+static char *copy_of(const dibs__option *option, const char *text)
+{
+    return option->secret ? dibsx_secret_dup(text) : dibsx_strdup(text);
+}
+
+static void drop_text(const dibs__option *option, char *owned)
+{
+    if (option->secret)
+        dibsx_secret_free(owned);
+    else
+        dibsx_free(owned);
+}
+
+/* Makes the texts that the setting must own. */
+static dibs_status own(const dibs__option *option, const char *text,
+                       dibs__source source, const char *name, const char *place,
+                       char **owned, char **owned_place, dibs_error *err)
+{
+    if (option->secret && strncmp(text, "file:", 5) == 0) {
+        dibs_status rc = read_secret(text + 5, name, owned, err);
+
+        if (rc != DIBS_OK)
+            return rc;
+    } else if (source == DIBS__FROM_FILE || option->secret) {
+        *owned = copy_of(option, text);
+        if (!*owned)
+            return dibsx_nomem(err, "settings");
+    }
+    if (place) {
+        *owned_place = dibsx_strdup(place);
+        if (!*owned_place) {
+            drop_text(option, *owned);
+            return dibsx_nomem(err, "settings");
+        }
+    }
+    return DIBS_OK;
+}
+
+/* Adds one more to an option that may be given again. */
+static dibs_status
+keep_also(dibs__option_value *setting, const char *text, dibs_error *err)
+{
+    const char **all = dibsx_realloc_n(setting->all, setting->count + 2,
+                                       sizeof(*setting->all));
+
+    if (!all)
+        return dibsx_nomem(err, "settings");
+    all[setting->count++] = text;
+    all[setting->count] = NULL;
+    setting->all = all;
+    return DIBS_OK;
+}
+
+dibs_status
+dibs__value_put(dibs__option_value *setting, const dibs__option *option,
+                const char *text, dibs__source source, const char *name,
+                const char *place, dibs_error *err)
+{
+    char *owned = NULL, *owned_place = NULL;
+    int64_t number = 0;
+    dibs_status rc = check_value(option, text, name, &number, err);
+
+    if (rc != DIBS_OK || source < setting->source)
+        return rc;
+    if (option->many)
+        rc = keep_also(setting, text, err);
+    if (rc == DIBS_OK)
+        rc = own(option, text, source, name, place, &owned, &owned_place, err);
+    if (rc != DIBS_OK)
+        return rc;
+    /* -vv; but of two files the one that is nearer to the user decides. */
+    if (option->type == DIBS__FLAG && source == DIBS__FROM_FLAG &&
+        setting->source == source)
+        number += setting->number;
+    drop_text(option, setting->owned);
+    dibsx_free(setting->place);
+    setting->owned = owned;
+    setting->place = owned_place;
+    setting->text = owned ? owned : text;
+    setting->number = number;
+    setting->source = source;
+    return DIBS_OK;
+}
+
+void dibs__values_init(const dibs__option_set *set)
+{
+    memset(set->values, 0, set->count * sizeof(*set->values));
+    for (size_t i = 0; i < set->count; i++) {
+        const dibs__option *option = &set->options[i];
+
+        set->values[i].number = option->type == DIBS__FLAG ? 0 : -1;
+        if (option->initial &&
+            dibs__value_put(&set->values[i], option, option->initial,
+                            DIBS__FROM_DEFAULT, option->name, NULL,
+                            NULL) != DIBS_OK)
+            abort(); /* the table is wrong */
+    }
+}
+
+void dibs__values_fini(const dibs__option_set *set)
+{
+    for (size_t i = 0; i < set->count; i++) {
+        drop_text(&set->options[i], set->values[i].owned);
+        dibsx_free(set->values[i].place);
+        dibsx_free(set->values[i].all);
+    }
+    memset(set->values, 0, set->count * sizeof(*set->values));
+}

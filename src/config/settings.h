@@ -1,0 +1,83 @@
+/* settings.h - the one table of settings: options that a DIBS_* variable or a
+ * configuration file can give.
+ *
+ * A row is a macro, for two tables have it: dibs__settings[], which the library
+ * reads, and that of the command, which adds what help and command line need. */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_CONFIG_SETTINGS_H
+#define DIBS_CONFIG_SETTINGS_H
+
+#include "config/option.h"
+
+/* clang-format off */
+#define DIBS__SETTING_URL                                                      \
+    .name = "url", .env = "DIBS_URL", .key = "url", .type = DIBS__TEXT,        \
+    .secret = true
+#define DIBS__SETTING_PREFIX                                                   \
+    .name = "prefix", .env = "DIBS_PREFIX", .key = "prefix",                   \
+    .type = DIBS__TEXT
+#define DIBS__SETTING_STORE_TIMEOUT                                            \
+    .name = "store-timeout", .env = "DIBS_STORE_TIMEOUT",                      \
+    .key = "store_timeout", .type = DIBS__DURATION,                            \
+    .min = 1, .max = DIBS__MINUTES(60), .initial = "5s"
+#define DIBS__SETTING_CONFIG                                                   \
+    .name = "config", .env = "DIBS_CONFIG", .type = DIBS__TEXT
+#define DIBS__SETTING_COLOR                                                    \
+    .name = "color", .env = "DIBS_COLOR", .key = "color",                      \
+    .type = DIBS__CHOICE, .choices = "auto|always|never", .initial = "auto"
+#define DIBS__SETTING_LOG_LEVEL                                                \
+    .name = "log-level", .env = "DIBS_LOG_LEVEL", .key = "log_level",          \
+    .type = DIBS__CHOICE, .choices = "error|warn|info|debug|trace",            \
+    .initial = "warn"
+#define DIBS__SETTING_TTL                                                      \
+    .name = "ttl", .env = "DIBS_TTL", .key = "ttl", .type = DIBS__DURATION,    \
+    .min = 10, .max = DIBS__DAYS(1), .initial = "30s"
+#define DIBS__SETTING_RETRIES                                                  \
+    .name = "retries", .env = "DIBS_RETRIES", .key = "retries",                \
+    .type = DIBS__INT, .max = 1000000, .initial = "0"
+#define DIBS__SETTING_RETRY_DELAY                                              \
+    .name = "retry-delay", .env = "DIBS_RETRY_DELAY", .key = "retry_delay",    \
+    .type = DIBS__DURATION, .max = DIBS__DAYS(1), .initial = "100ms"
+#define DIBS__SETTING_ON_UNAVAILABLE                                           \
+    .name = "on-unavailable", .env = "DIBS_ON_UNAVAILABLE",                    \
+    .key = "on_unavailable", .type = DIBS__CHOICE,                             \
+    .choices = "fail|local|open", .initial = "fail"
+#define DIBS__SETTING_DURABILITY                                               \
+    .name = "durability", .env = "DIBS_DURABILITY", .key = "durability",       \
+    .type = DIBS__TEXT
+#define DIBS__SETTING_OWNER                                                    \
+    .name = "owner", .env = "DIBS_OWNER", .key = "owner", .type = DIBS__TEXT
+#define DIBS__SETTING_SHARE_STATS                                              \
+    .name = "share-stats", .env = "DIBS_SHARE_STATS", .key = "share_stats",    \
+    .type = DIBS__FLAG, .initial = "no"
+#define DIBS__SETTING_KILL_AFTER                                               \
+    .name = "kill-after", .env = "DIBS_KILL_AFTER", .key = "kill_after",       \
+    .type = DIBS__DURATION, .max = DIBS__DAYS(1), .initial = "5s"
+#define DIBS__SETTING_DATA_URL                                                 \
+    .name = "data-url", .env = "DIBS_DATA_URL", .type = DIBS__TEXT,            \
+    .secret = true
+/* clang-format on */
+
+/* In the order of dibs__settings[]. */
+typedef enum dibs__setting {
+    DIBS__URL,
+    DIBS__PREFIX,
+    DIBS__STORE_TIMEOUT,
+    DIBS__CONFIG,
+    DIBS__COLOR,
+    DIBS__LOG_LEVEL,
+    DIBS__TTL,
+    DIBS__RETRIES,
+    DIBS__RETRY_DELAY,
+    DIBS__ON_UNAVAILABLE,
+    DIBS__DURABILITY,
+    DIBS__OWNER,
+    DIBS__SHARE_STATS,
+    DIBS__KILL_AFTER,
+    DIBS__DATA_URL,
+    DIBS__SETTING_COUNT
+} dibs__setting;
+
+extern const dibs__option dibs__settings[DIBS__SETTING_COUNT];
+
+#endif
