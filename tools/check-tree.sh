@@ -62,7 +62,7 @@ may_include() {
     src/base\ \<dibs/* | src/base\ \"*) return 1 ;;
 
     src/core*\ \"store/store.h\" | src/core*\ \"store/lease.h\" | src/core*\ \"store/value.h\" | src/core*\ \"store/log.h\") ;;
-    src/core*\ \"base/* | src/core*\ \"core/*) ;;
+    src/core*\ \"base/* | src/core*\ \"config/* | src/core*\ \"core/*) ;;
     src/core*\ \"*) return 1 ;;
 
     # The Redis store has layers, and its steps on top of them.
@@ -70,7 +70,7 @@ may_include() {
 
     # The table of stores names each of them.
     src/store\ \"store/*/*) [ "$3" = src/store/store.c ] ;;
-    src/store\ \"store/* | src/store\ \"base/*) ;;
+    src/store\ \"store/* | src/store\ \"base/* | src/store\ \"config/path_url.h\") ;;
     src/store/*\ \"store/*/*) [[ $2 == "\"store/${1#src/store/}/"* ]] ;;
     src/store/*\ \"store/* | src/store/*\ \"base/*) ;;
     src/store*\ \"*) return 1 ;;

@@ -89,20 +89,30 @@ typedef struct dibs_client_opts {
 #define DIBS_CLIENT_OPTS(...)                                                  \
     (&(dibs_client_opts){.size = sizeof(dibs_client_opts), __VA_ARGS__})
 
-/* Opens a store and connects to it, within timeout_ms. `url` NULL or "" selects
- * the embedded store in its default file. The client copies strings. On failure
- * *out is NULL; the embedded store may have created its file. Close the client
- * with dibs_close().
+/* Opens a store and connects to it, within timeout_ms. The client copies strings.
+ * On failure *out is NULL; the embedded store may have created its file. Close
+ * the client with dibs_close().
+ *
+ * `url` NULL or "" reads the configuration of the command `dibs`, so that both
+ * exclude each other. These are DIBS_* variables, the user's file and the
+ * machine's file, see dibs.yaml(5). The client takes url, prefix, store_timeout,
+ * ttl, durability, owner (as label) and share_stats from it. A field of `opts`
+ * that is set wins. Without any url, the store is the embedded one in its default
+ * file; "sqlite:" selects it whatever is configured. With a URL the client reads
+ * no configuration. No other thread may change the environment meanwhile. A
+ * setuid program ignores the environment.
  *
  * A store that is not up yet: with open_wait_ms the call tries again for that
  * long. If on_unavailable names a fallback, it then succeeds all the same. With
  * lazy, or lazy=1 in the URL, the call contacts no server. The first call that
  * needs the store does, and returns the statuses below; an acquire with wait_ms
  * or retries waits for the store.
- *   DIBS_INVALID      the URL or an option is malformed
+ *   DIBS_INVALID      the URL, an option or a setting is malformed; err names the
+ *                     variable, or file, line and column
  *   DIBS_REFUSED      the store is unfit: network file system, foreign or newer
  *                     file, no schema, or a danger with strict=1
- *   DIBS_DENIED       no write access to the file or folder, or a wrong password
+ *   DIBS_DENIED       no write access to the file or folder, a wrong password, or
+ *                     a configuration file that cannot be read
  *   DIBS_UNAVAIL      out of reach, or the driver library is not installed
  *   DIBS_UNSUPPORTED  the kernel is older than Linux 4.14 */
 DIBS_API DIBS_MUST_CHECK dibs_status dibs_open(const char *url,

@@ -26,7 +26,8 @@ typedef struct dibs_store_state {
 
 /* Inspects or changes the schema of a store, in one transaction. Any thread and
  * any number of processes may call it at once. Blocks for timeout_ms at most (0:
- * 5 s). `url` NULL or "" selects the embedded store.
+ * 5 s). `url` NULL or "" selects the configured store, as in
+ * dibs_open().
  *   DIBS_OK       done; *out describes the schema
  *   DIBS_REFUSED  the schema is of a newer dibs; or INIT found an older one; or
  *                 UPGRADE found none

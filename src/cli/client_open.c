@@ -7,6 +7,7 @@
 #include "cli/option_values.h"
 #include "cli/own_store.h"
 #include "cli/print.h"
+#include "config/default_url.h"
 
 #include <string.h>
 
@@ -64,6 +65,15 @@ static dibs_away away_policy(const dibs__command *cmd)
     return DIBS_AWAY_FAIL;
 }
 
+/* Not NULL, for the library would read the configuration again, and without
+ * --config. */
+const char *dibs__cli_url(const dibs__command *cmd)
+{
+    const char *url = dibs__opt_text(cmd, "url");
+
+    return url ? url : DIBS__DEFAULT_URL;
+}
+
 static int
 open_as(const dibs__command *cmd, int64_t wait_ms, bool lazy, dibs_client **out)
 {
@@ -88,7 +98,7 @@ open_as(const dibs__command *cmd, int64_t wait_ms, bool lazy, dibs_client **out)
         opts.label = dibs__opt_text(cmd, "owner");
     if (dibs__opt_has(cmd, "ttl"))
         opts.ttl_ms = dibs__opt_ms(cmd, "ttl");
-    if (dibs_open(dibs__opt_text(cmd, "url"), &opts, out, &err) != DIBS_OK)
+    if (dibs_open(dibs__cli_url(cmd), &opts, out, &err) != DIBS_OK)
         return dibs__cli_fail(cmd, &err);
     dibs__own_store_note(cmd, *out);
     return 0;

@@ -33,6 +33,9 @@ bool dibs__opt_given(const dibs__command *cmd, const char *name);
 /* Every text of an option that may be given again, in order; NULL ends. */
 const char *const *dibs__opt_all(const dibs__command *cmd, const char *name);
 
+/* The URL of the store that the configuration asks for. */
+const char *dibs__cli_url(const dibs__command *cmd);
+
 /* Opens the client that the configuration asks for, with a log sink on stderr
  * as -q and -v say. On failure prints why and returns the exit code; 0 and
  * *out on success. Close with dibs_close(). */

@@ -1,7 +1,9 @@
 /* configdoc.c - docs/config.md from the option table. Pure. */
 /* SPDX-License-Identifier: MIT */
 #include "cli/docs.h"
+
 #include "config/config.h"
+#include <string.h>
 
 static const char intro[] =
     "<!-- Made by `dibs config --doc`; a test compares. -->\n"
@@ -33,6 +35,28 @@ static const char intro[] =
     "retries: 3\n"
     "```\n"
     "\n"
+    "## Readers\n"
+    "\n"
+    "`dibs` reads all of it. A program whose client is opened without a URL, "
+    "`dibs_open(NULL, ...)`, reads the\n"
+    "same variables and the same files, so that programs and commands exclude "
+    "each other. It takes the\n"
+    "settings marked *program* below, unless the program sets them itself; "
+    "a lock inherits `ttl`, `durability`\n"
+    "and `owner` from its client. It checks the others and leaves them alone: "
+    "how long to wait, and what to do\n"
+    "without a store, is for the program to say. A client that is opened "
+    "with a URL reads nothing of this.\n"
+    "\n"
+    "A program that runs with rights of another user than its caller "
+    "(setuid, setgid, capabilities) reads the\n"
+    "machine's file only.\n"
+    "\n"
+    "The URL `sqlite:` selects the embedded store in its default file, "
+    "whatever a file says.\n"
+    "\n"
+    "## Values\n"
+    "\n"
     "Durations are written `500ms`, `30s`, `2m`, `1h` or `1h30m`; a bare "
     "number is seconds.\n"
     "\n"
@@ -42,8 +66,8 @@ static const char intro[] =
     "\n"
     "## Settings\n"
     "\n"
-    "| key | flag | variable | default | meaning |\n"
-    "|---|---|---|---|---|\n";
+    "| key | flag | variable | read by | default | meaning |\n"
+    "|---|---|---|---|---|---|\n";
 
 static void cell(dibsx_buf *out, const char *before, const char *text)
 {
@@ -53,12 +77,28 @@ static void cell(dibsx_buf *out, const char *before, const char *text)
         dibsx_buf_puts(out, " |");
 }
 
+/* The verbs that have it, and whether programs do. */
+static void put_readers(dibsx_buf *out, const dibs__option *option)
+{
+    dibsx_buf_putc(out, ' ');
+    if (dibs__option_global(option))
+        dibsx_buf_puts(out, "every verb");
+    for (const char *p = option->verbs; p && *p && *p != '*';) {
+        size_t len = strcspn(p, ",");
+
+        dibsx_buf_printf(out, "`%.*s`%s", (int)len, p, p[len] ? ", " : "");
+        p += len + (p[len] == ',');
+    }
+    dibsx_buf_puts(out, option->library ? ", *program* |" : " |");
+}
+
 static void put_row(dibsx_buf *out, const dibs__option *option)
 {
     dibsx_buf_putc(out, '|');
     cell(out, "", option->key);
     cell(out, "--", option->name);
     cell(out, "", option->env);
+    put_readers(out, option);
     if (option->otherwise)
         dibsx_buf_printf(out, " %s |", option->otherwise);
     else

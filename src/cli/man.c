@@ -329,7 +329,10 @@ static void yaml_page(dibsx_buf *out)
                "variable, a variable over the user's file, that over the "
                "machine's file, and that over the default. An unknown or "
                "repeated key, an anchor, an alias or a tag is an error. A key "
-               "without a value counts as not given.\n");
+               "without a value counts as not given.\n"
+               "Programs whose client is opened without a URL read the same "
+               "variables and files; see dibs_open in libdibs(3). A setuid "
+               "program reads the machine's file only.\n");
     dibsx_buf_puts(out, ".Pp\nThe keys are:\n.Bl -tag -width Ds\n");
     for (size_t i = 0; i < dibs__option_count; i++) {
         const dibs__option *option = &dibs__options[i];
@@ -343,10 +346,12 @@ static void yaml_page(dibsx_buf *out)
     }
     dibsx_buf_puts(out, ".El\n");
     files(out);
-    dibsx_buf_puts(out, ".Sh EXAMPLES\n.Bd -literal\n"
-                        "url: sqlite:/var/lib/dibs/locks.db\n"
-                        "prefix: 'billing:'\nttl: 1m\nretries: 3\n.Ed\n"
-                        ".Sh SEE ALSO\n.Xr dibs 1 ,\n.Xr dibs-config 1\n");
+    dibsx_buf_puts(
+        out,
+        ".Sh EXAMPLES\n.Bd -literal\n"
+        "url: sqlite:/var/lib/dibs/locks.db\n"
+        "prefix: 'billing:'\nttl: 1m\nretries: 3\n.Ed\n"
+        ".Sh SEE ALSO\n.Xr dibs 1 ,\n.Xr dibs-config 1 ,\n.Xr libdibs 3\n");
 }
 
 static int

@@ -23,7 +23,8 @@ const dibs__option dibs__options[] = {
                   "$XDG_STATE_HOME/dibs or ~/.local/state/dibs; for root, "
                   "/var/lib/dibs",
      .verbs = "*",
-     .help = "The store to use, such as sqlite:/var/lib/dibs/locks.db. A path "
+     .help = "The store to use, such as sqlite:/var/lib/dibs/locks.db; sqlite: "
+             "alone is the default. A path "
              "that begins with /, ./ or ../ is a file of the embedded store. "
              "file:PATH reads the URL from a file, to keep passwords out of "
              "command lines and environments."},

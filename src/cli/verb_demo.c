@@ -50,7 +50,7 @@ static const char *url_of(const dibs__command *cmd)
         !dibs__opt_given(cmd, "worker") &&
         (read_variable("REDIS_HOST") || read_variable("REDIS_PORT")))
         return "redis:";
-    return dibs__opt_text(cmd, "url");
+    return dibs__cli_url(cmd);
 }
 
 static dibs_status

@@ -47,7 +47,7 @@ static int run_task(const dibs__command *cmd, dibs_store_task task,
 {
     dibs_error err = {0};
 
-    if (dibs_store_setup(dibs__opt_text(cmd, "url"), task,
+    if (dibs_store_setup(dibs__cli_url(cmd), task,
                          dibs__opt_ms(cmd, "store-timeout"), state,
                          &err) != DIBS_OK)
         return dibs__cli_fail(cmd, &err);

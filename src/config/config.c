@@ -1,6 +1,8 @@
-/* config.c - DIBS_* variables and YAML files, checked against the option table.
+/* config.c - DIBS_* variables and YAML files, checked against a table of options.
  *
- * Runs before any thread is started: it reads the environment. */
+ * A program that runs with the rights of another user than its caller's ignores
+ * the environment, and with it the user's file. Any thread, while none changes
+ * the environment. */
 /* SPDX-License-Identifier: MIT */
 #include "config/config.h"
 
@@ -15,7 +17,7 @@
 
 static const char *read_variable(const char *name)
 {
-    const char *value = getenv(name);
+    const char *value = secure_getenv(name);
 
     return value && *value ? value : NULL;
 }
@@ -126,8 +128,10 @@ static dibs_status load_file(const dibs__option_set *set, const char *path,
     dibs_status rc =
         dibs__read_file(path, DIBS__YAML_SIZE_MAX, &text, &len, err);
 
-    if (rc == DIBS_NOTFOUND && !asked)
-        return DIBS_OK;
+    if (rc == DIBS_NOTFOUND)
+        return asked ? dibsx_fail(err, DIBS_INVALID,
+                                  "there is no configuration file %s", path)
+                     : DIBS_OK;
     if (rc == DIBS_OK)
         rc = dibs__config_text(set, text, len, path, err);
     if (text)
@@ -139,7 +143,7 @@ static dibs_status load_file(const dibs__option_set *set, const char *path,
 /* The standard has a relative path ignored. */
 static const char *folder_variable(const char *name)
 {
-    const char *value = getenv(name);
+    const char *value = secure_getenv(name);
 
     return value && value[0] == '/' ? value : NULL;
 }

@@ -28,6 +28,7 @@ typedef struct dibs__option {
     const char *env;     /* environment variable, or NULL */
     const char *key;     /* key in the configuration file, or NULL */
     bool secret;         /* never shown whole; "file:PATH" is read */
+    bool library;        /* dibs_open() without a URL takes it */
 
     /* For the command line. */
     const char *aliases; /* further long forms, separated by commas, or NULL */

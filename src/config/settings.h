@@ -11,16 +11,20 @@
 
 /* clang-format off */
 #define DIBS__SETTING_URL                                                      \
+    .library = true,                                                           \
     .name = "url", .env = "DIBS_URL", .key = "url", .type = DIBS__TEXT,        \
     .secret = true
 #define DIBS__SETTING_PREFIX                                                   \
+    .library = true,                                                           \
     .name = "prefix", .env = "DIBS_PREFIX", .key = "prefix",                   \
     .type = DIBS__TEXT
 #define DIBS__SETTING_STORE_TIMEOUT                                            \
+    .library = true,                                                           \
     .name = "store-timeout", .env = "DIBS_STORE_TIMEOUT",                      \
     .key = "store_timeout", .type = DIBS__DURATION,                            \
     .min = 1, .max = DIBS__MINUTES(60), .initial = "5s"
 #define DIBS__SETTING_CONFIG                                                   \
+    .library = true,                                                           \
     .name = "config", .env = "DIBS_CONFIG", .type = DIBS__TEXT
 #define DIBS__SETTING_COLOR                                                    \
     .name = "color", .env = "DIBS_COLOR", .key = "color",                      \
@@ -30,6 +34,7 @@
     .type = DIBS__CHOICE, .choices = "error|warn|info|debug|trace",            \
     .initial = "warn"
 #define DIBS__SETTING_TTL                                                      \
+    .library = true,                                                           \
     .name = "ttl", .env = "DIBS_TTL", .key = "ttl", .type = DIBS__DURATION,    \
     .min = 10, .max = DIBS__DAYS(1), .initial = "30s"
 #define DIBS__SETTING_RETRIES                                                  \
@@ -43,11 +48,14 @@
     .key = "on_unavailable", .type = DIBS__CHOICE,                             \
     .choices = "fail|local|open", .initial = "fail"
 #define DIBS__SETTING_DURABILITY                                               \
+    .library = true,                                                           \
     .name = "durability", .env = "DIBS_DURABILITY", .key = "durability",       \
     .type = DIBS__TEXT
 #define DIBS__SETTING_OWNER                                                    \
+    .library = true,                                                           \
     .name = "owner", .env = "DIBS_OWNER", .key = "owner", .type = DIBS__TEXT
 #define DIBS__SETTING_SHARE_STATS                                              \
+    .library = true,                                                           \
     .name = "share-stats", .env = "DIBS_SHARE_STATS", .key = "share_stats",    \
     .type = DIBS__FLAG, .initial = "no"
 #define DIBS__SETTING_KILL_AFTER                                               \

@@ -1,13 +1,14 @@
 /* yaml.c - the YAML library's events, turned into a tree.
  *
  * The only file that knows libyaml, which is loaded on demand: without a
- * configuration file the command never touches it. */
+ * configuration file neither library nor command touches it. Any thread. */
 /* SPDX-License-Identifier: MIT */
 #include "config/yaml.h"
 
 #include "base/alloc.h"
 #include "base/dynlib.h"
 #include "base/fail.h"
+#include "base/once.h"
 #include <string.h>
 #include <yaml.h>
 
@@ -36,12 +37,19 @@ typedef struct reader {
     dibs_error *err;
 } reader;
 
-static dibs_status load_driver(dibs_error *err)
+static dibs_status load_libyaml(dibs_error *err)
 {
     static const dibsx_dynlib_call calls[] = {FUNCTIONS(CALL)};
 
     return dibsx_dynlib_load("libyaml-0.so.2", "libyaml-0-2", calls,
                              sizeof(calls) / sizeof(calls[0]), err);
+}
+
+static dibs_status load_driver(dibs_error *err)
+{
+    static dibsx_once once = DIBSX_ONCE_INIT;
+
+    return dibsx_once_do(&once, load_libyaml, err);
 }
 
 static dibs_status
@@ -90,6 +98,8 @@ void dibs__yaml_free(dibs__yaml_node *node)
 
         dibs__yaml_free(node->value);
         dibs__yaml_free(node->child);
+        if (node->text) /* it may have a password in it */
+            explicit_bzero(node->text, strlen(node->text));
         dibsx_free(node->text);
         dibsx_free(node);
         node = next;

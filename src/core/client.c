@@ -9,6 +9,7 @@
 #include "base/forget.h"
 #include "base/uncancel.h"
 #include "core/attach.h"
+#include "core/client_settings.h"
 #include "core/fork.h"
 #include "core/lock/acquire.h"
 #include "core/lock/handle.h"
@@ -140,17 +141,15 @@ dibs_status dibs_open(const char *url, const dibs_client_opts *opts,
 {
     DIBSX_UNCANCEL;
     dibs_client_opts want;
+    dibs__client_settings settings;
     dibs_client *cl = NULL;
-    dibsx_buf place;
     dibs_status rc;
 
     *out = NULL;
-    dibsx_buf_init(&place, DIBSX_URL_MAX);
     rc = read_opts(opts, &want, err);
-    if (rc == DIBS_OK && (!url || !*url)) {
-        rc = dibs__store_default_url(&place, err);
-        url = dibsx_buf_text(&place);
-    }
+    if (rc != DIBS_OK)
+        return rc;
+    rc = dibs__client_settings_read(&settings, url, &want, err);
     if (rc != DIBS_OK)
         goto out;
     cl = dibsx_zalloc(sizeof(*cl));
@@ -158,7 +157,7 @@ dibs_status dibs_open(const char *url, const dibs_client_opts *opts,
         rc = dibsx_nomem(err, "the client");
         goto out;
     }
-    rc = init_client(cl, url, &want, err);
+    rc = init_client(cl, settings.url, &want, err);
     if (rc != DIBS_OK)
         goto out;
     *out = cl;
@@ -166,7 +165,7 @@ dibs_status dibs_open(const char *url, const dibs_client_opts *opts,
 out:
     if (cl)
         dibs__client_free(cl);
-    dibsx_buf_fini(&place);
+    dibs__client_settings_fini(&settings);
     dibsx_forget();
     return rc;
 }

@@ -6,8 +6,8 @@
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/fail.h"
+#include "config/path_url.h"
 #include "store/fault.h"
-#include "store/path_url.h"
 #ifdef DIBS_POSTGRES
 #include "store/postgres/postgres.h"
 #endif

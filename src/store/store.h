@@ -115,11 +115,6 @@ struct dibs__store {
     bool lazy; /* the URL asks for no contact when a client is opened */
 };
 
-/* Adds the URL of the embedded store at its default path, and makes the folders
- * above it. */
-DIBS_MUST_CHECK dibs_status dibs__store_default_url(dibsx_buf *url,
-                                                    dibs_error *err);
-
 /* Finds the store of the URL's scheme, opens it and reaches it. DIBS_INVALID for
  * a scheme that is not known, naming those that are. Close it with
  * dibs__store_close(). */

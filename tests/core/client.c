@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -20,6 +21,37 @@ static void bad_urls_are_refused(void **state)
     assert_non_null(strstr(why.message, "memory"));
     CHECK(DIBS_INVALID, dibs_open("sqlite://host/x", NULL, &cl, err));
     assert_status(dibs_open("::", NULL, &cl, &why), DIBS_INVALID);
+}
+
+/* As the command would: a program and a command exclude each other. */
+static void no_url_means_what_is_configured(void **state)
+{
+    dibs_client *cl = NULL, *other = core_open();
+    const char *name = core_name();
+    char full[128] = "configured:";
+    dibs_lock *a, *b;
+    dibs_error why;
+
+    (void)state;
+    strncat(full, name, sizeof(full) - strlen(full) - 1);
+    assert_int_equal(setenv("DIBS_CONFIG", "/dev/null", 1), 0);
+    assert_int_equal(setenv("DIBS_PREFIX", "configured:", 1), 0);
+    assert_int_equal(setenv("DIBS_URL", "nonsense:x", 1), 0);
+    assert_status(dibs_open(NULL, NULL, &cl, &why), DIBS_INVALID);
+    assert_non_null(strstr(why.message, "nonsense"));
+    assert_int_equal(setenv("DIBS_URL", core_url, 1), 0);
+    CHECK(DIBS_OK, dibs_open("", NULL, &cl, err));
+    a = core_lock(cl, name, NULL);
+    b = core_lock(other, full, NULL);
+    CHECK(DIBS_OK, dibs_lock_try(a, err));
+    CHECK(DIBS_BUSY, dibs_lock_try(b, err));
+    dibs_lock_free(a);
+    dibs_lock_free(b);
+    dibs_close(cl);
+    dibs_close(other);
+    unsetenv("DIBS_URL");
+    unsetenv("DIBS_PREFIX");
+    unsetenv("DIBS_CONFIG");
 }
 
 static void bad_options_are_refused(void **state)
@@ -364,6 +396,7 @@ int core_client_tests(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bad_urls_are_refused),
+        cmocka_unit_test(no_url_means_what_is_configured),
         cmocka_unit_test(bad_options_are_refused),
         cmocka_unit_test(closing_nothing_is_fine),
         cmocka_unit_test(pings),

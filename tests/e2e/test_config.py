@@ -5,7 +5,10 @@ import shutil
 import subprocess
 import unittest
 
-from support import DIBS, Case, main
+from support import DIBS, PATIENCE, Case, main, wait_until
+
+# A program that opens a client with the URL and the prefix that it is given.
+TWO_LOCKS = os.environ.get("DIBS_TWO_LOCKS")
 
 
 class Configuration(Case):
@@ -161,6 +164,111 @@ class Configuration(Case):
         del self.env["DIBS_PREFIX"]
         self.assertEqual(self.ok("ls", "--names"), "billing:x\n")
         self.assertEqual(self.ok("state", "ls", "--names"), "billing:k\n")
+
+
+@unittest.skipUnless(TWO_LOCKS, "the program of the build is not there")
+class NoUrl(Case):
+    """A program that opens a client without a URL has the configuration of the command."""
+
+    def setUp(self):
+        super().setUp()
+        self.env.pop("DIBS_CONFIG")
+        self.env.pop("DIBS_URL")
+        self.env["XDG_CONFIG_HOME"] = self.path("etc")
+
+    def program(self, prefix="", program=TWO_LOCKS, **kwargs):
+        process = subprocess.Popen(
+            [program, "", prefix, "job", "other"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True, env=self.env, cwd=self.folder, **kwargs
+        )
+        self.addCleanup(self.finish, process)
+        return process
+
+    def holder(self, **kwargs):
+        process = self.program(**kwargs)
+        self.assertEqual(process.stdout.readline(), "first\n")
+        return process
+
+    def refused(self, **kwargs):
+        """Why the program could not open its client."""
+        out, err = self.program(**kwargs).communicate(timeout=PATIENCE)
+        self.assertEqual(out, "")
+        return err
+
+    def exclude_each_other(self, file):
+        program = self.holder()
+        self.assertTrue(os.path.exists(self.path(file)))
+        self.fails(75, "run", "-n", "job", "--", "true")
+        program.communicate("go\n\n", timeout=PATIENCE)
+        command = self.hold("job")
+        program = self.program()
+        wait_until(lambda: self.json("show", "job", "--json")["waiters"], "the program to wait")
+        self.let_go(command)
+        self.assertEqual(program.stdout.readline(), "first\n")
+
+    def test_by_variable(self):
+        self.env["DIBS_URL"] = "sqlite:" + self.path("variable.db")
+        self.exclude_each_other("variable.db")
+
+    def test_by_file(self):
+        self.write("etc/dibs/config.yaml", f"url: sqlite:{self.path('file.db')}\nprefix: 'team:'\n")
+        self.exclude_each_other("file.db")
+
+    def test_by_a_file_that_is_named(self):
+        self.env["DIBS_CONFIG"] = self.write("mine.yaml", f"url: sqlite:{self.path('named.db')}\nprefix: 'team:'\n")
+        self.exclude_each_other("named.db")
+
+
+    def test_what_a_client_takes(self):
+        self.env["DIBS_URL"] = "sqlite:" + self.path("all.db")
+        self.write("etc/dibs/config.yaml", "ttl: 47s\nprefix: 'team:'\nstore_timeout: 9s\nkill_after: 3s\n")
+        self.holder()
+        self.assertEqual(self.json("show", "job", "--json")["holders"][0]["ttl_ms"], 47000)
+        self.env["DIBS_TTL"] = "48s"
+        self.holder(prefix="mine:")  # what the program says wins
+        shown = self.json("show", "job", "--json", "--prefix", "mine:")
+        self.assertEqual(shown["holders"][0]["ttl_ms"], 48000)
+
+    def test_errors_are_the_command_s(self):
+        for text, message in [
+            ("ttl: 1m\ntlt: 2m\n", "config.yaml:2:1: there is no key 'tlt'; did you mean 'ttl'?"),
+            ("kill_after: never\n", "config.yaml:1:13: kill_after: 'never' is not a duration"),
+        ]:
+            self.write("etc/dibs/config.yaml", text)
+            self.assertIn(message, self.refused())
+            self.assertIn(message, self.fails(78, "ping"))
+        self.env["DIBS_TTL"] = "soon"
+        self.assertIn("DIBS_TTL: 'soon' is not a duration", self.refused())
+        del self.env["DIBS_TTL"]
+        self.env["DIBS_CONFIG"] = self.path("absent.yaml")
+        self.assertIn("absent.yaml", self.refused())
+
+    def test_the_embedded_store_by_name(self):
+        """`sqlite:` without a path, whatever the file says; the command without a URL means it too."""
+        self.env["XDG_STATE_HOME"] = self.path("state")
+        self.write("etc/dibs/config.yaml", "url: nonsense://x\n")
+        self.env["DIBS_URL"] = "sqlite:"
+        self.holder()
+        self.assertTrue(os.path.exists(self.path("state/dibs/dibs.db")))
+        self.fails(75, "run", "-n", "job", "--", "true")
+        del self.env["DIBS_URL"]
+        self.assertIn("nonsense", self.fails(64, "ping"))
+        self.fails(75, "run", "-n", "--config", self.write("empty.yaml", ""), "job", "--", "true")
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root can make such a program")
+    def test_a_program_with_rights_of_its_own_ignores_the_environment(self):
+        if os.statvfs(self.folder).f_flag & os.ST_NOSUID:
+            self.skipTest("programs have no rights of their own here")
+        program = shutil.copy(TWO_LOCKS, self.path("setgid"))
+        os.chmod(self.folder, 0o755)
+        os.chown(program, 0, 65534)
+        os.chmod(program, 0o2755)
+        self.env["DIBS_URL"] = "nonsense://x"
+        self.env["HOME"] = self.path("home")
+        self.assertIn("nonsense", self.refused(program=TWO_LOCKS))
+        err = self.refused(program=program, user=65534, group=100, extra_groups=[])
+        self.assertNotIn("nonsense", err)
+        self.assertIn("HOME is not set", err)
 
 
 class Startup(Case):

@@ -3,6 +3,8 @@
  *
  *     two_locks URL PREFIX FIRST SECOND
  *
+ * An empty URL or PREFIX leaves it to the configuration.
+ *
  * Says "first" when it has the first one, and takes the second when it has read
  * a line; says "second" when it has that. Ends without a word when it fails. */
 /* SPDX-License-Identifier: MIT */
@@ -51,8 +53,9 @@ int main(int argc, char **argv)
 
     if (argc != 5)
         return 2;
-    if (dibs_open(argv[1], DIBS_CLIENT_OPTS(.prefix = argv[2]), &cl, &err) !=
-        DIBS_OK) {
+    if (dibs_open(argv[1],
+                  DIBS_CLIENT_OPTS(.prefix = *argv[2] ? argv[2] : NULL), &cl,
+                  &err) != DIBS_OK) {
         fprintf(stderr, "two_locks: %s\n", err.message);
         return 1;
     }

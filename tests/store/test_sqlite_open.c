@@ -1,5 +1,6 @@
 /* test_sqlite_open.c - what the embedded store takes as its ground and what not. */
 /* SPDX-License-Identifier: MIT */
+#include "config/default_url.h"
 #include "store/sqlite/ground.h"
 #include "store_world.h"
 #include <sys/stat.h>

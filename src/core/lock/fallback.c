@@ -4,6 +4,7 @@
 #include "core/lock/fallback.h"
 
 #include "base/fail.h"
+#include "config/default_url.h"
 #include "core/away.h"
 #include "core/fork.h"
 #include "core/lock/handle.h"

@@ -1,7 +1,7 @@
 /* path_url.h - a path in place of a URL: a file of the embedded store. Pure. */
 /* SPDX-License-Identifier: MIT */
-#ifndef DIBS_STORE_PATH_URL_H
-#define DIBS_STORE_PATH_URL_H
+#ifndef DIBS_CONFIG_PATH_URL_H
+#define DIBS_CONFIG_PATH_URL_H
 
 #include "base/buf.h"
 

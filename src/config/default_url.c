@@ -1,10 +1,9 @@
 /* default_url.c - URLs of the embedded store, for clients that give none, or a path.
  * Any thread. */
 /* SPDX-License-Identifier: MIT */
-#include "base/buf.h"
+#include "config/default_url.h"
 #include "base/fail.h"
-#include "store/path_url.h"
-#include "store/store.h"
+#include "config/path_url.h"
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -21,7 +20,7 @@ static const char *folder_variable(const char *name)
     return value && value[0] == '/' ? value : NULL;
 }
 
-static dibs_status find_path(dibsx_buf *path, dibs_error *err)
+dibs_status dibs__store_default_path(dibsx_buf *path, dibs_error *err)
 {
     const char *state = folder_variable("XDG_STATE_HOME");
     const char *home = folder_variable("HOME");
@@ -97,7 +96,7 @@ dibs_status dibs__store_default_url(dibsx_buf *url, dibs_error *err)
     dibs_status rc;
 
     dibsx_buf_init(&path, PATH_MAX - 1);
-    rc = find_path(&path, err);
+    rc = dibs__store_default_path(&path, err);
     if (rc == DIBS_OK)
         rc = make_folders(path.data, err);
     if (rc == DIBS_OK) {
