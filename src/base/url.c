@@ -472,6 +472,17 @@ static bool names_no_key(const char *name)
     return strncmp(name, keepalive, sizeof(keepalive) - 1) == 0;
 }
 
+/* "password_file", "passfile": the value is the path of a file. Not so where the
+ * name has a value in it, which may end like this. */
+static bool names_file(const char *name)
+{
+    static const char ending[] = "file";
+    size_t len = strlen(name), end = sizeof(ending) - 1;
+
+    return len > end && strcmp(name + len - end, ending) == 0 &&
+           !strpbrk(name, "=:,; ");
+}
+
 /* Whether a name in the span, with its escapes undone, sounds like a secret. */
 static bool names_secret(span s)
 {
@@ -486,6 +497,7 @@ static bool names_secret(span s)
     found = strstr(name, "key") && !names_no_key(name);
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
         found |= strstr(name, words[i]) != NULL;
+    found &= !names_file(name);
     explicit_bzero(name, s.len);
     return found;
 }
