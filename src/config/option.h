@@ -15,7 +15,8 @@ typedef enum dibs__opt_type {
     DIBS__TEXT,     /* anything */
     DIBS__DURATION, /* 500ms, 30s, 2m, 1h; its number is in milliseconds */
     DIBS__INT,
-    DIBS__CHOICE, /* one of `choices` */
+    DIBS__CHOICE,   /* one of `choices` */
+    DIBS__REPLICAS, /* async or wait:K; its number is K, or 0 */
 } dibs__opt_type;
 
 typedef struct dibs__option {
@@ -45,6 +46,9 @@ typedef struct dibs__option {
 
 #define DIBS__MINUTES(n) ((int64_t)(n)*60 * 1000)
 #define DIBS__DAYS(n)    (DIBS__MINUTES(60) * 24 * (n))
+
+/* "async" is none, "wait:K" is K (1 to 9). False for any other text. */
+bool dibs__replicas_parse(const char *text, uint32_t *replicas);
 
 /* True when the list, separated by `between`, has `word` (`len` bytes) in it.
  * NULL is an empty list. */

@@ -82,6 +82,29 @@ check_duration(const dibs__option *option, const char *text, const char *name,
                       name, text, min, max);
 }
 
+bool dibs__replicas_parse(const char *text, uint32_t *replicas)
+{
+    bool waits = strncmp(text, "wait:", 5) == 0 && text[5] >= '1' &&
+                 text[5] <= '9' && text[6] == '\0';
+
+    *replicas = waits ? (uint32_t)(text[5] - '0') : 0;
+    return waits || strcmp(text, "async") == 0;
+}
+
+static dibs_status check_replicas(const char *text, const char *name,
+                                  int64_t *number, dibs_error *err)
+{
+    uint32_t replicas;
+
+    if (!dibs__replicas_parse(text, &replicas))
+        return dibsx_fail(err, DIBS_INVALID,
+                          "%s: '%.40s' is neither async nor wait:K, with K "
+                          "from 1 to 9",
+                          name, text);
+    *number = replicas;
+    return DIBS_OK;
+}
+
 static dibs_status
 check_value(const dibs__option *option, const char *text, const char *name,
             int64_t *number, dibs_error *err)
@@ -98,6 +121,8 @@ check_value(const dibs__option *option, const char *text, const char *name,
             return dibsx_fail(err, DIBS_INVALID, "%s: '%s' is not one of %s",
                               name, text, option->choices);
         return DIBS_OK;
+    case DIBS__REPLICAS:
+        return check_replicas(text, name, number, err);
     case DIBS__TEXT:
         break;
     }
@@ -182,29 +207,41 @@ static void drop_text(const dibs__option *option, char *owned)
         dibsx_free(owned);
 }
 
-/* Makes the texts that the setting must own. */
-static dibs_status own(const dibs__option *option, const char *text,
-                       dibs__source source, const char *name, const char *place,
-                       char **owned, char **owned_place, dibs_error *err)
-{
-    if (option->secret && strncmp(text, "file:", 5) == 0) {
-        dibs_status rc = read_secret(text + 5, name, owned, err);
+/* The texts that a setting must own. */
+typedef struct own_texts {
+    char *text;
+    char *place;
+    char *file;
+} own_texts;
 
-        if (rc != DIBS_OK)
-            return rc;
+static void drop_texts(const dibs__option *option, const own_texts *own)
+{
+    drop_text(option, own->text);
+    dibsx_free(own->place);
+    dibsx_free(own->file);
+}
+
+/* On failure the caller drops what is in *own. */
+static dibs_status
+make_texts(const dibs__option *option, const char *text, dibs__source source,
+           const char *name, const char *place, own_texts *own, dibs_error *err)
+{
+    bool from_file = option->secret && strncmp(text, "file:", 5) == 0;
+    dibs_status rc = DIBS_OK;
+
+    if (from_file) {
+        rc = read_secret(text + 5, name, &own->text, err);
+        own->file = dibsx_strdup(text);
     } else if (source == DIBS__FROM_FILE || option->secret) {
-        *owned = copy_of(option, text);
-        if (!*owned)
-            return dibsx_nomem(err, "settings");
+        own->text = copy_of(option, text);
+        if (!own->text)
+            rc = dibsx_nomem(err, "settings");
     }
-    if (place) {
-        *owned_place = dibsx_strdup(place);
-        if (!*owned_place) {
-            drop_text(option, *owned);
-            return dibsx_nomem(err, "settings");
-        }
-    }
-    return DIBS_OK;
+    if (place)
+        own->place = dibsx_strdup(place);
+    if (rc == DIBS_OK && ((place && !own->place) || (from_file && !own->file)))
+        rc = dibsx_nomem(err, "settings");
+    return rc;
 }
 
 /* Adds one more to an option that may be given again. */
@@ -222,12 +259,20 @@ keep_also(dibs__option_value *setting, const char *text, dibs_error *err)
     return DIBS_OK;
 }
 
+/* Drops the texts of a setting, but not those of one that may be given again. */
+static void drop_value(const dibs__option *option, dibs__option_value *setting)
+{
+    own_texts own = {setting->owned, setting->place, setting->file};
+
+    drop_texts(option, &own);
+}
+
 dibs_status
 dibs__value_put(dibs__option_value *setting, const dibs__option *option,
                 const char *text, dibs__source source, const char *name,
                 const char *place, dibs_error *err)
 {
-    char *owned = NULL, *owned_place = NULL;
+    own_texts own = {NULL, NULL, NULL};
     int64_t number = 0;
     dibs_status rc = check_value(option, text, name, &number, err);
 
@@ -236,18 +281,20 @@ dibs__value_put(dibs__option_value *setting, const dibs__option *option,
     if (option->many)
         rc = keep_also(setting, text, err);
     if (rc == DIBS_OK)
-        rc = own(option, text, source, name, place, &owned, &owned_place, err);
-    if (rc != DIBS_OK)
+        rc = make_texts(option, text, source, name, place, &own, err);
+    if (rc != DIBS_OK) {
+        drop_texts(option, &own);
         return rc;
+    }
     /* -vv; but of two files the one that is nearer to the user decides. */
     if (option->type == DIBS__FLAG && source == DIBS__FROM_FLAG &&
         setting->source == source)
         number += setting->number;
-    drop_text(option, setting->owned);
-    dibsx_free(setting->place);
-    setting->owned = owned;
-    setting->place = owned_place;
-    setting->text = owned ? owned : text;
+    drop_value(option, setting);
+    setting->owned = own.text;
+    setting->place = own.place;
+    setting->file = own.file;
+    setting->text = own.text ? own.text : text;
     setting->number = number;
     setting->source = source;
     return DIBS_OK;
@@ -271,8 +318,7 @@ void dibs__values_init(const dibs__option_set *set)
 void dibs__values_fini(const dibs__option_set *set)
 {
     for (size_t i = 0; i < set->count; i++) {
-        drop_text(&set->options[i], set->values[i].owned);
-        dibsx_free(set->values[i].place);
+        drop_value(&set->options[i], &set->values[i]);
         dibsx_free(set->values[i].all);
     }
     memset(set->values, 0, set->count * sizeof(*set->values));

@@ -20,6 +20,7 @@ typedef struct dibs__option_value {
     dibs__source source;
     char *owned;      /* what text points to when it is ours */
     char *place;      /* "path:line:column" when it came from a file; ours */
+    char *file;       /* "file:PATH" when that had the secret; ours */
     const char **all; /* every text, where there may be many; ours, NULL ends */
     size_t count;
 } dibs__option_value;

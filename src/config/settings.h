@@ -50,7 +50,7 @@
 #define DIBS__SETTING_DURABILITY                                               \
     .library = true,                                                           \
     .name = "durability", .env = "DIBS_DURABILITY", .key = "durability",       \
-    .type = DIBS__TEXT
+    .type = DIBS__REPLICAS
 #define DIBS__SETTING_OWNER                                                    \
     .library = true,                                                           \
     .name = "owner", .env = "DIBS_OWNER", .key = "owner", .type = DIBS__TEXT

@@ -1,6 +1,7 @@
 """Configuration: precedence, files, messages with line and column, secrets."""
 # SPDX-License-Identifier: MIT
 import os
+import re
 import shutil
 import subprocess
 import unittest
@@ -26,6 +27,38 @@ class Configuration(Case):
             if item["name"] == name:
                 return item["value"], item["source"]
         raise AssertionError(name)
+
+    def store(self, *args):
+        shown = self.json("config", "--json", *args)["store"]
+        self.assertRegex(self.ok("config", *args), rf"(?m)^\(store\) +{re.escape(shown['url'])} +{shown['source']}$")
+        return shown["url"], shown["source"]
+
+    def test_the_store_in_force(self):
+        self.env["XDG_STATE_HOME"] = self.path("state")
+        default = f"sqlite:{self.path('state/dibs/dibs.db')}"
+        self.assertEqual(self.store(), (default, "default"))
+        self.assertFalse(os.path.exists(self.path("state")))  # a look makes nothing
+        path = self.user_file("url: redis://me:5ecre7@h:1/0?password_file=/f\n")
+        self.assertEqual(self.store(), ("redis://me:***@h:1/0?password_file=/f", path + ":1:6"))
+        self.env["DIBS_URL"] = "sqlite:"
+        self.assertEqual(self.store(), (default, "DIBS_URL"))
+        secret = self.write("secret", "redis://:5ecre7@h2\n")
+        self.assertEqual(self.store("--url", "file:" + secret), ("redis://:***@h2", f"--url, file:{secret}"))
+        self.env["DIBS_URL"] = "redis:"
+        self.assertEqual(self.store(), ("redis://localhost:6379", "DIBS_URL, default"))
+        self.env.update(REDIS_HOST="h3", REDIS_PORT="7")
+        self.assertEqual(self.store(), ("redis://h3:7", "DIBS_URL, REDIS_HOST, REDIS_PORT"))
+        self.env["REDIS_URL"] = "redis://:5ecre7@h4"
+        self.assertEqual(self.store(), ("redis://:***@h4", "DIBS_URL, REDIS_URL"))
+
+    def test_config_refuses_what_the_verbs_refuse(self):
+        self.env["DIBS_URL"] = "memory:"
+        for text in ("wait", "wait:0", "wait:10", "sync"):
+            self.env["DIBS_DURABILITY"] = text
+            for args in (["config"], ["run", "k", "--", "true"]):
+                self.assertIn(f"DIBS_DURABILITY: '{text}' is neither async nor wait:K", self.fails(78, *args))
+        self.env["DIBS_DURABILITY"] = "wait:2"
+        self.assertEqual(self.setting("durability"), ("wait:2", "DIBS_DURABILITY"))
 
     def test_precedence(self):
         self.assertEqual(self.setting("ttl"), ("30s", "default"))

@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/fail.h"
+#include "config/option.h"
 #include "core/lock/lock.h"
 #include "core/names.h"
 #include <string.h>
@@ -24,16 +25,11 @@ dibs_status dibs__durability_read(const char *text, uint32_t initial,
     *replicas = initial;
     if (!text)
         return DIBS_OK;
-    *replicas = 0;
-    if (strcmp(text, "async") == 0)
-        return DIBS_OK;
-    if (strncmp(text, "wait:", 5) != 0 || text[5] < '1' || text[5] > '9' ||
-        text[6] != '\0')
+    if (!dibs__replicas_parse(text, replicas))
         return dibsx_fail(err, DIBS_INVALID,
                           "durability is async, or wait:K with K from 1 to 9, "
                           "and not %.40s",
                           text);
-    *replicas = (uint32_t)(text[5] - '0');
     return DIBS_OK;
 }
 
