@@ -187,6 +187,8 @@ static void bad_urls_are_refused(void **state)
         {"redis://h?strict=maybe", "strict is 0 or 1"},
         {"redis://h?connect_timeout=soon", "duration"},
         {"redis://h?connect_timeout=-1s", "duration"},
+        {"redis://h?connect_timeout=2000", "33m20s, more than 5m"},
+        {"redis://h?connect_timeout=301s", "for milliseconds write"},
         {"redis://h?client_name=a%20b", "client_name"},
         {"redis://h?client_name=", "client_name is empty"},
         {"redis://h?password_file=/nonexistent/f", "ENOENT"},

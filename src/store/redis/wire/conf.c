@@ -22,6 +22,9 @@ enum {
 
 typedef enum kind { TEXT, FLAG, DURATION, DATABASE, SECRET_FILE } kind;
 
+/* No connection is worth more time than this. */
+enum { DURATION_MAX_MS = 5 * 60 * 1000 };
+
 static const struct param {
     const char *name;
     kind kind;
@@ -67,6 +70,25 @@ void dibs__redis_conf_fini(dibs__redis_conf *conf)
     *conf = (dibs__redis_conf){0};
 }
 
+/* A bare number is seconds, and easily meant as milliseconds. */
+static dibs_status
+read_duration(const char *name, const char *text, int64_t *out, dibs_error *err)
+{
+    char shown[32], most[32];
+
+    if (!dibsx_duration_parse(text, out))
+        return dibsx_fail(err, DIBS_INVALID,
+                          "%s is a duration, such as 500ms or 5s", name);
+    if (*out <= DURATION_MAX_MS)
+        return DIBS_OK;
+    dibsx_duration_text(*out, shown, sizeof(shown));
+    dibsx_duration_text(DURATION_MAX_MS, most, sizeof(most));
+    return dibsx_fail(err, DIBS_INVALID,
+                      "%s is %s, more than %s; a number without a unit is "
+                      "seconds, for milliseconds write such as 500ms",
+                      name, shown, most);
+}
+
 static dibs_status
 apply_param(const dibsx_url_param *given, dibs__redis_conf *conf,
             const struct param *param, dibs_error *err)
@@ -83,11 +105,8 @@ apply_param(const dibsx_url_param *given, dibs__redis_conf *conf,
         return dibs__conf_read_secret(param->name, given->value,
                                       (char **)(void *)field, err);
     case DURATION:
-        if (!dibsx_duration_parse(given->value, (int64_t *)(void *)field))
-            return dibsx_fail(err, DIBS_INVALID,
-                              "%s is a duration, such as 500ms or 5s",
-                              param->name);
-        return DIBS_OK;
+        return read_duration(param->name, given->value,
+                             (int64_t *)(void *)field, err);
     case TEXT:
         break;
     }
