@@ -26,7 +26,7 @@ static const char intro[] =
     "key, an anchor, an alias or a\n"
     "tag is an error; dibs reports file, line and column and exits with 78. A "
     "key without a value counts as\n"
-    "not set.\n"
+    "not set. Text that ends in a colon needs quotes: `prefix: 'workflow:'`.\n"
     "\n"
     "```yaml\n"
     "url: sqlite:/var/lib/dibs/locks.db\n"

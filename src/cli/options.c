@@ -101,17 +101,11 @@ const dibs__option dibs__options[] = {
      .verbs = "run,acquire",
      .help =
          "Do not wait: give up at once when the lock is busy. Not with -w."},
-    {.name = "wait",
-     .aliases = "timeout",
-     .letter = 'w',
-     .type = DIBS__DURATION,
-     .metavar = "DUR",
-     .max = YEAR,
-     .otherwise = "wait without limit",
-     .verbs = "run,acquire",
+    {DIBS__SETTING_WAIT, .aliases = "timeout", .letter = 'w', .metavar = "DUR",
+     .otherwise = "wait without limit", .verbs = "run,acquire",
      .help = "Wait at most this long for the lock, and for a store that is "
              "not up; 0 is the same as -n. Without it dibs waits for the lock "
-             "alone."},
+             "alone. -n wins over a variable or file that says how long."},
     {.name = "wait",
      .letter = 'w',
      .type = DIBS__DURATION,

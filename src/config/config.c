@@ -91,7 +91,10 @@ take_key(const dibs__option_set *set, const dibs__yaml_node *key,
     if (dibs__yaml_is_null(value))
         return DIBS_OK;
     if (value->kind != DIBS__YAML_SCALAR)
-        return dibsx_fail(err, DIBS_INVALID, "%s takes one value", name);
+        return dibsx_fail(err, DIBS_INVALID, "%s takes one value%s", name,
+                          value->kind == DIBS__YAML_MAP
+                              ? "; put text with a colon in it in quotes"
+                              : "");
     return dibs__value_put(&set->values[at], option, value->text,
                            DIBS__FROM_FILE, name, place, err);
 }

@@ -63,6 +63,11 @@ static dibs_status check_int(const dibs__option *option, const char *text,
     return DIBS_OK;
 }
 
+static bool is_bare_number(const char *text)
+{
+    return text[strspn(text, "0123456789.")] == '\0';
+}
+
 static dibs_status
 check_duration(const dibs__option *option, const char *text, const char *name,
                int64_t *number, dibs_error *err)
@@ -78,8 +83,11 @@ check_duration(const dibs__option *option, const char *text, const char *name,
         return DIBS_OK;
     dibsx_duration_text(option->min, min, sizeof(min));
     dibsx_duration_text(option->max, max, sizeof(max));
-    return dibsx_fail(err, DIBS_INVALID, "%s: '%s' is not between %s and %s",
-                      name, text, min, max);
+    return dibsx_fail(err, DIBS_INVALID, "%s: '%s' is not between %s and %s%s",
+                      name, text, min, max,
+                      is_bare_number(text) && *number > option->max
+                          ? "; a number without a unit is seconds"
+                          : "");
 }
 
 bool dibs__replicas_parse(const char *text, uint32_t *replicas)

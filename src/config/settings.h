@@ -22,7 +22,7 @@
     .library = true,                                                           \
     .name = "store-timeout", .env = "DIBS_STORE_TIMEOUT",                      \
     .key = "store_timeout", .type = DIBS__DURATION,                            \
-    .min = 1, .max = DIBS__MINUTES(60), .initial = "5s"
+    .min = 1, .max = DIBS__MINUTES(10), .initial = "5s"
 #define DIBS__SETTING_CONFIG                                                   \
     .library = true,                                                           \
     .name = "config", .env = "DIBS_CONFIG", .type = DIBS__TEXT
@@ -33,6 +33,9 @@
     .name = "log-level", .env = "DIBS_LOG_LEVEL", .key = "log_level",          \
     .type = DIBS__CHOICE, .choices = "error|warn|info|debug|trace",            \
     .initial = "warn"
+#define DIBS__SETTING_WAIT                                                     \
+    .name = "wait", .env = "DIBS_WAIT", .key = "wait",                         \
+    .type = DIBS__DURATION, .max = DIBS__DAYS(366)
 #define DIBS__SETTING_TTL                                                      \
     .library = true,                                                           \
     .name = "ttl", .env = "DIBS_TTL", .key = "ttl", .type = DIBS__DURATION,    \
@@ -74,6 +77,7 @@ typedef enum dibs__setting {
     DIBS__CONFIG,
     DIBS__COLOR,
     DIBS__LOG_LEVEL,
+    DIBS__WAIT,
     DIBS__TTL,
     DIBS__RETRIES,
     DIBS__RETRY_DELAY,

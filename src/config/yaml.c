@@ -9,6 +9,7 @@
 #include "base/dynlib.h"
 #include "base/fail.h"
 #include "base/once.h"
+#include <stdio.h>
 #include <string.h>
 #include <yaml.h>
 
@@ -64,8 +65,20 @@ static dibs_status fail_here(const reader *rd, const char *what)
     return fail_at(rd, &rd->event.start_mark, what);
 }
 
+/* The remedy of a problem that an unquoted value makes. */
+static const char *remedy_of(const char *problem)
+{
+    if (strstr(problem, "mapping values are not allowed"))
+        return "; put a value that has a colon in it in quotes, such as "
+               "'workflow:'";
+    if (strstr(problem, "cannot start any token"))
+        return "; put a value that begins with this character in quotes";
+    return "";
+}
+
 static dibs_status advance(reader *rd)
 {
+    char text[216];
     const char *problem;
 
     if (rd->have_event)
@@ -73,7 +86,8 @@ static dibs_status advance(reader *rd)
     rd->have_event = false;
     if (!api.parser_parse(&rd->parser, &rd->event)) {
         problem = rd->parser.problem ? rd->parser.problem : "malformed YAML";
-        return fail_at(rd, &rd->parser.problem_mark, problem);
+        snprintf(text, sizeof(text), "%s%s", problem, remedy_of(problem));
+        return fail_at(rd, &rd->parser.problem_mark, text);
     }
     rd->have_event = true;
     return DIBS_OK;

@@ -80,6 +80,28 @@ class Configuration(Case):
         self.assertEqual([holders[n]["label"] for n in "abc"], ["from file", "from variable", "from flag"])
         self.assertEqual([holders[n]["ttl_ms"] for n in "abc"], [60000, 60000, 7000])
 
+    def test_wait_by_variable_and_file(self):
+        self.env["DIBS_URL"] = "sqlite:" + self.path("w.db")
+        self.user_file("wait: 0\n")
+        command = self.hold("k")
+        self.fails(75, "run", "k", "--", "true")
+        self.fails(75, "acquire", "k")
+        self.env["DIBS_WAIT"] = "20ms"
+        self.fails(75, "run", "k", "--", "true")
+        self.env["DIBS_WAIT"] = "1h"
+        self.fails(75, "run", "-n", "k", "--", "true")
+        self.fails(75, "run", "-w", "0", "k", "--", "true")
+        waiter = self.start("run", "-w", "1h", "k", "--", "true")
+        wait_until(lambda: self.waiters("k"), "a waiter")
+        self.let_go(command)
+        self.assertEqual(waiter.wait(PATIENCE), 0)
+        self.env["DIBS_WAIT"] = "soon"
+        self.assertIn("DIBS_WAIT: 'soon' is not a duration", self.fails(78, "ping"))
+
+    def test_a_time_that_cannot_be_meant(self):
+        self.env["DIBS_STORE_TIMEOUT"] = "2000"
+        self.assertIn("'2000' is not between 1ms and 10m; a number without a unit is seconds", self.fails(78, "config"))
+
     def test_asked_for_file_replaces_the_usual(self):
         self.user_file("ttl: 1m\nretries: 5\n")
         path = self.write("mine.yaml", "retries: 7\n")
@@ -129,6 +151,9 @@ class Configuration(Case):
             ("ttl: *a\n", "1:6", "aliases are not supported"),
             ("ttl: !!str 1m\n", "1:6", "tags are not supported"),
             ("ttl: [1m]\n", "1:6", "ttl takes one value"),
+            ("prefix: workflow:\n", "1:17", "put a value that has a colon in it in quotes, such as 'workflow:'"),
+            ("prefix:\n  workflow:\n", "2:3", "prefix takes one value; put text with a colon in it in quotes"),
+            ("owner: @me\n", "1:8", "put a value that begins with this character in quotes"),
             ("- ttl\n", "1:1", "write lines of the form 'key: value'"),
             ("just words\n", "1:1", "write lines of the form 'key: value'"),
             ("ttl: 1m\n---\nttl: 2m\n", "2:1", "second document"),
