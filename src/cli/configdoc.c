@@ -45,7 +45,8 @@ static const char intro[] =
     "a lock inherits `ttl`, `durability`\n"
     "and `owner` from its client. It checks the others and leaves them alone: "
     "how long to wait, and what to do\n"
-    "without a store, is for the program to say. A client that is opened "
+    "without a store or without locks, is for the program to say. A client "
+    "that is opened "
     "with a URL reads nothing of this.\n"
     "\n"
     "A program that runs with rights of another user than its caller "
@@ -115,5 +116,10 @@ void dibs__config_doc(dibsx_buf *out)
             put_row(out, &dibs__options[i]);
     }
     dibsx_buf_puts(out, "\nThe variables `NO_COLOR`, `TERM`, `HOME` and "
-                        "`XDG_*` have their usual meaning.\n");
+                        "`XDG_*` have their usual meaning. If none of the "
+                        "above gives a URL,\n"
+                        "`REDIS_ENABLED=true` stands for `DIBS_URL=redis:`: "
+                        "the server of `REDIS_URL`, or of `REDIS_HOST` and\n"
+                        "`REDIS_PORT`. `REDIS_ENABLED=false` leaves the "
+                        "embedded store, which excludes on one machine.\n");
 }

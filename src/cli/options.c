@@ -95,6 +95,11 @@ const dibs__option dibs__options[] = {
      .verbs = "run,acquire",
      .help = "Hold this name as well: all or none; cannot deadlock. May be "
              "given again."},
+    {DIBS__SETTING_ENABLED, .verbs = "run",
+     .help = "Take the lock although a variable or file says enabled: no. "
+             "With no, run needs no store: it runs the command without a lock, "
+             "and says so on standard error. For one machine that works "
+             "alone, such as a developer's."},
     {.name = "nonblock",
      .aliases = "nb",
      .letter = 'n',

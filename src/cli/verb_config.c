@@ -18,7 +18,7 @@ static void add_source(dibsx_buf *out, const dibs__option *option,
         dibsx_buf_printf(out, "--%s", option->name);
         break;
     case DIBS__FROM_ENV:
-        dibsx_buf_puts(out, option->env);
+        dibsx_buf_puts(out, setting->place ? setting->place : option->env);
         break;
     case DIBS__FROM_FILE:
         dibsx_buf_puts(out, setting->place);

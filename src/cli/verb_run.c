@@ -11,6 +11,7 @@
 #include "cli/command.h"
 #include "cli/lock_acquire.h"
 #include "cli/lock_or_set.h"
+#include "cli/option_values.h"
 #include "cli/run/dry_run.h"
 #include "cli/run/env.h"
 #include "cli/run/inputs.h"
@@ -40,6 +41,7 @@ typedef struct task {
     dibs__held held[DIBS_MULTI_MAX]; /* the names, as they were given */
     dibs__lock_or_set locks;         /* on those that are not held above */
     bool nested;                     /* all are: there is no claim */
+    bool unlocked;                   /* enabled: no; there is no client */
     dibs__run_once once;
     dibs__outcome out;
     dibsx_nsec began_at;
@@ -211,7 +213,9 @@ static void run_command(task *t)
     dibs_error err;
     dibs__run_env env;
     dibsx_nsec from_at = dibsx_now();
-    dibs__watched watched = {.locks = t->nested ? NULL : &t->locks,
+    bool locked = !t->nested && !t->unlocked;
+    size_t count = t->unlocked ? 0 : t->opts.request.count;
+    dibs__watched watched = {.locks = locked ? &t->locks : NULL,
                              .held_at = t->held_at,
                              .inputs = &t->inputs,
                              .signals = &t->signals,
@@ -219,8 +223,8 @@ static void run_command(task *t)
     /* Under a lock from above it is that run which hears of progress. */
     if (t->nested)
         dibs__run_inputs_close(&t->inputs);
-    dibs_status rc = dibs__run_env_init(&env, t->held, t->opts.request.count,
-                                        t->inputs.command_fd, &err);
+    dibs_status rc =
+        dibs__run_env_init(&env, t->held, count, t->inputs.command_fd, &err);
     if (rc == DIBS_OK)
         rc = dibs__supervise(&t->opts, &watched, env.vars, &t->out, &err);
     dibs__run_env_fini(&env);
@@ -288,6 +292,18 @@ static void run_under_lock(task *t)
     give_back(t);
 }
 
+/* --once needs the store as the lock does. */
+static void run_unlocked(task *t)
+{
+    const dibs__option *option = dibs__option_find("run", "enabled", 7);
+    const dibs__option_value *value = dibs__option_value_of(t->cmd, option);
+    if (!t->opts.quiet)
+        dibs__cli_say("%s: running without a lock: enabled is no (%s)",
+                      t->opts.name, value->place ? value->place : option->env);
+    t->opts.once = NULL;
+    run_command(t);
+}
+
 /* Others are to see that what this lock protects may be late. */
 static int mark_unchecked(task *t)
 {
@@ -313,7 +329,7 @@ static int find_means(task *t)
     if (t->opts.verbose)
         dibs__cli_say("the tree of the command is ended by %s",
                       dibs__tree_means_text(&t->means));
-    if (dibs__tree_means_whole(&t->means))
+    if (t->unlocked || dibs__tree_means_whole(&t->means))
         return 0;
     if (t->opts.tree_unchecked)
         return mark_unchecked(t);
@@ -336,7 +352,9 @@ static int open_all(task *t)
         (void)dibs__cli_fail(t->cmd, &err);
         return DIBS__EXIT_WRAPPER;
     }
-    return dibs__lock_request_open(t->cmd, &t->opts.request, &t->cl);
+    return t->unlocked
+               ? 0
+               : dibs__lock_request_open(t->cmd, &t->opts.request, &t->cl);
 }
 
 static int run_locked(const dibs__command *cmd)
@@ -349,8 +367,11 @@ static int run_locked(const dibs__command *cmd)
         return dibs__dry_run(cmd, &t.opts);
     dibs__signals_block(&t.signals);
     t.began_at = dibsx_now();
+    t.unlocked = !dibs__opt_flag(cmd, "enabled");
     t.code = open_all(&t);
-    if (t.code == 0)
+    if (t.code == 0 && t.unlocked)
+        run_unlocked(&t);
+    else if (t.code == 0)
         run_under_lock(&t);
     dibs__outcome_report(&t.out, &t.opts, t.code);
     dibs__lock_or_set_fini(&t.locks);

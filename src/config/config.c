@@ -41,6 +41,38 @@ load_environment(const dibs__option_set *set, dibs_error *err)
     return DIBS_OK;
 }
 
+/* The row with this key, or the number of rows. */
+static size_t find_key(const dibs__option_set *set, const char *key)
+{
+    size_t i = 0;
+
+    while (i < set->count &&
+           !(set->options[i].key && strcmp(set->options[i].key, key) == 0))
+        i++;
+    return i;
+}
+
+/* If no URL is given, REDIS_ENABLED=true selects the server that the variables of
+ * other programs name. It ranks below all that is meant for dibs. */
+static dibs_status
+heed_redis_enabled(const dibs__option_set *set, dibs_error *err)
+{
+    static const char name[] = "REDIS_ENABLED";
+    const char *text = read_variable(name);
+    size_t at = find_key(set, "url");
+    bool enabled = false;
+    dibs_status rc = DIBS_OK;
+
+    if (!text || at == set->count ||
+        set->values[at].source > DIBS__FROM_DEFAULT)
+        return DIBS_OK;
+    rc = dibs__flag_parse(text, name, &enabled, err);
+    if (rc != DIBS_OK || !enabled)
+        return rc;
+    return dibs__value_put(&set->values[at], &set->options[at],
+                           "redis:", DIBS__FROM_ENV, name, name, err);
+}
+
 static dibs_status
 unknown_key(const dibs__option_set *set, const dibs__yaml_node *key,
             const char *file, dibs_error *err)
@@ -61,17 +93,6 @@ unknown_key(const dibs__option_set *set, const dibs__yaml_node *key,
         "%s:%zu:%zu: there is no key '%.60s'; `dibs config --doc` "
         "lists them",
         file, key->line, key->column, key->text);
-}
-
-/* The row with this key, or the number of rows. */
-static size_t find_key(const dibs__option_set *set, const char *key)
-{
-    size_t i = 0;
-
-    while (i < set->count &&
-           !(set->options[i].key && strcmp(set->options[i].key, key) == 0))
-        i++;
-    return i;
 }
 
 static dibs_status
@@ -175,19 +196,27 @@ static const char *asked_file(const dibs__option_set *set)
     return NULL;
 }
 
-dibs_status dibs__config_load(const dibs__option_set *set, dibs_error *err)
+static dibs_status load_files(const dibs__option_set *set, dibs_error *err)
 {
+    const char *asked = asked_file(set);
     char user[PATH_MAX];
-    const char *asked;
-    dibs_status rc = load_environment(set, err);
+    dibs_status rc;
 
-    if (rc != DIBS_OK)
-        return rc;
-    asked = asked_file(set);
     if (asked)
         return load_file(set, asked, true, err);
     rc = load_file(set, DIBS__CONFIG_SYSTEM, false, err);
     if (rc == DIBS_OK && dibs__config_user_path(user, sizeof(user)))
         rc = load_file(set, user, false, err);
+    return rc;
+}
+
+dibs_status dibs__config_load(const dibs__option_set *set, dibs_error *err)
+{
+    dibs_status rc = load_environment(set, err);
+
+    if (rc == DIBS_OK)
+        rc = load_files(set, err);
+    if (rc == DIBS_OK)
+        rc = heed_redis_enabled(set, err);
     return rc;
 }

@@ -44,6 +44,16 @@ check_flag(const char *text, const char *name, int64_t *number, dibs_error *err)
     return DIBS_OK;
 }
 
+dibs_status
+dibs__flag_parse(const char *text, const char *name, bool *on, dibs_error *err)
+{
+    int64_t number = 0;
+    dibs_status rc = check_flag(text, name, &number, err);
+
+    *on = number > 0;
+    return rc;
+}
+
 static dibs_status check_int(const dibs__option *option, const char *text,
                              const char *name, int64_t *number, dibs_error *err)
 {

@@ -18,9 +18,10 @@ typedef struct dibs__option_value {
     const char *text; /* borrowed from argv, environment or table, or owned */
     int64_t number;   /* flags: how often; durations: milliseconds */
     dibs__source source;
-    char *owned;      /* what text points to when it is ours */
-    char *place;      /* "path:line:column" when it came from a file; ours */
-    char *file;       /* "file:PATH" when that had the secret; ours */
+    char *owned; /* what text points to when it is ours */
+    char *place; /* "path:line:column" when it came from a file, or the variable
+                  * when that is not the option's own; ours */
+    char *file;  /* "file:PATH" when that had the secret; ours */
     const char **all; /* every text, where there may be many; ours, NULL ends */
     size_t count;
 } dibs__option_value;
@@ -43,6 +44,10 @@ void dibs__values_fini(const dibs__option_set *set);
 DIBS_MUST_CHECK dibs_status dibs__value_put(
     dibs__option_value *setting, const dibs__option *option, const char *text,
     dibs__source source, const char *name, const char *place, dibs_error *err);
+
+/* true, yes, on or 1; false, no, off or 0. `name` is for the message. */
+DIBS_MUST_CHECK dibs_status dibs__flag_parse(const char *text, const char *name,
+                                             bool *on, dibs_error *err);
 
 /* Reads a file of at most `max` bytes into memory, with a NUL beyond its end.
  * The caller frees *out with dibsx_free(). DIBS_NOTFOUND: no such file. */

@@ -33,6 +33,9 @@
     .name = "log-level", .env = "DIBS_LOG_LEVEL", .key = "log_level",          \
     .type = DIBS__CHOICE, .choices = "error|warn|info|debug|trace",            \
     .initial = "warn"
+#define DIBS__SETTING_ENABLED                                                  \
+    .name = "enabled", .env = "DIBS_ENABLED", .key = "enabled",                \
+    .type = DIBS__FLAG, .initial = "yes"
 #define DIBS__SETTING_WAIT                                                     \
     .name = "wait", .env = "DIBS_WAIT", .key = "wait",                         \
     .type = DIBS__DURATION, .max = DIBS__DAYS(366)
@@ -77,6 +80,7 @@ typedef enum dibs__setting {
     DIBS__CONFIG,
     DIBS__COLOR,
     DIBS__LOG_LEVEL,
+    DIBS__ENABLED,
     DIBS__WAIT,
     DIBS__TTL,
     DIBS__RETRIES,

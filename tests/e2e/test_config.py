@@ -80,6 +80,43 @@ class Configuration(Case):
         self.assertEqual([holders[n]["label"] for n in "abc"], ["from file", "from variable", "from flag"])
         self.assertEqual([holders[n]["ttl_ms"] for n in "abc"], [60000, 60000, 7000])
 
+    def test_enabled_or_not(self):
+        """Without a lock and a store, but with all else that run does."""
+        self.env["DIBS_URL"] = "nonsense://x"
+        script = "echo ran ${DIBS_LOCK_NAME-without}; exit 7"
+        self.fails(64, "run", "k", "-c", script)
+        path = self.user_file("enabled: false\n")
+        result = self.dibs("run", "--once", "day", "k", "-c", script)
+        self.assertEqual((result.returncode, result.stdout), (7, "ran without\n"))
+        self.assertEqual(result.stderr, f"dibs: k: running without a lock: enabled is no ({path}:1:10)\n")
+        self.assertEqual(self.dibs("run", "-q", "k", "--", "true").stderr, "")
+        self.fails(64, "run", "--enabled", "k", "--", "true")
+        self.env["DIBS_ENABLED"] = "yes"
+        self.fails(64, "run", "k", "--", "true")
+        self.env["DIBS_ENABLED"] = "0"
+        self.assertIn("enabled is no (DIBS_ENABLED)", self.dibs("run", "k", "--", "true").stderr)
+        self.env["DIBS_ENABLED"] = "perhaps"
+        self.assertIn("DIBS_ENABLED: 'perhaps' is not yes or no", self.fails(78, "run", "k", "--", "true"))
+
+    def test_a_lock_around_a_run_without_one_stays(self):
+        self.env["DIBS_URL"] = "sqlite:" + self.path("e.db")
+        inner = f"echo $DIBS_LOCK_NAME; {DIBS} ls --names"
+        self.assertEqual(
+            self.ok("run", "outer", "--", "env", "DIBS_ENABLED=no", DIBS, "run", "-q", "inner", "-c", inner),
+            "outer\nouter\n",
+        )
+
+    def test_redis_enabled(self):
+        self.env.update(XDG_STATE_HOME=self.path("state"), REDIS_ENABLED="true", REDIS_HOST="h")
+        self.assertEqual(self.store(), ("redis://h:6379", "REDIS_ENABLED, REDIS_HOST"))
+        for text in ("false", "0", "no", ""):
+            self.env["REDIS_ENABLED"] = text
+            self.assertEqual(self.store()[1], "default")
+        self.env["REDIS_ENABLED"] = "perhaps"
+        self.assertIn("REDIS_ENABLED: 'perhaps' is not yes or no", self.fails(78, "config"))
+        self.user_file("url: 'memory:'\n")
+        self.assertEqual(self.store()[0], "memory:")  # what is meant for dibs wins
+
     def test_wait_by_variable_and_file(self):
         self.env["DIBS_URL"] = "sqlite:" + self.path("w.db")
         self.user_file("wait: 0\n")

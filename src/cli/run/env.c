@@ -222,22 +222,24 @@ static bool put_all(dibs__run_env *env, const dibs__held *held, size_t count)
 static bool put_own(dibs__run_env *env, const dibs__held *held, size_t count,
                     int progress_fd)
 {
-    return put_text(env, "DIBS_LOCK_NAME", held->name) &&
-           put_number(env, "DIBS_LOCK_FENCE", held->fence) &&
-           put_number(env, "DIBS_LOCK_TOKEN", held->fence) &&
-           put_text(env, "DIBS_LOCK_OWNER", held->owner) &&
-           put_number(env, "DIBS_LOCK_TTL_MS", (uint64_t)held->ttl_ms) &&
-           put_chain(env, held, count) &&
+    return (count == 0 ||
+            (put_text(env, "DIBS_LOCK_NAME", held->name) &&
+             put_number(env, "DIBS_LOCK_FENCE", held->fence) &&
+             put_number(env, "DIBS_LOCK_TOKEN", held->fence) &&
+             put_text(env, "DIBS_LOCK_OWNER", held->owner) &&
+             put_number(env, "DIBS_LOCK_TTL_MS", (uint64_t)held->ttl_ms) &&
+             put_chain(env, held, count))) &&
            (count < 2 || put_all(env, held, count)) &&
            (progress_fd < 0 ||
             put_number(env, PROGRESS, (uint64_t)progress_fd));
 }
 
 /* If a variable occurs twice, a program finds the first, but a shell the last: the
- * replaced one must go. An outer run's progress is still heard by it. */
-static bool replaced(const char *var, int progress_fd)
+ * replaced one must go. An outer run's progress is still heard by it. Without a
+ * lock of its own, the command keeps the variables of an outer one. */
+static bool replaced(const char *var, size_t count, int progress_fd)
 {
-    return strncmp(var, "DIBS_LOCK_", 10) == 0 ||
+    return (count > 0 && strncmp(var, "DIBS_LOCK_", 10) == 0) ||
            (progress_fd >= 0 && strncmp(var, PROGRESS "=", 17) == 0);
 }
 
@@ -258,7 +260,7 @@ dibs_status dibs__run_env_init(dibs__run_env *env, const dibs__held *held,
     }
     size_t used = env->own;
     for (size_t i = 0; i < others; i++)
-        if (!replaced(environ[i], progress_fd))
+        if (!replaced(environ[i], count, progress_fd))
             env->vars[used++] = environ[i];
     return DIBS_OK;
 }
