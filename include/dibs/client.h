@@ -84,6 +84,8 @@ typedef struct dibs_client_opts {
     int64_t open_wait_ms;   /* dibs_open() waits for a store that is away;
                                negative: without limit; 0: it fails */
     bool lazy;              /* the first call contacts the store; dibs_open() */
+    int64_t renew_every_ms; /* for locks without one, from 10 ms, never later
+                               than a third of their ttl; a third of it */
 } dibs_client_opts;
 
 #define DIBS_CLIENT_OPTS(...)                                                  \
@@ -96,7 +98,7 @@ typedef struct dibs_client_opts {
  * `url` NULL or "" reads the configuration of the command `dibs`, so that both
  * exclude each other. These are DIBS_* variables, the user's file and the
  * machine's file, see dibs.yaml(5). The client takes url, prefix, store_timeout,
- * ttl, durability, owner (as label) and share_stats from it. A field of `opts`
+ * ttl, renew_every, durability, owner (as label) and share_stats. A field of `opts`
  * that is set wins. Without any url, the store is the embedded one in its default
  * file; "sqlite:" selects it whatever is configured. With a URL the client reads
  * no configuration. No other thread may change the environment meanwhile. A

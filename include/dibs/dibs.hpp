@@ -105,6 +105,10 @@ class options
 
     options() : raw_(dibs_lock_opts()) {}
     options &ttl(milliseconds span) { return set(raw_.ttl_ms, span); }
+    options &renew_every(milliseconds span)
+    {
+        return set(raw_.renew_every_ms, span);
+    }
     /* The timeout of an acquire: 0 tries once. */
     options &wait(milliseconds span) { return set(raw_.wait_ms, span); }
     options &wait_forever() { return wait(milliseconds(-1)); }

@@ -40,8 +40,9 @@ enum {
     DIBS_LOCK_STICKY = 1 << 3     /* the client keeps a released lease */
 };
 
-/* The library renews a lease every ttl_ms / DIBS_RENEWALS_PER_TTL. A program that
- * renews by hand should do the same: one renewal may then fail without a loss. */
+/* The library renews a lease every ttl_ms / DIBS_RENEWALS_PER_TTL, or more often
+ * (renew_every_ms). A program that renews by hand should do the same: one renewal
+ * may then fail without a loss. */
 enum { DIBS_RENEWALS_PER_TTL = 3 };
 
 /* Called once per loss, on the keeper thread. If the lease expires, the callback
@@ -93,6 +94,10 @@ typedef struct dibs_lock_opts {
      * (1 to 9). A failover to a replica that acknowledged keeps the lease.
      * Ignored on the fallback store. NULL: the client's. */
     const char *durability;
+
+    /* Renews the lease this often, from 10 ms to a third of ttl_ms. A shorter one
+     * notices sooner that the store has lost the lease. The client's. */
+    int64_t renew_every_ms;
 } dibs_lock_opts;
 
 #define DIBS_LOCK_OPTS(...)                                                    \

@@ -98,6 +98,9 @@ open_as(const dibs__command *cmd, int64_t wait_ms, bool lazy, dibs_client **out)
         opts.label = dibs__opt_text(cmd, "owner");
     if (dibs__opt_has(cmd, "ttl"))
         opts.ttl_ms = dibs__opt_ms(cmd, "ttl");
+    if (dibs__opt_has(cmd, "renew-every") &&
+        dibs__opt_given(cmd, "renew-every"))
+        opts.renew_every_ms = dibs__opt_ms(cmd, "renew-every");
     if (dibs_open(dibs__cli_url(cmd), &opts, out, &err) != DIBS_OK)
         return dibs__cli_fail(cmd, &err);
     dibs__own_store_note(cmd, *out);

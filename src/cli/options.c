@@ -131,7 +131,13 @@ const dibs__option dibs__options[] = {
              "Under cron, -E 0 makes a skipped run a success."},
     {DIBS__SETTING_TTL, .metavar = "DUR", .verbs = "run,acquire,renew",
      .help = "The length of the lease: if the holder dies, others wait this "
-             "long. run renews the lease every third of this."},
+             "long. run renews the lease every third of this, or as "
+             "--renew-every says."},
+    {DIBS__SETTING_RENEW_EVERY, .metavar = "DUR",
+     .otherwise = "a third of the ttl", .verbs = "run",
+     .help = "Renew the lease this often, at most a third of --ttl. Sooner "
+             "costs requests and notices sooner that the store has lost the "
+             "lease. From a variable or file it is cut to a third of the ttl."},
     {DIBS__SETTING_RETRIES, .metavar = "N", .verbs = "run,acquire",
      .help = "Retry this many times when the lock is busy or the store is not "
              "up."},

@@ -43,6 +43,10 @@
     .library = true,                                                           \
     .name = "ttl", .env = "DIBS_TTL", .key = "ttl", .type = DIBS__DURATION,    \
     .min = 10, .max = DIBS__DAYS(1), .initial = "30s"
+#define DIBS__SETTING_RENEW_EVERY                                              \
+    .library = true,                                                           \
+    .name = "renew-every", .env = "DIBS_RENEW_EVERY", .key = "renew_every",    \
+    .type = DIBS__DURATION, .min = 10, .max = DIBS__DAYS(1) / 3
 #define DIBS__SETTING_RETRIES                                                  \
     .name = "retries", .env = "DIBS_RETRIES", .key = "retries",                \
     .type = DIBS__INT, .max = 1000000, .initial = "0"
@@ -83,6 +87,7 @@ typedef enum dibs__setting {
     DIBS__ENABLED,
     DIBS__WAIT,
     DIBS__TTL,
+    DIBS__RENEW_EVERY,
     DIBS__RETRIES,
     DIBS__RETRY_DELAY,
     DIBS__ON_UNAVAILABLE,

@@ -50,6 +50,9 @@ read_opts(const dibs_client_opts *opts, dibs_client_opts *out, dibs_error *err)
         return dibsx_fail(err, DIBS_INVALID,
                           "open_wait_ms is set for a client that is lazy; set "
                           "one of them");
+    if (out->renew_every_ms != 0 && out->renew_every_ms < DIBS__RENEW_MIN_MS)
+        return dibsx_fail(err, DIBS_INVALID, "renew_every_ms is below %d",
+                          DIBS__RENEW_MIN_MS);
     return DIBS_OK;
 }
 
@@ -73,6 +76,7 @@ static dibs_status fill_client(dibs_client *cl, const char *url,
         return rc;
     dibs__text_clean(cl->label);
     cl->ttl_ms = opts->ttl_ms ? opts->ttl_ms : DIBS__TTL_DEFAULT_MS;
+    cl->renew_every_ms = opts->renew_every_ms;
     cl->timeout_ms = opts->timeout_ms ? opts->timeout_ms : TIMEOUT_MS;
     cl->on_unavailable = opts->on_unavailable;
     rc = dibs__durability_read(opts->durability, 0, &cl->replicas, err);

@@ -66,6 +66,7 @@ struct dibs_client {
     char *label;
     char host[32];
     int64_t ttl_ms;
+    int64_t renew_every_ms; /* 0: a part of the ttl */
     int64_t timeout_ms;
     uint32_t replicas; /* that must have a lease, where a lock does not say */
     dibs_log_fn *log;

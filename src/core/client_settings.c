@@ -44,6 +44,7 @@ static void fill_opts(const dibs__client_settings *cs, dibs_client_opts *opts)
     fill_text(cs, DIBS__OWNER, &opts->label);
     fill_text(cs, DIBS__DURABILITY, &opts->durability);
     fill_ms(cs, DIBS__TTL, &opts->ttl_ms);
+    fill_ms(cs, DIBS__RENEW_EVERY, &opts->renew_every_ms);
     fill_ms(cs, DIBS__STORE_TIMEOUT, &opts->timeout_ms);
     if (given(cs, DIBS__SHARE_STATS) &&
         given(cs, DIBS__SHARE_STATS)->number > 0)

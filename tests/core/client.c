@@ -65,6 +65,8 @@ static void bad_options_are_refused(void **state)
           dibs_open(core_url, DIBS_CLIENT_OPTS(.ttl_ms = 1), &cl, err));
     CHECK(DIBS_INVALID,
           dibs_open(core_url, DIBS_CLIENT_OPTS(.timeout_ms = -1), &cl, err));
+    CHECK(DIBS_INVALID,
+          dibs_open(core_url, DIBS_CLIENT_OPTS(.renew_every_ms = 9), &cl, err));
     assert_null(cl);
 }
 
@@ -137,6 +139,9 @@ static void lock_options_are_checked(void **state)
         {.size = sizeof(dibs_lock_opts), .ttl_ms = 24 * 3600 * 1000 + 1},
         {.size = sizeof(dibs_lock_opts), .flags = 1 << 9},
         {.size = sizeof(dibs_lock_opts), .mode = (dibs_lock_mode)5},
+        {.size = sizeof(dibs_lock_opts), .renew_every_ms = -1},
+        {.size = sizeof(dibs_lock_opts), .renew_every_ms = 9},
+        {.size = sizeof(dibs_lock_opts), .renew_every_ms = 10001},
         {.size = sizeof(dibs_lock_opts), .hold_min_ms = -1},
         {.size = sizeof(dibs_lock_opts), .hold_min_ms = 31536000001},
         {.size = sizeof(dibs_lock_opts), .hold_min_ms = 9300000000000},

@@ -44,6 +44,33 @@ static void a_lease_that_is_kept_stays(void **state)
     dibs_close(cl);
 }
 
+/* The ttl is so long that only renewals that were asked for come. */
+static void assert_renewed(dibs_client *cl, const dibs_lock_opts *opts)
+{
+    dibs_lock *lock = core_lock(cl, core_name(), opts);
+    dibs_stats stats = {.size = sizeof(stats)};
+
+    CHECK(DIBS_OK, dibs_lock_try(lock, err));
+    do
+        dibs_stats_get(cl, &stats);
+    while (stats.renewed < 2);
+    CHECK(DIBS_OK, dibs_lock_release(lock, err));
+    dibs_lock_free(lock);
+    dibs_close(cl);
+}
+
+static void a_lease_is_renewed_as_often_as_asked(void **state)
+{
+    dibs_client *cl = NULL;
+
+    (void)state;
+    CHECK(DIBS_OK, dibs_open(core_url, DIBS_CLIENT_OPTS(.renew_every_ms = 20),
+                             &cl, err));
+    assert_renewed(cl, DIBS_LOCK_OPTS(.ttl_ms = 3600000));
+    assert_renewed(core_open(),
+                   DIBS_LOCK_OPTS(.ttl_ms = 3600000, .renew_every_ms = 20));
+}
+
 static void expiry_is_announced_once(void **state)
 {
     dibs_client *cl = core_open();
@@ -317,6 +344,7 @@ int core_loss_tests(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_lease_that_is_kept_stays),
+        cmocka_unit_test(a_lease_is_renewed_as_often_as_asked),
         cmocka_unit_test(expiry_is_announced_once),
         cmocka_unit_test(the_callback_comes_before_the_log),
         cmocka_unit_test(an_end_needs_nobody_to_note_it),

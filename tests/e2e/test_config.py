@@ -135,6 +135,22 @@ class Configuration(Case):
         self.env["DIBS_WAIT"] = "soon"
         self.assertIn("DIBS_WAIT: 'soon' is not a duration", self.fails(78, "ping"))
 
+    def test_when_to_renew(self):
+        self.env["DIBS_URL"] = "memory:"
+        self.user_file("ttl: 1h\nrenew_every: 20ms\n")
+        for options in ([], ["--renew-every", "30ms"]):
+            process = self.start(
+                "run", "--log-level", "trace", *options, "k", "--", "cat", stdin=subprocess.PIPE, stderr=subprocess.PIPE
+            )
+            while "renewed: k" not in process.stderr.readline():
+                self.assertIsNone(process.poll())
+            process.communicate(timeout=PATIENCE)
+        self.assertIn("a third of --ttl", self.fails(64, "run", "--ttl", "60ms", "--renew-every", "21ms", "k", "--", "true"))
+        self.env["DIBS_RENEW_EVERY"] = "10m"
+        self.ok("run", "--ttl", "30s", "k", "--", "true")  # for every ttl: it is cut
+        self.env["DIBS_RENEW_EVERY"] = "1ms"
+        self.assertIn("'1ms' is not between 10ms and 8h", self.fails(78, "config"))
+
     def test_a_time_that_cannot_be_meant(self):
         self.env["DIBS_STORE_TIMEOUT"] = "2000"
         self.assertIn("'2000' is not between 1ms and 10m; a number without a unit is seconds", self.fails(78, "config"))

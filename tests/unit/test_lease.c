@@ -328,6 +328,34 @@ static void renews_at_a_third_of_the_ttl(void **state)
     assert_int_equal(dibs__lease_next(&ls), T0 + MS(3334 + TTL_MS / 3));
 }
 
+static void renews_as_often_as_asked_but_never_later(void **state)
+{
+    static const struct {
+        int64_t every_ms, hold_max_ms, after_ms;
+    } cases[] = {
+        {0, 0, TTL_MS / 3},          {1000, 0, 1000},
+        {TTL_MS / 3, 0, TTL_MS / 3}, {TTL_MS / 2, 0, TTL_MS / 3},
+        {1000, 1500, 500}, /* which is the ttl then */
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        dibs__lease ls = {0};
+
+        begin(&ls, (dibs__terms){.ttl_ms = TTL_MS,
+                                 .hold_max_ms = cases[i].hold_max_ms,
+                                 .renew_every_ms = cases[i].every_ms});
+        dibs__lease_asked(&ls, T0);
+        answer(&ls, DIBS_OK, 7, TTL_MS, false, T0 + MS(1));
+        assert_int_equal(dibs__lease_next(&ls), T0 + MS(1 + cases[i].after_ms));
+        dibs__lease_renewing(&ls);
+        dibs__lease_renewed(&ls, T0 + MS(400), DIBS_OK, TTL_MS, T0 + MS(401));
+        if (cases[i].hold_max_ms == 0)
+            assert_int_equal(dibs__lease_next(&ls),
+                             T0 + MS(400 + cases[i].after_ms));
+    }
+}
+
 static void a_failed_renewal_makes_suspect_and_is_retried(void **state)
 {
     dibs__lease ls = held_since(T0);
@@ -604,6 +632,7 @@ int main(void)
         cmocka_unit_test(rule_6_a_look_is_enough_to_lose),
         cmocka_unit_test(rule_7_nothing_renews_after_leaving),
         cmocka_unit_test(renews_at_a_third_of_the_ttl),
+        cmocka_unit_test(renews_as_often_as_asked_but_never_later),
         cmocka_unit_test(a_failed_renewal_makes_suspect_and_is_retried),
         cmocka_unit_test(a_refused_renewal_is_a_loss_at_once),
         cmocka_unit_test(a_hint_of_a_break_brings_the_renewal_forward),

@@ -10,6 +10,7 @@
 #include "config/option.h"
 #include "core/lock/lock.h"
 #include "core/names.h"
+#include <inttypes.h>
 #include <string.h>
 
 /* All of the metadata of a handle, with room for the marks of who.c. */
@@ -110,6 +111,15 @@ static dibs_status check_spans(const dibs_lock_opts *opts, dibs_error *err)
         return dibsx_fail(err, DIBS_INVALID,
                           "retry_delay_ms, hold_min_ms, hold_max_ms, "
                           "progress_ms or lock_delay_ms is negative");
+    if (opts->renew_every_ms != 0 &&
+        (opts->renew_every_ms < DIBS__RENEW_MIN_MS ||
+         opts->renew_every_ms > opts->ttl_ms / DIBS_RENEWALS_PER_TTL))
+        return dibsx_fail(err, DIBS_INVALID,
+                          "renew_every_ms is %" PRId64 "; it must be from %d "
+                          "to a third of ttl_ms, %" PRId64
+                          ", so that a renewal may fail without a loss",
+                          opts->renew_every_ms, DIBS__RENEW_MIN_MS,
+                          opts->ttl_ms / DIBS_RENEWALS_PER_TTL);
     if (opts->hold_min_ms > DIBS__HOLD_MIN_MAX_MS)
         return dibsx_fail(err, DIBS_INVALID,
                           "hold_min_ms must be from 0 to 365 d");
@@ -194,6 +204,8 @@ static void spread_opts(dibs_lock *lock)
         .hold_max_ms = opts->hold_max_ms,
         .delay_ms = opts->lock_delay_ms,
         .progress_ms = opts->progress_ms,
+        .renew_every_ms = opts->renew_every_ms ? opts->renew_every_ms
+                                               : lock->cl->renew_every_ms,
         .manual = (opts->flags & DIBS_LOCK_NO_RENEW) != 0,
     };
     lock->ask = (dibs__ask){

@@ -16,6 +16,9 @@ enum {
     DIBS__TTL_MAX_MS = DIBS__LEASE_MAX_MS
 };
 
+/* More often than this is of no use to anyone. */
+enum { DIBS__RENEW_MIN_MS = 10 };
+
 /* How long others may be kept out after a lease, at most. */
 #define DIBS__HOLD_MIN_MAX_MS ((int64_t)365 * 24 * 3600 * 1000)
 

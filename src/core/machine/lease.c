@@ -41,9 +41,15 @@ whole_from(const dibs__lease *ls, dibsx_nsec sent_at, int64_t left_ms)
            ls->terms.delay_ms * DIBSX_MS;
 }
 
+/* Never later than a third of the ttl: two renewals may then fail, and others
+ * take a holder that is later for one that is gone (monitor/stale.c). */
 static dibsx_nsec renewal_after(const dibs__lease *ls, dibsx_nsec from_at)
 {
-    return dibsx_after_ms(from_at, ls->terms.ttl_ms / DIBS_RENEWALS_PER_TTL);
+    int64_t most_ms = ls->terms.ttl_ms / DIBS_RENEWALS_PER_TTL;
+    int64_t asked_ms = ls->terms.renew_every_ms;
+    bool sooner = asked_ms > 0 && asked_ms < most_ms;
+
+    return dibsx_after_ms(from_at, sooner ? asked_ms : most_ms);
 }
 
 static bool is_believed(const dibs__lease *ls)

@@ -51,11 +51,12 @@ typedef enum dibs__lease_state {
 typedef struct dibs__terms { /* 0 where there is no such term */
     int64_t ttl_ms;
     int64_t hold_max_ms;
-    int64_t delay_ms;    /* the store keeps others out so much longer, and so
+    int64_t delay_ms;       /* the store keeps others out so much longer, and so
                             much of the remaining time is not used */
-    int64_t progress_ms; /* renewal needs a tick this often */
-    bool manual;         /* the program renews all but a claim */
-    bool confirm;        /* replicas must acknowledge it: a notice is no proof,
+    int64_t progress_ms;    /* renewal needs a tick this often */
+    int64_t renew_every_ms; /* 0: a part of the ttl */
+    bool manual;            /* the program renews all but a claim */
+    bool confirm; /* replicas must acknowledge it: a notice is no proof,
                             only a reason to ask */
 } dibs__terms;
 
@@ -116,13 +117,10 @@ typedef enum dibs__lease_todo {
 dibs__lease_todo dibs__lease_due(dibs__lease *ls, dibsx_nsec now);
 dibsx_nsec dibs__lease_next(const dibs__lease *ls);
 
-/* A renewal is on its way, from now until renewed is called. */
+/* A renewal is on its way, from now until renewed is called. The ttl to ask for if
+ * it leaves now. Its answer: the status for this lease, or that of the whole call. */
 void dibs__lease_renewing(dibs__lease *ls);
-
-/* The ttl to ask for in a renewal that leaves now. */
 int64_t dibs__lease_renew_ms(const dibs__lease *ls, dibsx_nsec now);
-
-/* Its answer: the status for this lease, or that of the whole call. */
 void dibs__lease_renewed(dibs__lease *ls, dibsx_nsec sent_at, dibs_status rc,
                          int64_t left_ms, dibsx_nsec now);
 
