@@ -5,6 +5,7 @@
 #include "cli/option_values.h"
 #include "cli/print.h"
 #include "config/default_url.h"
+#include "config/path_url.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -104,6 +105,16 @@ static void find_default(store_shown *shown)
     dibsx_buf_fini(&path);
 }
 
+static void find_path(const char *path, store_shown *shown)
+{
+    dibsx_buf url;
+
+    dibsx_buf_init(&url, sizeof(shown->url) - 1);
+    dibs__store_path_url(&url, path);
+    snprintf(shown->url, sizeof(shown->url), "%s", dibsx_buf_text(&url));
+    dibsx_buf_fini(&url);
+}
+
 static void find_store(const dibs__command *cmd, store_shown *shown)
 {
     const dibs__option *option = dibs__option_find("config", "url", 3);
@@ -115,6 +126,8 @@ static void find_store(const dibs__command *cmd, store_shown *shown)
         find_default(shown);
     else if (strcmp(url, "redis:") == 0)
         find_redis(shown);
+    else if (dibs__store_is_path(url))
+        find_path(url, shown);
     else
         dibsx_url_redact(url, shown->url, sizeof(shown->url));
 }

@@ -42,6 +42,7 @@ class Configuration(Case):
         self.assertEqual(self.store(), ("redis://me:***@h:1/0?password_file=/f", path + ":1:6"))
         self.env["DIBS_URL"] = "sqlite:"
         self.assertEqual(self.store(), (default, "DIBS_URL"))
+        self.assertEqual(self.store("--url", "./a.db"), ("sqlite:./a.db", "--url"))
         secret = self.write("secret", "redis://:5ecre7@h2\n")
         self.assertEqual(self.store("--url", "file:" + secret), ("redis://:***@h2", f"--url, file:{secret}"))
         self.env["DIBS_URL"] = "redis:"
