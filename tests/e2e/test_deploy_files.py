@@ -332,7 +332,7 @@ class Commands(Case):
                 ours["DIBS_URL"] = "file:" + self.path("store-url")
             shown = self.ok("config", env={**self.env, **ours})
             for name in ours:
-                self.assertRegex(shown, rf"(?m) {name}$", where)
+                self.assertRegex(shown, rf"(?m) {name}(, file:.*)?$", where)
 
     def test_urls_are_read(self):
         """A store that is away is away, and its URL is none that is wrong."""
