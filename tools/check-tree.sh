@@ -61,7 +61,7 @@ may_include() {
     src/base\ \<dibs/types.h\> | src/base\ \"base/*) ;;
     src/base\ \<dibs/* | src/base\ \"*) return 1 ;;
 
-    src/core*\ \"store/store.h\" | src/core*\ \"store/lease.h\" | src/core*\ \"store/value.h\" | src/core*\ \"store/log.h\") ;;
+    src/core*\ \"store/store.h\" | src/core*\ \"store/lease.h\" | src/core*\ \"store/value.h\" | src/core*\ \"store/log.h\" | src/core*\ \"store/topic.h\") ;;
     src/core*\ \"base/* | src/core*\ \"config/* | src/core*\ \"core/*) ;;
     src/core*\ \"*) return 1 ;;
 
@@ -85,7 +85,7 @@ may_include() {
     src/*\ \"*) [[ $2 == "\"${1#src/}/"* ]] ;;
 
     tests/contract\ \"store/store.h\" | tests/contract\ \"store/lease.h\") ;;
-    tests/contract\ \"store/value.h\" | tests/contract\ \"store/log.h\" | tests/contract\ \"base/*) ;;
+    tests/contract\ \"store/value.h\" | tests/contract\ \"store/log.h\" | tests/contract\ \"store/topic.h\" | tests/contract\ \"base/*) ;;
     tests/contract\ \"store/* | tests/contract\ \"core/* | tests/contract\ \"cli/*) return 1 ;;
 
     bench\ \"bench/*) ;;

@@ -62,6 +62,11 @@ void dibs__doorbell_put(dibs__doorbell *doorbell, const dibs__notice *notice)
                           DIBS__DOORBELL_NOTICES] = *notice;
         if (doorbell->count++ == 0)
             dibsx_event_set(doorbell->notice_fd);
+    } else {
+        /* The last one gives way to the news that notices were lost. */
+        doorbell->notices[(doorbell->first + doorbell->count - 1) %
+                          DIBS__DOORBELL_NOTICES] =
+            (dibs__notice){.kind = DIBS__NOTICE_MISSED};
     }
     pthread_mutex_unlock(&doorbell->mutex);
 }

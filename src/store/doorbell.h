@@ -1,8 +1,8 @@
 /* doorbell.h - the part that the doorbells of all servers share: a thread of the
  * store listens, and the notices it hears are kept until the core reads them.
  *
- * Notices are hints: a notice is lost when there is no room for it, or when it comes
- * while no thread listens. */
+ * Notices are hints: a notice is lost when there is no room for it, which the core
+ * hears as DIBS__NOTICE_MISSED, or when it comes while no thread listens. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_STORE_DOORBELL_H
 #define DIBS_STORE_DOORBELL_H

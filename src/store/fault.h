@@ -22,6 +22,7 @@
     DIBS__LEASE_STEPS(X)                                                       \
     DIBS__VALUE_STEPS(X)                                                       \
     DIBS__LOG_STEPS(X)                                                         \
+    DIBS__TOPIC_STEPS(X)                                                       \
     X(now, NOW)                                                                \
     X(audit, AUDIT)                                                            \
     X(listen, LISTEN)                                                          \

@@ -14,6 +14,7 @@ typedef enum dibs__notice_kind {
     DIBS__NOTICE_WANTED, /* another was refused because of this lease, which was
                            acquired with DIBS__ASK_TELL */
     DIBS__NOTICE_YIELD,  /* another client asks for it back */
+    DIBS__NOTICE_CHANGED, /* a step told a topic; topic.h has its owner */
     DIBS__NOTICE_MISSED /* notices may have been lost: waiters should ask again;
                            has neither owner nor fence */
 } dibs__notice_kind;
@@ -22,7 +23,8 @@ typedef enum dibs__notice_kind {
 typedef struct dibs__notice {
     char owner[DIBS_OWNER_SIZE];
     dibs__notice_kind kind;
-    uint64_t fence; /* of the grant, or of the lease that was revoked */
+    uint64_t fence; /* of the grant, or of the lease that was revoked; of a
+                       topic: the number that it got */
 } dibs__notice;
 
 /* Reads "OWNER KIND FENCE", as the servers pass it on. False when it is something

@@ -1,7 +1,7 @@
 /* store.h - the contract between the library and a store.
  *
  * A store offers the nouns as tables of steps: leases (store/lease.h), values
- * (store/value.h) and logs (store/log.h); further nouns are further tables. Every
+ * (store/value.h), logs (store/log.h) and topics (store/topic.h). Every
  * step is ONE atomic change of the store and one round trip. A store keeps no
  * policy: it never retries, never logs, never decides how long to wait; the core
  * does.
@@ -16,8 +16,7 @@
  *   DIBS_INTERNAL  the store has impossible contents; nothing changed
  *
  * Threads: any step may be called from any thread at any time; no other step of this
- * handle delays `renew`. A handle is not used after fork.
- */
+ * handle delays `renew`. A handle is not used after fork. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_STORE_STORE_H
 #define DIBS_STORE_STORE_H
@@ -28,6 +27,7 @@
 #include "store/lease.h"
 #include "store/log.h"
 #include "store/quorum_steps.h"
+#include "store/topic.h"
 #include "store/value.h"
 #include <dibs/client.h>
 #include <dibs/store.h>
@@ -45,6 +45,7 @@ typedef enum dibs__ability {
     DIBS__CAN_REPLICATE, /* dibs__ask.replicas */
     DIBS__CAN_VALUE,
     DIBS__CAN_LOG,
+    DIBS__CAN_TOPIC,
     DIBS__ABILITIES
 } dibs__ability;
 
@@ -67,6 +68,7 @@ typedef struct dibs__store_ops {
     const dibs__lease_ops *lease;
     const dibs__value_ops *value;
     const dibs__log_ops *log;
+    const dibs__topic_ops *topic;
 
     /* Opens the doorbell if it is not open. Until then notices for this handle are
      * lost, which costs time and nothing else. *fd is readable when there are
@@ -138,7 +140,6 @@ DIBS_MUST_CHECK dibs_status dibs__store_reach(dibs__store *st,
                                               dibs_error *err);
 
 void dibs__store_close(dibs__store *st); /* NULL is a no-op */
-
 /* Why it cannot; NULL when it can. */
 const char *dibs__store_cannot(const dibs__store *st, dibs__ability what);
 

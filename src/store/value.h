@@ -2,7 +2,8 @@
  *
  * A value is bytes with a version that is never used twice in the store and an
  * optional expiry on the store's wall clock. A change that was answered DIBS_OK
- * survives a crash of the store, as far as the store can promise that. */
+ * survives a crash of the store, as far as the store can promise that. Every change
+ * tells the topic of the value (topic.h); an expiry tells nothing. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_STORE_VALUE_H
 #define DIBS_STORE_VALUE_H
@@ -20,11 +21,25 @@ typedef struct dibs__put {
     int64_t ttl_ms;    /* 0: for ever */
 } dibs__put;
 
+/* A value without its bytes. */
+typedef struct dibs__value_head {
+    uint64_t version;   /* 0: nothing, or expired */
+    int64_t expires_ms; /* from now; -1: never */
+} dibs__value_head;
+
+enum { DIBS__HEADS_MAX = 32 };
+
 typedef struct dibs__value_ops {
     /* DIBS_NOTFOUND: nothing, or expired. *out is then zeroed. Free it with
      * dibs_value_free(). */
     dibs_status (*get)(struct dibs__store *st, const char *key,
                        dibsx_nsec deadline, dibs_value *out, dibs_error *err);
+
+    /* The heads of up to DIBS__HEADS_MAX values, in the order of the keys. In a
+     * cluster they are read one after the other. */
+    dibs_status (*heads)(struct dibs__store *st, const char *const *keys,
+                         size_t count, dibsx_nsec deadline,
+                         dibs__value_head *out, dibs_error *err);
 
     /* DIBS_OK: written, *version is the new one. DIBS_STALE: the version is not
      * the one expected; nothing changed, *version is what was found or 0. */
@@ -53,6 +68,7 @@ typedef struct dibs__value_ops {
  * own. */
 #define DIBS__VALUE_STEPS(X)                                                   \
     X(get, GET)                                                                \
+    X(heads, HEADS)                                                            \
     X(put, PUT)                                                                \
     X(add, ADD)                                                                \
     X(del, DEL)                                                                \

@@ -319,7 +319,7 @@ static bool recall(actor *a, dibs__notice_kind kind, uint64_t *fence)
         if (heard[i].kind != kind || strcmp(heard[i].owner, a->owner) != 0)
             continue;
         *fence = heard[i].fence;
-        heard[i] = heard[--*count];
+        memmove(&heard[i], &heard[i + 1], (--*count - i) * sizeof(heard[i]));
         return true;
     }
     return false;

@@ -44,6 +44,7 @@ static const lack lacks[] = {
      "the majority is the durability"},
     {"redlock", DIBS__CAN_VALUE, "values", "there is no one order of changes"},
     {"redlock", DIBS__CAN_LOG, "logs", "there is no one order of entries"},
+    {"redlock", DIBS__CAN_TOPIC, "topics", "no node knows when it is decided"},
 };
 
 static const lack *find(const char *scheme, dibs__ability what)
@@ -87,9 +88,11 @@ static void every_step_has_a_function(void **state)
 #define HAS_LEASE(step, STEP) HAS(lease, step)
 #define HAS_VALUE(step, STEP) HAS(value, step)
 #define HAS_LOG(step, STEP)   HAS(log, step)
+#define HAS_TOPIC(step, STEP) HAS(topic, step)
     DIBS__LEASE_STEPS(HAS_LEASE)
     DIBS__VALUE_STEPS(HAS_VALUE)
     DIBS__LOG_STEPS(HAS_LOG)
+    DIBS__TOPIC_STEPS(HAS_TOPIC)
 }
 
 int contract_lacks(void)

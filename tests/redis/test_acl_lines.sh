@@ -6,7 +6,7 @@
 set -euo pipefail
 
 # What the client sends beside scripts.
-outside="evalsha eval time ping select client|setname subscribe ssubscribe sunsubscribe wait role xrange info config|get acl|whoami cluster|slots cluster|nodes asking"
+outside="evalsha eval time ping select client|setname subscribe unsubscribe ssubscribe sunsubscribe wait role xrange info config|get acl|whoami cluster|slots cluster|nodes asking"
 
 granted() {
     grep '^ACL SETUSER dibs ' "$1" | tr ' ' '\n' | sed -n 's/^+//p' | sort
@@ -14,7 +14,8 @@ granted() {
 
 used() {
     {
-        grep -ohE "call\('[A-Z]+'" "$1"/*.lua | sed -E "s/.*'([A-Z]+)'/\1/" | tr '[:upper:]' '[:lower:]'
+        grep -ohE "call\('[A-Z]+'(, '[A-Z]*NUMSUB')?" "$1"/*.lua |
+            sed -E "s/.*\('([A-Z]+)'(, '([A-Z]+)')?/\1|\3/; s/\|$//" | tr '[:upper:]' '[:lower:]'
         tr ' ' '\n' <<<"$outside"
     } | sort -u
 }

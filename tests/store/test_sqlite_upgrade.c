@@ -80,7 +80,7 @@ static void assert_taken_over(world *w)
     uint64_t position = 0;
     dibs__answer ans;
 
-    assert_int_equal(schema_version(w), 2);
+    assert_int_equal(schema_version(w), 3);
     assert_text(w, st, "old", "kept");
     assert_status(try_lock(w, st, "a", 3, NULL), DIBS_BUSY);
     assert_string_equal(w->err.message, "`a` is held by here:1 old");
@@ -124,6 +124,23 @@ static void its_tables_are_those_of_a_fresh_file(void **state)
     snprintf(fresh, sizeof(fresh), "%s.other", w->path);
     columns_of(fresh, made, sizeof(made));
     assert_non_null(strstr(made, "log."));
+    assert_string_equal(upgraded, made);
+}
+
+/* Version 2 is this one without topics. */
+static void version_2_is_upgraded_too(void **state)
+{
+    char fresh[128], made[4096], upgraded[4096];
+    world *w = *state;
+
+    make_version_1(w);
+    dibs__store_close(world_open(w));
+    world_sql(w->path, "DROP TABLE ear; PRAGMA user_version = 2");
+    assert_taken_over(w);
+    columns_of(w->path, upgraded, sizeof(upgraded));
+    snprintf(fresh, sizeof(fresh), "%s.other", w->path);
+    columns_of(fresh, made, sizeof(made));
+    assert_non_null(strstr(made, "ear."));
     assert_string_equal(upgraded, made);
 }
 
@@ -279,6 +296,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         WORLD_TEST(what_is_in_it_stays),
         WORLD_TEST(its_tables_are_those_of_a_fresh_file),
+        WORLD_TEST(version_2_is_upgraded_too),
         WORLD_TEST(many_processes_open_it_at_once),
         WORLD_TEST(many_threads_open_it_at_once),
         WORLD_TEST(who_has_it_open_goes_on),

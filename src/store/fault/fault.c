@@ -315,6 +315,19 @@ fault_get(dibs__store *st, const char *key, dibsx_nsec deadline,
 }
 
 static dibs_status
+fault_heads(dibs__store *st, const char *const *keys, size_t count,
+            dibsx_nsec deadline, dibs__value_head *out, dibs_error *err)
+{
+    fault_store *fs = fault_of(st);
+    dibs_status rc = begin_read(fs, DIBS__STEP_HEADS, deadline, err);
+
+    if (rc != DIBS_OK)
+        return rc;
+    return fs->within->ops->value->heads(fs->within, keys, count, deadline, out,
+                                         err);
+}
+
+static dibs_status
 fault_put(dibs__store *st, const dibs__put *put, dibsx_nsec deadline,
           uint64_t *version, dibs_error *err)
 {
@@ -406,6 +419,32 @@ fault_read(dibs__store *st, const char *topic, uint64_t position, size_t max,
         return rc;
     return fs->within->ops->log->read(fs->within, topic, position, max,
                                       deadline, each, arg, err);
+}
+
+static dibs_status fault_ear(dibs__store *st, const char *topic, bool on,
+                             dibsx_nsec deadline, dibs_error *err)
+{
+    fault_store *fs = fault_of(st);
+    bool after;
+    dibs_status rc = begin_step(fs, DIBS__STEP_EAR, deadline, &after, err);
+
+    if (rc == DIBS_OK)
+        rc = fs->within->ops->topic->ear(fs->within, topic, on, deadline, err);
+    return after ? lose_answer(err) : rc;
+}
+
+static dibs_status
+fault_tell(dibs__store *st, const char *topic, uint64_t number,
+           dibsx_nsec deadline, dibs_error *err)
+{
+    fault_store *fs = fault_of(st);
+    bool after;
+    dibs_status rc = begin_step(fs, DIBS__STEP_TELL, deadline, &after, err);
+
+    if (rc == DIBS_OK)
+        rc = fs->within->ops->topic->tell(fs->within, topic, number, deadline,
+                                          err);
+    return after ? lose_answer(err) : rc;
 }
 
 static dibs_status fault_doorbell_open(dibs__store *st, dibsx_nsec deadline,
@@ -622,6 +661,7 @@ static const dibs__lease_ops fault_lease = {DIBS__LEASE_STEPS(MEMBER)};
 
 static const dibs__value_ops fault_value = {
     .get = fault_get,
+    .heads = fault_heads,
     .put = fault_put,
     .add = fault_add,
     .del = fault_del,
@@ -629,6 +669,8 @@ static const dibs__value_ops fault_value = {
 };
 
 static const dibs__log_ops fault_log = {DIBS__LOG_STEPS(MEMBER)};
+
+static const dibs__topic_ops fault_topic = {DIBS__TOPIC_STEPS(MEMBER)};
 
 const dibs__store_ops dibs__fault_ops = {
     .scheme = "fault",
@@ -638,6 +680,7 @@ const dibs__store_ops dibs__fault_ops = {
     .lease = &fault_lease,
     .value = &fault_value,
     .log = &fault_log,
+    .topic = &fault_topic,
     .doorbell_open = fault_doorbell_open,
     .doorbell_read = fault_doorbell_read,
     .now = fault_now,

@@ -44,6 +44,14 @@
       "-1), length(data)::bigint, key FROM @schema@.value WHERE (key > $1 OR " \
       "key = $1 AND $2::integer = 1) AND "                                     \
       "coalesce(until_us > @schema@.now_us(), true) ORDER BY key LIMIT 256")   \
+    X(VALUE_HEADS,                                                             \
+      "SELECT coalesce(v.version, 0), coalesce((v.until_us - "                 \
+      "@schema@.now_us() + 999) / 1000, -1) FROM unnest($1::text[]) WITH "     \
+      "ORDINALITY AS k(key, place) LEFT JOIN @schema@.value AS v ON v.key = "  \
+      "k.key AND coalesce(v.until_us > @schema@.now_us(), true) "              \
+      "ORDER BY k.place")                                                      \
+    X(TOPIC_EAR, "SELECT @schema@.topic_ear($1,$2,$3,$4)")                     \
+    X(TOPIC_TELL, "SELECT @schema@.topic_tell($1,$2)")                         \
     X(LOG_APPEND, "SELECT @schema@.log_append($1,$2,$3,$4)")                   \
     X(LOG_READ,                                                                \
       "SELECT position, wall_us, data FROM @schema@.log WHERE topic = $1 "     \

@@ -15,6 +15,7 @@ extern const char dibs__pg_sql_grant[];
 extern const char dibs__pg_sql_lease[];
 extern const char dibs__pg_sql_batch[];
 extern const char dibs__pg_sql_turn[];
+extern const char dibs__pg_sql_topic[];
 extern const char dibs__pg_sql_value[];
 
 enum { PARTS_MAX = 8 };
@@ -22,7 +23,8 @@ enum { PARTS_MAX = 8 };
 /* The SQL that makes version i + 1 out of version i; 0 is no schema. */
 static const char *const makers[DIBS__PG_VERSION][PARTS_MAX] = {
     {dibs__pg_sql_schema, dibs__pg_sql_grant, dibs__pg_sql_lease,
-     dibs__pg_sql_batch, dibs__pg_sql_turn, dibs__pg_sql_value},
+     dibs__pg_sql_batch, dibs__pg_sql_turn, dibs__pg_sql_topic,
+     dibs__pg_sql_value},
 };
 
 static dibs_status

@@ -4,6 +4,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "store/postgres/array.h"
 #include "store/postgres/step.h"
 #include <inttypes.h>
 #include <string.h>
@@ -62,6 +63,45 @@ get_value(struct dibs__store *st, const char *key, dibsx_nsec deadline,
         rc = dibs__pq.PQntuples(rows) == 1 ? read_value(rows, out, err)
                                            : fail_absent(err);
     dibs__pq.PQclear(rows);
+    return rc;
+}
+
+static dibs_status
+ask_heads(struct dibs__store *st, dibs__pg_array *list, size_t count,
+          dibsx_nsec deadline, dibs__value_head *out, dibs_error *err)
+{
+    dibs__pg_args args = {.count = 0};
+    PGresult *rows = NULL;
+    dibs_status rc;
+
+    if (!dibs__pg_array_end(list, 1, &args))
+        return dibsx_nomem(err, "a list of keys");
+    rc = dibs__pg_look(dibs__pg_of(st), DIBS__PG_VALUE_HEADS, &args, deadline,
+                       &rows, err);
+    if (rc == DIBS_OK && dibs__pq.PQntuples(rows) != (int)count)
+        rc = dibs__pg_odd(err);
+    for (int i = 0; rc == DIBS_OK && i < (int)count; i++) {
+        out[i].version = (uint64_t)dibs__pg_int(rows, i, 0);
+        out[i].expires_ms = dibs__pg_int(rows, i, 1);
+    }
+    dibs__pq.PQclear(rows);
+    return rc;
+}
+
+static dibs_status
+read_heads(struct dibs__store *st, const char *const *keys, size_t count,
+           dibsx_nsec deadline, dibs__value_head *out, dibs_error *err)
+{
+    dibs__pg_array list;
+    dibs_status rc;
+
+    if (count == 0)
+        return DIBS_OK;
+    dibs__pg_array_init(&list);
+    for (size_t i = 0; i < count; i++)
+        dibs__pg_array_text(&list, keys[i]);
+    rc = ask_heads(st, &list, count, deadline, out, err);
+    dibs__pg_array_fini(&list);
     return rc;
 }
 
@@ -184,6 +224,7 @@ list_values(struct dibs__store *st, const char *begins, dibsx_nsec deadline,
 
 const dibs__value_ops dibs__pg_value_ops = {
     .get = get_value,
+    .heads = read_heads,
     .put = put_value,
     .add = add_number,
     .del = delete_value,

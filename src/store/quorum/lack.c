@@ -33,6 +33,9 @@ static const char *const lacks[] = {
     [DIBS__CAN_LOG] =
         "a log is one order of entries, which independent servers do not "
         "have. Keep it in a redis: or sqlite: store",
+    [DIBS__CAN_TOPIC] =
+        "a change that a majority decides on has no one moment at which a node "
+        "could tell a topic of it. Watch values in a redis: or sqlite: store",
 };
 
 const char *dibs__quorum_cannot(const dibs__store *st, dibs__ability what)
@@ -77,6 +80,18 @@ refuse_get(struct dibs__store *st, const char *key, dibsx_nsec deadline,
     (void)key;
     (void)deadline;
     *out = (dibs_value){0};
+    return dibs__quorum_unsupported(DIBS__CAN_VALUE, err);
+}
+
+static dibs_status
+refuse_heads(struct dibs__store *st, const char *const *keys, size_t count,
+             dibsx_nsec deadline, dibs__value_head *out, dibs_error *err)
+{
+    (void)st;
+    (void)keys;
+    (void)count;
+    (void)deadline;
+    (void)out;
     return dibs__quorum_unsupported(DIBS__CAN_VALUE, err);
 }
 
@@ -155,10 +170,34 @@ static dibs_status refuse_read(struct dibs__store *st, const char *topic,
     return dibs__quorum_unsupported(DIBS__CAN_LOG, err);
 }
 
+static dibs_status refuse_ear(struct dibs__store *st, const char *topic,
+                              bool on, dibsx_nsec deadline, dibs_error *err)
+{
+    (void)st;
+    (void)topic;
+    (void)on;
+    (void)deadline;
+    return dibs__quorum_unsupported(DIBS__CAN_TOPIC, err);
+}
+
+static dibs_status
+refuse_tell(struct dibs__store *st, const char *topic, uint64_t number,
+            dibsx_nsec deadline, dibs_error *err)
+{
+    (void)st;
+    (void)topic;
+    (void)number;
+    (void)deadline;
+    return dibs__quorum_unsupported(DIBS__CAN_TOPIC, err);
+}
+
 const dibs__value_ops dibs__quorum_value_ops = {.get = refuse_get,
+                                                .heads = refuse_heads,
                                                 .put = refuse_put,
                                                 .add = refuse_add,
                                                 .del = refuse_del,
                                                 .list = refuse_list};
 const dibs__log_ops dibs__quorum_log_ops = {.append = refuse_append,
                                             .read = refuse_read};
+const dibs__topic_ops dibs__quorum_topic_ops = {.ear = refuse_ear,
+                                                .tell = refuse_tell};

@@ -25,9 +25,16 @@ static inline dibs__redis *dibs__redis_of(struct dibs__store *st)
     return (dibs__redis *)st;
 }
 
+/* The command by which a script tells a topic. */
+static inline const char *dibs__redis_publish(const dibs__redis *rd)
+{
+    return rd->cluster ? "SPUBLISH" : "PUBLISH";
+}
+
 extern const dibs__lease_ops dibs__redis_lease_ops;
 extern const dibs__value_ops dibs__redis_value_ops;
 extern const dibs__log_ops dibs__redis_log_ops;
+extern const dibs__topic_ops dibs__redis_topic_ops;
 extern const dibs__quorum_steps_ops dibs__redis_vote_ops;
 
 /* The lease steps, each in the file of its kind. */

@@ -20,7 +20,9 @@ enum { TEXT_MAX = 64 * 1024 };
 #define INCLUDE "--include "
 
 /* The texts that others include. */
-#define PARTS(X)       X(fence) X(grant_free) X(grant) X(write_holder) X(quorum_steps)
+#define PARTS(X)                                                               \
+    X(fence)                                                                   \
+    X(grant_free) X(grant) X(write_holder) X(quorum_steps) X(tell_topic)
 
 #define EMBEDDED(name) extern const char dibs__lua_##name[];
 DIBS__SCRIPTS(EMBEDDED)

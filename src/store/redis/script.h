@@ -30,6 +30,7 @@
     X(del)                                                                     \
     X(value_info)                                                              \
     X(append)                                                                  \
+    X(tell)                                                                    \
     X(quorum_grant)                                                            \
     X(quorum_renew)
 

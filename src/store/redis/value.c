@@ -1,4 +1,4 @@
-/* value.c - the value steps, each a script: get, put, add, delete, list.
+/* value.c - the value steps, each a script: get, heads, put, add, delete, list.
  *
  * Any thread. */
 /* SPDX-License-Identifier: MIT */
@@ -115,6 +115,56 @@ get_value(struct dibs__store *st, const char *key, dibsx_nsec deadline,
 }
 
 static dibs_status
+read_heads(dibs__redis *rd, const char *const *names, size_t count,
+           dibsx_nsec deadline, redisReply **reply, dibs_error *err)
+{
+    char keys[PAGE][DIBS__KEY_MAX];
+    char key_count[NUMBER_MAX];
+    dibs__words words;
+
+    snprintf(key_count, sizeof(key_count), "%zu", count);
+    dibs__script_begin(&words, DIBS__SCRIPT_value_info, key_count);
+    for (size_t i = 0; i < count; i++)
+        dibs__words_add(&words, keys[i], dibs__key_value(names[i], keys[i]));
+    return dibs__script_run(rd->steps, DIBS__SCRIPT_value_info, &words,
+                            deadline, reply, err);
+}
+
+/* In a cluster a page has one key, as a script has keys of one slot only. */
+static dibs_status
+find_heads(struct dibs__store *st, const char *const *keys, size_t count,
+           dibsx_nsec deadline, dibs__value_head *out, dibs_error *err)
+{
+    dibs__redis *rd = dibs__redis_of(st);
+    size_t page = rd->cluster ? 1 : PAGE;
+    dibs_status rc = DIBS_OK;
+
+    for (size_t i = 0, few; i < count && rc == DIBS_OK; i += few) {
+        redisReply *reply = NULL;
+
+        few = count - i < page ? count - i : page;
+        rc = read_heads(rd, keys + i, few, deadline, &reply, err);
+        for (size_t k = 0; k < few && rc == DIBS_OK; k++)
+            if (!read_version(dibs__reply_item(reply, 3 * k),
+                              &out[i + k].version))
+                rc = dibs__reply_odd(err);
+            else if (out[i + k].version == 0)
+                out[i + k].expires_ms = -1;
+            else if (!read_expiry(dibs__reply_item(reply, 3 * k + 1),
+                                  &out[i + k].expires_ms))
+                rc = dibs__reply_odd(err);
+        dibs__reply_free(reply);
+    }
+    return rc;
+}
+
+/* How the script tells the topic of the value. */
+static void add_publish(struct dibs__store *st, dibs__words *words)
+{
+    dibs__words_puts(words, dibs__redis_publish(dibs__redis_of(st)));
+}
+
+static dibs_status
 put_value(struct dibs__store *st, const dibs__put *put, dibsx_nsec deadline,
           uint64_t *version, dibs_error *err)
 {
@@ -131,6 +181,7 @@ put_value(struct dibs__store *st, const dibs__put *put, dibsx_nsec deadline,
     snprintf(ttl, sizeof(ttl), "%" PRId64, ttl_ms);
     dibs__words_puts(&words, ttl);
     dibs__words_add(&words, put->data ? put->data : "", put->len);
+    add_publish(st, &words);
     rc = dibs__script_run(dibs__redis_of(st)->steps, DIBS__SCRIPT_put, &words,
                           deadline, &reply, err);
     if (rc != DIBS_OK)
@@ -157,6 +208,7 @@ add_value(struct dibs__store *st, const char *key, int64_t delta,
     begin_step(&words, DIBS__SCRIPT_add, true, key, text);
     snprintf(number, sizeof(number), "%" PRId64, delta);
     dibs__words_puts(&words, number);
+    add_publish(st, &words);
     rc = dibs__script_run(dibs__redis_of(st)->steps, DIBS__SCRIPT_add, &words,
                           deadline, &reply, err);
     if (rc != DIBS_OK)
@@ -185,6 +237,7 @@ delete_value(struct dibs__store *st, const char *key, uint64_t expected,
 
     begin_step(&words, DIBS__SCRIPT_del, false, key, text);
     add_expected(&words, expected, number);
+    add_publish(st, &words);
     rc = dibs__script_run(dibs__redis_of(st)->steps, DIBS__SCRIPT_del, &words,
                           deadline, &reply, err);
     if (rc != DIBS_OK)
@@ -239,22 +292,6 @@ show_page(const char *const *names, size_t count, const redisReply *reply,
 }
 
 static dibs_status
-read_heads(dibs__redis *rd, const char *const *names, size_t count,
-           dibsx_nsec deadline, redisReply **reply, dibs_error *err)
-{
-    char keys[PAGE][DIBS__KEY_MAX];
-    char key_count[NUMBER_MAX];
-    dibs__words words;
-
-    snprintf(key_count, sizeof(key_count), "%zu", count);
-    dibs__script_begin(&words, DIBS__SCRIPT_value_info, key_count);
-    for (size_t i = 0; i < count; i++)
-        dibs__words_add(&words, keys[i], dibs__key_value(names[i], keys[i]));
-    return dibs__script_run(rd->steps, DIBS__SCRIPT_value_info, &words,
-                            deadline, reply, err);
-}
-
-static dibs_status
 list_values(struct dibs__store *st, const char *begins, dibsx_nsec deadline,
             dibs_state_fn *each, void *arg, dibs_error *err)
 {
@@ -285,6 +322,7 @@ list_values(struct dibs__store *st, const char *begins, dibsx_nsec deadline,
 
 const dibs__value_ops dibs__redis_value_ops = {
     .get = get_value,
+    .heads = find_heads,
     .put = put_value,
     .add = add_value,
     .del = delete_value,

@@ -83,6 +83,15 @@ static const char *const query_text[DIBS__SQL_COUNT] = {
     [DIBS__SQL_LOG_PAGE] =
         "SELECT position, wall_us, data FROM log "
         "WHERE topic = ?1 AND position > ?2 ORDER BY position",
+    [DIBS__SQL_EAR_PUT] =
+        "INSERT OR REPLACE INTO ear(topic, bell, until_us) VALUES(?1, ?2, ?3)",
+    [DIBS__SQL_EAR_DROP] = "DELETE FROM ear WHERE topic = ?1 AND bell = ?2",
+    [DIBS__SQL_EAR_LIST] =
+        "SELECT bell FROM ear WHERE topic = ?1 AND until_us > ?2",
+    [DIBS__SQL_EAR_SWEEP] =
+        "DELETE FROM ear WHERE (topic, bell) IN "
+        "(SELECT topic, bell FROM ear WHERE until_us <= ?1 LIMIT 16)",
+    [DIBS__SQL_EAR_CLEAR] = "DELETE FROM ear",
 };
 
 void dibs__sqlite_conn_init(dibs__sqlite_conn *cn, dibs__sqlite_setup_fn *setup,

@@ -1,8 +1,7 @@
 /* conn.h - one connection to a database: statements, transactions, deadlines.
  *
- * A connection is locked between enter and leave ("Locks: cn."). A
- * function that fails in between fills err and returns a status that a step may pass
- * on. */
+ * A connection is locked between enter and leave ("Locks: cn."). A function that
+ * fails in between fills err and returns a status that a step may pass on. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_STORE_SQLITE_CONN_H
 #define DIBS_STORE_SQLITE_CONN_H
@@ -12,36 +11,9 @@
 #include "store/grant.h"
 #include "store/sqlite/doorbell.h"
 #include "store/sqlite/driver.h"
+#include "store/sqlite/query.h"
 #include <pthread.h>
 #include <sys/types.h>
-
-/* Prepared when first used; their text is in conn.c. */
-typedef enum dibs__sqlite_query {
-    DIBS__SQL_BEGIN,
-    DIBS__SQL_COMMIT,
-    DIBS__SQL_ROLLBACK,
-    DIBS__SQL_WATERMARK,
-    DIBS__SQL_WATERMARK_SET,
-    DIBS__SQL_META,
-    DIBS__SQL_META_SET,
-    DIBS__SQL_PARTY_CLEAR,
-    DIBS__SQL_PARTY_ROLL,
-    DIBS__SQL_PARTY_PUT,
-    DIBS__SQL_PARTY_DROP,
-    DIBS__SQL_PARTY_PAGE,
-    DIBS__SQL_PARTY_SWEEP,
-    DIBS__SQL_PARTY_SWEPT,
-    DIBS__SQL_VALUE,
-    DIBS__SQL_VALUE_HEAD,
-    DIBS__SQL_VALUE_PUT,
-    DIBS__SQL_VALUE_DROP,
-    DIBS__SQL_VALUE_PAGE,
-    DIBS__SQL_VALUE_SWEEP,
-    DIBS__SQL_LOG_PUT,
-    DIBS__SQL_LOG_TRIM,
-    DIBS__SQL_LOG_PAGE,
-    DIBS__SQL_COUNT
-} dibs__sqlite_query;
 
 /* The file behind a database, shared by its connections. */
 typedef struct dibs__sqlite_file {

@@ -93,10 +93,16 @@ DIBS_MUST_CHECK dibs_status dibs__sqlite_next(dibs__sqlite_conn *cn,
                                               uint64_t *number,
                                               dibs_error *err);
 
+/* Tells a topic, once the change is committed. Inside a change. */
+DIBS_MUST_CHECK dibs_status dibs__sqlite_tell(dibs__sqlite_conn *cn,
+                                              const char *topic,
+                                              uint64_t number, dibs_error *err);
+
 /* Steps of the contract that have a file of their own. */
 extern const dibs__lease_ops dibs__sqlite_lease_ops;
 extern const dibs__value_ops dibs__sqlite_value_ops;
 extern const dibs__log_ops dibs__sqlite_log_ops;
+extern const dibs__topic_ops dibs__sqlite_topic_ops;
 
 #define DIBS__SQLITE_STEP(step, STEP) DIBS__LEASE_STEP(sqlite, step)
 DIBS__LEASE_STEPS(DIBS__SQLITE_STEP)

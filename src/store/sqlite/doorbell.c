@@ -15,6 +15,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -68,15 +69,23 @@ static bool grow_list(dibs__sqlite_notices *list)
 void dibs__sqlite_notices_add(dibs__sqlite_notices *list,
                               const dibs__party *party)
 {
+    dibs__notice notice = {.kind = party->notice, .fence = party->fence};
+
+    memcpy(notice.owner, party->owner, sizeof(notice.owner));
+    dibs__sqlite_notices_put(list, party->bell, &notice);
+}
+
+void dibs__sqlite_notices_put(dibs__sqlite_notices *list, const char *bell,
+                              const dibs__notice *notice)
+{
     dibs__sqlite_notice *item;
 
-    if (!party->bell[0] || (list->count == list->room && !grow_list(list)))
+    if (!bell || !bell[0] || strlen(bell) >= sizeof(item->bell) ||
+        (list->count == list->room && !grow_list(list)))
         return;
     item = &list->items[list->count++];
-    memcpy(item->bell, party->bell, sizeof(item->bell));
-    memcpy(item->notice.owner, party->owner, sizeof(item->notice.owner));
-    item->notice.kind = party->notice;
-    item->notice.fence = party->fence;
+    memcpy(item->bell, bell, strlen(bell) + 1);
+    item->notice = *notice;
 }
 
 void dibs__sqlite_doorbell_init(dibs__sqlite_doorbell *doorbell,
@@ -251,6 +260,17 @@ static dibs_status open_failed(int number, dibs_error *err)
                          dibsx_errno_name(number));
 }
 
+/* The pages of a pipe take whole messages only. Fewer bytes than this have room
+ * for one more. */
+static int size_when_full(int fd)
+{
+    int size = fcntl(fd, F_GETPIPE_SZ);
+    int page = (int)sysconf(_SC_PAGESIZE);
+    int used = page - page % (int)sizeof(message);
+
+    return size < page ? 0 : size / page * used;
+}
+
 dibs_status dibs__sqlite_doorbell_open(dibs__sqlite_doorbell *doorbell, int *fd,
                                        dibs_error *err)
 {
@@ -267,6 +287,8 @@ dibs_status dibs__sqlite_doorbell_open(dibs__sqlite_doorbell *doorbell, int *fd,
         }
         if (!done)
             rc = open_failed(errno, err);
+        else
+            doorbell->full_size = size_when_full(doorbell->hear_fd);
         doorbell->open = done;
     }
     *fd = doorbell->hear_fd;
@@ -291,15 +313,20 @@ static bool read_message(const message *msg, dibs__notice *notice)
 }
 
 /* Anyone may have written there: bytes that are no notice are read and dropped, and
- * so is an incomplete message at the end of a read. */
+ * so is an incomplete message at the end of a read. A pipe that was full has lost
+ * notices. Thread: one at a time. */
 size_t dibs__sqlite_doorbell_read(dibs__sqlite_doorbell *doorbell,
                                   dibs__notice *notices, size_t max)
 {
     message msgs[HEARD_MAX];
     size_t count = 0;
+    int waiting = 0;
 
     if (!doorbell->open)
         return 0;
+    if (ioctl(doorbell->hear_fd, FIONREAD, &waiting) == 0 &&
+        waiting >= doorbell->full_size)
+        doorbell->full = true;
     while (count < max) {
         size_t wanted = max - count < HEARD_MAX ? max - count : HEARD_MAX;
         ssize_t len = read(doorbell->hear_fd, msgs, wanted * sizeof(msgs[0]));
@@ -309,6 +336,10 @@ size_t dibs__sqlite_doorbell_read(dibs__sqlite_doorbell *doorbell,
             count += read_message(&msgs[i], &notices[count]);
         if (got < wanted)
             break;
+    }
+    if (doorbell->full && count < max) {
+        notices[count++] = (dibs__notice){.kind = DIBS__NOTICE_MISSED};
+        doorbell->full = false;
     }
     return count;
 }

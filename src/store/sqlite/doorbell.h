@@ -25,6 +25,8 @@ typedef struct dibs__sqlite_notices {
 void dibs__sqlite_notices_fini(dibs__sqlite_notices *list);
 void dibs__sqlite_notices_add(dibs__sqlite_notices *list,
                               const dibs__party *party);
+void dibs__sqlite_notices_put(dibs__sqlite_notices *list, const char *bell,
+                              const dibs__notice *notice);
 
 typedef struct dibs__sqlite_doorbell {
     const char *db_path; /* borrowed; NULL: in memory */
@@ -32,6 +34,8 @@ typedef struct dibs__sqlite_doorbell {
     int dir_fd;                   /* the folder of the pipes, -1 until needed */
     int hear_fd;                  /* -1 until opened */
     int self_fd;                  /* in memory: where others write, else -1 */
+    int full_size;                /* with so many bytes it may be full */
+    bool full;                    /* it was, since it was last empty */
     char address[DIBS__BELL_MAX]; /* the name of the pipe in its folder */
     atomic_bool open;             /* address and hear_fd are set and constant */
     struct dibs__sqlite_doorbell *next; /* among those in memory */

@@ -1,4 +1,4 @@
--- schema.sql - the tables of the embedded store, version 2.
+-- schema.sql - the tables of the embedded store, version 3.
 --
 -- party: the parties of a name (store/grant.h). Times ending
 -- in _us are on the boot clock and mean nothing after a reboot. The row of the
@@ -8,6 +8,7 @@
 -- and how far the sweep has come.
 -- value: bytes by key; until_wall_us is wall time, NULL for ever.
 -- log: entries by topic; positions come from the watermark too.
+-- ear: the doorbells that listen to a topic, until a time on the boot clock.
 
 CREATE TABLE party(
     name TEXT NOT NULL,
@@ -56,5 +57,12 @@ CREATE TABLE log(
     PRIMARY KEY(topic, position)
 ) WITHOUT ROWID;
 
+CREATE TABLE ear(
+    topic TEXT NOT NULL,
+    bell TEXT NOT NULL,
+    until_us INTEGER NOT NULL,
+    PRIMARY KEY(topic, bell)
+) WITHOUT ROWID;
+
 PRAGMA application_id = 1684628083;
-PRAGMA user_version = 2;
+PRAGMA user_version = 3;

@@ -14,12 +14,13 @@
 
 enum {
     APPLICATION_ID = 0x64696273, /* "dibs"; also in schema.sql */
-    SCHEMA_VERSION = 2,          /* also in schema.sql and upgrade.sql */
+    SCHEMA_VERSION = 3,          /* also in schema.sql and upgrade_ear.sql */
     ERA_MAX = 128
 };
 
-extern const char dibs__sqlite_schema[];  /* schema.sql */
-extern const char dibs__sqlite_upgrade[]; /* upgrade.sql */
+extern const char dibs__sqlite_schema[];      /* schema.sql */
+extern const char dibs__sqlite_upgrade[];     /* upgrade.sql */
+extern const char dibs__sqlite_upgrade_ear[]; /* upgrade_ear.sql */
 
 const char *dibs__sqlite_boot_id_path = "/proc/sys/kernel/random/boot_id";
 
@@ -41,9 +42,17 @@ static dibs_status read_number(dibs__sqlite_conn *cn, const char *sql,
 /* The work to do before the database can be used. */
 typedef enum due {
     DUE_NOTHING,
-    DUE_UPGRADE, /* it is of the version before this */
-    DUE_TABLES   /* it is empty, free to be made ours */
+    DUE_UPGRADE,     /* it is of version 1 */
+    DUE_UPGRADE_EAR, /* it is of version 2 */
+    DUE_TABLES       /* it is empty, free to be made ours */
 } due;
+
+static due due_of_version(int64_t version)
+{
+    if (version == SCHEMA_VERSION)
+        return DUE_NOTHING;
+    return version == 1 ? DUE_UPGRADE : DUE_UPGRADE_EAR;
+}
 
 static dibs_status identify_db(dibs__sqlite_conn *cn, due *out, dibs_error *err)
 {
@@ -61,7 +70,7 @@ static dibs_status identify_db(dibs__sqlite_conn *cn, due *out, dibs_error *err)
             "the database was made by a newer dibs; upgrade this one (schema "
             "version %lld, %d is known; %s)",
             (long long)version, SCHEMA_VERSION, cn->file->path);
-    *out = version == SCHEMA_VERSION ? DUE_NOTHING : DUE_UPGRADE;
+    *out = due_of_version(version);
     if (application == APPLICATION_ID && version > 0)
         return DIBS_OK;
     rc = read_number(cn, "SELECT count(*) FROM sqlite_master", &tables, err);
@@ -95,6 +104,8 @@ static dibs_status make_tables(dibs__sqlite_conn *cn, dibs_error *err)
 {
     static const char *const sql[] = {[DUE_NOTHING] = "",
                                       [DUE_UPGRADE] = dibs__sqlite_upgrade,
+                                      [DUE_UPGRADE_EAR] =
+                                          dibs__sqlite_upgrade_ear,
                                       [DUE_TABLES] = dibs__sqlite_schema};
     dibs_status rc = dibs__sqlite_run(cn, err, DIBS__SQL_BEGIN, "");
     due what = DUE_NOTHING;
@@ -106,6 +117,9 @@ static dibs_status make_tables(dibs__sqlite_conn *cn, dibs_error *err)
     if (rc == DIBS_OK) {
         int code = dibs__sql.exec(cn->db, sql[what], NULL, NULL, NULL);
 
+        if (code == SQLITE_OK && what == DUE_UPGRADE)
+            code =
+                dibs__sql.exec(cn->db, sql[DUE_UPGRADE_EAR], NULL, NULL, NULL);
         rc = code == SQLITE_OK ? DIBS_OK : dibs__sqlite_raise(cn, code, err);
     }
     return dibs__sqlite_end(cn, rc, err);
@@ -206,6 +220,8 @@ enter_era(dibs__sqlite_conn *cn, const char *era, dibs_error *err)
     rc = stored_era(cn, stored, err);
     if (rc == DIBS_OK && !same_boot(stored, era)) {
         rc = dibs__sqlite_run(cn, err, DIBS__SQL_PARTY_CLEAR, "");
+        if (rc == DIBS_OK)
+            rc = dibs__sqlite_run(cn, err, DIBS__SQL_EAR_CLEAR, "");
         if (rc == DIBS_OK)
             rc =
                 dibs__sqlite_run(cn, err, DIBS__SQL_META_SET, "tt", "era", era);

@@ -133,6 +133,36 @@ static dibs_status find_head(dibs__sqlite_conn *cn, const char *key,
     return DIBS_OK;
 }
 
+static dibs_status
+read_heads(struct dibs__store *st, const char *const *keys, size_t count,
+           dibsx_nsec deadline, dibs__value_head *out, dibs_error *err)
+{
+    dibs__sqlite_conn *cn = dibs__sqlite_conn_of(st, DIBS__SQLITE_VALUE);
+    dibs_status rc = dibs__sqlite_enter(cn, deadline, err);
+    int64_t now_wall_us = dibsx_wall_us();
+    head hd;
+
+    if (rc != DIBS_OK)
+        return rc;
+    for (size_t i = 0; i < count && rc == DIBS_OK; i++) {
+        rc = find_head(cn, keys[i], now_wall_us, &hd, err);
+        out[i].version = hd.version;
+        out[i].expires_ms = expires_ms(hd.until_wall_us, now_wall_us);
+    }
+    dibs__sqlite_leave(cn);
+    return rc;
+}
+
+/* Locks: cn. */
+static dibs_status tell_change(dibs__sqlite_conn *cn, const char *key,
+                               uint64_t version, dibs_error *err)
+{
+    char topic[DIBS__TOPIC_MAX];
+
+    dibs__topic_of_value(key, topic);
+    return dibs__sqlite_tell(cn, topic, version, err);
+}
+
 /* Writes a value and removes a few that have expired. Locks: cn. */
 static dibs_status
 write_value(dibs__sqlite_conn *cn, const dibs__put *put, int64_t now_wall_us,
@@ -144,11 +174,11 @@ write_value(dibs__sqlite_conn *cn, const dibs__put *put, int64_t now_wall_us,
     rc = dibs__sqlite_next(cn, now_wall_us, version, err);
     if (rc == DIBS_OK)
         rc = dibs__sqlite_run(cn, err, DIBS__SQL_VALUE_SWEEP, "i", now_wall_us);
-    if (rc != DIBS_OK)
-        return rc;
-    return dibs__sqlite_run(cn, err, DIBS__SQL_VALUE_PUT,
-                            for_ever ? "tbin" : "tbii", put->key, put->data,
-                            put->len, (int64_t)*version, until_wall_us);
+    if (rc == DIBS_OK)
+        rc = dibs__sqlite_run(cn, err, DIBS__SQL_VALUE_PUT,
+                              for_ever ? "tbin" : "tbii", put->key, put->data,
+                              put->len, (int64_t)*version, until_wall_us);
+    return rc == DIBS_OK ? tell_change(cn, put->key, *version, err) : rc;
 }
 
 static dibs_status
@@ -254,8 +284,8 @@ delete_value(struct dibs__store *st, const char *key, uint64_t expected,
         rc = dibsx_fail(err, DIBS_STALE, "the version is %" PRIu64, hd.version);
     else /* One that has expired goes too. */
         rc = dibs__sqlite_run(cn, err, DIBS__SQL_VALUE_DROP, "t", key);
-    if (rc == DIBS_OK && hd.version == 0)
-        rc = fail_absent(err);
+    if (rc == DIBS_OK)
+        rc = hd.version == 0 ? fail_absent(err) : tell_change(cn, key, 0, err);
     return dibs__sqlite_step_end(st, cn, rc, err);
 }
 
@@ -360,6 +390,7 @@ list_values(struct dibs__store *st, const char *begins, dibsx_nsec deadline,
 
 const dibs__value_ops dibs__sqlite_value_ops = {
     .get = get_value,
+    .heads = read_heads,
     .put = put_value,
     .add = add_number,
     .del = delete_value,

@@ -17,6 +17,8 @@
 -- is how far the sweep has come.
 -- value: bytes by key; until_us is NULL for ever.
 -- log: entries by topic.
+-- ear: the doorbells that listen to a topic, and the address of the topic in their
+-- notices. A crash of the server empties it, as it ends the connections that listen.
 
 CREATE TYPE @schema@.role AS ENUM
     ('holder', 'waiter', 'ghost', 'tomb');
@@ -103,3 +105,13 @@ CREATE TABLE @schema@.log(
     data bytea NOT NULL,
     PRIMARY KEY (topic, position)
 );
+
+CREATE UNLOGGED TABLE @schema@.ear(
+    topic text COLLATE "C" NOT NULL,
+    bell text COLLATE "C" NOT NULL,
+    address text COLLATE "C" NOT NULL,
+    until_us bigint NOT NULL,
+    PRIMARY KEY (topic, bell)
+) WITH (fillfactor = 50);
+
+CREATE INDEX ear_until ON @schema@.ear(until_us);

@@ -38,6 +38,7 @@ BEGIN
     IF v_new % 8 = 0 THEN
         PERFORM @schema@.value_sweep(at_us);
     END IF;
+    PERFORM @schema@.tell('value:' || a_key, v_new);
     RETURN '0 ' || v_new;
 END
 $$;
@@ -90,6 +91,7 @@ BEGIN
         END IF;
         EXIT WHEN FOUND;
     END LOOP;
+    PERFORM @schema@.tell('value:' || a_key, v_new);
     RETURN '0 ' || v_sum;
 END
 $$;
@@ -111,7 +113,11 @@ BEGIN
         RETURN '4 ' || old.version;
     END IF;
     DELETE FROM @schema@.value AS v WHERE v.key = a_key;
-    RETURN CASE WHEN v_lives THEN '0' ELSE '5' END;
+    IF NOT v_lives THEN
+        RETURN '5';
+    END IF;
+    PERFORM @schema@.tell('value:' || a_key, 0);
+    RETURN '0';
 END
 $$;
 

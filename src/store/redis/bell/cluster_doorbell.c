@@ -8,9 +8,11 @@
 #include "store/redis/bell/cluster_doorbell.h"
 #include "base/alloc.h"
 #include "base/event.h"
+#include "base/fail.h"
 #include "base/rand.h"
 #include "base/thread.h"
 #include "store/redis/bell/cluster_listener.h"
+#include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -98,6 +100,62 @@ void dibs__cluster_doorbell_attend(dibs__cluster_doorbell *cd, int slot)
             want_slot(cd, ls, slot, now);
     }
     pthread_mutex_unlock(&cd->mutex);
+}
+
+static void wake_listener(dibs__cluster_doorbell *cd, int listener)
+{
+    pthread_mutex_lock(&cd->mutex);
+    dibs__cluster_listener_wake(&cd->listeners[listener]);
+    pthread_mutex_unlock(&cd->mutex);
+}
+
+/* Has the listener at the master of the slot subscribe. */
+static dibs_status want_topic(dibs__cluster_doorbell *cd, const char *channel,
+                              const dibs__endpoint *home, dibs_error *err)
+{
+    dibs__cluster_listener *ls;
+    bool wanted = false;
+
+    pthread_mutex_lock(&cd->mutex);
+    ls = listener_at(cd, home, dibsx_now());
+    if (ls)
+        wanted = dibs__ears_want(&cd->bell->ears, channel,
+                                 dibs__cluster_listener_number(ls));
+    if (wanted)
+        dibs__cluster_listener_wake(ls);
+    pthread_mutex_unlock(&cd->mutex);
+    return wanted ? DIBS_OK
+                  : dibsx_fail(err, DIBS_UNAVAIL,
+                               "no listener is free at the master of the slot, "
+                               "or the last attempt to reach it failed");
+}
+
+dibs_status
+dibs__cluster_doorbell_ear(dibs__cluster_doorbell *cd, const char *channel,
+                           bool on, dibsx_nsec deadline, dibs_error *err)
+{
+    int slot = dibs__slot_of(channel, strlen(channel));
+    dibs_status rc = DIBS_OK;
+    dibs__endpoint home;
+
+    if (!on) {
+        int listener = dibs__ears_unwant(&cd->bell->ears, channel);
+
+        if (listener >= 0)
+            wake_listener(cd, listener);
+        return DIBS_OK;
+    }
+    if (!dibs__cluster_home(cd->bell->cluster, slot, &home)) {
+        rc = dibs__cluster_learn(cd->bell->cluster, deadline, err);
+        if (rc == DIBS_OK &&
+            !dibs__cluster_home(cd->bell->cluster, slot, &home))
+            rc = dibsx_fail(err, DIBS_UNAVAIL, "no server has slot %d", slot);
+    }
+    if (rc == DIBS_OK)
+        rc = want_topic(cd, channel, &home, err);
+    return rc == DIBS_OK
+               ? dibs__ears_await(&cd->bell->ears, channel, deadline, err)
+               : rc;
 }
 
 dibs__cluster_doorbell *dibs__cluster_doorbell_new(dibs__redis_doorbell *bell)

@@ -11,7 +11,10 @@
  * subscriber. Therefore nothing waits for a subscription or depends on one:
  * while a slot has no subscription, its notices come on the ordinary channel.
  * If a subscription ends, for whatever reason, the next ask for a name in that
- * slot subscribes again; waiters ask once a second. */
+ * slot subscribes again; waiters ask once a second.
+ *
+ * Topics (ears.h) have sharded channels of their own, at the same listeners. They
+ * have no second channel: a handle that does not hear one looks by itself. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_STORE_REDIS_BELL_CLUSTER_DOORBELL_H
 #define DIBS_STORE_REDIS_BELL_CLUSTER_DOORBELL_H
@@ -31,5 +34,10 @@ void dibs__cluster_doorbell_free(dibs__cluster_doorbell *cd);
 /* A caller asks for a name in this slot and may get notices about it. Does not
  * block. Any thread. */
 void dibs__cluster_doorbell_attend(dibs__cluster_doorbell *cd, int slot);
+
+/* As dibs__redis_doorbell_ear(), at the master of the channel's slot. */
+DIBS_MUST_CHECK dibs_status
+dibs__cluster_doorbell_ear(dibs__cluster_doorbell *cd, const char *channel,
+                           bool on, dibsx_nsec deadline, dibs_error *err);
 
 #endif

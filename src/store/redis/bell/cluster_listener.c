@@ -100,6 +100,10 @@ catch_up(dibs__cluster_listener *ls, dibs__conn *cn, dibs_error *err)
     while (changed && rc == DIBS_OK &&
            (slot = advance_channel(ls, DIBS__WANTED, DIBS__SENT)) >= 0)
         rc = send_slot_command(ls, cn, "SSUBSCRIBE", slot, err);
+    if (changed && rc == DIBS_OK)
+        rc = dibs__ears_catch_up(&cd->bell->ears,
+                                 dibs__cluster_listener_number(ls), true, cn,
+                                 err);
     if (changed)
         look_ahead(ls);
     return rc;
@@ -238,6 +242,9 @@ static void end_connection(dibs__cluster_listener *ls, dibs_status rc)
                                    dibs__cluster_listener_number(ls),
                                    DIBS__UNUSED);
     cd->missed = cd->missed || missed;
+    missed =
+        dibs__ears_drop(&cd->bell->ears, dibs__cluster_listener_number(ls)) ||
+        missed;
     if (rc != DIBS_OK)
         dibs__backoff_failed(&ls->bo, dibsx_now());
     if (rc == DIBS_OK || dibs__cluster_listener_is_plain(ls))

@@ -95,8 +95,10 @@ dibs__cluster_listener_number(const dibs__cluster_listener *ls)
 static inline bool
 dibs__cluster_listener_has_channels(const dibs__cluster_listener *ls)
 {
-    return dibs__slot_channels_any(&ls->all->channels,
-                                   dibs__cluster_listener_number(ls));
+    int number = dibs__cluster_listener_number(ls);
+
+    return dibs__slot_channels_any(&ls->all->channels, number) ||
+           dibs__ears_any(&ls->all->bell->ears, number);
 }
 
 #endif

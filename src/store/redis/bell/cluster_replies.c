@@ -130,6 +130,8 @@ static void note_refused(dibs__cluster_listener *ls, const char *error)
         dibs__cluster_moved(cd->bell->cluster, slot, &to);
     else
         dibs__cluster_doubt(cd->bell->cluster);
+    dibs__ears_refused(&cd->bell->ears, dibs__cluster_listener_number(ls),
+                       error);
     pthread_mutex_lock(&cd->mutex);
     if (dibs__slot_channels_drop(&cd->channels,
                                  dibs__cluster_listener_number(ls),
@@ -141,6 +143,29 @@ static void note_refused(dibs__cluster_listener *ls, const char *error)
         if (dibs__slot_channels_drop(&cd->channels, i, DIBS__UNUSED))
             dibs__cluster_listener_wake(&cd->listeners[i]);
     pthread_mutex_unlock(&cd->mutex);
+}
+
+/* The server unsubscribed from a topic, as its slot has moved. */
+static void note_deaf(dibs__cluster_listener *ls, const char *channel)
+{
+    dibs__cluster_doorbell *cd = ls->all;
+
+    if (!dibs__ears_unsubscribed(&cd->bell->ears,
+                                 dibs__cluster_listener_number(ls), channel))
+        return;
+    dibs__cluster_doubt(cd->bell->cluster);
+    dibs__doorbell_missed(&cd->bell->base);
+}
+
+static void note_hears(dibs__cluster_listener *ls, const char *channel)
+{
+    dibs__cluster_doorbell *cd = ls->all;
+
+    pthread_mutex_lock(&cd->mutex);
+    dibs__backoff_worked(&ls->bo);
+    pthread_mutex_unlock(&cd->mutex);
+    dibs__ears_subscribed(&cd->bell->ears, dibs__cluster_listener_number(ls),
+                          channel);
 }
 
 static bool is_text(const redisReply *reply)
@@ -160,6 +185,12 @@ void dibs__cluster_listener_handle(dibs__cluster_listener *ls,
         return;
     else if (strcmp(kind->str, "subscribe") == 0)
         take_over_plain(ls);
+    else if (!dibs__subscription_is_bell(name->str) &&
+             strcmp(kind->str, "ssubscribe") == 0)
+        note_hears(ls, name->str);
+    else if (!dibs__subscription_is_bell(name->str) &&
+             strcmp(kind->str, "sunsubscribe") == 0)
+        note_deaf(ls, name->str);
     else if (strcmp(kind->str, "ssubscribe") == 0)
         note_subscribed(ls, dibs__slot_of(name->str, name->len));
     else if (strcmp(kind->str, "sunsubscribe") == 0)

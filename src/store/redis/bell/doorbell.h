@@ -9,6 +9,7 @@
 #define DIBS_STORE_REDIS_BELL_DOORBELL_H
 
 #include "store/doorbell.h"
+#include "store/redis/bell/ears.h"
 #include "store/redis/cluster/cluster.h"
 #include "store/redis/pipe/connect.h"
 
@@ -18,6 +19,9 @@ typedef struct dibs__redis_doorbell {
     dibs__cluster *cluster; /* NULL: none */
     struct dibs__cluster_doorbell
         *cluster_doorbell; /* its listeners; NULL: the thread listens */
+    dibs__ears ears;       /* topics that it listens to */
+    int wake_fd;           /* of the thread; -1 until it is started */
+    atomic_bool heard;     /* the thread listens now */
     pthread_t thread;
     pthread_mutex_t mutex;
     struct dibs__conn *cn; /* the one that listens; NULL: none. Locks: mutex */
@@ -38,6 +42,13 @@ size_t dibs__redis_doorbell_read(dibs__redis_doorbell *bell,
 /* In a cluster: a caller asks for a name in this slot and may get notices about
  * it, so the bell subscribes there. Does not block. */
 void dibs__redis_doorbell_attend(dibs__redis_doorbell *bell, int slot);
+
+/* Listens to the channel of a topic, or no more; as ear of store/topic.h. */
+DIBS_MUST_CHECK dibs_status dibs__redis_doorbell_ear(dibs__redis_doorbell *bell,
+                                                     const char *channel,
+                                                     bool on,
+                                                     dibsx_nsec deadline,
+                                                     dibs_error *err);
 
 /* Drops the connection and makes another. Any thread. */
 void dibs__redis_doorbell_drop(dibs__redis_doorbell *bell);

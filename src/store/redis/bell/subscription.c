@@ -15,14 +15,42 @@ static bool is_message(const redisReply *kind)
             strcmp(kind->str, "smessage") == 0);
 }
 
+bool dibs__subscription_is_bell(const char *channel)
+{
+    return strncmp(channel, DIBS__BELL_CHANNEL, strlen(DIBS__BELL_CHANNEL)) ==
+           0;
+}
+
+/* Scripts publish "changed NUMBER" to a topic; its address is not in the message. */
+static bool
+read_message(const char *channel, const char *text, dibs__notice *notice)
+{
+    char line[DIBS_OWNER_SIZE + 40];
+    char address[DIBS_OWNER_SIZE];
+
+    if (dibs__subscription_is_bell(channel))
+        return dibs__notice_read(text, notice);
+    if (strncmp(channel, DIBS__TOPIC_CHANNEL, strlen(DIBS__TOPIC_CHANNEL)) != 0)
+        return false;
+    dibs__topic_address(channel + strlen(DIBS__TOPIC_CHANNEL), address);
+    snprintf(line, sizeof(line), "%s %.32s", address, text);
+    return dibs__notice_read(line, notice) &&
+           notice->kind == DIBS__NOTICE_CHANGED;
+}
+
+static bool is_text(const redisReply *reply)
+{
+    return reply && reply->type == REDIS_REPLY_STRING;
+}
+
 void dibs__subscription_handle(dibs__doorbell *base, const redisReply *reply)
 {
-    const redisReply *kind = dibs__reply_item(reply, 0);
+    const redisReply *channel = dibs__reply_item(reply, 1);
     const redisReply *text = dibs__reply_item(reply, 2);
     dibs__notice notice;
 
-    if (is_message(kind) && text && text->type == REDIS_REPLY_STRING &&
-        dibs__notice_read(text->str, &notice))
+    if (is_message(dibs__reply_item(reply, 0)) && is_text(channel) &&
+        is_text(text) && read_message(channel->str, text->str, &notice))
         dibs__doorbell_put(base, &notice);
 }
 

@@ -6,9 +6,15 @@
 
 #include "store/doorbell.h"
 #include "store/redis/wire/conn.h"
+#include "store/topic.h"
 
 /* The channel of a bell is this and its address. */
 #define DIBS__BELL_CHANNEL "dibs:bell:"
+
+/* The channel of a topic is this and the topic. */
+#define DIBS__TOPIC_CHANNEL "dibs:"
+
+enum { DIBS__CHANNEL_MAX = sizeof(DIBS__TOPIC_CHANNEL) + DIBS__TOPIC_MAX };
 
 /* The limit of an attempt to connect, and how long the connection may be quiet
  * before a ping. */
@@ -25,6 +31,9 @@ DIBS_MUST_CHECK dibs_status dibs__subscription_tell(const char *address,
                                                     dibs_error *err);
 DIBS_MUST_CHECK dibs_status dibs__subscription_ping(dibs__conn *cn,
                                                     dibs_error *err);
+
+/* Whether a channel is one of a bell; else it is of a topic. */
+bool dibs__subscription_is_bell(const char *channel);
 
 /* Passes a message on to the doorbell; ignores other replies. */
 void dibs__subscription_handle(dibs__doorbell *base, const redisReply *reply);

@@ -1,6 +1,6 @@
 -- put.lua - writes a value if its version is the one expected.
 -- KEYS: value fence
--- ARGV: expected ("any", "0" for nothing there, or a version) ttl_ms data
+-- ARGV: expected ("any", "0" for nothing there, or a version) ttl_ms data publish
 -- Answers OK or STALE, and the new or the found version.
 local call = redis.call
 local found = call('HGET', KEYS[1], 'version') or '0'
@@ -10,6 +10,7 @@ if ARGV[1] ~= 'any' and ARGV[1] ~= found then
 end
 
 --include fence
+--include tell_topic
 local version = next_fence(KEYS[2], call('TIME'))
 
 if found ~= '0' then
@@ -19,4 +20,5 @@ call('HSET', KEYS[1], 'version', version, 'data', ARGV[3])
 if ARGV[2] ~= '0' then
     call('PEXPIRE', KEYS[1], ARGV[2])
 end
+tell_topic(ARGV[4], KEYS[1], version)
 return {0, version}

@@ -1,0 +1,53 @@
+/* topic.c - the topic steps: ear and tell.
+ *
+ * A topic is a channel, and a value's is called as its key is: so it has the slot of
+ * that. Any thread. */
+/* SPDX-License-Identifier: MIT */
+#include "store/redis/bell/subscription.h"
+#include "store/redis/redis_store.h"
+#include "store/redis/script.h"
+#include "store/redis/wire/reply.h"
+#include <inttypes.h>
+#include <stdio.h>
+
+static void channel_of(const char *topic, char out[DIBS__CHANNEL_MAX])
+{
+    snprintf(out, DIBS__CHANNEL_MAX, DIBS__TOPIC_CHANNEL "%s", topic);
+}
+
+static dibs_status change_ear(struct dibs__store *st, const char *topic,
+                              bool on, dibsx_nsec deadline, dibs_error *err)
+{
+    char channel[DIBS__CHANNEL_MAX];
+
+    channel_of(topic, channel);
+    return dibs__redis_doorbell_ear(&dibs__redis_of(st)->bell, channel, on,
+                                    deadline, err);
+}
+
+static dibs_status
+tell_topic(struct dibs__store *st, const char *topic, uint64_t number,
+           dibsx_nsec deadline, dibs_error *err)
+{
+    dibs__redis *rd = dibs__redis_of(st);
+    char channel[DIBS__CHANNEL_MAX], text[24];
+    redisReply *reply = NULL;
+    dibs__words words;
+    dibs_status rc;
+
+    channel_of(topic, channel);
+    snprintf(text, sizeof(text), "%" PRIu64, number);
+    dibs__script_begin(&words, DIBS__SCRIPT_tell, "1");
+    dibs__words_puts(&words, channel);
+    dibs__words_puts(&words, dibs__redis_publish(rd));
+    dibs__words_puts(&words, text);
+    rc = dibs__script_run(rd->steps, DIBS__SCRIPT_tell, &words, deadline,
+                          &reply, err);
+    dibs__reply_free(reply);
+    return rc;
+}
+
+const dibs__topic_ops dibs__redis_topic_ops = {
+    .ear = change_ear,
+    .tell = tell_topic,
+};

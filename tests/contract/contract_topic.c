@@ -1,0 +1,299 @@
+/* contract_topic.c - topics: who listens hears every tell, in order, and changes of
+ * values tell theirs. Heads of values, by which a listener looks for itself. */
+/* SPDX-License-Identifier: MIT */
+#include "contract.h"
+
+#include <string.h>
+
+enum { MANY = 40 };
+
+/* A topic that one handle listens to, as an actor whose owner is its address. */
+static actor listener_of(contract *t, size_t handle, const char *topic)
+{
+    actor a = contract_actor(t, handle);
+
+    dibs__topic_address(topic, a.owner);
+    return a;
+}
+
+/* The topic of a value, so that a user of few privileges may use it. */
+static const char *topic_of(const contract *t)
+{
+    static char topic[DIBS__TOPIC_MAX];
+
+    dibs__topic_of_value(t->name, topic);
+    return topic;
+}
+
+static dibs_status
+change_ear(contract *t, size_t handle, const char *topic, bool on)
+{
+    dibs__store *st = t->st[handle];
+    dibs_error err = {0};
+    dibs_status rc = st->ops->topic->ear(st, topic, on, contract_soon(), &err);
+
+    if (rc != DIBS_OK)
+        print_message("ear: %s\n", err.message);
+    return rc;
+}
+
+static void tell(contract *t, size_t handle, const char *topic, uint64_t number)
+{
+    dibs__store *st = t->st[handle];
+    dibs_error err = {0};
+
+    assert_status(st->ops->topic->tell(st, topic, number, contract_soon(),
+                                       &err),
+                  DIBS_OK);
+}
+
+static uint64_t put(contract *t, size_t handle, const char *key,
+                    uint64_t expected, dibs_status wanted)
+{
+    dibs__store *st = t->st[handle];
+    dibs__put what = {.key = key, .data = "x", .len = 1, .expected = expected};
+    dibs_error err = {0};
+    uint64_t version = 0;
+
+    assert_status(st->ops->value->put(st, &what, contract_soon(), &version,
+                                      &err),
+                  wanted);
+    return version;
+}
+
+static uint64_t next_number(actor *a)
+{
+    uint64_t number = UINT64_MAX;
+
+    IN_TIME(actor_notified(a, DIBS__NOTICE_CHANGED, &number));
+    return number;
+}
+
+static void every_tell_is_heard_in_order(void **state)
+{
+    contract *t = *state;
+    actor a = listener_of(t, 1, topic_of(t));
+
+    assert_status(change_ear(t, 1, topic_of(t), true), DIBS_OK);
+    for (uint64_t i = 1; i <= MANY; i++)
+        tell(t, 0, topic_of(t), i << 32);
+    for (uint64_t i = 1; i <= MANY; i++)
+        assert_int_equal(next_number(&a), i << 32);
+}
+
+static void all_that_listen_hear_it_and_nobody_else(void **state)
+{
+    contract *t = *state;
+    actor a = listener_of(t, 0, topic_of(t));
+    actor b = listener_of(t, 1, topic_of(t));
+    actor c = listener_of(t, 2, topic_of(t));
+
+    assert_status(change_ear(t, 0, topic_of(t), true), DIBS_OK);
+    assert_status(change_ear(t, 1, topic_of(t), true), DIBS_OK);
+    tell(t, 0, topic_of(t), 7);
+    assert_int_equal(next_number(&a), 7);
+    assert_int_equal(next_number(&b), 7);
+    actor_expect_quiet(&c, DIBS__NOTICE_CHANGED);
+}
+
+/* A second topic of the same slot comes after what is not there. */
+static void after_the_end_nothing_is_heard(void **state)
+{
+    contract *t = *state;
+    char one[96], other[96];
+    actor a, b;
+
+    snprintf(one, sizeof(one), "value:%s{t}one", t->name);
+    snprintf(other, sizeof(other), "value:%s{t}other", t->name);
+    a = listener_of(t, 1, one);
+    b = listener_of(t, 1, other);
+    assert_status(change_ear(t, 1, one, true), DIBS_OK);
+    assert_status(change_ear(t, 1, one, false), DIBS_OK);
+    assert_status(change_ear(t, 1, other, true), DIBS_OK);
+    tell(t, 0, one, 1);
+    tell(t, 0, other, 2);
+    assert_int_equal(next_number(&b), 2);
+    assert_false(actor_hears(&a, DIBS__NOTICE_CHANGED));
+    assert_status(change_ear(t, 1, one, true), DIBS_OK);
+    tell(t, 0, one, 3);
+    assert_int_equal(next_number(&a), 3);
+}
+
+static void an_end_without_a_beginning_is_none(void **state)
+{
+    contract *t = *state;
+
+    assert_status(change_ear(t, 1, topic_of(t), false), DIBS_OK);
+}
+
+static void listening_twice_hears_once(void **state)
+{
+    contract *t = *state;
+    actor a = listener_of(t, 1, topic_of(t));
+
+    assert_status(change_ear(t, 1, topic_of(t), true), DIBS_OK);
+    assert_status(change_ear(t, 1, topic_of(t), true), DIBS_OK);
+    tell(t, 0, topic_of(t), 1);
+    tell(t, 0, topic_of(t), 2);
+    assert_int_equal(next_number(&a), 1);
+    assert_int_equal(next_number(&a), 2);
+}
+
+/* Without a doorbell there is nowhere to tell it. */
+static void a_handle_without_a_doorbell_does_not_listen(void **state)
+{
+    contract *t = *state;
+    dibs__store *st = contract_open();
+    dibs_error err = {0};
+    dibs_status rc =
+        st->ops->topic->ear(st, topic_of(t), true, contract_soon(), &err);
+
+    dibs__store_close(st);
+    assert_status(rc, DIBS_UNAVAIL);
+}
+
+static void a_change_tells_the_topic_of_its_value(void **state)
+{
+    contract *t = *state;
+    char topic[DIBS__TOPIC_MAX];
+    dibs__store *st = t->st[0];
+    dibs_error err = {0};
+    uint64_t version, added;
+    int64_t sum;
+    actor a;
+
+    dibs__topic_of_value(t->name, topic);
+    a = listener_of(t, 1, topic);
+    assert_status(change_ear(t, 1, topic, true), DIBS_OK);
+    assert_status(st->ops->value->add(st, t->name, 5, contract_soon(), &sum,
+                                      &err),
+                  DIBS_OK);
+    added = next_number(&a);
+    version = put(t, 0, t->name, added, DIBS_OK);
+    assert_int_equal(next_number(&a), version);
+    assert_status(st->ops->value->del(st, t->name, version, contract_soon(),
+                                      &err),
+                  DIBS_OK);
+    assert_int_equal(next_number(&a), 0);
+}
+
+/* The put at the end is the first that is heard. */
+static void what_changes_nothing_tells_nothing(void **state)
+{
+    contract *t = *state;
+    char topic[DIBS__TOPIC_MAX];
+    dibs__store *st = t->st[0];
+    dibs_error err = {0};
+    uint64_t version;
+    int64_t sum;
+    actor a;
+
+    dibs__topic_of_value(t->name, topic);
+    a = listener_of(t, 1, topic);
+    assert_status(change_ear(t, 1, topic, true), DIBS_OK);
+    (void)put(t, 0, t->name, 17, DIBS_STALE);
+    assert_status(st->ops->value->del(st, t->name, DIBS_VERSION_ANY,
+                                      contract_soon(), &err),
+                  DIBS_NOTFOUND);
+    version = put(t, 0, t->name, DIBS_VERSION_NONE, DIBS_OK);
+    assert_status(st->ops->value->add(st, t->name, 1, contract_soon(), &sum,
+                                      &err),
+                  DIBS_INVALID);
+    assert_status(st->ops->value->del(st, t->name, version - 1, contract_soon(),
+                                      &err),
+                  DIBS_STALE);
+    assert_int_equal(next_number(&a), version);
+    version = put(t, 0, t->name, version, DIBS_OK);
+    assert_int_equal(next_number(&a), version);
+}
+
+/* The longest key, with bytes that mean something to servers. */
+static void any_key_can_be_listened_to(void **state)
+{
+    contract *t = *state;
+    char topic[DIBS__TOPIC_MAX], key[DIBS_NAME_MAX + 1];
+    uint64_t version;
+    size_t len;
+    actor a;
+
+    snprintf(key, sizeof(key), "%s'\"%%s}{\\\xc3\xa4\n", t->name);
+    len = strlen(key);
+    memset(key + len, '*', DIBS_NAME_MAX - len);
+    key[DIBS_NAME_MAX] = '\0';
+    dibs__topic_of_value(key, topic);
+    a = listener_of(t, 1, topic);
+    assert_status(change_ear(t, 1, topic, true), DIBS_OK);
+    version = put(t, 0, key, DIBS_VERSION_ANY, DIBS_OK);
+    assert_int_equal(next_number(&a), version);
+}
+
+static void heads_are_those_of_the_values(void **state)
+{
+    contract *t = *state;
+    char keys[DIBS__HEADS_MAX][96];
+    const char *list[DIBS__HEADS_MAX];
+    uint64_t versions[DIBS__HEADS_MAX];
+    dibs__value_head heads[DIBS__HEADS_MAX];
+    dibs__store *st = t->st[1];
+    dibs__put brief = {.key = keys[1], .data = "y", .len = 1, .ttl_ms = 600000};
+    dibs_error err = {0};
+
+    brief.expected = DIBS_VERSION_ANY;
+    for (size_t i = 0; i < DIBS__HEADS_MAX; i++) {
+        snprintf(keys[i], sizeof(keys[i]), "%s/%zu", t->name, 99 - i);
+        list[i] = keys[i];
+        versions[i] = i % 2 ? 0 : put(t, 0, keys[i], DIBS_VERSION_ANY, DIBS_OK);
+    }
+    assert_status(st->ops->value->put(st, &brief, contract_soon(), &versions[1],
+                                      &err),
+                  DIBS_OK);
+    assert_status(st->ops->value->heads(st, list, DIBS__HEADS_MAX,
+                                        contract_soon(), heads, &err),
+                  DIBS_OK);
+    for (size_t i = 0; i < DIBS__HEADS_MAX; i++) {
+        assert_int_equal(heads[i].version, versions[i]);
+        if (i != 1)
+            assert_int_equal(heads[i].expires_ms, -1);
+    }
+    assert_in_range(heads[1].expires_ms, 1, 600000);
+}
+
+static void an_expired_value_has_no_head(void **state)
+{
+    contract *t = *state;
+    const char *key = t->name;
+    dibs__store *st = t->st[0];
+    dibs__put brief = {.key = key, .data = "y", .len = 1, .ttl_ms = 30};
+    dibs__value_head head = {.version = 1};
+    dibs_error err = {0};
+    uint64_t version;
+
+    brief.expected = DIBS_VERSION_ANY;
+    assert_status(st->ops->value->put(st, &brief, contract_soon(), &version,
+                                      &err),
+                  DIBS_OK);
+    contract_sleep_until(dibsx_after_ms(dibsx_now(), 30 + CONTRACT_DRIFT_MS));
+    assert_status(st->ops->value->heads(st, &key, 1, contract_soon(), &head,
+                                        &err),
+                  DIBS_OK);
+    assert_int_equal(head.version, 0);
+}
+
+int contract_topic(void)
+{
+    const struct CMUnitTest tests[] = {
+        CONTRACT_TEST(every_tell_is_heard_in_order),
+        CONTRACT_TEST(all_that_listen_hear_it_and_nobody_else),
+        CONTRACT_TEST(after_the_end_nothing_is_heard),
+        CONTRACT_TEST(an_end_without_a_beginning_is_none),
+        CONTRACT_TEST(listening_twice_hears_once),
+        CONTRACT_TEST(a_handle_without_a_doorbell_does_not_listen),
+        CONTRACT_TEST(a_change_tells_the_topic_of_its_value),
+        CONTRACT_TEST(what_changes_nothing_tells_nothing),
+        CONTRACT_TEST(any_key_can_be_listened_to),
+        CONTRACT_TEST(heads_are_those_of_the_values),
+        CONTRACT_TEST(an_expired_value_has_no_head),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
