@@ -65,6 +65,13 @@ may_include() {
     src/core*\ \"base/* | src/core*\ \"config/* | src/core*\ \"core/*) ;;
     src/core*\ \"*) return 1 ;;
 
+    # Coordination is beside the locks and above what all of core uses.
+    src/coord\ \"store/store.h\" | src/coord\ \"store/value.h\" | src/coord\ \"store/log.h\" | src/coord\ \"store/topic.h\") ;;
+    src/coord\ \"core/client.h\" | src/coord\ \"core/names.h\" | src/coord\ \"core/log.h\" | src/coord\ \"core/timer.h\") ;;
+    src/coord\ \"core/worker.h\" | src/coord\ \"core/attach.h\" | src/coord\ \"core/notices.h\" | src/coord\ \"core/reach.h\") ;;
+    src/coord\ \"base/* | src/coord\ \"coord/*) ;;
+    src/coord\ \"*) return 1 ;;
+
     # The Redis store has layers, and its steps on top of them.
     src/store/redis/*\ \"store/redis/*) is_below "$1" "$2" ;;
 

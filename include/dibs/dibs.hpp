@@ -471,6 +471,78 @@ template <typename T> class scoped : public T
 using scoped_lock = scoped<lock>;
 using scoped_multi = scoped<multi>;
 
+/* A report of a watch. */
+struct change {
+    std::string data;
+    uint64_t version = 0; /* 0: there is no value (any more) */
+    bool merged = false;  /* other changes may have come since the last */
+    bool back = false;    /* the store lost data */
+};
+
+/* A watch of one value; see dibs/state.h.
+ *
+ *     dibs::watch progress(db, "progress:42");
+ *     dibs::change now;
+ *     while (progress.next(now, 30s)) show(now.data); */
+class watch
+{
+  public:
+    watch(const client &cl, const std::string &key)
+    {
+        dibs_watch *made = nullptr;
+        dibs_error err = dibs_error();
+
+        detail::must(dibs_state_watch(cl.get(), key.c_str(), &made, &err), err);
+        watch_.reset(made);
+    }
+    /* False: no change in time, or cancelled. */
+    DIBS_MUST_CHECK bool next(change &out, milliseconds wait = milliseconds(-1))
+    {
+        dibs_error err = dibs_error();
+        dibs_status rc = next(out, wait, err);
+
+        if (rc == DIBS_TIMEOUT || rc == DIBS_CANCELLED)
+            return false;
+        detail::must(rc, err);
+        return true;
+    }
+    DIBS_MUST_CHECK dibs_status next(change &out, milliseconds wait,
+                                     dibs_error &err)
+    {
+        dibs_change raw = dibs_change();
+        dibs_status rc = dibs_watch_next(get(), wait.count(), &raw, &err);
+        std::unique_ptr<dibs_change, cleaner> kept(&raw);
+
+        if (rc != DIBS_OK)
+            return rc;
+        out.data.clear();
+        if (raw.value.data)
+            out.data.assign(static_cast<const char *>(raw.value.data),
+                            raw.value.len);
+        out.version = raw.value.version;
+        out.merged = raw.merged;
+        out.back = raw.back;
+        return rc;
+    }
+    void cancel() noexcept { dibs_watch_cancel(get()); }
+    dibs_watch *get() const noexcept { return watch_.get(); }
+
+  private:
+    struct freer {
+        void operator()(dibs_watch *watch) const noexcept
+        {
+            dibs_watch_free(watch);
+        }
+    };
+    struct cleaner {
+        void operator()(dibs_change *raw) const noexcept
+        {
+            dibs_value_free(&raw->value);
+        }
+    };
+    std::unique_ptr<dibs_watch, freer> watch_;
+};
+
 } // namespace dibs
 
 #endif

@@ -98,6 +98,51 @@ DIBS_API DIBS_MUST_CHECK dibs_status dibs_state_list(dibs_client *client,
                                                      void *arg,
                                                      dibs_error *err);
 
+/* A watch of one value. It reports the value that is there at first, and then each
+ * change, a delete and an expiry too. The last value always arrives, also after a
+ * lost connection, a restart or a failover. It arrives at once as a rule, and within
+ * about a second while the store answers. Values in between may be skipped; `merged`
+ * says so.
+ *
+ * The store tells watching clients of changes. If it cannot (docs/coordination.md),
+ * the watch looks once a second. */
+typedef struct dibs_watch dibs_watch;
+
+typedef struct dibs_change {
+    dibs_value value; /* version 0, no data: there is no value (any more) */
+    bool merged; /* other changes may have come since the last report; always
+                         true when the value is gone, or was */
+    bool back;   /* the store went back to an older version: it lost data */
+} dibs_change;
+
+/* Makes a watch, without a call to the store. Free it with dibs_watch_free().
+ *   DIBS_UNSUPPORTED  a quorum; the message says why */
+DIBS_API DIBS_MUST_CHECK dibs_status dibs_state_watch(dibs_client *client,
+                                                      const char *key,
+                                                      dibs_watch **out,
+                                                      dibs_error *err);
+
+/* Waits for the next change, for wait_ms at most. -1: without limit; 0: reports only
+ * a change that it finds at once. A store that does not answer may add the timeout of
+ * the client. While the store is out of reach, the call goes on trying. One thread at
+ * a time. The caller frees out->value with dibs_value_free(); it is zeroed without
+ * DIBS_OK.
+ *   DIBS_TIMEOUT    no change in time
+ *   DIBS_CANCELLED  dibs_watch_cancel() or dibs_close() ended the wait
+ *   DIBS_UNAVAIL    the time is over and the store was out of reach
+ *   DIBS_INVALID    another thread waits for this watch */
+DIBS_API DIBS_MUST_CHECK dibs_status dibs_watch_next(dibs_watch *watch,
+                                                     int64_t wait_ms,
+                                                     dibs_change *out,
+                                                     dibs_error *err);
+
+/* Ends the wait of dibs_watch_next() on another thread. A no-op without one. Does
+ * not block; not safe in a signal handler. */
+DIBS_API void dibs_watch_cancel(dibs_watch *watch);
+
+/* Frees the watch; no other thread may use it any more. NULL is a no-op. */
+DIBS_API void dibs_watch_free(dibs_watch *watch);
+
 #ifdef __cplusplus
 }
 #endif

@@ -224,7 +224,7 @@ void dibs_close(dibs_client *cl)
     dibs__attached_stop(cl);
     pthread_mutex_lock(&cl->mutex);
     cl->ended = true;
-    last = cl->lock_count == 0;
+    last = cl->handle_count == 0;
     pthread_mutex_unlock(&cl->mutex);
     if (last)
         dibs__client_free(cl);

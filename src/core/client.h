@@ -94,9 +94,9 @@ struct dibs_client {
     struct dibs_lock *acquires; /* acquires under way, blocking ones as well */
     pthread_cond_t over; /* a call or an acquire has ended; see dibs_close() */
 
-    size_t lock_count;
+    size_t handle_count; /* of locks and watches that are not freed */
     bool closing; /* no acquire begins any more, and those under way end */
-    bool ended;   /* closed, and all has stopped: the last lock frees it */
+    bool ended;   /* closed, and all has stopped: the last handle frees it */
     dibsx_prng jitter;
     /* Owners of leases to come, drawn together, as each draw is a system call. A
      * child cannot use them: the client is its parent's. */

@@ -45,7 +45,7 @@ static dibs_status join_client(dibs_lock *lock, dibs_error *err)
     pthread_mutex_lock(&cl->mutex);
     has_room = dibs__timer_reserve(cl, DIBS__LOCK_TIMERS);
     if (has_room)
-        cl->lock_count++;
+        cl->handle_count++;
     pthread_mutex_unlock(&cl->mutex);
     if (has_room)
         return DIBS_OK;
@@ -131,7 +131,7 @@ void dibs_lock_free(dibs_lock *lock)
     if (cl->keeper.running)
         wait_for_callback(lock);
     dibs__lock_unref(lock);
-    last = cl->ended && cl->lock_count == 0;
+    last = cl->ended && cl->handle_count == 0;
     pthread_mutex_unlock(&cl->mutex);
     if (last)
         dibs__client_free(cl);

@@ -473,8 +473,8 @@ static dibs_status acquire_call(dibs_multi *multi, int64_t wait_ms,
 
     if (multi && dibs__opts_hear(&multi->opts) &&
         dibs__client_usable(multi->cl, NULL) == DIBS_OK)
-        dibs__keeper_listen(multi->cl, multi->cl->st,
-                            dibs__client_deadline(multi->cl, dibsx_now()));
+        dibs__notices_listen(multi->cl, multi->cl->st,
+                             dibs__client_deadline(multi->cl, dibsx_now()));
     rc = enter_set(multi, err);
     if (rc != DIBS_OK)
         return rc;

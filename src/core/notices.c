@@ -5,7 +5,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/notices.h"
 
+#include "base/event.h"
 #include "core/client.h"
+#include "core/log.h"
 
 void dibs__notices_register(dibs_client *cl, dibs__notice_handler *handler)
 {
@@ -33,4 +35,37 @@ void dibs__notices_dispatch(dibs_client *cl, const dibs__notice *notice)
     }
     while (at && !at->hear(cl, at, notice))
         at = at->next;
+}
+
+void dibs__notices_listen(dibs_client *cl, dibs__store *st, dibsx_nsec deadline)
+{
+    dibs__keeper *kp = &cl->keeper;
+    size_t i = st == cl->st ? 0 : 1;
+    dibs_error err;
+    int fd = -1;
+    dibs_status rc;
+    bool is_new, open, failed;
+
+    pthread_mutex_lock(&cl->mutex);
+    open = kp->listening[i];
+    pthread_mutex_unlock(&cl->mutex);
+    if (open)
+        return;
+    rc = st->ops->doorbell_open(st, deadline, &fd, &err);
+    pthread_mutex_lock(&cl->mutex);
+    kp->listening[i] = kp->listening[i] || rc == DIBS_OK;
+    /* If there was no contact yet, the ask that follows tells what is wrong. */
+    failed = rc != DIBS_OK && (i > 0 || atomic_load(&cl->reached));
+    is_new = failed && !kp->bell_failed;
+    kp->bell_failed = failed;
+    if (fd >= 0 && kp->bell_fds[i] != fd) {
+        kp->bells[i] = st;
+        kp->bell_fds[i] = fd;
+        dibsx_event_set(kp->wake_fd);
+    }
+    pthread_mutex_unlock(&cl->mutex);
+    if (is_new)
+        dibs__log(cl, DIBS_LOG_WARN, "bell",
+                  "cannot open the doorbell, waits are slower: %s",
+                  err.message);
 }

@@ -4,15 +4,14 @@
  * A handler lives inside its owner, such as the table of lock owners, and stays
  * registered until the client is freed. The keeper reads the doorbells and
  * dispatches; it does not know what a notice is about. A handler recognises its
- * own notices by their address, which today is the owner of a lease. A notice
- * about a topic needs a field for it, and a handler that compares the topic.
+ * own notices by their address, the owner of a lease or the address of a topic.
  *
  *   (1) A notice reaches one handler at most: the first that recognises it, in the
  *       order in which handlers were registered. A notice that no handler
  *       recognises is dropped, as it is about something that has ended.
  *   (2) DIBS__NOTICE_MISSED has no address and reaches every handler.
  *
- * Locks: cl->mutex for everything here. */
+ * Locks: cl->mutex for everything here but listen. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_CORE_NOTICES_H
 #define DIBS_CORE_NOTICES_H
@@ -35,6 +34,11 @@ struct dibs__notice_handler {
 };
 
 void dibs__notices_register(dibs_client *cl, dibs__notice_handler *handler);
+
+/* Opens the doorbell of the store (or of the fallback) for the keeper. On failure
+ * waits still end, by polling. Locks: none held. */
+void dibs__notices_listen(dibs_client *cl, dibs__store *st,
+                          dibsx_nsec deadline);
 
 /* For the keeper. The mutex may be let go meanwhile. */
 void dibs__notices_dispatch(dibs_client *cl, const dibs__notice *notice);

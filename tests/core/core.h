@@ -42,6 +42,7 @@ int core_guard_tests(void);
 int core_async_tests(void);
 int core_threads_tests(void);
 int core_state_tests(void);
+int core_watch_tests(void);
 int core_monitor_tests(void);
 int core_monitor_trail_tests(void);
 int core_monitor_deadlock_tests(void);

@@ -77,6 +77,7 @@ int main(int argc, char **argv)
     failed += core_async_tests();
     failed += core_threads_tests();
     failed += core_state_tests();
+    failed += core_watch_tests();
     failed += core_monitor_tests();
     failed += core_monitor_trail_tests();
     failed += core_monitor_deadlock_tests();

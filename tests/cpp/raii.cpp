@@ -245,6 +245,25 @@ static void cancelled(dibs::client &db)
     CHECK(rc == DIBS_CANCELLED);
 }
 
+static void watches(dibs::client &db)
+{
+    dibs::watch watch(db, "watched");
+    dibs::change now;
+    dibs_error err = dibs_error();
+
+    CHECK(watch.next(now));
+    CHECK(now.version == 0 && now.data.empty());
+    CHECK(dibs_state_set(db.get(), "watched", "x", 1, 0, nullptr, &err) ==
+          DIBS_OK);
+    CHECK(watch.next(now));
+    CHECK(now.data == "x" && now.version > 0);
+    CHECK(!watch.next(now, milliseconds(0)));
+    CHECK(watch.next(now, milliseconds(0), err) == DIBS_TIMEOUT);
+    dibs::watch moved(std::move(watch));
+    CHECK(!moved.next(now, milliseconds(0)));
+    CHECK(thrown([&] { dibs::watch bad(db, ""); }) == DIBS_INVALID);
+}
+
 int main(int argc, char **argv)
 {
     dibs_client_opts opts = dibs_client_opts();
@@ -261,6 +280,7 @@ int main(int argc, char **argv)
     hands_on(db);
     sets(db);
     cancelled(db);
+    watches(db);
     std::cout << "scopes give back what they took\n";
     return 0;
 }

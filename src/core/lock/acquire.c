@@ -118,9 +118,9 @@ static void open_bell(dibs_lock *lock)
 
     if (!cl->keeper.listening[0]) {
         pthread_mutex_unlock(&cl->mutex);
-        dibs__keeper_listen(cl, cl->st,
-                            wait_ms == 0 ? dibs__client_deadline(cl, now)
-                                         : dibsx_after_ms(now, wait_ms));
+        dibs__notices_listen(cl, cl->st,
+                             wait_ms == 0 ? dibs__client_deadline(cl, now)
+                                          : dibsx_after_ms(now, wait_ms));
         pthread_mutex_lock(&cl->mutex);
     }
     dibs__acquire_listened(&lock->acquire.machine, dibsx_now());

@@ -85,8 +85,8 @@ dibs_status dibs__adopt_enter(dibs_lock *lock, dibs_error *err)
     if (rc != DIBS_OK)
         return rc;
     if (lock && dibs__opts_hear(&lock->opts))
-        dibs__keeper_listen(lock->cl, lock->cl->st,
-                            dibs__client_deadline(lock->cl, dibsx_now()));
+        dibs__notices_listen(lock->cl, lock->cl->st,
+                             dibs__client_deadline(lock->cl, dibsx_now()));
     return dibs__lock_enter(lock, err);
 }
 

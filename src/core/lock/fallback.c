@@ -67,8 +67,8 @@ dibs__fallback_use(dibs_lock *lock, const dibs_error *why, dibs_error *err)
         return rc;
     if (cl->on_unavailable == DIBS_AWAY_LOCAL) {
         pthread_mutex_unlock(&cl->mutex);
-        dibs__keeper_listen(cl, cl->fallback,
-                            dibs__client_deadline(cl, dibsx_now()));
+        dibs__notices_listen(cl, cl->fallback,
+                             dibs__client_deadline(cl, dibsx_now()));
         pthread_mutex_lock(&cl->mutex);
     }
     dibs__lock_use_store(lock, cl->fallback,

@@ -120,7 +120,7 @@ void dibs__lock_unref(dibs_lock *lock)
     if (--lock->refs > 0)
         return;
     dibs__timer_unreserve(lock->cl, DIBS__LOCK_TIMERS);
-    lock->cl->lock_count--;
+    lock->cl->handle_count--;
     if (lock->shown.lost_fd >= 0)
         close(lock->shown.lost_fd);
     pthread_cond_destroy(&lock->cond);

@@ -3,8 +3,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/lock/publish.h"
 
-#include "base/event.h"
-#include "core/log.h"
 #include <sys/timerfd.h>
 
 /* The loss descriptor fires by the kernel's clock, even if no thread of the
@@ -76,37 +74,4 @@ void dibs__keeper_watch(dibs_client *cl, dibs_lock *lock)
 {
     dibs__keeper_publish(lock);
     dibs__timer_set(cl, &lock->due.deadline, dibs__lease_next(&lock->lease));
-}
-
-void dibs__keeper_listen(dibs_client *cl, dibs__store *st, dibsx_nsec deadline)
-{
-    dibs__keeper *kp = &cl->keeper;
-    size_t i = st == cl->st ? 0 : 1;
-    dibs_error err;
-    int fd = -1;
-    dibs_status rc;
-    bool is_new, open, failed;
-
-    pthread_mutex_lock(&cl->mutex);
-    open = kp->listening[i];
-    pthread_mutex_unlock(&cl->mutex);
-    if (open)
-        return;
-    rc = st->ops->doorbell_open(st, deadline, &fd, &err);
-    pthread_mutex_lock(&cl->mutex);
-    kp->listening[i] = kp->listening[i] || rc == DIBS_OK;
-    /* If there was no contact yet, the ask that follows tells what is wrong. */
-    failed = rc != DIBS_OK && (i > 0 || atomic_load(&cl->reached));
-    is_new = failed && !kp->bell_failed;
-    kp->bell_failed = failed;
-    if (fd >= 0 && kp->bell_fds[i] != fd) {
-        kp->bells[i] = st;
-        kp->bell_fds[i] = fd;
-        dibsx_event_set(kp->wake_fd);
-    }
-    pthread_mutex_unlock(&cl->mutex);
-    if (is_new)
-        dibs__log(cl, DIBS_LOG_WARN, "bell",
-                  "cannot open the doorbell, waits are slower: %s",
-                  err.message);
 }

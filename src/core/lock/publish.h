@@ -9,10 +9,6 @@
 
 #include "core/lock/lock.h"
 
-/* Opens the doorbell of the store (or of the fallback) for the keeper. On failure
- * waits still end, by polling. Locks: none held. */
-void dibs__keeper_listen(dibs_client *cl, dibs__store *st, dibsx_nsec deadline);
-
 /* Looks at the lock's lease anew: its deadline, and what readers of the handle
  * see. Call after every change of the lease. Locks: cl->mutex. */
 void dibs__keeper_watch(dibs_client *cl, dibs_lock *lock);
