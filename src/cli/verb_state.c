@@ -3,8 +3,8 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/fail.h"
-#include "base/text.h"
 #include "cli/list_verb.h"
+#include "cli/value_json.h"
 #include "cli/verbs.h"
 
 #include <errno.h>
@@ -62,74 +62,15 @@ static bool parse_version(const char *text, uint64_t *version)
            *version != DIBS_VERSION_ANY;
 }
 
-static bool is_utf8(const char *data, size_t len)
-{
-    const unsigned char *at = (const unsigned char *)data;
-    size_t step = 1;
-
-    for (size_t i = 0; i < len && step > 0; i += step)
-        step = dibsx_utf8_len(at + i, len - i);
-    return step > 0;
-}
-
-static void base64(dibsx_buf *out, const unsigned char *data, size_t len)
-{
-    static const char digits[] =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrst"
-        "uvwxyz0123456789+/";
-
-    for (size_t i = 0; i < len; i += 3) {
-        unsigned group = (unsigned)data[i] << 16;
-
-        if (i + 1 < len)
-            group |= (unsigned)data[i + 1] << 8;
-        if (i + 2 < len)
-            group |= data[i + 2];
-        dibsx_buf_putc(out, digits[group >> 18]);
-        dibsx_buf_putc(out, digits[group >> 12 & 63]);
-        dibsx_buf_putc(out,
-                       (char)(i + 1 < len ? digits[group >> 6 & 63] : '='));
-        dibsx_buf_putc(out, (char)(i + 2 < len ? digits[group & 63] : '='));
-    }
-}
-
-/* Bytes that are not text go out in base 64, so that nothing is lost. */
-static void json_value(dibsx_json *js, const dibs_value *value)
-{
-    dibsx_buf text;
-
-    if (is_utf8(value->data, value->len)) {
-        dibsx_json_key(js, "value");
-        dibsx_json_bytes(js, value->data, value->len);
-        return;
-    }
-    dibsx_buf_init(&text, DIBS_VALUE_MAX * 2);
-    base64(&text, value->data, value->len);
-    if (dibsx_buf_ok(&text))
-        dibsx_json_pair_text(js, "value_base64", dibsx_buf_text(&text));
-    else
-        js->out->failed = true;
-    dibsx_buf_fini(&text);
-}
-
-static void json_expiry(dibsx_json *js, int64_t expires_ms)
-{
-    dibsx_json_key(js, "expires_ms");
-    if (expires_ms < 0)
-        dibsx_json_null(js);
-    else
-        dibsx_json_int(js, expires_ms);
-}
-
 static int get_json(const char *key, const dibs_value *value)
 {
     dibs__report report;
 
     dibs__report_begin(&report);
     dibsx_json_pair_text(&report.js, "key", key);
-    json_value(&report.js, value);
+    dibs__json_value(&report.js, value);
     dibsx_json_pair_uint(&report.js, "version", value->version);
-    json_expiry(&report.js, value->expires_ms);
+    dibs__json_expiry(&report.js, value->expires_ms);
     return dibs__report_end(&report);
 }
 
@@ -316,7 +257,7 @@ static bool each_json(const dibs_state_item *item, void *arg)
     dibsx_json_pair_text(js, "key", item->key);
     dibsx_json_pair_uint(js, "bytes", item->len);
     dibsx_json_pair_uint(js, "version", item->version);
-    json_expiry(js, item->expires_ms);
+    dibs__json_expiry(js, item->expires_ms);
     dibsx_json_close(js, '}');
     return true;
 }

@@ -36,6 +36,7 @@ const char dibs__common_exits[] =
     X("Values", state_del)                                                     \
     X("Values", state_add)                                                     \
     X("Values", state_ls)                                                      \
+    X("Values", state_watch)                                                   \
     X("Store", store)                                                          \
     X("Store", store_status)                                                   \
     X("Store", store_init)                                                     \

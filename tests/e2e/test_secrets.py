@@ -48,6 +48,7 @@ USES = {
     "state add": ["secret-number", "1"],
     "state del": ["secret-value"],
     "state ls": ["--json"],
+    "state watch": ["secret-value", "--count", "1"],
     "store status": [],
     "store init": [],
     "store share": ["--group", str(os.getgid())],

@@ -1,6 +1,8 @@
-"""state get, set, cas, del, add, ls."""
+"""state get, set, cas, del, add, ls, watch."""
 # SPDX-License-Identifier: MIT
 import base64
+import json
+import signal
 import subprocess
 
 from support import DIBS, Case, main, wait_until
@@ -109,6 +111,41 @@ class State(Case):
         self.assertRegex(table[1], r"^a:1  4      [0-9]+  never$")
         items = self.json("state", "ls", "--json", "b")["values"]
         self.assertEqual([(i["key"], i["bytes"], i["expires_ms"]) for i in items], [("b", 4, None)])
+
+    def test_watch(self):
+        self.ok("state", "set", "k", "one")
+        process = self.start("state", "watch", "--json", "--count", "4", "k")
+        first = json.loads(process.stdout.readline())
+        self.assertEqual((first["key"], first["value"], first["merged"]), ("k", "one", False))
+        self.pipe(b"\xff", "state", "set", "k", "-")
+        second = json.loads(process.stdout.readline())
+        self.assertEqual(base64.b64decode(second["value_base64"]), b"\xff")
+        self.assertGreater(second["version"], first["version"])
+        self.ok("state", "del", "k")
+        gone = json.loads(process.stdout.readline())
+        self.assertEqual((gone["value"], gone["version"], gone["expires_ms"]), (None, 0, None))
+        self.assertTrue(gone["merged"])
+        self.ok("state", "set", "--expires", "10m", "k", "two")
+        last = json.loads(process.stdout.readline())
+        self.assertEqual((last["value"], last["back"]), ("two", False))
+        self.assertGreater(last["expires_ms"], 0)
+        self.assertEqual(process.wait(), 0)
+
+    def test_watch_as_text(self):
+        version = self.json("state", "set", "--json", "k", "v")["version"]
+        self.assertEqual(self.ok("state", "watch", "--count", "1", "k"), "v\n")
+        self.assertEqual(self.ok("state", "watch", "--count", "1", "--with-version", "k"), f"{version} v\n")
+        self.assertEqual(self.ok("state", "watch", "--count", "1", "nothing"), "\n")
+        late = self.dibs("state", "watch", "-w", "10ms", "k")
+        self.assertEqual((late.returncode, late.stdout), (75, "v\n"))
+        self.fails(64, "state", "watch", "--count", "0", "k")
+
+    def test_watch_ends_with_its_reader(self):
+        self.ok("state", "set", "k", "v")
+        process = self.start("state", "watch", "k")
+        self.assertEqual(process.stdout.readline(), "v\n")
+        process.stdout.close()
+        self.assertEqual(process.wait(), 128 + signal.SIGPIPE)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,15 @@
+/* value_json.h - shared values as JSON. Pure. */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_CLI_VALUE_JSON_H
+#define DIBS_CLI_VALUE_JSON_H
+
+#include "base/json.h"
+#include <dibs/state.h>
+
+/* The pair "value", or "value_base64" where the bytes are not text. */
+void dibs__json_value(dibsx_json *js, const dibs_value *value);
+
+/* The pair "expires_ms": null for never. */
+void dibs__json_expiry(dibsx_json *js, int64_t expires_ms);
+
+#endif

@@ -1,0 +1,146 @@
+/* verb_state_watch.c - state watch: a shared value as it changes. */
+/* SPDX-License-Identifier: MIT */
+#include "base/clock.h"
+#include "cli/poll_verb.h"
+#include "cli/print.h"
+#include "cli/value_json.h"
+#include "cli/verbs.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+enum { SPAN_MS = 500 };
+
+static int print_json(const char *key, const dibs_change *change)
+{
+    dibs__report report;
+
+    dibs__report_begin(&report);
+    dibsx_json_pair_text(&report.js, "key", key);
+    if (change->value.version) {
+        dibs__json_value(&report.js, &change->value);
+    } else {
+        dibsx_json_key(&report.js, "value");
+        dibsx_json_null(&report.js);
+    }
+    dibsx_json_pair_uint(&report.js, "version", change->value.version);
+    dibs__json_expiry(&report.js, change->value.expires_ms);
+    dibsx_json_pair_bool(&report.js, "merged", change->merged);
+    dibsx_json_pair_bool(&report.js, "back", change->back);
+    return dibs__report_end(&report);
+}
+
+static int print_text(const dibs__command *cmd, const dibs_change *change)
+{
+    if (dibs__opt_flag(cmd, "with-version"))
+        printf("%llu ", (unsigned long long)change->value.version);
+    if (change->value.data)
+        dibs__out(change->value.data, change->value.len);
+    putchar('\n');
+    return dibs__out_done();
+}
+
+/* The reader of a pipe has gone: nobody sees the next line. */
+static bool reader_gone(void)
+{
+    struct pollfd out = {.fd = STDOUT_FILENO, .events = 0};
+
+    return poll(&out, 1, 0) == 1 && (out.revents & POLLERR);
+}
+
+/* Waits for a report in short spans, between which it looks for the reader. Says
+ * once that the store is out of reach. 0: *change is a report; else the exit
+ * code. */
+static int
+await_report(const dibs__command *cmd, dibs_watch *watch, dibs_change *change)
+{
+    dibsx_nsec end =
+        dibs__opt_given(cmd, "wait")
+            ? dibsx_after_ms(dibsx_now(), dibs__opt_ms(cmd, "wait"))
+            : DIBSX_NEVER;
+    bool said = false;
+
+    for (;;) {
+        int64_t left_ms = dibsx_wait_ms(end, dibsx_now());
+        int64_t span_ms =
+            left_ms < SPAN_MS && end != DIBSX_NEVER ? left_ms : SPAN_MS;
+        dibs_error err = {0};
+        dibs_status rc = dibs_watch_next(watch, span_ms, change, &err);
+        bool away = rc == DIBS_UNAVAIL || rc == DIBS_UNKNOWN;
+
+        if (rc == DIBS_OK)
+            return 0;
+        if ((rc != DIBS_TIMEOUT && !away) || dibsx_now() >= end)
+            return dibs__cli_fail(cmd, &err);
+        if (reader_gone())
+            return 128 + SIGPIPE;
+        if (away && !said)
+            (void)dibs__poll_verb_failed(cmd, &err);
+        said = away;
+    }
+}
+
+/* Prints reports until there were enough of them, or none came in time. */
+static int follow_value(const dibs__command *cmd, dibs_watch *watch)
+{
+    int64_t count =
+        dibs__opt_given(cmd, "count") ? dibs__opt_int(cmd, "count") : INT64_MAX;
+    int code = 0;
+
+    for (int64_t i = 0; !code && i < count; i++) {
+        dibs_change change = {.merged = false};
+
+        code = await_report(cmd, watch, &change);
+        if (!code && dibs__opt_flag(cmd, "json"))
+            code = print_json(dibs__operands(cmd)[0], &change);
+        else if (!code)
+            code = print_text(cmd, &change);
+        dibs_value_free(&change.value);
+    }
+    return code;
+}
+
+static int watch_value(const dibs__command *cmd)
+{
+    dibs_watch *watch = NULL;
+    dibs_client *cl = NULL;
+    dibs_error err = {0};
+    int code = dibs__cli_open(cmd, &cl);
+
+    if (code)
+        return code;
+    if (dibs_state_watch(cl, dibs__operands(cmd)[0], &watch, &err) != DIBS_OK)
+        code = dibs__cli_fail(cmd, &err);
+    else
+        code = follow_value(cmd, watch);
+    dibs_watch_free(watch);
+    dibs_close(cl);
+    return code;
+}
+
+const dibs__verb dibs__verb_state_watch = {
+    .name = "state watch",
+    .operands = "KEY",
+    .summary = "print a value whenever it changes",
+    .about =
+        "First the value that is there, then one line per change. The line of "
+        "a key without a value is empty; --with-version shows version 0 then, "
+        "and --json null. The last value always arrives, also after a lost "
+        "connection or a failover. Values in between may be skipped: then "
+        "--json has \"merged\". Goes on until it is interrupted, and while the "
+        "store is out of reach.\n",
+    .examples = "Follow a job:\n"
+                "  dibs state watch progress:42\n"
+                "Wait until a flag is set:\n"
+                "  dibs state watch ready | grep -qx yes\n",
+    .exits = "0 --count reports were printed\n"
+             "75 no change came within --wait\n"
+             "128+N ended by signal N\n",
+    .options = "json",
+    .min_operands = 1,
+    .max_operands = 1,
+    .kind = DIBS__KEYS,
+    .run = watch_value,
+};
