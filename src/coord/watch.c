@@ -31,6 +31,7 @@ struct dibs_watch {
     pthread_cond_t cond;
     bool waiting; /* a thread is in dibs_watch_next() */
     bool cancelled;
+    bool deaf;          /* the store forbids it to listen; said once */
     bool away;          /* the last call to the store failed */
     dibs_error failure; /* of that */
 };
@@ -220,11 +221,12 @@ static void listen_topic(dibs_watch *w)
         dibs__notices_listen(cl, cl->st, deadline);
         rc = cl->st->ops->topic->ear(cl->st, topic, true, deadline, &err);
     }
-    if (rc == DIBS_DENIED)
+    if (rc == DIBS_DENIED && !w->deaf)
         dibs__log(cl, DIBS_LOG_WARN, "watch",
                   "cannot listen to %s, so changes come later: %s",
                   dibs__name_short(cl, w->key), err.message);
     pthread_mutex_lock(&cl->mutex);
+    w->deaf = rc == DIBS_DENIED;
     dibs__watch_eared(&w->machine, sent_at, dibsx_now(), rc);
 }
 

@@ -7,6 +7,7 @@
 #include "store/store.h"
 
 #include <pthread.h>
+#include <string.h>
 
 static const char *acl_file;
 
@@ -224,6 +225,47 @@ static void names_elsewhere_are_denied(void **state)
     dibs_lock_free(lock);
 }
 
+/* Writes as the administrator, and waits for the report of the user's watch. Whether
+ * that is called merged. */
+static bool change_and_see(world *w, dibs_watch *watch, const char *text)
+{
+    dibs_change ch;
+
+    CHECK(DIBS_OK, dibs_state_set(w->other, "workflow:v", text, strlen(text), 0,
+                                  NULL, err));
+    CHECK(DIBS_OK, dibs_watch_next(watch, WORLD_BOUND_MS, &ch, err));
+    assert_string_equal(ch.value.data, text);
+    dibs_value_free(&ch.value);
+    return ch.merged;
+}
+
+static void watches_are_told(void **state)
+{
+    world *w = *state;
+    dibs_watch *watch = NULL;
+
+    CHECK(DIBS_OK, dibs_state_watch(w->one, "v", &watch, err));
+    (void)change_and_see(w, watch, "1");
+    IN_TIME(!change_and_see(w, watch, "2"));
+    dibs_watch_free(watch);
+}
+
+/* A user from before there were watches: it looks for itself. */
+static void a_watch_without_the_channel_looks_for_itself(void **state)
+{
+    world *w = *state;
+    dibs_watch *watch = NULL;
+
+    assert_true(server_tell(&w->sv, "ACL", "SETUSER", "dibs", "resetchannels",
+                            "&dibs:bell:*", "-pubsub|numsub", NULL));
+    CHECK(DIBS_OK, dibs_state_watch(w->one, "v", &watch, err));
+    (void)change_and_see(w, watch, "1");
+    assert_true(change_and_see(w, watch, "2"));
+    CHECK(DIBS_OK, dibs_state_set(w->one, "v", "3", 1, 0, NULL, err));
+    assert_true(change_and_see(w, watch, "4"));
+    dibs_watch_free(watch);
+}
+
 /* What dibs does not need, its user may not do. */
 static void the_rest_of_the_server_is_closed(void **state)
 {
@@ -269,6 +311,8 @@ int main(int argc, char **argv)
         ACL_TEST(locks_and_doorbells_work),
         ACL_TEST(looking_breaking_and_values_work),
         ACL_TEST(sets_conversions_and_logs_work),
+        ACL_TEST(watches_are_told),
+        ACL_TEST(a_watch_without_the_channel_looks_for_itself),
         ACL_TEST(the_audit_learns_all),
         ACL_TEST(names_elsewhere_are_denied),
         ACL_TEST(the_rest_of_the_server_is_closed),

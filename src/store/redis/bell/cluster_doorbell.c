@@ -113,17 +113,24 @@ static void wake_listener(dibs__cluster_doorbell *cd, int listener)
 static dibs_status want_topic(dibs__cluster_doorbell *cd, const char *channel,
                               const dibs__endpoint *home, dibs_error *err)
 {
-    dibs__cluster_listener *ls;
-    bool wanted = false;
+    dibs__cluster_listener *ls = NULL;
+    bool wanted = false, refused;
 
     pthread_mutex_lock(&cd->mutex);
-    ls = listener_at(cd, home, dibsx_now());
+    refused = cd->refused;
+    if (!refused)
+        ls = listener_at(cd, home, dibsx_now());
     if (ls)
         wanted = dibs__ears_want(&cd->bell->ears, channel,
                                  dibs__cluster_listener_number(ls));
     if (wanted)
         dibs__cluster_listener_wake(ls);
     pthread_mutex_unlock(&cd->mutex);
+    if (refused)
+        return dibsx_fail(err, DIBS_DENIED,
+                          "the servers have no sharded channels, or forbid "
+                          "them; use Redis 7.0 or later, with the privileges "
+                          "of docs/redis-acl.md");
     return wanted ? DIBS_OK
                   : dibsx_fail(err, DIBS_UNAVAIL,
                                "no listener is free at the master of the slot, "

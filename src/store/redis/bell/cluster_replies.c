@@ -110,18 +110,24 @@ static void note_unsubscribed(dibs__cluster_listener *ls, int slot)
         dibs__cluster_doubt(cd->bell->cluster);
 }
 
+static bool is_unknown(const char *error)
+{
+    return strstr(error, "unknown command") != NULL;
+}
+
 /* Whether neither another slot nor another attempt can succeed. */
 static bool is_for_good(const char *error)
 {
-    return strncmp(error, "NOPERM ", 7) == 0 ||
-           strstr(error, "unknown command") != NULL;
+    return strncmp(error, "NOPERM ", 7) == 0 || is_unknown(error);
 }
 
 /* The server does not say which command it refused. The next ask for a slot
- * subscribes again. */
+ * subscribes again; so it is not given up for good because of a topic. */
 static void note_refused(dibs__cluster_listener *ls, const char *error)
 {
     dibs__cluster_doorbell *cd = ls->all;
+    bool topic = dibs__ears_refused(&cd->bell->ears,
+                                    dibs__cluster_listener_number(ls), error);
     dibs__endpoint to;
     int slot;
 
@@ -130,13 +136,12 @@ static void note_refused(dibs__cluster_listener *ls, const char *error)
         dibs__cluster_moved(cd->bell->cluster, slot, &to);
     else
         dibs__cluster_doubt(cd->bell->cluster);
-    dibs__ears_refused(&cd->bell->ears, dibs__cluster_listener_number(ls),
-                       error);
     pthread_mutex_lock(&cd->mutex);
+    cd->refused = cd->refused || (topic && is_unknown(error));
     if (dibs__slot_channels_drop(&cd->channels,
                                  dibs__cluster_listener_number(ls),
                                  DIBS__SENT)) {
-        cd->refused = cd->refused || is_for_good(error);
+        cd->refused = cd->refused || (!topic && is_for_good(error));
         dibs__cluster_listener_wake(ls);
     }
     for (int i = 0; cd->refused && i < DIBS__CLUSTER_LISTENERS_MAX; i++)

@@ -61,7 +61,7 @@ static void handle_reply(dibs__redis_doorbell *bell, const redisReply *reply)
     const redisReply *name = dibs__reply_item(reply, 1);
 
     if (reply->type == REDIS_REPLY_ERROR)
-        dibs__ears_refused(&bell->ears, 0, reply->str);
+        (void)dibs__ears_refused(&bell->ears, 0, reply->str);
     else if (is_text(kind) && is_text(name) &&
              strcmp(kind->str, "subscribe") == 0)
         dibs__ears_subscribed(&bell->ears, 0, name->str);

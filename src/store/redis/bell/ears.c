@@ -177,9 +177,10 @@ bool dibs__ears_unsubscribed(dibs__ears *ears, int listener, const char *name)
 
 /* In a cluster the command may have been about a slot of the bell: then a channel is
  * wanted once more for nothing. */
-void dibs__ears_refused(dibs__ears *ears, int listener, const char *error)
+bool dibs__ears_refused(dibs__ears *ears, int listener, const char *error)
 {
-    bool denied = strncmp(error, "NOPERM", 6) == 0;
+    bool denied = strncmp(error, "NOPERM", 6) == 0 ||
+                  strstr(error, "unknown command") != NULL;
     dibs__topic_channel *ch;
 
     pthread_mutex_lock(&ears->mutex);
@@ -192,6 +193,7 @@ void dibs__ears_refused(dibs__ears *ears, int listener, const char *error)
     }
     pthread_cond_broadcast(&ears->changed);
     pthread_mutex_unlock(&ears->mutex);
+    return ch != NULL;
 }
 
 bool dibs__ears_drop(dibs__ears *ears, int listener)

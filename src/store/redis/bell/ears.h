@@ -44,10 +44,11 @@ DIBS_MUST_CHECK dibs_status dibs__ears_catch_up(dibs__ears *ears, int listener,
                                                 dibs_error *err);
 
 /* The server has subscribed to a channel; it has unsubscribed from one by itself,
- * which is true when it was heard; it has refused a command. */
+ * which is true when it was heard; it has refused a command, which is true when a
+ * topic waited for the reply. */
 void dibs__ears_subscribed(dibs__ears *ears, int listener, const char *name);
 bool dibs__ears_unsubscribed(dibs__ears *ears, int listener, const char *name);
-void dibs__ears_refused(dibs__ears *ears, int listener, const char *error);
+bool dibs__ears_refused(dibs__ears *ears, int listener, const char *error);
 
 /* The connection is lost: true when it had channels that were heard. */
 bool dibs__ears_drop(dibs__ears *ears, int listener);
