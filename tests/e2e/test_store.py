@@ -115,6 +115,10 @@ class Users(Case):
             self.assertEqual((after.stdout.read(), after.stderr.read()), ("got it\n", ""))
         self.assertEqual(self.dibs("run", "-n", "other", "--", "true", program=self.program, **self.NOBODY).returncode, 75)
         self.let_go(holder)
+        stranger = {**self.NOBODY, "group": 65533}
+        refused = self.dibs("run", "k", "--", "true", program=self.program, **stranger)
+        self.assertEqual(refused.returncode, 77)
+        self.assertIn("join the group", refused.stderr)
 
     def test_a_store_of_ones_own_is_told_once(self):
         own = "no store is configured, so this user has one of its own, " + self.path("dibs/dibs.db")

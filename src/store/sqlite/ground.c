@@ -129,7 +129,12 @@ static dibs_status check_file(const char *path, dibs_error *err)
          * leads nowhere is unfit for one. */
         if (number == ENOENT && (lstat(path, &at) != 0 || !S_ISLNK(at.st_mode)))
             return DIBS_OK;
-        return fail_path(path, "the file cannot be reached", number, err);
+        return fail_path(path,
+                         number == EACCES
+                             ? "this user may not enter the folder; join the "
+                               "group that it is open to, or name another file"
+                             : "the file cannot be reached",
+                         number, err);
     }
     if (S_ISDIR(at.st_mode))
         return fail_path(path, "a folder; name a file in it", EISDIR, err);
