@@ -78,7 +78,8 @@ static void *wait_and_pass_on(void *arg)
 static void check_order(const int *order, const uint64_t *fences)
 {
     for (int i = 0; i < WAITERS; i++) {
-        assert_int_equal(order[i], i);
+        /* Only a waiter that is not run for seconds loses its place. */
+        IN_TIME(order[i] == i);
         assert_true(fences[i] > 0);
         if (i > 0)
             assert_true(fences[i] > fences[i - 1]);
@@ -133,8 +134,8 @@ static void threads_are_served_in_order(void **state)
     assert_int_equal(atomic_load(&all.served), WAITERS);
     check_order(all.order, all.fences);
     assert_true(commands >= WAITERS);
-    /* The first holder gave back meanwhile. */
-    assert_true(commands <= COMMANDS_EACH * (WAITERS + 1) + polls);
+    /* The first holder gave back meanwhile. Polls may come a little early. */
+    IN_TIME(commands <= COMMANDS_EACH * (WAITERS + 1) + polls);
     for (int i = 0; i < WAITERS; i++)
         dibs_lock_free(waiters[i].lock);
     for (int i = 0; i < CLIENTS; i++)
