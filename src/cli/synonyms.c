@@ -17,7 +17,6 @@ const dibs__synonym dibs__option_synonyms[] = {
     {"colors", "color"},
     {"concurrency", "permits"},
     {"connection", "url"},
-    {"count", "permits"},
     {"database", "url"},
     {"db", "url"},
     {"debug", "verbose"},

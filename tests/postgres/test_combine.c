@@ -121,12 +121,12 @@ static void it_works_without_prepared_statements(void **state)
  * encoding refuse a text. */
 static void refuse_a_name(void)
 {
-    assert_true(pg_tell(
-        &world_sv,
-        "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS "
-        "$$BEGIN RAISE 'refused' USING ERRCODE = '22021'; END$$;"
-        "CREATE TRIGGER refuse BEFORE INSERT ON dibs.roll FOR EACH ROW "
-        "WHEN (NEW.name = 'bad name') EXECUTE FUNCTION refuse()"));
+    assert_true(
+        pg_tell(&world_sv,
+                "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS "
+                "$$BEGIN RAISE 'refused' USING ERRCODE = '22021'; END$$;"
+                "CREATE TRIGGER refuse BEFORE INSERT ON dibs.roll FOR EACH ROW "
+                "WHEN (NEW.name = 'bad name') EXECUTE FUNCTION refuse()"));
 }
 
 /* A name that the database cannot take fails alone. */
