@@ -24,6 +24,7 @@ void dibs__doorbell_init(dibs__doorbell *doorbell)
     pthread_mutex_init(&doorbell->mutex, NULL);
     (void)dibsx_cond_init(&doorbell->cond);
     atomic_init(&doorbell->open, false);
+    atomic_init(&doorbell->stopping, false);
 }
 
 static void fd_close(int *fd)
@@ -43,6 +44,7 @@ static void free_parts(dibs__doorbell *doorbell)
 
 void dibs__doorbell_stop(dibs__doorbell *doorbell)
 {
+    atomic_store(&doorbell->stopping, true);
     if (doorbell->open)
         dibsx_event_set(doorbell->stop_fd);
 }
@@ -95,12 +97,18 @@ void dibs__doorbell_report(dibs__doorbell *doorbell, const dibs_error *failure)
         dibs__doorbell_missed(doorbell);
 }
 
+bool dibs__doorbell_stopping(const dibs__doorbell *doorbell)
+{
+    return atomic_load(&doorbell->stopping);
+}
+
 bool dibs__doorbell_rest(const dibs__doorbell *doorbell, dibsx_nsec until)
 {
     struct pollfd stop = {.fd = doorbell->stop_fd, .events = POLLIN};
     int64_t span_ms = dibsx_wait_ms(until, dibsx_now());
 
-    return poll(&stop, 1, (int)span_ms) > 0;
+    (void)poll(&stop, 1, (int)span_ms);
+    return dibs__doorbell_stopping(doorbell);
 }
 
 static dibs_status open_failed(int number, dibs_error *err)

@@ -26,6 +26,7 @@ typedef struct dibs__doorbell {
     dibs_error failure;                   /* of the last attempt to listen */
     char address[DIBS__DOORBELL_ADDRESS]; /* drawn at random */
     atomic_bool open;                     /* address and fds are constant */
+    atomic_bool stopping;                 /* the listening thread must end */
 } dibs__doorbell;
 
 /* The caller owns the struct. Before fini, the caller stops the listening thread and
@@ -54,7 +55,9 @@ void dibs__doorbell_missed(dibs__doorbell *doorbell);
  * is not the first attempt, notices may have been missed. */
 void dibs__doorbell_report(dibs__doorbell *doorbell, const dibs_error *failure);
 
-/* Waits. True when the thread must end. */
+/* Waits. True when the thread must end, which `stopping` alone decides: a wait may
+ * end for any reason. */
 bool dibs__doorbell_rest(const dibs__doorbell *doorbell, dibsx_nsec until);
+bool dibs__doorbell_stopping(const dibs__doorbell *doorbell);
 
 #endif

@@ -73,7 +73,7 @@ static void handle_reply(dibs__redis_doorbell *bell, const redisReply *reply)
 static dibs_status handle_wake(dibs__redis_doorbell *bell)
 {
     dibsx_event_clear(bell->wake_fd);
-    return dibs__doorbell_rest(&bell->base, 0) ? DIBS_CANCELLED : DIBS_OK;
+    return dibs__doorbell_stopping(&bell->base) ? DIBS_CANCELLED : DIBS_OK;
 }
 
 /* Listens until the connection is lost. DIBS_CANCELLED: the thread must end. */
