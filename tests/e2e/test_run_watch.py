@@ -81,21 +81,10 @@ class Stopped(WatchCase):
         process, guard = self.grow("--ttl=" + span(2), tree=tree)
         self.stop(guard)
         self.write("stop", "")
-        result = self.dibs("run", "-w", f"{PATIENCE}s", "k", "--", "true", patience=2 * PATIENCE)
+        result = self.dibs("run", "-w", span(PATIENCE), "k", "--", "true", patience=2 * PATIENCE * PACE)
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual(process.wait(PATIENCE), 125)
         self.assertIn("does not answer", process.stderr.read())
-
-    @unittest.skipUnless("DIBS_STOP_SHIM" in os.environ, "sanitizers do not load the shim")
-    def test_the_guard_before_the_command_starts(self):
-        shim = {**self.env, "LD_PRELOAD": os.environ["DIBS_STOP_SHIM"]}
-        process = self.start("run", "--ttl=" + span(2), "k", "--", "touch", "started", env=shim)
-        wait_until(lambda: guard_of(process.pid), "the guard")
-        result = self.dibs("run", "-w", f"{PATIENCE * PACE}s", "k", "--", "true", patience=2 * PATIENCE * PACE)
-        self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertEqual(process.wait(PATIENCE), 125)
-        self.assertIn("does not answer", process.stderr.read())
-        self.assertFalse(os.path.exists(self.path("started")))
 
     def test_the_guard_alone_for_a_moment(self):
         process, guard = self.grow("--ttl=1h")
@@ -103,6 +92,19 @@ class Stopped(WatchCase):
         os.kill(guard, signal.SIGCONT)
         process.send_signal(signal.SIGTERM)
         self.assertEqual(process.wait(PATIENCE), 143)
+
+
+class Starting(WatchCase):
+    @unittest.skipUnless("DIBS_STOP_SHIM" in os.environ, "sanitizers do not load the shim")
+    def test_the_guard_before_the_command_starts(self):
+        shim = {**self.env, "LD_PRELOAD": os.environ["DIBS_STOP_SHIM"]}
+        process = self.start("run", "--ttl=" + span(2), "k", "--", "touch", "started", env=shim)
+        wait_until(lambda: guard_of(process.pid), "the guard")
+        result = self.dibs("run", "-w", span(PATIENCE), "k", "--", "true", patience=2 * PATIENCE * PACE)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(process.wait(PATIENCE), 125)
+        self.assertIn("does not answer", process.stderr.read())
+        self.assertFalse(os.path.exists(self.path("started")))
 
 
 class Killed(WatchCase):
