@@ -8,7 +8,8 @@ import time
 import unittest
 
 from machines import Deployment
-from support import Case, in_time, main, span, wait_until
+from runtools import PACE
+from support import Case, in_time, main, wait_until
 
 # So many that each master of a cluster serves some.
 NAMES = [f"name-{i}" for i in range(12)]
@@ -22,7 +23,8 @@ def machine(name):
 @unittest.skipUnless(shutil.which("redis-server"), "needs redis-server")
 class Machines(Case):
     def takes(self, name):
-        return self.dibs("run", name, "-n", "--ttl", span(5), "--", "true").returncode == 0
+        ttl_s = min(5 * PACE, HELD_S)
+        return self.dibs("run", name, "-n", "--ttl", f"{round(1000 * ttl_s)}ms", "--", "true").returncode == 0
 
     def begin(self, deployment):
         """The job's environment; then every name can be had, and one is held."""
