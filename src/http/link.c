@@ -105,6 +105,9 @@ void dibs__http_link_close(dibs__http_link *link)
     if (link->ex && link->ex->engaged)
         server->under_way--;
     end_exchange(link);
+    /* Closing does not take it out of epoll while a process that was forked just
+     * now has a copy: an event would name memory that is gone. */
+    (void)watch(link, 0);
     close(link->fd);
     dibsx_free(link);
 }

@@ -2,8 +2,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "http_world.h"
 
+#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #define HOST      "Host: localhost\r\n"
@@ -187,6 +189,46 @@ static void test_who_goes_away_meanwhile(void **state)
     world_stop(&wd, 1000);
 }
 
+/* A copy of the other end of a connection, as a process that is being forked has
+ * of everything. */
+static int copy_of_other_end(int fd)
+{
+    struct sockaddr_in mine = {0};
+    socklen_t len = sizeof(mine);
+
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&mine, &len), 0);
+    for (int i = 0; i < 1024; i++) {
+        struct sockaddr_in peer = {0};
+
+        len = sizeof(peer);
+        if (getpeername(i, (struct sockaddr *)&peer, &len) == 0 &&
+            peer.sin_port == mine.sin_port)
+            return dup(i);
+    }
+    fail_msg("the server has no end of the connection");
+    return -1;
+}
+
+static void test_a_copy_of_a_connection_is_none(void **state)
+{
+    http_world wd;
+    reply rp;
+    int fd, copy;
+
+    (void)state;
+    world_start(&wd, (dibs__http_opts){0});
+    fd = client_open(&wd);
+    client_send(fd, GET("/quick"));
+    client_read(fd, &rp);
+    copy = copy_of_other_end(fd);
+    assert_true(copy >= 0);
+    close(fd);
+    for (int i = 0; i < 3; i++)
+        check(&wd, GET("/quick"), 200, "{\"kind\":\"quick\"}\n");
+    close(copy);
+    world_stop(&wd, 1000);
+}
+
 typedef struct crowd {
     const http_world *wd;
     int wrong;
@@ -322,6 +364,7 @@ int main(void)
         cmocka_unit_test(test_bodies),
         cmocka_unit_test(test_who_expects_to_be_asked),
         cmocka_unit_test(test_one_connection_for_many),
+        cmocka_unit_test(test_a_copy_of_a_connection_is_none),
         cmocka_unit_test(test_who_waits_is_in_nobodys_way),
         cmocka_unit_test(test_who_goes_away_meanwhile),
         cmocka_unit_test(test_a_crowd),
