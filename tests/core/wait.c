@@ -297,16 +297,21 @@ static void hold_min_keeps_others_out(void **state)
 {
     dibs_client *cl = core_open();
     const char *name = core_name();
-    dibs_lock *a = core_lock(cl, name, DIBS_LOCK_OPTS(.hold_min_ms = 300));
-    dibs_lock *b = core_lock(cl, name, DIBS_LOCK_OPTS(.wait_ms = 5000));
+    const int64_t hold_ms = pace_ms(300);
+    dibs_lock *a = core_lock(cl, name, DIBS_LOCK_OPTS(.hold_min_ms = hold_ms));
+    dibs_lock *b =
+        core_lock(cl, name, DIBS_LOCK_OPTS(.wait_ms = pace_ms(5000)));
     int64_t start_ms = now_ms();
+    dibs_status rc;
 
     (void)state;
     CHECK(DIBS_OK, dibs_lock_try(a, err));
     CHECK(DIBS_OK, dibs_lock_release(a, err));
-    CHECK(DIBS_BUSY, dibs_lock_try(b, err));
+    rc = dibs_lock_try(b, NULL);
+    IN_TIME(rc != DIBS_OK || now_ms() - start_ms < hold_ms);
+    CHECK(DIBS_BUSY, rc);
     CHECK(DIBS_OK, dibs_lock_acquire(b, err));
-    assert_true(now_ms() - start_ms >= 299);
+    assert_true(now_ms() - start_ms >= hold_ms - 1);
     dibs_lock_free(a);
     dibs_lock_free(b);
     dibs_close(cl);
