@@ -145,6 +145,38 @@ dibsx_nsec end_of(const dibs_lock *lock)
     return dibsx_after_ms(dibsx_now(), dibs_lock_valid_ms(lock) + 1);
 }
 
+bool world_watch_sees(dibs_client *cl, dibs_watch *watch, const char *text)
+{
+    dibsx_nsec end = dibsx_after_ms(dibsx_now(), pace_ms(WORLD_BOUND_MS));
+    dibs_change ch;
+    dibs_status rc;
+    bool found = false;
+
+    do
+        rc = dibs_state_set(cl, "v", text, strlen(text), 0, NULL, NULL);
+    while (rc != DIBS_OK && dibsx_now() < end);
+    CHECK(DIBS_OK, rc);
+    while (!found) {
+        CHECK(DIBS_OK,
+              dibs_watch_next(watch, pace_ms(WORLD_BOUND_MS), &ch, err));
+        found = ch.value.data && strcmp(ch.value.data, text) == 0;
+        dibs_value_free(&ch.value);
+    }
+    return ch.merged;
+}
+
+void world_watch_told(dibs_client *cl, dibs_watch *watch)
+{
+    char text[16];
+    bool merged = true;
+
+    for (int i = 0; merged && i < 100; i++) {
+        snprintf(text, sizeof(text), "told %d", i);
+        merged = world_watch_sees(cl, watch, text);
+    }
+    assert_false(merged);
+}
+
 void world_sleep_ms(int64_t span_ms)
 {
     struct timespec span = {.tv_sec = (time_t)(span_ms / 1000),

@@ -68,6 +68,13 @@ void await_loss(loss *lost, int64_t bound_ms);
 /* When the lease ends if nothing renews it. */
 dibsx_nsec end_of(const dibs_lock *lock);
 
+/* Writes a value until the store takes it, and waits until the watch on it, of key
+ * "v", has it. Whether it was called merged. */
+bool world_watch_sees(dibs_client *cl, dibs_watch *watch, const char *text);
+
+/* Changes are told again, not only found: then one is not called merged. */
+void world_watch_told(dibs_client *cl, dibs_watch *watch);
+
 void world_sleep_ms(int64_t span_ms);
 int64_t world_ms_since(dibsx_nsec from_at);
 

@@ -260,47 +260,6 @@ static void what_a_step_answered_outlasts_a_crash(void **state)
     }
 }
 
-/* Writes the value until the server takes it. */
-static void write_text(dibs_client *cl, const char *text)
-{
-    dibsx_nsec end = dibsx_after_ms(dibsx_now(), PG_BOUND_MS);
-    dibs_error err = {0};
-    dibs_status rc;
-
-    do
-        rc = dibs_state_set(cl, "v", text, strlen(text), 0, NULL, &err);
-    while (rc != DIBS_OK && dibsx_now() < end);
-    assert_status(rc, DIBS_OK);
-}
-
-/* Waits until the watch reports this text. Whether it is called merged. */
-static bool await_text(dibs_watch *watch, const char *text)
-{
-    bool found = false;
-    dibs_change ch;
-
-    while (!found) {
-        CHECK(DIBS_OK, dibs_watch_next(watch, PG_BOUND_MS, &ch, err));
-        found = ch.value.data && strcmp(ch.value.data, text) == 0;
-        dibs_value_free(&ch.value);
-    }
-    return ch.merged;
-}
-
-/* Changes are told again, not only found: then one is not called merged. */
-static void expect_told(dibs_client *cl, dibs_watch *watch)
-{
-    char text[16];
-    bool merged = true;
-
-    for (int i = 0; merged && i < 100; i++) {
-        snprintf(text, sizeof(text), "told %d", i);
-        write_text(cl, text);
-        merged = await_text(watch, text);
-    }
-    assert_false(merged);
-}
-
 static void a_watch_survives_killed_connections_and_a_crash(void **state)
 {
     dibs_client *one = NULL, *other = NULL;
@@ -312,20 +271,17 @@ static void a_watch_survives_killed_connections_and_a_crash(void **state)
     CHECK(DIBS_OK, dibs_open(url, NULL, &one, err));
     CHECK(DIBS_OK, dibs_open(url, NULL, &other, err));
     CHECK(DIBS_OK, dibs_state_watch(one, "v", &watch, err));
-    write_text(other, "before");
-    (void)await_text(watch, "before");
-    expect_told(other, watch);
+    (void)world_watch_sees(other, watch, "before");
+    world_watch_told(other, watch);
     assert_true(pg_tell(&world_sv,
                         "SELECT pg_terminate_backend(pid) FROM "
                         "pg_stat_activity WHERE pid <> pg_backend_pid() AND "
                         "backend_type = 'client backend'"));
-    write_text(other, "after the kill");
-    (void)await_text(watch, "after the kill");
-    expect_told(other, watch);
+    (void)world_watch_sees(other, watch, "after the kill");
+    world_watch_told(other, watch);
     crash();
-    write_text(other, "after the crash");
-    (void)await_text(watch, "after the crash");
-    expect_told(other, watch);
+    (void)world_watch_sees(other, watch, "after the crash");
+    world_watch_told(other, watch);
     dibs_watch_free(watch);
     dibs_close(one);
     dibs_close(other);

@@ -218,61 +218,18 @@ static void a_short_pause_costs_nothing(void **state)
     dibs_lock_free(rival);
 }
 
-/* Writes the value until the server takes it. */
-static void write_text(dibs_client *cl, const char *text)
-{
-    dibsx_nsec end = dibsx_after_ms(dibsx_now(), WORLD_BOUND_MS);
-    dibs_error err = {0};
-    dibs_status rc;
-
-    do
-        rc = dibs_state_set(cl, "v", text, strlen(text), 0, NULL, &err);
-    while (rc != DIBS_OK && dibsx_now() < end);
-    assert_status(rc, DIBS_OK);
-}
-
-/* Waits until the watch reports this text. Whether it is called merged. */
-static bool await_text(dibs_watch *watch, const char *text)
-{
-    bool found = false;
-    dibs_change ch;
-
-    while (!found) {
-        CHECK(DIBS_OK, dibs_watch_next(watch, WORLD_BOUND_MS, &ch, err));
-        found = ch.value.data && strcmp(ch.value.data, text) == 0;
-        dibs_value_free(&ch.value);
-    }
-    return ch.merged;
-}
-
-/* Changes are told again, not only found: then one is not called merged. */
-static void expect_told(dibs_client *cl, dibs_watch *watch)
-{
-    char text[16];
-    bool merged = true;
-
-    for (int i = 0; merged && i < 100; i++) {
-        snprintf(text, sizeof(text), "told %d", i);
-        write_text(cl, text);
-        merged = await_text(watch, text);
-    }
-    assert_false(merged);
-}
-
 static void a_watch_survives_a_killed_connection(void **state)
 {
     world *w = *state;
     dibs_watch *watch = NULL;
 
     CHECK(DIBS_OK, dibs_state_watch(w->one, "v", &watch, err));
-    write_text(w->other, "before");
-    (void)await_text(watch, "before");
+    (void)world_watch_sees(w->other, watch, "before");
     assert_true(server_tell(&w->sv, "CLIENT", "KILL", "TYPE", "pubsub", NULL));
     assert_true(server_tell(&w->sv, "CLIENT", "KILL", "TYPE", "normal",
                             "SKIPME", "yes", NULL));
-    write_text(w->other, "after");
-    (void)await_text(watch, "after");
-    expect_told(w->other, watch);
+    (void)world_watch_sees(w->other, watch, "after");
+    world_watch_told(w->other, watch);
     dibs_watch_free(watch);
 }
 
@@ -283,17 +240,15 @@ static void a_watch_survives_a_restart(void **state)
     dibs_change ch;
 
     CHECK(DIBS_OK, dibs_state_watch(w->one, "v", &watch, err));
-    write_text(w->other, "before");
-    (void)await_text(watch, "before");
+    (void)world_watch_sees(w->other, watch, "before");
     server_await_written(&w->sv);
     server_kill(&w->sv);
     /* The next look finds the server away; the time is over at once. */
     while (dibs_watch_next(watch, 0, &ch, NULL) == DIBS_TIMEOUT)
         world_sleep_ms(10);
     assert_true(server_restart(&w->sv));
-    write_text(w->other, "after");
-    (void)await_text(watch, "after");
-    expect_told(w->other, watch);
+    (void)world_watch_sees(w->other, watch, "after");
+    world_watch_told(w->other, watch);
     dibs_watch_free(watch);
 }
 
