@@ -413,6 +413,9 @@ class DryRun(RunCase):
         self.assertEqual(self.would("-n", "-E", "0", *run), "give up")
         self.assertEqual(self.would("free", "--also", *run, code=75), "wait")
         self.assertEqual(self.would("-p", "2", *run, code=64), "fail")
+        self.env["DIBS_ENABLED"] = "no"
+        self.assertEqual(self.would("-n", *run), "start")
+        del self.env["DIBS_ENABLED"]
         self.assertIsNone(self.show("free"))
         self.assertEqual(self.waiters("k"), 0)
         self.let_go(holder)

@@ -425,25 +425,39 @@ static int print_report(dry *d)
     return dibs__out_done();
 }
 
+/* Without a lock a run uses no store, not even for the slot. */
+static dibs_status look_at_store(dry *d, dibs_error *err)
+{
+    dibs_status rc;
+
+    if (!d->cl) {
+        if (d->json)
+            dibsx_json_pair_text(&d->report.js, "store", NULL);
+        return DIBS_OK;
+    }
+    add_store(d);
+    rc = look_at_names(d, err);
+    return rc == DIBS_OK ? look_at_slot(d, err) : rc;
+}
+
 int dibs__dry_run(const dibs__command *cmd, const dibs__run_opts *opts)
 {
     dry d = {.cmd = cmd, .opts = opts, .json = dibs__opt_flag(cmd, "json")};
     dibs_error err = {0};
     dibs_status rc;
-    int code = dibs__cli_open(cmd, &d.cl);
+    int code = dibs__opt_flag(cmd, "enabled") ? dibs__cli_open(cmd, &d.cl) : 0;
 
     if (code)
         return code;
     dibsx_buf_init(&d.lines, DIBS__OUT_MAX);
     dibs__report_begin(&d.report);
-    add_store(&d);
-    rc = look_at_names(&d, &err);
-    if (rc == DIBS_OK)
-        rc = look_at_slot(&d, &err);
+    rc = look_at_store(&d, &err);
     if (rc == DIBS_OK) {
         add_command(&d);
         add_settings(&d);
         look_at_command(&d);
+        if (!d.cl)
+            decide(&d, "start", 0, "enabled is no: without a lock");
         decide_lock(&d);
         code = print_report(&d);
         if (!code)
