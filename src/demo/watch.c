@@ -34,7 +34,7 @@ static bool each(const dibs_lease_info *info, void *arg)
         dibsx_duration_text(info->holders[i].age_ms, age, sizeof(age));
         dibsx_buf_puts(out, "held by ");
         put_party(out, &info->holders[i]);
-        dibsx_buf_printf(out, " for %s (token %llu)%s", age,
+        dibsx_buf_printf(out, " for %s (fence %llu)%s", age,
                          (unsigned long long)info->holders[i].fence,
                          info->holders[i].stale ? ", who is gone" : "");
     }

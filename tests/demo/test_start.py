@@ -133,7 +133,7 @@ class Terminal(DemoCase):
 
     def test_colours_and_the_status_line(self):
         process, main = self.run_on_terminal("--operations", "1", "--duration", "700ms")
-        shown = self.read_until(main, r"held by worker-\d for \S+ \(token \d+\) \| 2 waiting: worker-\d, worker-\d")
+        shown = self.read_until(main, r"held by worker-\d for \S+ \(fence \d+\) \| 2 waiting: worker-\d, worker-\d")
         shown = self.read_until(main, r"(✓ Lock released.*){3}lock: free \| 0 waiting", shown)
         process.send_signal(signal.SIGINT)
         shown = self.read_until(main, r"All workers have stopped\r\n$", shown)
