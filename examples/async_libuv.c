@@ -14,7 +14,7 @@ static void
 granted(dibs_lock *lock, dibs_status status, const dibs_error *err, void *task)
 {
     if (status == DIBS_OK)
-        printf("the %s task has it, under token %llu\n", (const char *)task,
+        printf("the %s task has it, under fence %llu\n", (const char *)task,
                (unsigned long long)dibs_lock_fence(lock));
     else
         fprintf(stderr, "%s\n", err->message);

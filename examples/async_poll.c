@@ -19,7 +19,7 @@ granted(dibs_lock *lock, dibs_status status, const dibs_error *err, void *arg)
     (void)arg;
     ended = status;
     if (status == DIBS_OK)
-        printf("granted under token %llu after %d rounds of work\n",
+        printf("granted under fence %llu after %d rounds of work\n",
                (unsigned long long)dibs_lock_fence(lock), rounds);
     else
         fprintf(stderr, "%s\n", err->message);

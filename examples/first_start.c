@@ -13,7 +13,7 @@
 static void work(dibs_lock *lock, void *arg)
 {
     (void)arg;
-    printf("at work under token %llu\n",
+    printf("at work under fence %llu\n",
            (unsigned long long)dibs_lock_fence(lock));
 }
 

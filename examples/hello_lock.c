@@ -28,7 +28,7 @@ int main(int argc, char **argv)
 
     /* Pass the token to the guarded resource, which refuses a late writer with a
      * smaller one. */
-    printf("held under token %" PRIu64 ", valid for %" PRId64 " ms\n",
+    printf("held under fence %" PRIu64 ", valid for %" PRId64 " ms\n",
            dibs_lock_fence(lock), dibs_lock_valid_ms(lock));
     rc = dibs_lock_release(lock, &err);
 

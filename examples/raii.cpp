@@ -13,7 +13,7 @@ static void report(dibs::client &db)
 {
     dibs::scoped_lock held(db, "report", dibs::options().ttl(seconds(30)).wait(seconds(5)));
 
-    std::cout << "report under token " << held.fence() << "\n";
+    std::cout << "report under fence " << held.fence() << "\n";
     held.check(); // before each side effect
     throw std::runtime_error("the printer is on fire");
 }

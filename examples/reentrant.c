@@ -17,7 +17,7 @@ static const dibs_lock_opts ledger = {.size = sizeof(dibs_lock_opts),
 /* Works alone and inside transfer(). */
 static void book(dibs_lock *lock, void *arg)
 {
-    printf("  booked %d under token %" PRIu64 "\n", *(const int *)arg,
+    printf("  booked %d under fence %" PRIu64 "\n", *(const int *)arg,
            dibs_lock_fence(lock));
 }
 
@@ -26,7 +26,7 @@ static void transfer(dibs_lock *lock, void *arg)
     dibs_client *client = arg;
     int amounts[] = {-100, 100};
 
-    printf("transfer under token %" PRIu64 "\n", dibs_lock_fence(lock));
+    printf("transfer under fence %" PRIu64 "\n", dibs_lock_fence(lock));
     for (int i = 0; i < 2; i++)
         if (dibs_with_lock(client, "ledger", &ledger, book, &amounts[i],
                            NULL) != DIBS_OK)

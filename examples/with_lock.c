@@ -11,7 +11,7 @@
 
 static void handle_hourly_task(uint64_t fence)
 {
-    printf("the hourly task runs under token %" PRIu64 "\n", fence);
+    printf("the hourly task runs under fence %" PRIu64 "\n", fence);
 }
 
 int main(int argc, char **argv)
