@@ -23,6 +23,7 @@
     DIBS__VALUE_STEPS(X)                                                       \
     DIBS__LOG_STEPS(X)                                                         \
     DIBS__TOPIC_STEPS(X)                                                       \
+    DIBS__RATE_STEPS(X)                                                        \
     X(now, NOW)                                                                \
     X(audit, AUDIT)                                                            \
     X(listen, LISTEN)                                                          \

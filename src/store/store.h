@@ -1,8 +1,8 @@
 /* store.h - the contract between the library and a store.
  *
  * A store offers the nouns as tables of steps: leases (store/lease.h), values
- * (store/value.h), logs (store/log.h) and topics (store/topic.h). Every
- * step is ONE atomic change of the store and one round trip. A store keeps no
+ * (store/value.h), logs (store/log.h), topics (store/topic.h) and rates
+ * (store/rate.h). Every step is ONE atomic change of the store and one round trip. A store keeps no
  * policy: it never retries, never logs, never decides how long to wait; the core
  * does.
  *
@@ -27,6 +27,7 @@
 #include "store/lease.h"
 #include "store/log.h"
 #include "store/quorum_steps.h"
+#include "store/rate.h"
 #include "store/topic.h"
 #include "store/value.h"
 #include <dibs/client.h>
@@ -46,6 +47,7 @@ typedef enum dibs__ability {
     DIBS__CAN_VALUE,
     DIBS__CAN_LOG,
     DIBS__CAN_TOPIC,
+    DIBS__CAN_RATE,
     DIBS__ABILITIES
 } dibs__ability;
 
@@ -69,6 +71,7 @@ typedef struct dibs__store_ops {
     const dibs__value_ops *value;
     const dibs__log_ops *log;
     const dibs__topic_ops *topic;
+    const dibs__rate_ops *rate;
 
     /* Opens the doorbell if it is not open. Until then notices for this handle are
      * lost, which costs time and nothing else. *fd is readable when there are

@@ -45,6 +45,7 @@ static const lack lacks[] = {
     {"redlock", DIBS__CAN_VALUE, "values", "there is no one order of changes"},
     {"redlock", DIBS__CAN_LOG, "logs", "there is no one order of entries"},
     {"redlock", DIBS__CAN_TOPIC, "topics", "no node knows when it is decided"},
+    {"redlock", DIBS__CAN_RATE, "rate limits", "majorities do not count"},
 };
 
 static const lack *find(const char *scheme, dibs__ability what)
@@ -89,10 +90,12 @@ static void every_step_has_a_function(void **state)
 #define HAS_VALUE(step, STEP) HAS(value, step)
 #define HAS_LOG(step, STEP)   HAS(log, step)
 #define HAS_TOPIC(step, STEP) HAS(topic, step)
+#define HAS_RATE(step, STEP)  HAS(rate, step)
     DIBS__LEASE_STEPS(HAS_LEASE)
     DIBS__VALUE_STEPS(HAS_VALUE)
     DIBS__LOG_STEPS(HAS_LOG)
     DIBS__TOPIC_STEPS(HAS_TOPIC)
+    DIBS__RATE_STEPS(HAS_RATE)
 }
 
 int contract_lacks(void)

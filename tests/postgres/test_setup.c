@@ -3,6 +3,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "pg_world.h"
 
+#include "store/store.h"
+
 #include <pthread.h>
 
 enum { MANY = 6 };
@@ -104,6 +106,30 @@ static void a_newer_schema_is_refused(void **state)
     assert_int_equal(found.found, 99);
 }
 
+/* Version 1 is this one without rates. */
+static void version_1_is_upgraded(void **state)
+{
+    dibs_store_state found;
+    dibs_error err = {0};
+
+    (void)state;
+    assert_status(setup("postgres?schema=older", DIBS_STORE_INIT, &found),
+                  DIBS_OK);
+    assert_true(pg_tell(&world_sv,
+                        "DROP TABLE older.rate CASCADE; "
+                        "DROP FUNCTION older.rate_sweep, older.rate_draw; "
+                        "UPDATE older.meta SET version = 1"));
+    assert_status(try_open("postgres?schema=older", &err), DIBS_REFUSED);
+    assert_non_null(strstr(err.message, "dibs store upgrade"));
+    assert_status(setup("postgres?schema=older", DIBS_STORE_UPGRADE, &found),
+                  DIBS_OK);
+    assert_true(found.changed);
+    assert_int_equal(found.found, found.known);
+    assert_status(try_open("postgres?schema=older", &err), DIBS_OK);
+    assert_int_equal(pg_number(&world_sv, "SELECT count(*) FROM older.rate"),
+                     0);
+}
+
 static void schemas_know_nothing_of_each_other(void **state)
 {
     dibs_store_state found;
@@ -177,6 +203,44 @@ static void fences_rise_whatever_the_clock_does(void **state)
     for (uint64_t i = 1; i < 5; i++)
         assert_int_equal(fence_of(cl, "ahead"), before + i);
     dibs_close(cl);
+}
+
+static dibs_status draw_token(dibs__store *st, dibs__drawn *got)
+{
+    const dibs__draw draw = {.name = "sms",
+                             .cost = 1,
+                             .least = 1,
+                             .count = 20,
+                             .period_us = 1000000,
+                             .burst = 1};
+    dibsx_nsec deadline = dibsx_after_ms(dibsx_now(), WORLD_STEP_MS);
+
+    return st->ops->rate->draw(st, &draw, deadline, got, NULL);
+}
+
+/* As if the clock had been set back by an hour: the limit goes on. */
+static void a_clock_set_back_blocks_no_draw(void **state)
+{
+    dibsx_nsec begun_at = dibsx_now();
+    char url[PG_URL_MAX];
+    dibs__store *st = NULL;
+    dibs__drawn got;
+
+    (void)state;
+    pg_url(&world_sv, url);
+    assert_status(dibs__store_open(url, dibsx_after_ms(begun_at, PG_BOUND_MS),
+                                   &st, NULL),
+                  DIBS_OK);
+    assert_status(draw_token(st, &got), DIBS_OK);
+    assert_true(pg_tell(&world_sv,
+                        "UPDATE dibs.rate SET tat_us = dibs.now_us() + "
+                        "3600050000, last_us = dibs.now_us() + 3600000000 "
+                        "WHERE name = 'sms'"));
+    assert_status(draw_token(st, &got), DIBS_BUSY);
+    assert_true(got.wait_us <= 50000);
+    while (draw_token(st, &got) != DIBS_OK)
+        assert_true(dibsx_now() < dibsx_after_ms(begun_at, PG_BOUND_MS));
+    dibs__store_close(st);
 }
 
 /* A set makes new names while it has entered those that it knows: what it is about
@@ -272,9 +336,11 @@ int main(void)
         cmocka_unit_test(of_many_at_once_one_makes_it),
         cmocka_unit_test(what_is_not_there_is_named),
         cmocka_unit_test(a_newer_schema_is_refused),
+        cmocka_unit_test(version_1_is_upgraded),
         cmocka_unit_test(schemas_know_nothing_of_each_other),
         cmocka_unit_test(a_role_without_rights_is_denied),
         cmocka_unit_test(fences_rise_whatever_the_clock_does),
+        cmocka_unit_test(a_clock_set_back_blocks_no_draw),
         cmocka_unit_test(a_set_does_not_sweep_its_own_names),
         cmocka_unit_test(swept_names_leave_a_floor),
         cmocka_unit_test(a_lock_is_updated_in_place),

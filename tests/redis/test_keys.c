@@ -381,6 +381,86 @@ static void a_held_lock_takes_few_bytes(void **state)
     await_size(&w->sv, "1");
 }
 
+static dibs_status draw_token(dibs__store *st, int64_t count, int64_t burst)
+{
+    const dibs__draw draw = {.name = "sms",
+                             .cost = burst,
+                             .least = 1,
+                             .count = count,
+                             .period_us = 1000000,
+                             .burst = burst};
+    dibsx_nsec deadline = dibsx_after_ms(dibsx_now(), TTL_MS);
+    dibs__drawn got;
+
+    return st->ops->rate->draw(st, &draw, deadline, &got, NULL);
+}
+
+/* Servers before Redis 7.0 do not tell. */
+static void assert_lives_while_it_counts(const server *sv)
+{
+    char *state = server_ask(sv, "GET", "dibs:rate:sms", NULL);
+    char *until = server_ask(sv, "PEXPIRETIME", "dibs:rate:sms", NULL);
+
+    assert_non_null(state);
+    if (until && until[0] >= '0' && until[0] <= '9')
+        assert_true(strtoll(until, NULL, 10) * 1000 >=
+                    strtoll(state, NULL, 10));
+    free(state);
+    free(until);
+}
+
+/* A limit ends with what is out of it, and not before. */
+static void no_key_without_ttl(void **state)
+{
+    world *w = *state;
+    dibs__store *st = NULL;
+    char *left;
+
+    assert_int_equal(dibs__store_open(w->url,
+                                      dibsx_after_ms(dibsx_now(), TTL_MS), &st,
+                                      NULL),
+                     DIBS_OK);
+    for (int64_t i = 60; i < 70; i++) {
+        assert_int_equal(draw_token(st, 1, i), DIBS_OK);
+        assert_lives_while_it_counts(&w->sv);
+    }
+    left = server_ask(&w->sv, "PTTL", "dibs:rate:sms", NULL);
+    assert_non_null(left);
+    assert_true(strtoll(left, NULL, 10) > 0 && strtoll(left, NULL, 10) < 69010);
+    free(left);
+    assert_reply(server_ask(&w->sv, "DEL", "dibs:rate:sms", NULL), "1");
+    assert_int_equal(draw_token(st, 1000, 1), DIBS_OK);
+    dibs__store_close(st);
+    while (strcmp(left = server_ask(&w->sv, "KEYS", "*", NULL), "") != 0) {
+        free(left);
+        usleep(1000);
+    }
+    free(left);
+}
+
+/* As if the server's clock had been set back by an hour: the limit goes on. */
+static void a_clock_set_back_blocks_no_draw(void **state)
+{
+    dibsx_nsec begun_at = dibsx_now();
+    world *w = *state;
+    dibs__store *st = NULL;
+    char text[96];
+
+    assert_int_equal(dibs__store_open(w->url, dibsx_after_ms(begun_at, TTL_MS),
+                                      &st, NULL),
+                     DIBS_OK);
+    snprintf(text, sizeof(text), "%lld %lld 0 1 50000",
+             (long long)(dibsx_wall_us() + INT64_C(3600050000)),
+             (long long)(dibsx_wall_us() + INT64_C(3600000000)));
+    assert_reply(server_ask(&w->sv, "SET", "dibs:rate:sms", text, NULL), "OK");
+    assert_int_equal(draw_token(st, 20, 1), DIBS_BUSY);
+    while (draw_token(st, 20, 1) != DIBS_OK) {
+        assert_true(dibsx_now() < dibsx_after_ms(begun_at, TTL_MS));
+        usleep(1000);
+    }
+    dibs__store_close(st);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -394,6 +474,8 @@ int main(void)
         WORLD_TEST(an_abandoned_queue_ends_by_itself),
         WORLD_TEST(a_tombstone_ends_by_itself),
         WORLD_TEST(a_deleted_value_leaves_nothing),
+        WORLD_TEST(no_key_without_ttl),
+        WORLD_TEST(a_clock_set_back_blocks_no_draw),
         WORLD_TEST_FORGETFUL(a_held_lock_takes_few_bytes),
     };
 

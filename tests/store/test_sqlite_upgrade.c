@@ -80,7 +80,7 @@ static void assert_taken_over(world *w)
     uint64_t position = 0;
     dibs__answer ans;
 
-    assert_int_equal(schema_version(w), 3);
+    assert_int_equal(schema_version(w), 4);
     assert_text(w, st, "old", "kept");
     assert_status(try_lock(w, st, "a", 3, NULL), DIBS_BUSY);
     assert_string_equal(w->err.message, "`a` is held by here:1 old");
@@ -127,21 +127,32 @@ static void its_tables_are_those_of_a_fresh_file(void **state)
     assert_string_equal(upgraded, made);
 }
 
-/* Version 2 is this one without topics. */
-static void version_2_is_upgraded_too(void **state)
+/* A file of this version becomes one of another by what `sql` takes away. */
+static void expect_upgrade(world *w, const char *sql)
 {
     char fresh[128], made[4096], upgraded[4096];
-    world *w = *state;
 
     make_version_1(w);
     dibs__store_close(world_open(w));
-    world_sql(w->path, "DROP TABLE ear; PRAGMA user_version = 2");
+    world_sql(w->path, sql);
     assert_taken_over(w);
     columns_of(w->path, upgraded, sizeof(upgraded));
     snprintf(fresh, sizeof(fresh), "%s.other", w->path);
     columns_of(fresh, made, sizeof(made));
     assert_non_null(strstr(made, "ear."));
+    assert_non_null(strstr(made, "rate."));
     assert_string_equal(upgraded, made);
+}
+
+static void version_2_is_upgraded_too(void **state)
+{
+    expect_upgrade(*state, "DROP TABLE ear; DROP TABLE rate; "
+                           "PRAGMA user_version = 2");
+}
+
+static void version_3_is_upgraded_too(void **state)
+{
+    expect_upgrade(*state, "DROP TABLE rate; PRAGMA user_version = 3");
 }
 
 static int crowd_child(world *w, int gate, unsigned n)
@@ -297,6 +308,7 @@ int main(void)
         WORLD_TEST(what_is_in_it_stays),
         WORLD_TEST(its_tables_are_those_of_a_fresh_file),
         WORLD_TEST(version_2_is_upgraded_too),
+        WORLD_TEST(version_3_is_upgraded_too),
         WORLD_TEST(many_processes_open_it_at_once),
         WORLD_TEST(many_threads_open_it_at_once),
         WORLD_TEST(who_has_it_open_goes_on),

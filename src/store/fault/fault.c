@@ -447,6 +447,23 @@ fault_tell(dibs__store *st, const char *topic, uint64_t number,
     return after ? lose_answer(err) : rc;
 }
 
+static dibs_status
+fault_draw(dibs__store *st, const dibs__draw *draw, dibsx_nsec deadline,
+           dibs__drawn *out, dibs_error *err)
+{
+    fault_store *fs = fault_of(st);
+    bool after;
+    dibs_status rc = begin_step(fs, DIBS__STEP_DRAW, deadline, &after, err);
+
+    memset(out, 0, sizeof(*out));
+    if (rc == DIBS_OK)
+        rc = fs->within->ops->rate->draw(fs->within, draw, deadline, out, err);
+    if (!after)
+        return rc;
+    memset(out, 0, sizeof(*out));
+    return lose_answer(err);
+}
+
 static dibs_status fault_doorbell_open(dibs__store *st, dibsx_nsec deadline,
                                        int *fd, dibs_error *err)
 {
@@ -672,6 +689,8 @@ static const dibs__log_ops fault_log = {DIBS__LOG_STEPS(MEMBER)};
 
 static const dibs__topic_ops fault_topic = {DIBS__TOPIC_STEPS(MEMBER)};
 
+static const dibs__rate_ops fault_rate = {DIBS__RATE_STEPS(MEMBER)};
+
 const dibs__store_ops dibs__fault_ops = {
     .scheme = "fault",
     .open = fault_open,
@@ -681,6 +700,7 @@ const dibs__store_ops dibs__fault_ops = {
     .value = &fault_value,
     .log = &fault_log,
     .topic = &fault_topic,
+    .rate = &fault_rate,
     .doorbell_open = fault_doorbell_open,
     .doorbell_read = fault_doorbell_read,
     .now = fault_now,

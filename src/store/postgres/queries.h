@@ -52,6 +52,7 @@
       "ORDER BY k.place")                                                      \
     X(TOPIC_EAR, "SELECT @schema@.topic_ear($1,$2,$3,$4)")                     \
     X(TOPIC_TELL, "SELECT @schema@.topic_tell($1,$2)")                         \
+    X(RATE_DRAW, "SELECT @schema@.rate_draw($1,$2,$3,$4,$5,$6,$7)")            \
     X(LOG_APPEND, "SELECT @schema@.log_append($1,$2,$3,$4)")                   \
     X(LOG_READ,                                                                \
       "SELECT position, wall_us, data FROM @schema@.log WHERE topic = $1 "     \

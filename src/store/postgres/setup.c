@@ -17,6 +17,7 @@ extern const char dibs__pg_sql_batch[];
 extern const char dibs__pg_sql_turn[];
 extern const char dibs__pg_sql_topic[];
 extern const char dibs__pg_sql_value[];
+extern const char dibs__pg_sql_rate[];
 
 enum { PARTS_MAX = 8 };
 
@@ -25,6 +26,7 @@ static const char *const makers[DIBS__PG_VERSION][PARTS_MAX] = {
     {dibs__pg_sql_schema, dibs__pg_sql_grant, dibs__pg_sql_lease,
      dibs__pg_sql_batch, dibs__pg_sql_turn, dibs__pg_sql_topic,
      dibs__pg_sql_value},
+    {dibs__pg_sql_rate},
 };
 
 static dibs_status

@@ -36,6 +36,10 @@ static const char *const lacks[] = {
     [DIBS__CAN_TOPIC] =
         "a change that a majority decides on has no one moment at which a node "
         "could tell a topic of it. Watch values in a redis: or sqlite: store",
+    [DIBS__CAN_RATE] =
+        "tokens of a rate are counted, and majorities cannot count: two of "
+        "them may each hand out the last one. Keep limits in a redis:, "
+        "postgres: or sqlite: store",
 };
 
 const char *dibs__quorum_cannot(const dibs__store *st, dibs__ability what)
@@ -191,6 +195,17 @@ refuse_tell(struct dibs__store *st, const char *topic, uint64_t number,
     return dibs__quorum_unsupported(DIBS__CAN_TOPIC, err);
 }
 
+static dibs_status
+refuse_draw(struct dibs__store *st, const dibs__draw *draw, dibsx_nsec deadline,
+            dibs__drawn *out, dibs_error *err)
+{
+    (void)st;
+    (void)draw;
+    (void)deadline;
+    *out = (dibs__drawn){0};
+    return dibs__quorum_unsupported(DIBS__CAN_RATE, err);
+}
+
 const dibs__value_ops dibs__quorum_value_ops = {.get = refuse_get,
                                                 .heads = refuse_heads,
                                                 .put = refuse_put,
@@ -201,3 +216,4 @@ const dibs__log_ops dibs__quorum_log_ops = {.append = refuse_append,
                                             .read = refuse_read};
 const dibs__topic_ops dibs__quorum_topic_ops = {.ear = refuse_ear,
                                                 .tell = refuse_tell};
+const dibs__rate_ops dibs__quorum_rate_ops = {.draw = refuse_draw};

@@ -211,3 +211,11 @@ size_t dibs__key_log(const char *topic, char out[DIBS__KEY_MAX])
 
     return append_text(out, len, topic, strlen(topic));
 }
+
+size_t dibs__key_rate(const char *name, char out[DIBS__KEY_MAX])
+{
+    size_t len =
+        append_text(out, 0, DIBS__KEY_RATE, sizeof(DIBS__KEY_RATE) - 1);
+
+    return append_text(out, len, name, strlen(name));
+}

@@ -14,6 +14,7 @@
 #define DIBS__KEY_ESCAPE "dibs:lock:"
 #define DIBS__KEY_VALUE  "dibs:value:"
 #define DIBS__KEY_LOG    "dibs:log:"
+#define DIBS__KEY_RATE   "dibs:rate:"
 
 /* An escaped byte takes three; the rest is for what is put around a name. */
 enum { DIBS__KEY_MAX = 3 * DIBS_NAME_MAX + 32, DIBS__KEYS = 4 };
@@ -37,8 +38,9 @@ enum { DIBS__KEY_BEGINS = 4 };
 void dibs__keys_begin(const char *begins,
                       char out[DIBS__KEY_BEGINS][DIBS__KEY_MAX]);
 
-/* The key of a value, and of a log, of which the length is returned. */
+/* The key of a value, of a log and of a rate, of which the length is returned. */
 size_t dibs__key_value(const char *name, char out[DIBS__KEY_MAX]);
 size_t dibs__key_log(const char *topic, char out[DIBS__KEY_MAX]);
+size_t dibs__key_rate(const char *name, char out[DIBS__KEY_MAX]);
 
 #endif

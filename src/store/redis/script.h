@@ -31,6 +31,7 @@
     X(value_info)                                                              \
     X(append)                                                                  \
     X(tell)                                                                    \
+    X(draw)                                                                    \
     X(quorum_grant)                                                            \
     X(quorum_renew)
 

@@ -92,6 +92,15 @@ static const char *const query_text[DIBS__SQL_COUNT] = {
         "DELETE FROM ear WHERE (topic, bell) IN "
         "(SELECT topic, bell FROM ear WHERE until_us <= ?1 LIMIT 16)",
     [DIBS__SQL_EAR_CLEAR] = "DELETE FROM ear",
+    [DIBS__SQL_RATE] = "SELECT tat_us, last_us, rest, count, period_us "
+                       "FROM rate WHERE name = ?1",
+    [DIBS__SQL_RATE_PUT] =
+        "INSERT OR REPLACE INTO rate(name, tat_us, last_us, rest, count, "
+        "period_us) VALUES(?1, ?2, ?3, ?4, ?5, ?6)",
+    [DIBS__SQL_RATE_SWEEP] =
+        "DELETE FROM rate WHERE name IN "
+        "(SELECT name FROM rate WHERE tat_us < ?1 LIMIT 16)",
+    [DIBS__SQL_RATE_CLEAR] = "DELETE FROM rate",
 };
 
 void dibs__sqlite_conn_init(dibs__sqlite_conn *cn, dibs__sqlite_setup_fn *setup,

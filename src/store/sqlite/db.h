@@ -103,6 +103,7 @@ extern const dibs__lease_ops dibs__sqlite_lease_ops;
 extern const dibs__value_ops dibs__sqlite_value_ops;
 extern const dibs__log_ops dibs__sqlite_log_ops;
 extern const dibs__topic_ops dibs__sqlite_topic_ops;
+extern const dibs__rate_ops dibs__sqlite_rate_ops;
 
 #define DIBS__SQLITE_STEP(step, STEP) DIBS__LEASE_STEP(sqlite, step)
 DIBS__LEASE_STEPS(DIBS__SQLITE_STEP)

@@ -1,4 +1,4 @@
--- schema.sql - the tables of the embedded store, version 3.
+-- schema.sql - the tables of the embedded store, version 4.
 --
 -- party: the parties of a name (store/grant.h). Times ending
 -- in _us are on the boot clock and mean nothing after a reboot. The row of the
@@ -9,6 +9,7 @@
 -- value: bytes by key; until_wall_us is wall time, NULL for ever.
 -- log: entries by topic; positions come from the watermark too.
 -- ear: the doorbells that listen to a topic, until a time on the boot clock.
+-- rate: the state of a rate limit (store/rate.h), on the boot clock.
 
 CREATE TABLE party(
     name TEXT NOT NULL,
@@ -64,5 +65,16 @@ CREATE TABLE ear(
     PRIMARY KEY(topic, bell)
 ) WITHOUT ROWID;
 
+CREATE TABLE rate(
+    name TEXT PRIMARY KEY NOT NULL,
+    tat_us INTEGER NOT NULL,
+    last_us INTEGER NOT NULL,
+    rest INTEGER NOT NULL,
+    count INTEGER NOT NULL,
+    period_us INTEGER NOT NULL
+) WITHOUT ROWID;
+
+CREATE INDEX rate_tat ON rate(tat_us);
+
 PRAGMA application_id = 1684628083;
-PRAGMA user_version = 3;
+PRAGMA user_version = 4;

@@ -14,13 +14,21 @@
 
 enum {
     APPLICATION_ID = 0x64696273, /* "dibs"; also in schema.sql */
-    SCHEMA_VERSION = 3,          /* also in schema.sql and upgrade_ear.sql */
+    SCHEMA_VERSION = 4,          /* also in schema.sql and upgrade_rate.sql */
     ERA_MAX = 128
 };
 
-extern const char dibs__sqlite_schema[];      /* schema.sql */
-extern const char dibs__sqlite_upgrade[];     /* upgrade.sql */
-extern const char dibs__sqlite_upgrade_ear[]; /* upgrade_ear.sql */
+extern const char dibs__sqlite_schema[];       /* schema.sql */
+extern const char dibs__sqlite_upgrade[];      /* upgrade.sql */
+extern const char dibs__sqlite_upgrade_ear[];  /* upgrade_ear.sql */
+extern const char dibs__sqlite_upgrade_rate[]; /* upgrade_rate.sql */
+
+/* The SQL that makes version i + 1 out of version i; 0 is an empty database, which
+ * the first makes the latest at once. */
+static const char *const makers[SCHEMA_VERSION] = {dibs__sqlite_schema,
+                                                   dibs__sqlite_upgrade,
+                                                   dibs__sqlite_upgrade_ear,
+                                                   dibs__sqlite_upgrade_rate};
 
 const char *dibs__sqlite_boot_id_path = "/proc/sys/kernel/random/boot_id";
 
@@ -39,22 +47,9 @@ static dibs_status read_number(dibs__sqlite_conn *cn, const char *sql,
     return code == SQLITE_ROW ? DIBS_OK : dibs__sqlite_raise(cn, code, err);
 }
 
-/* The work to do before the database can be used. */
-typedef enum due {
-    DUE_NOTHING,
-    DUE_UPGRADE,     /* it is of version 1 */
-    DUE_UPGRADE_EAR, /* it is of version 2 */
-    DUE_TABLES       /* it is empty, free to be made ours */
-} due;
-
-static due due_of_version(int64_t version)
-{
-    if (version == SCHEMA_VERSION)
-        return DUE_NOTHING;
-    return version == 1 ? DUE_UPGRADE : DUE_UPGRADE_EAR;
-}
-
-static dibs_status identify_db(dibs__sqlite_conn *cn, due *out, dibs_error *err)
+/* *found is its version; 0: it is empty, free to be made ours. */
+static dibs_status
+identify_db(dibs__sqlite_conn *cn, int64_t *found, dibs_error *err)
 {
     int64_t application = 0, version = 0, tables = 0;
     dibs_status rc =
@@ -70,13 +65,13 @@ static dibs_status identify_db(dibs__sqlite_conn *cn, due *out, dibs_error *err)
             "the database was made by a newer dibs; upgrade this one (schema "
             "version %lld, %d is known; %s)",
             (long long)version, SCHEMA_VERSION, cn->file->path);
-    *out = due_of_version(version);
+    *found = version;
     if (application == APPLICATION_ID && version > 0)
         return DIBS_OK;
     rc = read_number(cn, "SELECT count(*) FROM sqlite_master", &tables, err);
     if (rc != DIBS_OK)
         return rc;
-    *out = DUE_TABLES;
+    *found = 0;
     if (application == 0 && version == 0 && tables == 0)
         return DIBS_OK;
     return dibsx_fail(
@@ -88,38 +83,40 @@ static dibs_status identify_db(dibs__sqlite_conn *cn, due *out, dibs_error *err)
 /* A database that looks foreign may be ours and in the making: the numbers were read
  * one by one. Reads them as of one moment. */
 static dibs_status
-identify_again(dibs__sqlite_conn *cn, due *out, dibs_error *err)
+identify_again(dibs__sqlite_conn *cn, int64_t *found, dibs_error *err)
 {
     dibs_status rc = dibs__sqlite_exec(cn, "BEGIN", err);
     dibs_status ended;
 
     if (rc != DIBS_OK)
         return rc;
-    rc = identify_db(cn, out, err);
+    rc = identify_db(cn, found, err);
     ended = dibs__sqlite_exec(cn, "ROLLBACK", NULL);
     return rc == DIBS_OK ? ended : rc;
 }
 
+static int run_makers(dibs__sqlite_conn *cn, int64_t found)
+{
+    int64_t last = found == 0 ? 1 : SCHEMA_VERSION;
+    int code = SQLITE_OK;
+
+    for (int64_t i = found; i < last && code == SQLITE_OK; i++)
+        code = dibs__sql.exec(cn->db, makers[i], NULL, NULL, NULL);
+    return code;
+}
+
 static dibs_status make_tables(dibs__sqlite_conn *cn, dibs_error *err)
 {
-    static const char *const sql[] = {[DUE_NOTHING] = "",
-                                      [DUE_UPGRADE] = dibs__sqlite_upgrade,
-                                      [DUE_UPGRADE_EAR] =
-                                          dibs__sqlite_upgrade_ear,
-                                      [DUE_TABLES] = dibs__sqlite_schema};
     dibs_status rc = dibs__sqlite_run(cn, err, DIBS__SQL_BEGIN, "");
-    due what = DUE_NOTHING;
+    int64_t found = 0;
 
     if (rc != DIBS_OK)
         return rc;
     cn->watermark = cn->stored = 0;
-    rc = identify_db(cn, &what, err); /* Another may have been here first. */
+    rc = identify_db(cn, &found, err); /* Another may have been here first. */
     if (rc == DIBS_OK) {
-        int code = dibs__sql.exec(cn->db, sql[what], NULL, NULL, NULL);
+        int code = run_makers(cn, found);
 
-        if (code == SQLITE_OK && what == DUE_UPGRADE)
-            code =
-                dibs__sql.exec(cn->db, sql[DUE_UPGRADE_EAR], NULL, NULL, NULL);
         rc = code == SQLITE_OK ? DIBS_OK : dibs__sqlite_raise(cn, code, err);
     }
     return dibs__sqlite_end(cn, rc, err);
@@ -223,6 +220,8 @@ enter_era(dibs__sqlite_conn *cn, const char *era, dibs_error *err)
         if (rc == DIBS_OK)
             rc = dibs__sqlite_run(cn, err, DIBS__SQL_EAR_CLEAR, "");
         if (rc == DIBS_OK)
+            rc = dibs__sqlite_run(cn, err, DIBS__SQL_RATE_CLEAR, "");
+        if (rc == DIBS_OK)
             rc =
                 dibs__sqlite_run(cn, err, DIBS__SQL_META_SET, "tt", "era", era);
     }
@@ -252,14 +251,14 @@ static dibs_status check_era(dibs__sqlite_conn *cn, dibs_error *err)
 
 static dibs_status setup_file(dibs__sqlite_conn *cn, dibs_error *err)
 {
-    due what = DUE_NOTHING;
-    dibs_status rc = identify_db(cn, &what, err);
+    int64_t found = 0;
+    dibs_status rc = identify_db(cn, &found, err);
 
     if (rc == DIBS_REFUSED)
-        rc = identify_again(cn, &what, err);
-    if (rc == DIBS_OK && what == DUE_TABLES)
+        rc = identify_again(cn, &found, err);
+    if (rc == DIBS_OK && found == 0)
         rc = dibs__sqlite_exec(cn, "PRAGMA journal_mode = WAL", err);
-    if (rc == DIBS_OK && what != DUE_NOTHING)
+    if (rc == DIBS_OK && found != SCHEMA_VERSION)
         rc = make_tables(cn, err);
     if (rc == DIBS_OK)
         rc = dibs__sqlite_exec(cn,
