@@ -543,6 +543,90 @@ class watch
     std::unique_ptr<dibs_watch, freer> watch_;
 };
 
+/* Options of a limit; see dibs/limit.h. */
+class limit_options
+{
+  public:
+    /* `count` tokens in each period. */
+    explicit limit_options(int64_t count,
+                           milliseconds period = milliseconds(1000))
+        : raw_()
+    {
+        raw_.size = sizeof(raw_);
+        raw_.count = count;
+        raw_.period_ms = period.count();
+    }
+    limit_options &burst(int64_t tokens)
+    {
+        raw_.burst = tokens;
+        return *this;
+    }
+    limit_options &wait(milliseconds span)
+    {
+        raw_.wait_ms = span.count();
+        return *this;
+    }
+    limit_options &chunk(int64_t tokens)
+    {
+        raw_.chunk = tokens;
+        return *this;
+    }
+    limit_options &on_unavailable(dibs_away policy, int64_t clients = 1)
+    {
+        raw_.on_unavailable = policy;
+        raw_.clients = clients;
+        return *this;
+    }
+    const dibs_limit_opts *get() const noexcept { return &raw_; }
+
+  private:
+    dibs_limit_opts raw_;
+};
+
+/* A rate limit; see dibs/limit.h.
+ *
+ *     dibs::limit sms(db, "sms-gateway", dibs::limit_options(100).burst(20));
+ *     if (sms.take()) send(); else later(sms.retry()); */
+class limit
+{
+  public:
+    limit(const client &cl, const std::string &name, const limit_options &opts)
+    {
+        dibs_limit *made = nullptr;
+        dibs_error err = dibs_error();
+
+        detail::must(
+            dibs_limit_new(cl.get(), name.c_str(), opts.get(), &made, &err),
+            err);
+        limit_.reset(made);
+    }
+    /* False: over the limit. */
+    DIBS_MUST_CHECK bool take(int64_t n = 1)
+    {
+        dibs_error err = dibs_error();
+
+        return detail::granted(take(n, err), err);
+    }
+    DIBS_MUST_CHECK dibs_status take(int64_t n, dibs_error &err)
+    {
+        return dibs_limit_take(get(), n, &err);
+    }
+    milliseconds retry() const noexcept
+    {
+        return milliseconds(dibs_limit_retry_ms(get()));
+    }
+    dibs_limit *get() const noexcept { return limit_.get(); }
+
+  private:
+    struct freer {
+        void operator()(dibs_limit *limit) const noexcept
+        {
+            dibs_limit_free(limit);
+        }
+    };
+    std::unique_ptr<dibs_limit, freer> limit_;
+};
+
 } // namespace dibs
 
 #endif

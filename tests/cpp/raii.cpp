@@ -264,6 +264,25 @@ static void watches(dibs::client &db)
     CHECK(thrown([&] { dibs::watch bad(db, ""); }) == DIBS_INVALID);
 }
 
+static void limits(dibs::client &db)
+{
+    dibs::limit limit(
+        db, "limited",
+        dibs::limit_options(1, std::chrono::hours(1)).burst(2).chunk(0));
+    dibs_error err = dibs_error();
+
+    CHECK(limit.retry().count() == 0);
+    CHECK(limit.take());
+    dibs::limit moved(std::move(limit));
+    CHECK(moved.take(1, err) == DIBS_OK);
+    CHECK(!moved.take());
+    CHECK(moved.retry().count() > 0);
+    CHECK(thrown([&] { CHECK(moved.take(3)); }) == DIBS_INVALID);
+    CHECK(thrown([&] {
+              dibs::limit bad(db, "x", dibs::limit_options(0));
+          }) == DIBS_INVALID);
+}
+
 int main(int argc, char **argv)
 {
     dibs_client_opts opts = dibs_client_opts();
@@ -281,6 +300,7 @@ int main(int argc, char **argv)
     sets(db);
     cancelled(db);
     watches(db);
+    limits(db);
     std::cout << "scopes give back what they took\n";
     return 0;
 }

@@ -1,0 +1,198 @@
+/* limit.c - rate limits through the public interface. */
+/* SPDX-License-Identifier: MIT */
+#include "core.h"
+
+#include <pthread.h>
+#include <time.h>
+
+enum { HOUR_MS = 3600000, THREADS = 8, CALLS = 100 };
+
+static dibs_limit *
+open_limit(dibs_client *cl, const char *name, const dibs_limit_opts *opts)
+{
+    dibs_limit *limit = NULL;
+
+    CHECK(DIBS_OK, dibs_limit_new(cl, name, opts, &limit, err));
+    return limit;
+}
+
+static void two_clients_share_a_limit(void **state)
+{
+    dibs_client *one = core_open(), *other = core_open();
+    const char *name = core_name();
+    const dibs_limit_opts *opts =
+        DIBS_LIMIT_OPTS(.count = 1, .period_ms = HOUR_MS, .burst = 3);
+    dibs_limit *a = open_limit(one, name, opts);
+    dibs_limit *b = open_limit(other, name, opts);
+
+    (void)state;
+    assert_int_equal(dibs_limit_retry_ms(a), 0);
+    CHECK(DIBS_OK, dibs_limit_take(a, 2, err));
+    assert_int_equal(dibs_limit_remaining(a), 1);
+    CHECK(DIBS_OK, dibs_limit_take(b, 1, err));
+    CHECK(DIBS_BUSY, dibs_limit_take(a, 1, err));
+    assert_true(dibs_limit_retry_ms(a) > HOUR_MS / 2);
+    assert_true(dibs_limit_retry_ms(a) <= HOUR_MS);
+    dibs_limit_free(a);
+    dibs_limit_free(b);
+    dibs_close(one);
+    dibs_close(other);
+}
+
+static int64_t now_ms(void)
+{
+    struct timespec at;
+
+    clock_gettime(CLOCK_MONOTONIC, &at);
+    return at.tv_sec * 1000 + at.tv_nsec / 1000000;
+}
+
+static void a_call_waits_for_its_tokens(void **state)
+{
+    dibs_client *cl = core_open();
+    dibs_limit *limit = open_limit(cl, core_name(),
+                                   DIBS_LIMIT_OPTS(.count = 1, .period_ms = 20,
+                                                   .burst = 1, .wait_ms = -1));
+    int64_t begun_ms = now_ms();
+
+    (void)state;
+    for (int i = 0; i < 5; i++)
+        CHECK(DIBS_OK, dibs_limit_take(limit, 1, err));
+    assert_true(now_ms() - begun_ms >= 75);
+    dibs_limit_free(limit);
+    dibs_close(cl);
+}
+
+typedef struct taker {
+    dibs_limit *limit;
+    dibs_status rc;
+    int granted, failed;
+} taker;
+
+static void *take_one(void *arg)
+{
+    taker *tk = arg;
+    dibs_error err = {0};
+
+    tk->rc = dibs_limit_take(tk->limit, 1, &err);
+    return NULL;
+}
+
+static bool is_out(void *arg)
+{
+    return dibs_limit_remaining(arg) == 0;
+}
+
+static void closing_ends_the_sleep(void **state)
+{
+    dibs_client *cl = core_open();
+    taker tk = {.rc = DIBS_OK};
+    pthread_t thread;
+
+    (void)state;
+    tk.limit = open_limit(cl, core_name(),
+                          DIBS_LIMIT_OPTS(.count = 1, .period_ms = HOUR_MS,
+                                          .burst = 2, .wait_ms = -1));
+    CHECK(DIBS_OK, dibs_limit_take(tk.limit, 1, err));
+    assert_int_equal(dibs_limit_remaining(tk.limit), 1);
+    CHECK(DIBS_OK, dibs_limit_take(tk.limit, 1, err));
+    assert_int_equal(pthread_create(&thread, NULL, take_one, &tk), 0);
+    core_until(is_out, tk.limit);
+    dibs_close(cl);
+    pthread_join(thread, NULL);
+    assert_true(tk.rc == DIBS_CANCELLED || tk.rc == DIBS_INVALID);
+    CHECK(DIBS_INVALID, dibs_limit_take(tk.limit, 1, err));
+    dibs_limit_free(tk.limit);
+}
+
+static void *take_many(void *arg)
+{
+    taker *tk = arg;
+
+    for (int i = 0; i < CALLS; i++) {
+        dibs_error err = {0};
+        dibs_status rc = dibs_limit_take(tk->limit, 1, &err);
+
+        tk->granted += rc == DIBS_OK;
+        tk->failed += rc != DIBS_OK && rc != DIBS_BUSY;
+    }
+    return NULL;
+}
+
+/* All tokens are handed out, and none twice. */
+static void reservations_stay_within_the_bound(void **state)
+{
+    dibs_client *cl = core_open();
+    const char *name = core_name();
+    dibs_limit *limit =
+        open_limit(cl, name,
+                   DIBS_LIMIT_OPTS(.count = 1, .period_ms = HOUR_MS,
+                                   .burst = 400, .chunk = 50));
+    pthread_t threads[THREADS];
+    taker takers[THREADS];
+    int granted = 0;
+
+    (void)state;
+    for (int i = 0; i < THREADS; i++) {
+        takers[i] = (taker){.limit = limit};
+        assert_int_equal(pthread_create(&threads[i], NULL, take_many,
+                                        &takers[i]),
+                         0);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+        assert_int_equal(takers[i].failed, 0);
+        granted += takers[i].granted;
+    }
+    /* What is in the stock at the end may have grown too old. */
+    assert_true(granted <= 400);
+    IN_TIME(granted >= 350);
+    dibs_limit_free(limit);
+    dibs_close(cl);
+}
+
+static void bad_calls_are_refused(void **state)
+{
+    dibs_client *cl = core_open();
+    dibs_limit *limit;
+
+    (void)state;
+    CHECK(DIBS_INVALID, dibs_limit_new(cl, "x", NULL, &limit, err));
+    CHECK(DIBS_INVALID,
+          dibs_limit_new(cl, "x", DIBS_LIMIT_OPTS(.count = 0), &limit, err));
+    CHECK(DIBS_INVALID,
+          dibs_limit_new(cl, "x", DIBS_LIMIT_OPTS(.count = 1, .burst = -1),
+                         &limit, err));
+    CHECK(DIBS_INVALID,
+          dibs_limit_new(cl, "x",
+                         DIBS_LIMIT_OPTS(.count = 1, .burst = INT64_MAX),
+                         &limit, err));
+    CHECK(DIBS_INVALID,
+          dibs_limit_new(cl, "x",
+                         DIBS_LIMIT_OPTS(.count = 1, .period_ms = INT64_MAX),
+                         &limit, err));
+    CHECK(DIBS_INVALID,
+          dibs_limit_new(cl, "", DIBS_LIMIT_OPTS(.count = 1), &limit, err));
+    assert_null(limit);
+    limit =
+        open_limit(cl, core_name(), DIBS_LIMIT_OPTS(.count = 5, .wait_ms = -1));
+    CHECK(DIBS_INVALID, dibs_limit_take(limit, 0, err));
+    CHECK(DIBS_INVALID, dibs_limit_take(limit, 6, err));
+    CHECK(DIBS_INVALID, dibs_limit_take(NULL, 1, err));
+    dibs_limit_free(limit);
+    dibs_limit_free(NULL);
+    dibs_close(cl);
+}
+
+int core_limit_tests(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(two_clients_share_a_limit),
+        cmocka_unit_test(a_call_waits_for_its_tokens),
+        cmocka_unit_test(closing_ends_the_sleep),
+        cmocka_unit_test(reservations_stay_within_the_bound),
+        cmocka_unit_test(bad_calls_are_refused),
+    };
+
+    return cmocka_run_group_tests_name("limit", tests, NULL, NULL);
+}
