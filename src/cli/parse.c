@@ -206,7 +206,8 @@ static bool name_missing(const parser *ps)
     const dibs__command *cmd = ps->cmd;
 
     return cmd->verb->tail && cmd->operand_count == 0 &&
-           !dibs__opt_given(cmd, "command") &&
+           !(dibs__option_find(cmd->verb->name, "command", 7) &&
+             dibs__opt_given(cmd, "command")) &&
            (ps->at + 1 >= ps->argc || strcmp(ps->argv[ps->at + 1], "--") != 0);
 }
 
@@ -217,8 +218,8 @@ static dibs_status end_options(parser *ps)
         return dibsx_fail(ps->err, DIBS_INVALID, "a verb must come before --");
     if (name_missing(ps))
         return dibsx_fail(ps->err, DIBS_INVALID,
-                          "%s: the name of the lock is missing before --; "
-                          "write: dibs %s NAME -- COMMAND",
+                          "%s: the name is missing before --; write: dibs %s "
+                          "NAME -- COMMAND",
                           verb_name(ps), verb_name(ps));
     ps->options_over = true;
     return DIBS_OK;

@@ -37,6 +37,7 @@ const char dibs__common_exits[] =
     X("Values", state_add)                                                     \
     X("Values", state_ls)                                                      \
     X("Values", state_watch)                                                   \
+    X("Coordination", limit)                                                   \
     X("Store", store)                                                          \
     X("Store", store_status)                                                   \
     X("Store", store_init)                                                     \

@@ -357,11 +357,12 @@ static dibs_status
 fail_busy(dibs_limit *l, const dibs__take *take, dibs_error *err)
 {
     int64_t retry_ms = (take->retry_us + US_PER_MS - 1) / US_PER_MS;
+    char span[32];
 
     atomic_store(&l->retry_us, take->retry_us);
-    return dibsx_fail(err, DIBS_BUSY,
-                      "%s is over its limit; try again in %" PRId64 " ms",
-                      dibs__name_short(l->cl, l->name), retry_ms);
+    dibsx_duration_text(retry_ms, span, sizeof(span));
+    return dibsx_fail(err, DIBS_BUSY, "%s is over its limit; try again in %s",
+                      dibs__name_short(l->cl, l->name), span);
 }
 
 /* Locks: cl->mutex, let go meanwhile. */

@@ -49,6 +49,7 @@ USES = {
     "state del": ["secret-value"],
     "state ls": ["--json"],
     "state watch": ["secret-value", "--count", "1"],
+    "limit": ["secret-limit", "--rate", "10/s", "--json"],
     "store status": [],
     "store init": [],
     "store share": ["--group", str(os.getgid())],

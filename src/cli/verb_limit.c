@@ -1,0 +1,174 @@
+/* verb_limit.c - limit: takes tokens of a rate limit, then runs a command.
+ *
+ * The command replaces this process: there is nothing to watch while it runs. Main
+ * thread only. */
+/* SPDX-License-Identifier: MIT */
+#include "base/clock.h"
+#include "cli/print.h"
+#include "cli/verbs.h"
+#include <dibs/limit.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { SPAN_MAX = 32 };
+
+/* Reads "100/s", "10/30s", "5/m"; a bare number is per second. */
+static bool parse_rate(const char *text, int64_t *count, int64_t *period_ms)
+{
+    char span[SPAN_MAX];
+    char *end;
+
+    if (*text < '0' || *text > '9')
+        return false;
+    errno = 0;
+    *count = strtoll(text, &end, 10);
+    *period_ms = 1000;
+    if (errno != 0 || *count < 1)
+        return false;
+    if (*end == '\0')
+        return true;
+    if (*end != '/' || end[1] == '\0' || strlen(end) >= SPAN_MAX - 1)
+        return false;
+    snprintf(span, sizeof(span), "%s%s",
+             end[1] >= '0' && end[1] <= '9' ? "" : "1", end + 1);
+    return dibsx_duration_parse(span, period_ms) && *period_ms > 0;
+}
+
+static int read_opts(const dibs__command *cmd, dibs_limit_opts *opts)
+{
+    const char *rate = dibs__opt_text(cmd, "rate");
+
+    *opts = (dibs_limit_opts){.size = sizeof(*opts)};
+    if (!rate) {
+        dibs__cli_say("limit: the rate is missing; give --rate 100/s");
+        return DIBS__EXIT_USAGE;
+    }
+    if (!parse_rate(rate, &opts->count, &opts->period_ms)) {
+        dibs__cli_say("limit: --rate %.40s is no rate; write tokens and a "
+                      "span: 100/s, 10/30s, 1000/h",
+                      rate);
+        return DIBS__EXIT_USAGE;
+    }
+    if (dibs__opt_given(cmd, "burst"))
+        opts->burst = dibs__opt_int(cmd, "burst");
+    if (dibs__opt_given(cmd, "wait"))
+        opts->wait_ms = dibs__opt_ms(cmd, "wait");
+    if (strcmp(dibs__opt_text(cmd, "on-unavailable"), "open") == 0)
+        opts->on_unavailable = DIBS_AWAY_OPEN;
+    return 0;
+}
+
+static int print_outcome(const dibs__command *cmd, const dibs_limit *limit,
+                         bool granted, int64_t waited_ms)
+{
+    dibs__report report;
+
+    dibs__report_begin(&report);
+    dibsx_json_pair_text(&report.js, "name", dibs__operands(cmd)[0]);
+    dibsx_json_pair_bool(&report.js, "granted", granted);
+    dibsx_json_pair_int(&report.js, "tokens", dibs__opt_int(cmd, "tokens"));
+    dibsx_json_pair_int(&report.js, "remaining", dibs_limit_remaining(limit));
+    dibsx_json_pair_int(&report.js, "waited_ms", waited_ms);
+    dibsx_json_key(&report.js, "retry_after_ms");
+    if (granted)
+        dibsx_json_null(&report.js);
+    else
+        dibsx_json_int(&report.js, dibs_limit_retry_ms(limit));
+    return dibs__report_end(&report);
+}
+
+/* 0: the tokens may be used; -1: they may not, and that is no failure. */
+static int take_tokens(const dibs__command *cmd, dibs_limit *limit)
+{
+    bool has_command = dibs__operand_count(cmd) > 1;
+    dibsx_nsec begun_at = dibsx_now();
+    dibs_error err = {0};
+    dibs_status rc = dibs_limit_take(limit, dibs__opt_int(cmd, "tokens"), &err);
+    int busy_code = (int)dibs__opt_int(cmd, "conflict-exit-code");
+    int code = 0;
+
+    if (rc != DIBS_OK && rc != DIBS_BUSY)
+        return dibs__cli_fail(cmd, &err);
+    if (dibs__opt_flag(cmd, "json") && !(rc == DIBS_OK && has_command))
+        code = print_outcome(cmd, limit, rc == DIBS_OK,
+                             (dibsx_now() - begun_at) / DIBSX_MS);
+    else if (rc == DIBS_BUSY && busy_code != 0)
+        (void)dibs__cli_fail(cmd, &err);
+    if (rc == DIBS_BUSY && code == 0)
+        code = busy_code != 0 ? busy_code : -1;
+    return code;
+}
+
+static int replace_process(char *const *argv)
+{
+    int number;
+
+    execvp(argv[0], argv);
+    number = errno;
+    dibs__cli_say("cannot run %s: %s", argv[0], strerror(number));
+    return number == ENOENT ? DIBS__EXIT_NOTFOUND : DIBS__EXIT_NOEXEC;
+}
+
+static int limit_command(const dibs__command *cmd)
+{
+    dibs_limit_opts opts;
+    dibs_limit *limit = NULL;
+    dibs_client *cl = NULL;
+    dibs_error err = {0};
+    int code = read_opts(cmd, &opts);
+
+    if (!code)
+        code = opts.on_unavailable == DIBS_AWAY_OPEN
+                   ? dibs__cli_open_lazy(cmd, &cl)
+                   : dibs__cli_open(cmd, &cl);
+    if (code)
+        return code;
+    if (dibs_limit_new(cl, dibs__operands(cmd)[0], &opts, &limit, &err) !=
+        DIBS_OK)
+        code = dibs__cli_fail(cmd, &err);
+    else
+        code = take_tokens(cmd, limit);
+    dibs_limit_free(limit);
+    dibs_close(cl);
+    if (code == 0 && dibs__operand_count(cmd) > 1)
+        return replace_process(dibs__operands(cmd) + 1);
+    return code < 0 ? 0 : code;
+}
+
+const dibs__verb dibs__verb_limit = {
+    .name = "limit",
+    .operands = "NAME --rate RATE [--] [COMMAND...]",
+    .summary = "keep to a rate that programs share",
+    .about =
+        "Takes a token of the limit NAME, and runs the command, if there is "
+        "one. All users of the name share the limit, and give the same rate "
+        "and burst. When no token is left, dibs exits with 75 and says when "
+        "to try again; with -w it waits for its token, in order.\n"
+        "With --json one object tells the outcome: granted, remaining, "
+        "retry_after_ms. With a command it is printed only if the limit is "
+        "reached. "
+        "The command replaces dibs: signals and exit code are its own.\n",
+    .examples = "At most 100 messages a second, 20 at once, over all "
+                "machines:\n"
+                "  dibs limit sms --rate 100/s --burst 20 -w 5s -- ./send.sh\n"
+                "Restart a service five times an hour at most:\n"
+                "  dibs limit restart:web --rate 5/h -- systemctl restart "
+                "web\n"
+                "Ask only, and see when to come back:\n"
+                "  dibs limit api --rate 10/30s --json\n",
+    .exits = "0 the token was granted, and there is no command\n"
+             "0-255 the command's own exit code\n"
+             "75 the limit is reached, also after -w (--conflict-exit-code)\n"
+             "126 the command was found but cannot be run\n"
+             "127 the command was not found\n",
+    .options = "json,conflict-exit-code",
+    .min_operands = 1,
+    .max_operands = -1,
+    .kind = DIBS__COMMAND,
+    .tail = true,
+    .run = limit_command,
+};
