@@ -13,6 +13,7 @@ bool dibs__notice_read(const char *text, dibs__notice *notice)
         [DIBS__NOTICE_WANTED] = " wanted ",
         [DIBS__NOTICE_YIELD] = " yield ",
         [DIBS__NOTICE_CHANGED] = " changed ",
+        [DIBS__NOTICE_OPENED] = " opened ",
     };
     const char *fence = NULL;
     char *end;

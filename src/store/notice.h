@@ -10,11 +10,13 @@
 
 typedef enum dibs__notice_kind {
     DIBS__NOTICE_GRANTED, /* the place in the queue became a claim */
-    DIBS__NOTICE_BROKEN,  /* the lease was revoked */
+    DIBS__NOTICE_BROKEN,  /* the lease was revoked; of the topic of a roster: a
+                             generation broke */
     DIBS__NOTICE_WANTED, /* another was refused because of this lease, which was
                            acquired with DIBS__ASK_TELL */
     DIBS__NOTICE_YIELD,  /* another client asks for it back */
     DIBS__NOTICE_CHANGED, /* a step told a topic; topic.h has its owner */
+    DIBS__NOTICE_OPENED,  /* as CHANGED: a generation of a roster has opened */
     DIBS__NOTICE_MISSED /* notices may have been lost: waiters should ask again;
                            has neither owner nor fence */
 } dibs__notice_kind;

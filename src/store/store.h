@@ -1,8 +1,8 @@
 /* store.h - the contract between the library and a store.
  *
  * A store offers the nouns as tables of steps: leases (store/lease.h), values
- * (store/value.h), logs (store/log.h), topics (store/topic.h) and rates
- * (store/rate.h). Every step is ONE atomic change of the store and one round trip. A store keeps no
+ * (store/value.h), logs (store/log.h), topics (store/topic.h), rates (store/rate.h)
+ * and rosters (store/roster.h). Every step is ONE atomic change of the store and one round trip. A store keeps no
  * policy: it never retries, never logs, never decides how long to wait; the core
  * does.
  *
@@ -28,6 +28,7 @@
 #include "store/log.h"
 #include "store/quorum_steps.h"
 #include "store/rate.h"
+#include "store/roster.h"
 #include "store/topic.h"
 #include "store/value.h"
 #include <dibs/client.h>
@@ -48,6 +49,7 @@ typedef enum dibs__ability {
     DIBS__CAN_LOG,
     DIBS__CAN_TOPIC,
     DIBS__CAN_RATE,
+    DIBS__CAN_MEET,
     DIBS__ABILITIES
 } dibs__ability;
 
@@ -72,6 +74,7 @@ typedef struct dibs__store_ops {
     const dibs__log_ops *log;
     const dibs__topic_ops *topic;
     const dibs__rate_ops *rate;
+    const dibs__roster_ops *roster;
 
     /* Opens the doorbell if it is not open. Until then notices for this handle are
      * lost, which costs time and nothing else. *fd is readable when there are

@@ -46,6 +46,8 @@ static const lack lacks[] = {
     {"redlock", DIBS__CAN_LOG, "logs", "there is no one order of entries"},
     {"redlock", DIBS__CAN_TOPIC, "topics", "no node knows when it is decided"},
     {"redlock", DIBS__CAN_RATE, "rate limits", "majorities do not count"},
+    {"redlock", DIBS__CAN_MEET, "rosters",
+     "majorities of seats do not agree on one decision"},
 };
 
 static const lack *find(const char *scheme, dibs__ability what)
@@ -86,16 +88,18 @@ static void every_step_has_a_function(void **state)
 #define HAS(table, step)                                                       \
     if (!ops->table->step && strcmp(#step, "acquire_all") != 0)                \
         fail_msg("%s has no " #step, ops->scheme);
-#define HAS_LEASE(step, STEP) HAS(lease, step)
-#define HAS_VALUE(step, STEP) HAS(value, step)
-#define HAS_LOG(step, STEP)   HAS(log, step)
-#define HAS_TOPIC(step, STEP) HAS(topic, step)
-#define HAS_RATE(step, STEP)  HAS(rate, step)
+#define HAS_LEASE(step, STEP)  HAS(lease, step)
+#define HAS_VALUE(step, STEP)  HAS(value, step)
+#define HAS_LOG(step, STEP)    HAS(log, step)
+#define HAS_TOPIC(step, STEP)  HAS(topic, step)
+#define HAS_ROSTER(step, STEP) HAS(roster, step)
+#define HAS_RATE(step, STEP)   HAS(rate, step)
     DIBS__LEASE_STEPS(HAS_LEASE)
     DIBS__VALUE_STEPS(HAS_VALUE)
     DIBS__LOG_STEPS(HAS_LOG)
     DIBS__TOPIC_STEPS(HAS_TOPIC)
     DIBS__RATE_STEPS(HAS_RATE)
+    DIBS__ROSTER_STEPS(HAS_ROSTER)
 }
 
 int contract_lacks(void)

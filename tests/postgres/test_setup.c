@@ -106,7 +106,7 @@ static void a_newer_schema_is_refused(void **state)
     assert_int_equal(found.found, 99);
 }
 
-/* Version 1 is this one without rates. */
+/* Version 1 is this one without rates and rosters. */
 static void version_1_is_upgraded(void **state)
 {
     dibs_store_state found;
@@ -118,6 +118,11 @@ static void version_1_is_upgraded(void **state)
     assert_true(pg_tell(&world_sv,
                         "DROP TABLE older.rate CASCADE; "
                         "DROP FUNCTION older.rate_sweep, older.rate_draw; "
+                        "DROP TABLE older.roster CASCADE; "
+                        "DROP TABLE older.seat CASCADE; "
+                        "DROP FUNCTION older.meet, older.run, "
+                        "older.tell_roster, older.seats_left, "
+                        "older.sweep_rosters; "
                         "UPDATE older.meta SET version = 1"));
     assert_status(try_open("postgres?schema=older", &err), DIBS_REFUSED);
     assert_non_null(strstr(err.message, "dibs store upgrade"));

@@ -3,6 +3,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "redis_world.h"
 
+#include "store/store.h"
+
 #include <pthread.h>
 #include <string.h>
 
@@ -252,6 +254,53 @@ static void a_watch_survives_a_restart(void **state)
     dibs_watch_free(watch);
 }
 
+static dibs_status meet(dibs__store *st, dibs__meet *item, dibs__meet_verb verb)
+{
+    dibs_error err = {0};
+    dibs_status rc;
+
+    item->verb = verb;
+    do
+        rc = st->ops->roster->meet(st, item, 1,
+                                   dibsx_after_ms(dibsx_now(), pace_ms(5000)),
+                                   &err);
+    while (rc == DIBS_UNAVAIL || rc == DIBS_UNKNOWN);
+    assert_int_equal(rc, DIBS_OK);
+    return item->rc;
+}
+
+/* What a run of the server knows of seats is not for another to count. */
+static void a_strict_roster_ends_with_the_run(void **state)
+{
+    world *w = *state;
+    dibs__meet strict = {.name = "s",
+                         .id = "0123456789abcdef0123456789abcdef",
+                         .flags = DIBS__MEET_STRICT,
+                         .ttl_ms = 600000};
+    dibs__meet other = strict;
+    dibs__store *st = NULL;
+
+    other.name = "o";
+    other.flags = 0;
+    CHECK(DIBS_OK,
+          dibs__store_open(w->url, dibsx_after_ms(dibsx_now(), pace_ms(5000)),
+                           &st, err));
+    assert_int_equal(meet(st, &strict, DIBS__SIT), DIBS_OK);
+    assert_int_equal(meet(st, &other, DIBS__SIT), DIBS_OK);
+    strict.fence = strict.number;
+    other.fence = other.number;
+    assert_int_equal(meet(st, &strict, DIBS__KEEP), DIBS_OK);
+    assert_int_equal(meet(st, &other, DIBS__KEEP), DIBS_OK);
+    server_await_written(&w->sv);
+    server_kill(&w->sv);
+    assert_true(server_restart(&w->sv));
+    assert_int_equal(meet(st, &other, DIBS__KEEP), DIBS_OK);
+    assert_int_equal(meet(st, &strict, DIBS__KEEP), DIBS_LOST);
+    assert_int_equal(meet(st, &strict, DIBS__SIT), DIBS_OK);
+    assert_true(strict.number > strict.fence);
+    dibs__store_close(st);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -266,6 +315,7 @@ int main(void)
         WORLD_TEST(a_short_pause_costs_nothing),
         WORLD_TEST(a_watch_survives_a_killed_connection),
         WORLD_TEST(a_watch_survives_a_restart),
+        WORLD_TEST(a_strict_roster_ends_with_the_run),
         WORLD_TEST_FORGETFUL(a_watch_survives_a_restart),
     };
 

@@ -80,7 +80,7 @@ static void assert_taken_over(world *w)
     uint64_t position = 0;
     dibs__answer ans;
 
-    assert_int_equal(schema_version(w), 4);
+    assert_int_equal(schema_version(w), 5);
     assert_text(w, st, "old", "kept");
     assert_status(try_lock(w, st, "a", 3, NULL), DIBS_BUSY);
     assert_string_equal(w->err.message, "`a` is held by here:1 old");
@@ -140,19 +140,27 @@ static void expect_upgrade(world *w, const char *sql)
     snprintf(fresh, sizeof(fresh), "%s.other", w->path);
     columns_of(fresh, made, sizeof(made));
     assert_non_null(strstr(made, "ear."));
-    assert_non_null(strstr(made, "rate."));
+    assert_non_null(strstr(made, "seat."));
     assert_string_equal(upgraded, made);
 }
 
+#define DROP_5 "DROP TABLE roster; DROP TABLE seat; "
+#define DROP_4 DROP_5 "DROP TABLE rate; "
+#define DROP_3 DROP_4 "DROP TABLE ear; "
+
 static void version_2_is_upgraded_too(void **state)
 {
-    expect_upgrade(*state, "DROP TABLE ear; DROP TABLE rate; "
-                           "PRAGMA user_version = 2");
+    expect_upgrade(*state, DROP_3 "PRAGMA user_version = 2");
 }
 
 static void version_3_is_upgraded_too(void **state)
 {
-    expect_upgrade(*state, "DROP TABLE rate; PRAGMA user_version = 3");
+    expect_upgrade(*state, DROP_4 "PRAGMA user_version = 3");
+}
+
+static void version_4_is_upgraded_too(void **state)
+{
+    expect_upgrade(*state, DROP_5 "PRAGMA user_version = 4");
 }
 
 static int crowd_child(world *w, int gate, unsigned n)
@@ -309,6 +317,7 @@ int main(void)
         WORLD_TEST(its_tables_are_those_of_a_fresh_file),
         WORLD_TEST(version_2_is_upgraded_too),
         WORLD_TEST(version_3_is_upgraded_too),
+        WORLD_TEST(version_4_is_upgraded_too),
         WORLD_TEST(many_processes_open_it_at_once),
         WORLD_TEST(many_threads_open_it_at_once),
         WORLD_TEST(who_has_it_open_goes_on),

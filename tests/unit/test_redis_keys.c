@@ -6,6 +6,7 @@
 #include "base/rand.h"
 #include "base/sha1.h"
 #include "store/redis/keys.h"
+#include "store/redis/wire/roster_keys.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -211,6 +212,42 @@ static void values_have_keys_of_their_own(void **state)
 }
 
 /* The examples of FIPS 180, and lengths around a block. */
+/* Each has keys of its own, in one slot, and is read back from the first. */
+static void rosters_have_keys_of_their_own(void **state)
+{
+    static const char *const names[] = {
+        "a",        "{a}",    "a}",       "{a",        "a{b}", "a{b}~till",
+        "a{b}~new", "a~till", "{a}~till", "{a}%~till", "a%7D", "a%",
+        "{a}%",     "a{}",    "a{b}%",    "{a%7D}%",   "%7Ba", "{dibs:x}",
+    };
+    enum { ROSTERS = sizeof(names) / sizeof(names[0]) };
+    static char keys[ROSTERS][DIBS__ROSTER_KEYS][DIBS__KEY_MAX];
+    char slot[DIBS__KEY_MAX], other[DIBS__KEY_MAX], back[DIBS_NAME_MAX + 1];
+
+    (void)state;
+    for (size_t i = 0; i < ROSTERS; i++) {
+        dibs__keys_of_roster(names[i], keys[i]);
+        assert_true(dibs__key_roster_name(keys[i][0], back));
+        assert_string_equal(back, names[i]);
+        hashed_part(keys[i][0], slot);
+        for (size_t k = 0; k < DIBS__ROSTER_KEYS; k++) {
+            hashed_part(keys[i][k], other);
+            assert_string_equal(other, slot);
+            for (size_t j = 0; j < i * DIBS__ROSTER_KEYS; j++)
+                assert_string_not_equal(
+                    keys[i][k],
+                    keys[j / DIBS__ROSTER_KEYS][j % DIBS__ROSTER_KEYS]);
+        }
+    }
+    assert_string_equal(keys[0][0], "dibs:roster:{a}");
+    assert_string_equal(keys[0][1], "dibs:roster:{a}~till");
+    assert_string_equal(keys[4][2], "dibs:roster:a{b}~new");
+    assert_false(dibs__key_roster_name("dibs:roster:a", back));
+    assert_false(dibs__key_roster_name("dibs:roster:", back));
+    assert_false(dibs__key_roster_name("dibs:roster:{", back));
+    assert_false(dibs__key_roster_name("dibs:value:{a}", back));
+}
+
 static void sha1_of_known_texts(void **state)
 {
     char sum[DIBSX_SHA1_TEXT], text[64];
@@ -239,6 +276,7 @@ int main(void)
         cmocka_unit_test(other_keys_are_no_locks),
         cmocka_unit_test(beginnings_cover_the_keys),
         cmocka_unit_test(values_have_keys_of_their_own),
+        cmocka_unit_test(rosters_have_keys_of_their_own),
         cmocka_unit_test(sha1_of_known_texts),
     };
 

@@ -464,6 +464,38 @@ fault_draw(dibs__store *st, const dibs__draw *draw, dibsx_nsec deadline,
     return lose_answer(err);
 }
 
+static dibs_status fault_meet(dibs__store *st, dibs__meet *items, size_t count,
+                              dibsx_nsec deadline, dibs_error *err)
+{
+    fault_store *fs = fault_of(st);
+    bool after;
+    dibs_status rc = begin_step(fs, DIBS__STEP_MEET, deadline, &after, err);
+
+    dibs__meet_clear(items, count, rc);
+    if (rc == DIBS_OK)
+        rc = fs->within->ops->roster->meet(fs->within, items, count, deadline,
+                                           err);
+    if (!after)
+        return rc;
+    dibs__meet_clear(items, count, DIBS_UNKNOWN);
+    return lose_answer(err);
+}
+
+static dibs_status
+fault_roll_call(dibs__store *st, const char *name, dibsx_nsec deadline,
+                dibs__roster_head *out, dibs__seat_fn *each, void *arg,
+                dibs_error *err)
+{
+    fault_store *fs = fault_of(st);
+    dibs_status rc = begin_read(fs, DIBS__STEP_ROLL_CALL, deadline, err);
+
+    memset(out, 0, sizeof(*out));
+    if (rc != DIBS_OK)
+        return rc;
+    return fs->within->ops->roster->roll_call(fs->within, name, deadline, out,
+                                              each, arg, err);
+}
+
 static dibs_status fault_doorbell_open(dibs__store *st, dibsx_nsec deadline,
                                        int *fd, dibs_error *err)
 {
@@ -690,6 +722,7 @@ static const dibs__log_ops fault_log = {DIBS__LOG_STEPS(MEMBER)};
 static const dibs__topic_ops fault_topic = {DIBS__TOPIC_STEPS(MEMBER)};
 
 static const dibs__rate_ops fault_rate = {DIBS__RATE_STEPS(MEMBER)};
+static const dibs__roster_ops fault_roster = {DIBS__ROSTER_STEPS(MEMBER)};
 
 const dibs__store_ops dibs__fault_ops = {
     .scheme = "fault",
@@ -701,6 +734,7 @@ const dibs__store_ops dibs__fault_ops = {
     .log = &fault_log,
     .topic = &fault_topic,
     .rate = &fault_rate,
+    .roster = &fault_roster,
     .doorbell_open = fault_doorbell_open,
     .doorbell_read = fault_doorbell_read,
     .now = fault_now,

@@ -10,7 +10,7 @@
 #include "store/postgres/gate.h"
 #include "store/postgres/query.h"
 
-enum { DIBS__PG_VERSION = 2 }; /* of the schema; also in rate.sql */
+enum { DIBS__PG_VERSION = 3 }; /* of the schema; also in roster.sql */
 
 typedef struct dibs__pg_conn {
     PGconn *pq;

@@ -53,6 +53,19 @@
     X(TOPIC_EAR, "SELECT @schema@.topic_ear($1,$2,$3,$4)")                     \
     X(TOPIC_TELL, "SELECT @schema@.topic_tell($1,$2)")                         \
     X(RATE_DRAW, "SELECT @schema@.rate_draw($1,$2,$3,$4,$5,$6,$7)")            \
+    X(MEET, "SELECT @schema@.meet($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11)")        \
+    X(ROLL_CALL,                                                               \
+      "SELECT r.kind, r.gen, r.need, r.here, coalesce(s.fence, 0), "           \
+      "(coalesce(s.kind, 0) = 3 OR coalesce(s.kind, 0) = 2 AND "               \
+      "s.rec = r.gen)::integer::bigint, (coalesce(s.kind, 0) > 0 AND "         \
+      "coalesce(s.counts_us, 0) <= n.at_us)::integer::bigint, "                \
+      "(least(coalesce(s.until_us, 0), r.until_us) - n.at_us + 999) / 1000, "  \
+      "coalesce(s.id, ''), coalesce(s.who, '') FROM @schema@.roster AS r "     \
+      "CROSS JOIN (SELECT @schema@.now_us() AS at_us) AS n "                   \
+      "LEFT JOIN @schema@.seat AS s ON s.name = r.name AND "                   \
+      "s.until_us > n.at_us WHERE r.name = $1 AND r.gen <> 0 AND "             \
+      "(r.kind <> 2 OR r.until_us > n.at_us) "                                 \
+      "ORDER BY s.fence, s.id LIMIT 100000")                                   \
     X(LOG_APPEND, "SELECT @schema@.log_append($1,$2,$3,$4)")                   \
     X(LOG_READ,                                                                \
       "SELECT position, wall_us, data FROM @schema@.log WHERE topic = $1 "     \

@@ -18,6 +18,7 @@ extern const char dibs__pg_sql_turn[];
 extern const char dibs__pg_sql_topic[];
 extern const char dibs__pg_sql_value[];
 extern const char dibs__pg_sql_rate[];
+extern const char dibs__pg_sql_roster[];
 
 enum { PARTS_MAX = 8 };
 
@@ -27,6 +28,7 @@ static const char *const makers[DIBS__PG_VERSION][PARTS_MAX] = {
      dibs__pg_sql_batch, dibs__pg_sql_turn, dibs__pg_sql_topic,
      dibs__pg_sql_value},
     {dibs__pg_sql_rate},
+    {dibs__pg_sql_roster},
 };
 
 static dibs_status

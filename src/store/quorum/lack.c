@@ -40,6 +40,10 @@ static const char *const lacks[] = {
         "tokens of a rate are counted, and majorities cannot count: two of "
         "them may each hand out the last one. Keep limits in a redis:, "
         "postgres: or sqlite: store",
+    [DIBS__CAN_MEET] =
+        "whether a generation opens or breaks is one decision, and majorities "
+        "of sets of seats do not agree on one. Meet in a redis: or sqlite: "
+        "store",
 };
 
 const char *dibs__quorum_cannot(const dibs__store *st, dibs__ability what)
@@ -206,6 +210,30 @@ refuse_draw(struct dibs__store *st, const dibs__draw *draw, dibsx_nsec deadline,
     return dibs__quorum_unsupported(DIBS__CAN_RATE, err);
 }
 
+static dibs_status
+refuse_meet(struct dibs__store *st, dibs__meet *items, size_t count,
+            dibsx_nsec deadline, dibs_error *err)
+{
+    (void)st;
+    (void)deadline;
+    dibs__meet_clear(items, count, DIBS_UNSUPPORTED);
+    return dibs__quorum_unsupported(DIBS__CAN_MEET, err);
+}
+
+static dibs_status
+refuse_roll_call(struct dibs__store *st, const char *name, dibsx_nsec deadline,
+                 dibs__roster_head *out, dibs__seat_fn *each, void *arg,
+                 dibs_error *err)
+{
+    (void)st;
+    (void)name;
+    (void)deadline;
+    (void)each;
+    (void)arg;
+    *out = (dibs__roster_head){.gen = 0};
+    return dibs__quorum_unsupported(DIBS__CAN_MEET, err);
+}
+
 const dibs__value_ops dibs__quorum_value_ops = {.get = refuse_get,
                                                 .heads = refuse_heads,
                                                 .put = refuse_put,
@@ -217,3 +245,6 @@ const dibs__log_ops dibs__quorum_log_ops = {.append = refuse_append,
 const dibs__topic_ops dibs__quorum_topic_ops = {.ear = refuse_ear,
                                                 .tell = refuse_tell};
 const dibs__rate_ops dibs__quorum_rate_ops = {.draw = refuse_draw};
+const dibs__roster_ops dibs__quorum_roster_ops = {.meet = refuse_meet,
+                                                  .roll_call =
+                                                      refuse_roll_call};

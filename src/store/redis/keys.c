@@ -6,7 +6,6 @@
 #include <string.h>
 
 #define RESERVED "dibs:"
-#define ESCAPED  "%{}~" /* the bytes that are escaped, in names that are */
 
 enum { LOCK, PARTY, QUEUE, PLACE };
 
@@ -51,25 +50,6 @@ static bool must_escape(const char *name)
     return !has_tag(name) || (name[0] == '{' && close[1] == '\0');
 }
 
-static size_t escape_name(const char *name, char *out)
-{
-    static const char digits[] = "0123456789ABCDEF";
-    char *at = out;
-
-    for (; *name; name++) {
-        unsigned char byte = (unsigned char)*name;
-
-        if (strchr(ESCAPED, byte)) {
-            *at++ = '%';
-            *at++ = digits[byte >> 4];
-            *at++ = digits[byte & 15];
-        } else
-            *at++ = *name;
-    }
-    *at = '\0';
-    return (size_t)(at - out);
-}
-
 static size_t
 append_text(char *out, size_t len, const char *text, size_t text_len)
 {
@@ -89,7 +69,7 @@ void dibs__keys_of(const char *name, dibs__keys *out)
         size_t from = append_text(lock, 0, DIBS__KEY_ESCAPE,
                                   sizeof(DIBS__KEY_ESCAPE) - 1);
 
-        len = from + escape_name(name, lock + from);
+        len = from + dibs__key_escape(name, lock + from);
     } else {
         append_text(lock, 0, name, len);
         braces = !has_tag(name);
@@ -109,38 +89,6 @@ void dibs__keys_add(const dibs__keys *keys, dibs__words *words)
 {
     for (size_t i = 0; i < DIBS__KEYS; i++)
         dibs__words_add(words, keys->key[i], keys->len[i]);
-}
-
-static int hex_value(char c)
-{
-    const char *digits = "0123456789ABCDEF";
-    const char *at = c ? strchr(digits, c) : NULL;
-
-    return at ? (int)(at - digits) : -1;
-}
-
-/* False when it is not how escape_name() writes, or too long. */
-static bool unescape_name(const char *text, char out[DIBS_NAME_MAX + 1])
-{
-    size_t len = 0;
-
-    for (; *text; text++, len++) {
-        int high, low;
-
-        if (len == DIBS_NAME_MAX)
-            return false;
-        out[len] = *text;
-        if (*text != '%')
-            continue;
-        high = hex_value(text[1]);
-        low = high < 0 ? -1 : hex_value(text[2]);
-        if (low < 0)
-            return false;
-        out[len] = (char)(high << 4 | low);
-        text += 2;
-    }
-    out[len] = '\0';
-    return true;
 }
 
 /* The key of the lock from that of its queue: without the suffix, and without
@@ -171,7 +119,7 @@ bool dibs__key_name(const char *key, size_t len, char out[DIBS_NAME_MAX + 1])
     if (queue)
         strip_suffix(lock);
     if (begins_with(lock, DIBS__KEY_ESCAPE)) {
-        if (!unescape_name(lock + strlen(DIBS__KEY_ESCAPE), out))
+        if (!dibs__key_unescape(lock + strlen(DIBS__KEY_ESCAPE), out))
             return false;
     } else {
         if (strlen(lock) > DIBS_NAME_MAX)
@@ -190,7 +138,7 @@ void dibs__keys_begin(const char *begins,
     char escaped[3 * DIBS_NAME_MAX + 1];
 
     assert(strlen(begins) <= DIBS_NAME_MAX);
-    escape_name(begins, escaped);
+    dibs__key_escape(begins, escaped);
     snprintf(out[0], DIBS__KEY_MAX, "%s", begins);
     snprintf(out[1], DIBS__KEY_MAX, "{%s", begins);
     snprintf(out[2], DIBS__KEY_MAX, DIBS__KEY_ESCAPE "%s", escaped);

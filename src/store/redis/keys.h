@@ -8,6 +8,7 @@
 #define DIBS_STORE_REDIS_KEYS_H
 
 #include "store/redis/cluster/slot_keys.h" /* DIBS__KEY_FENCE */
+#include "store/redis/wire/key_escape.h"
 #include "store/redis/wire/resp.h"
 #include <dibs/types.h>
 
@@ -16,8 +17,7 @@
 #define DIBS__KEY_LOG    "dibs:log:"
 #define DIBS__KEY_RATE   "dibs:rate:"
 
-/* An escaped byte takes three; the rest is for what is put around a name. */
-enum { DIBS__KEY_MAX = 3 * DIBS_NAME_MAX + 32, DIBS__KEYS = 4 };
+enum { DIBS__KEYS = 4 };
 
 /* The keys of a lock: lock, party, queue, place. */
 typedef struct dibs__keys {

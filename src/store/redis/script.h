@@ -32,6 +32,8 @@
     X(append)                                                                  \
     X(tell)                                                                    \
     X(draw)                                                                    \
+    X(meet)                                                                    \
+    X(roll_call)                                                               \
     X(quorum_grant)                                                            \
     X(quorum_renew)
 

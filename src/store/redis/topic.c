@@ -1,18 +1,26 @@
 /* topic.c - the topic steps: ear and tell.
  *
- * A topic is a channel, and a value's is called as its key is: so it has the slot of
- * that. Any thread. */
+ * A topic is a channel, and that of a value or a roster is called as its key is: so
+ * it has the slot of that. Any thread. */
 /* SPDX-License-Identifier: MIT */
 #include "store/redis/bell/subscription.h"
 #include "store/redis/redis_store.h"
 #include "store/redis/script.h"
 #include "store/redis/wire/reply.h"
+#include "store/redis/wire/roster_keys.h"
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 static void channel_of(const char *topic, char out[DIBS__CHANNEL_MAX])
 {
+    char keys[DIBS__ROSTER_KEYS][DIBS__KEY_MAX];
+
     snprintf(out, DIBS__CHANNEL_MAX, DIBS__TOPIC_CHANNEL "%s", topic);
+    if (strncmp(out, DIBS__KEY_ROSTER, strlen(DIBS__KEY_ROSTER)) == 0) {
+        dibs__keys_of_roster(out + strlen(DIBS__KEY_ROSTER), keys);
+        snprintf(out, DIBS__CHANNEL_MAX, "%s", keys[0]);
+    }
 }
 
 static dibs_status change_ear(struct dibs__store *st, const char *topic,

@@ -101,6 +101,35 @@ static const char *const query_text[DIBS__SQL_COUNT] = {
         "DELETE FROM rate WHERE name IN "
         "(SELECT name FROM rate WHERE tat_us < ?1 LIMIT 16)",
     [DIBS__SQL_RATE_CLEAR] = "DELETE FROM rate",
+    [DIBS__SQL_ROSTER] = "SELECT kind, gen, need, here, seats, broken, "
+                         "kept_until_us FROM roster WHERE name = ?1",
+    [DIBS__SQL_ROSTER_PUT] =
+        "INSERT OR REPLACE INTO roster(name, kind, gen, need, here, seats, "
+        "broken, kept_until_us) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+    [DIBS__SQL_ROSTER_DROP] = "DELETE FROM roster WHERE name = ?1",
+    [DIBS__SQL_ROSTER_OLD] = "SELECT name FROM roster WHERE kept_until_us <= "
+                             "CASE kind WHEN 2 THEN ?2 ELSE ?1 END LIMIT 1",
+    [DIBS__SQL_ROSTER_CLEAR] = "DELETE FROM roster WHERE kind <> 2",
+    [DIBS__SQL_SEAT] = "SELECT kind, fence, came_from, rec, counts_us, "
+                       "until_us, who FROM seat WHERE name = ?1 AND id = ?2",
+    [DIBS__SQL_SEAT_PUT] =
+        "INSERT OR REPLACE INTO seat(name, id, kind, fence, came_from, rec, "
+        "counts_us, until_us, who) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+    [DIBS__SQL_SEAT_DROP] = "DELETE FROM seat WHERE name = ?1 AND id = ?2",
+    [DIBS__SQL_SEAT_ENDED] =
+        "SELECT count(*), coalesce(sum(kind > 0), 0) FROM seat "
+        "WHERE name = ?1 AND until_us <= ?2",
+    [DIBS__SQL_SEAT_END] =
+        "DELETE FROM seat WHERE name = ?1 AND until_us <= ?2",
+    [DIBS__SQL_SEAT_FIRST] = "SELECT until_us FROM seat WHERE name = ?1 "
+                             "ORDER BY until_us LIMIT 1",
+    [DIBS__SQL_SEAT_NTH] =
+        "SELECT until_us FROM seat WHERE name = ?1 AND kind IN (1, 2) AND "
+        "counts_us <= ?2 ORDER BY until_us DESC LIMIT 1 OFFSET ?3",
+    [DIBS__SQL_SEAT_LIST] =
+        "SELECT kind, fence, rec, counts_us, until_us, who, id FROM seat "
+        "WHERE name = ?1 AND until_us > ?2 ORDER BY fence, id",
+    [DIBS__SQL_SEAT_CLEAR] = "DELETE FROM seat WHERE kind <> 3",
 };
 
 void dibs__sqlite_conn_init(dibs__sqlite_conn *cn, dibs__sqlite_setup_fn *setup,

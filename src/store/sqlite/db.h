@@ -96,6 +96,7 @@ DIBS_MUST_CHECK dibs_status dibs__sqlite_next(dibs__sqlite_conn *cn,
 /* Tells a topic, once the change is committed. Inside a change. */
 DIBS_MUST_CHECK dibs_status dibs__sqlite_tell(dibs__sqlite_conn *cn,
                                               const char *topic,
+                                              dibs__notice_kind kind,
                                               uint64_t number, dibs_error *err);
 
 /* Steps of the contract that have a file of their own. */
@@ -104,6 +105,7 @@ extern const dibs__value_ops dibs__sqlite_value_ops;
 extern const dibs__log_ops dibs__sqlite_log_ops;
 extern const dibs__topic_ops dibs__sqlite_topic_ops;
 extern const dibs__rate_ops dibs__sqlite_rate_ops;
+extern const dibs__roster_ops dibs__sqlite_roster_ops;
 
 #define DIBS__SQLITE_STEP(step, STEP) DIBS__LEASE_STEP(sqlite, step)
 DIBS__LEASE_STEPS(DIBS__SQLITE_STEP)

@@ -14,21 +14,20 @@
 
 enum {
     APPLICATION_ID = 0x64696273, /* "dibs"; also in schema.sql */
-    SCHEMA_VERSION = 4,          /* also in schema.sql and upgrade_rate.sql */
+    SCHEMA_VERSION = 5,          /* also in the last of the makers */
     ERA_MAX = 128
 };
 
-extern const char dibs__sqlite_schema[];       /* schema.sql */
-extern const char dibs__sqlite_upgrade[];      /* upgrade.sql */
-extern const char dibs__sqlite_upgrade_ear[];  /* upgrade_ear.sql */
-extern const char dibs__sqlite_upgrade_rate[]; /* upgrade_rate.sql */
+extern const char dibs__sqlite_sql_schema[];
+extern const char dibs__sqlite_sql_log[];
+extern const char dibs__sqlite_sql_ear[];
+extern const char dibs__sqlite_sql_rate[];
+extern const char dibs__sqlite_sql_roster[];
 
-/* The SQL that makes version i + 1 out of version i; 0 is an empty database, which
- * the first makes the latest at once. */
-static const char *const makers[SCHEMA_VERSION] = {dibs__sqlite_schema,
-                                                   dibs__sqlite_upgrade,
-                                                   dibs__sqlite_upgrade_ear,
-                                                   dibs__sqlite_upgrade_rate};
+/* The SQL (sql/*.sql) that makes version i + 1 out of version i; 0 is empty. */
+static const char *const makers[SCHEMA_VERSION] = {
+    dibs__sqlite_sql_schema, dibs__sqlite_sql_log, dibs__sqlite_sql_ear,
+    dibs__sqlite_sql_rate, dibs__sqlite_sql_roster};
 
 const char *dibs__sqlite_boot_id_path = "/proc/sys/kernel/random/boot_id";
 
@@ -97,10 +96,9 @@ identify_again(dibs__sqlite_conn *cn, int64_t *found, dibs_error *err)
 
 static int run_makers(dibs__sqlite_conn *cn, int64_t found)
 {
-    int64_t last = found == 0 ? 1 : SCHEMA_VERSION;
     int code = SQLITE_OK;
 
-    for (int64_t i = found; i < last && code == SQLITE_OK; i++)
+    for (int64_t i = found; i < SCHEMA_VERSION && code == SQLITE_OK; i++)
         code = dibs__sql.exec(cn->db, makers[i], NULL, NULL, NULL);
     return code;
 }
@@ -221,6 +219,10 @@ enter_era(dibs__sqlite_conn *cn, const char *era, dibs_error *err)
             rc = dibs__sqlite_run(cn, err, DIBS__SQL_EAR_CLEAR, "");
         if (rc == DIBS_OK)
             rc = dibs__sqlite_run(cn, err, DIBS__SQL_RATE_CLEAR, "");
+        if (rc == DIBS_OK)
+            rc = dibs__sqlite_run(cn, err, DIBS__SQL_ROSTER_CLEAR, "");
+        if (rc == DIBS_OK)
+            rc = dibs__sqlite_run(cn, err, DIBS__SQL_SEAT_CLEAR, "");
         if (rc == DIBS_OK)
             rc =
                 dibs__sqlite_run(cn, err, DIBS__SQL_META_SET, "tt", "era", era);

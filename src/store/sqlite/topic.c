@@ -11,10 +11,11 @@ static int64_t now_us(void)
     return dibsx_now() / 1000;
 }
 
-dibs_status dibs__sqlite_tell(dibs__sqlite_conn *cn, const char *topic,
-                              uint64_t number, dibs_error *err)
+dibs_status
+dibs__sqlite_tell(dibs__sqlite_conn *cn, const char *topic,
+                  dibs__notice_kind kind, uint64_t number, dibs_error *err)
 {
-    dibs__notice notice = {.kind = DIBS__NOTICE_CHANGED, .fence = number};
+    dibs__notice notice = {.kind = kind, .fence = number};
     sqlite3_stmt *stmt;
     dibs_status rc = dibs__sqlite_ask(cn, &stmt, err, DIBS__SQL_EAR_LIST, "ti",
                                       topic, now_us());
@@ -65,7 +66,7 @@ tell_topic(struct dibs__store *st, const char *topic, uint64_t number,
 
     if (rc != DIBS_OK)
         return rc;
-    rc = dibs__sqlite_tell(cn, topic, number, err);
+    rc = dibs__sqlite_tell(cn, topic, DIBS__NOTICE_CHANGED, number, err);
     return dibs__sqlite_step_end(st, cn, rc, err);
 }
 

@@ -160,7 +160,7 @@ static dibs_status tell_change(dibs__sqlite_conn *cn, const char *key,
     char topic[DIBS__TOPIC_MAX];
 
     dibs__topic_of_value(key, topic);
-    return dibs__sqlite_tell(cn, topic, version, err);
+    return dibs__sqlite_tell(cn, topic, DIBS__NOTICE_CHANGED, version, err);
 }
 
 /* Writes a value and removes a few that have expired. Locks: cn. */

@@ -22,20 +22,31 @@ bool dibs__subscription_is_bell(const char *channel)
 }
 
 /* Scripts publish "changed NUMBER" to a topic; its address is not in the message. */
+static bool is_of_topic(dibs__notice_kind kind)
+{
+    return kind == DIBS__NOTICE_CHANGED || kind == DIBS__NOTICE_OPENED ||
+           kind == DIBS__NOTICE_BROKEN;
+}
+
 static bool
 read_message(const char *channel, const char *text, dibs__notice *notice)
 {
     char line[DIBS_OWNER_SIZE + 40];
     char address[DIBS_OWNER_SIZE];
+    char topic[DIBS__TOPIC_MAX], name[DIBS_NAME_MAX + 1];
 
     if (dibs__subscription_is_bell(channel))
         return dibs__notice_read(text, notice);
     if (strncmp(channel, DIBS__TOPIC_CHANNEL, strlen(DIBS__TOPIC_CHANNEL)) != 0)
         return false;
-    dibs__topic_address(channel + strlen(DIBS__TOPIC_CHANNEL), address);
+    if (dibs__key_roster_name(channel, name))
+        dibs__topic_of_roster(name, topic);
+    else
+        snprintf(topic, sizeof(topic), "%s",
+                 channel + strlen(DIBS__TOPIC_CHANNEL));
+    dibs__topic_address(topic, address);
     snprintf(line, sizeof(line), "%s %.32s", address, text);
-    return dibs__notice_read(line, notice) &&
-           notice->kind == DIBS__NOTICE_CHANGED;
+    return dibs__notice_read(line, notice) && is_of_topic(notice->kind);
 }
 
 static bool is_text(const redisReply *reply)

@@ -6,15 +6,17 @@
 
 #include "store/doorbell.h"
 #include "store/redis/wire/conn.h"
+#include "store/redis/wire/roster_keys.h"
 #include "store/topic.h"
 
 /* The channel of a bell is this and its address. */
 #define DIBS__BELL_CHANNEL "dibs:bell:"
 
-/* The channel of a topic is this and the topic. */
+/* The channel of a topic is this and the topic; of a roster's: the key of the
+ * roster. */
 #define DIBS__TOPIC_CHANNEL "dibs:"
 
-enum { DIBS__CHANNEL_MAX = sizeof(DIBS__TOPIC_CHANNEL) + DIBS__TOPIC_MAX };
+enum { DIBS__CHANNEL_MAX = DIBS__KEY_MAX };
 
 /* The limit of an attempt to connect, and how long the connection may be quiet
  * before a ping. */

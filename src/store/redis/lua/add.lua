@@ -21,5 +21,5 @@ if type(sum) == 'table' and sum.err then
 end
 
 call('HSET', KEYS[1], 'version', version)
-tell_topic(ARGV[2], KEYS[1], version)
+tell_topic(ARGV[2], KEYS[1], 'changed ' .. version)
 return {0, call('HGET', KEYS[1], 'data')}

@@ -11,5 +11,5 @@ elseif ARGV[1] ~= 'any' and ARGV[1] ~= found then
     return {4, found}
 end
 redis.call('DEL', KEYS[1])
-tell_topic(ARGV[2], KEYS[1], '0')
+tell_topic(ARGV[2], KEYS[1], 'changed 0')
 return {0, found}

@@ -20,5 +20,5 @@ call('HSET', KEYS[1], 'version', version, 'data', ARGV[3])
 if ARGV[2] ~= '0' then
     call('PEXPIRE', KEYS[1], ARGV[2])
 end
-tell_topic(ARGV[4], KEYS[1], version)
+tell_topic(ARGV[4], KEYS[1], 'changed ' .. version)
 return {0, version}

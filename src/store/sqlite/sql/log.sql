@@ -1,5 +1,6 @@
--- upgrade.sql - from version 1 of the tables to version 2, in one transaction.
--- Programs of version 1 that have it open go on with it: they name their columns.
+-- log.sql - from version 1 of the tables to version 2: entries by topic, whose
+-- positions come from the watermark too, and whether a party is told of its loss.
+-- Programs of an older version that have it open go on: they name their columns.
 
 ALTER TABLE party ADD COLUMN tell INTEGER NOT NULL DEFAULT 0;
 

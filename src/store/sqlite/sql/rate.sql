@@ -1,5 +1,5 @@
--- upgrade_rate.sql - from version 3 of the tables to version 4, in one transaction.
--- Programs of version 3 that have it open go on with it.
+-- rate.sql - from version 3 of the tables to version 4: the state of rate limits
+-- (store/rate.h), on the boot clock.
 
 CREATE TABLE rate(
     name TEXT PRIMARY KEY NOT NULL,

@@ -1,5 +1,5 @@
--- upgrade_ear.sql - from version 2 of the tables to version 3, in one transaction.
--- Programs of version 2 that have it open go on with it, and tell no topics.
+-- ear.sql - from version 2 of the tables to version 3: the doorbells that listen to
+-- a topic, until a time on the boot clock. Programs of version 2 tell no topics.
 
 CREATE TABLE ear(
     topic TEXT NOT NULL,

@@ -1,0 +1,220 @@
+/* roster.c - the roster steps, each a script: meet and roll_call.
+ *
+ * In a cluster a script has one item, as its keys are those of one slot. Any
+ * thread. */
+/* SPDX-License-Identifier: MIT */
+#include "base/fail.h"
+#include "store/redis/cluster/slot_keys.h"
+#include "store/redis/redis_store.h"
+#include "store/redis/script.h"
+#include "store/redis/wire/reply.h"
+#include "store/redis/wire/roster_keys.h"
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The keys and words of one item: at most so many in a script that the words of a
+ * command suffice. */
+enum { NUMBER_MAX = 24, NUMBERS = 6, PAGE = 8 };
+
+static const char *const verbs[] = {
+    [DIBS__SIT] = "sit",       [DIBS__KEEP] = "keep",
+    [DIBS__ARRIVE] = "arrive", [DIBS__WITHDRAW] = "withdraw",
+    [DIBS__LEAVE] = "leave",   [DIBS__COUNT] = "count",
+    [DIBS__LOOK] = "look",     [DIBS__RESET] = "reset",
+};
+
+/* The texts that a command borrows. */
+typedef struct item_words {
+    char keys[DIBS__ROSTER_KEYS][DIBS__KEY_MAX];
+    char numbers[NUMBERS][NUMBER_MAX];
+    char flags[4];
+} item_words;
+
+static void write_flags(uint32_t flags, char out[4])
+{
+    size_t len = 0;
+
+    if (flags & DIBS__MEET_FIXED)
+        out[len++] = 'f';
+    if (flags & DIBS__MEET_BREAK)
+        out[len++] = 'b';
+    if (flags & DIBS__MEET_STRICT)
+        out[len++] = 's';
+    out[len] = '\0';
+}
+
+static void
+add_item(dibs__words *words, const dibs__meet *item, item_words *room)
+{
+    const int64_t numbers[NUMBERS] = {
+        (int64_t)item->fence, (int64_t)item->after, item->need,
+        item->ttl_ms,         item->settle_ms,      item->by_us};
+
+    for (size_t i = 0; i < NUMBERS; i++)
+        snprintf(room->numbers[i], NUMBER_MAX, "%" PRId64, numbers[i]);
+    write_flags(item->flags, room->flags);
+    dibs__words_puts(words, verbs[item->verb]);
+    dibs__words_puts(words, item->id);
+    for (size_t i = 0; i < 4; i++)
+        dibs__words_puts(words, room->numbers[i]);
+    dibs__words_puts(words, room->flags);
+    dibs__words_puts(words, room->numbers[4]);
+    dibs__words_puts(words, room->numbers[5]);
+    dibs__words_puts(words, item->who ? item->who : "");
+}
+
+static bool read_answer(const redisReply *reply, dibs__meet *item)
+{
+    int64_t numbers[7];
+
+    for (size_t i = 0; i < 7; i++)
+        if (!dibs__reply_int(dibs__reply_item(reply, i), &numbers[i]) ||
+            numbers[i] < 0)
+            return false;
+    if (numbers[0] > DIBS_MISMATCH || numbers[2] > UINT32_MAX ||
+        numbers[3] > UINT32_MAX || numbers[4] > UINT32_MAX)
+        return false;
+    item->rc = (dibs_status)numbers[0];
+    item->number = (uint64_t)numbers[1];
+    item->here = (uint32_t)numbers[2];
+    item->live = (uint32_t)numbers[3];
+    item->parties = (uint32_t)numbers[4];
+    item->left_ms = numbers[5];
+    item->clock_us = numbers[6];
+    return true;
+}
+
+static dibs_status
+meet_page(dibs__redis *rd, dibs__route *route, dibs__meet *items, size_t count,
+          dibsx_nsec deadline, dibs_error *err)
+{
+    item_words room[PAGE];
+    char key_count[NUMBER_MAX];
+    redisReply *reply = NULL;
+    dibs__words words;
+    dibs_status rc;
+
+    assert(count <= PAGE);
+    snprintf(key_count, sizeof(key_count), "%zu",
+             DIBS__ROSTER_KEYS * count + 1);
+    dibs__script_begin(&words, DIBS__SCRIPT_meet, key_count);
+    for (size_t i = 0; i < count; i++) {
+        dibs__keys_of_roster(items[i].name, room[i].keys);
+        for (size_t k = 0; k < DIBS__ROSTER_KEYS; k++)
+            dibs__words_puts(&words, room[i].keys[k]);
+    }
+    dibs__words_puts(&words, DIBS__KEY_FENCE);
+    dibs__words_puts(&words, dibs__redis_publish(rd));
+    for (size_t i = 0; i < count; i++)
+        add_item(&words, &items[i], &room[i]);
+    rc = dibs__script_run(route, DIBS__SCRIPT_meet, &words, deadline, &reply,
+                          err);
+    for (size_t i = 0; i < count && rc == DIBS_OK; i++)
+        if (!read_answer(dibs__reply_item(reply, i), &items[i]))
+            rc = dibs__reply_odd(err);
+    dibs__reply_free(reply);
+    return rc;
+}
+
+static dibs_status meet_all(struct dibs__store *st, dibs__meet *items,
+                            size_t count, dibsx_nsec deadline, dibs_error *err)
+{
+    dibs__redis *rd = dibs__redis_of(st);
+    size_t page = rd->cluster ? 1 : PAGE;
+    dibs__route *route = rd->renewals;
+    dibs_status rc = DIBS_OK;
+
+    for (size_t i = 0; i < count; i++)
+        if (items[i].verb != DIBS__KEEP)
+            route = rd->steps;
+    dibs__meet_clear(items, count, DIBS_UNAVAIL);
+    for (size_t i = 0, few; i < count && rc == DIBS_OK; i += few) {
+        few = count - i < page ? count - i : page;
+        rc = meet_page(rd, route, items + i, few, deadline, err);
+        for (size_t k = i; rc != DIBS_OK && k < i + few; k++)
+            items[k].rc = rc;
+    }
+    return rc;
+}
+
+static bool read_head(const redisReply *reply, dibs__roster_head *out)
+{
+    static const char *const kinds[] = {[DIBS__ROSTER_GROUP] = "group",
+                                        [DIBS__ROSTER_BARRIER] = "barrier",
+                                        [DIBS__ROSTER_LATCH] = "latch"};
+    int64_t numbers[3];
+    char kind[16];
+
+    dibs__reply_text(dibs__reply_item(reply, 0), kind, sizeof(kind));
+    for (size_t i = 0; i < 3; i++)
+        if (!dibs__reply_int(dibs__reply_item(reply, i + 1), &numbers[i]) ||
+            numbers[i] < 0 || (i > 0 && numbers[i] > UINT32_MAX))
+            return false;
+    out->gen = (uint64_t)numbers[0];
+    out->need = (uint32_t)numbers[1];
+    out->here = (uint32_t)numbers[2];
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+        if (strcmp(kind, kinds[i]) == 0) {
+            out->kind = (dibs__roster_kind)i;
+            return true;
+        }
+    return false;
+}
+
+static bool read_seat(const redisReply *reply, size_t at, dibs__seat_entry *out)
+{
+    int64_t numbers[4];
+
+    memset(out, 0, sizeof(*out));
+    dibs__reply_text(dibs__reply_item(reply, at), out->id, sizeof(out->id));
+    for (size_t i = 0; i < 4; i++)
+        if (!dibs__reply_int(dibs__reply_item(reply, at + 1 + i), &numbers[i]))
+            return false;
+    out->fence = (uint64_t)numbers[0];
+    out->arrived = numbers[1] != 0;
+    out->counts = numbers[2] != 0;
+    out->left_ms = numbers[3];
+    dibs__reply_text(dibs__reply_item(reply, at + 5), out->who,
+                     sizeof(out->who));
+    return true;
+}
+
+static dibs_status call_roll(struct dibs__store *st, const char *name,
+                             dibsx_nsec deadline, dibs__roster_head *out,
+                             dibs__seat_fn *each, void *arg, dibs_error *err)
+{
+    enum { HEAD = 4, SEAT = 6 };
+    char keys[DIBS__ROSTER_KEYS][DIBS__KEY_MAX];
+    redisReply *reply = NULL;
+    dibs__seat_entry seat;
+    dibs__words words;
+    dibs_status rc;
+
+    memset(out, 0, sizeof(*out));
+    dibs__keys_of_roster(name, keys);
+    dibs__script_begin(&words, DIBS__SCRIPT_roll_call, "3");
+    for (size_t i = 0; i < DIBS__ROSTER_KEYS; i++)
+        dibs__words_puts(&words, keys[i]);
+    rc = dibs__script_run(dibs__redis_of(st)->steps, DIBS__SCRIPT_roll_call,
+                          &words, deadline, &reply, err);
+    if (rc == DIBS_OK && reply->type == REDIS_REPLY_NIL)
+        rc = dibsx_fail(err, DIBS_NOTFOUND, "there is no such roster");
+    else if (rc == DIBS_OK && !read_head(reply, out))
+        rc = dibs__reply_odd(err);
+    for (size_t at = HEAD;
+         rc == DIBS_OK && each && at + SEAT <= reply->elements; at += SEAT) {
+        if (!read_seat(reply, at, &seat))
+            rc = dibs__reply_odd(err);
+        else if (!each(&seat, arg))
+            break;
+    }
+    dibs__reply_free(reply);
+    return rc;
+}
+
+const dibs__roster_ops dibs__redis_roster_ops = {
+    .meet = meet_all,
+    .roll_call = call_roll,
+};
