@@ -6,6 +6,7 @@
 #include <dibs/async.h>
 #include <dibs/client.h>
 #include <dibs/guard.h>
+#include <dibs/latch.h>
 #include <dibs/limit.h>
 #include <dibs/lock.h>
 #include <dibs/monitor.h>

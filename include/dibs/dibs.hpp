@@ -543,6 +543,55 @@ class watch
     std::unique_ptr<dibs_watch, freer> watch_;
 };
 
+/* A latch; see dibs/latch.h.
+ *
+ *     dibs::latch batch(db, "batch:42", 100);
+ *     batch.count_down(job_id);             // each job
+ *     if (batch.wait(1h)) process_results(); */
+class latch
+{
+  public:
+    latch(const client &cl, std::string name, uint32_t count)
+        : cl_(cl.get()), name_(std::move(name)), count_(count)
+    {
+    }
+    /* How many are left. Without an id the call has one of its own. */
+    uint32_t count_down(const std::string &id = std::string())
+    {
+        dibs_error err = dibs_error();
+        uint32_t left = 0;
+
+        detail::must(dibs_latch_count_down(cl_, name_.c_str(), count_,
+                                           id.empty() ? nullptr : id.c_str(),
+                                           &left, &err),
+                     err);
+        return left;
+    }
+    /* False: it did not open in time, or the client was closed. */
+    DIBS_MUST_CHECK bool wait(milliseconds wait = milliseconds(-1))
+    {
+        dibs_error err = dibs_error();
+        dibs_status rc =
+            dibs_latch_wait(cl_, name_.c_str(), count_, wait.count(), &err);
+
+        if (rc == DIBS_TIMEOUT || rc == DIBS_CANCELLED)
+            return false;
+        detail::must(rc, err);
+        return true;
+    }
+    void reset()
+    {
+        dibs_error err = dibs_error();
+
+        detail::must(dibs_latch_reset(cl_, name_.c_str(), &err), err);
+    }
+
+  private:
+    dibs_client *cl_;
+    std::string name_;
+    uint32_t count_;
+};
+
 /* Options of a limit; see dibs/limit.h. */
 class limit_options
 {

@@ -490,6 +490,33 @@ const dibs__option dibs__options[] = {
      .verbs = "state watch",
      .help = "Wait at most this long for each change."},
 
+    /* Latches. */
+    {.name = "count",
+     .aliases = "total",
+     .letter = 'n',
+     .type = DIBS__INT,
+     .metavar = "N",
+     .min = 1,
+     .max = DIBS_LATCH_MAX,
+     .verbs = "latch count-down,latch wait",
+     .help = "How many different ids must count down in all."},
+    {.name = "id",
+     .type = DIBS__TEXT,
+     .metavar = "ID",
+     .otherwise = "an id of its own",
+     .verbs = "latch count-down",
+     .help = "The id that counts, once however often it is given: that of a "
+             "job, for one."},
+    {.name = "wait",
+     .aliases = "timeout",
+     .letter = 'w',
+     .type = DIBS__DURATION,
+     .metavar = "DUR",
+     .max = YEAR,
+     .otherwise = "wait without limit",
+     .verbs = "latch wait",
+     .help = "Wait at most this long; 0 looks once."},
+
     /* Rate limits. */
     {.name = "rate",
      .letter = 'r',

@@ -37,6 +37,11 @@ const char dibs__common_exits[] =
     X("Values", state_add)                                                     \
     X("Values", state_ls)                                                      \
     X("Values", state_watch)                                                   \
+    X("Coordination", latch)                                                   \
+    X("Coordination", latch_count_down)                                        \
+    X("Coordination", latch_wait)                                              \
+    X("Coordination", latch_show)                                              \
+    X("Coordination", latch_reset)                                             \
     X("Coordination", limit)                                                   \
     X("Store", store)                                                          \
     X("Store", store_status)                                                   \

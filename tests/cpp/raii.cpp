@@ -245,6 +245,21 @@ static void cancelled(dibs::client &db)
     CHECK(rc == DIBS_CANCELLED);
 }
 
+static void latches(dibs::client &db)
+{
+    dibs::latch batch(db, "batch", 2);
+
+    CHECK(!batch.wait(milliseconds(0)));
+    CHECK(batch.count_down("job 1") == 1);
+    CHECK(batch.count_down("job 1") == 1);
+    CHECK(batch.count_down() == 0);
+    CHECK(batch.wait());
+    batch.reset();
+    CHECK(!batch.wait(milliseconds(0)));
+    CHECK(thrown([&] { dibs::latch(db, "batch", 3).count_down(); }) ==
+          DIBS_MISMATCH);
+}
+
 static void watches(dibs::client &db)
 {
     dibs::watch watch(db, "watched");
@@ -300,6 +315,7 @@ int main(int argc, char **argv)
     sets(db);
     cancelled(db);
     watches(db);
+    latches(db);
     limits(db);
     std::cout << "scopes give back what they took\n";
     return 0;

@@ -1,0 +1,206 @@
+/* verb_latch.c - latch count-down, wait, show, reset. */
+/* SPDX-License-Identifier: MIT */
+#include "base/clock.h"
+#include "cli/poll_verb.h"
+#include "cli/print.h"
+#include "cli/verbs.h"
+
+#include <stdio.h>
+
+enum { SPAN_MS = 500 };
+
+/* False after a message: -n is missing. */
+static bool find_count(const dibs__command *cmd, uint32_t *count)
+{
+    if (dibs__opt_given(cmd, "count")) {
+        *count = (uint32_t)dibs__opt_int(cmd, "count");
+        return true;
+    }
+    dibs__cli_say("latch: -n is missing: how many must count down in all");
+    return false;
+}
+
+static int print_state(const dibs__command *cmd, uint32_t left, uint32_t count)
+{
+    dibs__report report;
+
+    if (!dibs__opt_flag(cmd, "json")) {
+        if (left)
+            printf("%u of %u left\n", (unsigned)left, (unsigned)count);
+        else
+            printf("open\n");
+        return dibs__out_done();
+    }
+    dibs__report_begin(&report);
+    dibsx_json_pair_text(&report.js, "name", dibs__operands(cmd)[0]);
+    dibsx_json_pair_bool(&report.js, "open", left == 0);
+    dibsx_json_pair_uint(&report.js, "count", count);
+    dibsx_json_pair_uint(&report.js, "left", left);
+    return dibs__report_end(&report);
+}
+
+static int count_down(const dibs__command *cmd)
+{
+    const char *id =
+        dibs__opt_given(cmd, "id") ? dibs__opt_text(cmd, "id") : NULL;
+    dibs_client *cl = NULL;
+    dibs_error err = {0};
+    uint32_t count, left;
+    int code;
+
+    if (!find_count(cmd, &count))
+        return DIBS__EXIT_USAGE;
+    code = dibs__cli_open(cmd, &cl);
+    if (code)
+        return code;
+    if (dibs_latch_count_down(cl, dibs__operands(cmd)[0], count, id, &left,
+                              &err) != DIBS_OK)
+        code = dibs__cli_fail(cmd, &err);
+    else if (!dibs__opt_flag(cmd, "quiet"))
+        code = print_state(cmd, left, count);
+    dibs_close(cl);
+    return code;
+}
+
+/* Waits in short spans, so as to say once that the store is out of reach. */
+static int
+await_latch(const dibs__command *cmd, dibs_client *cl, uint32_t count)
+{
+    dibsx_nsec end =
+        dibs__opt_given(cmd, "wait")
+            ? dibsx_after_ms(dibsx_now(), dibs__opt_ms(cmd, "wait"))
+            : DIBSX_NEVER;
+    bool said = false;
+
+    for (;;) {
+        int64_t left_ms = dibsx_wait_ms(end, dibsx_now());
+        dibs_error err = {0};
+        dibs_status rc =
+            dibs_latch_wait(cl, dibs__operands(cmd)[0], count,
+                            end == DIBSX_NEVER || left_ms > 60 * SPAN_MS
+                                ? 60 * SPAN_MS
+                                : left_ms,
+                            &err);
+        bool away = rc == DIBS_UNAVAIL || rc == DIBS_UNKNOWN;
+
+        if (rc == DIBS_OK)
+            return dibs__opt_flag(cmd, "json") ? print_state(cmd, 0, count) : 0;
+        if ((rc != DIBS_TIMEOUT && !away) || dibsx_now() >= end)
+            return dibs__cli_fail(cmd, &err);
+        if (away && !said)
+            (void)dibs__poll_verb_failed(cmd, &err);
+        said = away;
+    }
+}
+
+static int wait_latch(const dibs__command *cmd)
+{
+    dibs_client *cl = NULL;
+    uint32_t count;
+    int code;
+
+    if (!find_count(cmd, &count))
+        return DIBS__EXIT_USAGE;
+    code = dibs__cli_open(cmd, &cl);
+    if (code)
+        return code;
+    code = await_latch(cmd, cl, count);
+    dibs_close(cl);
+    return code;
+}
+
+static int show_latch(const dibs__command *cmd)
+{
+    dibs_latch_state at;
+    dibs_client *cl = NULL;
+    dibs_error err = {0};
+    int code = dibs__cli_open(cmd, &cl);
+
+    if (code)
+        return code;
+    if (dibs_latch_show(cl, dibs__operands(cmd)[0], &at, &err) != DIBS_OK)
+        code = dibs__cli_fail(cmd, &err);
+    else
+        code = print_state(cmd, at.left, at.count);
+    dibs_close(cl);
+    return code;
+}
+
+static int reset_latch(const dibs__command *cmd)
+{
+    dibs_client *cl = NULL;
+    dibs_error err = {0};
+    int code = dibs__cli_open(cmd, &cl);
+
+    if (code)
+        return code;
+    if (dibs_latch_reset(cl, dibs__operands(cmd)[0], &err) != DIBS_OK)
+        code = dibs__cli_fail(cmd, &err);
+    dibs_close(cl);
+    return code;
+}
+
+const dibs__verb dibs__verb_latch = {
+    .name = "latch",
+    .operands = "VERB",
+    .summary = "wait until a number of jobs are done",
+    .about = "A latch opens when so many different ids have counted down, and "
+             "stays open until it is reset. The store keeps it for a day after "
+             "the last count.\n",
+};
+
+const dibs__verb dibs__verb_latch_count_down = {
+    .name = "latch count-down",
+    .operands = "NAME",
+    .summary = "count an id down, once",
+    .about = "Prints how many are left. With --id, a job that runs twice "
+             "counts once; repeat the command if its outcome is unknown.\n",
+    .examples = "At the end of each of 100 jobs:\n"
+                "  dibs latch count-down batch:42 -n 100 --id \"$JOB_ID\"\n",
+    .exits = "0 counted, now or before\n"
+             "64 the latch waits for another number\n",
+    .options = "json",
+    .min_operands = 1,
+    .max_operands = 1,
+    .run = count_down,
+};
+
+const dibs__verb dibs__verb_latch_wait = {
+    .name = "latch wait",
+    .operands = "NAME",
+    .summary = "wait until a latch is open",
+    .about = "Nobody need have counted yet. Goes on while the store is out of "
+             "reach, and says so once.\n",
+    .examples = "After all of 100 jobs, an hour at most:\n"
+                "  dibs latch wait batch:42 -n 100 -w 1h && ./collect\n",
+    .exits = "0 it is open\n"
+             "64 the latch waits for another number\n"
+             "75 it did not open within --wait\n",
+    .options = "json",
+    .min_operands = 1,
+    .max_operands = 1,
+    .run = wait_latch,
+};
+
+const dibs__verb dibs__verb_latch_show = {
+    .name = "latch show",
+    .operands = "NAME",
+    .summary = "say how many are left",
+    .exits = "0 printed\n"
+             "1 nobody has counted\n",
+    .options = "json",
+    .min_operands = 1,
+    .max_operands = 1,
+    .run = show_latch,
+};
+
+const dibs__verb dibs__verb_latch_reset = {
+    .name = "latch reset",
+    .operands = "NAME",
+    .summary = "close a latch and forget its counts",
+    .exits = "0 it is closed\n"
+             "1 nobody has counted\n",
+    .min_operands = 1,
+    .max_operands = 1,
+    .run = reset_latch,
+};

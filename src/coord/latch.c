@@ -1,0 +1,433 @@
+/* latch.c - latches: counting down, looking, and waits, whose machine is driven in
+ * real time.
+ *
+ * A wait lives on the thread of the caller: that thread looks and listens. The keeper
+ * passes the tells of the store on. Owns the list of a client's waits, attached to
+ * the client with the first one, and the handler of their notices. Locks: cl->mutex
+ * guards all of it. */
+/* SPDX-License-Identifier: MIT */
+#include <dibs/latch.h>
+
+#include "base/alloc.h"
+#include "base/cond.h"
+#include "base/rand.h"
+#include "base/uncancel.h"
+#include "coord/latch_machine.h"
+#include "core/attach.h"
+#include "core/client.h"
+#include "core/names.h"
+#include "core/notices.h"
+#include "core/reach.h"
+#include <string.h>
+
+enum { KEEP_MS = 24 * 3600 * 1000 };
+
+typedef struct latch_wait {
+    struct latch_wait *next;
+    dibs_client *cl;
+    char name[DIBS_NAME_MAX + 1]; /* with the client's prefix */
+    char topic[DIBS__TOPIC_MAX];
+    char address[DIBS_OWNER_SIZE];
+    uint32_t count;
+    dibs__latch machine;
+    pthread_cond_t cond;
+    bool away;          /* the last look failed */
+    dibs_error failure; /* of that */
+} latch_wait;
+
+typedef struct latch_waits {
+    dibs__attached attached; /* first, so that one is the other */
+    dibs__notice_handler handler;
+    latch_wait *first;
+} latch_waits;
+
+static latch_waits *waits_of_handler(dibs__notice_handler *handler)
+{
+    return (latch_waits *)(void *)((char *)handler -
+                                   offsetof(latch_waits, handler));
+}
+
+/* Thread: the keeper. */
+static bool hear_opening(dibs_client *cl, dibs__notice_handler *handler,
+                         const dibs__notice *notice)
+{
+    bool found = false;
+
+    (void)cl;
+    if (notice->kind != DIBS__NOTICE_OPENED)
+        return false;
+    for (latch_wait *w = waits_of_handler(handler)->first; w; w = w->next)
+        if (strcmp(w->address, notice->owner) == 0) {
+            found = true;
+            dibs__latch_told(&w->machine);
+            pthread_cond_signal(&w->cond);
+        }
+    return found;
+}
+
+/* Thread: the keeper. */
+static void hear_missed(dibs_client *cl, dibs__notice_handler *handler)
+{
+    (void)cl;
+    for (latch_wait *w = waits_of_handler(handler)->first; w; w = w->next) {
+        dibs__latch_missed(&w->machine);
+        pthread_cond_signal(&w->cond);
+    }
+}
+
+/* Every wait ends before the client does. */
+static void close_waits(dibs_client *cl, dibs__attached *at)
+{
+    latch_waits *all = (latch_waits *)(void *)at;
+
+    while (all->first) {
+        for (latch_wait *w = all->first; w; w = w->next)
+            pthread_cond_signal(&w->cond);
+        pthread_cond_wait(&cl->over, &cl->mutex);
+    }
+}
+
+static void free_waits(dibs_client *cl, dibs__attached *at)
+{
+    (void)cl;
+    dibsx_free(at);
+}
+
+/* The waits of a client, made when first needed; NULL: no memory. Locks:
+ * cl->mutex. */
+static latch_waits *waits_of(dibs_client *cl)
+{
+    dibs__attached *at = cl->attached;
+    latch_waits *all;
+
+    while (at && at->free != free_waits)
+        at = at->next;
+    if (at)
+        return (latch_waits *)(void *)at;
+    all = dibsx_zalloc(sizeof(*all));
+    if (!all)
+        return NULL;
+    all->attached.close = close_waits;
+    all->attached.free = free_waits;
+    all->handler.hear = hear_opening;
+    all->handler.hear_missed = hear_missed;
+    dibs__attach(cl, &all->attached);
+    dibs__notices_register(cl, &all->handler);
+    return all;
+}
+
+/* Begins every call: the client can be used, its store has latches, and the name is
+ * good. */
+static dibs_status begin_call(dibs_client *cl, const char *name,
+                              char full[DIBS_NAME_MAX + 1], dibs_error *err)
+{
+    dibs_status rc = dibs__client_usable(cl, err);
+    const char *why;
+
+    if (rc != DIBS_OK)
+        return rc;
+    why = dibs__store_cannot(cl->st, DIBS__CAN_MEET);
+    if (why)
+        return dibsx_fail(err, DIBS_UNSUPPORTED, "%s", why);
+    return dibs__name_full(cl, name, full, err);
+}
+
+static dibs_status check_count(uint32_t count, dibs_error *err)
+{
+    if (count > 0 && count <= DIBS_LATCH_MAX)
+        return DIBS_OK;
+    return dibsx_fail(err, DIBS_INVALID,
+                      "a latch waits for 1 to %d counts, not %u",
+                      DIBS_LATCH_MAX, (unsigned)count);
+}
+
+static dibs_status check_id(const char *id, dibs_error *err)
+{
+    size_t len = strlen(id);
+
+    if (len == 0 || len > DIBS_NAME_MAX)
+        return dibsx_fail(err, DIBS_INVALID, "an id has 1 to %d bytes, not %zu",
+                          DIBS_NAME_MAX, len);
+    return dibs__text_check("an id", id, err);
+}
+
+static dibs_status
+fail_kind(const dibs_client *cl, const dibs__meet *item, dibs_error *err)
+{
+    const char *name = dibs__name_short(cl, item->name);
+
+    if (item->live > 0)
+        return dibsx_fail(err, DIBS_MISMATCH,
+                          "`%s` is a barrier or a group now, not a latch; use "
+                          "another name",
+                          name);
+    return dibsx_fail(
+        err, DIBS_MISMATCH,
+        "the latch `%s` waits for %u counts, not %u; reset it, or "
+        "use another name",
+        name, (unsigned)item->parties, (unsigned)item->need);
+}
+
+/* One step on a latch. DIBS_OK and DIBS_BUSY: it exists. Locks: none held. */
+static dibs_status do_item(dibs_client *cl, dibs__meet *item, dibs_error *err)
+{
+    dibsx_nsec deadline = dibs__client_deadline(cl, dibsx_now());
+    dibs_status rc = dibs__reach_store(cl, deadline, err);
+
+    if (rc == DIBS_OK)
+        rc = cl->st->ops->roster->meet(cl->st, item, 1, deadline, err);
+    if (rc != DIBS_OK)
+        return rc;
+    if (item->rc == DIBS_MISMATCH || (item->rc <= DIBS_BUSY && item->live > 0))
+        return fail_kind(cl, item, err);
+    if (item->rc == DIBS_NOTFOUND)
+        return dibsx_fail(err, DIBS_NOTFOUND, "there is no latch `%s`",
+                          dibs__name_short(cl, item->name));
+    return item->rc;
+}
+
+static uint32_t left_of(const dibs__meet *item)
+{
+    return item->here < item->parties ? item->parties - item->here : 0;
+}
+
+dibs_status
+dibs_latch_count_down(dibs_client *cl, const char *name, uint32_t count,
+                      const char *id, uint32_t *left, dibs_error *err)
+{
+    DIBSX_UNCANCEL;
+    char full[DIBS_NAME_MAX + 1], own[DIBS_OWNER_SIZE];
+    unsigned char bits[(DIBS_OWNER_SIZE - 1) / 2];
+    dibs__meet item = {.name = full,
+                       .id = id ? id : own,
+                       .verb = DIBS__COUNT,
+                       .need = count,
+                       .ttl_ms = KEEP_MS};
+    dibs_status rc = begin_call(cl, name, full, err);
+
+    if (left)
+        *left = 0;
+    if (rc == DIBS_OK)
+        rc = check_count(count, err);
+    if (rc == DIBS_OK && id)
+        rc = check_id(id, err);
+    if (rc != DIBS_OK)
+        return rc;
+    if (!id && !dibsx_random(bits, sizeof(bits)))
+        return dibsx_fail(err, DIBS_UNAVAIL,
+                          "the system has no random numbers now");
+    if (!id)
+        dibsx_hex(bits, sizeof(bits), own);
+    rc = do_item(cl, &item, err);
+    if (left && rc <= DIBS_BUSY)
+        *left = left_of(&item);
+    return rc == DIBS_BUSY ? DIBS_OK : rc;
+}
+
+dibs_status dibs_latch_show(dibs_client *cl, const char *name,
+                            dibs_latch_state *out, dibs_error *err)
+{
+    DIBSX_UNCANCEL;
+    char full[DIBS_NAME_MAX + 1];
+    dibs__meet item = {.name = full, .id = "", .verb = DIBS__LOOK};
+    dibs_status rc = begin_call(cl, name, full, err);
+
+    memset(out, 0, sizeof(*out));
+    if (rc == DIBS_OK)
+        rc = do_item(cl, &item, err);
+    if (rc > DIBS_BUSY)
+        return rc;
+    out->generation = item.number;
+    out->count = item.parties;
+    out->left = left_of(&item);
+    return DIBS_OK;
+}
+
+dibs_status dibs_latch_reset(dibs_client *cl, const char *name, dibs_error *err)
+{
+    DIBSX_UNCANCEL;
+    char full[DIBS_NAME_MAX + 1];
+    dibs__meet item = {.name = full,
+                       .id = "",
+                       .verb = DIBS__RESET,
+                       .ttl_ms = KEEP_MS};
+    dibs_status rc = begin_call(cl, name, full, err);
+
+    return rc == DIBS_OK ? do_item(cl, &item, err) : rc;
+}
+
+/* Locks: cl->mutex, let go meanwhile. */
+static dibs_status look_once(latch_wait *w, dibs_error *err)
+{
+    dibs__meet item = {.name = w->name,
+                       .id = "",
+                       .verb = DIBS__LOOK,
+                       .need = w->count};
+    dibs_error failure = {0};
+    dibs_status rc;
+
+    dibs__latch_looks(&w->machine);
+    pthread_mutex_unlock(&w->cl->mutex);
+    rc = do_item(w->cl, &item, &failure);
+    pthread_mutex_lock(&w->cl->mutex);
+    dibs__latch_looked(&w->machine, dibsx_now(), rc);
+    w->away = rc == DIBS_UNAVAIL || rc == DIBS_UNKNOWN;
+    w->failure = failure;
+    if (rc <= DIBS_BUSY || rc == DIBS_NOTFOUND || w->away)
+        return DIBS_OK;
+    if (err)
+        *err = failure;
+    return rc;
+}
+
+/* Locks: cl->mutex, let go meanwhile. */
+static void listen_topic(latch_wait *w)
+{
+    dibs_client *cl = w->cl;
+    dibsx_nsec sent_at = dibsx_now();
+    dibsx_nsec deadline = dibs__client_deadline(cl, sent_at);
+    dibs_status rc;
+
+    pthread_mutex_unlock(&cl->mutex);
+    dibs__notices_listen(cl, cl->st, deadline);
+    rc = cl->st->ops->topic->ear(cl->st, w->topic, true, deadline, NULL);
+    pthread_mutex_lock(&cl->mutex);
+    dibs__latch_eared(&w->machine, sent_at, dibsx_now(), rc);
+}
+
+static dibs_status fail_late(const latch_wait *w, dibs_error *err)
+{
+    if (w->away)
+        return dibsx_fail_at(err, w->failure.status, w->failure.origin, "%s",
+                             w->failure.message);
+    return dibsx_fail(err, DIBS_TIMEOUT, "the latch `%s` did not open in time",
+                      dibs__name_short(w->cl, w->name));
+}
+
+/* A wait that is over by then has looked once. Locks: cl->mutex, let go
+ * meanwhile. */
+static dibs_status
+await_opening(latch_wait *w, dibsx_nsec deadline, dibs_error *err)
+{
+    dibs_status rc = look_once(w, err);
+
+    while (rc == DIBS_OK) {
+        dibsx_nsec until, now = dibsx_now();
+        dibs__latch_todo todo = dibs__latch_next(&w->machine, now, &until);
+
+        if (todo == DIBS__LATCH_OPEN)
+            return DIBS_OK;
+        if (w->cl->closing)
+            return dibsx_fail(err, DIBS_CANCELLED, "the wait was cancelled");
+        if (now >= deadline)
+            return fail_late(w, err);
+        if (todo == DIBS__LATCH_LOOK)
+            rc = look_once(w, err);
+        else if (todo == DIBS__LATCH_EAR)
+            listen_topic(w);
+        else
+            dibsx_cond_wait(&w->cond, &w->cl->mutex,
+                            until < deadline ? until : deadline);
+    }
+    return rc;
+}
+
+/* Whether no other wait of the client listens to the topic. Locks: cl->mutex. */
+static bool is_alone(const latch_wait *w, const latch_waits *all)
+{
+    for (const latch_wait *at = all->first; at; at = at->next)
+        if (at != w && strcmp(at->address, w->address) == 0)
+            return false;
+    return true;
+}
+
+/* Ends a wait, which is in the list until it has no more to do with the store: so
+ * the client is there. A wait that began while this one gave the topic up may not be
+ * heard. Locks: cl->mutex, let go meanwhile. */
+static void end_wait(latch_wait *w, latch_waits *all)
+{
+    dibs_client *cl = w->cl;
+    latch_wait **at = &all->first;
+
+    if (w->machine.listens && is_alone(w, all)) {
+        pthread_mutex_unlock(&cl->mutex);
+        (void)cl->st->ops->topic->ear(cl->st, w->topic, false,
+                                      dibs__client_deadline(cl, dibsx_now()),
+                                      NULL);
+        pthread_mutex_lock(&cl->mutex);
+    }
+    while (*at != w)
+        at = &(*at)->next;
+    *at = w->next;
+    for (latch_wait *other = all->first; other; other = other->next)
+        if (strcmp(other->address, w->address) == 0) {
+            dibs__latch_missed(&other->machine);
+            pthread_cond_signal(&other->cond);
+        }
+}
+
+/* Adds a wait to the list of its client, which stays until it is over. Locks:
+ * cl->mutex. */
+static dibs_status list_wait(latch_wait *w, latch_waits **all, dibs_error *err)
+{
+    dibs_client *cl = w->cl;
+    dibs_status rc;
+
+    *all = waits_of(cl);
+    rc = *all ? dibs__timer_ready(cl, err) : dibsx_nomem(err, "a wait");
+    if (rc == DIBS_OK && cl->closing)
+        rc = dibsx_fail(err, DIBS_CANCELLED, "the wait was cancelled");
+    if (rc != DIBS_OK)
+        return rc;
+    w->next = (*all)->first;
+    (*all)->first = w;
+    cl->handle_count++;
+    return DIBS_OK;
+}
+
+/* Runs a wait that is ready. */
+static dibs_status run_wait(latch_wait *w, dibsx_nsec deadline, dibs_error *err)
+{
+    dibs_client *cl = w->cl;
+    latch_waits *all;
+    bool last = false;
+    dibs_status rc;
+
+    pthread_mutex_lock(&cl->mutex);
+    rc = list_wait(w, &all, err);
+    if (rc == DIBS_OK) {
+        rc = await_opening(w, deadline, err);
+        end_wait(w, all);
+        pthread_cond_broadcast(&cl->over);
+        cl->handle_count--;
+        last = cl->ended && cl->handle_count == 0;
+    }
+    pthread_mutex_unlock(&cl->mutex);
+    if (last)
+        dibs__client_free(cl);
+    return rc;
+}
+
+dibs_status dibs_latch_wait(dibs_client *cl, const char *name, uint32_t count,
+                            int64_t wait_ms, dibs_error *err)
+{
+    DIBSX_UNCANCEL;
+    dibsx_nsec deadline =
+        wait_ms < 0 ? DIBSX_NEVER : dibsx_after_ms(dibsx_now(), wait_ms);
+    latch_wait w = {.cl = cl, .count = count};
+    dibs_status rc = begin_call(cl, name, w.name, err);
+
+    if (rc == DIBS_OK)
+        rc = check_count(count, err);
+    if (rc != DIBS_OK)
+        return rc;
+    if (!dibsx_cond_init(&w.cond))
+        return dibsx_nomem(err, "a wait");
+    dibs__topic_of_roster(w.name, w.topic);
+    dibs__topic_address(w.topic, w.address);
+    dibs__latch_init(&w.machine,
+                     (uint64_t)dibsx_now() ^ (uint64_t)(uintptr_t)&w);
+    rc = run_wait(&w, deadline, err);
+    pthread_cond_destroy(&w.cond);
+    return rc;
+}
