@@ -1,0 +1,198 @@
+/* barrier_machine.c - the machine of barrier_machine.h. */
+/* SPDX-License-Identifier: MIT */
+#include "coord/barrier_machine.h"
+#include <assert.h>
+
+void dibs__party_init(dibs__barrier_party *bp, uint32_t need, int64_t ttl_ms,
+                      int64_t poll_ms, bool breaks)
+{
+    *bp = (dibs__barrier_party){.id_number = 1,
+                                .need = need,
+                                .ttl_ms = ttl_ms,
+                                .poll_ms = poll_ms,
+                                .breaks = breaks};
+}
+
+void dibs__party_call(dibs__barrier_party *bp, dibsx_nsec until, dibsx_nsec now)
+{
+    assert(!bp->calling);
+    bp->calling = true;
+    bp->until = until;
+    bp->wake_at = now;
+    bp->gen = bp->rung_gen = 0;
+}
+
+void dibs__party_cancel(dibs__barrier_party *bp, dibsx_nsec now)
+{
+    if (bp->calling && bp->until > now)
+        bp->until = now;
+}
+
+static void lose_seat(dibs__barrier_party *bp)
+{
+    bp->state = DIBS__PARTY_OUT;
+    bp->id_number++;
+    bp->fence = bp->after = 0;
+}
+
+static void end_call(dibs__barrier_party *bp, dibs_status rc)
+{
+    bp->calling = false;
+    bp->rc = rc;
+    bp->gen = bp->rung_gen = 0;
+    bp->state = DIBS__PARTY_IN;
+    if (rc == DIBS_LOST)
+        lose_seat(bp);
+}
+
+static bool has_seat(const dibs__barrier_party *bp)
+{
+    return bp->state != DIBS__PARTY_OUT && bp->state != DIBS__PARTY_SITTING;
+}
+
+/* Time is up: a call that has no seat is over at once, others withdraw. */
+static void give_up(dibs__barrier_party *bp, dibsx_nsec now)
+{
+    if (!has_seat(bp)) {
+        end_call(bp, DIBS_TIMEOUT);
+        lose_seat(bp);
+    } else if (bp->state != DIBS__PARTY_LEAVING) {
+        bp->state = DIBS__PARTY_LEAVING;
+        bp->wake_at = now;
+    }
+}
+
+static void
+fill_request(dibs__barrier_party *bp, dibs__meet_verb verb, dibs__meet *out)
+{
+    bp->flying = true;
+    bp->sent = verb;
+    out->verb = verb;
+    out->fence = bp->fence;
+    out->after = bp->after;
+    out->need = bp->need;
+    out->ttl_ms = bp->ttl_ms;
+    out->flags = DIBS__MEET_FIXED;
+    if (bp->breaks)
+        out->flags |= DIBS__MEET_BREAK;
+}
+
+static dibs__party_todo send_for_call(dibs__barrier_party *bp, dibs__meet *out)
+{
+    if (!has_seat(bp)) {
+        bp->state = DIBS__PARTY_SITTING;
+        fill_request(bp, DIBS__SIT, out);
+    } else if (bp->state == DIBS__PARTY_LEAVING) {
+        fill_request(bp, DIBS__WITHDRAW, out);
+    } else {
+        bp->state = DIBS__PARTY_ASKING;
+        fill_request(bp, DIBS__ARRIVE, out);
+    }
+    return DIBS__PARTY_SEND;
+}
+
+dibs__party_todo dibs__party_next(dibs__barrier_party *bp, dibsx_nsec now,
+                                  dibs__meet *out, dibsx_nsec *until)
+{
+    *until = DIBSX_NEVER;
+    if (bp->flying)
+        return DIBS__PARTY_SLEEP;
+    if (bp->calling && now >= bp->until)
+        give_up(bp, now);
+    if (bp->calling && now >= bp->wake_at)
+        return send_for_call(bp, out);
+    if (bp->calling) {
+        *until = bp->wake_at < bp->until ? bp->wake_at : bp->until;
+        return DIBS__PARTY_SLEEP;
+    }
+    if (bp->state != DIBS__PARTY_IN)
+        return DIBS__PARTY_DONE;
+    if (now >= bp->keep_at) {
+        fill_request(bp, DIBS__KEEP, out);
+        return DIBS__PARTY_SEND;
+    }
+    *until = bp->keep_at;
+    return DIBS__PARTY_DONE;
+}
+
+static void kept(dibs__barrier_party *bp, dibs_status rc, dibsx_nsec now)
+{
+    if (rc == DIBS_LOST && bp->calling)
+        end_call(bp, DIBS_LOST);
+    else if (rc == DIBS_LOST)
+        lose_seat(bp);
+    else if (bp->calling)
+        bp->wake_at = now;
+}
+
+/* No seat may be free because one that died has not ended: it asks again. */
+static void
+sat(dibs__barrier_party *bp, const dibs__meet *answer, dibsx_nsec now)
+{
+    if (answer->rc == DIBS_OK) {
+        bp->fence = bp->after = answer->number;
+        bp->state = DIBS__PARTY_ASKING;
+        bp->wake_at = now;
+    } else if (answer->rc != DIBS_BUSY) {
+        end_call(bp, answer->rc);
+        lose_seat(bp);
+    }
+}
+
+static void counted(dibs__barrier_party *bp, const dibs__meet *answer)
+{
+    switch (answer->rc) {
+    case DIBS_BUSY:
+        bp->gen = answer->number;
+        if (bp->rung_gen == bp->gen) {
+            bp->after = bp->gen;
+            end_call(bp, bp->rung_opened ? DIBS_OK : DIBS_STALE);
+        } else if (bp->state == DIBS__PARTY_ASKING) {
+            bp->state = DIBS__PARTY_WAITING;
+        }
+        break;
+    case DIBS_OK:
+    case DIBS_STALE:
+    case DIBS_TIMEOUT:
+        bp->after = answer->number;
+        end_call(bp, answer->rc);
+        break;
+    default:
+        end_call(bp, answer->rc == DIBS_MISMATCH ? DIBS_MISMATCH : DIBS_LOST);
+    }
+}
+
+void dibs__party_answered(dibs__barrier_party *bp, const dibs__meet *answer,
+                          dibsx_nsec now)
+{
+    bp->flying = false;
+    bp->wake_at = dibsx_after_ms(now, bp->poll_ms);
+    bp->keep_at = dibsx_after_ms(now, answer ? bp->ttl_ms / 3 : bp->poll_ms);
+    if (!answer)
+        return;
+    if (bp->sent == DIBS__KEEP)
+        kept(bp, answer->rc, now);
+    else if (bp->sent == DIBS__SIT)
+        sat(bp, answer, now);
+    else
+        counted(bp, answer);
+}
+
+void dibs__party_rung(dibs__barrier_party *bp, uint64_t gen, bool opened)
+{
+    if (!bp->calling)
+        return;
+    if (bp->state == DIBS__PARTY_WAITING && !bp->flying && gen == bp->gen) {
+        bp->after = gen;
+        end_call(bp, opened ? DIBS_OK : DIBS_STALE);
+        return;
+    }
+    bp->rung_gen = gen;
+    bp->rung_opened = opened;
+}
+
+void dibs__party_missed(dibs__barrier_party *bp, dibsx_nsec now)
+{
+    if (bp->calling && bp->state == DIBS__PARTY_WAITING)
+        bp->wake_at = now;
+}

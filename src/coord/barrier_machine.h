@@ -1,0 +1,80 @@
+/* barrier_machine.h - one party of a barrier: its seat, and its calls one by one.
+ *
+ * No I/O: time and answers are arguments.
+ *
+ *            sit            arrive              BUSY
+ *   OUT ----------> SITTING ------> ASKING ---------------> WAITING <-+ time, a ring
+ *    ^                 | OK  ^        | ^    ask again         |      | of another
+ *    | LOST: new id    v     | call   | +----------------------+------+ generation
+ *    +------ any       IN ---+ <------+ OK, STALE              | time up, cancel
+ *                       ^-------------------- LEAVING <--------+
+ *
+ *   (1) One request at a time; one without an answer is sent again unchanged.
+ *   (2) A call ends opened or broken only by an answer or a ring about the
+ *       generation in which it was counted.
+ *   (3) A ring that comes while an answer is awaited is kept until that is in.
+ *   (4) A call that has begun to withdraw does not arrive again.
+ *   (5) An answer is taken for the request that it answers, whatever has begun
+ *       meanwhile.
+ *   (6) After DIBS_LOST, and after a call that gave up before it had a seat, the id is
+ *       not used again. */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_COORD_BARRIER_MACHINE_H
+#define DIBS_COORD_BARRIER_MACHINE_H
+
+#include "store/roster.h"
+
+typedef enum dibs__party_state {
+    DIBS__PARTY_OUT, /* has no seat */
+    DIBS__PARTY_SITTING,
+    DIBS__PARTY_IN, /* has a seat, and no call */
+    DIBS__PARTY_ASKING,
+    DIBS__PARTY_WAITING,
+    DIBS__PARTY_LEAVING
+} dibs__party_state;
+
+typedef enum dibs__party_todo {
+    DIBS__PARTY_SEND, /* a request is to be sent; then dibs__party_answered() */
+    DIBS__PARTY_SLEEP, /* until a moment, a ring or an answer */
+    DIBS__PARTY_DONE   /* the call has ended: rc */
+} dibs__party_todo;
+
+typedef struct dibs__barrier_party {
+    dibs__party_state state;
+    uint64_t id_number; /* another number is another id */
+    uint64_t fence;
+    uint64_t after; /* the record that the next call arrives after */
+    uint64_t gen;   /* in which the call is counted; 0: not known yet */
+    bool calling;
+    bool flying; /* a request is under way */
+    bool breaks; /* a call that times out breaks the generation */
+    dibs__meet_verb sent;
+    dibs_status rc; /* of the last call */
+    uint32_t need;
+    int64_t ttl_ms, poll_ms;
+    dibsx_nsec wake_at, keep_at, until;
+    uint64_t rung_gen; /* kept by (3); 0: none */
+    bool rung_opened;
+} dibs__barrier_party;
+
+void dibs__party_init(dibs__barrier_party *bp, uint32_t need, int64_t ttl_ms,
+                      int64_t poll_ms, bool breaks);
+
+/* Begins a call that ends by then. There is none under way. */
+void dibs__party_call(dibs__barrier_party *bp, dibsx_nsec until,
+                      dibsx_nsec now);
+void dibs__party_cancel(dibs__barrier_party *bp, dibsx_nsec now);
+
+/* DIBS__PARTY_SEND fills what of `out` is the machine's: all but name, id, who. */
+dibs__party_todo dibs__party_next(dibs__barrier_party *bp, dibsx_nsec now,
+                                  dibs__meet *out, dibsx_nsec *until);
+
+/* The answer to what was sent; NULL: there was none. */
+void dibs__party_answered(dibs__barrier_party *bp, const dibs__meet *answer,
+                          dibsx_nsec now);
+
+/* A generation has opened, or broke; notices were lost. */
+void dibs__party_rung(dibs__barrier_party *bp, uint64_t gen, bool opened);
+void dibs__party_missed(dibs__barrier_party *bp, dibsx_nsec now);
+
+#endif
