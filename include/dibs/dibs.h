@@ -5,6 +5,7 @@
 
 #include <dibs/async.h>
 #include <dibs/client.h>
+#include <dibs/elect.h>
 #include <dibs/guard.h>
 #include <dibs/latch.h>
 #include <dibs/limit.h>

@@ -43,8 +43,14 @@ class error : public std::runtime_error
           status_(status), detail_(detail)
     {
     }
-    dibs_status status() const noexcept { return status_; }
-    const dibs_error &detail() const noexcept { return detail_; }
+    dibs_status status() const noexcept
+    {
+        return status_;
+    }
+    const dibs_error &detail() const noexcept
+    {
+        return detail_;
+    }
 
   private:
     dibs_status status_;
@@ -86,11 +92,17 @@ class client
         detail::must(dibs_open(url.c_str(), &opts, &made, &err), err);
         cl_.reset(made);
     }
-    dibs_client *get() const noexcept { return cl_.get(); }
+    dibs_client *get() const noexcept
+    {
+        return cl_.get();
+    }
 
   private:
     struct closer {
-        void operator()(dibs_client *cl) const noexcept { dibs_close(cl); }
+        void operator()(dibs_client *cl) const noexcept
+        {
+            dibs_close(cl);
+        }
     };
     std::unique_ptr<dibs_client, closer> cl_;
 };
@@ -103,15 +115,26 @@ class options
   public:
     using callback = std::function<void(dibs_lock *)>;
 
-    options() : raw_(dibs_lock_opts()) {}
-    options &ttl(milliseconds span) { return set(raw_.ttl_ms, span); }
+    options() : raw_(dibs_lock_opts())
+    {
+    }
+    options &ttl(milliseconds span)
+    {
+        return set(raw_.ttl_ms, span);
+    }
     options &renew_every(milliseconds span)
     {
         return set(raw_.renew_every_ms, span);
     }
     /* The timeout of an acquire: 0 tries once. */
-    options &wait(milliseconds span) { return set(raw_.wait_ms, span); }
-    options &wait_forever() { return wait(milliseconds(-1)); }
+    options &wait(milliseconds span)
+    {
+        return set(raw_.wait_ms, span);
+    }
+    options &wait_forever()
+    {
+        return wait(milliseconds(-1));
+    }
     options &retries(uint32_t count, milliseconds delay = milliseconds(0))
     {
         raw_.retries = count;
@@ -126,7 +149,10 @@ class options
     {
         return set(raw_.lock_delay_ms, span);
     }
-    options &progress(milliseconds span) { return set(raw_.progress_ms, span); }
+    options &progress(milliseconds span)
+    {
+        return set(raw_.progress_ms, span);
+    }
     /* "async" or "wait:K"; the text must be valid until the lock is made. */
     options &durability(const char *level)
     {
@@ -145,10 +171,22 @@ class options
         raw_.capacity = capacity;
         return *this;
     }
-    options &reentrant() { return flag(DIBS_LOCK_REENTRANT); }
-    options &sticky() { return flag(DIBS_LOCK_STICKY); }
-    options &barge() { return flag(DIBS_LOCK_BARGE); }
-    options &no_renew() { return flag(DIBS_LOCK_NO_RENEW); }
+    options &reentrant()
+    {
+        return flag(DIBS_LOCK_REENTRANT);
+    }
+    options &sticky()
+    {
+        return flag(DIBS_LOCK_STICKY);
+    }
+    options &barge()
+    {
+        return flag(DIBS_LOCK_BARGE);
+    }
+    options &no_renew()
+    {
+        return flag(DIBS_LOCK_NO_RENEW);
+    }
     options &priority(int32_t number)
     {
         raw_.priority = number;
@@ -285,7 +323,10 @@ class lock
         return dibs_lock_try(get(), &err);
     }
     /* Ends the wait of an acquire on another thread. */
-    void cancel() noexcept { dibs_lock_cancel(get()); }
+    void cancel() noexcept
+    {
+        dibs_lock_cancel(get());
+    }
     /* DIBS_LOST: the lease had ended. Never throws. */
     dibs_status release(dibs_error *err = nullptr) noexcept
     {
@@ -321,10 +362,19 @@ class lock
         dibs_error err = dibs_error();
         detail::must(dibs_lock_accept(get(), token.c_str(), &err), err);
     }
-    void tick() noexcept { dibs_lock_tick(get()); }
+    void tick() noexcept
+    {
+        dibs_lock_tick(get());
+    }
     /* 0: not held. */
-    uint64_t fence() const noexcept { return dibs_lock_fence(get()); }
-    bool valid() const noexcept { return dibs_lock_check(get()) == DIBS_OK; }
+    uint64_t fence() const noexcept
+    {
+        return dibs_lock_fence(get());
+    }
+    bool valid() const noexcept
+    {
+        return dibs_lock_check(get()) == DIBS_OK;
+    }
     milliseconds valid_for() const noexcept
     {
         return milliseconds(dibs_lock_valid_ms(get()));
@@ -335,8 +385,14 @@ class lock
         if (!valid())
             throw error(DIBS_LOST, dibs_error());
     }
-    int lost_fd() const noexcept { return dibs_lock_lost_fd(get()); }
-    dibs_lock *get() const noexcept { return lock_.get(); }
+    int lost_fd() const noexcept
+    {
+        return dibs_lock_lost_fd(get());
+    }
+    dibs_lock *get() const noexcept
+    {
+        return lock_.get();
+    }
 
   private:
     struct freer {
@@ -398,13 +454,22 @@ class multi
     {
         return dibs_multi_try(get(), &err);
     }
-    void cancel() noexcept { dibs_multi_cancel(get()); }
+    void cancel() noexcept
+    {
+        dibs_multi_cancel(get());
+    }
     dibs_status release(dibs_error *err = nullptr) noexcept
     {
         return dibs_multi_release(get(), err);
     }
-    std::size_t size() const noexcept { return dibs_multi_count(get()); }
-    std::string name(std::size_t i) const { return dibs_multi_name(get(), i); }
+    std::size_t size() const noexcept
+    {
+        return dibs_multi_count(get());
+    }
+    std::string name(std::size_t i) const
+    {
+        return dibs_multi_name(get(), i);
+    }
     uint64_t fence(std::size_t i) const noexcept
     {
         return dibs_lock_fence(dibs_multi_lock(get(), i));
@@ -413,7 +478,10 @@ class multi
     {
         return dibs_lock_lost_fd(dibs_multi_lock(get(), i));
     }
-    bool valid() const noexcept { return dibs_multi_check(get()) == DIBS_OK; }
+    bool valid() const noexcept
+    {
+        return dibs_multi_check(get()) == DIBS_OK;
+    }
     milliseconds valid_for() const noexcept
     {
         return milliseconds(dibs_multi_valid_ms(get()));
@@ -423,7 +491,10 @@ class multi
         if (!valid())
             throw error(DIBS_LOST, dibs_error());
     }
-    dibs_multi *get() const noexcept { return multi_.get(); }
+    dibs_multi *get() const noexcept
+    {
+        return multi_.get();
+    }
 
   private:
     struct freer {
@@ -459,9 +530,18 @@ template <typename T> class scoped : public T
         status_ = T::acquire(err_);
     }
     /* True if the acquire succeeded; valid() tells whether the lease still is. */
-    explicit operator bool() const noexcept { return status_ == DIBS_OK; }
-    dibs_status status() const noexcept { return status_; }
-    const dibs_error &why() const noexcept { return err_; }
+    explicit operator bool() const noexcept
+    {
+        return status_ == DIBS_OK;
+    }
+    dibs_status status() const noexcept
+    {
+        return status_;
+    }
+    const dibs_error &why() const noexcept
+    {
+        return err_;
+    }
 
   private:
     dibs_status status_;
@@ -524,8 +604,14 @@ class watch
         out.back = raw.back;
         return rc;
     }
-    void cancel() noexcept { dibs_watch_cancel(get()); }
-    dibs_watch *get() const noexcept { return watch_.get(); }
+    void cancel() noexcept
+    {
+        dibs_watch_cancel(get());
+    }
+    dibs_watch *get() const noexcept
+    {
+        return watch_.get();
+    }
 
   private:
     struct freer {
@@ -541,6 +627,86 @@ class watch
         }
     };
     std::unique_ptr<dibs_watch, freer> watch_;
+};
+
+/* A candidate of an election; see dibs/elect.h. The destructor resigns.
+ *
+ *     dibs::election election(db, "scheduler");
+ *     while (election.wait())
+ *         while (election.leads()) schedule_next(election.term()); */
+class election
+{
+  public:
+    election(const client &cl, const std::string &name,
+             dibs_election_opts opts = dibs_election_opts())
+    {
+        dibs_election *made = nullptr;
+        dibs_error err = dibs_error();
+
+        opts.size = sizeof(opts);
+        detail::must(dibs_election_new(cl.get(), name.c_str(), &opts, &made,
+                                       &err),
+                     err);
+        election_.reset(made);
+    }
+    void campaign()
+    {
+        dibs_error err = dibs_error();
+
+        detail::must(dibs_election_campaign(get(), &err), err);
+    }
+    /* False: it does not lead in time, or campaigns no more. */
+    DIBS_MUST_CHECK bool wait(milliseconds wait = milliseconds(-1))
+    {
+        dibs_error err = dibs_error();
+        dibs_status rc = dibs_election_wait(get(), wait.count(), &err);
+
+        if (rc == DIBS_TIMEOUT || rc == DIBS_CANCELLED || rc == DIBS_LOST)
+            return false;
+        detail::must(rc, err);
+        return true;
+    }
+    DIBS_MUST_CHECK bool leads() const noexcept
+    {
+        return dibs_election_check(get()) == DIBS_OK;
+    }
+    uint64_t term() const noexcept
+    {
+        return dibs_election_term(get());
+    }
+    int lost_fd() noexcept
+    {
+        return dibs_election_lost_fd(get());
+    }
+    void stopped() noexcept
+    {
+        dibs_election_stopped(get());
+    }
+    void resign()
+    {
+        dibs_error err = dibs_error();
+
+        detail::must(dibs_election_resign(get(), &err), err);
+    }
+    void transfer(const std::string &member)
+    {
+        dibs_error err = dibs_error();
+
+        detail::must(dibs_election_transfer(get(), member.c_str(), &err), err);
+    }
+    dibs_election *get() const noexcept
+    {
+        return election_.get();
+    }
+
+  private:
+    struct freer {
+        void operator()(dibs_election *election) const noexcept
+        {
+            dibs_election_free(election);
+        }
+    };
+    std::unique_ptr<dibs_election, freer> election_;
 };
 
 /* A latch; see dibs/latch.h.

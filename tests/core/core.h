@@ -43,6 +43,7 @@ int core_async_tests(void);
 int core_threads_tests(void);
 int core_state_tests(void);
 int core_watch_tests(void);
+int core_elect_tests(void);
 int core_latch_tests(void);
 int core_limit_tests(void);
 int core_monitor_tests(void);

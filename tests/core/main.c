@@ -78,6 +78,7 @@ int main(int argc, char **argv)
     failed += core_threads_tests();
     failed += core_state_tests();
     failed += core_watch_tests();
+    failed += core_elect_tests();
     failed += core_latch_tests();
     failed += core_limit_tests();
     failed += core_monitor_tests();

@@ -15,18 +15,22 @@
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-#define CHECK(condition)                                                                                               \
-    do {                                                                                                               \
-        if (!(condition)) {                                                                                            \
-            std::cerr << __FILE__ << ":" << __LINE__ << ": " << #condition << "\n";                                    \
-            std::exit(1);                                                                                              \
-        }                                                                                                              \
+#define CHECK(condition)                                                       \
+    do {                                                                       \
+        if (!(condition)) {                                                    \
+            std::cerr << __FILE__ << ":" << __LINE__ << ": " << #condition     \
+                      << "\n";                                                 \
+            std::exit(1);                                                      \
+        }                                                                      \
     } while (0)
 
-static_assert(!std::is_copy_constructible<dibs::lock>::value, "a lock is not copied");
-static_assert(std::is_nothrow_move_constructible<dibs::lock>::value, "a lock is moved");
+static_assert(!std::is_copy_constructible<dibs::lock>::value,
+              "a lock is not copied");
+static_assert(std::is_nothrow_move_constructible<dibs::lock>::value,
+              "a lock is moved");
 static_assert(std::is_move_assignable<dibs::multi>::value, "a set is moved");
-static_assert(!std::is_copy_constructible<dibs::client>::value, "a client is not copied");
+static_assert(!std::is_copy_constructible<dibs::client>::value,
+              "a client is not copied");
 
 static bool is_free(dibs::client &db, const std::string &name)
 {
@@ -41,7 +45,8 @@ template <typename Fn> static dibs_status thrown(Fn fn)
         fn();
     } catch (const dibs::error &why) {
         CHECK(why.status() == why.detail().status || why.status() == DIBS_LOST);
-        CHECK(std::string(why.what()).find(dibs_status_name(why.status())) == 0);
+        CHECK(std::string(why.what()).find(dibs_status_name(why.status())) ==
+              0);
         return why.status();
     }
     return DIBS_OK;
@@ -82,7 +87,9 @@ static void refusals(dibs::client &db)
 
     CHECK(thrown([&] { dibs::scoped_lock second(db, "busy"); }) == DIBS_BUSY);
     CHECK(thrown([&] { dibs::scoped_lock none(db, ""); }) == DIBS_INVALID);
-    CHECK(thrown([&] { dibs::lock none(db, "x", dibs::options().ttl(milliseconds(1))); }) == DIBS_INVALID);
+    CHECK(thrown([&] {
+              dibs::lock none(db, "x", dibs::options().ttl(milliseconds(1)));
+          }) == DIBS_INVALID);
     CHECK(thrown([] { dibs::client none("nowhere:"); }) == DIBS_INVALID);
     dibs::scoped_lock second(std::nothrow, db, "busy");
     CHECK(!second);
@@ -100,13 +107,17 @@ static void refusals(dibs::client &db)
 static void losses(dibs::client &db)
 {
     std::atomic<int> told(0);
-    dibs::lock lock(db, "lost", dibs::options().ttl(seconds(2)).on_lost([&](dibs_lock *) { told++; }));
+    dibs::lock lock(db, "lost",
+                    dibs::options().ttl(seconds(2)).on_lost([&](dibs_lock *) {
+                        told++;
+                    }));
 
     CHECK(thrown([&] { lock.check(); }) == DIBS_LOST);
     lock.acquire();
     lock.check();
     CHECK(lock.lost_fd() >= 0);
-    CHECK(dibs_lease_break(db.get(), "lost", lock.fence(), "test", nullptr, nullptr) == DIBS_OK);
+    CHECK(dibs_lease_break(db.get(), "lost", lock.fence(), "test", nullptr,
+                           nullptr) == DIBS_OK);
     while (told == 0)
         std::this_thread::sleep_for(milliseconds(2));
     CHECK(!lock.valid());
@@ -117,7 +128,10 @@ static void losses(dibs::client &db)
 static void moves(dibs::client &db)
 {
     std::atomic<int> told(0);
-    dibs::lock a(db, "moved", dibs::options().ttl(seconds(2)).on_lost([&](dibs_lock *) { told++; }));
+    dibs::lock a(db, "moved",
+                 dibs::options().ttl(seconds(2)).on_lost([&](dibs_lock *) {
+                     told++;
+                 }));
 
     a.acquire();
     dibs::lock b(std::move(a));
@@ -128,7 +142,8 @@ static void moves(dibs::client &db)
     c = std::move(b); // gives "other" back
     CHECK(is_free(db, "other"));
     CHECK(!is_free(db, "moved"));
-    CHECK(dibs_lease_break(db.get(), "moved", 0, nullptr, nullptr, nullptr) == DIBS_OK);
+    CHECK(dibs_lease_break(db.get(), "moved", 0, nullptr, nullptr, nullptr) ==
+          DIBS_OK);
     while (told == 0)
         std::this_thread::sleep_for(milliseconds(2));
     dibs::client moved(std::move(db));
@@ -144,31 +159,36 @@ struct late_callback {
     {
         std::string text(100, 'x'); // too long to be kept in the string itself
 
-        return dibs::options().ttl(seconds(2)).on_lost([this, text](dibs_lock *) {
-            entered = true;
-            while (!open)
-                std::this_thread::sleep_for(milliseconds(2));
-            right = text == std::string(100, 'x');
-        });
+        return dibs::options()
+            .ttl(seconds(2))
+            .on_lost([this, text](dibs_lock *) {
+                entered = true;
+                while (!open)
+                    std::this_thread::sleep_for(milliseconds(2));
+                right = text == std::string(100, 'x');
+            });
     }
 };
 
 // Replaces what was lost, while its callback runs.
-template <typename T, typename Name> static void replaces_lost(dibs::client &db, const Name &name)
+template <typename T, typename Name>
+static void replaces_lost(dibs::client &db, const Name &name)
 {
     late_callback late;
     T old(db, name, late.options());
     T young(db, name);
 
     old.acquire();
-    CHECK(dibs_lease_break(db.get(), "replaced", 0, nullptr, nullptr, nullptr) == DIBS_OK);
+    CHECK(dibs_lease_break(db.get(), "replaced", 0, nullptr, nullptr,
+                           nullptr) == DIBS_OK);
     while (!late.entered)
         std::this_thread::sleep_for(milliseconds(2));
     std::thread opener([&late] {
         std::this_thread::sleep_for(milliseconds(50));
         late.open = true;
     });
-    old = std::move(young); // waits for the callback, which must find its own yet
+    old =
+        std::move(young); // waits for the callback, which must find its own yet
     CHECK(late.right);
     opener.join();
     old.acquire();
@@ -187,9 +207,20 @@ static void kinds(dibs::client &db)
     reader.downgrade();
     dibs::scoped_lock one(db, "permits", dibs::options().permits(1, 2));
     dibs::scoped_lock two(db, "permits", dibs::options().permits(1, 2));
-    CHECK(thrown([&] { dibs::scoped_lock none(db, "permits", dibs::options().permits(1, 2)); }) == DIBS_BUSY);
-    CHECK(thrown([&] { dibs::scoped_lock none(db, "permits", dibs::options().permits(1, 3)); }) == DIBS_MISMATCH);
-    dibs::options twice = dibs::options().reentrant().label("test").identity("me").meta("a=1").meta("b=2");
+    CHECK(thrown([&] {
+              dibs::scoped_lock none(db, "permits",
+                                     dibs::options().permits(1, 2));
+          }) == DIBS_BUSY);
+    CHECK(thrown([&] {
+              dibs::scoped_lock none(db, "permits",
+                                     dibs::options().permits(1, 3));
+          }) == DIBS_MISMATCH);
+    dibs::options twice = dibs::options()
+                              .reentrant()
+                              .label("test")
+                              .identity("me")
+                              .meta("a=1")
+                              .meta("b=2");
     dibs::scoped_lock outer(db, "again", twice);
     dibs::scoped_lock inner(db, "again", twice);
     CHECK(outer.fence() == inner.fence());
@@ -219,7 +250,8 @@ static void sets(dibs::client &db)
         CHECK(both.lost_fd(1) >= 0);
         both.check();
         CHECK(!is_free(db, "b"));
-        dibs::scoped_multi none(std::nothrow, db, std::vector<std::string>{"c", "b"});
+        dibs::scoped_multi none(std::nothrow, db,
+                                std::vector<std::string>{"c", "b"});
         CHECK(!none);
         CHECK(is_free(db, "c"));
         CHECK(thrown([&] { none.check(); }) == DIBS_LOST);
@@ -279,6 +311,30 @@ static void watches(dibs::client &db)
     CHECK(thrown([&] { dibs::watch bad(db, ""); }) == DIBS_INVALID);
 }
 
+static void elections(dibs::client &db)
+{
+    dibs::election one(db, "elected");
+    dibs_election_opts opts = dibs_election_opts();
+
+    CHECK(!one.leads() && one.term() == 0);
+    CHECK(one.wait());
+    CHECK(one.leads() && one.term() > 0);
+    opts.member = "two";
+    {
+        dibs::election two(db, "elected", opts);
+
+        CHECK(!two.wait(milliseconds(0)));
+        one.resign();
+        CHECK(!one.leads());
+        CHECK(two.wait());
+        CHECK(thrown([&] { two.transfer("nobody"); }) == DIBS_NOTFOUND);
+        dibs::election moved(std::move(two));
+        CHECK(moved.leads());
+    }
+    CHECK(one.wait());
+    CHECK(thrown([&] { dibs::election bad(db, ""); }) == DIBS_INVALID);
+}
+
 static void limits(dibs::client &db)
 {
     dibs::limit limit(
@@ -315,6 +371,7 @@ int main(int argc, char **argv)
     sets(db);
     cancelled(db);
     watches(db);
+    elections(db);
     latches(db);
     limits(db);
     std::cout << "scopes give back what they took\n";

@@ -259,6 +259,12 @@ void dibs__lease_renewed(dibs__lease *ls, dibsx_nsec sent_at, dibs_status rc,
     dibs__lease_check(ls);
 }
 
+void dibs__lease_renew_no_more(dibs__lease *ls, dibsx_nsec now)
+{
+    if (is_believed(ls) && ls->hold_until > now)
+        ls->hold_until = now;
+}
+
 void dibs__lease_ticked(dibs__lease *ls, dibsx_nsec now)
 {
     if (ls->terms.progress_ms > 0)

@@ -124,6 +124,9 @@ int64_t dibs__lease_renew_ms(const dibs__lease *ls, dibsx_nsec now);
 void dibs__lease_renewed(dibs__lease *ls, dibsx_nsec sent_at, dibs_status rc,
                          int64_t left_ms, dibsx_nsec now);
 
+/* No renewal begins from now on, whatever its terms. */
+void dibs__lease_renew_no_more(dibs__lease *ls, dibsx_nsec now);
+
 void dibs__lease_ticked(dibs__lease *ls, dibsx_nsec now);
 /* True when a conversion may be sent: no renewal is on its way, and none is sent
  * until converted is called with the answer to the request of sent_at. */

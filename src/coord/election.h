@@ -1,0 +1,69 @@
+/* election.h - the inside of an election handle, shared by its files.
+ *
+ *   election.c           the handle: new, campaign, wait, resign, free
+ *   election_transfer.c  the leader's side of a transfer
+ *   election_heir.c      the candidate's side, on a thread
+ *   election_thread.c    the thread that drives the machine in real time
+ *   election_look.c      what looks at the handle see
+ *
+ * Locks: el->mutex guards what says so. It comes after cl->mutex, and no call to the
+ * client is made while it is held, but for looks that lock nothing. */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_COORD_ELECTION_H
+#define DIBS_COORD_ELECTION_H
+
+#include "coord/election_machine.h"
+#include <dibs/elect.h>
+#include <dibs/lock.h>
+#include <dibs/state.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+enum { DIBS__MEMBER_SIZE = 64 };
+
+struct dibs_election {
+    dibs_election *next; /* of the client's; cl->mutex */
+    dibs_client *cl;
+    dibs_lock *lock;
+    dibs_watch *heirs; /* of the value that names an heir; NULL: none */
+    char name[DIBS_NAME_MAX + 1];
+    char member[DIBS__MEMBER_SIZE];
+    dibs_election_opts opts; /* whole; its strings are not kept */
+
+    _Atomic(dibsx_nsec) until; /* it leads until then; 0: it does not */
+    _Atomic(uint64_t) term;
+
+    pthread_mutex_t mutex; /* guards all that follows */
+    pthread_cond_t cond;
+    dibs__election machine;
+    int lost_fd;       /* timerfd; -1 until asked for */
+    bool running;      /* both threads were started */
+    bool heir_over;    /* ... and that of election_heir.c has ended */
+    bool ending;       /* they are to end */
+    bool asking;       /* an acquire is under way */
+    bool work_stopped; /* the caller that ends the term says so */
+    bool once_over;    /* DIBS_ELECTION_ONCE: the term is over */
+    pthread_t thread;
+    pthread_t heir_thread;
+    bool urged;          /* the leader wants it to be the next */
+    uint64_t releases;   /* so far */
+    dibs_error released; /* how the last one ended */
+    dibs_error
+        refusal; /* of the store, that time does not mend; DIBS_OK: none */
+};
+
+/* The bodies of the threads; `arg` is the election. */
+void *dibs__election_run(void *arg);
+void *dibs__election_hear(void *arg);
+
+/* Sets what looks at the handle see. Call after every change of the machine that may
+ * end a term. Locks: el->mutex. */
+void dibs__election_publish(dibs_election *el);
+
+/* Ends an acquire that is not wanted any more. Locks: el->mutex, let go meanwhile. */
+void dibs__election_interrupt(dibs_election *el);
+
+/* Tells all that watch who leads, on a worker. Locks: none held. */
+void dibs__leader_tell(dibs_client *cl, const char *name, uint64_t term);
+
+#endif

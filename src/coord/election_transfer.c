@@ -1,0 +1,151 @@
+/* election_transfer.c - a leader hands the lead to a candidate that it names.
+ *
+ * It names the candidate, waits until that is at the head of the queue, and then gives
+ * the lease back: the store grants it to the head. A candidate that does not answer
+ * costs nothing, because the leader leads until then. */
+/* SPDX-License-Identifier: MIT */
+#include "base/uncancel.h"
+#include "coord/election.h"
+#include "core/client.h"
+#include <dibs/monitor.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { LOOK_MS = 10 };
+
+typedef struct search {
+    const char *member;
+    size_t place; /* in the queue; SIZE_MAX: it is not there */
+} search;
+
+static bool find_candidate(const dibs_lease_info *info, void *arg)
+{
+    search *sr = arg;
+    char wanted[DIBS__MEMBER_SIZE + 8];
+    size_t len;
+
+    snprintf(wanted, sizeof(wanted), "member=%s", sr->member);
+    len = strlen(wanted);
+    for (size_t i = 0; i < info->waiter_count && sr->place == SIZE_MAX; i++) {
+        const char *meta = info->waiters[i].meta;
+
+        if (strncmp(meta, wanted, len) == 0 &&
+            (meta[len] == '\0' || meta[len] == '\t'))
+            sr->place = i;
+    }
+    return false;
+}
+
+static dibs_status
+look_for(dibs_election *el, const char *member, size_t *place, dibs_error *err)
+{
+    search sr = {.member = member, .place = SIZE_MAX};
+    dibs_status rc =
+        dibs_lease_show(el->cl, el->name, find_candidate, &sr, err);
+
+    *place = sr.place;
+    return rc;
+}
+
+static dibs_status fail_lost(const dibs_election *el, dibs_error *err)
+{
+    return dibsx_fail(err, DIBS_LOST, "%s does not lead %s", el->member,
+                      el->name);
+}
+
+static dibs_status
+check_heir(dibs_election *el, const char *member, dibs_error *err)
+{
+    const char *why = dibs__store_cannot(el->cl->st, DIBS__CAN_QUEUE);
+    dibs_status rc;
+    size_t place;
+
+    if (!why)
+        why = dibs__store_cannot(el->cl->st, DIBS__CAN_TOPIC);
+    if (why)
+        return dibsx_fail(err, DIBS_UNSUPPORTED, "%s", why);
+    if (dibs_election_check(el) != DIBS_OK)
+        return fail_lost(el, err);
+    rc = look_for(el, member, &place, err);
+    if (rc == DIBS_OK && place == SIZE_MAX)
+        rc = dibsx_fail(err, DIBS_NOTFOUND,
+                        "no candidate for %s is called %.63s; dibs show lists "
+                        "them",
+                        el->name, member);
+    return rc;
+}
+
+/* Names the heir, and waits until it is the next. Locks: none held. */
+static dibs_status
+call_heir(dibs_election *el, const char *member, dibs_error *err)
+{
+    dibsx_nsec deadline = dibs__client_deadline(el->cl, dibsx_now());
+    char key[DIBS_NAME_MAX + 16];
+    size_t place = SIZE_MAX;
+    dibs_status rc;
+
+    snprintf(key, sizeof(key), "dibs.heir/%s", el->name);
+    rc = dibs_state_set(el->cl, key, member, strlen(member), el->opts.ttl_ms,
+                        NULL, err);
+    while (rc == DIBS_OK && place != 0) {
+        rc = look_for(el, member, &place, err);
+        if (rc == DIBS_OK && place != 0 && dibsx_now() >= deadline)
+            rc = dibsx_fail(err, DIBS_TIMEOUT,
+                            "%.63s did not come to the head of the queue for "
+                            "%s; it leads on",
+                            member, el->name);
+        if (rc == DIBS_OK && dibs_election_check(el) != DIBS_OK)
+            rc = fail_lost(el, err);
+        if (rc == DIBS_OK && place != 0)
+            (void)poll(NULL, 0, LOOK_MS);
+    }
+    (void)!dibs_state_delete(el->cl, key, DIBS_VERSION_ANY, NULL);
+    return rc;
+}
+
+/* Locks: el->mutex, let go meanwhile. */
+static dibs_status end_term(dibs_election *el, dibs_error *err)
+{
+    uint64_t releases = el->releases;
+
+    if (!dibs__election_leads(&el->machine, dibsx_now()))
+        return fail_lost(el, err);
+    el->work_stopped = true;
+    dibs__election_resign(&el->machine, true);
+    dibs__election_publish(el);
+    pthread_cond_broadcast(&el->cond);
+    while (el->releases == releases)
+        pthread_cond_wait(&el->cond, &el->mutex);
+    el->work_stopped = false;
+    if (el->released.status == DIBS_OK)
+        return DIBS_OK;
+    return dibsx_fail_at(err, el->released.status, el->released.origin, "%s",
+                         el->released.message);
+}
+
+dibs_status
+dibs_election_transfer(dibs_election *el, const char *member, dibs_error *err)
+{
+    DIBSX_UNCANCEL;
+    dibs_status rc;
+
+    if (!el || !member || !*member || strlen(member) >= DIBS__MEMBER_SIZE)
+        return dibsx_fail(err, DIBS_INVALID,
+                          "a transfer needs an election and a member");
+    rc = dibs__client_usable(el->cl, err);
+    if (rc != DIBS_OK)
+        return rc;
+    if (el->running && pthread_equal(pthread_self(), el->thread))
+        return dibsx_fail(err, DIBS_INVALID,
+                          "a callback of an election cannot transfer it");
+    rc = check_heir(el, member, err);
+    if (rc == DIBS_OK)
+        rc = call_heir(el, member, err);
+    if (rc != DIBS_OK)
+        return rc;
+    pthread_mutex_lock(&el->mutex);
+    rc = end_term(el, err);
+    pthread_mutex_unlock(&el->mutex);
+    return rc;
+}

@@ -1,0 +1,142 @@
+/* test_client_elect.c - elections on a store that fails or hangs. */
+/* SPDX-License-Identifier: MIT */
+#include "fault_world.h"
+
+#include <poll.h>
+#include <stdatomic.h>
+
+typedef struct diary {
+    atomic_int gained, lost, why;
+    atomic_bool released; /* the lease was free when the loss was announced */
+    world *w;
+} diary;
+
+static void note_gained(dibs_election *el, uint64_t term, void *arg)
+{
+    (void)el;
+    (void)term;
+    ((diary *)arg)->gained++;
+}
+
+static void
+note_lost(dibs_election *el, uint64_t term, dibs_lost_why why, void *arg)
+{
+    diary *d = arg;
+    size_t holders, waiters;
+
+    (void)el;
+    (void)term;
+    world_count(d->w, "e", &holders, &waiters, NULL);
+    d->released = holders == 0;
+    d->why = (int)why;
+    d->lost++;
+}
+
+static dibs_election *
+leader(world *w, dibs_client *cl, uint32_t flags, diary *d)
+{
+    dibs_election *el = NULL;
+
+    d->w = w;
+    CHECK(DIBS_OK,
+          dibs_election_new(cl, "e",
+                            DIBS_ELECTION_OPTS(.ttl_ms = pace_ms(600),
+                                               .stop_ms = pace_ms(200),
+                                               .flags = flags, .arg = d,
+                                               .on_gained = note_gained,
+                                               .on_lost = note_lost),
+                            &el, err));
+    CHECK(DIBS_OK, dibs_election_wait(el, WORLD_BOUND_MS, err));
+    return el;
+}
+
+static void await_end(diary *d)
+{
+    while (d->lost == 0)
+        poll(NULL, 0, 1);
+}
+
+/* The store answers nothing any more, and no error either: a loss is announced while
+ * the store still keeps others out. */
+static void lost_is_told_when_the_store_hangs(void **state)
+{
+    world *w = *state;
+    static diary d;
+    dibs_election *el = leader(w, w->one, 0, &d);
+
+    world_fault(w, DIBS__STEP_RENEW, DIBS__FAULT_DROP_BEFORE, -1);
+    await_end(&d);
+    assert_status(dibs_election_check(el), DIBS_LOST);
+    assert_int_equal(d.why, DIBS_LOST_EXPIRED);
+    IN_TIME(!d.released);
+    world_heal(w);
+    CHECK(DIBS_OK, dibs_election_wait(el, WORLD_BOUND_MS, err));
+    dibs_election_free(el);
+    assert_int_equal(d.gained, d.lost);
+}
+
+/* The work goes on after the loss: the lease is not given back, and ends by itself. */
+static void released_only_after_work_stopped(void **state)
+{
+    world *w = *state;
+    static diary d, next;
+    dibs_election *el = leader(w, w->one, DIBS_ELECTION_STOPS, &d), *other;
+    int releases;
+
+    world_fault(w, DIBS__STEP_RENEW, DIBS__FAULT_DROP_BEFORE, -1);
+    releases = world_seen(w, DIBS__STEP_RELEASE);
+    await_end(&d);
+    other = leader(w, w->other, 0, &next);
+    assert_int_equal(world_seen(w, DIBS__STEP_RELEASE), releases);
+    world_heal(w);
+    dibs_election_free(other);
+    /* It campaigns again when it has stopped, not before. */
+    poll(NULL, 0, 50);
+    assert_int_equal(d.gained, 1);
+    dibs_election_stopped(el);
+    CHECK(DIBS_OK, dibs_election_wait(el, WORLD_BOUND_MS, err));
+    dibs_election_free(el);
+    assert_int_equal(d.gained, d.lost);
+}
+
+/* Lost comes once, whichever of the two was first. */
+static void lost_also_when_resigning_while_losing(void **state)
+{
+    world *w = *state;
+    static diary d;
+    dibs_election *el = leader(w, w->one, DIBS_ELECTION_STOPS, &d);
+
+    world_fault(w, DIBS__STEP_RENEW, DIBS__FAULT_DROP_BEFORE, -1);
+    await_end(&d);
+    CHECK(DIBS_OK, dibs_election_resign(el, err));
+    assert_int_equal(d.lost, 1);
+    world_heal(w);
+    dibs_election_free(el);
+    assert_int_equal(d.lost, 1);
+}
+
+/* A grant whose answer is lost is not a leader that nobody knows. */
+static void a_campaign_outlasts_a_store_that_is_away(void **state)
+{
+    world *w = *state;
+    static diary d;
+    dibs_election *el;
+
+    world_fault(w, DIBS__STEP_ACQUIRE, DIBS__FAULT_DROP_AFTER, 2);
+    el = leader(w, w->one, 0, &d);
+    dibs_election_free(el);
+    assert_int_equal(d.gained, 1);
+    assert_int_equal(d.lost, 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WORLD_TEST(lost_is_told_when_the_store_hangs),
+        WORLD_TEST(released_only_after_work_stopped),
+        WORLD_TEST(lost_also_when_resigning_while_losing),
+        WORLD_TEST(a_campaign_outlasts_a_store_that_is_away),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
