@@ -129,7 +129,7 @@ const dibs__option dibs__options[] = {
      .verbs = "run,acquire",
      .help = "The exit code when the lock is busy or was not granted in time. "
              "Under cron, -E 0 makes a skipped run a success."},
-    {DIBS__SETTING_TTL, .metavar = "DUR", .verbs = "run,acquire,renew",
+    {DIBS__SETTING_TTL, .metavar = "DUR", .verbs = "run,acquire,renew,elect",
      .help = "The length of the lease: if the holder dies, others wait this "
              "long. run renews the lease every third of this, or as "
              "--renew-every says."},
@@ -173,7 +173,7 @@ const dibs__option dibs__options[] = {
              "is ended as --on-lost says: it has --kill-after to end in, or a "
              "twentieth of DUR if that is less. 0 is no bound."},
     {DIBS__SETTING_OWNER, .aliases = "label", .metavar = "TEXT",
-     .otherwise = "none", .verbs = "run,acquire,break",
+     .otherwise = "none", .verbs = "run,acquire,break,elect",
      .help = "A label that others see beside host and pid."},
     {.name = "meta",
      .type = DIBS__TEXT,
@@ -188,7 +188,7 @@ const dibs__option dibs__options[] = {
      .min = -1000000,
      .max = 1000000,
      .initial = "0",
-     .verbs = "run,acquire",
+     .verbs = "run,acquire,elect",
      .help = "Among waiters, a higher priority is served first."},
     {.name = "barge",
      .verbs = "run,acquire",
@@ -489,6 +489,23 @@ const dibs__option dibs__options[] = {
      .otherwise = "wait without limit",
      .verbs = "state watch",
      .help = "Wait at most this long for each change."},
+
+    /* Elections. */
+    {.name = "stop",
+     .type = DIBS__DURATION,
+     .metavar = "DUR",
+     .max = DAYS(1),
+     .initial = "5s",
+     .verbs = "elect",
+     .help = "The time that the command has to end in after TERM, before it is "
+             "killed; a quarter of the lease at most when the lead is lost."},
+    {.name = "once",
+     .verbs = "elect",
+     .help = "Do not campaign again after a loss: exit with 122."},
+    {.name = "follow",
+     .letter = 'l',
+     .verbs = "leader",
+     .help = "Go on: a line per change."},
 
     /* Latches. */
     {.name = "count",

@@ -21,6 +21,8 @@ const char dibs__common_exits[] =
     X("Locks", renew)                                                          \
     X("Locks", check)                                                          \
     X("Locks", break)                                                          \
+    X("Coordination", elect)                                                   \
+    X("Coordination", leader)                                                  \
     X("Look", ls)                                                              \
     X("Look", show)                                                            \
     X("Look", top)                                                             \

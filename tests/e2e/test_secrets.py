@@ -48,6 +48,8 @@ USES = {
     "state add": ["secret-number", "1"],
     "state del": ["secret-value"],
     "state ls": ["--json"],
+    "elect": ["secret-elect", "--", "true"],
+    "leader": ["secret-elect"],
     "state watch": ["secret-value", "--count", "1"],
     "latch count-down": ["secret-latch", "-n", "2"],
     "latch wait": ["secret-latch", "-n", "2", "-w", "0"],

@@ -1,0 +1,214 @@
+/* verb_elect.c - `dibs elect NAME [--] COMMAND...`: run a command while leader.
+ *
+ * An election is the lease of its name, so that the loop is that of a run: wait for the
+ * lease, run the command under the guard, give the lease back when nothing of the
+ * command's tree is left. After a loss it campaigns again. Main thread only. */
+/* SPDX-License-Identifier: MIT */
+#include "base/clock.h"
+#include "cli/command.h"
+#include "cli/lock_acquire.h"
+#include "cli/lock_or_set.h"
+#include "cli/run/env.h"
+#include "cli/run/inputs.h"
+#include "cli/run/options.h"
+#include "cli/run/supervise.h"
+#include "cli/verbs.h"
+#include "exec/signals.h"
+#include "exec/tree_means.h"
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MEMBER_SIZE = 64, REST_MS = 20 };
+
+typedef struct candidate {
+    const dibs__command *cmd;
+    dibs__run_opts opts;
+    char member[MEMBER_SIZE + 8];
+    dibs__signals signals;
+    dibs__tree_means means;
+    dibs__run_inputs inputs;
+    dibs_client *cl;
+    dibs__lock_or_set locks;
+    dibs__outcome out; /* of the last term */
+    int die_of;        /* the signal that ended the wait */
+    int code;
+} candidate;
+
+static void read_options(candidate *c)
+{
+    const dibs__command *cmd = c->cmd;
+    dibs__lock_request *request = &c->opts.request;
+    char host[40] = "unknown";
+
+    (void)gethostname(host, sizeof host - 1);
+    (void)snprintf(c->member, sizeof c->member, "member=%s:%ld", host,
+                   (long)getpid());
+    c->opts = (dibs__run_opts){.name = dibs__operands(cmd)[0],
+                               .argv = dibs__operands(cmd) + 1,
+                               .ttl_ms = dibs__opt_ms(cmd, "ttl"),
+                               .kill_after_ms = dibs__opt_ms(cmd, "stop"),
+                               .signal = SIGTERM,
+                               .on_lost = DIBS__LOST_KILL,
+                               .on_yield = DIBS__YIELD_IGNORE,
+                               .lost_code = DIBS__EXIT_LOST,
+                               .status_fd = -1,
+                               .quiet = dibs__opt_flag(cmd, "quiet"),
+                               .verbose = dibs__opt_flag(cmd, "verbose")};
+    request->names[0] = c->opts.name;
+    request->count = 1;
+    request->meta[0] = c->member;
+    request->lock =
+        (dibs_lock_opts){.size = sizeof request->lock,
+                         .ttl_ms = c->opts.ttl_ms,
+                         .wait_ms = -1,
+                         .priority = (int32_t)dibs__opt_int(cmd, "priority"),
+                         .label = dibs__opt_text(cmd, "owner"),
+                         .meta = request->meta};
+    request->patient = true;
+    request->quiet = c->opts.quiet;
+}
+
+/* Known before the campaign: nobody waits in vain. */
+static int open_all(candidate *c)
+{
+    dibs_error err;
+    int code;
+
+    dibs__tree_means_init(&c->means);
+    if (!dibs__tree_means_whole(&c->means)) {
+        dibs__cli_say("cannot run %s: the processes that it starts could not "
+                      "be found, to end them before another leads: %s",
+                      c->opts.argv[0], dibs__tree_means_advice);
+        return DIBS__EXIT_WRAPPER;
+    }
+    if (dibs__run_inputs_open(&c->inputs, false, false, &err) != DIBS_OK) {
+        (void)dibs__cli_fail(c->cmd, &err);
+        return DIBS__EXIT_WRAPPER;
+    }
+    code = dibs__lock_request_open(c->cmd, &c->opts.request, &c->cl);
+    if (!code && dibs__lock_or_set_init(&c->locks, c->cl, &c->opts.name, 1,
+                                        &c->opts.request.lock, &err) != DIBS_OK)
+        code = dibs__cli_fail(c->cmd, &err);
+    return code;
+}
+
+/* The command finds its term in DIBS_TERM. */
+static dibs_status run_command(candidate *c, dibs_error *err)
+{
+    dibs_lock *lock = dibs__lock_or_set_find(&c->locks, c->opts.name);
+    dibs__held held = {.name = c->opts.name,
+                       .fence = dibs_lock_fence(lock),
+                       .ttl_ms = c->opts.ttl_ms};
+    dibs__watched watched = {.locks = &c->locks,
+                             .held_at = dibsx_now(),
+                             .inputs = &c->inputs,
+                             .signals = &c->signals,
+                             .means = &c->means};
+    dibs__run_env env = {0};
+    char term[24];
+    dibs_status rc;
+
+    dibs_lock_owner(lock, held.owner);
+    (void)snprintf(term, sizeof term, "%" PRIu64, held.fence);
+    (void)setenv("DIBS_TERM", term, 1);
+    if (c->opts.verbose)
+        dibs__cli_say("this process is the leader of %s under term %s",
+                      c->opts.name, term);
+    rc = dibs__run_env_init(&env, &held, 1, -1, err);
+    if (rc == DIBS_OK)
+        rc = dibs__supervise(&c->opts, &watched, env.vars, &c->out, err);
+    dibs__run_env_fini(&env);
+    return rc;
+}
+
+static void note_end(candidate *c, dibs_status rc, const dibs_error *err)
+{
+    c->out.lost = c->out.lost || rc == DIBS_LOST;
+    if (rc != DIBS_OK && rc != DIBS_LOST)
+        c->code = dibs__cli_fail(c->cmd, err);
+    else if (c->out.lost)
+        c->code = DIBS__EXIT_LOST;
+    else
+        c->code = dibs__outcome_code(&c->out, &c->opts);
+    if (c->out.exec_errno)
+        dibs__cli_say("cannot run %s: %s", c->opts.argv[0],
+                      strerror(c->out.exec_errno));
+}
+
+/* One term. True when it was lost, and another one is to be waited for. */
+static bool lead_once(candidate *c)
+{
+    dibs_error err = {0};
+    dibs_status rc = dibs__cli_acquire(c->cl, &c->locks, &c->opts.request,
+                                       &c->signals, &c->die_of, &err);
+
+    c->out = (dibs__outcome){.exit_status = -1};
+    if (!c->die_of)
+        c->die_of = dibs__signals_pending(&c->signals);
+    if (c->die_of)
+        c->code = 128 + c->die_of;
+    else if (rc != DIBS_OK)
+        c->code = dibs__cli_fail(c->cmd, &err);
+    else
+        note_end(c, run_command(c, &err), &err);
+    (void)dibs__lock_or_set_release(&c->locks, NULL);
+    return c->out.lost && !dibs__opt_flag(c->cmd, "once") &&
+           !dibs__signals_pending(&c->signals);
+}
+
+static int run_elect(const dibs__command *cmd)
+{
+    candidate c = {.cmd = cmd};
+
+    read_options(&c);
+    dibs__signals_block(&c.signals);
+    c.code = open_all(&c);
+    while (!c.code && lead_once(&c)) {
+        (void)poll(NULL, 0, REST_MS);
+        c.code = 0;
+    }
+    dibs__lock_or_set_fini(&c.locks);
+    dibs_close(c.cl);
+    dibs__run_inputs_close(&c.inputs);
+    dibs__tree_means_fini(&c.means);
+    if (c.die_of)
+        dibs__signal_die(c.die_of);
+    return c.code;
+}
+
+const dibs__verb dibs__verb_elect = {
+    .name = "elect",
+    .operands = "NAME [--] COMMAND [ARG...]",
+    .summary = "run a command while this process is the leader",
+    .about =
+        "Waits until it leads the election NAME, and runs COMMAND. The others "
+        "wait. When the command ends by itself, it resigns and exits. When it "
+        "loses the lead, by a store that stays away or a machine that slept, "
+        "the whole process tree of the command is dead before another can "
+        "lead; then it campaigns again, unless --once.\n"
+        "The command finds its term in DIBS_TERM: a fencing token, higher "
+        "than that of every earlier leader. DIBS_LOCK_NAME and the like are "
+        "as in run.\n",
+    .examples = "One scheduler, whichever machine it is on:\n"
+                "  dibs elect scheduler -- ./scheduler\n"
+                "Ten seconds to stop in, and a service manager to start it "
+                "again:\n"
+                "  dibs elect --once --stop 10s --ttl 1m scheduler -- "
+                "./scheduler\n",
+    .exits = "N the command ended with N\n"
+             "122 --once: the lead was lost\n"
+             "125 dibs itself failed around the command\n"
+             "126 the command could not be run\n"
+             "127 there is no such command\n"
+             "128+N ended by signal N\n",
+    .min_operands = 2,
+    .max_operands = -1,
+    .kind = DIBS__COMMAND,
+    .tail = true,
+    .run = run_elect,
+};
