@@ -106,7 +106,8 @@ DIBS_API uint64_t dibs_election_term(const dibs_election *election);
 
 /* A file descriptor that becomes readable when the candidate stops leading, driven by
  * the kernel's clock. Poll it; do not read or close it, the election owns it. The next
- * term resets it. -1: the process has no descriptor left. */
+ * term resets it, perhaps before the program looks. With DIBS_ELECTION_STOPS no term
+ * begins before dibs_election_stopped(). -1: the process has no descriptor left. */
 DIBS_API int dibs_election_lost_fd(dibs_election *election);
 
 /* The work of the lost term has stopped, for DIBS_ELECTION_STOPS. The candidate does

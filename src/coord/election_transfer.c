@@ -129,6 +129,7 @@ dibs_election_transfer(dibs_election *el, const char *member, dibs_error *err)
 {
     DIBSX_UNCANCEL;
     dibs_status rc;
+    bool inside;
 
     if (!el || !member || !*member || strlen(member) >= DIBS__MEMBER_SIZE)
         return dibsx_fail(err, DIBS_INVALID,
@@ -136,7 +137,10 @@ dibs_election_transfer(dibs_election *el, const char *member, dibs_error *err)
     rc = dibs__client_usable(el->cl, err);
     if (rc != DIBS_OK)
         return rc;
-    if (el->running && pthread_equal(pthread_self(), el->thread))
+    pthread_mutex_lock(&el->mutex);
+    inside = el->running && pthread_equal(pthread_self(), el->thread);
+    pthread_mutex_unlock(&el->mutex);
+    if (inside)
         return dibsx_fail(err, DIBS_INVALID,
                           "a callback of an election cannot transfer it");
     rc = check_heir(el, member, err);

@@ -213,11 +213,18 @@ static void place_deleted_behind_its_back(void **state)
     dibs_client *cl = core_open(), *other = core_open();
     const char *name = core_name();
     diary d = new_diary();
-    dibs_election *el = candidate(cl, name, "a", &d);
+    dibs_election *el = NULL;
     struct pollfd fd = {.events = POLLIN};
     uint64_t term;
 
     (void)state;
+    CHECK(DIBS_OK,
+          dibs_election_new(cl, name,
+                            DIBS_ELECTION_OPTS(.flags = DIBS_ELECTION_STOPS,
+                                               .ttl_ms = pace_ms(30000),
+                                               .on_gained = note_gained,
+                                               .on_lost = note_lost, .arg = &d),
+                            &el, err));
     lead(el);
     term = dibs_election_term(el);
     fd.fd = dibs_election_lost_fd(el);
@@ -227,6 +234,7 @@ static void place_deleted_behind_its_back(void **state)
     assert_int_equal(poll(&fd, 1, (int)pace_ms(30000)), 1);
     core_until(has_lost, &d);
     assert_true(d.why == DIBS_LOST_TAKEN && d.lost_term == term);
+    dibs_election_stopped(el);
     lead(el); /* It campaigns again. */
     assert_true(dibs_election_term(el) > term);
     assert_int_equal(poll(&fd, 1, 0), 0);
