@@ -10,7 +10,7 @@
 #include "config/option.h"
 
 /* Room for the settings of a command: one per row of the table. */
-enum { DIBS__OPTION_MAX = 96 };
+enum { DIBS__OPTION_MAX = 128 };
 
 extern const dibs__option dibs__options[];
 extern const size_t dibs__option_count;

@@ -21,8 +21,6 @@ const char dibs__common_exits[] =
     X("Locks", renew)                                                          \
     X("Locks", check)                                                          \
     X("Locks", break)                                                          \
-    X("Coordination", elect)                                                   \
-    X("Coordination", leader)                                                  \
     X("Look", ls)                                                              \
     X("Look", show)                                                            \
     X("Look", top)                                                             \
@@ -39,6 +37,8 @@ const char dibs__common_exits[] =
     X("Values", state_add)                                                     \
     X("Values", state_ls)                                                      \
     X("Values", state_watch)                                                   \
+    X("Coordination", elect)                                                   \
+    X("Coordination", leader)                                                  \
     X("Coordination", latch)                                                   \
     X("Coordination", latch_count_down)                                        \
     X("Coordination", latch_wait)                                              \

@@ -2,9 +2,9 @@
  *
  * A store offers the nouns as tables of steps: leases (store/lease.h), values
  * (store/value.h), logs (store/log.h), topics (store/topic.h), rates (store/rate.h)
- * and rosters (store/roster.h). Every step is ONE atomic change of the store and one round trip. A store keeps no
- * policy: it never retries, never logs, never decides how long to wait; the core
- * does.
+ * and rosters (store/roster.h); no store need have all (store/ability.h). Every step
+ * is ONE atomic change of the store and one round trip. A store keeps no policy: it
+ * never retries, never logs, never decides how long to wait; the core does.
  *
  * Every step takes `deadline`, a moment on dibsx_now()'s clock, and returns soon
  * after it at the latest. Every step may answer, beside its own statuses:
@@ -24,6 +24,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/url.h"
+#include "store/ability.h"
 #include "store/lease.h"
 #include "store/log.h"
 #include "store/quorum_steps.h"
@@ -35,23 +36,6 @@
 #include <dibs/store.h>
 
 typedef struct dibs__store dibs__store;
-
-/* A feature that some stores lack. */
-typedef enum dibs__ability {
-    DIBS__CAN_QUEUE, /* waiters have places; else a waiter asks again */
-    DIBS__CAN_SHARE, /* DIBS__SHARED */
-    DIBS__CAN_COUNT, /* DIBS__PERMITS, several at a time */
-    DIBS__CAN_CONVERT,
-    DIBS__CAN_RING,      /* DIBS__ASK_TELL, yield, and the notice of a revoke */
-    DIBS__CAN_SET,       /* acquire_all, whatever the names */
-    DIBS__CAN_REPLICATE, /* dibs__ask.replicas */
-    DIBS__CAN_VALUE,
-    DIBS__CAN_LOG,
-    DIBS__CAN_TOPIC,
-    DIBS__CAN_RATE,
-    DIBS__CAN_MEET,
-    DIBS__ABILITIES
-} dibs__ability;
 
 typedef struct dibs__store_ops {
     const char *scheme; /* "sqlite", "memory", ... */

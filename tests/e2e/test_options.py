@@ -9,10 +9,9 @@ from support import DIBS, PATIENCE, Case, main, span
 
 GROUPS = {
     "Locks": "run acquire release renew check break",
-    "Coordination": "elect leader",
     "Look": "ls show top watch wait stats deadlocks trail",
     "Values": "state",
-    "Coordination": "latch limit",
+    "Coordination": "elect leader latch limit",
     "Store": "store ping doctor",
     "Others": "demo config completion help version",
 }

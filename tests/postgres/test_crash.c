@@ -325,7 +325,7 @@ static void a_strict_roster_ends_with_the_run(void **state)
     other.fence = other.number;
     assert_int_equal(meet(st, &strict, DIBS__KEEP), DIBS_OK);
     assert_int_equal(meet(st, &other, DIBS__KEEP), DIBS_OK);
-    write_text(cl, "all before it is on disk");
+    CHECK(DIBS_OK, dibs_state_set(cl, "v", "on disk", 7, 0, NULL, err));
     crash();
     assert_int_equal(meet(st, &other, DIBS__KEEP), DIBS_OK);
     assert_int_equal(meet(st, &strict, DIBS__KEEP), DIBS_LOST);

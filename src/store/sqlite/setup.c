@@ -24,10 +24,12 @@ extern const char dibs__sqlite_sql_ear[];
 extern const char dibs__sqlite_sql_rate[];
 extern const char dibs__sqlite_sql_roster[];
 
-/* The SQL (sql/*.sql) that makes version i + 1 out of version i; 0 is empty. */
-static const char *const makers[SCHEMA_VERSION] = {
-    dibs__sqlite_sql_schema, dibs__sqlite_sql_log, dibs__sqlite_sql_ear,
-    dibs__sqlite_sql_rate, dibs__sqlite_sql_roster};
+/* The SQL that makes version i + 1 out of version i; 0 is empty. */
+static const char *const makers[SCHEMA_VERSION] = {dibs__sqlite_sql_schema,
+                                                   dibs__sqlite_sql_log,
+                                                   dibs__sqlite_sql_ear,
+                                                   dibs__sqlite_sql_rate,
+                                                   dibs__sqlite_sql_roster};
 
 const char *dibs__sqlite_boot_id_path = "/proc/sys/kernel/random/boot_id";
 

@@ -1,0 +1,22 @@
+/* ability.h - what some stores lack; each says why (`cannot` in store/store.h). */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_STORE_ABILITY_H
+#define DIBS_STORE_ABILITY_H
+
+typedef enum dibs__ability {
+    DIBS__CAN_QUEUE, /* waiters have places; else a waiter asks again */
+    DIBS__CAN_SHARE, /* DIBS__SHARED */
+    DIBS__CAN_COUNT, /* DIBS__PERMITS, several at a time */
+    DIBS__CAN_CONVERT,
+    DIBS__CAN_RING,      /* DIBS__ASK_TELL, yield, and the notice of a revoke */
+    DIBS__CAN_SET,       /* acquire_all, whatever the names */
+    DIBS__CAN_REPLICATE, /* dibs__ask.replicas */
+    DIBS__CAN_VALUE,
+    DIBS__CAN_LOG,
+    DIBS__CAN_TOPIC,
+    DIBS__CAN_RATE,
+    DIBS__CAN_MEET,
+    DIBS__ABILITIES
+} dibs__ability;
+
+#endif
