@@ -82,11 +82,12 @@ def command(url, *words):
 
 
 def verbs():
-    """Every verb that the command has."""
+    """Every verb that the command has; not one that only has verbs of its own, such as state."""
     text = subprocess.run([DIBS, "completion", "bash"], stdout=subprocess.PIPE, text=True, check=True).stdout
     options = text[text.index("_dibs_options()") :]
     options = options[: options.index("esac")]
-    return {verb for verb in re.findall(r"^ *'([a-z ]+)'\)", options, re.MULTILINE) if verb not in ("state", "store")}
+    found = re.findall(r"^ *'([a-z -]+)'\)", options, re.MULTILINE)
+    return {verb for verb in found if verb in USES or not any(other.startswith(verb + " ") for other in found)}
 
 
 def soon():
