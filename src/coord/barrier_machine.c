@@ -3,13 +3,16 @@
 #include "coord/barrier_machine.h"
 #include <assert.h>
 
+enum { WITHDRAWALS = 2 };
+
 void dibs__party_init(dibs__barrier_party *bp, uint32_t need, int64_t ttl_ms,
-                      int64_t poll_ms, bool breaks)
+                      int64_t poll_ms, int64_t spread_ms, bool breaks)
 {
     *bp = (dibs__barrier_party){.id_number = 1,
                                 .need = need,
                                 .ttl_ms = ttl_ms,
                                 .poll_ms = poll_ms,
+                                .spread_ms = spread_ms,
                                 .breaks = breaks};
 }
 
@@ -20,6 +23,9 @@ void dibs__party_call(dibs__barrier_party *bp, dibsx_nsec until, dibsx_nsec now)
     bp->until = until;
     bp->wake_at = now;
     bp->gen = bp->rung_gen = 0;
+    bp->full_at = 0;
+    bp->silences = 0;
+    bp->missed = false;
 }
 
 void dibs__party_cancel(dibs__barrier_party *bp, dibsx_nsec now)
@@ -50,12 +56,19 @@ static bool has_seat(const dibs__barrier_party *bp)
     return bp->state != DIBS__PARTY_OUT && bp->state != DIBS__PARTY_SITTING;
 }
 
+/* Ends a call, and does not use the seat again. */
+static void drop_call(dibs__barrier_party *bp, dibs_status rc)
+{
+    end_call(bp, rc);
+    if (rc != DIBS_LOST)
+        lose_seat(bp);
+}
+
 /* Time is up: a call that has no seat is over at once, others withdraw. */
 static void give_up(dibs__barrier_party *bp, dibsx_nsec now)
 {
     if (!has_seat(bp)) {
-        end_call(bp, DIBS_TIMEOUT);
-        lose_seat(bp);
+        drop_call(bp, bp->full_at ? DIBS_BUSY : DIBS_TIMEOUT);
     } else if (bp->state != DIBS__PARTY_LEAVING) {
         bp->state = DIBS__PARTY_LEAVING;
         bp->wake_at = now;
@@ -105,27 +118,10 @@ dibs__party_todo dibs__party_next(dibs__barrier_party *bp, dibsx_nsec now,
         *until = bp->wake_at < bp->until ? bp->wake_at : bp->until;
         return DIBS__PARTY_SLEEP;
     }
-    if (bp->state != DIBS__PARTY_IN)
-        return DIBS__PARTY_DONE;
-    if (now >= bp->keep_at) {
-        fill_request(bp, DIBS__KEEP, out);
-        return DIBS__PARTY_SEND;
-    }
-    *until = bp->keep_at;
     return DIBS__PARTY_DONE;
 }
 
-static void kept(dibs__barrier_party *bp, dibs_status rc, dibsx_nsec now)
-{
-    if (rc == DIBS_LOST && bp->calling)
-        end_call(bp, DIBS_LOST);
-    else if (rc == DIBS_LOST)
-        lose_seat(bp);
-    else if (bp->calling)
-        bp->wake_at = now;
-}
-
-/* No seat may be free because one that died has not ended: it asks again. */
+/* See (7). */
 static void
 sat(dibs__barrier_party *bp, const dibs__meet *answer, dibsx_nsec now)
 {
@@ -134,12 +130,28 @@ sat(dibs__barrier_party *bp, const dibs__meet *answer, dibsx_nsec now)
         bp->state = DIBS__PARTY_ASKING;
         bp->wake_at = now;
     } else if (answer->rc != DIBS_BUSY) {
-        end_call(bp, answer->rc);
-        lose_seat(bp);
+        drop_call(bp, answer->rc);
+    } else if (bp->full_at == 0) {
+        bp->full_at = now;
+    } else if (now >= dibsx_after_ms(bp->full_at, bp->ttl_ms)) {
+        drop_call(bp, DIBS_BUSY);
     }
 }
 
-static void counted(dibs__barrier_party *bp, const dibs__meet *answer)
+/* The next poll comes when the first seat could have ended, if that is sooner. */
+static void await_ring(dibs__barrier_party *bp, int64_t left_ms, dibsx_nsec now)
+{
+    dibsx_nsec at = dibsx_after_ms(now, left_ms + 1 + bp->spread_ms);
+
+    bp->state = DIBS__PARTY_WAITING;
+    if (left_ms > 0 && at < bp->wake_at)
+        bp->wake_at = at;
+    if (bp->missed)
+        bp->wake_at = now;
+}
+
+static void
+counted(dibs__barrier_party *bp, const dibs__meet *answer, dibsx_nsec now)
 {
     switch (answer->rc) {
     case DIBS_BUSY:
@@ -148,7 +160,7 @@ static void counted(dibs__barrier_party *bp, const dibs__meet *answer)
             bp->after = bp->gen;
             end_call(bp, bp->rung_opened ? DIBS_OK : DIBS_STALE);
         } else if (bp->state == DIBS__PARTY_ASKING) {
-            bp->state = DIBS__PARTY_WAITING;
+            await_ring(bp, answer->left_ms, now);
         }
         break;
     case DIBS_OK:
@@ -162,20 +174,28 @@ static void counted(dibs__barrier_party *bp, const dibs__meet *answer)
     }
 }
 
+/* See (8). */
+static void hear_nothing(dibs__barrier_party *bp, dibsx_nsec now)
+{
+    if (bp->sent != DIBS__WITHDRAW)
+        return;
+    bp->wake_at = now;
+    if (++bp->silences == WITHDRAWALS)
+        drop_call(bp, DIBS_UNKNOWN);
+}
+
 void dibs__party_answered(dibs__barrier_party *bp, const dibs__meet *answer,
                           dibsx_nsec now)
 {
     bp->flying = false;
     bp->wake_at = dibsx_after_ms(now, bp->poll_ms);
-    bp->keep_at = dibsx_after_ms(now, answer ? bp->ttl_ms / 3 : bp->poll_ms);
     if (!answer)
-        return;
-    if (bp->sent == DIBS__KEEP)
-        kept(bp, answer->rc, now);
+        hear_nothing(bp, now);
     else if (bp->sent == DIBS__SIT)
         sat(bp, answer, now);
     else
-        counted(bp, answer);
+        counted(bp, answer, now);
+    bp->missed = false;
 }
 
 void dibs__party_rung(dibs__barrier_party *bp, uint64_t gen, bool opened)
@@ -191,8 +211,22 @@ void dibs__party_rung(dibs__barrier_party *bp, uint64_t gen, bool opened)
     bp->rung_opened = opened;
 }
 
-void dibs__party_missed(dibs__barrier_party *bp, dibsx_nsec now)
+void dibs__party_missed(dibs__barrier_party *bp, dibsx_nsec at)
 {
-    if (bp->calling && bp->state == DIBS__PARTY_WAITING)
-        bp->wake_at = now;
+    if (bp->flying)
+        bp->missed = true;
+    else if (bp->calling && bp->state == DIBS__PARTY_WAITING &&
+             at < bp->wake_at)
+        bp->wake_at = at;
+}
+
+void dibs__party_unseated(dibs__barrier_party *bp, uint64_t fence,
+                          dibsx_nsec now)
+{
+    if (fence != bp->fence)
+        return;
+    if (bp->calling)
+        dibs__party_missed(bp, now);
+    else
+        lose_seat(bp);
 }

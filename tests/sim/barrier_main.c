@@ -9,7 +9,8 @@
  *   B1  a call is counted once at most, over all generations;
  *   B2  a generation opens with as many calls as it needs, the seat of each alive;
  *   B3  opened and broken are told only to calls counted in one that did;
- *   B4  a call that ended in time-out or loss is in none that opens later;
+ *   B4  a call that ended in time-out or loss is in none that opens later; one that
+ *       ended unknown may be;
  *   B6  a call ends LATE_MS after its time at the latest. */
 /* SPDX-License-Identifier: MIT */
 #include "base/rand.h"
@@ -34,7 +35,15 @@ typedef enum mutant {
     MUTANTS
 } mutant;
 
-typedef enum kind { WAKE, SERVE, ANSWER, GIVE_UP, RING, DEATH } kind;
+typedef enum kind {
+    WAKE,
+    SERVE,
+    ANSWER,
+    GIVE_UP,
+    KEPT, /* the session's answer */
+    RING,
+    DEATH
+} kind;
 
 typedef struct event {
     kind kind;
@@ -54,7 +63,7 @@ typedef struct party {
     dibs__barrier_party machine;
     uint64_t life, call, request;
     bool in_call, answered;
-    dibsx_nsec call_until;
+    dibsx_nsec call_until, keep_at;
 } party;
 
 /* A generation and the calls that are counted in it, each as 100 * call + party. */
@@ -274,7 +283,7 @@ static void end_call(world *w, int who)
 
         if (g->fate != (rc == DIBS_OK ? 'o' : 'b') || !is_in(g, call))
             w->wrong = "B3: a call was told what its generation did not do";
-    } else
+    } else if (rc != DIBS_UNKNOWN)
         w->over[who][p->call] = 1;
     if (w->now > p->call_until + (dibsx_nsec)LATE_MS * DIBSX_MS)
         w->wrong = "B6: a call did not end";
@@ -298,6 +307,29 @@ static void send_request(world *w, int who, const dibs__meet *item)
     add(w, ev);
 }
 
+/* The session keeps the seat of a party, whatever that does meanwhile. */
+static void keep_seat(world *w, int who)
+{
+    party *p = &w->parties[who];
+    event ev = {.kind = SERVE,
+                .who = who,
+                .life = p->life,
+                .at = w->now + span(w, 0, chance(w, 50) ? 4000 : 40),
+                .item = {.who = "",
+                         .verb = DIBS__KEEP,
+                         .fence = p->machine.fence,
+                         .need = PARTIES,
+                         .ttl_ms = TTL_MS}};
+
+    if (p->machine.fence == 0 || w->now < p->keep_at)
+        return;
+    p->keep_at = w->now + (dibsx_nsec)TTL_MS / 3 * DIBSX_MS;
+    ev.id =
+        (uint64_t)(who + 1) * 1000000 + p->life * 1000 + p->machine.id_number;
+    if (!chance(w, 40))
+        add(w, ev);
+}
+
 static void proceed(world *w, int who)
 {
     party *p = &w->parties[who];
@@ -316,6 +348,7 @@ static void proceed(world *w, int who)
         end_call(w, who);
     if (todo == DIBS__PARTY_SEND)
         send_request(w, who, &item);
+    keep_seat(w, who);
 }
 
 static void handle(world *w, event *ev)
@@ -332,16 +365,20 @@ static void handle(world *w, event *ev)
         break;
     case SERVE:
         do_item(w, ev);
-        ev->kind = ANSWER;
+        ev->kind = ev->item.verb == DIBS__KEEP ? KEPT : ANSWER;
         ev->at = w->now + span(w, 0, 40);
         if (!chance(w, 40))
             add(w, *ev);
         break;
     case ANSWER:
-        if (current && w->mutant == ANY_ANSWER && p->machine.calling &&
-            p->machine.sent == DIBS__KEEP)
-            p->machine.sent = DIBS__ARRIVE;
         if (current)
+            dibs__party_answered(&p->machine, &ev->item, w->now);
+        break;
+    case KEPT:
+        if (ev->life == p->life && ev->item.rc == DIBS_LOST)
+            dibs__party_unseated(&p->machine, ev->item.fence, w->now);
+        else if (w->mutant == ANY_ANSWER && ev->life == p->life &&
+                 p->machine.flying && p->machine.sent == DIBS__ARRIVE)
             dibs__party_answered(&p->machine, &ev->item, w->now);
         break;
     case GIVE_UP:
@@ -359,7 +396,8 @@ static void handle(world *w, event *ev)
                 0; /* It may count until its seat ends. */
         p->in_call = false;
         p->life++;
-        dibs__party_init(&p->machine, PARTIES, TTL_MS, POLL_MS, chance(w, 500));
+        dibs__party_init(&p->machine, PARTIES, TTL_MS, POLL_MS, 20,
+                         chance(w, 500));
         add(w, (event){.kind = DEATH,
                        .at = w->now + span(w, 5000, 40000),
                        .who = ev->who});
@@ -376,7 +414,7 @@ static const char *run_seed(world *w, uint64_t seed, mutant planted)
     w->prng.state = seed * 0x9e3779b97f4a7c15u + 1;
     w->now = DIBSX_SEC;
     for (int i = 0; i < PARTIES; i++) {
-        dibs__party_init(&w->parties[i].machine, PARTIES, TTL_MS, POLL_MS,
+        dibs__party_init(&w->parties[i].machine, PARTIES, TTL_MS, POLL_MS, 20,
                          chance(w, 500));
         add(w, (event){.kind = WAKE, .at = w->now + span(w, 0, 100), .who = i});
         add(w, (event){.kind = DEATH,

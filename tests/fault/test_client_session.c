@@ -1,0 +1,248 @@
+/* test_client_session.c - the session of a client: seats in one batch, steps without an
+ * answer, seats that are lost, and the end of the client. */
+/* SPDX-License-Identifier: MIT */
+#include "coord/session.h"
+#include "fault_world.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MANY = DIBS__MEET_MAX + 3, TTL_MS = 60000, OFTEN_MS = 20 };
+
+typedef struct member {
+    dibs__session_seat seat;
+    int sat, kept, lost, late, unknown;
+    dibs__meet last; /* its texts are not kept */
+    dibsx_nsec sent_at;
+} member;
+
+/* Thread: a worker. Locks: cl->mutex. */
+static void note_answer(dibs_client *cl, dibs__session_seat *seat,
+                        const dibs__meet *answer, dibsx_nsec sent_at)
+{
+    member *m = seat->arg;
+
+    (void)cl;
+    m->last = *answer;
+    m->sent_at = sent_at;
+    m->sat += answer->rc == DIBS_OK && answer->verb == DIBS__SIT;
+    m->kept += answer->rc == DIBS_OK && answer->verb == DIBS__KEEP;
+    m->lost += answer->rc == DIBS_LOST;
+    m->late += answer->rc == DIBS_TIMEOUT;
+    m->unknown += answer->rc == DIBS_UNKNOWN;
+}
+
+static void fill_member(member *m, const char *name)
+{
+    *m = (member){.seat = {.name = name,
+                           .who = "host:1 label",
+                           .need = 1,
+                           .ttl_ms = TTL_MS,
+                           .sits = true,
+                           .told = note_answer}};
+    m->seat.arg = m;
+}
+
+static void join_all(dibs_client *cl, member *members, size_t count)
+{
+    pthread_mutex_lock(&cl->mutex);
+    for (size_t i = 0; i < count; i++)
+        CHECK(DIBS_OK, dibs__session_add(cl, &members[i].seat, err));
+    pthread_mutex_unlock(&cl->mutex);
+}
+
+/* Waits until a count of the member is so high. */
+static void await_count(dibs_client *cl, const int *count, int least)
+{
+    dibsx_nsec end = dibsx_after_ms(dibsx_now(), WORLD_BOUND_MS);
+    bool enough;
+
+    do {
+        pthread_mutex_lock(&cl->mutex);
+        enough = *count >= least;
+        pthread_mutex_unlock(&cl->mutex);
+        IN_TIME(enough || dibsx_now() < end);
+        usleep(500);
+    } while (!enough);
+}
+
+static bool count_seat(const dibs__seat_entry *seat, void *arg)
+{
+    *(size_t *)arg += seat->counts;
+    return true;
+}
+
+/* The seats that count, as another client sees them. */
+static size_t seats_of(world *w, const char *name)
+{
+    dibs_client *cl = w->other;
+    dibs__roster_head head;
+    size_t count = 0;
+    dibs_status rc =
+        cl->st->ops->roster->roll_call(cl->st, name,
+                                       dibs__client_deadline(cl, dibsx_now()),
+                                       &head, count_seat, &count, NULL);
+
+    assert_true(rc == DIBS_OK || rc == DIBS_NOTFOUND);
+    return count;
+}
+
+static void all_seats_go_in_one_step(void **state)
+{
+    world *w = *state;
+    static member members[MANY];
+    static char names[MANY][16];
+    int before = world_seen(w, DIBS__STEP_MEET);
+
+    for (int i = 0; i < MANY; i++) {
+        snprintf(names[i], sizeof(names[i]), "group %d", i % 5);
+        fill_member(&members[i], names[i]);
+    }
+    join_all(w->one, members, MANY);
+    for (int i = 0; i < MANY; i++)
+        await_count(w->one, &members[i].kept, 1);
+    assert_int_equal(seats_of(w, "group 0"), 7);
+    assert_true(members[0].last.left_ms > 0);
+    assert_true(members[0].last.clock_us > 0);
+    assert_true(members[0].sent_at > 0 && members[0].sent_at < dibsx_now());
+    /* Each seat sits and is kept: at most two steps for each DIBS__MEET_MAX. */
+    assert_true(world_seen(w, DIBS__STEP_MEET) - before <= 4);
+    dibs_close(w->one);
+    w->one = NULL;
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(seats_of(w, names[i]), 0);
+}
+
+static void an_answer_that_is_lost_takes_no_second_seat(void **state)
+{
+    world *w = *state;
+    member m;
+
+    fill_member(&m, "group");
+    m.seat.every_ms = OFTEN_MS;
+    world_fault(w, DIBS__STEP_MEET, DIBS__FAULT_DROP_AFTER, 1);
+    join_all(w->one, &m, 1);
+    await_count(w->one, &m.kept, 1);
+    assert_int_equal(m.unknown, 1);
+    world_fault(w, DIBS__STEP_MEET, DIBS__FAULT_DROP_BEFORE, 1);
+    await_count(w->one, &m.unknown, 2);
+    await_count(w->one, &m.kept, 3);
+    assert_int_equal(m.sat, 1);
+    assert_int_equal(seats_of(w, "group"), 1);
+    pthread_mutex_lock(&w->one->mutex);
+    dibs__session_leave(w->one, &m.seat);
+    dibs__session_leave(w->one, &m.seat);
+    pthread_mutex_unlock(&w->one->mutex);
+    assert_int_equal(seats_of(w, "group"), 0);
+}
+
+/* Ends a seat behind the back of its session. */
+static void take_seat_away(world *w, const member *m)
+{
+    dibs_client *cl = w->other;
+    dibs__meet item = {.name = m->seat.name, .verb = DIBS__LEAVE};
+    char id[DIBS_OWNER_SIZE];
+
+    pthread_mutex_lock(&w->one->mutex);
+    snprintf(id, sizeof(id), "%s", m->seat.id);
+    item.fence = m->seat.fence;
+    pthread_mutex_unlock(&w->one->mutex);
+    item.id = id;
+    CHECK(DIBS_OK,
+          cl->st->ops->roster->meet(cl->st, &item, 1,
+                                    dibs__client_deadline(cl, dibsx_now()),
+                                    err));
+    assert_int_equal(item.rc, DIBS_OK);
+}
+
+static void a_lost_seat_is_taken_anew_under_another_id(void **state)
+{
+    world *w = *state;
+    char id[DIBS_OWNER_SIZE];
+    member m;
+
+    fill_member(&m, "group");
+    m.seat.every_ms = OFTEN_MS;
+    join_all(w->one, &m, 1);
+    await_count(w->one, &m.kept, 1);
+    pthread_mutex_lock(&w->one->mutex);
+    snprintf(id, sizeof(id), "%s", m.seat.id);
+    pthread_mutex_unlock(&w->one->mutex);
+    take_seat_away(w, &m);
+    await_count(w->one, &m.sat, 2);
+    pthread_mutex_lock(&w->one->mutex);
+    assert_int_equal(m.lost, 1);
+    assert_string_not_equal(m.seat.id, id);
+    dibs__session_leave(w->one, &m.seat);
+    pthread_mutex_unlock(&w->one->mutex);
+}
+
+static void a_seat_of_its_owner_is_not_taken_again(void **state)
+{
+    world *w = *state;
+    dibs__meet item = {.name = "barrier",
+                       .id = "0123456789abcdef0123456789abcdef",
+                       .verb = DIBS__SIT,
+                       .flags = DIBS__MEET_FIXED,
+                       .need = 2,
+                       .ttl_ms = TTL_MS};
+    dibs_client *cl = w->one;
+    member m;
+
+    CHECK(DIBS_OK,
+          cl->st->ops->roster->meet(cl->st, &item, 1,
+                                    dibs__client_deadline(cl, dibsx_now()),
+                                    err));
+    fill_member(&m, "barrier");
+    m.seat.sits = false;
+    m.seat.need = 2;
+    m.seat.every_ms = OFTEN_MS;
+    m.seat.fence = item.number;
+    snprintf(m.seat.id, sizeof(m.seat.id), "%s", item.id);
+    join_all(cl, &m, 1);
+    await_count(cl, &m.kept, 2);
+    take_seat_away(w, &m);
+    await_count(cl, &m.lost, 1);
+    pthread_mutex_lock(&cl->mutex);
+    assert_false(m.seat.listed);
+    pthread_mutex_unlock(&cl->mutex);
+    assert_int_equal(m.sat, 0);
+}
+
+/* As a request that the store does long after it was sent. */
+static void a_dated_request_that_is_late_is_refused(void **state)
+{
+    world *w = *state;
+    member m;
+
+    fill_member(&m, "group");
+    m.seat.every_ms = OFTEN_MS;
+    m.seat.dated = true;
+    join_all(w->one, &m, 1);
+    await_count(w->one, &m.kept, 2);
+    assert_int_equal(m.late, 0);
+    pthread_mutex_lock(&w->one->mutex);
+    m.seat.clock_us = 1;
+    m.seat.clock_at = dibsx_now();
+    pthread_mutex_unlock(&w->one->mutex);
+    await_count(w->one, &m.late, 1);
+    await_count(w->one, &m.kept, 4);
+    assert_int_equal(m.late, 1);
+    pthread_mutex_lock(&w->one->mutex);
+    dibs__session_leave(w->one, &m.seat);
+    pthread_mutex_unlock(&w->one->mutex);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WORLD_TEST(all_seats_go_in_one_step),
+        WORLD_TEST(an_answer_that_is_lost_takes_no_second_seat),
+        WORLD_TEST(a_lost_seat_is_taken_anew_under_another_id),
+        WORLD_TEST(a_seat_of_its_owner_is_not_taken_again),
+        WORLD_TEST(a_dated_request_that_is_late_is_refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
