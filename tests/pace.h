@@ -24,8 +24,8 @@ int64_t pace_ms(int64_t span_ms);
  * ran out of time. */
 static inline bool pace_explains(dibs_status rc)
 {
-    return rc == DIBS_TIMEOUT || rc == DIBS_LOST || rc == DIBS_UNAVAIL ||
-           rc == DIBS_UNKNOWN;
+    return rc == DIBS_TIMEOUT || rc == DIBS_LOST || rc == DIBS_BROKEN ||
+           rc == DIBS_UNAVAIL || rc == DIBS_UNKNOWN;
 }
 
 /* Ends the program with PACE_MISSED, and says why. Any thread. */

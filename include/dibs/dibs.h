@@ -4,6 +4,7 @@
 #define DIBS_DIBS_H
 
 #include <dibs/async.h>
+#include <dibs/barrier.h>
 #include <dibs/client.h>
 #include <dibs/elect.h>
 #include <dibs/guard.h>

@@ -49,6 +49,7 @@ typedef enum dibs_status {
     DIBS_NOTFOUND = 5,  /* no such name, key or holder */
     DIBS_MISMATCH = 6,  /* the name is in use in another mode or capacity */
     DIBS_CANCELLED = 7, /* a cancel, a free or dibs_close() ended the wait */
+    DIBS_BROKEN = 8,    /* a party of the barrier died or gave up */
 
     /* Failures. */
     DIBS_UNAVAIL = 16,     /* the store is out of reach; nothing changed */

@@ -52,6 +52,7 @@ int dibs__exit_code(dibs_status status)
     case DIBS_CANCELLED:
         return DIBS__EXIT_BUSY;
     case DIBS_LOST:
+    case DIBS_BROKEN:
         return DIBS__EXIT_LOST;
     case DIBS_INVALID:
     case DIBS_MISMATCH:

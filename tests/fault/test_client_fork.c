@@ -107,6 +107,19 @@ static void try_lock(dibs_lock *lock)
     dibs_lock_free(lock);
 }
 
+static void try_barrier(dibs_client *cl, dibs_barrier *barrier)
+{
+    dibs_error err = {0};
+    dibs_barrier *made = NULL;
+    dibs_barrier_state at;
+
+    FORKED(dibs_barrier_wait(barrier, NULL, &err));
+    FORKED(dibs_barrier_new(cl, "b", DIBS_BARRIER_OPTS(.parties = 1), &made,
+                            &err));
+    FORKED(dibs_barrier_show(cl, "b", &at, NULL, NULL, &err));
+    dibs_barrier_free(barrier);
+}
+
 static int child_code(pid_t child)
 {
     int status = 0;
@@ -120,11 +133,16 @@ static void every_call_in_a_child_answers_forked(void **state)
 {
     world *w = *state;
     dibs_lock *lock = world_lock(w->one, "k", DIBS_LOCK_OPTS(.ttl_ms = 600));
+    dibs_barrier *barrier = NULL;
     dibsx_nsec began_at;
     uint64_t fence;
     int renewals;
     pid_t child;
 
+    CHECK(DIBS_OK,
+          dibs_barrier_new(w->one, "b", DIBS_BARRIER_OPTS(.parties = 1),
+                           &barrier, err));
+    CHECK(DIBS_OK, dibs_barrier_wait(barrier, NULL, err));
     CHECK(DIBS_OK, dibs_lock_acquire(lock, err));
     fence = dibs_lock_fence(lock);
     child = fork();
@@ -133,6 +151,7 @@ static void every_call_in_a_child_answers_forked(void **state)
         try_client(w->one);
         try_state(w->one);
         try_lock(lock);
+        try_barrier(w->one, barrier);
         dibs_close(w->one);
         _exit(wrong);
     }
@@ -148,6 +167,8 @@ static void every_call_in_a_child_answers_forked(void **state)
     assert_int_equal(dibs_lock_fence(lock), fence);
     CHECK(DIBS_OK, dibs_lock_release(lock, err));
     dibs_lock_free(lock);
+    CHECK(DIBS_OK, dibs_barrier_wait(barrier, NULL, err));
+    dibs_barrier_free(barrier);
 }
 
 static void a_child_opens_a_client_of_its_own(void **state)
