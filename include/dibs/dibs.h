@@ -8,6 +8,7 @@
 #include <dibs/client.h>
 #include <dibs/elect.h>
 #include <dibs/guard.h>
+#include <dibs/health.h>
 #include <dibs/latch.h>
 #include <dibs/limit.h>
 #include <dibs/lock.h>

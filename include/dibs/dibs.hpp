@@ -842,6 +842,54 @@ class limit
     std::unique_ptr<dibs_limit, freer> limit_;
 };
 
+/* The result of a health check; see dibs/health.h. */
+struct health {
+    struct part {
+        std::string name;
+        dibs_part_result result;
+        dibs_status status;
+        std::chrono::microseconds took;
+        std::string detail;
+    };
+    dibs_health level;
+    std::string reason; /* of an unhealthy store; else empty */
+    std::vector<part> parts;
+
+    bool healthy() const noexcept { return level == DIBS_HEALTHY; }
+};
+
+/* Checks the store, and a leader and members if they are named. An unhealthy store
+ * is a result; only malformed arguments throw.
+ *
+ *     dibs::health now = dibs::check_health(db, "scheduler"); */
+inline health check_health(const client &cl,
+                           const std::string &election = std::string(),
+                           const std::string &group = std::string(),
+                           milliseconds slow = milliseconds(0))
+{
+    health found = health();
+    dibs_error err = dibs_error();
+    dibs_health_opts opts = dibs_health_opts();
+    dibs_status rc;
+
+    opts.size = sizeof(opts);
+    opts.election = election.empty() ? nullptr : election.c_str();
+    opts.group = group.empty() ? nullptr : group.c_str();
+    opts.slow_ms = slow.count();
+    opts.arg = &found;
+    opts.each = [](const dibs_health_part *part, void *arg) {
+        static_cast<health *>(arg)->parts.push_back(
+            {part->name, part->result, part->status,
+             std::chrono::microseconds(part->took_us), part->detail});
+    };
+    rc = dibs_health_check(cl.get(), &opts, &found.level, &err);
+    if (found.parts.empty())
+        detail::must(rc, err);
+    if (rc != DIBS_OK)
+        found.reason = err.message;
+    return found;
+}
+
 } // namespace dibs
 
 #endif

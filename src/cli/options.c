@@ -449,6 +449,28 @@ const dibs__option dibs__options[] = {
      .verbs = "store share",
      .help = "The group whose members share the store, by name or number."},
 
+    /* Health. */
+    {.name = "election",
+     .type = DIBS__TEXT,
+     .metavar = "NAME",
+     .otherwise = "none is looked at",
+     .verbs = "health",
+     .help = "An election that must have a leader."},
+    {.name = "group",
+     .type = DIBS__TEXT,
+     .metavar = "NAME",
+     .otherwise = "none is looked at",
+     .verbs = "health",
+     .help = "A group that must have members."},
+    {.name = "slow",
+     .type = DIBS__DURATION,
+     .metavar = "DUR",
+     .min = 1,
+     .max = DAYS(1),
+     .initial = "1s",
+     .verbs = "health",
+     .help = "A part that takes longer than this is slow."},
+
     /* State. */
     {.name = "expires",
      .type = DIBS__DURATION,

@@ -51,6 +51,7 @@ const char dibs__common_exits[] =
     X("Store", store_upgrade)                                                  \
     X("Store", store_share)                                                    \
     X("Store", ping)                                                           \
+    X("Store", health)                                                         \
     X("Store", doctor)                                                         \
     X("Others", demo)                                                          \
     X("Others", config)                                                        \

@@ -81,6 +81,7 @@ int main(int argc, char **argv)
     failed += core_elect_tests();
     failed += core_latch_tests();
     failed += core_barrier_tests();
+    failed += core_health_tests();
     failed += core_limit_tests();
     failed += core_monitor_tests();
     failed += core_monitor_trail_tests();

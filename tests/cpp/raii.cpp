@@ -335,6 +335,18 @@ static void elections(dibs::client &db)
     CHECK(thrown([&] { dibs::election bad(db, ""); }) == DIBS_INVALID);
 }
 
+static void healths(dibs::client &db)
+{
+    dibs::health now = dibs::check_health(db, "", "", std::chrono::hours(1));
+
+    CHECK(now.healthy() && now.reason.empty());
+    CHECK(now.parts.size() == 2 && now.parts[0].name == "lock");
+    now = dibs::check_health(db, "unled");
+    CHECK(now.level == DIBS_DEGRADED);
+    CHECK(now.parts[2].result == DIBS_PART_MISSING);
+    CHECK(thrown([&] { dibs::check_health(db, "a\nb"); }) == DIBS_INVALID);
+}
+
 static void limits(dibs::client &db)
 {
     dibs::limit limit(
@@ -374,6 +386,7 @@ int main(int argc, char **argv)
     elections(db);
     latches(db);
     limits(db);
+    healths(db);
     std::cout << "scopes give back what they took\n";
     return 0;
 }

@@ -1,4 +1,4 @@
-"""elect: a command of the leader, and its end before another leads; leader: who that is."""
+"""elect: a command of the leader, and its end before another leads; leader: who that is; health."""
 # SPDX-License-Identifier: MIT
 import json
 import os
@@ -87,6 +87,55 @@ class Elect(RunCase):
         self.assertEqual((shown["pid"], shown["candidates"]), (process.pid, 0))
         self.let_go(process)
         self.assertEqual(watch.stdout.readline(), "nobody\n")
+
+
+class Health(RunCase):
+    def health(self, *options, code=0, url=None):
+        result = self.dibs(*(["--url", url] if url else []), "health", "--json", "--slow", "1h", *options)
+        self.assertEqual(result.returncode, code, result.stderr)
+        shown = json.loads(result.stdout)
+        self.assertEqual(shown["schema"], 1)
+        return shown["health"], {part["name"]: part for part in shown["parts"]}, shown["reason"]
+
+    def test_healthy(self):
+        health, parts, reason = self.health()
+        self.assertEqual((health, reason, set(parts)), ("healthy", None, {"lock", "state"}))
+        for part in parts.values():
+            self.assertEqual((part["result"], part["status"]), ("ok", "OK"))
+            self.assertGreater(part["took_us"], 0)
+        text = self.dibs("health", "--slow", "1h").stdout.splitlines()
+        self.assertEqual(text[0], "healthy")
+        self.assertRegex(text[2], r"\Alock +ok +[0-9.]+(us|ms|s)")
+        self.assertEqual(self.dibs("health", "-q", "--slow", "1h").stdout, "")
+        self.assertEqual(self.dibs("ls", "--names").stdout, "")
+        self.assertEqual(self.dibs("state", "ls", "--names").stdout, "")
+
+    def test_a_leader_and_members(self):
+        health, parts, reason = self.health("--election", "e", "--group", "g", code=1)
+        self.assertEqual((health, reason), ("degraded", None))
+        self.assertEqual(parts["leader"]["result"], "missing")
+        self.assertEqual(parts["members"]["result"], "missing")
+        self.assertEqual(parts["leader"]["detail"], "e has no leader")
+        leader = self.start("elect", "e", "--", "sh", "-c", WORK, stdin=subprocess.PIPE)
+        leader.stdout.readline()
+        health, parts, _ = self.health("--election", "e")
+        self.assertEqual((health, parts["leader"]["result"]), ("healthy", "ok"))
+        self.assertIn(f":{leader.pid} leads e", parts["leader"]["detail"])
+        self.let_go(leader)
+
+    def test_a_store_that_is_slow_or_away(self):
+        self.assertEqual(self.dibs("health", "--url", f"fault+sqlite:{self.path('slow.db')}?step=get&delay_ms=20",
+                                   "--slow", "15ms").returncode, 1)
+        away = f"fault+sqlite:{self.path('away.db')}?fault=fail"
+        health, parts, reason = self.health(url=away, code=69)
+        self.assertEqual((health, parts["lock"]["result"], parts["state"]["result"]), ("unhealthy", "failed", "skipped"))
+        self.assertTrue(reason)
+        health, parts, reason = self.health(url="redis://127.0.0.1:1", code=69)
+        self.assertEqual((health, parts["lock"]["status"]), ("unhealthy", "UNAVAIL"))
+        health, parts, reason = self.health(url="/nowhere/at/all.db", code=78)
+        self.assertEqual((health, bool(reason)), ("unhealthy", True))
+        self.assertEqual(self.dibs("health", "--url", "nonsense").returncode, 64)
+        self.assertEqual(self.dibs("health", "--election", "").returncode, 64)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ GROUPS = {
     "Look": "ls show top watch wait stats deadlocks trail",
     "Values": "state",
     "Coordination": "elect leader latch limit",
-    "Store": "store ping doctor",
+    "Store": "store ping health doctor",
     "Others": "demo config completion help version",
 }
 VERBS = " ".join(GROUPS.values()).split()

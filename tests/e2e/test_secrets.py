@@ -62,6 +62,7 @@ USES = {
     "store upgrade": [],
     "demo": ["--workers", "1", "--operations", "0", "--http-port", str(free_base(2))],
     "ping": ["--json"],
+    "health": ["--election", "secret-run", "--json"],
     "doctor": ["--json"],
     "config": ["--json"],
     "completion": ["bash"],

@@ -305,6 +305,196 @@ static void memory_runs_short(void **state)
     dibs_lock_free(has);
 }
 
+typedef struct parts {
+    dibs_part_result lock, state, leader;
+    dibs_status failed; /* the status of the part that failed */
+} parts;
+
+static void note_part(const dibs_health_part *part, void *arg)
+{
+    parts *pt = arg;
+
+    if (part->result == DIBS_PART_FAILED)
+        pt->failed = part->status;
+    if (strcmp(part->name, "lock") == 0)
+        pt->lock = part->result;
+    else if (strcmp(part->name, "state") == 0)
+        pt->state = part->result;
+    else
+        pt->leader = part->result;
+}
+
+static dibs_health
+examine(dibs_client *cl, int64_t slow_ms, dibs_status rc, parts *pt)
+{
+    dibs_health health = DIBS_HEALTHY;
+
+    *pt = (parts){.failed = DIBS_OK};
+    CHECK(rc, dibs_health_check(cl,
+                                DIBS_HEALTH_OPTS(.election = "e",
+                                                 .slow_ms = slow_ms,
+                                                 .each = note_part, .arg = pt),
+                                &health, err));
+    return health;
+}
+
+/* The parts after the one that found it out do not wait as long once more. */
+static void health_of_a_store_that_is_away(void **state)
+{
+    world *w = *state;
+    dibs_client *open = NULL;
+    parts pt;
+
+    CHECK(DIBS_OK,
+          dibs_open(w->url, DIBS_CLIENT_OPTS(.on_unavailable = DIBS_AWAY_OPEN),
+                    &open, err));
+    world_fault(w, DIBS__STEP_ACQUIRE, DIBS__FAULT_FAIL, -1);
+    world_fault(w, DIBS__STEP_NOW, DIBS__FAULT_FAIL, -1);
+    assert_int_equal(examine(open, 0, DIBS_UNAVAIL, &pt), DIBS_UNHEALTHY);
+    assert_int_equal(pt.lock, DIBS_PART_FAILED);
+    assert_int_equal(pt.state, DIBS_PART_SKIPPED);
+    assert_int_equal(pt.leader, DIBS_PART_SKIPPED);
+    assert_int_equal(world_seen(w, DIBS__STEP_PUT), 0);
+    assert_int_equal(world_seen(w, DIBS__STEP_INSPECT), 0);
+    world_heal(w);
+    assert_int_equal(examine(open, pace_ms(20000), DIBS_OK, &pt),
+                     DIBS_DEGRADED);
+    assert_int_equal(pt.state, DIBS_PART_OK);
+    assert_int_equal(pt.leader, DIBS_PART_MISSING);
+    dibs_close(open);
+}
+
+/* A replica, or a server that lacks its own: changes are refused at once. */
+static void a_store_that_only_reads_is_read(void **state)
+{
+    world *w = *state;
+    parts pt;
+
+    world_fault(w, DIBS__STEP_ACQUIRE, DIBS__FAULT_FAIL, -1);
+    world_fault(w, DIBS__STEP_PUT, DIBS__FAULT_FAIL, -1);
+    assert_int_equal(examine(w->one, 0, DIBS_UNAVAIL, &pt), DIBS_UNHEALTHY);
+    assert_int_equal(pt.lock, DIBS_PART_FAILED);
+    assert_int_equal(pt.state, DIBS_PART_FAILED);
+    assert_int_equal(pt.leader, DIBS_PART_MISSING);
+}
+
+static void a_slow_store_is_degraded(void **state)
+{
+    world *w = *state;
+    parts pt;
+
+    world_delay(w, DIBS__STEP_GET, 30);
+    examine(w->one, 25, DIBS_OK, &pt);
+    assert_int_equal(pt.state, DIBS_PART_SLOW);
+    assert_int_equal(examine(w->one, pace_ms(20000), DIBS_OK, &pt),
+                     DIBS_DEGRADED);
+    assert_int_equal(pt.state, DIBS_PART_OK);
+}
+
+static bool note_left(const dibs_lease_info *info, void *arg)
+{
+    *(int64_t *)arg = info->holders[0].left_ms;
+    return true;
+}
+
+static bool note_expiry(const dibs_state_item *item, void *arg)
+{
+    *(int64_t *)arg = item->expires_ms;
+    return true;
+}
+
+/* A lock or a value that a failure leaves behind ends soon. */
+static void a_failed_check_leaves_little(void **state)
+{
+    world *w = *state;
+    int64_t left_ms = 0;
+    parts pt;
+
+    world_fault(w, DIBS__STEP_RELEASE, DIBS__FAULT_DROP_BEFORE, 1);
+    assert_int_equal(examine(w->one, 0, DIBS_UNKNOWN, &pt), DIBS_UNHEALTHY);
+    assert_int_equal(pt.lock, DIBS_PART_FAILED);
+    CHECK(DIBS_OK,
+          dibs_lease_list(w->other, "dibs.health/", note_left, &left_ms, err));
+    IN_TIME(left_ms > 0);
+    assert_true(left_ms <= DIBS_HEALTH_TTL_MS);
+    left_ms = 0;
+    world_fault(w, DIBS__STEP_DEL, DIBS__FAULT_DROP_BEFORE, 1);
+    assert_int_equal(examine(w->one, 0, DIBS_UNKNOWN, &pt), DIBS_UNHEALTHY);
+    assert_int_equal(pt.state, DIBS_PART_FAILED);
+    CHECK(DIBS_OK, dibs_state_list(w->other, "dibs.health/", note_expiry,
+                                   &left_ms, err));
+    assert_int_not_equal(left_ms, -1);
+    IN_TIME(left_ms > 0);
+    assert_true(left_ms <= DIBS_HEALTH_TTL_MS);
+}
+
+typedef struct meddler {
+    dibs_client *cl;
+    bool leases; /* else values */
+    atomic_bool done;
+} meddler;
+
+static bool break_lease(const dibs_lease_info *info, void *arg)
+{
+    meddler *m = arg;
+
+    if (dibs_lease_break(m->cl, info->name, 0, NULL, NULL, NULL) == DIBS_OK)
+        m->done = true;
+    return false;
+}
+
+static bool delete_value(const dibs_state_item *item, void *arg)
+{
+    meddler *m = arg;
+
+    if (dibs_state_delete(m->cl, item->key, DIBS_VERSION_ANY, NULL) == DIBS_OK)
+        m->done = true;
+    return false;
+}
+
+static void *meddle(void *arg)
+{
+    meddler *m = arg;
+    dibs_status rc = DIBS_OK;
+
+    while (rc == DIBS_OK && !m->done) {
+        if (m->leases)
+            rc = dibs_lease_list(m->cl, "dibs.health/", break_lease, m, NULL);
+        else
+            rc = dibs_state_list(m->cl, "dibs.health/", delete_value, m, NULL);
+    }
+    return NULL;
+}
+
+/* A store that answers and loses what it was given is unfit. */
+static void a_store_that_forgets_is_unfit(void **state)
+{
+    static const dibs__step steps[] = {DIBS__STEP_RELEASE, DIBS__STEP_GET};
+    world *w = *state;
+
+    for (size_t i = 0; i < 2; i++) {
+        meddler m = {.cl = w->other, .leases = i == 0};
+        pthread_t thread;
+        parts pt = {.failed = DIBS_OK};
+        dibs_error why = {0};
+        dibs_status rc;
+
+        world_heal(w);
+        world_delay(w, steps[i], (int)pace_ms(200));
+        assert_int_equal(pthread_create(&thread, NULL, meddle, &m), 0);
+        rc = dibs_health_check(w->one,
+                               DIBS_HEALTH_OPTS(.each = note_part, .arg = &pt),
+                               NULL, &why);
+        m.done = true;
+        pthread_join(thread, NULL);
+        IN_TIME(rc != DIBS_OK);
+        assert_status(rc, DIBS_REFUSED);
+        assert_int_equal(pt.failed, DIBS_REFUSED);
+        assert_non_null(strstr(why.message, "lost"));
+        assert_int_equal(i == 0 ? pt.lock : pt.state, DIBS_PART_FAILED);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -314,6 +504,11 @@ int main(void)
         WORLD_TEST(what_was_not_shared_is_shared_later),
         WORLD_TEST(closing_waits_once),
         WORLD_TEST(memory_runs_short),
+        WORLD_TEST(health_of_a_store_that_is_away),
+        WORLD_TEST(a_store_that_only_reads_is_read),
+        WORLD_TEST(a_slow_store_is_degraded),
+        WORLD_TEST(a_failed_check_leaves_little),
+        WORLD_TEST(a_store_that_forgets_is_unfit),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

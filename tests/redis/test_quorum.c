@@ -240,6 +240,38 @@ static void what_a_majority_cannot_do_is_explained(void **state)
     assert_int_equal(quorum_holding(q, "a"), 0);
 }
 
+static void note_health(const dibs_health_part *part, void *arg)
+{
+    dibs_part_result *results = arg;
+
+    if (strcmp(part->name, "lock") == 0)
+        results[0] = part->result;
+    else if (strcmp(part->name, "leader") == 0)
+        results[1] = part->result;
+    else if (part->result == DIBS_PART_SKIPPED && strlen(part->detail) > 40)
+        results[2]++;
+}
+
+/* A part that a quorum lacks is no fault: it is skipped, with the reason. */
+static void a_health_check_skips_what_it_lacks(void **state)
+{
+    quorum *q = *state;
+    dibs_part_result results[3] = {DIBS_PART_FAILED, DIBS_PART_FAILED, 0};
+    dibs_health health;
+
+    CHECK(DIBS_OK,
+          dibs_health_check(q->one,
+                            DIBS_HEALTH_OPTS(.election = "e", .group = "g",
+                                             .slow_ms = pace_ms(20000),
+                                             .each = note_health,
+                                             .arg = results),
+                            &health, err));
+    assert_int_equal(health, DIBS_DEGRADED);
+    assert_int_equal(results[0], DIBS_PART_OK);
+    assert_int_equal(results[1], DIBS_PART_MISSING);
+    assert_int_equal(results[2], 2);
+}
+
 /* What cannot be handed on stays with its holder. */
 static void a_transfer_is_refused_and_costs_nothing(void **state)
 {
@@ -435,6 +467,7 @@ int main(int argc, char **argv)
         QUORUM_TEST(waiting_is_asking_again),
         QUORUM_TEST(a_broken_lease_stays_broken),
         QUORUM_TEST(what_a_majority_cannot_do_is_explained),
+        QUORUM_TEST(a_health_check_skips_what_it_lacks),
         QUORUM_TEST(a_transfer_is_refused_and_costs_nothing),
         QUORUM_TEST(a_ttl_beyond_the_longest_is_refused),
         QUORUM_TEST(urls_that_are_no_quorum_are_refused),
