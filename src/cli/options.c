@@ -361,7 +361,8 @@ const dibs__option dibs__options[] = {
      .max = DAYS(1),
      .initial = "250ms",
      .verbs = "wait",
-     .help = "How often to look."},
+     .help = "The longest pause between two looks. They come sooner at first, "
+             "and when a lease ends."},
     {.name = "interval",
      .aliases = "delay",
      .letter = 'd',

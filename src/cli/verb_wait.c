@@ -1,7 +1,8 @@
 /* verb_wait.c - wait: until locks are free.
  *
- * Looks at the store at intervals: a store notifies the parties of a name, and this
- * verb takes nothing and stands in no queue. Main thread only. */
+ * Looks at the store again and again: a store notifies the parties of a name, and this
+ * verb takes nothing and stands in no queue. It looks often at first, so that a short
+ * wait ends soon, and at the moment at which the last lease ends. Main thread only. */
 /* SPDX-License-Identifier: MIT */
 #include "base/clock.h"
 #include "cli/poll_verb.h"
@@ -12,6 +13,9 @@
 
 enum { TELL_AFTER_MS = 1000, WHY_MAX = 4096 };
 
+/* The first pause, and the part of the wait so far that a later one takes. */
+enum { FIRST_PAUSE_MS = 10, PAUSE_PART = 8 };
+
 typedef struct waiting {
     const dibs__command *cmd;
     dibsx_nsec begun_at;
@@ -21,6 +25,7 @@ typedef struct waiting {
     dibsx_buf why;         /* the first name that is not free, and its holder */
     dibs__report report;   /* of this look; the list of names is open */
     size_t busy;           /* names that are not free */
+    int64_t ends_ms;       /* then all are free, if nobody renews or comes */
 } waiting;
 
 static void begin_look(waiting *wt)
@@ -30,6 +35,7 @@ static void begin_look(waiting *wt)
     dibsx_json_key(&wt->report.js, "locks");
     dibsx_json_open(&wt->report.js, '[');
     wt->busy = 0;
+    wt->ends_ms = 0;
 }
 
 static void drop_look(waiting *wt)
@@ -62,12 +68,21 @@ static void put_why(dibsx_buf *why, const dibs_lease_info *info)
         dibsx_buf_printf(why, ", %zu waiting", info->waiter_count);
 }
 
+static void note_ends(waiting *wt, const dibs_party *parties, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (parties[i].left_ms > wt->ends_ms)
+            wt->ends_ms = parties[i].left_ms;
+}
+
 static bool note_busy(const dibs_lease_info *info, void *arg)
 {
     waiting *wt = arg;
 
     if (wt->busy++ == 0)
         put_why(&wt->why, info);
+    note_ends(wt, info->holders, info->holder_count);
+    note_ends(wt, info->waiters, info->waiter_count);
     dibsx_json_open(&wt->report.js, '{');
     dibs__json_lease(&wt->report.js, info);
     dibsx_json_close(&wt->report.js, '}');
@@ -162,15 +177,26 @@ static int look_at_all(const dibs__command *cmd, dibs_client *cl, void *arg)
     return 0;
 }
 
-/* The last look is at the end of the wait. */
+/* A wait may take an eighth longer than it must, up to the interval. */
+static int64_t choose_pause_ms(const waiting *wt, int64_t interval_ms)
+{
+    dibsx_nsec now = dibsx_now();
+    int64_t pause_ms = (now - wt->begun_at) / DIBSX_MS / PAUSE_PART;
+    int64_t left_ms = dibsx_wait_ms(wt->give_up_at, now);
+
+    if (pause_ms < FIRST_PAUSE_MS)
+        pause_ms = FIRST_PAUSE_MS;
+    if (pause_ms > interval_ms)
+        pause_ms = interval_ms;
+    if (wt->busy > 0 && wt->ends_ms < pause_ms)
+        pause_ms = wt->ends_ms + 1;
+    /* The last look is at the end of the wait. */
+    return left_ms >= 0 && left_ms < pause_ms ? left_ms : pause_ms;
+}
+
 static int rest(const dibs__signals *sig, int64_t interval_ms, void *arg)
 {
-    const waiting *wt = arg;
-    int64_t left_ms = dibsx_wait_ms(wt->give_up_at, dibsx_now());
-
-    if (left_ms >= 0 && left_ms < interval_ms)
-        interval_ms = left_ms;
-    return dibs__poll_rest(sig, interval_ms, arg);
+    return dibs__poll_rest(sig, choose_pause_ms(arg, interval_ms), arg);
 }
 
 /* With -v at once, on a terminal after a while, else never. */
@@ -213,6 +239,10 @@ const dibs__verb dibs__verb_wait = {
         "when all of its permits are back. Several names must all be free at "
         "one look. The command stands in no queue: while others do, the lock "
         "passes from one to the next.\n"
+        "A store notifies only those in the queue, so the command looks again "
+        "and again: after a wait of a second it is up to an eighth of a second "
+        "late, and never more than --interval. It notices at once that a lease "
+        "has ended by itself.\n"
         "When it ends, another may take the lock at once. To do something "
         "alone, use dibs run.\n"
         "With --json one object tells at the end whether the names are free, "

@@ -48,6 +48,17 @@ class Waiting(Case):
             self.let_go(holder)
         self.assertEqual(waiting.communicate(timeout=PATIENCE)[0], "both\n")
 
+    def test_it_looks_before_the_interval_is_over(self):
+        """At first, and when the last lease ends by itself."""
+        token = self.acquire("x", "--ttl", "1h")
+        waiting = self.start("wait", "-v", "--interval", "1h", "x")
+        self.assertIn("waiting: x is held", waiting.stderr.readline())
+        self.ok("release", "x", "--token", token)
+        self.assertEqual(waiting.wait(PATIENCE), 0)
+        self.acquire("y", "--ttl", "100ms")
+        self.acquire("z", "--ttl", "200ms")
+        self.ok("wait", "--interval", "1h", "y", "z")
+
     def test_it_stands_in_no_queue_and_gives_up(self):
         self.acquire("x", "--ttl", "1h")
         waiting = self.start("wait", "-w", span(0.1), "--interval", "10ms", "--json", "x")
