@@ -90,29 +90,59 @@ put(deed *list, size_t *count, const record_log *log, const record *rec)
     ++*count;
 }
 
+/* Where an operation belongs that is on no lease and no value; NULL: nowhere. */
+static deed_list *list_of(history *hs, const record *rec)
+{
+    switch (rec->op) {
+    case OP_LEAD:
+        return &hs->terms;
+    case OP_COUNT:
+    case OP_WAIT:
+        return &hs->latches;
+    case OP_TAKE:
+        return &hs->takes;
+    default:
+        return NULL;
+    }
+}
+
+static void sort_in(history *hs, const record_log *log, const record *rec)
+{
+    deed_list *other = list_of(hs, rec);
+
+    hs->operations++;
+    if (other) {
+        put(other->list, &other->count, log, rec);
+    } else if (rec->op != OP_HOLD) {
+        put(hs->values[rec->key % VALUES], &hs->value_counts[rec->key % VALUES],
+            log, rec);
+    } else if (rec->from_ns) {
+        put(hs->holds[rec->key % KEYS], &hs->hold_counts[rec->key % KEYS], log,
+            rec);
+    }
+    if (rec->op == OP_LEAD)
+        return; /* its status is why it was lost */
+    hs->errors += rec->returned_ns && is_error(rec->status);
+    hs->errors += is_error(rec->release_status);
+}
+
 static void sort_out(history *hs)
 {
     memset(hs->hold_counts, 0, sizeof(hs->hold_counts));
     memset(hs->value_counts, 0, sizeof(hs->value_counts));
+    hs->terms.count = hs->latches.count = hs->takes.count = 0;
     hs->operations = hs->errors = 0;
     for (size_t i = 0; i < hs->log_count; i++) {
-        const record_log *log = hs->logs[i];
-        unsigned count = atomic_load(&log->count);
+        unsigned count = atomic_load(&hs->logs[i]->count);
 
-        for (unsigned k = 0; k < count; k++) {
-            const record *rec = &log->records[k];
-
-            hs->operations++;
-            hs->errors += rec->returned_ns && is_error(rec->status);
-            hs->errors += is_error(rec->release_status);
-            if (rec->op != OP_HOLD)
-                put(hs->values[rec->key % VALUES],
-                    &hs->value_counts[rec->key % VALUES], log, rec);
-            else if (rec->from_ns)
-                put(hs->holds[rec->key % KEYS],
-                    &hs->hold_counts[rec->key % KEYS], log, rec);
-        }
+        for (unsigned k = 0; k < count; k++)
+            sort_in(hs, hs->logs[i], &hs->logs[i]->records[k]);
     }
+}
+
+static void make_room(deed_list *dl)
+{
+    dl->list = must_have(dl->count, sizeof(deed));
 }
 
 /* Counts, makes room, and fills. */
@@ -125,6 +155,9 @@ static void distribute(history *hs)
         hs->holds[i] = must_have(hs->hold_counts[i], sizeof(deed));
     for (size_t i = 0; i < VALUES; i++)
         hs->values[i] = must_have(hs->value_counts[i], sizeof(deed));
+    make_room(&hs->terms);
+    make_room(&hs->latches);
+    make_room(&hs->takes);
     sort_out(hs);
 }
 
@@ -145,6 +178,9 @@ void history_check(history *hs)
         check_bank(hs);
     for (uint32_t value = 0; value < VALUES; value++)
         check_value(hs, value);
+    check_election(hs);
+    check_latches(hs);
+    check_limit(hs);
     check_alive(hs);
 }
 
@@ -154,6 +190,9 @@ void history_fini(history *hs)
         free(hs->holds[i]);
     for (size_t i = 0; i < VALUES; i++)
         free(hs->values[i]);
+    free(hs->terms.list);
+    free(hs->latches.list);
+    free(hs->takes.list);
     free(hs->logs);
 }
 
@@ -248,6 +287,20 @@ bool was_disturbed(const history *hs, uint32_t worker, int64_t from_ns,
             return true;
     }
     return false;
+}
+
+unsigned store_faults(const history *hs, int64_t from_ns, int64_t to_ns)
+{
+    unsigned count = hs->faults ? atomic_load(&hs->faults->count) : 0;
+    unsigned found = 0;
+
+    for (unsigned i = 0; i < count; i++) {
+        const fault_entry *fe = &hs->faults->entries[i];
+
+        found += fe->worker == NOBODY && fe->from_ns < to_ns &&
+                 (fe->to_ns == 0 || fe->to_ns > from_ns);
+    }
+    return found;
 }
 
 int64_t

@@ -18,6 +18,11 @@ typedef struct deed {
     uint32_t life;
 } deed;
 
+typedef struct deed_list {
+    deed *list;
+    size_t count;
+} deed_list;
+
 typedef struct history {
     const run_file *run;
     const fault_log *faults; /* NULL: none */
@@ -29,6 +34,9 @@ typedef struct history {
     size_t hold_counts[KEYS];
     deed *values[VALUES]; /* operations on each */
     size_t value_counts[VALUES];
+    deed_list terms;   /* of the election */
+    deed_list latches; /* counts, waits and looks */
+    deed_list takes;   /* of tokens */
     size_t operations;
     size_t errors; /* operations that failed, or may have */
     size_t breaches[INVARIANTS];
@@ -64,6 +72,9 @@ void check_slept(history *hs, uint32_t key);
 void check_bank(history *hs);
 void check_value(history *hs, uint32_t value);
 void check_alive(history *hs);
+void check_election(history *hs);
+void check_latches(history *hs);
+void check_limit(history *hs);
 
 /* Counts a breach and says whether it is to be told: the first few are. The
  * beginning of the line is then printed. */
@@ -89,6 +100,9 @@ bool was_disturbed(const history *hs, uint32_t worker, int64_t from_ns,
                    int64_t to_ns);
 int64_t last_on_worker(const history *hs, uint32_t worker, int64_t from_ns,
                        int64_t to_ns);
+
+/* How many faults were on the store in that span. */
+unsigned store_faults(const history *hs, int64_t from_ns, int64_t to_ns);
 
 /* Zeroed; exits when there is none. */
 void *must_have(size_t count, size_t size);

@@ -52,6 +52,19 @@ static void tell_bank(const history *hs)
     printf("bank: %u accepted, %u refused\n", accepted, count - accepted);
 }
 
+/* The rounds that are over, and the tokens that were had. */
+static void tell_coordination(const history *hs)
+{
+    unsigned long long tokens = 0;
+
+    for (size_t i = 0; i < hs->takes.count; i++)
+        if (hs->takes.list[i].rec->returned_ns &&
+            hs->takes.list[i].rec->status == 0)
+            tokens += hs->takes.list[i].rec->value;
+    printf("election: %zu terms; latches: %u opened; limit: %llu tokens\n",
+           hs->terms.count, atomic_load(&hs->run->latch), tokens);
+}
+
 static int check(const char *folder)
 {
     history hs = {0};
@@ -64,6 +77,7 @@ static int check(const char *folder)
     history_check(&hs);
     tell_faults(&hs);
     tell_bank(&hs);
+    tell_coordination(&hs);
     for (int i = 0; i < INVARIANTS; i++)
         if (hs.breaches[i] > 0)
             printf("%s: %zu breaches\n", invariant_name((invariant)i),

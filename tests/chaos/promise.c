@@ -8,7 +8,7 @@
 /* In the order of the enumeration. */
 static const char *const names[INVARIANTS] = {"exclusion", "fence",  "bank",
                                               "order",     "values", "told",
-                                              "alive"};
+                                              "alive",     "latch",  "limit"};
 
 typedef struct row {
     const char *topology;
@@ -18,30 +18,48 @@ typedef struct row {
 
 /* Less lost comes first. */
 static const row rows[] = {
-    {"sqlite", LOSS_NONE, {KEPT, KEPT, KEPT, KEPT, KEPT, KEPT, KEPT}},
-    {"redis", LOSS_NONE, {KEPT, KEPT, KEPT, KEPT, KEPT, KEPT, KEPT}},
-    {"redis", LOSS_WRITES, {COUNTED, KEPT, KEPT, COUNTED, COUNTED, KEPT, KEPT}},
-    {"sentinel-async", LOSS_NONE, {KEPT, KEPT, KEPT, KEPT, KEPT, KEPT, KEPT}},
+    {"sqlite",
+     LOSS_NONE,
+     {KEPT, KEPT, KEPT, KEPT, KEPT, KEPT, KEPT, KEPT, KEPT}},
+    {"redis",
+     LOSS_NONE,
+     {KEPT, KEPT, KEPT, KEPT, KEPT, KEPT, KEPT, KEPT, KEPT}},
+    {"redis",
+     LOSS_WRITES,
+     {COUNTED, KEPT, KEPT, COUNTED, COUNTED, KEPT, KEPT, KEPT, COUNTED}},
+    {"sentinel-async",
+     LOSS_NONE,
+     {KEPT, KEPT, KEPT, KEPT, KEPT, KEPT, KEPT, KEPT, KEPT}},
     {"sentinel-async",
      LOSS_WRITES,
-     {COUNTED, KEPT, KEPT, COUNTED, COUNTED, KEPT, KEPT}},
-    {"sentinel-wait", LOSS_NONE, {KEPT, KEPT, KEPT, KEPT, KEPT, KEPT, KEPT}},
+     {COUNTED, KEPT, KEPT, COUNTED, COUNTED, KEPT, KEPT, KEPT, COUNTED}},
+    {"sentinel-wait",
+     LOSS_NONE,
+     {KEPT, KEPT, KEPT, KEPT, KEPT, KEPT, KEPT, KEPT, KEPT}},
     {"sentinel-wait",
      LOSS_WRITES,
-     {KEPT, KEPT, KEPT, COUNTED, COUNTED, KEPT, KEPT}},
+     {KEPT, KEPT, KEPT, COUNTED, COUNTED, KEPT, KEPT, KEPT, COUNTED}},
     {"sentinel-wait",
      LOSS_SPLIT,
-     {COUNTED, KEPT, KEPT, COUNTED, COUNTED, KEPT, KEPT}},
-    {"cluster", LOSS_NONE, {KEPT, KEPT, KEPT, KEPT, KEPT, KEPT, KEPT}},
+     {COUNTED, KEPT, KEPT, COUNTED, COUNTED, KEPT, KEPT, KEPT, COUNTED}},
+    {"cluster",
+     LOSS_NONE,
+     {KEPT, KEPT, KEPT, KEPT, KEPT, KEPT, KEPT, KEPT, KEPT}},
     {"cluster",
      LOSS_WRITES,
-     {COUNTED, KEPT, KEPT, COUNTED, COUNTED, KEPT, KEPT}},
-    {"redlock", LOSS_NONE, {KEPT, KEPT, KEPT, ABSENT, ABSENT, KEPT, KEPT}},
-    {"redlock", LOSS_WRITES, {COUNTED, KEPT, KEPT, ABSENT, ABSENT, KEPT, KEPT}},
-    {"postgres", LOSS_NONE, {KEPT, KEPT, KEPT, KEPT, KEPT, KEPT, KEPT}},
+     {COUNTED, KEPT, KEPT, COUNTED, COUNTED, KEPT, KEPT, KEPT, COUNTED}},
+    {"redlock",
+     LOSS_NONE,
+     {KEPT, KEPT, KEPT, ABSENT, ABSENT, KEPT, KEPT, ABSENT, ABSENT}},
+    {"redlock",
+     LOSS_WRITES,
+     {COUNTED, KEPT, KEPT, ABSENT, ABSENT, KEPT, KEPT, ABSENT, ABSENT}},
+    {"postgres",
+     LOSS_NONE,
+     {KEPT, KEPT, KEPT, KEPT, KEPT, KEPT, KEPT, KEPT, KEPT}},
     {"postgres",
      LOSS_WRITES,
-     {COUNTED, KEPT, KEPT, COUNTED, COUNTED, KEPT, KEPT}},
+     {COUNTED, KEPT, KEPT, COUNTED, COUNTED, KEPT, KEPT, KEPT, COUNTED}},
 };
 
 enum { ROWS = sizeof(rows) / sizeof(rows[0]) };

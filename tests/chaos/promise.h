@@ -15,6 +15,8 @@ typedef enum invariant {
     VALUES_KEPT,
     TOLD,
     ALIVE,
+    LATCH,
+    LIMIT,
     INVARIANTS
 } invariant;
 

@@ -24,6 +24,9 @@ enum {
     KEYS = 8,         /* names that are leased */
     VALUES = 4,       /* values that are read and written */
     CAPACITY = 3,     /* of each semaphore */
+    LATCH_COUNT = 12, /* ids that each latch waits for */
+    LIMIT_RATE = 50,  /* tokens each second, of the one limit */
+    LIMIT_BURST = 10,
     CLAIM_MS = 3000,  /* who waited has the lease for so long at first */
     LOG_ROOM = 50000, /* records of one worker process */
     FAULTS_ROOM = 200000,
@@ -43,12 +46,29 @@ typedef enum key_kind {
 key_kind kind_of(uint32_t key);
 const char *kind_name(key_kind kind);
 
-typedef enum operation { OP_HOLD, OP_GET, OP_SET, OP_CAS } operation;
+typedef enum operation {
+    OP_HOLD,
+    OP_GET,
+    OP_SET,
+    OP_CAS,
+    OP_LEAD,  /* a term, from gained to lost */
+    OP_COUNT, /* an id counts at a latch */
+    OP_WAIT,  /* for a latch, or a look at it */
+    OP_TAKE   /* of tokens */
+} operation;
 
 /* One operation. A hold is an acquire and what came of it: the program relies on
  * the lease from from_ns, its first look that found it valid, until the end of the
  * validity that its last such look was told, or until it gave it back or was told
- * of its loss. It is there only if from_ns is, which is written last. */
+ * of its loss. It is there only if from_ns is, which is written last.
+ *
+ * A term is written by the callbacks of its election: gained at invoked_ns, lost from
+ * told_ns to released_ns, and each as often as `value` and `expected` say. from_ns and
+ * looked_ns are of looks that found it leading, missed_ns of the one in the lost
+ * callback that did not.
+ *
+ * Each latch has a number, `key`, and is used for one round. `value` is the id that
+ * counted, `expected` how many ids were missing by the answer. */
 typedef struct record {
     int64_t invoked_ns;
     int64_t returned_ns;
@@ -141,6 +161,7 @@ typedef struct run_file {
     uint64_t seed;
     int64_t ttl_ms;
     int64_t wait_ms;
+    int64_t stop_ms;    /* of a leader */
     int64_t timeout_ms; /* of one step */
     uint32_t workers;
     bool patient; /* an acquire that waits must not fail, whatever the store */
@@ -152,6 +173,7 @@ typedef struct run_file {
     atomic_uint_fast64_t holds;
     atomic_uint failures; /* workers that ended as none may */
     atomic_uint left;     /* names that were in use when all had gone */
+    atomic_uint latch;    /* the one that is counted at */
     atomic_uint trials[WORKERS_MAX];
     atomic_uint trials_done;
     atomic_bool holding[WORKERS_MAX];

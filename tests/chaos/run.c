@@ -294,6 +294,7 @@ static void write_run(run *rn)
     rf->seed = rn->ws.seed;
     rf->ttl_ms = rn->gr.ttl_ms;
     rf->wait_ms = rn->gr.wait_ms;
+    rf->stop_ms = rn->gr.ttl_ms / 10;
     rf->timeout_ms = rn->gr.timeout_ms;
     rf->workers = rn->ws.workers;
     rf->patient = rn->gr.patient;

@@ -1,78 +1,13 @@
 /* test_check.c - the checker finds what it is there to find, says it so that it can
  * be read, and finds nothing else. */
 /* SPDX-License-Identifier: MIT */
-#include "check.h"
+#include "tale.h"
 
 #include <dibs/types.h>
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-/* After the four above. */
-#include <cmocka.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { MUTEX = 0, STICKY = 2, READ_WRITE = 4, SEMAPHORE = 6 };
-
-#define MS INT64_C(1000000)
-
-/* A history that is written by hand. */
-typedef struct tale {
-    run_file run;
-    record_log *logs[2]; /* of workers 0 and 1 */
-    fault_log *faults;
-    bank_log *bank;
-    history hs;
-    char *text; /* what the checker said */
-    size_t text_len;
-} tale;
-
-static int begin(void **state)
-{
-    tale *tl = calloc(1, sizeof(*tl));
-
-    assert_non_null(tl);
-    for (uint32_t i = 0; i < 2; i++) {
-        tl->logs[i] = calloc(1, sizeof(*tl->logs[i]));
-        assert_non_null(tl->logs[i]);
-        tl->logs[i]->worker = i;
-        tl->logs[i]->life = 1;
-    }
-    tl->faults = calloc(1, sizeof(*tl->faults));
-    tl->bank = calloc(1, sizeof(*tl->bank));
-    assert_true(tl->faults && tl->bank);
-    snprintf(tl->run.topology, sizeof(tl->run.topology), "sqlite");
-    tl->run.wait_ms = 1000;
-    tl->run.timeout_ms = 1000;
-    *state = tl;
-    return 0;
-}
-
-static int end(void **state)
-{
-    tale *tl = *state;
-
-    history_fini(&tl->hs);
-    free(tl->text);
-    free(tl->logs[0]);
-    free(tl->logs[1]);
-    free(tl->faults);
-    free(tl->bank);
-    free(tl);
-    return 0;
-}
-
-static record *add(tale *tl, uint32_t worker, record rec)
-{
-    record_log *log = tl->logs[worker];
-    unsigned at = atomic_load(&log->count);
-
-    log->records[at] = rec;
-    atomic_store(&log->count, at + 1);
-    return &log->records[at];
-}
 
 /* A hold of worker 0 or 1, asked for 5 ms before it was had. */
 static record *held(tale *tl, uint32_t worker, uint32_t key, uint64_t fence,
@@ -117,20 +52,6 @@ static record *read_of(tale *tl, uint32_t worker, int64_t from, int64_t to,
     return rec;
 }
 
-static void fault(tale *tl, const char *name, uint32_t worker, int64_t from,
-                  int64_t to, loss lost)
-{
-    unsigned at = atomic_load(&tl->faults->count);
-    fault_entry *fe = &tl->faults->entries[at];
-
-    *fe = (fault_entry){.from_ns = from * MS,
-                        .to_ns = to * MS,
-                        .worker = worker,
-                        .loss = (uint8_t)lost};
-    snprintf(fe->name, sizeof(fe->name), "%s", name);
-    atomic_store(&tl->faults->count, at + 1);
-}
-
 static void
 banked(tale *tl, uint64_t fence, bool write, uint64_t based_on, uint64_t value)
 {
@@ -143,37 +64,6 @@ banked(tale *tl, uint64_t fence, bool write, uint64_t based_on, uint64_t value)
                                          .value = value,
                                          .accepted = true};
     atomic_store(&tl->bank->count, at + 1);
-}
-
-static void judge(tale *tl)
-{
-    tl->hs = (history){.run = &tl->run,
-                       .faults = tl->faults,
-                       .bank = tl->bank,
-                       .out = open_memstream(&tl->text, &tl->text_len)};
-    assert_non_null(tl->hs.out);
-    history_add(&tl->hs, tl->logs[0]);
-    history_add(&tl->hs, tl->logs[1]);
-    history_check(&tl->hs);
-    fclose(tl->hs.out);
-}
-
-static void assert_good(tale *tl)
-{
-    judge(tl);
-    if (tl->text_len > 0)
-        fail_msg("said: %s", tl->text);
-    assert_int_equal(history_violations(&tl->hs), 0);
-}
-
-/* Found once, and told with these words. */
-static void assert_found(tale *tl, invariant what, const char *words)
-{
-    judge(tl);
-    assert_int_equal(tl->hs.breaches[what], 1);
-    if (!strstr(tl->text, words))
-        fail_msg("\"%s\" is not in: %s", words, tl->text);
-    assert_int_equal(history_violations(&tl->hs), 1);
 }
 
 static void one_after_the_other_is_right(void **state)
@@ -651,8 +541,6 @@ static void a_million_holds_are_looked_at(void **state)
     for (uint32_t i = 0; i < 20; i++)
         free(logs[i]);
 }
-
-#define TALE(fn) cmocka_unit_test_setup_teardown(fn, begin, end)
 
 int main(void)
 {

@@ -48,7 +48,7 @@ static void note_loss(dibs_lock *lock, void *arg)
         rec->told_ns = now_ns();
 }
 
-static void must(dibs_status rc, const dibs_error *err)
+void worker_must(dibs_status rc, const dibs_error *err)
 {
     if (rc == DIBS_OK)
         return;
@@ -67,7 +67,8 @@ static void make_lock(worker *wk, uint32_t key, size_t i, dibs_lock_opts *opts)
     opts->on_lost = note_loss;
     opts->on_lost_arg = (void *)(uintptr_t)key;
     key_name(key, name);
-    must(dibs_lock_new(wk->cl, name, opts, &wk->locks[key][i], &err), &err);
+    worker_must(dibs_lock_new(wk->cl, name, opts, &wk->locks[key][i], &err),
+                &err);
 }
 
 static void make_locks(worker *wk)
@@ -121,9 +122,11 @@ static void work(worker *wk, record *rec, const dibs_lock *lock)
         until += (int64_t)worker_pick(wk, 20000000);
     else
         until += (int64_t)worker_pick(wk, 100000);
-    while (look(rec, lock) && now_ns() < until)
+    while (look(rec, lock) && now_ns() < until) {
+        worker_election_look(wk);
         if (chance < 20)
             poll(NULL, 0, 1);
+    }
 }
 
 /* Enters again through a second handle: the lease must be the same one. */
@@ -207,9 +210,10 @@ record *worker_record(worker *wk)
 {
     unsigned count = atomic_load(&wk->log->count);
 
-    if (count == LOG_ROOM)
-        return NULL;
-    atomic_store(&wk->log->count, count + 1);
+    do {
+        if (count == LOG_ROOM)
+            return NULL;
+    } while (!atomic_compare_exchange_weak(&wk->log->count, &count, count + 1));
     return &wk->log->records[count];
 }
 
@@ -280,7 +284,7 @@ static void open_store(worker *wk)
              !atomic_load(&wk->run->over));
     if (rc != DIBS_OK && atomic_load(&wk->run->over))
         _exit(0);
-    must(rc, &err);
+    worker_must(rc, &err);
 }
 
 static void close_store(worker *wk)
@@ -288,6 +292,7 @@ static void close_store(worker *wk)
     for (uint32_t key = 0; key < KEYS; key++)
         for (size_t i = 0; i < HANDLES; i++)
             dibs_lock_free(wk->locks[key][i]);
+    dibs_limit_free(wk->limit);
     dibs_close(wk->cl);
 }
 
@@ -311,13 +316,18 @@ int worker_main(const char *folder, uint32_t number, uint32_t life)
     wk.ahead_us = map_file(folder, name, 2 * sizeof(*wk.ahead_us));
     open_store(&wk);
     make_locks(&wk);
+    worker_election_begin(&wk);
     while (!atomic_load(&wk.run->over)) {
         worker_trial(&wk, NULL);
+        worker_election_turn(&wk);
+        worker_latch(&wk);
+        worker_limit(&wk);
         if (!wk.no_values && worker_pick(&wk, 8) == 0)
             worker_value(&wk);
         else if (!turn(&wk))
             break;
     }
+    worker_election_end(&wk);
     close_store(&wk);
     return 0;
 }

@@ -11,7 +11,8 @@
 enum { HANDLES = 3 };
 
 /* One thread does the work and writes the log; of the record of the hold that is
- * on, told_ns is written on the keeper's thread. */
+ * on, told_ns is written on the keeper's thread. Terms are written on a thread of the
+ * election. */
 typedef struct worker {
     run_file *run;
     record_log *log;
@@ -23,6 +24,10 @@ typedef struct worker {
     bool refused[KEYS][HANDLES]; /* the store has no such kind */
     bool no_values;
     uint64_t versions[VALUES]; /* as last seen */
+    dibs_election *election;   /* NULL: none */
+    dibs_limit *limit;
+    bool no_latches;
+    int64_t next_latch_ns; /* seldom: the store keeps them for a day */
     uint64_t random;
 } worker;
 
@@ -41,6 +46,23 @@ record *worker_record(worker *wk);
 
 /* Reads, writes or compares and sets one of the values. */
 void worker_value(worker *wk);
+
+/* Is a candidate from begin to end. */
+void worker_election_begin(worker *wk);
+void worker_election_end(worker *wk);
+
+/* Writes down whether it leads now. */
+void worker_election_look(worker *wk);
+
+/* A leader resigns now and then, or hands its lead to another. */
+void worker_election_turn(worker *wk);
+
+/* Counts at a latch, waits for it, or takes tokens. */
+void worker_latch(worker *wk);
+void worker_limit(worker *wk);
+
+/* Ends the process when it is none that may be. */
+void worker_must(dibs_status rc, const dibs_error *err);
 
 /* Does to itself what it was asked to: see TRIAL_*. `held` is a lease that is
  * held, or NULL. */

@@ -1,0 +1,307 @@
+/* test_check_coord.c - the checker finds what is wrong with elections, latches and
+ * limits, and finds nothing else. */
+/* SPDX-License-Identifier: MIT */
+#include "tale.h"
+
+#include <dibs/types.h>
+
+/* ---- the election */
+
+/* A term, gained and looked at from `from` to `looked`, and lost at `to`. */
+static record *
+led(tale *tl, uint32_t worker, uint64_t term, int64_t from, int64_t to)
+{
+    tl->run.stop_ms = 20;
+    return add(tl, worker,
+               (record){.op = OP_LEAD,
+                        .invoked_ns = from * MS,
+                        .from_ns = from * MS,
+                        .looked_ns = to * MS,
+                        .told_ns = to * MS,
+                        .missed_ns = to * MS,
+                        .released_ns = to * MS,
+                        .fence = term,
+                        .value = 1,
+                        .expected = 1});
+}
+
+static void leaders_in_turn_are_right(void **state)
+{
+    tale *tl = *state;
+    record *rec;
+
+    led(tl, 0, 7, 100, 200);
+    led(tl, 1, 8, 200, 300);
+    /* It was killed, and stop_ms later another gained. */
+    rec = led(tl, 0, 9, 300, 400);
+    rec->told_ns = rec->missed_ns = rec->released_ns = 0;
+    rec->expected = 0;
+    led(tl, 1, 10, 420, 500);
+    /* It was told, and never looked in time to lead. */
+    rec = led(tl, 1, 12, 600, 610);
+    rec->from_ns = rec->looked_ns = 0;
+    assert_good(tl);
+}
+
+static void two_leaders_are_found(void **state)
+{
+    tale *tl = *state;
+
+    led(tl, 0, 7, 100, 200);
+    led(tl, 1, 8, 190, 300);
+    assert_found(tl, EXCLUSION,
+                 "VIOLATION: exclusion: election: two led at once: worker 0.1, "
+                 "term 7, led from +0.100000 s and could until +0.200000 s; "
+                 "worker 1.1, term 8, led from +0.190000 s");
+}
+
+static void a_lead_given_back_before_its_work_stopped_is_found(void **state)
+{
+    tale *tl = *state;
+
+    led(tl, 0, 7, 100, 200)->released_ns = 215 * MS;
+    led(tl, 1, 8, 210, 300);
+    assert_found(tl, EXCLUSION, "and could until +0.215000 s");
+}
+
+static void a_leader_is_announced_lost_in_time(void **state)
+{
+    tale *tl = *state;
+
+    /* Another gains within stop_ms of a look, and the first was not told. */
+    led(tl, 0, 7, 100, 200)->released_ns = 0;
+    led(tl, 1, 8, 219, 300);
+    assert_found(tl, EXCLUSION, "and could until +0.220000 s");
+}
+
+static void a_term_that_falls_is_found(void **state)
+{
+    tale *tl = *state;
+
+    led(tl, 0, 8, 100, 200);
+    led(tl, 1, 7, 300, 400);
+    assert_found(tl, FENCE, "election: a later term is lower");
+}
+
+static void a_term_that_repeats_is_found(void **state)
+{
+    tale *tl = *state;
+
+    led(tl, 0, 7, 100, 200);
+    led(tl, 1, 7, 300, 400);
+    assert_found(tl, FENCE, "election: a term was given twice");
+}
+
+static void who_lost_what_it_never_gained_is_found(void **state)
+{
+    tale *tl = *state;
+    record *rec = led(tl, 0, 7, 100, 200);
+
+    rec->from_ns = rec->looked_ns = 0;
+    rec->value = 0;
+    assert_found(tl, TOLD,
+                 "election: worker 0.1, term 7 of +0.100000 s: it lost a term "
+                 "that it never gained");
+}
+
+static void who_gained_without_losing_is_found(void **state)
+{
+    tale *tl = *state;
+    record *rec = led(tl, 0, 7, 100, 200);
+
+    rec->told_ns = rec->missed_ns = rec->released_ns = 0;
+    rec->expected = 0;
+    led(tl, 0, 8, 300, 400);
+    assert_found(tl, TOLD, "was never told that it had lost");
+}
+
+static void who_is_told_twice_is_found(void **state)
+{
+    tale *tl = *state;
+
+    led(tl, 0, 7, 100, 200)->expected = 2;
+    assert_found(tl, TOLD, "was told twice");
+}
+
+static void who_leads_after_it_was_told_is_found(void **state)
+{
+    tale *tl = *state;
+
+    led(tl, 0, 7, 100, 200)->told_ns = 190 * MS;
+    assert_found(tl, TOLD, "found itself leading after it was told");
+}
+
+static void who_leads_when_it_is_told_is_found(void **state)
+{
+    tale *tl = *state;
+
+    led(tl, 0, 7, 100, 200)->missed_ns = 0;
+    assert_found(tl, TOLD, "found itself leading when it was told");
+}
+
+static void who_slept_and_led_on_is_found(void **state)
+{
+    tale *tl = *state;
+
+    led(tl, 0, 7, 100, 200);
+    fault(tl, SUSPEND, 0, 120, 130, LOSS_NONE);
+    assert_found(tl, TOLD, "led on after it had slept");
+}
+
+static void an_election_that_nobody_wins_is_found(void **state)
+{
+    tale *tl = *state;
+
+    led(tl, 0, 7, 100, 200);
+    atomic_store(&tl->run.calm_ns, 1000 * MS);
+    assert_found(tl, ALIVE, "nobody led after the last fault");
+}
+
+/* ---- latches and the limit */
+
+static record *counted(tale *tl, uint64_t id, int64_t from, uint64_t left)
+{
+    return add(tl, id % 2,
+               (record){.op = OP_COUNT,
+                        .invoked_ns = from * MS,
+                        .returned_ns = (from + 5) * MS,
+                        .value = id,
+                        .expected = left});
+}
+
+/* All ids but one. */
+static void nearly_open(tale *tl)
+{
+    for (uint64_t id = 1; id < LATCH_COUNT; id++)
+        counted(tl, id, (int64_t)id * 10, LATCH_COUNT - id);
+}
+
+static void a_latch_that_opens_with_its_last_is_right(void **state)
+{
+    tale *tl = *state;
+
+    nearly_open(tl);
+    counted(tl, 3, 200, 1); /* again */
+    add(tl, 0,
+        (record){.op = OP_WAIT,
+                 .status = DIBS_TIMEOUT,
+                 .invoked_ns = 210 * MS,
+                 .returned_ns = 220 * MS});
+    /* No answer: it may have counted, or not. */
+    counted(tl, 50, 230, 0)->status = DIBS_UNKNOWN;
+    counted(tl, 51, 240, 0);
+    counted(tl, 52, 250, 0);
+    assert_good(tl);
+}
+
+static void a_latch_that_opens_early_is_found(void **state)
+{
+    tale *tl = *state;
+
+    nearly_open(tl);
+    counted(tl, 3, 200, 0); /* counted again */
+    assert_found(tl, LATCH,
+                 "VIOLATION: latch: latch 0 of 12 ids: worker 1.1 found 0 "
+                 "missing from +0.200000 s to +0.205000 s, when 11 had begun "
+                 "to count");
+}
+
+static void a_count_that_is_forgotten_is_found(void **state)
+{
+    tale *tl = *state;
+
+    nearly_open(tl);
+    counted(tl, 50, 200, 1);
+    assert_found(tl, VALUES_KEPT, "found 1 missing from +0.200000 s");
+}
+
+static void a_latch_that_closes_again_is_found(void **state)
+{
+    tale *tl = *state;
+
+    nearly_open(tl);
+    counted(tl, 50, 190, 0)->status = DIBS_UNKNOWN;
+    add(tl, 0,
+        (record){.op = OP_WAIT,
+                 .invoked_ns = 200 * MS,
+                 .returned_ns = 210 * MS});
+    add(tl, 0,
+        (record){.op = OP_WAIT,
+                 .status = DIBS_TIMEOUT,
+                 .invoked_ns = 220 * MS,
+                 .returned_ns = 230 * MS});
+    assert_found(tl, VALUES_KEPT, "found 1 missing from +0.220000 s");
+}
+
+/* So many calls of one token, each this long after the one before. */
+static void took(tale *tl, int64_t from, unsigned calls, int64_t gap_ms)
+{
+    for (unsigned i = 0; i < calls; i++)
+        add(tl, i % 2,
+            (record){.op = OP_TAKE,
+                     .invoked_ns = (from + i * gap_ms) * MS,
+                     .returned_ns = (from + i * gap_ms + 1) * MS,
+                     .value = 1});
+}
+
+static void a_burst_and_then_the_rate_is_right(void **state)
+{
+    tale *tl = *state;
+
+    took(tl, 100, LIMIT_BURST, 0);
+    took(tl, 100 + 1000 / LIMIT_RATE, 15, 1000 / LIMIT_RATE);
+    took(tl, 500, LIMIT_BURST, 0); /* refused */
+    for (unsigned i = 0; i < 2; i++)
+        for (unsigned k = atomic_load(&tl->logs[i]->count) - LIMIT_BURST / 2;
+             k < atomic_load(&tl->logs[i]->count); k++)
+            tl->logs[i]->records[k].status = DIBS_BUSY;
+    assert_good(tl);
+}
+
+static void more_than_the_rate_is_found(void **state)
+{
+    tale *tl = *state;
+
+    took(tl, 100, LIMIT_BURST + 2, 0);
+    assert_found(tl, LIMIT,
+                 "VIOLATION: limit: 11 tokens in 1.000 ms, of 50 each second "
+                 "and a burst of 10");
+}
+
+static void a_fault_on_the_store_is_worth_a_burst(void **state)
+{
+    tale *tl = *state;
+
+    took(tl, 100, LIMIT_BURST, 0);
+    fault(tl, "crash", NOBODY, 102, 104, LOSS_NONE);
+    took(tl, 105, LIMIT_BURST, 0);
+    assert_good(tl);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TALE(leaders_in_turn_are_right),
+        TALE(two_leaders_are_found),
+        TALE(a_lead_given_back_before_its_work_stopped_is_found),
+        TALE(a_leader_is_announced_lost_in_time),
+        TALE(a_term_that_falls_is_found),
+        TALE(a_term_that_repeats_is_found),
+        TALE(who_lost_what_it_never_gained_is_found),
+        TALE(who_gained_without_losing_is_found),
+        TALE(who_is_told_twice_is_found),
+        TALE(who_leads_after_it_was_told_is_found),
+        TALE(who_leads_when_it_is_told_is_found),
+        TALE(who_slept_and_led_on_is_found),
+        TALE(an_election_that_nobody_wins_is_found),
+        TALE(a_latch_that_opens_with_its_last_is_right),
+        TALE(a_latch_that_opens_early_is_found),
+        TALE(a_count_that_is_forgotten_is_found),
+        TALE(a_latch_that_closes_again_is_found),
+        TALE(a_burst_and_then_the_rate_is_right),
+        TALE(more_than_the_rate_is_found),
+        TALE(a_fault_on_the_store_is_worth_a_burst),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
