@@ -39,7 +39,7 @@ test-bookworm: ## the same on a fresh bookworm
 	@tools/install-packages.sh release
 	@tools/release.sh bookworm
 
-bench: ## measure locks, wake-ups and `dibs run` beside flock(1)
+bench: ## measure locks, wake-ups, coordination and `dibs run`, beside the least they can cost
 	@tools/install-packages.sh build test
 	@$(call configure,bench,build/bench)
 	@cmake --build build/bench --target bench -- --quiet

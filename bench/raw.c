@@ -72,6 +72,69 @@ void raw_pair(raw *r)
     freeReplyObject(reply);
 }
 
+void raw_count(raw *r)
+{
+    const char *incr[] = {"INCR", "bench-raw-count"};
+
+    freeReplyObject(ask(r, 2, incr));
+}
+
+static void send_limit(raw *r)
+{
+    if (redisAppendCommand(r->context, "INCR bench-raw-limit") != REDIS_OK ||
+        redisAppendCommand(r->context, "EXPIRE bench-raw-limit 60") != REDIS_OK)
+        give_up("raw", r->context->errstr);
+}
+
+static void read_replies(raw *r, int count)
+{
+    void *reply;
+
+    for (int i = 0; i < count; i++) {
+        if (redisGetReply(r->context, &reply) != REDIS_OK)
+            give_up("raw", r->context->errstr);
+        freeReplyObject(reply);
+    }
+}
+
+void raw_limit(raw *r)
+{
+    send_limit(r);
+    read_replies(r, 2);
+}
+
+void raw_limit_flying(raw *r, int flying, int times)
+{
+    int sent = 0;
+
+    for (; sent < flying && sent < times; sent++)
+        send_limit(r);
+    for (int i = 0; i < times; i++) {
+        read_replies(r, 2);
+        if (sent++ < times)
+            send_limit(r);
+    }
+}
+
+void raw_tell(raw *r)
+{
+    const char *publish[] = {"PUBLISH", "bench-raw", "1"};
+
+    freeReplyObject(ask(r, 3, publish));
+}
+
+void raw_listen(raw *r)
+{
+    const char *subscribe[] = {"SUBSCRIBE", "bench-raw"};
+
+    freeReplyObject(ask(r, 2, subscribe));
+}
+
+void raw_hear(raw *r)
+{
+    read_replies(r, 1);
+}
+
 long long raw_info(raw *r, const char *name)
 {
     const char *info[] = {"INFO"};

@@ -17,6 +17,20 @@ void raw_close(raw *r);
  * if its value is still the one that was set. */
 void raw_pair(raw *r);
 
+/* The least that a count can cost: INCR. And the least that a limit can: INCR and
+ * EXPIRE, sent together. */
+void raw_count(raw *r);
+void raw_limit(raw *r);
+
+/* Does that so many times, with `flying` of them on the way. */
+void raw_limit_flying(raw *r, int flying, int times);
+
+/* Tells all who listen; listens from now on; waits until told. One that listens can do
+ * nothing else. */
+void raw_tell(raw *r);
+void raw_listen(raw *r);
+void raw_hear(raw *r);
+
 /* A number of what INFO says, "used_memory" say. */
 long long raw_info(raw *r, const char *name);
 

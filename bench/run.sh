@@ -12,9 +12,11 @@ build=${1:?build folder}
 here=$(dirname "$0")
 repeats=5 memory_pairs=100000 sqlite_pairs=20000 rounds=300 blocks=10
 redis_blocks=100 crew_blocks=20 redis_locks=10000 pg_blocks=30 pg_crew_blocks=5
+wakes=20 crowds=(100 1000)
 if [ "${2:-}" = --quick ]; then
     repeats=1 memory_pairs=5000 sqlite_pairs=1000 rounds=30 blocks=2
     redis_blocks=5 crew_blocks=2 redis_locks=500 pg_blocks=3 pg_crew_blocks=1
+    wakes=3 crowds=(100)
 fi
 work=$(mktemp -d)
 server=
@@ -134,6 +136,28 @@ read -r _ _ p50 p95 p99 < <(repeated "$build/bench/bench_wake" "redis://127.0.0.
 row "redis: wake in another process" "" "$p50" "$p95" "$p99" 0 0 ""
 read -r _ _ p50 p95 p99 < <(repeated "$build/bench/bench_wake" "redis://127.0.0.1:$port" "$rounds" sticky)
 row "redis: idle sticky holder yields" "" "$p50" "$p95" "$p99" "$p99" 5000 "p99 < 5 ms"
+
+# What is coordinated, beside the least that such a thing can cost on this server.
+on_coord() { repeated "$build/bench/bench_coord" "$port" "$@"; }
+read -r rate p50 p95 p99 our_rate our_p50 our_p95 our_p99 ratio < <(on_coord latch "$redis_blocks")
+row "redis: bare INCR" "$rate" "$p50" "$p95" "$p99" 0 0 ""
+row "redis: count at a latch ($ratio x)" "$our_rate" "$our_p50" "$our_p95" "$our_p99" "$our_p50" 40 "p50 < 40 us"
+read -r rate p50 p95 p99 our_rate our_p50 our_p95 our_p99 ratio < <(on_coord limit "$redis_blocks")
+row "redis: bare INCR, EXPIRE" "$rate" "$p50" "$p95" "$p99" 0 0 ""
+row "redis: token of a limit ($ratio x)" "$our_rate" "$our_p50" "$our_p95" "$our_p99" "$our_rate" 40000 ">= 40,000/s"
+read -r bare rate ratio < <(on_coord flying "$crew_blocks")
+row "redis: 50 bare in flight" "$bare" "" "" "" 0 0 ""
+row "redis: tokens, 50 threads ($ratio x)" "$rate" "" "" "" "$rate" 80000 ">= 80,000/s"
+p50=$(on_coord stock "$crew_blocks" | awk '{ printf "%.3f", $1 / 1000 }')
+row "token of a reservation" "$(awk -v p="$p50" 'BEGIN { printf "%.0f", 1e6 / p }')" "$p50" "" "" "$p50" 0.02 "<= 0.02 us"
+read -r bare p50 ratio < <(on_coord leader "$rounds")
+row "redis: bare PUBLISH to a listener" "" "$bare" "" "" 0 0 ""
+row "redis: next leader ($ratio x)" "" "$p50" "" "" "$p50" 2000 "p50 < 2 ms"
+for waiters in "${crowds[@]}"; do
+    read -r bare p50 ratio < <(on_coord "open$waiters" "$wakes")
+    row "redis: PUBLISH, $waiters threads wake" "" "$bare" "" "" 0 0 ""
+    row "redis: a latch, $waiters wake ($ratio x)" "" "$p50" "" "" "$p50" $((waiters * 10)) "p50 < $((waiters / 100)) ms"
+done
 read -r keys all client < <("$build/bench/bench_redis" "$port" memory "$redis_locks")
 printf '\n%-34s %10s\n' "" "bytes"
 row "redis: keys of a held lock" "$keys" "" "" "" 0 0 ""

@@ -1,0 +1,497 @@
+/* bench_coord.c - latches, limits and elections on a Redis server, beside the bare
+ * driver.
+ *
+ *     bench_coord PORT latch BLOCKS    a count at a latch, beside INCR
+ *     bench_coord PORT limit BLOCKS    a token, beside INCR and EXPIRE
+ *     bench_coord PORT flying BLOCKS   tokens for 50 threads, beside 50 INCR and EXPIRE
+ *                                      on the way at once: "BARE OURS RATIO" in each
+ *                                      second
+ *     bench_coord PORT stock BLOCKS    nanoseconds for a token out of a reservation
+ *     bench_coord PORT leader ROUNDS   from a resignation to the next leader, beside
+ *                                      PUBLISH to a thread that listens
+ *     bench_coord PORT open100 ROUNDS  from the last count to the last of 100 threads
+ *                                      that wait, beside one that listens and wakes
+ *                                      100 threads of its process; open1000 likewise
+ *
+ * bench/pairs.h has the form of the first two. The last two print "BARE OURS RATIO",
+ * medians in microseconds. The server should be idle, empty and of this machine. */
+/* SPDX-License-Identifier: MIT */
+#include "bench/pairs.h"
+#include "bench/raw.h"
+#include "bench/samples.h"
+
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FLYING = 50, TAKES = 100, STOCK = 100000, WAITERS_MAX = 1000 };
+
+static int port;
+
+static void must(dibs_status rc, const dibs_error *err)
+{
+    if (rc != DIBS_OK)
+        give_up("call", err->message);
+}
+
+static dibs_client *open_client(void)
+{
+    char url[64];
+
+    snprintf(url, sizeof(url), "redis://127.0.0.1:%d", port);
+    return client_open(url);
+}
+
+static void start(pthread_t *thread, void *(*run)(void *), void *arg)
+{
+    if (pthread_create(thread, NULL, run, arg))
+        give_up("thread", "cannot be started");
+}
+
+/* ---- latch, limit: one caller */
+
+static void bare_count(void *r)
+{
+    raw_count(r);
+}
+
+static void bare_limit(void *r)
+{
+    raw_limit(r);
+}
+
+/* Latches of 1,000 ids each, one after the other. */
+static void count_once(void *client)
+{
+    static unsigned counted;
+    dibs_error err;
+    char name[32], id[32];
+
+    snprintf(name, sizeof(name), "bench-latch-%u", counted / 1000);
+    snprintf(id, sizeof(id), "job-%u", counted++);
+    must(dibs_latch_count_down(client, name, 1000, id, NULL, &err), &err);
+}
+
+static void take_one(void *limit)
+{
+    dibs_error err;
+
+    must(dibs_limit_take(limit, 1, &err), &err);
+}
+
+/* One that is never reached. */
+static dibs_limit *
+limit_new(dibs_client *client, const char *name, int64_t chunk)
+{
+    dibs_limit *limit;
+    dibs_error err;
+
+    must(dibs_limit_new(client, name,
+                        DIBS_LIMIT_OPTS(.count = 100000000, .burst = 100000000,
+                                        .chunk = chunk),
+                        &limit, &err),
+         &err);
+    return limit;
+}
+
+static void measure_limit(raw *r, dibs_client *client, size_t blocks)
+{
+    dibs_limit *limit = limit_new(client, "bench-limit", 0);
+
+    measure_pairs(&(side){bare_limit, r}, &(side){take_one, limit}, blocks);
+    dibs_limit_free(limit);
+}
+
+/* ---- limit: many callers, and from stock */
+
+typedef struct takers {
+    pthread_barrier_t turn;
+    dibs_limit *limit;
+    size_t blocks;
+} takers;
+
+static void *take_in_turn(void *arg)
+{
+    takers *tk = arg;
+
+    for (size_t i = 0; i < tk->blocks; i++) {
+        pthread_barrier_wait(&tk->turn);
+        for (int k = 0; k < TAKES; k++)
+            take_one(tk->limit);
+        pthread_barrier_wait(&tk->turn);
+    }
+    return NULL;
+}
+
+static double rate_since(int64_t began)
+{
+    return (double)FLYING * TAKES * 1e9 / (double)(now_ns() - began);
+}
+
+/* Both sides in turn, and their ratio in thousandths. */
+typedef struct duel {
+    samples bare, ours, ratios;
+} duel;
+
+static void duel_init(duel *du, size_t rounds)
+{
+    samples_init(&du->bare, rounds);
+    samples_init(&du->ours, rounds);
+    samples_init(&du->ratios, rounds);
+}
+
+static void duel_add(duel *du, int64_t bare, int64_t ours)
+{
+    samples_add(&du->bare, bare);
+    samples_add(&du->ours, ours);
+    samples_add(&du->ratios, (int64_t)((double)ours * 1000 / (double)bare));
+}
+
+static double median(samples *s)
+{
+    double p50;
+
+    samples_sort(s);
+    p50 = samples_at(s, 50);
+    samples_fini(s);
+    return p50;
+}
+
+/* Prints the medians and frees the samples. */
+static void duel_end(duel *du)
+{
+    printf("%.0f %.0f %.3f\n", median(&du->bare), median(&du->ours),
+           median(&du->ratios));
+}
+
+static void measure_flying(raw *r, dibs_client *client, size_t blocks)
+{
+    takers tk = {.limit = limit_new(client, "bench-flying", 0),
+                 .blocks = blocks + 1};
+    pthread_t threads[FLYING];
+    duel du;
+
+    duel_init(&du, blocks);
+    pthread_barrier_init(&tk.turn, NULL, FLYING + 1);
+    for (int i = 0; i < FLYING; i++)
+        start(&threads[i], take_in_turn, &tk);
+    for (size_t i = 0; i <= blocks; i++) {
+        int64_t began = now_ns();
+        double theirs, rate;
+
+        raw_limit_flying(r, FLYING, FLYING * TAKES);
+        theirs = rate_since(began);
+        began = now_ns();
+        pthread_barrier_wait(&tk.turn);
+        pthread_barrier_wait(&tk.turn);
+        rate = rate_since(began);
+        if (i > 0) /* the first connects, and fills caches */
+            duel_add(&du, (int64_t)(theirs * 1e3), (int64_t)(rate * 1e3));
+    }
+    for (int i = 0; i < FLYING; i++)
+        pthread_join(threads[i], NULL);
+    duel_end(&du);
+    dibs_limit_free(tk.limit);
+}
+
+static void measure_stock(dibs_client *client, size_t blocks)
+{
+    dibs_limit *limit = limit_new(client, "bench-stock", 10000000);
+    samples times;
+
+    samples_init(&times, blocks);
+    take_one(limit);
+    for (size_t i = 0; i < blocks; i++) {
+        int64_t began = now_ns();
+
+        for (int k = 0; k < STOCK; k++)
+            take_one(limit);
+        samples_add(&times, (now_ns() - began) * 1000 / STOCK);
+    }
+    printf("%.1f\n", median(&times));
+    dibs_limit_free(limit);
+}
+
+/* ---- wake-ups */
+
+/* Threads of this process that wait, each round anew. */
+typedef struct crowd {
+    int count;
+    size_t rounds;
+    dibs_client
+        *client; /* NULL: the bare driver, and one thread that wakes all */
+    raw *ear;
+    atomic_uint ready;
+    _Atomic(int64_t) last_ns; /* when the last was awake */
+    sem_t done;
+    pthread_mutex_t mutex;
+    pthread_cond_t cond;
+    size_t rung; /* rounds that were rung for */
+    pthread_t threads[WAITERS_MAX], listener;
+} crowd;
+
+static void latch_of(size_t round, char out[32])
+{
+    static _Atomic(unsigned) run;
+
+    if (atomic_load(&run) == 0)
+        atomic_store(&run, (unsigned)now_ns() | 1);
+    snprintf(out, 32, "bench-open-%x-%zu", atomic_load(&run), round);
+}
+
+static void await_round(crowd *cr, size_t round)
+{
+    char name[32];
+    dibs_error err;
+
+    if (cr->client) {
+        latch_of(round, name);
+        must(dibs_latch_wait(cr->client, name, 2, 60000, &err), &err);
+        return;
+    }
+    pthread_mutex_lock(&cr->mutex);
+    while (cr->rung <= round)
+        pthread_cond_wait(&cr->cond, &cr->mutex);
+    pthread_mutex_unlock(&cr->mutex);
+}
+
+static void *wait_in_crowd(void *arg)
+{
+    crowd *cr = arg;
+
+    for (size_t i = 0; i < cr->rounds; i++) {
+        int64_t at;
+
+        atomic_fetch_add(&cr->ready, 1);
+        await_round(cr, i);
+        at = now_ns();
+        if (at > atomic_load(&cr->last_ns))
+            atomic_store(&cr->last_ns, at);
+        sem_post(&cr->done);
+    }
+    return NULL;
+}
+
+static void *listen_for_crowd(void *arg)
+{
+    crowd *cr = arg;
+
+    for (size_t i = 0; i < cr->rounds; i++) {
+        raw_hear(cr->ear);
+        pthread_mutex_lock(&cr->mutex);
+        cr->rung = i + 1;
+        pthread_cond_broadcast(&cr->cond);
+        pthread_mutex_unlock(&cr->mutex);
+    }
+    return NULL;
+}
+
+static void crowd_init(crowd *cr, int count, size_t rounds, dibs_client *client)
+{
+    memset(cr, 0, sizeof(*cr));
+    cr->count = count;
+    cr->rounds = rounds;
+    cr->client = client;
+    sem_init(&cr->done, 0, 0);
+    pthread_mutex_init(&cr->mutex, NULL);
+    pthread_cond_init(&cr->cond, NULL);
+    if (!client) {
+        cr->ear = raw_open(port);
+        raw_listen(cr->ear);
+        start(&cr->listener, listen_for_crowd, cr);
+    }
+    for (int i = 0; i < count; i++)
+        start(&cr->threads[i], wait_in_crowd, cr);
+}
+
+static void crowd_fini(crowd *cr)
+{
+    for (int i = 0; i < cr->count; i++)
+        pthread_join(cr->threads[i], NULL);
+    if (!cr->client) {
+        pthread_join(cr->listener, NULL);
+        raw_close(cr->ear);
+    }
+}
+
+/* All wait, and have had the time to block. */
+static void await_crowd(crowd *cr, size_t round)
+{
+    const struct timespec moment = {0, 20000000};
+
+    while (atomic_load(&cr->ready) < (round + 1) * (unsigned)cr->count)
+        nanosleep(&moment, NULL);
+    nanosleep(&moment, NULL);
+}
+
+/* One round: nanoseconds from the last deed to the last who is awake. */
+static int64_t wake_crowd(crowd *cr, raw *r, size_t round)
+{
+    char name[32];
+    dibs_error err;
+    int64_t began;
+
+    latch_of(round, name);
+    if (cr->client)
+        must(dibs_latch_count_down(cr->client, name, 2, "first", NULL, &err),
+             &err);
+    await_crowd(cr, round);
+    began = now_ns();
+    if (cr->client)
+        must(dibs_latch_count_down(cr->client, name, 2, "last", NULL, &err),
+             &err);
+    else
+        raw_tell(r);
+    for (int i = 0; i < cr->count; i++)
+        while (sem_wait(&cr->done))
+            continue;
+    return atomic_load(&cr->last_ns) - began;
+}
+
+static void
+measure_open(raw *r, dibs_client *client, int waiters, size_t rounds)
+{
+    static crowd bare, ours;
+    duel du;
+
+    duel_init(&du, rounds);
+    crowd_init(&bare, waiters, rounds, NULL);
+    crowd_init(&ours, waiters, rounds, client);
+    for (size_t i = 0; i < rounds; i++) {
+        int64_t theirs = wake_crowd(&bare, r, i);
+        int64_t own = wake_crowd(&ours, r, i);
+
+        duel_add(&du, theirs, own);
+    }
+    crowd_fini(&bare);
+    crowd_fini(&ours);
+    duel_end(&du);
+}
+
+/* ---- the next leader */
+
+typedef struct seat {
+    dibs_client *client;
+    dibs_election *election;
+    _Atomic(int64_t) gained_ns;
+    sem_t gained;
+} seat;
+
+static void note_gained(dibs_election *election, uint64_t term, void *arg)
+{
+    seat *st = arg;
+
+    (void)election;
+    (void)term;
+    atomic_store(&st->gained_ns, now_ns());
+    sem_post(&st->gained);
+}
+
+static void seat_init(seat *st)
+{
+    dibs_error err;
+
+    st->client = open_client();
+    sem_init(&st->gained, 0, 0);
+    must(dibs_election_new(st->client, "bench-leader",
+                           DIBS_ELECTION_OPTS(.on_gained = note_gained,
+                                              .arg = st),
+                           &st->election, &err),
+         &err);
+    must(dibs_election_campaign(st->election, &err), &err);
+}
+
+static void await_candidate(dibs_client *client)
+{
+    const struct timespec moment = {0, 1000000};
+    dibs_leader leader = {0};
+    dibs_error err;
+
+    do {
+        nanosleep(&moment, NULL);
+        must(dibs_leader_get(client, "bench-leader", &leader, &err), &err);
+    } while (leader.candidates == 0);
+    nanosleep(&moment, NULL);
+}
+
+/* The one that leads resigns; the other gains; the first campaigns again. */
+static int64_t change_leader(seat *from, seat *to)
+{
+    dibs_error err;
+    int64_t began;
+
+    await_candidate(from->client);
+    began = now_ns();
+    must(dibs_election_resign(from->election, &err), &err);
+    while (sem_wait(&to->gained))
+        continue;
+    must(dibs_election_campaign(from->election, &err), &err);
+    return atomic_load(&to->gained_ns) - began;
+}
+
+static void measure_leader(raw *r, size_t rounds)
+{
+    static crowd bare;
+    seat seats[2];
+    duel du;
+
+    duel_init(&du, rounds);
+    crowd_init(&bare, 1, rounds, NULL);
+    seat_init(&seats[0]);
+    while (sem_wait(&seats[0].gained))
+        continue;
+    seat_init(&seats[1]);
+    for (size_t i = 0; i < rounds; i++) {
+        int64_t theirs = wake_crowd(&bare, r, i);
+        int64_t own = change_leader(&seats[i % 2], &seats[(i + 1) % 2]);
+
+        duel_add(&du, theirs, own);
+    }
+    crowd_fini(&bare);
+    for (int i = 0; i < 2; i++) {
+        dibs_election_free(seats[i].election);
+        dibs_close(seats[i].client);
+    }
+    duel_end(&du);
+}
+
+static void measure(const char *what, raw *r, dibs_client *client, size_t count)
+{
+    if (strcmp(what, "latch") == 0)
+        measure_pairs(&(side){bare_count, r}, &(side){count_once, client},
+                      count);
+    else if (strcmp(what, "limit") == 0)
+        measure_limit(r, client, count);
+    else if (strcmp(what, "flying") == 0)
+        measure_flying(r, client, count);
+    else if (strcmp(what, "stock") == 0)
+        measure_stock(client, count);
+    else if (strcmp(what, "leader") == 0)
+        measure_leader(r, count);
+    else if (strcmp(what, "open100") == 0)
+        measure_open(r, client, 100, count);
+    else if (strcmp(what, "open1000") == 0)
+        measure_open(r, client, 1000, count);
+    else
+        give_up("usage", "see the top of bench_coord.c");
+}
+
+int main(int argc, char **argv)
+{
+    long count = argc == 4 ? strtol(argv[3], NULL, 10) : 0;
+    dibs_client *client;
+    raw *r;
+
+    port = argc == 4 ? (int)strtol(argv[1], NULL, 10) : 0;
+    if (port < 1 || port > 65535 || count < 1 || count > 90000)
+        give_up("usage", "bench_coord PORT WHAT 1-90000");
+    r = raw_open(port);
+    client = open_client();
+    measure(argv[2], r, client, (size_t)count);
+    dibs_close(client);
+    raw_close(r);
+    return 0;
+}
