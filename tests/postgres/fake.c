@@ -1,6 +1,7 @@
 /* fake.c - see fake.h. The thread of a server owns its connection. */
 /* SPDX-License-Identifier: MIT */
 #include "fake.h"
+#include "store/postgres/schema.h"
 
 #include <netinet/in.h>
 #include <stdio.h>
@@ -130,11 +131,12 @@ static fake_point point_of(const char *text)
 
 static bool answer(fake *fk, int fd, const char *text)
 {
-    static const char *const cells[CELLS] = {"4711", "0", "read committed",
-                                             "1"};
+    char version[16];
+    const char *const cells[CELLS] = {"4711", "0", "read committed", version};
     static const uint8_t ready = 'I';
     fake_packet pk = {.len = 0};
 
+    snprintf(version, sizeof(version), "%d", DIBS__PG_VERSION);
     if (point_of(text) == FAKE_AT_GREETING)
         put_row(&pk, cells, CELLS);
     fake_put(&pk, 'C', "SET", 4);

@@ -9,8 +9,7 @@
 #include "base/clock.h"
 #include "store/postgres/gate.h"
 #include "store/postgres/query.h"
-
-enum { DIBS__PG_VERSION = 3 }; /* of the schema; also in roster.sql */
+#include "store/postgres/schema.h"
 
 typedef struct dibs__pg_conn {
     PGconn *pq;

@@ -1,0 +1,8 @@
+/* schema.h - the version of the schema that this code knows. */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_STORE_POSTGRES_SCHEMA_H
+#define DIBS_STORE_POSTGRES_SCHEMA_H
+
+enum { DIBS__PG_VERSION = 3 }; /* also in the last of the makers (setup.c) */
+
+#endif
