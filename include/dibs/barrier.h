@@ -68,13 +68,18 @@ DIBS_API DIBS_MUST_CHECK dibs_status dibs_barrier_new(
  *                   ttl_ms, or the store lost data. The arrival does not count
  *   DIBS_MISMATCH   the barrier has another number of parties, or the name is a latch
  *                   or a group
- *   DIBS_CANCELLED  dibs_close() ended the wait
+ *   DIBS_CANCELLED  dibs_barrier_cancel() or dibs_close() ended the wait, as a
+ *                   time-out would
  *   DIBS_UNAVAIL    wait_ms is over and the store was out of reach; no arrival counts
  *   DIBS_UNKNOWN    as DIBS_UNAVAIL, but the arrival may count for ttl_ms more
  *   DIBS_INVALID    another thread waits with this handle */
 DIBS_API DIBS_MUST_CHECK dibs_status dibs_barrier_wait(dibs_barrier *barrier,
                                                        uint64_t *generation,
                                                        dibs_error *err);
+
+/* Ends the wait of dibs_barrier_wait() on another thread. A no-op without one. Does not
+ * block; not safe in a signal handler. */
+DIBS_API void dibs_barrier_cancel(dibs_barrier *barrier);
 
 /* Gives the seat up and frees the handle; no thread may wait with it. If another party
  * has arrived, that breaks the generation. NULL is a no-op. */

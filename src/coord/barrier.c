@@ -51,7 +51,8 @@ struct dibs_barrier {
     uint64_t id_number;
     uint64_t kept_fence; /* of the seat that the session was given last */
     pthread_cond_t cond;
-    bool waiting;      /* a call is under way */
+    bool waiting;      /* a call is under way, */
+    bool cancelled;    /* and is to end */
     bool listens;      /* an ear was answered, and no MISSED came since */
     dibsx_nsec ear_at; /* when to ask for the next one */
     dibsx_nsec roll_at;
@@ -473,7 +474,8 @@ static void remember_parties(dibs_barrier *b)
 static bool remember_late(dibs_barrier *b, dibsx_nsec now)
 {
     if (!b->before || b->late_roll || now < b->machine.until ||
-        b->machine.fence == 0 || b->failure.status != DIBS_OK || b->cl->closing)
+        b->machine.fence == 0 || !b->machine.asked ||
+        b->failure.status != DIBS_OK || b->cl->closing)
         return false;
     b->late_roll = true;
     take_roll(b, b->before);
@@ -486,7 +488,7 @@ static dibs_status proceed(dibs_barrier *b, dibs_error *err)
     dibsx_nsec until, now = dibsx_now();
     dibs__meet item = {0};
 
-    if (b->cl->closing)
+    if (b->cl->closing || b->cancelled)
         dibs__party_cancel(&b->machine, now);
     if (remember_late(b, now))
         return DIBS_OK;
@@ -548,7 +550,7 @@ static dibs_status fail_late(const dibs_barrier *b, dibs_error *err)
 {
     char reason[REASON_MAX];
 
-    if (b->cl->closing)
+    if (b->cl->closing || b->cancelled)
         return dibsx_fail(err, DIBS_CANCELLED, "the wait was cancelled");
     if (b->failure.status != DIBS_OK)
         return dibsx_fail_at(err, DIBS_UNAVAIL, b->failure.origin, "%s",
@@ -645,6 +647,7 @@ dibs_barrier_wait(dibs_barrier *b, uint64_t *generation, dibs_error *err)
                         "party its own");
     if (rc == DIBS_OK) {
         b->waiting = true;
+        b->cancelled = false;
         rc = run_call(b, err);
         b->waiting = false;
         if (generation && rc == DIBS_OK)
@@ -653,6 +656,20 @@ dibs_barrier_wait(dibs_barrier *b, uint64_t *generation, dibs_error *err)
     }
     pthread_mutex_unlock(&b->cl->mutex);
     return rc;
+}
+
+void dibs_barrier_cancel(dibs_barrier *b)
+{
+    DIBSX_UNCANCEL;
+
+    if (!b || dibs__client_usable(b->cl, NULL) != DIBS_OK)
+        return;
+    pthread_mutex_lock(&b->cl->mutex);
+    if (b->waiting) {
+        b->cancelled = true;
+        pthread_cond_signal(&b->cond);
+    }
+    pthread_mutex_unlock(&b->cl->mutex);
 }
 
 /* The last party of the client that listens gives the topic up. Locks: cl->mutex, let

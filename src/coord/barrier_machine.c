@@ -25,11 +25,12 @@ void dibs__party_call(dibs__barrier_party *bp, dibsx_nsec until, dibsx_nsec now)
     bp->gen = bp->rung_gen = 0;
     bp->full_at = 0;
     bp->silences = 0;
-    bp->missed = false;
+    bp->asked = bp->missed = false;
 }
 
 void dibs__party_cancel(dibs__barrier_party *bp, dibsx_nsec now)
 {
+    bp->asked = true;
     if (bp->calling && bp->until > now)
         bp->until = now;
 }
@@ -110,7 +111,7 @@ dibs__party_todo dibs__party_next(dibs__barrier_party *bp, dibsx_nsec now,
     *until = DIBSX_NEVER;
     if (bp->flying)
         return DIBS__PARTY_SLEEP;
-    if (bp->calling && now >= bp->until)
+    if (bp->calling && bp->asked && now >= bp->until)
         give_up(bp, now);
     if (bp->calling && now >= bp->wake_at)
         return send_for_call(bp, out);
@@ -189,6 +190,8 @@ void dibs__party_answered(dibs__barrier_party *bp, const dibs__meet *answer,
 {
     bp->flying = false;
     bp->wake_at = dibsx_after_ms(now, bp->poll_ms);
+    if (!answer || bp->sent != DIBS__SIT || answer->rc != DIBS_OK)
+        bp->asked = true;
     if (!answer)
         hear_nothing(bp, now);
     else if (bp->sent == DIBS__SIT)

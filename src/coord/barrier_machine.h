@@ -51,6 +51,9 @@ typedef struct dibs__barrier_party {
     uint64_t after; /* the record that the next call arrives after */
     uint64_t gen;   /* in which the call is counted; 0: not known yet */
     bool calling;
+    bool
+        asked; /* the call may end: it has asked to be counted, or for a seat that
+                   it did not get */
     bool flying; /* a request is under way */
     bool breaks; /* a call that times out breaks the generation */
     dibs__meet_verb sent;
@@ -70,7 +73,8 @@ typedef struct dibs__barrier_party {
 void dibs__party_init(dibs__barrier_party *bp, uint32_t need, int64_t ttl_ms,
                       int64_t poll_ms, int64_t spread_ms, bool breaks);
 
-/* Begins a call that ends by then. There is none under way. */
+/* Begins a call that ends by then, but arrives once in any case. There is none under
+ * way. */
 void dibs__party_call(dibs__barrier_party *bp, dibsx_nsec until,
                       dibsx_nsec now);
 void dibs__party_cancel(dibs__barrier_party *bp, dibsx_nsec now);

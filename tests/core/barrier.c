@@ -326,6 +326,27 @@ static void a_look_names_the_parties(void **state)
     dibs_close(cl);
 }
 
+static void a_cancel_ends_the_wait(void **state)
+{
+    dibs_client *cl = core_open();
+    char name[64];
+    party one;
+
+    (void)state;
+    snprintf(name, sizeof(name), "%s", core_name());
+    start_party(&one, cl, name, DIBS_BARRIER_OPTS(.parties = 2), wait_once);
+    await_arrivals(cl, name, 1, 1);
+    CHECK(DIBS_INVALID, dibs_barrier_wait(one.barrier, NULL, err));
+    dibs_barrier_cancel(one.barrier);
+    pthread_join(one.thread, NULL);
+    assert_int_equal(one.rc, DIBS_CANCELLED);
+    await_arrivals(cl, name, 1, 0);
+    dibs_barrier_cancel(one.barrier);
+    dibs_barrier_cancel(NULL);
+    dibs_barrier_free(one.barrier);
+    dibs_close(cl);
+}
+
 static void bad_options_are_refused(void **state)
 {
     dibs_client *cl = core_open();
@@ -367,6 +388,7 @@ int core_barrier_tests(void)
         cmocka_unit_test(name_is_not_a_prefix),
         cmocka_unit_test(rings_of_other_kinds_wake_nobody),
         cmocka_unit_test(a_look_names_the_parties),
+        cmocka_unit_test(a_cancel_ends_the_wait),
         cmocka_unit_test(bad_options_are_refused),
     };
 
