@@ -129,7 +129,8 @@ const dibs__option dibs__options[] = {
      .verbs = "run,acquire",
      .help = "The exit code when the lock is busy or was not granted in time. "
              "Under cron, -E 0 makes a skipped run a success."},
-    {DIBS__SETTING_TTL, .metavar = "DUR", .verbs = "run,acquire,renew,elect",
+    {DIBS__SETTING_TTL, .metavar = "DUR",
+     .verbs = "run,acquire,renew,elect,barrier",
      .help = "The length of the lease: if the holder dies, others wait this "
              "long. run renews the lease every third of this, or as "
              "--renew-every says."},
@@ -173,7 +174,7 @@ const dibs__option dibs__options[] = {
              "is ended as --on-lost says: it has --kill-after to end in, or a "
              "twentieth of DUR if that is less. 0 is no bound."},
     {DIBS__SETTING_OWNER, .aliases = "label", .metavar = "TEXT",
-     .otherwise = "none", .verbs = "run,acquire,break,elect",
+     .otherwise = "none", .verbs = "run,acquire,break,elect,barrier",
      .help = "A label that others see beside host and pid."},
     {.name = "meta",
      .type = DIBS__TEXT,
@@ -529,6 +530,29 @@ const dibs__option dibs__options[] = {
      .letter = 'l',
      .verbs = "leader",
      .help = "Go on: a line per change."},
+
+    /* Barriers. */
+    {.name = "parties",
+     .letter = 'n',
+     .type = DIBS__INT,
+     .metavar = "N",
+     .min = 1,
+     .max = DIBS_BARRIER_MAX,
+     .verbs = "barrier",
+     .help = "How many parties wait for each other. Needed, but for show."},
+    {.name = "withdraw",
+     .verbs = "barrier",
+     .help = "When -w is over, take back this arrival only: the others wait "
+             "on. Without it the barrier breaks for all."},
+    {.name = "wait",
+     .aliases = "timeout",
+     .letter = 'w',
+     .type = DIBS__DURATION,
+     .metavar = "DUR",
+     .max = YEAR,
+     .otherwise = "wait without limit",
+     .verbs = "barrier",
+     .help = "Wait at most this long for the other parties."},
 
     /* Latches. */
     {.name = "count",

@@ -39,6 +39,7 @@ const char dibs__common_exits[] =
     X("Values", state_watch)                                                   \
     X("Coordination", elect)                                                   \
     X("Coordination", leader)                                                  \
+    X("Coordination", barrier)                                                 \
     X("Coordination", latch)                                                   \
     X("Coordination", latch_count_down)                                        \
     X("Coordination", latch_wait)                                              \

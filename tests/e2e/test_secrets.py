@@ -51,6 +51,7 @@ USES = {
     "elect": ["secret-elect", "--", "true"],
     "leader": ["secret-elect"],
     "state watch": ["secret-value", "--count", "1"],
+    "barrier": ["secret-barrier", "-n", "1"],
     "latch count-down": ["secret-latch", "-n", "2"],
     "latch wait": ["secret-latch", "-n", "2", "-w", "0"],
     "latch show": ["secret-latch", "--json"],

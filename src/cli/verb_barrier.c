@@ -1,0 +1,258 @@
+/* verb_barrier.c - barrier: waits for the other parties; barrier show looks at them. */
+/* SPDX-License-Identifier: MIT */
+#include "base/clock.h"
+#include "base/fail.h"
+#include "cli/print.h"
+#include "cli/verbs.h"
+#include "exec/signals.h"
+#include <dibs/barrier.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { CANCEL_AGAIN_NS = 10 * 1000 * 1000 };
+
+static int print_outcome(const dibs__command *cmd, dibs_status rc,
+                         uint64_t generation, int64_t waited_ms)
+{
+    dibs__report report;
+
+    dibs__report_begin(&report);
+    dibsx_json_pair_text(&report.js, "name", dibs__operands(cmd)[0]);
+    dibsx_json_pair_bool(&report.js, "passed", rc == DIBS_OK);
+    dibsx_json_pair_text(&report.js, "status", dibs_status_name(rc));
+    dibsx_json_pair_int(&report.js, "parties", dibs__opt_int(cmd, "parties"));
+    dibsx_json_key(&report.js, "generation");
+    if (rc == DIBS_OK)
+        dibsx_json_uint(&report.js, generation);
+    else
+        dibsx_json_null(&report.js);
+    dibsx_json_pair_int(&report.js, "waited_ms", waited_ms);
+    return dibs__report_end(&report);
+}
+
+/* A wait of 0 still arrives, and passes if it is the last to come. */
+static int64_t wait_of(const dibs__command *cmd)
+{
+    int64_t wait_ms = dibs__opt_ms(cmd, "wait");
+
+    if (!dibs__opt_given(cmd, "wait"))
+        return 0;
+    return wait_ms > 0 ? wait_ms : 1;
+}
+
+/* A party that is ended by a signal gives its seat up first, so that the others need not
+ * wait until it has ended by itself. */
+typedef struct party {
+    dibs_barrier *barrier;
+    dibs__signals signals;
+    sigset_t set; /* the signals served, and the one that ends the thread */
+    _Atomic int fatal; /* 0: none */
+} party;
+
+/* The wait may not have begun when the signal came: cancels until the main thread says
+ * that it is over. */
+static void *serve_signals(void *arg)
+{
+    const struct timespec again = {.tv_nsec = CANCEL_AGAIN_NS};
+    party *p = arg;
+
+    for (;;) {
+        int number = p->fatal ? sigtimedwait(&p->set, NULL, &again)
+                              : sigwaitinfo(&p->set, NULL);
+
+        if (number == SIGRTMIN)
+            return NULL;
+        if (number == SIGTSTP)
+            dibs__signal_stop(false);
+        if (number > 0 && dibs__signal_fatal(number) && !p->fatal)
+            p->fatal = number;
+        if (p->fatal)
+            dibs_barrier_cancel(p->barrier);
+    }
+}
+
+static dibs_status wait_served(party *p, uint64_t *generation, dibs_error *err)
+{
+    pthread_t thread;
+    int failed;
+    dibs_status rc;
+
+    p->set = p->signals.served;
+    sigaddset(&p->set, SIGRTMIN);
+    pthread_sigmask(SIG_BLOCK, &p->set, NULL);
+    failed = pthread_create(&thread, NULL, serve_signals, p);
+    if (failed)
+        return dibsx_fail_at(err, DIBS_UNAVAIL, dibsx_errno_name(failed),
+                             "cannot start a thread: %s", strerror(failed));
+    rc = dibs_barrier_wait(p->barrier, generation, err);
+    pthread_kill(thread, SIGRTMIN);
+    pthread_join(thread, NULL);
+    return rc;
+}
+
+static int await_parties(const dibs__command *cmd, party *p)
+{
+    dibsx_nsec begun_at = dibsx_now();
+    uint64_t generation = 0;
+    dibs_error err = {0};
+    dibs_status rc = wait_served(p, &generation, &err);
+    int code = 0;
+
+    if (p->fatal && rc != DIBS_OK)
+        return DIBS__EXIT_SIGNAL + p->fatal;
+
+    if (dibs__opt_flag(cmd, "json"))
+        code = print_outcome(cmd, rc, generation,
+                             (dibsx_now() - begun_at) / DIBSX_MS);
+    if (rc != DIBS_OK)
+        code = dibs__cli_fail(cmd, &err);
+    return code;
+}
+
+static int wait_barrier(const dibs__command *cmd)
+{
+    party p = {.barrier = NULL};
+    dibs_client *cl = NULL;
+    dibs_error err = {0};
+    int code;
+
+    if (!dibs__opt_given(cmd, "parties")) {
+        dibs__cli_say("barrier: -n is missing: how many parties wait for each "
+                      "other");
+        return DIBS__EXIT_USAGE;
+    }
+    dibs__signals_block(&p.signals);
+    code = dibs__cli_open(cmd, &cl);
+    if (code)
+        return code;
+    if (dibs_barrier_new(
+            cl, dibs__operands(cmd)[0],
+            DIBS_BARRIER_OPTS(.parties =
+                                  (uint32_t)dibs__opt_int(cmd, "parties"),
+                              .wait_ms = wait_of(cmd),
+                              .flags = dibs__opt_flag(cmd, "withdraw")
+                                           ? DIBS_BARRIER_WITHDRAW
+                                           : 0),
+            &p.barrier, &err) != DIBS_OK)
+        code = dibs__cli_fail(cmd, &err);
+    else
+        code = await_parties(cmd, &p);
+    dibs_barrier_free(p.barrier);
+    dibs_close(cl);
+    if (p.fatal && code)
+        dibs__signal_die(p.fatal);
+    return code;
+}
+
+/* The parties of a look, as lines or as JSON. */
+typedef struct listing {
+    bool json;
+    dibsx_buf lines;
+    dibs__report report;
+} listing;
+
+static bool add_party(const dibs_barrier_party *seat, void *arg)
+{
+    listing *li = arg;
+    dibsx_json *js = &li->report.js;
+
+    if (!li->json) {
+        dibs__clean(&li->lines, seat->who);
+        dibsx_buf_puts(&li->lines, seat->arrived ? "\n" : " (has not come)\n");
+        return true;
+    }
+    dibsx_json_open(js, '{');
+    dibsx_json_pair_text(js, "who", seat->who);
+    dibsx_json_pair_bool(js, "arrived", seat->arrived);
+    dibsx_json_pair_int(js, "left_ms", seat->left_ms);
+    dibsx_json_close(js, '}');
+    return true;
+}
+
+static int end_listing(listing *li, const dibs_barrier_state *at)
+{
+    if (li->json) {
+        dibsx_json_close(&li->report.js, ']');
+        dibsx_json_pair_uint(&li->report.js, "parties", at->parties);
+        dibsx_json_pair_uint(&li->report.js, "seated", at->seated);
+        dibsx_json_pair_uint(&li->report.js, "arrived", at->arrived);
+        dibsx_json_pair_uint(&li->report.js, "generation", at->generation);
+        return dibs__report_end(&li->report);
+    }
+    printf("%u of %u parties have come, %u have a seat\n",
+           (unsigned)at->arrived, (unsigned)at->parties, (unsigned)at->seated);
+    dibs__out_text(dibsx_buf_text(&li->lines));
+    return dibs__out_done();
+}
+
+static int show_barrier(const dibs__command *cmd, const char *name)
+{
+    listing li = {.json = dibs__opt_flag(cmd, "json")};
+    dibs_barrier_state at;
+    dibs_client *cl = NULL;
+    dibs_error err = {0};
+    int code = dibs__cli_open(cmd, &cl);
+
+    if (code)
+        return code;
+    dibsx_buf_init(&li.lines, DIBS__OUT_MAX);
+    dibs__report_begin(&li.report);
+    dibsx_json_pair_text(&li.report.js, "name", name);
+    dibsx_json_key(&li.report.js, "members");
+    dibsx_json_open(&li.report.js, '[');
+    if (dibs_barrier_show(cl, name, &at, add_party, &li, &err) != DIBS_OK) {
+        code = dibs__cli_fail(cmd, &err);
+        li.json = false;
+    } else {
+        code = end_listing(&li, &at);
+    }
+    if (!li.json)
+        dibsx_buf_fini(&li.report.buf);
+    dibsx_buf_fini(&li.lines);
+    dibs_close(cl);
+    return code;
+}
+
+static int barrier_command(const dibs__command *cmd)
+{
+    char *const *words = dibs__operands(cmd);
+
+    if (dibs__operand_count(cmd) == 1)
+        return wait_barrier(cmd);
+    if (strcmp(words[0], "show") == 0)
+        return show_barrier(cmd, words[1]);
+    dibs__cli_say("barrier: '%.40s' is too many: give one name, or show and a "
+                  "name",
+                  words[1]);
+    return DIBS__EXIT_USAGE;
+}
+
+const dibs__verb dibs__verb_barrier = {
+    .name = "barrier",
+    .operands = "[show] NAME",
+    .summary = "wait until a number of parties have come",
+    .about = "Arrives at the barrier NAME, and exits when as many parties wait "
+             "there "
+             "as -n says. All give the same number. If a party dies or gives "
+             "up, the "
+             "others exit with 122 and a message that says who is missing.\n"
+             "`dibs barrier show NAME` lists the parties that have a seat.\n",
+    .examples = "Five workers begin the next phase together, within a minute:\n"
+                "  sh load.sh && dibs barrier phase-1 -n 5 -w 60s && ./merge\n"
+                "Come back later without disturbing the others:\n"
+                "  dibs barrier phase-1 -n 5 -w 10s --withdraw\n"
+                "See who is missing:\n"
+                "  dibs barrier show phase-1\n",
+    .exits = "0 all parties have come; show: printed\n"
+             "1 show: no party has a seat\n"
+             "64 the barrier has another number of parties\n"
+             "75 -w is over, or all seats are taken\n"
+             "122 a party died or gave up, or the seat was lost\n",
+    .options = "json",
+    .min_operands = 1,
+    .max_operands = 2,
+    .run = barrier_command,
+};

@@ -1,0 +1,74 @@
+"""barrier and barrier show."""
+# SPDX-License-Identifier: MIT
+import json
+import signal
+
+from support import Case, main, span, wait_until
+
+
+class Barrier(Case):
+    def shown(self, name):
+        """How many have come, by a look; 0 without a barrier."""
+        result = self.dibs("barrier", "show", name, "--json")
+        return json.loads(result.stdout)["arrived"] if result.returncode == 0 else 0
+
+    def party(self, name, *args):
+        return self.start("barrier", name, *args)
+
+    def await_party(self, name, arrived):
+        wait_until(lambda: self.shown(name) == arrived, f"{arrived} at {name}")
+
+    def test_all_pass_together(self):
+        parties = [self.party("phase", "-n", "3", "--json") for _ in range(2)]
+        self.await_party("phase", 2)
+        text = self.ok("barrier", "show", "phase")
+        self.assertIn("2 of 3 parties have come, 2 have a seat\n", text)
+        self.assertIn(f":{parties[0].pid}\n", text)
+        self.assertEqual(self.ok("barrier", "phase", "-n", "3"), "")
+        answers = [json.loads(party.stdout.readline()) for party in parties]
+        self.assertEqual([party.wait() for party in parties], [0, 0])
+        self.assertTrue(all(answer["passed"] for answer in answers))
+        self.assertEqual(answers[0]["generation"], answers[1]["generation"])
+
+    def test_a_party_that_is_killed_is_named(self):
+        ttl = span(2)
+        dead = self.party("phase", "-n", "3", "--ttl", ttl)
+        left = self.party("phase", "-n", "3", "--ttl", ttl)
+        self.await_party("phase", 2)
+        dead.kill()
+        dead.wait()
+        self.assertEqual(left.wait(), 122)
+        self.assertIn("the barrier `phase` broke: ", left.stderr.read())
+
+    def test_one_that_is_interrupted_leaves_at_once(self):
+        gone = self.party("phase", "-n", "3", "--ttl", "1h")
+        left = self.party("phase", "-n", "3", "--ttl", "1h")
+        self.await_party("phase", 2)
+        gone.send_signal(signal.SIGINT)
+        self.assertEqual(gone.wait(), -signal.SIGINT)
+        self.assertEqual(left.wait(), 122)
+
+    def test_a_withdrawal_breaks_nothing(self):
+        left = self.party("phase", "-n", "2", "--withdraw")
+        self.await_party("phase", 1)
+        left.send_signal(signal.SIGTERM)
+        self.assertEqual(left.wait(), -signal.SIGTERM)
+        message = self.fails(75, "barrier", "phase", "-n", "2", "-w", "10ms", "--withdraw")
+        self.assertIn("1 of 2 parties came; missing: 1 without a seat", message)
+        self.assertIn("no party has a seat", self.fails(1, "barrier", "show", "phase"))
+
+    def test_exit_codes(self):
+        self.fails(64, "barrier", "phase")
+        self.fails(64, "barrier", "phase", "-n", "0")
+        self.fails(64, "barrier", "phase", "other", "-n", "1")
+        self.assertEqual(self.json("barrier", "phase", "-n", "1", "-w", "0", "--json")["status"], "OK")
+        self.party("phase", "-n", "2")
+        self.await_party("phase", 1)
+        self.assertIn("has 2 parties, not 3", self.fails(64, "barrier", "phase", "-n", "3"))
+        self.ok("latch", "count-down", "latch", "-n", "2")
+        self.fails(64, "barrier", "latch", "-n", "2")
+        self.fails(64, "barrier", "show", "latch")
+
+
+if __name__ == "__main__":
+    main()
