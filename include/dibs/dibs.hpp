@@ -709,6 +709,101 @@ class election
     std::unique_ptr<dibs_election, freer> election_;
 };
 
+/* Options of a barrier; see dibs/barrier.h. */
+class barrier_options
+{
+  public:
+    explicit barrier_options(uint32_t parties) : raw_()
+    {
+        raw_.size = sizeof(raw_);
+        raw_.parties = parties;
+    }
+    barrier_options &ttl(milliseconds span)
+    {
+        raw_.ttl_ms = span.count();
+        return *this;
+    }
+    barrier_options &wait(milliseconds span)
+    {
+        raw_.wait_ms = span.count();
+        return *this;
+    }
+    barrier_options &withdraw()
+    {
+        raw_.flags |= DIBS_BARRIER_WITHDRAW;
+        return *this;
+    }
+    barrier_options &label(std::string text)
+    {
+        label_ = std::move(text);
+        return *this;
+    }
+
+  private:
+    friend class barrier;
+
+    dibs_barrier_opts raw_;
+    std::string label_;
+};
+
+/* One party of a barrier; see dibs/barrier.h.
+ *
+ *     dibs::barrier phases(db, "phases", dibs::barrier_options(5));
+ *     for (int i = 0; i < 10; i++) {
+ *         work(i);
+ *         phases.wait();
+ *     } */
+class barrier
+{
+  public:
+    barrier(const client &cl, const std::string &name,
+            const barrier_options &options)
+    {
+        dibs_barrier_opts opts = options.raw_;
+        dibs_barrier *made = nullptr;
+        dibs_error err = dibs_error();
+
+        if (!options.label_.empty())
+            opts.label = options.label_.c_str();
+        detail::must(dibs_barrier_new(cl.get(), name.c_str(), &opts, &made,
+                                      &err),
+                     err);
+        barrier_.reset(made);
+    }
+    /* The generation that opened. Throws with DIBS_BROKEN, DIBS_TIMEOUT and all
+     * else. */
+    uint64_t wait()
+    {
+        dibs_error err = dibs_error();
+        uint64_t generation = 0;
+
+        detail::must(dibs_barrier_wait(get(), &generation, &err), err);
+        return generation;
+    }
+    /* The same, with the outcome as a status. */
+    DIBS_MUST_CHECK dibs_status wait(dibs_error &err) noexcept
+    {
+        return dibs_barrier_wait(get(), nullptr, &err);
+    }
+    void cancel() noexcept
+    {
+        dibs_barrier_cancel(get());
+    }
+    dibs_barrier *get() const noexcept
+    {
+        return barrier_.get();
+    }
+
+  private:
+    struct freer {
+        void operator()(dibs_barrier *barrier) const noexcept
+        {
+            dibs_barrier_free(barrier);
+        }
+    };
+    std::unique_ptr<dibs_barrier, freer> barrier_;
+};
+
 /* A latch; see dibs/latch.h.
  *
  *     dibs::latch batch(db, "batch:42", 100);

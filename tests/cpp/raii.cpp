@@ -292,6 +292,27 @@ static void latches(dibs::client &db)
           DIBS_MISMATCH);
 }
 
+static void barriers(dibs::client &db)
+{
+    dibs::barrier alone(db, "alone", dibs::barrier_options(1).label("one"));
+    dibs::barrier early(
+        db, "both", dibs::barrier_options(2).wait(milliseconds(1)).withdraw());
+    dibs::barrier late(db, "both", dibs::barrier_options(2));
+    dibs_error err = dibs_error();
+    uint64_t first = alone.wait();
+
+    CHECK(alone.wait() > first);
+    CHECK(early.wait(err) == DIBS_TIMEOUT);
+    CHECK(thrown([&] { early.wait(); }) == DIBS_TIMEOUT);
+    std::thread other([&] { (void)late.wait(); });
+    while (early.wait(err) != DIBS_OK)
+        continue;
+    other.join();
+    CHECK(thrown([&] {
+              dibs::barrier(db, "both", dibs::barrier_options(0));
+          }) == DIBS_INVALID);
+}
+
 static void watches(dibs::client &db)
 {
     dibs::watch watch(db, "watched");
@@ -385,6 +406,7 @@ int main(int argc, char **argv)
     watches(db);
     elections(db);
     latches(db);
+    barriers(db);
     limits(db);
     healths(db);
     std::cout << "scopes give back what they took\n";
