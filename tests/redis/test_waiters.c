@@ -15,6 +15,7 @@ enum { WAITERS = 30 };
 #else
 enum { WAITERS = 100 };
 #endif
+enum { PARTIES = WAITERS };
 enum { CLIENTS = 10, COMMANDS_EACH = 3, BOUND_MS = 30000 };
 
 /* Asks the server itself, with a command that no script uses. */
@@ -298,6 +299,64 @@ static void the_dead_are_skipped_together(void **state)
     server_stop(&hd.sv);
 }
 
+/* The parties of a barrier, in a few clients, generation after generation. */
+typedef struct party {
+    dibs_barrier *barrier;
+    pthread_barrier_t *start;
+    dibs_status rc;
+    pthread_t thread;
+} party;
+
+static void *pass_twice(void *arg)
+{
+    party *p = arg;
+
+    p->rc = dibs_barrier_wait(p->barrier, NULL, NULL);
+    (void)pthread_barrier_wait(p->start);
+    (void)pthread_barrier_wait(p->start);
+    if (p->rc == DIBS_OK)
+        p->rc = dibs_barrier_wait(p->barrier, NULL, NULL);
+    return NULL;
+}
+
+/* By the tell alone all pass: no command follows it. */
+static void a_generation_costs_one_command_for_each_party(void **state)
+{
+    world *w = *state;
+    dibs_client *clients[CLIENTS];
+    pthread_barrier_t start;
+    party parties[PARTIES];
+    long long before;
+
+    pthread_barrier_init(&start, NULL, PARTIES + 1);
+    for (size_t i = 0; i < CLIENTS; i++)
+        clients[i] = world_client(w->url, 5000);
+    for (size_t i = 0; i < PARTIES; i++) {
+        parties[i] = (party){.start = &start};
+        CHECK(DIBS_OK, dibs_barrier_new(clients[i % CLIENTS], "b",
+                                        DIBS_BARRIER_OPTS(.parties = PARTIES,
+                                                          .ttl_ms = 600000),
+                                        &parties[i].barrier, err));
+        assert_int_equal(pthread_create(&parties[i].thread, NULL, pass_twice,
+                                        &parties[i]),
+                         0);
+    }
+    (void)pthread_barrier_wait(&start);
+    before = commands_of(&w->sv);
+    (void)pthread_barrier_wait(&start);
+    for (size_t i = 0; i < PARTIES; i++) {
+        pthread_join(parties[i].thread, NULL);
+        CHECK(DIBS_OK, parties[i].rc);
+    }
+    /* A generation that took longer than a second was asked about as well. */
+    IN_TIME(commands_of(&w->sv) - before <= PARTIES + 1);
+    for (size_t i = 0; i < PARTIES; i++)
+        dibs_barrier_free(parties[i].barrier);
+    for (size_t i = 0; i < CLIENTS; i++)
+        dibs_close(clients[i]);
+    pthread_barrier_destroy(&start);
+}
+
 static const child_part parts[] = {{"waiter", be_waiter}, {0}};
 
 int main(int argc, char **argv)
@@ -306,6 +365,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(processes_are_served_in_order),
         cmocka_unit_test(the_dead_are_skipped_together),
         WORLD_TEST(threads_are_served_in_order),
+        WORLD_TEST(a_generation_costs_one_command_for_each_party),
     };
 
     child_play(argc, argv, parts);
