@@ -96,10 +96,11 @@ static bool draw_id(char id[DIBS_OWNER_SIZE])
 static int64_t
 date_of(const dibs_client *cl, const dibs__session_seat *seat, dibsx_nsec now)
 {
+    int64_t late_ms = seat->late_ms > 0 ? seat->late_ms : cl->timeout_ms;
+
     if (!seat->dated || seat->clock_us == 0)
         return 0;
-    return seat->clock_us + (now - seat->clock_at) / 1000 +
-           cl->timeout_ms * US_PER_MS;
+    return seat->clock_us + (now - seat->clock_at) / 1000 + late_ms * US_PER_MS;
 }
 
 static void fill_item(const dibs_client *cl, dibs__session_seat *seat,
@@ -213,7 +214,8 @@ take_answer(session *se, dibs__session_seat *seat, const dibs__meet *item)
         seat->clock_at = now;
     }
     seat->due_at = dibsx_after_ms(now, every_of(seat));
-    if (item->rc == DIBS_LOST) {
+    if (item->rc == DIBS_LOST ||
+        (item->rc == DIBS_TIMEOUT && seat->sits && item->verb == DIBS__KEEP)) {
         lose_seat(se, seat, now);
     } else if (item->rc == DIBS_UNAVAIL || item->rc == DIBS_UNKNOWN ||
                item->rc == DIBS_TIMEOUT) {
@@ -224,6 +226,9 @@ take_answer(session *se, dibs__session_seat *seat, const dibs__meet *item)
     } else if (item->rc == DIBS_OK) {
         seat->was_kept = true;
     }
+    if (seat->hurried && seat->listed)
+        seat->due_at = now;
+    seat->hurried = false;
 }
 
 /* Thread: a worker. */
@@ -348,13 +353,27 @@ dibs__session_add(dibs_client *cl, dibs__session_seat *seat, dibs_error *err)
         seat->fence = 0;
     }
     seat->listed = true;
-    seat->was_kept = false;
+    seat->was_kept = seat->hurried = false;
     seat->clock_us = 0;
     seat->due_at = seat->sits ? now : dibsx_after_ms(now, every_of(seat));
     seat->next = se->first;
     se->first = seat;
     set_timer(cl, se);
     return DIBS_OK;
+}
+
+void dibs__session_hurry(dibs_client *cl, dibs__session_seat *seat)
+{
+    session *se = find_session(cl);
+
+    if (!seat->listed)
+        return;
+    seat->hurried = seat->due_at == DIBSX_NEVER;
+    if (seat->hurried)
+        return;
+    seat->due_at = dibsx_now();
+    if (!se->sending)
+        set_timer(cl, se);
 }
 
 void dibs__session_leave(dibs_client *cl, dibs__session_seat *seat)

@@ -14,9 +14,11 @@
  *       says. All seats that are due soon go with the first one that is.
  *   (2) The owner hears of every answer, and of every step that got none.
  *   (3) An id is used for one seat: after DIBS_LOST another one is drawn.
- *   (4) A dated request carries the last moment at which the store may do it: the
- *       client's timeout after the send, as the store's clock was in its last answer
- *       and counted from the moment that answer came in. So it errs early. */
+ *   (4) A dated request carries the last moment at which the store may do it: late_ms
+ *       after the send, as the store's clock was in its last answer and counted from
+ *       the moment that answer came in. So it errs early. A KEEP that came too late
+ *       costs a seat that `sits`: the clock may be that of another server, which does
+ *       not know the seat. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_COORD_SESSION_H
 #define DIBS_COORD_SESSION_H
@@ -49,6 +51,7 @@ struct dibs__session_seat {
     int64_t settle_ms; /* for SIT */
     bool sits;         /* a group: the session sits, again after DIBS_LOST */
     bool dated;        /* (4) */
+    int64_t late_ms;   /* (4); 0: the client's timeout */
     dibs__seat_told_fn *told;
     void *arg;
 
@@ -60,6 +63,7 @@ struct dibs__session_seat {
     dibs__session_seat *next;
     bool listed;
     bool was_kept;       /* a KEEP of this seat was answered DIBS_OK */
+    bool hurried;        /* again, as soon as the round under way is over */
     int64_t clock_us;    /* of the last answer; 0: none yet */
     dibsx_nsec clock_at; /* when that came in */
     dibsx_nsec due_at;   /* DIBSX_NEVER: it is in the round under way */
@@ -69,6 +73,10 @@ struct dibs__session_seat {
 DIBS_MUST_CHECK dibs_status dibs__session_add(dibs_client *cl,
                                               dibs__session_seat *seat,
                                               dibs_error *err);
+
+/* Sends the next SIT or KEEP of the seat now: one whose sent_at is later than this
+ * call. Not of the session: nothing. Locks: cl->mutex. */
+void dibs__session_hurry(dibs_client *cl, dibs__session_seat *seat);
 
 /* Takes a seat out, and ends it in the store if that answers: then no other party
  * waits for its ttl. Not of the session: nothing. Locks: cl->mutex, let go
