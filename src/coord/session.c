@@ -123,16 +123,14 @@ static void fill_item(const dibs_client *cl, dibs__session_seat *seat,
     seat->due_at = DIBSX_NEVER;
 }
 
-/* The next items of the round: 0 when no seat is due. See (1). */
-static size_t fill_round(const dibs_client *cl, session *se, dibsx_nsec now)
+/* Adds the seats that are due soon and are silent, or not, after `count` items. */
+static size_t add_seats(const dibs_client *cl, session *se, bool silent,
+                        size_t count, dibsx_nsec now)
 {
-    size_t count = 0;
-
-    if (se->ended || !is_due(se, now))
-        return 0;
     for (dibs__session_seat *seat = se->first; seat && count < DIBS__MEET_MAX;
          seat = seat->next) {
-        if (seat->due_at > dibsx_after_ms(now, every_of(seat) / 2))
+        if (seat->is_silent != silent ||
+            seat->due_at > dibsx_after_ms(now, every_of(seat) / 2))
             continue;
         if (!seat->id[0] && !draw_id(seat->id)) {
             seat->due_at = dibsx_after_ms(now, RETRY_MIN_MS);
@@ -144,6 +142,17 @@ static size_t fill_round(const dibs_client *cl, session *se, dibsx_nsec now)
     return count;
 }
 
+/* The next items of the round: 0 when no seat is due. See (1). */
+static size_t fill_round(const dibs_client *cl, session *se, dibsx_nsec now)
+{
+    size_t count;
+
+    if (se->ended || !is_due(se, now))
+        return 0;
+    count = add_seats(cl, se, false, 0, now);
+    return add_seats(cl, se, true, count, now);
+}
+
 /* A store that hangs is asked again before the shortest ttl is over. Locks: none
  * held. */
 static void
@@ -153,13 +162,12 @@ send_items(dibs_client *cl, dibs__meet *items, size_t count, dibsx_nsec sent_at)
     dibs_status rc;
 
     for (size_t i = 0; i < count; i++) {
-        dibsx_nsec half = dibsx_after_ms(sent_at, items[i].ttl_ms / 2);
+        dibsx_nsec part = dibsx_after_ms(sent_at, items[i].ttl_ms / EVERY_PART);
 
-        if (items[i].verb != DIBS__LEAVE && half < deadline)
-            deadline = half;
+        if (items[i].verb != DIBS__LEAVE && part < deadline)
+            deadline = part;
     }
     rc = dibs__reach_store(cl, deadline, NULL);
-
     dibs__meet_clear(items, count, DIBS_UNAVAIL);
     if (rc == DIBS_OK)
         rc = cl->st->ops->roster->meet(cl->st, items, count, deadline, NULL);
@@ -181,6 +189,11 @@ static void unlist_seat(session *se, dibs__session_seat *seat)
     for (size_t i = 0; i < DIBS__MEET_MAX; i++)
         if (se->round[i].seat == seat)
             se->round[i].seat = NULL;
+}
+
+static bool is_away(dibs_status rc)
+{
+    return rc == DIBS_UNAVAIL || rc == DIBS_UNKNOWN;
 }
 
 static int64_t retry_of(const dibs__session_seat *seat)
@@ -214,11 +227,12 @@ take_answer(session *se, dibs__session_seat *seat, const dibs__meet *item)
         seat->clock_at = now;
     }
     seat->due_at = dibsx_after_ms(now, every_of(seat));
+    if (!is_away(item->rc))
+        seat->is_silent = false;
     if (item->rc == DIBS_LOST ||
         (item->rc == DIBS_TIMEOUT && seat->sits && item->verb == DIBS__KEEP)) {
         lose_seat(se, seat, now);
-    } else if (item->rc == DIBS_UNAVAIL || item->rc == DIBS_UNKNOWN ||
-               item->rc == DIBS_TIMEOUT) {
+    } else if (is_away(item->rc) || item->rc == DIBS_TIMEOUT) {
         seat->due_at = dibsx_after_ms(now, retry_of(seat));
     } else if (item->rc == DIBS_OK && item->verb == DIBS__SIT) {
         seat->fence = item->number;
@@ -229,6 +243,18 @@ take_answer(session *se, dibs__session_seat *seat, const dibs__meet *item)
     if (seat->hurried && seat->listed)
         seat->due_at = now;
     seat->hurried = false;
+}
+
+/* The first item without an answer is the one that its server kept waiting for: a step
+ * ends there. */
+static void mark_silent(session *se, size_t count)
+{
+    size_t i = 0;
+
+    while (i < count && !is_away(se->items[i].rc))
+        i++;
+    if (i < count && se->round[i].seat)
+        se->round[i].seat->is_silent = true;
 }
 
 /* Thread: a worker. */
@@ -245,6 +271,7 @@ static void send_rounds(dibs_client *cl, dibs__job *job)
         pthread_mutex_unlock(&cl->mutex);
         send_items(cl, se->items, count, sent_at);
         pthread_mutex_lock(&cl->mutex);
+        mark_silent(se, count);
         for (size_t i = 0; i < count; i++) {
             dibs__session_seat *seat = se->round[i].seat;
 
@@ -353,7 +380,7 @@ dibs__session_add(dibs_client *cl, dibs__session_seat *seat, dibs_error *err)
         seat->fence = 0;
     }
     seat->listed = true;
-    seat->was_kept = seat->hurried = false;
+    seat->was_kept = seat->is_silent = seat->hurried = false;
     seat->clock_us = 0;
     seat->due_at = seat->sits ? now : dibsx_after_ms(now, every_of(seat));
     seat->next = se->first;

@@ -11,7 +11,8 @@
  *                         +-- sits ---+--- else ---> not in the session any more
  *
  *   (1) A seat is due a third of its ttl after the answer before, or as the owner
- *       says. All seats that are due soon go with the first one that is.
+ *       says. All seats that are due soon go with the first one that is. Seats of a
+ *       server that does not answer go last: in a cluster others do.
  *   (2) The owner hears of every answer, and of every step that got none.
  *   (3) An id is used for one seat: after DIBS_LOST another one is drawn.
  *   (4) A dated request carries the last moment at which the store may do it: late_ms
@@ -62,9 +63,10 @@ struct dibs__session_seat {
     /* For the session alone. */
     dibs__session_seat *next;
     bool listed;
-    bool was_kept;       /* a KEEP of this seat was answered DIBS_OK */
-    bool hurried;        /* again, as soon as the round under way is over */
-    int64_t clock_us;    /* of the last answer; 0: none yet */
+    bool was_kept;    /* a KEEP of this seat was answered DIBS_OK */
+    bool is_silent;   /* its server did not answer: it goes last in a round */
+    bool hurried;     /* again, as soon as the round under way is over */
+    int64_t clock_us; /* of the last answer; 0: none yet */
     dibsx_nsec clock_at; /* when that came in */
     dibsx_nsec due_at;   /* DIBSX_NEVER: it is in the round under way */
 };

@@ -244,6 +244,54 @@ static void a_dated_request_that_is_late_is_refused(void **state)
     assert_int_equal(m.late, 1);
 }
 
+/* A cluster of which one server hangs: a step does its items one by one, and ends at the
+ * one that gets no answer. */
+static const dibs__roster_ops *whole_ops;
+
+static dibs_status
+meet_hanging(dibs__store *st, dibs__meet *items, size_t count,
+             dibsx_nsec deadline, dibs_error *err)
+{
+    dibs_status rc = DIBS_OK;
+
+    dibs__meet_clear(items, count, DIBS_UNAVAIL);
+    for (size_t i = 0; i < count && rc == DIBS_OK; i++)
+        if (strcmp(items[i].name, "hangs") != 0)
+            rc = whole_ops->meet(st, &items[i], 1, deadline, err);
+        else
+            rc = items[i].rc = DIBS_UNKNOWN;
+    return rc;
+}
+
+static void a_server_that_hangs_costs_no_seat_of_another(void **state)
+{
+    world *w = *state;
+    dibs_client *cl = w->one;
+    const dibs__store_ops *ops = cl->st->ops;
+    static dibs__roster_ops roster;
+    static dibs__store_ops hanging;
+    member hangs, fine;
+
+    roster = *ops->roster;
+    hanging = *ops;
+    whole_ops = ops->roster;
+    roster.meet = meet_hanging;
+    hanging.roster = &roster;
+    fill_member(&fine, "fine");
+    fill_member(&hangs, "hangs");
+    fine.seat.every_ms = hangs.seat.every_ms = OFTEN_MS;
+    cl->st->ops = &hanging;
+    pthread_mutex_lock(&cl->mutex);
+    CHECK(DIBS_OK, dibs__session_add(cl, &fine.seat, err));
+    CHECK(DIBS_OK, dibs__session_add(cl, &hangs.seat, err));
+    pthread_mutex_unlock(&cl->mutex);
+    await_count(cl, &hangs.unknown, 10);
+    leave_session(cl, &fine);
+    leave_session(cl, &hangs);
+    cl->st->ops = ops;
+    assert_true(fine.kept > 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -252,6 +300,7 @@ int main(void)
         WORLD_TEST(a_lost_seat_is_taken_anew_under_another_id),
         WORLD_TEST(a_seat_of_its_owner_is_not_taken_again),
         WORLD_TEST(a_dated_request_that_is_late_is_refused),
+        WORLD_TEST(a_server_that_hangs_costs_no_seat_of_another),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
