@@ -371,6 +371,35 @@ static void change_value(script *sc, dibs_client *cl)
         compare(sc, cas, before, text);
 }
 
+/* A barrier of one party: it passes, or says why not, twice. */
+static void pass_barrier(script *sc, dibs_client *cl)
+{
+    dibs_barrier *barrier = NULL;
+    uint64_t first = 0, second = 0;
+    dibs_error err = {0};
+    char text[48];
+    dibs_status rc;
+
+    snprintf(text, sizeof(text), "%s-barrier",
+             sc->alone[sc->turn % NAMES].text);
+    rc =
+        dibs_barrier_new(cl, text,
+                         DIBS_BARRIER_OPTS(.parties = 1, .wait_ms = TIMEOUT_MS),
+                         &barrier, &err);
+    if (told(sc, "barrier new", rc, DIBS_OK, &err) == DIBS_OK) {
+        rc = dibs_barrier_wait(barrier, &first, &err);
+        told(sc, "barrier", rc, DIBS_TIMEOUT, &err);
+        rc = dibs_barrier_wait(barrier, &second, &err);
+        told(sc, "barrier again", rc, DIBS_TIMEOUT, &err);
+        if (second && second <= first)
+            script_breach(sc, "%s: generation %" PRIu64 " came after %" PRIu64,
+                          text, second, first);
+    } else if (barrier) {
+        script_breach(sc, "%s: failed, and there is a barrier", text);
+    }
+    dibs_barrier_free(barrier);
+}
+
 /* Waits until the name must be free; then it is. */
 static void settle_name(script *sc, name *nm)
 {
@@ -404,6 +433,8 @@ void script_run(script *sc)
         hold_in_turn(sc, cl);
         if (!sc->quorum)
             change_value(sc, cl);
+        if (!sc->quorum)
+            pass_barrier(sc, cl);
     } else if (cl) {
         script_breach(sc, "open: failed, and there is a client");
     }
