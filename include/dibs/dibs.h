@@ -12,6 +12,7 @@
 #include <dibs/latch.h>
 #include <dibs/limit.h>
 #include <dibs/lock.h>
+#include <dibs/members.h>
 #include <dibs/monitor.h>
 #include <dibs/multi.h>
 #include <dibs/state.h>

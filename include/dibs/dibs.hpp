@@ -709,6 +709,62 @@ class election
     std::unique_ptr<dibs_election, freer> election_;
 };
 
+/* A member of a group, as long as the object lives; see dibs/members.h.
+ *
+ *     dibs::member me(db, "workers"); */
+class member
+{
+  public:
+    member(const client &cl, const std::string &group,
+           dibs_member_opts opts = dibs_member_opts())
+    {
+        dibs_member *made = nullptr;
+        dibs_error err = dibs_error();
+
+        opts.size = sizeof(opts);
+        detail::must(
+            dibs_member_join(cl.get(), group.c_str(), &opts, &made, &err), err);
+        member_.reset(made);
+    }
+    bool seated() const noexcept
+    {
+        return dibs_member_check(member_.get()) == DIBS_OK;
+    }
+    /* For so long opts.minimum members have a seat; 0: too few. */
+    milliseconds enough() const noexcept
+    {
+        return milliseconds(dibs_member_enough_ms(member_.get()));
+    }
+
+  private:
+    struct leaver {
+        void operator()(dibs_member *member) const noexcept
+        {
+            dibs_member_leave(member);
+        }
+    };
+    std::unique_ptr<dibs_member, leaver> member_;
+};
+
+/* The names of the members of a group, in the order in which they joined. */
+inline std::vector<std::string>
+members(const client &cl, const std::string &group)
+{
+    std::vector<std::string> names;
+    dibs_error err = dibs_error();
+    dibs_member_fn *note = [](const dibs_member_info *info, void *arg) {
+        static_cast<std::vector<std::string> *>(arg)->emplace_back(
+            info->member);
+        return true;
+    };
+    dibs_status rc =
+        dibs_members_list(cl.get(), group.c_str(), note, &names, &err);
+
+    if (rc != DIBS_NOTFOUND)
+        detail::must(rc, err);
+    return names;
+}
+
 /* Options of a barrier; see dibs/barrier.h. */
 class barrier_options
 {

@@ -130,7 +130,7 @@ const dibs__option dibs__options[] = {
      .help = "The exit code when the lock is busy or was not granted in time. "
              "Under cron, -E 0 makes a skipped run a success."},
     {DIBS__SETTING_TTL, .metavar = "DUR",
-     .verbs = "run,acquire,renew,elect,barrier",
+     .verbs = "run,acquire,renew,elect,join,barrier",
      .help = "The length of the lease: if the holder dies, others wait this "
              "long. run renews the lease every third of this, or as "
              "--renew-every says."},
@@ -174,15 +174,15 @@ const dibs__option dibs__options[] = {
              "is ended as --on-lost says: it has --kill-after to end in, or a "
              "twentieth of DUR if that is less. 0 is no bound."},
     {DIBS__SETTING_OWNER, .aliases = "label", .metavar = "TEXT",
-     .otherwise = "none", .verbs = "run,acquire,break,elect,barrier",
+     .otherwise = "none", .verbs = "run,acquire,break,elect,join,barrier",
      .help = "A label that others see beside host and pid."},
     {.name = "meta",
      .type = DIBS__TEXT,
      .metavar = "KEY=VALUE",
      .many = true,
-     .verbs = "run,acquire",
-     .help = "A piece of information that others see with the lock. May be "
-             "given again."},
+     .verbs = "run,acquire,join",
+     .help = "A piece of information that others see with the lock, or with "
+             "the member. May be given again."},
     {.name = "priority",
      .type = DIBS__INT,
      .metavar = "N",
@@ -344,7 +344,7 @@ const dibs__option dibs__options[] = {
     /* Looking, and taking away. */
     {.name = "json", .help = "Print JSON, with \"schema\":1 to tell its form."},
     {.name = "names",
-     .verbs = "ls,state ls",
+     .verbs = "ls,state ls,members",
      .help = "Print only the names, one on a line."},
     {.name = "interval",
      .type = DIBS__DURATION,
@@ -352,7 +352,7 @@ const dibs__option dibs__options[] = {
      .min = 10,
      .max = DAYS(1),
      .initial = "1s",
-     .verbs = "watch,deadlocks,trail",
+     .verbs = "watch,deadlocks,trail,members",
      .help = "How often to look; what comes and goes between two looks is not "
              "seen."},
     {.name = "interval",
@@ -520,15 +520,21 @@ const dibs__option dibs__options[] = {
      .metavar = "DUR",
      .max = DAYS(1),
      .initial = "5s",
-     .verbs = "elect",
+     .verbs = "elect,join",
      .help = "The time that the command has to end in after TERM, before it is "
              "killed; a quarter of the lease at most when the lead is lost."},
+    {.name = "member",
+     .type = DIBS__TEXT,
+     .metavar = "NAME",
+     .otherwise = "host:pid",
+     .verbs = "join",
+     .help = "The name that others see in place of host:pid."},
     {.name = "once",
      .verbs = "elect",
      .help = "Do not campaign again after a loss: exit with 122."},
     {.name = "follow",
      .letter = 'l',
-     .verbs = "leader",
+     .verbs = "leader,members",
      .help = "Go on: a line per change."},
 
     /* Barriers. */

@@ -39,6 +39,8 @@ const char dibs__common_exits[] =
     X("Values", state_watch)                                                   \
     X("Coordination", elect)                                                   \
     X("Coordination", leader)                                                  \
+    X("Coordination", members)                                                 \
+    X("Coordination", join)                                                    \
     X("Coordination", barrier)                                                 \
     X("Coordination", latch)                                                   \
     X("Coordination", latch_count_down)                                        \

@@ -45,6 +45,7 @@ int core_state_tests(void);
 int core_watch_tests(void);
 int core_elect_tests(void);
 int core_health_tests(void);
+int core_members_tests(void);
 int core_latch_tests(void);
 int core_barrier_tests(void);
 int core_limit_tests(void);

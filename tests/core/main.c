@@ -79,6 +79,7 @@ int main(int argc, char **argv)
     failed += core_state_tests();
     failed += core_watch_tests();
     failed += core_elect_tests();
+    failed += core_members_tests();
     failed += core_latch_tests();
     failed += core_barrier_tests();
     failed += core_health_tests();

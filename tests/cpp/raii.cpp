@@ -292,6 +292,24 @@ static void latches(dibs::client &db)
           DIBS_MISMATCH);
 }
 
+static void groups(dibs::client &db)
+{
+    dibs_member_opts opts = dibs_member_opts();
+
+    CHECK(dibs::members(db, "group").empty());
+    {
+        opts.member = "one";
+        opts.flags = DIBS_MEMBER_QUICK;
+        dibs::member one(db, "group", opts);
+
+        CHECK(one.seated());
+        CHECK(one.enough().count() > 0);
+        CHECK(dibs::members(db, "group") == std::vector<std::string>{"one"});
+    }
+    CHECK(dibs::members(db, "group").empty());
+    CHECK(thrown([&] { dibs::member(db, "batch"); }) == DIBS_MISMATCH);
+}
+
 static void barriers(dibs::client &db)
 {
     dibs::barrier alone(db, "alone", dibs::barrier_options(1).label("one"));
@@ -406,6 +424,7 @@ int main(int argc, char **argv)
     watches(db);
     elections(db);
     latches(db);
+    groups(db);
     barriers(db);
     limits(db);
     healths(db);

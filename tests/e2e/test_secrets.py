@@ -50,6 +50,8 @@ USES = {
     "state ls": ["--json"],
     "elect": ["secret-elect", "--", "true"],
     "leader": ["secret-elect"],
+    "join": ["secret-group", "--", "true"],
+    "members": ["secret-elect", "--json"],
     "state watch": ["secret-value", "--count", "1"],
     "barrier": ["secret-barrier", "-n", "1"],
     "latch count-down": ["secret-latch", "-n", "2"],

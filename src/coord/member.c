@@ -1,0 +1,238 @@
+/* member.c - members of groups: join, look, leave.
+ *
+ * The session of the client takes the seat and keeps it; its answers are noted here,
+ * on a worker. Looks lock nothing. Locks: cl->mutex guards what says so. */
+/* SPDX-License-Identifier: MIT */
+#include <dibs/members.h>
+
+#include "base/alloc.h"
+#include "base/cond.h"
+#include "base/uncancel.h"
+#include "coord/group_seat.h"
+#include "core/log.h"
+#include "core/names.h"
+#include "core/reach.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { TTL_MIN_MS = 100 };
+
+struct dibs_member {
+    dibs_client *cl;
+    dibs__group_seat group;
+    _Atomic(dibsx_nsec) seated_until;
+    _Atomic(dibsx_nsec) enough_until;
+    pthread_cond_t cond; /* an answer has come */
+    dibs_status refusal; /* of the store; DIBS_OK: none. cl->mutex */
+};
+
+static void forget_seat(dibs_member *member)
+{
+    atomic_store(&member->seated_until, 0);
+    atomic_store(&member->enough_until, 0);
+}
+
+/* A seat that was kept lives for its ttl from the send. Enough seats, of which the
+ * store said that they live until a moment, live until then whatever it says next. */
+static void
+note_kept(dibs_member *member, const dibs__meet *answer, dibsx_nsec sent_at)
+{
+    dibsx_nsec enough =
+        answer->left_ms > 0 ? dibsx_after_ms(sent_at, answer->left_ms) : 0;
+
+    atomic_store(&member->seated_until,
+                 dibsx_after_ms(sent_at, answer->ttl_ms));
+    if (enough == 0 || enough > atomic_load(&member->enough_until))
+        atomic_store(&member->enough_until, enough);
+}
+
+/* Thread: a worker. Locks: cl->mutex. */
+static void note_answer(dibs_client *cl, dibs__session_seat *seat,
+                        const dibs__meet *answer, dibsx_nsec sent_at)
+{
+    dibs_member *member = seat->arg;
+
+    (void)cl;
+    member->refusal = DIBS_OK;
+    switch (answer->rc) {
+    case DIBS_OK:
+        if (answer->verb == DIBS__KEEP)
+            note_kept(member, answer, sent_at);
+        break;
+    case DIBS_LOST:
+        forget_seat(member);
+        break;
+    case DIBS_UNAVAIL:
+    case DIBS_UNKNOWN:
+    case DIBS_TIMEOUT:
+        break;
+    default:
+        member->refusal = answer->rc;
+    }
+    pthread_cond_broadcast(&member->cond);
+}
+
+static dibs_status
+read_opts(const dibs_client *cl, const dibs_member_opts *given,
+          dibs_member_opts *opts, dibs_error *err)
+{
+    *opts = (dibs_member_opts){.size = sizeof(*opts)};
+    if (given && (given->size < sizeof(given->size) || given->size > 4096))
+        return dibsx_fail(err, DIBS_INVALID,
+                          "dibs_member_opts.size is not set");
+    if (given)
+        memcpy(opts, given,
+               given->size < sizeof(*opts) ? given->size : sizeof(*opts));
+    if (opts->ttl_ms == 0)
+        opts->ttl_ms = cl->ttl_ms;
+    if (opts->minimum == 0)
+        opts->minimum = 1;
+    if (opts->flags & ~(uint32_t)DIBS_MEMBER_QUICK)
+        return dibsx_fail(err, DIBS_INVALID,
+                          "dibs_member_opts.flags has unknown bits");
+    if (opts->ttl_ms < TTL_MIN_MS)
+        return dibsx_fail(err, DIBS_INVALID,
+                          "ttl_ms of a member is at least %d, and not "
+                          "%" PRId64,
+                          (int)TTL_MIN_MS, opts->ttl_ms);
+    return DIBS_OK;
+}
+
+static dibs_status fail_refused(const dibs_member *member, dibs_error *err)
+{
+    const char *name = dibs__name_short(member->cl, member->group.name);
+
+    if (member->refusal == DIBS_MISMATCH)
+        return dibsx_fail(err, DIBS_MISMATCH,
+                          "`%s` is a barrier or a latch now, not a group; use "
+                          "another name",
+                          name);
+    return dibsx_fail(err, member->refusal,
+                      "the store refuses a seat in the group `%s`", name);
+}
+
+/* Locks: cl->mutex, let go meanwhile. */
+static dibs_status await_seat(dibs_member *member, dibs_error *err)
+{
+    dibs_client *cl = member->cl;
+    dibsx_nsec deadline = dibs__client_deadline(cl, dibsx_now());
+
+    while (atomic_load(&member->seated_until) == 0) {
+        if (member->refusal != DIBS_OK)
+            return fail_refused(member, err);
+        if (cl->closing)
+            return dibsx_fail(err, DIBS_CANCELLED, "the client is closed");
+        if (dibsx_now() >= deadline)
+            return dibsx_fail(err, DIBS_UNAVAIL,
+                              "the store gave no seat in the group `%s` in "
+                              "time",
+                              dibs__name_short(cl, member->group.name));
+        dibsx_cond_wait(&member->cond, &cl->mutex, deadline);
+    }
+    return DIBS_OK;
+}
+
+static dibs_status take_seat(dibs_member *member, dibs_error *err)
+{
+    dibs_client *cl = member->cl;
+    dibs_status rc;
+
+    pthread_mutex_lock(&cl->mutex);
+    rc = dibs__session_add(cl, &member->group.seat, err);
+    if (rc == DIBS_OK) {
+        cl->handle_count++;
+        rc = await_seat(member, err);
+        if (rc != DIBS_OK) {
+            dibs__session_leave(cl, &member->group.seat);
+            cl->handle_count--;
+        }
+    }
+    pthread_mutex_unlock(&cl->mutex);
+    return rc;
+}
+
+static dibs_status fill_member(dibs_member *member, const char *group,
+                               const dibs_member_opts *given, dibs_error *err)
+{
+    dibs_member_opts opts;
+    dibs_status rc = read_opts(member->cl, given, &opts, err);
+
+    if (rc != DIBS_OK)
+        return rc;
+    rc = dibs__group_seat_init(
+        member->cl, &member->group,
+        &(dibs__group_opts){.group = group,
+                            .member = opts.member,
+                            .label = opts.label,
+                            .meta = opts.meta,
+                            .ttl_ms = opts.ttl_ms,
+                            .need = opts.minimum,
+                            .quick = (opts.flags & DIBS_MEMBER_QUICK) != 0},
+        err);
+    member->group.seat.told = note_answer;
+    member->group.seat.arg = member;
+    return rc;
+}
+
+dibs_status dibs_member_join(dibs_client *cl, const char *group,
+                             const dibs_member_opts *opts, dibs_member **out,
+                             dibs_error *err)
+{
+    DIBSX_UNCANCEL;
+    dibs_status rc = dibs__reach_usable(cl, err);
+    dibs_member *member;
+
+    *out = NULL;
+    if (rc != DIBS_OK)
+        return rc;
+    member = dibsx_zalloc(sizeof(*member));
+    if (!member || !dibsx_cond_init(&member->cond)) {
+        dibsx_free(member);
+        return dibsx_nomem(err, "a member");
+    }
+    member->cl = cl;
+    rc = fill_member(member, group, opts, err);
+    if (rc == DIBS_OK)
+        rc = take_seat(member, err);
+    if (rc == DIBS_OK) {
+        *out = member;
+        return DIBS_OK;
+    }
+    pthread_cond_destroy(&member->cond);
+    dibsx_free(member);
+    return rc;
+}
+
+void dibs_member_leave(dibs_member *member)
+{
+    DIBSX_UNCANCEL;
+    dibs_client *cl;
+    bool last;
+
+    if (!member || dibs__forked(member->cl->fork_number))
+        return;
+    cl = member->cl;
+    pthread_mutex_lock(&cl->mutex);
+    dibs__session_leave(cl, &member->group.seat);
+    cl->handle_count--;
+    last = cl->ended && cl->handle_count == 0;
+    pthread_mutex_unlock(&cl->mutex);
+    pthread_cond_destroy(&member->cond);
+    dibsx_free(member);
+    if (last)
+        dibs__client_free(cl);
+}
+
+dibs_status dibs_member_check(const dibs_member *member)
+{
+    return dibsx_now() < atomic_load(&member->seated_until) ? DIBS_OK
+                                                            : DIBS_LOST;
+}
+
+int64_t dibs_member_enough_ms(const dibs_member *member)
+{
+    dibsx_nsec left = atomic_load(&member->enough_until) - dibsx_now();
+
+    return left > 0 ? left / DIBSX_MS : 0;
+}
