@@ -34,7 +34,13 @@ bool dibs__election_leads(const dibs__election *e, dibsx_nsec now)
 
 bool dibs__election_renews(const dibs__election *e, dibsx_nsec now)
 {
-    return dibs__election_leads(e, now);
+    return dibs__election_leads(e, now) ||
+           (e->state == DIBS__ELECTION_COUNTING && now < e->valid_until);
+}
+
+bool dibs__election_counts(const dibs__election *e)
+{
+    return e->state == DIBS__ELECTION_COUNTING;
 }
 
 static bool has_seats(const dibs__election *e, dibsx_nsec now)
@@ -67,6 +73,8 @@ void dibs__election_resign(dibs__election *e, bool goes_on)
     e->wanted = e->wanted && goes_on;
     if (e->state == DIBS__ELECTION_LEADING)
         end_term(e, DIBS__ELECTION_RESIGNED);
+    if (e->state == DIBS__ELECTION_COUNTING)
+        e->state = DIBS__ELECTION_LEAVING;
     dibs__election_check(e);
 }
 
@@ -77,22 +85,42 @@ void dibs__election_stopped(dibs__election *e)
     dibs__election_check(e);
 }
 
+static bool has_lease(const dibs__election *e)
+{
+    return e->state == DIBS__ELECTION_COUNTING ||
+           e->state == DIBS__ELECTION_LEADING ||
+           e->state == DIBS__ELECTION_ENDING;
+}
+
+static void note_few(dibs__election *e)
+{
+    e->enough_until = 0;
+    if (!e->terms.needs_seats)
+        return;
+    if (e->state == DIBS__ELECTION_LEADING)
+        end_term(e, DIBS__ELECTION_FEW);
+    if (e->state == DIBS__ELECTION_COUNTING)
+        e->state = DIBS__ELECTION_LEAVING;
+}
+
 void dibs__election_counted(dibs__election *e, dibsx_nsec sent_at,
                             int64_t enough_ms)
 {
-    dibsx_nsec until = enough_ms > 0 ? dibsx_after_ms(sent_at, enough_ms) : 0;
-
-    if (until > e->enough_until || enough_ms == 0)
-        e->enough_until = until;
-    if (enough_ms == 0 && e->terms.needs_seats &&
-        e->state == DIBS__ELECTION_LEADING)
-        end_term(e, DIBS__ELECTION_FEW);
+    e->seated = true;
+    if (has_lease(e) && sent_at <= e->granted_at)
+        return;
+    if (enough_ms == 0)
+        note_few(e);
+    else if (dibsx_after_ms(sent_at, enough_ms) > e->enough_until)
+        e->enough_until = dibsx_after_ms(sent_at, enough_ms);
     dibs__election_check(e);
 }
 
 void dibs__election_unseated(dibs__election *e)
 {
-    dibs__election_counted(e, 0, 0);
+    e->seated = false;
+    note_few(e);
+    dibs__election_check(e);
 }
 
 void dibs__election_granted(dibs__election *e, uint64_t term,
@@ -101,10 +129,13 @@ void dibs__election_granted(dibs__election *e, uint64_t term,
     assert(e->state == DIBS__ELECTION_ASKING && e->asked);
     e->asked = false;
     e->valid_until = valid_until;
+    e->granted_at = now;
+    e->enough_until = 0;
     e->told_gained = false;
     e->told_lost = false;
-    if (e->wanted && end_of_belief(e) > now) {
-        e->state = DIBS__ELECTION_LEADING;
+    if (e->wanted && before_stop(e, valid_until) > now &&
+        (e->seated || !e->terms.needs_seats)) {
+        e->state = DIBS__ELECTION_COUNTING;
         e->term = term;
     } else {
         e->state = DIBS__ELECTION_LEAVING;
@@ -130,8 +161,10 @@ void dibs__election_released(dibs__election *e, dibsx_nsec now)
 
 static void end_late_term(dibs__election *e, dibsx_nsec now)
 {
+    bool few = e->terms.needs_seats && e->enough_until < e->valid_until;
+
     if (e->state == DIBS__ELECTION_LEADING && now >= end_of_belief(e))
-        end_term(e, DIBS__ELECTION_EXPIRED);
+        end_term(e, few ? DIBS__ELECTION_FEW : DIBS__ELECTION_EXPIRED);
 }
 
 /* A renewal that comes after the end of belief revives nothing, but the store has the
@@ -142,8 +175,7 @@ void dibs__election_renewed(dibs__election *e, dibsx_nsec valid_until,
     bool in_term;
 
     end_late_term(e, now);
-    in_term =
-        e->state == DIBS__ELECTION_LEADING || e->state == DIBS__ELECTION_ENDING;
+    in_term = has_lease(e);
     if (in_term && valid_until > e->valid_until)
         e->valid_until = valid_until;
     dibs__election_check(e);
@@ -155,6 +187,8 @@ void dibs__election_taken(dibs__election *e)
         end_term(e, DIBS__ELECTION_TAKEN);
     if (e->state == DIBS__ELECTION_ENDING)
         e->valid_until = 0;
+    if (e->state == DIBS__ELECTION_COUNTING)
+        e->state = DIBS__ELECTION_LEAVING;
     dibs__election_check(e);
 }
 
@@ -170,6 +204,11 @@ static void pass_time(dibs__election *e, dibsx_nsec now)
         e->state = DIBS__ELECTION_IDLE;
     if (e->state == DIBS__ELECTION_SEATING && has_seats(e, now))
         e->state = DIBS__ELECTION_ASKING;
+    if (e->state == DIBS__ELECTION_COUNTING && has_seats(e, now))
+        e->state = DIBS__ELECTION_LEADING;
+    if (e->state == DIBS__ELECTION_COUNTING &&
+        now >= before_stop(e, e->valid_until))
+        e->state = DIBS__ELECTION_LEAVING;
     end_late_term(e, now);
     /* A program that was never told has nothing to stop. */
     if (e->state == DIBS__ELECTION_ENDING && e->told_gained == e->told_lost &&
@@ -219,6 +258,8 @@ dibs__election_next(dibs__election *e, dibsx_nsec now, dibsx_nsec *wake_at)
         *wake_at = now;
     else if (e->state == DIBS__ELECTION_LEADING)
         *wake_at = end_of_belief(e);
+    else if (e->state == DIBS__ELECTION_COUNTING)
+        *wake_at = before_stop(e, e->valid_until);
     else if (e->state == DIBS__ELECTION_ENDING)
         *wake_at = e->valid_until;
     else if (e->state == DIBS__ELECTION_RESTING && !e->working)
@@ -231,15 +272,18 @@ void dibs__election_check(const dibs__election *e)
 {
     bool in_term =
         e->state == DIBS__ELECTION_LEADING || e->state == DIBS__ELECTION_ENDING;
+    bool leased = has_lease(e);
     bool calls =
         e->state == DIBS__ELECTION_ASKING || e->state == DIBS__ELECTION_LEAVING;
 
-    assert(e->told_gained || !e->told_lost);                      /* (1) */
-    assert(e->state != DIBS__ELECTION_LEADING || !e->told_lost);  /* (3) */
-    assert(in_term || e->told_gained == e->told_lost);            /* (1) */
-    assert((e->term != 0) == in_term || (e->term != 0 && calls)); /* (2) */
-    assert(e->state != DIBS__ELECTION_ASKING || !e->working);     /* (6) */
-    assert(calls || !e->asked);                                   /* (7) */
+    assert(e->told_gained || !e->told_lost);                     /* (1) */
+    assert(e->state != DIBS__ELECTION_LEADING || !e->told_lost); /* (3) */
+    assert(in_term || e->told_gained == e->told_lost);           /* (1) */
+    assert((e->term != 0) == leased || (e->term != 0 && calls)); /* (2) */
+    assert(e->state != DIBS__ELECTION_ASKING || !e->working);    /* (6) */
+    assert(e->state != DIBS__ELECTION_COUNTING || !e->working);  /* (6) */
+    assert(calls || !e->asked);                                  /* (7) */
     (void)in_term;
+    (void)leased;
     (void)calls;
 }

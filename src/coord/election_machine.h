@@ -4,13 +4,19 @@
  * lease, its queue and its renewal are the lock's; here is what the candidate makes of
  * them, and of the seats that an election with minimum_nodes counts.
  *
- *          start            enough are seated          granted
- *   IDLE ---------> SEATING ----------------> ASKING ----------> LEADING
- *    ^                 ^                         |                  |  resign, refused,
- *    |                 | ask again after         | too few          |  too few, or
- *    | resigned        | a pause                 v                  v  `until` is here
- *    +---------------- RESTING <------------- LEAVING <---------- ENDING
- *                                   released      work stopped, or validity is over
+ *          start           enough are seated        granted            counted
+ *   IDLE ---------> SEATING ---------------> ASKING ---------> COUNTING ------> LEADING
+ *    ^                 ^                                          |                |
+ *    |                 | ask again after                 too few, |    resign, refused,
+ *    | resigned        | a pause                         refused  |    too few, or
+ *    |                 |                                          |    `until` is here
+ *    |                 |             released                     v                v
+ *    +---------------- RESTING <------------------------------ LEAVING <------- ENDING
+ *                                                       work stopped, or validity is over
+ *
+ * Without minimum_nodes SEATING and COUNTING take no time. COUNTING waits for the answer
+ * to a heartbeat that was sent after the grant: seats that were counted before may have
+ * been those of another server, which a failover has replaced.
  *
  * Invariants, checked by dibs__election_check():
  *   (1) Gained and lost are announced in turn, gained first, each once per term.
@@ -18,12 +24,14 @@
  *       lease, or of the time for which enough seats live. After that moment a look
  *       says lost, whatever the threads have got round to.
  *   (3) ENDING is final for the term: no answer leads back to LEADING.
- *   (4) The lease is renewed in LEADING alone. So a program that never says that it
- *       has stopped costs a ttl.
+ *   (4) The lease is renewed in COUNTING and LEADING alone. So a program that never
+ *       says that it has stopped costs a ttl.
  *   (5) The lease is given back in LEAVING: after the work has stopped, or when
  *       validity is over.
  *   (6) A candidate whose work has not stopped does not ask again.
- *   (7) An ask or a release is under way in ASKING or LEAVING only, one at a time. */
+ *   (7) An ask or a release is under way in ASKING or LEAVING only, one at a time.
+ *   (8) A term counts seats by heartbeats that were sent after the grant. The candidate
+ *       has had its own seat since before the grant; the term ends with that seat. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_COORD_ELECTION_MACHINE_H
 #define DIBS_COORD_ELECTION_MACHINE_H
@@ -38,6 +46,7 @@ typedef enum dibs__election_state {
     DIBS__ELECTION_IDLE,
     DIBS__ELECTION_SEATING,
     DIBS__ELECTION_ASKING,
+    DIBS__ELECTION_COUNTING,
     DIBS__ELECTION_LEADING,
     DIBS__ELECTION_ENDING,
     DIBS__ELECTION_LEAVING,
@@ -72,6 +81,7 @@ typedef struct dibs__election {
     dibs__election_terms terms;
     bool wanted;      /* campaigns */
     bool asked;       /* an ask or a release is under way */
+    bool seated;      /* its seat was kept, and has not been lost since */
     bool told_gained; /* of this term */
     bool told_lost;
     bool working; /* from gained until the work has stopped */
@@ -79,6 +89,7 @@ typedef struct dibs__election {
     dibs__election_why why;  /* in ENDING: why it ends */
     dibsx_nsec valid_until;  /* of the lease */
     dibsx_nsec enough_until; /* so long `need` seats live */
+    dibsx_nsec granted_at;   /* the lease of this term */
     dibsx_nsec rest_until;
 } dibs__election;
 
@@ -96,6 +107,9 @@ void dibs__election_stopped(dibs__election *e);
 void dibs__election_counted(dibs__election *e, dibsx_nsec sent_at,
                             int64_t enough_ms);
 void dibs__election_unseated(dibs__election *e);
+
+/* A heartbeat is wanted at once. */
+bool dibs__election_counts(const dibs__election *e);
 
 /* How an ask ended; after a refusal the next one comes rest_ms later. */
 void dibs__election_granted(dibs__election *e, uint64_t term,
