@@ -4,6 +4,11 @@
  * a leader is its fencing token. A leader stops leading opts.stop_ms before the store
  * could grant the lease to another. In that time it stops its work.
  *
+ * With opts.minimum_nodes a leader leads only while so many members have a seat at its
+ * own server. If that is more than half of all members, no two lead, even if two
+ * servers answer after a failover that lost the latest writes. Members are the
+ * candidates, and the clients that join the group of that name (members.h).
+ *
  * Threads: any thread may make these calls. Each election has two threads of its own,
  * which wait for the lease and run the callbacks.
  */
@@ -24,7 +29,7 @@ typedef struct dibs_election dibs_election;
 typedef enum dibs_lost_why {
     DIBS_LOST_EXPIRED = 1,  /* the store did not renew the lease in time */
     DIBS_LOST_TAKEN = 2,    /* the store refused it: revoked, or data lost */
-    DIBS_LOST_FEW = 3,      /* too few members live; for later use */
+    DIBS_LOST_FEW = 3,      /* fewer than opts.minimum_nodes members live */
     DIBS_LOST_RESIGNED = 4, /* dibs_election_resign(), _transfer() or _free() */
 } dibs_lost_why;
 
@@ -42,7 +47,10 @@ enum {
                           << 0, /* dibs_election_stopped() says that the work of
                                      a lost term has stopped; the lease goes back
                                      then, or at its end */
-    DIBS_ELECTION_ONCE = 1 << 1 /* one term: does not campaign after a loss */
+    DIBS_ELECTION_ONCE = 1 << 1, /* one term: does not campaign after a loss */
+    DIBS_ELECTION_QUICK =
+        1 << 2 /* minimum_nodes: a member counts at once, and not only a seat
+                  ttl later. After a failover two may lead for that long */
 };
 
 /* Zero or NULL in any field but size selects the default, given last here. */
@@ -60,7 +68,10 @@ typedef struct dibs_election_opts {
                                 one; NULL ends */
     dibs_gained_fn *on_gained;
     dibs_unled_fn *on_lost;
-    void *arg; /* borrowed until dibs_election_free() returns */
+    void *arg;              /* borrowed until dibs_election_free() returns */
+    uint32_t minimum_nodes; /* members that must live, itself among them; 0 */
+    int64_t heartbeat_ms; /* minimum_nodes: between two, longer than stop_ms; a
+                               seat lives for three. ttl_ms / 6 */
 } dibs_election_opts;
 
 #define DIBS_ELECTION_OPTS(...)                                                \
@@ -68,7 +79,8 @@ typedef struct dibs_election_opts {
 
 /* Makes a handle, without a call to the store. The handle copies strings. On failure
  * *out is NULL. Free it with dibs_election_free(), before dibs_close().
- *   DIBS_INVALID  the name or an option is malformed */
+ *   DIBS_INVALID      the name or an option is malformed
+ *   DIBS_UNSUPPORTED  minimum_nodes on a quorum; the message says why */
 DIBS_API DIBS_MUST_CHECK dibs_status dibs_election_new(
     dibs_client *client, const char *name, const dibs_election_opts *opts,
     dibs_election **out, dibs_error *err);
@@ -85,7 +97,7 @@ dibs_election_campaign(dibs_election *election, dibs_error *err);
 
 /* Waits until the candidate leads, for wait_ms at most; negative: without limit.
  * Campaigns if it does not yet.
- *   DIBS_TIMEOUT    another leads, or the store is out of reach
+ *   DIBS_TIMEOUT    another leads, too few members live, or the store is out of reach
  *   DIBS_CANCELLED  a resignation or dibs_close() ended the campaign
  *   DIBS_LOST       DIBS_ELECTION_ONCE: the term is over
  *   DIBS_MISMATCH, DIBS_DENIED, DIBS_UNSUPPORTED, DIBS_INVALID
@@ -143,11 +155,12 @@ typedef struct dibs_leader {
     int64_t age_ms;      /* since it leads */
     int64_t left_ms;     /* of its lease, without a renewal */
     uint32_t candidates; /* that wait */
+    uint32_t members;    /* of the group of that name, for minimum_nodes */
     char meta[256];      /* "key=value" texts, separated by tabs; cut to fit */
 } dibs_leader;
 
 /* Looks who leads.
- *   DIBS_NOTFOUND  nobody; *out is zeroed, but for the candidates */
+ *   DIBS_NOTFOUND  nobody; *out is zeroed, but for candidates and members */
 DIBS_API DIBS_MUST_CHECK dibs_status dibs_leader_get(dibs_client *client,
                                                      const char *name,
                                                      dibs_leader *out,

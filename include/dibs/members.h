@@ -61,6 +61,18 @@ dibs_member_check(const dibs_member *member);
  * not known. As the store said last; no call to it. */
 DIBS_API int64_t dibs_member_enough_ms(const dibs_member *member);
 
+/* The fencing token of the seat; 0: it has none. Another one after the seat was lost. */
+DIBS_API uint64_t dibs_member_fence(const dibs_member *member);
+
+/* Counts anew: the store says after this call whether opts.minimum members have a
+ * seat. A program that was granted a lease calls it before it relies on both. The seat
+ * must be the same as when it asked: see docs/coordination.md, minimum_nodes.
+ *   DIBS_BUSY     too few
+ *   DIBS_LOST     the seat has ended
+ *   DIBS_UNAVAIL  the store did not answer in time */
+DIBS_API DIBS_MUST_CHECK dibs_status dibs_member_recount(dibs_member *member,
+                                                         dibs_error *err);
+
 /* One member. */
 typedef struct dibs_member_info {
     const char *member; /* its name; host:pid if it gave none */

@@ -31,6 +31,7 @@ static int print_json(const char *name, const dibs_leader *leader)
     }
     dibsx_json_pair_uint(&report.js, "term", leader->term);
     dibsx_json_pair_uint(&report.js, "candidates", leader->candidates);
+    dibsx_json_pair_uint(&report.js, "members", leader->members);
     return dibs__report_end(&report);
 }
 

@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { TTL_MIN_MS = 100, STOP_PART = 10, META_MAX = 64 };
+enum { TTL_MIN_MS = 100, STOP_PART = 10, BEAT_PART = 6, META_MAX = 64 };
 
 /* "dibs.leader/" goes before the name, in a key. */
 enum { NAME_ROOM = 12 };
@@ -119,6 +119,15 @@ static elections *elections_of(dibs_client *cl, bool make)
     return all;
 }
 
+/* A seat that was last kept two heartbeats ago still lives for more than stop_ms. */
+static int64_t default_beat(const dibs_election_opts *opts)
+{
+    int64_t beat_ms = opts->ttl_ms / BEAT_PART;
+    int64_t least_ms = opts->stop_ms + opts->stop_ms / 2 + 1;
+
+    return beat_ms > least_ms ? beat_ms : least_ms;
+}
+
 static dibs_status
 read_opts(const dibs_client *cl, const dibs_election_opts *given,
           dibs_election_opts *opts, dibs_error *err)
@@ -134,7 +143,10 @@ read_opts(const dibs_client *cl, const dibs_election_opts *given,
         opts->ttl_ms = cl->ttl_ms;
     if (opts->stop_ms == 0)
         opts->stop_ms = opts->ttl_ms / STOP_PART;
-    if (opts->flags & ~(uint32_t)(DIBS_ELECTION_STOPS | DIBS_ELECTION_ONCE))
+    if (opts->heartbeat_ms == 0)
+        opts->heartbeat_ms = default_beat(opts);
+    if (opts->flags & ~(uint32_t)(DIBS_ELECTION_STOPS | DIBS_ELECTION_ONCE |
+                                  DIBS_ELECTION_QUICK))
         return dibsx_fail(err, DIBS_INVALID,
                           "dibs_election_opts.flags has unknown bits");
     if (opts->ttl_ms < TTL_MIN_MS)
@@ -147,6 +159,11 @@ read_opts(const dibs_client *cl, const dibs_election_opts *given,
                           "stop_ms is at most a half of ttl_ms (%" PRId64
                           "), and not %" PRId64,
                           opts->ttl_ms / 2, opts->stop_ms);
+    if (opts->minimum_nodes > 0 && opts->heartbeat_ms <= opts->stop_ms)
+        return dibsx_fail(err, DIBS_INVALID,
+                          "heartbeat_ms is longer than stop_ms (%" PRId64
+                          "), and not %" PRId64,
+                          opts->stop_ms, opts->heartbeat_ms);
     return DIBS_OK;
 }
 
@@ -168,12 +185,8 @@ static dibs_status set_names(dibs_election *el, const char *name,
                  (long)getpid());
         return DIBS_OK;
     }
-    if (!*member || strlen(member) >= sizeof(el->member))
-        return dibsx_fail(err, DIBS_INVALID,
-                          "a member has 1 to %d bytes, and not %zu",
-                          DIBS__MEMBER_SIZE - 1, strlen(member));
     snprintf(el->member, sizeof(el->member), "%s", member);
-    return dibs__text_check("the member", member, err);
+    return dibs__member_check_name(member, err);
 }
 
 /* The member comes first in the metadata of the lease. */
@@ -251,6 +264,8 @@ fill_election(dibs_election *el, const char *name,
         rc = make_lock(el, err);
     if (rc == DIBS_OK)
         rc = make_watch(el, err);
+    if (rc == DIBS_OK)
+        rc = dibs__election_seat_init(el, err);
     if (rc != DIBS_OK)
         return rc;
     el->opts.member = el->opts.durability = NULL;
@@ -258,6 +273,7 @@ fill_election(dibs_election *el, const char *name,
     dibs__election_init(&el->machine,
                         &(dibs__election_terms){
                             .stop_ms = el->opts.stop_ms,
+                            .needs_seats = el->opts.minimum_nodes > 0,
                             .says_stopped =
                                 (el->opts.flags & DIBS_ELECTION_STOPS) != 0});
     return join_client(el, err);
@@ -389,6 +405,10 @@ await_lead(dibs_election *el, dibsx_nsec deadline, dibs_error *err)
         if (el->refusal.status != DIBS_OK)
             return dibsx_fail_at(err, el->refusal.status, el->refusal.origin,
                                  "%s", el->refusal.message);
+        if (now >= deadline && el->machine.state == DIBS__ELECTION_SEATING)
+            return dibsx_fail(err, DIBS_TIMEOUT,
+                              "fewer than %u members of %s are counted yet",
+                              (unsigned)el->opts.minimum_nodes, el->name);
         if (now >= deadline)
             return dibsx_fail(err, DIBS_TIMEOUT,
                               "%s did not become the leader of %s in time",
@@ -434,8 +454,8 @@ static dibs_status await_end(dibs_election *el, dibs_error *err)
     dibs_status rc;
 
     dibs__election_interrupt(el);
-    while (el->running && el->machine.state != DIBS__ELECTION_IDLE &&
-           !el->machine.wanted)
+    while (el->running && !el->machine.wanted &&
+           (el->machine.state != DIBS__ELECTION_IDLE || el->seated))
         pthread_cond_wait(&el->cond, &el->mutex);
     rc = el->releases == releases ? DIBS_OK : el->released.status;
     if (rc == DIBS_OK || rc == DIBS_LOST)

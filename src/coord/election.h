@@ -4,6 +4,7 @@
  *   election_transfer.c  the leader's side of a transfer
  *   election_heir.c      the candidate's side, on a thread
  *   election_thread.c    the thread that drives the machine in real time
+ *   election_seat.c      the seat of a candidate, for minimum_nodes
  *   election_look.c      what looks at the handle see
  *
  * Locks: el->mutex guards what says so. It comes after cl->mutex, and no call to the
@@ -13,13 +14,12 @@
 #define DIBS_COORD_ELECTION_H
 
 #include "coord/election_machine.h"
+#include "coord/group_seat.h"
 #include <dibs/elect.h>
 #include <dibs/lock.h>
 #include <dibs/state.h>
 #include <pthread.h>
 #include <stdatomic.h>
-
-enum { DIBS__MEMBER_SIZE = 64 };
 
 struct dibs_election {
     dibs_election *next; /* of the client's; cl->mutex */
@@ -29,6 +29,7 @@ struct dibs_election {
     char name[DIBS_NAME_MAX + 1];
     char member[DIBS__MEMBER_SIZE];
     dibs_election_opts opts; /* whole; its strings are not kept */
+    dibs__group_seat group;  /* with minimum_nodes */
 
     _Atomic(dibsx_nsec) until; /* it leads until then; 0: it does not */
     _Atomic(uint64_t) term;
@@ -43,6 +44,7 @@ struct dibs_election {
     bool asking;       /* an acquire is under way */
     bool work_stopped; /* the caller that ends the term says so */
     bool once_over;    /* DIBS_ELECTION_ONCE: the term is over */
+    bool seated;       /* the seat is in the session of the client */
     pthread_t thread;
     pthread_t heir_thread;
     bool urged;          /* the leader wants it to be the next */
@@ -62,6 +64,17 @@ void dibs__election_publish(dibs_election *el);
 
 /* Ends an acquire that is not wanted any more. Locks: el->mutex, let go meanwhile. */
 void dibs__election_interrupt(dibs_election *el);
+
+/* Makes the seat of an election with minimum_nodes. Its answers come on a worker. */
+DIBS_MUST_CHECK dibs_status dibs__election_seat_init(dibs_election *el,
+                                                     dibs_error *err);
+
+/* A candidate has a seat: takes it, or gives it up. False when there was nothing to
+ * do. Thread: the election's. Locks: el->mutex, let go meanwhile. */
+bool dibs__election_seat_sync(dibs_election *el);
+
+/* Asks for a heartbeat now, if the machine waits for one. Thread, locks: as above. */
+void dibs__election_seat_hurry(dibs_election *el);
 
 /* Tells all that watch who leads, on a worker. Locks: none held. */
 void dibs__leader_tell(dibs_client *cl, const char *name, uint64_t term);

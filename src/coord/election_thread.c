@@ -210,6 +210,7 @@ void *dibs__election_run(void *arg)
         switch (todo) {
         case DIBS__ELECTION_ASK:
             ask_lease(el);
+            dibs__election_seat_hurry(el);
             break;
         case DIBS__ELECTION_RELEASE:
             release_lease(el);
@@ -222,7 +223,7 @@ void *dibs__election_run(void *arg)
             break;
         case DIBS__ELECTION_SLEEP:
             pthread_cond_broadcast(&el->cond);
-            if (!is_over(el))
+            if (!dibs__election_seat_sync(el) && !is_over(el))
                 sleep_until(el, wake_at, now);
             break;
         }

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { BEATS_PER_TTL = 3 };
+enum { BEATS_PER_TTL = 3, DRIFT_PART = 100 };
 
 dibs_status dibs__member_check_name(const char *member, dibs_error *err)
 {
@@ -65,6 +65,17 @@ static dibs_status write_who(const dibs_client *cl, dibs__group_seat *gs,
     return rc;
 }
 
+int64_t dibs__group_left_ms(int64_t left_ms)
+{
+    return left_ms > 0 ? left_ms - left_ms / DRIFT_PART - 1 : 0;
+}
+
+/* By then a seat at another server, whose clock may run slower, has ended. */
+static int64_t settle_after(int64_t span_ms)
+{
+    return span_ms + span_ms / DRIFT_PART + 1;
+}
+
 static int64_t smaller(int64_t a, int64_t b)
 {
     return a < b ? a : b;
@@ -85,17 +96,16 @@ dibs_status dibs__group_seat_init(dibs_client *cl, dibs__group_seat *gs,
         rc = write_who(cl, gs, opts, err);
     if (rc != DIBS_OK)
         return rc;
-    gs->seat =
-        (dibs__session_seat){.name = gs->name,
-                             .who = gs->who,
-                             .flags = opts->quick ? 0 : DIBS__MEET_STRICT,
-                             .need = opts->need,
-                             .ttl_ms = opts->ttl_ms,
-                             .every_ms = every_ms,
-                             .settle_ms =
-                                 opts->quick ? 0 : opts->ttl_ms + late_ms,
-                             .late_ms = late_ms,
-                             .sits = true,
-                             .dated = true};
+    gs->seat = (dibs__session_seat){
+        .name = gs->name,
+        .who = gs->who,
+        .flags = opts->quick ? 0 : DIBS__MEET_STRICT,
+        .need = opts->need,
+        .ttl_ms = opts->ttl_ms,
+        .every_ms = every_ms,
+        .settle_ms = opts->quick ? 0 : settle_after(opts->ttl_ms + late_ms),
+        .late_ms = late_ms,
+        .sits = true,
+        .dated = true};
     return DIBS_OK;
 }

@@ -143,16 +143,41 @@ static bool read_lease(const dibs_lease_info *info, void *arg)
     return false;
 }
 
-dibs_status dibs_leader_get(dibs_client *cl, const char *name, dibs_leader *out,
-                            dibs_error *err)
+static dibs_status read_leader(dibs_client *cl, const char *name,
+                               dibs_leader *out, dibs_error *err)
 {
-    DIBSX_UNCANCEL;
     dibs_status rc;
 
     *out = (dibs_leader){.term = 0};
     rc = dibs_lease_show(cl, name, read_lease, out, err);
     if (rc == DIBS_NOTFOUND || (rc == DIBS_OK && out->term == 0))
         return dibsx_fail(err, DIBS_NOTFOUND, "%s has no leader", name);
+    return rc;
+}
+
+/* The members of the group of that name; 0 where the store has none. */
+static uint32_t count_members(dibs_client *cl, const char *name)
+{
+    char full[DIBS_NAME_MAX + 1];
+    dibs__meet item = {.name = full, .id = "", .verb = DIBS__LOOK};
+
+    if (dibs__store_cannot(cl->st, DIBS__CAN_MEET) ||
+        dibs__name_full(cl, name, full, NULL) != DIBS_OK ||
+        cl->st->ops->roster->meet(cl->st, &item, 1,
+                                  dibs__client_deadline(cl, dibsx_now()),
+                                  NULL) != DIBS_OK)
+        return 0;
+    return item.rc == DIBS_OK && item.parties == 0 ? item.live : 0;
+}
+
+dibs_status dibs_leader_get(dibs_client *cl, const char *name, dibs_leader *out,
+                            dibs_error *err)
+{
+    DIBSX_UNCANCEL;
+    dibs_status rc = read_leader(cl, name, out, err);
+
+    if (rc == DIBS_OK || rc == DIBS_NOTFOUND)
+        out->members = count_members(cl, name);
     return rc;
 }
 
@@ -342,7 +367,9 @@ look_leader(dibs_leader_watch *w, bool fetch, dibs_leader *out, bool *found)
     dibs_status rc;
 
     pthread_mutex_unlock(&cl->mutex);
-    rc = dibs_leader_get(cl, w->name, out, &err);
+    rc = read_leader(cl, w->name, out, &err);
+    if (fetch && (rc == DIBS_OK || rc == DIBS_NOTFOUND))
+        out->members = count_members(cl, w->name);
     pthread_mutex_lock(&cl->mutex);
     head = (dibs__value_head){.version = out->term, .expires_ms = out->left_ms};
     if (fetch)

@@ -23,26 +23,34 @@ struct dibs_member {
     dibs__group_seat group;
     _Atomic(dibsx_nsec) seated_until;
     _Atomic(dibsx_nsec) enough_until;
-    pthread_cond_t cond; /* an answer has come */
-    dibs_status refusal; /* of the store; DIBS_OK: none. cl->mutex */
+    _Atomic(uint64_t) fence;
+    pthread_cond_t cond;   /* an answer has come */
+    dibs_status refusal;   /* of the store; DIBS_OK: none. cl->mutex */
+    dibsx_nsec count_from; /* later heartbeats count. cl->mutex */
+    bool counted;          /* one of them was answered. cl->mutex */
 };
 
 static void forget_seat(dibs_member *member)
 {
     atomic_store(&member->seated_until, 0);
     atomic_store(&member->enough_until, 0);
+    atomic_store(&member->fence, 0);
 }
 
-/* A seat that was kept lives for its ttl from the send. Enough seats, of which the
- * store said that they live until a moment, live until then whatever it says next. */
+/* A seat that was kept lives for its ttl from the send. The store said for how long
+ * enough seats live, so that only the answer "too few" shortens that. */
 static void
 note_kept(dibs_member *member, const dibs__meet *answer, dibsx_nsec sent_at)
 {
-    dibsx_nsec enough =
-        answer->left_ms > 0 ? dibsx_after_ms(sent_at, answer->left_ms) : 0;
+    int64_t left_ms = dibs__group_left_ms(answer->left_ms);
+    dibsx_nsec enough = left_ms > 0 ? dibsx_after_ms(sent_at, left_ms) : 0;
 
     atomic_store(&member->seated_until,
                  dibsx_after_ms(sent_at, answer->ttl_ms));
+    atomic_store(&member->fence, answer->fence);
+    if (sent_at <= member->count_from)
+        return;
+    member->counted = true;
     if (enough == 0 || enough > atomic_load(&member->enough_until))
         atomic_store(&member->enough_until, enough);
 }
@@ -63,9 +71,12 @@ static void note_answer(dibs_client *cl, dibs__session_seat *seat,
     case DIBS_LOST:
         forget_seat(member);
         break;
+    case DIBS_TIMEOUT: /* The session has given the seat up. */
+        if (answer->verb == DIBS__KEEP)
+            forget_seat(member);
+        break;
     case DIBS_UNAVAIL:
     case DIBS_UNKNOWN:
-    case DIBS_TIMEOUT:
         break;
     default:
         member->refusal = answer->rc;
@@ -235,4 +246,57 @@ int64_t dibs_member_enough_ms(const dibs_member *member)
     dibsx_nsec left = atomic_load(&member->enough_until) - dibsx_now();
 
     return left > 0 ? left / DIBSX_MS : 0;
+}
+
+uint64_t dibs_member_fence(const dibs_member *member)
+{
+    return dibs_member_check(member) == DIBS_OK ? atomic_load(&member->fence)
+                                                : 0;
+}
+
+/* Locks: cl->mutex, let go meanwhile. */
+static dibs_status await_count(dibs_member *member, dibs_error *err)
+{
+    dibs_client *cl = member->cl;
+    const char *name = dibs__name_short(cl, member->group.name);
+    dibsx_nsec deadline = dibs__client_deadline(cl, dibsx_now());
+    uint64_t fence = atomic_load(&member->fence);
+
+    while (!member->counted && fence != 0 &&
+           atomic_load(&member->fence) == fence) {
+        if (cl->closing || dibsx_now() >= deadline)
+            return dibsx_fail(err, DIBS_UNAVAIL,
+                              "the store did not count the members of the "
+                              "group `%s` in time",
+                              name);
+        dibsx_cond_wait(&member->cond, &cl->mutex, deadline);
+    }
+    if (!member->counted || fence == 0)
+        return dibsx_fail(err, DIBS_LOST, "the seat in the group `%s` was lost",
+                          name);
+    if (dibs_member_enough_ms(member) == 0)
+        return dibsx_fail(err, DIBS_BUSY,
+                          "fewer than %u members of the group `%s` are counted",
+                          (unsigned)member->group.seat.need, name);
+    return DIBS_OK;
+}
+
+dibs_status dibs_member_recount(dibs_member *member, dibs_error *err)
+{
+    DIBSX_UNCANCEL;
+    dibs_status rc;
+
+    if (!member)
+        return dibsx_fail(err, DIBS_INVALID, "the member is NULL");
+    rc = dibs__client_usable(member->cl, err);
+    if (rc != DIBS_OK)
+        return rc;
+    pthread_mutex_lock(&member->cl->mutex);
+    member->count_from = dibsx_now();
+    member->counted = false;
+    atomic_store(&member->enough_until, 0);
+    dibs__session_hurry(member->cl, &member->group.seat);
+    rc = await_count(member, err);
+    pthread_mutex_unlock(&member->cl->mutex);
+    return rc;
 }

@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 /* All that the callbacks of a candidate were told. */
 typedef struct diary {
@@ -478,6 +479,123 @@ static void bad_calls_are_refused(void **state)
     dibs_close(cl);
 }
 
+static dibs_election *node(dibs_client *cl, const char *name, uint32_t minimum,
+                           uint32_t flags, diary *d)
+{
+    dibs_election *el = NULL;
+
+    CHECK(DIBS_OK,
+          dibs_election_new(cl, name,
+                            DIBS_ELECTION_OPTS(.ttl_ms = pace_ms(900),
+                                               .flags = flags,
+                                               .minimum_nodes = minimum,
+                                               .on_gained = note_gained,
+                                               .on_lost = note_lost, .arg = d),
+                            &el, err));
+    return el;
+}
+
+/* A leader needs so many members, itself among them; when too few are left, it has
+ * lost, and leads again when another one comes. */
+static void a_leader_needs_enough_members(void **state)
+{
+    dibs_client *cl = core_open(), *other = core_open();
+    const char *name = core_name();
+    diary d = new_diary();
+    dibs_election *el = node(cl, name, 2, DIBS_ELECTION_QUICK, &d);
+    dibs_member *member = NULL;
+    dibs_leader now;
+    dibs_error few = {0};
+
+    (void)state;
+    assert_status(dibs_election_wait(el, pace_ms(50), &few), DIBS_TIMEOUT);
+    assert_non_null(strstr(few.message, "fewer than 2 members"));
+    CHECK(DIBS_OK,
+          dibs_member_join(other, name,
+                           DIBS_MEMBER_OPTS(.flags = DIBS_MEMBER_QUICK),
+                           &member, err));
+    lead(el);
+    CHECK(DIBS_OK, dibs_leader_get(other, name, &now, err));
+    assert_int_equal(now.members, 2);
+    dibs_member_leave(member);
+    core_until(has_lost, &d);
+    IN_TIME(d.why == DIBS_LOST_FEW);
+    assert_status(dibs_election_check(el), DIBS_LOST);
+    CHECK(DIBS_OK,
+          dibs_member_join(other, name,
+                           DIBS_MEMBER_OPTS(.flags = DIBS_MEMBER_QUICK),
+                           &member, err));
+    lead(el);
+    resign(el);
+    CHECK(DIBS_NOTFOUND, dibs_leader_get(other, name, &now, err));
+    assert_int_equal(now.members,
+                     1); /* A resigned candidate gives its seat up. */
+    assert_true(d.gained == d.lost && d.in_turn);
+    dibs_member_leave(member);
+    dibs_election_free(el);
+    dibs_close(cl);
+    dibs_close(other);
+}
+
+static int64_t now_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static bool has_leader(void *arg)
+{
+    queue *q = arg;
+    dibs_leader now;
+
+    return dibs_leader_get(q->cl, q->name, &now, NULL) == DIBS_OK;
+}
+
+/* Seats that these members had at another server have ended by then. */
+static void the_first_leader_comes_a_seat_ttl_later(void **state)
+{
+    dibs_client *cl = core_open(), *other = core_open();
+    const char *name = core_name();
+    diary one = new_diary(), two = new_diary();
+    dibs_election *a = node(cl, name, 2, 0, &one);
+    dibs_election *b = node(other, name, 2, 0, &two);
+    queue q = {.cl = cl, .name = name};
+    int64_t began = now_ms();
+
+    (void)state;
+    campaign(a);
+    campaign(b);
+    core_until(has_leader, &q);
+    assert_true(now_ms() - began >= pace_ms(900) / 2);
+    dibs_election_free(a);
+    dibs_election_free(b);
+    dibs_close(cl);
+    dibs_close(other);
+}
+
+static void minimum_nodes_is_checked(void **state)
+{
+    dibs_client *cl = core_open();
+    const char *name = core_name();
+    diary d = new_diary();
+    dibs_election *el = NULL;
+
+    (void)state;
+    CHECK(DIBS_INVALID,
+          dibs_election_new(cl, name,
+                            DIBS_ELECTION_OPTS(.minimum_nodes = 2,
+                                               .ttl_ms = 1000, .stop_ms = 200,
+                                               .heartbeat_ms = 200),
+                            &el, err));
+    CHECK(DIBS_OK, dibs_latch_count_down(cl, name, 2, "a", NULL, err));
+    el = node(cl, name, 1, 0, &d);
+    CHECK(DIBS_MISMATCH, dibs_election_wait(el, pace_ms(30000), err));
+    dibs_election_free(el);
+    dibs_close(cl);
+}
+
 int core_elect_tests(void)
 {
     const struct CMUnitTest tests[] = {
@@ -493,6 +611,9 @@ int core_elect_tests(void)
         cmocka_unit_test(closing_ends_the_campaign),
         cmocka_unit_test(a_name_in_use_otherwise_is_told),
         cmocka_unit_test(bad_calls_are_refused),
+        cmocka_unit_test(a_leader_needs_enough_members),
+        cmocka_unit_test(the_first_leader_comes_a_seat_ttl_later),
+        cmocka_unit_test(minimum_nodes_is_checked),
     };
 
     return cmocka_run_group_tests_name("elect", tests, NULL, NULL);

@@ -54,11 +54,6 @@ static bool has_enough(void *arg)
     return dibs_member_enough_ms(arg) > 0;
 }
 
-static bool has_too_few(void *arg)
-{
-    return dibs_member_enough_ms(arg) == 0;
-}
-
 static dibs_member *
 join(dibs_client *cl, const char *group, const dibs_member_opts *opts)
 {
@@ -126,8 +121,11 @@ static void enough_members_count(void **state)
              DIBS_MEMBER_OPTS(.ttl_ms = pace_ms(30000),
                               .flags = DIBS_MEMBER_QUICK));
     core_until(has_enough, a);
+    CHECK(DIBS_OK, dibs_member_recount(a, err));
+    IN_TIME(dibs_member_enough_ms(a) > 0 && dibs_member_fence(a) > 0);
     dibs_member_leave(b);
-    core_until(has_too_few, a);
+    CHECK(DIBS_BUSY, dibs_member_recount(a, err));
+    assert_true(dibs_member_enough_ms(a) == 0);
     dibs_member_leave(a);
     dibs_close(cl);
     dibs_close(other);

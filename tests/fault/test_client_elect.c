@@ -129,6 +129,98 @@ static void a_campaign_outlasts_a_store_that_is_away(void **state)
     assert_int_equal(d.lost, 1);
 }
 
+static dibs_election *node(world *w, diary *d)
+{
+    dibs_election *el = NULL;
+
+    d->w = w;
+    CHECK(DIBS_OK,
+          dibs_election_new(w->one, "e",
+                            DIBS_ELECTION_OPTS(.ttl_ms = pace_ms(600),
+                                               .minimum_nodes = 1,
+                                               .flags = DIBS_ELECTION_QUICK,
+                                               .arg = d,
+                                               .on_gained = note_gained,
+                                               .on_lost = note_lost),
+                            &el, err));
+    return el;
+}
+
+/* No heartbeat arrives any more: a leader has lost, a candidate that is granted the
+ * lease does not lead, and both campaign on. */
+static void candidate_whose_session_ended_never_leads(void **state)
+{
+    world *w = *state;
+    static diary d;
+    dibs_election *el = node(w, &d);
+    int beats;
+
+    CHECK(DIBS_OK, dibs_election_wait(el, WORLD_BOUND_MS, err));
+    world_fault(w, DIBS__STEP_MEET, DIBS__FAULT_DROP_BEFORE, -1);
+    await_end(&d);
+    assert_status(dibs_election_check(el), DIBS_LOST);
+    assert_int_equal(d.why, DIBS_LOST_FEW);
+    beats = world_seen(w, DIBS__STEP_MEET);
+    while (world_seen(w, DIBS__STEP_MEET) < beats + 5)
+        poll(NULL, 0, 1);
+    assert_status(dibs_election_check(el), DIBS_LOST);
+    assert_int_equal(d.gained, 1);
+    world_heal(w);
+    CHECK(DIBS_OK, dibs_election_wait(el, WORLD_BOUND_MS, err));
+    dibs_election_free(el);
+    assert_int_equal(d.gained, d.lost);
+}
+
+/* The seats were enough before it was granted the lease, by whatever server. */
+static void seats_are_counted_after_the_grant(void **state)
+{
+    world *w = *state;
+    static diary d;
+    dibs_lock *lock = NULL;
+    dibs_election *el = node(w, &d);
+    size_t holders, waiters;
+    int beats;
+
+    CHECK(DIBS_OK, dibs_lock_new(w->other, "e", NULL, &lock, err));
+    CHECK(DIBS_OK, dibs_lock_acquire(lock, err));
+    CHECK(DIBS_OK, dibs_election_campaign(el, err));
+    do
+        world_count(w, "e", &holders, &waiters, NULL);
+    while (waiters == 0);
+    world_fault(w, DIBS__STEP_MEET, DIBS__FAULT_DROP_BEFORE, -1);
+    CHECK(DIBS_OK, dibs_lock_release(lock, err));
+    beats = world_seen(w, DIBS__STEP_MEET);
+    while (world_seen(w, DIBS__STEP_MEET) < beats + 3)
+        poll(NULL, 0, 1);
+    assert_int_equal(d.gained, 0);
+    world_heal(w);
+    CHECK(DIBS_OK, dibs_election_wait(el, WORLD_BOUND_MS, err));
+    dibs_election_free(el);
+    dibs_lock_free(lock);
+}
+
+/* A heartbeat that takes its time is worth less by that time. */
+static void enough_counts_from_the_send(void **state)
+{
+    world *w = *state;
+    int64_t ttl_ms = pace_ms(600), delay_ms = pace_ms(100);
+    dibs_member *member = NULL;
+    int beats;
+
+    world_delay(w, DIBS__STEP_MEET, (int)delay_ms);
+    CHECK(DIBS_OK,
+          dibs_member_join(w->one, "g",
+                           DIBS_MEMBER_OPTS(.ttl_ms = ttl_ms,
+                                            .flags = DIBS_MEMBER_QUICK),
+                           &member, err));
+    beats = world_seen(w, DIBS__STEP_MEET);
+    while (world_seen(w, DIBS__STEP_MEET) < beats + 3) {
+        assert_true(dibs_member_enough_ms(member) <= ttl_ms - delay_ms);
+        poll(NULL, 0, 1);
+    }
+    dibs_member_leave(member);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -136,6 +228,9 @@ int main(void)
         WORLD_TEST(released_only_after_work_stopped),
         WORLD_TEST(lost_also_when_resigning_while_losing),
         WORLD_TEST(a_campaign_outlasts_a_store_that_is_away),
+        WORLD_TEST(candidate_whose_session_ended_never_leads),
+        WORLD_TEST(seats_are_counted_after_the_grant),
+        WORLD_TEST(enough_counts_from_the_send),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -42,8 +42,8 @@ static const char *const lacks[] = {
         "postgres: or sqlite: store",
     [DIBS__CAN_MEET] =
         "whether a generation opens or breaks is one decision, and majorities "
-        "of sets of seats do not agree on one. Meet in a redis: or sqlite: "
-        "store",
+        "of sets of seats do not agree on one. Keep groups, barriers and "
+        "latches in a redis:, postgres: or sqlite: store",
 };
 
 const char *dibs__quorum_cannot(const dibs__store *st, dibs__ability what)
