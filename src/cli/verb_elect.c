@@ -23,16 +23,22 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MEMBER_SIZE = 64, REST_MS = 20 };
+enum { MEMBER_SIZE = 64, REST_MS = 20, AWAY_REST_MS = 250 };
+
+/* A seat lives for two thirds of the ttl: three heartbeats, the last of which may be
+ * missing when the command must begin to end. */
+enum { SEAT_PART = 3 };
 
 typedef struct candidate {
     const dibs__command *cmd;
     dibs__run_opts opts;
-    char member[MEMBER_SIZE + 8];
+    char member_meta[MEMBER_SIZE + 8]; /* "member=host:pid" */
     dibs__signals signals;
     dibs__tree_means means;
     dibs__run_inputs inputs;
     dibs_client *cl;
+    dibs_member *member; /* with --min-nodes */
+    uint64_t seat;       /* its fence when it asked for the lease */
     dibs__lock_or_set locks;
     dibs__outcome out; /* of the last term */
     int die_of;        /* the signal that ended the wait */
@@ -46,7 +52,7 @@ static void read_options(candidate *c)
     char host[40] = "unknown";
 
     (void)gethostname(host, sizeof host - 1);
-    (void)snprintf(c->member, sizeof c->member, "member=%s:%ld", host,
+    (void)snprintf(c->member_meta, sizeof c->member_meta, "member=%s:%ld", host,
                    (long)getpid());
     c->opts = (dibs__run_opts){.name = dibs__operands(cmd)[0],
                                .argv = dibs__operands(cmd) + 1,
@@ -61,7 +67,7 @@ static void read_options(candidate *c)
                                .verbose = dibs__opt_flag(cmd, "verbose")};
     request->names[0] = c->opts.name;
     request->count = 1;
-    request->meta[0] = c->member;
+    request->meta[0] = c->member_meta;
     request->lock =
         (dibs_lock_opts){.size = sizeof request->lock,
                          .ttl_ms = c->opts.ttl_ms,
@@ -108,7 +114,9 @@ static dibs_status run_command(candidate *c, dibs_error *err)
                              .held_at = dibsx_now(),
                              .inputs = &c->inputs,
                              .signals = &c->signals,
-                             .means = &c->means};
+                             .means = &c->means,
+                             .member = c->member,
+                             .seat = c->seat};
     dibs__run_env env = {0};
     char term[24];
     dibs_status rc;
@@ -140,16 +148,72 @@ static void note_end(candidate *c, dibs_status rc, const dibs_error *err)
                       strerror(c->out.exec_errno));
 }
 
+/* True when a signal ended the wait. */
+static bool is_called_off(candidate *c)
+{
+    if (!c->die_of)
+        c->die_of = dibs__signals_pending(&c->signals);
+    return c->die_of != 0;
+}
+
+/* With --min-nodes this process has a seat in the group of the election, and waits
+ * until enough have one. */
+static dibs_status await_members(candidate *c, dibs_error *err)
+{
+    dibs_member_opts opts = {.size = sizeof opts,
+                             .minimum =
+                                 (uint32_t)dibs__opt_int(c->cmd, "min-nodes"),
+                             .ttl_ms = 2 * c->opts.ttl_ms / SEAT_PART,
+                             .label = c->opts.request.lock.label};
+
+    if (!dibs__opt_given(c->cmd, "min-nodes"))
+        return DIBS_OK;
+    while (!c->member && !is_called_off(c)) {
+        dibs_status rc =
+            dibs_member_join(c->cl, c->opts.name, &opts, &c->member, err);
+
+        if (rc != DIBS_OK && !err->retriable)
+            return rc;
+        if (rc != DIBS_OK)
+            (void)poll(NULL, 0, AWAY_REST_MS);
+    }
+    while (!is_called_off(c) && dibs_member_enough_ms(c->member) == 0)
+        (void)poll(NULL, 0, REST_MS);
+    c->seat = c->die_of ? 0 : dibs_member_fence(c->member);
+    return DIBS_OK;
+}
+
+/* The server that granted the lease counts its members. False: too few, or it is
+ * another server than the one whose seat this process had when it asked. */
+static bool recount_members(const candidate *c)
+{
+    return !c->member || (dibs_member_recount(c->member, NULL) == DIBS_OK &&
+                          dibs_member_fence(c->member) == c->seat);
+}
+
+/* DIBS_OK: it leads, or was called off. */
+static dibs_status await_lead(candidate *c, dibs_error *err)
+{
+    for (;;) {
+        dibs_status rc = await_members(c, err);
+
+        if (rc == DIBS_OK && !c->die_of)
+            rc = dibs__cli_acquire(c->cl, &c->locks, &c->opts.request,
+                                   &c->signals, &c->die_of, err);
+        if (rc != DIBS_OK || is_called_off(c) || recount_members(c))
+            return rc;
+        (void)dibs__lock_or_set_release(&c->locks, NULL);
+        (void)poll(NULL, 0, REST_MS);
+    }
+}
+
 /* One term. True when it was lost, and another one is to be waited for. */
 static bool lead_once(candidate *c)
 {
     dibs_error err = {0};
-    dibs_status rc = dibs__cli_acquire(c->cl, &c->locks, &c->opts.request,
-                                       &c->signals, &c->die_of, &err);
+    dibs_status rc = await_lead(c, &err);
 
     c->out = (dibs__outcome){.exit_status = -1};
-    if (!c->die_of)
-        c->die_of = dibs__signals_pending(&c->signals);
     if (c->die_of)
         c->code = 128 + c->die_of;
     else if (rc != DIBS_OK)
@@ -173,6 +237,7 @@ static int run_elect(const dibs__command *cmd)
         c.code = 0;
     }
     dibs__lock_or_set_fini(&c.locks);
+    dibs_member_leave(c.member);
     dibs_close(c.cl);
     dibs__run_inputs_close(&c.inputs);
     dibs__tree_means_fini(&c.means);
@@ -193,13 +258,19 @@ const dibs__verb dibs__verb_elect = {
         "lead; then it campaigns again, unless --once.\n"
         "The command finds its term in DIBS_TERM: a fencing token, higher "
         "than that of every earlier leader. DIBS_LOCK_NAME and the like are "
-        "as in run.\n",
+        "as in run.\n"
+        "With --min-nodes N it leads only while N members of the group NAME "
+        "live: candidates, and processes under dibs join. If that is more "
+        "than half of all, no two lead, even after a failover that lost "
+        "writes. The first leader then comes about --ttl later.\n",
     .examples = "One scheduler, whichever machine it is on:\n"
                 "  dibs elect scheduler -- ./scheduler\n"
                 "Ten seconds to stop in, and a service manager to start it "
                 "again:\n"
                 "  dibs elect --once --stop 10s --ttl 1m scheduler -- "
-                "./scheduler\n",
+                "./scheduler\n"
+                "On three machines, of which two must live:\n"
+                "  dibs elect --min-nodes 2 scheduler -- ./scheduler\n",
     .exits = "N the command ended with N\n"
              "122 --once: the lead was lost\n"
              "125 dibs itself failed around the command\n"

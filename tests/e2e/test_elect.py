@@ -71,6 +71,21 @@ class Elect(RunCase):
         wait_until(lambda: self.waiters("e") == 0, "an empty queue")
         self.let_go(leader)
 
+    def test_too_few_members_end_the_term(self):
+        """Of two members one leaves: the command ends, and runs again when it is back."""
+        leader = self.start(
+            "elect", "--min-nodes", "2", "--ttl", span(1.2), "--stop", span(0.2), "e", "--", "sh", "-c", WORK,
+            stdin=subprocess.PIPE
+        )
+        member = self.start("join", "--ttl", span(0.8), "e", "--", "cat", stdin=subprocess.PIPE)
+        term = int(leader.stdout.readline())
+        self.assertEqual(json.loads(self.dibs("leader", "--json", "e").stdout)["members"], 2)
+        self.let_go(member)
+        self.assertIn("too few members live", leader.stderr.readline())
+        self.start("join", "--ttl", span(0.8), "e", "--", "cat", stdin=subprocess.PIPE)
+        self.assertGreater(int(leader.stdout.readline()), term)
+        self.let_go(leader)
+
     def test_leader(self):
         watch = self.start("leader", "-l", "e")
         self.assertEqual(watch.stdout.readline(), "nobody\n")

@@ -48,11 +48,17 @@ enum { FIRST_LOOK_MS = 100 };
 /* The command has this part of --hold-max to end in, if --kill-after is longer. */
 enum { HOLD_GRACE_PART = 20 };
 
+/* Members: how often to look, and the most that the command has to end in, as parts of
+ * the ttl. A seat of theirs lives for two thirds of it. */
+enum { SEAT_LOOK_PART = 12, SEAT_GRACE_PART = 10 };
+
 typedef struct run {
     const dibs__run_opts *opts;
     dibs__outcome *out;
     dibs__lock_or_set *locks; /* NULL: nested */
     dibs__run_inputs *inputs;
+    const dibs_member *member; /* NULL: none */
+    uint64_t seat;
     int64_t margin_ms;
     dibs__guard guard;
     dibs__terminal terminal;
@@ -151,6 +157,8 @@ static int64_t grace_ms(const run *r)
     int64_t most_ms = r->opts->ttl_ms / 4;
     if (held_to_the_end(r))
         most_ms = r->opts->request.lock.hold_max_ms / HOLD_GRACE_PART;
+    if (r->member)
+        most_ms = r->opts->ttl_ms / SEAT_GRACE_PART;
     return smaller(r->opts->kill_after_ms, most_ms);
 }
 
@@ -166,7 +174,10 @@ static void take_validity(run *r, dibsx_nsec now, int64_t valid_ms)
     if (r->opts->on_lost != DIBS__LOST_IGNORE)
         r->term_at = r->until - (r->margin_ms + grace_ms(r)) * DIBSX_MS;
     r->look_at =
-        dibsx_after_ms(now, r->opts->ttl_ms / DIBS_RENEWALS_PER_TTL + 1);
+        dibsx_after_ms(now,
+                       r->opts->ttl_ms / (r->member ? SEAT_LOOK_PART
+                                                    : DIBS_RENEWALS_PER_TTL) +
+                           1);
 }
 
 /* The tree is killed at `kill_at` at the latest. */
@@ -234,6 +245,29 @@ static void lose(run *r, dibsx_nsec kill_at, const char *why)
     }
 }
 
+/* For so long enough members live, with the seat that this process had when it was
+ * granted the lease. */
+static int64_t enough_ms(const run *r)
+{
+    if (!r->member)
+        return INT64_MAX;
+    return dibs_member_fence(r->member) == r->seat
+               ? dibs_member_enough_ms(r->member)
+               : 0;
+}
+
+static bool too_few(const run *r)
+{
+    return enough_ms(r) < dibs__lock_or_set_valid_ms(r->locks);
+}
+
+static int64_t valid_ms_of(const run *r)
+{
+    return smaller(dibs__lock_or_set_valid_ms(r->locks), enough_ms(r));
+}
+
+static const char few_live[] = "too few members live";
+
 static void lease_gone(run *r, dibsx_nsec now)
 {
     int64_t haste_ms = smaller(r->opts->kill_after_ms, GONE_GRACE_MS);
@@ -242,7 +276,8 @@ static void lease_gone(run *r, dibsx_nsec now)
     r->look_at = r->term_at = DIBSX_NEVER;
     /* Past its time another may hold it: no grace. */
     if (early)
-        lose(r, dibsx_after_ms(now, haste_ms), "it was taken away");
+        lose(r, dibsx_after_ms(now, haste_ms),
+             too_few(r) ? few_live : "it was taken away");
     else
         lose(r, now, held_to_the_end(r) ? hold_over : "its time ran out");
 }
@@ -252,6 +287,8 @@ static const char *why_not_renewed(const run *r, dibsx_nsec now)
     int64_t progress_ms = r->opts->progress_ms;
     if (held_to_the_end(r))
         return hold_over;
+    if (too_few(r))
+        return few_live;
     return progress_ms > 0 && now > dibsx_after_ms(r->tick_at, progress_ms)
                ? "the command has not told of progress"
                : "it could not be renewed in time";
@@ -261,7 +298,7 @@ static void look_at_lease(run *r, dibsx_nsec now)
 {
     if (!r->locks || r->gone)
         return;
-    int64_t valid_ms = dibs__lock_or_set_valid_ms(r->locks);
+    int64_t valid_ms = valid_ms_of(r);
     if (valid_ms <= 0) {
         lease_gone(r, now);
     } else if (!r->out->lost) {
@@ -509,7 +546,7 @@ static dibs_status first_look(run *r, dibs_error *err)
     if (!r->locks)
         return DIBS_OK;
     dibsx_nsec now = dibsx_now();
-    int64_t valid_ms = dibs__lock_or_set_valid_ms(r->locks);
+    int64_t valid_ms = valid_ms_of(r);
     for (size_t i = 0; i < dibs__lock_or_set_count(r->locks); i++)
         r->lost_fds[i] = dibs_lock_lost_fd(dibs__lock_or_set_lock(r->locks, i));
     take_validity(r, now, valid_ms);
@@ -577,6 +614,8 @@ dibs__supervise(const dibs__run_opts *opts, const dibs__watched *watched,
              .out = out,
              .locks = watched->locks,
              .inputs = watched->inputs,
+             .member = watched->member,
+             .seat = watched->seat,
              .guard = {.sock = -1}};
     plan_times(&r, watched->held_at, dibsx_now());
     dibs__terminal_init(&r.terminal);

@@ -16,7 +16,10 @@ typedef struct dibs__watched {
     dibsx_nsec held_at;       /* since when */
     dibs__run_inputs *inputs;
     const dibs__signals *signals;
-    dibs__tree_means *means; /* for the command's tree */
+    dibs__tree_means *means;   /* for the command's tree */
+    const dibs_member *member; /* NULL: none. The lease counts only while enough
+                                  members live, and this one has the seat: */
+    uint64_t seat;             /* its fence */
 } dibs__watched;
 
 /* Runs the command to its end, and the end of every process it left behind;
