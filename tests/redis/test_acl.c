@@ -6,6 +6,7 @@
 
 #include "store/store.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <string.h>
 
@@ -305,6 +306,34 @@ static void the_rest_of_the_server_is_closed(void **state)
 
 #define ACL_TEST(fn) cmocka_unit_test_setup_teardown(fn, start, world_teardown)
 
+/* A candidate whose password is refused goes on, and leads when it is right again. */
+static void campaign_outlives_a_new_password(void **state)
+{
+    world *w = *state;
+    dibs_lock *lock = world_lock(w->other, "workflow:e", NULL);
+    dibs_election *el = NULL;
+    dibs_leader now;
+
+    CHECK(DIBS_OK, dibs_lock_acquire(lock, err));
+    CHECK(DIBS_OK, dibs_election_new(w->one, "e", NULL, &el, err));
+    CHECK(DIBS_OK, dibs_election_campaign(el, err));
+    do
+        CHECK(DIBS_OK, dibs_leader_get(w->other, "workflow:e", &now, err));
+    while (now.candidates == 0);
+    assert_true(server_tell(&w->sv, "ACL", "SETUSER", "dibs", "resetpass",
+                            ">another", NULL));
+    assert_true(server_tell(&w->sv, "CLIENT", "KILL", "USER", "dibs", NULL));
+    assert_int_equal(dibs_election_wait(el, WORLD_BOUND_MS, NULL), DIBS_DENIED);
+    assert_true(server_tell(&w->sv, "ACL", "SETUSER", "dibs", "resetpass",
+                            ">" SETUSER_PASSWORD, NULL));
+    CHECK(DIBS_OK, dibs_lock_release(lock, err));
+    while (dibs_election_wait(el, WORLD_BOUND_MS, NULL) == DIBS_DENIED)
+        poll(NULL, 0, 1);
+    IN_TIME(dibs_election_check(el) == DIBS_OK);
+    dibs_election_free(el);
+    dibs_lock_free(lock);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -316,6 +345,7 @@ int main(int argc, char **argv)
         ACL_TEST(the_audit_learns_all),
         ACL_TEST(names_elsewhere_are_denied),
         ACL_TEST(the_rest_of_the_server_is_closed),
+        ACL_TEST(campaign_outlives_a_new_password),
     };
 
     if (argc != 2) {

@@ -5,7 +5,9 @@
 
 #include "store/store.h"
 
+#include <poll.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 
 enum { TTL_MS = 1500 };
@@ -301,6 +303,104 @@ static void a_strict_roster_ends_with_the_run(void **state)
     dibs__store_close(st);
 }
 
+static void
+note_why(dibs_election *el, uint64_t term, dibs_lost_why why, void *arg)
+{
+    (void)el;
+    (void)term;
+    *(atomic_int *)arg = (int)why;
+}
+
+static dibs_election *
+candidate(dibs_client *cl, uint32_t minimum, atomic_int *why)
+{
+    dibs_election *el = NULL;
+
+    CHECK(DIBS_OK, dibs_election_new(
+                       cl, "e",
+                       DIBS_ELECTION_OPTS(.ttl_ms = pace_ms(900),
+                                          .minimum_nodes = minimum, .arg = why,
+                                          .on_lost = why ? note_why : NULL),
+                       &el, err));
+    return el;
+}
+
+static void lead(dibs_election *el)
+{
+    CHECK(DIBS_OK, dibs_election_wait(el, WORLD_BOUND_MS, err));
+}
+
+/* The first leads under its term, and the other one is a candidate. */
+static void assert_leads(dibs_election *el, uint64_t term, dibs_election *other)
+{
+    IN_TIME(dibs_election_term(el) == term);
+    assert_int_equal(dibs_election_check(other), DIBS_LOST);
+}
+
+static void store_restart_costs_no_leader(void **state)
+{
+    world *w = *state;
+    dibs_election *el = candidate(w->one, 0, NULL);
+    dibs_election *other = candidate(w->other, 0, NULL);
+    uint64_t term;
+
+    lead(el);
+    term = dibs_election_term(el);
+    CHECK(DIBS_OK, dibs_election_campaign(other, err));
+    server_await_written(&w->sv);
+    server_kill(&w->sv);
+    assert_true(server_restart(&w->sv));
+    world_await_renewal(w->one);
+    assert_leads(el, term, other);
+    dibs_election_free(el);
+    lead(other);
+    assert_true(dibs_election_term(other) > term);
+    dibs_election_free(other);
+}
+
+/* Seats that count end with the run of the server: the leader cannot know whether
+ * another server has counted their members meanwhile. */
+static void a_restart_ends_a_term_that_counts_members(void **state)
+{
+    world *w = *state;
+    static atomic_int why;
+    dibs_election *el = candidate(w->one, 1, &why);
+    uint64_t term;
+
+    lead(el);
+    term = dibs_election_term(el);
+    server_await_written(&w->sv);
+    server_kill(&w->sv);
+    assert_true(server_restart(&w->sv));
+    while (why == 0)
+        poll(NULL, 0, 1);
+    IN_TIME(why == DIBS_LOST_FEW);
+    lead(el);
+    assert_true(dibs_election_term(el) > term);
+    dibs_election_free(el);
+}
+
+static void two_reconnects_in_a_row_one_leader(void **state)
+{
+    world *w = *state;
+    dibs_election *el = candidate(w->one, 0, NULL);
+    dibs_election *other = candidate(w->other, 0, NULL);
+    uint64_t term;
+
+    lead(el);
+    term = dibs_election_term(el);
+    CHECK(DIBS_OK, dibs_election_campaign(other, err));
+    for (int i = 0; i < 2; i++) {
+        assert_true(
+            server_tell(&w->sv, "CLIENT", "KILL", "TYPE", "normal", NULL));
+        world_await_renewal(w->one);
+        assert_leads(el, term, other);
+    }
+    dibs_election_free(el);
+    lead(other);
+    dibs_election_free(other);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -316,6 +416,9 @@ int main(void)
         WORLD_TEST(a_watch_survives_a_killed_connection),
         WORLD_TEST(a_watch_survives_a_restart),
         WORLD_TEST(a_strict_roster_ends_with_the_run),
+        WORLD_TEST(store_restart_costs_no_leader),
+        WORLD_TEST(a_restart_ends_a_term_that_counts_members),
+        WORLD_TEST(two_reconnects_in_a_row_one_leader),
         WORLD_TEST_FORGETFUL(a_watch_survives_a_restart),
     };
 
