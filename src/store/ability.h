@@ -16,6 +16,7 @@ typedef enum dibs__ability {
     DIBS__CAN_TOPIC,
     DIBS__CAN_RATE,
     DIBS__CAN_MEET,
+    DIBS__CAN_METER,
     DIBS__ABILITIES
 } dibs__ability;
 

@@ -24,6 +24,7 @@
     DIBS__LOG_STEPS(X)                                                         \
     DIBS__TOPIC_STEPS(X)                                                       \
     DIBS__RATE_STEPS(X)                                                        \
+    DIBS__METER_STEPS(X)                                                       \
     DIBS__ROSTER_STEPS(X)                                                      \
     X(now, NOW)                                                                \
     X(audit, AUDIT)                                                            \

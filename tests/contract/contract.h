@@ -69,6 +69,7 @@ int contract_change(void);
 int contract_log(void);
 int contract_topic(void);
 int contract_rate(void);
+int contract_meter(void);
 int contract_roster(void);
 int contract_monitor(void);
 int contract_thread(void);

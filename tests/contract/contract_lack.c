@@ -48,6 +48,7 @@ static const lack lacks[] = {
     {"redlock", DIBS__CAN_RATE, "rate limits", "majorities do not count"},
     {"redlock", DIBS__CAN_MEET, "rosters",
      "majorities of seats do not agree on one decision"},
+    {"redlock", DIBS__CAN_METER, "meters", "majorities do not count"},
 };
 
 static const lack *find(const char *scheme, dibs__ability what)
@@ -94,12 +95,14 @@ static void every_step_has_a_function(void **state)
 #define HAS_TOPIC(step, STEP)  HAS(topic, step)
 #define HAS_ROSTER(step, STEP) HAS(roster, step)
 #define HAS_RATE(step, STEP)   HAS(rate, step)
+#define HAS_METER(step, STEP)  HAS(meter, step)
     DIBS__LEASE_STEPS(HAS_LEASE)
     DIBS__VALUE_STEPS(HAS_VALUE)
     DIBS__LOG_STEPS(HAS_LOG)
     DIBS__TOPIC_STEPS(HAS_TOPIC)
     DIBS__RATE_STEPS(HAS_RATE)
     DIBS__ROSTER_STEPS(HAS_ROSTER)
+    DIBS__METER_STEPS(HAS_METER)
 }
 
 int contract_lacks(void)

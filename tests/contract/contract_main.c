@@ -44,6 +44,7 @@ int main(int argc, char **argv)
     failed += run_if(DIBS__CAN_LOG, contract_log, "log");
     failed += run_if(DIBS__CAN_TOPIC, contract_topic, "topic");
     failed += run_if(DIBS__CAN_RATE, contract_rate, "rate");
+    failed += run_if(DIBS__CAN_METER, contract_meter, "meter");
     failed += run_if(DIBS__CAN_MEET, contract_roster, "roster");
     failed += contract_monitor();
     failed += contract_thread();

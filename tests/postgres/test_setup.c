@@ -106,7 +106,7 @@ static void a_newer_schema_is_refused(void **state)
     assert_int_equal(found.found, 99);
 }
 
-/* Version 1 is this one without rates and rosters. */
+/* Version 1 is this one without rates, rosters and meters. */
 static void version_1_is_upgraded(void **state)
 {
     dibs_store_state found;
@@ -116,6 +116,10 @@ static void version_1_is_upgraded(void **state)
     assert_status(setup("postgres?schema=older", DIBS_STORE_INIT, &found),
                   DIBS_OK);
     assert_true(pg_tell(&world_sv,
+                        "DROP TABLE older.meter CASCADE; "
+                        "DROP FUNCTION older.meter, older.meter_sweep, "
+                        "older.meter_value, older.meter_live, "
+                        "older.meter_sums; "
                         "DROP TABLE older.rate CASCADE; "
                         "DROP FUNCTION older.rate_sweep, older.rate_draw; "
                         "DROP TABLE older.roster CASCADE; "
@@ -132,6 +136,8 @@ static void version_1_is_upgraded(void **state)
     assert_int_equal(found.found, found.known);
     assert_status(try_open("postgres?schema=older", &err), DIBS_OK);
     assert_int_equal(pg_number(&world_sv, "SELECT count(*) FROM older.rate"),
+                     0);
+    assert_int_equal(pg_number(&world_sv, "SELECT count(*) FROM older.meter"),
                      0);
 }
 

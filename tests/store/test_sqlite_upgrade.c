@@ -80,7 +80,7 @@ static void assert_taken_over(world *w)
     uint64_t position = 0;
     dibs__answer ans;
 
-    assert_int_equal(schema_version(w), 5);
+    assert_int_equal(schema_version(w), 6);
     assert_text(w, st, "old", "kept");
     assert_status(try_lock(w, st, "a", 3, NULL), DIBS_BUSY);
     assert_string_equal(w->err.message, "`a` is held by here:1 old");
@@ -141,10 +141,12 @@ static void expect_upgrade(world *w, const char *sql)
     columns_of(fresh, made, sizeof(made));
     assert_non_null(strstr(made, "ear."));
     assert_non_null(strstr(made, "seat."));
+    assert_non_null(strstr(made, "meter."));
     assert_string_equal(upgraded, made);
 }
 
-#define DROP_5 "DROP TABLE roster; DROP TABLE seat; "
+#define DROP_6 "DROP TABLE meter; "
+#define DROP_5 DROP_6 "DROP TABLE roster; DROP TABLE seat; "
 #define DROP_4 DROP_5 "DROP TABLE rate; "
 #define DROP_3 DROP_4 "DROP TABLE ear; "
 
@@ -161,6 +163,11 @@ static void version_3_is_upgraded_too(void **state)
 static void version_4_is_upgraded_too(void **state)
 {
     expect_upgrade(*state, DROP_5 "PRAGMA user_version = 4");
+}
+
+static void version_5_is_upgraded_too(void **state)
+{
+    expect_upgrade(*state, DROP_6 "PRAGMA user_version = 5");
 }
 
 static int crowd_child(world *w, int gate, unsigned n)
@@ -318,6 +325,7 @@ int main(void)
         WORLD_TEST(version_2_is_upgraded_too),
         WORLD_TEST(version_3_is_upgraded_too),
         WORLD_TEST(version_4_is_upgraded_too),
+        WORLD_TEST(version_5_is_upgraded_too),
         WORLD_TEST(many_processes_open_it_at_once),
         WORLD_TEST(many_threads_open_it_at_once),
         WORLD_TEST(who_has_it_open_goes_on),

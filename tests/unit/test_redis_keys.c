@@ -248,6 +248,29 @@ static void rosters_have_keys_of_their_own(void **state)
     assert_false(dibs__key_roster_name("dibs:value:{a}", back));
 }
 
+/* A meter is in the slot of its value. */
+static void meters_are_with_their_values(void **state)
+{
+    static const char *const names[] = {"a",  "a{b}c", "{a}", "{a}b",
+                                        "a}", "a{}b",  "{",   "{dibs:value:a}"};
+    enum { METERS = sizeof(names) / sizeof(names[0]) };
+    char keys[METERS][DIBS__KEY_MAX], value[DIBS__KEY_MAX];
+
+    (void)state;
+    for (size_t i = 0; i < METERS; i++) {
+        size_t len = dibs__key_meter(names[i], keys[i]);
+        size_t value_len = dibs__key_value(names[i], value);
+
+        assert_int_equal(len, strlen(keys[i]));
+        assert_int_equal(dibs__slot_of(keys[i], len),
+                         dibs__slot_of(value, value_len));
+        for (size_t k = 0; k < i; k++)
+            assert_string_not_equal(keys[i], keys[k]);
+    }
+    assert_string_equal(keys[0], "dibs:meter:{dibs:value:a}");
+    assert_string_equal(keys[1], "dibs:meter:a{b}c");
+}
+
 static void sha1_of_known_texts(void **state)
 {
     char sum[DIBSX_SHA1_TEXT], text[64];
@@ -277,6 +300,7 @@ int main(void)
         cmocka_unit_test(beginnings_cover_the_keys),
         cmocka_unit_test(values_have_keys_of_their_own),
         cmocka_unit_test(rosters_have_keys_of_their_own),
+        cmocka_unit_test(meters_are_with_their_values),
         cmocka_unit_test(sha1_of_known_texts),
     };
 

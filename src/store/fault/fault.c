@@ -448,6 +448,24 @@ fault_tell(dibs__store *st, const char *topic, uint64_t number,
 }
 
 static dibs_status
+fault_meter(dibs__store *st, const dibs__meter *report, dibsx_nsec deadline,
+            dibs__sums *out, dibs_error *err)
+{
+    fault_store *fs = fault_of(st);
+    bool after;
+    dibs_status rc = begin_step(fs, DIBS__STEP_METER, deadline, &after, err);
+
+    *out = (dibs__sums){.expires_ms = -1};
+    if (rc == DIBS_OK)
+        rc = fs->within->ops->meter->meter(fs->within, report, deadline, out,
+                                           err);
+    if (!after)
+        return rc;
+    *out = (dibs__sums){.expires_ms = -1};
+    return lose_answer(err);
+}
+
+static dibs_status
 fault_draw(dibs__store *st, const dibs__draw *draw, dibsx_nsec deadline,
            dibs__drawn *out, dibs_error *err)
 {
@@ -722,6 +740,8 @@ static const dibs__log_ops fault_log = {DIBS__LOG_STEPS(MEMBER)};
 static const dibs__topic_ops fault_topic = {DIBS__TOPIC_STEPS(MEMBER)};
 
 static const dibs__rate_ops fault_rate = {DIBS__RATE_STEPS(MEMBER)};
+
+static const dibs__meter_ops fault_meter_ops = {DIBS__METER_STEPS(MEMBER)};
 static const dibs__roster_ops fault_roster = {DIBS__ROSTER_STEPS(MEMBER)};
 
 const dibs__store_ops dibs__fault_ops = {
@@ -734,6 +754,7 @@ const dibs__store_ops dibs__fault_ops = {
     .log = &fault_log,
     .topic = &fault_topic,
     .rate = &fault_rate,
+    .meter = &fault_meter_ops,
     .roster = &fault_roster,
     .doorbell_open = fault_doorbell_open,
     .doorbell_read = fault_doorbell_read,

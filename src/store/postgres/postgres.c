@@ -136,9 +136,9 @@ static const char *find_lack(const dibs__store *st, dibs__ability what)
         .close = store_close, .lease = leases, .value = &dibs__pg_value_ops,   \
         .log = &dibs__pg_log_ops, .topic = &dibs__pg_topic_ops,                \
         .rate = &dibs__pg_rate_ops, .roster = &dibs__pg_roster_ops,            \
-        .doorbell_open = open_doorbell, .doorbell_read = hears,                \
-        .now = read_clock, .caution = find_caution, .cannot = find_lack,       \
-        .audit = dibs__pg_audit, .setup = dibs__pg_setup,                      \
+        .meter = &dibs__pg_meter_ops, .doorbell_open = open_doorbell,          \
+        .doorbell_read = hears, .now = read_clock, .caution = find_caution,    \
+        .cannot = find_lack, .audit = dibs__pg_audit, .setup = dibs__pg_setup, \
     }
 
 const dibs__store_ops dibs__pg_ops =

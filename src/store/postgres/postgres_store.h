@@ -30,6 +30,7 @@ extern const dibs__value_ops dibs__pg_value_ops;
 extern const dibs__log_ops dibs__pg_log_ops;
 extern const dibs__topic_ops dibs__pg_topic_ops;
 extern const dibs__rate_ops dibs__pg_rate_ops;
+extern const dibs__meter_ops dibs__pg_meter_ops;
 extern const dibs__roster_ops dibs__pg_roster_ops;
 
 /* The lease steps. */

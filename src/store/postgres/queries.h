@@ -52,6 +52,7 @@
       "ORDER BY k.place")                                                      \
     X(TOPIC_EAR, "SELECT @schema@.topic_ear($1,$2,$3,$4)")                     \
     X(TOPIC_TELL, "SELECT @schema@.topic_tell($1,$2)")                         \
+    X(METER, "SELECT @schema@.meter($1,$2,$3,$4,$5,$6,$7)")                    \
     X(RATE_DRAW, "SELECT @schema@.rate_draw($1,$2,$3,$4,$5,$6,$7)")            \
     X(MEET, "SELECT @schema@.meet($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11)")        \
     X(ROLL_CALL,                                                               \

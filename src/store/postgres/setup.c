@@ -19,6 +19,7 @@ extern const char dibs__pg_sql_topic[];
 extern const char dibs__pg_sql_value[];
 extern const char dibs__pg_sql_rate[];
 extern const char dibs__pg_sql_roster[];
+extern const char dibs__pg_sql_meter[];
 
 enum { PARTS_MAX = 8 };
 
@@ -29,6 +30,7 @@ static const char *const makers[DIBS__PG_VERSION][PARTS_MAX] = {
      dibs__pg_sql_value},
     {dibs__pg_sql_rate},
     {dibs__pg_sql_roster},
+    {dibs__pg_sql_meter},
 };
 
 static dibs_status

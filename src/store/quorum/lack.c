@@ -44,6 +44,10 @@ static const char *const lacks[] = {
         "whether a generation opens or breaks is one decision, and majorities "
         "of sets of seats do not agree on one. Keep groups, barriers and "
         "latches in a redis:, postgres: or sqlite: store",
+    [DIBS__CAN_METER] =
+        "calls are counted for a version of a value, and majorities have "
+        "neither counts nor versions. A breaker decides for its client alone; "
+        "to share it, use a redis:, postgres: or sqlite: store",
 };
 
 const char *dibs__quorum_cannot(const dibs__store *st, dibs__ability what)
@@ -211,6 +215,17 @@ refuse_draw(struct dibs__store *st, const dibs__draw *draw, dibsx_nsec deadline,
 }
 
 static dibs_status
+refuse_meter(struct dibs__store *st, const dibs__meter *report,
+             dibsx_nsec deadline, dibs__sums *out, dibs_error *err)
+{
+    (void)st;
+    (void)report;
+    (void)deadline;
+    *out = (dibs__sums){.expires_ms = -1};
+    return dibs__quorum_unsupported(DIBS__CAN_METER, err);
+}
+
+static dibs_status
 refuse_meet(struct dibs__store *st, dibs__meet *items, size_t count,
             dibsx_nsec deadline, dibs_error *err)
 {
@@ -245,6 +260,7 @@ const dibs__log_ops dibs__quorum_log_ops = {.append = refuse_append,
 const dibs__topic_ops dibs__quorum_topic_ops = {.ear = refuse_ear,
                                                 .tell = refuse_tell};
 const dibs__rate_ops dibs__quorum_rate_ops = {.draw = refuse_draw};
+const dibs__meter_ops dibs__quorum_meter_ops = {.meter = refuse_meter};
 const dibs__roster_ops dibs__quorum_roster_ops = {.meet = refuse_meet,
                                                   .roll_call =
                                                       refuse_roll_call};

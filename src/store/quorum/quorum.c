@@ -340,6 +340,7 @@ const dibs__store_ops dibs__quorum_ops = {
     .log = &dibs__quorum_log_ops,
     .topic = &dibs__quorum_topic_ops,
     .rate = &dibs__quorum_rate_ops,
+    .meter = &dibs__quorum_meter_ops,
     .roster = &dibs__quorum_roster_ops,
     .doorbell_open = open_doorbell,
     .doorbell_read = read_doorbell,

@@ -29,6 +29,7 @@ extern const dibs__value_ops dibs__quorum_value_ops;
 extern const dibs__log_ops dibs__quorum_log_ops;
 extern const dibs__topic_ops dibs__quorum_topic_ops;
 extern const dibs__rate_ops dibs__quorum_rate_ops;
+extern const dibs__meter_ops dibs__quorum_meter_ops;
 extern const dibs__roster_ops dibs__quorum_roster_ops;
 
 /* The lease steps; acquire_all is none of them. */

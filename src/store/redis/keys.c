@@ -167,3 +167,20 @@ size_t dibs__key_rate(const char *name, char out[DIBS__KEY_MAX])
 
     return append_text(out, len, name, strlen(name));
 }
+
+/* The tag of the slot is for names that decide it by a part that cannot be named
+ * otherwise: they begin with a brace, or have one that closes nothing. */
+size_t dibs__key_meter(const char *name, char out[DIBS__KEY_MAX])
+{
+    char value[DIBS__KEY_MAX], tag[DIBS__SLOT_TAG];
+    size_t len = dibs__key_value(name, value);
+
+    if (has_tag(name) && name[0] != '{')
+        return (size_t)snprintf(out, DIBS__KEY_MAX, DIBS__KEY_METER "%s", name);
+    if (!strpbrk(name, "{}"))
+        return (size_t)snprintf(out, DIBS__KEY_MAX, DIBS__KEY_METER "{%s}",
+                                value);
+    dibs__slot_tag(dibs__slot_of(value, len), tag);
+    return (size_t)snprintf(out, DIBS__KEY_MAX, DIBS__KEY_METER "{%s}:%s", tag,
+                            name);
+}

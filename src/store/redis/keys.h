@@ -16,6 +16,7 @@
 #define DIBS__KEY_VALUE  "dibs:value:"
 #define DIBS__KEY_LOG    "dibs:log:"
 #define DIBS__KEY_RATE   "dibs:rate:"
+#define DIBS__KEY_METER  "dibs:meter:"
 
 enum { DIBS__KEYS = 4 };
 
@@ -42,5 +43,8 @@ void dibs__keys_begin(const char *begins,
 size_t dibs__key_value(const char *name, char out[DIBS__KEY_MAX]);
 size_t dibs__key_log(const char *topic, char out[DIBS__KEY_MAX]);
 size_t dibs__key_rate(const char *name, char out[DIBS__KEY_MAX]);
+
+/* The key of the meter of a value, which is in the slot of the value's. */
+size_t dibs__key_meter(const char *name, char out[DIBS__KEY_MAX]);
 
 #endif

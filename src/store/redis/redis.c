@@ -192,9 +192,9 @@ audit_servers(dibs__store *st, dibsx_nsec deadline, dibs_finding_fn *each,
         .close = store_close, .lease = &dibs__redis_lease_ops,                 \
         .value = &dibs__redis_value_ops, .log = &dibs__redis_log_ops,          \
         .topic = &dibs__redis_topic_ops, .rate = &dibs__redis_rate_ops,        \
-        .roster = &dibs__redis_roster_ops, .doorbell_open = open_doorbell,     \
-        .doorbell_read = read_doorbell, .now = read_time,                      \
-        .caution = get_caution, .cannot = explain_lack,                        \
+        .roster = &dibs__redis_roster_ops, .meter = &dibs__redis_meter_ops,    \
+        .doorbell_open = open_doorbell, .doorbell_read = read_doorbell,        \
+        .now = read_time, .caution = get_caution, .cannot = explain_lack,      \
         .vote = &dibs__redis_vote_ops, .audit = audit_servers,                 \
     }
 

@@ -36,6 +36,7 @@ extern const dibs__value_ops dibs__redis_value_ops;
 extern const dibs__log_ops dibs__redis_log_ops;
 extern const dibs__topic_ops dibs__redis_topic_ops;
 extern const dibs__rate_ops dibs__redis_rate_ops;
+extern const dibs__meter_ops dibs__redis_meter_ops;
 extern const dibs__roster_ops dibs__redis_roster_ops;
 extern const dibs__quorum_steps_ops dibs__redis_vote_ops;
 

@@ -32,6 +32,7 @@
     X(append)                                                                  \
     X(tell)                                                                    \
     X(draw)                                                                    \
+    X(meter)                                                                   \
     X(meet)                                                                    \
     X(roll_call)                                                               \
     X(quorum_grant)                                                            \

@@ -101,6 +101,13 @@ static const char *const query_text[DIBS__SQL_COUNT] = {
         "DELETE FROM rate WHERE name IN "
         "(SELECT name FROM rate WHERE tat_us < ?1 LIMIT 16)",
     [DIBS__SQL_RATE_CLEAR] = "DELETE FROM rate",
+    [DIBS__SQL_METER] = "SELECT cells FROM meter WHERE key = ?1",
+    [DIBS__SQL_METER_PUT] =
+        "INSERT OR REPLACE INTO meter(key, cells, until_us) VALUES(?1, ?2, ?3)",
+    [DIBS__SQL_METER_SWEEP] =
+        "DELETE FROM meter WHERE key IN "
+        "(SELECT key FROM meter WHERE until_us < ?1 LIMIT 16)",
+    [DIBS__SQL_METER_CLEAR] = "DELETE FROM meter",
     [DIBS__SQL_ROSTER] = "SELECT kind, gen, need, here, seats, broken, "
                          "kept_until_us FROM roster WHERE name = ?1",
     [DIBS__SQL_ROSTER_PUT] =

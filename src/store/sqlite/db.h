@@ -105,6 +105,7 @@ extern const dibs__value_ops dibs__sqlite_value_ops;
 extern const dibs__log_ops dibs__sqlite_log_ops;
 extern const dibs__topic_ops dibs__sqlite_topic_ops;
 extern const dibs__rate_ops dibs__sqlite_rate_ops;
+extern const dibs__meter_ops dibs__sqlite_meter_ops;
 extern const dibs__roster_ops dibs__sqlite_roster_ops;
 
 #define DIBS__SQLITE_STEP(step, STEP) DIBS__LEASE_STEP(sqlite, step)
