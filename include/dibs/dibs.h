@@ -5,6 +5,7 @@
 
 #include <dibs/async.h>
 #include <dibs/barrier.h>
+#include <dibs/breaker.h>
 #include <dibs/client.h>
 #include <dibs/elect.h>
 #include <dibs/guard.h>

@@ -1040,6 +1040,162 @@ inline health check_health(const client &cl,
         found.reason = err.message;
     return found;
 }
+/* Options of a breaker; see dibs/breaker.h. */
+class breaker_options
+{
+  public:
+    breaker_options() : raw_() { raw_.size = sizeof(raw_); }
+    breaker_options &threshold(int64_t bad_calls)
+    {
+        raw_.threshold = bad_calls;
+        return *this;
+    }
+    breaker_options &rate(int64_t percent, int64_t min_calls = 0)
+    {
+        raw_.rate_percent = percent;
+        raw_.min_calls = min_calls;
+        return *this;
+    }
+    breaker_options &slow(milliseconds from, int64_t percent = 0)
+    {
+        raw_.slow_ms = from.count();
+        raw_.slow_percent = percent;
+        return *this;
+    }
+    breaker_options &sampling(milliseconds span)
+    {
+        raw_.sampling_ms = span.count();
+        return *this;
+    }
+    breaker_options &recovery(milliseconds span)
+    {
+        raw_.recovery_ms = span.count();
+        return *this;
+    }
+    breaker_options &probes(int64_t at_a_time, int64_t need = 0)
+    {
+        raw_.probes = at_a_time;
+        raw_.need = need;
+        return *this;
+    }
+    breaker_options &probe_ttl(milliseconds span)
+    {
+        raw_.probe_ttl_ms = span.count();
+        return *this;
+    }
+    breaker_options &min_clients(int64_t clients)
+    {
+        raw_.min_clients = clients;
+        return *this;
+    }
+    breaker_options &ramp(milliseconds span)
+    {
+        raw_.ramp_ms = span.count();
+        return *this;
+    }
+    const dibs_breaker_opts *get() const noexcept { return &raw_; }
+
+  private:
+    dibs_breaker_opts raw_;
+};
+
+/* A circuit breaker; see dibs/breaker.h.
+ *
+ *     dibs::breaker payments(db, "payments", dibs::breaker_options().threshold(5));
+ *     if (auto call = payments.enter()) call.good(pay(order)); else fallback(); */
+class breaker
+{
+  public:
+    /* One call that passed, or none. It measures how long it takes. One that ends
+     * without a word, such as by an exception, was bad. */
+    class call
+    {
+      public:
+        call(call &&other) noexcept
+            : breaker_(other.breaker_), pass_(other.pass_), begun_(other.begun_)
+        {
+            other.breaker_ = nullptr;
+        }
+        call(const call &) = delete;
+        call &operator=(const call &) = delete;
+        call &operator=(call &&) = delete;
+        ~call() { good(false); }
+        explicit operator bool() const noexcept { return breaker_ != nullptr; }
+        /* Says how it ended; only the first counts. */
+        void good(bool was_good = true) noexcept
+        {
+            using std::chrono::steady_clock;
+
+            if (breaker_)
+                dibs_breaker_leave_after(
+                    breaker_, &pass_, was_good,
+                    std::chrono::duration_cast<milliseconds>(
+                        steady_clock::now() - begun_)
+                        .count());
+            breaker_ = nullptr;
+        }
+
+      private:
+        friend class breaker;
+        call(dibs_breaker *of, const dibs_pass &pass)
+            : breaker_(of), pass_(pass), begun_(std::chrono::steady_clock::now())
+        {
+        }
+        dibs_breaker *breaker_;
+        dibs_pass pass_;
+        std::chrono::steady_clock::time_point begun_;
+    };
+
+    breaker(const client &cl, const std::string &name,
+            const breaker_options &opts = breaker_options())
+    {
+        dibs_breaker *made = nullptr;
+        dibs_error err = dibs_error();
+
+        detail::must(
+            dibs_breaker_new(cl.get(), name.c_str(), opts.get(), &made, &err),
+            err);
+        breaker_.reset(made);
+    }
+    /* False as a condition: open. */
+    DIBS_MUST_CHECK call enter()
+    {
+        dibs_pass pass = dibs_pass();
+        dibs_error err = dibs_error();
+        bool passed =
+            detail::granted(dibs_breaker_enter(get(), &pass, &err), err);
+
+        return call(passed ? get() : nullptr, pass);
+    }
+    void force(dibs_breaker_state state)
+    {
+        dibs_error err = dibs_error();
+
+        detail::must(dibs_breaker_force(get(), state, &err), err);
+    }
+    DIBS_MUST_CHECK dibs_breaker_info info() const
+    {
+        dibs_breaker_info out = dibs_breaker_info();
+        dibs_error err = dibs_error();
+
+        detail::must(dibs_breaker_get(get(), &out, &err), err);
+        return out;
+    }
+    milliseconds retry() const noexcept
+    {
+        return milliseconds(dibs_breaker_retry_ms(get()));
+    }
+    dibs_breaker *get() const noexcept { return breaker_.get(); }
+
+  private:
+    struct freer {
+        void operator()(dibs_breaker *made) const noexcept
+        {
+            dibs_breaker_free(made);
+        }
+    };
+    std::unique_ptr<dibs_breaker, freer> breaker_;
+};
 
 } // namespace dibs
 

@@ -242,11 +242,18 @@ probe_alone(dibs__breaker *br, dibs__breaker_permit *pm, dibsx_nsec now)
     return DIBS__ENTER_PASS;
 }
 
+/* It tripped by itself, and the store is about to open it for all. */
+static bool opens_for_all(const dibs__breaker *br)
+{
+    return br->own == DIBS__BREAKER_TRIPPED && !br->away &&
+           br->rules.min_clients <= 1;
+}
+
 /* Open, and recovered. */
 static dibs__enter_todo
 enter_probe(dibs__breaker *br, dibsx_nsec now, dibs__breaker_pass *pass)
 {
-    dibs__breaker_permit *pm = new_permit(br);
+    dibs__breaker_permit *pm = opens_for_all(br) ? NULL : new_permit(br);
 
     if (!pm)
         return DIBS__ENTER_REFUSED;
@@ -400,7 +407,7 @@ static void decide(dibs__breaker *br, const dibs__sums *sums)
         br->wants = DIBS__BREAKER_WANTS_CLOSED;
     if (br->state == DIBS__BREAKER_CLOSED &&
         ((trips(rules, sums) && sums->reporters >= rules->min_clients) ||
-         (br->own == DIBS__BREAKER_TRIPPED && rules->min_clients <= 1)))
+         opens_for_all(br)))
         br->wants = DIBS__BREAKER_WANTS_OPEN;
 }
 

@@ -84,6 +84,7 @@ int main(int argc, char **argv)
     failed += core_barrier_tests();
     failed += core_health_tests();
     failed += core_limit_tests();
+    failed += core_breaker_tests();
     failed += core_monitor_tests();
     failed += core_monitor_trail_tests();
     failed += core_monitor_deadlock_tests();

@@ -405,6 +405,33 @@ static void limits(dibs::client &db)
           }) == DIBS_INVALID);
 }
 
+static void breakers(dibs::client &db)
+{
+    dibs::breaker made(
+        db, "broken",
+        dibs::breaker_options().threshold(2).recovery(std::chrono::hours(1)));
+
+    made.enter().good();
+    dibs::breaker moved(std::move(made));
+    try {
+        dibs::breaker::call call = moved.enter();
+
+        CHECK(call);
+        throw 1;
+    } catch (int) {
+    }
+    if (dibs::breaker::call call = moved.enter())
+        call.good(false);
+    CHECK(!moved.enter());
+    CHECK(moved.retry().count() > 0);
+    CHECK(moved.info().state == DIBS_BREAKER_OPEN);
+    moved.force(DIBS_BREAKER_CLOSED);
+    CHECK(moved.enter());
+    CHECK(thrown([&] {
+              dibs::breaker bad(db, "x", dibs::breaker_options().threshold(-1));
+          }) == DIBS_INVALID);
+}
+
 int main(int argc, char **argv)
 {
     dibs_client_opts opts = dibs_client_opts();
@@ -428,6 +455,7 @@ int main(int argc, char **argv)
     barriers(db);
     limits(db);
     healths(db);
+    breakers(db);
     std::cout << "scopes give back what they took\n";
     return 0;
 }

@@ -1,0 +1,202 @@
+/* test_client_breaker.c - circuit breakers on a store that fails: each client goes on by
+ * its own calls, and says so once. */
+/* SPDX-License-Identifier: MIT */
+#include "fault_world.h"
+
+#include <poll.h>
+#include <stdatomic.h>
+#include <string.h>
+
+enum { HOUR_MS = 3600000 };
+
+typedef struct lines {
+    atomic_int away, back;
+} lines;
+
+static void note_line(dibs_log_level level, const char *event,
+                      const char *message, void *arg)
+{
+    lines *ln = arg;
+
+    (void)level;
+    if (strcmp(event, "breaker") != 0)
+        return;
+    ln->away += strstr(message, "for this client alone") != NULL;
+    ln->back += strstr(message, "is shared") != NULL;
+}
+
+static dibs_breaker *
+open_breaker(dibs_client *cl, const dibs_breaker_opts *opts)
+{
+    dibs_breaker *br = NULL;
+
+    CHECK(DIBS_OK, dibs_breaker_new(cl, "pay", opts, &br, err));
+    return br;
+}
+
+static dibs_client *open_logged(world *w, lines *ln)
+{
+    dibs_client *cl = NULL;
+
+    CHECK(DIBS_OK, dibs_open(w->url,
+                             DIBS_CLIENT_OPTS(.log = note_line, .log_arg = ln,
+                                              .log_level = DIBS_LOG_WARN),
+                             &cl, err));
+    return cl;
+}
+
+/* The store answers nothing that a breaker asks for. */
+static void cut_store(world *w, dibs__fault_kind kind)
+{
+    world_fault(w, DIBS__STEP_METER, kind, -1);
+    world_fault(w, DIBS__STEP_PUT, kind, -1);
+    world_fault(w, DIBS__STEP_ACQUIRE, kind, -1);
+}
+
+static bool call(dibs_breaker *br, bool good)
+{
+    dibs_pass pass;
+
+    if (dibs_breaker_enter(br, &pass, NULL) != DIBS_OK)
+        return false;
+    dibs_breaker_leave(br, &pass, good);
+    return true;
+}
+
+static dibs_breaker_info look(dibs_breaker *br)
+{
+    dibs_breaker_info info;
+
+    CHECK(DIBS_OK, dibs_breaker_get(br, &info, err));
+    return info;
+}
+
+static void it_goes_on_alone_without_the_store(void **state)
+{
+    world *w = *state;
+    lines ln = {0};
+    dibs_client *cl = open_logged(w, &ln);
+    dibs_breaker *br =
+        open_breaker(cl,
+                     DIBS_BREAKER_OPTS(.threshold = 3, .recovery_ms = HOUR_MS));
+    dibs_breaker *other = open_breaker(w->other, NULL);
+
+    cut_store(w, DIBS__FAULT_FAIL);
+    for (int i = 0; i < 3; i++)
+        assert_true(call(br, false));
+    assert_false(call(br, true));
+    assert_true(look(br).alone);
+    assert_int_equal(look(br).state, DIBS_BREAKER_OPEN);
+    world_heal(w);
+    /* Back again: all others learn that it is open. */
+    while (look(other).state != DIBS_BREAKER_OPEN)
+        poll(NULL, 0, 1);
+    while (look(br).alone)
+        poll(NULL, 0, 1);
+    assert_int_equal(look(br).version, look(other).version);
+    assert_int_equal(ln.away, 1);
+    assert_int_equal(ln.back, 1);
+    dibs_breaker_free(br);
+    dibs_breaker_free(other);
+    dibs_close(cl);
+}
+
+/* The store goes away while it is open: the client probes alone, one at a time. */
+static void it_recovers_alone_without_the_store(void **state)
+{
+    world *w = *state;
+    dibs_breaker *br =
+        open_breaker(w->one, DIBS_BREAKER_OPTS(.threshold = 1, .need = 2,
+                                               .probes = 5, .recovery_ms = 1));
+    dibs_pass pass, second;
+
+    assert_true(call(br, false));
+    while (look(br).version == 0)
+        poll(NULL, 0, 1);
+    cut_store(w, DIBS__FAULT_DROP_BEFORE);
+    (void)look(br);
+    for (int i = 0; i < 2; i++) {
+        while (dibs_breaker_enter(br, &pass, NULL) != DIBS_OK)
+            poll(NULL, 0, 1);
+        assert_int_equal(dibs_breaker_enter(br, &second, NULL), DIBS_BUSY);
+        dibs_breaker_leave(br, &pass, true);
+    }
+    assert_int_equal(look(br).state, DIBS_BREAKER_CLOSED);
+    assert_true(look(br).alone);
+    assert_true(call(br, true));
+    world_heal(w);
+    /* For the others it is open still, and so it is here again. */
+    while (look(br).alone)
+        poll(NULL, 0, 1);
+    assert_int_not_equal(look(br).state, DIBS_BREAKER_CLOSED);
+    dibs_breaker_free(br);
+}
+
+static void a_report_without_an_answer_is_forgotten(void **state)
+{
+    world *w = *state;
+    dibs_breaker *br = open_breaker(w->one, DIBS_BREAKER_OPTS(.threshold = 9));
+    dibs_breaker *other = open_breaker(w->other, NULL);
+    int seen;
+
+    assert_true(call(br, true));
+    world_fault(w, DIBS__STEP_METER, DIBS__FAULT_DROP_AFTER, -1);
+    seen = world_seen(w, DIBS__STEP_METER);
+    assert_true(call(br, false));
+    while (world_seen(w, DIBS__STEP_METER) < seen + 1)
+        poll(NULL, 0, 1);
+    world_heal(w);
+    assert_int_equal(look(other).bad, 1);
+    assert_false(look(br).alone);
+    assert_true(call(br, false));
+    dibs_breaker_free(br);
+    assert_int_equal(look(other).bad, 2);
+    dibs_breaker_free(other);
+}
+
+/* A change of the state that had no answer was made once. */
+static void a_put_without_an_answer_is_looked_at(void **state)
+{
+    world *w = *state;
+    dibs_breaker *br =
+        open_breaker(w->one,
+                     DIBS_BREAKER_OPTS(.threshold = 1, .recovery_ms = HOUR_MS));
+    uint64_t version;
+
+    world_fault(w, DIBS__STEP_PUT, DIBS__FAULT_DROP_AFTER, 1);
+    assert_true(call(br, false));
+    while (look(br).version == 0)
+        poll(NULL, 0, 1);
+    version = look(br).version;
+    assert_int_equal(look(br).state, DIBS_BREAKER_OPEN);
+    dibs_breaker_free(br);
+    br = open_breaker(w->one, NULL);
+    assert_int_equal(look(br).version, version);
+    dibs_breaker_free(br);
+}
+
+static void closing_a_client_ends_its_breakers(void **state)
+{
+    world *w = *state;
+    dibs_client *cl = world_open(w);
+    dibs_breaker *br = open_breaker(cl, NULL);
+    dibs_pass pass;
+
+    assert_true(call(br, true));
+    dibs_close(cl);
+    CHECK(DIBS_INVALID, dibs_breaker_enter(br, &pass, err));
+    dibs_breaker_free(br);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WORLD_TEST(it_goes_on_alone_without_the_store),
+        WORLD_TEST(it_recovers_alone_without_the_store),
+        WORLD_TEST(a_report_without_an_answer_is_forgotten),
+        WORLD_TEST(a_put_without_an_answer_is_looked_at),
+        WORLD_TEST(closing_a_client_ends_its_breakers),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
