@@ -1040,6 +1040,7 @@ inline health check_health(const client &cl,
         found.reason = err.message;
     return found;
 }
+
 /* Options of a breaker; see dibs/breaker.h. */
 class breaker_options
 {

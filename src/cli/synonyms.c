@@ -76,6 +76,8 @@ const size_t dibs__option_synonym_count =
 const dibs__synonym dibs__verb_synonyms[] = {
     {"audit", "trail"},
     {"cas", "state cas"},
+    {"circuit", "breaker run"},
+    {"circuit-breaker", "breaker run"},
     {"delete", "state del"},
     {"del", "state del"},
     {"exec", "run"},

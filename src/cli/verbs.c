@@ -47,6 +47,11 @@ const char dibs__common_exits[] =
     X("Coordination", latch_wait)                                              \
     X("Coordination", latch_show)                                              \
     X("Coordination", latch_reset)                                             \
+    X("Coordination", breaker)                                                 \
+    X("Coordination", breaker_run)                                             \
+    X("Coordination", breaker_show)                                            \
+    X("Coordination", breaker_open)                                            \
+    X("Coordination", breaker_close)                                           \
     X("Coordination", limit)                                                   \
     X("Store", store)                                                          \
     X("Store", store_status)                                                   \

@@ -143,9 +143,8 @@ static void tell_program(dibs_breaker *br)
         return;
     br->said = state;
     pthread_mutex_unlock(&br->cl->mutex);
-    dibs__log(br->cl,
-              state == DIBS_BREAKER_CLOSED ? DIBS_LOG_INFO : DIBS_LOG_WARN,
-              "breaker", "%s is %s", br->name, dibs_breaker_state_name(state));
+    dibs__log(br->cl, DIBS_LOG_INFO, "breaker", "%s is %s", br->name,
+              dibs_breaker_state_name(state));
     if (br->on_change)
         br->on_change(br, state, br->arg);
     pthread_mutex_lock(&br->cl->mutex);

@@ -1,0 +1,407 @@
+/* verb_breaker.c - breaker run, show, open, close.
+ *
+ * run asks the breaker, runs the command and counts its exit code. The command is a plain
+ * child: there is no lease to guard. Main thread only. */
+/* SPDX-License-Identifier: MIT */
+#include "base/clock.h"
+#include "cli/print.h"
+#include "cli/verbs.h"
+#include "exec/signals.h"
+#include <dibs/breaker.h>
+
+#include <errno.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+extern char **environ;
+
+/* How a command ended. */
+typedef struct outcome {
+    int code;      /* as a shell has it */
+    bool began;    /* false: it could not be run */
+    bool signaled; /* it died of a signal */
+    bool stopped;  /* dibs was asked to end, and passed that on */
+    int64_t took_ms;
+} outcome;
+
+/* Reads "1,4-7" from *at: one number, or two with a dash, then a comma or the end. */
+static bool read_range(const char **at, long *first, long *last)
+{
+    char *end;
+
+    if (**at < '0' || **at > '9')
+        return false;
+    *first = *last = strtol(*at, &end, 10);
+    if (*end == '-') {
+        *at = end + 1;
+        if (**at < '0' || **at > '9')
+            return false;
+        *last = strtol(*at, &end, 10);
+    }
+    if ((*end != ',' && *end != '\0') || *first > *last || *last > 255)
+        return false;
+    *at = *end == ',' ? end + 1 : end;
+    return *end == '\0' || **at != '\0';
+}
+
+/* Whether the codes are a list, and has `code`. */
+static bool has_code(const char *codes, int code, bool *found)
+{
+    long first, last;
+
+    *found = false;
+    do {
+        if (!read_range(&codes, &first, &last))
+            return false;
+        *found = *found || (code >= first && code <= last);
+    } while (*codes != '\0');
+    return true;
+}
+
+static bool is_good(const dibs__command *cmd, const outcome *out)
+{
+    bool bad = out->code != 0;
+
+    if (dibs__opt_given(cmd, "fail-on"))
+        (void)has_code(dibs__opt_text(cmd, "fail-on"), out->code, &bad);
+    return !bad && !out->signaled;
+}
+
+static int64_t ms_of(const dibs__command *cmd, const char *option)
+{
+    return dibs__opt_given(cmd, option) ? dibs__opt_ms(cmd, option) : 0;
+}
+
+static int64_t int_of(const dibs__command *cmd, const char *option)
+{
+    return dibs__opt_given(cmd, option) ? dibs__opt_int(cmd, option) : 0;
+}
+
+static dibs_breaker_opts read_opts(const dibs__command *cmd)
+{
+    return (dibs_breaker_opts){.size = sizeof(dibs_breaker_opts),
+                               .threshold = int_of(cmd, "threshold"),
+                               .rate_percent = int_of(cmd, "rate"),
+                               .min_calls = int_of(cmd, "min-calls"),
+                               .sampling_ms = ms_of(cmd, "window"),
+                               .recovery_ms = ms_of(cmd, "recovery"),
+                               .probes = int_of(cmd, "probes"),
+                               .need = int_of(cmd, "need"),
+                               .probe_ttl_ms = ms_of(cmd, "probe-ttl"),
+                               .min_clients = int_of(cmd, "min-clients"),
+                               .slow_ms = ms_of(cmd, "slow"),
+                               .slow_percent = int_of(cmd, "slow-percent"),
+                               .ramp_ms = ms_of(cmd, "ramp")};
+}
+
+/* Passes on what was sent to dibs alone: a terminal sends to both. */
+static void serve_signal(const siginfo_t *info, pid_t child, outcome *out)
+{
+    if (info->si_signo == SIGTSTP) {
+        dibs__signal_stop(false);
+        return;
+    }
+    if (dibs__signal_fatal(info->si_signo))
+        out->stopped = true;
+    if (info->si_code <= 0)
+        (void)kill(child, info->si_signo);
+}
+
+static void await_child(pid_t child, const dibs__signals *sig, outcome *out)
+{
+    sigset_t awaited = sig->served;
+    siginfo_t info;
+    int status = 0;
+
+    sigaddset(&awaited, SIGCHLD);
+    while (waitpid(child, &status, WNOHANG) == 0)
+        if (sigwaitinfo(&awaited, &info) > 0 && info.si_signo != SIGCHLD)
+            serve_signal(&info, child, out);
+    out->signaled = WIFSIGNALED(status);
+    out->code = out->signaled ? DIBS__EXIT_SIGNAL + WTERMSIG(status)
+                              : WEXITSTATUS(status);
+}
+
+/* The signals that are served are blocked, and so is SIGCHLD. */
+static void run_child(char *const *argv, const dibs__signals *sig, outcome *out)
+{
+    dibsx_nsec begun_at = dibsx_now();
+    posix_spawnattr_t attr;
+    pid_t child;
+    int number = posix_spawnattr_init(&attr);
+
+    *out = (outcome){.code = DIBS__EXIT_WRAPPER};
+    if (number == 0) {
+        posix_spawnattr_setsigmask(&attr, &sig->old_mask);
+        posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK);
+        number = posix_spawnp(&child, argv[0], NULL, &attr, argv, environ);
+        posix_spawnattr_destroy(&attr);
+    }
+    if (number != 0) {
+        dibs__cli_say("cannot run %s: %s", argv[0], strerror(number));
+        out->code = number == ENOENT ? DIBS__EXIT_NOTFOUND : DIBS__EXIT_NOEXEC;
+        return;
+    }
+    out->began = true;
+    await_child(child, sig, out);
+    out->took_ms = (dibsx_now() - begun_at) / DIBSX_MS;
+}
+
+static int print_refusal(const dibs__command *cmd, const dibs_breaker *br)
+{
+    dibs__report report;
+    int64_t retry_ms = dibs_breaker_retry_ms(br);
+
+    dibs__report_begin(&report);
+    dibsx_json_pair_text(&report.js, "name", dibs__operands(cmd)[0]);
+    dibsx_json_pair_bool(&report.js, "passed", false);
+    dibsx_json_key(&report.js, "retry_after_ms");
+    if (retry_ms < 0)
+        dibsx_json_null(&report.js);
+    else
+        dibsx_json_int(&report.js, retry_ms);
+    return dibs__report_end(&report);
+}
+
+static int
+refuse(const dibs__command *cmd, const dibs_breaker *br, const dibs_error *err)
+{
+    int code = 0;
+
+    if (err->status != DIBS_BUSY)
+        return dibs__cli_fail(cmd, err);
+    if (dibs__opt_flag(cmd, "json"))
+        code = print_refusal(cmd, br);
+    else
+        (void)dibs__cli_fail(cmd, err);
+    return code ? code : (int)dibs__opt_int(cmd, "conflict-exit-code");
+}
+
+static int run_guarded(const dibs__command *cmd, dibs_breaker *br,
+                       const dibs__signals *sig)
+{
+    dibs_error err = {0};
+    dibs_pass pass;
+    outcome out;
+    int number;
+
+    if (dibs_breaker_enter(br, &pass, &err) != DIBS_OK)
+        return refuse(cmd, br, &err);
+    number = dibs__signals_pending(sig);
+    if (number)
+        dibs__signal_die(number);
+    run_child(dibs__operands(cmd) + 1, sig, &out);
+    /* A command that was not run, or not to its end, says nothing. */
+    if (out.began && !out.stopped)
+        dibs_breaker_leave_after(br, &pass, is_good(cmd, &out), out.took_ms);
+    return out.code;
+}
+
+static int check_run(const dibs__command *cmd)
+{
+    bool found;
+
+    if (!dibs__opt_given(cmd, "fail-on") ||
+        has_code(dibs__opt_text(cmd, "fail-on"), 0, &found))
+        return 0;
+    dibs__cli_say("breaker run: --fail-on %.40s is no list of exit codes; "
+                  "write 1,4-7",
+                  dibs__opt_text(cmd, "fail-on"));
+    return DIBS__EXIT_USAGE;
+}
+
+static int run_command(const dibs__command *cmd)
+{
+    dibs_breaker_opts opts = read_opts(cmd);
+    dibs_breaker *br = NULL;
+    dibs_client *cl = NULL;
+    dibs_error err = {0};
+    dibs__signals sig;
+    sigset_t child;
+    int code = check_run(cmd);
+
+    if (code)
+        return code;
+    dibs__signals_block(&sig);
+    sigemptyset(&child);
+    sigaddset(&child, SIGCHLD);
+    pthread_sigmask(SIG_BLOCK, &child, NULL);
+    code = dibs__cli_open_lazy(cmd, &cl);
+    if (code)
+        return code;
+    if (dibs_breaker_new(cl, dibs__operands(cmd)[0], &opts, &br, &err) !=
+        DIBS_OK)
+        code = dibs__cli_fail(cmd, &err);
+    else
+        code = run_guarded(cmd, br, &sig);
+    dibs_breaker_free(br);
+    dibs_close(cl);
+    return code;
+}
+
+static int print_info(const dibs__command *cmd, const dibs_breaker_info *info)
+{
+    const char *state = dibs_breaker_state_name(info->state);
+    dibs__report report;
+    char span[32];
+
+    if (!dibs__opt_flag(cmd, "json")) {
+        printf("%s", state);
+        if (info->state == DIBS_BREAKER_OPEN) {
+            dibsx_duration_text(info->retry_ms, span, sizeof(span));
+            printf(", recovers in %s", span);
+        }
+        printf("; %lld good, %lld bad, %lld slow\n", (long long)info->good,
+               (long long)info->bad, (long long)info->slow);
+        return dibs__out_done();
+    }
+    dibs__report_begin(&report);
+    dibsx_json_pair_text(&report.js, "name", dibs__operands(cmd)[0]);
+    dibsx_json_pair_text(&report.js, "state", state);
+    dibsx_json_pair_uint(&report.js, "version", info->version);
+    dibsx_json_pair_int(&report.js, "good", info->good);
+    dibsx_json_pair_int(&report.js, "bad", info->bad);
+    dibsx_json_pair_int(&report.js, "slow", info->slow);
+    dibsx_json_pair_int(&report.js, "reporters", info->reporters);
+    dibsx_json_key(&report.js, "retry_after_ms");
+    if (info->retry_ms < 0)
+        dibsx_json_null(&report.js);
+    else
+        dibsx_json_int(&report.js, info->retry_ms);
+    return dibs__report_end(&report);
+}
+
+/* Sets the state, unless it is only to be shown, and prints it. */
+static int show_or_set(const dibs__command *cmd, const dibs_breaker_state *set)
+{
+    dibs_breaker_opts opts = {.size = sizeof(opts)};
+    dibs_breaker_info info;
+    dibs_breaker *br = NULL;
+    dibs_client *cl = NULL;
+    dibs_error err = {0};
+    int code = dibs__cli_open(cmd, &cl);
+
+    if (code)
+        return code;
+    if (!set)
+        opts.sampling_ms = ms_of(cmd, "window");
+    else if (*set == DIBS_BREAKER_OPEN)
+        opts.recovery_ms = ms_of(cmd, "recovery");
+    if (dibs_breaker_new(cl, dibs__operands(cmd)[0], &opts, &br, &err) !=
+            DIBS_OK ||
+        (set && dibs_breaker_force(br, *set, &err) != DIBS_OK) ||
+        dibs_breaker_get(br, &info, &err) != DIBS_OK)
+        code = dibs__cli_fail(cmd, &err);
+    else if (!set || dibs__opt_flag(cmd, "json"))
+        code = print_info(cmd, &info);
+    dibs_breaker_free(br);
+    dibs_close(cl);
+    return code;
+}
+
+static int show_breaker(const dibs__command *cmd)
+{
+    return show_or_set(cmd, NULL);
+}
+
+static int open_breaker(const dibs__command *cmd)
+{
+    dibs_breaker_state state = dibs__opt_given(cmd, "recovery")
+                                   ? DIBS_BREAKER_OPEN
+                                   : DIBS_BREAKER_FORCED;
+
+    return show_or_set(cmd, &state);
+}
+
+static int close_breaker(const dibs__command *cmd)
+{
+    dibs_breaker_state state = DIBS_BREAKER_CLOSED;
+
+    return show_or_set(cmd, &state);
+}
+
+const dibs__verb dibs__verb_breaker = {
+    .name = "breaker",
+    .operands = "VERB",
+    .summary = "stop commands that fail, on all machines at once",
+    .about = "A circuit breaker is closed, and then commands run; or open, and "
+             "then they are refused. It opens when too many of them fail. "
+             "After a while a command is tried, and if that goes well, the "
+             "breaker closes.\n",
+};
+
+const dibs__verb dibs__verb_breaker_run = {
+    .name = "breaker run",
+    .operands = "NAME [--] COMMAND...",
+    .summary = "run a command unless it fails too often",
+    .about =
+        "Runs the command if the breaker NAME lets it, and counts how it "
+        "ended. All users of the name share the breaker, and give the same "
+        "options. When it is open, dibs exits with 75 at once and says when "
+        "to try again.\n"
+        "A command is bad if its exit code is not 0 (--fail-on), or if it dies "
+        "of a signal. One that could not be run, or that dibs was asked to "
+        "end, counts for nothing. While the store is out of reach the command "
+        "runs, with a warning on standard error.\n"
+        "With --json one object tells that the breaker is open.\n",
+    .examples = "Five failures in a minute stop the calls for 30 s, on all "
+                "machines:\n"
+                "  dibs breaker run pay -- curl -fsS https://pay.example/\n"
+                "Half of at least 20 commands, where only 2 and 3 are "
+                "failures:\n"
+                "  dibs breaker run import --rate 50 --min-calls 20 --fail-on "
+                "2,3 -- ./import.sh\n",
+    .exits = "0-255 the command's own exit code\n"
+             "75 the breaker is open (--conflict-exit-code)\n"
+             "126 the command was found but cannot be run\n"
+             "127 the command was not found\n"
+             "128+N the command died of signal N\n",
+    .options = "json,conflict-exit-code",
+    .min_operands = 2,
+    .max_operands = -1,
+    .kind = DIBS__COMMAND,
+    .tail = true,
+    .run = run_command,
+};
+
+const dibs__verb dibs__verb_breaker_show = {
+    .name = "breaker show",
+    .operands = "NAME",
+    .summary = "say whether a breaker is open",
+    .about = "Prints the state and the calls that are counted in the window.\n",
+    .exits = "0 printed; a breaker that nobody used is closed\n",
+    .options = "json",
+    .min_operands = 1,
+    .max_operands = 1,
+    .run = show_breaker,
+};
+
+const dibs__verb dibs__verb_breaker_open = {
+    .name = "breaker open",
+    .operands = "NAME",
+    .summary = "open a breaker by hand",
+    .about = "It stays open until `dibs breaker close`; with --recovery it "
+             "recovers by itself.\n",
+    .examples = "During maintenance:\n"
+                "  dibs breaker open pay && ./maintain; dibs breaker close "
+                "pay\n",
+    .exits = "0 it is open\n",
+    .options = "json",
+    .min_operands = 1,
+    .max_operands = 1,
+    .run = open_breaker,
+};
+
+const dibs__verb dibs__verb_breaker_close = {
+    .name = "breaker close",
+    .operands = "NAME",
+    .summary = "close a breaker by hand",
+    .exits = "0 it is closed\n",
+    .options = "json",
+    .min_operands = 1,
+    .max_operands = 1,
+    .run = close_breaker,
+};

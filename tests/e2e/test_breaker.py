@@ -1,0 +1,79 @@
+"""breaker run, show, open, close."""
+# SPDX-License-Identifier: MIT
+import json
+import os
+import signal
+
+from support import Case, main
+
+
+class Breaker(Case):
+    def test_commands_that_fail_open_it(self):
+        words = ("breaker", "run", "pay", "--threshold", "2", "--recovery", "1h")
+        self.assertEqual(self.ok(*words, "--", "echo", "-n", "paid"), "paid")
+        self.assertEqual(self.dibs(*words, "--", "sh", "-c", "exit 7").returncode, 7)
+        shown = self.json("breaker", "show", "pay", "--json")
+        self.assertEqual((shown["state"], shown["good"], shown["bad"]), ("closed", 1, 1))
+        self.assertEqual(self.dibs(*words, "false").returncode, 1)
+        refused = self.dibs(*words, "--", "echo", "never")
+        self.assertEqual((refused.returncode, refused.stdout), (75, ""))
+        self.assertRegex(refused.stderr, r"^dibs: pay is open; try again in (1h\d\dm|59m\d\ds)\n$")
+        self.assertEqual(self.dibs(*words, "-q", "true").stderr, "")
+        self.assertEqual(self.dibs(*words, "-E", "9", "true").returncode, 9)
+        answer = json.loads(self.dibs(*words, "--json", "true").stdout)
+        self.assertFalse(answer["passed"])
+        self.assertTrue(0 < answer["retry_after_ms"] <= 3960000)
+        self.assertRegex(self.ok("breaker", "show", "pay"), r"^open, recovers in (1h|59m)")
+
+    def test_a_good_try_closes_it(self):
+        words = ("breaker", "run", "pay", "--threshold", "1", "--recovery", "1ms")
+        self.assertEqual(self.dibs(*words, "false").returncode, 1)
+        self.assertIn(self.json("breaker", "show", "pay", "--json")["state"], ("open", "half-open"))
+        while self.dibs(*words, "true").returncode == 75:
+            pass
+        self.assertEqual(self.json("breaker", "show", "pay", "--json")["state"], "closed")
+
+    def test_by_hand(self):
+        self.ok("breaker", "open", "x")
+        refused = self.dibs("breaker", "run", "x", "--json", "true")
+        self.assertEqual((refused.returncode, json.loads(refused.stdout)["retry_after_ms"]), (75, None))
+        self.assertIn("dibs breaker close", self.dibs("breaker", "run", "x", "true").stderr)
+        self.assertTrue(self.ok("breaker", "show", "x").startswith("forced; "))
+        self.assertEqual(self.json("breaker", "close", "x", "--json")["state"], "closed")
+        self.ok("breaker", "run", "x", "true")
+        self.assertEqual(self.json("breaker", "open", "x", "--recovery", "1h", "--json")["state"], "open")
+
+    def test_which_codes_are_bad(self):
+        words = ("breaker", "run", "x", "--threshold", "1", "--fail-on", "2,4-6")
+        for code in (1, 3, 7):
+            self.assertEqual(self.dibs(*words, "--", "sh", "-c", f"exit {code}").returncode, code)
+        self.assertEqual(self.dibs(*words, "--", "/nowhere/at/all").returncode, 127)
+        self.assertEqual(self.json("breaker", "show", "x", "--json")["bad"], 0)
+        self.assertEqual(self.dibs(*words, "--", "sh", "-c", "exit 5").returncode, 5)
+        self.assertEqual(self.dibs(*words, "true").returncode, 75)
+        for codes in ("", "x", "1,", "5-2", "256", "1-", "-1"):
+            self.fails(64, "breaker", "run", "x", "--fail-on", codes, "true")
+
+    def test_slow_commands_are_counted(self):
+        words = ("breaker", "run", "x", "--slow", "1ms", "--slow-percent", "100", "--min-calls", "2")
+        for _ in range(2):
+            self.ok(*words, "sleep", "0.01")
+        self.assertEqual(self.dibs(*words, "true").returncode, 75)
+
+    def test_a_command_that_dibs_is_asked_to_end_counts_for_nothing(self):
+        run = self.start("breaker", "run", "x", "--threshold", "1", "--", "sh", "-c", "echo on; exec sleep 100")
+        run.stdout.readline()
+        os.kill(run.pid, signal.SIGTERM)
+        self.assertEqual(run.wait(), 128 + signal.SIGTERM)
+        self.assertEqual(self.json("breaker", "show", "x", "--json")["bad"], 0)
+
+    def test_it_goes_on_while_the_store_is_away(self):
+        away = ("--url", "redis://127.0.0.1:1", "breaker", "run", "x")
+        went_on = self.dibs(*away, "--", "echo", "on")
+        self.assertEqual((went_on.returncode, went_on.stdout), (0, "on\n"))
+        self.assertIn("for this client alone", went_on.stderr)
+        self.assertEqual(self.dibs("--url", "redis://127.0.0.1:1", "breaker", "show", "x").returncode, 69)
+
+
+if __name__ == "__main__":
+    main()
