@@ -83,7 +83,8 @@ typedef struct call {
 typedef struct peer {
     dibs__breaker machine;
     uint64_t life;
-    bool working; /* a request of the worker is under way */
+    bool working;  /* a request of the worker is under way */
+    uint64_t seen; /* the last version that it knew */
     call calls[CALLS];
 } peer;
 
@@ -353,10 +354,13 @@ static void begin_call(world *w, int client, int nth)
 }
 
 /* C3, at the moment at which a probe begins. */
-static void check_probe(world *w, const dibs__breaker_permit *pm)
+static void check_probe(world *w, peer *p, uint64_t id)
 {
+    const dibs__breaker_permit *pm = dibs__breaker_permit_of(&p->machine, id);
     size_t believed = 0;
 
+    if (pm->gen != p->machine.gen)
+        w->wrong = "C3: a probe begins in another generation than its permit";
     if (pm->own)
         return;
     if (!find_grant(w, pm->owner))
@@ -383,8 +387,7 @@ static void try_call(world *w, int client, int nth)
     switch (dibs__breaker_enter(&p->machine, w->now, &c->pass)) {
     case DIBS__ENTER_PASS:
         if (c->pass.permit)
-            check_probe(w,
-                        dibs__breaker_permit_of(&p->machine, c->pass.permit));
+            check_probe(w, p, c->pass.permit);
         begin_call(w, client, nth);
         break;
     case DIBS__ENTER_REFUSED:
@@ -428,7 +431,7 @@ static void answer_ask(world *w, const request *rq)
     c->busy = todo == DIBS__ENTER_PASS;
     if (!c->busy)
         return;
-    check_probe(w, dibs__breaker_permit_of(&p->machine, rq->pass.permit));
+    check_probe(w, p, rq->pass.permit);
     begin_call(w, rq->client, rq->call);
 }
 
@@ -571,8 +574,14 @@ static void handle(world *w, const event *ev)
 
 static void check(world *w)
 {
-    for (int i = 0; i < CLIENTS && !w->wrong; i++)
-        w->wrong = dibs__breaker_check(&w->peers[i].machine, w->now);
+    for (int i = 0; i < CLIENTS && !w->wrong; i++) {
+        peer *p = &w->peers[i];
+
+        w->wrong = dibs__breaker_check(&p->machine, w->now);
+        if (p->machine.version < p->seen)
+            w->wrong = "C6: a client goes back to a state that is over";
+        p->seen = p->machine.version;
+    }
 }
 
 static void check_end(world *w)
