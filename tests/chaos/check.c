@@ -101,6 +101,8 @@ static deed_list *list_of(history *hs, const record *rec)
         return &hs->latches;
     case OP_TAKE:
         return &hs->takes;
+    case OP_MEET:
+        return &hs->meets;
     default:
         return NULL;
     }
@@ -130,7 +132,8 @@ static void sort_out(history *hs)
 {
     memset(hs->hold_counts, 0, sizeof(hs->hold_counts));
     memset(hs->value_counts, 0, sizeof(hs->value_counts));
-    hs->terms.count = hs->latches.count = hs->takes.count = 0;
+    hs->terms.count = hs->latches.count = 0;
+    hs->takes.count = hs->meets.count = 0;
     hs->operations = hs->errors = 0;
     for (size_t i = 0; i < hs->log_count; i++) {
         unsigned count = atomic_load(&hs->logs[i]->count);
@@ -158,6 +161,7 @@ static void distribute(history *hs)
     make_room(&hs->terms);
     make_room(&hs->latches);
     make_room(&hs->takes);
+    make_room(&hs->meets);
     sort_out(hs);
 }
 
@@ -181,6 +185,7 @@ void history_check(history *hs)
     check_election(hs);
     check_latches(hs);
     check_limit(hs);
+    check_barrier(hs);
     check_alive(hs);
 }
 
@@ -193,6 +198,7 @@ void history_fini(history *hs)
     free(hs->terms.list);
     free(hs->latches.list);
     free(hs->takes.list);
+    free(hs->meets.list);
     free(hs->logs);
 }
 

@@ -52,6 +52,16 @@ static void tell_bank(const history *hs)
     printf("bank: %u accepted, %u refused\n", accepted, count - accepted);
 }
 
+static size_t count_passed(const deed_list *meets)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < meets->count; i++)
+        count +=
+            meets->list[i].rec->returned_ns && meets->list[i].rec->status == 0;
+    return count;
+}
+
 /* The rounds that are over, and the tokens that were had. */
 static void tell_coordination(const history *hs)
 {
@@ -61,8 +71,10 @@ static void tell_coordination(const history *hs)
         if (hs->takes.list[i].rec->returned_ns &&
             hs->takes.list[i].rec->status == 0)
             tokens += hs->takes.list[i].rec->value;
-    printf("election: %zu terms; latches: %u opened; limit: %llu tokens\n",
-           hs->terms.count, atomic_load(&hs->run->latch), tokens);
+    printf("election: %zu terms; latches: %u opened; limit: %llu tokens; "
+           "barrier: %zu of %zu passed\n",
+           hs->terms.count, atomic_load(&hs->run->latch), tokens,
+           count_passed(&hs->meets), hs->meets.count);
 }
 
 static int check(const char *folder)

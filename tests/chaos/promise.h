@@ -17,6 +17,7 @@ typedef enum invariant {
     ALIVE,
     LATCH,
     LIMIT,
+    BARRIER,
     INVARIANTS
 } invariant;
 

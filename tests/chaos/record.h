@@ -25,6 +25,8 @@ enum {
     VALUES = 4,       /* values that are read and written */
     CAPACITY = 3,     /* of each semaphore */
     LATCH_COUNT = 12, /* ids that each latch waits for */
+    PARTIES = 3,      /* of the one barrier */
+    MEETERS = 4,      /* workers that come to it: one too many */
     LIMIT_RATE = 50,  /* tokens each second, of the one limit */
     LIMIT_BURST = 10,
     CLAIM_MS = 3000,  /* who waited has the lease for so long at first */
@@ -54,7 +56,8 @@ typedef enum operation {
     OP_LEAD,  /* a term, from gained to lost */
     OP_COUNT, /* an id counts at a latch */
     OP_WAIT,  /* for a latch, or a look at it */
-    OP_TAKE   /* of tokens */
+    OP_TAKE,  /* of tokens */
+    OP_MEET   /* a wait at the barrier; `fence` is its generation */
 } operation;
 
 /* One operation. A hold is an acquire and what came of it: the program relies on

@@ -1,9 +1,10 @@
-/* test_check_coord.c - the checker finds what is wrong with elections, latches and
- * limits, and finds nothing else. */
+/* test_check_coord.c - the checker finds what is wrong with elections, latches,
+ * limits and barriers, and finds nothing else. */
 /* SPDX-License-Identifier: MIT */
 #include "tale.h"
 
 #include <dibs/types.h>
+#include <string.h>
 
 /* ---- the election */
 
@@ -278,6 +279,122 @@ static void a_fault_on_the_store_is_worth_a_burst(void **state)
     assert_good(tl);
 }
 
+/* ---- the barrier */
+
+/* A wait of worker 0 or 1; of another life of it, if it is to count as another. */
+static record *
+met(tale *tl, uint32_t worker, uint64_t gen, int64_t from, int64_t to)
+{
+    return add(tl, worker,
+               (record){.op = OP_MEET,
+                        .invoked_ns = from * MS,
+                        .returned_ns = to * MS,
+                        .fence = gen});
+}
+
+/* Worker 1 was there, and its answer was lost on the way, or it died. */
+static void met_unheard(tale *tl, int64_t from)
+{
+    met(tl, 1, 0, from, 0)->returned_ns = 0;
+}
+
+static void parties_that_meet_are_right(void **state)
+{
+    tale *tl = *state;
+
+    met(tl, 0, 5, 100, 150);
+    met(tl, 1, 5, 140, 145);
+    met_unheard(tl, 120);
+    met(tl, 0, 7, 200, 300);
+    met(tl, 1, 7, 210, 300);
+    /* It was stopped, and its seat has ended since. */
+    met(tl, 1, 0, 220, 900)->status = DIBS_LOST;
+    met(tl, 0, 0, 1000, 1100)->status = DIBS_BROKEN;
+    met(tl, 1, 0, 1050, 1100)->status = DIBS_TIMEOUT;
+    /* It counts until its seat has ended. */
+    met(tl, 1, 0, 1200, 1210)->status = DIBS_UNKNOWN;
+    met(tl, 0, 9, 1220, 1300);
+    met(tl, 1, 9, 1220, 1300);
+    assert_good(tl);
+}
+
+static void who_passes_alone_is_found(void **state)
+{
+    tale *tl = *state;
+
+    met(tl, 0, 5, 100, 150);
+    met(tl, 1, 0, 120, 160)->status = DIBS_BROKEN;
+    met_unheard(tl, 130);
+    assert_found(tl, BARRIER,
+                 "VIOLATION: barrier: generation 5 of 3 parties: fewer had "
+                 "come: worker 0.1, from +0.100000 s to +0.150000 s");
+}
+
+/* Its call ended in a time-out, and counted all the same. */
+static void a_time_out_that_counts_is_found(void **state)
+{
+    tale *tl = *state;
+
+    met(tl, 0, 5, 100, 150);
+    met(tl, 1, 5, 130, 150);
+    met(tl, 1, 0, 120, 125)->status = DIBS_TIMEOUT;
+    assert_found(tl, BARRIER, "fewer had come");
+}
+
+static void who_leaves_before_the_last_is_found(void **state)
+{
+    tale *tl = *state;
+
+    met(tl, 0, 5, 100, 150);
+    met(tl, 1, 5, 160, 170);
+    met_unheard(tl, 120);
+    assert_found(tl, BARRIER, "the first left before the last had come");
+}
+
+static void a_call_that_counts_twice_is_found(void **state)
+{
+    tale *tl = *state;
+
+    met(tl, 0, 5, 100, 150);
+    met(tl, 0, 5, 110, 150);
+    met(tl, 1, 5, 120, 150);
+    assert_found(tl, BARRIER, "one passed twice");
+}
+
+static void one_too_many_is_found(void **state)
+{
+    tale *tl = *state;
+
+    for (int i = 0; i < PARTIES + 1; i++)
+        met(tl, (uint32_t)i % 2, 5, 100, 150);
+    assert_found(tl, BARRIER, "more passed than it has");
+}
+
+static void a_generation_that_falls_is_found(void **state)
+{
+    tale *tl = *state;
+
+    met(tl, 0, 7, 100, 150);
+    met(tl, 1, 7, 100, 150);
+    met_unheard(tl, 100);
+    met(tl, 0, 5, 200, 250);
+    met(tl, 1, 5, 200, 240);
+    judge(tl);
+    assert_int_equal(tl->hs.breaches[BARRIER], 2);
+    assert_non_null(strstr(tl->text, "generation 5 was passed by worker"));
+}
+
+static void a_barrier_that_nobody_passes_is_found(void **state)
+{
+    tale *tl = *state;
+
+    met(tl, 0, 5, 100, 150);
+    met(tl, 1, 5, 100, 150);
+    met_unheard(tl, 100);
+    atomic_store(&tl->run.calm_ns, 1000 * MS);
+    assert_found(tl, ALIVE, "barrier: nobody passed after the last fault");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -301,6 +418,14 @@ int main(void)
         TALE(a_burst_and_then_the_rate_is_right),
         TALE(more_than_the_rate_is_found),
         TALE(a_fault_on_the_store_is_worth_a_burst),
+        TALE(parties_that_meet_are_right),
+        TALE(who_passes_alone_is_found),
+        TALE(a_time_out_that_counts_is_found),
+        TALE(who_leaves_before_the_last_is_found),
+        TALE(a_call_that_counts_twice_is_found),
+        TALE(one_too_many_is_found),
+        TALE(a_generation_that_falls_is_found),
+        TALE(a_barrier_that_nobody_passes_is_found),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -317,6 +317,7 @@ int worker_main(const char *folder, uint32_t number, uint32_t life)
     open_store(&wk);
     make_locks(&wk);
     worker_election_begin(&wk);
+    worker_barrier_begin(&wk);
     while (!atomic_load(&wk.run->over)) {
         worker_trial(&wk, NULL);
         worker_election_turn(&wk);
@@ -327,6 +328,7 @@ int worker_main(const char *folder, uint32_t number, uint32_t life)
         else if (!turn(&wk))
             break;
     }
+    worker_barrier_end(&wk);
     worker_election_end(&wk);
     close_store(&wk);
     return 0;

@@ -7,12 +7,13 @@
 #include "record.h"
 
 #include <dibs/dibs.h>
+#include <pthread.h>
 
 enum { HANDLES = 3 };
 
 /* One thread does the work and writes the log; of the record of the hold that is
  * on, told_ns is written on the keeper's thread. Terms are written on a thread of the
- * election. */
+ * election, and waits at the barrier on one that does nothing else. */
 typedef struct worker {
     run_file *run;
     record_log *log;
@@ -26,6 +27,9 @@ typedef struct worker {
     uint64_t versions[VALUES]; /* as last seen */
     dibs_election *election;   /* NULL: none */
     dibs_limit *limit;
+    dibs_barrier *barrier; /* NULL: it does not come to it */
+    pthread_t meeter;
+    atomic_bool meets; /* until this is false */
     bool no_latches;
     int64_t next_latch_ns; /* seldom: the store keeps them for a day */
     uint64_t random;
@@ -60,6 +64,10 @@ void worker_election_turn(worker *wk);
 /* Counts at a latch, waits for it, or takes tokens. */
 void worker_latch(worker *wk);
 void worker_limit(worker *wk);
+
+/* The first workers wait at the barrier from begin to end. */
+void worker_barrier_begin(worker *wk);
+void worker_barrier_end(worker *wk);
 
 /* Ends the process when it is none that may be. */
 void worker_must(dibs_status rc, const dibs_error *err);

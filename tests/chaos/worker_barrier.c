@@ -1,0 +1,68 @@
+/* worker_barrier.c - some workers meet at one barrier, each on a thread of its own.
+ *
+ * There is one more of them than the barrier has parties, so that another comes in when
+ * one dies. Half of them break the generation when they give up. */
+/* SPDX-License-Identifier: MIT */
+#include "worker.h"
+
+#include <poll.h>
+
+enum { MEET_MS = 400 };
+
+static bool meet(worker *wk)
+{
+    record *rec = worker_record(wk);
+    dibs_error err = {0};
+
+    if (!rec)
+        return false;
+    rec->op = OP_MEET;
+    rec->invoked_ns = now_ns();
+    rec->status = (int32_t)dibs_barrier_wait(wk->barrier, &rec->fence, &err);
+    rec->returned_ns = now_ns();
+    atomic_fetch_add(&wk->run->operations, 1);
+    return true;
+}
+
+/* Not too fast: the log is for the other work too. */
+static void *meet_in_turn(void *arg)
+{
+    worker *wk = arg;
+
+    while (atomic_load(&wk->meets) && meet(wk))
+        poll(NULL, 0, 10 + (int)wk->log->worker);
+    return NULL;
+}
+
+void worker_barrier_begin(worker *wk)
+{
+    dibs_error err = {0};
+    dibs_status rc;
+
+    if (wk->log->worker >= MEETERS)
+        return;
+    rc = dibs_barrier_new(wk->cl, "chaos-barrier",
+                          DIBS_BARRIER_OPTS(.parties = PARTIES,
+                                            .ttl_ms = wk->run->ttl_ms,
+                                            .wait_ms = MEET_MS,
+                                            .flags = wk->log->worker % 2
+                                                         ? DIBS_BARRIER_WITHDRAW
+                                                         : 0),
+                          &wk->barrier, &err);
+    if (rc == DIBS_UNSUPPORTED)
+        return;
+    worker_must(rc, &err);
+    atomic_store(&wk->meets, true);
+    if (pthread_create(&wk->meeter, NULL, meet_in_turn, wk) != 0)
+        worker_must(DIBS_NOMEM, &err);
+}
+
+void worker_barrier_end(worker *wk)
+{
+    if (!wk->barrier)
+        return;
+    atomic_store(&wk->meets, false);
+    pthread_join(wk->meeter, NULL);
+    dibs_barrier_free(wk->barrier);
+    wk->barrier = NULL;
+}
