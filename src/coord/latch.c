@@ -24,6 +24,7 @@ enum { KEEP_MS = 24 * 3600 * 1000 };
 
 typedef struct latch_wait {
     struct latch_wait *next;
+    struct latch_wait **at; /* what points to it in the list */
     dibs_client *cl;
     char name[DIBS_NAME_MAX + 1]; /* with the client's prefix */
     char topic[DIBS__TOPIC_MAX];
@@ -343,23 +344,24 @@ static bool is_alone(const latch_wait *w, const latch_waits *all)
 
 /* Ends a wait, which is in the list until it has no more to do with the store: so
  * the client is there. A wait that began while this one gave the topic up may not be
- * heard. Locks: cl->mutex, let go meanwhile. */
+ * heard; all others are, and are let be: there may be thousands of them. Locks:
+ * cl->mutex, let go meanwhile. */
 static void end_wait(latch_wait *w, latch_waits *all)
 {
     dibs_client *cl = w->cl;
-    latch_wait **at = &all->first;
+    bool gives_up = w->machine.listens && is_alone(w, all);
 
-    if (w->machine.listens && is_alone(w, all)) {
+    if (gives_up) {
         pthread_mutex_unlock(&cl->mutex);
         (void)cl->st->ops->topic->ear(cl->st, w->topic, false,
                                       dibs__client_deadline(cl, dibsx_now()),
                                       NULL);
         pthread_mutex_lock(&cl->mutex);
     }
-    while (*at != w)
-        at = &(*at)->next;
-    *at = w->next;
-    for (latch_wait *other = all->first; other; other = other->next)
+    *w->at = w->next;
+    if (w->next)
+        w->next->at = w->at;
+    for (latch_wait *other = all->first; other && gives_up; other = other->next)
         if (strcmp(other->address, w->address) == 0) {
             dibs__latch_missed(&other->machine);
             pthread_cond_signal(&other->cond);
@@ -380,6 +382,9 @@ static dibs_status list_wait(latch_wait *w, latch_waits **all, dibs_error *err)
     if (rc != DIBS_OK)
         return rc;
     w->next = (*all)->first;
+    w->at = &(*all)->first;
+    if (w->next)
+        w->next->at = &w->next;
     (*all)->first = w;
     cl->handle_count++;
     return DIBS_OK;
