@@ -1,4 +1,4 @@
-/* bench_coord.c - latches, limits and elections on a Redis server, beside the bare
+/* bench_coord.c - latches, limits, elections and barriers on a Redis server, beside the bare
  * driver.
  *
  *     bench_coord PORT latch BLOCKS    a count at a latch, beside INCR
@@ -9,13 +9,16 @@
  *     bench_coord PORT stock BLOCKS    nanoseconds for a token out of a reservation
  *     bench_coord PORT leader ROUNDS   from a resignation to the next leader, beside
  *                                      PUBLISH to a thread that listens
- *     bench_coord PORT open100 ROUNDS  from the last count to the last of 100 threads
- *                                      that wait, beside one that listens and wakes
- *                                      100 threads of its process; open1000 likewise
+ *     bench_coord PORT openN ROUNDS    from the last count at a latch to the last of N
+ *                                      threads that wait, beside one that listens and
+ *                                      wakes N threads of its process
+ *     bench_coord PORT meetN ROUNDS    the same from the last of N + 1 parties that comes
+ *                                      to a barrier
  *
- * bench/pairs.h has the form of the first two. The last two print "BARE OURS RATIO",
+ * bench/pairs.h has the form of the first two. The last three print "BARE OURS RATIO",
  * medians in microseconds. The server should be idle, empty and of this machine. */
 /* SPDX-License-Identifier: MIT */
+#include "bench/crowd.h"
 #include "bench/pairs.h"
 #include "bench/raw.h"
 #include "bench/samples.h"
@@ -27,7 +30,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FLYING = 50, TAKES = 100, STOCK = 100000, WAITERS_MAX = 1000 };
+enum { FLYING = 50, TAKES = 100, STOCK = 100000 };
 
 static int port;
 
@@ -43,12 +46,6 @@ static dibs_client *open_client(void)
 
     snprintf(url, sizeof(url), "redis://127.0.0.1:%d", port);
     return client_open(url);
-}
-
-static void start(pthread_t *thread, void *(*run)(void *), void *arg)
-{
-    if (pthread_create(thread, NULL, run, arg))
-        give_up("thread", "cannot be started");
 }
 
 /* ---- latch, limit: one caller */
@@ -177,7 +174,8 @@ static void measure_flying(raw *r, dibs_client *client, size_t blocks)
     duel_init(&du, blocks);
     pthread_barrier_init(&tk.turn, NULL, FLYING + 1);
     for (int i = 0; i < FLYING; i++)
-        start(&threads[i], take_in_turn, &tk);
+        if (pthread_create(&threads[i], NULL, take_in_turn, &tk))
+            give_up("thread", "cannot be started");
     for (size_t i = 0; i <= blocks; i++) {
         int64_t began = now_ns();
         double theirs, rate;
@@ -217,157 +215,22 @@ static void measure_stock(dibs_client *client, size_t blocks)
 
 /* ---- wake-ups */
 
-/* Threads of this process that wait, each round anew. */
-typedef struct crowd {
-    int count;
-    size_t rounds;
-    dibs_client
-        *client; /* NULL: the bare driver, and one thread that wakes all */
-    raw *ear;
-    atomic_uint ready;
-    _Atomic(int64_t) last_ns; /* when the last was awake */
-    sem_t done;
-    pthread_mutex_t mutex;
-    pthread_cond_t cond;
-    size_t rung; /* rounds that were rung for */
-    pthread_t threads[WAITERS_MAX], listener;
-} crowd;
-
-static void latch_of(size_t round, char out[32])
-{
-    static _Atomic(unsigned) run;
-
-    if (atomic_load(&run) == 0)
-        atomic_store(&run, (unsigned)now_ns() | 1);
-    snprintf(out, 32, "bench-open-%x-%zu", atomic_load(&run), round);
-}
-
-static void await_round(crowd *cr, size_t round)
-{
-    char name[32];
-    dibs_error err;
-
-    if (cr->client) {
-        latch_of(round, name);
-        must(dibs_latch_wait(cr->client, name, 2, 60000, &err), &err);
-        return;
-    }
-    pthread_mutex_lock(&cr->mutex);
-    while (cr->rung <= round)
-        pthread_cond_wait(&cr->cond, &cr->mutex);
-    pthread_mutex_unlock(&cr->mutex);
-}
-
-static void *wait_in_crowd(void *arg)
-{
-    crowd *cr = arg;
-
-    for (size_t i = 0; i < cr->rounds; i++) {
-        int64_t at;
-
-        atomic_fetch_add(&cr->ready, 1);
-        await_round(cr, i);
-        at = now_ns();
-        if (at > atomic_load(&cr->last_ns))
-            atomic_store(&cr->last_ns, at);
-        sem_post(&cr->done);
-    }
-    return NULL;
-}
-
-static void *listen_for_crowd(void *arg)
-{
-    crowd *cr = arg;
-
-    for (size_t i = 0; i < cr->rounds; i++) {
-        raw_hear(cr->ear);
-        pthread_mutex_lock(&cr->mutex);
-        cr->rung = i + 1;
-        pthread_cond_broadcast(&cr->cond);
-        pthread_mutex_unlock(&cr->mutex);
-    }
-    return NULL;
-}
-
-static void crowd_init(crowd *cr, int count, size_t rounds, dibs_client *client)
-{
-    memset(cr, 0, sizeof(*cr));
-    cr->count = count;
-    cr->rounds = rounds;
-    cr->client = client;
-    sem_init(&cr->done, 0, 0);
-    pthread_mutex_init(&cr->mutex, NULL);
-    pthread_cond_init(&cr->cond, NULL);
-    if (!client) {
-        cr->ear = raw_open(port);
-        raw_listen(cr->ear);
-        start(&cr->listener, listen_for_crowd, cr);
-    }
-    for (int i = 0; i < count; i++)
-        start(&cr->threads[i], wait_in_crowd, cr);
-}
-
-static void crowd_fini(crowd *cr)
-{
-    for (int i = 0; i < cr->count; i++)
-        pthread_join(cr->threads[i], NULL);
-    if (!cr->client) {
-        pthread_join(cr->listener, NULL);
-        raw_close(cr->ear);
-    }
-}
-
-/* All wait, and have had the time to block. */
-static void await_crowd(crowd *cr, size_t round)
-{
-    const struct timespec moment = {0, 20000000};
-
-    while (atomic_load(&cr->ready) < (round + 1) * (unsigned)cr->count)
-        nanosleep(&moment, NULL);
-    nanosleep(&moment, NULL);
-}
-
-/* One round: nanoseconds from the last deed to the last who is awake. */
-static int64_t wake_crowd(crowd *cr, raw *r, size_t round)
-{
-    char name[32];
-    dibs_error err;
-    int64_t began;
-
-    latch_of(round, name);
-    if (cr->client)
-        must(dibs_latch_count_down(cr->client, name, 2, "first", NULL, &err),
-             &err);
-    await_crowd(cr, round);
-    began = now_ns();
-    if (cr->client)
-        must(dibs_latch_count_down(cr->client, name, 2, "last", NULL, &err),
-             &err);
-    else
-        raw_tell(r);
-    for (int i = 0; i < cr->count; i++)
-        while (sem_wait(&cr->done))
-            continue;
-    return atomic_load(&cr->last_ns) - began;
-}
-
+/* Threads of this process that wait, and the same by the bare driver. */
 static void
-measure_open(raw *r, dibs_client *client, int waiters, size_t rounds)
+measure_crowd(crowd_kind kind, dibs_client *client, int waiters, size_t rounds)
 {
-    static crowd bare, ours;
+    crowd *bare = crowd_new(CROWD_BARE, waiters, rounds, port, NULL);
+    crowd *ours = crowd_new(kind, waiters, rounds, port, client);
     duel du;
 
     duel_init(&du, rounds);
-    crowd_init(&bare, waiters, rounds, NULL);
-    crowd_init(&ours, waiters, rounds, client);
     for (size_t i = 0; i < rounds; i++) {
-        int64_t theirs = wake_crowd(&bare, r, i);
-        int64_t own = wake_crowd(&ours, r, i);
+        int64_t theirs = crowd_wake(bare);
 
-        duel_add(&du, theirs, own);
+        duel_add(&du, theirs, crowd_wake(ours));
     }
-    crowd_fini(&bare);
-    crowd_fini(&ours);
+    crowd_free(bare);
+    crowd_free(ours);
     duel_end(&du);
 }
 
@@ -432,25 +295,24 @@ static int64_t change_leader(seat *from, seat *to)
     return atomic_load(&to->gained_ns) - began;
 }
 
-static void measure_leader(raw *r, size_t rounds)
+static void measure_leader(size_t rounds)
 {
-    static crowd bare;
+    crowd *bare = crowd_new(CROWD_BARE, 1, rounds, port, NULL);
     seat seats[2];
     duel du;
 
     duel_init(&du, rounds);
-    crowd_init(&bare, 1, rounds, NULL);
     seat_init(&seats[0]);
     while (sem_wait(&seats[0].gained))
         continue;
     seat_init(&seats[1]);
     for (size_t i = 0; i < rounds; i++) {
-        int64_t theirs = wake_crowd(&bare, r, i);
+        int64_t theirs = crowd_wake(bare);
         int64_t own = change_leader(&seats[i % 2], &seats[(i + 1) % 2]);
 
         duel_add(&du, theirs, own);
     }
-    crowd_fini(&bare);
+    crowd_free(bare);
     for (int i = 0; i < 2; i++) {
         dibs_election_free(seats[i].election);
         dibs_close(seats[i].client);
@@ -470,11 +332,13 @@ static void measure(const char *what, raw *r, dibs_client *client, size_t count)
     else if (strcmp(what, "stock") == 0)
         measure_stock(client, count);
     else if (strcmp(what, "leader") == 0)
-        measure_leader(r, count);
-    else if (strcmp(what, "open100") == 0)
-        measure_open(r, client, 100, count);
-    else if (strcmp(what, "open1000") == 0)
-        measure_open(r, client, 1000, count);
+        measure_leader(count);
+    else if (strncmp(what, "open", 4) == 0)
+        measure_crowd(CROWD_LATCH, client, (int)strtol(what + 4, NULL, 10),
+                      count);
+    else if (strncmp(what, "meet", 4) == 0)
+        measure_crowd(CROWD_BARRIER, client, (int)strtol(what + 4, NULL, 10),
+                      count);
     else
         give_up("usage", "see the top of bench_coord.c");
 }

@@ -23,8 +23,9 @@ struct crowd {
     atomic_ullong last_ns; /* when the last was awake */
     sem_t done;
     pthread_mutex_t mutex;
-    pthread_cond_t cond;
+    pthread_cond_t cond, gate;
     size_t rung; /* rounds that the ear heard of */
+    size_t begun;
     pthread_t threads[CROWD_MAX], listener;
 };
 
@@ -55,6 +56,23 @@ static dibs_barrier *party_new(const crowd *cr)
                           &party, &err),
          &err);
     return party;
+}
+
+/* A thread that is awake early does not begin again before all are. */
+static void await_begin(crowd *cr, size_t round)
+{
+    pthread_mutex_lock(&cr->mutex);
+    while (cr->begun <= round)
+        pthread_cond_wait(&cr->gate, &cr->mutex);
+    pthread_mutex_unlock(&cr->mutex);
+}
+
+static void begin_round(crowd *cr)
+{
+    pthread_mutex_lock(&cr->mutex);
+    cr->begun++;
+    pthread_cond_broadcast(&cr->gate);
+    pthread_mutex_unlock(&cr->mutex);
 }
 
 static void await_bare(crowd *cr, size_t round)
@@ -95,6 +113,7 @@ static void *wait_in_crowd(void *arg)
     dibs_barrier *party = cr->kind == CROWD_BARRIER ? party_new(cr) : NULL;
 
     for (size_t i = 0; i < cr->rounds; i++) {
+        await_begin(cr, i);
         atomic_fetch_add(&cr->ready, 1);
         await_round(cr, i, party);
         note_awake(cr);
@@ -138,6 +157,7 @@ crowd *crowd_new(crowd_kind kind, int threads, size_t rounds, int port,
     sem_init(&cr->done, 0, 0);
     pthread_mutex_init(&cr->mutex, NULL);
     pthread_cond_init(&cr->cond, NULL);
+    pthread_cond_init(&cr->gate, NULL);
     if (kind == CROWD_BARRIER)
         cr->last = party_new(cr);
     if (kind == CROWD_BARE) {
@@ -182,10 +202,10 @@ static bool has_come(const crowd *cr)
     return state.arrived == (uint32_t)cr->count;
 }
 
-/* All wait, and have had the time to block. */
+/* All wait, and have had the time to look, to listen and to block. */
 static void await_crowd(const crowd *cr)
 {
-    const struct timespec moment = {0, 20000000};
+    const struct timespec moment = {0, 20000000 + cr->count * 500000L};
 
     while (!has_come(cr))
         nanosleep(&moment, NULL);
@@ -201,7 +221,7 @@ static void count_down(const crowd *cr, const char *id)
     must(dibs_latch_count_down(cr->client, name, COUNT, id, NULL, &err), &err);
 }
 
-/* What they wait for. */
+/* Does the deed that they wait for. */
 static void ring(crowd *cr)
 {
     dibs_error err;
@@ -220,6 +240,7 @@ int64_t crowd_wake(crowd *cr)
 
     if (cr->kind == CROWD_LATCH)
         count_down(cr, "first");
+    begin_round(cr);
     await_crowd(cr);
     began = now_ns();
     ring(cr);

@@ -12,7 +12,7 @@ build=${1:?build folder}
 here=$(dirname "$0")
 repeats=5 memory_pairs=100000 sqlite_pairs=20000 rounds=300 blocks=10
 redis_blocks=100 crew_blocks=20 redis_locks=10000 pg_blocks=30 pg_crew_blocks=5
-wakes=20 crowds=(100 1000)
+wakes=10 crowds=(100 1000)
 if [ "${2:-}" = --quick ]; then
     repeats=1 memory_pairs=5000 sqlite_pairs=1000 rounds=30 blocks=2
     redis_blocks=5 crew_blocks=2 redis_locks=500 pg_blocks=3 pg_crew_blocks=1
@@ -157,6 +157,8 @@ for waiters in "${crowds[@]}"; do
     read -r bare p50 ratio < <(on_coord "open$waiters" "$wakes")
     row "redis: PUBLISH, $waiters threads wake" "" "$bare" "" "" 0 0 ""
     row "redis: a latch, $waiters wake ($ratio x)" "" "$p50" "" "" "$p50" $((waiters * 10)) "p50 < $((waiters / 100)) ms"
+    read -r _ p50 ratio < <(on_coord "meet$waiters" "$wakes")
+    row "redis: a barrier, $waiters wake ($ratio x)" "" "$p50" "" "" "$p50" $((waiters * 10)) "p50 < $((waiters / 100)) ms"
 done
 read -r keys all client < <("$build/bench/bench_redis" "$port" memory "$redis_locks")
 printf '\n%-34s %10s\n' "" "bytes"
