@@ -132,7 +132,7 @@ const dibs__option dibs__options[] = {
     {DIBS__SETTING_TTL, .metavar = "DUR",
      .verbs = "run,acquire,renew,elect,join,barrier",
      .help = "The length of the lease: if the holder dies, others wait this "
-             "long. run renews the lease every third of this, or as "
+             "long. run and elect renew it every third of this; run also as "
              "--renew-every says."},
     {DIBS__SETTING_RENEW_EVERY, .metavar = "DUR",
      .otherwise = "a third of the ttl", .verbs = "run",
@@ -579,7 +579,7 @@ const dibs__option dibs__options[] = {
      .min = 1,
      .max = DIBS_LATCH_MAX,
      .verbs = "latch count-down,latch wait",
-     .help = "How many different ids must count down in all."},
+     .help = "How many different ids must count down in all. Needed."},
     {.name = "id",
      .type = DIBS__TEXT,
      .metavar = "ID",
@@ -595,7 +595,8 @@ const dibs__option dibs__options[] = {
      .max = YEAR,
      .otherwise = "wait without limit",
      .verbs = "latch wait",
-     .help = "Wait at most this long; 0 looks once."},
+     .help = "Wait at most this long, also for a store that is not up; 0 looks "
+             "once."},
 
     /* Circuit breakers. */
     {.name = "threshold",
@@ -736,7 +737,16 @@ const dibs__option dibs__options[] = {
      .otherwise = "do not wait",
      .verbs = "limit",
      .help = "Wait at most this long for the tokens. If they take longer, "
-             "dibs refuses at once."},
+             "dibs refuses at once. An interrupted wait has used its tokens."},
+    {.name = "conflict-exit-code",
+     .letter = 'E',
+     .type = DIBS__INT,
+     .metavar = "N",
+     .max = 255,
+     .initial = "75",
+     .verbs = "limit",
+     .help = "The exit code when the limit is reached. Under cron, -E 0 makes "
+             "a skipped run a success."},
     {.name = "on-unavailable",
      .type = DIBS__CHOICE,
      .metavar = "POLICY",

@@ -75,6 +75,7 @@ const size_t dibs__option_synonym_count =
 
 const dibs__synonym dibs__verb_synonyms[] = {
     {"audit", "trail"},
+    {"campaign", "elect"},
     {"cas", "state cas"},
     {"circuit", "breaker run"},
     {"circuit-breaker", "breaker run"},
@@ -97,10 +98,14 @@ const dibs__synonym dibs__verb_synonyms[] = {
     {"keepalive", "renew"},
     {"kill", "break"},
     {"latch await", "latch wait"},
+    {"latch close", "latch reset"},
     {"latch count", "latch count-down"},
     {"latch countdown", "latch count-down"},
     {"latch done", "latch count-down"},
+    {"latch down", "latch count-down"},
+    {"latch release", "latch count-down"},
     {"latch status", "latch show"},
+    {"lead", "elect"},
     {"list", "ls"},
     {"lock", "acquire"},
     {"locks", "ls"},

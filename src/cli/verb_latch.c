@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-enum { SPAN_MS = 500 };
+enum { SPAN_MS = 30000 };
 
 /* False after a message: -n is missing. */
 static bool find_count(const dibs__command *cmd, uint32_t *count)
@@ -62,31 +62,44 @@ static int count_down(const dibs__command *cmd)
     return code;
 }
 
-/* Waits in short spans, so as to say once that the store is out of reach. */
-static int
-await_latch(const dibs__command *cmd, dibs_client *cl, uint32_t count)
+/* The state at the end of a wait in vain, for --json. */
+static void
+print_closed(const dibs__command *cmd, dibs_client *cl, uint32_t count)
 {
-    dibsx_nsec end =
-        dibs__opt_given(cmd, "wait")
-            ? dibsx_after_ms(dibsx_now(), dibs__opt_ms(cmd, "wait"))
-            : DIBSX_NEVER;
-    bool said = false;
+    dibs_latch_state at;
+    dibs_status rc = dibs_latch_show(cl, dibs__operands(cmd)[0], &at, NULL);
 
-    for (;;) {
+    if (rc == DIBS_OK)
+        (void)print_state(cmd, at.left, at.count);
+    else if (rc == DIBS_NOTFOUND)
+        (void)print_state(cmd, count, count);
+}
+
+/* Looks once, then waits in spans, so as to say once that the store is out of
+ * reach. */
+static int await_latch(const dibs__command *cmd, dibs_client *cl,
+                       uint32_t count, dibsx_nsec end)
+{
+    bool json = dibs__opt_flag(cmd, "json"), said = false;
+    int64_t span_ms = 0;
+
+    for (;; span_ms = SPAN_MS) {
         int64_t left_ms = dibsx_wait_ms(end, dibsx_now());
         dibs_error err = {0};
         dibs_status rc =
             dibs_latch_wait(cl, dibs__operands(cmd)[0], count,
-                            end == DIBSX_NEVER || left_ms > 60 * SPAN_MS
-                                ? 60 * SPAN_MS
-                                : left_ms,
+                            left_ms >= 0 && left_ms < span_ms ? left_ms
+                                                              : span_ms,
                             &err);
         bool away = rc == DIBS_UNAVAIL || rc == DIBS_UNKNOWN;
 
         if (rc == DIBS_OK)
-            return dibs__opt_flag(cmd, "json") ? print_state(cmd, 0, count) : 0;
-        if ((rc != DIBS_TIMEOUT && !away) || dibsx_now() >= end)
+            return json ? print_state(cmd, 0, count) : 0;
+        if ((rc != DIBS_TIMEOUT && !away) || dibsx_now() >= end) {
+            if (json && rc == DIBS_TIMEOUT)
+                print_closed(cmd, cl, count);
             return dibs__cli_fail(cmd, &err);
+        }
         if (away && !said)
             (void)dibs__poll_verb_failed(cmd, &err);
         said = away;
@@ -95,16 +108,20 @@ await_latch(const dibs__command *cmd, dibs_client *cl, uint32_t count)
 
 static int wait_latch(const dibs__command *cmd)
 {
+    bool bounded = dibs__opt_given(cmd, "wait");
+    int64_t wait_ms = bounded ? dibs__opt_ms(cmd, "wait") : 0;
+    dibsx_nsec end =
+        bounded ? dibsx_after_ms(dibsx_now(), wait_ms) : DIBSX_NEVER;
     dibs_client *cl = NULL;
     uint32_t count;
     int code;
 
     if (!find_count(cmd, &count))
         return DIBS__EXIT_USAGE;
-    code = dibs__cli_open(cmd, &cl);
+    code = dibs__cli_open_waiting(cmd, wait_ms, &cl);
     if (code)
         return code;
-    code = await_latch(cmd, cl, count);
+    code = await_latch(cmd, cl, count, end);
     dibs_close(cl);
     return code;
 }
@@ -170,7 +187,8 @@ const dibs__verb dibs__verb_latch_wait = {
     .operands = "NAME",
     .summary = "wait until a latch is open",
     .about = "Nobody need have counted yet. Goes on while the store is out of "
-             "reach, and says so once.\n",
+             "reach, and says so once. With --json one object tells at the end "
+             "whether the latch is open, and how many are left.\n",
     .examples = "After all of 100 jobs, an hour at most:\n"
                 "  dibs latch wait batch:42 -n 100 -w 1h && ./collect\n",
     .exits = "0 it is open\n"

@@ -165,7 +165,7 @@ const dibs__verb dibs__verb_limit = {
              "75 the limit is reached, also after -w (--conflict-exit-code)\n"
              "126 the command was found but cannot be run\n"
              "127 the command was not found\n",
-    .options = "json,conflict-exit-code",
+    .options = "json",
     .min_operands = 1,
     .max_operands = -1,
     .kind = DIBS__COMMAND,

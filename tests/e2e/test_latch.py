@@ -20,6 +20,19 @@ class Latch(Case):
         self.ok("latch", "reset", "batch")
         self.assertEqual(self.ok("latch", "show", "batch"), "3 of 3 left\n")
 
+    def test_a_wait_in_vain_tells_what_is_left(self):
+        told = self.json("latch", "wait", "batch", "-n", "2", "-w", "0", "--json", code=75)
+        self.assertEqual((told["open"], told["count"], told["left"]), (False, 2, 2))
+        self.ok("latch", "count-down", "batch", "-n", "2")
+        told = self.json("latch", "wait", "batch", "-n", "2", "-w", "10ms", "--json", code=75)
+        self.assertEqual((told["open"], told["left"]), (False, 1))
+
+    def test_help_names_the_thing(self):
+        """The exit code of a limit is about no lock."""
+        self.assertNotIn("lock", self.ok("limit", "--help").split("--conflict-exit-code")[1].split("--json")[0])
+        self.assertIn("did you mean 'latch count-down'", self.fails(64, "latch", "down", "batch"))
+        self.assertIn("did you mean 'elect'", self.fails(64, "campaign", "e"))
+
     def test_exit_codes(self):
         self.fails(1, "latch", "show", "nothing")
         self.fails(1, "latch", "reset", "nothing")

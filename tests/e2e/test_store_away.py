@@ -48,10 +48,12 @@ class Away(Case):
         once, _ = self.start_told("run", "-w", "10m", "--once", "day", "n", "--", "echo", "done")
         acquire, _ = self.start_told("acquire", "-w", "10m", "--json", "o")
         ping, _ = self.start_told("ping", "--wait", "10m", "--json")
+        latch, _ = self.start_told("latch", "wait", "-n", "1", "-w", "10m", "--json", "p")
         self.start_server()
         for process in (run, several, once):
             self.ends_well(process, "done\n")
-        for process in (acquire, ping):
+        self.ok("latch", "count-down", "-n", "1", "p")
+        for process in (acquire, ping, latch):
             out, told = process.communicate()
             self.assertEqual(process.returncode, 0, told)
             self.assertIn('"schema":1', out)
