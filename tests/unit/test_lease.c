@@ -328,6 +328,27 @@ static void renews_at_a_third_of_the_ttl(void **state)
     assert_int_equal(dibs__lease_next(&ls), T0 + MS(3334 + TTL_MS / 3));
 }
 
+/* An ask that waited for a connection is answered late. */
+static void a_late_grant_is_renewed_in_time(void **state)
+{
+    dibs__lease ls = asking_since(T0);
+    dibsx_nsec now = T0 + MS(TTL_MS * 3 / 4);
+
+    (void)state;
+    answer(&ls, DIBS_OK, 7, TTL_MS, false, now);
+    assert_int_equal(ls.state, DIBS__LEASE_HELD);
+    assert_in_range(dibs__lease_next(&ls), now,
+                    ls.valid_until - (ls.valid_until - now) / 2);
+    assert_int_equal(dibs__lease_due(&ls, dibs__lease_next(&ls)),
+                     DIBS__LEASE_RENEW);
+
+    ls = (dibs__lease){0};
+    begin(&ls, (dibs__terms){.ttl_ms = TTL_MS});
+    dibs__lease_adopted(&ls, OWNER, 7, T0, TTL_MS / 4, T0 + MS(1));
+    assert_int_equal(dibs__lease_due(&ls, dibs__lease_next(&ls)),
+                     DIBS__LEASE_RENEW);
+}
+
 static void renews_as_often_as_asked_but_never_later(void **state)
 {
     static const struct {
@@ -632,6 +653,7 @@ int main(void)
         cmocka_unit_test(rule_6_a_look_is_enough_to_lose),
         cmocka_unit_test(rule_7_nothing_renews_after_leaving),
         cmocka_unit_test(renews_at_a_third_of_the_ttl),
+        cmocka_unit_test(a_late_grant_is_renewed_in_time),
         cmocka_unit_test(renews_as_often_as_asked_but_never_later),
         cmocka_unit_test(a_failed_renewal_makes_suspect_and_is_retried),
         cmocka_unit_test(a_refused_renewal_is_a_loss_at_once),

@@ -52,6 +52,16 @@ static dibsx_nsec renewal_after(const dibs__lease *ls, dibsx_nsec from_at)
     return dibsx_after_ms(from_at, sooner ? asked_ms : most_ms);
 }
 
+/* The first renewal: half way at the latest, if the answer took long or another
+ * process had the lease before. */
+static dibsx_nsec first_renewal(const dibs__lease *ls, dibsx_nsec now)
+{
+    dibsx_nsec usual_at = renewal_after(ls, now);
+    dibsx_nsec half_at = now + (ls->valid_until - now) / 2;
+
+    return half_at < usual_at ? half_at : usual_at;
+}
+
 static bool is_believed(const dibs__lease *ls)
 {
     return ls->state == DIBS__LEASE_HELD || ls->state == DIBS__LEASE_SUSPECT;
@@ -113,7 +123,7 @@ static void become_held(dibs__lease *ls, uint64_t fence, dibsx_nsec valid_until,
     if (claim)
         ls->renew_at = now;
     else if (!ls->terms.manual)
-        ls->renew_at = renewal_after(ls, now);
+        ls->renew_at = first_renewal(ls, now);
 }
 
 /* Believes a notice of a grant without an ask, if enough validity is left. */
