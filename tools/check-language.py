@@ -226,12 +226,13 @@ def prose_of_markdown(text):
 
 
 def prose_of_man(text):
-    """mdoc, from its description on and without displays: some requests part paragraphs, others have words of them."""
-    rows, described, shown = [], False, False
+    """mdoc, from its description on, without displays and references: some requests part paragraphs, others have words of them."""
+    rows, described, listed, shown = [], False, False, False
     for row in text.split("\n"):
         described = described or row.startswith(".Sh DESCRIPTION")
+        listed = row.startswith(".Sh SEE ALSO") or (listed and not row.startswith(".Sh"))
         shown = row.startswith(".Bd") or (shown and not row.startswith(".Ed"))
-        if shown or not (described or row.startswith(".Nd")):
+        if shown or listed or not (described or row.startswith(".Nd")):
             row = ""
         elif row.startswith('.\\"') or re.match(r"\.(?:Pp|It|Sh|Ss|Bl|El|Ed|D1)\b", row):
             row = ""
