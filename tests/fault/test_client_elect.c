@@ -203,7 +203,7 @@ static void seats_are_counted_after_the_grant(void **state)
 static void enough_counts_from_the_send(void **state)
 {
     world *w = *state;
-    int64_t ttl_ms = pace_ms(600), delay_ms = pace_ms(100);
+    int64_t ttl_ms = pace_ms(1200), delay_ms = pace_ms(60);
     dibs_member *member = NULL;
     int beats;
 
