@@ -198,11 +198,12 @@ dibs_status dibs_breaker_new(dibs_client *cl, const char *name,
 
 static dibs_status fail_open(const dibs_breaker *br, dibs_error *err)
 {
-    int64_t retry_ms = dibs__breaker_retry_ms(&br->machine, dibsx_now());
     char span[32];
+    int64_t retry_ms;
 
     if (!err)
         return DIBS_BUSY;
+    retry_ms = dibs__breaker_retry_ms(&br->machine, dibsx_now());
     if (retry_ms < 0)
         return dibsx_fail(err, DIBS_BUSY,
                           "%s was opened by hand; `dibs breaker close` closes "
@@ -318,7 +319,8 @@ dibs_breaker_enter(dibs_breaker *br, dibs_pass *pass, dibs_error *err)
     if (dibs__breaker_enter_at_once(&br->machine, &pass->version))
         return DIBS_OK;
     pass->version = 0;
-    if (dibs__breaker_refuse_at_once(&br->machine, dibsx_now()))
+    if (dibs__breaker_coarse_now() <
+        atomic_load_explicit(&br->refuse_until, memory_order_relaxed))
         return fail_open(br, err);
     return enter_slowly(br, pass, err);
 }

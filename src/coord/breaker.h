@@ -8,6 +8,7 @@
 #include "core/client.h"
 #include "core/worker.h"
 #include <dibs/breaker.h>
+#include <time.h>
 
 struct dibs_breaker {
     dibs__job job; /* first, so that one is the other */
@@ -22,6 +23,8 @@ struct dibs_breaker {
     dibs_breaker_fn *on_change;
     void *arg;
     dibs__breaker machine;
+    /* On the coarse clock: until then calls need not look any further. */
+    _Atomic dibsx_nsec refuse_until;
     unsigned callers; /* threads in a call */
     bool ordered;     /* the job is queued, or runs */
     bool ending;
@@ -37,7 +40,18 @@ dibs__breaker_rules_of(const dibs_breaker_opts *opts, dibs__breaker_rules *out,
 /* Sets the job and the timer up. */
 void dibs__breaker_prepare(dibs_breaker *br);
 
-/* Orders the worker now, or for the moment at which something is due. */
+/* A clock that is cheap to read, and coarse. It stands still in a suspend, so that
+ * nothing but refusals is counted on it. */
+static inline dibsx_nsec dibs__breaker_coarse_now(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    return now.tv_sec * DIBSX_SEC + now.tv_nsec;
+}
+
+/* Orders the worker now, or for the moment at which something is due. Follows every
+ * change of the machine. */
 void dibs__breaker_arrange(dibs_breaker *br);
 
 /* Each lets the mutex go while it waits for the store, and says to the machine how it

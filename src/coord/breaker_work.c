@@ -231,6 +231,19 @@ static void listen_topic(dibs_breaker *br)
     dibs__breaker_eared(&br->machine, dibsx_now(), rc);
 }
 
+/* As long as the machine refuses calls, but for a tick of the coarse clock. */
+static void publish_refusal(dibs_breaker *br)
+{
+    dibsx_nsec ask_at = atomic_load(&br->machine.ask_at), until = 0;
+    dibsx_nsec now = dibsx_now();
+
+    if (ask_at == DIBSX_NEVER)
+        until = DIBSX_NEVER;
+    else if (ask_at > now)
+        until = dibs__breaker_coarse_now() + (ask_at - now);
+    atomic_store_explicit(&br->refuse_until, until, memory_order_relaxed);
+}
+
 bool dibs__breaker_act_once(dibs_breaker *br)
 {
     dibs__breaker_act act;
@@ -255,6 +268,7 @@ bool dibs__breaker_act_once(dibs_breaker *br)
         listen_topic(br);
         break;
     }
+    publish_refusal(br);
     dibs__breaker_note(br, &why);
     return true;
 }
@@ -295,6 +309,7 @@ void dibs__breaker_arrange(dibs_breaker *br)
     dibsx_nsec now = dibsx_now();
     dibsx_nsec at = dibs__breaker_wake_at(&br->machine);
 
+    publish_refusal(br);
     if (br->ordered || br->ending || cl->closing)
         return;
     if (dibs__breaker_public(&br->machine) != br->said)
