@@ -1,5 +1,5 @@
-/* bench_coord.c - latches, limits, elections and barriers on a Redis server, beside the bare
- * driver.
+/* bench_coord.c - latches, limits, breakers, elections and barriers on a Redis server,
+ * beside the bare driver.
  *
  *     bench_coord PORT latch BLOCKS    a count at a latch, beside INCR
  *     bench_coord PORT limit BLOCKS    a token, beside INCR and EXPIRE
@@ -7,6 +7,11 @@
  *                                      on the way at once: "BARE OURS RATIO" in each
  *                                      second
  *     bench_coord PORT stock BLOCKS    nanoseconds for a token out of a reservation
+ *     bench_coord PORT enter BLOCKS    nanoseconds for a call behind a closed breaker;
+ *                                      refused: behind an open one
+ *     bench_coord PORT trip ROUNDS     from a bad call to another client that knows
+ *                                      that the breaker is open, beside PUBLISH to a
+ *                                      thread that listens
  *     bench_coord PORT leader ROUNDS   from a resignation to the next leader, beside
  *                                      PUBLISH to a thread that listens
  *     bench_coord PORT openN ROUNDS    from the last count at a latch to the last of N
@@ -15,7 +20,7 @@
  *     bench_coord PORT meetN ROUNDS    the same from the last of N + 1 parties that comes
  *                                      to a barrier
  *
- * bench/pairs.h has the form of the first two. The last three print "BARE OURS RATIO",
+ * bench/pairs.h has the form of the first two. The last ones print "BARE OURS RATIO",
  * medians in microseconds. The server should be idle, empty and of this machine. */
 /* SPDX-License-Identifier: MIT */
 #include "bench/crowd.h"
@@ -213,6 +218,53 @@ static void measure_stock(dibs_client *client, size_t blocks)
     dibs_limit_free(limit);
 }
 
+/* ---- breaker: calls */
+
+static dibs_breaker *
+breaker_new(dibs_client *client, const dibs_breaker_opts *opts)
+{
+    dibs_breaker *breaker;
+    dibs_error err;
+
+    must(dibs_breaker_new(client, "bench-breaker", opts, &breaker, &err), &err);
+    return breaker;
+}
+
+/* True when it passed. */
+static bool call_once(dibs_breaker *breaker, bool good)
+{
+    dibs_pass pass;
+
+    if (dibs_breaker_enter(breaker, &pass, NULL) != DIBS_OK)
+        return false;
+    dibs_breaker_leave(breaker, &pass, good);
+    return true;
+}
+
+static void measure_calls(dibs_client *client, size_t blocks, bool passes)
+{
+    dibs_breaker *breaker = breaker_new(client, NULL);
+    dibs_error err;
+    samples times;
+
+    must(dibs_breaker_force(breaker,
+                            passes ? DIBS_BREAKER_CLOSED : DIBS_BREAKER_OPEN,
+                            &err),
+         &err);
+    samples_init(&times, blocks);
+    for (size_t i = 0; i < blocks; i++) {
+        int64_t began = now_ns();
+
+        for (int k = 0; k < STOCK; k++)
+            if (call_once(breaker, true) != passes)
+                give_up("breaker", "changed its state");
+        samples_add(&times, (now_ns() - began) * 1000 / STOCK);
+    }
+    printf("%.1f\n", median(&times));
+    must(dibs_breaker_force(breaker, DIBS_BREAKER_CLOSED, &err), &err);
+    dibs_breaker_free(breaker);
+}
+
 /* ---- wake-ups */
 
 /* Threads of this process that wait, and the same by the bare driver. */
@@ -320,6 +372,66 @@ static void measure_leader(size_t rounds)
     duel_end(&du);
 }
 
+/* ---- breaker: from a bad call to another client */
+
+typedef struct witness {
+    _Atomic(int64_t) opened_ns;
+    sem_t changed;
+} witness;
+
+static void
+note_state(dibs_breaker *breaker, dibs_breaker_state state, void *arg)
+{
+    witness *wt = arg;
+
+    (void)breaker;
+    if (state != DIBS_BREAKER_CLOSED)
+        atomic_store(&wt->opened_ns, now_ns());
+    sem_post(&wt->changed);
+}
+
+static void await_change(witness *wt)
+{
+    while (sem_wait(&wt->changed))
+        continue;
+}
+
+static void measure_trip(dibs_client *client, size_t rounds)
+{
+    crowd *bare = crowd_new(CROWD_BARE, 1, rounds, port, NULL);
+    dibs_client *peer = open_client();
+    witness wt = {0};
+    dibs_breaker *calls =
+        breaker_new(client, DIBS_BREAKER_OPTS(.threshold = 1));
+    dibs_breaker *hears =
+        breaker_new(peer, DIBS_BREAKER_OPTS(.threshold = 1, .arg = &wt,
+                                            .on_change = note_state));
+    const struct timespec moment = {0, 20000000};
+    dibs_error err;
+    duel du;
+
+    duel_init(&du, rounds);
+    sem_init(&wt.changed, 0, 0);
+    must(dibs_breaker_force(calls, DIBS_BREAKER_CLOSED, &err), &err);
+    (void)call_once(hears, true);
+    for (size_t i = 0; i < rounds; i++) {
+        int64_t theirs = crowd_wake(bare), began;
+
+        nanosleep(&moment, NULL); /* both listen, and nothing is under way */
+        began = now_ns();
+        (void)call_once(calls, false);
+        await_change(&wt);
+        duel_add(&du, theirs, atomic_load(&wt.opened_ns) - began);
+        must(dibs_breaker_force(calls, DIBS_BREAKER_CLOSED, &err), &err);
+        await_change(&wt);
+    }
+    crowd_free(bare);
+    dibs_breaker_free(calls);
+    dibs_breaker_free(hears);
+    dibs_close(peer);
+    duel_end(&du);
+}
+
 static void measure(const char *what, raw *r, dibs_client *client, size_t count)
 {
     if (strcmp(what, "latch") == 0)
@@ -331,6 +443,10 @@ static void measure(const char *what, raw *r, dibs_client *client, size_t count)
         measure_flying(r, client, count);
     else if (strcmp(what, "stock") == 0)
         measure_stock(client, count);
+    else if (strcmp(what, "enter") == 0 || strcmp(what, "refused") == 0)
+        measure_calls(client, count, what[0] == 'e');
+    else if (strcmp(what, "trip") == 0)
+        measure_trip(client, count);
     else if (strcmp(what, "leader") == 0)
         measure_leader(count);
     else if (strncmp(what, "open", 4) == 0)

@@ -150,6 +150,12 @@ row "redis: 50 bare in flight" "$bare" "" "" "" 0 0 ""
 row "redis: tokens, 50 threads ($ratio x)" "$rate" "" "" "" "$rate" 80000 ">= 80,000/s"
 p50=$(on_coord stock "$crew_blocks" | awk '{ printf "%.3f", $1 / 1000 }')
 row "token of a reservation" "$(awk -v p="$p50" 'BEGIN { printf "%.0f", 1e6 / p }')" "$p50" "" "" "$p50" 0.02 "<= 0.02 us"
+p50=$(on_coord enter "$crew_blocks" | awk '{ printf "%.3f", $1 / 1000 }')
+row "call behind a closed breaker" "$(awk -v p="$p50" 'BEGIN { printf "%.0f", 1e6 / p }')" "$p50" "" "" "$p50" 0.02 "<= 0.02 us"
+p50=$(on_coord refused "$crew_blocks" | awk '{ printf "%.3f", $1 / 1000 }')
+row "call that a breaker refuses" "$(awk -v p="$p50" 'BEGIN { printf "%.0f", 1e6 / p }')" "$p50" "" "" "$p50" 0.06 "<= 0.06 us"
+read -r bare p50 ratio < <(on_coord trip "$rounds")
+row "redis: bad call to open elsewhere ($ratio x)" "" "$p50" "" "" "$p50" 2000 "p50 < 2 ms"
 read -r bare p50 ratio < <(on_coord leader "$rounds")
 row "redis: bare PUBLISH to a listener" "" "$bare" "" "" 0 0 ""
 row "redis: next leader ($ratio x)" "" "$p50" "" "" "$p50" 2000 "p50 < 2 ms"
