@@ -4,6 +4,7 @@
 #include "quorum_world.h"
 
 #include <inttypes.h>
+#include <unistd.h>
 
 const char quorum_params[] = "longest_ttl=30s&node_timeout=5s";
 
@@ -240,6 +241,40 @@ static void what_a_majority_cannot_do_is_explained(void **state)
     assert_int_equal(quorum_holding(q, "a"), 0);
 }
 
+/* Each client has its own: nothing is asked of the nodes. */
+static void a_breaker_is_for_each_client_alone(void **state)
+{
+    quorum *q = *state;
+    const dibs_breaker_opts *opts =
+        DIBS_BREAKER_OPTS(.threshold = 2, .recovery_ms = 1);
+    dibs_breaker *br = NULL, *other = NULL;
+    dibs_breaker_info info;
+    dibs_pass pass;
+
+    CHECK(DIBS_OK, dibs_breaker_new(q->one, "pay", opts, &br, err));
+    CHECK(DIBS_OK, dibs_breaker_new(q->other, "pay", opts, &other, err));
+    for (int i = 0; i < 2; i++) {
+        CHECK(DIBS_OK, dibs_breaker_enter(br, &pass, err));
+        dibs_breaker_leave(br, &pass, false);
+    }
+    CHECK(DIBS_OK, dibs_breaker_get(br, &info, err));
+    assert_true(info.alone);
+    assert_int_not_equal(info.state, DIBS_BREAKER_CLOSED);
+    CHECK(DIBS_OK, dibs_breaker_enter(other, &pass, err));
+    dibs_breaker_leave(other, &pass, true);
+    while (dibs_breaker_enter(br, &pass, NULL) != DIBS_OK)
+        usleep(1000);
+    dibs_breaker_leave(br, &pass, true);
+    CHECK(DIBS_OK, dibs_breaker_get(br, &info, err));
+    assert_int_equal(info.state, DIBS_BREAKER_CLOSED);
+    CHECK(DIBS_OK, dibs_breaker_force(br, DIBS_BREAKER_FORCED, err));
+    CHECK(DIBS_BUSY, dibs_breaker_enter(br, &pass, err));
+    CHECK(DIBS_OK, dibs_breaker_force(br, DIBS_BREAKER_CLOSED, err));
+    CHECK(DIBS_OK, dibs_breaker_enter(br, &pass, err));
+    dibs_breaker_free(br);
+    dibs_breaker_free(other);
+}
+
 static void note_health(const dibs_health_part *part, void *arg)
 {
     dibs_part_result *results = arg;
@@ -467,6 +502,7 @@ int main(int argc, char **argv)
         QUORUM_TEST(waiting_is_asking_again),
         QUORUM_TEST(a_broken_lease_stays_broken),
         QUORUM_TEST(what_a_majority_cannot_do_is_explained),
+        QUORUM_TEST(a_breaker_is_for_each_client_alone),
         QUORUM_TEST(a_health_check_skips_what_it_lacks),
         QUORUM_TEST(a_transfer_is_refused_and_costs_nothing),
         QUORUM_TEST(a_ttl_beyond_the_longest_is_refused),
