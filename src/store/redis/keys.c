@@ -169,10 +169,12 @@ size_t dibs__key_rate(const char *name, char out[DIBS__KEY_MAX])
 }
 
 /* The tag of the slot is for names that decide it by a part that cannot be named
- * otherwise: they begin with a brace, or have one that closes nothing. */
+ * otherwise: they begin with a brace, or have one that closes nothing. The key still
+ * begins with the name, so that an ACL for a prefix has it. */
 size_t dibs__key_meter(const char *name, char out[DIBS__KEY_MAX])
 {
     char value[DIBS__KEY_MAX], tag[DIBS__SLOT_TAG];
+    char escaped[3 * DIBS_NAME_MAX + 1];
     size_t len = dibs__key_value(name, value);
 
     if (has_tag(name) && name[0] != '{')
@@ -181,6 +183,7 @@ size_t dibs__key_meter(const char *name, char out[DIBS__KEY_MAX])
         return (size_t)snprintf(out, DIBS__KEY_MAX, DIBS__KEY_METER "{%s}",
                                 value);
     dibs__slot_tag(dibs__slot_of(value, len), tag);
-    return (size_t)snprintf(out, DIBS__KEY_MAX, DIBS__KEY_METER "{%s}:%s", tag,
-                            name);
+    dibs__key_escape(name, escaped);
+    return (size_t)snprintf(out, DIBS__KEY_MAX, DIBS__KEY_METER "%s~{%s}",
+                            escaped, tag);
 }
