@@ -361,6 +361,34 @@ static void monitoring(void **state)
     dibs_lock_free(held);
 }
 
+/* A breaker that cannot ask the store goes on alone, so that few of these fail. */
+static dibs_status use_breaker(world *w, dibs_error *err)
+{
+    dibs_breaker *br = NULL;
+    dibs_breaker_info info;
+    dibs_pass pass;
+    dibs_status rc =
+        dibs_breaker_new(w->one, "guarded",
+                         DIBS_BREAKER_OPTS(.threshold = 2, .recovery_ms = 1),
+                         &br, err);
+
+    if (rc != DIBS_OK)
+        return rc;
+    for (int i = 0; i < 4; i++)
+        if (dibs_breaker_enter(br, &pass, NULL) == DIBS_OK)
+            dibs_breaker_leave(br, &pass, i > 1);
+    rc = dibs_breaker_get(br, &info, err);
+    if (rc == DIBS_OK)
+        rc = dibs_breaker_force(br, DIBS_BREAKER_CLOSED, err);
+    dibs_breaker_free(br);
+    return rc;
+}
+
+static void breaking(void **state)
+{
+    fail_each_allocation(*state, use_breaker);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -374,6 +402,7 @@ int main(void)
         WORLD_TEST(executing_in_a_scope),
         WORLD_TEST(using_state),
         WORLD_TEST(monitoring),
+        WORLD_TEST(breaking),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
