@@ -101,8 +101,10 @@ DIBS_API DIBS_MUST_CHECK dibs_status dibs_breaker_new(
 /* Asks whether a call may be made. After DIBS_OK make it, then say how it ended. A
  * store that is away fails no call.
  *   DIBS_BUSY       open; dibs_breaker_retry_ms() says for how long
- *   DIBS_MISMATCH   other users of the name have another number of probes; no call
- *                   may be made */
+ *   DIBS_MISMATCH   open, and other users of the name have another number of
+ *                   probes
+ *   DIBS_DENIED, DIBS_UNSUPPORTED  open, and the store forbids or lacks permits for
+ *                   probes; nobody can close the breaker but by force */
 DIBS_API DIBS_MUST_CHECK dibs_status dibs_breaker_enter(dibs_breaker *breaker,
                                                         dibs_pass *pass,
                                                         dibs_error *err);

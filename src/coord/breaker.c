@@ -218,9 +218,10 @@ static dibs_status fail_open(const dibs_breaker *br, dibs_error *err)
                       span);
 }
 
-/* Asks the store for the permit of a probe. Locks: cl->mutex, let go meanwhile. */
-static dibs__enter_todo
-ask_permit(dibs_breaker *br, dibs__breaker_pass *pass, dibs_error *err)
+/* Asks the store for the permit of a probe; *answer is what it says. Locks: cl->mutex,
+ * let go meanwhile. */
+static dibs__enter_todo ask_permit(dibs_breaker *br, dibs__breaker_pass *pass,
+                                   dibs_status *answer, dibs_error *err)
 {
     dibs_client *cl = br->cl;
     dibs__breaker_permit *pm =
@@ -249,6 +250,7 @@ ask_permit(dibs_breaker *br, dibs__breaker_pass *pass, dibs_error *err)
         rc = cl->st->ops->lease->acquire(cl->st, &ask, deadline, &ans, err);
         pthread_mutex_lock(&cl->mutex);
     }
+    *answer = rc;
     valid_ms = ans.left_ms < ask.ttl_ms ? ans.left_ms : ask.ttl_ms;
     valid_ms -= valid_ms / 100;
     return dibs__breaker_answered(&br->machine, pass, dibsx_now(), rc,
@@ -261,6 +263,7 @@ static dibs_status
 enter_locked(dibs_breaker *br, dibs__breaker_pass *pass, dibs_error *err)
 {
     dibs__enter_todo todo = DIBS__ENTER_LOOK;
+    dibs_status answer = DIBS_BUSY;
     dibs_error why = {0};
 
     for (int i = 0; i < ROUNDS_MAX && todo != DIBS__ENTER_PASS &&
@@ -270,18 +273,19 @@ enter_locked(dibs_breaker *br, dibs__breaker_pass *pass, dibs_error *err)
         if (todo == DIBS__ENTER_LOOK)
             (void)dibs__breaker_send_report(br, &why);
         else if (todo == DIBS__ENTER_ASK)
-            todo = ask_permit(br, pass, &why);
+            todo = ask_permit(br, pass, &answer, &why);
         dibs__breaker_note(br, &why);
     }
     dibs__breaker_arrange(br);
     if (todo == DIBS__ENTER_PASS)
         return DIBS_OK;
-    if (why.status == DIBS_MISMATCH) {
-        if (err)
-            *err = why;
-        return DIBS_MISMATCH;
-    }
-    return fail_open(br, err);
+    if (todo != DIBS__ENTER_REFUSED || answer == DIBS_BUSY)
+        return fail_open(br, err);
+    return dibsx_fail(
+        err, answer,
+        "%s is open, and the store refuses the permit of a probe: "
+        "%s",
+        br->name, why.message);
 }
 
 static dibs_status

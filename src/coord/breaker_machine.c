@@ -298,6 +298,13 @@ static dibs__enter_todo granted(dibs__breaker *br, dibs__breaker_permit *pm,
     return DIBS__ENTER_PASS;
 }
 
+/* The store did not answer, so that the client goes on alone. All else is an answer: a
+ * store that forbids permits, say, has a state that is shared. */
+static bool is_away(dibs_status rc)
+{
+    return rc == DIBS_UNAVAIL || rc == DIBS_UNKNOWN || rc == DIBS_NOMEM;
+}
+
 dibs__enter_todo
 dibs__breaker_answered(dibs__breaker *br, const dibs__breaker_pass *pass,
                        dibsx_nsec now, dibs_status rc, dibsx_nsec valid_until,
@@ -310,12 +317,14 @@ dibs__breaker_answered(dibs__breaker *br, const dibs__breaker_pass *pass,
         return granted(br, pm, now, valid_until);
     /* Without an answer it may have been granted. */
     pm->use = rc == DIBS_UNKNOWN ? DIBS__PERMIT_OVER : DIBS__PERMIT_FREE;
-    if (rc != DIBS_BUSY && rc != DIBS_MISMATCH) {
+    if (is_away(rc)) {
         br->away = true;
         if (same)
             set_ask_at(br, now);
         return DIBS__ENTER_LOOK;
     }
+    if (rc != DIBS_BUSY)
+        left_ms = DIBS__BREAKER_REPORT_MS;
     if (left_ms > br->rules.probe_ttl_ms)
         left_ms = br->rules.probe_ttl_ms;
     if (same)

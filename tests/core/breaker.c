@@ -242,6 +242,36 @@ static void no_more_probes_than_permits_at_recovery(void **state)
     }
 }
 
+static void another_number_of_probes_is_refused(void **state)
+{
+    dibs_client *one = core_open(), *other = core_open();
+    const char *name = core_name();
+    dibs_breaker *a =
+        open_breaker(one, name,
+                     DIBS_BREAKER_OPTS(.threshold = 1, .recovery_ms = 1,
+                                       .probes = 2, .probe_ttl_ms = HOUR_MS));
+    dibs_breaker *b =
+        open_breaker(other, name,
+                     DIBS_BREAKER_OPTS(.threshold = 1, .recovery_ms = 1));
+    dibs_pass pass, none;
+    dibs_status rc;
+
+    (void)state;
+    trip(a, 1);
+    core_until(is_open, b);
+    pass = probe(a);
+    do
+        rc = dibs_breaker_enter(b, &none, NULL);
+    while (rc == DIBS_BUSY);
+    assert_status(rc, DIBS_MISMATCH);
+    dibs_breaker_leave(a, &pass, true);
+    core_until(is_closed, b);
+    dibs_breaker_free(a);
+    dibs_breaker_free(b);
+    dibs_close(one);
+    dibs_close(other);
+}
+
 /* Calls that began before it opened end badly after it has closed again. */
 static void late_result_of_an_older_version(void **state)
 {
@@ -567,6 +597,7 @@ int core_breaker_tests(void)
         cmocka_unit_test(probe_that_never_ends_frees_its_permit),
         cmocka_unit_test(pass_dropped_by_the_caller),
         cmocka_unit_test(no_more_probes_than_permits_at_recovery),
+        cmocka_unit_test(another_number_of_probes_is_refused),
         cmocka_unit_test(late_result_of_an_older_version),
         cmocka_unit_test(recovery_is_not_pushed_back),
         cmocka_unit_test(few_calls_after_recovery_still_decide),
