@@ -317,6 +317,16 @@ dibs_status dibs_barrier_new(dibs_client *cl, const char *name,
     return rc;
 }
 
+/* A store that hangs does not hold a call up for long after its time. */
+static dibsx_nsec step_deadline(const dibs_client *cl, dibsx_nsec until)
+{
+    dibsx_nsec now = dibsx_now();
+    dibsx_nsec deadline = dibs__client_deadline(cl, now);
+    dibsx_nsec end = dibsx_after_ms(now > until ? now : until, GRACE_MS);
+
+    return end < deadline ? end : deadline;
+}
+
 /* Another party of the client that listens to the topic; NULL: none. Locks:
  * cl->mutex. */
 static dibs_barrier *find_ear(const dibs_barrier *b)
@@ -333,7 +343,7 @@ static void listen_topic(dibs_barrier *b)
 {
     dibs_client *cl = b->cl;
     dibsx_nsec sent_at = dibsx_now();
-    dibsx_nsec deadline = dibs__client_deadline(cl, sent_at);
+    dibsx_nsec deadline = step_deadline(cl, b->machine.until);
     const dibs_barrier *other = find_ear(b);
     dibs_status rc = DIBS_OK;
     bool before = b->listens;
@@ -377,19 +387,13 @@ static bool draw_id(dibs_barrier *b)
     return true;
 }
 
-/* A store that hangs does not hold a call up for long after its time. Locks: none
- * held. */
+/* Locks: none held. */
 static dibs_status
 ask_store(dibs_client *cl, dibs__meet *item, dibsx_nsec until, dibs_error *err)
 {
-    dibsx_nsec now = dibsx_now();
-    dibsx_nsec deadline = dibs__client_deadline(cl, now);
-    dibsx_nsec end = dibsx_after_ms(now > until ? now : until, GRACE_MS);
-    dibs_status rc;
+    dibsx_nsec deadline = step_deadline(cl, until);
+    dibs_status rc = dibs__reach_store(cl, deadline, err);
 
-    if (end < deadline)
-        deadline = end;
-    rc = dibs__reach_store(cl, deadline, err);
     if (rc == DIBS_OK)
         rc = cl->st->ops->roster->meet(cl->st, item, 1, deadline, err);
     return rc;
@@ -672,24 +676,25 @@ void dibs_barrier_cancel(dibs_barrier *b)
     pthread_mutex_unlock(&b->cl->mutex);
 }
 
-/* The last party of the client that listens gives the topic up. Locks: cl->mutex, let
- * go meanwhile. */
-static void end_ear(dibs_barrier *b)
+/* The last party of the client that listens gives the topic up: true if this one is
+ * that. Locks: cl->mutex, let go meanwhile. */
+static bool end_ear(dibs_barrier *b)
 {
     dibs_client *cl = b->cl;
 
     if (!b->listens || atomic_load(&cl->closed) || find_ear(b))
-        return;
+        return false;
     b->listens = false;
     pthread_mutex_unlock(&cl->mutex);
     (void)cl->st->ops->topic->ear(cl->st, b->topic, false,
                                   dibs__client_deadline(cl, dibsx_now()), NULL);
     pthread_mutex_lock(&cl->mutex);
+    return true;
 }
 
-/* A party that begins to wait while this one gives the topic up may not be heard: it
- * asks for an ear again. Locks: cl->mutex. */
-static void unlist_barrier(dibs_barrier *b)
+/* A party that began to wait while this one gave the topic up (`deaf`) may not be heard:
+ * it asks for an ear again. Locks: cl->mutex. */
+static void unlist_barrier(dibs_barrier *b, bool deaf)
 {
     barriers *all = barriers_of(b->cl, false);
     dibs_barrier **at = &all->first;
@@ -698,7 +703,7 @@ static void unlist_barrier(dibs_barrier *b)
         at = &(*at)->next;
     *at = b->next;
     for (dibs_barrier *other = all->first; other; other = other->next)
-        if (strcmp(other->address, b->address) == 0 && !b->listens) {
+        if (deaf && strcmp(other->address, b->address) == 0) {
             other->listens = false;
             other->ear_at = 0;
             pthread_cond_signal(&other->cond);
@@ -716,8 +721,7 @@ void dibs_barrier_free(dibs_barrier *b)
     cl = b->cl;
     pthread_mutex_lock(&cl->mutex);
     dibs__session_leave(cl, &b->seat);
-    end_ear(b);
-    unlist_barrier(b);
+    unlist_barrier(b, end_ear(b));
     cl->handle_count--;
     last = cl->ended && cl->handle_count == 0;
     pthread_mutex_unlock(&cl->mutex);

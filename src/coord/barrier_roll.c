@@ -6,7 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { NAMED_MAX = 3 };
+/* A look that takes longer is not worth the wait: it is for a message alone. */
+enum { NAMED_MAX = 3, SOON_MS = 1000 };
 
 static bool note_party(const dibs__seat_entry *seat, void *arg)
 {
@@ -28,12 +29,15 @@ static bool note_party(const dibs__seat_entry *seat, void *arg)
 void dibs__barrier_roll_take(dibs_client *cl, const char *name,
                              dibs__barrier_roll *out)
 {
+    dibsx_nsec now = dibsx_now();
+    dibsx_nsec deadline = dibs__client_deadline(cl, now);
+    dibsx_nsec soon = dibsx_after_ms(now, SOON_MS);
     dibs__roster_head head;
     dibs_status rc;
 
     out->arrived = out->count = 0;
     rc = cl->st->ops->roster->roll_call(cl->st, name,
-                                        dibs__client_deadline(cl, dibsx_now()),
+                                        soon < deadline ? soon : deadline,
                                         &head, note_party, out, NULL);
     out->seen = rc == DIBS_OK || rc == DIBS_NOTFOUND;
 }

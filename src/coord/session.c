@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { EVERY_PART = 3, RETRY_PART = 4, RETRY_MIN_MS = 20 };
+enum { EVERY_PART = 3, RETRY_PART = 4, RETRY_MIN_MS = 20, LEAVE_MS = 1000 };
 
 #define US_PER_MS INT64_C(1000)
 
@@ -153,8 +153,8 @@ static size_t fill_round(const dibs_client *cl, session *se, dibsx_nsec now)
     return add_seats(cl, se, true, count, now);
 }
 
-/* A store that hangs is asked again before the shortest ttl is over. Locks: none
- * held. */
+/* A store that hangs is asked again before the shortest ttl is over, and holds up no
+ * caller that leaves. Locks: none held. */
 static void
 send_items(dibs_client *cl, dibs__meet *items, size_t count, dibsx_nsec sent_at)
 {
@@ -162,10 +162,13 @@ send_items(dibs_client *cl, dibs__meet *items, size_t count, dibsx_nsec sent_at)
     dibs_status rc;
 
     for (size_t i = 0; i < count; i++) {
-        dibsx_nsec part = dibsx_after_ms(sent_at, items[i].ttl_ms / EVERY_PART);
+        int64_t span_ms = items[i].verb == DIBS__LEAVE
+                              ? LEAVE_MS
+                              : items[i].ttl_ms / EVERY_PART;
+        dibsx_nsec end = dibsx_after_ms(sent_at, span_ms);
 
-        if (items[i].verb != DIBS__LEAVE && part < deadline)
-            deadline = part;
+        if (end < deadline)
+            deadline = end;
     }
     rc = dibs__reach_store(cl, deadline, NULL);
     dibs__meet_clear(items, count, DIBS_UNAVAIL);
