@@ -31,7 +31,7 @@ class Barrier(Case):
         self.assertEqual(answers[0]["generation"], answers[1]["generation"])
 
     def test_a_party_that_is_killed_is_named(self):
-        ttl = span(2)
+        ttl = span(0.6)
         dead = self.party("phase", "-n", "3", "--ttl", ttl)
         left = self.party("phase", "-n", "3", "--ttl", ttl)
         self.await_party("phase", 2)
