@@ -744,6 +744,8 @@ static bool show_party(const dibs__seat_entry *seat, void *arg)
                                 .arrived = seat->arrived,
                                 .left_ms = seat->left_ms};
 
+    if (seat->fence == 0)
+        return false; /* an id that a latch counted */
     show->out->seated++;
     if (show->each && show->more)
         show->more = show->each(&party, show->arg);

@@ -297,6 +297,13 @@ static bool find_label(const dibs_barrier_party *p, void *arg)
     return true;
 }
 
+static bool count_party(const dibs_barrier_party *p, void *arg)
+{
+    (void)p;
+    ++*(int *)arg;
+    return true;
+}
+
 static void a_look_names_the_parties(void **state)
 {
     dibs_client *cl = core_open();
@@ -322,7 +329,10 @@ static void a_look_names_the_parties(void **state)
     cl = core_open();
     CHECK(DIBS_NOTFOUND, dibs_barrier_show(cl, name, &at, NULL, NULL, err));
     CHECK(DIBS_OK, dibs_latch_count_down(cl, name, 2, "a", NULL, err));
-    CHECK(DIBS_MISMATCH, dibs_barrier_show(cl, name, &at, NULL, NULL, err));
+    found = 0;
+    CHECK(DIBS_MISMATCH,
+          dibs_barrier_show(cl, name, &at, count_party, &found, err));
+    assert_int_equal(found, 0);
     dibs_close(cl);
 }
 
