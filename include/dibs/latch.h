@@ -37,7 +37,7 @@ dibs_latch_count_down(dibs_client *client, const char *name, uint32_t count,
 
 /* Waits until the latch is open, for wait_ms at most. -1: without limit; 0: looks
  * once. Nobody need have counted yet. While the store is out of reach, the call goes
- * on trying.
+ * on trying; the log has one line then ("latch").
  *   DIBS_OK         it is open
  *   DIBS_TIMEOUT    it did not open in time
  *   DIBS_CANCELLED  dibs_close() ended the wait

@@ -1,13 +1,10 @@
 /* verb_latch.c - latch count-down, wait, show, reset. */
 /* SPDX-License-Identifier: MIT */
 #include "base/clock.h"
-#include "cli/poll_verb.h"
 #include "cli/print.h"
 #include "cli/verbs.h"
 
 #include <stdio.h>
-
-enum { SPAN_MS = 30000 };
 
 /* False after a message: -n is missing. */
 static bool find_count(const dibs__command *cmd, uint32_t *count)
@@ -75,35 +72,20 @@ print_closed(const dibs__command *cmd, dibs_client *cl, uint32_t count)
         (void)print_state(cmd, count, count);
 }
 
-/* Looks once, then waits in spans, so as to say once that the store is out of
- * reach. */
+/* The library says once that the store is out of reach. */
 static int await_latch(const dibs__command *cmd, dibs_client *cl,
-                       uint32_t count, dibsx_nsec end)
+                       uint32_t count, int64_t wait_ms)
 {
-    bool json = dibs__opt_flag(cmd, "json"), said = false;
-    int64_t span_ms = 0;
+    bool json = dibs__opt_flag(cmd, "json");
+    dibs_error err = {0};
+    dibs_status rc =
+        dibs_latch_wait(cl, dibs__operands(cmd)[0], count, wait_ms, &err);
 
-    for (;; span_ms = SPAN_MS) {
-        int64_t left_ms = dibsx_wait_ms(end, dibsx_now());
-        dibs_error err = {0};
-        dibs_status rc =
-            dibs_latch_wait(cl, dibs__operands(cmd)[0], count,
-                            left_ms >= 0 && left_ms < span_ms ? left_ms
-                                                              : span_ms,
-                            &err);
-        bool away = rc == DIBS_UNAVAIL || rc == DIBS_UNKNOWN;
-
-        if (rc == DIBS_OK)
-            return json ? print_state(cmd, 0, count) : 0;
-        if ((rc != DIBS_TIMEOUT && !away) || dibsx_now() >= end) {
-            if (json && rc == DIBS_TIMEOUT)
-                print_closed(cmd, cl, count);
-            return dibs__cli_fail(cmd, &err);
-        }
-        if (away && !said)
-            (void)dibs__poll_verb_failed(cmd, &err);
-        said = away;
-    }
+    if (rc == DIBS_OK)
+        return json ? print_state(cmd, 0, count) : 0;
+    if (json && rc == DIBS_TIMEOUT)
+        print_closed(cmd, cl, count);
+    return dibs__cli_fail(cmd, &err);
 }
 
 static int wait_latch(const dibs__command *cmd)
@@ -121,7 +103,7 @@ static int wait_latch(const dibs__command *cmd)
     code = dibs__cli_open_waiting(cmd, wait_ms, &cl);
     if (code)
         return code;
-    code = await_latch(cmd, cl, count, end);
+    code = await_latch(cmd, cl, count, dibsx_wait_ms(end, dibsx_now()));
     dibs_close(cl);
     return code;
 }

@@ -1,6 +1,5 @@
 /* verb_leader.c - leader: who leads an election, once or as it changes. */
 /* SPDX-License-Identifier: MIT */
-#include "cli/poll_verb.h"
 #include "cli/print.h"
 #include "cli/verbs.h"
 
@@ -54,12 +53,12 @@ static bool reader_gone(void)
     return poll(&out, 1, 0) == 1 && (out.revents & POLLERR);
 }
 
-/* A line per change, without end. Says once that the store is out of reach. */
+/* A line per change, without end. The library says once that the store is out of
+ * reach. */
 static int follow_leader(const dibs__command *cmd, dibs_client *cl)
 {
     dibs_leader_watch *watch = NULL;
     dibs_error err = {0};
-    bool said = false;
     int code = 0;
 
     if (dibs_leader_watch_new(cl, dibs__operands(cmd)[0], &watch, &err) !=
@@ -76,9 +75,6 @@ static int follow_leader(const dibs__command *cmd, dibs_client *cl)
             code = dibs__cli_fail(cmd, &err);
         else if (reader_gone())
             code = 128 + SIGPIPE;
-        if (away && !said)
-            (void)dibs__poll_verb_failed(cmd, &err);
-        said = away;
     }
     dibs_leader_watch_free(watch);
     return code;

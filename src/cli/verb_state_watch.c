@@ -1,7 +1,6 @@
 /* verb_state_watch.c - state watch: a shared value as it changes. */
 /* SPDX-License-Identifier: MIT */
 #include "base/clock.h"
-#include "cli/poll_verb.h"
 #include "cli/print.h"
 #include "cli/value_json.h"
 #include "cli/verbs.h"
@@ -50,9 +49,9 @@ static bool reader_gone(void)
     return poll(&out, 1, 0) == 1 && (out.revents & POLLERR);
 }
 
-/* Waits for a report in short spans, between which it looks for the reader. Says
- * once that the store is out of reach. 0: *change is a report; else the exit
- * code. */
+/* Waits for a report in short spans, between which it looks for the reader. The
+ * library says once that the store is out of reach. 0: *change is a report; else the
+ * exit code. */
 static int
 await_report(const dibs__command *cmd, dibs_watch *watch, dibs_change *change)
 {
@@ -60,7 +59,6 @@ await_report(const dibs__command *cmd, dibs_watch *watch, dibs_change *change)
         dibs__opt_given(cmd, "wait")
             ? dibsx_after_ms(dibsx_now(), dibs__opt_ms(cmd, "wait"))
             : DIBSX_NEVER;
-    bool said = false;
 
     for (;;) {
         int64_t left_ms = dibsx_wait_ms(end, dibsx_now());
@@ -76,9 +74,6 @@ await_report(const dibs__command *cmd, dibs_watch *watch, dibs_change *change)
             return dibs__cli_fail(cmd, &err);
         if (reader_gone())
             return 128 + SIGPIPE;
-        if (away && !said)
-            (void)dibs__poll_verb_failed(cmd, &err);
-        said = away;
     }
 }
 

@@ -15,6 +15,7 @@
 #include "coord/latch_machine.h"
 #include "core/attach.h"
 #include "core/client.h"
+#include "core/log.h"
 #include "core/names.h"
 #include "core/notices.h"
 #include "core/reach.h"
@@ -257,6 +258,22 @@ dibs_status dibs_latch_reset(dibs_client *cl, const char *name, dibs_error *err)
     return rc == DIBS_OK ? do_item(cl, &item, err) : rc;
 }
 
+/* Says once that the store is out of reach. Locks: cl->mutex, let go for the log. */
+static void note_outcome(latch_wait *w, dibs_status rc, const dibs_error *err)
+{
+    bool was_away = w->away;
+
+    w->away = rc == DIBS_UNAVAIL || rc == DIBS_UNKNOWN;
+    w->failure = *err;
+    if (!w->away || was_away)
+        return;
+    pthread_mutex_unlock(&w->cl->mutex);
+    dibs__log(w->cl, DIBS_LOG_WARN, "latch",
+              "cannot look at %s, and will try again: %s",
+              dibs__name_short(w->cl, w->name), err->message);
+    pthread_mutex_lock(&w->cl->mutex);
+}
+
 /* Locks: cl->mutex, let go meanwhile. */
 static dibs_status look_once(latch_wait *w, dibs_error *err)
 {
@@ -272,8 +289,7 @@ static dibs_status look_once(latch_wait *w, dibs_error *err)
     rc = do_item(w->cl, &item, &failure);
     pthread_mutex_lock(&w->cl->mutex);
     dibs__latch_looked(&w->machine, dibsx_now(), rc);
-    w->away = rc == DIBS_UNAVAIL || rc == DIBS_UNKNOWN;
-    w->failure = failure;
+    note_outcome(w, rc, &failure);
     if (rc <= DIBS_BUSY || rc == DIBS_NOTFOUND || w->away)
         return DIBS_OK;
     if (err)

@@ -23,7 +23,7 @@ class Away(Case):
                               check=False).stdout
 
     def start_server(self, more=0):
-        server = subprocess.Popen(
+        server = self.server = subprocess.Popen(
             ["redis-server", "--port", str(self.port + more), "--bind", "127.0.0.1", "--save", "", "--dir", self.folder,
              "--logfile", self.path("redis.log")])
         self.addCleanup(self.finish, server)
@@ -100,6 +100,28 @@ class Away(Case):
     def test_no_wait_is_asked_for(self):
         for args in (["run", "k", "--", "true"], ["run", "-n", "k", "--", "true"], ["acquire", "k"], ["ping"]):
             self.assertEqual(self.fails(69, *args).count("\n"), 1, args)
+
+    def test_a_store_that_goes_away_is_told_once(self):
+        """By what waits for a change, at once; and it goes on when the store is back."""
+        self.start_server()
+        wait_until(lambda: self.tell("PING") == "PONG\n", "the server")
+        latch = self.start("latch", "wait", "w", "-n", "1")
+        watch = self.start("state", "watch", "k", "--count", "2", "--with-version")
+        leader = self.start("leader", "-l", "e")
+        channels = "dibs:roster:{w}", "dibs:value:k", "dibs:value:dibs.leader/e"
+        wait_until(lambda: self.tell("PUBSUB", "NUMSUB", *channels).split()[1::2] == ["1"] * 3, "all to listen")
+        self.finish(self.server)
+        for process in (latch, watch, leader):
+            self.assertIn("and will try again: ", process.stderr.readline())
+        self.start_server()
+        wait_until(lambda: self.tell("PING") == "PONG\n", "the server")
+        self.ok("state", "set", "k", "v")
+        self.ok("latch", "count-down", "w", "-n", "1")
+        for process in (latch, watch):
+            self.assertEqual((process.wait(), process.stderr.read()), (0, ""))
+        leader.terminate()
+        leader.wait()
+        self.assertEqual(leader.stderr.read(), "")
 
     def test_a_signal_ends_the_wait(self):
         run, _ = self.start_told("run", "-w", "10m", "k", "--", "true")
