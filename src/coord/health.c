@@ -12,6 +12,7 @@
 #include "core/names.h"
 #include "core/reach.h"
 #include <dibs/elect.h>
+#include <dibs/members.h>
 #include <dibs/state.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -153,41 +154,23 @@ check_leader(checkup *cu, char detail[DETAIL_MAX], dibs_error *err)
     return rc;
 }
 
-static bool count_seat(const dibs__seat_entry *seat, void *arg)
+static bool count_member(const dibs_member_info *info, void *arg)
 {
-    if (seat->fence != 0)
-        ++*(size_t *)arg;
+    (void)info;
+    ++*(size_t *)arg;
     return true;
 }
 
 static dibs_status
 check_members(checkup *cu, char detail[DETAIL_MAX], dibs_error *err)
 {
-    dibs_client *cl = cu->cl;
-    const char *why, *group = cu->opts.group;
-    char full[DIBS_NAME_MAX + 1];
-    dibs__roster_head head;
     size_t count = 0;
-    dibs_status rc = dibs__reach_usable(cl, err);
+    dibs_status rc =
+        dibs_members_list(cu->cl, cu->opts.group, count_member, &count, err);
 
     if (rc == DIBS_OK)
-        rc = dibs__name_full(cl, group, full, err);
-    if (rc != DIBS_OK)
-        return rc;
-    why = dibs__store_cannot(cl->st, DIBS__CAN_MEET);
-    if (why)
-        return dibsx_fail(err, DIBS_UNSUPPORTED, "%s", why);
-    rc = cl->st->ops->roster->roll_call(cl->st, full,
-                                        dibs__client_deadline(cl, dibsx_now()),
-                                        &head, count_seat, &count, err);
-    if (rc == DIBS_OK && head.kind != DIBS__ROSTER_GROUP)
-        return dibsx_fail(err, DIBS_MISMATCH,
-                          "`%s` is a barrier or a latch, not a group", group);
-    if (rc == DIBS_NOTFOUND || (rc == DIBS_OK && count == 0))
-        return dibsx_fail(err, DIBS_NOTFOUND, "%s has no members", group);
-    if (rc == DIBS_OK)
-        snprintf(detail, DETAIL_MAX, "%s has %zu member%s", group, count,
-                 count == 1 ? "" : "s");
+        snprintf(detail, DETAIL_MAX, "%s has %zu member%s", cu->opts.group,
+                 count, count == 1 ? "" : "s");
     return rc;
 }
 

@@ -114,9 +114,14 @@ static void a_group_must_have_members(void **state)
 {
     dibs_client *cl = core_open();
     const char *name = core_name();
+    dibs_member *member = NULL;
     findings f;
 
     (void)state;
+    CHECK(DIBS_OK, dibs_member_join(cl, name, NULL, &member, err));
+    assert_int_equal(check(cl, NULL, name, DIBS_OK, &f), DIBS_HEALTHY);
+    assert_non_null(strstr(f.details[2], "has 1 member"));
+    dibs_member_leave(member);
     assert_int_equal(check(cl, NULL, name, DIBS_OK, &f), DIBS_DEGRADED);
     assert_string_equal(f.names[2], "members");
     assert_int_equal(f.parts[2].result, DIBS_PART_MISSING);
