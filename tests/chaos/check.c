@@ -103,6 +103,8 @@ static deed_list *list_of(history *hs, const record *rec)
         return &hs->takes;
     case OP_MEET:
         return &hs->meets;
+    case OP_CALL:
+        return &hs->calls;
     default:
         return NULL;
     }
@@ -133,7 +135,7 @@ static void sort_out(history *hs)
     memset(hs->hold_counts, 0, sizeof(hs->hold_counts));
     memset(hs->value_counts, 0, sizeof(hs->value_counts));
     hs->terms.count = hs->latches.count = 0;
-    hs->takes.count = hs->meets.count = 0;
+    hs->takes.count = hs->meets.count = hs->calls.count = 0;
     hs->operations = hs->errors = 0;
     for (size_t i = 0; i < hs->log_count; i++) {
         unsigned count = atomic_load(&hs->logs[i]->count);
@@ -162,6 +164,7 @@ static void distribute(history *hs)
     make_room(&hs->latches);
     make_room(&hs->takes);
     make_room(&hs->meets);
+    make_room(&hs->calls);
     sort_out(hs);
 }
 
@@ -186,6 +189,7 @@ void history_check(history *hs)
     check_latches(hs);
     check_limit(hs);
     check_barrier(hs);
+    check_breaker(hs);
     check_alive(hs);
 }
 
@@ -199,6 +203,7 @@ void history_fini(history *hs)
     free(hs->latches.list);
     free(hs->takes.list);
     free(hs->meets.list);
+    free(hs->calls.list);
     free(hs->logs);
 }
 

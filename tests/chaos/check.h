@@ -38,6 +38,7 @@ typedef struct history {
     deed_list latches; /* counts, waits and looks */
     deed_list takes;   /* of tokens */
     deed_list meets;   /* at the barrier */
+    deed_list calls;   /* behind the breaker */
     size_t operations;
     size_t errors; /* operations that failed, or may have */
     size_t breaches[INVARIANTS];
@@ -77,6 +78,7 @@ void check_election(history *hs);
 void check_latches(history *hs);
 void check_limit(history *hs);
 void check_barrier(history *hs);
+void check_breaker(history *hs);
 
 /* Counts a breach and says whether it is to be told: the first few are. The
  * beginning of the line is then printed. */

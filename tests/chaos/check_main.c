@@ -52,13 +52,12 @@ static void tell_bank(const history *hs)
     printf("bank: %u accepted, %u refused\n", accepted, count - accepted);
 }
 
-static size_t count_passed(const deed_list *meets)
+static size_t count_passed(const deed_list *dl)
 {
     size_t count = 0;
 
-    for (size_t i = 0; i < meets->count; i++)
-        count +=
-            meets->list[i].rec->returned_ns && meets->list[i].rec->status == 0;
+    for (size_t i = 0; i < dl->count; i++)
+        count += dl->list[i].rec->returned_ns && dl->list[i].rec->status == 0;
     return count;
 }
 
@@ -72,9 +71,10 @@ static void tell_coordination(const history *hs)
             hs->takes.list[i].rec->status == 0)
             tokens += hs->takes.list[i].rec->value;
     printf("election: %zu terms; latches: %u opened; limit: %llu tokens; "
-           "barrier: %zu of %zu passed\n",
+           "barrier: %zu of %zu passed; breaker: %zu of %zu\n",
            hs->terms.count, atomic_load(&hs->run->latch), tokens,
-           count_passed(&hs->meets), hs->meets.count);
+           count_passed(&hs->meets), hs->meets.count, count_passed(&hs->calls),
+           hs->calls.count);
 }
 
 static int check(const char *folder)

@@ -18,6 +18,7 @@ typedef enum invariant {
     LATCH,
     LIMIT,
     BARRIER,
+    BREAKER,
     INVARIANTS
 } invariant;
 

@@ -27,6 +27,8 @@ enum {
     LATCH_COUNT = 12, /* ids that each latch waits for */
     PARTIES = 3,      /* of the one barrier */
     MEETERS = 4,      /* workers that come to it: one too many */
+    THRESHOLD = 3,    /* bad calls that open the one breaker */
+    PROBES = 2,       /* of it at a time */
     LIMIT_RATE = 50,  /* tokens each second, of the one limit */
     LIMIT_BURST = 10,
     CLAIM_MS = 3000,  /* who waited has the lease for so long at first */
@@ -57,7 +59,8 @@ typedef enum operation {
     OP_COUNT, /* an id counts at a latch */
     OP_WAIT,  /* for a latch, or a look at it */
     OP_TAKE,  /* of tokens */
-    OP_MEET   /* a wait at the barrier; `fence` is its generation */
+    OP_MEET,  /* a wait at the barrier; `fence` is its generation */
+    OP_CALL   /* behind the breaker, until released_ns */
 } operation;
 
 /* One operation. A hold is an acquire and what came of it: the program relies on
@@ -71,7 +74,10 @@ typedef enum operation {
  * callback that did not.
  *
  * Each latch has a number, `key`, and is used for one round. `value` is the id that
- * counted, `expected` how many ids were missing by the answer. */
+ * counted, `expected` how many ids were missing by the answer.
+ *
+ * Of a call that the breaker let pass, `permits` is 1 for a probe and `value` 1 when the
+ * call was good. */
 typedef struct record {
     int64_t invoked_ns;
     int64_t returned_ns;

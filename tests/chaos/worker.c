@@ -293,6 +293,7 @@ static void close_store(worker *wk)
         for (size_t i = 0; i < HANDLES; i++)
             dibs_lock_free(wk->locks[key][i]);
     dibs_limit_free(wk->limit);
+    dibs_breaker_free(wk->breaker);
     dibs_close(wk->cl);
 }
 
@@ -323,6 +324,7 @@ int worker_main(const char *folder, uint32_t number, uint32_t life)
         worker_election_turn(&wk);
         worker_latch(&wk);
         worker_limit(&wk);
+        worker_call(&wk);
         if (!wk.no_values && worker_pick(&wk, 8) == 0)
             worker_value(&wk);
         else if (!turn(&wk))

@@ -27,6 +27,7 @@ typedef struct worker {
     uint64_t versions[VALUES]; /* as last seen */
     dibs_election *election;   /* NULL: none */
     dibs_limit *limit;
+    dibs_breaker *breaker;
     dibs_barrier *barrier; /* NULL: it does not come to it */
     pthread_t meeter;
     atomic_bool meets; /* until this is false */
@@ -64,6 +65,9 @@ void worker_election_turn(worker *wk);
 /* Counts at a latch, waits for it, or takes tokens. */
 void worker_latch(worker *wk);
 void worker_limit(worker *wk);
+
+/* Calls a service that fails for a third of the time, behind a breaker. */
+void worker_call(worker *wk);
 
 /* The first workers wait at the barrier from begin to end. */
 void worker_barrier_begin(worker *wk);

@@ -1,10 +1,11 @@
-/* worker_coord.c - what a worker does with latches and with a limit.
+/* worker_coord.c - what a worker does with latches, with a limit and a breaker.
  *
  * Each latch is used for one round, and all workers count at the same one: an id that
  * comes late to a latch cannot count at the next. */
 /* SPDX-License-Identifier: MIT */
 #include "worker.h"
 
+#include <poll.h>
 #include <stdio.h>
 
 #define LATCH_EVERY_NS INT64_C(100000000)
@@ -108,4 +109,54 @@ void worker_limit(worker *wk)
         return;
     rec->value = 1 + worker_pick(wk, 3);
     end(wk, rec, dibs_limit_take(wk->limit, (int64_t)rec->value, &err));
+}
+
+enum { SPELL_MS = 500, RECOVERY_MS = 100, SAMPLING_MS = 2000 };
+
+/* After the last fault the service is well. */
+static bool is_well(const worker *wk)
+{
+    return atomic_load(&wk->run->calm_ns) != 0 ||
+           (now_ns() - wk->run->began_ns) / 1000000 / SPELL_MS % 3 != 0;
+}
+
+static void open_breaker(worker *wk)
+{
+    dibs_error err = {0};
+
+    if (wk->breaker)
+        return;
+    worker_must(dibs_breaker_new(wk->cl, "chaos-breaker",
+                                 DIBS_BREAKER_OPTS(.threshold = THRESHOLD,
+                                                   .sampling_ms = SAMPLING_MS,
+                                                   .recovery_ms = RECOVERY_MS,
+                                                   .probes = PROBES,
+                                                   .probe_ttl_ms =
+                                                       wk->run->ttl_ms),
+                                 &wk->breaker, &err),
+                &err);
+}
+
+/* A probe takes a moment. */
+void worker_call(worker *wk)
+{
+    dibs_error err = {0};
+    dibs_pass pass = {0};
+    record *rec;
+
+    if (worker_pick(wk, 4) != 0)
+        return;
+    open_breaker(wk);
+    rec = begin(wk, OP_CALL, 0);
+    if (!rec)
+        return;
+    end(wk, rec, dibs_breaker_enter(wk->breaker, &pass, &err));
+    if (rec->status != DIBS_OK)
+        return;
+    rec->permits = pass.permit != 0;
+    if (rec->permits)
+        poll(NULL, 0, 5);
+    rec->value = is_well(wk);
+    rec->released_ns = now_ns();
+    dibs_breaker_leave(wk->breaker, &pass, rec->value != 0);
 }
