@@ -47,6 +47,9 @@ byte flying[MEMBERS];      /* B and C: the age of its heartbeat to store 0, and 
 bool of_former;            /* ... C's is of its former self */
 byte enough[2], age[2];    /* the answer on its way to A, to B; 0: there is none */
 byte leads[2];             /* A and B believe so for this long */
+#ifdef NO_RULE_N6
+byte before;               /* so long, by what B heard of store 0 before it went over */
+#endif
 
 /* For use within a step; zero between steps. */
 byte i, j, n, x;
@@ -97,6 +100,15 @@ inline believe(m) {
 #endif
     if :: n > leads[m] -> leads[m] = n; printf("%c: leads for %d\n", 'A' + m, n) :: else fi;
     enough[m] = 0; age[m] = 0
+}
+
+/* B may hear how many store 0 counts, too; the lease is not to be had there. */
+inline hear_before(m) {
+#ifdef NO_RULE_N6
+    if :: m == B -> count_at_0(); before = x :: else fi
+#else
+    skip
+#endif
 }
 
 inline drop_heartbeat(m) { flying[m] = 0; of_former = of_former && m != C }
@@ -150,6 +162,10 @@ end:
             tidy() }
     :: d_step { over[B] && enough[B] > 0 -> believe(B); tidy(); check() }
     :: d_step { enough[B] > 0 -> age[B] = 0; enough[B] = 0 }
+#ifdef NO_RULE_N6 /* granted by store 1 */
+    :: d_step { over[B] && before > 0 ->
+            leads[B] = MORE(leads[B], before); printf("B: leads for %d\n", before); before = 0; check() }
+#endif
     od
 }
 
@@ -162,9 +178,10 @@ end:
             if
             :: m == C && of_former ->
                 former = TTL; of_former = false; printf("  store 0: heartbeat of the former C\n")
-            :: else -> seat0[m] = TTL; printf("  store 0: heartbeat of %c\n", 'A' + m)
+            :: else ->
+                seat0[m] = TTL; printf("  store 0: heartbeat of %c\n", 'A' + m); hear_before(m)
             fi;
-            flying[m] = 0 }
+            flying[m] = 0; tidy() }
     :: d_step { flying[m] > 0 -> drop_heartbeat(m) }
     :: d_step { m != B && over[m] && seat1[m] < TTL ->
             seat1[m] = TTL; printf("  store 1: heartbeat of %c\n", 'A' + m) }
@@ -214,6 +231,9 @@ end:
             }
             former = LESS(former, 1); settles0 = LESS(settles0, 1);
             leads[A] = LESS(leads[A], 1); leads[B] = LESS(leads[B], 1);
+#ifdef NO_RULE_N6
+            before = LESS(before, 1);
+#endif
             pass_on_the_way();
             tidy() }
     :: d_step { !taken_over ->
