@@ -127,7 +127,8 @@ static dibs_status fail_refused(const dibs_member *member, dibs_error *err)
 static dibs_status await_seat(dibs_member *member, dibs_error *err)
 {
     dibs_client *cl = member->cl;
-    dibsx_nsec deadline = dibs__client_deadline(cl, dibsx_now());
+    /* Two steps: one takes the seat, one uses it. */
+    dibsx_nsec deadline = dibsx_after_ms(dibsx_now(), 2 * cl->timeout_ms);
 
     while (atomic_load(&member->seated_until) == 0) {
         if (member->refusal != DIBS_OK)
