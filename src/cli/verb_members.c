@@ -63,13 +63,18 @@ static bool list_member(const dibs_member_info *info, void *arg)
     return true;
 }
 
-/* Nobody is an empty list in JSON. */
+/* The group has no members, which is an empty list in JSON. */
+static bool is_empty;
+
 static dibs_status list_members(const dibs__command *cmd, dibs_client *cl,
                                 dibs__shape shape, void *out, dibs_error *err)
 {
     visit vt = {shape, out};
+    dibs_status rc =
+        dibs_members_list(cl, dibs__operands(cmd)[0], list_member, &vt, err);
 
-    return dibs_members_list(cl, dibs__operands(cmd)[0], list_member, &vt, err);
+    is_empty = rc == DIBS_NOTFOUND;
+    return is_empty && shape == DIBS__AS_JSON ? DIBS_OK : rc;
 }
 
 /* A member as it was seen last. */
@@ -206,8 +211,10 @@ static int run_members(const dibs__command *cmd)
     looks lk = {.cmd = cmd};
     int code;
 
-    if (!dibs__opt_flag(cmd, "follow"))
-        return dibs__list(cmd, &members);
+    if (!dibs__opt_flag(cmd, "follow")) {
+        code = dibs__list(cmd, &members);
+        return code == 0 && is_empty ? 1 : code;
+    }
     code = dibs__poll_verb(cmd, look_again, &lk);
     dibsx_free(lk.last);
     dibsx_free(lk.now);

@@ -20,6 +20,7 @@ class Members(Case):
 
     def test_a_member_is_there_while_its_command_runs(self):
         self.assertIn("has no members", self.fails(1, "members", "g"))
+        self.assertEqual(self.json("members", "--json", "g", code=1)["members"], [])
         follower = self.start("members", "-l", "--interval", "20ms", "g")
         one = self.join("--owner", "first", "--meta", "addr=here")
         name = f"{os.uname().nodename}:{one.pid}"
