@@ -451,7 +451,9 @@ void dibs__breaker_metered(dibs__breaker *br, dibsx_nsec sent_at,
 {
     find_next_report(br, now);
     if (rc != DIBS_OK && rc != DIBS_STALE) {
-        lose_store(br, now);
+        /* One that was sent before the last answer says nothing about now. */
+        if (!br->known || sent_at >= br->stated_at)
+            lose_store(br, now);
         return;
     }
     if (br->away)

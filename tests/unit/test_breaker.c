@@ -73,11 +73,28 @@ static void without_an_answer_the_client_probes_alone(void **state)
     }
 }
 
+/* A request that got lost is given up long after another was answered. */
+static void an_older_failure_does_not_hide_the_store(void **state)
+{
+    const dibs__sums none = {.expires_ms = -1};
+    dibs__breaker br;
+
+    (void)state;
+    open_machine(&br);
+    dibs__breaker_metered(&br, START - 1, START + DIBSX_SEC, DIBS_UNKNOWN,
+                          &none);
+    assert_false(br.away);
+    dibs__breaker_metered(&br, START + 1, START + DIBSX_SEC, DIBS_UNKNOWN,
+                          &none);
+    assert_true(br.away);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_store_that_forbids_permits_is_not_away),
         cmocka_unit_test(without_an_answer_the_client_probes_alone),
+        cmocka_unit_test(an_older_failure_does_not_hide_the_store),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
