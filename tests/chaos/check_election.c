@@ -1,8 +1,9 @@
-/* check_election.c - what candidates of the election relied on.
+/* check_election.c - what candidates of the elections relied on.
  *
  *   exclusion  No two led at once. A look that found a candidate leading is good for
  *              stop_ms more, unless its lost callback has returned: no sooner could
  *              another gain.
+ *   majority   The same of the election that counts its members.
  *   fence      No two candidates had one term. While the store lost nothing, a later
  *              leader has a higher one.
  *   told       Gained and lost were called in turn, gained first, each once for a term;
@@ -60,24 +61,25 @@ tell_two(history *hs, const char *what, const deed *a, const deed *b)
 }
 
 /* Those that led, in the order in which they did. */
-static size_t collect_led(const history *hs, deed *led)
+static size_t collect_led(const history *hs, uint32_t key, deed *led)
 {
     size_t count = 0;
 
     for (size_t i = 0; i < hs->terms.count; i++)
-        if (hs->terms.list[i].rec->from_ns)
+        if (hs->terms.list[i].rec->key == key && hs->terms.list[i].rec->from_ns)
             led[count++] = hs->terms.list[i];
     qsort(led, count, sizeof(*led), by_from);
     return count;
 }
 
-static void check_overlap(history *hs, const deed *led, size_t count)
+static void
+check_overlap(history *hs, invariant what, const deed *led, size_t count)
 {
     const deed *last = NULL; /* that ends last */
 
     for (size_t i = 0; i < count; i++) {
         if (last && led[i].rec->from_ns < term_end(hs, last->rec) &&
-            breach(hs, EXCLUSION))
+            breach(hs, what))
             tell_two(hs, "two led at once", last, &led[i]);
         if (!last || term_end(hs, led[i].rec) > term_end(hs, last->rec))
             last = &led[i];
@@ -134,7 +136,8 @@ static void check_someone_led(history *hs)
     int64_t calm_ns = atomic_load(&hs->run->calm_ns);
 
     for (size_t i = 0; i < hs->terms.count; i++)
-        if (hs->terms.list[i].rec->looked_ns > calm_ns)
+        if (hs->terms.list[i].rec->key == 0 &&
+            hs->terms.list[i].rec->looked_ns > calm_ns)
             return;
     if (calm_ns == 0 || hs->terms.count == 0)
         return;
@@ -143,21 +146,35 @@ static void check_someone_led(history *hs)
         fprintf(hs->out, "election: nobody led after the last fault\n");
 }
 
+/* The term after it in the same process; NULL: none. */
+static const record *find_next(const deed_list *terms, size_t at)
+{
+    const deed *dd = &terms->list[at];
+
+    for (size_t i = at + 1; i < terms->count; i++) {
+        const deed *next = &terms->list[i];
+
+        if (next->worker != dd->worker || next->life != dd->life)
+            return NULL;
+        if (next->rec->key == dd->rec->key)
+            return next->rec;
+    }
+    return NULL;
+}
+
 void check_election(history *hs)
 {
     const deed_list *terms = &hs->terms;
     deed *led = must_have(terms->count, sizeof(*led));
-    size_t count = collect_led(hs, led);
 
-    check_overlap(hs, led, count);
-    check_terms(hs, led, count);
-    free(led);
-    for (size_t i = 0; i < terms->count; i++) {
-        const deed *dd = &terms->list[i], *next = dd + 1;
-        bool has_next = i + 1 < terms->count && next->worker == dd->worker &&
-                        next->life == dd->life;
+    for (uint32_t key = 0; key < ELECTIONS; key++) {
+        size_t count = collect_led(hs, key, led);
 
-        check_announced(hs, dd, has_next ? next->rec : NULL);
+        check_overlap(hs, key == 0 ? EXCLUSION : MAJORITY, led, count);
+        check_terms(hs, led, count);
     }
+    free(led);
+    for (size_t i = 0; i < terms->count; i++)
+        check_announced(hs, &terms->list[i], find_next(terms, i));
     check_someone_led(hs);
 }

@@ -65,16 +65,21 @@ static size_t count_passed(const deed_list *dl)
 static void tell_coordination(const history *hs)
 {
     unsigned long long tokens = 0;
+    size_t majority = 0;
+
+    for (size_t i = 0; i < hs->terms.count; i++)
+        majority += hs->terms.list[i].rec->key;
 
     for (size_t i = 0; i < hs->takes.count; i++)
         if (hs->takes.list[i].rec->returned_ns &&
             hs->takes.list[i].rec->status == 0)
             tokens += hs->takes.list[i].rec->value;
-    printf("election: %zu terms; latches: %u opened; limit: %llu tokens; "
+    printf("election: %zu terms, %zu with a majority; latches: %u opened; "
+           "limit: %llu tokens; "
            "barrier: %zu of %zu passed; breaker: %zu of %zu\n",
-           hs->terms.count, atomic_load(&hs->run->latch), tokens,
-           count_passed(&hs->meets), hs->meets.count, count_passed(&hs->calls),
-           hs->calls.count);
+           hs->terms.count - majority, majority, atomic_load(&hs->run->latch),
+           tokens, count_passed(&hs->meets), hs->meets.count,
+           count_passed(&hs->calls), hs->calls.count);
 }
 
 static int check(const char *folder)

@@ -19,6 +19,7 @@ typedef enum invariant {
     LIMIT,
     BARRIER,
     BREAKER,
+    MAJORITY,
     INVARIANTS
 } invariant;
 

@@ -24,6 +24,7 @@ enum {
     KEYS = 8,         /* names that are leased */
     VALUES = 4,       /* values that are read and written */
     CAPACITY = 3,     /* of each semaphore */
+    ELECTIONS = 2,    /* the second needs most workers alive */
     LATCH_COUNT = 12, /* ids that each latch waits for */
     PARTIES = 3,      /* of the one barrier */
     MEETERS = 4,      /* workers that come to it: one too many */
@@ -68,7 +69,7 @@ typedef enum operation {
  * validity that its last such look was told, or until it gave it back or was told
  * of its loss. It is there only if from_ns is, which is written last.
  *
- * A term is written by the callbacks of its election: gained at invoked_ns, lost from
+ * A term is written by the callbacks of its election, `key`: gained at invoked_ns, lost from
  * told_ns to released_ns, and each as often as `value` and `expected` say. from_ns and
  * looked_ns are of looks that found it leading, missed_ns of the one in the lost
  * callback that did not.

@@ -56,6 +56,24 @@ static void two_leaders_are_found(void **state)
                  "worker 1.1, term 8, led from +0.190000 s");
 }
 
+/* What counts its members is promised more. */
+static void two_leaders_with_a_majority_are_found(void **state)
+{
+    tale *tl = *state;
+
+    snprintf(tl->run.topology, sizeof(tl->run.topology), "sentinel-async");
+    fault(tl, "cut", NOBODY, 50, 60, LOSS_SPLIT);
+    led(tl, 0, 7, 100, 200);
+    led(tl, 1, 8, 150, 300);
+    led(tl, 0, 9, 400, 500)->key = 1;
+    led(tl, 1, 10, 490, 600)->key = 1;
+    judge(tl);
+    assert_int_equal(tl->hs.breaches[EXCLUSION], 1);
+    assert_int_equal(tl->hs.breaches[MAJORITY], 1);
+    assert_int_equal(history_violations(&tl->hs), 1);
+    assert_int_equal(history_counted(&tl->hs), 1);
+}
+
 static void a_lead_given_back_before_its_work_stopped_is_found(void **state)
 {
     tale *tl = *state;
@@ -474,6 +492,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TALE(leaders_in_turn_are_right),
         TALE(two_leaders_are_found),
+        TALE(two_leaders_with_a_majority_are_found),
         TALE(a_lead_given_back_before_its_work_stopped_is_found),
         TALE(a_leader_is_announced_lost_in_time),
         TALE(a_term_that_falls_is_found),

@@ -24,8 +24,8 @@ typedef struct worker {
     dibs_lock *locks[KEYS][HANDLES];
     bool refused[KEYS][HANDLES]; /* the store has no such kind */
     bool no_values;
-    uint64_t versions[VALUES]; /* as last seen */
-    dibs_election *election;   /* NULL: none */
+    uint64_t versions[VALUES];           /* as last seen */
+    dibs_election *elections[ELECTIONS]; /* NULL: the store has none such */
     dibs_limit *limit;
     dibs_breaker *breaker;
     dibs_barrier *barrier; /* NULL: it does not come to it */

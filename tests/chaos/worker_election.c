@@ -1,4 +1,5 @@
-/* worker_election.c - a worker as a candidate of the one election of a run.
+/* worker_election.c - a worker as a candidate of the two elections of a run: of the
+ * second a leader leads while more than half of all workers live.
  *
  * A term is written down by the callbacks, which run on a thread of the election; the
  * looks in between are the worker's own. */
@@ -8,7 +9,13 @@
 #include <poll.h>
 #include <stdio.h>
 
-static _Atomic(record *) term_on; /* NULL: none */
+typedef struct candidate {
+    worker *wk;
+    uint32_t key;
+    _Atomic(record *) term_on; /* NULL: none */
+} candidate;
+
+static candidate candidates[ELECTIONS];
 
 /* Looks at the clock before the election: it leads now means that it led then. Terms
  * rise, so that what is found after the record was is of this term or a later one. */
@@ -26,12 +33,13 @@ static bool look_at(const dibs_election *election, record *rec)
     return true;
 }
 
-static record *begin_term(worker *wk, uint64_t term)
+static record *begin_term(const candidate *cd, uint64_t term)
 {
-    record *rec = worker_record(wk);
+    record *rec = worker_record(cd->wk);
 
     if (rec) {
         rec->op = OP_LEAD;
+        rec->key = cd->key;
         rec->fence = term;
         rec->invoked_ns = now_ns();
     }
@@ -40,25 +48,25 @@ static record *begin_term(worker *wk, uint64_t term)
 
 static void gained(dibs_election *election, uint64_t term, void *arg)
 {
-    worker *wk = arg;
-    record *rec = begin_term(wk, term);
+    candidate *cd = arg;
+    record *rec = begin_term(cd, term);
 
     if (!rec)
         return;
     rec->value++;
     (void)look_at(election, rec);
-    atomic_store(&term_on, rec);
+    atomic_store(&cd->term_on, rec);
 }
 
 /* One that was never gained has a record of its own. Work takes a moment to stop. */
 static void
 lost(dibs_election *election, uint64_t term, dibs_lost_why why, void *arg)
 {
-    worker *wk = arg;
-    record *rec = atomic_load(&term_on);
+    candidate *cd = arg;
+    record *rec = atomic_load(&cd->term_on);
 
     if (!rec || rec->fence != term)
-        rec = begin_term(wk, term);
+        rec = begin_term(cd, term);
     if (!rec)
         return;
     rec->expected++;
@@ -75,50 +83,81 @@ static void name_of(uint32_t number, char out[NAME_ROOM])
     snprintf(out, NAME_ROOM, "worker-%u", number);
 }
 
+/* False: the store cannot count members. */
+static bool stand(worker *wk, uint32_t key)
+{
+    static const char *const names[] = {"chaos-election", "chaos-majority"};
+    candidate *cd = &candidates[key];
+    char member[NAME_ROOM];
+    dibs_election_opts opts = {.size = sizeof(opts),
+                               .ttl_ms = wk->run->ttl_ms,
+                               .stop_ms = wk->run->stop_ms,
+                               .member = member,
+                               .on_gained = gained,
+                               .on_lost = lost,
+                               .arg = cd};
+    dibs_error err = {0};
+    dibs_status rc;
+
+    cd->wk = wk;
+    cd->key = key;
+    name_of(wk->log->worker, member);
+    if (key == 1) {
+        opts.minimum_nodes = wk->run->workers / 2 + 1;
+        opts.heartbeat_ms = wk->run->ttl_ms / 3;
+    }
+    rc =
+        dibs_election_new(wk->cl, names[key], &opts, &wk->elections[key], &err);
+    if (key == 1 && rc == DIBS_UNSUPPORTED)
+        return false;
+    worker_must(rc, &err);
+    worker_must(dibs_election_campaign(wk->elections[key], &err), &err);
+    return true;
+}
+
 void worker_election_begin(worker *wk)
 {
-    char member[NAME_ROOM];
-    dibs_error err = {0};
-
-    name_of(wk->log->worker, member);
-    worker_must(dibs_election_new(
-                    wk->cl, "chaos-election",
-                    DIBS_ELECTION_OPTS(.ttl_ms = wk->run->ttl_ms,
-                                       .stop_ms = wk->run->stop_ms,
-                                       .member = member, .on_gained = gained,
-                                       .on_lost = lost, .arg = wk),
-                    &wk->election, &err),
-                &err);
-    worker_must(dibs_election_campaign(wk->election, &err), &err);
+    for (uint32_t key = 0; key < ELECTIONS; key++)
+        if (!stand(wk, key))
+            return;
 }
 
 void worker_election_end(worker *wk)
 {
-    dibs_election_free(wk->election);
-    wk->election = NULL;
+    for (uint32_t key = 0; key < ELECTIONS; key++)
+        dibs_election_free(wk->elections[key]);
 }
 
 void worker_election_look(worker *wk)
 {
-    record *rec = atomic_load(&term_on);
+    for (uint32_t key = 0; key < ELECTIONS; key++) {
+        record *rec = atomic_load(&candidates[key].term_on);
 
-    if (rec && rec->told_ns == 0)
-        (void)look_at(wk->election, rec);
+        if (rec && rec->told_ns == 0)
+            (void)look_at(wk->elections[key], rec);
+    }
 }
 
-void worker_election_turn(worker *wk)
+static void hand_on(worker *wk, dibs_election *election)
 {
     char heir[NAME_ROOM];
     dibs_error err = {0};
 
-    worker_election_look(wk);
-    if (dibs_election_check(wk->election) != DIBS_OK || worker_pick(wk, 3) != 0)
-        return;
     if (worker_pick(wk, 2) == 0) {
-        (void)dibs_election_resign(wk->election, &err);
-        worker_must(dibs_election_campaign(wk->election, &err), &err);
+        (void)dibs_election_resign(election, &err);
+        worker_must(dibs_election_campaign(election, &err), &err);
     } else {
         name_of((uint32_t)worker_pick(wk, wk->run->workers), heir);
-        (void)!dibs_election_transfer(wk->election, heir, &err);
+        (void)!dibs_election_transfer(election, heir, &err);
     }
+}
+
+void worker_election_turn(worker *wk)
+{
+    worker_election_look(wk);
+    for (uint32_t key = 0; key < ELECTIONS; key++)
+        if (wk->elections[key] &&
+            dibs_election_check(wk->elections[key]) == DIBS_OK &&
+            worker_pick(wk, 3) == 0)
+            hand_on(wk, wk->elections[key]);
 }
