@@ -30,7 +30,8 @@ typedef struct dibs_barrier dibs_barrier;
 
 enum {
     DIBS_BARRIER_WITHDRAW = 1 << 0 /* a wait that times out takes back its own
-                                      arrival only; the others wait on */
+                                      arrival only, and a party that leaves
+                                      then breaks nothing: the others wait on */
 };
 
 /* Zero or NULL in any field but size and parties selects the default, given last

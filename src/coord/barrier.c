@@ -247,6 +247,8 @@ static void fill_barrier(dibs_barrier *b, const dibs_barrier_opts *opts)
     b->seat.name = b->name;
     b->seat.who = b->who;
     b->seat.need = opts->parties;
+    if (opts->flags & DIBS_BARRIER_WITHDRAW)
+        b->seat.flags = DIBS__MEET_QUIET;
     b->seat.ttl_ms = opts->ttl_ms;
     b->seat.told = hear_session;
     b->seat.arg = b;

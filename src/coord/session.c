@@ -412,6 +412,7 @@ void dibs__session_leave(dibs_client *cl, dibs__session_seat *seat)
     dibs__meet item = {.name = name,
                        .id = id,
                        .verb = DIBS__LEAVE,
+                       .flags = seat->flags,
                        .fence = seat->fence,
                        .need = seat->need};
 

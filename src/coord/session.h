@@ -45,7 +45,7 @@ struct dibs__session_seat {
     /* The owner fills this in, and changes none of it while the seat is in the session. */
     const char *name;  /* with the client's prefix */
     const char *who;   /* for SIT: "host:pid label" */
-    uint32_t flags;    /* DIBS__MEET_STRICT */
+    uint32_t flags;    /* DIBS__MEET_STRICT, DIBS__MEET_QUIET */
     uint32_t need;     /* as in dibs__meet */
     int64_t ttl_ms;    /* of the seat */
     int64_t every_ms;  /* between two KEEP; 0: a third of ttl_ms */

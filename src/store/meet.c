@@ -206,10 +206,14 @@ static dibs_status reset_latch(dibs__roster *ro, dibs__meet *item)
     return DIBS_OK;
 }
 
-static void leave_seat(dibs__roster *ro, dibs__seat *seat)
+static void
+leave_seat(dibs__roster *ro, dibs__seat *seat, const dibs__meet *item)
 {
+    bool here = seat->kind == DIBS__SEAT_ARRIVED && seat->rec == ro->head.gen;
+    bool quiet = (item->flags & DIBS__MEET_QUIET) && !here;
+
     seat->mark = DIBS__SEAT_GONE;
-    dibs__meet_ended(ro, 1, seat->kind != DIBS__SEAT_NEW);
+    dibs__meet_ended(ro, 1, seat->kind != DIBS__SEAT_NEW && !quiet);
 }
 
 /* The call before passed an opening that the store has lost since: its arrival is
@@ -285,7 +289,7 @@ use_seat(dibs__roster *ro, dibs__seat *seat, dibs__meet *item)
     if (ro->head.need != 0 && item->need != 0 && ro->head.need != item->need)
         return DIBS_MISMATCH;
     if (item->verb == DIBS__LEAVE) {
-        leave_seat(ro, seat);
+        leave_seat(ro, seat, item);
         return DIBS_OK;
     }
     if (item->verb != DIBS__KEEP && ro->head.kind != DIBS__ROSTER_BARRIER)

@@ -8,7 +8,8 @@
  * The rule:
  *   (1) Seats whose time has passed end before anything else. Until a step has used
  *       its fence a seat lives 3 s, counts for nothing and breaks nothing.
- *   (2) A used seat that ends while anybody has arrived breaks the generation.
+ *   (2) A used seat that ends while anybody has arrived breaks the generation, unless
+ *       its party leaves quietly and has not arrived itself.
  *   (3) A call arrives after the number that the call before ended with, so that a
  *       late or repeated arrival of an older call counts for nothing. Its seat keeps
  *       what it came after (`from`) and where it is counted (`rec`).

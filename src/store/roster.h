@@ -37,7 +37,7 @@ enum {
  *             `left_ms`: until the first seat could end
  *   WITHDRAW  ends the call that began after `after`. TIMEOUT: it counts for
  *             nothing. OK, STALE: too late, as ARRIVE
- *   LEAVE     OK: the seat has ended
+ *   LEAVE     OK: the seat has ended; that breaks the generation, but for QUIET
  *   COUNT     a latch: counts an id, once. OK: the latch is open. BUSY: it gathers.
  *             STALE: `after` is not 0 and not the generation
  *   LOOK      changes nothing. As COUNT of a latch; OK of another roster;
@@ -56,12 +56,13 @@ typedef enum dibs__meet_verb {
 } dibs__meet_verb;
 
 /* FIXED: SIT: the name is a barrier of `need` parties. BREAK: WITHDRAW: breaks the
- * generation for all. STRICT: SIT, KEEP: seats that were taken in another run of the
- * server end first, so that none counts that replication handed down. */
+ * generation for all. QUIET: LEAVE: breaks nothing if the party has not arrived.
+ * STRICT: SIT, KEEP: seats that were taken in another run of the server end first. */
 enum {
     DIBS__MEET_FIXED = 1 << 0,
     DIBS__MEET_BREAK = 1 << 1,
-    DIBS__MEET_STRICT = 1 << 2
+    DIBS__MEET_STRICT = 1 << 2,
+    DIBS__MEET_QUIET = 1 << 3
 };
 
 typedef struct dibs__meet {
@@ -115,11 +116,10 @@ typedef struct dibs__seat_entry {
 typedef bool dibs__seat_fn(const dibs__seat_entry *seat, void *arg);
 
 typedef struct dibs__roster_ops {
-    /* Does up to DIBS__MEET_MAX items, one after the other; each is one atomic
-     * change with its own status. A step that opens or breaks a
-     * generation tells "roster:NAME" of it: DIBS__NOTICE_OPENED or DIBS__NOTICE_BROKEN with that
-     * generation. DIBS_OK: each item has its rc. Otherwise it is as for other
-     * steps, for each item whose rc is not DIBS_OK. */
+    /* Does up to DIBS__MEET_MAX items, one after the other; each is one atomic change
+     * with its own status. One that opens or breaks a generation tells "roster:NAME"
+     * of it, as DIBS__NOTICE_OPENED or _BROKEN with its number. DIBS_OK: each item
+     * has its rc. Otherwise it is as for other steps, where rc is not DIBS_OK. */
     dibs_status (*meet)(struct dibs__store *st, dibs__meet *items, size_t count,
                         dibsx_nsec deadline, dibs_error *err);
 

@@ -438,6 +438,30 @@ static void a_party_that_leaves_breaks_the_generation(void **state)
     assert_int_equal(next_news(&ear, DIBS__NOTICE_BROKEN), b.meet.number);
 }
 
+static void a_party_that_leaves_quietly_makes_room(void **state)
+{
+    contract *t = *state;
+    member a = party_of(t, 0, 2), b = party_of(t, 1, 2), c = party_of(t, 2, 2);
+
+    sit_down(&a);
+    sit_down(&b);
+    assert_status(meet(&b, DIBS__ARRIVE), DIBS_BUSY);
+    a.meet.flags |= DIBS__MEET_QUIET;
+    assert_status(meet(&a, DIBS__LEAVE), DIBS_OK);
+    assert_status(meet(&b, DIBS__ARRIVE), DIBS_BUSY);
+    sit(&c);
+    assert_status(meet(&c, DIBS__ARRIVE), DIBS_OK);
+    assert_status(meet(&b, DIBS__ARRIVE), DIBS_OK);
+    /* One that was counted breaks what gathers, however it leaves. */
+    b.meet.after = b.meet.number;
+    assert_status(meet(&b, DIBS__ARRIVE), DIBS_BUSY);
+    b.meet.flags |= DIBS__MEET_QUIET;
+    assert_status(meet(&b, DIBS__LEAVE), DIBS_OK);
+    c.meet.after = c.meet.number;
+    assert_status(meet(&c, DIBS__ARRIVE), DIBS_BUSY);
+    assert_int_equal(c.meet.here, 1);
+}
+
 static void a_party_that_dies_breaks_the_generation(void **state)
 {
     contract *t = *state;
@@ -679,6 +703,7 @@ static void do_as_twin(twin *tw, dibsx_prng *prng, const char *name,
 
     item.verb = verbs[dibsx_prng_below(prng, sizeof(verbs) / sizeof(*verbs))];
     item.flags = (uint32_t)dibsx_prng_below(prng, 2) ? DIBS__MEET_BREAK : 0;
+    item.flags |= (uint32_t)dibsx_prng_below(prng, 2) ? DIBS__MEET_QUIET : 0;
     item.flags |= strange ? 0 : DIBS__MEET_FIXED;
     item.need = strange ? 3 : 2;
     item.ttl_ms = 600000;
@@ -743,6 +768,7 @@ int contract_roster(void)
         CONTRACT_TEST(a_withdrawal_may_be_too_late),
         CONTRACT_TEST(a_withdrawal_can_break_the_generation),
         CONTRACT_TEST(a_party_that_leaves_breaks_the_generation),
+        CONTRACT_TEST(a_party_that_leaves_quietly_makes_room),
         CONTRACT_TEST(a_party_that_dies_breaks_the_generation),
         CONTRACT_TEST(the_dead_break_one_generation),
         CONTRACT_TEST(a_barrier_has_as_many_seats_as_parties),

@@ -49,12 +49,17 @@ class Barrier(Case):
         self.assertEqual(left.wait(), 122)
 
     def test_a_withdrawal_breaks_nothing(self):
-        left = self.party("phase", "-n", "2", "--withdraw")
-        self.await_party("phase", 1)
+        stays = self.party("phase", "-n", "3")
+        left = self.party("phase", "-n", "3", "--withdraw")
+        self.await_party("phase", 2)
         left.send_signal(signal.SIGTERM)
         self.assertEqual(left.wait(), -signal.SIGTERM)
-        message = self.fails(75, "barrier", "phase", "-n", "2", "-w", "10ms", "--withdraw")
-        self.assertIn("1 of 2 parties came; missing: 1 without a seat", message)
+        message = self.fails(75, "barrier", "phase", "-n", "3", "-w", "10ms", "--withdraw")
+        self.assertIn("2 of 3 parties came; missing: 1 without a seat", message)
+        self.await_party("phase", 1)
+        back = self.party("phase", "-n", "3")
+        self.ok("barrier", "phase", "-n", "3")
+        self.assertEqual((stays.wait(), back.wait()), (0, 0))
         self.assertIn("no party has a seat", self.fails(1, "barrier", "show", "phase"))
 
     def test_exit_codes(self):

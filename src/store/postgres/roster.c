@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { FLAGS_ROOM = 8 };
+
 static const char *const verbs[] = {
     [DIBS__SIT] = "sit",       [DIBS__KEEP] = "keep",
     [DIBS__ARRIVE] = "arrive", [DIBS__WITHDRAW] = "withdraw",
@@ -15,11 +17,12 @@ static const char *const verbs[] = {
     [DIBS__LOOK] = "look",     [DIBS__RESET] = "reset",
 };
 
-static void write_flags(uint32_t flags, char out[4])
+static void write_flags(uint32_t flags, char out[FLAGS_ROOM])
 {
-    snprintf(out, 4, "%s%s%s", flags & DIBS__MEET_FIXED ? "f" : "",
+    snprintf(out, FLAGS_ROOM, "%s%s%s%s", flags & DIBS__MEET_FIXED ? "f" : "",
              flags & DIBS__MEET_BREAK ? "b" : "",
-             flags & DIBS__MEET_STRICT ? "s" : "");
+             flags & DIBS__MEET_STRICT ? "s" : "",
+             flags & DIBS__MEET_QUIET ? "q" : "");
 }
 
 static bool
@@ -48,7 +51,7 @@ static dibs_status meet_one(struct dibs__store *st, dibs__meet *item,
 {
     dibs__pg_args args = {.count = 0};
     dibs__pg_answer answer;
-    char who[DIBS__WHO_MAX], flags[4];
+    char who[DIBS__WHO_MAX], flags[FLAGS_ROOM];
     int64_t status;
     dibs_status rc;
 

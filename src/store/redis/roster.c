@@ -16,7 +16,7 @@
 
 /* The keys and words of one item: at most so many in a script that the words of a
  * command suffice. */
-enum { NUMBER_MAX = 24, NUMBERS = 6, PAGE = 8 };
+enum { NUMBER_MAX = 24, NUMBERS = 6, PAGE = 8, FLAGS_ROOM = 8 };
 
 static const char *const verbs[] = {
     [DIBS__SIT] = "sit",       [DIBS__KEEP] = "keep",
@@ -29,10 +29,10 @@ static const char *const verbs[] = {
 typedef struct item_words {
     char keys[DIBS__ROSTER_KEYS][DIBS__KEY_MAX];
     char numbers[NUMBERS][NUMBER_MAX];
-    char flags[4];
+    char flags[FLAGS_ROOM];
 } item_words;
 
-static void write_flags(uint32_t flags, char out[4])
+static void write_flags(uint32_t flags, char out[FLAGS_ROOM])
 {
     size_t len = 0;
 
@@ -42,6 +42,8 @@ static void write_flags(uint32_t flags, char out[4])
         out[len++] = 'b';
     if (flags & DIBS__MEET_STRICT)
         out[len++] = 's';
+    if (flags & DIBS__MEET_QUIET)
+        out[len++] = 'q';
     out[len] = '\0';
 }
 

@@ -316,7 +316,8 @@ BEGIN
     ELSIF a_verb = 'leave' THEN
         DELETE FROM @schema@.seat AS t WHERE t.name = r.name AND t.id = a_id;
         r.seats := r.seats - 1;
-        IF s.kind > 0 AND r.here > 0 THEN
+        IF s.kind > 0 AND r.here > 0 AND (strpos(a_flags, 'q') = 0
+            OR s.kind = 2 AND s.rec = r.gen) THEN
             r := @schema@.next_generation(r, at_us, 'broken');
         END IF;
         status := 0;

@@ -2,7 +2,7 @@
 -- KEYS: for each item roster till new; fence
 -- ARGV: publish; for each item verb id fence after need ttl_ms flags settle_ms
 --       by_us who
---   flags: f fixed, b break, s strict
+--   flags: f fixed, b break, s strict, q quiet
 -- Answers for each: status number here live parties left_ms clock_us.
 --
 --   roster  hash: kind (group, barrier, latch), gen, need, here, broken, and run if
@@ -238,11 +238,13 @@ local function reset_latch(item)
     return OK
 end
 
-local function leave_seat(item)
+local function leave_seat(item, rec, state)
+    local quiet = item.flags:find('q') and not (state == 'a' and rec == gen)
+
     call('HDEL', roster, '=' .. item.id)
     call('ZREM', till, item.id)
     call('ZREM', new, item.id)
-    if is_used(mine) and here > 0 then
+    if is_used(mine) and here > 0 and not quiet then
         next_generation('broken')
     end
     return OK
@@ -275,7 +277,7 @@ local function use_seat(item)
     elseif parties ~= 0 and item.need ~= 0 and parties ~= item.need then
         return MISMATCH
     elseif item.verb == 'leave' then
-        return leave_seat(item)
+        return leave_seat(item, rec, state)
     elseif item.verb ~= 'keep' and kind ~= 'barrier' then
         return MISMATCH
     end
