@@ -126,7 +126,7 @@ const dibs__option dibs__options[] = {
      .metavar = "N",
      .max = 255,
      .initial = "75",
-     .verbs = "run,acquire",
+     .verbs = "run,acquire,wait",
      .help = "The exit code when the lock is busy or was not granted in time. "
              "Under cron, -E 0 makes a skipped run a success."},
     {DIBS__SETTING_TTL, .metavar = "DUR",
@@ -744,9 +744,9 @@ const dibs__option dibs__options[] = {
      .metavar = "N",
      .max = 255,
      .initial = "75",
-     .verbs = "limit",
-     .help = "The exit code when the limit is reached. Under cron, -E 0 makes "
-             "a skipped run a success."},
+     .verbs = "limit,breaker run",
+     .help = "The exit code when the limit is reached or the breaker is open. "
+             "Under cron, -E 0 makes a skipped run a success."},
     {.name = "on-unavailable",
      .type = DIBS__CHOICE,
      .metavar = "POLICY",

@@ -359,7 +359,7 @@ const dibs__verb dibs__verb_breaker_run = {
              "126 the command was found but cannot be run\n"
              "127 the command was not found\n"
              "128+N the command died of signal N\n",
-    .options = "json,conflict-exit-code",
+    .options = "json",
     .min_operands = 2,
     .max_operands = -1,
     .kind = DIBS__COMMAND,

@@ -255,7 +255,7 @@ const dibs__verb dibs__verb_wait = {
              "75 one of them is not, or was not in time "
              "(--conflict-exit-code)\n"
              "128+N ended by signal N\n",
-    .options = "json,conflict-exit-code",
+    .options = "json",
     .min_operands = 1,
     .max_operands = -1,
     .kind = DIBS__LOCKS,
