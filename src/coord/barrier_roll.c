@@ -42,7 +42,8 @@ void dibs__barrier_roll_take(dibs_client *cl, const char *name,
     out->seen = rc == DIBS_OK || rc == DIBS_NOTFOUND;
 }
 
-static void add_text(char *out, size_t size, const char *format, ...)
+__attribute__((format(printf, 3, 4))) static void
+add_text(char *out, size_t size, const char *format, ...)
 {
     size_t len = strlen(out);
     va_list args;
