@@ -115,7 +115,9 @@ void dibs__pg_arg_bytes(dibs__pg_args *args, const void *data, size_t len)
 
 const char *dibs__pg_text(const PGresult *rows, int row, int column)
 {
-    return dibs__pq.PQgetvalue(rows, row, column);
+    const char *text = dibs__pq.PQgetvalue(rows, row, column);
+
+    return text ? text : ""; /* A server may send fewer columns than asked for. */
 }
 
 int64_t dibs__pg_int(const PGresult *rows, int row, int column)
