@@ -40,7 +40,7 @@ static void note_answer(dibs_client *cl, dibs__session_seat *seat,
         el->refusal.status = DIBS_OK;
         if (keeps)
             dibs__election_counted(&el->machine, sent_at,
-                                   dibs__group_left_ms(answer->left_ms));
+                                   dibs__group_left_ms(answer));
         break;
     case DIBS_LOST:
         dibs__election_unseated(&el->machine);

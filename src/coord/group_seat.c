@@ -65,8 +65,11 @@ static dibs_status write_who(const dibs_client *cl, dibs__group_seat *gs,
     return rc;
 }
 
-int64_t dibs__group_left_ms(int64_t left_ms)
+int64_t dibs__group_left_ms(const dibs__meet *answer)
 {
+    int64_t left_ms =
+        answer->left_ms < answer->ttl_ms ? answer->left_ms : answer->ttl_ms;
+
     return left_ms > 0 ? left_ms - left_ms / DRIFT_PART - 1 : 0;
 }
 

@@ -38,8 +38,10 @@ DIBS_MUST_CHECK dibs_status dibs__group_seat_init(dibs_client *cl,
                                                   const dibs__group_opts *opts,
                                                   dibs_error *err);
 
-/* The span of an answer on a clock that may run 1 % faster than the store's. */
-int64_t dibs__group_left_ms(int64_t left_ms);
+/* For how long enough seats live, from the send of a KEEP: the span of its answer, on
+ * a clock that may run 1 % faster than the store's, and no longer than the seat that
+ * was kept. */
+int64_t dibs__group_left_ms(const dibs__meet *answer);
 
 /* Checks a name that a member gives itself. */
 DIBS_MUST_CHECK dibs_status dibs__member_check_name(const char *member,

@@ -42,7 +42,7 @@ static void forget_seat(dibs_member *member)
 static void
 note_kept(dibs_member *member, const dibs__meet *answer, dibsx_nsec sent_at)
 {
-    int64_t left_ms = dibs__group_left_ms(answer->left_ms);
+    int64_t left_ms = dibs__group_left_ms(answer);
     dibsx_nsec enough = left_ms > 0 ? dibsx_after_ms(sent_at, left_ms) : 0;
 
     atomic_store(&member->seated_until,

@@ -1,6 +1,7 @@
 /* meet.c - the roster rule of meet.h. Pure. */
 /* SPDX-License-Identifier: MIT */
 #include "store/meet.h"
+#include "store/lease_args.h"
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -304,6 +305,11 @@ use_seat(dibs__roster *ro, dibs__seat *seat, dibs__meet *item)
         return DIBS_OK;
     return item->verb == DIBS__ARRIVE ? arrive(ro, seat, item)
                                       : withdraw(ro, seat, item);
+}
+
+bool dibs__meet_credible(const dibs__meet *item)
+{
+    return item->verb != DIBS__KEEP || item->left_ms <= DIBS__LEASE_MAX_MS;
 }
 
 void dibs__meet_apply(dibs__roster *ro, dibs__seat *seat, dibs__meet *item)

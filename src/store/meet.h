@@ -84,6 +84,9 @@ bool dibs__meet_begin(dibs__roster *ro, const dibs__meet *item,
 /* The store has deleted so many seats, some of them used. */
 void dibs__meet_ended(dibs__roster *ro, uint32_t ended, uint32_t used);
 
+/* Whether a server can have answered this: no seat lives longer than a lease may. */
+bool dibs__meet_credible(const dibs__meet *item);
+
 /* Does an item. `seat` is that of its id. All but left_ms is answered. */
 void dibs__meet_apply(dibs__roster *ro, dibs__seat *seat, dibs__meet *item);
 

@@ -144,6 +144,14 @@ bool dibs__rate_draw(dibs__rate *rate, const dibs__draw *draw, int64_t now_us,
     return true;
 }
 
+bool dibs__rate_credible(const dibs__draw *draw, const dibs__drawn *out)
+{
+    if (out->wait_us < 0 || out->remaining < 0 || out->remaining > draw->burst)
+        return false;
+    return out->granted == 0 ||
+           (out->granted >= draw->least && out->granted <= draw->cost);
+}
+
 dibs_status dibs__rate_status(const dibs__drawn *out, dibs_error *err)
 {
     if (out->granted > 0)

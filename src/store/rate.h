@@ -70,6 +70,9 @@ DIBS_MUST_CHECK dibs_status dibs__rate_check(const dibs__draw *draw,
 bool dibs__rate_draw(dibs__rate *rate, const dibs__draw *draw, int64_t now_us,
                      dibs__drawn *out);
 
+/* Whether a server can have answered this to the draw. */
+bool dibs__rate_credible(const dibs__draw *draw, const dibs__drawn *out);
+
 /* The status of a step whose answer is `out`. */
 DIBS_MUST_CHECK dibs_status dibs__rate_status(const dibs__drawn *out,
                                               dibs_error *err);

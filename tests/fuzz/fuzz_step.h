@@ -149,15 +149,68 @@ static inline dibs_status fuzz_other_step(dibs__store *st, int which,
     }
 }
 
+static inline bool fuzz_each_seat(const dibs__seat_entry *seat, void *arg)
+{
+    (void)arg;
+    REQUIRE(memchr(seat->id, '\0', sizeof(seat->id)));
+    REQUIRE(memchr(seat->who, '\0', sizeof(seat->who)));
+    return true;
+}
+
+/* Nobody keeps a seat, draws tokens or counts calls beyond what can be. */
+static inline dibs_status fuzz_coord_step(dibs__store *st, int which,
+                                          dibsx_nsec deadline, dibs_error *err)
+{
+    dibs__meet items[2] = {
+        {.name = "a", .id = fuzz_owner, .verb = DIBS__KEEP, .ttl_ms = 1000},
+        {.name = "b", .id = fuzz_owner, .verb = DIBS__ARRIVE, .ttl_ms = 1000}};
+    const dibs__draw draw = {.name = "a",
+                             .cost = 3,
+                             .least = 2,
+                             .count = 10,
+                             .period_us = 1000000,
+                             .burst = 5};
+    const dibs__meter report = {.key = "k", .window_ms = 1000, .bad = 1};
+    dibs__roster_head head;
+    dibs__drawn drawn;
+    dibs__sums sums;
+    dibs_status rc;
+
+    switch (which) {
+    case 17:
+        rc = st->ops->roster->meet(st, items, 2, deadline, err);
+        for (int i = 0; i < 2 && rc == DIBS_OK; i++)
+            REQUIRE(items[i].number <= INT64_MAX && items[i].left_ms >= 0);
+        REQUIRE(rc != DIBS_OK || items[0].left_ms <= DIBS__LEASE_MAX_MS);
+        return rc;
+    case 18:
+        return st->ops->roster->roll_call(st, "a", deadline, &head,
+                                          fuzz_each_seat, NULL, err);
+    case 19:
+        rc = st->ops->rate->draw(st, &draw, deadline, &drawn, err);
+        REQUIRE(rc != DIBS_OK || (drawn.granted >= 2 && drawn.granted <= 3));
+        REQUIRE(drawn.wait_us >= 0 && drawn.remaining >= 0);
+        return rc;
+    default:
+        rc = st->ops->meter->meter(st, &report, deadline, &sums, err);
+        REQUIRE(rc != DIBS_OK || (sums.bad >= 0 && sums.good >= 0 &&
+                                  sums.reporters <= DIBS__METER_MARKS));
+        REQUIRE((rc != DIBS_OK && rc != DIBS_STALE) ||
+                memchr(sums.state, '\0', sizeof(sums.state)));
+        return rc;
+    }
+}
+
 /* Whatever the server says, the step ends with a status. */
 static inline void fuzz_step(dibs__store *st, int which, dibsx_nsec deadline)
 {
     dibs_error err = {0};
     dibs_status rc;
 
-    which %= 17;
-    rc = which < 10 ? fuzz_lease_step(st, which, deadline, &err)
-                    : fuzz_other_step(st, which, deadline, &err);
+    which %= 21;
+    rc = which < 10   ? fuzz_lease_step(st, which, deadline, &err)
+         : which < 17 ? fuzz_other_step(st, which, deadline, &err)
+                      : fuzz_coord_step(st, which, deadline, &err);
     REQUIRE(rc >= DIBS_OK && rc <= DIBS_FORKED);
     REQUIRE(memchr(err.message, '\0', sizeof(err.message)));
 }

@@ -4,11 +4,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "store/postgres/step.h"
 
-static bool read_drawn(dibs__pg_answer *answer, dibs__drawn *out)
+static bool
+read_drawn(dibs__pg_answer *answer, const dibs__draw *draw, dibs__drawn *out)
 {
     return dibs__pg_word(answer, 0, INT64_MAX, &out->granted) &&
            dibs__pg_word(answer, 0, INT64_MAX, &out->wait_us) &&
-           dibs__pg_word(answer, 0, INT64_MAX, &out->remaining);
+           dibs__pg_word(answer, 0, INT64_MAX, &out->remaining) &&
+           dibs__rate_credible(draw, out);
 }
 
 static dibs_status
@@ -33,7 +35,7 @@ draw_tokens(struct dibs__store *st, const dibs__draw *asked,
     dibs__pg_arg_int(&args, draw.wait_us);
     rc = dibs__pg_call(dibs__pg_of(st), DIBS__PG_RATE_DRAW, &args, deadline,
                        &answer, &status, err);
-    if (rc == DIBS_OK && !read_drawn(&answer, out)) {
+    if (rc == DIBS_OK && !read_drawn(&answer, &draw, out)) {
         *out = (dibs__drawn){0};
         rc = dibs__pg_odd(err);
     }

@@ -4,6 +4,7 @@
  * clients wait for each other's rosters. Any thread. */
 /* SPDX-License-Identifier: MIT */
 #include "base/fail.h"
+#include "store/meet.h"
 #include "store/postgres/step.h"
 #include <stdio.h>
 #include <string.h>
@@ -43,7 +44,7 @@ read_answer(dibs__pg_answer *answer, int64_t status, dibs__meet *item)
     item->here = (uint32_t)here;
     item->live = (uint32_t)live;
     item->parties = (uint32_t)parties;
-    return true;
+    return dibs__meet_credible(item);
 }
 
 static dibs_status meet_one(struct dibs__store *st, dibs__meet *item,

@@ -11,12 +11,13 @@
 
 enum { NUMBERS = 6, NUMBER_MAX = 24 };
 
-static bool read_drawn(const redisReply *reply, dibs__drawn *out)
+static bool
+read_drawn(const redisReply *reply, const dibs__draw *draw, dibs__drawn *out)
 {
     return dibs__reply_int(dibs__reply_item(reply, 0), &out->granted) &&
            dibs__reply_int(dibs__reply_item(reply, 1), &out->wait_us) &&
            dibs__reply_int(dibs__reply_item(reply, 2), &out->remaining) &&
-           out->granted >= 0 && out->wait_us >= 0 && out->remaining >= 0;
+           dibs__rate_credible(draw, out);
 }
 
 static dibs_status
@@ -44,7 +45,7 @@ draw_tokens(struct dibs__store *st, const dibs__draw *asked,
                           deadline, &reply, err);
     if (rc != DIBS_OK)
         return rc;
-    if (read_drawn(reply, out)) {
+    if (read_drawn(reply, &draw, out)) {
         rc = dibs__rate_status(out, err);
     } else {
         *out = (dibs__drawn){0};

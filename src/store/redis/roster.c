@@ -4,6 +4,7 @@
  * thread. */
 /* SPDX-License-Identifier: MIT */
 #include "base/fail.h"
+#include "store/meet.h"
 #include "store/redis/cluster/slot_keys.h"
 #include "store/redis/redis_store.h"
 #include "store/redis/script.h"
@@ -85,7 +86,7 @@ static bool read_answer(const redisReply *reply, dibs__meet *item)
     item->parties = (uint32_t)numbers[4];
     item->left_ms = numbers[5];
     item->clock_us = numbers[6];
-    return true;
+    return dibs__meet_credible(item);
 }
 
 static dibs_status
