@@ -117,7 +117,8 @@ const char *dibs__pg_text(const PGresult *rows, int row, int column)
 {
     const char *text = dibs__pq.PQgetvalue(rows, row, column);
 
-    return text ? text : ""; /* A server may send fewer columns than asked for. */
+    return text ? text
+                : ""; /* A server may send fewer columns than asked for. */
 }
 
 int64_t dibs__pg_int(const PGresult *rows, int row, int column)
