@@ -53,6 +53,30 @@ static void wait_for(dibs__store *st, const char *owner)
     ask(st, &what, DIBS_BUSY);
 }
 
+/* Holds it for a short time, in which others come to wait; until it is over. */
+static void hold_before(dibs__store *st, const char *const *waiters)
+{
+    dibs__ask what = ask_of(ONE);
+    dibsx_nsec asked_at = dibsx_now();
+
+    what.ttl_ms = pace_ms(300);
+    ask(st, &what, DIBS_OK);
+    what.flags = DIBS__ASK_QUEUE;
+    for (; *waiters; waiters++) {
+        dibs__answer ans;
+        dibs_status rc;
+
+        what.owner = *waiters;
+        what.ttl_ms = TTL_MS;
+        rc = st->ops->lease->acquire(st, &what, soon(), &ans, NULL);
+        IN_TIME(rc == DIBS_BUSY || world_ms_since(asked_at) < pace_ms(300));
+        assert_status(rc, DIBS_BUSY);
+    }
+    asked_at = dibsx_now();
+    while (world_ms_since(asked_at) <= pace_ms(300))
+        world_sleep_ms(5);
+}
+
 static void leave(dibs__store *st, const dibs__leave *how)
 {
     CHECK(DIBS_OK, st->ops->lease->release(st, how, soon(), err));
@@ -83,33 +107,18 @@ static void hand_over(dibs__store *st)
 /* Who asks is refused because the queue goes first, which it serves. */
 static void serve_the_queue_and_be_refused(dibs__store *st)
 {
-    dibs__ask what = ask_of(ONE);
-    dibsx_nsec granted_at;
+    dibs__ask what = ask_of(THIRD);
 
-    what.ttl_ms = 300;
-    ask(st, &what, DIBS_OK);
-    granted_at = dibsx_now();
-    wait_for(st, OTHER);
-    while (world_ms_since(granted_at) <= what.ttl_ms)
-        world_sleep_ms(5);
-    what = ask_of(THIRD);
+    hold_before(st, (const char *const[]){OTHER, NULL});
     ask(st, &what, DIBS_BUSY);
 }
 
 /* The same by one who has a place behind it and now does not want to wait. */
 static void serve_the_queue_and_give_up(dibs__store *st)
 {
-    dibs__ask what = ask_of(ONE);
-    dibsx_nsec granted_at;
+    dibs__ask what = ask_of(THIRD);
 
-    what.ttl_ms = 300;
-    ask(st, &what, DIBS_OK);
-    granted_at = dibsx_now();
-    wait_for(st, OTHER);
-    wait_for(st, THIRD);
-    while (world_ms_since(granted_at) <= what.ttl_ms)
-        world_sleep_ms(5);
-    what = ask_of(THIRD);
+    hold_before(st, (const char *const[]){OTHER, THIRD, NULL});
     ask(st, &what, DIBS_BUSY);
 }
 
