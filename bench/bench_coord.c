@@ -130,7 +130,7 @@ static void *take_in_turn(void *arg)
 
 static double rate_since(int64_t began)
 {
-    return (double)FLYING * TAKES * 1e9 / (double)(now_ns() - began);
+    return (double)(FLYING * TAKES) * 1e9 / (double)(now_ns() - began);
 }
 
 /* Both sides in turn, and their ratio in thousandths. */

@@ -223,8 +223,8 @@ copy_opts(const dibs_limit_opts *opts, dibs_limit_opts *out, dibs_error *err)
 /* One token is no stock: it would only be late. */
 static int64_t choose_chunk(const dibs_limit_opts *opts)
 {
-    double tokens =
-        (double)opts->count / (double)opts->period_ms * DIBS__LIMIT_CHUNK_MS;
+    double tokens = (double)opts->count / (double)opts->period_ms *
+                    (double)DIBS__LIMIT_CHUNK_MS;
     int64_t chunk = opts->burst / 4;
 
     if (opts->chunk != DIBS_LIMIT_AUTO)

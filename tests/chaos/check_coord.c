@@ -143,7 +143,7 @@ static bool was_quick_take(const record *rec)
 /* The tokens that a span of the limit may hand out, without faults. */
 static double allowed_in(int64_t span_ns)
 {
-    return LIMIT_BURST + (double)span_ns * LIMIT_RATE / 1e9;
+    return (double)LIMIT_BURST + (double)span_ns * (double)LIMIT_RATE / 1e9;
 }
 
 /* Of all spans that end with the call at `at`, the first that got too much. */

@@ -480,7 +480,7 @@ static void a_store_that_forgets_is_unfit(void **state)
         dibs_status rc;
 
         world_heal(w);
-        world_delay(w, steps[i], (int)pace_ms(200));
+        world_delay(w, steps[i], (int)pace_ms(50));
         assert_int_equal(pthread_create(&thread, NULL, meddle, &m), 0);
         rc = dibs_health_check(w->one,
                                DIBS_HEALTH_OPTS(.each = note_part, .arg = &pt),

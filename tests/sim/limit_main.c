@@ -120,7 +120,7 @@ static event take_first(world *w)
 
 static void pour(world *w, bucket *b, int64_t n, double most, const char *wrong)
 {
-    b->level -= (double)(w->now - b->at) / 1e9 * COUNT;
+    b->level -= (double)(w->now - b->at) / 1e9 * (double)COUNT;
     if (b->level < 0)
         b->level = 0;
     b->at = w->now;
@@ -133,7 +133,8 @@ static void pour(world *w, bucket *b, int64_t n, double most, const char *wrong)
 static void use_tokens(world *w, int64_t n)
 {
     pour(w, &w->used, n,
-         BURST + CLIENTS * CHUNK + 2.0 * DELAY_MS * COUNT / 1000,
+         (double)(BURST + CLIENTS * CHUNK) +
+             (double)(2 * DELAY_MS * COUNT) / 1000,
          "clients use more than the limit and their chunks");
 }
 
