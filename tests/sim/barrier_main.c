@@ -15,7 +15,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/rand.h"
 #include "coord/barrier_machine.h"
-#include "seed.h"
+#include "seeds.h"
 #include "store/meet.h"
 
 #include <stdio.h>
@@ -432,44 +432,26 @@ static const char *run_seed(world *w, uint64_t seed, mutant planted)
     return w->wrong;
 }
 
-static uint64_t number_of(const char *text)
+static world the_world;
+static uint64_t opened; /* generations of all seeds */
+
+static const char *run_one(uint64_t seed, int planted, dibsx_nsec *at)
 {
-    return strtoull(text, NULL, 10);
+    const char *wrong = run_seed(&the_world, seed, (mutant)planted);
+
+    *at = the_world.now;
+    opened += the_world.opened;
+    return wrong;
 }
 
-static int run_mutant(mutant planted, uint64_t seeds)
+static int report(uint64_t seeds)
 {
-    static world w;
-
-    for (uint64_t i = 0; i < seeds; i++)
-        if (run_seed(&w, seed_of_many() + i, planted)) {
-            printf("mutant %d, seed %llu: %s\n", (int)planted,
-                   (unsigned long long)w.seed, w.wrong);
-            return 0;
-        }
-    printf("mutant %d was not noticed in %llu seeds\n", (int)planted,
-           (unsigned long long)seeds);
-    return 1;
+    printf("%llu seeds of %d s, %llu generations opened\n",
+           (unsigned long long)seeds, SPAN_S, (unsigned long long)opened);
+    return 0;
 }
 
 int main(int argc, char **argv)
 {
-    static world w;
-    uint64_t seeds = argc > 1 ? number_of(argv[1]) : 100;
-    uint64_t first = argc > 2 ? number_of(argv[2]) : seed_of_many();
-    uint64_t opened = 0;
-
-    if (argc == 4 && strcmp(argv[1], "--mutant") == 0)
-        return run_mutant((mutant)number_of(argv[2]), number_of(argv[3]));
-    for (uint64_t i = 0; i < seeds; i++) {
-        if (run_seed(&w, first + i, NO_MUTANT)) {
-            fprintf(stderr, "seed %llu, %.6f s: %s\n",
-                    (unsigned long long)w.seed, (double)w.now / 1e9, w.wrong);
-            return 1;
-        }
-        opened += w.opened;
-    }
-    printf("%llu seeds of %d s, %llu generations opened\n",
-           (unsigned long long)seeds, SPAN_S, (unsigned long long)opened);
-    return 0;
+    return seeds_main(argc, argv, run_one, report);
 }

@@ -13,7 +13,7 @@
  *   C4, C6  when all is well again, it closes for all, and all know the version. */
 /* SPDX-License-Identifier: MIT */
 #include "coord/breaker_machine.h"
-#include "seed.h"
+#include "seeds.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -618,48 +618,22 @@ static const char *run_seed(world *w, uint64_t seed, mutant planted)
     return w->wrong;
 }
 
-static int run_mutant(mutant planted, uint64_t seeds)
+static world the_world;
+static int64_t opened, closed, probes; /* of all seeds */
+
+static const char *run_one(uint64_t seed, int planted, dibsx_nsec *at)
 {
-    static world w;
+    const char *wrong = run_seed(&the_world, seed, (mutant)planted);
 
-    for (uint64_t i = 0; i < seeds; i++) {
-        const char *wrong = run_seed(&w, seed_of_many() + i, planted);
-
-        if (wrong) {
-            printf("mutant %d, seed %llu: %s\n", (int)planted,
-                   (unsigned long long)w.seed, wrong);
-            return 0;
-        }
-    }
-    printf("mutant %d was not noticed in %llu seeds\n", (int)planted,
-           (unsigned long long)seeds);
-    return 1;
+    *at = the_world.now;
+    opened += the_world.opened;
+    closed += the_world.closed;
+    probes += the_world.probes;
+    return wrong;
 }
 
-static uint64_t number_of(const char *text)
+static int report(uint64_t seeds)
 {
-    return strtoull(text, NULL, 10);
-}
-
-int main(int argc, char **argv)
-{
-    static world w;
-    uint64_t seeds = argc > 1 ? number_of(argv[1]) : 100;
-    uint64_t first = argc > 2 ? number_of(argv[2]) : seed_of_many();
-    int64_t opened = 0, closed = 0, probes = 0;
-
-    if (argc == 4 && strcmp(argv[1], "--mutant") == 0)
-        return run_mutant((mutant)number_of(argv[2]), number_of(argv[3]));
-    for (uint64_t i = 0; i < seeds; i++) {
-        if (run_seed(&w, first + i, NO_MUTANT)) {
-            fprintf(stderr, "seed %llu, %.6f s: %s\n",
-                    (unsigned long long)w.seed, (double)w.now / 1e9, w.wrong);
-            return 1;
-        }
-        opened += w.opened;
-        closed += w.closed;
-        probes += w.probes;
-    }
     printf("%llu seeds of %d s: opened %lld times, closed %lld times, %lld "
            "probes\n",
            (unsigned long long)seeds, SPAN_S, (long long)opened,
@@ -669,4 +643,9 @@ int main(int argc, char **argv)
         return 1;
     }
     return 0;
+}
+
+int main(int argc, char **argv)
+{
+    return seeds_main(argc, argv, run_one, report);
 }

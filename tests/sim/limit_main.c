@@ -14,7 +14,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/rand.h"
 #include "coord/limit_machine.h"
-#include "seed.h"
+#include "seeds.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -381,49 +381,28 @@ static const char *run_seed(world *w, uint64_t seed, mutant planted)
     return w->wrong;
 }
 
-static int run_mutant(mutant planted, uint64_t seeds)
+static world the_world;
+static int64_t calls, granted; /* of all seeds */
+
+static const char *run_one(uint64_t seed, int planted, dibsx_nsec *at)
 {
-    static world w;
+    const char *wrong = run_seed(&the_world, seed, (mutant)planted);
 
-    for (uint64_t i = 0; i < seeds; i++) {
-        const char *wrong = run_seed(&w, seed_of_many() + i, planted);
-
-        if (wrong) {
-            printf("mutant %d, seed %llu: %s\n", (int)planted,
-                   (unsigned long long)w.seed, wrong);
-            return 0;
-        }
-    }
-    printf("mutant %d was not noticed in %llu seeds\n", (int)planted,
-           (unsigned long long)seeds);
-    return 1;
+    *at = the_world.now;
+    calls += the_world.calls;
+    granted += the_world.granted;
+    return wrong;
 }
 
-static uint64_t number_of(const char *text)
+static int report(uint64_t seeds)
 {
-    return strtoull(text, NULL, 10);
-}
-
-int main(int argc, char **argv)
-{
-    static world w;
-    uint64_t seeds = argc > 1 ? number_of(argv[1]) : 100;
-    uint64_t first = argc > 2 ? number_of(argv[2]) : seed_of_many();
-    int64_t calls = 0, granted = 0;
-
-    if (argc == 4 && strcmp(argv[1], "--mutant") == 0)
-        return run_mutant((mutant)number_of(argv[2]), number_of(argv[3]));
-    for (uint64_t i = 0; i < seeds; i++) {
-        if (run_seed(&w, first + i, NO_MUTANT)) {
-            fprintf(stderr, "seed %llu, %.6f s: %s\n",
-                    (unsigned long long)w.seed, (double)w.now / 1e9, w.wrong);
-            return 1;
-        }
-        calls += w.calls;
-        granted += w.granted;
-    }
     printf("%llu seeds of %d s: %lld of %lld calls granted\n",
            (unsigned long long)seeds, SPAN_S, (long long)granted,
            (long long)calls);
     return 0;
+}
+
+int main(int argc, char **argv)
+{
+    return seeds_main(argc, argv, run_one, report);
 }

@@ -13,7 +13,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/rand.h"
 #include "coord/watch_machine.h"
-#include "seed.h"
+#include "seeds.h"
 #include "store/topic.h"
 
 #include <stdio.h>
@@ -455,43 +455,23 @@ static const char *run_seed(world *w, uint64_t seed, mutant planted)
     return w->wrong;
 }
 
-static int run_mutant(mutant planted, uint64_t seeds)
+static world the_world;
+
+static const char *run_one(uint64_t seed, int planted, dibsx_nsec *at)
 {
-    static world w;
+    const char *wrong = run_seed(&the_world, seed, (mutant)planted);
 
-    for (uint64_t i = 0; i < seeds; i++) {
-        const char *wrong = run_seed(&w, seed_of_many() + i, planted);
-
-        if (wrong) {
-            printf("mutant %d, seed %llu: %s\n", (int)planted,
-                   (unsigned long long)w.seed, wrong);
-            return 0;
-        }
-    }
-    printf("mutant %d was not noticed in %llu seeds\n", (int)planted,
-           (unsigned long long)seeds);
-    return 1;
+    *at = the_world.now;
+    return wrong;
 }
 
-static uint64_t number_of(const char *text)
+static int report(uint64_t seeds)
 {
-    return strtoull(text, NULL, 10);
+    printf("%llu seeds of %d s\n", (unsigned long long)seeds, SPAN_S);
+    return 0;
 }
 
 int main(int argc, char **argv)
 {
-    static world w;
-    uint64_t seeds = argc > 1 ? number_of(argv[1]) : 100;
-    uint64_t first = argc > 2 ? number_of(argv[2]) : seed_of_many();
-
-    if (argc == 4 && strcmp(argv[1], "--mutant") == 0)
-        return run_mutant((mutant)number_of(argv[2]), number_of(argv[3]));
-    for (uint64_t i = 0; i < seeds; i++)
-        if (run_seed(&w, first + i, NO_MUTANT)) {
-            fprintf(stderr, "seed %llu, %.6f s: %s\n",
-                    (unsigned long long)w.seed, (double)w.now / 1e9, w.wrong);
-            return 1;
-        }
-    printf("%llu seeds of %d s\n", (unsigned long long)seeds, SPAN_S);
-    return 0;
+    return seeds_main(argc, argv, run_one, report);
 }
