@@ -657,7 +657,7 @@ dibs_barrier_wait(dibs_barrier *b, uint64_t *generation, dibs_error *err)
         rc = run_call(b, err);
         b->waiting = false;
         if (generation && rc == DIBS_OK)
-            *generation = b->machine.after;
+            *generation = b->machine.passed;
         pthread_cond_broadcast(&b->cl->over);
     }
     pthread_mutex_unlock(&b->cl->mutex);

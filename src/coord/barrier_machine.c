@@ -48,6 +48,8 @@ static void end_call(dibs__barrier_party *bp, dibs_status rc)
     bp->rc = rc;
     bp->gen = bp->rung_gen = 0;
     bp->state = DIBS__PARTY_IN;
+    if (rc == DIBS_OK)
+        bp->passed = bp->after;
     if (rc == DIBS_LOST)
         lose_seat(bp);
 }

@@ -48,8 +48,10 @@ typedef struct dibs__barrier_party {
     dibs__party_state state;
     uint64_t id_number; /* another number is another id */
     uint64_t fence;
-    uint64_t after; /* the record that the next call arrives after */
-    uint64_t gen;   /* in which the call is counted; 0: not known yet */
+    uint64_t after;  /* the record that the next call arrives after */
+    uint64_t passed; /* the generation of the last call that ended with DIBS_OK;
+                        it outlives the seat */
+    uint64_t gen;    /* in which the call is counted; 0: not known yet */
     bool calling;
     bool
         asked; /* the call may end: it has asked to be counted, or for a seat that
