@@ -322,7 +322,9 @@ static void swept_names_leave_a_floor(void **state)
     dibs_close(cl);
 }
 
-/* One who uses the same few names leaves nothing behind for vacuum. */
+/* One who uses the same few names leaves nothing behind for vacuum, but for what is
+ * written while somebody looks at an older state: vacuum, for one. Rows that are
+ * not updated in place would take some seventy pages. */
 static void a_lock_is_updated_in_place(void **state)
 {
     char url[PG_URL_MAX];
@@ -337,7 +339,7 @@ static void a_lock_is_updated_in_place(void **state)
     for (int i = 0; i < 2000; i++)
         (void)fence_of(cl, "hot");
     assert_true(pg_number(&world_sv, "SELECT pg_relation_size('dibs.roll')") <=
-                pages + 8192 * 4);
+                pages + 8192 * 24);
     dibs_close(cl);
 }
 
