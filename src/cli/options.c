@@ -709,7 +709,7 @@ const dibs__option dibs__options[] = {
      .metavar = "RATE",
      .verbs = "limit",
      .help = "Tokens and the span in which they are handed out: 100/s, 5/m, "
-             "10/30s, 1000/h. Needed."},
+             "10/30s, 1000/h; a number alone is for each second. Needed."},
     {.name = "burst",
      .letter = 'b',
      .type = DIBS__INT,
