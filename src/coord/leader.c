@@ -155,30 +155,49 @@ static dibs_status read_leader(dibs_client *cl, const char *name,
     return rc;
 }
 
-/* The members of the group of that name; 0 where the store has none. */
-static uint32_t count_members(dibs_client *cl, const char *name)
+/* Counts the members of the group of that name; 0 where the store has none. */
+static dibs_status
+count_members(dibs_client *cl, const char *name, uint32_t *out, dibs_error *err)
 {
     char full[DIBS_NAME_MAX + 1];
     dibs__meet item = {.name = full, .id = "", .verb = DIBS__LOOK};
+    dibs_status rc;
 
-    if (dibs__store_cannot(cl->st, DIBS__CAN_MEET) ||
-        dibs__name_full(cl, name, full, NULL) != DIBS_OK ||
-        cl->st->ops->roster->meet(cl->st, &item, 1,
-                                  dibs__client_deadline(cl, dibsx_now()),
-                                  NULL) != DIBS_OK)
-        return 0;
-    return item.rc == DIBS_OK && item.parties == 0 ? item.live : 0;
+    *out = 0;
+    if (dibs__store_cannot(cl->st, DIBS__CAN_MEET))
+        return DIBS_OK;
+    rc = dibs__name_full(cl, name, full, err);
+    if (rc == DIBS_OK)
+        rc = cl->st->ops->roster->meet(cl->st, &item, 1,
+                                       dibs__client_deadline(cl, dibsx_now()),
+                                       err);
+    if (rc == DIBS_OK && item.rc == DIBS_OK && item.parties == 0)
+        *out = item.live;
+    return rc;
+}
+
+/* DIBS_NOTFOUND: nobody leads; the members are counted all the same. */
+static dibs_status read_with_members(dibs_client *cl, const char *name,
+                                     dibs_leader *out, dibs_error *err)
+{
+    dibs_status rc = read_leader(cl, name, out, err);
+    dibs_error failure = {0};
+    dibs_status counted;
+
+    if (rc != DIBS_OK && rc != DIBS_NOTFOUND)
+        return rc;
+    counted = count_members(cl, name, &out->members, &failure);
+    if (counted == DIBS_OK)
+        return rc;
+    return dibsx_fail_at(err, counted, failure.origin, "%s", failure.message);
 }
 
 dibs_status dibs_leader_get(dibs_client *cl, const char *name, dibs_leader *out,
                             dibs_error *err)
 {
     DIBSX_UNCANCEL;
-    dibs_status rc = read_leader(cl, name, out, err);
 
-    if (rc == DIBS_OK || rc == DIBS_NOTFOUND)
-        out->members = count_members(cl, name);
-    return rc;
+    return read_with_members(cl, name, out, err);
 }
 
 static leader_watches *watches_of_handler(dibs__notice_handler *handler)
@@ -367,9 +386,8 @@ look_leader(dibs_leader_watch *w, bool fetch, dibs_leader *out, bool *found)
     dibs_status rc;
 
     pthread_mutex_unlock(&cl->mutex);
-    rc = read_leader(cl, w->name, out, &err);
-    if (fetch && (rc == DIBS_OK || rc == DIBS_NOTFOUND))
-        out->members = count_members(cl, w->name);
+    rc = fetch ? read_with_members(cl, w->name, out, &err)
+               : read_leader(cl, w->name, out, &err);
     pthread_mutex_lock(&cl->mutex);
     head = (dibs__value_head){.version = out->term, .expires_ms = out->left_ms};
     if (fetch)
