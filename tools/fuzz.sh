@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # fuzz.sh - runs every fuzz target for SECONDS, as many at once as there are processors,
 # beginning with the seeds in tests/fuzz/corpus/. New inputs and crashes stay in
-# build/fuzz/corpus/.
+# build/fuzz/corpus/. SEED=N makes the same inputs first; without it each run makes its own.
 #
 #   tools/fuzz.sh SECONDS
 set -euo pipefail
@@ -18,7 +18,7 @@ build asan "${targets[@]}"
 fuzz() {
     local target=$1 seconds=$2 found="build/fuzz/corpus/$1"
     mkdir -p "$found"
-    if ! "build/asan/tests/fuzz/$target" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=1024 \
+    if ! "build/asan/tests/fuzz/$target" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=1024 -seed="${SEED:-0}" \
         -artifact_prefix="$found/" -verbosity=0 -print_final_stats=1 \
         "$found" "tests/fuzz/corpus/${target#fuzz_}" >"$found.log" 2>&1; then
         cat "$found.log"

@@ -169,7 +169,7 @@ if [ -n "$asan" ]; then
     fi
     cat "$logs/asan.txt"
 fi
-step fuzz "each target for a moment" tools/fuzz.sh 1
+step fuzz "each target for a moment" env SEED="$DIBS_SEED" tools/fuzz.sh 1
 step bench "build optimised" build bench bench dibs_docs &&
     step bench "short form, to see that it works" bench/run.sh build/bench --quick
 step bench "what is installed is hardened" tests/tree/test_hardened.sh build/bench

@@ -59,10 +59,20 @@ static int same_or_hidden(const char *hidden, const char *plain)
     return same(hidden, plain) || same(hidden, "***") || same(hidden, "/***");
 }
 
+/* The value of "passwordfile" is a path, which may be shown. */
+static int names_path(const char *key)
+{
+    size_t len = strlen(key);
+
+    return len > 4 && strcasecmp(key + len - 4, "file") == 0 &&
+           !strpbrk(key, "=:,; ");
+}
+
 static int is_secret(const char *key)
 {
-    return strcasestr(key, "password") || strcasestr(key, "secret") ||
-           strcasestr(key, "token");
+    return !names_path(key) &&
+           (strcasestr(key, "password") || strcasestr(key, "secret") ||
+            strcasestr(key, "token"));
 }
 
 /* The redacted text reads as the same URL but for what was hidden. */
