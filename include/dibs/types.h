@@ -50,6 +50,7 @@ typedef enum dibs_status {
     DIBS_MISMATCH = 6,  /* the name is in use in another mode or capacity */
     DIBS_CANCELLED = 7, /* a cancel, a free or dibs_close() ended the wait */
     DIBS_BROKEN = 8,    /* a party of the barrier died or gave up */
+    DIBS_FULL = 9,      /* the queue has as many items as it may have */
 
     /* Failures. */
     DIBS_UNAVAIL = 16,     /* the store is out of reach; nothing changed */

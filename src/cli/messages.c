@@ -50,6 +50,7 @@ int dibs__exit_code(dibs_status status)
     case DIBS_BUSY:
     case DIBS_TIMEOUT:
     case DIBS_CANCELLED:
+    case DIBS_FULL:
         return DIBS__EXIT_BUSY;
     case DIBS_LOST:
     case DIBS_BROKEN:

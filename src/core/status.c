@@ -13,6 +13,7 @@
     X(MISMATCH, "in use as another kind")                                      \
     X(CANCELLED, "the wait was cancelled")                                     \
     X(BROKEN, "a party died or gave up")                                       \
+    X(FULL, "the queue is full")                                               \
     X(UNAVAIL, "store out of reach; nothing was changed")                      \
     X(UNKNOWN, "no answer; the change may have been made")                     \
     X(INVALID, "invalid")                                                      \

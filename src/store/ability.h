@@ -17,6 +17,7 @@ typedef enum dibs__ability {
     DIBS__CAN_RATE,
     DIBS__CAN_MEET,
     DIBS__CAN_METER,
+    DIBS__CAN_ITEMS, /* queues of items (store/queue.h) */
     DIBS__ABILITIES
 } dibs__ability;
 

@@ -26,6 +26,8 @@
     DIBS__RATE_STEPS(X)                                                        \
     DIBS__METER_STEPS(X)                                                       \
     DIBS__ROSTER_STEPS(X)                                                      \
+    DIBS__QUEUE_STEPS(X)                                                       \
+    DIBS__QUEUE_ADMIN_STEPS(X)                                                 \
     X(now, NOW)                                                                \
     X(audit, AUDIT)                                                            \
     X(listen, LISTEN)                                                          \

@@ -14,6 +14,7 @@ bool dibs__notice_read(const char *text, dibs__notice *notice)
         [DIBS__NOTICE_YIELD] = " yield ",
         [DIBS__NOTICE_CHANGED] = " changed ",
         [DIBS__NOTICE_OPENED] = " opened ",
+        [DIBS__NOTICE_ITEMS] = " items ",
     };
     const char *fence = NULL;
     char *end;

@@ -17,6 +17,8 @@ typedef enum dibs__notice_kind {
     DIBS__NOTICE_YIELD,  /* another client asks for it back */
     DIBS__NOTICE_CHANGED, /* a step told a topic; topic.h has its owner */
     DIBS__NOTICE_OPENED,  /* as CHANGED: a generation of a roster has opened */
+    DIBS__NOTICE_ITEMS, /* to a lane of a queue: ask; dibs__lane_address() is its
+                             owner, the fence that of what was handed over, or 0 */
     DIBS__NOTICE_MISSED /* notices may have been lost: waiters should ask again;
                            has neither owner nor fence */
 } dibs__notice_kind;

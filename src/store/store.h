@@ -2,10 +2,10 @@
  *
  * A store offers the nouns as tables of steps: leases (store/lease.h), values
  * (store/value.h), logs (store/log.h), topics (store/topic.h), rates (store/rate.h),
- * rosters (store/roster.h) and meters (store/meter.h); no store need have all
- * (store/ability.h). Every step is ONE atomic change of the store and one round trip. A
- * store keeps no policy: it never retries, never logs, never decides how long to wait;
- * the core does.
+ * rosters (store/roster.h), meters (store/meter.h) and queues (store/queue.h); no store
+ * need have all (store/ability.h). Every step is ONE atomic change of the store and one
+ * round trip. A store keeps no policy: it never retries, never logs, never decides how
+ * long to wait; the core does.
  *
  * Every step takes `deadline`, a moment on dibsx_now()'s clock, and returns soon
  * after it at the latest. Every step may answer, beside its own statuses:
@@ -29,6 +29,7 @@
 #include "store/lease.h"
 #include "store/log.h"
 #include "store/meter.h"
+#include "store/queue.h"
 #include "store/quorum_steps.h"
 #include "store/rate.h"
 #include "store/roster.h"
@@ -62,6 +63,8 @@ typedef struct dibs__store_ops {
     const dibs__rate_ops *rate;
     const dibs__roster_ops *roster;
     const dibs__meter_ops *meter;
+    const dibs__queue_ops *queue;
+    const dibs__queue_admin_ops *queue_admin;
 
     /* Opens the doorbell if it is not open. Until then notices for this handle are
      * lost, which costs time and nothing else. *fd is readable when there are

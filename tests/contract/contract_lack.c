@@ -49,6 +49,17 @@ static const lack lacks[] = {
     {"redlock", DIBS__CAN_MEET, "rosters",
      "majorities of seats do not agree on one decision"},
     {"redlock", DIBS__CAN_METER, "meters", "majorities do not count"},
+    {"redlock", DIBS__CAN_ITEMS, "queues of items",
+     "majorities of items do not agree on who has one"},
+    {"redis", DIBS__CAN_ITEMS, "queues of items", "not written yet"},
+    {"rediss", DIBS__CAN_ITEMS, "queues of items", "not written yet"},
+    {"redis+unix", DIBS__CAN_ITEMS, "queues of items", "not written yet"},
+    {"redis-sentinel", DIBS__CAN_ITEMS, "queues of items", "not written yet"},
+    {"rediss-sentinel", DIBS__CAN_ITEMS, "queues of items", "not written yet"},
+    {"redis-cluster", DIBS__CAN_ITEMS, "queues of items", "not written yet"},
+    {"rediss-cluster", DIBS__CAN_ITEMS, "queues of items", "not written yet"},
+    {"postgres", DIBS__CAN_ITEMS, "queues of items", "not written yet"},
+    {"postgresql", DIBS__CAN_ITEMS, "queues of items", "not written yet"},
 };
 
 static const lack *find(const char *scheme, dibs__ability what)
@@ -96,6 +107,8 @@ static void every_step_has_a_function(void **state)
 #define HAS_ROSTER(step, STEP) HAS(roster, step)
 #define HAS_RATE(step, STEP)   HAS(rate, step)
 #define HAS_METER(step, STEP)  HAS(meter, step)
+#define HAS_QUEUE(step, STEP)  HAS(queue, step)
+#define HAS_ADMIN(step, STEP)  HAS(queue_admin, step)
     DIBS__LEASE_STEPS(HAS_LEASE)
     DIBS__VALUE_STEPS(HAS_VALUE)
     DIBS__LOG_STEPS(HAS_LOG)
@@ -103,6 +116,8 @@ static void every_step_has_a_function(void **state)
     DIBS__RATE_STEPS(HAS_RATE)
     DIBS__ROSTER_STEPS(HAS_ROSTER)
     DIBS__METER_STEPS(HAS_METER)
+    DIBS__QUEUE_STEPS(HAS_QUEUE)
+    DIBS__QUEUE_ADMIN_STEPS(HAS_ADMIN)
 }
 
 int contract_lacks(void)

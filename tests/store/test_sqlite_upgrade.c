@@ -80,7 +80,7 @@ static void assert_taken_over(world *w)
     uint64_t position = 0;
     dibs__answer ans;
 
-    assert_int_equal(schema_version(w), 6);
+    assert_int_equal(schema_version(w), 7);
     assert_text(w, st, "old", "kept");
     assert_status(try_lock(w, st, "a", 3, NULL), DIBS_BUSY);
     assert_string_equal(w->err.message, "`a` is held by here:1 old");
@@ -115,7 +115,7 @@ static void columns_of(const char *path, char *out, size_t size)
 
 static void its_tables_are_those_of_a_fresh_file(void **state)
 {
-    char fresh[128], made[4096], upgraded[4096];
+    char fresh[128], made[8192], upgraded[8192];
     world *w = *state;
 
     make_version_1(w);
@@ -130,7 +130,7 @@ static void its_tables_are_those_of_a_fresh_file(void **state)
 /* A file of this version becomes one of another by what `sql` takes away. */
 static void expect_upgrade(world *w, const char *sql)
 {
-    char fresh[128], made[4096], upgraded[4096];
+    char fresh[128], made[8192], upgraded[8192];
 
     make_version_1(w);
     dibs__store_close(world_open(w));
@@ -142,10 +142,14 @@ static void expect_upgrade(world *w, const char *sql)
     assert_non_null(strstr(made, "ear."));
     assert_non_null(strstr(made, "seat."));
     assert_non_null(strstr(made, "meter."));
+    assert_non_null(strstr(made, "item."));
     assert_string_equal(upgraded, made);
 }
 
-#define DROP_6 "DROP TABLE meter; "
+#define DROP_7                                                                 \
+    "DROP TABLE queue; DROP TABLE item; DROP TABLE lane; DROP TABLE pusher; "  \
+    "DROP TABLE dedup; DROP TABLE dead; "
+#define DROP_6 DROP_7 "DROP TABLE meter; "
 #define DROP_5 DROP_6 "DROP TABLE roster; DROP TABLE seat; "
 #define DROP_4 DROP_5 "DROP TABLE rate; "
 #define DROP_3 DROP_4 "DROP TABLE ear; "
@@ -168,6 +172,11 @@ static void version_4_is_upgraded_too(void **state)
 static void version_5_is_upgraded_too(void **state)
 {
     expect_upgrade(*state, DROP_6 "PRAGMA user_version = 5");
+}
+
+static void version_6_is_upgraded_too(void **state)
+{
+    expect_upgrade(*state, DROP_7 "PRAGMA user_version = 6");
 }
 
 static int crowd_child(world *w, int gate, unsigned n)
@@ -326,6 +335,7 @@ int main(void)
         WORLD_TEST(version_3_is_upgraded_too),
         WORLD_TEST(version_4_is_upgraded_too),
         WORLD_TEST(version_5_is_upgraded_too),
+        WORLD_TEST(version_6_is_upgraded_too),
         WORLD_TEST(many_processes_open_it_at_once),
         WORLD_TEST(many_threads_open_it_at_once),
         WORLD_TEST(who_has_it_open_goes_on),

@@ -48,6 +48,10 @@ static const char *const lacks[] = {
         "calls are counted for a version of a value, and majorities have "
         "neither counts nor versions. A breaker decides for its client alone; "
         "to share it, use a redis:, postgres: or sqlite: store",
+    [DIBS__CAN_ITEMS] =
+        "an item of a queue is in one place and goes to one client, and "
+        "majorities of sets of items do not agree on either. Keep queues in a "
+        "sqlite: store",
 };
 
 const char *dibs__quorum_cannot(const dibs__store *st, dibs__ability what)

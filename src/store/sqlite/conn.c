@@ -30,6 +30,18 @@ enum {
     "owner, role, mode, permits, capacity, priority, seq, fence, claim, "      \
     "ttl_ms, since_us, until_us, bell, who, tell"
 
+#define ITEM_STATE                                                             \
+    "priority, place, due_wall_us, lane, fence, told, limit_us, attempts, "    \
+    "lost, tries, to_worker, own, dedup, reason"
+#define ITEM_COLUMNS  "id, " ITEM_STATE ", length(data)"
+#define ITEM_IS_READY "q = ?1 AND lane = 0 AND due_wall_us = 0"
+#define LANE_COLUMNS                                                           \
+    "lane, number, stamp, until_us, waits_us, want, hands, limit_ms, worker, " \
+    "bell, results"
+#define QUEUE_COLUMNS                                                          \
+    "paused, serial, cap, tries, deads, lost_max, items, dead, pushed, "       \
+    "delivered, acked, nacked, lost, died, dropped, purged"
+
 /* The piece of the table that one sweep looks at. */
 #define SWEPT_PIECE                                                            \
     "(SELECT name, owner, until_us FROM party WHERE name > ?1 "                \
@@ -137,6 +149,142 @@ static const char *const query_text[DIBS__SQL_COUNT] = {
         "SELECT kind, fence, rec, counts_us, until_us, who, id FROM seat "
         "WHERE name = ?1 AND until_us > ?2 ORDER BY fence, id",
     [DIBS__SQL_SEAT_CLEAR] = "DELETE FROM seat WHERE kind <> 3",
+    [DIBS__SQL_QUEUE] =
+        "SELECT q, " QUEUE_COLUMNS " FROM queue WHERE name = ?1",
+    [DIBS__SQL_QUEUE_PUT] =
+        "UPDATE queue SET (" QUEUE_COLUMNS ") = (?2, ?3, ?4, ?5, ?6, ?7, ?8, "
+        "?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17) WHERE q = ?1",
+    [DIBS__SQL_QUEUE_NEW] =
+        "INSERT INTO queue(q, name, " QUEUE_COLUMNS ") VALUES(?1, ?2, 0, 0, 0, "
+        "0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)",
+    [DIBS__SQL_QUEUE_DROP] = "DELETE FROM queue WHERE q = ?1",
+    [DIBS__SQL_QUEUE_IDLE] =
+        "DELETE FROM queue WHERE q IN (SELECT q FROM queue AS idle "
+        "WHERE items = 0 AND dead = 0 AND paused = 0 AND serial = 0 AND "
+        "cap = 0 AND tries = 0 AND deads = 0 AND lost_max = 0 AND NOT EXISTS "
+        "(SELECT 1 FROM lane WHERE q = idle.q) AND NOT EXISTS "
+        "(SELECT 1 FROM pusher WHERE q = idle.q) AND NOT EXISTS "
+        "(SELECT 1 FROM dedup WHERE q = idle.q) LIMIT 4)",
+    [DIBS__SQL_ITEM] = "SELECT " ITEM_COLUMNS " FROM item "
+                       "WHERE id = ?2 AND q = ?1",
+    [DIBS__SQL_ITEM_NEW] =
+        "INSERT INTO item(id, q, " ITEM_STATE ", data) VALUES(?2, ?1, ?3, ?4, "
+        "?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
+    [DIBS__SQL_ITEM_PUT] =
+        "UPDATE item SET (" ITEM_STATE ") = (?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, "
+        "?11, ?12, ?13, ?14, ?15, ?16) WHERE id = ?2 AND q = ?1",
+    [DIBS__SQL_ITEM_DROP] = "DELETE FROM item WHERE id = ?2 AND q = ?1",
+    [DIBS__SQL_ITEM_READY] =
+        "SELECT " ITEM_COLUMNS " FROM item WHERE " ITEM_IS_READY
+        " AND own = ?2 ORDER BY priority DESC, place LIMIT 1",
+    [DIBS__SQL_ITEM_HAD] =
+        "SELECT " ITEM_COLUMNS " FROM item WHERE q = ?1 AND lane <> 0 AND "
+        "lane = ?2 AND fence > ?3 ORDER BY fence LIMIT 1",
+    [DIBS__SQL_ITEM_TOLD] = "SELECT " ITEM_COLUMNS
+                            " FROM item INDEXED BY item_lane WHERE q = ?1 AND "
+                            "lane <> 0 AND lane = ?2 AND told = ?3 AND fence > "
+                            "?4 ORDER BY fence LIMIT 1",
+    [DIBS__SQL_ITEM_UNHEARD] =
+        "SELECT " ITEM_COLUMNS " FROM item INDEXED BY item_unheard WHERE "
+        "q = ?1 AND lane <> 0 AND told = 0 AND lane = ?2 AND fence > ?3 "
+        "ORDER BY fence LIMIT 1",
+    [DIBS__SQL_ITEM_LATER] =
+        "SELECT " ITEM_COLUMNS " FROM item WHERE q = ?1 AND due_wall_us > 0 "
+        "ORDER BY due_wall_us LIMIT 1 OFFSET ?2",
+    [DIBS__SQL_ITEM_LATE] =
+        "SELECT " ITEM_COLUMNS " FROM item WHERE q = ?1 AND limit_us > 0 AND "
+        "limit_us <= ?2 ORDER BY limit_us LIMIT 1",
+    [DIBS__SQL_ITEM_OUT] = "SELECT " ITEM_COLUMNS " FROM item WHERE q = ?1 AND "
+                           "lane <> 0 LIMIT 1",
+    [DIBS__SQL_ITEM_FIRST] =
+        "SELECT " ITEM_COLUMNS " FROM item WHERE " ITEM_IS_READY " LIMIT 1",
+    [DIBS__SQL_ITEM_HELD_UP] =
+        "SELECT EXISTS(SELECT 1 FROM item WHERE q = ?1 AND lane <> 0) OR "
+        "EXISTS(SELECT 1 FROM item INDEXED BY item_retry WHERE q = ?1 AND "
+        "due_wall_us > 0 AND "
+        "attempts > 0)",
+    [DIBS__SQL_ITEM_DATA] = "SELECT data FROM item WHERE id = ?1",
+    [DIBS__SQL_ITEM_PEEK_READY] =
+        "SELECT " ITEM_COLUMNS ", data FROM item WHERE " ITEM_IS_READY
+        " ORDER BY own, priority DESC, place LIMIT ?3 OFFSET ?2",
+    [DIBS__SQL_ITEM_PEEK_LATER] =
+        "SELECT " ITEM_COLUMNS ", data FROM item WHERE q = ?1 AND "
+        "due_wall_us > 0 ORDER BY due_wall_us, id LIMIT ?3 OFFSET ?2",
+    [DIBS__SQL_ITEM_PEEK_OUT] =
+        "SELECT " ITEM_COLUMNS ", data FROM item WHERE q = ?1 AND lane <> 0 "
+        "ORDER BY fence LIMIT ?3 OFFSET ?2",
+    [DIBS__SQL_ITEM_COUNTS] =
+        "SELECT (SELECT count(*) FROM item WHERE q = ?1 AND due_wall_us > 0), "
+        "(SELECT count(*) FROM item WHERE q = ?1 AND lane <> 0), "
+        "(SELECT place FROM item INDEXED BY item_age WHERE " ITEM_IS_READY
+        " ORDER BY place LIMIT 1)",
+    [DIBS__SQL_ITEM_RICHEST] =
+        "SELECT own, count(*) AS load FROM item WHERE " ITEM_IS_READY
+        " AND own > '' GROUP BY own ORDER BY load DESC, own LIMIT 1",
+    [DIBS__SQL_ITEM_FREE] =
+        "UPDATE item SET own = '' WHERE " ITEM_IS_READY " AND own = ?2",
+    [DIBS__SQL_LANE] = "SELECT " LANE_COLUMNS " FROM lane "
+                       "WHERE q = ?1 AND lane = ?2",
+    [DIBS__SQL_LANE_PUT] =
+        "INSERT OR REPLACE INTO lane(q, " LANE_COLUMNS ") VALUES(?1, ?2, ?3, "
+        "?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+    [DIBS__SQL_LANE_DROP] = "DELETE FROM lane WHERE q = ?1 AND lane = ?2",
+    [DIBS__SQL_LANE_ENDED] = "SELECT " LANE_COLUMNS " FROM lane WHERE q = ?1 "
+                             "AND until_us <= ?2 ORDER BY until_us LIMIT 1",
+    [DIBS__SQL_LANE_WAITING] =
+        "SELECT " LANE_COLUMNS " FROM lane WHERE q = ?1 AND waits_us > 0 AND "
+        "until_us > ?2 ORDER BY waits_us DESC LIMIT 1",
+    [DIBS__SQL_LANE_WAITING_AS] =
+        "SELECT " LANE_COLUMNS " FROM lane WHERE q = ?1 AND waits_us > 0 AND "
+        "until_us > ?2 AND worker = ?3 ORDER BY waits_us DESC LIMIT 1",
+    [DIBS__SQL_LANE_COUNTS] =
+        "SELECT count(*), coalesce(sum(waits_us > 0), 0) FROM lane "
+        "WHERE q = ?1 AND until_us > ?2",
+    [DIBS__SQL_LANE_LIVES] =
+        "SELECT EXISTS(SELECT 1 FROM lane INDEXED BY lane_worker WHERE q = ?1 "
+        "AND worker <> '' AND "
+        "worker = ?2 AND until_us > ?3)",
+    [DIBS__SQL_LANE_FORGET] = "DELETE FROM lane WHERE q = ?1",
+    [DIBS__SQL_LANE_SWEEP] =
+        "DELETE FROM lane WHERE (q, lane) IN (SELECT lane.q, lane.lane FROM "
+        "queue JOIN lane USING(q) WHERE items = 0 AND until_us < ?1 LIMIT 16)",
+    [DIBS__SQL_LANE_CLEAR] = "UPDATE lane SET until_us = 0, waits_us = 0",
+    [DIBS__SQL_PUSHER] = "SELECT number, rc, answer FROM pusher "
+                         "WHERE q = ?1 AND lane = ?2",
+    [DIBS__SQL_PUSHER_PUT] =
+        "INSERT OR REPLACE INTO pusher(q, lane, number, rc, answer, until_us) "
+        "VALUES(?1, ?2, ?3, ?4, ?5, ?6)",
+    [DIBS__SQL_PUSHER_SWEEP] =
+        "DELETE FROM pusher WHERE (q, lane) IN "
+        "(SELECT q, lane FROM pusher WHERE until_us <= ?1 LIMIT 16)",
+    [DIBS__SQL_PUSHER_CLEAR] = "DELETE FROM pusher",
+    [DIBS__SQL_DEDUP] = "SELECT item, alive, until_wall_us FROM dedup "
+                        "WHERE q = ?1 AND id = ?2",
+    [DIBS__SQL_DEDUP_PUT] =
+        "INSERT OR REPLACE INTO dedup(q, id, item, alive, until_wall_us) "
+        "VALUES(?1, ?2, ?3, ?4, ?5)",
+    [DIBS__SQL_DEDUP_DROP] = "DELETE FROM dedup WHERE q = ?1 AND id = ?2",
+    [DIBS__SQL_DEDUP_SWEEP] =
+        "DELETE FROM dedup WHERE (q, id) IN (SELECT q, id FROM dedup "
+        "WHERE alive = 0 AND until_wall_us <= ?1 LIMIT 16)",
+    [DIBS__SQL_DEAD_PUT] =
+        "INSERT INTO dead(q, id, wall_us, priority, attempts, lost, tries, "
+        "to_worker, dedup, reason, data) SELECT q, id, ?2, priority, ?3, ?4, "
+        "tries, to_worker, dedup, ?5, data FROM item WHERE id = ?1",
+    [DIBS__SQL_DEAD_DROP] = "DELETE FROM dead WHERE position = (SELECT "
+                            "min(position) FROM dead WHERE q = ?1)",
+    [DIBS__SQL_DEAD_FIRST] = "SELECT min(position) FROM dead WHERE q = ?1",
+    [DIBS__SQL_DEAD_FIND] =
+        "SELECT min(position) FROM dead WHERE id = ?2 AND +q = ?1",
+    [DIBS__SQL_DEAD_BACK] =
+        "INSERT INTO item(id, q, " ITEM_STATE ", data) SELECT ?2, q, priority, "
+        "?2, 0, 0, 0, 0, 0, 0, 0, tries, to_worker, '', '', '', data "
+        "FROM dead WHERE position = ?1",
+    [DIBS__SQL_DEAD_FORGET] = "DELETE FROM dead WHERE position = ?1",
+    [DIBS__SQL_DEAD_PEEK] =
+        "SELECT id, priority, attempts, lost, wall_us, to_worker, dedup, "
+        "reason, data FROM dead WHERE q = ?1 ORDER BY position LIMIT ?3 "
+        "OFFSET ?2",
 };
 
 void dibs__sqlite_conn_init(dibs__sqlite_conn *cn, dibs__sqlite_setup_fn *setup,

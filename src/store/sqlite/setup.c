@@ -14,7 +14,7 @@
 
 enum {
     APPLICATION_ID = 0x64696273, /* "dibs"; also in schema.sql */
-    SCHEMA_VERSION = 6,          /* also in the last of the makers */
+    SCHEMA_VERSION = 7,          /* also in the last of the makers */
     ERA_MAX = 128
 };
 
@@ -24,11 +24,13 @@ extern const char dibs__sqlite_sql_ear[];
 extern const char dibs__sqlite_sql_rate[];
 extern const char dibs__sqlite_sql_roster[];
 extern const char dibs__sqlite_sql_meter[];
+extern const char dibs__sqlite_sql_queue[];
 
 /* The SQL that makes version i + 1 out of version i; 0 is empty. */
 static const char *const makers[SCHEMA_VERSION] = {
     dibs__sqlite_sql_schema, dibs__sqlite_sql_log,    dibs__sqlite_sql_ear,
-    dibs__sqlite_sql_rate,   dibs__sqlite_sql_roster, dibs__sqlite_sql_meter};
+    dibs__sqlite_sql_rate,   dibs__sqlite_sql_roster, dibs__sqlite_sql_meter,
+    dibs__sqlite_sql_queue};
 
 const char *dibs__sqlite_boot_id_path = "/proc/sys/kernel/random/boot_id";
 
@@ -226,6 +228,10 @@ enter_era(dibs__sqlite_conn *cn, const char *era, dibs_error *err)
             rc = dibs__sqlite_run(cn, err, DIBS__SQL_ROSTER_CLEAR, "");
         if (rc == DIBS_OK)
             rc = dibs__sqlite_run(cn, err, DIBS__SQL_SEAT_CLEAR, "");
+        if (rc == DIBS_OK)
+            rc = dibs__sqlite_run(cn, err, DIBS__SQL_LANE_CLEAR, "");
+        if (rc == DIBS_OK)
+            rc = dibs__sqlite_run(cn, err, DIBS__SQL_PUSHER_CLEAR, "");
         if (rc == DIBS_OK)
             rc =
                 dibs__sqlite_run(cn, err, DIBS__SQL_META_SET, "tt", "era", era);
