@@ -73,6 +73,7 @@ int contract_meter(void);
 int contract_roster(void);
 int contract_queue(void);
 int contract_queue_care(void);
+int contract_queue_crowd(void);
 int contract_monitor(void);
 int contract_thread(void);
 

@@ -48,6 +48,7 @@ int main(int argc, char **argv)
     failed += run_if(DIBS__CAN_MEET, contract_roster, "roster");
     failed += run_if(DIBS__CAN_ITEMS, contract_queue, "queue");
     failed += run_if(DIBS__CAN_ITEMS, contract_queue_care, "queue care");
+    failed += run_if(DIBS__CAN_ITEMS, contract_queue_crowd, "queue crowd");
     failed += contract_monitor();
     failed += contract_thread();
     return failed == 0 ? 0 : 1;

@@ -738,6 +738,59 @@ static void a_lane_is_handed_what_it_wants(void **state)
     assert_int_equal(ln.count, 2);
 }
 
+/* Of many that wait one is told, so that a push costs one ask and no more. */
+static void one_push_one_wake(void **state)
+{
+    contract *t = *state;
+    pusher p = queue_pusher(t, 0);
+    actor bells[4];
+    uint64_t fence;
+    int told = 0;
+
+    for (size_t i = 0; i < 4; i++) {
+        lane ln = queue_lane(t, 1);
+
+        bells[i] = contract_actor(t, 1);
+        dibs__lane_address(ln.ask.lane, bells[i].owner);
+        lane_open(&ln);
+        assert_status(lane_next(&ln, 1, true), DIBS_OK);
+        queue_sleep(1);
+    }
+    push_ok(&p, "one");
+    /* Of these the last asked last. */
+    IN_TIME(actor_notified(&bells[3], DIBS__NOTICE_ITEMS, &fence));
+    assert_true(fence > p.item.id);
+    actor_expect_quiet(&bells[3], DIBS__NOTICE_ITEMS);
+    for (size_t i = 0; i < 3; i++)
+        told += actor_hears(&bells[i], DIBS__NOTICE_ITEMS);
+    assert_int_equal(told, 0);
+    assert_int_equal(queue_stats(t).waiting, 3);
+}
+
+/* A delayed item that is due before all others is told to a lane that waits. */
+static void a_waiter_is_told_of_an_earlier_delay(void **state)
+{
+    contract *t = *state;
+    pusher p = queue_pusher(t, 0);
+    lane ln = queue_lane(t, 1);
+    actor bell = contract_actor(t, 1);
+    uint64_t fence = 1;
+
+    dibs__lane_address(ln.ask.lane, bell.owner);
+    lane_open(&ln);
+    assert_status(lane_next(&ln, 1, true), DIBS_OK);
+    assert_int_equal(ln.ask.due_ms, -1);
+    p.item.delay_ms = LONG_MS;
+    push_ok(&p, "later");
+    IN_TIME(actor_notified(&bell, DIBS__NOTICE_ITEMS, &fence));
+    assert_int_equal(fence, 0);
+    assert_status(lane_next(&ln, 1, true), DIBS_OK);
+    IN_TIME(ln.ask.due_ms > LONG_MS / 2);
+    p.item.delay_ms = 2 * LONG_MS;
+    push_ok(&p, "much later");
+    actor_expect_quiet(&bell, DIBS__NOTICE_ITEMS);
+}
+
 int contract_queue(void)
 {
     const struct CMUnitTest tests[] = {
@@ -762,6 +815,8 @@ int contract_queue(void)
         CONTRACT_TEST(what_was_heard_is_not_told_again),
         CONTRACT_TEST(the_lane_that_asked_last_is_served),
         CONTRACT_TEST(a_lane_is_handed_what_it_wants),
+        CONTRACT_TEST(one_push_one_wake),
+        CONTRACT_TEST(a_waiter_is_told_of_an_earlier_delay),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
