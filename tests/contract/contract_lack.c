@@ -51,13 +51,6 @@ static const lack lacks[] = {
     {"redlock", DIBS__CAN_METER, "meters", "majorities do not count"},
     {"redlock", DIBS__CAN_ITEMS, "queues of items",
      "majorities of items do not agree on who has one"},
-    {"redis", DIBS__CAN_ITEMS, "queues of items", "not written yet"},
-    {"rediss", DIBS__CAN_ITEMS, "queues of items", "not written yet"},
-    {"redis+unix", DIBS__CAN_ITEMS, "queues of items", "not written yet"},
-    {"redis-sentinel", DIBS__CAN_ITEMS, "queues of items", "not written yet"},
-    {"rediss-sentinel", DIBS__CAN_ITEMS, "queues of items", "not written yet"},
-    {"redis-cluster", DIBS__CAN_ITEMS, "queues of items", "not written yet"},
-    {"rediss-cluster", DIBS__CAN_ITEMS, "queues of items", "not written yet"},
     {"postgres", DIBS__CAN_ITEMS, "queues of items", "not written yet"},
     {"postgresql", DIBS__CAN_ITEMS, "queues of items", "not written yet"},
 };

@@ -6,6 +6,7 @@
 #include "base/rand.h"
 #include "base/sha1.h"
 #include "store/redis/keys.h"
+#include "store/redis/wire/queue_keys.h"
 #include "store/redis/wire/roster_keys.h"
 #include <stdlib.h>
 #include <string.h>
@@ -290,6 +291,39 @@ static void sha1_of_known_texts(void **state)
     assert_string_equal(sum, "0098ba824b5c16427bd7a1122a5a442a25ec644d");
 }
 
+/* All keys of a queue are in one slot, and of no other queue. */
+static void queues_have_keys_of_their_own(void **state)
+{
+    static const char *const names[] = {"a",     "a{b}",      "{a}",
+                                        "{a}b",  "a}b{c}",    "{}x",
+                                        "a}",    "a{",        "a{b",
+                                        "a~out", "{a}~out",   "x{a}~out",
+                                        "a%7B",  "x{a}~meta", "{a}%"};
+    enum { COUNT = sizeof(names) / sizeof(names[0]) };
+    static dibs__queue_names keys[COUNT];
+
+    (void)state;
+    for (size_t i = 0; i < COUNT; i++) {
+        int slot;
+
+        dibs__keys_of_queue(names[i], &keys[i]);
+        slot = dibs__slot_of(keys[i].key[0], strlen(keys[i].key[0]));
+        for (size_t k = 0; k < DIBS__QUEUE_KEYS; k++) {
+            assert_int_equal(dibs__slot_of(keys[i].key[k],
+                                           strlen(keys[i].key[k])),
+                             slot);
+            for (size_t j = 0; j < i; j++)
+                for (size_t m = 0; m < DIBS__QUEUE_KEYS; m++)
+                    assert_string_not_equal(keys[i].key[k], keys[j].key[m]);
+        }
+    }
+    assert_string_equal(keys[0].key[DIBS__QUEUE_LIST], "dibs:queue:{a}");
+    assert_string_equal(keys[0].key[DIBS__QUEUE_META], "dibs:queue:{a}~meta");
+    assert_string_equal(keys[1].key[DIBS__QUEUE_WAS], "dibs:queue:a{b}~was");
+    assert_string_equal(keys[2].key[DIBS__QUEUE_OUT],
+                        "dibs:queue:{%7Ba%7D}%~out");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -300,6 +334,7 @@ int main(void)
         cmocka_unit_test(beginnings_cover_the_keys),
         cmocka_unit_test(values_have_keys_of_their_own),
         cmocka_unit_test(rosters_have_keys_of_their_own),
+        cmocka_unit_test(queues_have_keys_of_their_own),
         cmocka_unit_test(meters_are_with_their_values),
         cmocka_unit_test(sha1_of_known_texts),
     };

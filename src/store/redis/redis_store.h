@@ -8,6 +8,9 @@
 #include "store/redis/replica_wait.h"
 #include "store/redis/sentinel/sentinel.h"
 #include "store/store.h"
+#include <stdatomic.h>
+
+enum { DIBS__QUEUE_WAYS = 64 };
 
 typedef struct dibs__redis {
     dibs__store base;
@@ -18,6 +21,9 @@ typedef struct dibs__redis {
     dibs__route *renewals; /* so that no other step delays them */
     dibs__replica_wait replica_wait;
     dibs__redis_doorbell bell;
+    /* So many pushes and reserves go the long way, before the short one is tried again;
+     * each for some queues. */
+    atomic_uchar queue_ways[2][DIBS__QUEUE_WAYS];
 } dibs__redis;
 
 static inline dibs__redis *dibs__redis_of(struct dibs__store *st)
@@ -38,6 +44,8 @@ extern const dibs__topic_ops dibs__redis_topic_ops;
 extern const dibs__rate_ops dibs__redis_rate_ops;
 extern const dibs__meter_ops dibs__redis_meter_ops;
 extern const dibs__roster_ops dibs__redis_roster_ops;
+extern const dibs__queue_ops dibs__redis_queue_ops;
+extern const dibs__queue_admin_ops dibs__redis_queue_admin_ops;
 extern const dibs__quorum_steps_ops dibs__redis_vote_ops;
 
 /* The lease steps, each in the file of its kind. */

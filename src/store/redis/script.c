@@ -22,7 +22,10 @@ enum { TEXT_MAX = 64 * 1024 };
 /* The texts that others include. */
 #define PARTS(X)                                                               \
     X(fence)                                                                   \
-    X(grant_free) X(grant) X(write_holder) X(quorum_steps) X(tell_topic)
+    X(grant_free)                                                              \
+    X(grant)                                                                   \
+    X(write_holder)                                                            \
+    X(quorum_steps) X(tell_topic) X(queue_shelf) X(queue_rule) X(queue_step)
 
 #define EMBEDDED(name) extern const char dibs__lua_##name[];
 DIBS__SCRIPTS(EMBEDDED)

@@ -35,6 +35,18 @@
     X(meter)                                                                   \
     X(meet)                                                                    \
     X(roll_call)                                                               \
+    X(queue_push)                                                              \
+    X(queue_put)                                                               \
+    X(queue_take)                                                              \
+    X(queue_work)                                                              \
+    X(queue_tend)                                                              \
+    X(queue_leave)                                                             \
+    X(queue_set)                                                               \
+    X(queue_stats)                                                             \
+    X(queue_peek)                                                              \
+    X(queue_purge)                                                             \
+    X(queue_redrive)                                                           \
+    X(queue_remove)                                                            \
     X(quorum_grant)                                                            \
     X(quorum_renew)
 

@@ -1,0 +1,109 @@
+-- queue_peek.lua - some items of one place. Changes nothing.
+-- KEYS: those of queue_shelf.lua
+-- ARGV: place (r ready, l later, o out, d dead) skip max
+-- Answers NOTFOUND alone, or OK, then for each id priority attempts lost due_ms lane fence
+-- dead_us to dedup reason data.
+--include queue_shelf
+local place, skip, max = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+local SORTED = 10000 -- the first so many are in order
+local answer, bytes = {OK}, 0
+
+if not head.last then
+    return {NOTFOUND}
+end
+
+local function show(item, due_ms, lane, fence, dead_us)
+    local data = data_of(item)
+
+    if bytes > 4194304 then
+        return
+    end
+    for _, word in ipairs({item.id, item.priority, item.attempts, item.lost,
+                           due_ms, lane, fence, dead_us, item.to, item.dedup,
+                           item.reason, data}) do
+        answer[#answer + 1] = word
+    end
+    bytes = bytes + #data
+end
+
+-- The list and the ranked ones in one order: by priority, then by place.
+local function common()
+    local many = math.min(skip + max, SORTED)
+    local ranked = call('ZRANGE', NEXT, '0', int(many - 1), 'WITHSCORES')
+    local listed = call('LRANGE', READY, '0', int(many - 1))
+    local all, i, k = {}, 1, 1
+
+    while #all < many and (ranked[i] or listed[k]) do
+        local id = listed[k] and listed[k]:sub(1, 16)
+        local score = tonumber(ranked[i + 1])
+
+        if ranked[i] and (not id or score < 0 or
+                          score == 0 and ranked[i] < id .. id) then
+            all[#all + 1] = {member = ranked[i]}
+            i = i + 2
+        else
+            all[#all + 1] = {entry = listed[k]}
+            k = k + 1
+        end
+    end
+    return all
+end
+
+local function peek_ready()
+    local all = common()
+    local shown = 0
+
+    for i = skip + 1, #all do
+        show(all[i].entry and listed_item(all[i].entry) or
+             read_item(all[i].member:sub(17)), 0, '', '0', '0')
+        shown = shown + 1
+    end
+    skip = math.max(0, skip - call('LLEN', READY) - call('ZCARD', NEXT))
+    for _, member in ipairs(shown < max and #all < SORTED and
+                            call('ZRANGE', OWN, int(skip),
+                                 int(skip + max - shown - 1)) or {}) do
+        show(read_item(member:sub(-16)), 0, '', '0', '0')
+    end
+end
+
+local function peek_later()
+    local list = call('ZRANGE', LATER, int(skip), int(skip + max - 1), 'WITHSCORES')
+
+    for i = 1, #list, 2 do
+        show(read_item(list[i]), math.max(0, math.ceil((list[i + 1] - now) / 1000)),
+             '', '0', '0')
+    end
+end
+
+local function peek_out()
+    local all, cursor = {}, '0'
+
+    repeat
+        local found = call('HSCAN', OUT, cursor, 'COUNT', '500')
+
+        cursor = found[1]
+        for i = 1, #found[2], 2 do
+            all[#all + 1] = found[2][i]
+        end
+    until cursor == '0' or #all >= SORTED
+    table.sort(all, function(a, b)
+        return a:sub(35, 50) < b:sub(35, 50)
+    end)
+    for i = skip + 1, math.min(#all, skip + max) do
+        show(out_item(all[i]:sub(1, 16), all[i]:sub(18)), 0, all[i]:sub(1, 16),
+             all[i]:sub(35, 50), '0')
+    end
+end
+
+local function peek_dead()
+    local list = call('ZRANGE', DEAD, int(skip), int(skip + max - 1), 'WITHSCORES')
+
+    for i = 1, #list, 2 do
+        show(read_item(list[i]), 0, '', '0', list[i + 1])
+    end
+end
+
+if max > 0 then
+    ({r = peek_ready, l = peek_later, o = peek_out, d = peek_dead})[place]()
+end
+return answer

@@ -1,0 +1,189 @@
+-- queue_take.lua - acknowledges items and takes the next ones: the common case.
+-- KEYS: list meta out wait kept later
+-- ARGV: lane number seen span_ms bell want wait hands; tokens that are acknowledged
+-- Answers stamp due_ms, then for each delivery "ID FENCE ATTEMPT" data. "slow" when it
+-- is for queue_work.lua to do; nothing was done then. queue_shelf.lua has the form of
+-- the keys.
+local call, format = redis.call, string.format
+local READY, META, OUT, WAIT, KEPT = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local lane, want = ARGV[1], tonumber(ARGV[6])
+local at = call('HMGET', META, 'l:' .. lane, 'h:' .. lane, 'last', 'alarm',
+                'slow', 'items', 'acked', 'delivered', 'delayed', 'lasting')
+local time = call('TIME')
+local us = time[2]
+local now = #us == 6 and time[1] .. us or time[1] .. ('000000' .. us):sub(-6)
+local acked = #ARGV - 8
+local items = tonumber(at[6] or 0) - acked
+
+-- While the alarm has not come, every lane lives and nothing is due.
+if at[5] or not at[1] or at[4] <= now or items == 0 and at[10] == 'w' then
+    return 'slow'
+end
+
+local number, seen, till, limit, waits, as, has, old, told = at[1]:match(
+    '^(%d+) (%d+) (%d+) %d+ %d+ (%d+) %S+ (%d) (%S+) %S+ (%d+)|([^/]*)/(.*)$')
+
+if number + 1 ~= tonumber(ARGV[2]) or tonumber(seen) ~= tonumber(ARGV[3]) or
+   tonumber(has) > 120 or old == '*' then
+    return 'slow'
+end
+
+-- All that the lane has heard of, and what of it is acknowledged.
+local have = old == '' and told or told == '' and old or old .. ',' .. told
+local fields, kept = {}, {}
+
+for i = 9, #ARGV do
+    local token = ARGV[i]
+
+    if have == token then
+        have = ''
+    else
+        local list = ',' .. have .. ','
+        local from, to = list:find(',' .. token, 1, true)
+        local mark = to and list:sub(to + 1, to + 1)
+
+        if mark == '&' then
+            kept[#kept + 1] = token:sub(1, 16)
+            kept[#kept + 1] = token:sub(1, 16) .. ':'
+            token, to = token .. '&', to + 1
+        elseif mark ~= ',' then
+            return 'slow'
+        end
+        have = (list:sub(1, from) .. list:sub(to + 2)):sub(2, -2)
+    end
+    fields[i - 8] = lane .. ' ' .. token
+end
+
+local answer, tokens, bytes = {}, {}, 0
+local handed = at[2] or nil
+
+-- Tells items that were handed over. Only plain ones without a limit have no more to
+-- tell than their data.
+if handed then
+    local had = {}
+
+    if limit ~= '0' or handed:find('[&%%]') then
+        return 'slow'
+    end
+    for token in handed:gmatch('[^,]+') do
+        tokens[#tokens + 1] = token
+        had[#had + 1] = lane .. ' ' .. token
+    end
+    for i, data in ipairs(call('HMGET', OUT, unpack(had))) do
+        answer[#answer + 1] = tokens[i]
+        answer[#answer + 1] = data or ''
+        bytes = bytes + #(data or '')
+    end
+end
+
+want = want - #tokens
+-- The first write takes no memory, so that a full server refuses pushes only.
+if fields[1] then
+    call('HDEL', OUT, unpack(fields))
+    if kept[1] then
+        call('HDEL', KEPT, unpack(kept))
+    end
+elseif want ~= 1 then
+    call('HDEL', META, '')
+end
+
+local last = at[3] < now and now or format('%016.0f', at[3] + 1)
+local stamp = last
+local entries = {}
+
+if want == 1 and bytes < 1048576 then
+    entries[1] = call('LPOP', READY) or nil
+elseif want > 1 and bytes < 1048576 then
+    local size = bytes
+
+    for i, entry in ipairs(call('LRANGE', READY, '0', want - 1)) do
+        if size >= 1048576 then
+            break
+        end
+        entries[i] = entry
+        size = size + (entry:byte(17) == 32 and #entry - 17 or
+                       call('HSTRLEN', KEPT, entry:sub(1, 16)))
+    end
+    if entries[1] then
+        call('LTRIM', READY, #entries, '-1')
+    end
+end
+
+-- Nobody had these before: they are as they were pushed.
+if entries[1] then
+    local out = {}
+    local fence = tonumber(stamp)
+
+    for i, entry in ipairs(entries) do
+        local id, mark = entry:sub(1, 16), entry:sub(17, 17)
+        local token = id .. ' ' .. format('%016.0f', fence + i) .. ' 1'
+        local data = mark == ' ' and entry:sub(18) or call('HGET', KEPT, id) or ''
+
+        answer[#answer + 1] = token
+        answer[#answer + 1] = data
+        token = mark == ' ' and token or token .. mark
+        tokens[#tokens + 1] = token
+        out[2 * i - 1] = lane .. ' ' .. token
+        out[2 * i] = mark == ' ' and data or ''
+    end
+    last = format('%016.0f', fence + #entries)
+    call('HSET', OUT, unpack(out))
+end
+
+if waits == '1' then
+    call('ZREM', WAIT, lane)
+end
+
+local place = not tokens[1] and ARGV[6] ~= '0' and ARGV[7] == '1'
+local until_us = format('%.0f', now + ARGV[4] * 1000)
+local wrote = {'l:' .. lane, '', 'last', last}
+
+if place then
+    call('ZADD', WAIT, now, lane)
+    call('PEXPIRE', WAIT, '86400000')
+end
+-- A lane is shortened only while it has nothing.
+if tonumber(until_us) < tonumber(till) and (have ~= '' or handed) then
+    until_us = till
+end
+if tonumber(until_us) < tonumber(at[4]) then
+    wrote[#wrote + 1] = 'alarm'
+    wrote[#wrote + 1] = format('%016.0f', until_us)
+end
+if acked > 0 then
+    wrote[#wrote + 1] = 'acked'
+    wrote[#wrote + 1] = format('%.0f', at[7] + acked)
+    wrote[#wrote + 1] = 'items'
+    wrote[#wrote + 1] = format('%.0f', items)
+end
+if entries[1] then
+    wrote[#wrote + 1] = 'delivered'
+    wrote[#wrote + 1] = format('%.0f', at[8] + #entries)
+end
+-- A queue without items goes after a day without a step.
+if items == 0 and not at[10] then
+    wrote[#wrote + 1] = 'fades'
+    wrote[#wrote + 1] = '1'
+    call('PEXPIRE', META, '86400000')
+end
+wrote[2] = table.concat({ARGV[2], stamp, until_us, ARGV[6], ARGV[8], '0', ARGV[5],
+                         place and '1' or '0', as,
+                         acked == 0 and '-' or ('0'):rep(acked),
+                         format('%d|%s/%s', has - acked + #tokens, have,
+                                table.concat(tokens, ','))}, ' ')
+call('HSET', META, unpack(wrote))
+if handed then
+    call('HDEL', META, 'h:' .. lane)
+end
+
+local due_ms = -1
+
+if at[9] then
+    local rank = place and call('ZCARD', WAIT) or 1
+    local later = call('ZRANGE', KEYS[6], rank - 1, rank - 1, 'WITHSCORES')[2]
+
+    due_ms = later and math.max(0, math.ceil((later - now) / 1000)) or -1
+end
+table.insert(answer, 1, stamp)
+table.insert(answer, 2, due_ms)
+return answer
