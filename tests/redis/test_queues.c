@@ -1,0 +1,250 @@
+/* test_queues.c - queues on a server: what plain requests cost, what is left of a queue that
+ * is over, the alarm, and a server without memory. */
+/* SPDX-License-Identifier: MIT */
+#include "redis_world.h"
+
+#include "base/rand.h"
+#include "store/store.h"
+
+enum { SPAN_MS = 600000, ROUNDS = 40 };
+
+#define Q "dibs:queue:{q}"
+
+typedef struct crew {
+    dibs__store *st;
+    dibs__reserve ask;
+    dibs__settlement ack;
+    dibs__token got; /* the last delivery */
+    size_t count;    /* of the last answer */
+    dibs__push_item item;
+    dibs__push push;
+    dibs_error err;
+} crew;
+
+static dibsx_nsec soon(void)
+{
+    return dibsx_after_ms(dibsx_now(), 30000);
+}
+
+static uint64_t draw_lane(void)
+{
+    uint64_t bits;
+
+    assert_true(dibsx_random(&bits, sizeof(bits)));
+    return (bits >> 11) | 1;
+}
+
+static void note_delivery(const dibs__delivery *delivery, void *arg)
+{
+    crew *cw = arg;
+
+    cw->got = delivery->token;
+    cw->count++;
+}
+
+/* Settles the last delivery if `ack`, and takes up to `want`. */
+static dibs_status reserve(crew *cw, bool ack, uint32_t want, bool wait)
+{
+    cw->ack = (dibs__settlement){.verb = DIBS__ITEM_ACK, .token = cw->got};
+    cw->ask.settle = &cw->ack;
+    cw->ask.settle_count = ack;
+    cw->ask.want = want;
+    cw->ask.wait = wait;
+    cw->ask.seen = cw->ask.stamp;
+    cw->ask.number++;
+    cw->count = 0;
+    return cw->st->ops->queue->reserve(cw->st, &cw->ask, soon(), note_delivery,
+                                       cw, &cw->err);
+}
+
+static dibs_status push(crew *cw)
+{
+    cw->push.items = &cw->item;
+    cw->push.number++;
+    return cw->st->ops->queue->push(cw->st, &cw->push, soon(), &cw->err);
+}
+
+static void crew_init(crew *cw, const world *w)
+{
+    memset(cw, 0, sizeof(*cw));
+    cw->ask = (dibs__reserve){.queue = "q",
+                              .lane = draw_lane(),
+                              .span_ms = SPAN_MS,
+                              .as = ""};
+    cw->item =
+        (dibs__push_item){.data = "data", .len = 4, .to = "", .dedup = ""};
+    cw->push = (dibs__push){.queue = "q",
+                            .lane = draw_lane(),
+                            .number = 0,
+                            .count = 1};
+    CHECK(DIBS_OK, dibs__store_open(w->url, soon(), &cw->st, err));
+}
+
+static int64_t ask_number(const server *sv, const char *command,
+                          const char *key, const char *field)
+{
+    char *text = server_ask(sv, command, key, field, NULL);
+    int64_t number;
+
+    assert_non_null(text);
+    number = strtoll(text, NULL, 10);
+    free(text);
+    return number;
+}
+
+/* The commands by which scripts were run, since the last CONFIG RESETSTAT. */
+static int64_t count_scripts(const server *sv)
+{
+    char *text = server_ask(sv, "INFO", "commandstats", NULL);
+    const char *at = text ? strstr(text, "cmdstat_evalsha:calls=") : NULL;
+    int64_t calls = at ? strtoll(strchr(at, '=') + 1, NULL, 10) : 0;
+
+    free(text);
+    return calls;
+}
+
+/* One command for each, also where a push hands over to a lane that waits. */
+static void a_plain_request_is_one_command(void **state)
+{
+    world *w = *state;
+    crew cw;
+
+    crew_init(&cw, w);
+    assert_status(push(&cw), DIBS_OK);
+    assert_status(reserve(&cw, false, 0, false), DIBS_OK);
+    assert_status(reserve(&cw, false, 1, false), DIBS_OK);
+    assert_status(reserve(&cw, true, 1, true), DIBS_OK);
+    assert_true(server_tell(&w->sv, "CONFIG", "RESETSTAT", NULL));
+    for (int i = 0; i < ROUNDS; i++) {
+        assert_status(push(&cw), DIBS_OK);
+        assert_status(reserve(&cw, false, 1, false), DIBS_OK);
+        assert_int_equal(cw.count, 1);
+        assert_status(reserve(&cw, true, 1, true), DIBS_OK);
+        assert_int_equal(cw.count, 0);
+    }
+    IN_TIME(count_scripts(&w->sv) == 3 * ROUNDS); /* a minute sends one on */
+    dibs__store_close(cw.st);
+}
+
+/* A queue that nobody uses any more goes, whichever way it became empty. */
+static void an_empty_queue_expires(void **state)
+{
+    static const char *const all[] = {Q "~meta", Q "~from", Q "~was",
+                                      Q "~wait", Q "~ids",  Q "~idend"};
+    world *w = *state;
+    crew cw;
+
+    crew_init(&cw, w);
+    cw.item.dedup = "window";
+    cw.item.dedup_ms = SPAN_MS;
+    assert_status(push(&cw), DIBS_OK);
+    cw.item.dedup = "";
+    assert_status(push(&cw), DIBS_OK);
+    assert_status(reserve(&cw, false, 0, false), DIBS_OK);
+    assert_status(reserve(&cw, false, 1, false), DIBS_OK);
+    assert_int_equal(ask_number(&w->sv, "PTTL", Q "~meta", NULL), -1);
+    assert_status(reserve(&cw, true, 1, false), DIBS_OK);
+    assert_status(reserve(&cw, true, 1, true), DIBS_OK);
+    assert_int_equal(cw.count, 0);
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+        assert_true(ask_number(&w->sv, "PTTL", all[i], NULL) != -1);
+    assert_true(ask_number(&w->sv, "PTTL", Q "~meta", NULL) > SPAN_MS);
+    /* It is kept as soon as it has an item again. */
+    assert_status(push(&cw), DIBS_OK);
+    assert_int_equal(ask_number(&w->sv, "PTTL", Q "~meta", NULL), -1);
+    assert_status(reserve(&cw, false, 0, false), DIBS_OK);
+    assert_status(reserve(&cw, true, 0, false), DIBS_OK);
+    CHECK(DIBS_OK,
+          cw.st->ops->queue->leave(cw.st, "q", cw.ask.lane, soon(), err));
+    CHECK(DIBS_OK, cw.st->ops->queue_admin->remove(cw.st, "q", soon(), err));
+    for (size_t i = 3; i < sizeof(all) / sizeof(all[0]); i++)
+        assert_int_equal(ask_number(&w->sv, "PTTL", all[i], NULL), -2);
+    dibs__store_close(cw.st);
+}
+
+/* At most the span from now on: the clock of the server is ours. */
+static void assert_alarm(const world *w, int64_t span_ms)
+{
+    int64_t alarm_us = ask_number(&w->sv, "HGET", Q "~meta", "alarm");
+
+    assert_true(alarm_us <= dibsx_wall_us() + span_ms * 1000);
+}
+
+/* Whatever comes to end first, by whichever script. */
+static void the_alarm_is_a_lower_bound(void **state)
+{
+    world *w = *state;
+    crew cw;
+
+    crew_init(&cw, w);
+    assert_status(push(&cw), DIBS_OK);
+    assert_status(push(&cw), DIBS_OK);
+    assert_status(reserve(&cw, false, 0, false), DIBS_OK);
+    assert_alarm(w, SPAN_MS);
+    cw.ask.span_ms = SPAN_MS - 10000; /* a lane that is shortened */
+    assert_status(reserve(&cw, false, 0, false), DIBS_OK);
+    assert_alarm(w, SPAN_MS - 10000);
+    cw.item.dedup = "window";
+    cw.item.dedup_ms = SPAN_MS - 20000;
+    assert_status(push(&cw), DIBS_OK);
+    assert_alarm(w, SPAN_MS - 20000);
+    cw.ask.limit_ms = SPAN_MS - 30000;
+    assert_status(reserve(&cw, false, 1, false), DIBS_OK);
+    assert_int_equal(cw.count, 1);
+    assert_alarm(w, SPAN_MS - 30000);
+    cw.item.dedup = "";
+    cw.item.delay_ms = SPAN_MS - 40000;
+    assert_status(push(&cw), DIBS_OK);
+    assert_alarm(w, SPAN_MS - 40000);
+    cw.ask.limit_ms = 0;
+    cw.ask.settle_count = 0;
+    assert_status(reserve(&cw, true, 0, false), DIBS_OK);
+    assert_alarm(w, SPAN_MS - 40000);
+    dibs__store_close(cw.st);
+}
+
+static void at_maxmemory_only_push_is_refused(void **state)
+{
+    world *w = *state;
+    dibs__tend tend;
+    crew cw;
+
+    crew_init(&cw, w);
+    for (int i = 0; i < 4; i++)
+        assert_status(push(&cw), DIBS_OK);
+    assert_status(reserve(&cw, false, 0, false), DIBS_OK);
+    assert_true(server_tell(&w->sv, "CONFIG", "SET", "maxmemory", "1", NULL));
+    assert_status(push(&cw), DIBS_UNAVAIL);
+    cw.push.number--;
+    cw.item.priority = 1;
+    assert_status(push(&cw), DIBS_UNAVAIL);
+    cw.push.number--;
+    assert_status(reserve(&cw, false, 1, false), DIBS_OK);
+    assert_status(reserve(&cw, true, 1, false), DIBS_OK);
+    cw.ask.limit_ms = SPAN_MS; /* the long way */
+    assert_status(reserve(&cw, true, 2, false), DIBS_OK);
+    assert_int_equal(cw.count, 2);
+    assert_status(reserve(&cw, false, 1, true), DIBS_OK);
+    tend = (dibs__tend){.queue = "q",
+                        .lane = cw.ask.lane,
+                        .span_ms = 2 * (int64_t)SPAN_MS};
+    CHECK(DIBS_OK, cw.st->ops->queue->tend(cw.st, &tend, 1, soon(), err));
+    assert_status(tend.rc, DIBS_OK);
+    CHECK(DIBS_OK,
+          cw.st->ops->queue->leave(cw.st, "q", cw.ask.lane, soon(), err));
+    assert_true(server_tell(&w->sv, "CONFIG", "SET", "maxmemory", "0", NULL));
+    assert_status(push(&cw), DIBS_OK);
+    dibs__store_close(cw.st);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WORLD_TEST(a_plain_request_is_one_command),
+        WORLD_TEST(an_empty_queue_expires),
+        WORLD_TEST(the_alarm_is_a_lower_bound),
+        WORLD_TEST(at_maxmemory_only_push_is_refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
