@@ -618,6 +618,38 @@ static void a_gap_ends_the_lane(void **state)
     assert_int_equal(queue_stats(t).later, 1);
 }
 
+/* A store may have shorter ways for plain requests. */
+static void plain_requests_have_no_other_rule(void **state)
+{
+    contract *t = *state;
+    pusher p = queue_pusher(t, 0);
+    lane ln = queue_lane(t, 0);
+    dibs__tend item;
+    uint64_t id;
+    taken got;
+
+    push_ok(&p, "a");
+    id = push_ok(&p, "b");
+    assert_status(pusher_send(&p), DIBS_OK);
+    assert_int_equal(p.item.id, id);
+    assert_int_equal(queue_stats(t).pushed, 2);
+    lane_open(&ln);
+    got = lane_take(&ln);
+    /* A lane that has an item is not shortened. */
+    ln.ask.span_ms = 1;
+    assert_status(lane_next(&ln, 0, false), DIBS_OK);
+    queue_sleep(1);
+    item = (dibs__tend){.queue = t->name, .lane = ln.ask.lane, .span_ms = 1};
+    CHECK(DIBS_OK,
+          t->st[0]->ops->queue->tend(t->st[0], &item, 1, contract_soon(), err));
+    assert_int_equal(item.rc, DIBS_OK);
+    /* An ack that saw another stamp is of another history. */
+    ln.ask.stamp--;
+    lane_settle(&ln, DIBS__ITEM_ACK, got.token, 0, NULL);
+    assert_status(lane_next(&ln, 0, false), DIBS_LOST);
+    assert_int_equal(queue_stats(t).acked, 0);
+}
+
 static void the_first_number_takes_nothing(void **state)
 {
     contract *t = *state;
@@ -810,6 +842,7 @@ int contract_queue(void)
         CONTRACT_TEST(ack_after_redelivery_changes_nothing),
         CONTRACT_TEST(a_lost_answer_is_given_again),
         CONTRACT_TEST(a_gap_ends_the_lane),
+        CONTRACT_TEST(plain_requests_have_no_other_rule),
         CONTRACT_TEST(the_first_number_takes_nothing),
         CONTRACT_TEST(a_push_hands_over_to_a_lane_that_waits),
         CONTRACT_TEST(what_was_heard_is_not_told_again),
