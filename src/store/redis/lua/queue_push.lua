@@ -26,25 +26,13 @@ local first = at[1] < stamp and tonumber(stamp) or at[1] + 1
 local id = format('%016.0f', first)
 local last, rest = first + count - 1, 1
 local lanes = call('ZREVRANGE', WAIT, '0', count - 1)
-local rings = {}
-
--- In a cluster a bell has a channel for each slot. A notice is a hint: whether it can be
--- sent changes nothing.
-local function ring(lane, bell, fence)
-    local tag = KEYS[#KEYS]:match('^dibs:none:({.*})$')
-    local text = ('0'):rep(16) .. lane .. ' items ' .. fence
-    local heard = tag and redis.pcall('SPUBLISH', 'dibs:bell:' .. tag .. ':' ..
-                                      bell, text)
-
-    if bell ~= '-' and (type(heard) ~= 'number' or heard == 0) then
-        redis.pcall('PUBLISH', 'dibs:bell:' .. bell, text)
-    end
-end
+local rings
 
 -- Hands the first items to the lanes that wait: those that asked last first.
 if lanes[1] then
     local out, unheard, gone = {}, {}, {}
 
+    rings = {}
     for _, lane in ipairs(lanes) do
         local record = call('HMGET', META, 'l:' .. lane, 'h:' .. lane)
         local want, limit, bell = (record[1] or ''):match(
@@ -97,7 +85,17 @@ end
 call('HSET', META, 'last', format('%016.0f', last), 'items',
      format('%.0f', items), 'pushed', format('%.0f', at[5] + count))
 call('HSET', FROM, ARGV[1], ARGV[2] .. ' 0 +' .. id .. ' ' .. count)
-for _, to in ipairs(rings) do
-    ring(unpack(to))
+-- In a cluster a bell has a channel for each slot. A notice is a hint: whether it can be
+-- sent changes nothing.
+for _, to in ipairs(rings or {}) do
+    local lane, bell, fence = unpack(to)
+    local tag = KEYS[#KEYS]:match('^dibs:none:({.*})$')
+    local text = ('0'):rep(16) .. lane .. ' items ' .. fence
+    local heard = tag and redis.pcall('SPUBLISH', 'dibs:bell:' .. tag .. ':' ..
+                                      bell, text)
+
+    if bell ~= '-' and (type(heard) ~= 'number' or heard == 0) then
+        redis.pcall('PUBLISH', 'dibs:bell:' .. bell, text)
+    end
 end
 return id

@@ -313,9 +313,30 @@ local function all_entries(lane)
     return all
 end
 
--- The lane ends, and all that it had comes back; how: "lost" or "unbegun".
+-- The items of these, which are out no longer.
+local function take_all(lane, entries)
+    local items = {}
+
+    for from = 1, #entries, MOST do
+        local fields = {}
+
+        for i = from, math.min(#entries, from + MOST - 1) do
+            fields[#fields + 1] = lane.name .. ' ' .. entries[i].text
+        end
+        for i, data in ipairs(call('HMGET', OUT, unpack(fields))) do
+            items[#items + 1] = out_item(lane.name, entries[from + i - 1].text,
+                                         data)
+        end
+        call('HDEL', OUT, unpack(fields))
+        call('ZREM', LIMIT, unpack(fields))
+    end
+    return items
+end
+
+-- The lane ends, and all that it had comes back; how: "lost" or "unbegun". Answers how
+-- many these were.
 local function end_lane(lane, how)
-    local charged = 0
+    local charged, all = 0, all_entries(lane)
     local left = {}
 
     call('HDEL', META, 'l:' .. lane.name, 'h:' .. lane.name)
@@ -327,18 +348,19 @@ local function end_lane(lane, how)
     if lane.as ~= '' then
         write_lanes_of(lane.as, left)
     end
-    for _, entry in ipairs(all_entries(lane)) do
+    for i, item in ipairs(take_all(lane, all)) do
         local kind = 'unbegun'
 
-        if entry.told ~= 'u' and how == 'lost' and
+        if all[i].told ~= 'u' and how == 'lost' and
            (lane.hands == 0 or charged < lane.hands) then
             kind, charged = 'lost', charged + 1
         end
-        take_back(lane.name, entry.text, kind, 0, 'its client was lost')
+        return_item(item, kind, 0, 'its client was lost')
     end
     if lane.as ~= '' and not worker_lives(lane.as) then
         head.orphans = (head.orphans and head.orphans .. ',' or '') ..
                        to_hex(lane.as)
         free_orphans()
     end
+    return #all
 end

@@ -294,11 +294,12 @@ local function listed_item(entry)
     return entry:byte(17) == 32 and new_item(id, entry:sub(18)) or read_item(id)
 end
 
--- The item of a delivery that is out. Its token has the attempts.
-local function out_item(name, text)
+-- The item of a delivery that is out. Its token has the attempts. `data` is the value of
+-- its field, if it is known.
+local function out_item(name, text, data)
     local id, _, attempts, mark = text:match('^(%d+) (%d+) (%d+)([&%%]?)$')
     local item = mark == '' and
-                 new_item(id, call('HGET', OUT, name .. ' ' .. text)) or
+                 new_item(id, data or call('HGET', OUT, name .. ' ' .. text)) or
                  read_item(id)
 
     item.attempts = tonumber(attempts)

@@ -7,7 +7,7 @@ local PAUSE_US = 250000 -- between two looks at more than that
 -- Ends the lanes that have run out. It reads all lanes.
 local function end_late_lanes()
     local scanned = tonumber(head.scanned or 0)
-    local late = {}
+    local late, returned = {}, 0
     local flat
 
     if call('HLEN', META) > FEW and scanned <= now and
@@ -30,11 +30,12 @@ local function end_late_lanes()
     table.sort(late, function(a, b)
         return a.till < b.till
     end)
-    for i = 1, math.min(#late, MOST) do
-        end_lane(read_lane(late[i].name), 'lost')
-    end
-    if #late > MOST then
-        due(now)
+    for i = 1, #late do
+        if i > MOST or returned >= 10 * MOST then
+            due(now) -- the rest is for the next step
+            break
+        end
+        returned = returned + end_lane(read_lane(late[i].name), 'lost')
     end
 end
 
