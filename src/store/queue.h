@@ -37,11 +37,11 @@ typedef struct dibs__push {
     size_t count;
 } dibs__push;
 
-/* Tells one delivery of an item from all others. */
+/* Tells one delivery of an item from all others. The fence rises over the queue, on
+ * PostgreSQL for each item and each lane, over restarts that lose writes too. */
 typedef struct dibs__token {
     uint64_t id;
-    uint64_t
-        fence; /* rises over the queue, over restarts that lose writes too */
+    uint64_t fence;
     uint32_t attempt;
 } dibs__token;
 
@@ -120,9 +120,10 @@ typedef struct dibs__queue_ops {
     dibs_status (*push)(struct dibs__store *st, const dibs__push *push,
                         dibsx_nsec deadline, dibs_error *err);
 
-    /* Settles, then takes up to `want`, in one step. DIBS_OK: each settlement has its
-     * rc, and each delivery was shown. DIBS_LOST: the lane has ended, and all that it
-     * had comes back; nothing of this request was done. */
+    /* Settles, then takes up to `want`, in one step; of two on PostgreSQL that overlap
+     * either may get the earlier item. DIBS_OK: each settlement has its rc, and each
+     * delivery was shown. DIBS_LOST: the lane has ended, and all that it had comes
+     * back; nothing of this request was done. */
     dibs_status (*reserve)(struct dibs__store *st, dibs__reserve *ask,
                            dibsx_nsec deadline, dibs__delivery_fn *each,
                            void *arg, dibs_error *err);

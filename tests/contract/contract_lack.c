@@ -51,8 +51,6 @@ static const lack lacks[] = {
     {"redlock", DIBS__CAN_METER, "meters", "majorities do not count"},
     {"redlock", DIBS__CAN_ITEMS, "queues of items",
      "majorities of items do not agree on who has one"},
-    {"postgres", DIBS__CAN_ITEMS, "queues of items", "not written yet"},
-    {"postgresql", DIBS__CAN_ITEMS, "queues of items", "not written yet"},
 };
 
 static const lack *find(const char *scheme, dibs__ability what)

@@ -106,7 +106,42 @@ static void a_newer_schema_is_refused(void **state)
     assert_int_equal(found.found, 99);
 }
 
-/* Version 1 is this one without rates, rosters and meters. */
+static void count_one(const dibs__delivery *delivery, void *arg)
+{
+    assert_int_equal(delivery->len, 3);
+    ++*(int *)arg;
+}
+
+static void push_and_take(const char *rest)
+{
+    dibs__push_item item = {.data = "job", .len = 3, .to = "", .dedup = ""};
+    dibs__push push = {
+        .queue = "jobs", .lane = 1, .number = 1, .items = &item, .count = 1};
+    dibs__reserve ask = {.queue = "jobs",
+                         .lane = 2,
+                         .number = 1,
+                         .span_ms = PG_BOUND_MS,
+                         .as = ""};
+    dibsx_nsec deadline = dibsx_after_ms(dibsx_now(), PG_BOUND_MS);
+    char url[PG_URL_MAX];
+    dibs__store *st = NULL;
+    int count = 0;
+
+    url_of(rest, url);
+    CHECK(DIBS_OK, dibs__store_open(url, deadline, &st, err));
+    CHECK(DIBS_OK, st->ops->queue->push(st, &push, deadline, err));
+    CHECK(DIBS_OK,
+          st->ops->queue->reserve(st, &ask, deadline, count_one, &count, err));
+    ask.number = 2;
+    ask.seen = ask.stamp;
+    ask.want = 1;
+    CHECK(DIBS_OK,
+          st->ops->queue->reserve(st, &ask, deadline, count_one, &count, err));
+    assert_int_equal(count, 1);
+    dibs__store_close(st);
+}
+
+/* Version 1 is this one without rates, rosters, meters and queues. */
 static void version_1_is_upgraded(void **state)
 {
     dibs_store_state found;
@@ -116,6 +151,20 @@ static void version_1_is_upgraded(void **state)
     assert_status(setup("postgres?schema=older", DIBS_STORE_INIT, &found),
                   DIBS_OK);
     assert_true(pg_tell(&world_sv,
+                        "DROP TYPE older.queue_step, older.taken CASCADE; "
+                        "DROP TABLE older.queue, older.item, "
+                        "older.item_data, older.lane, older.pusher, "
+                        "older.dedup, older.dead, older.tally CASCADE; "
+                        "DROP SEQUENCE older.item_ids; "
+                        "DROP FUNCTION older.queue_lock, older.plus, "
+                        "older.queue_sums, older.queue_tally, older.next_id, "
+                        "older.lane_address, older.queue_known, "
+                        "older.sweep_queues, older.sweep_idle, "
+                        "older.lost_delay_us, older.is_held_up, older.push, "
+                        "older.is_heard, older.reserve, older.tend, "
+                        "older.leave, older.queue_set, older.queue_stats, "
+                        "older.queue_purge, older.queue_redrive, "
+                        "older.queue_remove, older.queue_peek; "
                         "DROP TABLE older.meter CASCADE; "
                         "DROP FUNCTION older.meter, older.meter_sweep, "
                         "older.meter_value, older.meter_live, "
@@ -139,6 +188,7 @@ static void version_1_is_upgraded(void **state)
                      0);
     assert_int_equal(pg_number(&world_sv, "SELECT count(*) FROM older.meter"),
                      0);
+    push_and_take("postgres?schema=older");
 }
 
 static void schemas_know_nothing_of_each_other(void **state)

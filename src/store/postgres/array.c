@@ -4,10 +4,11 @@
 #include <arpa/inet.h>
 #include <string.h>
 
-enum { ARRAY_MAX = 1 << 20 };
+/* The data of a push is the longest. */
+enum { ARRAY_MAX = 2 << 20 };
 
 /* Numbers of types that are the same in every database. */
-enum { INT8_OID = 20, TEXT_OID = 25 };
+enum { BYTEA_OID = 17, INT8_OID = 20, TEXT_OID = 25 };
 
 /* The head of an array, in network order. */
 typedef struct head {
@@ -60,6 +61,11 @@ void dibs__pg_array_int(dibs__pg_array *list, int64_t item)
                           htonl((uint32_t)item)};
 
     add_item(list, INT8_OID, halves, sizeof(halves));
+}
+
+void dibs__pg_array_bytes(dibs__pg_array *list, const void *item, size_t len)
+{
+    add_item(list, BYTEA_OID, item, len);
 }
 
 bool dibs__pg_array_end(dibs__pg_array *lists, size_t count,

@@ -1,5 +1,5 @@
-/* array.h - an array as an argument of a function of the schema: text[] or bigint[],
- * in binary. */
+/* array.h - an array as an argument of a function of the schema: text[], bigint[] or
+ * bytea[], in binary. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_STORE_POSTGRES_ARRAY_H
 #define DIBS_STORE_POSTGRES_ARRAY_H
@@ -21,6 +21,7 @@ void dibs__pg_array_fini(dibs__pg_array *list);
 void dibs__pg_array_begin(dibs__pg_array *list);
 void dibs__pg_array_text(dibs__pg_array *list, const char *item);
 void dibs__pg_array_int(dibs__pg_array *list, int64_t item);
+void dibs__pg_array_bytes(dibs__pg_array *list, const void *item, size_t len);
 
 /* Adds them as arguments, which borrow them; each has at least one item. False when
  * memory was short. */

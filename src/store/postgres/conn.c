@@ -107,7 +107,9 @@ static size_t room_of(dibs__pg_query query)
 {
     return query == DIBS__PG_INSPECT || query == DIBS__PG_LIST ||
                    query == DIBS__PG_VALUE_GET ||
-                   query == DIBS__PG_VALUE_LIST || query == DIBS__PG_LOG_READ
+                   query == DIBS__PG_VALUE_LIST || query == DIBS__PG_LOG_READ ||
+                   query == DIBS__PG_RESERVE || query == DIBS__PG_PEEK ||
+                   query == DIBS__PG_PEEK_DEAD
                ? DIBS__PG_ROOM_ROWS
                : DIBS__PG_ROOM;
 }

@@ -7,7 +7,6 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "store/audit.h"
-#include "store/no_queue.h"
 #include "store/postgres/postgres_store.h"
 #include "store/postgres/step.h"
 
@@ -128,9 +127,6 @@ static const char *find_lack(const dibs__store *st, dibs__ability what)
 {
     if (what == DIBS__CAN_CONVERT && st->ops->lease == &dibs__pg_advised_ops)
         return DIBS__PG_NO_CONVERSION;
-    if (what == DIBS__CAN_ITEMS)
-        return "the steps of queues are not written for PostgreSQL yet. Keep "
-               "queues in a sqlite: store";
     return what == DIBS__CAN_REPLICATE ? DIBS__PG_NO_REPLICAS : NULL;
 }
 
@@ -140,8 +136,8 @@ static const char *find_lack(const dibs__store *st, dibs__ability what)
         .close = store_close, .lease = leases, .value = &dibs__pg_value_ops,   \
         .log = &dibs__pg_log_ops, .topic = &dibs__pg_topic_ops,                \
         .rate = &dibs__pg_rate_ops, .roster = &dibs__pg_roster_ops,            \
-        .meter = &dibs__pg_meter_ops, .queue = &dibs__no_queue_ops,            \
-        .queue_admin = &dibs__no_queue_admin_ops,                              \
+        .meter = &dibs__pg_meter_ops, .queue = &dibs__pg_queue_ops,            \
+        .queue_admin = &dibs__pg_queue_admin_ops,                              \
         .doorbell_open = open_doorbell, .doorbell_read = hears,                \
         .now = read_clock, .caution = find_caution, .cannot = find_lack,       \
         .audit = dibs__pg_audit, .setup = dibs__pg_setup,                      \

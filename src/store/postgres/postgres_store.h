@@ -32,6 +32,8 @@ extern const dibs__topic_ops dibs__pg_topic_ops;
 extern const dibs__rate_ops dibs__pg_rate_ops;
 extern const dibs__meter_ops dibs__pg_meter_ops;
 extern const dibs__roster_ops dibs__pg_roster_ops;
+extern const dibs__queue_ops dibs__pg_queue_ops;
+extern const dibs__queue_admin_ops dibs__pg_queue_admin_ops;
 
 /* The lease steps. */
 #define DIBS__PG_STEP(step, STEP) DIBS__LEASE_STEP(pg, step)

@@ -32,7 +32,7 @@ void dibs__pg_texts_fini(dibs__pg_texts *texts);
  * the caller, is for how many ms. */
 bool dibs__pg_waits(dibs__pg_query query);
 
-enum { DIBS__PG_ARGS = 12, DIBS__PG_NUMBER = 24 };
+enum { DIBS__PG_ARGS = 16, DIBS__PG_NUMBER = 24 };
 
 /* Arguments in order. Text and bytes are borrowed until the call is over. */
 typedef struct dibs__pg_args {

@@ -1,0 +1,255 @@
+-- queue_admin.sql - the queue steps of an operator: set, stats, purge, redrive and remove of
+-- src/store/queue_admin.h; peek is a query. Each answers "5" when there is no such queue.
+
+-- Changes the settings of a_fields (DIBS__SET_*). It is alone: a push that did not hand
+-- over, because the queue was paused, is committed before, or finds it resumed.
+CREATE FUNCTION @schema@.queue_set(
+    a_queue text, a_fields bigint, a_paused boolean, a_serial boolean,
+    a_cap bigint, a_tries bigint, a_deads bigint, a_lost_max bigint)
+RETURNS text
+LANGUAGE plpgsql AS $$
+DECLARE
+    st @schema@.queue_step :=
+        @schema@.tidy_queue(@schema@.queue_begin(a_queue));
+BEGIN
+    PERFORM @schema@.queue_lock(a_queue, true);
+    INSERT INTO @schema@.queue(name) VALUES (a_queue) ON CONFLICT DO NOTHING;
+    UPDATE @schema@.queue AS q
+    SET paused = CASE WHEN a_fields & 1 > 0 THEN a_paused ELSE q.paused END,
+        serial = CASE WHEN a_fields & 2 > 0 THEN a_serial ELSE q.serial END,
+        cap = CASE WHEN a_fields & 4 > 0 THEN a_cap ELSE q.cap END,
+        tries = CASE WHEN a_fields & 8 > 0 THEN a_tries ELSE q.tries END,
+        deads = CASE WHEN a_fields & 16 > 0 THEN a_deads ELSE q.deads END,
+        lost_max = CASE WHEN a_fields & 32 > 0 THEN a_lost_max
+                        ELSE q.lost_max END
+    WHERE q.name = a_queue;
+    st := @schema@.serve_lanes(st, NULL, true);
+    PERFORM @schema@.queue_tally(a_queue, st.counts);
+    RETURN '0';
+END
+$$;
+
+-- Tidies, so that it counts what a reserve would find. Answers "0", the six settings, ready,
+-- later, out, dead, lanes, those that wait, how long the first has been ready in ms, and
+-- pushed to purged as in counts.
+CREATE FUNCTION @schema@.queue_stats(a_queue text) RETURNS text
+LANGUAGE plpgsql AS $$
+DECLARE
+    st @schema@.queue_step := @schema@.queue_begin(a_queue);
+    v_sums bigint[];
+    v_later bigint;
+    v_out bigint;
+    v_lanes bigint;
+    v_waiting bigint;
+    v_first bigint;
+BEGIN
+    IF NOT @schema@.queue_known(a_queue) THEN
+        RETURN '5';
+    END IF;
+    st := @schema@.serve_queue(@schema@.tidy_queue(st));
+    PERFORM @schema@.queue_tally(a_queue, st.counts);
+    SELECT @schema@.queue_sums(a_queue),
+           (SELECT count(*) FROM @schema@.item AS i
+            WHERE i.queue = a_queue AND i.due_us > 0),
+           (SELECT count(*) FROM @schema@.item AS i
+            WHERE i.queue = a_queue AND i.lane <> 0),
+           (SELECT count(*) FROM @schema@.lane AS l
+            WHERE l.queue = a_queue AND l.until_us > st.at_us),
+           (SELECT count(*) FROM @schema@.lane AS l
+            WHERE l.queue = a_queue AND l.until_us > st.at_us
+            AND l.waits_us > 0),
+           (SELECT i.place FROM @schema@.item AS i
+            WHERE i.queue = a_queue AND i.lane = 0 AND i.due_us = 0
+            ORDER BY i.place LIMIT 1)
+    INTO v_sums, v_later, v_out, v_lanes, v_waiting, v_first;
+    RETURN concat_ws(' ', 0, st.paused::integer, st.serial::integer, st.cap,
+                     st.tries, st.deads, st.lost_max,
+                     greatest(v_sums[1] - v_later - v_out, 0), v_later, v_out,
+                     greatest(v_sums[2], 0), v_lanes, v_waiting,
+                     coalesce(greatest(st.at_us - v_first, 0) / 1000, 0),
+                     array_to_string(v_sums[3:10], ' '));
+END
+$$;
+
+-- Drops ready, delayed (later) or dead items, or those that are out, whose lanes it locks.
+-- Answers "0 dropped".
+CREATE FUNCTION @schema@.queue_purge(a_queue text, a_places bigint,
+                                     a_max bigint)
+RETURNS text
+LANGUAGE plpgsql AS $$
+DECLARE
+    st @schema@.queue_step := @schema@.queue_begin(a_queue);
+    v_ids bigint[] := '{}';
+    v_dedups text[];
+    v_dead bigint := 0;
+BEGIN
+    IF NOT @schema@.queue_known(a_queue) THEN
+        RETURN '5';
+    END IF;
+    IF a_places & 1 > 0 THEN
+        v_ids := ARRAY(
+            SELECT i.id FROM @schema@.item AS i
+            WHERE i.queue = a_queue AND i.lane = 0 AND i.due_us = 0
+            LIMIT a_max FOR UPDATE SKIP LOCKED);
+    END IF;
+    IF a_places & 2 > 0 THEN
+        v_ids := v_ids || ARRAY(
+            SELECT i.id FROM @schema@.item AS i
+            WHERE i.queue = a_queue AND i.due_us > 0
+            LIMIT a_max - cardinality(v_ids) FOR UPDATE SKIP LOCKED);
+    END IF;
+    IF a_places & 4 > 0 THEN
+        PERFORM FROM @schema@.lane AS l WHERE l.queue = a_queue
+        AND EXISTS (SELECT FROM @schema@.item AS i WHERE i.queue = a_queue
+                    AND i.lane = l.lane AND i.lane <> 0)
+        ORDER BY l.lane FOR UPDATE;
+        v_ids := v_ids || ARRAY(
+            SELECT i.id FROM @schema@.item AS i
+            WHERE i.queue = a_queue AND i.lane <> 0
+            LIMIT a_max - cardinality(v_ids));
+    END IF;
+    WITH gone AS (
+        DELETE FROM @schema@.item AS i
+        WHERE i.queue = a_queue AND i.id = ANY (v_ids)
+        RETURNING i.id, i.dedup)
+    SELECT coalesce(array_agg(g.id), '{}'), array_agg(g.dedup)
+    INTO v_ids, v_dedups FROM gone AS g;
+    st := @schema@.drop_items(st, v_ids, v_dedups);
+    IF a_places & 8 > 0 THEN
+        WITH gone AS (
+            DELETE FROM @schema@.dead AS d
+            WHERE d.queue = a_queue AND d.position IN (
+                SELECT o.position FROM @schema@.dead AS o
+                WHERE o.queue = a_queue ORDER BY o.position
+                LIMIT a_max - cardinality(v_ids) FOR UPDATE SKIP LOCKED)
+            RETURNING 1)
+        SELECT count(*) INTO v_dead FROM gone;
+    END IF;
+    st.counts[2] := st.counts[2] - v_dead;
+    st.counts[10] := st.counts[10] + cardinality(v_ids) + v_dead;
+    st := @schema@.serve_queue(@schema@.tidy_queue(st));
+    PERFORM @schema@.queue_tally(a_queue, st.counts);
+    PERFORM @schema@.sweep_idle(a_queue);
+    RETURN '0 ' || cardinality(v_ids) + v_dead;
+END
+$$;
+
+-- Makes dead letters new items at the end: the one with a_id, or with 0 the oldest. Answers
+-- "0 redriven", or "9 items cap" when there is room for none.
+CREATE FUNCTION @schema@.queue_redrive(a_queue text, a_id bigint, a_max bigint)
+RETURNS text
+LANGUAGE plpgsql AS $$
+DECLARE
+    st @schema@.queue_step := @schema@.queue_begin(a_queue);
+    d @schema@.dead;
+    v_redriven bigint := 0;
+    v_new bigint;
+BEGIN
+    IF NOT @schema@.queue_known(a_queue) THEN
+        RETURN '5';
+    END IF;
+    st := @schema@.count_items(st, a_max);
+    FOR d IN
+        SELECT o.* FROM @schema@.dead AS o
+        WHERE o.queue = a_queue AND (a_id = 0 OR o.id = a_id)
+        ORDER BY o.position LIMIT CASE WHEN a_id = 0 THEN a_max
+                                       ELSE least(a_max, 1) END
+        FOR UPDATE SKIP LOCKED
+    LOOP
+        IF st.counted + v_redriven >= st.cap THEN
+            IF v_redriven = 0 THEN
+                RETURN '9 ' || st.counted || ' ' || st.cap;
+            END IF;
+            EXIT;
+        END IF;
+        DELETE FROM @schema@.dead AS o
+        WHERE o.queue = d.queue AND o.position = d.position;
+        v_new := @schema@.next_id(st.at_us);
+        INSERT INTO @schema@.item
+        VALUES (v_new, st.at_us, 0, 0, 0, 0, 0, d.len, d.priority, 0, 0, d.tries,
+                a_queue, d.to_worker,
+                CASE WHEN @schema@.worker_lives(st, d.to_worker)
+                     THEN d.to_worker ELSE '' END, '', '');
+        INSERT INTO @schema@.item_data VALUES (v_new, a_queue, d.data);
+        v_redriven := v_redriven + 1;
+    END LOOP;
+    st.counts[1] := st.counts[1] + v_redriven;
+    st.counts[2] := st.counts[2] - v_redriven;
+    st.serves := true;
+    st := @schema@.serve_queue(@schema@.tidy_queue(st));
+    PERFORM @schema@.queue_tally(a_queue, st.counts);
+    RETURN '0 ' || v_redriven;
+END
+$$;
+
+-- Forgets a queue. Answers "0", or "1 items dead lanes". It leaves what another step has
+-- locked: the queue is used again.
+CREATE FUNCTION @schema@.queue_remove(a_queue text) RETURNS text
+LANGUAGE plpgsql AS $$
+DECLARE
+    st @schema@.queue_step := @schema@.queue_begin(a_queue);
+    v_sums bigint[];
+    v_lanes bigint;
+BEGIN
+    IF NOT @schema@.queue_known(a_queue) THEN
+        RETURN '5';
+    END IF;
+    st := @schema@.serve_queue(@schema@.tidy_queue(st));
+    PERFORM @schema@.queue_tally(a_queue, st.counts);
+    SELECT @schema@.queue_sums(a_queue),
+           (SELECT count(*) FROM @schema@.lane AS l WHERE l.queue = a_queue)
+    INTO v_sums, v_lanes;
+    IF v_sums[1] <> 0 OR v_sums[2] <> 0 OR v_lanes <> 0 THEN
+        RETURN concat_ws(' ', 1, v_sums[1], v_sums[2], v_lanes);
+    END IF;
+    DELETE FROM @schema@.pusher AS p WHERE p.queue = a_queue AND p.lane IN (
+        SELECT o.lane FROM @schema@.pusher AS o WHERE o.queue = a_queue
+        AND NOT EXISTS (SELECT FROM @schema@.item AS i
+                        WHERE i.queue = a_queue) FOR UPDATE SKIP LOCKED);
+    IF EXISTS (SELECT FROM @schema@.pusher AS p WHERE p.queue = a_queue) THEN
+        RETURN '0';
+    END IF;
+    DELETE FROM @schema@.dedup AS d WHERE d.queue = a_queue AND d.id IN (
+        SELECT o.id FROM @schema@.dedup AS o WHERE o.queue = a_queue
+        FOR UPDATE SKIP LOCKED);
+    DELETE FROM @schema@.tally AS t WHERE t.queue = a_queue AND t.id IN (
+        SELECT o.id FROM @schema@.tally AS o WHERE o.queue = a_queue
+        FOR UPDATE SKIP LOCKED);
+    DELETE FROM @schema@.queue AS q WHERE q.name IN (
+        SELECT o.name FROM @schema@.queue AS o WHERE o.name = a_queue
+        FOR UPDATE SKIP LOCKED);
+    RETURN '0';
+END
+$$;
+
+-- The items of a place in its order, and the bytes before each: 1 ready, 2 later, 4 out.
+CREATE FUNCTION @schema@.queue_peek(
+    a_queue text, a_place bigint, a_max bigint, a_skip bigint,
+    OUT id bigint, OUT n bigint, OUT before bigint)
+RETURNS SETOF record
+LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    v_ids bigint[];
+BEGIN
+    v_ids := CASE a_place
+        WHEN 1 THEN ARRAY(
+            SELECT i.id FROM @schema@.item AS i
+            WHERE i.queue = a_queue AND i.lane = 0 AND i.due_us = 0
+            ORDER BY i.own, i.priority DESC, i.place, i.id
+            LIMIT a_max OFFSET a_skip)
+        WHEN 2 THEN ARRAY(
+            SELECT i.id FROM @schema@.item AS i
+            WHERE i.queue = a_queue AND i.due_us > 0
+            ORDER BY i.due_us, i.id LIMIT a_max OFFSET a_skip)
+        ELSE ARRAY(
+            SELECT i.id FROM @schema@.item AS i
+            WHERE i.queue = a_queue AND i.lane <> 0
+            ORDER BY i.fence LIMIT a_max OFFSET a_skip) END;
+    RETURN QUERY
+    SELECT i.id, u.n, sum(i.len) OVER (ORDER BY u.n) - i.len
+    FROM unnest(v_ids) WITH ORDINALITY AS u(id, n)
+    JOIN @schema@.item AS i ON i.queue = a_queue AND i.id = u.id;
+END
+$$;
+
+UPDATE @schema@.meta SET version = 5;

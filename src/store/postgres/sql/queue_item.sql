@@ -1,0 +1,381 @@
+-- queue_item.sql - the ways of an item: delivered, settled, returned, handed over; as
+-- src/store/deliver_item.c.
+
+CREATE FUNCTION @schema@.worker_lives(st @schema@.queue_step, a_worker text)
+RETURNS boolean
+LANGUAGE sql STABLE AS $$
+    SELECT a_worker <> '' AND EXISTS (
+        SELECT FROM @schema@.lane AS l WHERE l.queue = st.queue
+        AND l.worker = a_worker AND l.worker <> '' AND l.until_us > st.at_us)
+$$;
+
+-- The items live no longer. Their dedup ids are free after their windows; until then
+-- the rows are left to the sweep. Nobody else waits for these rows: the id of an item
+-- that is still there is not taken by another.
+CREATE FUNCTION @schema@.drop_items(st @schema@.queue_step, a_ids bigint[],
+                                    a_dedups text[])
+RETURNS @schema@.queue_step
+LANGUAGE plpgsql AS $$
+BEGIN
+    DELETE FROM @schema@.item_data AS d
+    WHERE d.queue = st.queue AND d.id = ANY (a_ids);
+    IF a_dedups IS NOT NULL THEN
+        DELETE FROM @schema@.dedup AS d
+        WHERE d.queue = st.queue AND d.id = ANY (a_dedups)
+        AND d.item = ANY (a_ids) AND d.until_us <= st.at_us;
+    END IF;
+    st.counts[1] := st.counts[1] - cardinality(a_ids);
+    st.serves := st.serves OR st.serial;
+    RETURN st;
+END
+$$;
+
+-- Moves an item to the dead letters, and drops the oldest of these beyond the bound.
+CREATE FUNCTION @schema@.bury_item(st @schema@.queue_step, it @schema@.item)
+RETURNS @schema@.queue_step
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_dropped bigint;
+BEGIN
+    INSERT INTO @schema@.dead
+    SELECT @schema@.next_id(st.at_us), it.id, @schema@.now_us(), it.attempts,
+           it.lost, it.tries, it.len, it.priority, it.queue, it.to_worker,
+           it.dedup, it.reason, d.data
+    FROM @schema@.item_data AS d WHERE d.queue = it.queue AND d.id = it.id;
+    DELETE FROM @schema@.item AS i WHERE i.queue = it.queue AND i.id = it.id;
+    st := @schema@.drop_items(st, ARRAY[it.id], ARRAY[it.dedup]);
+    WITH dropped AS (
+        DELETE FROM @schema@.dead AS d
+        WHERE d.queue = st.queue AND d.position IN (
+            SELECT o.position FROM @schema@.dead AS o
+            WHERE o.queue = st.queue AND o.position <= (
+                SELECT k.position FROM @schema@.dead AS k
+                WHERE k.queue = st.queue
+                ORDER BY k.position DESC OFFSET st.deads LIMIT 1)
+            FOR UPDATE SKIP LOCKED)
+        RETURNING 1)
+    SELECT count(*) INTO v_dropped FROM dropped;
+    st.counts[2] := st.counts[2] + 1 - v_dropped;
+    st.counts[8] := st.counts[8] + 1;
+    st.counts[9] := st.counts[9] + v_dropped;
+    RETURN st;
+END
+$$;
+
+CREATE FUNCTION @schema@.lost_delay_us(a_lost bigint) RETURNS bigint
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT CASE WHEN a_lost < 2 THEN 0 WHEN a_lost > 6 THEN 60000000
+                ELSE 1000000 * (1 << (a_lost - 1)::integer) END::bigint
+$$;
+
+-- Ends the delivery of an item: 'nack', 'lost', 'unbegun' or 'dead'.
+CREATE FUNCTION @schema@.return_item(st @schema@.queue_step, it @schema@.item,
+                                     a_how text, a_delay_us bigint,
+                                     a_reason text)
+RETURNS @schema@.queue_step
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_tries bigint := CASE WHEN it.tries > 0 THEN it.tries ELSE st.tries END;
+    v_dead boolean := a_how = 'dead';
+BEGIN
+    st.serves := st.serves OR st.serial;
+    IF a_how = 'unbegun' THEN
+        it.attempts := it.attempts - 1;
+    ELSE
+        it.reason := a_reason;
+        v_dead := v_dead OR it.attempts >= v_tries;
+    END IF;
+    IF a_how = 'lost' THEN
+        st.counts[7] := st.counts[7] + 1;
+        it.lost := it.lost + 1;
+        v_dead := v_dead OR it.lost >= st.lost_max;
+        a_delay_us := @schema@.lost_delay_us(it.lost);
+    ELSIF a_how = 'nack' THEN
+        st.counts[6] := st.counts[6] + 1;
+    END IF;
+    IF v_dead THEN
+        RETURN @schema@.bury_item(st, it);
+    ELSIF a_delay_us > 0 THEN
+        it.due_us := st.at_us + a_delay_us;
+        it.own := '';
+        st.due_us := least(st.due_us, it.due_us);
+    ELSE
+        it.due_us := 0;
+        it.own := CASE WHEN @schema@.worker_lives(st, it.to_worker)
+                       THEN it.to_worker ELSE '' END;
+        st.serves := true;
+    END IF;
+    UPDATE @schema@.item AS i
+    SET lane = 0, told = 0, limit_us = 0, attempts = it.attempts,
+        lost = it.lost, reason = it.reason, due_us = it.due_us, own = it.own
+    WHERE i.queue = it.queue AND i.id = it.id;
+    RETURN st;
+END
+$$;
+
+-- Ends a lane, whose row is locked. All that it had comes back, at its old place. A lane
+-- that died is charged with as many losses as it has hands, lowest fences first; all
+-- else was not begun.
+CREATE FUNCTION @schema@.end_lane(st @schema@.queue_step, ln @schema@.lane,
+                                  a_died boolean)
+RETURNS @schema@.queue_step
+LANGUAGE plpgsql AS $$
+DECLARE
+    it @schema@.item;
+    v_charged bigint := 0;
+    v_returned bigint;
+BEGIN
+    DELETE FROM @schema@.lane AS l
+    WHERE l.queue = ln.queue AND l.lane = ln.lane;
+    st.counts := @schema@.plus(st.counts, ln.counts);
+    IF a_died THEN
+        FOR it IN
+            SELECT i.* FROM @schema@.item AS i
+            WHERE i.queue = ln.queue AND i.lane = ln.lane AND i.lane <> 0
+            AND i.told <> 0 ORDER BY i.fence
+            LIMIT CASE WHEN ln.hands > 0 THEN ln.hands END
+        LOOP
+            st := @schema@.return_item(st, it, 'lost', 0,
+                                       'its client was lost');
+        END LOOP;
+    END IF;
+    UPDATE @schema@.item AS i
+    SET lane = 0, told = 0, limit_us = 0, attempts = i.attempts - 1,
+        own = CASE WHEN @schema@.worker_lives(st, i.to_worker)
+                   THEN i.to_worker ELSE '' END
+    WHERE i.queue = ln.queue AND i.lane = ln.lane AND i.lane <> 0;
+    GET DIAGNOSTICS v_returned = ROW_COUNT;
+    st.serves := st.serves OR v_returned > 0;
+    IF ln.worker <> '' AND NOT @schema@.worker_lives(st, ln.worker) THEN
+        UPDATE @schema@.item AS i SET own = ''
+        WHERE i.queue = ln.queue AND i.id IN (
+            SELECT k.id FROM @schema@.item AS k
+            WHERE k.queue = ln.queue AND k.own = ln.worker AND k.lane = 0
+            AND k.due_us = 0 FOR UPDATE SKIP LOCKED);
+    END IF;
+    RETURN st;
+END
+$$;
+
+-- Ends lanes and deliveries whose time is up, and makes ready what is due, a bounded
+-- number of each. It leaves those that another step has locked: they are its business.
+CREATE FUNCTION @schema@.tidy_queue(st @schema@.queue_step)
+RETURNS @schema@.queue_step
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_ended boolean;
+    v_late boolean;
+    v_due bigint;
+    ln @schema@.lane;
+    it @schema@.item;
+BEGIN
+    SELECT EXISTS (SELECT FROM @schema@.lane AS l WHERE l.queue = st.queue
+                   AND l.end_s <= st.at_us / 1000000
+                   AND l.until_us <= st.at_us),
+           EXISTS (SELECT FROM @schema@.item AS i WHERE i.queue = st.queue
+                   AND i.limit_us > 0 AND i.limit_us <= st.at_us),
+           (SELECT i.due_us FROM @schema@.item AS i WHERE i.queue = st.queue
+            AND i.due_us > 0 ORDER BY i.due_us LIMIT 1)
+    INTO v_ended, v_late, v_due;
+    st.due_us := v_due;
+    IF v_ended THEN
+        FOR ln IN
+            SELECT l.* FROM @schema@.lane AS l WHERE l.queue = st.queue
+            AND l.end_s <= st.at_us / 1000000 AND l.until_us <= st.at_us
+            ORDER BY l.end_s LIMIT 64 FOR UPDATE SKIP LOCKED
+        LOOP
+            st := @schema@.end_lane(st, ln, true);
+        END LOOP;
+    END IF;
+    IF v_late THEN
+        FOR it IN
+            SELECT i.* FROM @schema@.item AS i
+            JOIN @schema@.lane AS l ON l.queue = i.queue AND l.lane = i.lane
+            WHERE i.queue = st.queue AND i.limit_us > 0
+            AND i.limit_us <= st.at_us ORDER BY i.limit_us
+            LIMIT 256 FOR UPDATE SKIP LOCKED
+        LOOP
+            st := @schema@.return_item(
+                st, it, CASE WHEN it.told <> 0 THEN 'lost' ELSE 'unbegun' END,
+                0, 'it was not settled within its limit');
+        END LOOP;
+    END IF;
+    IF v_due <= st.at_us THEN
+        UPDATE @schema@.item AS i
+        SET place = i.due_us, due_us = 0,
+            own = CASE WHEN @schema@.worker_lives(st, i.to_worker)
+                       THEN i.to_worker ELSE '' END
+        WHERE i.queue = st.queue AND i.id IN (
+            SELECT k.id FROM @schema@.item AS k WHERE k.queue = st.queue
+            AND k.due_us > 0 AND k.due_us <= st.at_us
+            ORDER BY k.due_us LIMIT 256 FOR UPDATE SKIP LOCKED);
+        st.serves := true;
+    END IF;
+    RETURN st;
+END
+$$;
+
+-- Delivers to a lane what is ready for everybody and for its worker, in one order; or
+-- what is ready for a_from. a_room: the bytes up to which it takes. Whatever the
+-- statistics say, the queue is never sorted: the plan is made while it is empty.
+CREATE FUNCTION @schema@.pick_items(
+    st @schema@.queue_step, ln @schema@.lane, a_from text, a_want bigint,
+    a_told bigint, a_room bigint)
+RETURNS @schema@.taken
+LANGUAGE plpgsql SET enable_sort = off AS $$
+DECLARE
+    v_ids bigint[];
+    v_limit bigint := CASE WHEN ln.limit_ms > 0
+                           THEN st.at_us + ln.limit_ms * 1000 ELSE 0 END;
+    t @schema@.taken;
+BEGIN
+    IF a_from IS NOT NULL OR ln.worker = '' THEN
+        v_ids := ARRAY(
+            SELECT k.id FROM @schema@.item AS k
+            WHERE k.queue = st.queue AND k.own = coalesce(a_from, '')
+            AND k.lane = 0 AND k.due_us = 0
+            ORDER BY k.priority DESC, k.place, k.id
+            LIMIT a_want FOR UPDATE SKIP LOCKED);
+    ELSE
+        v_ids := ARRAY(
+            SELECT k.id FROM (
+                (SELECT c.id, c.priority, c.place FROM @schema@.item AS c
+                 WHERE c.queue = st.queue AND c.own = ''
+                 AND c.lane = 0 AND c.due_us = 0
+                 ORDER BY c.priority DESC, c.place, c.id)
+                UNION ALL
+                (SELECT c.id, c.priority, c.place FROM @schema@.item AS c
+                 WHERE c.queue = st.queue AND c.own = ln.worker
+                 AND c.lane = 0 AND c.due_us = 0
+                 ORDER BY c.priority DESC, c.place, c.id)) AS o
+            JOIN @schema@.item AS k ON k.queue = st.queue AND k.id = o.id
+            WHERE k.lane = 0 AND k.due_us = 0
+            ORDER BY o.priority DESC, o.place, o.id
+            LIMIT a_want FOR UPDATE OF k SKIP LOCKED);
+    END IF;
+    t := ('{}', ln.last, 0, false);
+    IF cardinality(v_ids) > 0 THEN
+        WITH given AS (
+            UPDATE @schema@.item AS i
+            SET lane = ln.lane, told = a_told, attempts = i.attempts + 1,
+                own = '', limit_us = v_limit,
+                fence = greatest(ln.last, st.at_us, o.top) + o.n
+            FROM (SELECT u.id, u.n, max(k.fence) OVER () AS top,
+                         sum(k.len) OVER (ORDER BY u.n) - k.len AS before
+                  FROM unnest(v_ids) WITH ORDINALITY AS u(id, n)
+                  JOIN @schema@.item AS k
+                  ON k.queue = st.queue AND k.id = u.id) AS o
+            WHERE i.queue = st.queue AND i.id = o.id AND o.before < a_room
+            RETURNING i.id, i.fence, i.len)
+        SELECT array_agg(g.id ORDER BY g.fence), max(g.fence), sum(g.len), false
+        INTO t FROM given AS g;
+        t.cut := cardinality(t.ids) < cardinality(v_ids);
+    END IF;
+    RETURN t;
+END
+$$;
+
+-- One is out, or was and is delayed: that holds up a serial queue.
+CREATE FUNCTION @schema@.is_held_up(a_queue text) RETURNS boolean
+LANGUAGE sql STABLE AS $$
+    SELECT EXISTS (SELECT FROM @schema@.item AS i
+                   WHERE i.queue = a_queue AND i.lane <> 0)
+        OR EXISTS (SELECT FROM @schema@.item AS i WHERE i.queue = a_queue
+                   AND i.due_us > 0 AND i.attempts > 0)
+$$;
+
+-- Delivers up to a_want items to a lane, in the answer to its number or, with 0, unheard:
+-- its own and everybody's, then half of what the worker with most has.
+CREATE FUNCTION @schema@.take_items(
+    st @schema@.queue_step, ln @schema@.lane, a_want bigint, a_told bigint,
+    a_bytes bigint)
+RETURNS @schema@.taken
+LANGUAGE plpgsql AS $$
+DECLARE
+    t @schema@.taken := ('{}', ln.last, 0, false);
+    more @schema@.taken;
+    v_room bigint := 1048576 - a_bytes;
+    v_from text;
+    v_count bigint;
+BEGIN
+    IF st.paused OR a_want <= 0 OR v_room <= 0 THEN
+        RETURN t;
+    ELSIF st.serial THEN
+        IF @schema@.is_held_up(st.queue) THEN
+            RETURN t;
+        END IF;
+        a_want := 1;
+    END IF;
+    t := @schema@.pick_items(st, ln, NULL, a_want, a_told, v_room);
+    a_want := a_want - cardinality(t.ids);
+    IF a_want = 0 OR t.cut OR t.bytes >= v_room THEN
+        RETURN t;
+    END IF;
+    SELECT i.own, count(*) INTO v_from, v_count FROM @schema@.item AS i
+    WHERE i.queue = st.queue AND i.own > '' AND i.lane = 0 AND i.due_us = 0
+    GROUP BY i.own ORDER BY count(*) DESC, i.own LIMIT 1;
+    IF v_from IS NULL THEN
+        RETURN t;
+    END IF;
+    ln.last := t.last;
+    more := @schema@.pick_items(st, ln, v_from,
+                                least(a_want, (v_count + 1) / 2), a_told,
+                                v_room - t.bytes);
+    t.ids := t.ids || more.ids;
+    t.last := more.last;
+    t.bytes := t.bytes + more.bytes;
+    t.cut := more.cut;
+    RETURN t;
+END
+$$;
+
+-- Hands over to the lanes that wait, those that asked last first: to those of a worker,
+-- or to all. The lock of the queue is held. A lane whose row is locked is passed over:
+-- its own step looks again, or it is being served.
+CREATE FUNCTION @schema@.serve_lanes(st @schema@.queue_step, a_worker text,
+                                     a_alone boolean)
+RETURNS @schema@.queue_step
+LANGUAGE plpgsql AS $$
+DECLARE
+    ln @schema@.lane;
+    t @schema@.taken;
+    v_reread boolean := false;
+BEGIN
+    LOOP
+        SELECT * INTO ln FROM @schema@.lane AS l
+        WHERE l.queue = st.queue AND l.waits_us > 0
+        AND l.until_us > st.at_us
+        AND (a_worker IS NULL OR l.worker = a_worker)
+        ORDER BY l.waits_us DESC LIMIT 1 FOR UPDATE SKIP LOCKED;
+        EXIT WHEN NOT FOUND;
+        IF NOT v_reread THEN
+            st := @schema@.queue_reread(st, a_alone);
+            v_reread := true;
+        END IF;
+        t := @schema@.take_items(st, ln, ln.want, 0, 0);
+        EXIT WHEN cardinality(t.ids) = 0;
+        st.counts[4] := st.counts[4] + cardinality(t.ids);
+        UPDATE @schema@.lane AS l
+        SET waits_us = 0, unheard = true, last = t.last
+        WHERE l.queue = ln.queue AND l.lane = ln.lane;
+        PERFORM @schema@.ring(ln.bell, @schema@.lane_address(ln.lane), 'items',
+                              t.last);
+    END LOOP;
+    RETURN st;
+END
+$$;
+
+-- The end of every step that may have made something ready.
+CREATE FUNCTION @schema@.serve_queue(st @schema@.queue_step)
+RETURNS @schema@.queue_step
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_alone boolean := st.serial;
+BEGIN
+    IF st.serves THEN
+        PERFORM @schema@.queue_lock(st.queue, v_alone);
+        st := @schema@.serve_lanes(st, NULL, v_alone);
+    END IF;
+    RETURN st;
+END
+$$;

@@ -1,0 +1,381 @@
+/* test_queue.c - queues where steps overlap: sessions that hold their transactions open at
+ * the worst moment, what is notified, what waits for the disk, what is left. */
+/* SPDX-License-Identifier: MIT */
+#include "pg_world.h"
+
+#include <poll.h>
+#include <stdarg.h>
+
+enum { SQL_MAX = 512, SESSIONS = 2 };
+
+#define NONE "NULL,NULL,NULL"
+
+static PGconn *session[SESSIONS];
+static char queue[32]; /* another one for each test */
+
+/* Runs a statement, whose first cell is copied to `out` if that is not NULL. */
+static int tell(PGconn *pq, char *out, const char *format, ...)
+{
+    char sql[SQL_MAX];
+    PGresult *result;
+    va_list args;
+    int rows;
+
+    va_start(args, format);
+    vsnprintf(sql, sizeof(sql), format, args);
+    va_end(args);
+    result = PQexec(pq, sql);
+    if (PQresultStatus(result) != PGRES_TUPLES_OK &&
+        PQresultStatus(result) != PGRES_COMMAND_OK)
+        fail_msg("%s: %s", sql, PQresultErrorMessage(result));
+    rows = PQntuples(result);
+    if (out)
+        snprintf(out, SQL_MAX, "%s", rows ? PQgetvalue(result, 0, 0) : "");
+    PQclear(result);
+    return rows;
+}
+
+static long long count(const char *what)
+{
+    char sql[SQL_MAX];
+
+    snprintf(sql, sizeof(sql), "SELECT count(*) FROM dibs.%s", what);
+    return pg_number(&world_sv, sql);
+}
+
+static long long count_items(const char *where)
+{
+    char what[SQL_MAX];
+
+    snprintf(what, sizeof(what), "item WHERE queue = '%s' AND %s", queue,
+             where);
+    return count(what);
+}
+
+/* One item, without a dedup id. */
+static void push_text(char out[SQL_MAX], int lane, int number)
+{
+    snprintf(out, SQL_MAX,
+             "SELECT dibs.push('%s',%d,%d,ARRAY['x'::bytea],'{0}','{0}','{0}',"
+             "'{\"\"}','{\"\"}','{0}')",
+             queue, lane, number);
+}
+
+static void push(PGconn *pq, int lane, int number)
+{
+    char sql[SQL_MAX], answer[SQL_MAX];
+
+    push_text(sql, lane, number);
+    tell(pq, answer, "%s", sql);
+    assert_memory_equal(answer, "0 ", 2);
+}
+
+/* A request for one item. */
+static void reserve_text(char out[SQL_MAX], int lane, int number, bool wait)
+{
+    snprintf(out, SQL_MAX,
+             "SELECT unnest(dibs.reserve('%s',%d,%d,coalesce((SELECT stamp "
+             "FROM dibs.lane WHERE queue = '%s' AND lane = %d),0),60000,1,%s,"
+             "'',0,0,'bell%d'," NONE "))",
+             queue, lane, number, queue, lane, wait ? "true" : "false", lane);
+}
+
+/* Answers how many items it got. */
+static int reserve(PGconn *pq, int lane, int number, bool wait)
+{
+    char sql[SQL_MAX];
+
+    reserve_text(sql, lane, number, wait);
+    return tell(pq, NULL, "%s", sql) - 2;
+}
+
+/* Whether what was sent has ended. */
+static bool is_over(PGconn *pq)
+{
+    assert_int_equal(PQconsumeInput(pq), 1);
+    return !PQisBusy(pq);
+}
+
+/* The statement that was sent on a session either waits for a lock, or ends. */
+static void await_second(PGconn *pq)
+{
+    dibsx_nsec end = dibsx_after_ms(dibsx_now(), PG_BOUND_MS);
+
+    while (!is_over(pq) && count("meta WHERE EXISTS (SELECT FROM pg_locks "
+                                 "WHERE NOT granted)") == 0) {
+        IN_TIME(dibsx_now() < end);
+        poll(NULL, 0, 1);
+    }
+}
+
+/* Takes the answer to what was sent: its rows. */
+static int finish(PGconn *pq)
+{
+    PGresult *result = PQgetResult(pq);
+    int rows = PQntuples(result);
+
+    assert_int_equal(PQresultStatus(result), PGRES_TUPLES_OK);
+    while (result) {
+        PQclear(result);
+        result = PQgetResult(pq);
+    }
+    return rows;
+}
+
+/* A push that does not see the place, and a place that does not see the item, would
+ * both be content: neither may be, in either order. */
+static void push_and_sleep_never_miss(void **state)
+{
+    char sql[SQL_MAX];
+
+    (void)state;
+    /* The place is not committed when the push looks. */
+    reserve(session[0], 1, 1, false);
+    tell(session[0], NULL, "BEGIN");
+    assert_int_equal(reserve(session[0], 1, 2, true), 0);
+    push_text(sql, 9, 1);
+    assert_int_equal(PQsendQuery(session[1], sql), 1);
+    await_second(session[1]);
+    tell(session[0], NULL, "COMMIT");
+    assert_int_equal(finish(session[1]), 1);
+    assert_int_equal(count_items("lane = 1"), 1);
+    assert_int_equal(count_items("lane = 0"), 0);
+    /* The item is not committed when the lane looks. */
+    assert_int_equal(reserve(session[0], 1, 3, false), 1);
+    tell(session[1], NULL, "BEGIN");
+    push(session[1], 9, 2);
+    reserve_text(sql, 1, 4, true);
+    assert_int_equal(PQsendQuery(session[0], sql), 1);
+    await_second(session[0]);
+    tell(session[1], NULL, "COMMIT");
+    assert_int_equal(finish(session[0]), 3);
+    assert_int_equal(count_items("lane = 1"), 2);
+    assert_int_equal(count_items("lane = 0"), 0);
+}
+
+/* A lane that is tended while a push looks for it is told that something is ready. */
+static void a_tended_lane_misses_nothing(void **state)
+{
+    char answer[SQL_MAX];
+
+    (void)state;
+    reserve(session[0], 1, 1, false);
+    reserve(session[0], 1, 2, true);
+    tell(session[1], NULL, "BEGIN");
+    /* As if the row were locked for a moment, when the push passes it. */
+    tell(session[0], NULL, "BEGIN");
+    tell(session[0], NULL,
+         "SELECT FROM dibs.lane WHERE queue = '%s' FOR UPDATE", queue);
+    push(session[1], 9, 1);
+    assert_int_equal(
+        PQsendQuery(session[0],
+                    "SELECT dibs.tend(array_agg(queue), array_agg(lane), "
+                    "array_agg(60000::bigint)) FROM dibs.lane WHERE waits_us "
+                    "> 0"),
+        1);
+    await_second(session[0]);
+    tell(session[1], NULL, "COMMIT");
+    {
+        PGresult *result = PQgetResult(session[0]);
+
+        assert_int_equal(PQresultStatus(result), PGRES_TUPLES_OK);
+        snprintf(answer, sizeof(answer), "%s", PQgetvalue(result, 0, 0));
+        PQclear(result);
+        assert_null(PQgetResult(session[0]));
+    }
+    tell(session[0], NULL, "COMMIT");
+    /* Status, left_ms, ready. */
+    assert_memory_equal(answer, "0 0 ", 4);
+    assert_string_equal(answer + strlen(answer) - 2, " 1");
+}
+
+/* Steps that overlap do not wait for each other, unless one of them goes to sleep. */
+static void claims_wait_for_nobody(void **state)
+{
+    (void)state;
+    for (int i = 0; i < SESSIONS; i++) {
+        tell(session[i], NULL, "SET lock_timeout = 1");
+        reserve(session[i], i + 1, 1, false);
+    }
+    push(session[0], 9, 1);
+    push(session[0], 9, 2);
+    tell(session[0], NULL, "BEGIN");
+    assert_int_equal(reserve(session[0], 1, 2, false), 1);
+    assert_int_equal(reserve(session[1], 2, 2, false), 1);
+    push(session[0], 9, 3);
+    push(session[1], 8, 1);
+    assert_int_equal(reserve(session[1], 2, 3, false), 1);
+    tell(session[0], NULL, "COMMIT");
+    assert_int_equal(count_items("lane = 2"), 2);
+    assert_int_equal(count_items("lane = 1"), 1);
+    assert_int_equal(count_items("lane = 0"), 1);
+}
+
+/* How many notices came to the session. What is not there yet would come before the
+ * answer to what it asks now. */
+static int notices(PGconn *pq)
+{
+    PGnotify *notice;
+    int seen = 0;
+
+    tell(pq, NULL, "SELECT 1");
+    while ((notice = PQnotifies(pq)) != NULL) {
+        seen++;
+        PQfreemem(notice);
+    }
+    return seen;
+}
+
+/* NOTIFY takes a lock of the whole server. */
+static void no_notify_when_nobody_waits(void **state)
+{
+    (void)state;
+    tell(session[0], NULL, "LISTEN dibs_bell1");
+    reserve(session[0], 1, 1, false);
+    assert_int_equal(reserve(session[0], 1, 2, false), 0);
+    push(session[0], 9, 1);
+    assert_int_equal(notices(session[0]), 0);
+    assert_int_equal(reserve(session[0], 1, 3, false), 1);
+    assert_int_equal(reserve(session[0], 1, 4, true), 0);
+    push(session[0], 9, 2);
+    assert_int_equal(notices(session[0]), 1);
+    /* It was handed something, and waits no more. */
+    push(session[0], 9, 3);
+    assert_int_equal(notices(session[0]), 0);
+    tell(session[0], NULL, "UNLISTEN *");
+}
+
+/* Begins a transaction that would wait for the disk. */
+static void begin(void)
+{
+    tell(session[0], NULL, "BEGIN");
+    tell(session[0], NULL, "SET LOCAL synchronous_commit = on");
+}
+
+/* Commits, and tells whether that waited for the disk. */
+static bool waited(void)
+{
+    char how[SQL_MAX];
+
+    tell(session[0], how, "SELECT current_setting('synchronous_commit')");
+    tell(session[0], NULL, "COMMIT");
+    return strcmp(how, "on") == 0;
+}
+
+static bool waited_for(int number, bool wait, int expected)
+{
+    begin();
+    assert_int_equal(reserve(session[0], 1, number, wait), expected);
+    return waited();
+}
+
+static bool tended(void)
+{
+    begin();
+    tell(session[0], NULL, "SELECT dibs.tend('{%s}','{1}','{60000}')", queue);
+    return waited();
+}
+
+static void only_what_is_believed_in_waits_for_the_disk(void **state)
+{
+    (void)state;
+    assert_false(waited_for(1, false, 0));
+    assert_false(waited_for(2, true, 0));
+    assert_false(tended());
+    begin();
+    push(session[0], 9, 1);
+    assert_true(waited());
+    assert_true(waited_for(3, true, 1));
+    assert_true(tended());
+    begin();
+    tell(session[0], NULL,
+         "SELECT dibs.reserve('%s',1,4,(SELECT stamp FROM dibs.lane WHERE "
+         "queue = '%s'),60000,0,false,'',0,0,'',NULL,(SELECT ARRAY[0,id,fence,"
+         "attempts,0] FROM dibs.item WHERE queue = '%s'),'{\"\"}')",
+         queue, queue, queue);
+    assert_true(waited());
+    assert_int_equal(count_items("true"), 0);
+    begin();
+    tell(session[0], NULL, "SELECT dibs.leave('%s',1)", queue);
+    assert_false(waited());
+}
+
+static long long rows_left(void)
+{
+    char sql[SQL_MAX];
+
+    snprintf(sql, sizeof(sql),
+             "SELECT (SELECT count(*) FROM dibs.queue WHERE name = '%s') + "
+             "(SELECT count(*) FROM dibs.lane WHERE queue = '%s') + "
+             "(SELECT count(*) FROM dibs.pusher WHERE queue = '%s') + "
+             "(SELECT count(*) FROM dibs.item_data WHERE queue = '%s') + "
+             "(SELECT count(*) FROM dibs.dedup WHERE queue = '%s') + "
+             "(SELECT count(*) FROM dibs.tally WHERE queue = '%s')",
+             queue, queue, queue, queue, queue, queue);
+    return pg_number(&world_sv, sql);
+}
+
+/* Once nobody uses it for a while, which the test does not wait for. */
+static void done_leaves_nothing(void **state)
+{
+    char other[32];
+
+    (void)state;
+    reserve(session[0], 1, 1, false);
+    tell(session[0], NULL,
+         "SELECT dibs.push('%s',9,1,ARRAY['x'::bytea],'{0}','{0}','{0}',"
+         "'{\"\"}','{window}','{1000}')",
+         queue);
+    assert_int_equal(reserve(session[0], 1, 2, false), 1);
+    tell(session[0], NULL, "SELECT dibs.queue_purge('%s', 4, 1000)", queue);
+    assert_int_equal(count_items("true"), 0);
+    assert_true(rows_left() >= 3);
+    tell(session[0], NULL,
+         "UPDATE dibs.lane SET until_us = 1, end_s = 0; "
+         "UPDATE dibs.pusher SET end_min = 0; "
+         "UPDATE dibs.dedup SET until_us = 1");
+    memcpy(other, queue, sizeof(other));
+    for (int i = 1; i <= 2000 && rows_left() > 0; i++) {
+        snprintf(queue, sizeof(queue), "others");
+        push(session[0], 9, i);
+        memcpy(queue, other, sizeof(queue));
+    }
+    assert_int_equal(rows_left(), 0);
+}
+
+static int open_sessions(void **state)
+{
+    static int number;
+
+    (void)state;
+    snprintf(queue, sizeof(queue), "jobs%d", number++);
+    for (int i = 0; i < SESSIONS; i++)
+        session[i] = pg_connect(&world_sv);
+    return session[0] && session[1] ? 0 : -1;
+}
+
+static int close_sessions(void **state)
+{
+    (void)state;
+    for (int i = 0; i < SESSIONS; i++)
+        PQfinish(session[i]);
+    return 0;
+}
+
+#define QUEUE_TEST(name)                                                       \
+    cmocka_unit_test_setup_teardown(name, open_sessions, close_sessions)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        QUEUE_TEST(push_and_sleep_never_miss),
+        QUEUE_TEST(a_tended_lane_misses_nothing),
+        QUEUE_TEST(claims_wait_for_nobody),
+        QUEUE_TEST(no_notify_when_nobody_waits),
+        QUEUE_TEST(only_what_is_believed_in_waits_for_the_disk),
+        QUEUE_TEST(done_leaves_nothing),
+    };
+
+    return cmocka_run_group_tests_name("postgres queue", tests, world_begin,
+                                       world_end);
+}
