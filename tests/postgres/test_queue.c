@@ -5,6 +5,7 @@
 
 #include <poll.h>
 #include <stdarg.h>
+#include <stdlib.h>
 
 enum { SQL_MAX = 512, SESSIONS = 2 };
 
@@ -343,6 +344,58 @@ static void done_leaves_nothing(void **state)
     assert_int_equal(rows_left(), 0);
 }
 
+/* Entries of tables and indexes that the transaction has looked at so far. */
+static long long looked_at(void)
+{
+    char sum[SQL_MAX];
+
+    tell(session[0], sum,
+         "SELECT sum(pg_stat_get_xact_tuples_returned(c.oid)) FROM pg_class AS "
+         "c WHERE c.relnamespace = 'dibs'::regnamespace AND c.relkind IN "
+         "('r', 'i')");
+    return strtoll(sum, NULL, 10);
+}
+
+/* Takes for a lane and for a worker, and all else that clients do often. */
+static void do_each_step(int number)
+{
+    push(session[0], 9, 2 * number - 1);
+    push(session[0], 9, 2 * number);
+    assert_int_equal(reserve(session[0], 1, number + 1, false), 1);
+    assert_int_equal(reserve(session[0], 2, number + 1, false), 1);
+    tell(session[0], NULL, "SELECT dibs.tend('{%s}','{1}','{60000}')", queue);
+    tell(session[0], NULL, "SELECT dibs.queue_stats('%s')", queue);
+}
+
+/* The plans of the functions are made while the queue is empty. */
+static void a_long_queue_is_not_walked(void **state)
+{
+    long long before;
+
+    (void)state;
+    tell(session[0], NULL,
+         "SET enable_seqscan = off; SET enable_bitmapscan = off; "
+         "SET plan_cache_mode = force_generic_plan");
+    reserve(session[0], 1, 1, false);
+    tell(session[0], NULL,
+         "SELECT dibs.reserve('%s',2,1,0,60000,0,false,'anna',0,0,''," NONE ")",
+         queue);
+    do_each_step(1);
+    tell(session[0], NULL,
+         "INSERT INTO dibs.item SELECT 1000 + n, n, 0, 0, 0, 0, 0, 1, 0, 0, 0, "
+         "0, '%s', '', '', '', '' FROM generate_series(1, 5000) AS n",
+         queue);
+    tell(session[0], NULL,
+         "INSERT INTO dibs.item_data SELECT id, queue, 'x' FROM dibs.item "
+         "WHERE queue = '%s' ON CONFLICT DO NOTHING",
+         queue);
+    tell(session[0], NULL, "BEGIN");
+    before = looked_at();
+    do_each_step(2);
+    assert_true(looked_at() - before < 500);
+    tell(session[0], NULL, "COMMIT");
+}
+
 static int open_sessions(void **state)
 {
     static int number;
@@ -374,6 +427,7 @@ int main(void)
         QUEUE_TEST(no_notify_when_nobody_waits),
         QUEUE_TEST(only_what_is_believed_in_waits_for_the_disk),
         QUEUE_TEST(done_leaves_nothing),
+        QUEUE_TEST(a_long_queue_is_not_walked),
     };
 
     return cmocka_run_group_tests_name("postgres queue", tests, world_begin,

@@ -150,33 +150,35 @@ static void version_1_is_upgraded(void **state)
     (void)state;
     assert_status(setup("postgres?schema=older", DIBS_STORE_INIT, &found),
                   DIBS_OK);
-    assert_true(pg_tell(&world_sv,
-                        "DROP TYPE older.queue_step, older.taken CASCADE; "
-                        "DROP TABLE older.queue, older.item, "
-                        "older.item_data, older.lane, older.pusher, "
-                        "older.dedup, older.dead, older.tally CASCADE; "
-                        "DROP SEQUENCE older.item_ids; "
-                        "DROP FUNCTION older.queue_lock, older.plus, "
-                        "older.queue_sums, older.queue_tally, older.next_id, "
-                        "older.lane_address, older.queue_known, "
-                        "older.sweep_queues, older.sweep_idle, "
-                        "older.lost_delay_us, older.is_held_up, older.push, "
-                        "older.is_heard, older.reserve, older.tend, "
-                        "older.leave, older.queue_set, older.queue_stats, "
-                        "older.queue_purge, older.queue_redrive, "
-                        "older.queue_remove, older.queue_peek; "
-                        "DROP TABLE older.meter CASCADE; "
-                        "DROP FUNCTION older.meter, older.meter_sweep, "
-                        "older.meter_value, older.meter_live, "
-                        "older.meter_sums; "
-                        "DROP TABLE older.rate CASCADE; "
-                        "DROP FUNCTION older.rate_sweep, older.rate_draw; "
-                        "DROP TABLE older.roster CASCADE; "
-                        "DROP TABLE older.seat CASCADE; "
-                        "DROP FUNCTION older.meet, older.run, "
-                        "older.tell_roster, older.seats_left, "
-                        "older.sweep_rosters; "
-                        "UPDATE older.meta SET version = 1"));
+    assert_true(
+        pg_tell(&world_sv,
+                "DROP TYPE older.queue_step, older.taken CASCADE; "
+                "DROP TABLE older.queue, older.item, "
+                "older.item_data, older.lane, older.pusher, "
+                "older.dedup, older.dead, older.tally CASCADE; "
+                "DROP SEQUENCE older.item_ids; "
+                "DROP FUNCTION older.queue_lock, older.plus, "
+                "older.queue_sums, older.queue_tally, older.next_id, "
+                "older.lane_address, older.queue_known, "
+                "older.sweep_queues, older.sweep_idle, "
+                "older.lost_delay_us, older.is_held_up, older.push, "
+                "older.is_heard, older.reserve, older.tend, "
+                "older.leave, older.queue_set, older.queue_stats, "
+                "older.queue_purge, older.queue_redrive, "
+                "older.queue_remove, older.queue_peek, older.has_items, "
+                "older.oldest_place, older.pick_both; "
+                "DROP TABLE older.meter CASCADE; "
+                "DROP FUNCTION older.meter, older.meter_sweep, "
+                "older.meter_value, older.meter_live, "
+                "older.meter_sums; "
+                "DROP TABLE older.rate CASCADE; "
+                "DROP FUNCTION older.rate_sweep, older.rate_draw; "
+                "DROP TABLE older.roster CASCADE; "
+                "DROP TABLE older.seat CASCADE; "
+                "DROP FUNCTION older.meet, older.run, "
+                "older.tell_roster, older.seats_left, "
+                "older.sweep_rosters; "
+                "UPDATE older.meta SET version = 1"));
     assert_status(try_open("postgres?schema=older", &err), DIBS_REFUSED);
     assert_non_null(strstr(err.message, "dibs store upgrade"));
     assert_status(setup("postgres?schema=older", DIBS_STORE_UPGRADE, &found),

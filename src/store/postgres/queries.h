@@ -86,8 +86,8 @@
       "999, 0) / 1000 ELSE 0 END, i.lane, "                                    \
       "CASE WHEN i.lane <> 0 THEN i.fence ELSE 0 END, i.to_worker, i.dedup, "  \
       "i.reason, d.data FROM @schema@.queue_peek($1,$2,$3,$4) AS o "           \
-      "JOIN @schema@.item AS i ON i.queue = $1 AND i.id = o.id "               \
-      "JOIN @schema@.item_data AS d ON d.queue = i.queue AND d.id = i.id "     \
+      "JOIN @schema@.item AS i ON i.id = o.id "                                \
+      "JOIN @schema@.item_data AS d ON d.id = o.id "                           \
       "WHERE o.before < 8388608 ORDER BY o.n")                                 \
     X(PEEK_DEAD,                                                               \
       "SELECT d.id, d.priority::bigint, d.attempts, d.lost, d.wall_us, "       \

@@ -22,6 +22,10 @@
 -- Lanes and items of others are passed over when they are locked. So no step
 -- waits in a circle, and none locks a row of the queue.
 --
+-- Plans are made while the tables are empty, and kept until somebody analyses them. So
+-- each condition has one index that can serve it, however long a queue is: an
+-- item is found by its id alone, and no table is joined with the items of a queue.
+--
 -- A step that made something ready holds the lock of the queue in share mode when it
 -- looks for lanes that wait; a step that found nothing takes it alone, looks again, and
 -- then has its place. So one of the two sees the other.
@@ -59,13 +63,11 @@ CREATE TABLE @schema@.item(
     own text COLLATE "C" NOT NULL,
     dedup text COLLATE "C" NOT NULL,
     reason text COLLATE "C" NOT NULL,
-    PRIMARY KEY (queue, id)
+    PRIMARY KEY (id)
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02,
         autovacuum_vacuum_threshold = 1000);
 
 CREATE INDEX item_next ON @schema@.item(queue, own, priority DESC, place, id)
-    WHERE lane = 0 AND due_us = 0;
-CREATE INDEX item_age ON @schema@.item(queue, place)
     WHERE lane = 0 AND due_us = 0;
 CREATE INDEX item_later ON @schema@.item(queue, due_us, id) WHERE due_us > 0;
 CREATE INDEX item_retry ON @schema@.item(queue)
@@ -77,7 +79,7 @@ CREATE TABLE @schema@.item_data(
     id bigint NOT NULL,
     queue text COLLATE "C" NOT NULL,
     data bytea NOT NULL,
-    PRIMARY KEY (queue, id)
+    PRIMARY KEY (id)
 ) WITH (autovacuum_vacuum_scale_factor = 0.02,
         autovacuum_vacuum_threshold = 1000);
 
@@ -102,8 +104,7 @@ CREATE TABLE @schema@.lane(
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05,
         autovacuum_vacuum_threshold = 1000);
 
-CREATE INDEX lane_end ON @schema@.lane(queue, end_s);
-CREATE INDEX lane_idle ON @schema@.lane(end_s);
+CREATE INDEX lane_end ON @schema@.lane(end_s);
 CREATE INDEX lane_wait ON @schema@.lane(queue, waits_us) WHERE waits_us > 0;
 CREATE INDEX lane_worker ON @schema@.lane(queue, worker) WHERE worker <> '';
 
@@ -149,7 +150,7 @@ CREATE TABLE @schema@.dead(
     PRIMARY KEY (queue, position)
 );
 
-CREATE INDEX dead_item ON @schema@.dead(queue, id);
+CREATE INDEX dead_item ON @schema@.dead(id);
 
 CREATE TABLE @schema@.tally(
     id bigint NOT NULL,
@@ -298,15 +299,29 @@ LANGUAGE sql IMMUTABLE AS $$
     SELECT lpad(to_hex(a_lane), 32, '0')
 $$;
 
+CREATE FUNCTION @schema@.has_items(a_queue text) RETURNS boolean
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN EXISTS (SELECT FROM @schema@.item AS i WHERE i.queue = a_queue
+                   AND i.lane = 0 AND i.due_us = 0)
+        OR EXISTS (SELECT FROM @schema@.item AS i WHERE i.queue = a_queue
+                   AND i.due_us > 0)
+        OR EXISTS (SELECT FROM @schema@.item AS i WHERE i.queue = a_queue
+                   AND i.lane <> 0);
+END
+$$;
+
 -- Whether a queue has anything: a setting, an item, a lane, a client that pushed.
 CREATE FUNCTION @schema@.queue_known(a_queue text) RETURNS boolean
-LANGUAGE sql STABLE AS $$
-    SELECT EXISTS (SELECT FROM @schema@.queue AS q WHERE q.name = a_queue)
-        OR EXISTS (SELECT FROM @schema@.item AS i WHERE i.queue = a_queue)
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN EXISTS (SELECT FROM @schema@.queue AS q WHERE q.name = a_queue)
+        OR @schema@.has_items(a_queue)
         OR EXISTS (SELECT FROM @schema@.lane AS l WHERE l.queue = a_queue)
         OR EXISTS (SELECT FROM @schema@.dead AS d WHERE d.queue = a_queue)
         OR EXISTS (SELECT FROM @schema@.pusher AS p WHERE p.queue = a_queue)
-        OR EXISTS (SELECT FROM @schema@.tally AS t WHERE t.queue = a_queue)
+        OR EXISTS (SELECT FROM @schema@.tally AS t WHERE t.queue = a_queue);
+END
 $$;
 
 -- Removes some of what nobody uses any more, of any queue. Waits for no lock. A window is
@@ -314,6 +329,8 @@ $$;
 CREATE FUNCTION @schema@.sweep_queues(at_us bigint) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
+    st @schema@.queue_step;
+    ln @schema@.lane;
     v_queue text;
     v_counts bigint[];
 BEGIN
@@ -326,21 +343,20 @@ BEGIN
         PERFORM @schema@.queue_tally(v_queue, v_counts);
         PERFORM @schema@.sweep_idle(v_queue);
     END LOOP;
-    FOR v_queue, v_counts IN
-        DELETE FROM @schema@.lane AS l WHERE (l.queue, l.lane) IN (
-            SELECT o.queue, o.lane FROM @schema@.lane AS o
-            WHERE o.end_s < at_us / 1000000 - 60 AND NOT EXISTS (
-                SELECT FROM @schema@.item AS i WHERE i.queue = o.queue)
-            LIMIT 16 FOR UPDATE SKIP LOCKED)
-        RETURNING l.queue, l.counts
+    FOR ln IN
+        SELECT l.* FROM @schema@.lane AS l
+        WHERE l.end_s < at_us / 1000000 - 60 AND l.until_us < at_us
+        LIMIT 16 FOR UPDATE SKIP LOCKED
     LOOP
-        PERFORM @schema@.queue_tally(v_queue, v_counts);
-        PERFORM @schema@.sweep_idle(v_queue);
+        -- A lane that waits would have asked: there is none to be served.
+        st := @schema@.end_lane(@schema@.queue_begin(ln.queue), ln, true);
+        PERFORM @schema@.queue_tally(ln.queue, st.counts);
+        PERFORM @schema@.sweep_idle(ln.queue);
     END LOOP;
     WITH over AS (
         SELECT d.queue, d.id, EXISTS (
             SELECT FROM @schema@.item AS i
-            WHERE i.queue = d.queue AND i.id = d.item) AS lives
+            WHERE i.id = d.item) AS lives
         FROM @schema@.dedup AS d
         WHERE d.until_us > 0 AND d.until_us < at_us - 60000000
         LIMIT 16 FOR UPDATE SKIP LOCKED),
@@ -357,7 +373,7 @@ $$;
 CREATE FUNCTION @schema@.sweep_idle(a_queue text) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
-    IF EXISTS (SELECT FROM @schema@.item AS i WHERE i.queue = a_queue)
+    IF @schema@.has_items(a_queue)
        OR EXISTS (SELECT FROM @schema@.lane AS l WHERE l.queue = a_queue)
        OR EXISTS (SELECT FROM @schema@.dead AS d WHERE d.queue = a_queue)
        OR EXISTS (SELECT FROM @schema@.pusher AS p WHERE p.queue = a_queue)

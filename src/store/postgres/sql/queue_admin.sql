@@ -29,6 +29,34 @@ BEGIN
 END
 $$;
 
+-- The place of the oldest that is ready, among the first of each priority and worker.
+CREATE FUNCTION @schema@.oldest_place(a_queue text) RETURNS bigint
+LANGUAGE plpgsql STABLE SET enable_sort = off AS $$
+DECLARE
+    it @schema@.item;
+    v_own text := '';
+    v_priority bigint := 2147483648;
+    v_oldest bigint;
+BEGIN
+    FOR n IN 1 .. 1000 LOOP
+        SELECT * INTO it FROM @schema@.item AS i
+        WHERE i.queue = a_queue AND i.lane = 0 AND i.due_us = 0
+        AND i.own = v_own AND i.priority < v_priority
+        ORDER BY i.priority DESC, i.place LIMIT 1;
+        IF NOT FOUND THEN
+            SELECT * INTO it FROM @schema@.item AS i
+            WHERE i.queue = a_queue AND i.lane = 0 AND i.due_us = 0
+            AND i.own > v_own ORDER BY i.own, i.priority DESC, i.place LIMIT 1;
+            EXIT WHEN NOT FOUND;
+        END IF;
+        v_own := it.own;
+        v_priority := it.priority;
+        v_oldest := least(v_oldest, it.place);
+    END LOOP;
+    RETURN v_oldest;
+END
+$$;
+
 -- Tidies, so that it counts what a reserve would find. Answers "0", the six settings, ready,
 -- later, out, dead, lanes, those that wait, how long the first has been ready in ms, and
 -- pushed to purged as in counts.
@@ -58,9 +86,7 @@ BEGIN
            (SELECT count(*) FROM @schema@.lane AS l
             WHERE l.queue = a_queue AND l.until_us > st.at_us
             AND l.waits_us > 0),
-           (SELECT i.place FROM @schema@.item AS i
-            WHERE i.queue = a_queue AND i.lane = 0 AND i.due_us = 0
-            ORDER BY i.place LIMIT 1)
+           @schema@.oldest_place(a_queue)
     INTO v_sums, v_later, v_out, v_lanes, v_waiting, v_first;
     RETURN concat_ws(' ', 0, st.paused::integer, st.serial::integer, st.cap,
                      st.tries, st.deads, st.lost_max,
@@ -110,7 +136,7 @@ BEGIN
     END IF;
     WITH gone AS (
         DELETE FROM @schema@.item AS i
-        WHERE i.queue = a_queue AND i.id = ANY (v_ids)
+        WHERE i.id = ANY (v_ids)
         RETURNING i.id, i.dedup)
     SELECT coalesce(array_agg(g.id), '{}'), array_agg(g.dedup)
     INTO v_ids, v_dedups FROM gone AS g;
@@ -204,8 +230,7 @@ BEGIN
     END IF;
     DELETE FROM @schema@.pusher AS p WHERE p.queue = a_queue AND p.lane IN (
         SELECT o.lane FROM @schema@.pusher AS o WHERE o.queue = a_queue
-        AND NOT EXISTS (SELECT FROM @schema@.item AS i
-                        WHERE i.queue = a_queue) FOR UPDATE SKIP LOCKED);
+        AND NOT @schema@.has_items(a_queue) FOR UPDATE SKIP LOCKED);
     IF EXISTS (SELECT FROM @schema@.pusher AS p WHERE p.queue = a_queue) THEN
         RETURN '0';
     END IF;
@@ -246,9 +271,9 @@ BEGIN
             WHERE i.queue = a_queue AND i.lane <> 0
             ORDER BY i.fence LIMIT a_max OFFSET a_skip) END;
     RETURN QUERY
-    SELECT i.id, u.n, sum(i.len) OVER (ORDER BY u.n) - i.len
-    FROM unnest(v_ids) WITH ORDINALITY AS u(id, n)
-    JOIN @schema@.item AS i ON i.queue = a_queue AND i.id = u.id;
+    SELECT o.id, o.n, sum(o.len) OVER (ORDER BY o.n) - o.len FROM (
+        SELECT i.id, i.len, array_position(v_ids, i.id)::bigint AS n
+        FROM @schema@.item AS i WHERE i.id = ANY (v_ids)) AS o;
 END
 $$;
 

@@ -3,10 +3,12 @@
 
 CREATE FUNCTION @schema@.worker_lives(st @schema@.queue_step, a_worker text)
 RETURNS boolean
-LANGUAGE sql STABLE AS $$
-    SELECT a_worker <> '' AND EXISTS (
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN EXISTS (
         SELECT FROM @schema@.lane AS l WHERE l.queue = st.queue
-        AND l.worker = a_worker AND l.worker <> '' AND l.until_us > st.at_us)
+        AND l.worker = a_worker AND l.worker <> '' AND l.until_us > st.at_us);
+END
 $$;
 
 -- The items live no longer. Their dedup ids are free after their windows; until then
@@ -18,7 +20,7 @@ RETURNS @schema@.queue_step
 LANGUAGE plpgsql AS $$
 BEGIN
     DELETE FROM @schema@.item_data AS d
-    WHERE d.queue = st.queue AND d.id = ANY (a_ids);
+    WHERE d.id = ANY (a_ids);
     IF a_dedups IS NOT NULL THEN
         DELETE FROM @schema@.dedup AS d
         WHERE d.queue = st.queue AND d.id = ANY (a_dedups)
@@ -41,8 +43,8 @@ BEGIN
     SELECT @schema@.next_id(st.at_us), it.id, @schema@.now_us(), it.attempts,
            it.lost, it.tries, it.len, it.priority, it.queue, it.to_worker,
            it.dedup, it.reason, d.data
-    FROM @schema@.item_data AS d WHERE d.queue = it.queue AND d.id = it.id;
-    DELETE FROM @schema@.item AS i WHERE i.queue = it.queue AND i.id = it.id;
+    FROM @schema@.item_data AS d WHERE d.id = it.id;
+    DELETE FROM @schema@.item AS i WHERE i.id = it.id;
     st := @schema@.drop_items(st, ARRAY[it.id], ARRAY[it.dedup]);
     WITH dropped AS (
         DELETE FROM @schema@.dead AS d
@@ -101,14 +103,15 @@ BEGIN
         st.due_us := least(st.due_us, it.due_us);
     ELSE
         it.due_us := 0;
-        it.own := CASE WHEN @schema@.worker_lives(st, it.to_worker)
+        it.own := CASE WHEN it.to_worker <> ''
+                            AND @schema@.worker_lives(st, it.to_worker)
                        THEN it.to_worker ELSE '' END;
         st.serves := true;
     END IF;
     UPDATE @schema@.item AS i
     SET lane = 0, told = 0, limit_us = 0, attempts = it.attempts,
         lost = it.lost, reason = it.reason, due_us = it.due_us, own = it.own
-    WHERE i.queue = it.queue AND i.id = it.id;
+    WHERE i.id = it.id;
     RETURN st;
 END
 $$;
@@ -122,7 +125,7 @@ RETURNS @schema@.queue_step
 LANGUAGE plpgsql AS $$
 DECLARE
     it @schema@.item;
-    v_charged bigint := 0;
+    v_ids bigint[];
     v_returned bigint;
 BEGIN
     DELETE FROM @schema@.lane AS l
@@ -141,17 +144,18 @@ BEGIN
     END IF;
     UPDATE @schema@.item AS i
     SET lane = 0, told = 0, limit_us = 0, attempts = i.attempts - 1,
-        own = CASE WHEN @schema@.worker_lives(st, i.to_worker)
+        own = CASE WHEN i.to_worker <> ''
+                        AND @schema@.worker_lives(st, i.to_worker)
                    THEN i.to_worker ELSE '' END
     WHERE i.queue = ln.queue AND i.lane = ln.lane AND i.lane <> 0;
     GET DIAGNOSTICS v_returned = ROW_COUNT;
     st.serves := st.serves OR v_returned > 0;
     IF ln.worker <> '' AND NOT @schema@.worker_lives(st, ln.worker) THEN
-        UPDATE @schema@.item AS i SET own = ''
-        WHERE i.queue = ln.queue AND i.id IN (
+        v_ids := ARRAY(
             SELECT k.id FROM @schema@.item AS k
             WHERE k.queue = ln.queue AND k.own = ln.worker AND k.lane = 0
             AND k.due_us = 0 FOR UPDATE SKIP LOCKED);
+        UPDATE @schema@.item AS i SET own = '' WHERE i.id = ANY (v_ids);
     END IF;
     RETURN st;
 END
@@ -166,6 +170,7 @@ DECLARE
     v_ended boolean;
     v_late boolean;
     v_due bigint;
+    v_ids bigint[];
     ln @schema@.lane;
     it @schema@.item;
 BEGIN
@@ -201,23 +206,65 @@ BEGIN
         END LOOP;
     END IF;
     IF v_due <= st.at_us THEN
-        UPDATE @schema@.item AS i
-        SET place = i.due_us, due_us = 0,
-            own = CASE WHEN @schema@.worker_lives(st, i.to_worker)
-                       THEN i.to_worker ELSE '' END
-        WHERE i.queue = st.queue AND i.id IN (
+        v_ids := ARRAY(
             SELECT k.id FROM @schema@.item AS k WHERE k.queue = st.queue
             AND k.due_us > 0 AND k.due_us <= st.at_us
             ORDER BY k.due_us LIMIT 256 FOR UPDATE SKIP LOCKED);
+        UPDATE @schema@.item AS i
+        SET place = i.due_us, due_us = 0,
+            own = CASE WHEN i.to_worker <> ''
+                            AND @schema@.worker_lives(st, i.to_worker)
+                       THEN i.to_worker ELSE '' END
+        WHERE i.id = ANY (v_ids);
         st.serves := true;
     END IF;
     RETURN st;
 END
 $$;
 
+-- Locks the first that are ready for everybody and for a worker, in one order. It
+-- looks at more than it wants, because others may have locked some.
+CREATE FUNCTION @schema@.pick_both(a_queue text, a_worker text, a_want bigint)
+RETURNS bigint[]
+LANGUAGE plpgsql SET enable_sort = off AS $$
+DECLARE
+    v_limit bigint := a_want + 16;
+    v_seen bigint[];
+    v_ids bigint[];
+    v_id bigint;
+BEGIN
+    LOOP
+        v_seen := ARRAY(
+            SELECT o.id FROM (
+                (SELECT c.id, c.priority, c.place FROM @schema@.item AS c
+                 WHERE c.queue = a_queue AND c.own = ''
+                 AND c.lane = 0 AND c.due_us = 0
+                 ORDER BY c.priority DESC, c.place, c.id LIMIT v_limit)
+                UNION ALL
+                (SELECT c.id, c.priority, c.place FROM @schema@.item AS c
+                 WHERE c.queue = a_queue AND c.own = a_worker
+                 AND c.lane = 0 AND c.due_us = 0
+                 ORDER BY c.priority DESC, c.place, c.id LIMIT v_limit)) AS o
+            ORDER BY o.priority DESC, o.place, o.id LIMIT v_limit);
+        v_ids := '{}';
+        FOREACH v_id IN ARRAY v_seen LOOP
+            PERFORM FROM @schema@.item AS k
+            WHERE k.id = v_id AND k.lane = 0 AND k.due_us = 0
+            FOR UPDATE SKIP LOCKED;
+            IF FOUND THEN
+                v_ids := v_ids || v_id;
+            END IF;
+            EXIT WHEN cardinality(v_ids) = a_want;
+        END LOOP;
+        EXIT WHEN cardinality(v_ids) > 0 OR cardinality(v_seen) < v_limit;
+        v_limit := v_limit * 4;
+    END LOOP;
+    RETURN v_ids;
+END
+$$;
+
 -- Delivers to a lane what is ready for everybody and for its worker, in one order; or
--- what is ready for a_from. a_room: the bytes up to which it takes. Whatever the
--- statistics say, the queue is never sorted: the plan is made while it is empty.
+-- what is ready for a_from. a_room: the bytes up to which it takes.
 CREATE FUNCTION @schema@.pick_items(
     st @schema@.queue_step, ln @schema@.lane, a_from text, a_want bigint,
     a_told bigint, a_room bigint)
@@ -225,63 +272,55 @@ RETURNS @schema@.taken
 LANGUAGE plpgsql SET enable_sort = off AS $$
 DECLARE
     v_ids bigint[];
-    v_limit bigint := CASE WHEN ln.limit_ms > 0
-                           THEN st.at_us + ln.limit_ms * 1000 ELSE 0 END;
-    t @schema@.taken;
+    v_lens integer[];
+    v_count integer := 0;
+    v_base bigint;
+    t @schema@.taken := ('{}', ln.last, 0, false);
 BEGIN
     IF a_from IS NOT NULL OR ln.worker = '' THEN
-        v_ids := ARRAY(
-            SELECT k.id FROM @schema@.item AS k
+        SELECT array_agg(o.id), array_agg(o.len), max(o.fence)
+        INTO v_ids, v_lens, v_base FROM (
+            SELECT k.id, k.len, k.fence FROM @schema@.item AS k
             WHERE k.queue = st.queue AND k.own = coalesce(a_from, '')
             AND k.lane = 0 AND k.due_us = 0
             ORDER BY k.priority DESC, k.place, k.id
-            LIMIT a_want FOR UPDATE SKIP LOCKED);
+            LIMIT a_want FOR UPDATE SKIP LOCKED) AS o;
     ELSE
-        v_ids := ARRAY(
-            SELECT k.id FROM (
-                (SELECT c.id, c.priority, c.place FROM @schema@.item AS c
-                 WHERE c.queue = st.queue AND c.own = ''
-                 AND c.lane = 0 AND c.due_us = 0
-                 ORDER BY c.priority DESC, c.place, c.id)
-                UNION ALL
-                (SELECT c.id, c.priority, c.place FROM @schema@.item AS c
-                 WHERE c.queue = st.queue AND c.own = ln.worker
-                 AND c.lane = 0 AND c.due_us = 0
-                 ORDER BY c.priority DESC, c.place, c.id)) AS o
-            JOIN @schema@.item AS k ON k.queue = st.queue AND k.id = o.id
-            WHERE k.lane = 0 AND k.due_us = 0
-            ORDER BY o.priority DESC, o.place, o.id
-            LIMIT a_want FOR UPDATE OF k SKIP LOCKED);
+        v_ids := @schema@.pick_both(st.queue, ln.worker, a_want);
+        SELECT array_agg(k.len ORDER BY array_position(v_ids, k.id)),
+               max(k.fence)
+        INTO v_lens, v_base FROM @schema@.item AS k WHERE k.id = ANY (v_ids);
     END IF;
-    t := ('{}', ln.last, 0, false);
-    IF cardinality(v_ids) > 0 THEN
-        WITH given AS (
-            UPDATE @schema@.item AS i
-            SET lane = ln.lane, told = a_told, attempts = i.attempts + 1,
-                own = '', limit_us = v_limit,
-                fence = greatest(ln.last, st.at_us, o.top) + o.n
-            FROM (SELECT u.id, u.n, max(k.fence) OVER () AS top,
-                         sum(k.len) OVER (ORDER BY u.n) - k.len AS before
-                  FROM unnest(v_ids) WITH ORDINALITY AS u(id, n)
-                  JOIN @schema@.item AS k
-                  ON k.queue = st.queue AND k.id = u.id) AS o
-            WHERE i.queue = st.queue AND i.id = o.id AND o.before < a_room
-            RETURNING i.id, i.fence, i.len)
-        SELECT array_agg(g.id ORDER BY g.fence), max(g.fence), sum(g.len), false
-        INTO t FROM given AS g;
-        t.cut := cardinality(t.ids) < cardinality(v_ids);
+    IF v_lens IS NULL THEN
+        RETURN t;
     END IF;
+    WHILE v_count < cardinality(v_ids) AND t.bytes < a_room LOOP
+        v_count := v_count + 1;
+        t.bytes := t.bytes + v_lens[v_count];
+    END LOOP;
+    v_base := greatest(v_base, ln.last, st.at_us);
+    t.cut := v_count < cardinality(v_ids);
+    t.ids := v_ids[1 : v_count];
+    t.last := v_base + v_count;
+    UPDATE @schema@.item AS i
+    SET lane = ln.lane, told = a_told, attempts = i.attempts + 1, own = '',
+        limit_us = CASE WHEN ln.limit_ms > 0
+                        THEN st.at_us + ln.limit_ms * 1000 ELSE 0 END,
+        fence = v_base + array_position(t.ids, i.id)
+    WHERE i.id = ANY (t.ids);
     RETURN t;
 END
 $$;
 
 -- One is out, or was and is delayed: that holds up a serial queue.
 CREATE FUNCTION @schema@.is_held_up(a_queue text) RETURNS boolean
-LANGUAGE sql STABLE AS $$
-    SELECT EXISTS (SELECT FROM @schema@.item AS i
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN EXISTS (SELECT FROM @schema@.item AS i
                    WHERE i.queue = a_queue AND i.lane <> 0)
         OR EXISTS (SELECT FROM @schema@.item AS i WHERE i.queue = a_queue
-                   AND i.due_us > 0 AND i.attempts > 0)
+                   AND i.due_us > 0 AND i.attempts > 0);
+END
 $$;
 
 -- Delivers up to a_want items to a lane, in the answer to its number or, with 0, unheard:
@@ -335,7 +374,7 @@ $$;
 CREATE FUNCTION @schema@.serve_lanes(st @schema@.queue_step, a_worker text,
                                      a_alone boolean)
 RETURNS @schema@.queue_step
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET enable_sort = off AS $$
 DECLARE
     ln @schema@.lane;
     t @schema@.taken;

@@ -40,12 +40,13 @@ $$;
 CREATE FUNCTION @schema@.dedup_item(st @schema@.queue_step, a_dedup text,
                                     a_ids bigint[])
 RETURNS bigint
-LANGUAGE sql STABLE AS $$
-    SELECT d.item FROM @schema@.dedup AS d
-    WHERE d.queue = st.queue AND d.id = a_dedup
-    AND (d.until_us > st.at_us OR d.item = ANY (a_ids)
-         OR EXISTS (SELECT FROM @schema@.item AS i
-                    WHERE i.queue = st.queue AND i.id = d.item))
+LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN (SELECT d.item FROM @schema@.dedup AS d
+            WHERE d.queue = st.queue AND d.id = a_dedup
+            AND (d.until_us > st.at_us OR d.item = ANY (a_ids) OR EXISTS (
+                     SELECT FROM @schema@.item AS i WHERE i.id = d.item)));
+END
 $$;
 
 -- Takes a dedup id for a new item. Answers the item that has it: this one, or another.
@@ -94,6 +95,9 @@ BEGIN
     FOR i IN 1 .. cardinality(a_dedups) LOOP
         v_ids := v_ids || @schema@.next_id(st.at_us);
     END LOOP;
+    IF '' = ALL (a_dedups) THEN
+        RETURN v_ids;
+    END IF;
     v_own := v_ids;
     FOR v_at IN
         SELECT u.n FROM unnest(a_dedups) WITH ORDINALITY AS u(id, n)
@@ -126,7 +130,8 @@ BEGIN
            CASE WHEN u.delay > 0 THEN st.at_us + u.delay * 1000 ELSE 0 END,
            0, 0, 0, 0, length(u.data), u.priority, 0, 0, u.tries, st.queue,
            u.to_worker,
-           CASE WHEN u.delay = 0 AND @schema@.worker_lives(st, u.to_worker)
+           CASE WHEN u.delay = 0 AND u.to_worker <> ''
+                     AND @schema@.worker_lives(st, u.to_worker)
                 THEN u.to_worker ELSE '' END,
            u.dedup, ''
     FROM unnest(a_ids, a_data, a_delays, a_priorities, a_tries, a_tos, a_dedups)
@@ -211,9 +216,15 @@ BEGIN
         RETURN '3';
     END IF;
     st := @schema@.tidy_queue(st);
-    SELECT count(*) FILTER (WHERE u.id = '') + count(DISTINCT u.id) FILTER (
-               WHERE u.id <> '' AND @schema@.dedup_item(st, u.id, '{}') IS NULL)
-    INTO v_fresh FROM unnest(a_dedups) AS u(id);
+    IF '' = ALL (a_dedups) THEN
+        v_fresh := cardinality(a_dedups);
+    ELSE
+        SELECT count(*) FILTER (WHERE u.id = '')
+               + count(DISTINCT u.id) FILTER (
+                   WHERE u.id <> ''
+                   AND @schema@.dedup_item(st, u.id, '{}') IS NULL)
+        INTO v_fresh FROM unnest(a_dedups) AS u(id);
+    END IF;
     st := @schema@.count_items(st, v_fresh);
     IF v_fresh > 0 AND st.counted + v_fresh > st.cap THEN
         p.status := 9;
@@ -256,13 +267,13 @@ BEGIN
         v_at := 5 * n - 4;
         IF a_settle[v_at] = 0 THEN
             DELETE FROM @schema@.item AS i
-            WHERE i.queue = st.queue AND i.id = a_settle[v_at + 1]
+            WHERE i.id = a_settle[v_at + 1] AND i.queue = st.queue
             AND i.lane = a_lane AND i.fence = a_settle[v_at + 2]
             AND i.attempts = a_settle[v_at + 3]
             RETURNING * INTO it;
         ELSE
             SELECT * INTO it FROM @schema@.item AS i
-            WHERE i.queue = st.queue AND i.id = a_settle[v_at + 1]
+            WHERE i.id = a_settle[v_at + 1] AND i.queue = st.queue
             AND i.lane = a_lane AND i.fence = a_settle[v_at + 2]
             AND i.attempts = a_settle[v_at + 3];
         END IF;
@@ -281,7 +292,7 @@ BEGIN
             SET limit_us = CASE WHEN a_settle[v_at + 4] > 0
                                 THEN st.at_us + a_settle[v_at + 4] * 1000
                                 ELSE 0 END
-            WHERE i.queue = st.queue AND i.id = it.id;
+            WHERE i.id = it.id;
         ELSE
             st := @schema@.return_item(
                 st, it, (ARRAY['nack', 'dead', 'unbegun'])[a_settle[v_at]],
@@ -345,11 +356,11 @@ BEGIN
                                  i.lost, ' ', i.priority, ' ',
                                  (greatest(i.limit_us - st.at_us, 0) + 999)
                                  / 1000), '' ORDER BY i.fence),
-               array_agg(d.data ORDER BY i.fence)
-        INTO v_words, v_data
-        FROM @schema@.item AS i
-        JOIN @schema@.item_data AS d ON d.queue = i.queue AND d.id = i.id
-        WHERE i.queue = st.queue AND i.id = ANY (a_ids);
+               array_agg(i.id ORDER BY i.fence)
+        INTO v_words, a_ids
+        FROM @schema@.item AS i WHERE i.id = ANY (a_ids);
+        SELECT array_agg(d.data ORDER BY array_position(a_ids, d.id))
+        INTO v_data FROM @schema@.item_data AS d WHERE d.id = ANY (a_ids);
     END IF;
     RETURN ARRAY[convert_to('0 ' || ln.stamp || ' '
                             || @schema@.due_ms(st, ln.waits_us > 0) || v_words,
