@@ -195,7 +195,7 @@ static void claims_wait_for_nobody(void **state)
 {
     (void)state;
     for (int i = 0; i < SESSIONS; i++) {
-        tell(session[i], NULL, "SET lock_timeout = 1");
+        tell(session[i], NULL, "SET lock_timeout = 2000");
         reserve(session[i], i + 1, 1, false);
     }
     push(session[0], 9, 1);
