@@ -252,6 +252,34 @@ BEGIN
 END
 $$;
 
+-- Acks many items of a lane at once, no two settlements of the same one; as settle_items.
+CREATE FUNCTION @schema@.ack_items(st @schema@.queue_step, a_lane bigint,
+                                   a_ids bigint[], a_fences bigint[],
+                                   a_attempts bigint[])
+RETURNS @schema@.queue_step
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_done bigint[];
+    v_dedups text[];
+BEGIN
+    WITH done AS (
+        DELETE FROM @schema@.item AS i
+        WHERE i.id = ANY (a_ids) AND i.queue = st.queue AND i.lane = a_lane
+        AND i.fence = a_fences[array_position(a_ids, i.id)]
+        AND i.attempts = a_attempts[array_position(a_ids, i.id)]
+        RETURNING i.id, i.dedup)
+    SELECT coalesce(array_agg(d.id), '{}'),
+           array_agg(d.dedup) FILTER (WHERE d.dedup <> '')
+    INTO v_done, v_dedups FROM done AS d;
+    FOR n IN 1 .. cardinality(a_ids) LOOP
+        st.results := st.results
+            || CASE WHEN a_ids[n] = ANY (v_done) THEN '0' ELSE '3' END;
+    END LOOP;
+    st.counts[5] := st.counts[5] + cardinality(v_done);
+    RETURN @schema@.drop_items(st, v_done, v_dedups);
+END
+$$;
+
 -- Settles what a lane has. a_settle has verb, id, fence, attempt and ms of each
 -- settlement: 0 ack, 1 nack, 2 dead, 3 unbegun, 4 extend. results has '0' or '3' for each. The lane's
 -- row is locked, so nobody else changes these items.
@@ -262,38 +290,40 @@ LANGUAGE plpgsql AS $$
 DECLARE
     it @schema@.item;
     v_at integer;
+    v_acks bigint[] := '{}';
+    v_fences bigint[] := '{}';
+    v_attempts bigint[] := '{}';
 BEGIN
     FOR n IN 1 .. cardinality(a_settle) / 5 LOOP
         v_at := 5 * n - 4;
-        IF a_settle[v_at] = 0 THEN
-            DELETE FROM @schema@.item AS i
-            WHERE i.id = a_settle[v_at + 1] AND i.queue = st.queue
-            AND i.lane = a_lane AND i.fence = a_settle[v_at + 2]
-            AND i.attempts = a_settle[v_at + 3]
-            RETURNING * INTO it;
-        ELSE
-            SELECT * INTO it FROM @schema@.item AS i
-            WHERE i.id = a_settle[v_at + 1] AND i.queue = st.queue
-            AND i.lane = a_lane AND i.fence = a_settle[v_at + 2]
-            AND i.attempts = a_settle[v_at + 3];
-        END IF;
+        EXIT WHEN a_settle[v_at] <> 0 OR a_settle[v_at + 1] = ANY (v_acks);
+        v_acks := v_acks || a_settle[v_at + 1];
+        v_fences := v_fences || a_settle[v_at + 2];
+        v_attempts := v_attempts || a_settle[v_at + 3];
+    END LOOP;
+    IF cardinality(v_acks) > 0 THEN
+        st := @schema@.ack_items(st, a_lane, v_acks, v_fences, v_attempts);
+    END IF;
+    FOR n IN cardinality(v_acks) + 1 .. cardinality(a_settle) / 5 LOOP
+        v_at := 5 * n - 4;
+        SELECT * INTO it FROM @schema@.item AS i
+        WHERE i.id = a_settle[v_at + 1] AND i.queue = st.queue
+        AND i.lane = a_lane AND i.fence = a_settle[v_at + 2]
+        AND i.attempts = a_settle[v_at + 3];
         IF NOT FOUND THEN
             st.results := st.results || '3';
-            CONTINUE;
-        END IF;
-        st.results := st.results || '0';
-        IF a_settle[v_at] = 0 THEN
-            st.counts[5] := st.counts[5] + 1;
-            st := @schema@.drop_items(st, ARRAY[it.id],
-                                      CASE WHEN it.dedup <> ''
-                                           THEN ARRAY[it.dedup] END);
+        ELSIF a_settle[v_at] = 0 THEN
+            st := @schema@.ack_items(st, a_lane, ARRAY[it.id], ARRAY[it.fence],
+                                     ARRAY[it.attempts]);
         ELSIF a_settle[v_at] = 4 THEN
+            st.results := st.results || '0';
             UPDATE @schema@.item AS i
             SET limit_us = CASE WHEN a_settle[v_at + 4] > 0
                                 THEN st.at_us + a_settle[v_at + 4] * 1000
                                 ELSE 0 END
             WHERE i.id = it.id;
         ELSE
+            st.results := st.results || '0';
             st := @schema@.return_item(
                 st, it, (ARRAY['nack', 'dead', 'unbegun'])[a_settle[v_at]],
                 CASE WHEN a_settle[v_at] = 1 THEN a_settle[v_at + 4] * 1000
