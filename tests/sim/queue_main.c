@@ -17,7 +17,7 @@
  *   I10  no item is ready before it is due */
 /* SPDX-License-Identifier: MIT */
 #include "queue_sim.h"
-#include "seed.h"
+#include "seeds.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -551,47 +551,28 @@ static const char *run_seed(world *w, uint64_t seed, mutant planted)
     return w->wrong;
 }
 
-static uint64_t number_of(const char *text)
+static world the_world;
+static uint64_t acked, lost; /* of all seeds */
+
+static const char *run_one(uint64_t seed, int planted, dibsx_nsec *at)
 {
-    return strtoull(text, NULL, 10);
+    const char *wrong = run_seed(&the_world, seed, (mutant)planted);
+
+    *at = the_world.now_us * 1000;
+    acked += the_world.acked_total;
+    lost += the_world.store.head.lost;
+    return wrong;
 }
 
-static int run_mutant(mutant planted, uint64_t seeds)
+static int report(uint64_t seeds)
 {
-    static world w;
-
-    for (uint64_t i = 0; i < seeds; i++)
-        if (run_seed(&w, seed_of_many() + i, planted)) {
-            printf("mutant %d, seed %llu: %s\n", (int)planted,
-                   (unsigned long long)w.seed, w.wrong);
-            return 0;
-        }
-    printf("mutant %d was not noticed in %llu seeds\n", (int)planted,
-           (unsigned long long)seeds);
-    return 1;
-}
-
-int main(int argc, char **argv)
-{
-    static world w;
-    uint64_t seeds = argc > 1 ? number_of(argv[1]) : 100;
-    uint64_t first = argc > 2 ? number_of(argv[2]) : seed_of_many();
-    uint64_t acked = 0, lost = 0;
-
-    if (argc == 4 && strcmp(argv[1], "--mutant") == 0)
-        return run_mutant((mutant)number_of(argv[2]), number_of(argv[3]));
-    for (uint64_t i = 0; i < seeds; i++) {
-        if (run_seed(&w, first + i, NO_MUTANT)) {
-            fprintf(stderr, "seed %llu, %.6f s: %s\n",
-                    (unsigned long long)w.seed, (double)w.now_us / 1e6,
-                    w.wrong);
-            return 1;
-        }
-        acked += w.acked_total;
-        lost += w.store.head.lost;
-    }
     printf("%llu seeds of %d s, %llu items acked, %llu deliveries lost\n",
            (unsigned long long)seeds, SPAN_S, (unsigned long long)acked,
            (unsigned long long)lost);
     return 0;
+}
+
+int main(int argc, char **argv)
+{
+    return seeds_main(argc, argv, run_one, report);
 }
