@@ -74,21 +74,19 @@ static barriers *barriers_of_handler(dibs__notice_handler *handler)
 }
 
 /* Thread: the keeper. */
-static bool hear_outcome(dibs_client *cl, dibs__notice_handler *handler,
+static void hear_outcome(dibs_client *cl, dibs__notice_handler *handler,
                          const dibs__notice *notice)
 {
-    bool opened = notice->kind == DIBS__NOTICE_OPENED, found = false;
+    bool opened = notice->kind == DIBS__NOTICE_OPENED;
 
     (void)cl;
     if (!opened && notice->kind != DIBS__NOTICE_BROKEN)
-        return false;
+        return;
     for (dibs_barrier *b = barriers_of_handler(handler)->first; b; b = b->next)
         if (strcmp(b->address, notice->owner) == 0) {
-            found = true;
             dibs__party_rung(&b->machine, notice->fence, opened);
             pthread_cond_signal(&b->cond);
         }
-    return found;
 }
 
 /* Thread: the keeper. */

@@ -33,23 +33,19 @@ static breakers *breakers_of_handler(dibs__notice_handler *handler)
 }
 
 /* Thread: the keeper. */
-static bool hear_change(dibs_client *cl, dibs__notice_handler *handler,
+static void hear_change(dibs_client *cl, dibs__notice_handler *handler,
                         const dibs__notice *notice)
 {
-    bool found = false;
-
     (void)cl;
     if (notice->kind != DIBS__NOTICE_CHANGED)
-        return false;
+        return;
     for (dibs_breaker *br = breakers_of_handler(handler)->first; br;
          br = br->next) {
         if (strcmp(br->address, notice->owner) != 0)
             continue;
-        found = true;
         dibs__breaker_told(&br->machine, notice->fence, dibsx_now());
         dibs__breaker_arrange(br);
     }
-    return found;
 }
 
 /* Thread: the keeper. */

@@ -50,21 +50,17 @@ static latch_waits *waits_of_handler(dibs__notice_handler *handler)
 }
 
 /* Thread: the keeper. */
-static bool hear_opening(dibs_client *cl, dibs__notice_handler *handler,
+static void hear_opening(dibs_client *cl, dibs__notice_handler *handler,
                          const dibs__notice *notice)
 {
-    bool found = false;
-
     (void)cl;
     if (notice->kind != DIBS__NOTICE_OPENED)
-        return false;
+        return;
     for (latch_wait *w = waits_of_handler(handler)->first; w; w = w->next)
         if (strcmp(w->address, notice->owner) == 0) {
-            found = true;
             dibs__latch_told(&w->machine);
             pthread_cond_signal(&w->cond);
         }
-    return found;
 }
 
 /* Thread: the keeper. */

@@ -48,22 +48,18 @@ static watches *watches_of_handler(dibs__notice_handler *handler)
 }
 
 /* Thread: the keeper. */
-static bool hear_tell(dibs_client *cl, dibs__notice_handler *handler,
+static void hear_tell(dibs_client *cl, dibs__notice_handler *handler,
                       const dibs__notice *notice)
 {
-    bool found = false;
-
     (void)cl;
     if (notice->kind != DIBS__NOTICE_CHANGED)
-        return false;
+        return;
     for (dibs_watch *w = watches_of_handler(handler)->first; w; w = w->next) {
         if (strcmp(w->address, notice->owner) != 0)
             continue;
-        found = true;
         if (dibs__watch_told(&w->machine, notice->fence))
             pthread_cond_signal(&w->cond);
     }
-    return found;
 }
 
 /* Thread: the keeper. */

@@ -27,14 +27,12 @@ static void dispatch_missed(dibs_client *cl)
 
 void dibs__notices_dispatch(dibs_client *cl, const dibs__notice *notice)
 {
-    dibs__notice_handler *at = cl->notice_handlers;
-
     if (notice->kind == DIBS__NOTICE_MISSED) {
         dispatch_missed(cl);
         return;
     }
-    while (at && !at->hear(cl, at, notice))
-        at = at->next;
+    for (dibs__notice_handler *at = cl->notice_handlers; at; at = at->next)
+        at->hear(cl, at, notice);
 }
 
 void dibs__notices_listen(dibs_client *cl, dibs__store *st, dibsx_nsec deadline)

@@ -6,10 +6,10 @@
  * dispatches; it does not know what a notice is about. A handler recognises its
  * own notices by their address, the owner of a lease or the address of a topic.
  *
- *   (1) A notice reaches one handler at most: the first that recognises it, in the
- *       order in which handlers were registered. A notice that no handler
+ *   (1) A notice reaches every handler, in the order in which they were registered:
+ *       several parts of a client may listen to one topic. A notice that no handler
  *       recognises is dropped, as it is about something that has ended.
- *   (2) DIBS__NOTICE_MISSED has no address and reaches every handler.
+ *   (2) DIBS__NOTICE_MISSED has no address, and every handler acts on it.
  *
  * Locks: cl->mutex for everything here but listen. */
 /* SPDX-License-Identifier: MIT */
@@ -26,8 +26,8 @@ typedef struct dibs__notice_handler dibs__notice_handler;
  * a reference on what it uses afterwards. */
 struct dibs__notice_handler {
     dibs__notice_handler *next;
-    /* True when the notice is addressed to this handler, which has acted on it. */
-    bool (*hear)(dibs_client *cl, dibs__notice_handler *handler,
+    /* Acts on the notice, if it is addressed to this handler. */
+    void (*hear)(dibs_client *cl, dibs__notice_handler *handler,
                  const dibs__notice *notice);
     /* Notices may have been lost: whatever waits for one asks the store. */
     void (*hear_missed)(dibs_client *cl, dibs__notice_handler *handler);

@@ -4,6 +4,7 @@
 
 #include <poll.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -68,6 +69,11 @@ static bool is_open(void *arg)
 static bool is_closed(void *arg)
 {
     return look(arg).state == DIBS_BREAKER_CLOSED;
+}
+
+static bool has_state(void *arg)
+{
+    return look(arg).version > 0;
 }
 
 typedef struct attempt {
@@ -483,6 +489,45 @@ static void forced_open_stays_open(void **state)
     dibs_close(cl);
 }
 
+/* The next state that a watch of the key delivers. Only a tell of the store shows that
+ * there was no other between. */
+static dibs_change next_state(dibs_watch *watch, const char *text)
+{
+    dibs_change ch;
+
+    CHECK(DIBS_OK, dibs_watch_next(watch, pace_ms(30000), &ch, err));
+    assert_non_null(ch.value.data);
+    assert_non_null(strstr(ch.value.data, text));
+    dibs_value_free(&ch.value);
+    return ch;
+}
+
+/* A client has a breaker and watches its key: the store tells both. */
+static void a_watch_of_its_key_is_told_as_well(void **state)
+{
+    dibs_client *cl = core_open(), *other = core_open();
+    const char *name = core_name();
+    dibs_breaker *own = open_breaker(cl, name, NULL);
+    dibs_breaker *remote = open_breaker(other, name, NULL);
+    dibs_watch *watch = NULL;
+    char key[128];
+
+    (void)state;
+    CHECK(DIBS_OK, dibs_breaker_force(remote, DIBS_BREAKER_CLOSED, err));
+    core_until(has_state, own);
+    snprintf(key, sizeof(key), "dibs.breaker/%s", name);
+    CHECK(DIBS_OK, dibs_state_watch(cl, key, &watch, err));
+    (void)next_state(watch, "closed");
+    CHECK(DIBS_OK, dibs_breaker_force(remote, DIBS_BREAKER_FORCED, err));
+    IN_TIME(!next_state(watch, "forced").merged);
+    core_until(is_refused, own);
+    dibs_breaker_free(own);
+    dibs_watch_free(watch);
+    dibs_breaker_free(remote);
+    dibs_close(cl);
+    dibs_close(other);
+}
+
 /* As programs that make one call each. */
 static void what_was_not_reported_is_sent_when_it_is_freed(void **state)
 {
@@ -606,6 +651,7 @@ int core_breaker_tests(void)
         cmocka_unit_test(state_survives_restart),
         cmocka_unit_test(slow_calls_count_too),
         cmocka_unit_test(forced_open_stays_open),
+        cmocka_unit_test(a_watch_of_its_key_is_told_as_well),
         cmocka_unit_test(what_was_not_reported_is_sent_when_it_is_freed),
         cmocka_unit_test(calls_come_back_little_by_little),
         cmocka_unit_test(numbers_that_make_no_sense_are_refused),

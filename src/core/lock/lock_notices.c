@@ -62,7 +62,7 @@ hear_about_lease(dibs_lock *lock, dibs__notice_kind kind, dibsx_nsec now)
 }
 
 /* Locks: cl->mutex, let go for a callback. */
-static bool hear_notice(dibs_client *cl, dibs__notice_handler *handler,
+static void hear_notice(dibs_client *cl, dibs__notice_handler *handler,
                         const dibs__notice *notice)
 {
     dibs_lock *lock = dibs__lock_by_owner(cl, notice->owner);
@@ -70,12 +70,11 @@ static bool hear_notice(dibs_client *cl, dibs__notice_handler *handler,
 
     (void)handler;
     if (!lock)
-        return false;
+        return;
     if (notice->kind == DIBS__NOTICE_GRANTED)
         hear_grant(lock, notice->fence, now);
     else if (lock->lease.fence == notice->fence)
         hear_about_lease(lock, notice->kind, now);
-    return true;
 }
 
 void dibs__lock_notices_init(dibs_client *cl)
