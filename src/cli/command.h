@@ -1,6 +1,6 @@
 /* command.h - what a verb of the command sees: its operands and its options.
  *
- * The tables in cli/verbs.c and cli/options.c make parsing, help, man pages and
+ * The rows of verbs and options (cli/verbs.h) make parsing, help, man pages and
  * completion. By the time a verb runs, every option has its value from flag,
  * environment, file or default, checked against its type. */
 /* SPDX-License-Identifier: MIT */

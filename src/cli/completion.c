@@ -105,12 +105,12 @@ static void bash_options(dibsx_buf *out)
         const char *verb = i ? dibs__verbs[i - 1]->name : "";
 
         dibsx_buf_printf(out, "    '%s') echo '", verb);
-        for (size_t k = 0; k < dibs__option_count; k++) {
-            if (!shown(&dibs__options[k], verb))
+        for (size_t k = 0; k < dibs__option_count(); k++) {
+            if (!shown(dibs__option_at(k), verb))
                 continue;
-            each_form(out, &dibs__options[k], bash_long);
-            if (dibs__options[k].letter)
-                dibsx_buf_printf(out, " -%c", dibs__options[k].letter);
+            each_form(out, dibs__option_at(k), bash_long);
+            if (dibs__option_at(k)->letter)
+                dibsx_buf_printf(out, " -%c", dibs__option_at(k)->letter);
         }
         dibsx_buf_puts(out, "' ;;\n");
     }
@@ -121,12 +121,13 @@ static void bash_options(dibsx_buf *out)
 static void bash_valued(dibsx_buf *out)
 {
     dibsx_buf_puts(out, "_dibs_valued()\n{\n    case $1 in\n    ''");
-    for (size_t k = 0; k < dibs__option_count; k++) {
-        if (dibs__options[k].type == DIBS__FLAG || dibs__options[k].hidden)
+    for (size_t k = 0; k < dibs__option_count(); k++) {
+        if (dibs__option_at(k)->type == DIBS__FLAG ||
+            dibs__option_at(k)->hidden)
             continue;
-        each_form(out, &dibs__options[k], bash_pattern);
-        if (dibs__options[k].letter)
-            dibsx_buf_printf(out, "|-%c", dibs__options[k].letter);
+        each_form(out, dibs__option_at(k), bash_pattern);
+        if (dibs__option_at(k)->letter)
+            dibsx_buf_printf(out, "|-%c", dibs__option_at(k)->letter);
     }
     dibsx_buf_puts(out, ") true ;;\n    *) false ;;\n    esac\n}\n\n");
 }
@@ -134,8 +135,8 @@ static void bash_valued(dibsx_buf *out)
 static void bash_values(dibsx_buf *out)
 {
     dibsx_buf_puts(out, "_dibs_value()\n{\n    case $1 in\n");
-    for (size_t k = 0; k < dibs__option_count; k++) {
-        const dibs__option *option = &dibs__options[k];
+    for (size_t k = 0; k < dibs__option_count(); k++) {
+        const dibs__option *option = dibs__option_at(k);
 
         if (option->hidden ||
             (!words_of(option) && !is_file(option) && !is_lock(option)))
@@ -320,8 +321,8 @@ static void zsh_option(dibsx_buf *out, const dibs__option *option, char dash,
 
 static void zsh_options(dibsx_buf *out, const char *verb)
 {
-    for (size_t k = 0; k < dibs__option_count; k++) {
-        const dibs__option *option = &dibs__options[k];
+    for (size_t k = 0; k < dibs__option_count(); k++) {
+        const dibs__option *option = dibs__option_at(k);
         char letter[2] = {option->letter, '\0'};
 
         if (!shown(option, verb))
@@ -489,10 +490,10 @@ static void fish_verb(dibsx_buf *out, const dibs__verb *verb)
         fish_when(out, verb);
         dibsx_buf_printf(out, " -a '%s'\n", offers[verb->kind]);
     }
-    for (size_t k = 0; k < dibs__option_count; k++) {
-        if (!dibs__option_global(&dibs__options[k]) &&
-            shown(&dibs__options[k], verb->name))
-            fish_option(out, &dibs__options[k], verb);
+    for (size_t k = 0; k < dibs__option_count(); k++) {
+        if (!dibs__option_global(dibs__option_at(k)) &&
+            shown(dibs__option_at(k), verb->name))
+            fish_option(out, dibs__option_at(k), verb);
     }
 }
 
@@ -502,9 +503,9 @@ static void fish(dibsx_buf *out)
                         "fish`.\n\nset -g __dibs_verbs ");
     verb_words(out, "");
     dibsx_buf_puts(out, "\ncomplete -c dibs -f\n");
-    for (size_t k = 0; k < dibs__option_count; k++) {
-        if (dibs__option_global(&dibs__options[k]))
-            fish_option(out, &dibs__options[k], NULL);
+    for (size_t k = 0; k < dibs__option_count(); k++) {
+        if (dibs__option_global(dibs__option_at(k)))
+            fish_option(out, dibs__option_at(k), NULL);
     }
     for (size_t i = 0; i < dibs__verb_count; i++)
         fish_verb(out, dibs__verbs[i]);

@@ -81,14 +81,17 @@ static void cell(dibsx_buf *out, const char *before, const char *text)
 /* The verbs that have it, and whether programs do. */
 static void put_readers(dibsx_buf *out, const dibs__option *option)
 {
-    dibsx_buf_putc(out, ' ');
-    if (dibs__option_global(option))
-        dibsx_buf_puts(out, "every verb");
-    for (const char *p = option->verbs; p && *p && *p != '*';) {
-        size_t len = strcspn(p, ",");
+    const char *before = " ";
 
-        dibsx_buf_printf(out, "`%.*s`%s", (int)len, p, p[len] ? ", " : "");
-        p += len + (p[len] == ',');
+    if (dibs__option_global(option))
+        dibsx_buf_puts(out, " every verb");
+    for (size_t v = 0; v < dibs__verb_count; v++) {
+        const char *verb = dibs__verbs[v]->name;
+
+        if (dibs__option_global(option) || !dibs__option_has_verb(option, verb))
+            continue;
+        dibsx_buf_printf(out, "%s`%s`", before, verb);
+        before = ", ";
     }
     dibsx_buf_puts(out, option->library ? ", *program* |" : " |");
 }
@@ -111,9 +114,9 @@ static void put_row(dibsx_buf *out, const dibs__option *option)
 void dibs__config_doc(dibsx_buf *out)
 {
     dibsx_buf_puts(out, intro);
-    for (size_t i = 0; i < dibs__option_count; i++) {
-        if (dibs__options[i].env)
-            put_row(out, &dibs__options[i]);
+    for (size_t i = 0; i < dibs__option_count(); i++) {
+        if (dibs__option_at(i)->env)
+            put_row(out, dibs__option_at(i));
     }
     dibsx_buf_puts(out, "\nThe variables `NO_COLOR`, `TERM`, `HOME` and "
                         "`XDG_*` have their usual meaning. If none of the "

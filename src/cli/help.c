@@ -96,8 +96,8 @@ static void options_help(dibsx_buf *out, const char *verb, bool global,
 {
     bool any = false;
 
-    for (size_t i = 0; i < dibs__option_count; i++) {
-        const dibs__option *option = &dibs__options[i];
+    for (size_t i = 0; i < dibs__option_count(); i++) {
+        const dibs__option *option = dibs__option_at(i);
 
         if (option->hidden || dibs__option_global(option) != global ||
             !dibs__option_has_verb(option, verb))

@@ -4,8 +4,100 @@
 #include "cli/lock_request.h"
 
 #include "cli/option_values.h"
+#include "cli/options.h"
+#include "config/settings.h"
 #include <stdlib.h>
 #include <string.h>
+
+/* Options of taking a lock. Other verbs ask for some of them, such as ttl. */
+static const dibs__option options[] = {
+    {.name = "shared",
+     .letter = 's',
+     .help = "Hold the lock beside others that share it: a reader."},
+    {.name = "exclusive",
+     .letter = 'x',
+     .help = "Hold the lock alone: a mutex, or the writer among readers. This "
+             "is the default."},
+    {DIBS__ROW_INT("permits", "N", 1, UINT32_MAX), .letter = 'p',
+     .help = "Use the name as a semaphore of N permits, and hold one of them; "
+             "every user of the name must give the same N."},
+    {DIBS__ROW_INT("take", "K", 1, UINT32_MAX), .initial = "1",
+     .help = "With --permits: hold K of the permits at once."},
+    {DIBS__ROW_TEXT("also", "NAME"), .many = true,
+     .help = "Hold this name as well: all or none; cannot deadlock. May be "
+             "given again."},
+    {DIBS__SETTING_ENABLED, .verbs = "run",
+     .help = "Take the lock although a variable or file says enabled: no. With "
+             "no, run needs no store: it runs the command without a lock, and "
+             "says so on standard error. For one machine that works alone, "
+             "such as a developer's."},
+    {DIBS__ROW_NONBLOCK,
+     .help =
+         "Do not wait: give up at once when the lock is busy. Not with -w."},
+    {DIBS__SETTING_WAIT, .aliases = "timeout", .letter = 'w', .metavar = "DUR",
+     .otherwise = "wait without limit",
+     .help = "Wait at most this long for the lock, and for a store that is not "
+             "up; 0 is the same as -n. Without it dibs waits for the lock "
+             "alone. -n wins over a variable or file that says how long."},
+    {DIBS__ROW_SPAN("wait", 0, DIBS__YEAR), .letter = 'w', .initial = "0s",
+     .otherwise = "do not wait", .verbs = "ping",
+     .help = "Wait at most this long for a store that is not up yet."},
+    {DIBS__ROW_CONFLICT,
+     .help = "The exit code when the lock is busy or was not granted in time. "
+             "Under cron, -E 0 makes a skipped run a success."},
+    {DIBS__SETTING_TTL, .metavar = "DUR",
+     .help = "The length of the lease: if the holder dies, others wait this "
+             "long. run and elect renew it every third of this; run also as "
+             "--renew-every says."},
+    {DIBS__SETTING_RENEW_EVERY, .metavar = "DUR",
+     .otherwise = "a third of the ttl", .verbs = "run",
+     .help = "Renew the lease this often, at most a third of --ttl. Sooner "
+             "costs requests and notices sooner that the store has lost the "
+             "lease. From a variable or file it is cut to a third of the ttl."},
+    {DIBS__SETTING_RETRIES, .metavar = "N",
+     .help =
+         "Retry this many times when the lock is busy or the store is not up."},
+    {DIBS__SETTING_RETRY_DELAY, .metavar = "DUR",
+     .help = "Pause before each retry, with some jitter."},
+    {DIBS__SETTING_ON_UNAVAILABLE, .metavar = "POLICY", .verbs = "run",
+     .help = "When the store is unavailable: fail; local, hold the lock on "
+             "this machine only, in the embedded store; or open, go on without "
+             "a lock. The last two print a warning on standard error."},
+    {DIBS__SETTING_DURABILITY, .metavar = "LEVEL",
+     .offers = "async|wait:1|wait:2", .otherwise = "async",
+     .help = "Replicas that must acknowledge a grant: async, none; or wait:K, "
+             "K of them (1 to 9), so that a failover does not lose the lease. "
+             "Redis only."},
+    {DIBS__ROW_SPAN("hold-min", 0, DIBS__DAYS(1)), .initial = "0s",
+     .verbs = "run",
+     .help = "Keep others out at least this long, even when the command ends "
+             "sooner. Guards a short job against clocks that differ."},
+    {DIBS__ROW_SPAN("hold-max", 0, DIBS__YEAR), .initial = "0s",
+     .otherwise = "no bound", .verbs = "run",
+     .help = "Hold the lock no longer than this. Shortly before, the command "
+             "is ended as --on-lost says: it has --kill-after to end in, or a "
+             "twentieth of DUR if that is less. 0 is no bound."},
+    {DIBS__SETTING_OWNER, .aliases = "label", .metavar = "TEXT",
+     .otherwise = "none",
+     .help = "A label that others see beside host and pid."},
+    {DIBS__ROW_TEXT("meta", "KEY=VALUE"), .many = true,
+     .help = "A piece of information that others see with the lock, or with "
+             "the member. May be given again."},
+    {DIBS__ROW_INT("priority", "N", -1000000, 1000000), .initial = "0",
+     .help = "Among waiters, a higher priority is served first."},
+    {.name = "barge",
+     .help = "Take the lock whenever it is free, even when others are queued "
+             "for it."},
+    {DIBS__ROW_SPAN("lock-delay", 0, DIBS__DAYS(1)), .initial = "0s",
+     .help = "When this holder dies, the next one waits this much longer than "
+             "the lease: time for what is still under way to end."},
+    {DIBS__SETTING_SHARE_STATS,
+     .help = "Add the use of this lock to the statistics in the store, which "
+             "dibs stats shows."},
+};
+
+const dibs__option_rows dibs__options_lock =
+    DIBS__SHARED_ROWS("run,acquire", options);
 
 /* Bytes of metadata, with some to spare for what run adds. */
 enum { META_BYTES = 200 };

@@ -106,8 +106,8 @@ static void options(dibsx_buf *out, const char *verb, bool global)
 {
     bool any = false;
 
-    for (size_t i = 0; i < dibs__option_count; i++) {
-        const dibs__option *option = &dibs__options[i];
+    for (size_t i = 0; i < dibs__option_count(); i++) {
+        const dibs__option *option = dibs__option_at(i);
 
         if (option->hidden || dibs__option_global(option) != global ||
             !dibs__option_has_verb(option, verb))
@@ -125,8 +125,8 @@ static void options(dibsx_buf *out, const char *verb, bool global)
 static void environment(dibsx_buf *out, const char *verb)
 {
     dibsx_buf_puts(out, ".Sh ENVIRONMENT\n.Bl -tag -width Ds\n");
-    for (size_t i = 0; i < dibs__option_count; i++) {
-        const dibs__option *option = &dibs__options[i];
+    for (size_t i = 0; i < dibs__option_count(); i++) {
+        const dibs__option *option = dibs__option_at(i);
 
         if (option->env && (!verb || dibs__option_has_verb(option, verb)))
             dibsx_buf_printf(out, ".It Ev %s\nThe default of\n.Fl \\-%s .\n",
@@ -334,8 +334,8 @@ static void yaml_page(dibsx_buf *out)
                "variables and files; see dibs_open in libdibs(3). A setuid "
                "program reads the machine's file only.\n");
     dibsx_buf_puts(out, ".Pp\nThe keys are:\n.Bl -tag -width Ds\n");
-    for (size_t i = 0; i < dibs__option_count; i++) {
-        const dibs__option *option = &dibs__options[i];
+    for (size_t i = 0; i < dibs__option_count(); i++) {
+        const dibs__option *option = dibs__option_at(i);
 
         if (!option->key)
             continue;

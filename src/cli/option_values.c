@@ -11,7 +11,8 @@
 
 static dibs__option_set set_of(dibs__command *cmd)
 {
-    return (dibs__option_set){dibs__options, dibs__option_count, cmd->settings};
+    return (dibs__option_set){dibs__option_at, dibs__option_count(),
+                              cmd->settings};
 }
 
 void dibs__command_init(dibs__command *cmd)
@@ -43,14 +44,14 @@ dibs__option_value_put(dibs__command *cmd, const dibs__option *option,
                        const char *text, dibs__source source, const char *name,
                        const char *place, dibs_error *err)
 {
-    return dibs__value_put(&cmd->settings[option - dibs__options], option, text,
-                           source, name, place, err);
+    return dibs__value_put(&cmd->settings[dibs__option_index(option)], option,
+                           text, source, name, place, err);
 }
 
 const dibs__option_value *
 dibs__option_value_of(const dibs__command *cmd, const dibs__option *option)
 {
-    return &cmd->settings[option - dibs__options];
+    return &cmd->settings[dibs__option_index(option)];
 }
 
 static const dibs__option *option_of(const dibs__command *cmd, const char *name)

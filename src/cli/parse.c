@@ -48,8 +48,8 @@ static dibs_status unknown_long(const parser *ps, const char *name, size_t len)
     dibs__suggest sg = {.typed = name, .len = len};
     const char *meant = dibs__option_meant(verb, name, len);
 
-    for (size_t i = 0; i < dibs__option_count; i++) {
-        const dibs__option *option = &dibs__options[i];
+    for (size_t i = 0; i < dibs__option_count(); i++) {
+        const dibs__option *option = dibs__option_at(i);
 
         if (option->hidden)
             continue;

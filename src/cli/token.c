@@ -5,12 +5,26 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "cli/option_values.h"
+#include "cli/options.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+static const dibs__option options[] = {
+    {DIBS__ROW_TEXT("token", "TOKEN"),
+     .help = "The token that acquire printed, OWNER:FENCE, or the one of "
+             "dibs_lock_transfer(3). For check a fence is enough."},
+    {DIBS__ROW_TEXT("token-file", "FILE"),
+     .verbs = "acquire,release,renew,check",
+     .help = "The file for the token: acquire writes it, readable for its "
+             "owner only; the others read it."},
+};
+
+const dibs__option_rows dibs__options_token =
+    DIBS__OPTION_ROWS("release,renew,check", options);
 
 /* A line for each of as many names as can be taken at once. */
 enum {

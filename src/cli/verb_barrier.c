@@ -2,6 +2,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/clock.h"
 #include "base/fail.h"
+#include "cli/options.h"
 #include "cli/print.h"
 #include "cli/verbs.h"
 #include "exec/signals.h"
@@ -230,6 +231,19 @@ static int barrier_command(const dibs__command *cmd)
     return DIBS__EXIT_USAGE;
 }
 
+static const dibs__option options[] = {
+    {DIBS__ROW_INT("parties", "N", 1, DIBS_BARRIER_MAX), .letter = 'n',
+     .help = "How many parties wait for each other. Needed, but for show."},
+    {.name = "withdraw",
+     .help = "When -w is over, take back this arrival only: the others wait "
+             "on. Without it the barrier breaks for all."},
+    {DIBS__ROW_WAIT_LONG,
+     .help = "Wait at most this long for the other parties."},
+};
+
+const dibs__option_rows dibs__options_barrier =
+    DIBS__OPTION_ROWS("barrier", options);
+
 const dibs__verb dibs__verb_barrier = {
     .name = "barrier",
     .operands = "[show] NAME",
@@ -251,7 +265,7 @@ const dibs__verb dibs__verb_barrier = {
              "64 the barrier has another number of parties\n"
              "75 -w is over, or all seats are taken\n"
              "122 a party died or gave up, or the seat was lost\n",
-    .options = "json",
+    .options = "json,ttl,owner",
     .min_operands = 1,
     .max_operands = 2,
     .run = barrier_command,

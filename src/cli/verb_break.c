@@ -1,6 +1,7 @@
 /* verb_break.c - break: taking locks away, with care, or asking for them. */
 /* SPDX-License-Identifier: MIT */
 #include "base/clock.h"
+#include "cli/options.h"
 #include "cli/print.h"
 #include "cli/token.h"
 #include "cli/verbs.h"
@@ -229,6 +230,24 @@ static int break_lock(const dibs__command *cmd)
     return code;
 }
 
+static const dibs__option options[] = {
+    {.name = "ask",
+     .help = "Break nothing: ask the holder to give the lock back. The holder "
+             "decides (--on-yield of run)."},
+    {DIBS__ROW_TEXT("if-fence", "FENCE"), .aliases = "if-token",
+     .help = "Break only the lease with this fence, as show prints it. A "
+             "token, OWNER:FENCE, will do as well."},
+    {.name = "force", .help = "Break whatever lease there is."},
+    {DIBS__ROW_TEXT("reason", "TEXT"),
+     .help = "The reason, for the log and the trail."},
+    {.name = "yes",
+     .letter = 'y',
+     .help = "Do not ask; needed when there is no terminal."},
+};
+
+const dibs__option_rows dibs__options_break =
+    DIBS__OPTION_ROWS("break", options);
+
 const dibs__verb dibs__verb_break = {
     .name = "break",
     .operands = "NAME | --stale [PREFIX]",
@@ -255,7 +274,7 @@ const dibs__verb dibs__verb_break = {
              "--ask: somebody can hear it\n"
              "1 nobody holds it, the fence is another, the answer was no, or "
              "nobody can hear it\n",
-    .options = "json",
+    .options = "json,owner,stale",
     .max_operands = 1,
     .kind = DIBS__LOCKS,
     .run = break_lock,

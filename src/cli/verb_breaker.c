@@ -4,6 +4,7 @@
  * child: there is no lease to guard. Main thread only. */
 /* SPDX-License-Identifier: MIT */
 #include "base/clock.h"
+#include "cli/options.h"
 #include "cli/print.h"
 #include "cli/verbs.h"
 #include "exec/signals.h"
@@ -322,6 +323,44 @@ static int close_breaker(const dibs__command *cmd)
 
     return show_or_set(cmd, &state);
 }
+
+static const dibs__option options[] = {
+    {DIBS__ROW_INT("threshold", "N", 1, 1000000000),
+     .otherwise = "5 if no rate is given",
+     .help = "So many bad commands in the window open the breaker."},
+    {DIBS__ROW_INT("rate", "PERCENT", 1, 100),
+     .help = "So many bad commands of a hundred open the breaker."},
+    {DIBS__ROW_INT("min-calls", "N", 1, 1000000000), .otherwise = "10",
+     .help = "The rates count from so many commands in the window on."},
+    {DIBS__ROW_SPAN("window", 1, DIBS__DAYS(1)), .otherwise = "1m",
+     .verbs = "breaker run,breaker show",
+     .help = "Count the commands of this span."},
+    {DIBS__ROW_SPAN("recovery", 1, DIBS__DAYS(1)),
+     .otherwise = "30s; breaker open: until it is closed",
+     .verbs = "breaker run,breaker open",
+     .help = "The time from open to the first try."},
+    {DIBS__ROW_INT("probes", "N", 1, 1000), .otherwise = "1",
+     .help = "So many tries at a time, on all machines together."},
+    {DIBS__ROW_INT("need", "N", 1, 1000000), .otherwise = "1",
+     .help = "So many good tries close the breaker."},
+    {DIBS__ROW_SPAN("probe-ttl", 1, DIBS__MINUTES(60)), .otherwise = "10s",
+     .help =
+         "A try that takes longer is void: give more than the command takes."},
+    {DIBS__ROW_INT("min-clients", "N", 1, 32), .otherwise = "1",
+     .help = "Bad commands of so many processes are needed to open it."},
+    {DIBS__ROW_SPAN("slow", 1, DIBS__DAYS(1)),
+     .help = "A command that takes so long is slow."},
+    {DIBS__ROW_INT("slow-percent", "PERCENT", 1, 100), .otherwise = "50",
+     .help = "With --slow: so many slow commands of a hundred open it."},
+    {DIBS__ROW_SPAN("ramp", 1, DIBS__DAYS(1)), .otherwise = "all at once",
+     .help = "After it has closed, let a share of the commands run that rises "
+             "to all of them in this time."},
+    {DIBS__ROW_TEXT("fail-on", "CODES"), .otherwise = "all but 0",
+     .help = "The exit codes that are bad: 1,4-7."},
+};
+
+const dibs__option_rows dibs__options_breaker =
+    DIBS__OPTION_ROWS("breaker run", options);
 
 const dibs__verb dibs__verb_breaker = {
     .name = "breaker",

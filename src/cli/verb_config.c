@@ -3,6 +3,7 @@
 #include "base/url.h"
 #include "cli/docs.h"
 #include "cli/option_values.h"
+#include "cli/options.h"
 #include "cli/print.h"
 #include "config/default_url.h"
 #include "config/path_url.h"
@@ -147,8 +148,8 @@ static int print_json(const dibs__command *cmd)
     dibsx_json_close(&report.js, '}');
     dibsx_json_key(&report.js, "settings");
     dibsx_json_open(&report.js, '[');
-    for (size_t i = 0; i < dibs__option_count; i++) {
-        const dibs__option *option = &dibs__options[i];
+    for (size_t i = 0; i < dibs__option_count(); i++) {
+        const dibs__option *option = dibs__option_at(i);
         const dibs__option_value *setting = dibs__option_value_of(cmd, option);
 
         if (!option->env)
@@ -178,8 +179,8 @@ static int print_table(const dibs__command *cmd)
     dibs__table_cell(&table, "(store)");
     dibs__table_cell(&table, store.url);
     dibs__table_cell(&table, store.source);
-    for (size_t i = 0; i < dibs__option_count; i++) {
-        const dibs__option *option = &dibs__options[i];
+    for (size_t i = 0; i < dibs__option_count(); i++) {
+        const dibs__option *option = dibs__option_at(i);
         const dibs__option_value *setting = dibs__option_value_of(cmd, option);
         const char *value;
 
@@ -207,6 +208,13 @@ static int show_config(const dibs__command *cmd)
     }
     return dibs__opt_flag(cmd, "json") ? print_json(cmd) : print_table(cmd);
 }
+
+static const dibs__option options[] = {
+    {.name = "doc", .hidden = true, .help = "Print docs/config.md."},
+};
+
+const dibs__option_rows dibs__options_config =
+    DIBS__OPTION_ROWS("config", options);
 
 const dibs__verb dibs__verb_config = {
     .name = "config",

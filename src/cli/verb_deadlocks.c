@@ -3,6 +3,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/clock.h"
 #include "base/fail.h"
+#include "cli/options.h"
 #include "cli/poll_verb.h"
 #include "cli/print.h"
 #include "cli/verbs.h"
@@ -172,6 +173,14 @@ static int find_deadlocks(const dibs__command *cmd)
     return code;
 }
 
+static const dibs__option options[] = {
+    {.name = "watch",
+     .help = "Look again and again, and print what is new, until interrupted."},
+};
+
+const dibs__option_rows dibs__options_deadlocks =
+    DIBS__OPTION_ROWS("deadlocks", options);
+
 const dibs__verb dibs__verb_deadlocks = {
     .name = "deadlocks",
     .operands = "[PREFIX]",
@@ -189,7 +198,7 @@ const dibs__verb dibs__verb_deadlocks = {
     .exits = "0 there is none\n"
              "1 there is at least one\n"
              "128+N with --watch: ended by signal N\n",
-    .options = "json",
+    .options = "json,interval",
     .max_operands = 1,
     .kind = DIBS__LOCKS,
     .run = find_deadlocks,

@@ -5,7 +5,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/fail.h"
 #include "cli/option_values.h"
+#include "cli/options.h"
 #include "cli/print.h"
+#include "config/settings.h"
 #include "demo/demo.h"
 #include <stdlib.h>
 #include <string.h>
@@ -98,6 +100,33 @@ static int run_demo(const dibs__command *cmd)
         return dibs__exit_code(rc);
     return dibs__cli_fail(cmd, &err);
 }
+
+static const dibs__option options[] = {
+    {DIBS__ROW_INT("workers", "N", 1, 64), .initial = "4",
+     .help = "How many workers to start (NUM_WORKERS)."},
+    {DIBS__ROW_INT("http-port", "PORT", 1, 65534), .initial = "3000",
+     .help = "Worker N listens on this port plus N (HTTP_PORT)."},
+    {DIBS__ROW_INT("operations", "N", 0, 1000000), .initial = "2",
+     .help = "How many operations each worker does when it starts."},
+    {DIBS__ROW_SPAN("duration", 0, DIBS__MINUTES(1)), .initial = "2s",
+     .help = "How long each of them takes."},
+    {DIBS__ROW_SPAN("ttl", 10, DIBS__DAYS(1)), .initial = "10s",
+     .help = "The length of the lease: how long others wait when a worker was "
+             "killed while it held the lock."},
+    {DIBS__ROW_SPAN("wait", 0, DIBS__DAYS(1)), .initial = "10s",
+     .help = "How long POST /update waits for the lock before it answers that "
+             "it could not be acquired."},
+    {DIBS__SETTING_DATA_URL, .metavar = "URL", .offers = DIBS__URLS,
+     .otherwise =
+         "where the locks are; with redlock:, the first of the servers",
+     .help = "The store of the values, if it is not the store of the locks."},
+    {DIBS__ROW_CHOICE("log-format", "FORMAT", "text|json"), .initial = "text",
+     .help = "Log lines for people, or as one JSON object each."},
+    {DIBS__ROW_INT("worker", "N", 1, 64), .hidden = true,
+     .help = "Be worker N of a primary."},
+};
+
+const dibs__option_rows dibs__options_demo = DIBS__OPTION_ROWS("demo", options);
 
 const dibs__verb dibs__verb_demo = {
     .name = "demo",

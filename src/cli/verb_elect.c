@@ -8,6 +8,7 @@
 #include "cli/command.h"
 #include "cli/lock_acquire.h"
 #include "cli/lock_or_set.h"
+#include "cli/options.h"
 #include "cli/run/env.h"
 #include "cli/run/inputs.h"
 #include "cli/run/options.h"
@@ -246,6 +247,28 @@ static int run_elect(const dibs__command *cmd)
     return c.code;
 }
 
+static const dibs__option options[] = {
+    {DIBS__ROW_SPAN("stop", 0, DIBS__DAYS(1)), .initial = "5s",
+     .verbs = "elect,join",
+     .help = "The time that the command has to end in after TERM, before it is "
+             "killed; a quarter of the lease at most when the lead is lost."},
+    {DIBS__ROW_TEXT("member", "NAME"), .otherwise = "host:pid", .verbs = "join",
+     .help = "The name that others see in place of host:pid."},
+    {DIBS__ROW_INT("min-nodes", "N", 1, 1000000), .aliases = "minimum-nodes",
+     .otherwise = "members are not counted",
+     .help = "Lead only while so many members live, this one among them; the "
+             "same number for all candidates."},
+    {.name = "once",
+     .help = "Do not campaign again after a loss: exit with 122."},
+    {.name = "follow",
+     .letter = 'l',
+     .verbs = "leader,members",
+     .help = "Go on: a line per change."},
+};
+
+const dibs__option_rows dibs__options_election =
+    DIBS__OPTION_ROWS("elect", options);
+
 const dibs__verb dibs__verb_elect = {
     .name = "elect",
     .operands = "NAME [--] COMMAND [ARG...]",
@@ -277,6 +300,7 @@ const dibs__verb dibs__verb_elect = {
              "126 the command could not be run\n"
              "127 there is no such command\n"
              "128+N ended by signal N\n",
+    .options = "ttl,owner,priority",
     .min_operands = 2,
     .max_operands = -1,
     .kind = DIBS__COMMAND,

@@ -1,5 +1,6 @@
 /* verb_health.c - health: does coordination work, part by part? */
 /* SPDX-License-Identifier: MIT */
+#include "cli/options.h"
 #include "cli/print.h"
 #include "cli/verbs.h"
 
@@ -124,6 +125,18 @@ static int check_health(const dibs__command *cmd)
         return dibs__cli_fail(cmd, &err);
     return code ? code : health == DIBS_DEGRADED;
 }
+
+static const dibs__option options[] = {
+    {DIBS__ROW_TEXT("election", "NAME"), .otherwise = "none is looked at",
+     .help = "An election that must have a leader."},
+    {DIBS__ROW_TEXT("group", "NAME"), .otherwise = "none is looked at",
+     .help = "A group that must have members."},
+    {DIBS__ROW_SPAN("slow", 1, DIBS__DAYS(1)), .initial = "1s",
+     .help = "A part that takes longer than this is slow."},
+};
+
+const dibs__option_rows dibs__options_health =
+    DIBS__OPTION_ROWS("health", options);
 
 const dibs__verb dibs__verb_health = {
     .name = "health",

@@ -1,6 +1,7 @@
 /* verb_help.c - help: for everything, or for one verb. */
 /* SPDX-License-Identifier: MIT */
 #include "cli/docs.h"
+#include "cli/options.h"
 #include "cli/parse.h"
 #include "cli/print.h"
 
@@ -31,6 +32,13 @@ static int print_help(const dibs__command *cmd)
         dibs__help_overview(&out, dibs__colours_of(cmd));
     return dibs__doc_print(&out);
 }
+
+static const dibs__option options[] = {
+    {DIBS__ROW_TEXT("man", "DIR"), .hidden = true,
+     .help = "Write the man pages into this folder."},
+};
+
+const dibs__option_rows dibs__options_help = DIBS__OPTION_ROWS("help", options);
 
 const dibs__verb dibs__verb_help = {
     .name = "help",

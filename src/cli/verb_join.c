@@ -143,6 +143,7 @@ const dibs__verb dibs__verb_join = {
              "126 the command could not be run\n"
              "127 there is no such command\n"
              "128+N ended by signal N\n",
+    .options = "ttl,owner,meta",
     .min_operands = 2,
     .max_operands = -1,
     .kind = DIBS__COMMAND,

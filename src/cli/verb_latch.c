@@ -1,6 +1,7 @@
 /* verb_latch.c - latch count-down, wait, show, reset. */
 /* SPDX-License-Identifier: MIT */
 #include "base/clock.h"
+#include "cli/options.h"
 #include "cli/print.h"
 #include "cli/verbs.h"
 
@@ -138,6 +139,21 @@ static int reset_latch(const dibs__command *cmd)
     dibs_close(cl);
     return code;
 }
+
+static const dibs__option options[] = {
+    {DIBS__ROW_INT("count", "N", 1, DIBS_LATCH_MAX), .aliases = "total",
+     .letter = 'n', .verbs = "latch count-down,latch wait",
+     .help = "How many different ids must count down in all. Needed."},
+    {DIBS__ROW_TEXT("id", "ID"), .otherwise = "an id of its own",
+     .help = "The id that counts, once however often it is given: that of a "
+             "job, for one."},
+    {DIBS__ROW_WAIT_LONG, .verbs = "latch wait",
+     .help = "Wait at most this long, also for a store that is not up; 0 looks "
+             "once."},
+};
+
+const dibs__option_rows dibs__options_latch =
+    DIBS__OPTION_ROWS("latch count-down", options);
 
 const dibs__verb dibs__verb_latch = {
     .name = "latch",

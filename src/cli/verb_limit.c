@@ -4,6 +4,7 @@
  * thread only. */
 /* SPDX-License-Identifier: MIT */
 #include "base/clock.h"
+#include "cli/options.h"
 #include "cli/print.h"
 #include "cli/verbs.h"
 #include <dibs/limit.h>
@@ -138,6 +139,30 @@ static int limit_command(const dibs__command *cmd)
         return replace_process(dibs__operands(cmd) + 1);
     return code < 0 ? 0 : code;
 }
+
+static const dibs__option options[] = {
+    {DIBS__ROW_TEXT("rate", "RATE"), .letter = 'r',
+     .help = "Tokens and the span in which they are handed out: 100/s, 5/m, "
+             "10/30s, 1000/h; a number alone is for each second. Needed."},
+    {DIBS__ROW_INT("burst", "N", 1, INT64_MAX), .letter = 'b',
+     .otherwise = "the tokens of one span",
+     .help = "So many tokens may be taken at once, after a pause."},
+    {DIBS__ROW_INT("tokens", "N", 1, INT64_MAX), .initial = "1",
+     .help = "Take so many tokens, at most the burst."},
+    {DIBS__ROW_WAIT, .initial = "0s", .otherwise = "do not wait",
+     .help = "Wait at most this long for the tokens. If they take longer, dibs "
+             "refuses at once. An interrupted wait has used its tokens."},
+    {DIBS__ROW_CONFLICT, .verbs = "limit,breaker run",
+     .help = "The exit code when the limit is reached or the breaker is open. "
+             "Under cron, -E 0 makes a skipped run a success."},
+    {DIBS__ROW_CHOICE("on-unavailable", "POLICY", "fail|open"),
+     .initial = "fail",
+     .help = "When the store is unavailable: fail; or open, go on without a "
+             "limit, with a warning on standard error."},
+};
+
+const dibs__option_rows dibs__options_limit =
+    DIBS__OPTION_ROWS("limit", options);
 
 const dibs__verb dibs__verb_limit = {
     .name = "limit",

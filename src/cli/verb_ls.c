@@ -124,7 +124,7 @@ const dibs__verb dibs__verb_ls = {
                 "Leases whose holder seems to be gone:\n"
                 "  dibs ls --stale\n",
     .exits = "0 listed, even when there are none\n",
-    .options = "json",
+    .options = "json,names,stale",
     .max_operands = 1,
     .kind = DIBS__LOCKS,
     .run = list_locks,

@@ -240,7 +240,7 @@ const dibs__verb dibs__verb_members = {
     .exits = "0 listed\n"
              "1 the group has no members\n"
              "128+N ended by signal N\n",
-    .options = "json",
+    .options = "json,names,interval",
     .min_operands = 1,
     .max_operands = 1,
     .kind = DIBS__LOCKS,

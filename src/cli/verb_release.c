@@ -130,7 +130,7 @@ const dibs__verb dibs__verb_renew = {
                 "  dibs renew deploy --ttl 30m --token \"$token\"\n",
     .exits = "0 extended\n"
              "122 it is held no longer\n",
-    .options = "json",
+    .options = "json,ttl",
     .min_operands = 1,
     .max_operands = 1,
     .kind = DIBS__LOCKS,

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "cli/list_verb.h"
+#include "cli/options.h"
 #include "cli/value_json.h"
 #include "cli/verbs.h"
 
@@ -282,6 +283,22 @@ static int list_values(const dibs__command *cmd)
     return dibs__list(cmd, &values);
 }
 
+static const dibs__option options[] = {
+    {DIBS__ROW_SPAN("expires", 0, 100 * DIBS__YEAR), .initial = "0s",
+     .otherwise = "never", .verbs = "state set,state cas",
+     .help = "Forget the value after this long. 0 keeps it for ever."},
+    {DIBS__ROW_INT("if-version", "N", 1, INT64_MAX), .verbs = "state del",
+     .help = "Delete only this version."},
+    {.name = "raw",
+     .verbs = "state get",
+     .help = "Print the bytes as they are, without a newline after them."},
+    {.name = "with-version",
+     .verbs = "state get,state watch",
+     .help = "Print the version and a space before the value."},
+};
+
+const dibs__option_rows dibs__options_state = DIBS__OPTION_ROWS(NULL, options);
+
 const dibs__verb dibs__verb_state = {
     .name = "state",
     .operands = "VERB",
@@ -374,7 +391,7 @@ const dibs__verb dibs__verb_state_ls = {
     .operands = "[PREFIX]",
     .summary = "list keys with size, version and expiry",
     .exits = "0 listed, even when there are none\n",
-    .options = "json",
+    .options = "json,names",
     .max_operands = 1,
     .kind = DIBS__KEYS,
     .run = list_values,

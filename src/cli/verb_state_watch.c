@@ -1,6 +1,7 @@
 /* verb_state_watch.c - state watch: a shared value as it changes. */
 /* SPDX-License-Identifier: MIT */
 #include "base/clock.h"
+#include "cli/options.h"
 #include "cli/print.h"
 #include "cli/value_json.h"
 #include "cli/verbs.h"
@@ -114,6 +115,17 @@ static int watch_value(const dibs__command *cmd)
     dibs_close(cl);
     return code;
 }
+
+static const dibs__option options[] = {
+    {DIBS__ROW_INT("count", "N", 1, INT64_MAX),
+     .otherwise = "go on without end",
+     .help =
+         "End after so many reports. The first is the value that is there."},
+    {DIBS__ROW_WAIT_LONG, .help = "Wait at most this long for each change."},
+};
+
+const dibs__option_rows dibs__options_state_watch =
+    DIBS__OPTION_ROWS("state watch", options);
 
 const dibs__verb dibs__verb_state_watch = {
     .name = "state watch",

@@ -1,6 +1,7 @@
 /* verb_store_share.c - store share: one embedded store for the users of a group. */
 /* SPDX-License-Identifier: MIT */
 #include "base/url.h"
+#include "cli/options.h"
 #include "cli/print.h"
 #include "cli/shared_file.h"
 #include "cli/verbs.h"
@@ -122,6 +123,14 @@ static int share_file(const dibs__command *cmd)
     dibsx_url_fini(&url);
     return code;
 }
+
+static const dibs__option options[] = {
+    {DIBS__ROW_TEXT("group", "GROUP"),
+     .help = "The group whose members share the store, by name or number."},
+};
+
+const dibs__option_rows dibs__options_store_share =
+    DIBS__OPTION_ROWS("store share", options);
 
 const dibs__verb dibs__verb_store_share = {
     .name = "store share",

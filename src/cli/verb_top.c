@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/fail.h"
+#include "cli/options.h"
 #include "cli/poll_verb.h"
 #include "cli/print.h"
 #include "cli/screen.h"
@@ -452,6 +453,21 @@ static int show_top(const dibs__command *cmd)
     dibsx_free(tp.rows);
     return code;
 }
+
+static const dibs__option options[] = {
+    {DIBS__ROW_INTERVAL, .aliases = "delay", .letter = 'd', .initial = "1s",
+     .help = "How often to look."},
+    {DIBS__ROW_INT("iterations", "N", 1, INT32_MAX), .letter = 'n',
+     .otherwise = "without end on a terminal, once elsewhere",
+     .help = "End after this many looks."},
+    {.name = "once", .help = "Print one table and end, on a terminal too."},
+    {DIBS__ROW_CHOICE("sort", "BY", "waiting|left|held|name"),
+     .initial = "waiting",
+     .help = "The lock that comes first: the one with the most waiters, with "
+             "the least left of its lease, held longest, or by name."},
+};
+
+const dibs__option_rows dibs__options_top = DIBS__OPTION_ROWS("top", options);
 
 const dibs__verb dibs__verb_top = {
     .name = "top",

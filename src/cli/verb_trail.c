@@ -1,6 +1,7 @@
 /* verb_trail.c - trail: what was done to locks by force. Main thread only. */
 /* SPDX-License-Identifier: MIT */
 #include "cli/list_verb.h"
+#include "cli/options.h"
 #include "cli/poll_verb.h"
 #include "cli/verbs.h"
 
@@ -145,6 +146,15 @@ static int show_trail(const dibs__command *cmd)
     return dibs__list(cmd, &trail);
 }
 
+static const dibs__option options[] = {
+    {.name = "follow",
+     .letter = 'f',
+     .help = "Go on and print what is added, until interrupted."},
+};
+
+const dibs__option_rows dibs__options_trail =
+    DIBS__OPTION_ROWS("trail", options);
+
 const dibs__verb dibs__verb_trail = {
     .name = "trail",
     .operands = "[PREFIX]",
@@ -159,7 +169,7 @@ const dibs__verb dibs__verb_trail = {
                 "  dibs trail nightly\n",
     .exits = "0 shown, even when it is empty\n"
              "128+N with --follow: ended by signal N\n",
-    .options = "json",
+    .options = "json,interval",
     .max_operands = 1,
     .kind = DIBS__LOCKS,
     .run = show_trail,

@@ -5,6 +5,7 @@
  * wait ends soon, and at the moment at which the last lease ends. Main thread only. */
 /* SPDX-License-Identifier: MIT */
 #include "base/clock.h"
+#include "cli/options.h"
 #include "cli/poll_verb.h"
 #include "cli/print.h"
 #include "cli/verbs.h"
@@ -229,6 +230,15 @@ static int wait_for_locks(const dibs__command *cmd)
     return code;
 }
 
+static const dibs__option options[] = {
+    {DIBS__ROW_WAIT_LONG,
+     .help = "Wait at most this long; 0 is the same as -n."},
+    {DIBS__ROW_NONBLOCK,
+     .help = "Do not wait: look once, and tell by the exit code."},
+};
+
+const dibs__option_rows dibs__options_wait = DIBS__OPTION_ROWS("wait", options);
+
 const dibs__verb dibs__verb_wait = {
     .name = "wait",
     .operands = "NAME...",
@@ -255,7 +265,7 @@ const dibs__verb dibs__verb_wait = {
              "75 one of them is not, or was not in time "
              "(--conflict-exit-code)\n"
              "128+N ended by signal N\n",
-    .options = "json",
+    .options = "json,conflict-exit-code",
     .min_operands = 1,
     .max_operands = -1,
     .kind = DIBS__LOCKS,

@@ -285,7 +285,7 @@ const dibs__verb dibs__verb_watch = {
     .examples = "Follow the locks of a workflow:\n"
                 "  dibs watch --interval 200ms workflow:\n",
     .exits = "128+N ended by signal N\n",
-    .options = "json",
+    .options = "json,interval",
     .max_operands = 1,
     .kind = DIBS__LOCKS,
     .run = watch_locks,

@@ -1,4 +1,5 @@
-/* verbs.c - the list of verbs and looking things up in it. Pure. */
+/* verbs.c - the list of verbs, that of their options, and looking things up in the
+ * first. Pure. */
 /* SPDX-License-Identifier: MIT */
 #include "cli/verbs.h"
 
@@ -13,7 +14,7 @@ const char dibs__common_exits[] =
 
 /* Every verb, in the order of help and under its headings, which come with their
  * first verb. Its row is dibs__verb_NAME in its verb_*.c; to add a verb is to add
- * that file and a line here. */
+ * that file and a line here, and one below when it has rows of options. */
 #define VERBS(X)                                                               \
     X("Locks", run)                                                            \
     X("Locks", acquire)                                                        \
@@ -77,6 +78,42 @@ const dibs__verb *const dibs__verbs[] = {VERBS(ADDRESS)};
 static const char *const headings[] = {VERBS(HEADING)};
 
 const size_t dibs__verb_count = sizeof(dibs__verbs) / sizeof(dibs__verbs[0]);
+
+/* The options of verbs, in the order of help. Their rows are dibs__options_NAME
+ * beside the verbs' code. */
+#define OPTIONS(X)                                                             \
+    X(every)                                                                   \
+    X(lock)                                                                    \
+    X(run)                                                                     \
+    X(token)                                                                   \
+    X(look)                                                                    \
+    X(top)                                                                     \
+    X(wait)                                                                    \
+    X(deadlocks)                                                               \
+    X(trail)                                                                   \
+    X(break)                                                                   \
+    X(store_share)                                                             \
+    X(health)                                                                  \
+    X(state)                                                                   \
+    X(state_watch)                                                             \
+    X(election)                                                                \
+    X(barrier)                                                                 \
+    X(latch)                                                                   \
+    X(breaker)                                                                 \
+    X(limit)                                                                   \
+    X(demo)                                                                    \
+    X(help)                                                                    \
+    X(config)
+
+#define DECLARE_ROWS(name) extern const dibs__option_rows dibs__options_##name;
+#define ADDRESS_ROWS(name) &dibs__options_##name,
+
+OPTIONS(DECLARE_ROWS)
+
+const dibs__option_rows *const dibs__option_groups[] = {OPTIONS(ADDRESS_ROWS)};
+
+const size_t dibs__option_group_count =
+    sizeof(dibs__option_groups) / sizeof(dibs__option_groups[0]);
 
 const char *dibs__verb_heading(size_t i)
 {

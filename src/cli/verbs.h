@@ -1,4 +1,4 @@
-/* verbs.h - the one list of verbs.
+/* verbs.h - the one list of verbs, and that of their options.
  *
  * Dispatch, help, man pages and completion read it. A verb's row stands beside its
  * code, in verb_*.c; the list in verbs.c names it. */
@@ -7,6 +7,7 @@
 #define DIBS_CLI_VERBS_H
 
 #include "cli/command.h"
+#include "cli/options.h"
 
 /* The operands that a shell can offer. */
 typedef enum dibs__operand_kind {
@@ -25,7 +26,7 @@ typedef struct dibs__verb {
     const char *about;    /* paragraphs, each one line, or NULL */
     const char *examples; /* lines; two spaces before what is typed */
     const char *exits;    /* lines: a code, a space, its meaning */
-    const char *options;  /* "json": options of the table that it has, besides
+    const char *options;  /* "json,ttl": shared options that it has, besides
                            * those whose rows name it; or NULL */
     int min_operands;
     int max_operands; /* -1: without limit */
@@ -37,6 +38,10 @@ typedef struct dibs__verb {
 
 extern const dibs__verb *const dibs__verbs[];
 extern const size_t dibs__verb_count;
+
+/* Every group of options; see cli/options.h. */
+extern const dibs__option_rows *const dibs__option_groups[];
+extern const size_t dibs__option_group_count;
 
 /* The heading in help of verb `i`. Verbs of one heading stand together. */
 const char *dibs__verb_heading(size_t i);

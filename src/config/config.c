@@ -27,7 +27,7 @@ static dibs_status
 load_environment(const dibs__option_set *set, dibs_error *err)
 {
     for (size_t i = 0; i < set->count; i++) {
-        const dibs__option *option = &set->options[i];
+        const dibs__option *option = set->row(i);
         const char *value = option->env ? read_variable(option->env) : NULL;
         dibs_status rc;
 
@@ -47,7 +47,7 @@ static size_t find_key(const dibs__option_set *set, const char *key)
     size_t i = 0;
 
     while (i < set->count &&
-           !(set->options[i].key && strcmp(set->options[i].key, key) == 0))
+           !(set->row(i)->key && strcmp(set->row(i)->key, key) == 0))
         i++;
     return i;
 }
@@ -69,7 +69,7 @@ heed_redis_enabled(const dibs__option_set *set, dibs_error *err)
     rc = dibs__flag_parse(text, name, &enabled, err);
     if (rc != DIBS_OK || !enabled)
         return rc;
-    return dibs__value_put(&set->values[at], &set->options[at],
+    return dibs__value_put(&set->values[at], set->row(at),
                            "redis:", DIBS__FROM_ENV, name, name, err);
 }
 
@@ -80,8 +80,8 @@ unknown_key(const dibs__option_set *set, const dibs__yaml_node *key,
     dibs__suggest sg = {.typed = key->text};
 
     for (size_t i = 0; i < set->count; i++) {
-        if (set->options[i].key)
-            dibs__suggest_offer(&sg, set->options[i].key);
+        if (set->row(i)->key)
+            dibs__suggest_offer(&sg, set->row(i)->key);
     }
     if (sg.best)
         return dibsx_fail(err, DIBS_INVALID,
@@ -100,12 +100,13 @@ take_key(const dibs__option_set *set, const dibs__yaml_node *key,
          const char *file, dibs_error *err)
 {
     size_t at = find_key(set, key->text);
-    const dibs__option *option = &set->options[at];
+    const dibs__option *option;
     const dibs__yaml_node *value = key->value;
     char place[PATH_MAX + 48], name[PATH_MAX + 96];
 
     if (at == set->count)
         return unknown_key(set, key, file, err);
+    option = set->row(at);
     snprintf(place, sizeof(place), "%s:%zu:%zu", file, value->line,
              value->column);
     snprintf(name, sizeof(name), "%s: %s", place, option->key);
@@ -191,7 +192,7 @@ bool dibs__config_user_path(char *out, size_t size)
 static const char *asked_file(const dibs__option_set *set)
 {
     for (size_t i = 0; i < set->count; i++)
-        if (strcmp(set->options[i].name, "config") == 0)
+        if (strcmp(set->row(i)->name, "config") == 0)
             return set->values[i].text;
     return NULL;
 }

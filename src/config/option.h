@@ -37,8 +37,8 @@ typedef struct dibs__option {
     const char *metavar; /* what stands for the value in help; not for flags */
     const char *otherwise; /* what happens without a value, in words */
     const char *offers;    /* words for completion, where others may be given */
-    const char *verbs;     /* "run,state set": they have it, besides verbs whose
-                            * rows name it; "*": every verb; or NULL */
+    const char *verbs;     /* "run,state set": they have it; "*": every verb;
+                            * NULL: the verbs of its group (cli/options.h) */
     bool many;             /* may be given again; only as a flag */
     bool hidden;           /* left out of help, man pages and completion */
     const char *help;      /* one sentence or two */

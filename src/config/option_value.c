@@ -322,7 +322,7 @@ void dibs__values_init(const dibs__option_set *set)
 {
     memset(set->values, 0, set->count * sizeof(*set->values));
     for (size_t i = 0; i < set->count; i++) {
-        const dibs__option *option = &set->options[i];
+        const dibs__option *option = set->row(i);
 
         set->values[i].number = option->type == DIBS__FLAG ? 0 : -1;
         if (option->initial &&
@@ -336,7 +336,7 @@ void dibs__values_init(const dibs__option_set *set)
 void dibs__values_fini(const dibs__option_set *set)
 {
     for (size_t i = 0; i < set->count; i++) {
-        drop_value(&set->options[i], &set->values[i]);
+        drop_value(set->row(i), &set->values[i]);
         dibsx_free(set->values[i].all);
     }
     memset(set->values, 0, set->count * sizeof(*set->values));

@@ -28,7 +28,7 @@ typedef struct dibs__option_value {
 
 /* The rows of a table, and a value for each of them. */
 typedef struct dibs__option_set {
-    const dibs__option *options;
+    const dibs__option *(*row)(size_t i);
     size_t count;
     dibs__option_value *values; /* in the table's order; the caller's */
 } dibs__option_set;

@@ -22,3 +22,8 @@ const dibs__option dibs__settings[DIBS__SETTING_COUNT] = {
     [DIBS__KILL_AFTER] = {DIBS__SETTING_KILL_AFTER},
     [DIBS__DATA_URL] = {DIBS__SETTING_DATA_URL},
 };
+
+const dibs__option *dibs__setting_at(size_t i)
+{
+    return &dibs__settings[i];
+}

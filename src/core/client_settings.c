@@ -10,7 +10,8 @@
 
 static dibs__option_set set_of(dibs__client_settings *cs)
 {
-    return (dibs__option_set){dibs__settings, DIBS__SETTING_COUNT, cs->values};
+    return (dibs__option_set){dibs__setting_at, DIBS__SETTING_COUNT,
+                              cs->values};
 }
 
 /* The value of a setting, or NULL when it has its default. */

@@ -41,7 +41,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     size_t len = strlen(text);
     dibs__yaml_node *root = NULL;
     dibs__option_value values[DIBS__SETTING_COUNT];
-    dibs__option_set set = {dibs__settings, DIBS__SETTING_COUNT, values};
+    dibs__option_set set = {dibs__setting_at, DIBS__SETTING_COUNT, values};
     dibs_error err = {0};
 
     if (dibs__yaml_parse((const char *)data, size, "f.yaml", &root, &err) ==

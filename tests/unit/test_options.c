@@ -29,8 +29,8 @@ static void test_names_map_mechanically(void **state)
     char expected[64];
 
     (void)state;
-    for (size_t i = 0; i < dibs__option_count; i++) {
-        const dibs__option *option = &dibs__options[i];
+    for (size_t i = 0; i < dibs__option_count(); i++) {
+        const dibs__option *option = dibs__option_at(i);
 
         if (option->env) {
             mapped(option->name, true, expected, sizeof(expected));
@@ -50,8 +50,8 @@ static void test_settings_are_options(void **state)
     size_t count = 0;
 
     (void)state;
-    for (size_t i = 0; i < dibs__option_count; i++) {
-        const dibs__option *option = &dibs__options[i], *setting;
+    for (size_t i = 0; i < dibs__option_count(); i++) {
+        const dibs__option *option = dibs__option_at(i), *setting;
 
         if (!option->env)
             continue;
@@ -68,11 +68,28 @@ static void test_settings_are_options(void **state)
     assert_int_equal(count, DIBS__SETTING_COUNT);
 }
 
+/* Every row has a verb, and a place of its own among the settings of a command. */
+static void test_rows_have_a_place(void **state)
+{
+    (void)state;
+    assert_true(dibs__option_count() <= DIBS__OPTION_MAX);
+    for (size_t i = 0; i < dibs__option_count(); i++) {
+        const dibs__option *option = dibs__option_at(i);
+        size_t v = 0;
+
+        assert_int_equal(dibs__option_index(option), i);
+        while (v < dibs__verb_count &&
+               !dibs__option_has_verb(option, dibs__verbs[v]->name))
+            v++;
+        assert_true(v < dibs__verb_count);
+    }
+}
+
 static void test_rows_are_whole(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < dibs__option_count; i++) {
-        const dibs__option *option = &dibs__options[i];
+    for (size_t i = 0; i < dibs__option_count(); i++) {
+        const dibs__option *option = dibs__option_at(i);
         bool valued = option->type != DIBS__FLAG;
 
         assert_int_equal(option->metavar != NULL, valued);
@@ -89,26 +106,36 @@ static void test_rows_are_whole(void **state)
     }
 }
 
-/* Every verb that a row names is there, and no verb has a name or a letter
- * twice. */
-static void test_verbs_and_options_agree(void **state)
+/* `verbs` is in the form of a row, or NULL. */
+static void assert_verbs_exist(const char *verbs)
 {
     char list[512], *save = NULL;
 
+    if (!verbs || strcmp(verbs, "*") == 0)
+        return;
+    snprintf(list, sizeof(list), "%s", verbs);
+    for (char *verb = strtok_r(list, ",", &save); verb;
+         verb = strtok_r(NULL, ",", &save))
+        assert_non_null(dibs__verb_find(verb));
+}
+
+/* Every verb that a row or its group names is there, and no verb has a name or a letter
+ * twice. */
+static void test_verbs_and_options_agree(void **state)
+{
     (void)state;
-    for (size_t i = 0; i < dibs__option_count; i++) {
-        if (!dibs__options[i].verbs || dibs__option_global(&dibs__options[i]))
-            continue;
-        snprintf(list, sizeof(list), "%s", dibs__options[i].verbs);
-        for (char *verb = strtok_r(list, ",", &save); verb;
-             verb = strtok_r(NULL, ",", &save))
-            assert_non_null(dibs__verb_find(verb));
+    for (size_t g = 0; g < dibs__option_group_count; g++) {
+        const dibs__option_rows *group = dibs__option_groups[g];
+
+        assert_verbs_exist(group->verbs);
+        for (size_t i = 0; i < group->count; i++)
+            assert_verbs_exist(group->rows[i].verbs);
     }
     for (size_t v = 0; v < dibs__verb_count; v++) {
         const char *verb = dibs__verbs[v]->name;
 
-        for (size_t i = 0; i < dibs__option_count; i++) {
-            const dibs__option *option = &dibs__options[i];
+        for (size_t i = 0; i < dibs__option_count(); i++) {
+            const dibs__option *option = dibs__option_at(i);
 
             if (!dibs__option_has_verb(option, verb))
                 continue;
@@ -346,8 +373,8 @@ static void test_suggestions(void **state)
 
 static bool is_option(const char *name)
 {
-    for (size_t i = 0; i < dibs__option_count; i++) {
-        if (strcmp(dibs__options[i].name, name) == 0)
+    for (size_t i = 0; i < dibs__option_count(); i++) {
+        if (strcmp(dibs__option_at(i)->name, name) == 0)
             return true;
     }
     return false;
@@ -380,6 +407,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_names_map_mechanically),
         cmocka_unit_test(test_settings_are_options),
+        cmocka_unit_test(test_rows_have_a_place),
         cmocka_unit_test(test_rows_are_whole),
         cmocka_unit_test(test_verbs_and_options_agree),
         cmocka_unit_test(test_verbs_ask_for_options),

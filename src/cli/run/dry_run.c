@@ -304,13 +304,14 @@ static void decide_lock(dry *d)
 /* The options of run, but for those that the report has already. */
 static bool is_setting(const dry *d, const dibs__option *option)
 {
-    static const char shown[] = "also,command,dry-run,once";
+    static const char shown[] = "also,command,dry-run,json,once";
     bool moot = (strcmp(option->name, "wait") == 0 &&
                  dibs__opt_flag(d->cmd, "nonblock")) ||
                 (strcmp(option->name, "take") == 0 &&
                  !dibs__opt_given(d->cmd, "permits"));
 
-    return dibs__list_has(option->verbs, ',', "run", 3) && !moot &&
+    return dibs__option_has_verb(option, "run") &&
+           !dibs__option_global(option) && !moot &&
            !dibs__list_has(shown, ',', option->name, strlen(option->name));
 }
 
@@ -366,9 +367,9 @@ static void add_settings(dry *d)
     } else {
         dibsx_buf_puts(&d->lines, "settings:\n");
     }
-    for (size_t i = 0; i < dibs__option_count; i++)
-        if (is_setting(d, &dibs__options[i]))
-            add_setting(d, &dibs__options[i]);
+    for (size_t i = 0; i < dibs__option_count(); i++)
+        if (is_setting(d, dibs__option_at(i)))
+            add_setting(d, dibs__option_at(i));
     if (d->json)
         dibsx_json_close(&d->report.js, '}');
 }

@@ -5,11 +5,85 @@
 
 #include "base/json.h"
 #include "cli/option_values.h"
+#include "cli/options.h"
+#include "config/settings.h"
 #include "exec/signals.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
+
+/* Options of running a command; lock_request.c has those of its lock. */
+static const dibs__option options[] = {
+    {DIBS__ROW_TEXT("once", "SLOT"), .offers = "minute|hour|day",
+     .help =
+         "Start at most once per slot, on whichever machine: minute, hour, "
+         "day, or any text of your own, such as a date. A run that finds its "
+         "slot used exits with 0; it says so on a terminal or with -v only."},
+    {DIBS__ROW_CHOICE("once-after", "WHEN", "start|success"),
+     .initial = "start",
+     .help = "With --once: what uses the slot up. start: a command that was "
+             "started, also if it fails. success: a command that exited with "
+             "0; after a failure the next run in the slot tries again, so that "
+             "a command may run twice."},
+    {DIBS__ROW_TEXT("on-lost", "POLICY"),
+     .offers = "kill|signal:HUP|signal:INT|signal:TERM|signal:USR1|signal:USR2|"
+               "ignore|exec:",
+     .initial = "kill",
+     .help =
+         "The action when the lease is lost while the command runs: kill (end "
+         "it before another may start), signal:SIG, ignore, or exec:CMD."},
+    {DIBS__ROW_INT("lost-exit-code", "N", 0, 255), .initial = "122",
+     .help = "The exit code when the lease was lost while the command ran."},
+    {DIBS__ROW_TEXT("on-yield", "POLICY"),
+     .offers = "ignore|signal:HUP|signal:INT|signal:TERM|signal:USR1|signal:"
+               "USR2|exit",
+     .initial = "ignore",
+     .help = "The action when a user asks for the lock with dibs break --ask: "
+             "ignore it, signal:SIG to the command, or exit (end the command "
+             "as --max-run would, with its own exit code)."},
+    {DIBS__ROW_SPAN("progress", 0, DIBS__DAYS(1)), .initial = "0s",
+     .otherwise = "not asked for",
+     .help = "Renew the lease only while the command tells, at least this "
+             "often, that it gets on: by any byte written to the file "
+             "descriptor whose number is in DIBS_PROGRESS_FD."},
+    {DIBS__SETTING_KILL_AFTER, .letter = 'k', .metavar = "DUR",
+     .help = "How long the command has to end after --signal, before KILL."},
+    {DIBS__ROW_TEXT("signal", "SIG"),
+     .offers = "HUP|INT|KILL|QUIT|TERM|USR1|USR2", .initial = "TERM",
+     .help = "The signal that asks the command to end."},
+    {DIBS__ROW_SPAN("max-run", 0, DIBS__YEAR), .initial = "0s",
+     .otherwise = "no bound",
+     .help =
+         "End the command after this long, with exit code 124. 0 is no bound."},
+    {DIBS__ROW_TEXT("command", "STRING"), .letter = 'c',
+     .help = "Run this string with sh -c instead of a command."},
+    {DIBS__ROW_CHOICE("stdin", "WHICH", "inherit|null"), .initial = "inherit",
+     .help = "The standard input of the command."},
+    {.name = "foreground",
+     .help = "Leave the command in the process group of dibs, so that it may "
+             "use the terminal."},
+    {.name = "tree-unchecked",
+     .help =
+         "Run the command also where dibs can find no more of its processes "
+         "than its process group: without a /proc for this PID namespace, and "
+         "without the right to make a cgroup. A process that leaves the group "
+         "may then outlive the lease. The lock is shown with tree=unchecked."},
+    {DIBS__ROW_INT("status-fd", "N", 0, 1048576), .otherwise = "none",
+     .help =
+         "Write one JSON line about what happened to this file descriptor."},
+    {.name = "dry-run",
+     .help = "Take no lock and start nothing: print the store, the state of "
+             "the lock, the settings in force and what would be done, with "
+             "--json as JSON. The exit code is 0 if the command would start "
+             "now or be skipped, that of -E if the lock is busy, and that of "
+             "the failure if it would fail."},
+    {.name = "no-fork",
+     .letter = 'F',
+     .help = "Refused: a lease that is renewed needs dibs beside the command."},
+};
+
+const dibs__option_rows dibs__options_run = DIBS__OPTION_ROWS("run", options);
 
 enum { STATUS_LINE_MAX = 4096 };
 
