@@ -1,7 +1,9 @@
 /* test_quorum.c - five servers that must agree: who is granted what, under which
  * fence, what is left on the nodes, and what is refused. */
 /* SPDX-License-Identifier: MIT */
+#include "pace.h"
 #include "quorum_world.h"
+#include <dibs/elect.h>
 
 #include <inttypes.h>
 #include <unistd.h>
@@ -321,6 +323,21 @@ static void a_transfer_is_refused_and_costs_nothing(void **state)
     dibs_lock_free(lock);
 }
 
+/* Without seats no member can be counted; an election without them works. */
+static void an_election_that_counts_members_is_refused(void **state)
+{
+    quorum *q = *state;
+    dibs_election *election;
+
+    CHECK(DIBS_UNSUPPORTED,
+          dibs_election_new(q->one, "a", DIBS_ELECTION_OPTS(.minimum_nodes = 2),
+                            &election, err));
+    assert_null(election);
+    CHECK(DIBS_OK, dibs_election_new(q->one, "a", NULL, &election, err));
+    CHECK(DIBS_OK, dibs_election_wait(election, pace_ms(20000), err));
+    dibs_election_free(election);
+}
+
 static void a_ttl_beyond_the_longest_is_refused(void **state)
 {
     quorum *q = *state;
@@ -505,6 +522,7 @@ int main(int argc, char **argv)
         QUORUM_TEST(a_breaker_is_for_each_client_alone),
         QUORUM_TEST(a_health_check_skips_what_it_lacks),
         QUORUM_TEST(a_transfer_is_refused_and_costs_nothing),
+        QUORUM_TEST(an_election_that_counts_members_is_refused),
         QUORUM_TEST(a_ttl_beyond_the_longest_is_refused),
         QUORUM_TEST(urls_that_are_no_quorum_are_refused),
         QUORUM_TEST(a_server_by_two_names_has_one_vote),

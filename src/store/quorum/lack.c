@@ -51,7 +51,7 @@ static const char *const lacks[] = {
     [DIBS__CAN_ITEMS] =
         "an item of a queue is in one place and goes to one client, and "
         "majorities of sets of items do not agree on either. Keep queues in a "
-        "sqlite: store",
+        "redis:, postgres: or sqlite: store",
 };
 
 const char *dibs__quorum_cannot(const dibs__store *st, dibs__ability what)
