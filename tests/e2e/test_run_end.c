@@ -1,5 +1,5 @@
 /* test_run_end.c - `dibs run` when those who watch over the command cannot: it ends
- * all the same, after the machine has slept and with both of them.
+ * all the same, after the machine has slept and with all three of them.
  *
  * For suspend, the clock of what is started is that of clock_shim. */
 /* SPDX-License-Identifier: MIT */
@@ -24,7 +24,8 @@ enum { SLEEP_S = 700, LOST = 122 };
 typedef struct scene {
     pid_t dibs;
     pid_t guard;
-    int command; /* a descriptor of the process */
+    pid_t backstop; /* the parent of the guard */
+    int command;    /* a descriptor of the process */
     int clock;
     _Atomic(int64_t) *ahead_us; /* the wall clock, and the boot clock */
 } scene;
@@ -45,6 +46,22 @@ static void become_dibs(const scene *sc, int out)
     execl(DIBS_PROGRAM, "dibs", "run", "--url=memory:", "--ttl=10m", "k", "--",
           "sh", "-c", "echo $$ $PPID; exec sleep 1000", (char *)NULL);
     _exit(127);
+}
+
+static pid_t parent_of(pid_t pid)
+{
+    char path[64], line[128];
+    long parent = 0;
+    FILE *status;
+
+    snprintf(path, sizeof(path), "/proc/%ld/status", (long)pid);
+    status = fopen(path, "r");
+    assert_non_null(status);
+    while (fgets(line, sizeof(line), status))
+        (void)sscanf(line, "PPid: %ld", &parent);
+    fclose(status);
+    assert_true(parent > 1);
+    return (pid_t)parent;
 }
 
 static int setup(void **state)
@@ -69,6 +86,7 @@ static int setup(void **state)
     assert_int_equal(fscanf(said, "%ld %ld", &command, &guard), 2);
     fclose(said);
     sc.guard = (pid_t)guard;
+    sc.backstop = parent_of(sc.guard);
     sc.command = (int)syscall(SYS_pidfd_open, (pid_t)command, 0);
     assert_true(sc.command >= 0);
     *state = &sc;
@@ -148,16 +166,33 @@ static void after_a_suspend_the_guard_ends_it(void **state)
     kill(sc->dibs, SIGCONT);
     assert_int_equal(end_of_dibs(sc), LOST);
 }
-#endif
 
-/* Neither has a moment to see to the command when the other ends. */
-static void the_command_ends_with_both_who_watch(void **state)
+/* Unlike the guard it never wakes up to measure, so its timer alone can tell it. */
+static void after_a_suspend_the_backstop_ends_it(void **state)
 {
     scene *sc = *state;
 
     stop(sc->guard);
     stop(sc->dibs);
     await_stopped(sc->dibs);
+    assert_false(has_ended(sc, 0));
+    suspend(sc);
+    assert_true(has_ended(sc, BOUND_MS));
+    kill(sc->dibs, SIGCONT);
+    assert_int_equal(end_of_dibs(sc), LOST);
+}
+#endif
+
+/* None has a moment to see to the command when another ends. */
+static void the_command_ends_with_all_who_watch(void **state)
+{
+    scene *sc = *state;
+
+    stop(sc->backstop);
+    stop(sc->guard);
+    stop(sc->dibs);
+    await_stopped(sc->dibs);
+    kill(sc->backstop, SIGKILL);
     kill(sc->guard, SIGKILL);
     kill(sc->dibs, SIGKILL);
     assert_true(has_ended(sc, BOUND_MS));
@@ -172,8 +207,9 @@ int main(void)
 #ifdef CLOCK_SHIM_LIBRARY
         SCENE_TEST(after_a_suspend_the_command_is_ended),
         SCENE_TEST(after_a_suspend_the_guard_ends_it),
+        SCENE_TEST(after_a_suspend_the_backstop_ends_it),
 #endif
-        SCENE_TEST(the_command_ends_with_both_who_watch),
+        SCENE_TEST(the_command_ends_with_all_who_watch),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
