@@ -1,10 +1,9 @@
 /* barrier.c - barriers: drives the machine of each party in real time.
  *
  * A wait lives on the thread of the caller: that thread sits, arrives, withdraws and
- * listens. The keeper passes the tells of the store on, and the session of the client
- * keeps the seat, between two waits too. Owns the list of a client's barriers,
- * attached to the client with the first one, and the handler of their notices. Locks:
- * cl->mutex guards all of it. */
+ * listens. The keeper passes the tells of the store on, and the session
+ * of the client keeps the seat, between two waits too. Locks: cl->mutex guards all of
+ * it. */
 /* SPDX-License-Identifier: MIT */
 #include <dibs/barrier.h>
 
@@ -14,11 +13,9 @@
 #include "base/uncancel.h"
 #include "coord/barrier_machine.h"
 #include "coord/barrier_roll.h"
+#include "coord/handle.h"
 #include "coord/session.h"
-#include "core/attach.h"
-#include "core/client.h"
 #include "core/names.h"
-#include "core/notices.h"
 #include "core/reach.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -39,11 +36,9 @@ enum { GRACE_MS = 1000 };
 enum { EAR_RETRY_MS = 1000, ROLL_EVERY_MS = 5000, REASON_MAX = 160 };
 
 struct dibs_barrier {
-    dibs_barrier *next;
+    dibs__handle handle; /* first, so that one is the other */
     dibs_client *cl;
     char name[DIBS_NAME_MAX + 1]; /* with the client's prefix */
-    char topic[DIBS__TOPIC_MAX];
-    char address[DIBS_OWNER_SIZE];
     char who[DIBS__WHO_MAX];
     int64_t wait_ms; /* 0: without limit */
     dibs__barrier_party machine;
@@ -62,97 +57,46 @@ struct dibs_barrier {
     dibs_error failure;         /* of the last request; DIBS_OK: answered */
 };
 
-typedef struct barriers {
-    dibs__attached attached; /* first, so that one is the other */
-    dibs__notice_handler handler;
-    dibs_barrier *first;
-} barriers;
-
-static barriers *barriers_of_handler(dibs__notice_handler *handler)
+static dibs_barrier *barrier_of(dibs__handle *handle)
 {
-    return (barriers *)(void *)((char *)handler - offsetof(barriers, handler));
+    return (dibs_barrier *)(void *)handle;
+}
+
+static void wake_barrier(dibs__handle *handle)
+{
+    pthread_cond_signal(&barrier_of(handle)->cond);
 }
 
 /* Thread: the keeper. */
-static void hear_outcome(dibs_client *cl, dibs__notice_handler *handler,
-                         const dibs__notice *notice)
+static void hear_outcome(dibs__handle *handle, const dibs__notice *notice)
 {
     bool opened = notice->kind == DIBS__NOTICE_OPENED;
 
-    (void)cl;
     if (!opened && notice->kind != DIBS__NOTICE_BROKEN)
         return;
-    for (dibs_barrier *b = barriers_of_handler(handler)->first; b; b = b->next)
-        if (strcmp(b->address, notice->owner) == 0) {
-            dibs__party_rung(&b->machine, notice->fence, opened);
-            pthread_cond_signal(&b->cond);
-        }
+    dibs__party_rung(&barrier_of(handle)->machine, notice->fence, opened);
+    wake_barrier(handle);
 }
 
 /* Thread: the keeper. */
-static void hear_missed(dibs_client *cl, dibs__notice_handler *handler)
+static void hear_missed(dibs__handle *handle)
 {
-    dibsx_nsec now = dibsx_now();
+    dibs_barrier *b = barrier_of(handle);
+    uint64_t spread_ms = b->machine.need / 2 + 1;
 
-    for (dibs_barrier *b = barriers_of_handler(handler)->first; b;
-         b = b->next) {
-        uint64_t spread_ms = b->machine.need / 2 + 1;
-
-        b->listens = false;
-        b->ear_at = 0;
-        dibs__party_missed(&b->machine,
-                           dibsx_after_ms(now, (int64_t)dibsx_prng_below(
-                                                   &cl->jitter, spread_ms)));
-        pthread_cond_signal(&b->cond);
-    }
+    b->listens = false;
+    b->ear_at = 0;
+    dibs__party_missed(&b->machine,
+                       dibsx_after_ms(dibsx_now(),
+                                      (int64_t)dibsx_prng_below(&b->cl->jitter,
+                                                                spread_ms)));
+    wake_barrier(handle);
 }
 
-static bool any_waits(const barriers *all)
-{
-    bool waits = false;
-
-    for (dibs_barrier *b = all->first; b; b = b->next) {
-        waits |= b->waiting;
-        pthread_cond_signal(&b->cond);
-    }
-    return waits;
-}
-
-/* Every wait ends before the client does. */
-static void close_barriers(dibs_client *cl, dibs__attached *at)
-{
-    while (any_waits((barriers *)(void *)at))
-        pthread_cond_wait(&cl->over, &cl->mutex);
-}
-
-static void free_barriers(dibs_client *cl, dibs__attached *at)
-{
-    (void)cl;
-    dibsx_free(at);
-}
-
-/* The barriers of a client, made when first needed (`make`); NULL: none, or no
- * memory. Locks: cl->mutex. */
-static barriers *barriers_of(dibs_client *cl, bool make)
-{
-    dibs__attached *at = cl->attached;
-    barriers *all;
-
-    while (at && at->free != free_barriers)
-        at = at->next;
-    if (at || !make)
-        return (barriers *)(void *)at;
-    all = dibsx_zalloc(sizeof(*all));
-    if (!all)
-        return NULL;
-    all->attached.close = close_barriers;
-    all->attached.free = free_barriers;
-    all->handler.hear = hear_outcome;
-    all->handler.hear_missed = hear_missed;
-    dibs__attach(cl, &all->attached);
-    dibs__notices_register(cl, &all->handler);
-    return all;
-}
+static const dibs__handle_kind kind = {.noun = "a barrier",
+                                       .wake = wake_barrier,
+                                       .hear = hear_outcome,
+                                       .hear_missed = hear_missed};
 
 /* Begins every call: the client can be used, and its store has barriers. */
 static dibs_status begin_call(dibs_client *cl, dibs_error *err)
@@ -239,8 +183,8 @@ static void fill_barrier(dibs_barrier *b, const dibs_barrier_opts *opts)
     snprintf(b->who, sizeof(b->who), "%s:%ld%s%s", b->cl->host, (long)getpid(),
              *label ? " " : "", label);
     dibs__text_clean(b->who);
-    dibs__topic_of_roster(b->name, b->topic);
-    dibs__topic_address(b->topic, b->address);
+    b->handle.kind = &kind;
+    dibs__topic_of_roster(b->name, b->handle.topic);
     b->wait_ms = opts->wait_ms > 0 ? opts->wait_ms : 0;
     b->seat.name = b->name;
     b->seat.who = b->who;
@@ -256,19 +200,13 @@ static void fill_barrier(dibs_barrier *b, const dibs_barrier_opts *opts)
 static dibs_status
 join_client(dibs_barrier *b, const dibs_barrier_opts *opts, dibs_error *err)
 {
-    dibs_client *cl = b->cl;
-    barriers *all;
+    dibs_status rc;
 
-    pthread_mutex_lock(&cl->mutex);
-    all = barriers_of(cl, true);
-    if (all) {
-        start_machine(b, opts);
-        b->next = all->first;
-        all->first = b;
-        cl->handle_count++;
-    }
-    pthread_mutex_unlock(&cl->mutex);
-    return all ? DIBS_OK : dibsx_nomem(err, "a barrier");
+    pthread_mutex_lock(&b->cl->mutex);
+    start_machine(b, opts);
+    rc = dibs__handle_join(b->cl, &b->handle, err);
+    pthread_mutex_unlock(&b->cl->mutex);
+    return rc;
 }
 
 static void free_parts(dibs_barrier *b)
@@ -331,9 +269,15 @@ static dibsx_nsec step_deadline(const dibs_client *cl, dibsx_nsec until)
  * cl->mutex. */
 static dibs_barrier *find_ear(const dibs_barrier *b)
 {
-    for (dibs_barrier *at = barriers_of(b->cl, false)->first; at; at = at->next)
-        if (at != b && at->listens && strcmp(at->address, b->address) == 0)
-            return at;
+    dibs__handle *at = NULL;
+
+    while ((at = dibs__handle_next(b->handle.kind, b->cl, at)) != NULL) {
+        dibs_barrier *other = (dibs_barrier *)(void *)at;
+
+        if (other != b && other->listens &&
+            strcmp(at->address, b->handle.address) == 0)
+            return other;
+    }
     return NULL;
 }
 
@@ -352,10 +296,7 @@ static void listen_topic(dibs_barrier *b)
         b->ear_at = other->ear_at;
     } else {
         b->ear_at = DIBSX_NEVER;
-        pthread_mutex_unlock(&cl->mutex);
-        dibs__notices_listen(cl, cl->st, deadline);
-        rc = cl->st->ops->topic->ear(cl->st, b->topic, true, deadline, NULL);
-        pthread_mutex_lock(&cl->mutex);
+        rc = dibs__handle_listen(&b->handle, deadline, NULL);
         if (b->ear_at != DIBSX_NEVER) /* MISSED came meanwhile */
             return;
         b->ear_at = rc == DIBS_OK ? dibsx_after_ms(sent_at, DIBS__EAR_MS / 2)
@@ -642,8 +583,7 @@ dibs_barrier_wait(dibs_barrier *b, uint64_t *generation, dibs_error *err)
     if (rc != DIBS_OK)
         return rc;
     pthread_mutex_lock(&b->cl->mutex);
-    rc = dibs__timer_ready(b->cl, err);
-    if (rc == DIBS_OK && b->cl->closing)
+    if (b->cl->closing)
         rc = dibsx_fail(err, DIBS_CANCELLED, "the wait was cancelled");
     if (rc == DIBS_OK && b->waiting)
         rc = dibsx_fail(err, DIBS_INVALID,
@@ -652,11 +592,12 @@ dibs_barrier_wait(dibs_barrier *b, uint64_t *generation, dibs_error *err)
     if (rc == DIBS_OK) {
         b->waiting = true;
         b->cancelled = false;
+        dibs__handle_begin(&b->handle);
         rc = run_call(b, err);
+        dibs__handle_end(&b->handle);
         b->waiting = false;
         if (generation && rc == DIBS_OK)
             *generation = b->machine.passed;
-        pthread_cond_broadcast(&b->cl->over);
     }
     pthread_mutex_unlock(&b->cl->mutex);
     return rc;
@@ -676,40 +617,6 @@ void dibs_barrier_cancel(dibs_barrier *b)
     pthread_mutex_unlock(&b->cl->mutex);
 }
 
-/* The last party of the client that listens gives the topic up: true if this one is
- * that. Locks: cl->mutex, let go meanwhile. */
-static bool end_ear(dibs_barrier *b)
-{
-    dibs_client *cl = b->cl;
-
-    if (!b->listens || atomic_load(&cl->closed) || find_ear(b))
-        return false;
-    b->listens = false;
-    pthread_mutex_unlock(&cl->mutex);
-    (void)cl->st->ops->topic->ear(cl->st, b->topic, false,
-                                  dibs__client_deadline(cl, dibsx_now()), NULL);
-    pthread_mutex_lock(&cl->mutex);
-    return true;
-}
-
-/* A party that began to wait while this one gave the topic up (`deaf`) may not be heard:
- * it asks for an ear again. Locks: cl->mutex. */
-static void unlist_barrier(dibs_barrier *b, bool deaf)
-{
-    barriers *all = barriers_of(b->cl, false);
-    dibs_barrier **at = &all->first;
-
-    while (*at != b)
-        at = &(*at)->next;
-    *at = b->next;
-    for (dibs_barrier *other = all->first; other; other = other->next)
-        if (deaf && strcmp(other->address, b->address) == 0) {
-            other->listens = false;
-            other->ear_at = 0;
-            pthread_cond_signal(&other->cond);
-        }
-}
-
 void dibs_barrier_free(dibs_barrier *b)
 {
     DIBSX_UNCANCEL;
@@ -721,9 +628,7 @@ void dibs_barrier_free(dibs_barrier *b)
     cl = b->cl;
     pthread_mutex_lock(&cl->mutex);
     dibs__session_leave(cl, &b->seat);
-    unlist_barrier(b, end_ear(b));
-    cl->handle_count--;
-    last = cl->ended && cl->handle_count == 0;
+    last = dibs__handle_leave(&b->handle);
     pthread_mutex_unlock(&cl->mutex);
     free_parts(b);
     if (last)

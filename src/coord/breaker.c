@@ -3,15 +3,12 @@
  * A call that passes or is refused at once takes no lock. All else runs under the
  * client's mutex, let go for the store. A worker of the client reports, puts and listens,
  * when the timer of the breaker, a notice or a bad call says so.
- *
- * Owns the list of a client's breakers, attached to the client with the first one, and
- * the handler of their notices. Locks: cl->mutex guards all of it. */
+ * Locks: cl->mutex guards all of it. */
 /* SPDX-License-Identifier: MIT */
 #include "coord/breaker.h"
 #include "base/alloc.h"
 #include "base/rand.h"
 #include "base/uncancel.h"
-#include "core/attach.h"
 #include "core/log.h"
 #include "core/names.h"
 #include "core/reach.h"
@@ -20,88 +17,6 @@
 #include <unistd.h>
 
 enum { ROUNDS_MAX = 4, FLUSH_MAX = 40 };
-
-typedef struct breakers {
-    dibs__attached attached; /* first, so that one is the other */
-    dibs__notice_handler handler;
-    dibs_breaker *first;
-} breakers;
-
-static breakers *breakers_of_handler(dibs__notice_handler *handler)
-{
-    return (breakers *)(void *)((char *)handler - offsetof(breakers, handler));
-}
-
-/* Thread: the keeper. */
-static void hear_change(dibs_client *cl, dibs__notice_handler *handler,
-                        const dibs__notice *notice)
-{
-    (void)cl;
-    if (notice->kind != DIBS__NOTICE_CHANGED)
-        return;
-    for (dibs_breaker *br = breakers_of_handler(handler)->first; br;
-         br = br->next) {
-        if (strcmp(br->address, notice->owner) != 0)
-            continue;
-        dibs__breaker_told(&br->machine, notice->fence, dibsx_now());
-        dibs__breaker_arrange(br);
-    }
-}
-
-/* Thread: the keeper. */
-static void hear_missed(dibs_client *cl, dibs__notice_handler *handler)
-{
-    (void)cl;
-    for (dibs_breaker *br = breakers_of_handler(handler)->first; br;
-         br = br->next) {
-        dibs__breaker_missed(&br->machine, dibsx_now());
-        dibs__breaker_arrange(br);
-    }
-}
-
-/* Every call ends before the client does. */
-static void close_breakers(dibs_client *cl, dibs__attached *at)
-{
-    breakers *all = (breakers *)(void *)at;
-
-    for (dibs_breaker *br = all->first; br;) {
-        if (br->callers > 0 || br->ordered) {
-            pthread_cond_wait(&cl->over, &cl->mutex);
-            br = all->first;
-        } else {
-            br = br->next;
-        }
-    }
-}
-
-static void free_breakers(dibs_client *cl, dibs__attached *at)
-{
-    (void)cl;
-    dibsx_free(at);
-}
-
-/* The breakers of a client, made when first needed (`make`); NULL: none, or no
- * memory. Locks: cl->mutex. */
-static breakers *breakers_of(dibs_client *cl, bool make)
-{
-    dibs__attached *at = cl->attached;
-    breakers *all;
-
-    while (at && at->free != free_breakers)
-        at = at->next;
-    if (at || !make)
-        return (breakers *)(void *)at;
-    all = dibsx_zalloc(sizeof(*all));
-    if (!all)
-        return NULL;
-    all->attached.close = close_breakers;
-    all->attached.free = free_breakers;
-    all->handler.hear = hear_change;
-    all->handler.hear_missed = hear_missed;
-    dibs__attach(cl, &all->attached);
-    dibs__notices_register(cl, &all->handler);
-    return all;
-}
 
 /* The key of the state, of the meter and of the permits. */
 static dibs_status
@@ -115,8 +30,7 @@ name_breaker(dibs_breaker *br, const char *name, dibs_error *err)
     snprintf(br->name, sizeof(br->name), "%s", name);
     snprintf(key, sizeof(key), "dibs.breaker/%s", name);
     rc = dibs__name_full(br->cl, key, br->key, err);
-    dibs__topic_of_value(br->key, br->topic);
-    dibs__topic_address(br->topic, br->address);
+    dibs__topic_of_value(br->key, br->handle.topic);
     return rc;
 }
 
@@ -142,18 +56,15 @@ make_machine(dibs_breaker *br, const dibs_breaker_opts *opts, dibs_error *err)
 static dibs_status join_client(dibs_breaker *br, dibs_error *err)
 {
     dibs_client *cl = br->cl;
-    breakers *all;
-    dibs_status rc;
+    dibs_status rc = DIBS_OK;
 
     pthread_mutex_lock(&cl->mutex);
-    all = breakers_of(cl, true);
-    rc = all ? dibs__timer_ready(cl, err) : dibsx_nomem(err, "a breaker");
-    if (rc == DIBS_OK && !dibs__timer_reserve(cl, 1))
+    if (!dibs__timer_reserve(cl, 1))
         rc = dibsx_nomem(err, "a breaker");
     if (rc == DIBS_OK) {
-        br->next = all->first;
-        all->first = br;
-        cl->handle_count++;
+        rc = dibs__handle_join(cl, &br->handle, err);
+        if (rc != DIBS_OK)
+            dibs__timer_unreserve(cl, 1);
     }
     pthread_mutex_unlock(&cl->mutex);
     return rc;
@@ -173,8 +84,7 @@ dibs_status dibs_breaker_new(dibs_client *cl, const char *name,
     br = dibsx_zalloc(sizeof(*br));
     if (!br)
         return dibsx_nomem(err, "a breaker");
-    br->cl = cl;
-    dibs__breaker_prepare(br);
+    dibs__breaker_prepare(br, cl);
     rc = name_breaker(br, name, err);
     if (rc == DIBS_OK)
         rc = make_machine(br, opts, err);
@@ -292,13 +202,12 @@ enter_slowly(dibs_breaker *br, dibs_pass *out, dibs_error *err)
     dibs_status rc;
 
     pthread_mutex_lock(&br->cl->mutex);
-    br->callers++;
+    dibs__handle_begin(&br->handle);
     if (br->cl->closing)
         rc = dibsx_fail(err, DIBS_CANCELLED, "the client is being closed");
     else
         rc = enter_locked(br, &pass, err);
-    br->callers--;
-    pthread_cond_broadcast(&br->cl->over);
+    dibs__handle_end(&br->handle);
     pthread_mutex_unlock(&br->cl->mutex);
     if (rc == DIBS_OK)
         *out = (dibs_pass){.version = pass.gen, .permit = pass.permit};
@@ -411,7 +320,7 @@ dibs_breaker_get(dibs_breaker *br, dibs_breaker_info *out, dibs_error *err)
     if (rc != DIBS_OK)
         return rc;
     pthread_mutex_lock(&br->cl->mutex);
-    br->callers++;
+    dibs__handle_begin(&br->handle);
     for (int i = 0; i < 2 && br->machine.shared && rc == DIBS_OK; i++) {
         rc = dibs__breaker_send_report(br, &why); /* STALE: once more */
         dibs__breaker_note(br, &why);
@@ -422,8 +331,7 @@ dibs_breaker_get(dibs_breaker *br, dibs_breaker_info *out, dibs_error *err)
     }
     fill_info(br, out);
     dibs__breaker_arrange(br);
-    br->callers--;
-    pthread_cond_broadcast(&br->cl->over);
+    dibs__handle_end(&br->handle);
     pthread_mutex_unlock(&br->cl->mutex);
     return DIBS_OK;
 }
@@ -468,10 +376,9 @@ dibs_breaker_force(dibs_breaker *br, dibs_breaker_state state, dibs_error *err)
     if (state == DIBS_BREAKER_FORCED)
         act.ttl_ms = 0;
     pthread_mutex_lock(&br->cl->mutex);
-    br->callers++;
+    dibs__handle_begin(&br->handle);
     rc = force_locked(br, &act, err);
-    br->callers--;
-    pthread_cond_broadcast(&br->cl->over);
+    dibs__handle_end(&br->handle);
     pthread_mutex_unlock(&br->cl->mutex);
     return rc;
 }
@@ -484,21 +391,6 @@ static void flush(dibs_breaker *br)
         if (!dibs__breaker_pending(&br->machine, dibsx_now()) ||
             !dibs__breaker_act_once(br))
             return;
-}
-
-/* Takes the breaker out of the list. True when it was the last that listened to its
- * topic. Locks: cl->mutex. */
-static bool unlist_breaker(dibs_breaker *br)
-{
-    dibs_breaker **at = &breakers_of(br->cl, false)->first;
-    bool last = br->machine.listening;
-
-    while (*at != br)
-        at = &(*at)->next;
-    *at = br->next;
-    for (at = &breakers_of(br->cl, false)->first; *at; at = &(*at)->next)
-        last = last && strcmp((*at)->address, br->address) != 0;
-    return last;
 }
 
 /* No worker has it from here on. Locks: cl->mutex, let go meanwhile. */
@@ -516,7 +408,7 @@ void dibs_breaker_free(dibs_breaker *br)
 {
     DIBSX_UNCANCEL;
     dibs_client *cl;
-    bool ear, last;
+    bool last;
 
     if (!br || dibs__forked(br->cl->fork_number))
         return;
@@ -525,19 +417,8 @@ void dibs_breaker_free(dibs_breaker *br)
     stop_worker(br);
     if (!atomic_load(&cl->closed))
         flush(br);
-    ear = unlist_breaker(br) && !atomic_load(&cl->closed);
     dibs__timer_unreserve(cl, 1);
-    pthread_mutex_unlock(&cl->mutex);
-    if (ear)
-        (void)cl->st->ops->topic->ear(cl->st, br->topic, false,
-                                      dibs__client_deadline(cl, dibsx_now()),
-                                      NULL);
-    pthread_mutex_lock(&cl->mutex);
-    /* One that was made meanwhile may not be heard. */
-    if (ear)
-        hear_missed(cl, &breakers_of(cl, false)->handler);
-    cl->handle_count--;
-    last = cl->ended && cl->handle_count == 0;
+    last = dibs__handle_leave(&br->handle);
     pthread_mutex_unlock(&cl->mutex);
     dibsx_free(br);
     if (last)

@@ -5,28 +5,26 @@
 #define DIBS_COORD_BREAKER_H
 
 #include "coord/breaker_machine.h"
+#include "coord/handle.h"
 #include "core/client.h"
 #include "core/worker.h"
 #include <dibs/breaker.h>
 #include <time.h>
 
 struct dibs_breaker {
-    dibs__job job; /* first, so that one is the other */
+    dibs__handle handle; /* first, so that one is the other */
+    dibs__job job;
     dibs__timer timer;
-    dibs_breaker *next;
     dibs_client *cl;
     char name[DIBS_NAME_MAX + 1];
     char key[DIBS_NAME_MAX + 1]; /* with the client's prefix */
-    char topic[DIBS__TOPIC_MAX];
-    char address[DIBS_OWNER_SIZE];
     int64_t slow_ms;
     dibs_breaker_fn *on_change;
     void *arg;
     dibs__breaker machine;
     /* On the coarse clock: until then calls need not look any further. */
     _Atomic dibsx_nsec refuse_until;
-    unsigned callers; /* threads in a call */
-    bool ordered;     /* the job is queued, or runs */
+    bool ordered; /* the job is queued, or runs: as a call */
     bool ending;
     bool away;               /* the log knows that the store is */
     dibs_breaker_state said; /* to on_change */
@@ -37,8 +35,8 @@ DIBS_MUST_CHECK dibs_status
 dibs__breaker_rules_of(const dibs_breaker_opts *opts, dibs__breaker_rules *out,
                        dibs_breaker *br, dibs_error *err);
 
-/* Sets the job and the timer up. */
-void dibs__breaker_prepare(dibs_breaker *br);
+/* Sets the handle, the job and the timer up. */
+void dibs__breaker_prepare(dibs_breaker *br, dibs_client *cl);
 
 /* A clock that is cheap to read, and coarse. It stands still in a suspend, so that
  * nothing but refusals is counted on it. */

@@ -6,7 +6,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "coord/breaker.h"
 #include "core/log.h"
-#include "core/notices.h"
 #include "core/reach.h"
 #include <inttypes.h>
 #include <string.h>
@@ -217,17 +216,10 @@ static void release_permit(dibs_breaker *br, const dibs__breaker_permit *pm)
 
 static void listen_topic(dibs_breaker *br)
 {
-    dibs_client *cl = br->cl;
-    dibsx_nsec deadline = dibs__client_deadline(cl, dibsx_now());
-    dibs_status rc;
+    dibs_status rc =
+        dibs__handle_listen(&br->handle,
+                            dibs__client_deadline(br->cl, dibsx_now()), NULL);
 
-    pthread_mutex_unlock(&cl->mutex);
-    rc = dibs__reach_store(cl, deadline, NULL);
-    if (rc == DIBS_OK) {
-        dibs__notices_listen(cl, cl->st, deadline);
-        rc = cl->st->ops->topic->ear(cl->st, br->topic, true, deadline, NULL);
-    }
-    pthread_mutex_lock(&cl->mutex);
     dibs__breaker_eared(&br->machine, dibsx_now(), rc);
 }
 
@@ -276,14 +268,22 @@ bool dibs__breaker_act_once(dibs_breaker *br)
 /* Thread: a worker. */
 static void work(dibs_client *cl, dibs__job *job)
 {
-    dibs_breaker *br = (dibs_breaker *)(void *)job;
+    dibs_breaker *br =
+        (dibs_breaker *)(void *)((char *)job - offsetof(dibs_breaker, job));
 
     do
         tell_program(br);
     while (!cl->closing && !br->ending && dibs__breaker_act_once(br));
     br->ordered = false;
-    pthread_cond_broadcast(&cl->over);
+    dibs__handle_end(&br->handle);
     dibs__breaker_arrange(br);
+}
+
+static void order_work(dibs_breaker *br)
+{
+    br->ordered = dibs__worker_add(br->cl, &br->job);
+    if (br->ordered)
+        dibs__handle_begin(&br->handle);
 }
 
 /* Thread: the keeper. */
@@ -294,11 +294,42 @@ static void fire(dibs_client *cl, dibs__timer *timer, dibsx_nsec now)
 
     (void)now;
     if (!br->ordered && !br->ending && !cl->closing)
-        br->ordered = dibs__worker_add(cl, &br->job);
+        order_work(br);
 }
 
-void dibs__breaker_prepare(dibs_breaker *br)
+static dibs_breaker *breaker_of(dibs__handle *handle)
 {
+    return (dibs_breaker *)(void *)handle;
+}
+
+/* Thread: the keeper. */
+static void hear_change(dibs__handle *handle, const dibs__notice *notice)
+{
+    dibs_breaker *br = breaker_of(handle);
+
+    if (notice->kind != DIBS__NOTICE_CHANGED)
+        return;
+    dibs__breaker_told(&br->machine, notice->fence, dibsx_now());
+    dibs__breaker_arrange(br);
+}
+
+/* Thread: the keeper. */
+static void hear_missed(dibs__handle *handle)
+{
+    dibs_breaker *br = breaker_of(handle);
+
+    dibs__breaker_missed(&br->machine, dibsx_now());
+    dibs__breaker_arrange(br);
+}
+
+void dibs__breaker_prepare(dibs_breaker *br, dibs_client *cl)
+{
+    static const dibs__handle_kind kind = {.noun = "a breaker",
+                                           .hear = hear_change,
+                                           .hear_missed = hear_missed};
+
+    br->handle.kind = &kind;
+    br->cl = cl;
     br->job.run = work;
     br->timer.fire = fire;
 }
@@ -315,7 +346,7 @@ void dibs__breaker_arrange(dibs_breaker *br)
     if (dibs__breaker_public(&br->machine) != br->said)
         at = now;
     if (at <= now)
-        br->ordered = dibs__worker_add(cl, &br->job);
+        order_work(br);
     if (!br->ordered)
         dibs__timer_set(cl, &br->timer,
                         at <= now ? dibsx_after_ms(now, DIBS__BREAKER_REPORT_MS)

@@ -1,14 +1,10 @@
-/* election.c - election handles: new, campaign, wait, look, resign, free.
- *
- * Owns the list of a client's elections, attached to the client with the first one, so
- * that dibs_close() ends their threads. Any thread. */
+/* election.c - election handles: new, campaign, wait, look, resign, free. Any thread. */
 /* SPDX-License-Identifier: MIT */
 #include "coord/election.h"
 #include "base/alloc.h"
 #include "base/cond.h"
 #include "base/thread.h"
 #include "base/uncancel.h"
-#include "core/attach.h"
 #include "core/client.h"
 #include "core/names.h"
 #include <inttypes.h>
@@ -20,11 +16,6 @@ enum { TTL_MIN_MS = 100, STOP_PART = 10, BEAT_PART = 6, META_MAX = 64 };
 
 /* "dibs.leader/" goes before the name, in a key. */
 enum { NAME_ROOM = 12 };
-
-typedef struct elections {
-    dibs__attached attached; /* first, so that one is the other */
-    dibs_election *first;
-} elections;
 
 static void keeper_lost(dibs_lock *lock, void *arg)
 {
@@ -81,43 +72,18 @@ static void stop_threads(dibs_election *el)
 }
 
 /* Every campaign ends before the client does. An election that is freed meanwhile is
- * the program's mistake. */
-static void close_elections(dibs_client *cl, dibs__attached *at)
+ * the program's mistake. Locks: cl->mutex, let go meanwhile. */
+static void end_threads(dibs__handle *handle)
 {
-    elections *all = (elections *)(void *)at;
+    dibs_election *el = (dibs_election *)(void *)handle;
 
-    for (dibs_election *el = all->first; el; el = el->next) {
-        pthread_mutex_unlock(&cl->mutex);
-        stop_threads(el);
-        pthread_mutex_lock(&cl->mutex);
-    }
+    pthread_mutex_unlock(&el->cl->mutex);
+    stop_threads(el);
+    pthread_mutex_lock(&el->cl->mutex);
 }
 
-static void free_elections(dibs_client *cl, dibs__attached *at)
-{
-    (void)cl;
-    dibsx_free(at);
-}
-
-/* The elections of a client, made when first needed (`make`); NULL: none, or no
- * memory. Locks: cl->mutex. */
-static elections *elections_of(dibs_client *cl, bool make)
-{
-    dibs__attached *at = cl->attached;
-    elections *all;
-
-    while (at && at->free != free_elections)
-        at = at->next;
-    if (at || !make)
-        return (elections *)(void *)at;
-    all = dibsx_zalloc(sizeof(*all));
-    if (!all)
-        return NULL;
-    all->attached.close = close_elections;
-    all->attached.free = free_elections;
-    dibs__attach(cl, &all->attached);
-    return all;
-}
+static const dibs__handle_kind kind = {.noun = "an election",
+                                       .wake = end_threads};
 
 /* A seat that was last kept two heartbeats ago still lives for more than stop_ms. */
 static int64_t default_beat(const dibs_election_opts *opts)
@@ -229,16 +195,13 @@ static dibs_status make_watch(dibs_election *el, dibs_error *err)
 
 static dibs_status join_client(dibs_election *el, dibs_error *err)
 {
-    elections *all;
+    dibs_status rc;
 
+    el->handle.kind = &kind;
     pthread_mutex_lock(&el->cl->mutex);
-    all = elections_of(el->cl, true);
-    if (all) {
-        el->next = all->first;
-        all->first = el;
-    }
+    rc = dibs__handle_join(el->cl, &el->handle, err);
     pthread_mutex_unlock(&el->cl->mutex);
-    return all ? DIBS_OK : dibsx_nomem(err, "an election");
+    return rc;
 }
 
 static void free_parts(dibs_election *el)
@@ -311,18 +274,19 @@ dibs_status dibs_election_new(dibs_client *cl, const char *name,
 void dibs_election_free(dibs_election *el)
 {
     DIBSX_UNCANCEL;
-    dibs_election **at;
+    dibs_client *cl;
+    bool last;
 
     if (!el || dibs__forked(el->cl->fork_number))
         return;
+    cl = el->cl;
     stop_threads(el);
-    pthread_mutex_lock(&el->cl->mutex);
-    at = &elections_of(el->cl, false)->first;
-    while (*at != el)
-        at = &(*at)->next;
-    *at = el->next;
-    pthread_mutex_unlock(&el->cl->mutex);
+    pthread_mutex_lock(&cl->mutex);
+    last = dibs__handle_leave(&el->handle);
+    pthread_mutex_unlock(&cl->mutex);
     free_parts(el);
+    if (last)
+        dibs__client_free(cl);
 }
 
 /* Locks: el->mutex. */

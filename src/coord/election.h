@@ -15,6 +15,7 @@
 
 #include "coord/election_machine.h"
 #include "coord/group_seat.h"
+#include "coord/handle.h"
 #include <dibs/elect.h>
 #include <dibs/lock.h>
 #include <dibs/state.h>
@@ -22,7 +23,7 @@
 #include <stdatomic.h>
 
 struct dibs_election {
-    dibs_election *next; /* of the client's; cl->mutex */
+    dibs__handle handle; /* first, so that one is the other */
     dibs_client *cl;
     dibs_lock *lock;
     dibs_watch *heirs; /* of the value that names an heir; NULL: none */

@@ -2,9 +2,7 @@
  * real time.
  *
  * A wait lives on the thread of the caller: that thread looks and listens. The keeper
- * passes the tells of the store on. Owns the list of a client's waits, attached to
- * the client with the first one, and the handler of their notices. Locks: cl->mutex
- * guards all of it. */
+ * passes the tells of the store on. Locks: cl->mutex guards all of it. */
 /* SPDX-License-Identifier: MIT */
 #include <dibs/latch.h>
 
@@ -12,24 +10,19 @@
 #include "base/cond.h"
 #include "base/rand.h"
 #include "base/uncancel.h"
+#include "coord/handle.h"
 #include "coord/latch_machine.h"
-#include "core/attach.h"
-#include "core/client.h"
 #include "core/log.h"
 #include "core/names.h"
-#include "core/notices.h"
 #include "core/reach.h"
 #include <string.h>
 
 enum { KEEP_MS = 24 * 3600 * 1000 };
 
 typedef struct latch_wait {
-    struct latch_wait *next;
-    struct latch_wait **at; /* what points to it in the list */
+    dibs__handle handle; /* first, so that one is the other */
     dibs_client *cl;
     char name[DIBS_NAME_MAX + 1]; /* with the client's prefix */
-    char topic[DIBS__TOPIC_MAX];
-    char address[DIBS_OWNER_SIZE];
     uint32_t count;
     dibs__latch machine;
     pthread_cond_t cond;
@@ -37,82 +30,36 @@ typedef struct latch_wait {
     dibs_error failure; /* of that */
 } latch_wait;
 
-typedef struct latch_waits {
-    dibs__attached attached; /* first, so that one is the other */
-    dibs__notice_handler handler;
-    latch_wait *first;
-} latch_waits;
-
-static latch_waits *waits_of_handler(dibs__notice_handler *handler)
+static latch_wait *wait_of(dibs__handle *handle)
 {
-    return (latch_waits *)(void *)((char *)handler -
-                                   offsetof(latch_waits, handler));
+    return (latch_wait *)(void *)handle;
+}
+
+static void wake_wait(dibs__handle *handle)
+{
+    pthread_cond_signal(&wait_of(handle)->cond);
 }
 
 /* Thread: the keeper. */
-static void hear_opening(dibs_client *cl, dibs__notice_handler *handler,
-                         const dibs__notice *notice)
+static void hear_opening(dibs__handle *handle, const dibs__notice *notice)
 {
-    (void)cl;
     if (notice->kind != DIBS__NOTICE_OPENED)
         return;
-    for (latch_wait *w = waits_of_handler(handler)->first; w; w = w->next)
-        if (strcmp(w->address, notice->owner) == 0) {
-            dibs__latch_told(&w->machine);
-            pthread_cond_signal(&w->cond);
-        }
+    dibs__latch_told(&wait_of(handle)->machine);
+    wake_wait(handle);
 }
 
 /* Thread: the keeper. */
-static void hear_missed(dibs_client *cl, dibs__notice_handler *handler)
+static void hear_missed(dibs__handle *handle)
 {
-    (void)cl;
-    for (latch_wait *w = waits_of_handler(handler)->first; w; w = w->next) {
-        dibs__latch_missed(&w->machine);
-        pthread_cond_signal(&w->cond);
-    }
+    dibs__latch_missed(&wait_of(handle)->machine);
+    wake_wait(handle);
 }
 
-/* Every wait ends before the client does. */
-static void close_waits(dibs_client *cl, dibs__attached *at)
-{
-    latch_waits *all = (latch_waits *)(void *)at;
-
-    while (all->first) {
-        for (latch_wait *w = all->first; w; w = w->next)
-            pthread_cond_signal(&w->cond);
-        pthread_cond_wait(&cl->over, &cl->mutex);
-    }
-}
-
-static void free_waits(dibs_client *cl, dibs__attached *at)
-{
-    (void)cl;
-    dibsx_free(at);
-}
-
-/* The waits of a client, made when first needed; NULL: no memory. Locks:
- * cl->mutex. */
-static latch_waits *waits_of(dibs_client *cl)
-{
-    dibs__attached *at = cl->attached;
-    latch_waits *all;
-
-    while (at && at->free != free_waits)
-        at = at->next;
-    if (at)
-        return (latch_waits *)(void *)at;
-    all = dibsx_zalloc(sizeof(*all));
-    if (!all)
-        return NULL;
-    all->attached.close = close_waits;
-    all->attached.free = free_waits;
-    all->handler.hear = hear_opening;
-    all->handler.hear_missed = hear_missed;
-    dibs__attach(cl, &all->attached);
-    dibs__notices_register(cl, &all->handler);
-    return all;
-}
+static const dibs__handle_kind kind = {.noun = "a wait",
+                                       .wake = wake_wait,
+                                       .hear = hear_opening,
+                                       .hear_missed = hear_missed};
 
 /* Begins every call: the client can be used, its store has latches, and the name is
  * good. */
@@ -298,13 +245,10 @@ static void listen_topic(latch_wait *w)
 {
     dibs_client *cl = w->cl;
     dibsx_nsec sent_at = dibsx_now();
-    dibsx_nsec deadline = dibs__client_deadline(cl, sent_at);
-    dibs_status rc;
+    dibs_status rc =
+        dibs__handle_listen(&w->handle, dibs__client_deadline(cl, sent_at),
+                            NULL);
 
-    pthread_mutex_unlock(&cl->mutex);
-    dibs__notices_listen(cl, cl->st, deadline);
-    rc = cl->st->ops->topic->ear(cl->st, w->topic, true, deadline, NULL);
-    pthread_mutex_lock(&cl->mutex);
     dibs__latch_eared(&w->machine, sent_at, dibsx_now(), rc);
 }
 
@@ -345,79 +289,23 @@ await_opening(latch_wait *w, dibsx_nsec deadline, dibs_error *err)
     return rc;
 }
 
-/* Whether no other wait of the client listens to the topic. Locks: cl->mutex. */
-static bool is_alone(const latch_wait *w, const latch_waits *all)
-{
-    for (const latch_wait *at = all->first; at; at = at->next)
-        if (at != w && strcmp(at->address, w->address) == 0)
-            return false;
-    return true;
-}
-
-/* Ends a wait, which is in the list until it has no more to do with the store: so
- * the client is there. A wait that began while this one gave the topic up may not be
- * heard; all others are, and are let be: there may be thousands of them. Locks:
- * cl->mutex, let go meanwhile. */
-static void end_wait(latch_wait *w, latch_waits *all)
-{
-    dibs_client *cl = w->cl;
-    bool gives_up = w->machine.listens && is_alone(w, all);
-
-    if (gives_up) {
-        pthread_mutex_unlock(&cl->mutex);
-        (void)cl->st->ops->topic->ear(cl->st, w->topic, false,
-                                      dibs__client_deadline(cl, dibsx_now()),
-                                      NULL);
-        pthread_mutex_lock(&cl->mutex);
-    }
-    *w->at = w->next;
-    if (w->next)
-        w->next->at = w->at;
-    for (latch_wait *other = all->first; other && gives_up; other = other->next)
-        if (strcmp(other->address, w->address) == 0) {
-            dibs__latch_missed(&other->machine);
-            pthread_cond_signal(&other->cond);
-        }
-}
-
-/* Adds a wait to the list of its client, which stays until it is over. Locks:
- * cl->mutex. */
-static dibs_status list_wait(latch_wait *w, latch_waits **all, dibs_error *err)
-{
-    dibs_client *cl = w->cl;
-    dibs_status rc;
-
-    *all = waits_of(cl);
-    rc = *all ? dibs__timer_ready(cl, err) : dibsx_nomem(err, "a wait");
-    if (rc == DIBS_OK && cl->closing)
-        rc = dibsx_fail(err, DIBS_CANCELLED, "the wait was cancelled");
-    if (rc != DIBS_OK)
-        return rc;
-    w->next = (*all)->first;
-    w->at = &(*all)->first;
-    if (w->next)
-        w->next->at = &w->next;
-    (*all)->first = w;
-    cl->handle_count++;
-    return DIBS_OK;
-}
-
 /* Runs a wait that is ready. */
 static dibs_status run_wait(latch_wait *w, dibsx_nsec deadline, dibs_error *err)
 {
     dibs_client *cl = w->cl;
-    latch_waits *all;
     bool last = false;
-    dibs_status rc;
+    dibs_status rc = DIBS_OK;
 
     pthread_mutex_lock(&cl->mutex);
-    rc = list_wait(w, &all, err);
+    if (cl->closing)
+        rc = dibsx_fail(err, DIBS_CANCELLED, "the wait was cancelled");
+    if (rc == DIBS_OK)
+        rc = dibs__handle_join(cl, &w->handle, err);
     if (rc == DIBS_OK) {
+        dibs__handle_begin(&w->handle);
         rc = await_opening(w, deadline, err);
-        end_wait(w, all);
-        pthread_cond_broadcast(&cl->over);
-        cl->handle_count--;
-        last = cl->ended && cl->handle_count == 0;
+        dibs__handle_end(&w->handle);
+        last = dibs__handle_leave(&w->handle);
     }
     pthread_mutex_unlock(&cl->mutex);
     if (last)
@@ -431,7 +319,7 @@ dibs_status dibs_latch_wait(dibs_client *cl, const char *name, uint32_t count,
     DIBSX_UNCANCEL;
     dibsx_nsec deadline =
         wait_ms < 0 ? DIBSX_NEVER : dibsx_after_ms(dibsx_now(), wait_ms);
-    latch_wait w = {.cl = cl, .count = count};
+    latch_wait w = {.handle = {.kind = &kind}, .cl = cl, .count = count};
     dibs_status rc = begin_call(cl, name, w.name, err);
 
     if (rc == DIBS_OK)
@@ -440,8 +328,7 @@ dibs_status dibs_latch_wait(dibs_client *cl, const char *name, uint32_t count,
         return rc;
     if (!dibsx_cond_init(&w.cond))
         return dibsx_nomem(err, "a wait");
-    dibs__topic_of_roster(w.name, w.topic);
-    dibs__topic_address(w.topic, w.address);
+    dibs__topic_of_roster(w.name, w.handle.topic);
     dibs__latch_init(&w.machine,
                      (uint64_t)dibsx_now() ^ (uint64_t)(uintptr_t)&w);
     rc = run_wait(&w, deadline, err);

@@ -1,24 +1,15 @@
-/* leader.c - who leads an election: looks, and watches in real time.
+/* leader.c - who leads an election: looks, and watches.
  *
  * A leader is the holder of the lease, and its term is the version that the machine of
  * a watch compares (watch_machine.h). Leaders tell the topic of the value
  * "dibs.leader/NAME", which does not exist, when a term begins and ends; that only
- * makes a watch look sooner.
- *
- * Owns the list of a client's watches of leaders, attached to the client with the
- * first one, and the handler of their notices. Locks: cl->mutex guards all of it. */
+ * makes a watch look sooner. */
 /* SPDX-License-Identifier: MIT */
 #include "base/alloc.h"
-#include "base/cond.h"
 #include "base/uncancel.h"
 #include "coord/election.h"
-#include "coord/watch_machine.h"
-#include "core/attach.h"
-#include "core/client.h"
-#include "core/log.h"
+#include "coord/watcher.h"
 #include "core/names.h"
-#include "core/notices.h"
-#include "core/reach.h"
 #include "core/worker.h"
 #include <dibs/monitor.h>
 #include <inttypes.h>
@@ -26,24 +17,13 @@
 #include <string.h>
 
 struct dibs_leader_watch {
-    dibs_leader_watch *next;
-    dibs_client *cl;
+    dibs__watcher watcher; /* first, so that one is the other */
     char name[DIBS_NAME_MAX + 1];
-    char topic[DIBS__TOPIC_MAX];
-    char address[DIBS_OWNER_SIZE];
-    dibs__watch machine;
-    pthread_cond_t cond;
-    bool waiting; /* a thread is in dibs_leader_watch_next() */
-    bool cancelled;
-    bool away;          /* the last look failed */
-    dibs_error failure; /* of that */
 };
 
-typedef struct leader_watches {
-    dibs__attached attached; /* first, so that one is the other */
-    dibs__notice_handler handler;
-    dibs_leader_watch *first;
-} leader_watches;
+static const dibs__handle_kind kind = DIBS__WATCHER_KIND;
+static const dibs__watcher_words words = {"elect", "see who leads",
+                                          "the leader of "};
 
 /* The topic that the leaders of a name tell. */
 static dibs_status topic_of(const dibs_client *cl, const char *name,
@@ -200,102 +180,19 @@ dibs_status dibs_leader_get(dibs_client *cl, const char *name, dibs_leader *out,
     return read_with_members(cl, name, out, err);
 }
 
-static leader_watches *watches_of_handler(dibs__notice_handler *handler)
+static dibs_status start_watch(dibs_client *cl, const char *name,
+                               dibs_leader_watch *w, dibs_error *err)
 {
-    return (leader_watches *)(void *)((char *)handler -
-                                      offsetof(leader_watches, handler));
-}
+    dibs_status rc = topic_of(cl, name, w->watcher.handle.topic, err);
 
-/* Thread: the keeper. */
-static void hear_tell(dibs_client *cl, dibs__notice_handler *handler,
-                      const dibs__notice *notice)
-{
-    dibs_leader_watch *w = watches_of_handler(handler)->first;
-
-    (void)cl;
-    if (notice->kind != DIBS__NOTICE_CHANGED)
-        return;
-    for (; w; w = w->next) {
-        if (strcmp(w->address, notice->owner) != 0)
-            continue;
-        if (dibs__watch_told(&w->machine, notice->fence))
-            pthread_cond_signal(&w->cond);
-    }
-}
-
-/* Thread: the keeper. */
-static void hear_missed(dibs_client *cl, dibs__notice_handler *handler)
-{
-    dibs_leader_watch *w = watches_of_handler(handler)->first;
-
-    (void)cl;
-    for (; w; w = w->next) {
-        dibs__watch_missed(&w->machine);
-        pthread_cond_signal(&w->cond);
-    }
-}
-
-/* Every wait ends before the client does. */
-static void close_watches(dibs_client *cl, dibs__attached *at)
-{
-    leader_watches *all = (leader_watches *)(void *)at;
-
-    for (dibs_leader_watch *w = all->first; w;) {
-        pthread_cond_signal(&w->cond);
-        if (w->waiting) {
-            pthread_cond_wait(&cl->over, &cl->mutex);
-            w = all->first;
-        } else {
-            w = w->next;
-        }
-    }
-}
-
-static void free_watches(dibs_client *cl, dibs__attached *at)
-{
-    (void)cl;
-    dibsx_free(at);
-}
-
-/* The watches of a client, made when first needed (`make`); NULL: none, or no memory.
- * Locks: cl->mutex. */
-static leader_watches *watches_of(dibs_client *cl, bool make)
-{
-    dibs__attached *at = cl->attached;
-    leader_watches *all;
-
-    while (at && at->free != free_watches)
-        at = at->next;
-    if (at || !make)
-        return (leader_watches *)(void *)at;
-    all = dibsx_zalloc(sizeof(*all));
-    if (!all)
-        return NULL;
-    all->attached.close = close_watches;
-    all->attached.free = free_watches;
-    all->handler.hear = hear_tell;
-    all->handler.hear_missed = hear_missed;
-    dibs__attach(cl, &all->attached);
-    dibs__notices_register(cl, &all->handler);
-    return all;
-}
-
-static dibs_status join_client(dibs_leader_watch *w, dibs_error *err)
-{
-    dibs_client *cl = w->cl;
-    leader_watches *all;
-    dibs_status rc;
-
-    pthread_mutex_lock(&cl->mutex);
-    all = watches_of(cl, true);
-    rc = all ? dibs__timer_ready(cl, err) : dibsx_nomem(err, "a watch");
-    if (rc == DIBS_OK) {
-        w->next = all->first;
-        all->first = w;
-        cl->handle_count++;
-    }
-    pthread_mutex_unlock(&cl->mutex);
-    return rc;
+    if (rc != DIBS_OK)
+        return rc;
+    copy_text(w->name, sizeof(w->name), name);
+    w->watcher.cl = cl;
+    w->watcher.handle.kind = &kind;
+    w->watcher.words = &words;
+    w->watcher.name = w->name;
+    return dibs__watcher_start(&w->watcher, err);
 }
 
 dibs_status dibs_leader_watch_new(dibs_client *cl, const char *name,
@@ -311,127 +208,53 @@ dibs_status dibs_leader_watch_new(dibs_client *cl, const char *name,
     w = dibsx_zalloc(sizeof(*w));
     if (!w)
         return dibsx_nomem(err, "a watch");
-    w->cl = cl;
-    rc = topic_of(cl, name, w->topic, err);
-    if (rc != DIBS_OK || !dibsx_cond_init(&w->cond)) {
-        dibsx_free(w);
-        return rc != DIBS_OK ? rc : dibsx_nomem(err, "a watch");
-    }
-    copy_text(w->name, sizeof(w->name), name);
-    dibs__topic_address(w->topic, w->address);
-    dibs__watch_init(&w->machine);
-    rc = join_client(w, err);
-    if (rc == DIBS_OK) {
+    rc = start_watch(cl, name, w, err);
+    if (rc == DIBS_OK)
         *out = w;
-        return DIBS_OK;
-    }
-    pthread_cond_destroy(&w->cond);
-    dibsx_free(w);
+    else
+        dibsx_free(w);
     return rc;
 }
 
-/* Notes how a look ended. True when the wait goes on. Locks: cl->mutex, let go for the
- * log. */
-static bool
-note_outcome(dibs_leader_watch *w, dibs_status rc, const dibs_error *failure)
-{
-    bool failed = rc != DIBS_OK && rc != DIBS_NOTFOUND;
-    bool is_new = failed && !w->away;
-
-    w->away = failed;
-    if (!failed)
-        return true;
-    w->failure = *failure;
-    if (is_new) {
-        pthread_mutex_unlock(&w->cl->mutex);
-        dibs__log(w->cl, DIBS_LOG_WARN, "elect",
-                  "cannot see who leads %s, and will try again: %s", w->name,
-                  failure->message);
-        pthread_mutex_lock(&w->cl->mutex);
-    }
-    return rc == DIBS_UNAVAIL || rc == DIBS_UNKNOWN;
-}
-
-/* Locks: cl->mutex, let go meanwhile. */
-static void listen_topic(dibs_leader_watch *w)
-{
-    dibs_client *cl = w->cl;
-    dibsx_nsec sent_at = dibsx_now();
-    dibsx_nsec deadline = dibs__client_deadline(cl, sent_at);
-    dibs_status rc = DIBS_UNSUPPORTED;
-
-    pthread_mutex_unlock(&cl->mutex);
-    if (!dibs__store_cannot(cl->st, DIBS__CAN_TOPIC))
-        rc = dibs__reach_store(cl, deadline, NULL);
-    if (rc == DIBS_OK) {
-        dibs__notices_listen(cl, cl->st, deadline);
-        rc = cl->st->ops->topic->ear(cl->st, w->topic, true, deadline, NULL);
-    }
-    pthread_mutex_lock(&cl->mutex);
-    dibs__watch_eared(&w->machine, sent_at, dibsx_now(), rc);
-}
-
 /* *found: *out is a change to report. Locks: cl->mutex, let go meanwhile. */
-static bool
-look_leader(dibs_leader_watch *w, bool fetch, dibs_leader *out, bool *found)
+static dibs_status look_leader(dibs_leader_watch *w, bool fetch,
+                               dibs_leader *out, bool *found, dibs_error *err)
 {
-    dibs_client *cl = w->cl;
+    dibs_client *cl = w->watcher.cl;
+    dibs__watch *machine = &w->watcher.machine;
     dibsx_nsec sent_at = dibsx_now();
     dibs__value_head head;
     dibs__watch_news news;
-    dibs_error err = {0};
+    dibs_error failure = {0};
     dibs_status rc;
 
     pthread_mutex_unlock(&cl->mutex);
-    rc = fetch ? read_with_members(cl, w->name, out, &err)
-               : read_leader(cl, w->name, out, &err);
+    rc = fetch ? read_with_members(cl, w->name, out, &failure)
+               : read_leader(cl, w->name, out, &failure);
     pthread_mutex_lock(&cl->mutex);
     head = (dibs__value_head){.version = out->term, .expires_ms = out->left_ms};
     if (fetch)
-        *found = dibs__watch_fetched(&w->machine, sent_at, dibsx_now(), rc,
-                                     &head, &news);
+        *found = dibs__watch_fetched(machine, sent_at, dibsx_now(), rc, &head,
+                                     &news);
     else
-        dibs__watch_looked(&w->machine, sent_at, dibsx_now(),
+        dibs__watch_looked(machine, sent_at, dibsx_now(),
                            rc == DIBS_NOTFOUND ? DIBS_OK : rc, &head);
-    return note_outcome(w, rc, &err);
-}
-
-static dibs_status fail_late(const dibs_leader_watch *w, dibs_error *err)
-{
-    if (w->away)
-        return dibsx_fail_at(err, w->failure.status, w->failure.origin, "%s",
-                             w->failure.message);
-    return dibsx_fail(err, DIBS_TIMEOUT,
-                      "the leader of %s did not change in "
-                      "time",
-                      w->name);
+    return dibs__watcher_note(&w->watcher, rc, &failure, err);
 }
 
 /* Locks: cl->mutex, let go meanwhile. */
 static dibs_status await_change(dibs_leader_watch *w, dibsx_nsec deadline,
                                 dibs_leader *out, dibs_error *err)
 {
-    bool found = false, goes_on = true;
+    bool found = false, fetch;
+    dibs_status rc = DIBS_OK;
 
-    while (goes_on && !found) {
-        dibsx_nsec until, now = dibsx_now();
-        dibs__watch_todo todo;
-
-        if (w->cancelled || w->cl->closing)
-            return dibsx_fail(err, DIBS_CANCELLED, "the wait was cancelled");
-        todo = dibs__watch_next(&w->machine, now, &until);
-        if (todo == DIBS__WATCH_EAR) {
-            listen_topic(w);
-        } else if (todo != DIBS__WATCH_SLEEP) {
-            goes_on = look_leader(w, todo == DIBS__WATCH_FETCH, out, &found);
-        } else if (now >= deadline) {
-            return fail_late(w, err);
-        } else {
-            dibsx_cond_wait(&w->cond, &w->cl->mutex,
-                            until < deadline ? until : deadline);
-        }
+    while (rc == DIBS_OK && !found) {
+        rc = dibs__watcher_await(&w->watcher, deadline, &fetch, err);
+        if (rc == DIBS_OK)
+            rc = look_leader(w, fetch, out, &found, err);
     }
-    return found ? DIBS_OK : fail_late(w, err);
+    return rc;
 }
 
 dibs_status dibs_leader_watch_next(dibs_leader_watch *w, int64_t wait_ms,
@@ -440,27 +263,12 @@ dibs_status dibs_leader_watch_next(dibs_leader_watch *w, int64_t wait_ms,
     DIBSX_UNCANCEL;
     dibsx_nsec deadline =
         wait_ms < 0 ? DIBSX_NEVER : dibsx_after_ms(dibsx_now(), wait_ms);
-    dibs_status rc;
+    dibs_status rc = dibs__watcher_begin((dibs__watcher *)(void *)w, err);
 
-    *out = (dibs_leader){.term = 0};
-    if (!w)
-        return dibsx_fail(err, DIBS_INVALID, "the watch is NULL");
-    rc = dibs__client_usable(w->cl, err);
-    if (rc != DIBS_OK)
-        return rc;
-    pthread_mutex_lock(&w->cl->mutex);
-    if (w->waiting) {
-        rc = dibsx_fail(err, DIBS_INVALID,
-                        "another thread waits for this watch; make one for "
-                        "each thread");
-    } else {
-        w->waiting = true;
-        w->cancelled = false;
+    if (rc == DIBS_OK) {
         rc = await_change(w, deadline, out, err);
-        w->waiting = false;
-        pthread_cond_broadcast(&w->cl->over);
+        dibs__watcher_end(&w->watcher);
     }
-    pthread_mutex_unlock(&w->cl->mutex);
     if (rc != DIBS_OK)
         *out = (dibs_leader){.term = 0};
     return rc;
@@ -470,54 +278,12 @@ void dibs_leader_watch_cancel(dibs_leader_watch *w)
 {
     DIBSX_UNCANCEL;
 
-    if (!w || dibs__client_usable(w->cl, NULL) != DIBS_OK)
-        return;
-    pthread_mutex_lock(&w->cl->mutex);
-    w->cancelled = true;
-    pthread_cond_signal(&w->cond);
-    pthread_mutex_unlock(&w->cl->mutex);
-}
-
-/* Takes the watch out of the list. True when it was the last that listened to its
- * topic. Locks: cl->mutex. */
-static bool unlist_watch(dibs_leader_watch *w)
-{
-    dibs_leader_watch **at = &watches_of(w->cl, false)->first;
-    bool last = w->machine.ear_until > 0;
-
-    while (*at != w)
-        at = &(*at)->next;
-    *at = w->next;
-    for (at = &watches_of(w->cl, false)->first; *at; at = &(*at)->next)
-        last = last && strcmp((*at)->address, w->address) != 0;
-    return last;
+    dibs__watcher_cancel((dibs__watcher *)(void *)w);
 }
 
 void dibs_leader_watch_free(dibs_leader_watch *w)
 {
     DIBSX_UNCANCEL;
-    dibs_client *cl;
-    bool ear, last;
 
-    if (!w || dibs__forked(w->cl->fork_number))
-        return;
-    cl = w->cl;
-    pthread_mutex_lock(&cl->mutex);
-    ear = unlist_watch(w) && !atomic_load(&cl->closed);
-    pthread_mutex_unlock(&cl->mutex);
-    if (ear)
-        (void)cl->st->ops->topic->ear(cl->st, w->topic, false,
-                                      dibs__client_deadline(cl, dibsx_now()),
-                                      NULL);
-    pthread_mutex_lock(&cl->mutex);
-    /* One that was made meanwhile may not be heard. */
-    if (ear)
-        hear_missed(cl, &watches_of(cl, false)->handler);
-    cl->handle_count--;
-    last = cl->ended && cl->handle_count == 0;
-    pthread_mutex_unlock(&cl->mutex);
-    pthread_cond_destroy(&w->cond);
-    dibsx_free(w);
-    if (last)
-        dibs__client_free(cl);
+    dibs__watcher_free((dibs__watcher *)(void *)w);
 }

@@ -2,17 +2,13 @@
  *
  * A call that the stock of its limit can serve takes no lock. All others run under the
  * client's mutex, let go for the store. A worker of the client fetches for the stock,
- * and looks whether a store that was away is back.
- *
- * Owns the list of a client's limits, attached to the client with the first one.
- * Locks: cl->mutex guards all of it. */
+ * and looks whether a store that was away is back. Locks: cl->mutex guards all of it. */
 /* SPDX-License-Identifier: MIT */
 #include "base/alloc.h"
 #include "base/cond.h"
 #include "base/uncancel.h"
+#include "coord/handle.h"
 #include "coord/limit_machine.h"
-#include "core/attach.h"
-#include "core/client.h"
 #include "core/log.h"
 #include "core/names.h"
 #include "core/reach.h"
@@ -25,25 +21,19 @@
 #define US_PER_MS INT64_C(1000)
 
 struct dibs_limit {
-    dibs__job job; /* first, so that one is the other */
-    dibs_limit *next;
+    dibs__handle handle; /* first, so that one is the other */
+    dibs__job job;
     dibs_client *cl;
     char name[DIBS_NAME_MAX + 1]; /* with the client's prefix */
     int64_t burst;
     int64_t wait_us;
     dibs__limiter machine;
     pthread_cond_t cond;
-    unsigned callers;    /* threads in dibs_limit_take() */
     atomic_bool ordered; /* the job is queued, or runs */
     bool away;           /* the log knows that the store is */
     _Atomic int64_t retry_us;
     _Atomic int64_t remaining;
 };
-
-typedef struct limits {
-    dibs__attached attached; /* first, so that one is the other */
-    dibs_limit *first;
-} limits;
 
 /* The clock of the machine: coarse, as it is read for every token. */
 static dibsx_nsec read_clock(void)
@@ -54,47 +44,13 @@ static dibsx_nsec read_clock(void)
     return now.tv_sec * DIBSX_SEC + now.tv_nsec;
 }
 
-/* Every sleep ends before the client does. */
-static void close_limits(dibs_client *cl, dibs__attached *at)
+/* Ends every sleep. */
+static void wake_limit(dibs__handle *handle)
 {
-    limits *all = (limits *)(void *)at;
-
-    for (dibs_limit *l = all->first; l;) {
-        pthread_cond_broadcast(&l->cond);
-        if (l->callers > 0) {
-            pthread_cond_wait(&cl->over, &cl->mutex);
-            l = all->first;
-        } else {
-            l = l->next;
-        }
-    }
+    pthread_cond_broadcast(&((dibs_limit *)(void *)handle)->cond);
 }
 
-static void free_limits(dibs_client *cl, dibs__attached *at)
-{
-    (void)cl;
-    dibsx_free(at);
-}
-
-/* The limits of a client, made when first needed (`make`); NULL: none, or no
- * memory. Locks: cl->mutex. */
-static limits *limits_of(dibs_client *cl, bool make)
-{
-    dibs__attached *at = cl->attached;
-    limits *all;
-
-    while (at && at->free != free_limits)
-        at = at->next;
-    if (at || !make)
-        return (limits *)(void *)at;
-    all = dibsx_zalloc(sizeof(*all));
-    if (!all)
-        return NULL;
-    all->attached.close = close_limits;
-    all->attached.free = free_limits;
-    dibs__attach(cl, &all->attached);
-    return all;
-}
+static const dibs__handle_kind kind = {.noun = "a limit", .wake = wake_limit};
 
 /* Says once that the store is away, and once that it is back. Locks: cl->mutex, let go
  * for the log. */
@@ -161,7 +117,8 @@ static void probe_store(dibs_limit *l)
 /* Thread: a worker. */
 static void work(dibs_client *cl, dibs__job *job)
 {
-    dibs_limit *l = (dibs_limit *)(void *)job;
+    dibs_limit *l =
+        (dibs_limit *)(void *)((char *)job - offsetof(dibs_limit, job));
     dibsx_nsec sent_at = read_clock();
     dibs__drawn drawn;
     dibs__draw draw;
@@ -271,18 +228,12 @@ make_machine(dibs_limit *l, const dibs_limit_opts *opts, dibs_error *err)
 /* Adds the limit to its client. */
 static dibs_status join_client(dibs_limit *l, dibs_error *err)
 {
-    dibs_client *cl = l->cl;
-    limits *all;
+    dibs_status rc;
 
-    pthread_mutex_lock(&cl->mutex);
-    all = limits_of(cl, true);
-    if (all) {
-        l->next = all->first;
-        all->first = l;
-        cl->handle_count++;
-    }
-    pthread_mutex_unlock(&cl->mutex);
-    return all ? DIBS_OK : dibsx_nomem(err, "a limit");
+    pthread_mutex_lock(&l->cl->mutex);
+    rc = dibs__handle_join(l->cl, &l->handle, err);
+    pthread_mutex_unlock(&l->cl->mutex);
+    return rc;
 }
 
 static dibs_status fill_limit(dibs_limit *l, dibs_client *cl, const char *name,
@@ -291,6 +242,7 @@ static dibs_status fill_limit(dibs_limit *l, dibs_client *cl, const char *name,
     dibs_limit_opts want;
     dibs_status rc = copy_opts(opts, &want, err);
 
+    l->handle.kind = &kind;
     l->cl = cl;
     l->job.run = work;
     l->burst = want.burst;
@@ -417,13 +369,12 @@ static dibs_status take_locked(dibs_limit *l, int64_t n, dibs_error *err)
     dibs_status rc;
 
     pthread_mutex_lock(&l->cl->mutex);
-    l->callers++;
+    dibs__handle_begin(&l->handle);
     if (l->cl->closing)
         rc = dibsx_fail(err, DIBS_CANCELLED, "the client is being closed");
     else
         rc = take_slowly(l, n, err);
-    l->callers--;
-    pthread_cond_broadcast(&l->cl->over);
+    dibs__handle_end(&l->handle);
     pthread_mutex_unlock(&l->cl->mutex);
     return rc;
 }
@@ -464,16 +415,6 @@ int64_t dibs_limit_remaining(const dibs_limit *l)
     return l ? atomic_load(&l->remaining) : 0;
 }
 
-/* Takes the limit out of the list. Locks: cl->mutex. */
-static void unlist_limit(dibs_limit *l)
-{
-    dibs_limit **at = &limits_of(l->cl, false)->first;
-
-    while (*at != l)
-        at = &(*at)->next;
-    *at = l->next;
-}
-
 void dibs_limit_free(dibs_limit *l)
 {
     DIBSX_UNCANCEL;
@@ -486,9 +427,7 @@ void dibs_limit_free(dibs_limit *l)
     pthread_mutex_lock(&cl->mutex);
     while (atomic_load(&l->ordered))
         pthread_cond_wait(&cl->over, &cl->mutex);
-    unlist_limit(l);
-    cl->handle_count--;
-    last = cl->ended && cl->handle_count == 0;
+    last = dibs__handle_leave(&l->handle);
     pthread_mutex_unlock(&cl->mutex);
     pthread_cond_destroy(&l->cond);
     dibsx_free(l);

@@ -9,6 +9,7 @@
 #include "base/cond.h"
 #include "base/uncancel.h"
 #include "coord/group_seat.h"
+#include "coord/handle.h"
 #include "core/log.h"
 #include "core/names.h"
 #include "core/reach.h"
@@ -19,6 +20,7 @@
 enum { TTL_MIN_MS = 100 };
 
 struct dibs_member {
+    dibs__handle handle; /* first, so that one is the other */
     dibs_client *cl;
     dibs__group_seat group;
     _Atomic(dibsx_nsec) seated_until;
@@ -29,6 +31,13 @@ struct dibs_member {
     dibsx_nsec count_from; /* later heartbeats count. cl->mutex */
     bool counted;          /* one of them was answered. cl->mutex */
 };
+
+static void wake_member(dibs__handle *handle)
+{
+    pthread_cond_broadcast(&((dibs_member *)(void *)handle)->cond);
+}
+
+static const dibs__handle_kind kind = {.noun = "a member", .wake = wake_member};
 
 static void forget_seat(dibs_member *member)
 {
@@ -150,15 +159,20 @@ static dibs_status take_seat(dibs_member *member, dibs_error *err)
     dibs_client *cl = member->cl;
     dibs_status rc;
 
+    member->handle.kind = &kind;
     pthread_mutex_lock(&cl->mutex);
-    rc = dibs__session_add(cl, &member->group.seat, err);
+    rc = dibs__handle_join(cl, &member->handle, err);
     if (rc == DIBS_OK) {
-        cl->handle_count++;
-        rc = await_seat(member, err);
-        if (rc != DIBS_OK) {
+        dibs__handle_begin(&member->handle);
+        rc = dibs__session_add(cl, &member->group.seat, err);
+        if (rc == DIBS_OK)
+            rc = await_seat(member, err);
+        if (rc != DIBS_OK)
             dibs__session_leave(cl, &member->group.seat);
-            cl->handle_count--;
-        }
+        dibs__handle_end(&member->handle);
+        /* dibs_close() waits for the call, so that this is not the last one. */
+        if (rc != DIBS_OK)
+            (void)!dibs__handle_leave(&member->handle);
     }
     pthread_mutex_unlock(&cl->mutex);
     return rc;
@@ -227,8 +241,7 @@ void dibs_member_leave(dibs_member *member)
     cl = member->cl;
     pthread_mutex_lock(&cl->mutex);
     dibs__session_leave(cl, &member->group.seat);
-    cl->handle_count--;
-    last = cl->ended && cl->handle_count == 0;
+    last = dibs__handle_leave(&member->handle);
     pthread_mutex_unlock(&cl->mutex);
     pthread_cond_destroy(&member->cond);
     dibsx_free(member);
@@ -297,7 +310,9 @@ dibs_status dibs_member_recount(dibs_member *member, dibs_error *err)
     member->counted = false;
     atomic_store(&member->enough_until, 0);
     dibs__session_hurry(member->cl, &member->group.seat);
+    dibs__handle_begin(&member->handle);
     rc = await_count(member, err);
+    dibs__handle_end(&member->handle);
     pthread_mutex_unlock(&member->cl->mutex);
     return rc;
 }

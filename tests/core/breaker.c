@@ -502,7 +502,8 @@ static dibs_change next_state(dibs_watch *watch, const char *text)
     return ch;
 }
 
-/* A client has a breaker and watches its key: the store tells both. */
+/* A client has a breaker and watches its key: the store tells both, and goes on
+ * telling the one that is left. */
 static void a_watch_of_its_key_is_told_as_well(void **state)
 {
     dibs_client *cl = core_open(), *other = core_open();
@@ -522,6 +523,8 @@ static void a_watch_of_its_key_is_told_as_well(void **state)
     IN_TIME(!next_state(watch, "forced").merged);
     core_until(is_refused, own);
     dibs_breaker_free(own);
+    CHECK(DIBS_OK, dibs_breaker_force(remote, DIBS_BREAKER_CLOSED, err));
+    IN_TIME(!next_state(watch, "closed").merged);
     dibs_watch_free(watch);
     dibs_breaker_free(remote);
     dibs_close(cl);
