@@ -21,6 +21,15 @@ dibsx_nsec dibsx_now(void)
     return (dibsx_nsec)ts.tv_sec * DIBSX_SEC + ts.tv_nsec;
 }
 
+dibsx_nsec dibsx_coarse_now(void)
+{
+    struct timespec ts;
+
+    if (clock_gettime(CLOCK_MONOTONIC_COARSE, &ts) != 0)
+        abort();
+    return (dibsx_nsec)ts.tv_sec * DIBSX_SEC + ts.tv_nsec;
+}
+
 int64_t dibsx_wall_us(void)
 {
     struct timespec ts;

@@ -21,6 +21,10 @@ typedef int64_t dibsx_nsec;
 dibsx_nsec dibsx_now(void);
 int64_t dibsx_wall_us(void);
 
+/* A clock that is cheap to read, and coarse: for what every call looks at. It stands
+ * still in a suspend, so no lease is counted on it, and it has moments of its own. */
+dibsx_nsec dibsx_coarse_now(void);
+
 /* Saturating: past the ends it stays at 0, or at DIBSX_NEVER. `span_ms`
  * negative means without limit. */
 dibsx_nsec dibsx_after_ms(dibsx_nsec from_at, int64_t span_ms);

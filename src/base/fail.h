@@ -28,6 +28,12 @@ dibs_status dibsx_nomem(dibs_error *err, const char *thing, ...)
  * changed: the same detail, as DIBS_UNKNOWN. */
 dibs_status dibsx_unanswered(dibs_error *err);
 
+/* Whether a step had no answer that counts: it may work later. */
+static inline bool dibsx_is_away(dibs_status rc)
+{
+    return rc == DIBS_UNAVAIL || rc == DIBS_UNKNOWN;
+}
+
 /* "ENOENT" for the number, for the origin of dibsx_fail_at(). */
 const char *dibsx_errno_name(int number);
 

@@ -3,6 +3,7 @@
  * Owns nothing; the generator's state is its caller's. */
 /* SPDX-License-Identifier: MIT */
 #include "base/rand.h"
+#include <assert.h>
 #include <errno.h>
 #include <sys/random.h>
 
@@ -33,6 +34,18 @@ void dibsx_hex(const void *bytes, size_t len, char *out)
         *out++ = digits[at[i] & 15];
     }
     *out = '\0';
+}
+
+bool dibsx_random_hex(char *out, size_t size)
+{
+    unsigned char bits[32];
+    size_t len = (size - 1) / 2;
+
+    assert(size % 2 == 1 && len <= sizeof(bits));
+    if (!dibsx_random(bits, len))
+        return false;
+    dibsx_hex(bits, len, out);
+    return true;
 }
 
 /* SplitMix64: one word of state and every seed is a good one. */

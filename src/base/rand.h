@@ -14,6 +14,10 @@ bool dibsx_random(void *out, size_t len);
 /* 2*len hexadecimal digits and a NUL into out. */
 void dibsx_hex(const void *bytes, size_t len, char *out);
 
+/* Random digits of that kind, size - 1 of them (even, 64 at most) and a NUL. False when
+ * the kernel gives none. */
+bool dibsx_random_hex(char *out, size_t size);
+
 /* A small generator that repeats from its seed: for jitter and simulations,
  * never for tokens. */
 typedef struct dibsx_prng {

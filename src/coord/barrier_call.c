@@ -79,13 +79,10 @@ static void take_roll(dibs_barrier *b, dibs__barrier_roll *roll)
 
 static bool draw_id(dibs_barrier *b)
 {
-    unsigned char bits[(DIBS_OWNER_SIZE - 1) / 2];
-
     if (b->id_number == b->machine.id_number)
         return true;
-    if (!dibsx_random(bits, sizeof(bits)))
+    if (!dibsx_random_hex(b->seat.id, sizeof(b->seat.id)))
         return false;
-    dibsx_hex(bits, sizeof(bits), b->seat.id);
     b->id_number = b->machine.id_number;
     return true;
 }
@@ -121,11 +118,6 @@ static dibs_status keep_seat(dibs_barrier *b, dibs_error *err)
     return rc;
 }
 
-static bool is_away(dibs_status rc)
-{
-    return rc == DIBS_UNAVAIL || rc == DIBS_UNKNOWN;
-}
-
 /* Sends what the machine wants. A refusal to give a seat ends the call; later ones
  * are met as silence. Locks: cl->mutex, let go meanwhile. */
 static void send_request(dibs_barrier *b, dibs__meet *item)
@@ -157,7 +149,7 @@ static void send_request(dibs_barrier *b, dibs__meet *item)
         item->rc = rc;
     dibs__party_answered(&b->machine,
                          rc == DIBS_OK ||
-                                 (item->verb == DIBS__SIT && !is_away(rc))
+                                 (item->verb == DIBS__SIT && !dibsx_is_away(rc))
                              ? item
                              : NULL,
                          dibsx_now());

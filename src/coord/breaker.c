@@ -132,7 +132,6 @@ static dibs__enter_todo ask_permit(dibs_breaker *br, dibs__breaker_pass *pass,
     dibs_client *cl = br->cl;
     dibs__breaker_permit *pm =
         dibs__breaker_permit_of(&br->machine, pass->permit);
-    unsigned char bits[(DIBS_OWNER_SIZE - 1) / 2];
     char owner[DIBS_OWNER_SIZE], who[DIBS__WHO_MAX];
     dibs__ask ask = {.name = br->key,
                      .owner = owner,
@@ -149,8 +148,7 @@ static dibs__enter_todo ask_permit(dibs_breaker *br, dibs__breaker_pass *pass,
 
     snprintf(who, sizeof(who), "%.40s:%d %s", cl->host, (int)getpid(),
              cl->label);
-    if (dibsx_random(bits, sizeof(bits))) {
-        dibsx_hex(bits, sizeof(bits), owner);
+    if (dibsx_random_hex(owner, sizeof(owner))) {
         memcpy(pm->owner, owner, sizeof(owner));
         pthread_mutex_unlock(&cl->mutex);
         rc = cl->st->ops->lease->acquire(cl->st, &ask, deadline, &ans, err);
@@ -228,7 +226,7 @@ dibs_breaker_enter(dibs_breaker *br, dibs_pass *pass, dibs_error *err)
     if (dibs__breaker_enter_at_once(&br->machine, &pass->version))
         return DIBS_OK;
     pass->version = 0;
-    if (dibs__breaker_coarse_now() <
+    if (dibsx_coarse_now() <
         atomic_load_explicit(&br->refuse_until, memory_order_relaxed))
         return fail_open(br, err);
     return enter_slowly(br, pass, err);

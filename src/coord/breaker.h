@@ -9,7 +9,6 @@
 #include "core/client.h"
 #include "core/worker.h"
 #include <dibs/breaker.h>
-#include <time.h>
 
 struct dibs_breaker {
     dibs__handle handle; /* first, so that one is the other */
@@ -37,16 +36,6 @@ dibs__breaker_rules_of(const dibs_breaker_opts *opts, dibs__breaker_rules *out,
 
 /* Sets the handle, the job and the timer up. */
 void dibs__breaker_prepare(dibs_breaker *br, dibs_client *cl);
-
-/* A clock that is cheap to read, and coarse. It stands still in a suspend, so that
- * nothing but refusals is counted on it. */
-static inline dibsx_nsec dibs__breaker_coarse_now(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-    return now.tv_sec * DIBSX_SEC + now.tv_nsec;
-}
 
 /* Orders the worker now, or for the moment at which something is due. Follows every
  * change of the machine. */

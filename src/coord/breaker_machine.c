@@ -1,6 +1,7 @@
 /* breaker_machine.c - one client's part of a circuit breaker. Pure. */
 /* SPDX-License-Identifier: MIT */
 #include "coord/breaker_machine.h"
+#include "base/fail.h"
 #include <string.h>
 
 static const char *const texts[] = {[DIBS__BREAKER_CLOSED] = "closed",
@@ -302,7 +303,7 @@ static dibs__enter_todo granted(dibs__breaker *br, dibs__breaker_permit *pm,
  * store that forbids permits, say, has a state that is shared. */
 static bool is_away(dibs_status rc)
 {
-    return rc == DIBS_UNAVAIL || rc == DIBS_UNKNOWN || rc == DIBS_NOMEM;
+    return dibsx_is_away(rc) || rc == DIBS_NOMEM;
 }
 
 dibs__enter_todo

@@ -232,7 +232,7 @@ static void publish_refusal(dibs_breaker *br)
     if (ask_at == DIBSX_NEVER)
         until = DIBSX_NEVER;
     else if (ask_at > now)
-        until = dibs__breaker_coarse_now() + (ask_at - now);
+        until = dibsx_coarse_now() + (ask_at - now);
     atomic_store_explicit(&br->refuse_until, until, memory_order_relaxed);
 }
 

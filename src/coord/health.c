@@ -205,7 +205,7 @@ static bool is_away(checkup *cu, dibs_status rc, int64_t took_us)
 
     if (rc == DIBS_UNAVAIL && quick)
         return dibs_ping(cu->cl, NULL, NULL) != DIBS_OK;
-    return rc == DIBS_UNAVAIL || rc == DIBS_UNKNOWN;
+    return dibsx_is_away(rc);
 }
 
 static void run_part(checkup *cu, const char *name, part_fn *check)
@@ -255,7 +255,6 @@ copy_opts(checkup *cu, const dibs_health_opts *opts, dibs_error *err)
 static dibs_status prepare(checkup *cu, dibs_error *err)
 {
     char full[DIBS_NAME_MAX + 1];
-    unsigned char bits[(DIBS_OWNER_SIZE - 1) / 2];
     dibs_status rc = DIBS_OK;
 
     if (cu->opts.election)
@@ -264,10 +263,9 @@ static dibs_status prepare(checkup *cu, dibs_error *err)
         rc = dibs__name_full(cu->cl, cu->opts.group, full, err);
     if (rc != DIBS_OK)
         return rc;
-    if (!dibsx_random(bits, sizeof(bits)))
+    if (!dibsx_random_hex(cu->owner, sizeof(cu->owner)))
         return dibsx_fail(err, DIBS_UNAVAIL,
                           "the system has no random numbers now");
-    dibsx_hex(bits, sizeof(bits), cu->owner);
     snprintf(cu->key, sizeof(cu->key), "dibs.health/{%s}/%.16s", cu->cl->host,
              cu->owner);
     return dibs__name_full(cu->cl, cu->key, full, err);

@@ -142,7 +142,6 @@ dibs_latch_count_down(dibs_client *cl, const char *name, uint32_t count,
 {
     DIBSX_UNCANCEL;
     char full[DIBS_NAME_MAX + 1], own[DIBS_OWNER_SIZE];
-    unsigned char bits[(DIBS_OWNER_SIZE - 1) / 2];
     dibs__meet item = {.name = full,
                        .id = id ? id : own,
                        .verb = DIBS__COUNT,
@@ -158,11 +157,9 @@ dibs_latch_count_down(dibs_client *cl, const char *name, uint32_t count,
         rc = check_id(id, err);
     if (rc != DIBS_OK)
         return rc;
-    if (!id && !dibsx_random(bits, sizeof(bits)))
+    if (!id && !dibsx_random_hex(own, sizeof(own)))
         return dibsx_fail(err, DIBS_UNAVAIL,
                           "the system has no random numbers now");
-    if (!id)
-        dibsx_hex(bits, sizeof(bits), own);
     rc = do_item(cl, &item, err);
     if (left && rc <= DIBS_BUSY)
         *left = left_of(&item);
@@ -206,7 +203,7 @@ static void note_outcome(latch_wait *w, dibs_status rc, const dibs_error *err)
 {
     bool was_away = w->away;
 
-    w->away = rc == DIBS_UNAVAIL || rc == DIBS_UNKNOWN;
+    w->away = dibsx_is_away(rc);
     w->failure = *err;
     if (!w->away || was_away)
         return;

@@ -1,6 +1,7 @@
 /* limit.c - rate limits: drives the machine of each in real time.
  *
- * A call that the stock of its limit can serve takes no lock. All others run under the
+ * A call that the stock of its limit can serve takes no lock; the clock of the machine
+ * is coarse, as every call reads it. All others run under the
  * client's mutex, let go for the store. A worker of the client fetches for the stock,
  * and looks whether a store that was away is back. Locks: cl->mutex guards all of it. */
 /* SPDX-License-Identifier: MIT */
@@ -16,7 +17,6 @@
 #include <dibs/limit.h>
 #include <inttypes.h>
 #include <string.h>
-#include <time.h>
 
 #define US_PER_MS INT64_C(1000)
 
@@ -34,15 +34,6 @@ struct dibs_limit {
     _Atomic int64_t retry_us;
     _Atomic int64_t remaining;
 };
-
-/* The clock of the machine: coarse, as it is read for every token. */
-static dibsx_nsec read_clock(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-    return now.tv_sec * DIBSX_SEC + now.tv_nsec;
-}
 
 /* Ends every sleep. */
 static void wake_limit(dibs__handle *handle)
@@ -110,7 +101,7 @@ static void probe_store(dibs_limit *l)
     if (rc == DIBS_OK)
         rc = cl->st->ops->now(cl->st, deadline, &store_wall_us, &err);
     pthread_mutex_lock(&cl->mutex);
-    dibs__limiter_probed(&l->machine, read_clock(), rc == DIBS_OK);
+    dibs__limiter_probed(&l->machine, dibsx_coarse_now(), rc == DIBS_OK);
     note_store(l, &err);
 }
 
@@ -119,7 +110,7 @@ static void work(dibs_client *cl, dibs__job *job)
 {
     dibs_limit *l =
         (dibs_limit *)(void *)((char *)job - offsetof(dibs_limit, job));
-    dibsx_nsec sent_at = read_clock();
+    dibsx_nsec sent_at = dibsx_coarse_now();
     dibs__drawn drawn;
     dibs__draw draw;
 
@@ -128,8 +119,8 @@ static void work(dibs_client *cl, dibs__job *job)
     } else if (dibs__limiter_fetch(&l->machine, sent_at, &draw)) {
         dibs_status rc = send_draw(l, &draw, &drawn, NULL);
 
-        dibs__limiter_fetched(&l->machine, draw.cost, sent_at, read_clock(), rc,
-                              &drawn);
+        dibs__limiter_fetched(&l->machine, draw.cost, sent_at,
+                              dibsx_coarse_now(), rc, &drawn);
     }
     atomic_store(&l->ordered, false);
     pthread_cond_broadcast(&cl->over);
@@ -326,7 +317,7 @@ static dibs_status take_slowly(dibs_limit *l, int64_t n, dibs_error *err)
     dibs_status rc = DIBS_OK;
 
     while (todo == DIBS__TAKE_DRAW) {
-        dibsx_nsec sent_at = read_clock();
+        dibsx_nsec sent_at = dibsx_coarse_now();
         dibs__drawn drawn;
         dibs__draw draw;
 
@@ -334,11 +325,11 @@ static dibs_status take_slowly(dibs_limit *l, int64_t n, dibs_error *err)
         if (todo != DIBS__TAKE_DRAW)
             break;
         rc = send_draw(l, &draw, &drawn, &why);
-        todo = dibs__limiter_drawn(&l->machine, &take, sent_at, read_clock(),
-                                   rc, &drawn);
+        todo = dibs__limiter_drawn(&l->machine, &take, sent_at,
+                                   dibsx_coarse_now(), rc, &drawn);
         note_store(l, &why);
     }
-    if (dibs__limiter_probes(&l->machine, read_clock()))
+    if (dibs__limiter_probes(&l->machine, dibsx_coarse_now()))
         order_work(l);
     if (todo == DIBS__TAKE_DONE)
         return sleep_for(l, take.sleep_us, err);
@@ -398,7 +389,7 @@ dibs_status dibs_limit_take(dibs_limit *l, int64_t n, dibs_error *err)
     if (rc != DIBS_OK)
         return rc;
     if (l->machine.chunk == 0 ||
-        !dibs__limiter_spend(&l->machine, n, read_clock(), &low))
+        !dibs__limiter_spend(&l->machine, n, dibsx_coarse_now(), &low))
         return take_locked(l, n, err);
     if (low)
         order_fetch(l);

@@ -2,6 +2,7 @@
  * limit_machine.h. */
 /* SPDX-License-Identifier: MIT */
 #include "coord/limit_machine.h"
+#include "base/fail.h"
 
 void dibs__limiter_init(dibs__limiter *lm, const dibs__draw *rate,
                         int64_t chunk, dibs_away policy,
@@ -115,18 +116,13 @@ dibs__take_todo dibs__limiter_next(dibs__limiter *lm, dibs__take *take,
     return DIBS__TAKE_DRAW;
 }
 
-static bool is_away(dibs_status rc)
-{
-    return rc == DIBS_UNAVAIL || rc == DIBS_UNKNOWN;
-}
-
 dibs__take_todo
 dibs__limiter_drawn(dibs__limiter *lm, dibs__take *take, dibsx_nsec sent_at,
                     dibsx_nsec now, dibs_status rc, const dibs__drawn *drawn)
 {
     lm->asked -= take->asked;
     take->asked = 0;
-    if (is_away(rc) && lm->policy != DIBS_AWAY_FAIL) {
+    if (dibsx_is_away(rc) && lm->policy != DIBS_AWAY_FAIL) {
         lm->away = true;
         lm->probe_at = dibsx_after_ms(now, DIBS__LIMIT_PROBE_MS);
         return decide_alone(lm, take, now);

@@ -82,16 +82,6 @@ static bool is_due(const session *se, dibsx_nsec now)
     return false;
 }
 
-static bool draw_id(char id[DIBS_OWNER_SIZE])
-{
-    unsigned char bits[(DIBS_OWNER_SIZE - 1) / 2];
-
-    if (!dibsx_random(bits, sizeof(bits)))
-        return false;
-    dibsx_hex(bits, sizeof(bits), id);
-    return true;
-}
-
 /* See (4). */
 static int64_t
 date_of(const dibs_client *cl, const dibs__session_seat *seat, dibsx_nsec now)
@@ -132,7 +122,7 @@ static size_t add_seats(const dibs_client *cl, session *se, bool silent,
         if (seat->is_silent != silent ||
             seat->due_at > dibsx_after_ms(now, every_of(seat) / 2))
             continue;
-        if (!seat->id[0] && !draw_id(seat->id)) {
+        if (!seat->id[0] && !dibsx_random_hex(seat->id, sizeof(seat->id))) {
             seat->due_at = dibsx_after_ms(now, RETRY_MIN_MS);
             continue;
         }
@@ -194,11 +184,6 @@ static void unlist_seat(session *se, dibs__session_seat *seat)
             se->round[i].seat = NULL;
 }
 
-static bool is_away(dibs_status rc)
-{
-    return rc == DIBS_UNAVAIL || rc == DIBS_UNKNOWN;
-}
-
 static int64_t retry_of(const dibs__session_seat *seat)
 {
     int64_t retry_ms = every_of(seat) / RETRY_PART;
@@ -230,12 +215,12 @@ take_answer(session *se, dibs__session_seat *seat, const dibs__meet *item)
         seat->clock_at = now;
     }
     seat->due_at = dibsx_after_ms(now, every_of(seat));
-    if (!is_away(item->rc))
+    if (!dibsx_is_away(item->rc))
         seat->is_silent = false;
     if (item->rc == DIBS_LOST ||
         (item->rc == DIBS_TIMEOUT && seat->sits && item->verb == DIBS__KEEP)) {
         lose_seat(se, seat, now);
-    } else if (is_away(item->rc) || item->rc == DIBS_TIMEOUT) {
+    } else if (dibsx_is_away(item->rc) || item->rc == DIBS_TIMEOUT) {
         seat->due_at = dibsx_after_ms(now, retry_of(seat));
     } else if (item->rc == DIBS_OK && item->verb == DIBS__SIT) {
         seat->fence = item->number;
@@ -254,7 +239,7 @@ static void mark_silent(session *se, size_t count)
 {
     size_t i = 0;
 
-    while (i < count && !is_away(se->items[i].rc))
+    while (i < count && !dibsx_is_away(se->items[i].rc))
         i++;
     if (i < count && se->round[i].seat)
         se->round[i].seat->is_silent = true;

@@ -1,6 +1,7 @@
 /* watch_machine.c - a watch of one value, without I/O; see watch_machine.h. */
 /* SPDX-License-Identifier: MIT */
 #include "coord/watch_machine.h"
+#include "base/fail.h"
 #include "store/topic.h"
 #include <string.h>
 
@@ -85,9 +86,8 @@ void dibs__watch_eared(dibs__watch *w, dibsx_nsec sent_at, dibsx_nsec now,
                        dibs_status rc)
 {
     if (rc != DIBS_OK) {
-        w->ear_at = dibsx_after_ms(now, rc == DIBS_UNAVAIL || rc == DIBS_UNKNOWN
-                                            ? DIBS__WATCH_LOOK_MS
-                                            : DENIED_MS);
+        w->ear_at = dibsx_after_ms(now, dibsx_is_away(rc) ? DIBS__WATCH_LOOK_MS
+                                                          : DENIED_MS);
         return;
     }
     /* The connection that it was about is lost already: another ear follows. */

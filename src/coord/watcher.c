@@ -152,8 +152,7 @@ dibs_status dibs__watcher_note(dibs__watcher *w, dibs_status rc,
                   w->name, failure->message);
         pthread_mutex_lock(&cl->mutex);
     }
-    return rc == DIBS_UNAVAIL || rc == DIBS_UNKNOWN ? DIBS_OK
-                                                    : fail_late(w, err);
+    return dibsx_is_away(rc) ? DIBS_OK : fail_late(w, err);
 }
 
 void dibs__watcher_cancel(dibs__watcher *w)
