@@ -7,6 +7,7 @@
 #include "coord/barrier.h"
 #include "base/alloc.h"
 #include "base/cond.h"
+#include "base/opts.h"
 #include "base/rand.h"
 #include "base/uncancel.h"
 #include "core/names.h"
@@ -81,17 +82,15 @@ static dibs_status
 read_opts(const dibs_client *cl, const dibs_barrier_opts *given,
           dibs_barrier_opts *opts, dibs_error *err)
 {
-    *opts = (dibs_barrier_opts){0};
+    dibs_status rc =
+        dibsx_opts_copy(opts, sizeof(*opts), given, "DIBS_BARRIER_OPTS()", err);
+
+    if (rc != DIBS_OK)
+        return rc;
     if (!given)
         return dibsx_fail(err, DIBS_INVALID,
                           "a barrier needs its number of parties: give "
                           "options");
-    if (given->size < sizeof(given->size) || given->size > 4096)
-        return dibsx_fail(err, DIBS_INVALID,
-                          "the size of the options is not set; use "
-                          "DIBS_BARRIER_OPTS()");
-    memcpy(opts, given,
-           given->size < sizeof(*opts) ? given->size : sizeof(*opts));
     if (opts->ttl_ms == 0)
         opts->ttl_ms = cl->ttl_ms;
     if (opts->flags & ~(uint32_t)DIBS_BARRIER_WITHDRAW)

@@ -4,6 +4,7 @@
  * Runs on a worker of the client, or on the thread of a call. Locks: cl->mutex, let go
  * for the store and for the program. */
 /* SPDX-License-Identifier: MIT */
+#include "base/opts.h"
 #include "coord/breaker.h"
 #include "core/log.h"
 #include "core/reach.h"
@@ -68,17 +69,12 @@ dibs_status
 dibs__breaker_rules_of(const dibs_breaker_opts *opts, dibs__breaker_rules *out,
                        dibs_breaker *br, dibs_error *err)
 {
-    dibs_breaker_opts want = {0};
-    dibs_status rc;
+    dibs_breaker_opts want;
+    dibs_status rc =
+        dibsx_opts_copy(&want, sizeof(want), opts, "DIBS_BREAKER_OPTS()", err);
 
-    if (opts && (opts->size < sizeof(opts->size) || opts->size > 4096))
-        return dibsx_fail(err, DIBS_INVALID,
-                          "the size of the options is not set; use "
-                          "DIBS_BREAKER_OPTS()");
-    if (opts)
-        memcpy(&want, opts,
-               opts->size < sizeof(want) ? opts->size : sizeof(want));
-    rc = fill_opts(&want, err);
+    if (rc == DIBS_OK)
+        rc = fill_opts(&want, err);
     if (rc != DIBS_OK)
         return rc;
     br->slow_ms = want.slow_ms;

@@ -3,6 +3,7 @@
 #include "coord/election.h"
 #include "base/alloc.h"
 #include "base/cond.h"
+#include "base/opts.h"
 #include "base/thread.h"
 #include "base/uncancel.h"
 #include "core/client.h"
@@ -98,13 +99,11 @@ static dibs_status
 read_opts(const dibs_client *cl, const dibs_election_opts *given,
           dibs_election_opts *opts, dibs_error *err)
 {
-    *opts = (dibs_election_opts){.size = sizeof(*opts)};
-    if (given && (given->size < sizeof(given->size) || given->size > 4096))
-        return dibsx_fail(err, DIBS_INVALID,
-                          "dibs_election_opts.size is not set");
-    if (given)
-        memcpy(opts, given,
-               given->size < sizeof(*opts) ? given->size : sizeof(*opts));
+    dibs_status rc = dibsx_opts_copy(opts, sizeof(*opts), given,
+                                     "DIBS_ELECTION_OPTS()", err);
+
+    if (rc != DIBS_OK)
+        return rc;
     if (opts->ttl_ms == 0)
         opts->ttl_ms = cl->ttl_ms;
     if (opts->stop_ms == 0)

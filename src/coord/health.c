@@ -6,6 +6,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <dibs/health.h>
 
+#include "base/opts.h"
 #include "base/rand.h"
 #include "base/uncancel.h"
 #include "core/client.h"
@@ -236,14 +237,11 @@ static dibs_status
 copy_opts(checkup *cu, const dibs_health_opts *opts, dibs_error *err)
 {
     dibs_health_opts *out = &cu->opts;
+    dibs_status rc =
+        dibsx_opts_copy(out, sizeof(*out), opts, "DIBS_HEALTH_OPTS()", err);
 
-    if (opts && (opts->size < sizeof(opts->size) || opts->size > 4096))
-        return dibsx_fail(err, DIBS_INVALID,
-                          "the size of the options is not set; use "
-                          "DIBS_HEALTH_OPTS()");
-    if (opts)
-        memcpy(out, opts,
-               opts->size < sizeof(*out) ? opts->size : sizeof(*out));
+    if (rc != DIBS_OK)
+        return rc;
     if (out->slow_ms < 0 || out->slow_ms > INT64_MAX / 1000)
         return dibsx_fail(err, DIBS_INVALID, "slow_ms is negative or too long");
     if (out->slow_ms == 0)

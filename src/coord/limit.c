@@ -7,6 +7,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/alloc.h"
 #include "base/cond.h"
+#include "base/opts.h"
 #include "base/uncancel.h"
 #include "coord/handle.h"
 #include "coord/limit_machine.h"
@@ -137,15 +138,14 @@ static void order_work(dibs_limit *l)
 static dibs_status
 copy_opts(const dibs_limit_opts *opts, dibs_limit_opts *out, dibs_error *err)
 {
-    memset(out, 0, sizeof(*out));
+    dibs_status rc =
+        dibsx_opts_copy(out, sizeof(*out), opts, "DIBS_LIMIT_OPTS()", err);
+
+    if (rc != DIBS_OK)
+        return rc;
     if (!opts)
         return dibsx_fail(err, DIBS_INVALID,
                           "a limit needs a count of tokens: give options");
-    if (opts->size < sizeof(opts->size) || opts->size > 4096)
-        return dibsx_fail(err, DIBS_INVALID,
-                          "the size of the options is not set; use "
-                          "DIBS_LIMIT_OPTS()");
-    memcpy(out, opts, opts->size < sizeof(*out) ? opts->size : sizeof(*out));
     if (out->period_ms == 0)
         out->period_ms = 1000;
     if (out->burst == 0)

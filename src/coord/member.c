@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/cond.h"
+#include "base/opts.h"
 #include "base/uncancel.h"
 #include "coord/group_seat.h"
 #include "coord/handle.h"
@@ -97,13 +98,11 @@ static dibs_status
 read_opts(const dibs_client *cl, const dibs_member_opts *given,
           dibs_member_opts *opts, dibs_error *err)
 {
-    *opts = (dibs_member_opts){.size = sizeof(*opts)};
-    if (given && (given->size < sizeof(given->size) || given->size > 4096))
-        return dibsx_fail(err, DIBS_INVALID,
-                          "dibs_member_opts.size is not set");
-    if (given)
-        memcpy(opts, given,
-               given->size < sizeof(*opts) ? given->size : sizeof(*opts));
+    dibs_status rc =
+        dibsx_opts_copy(opts, sizeof(*opts), given, "DIBS_MEMBER_OPTS()", err);
+
+    if (rc != DIBS_OK)
+        return rc;
     if (opts->ttl_ms == 0)
         opts->ttl_ms = cl->ttl_ms;
     if (opts->minimum == 0)

@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/forget.h"
+#include "base/opts.h"
 #include "base/uncancel.h"
 #include "core/attach.h"
 #include "core/client_settings.h"
@@ -26,17 +27,14 @@
 
 #define TIMEOUT_MS 5000
 
-/* Options may come from a caller built against an older, smaller struct. */
 static dibs_status
 read_opts(const dibs_client_opts *opts, dibs_client_opts *out, dibs_error *err)
 {
-    *out = (dibs_client_opts){.size = sizeof(*out)};
-    if (!opts)
-        return DIBS_OK;
-    if (opts->size < sizeof(opts->size) || opts->size > 4096)
-        return dibsx_fail(err, DIBS_INVALID,
-                          "dibs_client_opts.size is not set");
-    memcpy(out, opts, opts->size < sizeof(*out) ? opts->size : sizeof(*out));
+    dibs_status rc =
+        dibsx_opts_copy(out, sizeof(*out), opts, "DIBS_CLIENT_OPTS()", err);
+
+    if (rc != DIBS_OK)
+        return rc;
     if (out->ttl_ms != 0 && !dibs__ttl_ok(out->ttl_ms))
         return dibs__ttl_fail(err);
     if (out->on_unavailable < DIBS_AWAY_FAIL ||

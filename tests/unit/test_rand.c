@@ -50,6 +50,21 @@ static void hex_is_lower_case(void **state)
 }
 
 /* The first numbers of SplitMix64 for seed 1234567, as published with it. */
+static void drawn_digits_fill_their_room(void **state)
+{
+    char one[33], other[33] = "", room[6] = {0, 0, 0, 0, 0, 'x'};
+
+    (void)state;
+    assert_true(dibsx_random_hex(one, sizeof(one)));
+    assert_true(dibsx_random_hex(other, sizeof(other)));
+    assert_int_equal(strspn(one, "0123456789abcdef"), 32);
+    assert_int_equal(strlen(one), 32);
+    assert_string_not_equal(one, other);
+    assert_true(dibsx_random_hex(room, 5));
+    assert_int_equal(strlen(room), 4);
+    assert_int_equal(room[5], 'x');
+}
+
 static void the_generator_is_the_known_one(void **state)
 {
     static const uint64_t expected[] = {UINT64_C(6457827717110365317),
@@ -99,6 +114,7 @@ int main(void)
         cmocka_unit_test(the_kernel_fills_all_of_it),
         cmocka_unit_test(tokens_do_not_repeat),
         cmocka_unit_test(hex_is_lower_case),
+        cmocka_unit_test(drawn_digits_fill_their_room),
         cmocka_unit_test(the_generator_is_the_known_one),
         cmocka_unit_test(bounds_are_kept),
         cmocka_unit_test(numbers_are_even),

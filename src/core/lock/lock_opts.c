@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/fail.h"
+#include "base/opts.h"
 #include "config/option.h"
 #include "core/lock/lock.h"
 #include "core/names.h"
@@ -31,19 +32,6 @@ dibs_status dibs__durability_read(const char *text, uint32_t initial,
                           "durability is async, or wait:K with K from 1 to 9, "
                           "and not %.40s",
                           text);
-    return DIBS_OK;
-}
-
-/* Options may come from a caller built against an older, smaller struct. */
-static dibs_status
-copy_opts(const dibs_lock_opts *opts, dibs_lock_opts *out, dibs_error *err)
-{
-    *out = (dibs_lock_opts){.size = sizeof(*out)};
-    if (!opts)
-        return DIBS_OK;
-    if (opts->size < sizeof(opts->size) || opts->size > 4096)
-        return dibsx_fail(err, DIBS_INVALID, "dibs_lock_opts.size is not set");
-    memcpy(out, opts, opts->size < sizeof(*out) ? opts->size : sizeof(*out));
     return DIBS_OK;
 }
 
@@ -222,7 +210,8 @@ static void spread_opts(dibs_lock *lock)
 dibs_status
 dibs__opts_read(dibs_lock *lock, const dibs_lock_opts *opts, dibs_error *err)
 {
-    dibs_status rc = copy_opts(opts, &lock->opts, err);
+    dibs_status rc = dibsx_opts_copy(&lock->opts, sizeof(lock->opts), opts,
+                                     "DIBS_LOCK_OPTS()", err);
 
     if (rc != DIBS_OK)
         return rc;
