@@ -400,9 +400,7 @@ const dibs__verb dibs__verb_breaker_run = {
              "128+N the command died of signal N\n",
     .options = "json",
     .min_operands = 2,
-    .max_operands = -1,
-    .kind = DIBS__COMMAND,
-    .tail = true,
+    DIBS__TAKES_COMMAND,
     .run = run_command,
 };
 

@@ -4,24 +4,17 @@
  * lease, run the command under the guard, give the lease back when nothing of the
  * command's tree is left. After a loss it campaigns again. Main thread only. */
 /* SPDX-License-Identifier: MIT */
-#include "base/clock.h"
 #include "cli/command.h"
 #include "cli/lock_acquire.h"
 #include "cli/lock_or_set.h"
 #include "cli/options.h"
 #include "cli/run/env.h"
-#include "cli/run/inputs.h"
-#include "cli/run/options.h"
-#include "cli/run/supervise.h"
+#include "cli/run/guarded.h"
 #include "cli/verbs.h"
-#include "exec/signals.h"
-#include "exec/tree_means.h"
 #include <inttypes.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 enum { MEMBER_SIZE = 64, REST_MS = 20, AWAY_REST_MS = 250 };
@@ -31,129 +24,91 @@ enum { MEMBER_SIZE = 64, REST_MS = 20, AWAY_REST_MS = 250 };
 enum { SEAT_PART = 3 };
 
 typedef struct candidate {
-    const dibs__command *cmd;
-    dibs__run_opts opts;
+    dibs__guarded g;                   /* with a member for --min-nodes */
     char member_meta[MEMBER_SIZE + 8]; /* "member=host:pid" */
-    dibs__signals signals;
-    dibs__tree_means means;
-    dibs__run_inputs inputs;
-    dibs_client *cl;
-    dibs_member *member; /* with --min-nodes */
-    uint64_t seat;       /* its fence when it asked for the lease */
+    uint64_t seat; /* the member's fence when it asked for the lease */
     dibs__lock_or_set locks;
-    dibs__outcome out; /* of the last term */
-    int die_of;        /* the signal that ended the wait */
+    int die_of; /* the signal that ended the wait */
     int code;
 } candidate;
 
-static void read_options(candidate *c)
+static void read_options(candidate *c, const dibs__command *cmd)
 {
-    const dibs__command *cmd = c->cmd;
-    dibs__lock_request *request = &c->opts.request;
+    dibs__lock_request *request = &c->g.opts.request;
     char host[40] = "unknown";
 
     (void)gethostname(host, sizeof host - 1);
     (void)snprintf(c->member_meta, sizeof c->member_meta, "member=%s:%ld", host,
                    (long)getpid());
-    c->opts = (dibs__run_opts){.name = dibs__operands(cmd)[0],
-                               .argv = dibs__operands(cmd) + 1,
-                               .ttl_ms = dibs__opt_ms(cmd, "ttl"),
-                               .kill_after_ms = dibs__opt_ms(cmd, "stop"),
-                               .signal = SIGTERM,
-                               .on_lost = DIBS__LOST_KILL,
-                               .on_yield = DIBS__YIELD_IGNORE,
-                               .lost_code = DIBS__EXIT_LOST,
-                               .status_fd = -1,
-                               .quiet = dibs__opt_flag(cmd, "quiet"),
-                               .verbose = dibs__opt_flag(cmd, "verbose")};
-    request->names[0] = c->opts.name;
+    request->names[0] = c->g.opts.name;
     request->count = 1;
     request->meta[0] = c->member_meta;
     request->lock =
         (dibs_lock_opts){.size = sizeof request->lock,
-                         .ttl_ms = c->opts.ttl_ms,
+                         .ttl_ms = c->g.opts.ttl_ms,
                          .wait_ms = -1,
                          .priority = (int32_t)dibs__opt_int(cmd, "priority"),
                          .label = dibs__opt_text(cmd, "owner"),
                          .meta = request->meta};
     request->patient = true;
-    request->quiet = c->opts.quiet;
+    request->quiet = c->g.opts.quiet;
 }
 
 /* Known before the campaign: nobody waits in vain. */
 static int open_all(candidate *c)
 {
+    dibs__guarded *g = &c->g;
     dibs_error err;
-    int code;
+    int code = dibs__guarded_open(g, "before another leads");
 
-    dibs__tree_means_init(&c->means);
-    if (!dibs__tree_means_whole(&c->means)) {
-        dibs__cli_say("cannot run %s: the processes that it starts could not "
-                      "be found, to end them before another leads: %s",
-                      c->opts.argv[0], dibs__tree_means_advice);
-        return DIBS__EXIT_WRAPPER;
-    }
-    if (dibs__run_inputs_open(&c->inputs, false, false, &err) != DIBS_OK) {
-        (void)dibs__cli_fail(c->cmd, &err);
-        return DIBS__EXIT_WRAPPER;
-    }
-    code = dibs__lock_request_open(c->cmd, &c->opts.request, &c->cl);
-    if (!code && dibs__lock_or_set_init(&c->locks, c->cl, &c->opts.name, 1,
-                                        &c->opts.request.lock, &err) != DIBS_OK)
-        code = dibs__cli_fail(c->cmd, &err);
+    if (!code)
+        code = dibs__lock_request_open(g->cmd, &g->opts.request, &g->cl);
+    if (!code && dibs__lock_or_set_init(&c->locks, g->cl, &g->opts.name, 1,
+                                        &g->opts.request.lock, &err) != DIBS_OK)
+        code = dibs__cli_fail(g->cmd, &err);
     return code;
 }
 
 /* The command finds its term in DIBS_TERM. */
 static dibs_status run_command(candidate *c, dibs_error *err)
 {
-    dibs_lock *lock = dibs__lock_or_set_find(&c->locks, c->opts.name);
-    dibs__held held = {.name = c->opts.name,
+    dibs__guarded *g = &c->g;
+    dibs_lock *lock = dibs__lock_or_set_find(&c->locks, g->opts.name);
+    dibs__held held = {.name = g->opts.name,
                        .fence = dibs_lock_fence(lock),
-                       .ttl_ms = c->opts.ttl_ms};
+                       .ttl_ms = g->opts.ttl_ms};
     dibs__watched watched = {.locks = &c->locks,
-                             .held_at = dibsx_now(),
-                             .inputs = &c->inputs,
-                             .signals = &c->signals,
-                             .means = &c->means,
-                             .member = c->member,
+                             .member = g->member,
                              .seat = c->seat};
-    dibs__run_env env = {0};
     char term[24];
-    dibs_status rc;
 
     dibs_lock_owner(lock, held.owner);
     (void)snprintf(term, sizeof term, "%" PRIu64, held.fence);
     (void)setenv("DIBS_TERM", term, 1);
-    if (c->opts.verbose)
+    if (g->opts.verbose)
         dibs__cli_say("this process is the leader of %s under term %s",
-                      c->opts.name, term);
-    rc = dibs__run_env_init(&env, &held, 1, -1, err);
-    if (rc == DIBS_OK)
-        rc = dibs__supervise(&c->opts, &watched, env.vars, &c->out, err);
-    dibs__run_env_fini(&env);
-    return rc;
+                      g->opts.name, term);
+    return dibs__guarded_run(g, &watched, &held, 1, err);
 }
 
 static void note_end(candidate *c, dibs_status rc, const dibs_error *err)
 {
-    c->out.lost = c->out.lost || rc == DIBS_LOST;
+    dibs__outcome *out = &c->g.out;
+
+    out->lost = out->lost || rc == DIBS_LOST;
     if (rc != DIBS_OK && rc != DIBS_LOST)
-        c->code = dibs__cli_fail(c->cmd, err);
-    else if (c->out.lost)
-        c->code = DIBS__EXIT_LOST;
+        c->code = dibs__cli_fail(c->g.cmd, err);
     else
-        c->code = dibs__outcome_code(&c->out, &c->opts);
-    if (c->out.exec_errno)
-        dibs__cli_say("cannot run %s: %s", c->opts.argv[0],
-                      strerror(c->out.exec_errno));
+        c->code = dibs__guarded_code(&c->g);
+    if (out->lost)
+        c->code = DIBS__EXIT_LOST;
 }
 
 /* True when a signal ended the wait. */
 static bool is_called_off(candidate *c)
 {
     if (!c->die_of)
-        c->die_of = dibs__signals_pending(&c->signals);
+        c->die_of = dibs__signals_pending(&c->g.signals);
     return c->die_of != 0;
 }
 
@@ -163,24 +118,24 @@ static dibs_status await_members(candidate *c, dibs_error *err)
 {
     dibs_member_opts opts = {.size = sizeof opts,
                              .minimum =
-                                 (uint32_t)dibs__opt_int(c->cmd, "min-nodes"),
-                             .ttl_ms = 2 * c->opts.ttl_ms / SEAT_PART,
-                             .label = c->opts.request.lock.label};
+                                 (uint32_t)dibs__opt_int(c->g.cmd, "min-nodes"),
+                             .ttl_ms = 2 * c->g.opts.ttl_ms / SEAT_PART,
+                             .label = c->g.opts.request.lock.label};
 
-    if (!dibs__opt_given(c->cmd, "min-nodes"))
+    if (!dibs__opt_given(c->g.cmd, "min-nodes"))
         return DIBS_OK;
-    while (!c->member && !is_called_off(c)) {
+    while (!c->g.member && !is_called_off(c)) {
         dibs_status rc =
-            dibs_member_join(c->cl, c->opts.name, &opts, &c->member, err);
+            dibs_member_join(c->g.cl, c->g.opts.name, &opts, &c->g.member, err);
 
         if (rc != DIBS_OK && !err->retriable)
             return rc;
         if (rc != DIBS_OK)
             (void)poll(NULL, 0, AWAY_REST_MS);
     }
-    while (!is_called_off(c) && dibs_member_enough_ms(c->member) == 0)
+    while (!is_called_off(c) && dibs_member_enough_ms(c->g.member) == 0)
         (void)poll(NULL, 0, REST_MS);
-    c->seat = c->die_of ? 0 : dibs_member_fence(c->member);
+    c->seat = c->die_of ? 0 : dibs_member_fence(c->g.member);
     return DIBS_OK;
 }
 
@@ -188,8 +143,8 @@ static dibs_status await_members(candidate *c, dibs_error *err)
  * another server than the one whose seat this process had when it asked. */
 static bool recount_members(const candidate *c)
 {
-    return !c->member || (dibs_member_recount(c->member, NULL) == DIBS_OK &&
-                          dibs_member_fence(c->member) == c->seat);
+    return !c->g.member || (dibs_member_recount(c->g.member, NULL) == DIBS_OK &&
+                            dibs_member_fence(c->g.member) == c->seat);
 }
 
 /* DIBS_OK: it leads, or was called off. */
@@ -199,8 +154,8 @@ static dibs_status await_lead(candidate *c, dibs_error *err)
         dibs_status rc = await_members(c, err);
 
         if (rc == DIBS_OK && !c->die_of)
-            rc = dibs__cli_acquire(c->cl, &c->locks, &c->opts.request,
-                                   &c->signals, &c->die_of, err);
+            rc = dibs__cli_acquire(c->g.cl, &c->locks, &c->g.opts.request,
+                                   &c->g.signals, &c->die_of, err);
         if (rc != DIBS_OK || is_called_off(c) || recount_members(c))
             return rc;
         (void)dibs__lock_or_set_release(&c->locks, NULL);
@@ -214,36 +169,31 @@ static bool lead_once(candidate *c)
     dibs_error err = {0};
     dibs_status rc = await_lead(c, &err);
 
-    c->out = (dibs__outcome){.exit_status = -1};
+    c->g.out = (dibs__outcome){.exit_status = -1};
     if (c->die_of)
         c->code = 128 + c->die_of;
     else if (rc != DIBS_OK)
-        c->code = dibs__cli_fail(c->cmd, &err);
+        c->code = dibs__cli_fail(c->g.cmd, &err);
     else
         note_end(c, run_command(c, &err), &err);
     (void)dibs__lock_or_set_release(&c->locks, NULL);
-    return c->out.lost && !dibs__opt_flag(c->cmd, "once") &&
-           !dibs__signals_pending(&c->signals);
+    return c->g.out.lost && !dibs__opt_flag(c->g.cmd, "once") &&
+           !dibs__signals_pending(&c->g.signals);
 }
 
 static int run_elect(const dibs__command *cmd)
 {
-    candidate c = {.cmd = cmd};
+    candidate c = {.code = 0};
 
-    read_options(&c);
-    dibs__signals_block(&c.signals);
+    dibs__guarded_init(&c.g, cmd);
+    read_options(&c, cmd);
     c.code = open_all(&c);
     while (!c.code && lead_once(&c)) {
         (void)poll(NULL, 0, REST_MS);
         c.code = 0;
     }
     dibs__lock_or_set_fini(&c.locks);
-    dibs_member_leave(c.member);
-    dibs_close(c.cl);
-    dibs__run_inputs_close(&c.inputs);
-    dibs__tree_means_fini(&c.means);
-    if (c.die_of)
-        dibs__signal_die(c.die_of);
+    dibs__guarded_fini(&c.g, c.die_of);
     return c.code;
 }
 
@@ -295,15 +245,9 @@ const dibs__verb dibs__verb_elect = {
                 "On three machines, of which two must live:\n"
                 "  dibs elect --min-nodes 2 scheduler -- ./scheduler\n",
     .exits = "N the command ended with N\n"
-             "122 --once: the lead was lost\n"
-             "125 dibs itself failed around the command\n"
-             "126 the command could not be run\n"
-             "127 there is no such command\n"
-             "128+N ended by signal N\n",
+             "122 --once: the lead was lost\n" DIBS__COMMAND_EXITS,
     .options = "ttl,owner,priority",
     .min_operands = 2,
-    .max_operands = -1,
-    .kind = DIBS__COMMAND,
-    .tail = true,
+    DIBS__TAKES_COMMAND,
     .run = run_elect,
 };

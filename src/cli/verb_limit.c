@@ -192,8 +192,6 @@ const dibs__verb dibs__verb_limit = {
              "127 the command was not found\n",
     .options = "json",
     .min_operands = 1,
-    .max_operands = -1,
-    .kind = DIBS__COMMAND,
-    .tail = true,
+    DIBS__TAKES_COMMAND,
     .run = limit_command,
 };

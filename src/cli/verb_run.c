@@ -469,8 +469,6 @@ const dibs__verb dibs__verb_run = {
              "128+N the command died of signal N\n",
     .options = "json",
     .min_operands = 1,
-    .max_operands = -1,
-    .kind = DIBS__COMMAND,
-    .tail = true,
+    DIBS__TAKES_COMMAND,
     .run = run_locked,
 };

@@ -36,6 +36,17 @@ typedef struct dibs__verb {
     dibs__verb_fn *run; /* NULL for a group */
 } dibs__verb;
 
+/* Parts of the rows of verbs that run a command: its operands, and exit codes. */
+/* clang-format off */
+#define DIBS__TAKES_COMMAND                                                    \
+    .max_operands = -1, .kind = DIBS__COMMAND, .tail = true
+#define DIBS__COMMAND_EXITS                                                    \
+    "125 dibs itself failed around the command\n"                              \
+    "126 the command could not be run\n"                                       \
+    "127 there is no such command\n"                                           \
+    "128+N ended by signal N\n"
+/* clang-format on */
+
 extern const dibs__verb *const dibs__verbs[];
 extern const size_t dibs__verb_count;
 
