@@ -6,6 +6,7 @@
 #include "contract_queue.h"
 
 #include "base/rand.h"
+#include "seed.h"
 
 enum {
     STEPS = 200,
@@ -48,11 +49,18 @@ typedef struct answer {
     size_t count;
 } answer;
 
+/* A number that both stores have drawn, each its own. `of` is the item of a fence, and the
+ * lane of a stamp: others may have the same number (store/queue.h). */
+typedef struct drawn {
+    enum { AN_ID, A_FENCE, A_STAMP } what;
+    uint64_t of[2], number[2];
+} drawn;
+
 typedef struct twin {
     contract *t;
     dibs__store *st[2];
     dibsx_prng prng;
-    uint64_t numbers[2][NUMBERS_MAX];
+    drawn numbers[NUMBERS_MAX];
     size_t count;
     twin_lane lanes[LANES];
     struct {
@@ -70,18 +78,50 @@ static uint64_t below(twin *tw, uint64_t end)
     return dibsx_prng_below(&tw->prng, end);
 }
 
-/* Ids, fences and stamps differ, but each of one store is one of the other. */
-static void match_numbers(twin *tw, uint64_t here, uint64_t there)
+/* Lanes of a seed are always the same ones, whatever a store orders by them. */
+static uint64_t draw_lane(twin *tw)
 {
-    for (size_t i = 0; i < tw->count; i++)
-        if (tw->numbers[0][i] == here || tw->numbers[1][i] == there) {
-            assert_int_equal(tw->numbers[0][i], here);
-            assert_int_equal(tw->numbers[1][i], there);
+    return (dibsx_prng_next(&tw->prng) >> 11) | 1;
+}
+
+/* Ids, fences and stamps differ, but each of one store is one of the other. */
+static void match_drawn(twin *tw, drawn new)
+{
+    for (size_t i = 0; i < tw->count; i++) {
+        const drawn *old = &tw->numbers[i];
+
+        if (old->what != new.what || old->of[0] != new.of[0] ||
+            old->of[1] != new.of[1])
+            continue;
+        if (old->number[0] == new.number[0] ||
+            old->number[1] == new.number[1]) {
+            assert_int_equal(old->number[0], new.number[0]);
+            assert_int_equal(old->number[1], new.number[1]);
             return;
         }
+    }
     assert_true(tw->count < NUMBERS_MAX);
-    tw->numbers[0][tw->count] = here;
-    tw->numbers[1][tw->count++] = there;
+    tw->numbers[tw->count++] = new;
+}
+
+static void match_ids(twin *tw, uint64_t here, uint64_t there)
+{
+    match_drawn(tw, (drawn){.what = AN_ID, .number = {here, there}});
+}
+
+static void match_fences(twin *tw, const dibs__token *a, const dibs__token *b)
+{
+    match_drawn(tw, (drawn){.what = A_FENCE,
+                            .of = {a->id, b->id},
+                            .number = {a->fence, b->fence}});
+}
+
+static void match_stamps(twin *tw, const twin_lane *ln, uint64_t here,
+                         uint64_t there)
+{
+    match_drawn(tw, (drawn){.what = A_STAMP,
+                            .of = {ln->lane, ln->lane},
+                            .number = {here, there}});
 }
 
 static void match_status(const char *what, const dibs_status rc[2])
@@ -147,10 +187,10 @@ static void push_both(twin *tw)
     match_status("push", rc);
     for (size_t i = 0; i < tw->pushed && rc[0] == DIBS_OK; i++) {
         assert_int_equal(items[0][i].duplicate, items[1][i].duplicate);
-        match_numbers(tw, items[0][i].id, items[1][i].id);
+        match_ids(tw, items[0][i].id, items[1][i].id);
     }
     if (rc[0] == DIBS_LOST) {
-        tw->pushers[who].lane = queue_draw_lane();
+        tw->pushers[who].lane = draw_lane(tw);
         tw->pushers[who].number = 0;
     }
 }
@@ -181,8 +221,8 @@ static void match_answers(twin *tw, twin_lane *ln)
     for (size_t i = 0; i < a->count; i++) {
         const got *x = &a->items[i], *y = &b->items[i];
 
-        match_numbers(tw, x->token.id, y->token.id);
-        match_numbers(tw, x->token.fence, y->token.fence);
+        match_ids(tw, x->token.id, y->token.id);
+        match_fences(tw, &x->token, &y->token);
         assert_int_equal(x->token.attempt, y->token.attempt);
         assert_int_equal(x->lost, y->lost);
         assert_int_equal(x->priority, y->priority);
@@ -221,11 +261,11 @@ static void send_both(twin *tw, twin_lane *ln)
     match_status("reserve", rc);
     if (rc[0] != DIBS_OK) {
         assert_status(rc[0], DIBS_LOST);
-        ln->lane = queue_draw_lane();
+        ln->lane = draw_lane(tw);
         ln->number = ln->had_count = 0;
         return;
     }
-    match_numbers(tw, ask[0].stamp, ask[1].stamp);
+    match_stamps(tw, ln, ask[0].stamp, ask[1].stamp);
     assert_int_equal(ask[0].due_ms < 0, ask[1].due_ms < 0);
     for (size_t i = 0; i < ln->last.settle_count; i++) {
         const dibs_status one[2] = {settle[0][i].rc, settle[1][i].rc};
@@ -391,7 +431,7 @@ static void match_place(twin *tw, dibs__item_place place)
         const dibs__item_view *a = &all[0].item[i], *b = &all[1].item[i];
 
         if (place != DIBS__PLACE_DEAD) /* redriven ones are new here */
-            match_numbers(tw, a->id, b->id);
+            match_ids(tw, a->id, b->id);
         assert_int_equal(a->priority, b->priority);
         assert_int_equal(a->attempts, b->attempts);
         assert_int_equal(a->lost, b->lost);
@@ -458,17 +498,16 @@ static void live_as_twins(contract *t, bool plain)
     memset(&tw, 0, sizeof(tw));
     tw.t = t;
     tw.plain = plain;
-    tw.prng.state = (uint64_t)dibsx_now();
-    print_message("seed %llu\n", (unsigned long long)tw.prng.state);
+    tw.prng.state = seed_of_run() * 2 + plain;
     tw.st[0] = tw.t->st[0];
     CHECK(DIBS_OK,
           dibs__store_open("memory:", contract_soon(), &tw.st[1], err));
     for (size_t i = 0; i < LANES; i++) {
-        tw.lanes[i].lane = queue_draw_lane();
+        tw.lanes[i].lane = draw_lane(&tw);
         tw.lanes[i].as = workers[i];
     }
     for (size_t i = 0; i < PUSHERS; i++)
-        tw.pushers[i].lane = queue_draw_lane();
+        tw.pushers[i].lane = draw_lane(&tw);
     for (size_t s = 0; s < 2; s++)
         CHECK(DIBS_OK,
               tw.st[s]->ops->queue_admin->set(

@@ -161,12 +161,13 @@ CREATE TABLE @schema@.tally(
 
 -- The knowledge of a step: the settings of its queue with the defaults, what it has counted so
 -- far; serves: a lane that waits may have something to get; due_us: not after the first delayed
--- item is due, NULL when there is none; results: of settlements.
+-- item is due, NULL when there is none; results: of settlements; last: the highest fence that it
+-- gave, so that those of one step rise over its lanes.
 CREATE TYPE @schema@.queue_step AS (
     queue text, at_us bigint, paused boolean, serial boolean, cap bigint,
     tries bigint, deads bigint, lost_max bigint, counted bigint,
     counted_us bigint, counts bigint[], serves boolean, due_us bigint,
-    results text);
+    results text, last bigint);
 
 -- Items that were delivered, in order; the highest number drawn for the lane; their bytes;
 -- cut: others were locked, and not taken.
@@ -184,7 +185,7 @@ BEGIN
            coalesce(nullif(q.tries, 0), 16), coalesce(nullif(q.deads, 0), 10000),
            coalesce(nullif(q.lost_max, 0), 4), coalesce(q.counted, 0),
            coalesce(q.counted_us, 0), '{0,0,0,0,0,0,0,0,0,0}'::bigint[], false,
-           NULL::bigint, ''
+           NULL::bigint, '', 0::bigint
     INTO st
     FROM (SELECT) AS one LEFT JOIN @schema@.queue AS q ON q.name = a_queue;
     RETURN st;

@@ -298,7 +298,7 @@ BEGIN
         v_count := v_count + 1;
         t.bytes := t.bytes + v_lens[v_count];
     END LOOP;
-    v_base := greatest(v_base, ln.last, st.at_us);
+    v_base := greatest(v_base, ln.last, st.last, st.at_us);
     t.cut := v_count < cardinality(v_ids);
     t.ids := v_ids[1 : v_count];
     t.last := v_base + v_count;
@@ -394,6 +394,7 @@ BEGIN
         t := @schema@.take_items(st, ln, ln.want, 0, 0);
         EXIT WHEN cardinality(t.ids) = 0;
         st.counts[4] := st.counts[4] + cardinality(t.ids);
+        st.last := t.last;
         UPDATE @schema@.lane AS l
         SET waits_us = 0, unheard = true, last = t.last
         WHERE l.queue = ln.queue AND l.lane = ln.lane;

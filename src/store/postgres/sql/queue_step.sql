@@ -367,7 +367,8 @@ BEGIN
     SELECT i.due_us INTO v_due FROM @schema@.item AS i
     WHERE i.queue = st.queue AND i.due_us > 0
     ORDER BY i.due_us LIMIT 1 OFFSET v_rank - 1;
-    RETURN coalesce(greatest(v_due - st.at_us + 999, 0) / 1000, -1);
+    RETURN CASE WHEN v_due IS NULL THEN -1
+                ELSE greatest(v_due - st.at_us + 999, 0) / 1000 END;
 END
 $$;
 
@@ -451,6 +452,7 @@ BEGIN
     END IF;
     ids := ids || t.ids;
     ln.last := t.last;
+    st.last := t.last;
     st.counts[4] := st.counts[4] + cardinality(t.ids);
     st.serves := st.serves OR t.cut;
 END
