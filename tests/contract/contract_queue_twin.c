@@ -116,8 +116,8 @@ static void match_fences(twin *tw, const dibs__token *a, const dibs__token *b)
                             .number = {a->fence, b->fence}});
 }
 
-static void match_stamps(twin *tw, const twin_lane *ln, uint64_t here,
-                         uint64_t there)
+static void
+match_stamps(twin *tw, const twin_lane *ln, uint64_t here, uint64_t there)
 {
     match_drawn(tw, (drawn){.what = A_STAMP,
                             .of = {ln->lane, ln->lane},
