@@ -127,6 +127,20 @@ static dibs_status refuse_remove(struct dibs__store *st, const char *queue,
     return refuse_items(st, err);
 }
 
+static dibs_status
+refuse_list(struct dibs__store *st, const char *begins, const char *after,
+            size_t max, dibsx_nsec deadline, dibs__queue_fn *each, void *arg,
+            dibs_error *err)
+{
+    (void)begins;
+    (void)after;
+    (void)max;
+    (void)deadline;
+    (void)each;
+    (void)arg;
+    return refuse_items(st, err);
+}
+
 #define MEMBER(step, STEP) .step = refuse_##step,
 
 const dibs__queue_ops dibs__no_queue_ops = {DIBS__QUEUE_STEPS(MEMBER)};

@@ -1,5 +1,5 @@
 /* queue_admin.h - the bounds of queues, and the steps of an operator: set, stats, peek,
- * purge, redrive, remove. */
+ * purge, redrive, remove, list. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_STORE_QUEUE_ADMIN_H
 #define DIBS_STORE_QUEUE_ADMIN_H
@@ -14,7 +14,8 @@ enum {
     DIBS__DEDUP_MAX = 64,
     DIBS__WORKER_MAX = 128, /* with its NUL, as the next */
     DIBS__REASON_MAX = 256,
-    DIBS__PURGE_MAX = 1000, /* items of one purge or redrive */
+    DIBS__PURGE_MAX = 1000,      /* items of one purge or redrive */
+    DIBS__QUEUE_LIST_MAX = 1000, /* names of one list */
 
     DIBS__QUEUE_BATCH = 128,         /* items, settlements, tokens of a step */
     DIBS__QUEUE_BYTES = 1 << 20,     /* data of a push; of what reserve takes */
@@ -83,6 +84,9 @@ typedef struct dibs__item_view {
 /* Return false to stop. The store is not locked while this runs. */
 typedef bool dibs__item_fn(const dibs__item_view *item, void *arg);
 
+/* As dibs__item_fn. */
+typedef bool dibs__queue_fn(const char *queue, void *arg);
+
 typedef struct dibs__queue_admin_ops {
     /* Changes the settings of `fields` (DIBS__SET_*); makes the queue. */
     dibs_status (*set)(struct dibs__store *st, const char *queue,
@@ -118,15 +122,23 @@ typedef struct dibs__queue_admin_ops {
      * letters or lanes. DIBS_NOTFOUND: there is none. */
     dibs_status (*remove)(struct dibs__store *st, const char *queue,
                           dibsx_nsec deadline, dibs_error *err);
+
+    /* Up to `max` names of queues, as stats knows them, that begin with `begins` and
+     * come behind `after` ("": from the first), in the order of their bytes. Fewer
+     * than `max`, or than DIBS__QUEUE_LIST_MAX: there are no more. */
+    dibs_status (*list)(struct dibs__store *st, const char *begins,
+                        const char *after, size_t max, dibsx_nsec deadline,
+                        dibs__queue_fn *each, void *arg, dibs_error *err);
 } dibs__queue_admin_ops;
 
-/* As DIBS__LEASE_STEPS(). */
+/* As DIBS__LEASE_STEPS(); the list of queues has a name of its own there. */
 #define DIBS__QUEUE_ADMIN_STEPS(X)                                             \
     X(set, SET)                                                                \
     X(stats, STATS)                                                            \
     X(peek, PEEK)                                                              \
     X(purge, PURGE)                                                            \
     X(redrive, REDRIVE)                                                        \
-    X(remove, REMOVE)
+    X(remove, REMOVE)                                                          \
+    X(list, QUEUES)
 
 #endif

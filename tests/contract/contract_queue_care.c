@@ -682,6 +682,98 @@ static void only_own_queue_is_swept(void **state)
     assert_int_equal(queue_stats(t).ready, 1);
 }
 
+/* ---- list */
+
+typedef struct queue_names {
+    char name[8][DIBS_NAME_MAX + 1];
+    size_t count, enough;
+} queue_names;
+
+static bool copy_name(const char *queue, void *arg)
+{
+    queue_names *out = arg;
+
+    assert_true(out->count < 8);
+    snprintf(out->name[out->count++], sizeof(out->name[0]), "%s", queue);
+    return out->count != out->enough;
+}
+
+static queue_names
+list_queues(contract *t, const char *begins, const char *after, size_t max)
+{
+    dibs__store *st = t->st[0];
+    queue_names out = {.count = 0};
+
+    CHECK(DIBS_OK,
+          st->ops->queue_admin->list(st, begins, after, max, contract_soon(),
+                                     copy_name, &out, err));
+    return out;
+}
+
+static void assert_names(const queue_names *got, const contract *t,
+                         const char *const *ends, size_t count)
+{
+    assert_int_equal(got->count, count);
+    for (size_t i = 0; i < count; i++) {
+        char name[DIBS_NAME_MAX + 1];
+
+        snprintf(name, sizeof(name), "%s%s", t->name, ends[i]);
+        assert_string_equal(got->name[i], name);
+    }
+}
+
+/* Names with what keys and patterns make of them, in their order. */
+static const char *const odd_ends[] = {"",      "%",         "%x{",  "_~meta",
+                                       "a{b}c", "a{b}c~out", "{tag}"};
+enum { ODD = sizeof(odd_ends) / sizeof(odd_ends[0]) };
+
+static void queues_are_listed_by_name(void **state)
+{
+    contract *t = *state;
+    char name[DIBS_NAME_MAX + 1];
+    queue_names got = {.enough = 2};
+
+    assert_int_equal(list_queues(t, t->name, "", 10).count, 0);
+    for (size_t i = 0; i < ODD; i++) {
+        pusher p = queue_pusher(t, 1);
+
+        snprintf(name, sizeof(name), "%s%s", t->name, odd_ends[ODD - 1 - i]);
+        p.push.queue = name;
+        push_ok(&p, "x");
+    }
+    got = list_queues(t, t->name, "", 100);
+    assert_names(&got, t, odd_ends, ODD);
+    got = list_queues(t, t->name, "", 3);
+    assert_names(&got, t, odd_ends, 3);
+    got = list_queues(t, t->name, got.name[2], 3);
+    assert_names(&got, t, odd_ends + 3, 3);
+    got = list_queues(t, t->name, got.name[2], 3);
+    assert_names(&got, t, odd_ends + 6, 1);
+    assert_int_equal(list_queues(t, t->name, "", 0).count, 0);
+    assert_int_equal(list_queues(t, t->name, "~", 10).count, 0);
+    snprintf(name, sizeof(name), "%s%%", t->name);
+    got = list_queues(t, name, "", 10);
+    assert_names(&got, t, odd_ends + 1, 2);
+    snprintf(name, sizeof(name), "%sa{", t->name);
+    got = list_queues(t, name, "", 10);
+    assert_names(&got, t, odd_ends + 4, 2);
+    got = (queue_names){.enough = 2};
+    CHECK(DIBS_OK, t->st[0]->ops->queue_admin->list(t->st[0], t->name, "", 10,
+                                                    contract_soon(), copy_name,
+                                                    &got, err));
+    assert_names(&got, t, odd_ends, 2);
+}
+
+static void a_queue_without_items_is_listed(void **state)
+{
+    contract *t = *state;
+
+    queue_set(t, DIBS__SET_TRIES, (dibs__queue_conf){.tries = 2});
+    assert_int_equal(list_queues(t, t->name, "", 10).count, 1);
+    assert_status(remove_it(t), DIBS_OK);
+    assert_int_equal(list_queues(t, t->name, "", 10).count, 0);
+}
+
 int contract_queue_care(void)
 {
     const struct CMUnitTest tests[] = {
@@ -708,6 +800,8 @@ int contract_queue_care(void)
         CONTRACT_TEST(stats_count_what_was_done),
         CONTRACT_TEST(a_queue_is_removed_when_it_is_empty),
         CONTRACT_TEST(only_own_queue_is_swept),
+        CONTRACT_TEST(queues_are_listed_by_name),
+        CONTRACT_TEST(a_queue_without_items_is_listed),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

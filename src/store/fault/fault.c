@@ -685,6 +685,20 @@ static dibs_status fault_remove(dibs__store *st, const char *queue,
     return after ? lose_answer(err) : rc;
 }
 
+static dibs_status
+fault_queues(dibs__store *st, const char *begins, const char *after, size_t max,
+             dibsx_nsec deadline, dibs__queue_fn *each, void *arg,
+             dibs_error *err)
+{
+    fault_store *fs = fault_of(st);
+    dibs_status rc = begin_read(fs, DIBS__STEP_QUEUES, deadline, err);
+
+    if (rc != DIBS_OK)
+        return rc;
+    return fs->within->ops->queue_admin->list(fs->within, begins, after, max,
+                                              deadline, each, arg, err);
+}
+
 static dibs_status fault_doorbell_open(dibs__store *st, dibsx_nsec deadline,
                                        int *fd, dibs_error *err)
 {
@@ -916,7 +930,14 @@ static const dibs__meter_ops fault_meter_ops = {DIBS__METER_STEPS(MEMBER)};
 static const dibs__roster_ops fault_roster = {DIBS__ROSTER_STEPS(MEMBER)};
 static const dibs__queue_ops fault_queue = {DIBS__QUEUE_STEPS(MEMBER)};
 static const dibs__queue_admin_ops fault_queue_admin = {
-    DIBS__QUEUE_ADMIN_STEPS(MEMBER)};
+    .set = fault_set,
+    .stats = fault_stats,
+    .peek = fault_peek,
+    .purge = fault_purge,
+    .redrive = fault_redrive,
+    .remove = fault_remove,
+    .list = fault_queues,
+};
 
 const dibs__store_ops dibs__fault_ops = {
     .scheme = "fault",

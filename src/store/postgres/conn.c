@@ -109,7 +109,7 @@ static size_t room_of(dibs__pg_query query)
                    query == DIBS__PG_VALUE_GET ||
                    query == DIBS__PG_VALUE_LIST || query == DIBS__PG_LOG_READ ||
                    query == DIBS__PG_RESERVE || query == DIBS__PG_PEEK ||
-                   query == DIBS__PG_PEEK_DEAD
+                   query == DIBS__PG_PEEK_DEAD || query == DIBS__PG_QUEUE_LIST
                ? DIBS__PG_ROOM_ROWS
                : DIBS__PG_ROOM;
 }

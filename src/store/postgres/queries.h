@@ -77,6 +77,7 @@
     X(QUEUE_PURGE, "SELECT @schema@.queue_purge($1,$2,$3)")                    \
     X(QUEUE_REDRIVE, "SELECT @schema@.queue_redrive($1,$2,$3)")                \
     X(QUEUE_REMOVE, "SELECT @schema@.queue_remove($1)")                        \
+    X(QUEUE_LIST, "SELECT * FROM @schema@.queue_list($1,$2,$3)")               \
     X(QUEUE_KNOWN,                                                             \
       "SELECT q.known::integer::bigint FROM @schema@.queue_known($1) "         \
       "AS q(known)")                                                           \

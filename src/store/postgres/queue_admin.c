@@ -1,5 +1,5 @@
 /* queue_admin.c - the queue steps of an operator: set, stats, peek, purge, redrive,
- * remove.
+ * remove, list.
  *
  * Any thread. */
 /* SPDX-License-Identifier: MIT */
@@ -274,6 +274,33 @@ static dibs_status remove_queue(struct dibs__store *st, const char *queue,
     return rc;
 }
 
+/* ---- list */
+
+static dibs_status
+list_queues(struct dibs__store *st, const char *begins, const char *after,
+            size_t max, dibsx_nsec deadline, dibs__queue_fn *each, void *arg,
+            dibs_error *err)
+{
+    dibs__pg_args args = {.count = 0};
+    PGresult *rows = NULL;
+    dibs_status rc;
+    int count;
+
+    dibs__pg_arg_text(&args, begins);
+    dibs__pg_arg_text(&args, after);
+    dibs__pg_arg_int(&args, (int64_t)(max < DIBS__QUEUE_LIST_MAX
+                                          ? max
+                                          : DIBS__QUEUE_LIST_MAX));
+    rc = dibs__pg_look(dibs__pg_of(st), DIBS__PG_QUEUE_LIST, &args, deadline,
+                       &rows, err);
+    count = rc == DIBS_OK ? dibs__pq.PQntuples(rows) : 0;
+    for (int i = 0; i < count; i++)
+        if (!each(dibs__pg_text(rows, i, 0), arg))
+            break;
+    dibs__pq.PQclear(rows);
+    return rc;
+}
+
 const dibs__queue_admin_ops dibs__pg_queue_admin_ops = {
     .set = set_queue,
     .stats = read_stats,
@@ -281,4 +308,5 @@ const dibs__queue_admin_ops dibs__pg_queue_admin_ops = {
     .purge = purge_queue,
     .redrive = redrive_queue,
     .remove = remove_queue,
+    .list = list_queues,
 };

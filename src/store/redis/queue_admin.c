@@ -1,10 +1,11 @@
 /* queue_admin.c - the queue steps of an operator, each a script: set, stats, peek, purge,
- * redrive, remove.
+ * redrive, remove, list.
  *
  * Any thread. */
 /* SPDX-License-Identifier: MIT */
 #include "base/fail.h"
 #include "store/redis/queue_words.h"
+#include "store/redis/scan.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -318,6 +319,42 @@ static dibs_status remove_queue(struct dibs__store *st, const char *queue,
     return rc;
 }
 
+/* ---- list */
+
+static bool name_of(const char *key, size_t len, const char *begins,
+                    char out[DIBS_NAME_MAX + 1])
+{
+    return dibs__queue_key_name(key, len, out) &&
+           strncmp(out, begins, strlen(begins)) == 0;
+}
+
+static dibs_status
+list_queues(struct dibs__store *st, const char *begins, const char *after,
+            size_t max, dibsx_nsec deadline, dibs__queue_fn *each, void *arg,
+            dibs_error *err)
+{
+    char texts[DIBS__QUEUE_KEY_BEGINS][DIBS__KEY_MAX];
+    const char *const text[] = {texts[0], texts[1], texts[2]};
+    dibs__names names;
+    size_t shown = 0;
+    dibs_status rc;
+
+    if (max > DIBS__QUEUE_LIST_MAX)
+        max = DIBS__QUEUE_LIST_MAX;
+    dibs__queue_keys_begin(begins, texts);
+    rc = dibs__scan(dibs__redis_of(st)->steps, text, DIBS__QUEUE_KEY_BEGINS,
+                    begins, name_of, deadline, &names, err);
+    for (size_t i = 0; rc == DIBS_OK && i < names.count && shown < max; i++) {
+        if (strcmp(names.name[i], after) <= 0)
+            continue;
+        shown++;
+        if (!each(names.name[i], arg))
+            break;
+    }
+    dibs__names_fini(&names);
+    return rc;
+}
+
 const dibs__queue_admin_ops dibs__redis_queue_admin_ops = {
     .set = set_queue,
     .stats = read_stats,
@@ -325,4 +362,5 @@ const dibs__queue_admin_ops dibs__redis_queue_admin_ops = {
     .purge = purge_queue,
     .redrive = redrive_queue,
     .remove = remove_queue,
+    .list = list_queues,
 };

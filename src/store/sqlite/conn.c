@@ -157,6 +157,9 @@ static const char *const query_text[DIBS__SQL_COUNT] = {
     [DIBS__SQL_QUEUE_NEW] =
         "INSERT INTO queue(q, name, " QUEUE_COLUMNS ") VALUES(?1, ?2, 0, 0, 0, "
         "0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)",
+    [DIBS__SQL_QUEUE_LIST] =
+        "SELECT name FROM queue WHERE name >= ?1 AND name <> ?2 "
+        "ORDER BY name LIMIT ?3",
     [DIBS__SQL_QUEUE_DROP] = "DELETE FROM queue WHERE q = ?1",
     [DIBS__SQL_QUEUE_IDLE] =
         "DELETE FROM queue WHERE q IN (SELECT q FROM queue AS idle "

@@ -60,6 +60,7 @@ typedef enum dibs__sqlite_query {
     DIBS__SQL_QUEUE_NEW,
     DIBS__SQL_QUEUE_DROP,
     DIBS__SQL_QUEUE_IDLE,
+    DIBS__SQL_QUEUE_LIST,
     DIBS__SQL_ITEM,
     DIBS__SQL_ITEM_NEW,
     DIBS__SQL_ITEM_PUT,

@@ -1,5 +1,5 @@
 /* queue_admin.c - the queue steps of an operator: set, stats, peek, purge, redrive,
- * remove. Any thread. */
+ * remove, list. Any thread. */
 /* SPDX-License-Identifier: MIT */
 #include "base/fail.h"
 #include "store/sqlite/shelf.h"
@@ -325,6 +325,67 @@ static dibs_status remove_queue(struct dibs__store *st, const char *queue,
     return end_change(st, &shelf, rc, err);
 }
 
+/* ---- list */
+
+/* Copies the names, each with its NUL. Locks: cn. */
+static dibs_status
+copy_names(dibs__sqlite_conn *cn, const char *begins, const char *after,
+           size_t max, dibsx_buf *names, dibs_error *err)
+{
+    sqlite3_stmt *stmt;
+    dibs_status rc =
+        dibs__sqlite_ask(cn, &stmt, err, DIBS__SQL_QUEUE_LIST, "tti",
+                         strcmp(after, begins) > 0 ? after : begins, after,
+                         (int64_t)max);
+
+    while (rc == DIBS_OK) {
+        const char *name;
+
+        rc = dibs__sqlite_row(cn, stmt, err);
+        if (rc != DIBS_OK)
+            break;
+        name = (const char *)dibs__sql.column_text(stmt, 0);
+        if (!name)
+            rc = dibsx_nomem(err, "a name");
+        else if (strncmp(name, begins, strlen(begins)) != 0)
+            rc = DIBS_NOTFOUND;
+        else
+            dibsx_buf_add(names, name, strlen(name) + 1);
+        if (rc != DIBS_OK)
+            dibs__sqlite_reset(stmt);
+    }
+    if (!dibsx_buf_ok(names))
+        return dibsx_nomem(err, "a list of names");
+    return rc == DIBS_NOTFOUND ? DIBS_OK : rc;
+}
+
+static dibs_status
+list_queues(struct dibs__store *st, const char *begins, const char *after,
+            size_t max, dibsx_nsec deadline, dibs__queue_fn *each, void *arg,
+            dibs_error *err)
+{
+    dibs__sqlite_conn *cn = dibs__sqlite_conn_of(st, DIBS__SQLITE_VALUE);
+    dibs_status rc = dibs__sqlite_enter(cn, deadline, err);
+    dibsx_buf names;
+    bool more = true;
+
+    if (rc != DIBS_OK)
+        return rc;
+    dibsx_buf_init(&names, (size_t)DIBS__QUEUE_LIST_MAX * (DIBS_NAME_MAX + 1));
+    rc = copy_names(cn, begins, after,
+                    max < DIBS__QUEUE_LIST_MAX ? max : DIBS__QUEUE_LIST_MAX,
+                    &names, err);
+    dibs__sqlite_leave(cn);
+    for (size_t at = 0; rc == DIBS_OK && more && at < names.len;) {
+        const char *name = (const char *)names.data + at;
+
+        at += strlen(name) + 1;
+        more = each(name, arg);
+    }
+    dibsx_buf_fini(&names);
+    return rc;
+}
+
 const dibs__queue_admin_ops dibs__sqlite_queue_admin_ops = {
     .set = set_queue,
     .stats = read_stats,
@@ -332,4 +393,5 @@ const dibs__queue_admin_ops dibs__sqlite_queue_admin_ops = {
     .purge = purge_queue,
     .redrive = redrive_queue,
     .remove = remove_queue,
+    .list = list_queues,
 };

@@ -1,5 +1,5 @@
--- queue_admin.sql - the queue steps of an operator: set, stats, purge, redrive and remove of
--- src/store/queue_admin.h; peek is a query. Each answers "5" when there is no such queue.
+-- queue_admin.sql - the queue steps of an operator: set, stats, purge, redrive, remove and list
+-- of src/store/queue_admin.h; peek is a query. Each but the list answers "5" when there is no such queue.
 
 -- Changes the settings of a_fields (DIBS__SET_*). It is alone: a push that did not hand
 -- over, because the queue was paused, is committed before, or finds it resumed.
@@ -274,6 +274,60 @@ BEGIN
     SELECT o.id, o.n, sum(o.len) OVER (ORDER BY o.n) - o.len FROM (
         SELECT i.id, i.len, array_position(v_ids, i.id)::bigint AS n
         FROM @schema@.item AS i WHERE i.id = ANY (v_ids)) AS o;
+END
+$$;
+
+-- The first queue behind a name, of those that queue_known() knows; NULL when there is none.
+CREATE FUNCTION @schema@.queue_behind(a_name text) RETURNS text
+LANGUAGE plpgsql STABLE SET enable_sort = off AS $$
+BEGIN
+    RETURN (
+        SELECT min(n.name) FROM (
+            (SELECT q.name FROM @schema@.queue AS q WHERE q.name > a_name
+             ORDER BY q.name LIMIT 1)
+            UNION ALL
+            (SELECT i.queue FROM @schema@.item AS i WHERE i.queue > a_name
+             AND i.lane = 0 AND i.due_us = 0 ORDER BY i.queue LIMIT 1)
+            UNION ALL
+            (SELECT i.queue FROM @schema@.item AS i WHERE i.queue > a_name
+             AND i.due_us > 0 ORDER BY i.queue LIMIT 1)
+            UNION ALL
+            (SELECT i.queue FROM @schema@.item AS i WHERE i.queue > a_name
+             AND i.lane <> 0 ORDER BY i.queue LIMIT 1)
+            UNION ALL
+            (SELECT l.queue FROM @schema@.lane AS l WHERE l.queue > a_name
+             ORDER BY l.queue LIMIT 1)
+            UNION ALL
+            (SELECT d.queue FROM @schema@.dead AS d WHERE d.queue > a_name
+             ORDER BY d.queue LIMIT 1)
+            UNION ALL
+            (SELECT p.queue FROM @schema@.pusher AS p WHERE p.queue > a_name
+             ORDER BY p.queue LIMIT 1)
+            UNION ALL
+            (SELECT t.queue FROM @schema@.tally AS t WHERE t.queue > a_name
+             ORDER BY t.queue LIMIT 1)) AS n(name));
+END
+$$;
+
+-- Names of queues that begin with a text, behind a name, in the order of their bytes.
+CREATE FUNCTION @schema@.queue_list(a_begins text, a_after text, a_max bigint)
+RETURNS SETOF text
+LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    v_name text := a_after;
+BEGIN
+    IF a_begins > a_after COLLATE "C" THEN
+        v_name := a_begins;
+        IF a_max > 0 AND @schema@.queue_known(a_begins) THEN
+            RETURN NEXT a_begins;
+            a_max := a_max - 1;
+        END IF;
+    END IF;
+    FOR n IN 1 .. a_max LOOP
+        v_name := @schema@.queue_behind(v_name);
+        EXIT WHEN v_name IS NULL OR left(v_name, length(a_begins)) <> a_begins;
+        RETURN NEXT v_name;
+    END LOOP;
 END
 $$;
 

@@ -54,3 +54,57 @@ void dibs__keys_of_queue(const char *name, dibs__queue_names *out)
         memcpy(out->key[i] + len, suffixes[i], strlen(suffixes[i]) + 1);
     }
 }
+
+/* The name from what stands between the beginning and the suffix of a key. */
+static bool read_base(char *base, char out[DIBS_NAME_MAX + 1])
+{
+    size_t len = strlen(base);
+    bool escaped = len > 2 && base[0] == '{' && base[len - 1] == '%';
+
+    if (escaped)
+        base[--len] = '\0';
+    if (len > 2 && base[0] == '{' && base[len - 1] == '}') {
+        base[--len] = '\0';
+        base++;
+        len--;
+    }
+    if (escaped)
+        return dibs__key_unescape(base, out);
+    if (len == 0 || len > DIBS_NAME_MAX)
+        return false;
+    memcpy(out, base, len + 1);
+    return true;
+}
+
+bool dibs__queue_key_name(const char *key, size_t len,
+                          char out[DIBS_NAME_MAX + 1])
+{
+    size_t begin = strlen(DIBS__KEY_QUEUE);
+    size_t end = strlen(suffixes[DIBS__QUEUE_META]);
+    char base[DIBS__KEY_MAX];
+    dibs__queue_names names;
+
+    if (len <= begin + end || len >= sizeof(base) || memchr(key, '\0', len) ||
+        memcmp(key, DIBS__KEY_QUEUE, begin) != 0)
+        return false;
+    len -= begin + end;
+    memcpy(base, key + begin, len);
+    base[len] = '\0';
+    if (!read_base(base, out))
+        return false;
+    dibs__keys_of_queue(out, &names);
+    return strncmp(names.key[DIBS__QUEUE_META], key, begin + len + end) == 0 &&
+           names.key[DIBS__QUEUE_META][begin + len + end] == '\0';
+}
+
+void dibs__queue_keys_begin(const char *begins,
+                            char out[DIBS__QUEUE_KEY_BEGINS][DIBS__KEY_MAX])
+{
+    char escaped[3 * DIBS_NAME_MAX + 1];
+
+    assert(strlen(begins) <= DIBS_NAME_MAX);
+    dibs__key_escape(begins, escaped);
+    snprintf(out[0], DIBS__KEY_MAX, DIBS__KEY_QUEUE "%s", begins);
+    snprintf(out[1], DIBS__KEY_MAX, DIBS__KEY_QUEUE "{%s", begins);
+    snprintf(out[2], DIBS__KEY_MAX, DIBS__KEY_QUEUE "{%s", escaped);
+}

@@ -35,4 +35,14 @@ typedef struct dibs__queue_names {
 
 void dibs__keys_of_queue(const char *name, dibs__queue_names *out);
 
+/* The name of the queue whose META `key` is, which every queue has; false when it is
+ * none. */
+bool dibs__queue_key_name(const char *key, size_t len,
+                          char out[DIBS_NAME_MAX + 1]);
+
+/* The texts that the keys of queues with the beginning `begins` begin with. */
+enum { DIBS__QUEUE_KEY_BEGINS = 3 };
+void dibs__queue_keys_begin(const char *begins,
+                            char out[DIBS__QUEUE_KEY_BEGINS][DIBS__KEY_MAX]);
+
 #endif
