@@ -19,5 +19,6 @@
 #include <dibs/client.hpp>
 #include <dibs/coord.hpp>
 #include <dibs/lock.hpp>
+#include <dibs/queue_admin.hpp>
 
 #endif

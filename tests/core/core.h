@@ -50,6 +50,7 @@ int core_latch_tests(void);
 int core_barrier_tests(void);
 int core_limit_tests(void);
 int core_breaker_tests(void);
+int core_queue_admin_tests(void);
 int core_monitor_tests(void);
 int core_monitor_trail_tests(void);
 int core_monitor_deadlock_tests(void);

@@ -85,6 +85,7 @@ int main(int argc, char **argv)
     failed += core_health_tests();
     failed += core_limit_tests();
     failed += core_breaker_tests();
+    failed += core_queue_admin_tests();
     failed += core_monitor_tests();
     failed += core_monitor_trail_tests();
     failed += core_monitor_deadlock_tests();

@@ -292,6 +292,29 @@ static void latches(dibs::client &db)
           DIBS_MISMATCH);
 }
 
+static void queues(dibs::client &db)
+{
+    dibs::queue_admin mail(db, "mail");
+    dibs_queue_settings settings = dibs_queue_settings();
+    int items = 0;
+
+    CHECK(thrown([&] { mail.stats(); }) == DIBS_NOTFOUND);
+    settings.fields = DIBS_QUEUE_SET_TRIES;
+    settings.tries = 3;
+    mail.set(settings);
+    mail.pause();
+    CHECK(mail.stats().settings.paused && mail.stats().settings.tries == 3);
+    mail.resume();
+    mail.peek(DIBS_ITEM_READY, 0, 10, [&](const dibs_item_info &) {
+        items++;
+        return true;
+    });
+    CHECK(items == 0 && mail.purge() == 0 && mail.redrive() == 0);
+    CHECK(thrown([&] { mail.redrive_one(7); }) == DIBS_NOTFOUND);
+    mail.remove();
+    CHECK(thrown([&] { mail.remove(); }) == DIBS_NOTFOUND);
+}
+
 static void groups(dibs::client &db)
 {
     dibs_member_opts opts = dibs_member_opts();
@@ -454,6 +477,7 @@ int main(int argc, char **argv)
     groups(db);
     barriers(db);
     limits(db);
+    queues(db);
     healths(db);
     breakers(db);
     std::cout << "scopes give back what they took\n";
