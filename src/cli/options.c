@@ -48,6 +48,9 @@ const dibs__option_rows dibs__options_every =
 /* Options that many verbs have: each names those that it has in its own row. */
 static const dibs__option looking[] = {
     {.name = "json", .help = "Print JSON, with \"schema\":1 to tell its form."},
+    {.name = "yes",
+     .letter = 'y',
+     .help = "Do not ask; needed when there is no terminal."},
     {.name = "names", .help = "Print only the names, one on a line."},
     {DIBS__ROW_INTERVAL, .initial = "1s",
      .help = "How often to look; what comes and goes between two looks is not "

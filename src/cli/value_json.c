@@ -1,7 +1,8 @@
-/* value_json.c - shared values as JSON. Pure. */
+/* value_json.c - shared values and other bytes as JSON. Pure. */
 /* SPDX-License-Identifier: MIT */
 #include "cli/value_json.h"
 #include "base/text.h"
+#include <stdio.h>
 
 static bool is_utf8(const char *data, size_t len)
 {
@@ -34,23 +35,30 @@ static void base64(dibsx_buf *out, const unsigned char *data, size_t len)
     }
 }
 
-/* Bytes that are not text go out in base 64, so that nothing is lost. */
-void dibs__json_value(dibsx_json *js, const dibs_value *value)
+void dibs__json_data(dibsx_json *js, const char *key, const void *data,
+                     size_t len)
 {
+    char longer[64];
     dibsx_buf text;
 
-    if (is_utf8(value->data, value->len)) {
-        dibsx_json_key(js, "value");
-        dibsx_json_bytes(js, value->data, value->len);
+    if (is_utf8(data, len)) {
+        dibsx_json_key(js, key);
+        dibsx_json_bytes(js, data, len);
         return;
     }
+    snprintf(longer, sizeof(longer), "%s_base64", key);
     dibsx_buf_init(&text, DIBS_VALUE_MAX * 2);
-    base64(&text, value->data, value->len);
+    base64(&text, data, len);
     if (dibsx_buf_ok(&text))
-        dibsx_json_pair_text(js, "value_base64", dibsx_buf_text(&text));
+        dibsx_json_pair_text(js, longer, dibsx_buf_text(&text));
     else
         js->out->failed = true;
     dibsx_buf_fini(&text);
+}
+
+void dibs__json_value(dibsx_json *js, const dibs_value *value)
+{
+    dibs__json_data(js, "value", value->data, value->len);
 }
 
 void dibs__json_expiry(dibsx_json *js, int64_t expires_ms)

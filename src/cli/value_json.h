@@ -1,4 +1,4 @@
-/* value_json.h - shared values as JSON. Pure. */
+/* value_json.h - shared values and other bytes as JSON. Pure. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_CLI_VALUE_JSON_H
 #define DIBS_CLI_VALUE_JSON_H
@@ -6,7 +6,12 @@
 #include "base/json.h"
 #include <dibs/state.h>
 
-/* The pair "value", or "value_base64" where the bytes are not text. */
+/* The pair "KEY", or "KEY_base64" where the bytes are not text, so that nothing is
+ * lost. */
+void dibs__json_data(dibsx_json *js, const char *key, const void *data,
+                     size_t len);
+
+/* The same with the key "value". */
 void dibs__json_value(dibsx_json *js, const dibs_value *value);
 
 /* The pair "expires_ms": null for never. */

@@ -1,6 +1,7 @@
 /* verb_break.c - break: taking locks away, with care, or asking for them. */
 /* SPDX-License-Identifier: MIT */
 #include "base/clock.h"
+#include "cli/confirm.h"
 #include "cli/options.h"
 #include "cli/print.h"
 #include "cli/token.h"
@@ -8,7 +9,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 static void say_holder(const char *name, const dibs_party *holder)
 {
@@ -46,19 +46,6 @@ static bool describe_stale(const dibs_lease_info *info, void *arg)
     return true;
 }
 
-/* Asks on the terminal. 0 for yes, else the exit code. */
-static int confirm_on_terminal(const char *question)
-{
-    char answer[16];
-
-    fprintf(stderr, "dibs: %s [y/N] ", question);
-    if (fgets(answer, sizeof(answer), stdin) &&
-        (answer[0] == 'y' || answer[0] == 'Y'))
-        return 0;
-    dibs__cli_say("nothing was changed");
-    return 1;
-}
-
 static int confirm_one(const dibs__command *cmd, dibs_client *cl)
 {
     dibs_error err = {0};
@@ -66,7 +53,7 @@ static int confirm_one(const dibs__command *cmd, dibs_client *cl)
     if (dibs_lease_show(cl, dibs__operands(cmd)[0], describe, NULL, &err) !=
         DIBS_OK)
         return dibs__cli_fail(cmd, &err);
-    return confirm_on_terminal("its holder may still be at work. Break it?");
+    return dibs__confirm("its holder may still be at work. Break it?");
 }
 
 /* *any: there is something to be broken. */
@@ -77,8 +64,7 @@ static int confirm_stale(const dibs__command *cmd, dibs_client *cl, bool *any)
     if (dibs_lease_list(cl, dibs__operands(cmd)[0], describe_stale, any,
                         &err) != DIBS_OK)
         return dibs__cli_fail(cmd, &err);
-    return *any ? confirm_on_terminal(
-                      "their holders seem to be gone. Break them?")
+    return *any ? dibs__confirm("their holders seem to be gone. Break them?")
                 : 0;
 }
 
@@ -186,11 +172,7 @@ static int check_usage(const dibs__command *cmd)
         return say_usage("break takes --if-fence FENCE or --force, not both");
     if (!fence && !force && !stale && !asks)
         return say_usage("break needs --if-fence FENCE or --force");
-    if (!asks && !dibs__opt_flag(cmd, "yes") && !isatty(STDIN_FILENO)) {
-        dibs__cli_say("there is no terminal to ask on: --yes is needed");
-        return DIBS__EXIT_USAGE;
-    }
-    return 0;
+    return asks ? 0 : dibs__confirm_possible(cmd);
 }
 
 /* 0: every holder. */
@@ -240,9 +222,6 @@ static const dibs__option options[] = {
     {.name = "force", .help = "Break whatever lease there is."},
     {DIBS__ROW_TEXT("reason", "TEXT"),
      .help = "The reason, for the log and the trail."},
-    {.name = "yes",
-     .letter = 'y',
-     .help = "Do not ask; needed when there is no terminal."},
 };
 
 const dibs__option_rows dibs__options_break =
@@ -274,7 +253,7 @@ const dibs__verb dibs__verb_break = {
              "--ask: somebody can hear it\n"
              "1 nobody holds it, the fence is another, the answer was no, or "
              "nobody can hear it\n",
-    .options = "json,owner,stale",
+    .options = "json,owner,stale,yes",
     .max_operands = 1,
     .kind = DIBS__LOCKS,
     .run = break_lock,

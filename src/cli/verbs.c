@@ -54,6 +54,16 @@ const char dibs__common_exits[] =
     X("Coordination", breaker_open)                                            \
     X("Coordination", breaker_close)                                           \
     X("Coordination", limit)                                                   \
+    X("Queues", queue)                                                         \
+    X("Queues", queue_stats)                                                   \
+    X("Queues", queue_peek)                                                    \
+    X("Queues", queue_dead)                                                    \
+    X("Queues", queue_redrive)                                                 \
+    X("Queues", queue_purge)                                                   \
+    X("Queues", queue_pause)                                                   \
+    X("Queues", queue_resume)                                                  \
+    X("Queues", queue_set)                                                     \
+    X("Queues", queue_rm)                                                      \
     X("Store", store)                                                          \
     X("Store", store_status)                                                   \
     X("Store", store_init)                                                     \
@@ -101,6 +111,8 @@ const size_t dibs__verb_count = sizeof(dibs__verbs) / sizeof(dibs__verbs[0]);
     X(latch)                                                                   \
     X(breaker)                                                                 \
     X(limit)                                                                   \
+    X(queue)                                                                   \
+    X(queue_items)                                                             \
     X(demo)                                                                    \
     X(help)                                                                    \
     X(config)

@@ -12,6 +12,7 @@ GROUPS = {
     "Look": "ls show top watch wait stats deadlocks trail",
     "Values": "state",
     "Coordination": "elect leader members join barrier latch breaker limit",
+    "Queues": "queue",
     "Store": "store ping health doctor",
     "Others": "demo config completion help version",
 }

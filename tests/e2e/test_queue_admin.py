@@ -1,0 +1,52 @@
+"""queue stats, peek, dead, redrive, purge, pause, resume, set, rm."""
+# SPDX-License-Identifier: MIT
+from support import Case, main
+
+
+class QueueAdmin(Case):
+    def test_settings(self):
+        self.ok("queue", "set", "mail", "--tries", "3", "--serial", "yes", "--deads", "7")
+        self.ok("queue", "pause", "mail")
+        shown = self.json("queue", "stats", "mail", "--json")
+        self.assertEqual(
+            [shown[key] for key in ("name", "tries", "serial", "deads", "cap", "lost_max", "paused")],
+            ["mail", 3, True, 7, 1000000, 4, True],
+        )
+        self.assertIn("paused, serial\n", self.ok("queue", "stats", "mail"))
+        self.ok("queue", "resume", "mail")
+        self.ok("queue", "set", "mail", "--tries", "0", "--serial", "no")
+        shown = self.json("queue", "stats", "mail", "--json")
+        self.assertEqual([shown[key] for key in ("tries", "serial", "deads", "paused")], [16, False, 7, False])
+        self.ok("queue", "rm", "mail")
+        self.fails(1, "queue", "stats", "mail")
+
+    def test_rates(self):
+        self.ok("queue", "pause", "mail")
+        shown = self.json("queue", "stats", "mail", "--interval", "10ms", "--json")
+        self.assertGreaterEqual(shown["span_ms"], 10)
+        self.assertEqual(shown["pushed_in_span"], 0)
+        self.assertIn("pushed 0.0/s", self.ok("queue", "stats", "mail", "--interval", "10ms"))
+        self.assertNotIn("span_ms", self.json("queue", "stats", "mail", "--json"))
+
+    def test_nothing_there(self):
+        self.ok("queue", "pause", "mail")
+        self.assertEqual(self.json("queue", "peek", "mail", "--json")["items"], [])
+        self.assertEqual(self.json("queue", "dead", "mail", "--json")["items"], [])
+        self.assertEqual(self.json("queue", "purge", "mail", "--yes", "--json")["purged"], 0)
+        self.assertEqual(self.ok("queue", "redrive", "mail", "--yes"), "0\n")
+        self.assertIn("no dead letter 5", self.fails(1, "queue", "redrive", "mail", "5", "--yes"))
+
+    def test_exit_codes(self):
+        for verb in ("stats", "peek", "dead", "rm"):
+            self.assertIn("there is no queue `none`", self.fails(1, "queue", verb, "none"))
+        for verb in ("purge", "redrive"):
+            self.assertIn("there is no queue `none`", self.fails(1, "queue", verb, "none", "--yes"))
+            self.assertIn("--yes is needed", self.fails(64, "queue", verb, "none"))
+        self.assertIn("no setting is given", self.fails(64, "queue", "set", "mail"))
+        self.assertIn("not the id of an item", self.fails(64, "queue", "redrive", "mail", "five", "--yes"))
+        self.fails(64, "queue", "peek", "mail", "--place", "nowhere")
+        self.assertIn("did you mean 'queue rm'", self.fails(64, "queue", "delete", "mail"))
+
+
+if __name__ == "__main__":
+    main()
