@@ -158,11 +158,11 @@ static dibs_status set_names(dibs_election *el, const char *name,
 static dibs_status make_lock(dibs_election *el, dibs_error *err)
 {
     const dibs_election_opts *opts = &el->opts;
-    char member[DIBS__MEMBER_SIZE + 8];
+    char member[DIBS__MEMBER_META];
     const char *meta[META_MAX + 2] = {member};
     bool rings = !dibs__store_cannot(el->cl->st, DIBS__CAN_RING);
 
-    snprintf(member, sizeof(member), "member=%s", el->member);
+    dibs__member_write_name(el->member, member);
     for (size_t i = 0; opts->meta && opts->meta[i]; i++) {
         if (i == META_MAX)
             return dibsx_fail(err, DIBS_INVALID,

@@ -16,6 +16,7 @@
 #include "coord/election_machine.h"
 #include "coord/group_seat.h"
 #include "coord/handle.h"
+#include "coord/member_name.h"
 #include <dibs/elect.h>
 #include <dibs/lock.h>
 #include <dibs/state.h>

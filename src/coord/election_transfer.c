@@ -22,16 +22,13 @@ typedef struct search {
 static bool find_candidate(const dibs_lease_info *info, void *arg)
 {
     search *sr = arg;
-    char wanted[DIBS__MEMBER_SIZE + 8];
-    size_t len;
+    char member[DIBS__MEMBER_SIZE + 1]; /* so that a longer one differs */
 
-    snprintf(wanted, sizeof(wanted), "member=%s", sr->member);
-    len = strlen(wanted);
     for (size_t i = 0; i < info->waiter_count && sr->place == SIZE_MAX; i++) {
         const char *meta = info->waiters[i].meta;
 
-        if (strncmp(meta, wanted, len) == 0 &&
-            (meta[len] == '\0' || meta[len] == '\t'))
+        if (dibs__member_read_name(&meta, member, sizeof(member)) &&
+            strcmp(member, sr->member) == 0)
             sr->place = i;
     }
     return false;

@@ -2,21 +2,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "coord/group_seat.h"
 #include "base/buf.h"
+#include "coord/member_name.h"
 #include "core/names.h"
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 enum { BEATS_PER_TTL = 3, DRIFT_PART = 100 };
-
-dibs_status dibs__member_check_name(const char *member, dibs_error *err)
-{
-    if (!*member || strlen(member) >= DIBS__MEMBER_SIZE)
-        return dibsx_fail(err, DIBS_INVALID,
-                          "a member has 1 to %d bytes, and not %zu",
-                          DIBS__MEMBER_SIZE - 1, strlen(member));
-    return dibs__text_check("the member", member, err);
-}
 
 static dibs_status
 add_meta(dibsx_buf *who, const char *const *meta, dibs_error *err)
@@ -39,7 +31,7 @@ static dibs_status write_who(const dibs_client *cl, dibs__group_seat *gs,
                              const dibs__group_opts *opts, dibs_error *err)
 {
     const char *label = opts->label ? opts->label : cl->label;
-    char plain[DIBS__WHO_PLAIN];
+    char plain[DIBS__WHO_PLAIN], member[DIBS__MEMBER_META];
     dibsx_buf who;
     dibs_status rc =
         opts->member ? dibs__member_check_name(opts->member, err) : DIBS_OK;
@@ -51,8 +43,10 @@ static dibs_status write_who(const dibs_client *cl, dibs__group_seat *gs,
     dibs__text_clean(plain);
     dibsx_buf_init(&who, DIBS__WHO_MAX - 1);
     dibsx_buf_puts(&who, plain);
-    if (opts->member)
-        dibsx_buf_printf(&who, "\tmember=%s", opts->member);
+    if (opts->member) {
+        dibs__member_write_name(opts->member, member);
+        dibsx_buf_printf(&who, "\t%s", member);
+    }
     rc = add_meta(&who, opts->meta, err);
     if (rc == DIBS_OK && !dibsx_buf_ok(&who))
         rc = dibsx_fail(err, DIBS_INVALID,

@@ -12,8 +12,6 @@
 
 #include "coord/session.h"
 
-enum { DIBS__MEMBER_SIZE = 64 };
-
 typedef struct dibs__group_opts {
     const char *group;
     const char *member; /* NULL: host:pid */
@@ -42,9 +40,5 @@ DIBS_MUST_CHECK dibs_status dibs__group_seat_init(dibs_client *cl,
  * a clock that may run 1 % faster than the store's, and no longer than the seat that
  * was kept. */
 int64_t dibs__group_left_ms(const dibs__meet *answer);
-
-/* Checks a name that a member gives itself. */
-DIBS_MUST_CHECK dibs_status dibs__member_check_name(const char *member,
-                                                    dibs_error *err);
 
 #endif

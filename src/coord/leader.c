@@ -86,29 +86,19 @@ static void copy_text(char *out, size_t size, const char *text)
     snprintf(out, size, "%s", text);
 }
 
-/* The member is the first of the metadata; a plain lock has none. */
+/* A plain lock has no member. */
 static void read_holder(const dibs_party *holder, dibs_leader *out)
 {
-    static const char key[] = "member=";
     const char *meta = holder->meta;
-    size_t len;
 
     out->pid = holder->pid;
     out->term = holder->fence;
     out->age_ms = holder->age_ms;
     out->left_ms = holder->left_ms;
     copy_text(out->host, sizeof(out->host), holder->host);
-    snprintf(out->member, sizeof(out->member), "%.40s:%" PRId64, holder->host,
-             holder->pid);
-    if (strncmp(meta, key, sizeof(key) - 1) == 0) {
-        meta += sizeof(key) - 1;
-        len = strcspn(meta, "\t");
-        if (len < sizeof(out->member)) {
-            memcpy(out->member, meta, len);
-            out->member[len] = '\0';
-        }
-        meta += len + (meta[len] == '\t' ? 1 : 0);
-    }
+    if (!dibs__member_read_name(&meta, out->member, sizeof(out->member)))
+        snprintf(out->member, sizeof(out->member), "%.40s:%" PRId64,
+                 holder->host, holder->pid);
     copy_text(out->meta, sizeof(out->meta), meta);
 }
 

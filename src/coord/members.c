@@ -3,6 +3,7 @@
 #include <dibs/members.h>
 
 #include "base/uncancel.h"
+#include "coord/member_name.h"
 #include "core/names.h"
 #include "core/reach.h"
 #include "core/who.h"
@@ -15,23 +16,6 @@ typedef struct visit {
     dibs__roster_head head; /* is there before the first seat */
     size_t count;
 } visit;
-
-/* A name that a member gave itself is the first of its metadata. Moves *meta behind
- * it. */
-static bool read_name(const char **meta, char *out, size_t size)
-{
-    static const char key[] = "member=";
-    const char *at = *meta;
-    size_t len;
-
-    if (strncmp(at, key, sizeof(key) - 1) != 0)
-        return false;
-    at += sizeof(key) - 1;
-    len = strcspn(at, "\t");
-    snprintf(out, size, "%.*s", (int)len, at);
-    *meta = at + len + (at[len] == '\t' ? 1 : 0);
-    return true;
-}
 
 static bool pass_seat(const dibs__seat_entry *seat, void *arg)
 {
@@ -53,7 +37,7 @@ static bool pass_seat(const dibs__seat_entry *seat, void *arg)
                               .since_wall_us = (int64_t)seat->fence,
                               .left_ms = seat->left_ms,
                               .counts = seat->counts};
-    if (!read_name(&info.meta, name, sizeof(name)))
+    if (!dibs__member_read_name(&info.meta, name, sizeof(name)))
         dibs__who_agent(&who, name);
     return vt->each(&info, vt->arg);
 }
