@@ -30,7 +30,7 @@ typedef enum dibs_lost_why {
     DIBS_LOST_EXPIRED = 1,  /* the store did not renew the lease in time */
     DIBS_LOST_TAKEN = 2,    /* the store refused it: revoked, or data lost */
     DIBS_LOST_FEW = 3,      /* fewer than opts.minimum_nodes members live */
-    DIBS_LOST_RESIGNED = 4, /* dibs_election_resign(), _transfer() or _free() */
+    DIBS_LOST_RESIGNED = 4, /* it resigned, or handed the lead on */
 } dibs_lost_why;
 
 /* Called in turn on a thread of the election, gained first, each once per term. If
@@ -137,6 +137,8 @@ DIBS_API dibs_status dibs_election_resign(dibs_election *election,
 /* Hands the lead to a candidate by its member name. The leader leads until the heir is
  * at the head of the queue. Then on_lost runs, and the heir gets the lease under a new
  * term. This candidate campaigns on. The work must have stopped, or stop in on_lost.
+ * `dibs leader --transfer` asks any leader for the same, from another process: on_lost
+ * runs, and the lease goes on when the work has stopped.
  *   DIBS_LOST         it does not lead, or not any more
  *   DIBS_NOTFOUND     no candidate has that name; nothing changed
  *   DIBS_TIMEOUT      the heir did not answer; nothing changed

@@ -1,8 +1,9 @@
 /* election.h - the inside of an election handle, shared by its files.
  *
  *   election.c           the handle: new, campaign, wait, resign, free
- *   election_transfer.c  the leader's side of a transfer
- *   election_heir.c      the candidate's side, on a thread
+ *   election_transfer.c  a transfer that the leader's program asks for
+ *   election_heir.c      hearing of transfers, on a thread: the heir asks again, and
+ *                        a leader hands over that another process asked
  *   election_thread.c    the thread that drives the machine in real time
  *   election_seat.c      the seat of a candidate, for minimum_nodes
  *   election_look.c      what looks at the handle see
@@ -49,7 +50,9 @@ struct dibs_election {
     bool seated;       /* the seat is in the session of the client */
     pthread_t thread;
     pthread_t heir_thread;
-    bool urged;          /* the leader wants it to be the next */
+    char heir[DIBS__MEMBER_SIZE]; /* named last; "": none. The heir thread's */
+    uint32_t transfers;  /* calls of dibs_election_transfer() under way */
+    bool urged;          /* a transfer wants it to be the next */
     uint64_t releases;   /* so far */
     dibs_error released; /* how the last one ended */
     dibs_error
@@ -77,6 +80,16 @@ bool dibs__election_seat_sync(dibs_election *el);
 
 /* Asks for a heartbeat now, if the machine waits for one. Thread, locks: as above. */
 void dibs__election_seat_hurry(dibs_election *el);
+
+/* The place of a candidate in the queue; SIZE_MAX: it is not there. Locks: none held. */
+DIBS_MUST_CHECK dibs_status dibs__election_find(dibs_election *el,
+                                                const char *member,
+                                                size_t *place, dibs_error *err);
+
+/* The key of the value that names an heir. */
+enum { DIBS__HEIR_KEY_SIZE = DIBS_NAME_MAX + 16 };
+void dibs__election_heir_key(const dibs_election *el,
+                             char out[DIBS__HEIR_KEY_SIZE]);
 
 /* Tells all that watch who leads, on a worker. Locks: none held. */
 void dibs__leader_tell(dibs_client *cl, const char *name, uint64_t term);

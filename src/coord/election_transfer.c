@@ -7,43 +7,10 @@
 #include "base/uncancel.h"
 #include "coord/election.h"
 #include "core/client.h"
-#include <dibs/monitor.h>
 #include <poll.h>
-#include <stdio.h>
 #include <string.h>
 
 enum { LOOK_MS = 10 };
-
-typedef struct search {
-    const char *member;
-    size_t place; /* in the queue; SIZE_MAX: it is not there */
-} search;
-
-static bool find_candidate(const dibs_lease_info *info, void *arg)
-{
-    search *sr = arg;
-    char member[DIBS__MEMBER_SIZE + 1]; /* so that a longer one differs */
-
-    for (size_t i = 0; i < info->waiter_count && sr->place == SIZE_MAX; i++) {
-        const char *meta = info->waiters[i].meta;
-
-        if (dibs__member_read_name(&meta, member, sizeof(member)) &&
-            strcmp(member, sr->member) == 0)
-            sr->place = i;
-    }
-    return false;
-}
-
-static dibs_status
-look_for(dibs_election *el, const char *member, size_t *place, dibs_error *err)
-{
-    search sr = {.member = member, .place = SIZE_MAX};
-    dibs_status rc =
-        dibs_lease_show(el->cl, el->name, find_candidate, &sr, err);
-
-    *place = sr.place;
-    return rc;
-}
 
 static dibs_status fail_lost(const dibs_election *el, dibs_error *err)
 {
@@ -64,7 +31,7 @@ check_heir(dibs_election *el, const char *member, dibs_error *err)
         return dibsx_fail(err, DIBS_UNSUPPORTED, "%s", why);
     if (dibs_election_check(el) != DIBS_OK)
         return fail_lost(el, err);
-    rc = look_for(el, member, &place, err);
+    rc = dibs__election_find(el, member, &place, err);
     if (rc == DIBS_OK && place == SIZE_MAX)
         rc = dibsx_fail(err, DIBS_NOTFOUND,
                         "no candidate for %s is called %.63s; dibs show lists "
@@ -78,15 +45,15 @@ static dibs_status
 call_heir(dibs_election *el, const char *member, dibs_error *err)
 {
     dibsx_nsec deadline = dibs__client_deadline(el->cl, dibsx_now());
-    char key[DIBS_NAME_MAX + 16];
+    char key[DIBS__HEIR_KEY_SIZE];
     size_t place = SIZE_MAX;
     dibs_status rc;
 
-    snprintf(key, sizeof(key), "dibs.heir/%s", el->name);
+    dibs__election_heir_key(el, key);
     rc = dibs_state_set(el->cl, key, member, strlen(member), el->opts.ttl_ms,
                         NULL, err);
     while (rc == DIBS_OK && place != 0) {
-        rc = look_for(el, member, &place, err);
+        rc = dibs__election_find(el, member, &place, err);
         if (rc == DIBS_OK && place != 0 && dibsx_now() >= deadline)
             rc = dibsx_fail(err, DIBS_TIMEOUT,
                             "%.63s did not come to the head of the queue for "
@@ -136,6 +103,7 @@ dibs_election_transfer(dibs_election *el, const char *member, dibs_error *err)
         return rc;
     pthread_mutex_lock(&el->mutex);
     inside = el->running && pthread_equal(pthread_self(), el->thread);
+    el->transfers += inside ? 0 : 1;
     pthread_mutex_unlock(&el->mutex);
     if (inside)
         return dibsx_fail(err, DIBS_INVALID,
@@ -143,10 +111,10 @@ dibs_election_transfer(dibs_election *el, const char *member, dibs_error *err)
     rc = check_heir(el, member, err);
     if (rc == DIBS_OK)
         rc = call_heir(el, member, err);
-    if (rc != DIBS_OK)
-        return rc;
     pthread_mutex_lock(&el->mutex);
-    rc = end_term(el, err);
+    if (rc == DIBS_OK)
+        rc = end_term(el, err);
+    el->transfers--;
     pthread_mutex_unlock(&el->mutex);
     return rc;
 }

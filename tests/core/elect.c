@@ -292,6 +292,52 @@ static void once_is_one_term(void **state)
     dibs_close(cl);
 }
 
+/* As `dibs leader --transfer` asks for it. */
+static void name_heir(dibs_client *cl, const char *name, const char *member)
+{
+    char key[DIBS_NAME_MAX + 16];
+
+    snprintf(key, sizeof(key), "dibs.heir/%s", name);
+    CHECK(DIBS_OK, dibs_state_set(cl, key, member, strlen(member),
+                                  pace_ms(30000), NULL, err));
+}
+
+/* One that waits, and one that does not: the leader leads on, and hands over. The lease
+ * goes on when on_lost has returned. */
+static void a_lead_is_handed_over_when_another_process_asks(void **state)
+{
+    dibs_client *cl = core_open(), *other = core_open();
+    const char *name = core_name();
+    diary d = new_diary();
+    dibs_election *a = candidate(cl, name, "a", &d);
+    dibs_election *b = candidate(cl, name, "b", NULL);
+    dibs_election *c = candidate(other, name, "c", NULL);
+
+    (void)state;
+    lead(a);
+    campaign(b);
+    await_candidates(cl, name, 1);
+    name_heir(other, name, "nobody");
+    campaign(c);
+    await_candidates(cl, name, 2);
+    assert_status(dibs_election_check(a), DIBS_OK);
+    d.rival = other;
+    d.name = name;
+    name_heir(other, name, "c");
+    lead(c); /* Though b came first. */
+    assert_status(dibs_election_check(a), DIBS_LOST);
+    assert_status(dibs_election_check(b), DIBS_LOST);
+    assert_true(d.lost == 1 && d.why == DIBS_LOST_RESIGNED);
+    assert_status(d.rival_rc, DIBS_BUSY);
+    assert_true(dibs_election_term(c) > d.lost_term);
+    await_candidates(cl, name, 2); /* a campaigns on. */
+    dibs_election_free(a);
+    dibs_election_free(b);
+    dibs_election_free(c);
+    dibs_close(cl);
+    dibs_close(other);
+}
+
 static void a_lead_is_handed_to_a_member(void **state)
 {
     dibs_client *cl = core_open(), *other = core_open();
@@ -606,6 +652,7 @@ int core_elect_tests(void)
         cmocka_unit_test(others_ttl_is_theirs),
         cmocka_unit_test(once_is_one_term),
         cmocka_unit_test(a_lead_is_handed_to_a_member),
+        cmocka_unit_test(a_lead_is_handed_over_when_another_process_asks),
         cmocka_unit_test(a_leader_is_seen),
         cmocka_unit_test(leaders_are_watched_in_order),
         cmocka_unit_test(closing_ends_the_campaign),
