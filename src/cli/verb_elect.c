@@ -2,9 +2,11 @@
  *
  * An election is the lease of its name, so that the loop is that of a run: wait for the
  * lease, run the command under the guard, give the lease back when nothing of the
- * command's tree is left. After a loss it campaigns again. Main thread only. */
+ * command's tree is left. After a loss or a transfer it campaigns again. Main thread
+ * only; heir.c hears of transfers on a thread of its own. */
 /* SPDX-License-Identifier: MIT */
 #include "cli/command.h"
+#include "cli/heir.h"
 #include "cli/lock_acquire.h"
 #include "cli/lock_or_set.h"
 #include "cli/options.h"
@@ -15,43 +17,66 @@
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
-enum { MEMBER_SIZE = 64, REST_MS = 20, AWAY_REST_MS = 250 };
+enum { REST_MS = 20, AWAY_REST_MS = 250 };
 
 /* A seat lives for two thirds of the ttl: three heartbeats, the last of which may be
  * missing when the command must begin to end. */
 enum { SEAT_PART = 3 };
 
 typedef struct candidate {
-    dibs__guarded g;                   /* with a member for --min-nodes */
-    char member_meta[MEMBER_SIZE + 8]; /* "member=host:pid" */
+    dibs__guarded g;                       /* with a member for --min-nodes */
+    char member[DIBS__HEIR_SIZE];          /* --member, or host:pid */
+    char member_meta[DIBS__HEIR_SIZE + 8]; /* "member=host:pid" */
+    int32_t priority;
     uint64_t seat; /* the member's fence when it asked for the lease */
     dibs__lock_or_set locks;
+    dibs__heir_watch heirs;
     int die_of; /* the signal that ended the wait */
     int code;
 } candidate;
 
-static void read_options(candidate *c, const dibs__command *cmd)
+/* 0, or DIBS__EXIT_USAGE after a message. */
+static int read_member(candidate *c, const dibs__command *cmd)
 {
-    dibs__lock_request *request = &c->g.opts.request;
+    const char *given = dibs__opt_text(cmd, "member");
     char host[40] = "unknown";
 
     (void)gethostname(host, sizeof host - 1);
-    (void)snprintf(c->member_meta, sizeof c->member_meta, "member=%s:%ld", host,
-                   (long)getpid());
+    (void)snprintf(c->member, sizeof c->member, "%s:%ld", host, (long)getpid());
+    if (given && (!*given || strlen(given) >= sizeof c->member)) {
+        dibs__cli_say("--member takes 1 to %zu bytes; shorten it",
+                      sizeof c->member - 1);
+        return DIBS__EXIT_USAGE;
+    }
+    if (given)
+        (void)snprintf(c->member, sizeof c->member, "%s", given);
+    (void)snprintf(c->member_meta, sizeof c->member_meta, "member=%s",
+                   c->member);
+    return 0;
+}
+
+static int read_options(candidate *c, const dibs__command *cmd)
+{
+    dibs__lock_request *request = &c->g.opts.request;
+
+    c->priority = (int32_t)dibs__opt_int(cmd, "priority");
+    c->g.opts.on_yield = DIBS__YIELD_EXIT;
+    c->g.opts.yield_why = "the lead is handed on";
     request->names[0] = c->g.opts.name;
     request->count = 1;
     request->meta[0] = c->member_meta;
-    request->lock =
-        (dibs_lock_opts){.size = sizeof request->lock,
-                         .ttl_ms = c->g.opts.ttl_ms,
-                         .wait_ms = -1,
-                         .priority = (int32_t)dibs__opt_int(cmd, "priority"),
-                         .label = dibs__opt_text(cmd, "owner"),
-                         .meta = request->meta};
+    request->lock = (dibs_lock_opts){.size = sizeof request->lock,
+                                     .ttl_ms = c->g.opts.ttl_ms,
+                                     .wait_ms = -1,
+                                     .priority = c->priority,
+                                     .label = dibs__opt_text(cmd, "owner"),
+                                     .meta = request->meta};
     request->patient = true;
     request->quiet = c->g.opts.quiet;
+    return read_member(c, cmd);
 }
 
 /* Known before the campaign: nobody waits in vain. */
@@ -63,8 +88,11 @@ static int open_all(candidate *c)
 
     if (!code)
         code = dibs__lock_request_open(g->cmd, &g->opts.request, &g->cl);
-    if (!code && dibs__lock_or_set_init(&c->locks, g->cl, &g->opts.name, 1,
-                                        &g->opts.request.lock, &err) != DIBS_OK)
+    if (!code &&
+        (dibs__lock_or_set_init(&c->locks, g->cl, &g->opts.name, 1,
+                                &g->opts.request.lock, &err) != DIBS_OK ||
+         dibs__heir_watch_init(&c->heirs, g->cl, g->opts.name, c->member,
+                               &c->locks, &g->inputs, &err) != DIBS_OK))
         code = dibs__cli_fail(g->cmd, &err);
     return code;
 }
@@ -81,6 +109,7 @@ static dibs_status run_command(candidate *c, dibs_error *err)
                              .member = g->member,
                              .seat = c->seat};
     char term[24];
+    dibs_status rc;
 
     dibs_lock_owner(lock, held.owner);
     (void)snprintf(term, sizeof term, "%" PRIu64, held.fence);
@@ -88,7 +117,10 @@ static dibs_status run_command(candidate *c, dibs_error *err)
     if (g->opts.verbose)
         dibs__cli_say("this process is the leader of %s under term %s",
                       g->opts.name, term);
-    return dibs__guarded_run(g, &watched, &held, 1, err);
+    dibs__heir_watch_enter(&c->heirs, DIBS__HEIR_LEADS);
+    rc = dibs__guarded_run(g, &watched, &held, 1, err);
+    dibs__heir_watch_enter(&c->heirs, DIBS__HEIR_RESTS);
+    return rc;
 }
 
 static void note_end(candidate *c, dibs_status rc, const dibs_error *err)
@@ -100,7 +132,7 @@ static void note_end(candidate *c, dibs_status rc, const dibs_error *err)
         c->code = dibs__cli_fail(c->g.cmd, err);
     else
         c->code = dibs__guarded_code(&c->g);
-    if (out->lost)
+    if (out->lost || out->yielded)
         c->code = DIBS__EXIT_LOST;
 }
 
@@ -120,6 +152,7 @@ static dibs_status await_members(candidate *c, dibs_error *err)
                              .minimum =
                                  (uint32_t)dibs__opt_int(c->g.cmd, "min-nodes"),
                              .ttl_ms = 2 * c->g.opts.ttl_ms / SEAT_PART,
+                             .member = c->member,
                              .label = c->g.opts.request.lock.label};
 
     if (!dibs__opt_given(c->g.cmd, "min-nodes"))
@@ -147,6 +180,35 @@ static bool recount_members(const candidate *c)
                             dibs_member_fence(c->g.member) == c->seat);
 }
 
+/* A lock asks with the priority that it was made with. Locks: none is held. */
+static dibs_status set_priority(candidate *c, int32_t priority, dibs_error *err)
+{
+    dibs_lock_opts *opts = &c->g.opts.request.lock;
+
+    if (opts->priority == priority)
+        return DIBS_OK;
+    opts->priority = priority;
+    dibs__lock_or_set_fini(&c->locks);
+    return dibs__lock_or_set_init(&c->locks, c->g.cl, &c->g.opts.name, 1, opts,
+                                  err);
+}
+
+/* Waits for the lease: at the head of the queue if a transfer named this process.
+ * DIBS_CANCELLED: a transfer did so meanwhile. */
+static dibs_status ask_lease(candidate *c, dibs_error *err)
+{
+    bool first = dibs__heir_watch_urged(&c->heirs);
+    dibs_status rc = set_priority(c, first ? INT32_MAX : c->priority, err);
+
+    if (rc != DIBS_OK)
+        return rc;
+    dibs__heir_watch_enter(&c->heirs, DIBS__HEIR_ASKS);
+    rc = dibs__cli_acquire(c->g.cl, &c->locks, &c->g.opts.request,
+                           &c->g.signals, &c->die_of, err);
+    dibs__heir_watch_enter(&c->heirs, DIBS__HEIR_RESTS);
+    return rc;
+}
+
 /* DIBS_OK: it leads, or was called off. */
 static dibs_status await_lead(candidate *c, dibs_error *err)
 {
@@ -154,16 +216,19 @@ static dibs_status await_lead(candidate *c, dibs_error *err)
         dibs_status rc = await_members(c, err);
 
         if (rc == DIBS_OK && !c->die_of)
-            rc = dibs__cli_acquire(c->g.cl, &c->locks, &c->g.opts.request,
-                                   &c->g.signals, &c->die_of, err);
-        if (rc != DIBS_OK || is_called_off(c) || recount_members(c))
+            rc = ask_lease(c, err);
+        if (is_called_off(c))
+            return rc;
+        if (rc == DIBS_CANCELLED)
+            continue;
+        if (rc != DIBS_OK || recount_members(c))
             return rc;
         (void)dibs__lock_or_set_release(&c->locks, NULL);
         (void)poll(NULL, 0, REST_MS);
     }
 }
 
-/* One term. True when it was lost, and another one is to be waited for. */
+/* One term. True when it was lost or handed on, and another one is to be waited for. */
 static bool lead_once(candidate *c)
 {
     dibs_error err = {0};
@@ -177,7 +242,8 @@ static bool lead_once(candidate *c)
     else
         note_end(c, run_command(c, &err), &err);
     (void)dibs__lock_or_set_release(&c->locks, NULL);
-    return c->g.out.lost && !dibs__opt_flag(c->g.cmd, "once") &&
+    return (c->g.out.lost || c->g.out.yielded) &&
+           !dibs__opt_flag(c->g.cmd, "once") &&
            !dibs__signals_pending(&c->g.signals);
 }
 
@@ -186,12 +252,14 @@ static int run_elect(const dibs__command *cmd)
     candidate c = {.code = 0};
 
     dibs__guarded_init(&c.g, cmd);
-    read_options(&c, cmd);
-    c.code = open_all(&c);
+    c.code = read_options(&c, cmd);
+    if (!c.code)
+        c.code = open_all(&c);
     while (!c.code && lead_once(&c)) {
         (void)poll(NULL, 0, REST_MS);
         c.code = 0;
     }
+    dibs__heir_watch_fini(&c.heirs);
     dibs__lock_or_set_fini(&c.locks);
     dibs__guarded_fini(&c.g, c.die_of);
     return c.code;
@@ -202,14 +270,16 @@ static const dibs__option options[] = {
      .verbs = "elect,join",
      .help = "The time that the command has to end in after TERM, before it is "
              "killed; a quarter of the lease at most when the lead is lost."},
-    {DIBS__ROW_TEXT("member", "NAME"), .otherwise = "host:pid", .verbs = "join",
+    {DIBS__ROW_TEXT("member", "NAME"), .otherwise = "host:pid",
+     .verbs = "elect,join",
      .help = "The name that others see in place of host:pid."},
     {DIBS__ROW_INT("min-nodes", "N", 1, 1000000), .aliases = "minimum-nodes",
      .otherwise = "members are not counted",
      .help = "Lead only while so many members live, this one among them; the "
              "same number for all candidates."},
     {.name = "once",
-     .help = "Do not campaign again after a loss: exit with 122."},
+     .help =
+         "Do not campaign again after a loss or a transfer: exit with 122."},
     {.name = "follow",
      .letter = 'l',
      .verbs = "leader,members",
@@ -228,7 +298,9 @@ const dibs__verb dibs__verb_elect = {
         "wait. When the command ends by itself, it resigns and exits. When it "
         "loses the lead, by a store that stays away or a machine that slept, "
         "the whole process tree of the command is dead before another can "
-        "lead; then it campaigns again, unless --once.\n"
+        "lead; then it campaigns again, unless --once. It does the same when "
+        "dibs leader --transfer hands the lead to another candidate, which "
+        "waits until the command has ended.\n"
         "The command finds its term in DIBS_TERM: a fencing token, higher "
         "than that of every earlier leader. DIBS_LOCK_NAME and the like are "
         "as in run.\n"
@@ -245,7 +317,7 @@ const dibs__verb dibs__verb_elect = {
                 "On three machines, of which two must live:\n"
                 "  dibs elect --min-nodes 2 scheduler -- ./scheduler\n",
     .exits = "N the command ended with N\n"
-             "122 --once: the lead was lost\n" DIBS__COMMAND_EXITS,
+             "122 --once: the lead was lost or handed on\n" DIBS__COMMAND_EXITS,
     .options = "ttl,owner,priority",
     .min_operands = 2,
     DIBS__TAKES_COMMAND,

@@ -1,5 +1,10 @@
-/* verb_leader.c - leader: who leads an election, once or as it changes. */
+/* verb_leader.c - leader: who leads an election, once or as it changes; and asking the
+ * leader to hand the lead to a candidate. */
 /* SPDX-License-Identifier: MIT */
+#include "base/clock.h"
+#include "base/fail.h"
+#include "cli/heir.h"
+#include "cli/options.h"
 #include "cli/print.h"
 #include "cli/verbs.h"
 
@@ -7,9 +12,10 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
-enum { SPAN_MS = 500 };
+enum { SPAN_MS = 500, LOOK_MS = 50 };
 
 static int print_json(const char *name, const dibs_leader *leader)
 {
@@ -95,33 +101,183 @@ static int show_leader(const dibs__command *cmd, dibs_client *cl)
     return code ? code : 1;
 }
 
+/* A request to hand the lead to `heir`, of which there is one at a time. */
+typedef struct transfer {
+    dibs_client *cl;
+    const char *name;
+    const char *heir;
+    int64_t wait_ms;
+    char key[DIBS__HEIR_KEY_SIZE];
+    uint64_t version; /* of the value that names the heir */
+    dibs_leader leader;
+} transfer;
+
+static bool is_done(const transfer *tr)
+{
+    return strcmp(tr->leader.member, tr->heir) == 0;
+}
+
+/* Another process has asked for another heir. A store that has no values cannot do
+ * this at all. */
+static dibs_status check_others(const transfer *tr, dibs_error *err)
+{
+    dibs_value value = {0};
+    dibs_status rc = dibs_state_get(tr->cl, tr->key, &value, err);
+
+    if (rc == DIBS_OK && strcmp(value.data, tr->heir) != 0)
+        rc = dibsx_fail(err, DIBS_BUSY,
+                        "a transfer of %s to %.63s is under way; try again "
+                        "when it is over",
+                        tr->name, (const char *)value.data);
+    dibs_value_free(&value);
+    return rc == DIBS_NOTFOUND ? DIBS_OK : rc;
+}
+
+static dibs_status check_candidate(const transfer *tr, dibs_error *err)
+{
+    size_t place;
+    dibs_status rc = dibs__heir_place(tr->cl, tr->name, tr->heir, &place, err);
+
+    if (rc == DIBS_OK && place == SIZE_MAX)
+        rc = dibsx_fail(err, DIBS_NOTFOUND,
+                        "no candidate for %s is called %.63s; dibs show lists "
+                        "them",
+                        tr->name, tr->heir);
+    return rc;
+}
+
+/* The store may be out of reach for a moment: the transfer goes on without us. */
+static dibs_status await_heir(transfer *tr, dibs_error *err)
+{
+    dibsx_nsec deadline = dibsx_after_ms(dibsx_now(), tr->wait_ms);
+
+    for (;;) {
+        dibs_status rc = dibs_leader_get(tr->cl, tr->name, &tr->leader, err);
+
+        if (rc == DIBS_OK && is_done(tr))
+            return rc;
+        if (rc != DIBS_OK && rc != DIBS_NOTFOUND && !err->retriable)
+            return rc;
+        if (dibsx_now() >= deadline)
+            return dibsx_fail(err, DIBS_TIMEOUT,
+                              "%.63s did not come to lead %s in time; dibs "
+                              "leader shows who leads, and -w waits longer",
+                              tr->heir, tr->name);
+        (void)poll(NULL, 0, LOOK_MS);
+    }
+}
+
+static dibs_status ask_leader(transfer *tr, dibs_error *err)
+{
+    dibs_status rc = dibs_leader_get(tr->cl, tr->name, &tr->leader, err);
+
+    if (rc != DIBS_OK || is_done(tr))
+        return rc;
+    rc = check_others(tr, err);
+    if (rc == DIBS_OK)
+        rc = check_candidate(tr, err);
+    if (rc == DIBS_OK)
+        rc = dibs_state_set(tr->cl, tr->key, tr->heir, strlen(tr->heir),
+                            tr->wait_ms, &tr->version, err);
+    if (rc == DIBS_OK)
+        rc = await_heir(tr, err);
+    if (tr->version)
+        (void)!dibs_state_delete(tr->cl, tr->key, tr->version, NULL);
+    return rc;
+}
+
+static int transfer_lead(const dibs__command *cmd, dibs_client *cl)
+{
+    transfer tr = {.cl = cl,
+                   .name = dibs__operands(cmd)[0],
+                   .heir = dibs__opt_text(cmd, "transfer"),
+                   .wait_ms = dibs__opt_ms(cmd, "wait")};
+    dibs_error err = {0};
+
+    dibs__heir_key(tr.name, tr.key);
+    if (ask_leader(&tr, &err) != DIBS_OK)
+        return dibs__cli_fail(cmd, &err);
+    return print_leader(cmd, &tr.leader);
+}
+
+static int choose_action(const dibs__command *cmd, dibs_client *cl)
+{
+    if (dibs__opt_given(cmd, "transfer"))
+        return transfer_lead(cmd, cl);
+    return dibs__opt_flag(cmd, "follow") ? follow_leader(cmd, cl)
+                                         : show_leader(cmd, cl);
+}
+
+static int check_options(const dibs__command *cmd)
+{
+    const char *heir = dibs__opt_text(cmd, "transfer");
+
+    if (!heir)
+        return 0;
+    if (dibs__opt_flag(cmd, "follow"))
+        dibs__cli_say("--transfer does not go with -l; give one of them");
+    else if (!*heir || strlen(heir) >= DIBS__HEIR_SIZE)
+        dibs__cli_say("--transfer takes the name of a candidate, of 1 to %d "
+                      "bytes",
+                      DIBS__HEIR_SIZE - 1);
+    else
+        return 0;
+    return DIBS__EXIT_USAGE;
+}
+
 static int run_leader(const dibs__command *cmd)
 {
     dibs_client *cl = NULL;
-    int code = dibs__cli_open(cmd, &cl);
+    int code = check_options(cmd);
 
+    if (!code)
+        code = dibs__cli_open(cmd, &cl);
     if (code)
         return code;
-    code = dibs__opt_flag(cmd, "follow") ? follow_leader(cmd, cl)
-                                         : show_leader(cmd, cl);
+    code = choose_action(cmd, cl);
     dibs_close(cl);
     return code;
 }
 
+static const dibs__option options[] = {
+    {DIBS__ROW_TEXT("transfer", "CANDIDATE"),
+     .help = "Ask the leader to hand the lead to this candidate, and wait "
+             "until it leads."},
+    {DIBS__ROW_SPAN("wait", 1, DIBS__DAYS(1)), .aliases = "timeout",
+     .letter = 'w', .initial = "30s",
+     .help = "With --transfer: wait at most this long. The leader's command "
+             "has its --stop to end in."},
+};
+
+const dibs__option_rows dibs__options_leader =
+    DIBS__OPTION_ROWS("leader", options);
+
 const dibs__verb dibs__verb_leader = {
     .name = "leader",
     .operands = "NAME",
-    .summary = "print who leads an election",
-    .about = "The member and the term of the leader. With -l one line now and "
-             "one per change, until it is interrupted; the line is \"nobody\" "
-             "while there is none. The last leader always arrives; one that "
-             "led for less than a second may be skipped.\n",
+    .summary = "print who leads an election, or hand the lead on",
+    .about =
+        "The member and the term of the leader. With -l one line now and "
+        "one per change, until it is interrupted; the line is \"nobody\" "
+        "while there is none. The last leader always arrives; one that "
+        "led for less than a second may be skipped.\n"
+        "With --transfer the lead goes to a candidate that waits; dibs "
+        "show lists them (member=). The leader leads until that candidate is "
+        "the next in the queue. Then the command of dibs elect ends, with its "
+        "whole "
+        "process tree, before the candidate leads; a program's election calls "
+        "on_lost. The leader "
+        "campaigns again. A candidate that does not answer changes "
+        "nothing.\n",
     .examples = "The leader of the scheduler:\n"
                 "  dibs leader scheduler\n"
                 "Follow it:\n"
-                "  dibs leader -l scheduler\n",
-    .exits = "0 the leader was printed\n"
-             "1 nobody leads\n"
+                "  dibs leader -l scheduler\n"
+                "Before work on this machine, let another lead:\n"
+                "  dibs leader scheduler --transfer web2:4711\n",
+    .exits = "0 the leader was printed; with --transfer, the candidate leads\n"
+             "1 nobody leads, or there is no such candidate\n"
+             "75 with --transfer: not in time, or another one is under way\n"
              "128+N ended by signal N\n",
     .options = "json",
     .min_operands = 1,

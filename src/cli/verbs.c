@@ -107,6 +107,7 @@ const size_t dibs__verb_count = sizeof(dibs__verbs) / sizeof(dibs__verbs[0]);
     X(state)                                                                   \
     X(state_watch)                                                             \
     X(election)                                                                \
+    X(leader)                                                                  \
     X(barrier)                                                                 \
     X(latch)                                                                   \
     X(breaker)                                                                 \

@@ -71,6 +71,72 @@ class Elect(RunCase):
         wait_until(lambda: self.waiters("e") == 0, "an empty queue")
         self.let_go(leader)
 
+    def follow(self, member, *options, command=WORK):
+        """A candidate of this name that waits."""
+        before = self.waiters("e")
+        process = self.start("elect", "--member", member, *options, "e", "--", "sh", "-c", command, stdin=subprocess.PIPE)
+        wait_until(lambda: self.waiters("e") == before + 1, "a candidate")
+        return process
+
+    def transfer(self, heir, *options):
+        return self.start("leader", "--transfer", heir, *options, "e")
+
+    def test_a_transfer_to_a_named_candidate(self):
+        """The command of the heir finds no process of the last leader, and the first in the queue waits on."""
+        first = self.start(
+            "elect", "--member", "a", "e", "--", "sh", "-c",
+            'trap "exec sleep 0.2" TERM; sleep 1000 & echo $!; echo $$; while :; do wait; done'
+        )
+        tree = [int(first.stdout.readline()) for _ in range(2)]
+        second = self.follow("b")
+        look = " ".join(f"kill -0 {pid} 2>/dev/null && echo alive;" for pid in tree)
+        third = self.follow("c", command=f"{look} {WORK}")
+        asking = self.transfer("c")
+        term = int(third.stdout.readline())
+        self.assertEqual(asking.communicate(timeout=PATIENCE)[0], f"c term {term}\n")
+        self.assertEqual(asking.returncode, 0)
+        self.assertIn("the lead is handed on", first.stderr.readline())
+        self.assertEqual(self.dibs("state", "ls", "--names").stdout, "")
+        wait_until(lambda: self.waiters("e") == 2, "the last leader in the queue")
+        self.let_go(third)
+        self.assertGreater(int(second.stdout.readline()), term)
+        self.let_go(second)
+
+    def test_a_transfer_of_once(self):
+        leader, _ = self.lead("--once", "--member", "a")
+        heir = self.follow("b")
+        asking = self.transfer("b", "--json")
+        self.assertEqual(leader.wait(PATIENCE), LOST)
+        shown = json.loads(asking.communicate(timeout=PATIENCE)[0])
+        self.assertEqual((shown["leader"], shown["term"]), ("b", int(heir.stdout.readline())))
+        again = self.dibs("leader", "--transfer", "b", "e")
+        self.assertEqual((again.returncode, again.stdout), (0, f"b term {shown['term']}\n"))
+        self.let_go(heir)
+
+    def test_a_transfer_that_cannot_be(self):
+        """The leader leads on: an heir that is not there, or does not answer, costs nothing."""
+        self.assertEqual(self.dibs("leader", "--transfer", "b", "e").returncode, 1)
+        leader, term = self.lead("--member", "a")
+        missing = self.dibs("leader", "--transfer", "b", "e")
+        self.assertIn("no candidate for e is called b", missing.stderr)
+        self.assertEqual(missing.returncode, 1)
+        first = self.follow("b")
+        self.start("run", "--meta", "member=c", "e", "--", "true")  # waits, and hears nothing
+        wait_until(lambda: self.waiters("e") == 2, "a second one that waits")
+        late = self.dibs("leader", "--transfer", "c", "-w", "300ms", "e")
+        self.assertIn("c did not come to lead e in time", late.stderr)
+        self.assertEqual(late.returncode, 75)
+        self.assertEqual(self.dibs("leader", "e").stdout, f"a term {term}\n")
+        self.assertEqual(self.dibs("leader", "-l", "--transfer", "b", "e").returncode, 64)
+        self.assertEqual(self.dibs("leader", "--transfer", "x" * 64, "e").returncode, 64)
+        self.assertEqual(self.dibs("elect", "--member", "x" * 64, "e", "--", "true").returncode, 64)
+        self.dibs("state", "set", "dibs.heir/e", "nobody", "--expires", "1h")
+        other = self.dibs("leader", "--transfer", "c", "e")
+        self.assertIn("a transfer of e to nobody is under way", other.stderr)
+        self.assertEqual(other.returncode, 75)
+        self.dibs("state", "set", "dibs.heir/e", "b", "--expires", "1h")
+        self.assertGreater(int(first.stdout.readline()), term)
+
     def test_too_few_members_end_the_term(self):
         """Of two members one leaves: the command ends, and runs again when it is back."""
         leader = self.start(

@@ -137,6 +137,8 @@ static int read_on_lost(const dibs__command *cmd, dibs__run_opts *opts)
 static int read_on_yield(const dibs__command *cmd, dibs__run_opts *opts)
 {
     const char *text = dibs__opt_text(cmd, "on-yield");
+
+    opts->yield_why = "the lock was asked for";
     if (strcmp(text, "ignore") == 0) {
         opts->on_yield = DIBS__YIELD_IGNORE;
     } else if (strcmp(text, "exit") == 0) {

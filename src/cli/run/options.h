@@ -34,7 +34,8 @@ typedef struct dibs__run_opts {
     int lost_signal;        /* for DIBS__LOST_SIGNAL */
     const char *lost_shell; /* for DIBS__LOST_EXEC */
     dibs__yield_policy on_yield;
-    int yield_signal; /* for DIBS__YIELD_SIGNAL */
+    int yield_signal;      /* for DIBS__YIELD_SIGNAL */
+    const char *yield_why; /* for DIBS__YIELD_EXIT: the reason that is said */
     int lost_code;
     int status_fd;           /* -1: none */
     bool once_after_success; /* else the start uses the slot up */

@@ -482,8 +482,8 @@ static void serve_yield(run *r)
     r->out->yielded = true;
     r->max_run_at = DIBSX_NEVER;
     if (!r->opts->quiet)
-        dibs__cli_say("%s: ending the command: the lock was asked for",
-                      r->opts->name);
+        dibs__cli_say("%s: ending the command: %s", r->opts->name,
+                      r->opts->yield_why);
     end_tree(r, dibsx_after_ms(dibsx_now(), r->opts->kill_after_ms));
 }
 
