@@ -1,5 +1,5 @@
-/* queue_main.c - clients of a queue in simulated time: the rule of store/deliver.h as their
- * store, on a shelf of arrays; slow, lost and late requests, rings that bring items and get lost,
+/* queue_main.c - clients of a queue in simulated time: the machine of coord/lane_machine.h,
+ * with the rule of store/deliver.h as its store, on a shelf of arrays; slow, lost and late requests, rings that bring items and get lost,
  * clients that die, lanes that run out, a store that goes back to an earlier state.
  *
  *     sim_queue [SEEDS [FIRST]]       so many seeds from FIRST on
@@ -59,98 +59,105 @@ static event take_first(world *w)
 
 /* ---- clients that take */
 
-static void open_client(world *w, int who)
+static dibsx_nsec now_of(const world *w)
 {
-    client *cl = &w->clients[who];
-    uint64_t life = cl->life;
-
-    memset(cl, 0, sizeof(*cl));
-    cl->life = life + 1;
-    cl->lane = 1 + (uint64_t)who + 16 * cl->life;
-    cl->open = true;
-    cl->valid_us = INT64_MAX; /* until number 1 is answered it has nothing */
+    return w->now_us * 1000;
 }
 
-static bool is_valid(const world *w, const client *cl)
+static void forget_items(client *cl)
 {
-    return cl->open && cl->valid_us > w->now_us;
+    for (size_t i = 0; i < HAND; i++)
+        if (cl->hand[i].token.id) {
+            dibs__consumer_drop(&cl->machine, &cl->hand[i]);
+            cl->hand[i].token.id = 0;
+        }
 }
 
-static bool believes(const world *w, const client *cl, size_t i)
+static void open_client(client *cl, int who)
 {
-    return is_valid(w, cl) && cl->hand[i].id != 0 && !cl->hand[i].settling;
+    forget_items(cl);
+    cl->life++;
+    dibs__consumer_init(&cl->machine, TTL_MS);
+    cl->machine.place_ms = PLACE_MS;
+    dibs__consumer_open(&cl->machine, 1 + (uint64_t)who + 16 * cl->life);
 }
 
-/* Takes a delivery in hand. Of an item that it has the later fence counts. */
-static void begin_item(world *w, client *cl, dibs__token token)
+static bool is_open(const client *cl)
 {
-    held *room = NULL;
+    return cl->machine.state == DIBS__LANE_OPEN;
+}
+
+/* Takes a delivery in hand, of an answer or of a ring. */
+static void begin_item(world *w, client *cl, dibs__token token, bool rings)
+{
+    dibs__lane_item *room = NULL, *older;
 
     for (size_t i = 0; i < HAND; i++) {
-        if (cl->hand[i].id == token.id && !cl->hand[i].settling) {
-            if (w->mutant == NO_REPLACE ||
-                cl->hand[i].token.fence >= token.fence)
-                return;
+        if (cl->hand[i].token.id == 0 && !room)
             room = &cl->hand[i];
-            break;
-        }
-        if (cl->hand[i].id == 0 && !room)
-            room = &cl->hand[i];
+        if (cl->hand[i].token.id == token.id && w->mutant == NO_REPLACE &&
+            !cl->hand[i].settling)
+            return;
     }
     if (!room) {
         w->wrong = "the simulation has no room for an item";
         return;
     }
-    *room = (held){.id = token.id, .token = token};
-    if (token.fence > cl->top)
-        cl->top = token.fence;
+    room->token = token;
+    if (!(rings ? dibs__consumer_rung : dibs__consumer_take)(&cl->machine, room,
+                                                             now_of(w), &older))
+        room->token.id = 0;
+    else if (older)
+        older->token.id = 0;
 }
 
-/* Writes the next request: some settlements, and perhaps an ask. */
-static void write_request(world *w, int who, request *rq)
+/* Settles some of what is in hand; how many there are. */
+static unsigned settle_some(world *w, client *cl, request *rq)
 {
-    client *cl = &w->clients[who];
     unsigned count = 0;
-    bool empty = true;
 
-    *rq = (request){.who = who,
-                    .life = cl->life,
-                    .lane = cl->lane,
-                    .number = ++cl->number,
-                    .seen = cl->stamp};
     for (size_t i = 0; i < HAND && rq->number > 1; i++) {
-        held *h = &cl->hand[i];
+        dibs__lane_item *item = &cl->hand[i];
 
-        if (h->id == 0)
+        if (item->token.id == 0)
             continue;
-        empty = false;
         count++;
-        if (!chance(w, 500) || h->settling)
+        if (!chance(w, 500) || item->settling)
             continue;
         rq->settle[rq->settle_count++] = (dibs__settlement){
             .verb = chance(w, 700)   ? DIBS__ITEM_ACK
                     : chance(w, 800) ? DIBS__ITEM_NACK
                                      : DIBS__ITEM_UNBEGUN,
-            .token = h->token,
+            .token = item->token,
             .ms =
                 chance(w, 300) ? (int64_t)dibsx_prng_below(&w->prng, 3000) : 0};
-        h->settling = w->mutant != NO_BELIEF_END;
+        dibs__consumer_settle(&cl->machine, item);
+        if (w->mutant == NO_BELIEF_END)
+            item->settling = false;
     }
+    return count;
+}
+
+/* Writes the next request: some settlements, and perhaps an ask. */
+static void write_request(world *w, int who)
+{
+    client *cl = &w->clients[who];
+    request *rq = &cl->flying;
+    dibs__lane_ask ask;
+    unsigned count;
+
+    dibs__consumer_ask(&cl->machine, now_of(w), &ask);
+    *rq = (request){.who = who,
+                    .life = cl->life,
+                    .lane = ask.lane,
+                    .number = ask.number,
+                    .seen = ask.seen,
+                    .span_ms = ask.span_ms};
+    count = settle_some(w, cl, rq);
     rq->want = count < HAND / 2 && chance(w, 800)
                    ? 1 + (uint32_t)dibsx_prng_below(&w->prng, 2)
                    : 0;
-    rq->span_ms = empty ? PLACE_MS : TTL_MS;
-    memcpy(rq->heard, cl->heard, sizeof(rq->heard));
-    rq->heard_count = cl->heard_count;
-    cl->heard_count = 0;
-    cl->flying = *rq;
-    cl->is_flying = true;
-    if (empty)
-        cl->tends_after_us = INT64_MAX;
-    /* A number that was sent with an empty hand may shorten the lane. */
-    if (empty && rq->number > 1 &&
-        cl->valid_us > w->now_us + (int64_t)PLACE_MS * 1000)
-        cl->valid_us = w->now_us + (int64_t)PLACE_MS * 1000;
+    rq->heard_count = dibs__consumer_heard(&cl->machine, rq->heard, HAND);
 }
 
 static void send_request(world *w, client *cl)
@@ -179,38 +186,39 @@ static void give_up(world *w, client *cl, bool leaves)
     if (leaves)
         sim_add(w, (event){.kind = LEAVE_LANE,
                            .at_us = w->now_us + span_us(w, 0, 60),
-                           .rq = {.lane = cl->lane},
+                           .rq = {.lane = cl->machine.lane},
                            .loses = chance(w, 200)});
-    cl->open = false;
+    dibs__consumer_end(&cl->machine);
+    forget_items(cl);
 }
 
 static void proceed(world *w, int who)
 {
     client *cl = &w->clients[who];
 
-    if (!cl->open) {
+    if (!is_open(cl)) {
         if (chance(w, 500))
-            open_client(w, who);
+            open_client(cl, who);
         else
             return;
     }
-    if (cl->number > 1 && !is_valid(w, cl)) {
+    dibs__consumer_look(&cl->machine, now_of(w));
+    if (!is_open(cl)) {
         give_up(w, cl, chance(w, 500));
         return;
     }
-    if (cl->is_flying && w->mutant == NO_WAIT_ANSWER && chance(w, 100))
-        cl->is_flying = false;
-    if (!cl->is_flying && (cl->number == 0 || chance(w, 700))) {
-        request rq;
-
-        write_request(w, who, &rq);
+    if (w->mutant == NO_WAIT_ANSWER && chance(w, 100))
+        cl->machine.asking = false;
+    if (!cl->machine.asking && (cl->machine.number == 0 || chance(w, 700))) {
+        write_request(w, who);
         send_request(w, cl);
-    } else if (cl->number > 1 && chance(w, 200)) {
+    } else if (cl->machine.number > 1 && chance(w, 200)) {
+        dibs__consumer_tend(&cl->machine, now_of(w));
         sim_add(w, (event){.kind = TEND_LANE,
                            .at_us = w->now_us + span_us(w, 0, 60),
                            .rq = {.who = who,
                                   .life = cl->life,
-                                  .lane = cl->lane,
+                                  .lane = cl->machine.lane,
                                   .sent_us = w->now_us},
                            .loses = chance(w, 100)});
     }
@@ -225,9 +233,11 @@ static void end_settled(world *w, client *cl, const request *rq)
         if (s->verb == DIBS__ITEM_ACK && s->rc == DIBS_OK)
             sim_note_told(w, s->token);
         for (size_t j = 0; j < HAND; j++)
-            if (cl->hand[j].id == s->token.id &&
-                cl->hand[j].token.fence == s->token.fence)
-                cl->hand[j].id = 0;
+            if (cl->hand[j].token.id == s->token.id &&
+                cl->hand[j].token.fence == s->token.fence) {
+                dibs__consumer_drop(&cl->machine, &cl->hand[j]);
+                cl->hand[j].token.id = 0;
+            }
     }
 }
 
@@ -235,34 +245,21 @@ static void be_answered(world *w, const event *ev)
 {
     const request *rq = &ev->rq;
     client *cl = &w->clients[rq->who];
-    int64_t valid_us =
-        (w->mutant == VALID_FROM_ANSWER ? w->now_us : rq->sent_us) +
-        rq->span_ms * 1000 - DRIFT_US;
 
-    if (!cl->open || cl->life != rq->life || !cl->is_flying ||
-        rq->number != cl->number)
+    if (!is_open(cl) || cl->life != rq->life || !cl->machine.asking ||
+        rq->number != cl->machine.number)
         return;
-    if (rq->rc == DIBS_LOST) {
+    if (dibs__consumer_answered(
+            &cl->machine,
+            w->mutant == VALID_FROM_ANSWER ? now_of(w) : rq->sent_us * 1000,
+            now_of(w), rq->rc, rq->stamp) != DIBS__ASKED_DONE) {
         give_up(w, cl, false);
         return;
     }
     end_settled(w, cl, rq);
-    cl->is_flying = false;
-    if (cl->tends_after_us == INT64_MAX)
-        cl->tends_after_us = w->now_us;
-    cl->stamp = rq->stamp;
-    if (cl->valid_us <= w->now_us) {
-        give_up(w, cl, false);
-        return;
-    }
-    if (cl->valid_us == INT64_MAX || cl->valid_us < valid_us)
-        cl->valid_us = valid_us;
     for (size_t i = 0; i < rq->told_count; i++)
-        begin_item(w, cl, rq->told[i]);
-    /* It lists them, as a repeat kept what was unheard. */
-    for (size_t i = 0; i < rq->told_count && cl->heard_count < HAND; i++)
-        cl->heard[cl->heard_count++] = rq->told[i];
-    if (cl->valid_us <= w->now_us)
+        begin_item(w, cl, rq->told[i], false);
+    if (!is_open(cl))
         give_up(w, cl, false);
 }
 
@@ -270,29 +267,31 @@ static void be_answered(world *w, const event *ev)
 static void hear_ring(world *w, const event *ev)
 {
     client *cl = &w->clients[ev->rq.who];
+    uint64_t top = cl->machine.top;
 
-    if (!cl->open || cl->lane != ev->rq.lane || cl->number < 2)
+    if (!is_open(cl) || cl->machine.lane != ev->rq.lane)
         return;
-    if (w->mutant == NO_RING_VALID && cl->valid_us <= w->now_us)
-        cl->valid_us = w->now_us + 200000;
-    if (!is_valid(w, cl) || cl->heard_count == HAND)
-        return;
-    if (w->mutant != NO_RING_FENCE && ev->token.fence <= cl->top)
-        return;
-    begin_item(w, cl, ev->token);
-    cl->heard[cl->heard_count++] = ev->token;
+    if (w->mutant == NO_RING_VALID && cl->machine.valid_until <= now_of(w))
+        cl->machine.valid_until = now_of(w) + 200000000;
+    if (w->mutant == NO_RING_FENCE)
+        cl->machine.top = 0;
+    begin_item(w, cl, ev->token, true);
+    if (cl->machine.top < top)
+        cl->machine.top = top;
 }
 
 static void be_tended(world *w, const event *ev)
 {
     client *cl = &w->clients[ev->rq.who];
-    int64_t valid_us = ev->rq.sent_us + (int64_t)TTL_MS * 1000 - DRIFT_US;
 
-    if (!cl->open || cl->life != ev->rq.life || !is_valid(w, cl))
+    if (!is_open(cl) || cl->life != ev->rq.life)
         return;
-    if (ev->rq.rc == DIBS_OK && cl->valid_us < valid_us &&
-        (ev->rq.sent_us > cl->tends_after_us || w->mutant == OLD_TEND))
-        cl->valid_us = valid_us;
+    if (w->mutant == OLD_TEND)
+        cl->machine.tends_since = 0;
+    dibs__consumer_tended(&cl->machine, ev->rq.sent_us * 1000, now_of(w),
+                          ev->rq.rc);
+    if (!is_open(cl))
+        give_up(w, cl, false);
 }
 
 /* ---- events */
@@ -300,48 +299,47 @@ static void be_tended(world *w, const event *ev)
 static void push_next(world *w)
 {
     producer *pr = &w->producer;
+    event ev;
 
-    if (!pr->is_flying && w->push_count < PUSHES - 1) {
-        pr->number++;
+    if (!pr->machine.asking && w->push_count < PUSHES - 1) {
+        if (dibs__producer_needs_lane(&pr->machine, now_of(w)))
+            dibs__producer_open(&pr->machine, 1000000 + pr->lanes++);
+        (void)dibs__producer_ask(&pr->machine, now_of(w));
         pr->push = ++w->push_count;
         pr->delayed = chance(w, 150);
         pr->priority = (int32_t)dibsx_prng_below(&w->prng, 3);
-        pr->is_flying = true;
+    } else if (pr->machine.asking) {
+        (void)dibs__producer_answered(&pr->machine, now_of(w), DIBS_UNKNOWN);
     }
-    if (!pr->is_flying)
+    if (!pr->machine.asking)
         return;
-    sim_add(w, (event){.kind = PUSH_ITEM,
-                       .at_us = w->now_us + span_us(w, 0, 30),
-                       .rq = {.lane = pr->lane, .number = pr->number},
-                       .push = pr->push,
-                       .delayed = pr->delayed,
-                       .priority = pr->priority,
-                       .loses = chance(w, 100)});
-    if (chance(w, 150))
-        sim_add(w, (event){.kind = PUSH_ITEM,
-                           .at_us = w->now_us + span_us(w, 30, 3000),
-                           .rq = {.lane = pr->lane, .number = pr->number},
-                           .push = pr->push,
-                           .delayed = pr->delayed,
-                           .priority = pr->priority,
-                           .loses = true});
+    ev = (event){.kind = PUSH_ITEM,
+                 .at_us = w->now_us + span_us(w, 0, 30),
+                 .rq = {.lane = pr->machine.lane, .number = pr->machine.number},
+                 .push = pr->push,
+                 .delayed = pr->delayed,
+                 .priority = pr->priority,
+                 .loses = chance(w, 100)};
+    sim_add(w, ev);
+    if (!chance(w, 150))
+        return;
+    ev.at_us = w->now_us + span_us(w, 30, 3000);
+    ev.loses = true;
+    sim_add(w, ev);
 }
 
+/* LOST: the store has forgotten the lane, and the push is given up. */
 static void be_pushed(world *w, const event *ev)
 {
     producer *pr = &w->producer;
 
-    if (!pr->is_flying || ev->rq.number != pr->number ||
-        ev->rq.lane != pr->lane)
+    if (!pr->machine.asking || ev->rq.number != pr->machine.number ||
+        ev->rq.lane != pr->machine.lane)
         return;
-    pr->is_flying = false;
-    if (ev->rq.rc == DIBS_OK)
+    if (dibs__producer_answered(&pr->machine, now_of(w), ev->rq.rc) ==
+            DIBS__ASKED_DONE &&
+        ev->rq.rc == DIBS_OK)
         w->pushes[ev->push].answered = true;
-    else {
-        /* The store has forgotten the lane: another, and the push is given up. */
-        pr->lane++;
-        pr->number = 0;
-    }
 }
 
 /* The store goes back once, and from then on again and again. */
@@ -353,6 +351,16 @@ static void plan_restart(world *w, int64_t in_us)
     sim_add(w, (event){.kind = RESTART,
                        .at_us =
                            at_us + span_us(w, 1, chance(w, 700) ? 200 : 2000)});
+}
+
+/* A try had no answer in time. */
+static void try_again(world *w, client *cl)
+{
+    if (dibs__consumer_answered(&cl->machine, 0, now_of(w), DIBS_UNKNOWN, 0) ==
+        DIBS__ASKED_AGAIN)
+        send_request(w, cl);
+    else
+        give_up(w, cl, chance(w, 500));
 }
 
 static void handle(world *w, event *ev)
@@ -372,12 +380,12 @@ static void handle(world *w, event *ev)
         break;
     case RETRY:
         cl = &w->clients[ev->rq.who];
-        if (cl->open && cl->life == ev->rq.life && cl->is_flying &&
-            cl->number == ev->rq.number && cl->tries == ev->rq.try)
-            send_request(w, cl);
+        if (is_open(cl) && cl->life == ev->rq.life && cl->machine.asking &&
+            cl->machine.number == ev->rq.number && cl->tries == ev->rq.try)
+            try_again(w, cl);
         break;
     case DEATH:
-        w->clients[ev->rq.who].open = false;
+        give_up(w, &w->clients[ev->rq.who], false);
         ev->at_us = w->now_us + span_us(w, 1000, 20000);
         sim_add(w, *ev);
         break;
@@ -417,7 +425,7 @@ static void handle(world *w, event *ev)
 void sim_ring(world *w, uint64_t lane, dibs__token token)
 {
     for (int who = 0; who < CLIENTS; who++)
-        if (w->clients[who].lane == lane && !chance(w, 200))
+        if (w->clients[who].machine.lane == lane && !chance(w, 200))
             sim_add(w,
                     (event){.kind = RING,
                             .at_us = w->now_us +
@@ -428,23 +436,27 @@ void sim_ring(world *w, uint64_t lane, dibs__token token)
 
 /* ---- what must hold */
 
+static void check_belief(world *w, const client *cl, dibs__token token)
+{
+    const dibs__item *item = sim_item(w, token.id);
+    const dibs__lane *lane = sim_lane(w, cl->machine.lane);
+
+    if (!item || !lane || item->lane != cl->machine.lane ||
+        item->fence != token.fence)
+        w->wrong = "I1: a client believes in what it does not have";
+    else if (lane->until_us < cl->machine.valid_until / 1000)
+        w->wrong = "I1: a client believes for too long";
+}
+
 static void check_believers(world *w)
 {
     for (int who = 0; who < CLIENTS; who++)
         for (size_t i = 0; i < HAND; i++) {
             const client *cl = &w->clients[who];
-            const dibs__item *item;
-            const dibs__lane *lane;
 
-            if (!believes(w, cl, i))
-                continue;
-            item = sim_item(w, cl->hand[i].id);
-            lane = sim_lane(w, cl->lane);
-            if (!item || !lane || item->lane != cl->lane ||
-                item->fence != cl->hand[i].token.fence)
-                w->wrong = "I1: a client believes in what it does not have";
-            else if (lane->until_us < cl->valid_us)
-                w->wrong = "I1: a client believes for too long";
+            if (cl->hand[i].token.id &&
+                dibs__consumer_believes(&cl->machine, &cl->hand[i], now_of(w)))
+                check_belief(w, cl, cl->hand[i].token);
         }
 }
 
@@ -452,36 +464,39 @@ static void check_believers(world *w)
  * will be refused. */
 static bool is_behind(const client *cl, const dibs__lane *lane)
 {
-    if (!cl->is_flying)
-        return lane->stamp != cl->stamp;
-    return lane->number != cl->number && lane->stamp != cl->flying.seen;
+    if (!cl->machine.asking)
+        return lane->stamp != cl->machine.stamp;
+    return lane->number != cl->machine.number && lane->stamp != cl->flying.seen;
 }
 
 static bool
 is_known(const client *cl, const dibs__lane *lane, const dibs__item *item)
 {
+    const dibs__consumer *c = &cl->machine;
+
     for (size_t i = 0; i < HAND; i++)
-        if (cl->hand[i].id == item->id &&
+        if (cl->hand[i].token.id == item->id &&
             (cl->hand[i].token.fence == item->fence ||
-             (cl->is_flying && cl->hand[i].settling)))
+             (c->asking && cl->hand[i].settling)))
             return true;
     /* The next answer has it. */
-    return item->told == 0 || (cl->is_flying && lane->number == cl->number &&
-                               item->told == cl->number);
+    return item->told == 0 ||
+           (c->asking && lane->number == c->number && item->told == c->number);
 }
 
 static void check_known(world *w)
 {
     for (int who = 0; who < CLIENTS; who++) {
         const client *cl = &w->clients[who];
-        const dibs__lane *lane = cl->open ? sim_lane(w, cl->lane) : NULL;
+        const dibs__lane *lane = sim_lane(w, cl->machine.lane);
 
-        if (!lane || !is_valid(w, cl) || is_behind(cl, lane))
+        if (!lane || !dibs__consumer_is_valid(&cl->machine, now_of(w)) ||
+            is_behind(cl, lane))
             continue;
         for (size_t i = 0; i < w->store.item_count; i++) {
             const dibs__item *item = &w->store.items[i];
 
-            if (item->lane == cl->lane && !is_known(cl, lane, item))
+            if (item->lane == cl->machine.lane && !is_known(cl, lane, item))
                 w->wrong = "I5: a live lane has an item that its client does "
                            "not know of";
         }
@@ -508,6 +523,8 @@ static void check_all(world *w)
 {
     const char *wrong = NULL;
 
+    for (int who = 0; who < CLIENTS && w->mutant == NO_MUTANT; who++)
+        dibs__consumer_check(&w->clients[who].machine);
     if (!w->rolled)
         check_believers(w);
     check_known(w);
@@ -529,7 +546,6 @@ static const char *run_seed(world *w, uint64_t seed, mutant planted)
     w->now_us = 1000000;
     w->store.watermark = 1;
     w->store.head.conf.tries = 5;
-    w->producer.lane = 1000000;
     for (int i = 0; i < CLIENTS; i++) {
         sim_add(w, (event){.kind = WAKE, .at_us = w->now_us, .rq = {.who = i}});
         sim_add(w, (event){.kind = DEATH,

@@ -4,6 +4,7 @@
 #define DIBS_SIM_QUEUE_H
 
 #include "base/rand.h"
+#include "coord/producer_machine.h"
 #include "store/deliver.h"
 
 enum {
@@ -16,7 +17,7 @@ enum {
     EVENTS = 1024,
     SPAN_S = 60
 };
-enum { TTL_MS = 1500, PLACE_MS = 500, DRIFT_US = 1000 };
+enum { TTL_MS = 1500, PLACE_MS = 500 };
 
 /* The rules of store/deliver.h, each taken out. */
 typedef enum mutant {
@@ -90,28 +91,17 @@ typedef struct event {
     int32_t priority;
 } event;
 
-typedef struct held {
-    uint64_t id; /* 0: none */
-    dibs__token token;
-    bool settling;
-} held;
-
 typedef struct client {
-    bool open;
-    uint64_t life, lane, number, stamp, top, tries;
-    int64_t valid_us;
-    int64_t tends_after_us; /* a tend that was sent by then does not count: a
-                               number with an empty hand was under way */
-    held hand[HAND];
-    dibs__token heard[HAND];
-    size_t heard_count;
-    bool is_flying;
+    uint64_t life, tries;
+    dibs__consumer machine;
+    dibs__lane_item hand[HAND]; /* without an id: none */
     request flying;
 } client;
 
 typedef struct producer {
-    uint64_t lane, number, push;
-    bool is_flying, delayed;
+    dibs__producer machine;
+    uint64_t push, lanes;
+    bool delayed;
     int32_t priority;
 } producer;
 
