@@ -16,6 +16,7 @@
 #include <dibs/members.h>
 #include <dibs/monitor.h>
 #include <dibs/multi.h>
+#include <dibs/queue.h>
 #include <dibs/queue_admin.h>
 #include <dibs/state.h>
 #include <dibs/store.h>

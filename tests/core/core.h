@@ -30,6 +30,7 @@ void core_until(bool (*fn)(void *arg), void *arg);
 int core_exit_in_the_middle(char **words);
 int core_play_sets(char **words);
 int core_count_descriptors(char **words);
+int core_reserve_and_stop(char **words);
 
 int core_lock_tests(void);
 int core_wait_tests(void);
@@ -48,6 +49,7 @@ int core_health_tests(void);
 int core_members_tests(void);
 int core_latch_tests(void);
 int core_barrier_tests(void);
+int core_queue_tests(void);
 int core_limit_tests(void);
 int core_breaker_tests(void);
 int core_queue_admin_tests(void);

@@ -50,6 +50,7 @@ void core_until(bool (*fn)(void *arg), void *arg)
 static const child_part parts[] = {{"exits", core_exit_in_the_middle},
                                    {"sets", core_play_sets},
                                    {"descriptors", core_count_descriptors},
+                                   {"reserves", core_reserve_and_stop},
                                    {0}};
 
 int main(int argc, char **argv)
@@ -82,6 +83,7 @@ int main(int argc, char **argv)
     failed += core_members_tests();
     failed += core_latch_tests();
     failed += core_barrier_tests();
+    failed += core_queue_tests();
     failed += core_health_tests();
     failed += core_limit_tests();
     failed += core_breaker_tests();

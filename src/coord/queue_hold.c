@@ -1,0 +1,217 @@
+/* queue_hold.c - the items in hand of a queue handle, from their delivery to their end.
+ *
+ * Owns items and the life of lanes. Locks: cl->mutex for everything but the copy. */
+/* SPDX-License-Identifier: MIT */
+#include "base/alloc.h"
+#include "coord/queue_lane.h"
+#include <string.h>
+
+enum { DRIFT_PART = 100, DRIFT_MS = 2 };
+
+bool dibs__queue_unref(dibs_queue *q)
+{
+    dibs_client *cl = q->cl;
+
+    if (--q->refs > 0)
+        return false;
+    dibs__timer_set(cl, &q->timer, DIBSX_NEVER);
+    dibs__timer_unreserve(cl, 1);
+    pthread_cond_destroy(&q->calm);
+    dibsx_free(q);
+    cl->handle_count--;
+    return cl->ended && cl->handle_count == 0;
+}
+
+static void unref_life(dibs__lane_life *life)
+{
+    if (life && --life->refs == 0)
+        dibsx_free(life);
+}
+
+bool dibs__item_unref(dibs_item *item)
+{
+    dibs_queue *q = item->q;
+
+    if (--item->refs > 0)
+        return false;
+    unref_life(item->life);
+    dibsx_free(item->reason);
+    dibsx_free(item);
+    return dibs__queue_unref(q);
+}
+
+dibs_item *dibs__hold_copy(const dibs__delivery *delivery)
+{
+    dibs_item *item = dibsx_zalloc(sizeof(*item) + delivery->len + 1);
+
+    if (!item)
+        return NULL;
+    item->lane.token = delivery->token;
+    item->lost = delivery->lost;
+    item->priority = delivery->priority;
+    item->ms = delivery->limit_ms;
+    if (delivery->len > 0)
+        memcpy(item->bytes, delivery->data, delivery->len);
+    dibs__item_split(item->bytes, delivery->len, &item->parts);
+    return item;
+}
+
+void dibs__hold_publish(dibs_queue *q)
+{
+    if (q->life)
+        atomic_store(&q->life->valid_until, q->machine.state == DIBS__LANE_OPEN
+                                                ? q->machine.valid_until
+                                                : 0);
+}
+
+/* The limit counts from before the send, as validity does. */
+static dibsx_nsec limit_from(dibsx_nsec sent_at, int64_t limit_ms)
+{
+    if (limit_ms <= 0)
+        return DIBSX_NEVER;
+    return dibsx_after_ms(sent_at, limit_ms - limit_ms / DRIFT_PART - DRIFT_MS);
+}
+
+void dibs__hold_take(dibs_queue *q, dibs_item *item, dibsx_nsec sent_at)
+{
+    dibs__lane_item *older;
+
+    if (!dibs__consumer_take(&q->machine, &item->lane, dibsx_now(), &older)) {
+        dibsx_free(item);
+        return;
+    }
+    if (older)
+        dibs__hold_lose((dibs_item *)(void *)older);
+    item->q = q;
+    item->life = q->life;
+    item->life->refs++;
+    item->refs = 1;
+    q->refs++;
+    atomic_store(&item->limit_until, limit_from(sent_at, item->ms));
+    dibsx_fifo_push(&q->ready, &item->node);
+}
+
+/* It is not in hand any more. */
+static void end_hold(dibs_item *item, dibs__item_state state)
+{
+    if (item->handed && item->state < DIBS__ITEM_SETTLED)
+        item->q->handed--;
+    item->state = state;
+    atomic_store(&item->over, true);
+}
+
+void dibs__hold_want(dibs_item *item, dibs__settle_verb verb,
+                     dibs__settler *settler)
+{
+    item->verb = verb;
+    item->settler = settler;
+    item->state = DIBS__ITEM_WANTED;
+    item->refs++;
+    if (verb != DIBS__ITEM_EXTEND)
+        atomic_store(&item->over, true);
+    dibsx_fifo_push(&item->q->wanted, &item->node);
+}
+
+static void tell_settler(dibs_item *item, dibs_status rc, const dibs_error *err)
+{
+    dibs__settler *settler = item->settler;
+
+    item->settler = NULL;
+    if (!settler)
+        return;
+    settler->rc = rc;
+    if (err)
+        settler->err = *err;
+    settler->over = true;
+    pthread_cond_signal(&settler->cond);
+}
+
+/* UNAVAIL and the like: nothing was done, and it is in hand as before. */
+void dibs__hold_settled(dibs_item *item, dibs_status rc, const dibs_error *err)
+{
+    if (rc == DIBS_LOST || rc == DIBS_UNKNOWN)
+        dibs__consumer_drop(&item->q->machine, &item->lane);
+    if (rc == DIBS_OK && item->verb == DIBS__ITEM_EXTEND) {
+        item->state = DIBS__ITEM_HELD;
+    } else if (rc == DIBS_OK || rc == DIBS_UNKNOWN) {
+        end_hold(item, DIBS__ITEM_SETTLED);
+    } else if (rc == DIBS_LOST) {
+        end_hold(item, DIBS__ITEM_LOST);
+    } else {
+        item->state = DIBS__ITEM_HELD;
+        atomic_store(&item->over, false);
+    }
+    tell_settler(item, rc, err);
+    (void)dibs__item_unref(item);
+}
+
+void dibs__hold_lose(dibs_item *item)
+{
+    dibs_queue *q = item->q;
+    dibs_error err = {.status = DIBS_OK};
+
+    dibs__consumer_drop(&q->machine, &item->lane);
+    if (item->state == DIBS__ITEM_WANTED) {
+        (void)dibsx_fifo_remove(&q->wanted, &item->node);
+        (void)dibsx_fail(&err, DIBS_LOST, "the delivery was lost");
+        dibs__hold_settled(item, DIBS_LOST, &err);
+        return;
+    }
+    if (item->state != DIBS__ITEM_HELD)
+        return;
+    end_hold(item, DIBS__ITEM_LOST);
+    if (!item->handed) {
+        (void)dibsx_fifo_remove(&q->ready, &item->node);
+        (void)dibs__item_unref(item);
+    } else if (q->opts.on_lost && !item->freed && !q->freed) {
+        item->refs++;
+        dibsx_fifo_push(&q->lost, &item->node);
+        (void)dibs__worker_add(q->cl, &q->all->lost_job);
+    }
+}
+
+void dibs__hold_lose_all(dibs_queue *q)
+{
+    dibs__lane_life *life = q->life;
+
+    while (q->machine.first)
+        dibs__hold_lose((dibs_item *)(void *)q->machine.first);
+    if (life) {
+        atomic_store(&life->valid_until, 0);
+        q->life = NULL;
+        unref_life(life);
+    }
+    q->placed = false;
+}
+
+static void give_item(dibs__waiter *w, dibs_item *item)
+{
+    item->handed = true;
+    item->q->handed++;
+    w->out[w->got++] = item;
+}
+
+static void give_back(dibs_item *item)
+{
+    dibs__hold_want(item, DIBS__ITEM_UNBEGUN, NULL);
+    item->freed = true;
+    (void)dibs__item_unref(item);
+}
+
+void dibs__hold_serve(dibs_queue *q)
+{
+    size_t keep = q->cancelled ? 0 : q->opts.prefetch;
+
+    while (q->waiters.first && q->ready.first) {
+        dibs__waiter *w = (dibs__waiter *)(void *)q->waiters.first;
+
+        while (w->got < w->want && q->ready.first)
+            give_item(w, dibs__item_of_node(dibsx_fifo_pop(&q->ready)));
+        (void)dibsx_fifo_pop(&q->waiters);
+        w->rc = DIBS_OK;
+        w->over = true;
+        pthread_cond_signal(&w->cond);
+    }
+    while (q->ready.count > keep)
+        give_back(dibs__item_of_node(dibsx_fifo_pop(&q->ready)));
+}

@@ -1,0 +1,360 @@
+/* queue_push.c - the calls of a producer: push, and wait while the queue is full.
+ *
+ * All that the threads of a handle push at the same time goes into one request. One of them
+ * sends it, again while it has no answer, and shares out the outcome; the others wait. A
+ * request that the store refuses as a whole is sent again one push at a time: one that is
+ * too much must not hold up the others. Locks: cl->mutex, let go for the step. */
+/* SPDX-License-Identifier: MIT */
+#include "base/alloc.h"
+#include "base/cond.h"
+#include "base/uncancel.h"
+#include "coord/queue_lane.h"
+#include "core/names.h"
+#include "core/reach.h"
+#include <inttypes.h>
+#include <string.h>
+
+enum {
+    TRIES_LONG = 2,
+    LONG_MAX_MS = 40000,
+    PAUSE_MS = 50,
+    FULL_MIN_MS = 50,
+    FULL_MAX_MS = 1000,
+    LANE_BITS = 53
+};
+
+/* The push of one thread. */
+typedef struct push_call {
+    dibsx_fifo_node node; /* first; in q->pushes, then in the batch */
+    pthread_cond_t cond;
+    dibs__push_item *items;
+    size_t count, bytes;
+    bool alone; /* with no other in one request */
+    bool over;
+    dibs_status rc;
+    dibs_error err;
+} push_call;
+
+typedef struct push_batch {
+    dibsx_fifo calls;
+    dibs__push_item items[DIBS__QUEUE_BATCH];
+    size_t count, bytes;
+} push_batch;
+
+/* ---- the items */
+
+static dibs_status check_push(const dibs_push_opts *opts, dibs_error *err)
+{
+    dibs_status rc = DIBS_OK;
+
+    if (opts->size < sizeof(opts->size) || opts->size > 4096)
+        return dibsx_fail(err, DIBS_INVALID, "dibs_push_opts.size is not set");
+    if (opts->delay_ms < 0 || opts->dedup_ms < 0)
+        return dibsx_fail(err, DIBS_INVALID,
+                          "delay_ms and dedup_ms of a push are not negative");
+    if (opts->dedup_id && strlen(opts->dedup_id) > DIBS__DEDUP_MAX)
+        return dibsx_fail(err, DIBS_INVALID,
+                          "a dedup id has at most %d bytes, and not %zu",
+                          DIBS__DEDUP_MAX, strlen(opts->dedup_id));
+    if (opts->to && strlen(opts->to) >= DIBS__WORKER_MAX)
+        return dibsx_fail(err, DIBS_INVALID,
+                          "the name of a worker has at most %d bytes",
+                          DIBS__WORKER_MAX - 1);
+    if (opts->dedup_id)
+        rc = dibs__text_check("a dedup id", opts->dedup_id, err);
+    if (rc == DIBS_OK && opts->to)
+        rc = dibs__text_check("a worker's name", opts->to, err);
+    return rc;
+}
+
+/* *data is the caller's to free. */
+static dibs_status
+write_item(const dibs_push_item *from, const dibs_push_opts *given,
+           dibs__push_item *out, char **data, dibs_error *err)
+{
+    dibs_push_opts opts = {.size = sizeof(opts)};
+    dibs_status rc = given ? check_push(given, err) : DIBS_OK;
+
+    *data = NULL;
+    if (rc != DIBS_OK)
+        return rc;
+    if (given)
+        memcpy(&opts, given,
+               given->size < sizeof(opts) ? given->size : sizeof(opts));
+    *out = (dibs__push_item){.delay_ms = opts.delay_ms,
+                             .priority = opts.priority,
+                             .tries = opts.tries,
+                             .to = opts.to ? opts.to : "",
+                             .dedup = opts.dedup_id ? opts.dedup_id : "",
+                             .dedup_ms = opts.dedup_ms};
+    rc = dibs__item_join(from->data, from->len, opts.headers, data, &out->len,
+                         err);
+    out->data = *data;
+    return rc;
+}
+
+/* ---- the request */
+
+/* Gathers what waits, in order, as much as one request may have. Locks: cl->mutex. */
+static void gather_calls(dibs_queue *q, push_batch *batch)
+{
+    batch->calls = (dibsx_fifo){.count = 0};
+    batch->count = batch->bytes = 0;
+    while (q->pushes.first) {
+        push_call *call = (push_call *)(void *)q->pushes.first;
+
+        if (batch->count > 0 &&
+            (call->alone || batch->count + call->count > DIBS__QUEUE_BATCH ||
+             batch->bytes + call->bytes > DIBS__QUEUE_BYTES))
+            return;
+        (void)dibsx_fifo_pop(&q->pushes);
+        dibsx_fifo_push(&batch->calls, &call->node);
+        memcpy(&batch->items[batch->count], call->items,
+               call->count * sizeof(*call->items));
+        batch->count += call->count;
+        batch->bytes += call->bytes;
+        if (call->alone)
+            return;
+    }
+}
+
+static dibs_status ready_lane(dibs_queue *q, dibs_error *err)
+{
+    uint64_t lane = 0;
+
+    if (!dibs__producer_needs_lane(&q->producer, dibsx_now()))
+        return DIBS_OK;
+    while (lane == 0) {
+        if (!dibsx_random(&lane, sizeof(lane)))
+            return dibsx_fail(err, DIBS_UNAVAIL,
+                              "the system has no random numbers now");
+        lane >>= 64 - LANE_BITS;
+    }
+    dibs__producer_open(&q->producer, lane);
+    return DIBS_OK;
+}
+
+/* One try. Locks: cl->mutex, let go meanwhile. */
+static dibs_status try_push(dibs_queue *q, push_batch *batch, dibs_error *err)
+{
+    dibs_client *cl = q->cl;
+    dibs__push push = {.queue = q->name,
+                       .lane = q->producer.lane,
+                       .number = q->producer.number,
+                       .items = batch->items,
+                       .count = batch->count};
+    dibsx_nsec deadline = dibs__client_deadline(cl, dibsx_now());
+    dibs_status rc;
+
+    pthread_mutex_unlock(&cl->mutex);
+    rc = dibs__reach_store(cl, deadline, err);
+    if (rc == DIBS_OK)
+        rc = cl->st->ops->queue->push(cl->st, &push, deadline, err);
+    pthread_mutex_lock(&cl->mutex);
+    return rc;
+}
+
+/* Sends a batch until it has an answer, or the time is over. A lane that the store has
+ * forgotten costs one more try. Locks: cl->mutex, let go meanwhile. */
+static dibs_status send_batch(dibs_queue *q, push_batch *batch, dibs_error *err)
+{
+    int64_t span_ms = TRIES_LONG * q->cl->timeout_ms;
+    dibsx_nsec end =
+        dibsx_after_ms(dibsx_now(),
+                       span_ms < LONG_MAX_MS ? span_ms : LONG_MAX_MS);
+    bool renewed = false;
+
+    for (;;) {
+        dibs_status rc = DIBS_OK;
+        dibs__asked asked;
+
+        if (!q->producer.asking) {
+            rc = ready_lane(q, err);
+            if (rc != DIBS_OK)
+                return rc;
+            (void)dibs__producer_ask(&q->producer, dibsx_now());
+        }
+        rc = try_push(q, batch, err);
+        asked = dibs__producer_answered(&q->producer, dibsx_now(), rc);
+        if (asked == DIBS__ASKED_UNSURE)
+            return dibsx_unanswered(err);
+        if (asked == DIBS__ASKED_LOST && !renewed) {
+            renewed = true;
+            continue;
+        }
+        if (asked == DIBS__ASKED_LOST)
+            return dibsx_fail(err, DIBS_UNAVAIL,
+                              "the store has forgotten the lane again");
+        if (asked != DIBS__ASKED_AGAIN)
+            return rc;
+        if (dibsx_now() >= end || q->cl->closing) {
+            dibs__producer_end(&q->producer);
+            return dibsx_unanswered(err);
+        }
+        dibsx_cond_wait(&q->calm, &q->cl->mutex,
+                        dibsx_after_ms(dibsx_now(), PAUSE_MS));
+    }
+}
+
+/* Tells each thread its outcome, or lets it try alone. Locks: cl->mutex. */
+static void share_outcome(dibs_queue *q, push_batch *batch, dibs_status rc,
+                          const dibs_error *err)
+{
+    bool refused = batch->calls.count > 1 && rc != DIBS_OK &&
+                   rc != DIBS_UNAVAIL && rc != DIBS_UNKNOWN;
+    dibsx_fifo again = {.count = 0};
+    size_t at = 0;
+    dibsx_fifo_node *node;
+
+    while ((node = dibsx_fifo_pop(&batch->calls)) != NULL) {
+        push_call *call = (push_call *)(void *)node;
+
+        memcpy(call->items, &batch->items[at],
+               call->count * sizeof(*call->items));
+        at += call->count;
+        if (refused) {
+            call->alone = true;
+            dibsx_fifo_push(&again, node);
+            continue;
+        }
+        call->rc = rc;
+        call->err = *err;
+        call->over = true;
+        pthread_cond_signal(&call->cond);
+    }
+    dibsx_fifo_prepend(&q->pushes, &again);
+}
+
+/* Locks: cl->mutex, let go meanwhile. */
+static void send_pushes(dibs_queue *q, push_batch *batch)
+{
+    dibs_error err = {.status = DIBS_OK};
+    dibs_status rc;
+
+    q->pushing = true;
+    gather_calls(q, batch);
+    rc = send_batch(q, batch, &err);
+    share_outcome(q, batch, rc, &err);
+    q->pushing = false;
+    if (q->pushes.first)
+        pthread_cond_signal(&((push_call *)(void *)q->pushes.first)->cond);
+}
+
+/* Locks: cl->mutex, let go meanwhile. */
+static dibs_status push_once(dibs_queue *q, push_call *call, push_batch *batch)
+{
+    call->over = call->alone = false;
+    dibsx_fifo_push(&q->pushes, &call->node);
+    while (!call->over)
+        if (!q->pushing)
+            send_pushes(q, batch);
+        else
+            dibsx_cond_wait(&call->cond, &q->cl->mutex, DIBSX_NEVER);
+    return call->rc;
+}
+
+/* Pushes again and again while the queue is full. Locks: cl->mutex, let go
+ * meanwhile. */
+static dibs_status
+push_waiting(dibs_queue *q, push_call *call, push_batch *batch, int64_t wait_ms)
+{
+    dibsx_nsec deadline =
+        wait_ms < 0 ? DIBSX_NEVER : dibsx_after_ms(dibsx_now(), wait_ms);
+    int64_t pause_ms = FULL_MIN_MS;
+    dibs_status rc;
+
+    while ((rc = push_once(q, call, batch)) == DIBS_FULL) {
+        dibsx_nsec now = dibsx_now(), until;
+
+        if (now >= deadline)
+            break;
+        until =
+            dibsx_after_ms(now, pause_ms / 2 + (int64_t)dibsx_prng_below(
+                                                   &q->cl->jitter,
+                                                   (uint64_t)pause_ms / 2 + 1));
+        if (until > deadline)
+            until = deadline;
+        while (dibsx_now() < until && !q->cl->closing)
+            dibsx_cond_wait(&q->calm, &q->cl->mutex, until);
+        if (q->cl->closing)
+            return dibsx_fail(&call->err, DIBS_CANCELLED,
+                              "the wait was cancelled");
+        pause_ms = pause_ms * 2 < FULL_MAX_MS ? pause_ms * 2 : FULL_MAX_MS;
+    }
+    return rc;
+}
+
+/* The call, with all of its memory: `data` is an array of call->count. */
+static dibs_status push_items(dibs_queue *q, const dibs_push_item *items,
+                              size_t count, const dibs_push_opts *opts,
+                              push_call *call, char **data, dibs_error *err)
+{
+    dibs_status rc = DIBS_OK;
+    push_batch *batch = NULL;
+
+    for (size_t i = 0; i < count && rc == DIBS_OK; i++) {
+        rc = write_item(&items[i], items[i].opts ? items[i].opts : opts,
+                        &call->items[i], &data[i], err);
+        call->bytes += call->items[i].len;
+    }
+    if (rc == DIBS_OK && call->bytes > DIBS__QUEUE_BYTES)
+        rc = dibsx_fail(err, DIBS_INVALID,
+                        "the items of one call have at most %d bytes, and not "
+                        "%zu; push them in parts",
+                        DIBS__QUEUE_BYTES, call->bytes);
+    if (rc == DIBS_OK && !(batch = dibsx_zalloc(sizeof(*batch))))
+        rc = dibsx_nomem(err, "a push");
+    if (rc == DIBS_OK)
+        rc = dibs__ask_begin(q, err);
+    if (rc == DIBS_OK) {
+        rc = push_waiting(q, call, batch, opts ? opts->wait_ms : 0);
+        dibs__ask_end(q);
+        if (rc != DIBS_OK && err)
+            *err = call->err;
+    }
+    dibsx_free(batch);
+    return rc;
+}
+
+dibs_status dibs_queue_push_many(dibs_queue *q, const dibs_push_item *items,
+                                 size_t count, const dibs_push_opts *opts,
+                                 dibs_pushed *out, dibs_error *err)
+{
+    DIBSX_UNCANCEL;
+    push_call call = {.count = count};
+    char **data = NULL;
+    dibs_status rc = DIBS_OK;
+
+    if (count == 0 || count > DIBS_QUEUE_BATCH)
+        return dibsx_fail(err, DIBS_INVALID,
+                          "cannot push %zu items: one call has 1 to %d", count,
+                          DIBS_QUEUE_BATCH);
+    if (out)
+        memset(out, 0, count * sizeof(*out));
+    if (!dibsx_cond_init(&call.cond))
+        return dibsx_nomem(err, "a push");
+    call.items = dibsx_zalloc_n(count, sizeof(*call.items));
+    data = dibsx_zalloc_n(count, sizeof(*data));
+    if (!call.items || !data)
+        rc = dibsx_nomem(err, "a push");
+    if (rc == DIBS_OK)
+        rc = push_items(q, items, count, opts, &call, data, err);
+    for (size_t i = 0; rc == DIBS_OK && out && i < count; i++)
+        out[i] = (dibs_pushed){.id = call.items[i].id,
+                               .duplicate = call.items[i].duplicate};
+    for (size_t i = 0; data && i < count; i++)
+        dibsx_free(data[i]);
+    dibsx_free(data);
+    dibsx_free(call.items);
+    pthread_cond_destroy(&call.cond);
+    return rc;
+}
+
+dibs_status
+dibs_queue_push(dibs_queue *q, const void *data, size_t len,
+                const dibs_push_opts *opts, dibs_pushed *out, dibs_error *err)
+{
+    dibs_push_item item = {.data = data, .len = len};
+
+    return dibs_queue_push_many(q, &item, 1, opts, out, err);
+}

@@ -1,0 +1,358 @@
+/* queue_reserve.c - the calls of a consumer: reserve, settle, free.
+ *
+ * A call adds what it wants to the handle and waits; one of the threads that wait sends
+ * the request for all (queue_ask.c). Locks: cl->mutex, let go while waiting. */
+/* SPDX-License-Identifier: MIT */
+#include "base/alloc.h"
+#include "base/cond.h"
+#include "base/uncancel.h"
+#include "coord/queue_lane.h"
+#include "core/names.h"
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    TRIES_LONG = 2,
+    BACKOFF_MAX_MS = 600000,
+    SECOND_MS = 1000,
+    LINGER_MS = 20
+};
+
+/* ---- reserve */
+
+static dibs_status fail_late(const dibs_queue *q, dibs_error *err)
+{
+    if (q->away)
+        return dibsx_fail_at(err, q->failure.status, q->failure.origin, "%s",
+                             q->failure.message);
+    return dibsx_fail(err, DIBS_TIMEOUT, "%s had no item in time",
+                      dibs__name_short(q->cl, q->name));
+}
+
+/* A place that nobody needs any more is given up soon, unless the next wait comes. */
+static void leave_waiters(dibs_queue *q, dibs__waiter *w)
+{
+    if (dibsx_fifo_remove(&q->waiters, &w->node) && q->placed &&
+        !q->waiters.first)
+        q->look_at = dibsx_after_ms(dibsx_now(), LINGER_MS);
+}
+
+static void add_waiter(dibs_queue *q, dibs__waiter *w)
+{
+    if (q->cancelled) {
+        w->rc = dibsx_fail(&w->err, DIBS_CANCELLED, "the queue was cancelled");
+        w->over = true;
+        return;
+    }
+    dibsx_fifo_push(&q->waiters, &w->node);
+    dibs__hold_serve(q);
+}
+
+/* Waits for the items of a waiter. */
+static dibs_status await_items(dibs_queue *q, dibs__waiter *w,
+                               dibsx_nsec deadline, dibs_error *err)
+{
+    while (!w->over) {
+        if (w->waits && dibsx_now() >= deadline) {
+            leave_waiters(q, w);
+            return fail_late(q, err);
+        }
+        dibs__ask_go_on(q, &w->cond, w->waits ? deadline : DIBSX_NEVER);
+    }
+    if (w->rc != DIBS_OK && err)
+        *err = w->err;
+    return w->rc;
+}
+
+static dibsx_nsec deadline_of(int64_t wait_ms)
+{
+    return wait_ms < 0 ? DIBSX_NEVER : dibsx_after_ms(dibsx_now(), wait_ms);
+}
+
+dibs_status
+dibs_queue_reserve_many(dibs_queue *q, int64_t wait_ms, dibs_item **out,
+                        size_t max, size_t *count, dibs_error *err)
+{
+    DIBSX_UNCANCEL;
+    dibsx_nsec deadline = deadline_of(wait_ms);
+    dibs__waiter w = {.out = out, .want = max, .waits = wait_ms != 0};
+    dibs_status rc;
+
+    *count = 0;
+    if (max == 0 || max > DIBS_QUEUE_BATCH)
+        return dibsx_fail(err, DIBS_INVALID,
+                          "cannot reserve %zu items: one call has 1 to %d", max,
+                          DIBS_QUEUE_BATCH);
+    memset(out, 0, max * sizeof(*out));
+    if (!dibsx_cond_init(&w.cond))
+        return dibsx_nomem(err, "a wait");
+    rc = dibs__ask_begin(q, err);
+    if (rc == DIBS_OK) {
+        add_waiter(q, &w);
+        rc = await_items(q, &w, deadline, err);
+        dibs__ask_end(q);
+    }
+    pthread_cond_destroy(&w.cond);
+    *count = w.got;
+    return rc;
+}
+
+dibs_status dibs_queue_reserve(dibs_queue *q, int64_t wait_ms, dibs_item **out,
+                               dibs_error *err)
+{
+    size_t count;
+
+    return dibs_queue_reserve_many(q, wait_ms, out, 1, &count, err);
+}
+
+/* ---- settle */
+
+/* DIBS_OK: it can be settled now. An extension that is under way ends first. */
+static dibs_status check_held(dibs_item *item, dibs_error *err)
+{
+    dibs_client *cl = item->q->cl;
+
+    while (
+        item->verb == DIBS__ITEM_EXTEND &&
+        (item->state == DIBS__ITEM_WANTED || item->state == DIBS__ITEM_ASKED))
+        pthread_cond_wait(&cl->over, &cl->mutex);
+    if (item->state == DIBS__ITEM_LOST ||
+        (item->state == DIBS__ITEM_HELD && dibs_item_check(item) != DIBS_OK))
+        return dibsx_fail(err, DIBS_LOST,
+                          "item %llu of %s is not this consumer's any more",
+                          (unsigned long long)item->lane.token.id,
+                          dibs__name_short(cl, item->q->name));
+    if (item->state != DIBS__ITEM_HELD)
+        return dibsx_fail(err, DIBS_INVALID, "the item is settled already");
+    return DIBS_OK;
+}
+
+/* Ends the wait for a settlement without its outcome. One that was not sent yet was not
+ * done. */
+static dibs_status
+give_up(dibs_item *item, dibs__settler *settler, dibs_error *err)
+{
+    dibs_queue *q = item->q;
+
+    item->settler = NULL;
+    if (item->state == DIBS__ITEM_WANTED) {
+        (void)dibsx_fifo_remove(&q->wanted, &item->node);
+        (void)dibsx_fail(&settler->err, DIBS_UNAVAIL, "%s",
+                         q->away ? q->failure.message : "no turn in time");
+        item->settler = NULL;
+        dibs__hold_settled(item, DIBS_UNAVAIL, NULL);
+        if (err)
+            *err = settler->err;
+        return DIBS_UNAVAIL;
+    }
+    return dibsx_fail(
+        err, DIBS_UNKNOWN,
+        "the store did not answer in time; the client goes on asking");
+}
+
+static dibs_status
+await_settled(dibs_item *item, dibs__settler *settler, dibs_error *err)
+{
+    dibs_queue *q = item->q;
+    dibsx_nsec deadline =
+        dibsx_after_ms(dibsx_now(), TRIES_LONG * q->cl->timeout_ms);
+
+    while (!settler->over) {
+        if (dibsx_now() >= deadline)
+            return give_up(item, settler, err);
+        dibs__ask_go_on(q, &settler->cond, deadline);
+    }
+    if (settler->rc != DIBS_OK && err)
+        *err = settler->err;
+    return settler->rc;
+}
+
+/* Keeps the reason, cut to fit; people read it. */
+static dibs_status
+keep_reason(dibs_item *item, const char *reason, dibs_error *err)
+{
+    size_t len = reason ? strnlen(reason, DIBS__REASON_MAX - 1) : 0;
+
+    dibsx_free(item->reason);
+    item->reason = NULL;
+    if (!reason)
+        return DIBS_OK;
+    item->reason = dibsx_zalloc(len + 1);
+    if (!item->reason)
+        return dibsx_nomem(err, "a reason");
+    memcpy(item->reason, reason, len);
+    dibs__text_clean(item->reason);
+    return DIBS_OK;
+}
+
+/* Locks: cl->mutex, let go meanwhile. */
+static dibs_status
+settle_held(dibs_item *item, const dibs__settlement *how, dibs_error *err)
+{
+    dibs__settler settler = {.over = false};
+    dibs_status rc = check_held(item, err);
+
+    if (rc == DIBS_OK)
+        rc = keep_reason(item, how->reason, err);
+    if (rc == DIBS_OK && !dibsx_cond_init(&settler.cond))
+        rc = dibsx_nomem(err, "a settlement");
+    if (rc != DIBS_OK)
+        return rc;
+    item->ms = how->ms;
+    dibs__hold_want(item, how->verb, &settler);
+    rc = await_settled(item, &settler, err);
+    pthread_cond_destroy(&settler.cond);
+    return rc;
+}
+
+static dibs_status
+settle_item(dibs_item *item, const dibs__settlement *how, dibs_error *err)
+{
+    dibs_status rc;
+
+    if (!item)
+        return dibsx_fail(err, DIBS_INVALID, "the item is NULL");
+    if (!item->life)
+        return dibs__token_settle(item, how, err);
+    rc = dibs__ask_begin(item->q, err);
+    if (rc != DIBS_OK)
+        return rc;
+    rc = settle_held(item, how, err);
+    dibs__ask_end(item->q);
+    return rc;
+}
+
+dibs_status dibs_item_ack(dibs_item *item, dibs_error *err)
+{
+    DIBSX_UNCANCEL;
+    dibs__settlement how = {.verb = DIBS__ITEM_ACK};
+
+    return settle_item(item, &how, err);
+}
+
+/* 2^attempt s, of which the second half is drawn. */
+static int64_t draw_backoff(dibs_item *item)
+{
+    uint32_t attempt = item->lane.token.attempt;
+    int64_t span_ms =
+        attempt < 10 ? (int64_t)SECOND_MS << attempt : BACKOFF_MAX_MS;
+    int64_t half_ms;
+    dibs_client *cl = item->q->cl;
+
+    if (span_ms > BACKOFF_MAX_MS)
+        span_ms = BACKOFF_MAX_MS;
+    half_ms = span_ms / 2;
+    pthread_mutex_lock(&cl->mutex);
+    span_ms =
+        half_ms + (int64_t)dibsx_prng_below(&cl->jitter, (uint64_t)half_ms + 1);
+    pthread_mutex_unlock(&cl->mutex);
+    return span_ms;
+}
+
+dibs_status dibs_item_nack(dibs_item *item, int64_t delay_ms,
+                           const char *reason, dibs_error *err)
+{
+    DIBSX_UNCANCEL;
+    dibs__settlement how = {.verb = DIBS__ITEM_NACK, .reason = reason};
+
+    if (!item)
+        return dibsx_fail(err, DIBS_INVALID, "the item is NULL");
+    how.ms = delay_ms >= 0 || dibs__forked(item->q->cl->fork_number)
+                 ? delay_ms
+                 : draw_backoff(item);
+    return settle_item(item, &how, err);
+}
+
+dibs_status dibs_item_dead(dibs_item *item, const char *reason, dibs_error *err)
+{
+    DIBSX_UNCANCEL;
+    dibs__settlement how = {.verb = DIBS__ITEM_DEAD, .reason = reason};
+
+    return settle_item(item, &how, err);
+}
+
+dibs_status dibs_item_extend(dibs_item *item, int64_t limit_ms, dibs_error *err)
+{
+    DIBSX_UNCANCEL;
+    dibs__settlement how = {.verb = DIBS__ITEM_EXTEND, .ms = limit_ms};
+
+    if (limit_ms < 0)
+        return dibsx_fail(err, DIBS_INVALID, "limit_ms is negative");
+    return settle_item(item, &how, err);
+}
+
+/* The ack and the next item in one request. An item that came although the ack failed
+ * goes back. Locks: cl->mutex, let go meanwhile. */
+static dibs_status
+ack_and_wait(dibs_item *item, dibs__waiter *w, dibsx_nsec deadline, bool *acked,
+             dibs_error *err)
+{
+    dibs_queue *q = item->q;
+    dibs_status rc = check_held(item, err);
+    dibs__settlement how = {.verb = DIBS__ITEM_ACK};
+
+    if (rc != DIBS_OK)
+        return rc;
+    add_waiter(q, w);
+    rc = settle_held(item, &how, err);
+    *acked = rc == DIBS_OK;
+    if (*acked)
+        return await_items(q, w, deadline, err);
+    leave_waiters(q, w);
+    return rc;
+}
+
+dibs_status
+dibs_item_ack_next(dibs_item **item, int64_t wait_ms, dibs_error *err)
+{
+    DIBSX_UNCANCEL;
+    dibsx_nsec deadline = deadline_of(wait_ms);
+    dibs_item *next = NULL, *last = *item;
+    dibs__waiter w = {.out = &next, .want = 1, .waits = wait_ms != 0};
+    bool acked = false;
+    dibs_status rc;
+
+    if (!last || !last->life)
+        return dibsx_fail(err, DIBS_INVALID,
+                          last ? "an adopted item has no next one"
+                               : "the item is NULL");
+    if (!dibsx_cond_init(&w.cond))
+        return dibsx_nomem(err, "a wait");
+    rc = dibs__ask_begin(last->q, err);
+    if (rc == DIBS_OK) {
+        rc = ack_and_wait(last, &w, deadline, &acked, err);
+        dibs__ask_end(last->q);
+    }
+    pthread_cond_destroy(&w.cond);
+    if (!acked) {
+        dibs_item_free(next);
+        return rc;
+    }
+    dibs_item_free(last);
+    *item = next;
+    return rc;
+}
+
+void dibs_item_free(dibs_item *item)
+{
+    DIBSX_UNCANCEL;
+    dibs_client *cl;
+    bool last;
+
+    if (!item || dibs__forked(item->q->cl->fork_number))
+        return;
+    cl = item->q->cl;
+    pthread_mutex_lock(&cl->mutex);
+    item->freed = true;
+    if (item->life && item->state == DIBS__ITEM_HELD && !item->q->freed &&
+        !cl->closing) {
+        dibs__hold_want(item, DIBS__ITEM_UNBEGUN, NULL);
+        dibs__ask_pass_on(item->q);
+    } else if (item->life && item->state == DIBS__ITEM_HELD) {
+        dibs__consumer_drop(&item->q->machine, &item->lane);
+    }
+    last = dibs__item_unref(item);
+    pthread_mutex_unlock(&cl->mutex);
+    if (last)
+        dibs__client_free(cl);
+}

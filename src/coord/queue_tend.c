@@ -1,0 +1,291 @@
+/* queue_tend.c - tends the lanes of a client, all in one step, and tells of losses.
+ *
+ * The timer of a queue goes off for the next tend, for the end of a validity or a limit,
+ * and for a request that nobody waits for. Two jobs do the rest: neither the keeper nor
+ * a callback waits for the store. */
+/* SPDX-License-Identifier: MIT */
+#include "coord/queue_lane.h"
+#include "core/log.h"
+#include "core/names.h"
+#include "core/reach.h"
+#include <string.h>
+
+enum { TENDS = 64, TOGETHER_PART = 2, RETRY_MS = 20 };
+
+static dibs_queue *queue_of_timer(dibs__timer *timer)
+{
+    return (dibs_queue *)(void *)((char *)timer - offsetof(dibs_queue, timer));
+}
+
+static dibs_item *item_of(dibs__lane_item *lane)
+{
+    return (dibs_item *)(void *)lane;
+}
+
+bool dibs__ask_due(const dibs_queue *q, dibsx_nsec now, dibsx_nsec *until)
+{
+    const dibs__waiter *w =
+        (const dibs__waiter *)(const void *)q->waiters.first;
+    bool must = q->machine.asking || q->wanted.first || q->forced;
+    dibsx_nsec at = DIBSX_NEVER;
+
+    *until = DIBSX_NEVER;
+    if (q->driving)
+        return false;
+    if (must || q->hungry)
+        at = must || w ? 0 : DIBSX_NEVER;
+    else if (w || q->placed)
+        at = q->placed ? q->look_at : 0;
+    for (; w && at > 0; w = (const dibs__waiter *)(const void *)w->node.next)
+        if (!w->asked)
+            at = 0;
+    if (at == DIBSX_NEVER)
+        return false;
+    *until = at > q->ask_at ? at : q->ask_at;
+    return *until <= now;
+}
+
+/* A thread that can send the next request; NULL: none waits. */
+static pthread_cond_t *find_thread(const dibs_queue *q)
+{
+    if (q->waiters.first)
+        return &((dibs__waiter *)(void *)q->waiters.first)->cond;
+    for (dibsx_fifo_node *at = q->wanted.first; at; at = at->next)
+        if (dibs__item_of_node(at)->settler)
+            return &dibs__item_of_node(at)->settler->cond;
+    for (size_t i = 0; i < q->request.ask.settle_count && q->machine.asking;
+         i++)
+        if (q->request.items[i]->settler)
+            return &q->request.items[i]->settler->cond;
+    return NULL;
+}
+
+void dibs__ask_pass_on(dibs_queue *q)
+{
+    dibsx_nsec until;
+    pthread_cond_t *cond = find_thread(q);
+
+    if (cond && dibs__ask_due(q, dibsx_now(), &until)) {
+        pthread_cond_signal(cond);
+    } else if (!cond && dibs__ask_due(q, dibsx_now(), &until)) {
+        if (!q->job.queued && dibs__worker_add(q->cl, &q->job))
+            q->refs++;
+    } else if (!cond && until != DIBSX_NEVER) {
+        dibs__tend_set(q);
+    }
+}
+
+/* The next end of a limit, or of the validity of all. */
+static dibsx_nsec loss_at(const dibs_queue *q)
+{
+    dibsx_nsec at = DIBSX_NEVER;
+
+    if (q->machine.count > 0 && q->machine.state == DIBS__LANE_OPEN)
+        at = q->machine.valid_until;
+    for (dibs__lane_item *lane = q->machine.first; lane; lane = lane->next) {
+        dibsx_nsec until = atomic_load(&item_of(lane)->limit_until);
+
+        if (until < at && item_of(lane)->state == DIBS__ITEM_HELD)
+            at = until;
+    }
+    return at;
+}
+
+void dibs__tend_set(dibs_queue *q)
+{
+    dibsx_nsec now = dibsx_now(), soon = dibsx_after_ms(now, RETRY_MS);
+    dibsx_nsec at = loss_at(q), tend_at = dibs__consumer_tend_at(&q->machine);
+    dibsx_nsec until;
+
+    if (tend_at < at)
+        at = tend_at;
+    (void)dibs__ask_due(q, now, &until);
+    if (until < at && !find_thread(q) && !q->job.queued)
+        at = until > soon ? until : soon;
+    if (q->freed || q->cl->closing)
+        at = DIBSX_NEVER;
+    dibs__timer_set(q->cl, &q->timer, at);
+}
+
+/* Ends what is over by now: deliveries beyond their limit, and the lane. */
+static void end_late(dibs_queue *q, dibsx_nsec now)
+{
+    dibs__lane_item *lane = q->machine.first;
+
+    while (lane) {
+        dibs_item *item = item_of(lane);
+
+        lane = lane->next;
+        if (atomic_load(&item->limit_until) <= now &&
+            item->state == DIBS__ITEM_HELD)
+            dibs__hold_lose(item);
+    }
+    dibs__consumer_look(&q->machine, now);
+    if (q->machine.state == DIBS__LANE_ENDED && q->life)
+        dibs__hold_lose_all(q);
+}
+
+/* Thread: the keeper. */
+void dibs__tend_fire(dibs_client *cl, dibs__timer *timer, dibsx_nsec now)
+{
+    dibs_queue *q = queue_of_timer(timer);
+
+    end_late(q, now);
+    dibs__ask_pass_on(q);
+    if (dibs__consumer_tend_at(&q->machine) > now)
+        dibs__tend_set(q);
+    else if (dibs__worker_add(cl, &q->all->tend_job))
+        dibs__timer_set(cl, timer, loss_at(q));
+    else
+        dibs__timer_set(cl, timer, dibsx_after_ms(now, RETRY_MS));
+}
+
+typedef struct tends {
+    dibs__tend items[TENDS];
+    char names[TENDS][DIBS_NAME_MAX + 1];
+    dibs_queue *queues[TENDS];
+    size_t count;
+    dibsx_nsec sent_at;
+    int64_t least_ms; /* the shortest ttl */
+} tends;
+
+/* All that are due soon go with the first one that is. */
+static void collect_tends(dibs__queues *all, tends *t, dibsx_nsec now)
+{
+    bool due = false;
+
+    t->count = 0;
+    t->sent_at = now;
+    t->least_ms = INT64_MAX;
+    for (dibs_queue *q = all->first; q && t->count < TENDS; q = q->next) {
+        dibsx_nsec at = dibs__consumer_tend_at(&q->machine);
+        int64_t ttl_ms = q->machine.ttl_ms;
+
+        end_late(q, now);
+        if (q->machine.state != DIBS__LANE_OPEN || at == DIBSX_NEVER ||
+            at > dibsx_after_ms(now, ttl_ms / 3 / TOGETHER_PART))
+            continue;
+        due = due || at <= now;
+        memcpy(t->names[t->count], q->name, sizeof(q->name));
+        t->queues[t->count] = q;
+        t->items[t->count] = (dibs__tend){.queue = t->names[t->count],
+                                          .lane = q->machine.lane,
+                                          .span_ms = ttl_ms};
+        if (ttl_ms < t->least_ms)
+            t->least_ms = ttl_ms;
+        t->count++;
+    }
+    if (!due)
+        t->count = 0;
+    for (size_t i = 0; i < t->count; i++)
+        dibs__consumer_tend(&t->queues[i]->machine, now);
+}
+
+/* One that was freed meanwhile is not in the list any more. */
+static dibs_queue *find_queue(dibs__queues *all, const dibs_queue *wanted)
+{
+    dibs_queue *q = all->first;
+
+    while (q && q != wanted)
+        q = q->next;
+    return q;
+}
+
+static void take_tend(dibs__queues *all, dibs_queue *q, const dibs__tend *item,
+                      dibs_status rc, dibsx_nsec sent_at)
+{
+    q = find_queue(all, q);
+    if (!q || q->machine.lane != item->lane)
+        return;
+    dibs__consumer_tended(&q->machine, sent_at, dibsx_now(),
+                          rc == DIBS_OK ? item->rc : rc);
+    if (q->machine.state == DIBS__LANE_ENDED)
+        dibs__hold_lose_all(q);
+    dibs__hold_publish(q);
+}
+
+/* Locks: cl->mutex, let go meanwhile. */
+static void send_tends(dibs_client *cl, dibs__queues *all, tends *t)
+{
+    dibsx_nsec deadline = dibs__client_deadline(cl, t->sent_at);
+    dibsx_nsec end = dibsx_after_ms(t->sent_at, t->least_ms / 3);
+    dibs_status rc;
+
+    if (end < deadline)
+        deadline = end;
+    pthread_mutex_unlock(&cl->mutex);
+    rc = dibs__reach_store(cl, deadline, NULL);
+    if (rc == DIBS_OK)
+        rc = cl->st->ops->queue->tend(cl->st, t->items, t->count, deadline,
+                                      NULL);
+    pthread_mutex_lock(&cl->mutex);
+    for (size_t i = 0; i < t->count; i++)
+        take_tend(all, t->queues[i], &t->items[i], rc, t->sent_at);
+}
+
+/* Thread: a worker. */
+void dibs__tend_run(dibs_client *cl, dibs__job *job)
+{
+    dibs__queues *all =
+        (dibs__queues *)(void *)((char *)job -
+                                 offsetof(dibs__queues, tend_job));
+    tends t;
+
+    if (all->tending)
+        return;
+    all->tending = true;
+    for (collect_tends(all, &t, dibsx_now()); t.count > 0 && !cl->closing;
+         collect_tends(all, &t, dibsx_now()))
+        send_tends(cl, all, &t);
+    all->tending = false;
+    for (dibs_queue *q = all->first; q; q = q->next) {
+        dibs__tend_set(q);
+        if (!q->freed && !cl->closing)
+            dibs__ask_pass_on(q);
+    }
+    pthread_cond_broadcast(&cl->over);
+}
+
+/* Locks: cl->mutex, let go for the callback. */
+static void tell_loss(dibs_queue *q, dibs_item *item)
+{
+    dibs_client *cl = q->cl;
+    bool tells = !item->freed && !item->told && !q->freed;
+
+    item->told = true;
+    q->calling = true;
+    pthread_mutex_unlock(&cl->mutex);
+    if (tells) {
+        dibs__log(cl, DIBS_LOG_WARN, "queue",
+                  "lost the delivery of item %llu of %s",
+                  (unsigned long long)item->lane.token.id,
+                  dibs__name_short(cl, q->name));
+        q->opts.on_lost(item, q->opts.arg);
+    }
+    pthread_mutex_lock(&cl->mutex);
+    q->calling = false;
+    (void)dibs__item_unref(item);
+    pthread_cond_broadcast(&cl->over);
+}
+
+/* Thread: a worker. */
+void dibs__tend_tell(dibs_client *cl, dibs__job *job)
+{
+    dibs__queues *all =
+        (dibs__queues *)(void *)((char *)job -
+                                 offsetof(dibs__queues, lost_job));
+    dibs_queue *q = all->first;
+
+    (void)cl;
+    while (q) {
+        dibs_item *item =
+            q->calling ? NULL : dibs__item_of_node(dibsx_fifo_pop(&q->lost));
+
+        if (item) {
+            tell_loss(q, item);
+            q = all->first;
+        } else {
+            q = q->next;
+        }
+    }
+}
