@@ -1,0 +1,430 @@
+/* test_client_queue.c - queues on a store that fails: lost answers, lost rings, outages. */
+/* SPDX-License-Identifier: MIT */
+#include "core/client.h"
+#include "fault_world.h"
+
+#include <pthread.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { THREADS = 8 };
+
+static dibs_queue *open_queue(dibs_client *cl, const dibs_queue_opts *opts)
+{
+    dibs_queue *q = NULL;
+
+    CHECK(DIBS_OK, dibs_queue_new(cl, "q", opts, &q, err));
+    return q;
+}
+
+static void push(dibs_queue *q)
+{
+    CHECK(DIBS_OK, dibs_queue_push(q, "x", 1, NULL, NULL, err));
+}
+
+static dibs_item *reserve(dibs_queue *q)
+{
+    dibs_item *item = NULL;
+
+    CHECK(DIBS_OK, dibs_queue_reserve(q, WORLD_BOUND_MS, &item, err));
+    return item;
+}
+
+static void ack(dibs_item *item)
+{
+    CHECK(DIBS_OK, dibs_item_ack(item, err));
+    dibs_item_free(item);
+}
+
+static void assert_empty(dibs_queue *q)
+{
+    dibs_item *item = NULL;
+
+    CHECK(DIBS_BUSY, dibs_queue_reserve(q, 0, &item, err));
+}
+
+static dibs__queue_stats stats(world *w)
+{
+    dibs__queue_stats out = {0};
+
+    CHECK(DIBS_OK,
+          w->keep->st->ops->queue_admin->stats(
+              w->keep->st, "q", dibsx_after_ms(dibsx_now(), 5000), &out, err));
+    return out;
+}
+
+static void a_push_without_an_answer_makes_one_item(void **state)
+{
+    world *w = *state;
+    dibs_queue *q = open_queue(w->one, NULL);
+
+    world_fault(w, DIBS__STEP_PUSH, DIBS__FAULT_DROP_AFTER, 3);
+    push(q);
+    world_fault(w, DIBS__STEP_PUSH, DIBS__FAULT_DROP_BEFORE, 2);
+    push(q);
+    assert_int_equal(stats(w).ready, 2);
+    world_fault(w, DIBS__STEP_PUSH, DIBS__FAULT_FAIL, 1);
+    CHECK(DIBS_UNAVAIL, dibs_queue_push(q, "x", 1, NULL, NULL, err));
+    assert_int_equal(stats(w).ready, 2);
+    push(q);
+    assert_int_equal(stats(w).pushed, 3);
+    dibs_queue_free(q);
+}
+
+static void an_ack_without_an_answer_is_sent_again(void **state)
+{
+    world *w = *state;
+    dibs_queue *q = open_queue(w->one, NULL);
+    dibs_item *item;
+
+    push(q);
+    world_fault(w, DIBS__STEP_RESERVE, DIBS__FAULT_DROP_AFTER, 3);
+    item = reserve(q);
+    assert_int_equal(dibs_item_attempt(item), 1);
+    assert_int_equal(stats(w).delivered, 1);
+    world_fault(w, DIBS__STEP_RESERVE, DIBS__FAULT_DROP_AFTER, 2);
+    ack(item);
+    assert_int_equal(stats(w).acked, 1);
+    push(q);
+    item = reserve(q);
+    /* Nothing was done: the program may ack again. */
+    world_fault(w, DIBS__STEP_RESERVE, DIBS__FAULT_FAIL, 1);
+    CHECK(DIBS_UNAVAIL, dibs_item_ack(item, err));
+    CHECK(DIBS_OK, dibs_item_check(item));
+    push(q);
+    world_fault(w, DIBS__STEP_RESERVE, DIBS__FAULT_DROP_AFTER, 1);
+    CHECK(DIBS_OK, dibs_item_ack_next(&item, WORLD_BOUND_MS, err));
+    ack(item);
+    assert_int_equal(stats(w).acked, 3);
+    assert_empty(q);
+    dibs_queue_free(q);
+}
+
+/* The wait goes on over an outage, and ends in time. */
+static void a_reserve_goes_on_while_the_store_is_away(void **state)
+{
+    world *w = *state;
+    dibs_queue *q = open_queue(w->one, NULL);
+    dibs_item *item = NULL;
+
+    push(q);
+    world_fault(w, DIBS__STEP_RESERVE, DIBS__FAULT_FAIL, -1);
+    CHECK(DIBS_UNAVAIL, dibs_queue_reserve(q, 0, &item, err));
+    CHECK(DIBS_UNAVAIL, dibs_queue_reserve(q, 50, &item, err));
+    world_fault(w, DIBS__STEP_RESERVE, DIBS__FAULT_FAIL, 3);
+    ack(reserve(q));
+    dibs_queue_free(q);
+}
+
+typedef struct losses {
+    atomic_int count;
+} losses;
+
+static void note_item(dibs_item *item, void *arg)
+{
+    losses *l = arg;
+
+    if (dibs_item_check(item) == DIBS_LOST)
+        atomic_fetch_add(&l->count, 1);
+}
+
+static void await_item_loss(losses *l)
+{
+    dibsx_nsec end = dibsx_after_ms(dibsx_now(), WORLD_BOUND_MS);
+
+    while (atomic_load(&l->count) == 0) {
+        IN_TIME(dibsx_now() < end);
+        usleep(1000);
+    }
+}
+
+/* It is cut off, learns of it by its own clock, and cannot ack any more. */
+static void a_client_cut_off_learns_of_its_loss(void **state)
+{
+    world *w = *state;
+    losses l = {0};
+    dibs_queue *q =
+        open_queue(w->one, DIBS_QUEUE_OPTS(.ttl_ms = 1000, .on_lost = note_item,
+                                           .arg = &l));
+    dibs_queue *other = open_queue(w->other, NULL);
+    dibs_item *item, *again;
+
+    push(q);
+    item = reserve(q);
+    world_fault(w, DIBS__STEP_TEND, DIBS__FAULT_DROP_BEFORE, -1);
+    await_item_loss(&l);
+    assert_int_equal(stats(w).lost, 0); /* the store has not ended it before */
+    again = reserve(other);
+    assert_int_equal(dibs_item_losses(again), 1);
+    assert_true(dibs_item_fence(again) > dibs_item_fence(item));
+    CHECK(DIBS_LOST, dibs_item_ack(item, err));
+    dibs_item_free(item);
+    ack(again);
+    assert_int_equal(atomic_load(&l.count), 1);
+    assert_int_equal(stats(w).acked, 1);
+    world_heal(w);
+    push(q);
+    ack(reserve(q));
+    dibs_queue_free(q);
+    dibs_queue_free(other);
+}
+
+typedef struct call {
+    dibs_queue *q;
+    dibs_item *item;
+    dibs_status rc;
+    pthread_t thread;
+} call;
+
+static void *do_ack(void *arg)
+{
+    call *c = arg;
+
+    c->rc = dibs_item_ack(c->item, NULL);
+    return NULL;
+}
+
+static void *do_push(void *arg)
+{
+    call *c = arg;
+
+    c->rc = dibs_queue_push(c->q, "x", 1, NULL, NULL, NULL);
+    return NULL;
+}
+
+static void run_calls(call *calls, void *(*body)(void *))
+{
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&calls[i].thread, NULL, body,
+                                        &calls[i]),
+                         0);
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(calls[i].thread, NULL);
+        assert_status(calls[i].rc, DIBS_OK);
+    }
+}
+
+/* While one request is under way, the others gather. */
+static void threads_share_requests(void **state)
+{
+    world *w = *state;
+    dibs_queue *q = open_queue(w->one, NULL);
+    call calls[THREADS];
+    dibs_item *items[THREADS];
+    size_t count;
+    int before = world_seen(w, DIBS__STEP_PUSH);
+
+    for (int i = 0; i < THREADS; i++)
+        calls[i] = (call){.q = q};
+    world_delay(w, DIBS__STEP_PUSH, 100);
+    run_calls(calls, do_push);
+    IN_TIME(world_seen(w, DIBS__STEP_PUSH) - before < THREADS);
+    CHECK(DIBS_OK, dibs_queue_reserve_many(q, 0, items, THREADS, &count, err));
+    assert_int_equal(count, THREADS);
+    for (int i = 0; i < THREADS; i++)
+        calls[i].item = items[i];
+    before = world_seen(w, DIBS__STEP_RESERVE);
+    world_delay(w, DIBS__STEP_RESERVE, 100);
+    run_calls(calls, do_ack);
+    IN_TIME(world_seen(w, DIBS__STEP_RESERVE) - before < THREADS);
+    assert_int_equal(stats(w).acked, THREADS);
+    for (int i = 0; i < THREADS; i++)
+        dibs_item_free(items[i]);
+    dibs_queue_free(q);
+}
+
+static void *do_reserve(void *arg)
+{
+    call *c = arg;
+
+    c->rc = dibs_queue_reserve(c->q, WORLD_BOUND_MS, &c->item, NULL);
+    return NULL;
+}
+
+static void await_waiting(world *w)
+{
+    dibsx_nsec end = dibsx_after_ms(dibsx_now(), WORLD_BOUND_MS);
+
+    while (stats(w).waiting == 0) {
+        IN_TIME(dibsx_now() < end);
+        usleep(1000);
+    }
+}
+
+/* The lane asks by itself. */
+static void a_lost_ring_costs_a_second(void **state)
+{
+    world *w = *state;
+    call c = {.q = open_queue(w->one, NULL)};
+    dibs_queue *q = open_queue(w->other, NULL);
+
+    push(q);
+    ack(reserve(q));
+    world_fault(w, DIBS__STEP_BELL, DIBS__FAULT_DROP_BEFORE, -1);
+    assert_int_equal(pthread_create(&c.thread, NULL, do_reserve, &c), 0);
+    await_waiting(w);
+    push(q);
+    pthread_join(c.thread, NULL);
+    assert_status(c.rc, DIBS_OK);
+    assert_int_equal(dibs_item_attempt(c.item), 1);
+    ack(c.item);
+    dibs_queue_free(q);
+    dibs_queue_free(c.q);
+}
+
+/* A wait that ended leaves no place: the push after it finds no lane to hand over to. */
+static void a_place_is_given_up(void **state)
+{
+    world *w = *state;
+    dibs_queue *q = open_queue(w->one, NULL),
+               *other = open_queue(w->other, NULL);
+    dibs_item *item = NULL;
+    dibsx_nsec end = dibsx_after_ms(dibsx_now(), WORLD_BOUND_MS);
+
+    push(q);
+    ack(reserve(q));
+    CHECK(DIBS_TIMEOUT, dibs_queue_reserve(q, 20, &item, err));
+    while (stats(w).waiting > 0) {
+        IN_TIME(dibsx_now() < end);
+        usleep(1000);
+    }
+    push(other);
+    ack(reserve(other));
+    dibs_queue_free(q);
+    dibs_queue_free(other);
+}
+
+static void set_cap(world *w, uint32_t cap)
+{
+    dibs__queue_conf conf = {.cap = cap};
+
+    CHECK(DIBS_OK, w->keep->st->ops->queue_admin->set(
+                       w->keep->st, "q", DIBS__SET_CAP, &conf,
+                       dibsx_after_ms(dibsx_now(), 5000), err));
+}
+
+static void *ack_later(void *arg)
+{
+    call *c = arg;
+
+    usleep(50000);
+    c->rc = dibs_item_ack(c->item, NULL);
+    return NULL;
+}
+
+static void a_full_queue_refuses_or_waits(void **state)
+{
+    world *w = *state;
+    call c = {.q = open_queue(w->one, NULL)};
+
+    set_cap(w, 1);
+    push(c.q);
+    CHECK(DIBS_FULL, dibs_queue_push(c.q, "x", 1, NULL, NULL, err));
+    CHECK(DIBS_FULL, dibs_queue_push(c.q, "x", 1, DIBS_PUSH_OPTS(.wait_ms = 20),
+                                     NULL, err));
+    c.item = reserve(c.q);
+    assert_int_equal(pthread_create(&c.thread, NULL, ack_later, &c), 0);
+    CHECK(DIBS_OK, dibs_queue_push(c.q, "x", 1, DIBS_PUSH_OPTS(.wait_ms = -1),
+                                   NULL, err));
+    pthread_join(c.thread, NULL);
+    assert_status(c.rc, DIBS_OK);
+    dibs_item_free(c.item);
+    dibs_queue_free(c.q);
+}
+
+/* What does not fit together fits one by one. */
+static void a_push_that_is_too_much_holds_up_nobody(void **state)
+{
+    world *w = *state;
+    dibs_queue *q = open_queue(w->one, NULL);
+    call calls[THREADS];
+    size_t done = 0;
+
+    set_cap(w, THREADS - 2);
+    world_delay(w, DIBS__STEP_PUSH, 30);
+    for (int i = 0; i < THREADS; i++) {
+        calls[i] = (call){.q = q};
+        assert_int_equal(pthread_create(&calls[i].thread, NULL, do_push,
+                                        &calls[i]),
+                         0);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(calls[i].thread, NULL);
+        done += calls[i].rc == DIBS_OK;
+        assert_true(calls[i].rc == DIBS_OK || calls[i].rc == DIBS_FULL);
+    }
+    assert_int_equal(done, THREADS - 2);
+    dibs_queue_free(q);
+}
+
+/* Neither call waits for a store that does not answer. */
+static void a_free_ends_without_the_store(void **state)
+{
+    world *w = *state;
+    dibs_client *cl = world_open(w);
+    dibs_queue *q = open_queue(cl, DIBS_QUEUE_OPTS(.ttl_ms = 1000));
+    dibs_queue *kept = open_queue(cl, NULL);
+    dibs_item *item, *second;
+
+    push(q);
+    push(q);
+    item = reserve(q);
+    second = reserve(kept);
+    world_fault(w, DIBS__STEP_LEAVE, DIBS__FAULT_DROP_BEFORE, -1);
+    world_fault(w, DIBS__STEP_RESERVE, DIBS__FAULT_DROP_BEFORE, -1);
+    dibs_item_free(item);
+    dibs_queue_free(q);
+    dibs_close(cl);
+    assert_status(dibs_item_check(second), DIBS_LOST);
+    dibs_item_free(second);
+    dibs_queue_free(kept);
+}
+
+static void a_child_process_has_no_items(void **state)
+{
+    world *w = *state;
+    dibs_queue *q = open_queue(w->one, NULL);
+    dibs_item *item;
+    int code = 0;
+    pid_t child;
+
+    push(q);
+    item = reserve(q);
+    child = fork();
+    if (child == 0) {
+        dibs_item *none = NULL;
+
+        code = dibs_item_check(item) != DIBS_LOST;
+        code |= dibs_item_ack(item, NULL) != DIBS_FORKED;
+        code |= dibs_queue_reserve(q, 0, &none, NULL) != DIBS_FORKED;
+        code |= dibs_queue_push(q, "", 0, NULL, NULL, NULL) != DIBS_FORKED;
+        dibs_item_free(item);
+        dibs_queue_cancel(q);
+        dibs_queue_free(q);
+        _exit(code);
+    }
+    assert_int_equal(waitpid(child, &code, 0), child);
+    assert_int_equal(code, 0);
+    ack(item);
+    dibs_queue_free(q);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WORLD_TEST(a_push_without_an_answer_makes_one_item),
+        WORLD_TEST(an_ack_without_an_answer_is_sent_again),
+        WORLD_TEST(a_reserve_goes_on_while_the_store_is_away),
+        WORLD_TEST(a_client_cut_off_learns_of_its_loss),
+        WORLD_TEST(threads_share_requests),
+        WORLD_TEST(a_lost_ring_costs_a_second),
+        WORLD_TEST(a_place_is_given_up),
+        WORLD_TEST(a_full_queue_refuses_or_waits),
+        WORLD_TEST(a_push_that_is_too_much_holds_up_nobody),
+        WORLD_TEST(a_free_ends_without_the_store),
+        WORLD_TEST(a_child_process_has_no_items),
+    };
+
+    return cmocka_run_group_tests_name("client: queues", tests, NULL, NULL);
+}
