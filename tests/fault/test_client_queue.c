@@ -1,5 +1,6 @@
 /* test_client_queue.c - queues on a store that fails: lost answers, lost rings, outages. */
 /* SPDX-License-Identifier: MIT */
+#include "base/rand.h"
 #include "core/client.h"
 #include "fault_world.h"
 
@@ -410,6 +411,107 @@ static void a_child_process_has_no_items(void **state)
     dibs_queue_free(q);
 }
 
+/* ---- everything fails now and then */
+
+enum { PUSHERS = 3, CONSUMERS = 4, EACH = 40, ALL = PUSHERS * EACH };
+
+static dibs__fault fail_often(dibs__step step, uint64_t count, void *arg)
+{
+    static const dibs__fault_kind kinds[] = {DIBS__FAULT_FAIL,
+                                             DIBS__FAULT_DROP_BEFORE,
+                                             DIBS__FAULT_DROP_AFTER};
+    dibsx_prng prng = {.state = count * 977 + (uint64_t)step};
+    uint64_t draw = dibsx_prng_next(&prng) % 12;
+
+    (void)arg;
+    if ((step != DIBS__STEP_PUSH && step != DIBS__STEP_RESERVE &&
+         step != DIBS__STEP_TEND && step != DIBS__STEP_BELL) ||
+        draw > 2)
+        return (dibs__fault){.kind = DIBS__FAULT_NONE};
+    return (dibs__fault){.kind = kinds[draw]};
+}
+
+typedef struct trial {
+    dibs_queue *in, *out;
+    atomic_int part;
+    atomic_int made, unsure; /* pushes */
+    atomic_int acked[ALL];   /* OK, of each */
+    atomic_bool over;
+} trial;
+
+static void *push_all(void *arg)
+{
+    trial *t = arg;
+    int from = atomic_fetch_add(&t->part, 1) * EACH;
+
+    for (int i = from; i < from + EACH; i++) {
+        dibs_status rc = DIBS_UNAVAIL;
+
+        while (rc == DIBS_UNAVAIL)
+            rc = dibs_queue_push(t->in, &i, sizeof(i), NULL, NULL, NULL);
+        atomic_fetch_add(rc == DIBS_OK ? &t->made : &t->unsure, 1);
+    }
+    return NULL;
+}
+
+static void *consume_all(void *arg)
+{
+    trial *t = arg;
+
+    while (!atomic_load(&t->over)) {
+        dibs_item *item = NULL;
+        dibs_status rc = DIBS_UNAVAIL;
+        int number;
+
+        if (dibs_queue_reserve(t->out, 20, &item, NULL) != DIBS_OK)
+            continue;
+        memcpy(&number, dibs_item_data(item, NULL), sizeof(number));
+        while (rc == DIBS_UNAVAIL)
+            rc = dibs_item_ack(item, NULL);
+        if (rc == DIBS_OK)
+            atomic_fetch_add(&t->acked[number], 1);
+        dibs_item_free(item);
+    }
+    return NULL;
+}
+
+/* No item is lost, none is made twice, and no ack is told twice. */
+static void items_survive_all_of_it(void **state)
+{
+    world *w = *state;
+    trial t = {.in = open_queue(w->one, NULL),
+               .out = open_queue(w->other, DIBS_QUEUE_OPTS(.prefetch = 2))};
+    pthread_t threads[PUSHERS + CONSUMERS];
+    dibsx_nsec end = dibsx_after_ms(dibsx_now(), pace_ms(60000));
+    int told = 0;
+
+    dibs__fault_set(fail_often, NULL);
+    for (int i = 0; i < PUSHERS + CONSUMERS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL,
+                                        i < PUSHERS ? push_all : consume_all,
+                                        &t),
+                         0);
+    for (int i = 0; i < PUSHERS; i++)
+        pthread_join(threads[i], NULL);
+    while (stats(w).acked < stats(w).pushed) {
+        IN_TIME(dibsx_now() < end);
+        usleep(1000);
+    }
+    atomic_store(&t.over, true);
+    for (int i = PUSHERS; i < PUSHERS + CONSUMERS; i++)
+        pthread_join(threads[i], NULL);
+    assert_int_equal(atomic_load(&t.made), ALL);
+    assert_int_equal(atomic_load(&t.unsure), 0);
+    assert_int_equal(stats(w).pushed, ALL);
+    for (int i = 0; i < ALL; i++) {
+        assert_true(atomic_load(&t.acked[i]) <= 1);
+        told += atomic_load(&t.acked[i]);
+    }
+    assert_int_equal(told, ALL);
+    dibs_queue_free(t.in);
+    dibs_queue_free(t.out);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -424,6 +526,7 @@ int main(void)
         WORLD_TEST(a_push_that_is_too_much_holds_up_nobody),
         WORLD_TEST(a_free_ends_without_the_store),
         WORLD_TEST(a_child_process_has_no_items),
+        WORLD_TEST(items_survive_all_of_it),
     };
 
     return cmocka_run_group_tests_name("client: queues", tests, NULL, NULL);
