@@ -143,7 +143,8 @@ static dibs_status end_late(dibs__shelf *sh)
     return none_is_fine(rc);
 }
 
-/* Makes ready the items that have become due, in the place of that moment. */
+/* Makes ready the items that have become due, in the place of that moment; one that
+ * held up a serial queue meanwhile has its old place. */
 static dibs_status promote_due(dibs__shelf *sh)
 {
     dibs_status rc = DIBS_OK;
@@ -155,7 +156,8 @@ static dibs_status promote_due(dibs__shelf *sh)
         if (rc == DIBS_OK && item.due_wall_us > sh->now_wall_us)
             break;
         if (rc == DIBS_OK) {
-            item.place = (uint64_t)item.due_wall_us;
+            if (!sh->head.conf.serial || item.attempts == 0)
+                item.place = (uint64_t)item.due_wall_us;
             item.due_wall_us = 0;
             rc = dibs__item_shelve(sh, &item);
         }

@@ -25,9 +25,9 @@
  *  (11) Ids, fences and stamps are max(last + 1, wall clock in microseconds).
  *
  * Order: priority, then place, which is the id or the moment at which it was due. An
- * item that comes back without delay has its old place. Attempts are counted by the
- * step that delivers. A lane that dies is charged with as many losses as it has hands,
- * lowest fences first.
+ * item that comes back without delay has its old place, as has every one that comes
+ * back to a serial queue. Attempts are counted by the step that delivers. A lane that
+ * dies is charged with as many losses as it has hands, lowest fences first.
  *
  * dibs__deliver_check() looks for what holds after every step:
  *   I4   an item is in one place; an item that is out has a lane

@@ -436,6 +436,25 @@ static void a_serial_queue_delivers_one_at_a_time(void **state)
     assert_string_equal(lane_take(&b).data, "b");
 }
 
+/* What a delayed retry held up does not go before it in the end. */
+static void a_serial_queue_keeps_its_order_over_a_delay(void **state)
+{
+    contract *t = *state;
+    pusher p = queue_pusher(t, 0);
+    lane a = queue_lane(t, 0);
+
+    queue_set(t, DIBS__SET_SERIAL, (dibs__queue_conf){.serial = true});
+    push_ok(&p, "a");
+    push_ok(&p, "b");
+    lane_open(&a);
+    assert_status(lane_end(&a, DIBS__ITEM_NACK, lane_take(&a).token, 10, NULL),
+                  DIBS_OK);
+    queue_sleep(10);
+    ack(&a, lane_take(&a).token);
+    assert_string_equal(lane_take(&a).data, "b");
+    assert_int_equal(queue_stats(t).acked, 1);
+}
+
 /* ---- work stealing */
 
 static lane worker(contract *t, size_t handle, const char *as)
@@ -790,6 +809,7 @@ int contract_queue_care(void)
         CONTRACT_TEST(redrive_makes_new_items_at_the_end),
         CONTRACT_TEST(pause_keeps_items),
         CONTRACT_TEST(a_serial_queue_delivers_one_at_a_time),
+        CONTRACT_TEST(a_serial_queue_keeps_its_order_over_a_delay),
         CONTRACT_TEST(a_worker_takes_its_own_first),
         CONTRACT_TEST(an_address_is_not_a_priority),
         CONTRACT_TEST(half_of_what_another_has_is_stolen_at_once),

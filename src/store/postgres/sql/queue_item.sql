@@ -211,7 +211,9 @@ BEGIN
             AND k.due_us > 0 AND k.due_us <= st.at_us
             ORDER BY k.due_us LIMIT 256 FOR UPDATE SKIP LOCKED);
         UPDATE @schema@.item AS i
-        SET place = i.due_us, due_us = 0,
+        SET place = CASE WHEN st.serial AND i.attempts > 0 THEN i.place
+                         ELSE i.due_us END,
+            due_us = 0,
             own = CASE WHEN i.to_worker <> ''
                             AND @schema@.worker_lives(st, i.to_worker)
                        THEN i.to_worker ELSE '' END

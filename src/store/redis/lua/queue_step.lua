@@ -78,7 +78,8 @@ local function end_windows()
     end
 end
 
--- An item that is due gets the place of that moment.
+-- An item that is due gets the place of that moment; one that held up a serial queue
+-- meanwhile has its old place.
 local function promote_due()
     local list = call('ZRANGEBYSCORE', LATER, '-inf', int(now), 'WITHSCORES',
                       'LIMIT', '0', int(MOST))
@@ -87,7 +88,9 @@ local function promote_due()
         local item = read_item(list[i])
 
         later_drop(item)
-        item.place = int16(list[i + 1])
+        if not head.serial or item.attempts == 0 then
+            item.place = int16(list[i + 1])
+        end
         shelve(item)
     end
 end
