@@ -1,8 +1,11 @@
 #!/usr/bin/env bash
 # chaos.sh BUILD MINUTES - puts every store through every fault (tests/chaos), and
-# `dibs run` with its tree through its own, simulates, does what is promised by
-# number (failovers, moves of slots, ways to a server), and prints one table. The
-# faults take about so many minutes, the rest about twenty.
+# queues and `dibs run` with its tree through their own, simulates, does what is
+# promised by number (failovers, moves of slots, ways to a server), and prints one table.
+# The faults take about so many minutes, the rest about twenty.
+#
+# ITEMS=N goes on with each queue until so many items have been pushed, however long that
+# takes.
 #
 # Each run is shown with its seed while it goes on; SEED=N repeats them. A history
 # in which a promise was broken stays in CHAOS_FOLDER (build/chaos), to be looked
@@ -34,6 +37,9 @@ rows=(
     "postgres|chaos --on postgres"
     "postgres, writes lost|chaos --on postgres-standby --lossy"
     "postgres, synchronous standby|chaos --on postgres-sync"
+    "queues on sqlite|queue_ground --on sqlite"
+    "queues on redis|queue_ground --on redis"
+    "queues on postgres|queue_ground --on postgres"
     "run, by its cgroup|run_ground --in cgroup"
     "run, by /proc|run_ground --in proc"
     "run, in strange places|run_ground --in strange"
@@ -64,16 +70,18 @@ add_row store operations holds faults violations "not promised"
 for row in "${rows[@]}"; do
     name=${row%%|*}
     read -ra words <<<"${row#*|}"
+    words+=(--seconds "$span" --seed "$seed")
+    [ -z "${ITEMS:-}" ] || [ "${words[0]}" != queue_ground ] || words+=(--items "$ITEMS" --seconds 0)
     run=$folder/${name//[^a-z0-9]/}
     rm -rf "$run"
     mkdir -p "$run"
     echo "== $name"
-    "$programs/${words[0]}" "${words[@]:1}" --seconds "$span" --seed "$seed" "$run" 2>&1 | tee "$run.log"
+    "$programs/${words[0]}" "${words[@]:1}" "$run" 2>&1 | tee "$run.log"
     if [ "${PIPESTATUS[0]}" -eq 0 ]; then
         rm -rf "$run"
     else
         bad=$((bad + 1))
-        echo "not as promised: ${words[*]} --seconds $span --seed $seed; the history is in $run"
+        echo "not as promised: ${words[*]}; the history is in $run"
     fi
     last=$(tail -n 1 "$run.log")
     add_row "$name" "$(field operations "$last")" "$(field holds "$last")" \

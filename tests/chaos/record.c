@@ -29,6 +29,11 @@ const char *kind_name(key_kind kind)
     return names[kind];
 }
 
+void key_name(uint32_t key, char out[NAME_ROOM])
+{
+    snprintf(out, NAME_ROOM, "chaos-%u", key);
+}
+
 static _Atomic(int64_t) *slept_us;
 
 int64_t steady_ns(void)

@@ -205,6 +205,9 @@ int64_t sleep_us(int64_t ttl_ms, uint64_t dice);
  * cannot. */
 void *map_file(const char *folder, const char *name, size_t size);
 
+/* The name of a key in the store. */
+void key_name(uint32_t key, char out[NAME_ROOM]);
+
 /* The name of a worker's log. */
 void log_name(uint32_t worker, uint32_t life, char out[NAME_ROOM]);
 

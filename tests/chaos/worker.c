@@ -23,11 +23,6 @@ uint64_t worker_pick(worker *wk, uint64_t below)
     return wk->random % below;
 }
 
-void key_name(uint32_t key, char out[NAME_ROOM])
-{
-    snprintf(out, NAME_ROOM, "chaos-%u", key);
-}
-
 static void listen_in(dibs_log_level level, const char *event,
                       const char *message, void *arg)
 {

@@ -43,9 +43,6 @@ int worker_main(const char *folder, uint32_t number, uint32_t life);
 /* Evenly from 0 to below - 1. */
 uint64_t worker_pick(worker *wk, uint64_t below);
 
-/* The name of a key in the store. */
-void key_name(uint32_t key, char out[NAME_ROOM]);
-
 /* A record to be filled in; NULL when the log is full. */
 record *worker_record(worker *wk);
 

@@ -1,0 +1,459 @@
+/* queue_ground.c - producers and consumers of two queues, while consumers are killed and
+ * stopped, the store is killed, and connections are cut.
+ *
+ *     queue_ground [--on sqlite|redis|postgres] [OPTION...] FOLDER
+ *
+ * The processes are this program again. They write down what they do in a database of
+ * their own (witness.h), at which check_queue.py looks in the end. */
+/* SPDX-License-Identifier: MIT */
+#include "queue_ground.h"
+
+#include "ground_proxy.h"
+#include "pace.h"
+#include "seed.h"
+#include "store/store.h"
+#include "witness.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { POOL_MEN = 6, LINE_MEN = 2, CONSUMERS = POOL_MEN + LINE_MEN };
+enum { POOL_FEEDERS = 2, LINE_FEEDERS = 1 };
+enum { PRODUCERS = POOL_FEEDERS + LINE_FEEDERS, MEN = CONSUMERS + PRODUCERS };
+
+/* The queue is short, so that pushes meet a full one. A poison is nothing here: what is
+ * lost however often comes back. */
+enum { POOL_CAP = 10000, LINE_CAP = 100 };
+enum { TTL_MS = 1000, DRAIN_MS = 150000, NEVER = 1000000 };
+
+typedef struct man {
+    pid_t pid; /* 0: none */
+    bool produces;
+    int queue;
+    uint64_t lives;
+} man;
+
+typedef struct wishes {
+    const char *folder;
+    int64_t seconds, kill_ms, store_ms;
+    uint64_t items;
+    uint64_t random;
+} wishes;
+
+static wishes ws = {.seconds = 20, .kill_ms = 200, .store_ms = 20000};
+static const ground *gr = &ground_sqlite;
+static control *ct;
+static man men[MEN];
+static uint64_t faults;
+static size_t stopped = MEN; /* who is; MEN: nobody */
+
+static uint64_t draw(void)
+{
+    ws.random ^= ws.random << 13;
+    ws.random ^= ws.random >> 7;
+    ws.random ^= ws.random << 17;
+    return ws.random;
+}
+
+/* ---- processes */
+
+static void start_man(size_t number)
+{
+    man *mn = &men[number];
+    char queue[16], who[32];
+
+    snprintf(queue, sizeof(queue), "%d", mn->queue);
+    snprintf(who, sizeof(who), "%llu",
+             (unsigned long long)(++mn->lives * MEN + number));
+    mn->pid = fork();
+    if (mn->pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        execl("/proc/self/exe", "queue_ground",
+              mn->produces ? "--producer" : "--consumer", ws.folder, queue, who,
+              (char *)NULL);
+        _exit(127);
+    }
+    if (mn->pid < 0) {
+        perror("fork");
+        exit(2);
+    }
+}
+
+static void start_men(void)
+{
+    for (size_t i = 0; i < MEN; i++) {
+        men[i].produces = i >= CONSUMERS;
+        men[i].queue =
+            i < POOL_MEN || (i >= CONSUMERS && i < MEN - LINE_FEEDERS) ? POOL
+                                                                       : LINE;
+        start_man(i);
+    }
+}
+
+/* Waits for the end of one, which was killed or told to. */
+static void reap(man *mn)
+{
+    int status = 0;
+
+    if (mn->pid == 0)
+        return;
+    while (waitpid(mn->pid, &status, 0) < 0 && errno == EINTR)
+        continue;
+    mn->pid = 0;
+    if (WIFEXITED(status) && WEXITSTATUS(status) != 0) {
+        fprintf(stderr, "a process ended with %d\n", WEXITSTATUS(status));
+        exit(2);
+    }
+}
+
+/* Its items are another's when it goes on, and it does not know. */
+static void stop_man(size_t number)
+{
+    stopped = number;
+    kill(men[number].pid, SIGSTOP);
+    faults++;
+}
+
+static void wake_man(void)
+{
+    if (stopped < MEN)
+        kill(men[stopped].pid, SIGCONT);
+    stopped = MEN;
+}
+
+static void kill_man(size_t number)
+{
+    if (men[number].pid == 0)
+        return;
+    if (number == stopped)
+        stopped = MEN;
+    kill(men[number].pid, SIGKILL);
+    reap(&men[number]);
+    start_man(number);
+    faults++;
+}
+
+/* Whether somebody still pushes; those who have ended by themselves are done. */
+static bool are_pushing(void)
+{
+    bool some = false;
+
+    for (size_t i = CONSUMERS; i < MEN; i++) {
+        siginfo_t info = {0};
+
+        if (men[i].pid != 0 &&
+            waitid(P_PID, (id_t)men[i].pid, &info,
+                   WEXITED | WNOHANG | WNOWAIT) == 0 &&
+            info.si_pid != 0)
+            reap(&men[i]);
+        some = some || men[i].pid != 0;
+    }
+    return some;
+}
+
+/* ---- the store */
+
+static const ground_fault *find_fault(const char *name)
+{
+    for (const ground_fault *ft = gr->faults; ft->name; ft++)
+        if (strcmp(ft->name, name) == 0)
+            return ft;
+    return NULL;
+}
+
+static bool is_embedded(void)
+{
+    return gr == &ground_sqlite;
+}
+
+static bool begin_store(void)
+{
+    static crew cw;
+
+    if (is_embedded())
+        return snprintf(ct->url, URL_ROOM, "sqlite:%s/queue.db", ws.folder) <
+               URL_ROOM;
+    cw.folder = ws.folder;
+    return gr->begin(&cw, ct->url);
+}
+
+/* Kill -9, and its return. The embedded store dies with all who have it open. */
+static bool kill_store(void)
+{
+    const ground_fault *ft =
+        find_fault(strcmp(gr->name, "redis") == 0 ? "restart" : "crash");
+
+    faults++;
+    if (is_embedded()) {
+        for (size_t i = 0; i < MEN; i++)
+            if (men[i].pid != 0)
+                kill(men[i].pid, SIGKILL);
+        for (size_t i = 0; i < MEN; i++)
+            kill_man(i);
+        return true;
+    }
+    if (!ft->strike(0, draw()))
+        return false;
+    poll(NULL, 0, (int)(20 + draw() % 300));
+    return ft->heal(0);
+}
+
+/* Connections end: an answer is cut at a byte, or all are for a while, or requests
+ * arrive and answers do not. */
+static void cut(void)
+{
+    static const char *const names[] = {"reset", "reset", "drop", "half"};
+    const ground_fault *ft = find_fault(names[draw() % 4]);
+
+    if (!ft)
+        return;
+    faults++;
+    if (ft->strike(1, draw()) && ft->heal) {
+        poll(NULL, 0, (int)(5 + draw() % 100));
+        ft->heal(1);
+    }
+}
+
+static dibsx_nsec soon(void)
+{
+    return dibsx_after_ms(dibsx_now(), pace_ms(5000));
+}
+
+static dibs__store *reach(void)
+{
+    dibs__store *st = NULL;
+    dibs_error err = {0};
+
+    if (dibs__store_open(ct->url, soon(), &st, &err) != DIBS_OK)
+        fprintf(stderr, "queue_ground: %s\n", err.message);
+    return st;
+}
+
+static bool make_queues(void)
+{
+    dibs__store *st = reach();
+    dibs_error err = {0};
+    bool ok = st != NULL;
+
+    for (int i = 0; ok && i < QUEUES; i++) {
+        dibs__queue_conf conf = {.serial = i == LINE,
+                                 .cap = i == LINE ? LINE_CAP : POOL_CAP,
+                                 .tries = NEVER,
+                                 .lost_max = NEVER};
+
+        ok = st->ops->queue_admin->set(st, queue_names[i],
+                                       DIBS__SET_SERIAL | DIBS__SET_CAP |
+                                           DIBS__SET_TRIES | DIBS__SET_LOST_MAX,
+                                       &conf, soon(), &err) == DIBS_OK;
+    }
+    if (st && !ok)
+        fprintf(stderr, "queue_ground: %s\n", err.message);
+    dibs__store_close(st);
+    return ok;
+}
+
+/* What is left in the queues; true when that is nothing. */
+static bool look(dibs__store *st, left all[QUEUES])
+{
+    bool empty = true;
+
+    for (int i = 0; i < QUEUES; i++) {
+        dibs__queue_stats at;
+        dibs_error err = {0};
+
+        if (st->ops->queue_admin->stats(st, queue_names[i], soon(), &at,
+                                        &err) != DIBS_OK)
+            return false;
+        all[i] = (left){.pushed = at.pushed,
+                        .acked = at.acked,
+                        .ready = at.ready,
+                        .later = at.later,
+                        .out = at.out,
+                        .dead = at.dead};
+        empty = empty && at.ready + at.later + at.out == 0;
+    }
+    return empty;
+}
+
+/* ---- the run */
+
+static bool is_due(int64_t *at_ns, int64_t span_ms)
+{
+    if (now_ns() < *at_ns)
+        return false;
+    *at_ns = now_ns() + span_ms * 1000000;
+    return true;
+}
+
+/* False when the store did not come back. */
+static bool disturb(void)
+{
+    int64_t until_ns = now_ns() + ws.seconds * INT64_C(1000000000);
+    int64_t kill_ns = 0, producer_ns = 0, cut_ns = 0, stop_ns = 0;
+    int64_t store_ns = now_ns() + ws.store_ms * 1000000;
+    bool ok = true;
+
+    while (ok && are_pushing() && (ws.seconds == 0 || now_ns() < until_ns)) {
+        poll(NULL, 0, 5);
+        if (is_due(&kill_ns, ws.kill_ms))
+            kill_man(draw() % CONSUMERS);
+        if (is_due(&producer_ns, 10 * ws.kill_ms))
+            kill_man(CONSUMERS + draw() % PRODUCERS);
+        if (is_due(&stop_ns, ct->ttl_ms / 2 + (int64_t)(draw() % 1000))) {
+            bool rests = stopped < MEN;
+
+            wake_man();
+            if (!rests)
+                stop_man(draw() % CONSUMERS);
+        }
+        if (!is_embedded() && is_due(&cut_ns, 50 + (int64_t)(draw() % 1000)))
+            cut();
+        if (is_due(&store_ns, ws.store_ms))
+            ok = kill_store();
+    }
+    if (!ok)
+        fprintf(stderr, "the store did not come back\n");
+    return ok;
+}
+
+/* Nothing more is pushed, and all that was is done; then all end. */
+static bool drain(left all[QUEUES])
+{
+    int64_t until_ns = now_ns() + pace_ms(DRAIN_MS) * INT64_C(1000000);
+    dibs__store *st;
+    bool empty = false;
+
+    wake_man();
+    atomic_store(&ct->pushed, true);
+    while (are_pushing() && now_ns() < until_ns)
+        poll(NULL, 0, 5);
+    st = reach();
+    while (st && !(empty = look(st, all)) && now_ns() < until_ns)
+        poll(NULL, 0, 20);
+    atomic_store(&ct->over, true);
+    for (size_t i = 0; i < MEN; i++)
+        reap(&men[i]);
+    dibs__store_close(st);
+    return st != NULL;
+}
+
+static int run_all(void)
+{
+    left all[QUEUES] = {{0}};
+    witness *wn = witness_open(ws.folder);
+    bool ok = wn && begin_store() && make_queues();
+
+    if (ok) {
+        start_men();
+        ok = disturb();
+        ok = drain(all) && ok;
+    }
+    if (!is_embedded())
+        gr->end();
+    for (int i = 0; ok && i < QUEUES; i++)
+        witness_end(wn, i, &all[i], faults);
+    witness_close(wn);
+    if (!ok)
+        return 2;
+    fflush(stdout);
+    execl(CHECK_QUEUE, CHECK_QUEUE, ws.folder, (char *)NULL);
+    perror(CHECK_QUEUE);
+    return 2;
+}
+
+static void usage(FILE *out)
+{
+    fprintf(out,
+            "usage: queue_ground [OPTION...] FOLDER\n"
+            "  --on STORE      sqlite, redis or postgres (sqlite)\n"
+            "  --items N       ends when so many have been pushed; 0: no such "
+            "end (0)\n"
+            "  --seconds N     ... when so much time is over; 0: no such end "
+            "(20)\n"
+            "  --kill-ms N     a consumer is killed so often (200)\n"
+            "  --store-ms N    the store is (20000)\n"
+            "  --seed N        repeats the choice of faults\n");
+}
+
+enum { ON = 1, ITEMS, SECONDS, KILL, STORE, SEED, HELP };
+
+static const struct option options[] = {
+    {"on", required_argument, NULL, ON},
+    {"items", required_argument, NULL, ITEMS},
+    {"seconds", required_argument, NULL, SECONDS},
+    {"kill-ms", required_argument, NULL, KILL},
+    {"store-ms", required_argument, NULL, STORE},
+    {"seed", required_argument, NULL, SEED},
+    {"help", no_argument, NULL, HELP},
+    {0},
+};
+
+static bool set_option(int option, const char *word)
+{
+    uint64_t number = word ? strtoull(word, NULL, 10) : 0;
+
+    switch (option) {
+    case ON:
+        gr = ground_find(word);
+        return gr && (is_embedded() || strcmp(word, "redis") == 0 ||
+                      strcmp(word, "postgres") == 0);
+    case ITEMS:
+        ws.items = number;
+        return true;
+    case SECONDS:
+        ws.seconds = (int64_t)number;
+        return true;
+    case KILL:
+        ws.kill_ms = (int64_t)number;
+        return number > 0;
+    case STORE:
+        ws.store_ms = (int64_t)number;
+        return number > 0;
+    case SEED:
+        ws.random = number;
+        return number > 0;
+    case HELP:
+        usage(stdout);
+        exit(0);
+    default:
+        return false;
+    }
+}
+
+int main(int argc, char **argv)
+{
+    int option;
+
+    if (argc == 5 && strcmp(argv[1], "--consumer") == 0)
+        return consumer_main(argv[2], (int)strtol(argv[3], NULL, 10),
+                             strtoull(argv[4], NULL, 10));
+    if (argc == 5 && strcmp(argv[1], "--producer") == 0)
+        return producer_main(argv[2], (int)strtol(argv[3], NULL, 10),
+                             strtoull(argv[4], NULL, 10));
+    ws.random = seed_of_run();
+    while ((option = getopt_long(argc, argv, "", options, NULL)) >= 0)
+        if (!set_option(option, optarg)) {
+            usage(stderr);
+            return 2;
+        }
+    if (optind + 1 != argc || (ws.items == 0 && ws.seconds == 0)) {
+        usage(stderr);
+        return 2;
+    }
+    ws.folder = argv[optind];
+    printf("queues on %s, seed %llu\n", gr->name,
+           (unsigned long long)ws.random);
+    ws.random = ws.random * 0x9e3779b97f4a7c15 | 1;
+    ct = map_file(ws.folder, CONTROL, sizeof(*ct));
+    ct->items = ws.items ? ws.items : UINT64_MAX;
+    ct->ttl_ms = pace_ms(TTL_MS);
+    return run_all();
+}

@@ -1,0 +1,58 @@
+/* witness.h - a database of effects: what the processes of the queue ground did, written
+ * down where no store of ours has a hand in it.
+ *
+ * An effect is committed before its item is acked, so an item that was accepted has one.
+ * check_queue.py looks at it afterwards. The tables are in witness.c. */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_TESTS_CHAOS_WITNESS_H
+#define DIBS_TESTS_CHAOS_WITNESS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* How a request ended, as its process was told. */
+typedef enum outcome {
+    OUTCOME_NONE, /* it died before it was told */
+    OUTCOME_OK,   /* made, or accepted */
+    OUTCOME_NOT,  /* certainly not */
+    OUTCOME_UNSURE
+} outcome;
+
+typedef struct pushed {
+    uint64_t seq; /* the number of the item in this run: its data */
+    uint64_t id;  /* with OUTCOME_OK */
+    outcome how;
+} pushed;
+
+typedef struct effect {
+    uint64_t id, fence, seq;
+    uint32_t attempt;
+    outcome how; /* of its ack */
+} effect;
+
+typedef struct witness witness;
+
+/* NULL when it cannot be opened; why is on stderr. Close it with witness_close(). */
+witness *witness_open(const char *folder);
+void witness_close(witness *wn); /* NULL is a no-op */
+
+/* Each is one transaction; a failure ends the process. `who` tells one process from all
+ * others. */
+void witness_push(witness *wn, int queue, uint64_t who, const pushed *all,
+                  size_t count);
+void witness_pushed(witness *wn, const pushed *all, size_t count);
+void witness_told(witness *wn, int queue, const effect *all, size_t count);
+
+/* Commits the effects if `is_valid` says so at the end; else there are none. */
+bool witness_effects(witness *wn, int queue, uint64_t who, const effect *all,
+                     size_t count, bool (*is_valid)(void *arg), void *arg);
+
+/* What the store has at the end. */
+typedef struct left {
+    uint64_t pushed, acked, ready, later, out, dead;
+} left;
+
+void witness_end(witness *wn, int queue, const left *at_end, uint64_t faults);
+
+#endif
