@@ -12,11 +12,11 @@ build=${1:?build folder}
 here=$(dirname "$0")
 repeats=5 memory_pairs=100000 sqlite_pairs=20000 rounds=300 blocks=10
 redis_blocks=100 crew_blocks=20 redis_locks=10000 pg_blocks=30 pg_crew_blocks=5
-wakes=10 crowds=(100 1000)
+wakes=10 crowds=(100 1000) queued=100000
 if [ "${2:-}" = --quick ]; then
     repeats=1 memory_pairs=5000 sqlite_pairs=1000 rounds=30 blocks=2
     redis_blocks=5 crew_blocks=2 redis_locks=500 pg_blocks=3 pg_crew_blocks=1
-    wakes=3 crowds=(100)
+    wakes=3 crowds=(100) queued=5000
 fi
 work=$(mktemp -d)
 server=
@@ -121,6 +121,38 @@ else
     echo "postgres: not built"
 fi
 
+# The steps of queues, beside a bare driver that keeps items in a table, a list, a
+# stream. "queue_pair WHERE WHAT BARE PART BLOCKS LIMIT TARGET" has one request on the way;
+# queue_crew 32, or 4 of 16 items.
+queue_pair() {
+    read -r rate p50 p95 p99 our_rate our_p50 our_p95 our_p99 ratio < <(repeated "${queue_on[@]}" "$4" "$5" ${queue_url:+"$queue_url"})
+    row "$1: $3" "$rate" "$p50" "$p95" "$p99" 0 0 ""
+    row "$1: $2 ($ratio x)" "$our_rate" "$our_p50" "$our_p95" "$our_p99" "$ratio" "$6" "$7"
+}
+queue_crew() {
+    read -r bare rate ratio < <(repeated "${queue_on[@]}" "$4" "$5" ${queue_url:+"$queue_url"})
+    row "$1: $3" "$bare" "" "" "" 0 0 ""
+    row "$1: $2 ($ratio x)" "$rate" "" "" "" "$ratio" "$6" "$7"
+}
+queue_bytes() {
+    read -r bare bytes ratio < <("${queue_on[@]}" memory "$queued" ${queue_url:+"$queue_url"})
+    row "$1: $2 of 100 bytes" "$bare" "" "" "" 0 0 ""
+    row "$1: item of 100 bytes ($ratio x)" "$bytes" "" "" "" "$bytes" "$3" "$4"
+}
+if [ -x "$build/bench/bench_queue" ]; then
+    queue_on=("$build/tests/postgres/with_postgres" -- "$build/bench/bench_queue")
+    queue_url=
+    # The short form starts one server for them.
+    if [ "$repeats" -gt 1 ]; then
+        queue_pair "pg fsync=off" "push" "bare INSERT" push "$pg_blocks" 0 ""
+        queue_pair "pg fsync=off" "ack and next" "bare DELETE SKIP LOCKED" take "$pg_blocks" 0 ""
+        queue_crew "pg fsync=off" "push, 32 lanes" "32 bare INSERT" push32 "$pg_crew_blocks" 0 ""
+        queue_crew "pg fsync=off" "the same, batches of 16" "bare DELETE of 16" batch "$pg_crew_blocks" 0 ""
+        queue_bytes "pg" "row" 0 ""
+    fi
+    queue_crew "pg fsync=off" "ack and next, 32 lanes" "32 bare DELETE" take32 "$pg_crew_blocks" 0 ""
+fi
+
 if [ ! -x "$build/bench/bench_redis" ]; then
     echo "redis: not built"
     exit
@@ -166,8 +198,20 @@ for waiters in "${crowds[@]}"; do
     read -r _ p50 ratio < <(on_coord "meet$waiters" "$wakes")
     row "redis: a barrier, $waiters wake ($ratio x)" "" "$p50" "" "" "$p50" $((waiters * 10)) "p50 < $((waiters / 100)) ms"
 done
+if [ -x "$build/bench/bench_queue" ]; then
+    queue_on=("$build/bench/bench_queue")
+    queue_url=redis://127.0.0.1:$port
+    queue_pair redis "push" "bare LPUSH" push "$redis_blocks" 1.67 "<= 1.67 x bare"
+    queue_pair redis "ack and next" "bare RPOPLPUSH, LREM" take "$redis_blocks" 1 "<= 1 x bare"
+    queue_crew redis "push, 32 lanes" "32 bare LPUSH" push32 "$crew_blocks" 0 ""
+    queue_crew redis "push of 16" "bare LPUSH of 16" pushes "$crew_blocks" 0 ""
+    queue_crew redis "ack and next, 32 lanes" "32 bare RPOPLPUSH, LREM" take32 "$crew_blocks" 0 ""
+    queue_crew redis "ack and next, 32 lanes" "32 XREADGROUP, XACK, XDEL" group32 "$crew_blocks" 0.7 ">= 0.7 x bare"
+    queue_crew redis "the same, batches of 16" "bare XREADGROUP of 16" batch "$crew_blocks" 0.86 ">= 0.86 x bare"
+fi
 read -r keys all client < <("$build/bench/bench_redis" "$port" memory "$redis_locks")
 printf '\n%-34s %10s\n' "" "bytes"
 row "redis: keys of a held lock" "$keys" "" "" "" 0 0 ""
 row "redis: server for a held lock" "$all" "" "" "" "$all" 400 "<= 400"
 row "redis: client for a held lock" "$client" "" "" "" 0 0 ""
+[ ! -x "$build/bench/bench_queue" ] || queue_bytes redis "entry of a list" 125 "<= 125"

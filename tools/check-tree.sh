@@ -96,7 +96,7 @@ may_include() {
     tests/contract\ \"store/value.h\" | tests/contract\ \"store/log.h\" | tests/contract\ \"store/topic.h\" | tests/contract\ \"store/rate.h\" | tests/contract\ \"store/roster.h\" | tests/contract\ \"store/meter.h\" | tests/contract\ \"store/queue.h\" | tests/contract\ \"store/queue_admin.h\" | tests/contract\ \"base/*) ;;
     tests/contract\ \"store/* | tests/contract\ \"core/* | tests/contract\ \"cli/*) return 1 ;;
 
-    bench\ \"bench/*) ;;
+    bench\ \"bench/* | bench\ \"store/store.h\") ;;
     examples\ \"* | bench\ \"*) return 1 ;;
     esac
 }
