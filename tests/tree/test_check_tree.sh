@@ -73,6 +73,8 @@ caught src/store/redis/cluster/planted.c 'may not include "store/redis/bell/plan
 caught src/store/redis/bell/planted.c 'may not include "store/redis/keys.h"' <<<"$head#include \"store/redis/keys.h\""
 caught src/store/redis/bell/planted.c 'may not include "store/sqlite/conn.h"' <<<"$head#include \"store/sqlite/conn.h\""
 caught src/cli/planted.c 'may not include "store/store.h"' <<<"$head#include \"store/store.h\""
+caught src/cli/planted.c 'may not include "jobs/zone_data.h"' <<<"$head#include \"jobs/zone_data.h\""
+caught src/jobs/planted.c 'may not include "config/yaml.h"' <<<"$head#include \"config/yaml.h\""
 caught src/serve/planted.c 'may not include "cli/command.h"' <<<"$head#include \"cli/command.h\""
 caught src/demo/planted.c 'may not include "http/inside.h"' <<<"$head#include \"http/inside.h\""
 caught src/demo/planted.c 'may not include "cli/command.h"' <<<"$head#include \"cli/command.h\""
