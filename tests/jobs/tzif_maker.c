@@ -40,7 +40,7 @@ size_t make_tzif(const tzif *tz, unsigned char *out)
         at = put_number(put_number(at, (uint32_t)tz->offsets[i], 4), 0, 2);
     at = put_number(at, 0x4c4d5400, 4);
     for (uint32_t i = 0; i < tz->leap_count; i++)
-        at = put_number(at, 0, 12);
+        at = put_number(put_number(at, 0, 8), 0, 4);
     memcpy(at, tz->footer, strlen(tz->footer));
     return (size_t)(at - out) + strlen(tz->footer);
 }
