@@ -64,6 +64,10 @@ const char dibs__common_exits[] =
     X("Queues", queue_resume)                                                  \
     X("Queues", queue_set)                                                     \
     X("Queues", queue_rm)                                                      \
+    X("Jobs", cron)                                                            \
+    X("Jobs", cron_check)                                                      \
+    X("Jobs", cron_next)                                                       \
+    X("Jobs", cron_explain)                                                    \
     X("Store", store)                                                          \
     X("Store", store_status)                                                   \
     X("Store", store_init)                                                     \
@@ -114,6 +118,7 @@ const size_t dibs__verb_count = sizeof(dibs__verbs) / sizeof(dibs__verbs[0]);
     X(limit)                                                                   \
     X(queue)                                                                   \
     X(queue_items)                                                             \
+    X(cron)                                                                    \
     X(demo)                                                                    \
     X(help)                                                                    \
     X(config)

@@ -13,6 +13,7 @@ GROUPS = {
     "Values": "state",
     "Coordination": "elect leader members join barrier latch breaker limit",
     "Queues": "queue",
+    "Jobs": "cron",
     "Store": "store ping health doctor",
     "Others": "demo config completion help version",
 }

@@ -16,7 +16,7 @@
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
 enum {
-    CASES = 30, /* for each change of a clock */
+    CASES = 16, /* for each change of a clock */
     GRAIN_S = 60,
     PAST = 25 * 60,
     MINUTES = 3 * 24 * 60

@@ -1,0 +1,107 @@
+"""cron: expressions are checked, explained and laid out in time, without a store."""
+# SPDX-License-Identifier: MIT
+import datetime
+import os
+
+from support import ROOT, Case, main
+
+BERLIN = ("--zone", "Europe/Berlin")
+
+
+class Cron(Case):
+    def setUp(self):
+        super().setUp()
+        # The zones of the tests, and a store that nothing may look for.
+        self.env["TZDIR"] = os.path.join(ROOT, "tests/jobs/zoneinfo")
+        self.env["DIBS_URL"] = "redis://127.0.0.1:1"
+        self.env["TZ"] = "America/Havana"
+
+    def times(self, *args):
+        return self.json("cron", "next", *args, "--json")["times"]
+
+    def instants(self, *args):
+        return [time["instant"] for time in self.times(*args)]
+
+    def test_next_prints_a_table(self):
+        out = self.ok("cron", "next", "30 2 * * *", *BERLIN, "-n", "3", "--after", "2027-03-27").splitlines()
+        self.assertEqual([line.split()[:3] for line in out], [
+            ["DAY", "LOCAL", "UTC"],
+            ["Sat", "2027-03-27T02:30:00+01:00", "2027-03-27T01:30:00Z"],
+            ["Sun", "2027-03-28T03:00:00+02:00", "2027-03-28T01:00:00Z"],
+            ["Mon", "2027-03-29T02:30:00+02:00", "2027-03-29T00:30:00Z"],
+        ])
+        self.assertIn("in a gap", out[2])
+
+    def test_json_names_the_rule(self):
+        gap = self.times("30 2 * * *", *BERLIN, "-n", "1", "--after", "2027-03-28")
+        self.assertEqual(gap, [{"instant": "2027-03-28T01:00:00Z", "local": "2027-03-28T03:00:00",
+                                "offset": "+02:00", "rule": "gap"}])
+        twice = self.times("30 2 * * *", *BERLIN, "-n", "2", "--after", "2027-10-31")
+        self.assertEqual([(time["instant"], time["rule"]) for time in twice],
+                         [("2027-10-31T00:30:00Z", "first pass"), ("2027-11-01T01:30:00Z", None)])
+        head = self.json("cron", "next", "@daily", *BERLIN, "--json")
+        self.assertEqual((head["expression"], head["zone"], head["tzdata"]), ("@daily", "Europe/Berlin", "2025b"))
+
+    def test_times_after_a_time(self):
+        want = ["2027-01-01T12:00:00Z"]
+        for after in ("2027-01-01T11:59:59Z", "2027-01-01T12:59:59+01:00", "2027-01-01 12:59:59", "2027-01-01T12:30"):
+            self.assertEqual(self.instants("0 13 * * *", *BERLIN, "-n", "1", "--after", after), want)
+        # Not that time itself.
+        self.assertEqual(self.instants("0 13 * * *", *BERLIN, "-n", "1", "--from", want[0]), ["2027-01-02T12:00:00Z"])
+        self.assertIn("is no time", self.fails(64, "cron", "next", "@daily", "--after", "tomorrow"))
+
+    def test_without_a_zone_it_is_utc_and_without_a_time_it_is_now(self):
+        now = datetime.datetime.now(datetime.timezone.utc)
+        first = datetime.datetime.fromisoformat(self.instants("0 0 * * *")[0].replace("Z", "+00:00"))
+        self.assertEqual((first.hour, first.minute), (0, 0))
+        self.assertTrue(datetime.timedelta(hours=-1) < first - now < datetime.timedelta(hours=25), (first, now))
+
+    def test_explain_says_it_in_words(self):
+        out = self.ok("cron", "explain", "30 8 * * MON#1", *BERLIN, "-n", "1", "--after", "2027-01-01")
+        self.assertTrue(out.startswith("At 08:30 on the first Monday of the month, in the zone Europe/Berlin.\n"), out)
+        self.assertIn("2027-01-04T08:30:00+01:00", out)
+        every = self.json("cron", "explain", "@every 90m", "--after", "2027-01-01", "--json")
+        self.assertEqual(every["words"], "every 1h30m")
+        self.assertEqual(every["times"][0]["instant"], "2027-01-01T01:30:00Z")
+        self.assertIn("real time", every["clock_changes"])
+
+    def test_a_mistake_has_its_column(self):
+        self.assertEqual(self.fails(78, "cron", "check", "0 0 * FOO *"),
+                         "dibs: the cron expression is wrong at column 7: 'FOO' is not a month\n"
+                         "  0 0 * FOO *\n"
+                         "        ^\n")
+        for verb in ("check", "next", "explain"):
+            self.assertIn("column 1: it never fires", self.fails(78, "cron", verb, "0 0 30 2 *"))
+            self.assertEqual(self.fails(78, "cron", verb, "-q", "* * * *"), "")
+        answer = self.json("cron", "check", "*/90 * * * *", "--json", code=78)
+        self.assertEqual((answer["ok"], answer["column"]), (False, 3))
+        self.assertIn("@every", answer["message"])
+        self.assertNotIn("\033", self.fails(78, "cron", "check", "\033[31m * * * *"))
+
+    def test_a_good_expression_is_silent(self):
+        self.assertEqual(self.ok("cron", "check", "0 2 * * MON-FRI"), "")
+        self.assertEqual(self.json("cron", "check", "@daily", "--json")["warnings"], [])
+        # Quartz counts weekdays from another day.
+        doubtful = self.dibs("cron", "check", "0 0 2 * * 2")
+        self.assertEqual((doubtful.returncode, doubtful.stdout), (0, ""))
+        self.assertIn("Quartz", doubtful.stderr)
+        self.assertIn("Quartz", self.json("cron", "check", "0 0 2 * * 2", "--json")["warnings"][0])
+
+    def test_an_expression_without_quotes(self):
+        self.assertIn("quote it", self.fails(64, "cron", "next", "0", "2", "*", "*", "*"))
+
+    def test_zones_that_are_not_there(self):
+        self.assertIn("tzdata", self.fails(78, "cron", "next", "@daily", "--zone", "Europe/Nowhere"))
+        self.assertIn("is no name", self.fails(78, "cron", "next", "@daily", "--zone", "../../etc/passwd"))
+        self.env["TZDIR"] = self.path("none")
+        self.ok("cron", "next", "@daily")
+
+    def test_years_that_are_over(self):
+        gone = self.dibs("cron", "next", "0 0 0 1 1 * 2020")
+        self.assertEqual((gone.returncode, gone.stdout), (1, ""))
+        self.assertIn("there is no time after", gone.stderr)
+        self.assertEqual(len(self.instants("0 0 0 1 1 * 2098-2099", "-n", "9")), 2)
+
+
+if __name__ == "__main__":
+    main()
