@@ -367,5 +367,6 @@ int main(void)
         cmocka_unit_test(moments_are_read_as_written),
     };
 
+    setenv("TZDIR", JOBS_ZONES, 1);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

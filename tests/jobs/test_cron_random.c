@@ -288,6 +288,7 @@ int main(void)
         cmocka_unit_test(next_and_prev_are_each_others_inverse),
     };
 
+    setenv("TZDIR", JOBS_ZONES, 1);
     state_of_dice = seed_of_run() * 0x9e3779b97f4a7c15u;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

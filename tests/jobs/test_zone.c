@@ -7,7 +7,6 @@
 #include "jobs/zone_rule.h"
 #include "tzif_maker.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,7 +66,6 @@ static void days_and_dates_are_each_others_inverse(void **state)
 
 static void utc_needs_no_file(void **state)
 {
-    char *folder = strdup(getenv("TZDIR"));
     dibs__zone *zone = NULL;
     dibs__segment seg;
 
@@ -80,8 +78,7 @@ static void utc_needs_no_file(void **state)
     CHECK(DIBS_OK, dibs__zone_refresh(zone, err));
     dibs__zone_free(zone);
     CHECK(DIBS_NOTFOUND, dibs__zone_open("Europe/Berlin", &zone, err));
-    setenv("TZDIR", folder, 1);
-    free(folder);
+    setenv("TZDIR", JOBS_ZONES, 1);
 }
 
 /* libc reads the same files with a reader of its own. */
@@ -348,67 +345,77 @@ static void rules_are_read(void **state)
     assert_int_equal(shifts[1].at, moment(2028, 10, 26, 23, 0));
 }
 
-/* Puts a zone of the tests, or text, into place as a package manager does. */
-static void replace_file(const char *from, const char *text, const char *to)
+/* Puts content into place as a package manager does. */
+static void replace_file(const void *bytes, size_t len, const char *to)
 {
-    char bytes[8192], made[4096];
-    size_t len = text ? strlen(text) : 0;
+    char made[128];
     FILE *file;
 
-    if (from) {
-        snprintf(made, sizeof(made), "%s/%s", getenv("TZDIR"), from);
-        file = fopen(made, "rb");
-        assert_non_null(file);
-        len = fread(bytes, 1, sizeof(bytes), file);
-        fclose(file);
-    }
     snprintf(made, sizeof(made), "%s.new", to);
     file = fopen(made, "wb");
     assert_non_null(file);
-    fwrite(from ? bytes : text, 1, len, file);
+    assert_int_equal(fwrite(bytes, 1, len, file), len);
     fclose(file);
     assert_int_equal(rename(made, to), 0);
+}
+
+/* Always of the same size. */
+static void replace_zone(int32_t offset_s, const char *to)
+{
+    static unsigned char bytes[TZIF_SIZE];
+    const tzif tz = {.version = '2',
+                     .offsets = &offset_s,
+                     .type_count = 1,
+                     .footer = "\n\n"};
+
+    replace_file(bytes, make_tzif(&tz, bytes), to);
 }
 
 static void a_changed_file_is_read_again(void **state)
 {
     char folder[] = "/tmp/dibs_zone_XXXXXX", path[64];
-    char *usual = strdup(getenv("TZDIR"));
     dibs__zone *zone;
 
     (void)state;
     assert_non_null(mkdtemp(folder));
     snprintf(path, sizeof(path), "%s/Home", folder);
-    replace_file("Asia/Tokyo", NULL, path);
+    replace_zone(3600, path);
     setenv("TZDIR", folder, 1);
     zone = open_zone("Home");
-    setenv("TZDIR", usual, 1);
-    assert_int_equal(dibs__zone_offset(zone, 1800000000), 9 * 3600);
+    setenv("TZDIR", JOBS_ZONES, 1);
     CHECK(DIBS_OK, dibs__zone_refresh(zone, err));
-
-    replace_file("Asia/Kolkata", NULL, path);
+    assert_int_equal(dibs__zone_offset(zone, 1800000000), 3600);
+    replace_zone(7200, path);
     CHECK(DIBS_OK, dibs__zone_refresh(zone, err));
-    assert_int_equal(dibs__zone_offset(zone, 1800000000), 19800);
+    assert_int_equal(dibs__zone_offset(zone, 1800000000), 7200);
 
     /* What cannot be used, or is gone, changes nothing. */
-    replace_file(NULL, "half a file", path);
+    replace_file("half a file", 11, path);
     CHECK(DIBS_INVALID, dibs__zone_refresh(zone, err));
-    assert_int_equal(dibs__zone_offset(zone, 1800000000), 19800);
+    assert_int_equal(dibs__zone_offset(zone, 1800000000), 7200);
     assert_int_equal(unlink(path), 0);
     CHECK(DIBS_NOTFOUND, dibs__zone_refresh(zone, err));
-    assert_int_equal(dibs__zone_offset(zone, 1800000000), 19800);
+    assert_int_equal(dibs__zone_offset(zone, 1800000000), 7200);
     dibs__zone_free(zone);
+    assert_int_equal(rmdir(folder), 0);
+}
 
-    /* Neither a pipe nor a file without end is waited for. */
+static void no_file_is_waited_for(void **state)
+{
+    char folder[] = "/tmp/dibs_zone_XXXXXX", path[64];
+    dibs__zone *zone = NULL;
+
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof(path), "%s/Pipe", folder);
     assert_int_equal(mkfifo(path, 0600), 0);
     setenv("TZDIR", folder, 1);
-    CHECK(DIBS_INVALID, dibs__zone_open("Home", &zone, err));
+    CHECK(DIBS_INVALID, dibs__zone_open("Pipe", &zone, err));
     assert_int_equal(unlink(path), 0);
+    assert_int_equal(rmdir(folder), 0);
     setenv("TZDIR", "/dev", 1);
     CHECK(DIBS_INVALID, dibs__zone_open("zero", &zone, err));
-    setenv("TZDIR", usual, 1);
-    assert_int_equal(rmdir(folder), 0);
-    free(usual);
+    setenv("TZDIR", JOBS_ZONES, 1);
 }
 
 static void the_version_of_the_database_is_known(void **state)
@@ -433,8 +440,10 @@ int main(void)
         cmocka_unit_test(a_file_cut_anywhere_is_refused),
         cmocka_unit_test(rules_are_read),
         cmocka_unit_test(a_changed_file_is_read_again),
+        cmocka_unit_test(no_file_is_waited_for),
         cmocka_unit_test(the_version_of_the_database_is_known),
     };
 
+    setenv("TZDIR", JOBS_ZONES, 1);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
