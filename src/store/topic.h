@@ -3,7 +3,8 @@
  *
  * A topic is "KIND:NAME". Stores tell one themselves inside a step that changes
  * something: put, add and delete tell "value:KEY" the new version, 0 for none; meet
- * tells "roster:NAME" the generation that opened or broke. A tell reaches the
+ * tells "roster:NAME" the generation that opened or broke; append tells "log:TOPIC"
+ * the position. A tell reaches the
  * doorbells of the handles that listen, as DIBS__NOTICE_CHANGED (_OPENED, _BROKEN)
  * with the address of the topic for its owner and the number for its fence. Where
  * nobody listens, a tell sends nothing. */
@@ -42,9 +43,10 @@ typedef struct dibs__topic_ops {
     X(ear, EAR)                                                                \
     X(tell, TELL)
 
-/* The topics of a value and of a roster. Pure, as the next. */
+/* The topics of a value, a roster and a log. Pure, as the next. */
 void dibs__topic_of_value(const char *key, char out[DIBS__TOPIC_MAX]);
 void dibs__topic_of_roster(const char *name, char out[DIBS__TOPIC_MAX]);
+void dibs__topic_of_log(const char *topic, char out[DIBS__TOPIC_MAX]);
 
 /* The address in notices: the first 128 bits of its SHA-1. */
 void dibs__topic_address(const char *topic, char out[DIBS_OWNER_SIZE]);

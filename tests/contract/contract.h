@@ -67,6 +67,7 @@ int contract_yield(void);
 int contract_value(void);
 int contract_change(void);
 int contract_log(void);
+int contract_events(void);
 int contract_topic(void);
 int contract_rate(void);
 int contract_meter(void);

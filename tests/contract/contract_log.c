@@ -18,8 +18,10 @@ append(contract *t, size_t handle, const char *topic, const void *data,
     dibs_status rc;
 
     *position = 0;
-    rc = st->ops->log->append(st, topic, data, len, keep, contract_soon(),
-                              position, &err);
+    rc = st->ops->log->append(
+        st,
+        &(dibs__append){.topic = topic, .data = data, .len = len, .keep = keep},
+        contract_soon(), position, &err);
     if (rc != DIBS_OK)
         assert_int_equal(err.status, rc);
     return rc;
@@ -543,8 +545,12 @@ static void a_past_deadline_appends_and_reads_nothing(void **state)
     static reading r;
 
     append_text(t, t->name, "x");
-    assert_status(st->ops->log->append(st, t->name, "y", 1, PLENTY, past,
-                                       &position, &err),
+    assert_status(st->ops->log->append(st,
+                                       &(dibs__append){.topic = t->name,
+                                                       .data = "y",
+                                                       .len = 1,
+                                                       .keep = PLENTY},
+                                       past, &position, &err),
                   DIBS_UNAVAIL);
     memset(&r, 0, sizeof(r));
     assert_status(st->ops->log->read(st, t->name, 0, PLENTY, past, collect, &r,
@@ -576,7 +582,11 @@ static void *write_entries(void *arg)
         dibs_status rc;
 
         snprintf(text, sizeof(text), "%zu %d", w->number, i);
-        rc = st->ops->log->append(st, w->t->name, text, strlen(text), PLENTY,
+        rc = st->ops->log->append(st,
+                                  &(dibs__append){.topic = w->t->name,
+                                                  .data = text,
+                                                  .len = strlen(text),
+                                                  .keep = PLENTY},
                                   contract_soon(), &position, &err);
         if (rc != DIBS_OK || position <= last)
             atomic_fetch_add(w->wrong, 1);

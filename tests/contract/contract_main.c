@@ -42,6 +42,7 @@ int main(int argc, char **argv)
     failed += run_if(DIBS__CAN_VALUE, contract_value, "value");
     failed += run_if(DIBS__CAN_VALUE, contract_change, "change");
     failed += run_if(DIBS__CAN_LOG, contract_log, "log");
+    failed += run_if(DIBS__CAN_LOG, contract_events, "events");
     failed += run_if(DIBS__CAN_TOPIC, contract_topic, "topic");
     failed += run_if(DIBS__CAN_RATE, contract_rate, "rate");
     failed += run_if(DIBS__CAN_METER, contract_meter, "meter");

@@ -252,8 +252,9 @@ static dibs_status yield(world *w, dibs__store *st)
 static dibs_status append(world *w, dibs__store *st)
 {
     uint64_t position = 9;
-    dibs_status rc =
-        st->ops->log->append(st, "t", "x", 1, 10, soon(), &position, &w->err);
+    dibs_status rc = st->ops->log->append(
+        st, &(dibs__append){.topic = "t", .data = "x", .len = 1, .keep = 10},
+        soon(), &position, &w->err);
 
     assert_int_equal(rc == DIBS_OK, position != 0);
     return rc;

@@ -139,8 +139,10 @@ static inline dibs_status fuzz_other_step(dibs__store *st, int which,
     case 13:
         return ops->list(st, "", deadline, fuzz_each_value, NULL, err);
     case 14:
-        return st->ops->log->append(st, "t", "x", 1, 10, deadline, &number,
-                                    err);
+        return st->ops->log->append(
+            st,
+            &(dibs__append){.topic = "t", .data = "x", .len = 1, .keep = 10},
+            deadline, &number, err);
     case 15:
         return st->ops->log->read(st, "t", 0, 10, deadline, fuzz_each_log, NULL,
                                   err);

@@ -159,13 +159,20 @@ static void sets_conversions_and_logs_work(void **state)
     CHECK(DIBS_OK, st->ops->lease->convert(st, &turn, deadline, answers, err));
     CHECK(DIBS_OK,
           st->ops->lease->yield(st, "workflow:k", 0, deadline, &asked, err));
-    CHECK(DIBS_OK, st->ops->log->append(st, "workflow:t", "x", 1, 9, deadline,
-                                        &position, err));
+    CHECK(DIBS_OK, st->ops->log->append(st,
+                                        &(dibs__append){.topic = "workflow:t",
+                                                        .data = "x",
+                                                        .len = 1,
+                                                        .keep = 9},
+                                        deadline, &position, err));
     CHECK(DIBS_OK, st->ops->log->read(st, "workflow:t", 0, 9, deadline,
                                       count_entries, &count, err));
     assert_int_equal(count, 1);
     CHECK(DIBS_DENIED,
-          st->ops->log->append(st, "t", "x", 1, 9, deadline, &position, err));
+          st->ops->log->append(
+              st,
+              &(dibs__append){.topic = "t", .data = "x", .len = 1, .keep = 9},
+              deadline, &position, err));
     CHECK(DIBS_DENIED, st->ops->log->read(st, "t", 0, 9, deadline,
                                           count_entries, &count, err));
     asks[1].name = "elsewhere";
@@ -280,7 +287,7 @@ static void the_rest_of_the_server_is_closed(void **state)
         {"EVAL", "return 1", "1", "other"},
         {"DEBUG", "SLEEP", "1"},
         {"SCRIPT", "FLUSH"},
-        {"XDEL", "dibs:log:workflow:t", "1-0"},
+        {"XTRIM", "dibs:log:workflow:t", "MAXLEN", "0"},
         {"XRANGE", "other", "-", "+"},
         {"ACL", "LIST"},
         {"CLIENT", "LIST"},

@@ -26,7 +26,11 @@ static uint64_t append(stage *sg, const char *data, size_t len, uint32_t keep)
 {
     uint64_t position = 0;
 
-    CHECK(DIBS_OK, sg->st[0]->ops->log->append(sg->st[0], "t", data, len, keep,
+    CHECK(DIBS_OK, sg->st[0]->ops->log->append(sg->st[0],
+                                               &(dibs__append){.topic = "t",
+                                                               .data = data,
+                                                               .len = len,
+                                                               .keep = keep},
                                                stage_soon(), &position, err));
     return position;
 }
@@ -140,8 +144,11 @@ static void a_log_key_that_holds_something_else(void **state)
     entries seen = {0};
 
     assert_true(server_tell(&sg->w->sv, "SET", "dibs:log:t", "x", NULL));
-    CHECK(DIBS_INTERNAL, st->ops->log->append(st, "t", "x", 1, 10, stage_soon(),
-                                              &position, err));
+    CHECK(DIBS_INTERNAL,
+          st->ops->log->append(
+              st,
+              &(dibs__append){.topic = "t", .data = "x", .len = 1, .keep = 10},
+              stage_soon(), &position, err));
     CHECK(DIBS_INTERNAL, st->ops->log->read(st, "t", 0, 1, stage_soon(),
                                             note_entry, &seen, err));
     assert_int_equal(seen.count, 0);
@@ -159,8 +166,12 @@ static void a_log_does_not_go_back(void **state)
         server_tell(&sg->w->sv, "SET", "dibs:fence", "9007199254740000", NULL));
     append(sg, "x", 1, 10);
     assert_true(server_tell(&sg->w->sv, "DEL", "dibs:fence", NULL));
-    assert_status(st->ops->log->append(st, "t", "x", 1, 10, stage_soon(),
-                                       &position, &why),
+    assert_status(st->ops->log->append(st,
+                                       &(dibs__append){.topic = "t",
+                                                       .data = "x",
+                                                       .len = 1,
+                                                       .keep = 10},
+                                       stage_soon(), &position, &why),
                   DIBS_INTERNAL);
     assert_non_null(strstr(why.message, "dibs:fence"));
     assert_int_equal(read_log(sg, 0, 10, 0).count, 1);

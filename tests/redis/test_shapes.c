@@ -536,8 +536,11 @@ static void without_memory_nothing_is_done_by_half(void **state)
     turn(sg, READER, fence, DIBS__EXCLUSIVE, HEIR, DIBS_UNAVAIL);
     ASSERT_REPLY(READER, "HGET", "k", "owner");
     assert_number(sg, fence, "fence");
-    CHECK(DIBS_UNAVAIL, st->ops->log->append(st, "t", "x", 1, 10, stage_soon(),
-                                             &position, err));
+    CHECK(DIBS_UNAVAIL,
+          st->ops->log->append(
+              st,
+              &(dibs__append){.topic = "t", .data = "x", .len = 1, .keep = 10},
+              stage_soon(), &position, err));
     CHECK(DIBS_UNAVAIL,
           st->ops->lease->acquire_all(st, all.asks, SET, stage_soon(),
                                       all.answers, &blocked, err));

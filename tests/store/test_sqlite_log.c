@@ -9,8 +9,12 @@ static uint64_t append(world *w, dibs__store *st, const char *topic,
 {
     uint64_t position = 0;
 
-    if (st->ops->log->append(st, topic, data, len, keep, soon(), &position,
-                             &w->err) != DIBS_OK)
+    if (st->ops->log->append(st,
+                             &(dibs__append){.topic = topic,
+                                             .data = data,
+                                             .len = len,
+                                             .keep = keep},
+                             soon(), &position, &w->err) != DIBS_OK)
         fail_msg("%s: %s", topic, w->err.message);
     return position;
 }
@@ -140,8 +144,12 @@ static void positions_share_the_watermark(void **state)
 
     world_sql(w->path, "UPDATE party SET fence = 9223372036854775807 "
                        "WHERE name = ''");
-    assert_status(st->ops->log->append(st, "t", "x", 1, 9, soon(),
-                                       &(uint64_t){0}, &w->err),
+    assert_status(st->ops->log->append(st,
+                                       &(dibs__append){.topic = "t",
+                                                       .data = "x",
+                                                       .len = 1,
+                                                       .keep = 9},
+                                       soon(), &(uint64_t){0}, &w->err),
                   DIBS_INTERNAL);
     dibs__store_close(st);
 }

@@ -87,8 +87,12 @@ static void assert_taken_over(world *w)
     assert_status(unlock(w, st, "a", 1), DIBS_OK);
     assert_status(queue_lock(w, st, "a", 2, &ans), DIBS_OK);
     assert_true(ans.claim && ans.fence > 5000);
-    assert_status(st->ops->log->append(st, "t", "x", 1, 10, soon(), &position,
-                                       &w->err),
+    assert_status(st->ops->log->append(st,
+                                       &(dibs__append){.topic = "t",
+                                                       .data = "x",
+                                                       .len = 1,
+                                                       .keep = 10},
+                                       soon(), &position, &w->err),
                   DIBS_OK);
     assert_true(position > ans.fence);
     dibs__store_close(st);
@@ -147,6 +151,8 @@ static void expect_upgrade(world *w, const char *sql)
 }
 
 #define DROP_7                                                                 \
+    "ALTER TABLE log DROP COLUMN prior; ALTER TABLE log DROP COLUMN total; "   \
+    "ALTER TABLE log DROP COLUMN nth; DROP TABLE writer; "                     \
     "DROP TABLE queue; DROP TABLE item; DROP TABLE lane; DROP TABLE pusher; "  \
     "DROP TABLE dedup; DROP TABLE dead; "
 #define DROP_6 DROP_7 "DROP TABLE meter; "
@@ -189,8 +195,12 @@ static int crowd_child(world *w, int gate, unsigned n)
         return 2;
     if (dibs__store_open(w->url, soon(), &st, &w->err) != DIBS_OK ||
         try_lock(w, st, owner(n), n, NULL) != DIBS_OK ||
-        st->ops->log->append(st, "crowd", "x", 1, 1000, soon(), &position,
-                             &w->err) != DIBS_OK) {
+        st->ops->log->append(st,
+                             &(dibs__append){.topic = "crowd",
+                                             .data = "x",
+                                             .len = 1,
+                                             .keep = 1000},
+                             soon(), &position, &w->err) != DIBS_OK) {
         fprintf(stderr, "child %u: %s\n", n, w->err.message);
         return w->err.status == DIBS_UNAVAIL ? PACE_MISSED : 1;
     }

@@ -105,7 +105,11 @@ void dibs__trail_add(dibs_client *cl, const dibs__trail_item *item)
     if (rc == DIBS_OK && !dibsx_buf_ok(&text))
         rc = dibsx_nomem(&err, "an entry of the trail");
     if (rc == DIBS_OK)
-        rc = cl->st->ops->log->append(cl->st, topic, text.data, text.len, KEEP,
+        rc = cl->st->ops->log->append(cl->st,
+                                      &(dibs__append){.topic = topic,
+                                                      .data = text.data,
+                                                      .len = text.len,
+                                                      .keep = KEEP},
                                       dibs__client_deadline(cl, dibsx_now()),
                                       &position, &err);
     if (rc != DIBS_OK)

@@ -390,9 +390,8 @@ fault_scan(dibs__store *st, const char *begins, dibsx_nsec deadline,
 }
 
 static dibs_status
-fault_append(dibs__store *st, const char *topic, const void *data, size_t len,
-             uint32_t keep, dibsx_nsec deadline, uint64_t *position,
-             dibs_error *err)
+fault_append(dibs__store *st, const dibs__append *what, dibsx_nsec deadline,
+             uint64_t *position, dibs_error *err)
 {
     fault_store *fs = fault_of(st);
     bool after;
@@ -400,8 +399,8 @@ fault_append(dibs__store *st, const char *topic, const void *data, size_t len,
 
     *position = 0;
     if (rc == DIBS_OK)
-        rc = fs->within->ops->log->append(fs->within, topic, data, len, keep,
-                                          deadline, position, err);
+        rc = fs->within->ops->log->append(fs->within, what, deadline, position,
+                                          err);
     if (!after)
         return rc;
     *position = 0;
@@ -419,6 +418,37 @@ fault_read(dibs__store *st, const char *topic, uint64_t position, size_t max,
         return rc;
     return fs->within->ops->log->read(fs->within, topic, position, max,
                                       deadline, each, arg, err);
+}
+
+static dibs_status
+fault_bounds(dibs__store *st, const char *topic, dibsx_nsec deadline,
+             dibs__log_span *out, dibs_error *err)
+{
+    fault_store *fs = fault_of(st);
+    dibs_status rc = begin_read(fs, DIBS__STEP_BOUNDS, deadline, err);
+
+    *out = (dibs__log_span){0};
+    if (rc != DIBS_OK)
+        return rc;
+    return fs->within->ops->log->bounds(fs->within, topic, deadline, out, err);
+}
+
+static dibs_status
+fault_trim(dibs__store *st, const char *topic, uint64_t through,
+           dibsx_nsec deadline, uint64_t *gone, dibs_error *err)
+{
+    fault_store *fs = fault_of(st);
+    bool after;
+    dibs_status rc = begin_step(fs, DIBS__STEP_TRIM, deadline, &after, err);
+
+    *gone = 0;
+    if (rc == DIBS_OK)
+        rc = fs->within->ops->log->trim(fs->within, topic, through, deadline,
+                                        gone, err);
+    if (!after)
+        return rc;
+    *gone = 0;
+    return lose_answer(err);
 }
 
 static dibs_status fault_ear(dibs__store *st, const char *topic, bool on,

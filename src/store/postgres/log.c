@@ -1,4 +1,4 @@
-/* log.c - the log steps: append and read.
+/* log.c - the log steps: append, read, bounds, trim.
  *
  * Any thread. */
 /* SPDX-License-Identifier: MIT */
@@ -20,29 +20,82 @@ static bool must_trim(uint32_t keep)
 }
 
 static dibs_status
-append_entry(struct dibs__store *st, const char *topic, const void *data,
-             size_t len, uint32_t keep, dibsx_nsec deadline, uint64_t *position,
-             dibs_error *err)
+append_entry(struct dibs__store *st, const dibs__append *what,
+             dibsx_nsec deadline, uint64_t *position, dibs_error *err)
 {
     dibs__pg_args args = {.count = 0};
     dibs__pg_answer answer;
-    int64_t number;
-    dibs_status rc;
+    int64_t status, number;
+    dibs_status rc = dibs__append_check(what, err);
 
     *position = 0;
-    if (len > DIBS__LOG_DATA_MAX)
-        return dibsx_fail(err, DIBS_INVALID,
-                          "an entry of a log has at most %d bytes",
-                          DIBS__LOG_DATA_MAX);
-    dibs__pg_arg_text(&args, topic);
-    dibs__pg_arg_int(&args, keep);
-    dibs__pg_arg_bytes(&args, data, len);
-    dibs__pg_arg_flag(&args, must_trim(keep));
+    if (rc != DIBS_OK)
+        return rc;
+    dibs__pg_arg_text(&args, what->topic);
+    dibs__pg_arg_int(&args, (int64_t)what->lane);
+    dibs__pg_arg_int(&args, (int64_t)what->number);
+    dibs__pg_arg_int(&args, DIBS__LOG_REPEAT_MS);
+    dibs__pg_arg_int(&args, what->keep);
+    dibs__pg_arg_int(&args, what->keep_bytes);
+    dibs__pg_arg_int(&args, dibs__pg_span(what->keep_ms));
+    dibs__pg_arg_bytes(&args, what->data, what->len);
+    dibs__pg_arg_flag(&args, must_trim(what->keep));
     rc = dibs__pg_call(dibs__pg_of(st), DIBS__PG_LOG_APPEND, &args, deadline,
-                       &answer, &number, err);
+                       &answer, &status, err);
+    if (rc == DIBS_OK && status == DIBS_LOST)
+        rc = dibs__append_late(err);
+    else if (rc == DIBS_OK && (status != DIBS_OK ||
+                               !dibs__pg_word(&answer, 1, INT64_MAX, &number)))
+        rc = dibs__pg_odd(err);
     dibs__pg_answer_fini(&answer);
     if (rc == DIBS_OK)
         *position = (uint64_t)number;
+    return rc;
+}
+
+static dibs_status
+trim_log(struct dibs__store *st, const char *topic, uint64_t through,
+         dibsx_nsec deadline, uint64_t *gone, dibs_error *err)
+{
+    dibs__pg_args args = {.count = 0};
+    dibs__pg_answer answer;
+    int64_t status, count = 0;
+    dibs_status rc;
+
+    *gone = 0;
+    dibs__pg_arg_text(&args, topic);
+    dibs__pg_arg_int(&args, through < INT64_MAX ? (int64_t)through : INT64_MAX);
+    dibs__pg_arg_int(&args, DIBS__LOG_TRIM_MAX);
+    rc = dibs__pg_call(dibs__pg_of(st), DIBS__PG_LOG_TRIM, &args, deadline,
+                       &answer, &status, err);
+    if (rc == DIBS_OK &&
+        (status != DIBS_OK || !dibs__pg_word(&answer, 0, INT64_MAX, &count)))
+        rc = dibs__pg_odd(err);
+    dibs__pg_answer_fini(&answer);
+    if (rc == DIBS_OK)
+        *gone = (uint64_t)count;
+    return rc;
+}
+
+static dibs_status
+look_bounds(struct dibs__store *st, const char *topic, dibsx_nsec deadline,
+            dibs__log_span *out, dibs_error *err)
+{
+    dibs__pg_args args = {.count = 0};
+    PGresult *rows = NULL;
+    dibs_status rc;
+
+    *out = (dibs__log_span){0};
+    dibs__pg_arg_text(&args, topic);
+    rc = dibs__pg_look(dibs__pg_of(st), DIBS__PG_LOG_BOUNDS, &args, deadline,
+                       &rows, err);
+    if (rc == DIBS_OK && dibs__pq.PQntuples(rows) == 1) {
+        out->first = (uint64_t)dibs__pg_int(rows, 0, 0);
+        out->last = (uint64_t)dibs__pg_int(rows, 0, 1);
+        out->count = (uint64_t)dibs__pg_int(rows, 0, 2);
+        out->bytes = dibs__pg_int(rows, 0, 3);
+    }
+    dibs__pq.PQclear(rows);
     return rc;
 }
 
@@ -59,6 +112,9 @@ show_page(const PGresult *rows, uint64_t *after, dibs__log_fn *each, void *arg)
                                  .len =
                                      (size_t)dibs__pq.PQgetlength(rows, i, 2)};
 
+        int64_t prior = dibs__pg_int(rows, i, 3);
+
+        entry.prior = prior < 0 ? DIBS__PRIOR_UNKNOWN : (uint64_t)prior;
         *after = entry.position;
         if (!each(&entry, arg))
             return false;
@@ -95,4 +151,6 @@ read_log(struct dibs__store *st, const char *topic, uint64_t after, size_t max,
 const dibs__log_ops dibs__pg_log_ops = {
     .append = append_entry,
     .read = read_log,
+    .bounds = look_bounds,
+    .trim = trim_log,
 };

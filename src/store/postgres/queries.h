@@ -98,10 +98,19 @@
       "LIMIT $2 OFFSET $3) AS k) AS o JOIN @schema@.dead AS d ON "             \
       "d.queue = $1 AND d.position = o.position WHERE o.before < 8388608 "     \
       "ORDER BY d.position")                                                   \
-    X(LOG_APPEND, "SELECT @schema@.log_append($1,$2,$3,$4)")                   \
-    X(LOG_READ,                                                                \
-      "SELECT position, wall_us, data FROM @schema@.log WHERE topic = $1 "     \
-      "AND position > $2 ORDER BY position LIMIT $3")                          \
+    X(LOG_APPEND, "SELECT @schema@.log_append($1,$2,$3,$4,$5,$6,$7,$8,$9)")    \
+    X(LOG_TRIM, "SELECT @schema@.log_trim($1,$2,$3)")                          \
+    X(LOG_READ, "SELECT position, wall_us, data, prior FROM @schema@.log "     \
+                "WHERE topic = $1 AND position > $2 AND prior <> -1 "          \
+                "ORDER BY position LIMIT $3")                                  \
+    X(LOG_BOUNDS, "SELECT coalesce(h.position, 0), t.position, "               \
+                  "coalesce(t.nth - h.nth + 1, 0), "                           \
+                  "coalesce(t.total - h.total + length(h.data)::bigint, 0) "   \
+                  "FROM (SELECT position, nth, total FROM @schema@.log "       \
+                  "WHERE topic = $1 ORDER BY position DESC LIMIT 1) AS t "     \
+                  "LEFT JOIN LATERAL (SELECT position, nth, total, data "      \
+                  "FROM @schema@.log WHERE topic = $1 AND prior <> -1 "        \
+                  "ORDER BY position LIMIT 1) AS h ON true")                   \
     X(AUDIT,                                                                   \
       "SELECT current_setting('server_version'), current_user::text, "         \
       "current_setting('synchronous_commit'), current_setting('fsync'), "      \

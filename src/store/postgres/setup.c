@@ -20,6 +20,7 @@ extern const char dibs__pg_sql_value[];
 extern const char dibs__pg_sql_rate[];
 extern const char dibs__pg_sql_roster[];
 extern const char dibs__pg_sql_meter[];
+extern const char dibs__pg_sql_events[];
 extern const char dibs__pg_sql_queue[];
 extern const char dibs__pg_sql_queue_item[];
 extern const char dibs__pg_sql_queue_step[];
@@ -35,8 +36,8 @@ static const char *const makers[DIBS__PG_VERSION][PARTS_MAX] = {
     {dibs__pg_sql_rate},
     {dibs__pg_sql_roster},
     {dibs__pg_sql_meter},
-    {dibs__pg_sql_queue, dibs__pg_sql_queue_item, dibs__pg_sql_queue_step,
-     dibs__pg_sql_queue_admin},
+    {dibs__pg_sql_events, dibs__pg_sql_queue, dibs__pg_sql_queue_item,
+     dibs__pg_sql_queue_step, dibs__pg_sql_queue_admin},
 };
 
 static dibs_status

@@ -158,15 +158,11 @@ refuse_list(struct dibs__store *st, const char *begins, dibsx_nsec deadline,
 }
 
 static dibs_status
-refuse_append(struct dibs__store *st, const char *topic, const void *data,
-              size_t len, uint32_t keep, dibsx_nsec deadline,
-              uint64_t *position, dibs_error *err)
+refuse_append(struct dibs__store *st, const dibs__append *what,
+              dibsx_nsec deadline, uint64_t *position, dibs_error *err)
 {
     (void)st;
-    (void)topic;
-    (void)data;
-    (void)len;
-    (void)keep;
+    (void)what;
     (void)deadline;
     *position = 0;
     return dibs__quorum_unsupported(DIBS__CAN_LOG, err);
@@ -183,6 +179,29 @@ static dibs_status refuse_read(struct dibs__store *st, const char *topic,
     (void)deadline;
     (void)each;
     (void)arg;
+    return dibs__quorum_unsupported(DIBS__CAN_LOG, err);
+}
+
+static dibs_status
+refuse_bounds(struct dibs__store *st, const char *topic, dibsx_nsec deadline,
+              dibs__log_span *out, dibs_error *err)
+{
+    (void)st;
+    (void)topic;
+    (void)deadline;
+    *out = (dibs__log_span){0};
+    return dibs__quorum_unsupported(DIBS__CAN_LOG, err);
+}
+
+static dibs_status
+refuse_trim(struct dibs__store *st, const char *topic, uint64_t through,
+            dibsx_nsec deadline, uint64_t *gone, dibs_error *err)
+{
+    (void)st;
+    (void)topic;
+    (void)through;
+    (void)deadline;
+    *gone = 0;
     return dibs__quorum_unsupported(DIBS__CAN_LOG, err);
 }
 
@@ -260,7 +279,9 @@ const dibs__value_ops dibs__quorum_value_ops = {.get = refuse_get,
                                                 .del = refuse_del,
                                                 .list = refuse_list};
 const dibs__log_ops dibs__quorum_log_ops = {.append = refuse_append,
-                                            .read = refuse_read};
+                                            .read = refuse_read,
+                                            .bounds = refuse_bounds,
+                                            .trim = refuse_trim};
 const dibs__topic_ops dibs__quorum_topic_ops = {.ear = refuse_ear,
                                                 .tell = refuse_tell};
 const dibs__rate_ops dibs__quorum_rate_ops = {.draw = refuse_draw};

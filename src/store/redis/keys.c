@@ -171,19 +171,37 @@ size_t dibs__key_rate(const char *name, char out[DIBS__KEY_MAX])
 /* The tag of the slot is for names that decide it by a part that cannot be named
  * otherwise: they begin with a brace, or have one that closes nothing. The key still
  * begins with the name, so that an ACL for a prefix has it. */
-size_t dibs__key_meter(const char *name, char out[DIBS__KEY_MAX])
+static size_t key_beside(const char *head, const char *name, const char *key,
+                         size_t len, char out[DIBS__KEY_MAX])
 {
-    char value[DIBS__KEY_MAX], tag[DIBS__SLOT_TAG];
+    char tag[DIBS__SLOT_TAG];
     char escaped[3 * DIBS_NAME_MAX + 1];
-    size_t len = dibs__key_value(name, value);
 
     if (has_tag(name) && name[0] != '{')
-        return (size_t)snprintf(out, DIBS__KEY_MAX, DIBS__KEY_METER "%s", name);
+        return (size_t)snprintf(out, DIBS__KEY_MAX, "%s%s", head, name);
     if (!strpbrk(name, "{}"))
-        return (size_t)snprintf(out, DIBS__KEY_MAX, DIBS__KEY_METER "{%s}",
-                                value);
-    dibs__slot_tag(dibs__slot_of(value, len), tag);
+        return (size_t)snprintf(out, DIBS__KEY_MAX, "%s{%s}", head, key);
+    dibs__slot_tag(dibs__slot_of(key, len), tag);
     dibs__key_escape(name, escaped);
-    return (size_t)snprintf(out, DIBS__KEY_MAX, DIBS__KEY_METER "%s~{%s}",
-                            escaped, tag);
+    return (size_t)snprintf(out, DIBS__KEY_MAX, "%s%s~{%s}", head, escaped,
+                            tag);
+}
+
+size_t dibs__key_meter(const char *name, char out[DIBS__KEY_MAX])
+{
+    char key[DIBS__KEY_MAX];
+    size_t len = dibs__key_value(name, key);
+
+    return key_beside(DIBS__KEY_METER, name, key, len, out);
+}
+
+void dibs__keys_writers(const char *topic, char from[DIBS__KEY_MAX],
+                        char was[DIBS__KEY_MAX])
+{
+    char key[DIBS__KEY_MAX];
+    size_t len = dibs__key_log(topic, key);
+
+    len = key_beside(DIBS__KEY_FROM, topic, key, len, from);
+    len = append_text(was, 0, from, len);
+    append_text(was, len, "~was", 4);
 }

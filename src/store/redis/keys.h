@@ -15,6 +15,7 @@
 #define DIBS__KEY_ESCAPE "dibs:lock:"
 #define DIBS__KEY_VALUE  "dibs:value:"
 #define DIBS__KEY_LOG    "dibs:log:"
+#define DIBS__KEY_FROM   "dibs:from:"
 #define DIBS__KEY_RATE   "dibs:rate:"
 #define DIBS__KEY_METER  "dibs:meter:"
 
@@ -42,6 +43,10 @@ void dibs__keys_begin(const char *begins,
 /* The key of a value, of a log and of a rate, of which the length is returned. */
 size_t dibs__key_value(const char *name, char out[DIBS__KEY_MAX]);
 size_t dibs__key_log(const char *topic, char out[DIBS__KEY_MAX]);
+/* The writers of a log, in the slot of its key: those of this time, and of the time
+ * before. */
+void dibs__keys_writers(const char *topic, char from[DIBS__KEY_MAX],
+                        char was[DIBS__KEY_MAX]);
 size_t dibs__key_rate(const char *name, char out[DIBS__KEY_MAX]);
 
 /* The key of the meter of a value, which is in the slot of the value's. */

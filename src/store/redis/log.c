@@ -1,4 +1,4 @@
-/* log.c - the log steps: append, a script, and read.
+/* log.c - the log steps: append, bounds and trim, each a script, and read.
  *
  * A log is a stream whose IDs are positions. Any thread. */
 /* SPDX-License-Identifier: MIT */
@@ -16,32 +16,53 @@ _Static_assert((long long)PAGE *DIBS__LOG_DATA_MAX <= DIBS__REPLY_MAX / 2,
                "a page fits into a reply");
 
 static dibs_status
-append_entry(struct dibs__store *st, const char *topic, const void *data,
-             size_t len, uint32_t keep, dibsx_nsec deadline, uint64_t *position,
-             dibs_error *err)
+read_appended(const redisReply *reply, uint64_t *position, dibs_error *err)
 {
-    char key[DIBS__KEY_MAX], number[DIBS__NUMBER_MAX];
+    int64_t status, number;
+
+    if (!dibs__reply_int(dibs__reply_item(reply, 0), &status) ||
+        !dibs__reply_int(dibs__reply_item(reply, 1), &number))
+        return dibs__reply_odd(err);
+    if (status == DIBS_LOST)
+        return dibs__append_late(err);
+    if (status != DIBS_OK || number <= 0)
+        return dibs__reply_odd(err);
+    *position = (uint64_t)number;
+    return DIBS_OK;
+}
+
+static dibs_status
+append_entry(struct dibs__store *st, const dibs__append *what,
+             dibsx_nsec deadline, uint64_t *position, dibs_error *err)
+{
+    dibs__redis *rd = dibs__redis_of(st);
+    char key[DIBS__KEY_MAX], from[DIBS__KEY_MAX], was[DIBS__KEY_MAX];
+    char numbers[6][DIBS__NUMBER_MAX];
     redisReply *reply = NULL;
-    int64_t answer = 0;
     dibs__words words;
-    dibs_status rc;
+    dibs_status rc = dibs__append_check(what, err);
 
     *position = 0;
-    if (len > DIBS__LOG_DATA_MAX)
-        return dibsx_fail(err, DIBS_INVALID,
-                          "an entry of a log has at most %d bytes",
-                          DIBS__LOG_DATA_MAX);
-    dibs__script_begin(&words, DIBS__SCRIPT_append, "2");
-    dibs__words_add(&words, key, dibs__key_log(topic, key));
+    if (rc != DIBS_OK)
+        return rc;
+    dibs__keys_writers(what->topic, from, was);
+    dibs__script_begin(&words, DIBS__SCRIPT_append, "4");
+    dibs__words_add(&words, key, dibs__key_log(what->topic, key));
     dibs__words_puts(&words, DIBS__KEY_FENCE);
-    dibs__words_number(&words, keep, number);
-    dibs__words_add(&words, data ? data : "", len);
-    rc = dibs__script_run(dibs__redis_of(st)->steps, DIBS__SCRIPT_append,
-                          &words, deadline, &reply, err);
-    if (rc == DIBS_OK && (!dibs__reply_int(reply, &answer) || answer <= 0))
-        rc = dibs__reply_odd(err);
+    dibs__words_puts(&words, from);
+    dibs__words_puts(&words, was);
+    dibs__words_number(&words, (int64_t)what->lane, numbers[0]);
+    dibs__words_number(&words, (int64_t)what->number, numbers[1]);
+    dibs__words_number(&words, DIBS__LOG_REPEAT_MS, numbers[2]);
+    dibs__words_number(&words, what->keep, numbers[3]);
+    dibs__words_number(&words, what->keep_bytes, numbers[4]);
+    dibs__words_number(&words, what->keep_ms, numbers[5]);
+    dibs__words_puts(&words, dibs__redis_publish(rd));
+    dibs__words_add(&words, what->data ? what->data : "", what->len);
+    rc = dibs__script_run(rd->steps, DIBS__SCRIPT_append, &words, deadline,
+                          &reply, err);
     if (rc == DIBS_OK)
-        *position = (uint64_t)answer;
+        rc = read_appended(reply, position, err);
     dibs__reply_free(reply);
     return rc;
 }
@@ -49,17 +70,29 @@ append_entry(struct dibs__store *st, const char *topic, const void *data,
 /* The fields of an entry; false when it is not one of ours. */
 static bool read_fields(const redisReply *fields, dibs__log_entry *out)
 {
-    const redisReply *data = dibs__reply_item(fields, 1);
-    const redisReply *name = dibs__reply_item(fields, 0);
-    const redisReply *time = dibs__reply_item(fields, 3);
+    const redisReply *name, *value;
+    int64_t prior;
 
-    if (!name || name->type != REDIS_REPLY_STRING || !data ||
-        data->type != REDIS_REPLY_STRING || strcmp(name->str, "d") != 0)
-        return false;
-    out->data = data->str;
-    out->len = (size_t)data->len;
     out->store_wall_us = (int64_t)out->position;
-    return !time || dibs__reply_int(time, &out->store_wall_us);
+    out->prior = DIBS__PRIOR_UNKNOWN;
+    for (size_t i = 0; (value = dibs__reply_item(fields, i + 1)); i += 2) {
+        name = dibs__reply_item(fields, i);
+        if (!name || name->type != REDIS_REPLY_STRING ||
+            value->type != REDIS_REPLY_STRING)
+            return false;
+        if (strcmp(name->str, "d") == 0) {
+            out->data = value->str;
+            out->len = (size_t)value->len;
+        } else if (strcmp(name->str, "t") == 0) {
+            if (!dibs__reply_int(value, &out->store_wall_us))
+                return false;
+        } else if (strcmp(name->str, "b") == 0) {
+            if (!dibs__reply_int(value, &prior) || prior < 0)
+                return false;
+            out->prior = (uint64_t)prior;
+        }
+    }
+    return out->data != NULL;
 }
 
 /* Shows an entry and moves `after` to it. An entry of another program is
@@ -132,7 +165,72 @@ read_log(struct dibs__store *st, const char *topic, uint64_t after, size_t max,
     return rc == DIBS_NOTFOUND ? DIBS_OK : rc;
 }
 
+static dibs_status
+read_bounds(const redisReply *reply, dibs__log_span *out, dibs_error *err)
+{
+    int64_t first, last, count, bytes;
+
+    if (!dibs__reply_int(dibs__reply_item(reply, 0), &first) || first < 0 ||
+        !dibs__reply_int(dibs__reply_item(reply, 1), &last) || last < first ||
+        !dibs__reply_int(dibs__reply_item(reply, 2), &count) || count < 0 ||
+        !dibs__reply_int(dibs__reply_item(reply, 3), &bytes))
+        return dibs__reply_odd(err);
+    *out = (dibs__log_span){.first = (uint64_t)first,
+                            .last = (uint64_t)last,
+                            .count = (uint64_t)count,
+                            .bytes = bytes};
+    return DIBS_OK;
+}
+
+static dibs_status
+look_bounds(struct dibs__store *st, const char *topic, dibsx_nsec deadline,
+            dibs__log_span *out, dibs_error *err)
+{
+    char key[DIBS__KEY_MAX];
+    redisReply *reply = NULL;
+    dibs__words words;
+    dibs_status rc;
+
+    *out = (dibs__log_span){0};
+    dibs__script_begin(&words, DIBS__SCRIPT_log_bounds, "1");
+    dibs__words_add(&words, key, dibs__key_log(topic, key));
+    rc = dibs__script_run(dibs__redis_of(st)->steps, DIBS__SCRIPT_log_bounds,
+                          &words, deadline, &reply, err);
+    if (rc == DIBS_OK)
+        rc = read_bounds(reply, out, err);
+    dibs__reply_free(reply);
+    return rc;
+}
+
+static dibs_status
+trim_log(struct dibs__store *st, const char *topic, uint64_t through,
+         dibsx_nsec deadline, uint64_t *gone, dibs_error *err)
+{
+    char key[DIBS__KEY_MAX], last[DIBS__NUMBER_MAX], max[DIBS__NUMBER_MAX];
+    redisReply *reply = NULL;
+    dibs__words words;
+    int64_t count = 0;
+    dibs_status rc;
+
+    *gone = 0;
+    snprintf(last, sizeof(last), "%" PRIu64, through);
+    dibs__script_begin(&words, DIBS__SCRIPT_log_trim, "1");
+    dibs__words_add(&words, key, dibs__key_log(topic, key));
+    dibs__words_puts(&words, last);
+    dibs__words_number(&words, DIBS__LOG_TRIM_MAX, max);
+    rc = dibs__script_run(dibs__redis_of(st)->steps, DIBS__SCRIPT_log_trim,
+                          &words, deadline, &reply, err);
+    if (rc == DIBS_OK && (!dibs__reply_int(reply, &count) || count < 0))
+        rc = dibs__reply_odd(err);
+    if (rc == DIBS_OK)
+        *gone = (uint64_t)count;
+    dibs__reply_free(reply);
+    return rc;
+}
+
 const dibs__log_ops dibs__redis_log_ops = {
     .append = append_entry,
     .read = read_log,
+    .bounds = look_bounds,
+    .trim = trim_log,
 };

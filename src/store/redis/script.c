@@ -25,7 +25,8 @@ enum { TEXT_MAX = 64 * 1024 };
     X(grant_free)                                                              \
     X(grant)                                                                   \
     X(write_holder)                                                            \
-    X(quorum_steps) X(tell_topic) X(queue_shelf) X(queue_rule) X(queue_step)
+    X(quorum_steps)                                                            \
+    X(tell_topic) X(log_entry) X(queue_shelf) X(queue_rule) X(queue_step)
 
 #define EMBEDDED(name) extern const char dibs__lua_##name[];
 DIBS__SCRIPTS(EMBEDDED)

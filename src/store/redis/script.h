@@ -30,6 +30,8 @@
     X(del)                                                                     \
     X(value_info)                                                              \
     X(append)                                                                  \
+    X(log_bounds)                                                              \
+    X(log_trim)                                                                \
     X(tell)                                                                    \
     X(draw)                                                                    \
     X(meter)                                                                   \

@@ -87,14 +87,40 @@ static const char *const query_text[DIBS__SQL_COUNT] = {
     [DIBS__SQL_VALUE_SWEEP] =
         "DELETE FROM value WHERE rowid IN (SELECT rowid FROM value "
         "WHERE until_wall_us IS NOT NULL AND until_wall_us <= ?1 LIMIT 16)",
-    [DIBS__SQL_LOG_PUT] = "INSERT INTO log(topic, position, wall_us, data) "
-                          "VALUES(?1, ?2, ?3, ?4)",
+    [DIBS__SQL_LOG_PUT] = "INSERT INTO log(topic, position, wall_us, data, "
+                          "prior, total, nth) "
+                          "VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)",
     [DIBS__SQL_LOG_TRIM] =
         "DELETE FROM log WHERE topic = ?1 AND position <= (SELECT position "
         "FROM log WHERE topic = ?1 ORDER BY position DESC LIMIT 1 OFFSET ?2)",
+    [DIBS__SQL_LOG_AGED] =
+        "DELETE FROM log WHERE topic = ?1 AND position IN (SELECT position "
+        "FROM log WHERE topic = ?1 AND position < ?2 ORDER BY position "
+        "LIMIT 8) AND (position < ?3 OR ?4 - total + length(data) > ?5)",
+    [DIBS__SQL_LOG_DROP] =
+        "DELETE FROM log WHERE topic = ?1 AND position IN (SELECT position "
+        "FROM log WHERE topic = ?1 AND position <= ?2 AND position < ?3 "
+        "ORDER BY position LIMIT ?4)",
+    [DIBS__SQL_LOG_BLANK] =
+        "UPDATE log SET data = x'', prior = -1 WHERE topic = ?1 AND "
+        "position = ?2",
+    [DIBS__SQL_LOG_HEAD] =
+        "SELECT position, total, nth, length(data) FROM log "
+        "WHERE topic = ?1 AND prior <> -1 ORDER BY position LIMIT 1",
+    [DIBS__SQL_LOG_TAIL] = "SELECT position, total, nth, prior FROM log "
+                           "WHERE topic = ?1 ORDER BY position DESC LIMIT 1",
     [DIBS__SQL_LOG_PAGE] =
-        "SELECT position, wall_us, data FROM log "
-        "WHERE topic = ?1 AND position > ?2 ORDER BY position",
+        "SELECT position, wall_us, data, prior FROM log "
+        "WHERE topic = ?1 AND position > ?2 AND prior <> -1 ORDER BY position",
+    [DIBS__SQL_WRITER] = "SELECT number, position FROM writer "
+                         "WHERE topic = ?1 AND lane = ?2",
+    [DIBS__SQL_WRITER_PUT] =
+        "INSERT OR REPLACE INTO writer(topic, lane, number, position, "
+        "until_us) VALUES(?1, ?2, ?3, ?4, ?5)",
+    [DIBS__SQL_WRITER_SWEEP] =
+        "DELETE FROM writer WHERE (topic, lane) IN "
+        "(SELECT topic, lane FROM writer WHERE until_us <= ?1 LIMIT 16)",
+    [DIBS__SQL_WRITER_CLEAR] = "DELETE FROM writer",
     [DIBS__SQL_EAR_PUT] =
         "INSERT OR REPLACE INTO ear(topic, bell, until_us) VALUES(?1, ?2, ?3)",
     [DIBS__SQL_EAR_DROP] = "DELETE FROM ear WHERE topic = ?1 AND bell = ?2",

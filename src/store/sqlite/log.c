@@ -1,4 +1,4 @@
-/* log.c - the log steps: append and read.
+/* log.c - the log steps: append, read, bounds, trim.
  *
  * They use the connection whose commits reach the disk. Writes are one after the
  * other, so that positions appear in their order and a reader misses none. Any
@@ -12,6 +12,36 @@
 /* A page ends with the entry in which it reaches one of these. */
 enum { PAGE_ENTRIES = 256, PAGE_BYTES = 256 << 10 };
 
+enum { SWEEP_EVERY = 16 }; /* one append in so many forgets old writers */
+
+/* An end of a topic. */
+typedef struct end {
+    uint64_t position; /* 0: there is none */
+    int64_t total;     /* bytes that the topic has had, up to and with it */
+    int64_t nth;       /* and entries */
+    int64_t rest; /* of the head: its length; of the tail: its column prior */
+} end;
+
+/* Locks: cn. */
+static dibs_status find_end(dibs__sqlite_conn *cn, dibs__sqlite_query query,
+                            const char *topic, end *out, dibs_error *err)
+{
+    sqlite3_stmt *stmt;
+    dibs_status rc = dibs__sqlite_ask(cn, &stmt, err, query, "t", topic);
+
+    *out = (end){.position = 0};
+    if (rc == DIBS_OK)
+        rc = dibs__sqlite_row(cn, stmt, err);
+    if (rc != DIBS_OK)
+        return rc == DIBS_NOTFOUND ? DIBS_OK : rc;
+    out->position = (uint64_t)dibs__sql.column_int64(stmt, 0);
+    out->total = dibs__sql.column_int64(stmt, 1);
+    out->nth = dibs__sql.column_int64(stmt, 2);
+    out->rest = dibs__sql.column_int64(stmt, 3);
+    dibs__sqlite_reset(stmt);
+    return DIBS_OK;
+}
+
 /* Only one append in many removes the entries beyond `keep`, because it must count all
  * that are kept to find them. */
 static uint64_t trim_every(uint32_t keep)
@@ -19,52 +49,201 @@ static uint64_t trim_every(uint32_t keep)
     return keep / 8 + 1;
 }
 
-/* Locks: cn. */
-static dibs_status trim_topic(dibs__sqlite_conn *cn, const char *topic,
-                              uint32_t keep, dibs_error *err)
+/* Removes what is beyond the limits. Locks: cn. */
+static dibs_status
+trim_topic(dibs__sqlite_conn *cn, const dibs__append *what, uint64_t position,
+           int64_t total, int64_t now_wall_us, dibs_error *err)
 {
-    if (dibsx_prng_below(&cn->prng, trim_every(keep)) != 0)
-        return DIBS_OK;
-    return dibs__sqlite_run(cn, err, DIBS__SQL_LOG_TRIM, "ti", topic,
-                            (int64_t)keep);
+    int64_t keep_us, oldest_us = 0;
+    dibs_status rc = DIBS_OK;
+
+    if (dibsx_prng_below(&cn->prng, trim_every(what->keep)) == 0)
+        rc = dibs__sqlite_run(cn, err, DIBS__SQL_LOG_TRIM, "ti", what->topic,
+                              (int64_t)what->keep);
+    if (rc != DIBS_OK || (what->keep_bytes == 0 && what->keep_ms == 0))
+        return rc;
+    if (what->keep_ms > 0 &&
+        !__builtin_mul_overflow(what->keep_ms, (int64_t)1000, &keep_us))
+        oldest_us = now_wall_us - keep_us;
+    return dibs__sqlite_run(cn, err, DIBS__SQL_LOG_AGED, "tiiii", what->topic,
+                            (int64_t)position, oldest_us, total,
+                            what->keep_bytes ? what->keep_bytes : INT64_MAX);
+}
+
+/* The last request of the lane; zeros when it is not known. Locks: cn. */
+static dibs_status
+find_writer(dibs__sqlite_conn *cn, const dibs__append *what, uint64_t *number,
+            uint64_t *position, dibs_error *err)
+{
+    sqlite3_stmt *stmt;
+    dibs_status rc = dibs__sqlite_ask(cn, &stmt, err, DIBS__SQL_WRITER, "ti",
+                                      what->topic, (int64_t)what->lane);
+
+    *number = *position = 0;
+    if (rc == DIBS_OK)
+        rc = dibs__sqlite_row(cn, stmt, err);
+    if (rc != DIBS_OK)
+        return rc == DIBS_NOTFOUND ? DIBS_OK : rc;
+    *number = (uint64_t)dibs__sql.column_int64(stmt, 0);
+    *position = (uint64_t)dibs__sql.column_int64(stmt, 1);
+    dibs__sqlite_reset(stmt);
+    return DIBS_OK;
 }
 
 /* Locks: cn. */
-static dibs_status
-write_entry(dibs__sqlite_conn *cn, const char *topic, const void *data,
-            size_t len, uint64_t *position, dibs_error *err)
+static dibs_status keep_writer(dibs__sqlite_conn *cn, const dibs__append *what,
+                               uint64_t position, dibs_error *err)
+{
+    int64_t now_us = dibsx_now() / 1000;
+    dibs_status rc =
+        dibs__sqlite_run(cn, err, DIBS__SQL_WRITER_PUT, "tiiii", what->topic,
+                         (int64_t)what->lane, (int64_t)what->number,
+                         (int64_t)position,
+                         now_us + (int64_t)DIBS__LOG_REPEAT_MS * 1000);
+
+    if (rc != DIBS_OK || dibsx_prng_below(&cn->prng, SWEEP_EVERY) != 0)
+        return rc;
+    return dibs__sqlite_run(cn, err, DIBS__SQL_WRITER_SWEEP, "i", now_us);
+}
+
+/* Locks: cn. */
+static dibs_status write_entry(dibs__sqlite_conn *cn, const dibs__append *what,
+                               uint64_t *position, dibs_error *err)
 {
     int64_t now_wall_us = dibsx_wall_us();
-    dibs_status rc = dibs__sqlite_next(cn, now_wall_us, position, err);
+    char topic[DIBS__TOPIC_MAX];
+    end tail;
+    dibs_status rc = find_end(cn, DIBS__SQL_LOG_TAIL, what->topic, &tail, err);
 
+    if (rc == DIBS_OK)
+        rc = dibs__sqlite_next(cn, now_wall_us, position, err);
     if (rc != DIBS_OK)
         return rc;
-    return dibs__sqlite_run(cn, err, DIBS__SQL_LOG_PUT, "tiib", topic,
-                            (int64_t)*position, now_wall_us, data, len);
+    tail.total += (int64_t)what->len;
+    rc =
+        dibs__sqlite_run(cn, err, DIBS__SQL_LOG_PUT, "tiibiii", what->topic,
+                         (int64_t)*position, now_wall_us, what->data, what->len,
+                         (int64_t)tail.position, tail.total, tail.nth + 1);
+    if (rc == DIBS_OK && what->lane != 0)
+        rc = keep_writer(cn, what, *position, err);
+    if (rc == DIBS_OK)
+        rc = trim_topic(cn, what, *position, tail.total, now_wall_us, err);
+    dibs__topic_of_log(what->topic, topic);
+    return rc == DIBS_OK ? dibs__sqlite_tell(cn, topic, DIBS__NOTICE_CHANGED,
+                                             *position, err)
+                         : rc;
+}
+
+/* Locks: cn. */
+static dibs_status append_once(dibs__sqlite_conn *cn, const dibs__append *what,
+                               uint64_t *position, dibs_error *err)
+{
+    uint64_t number = 0, kept = 0;
+    dibs_status rc =
+        what->lane == 0 ? DIBS_OK : find_writer(cn, what, &number, &kept, err);
+
+    if (rc != DIBS_OK || what->lane == 0 || what->number > number)
+        return rc == DIBS_OK ? write_entry(cn, what, position, err) : rc;
+    if (what->number < number)
+        return dibs__append_late(err);
+    *position = kept;
+    return DIBS_OK;
 }
 
 static dibs_status
-append_entry(struct dibs__store *st, const char *topic, const void *data,
-             size_t len, uint32_t keep, dibsx_nsec deadline, uint64_t *position,
-             dibs_error *err)
+append_entry(struct dibs__store *st, const dibs__append *what,
+             dibsx_nsec deadline, uint64_t *position, dibs_error *err)
+{
+    dibs__sqlite_conn *cn;
+    dibs_status rc = dibs__append_check(what, err);
+
+    *position = 0;
+    if (rc == DIBS_OK)
+        rc =
+            dibs__sqlite_step_begin(st, DIBS__SQLITE_VALUE, deadline, &cn, err);
+    if (rc != DIBS_OK)
+        return rc;
+    rc = append_once(cn, what, position, err);
+    rc = dibs__sqlite_step_end(st, cn, rc, err);
+    if (rc != DIBS_OK)
+        *position = 0;
+    return rc;
+}
+
+/* Locks: cn. */
+static dibs_status find_bounds(dibs__sqlite_conn *cn, const char *topic,
+                               dibs__log_span *out, dibs_error *err)
+{
+    end head, tail;
+    dibs_status rc = find_end(cn, DIBS__SQL_LOG_HEAD, topic, &head, err);
+
+    if (rc == DIBS_OK)
+        rc = find_end(cn, DIBS__SQL_LOG_TAIL, topic, &tail, err);
+    if (rc != DIBS_OK)
+        return rc;
+    out->first = head.position;
+    out->last = tail.position;
+    if (head.position != 0) {
+        out->count = (uint64_t)(tail.nth - head.nth + 1);
+        out->bytes = tail.total - head.total + head.rest;
+    }
+    return DIBS_OK;
+}
+
+static dibs_status
+look_bounds(struct dibs__store *st, const char *topic, dibsx_nsec deadline,
+            dibs__log_span *out, dibs_error *err)
 {
     dibs__sqlite_conn *cn;
     dibs_status rc;
 
-    *position = 0;
-    if (len > DIBS__LOG_DATA_MAX)
-        return dibsx_fail(err, DIBS_INVALID,
-                          "an entry of a log has at most %d bytes",
-                          DIBS__LOG_DATA_MAX);
+    *out = (dibs__log_span){0};
     rc = dibs__sqlite_step_begin(st, DIBS__SQLITE_VALUE, deadline, &cn, err);
     if (rc != DIBS_OK)
         return rc;
-    rc = write_entry(cn, topic, data, len, position, err);
+    rc = find_bounds(cn, topic, out, err);
+    return dibs__sqlite_step_end(st, cn, rc, err);
+}
+
+/* The newest stays without its data, for the entry that follows it. Locks: cn. */
+static dibs_status drop_entries(dibs__sqlite_conn *cn, const char *topic,
+                                int64_t through, uint64_t last, dibs_error *err)
+{
+    end head;
+    dibs_status rc =
+        dibs__sqlite_run(cn, err, DIBS__SQL_LOG_DROP, "tiii", topic, through,
+                         (int64_t)last, (int64_t)DIBS__LOG_TRIM_MAX - 1);
+
     if (rc == DIBS_OK)
-        rc = trim_topic(cn, topic, keep, err);
-    rc = dibs__sqlite_step_end(st, cn, rc, err);
+        rc = find_end(cn, DIBS__SQL_LOG_HEAD, topic, &head, err);
+    if (rc == DIBS_OK && last <= (uint64_t)through && head.position == last)
+        rc = dibs__sqlite_run(cn, err, DIBS__SQL_LOG_BLANK, "ti", topic,
+                              (int64_t)last);
+    return rc;
+}
+
+static dibs_status
+trim_log(struct dibs__store *st, const char *topic, uint64_t through,
+         dibsx_nsec deadline, uint64_t *gone, dibs_error *err)
+{
+    dibs__log_span before = {0}, after = {0};
+    dibs__sqlite_conn *cn;
+    dibs_status rc;
+
+    *gone = 0;
+    rc = dibs__sqlite_step_begin(st, DIBS__SQLITE_VALUE, deadline, &cn, err);
     if (rc != DIBS_OK)
-        *position = 0;
+        return rc;
+    rc = find_bounds(cn, topic, &before, err);
+    if (rc == DIBS_OK && before.count > 0)
+        rc = drop_entries(cn, topic,
+                          through < INT64_MAX ? (int64_t)through : INT64_MAX,
+                          before.last, err);
+    if (rc == DIBS_OK)
+        rc = find_bounds(cn, topic, &after, err);
+    rc = dibs__sqlite_step_end(st, cn, rc, err);
+    if (rc == DIBS_OK)
+        *gone = before.count - after.count;
     return rc;
 }
 
@@ -78,9 +257,11 @@ static dibs_status page_add(page *pg, sqlite3_stmt *stmt, dibs_error *err)
 {
     dibs__log_entry *entry = &pg->entries[pg->count];
     int64_t position = dibs__sql.column_int64(stmt, 0);
+    int64_t prior = dibs__sql.column_int64(stmt, 3);
     const void *data = dibs__sql.column_blob(stmt, 2);
 
     entry->position = (uint64_t)position;
+    entry->prior = prior < 0 ? DIBS__PRIOR_UNKNOWN : (uint64_t)prior;
     entry->store_wall_us = dibs__sql.column_int64(stmt, 1);
     entry->len = (size_t)dibs__sql.column_bytes(stmt, 2);
     if (position <= 0 || entry->len > DIBS__LOG_DATA_MAX)
@@ -166,4 +347,6 @@ read_log(struct dibs__store *st, const char *topic, uint64_t after, size_t max,
 const dibs__log_ops dibs__sqlite_log_ops = {
     .append = append_entry,
     .read = read_log,
+    .bounds = look_bounds,
+    .trim = trim_log,
 };

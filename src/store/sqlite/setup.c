@@ -24,13 +24,20 @@ extern const char dibs__sqlite_sql_ear[];
 extern const char dibs__sqlite_sql_rate[];
 extern const char dibs__sqlite_sql_roster[];
 extern const char dibs__sqlite_sql_meter[];
+extern const char dibs__sqlite_sql_events[];
 extern const char dibs__sqlite_sql_queue[];
 
+enum { PARTS_MAX = 2 };
+
 /* The SQL that makes version i + 1 out of version i; 0 is empty. */
-static const char *const makers[SCHEMA_VERSION] = {
-    dibs__sqlite_sql_schema, dibs__sqlite_sql_log,    dibs__sqlite_sql_ear,
-    dibs__sqlite_sql_rate,   dibs__sqlite_sql_roster, dibs__sqlite_sql_meter,
-    dibs__sqlite_sql_queue};
+static const char *const makers[SCHEMA_VERSION][PARTS_MAX] = {
+    {dibs__sqlite_sql_schema},
+    {dibs__sqlite_sql_log},
+    {dibs__sqlite_sql_ear},
+    {dibs__sqlite_sql_rate},
+    {dibs__sqlite_sql_roster},
+    {dibs__sqlite_sql_meter},
+    {dibs__sqlite_sql_events, dibs__sqlite_sql_queue}};
 
 const char *dibs__sqlite_boot_id_path = "/proc/sys/kernel/random/boot_id";
 
@@ -101,8 +108,10 @@ static int run_makers(dibs__sqlite_conn *cn, int64_t found)
 {
     int code = SQLITE_OK;
 
-    for (int64_t i = found; i < SCHEMA_VERSION && code == SQLITE_OK; i++)
-        code = dibs__sql.exec(cn->db, makers[i], NULL, NULL, NULL);
+    for (int64_t i = found; i < SCHEMA_VERSION; i++)
+        for (size_t k = 0; k < PARTS_MAX && makers[i][k]; k++)
+            if (code == SQLITE_OK)
+                code = dibs__sql.exec(cn->db, makers[i][k], NULL, NULL, NULL);
     return code;
 }
 
@@ -232,6 +241,8 @@ enter_era(dibs__sqlite_conn *cn, const char *era, dibs_error *err)
             rc = dibs__sqlite_run(cn, err, DIBS__SQL_LANE_CLEAR, "");
         if (rc == DIBS_OK)
             rc = dibs__sqlite_run(cn, err, DIBS__SQL_PUSHER_CLEAR, "");
+        if (rc == DIBS_OK)
+            rc = dibs__sqlite_run(cn, err, DIBS__SQL_WRITER_CLEAR, "");
         if (rc == DIBS_OK)
             rc =
                 dibs__sqlite_run(cn, err, DIBS__SQL_META_SET, "tt", "era", era);
