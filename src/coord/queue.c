@@ -21,19 +21,17 @@ static dibs__queues *queues_of_handler(dibs__notice_handler *handler)
 }
 
 /* Thread: the keeper. */
-static bool hear_items(dibs_client *cl, dibs__notice_handler *handler,
+static void hear_items(dibs_client *cl, dibs__notice_handler *handler,
                        const dibs__notice *notice)
 {
     (void)cl;
     if (notice->kind != DIBS__NOTICE_ITEMS)
-        return false;
+        return;
     for (dibs_queue *q = queues_of_handler(handler)->first; q; q = q->next)
         if (strcmp(q->address, notice->owner) == 0) {
             q->hungry = true;
             dibs__ask_pass_on(q);
-            return true;
         }
-    return false;
 }
 
 /* Thread: the keeper. */
