@@ -12,10 +12,9 @@
 #include "base/uncancel.h"
 #include "core/names.h"
 #include "core/reach.h"
+#include "core/who.h"
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { TTL_MIN_MS = 100, TTL_MAX_MS = 24 * 3600 * 1000 };
 
@@ -144,11 +143,7 @@ static void start_machine(dibs_barrier *b, const dibs_barrier_opts *opts)
 
 static void fill_barrier(dibs_barrier *b, const dibs_barrier_opts *opts)
 {
-    const char *label = opts->label ? opts->label : b->cl->label;
-
-    snprintf(b->who, sizeof(b->who), "%s:%ld%s%s", b->cl->host, (long)getpid(),
-             *label ? " " : "", label);
-    dibs__text_clean(b->who);
+    dibs__who_plain(b->cl, opts->label, b->who, sizeof(b->who));
     b->handle.kind = &kind;
     dibs__topic_of_roster(b->name, b->handle.topic);
     b->wait_ms = opts->wait_ms > 0 ? opts->wait_ms : 0;

@@ -12,9 +12,9 @@
 #include "core/log.h"
 #include "core/names.h"
 #include "core/reach.h"
+#include "core/who.h"
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { ROUNDS_MAX = 4, FLUSH_MAX = 40 };
 
@@ -146,8 +146,7 @@ static dibs__enter_todo ask_permit(dibs_breaker *br, dibs__breaker_pass *pass,
     dibs_status rc = DIBS_UNAVAIL;
     int64_t valid_ms;
 
-    snprintf(who, sizeof(who), "%.40s:%d %s", cl->host, (int)getpid(),
-             cl->label);
+    dibs__who_plain(cl, NULL, who, sizeof(who));
     if (dibsx_random_hex(owner, sizeof(owner))) {
         memcpy(pm->owner, owner, sizeof(owner));
         pthread_mutex_unlock(&cl->mutex);

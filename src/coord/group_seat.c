@@ -4,9 +4,9 @@
 #include "base/buf.h"
 #include "coord/member_name.h"
 #include "core/names.h"
+#include "core/who.h"
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { BEATS_PER_TTL = 3, DRIFT_PART = 100 };
 
@@ -30,7 +30,6 @@ add_meta(dibsx_buf *who, const char *const *meta, dibs_error *err)
 static dibs_status write_who(const dibs_client *cl, dibs__group_seat *gs,
                              const dibs__group_opts *opts, dibs_error *err)
 {
-    const char *label = opts->label ? opts->label : cl->label;
     char plain[DIBS__WHO_PLAIN], member[DIBS__MEMBER_META];
     dibsx_buf who;
     dibs_status rc =
@@ -38,9 +37,7 @@ static dibs_status write_who(const dibs_client *cl, dibs__group_seat *gs,
 
     if (rc != DIBS_OK)
         return rc;
-    snprintf(plain, sizeof(plain), "%s:%ld%s%s", cl->host, (long)getpid(),
-             *label ? " " : "", label);
-    dibs__text_clean(plain);
+    dibs__who_plain(cl, opts->label, plain, sizeof(plain));
     dibsx_buf_init(&who, DIBS__WHO_MAX - 1);
     dibsx_buf_puts(&who, plain);
     if (opts->member) {

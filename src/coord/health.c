@@ -12,13 +12,13 @@
 #include "core/client.h"
 #include "core/names.h"
 #include "core/reach.h"
+#include "core/who.h"
 #include <dibs/elect.h>
 #include <dibs/members.h>
 #include <dibs/state.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { SLOW_MS = 1000, DETAIL_MAX = 320, KEY_MAX = 96 };
 
@@ -67,7 +67,7 @@ static dibs_status take_lock(checkup *cu, const char *full, dibs_error *err)
 
     if (rc != DIBS_OK)
         return rc;
-    snprintf(who, sizeof(who), "%s:%ld health", cl->host, (long)getpid());
+    dibs__who_plain(cl, "health", who, sizeof(who));
     rc = cl->st->ops->lease->acquire(cl->st, &ask, deadline, &ans, err);
     if (rc == DIBS_BUSY || rc == DIBS_LOST || rc == DIBS_MISMATCH)
         return fail_unfit(err, "refused a lock that is free");

@@ -3,6 +3,7 @@
 #include "core/who.h"
 
 #include "core/lock/lock.h"
+#include "core/names.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -51,6 +52,18 @@ const char *dibs__who_text(dibs_lock *lock, char room[DIBS__WHO_MAX])
              by_hand ? "\t" BY_HAND : "", durable, lock->meta ? "\t" : "",
              lock->meta ? lock->meta : "");
     return room;
+}
+
+void dibs__who_plain(const dibs_client *cl, const char *label, char *out,
+                     size_t size)
+{
+    const char *text = label ? label : cl->label;
+    int len = snprintf(out, size, "%s:%ld%s%s", cl->host, (long)getpid(),
+                       *text ? " " : "", text);
+
+    if (len >= (int)size)
+        mend_end(out, size - 1);
+    dibs__text_clean(out);
 }
 
 /* Ends the part that begins here at any of the bytes of `stops`. *at moves on to

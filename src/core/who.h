@@ -12,6 +12,10 @@
  * next acquire. Locks: cl->mutex. */
 const char *dibs__who_text(dibs_lock *lock, char room[DIBS__WHO_MAX]);
 
+/* The line of what is no lock, "host:pid label", cut to fit. NULL: the client's label. */
+void dibs__who_plain(const dibs_client *cl, const char *label, char *out,
+                     size_t size);
+
 /* The parts of such a line. */
 typedef struct dibs__who {
     char text[DIBS__WHO_MAX]; /* the parts point into it */
