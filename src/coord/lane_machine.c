@@ -127,10 +127,15 @@ static void drop_settled(dibs__consumer *c)
         }
 }
 
+bool dibs__asked_doubt(dibs_status rc)
+{
+    return rc == DIBS_UNKNOWN || rc == DIBS_NOMEM || rc == DIBS_INTERNAL;
+}
+
 /* A try that cannot have left, or that has had no answer. */
 static dibs__asked fail_try(dibs__consumer *c, dibs_status rc)
 {
-    c->doubt = c->doubt || rc == DIBS_UNKNOWN;
+    c->doubt = c->doubt || dibs__asked_doubt(rc);
     if (c->doubt)
         return DIBS__ASKED_AGAIN;
     c->asking = false;
@@ -155,7 +160,7 @@ dibs__consumer_answered(dibs__consumer *c, dibsx_nsec sent_at, dibsx_nsec now,
     if (rc != DIBS_OK && c->valid_until > now)
         return fail_try(c, rc);
     if (rc != DIBS_OK) {
-        doubt = doubt || rc == DIBS_UNKNOWN;
+        doubt = doubt || dibs__asked_doubt(rc);
         dibs__consumer_end(c);
         return doubt ? DIBS__ASKED_UNSURE : DIBS__ASKED_LOST;
     }

@@ -55,6 +55,9 @@ typedef enum dibs__asked {
     DIBS__ASKED_UNSURE /* it may have been done; the lane has ended */
 } dibs__asked;
 
+/* Whether a status leaves open that the request was done. */
+bool dibs__asked_doubt(dibs_status rc);
+
 /* A delivery in hand. */
 typedef struct dibs__lane_item {
     struct dibs__lane_item *next;

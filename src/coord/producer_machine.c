@@ -32,7 +32,7 @@ void dibs__producer_end(dibs__producer *p)
 dibs__asked
 dibs__producer_answered(dibs__producer *p, dibsx_nsec now, dibs_status rc)
 {
-    bool doubt = p->doubt || rc == DIBS_UNKNOWN;
+    bool doubt = p->doubt || dibs__asked_doubt(rc);
     bool over = now >= dibsx_after_ms(p->asked_at, DIBS__PUSH_AGAIN_MS);
 
     assert(p->asking);

@@ -88,8 +88,18 @@ typedef struct dibs__queue_request {
     dibs__settlement settle[DIBS__QUEUE_BATCH];
     dibs_item *items[DIBS__QUEUE_BATCH]; /* what is settled */
     dibsx_fifo delivered;                /* by the answer */
-    bool starved;                        /* no memory for a delivery */
+    dibs__token
+        strays[DIBS__QUEUE_BATCH]; /* no memory for these: they go back */
+    size_t stray_count, stray_asked;
+    bool starved; /* ... and for more, so that the lane is left */
 } dibs__queue_request;
+
+/* The pushes that are under way in one request. */
+typedef struct dibs__push_batch {
+    dibsx_fifo calls;
+    dibs__push_item items[DIBS__QUEUE_BATCH];
+    size_t count, bytes;
+} dibs__push_batch;
 
 struct dibs_queue {
     dibs_queue *next; /* of the client */
@@ -128,7 +138,8 @@ struct dibs_queue {
 
     /* The producer. */
     dibs__producer producer;
-    bool pushing;        /* a thread sends */
+    bool pushing; /* a thread sends */
+    dibs__push_batch batch;
     dibsx_fifo pushes;   /* that wait for their turn */
     pthread_cond_t calm; /* pushes that wait while the queue is full */
 };

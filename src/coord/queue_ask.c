@@ -49,6 +49,7 @@ static dibs_status open_lane(dibs_queue *q, dibs_error *err)
     dibs__consumer_open(&q->machine, lane);
     dibs__lane_address(lane, q->address);
     q->placed = false;
+    q->request.stray_count = 0;
     return DIBS_OK;
 }
 
@@ -58,6 +59,12 @@ static void add_settlements(dibs_queue *q)
 {
     dibs__queue_request *rq = &q->request;
 
+    rq->stray_asked = rq->ask.settle_count = rq->stray_count;
+    for (size_t i = 0; i < rq->stray_count; i++) {
+        rq->items[i] = NULL;
+        rq->settle[i] = (dibs__settlement){.verb = DIBS__ITEM_UNBEGUN,
+                                           .token = rq->strays[i]};
+    }
     while (q->wanted.first && rq->ask.settle_count < DIBS__QUEUE_BATCH) {
         dibs_item *item = dibs__item_of_node(dibsx_fifo_pop(&q->wanted));
         size_t i = rq->ask.settle_count++;
@@ -109,6 +116,7 @@ static void fill_request(dibs_queue *q, dibsx_nsec now)
                               .limit_ms = q->opts.limit_ms,
                               .heard = rq->heard,
                               .settle = rq->settle};
+    rq->stray_asked = 0;
     if (ask.opens)
         return;
     add_settlements(q);
@@ -126,6 +134,8 @@ static void add_delivery(const dibs__delivery *delivery, void *arg)
 
     if (item)
         dibsx_fifo_push(&rq->delivered, &item->node);
+    else if (rq->stray_count < DIBS__QUEUE_BATCH)
+        rq->strays[rq->stray_count++] = delivery->token;
     else
         rq->starved = true;
 }
@@ -171,6 +181,8 @@ end_settlements(dibs_queue *q, dibs_status rc, const dibs_error *err)
     for (size_t i = 0; i < rq->ask.settle_count; i++) {
         dibs_item *item = rq->items[i];
 
+        if (!item)
+            continue;
         if (item->settler || rc == DIBS_LOST || rc == DIBS_UNKNOWN) {
             dibs__hold_settled(item, rc, err);
         } else { /* wanted again: nobody waits for it */
@@ -189,6 +201,8 @@ static void take_settlements(dibs_queue *q, dibsx_nsec sent_at)
         dibs_item *item = rq->items[i];
         dibs_error err = {.status = DIBS_OK};
 
+        if (!item)
+            continue;
         if (rq->settle[i].rc == DIBS_OK && item->verb == DIBS__ITEM_EXTEND)
             atomic_store(&item->limit_until,
                          item->ms > 0
@@ -202,6 +216,10 @@ static void take_settlements(dibs_queue *q, dibsx_nsec sent_at)
         dibs__hold_settled(item, rq->settle[i].rc, &err);
     }
     rq->ask.settle_count = 0;
+    rq->stray_count -= rq->stray_asked;
+    memmove(rq->strays, &rq->strays[rq->stray_asked],
+            rq->stray_count * sizeof(rq->strays[0]));
+    rq->stray_asked = 0;
 }
 
 /* Ends the waits that one look is enough for, or all. */
@@ -224,6 +242,19 @@ end_waits(dibs_queue *q, bool all, dibs_status rc, const dibs_error *err)
     }
 }
 
+/* An item in hand that was shown again is no stray. */
+static void drop_known_strays(dibs_queue *q)
+{
+    dibs__queue_request *rq = &q->request;
+
+    for (dibs__lane_item *at = q->machine.first; at && rq->stray_count > 0;
+         at = at->next)
+        for (size_t i = 0; i < rq->stray_count; i++)
+            if (rq->strays[i].id == at->token.id &&
+                rq->strays[i].fence == at->token.fence)
+                rq->strays[i--] = rq->strays[--rq->stray_count];
+}
+
 static void take_done(dibs_queue *q, dibsx_nsec sent_at)
 {
     dibs__queue_request *rq = &q->request;
@@ -236,6 +267,7 @@ static void take_done(dibs_queue *q, dibsx_nsec sent_at)
     take_settlements(q, sent_at);
     while ((node = dibsx_fifo_pop(&rq->delivered)) != NULL)
         dibs__hold_take(q, dibs__item_of_node(node), sent_at);
+    drop_known_strays(q);
     q->placed = rq->ask.want > 0 && rq->ask.wait && !any;
     q->hungry = any;
     q->look_at =

@@ -35,11 +35,7 @@ typedef struct push_call {
     dibs_error err;
 } push_call;
 
-typedef struct push_batch {
-    dibsx_fifo calls;
-    dibs__push_item items[DIBS__QUEUE_BATCH];
-    size_t count, bytes;
-} push_batch;
+typedef dibs__push_batch push_batch;
 
 /* ---- the items */
 
@@ -226,8 +222,9 @@ static void share_outcome(dibs_queue *q, push_batch *batch, dibs_status rc,
 }
 
 /* Locks: cl->mutex, let go meanwhile. */
-static void send_pushes(dibs_queue *q, push_batch *batch)
+static void send_pushes(dibs_queue *q)
 {
+    push_batch *batch = &q->batch;
     dibs_error err = {.status = DIBS_OK};
     dibs_status rc;
 
@@ -241,13 +238,13 @@ static void send_pushes(dibs_queue *q, push_batch *batch)
 }
 
 /* Locks: cl->mutex, let go meanwhile. */
-static dibs_status push_once(dibs_queue *q, push_call *call, push_batch *batch)
+static dibs_status push_once(dibs_queue *q, push_call *call)
 {
     call->over = call->alone = false;
     dibsx_fifo_push(&q->pushes, &call->node);
     while (!call->over)
         if (!q->pushing)
-            send_pushes(q, batch);
+            send_pushes(q);
         else
             dibsx_cond_wait(&call->cond, &q->cl->mutex, DIBSX_NEVER);
     return call->rc;
@@ -255,15 +252,14 @@ static dibs_status push_once(dibs_queue *q, push_call *call, push_batch *batch)
 
 /* Pushes again and again while the queue is full. Locks: cl->mutex, let go
  * meanwhile. */
-static dibs_status
-push_waiting(dibs_queue *q, push_call *call, push_batch *batch, int64_t wait_ms)
+static dibs_status push_waiting(dibs_queue *q, push_call *call, int64_t wait_ms)
 {
     dibsx_nsec deadline =
         wait_ms < 0 ? DIBSX_NEVER : dibsx_after_ms(dibsx_now(), wait_ms);
     int64_t pause_ms = FULL_MIN_MS;
     dibs_status rc;
 
-    while ((rc = push_once(q, call, batch)) == DIBS_FULL) {
+    while ((rc = push_once(q, call)) == DIBS_FULL) {
         dibsx_nsec now = dibsx_now(), until;
 
         if (now >= deadline)
@@ -290,7 +286,6 @@ static dibs_status push_items(dibs_queue *q, const dibs_push_item *items,
                               push_call *call, char **data, dibs_error *err)
 {
     dibs_status rc = DIBS_OK;
-    push_batch *batch = NULL;
 
     for (size_t i = 0; i < count && rc == DIBS_OK; i++) {
         rc = write_item(&items[i], items[i].opts ? items[i].opts : opts,
@@ -302,17 +297,14 @@ static dibs_status push_items(dibs_queue *q, const dibs_push_item *items,
                         "the items of one call have at most %d bytes, and not "
                         "%zu; push them in parts",
                         DIBS__QUEUE_BYTES, call->bytes);
-    if (rc == DIBS_OK && !(batch = dibsx_zalloc(sizeof(*batch))))
-        rc = dibsx_nomem(err, "a push");
     if (rc == DIBS_OK)
         rc = dibs__ask_begin(q, err);
     if (rc == DIBS_OK) {
-        rc = push_waiting(q, call, batch, opts ? opts->wait_ms : 0);
+        rc = push_waiting(q, call, opts ? opts->wait_ms : 0);
         dibs__ask_end(q);
         if (rc != DIBS_OK && err)
             *err = call->err;
     }
-    dibsx_free(batch);
     return rc;
 }
 

@@ -22,18 +22,24 @@ static dibs_item *item_of(dibs__lane_item *lane)
     return (dibs_item *)(void *)lane;
 }
 
+/* Whether the next request has something in it beside a wait. */
+static bool has_wish(const dibs_queue *q)
+{
+    return q->machine.asking || q->wanted.first || q->forced ||
+           q->request.stray_count > 0;
+}
+
 bool dibs__ask_due(const dibs_queue *q, dibsx_nsec now, dibsx_nsec *until)
 {
     const dibs__waiter *w =
         (const dibs__waiter *)(const void *)q->waiters.first;
-    bool must = q->machine.asking || q->wanted.first || q->forced;
     dibsx_nsec at = DIBSX_NEVER;
 
     *until = DIBSX_NEVER;
     if (q->driving)
         return false;
-    if (must || q->hungry)
-        at = must || w ? 0 : DIBSX_NEVER;
+    if (has_wish(q) || (w && q->hungry))
+        at = 0;
     else if (w || q->placed)
         at = q->placed ? q->look_at : 0;
     for (; w && at > 0; w = (const dibs__waiter *)(const void *)w->node.next)
@@ -55,7 +61,7 @@ static pthread_cond_t *find_thread(const dibs_queue *q)
             return &dibs__item_of_node(at)->settler->cond;
     for (size_t i = 0; i < q->request.ask.settle_count && q->machine.asking;
          i++)
-        if (q->request.items[i]->settler)
+        if (q->request.items[i] && q->request.items[i]->settler)
             return &q->request.items[i]->settler->cond;
     return NULL;
 }

@@ -200,7 +200,7 @@ static void many_go_in_one_call(void **state)
 
     (void)state;
     for (size_t i = 0; i < DIBS_QUEUE_BATCH; i++)
-        items[i] = (dibs_push_item){.data = &i, .len = sizeof(i)};
+        items[i] = (dibs_push_item){.data = "x", .len = 1};
     CHECK(DIBS_OK,
           dibs_queue_push_many(q, items, DIBS_QUEUE_BATCH, NULL, pushed, err));
     CHECK(DIBS_INVALID, dibs_queue_push_many(q, items, DIBS_QUEUE_BATCH + 1,

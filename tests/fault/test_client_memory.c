@@ -389,6 +389,39 @@ static void breaking(void **state)
     fail_each_allocation(*state, use_breaker);
 }
 
+/* The item is acked in the end: with a new attempt where memory was short. */
+static dibs_status use_a_queue(world *w, dibs_error *err)
+{
+    dibs_client *cl = NULL;
+    dibs_queue *q = NULL;
+    dibs_item *item = NULL;
+    dibs_status rc = dibs_open(w->url, NULL, &cl, err);
+
+    if (rc == DIBS_OK)
+        rc = dibs_queue_new(cl, "q", DIBS_QUEUE_OPTS(.prefetch = 1), &q, err);
+    if (rc == DIBS_OK)
+        rc = dibs_queue_push(q, "x", 1, NULL, NULL, err);
+    if (rc == DIBS_OK)
+        rc = dibs_queue_reserve(q, 2000, &item, err);
+    if (rc == DIBS_OK)
+        rc = dibs_item_nack(item, 0, "again", err);
+    dibs_item_free(item);
+    if (rc == DIBS_OK)
+        rc = dibs_queue_reserve(q, 2000, &item, err);
+    if (rc == DIBS_OK) {
+        rc = dibs_item_ack(item, err);
+        dibs_item_free(item);
+    }
+    dibs_queue_free(q);
+    dibs_close(cl);
+    return rc;
+}
+
+static void queues(void **state)
+{
+    fail_each_allocation(*state, use_a_queue);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -403,6 +436,7 @@ int main(void)
         WORLD_TEST(using_state),
         WORLD_TEST(monitoring),
         WORLD_TEST(breaking),
+        WORLD_TEST(queues),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
