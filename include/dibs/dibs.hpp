@@ -19,6 +19,7 @@
 #include <dibs/client.hpp>
 #include <dibs/coord.hpp>
 #include <dibs/lock.hpp>
+#include <dibs/queue.hpp>
 #include <dibs/queue_admin.hpp>
 
 #endif

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <iostream>
+#include <stdexcept>
 #include <thread>
 #include <type_traits>
 
@@ -294,6 +295,40 @@ static void latches(dibs::client &db)
 
 static void queues(dibs::client &db)
 {
+    dibs::queue jobs(db, "jobs", dibs::queue_options().prefetch(2));
+    uint64_t id = jobs.push("one", dibs::push_options().dedup("1"));
+    std::atomic<int> done(0);
+
+    CHECK(jobs.push("one", dibs::push_options().dedup("1")) == id);
+    {
+        dibs::item unsettled = jobs.reserve();
+
+        CHECK(unsettled.id() == id);
+    }
+    dibs::item job = jobs.reserve();
+    CHECK(job && job.data() == "one" && job.attempt() == 1 && job.valid());
+    job.nack("again", milliseconds(0));
+    job = jobs.reserve();
+    CHECK(job.attempt() == 2);
+    jobs.push("two");
+    CHECK(jobs.ack_next(job) && job.data() == "two");
+    CHECK(!jobs.ack_next(job, milliseconds(0)) && !job);
+    CHECK(!jobs.reserve(milliseconds(0)));
+    for (int i = 0; i < 10; i++)
+        jobs.push("x", dibs::push_options().tries(1));
+    jobs.work(2, [&](dibs_item *) -> dibs_status {
+        if (++done == 10)
+            jobs.cancel();
+        if (done % 2)
+            throw std::runtime_error("no luck");
+        return DIBS_OK;
+    });
+    CHECK(done == 10);
+    CHECK(!jobs.reserve());
+}
+
+static void operated_queues(dibs::client &db)
+{
     dibs::queue_admin mail(db, "mail");
     dibs_queue_settings settings = dibs_queue_settings();
     int items = 0;
@@ -474,6 +509,8 @@ int main(int argc, char **argv)
     watches(db);
     elections(db);
     latches(db);
+    queues(db);
+    operated_queues(db);
     groups(db);
     barriers(db);
     limits(db);

@@ -277,14 +277,21 @@ static void a_lost_ring_costs_a_second(void **state)
 static void a_place_is_given_up(void **state)
 {
     world *w = *state;
-    dibs_queue *q = open_queue(w->one, NULL),
-               *other = open_queue(w->other, NULL);
+    dibs_queue *q = open_queue(w->one, NULL);
+    dibs_queue *other = open_queue(w->other, NULL);
     dibs_item *item = NULL;
     dibsx_nsec end = dibsx_after_ms(dibsx_now(), WORLD_BOUND_MS);
+    int before;
 
     push(q);
     ack(reserve(q));
-    CHECK(DIBS_TIMEOUT, dibs_queue_reserve(q, 20, &item, err));
+    before = world_seen(w, DIBS__STEP_RESERVE);
+    CHECK(DIBS_TIMEOUT, dibs_queue_reserve(q, 50, &item, err));
+    /* The wait, and the request that ends its place. */
+    while (world_seen(w, DIBS__STEP_RESERVE) < before + 2) {
+        IN_TIME(dibsx_now() < end);
+        usleep(1000);
+    }
     while (stats(w).waiting > 0) {
         IN_TIME(dibsx_now() < end);
         usleep(1000);

@@ -1,0 +1,302 @@
+/* queue.hpp - queues in C++. See dibs/dibs.hpp and dibs/queue.h. */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_QUEUE_HPP
+#define DIBS_QUEUE_HPP
+
+#include <cstdint>
+#include <dibs/client.hpp>
+#include <dibs/queue.h>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+namespace dibs
+{
+
+/* Options of a queue; see dibs/queue.h. */
+class queue_options
+{
+  public:
+    queue_options() : raw_()
+    {
+        raw_.size = sizeof(raw_);
+    }
+    queue_options &as(std::string worker)
+    {
+        as_ = std::move(worker);
+        return *this;
+    }
+    queue_options &prefetch(uint32_t count)
+    {
+        raw_.prefetch = count;
+        return *this;
+    }
+    queue_options &ttl(milliseconds span)
+    {
+        raw_.ttl_ms = span.count();
+        return *this;
+    }
+    queue_options &limit(milliseconds span)
+    {
+        raw_.limit_ms = span.count();
+        return *this;
+    }
+
+  private:
+    friend class queue;
+
+    dibs_queue_opts raw_;
+    std::string as_;
+};
+
+/* Options of a push. */
+class push_options
+{
+  public:
+    push_options() : raw_()
+    {
+        raw_.size = sizeof(raw_);
+    }
+    push_options &delay(milliseconds span)
+    {
+        raw_.delay_ms = span.count();
+        return *this;
+    }
+    push_options &priority(int32_t value)
+    {
+        raw_.priority = value;
+        return *this;
+    }
+    push_options &tries(uint32_t count)
+    {
+        raw_.tries = count;
+        return *this;
+    }
+    push_options &dedup(std::string id, milliseconds window = milliseconds(0))
+    {
+        dedup_ = std::move(id);
+        raw_.dedup_ms = window.count();
+        return *this;
+    }
+    push_options &to(std::string worker)
+    {
+        to_ = std::move(worker);
+        return *this;
+    }
+    /* While the queue is full. */
+    push_options &wait(milliseconds span)
+    {
+        raw_.wait_ms = span.count();
+        return *this;
+    }
+
+  private:
+    friend class queue;
+
+    dibs_push_opts raw_;
+    std::string dedup_, to_;
+};
+
+/* One delivery. An item that is not settled comes back when it is destroyed. */
+class item
+{
+  public:
+    item() = default;
+    explicit item(dibs_item *raw) : item_(raw)
+    {
+    }
+    explicit operator bool() const noexcept
+    {
+        return static_cast<bool>(item_);
+    }
+    std::string data() const
+    {
+        size_t len = 0;
+        const void *bytes = dibs_item_data(get(), &len);
+
+        return std::string(static_cast<const char *>(bytes), len);
+    }
+    /* "": there is none. */
+    std::string header(const std::string &key) const
+    {
+        const char *value = dibs_item_header(get(), key.c_str());
+
+        return value ? value : "";
+    }
+    uint64_t id() const noexcept
+    {
+        return dibs_item_id(get());
+    }
+    uint64_t fence() const noexcept
+    {
+        return dibs_item_fence(get());
+    }
+    uint32_t attempt() const noexcept
+    {
+        return dibs_item_attempt(get());
+    }
+    /* Whether the delivery is still this consumer's. */
+    bool valid() const noexcept
+    {
+        return dibs_item_check(get()) == DIBS_OK;
+    }
+    void ack()
+    {
+        dibs_error err = dibs_error();
+
+        detail::must(dibs_item_ack(get(), &err), err);
+    }
+    /* Without a delay: with backoff. */
+    void nack(const std::string &reason = std::string(),
+              milliseconds delay = milliseconds(-1))
+    {
+        dibs_error err = dibs_error();
+
+        detail::must(dibs_item_nack(get(), delay.count(),
+                                    reason.empty() ? nullptr : reason.c_str(),
+                                    &err),
+                     err);
+    }
+    void dead(const std::string &reason = std::string())
+    {
+        dibs_error err = dibs_error();
+
+        detail::must(dibs_item_dead(get(),
+                                    reason.empty() ? nullptr : reason.c_str(),
+                                    &err),
+                     err);
+    }
+    void extend(milliseconds limit)
+    {
+        dibs_error err = dibs_error();
+
+        detail::must(dibs_item_extend(get(), limit.count(), &err), err);
+    }
+    dibs_item *get() const noexcept
+    {
+        return item_.get();
+    }
+
+  private:
+    friend class queue;
+
+    struct freer {
+        void operator()(dibs_item *raw) const noexcept
+        {
+            dibs_item_free(raw);
+        }
+    };
+    std::unique_ptr<dibs_item, freer> item_;
+};
+
+/* This client's part in one queue.
+ *
+ *     dibs::queue jobs(db, "jobs");
+ *     jobs.push("resize 42");
+ *     while (dibs::item job = jobs.reserve()) {
+ *         resize(job.data(), job.fence());
+ *         job.ack();
+ *     } */
+class queue
+{
+  public:
+    queue(const client &cl, const std::string &name,
+          const queue_options &options = queue_options())
+    {
+        dibs_queue_opts opts = options.raw_;
+        dibs_queue *made = nullptr;
+        dibs_error err = dibs_error();
+
+        if (!options.as_.empty())
+            opts.as = options.as_.c_str();
+        detail::must(dibs_queue_new(cl.get(), name.c_str(), &opts, &made, &err),
+                     err);
+        queue_.reset(made);
+    }
+    /* The id of the item, or of the one that has the dedup id. Throws with DIBS_FULL
+     * and all else. */
+    uint64_t
+    push(const std::string &data, const push_options &options = push_options())
+    {
+        dibs_push_opts opts = options.raw_;
+        dibs_pushed pushed = dibs_pushed();
+        dibs_error err = dibs_error();
+
+        if (!options.dedup_.empty())
+            opts.dedup_id = options.dedup_.c_str();
+        if (!options.to_.empty())
+            opts.to = options.to_.c_str();
+        detail::must(dibs_queue_push(get(), data.data(), data.size(), &opts,
+                                     &pushed, &err),
+                     err);
+        return pushed.id;
+    }
+    /* An item that is false: none came in time, or cancelled. */
+    DIBS_MUST_CHECK item reserve(milliseconds wait = milliseconds(-1))
+    {
+        dibs_item *raw = nullptr;
+        dibs_error err = dibs_error();
+        dibs_status rc = dibs_queue_reserve(get(), wait.count(), &raw, &err);
+
+        if (rc != DIBS_BUSY && rc != DIBS_TIMEOUT && rc != DIBS_CANCELLED)
+            detail::must(rc, err);
+        return item(raw);
+    }
+    /* Acks an item, and reserves the next one in its place, in one request. False:
+     * acked, and none came in time. */
+    DIBS_MUST_CHECK bool
+    ack_next(item &done, milliseconds wait = milliseconds(-1))
+    {
+        dibs_item *raw = done.item_.release();
+        dibs_error err = dibs_error();
+        dibs_status rc = dibs_item_ack_next(&raw, wait.count(), &err);
+
+        done.item_.reset(raw);
+        if (rc == DIBS_BUSY || rc == DIBS_TIMEOUT || rc == DIBS_CANCELLED)
+            return false;
+        detail::must(rc, err);
+        return true;
+    }
+    /* Works on items with so many threads until cancel(). The function has the item as
+     * a C handle. An exception is a failure: the item comes back later. */
+    void work(uint32_t threads, std::function<dibs_status(dibs_item *)> fn)
+    {
+        dibs_error err = dibs_error();
+
+        detail::must(dibs_queue_work(get(), threads, &queue::run_one, &fn,
+                                     &err),
+                     err);
+    }
+    void cancel() noexcept
+    {
+        dibs_queue_cancel(get());
+    }
+    dibs_queue *get() const noexcept
+    {
+        return queue_.get();
+    }
+
+  private:
+    static dibs_status run_one(dibs_item *raw, void *arg)
+    {
+        try {
+            return (*static_cast<std::function<dibs_status(dibs_item *)> *>(
+                arg))(raw);
+        } catch (const std::exception &) {
+            return DIBS_INTERNAL;
+        }
+    }
+    struct freer {
+        void operator()(dibs_queue *queue) const noexcept
+        {
+            dibs_queue_free(queue);
+        }
+    };
+    std::unique_ptr<dibs_queue, freer> queue_;
+};
+
+} // namespace dibs
+
+#endif
