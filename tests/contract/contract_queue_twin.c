@@ -49,8 +49,9 @@ typedef struct answer {
     size_t count;
 } answer;
 
-/* A number that both stores have drawn, each its own. `of` is the item of a fence, and the
- * lane of a stamp: others may have the same number (store/queue.h). */
+/* A number that both stores have drawn, each its own. `of` is the lane of a stamp, and the
+ * item of a fence where that rises for each item alone (store/queue.h): others may have
+ * the same number. */
 typedef struct drawn {
     enum { AN_ID, A_FENCE, A_STAMP } what;
     uint64_t of[2], number[2];
@@ -111,8 +112,10 @@ static void match_ids(twin *tw, uint64_t here, uint64_t there)
 
 static void match_fences(twin *tw, const dibs__token *a, const dibs__token *b)
 {
+    bool of_item = strncmp(tw->st[0]->ops->scheme, "postgres", 8) == 0;
+
     match_drawn(tw, (drawn){.what = A_FENCE,
-                            .of = {a->id, b->id},
+                            .of = {of_item ? a->id : 0, of_item ? b->id : 0},
                             .number = {a->fence, b->fence}});
 }
 
