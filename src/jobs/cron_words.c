@@ -246,9 +246,9 @@ static void put_days(dibsx_buf *out, const dibs__cron *cron)
     set st;
 
     fill_set(&st, cron->days, 1, 31, NULL);
-    ls.left = (size_t)((cron->days != 0) + cron->near_last +
-                       __builtin_popcount(cron->last_days) +
-                       __builtin_popcount(cron->near_days));
+    ls.left = (size_t)(cron->days != 0) + cron->near_last +
+              (size_t)__builtin_popcount(cron->last_days) +
+              (size_t)__builtin_popcount(cron->near_days);
     if (cron->days) {
         begin_phrase(&ls);
         dibsx_buf_puts(out, count_set(&st) > 1 ? "days " : "day ");

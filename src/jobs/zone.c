@@ -172,7 +172,7 @@ dibs_status dibs__zone_open(const char *name, dibs__zone **out, dibs_error *err)
     dibs__zone *zone = NULL;
     dibs_status rc = new_zone(name, &zone, err);
 
-    if (rc != DIBS_OK)
+    if (!zone)
         return rc;
     if (strcmp(name, "UTC") != 0) {
         (void)snprintf(path, sizeof(path), "%s/%s", zone_folder(), name);
@@ -193,7 +193,7 @@ dibs_status dibs__zone_read(const char *name, const void *bytes, size_t len,
     dibs__zone *zone = NULL;
     dibs_status rc = new_zone(name, &zone, err);
 
-    if (rc != DIBS_OK)
+    if (!zone)
         return rc;
     rc = dibs__zone_data_read(&zone->data, name, bytes, len, err);
     if (rc != DIBS_OK) {
