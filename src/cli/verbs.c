@@ -68,6 +68,7 @@ const char dibs__common_exits[] =
     X("Jobs", cron_check)                                                      \
     X("Jobs", cron_next)                                                       \
     X("Jobs", cron_explain)                                                    \
+    X("Jobs", cron_import)                                                     \
     X("Store", store)                                                          \
     X("Store", store_status)                                                   \
     X("Store", store_init)                                                     \
@@ -119,6 +120,7 @@ const size_t dibs__verb_count = sizeof(dibs__verbs) / sizeof(dibs__verbs[0]);
     X(queue)                                                                   \
     X(queue_items)                                                             \
     X(cron)                                                                    \
+    X(cron_import)                                                             \
     X(demo)                                                                    \
     X(help)                                                                    \
     X(config)

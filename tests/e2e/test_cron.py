@@ -3,6 +3,8 @@
 import datetime
 import os
 
+import yaml
+
 from support import ROOT, Case, main
 
 BERLIN = ("--zone", "Europe/Berlin")
@@ -101,6 +103,64 @@ class Cron(Case):
         self.assertEqual((gone.returncode, gone.stdout), (1, ""))
         self.assertIn("there is no time after", gone.stderr)
         self.assertEqual(len(self.instants("0 0 0 1 1 * 2098-2099", "-n", "9")), 2)
+
+
+class Import(Case):
+    def setUp(self):
+        super().setUp()
+        self.env["TZDIR"] = os.path.join(ROOT, "tests/jobs/zoneinfo")
+        self.env["TZ"] = "America/Havana"
+
+    def jobs(self, text, *options):
+        return yaml.safe_load(self.ok("cron", "import", self.write("tab", text), *options))["jobs"]
+
+    def test_lines_become_jobs(self):
+        jobs = self.jobs("SHELL=/bin/bash\nPATH = \"/usr/bin:/bin\"\n# dibs: nightly\n30 2 * * *  backup 'it' # now\n\n"
+                         "CRON_TZ=Europe/Berlin\nPATH=/bin\n@every 90m\tdate\n")
+        env = {"SHELL": "/bin/bash", "PATH": "/usr/bin:/bin"}
+        self.assertEqual(jobs.pop("nightly"),
+                         {"schedule": "30 2 * * *", "zone": "America/Havana", "env": env, "shell": "backup 'it' # now"})
+        ((name, other),) = jobs.items()
+        self.assertRegex(name, r"^cron-[0-9a-f]{8}$")
+        self.assertEqual(other, {"schedule": "@every 90m", "zone": "Europe/Berlin", "env": {**env, "PATH": "/bin"}, "shell": "date"})
+
+    def test_names_are_the_same_at_every_import(self):
+        line = "0 3 * * 1 echo gr\u00fcn\n"
+        first = list(self.jobs(line))
+        self.assertEqual(list(self.jobs("# a comment\nA=b\n" + line)), first)
+        self.assertEqual(list(self.jobs(line + line)), first + [first[0] + "-2"])
+        self.assertNotEqual(list(self.jobs("0 4 * * 1 echo gr\u00fcn\n")), first)
+
+    def test_percent_signs(self):
+        (job,) = self.jobs("0 3 * * * mail -s '5\\% off' x%Hello%100\\%%\n").values()
+        self.assertEqual((job["shell"], job["stdin"]), ("mail -s '5% off' x", "Hello\n100%\n"))
+        (job,) = self.jobs("0 3 * * * cat%one line\n").values()
+        self.assertEqual(job["stdin"], "one line\n")
+
+    def test_users_and_seconds(self):
+        (job,) = self.jobs("17 * * * * root cd / && run-parts /etc/cron.hourly\r\n", "--system").values()
+        self.assertEqual((job["user"], job["shell"]), ("root", "cd / && run-parts /etc/cron.hourly"))
+        (job,) = self.jobs("*/10 * * * * * date\n", "--fields", "6", "--zone", "UTC").values()
+        self.assertEqual((job["schedule"], job["zone"]), ("*/10 * * * * *", "UTC"))
+
+    def test_what_is_left_out_is_reported(self):
+        path = self.write("tab", "MAILTO=me\n@reboot x\n")
+        result = self.dibs("cron", "import", path)
+        self.assertEqual((result.returncode, yaml.safe_load(result.stdout)), (0, {"jobs": {}}))
+        self.assertEqual(result.stderr, f"dibs: {path}:1: MAILTO is left out: dibs sends no mail\n"
+                                        f"dibs: {path}:2: @reboot is left out: no job starts with a machine\n")
+
+    def test_mistakes_have_line_and_column(self):
+        path = self.write("tab", "0 1 * * * fine\n  61 * * * * x\n* * * * *\n# dibs: a b\nCRON_TZ=Nowhere\n0 0 2 * * * x\n"
+                                 "# dibs: twice\n@daily x\n# dibs: twice\n@daily y\n@daily %input\n")
+        result = self.dibs("cron", "import", path)
+        self.assertEqual((result.returncode, result.stdout), (78, ""))
+        places = [line.split(": ")[1].removeprefix(path) for line in result.stderr.splitlines()]
+        self.assertEqual(places, [":2:3", ":3:10", ":4:9", ":5:9", ":6:11", ":10:1", ":11:8"])
+        many = self.fails(78, "cron", "import", self.write("many", "x\n" * 30))
+        self.assertEqual(len(many.splitlines()), 21)
+        self.assertIn("30 mistakes", many)
+        self.assertEqual(self.dibs("cron", "import", self.path("none")).returncode, 1)
 
 
 if __name__ == "__main__":

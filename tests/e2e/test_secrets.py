@@ -75,6 +75,7 @@ USES = {
     "cron check": ["0 2 * * *"],
     "cron next": ["0 2 * * *", "--json"],
     "cron explain": ["0 2 * * *"],
+    "cron import": ["/dev/null"],
     "store status": [],
     "store init": [],
     "store share": ["--group", str(os.getgid())],
