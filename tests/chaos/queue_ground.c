@@ -33,6 +33,7 @@ enum { PRODUCERS = POOL_FEEDERS + LINE_FEEDERS, MEN = CONSUMERS + PRODUCERS };
  * lost however often comes back. */
 enum { POOL_CAP = 10000, LINE_CAP = 100 };
 enum { TTL_MS = 1000, DRAIN_MS = 150000, NEVER = 1000000 };
+enum { LEAST = 200 }; /* items, however slow the machine is */
 
 typedef struct man {
     pid_t pid; /* 0: none */
@@ -46,6 +47,7 @@ typedef struct wishes {
     int64_t seconds, kill_ms, store_ms;
     uint64_t items;
     uint64_t random;
+    bool steps;
 } wishes;
 
 static wishes ws = {.seconds = 20, .kill_ms = 200, .store_ms = 20000};
@@ -77,8 +79,8 @@ static void start_man(size_t number)
     if (mn->pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         execl("/proc/self/exe", "queue_ground",
-              mn->produces ? "--producer" : "--consumer", ws.folder, queue, who,
-              (char *)NULL);
+              mn->produces ? "--as-producer" : "--as-consumer", ws.folder,
+              queue, who, (char *)NULL);
         _exit(127);
     }
     if (mn->pid < 0) {
@@ -301,7 +303,9 @@ static bool disturb(void)
     int64_t store_ns = now_ns() + ws.store_ms * 1000000;
     bool ok = true;
 
-    while (ok && are_pushing() && (ws.seconds == 0 || now_ns() < until_ns)) {
+    while (ok && are_pushing() &&
+           (ws.seconds == 0 || now_ns() < until_ns ||
+            atomic_load(&ct->next_seq) < LEAST)) {
         poll(NULL, 0, 5);
         if (is_due(&kill_ns, ws.kill_ms))
             kill_man(draw() % CONSUMERS);
@@ -371,22 +375,26 @@ static int run_all(void)
 
 static void usage(FILE *out)
 {
-    fprintf(out,
-            "usage: queue_ground [OPTION...] FOLDER\n"
-            "  --on STORE      sqlite, redis or postgres (sqlite)\n"
-            "  --items N       ends when so many have been pushed; 0: no such "
-            "end (0)\n"
-            "  --seconds N     ... when so much time is over; 0: no such end "
-            "(20)\n"
-            "  --kill-ms N     a consumer is killed so often (200)\n"
-            "  --store-ms N    the store is (20000)\n"
-            "  --seed N        repeats the choice of faults\n");
+    fprintf(
+        out,
+        "usage: queue_ground [OPTION...] FOLDER\n"
+        "  --on STORE      sqlite, redis or postgres (sqlite)\n"
+        "  --steps         on the steps of the store, in batches, instead of "
+        "the library\n"
+        "  --items N       ends when so many have been pushed; 0: no such "
+        "end (0)\n"
+        "  --seconds N     ... when so much time is over; 0: no such end "
+        "(20)\n"
+        "  --kill-ms N     a consumer is killed so often (200)\n"
+        "  --store-ms N    the store is (20000)\n"
+        "  --seed N        repeats the choice of faults\n");
 }
 
-enum { ON = 1, ITEMS, SECONDS, KILL, STORE, SEED, HELP };
+enum { ON = 1, STEPS, ITEMS, SECONDS, KILL, STORE, SEED, HELP };
 
 static const struct option options[] = {
     {"on", required_argument, NULL, ON},
+    {"steps", no_argument, NULL, STEPS},
     {"items", required_argument, NULL, ITEMS},
     {"seconds", required_argument, NULL, SECONDS},
     {"kill-ms", required_argument, NULL, KILL},
@@ -405,6 +413,9 @@ static bool set_option(int option, const char *word)
         gr = ground_find(word);
         return gr && (is_embedded() || strcmp(word, "redis") == 0 ||
                       strcmp(word, "postgres") == 0);
+    case STEPS:
+        ws.steps = true;
+        return true;
     case ITEMS:
         ws.items = number;
         return true;
@@ -428,16 +439,25 @@ static bool set_option(int option, const char *word)
     }
 }
 
+static int be_man(const char *as, const char *folder, int queue, uint64_t who)
+{
+    bool produces = strcmp(as, "--as-producer") == 0;
+    const control *own = map_file(folder, CONTROL, sizeof(*own));
+
+    if (own->steps)
+        return produces ? steps_producer(folder, queue, who)
+                        : steps_consumer(folder, queue, who);
+    return produces ? library_producer(folder, queue, who)
+                    : library_consumer(folder, queue, who);
+}
+
 int main(int argc, char **argv)
 {
     int option;
 
-    if (argc == 5 && strcmp(argv[1], "--consumer") == 0)
-        return consumer_main(argv[2], (int)strtol(argv[3], NULL, 10),
-                             strtoull(argv[4], NULL, 10));
-    if (argc == 5 && strcmp(argv[1], "--producer") == 0)
-        return producer_main(argv[2], (int)strtol(argv[3], NULL, 10),
-                             strtoull(argv[4], NULL, 10));
+    if (argc == 5 && strncmp(argv[1], "--as-", 5) == 0)
+        return be_man(argv[1], argv[2], (int)strtol(argv[3], NULL, 10),
+                      strtoull(argv[4], NULL, 10));
     ws.random = seed_of_run();
     while ((option = getopt_long(argc, argv, "", options, NULL)) >= 0)
         if (!set_option(option, optarg)) {
@@ -455,5 +475,6 @@ int main(int argc, char **argv)
     ct = map_file(ws.folder, CONTROL, sizeof(*ct));
     ct->items = ws.items ? ws.items : UINT64_MAX;
     ct->ttl_ms = pace_ms(TTL_MS);
+    ct->steps = ws.steps;
     return run_all();
 }

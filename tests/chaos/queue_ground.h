@@ -6,6 +6,7 @@
 
 #include "ground.h"
 #include "record.h"
+#include "witness.h"
 
 /* The pool is taken in batches by many, the line one by one: it is serial. */
 enum { POOL, LINE, QUEUES };
@@ -15,6 +16,7 @@ enum { POOL, LINE, QUEUES };
 typedef struct control {
     char url[URL_ROOM];
     int64_t ttl_ms;
+    bool steps; /* the processes use the steps of the store, not the library */
     uint64_t items;            /* to push; of the line a part of it */
     _Atomic uint64_t next_seq; /* the last item that somebody pushes */
     _Atomic uint64_t line;     /* ... to the line */
@@ -25,7 +27,15 @@ typedef struct control {
 extern const char *const queue_names[QUEUES];
 
 /* Processes: they take part until they are told to end, and return the exit code. */
-int consumer_main(const char *folder, int queue, uint64_t who);
-int producer_main(const char *folder, int queue, uint64_t who);
+int library_consumer(const char *folder, int queue, uint64_t who);
+int library_producer(const char *folder, int queue, uint64_t who);
+int steps_consumer(const char *folder, int queue, uint64_t who);
+int steps_producer(const char *folder, int queue, uint64_t who);
+
+/* Draws up to `most` items to push; 0 when all have been. */
+size_t draw_items(control *ct, int queue, pushed *all, size_t most);
+
+/* Work takes a while, mostly a short one: death may come in the middle. */
+void do_work(uint64_t *random);
 
 #endif

@@ -1,4 +1,5 @@
-/* queue_worker.c - the processes of the queue ground: producers and consumers. */
+/* queue_worker.c - the processes of the queue ground on the steps of the store: they take
+ * and ack in batches. */
 /* SPDX-License-Identifier: MIT */
 #include "queue_ground.h"
 #include "queue_part.h"
@@ -10,8 +11,7 @@ const char *const queue_names[QUEUES] = {"chaos-pool", "chaos-line"};
 /* Of all items so many are the line's. */
 enum { LINE_OF = 50, WORK_US = 6000 };
 
-/* Draws up to `most` numbers; 0 when all have been pushed. */
-static size_t draw_items(control *ct, int queue, pushed *all, size_t most)
+size_t draw_items(control *ct, int queue, pushed *all, size_t most)
 {
     size_t count = 0;
 
@@ -27,7 +27,7 @@ static size_t draw_items(control *ct, int queue, pushed *all, size_t most)
     return count;
 }
 
-int producer_main(const char *folder, int queue, uint64_t who)
+int steps_producer(const char *folder, int queue, uint64_t who)
 {
     control *ct = map_file(folder, CONTROL, sizeof(*ct));
     witness *wn = witness_open(folder);
@@ -46,14 +46,13 @@ int producer_main(const char *folder, int queue, uint64_t who)
     return 0;
 }
 
-/* The work takes a while, mostly a short one: death may come in the middle. */
-static void work(uint64_t *random)
+void do_work(uint64_t *random)
 {
     *random = *random * 6364136223846793005U + 1442695040888963407U;
     usleep((useconds_t)((*random >> 33) % WORK_US));
 }
 
-int consumer_main(const char *folder, int queue, uint64_t who)
+int steps_consumer(const char *folder, int queue, uint64_t who)
 {
     control *ct = map_file(folder, CONTROL, sizeof(*ct));
     witness *wn = witness_open(folder);
@@ -69,12 +68,12 @@ int consumer_main(const char *folder, int queue, uint64_t who)
         witness_told(wn, queue, hand, count);
         /* What is done, is done while they are this process's. */
         count = 0;
-        work(&random);
+        do_work(&random);
         if (taken > 0 &&
             witness_effects(wn, queue, who, next, taken, part_is_valid, pt))
             for (; count < taken; count++)
                 hand[count] = next[count];
-        work(&random);
+        do_work(&random);
     }
     part_close(pt);
     witness_close(wn);

@@ -1,0 +1,167 @@
+/* queue_library.c - the processes of the queue ground as programs are: on the public
+ * calls, with a pool of threads that consume. */
+/* SPDX-License-Identifier: MIT */
+#include "queue_ground.h"
+#include "queue_part.h"
+
+#include <dibs/dibs.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { THREADS = 4, TEXT_ROOM = 32, AGAIN_MS = 10, AWAY_MS = 100 };
+
+typedef struct program {
+    control *ct;
+    witness *wn;
+    pthread_mutex_t mutex; /* of the witness */
+    dibs_client *cl;
+    dibs_queue *q;
+    int queue;
+    uint64_t who;
+    uint64_t random;
+} program;
+
+/* False when it was over before the store could be reached. */
+static bool begin(program *pg, const char *folder, int queue, uint64_t who)
+{
+    dibs_error err = {0};
+
+    *pg = (program){.mutex = PTHREAD_MUTEX_INITIALIZER};
+    pg->ct = map_file(folder, CONTROL, sizeof(*pg->ct));
+    pg->wn = witness_open(folder);
+    pg->queue = queue;
+    pg->who = pg->random = who;
+    while (!atomic_load(&pg->ct->over) &&
+           dibs_open(pg->ct->url,
+                     DIBS_CLIENT_OPTS(.timeout_ms = pg->ct->ttl_ms), &pg->cl,
+                     &err) != DIBS_OK)
+        poll(NULL, 0, AGAIN_MS);
+    return pg->wn && pg->cl &&
+           dibs_queue_new(pg->cl, queue_names[queue],
+                          DIBS_QUEUE_OPTS(.ttl_ms = pg->ct->ttl_ms), &pg->q,
+                          &err) == DIBS_OK;
+}
+
+static void end(program *pg)
+{
+    dibs_queue_free(pg->q);
+    dibs_close(pg->cl);
+    witness_close(pg->wn);
+}
+
+static outcome outcome_of(dibs_status rc)
+{
+    if (rc == DIBS_OK)
+        return OUTCOME_OK;
+    return rc == DIBS_UNKNOWN ? OUTCOME_UNSURE : OUTCOME_NOT;
+}
+
+static void push(const program *pg, pushed *all, size_t count)
+{
+    char texts[PART_BATCH][TEXT_ROOM];
+    dibs_push_item items[PART_BATCH] = {{0}};
+    dibs_pushed made[PART_BATCH] = {{0}};
+    dibs_error err = {0};
+    dibs_status rc;
+
+    for (size_t i = 0; i < count; i++) {
+        items[i].data = texts[i];
+        items[i].len =
+            (size_t)snprintf(texts[i], TEXT_ROOM, "%" PRIu64, all[i].seq);
+    }
+    rc = dibs_queue_push_many(pg->q, items, count,
+                              DIBS_PUSH_OPTS(.wait_ms = -1), made, &err);
+    for (size_t i = 0; i < count; i++) {
+        all[i].how = outcome_of(rc);
+        all[i].id = rc == DIBS_OK ? made[i].id : 0;
+    }
+}
+
+int library_producer(const char *folder, int queue, uint64_t who)
+{
+    program pg;
+    bool ready = begin(&pg, folder, queue, who);
+    pushed all[PART_BATCH];
+    size_t count;
+
+    while (ready && (count = draw_items(pg.ct, queue, all, PART_BATCH)) > 0) {
+        witness_push(pg.wn, queue, who, all, count);
+        push(&pg, all, count);
+        witness_pushed(pg.wn, all, count);
+        if (all[0].how != OUTCOME_OK)
+            poll(NULL, 0, AWAY_MS);
+    }
+    end(&pg);
+    return 0;
+}
+
+static bool is_valid(void *arg)
+{
+    return dibs_item_check(arg) == DIBS_OK;
+}
+
+static bool commit_effect(program *pg, dibs_item *item, const effect *done)
+{
+    bool valid;
+
+    pthread_mutex_lock(&pg->mutex);
+    do_work(&pg->random);
+    valid =
+        witness_effects(pg->wn, pg->queue, pg->who, done, 1, is_valid, item);
+    pthread_mutex_unlock(&pg->mutex);
+    return valid;
+}
+
+/* Settles itself, to know how that ended. */
+static dibs_status work(dibs_item *item, void *arg)
+{
+    program *pg = arg;
+    dibs_error err = {0};
+    effect done = {.id = dibs_item_id(item),
+                   .fence = dibs_item_fence(item),
+                   .attempt = dibs_item_attempt(item),
+                   .seq = strtoull(dibs_item_data(item, NULL), NULL, 10)};
+
+    if (!commit_effect(pg, item, &done))
+        return DIBS_LOST;
+    done.how = outcome_of(dibs_item_ack(item, &err));
+    pthread_mutex_lock(&pg->mutex);
+    witness_told(pg->wn, pg->queue, &done, 1);
+    pthread_mutex_unlock(&pg->mutex);
+    return DIBS_OK;
+}
+
+/* Ends the pool when all is over. */
+static void *await_end(void *arg)
+{
+    const program *pg = arg;
+
+    while (!atomic_load(&pg->ct->over))
+        poll(NULL, 0, AGAIN_MS);
+    dibs_queue_cancel(pg->q);
+    return NULL;
+}
+
+int library_consumer(const char *folder, int queue, uint64_t who)
+{
+    program pg;
+    dibs_error err = {0};
+    pthread_t thread;
+    int code = 0;
+
+    if (begin(&pg, folder, queue, who)) {
+        if (pthread_create(&thread, NULL, await_end, &pg) != 0)
+            return 2;
+        if (dibs_queue_work(pg.q, queue == POOL ? THREADS : 1, work, &pg,
+                            &err) != DIBS_OK) {
+            fprintf(stderr, "a pool of threads: %s\n", err.message);
+            code = 2;
+        }
+        pthread_join(thread, NULL);
+    }
+    end(&pg);
+    return code;
+}
