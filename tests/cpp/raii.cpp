@@ -514,7 +514,6 @@ int main(int argc, char **argv)
     groups(db);
     barriers(db);
     limits(db);
-    queues(db);
     healths(db);
     breakers(db);
     std::cout << "scopes give back what they took\n";
