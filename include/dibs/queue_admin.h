@@ -66,6 +66,17 @@ typedef struct dibs_queue_info {
     uint64_t purged;
 } dibs_queue_info;
 
+/* The name is valid during the call only. Return false to end the listing. */
+typedef bool dibs_queue_fn(const char *queue, void *arg);
+
+/* Calls `each` for every queue whose name begins with `begins` (NULL or "": all), in the
+ * order of their bytes. */
+DIBS_API DIBS_MUST_CHECK dibs_status dibs_queue_list(dibs_client *client,
+                                                     const char *begins,
+                                                     dibs_queue_fn *each,
+                                                     void *arg,
+                                                     dibs_error *err);
+
 /* Reads the settings and the counts. A caller sets info->size to
  * sizeof(dibs_queue_info).
  *   DIBS_NOTFOUND  there is no such queue */
@@ -100,6 +111,7 @@ typedef struct dibs_item_info {
     const char *to;       /* the worker that it is for; "": none */
     const char *dedup_id; /* "": none */
     const char *reason;   /* of the last nack, or of its death; "": none */
+    const char *const *headers; /* "key=value" texts; NULL ends */
     const void *data;
     size_t len;
 } dibs_item_info;

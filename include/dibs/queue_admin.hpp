@@ -10,6 +10,7 @@
 #include <functional>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace dibs
 {
@@ -115,6 +116,22 @@ class queue_admin
     dibs_client *cl_;
     std::string name_;
 };
+
+/* The names of the queues that begin so, in the order of their bytes. */
+inline std::vector<std::string>
+queues(const client &cl, const std::string &begins = std::string())
+{
+    std::vector<std::string> names;
+    dibs_error err = dibs_error();
+    dibs_queue_fn *note = [](const char *name, void *arg) {
+        static_cast<std::vector<std::string> *>(arg)->emplace_back(name);
+        return true;
+    };
+
+    detail::must(dibs_queue_list(cl.get(), begins.c_str(), note, &names, &err),
+                 err);
+    return names;
+}
 
 } // namespace dibs
 

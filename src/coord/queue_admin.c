@@ -2,10 +2,14 @@
 /* SPDX-License-Identifier: MIT */
 #include <dibs/queue_admin.h>
 
+#include "base/alloc.h"
+#include "base/buf.h"
 #include "base/uncancel.h"
+#include "coord/item_data.h"
 #include "core/names.h"
 #include "core/reach.h"
 #include "store/queue_admin.h"
+#include <stdio.h>
 #include <string.h>
 
 enum {
@@ -37,29 +41,91 @@ static dibsx_nsec step_deadline(const dibs_client *cl)
     return dibs__client_deadline(cl, dibsx_now());
 }
 
-/* Every call begins so: a client, a name, and a store that has queues. */
 static dibs_status
-begin_call(dibs_client *cl, const char *queue, char full[DIBS_NAME_MAX + 1],
-           const dibs__queue_admin_ops **ops, dibs_error *err)
+find_ops(dibs_client *cl, const dibs__queue_admin_ops **ops, dibs_error *err)
 {
-    const char *why;
-    dibs_status rc = dibs__reach_usable(cl, err);
+    const char *why = dibs__store_cannot(cl->st, DIBS__CAN_ITEMS);
 
-    if (rc == DIBS_OK)
-        rc = dibs__name_full(cl, queue, full, err);
-    if (rc != DIBS_OK)
-        return rc;
-    why = dibs__store_cannot(cl->st, DIBS__CAN_ITEMS);
     if (why)
         return dibsx_fail(err, DIBS_UNSUPPORTED, "%s", why);
     *ops = cl->st->ops->queue_admin;
     return DIBS_OK;
 }
 
+/* Every call on one queue begins so: a client, a name, and a store that has queues. */
+static dibs_status
+begin_call(dibs_client *cl, const char *queue, char full[DIBS_NAME_MAX + 1],
+           const dibs__queue_admin_ops **ops, dibs_error *err)
+{
+    dibs_status rc = dibs__reach_usable(cl, err);
+
+    if (rc == DIBS_OK)
+        rc = dibs__name_full(cl, queue, full, err);
+    return rc == DIBS_OK ? find_ops(cl, ops, err) : rc;
+}
+
 /* The store does not know the name as the caller wrote it. */
 static dibs_status fail_none(const char *queue, dibs_error *err)
 {
     return dibsx_fail(err, DIBS_NOTFOUND, "there is no queue `%s`", queue);
+}
+
+/* A page of names, each with its NUL: a callback may use the client. */
+typedef struct page {
+    dibsx_buf names;
+    size_t count;
+    char last[DIBS_NAME_MAX + 1];
+} page;
+
+static bool note_name(const char *queue, void *arg)
+{
+    page *pg = arg;
+
+    dibsx_buf_add(&pg->names, queue, strlen(queue) + 1);
+    snprintf(pg->last, sizeof(pg->last), "%s", queue);
+    pg->count++;
+    return dibsx_buf_ok(&pg->names);
+}
+
+/* False: the callback wants no more. */
+static bool show_names(const dibs_client *cl, const page *pg,
+                       dibs_queue_fn *each, void *arg)
+{
+    bool more = true;
+
+    for (size_t at = 0; more && at < pg->names.len;
+         at += strlen(pg->names.data + at) + 1)
+        more = each(dibs__name_short(cl, pg->names.data + at), arg);
+    return more;
+}
+
+dibs_status dibs_queue_list(dibs_client *cl, const char *begins,
+                            dibs_queue_fn *each, void *arg, dibs_error *err)
+{
+    DIBSX_UNCANCEL;
+    char full[DIBS_NAME_MAX + 1];
+    const dibs__queue_admin_ops *ops;
+    page pg = {.count = DIBS__QUEUE_LIST_MAX};
+    bool more = true;
+    dibs_status rc = dibs__reach_usable(cl, err);
+
+    if (rc == DIBS_OK)
+        rc = dibs__name_begins(cl, begins, full, err);
+    if (rc == DIBS_OK)
+        rc = find_ops(cl, &ops, err);
+    dibsx_buf_init(&pg.names, DIBS__QUEUE_LIST_MAX * (DIBS_NAME_MAX + 1));
+    while (rc == DIBS_OK && more && pg.count == DIBS__QUEUE_LIST_MAX) {
+        pg.count = 0;
+        dibsx_buf_reset(&pg.names);
+        rc = ops->list(cl->st, full, pg.last, DIBS__QUEUE_LIST_MAX,
+                       step_deadline(cl), note_name, &pg, err);
+        if (rc == DIBS_OK && !dibsx_buf_ok(&pg.names))
+            rc = dibsx_nomem(err, "a list of queues");
+        if (rc == DIBS_OK)
+            more = show_names(cl, &pg, each, arg);
+    }
+    dibsx_buf_fini(&pg.names);
+    return rc;
 }
 
 static void copy_info(const dibs__queue_stats *from, dibs_queue_info *to)
@@ -184,29 +250,54 @@ dibs_queue_resume(dibs_client *cl, const char *queue, dibs_error *err)
 typedef struct visit {
     dibs_item_info_fn *each;
     void *arg;
-    size_t count; /* of this step */
-    bool ended;   /* the callback wants no more */
+    size_t count;   /* of this step */
+    bool ended;     /* the callback wants no more */
+    bool no_memory; /* for the headers of an item */
 } visit;
+
+/* The headers as an array, or NULL. Free with dibsx_free(). */
+static const char **list_headers(const dibs__item_parts *parts)
+{
+    const char **list;
+    size_t count = 0;
+
+    while (dibs__item_header_at(parts, count))
+        count++;
+    list = dibsx_zalloc((count + 1) * sizeof(*list));
+    for (size_t i = 0; list && i < count; i++)
+        list[i] = dibs__item_header_at(parts, i);
+    return list;
+}
 
 static bool pass_item(const dibs__item_view *view, void *arg)
 {
     visit *vt = arg;
-    dibs_item_info info = {.id = view->id,
-                           .place = (dibs_item_place)view->place,
-                           .priority = view->priority,
-                           .attempts = view->attempts,
-                           .lost = view->lost,
-                           .due_ms = view->due_ms,
-                           .fence = view->fence,
-                           .dead_wall_us = view->dead_wall_us,
-                           .to = view->to,
-                           .dedup_id = view->dedup,
-                           .reason = view->reason,
-                           .data = view->data,
-                           .len = view->len};
+    dibs__item_parts parts;
+    const char **headers;
+    dibs_item_info info;
 
+    dibs__item_split(view->data, view->len, &parts);
+    headers = list_headers(&parts);
+    vt->no_memory = !headers;
+    if (!headers)
+        return false;
+    info = (dibs_item_info){.id = view->id,
+                            .place = (dibs_item_place)view->place,
+                            .priority = view->priority,
+                            .attempts = view->attempts,
+                            .lost = view->lost,
+                            .due_ms = view->due_ms,
+                            .fence = view->fence,
+                            .dead_wall_us = view->dead_wall_us,
+                            .to = view->to,
+                            .dedup_id = view->dedup,
+                            .reason = view->reason,
+                            .headers = headers,
+                            .data = parts.data,
+                            .len = parts.len};
     vt->count++;
     vt->ended = !vt->each(&info, vt->arg);
+    dibsx_free(headers);
     return !vt->ended;
 }
 
@@ -234,6 +325,8 @@ dibs_status dibs_queue_peek(dibs_client *cl, const char *queue,
                        rest < PEEK_CHUNK ? rest : PEEK_CHUNK, step_deadline(cl),
                        pass_item, &vt, err);
         seen += vt.count;
+        if (rc == DIBS_OK && vt.no_memory)
+            rc = dibsx_nomem(err, "the headers of an item");
     }
     if (rc == DIBS_NOTFOUND)
         return seen > 0 ? DIBS_OK : fail_none(queue, err);

@@ -209,6 +209,80 @@ static void a_look_shows_every_place(void **state)
     close_world(&w);
 }
 
+enum { TEXT_SIZE = 256 };
+
+static void add_text(char *text, const char *more)
+{
+    size_t len = strlen(text);
+
+    snprintf(text + len, TEXT_SIZE - len, "%.100s;", more);
+}
+
+static bool note_headers(const dibs_item_info *info, void *arg)
+{
+    for (size_t i = 0; info->headers[i]; i++)
+        add_text(arg, info->headers[i]);
+    assert_int_equal(info->len, 5);
+    add_text(arg, info->data);
+    return true;
+}
+
+static bool note_queue(const char *queue, void *arg)
+{
+    add_text(arg, queue);
+    return true;
+}
+
+static bool note_one_queue(const char *queue, void *arg)
+{
+    (void)note_queue(queue, arg);
+    return false;
+}
+
+static void headers_are_apart_from_data(void **state)
+{
+    static const char *const headers[] = {"a=1", "b=", NULL};
+    char text[TEXT_SIZE] = "";
+    dibs_client *cl = core_open();
+    const char *name = core_name();
+    dibs_queue *queue;
+
+    (void)state;
+    CHECK(DIBS_OK, dibs_queue_new(cl, name, NULL, &queue, err));
+    CHECK(DIBS_OK,
+          dibs_queue_push(queue, "data", 5, DIBS_PUSH_OPTS(.headers = headers),
+                          NULL, err));
+    CHECK(DIBS_OK, dibs_queue_peek(cl, name, DIBS_ITEM_READY, 0, 9,
+                                   note_headers, text, err));
+    assert_string_equal(text, "a=1;b=;data;");
+    dibs_queue_free(queue);
+    CHECK(DIBS_OK, dibs_queue_purge(cl, name, DIBS_ITEM_READY, NULL, err));
+    dibs_close(cl);
+}
+
+static void queues_are_listed(void **state)
+{
+    dibs_client *cl = core_open();
+    char names[3][80], text[TEXT_SIZE] = "", expected[TEXT_SIZE];
+    const char *name = core_name();
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        snprintf(names[i], sizeof(names[i]), "%s-%d", name, i);
+        CHECK(DIBS_OK, dibs_queue_pause(cl, names[i], err));
+    }
+    snprintf(expected, sizeof(expected), "%s;%s;%s;", names[0], names[1],
+             names[2]);
+    CHECK(DIBS_OK, dibs_queue_list(cl, name, note_queue, text, err));
+    assert_string_equal(text, expected);
+    text[0] = '\0';
+    CHECK(DIBS_OK, dibs_queue_list(cl, name, note_one_queue, text, err));
+    assert_int_equal(strlen(text), strlen(names[0]) + 1);
+    for (int i = 0; i < 3; i++)
+        CHECK(DIBS_OK, dibs_queue_remove(cl, names[i], err));
+    dibs_close(cl);
+}
+
 /* Steps have bounds; the calls have none. */
 static void long_queues_go_in_chunks(void **state)
 {
@@ -325,6 +399,8 @@ int core_queue_admin_tests(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_look_shows_every_place),
+        cmocka_unit_test(headers_are_apart_from_data),
+        cmocka_unit_test(queues_are_listed),
         cmocka_unit_test(long_queues_go_in_chunks),
         cmocka_unit_test(dead_letters_are_redriven),
         cmocka_unit_test(settings_are_changed_one_by_one),

@@ -346,7 +346,9 @@ static void operated_queues(dibs::client &db)
     });
     CHECK(items == 0 && mail.purge() == 0 && mail.redrive() == 0);
     CHECK(thrown([&] { mail.redrive_one(7); }) == DIBS_NOTFOUND);
+    CHECK(dibs::queues(db, "mai") == std::vector<std::string>{"mail"});
     mail.remove();
+    CHECK(dibs::queues(db).empty());
     CHECK(thrown([&] { mail.remove(); }) == DIBS_NOTFOUND);
 }
 
