@@ -2,7 +2,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/value_json.h"
 #include "base/text.h"
+#include <dibs/queue.h>
 #include <stdio.h>
+#include <string.h>
 
 static bool is_utf8(const char *data, size_t len)
 {
@@ -54,6 +56,18 @@ void dibs__json_data(dibsx_json *js, const char *key, const void *data,
     else
         js->out->failed = true;
     dibsx_buf_fini(&text);
+}
+
+void dibs__json_header(dibsx_json *js, const char *header)
+{
+    size_t len = strcspn(header, "=");
+    dibsx_buf key;
+
+    dibsx_buf_init(&key, DIBS_ITEM_HEADERS_MAX);
+    dibsx_buf_add(&key, header, len);
+    dibsx_json_pair_text(js, dibsx_buf_text(&key),
+                         header + len + (header[len] == '='));
+    dibsx_buf_fini(&key);
 }
 
 void dibs__json_value(dibsx_json *js, const dibs_value *value)

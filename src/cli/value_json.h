@@ -11,7 +11,10 @@
 void dibs__json_data(dibsx_json *js, const char *key, const void *data,
                      size_t len);
 
-/* The same with the key "value". */
+/* The pair of a header, "key=value". */
+void dibs__json_header(dibsx_json *js, const char *header);
+
+/* dibs__json_data() with the key "value". */
 void dibs__json_value(dibsx_json *js, const dibs_value *value);
 
 /* The pair "expires_ms": null for never. */

@@ -1,8 +1,8 @@
-/* verb_queue.c - queue stats, set, pause, resume, rm: a queue as a whole. */
+/* verb_queue.c - queue ls, stats, set, pause, resume, rm: queues as a whole. */
 /* SPDX-License-Identifier: MIT */
 #include "base/clock.h"
+#include "cli/list_verb.h"
 #include "cli/options.h"
-#include "cli/print.h"
 #include "cli/verbs.h"
 #include <dibs/queue_admin.h>
 
@@ -10,6 +10,92 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+
+/* ---- ls */
+
+/* Where the queues of a list go. */
+typedef struct listing {
+    dibs_client *cl;
+    dibs__shape shape;
+    void *out;
+    dibs_status rc;
+    dibs_error *err;
+} listing;
+
+static void
+add_row(dibs__table *table, const char *name, const dibs_queue_info *info)
+{
+    const uint64_t counts[] = {info->ready, info->later, info->out, info->dead,
+                               info->consumers};
+    char span[32] = "";
+
+    if (info->ready > 0)
+        dibsx_duration_text(info->oldest_ms, span, sizeof(span));
+    dibs__table_cell(table, name);
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
+        dibs__table_cellf(table, "%" PRIu64, counts[i]);
+    dibs__table_cell(table, span);
+    dibs__table_cell(table, info->settings.paused ? "paused" : "running");
+}
+
+static void
+add_object(dibsx_json *js, const char *name, const dibs_queue_info *info)
+{
+    dibsx_json_open(js, '{');
+    dibsx_json_pair_text(js, "name", name);
+    dibsx_json_pair_bool(js, "paused", info->settings.paused);
+    dibsx_json_pair_uint(js, "ready", info->ready);
+    dibsx_json_pair_uint(js, "later", info->later);
+    dibsx_json_pair_uint(js, "out", info->out);
+    dibsx_json_pair_uint(js, "dead", info->dead);
+    dibsx_json_pair_uint(js, "consumers", info->consumers);
+    dibsx_json_pair_int(js, "oldest_ms", info->oldest_ms);
+    dibsx_json_close(js, '}');
+}
+
+/* A queue that has gone meanwhile is left out. */
+static bool show_queue(const char *name, void *arg)
+{
+    listing *ls = arg;
+    dibs_queue_info info = {.size = sizeof(info)};
+
+    if (ls->shape == DIBS__AS_NAMES) {
+        dibs__list_name(name);
+        return true;
+    }
+    ls->rc = dibs_queue_stats(ls->cl, name, &info, ls->err);
+    if (ls->rc == DIBS_NOTFOUND)
+        ls->rc = DIBS_OK;
+    else if (ls->rc == DIBS_OK && ls->shape == DIBS__AS_JSON)
+        add_object(ls->out, name, &info);
+    else if (ls->rc == DIBS_OK)
+        add_row(ls->out, name, &info);
+    return ls->rc == DIBS_OK;
+}
+
+static dibs_status list_in_shape(const dibs__command *cmd, dibs_client *cl,
+                                 dibs__shape shape, void *out, dibs_error *err)
+{
+    listing ls = {.cl = cl, .shape = shape, .out = out, .err = err};
+    dibs_status rc =
+        dibs_queue_list(cl, dibs__operands(cmd)[0], show_queue, &ls, err);
+
+    return rc == DIBS_OK ? ls.rc : rc;
+}
+
+static int list_queues(const dibs__command *cmd)
+{
+    static const char *const heads[] = {"NAME", "READY",   "LATER",  "OUT",
+                                        "DEAD", "WORKERS", "OLDEST", "STATE"};
+    static const dibs__listing queues = {.key = "queues",
+                                         .heads = heads,
+                                         .columns = 8,
+                                         .list = list_in_shape};
+
+    return dibs__list(cmd, &queues);
+}
+
+/* ---- stats */
 
 /* Counts at two moments. */
 typedef struct rates {
@@ -159,6 +245,8 @@ static int show_stats(const dibs__command *cmd)
     return code;
 }
 
+/* ---- changes */
+
 static void take_number(const dibs__command *cmd, const char *option,
                         uint32_t field, uint32_t *number, uint32_t *fields)
 {
@@ -272,6 +360,19 @@ const dibs__verb dibs__verb_queue = {
         "docs/queues.md has patterns and promises.\n",
 };
 
+const dibs__verb dibs__verb_queue_ls = {
+    .name = "queue ls",
+    .operands = "[PREFIX]",
+    .summary = "list queues with the number of their items",
+    .about = "A queue is there while it has an item, a dead letter, a worker "
+             "or a setting. On Redis this looks at all keys of the server.\n",
+    .exits = "0 listed, even when there are none\n",
+    .options = "json,names",
+    .max_operands = 1,
+    .kind = DIBS__QUEUES,
+    .run = list_queues,
+};
+
 const dibs__verb dibs__verb_queue_stats = {
     .name = "queue stats",
     .operands = "NAME",
@@ -286,6 +387,7 @@ const dibs__verb dibs__verb_queue_stats = {
     .options = "json",
     .min_operands = 1,
     .max_operands = 1,
+    .kind = DIBS__QUEUES,
     .run = show_stats,
 };
 
@@ -301,6 +403,7 @@ const dibs__verb dibs__verb_queue_set = {
     .exits = "0 changed\n",
     .min_operands = 1,
     .max_operands = 1,
+    .kind = DIBS__QUEUES,
     .run = change_settings,
 };
 
@@ -313,6 +416,7 @@ const dibs__verb dibs__verb_queue_pause = {
     .exits = "0 paused, also if it was\n",
     .min_operands = 1,
     .max_operands = 1,
+    .kind = DIBS__QUEUES,
     .run = pause_queue,
 };
 
@@ -323,6 +427,7 @@ const dibs__verb dibs__verb_queue_resume = {
     .exits = "0 resumed, also if it was not paused\n",
     .min_operands = 1,
     .max_operands = 1,
+    .kind = DIBS__QUEUES,
     .run = resume_queue,
 };
 
@@ -335,5 +440,6 @@ const dibs__verb dibs__verb_queue_rm = {
              "75 it has items, dead letters or workers; purge it first\n",
     .min_operands = 1,
     .max_operands = 1,
+    .kind = DIBS__QUEUES,
     .run = remove_queue,
 };

@@ -126,6 +126,11 @@ static bool add_json(const dibs_item_info *item, void *arg)
     add_text(js, "to", item->to);
     add_text(js, "dedup_id", item->dedup_id);
     add_text(js, "reason", item->reason);
+    dibsx_json_key(js, "headers");
+    dibsx_json_open(js, '{');
+    for (size_t i = 0; item->headers[i]; i++)
+        dibs__json_header(js, item->headers[i]);
+    dibsx_json_close(js, '}');
     dibsx_json_pair_uint(js, "bytes", item->len);
     dibs__json_data(js, "data", item->data, item->len);
     dibsx_json_close(js, '}');
@@ -361,6 +366,7 @@ const dibs__verb dibs__verb_queue_peek = {
     .options = "json",
     .min_operands = 1,
     .max_operands = 1,
+    .kind = DIBS__QUEUES,
     .run = peek_items,
 };
 
@@ -376,6 +382,7 @@ const dibs__verb dibs__verb_queue_dead = {
     .options = "json",
     .min_operands = 1,
     .max_operands = 1,
+    .kind = DIBS__QUEUES,
     .run = show_dead,
 };
 
@@ -393,6 +400,7 @@ const dibs__verb dibs__verb_queue_purge = {
     .options = "json,yes",
     .min_operands = 1,
     .max_operands = 1,
+    .kind = DIBS__QUEUES,
     .run = purge_items,
 };
 
@@ -412,5 +420,6 @@ const dibs__verb dibs__verb_queue_redrive = {
     .options = "json,yes",
     .min_operands = 1,
     .max_operands = 2,
+    .kind = DIBS__QUEUES,
     .run = redrive_items,
 };

@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/fail.h"
+#include "cli/input.h"
 #include "cli/list_verb.h"
 #include "cli/options.h"
 #include "cli/value_json.h"
@@ -13,45 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-/* The value to be written: an operand, or what standard input gives. */
-typedef struct input {
-    dibsx_buf buf;
-    const void *data;
-    size_t len;
-} input;
-
-static dibs_status read_stdin(input *in, dibs_error *err)
-{
-    char part[8192];
-    ssize_t got;
-
-    do {
-        got = read(STDIN_FILENO, part, sizeof(part));
-        if (got > 0)
-            dibsx_buf_add(&in->buf, part, (size_t)got);
-    } while ((got > 0 && dibsx_buf_ok(&in->buf)) ||
-             (got < 0 && errno == EINTR));
-    if (got < 0)
-        return dibsx_fail_at(err, DIBS_INTERNAL, dibsx_errno_name(errno),
-                             "cannot read standard input: %s", strerror(errno));
-    if (!dibsx_buf_ok(&in->buf))
-        return dibsx_fail(err, DIBS_INVALID,
-                          "a value may have %d bytes; standard input has more",
-                          DIBS_VALUE_MAX);
-    in->data = dibsx_buf_text(&in->buf);
-    in->len = in->buf.len;
-    return DIBS_OK;
-}
-
-/* End with dibsx_buf_fini(&in->buf), also after a failure. */
-static dibs_status input_read(input *in, const char *operand, dibs_error *err)
-{
-    dibsx_buf_init(&in->buf, DIBS_VALUE_MAX);
-    in->data = operand;
-    in->len = strlen(operand);
-    return strcmp(operand, "-") == 0 ? read_stdin(in, err) : DIBS_OK;
-}
 
 static bool parse_version(const char *text, uint64_t *version)
 {
@@ -129,9 +91,10 @@ write_value(const dibs__command *cmd, const char *operand, uint64_t expected)
     uint64_t version = 0;
     dibs_client *cl = NULL;
     dibs_error err = {0};
-    input in;
+    dibs__input in;
     int code = 0, reported = 0;
-    dibs_status rc = input_read(&in, operand, &err);
+    dibs_status rc =
+        dibs__input_read(&in, operand, "a value", DIBS_VALUE_MAX, &err);
 
     if (rc == DIBS_OK)
         code = dibs__cli_open(cmd, &cl);

@@ -55,6 +55,13 @@ const char dibs__common_exits[] =
     X("Coordination", breaker_close)                                           \
     X("Coordination", limit)                                                   \
     X("Queues", queue)                                                         \
+    X("Queues", queue_push)                                                    \
+    X("Queues", queue_run)                                                     \
+    X("Queues", queue_pop)                                                     \
+    X("Queues", queue_ack)                                                     \
+    X("Queues", queue_nack)                                                    \
+    X("Queues", queue_extend)                                                  \
+    X("Queues", queue_ls)                                                      \
     X("Queues", queue_stats)                                                   \
     X("Queues", queue_peek)                                                    \
     X("Queues", queue_dead)                                                    \
@@ -119,6 +126,9 @@ const size_t dibs__verb_count = sizeof(dibs__verbs) / sizeof(dibs__verbs[0]);
     X(limit)                                                                   \
     X(queue)                                                                   \
     X(queue_items)                                                             \
+    X(queue_push)                                                              \
+    X(queue_run)                                                               \
+    X(queue_pop)                                                               \
     X(cron)                                                                    \
     X(cron_import)                                                             \
     X(demo)                                                                    \

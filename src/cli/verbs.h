@@ -15,6 +15,7 @@ typedef enum dibs__operand_kind {
     DIBS__LOCKS,   /* names of locks in use */
     DIBS__COMMAND, /* a name of a lock, then a command */
     DIBS__KEYS,    /* keys of values */
+    DIBS__QUEUES,  /* names of queues; then a command if `tail` is set */
     DIBS__VERBS,
     DIBS__SHELLS
 } dibs__operand_kind;

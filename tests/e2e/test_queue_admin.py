@@ -20,6 +20,16 @@ class QueueAdmin(Case):
         self.ok("queue", "rm", "mail")
         self.fails(1, "queue", "stats", "mail")
 
+    def test_listing(self):
+        self.assertEqual(self.ok("queue", "ls", "--names"), "")
+        self.ok("queue", "push", "mail", "hello")
+        self.ok("queue", "pause", "orders")
+        self.assertEqual(self.ok("queue", "ls", "--names"), "mail\norders\n")
+        self.assertEqual(self.ok("queue", "ls", "--names", "ma"), "mail\n")
+        shown = self.json("queue", "ls", "--json")["queues"]
+        self.assertEqual([(q["name"], q["ready"], q["paused"]) for q in shown], [("mail", 1, False), ("orders", 0, True)])
+        self.assertRegex(self.ok("queue", "ls"), r"(?m)^mail +1 +0 +0 +0 +0 .*running\norders .*paused$")
+
     def test_rates(self):
         self.ok("queue", "pause", "mail")
         shown = self.json("queue", "stats", "mail", "--interval", "10ms", "--json")

@@ -54,6 +54,7 @@ typedef struct dibs__outcome {
     bool lost;
     bool timed_out; /* --max-run ended it */
     bool yielded;   /* --on-yield ended it */
+    bool stopped;   /* of an item: a second signal ended it */
     bool guard_died;
     int exec_errno;   /* the command could not be started */
     int exit_status;  /* of the command; -1 when it has none */

@@ -42,6 +42,10 @@ enum { SILENT_MAX = 4, ASK_MIN_MS = 500, ASK_MAX_MS = 5000 };
  * program may be on a slow file system. It may have stopped there as well. */
 enum { SILENT_STARTING_MAX = 20 };
 
+/* A signal that comes so soon after the first is the same: a service manager sends it to
+ * all processes, and a parent passes it on. */
+enum { SAME_SIGNAL_MS = 1000 };
+
 /* The first look at how late the guard is woken. */
 enum { FIRST_LOOK_MS = 100 };
 
@@ -55,7 +59,8 @@ enum { SEAT_LOOK_PART = 12, SEAT_GRACE_PART = 10 };
 typedef struct run {
     const dibs__run_opts *opts;
     dibs__outcome *out;
-    dibs__lock_or_set *locks; /* NULL: nested */
+    dibs__lock_or_set *locks; /* NULL: nested, or there is an item */
+    const dibs__work *work;   /* NULL: there is none */
     dibs__run_inputs *inputs;
     const dibs_member *member; /* NULL: none */
     uint64_t seat;
@@ -124,10 +129,22 @@ static void plan_times(run *r, dibsx_nsec held_at, dibsx_nsec now)
         r->max_run_at = dibsx_after_ms(now, r->opts->max_run_ms);
 }
 
+/* Something can be lost: locks, or an item. */
+static bool has_lease(const run *r)
+{
+    return r->locks || r->work;
+}
+
+static int64_t lease_valid_ms(const run *r)
+{
+    return r->work ? dibs_item_valid_ms(r->work->item)
+                   : dibs__lock_or_set_valid_ms(r->locks);
+}
+
 static bool kills_when_lost(const run *r)
 {
-    return r->locks && (r->opts->on_lost == DIBS__LOST_KILL ||
-                        r->opts->on_lost == DIBS__LOST_EXEC);
+    return has_lease(r) && (r->opts->on_lost == DIBS__LOST_KILL ||
+                            r->opts->on_lost == DIBS__LOST_EXEC);
 }
 
 /* Guard and backstop have a half of the margin each. */
@@ -258,12 +275,12 @@ static int64_t enough_ms(const run *r)
 
 static bool too_few(const run *r)
 {
-    return enough_ms(r) < dibs__lock_or_set_valid_ms(r->locks);
+    return enough_ms(r) < lease_valid_ms(r);
 }
 
 static int64_t valid_ms_of(const run *r)
 {
-    return smaller(dibs__lock_or_set_valid_ms(r->locks), enough_ms(r));
+    return smaller(lease_valid_ms(r), enough_ms(r));
 }
 
 static const char few_live[] = "too few members live";
@@ -296,7 +313,7 @@ static const char *why_not_renewed(const run *r, dibsx_nsec now)
 
 static void look_at_lease(run *r, dibsx_nsec now)
 {
-    if (!r->locks || r->gone)
+    if (!has_lease(r) || r->gone)
         return;
     int64_t valid_ms = valid_ms_of(r);
     if (valid_ms <= 0) {
@@ -316,11 +333,10 @@ static pid_t child_of(const run *r)
 
 static void say_stopped(const run *r)
 {
-    if (r->opts->quiet || !r->locks || !isatty(STDERR_FILENO))
+    if (r->opts->quiet || !has_lease(r) || !isatty(STDERR_FILENO))
         return;
     char span[32];
-    dibsx_duration_text(dibs__lock_or_set_valid_ms(r->locks), span,
-                        sizeof span);
+    dibsx_duration_text(lease_valid_ms(r), span, sizeof span);
     dibs__cli_say("stopped: unless continued within %s, %s passes on%s", span,
                   r->opts->name,
                   kills_when_lost(r) ? " and the command is killed" : "");
@@ -434,12 +450,35 @@ static void ask_guard(run *r, dibsx_nsec now)
         dibs__guard_tell(&r->guard, DIBS__ORDER_LOOK, 0);
 }
 
+/* True: the signal is about this process, which stops after this item. */
+static bool drain(run *r, int number)
+{
+    dibsx_nsec now = dibsx_now();
+    if (!r->work || !dibs__signal_fatal(number) || number == SIGUSR1 ||
+        number == SIGUSR2)
+        return false;
+    if (*r->work->drain_at == 0) {
+        *r->work->drain_at = now;
+        if (!r->opts->quiet)
+            dibs__cli_say("%s: the worker stops when the command has ended; "
+                          "another signal ends the command",
+                          r->opts->name);
+    } else if (now >= dibsx_after_ms(*r->work->drain_at, SAME_SIGNAL_MS) &&
+               !r->ending) {
+        r->out->stopped = true;
+        end_tree(r, dibsx_after_ms(now, r->opts->kill_after_ms));
+    }
+    return true;
+}
+
 /* With --foreground the terminal signals the command itself. */
 static void serve_signals(run *r)
 {
     struct signalfd_siginfo info;
     while (read(r->signals, &info, sizeof info) == (ssize_t)sizeof info) {
         int number = (int)info.ssi_signo;
+        if (drain(r, number))
+            continue;
         if (number == SIGCONT)
             (void)dibs__terminal_give(&r->terminal,
                                       r->terminal.given ? child_of(r) : 0);
@@ -456,8 +495,8 @@ static void serve_deadlines(run *r, dibsx_nsec now)
         r->max_run_at = DIBSX_NEVER;
         r->out->timed_out = true;
         if (!r->opts->quiet)
-            dibs__cli_say("%s: ending the command: --max-run is over",
-                          r->opts->name);
+            dibs__cli_say("%s: ending the command: %s is over", r->opts->name,
+                          r->work ? "--limit" : "--max-run");
         end_tree(r, dibsx_after_ms(now, r->opts->kill_after_ms));
     }
     if (now >= r->kill_at && !r->killed) {
@@ -506,9 +545,11 @@ static nfds_t collect_fds(const run *r, struct pollfd *fds)
     fds[FD_SIGNALS] = (struct pollfd){r->signals, POLLIN, 0};
     fds[FD_YIELD] = (struct pollfd){r->inputs->yield_fd, POLLIN, 0};
     fds[FD_TICKS] = (struct pollfd){r->inputs->tick_fd, POLLIN, 0};
-    if (!r->locks || r->gone)
+    if (!has_lease(r) || r->gone)
         return count;
-    for (size_t i = 0; i < dibs__lock_or_set_count(r->locks); i++)
+    if (r->work)
+        fds[count++] = (struct pollfd){r->work->lost_fd, POLLIN, 0};
+    for (size_t i = 0; r->locks && i < dibs__lock_or_set_count(r->locks); i++)
         fds[count++] = (struct pollfd){r->lost_fds[i], POLLIN, 0};
     return count;
 }
@@ -527,7 +568,9 @@ static void run_step(run *r)
     (void)poll(fds, count, (int)smaller(wait_ms, INT32_MAX));
     for (nfds_t i = FD_LOST; i < count; i++)
         lost = lost || fds[i].revents;
-    if (lost)
+    if (lost && r->work)
+        lease_gone(r, dibsx_now());
+    else if (lost)
         look_at_lease(r, dibsx_now());
     if (fds[FD_SIGNALS].revents)
         serve_signals(r);
@@ -543,11 +586,11 @@ static void run_step(run *r)
 
 static dibs_status first_look(run *r, dibs_error *err)
 {
-    if (!r->locks)
+    if (!has_lease(r))
         return DIBS_OK;
     dibsx_nsec now = dibsx_now();
     int64_t valid_ms = valid_ms_of(r);
-    for (size_t i = 0; i < dibs__lock_or_set_count(r->locks); i++)
+    for (size_t i = 0; r->locks && i < dibs__lock_or_set_count(r->locks); i++)
         r->lost_fds[i] = dibs_lock_lost_fd(dibs__lock_or_set_lock(r->locks, i));
     take_validity(r, now, valid_ms);
     if (now >= r->term_at || valid_ms <= r->margin_ms)
@@ -582,7 +625,9 @@ static dibs_status start_command(run *r, char *const *envp,
                      .probe_ms =
                          (int)larger(10, smaller(r->opts->ttl_ms / 20, 1000)),
                      .own_group = !r->opts->foreground};
-    if (r->opts->null_stdin) {
+    if (r->work) {
+        job.stdin_fd = r->work->stdin_fd;
+    } else if (r->opts->null_stdin) {
         job.stdin_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
         if (job.stdin_fd < 0)
             return dibsx_fail_at(err, DIBS_INTERNAL, dibsx_errno_name(errno),
@@ -597,11 +642,11 @@ static dibs_status start_command(run *r, char *const *envp,
     /* The guard has its own copy of all this once it is forked. */
     dibs_status rc = dibs__guard_start(&r->guard, &job, kill_at,
                                        last_after(r, kill_at), err);
-    if (r->locks)
+    if (has_lease(r))
         r->look_at =
             earlier(r->look_at, dibsx_after_ms(dibsx_now(), FIRST_LOOK_MS));
     dibs__run_inputs_started(r->inputs);
-    if (job.stdin_fd >= 0)
+    if (job.stdin_fd >= 0 && !r->work)
         close(job.stdin_fd);
     return rc;
 }
@@ -613,6 +658,7 @@ dibs__supervise(const dibs__run_opts *opts, const dibs__watched *watched,
     run r = {.opts = opts,
              .out = out,
              .locks = watched->locks,
+             .work = watched->work,
              .inputs = watched->inputs,
              .member = watched->member,
              .seat = watched->seat,

@@ -10,6 +10,15 @@
 #include "exec/signals.h"
 #include "exec/tree_means.h"
 
+/* An item that the command works on. A signal that would end this process lets the
+ * command finish; the next one, a second later or more, ends the command. */
+typedef struct dibs__work {
+    const dibs_item *item;
+    int lost_fd;          /* readable when it is lost */
+    int stdin_fd;         /* becomes the command's standard input */
+    dibsx_nsec *drain_at; /* when the first of these signals came; 0: none */
+} dibs__work;
+
 /* The things to watch while the command runs. All of it is borrowed. */
 typedef struct dibs__watched {
     dibs__lock_or_set *locks; /* is held; NULL: the lock is held further up */
@@ -20,6 +29,7 @@ typedef struct dibs__watched {
     const dibs_member *member; /* NULL: none. The lease counts only while enough
                                   members live, and this one has the seat: */
     uint64_t seat;             /* its fence */
+    const dibs__work *work;    /* NULL: none. An item of a queue is the lease */
 } dibs__watched;
 
 /* Runs the command to its end, and the end of every process it left behind;

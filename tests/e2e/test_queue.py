@@ -1,0 +1,314 @@
+"""queue push, pop, ack, nack, extend, run."""
+# SPDX-License-Identifier: MIT
+import os
+import signal
+import subprocess
+
+from runtools import alive, below
+from support import DIBS, PATIENCE, Case, main, span, wait_until
+
+
+class QueueCase(Case):
+    def push(self, *args):
+        return int(self.ok("queue", "push", "q", *args))
+
+    def stats(self, *keys):
+        shown = self.json("queue", "stats", "q", "--json")
+        return [shown[key] for key in keys]
+
+    def items(self, place="ready"):
+        return self.json("queue", "peek", "q", "--place", place, "--json")["items"]
+
+    def data(self, place="ready"):
+        return [item["data"] for item in self.items(place)]
+
+
+class Push(QueueCase):
+    def test_data(self):
+        first = self.push("one")
+        with open(self.write("data", "two\nlines\n"), encoding="utf-8") as file:
+            second = int(self.ok("queue", "push", "q", stdin=file))
+        self.push("-")
+        self.assertLess(first, second)
+        self.assertEqual(self.data(), ["one", "two\nlines\n", ""])
+
+    def test_lines(self):
+        with open(self.write("lines", "".join(f"{i}\n" for i in range(300)) + "last"), encoding="utf-8") as file:
+            ids = self.ok("queue", "push", "q", "--lines", stdin=file).split()
+        self.assertEqual((len(ids), sorted(ids)), (301, ids))
+        shown = self.json("queue", "peek", "q", "--json", "-n", "1", "--skip", "300")["items"]
+        self.assertEqual([(item["id"], item["data"]) for item in shown], [(int(ids[300]), "last")])
+
+    def test_lines_go_as_they_come(self):
+        read, write = os.pipe()
+        pusher = self.start("queue", "push", "q", "--lines", stdin=read)
+        os.close(read)
+        os.write(write, b"one\ntw")
+        self.assertTrue(pusher.stdout.readline().strip().isdigit())
+        self.assertEqual(self.data(), ["one"])
+        os.write(write, b"o\n")
+        self.assertTrue(pusher.stdout.readline().strip().isdigit())
+        os.close(write)
+        self.assertEqual(pusher.wait(PATIENCE), 0)
+        self.assertEqual(self.data(), ["one", "two"])
+
+    def test_order(self):
+        self.push("plain")
+        self.push("urgent", "--priority", "5")
+        self.push("idle", "--priority", "-5")
+        self.push("late", "--delay", "1h")
+        self.assertEqual(self.data(), ["urgent", "plain", "idle"])
+        self.assertEqual(self.data("later"), ["late"])
+        self.assertGreater(self.items("later")[0]["due_ms"], 0)
+
+    def test_a_duplicate_is_told(self):
+        first = self.push("one", "--id", "order-1")
+        self.assertEqual(self.ok("queue", "push", "q", "--id", "order-1", "two"), f"{first} duplicate\n")
+        shown = self.json("queue", "push", "q", "--id", "order-1", "two", "--fail-duplicate", "--json", code=1)
+        self.assertEqual((shown["id"], shown["duplicate"]), (first, True))
+        self.assertEqual(self.items()[0]["dedup_id"], "order-1")
+        self.ok("queue", "pop", "q", "--ack")
+        second = self.push("three", "--id", "order-1", "--window", "1h")
+        self.ok("queue", "pop", "q", "--ack")
+        self.assertEqual(self.ok("queue", "push", "q", "--id", "order-1", "two"), f"{second} duplicate\n")
+        self.assertEqual(self.data(), [])
+
+    def test_headers_and_address(self):
+        self.push("one", "--header", "trace=a=b", "--header", "kind=mail", "--to", "w1", "--tries", "2")
+        item = self.items()[0]
+        self.assertEqual((item["headers"], item["to"]), ({"trace": "a=b", "kind": "mail"}, "w1"))
+        shown = self.json("queue", "pop", "q", "--as", "w1", "--json")
+        self.assertEqual((shown["headers"], shown["data"]), ({"trace": "a=b", "kind": "mail"}, "one"))
+
+    def test_a_full_queue(self):
+        self.ok("queue", "set", "q", "--cap", "1")
+        self.push("one")
+        self.fails(75, "queue", "push", "q", "two")
+        waits = self.start("queue", "push", "q", "three", "-w", "1h")
+        self.ok("queue", "pop", "q", "--ack")
+        self.assertEqual(waits.wait(PATIENCE), 0)
+        self.assertEqual(self.data(), ["three"])
+
+    def test_usage(self):
+        self.assertIn("give no DATA", self.fails(64, "queue", "push", "q", "x", "--lines"))
+        self.assertIn("--id is of one", self.fails(64, "queue", "push", "q", "--lines", "--id", "x"))
+        self.assertIn("give --id too", self.fails(64, "queue", "push", "q", "x", "--window", "1m"))
+        self.assertIn("key=value", self.fails(64, "queue", "push", "q", "x", "--header", "novalue"))
+        with open(self.write("long", "x" * (256 * 1024 + 1)), encoding="utf-8") as file:
+            self.assertIn("standard input has more", self.fails(64, "queue", "push", "q", stdin=file))
+        with open(self.write("longline", "short\n" + "x" * (256 * 1024 + 1)), encoding="utf-8") as file:
+            err = self.fails(64, "queue", "push", "q", "--lines", stdin=file)
+        self.assertIn("line 2 has more", err)
+        self.assertIn("1 lines were pushed", err)
+        self.assertEqual(self.data(), ["short"])
+
+
+class Pop(QueueCase):
+    def pop(self, *args):
+        return self.json("queue", "pop", "q", "-n", "--json", "--ttl", span(60), *args)
+
+    def test_by_hand(self):
+        self.push("one")
+        self.assertEqual(self.ok("queue", "pop", "q", "--token-file", "t", "--ttl", span(60)), "one\n")
+        self.assertEqual(os.stat(self.path("t")).st_mode & 0o777, 0o600)
+        self.assertEqual(self.stats("ready", "out"), [0, 1])
+        self.ok("queue", "extend", "q", "--token-file", "t", "--ttl", span(60))
+        self.ok("queue", "ack", "q", "--token-file", "t")
+        self.assertEqual(self.stats("ready", "out", "acked"), [0, 0, 1])
+        self.assertTrue(self.dibs("queue", "ack", "q", "--token-file", "t").returncode == 122)
+
+    def test_nothing_there(self):
+        self.fails(75, "queue", "pop", "q", "-n", "--ack")
+        self.fails(7, "queue", "pop", "q", "-w", "10ms", "--ack", "-E", "7")
+
+    def test_nack(self):
+        self.push("one", "--tries", "2")
+        item = self.pop()
+        self.ok("queue", "nack", "q", item["token"], "--delay", "0", "--reason", "no such host")
+        self.assertEqual([(i["attempts"], i["reason"]) for i in self.items()], [(1, "no such host")])
+        item = self.pop()
+        self.assertEqual(item["attempt"], 2)
+        self.ok("queue", "nack", "q", item["token"], "--reason", "again")
+        dead = self.json("queue", "dead", "q", "--json")["items"]
+        self.assertEqual([(i["data"], i["attempts"], i["reason"]) for i in dead], [("one", 2, "again")])
+        self.assertIn("again", self.ok("queue", "dead", "q"))
+        self.assertEqual(self.ok("queue", "redrive", "q", str(dead[0]["id"]), "--yes"), "1\n")
+        item = self.pop()
+        self.assertEqual(item["attempt"], 1)
+        self.ok("queue", "nack", "q", item["token"], "--dead")
+        self.assertEqual(self.stats("ready", "later", "out", "dead"), [0, 0, 0, 1])
+        self.assertEqual(self.ok("queue", "purge", "q", "--dead", "--yes"), "1\n")
+
+    def test_backoff(self):
+        self.push("one")
+        self.ok("queue", "nack", "q", self.pop()["token"])
+        self.assertGreater(self.items("later")[0]["due_ms"], 0)
+
+    def test_a_token_that_is_over(self):
+        self.push("one")
+        token = self.pop()["token"]
+        self.assertEqual(self.ok("queue", "purge", "q", "--all", "--yes"), "1\n")
+        for verb in ("nack", "ack", "extend"):
+            result = self.dibs("queue", verb, "q", token)
+            self.assertTrue(result.returncode == 122, (verb, result))
+
+    def test_bytes(self):
+        with open(self.path("data"), "wb") as file:
+            file.write(b"\xff\x00\n")
+        with open(self.path("data"), "rb") as file:
+            self.ok("queue", "push", "q", stdin=file)
+        self.assertEqual(self.items()[0]["data_base64"], "/wAK")
+        out = subprocess.run([DIBS, "queue", "pop", "q", "--ack", "--raw"], stdout=subprocess.PIPE, env=self.env, check=True)
+        self.assertEqual(out.stdout, b"\xff\x00\n")
+
+    def test_usage(self):
+        self.assertIn("give --token-file FILE, --json or --ack", self.fails(64, "queue", "pop", "q"))
+        self.fails(64, "queue", "pop", "q", "--ack", "--token-file", "t")
+        self.assertIn("give one of them", self.fails(64, "queue", "pop", "q", "--ack", "-n", "-w", "1s"))
+        self.assertIn("give TOKEN", self.fails(64, "queue", "ack", "q"))
+        self.assertIn("not both", self.fails(64, "queue", "ack", "q", "1-2", "--token-file", "t"))
+        self.fails(64, "queue", "ack", "q", "nonsense")
+        self.assertIn("give one of them", self.fails(64, "queue", "nack", "q", "1", "--dead", "--delay", "1s"))
+
+
+class Run(QueueCase):
+    def run_all(self, script, *options):
+        return self.ok("queue", "run", "q", "-w", "0", *options, "--", "sh", "-c", script)
+
+    def test_each_item(self):
+        for word in ("one", "two", "three"):
+            self.push(word, "--header", f"word={word}")
+        out = self.run_all('echo "$(cat) $DIBS_QUEUE $DIBS_ITEM_ATTEMPT $DIBS_ITEM_LOST $DIBS_ITEM_HEADERS"')
+        self.assertEqual(out, "".join(f"{word} q 1 0 word={word}\n" for word in ("one", "two", "three")))
+        self.assertEqual(self.stats("ready", "out", "acked"), [0, 0, 3])
+
+    def test_numbers(self):
+        number = self.push("one")
+        out = self.run_all('echo "$DIBS_ITEM_ID $DIBS_ITEM_FENCE $DIBS_ITEM_TOKEN"')
+        fence = out.split()[1]
+        self.assertEqual(out, f"{number} {fence} {number}-{fence}-1\n")
+
+    def test_exit_codes_decide(self):
+        for code in ("0", "65", "75", "3"):
+            self.push(code)
+        self.push("kill")
+        self.run_all('read -r code; [ "$code" != kill ] || kill -9 $$; exit "$code"')
+        self.assertEqual(self.stats("acked", "dead", "later", "out"), [1, 1, 3, 0])
+        self.assertEqual(
+            {item["data"]: item["reason"] for item in self.items("later") + self.items("dead")},
+            {"65": "exit code 65", "75": "exit code 75", "3": "exit code 3", "kill": "killed by signal 9"},
+        )
+
+    def test_tries(self):
+        self.push("one", "--tries", "3")
+        self.assertEqual(self.run_all("echo $DIBS_ITEM_ATTEMPT; exit 1", "--delay", "0"), "1\n2\n3\n")
+        self.assertEqual(self.stats("dead", "nacked"), [1, 3])
+
+    def test_in_file(self):
+        self.push("one")
+        out = self.run_all('cat; cat "$DIBS_ITEM_FILE"; echo; echo "$DIBS_ITEM_FILE"', "--in-file")
+        data, path = out.split()
+        self.assertEqual(data, "one")
+        self.assertFalse(os.path.exists(path))
+
+    def test_once(self):
+        self.fails(75, "queue", "run", "q", "--once", "-w", "0", "--", "true")
+        self.fails(0, "queue", "run", "q", "--once", "-w", "0", "-E", "0", "--", "true")
+        self.push("one")
+        self.push("two")
+        self.fails(7, "queue", "run", "q", "--once", "--", "sh", "-c", "exit 7")
+        self.fails(0, "queue", "run", "q", "--once", "--", "true")
+        self.assertEqual(self.stats("acked", "nacked"), [1, 1])
+
+    def test_without_a_command(self):
+        """No item pays for a command that cannot be run."""
+        self.push("one")
+        self.fails(127, "queue", "run", "q", "--", "./nothing")
+        self.assertEqual([item["attempts"] for item in self.items()], [0])
+
+    def test_the_limit_ends_the_tree(self):
+        self.push("one")
+        script = "sleep 1000 & echo $! >pid; sleep 1000"
+        self.assertIn("--limit is over", self.fails(124, "queue", "run", "q", "--once", "--limit", span(0.2), "--stop",
+                                                    "0", "--", "sh", "-c", script))
+        self.wait_dead([int(self.text("pid"))])
+        self.assertEqual(self.items("later")[0]["reason"], "it took longer than --limit")
+
+    def test_several_at_a_time(self):
+        for word in "abcd":
+            self.push(word)
+        script = 'touch "in-$(cat)"; while [ "$(ls in-* | wc -l)" -lt 4 ]; do sleep 0.01; done'
+        self.run_all(script, "-j", "4")
+        self.assertEqual(self.stats("ready", "acked"), [0, 4])
+
+    def test_term_lets_the_item_finish(self):
+        for word in ("one", "two"):
+            self.push(word)
+        for jobs in ("1", "2"):
+            with self.subTest(jobs=jobs):
+                self.ok("queue", "set", "q", "--serial", "yes")
+                worker = self.start("queue", "run", "q", "-j", jobs, "--", "sh", "-c",
+                                    "touch begun; while [ ! -e go ]; do sleep 0.01; done; rm begun go")
+                wait_until(lambda: os.path.exists(self.path("begun")), "the command")
+                worker.send_signal(signal.SIGTERM)
+                self.assertIn("the worker stops when the command has ended", worker.stderr.readline())
+                self.write("go", "")
+                self.assertEqual(worker.wait(PATIENCE), 0)
+        self.assertEqual(self.stats("ready", "acked", "out"), [0, 2, 0])
+
+    def test_term_while_it_waits(self):
+        for jobs in ("1", "3"):
+            worker = self.start("queue", "run", "q", "-j", jobs, "--", "true")
+            wait_until(lambda n=jobs: self.dibs("queue", "stats", "q", "--json").stdout.count(f'"waiting":{n}'), "a waiter")
+            worker.send_signal(signal.SIGTERM)
+            self.assertEqual(worker.wait(PATIENCE), 0)
+
+    def test_a_second_signal_ends_the_command(self):
+        self.push("one")
+        worker = self.start("queue", "run", "q", "--", "sh", "-c", "echo $$; exec sleep 1000")
+        pid = int(worker.stdout.readline())
+
+        def pressed():
+            worker.send_signal(signal.SIGTERM)
+            return not alive(pid)
+
+        wait_until(pressed, "the end of the command")
+        worker.wait(PATIENCE)
+        self.assertEqual([item["attempts"] for item in self.items()], [0], "it was not its fault")
+
+    def test_a_worker_that_dies(self):
+        """Its command is dead before another has the item; the pool starts another worker."""
+        self.push("one")
+        script = 'if [ "$DIBS_ITEM_ATTEMPT" = 1 ]; then echo $$; exec sleep 1000; fi; echo "$DIBS_ITEM_LOST"'
+        pool = self.start("queue", "run", "q", "-j", "2", "--ttl", span(1), "--", "sh", "-c", script)
+        command = int(pool.stdout.readline())
+        worker = next(pid for pid in below(pool.pid) if command in below(pid))
+        os.kill(worker, signal.SIGKILL)
+        self.assertEqual(pool.stdout.readline(), "1\n")
+        self.assertFalse(alive(command))
+        self.assertIn("another one is started", pool.stderr.readline())
+        wait_until(lambda: self.stats("acked") == [1], "the ack")
+        pool.send_signal(signal.SIGTERM)
+        self.assertEqual(pool.wait(PATIENCE), 0)
+
+    def test_an_item_that_is_lost(self):
+        """The command of a worker that does not run is dead before another has the item."""
+        self.push("one")
+        worker = self.start("queue", "run", "q", "--once", "--ttl", span(1), "--", "sh", "-c", "echo $$; exec sleep 1000")
+        command = int(worker.stdout.readline())
+        worker.send_signal(signal.SIGSTOP)
+        self.assertEqual(self.ok("queue", "pop", "q", "--ack"), "one\n")
+        self.assertFalse(alive(command))
+        worker.send_signal(signal.SIGCONT)
+        self.assertTrue(worker.wait(PATIENCE) == 122)
+        self.assertIn("was lost", worker.stderr.read())
+
+    def test_as_a_worker(self):
+        self.push("common")
+        self.push("mine", "--to", "w1")
+        self.push("other", "--to", "w2")
+        self.assertEqual(self.run_all("cat; echo", "--as", "w1"), "common\nmine\nother\n")
+
+
+if __name__ == "__main__":
+    main()
