@@ -1,4 +1,4 @@
-/* coord.hpp - coordination in C++: watches, elections, groups, barriers, latches, limits,
+/* coord.hpp - coordination in C++: watches, events, elections, groups, barriers, latches, limits,
  * breakers and the health check. See dibs/dibs.hpp. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_COORD_HPP
@@ -91,6 +91,116 @@ class watch
         }
     };
     std::unique_ptr<dibs_watch, freer> watch_;
+};
+
+/* An event of a topic, or a range of positions that are gone; see dibs/events.h. */
+struct event {
+    dibs_event_kind kind = DIBS_EVENT;
+    uint64_t position = 0;
+    int64_t wall_us = 0;
+    std::string data;
+    uint64_t from = 0, to = 0; /* of a gap and a fork */
+};
+
+/* Appends an event. Its position. */
+inline uint64_t append_event(const client &cl, const std::string &topic,
+                             const std::string &data,
+                             dibs_append_opts opts = dibs_append_opts())
+{
+    dibs_error err = dibs_error();
+    uint64_t position = 0;
+
+    opts.size = sizeof(opts);
+    detail::must(dibs_events_append(cl.get(), topic.c_str(), data.data(),
+                                    data.size(), &opts, &position, &err),
+                 err);
+    return position;
+}
+
+/* A reader of a topic; see dibs/events.h.
+ *
+ *     dibs::reader orders(db, "orders", dibs::reader::from_position(last));
+ *     dibs::event event;
+ *     while (orders.next(event, 30s)) handle(event.data); */
+class reader
+{
+  public:
+    reader(const client &cl, const std::string &topic,
+           dibs_reader_opts opts = dibs_reader_opts())
+    {
+        dibs_reader *made = nullptr;
+        dibs_error err = dibs_error();
+
+        opts.size = sizeof(opts);
+        detail::must(dibs_reader_new(cl.get(), topic.c_str(), &opts, &made,
+                                     &err),
+                     err);
+        reader_.reset(made);
+    }
+    static dibs_reader_opts from_start()
+    {
+        dibs_reader_opts opts = dibs_reader_opts();
+
+        opts.start = DIBS_FROM_START;
+        return opts;
+    }
+    static dibs_reader_opts from_position(uint64_t position)
+    {
+        dibs_reader_opts opts = dibs_reader_opts();
+
+        opts.start = DIBS_FROM_POSITION;
+        opts.position = position;
+        return opts;
+    }
+    static dibs_reader_opts from_time(int64_t wall_us)
+    {
+        dibs_reader_opts opts = dibs_reader_opts();
+
+        opts.start = DIBS_FROM_TIME;
+        opts.wall_us = wall_us;
+        return opts;
+    }
+    /* False: no event in time, or cancelled. */
+    DIBS_MUST_CHECK bool next(event &out, milliseconds wait = milliseconds(-1))
+    {
+        dibs_error err = dibs_error();
+        dibs_event raw = dibs_event();
+        dibs_status rc = dibs_reader_next(get(), wait.count(), &raw, &err);
+
+        if (rc == DIBS_TIMEOUT || rc == DIBS_CANCELLED)
+            return false;
+        detail::must(rc, err);
+        out.kind = raw.kind;
+        out.position = raw.position;
+        out.wall_us = raw.wall_us;
+        out.from = raw.from;
+        out.to = raw.to;
+        out.data.clear();
+        if (raw.len > 0)
+            out.data.assign(static_cast<const char *>(raw.data), raw.len);
+        return true;
+    }
+    uint64_t position() const noexcept
+    {
+        return dibs_reader_position(get());
+    }
+    void cancel() noexcept
+    {
+        dibs_reader_cancel(get());
+    }
+    dibs_reader *get() const noexcept
+    {
+        return reader_.get();
+    }
+
+  private:
+    struct freer {
+        void operator()(dibs_reader *reader) const noexcept
+        {
+            dibs_reader_free(reader);
+        }
+    };
+    std::unique_ptr<dibs_reader, freer> reader_;
 };
 
 /* A candidate of an election; see dibs/elect.h. The destructor resigns.

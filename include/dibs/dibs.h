@@ -8,6 +8,7 @@
 #include <dibs/breaker.h>
 #include <dibs/client.h>
 #include <dibs/elect.h>
+#include <dibs/events.h>
 #include <dibs/guard.h>
 #include <dibs/health.h>
 #include <dibs/latch.h>

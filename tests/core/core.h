@@ -48,6 +48,7 @@ int core_elect_tests(void);
 int core_health_tests(void);
 int core_members_tests(void);
 int core_latch_tests(void);
+int core_events_tests(void);
 int core_barrier_tests(void);
 int core_queue_tests(void);
 int core_limit_tests(void);

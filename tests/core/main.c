@@ -82,6 +82,7 @@ int main(int argc, char **argv)
     failed += core_elect_tests();
     failed += core_members_tests();
     failed += core_latch_tests();
+    failed += core_events_tests();
     failed += core_barrier_tests();
     failed += core_queue_tests();
     failed += core_health_tests();

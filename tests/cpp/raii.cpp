@@ -352,6 +352,23 @@ static void operated_queues(dibs::client &db)
     CHECK(thrown([&] { mail.remove(); }) == DIBS_NOTFOUND);
 }
 
+static void events(dibs::client &db)
+{
+    dibs::reader all(db, "events", dibs::reader::from_start());
+    dibs::event got;
+    uint64_t first = dibs::append_event(db, "events", "one");
+    uint64_t second = dibs::append_event(db, "events", std::string());
+
+    CHECK(all.next(got) && got.data == "one" && got.position == first);
+    CHECK(all.next(got) && got.data.empty() && got.kind == DIBS_EVENT);
+    CHECK(all.position() == second);
+    CHECK(!all.next(got, milliseconds(0)));
+    dibs::reader later(db, "events", dibs::reader::from_position(first));
+    CHECK(later.next(got) && got.position == second);
+    CHECK(thrown([&] { dibs::append_event(db, "dibs.x", "x"); }) ==
+          DIBS_INVALID);
+}
+
 static void groups(dibs::client &db)
 {
     dibs_member_opts opts = dibs_member_opts();
@@ -460,16 +477,15 @@ static void limits(dibs::client &db)
     CHECK(!moved.take());
     CHECK(moved.retry().count() > 0);
     CHECK(thrown([&] { CHECK(moved.take(3)); }) == DIBS_INVALID);
-    CHECK(thrown([&] {
-              dibs::limit bad(db, "x", dibs::limit_options(0));
-          }) == DIBS_INVALID);
+    CHECK(thrown([&] { dibs::limit bad(db, "x", dibs::limit_options(0)); }) ==
+          DIBS_INVALID);
 }
 
 static void breakers(dibs::client &db)
 {
-    dibs::breaker made(
-        db, "broken",
-        dibs::breaker_options().threshold(2).recovery(std::chrono::hours(1)));
+    dibs::breaker made(db, "broken",
+                       dibs::breaker_options().threshold(2).recovery(
+                           std::chrono::hours(1)));
 
     made.enter().good();
     dibs::breaker moved(std::move(made));
@@ -511,8 +527,9 @@ int main(int argc, char **argv)
     watches(db);
     elections(db);
     latches(db);
-    queues(db);
     operated_queues(db);
+    queues(db);
+    events(db);
     groups(db);
     barriers(db);
     limits(db);

@@ -1,0 +1,520 @@
+/* reader.c - readers of a topic: drives the machine of each in real time.
+ *
+ * A reader lives on the thread that waits for it: that thread listens, reads and looks
+ * at the bounds. The keeper passes the tells of the store on. Owns the list of a client's
+ * readers, attached to the client with the first one, and the handler of their notices.
+ * Locks: cl->mutex guards all of it but the page, which is of the waiting thread. */
+/* SPDX-License-Identifier: MIT */
+#include <dibs/events.h>
+
+#include "base/alloc.h"
+#include "base/buf.h"
+#include "base/cond.h"
+#include "base/uncancel.h"
+#include "coord/reader_machine.h"
+#include "core/attach.h"
+#include "core/client.h"
+#include "core/log.h"
+#include "core/names.h"
+#include "core/notices.h"
+#include "core/reach.h"
+#include <string.h>
+
+/* A page ends with the entry in which it reaches one of these. */
+enum { PAGE_ENTRIES = 128, PAGE_BYTES = 256 << 10 };
+
+struct dibs_reader {
+    dibs_reader *next;
+    dibs_client *cl;
+    char topic[DIBS_NAME_MAX + 1]; /* with the client's prefix */
+    char address[DIBS_OWNER_SIZE];
+    dibs__reader machine;
+    pthread_cond_t cond;
+    bool waiting; /* a thread is in dibs_reader_next() */
+    bool cancelled;
+    bool eared;         /* it may listen at the store */
+    bool deaf;          /* the store forbids it to listen; said once */
+    bool away;          /* the last call to the store failed */
+    dibs_error failure; /* of that */
+
+    dibs__log_entry entries[PAGE_ENTRIES]; /* their data is set when shown */
+    size_t count, shown;
+    size_t offset;   /* of the data of the next one to show */
+    bool cut;        /* the page has reached its bytes */
+    dibsx_buf bytes; /* the data of all of them, one after the other */
+};
+
+typedef struct readers {
+    dibs__attached attached; /* first, so that one is the other */
+    dibs__notice_handler handler;
+    dibs_reader *first;
+} readers;
+
+static readers *readers_of_handler(dibs__notice_handler *handler)
+{
+    return (readers *)(void *)((char *)handler - offsetof(readers, handler));
+}
+
+/* Thread: the keeper. */
+static bool hear_append(dibs_client *cl, dibs__notice_handler *handler,
+                        const dibs__notice *notice)
+{
+    bool found = false;
+
+    (void)cl;
+    if (notice->kind != DIBS__NOTICE_CHANGED)
+        return false;
+    for (dibs_reader *r = readers_of_handler(handler)->first; r; r = r->next) {
+        if (strcmp(r->address, notice->owner) != 0)
+            continue;
+        found = true;
+        if (dibs__reader_told(&r->machine, notice->fence))
+            pthread_cond_signal(&r->cond);
+    }
+    return found;
+}
+
+/* Thread: the keeper. */
+static void hear_missed(dibs_client *cl, dibs__notice_handler *handler)
+{
+    (void)cl;
+    for (dibs_reader *r = readers_of_handler(handler)->first; r; r = r->next) {
+        dibs__reader_missed(&r->machine);
+        pthread_cond_signal(&r->cond);
+    }
+}
+
+/* Every wait ends before the client does. */
+static void close_readers(dibs_client *cl, dibs__attached *at)
+{
+    readers *all = (readers *)(void *)at;
+
+    for (dibs_reader *r = all->first; r;) {
+        pthread_cond_signal(&r->cond);
+        if (r->waiting) {
+            pthread_cond_wait(&cl->over, &cl->mutex);
+            r = all->first;
+        } else {
+            r = r->next;
+        }
+    }
+}
+
+static void free_readers(dibs_client *cl, dibs__attached *at)
+{
+    (void)cl;
+    dibsx_free(at);
+}
+
+/* The readers of a client, made when first needed (`make`); NULL: none, or no memory.
+ * Locks: cl->mutex. */
+static readers *readers_of(dibs_client *cl, bool make)
+{
+    dibs__attached *at = cl->attached;
+    readers *all;
+
+    while (at && at->free != free_readers)
+        at = at->next;
+    if (at || !make)
+        return (readers *)(void *)at;
+    all = dibsx_zalloc(sizeof(*all));
+    if (!all)
+        return NULL;
+    all->attached.close = close_readers;
+    all->attached.free = free_readers;
+    all->handler.hear = hear_append;
+    all->handler.hear_missed = hear_missed;
+    dibs__attach(cl, &all->attached);
+    dibs__notices_register(cl, &all->handler);
+    return all;
+}
+
+static dibs_status
+copy_opts(const dibs_reader_opts *opts, dibs_reader_opts *out, dibs_error *err)
+{
+    *out = (dibs_reader_opts){.size = sizeof(*out)};
+    if (!opts)
+        return DIBS_OK;
+    if (opts->size < sizeof(opts->size) || opts->size > 4096)
+        return dibsx_fail(err, DIBS_INVALID,
+                          "dibs_reader_opts.size is not set; use "
+                          "DIBS_READER_OPTS()");
+    memcpy(out, opts, opts->size < sizeof(*out) ? opts->size : sizeof(*out));
+    if (out->start < DIBS_FROM_END || out->start > DIBS_FROM_POSITION)
+        return dibsx_fail(err, DIBS_INVALID, "there is no such start: %d",
+                          (int)out->start);
+    if (out->start == DIBS_FROM_TIME && out->wall_us < 0)
+        return dibsx_fail(err, DIBS_INVALID,
+                          "the time to start from is negative");
+    return DIBS_OK;
+}
+
+static void begin_machine(dibs__reader *r, const dibs_reader_opts *opts)
+{
+    static const dibs__reader_from starts[] = {
+        [DIBS_FROM_END] = DIBS__FROM_END,
+        [DIBS_FROM_START] = DIBS__FROM_START,
+        [DIBS_FROM_TIME] = DIBS__FROM_TIME,
+        [DIBS_FROM_POSITION] = DIBS__FROM_POSITION,
+    };
+
+    dibs__reader_init(r, starts[opts->start],
+                      opts->start == DIBS_FROM_TIME ? (uint64_t)opts->wall_us
+                                                    : opts->position);
+}
+
+/* Adds the reader to its client. */
+static dibs_status join_client(dibs_reader *r, dibs_error *err)
+{
+    dibs_client *cl = r->cl;
+    dibs_status rc;
+    readers *all;
+
+    pthread_mutex_lock(&cl->mutex);
+    all = readers_of(cl, true);
+    rc = all ? dibs__timer_ready(cl, err) : dibsx_nomem(err, "a reader");
+    if (rc == DIBS_OK) {
+        r->next = all->first;
+        all->first = r;
+        cl->handle_count++;
+    }
+    pthread_mutex_unlock(&cl->mutex);
+    return rc;
+}
+
+static void drop_reader(dibs_reader *r)
+{
+    dibsx_buf_fini(&r->bytes);
+    dibsx_free(r);
+}
+
+dibs_status dibs_reader_new(dibs_client *cl, const char *topic,
+                            const dibs_reader_opts *opts, dibs_reader **out,
+                            dibs_error *err)
+{
+    DIBSX_UNCANCEL;
+    char told[DIBS__TOPIC_MAX];
+    dibs_status rc = dibs__client_usable(cl, err);
+    dibs_reader_opts want;
+    const char *why;
+    dibs_reader *r;
+
+    *out = NULL;
+    if (rc == DIBS_OK)
+        rc = copy_opts(opts, &want, err);
+    if (rc != DIBS_OK)
+        return rc;
+    why = dibs__store_cannot(cl->st, DIBS__CAN_LOG);
+    if (why)
+        return dibsx_fail(err, DIBS_UNSUPPORTED, "%s", why);
+    r = dibsx_zalloc(sizeof(*r));
+    if (!r)
+        return dibsx_nomem(err, "a reader");
+    r->cl = cl;
+    dibsx_buf_init(&r->bytes, PAGE_BYTES + DIBS__LOG_DATA_MAX);
+    rc = dibs__name_full(cl, topic, r->topic, err);
+    if (rc != DIBS_OK || !dibsx_cond_init(&r->cond)) {
+        drop_reader(r);
+        return rc != DIBS_OK ? rc : dibsx_nomem(err, "a reader");
+    }
+    dibs__topic_of_log(r->topic, told);
+    dibs__topic_address(told, r->address);
+    begin_machine(&r->machine, &want);
+    rc = join_client(r, err);
+    if (rc == DIBS_OK) {
+        *out = r;
+        return DIBS_OK;
+    }
+    pthread_cond_destroy(&r->cond);
+    drop_reader(r);
+    return rc;
+}
+
+/* Notes how a call to the store ended. True when the wait goes on: the call worked,
+ * or may work later. Locks: cl->mutex, let go for the log. */
+static bool
+note_outcome(dibs_reader *r, dibs_status rc, const dibs_error *failure)
+{
+    bool is_new = rc != DIBS_OK && !r->away;
+
+    r->away = rc != DIBS_OK;
+    if (rc == DIBS_OK)
+        return true;
+    r->failure = *failure;
+    if (is_new) {
+        pthread_mutex_unlock(&r->cl->mutex);
+        dibs__log(r->cl, DIBS_LOG_WARN, "events",
+                  "cannot read %s, and will try again: %s",
+                  dibs__name_short(r->cl, r->topic), failure->message);
+        pthread_mutex_lock(&r->cl->mutex);
+    }
+    return rc == DIBS_UNAVAIL || rc == DIBS_UNKNOWN;
+}
+
+/* Locks: cl->mutex, let go meanwhile. */
+static void listen_topic(dibs_reader *r)
+{
+    dibs_client *cl = r->cl;
+    dibsx_nsec sent_at = dibsx_now();
+    dibsx_nsec deadline = dibs__client_deadline(cl, sent_at);
+    char topic[DIBS__TOPIC_MAX];
+    dibs_error err = {0};
+    dibs_status rc;
+
+    dibs__topic_of_log(r->topic, topic);
+    r->eared = true;
+    pthread_mutex_unlock(&cl->mutex);
+    rc = dibs__reach_store(cl, deadline, &err);
+    if (rc == DIBS_OK) {
+        dibs__notices_listen(cl, cl->st, deadline);
+        rc = cl->st->ops->topic->ear(cl->st, topic, true, deadline, &err);
+    }
+    if (rc == DIBS_DENIED && !r->deaf)
+        dibs__log(cl, DIBS_LOG_WARN, "events",
+                  "cannot listen to %s, so events come later: %s",
+                  dibs__name_short(cl, r->topic), err.message);
+    pthread_mutex_lock(&cl->mutex);
+    r->deaf = rc == DIBS_DENIED;
+    dibs__reader_eared(&r->machine, sent_at, dibsx_now(), rc);
+}
+
+static bool add_entry(const dibs__log_entry *entry, void *arg)
+{
+    dibs_reader *r = arg;
+
+    r->entries[r->count] = *entry;
+    if (entry->len > 0)
+        dibsx_buf_add(&r->bytes, entry->data, entry->len);
+    if (!dibsx_buf_ok(&r->bytes))
+        return false;
+    r->count++;
+    r->cut = r->bytes.len >= PAGE_BYTES;
+    return !r->cut && r->count < PAGE_ENTRIES;
+}
+
+/* Reads the next page. Locks: cl->mutex, let go meanwhile. */
+static bool read_page(dibs_reader *r, dibs__reader_news *news)
+{
+    dibs_client *cl = r->cl;
+    dibsx_nsec deadline = dibs__client_deadline(cl, dibsx_now());
+    uint64_t after = r->machine.at;
+    dibs_error err = {0};
+    dibs_status rc;
+
+    r->count = r->shown = r->offset = 0;
+    r->cut = false;
+    dibsx_buf_reset(&r->bytes);
+    pthread_mutex_unlock(&cl->mutex);
+    rc = dibs__reach_store(cl, deadline, &err);
+    if (rc == DIBS_OK)
+        rc = cl->st->ops->log->read(cl->st, r->topic, after, PAGE_ENTRIES,
+                                    deadline, add_entry, r, &err);
+    if (rc == DIBS_OK && !dibsx_buf_ok(&r->bytes))
+        rc = dibsx_nomem(&err, "a page of events");
+    pthread_mutex_lock(&cl->mutex);
+    if (rc != DIBS_OK)
+        r->count = 0;
+    *news = dibs__reader_read(&r->machine, dibsx_now(), rc, r->count,
+                              r->cut || r->count == PAGE_ENTRIES);
+    return note_outcome(r, rc, &err);
+}
+
+/* Locks: cl->mutex, let go meanwhile. */
+static bool look_bounds(dibs_reader *r, dibs__reader_news *news)
+{
+    dibs_client *cl = r->cl;
+    dibsx_nsec deadline = dibs__client_deadline(cl, dibsx_now());
+    dibs__log_span span = {0};
+    dibs_error err = {0};
+    dibs_status rc;
+
+    pthread_mutex_unlock(&cl->mutex);
+    rc = dibs__reach_store(cl, deadline, &err);
+    if (rc == DIBS_OK)
+        rc = cl->st->ops->log->bounds(cl->st, r->topic, deadline, &span, &err);
+    pthread_mutex_lock(&cl->mutex);
+    *news = dibs__reader_bounded(&r->machine, dibsx_now(), rc, &span);
+    return note_outcome(r, rc, &err);
+}
+
+/* The next entry of the page. Locks: cl->mutex. */
+static dibs__reader_news show_entry(dibs_reader *r, dibs_event *out)
+{
+    dibs__log_entry *entry = &r->entries[r->shown];
+    dibs__reader_news news = dibs__reader_show(&r->machine, entry);
+
+    if (news == DIBS__READER_GAP || news == DIBS__READER_FORK)
+        return news;
+    if (news == DIBS__READER_EVENT)
+        *out = (dibs_event){.kind = DIBS_EVENT,
+                            .position = entry->position,
+                            .wall_us = entry->store_wall_us,
+                            .data = dibsx_buf_text(&r->bytes) + r->offset,
+                            .len = entry->len};
+    r->offset += entry->len;
+    r->shown++;
+    return news;
+}
+
+static bool
+take_news(const dibs_reader *r, dibs__reader_news news, dibs_event *out)
+{
+    if (news == DIBS__READER_GAP || news == DIBS__READER_FORK)
+        *out = (dibs_event){.kind = news == DIBS__READER_GAP ? DIBS_EVENT_GAP
+                                                             : DIBS_EVENT_FORK,
+                            .position = r->machine.at,
+                            .from = r->machine.gap_from,
+                            .to = r->machine.gap_to};
+    return news != DIBS__READER_NOTHING;
+}
+
+static dibs_status fail_late(const dibs_reader *r, dibs_error *err)
+{
+    if (r->away)
+        return dibsx_fail_at(err, r->failure.status, r->failure.origin, "%s",
+                             r->failure.message);
+    return dibsx_fail(err, DIBS_TIMEOUT, "no event of %s came in time",
+                      dibs__name_short(r->cl, r->topic));
+}
+
+/* Locks: cl->mutex, let go meanwhile. */
+static dibs_status await_event(dibs_reader *r, dibsx_nsec deadline,
+                               dibs_event *out, dibs_error *err)
+{
+    dibs__reader_news news = DIBS__READER_NOTHING;
+    bool goes_on = true;
+
+    while (goes_on && !take_news(r, news, out)) {
+        dibsx_nsec until, now = dibsx_now();
+
+        if (r->cancelled || r->cl->closing)
+            return dibsx_fail(err, DIBS_CANCELLED, "the wait was cancelled");
+        news = DIBS__READER_NOTHING;
+        if (r->shown < r->count) {
+            news = show_entry(r, out);
+            continue;
+        }
+        switch (dibs__reader_next(&r->machine, now, &until)) {
+        case DIBS__READER_EAR:
+            listen_topic(r);
+            break;
+        case DIBS__READER_READ:
+            goes_on = read_page(r, &news);
+            break;
+        case DIBS__READER_BOUNDS:
+            goes_on = look_bounds(r, &news);
+            break;
+        case DIBS__READER_SLEEP:
+            if (now >= deadline)
+                return fail_late(r, err);
+            dibsx_cond_wait(&r->cond, &r->cl->mutex,
+                            until < deadline ? until : deadline);
+            break;
+        }
+    }
+    return goes_on ? DIBS_OK : fail_late(r, err);
+}
+
+dibs_status dibs_reader_next(dibs_reader *r, int64_t wait_ms, dibs_event *out,
+                             dibs_error *err)
+{
+    DIBSX_UNCANCEL;
+    dibsx_nsec deadline =
+        wait_ms < 0 ? DIBSX_NEVER : dibsx_after_ms(dibsx_now(), wait_ms);
+    dibs_status rc;
+
+    *out = (dibs_event){.kind = DIBS_EVENT};
+    if (!r)
+        return dibsx_fail(err, DIBS_INVALID, "the reader is NULL");
+    rc = dibs__client_usable(r->cl, err);
+    if (rc != DIBS_OK)
+        return rc;
+    pthread_mutex_lock(&r->cl->mutex);
+    if (r->waiting) {
+        rc = dibsx_fail(err, DIBS_INVALID,
+                        "another thread waits for this reader; make one for "
+                        "each thread");
+    } else {
+        r->waiting = true;
+        rc = await_event(r, deadline, out, err);
+        r->cancelled = false;
+        r->waiting = false;
+        pthread_cond_broadcast(&r->cl->over);
+    }
+    pthread_mutex_unlock(&r->cl->mutex);
+    return rc;
+}
+
+uint64_t dibs_reader_position(const dibs_reader *r)
+{
+    return r && r->machine.placed && r->machine.anchored ? r->machine.at : 0;
+}
+
+void dibs_reader_cancel(dibs_reader *r)
+{
+    DIBSX_UNCANCEL;
+
+    if (!r || dibs__client_usable(r->cl, NULL) != DIBS_OK)
+        return;
+    pthread_mutex_lock(&r->cl->mutex);
+    r->cancelled = true;
+    pthread_cond_signal(&r->cond);
+    pthread_mutex_unlock(&r->cl->mutex);
+}
+
+/* Takes the reader out of the list. True when it was the last that listened to its
+ * topic. Locks: cl->mutex. */
+static bool unlist_reader(dibs_reader *r)
+{
+    dibs_reader **at = &readers_of(r->cl, false)->first;
+    bool last = r->eared;
+
+    while (*at != r)
+        at = &(*at)->next;
+    *at = r->next;
+    for (at = &readers_of(r->cl, false)->first; *at; at = &(*at)->next)
+        last = last && strcmp((*at)->address, r->address) != 0;
+    return last;
+}
+
+/* A reader that was made while another gave the topic up may not be heard. Locks:
+ * cl->mutex. */
+static void doubt_topic(dibs_client *cl, const char *address)
+{
+    for (dibs_reader *r = readers_of(cl, false)->first; r; r = r->next)
+        if (strcmp(r->address, address) == 0) {
+            dibs__reader_missed(&r->machine);
+            pthread_cond_signal(&r->cond);
+        }
+}
+
+void dibs_reader_free(dibs_reader *r)
+{
+    DIBSX_UNCANCEL;
+    char topic[DIBS__TOPIC_MAX], address[DIBS_OWNER_SIZE];
+    dibs_client *cl;
+    bool ear, last;
+
+    if (!r || dibs__forked(r->cl->fork_number))
+        return;
+    cl = r->cl;
+    pthread_mutex_lock(&cl->mutex);
+    ear = unlist_reader(r) && !atomic_load(&cl->closed);
+    pthread_mutex_unlock(&cl->mutex);
+    dibs__topic_of_log(r->topic, topic);
+    memcpy(address, r->address, sizeof(address));
+    if (ear)
+        (void)cl->st->ops->topic->ear(cl->st, topic, false,
+                                      dibs__client_deadline(cl, dibsx_now()),
+                                      NULL);
+    pthread_mutex_lock(&cl->mutex);
+    if (ear)
+        doubt_topic(cl, address);
+    cl->handle_count--;
+    last = cl->ended && cl->handle_count == 0;
+    pthread_mutex_unlock(&cl->mutex);
+    pthread_cond_destroy(&r->cond);
+    drop_reader(r);
+    if (last)
+        dibs__client_free(cl);
+}

@@ -1,0 +1,306 @@
+/* events.c - events through the public interface: append, readers, subscriptions. */
+/* SPDX-License-Identifier: MIT */
+#include "core.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { FEW = 5, BURST = 300 };
+#define BOUND_MS pace_ms(5000)
+
+static uint64_t append(dibs_client *cl, const char *topic, const char *text)
+{
+    uint64_t position = 0;
+
+    CHECK(DIBS_OK, dibs_events_append(cl, topic, text, strlen(text), NULL,
+                                      &position, err));
+    assert_true(position > 0);
+    return position;
+}
+
+static dibs_reader *
+reader_at(dibs_client *cl, const char *topic, const dibs_reader_opts *opts)
+{
+    dibs_reader *r = NULL;
+
+    CHECK(DIBS_OK, dibs_reader_new(cl, topic, opts, &r, err));
+    return r;
+}
+
+static void expect_event(dibs_reader *r, uint64_t position, const char *text)
+{
+    dibs_event ev;
+
+    CHECK(DIBS_OK, dibs_reader_next(r, BOUND_MS, &ev, err));
+    assert_int_equal(ev.kind, DIBS_EVENT);
+    assert_int_equal(ev.position, position);
+    assert_int_equal(ev.len, strlen(text));
+    assert_memory_equal(ev.data, text, ev.len);
+    assert_int_equal(dibs_reader_position(r), position);
+}
+
+static void expect_gap(dibs_reader *r, uint64_t from, uint64_t to)
+{
+    dibs_event ev;
+
+    CHECK(DIBS_OK, dibs_reader_next(r, BOUND_MS, &ev, err));
+    assert_int_equal(ev.kind, DIBS_EVENT_GAP);
+    assert_int_equal(ev.from, from);
+    assert_int_equal(ev.to, to);
+}
+
+static void expect_none(dibs_reader *r)
+{
+    dibs_event ev;
+
+    CHECK(DIBS_TIMEOUT, dibs_reader_next(r, 0, &ev, err));
+}
+
+static void readers_start_where_they_are_told(void **state)
+{
+    dibs_client *cl = core_open(), *other = core_open();
+    const char *topic = core_name();
+    dibs_reader *end = reader_at(other, topic, NULL);
+    uint64_t at[FEW];
+    dibs_reader *r;
+
+    (void)state;
+    for (size_t i = 0; i < FEW; i++)
+        at[i] = append(cl, topic, "x");
+    expect_none(end);
+    r = reader_at(other, topic, DIBS_READER_OPTS(.start = DIBS_FROM_START));
+    for (size_t i = 0; i < FEW; i++)
+        expect_event(r, at[i], "x");
+    expect_none(r);
+    dibs_reader_free(r);
+    r = reader_at(other, topic,
+                  DIBS_READER_OPTS(.start = DIBS_FROM_POSITION,
+                                   .position = at[2]));
+    expect_event(r, at[3], "x");
+    dibs_reader_free(r);
+    r = reader_at(other, topic,
+                  DIBS_READER_OPTS(.start = DIBS_FROM_TIME,
+                                   .wall_us = (int64_t)at[1]));
+    expect_event(r, at[1], "x");
+    dibs_reader_free(r);
+    expect_event(end, append(cl, topic, "later"), "later");
+    dibs_reader_free(end);
+    dibs_close(cl);
+    dibs_close(other);
+}
+
+static void trim_under_a_reader_is_a_gap(void **state)
+{
+    dibs_client *cl = core_open();
+    const char *topic = core_name();
+    dibs_reader *r =
+        reader_at(cl, topic, DIBS_READER_OPTS(.start = DIBS_FROM_START));
+    dibs_topic_state at;
+    uint64_t first, gone = 0, last = 0;
+
+    (void)state;
+    first = append(cl, topic, "1");
+    expect_event(r, first, "1");
+    for (size_t i = 0; i < FEW; i++)
+        last = append(cl, topic, "x");
+    CHECK(DIBS_OK, dibs_events_trim(cl, topic, last - 1, &gone, err));
+    assert_int_equal(gone, FEW);
+    CHECK(DIBS_OK, dibs_events_show(cl, topic, &at, err));
+    assert_int_equal(at.first, last);
+    assert_int_equal(at.count, 1);
+    {
+        dibs_event ev;
+
+        CHECK(DIBS_OK, dibs_reader_next(r, BOUND_MS, &ev, err));
+        assert_int_equal(ev.kind, DIBS_EVENT_GAP);
+        assert_int_equal(ev.from, first);
+        assert_true(ev.to > first && ev.to < last);
+    }
+    expect_event(r, last, "x");
+    /* Nothing is left to show it: the bounds do. */
+    first = last;
+    last = append(cl, topic, "unread");
+    CHECK(DIBS_OK, dibs_events_trim(cl, topic, UINT64_MAX, NULL, err));
+    expect_gap(r, first, last);
+    dibs_reader_free(r);
+    dibs_close(cl);
+}
+
+static void a_position_that_the_store_has_not_is_a_fork(void **state)
+{
+    dibs_client *cl = core_open();
+    const char *topic = core_name();
+    uint64_t last = append(cl, topic, "1");
+    dibs_reader *r = reader_at(cl, topic,
+                               DIBS_READER_OPTS(.start = DIBS_FROM_POSITION,
+                                                .position = last + 1000));
+    dibs_event ev;
+
+    (void)state;
+    CHECK(DIBS_OK, dibs_reader_next(r, BOUND_MS, &ev, err));
+    assert_int_equal(ev.kind, DIBS_EVENT_FORK);
+    assert_int_equal(ev.from, last);
+    assert_int_equal(ev.to, last + 1000);
+    dibs_reader_free(r);
+    dibs_close(cl);
+}
+
+typedef struct awaited {
+    dibs_client *cl;
+    const char *topic;
+} awaited;
+
+static void *append_burst(void *arg)
+{
+    awaited *a = arg;
+
+    for (int i = 0; i < BURST; i++) {
+        char text[16];
+
+        snprintf(text, sizeof(text), "%d", i);
+        (void)append(a->cl, a->topic, text);
+    }
+    return NULL;
+}
+
+static void a_reader_that_waits_gets_all(void **state)
+{
+    dibs_client *cl = core_open(), *other = core_open();
+    awaited a = {.cl = cl, .topic = core_name()};
+    dibs_reader *r = reader_at(other, a.topic, NULL);
+    pthread_t thread;
+
+    (void)state;
+    expect_none(r);
+    assert_int_equal(pthread_create(&thread, NULL, append_burst, &a), 0);
+    for (int i = 0; i < BURST; i++) {
+        dibs_event ev;
+        char text[16];
+
+        snprintf(text, sizeof(text), "%d", i);
+        CHECK(DIBS_OK, dibs_reader_next(r, BOUND_MS, &ev, err));
+        assert_int_equal(ev.kind, DIBS_EVENT);
+        assert_int_equal(ev.len, strlen(text));
+        assert_memory_equal(ev.data, text, ev.len);
+    }
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    dibs_reader_free(r);
+    dibs_close(cl);
+    dibs_close(other);
+}
+
+static void limits_are_kept(void **state)
+{
+    dibs_client *cl = core_open();
+    const char *topic = core_name();
+    dibs_topic_state at;
+
+    (void)state;
+    for (int i = 0; i < 20; i++)
+        CHECK(DIBS_OK, dibs_events_append(cl, topic, "0123456789", 10,
+                                          DIBS_APPEND_OPTS(.keep_bytes = 50),
+                                          NULL, err));
+    CHECK(DIBS_OK, dibs_events_show(cl, topic, &at, err));
+    assert_int_equal(at.count, 5);
+    assert_int_equal(at.bytes, 50);
+    dibs_close(cl);
+}
+
+static void odd_arguments_are_refused(void **state)
+{
+    dibs_client *cl = core_open();
+    dibs_append_opts unset = {.keep = 1};
+    dibs_reader_opts unset_too = {.position = 1};
+    static char big[DIBS_EVENT_MAX + 1];
+    dibs_reader *r = NULL;
+
+    (void)state;
+    CHECK(DIBS_INVALID,
+          dibs_events_append(cl, "dibs.trail", "x", 1, NULL, NULL, err));
+    CHECK(DIBS_INVALID,
+          dibs_events_append(cl, "t", big, sizeof(big), NULL, NULL, err));
+    CHECK(DIBS_INVALID, dibs_events_append(cl, "t", "x", 1, &unset, NULL, err));
+    CHECK(DIBS_INVALID, dibs_events_append(cl, "", "x", 1, NULL, NULL, err));
+    CHECK(DIBS_INVALID, dibs_reader_new(cl, "t", &unset_too, &r, err));
+    assert_null(r);
+    dibs_close(cl);
+}
+
+typedef struct heard {
+    pthread_mutex_t mutex;
+    pthread_cond_t cond;
+    size_t count;
+    uint64_t last;
+} heard;
+
+static void on_event(const dibs_event *event, void *arg)
+{
+    heard *h = arg;
+
+    pthread_mutex_lock(&h->mutex);
+    h->count++;
+    h->last = event->position;
+    pthread_cond_signal(&h->cond);
+    pthread_mutex_unlock(&h->mutex);
+}
+
+static void every_subscription_gets_every_event(void **state)
+{
+    dibs_client *clients[] = {core_open(), core_open()};
+    const char *topic = core_name();
+    dibs_subscription *subs[2] = {NULL, NULL};
+    heard h[2];
+    uint64_t last = 0;
+
+    (void)state;
+    (void)append(clients[0], topic, "before");
+    for (size_t i = 0; i < 2; i++) {
+        h[i] = (heard){.mutex = PTHREAD_MUTEX_INITIALIZER,
+                       .cond = PTHREAD_COND_INITIALIZER};
+        CHECK(DIBS_OK, dibs_subscribe(clients[i], topic, NULL, on_event, &h[i],
+                                      &subs[i], err));
+    }
+    for (size_t i = 0; i < FEW; i++)
+        last = append(clients[i % 2], topic, "x");
+    for (size_t i = 0; i < 2; i++) {
+        pthread_mutex_lock(&h[i].mutex);
+        while (h[i].last != last)
+            pthread_cond_wait(&h[i].cond, &h[i].mutex);
+        pthread_mutex_unlock(&h[i].mutex);
+        dibs_unsubscribe(subs[i]);
+        assert_int_equal(h[i].count, FEW);
+    }
+    dibs_close(clients[0]);
+    dibs_close(clients[1]);
+}
+
+static void a_close_ends_the_waits(void **state)
+{
+    dibs_client *cl = core_open();
+    const char *topic = core_name();
+    heard h = {.mutex = PTHREAD_MUTEX_INITIALIZER,
+               .cond = PTHREAD_COND_INITIALIZER};
+    dibs_subscription *sub = NULL;
+
+    (void)state;
+    CHECK(DIBS_OK, dibs_subscribe(cl, topic, NULL, on_event, &h, &sub, err));
+    dibs_close(cl);
+    dibs_unsubscribe(sub);
+}
+
+int core_events_tests(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(readers_start_where_they_are_told),
+        cmocka_unit_test(trim_under_a_reader_is_a_gap),
+        cmocka_unit_test(a_position_that_the_store_has_not_is_a_fork),
+        cmocka_unit_test(a_reader_that_waits_gets_all),
+        cmocka_unit_test(limits_are_kept),
+        cmocka_unit_test(odd_arguments_are_refused),
+        cmocka_unit_test(every_subscription_gets_every_event),
+        cmocka_unit_test(a_close_ends_the_waits),
+    };
+
+    return cmocka_run_group_tests_name("events", tests, NULL, NULL);
+}
