@@ -7,6 +7,7 @@
 #include <dibs/events.h>
 
 #include "base/alloc.h"
+#include "base/opts.h"
 #include "base/rand.h"
 #include "base/uncancel.h"
 #include "core/attach.h"
@@ -142,15 +143,12 @@ static dibs_status append_until(dibs_client *cl, const dibs__append *what,
 static dibs_status
 copy_opts(const dibs_append_opts *opts, dibs__append *out, dibs_error *err)
 {
-    dibs_append_opts want = {.size = sizeof(want)};
+    dibs_append_opts want;
+    dibs_status rc =
+        dibsx_opts_copy(&want, sizeof(want), opts, "DIBS_APPEND_OPTS()", err);
 
-    if (opts && (opts->size < sizeof(opts->size) || opts->size > 4096))
-        return dibsx_fail(err, DIBS_INVALID,
-                          "dibs_append_opts.size is not set; use "
-                          "DIBS_APPEND_OPTS()");
-    if (opts)
-        memcpy(&want, opts,
-               opts->size < sizeof(want) ? opts->size : sizeof(want));
+    if (rc != DIBS_OK)
+        return rc;
     if (want.keep > DIBS_EVENT_KEEP_MAX)
         return dibsx_fail(err, DIBS_INVALID, "a topic keeps at most %d events",
                           DIBS_EVENT_KEEP_MAX);

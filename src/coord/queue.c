@@ -5,6 +5,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/alloc.h"
 #include "base/cond.h"
+#include "base/opts.h"
 #include "base/uncancel.h"
 #include "coord/queue_lane.h"
 #include "core/names.h"
@@ -146,14 +147,11 @@ static dibs_status
 read_opts(dibs_queue *q, const dibs_queue_opts *given, dibs_error *err)
 {
     dibs_queue_opts *opts = &q->opts;
-    dibs_status rc;
+    dibs_status rc =
+        dibsx_opts_copy(opts, sizeof(*opts), given, "DIBS_QUEUE_OPTS()", err);
 
-    *opts = (dibs_queue_opts){.size = sizeof(*opts)};
-    if (given && (given->size < sizeof(given->size) || given->size > 4096))
-        return dibsx_fail(err, DIBS_INVALID, "dibs_queue_opts.size is not set");
-    if (given)
-        memcpy(opts, given,
-               given->size < sizeof(*opts) ? given->size : sizeof(*opts));
+    if (rc != DIBS_OK)
+        return rc;
     if (opts->ttl_ms == 0)
         opts->ttl_ms = q->cl->ttl_ms > TTL_MIN_MS ? q->cl->ttl_ms : TTL_MIN_MS;
     rc = check_opts(opts, err);

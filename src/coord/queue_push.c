@@ -7,6 +7,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/alloc.h"
 #include "base/cond.h"
+#include "base/opts.h"
 #include "base/uncancel.h"
 #include "coord/queue_lane.h"
 #include "core/names.h"
@@ -39,12 +40,16 @@ typedef dibs__push_batch push_batch;
 
 /* ---- the items */
 
+static dibs_status
+copy_opts(dibs_push_opts *out, const dibs_push_opts *given, dibs_error *err)
+{
+    return dibsx_opts_copy(out, sizeof(*out), given, "DIBS_PUSH_OPTS()", err);
+}
+
 static dibs_status check_push(const dibs_push_opts *opts, dibs_error *err)
 {
     dibs_status rc = DIBS_OK;
 
-    if (opts->size < sizeof(opts->size) || opts->size > 4096)
-        return dibsx_fail(err, DIBS_INVALID, "dibs_push_opts.size is not set");
     if (opts->delay_ms < 0 || opts->dedup_ms < 0)
         return dibsx_fail(err, DIBS_INVALID,
                           "delay_ms and dedup_ms of a push are not negative");
@@ -68,15 +73,14 @@ static dibs_status
 write_item(const dibs_push_item *from, const dibs_push_opts *given,
            dibs__push_item *out, char **data, dibs_error *err)
 {
-    dibs_push_opts opts = {.size = sizeof(opts)};
-    dibs_status rc = given ? check_push(given, err) : DIBS_OK;
+    dibs_push_opts opts;
+    dibs_status rc = copy_opts(&opts, given, err);
 
     *data = NULL;
+    if (rc == DIBS_OK)
+        rc = check_push(&opts, err);
     if (rc != DIBS_OK)
         return rc;
-    if (given)
-        memcpy(&opts, given,
-               given->size < sizeof(opts) ? given->size : sizeof(opts));
     *out = (dibs__push_item){.delay_ms = opts.delay_ms,
                              .priority = opts.priority,
                              .tries = opts.tries,
@@ -285,7 +289,8 @@ static dibs_status push_items(dibs_queue *q, const dibs_push_item *items,
                               size_t count, const dibs_push_opts *opts,
                               push_call *call, char **data, dibs_error *err)
 {
-    dibs_status rc = DIBS_OK;
+    dibs_push_opts common;
+    dibs_status rc = copy_opts(&common, opts, err);
 
     for (size_t i = 0; i < count && rc == DIBS_OK; i++) {
         rc = write_item(&items[i], items[i].opts ? items[i].opts : opts,
@@ -300,7 +305,7 @@ static dibs_status push_items(dibs_queue *q, const dibs_push_item *items,
     if (rc == DIBS_OK)
         rc = dibs__ask_begin(q, err);
     if (rc == DIBS_OK) {
-        rc = push_waiting(q, call, opts ? opts->wait_ms : 0);
+        rc = push_waiting(q, call, common.wait_ms);
         dibs__ask_end(q);
         if (rc != DIBS_OK && err)
             *err = call->err;

@@ -1,22 +1,20 @@
 /* reader.c - readers of a topic: drives the machine of each in real time.
  *
  * A reader lives on the thread that waits for it: that thread listens, reads and looks
- * at the bounds. The keeper passes the tells of the store on. Owns the list of a client's
- * readers, attached to the client with the first one, and the handler of their notices.
- * Locks: cl->mutex guards all of it but the page, which is of the waiting thread. */
+ * at the bounds. The keeper passes the tells of the store on. Locks: cl->mutex guards all
+ * of it but the page, which is of the waiting thread. */
 /* SPDX-License-Identifier: MIT */
 #include <dibs/events.h>
 
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/cond.h"
+#include "base/opts.h"
 #include "base/uncancel.h"
+#include "coord/handle.h"
 #include "coord/reader_machine.h"
-#include "core/attach.h"
-#include "core/client.h"
 #include "core/log.h"
 #include "core/names.h"
-#include "core/notices.h"
 #include "core/reach.h"
 #include <string.h>
 
@@ -24,15 +22,13 @@
 enum { PAGE_ENTRIES = 128, PAGE_BYTES = 256 << 10 };
 
 struct dibs_reader {
-    dibs_reader *next;
+    dibs__handle handle; /* first, so that one is the other */
     dibs_client *cl;
     char topic[DIBS_NAME_MAX + 1]; /* with the client's prefix */
-    char address[DIBS_OWNER_SIZE];
     dibs__reader machine;
     pthread_cond_t cond;
     bool waiting; /* a thread is in dibs_reader_next() */
     bool cancelled;
-    bool eared;         /* it may listen at the store */
     bool deaf;          /* the store forbids it to listen; said once */
     bool away;          /* the last call to the store failed */
     dibs_error failure; /* of that */
@@ -44,102 +40,44 @@ struct dibs_reader {
     dibsx_buf bytes; /* the data of all of them, one after the other */
 };
 
-typedef struct readers {
-    dibs__attached attached; /* first, so that one is the other */
-    dibs__notice_handler handler;
-    dibs_reader *first;
-} readers;
-
-static readers *readers_of_handler(dibs__notice_handler *handler)
+static dibs_reader *reader_of(dibs__handle *handle)
 {
-    return (readers *)(void *)((char *)handler - offsetof(readers, handler));
+    return (dibs_reader *)(void *)handle;
+}
+
+static void wake(dibs__handle *handle)
+{
+    pthread_cond_signal(&reader_of(handle)->cond);
 }
 
 /* Thread: the keeper. */
-static bool hear_append(dibs_client *cl, dibs__notice_handler *handler,
-                        const dibs__notice *notice)
+static void hear_append(dibs__handle *handle, const dibs__notice *notice)
 {
-    bool found = false;
-
-    (void)cl;
-    if (notice->kind != DIBS__NOTICE_CHANGED)
-        return false;
-    for (dibs_reader *r = readers_of_handler(handler)->first; r; r = r->next) {
-        if (strcmp(r->address, notice->owner) != 0)
-            continue;
-        found = true;
-        if (dibs__reader_told(&r->machine, notice->fence))
-            pthread_cond_signal(&r->cond);
-    }
-    return found;
+    if (notice->kind == DIBS__NOTICE_CHANGED &&
+        dibs__reader_told(&reader_of(handle)->machine, notice->fence))
+        wake(handle);
 }
 
 /* Thread: the keeper. */
-static void hear_missed(dibs_client *cl, dibs__notice_handler *handler)
+static void hear_missed(dibs__handle *handle)
 {
-    (void)cl;
-    for (dibs_reader *r = readers_of_handler(handler)->first; r; r = r->next) {
-        dibs__reader_missed(&r->machine);
-        pthread_cond_signal(&r->cond);
-    }
+    dibs__reader_missed(&reader_of(handle)->machine);
+    wake(handle);
 }
 
-/* Every wait ends before the client does. */
-static void close_readers(dibs_client *cl, dibs__attached *at)
-{
-    readers *all = (readers *)(void *)at;
-
-    for (dibs_reader *r = all->first; r;) {
-        pthread_cond_signal(&r->cond);
-        if (r->waiting) {
-            pthread_cond_wait(&cl->over, &cl->mutex);
-            r = all->first;
-        } else {
-            r = r->next;
-        }
-    }
-}
-
-static void free_readers(dibs_client *cl, dibs__attached *at)
-{
-    (void)cl;
-    dibsx_free(at);
-}
-
-/* The readers of a client, made when first needed (`make`); NULL: none, or no memory.
- * Locks: cl->mutex. */
-static readers *readers_of(dibs_client *cl, bool make)
-{
-    dibs__attached *at = cl->attached;
-    readers *all;
-
-    while (at && at->free != free_readers)
-        at = at->next;
-    if (at || !make)
-        return (readers *)(void *)at;
-    all = dibsx_zalloc(sizeof(*all));
-    if (!all)
-        return NULL;
-    all->attached.close = close_readers;
-    all->attached.free = free_readers;
-    all->handler.hear = hear_append;
-    all->handler.hear_missed = hear_missed;
-    dibs__attach(cl, &all->attached);
-    dibs__notices_register(cl, &all->handler);
-    return all;
-}
+static const dibs__handle_kind kind = {.noun = "a reader",
+                                       .wake = wake,
+                                       .hear = hear_append,
+                                       .hear_missed = hear_missed};
 
 static dibs_status
 copy_opts(const dibs_reader_opts *opts, dibs_reader_opts *out, dibs_error *err)
 {
-    *out = (dibs_reader_opts){.size = sizeof(*out)};
-    if (!opts)
-        return DIBS_OK;
-    if (opts->size < sizeof(opts->size) || opts->size > 4096)
-        return dibsx_fail(err, DIBS_INVALID,
-                          "dibs_reader_opts.size is not set; use "
-                          "DIBS_READER_OPTS()");
-    memcpy(out, opts, opts->size < sizeof(*out) ? opts->size : sizeof(*out));
+    dibs_status rc =
+        dibsx_opts_copy(out, sizeof(*out), opts, "DIBS_READER_OPTS()", err);
+
+    if (rc != DIBS_OK)
+        return rc;
     if (out->start < DIBS_FROM_END || out->start > DIBS_FROM_POSITION)
         return dibsx_fail(err, DIBS_INVALID, "there is no such start: %d",
                           (int)out->start);
@@ -163,25 +101,6 @@ static void begin_machine(dibs__reader *r, const dibs_reader_opts *opts)
                                                     : opts->position);
 }
 
-/* Adds the reader to its client. */
-static dibs_status join_client(dibs_reader *r, dibs_error *err)
-{
-    dibs_client *cl = r->cl;
-    dibs_status rc;
-    readers *all;
-
-    pthread_mutex_lock(&cl->mutex);
-    all = readers_of(cl, true);
-    rc = all ? dibs__timer_ready(cl, err) : dibsx_nomem(err, "a reader");
-    if (rc == DIBS_OK) {
-        r->next = all->first;
-        all->first = r;
-        cl->handle_count++;
-    }
-    pthread_mutex_unlock(&cl->mutex);
-    return rc;
-}
-
 static void drop_reader(dibs_reader *r)
 {
     dibsx_buf_fini(&r->bytes);
@@ -193,7 +112,6 @@ dibs_status dibs_reader_new(dibs_client *cl, const char *topic,
                             dibs_error *err)
 {
     DIBSX_UNCANCEL;
-    char told[DIBS__TOPIC_MAX];
     dibs_status rc = dibs__client_usable(cl, err);
     dibs_reader_opts want;
     const char *why;
@@ -217,10 +135,12 @@ dibs_status dibs_reader_new(dibs_client *cl, const char *topic,
         drop_reader(r);
         return rc != DIBS_OK ? rc : dibsx_nomem(err, "a reader");
     }
-    dibs__topic_of_log(r->topic, told);
-    dibs__topic_address(told, r->address);
+    r->handle.kind = &kind;
+    dibs__topic_of_log(r->topic, r->handle.topic);
     begin_machine(&r->machine, &want);
-    rc = join_client(r, err);
+    pthread_mutex_lock(&cl->mutex);
+    rc = dibs__handle_join(cl, &r->handle, err);
+    pthread_mutex_unlock(&cl->mutex);
     if (rc == DIBS_OK) {
         *out = r;
         return DIBS_OK;
@@ -256,26 +176,21 @@ static void listen_topic(dibs_reader *r)
 {
     dibs_client *cl = r->cl;
     dibsx_nsec sent_at = dibsx_now();
-    dibsx_nsec deadline = dibs__client_deadline(cl, sent_at);
-    char topic[DIBS__TOPIC_MAX];
     dibs_error err = {0};
-    dibs_status rc;
+    dibs_status rc =
+        dibs__handle_listen(&r->handle, dibs__client_deadline(cl, sent_at),
+                            &err);
+    bool is_new = rc == DIBS_DENIED && !r->deaf;
 
-    dibs__topic_of_log(r->topic, topic);
-    r->eared = true;
-    pthread_mutex_unlock(&cl->mutex);
-    rc = dibs__reach_store(cl, deadline, &err);
-    if (rc == DIBS_OK) {
-        dibs__notices_listen(cl, cl->st, deadline);
-        rc = cl->st->ops->topic->ear(cl->st, topic, true, deadline, &err);
-    }
-    if (rc == DIBS_DENIED && !r->deaf)
-        dibs__log(cl, DIBS_LOG_WARN, "events",
-                  "cannot listen to %s, so events come later: %s",
-                  dibs__name_short(cl, r->topic), err.message);
-    pthread_mutex_lock(&cl->mutex);
     r->deaf = rc == DIBS_DENIED;
     dibs__reader_eared(&r->machine, sent_at, dibsx_now(), rc);
+    if (!is_new)
+        return;
+    pthread_mutex_unlock(&cl->mutex);
+    dibs__log(cl, DIBS_LOG_WARN, "events",
+              "cannot listen to %s, so events come later: %s",
+              dibs__name_short(cl, r->topic), err.message);
+    pthread_mutex_lock(&cl->mutex);
 }
 
 static bool add_entry(const dibs__log_entry *entry, void *arg)
@@ -436,10 +351,11 @@ dibs_status dibs_reader_next(dibs_reader *r, int64_t wait_ms, dibs_event *out,
                         "each thread");
     } else {
         r->waiting = true;
+        dibs__handle_begin(&r->handle);
         rc = await_event(r, deadline, out, err);
         r->cancelled = false;
         r->waiting = false;
-        pthread_cond_broadcast(&r->cl->over);
+        dibs__handle_end(&r->handle);
     }
     pthread_mutex_unlock(&r->cl->mutex);
     return rc;
@@ -462,56 +378,17 @@ void dibs_reader_cancel(dibs_reader *r)
     pthread_mutex_unlock(&r->cl->mutex);
 }
 
-/* Takes the reader out of the list. True when it was the last that listened to its
- * topic. Locks: cl->mutex. */
-static bool unlist_reader(dibs_reader *r)
-{
-    dibs_reader **at = &readers_of(r->cl, false)->first;
-    bool last = r->eared;
-
-    while (*at != r)
-        at = &(*at)->next;
-    *at = r->next;
-    for (at = &readers_of(r->cl, false)->first; *at; at = &(*at)->next)
-        last = last && strcmp((*at)->address, r->address) != 0;
-    return last;
-}
-
-/* A reader that was made while another gave the topic up may not be heard. Locks:
- * cl->mutex. */
-static void doubt_topic(dibs_client *cl, const char *address)
-{
-    for (dibs_reader *r = readers_of(cl, false)->first; r; r = r->next)
-        if (strcmp(r->address, address) == 0) {
-            dibs__reader_missed(&r->machine);
-            pthread_cond_signal(&r->cond);
-        }
-}
-
 void dibs_reader_free(dibs_reader *r)
 {
     DIBSX_UNCANCEL;
-    char topic[DIBS__TOPIC_MAX], address[DIBS_OWNER_SIZE];
     dibs_client *cl;
-    bool ear, last;
+    bool last;
 
     if (!r || dibs__forked(r->cl->fork_number))
         return;
     cl = r->cl;
     pthread_mutex_lock(&cl->mutex);
-    ear = unlist_reader(r) && !atomic_load(&cl->closed);
-    pthread_mutex_unlock(&cl->mutex);
-    dibs__topic_of_log(r->topic, topic);
-    memcpy(address, r->address, sizeof(address));
-    if (ear)
-        (void)cl->st->ops->topic->ear(cl->st, topic, false,
-                                      dibs__client_deadline(cl, dibsx_now()),
-                                      NULL);
-    pthread_mutex_lock(&cl->mutex);
-    if (ear)
-        doubt_topic(cl, address);
-    cl->handle_count--;
-    last = cl->ended && cl->handle_count == 0;
+    last = dibs__handle_leave(&r->handle);
     pthread_mutex_unlock(&cl->mutex);
     pthread_cond_destroy(&r->cond);
     drop_reader(r);
