@@ -172,27 +172,6 @@ static void drop_delivered(dibs__queue_request *rq)
         dibsx_free(dibs__item_of_node(node));
 }
 
-/* Ends every settlement of the request alike. */
-static void
-end_settlements(dibs_queue *q, dibs_status rc, const dibs_error *err)
-{
-    dibs__queue_request *rq = &q->request;
-
-    for (size_t i = 0; i < rq->ask.settle_count; i++) {
-        dibs_item *item = rq->items[i];
-
-        if (!item)
-            continue;
-        if (item->settler || rc == DIBS_LOST || rc == DIBS_UNKNOWN) {
-            dibs__hold_settled(item, rc, err);
-        } else { /* wanted again: nobody waits for it */
-            item->state = DIBS__ITEM_WANTED;
-            dibsx_fifo_push(&q->wanted, &item->node);
-        }
-    }
-    rq->ask.settle_count = 0;
-}
-
 static void take_settlements(dibs_queue *q, dibsx_nsec sent_at)
 {
     dibs__queue_request *rq = &q->request;
@@ -328,7 +307,7 @@ static void end_request(dibs_queue *q, dibs_status rc, const dibs_error *cause)
         (void)dibsx_fail(&err, DIBS_UNKNOWN, "%s",
                          cause && cause->message[0] ? cause->message
                                                     : "no answer in time");
-    end_settlements(q, rc, &err);
+    dibs__hold_end_settlements(q, rc, &err);
     dibs__hold_lose_all(q);
     q->hungry = true;
 }
@@ -344,7 +323,7 @@ static void take_answer(dibs_queue *q, dibsx_nsec sent_at, dibs_status rc,
         take_done(q, sent_at);
     drop_delivered(rq);
     if (asked == DIBS__ASKED_NOT)
-        end_settlements(q, rc, err);
+        dibs__hold_end_settlements(q, rc, err);
     if (asked == DIBS__ASKED_LOST || asked == DIBS__ASKED_UNSURE)
         end_request(q, asked == DIBS__ASKED_LOST ? DIBS_LOST : DIBS_UNKNOWN,
                     err);

@@ -133,16 +133,37 @@ void dibs__hold_settled(dibs_item *item, dibs_status rc, const dibs_error *err)
         dibs__consumer_drop(&item->q->machine, &item->lane);
     if (rc == DIBS_OK && item->verb == DIBS__ITEM_EXTEND) {
         item->state = DIBS__ITEM_HELD;
+    } else if (rc == DIBS_LOST ||
+               (rc == DIBS_UNKNOWN && item->verb == DIBS__ITEM_EXTEND)) {
+        end_hold(item, DIBS__ITEM_LOST);
     } else if (rc == DIBS_OK || rc == DIBS_UNKNOWN) {
         end_hold(item, DIBS__ITEM_SETTLED);
-    } else if (rc == DIBS_LOST) {
-        end_hold(item, DIBS__ITEM_LOST);
     } else {
         item->state = DIBS__ITEM_HELD;
         atomic_store(&item->over, false);
     }
     tell_settler(item, rc, err);
     (void)dibs__item_unref(item);
+}
+
+void dibs__hold_end_settlements(dibs_queue *q, dibs_status rc,
+                                const dibs_error *err)
+{
+    dibs__queue_request *rq = &q->request;
+
+    for (size_t i = 0; i < rq->ask.settle_count; i++) {
+        dibs_item *item = rq->items[i];
+
+        if (!item)
+            continue;
+        if (item->settler || rc == DIBS_LOST || rc == DIBS_UNKNOWN) {
+            dibs__hold_settled(item, rc, err);
+        } else { /* wanted again: nobody waits for it */
+            item->state = DIBS__ITEM_WANTED;
+            dibsx_fifo_push(&q->wanted, &item->node);
+        }
+    }
+    rq->ask.settle_count = 0;
 }
 
 void dibs__hold_lose(dibs_item *item)
@@ -173,7 +194,13 @@ void dibs__hold_lose(dibs_item *item)
 void dibs__hold_lose_all(dibs_queue *q)
 {
     dibs__lane_life *life = q->life;
+    dibs_error err = {.status = DIBS_OK};
 
+    if (!q->driving && q->request.ask.settle_count > 0) {
+        (void)dibsx_fail(&err, DIBS_UNKNOWN,
+                         "the lane ended before the store answered");
+        dibs__hold_end_settlements(q, DIBS_UNKNOWN, &err);
+    }
     while (q->machine.first)
         dibs__hold_lose((dibs_item *)(void *)q->machine.first);
     if (life) {

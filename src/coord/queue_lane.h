@@ -47,8 +47,12 @@ void dibs__hold_want(dibs_item *item, dibs__settle_verb verb,
 /* A settlement has ended: tells the thread that waits for it. */
 void dibs__hold_settled(dibs_item *item, dibs_status rc, const dibs_error *err);
 
-/* The delivery is lost: one, and all that the lane has. A settlement that is under way
- * is not touched. */
+/* Ends every settlement of the request alike. */
+void dibs__hold_end_settlements(dibs_queue *q, dibs_status rc,
+                                const dibs_error *err);
+
+/* The delivery is lost: one, and all that the lane has. A request that a thread has sent
+ * is left to that thread. */
 void dibs__hold_lose(dibs_item *item);
 void dibs__hold_lose_all(dibs_queue *q);
 

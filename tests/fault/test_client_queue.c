@@ -170,6 +170,30 @@ static void a_client_cut_off_learns_of_its_loss(void **state)
     dibs_queue_free(other);
 }
 
+/* The lane ends while its request has no answer: so does every call. */
+static void a_request_ends_with_its_lane(void **state)
+{
+    world *w = *state;
+    dibs_queue *q = open_queue(w->one, DIBS_QUEUE_OPTS(.ttl_ms = 1000));
+    dibs_item *item, *second;
+
+    push(q);
+    push(q);
+    item = reserve(q);
+    second = reserve(q);
+    world_fault(w, DIBS__STEP_TEND, DIBS__FAULT_DROP_BEFORE, -1);
+    world_fault(w, DIBS__STEP_RESERVE, DIBS__FAULT_DROP_BEFORE, -1);
+    CHECK(DIBS_UNKNOWN, dibs_item_extend(item, 60000, err));
+    CHECK(DIBS_LOST, dibs_item_ack(item, err));
+    CHECK(DIBS_LOST, dibs_item_ack(second, err));
+    dibs_item_free(item);
+    dibs_item_free(second);
+    world_heal(w);
+    ack(reserve(q));
+    ack(reserve(q));
+    dibs_queue_free(q);
+}
+
 typedef struct call {
     dibs_queue *q;
     dibs_item *item;
@@ -525,6 +549,7 @@ int main(void)
         WORLD_TEST(an_ack_without_an_answer_is_sent_again),
         WORLD_TEST(a_reserve_goes_on_while_the_store_is_away),
         WORLD_TEST(a_client_cut_off_learns_of_its_loss),
+        WORLD_TEST(a_request_ends_with_its_lane),
         WORLD_TEST(threads_share_requests),
         WORLD_TEST(a_lost_ring_costs_a_second),
         WORLD_TEST(a_place_is_given_up),
