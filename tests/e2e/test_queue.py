@@ -1,11 +1,12 @@
 """queue push, pop, ack, nack, extend, run."""
 # SPDX-License-Identifier: MIT
 import os
+import re
 import signal
 import subprocess
 
 from runtools import alive, below
-from support import DIBS, PATIENCE, Case, main, span, wait_until
+from support import DIBS, PATIENCE, ROOT, Case, main, span, wait_until
 
 
 class QueueCase(Case):
@@ -308,6 +309,23 @@ class Run(QueueCase):
         self.push("mine", "--to", "w1")
         self.push("other", "--to", "w2")
         self.assertEqual(self.run_all("cat; echo", "--as", "w1"), "common\nmine\nother\n")
+
+
+class Docs(QueueCase):
+    def test_commands_of_the_guide(self):
+        """Each block of docs/queues.md that a shell reads is run, one after the other."""
+        with open(os.path.join(ROOT, "docs", "queues.md"), encoding="utf-8") as file:
+            blocks = re.findall(r"(?ms)^```sh\n(.*?)^```$", file.read())
+        self.assertGreater(len(blocks), 8)
+        for name in ("send", "work"):
+            os.chmod(self.write(name, "#!/bin/sh\nexec cat >/dev/null\n"), 0o755)
+        self.env["PATH"] = os.path.dirname(DIBS) + os.pathsep + self.env["PATH"]
+        for block in blocks:
+            with self.subTest(block):
+                done = subprocess.run(["sh", "-euc", block], capture_output=True, text=True, env=self.env, cwd=self.folder,
+                                      stdin=subprocess.DEVNULL, timeout=PATIENCE, check=False)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertNotIn("dibs: ", done.stderr)
 
 
 if __name__ == "__main__":
