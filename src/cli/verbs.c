@@ -48,6 +48,12 @@ const char dibs__common_exits[] =
     X("Coordination", latch_wait)                                              \
     X("Coordination", latch_show)                                              \
     X("Coordination", latch_reset)                                             \
+    X("Coordination", publish)                                                 \
+    X("Coordination", subscribe)                                               \
+    X("Coordination", events)                                                  \
+    X("Coordination", events_read)                                             \
+    X("Coordination", events_show)                                             \
+    X("Coordination", events_trim)                                             \
     X("Coordination", breaker)                                                 \
     X("Coordination", breaker_run)                                             \
     X("Coordination", breaker_show)                                            \
@@ -122,6 +128,9 @@ const size_t dibs__verb_count = sizeof(dibs__verbs) / sizeof(dibs__verbs[0]);
     X(leader)                                                                  \
     X(barrier)                                                                 \
     X(latch)                                                                   \
+    X(publish)                                                                 \
+    X(subscribe)                                                               \
+    X(events)                                                                  \
     X(breaker)                                                                 \
     X(limit)                                                                   \
     X(queue)                                                                   \

@@ -11,7 +11,7 @@ GROUPS = {
     "Locks": "run acquire release renew check break",
     "Look": "ls show top watch wait stats deadlocks trail",
     "Values": "state",
-    "Coordination": "elect leader members join barrier latch breaker limit",
+    "Coordination": "elect leader members join barrier latch publish subscribe events breaker limit",
     "Queues": "queue",
     "Jobs": "cron",
     "Store": "store ping health doctor",

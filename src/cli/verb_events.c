@@ -1,0 +1,139 @@
+/* verb_events.c - events show, trim: a topic as its operator sees it. */
+/* SPDX-License-Identifier: MIT */
+#include "cli/options.h"
+#include "cli/print.h"
+#include "cli/verbs.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int print_topic(const dibs__command *cmd, const dibs_topic_state *at)
+{
+    dibs__report report;
+
+    if (!dibs__opt_flag(cmd, "json")) {
+        printf("events  %llu\nbytes   %lld\nfirst   %llu\nlast    %llu\n",
+               (unsigned long long)at->count, (long long)at->bytes,
+               (unsigned long long)at->first, (unsigned long long)at->last);
+        return dibs__out_done();
+    }
+    dibs__report_begin(&report);
+    dibsx_json_pair_text(&report.js, "topic", dibs__operands(cmd)[0]);
+    dibsx_json_pair_uint(&report.js, "events", at->count);
+    dibsx_json_pair_uint(&report.js, "bytes", (uint64_t)at->bytes);
+    dibsx_json_pair_uint(&report.js, "first", at->first);
+    dibsx_json_pair_uint(&report.js, "last", at->last);
+    return dibs__report_end(&report);
+}
+
+static int show_topic(const dibs__command *cmd)
+{
+    dibs_topic_state at;
+    dibs_client *cl = NULL;
+    dibs_error err = {0};
+    int code = dibs__cli_open(cmd, &cl);
+
+    if (code)
+        return code;
+    if (dibs_events_show(cl, dibs__operands(cmd)[0], &at, &err) != DIBS_OK)
+        code = dibs__cli_fail(cmd, &err);
+    else if (at.last == 0) {
+        dibs__cli_say("nobody has published to %s", dibs__operands(cmd)[0]);
+        code = 1;
+    } else {
+        code = print_topic(cmd, &at);
+    }
+    dibs_close(cl);
+    return code;
+}
+
+/* False after a message. */
+static bool find_through(const dibs__command *cmd, uint64_t *through)
+{
+    const char *text = dibs__opt_text(cmd, "through");
+    char *end = NULL;
+
+    if (!dibs__opt_given(cmd, "through")) {
+        dibs__cli_say("events trim: --through is missing: a position, or end "
+                      "for all events");
+        return false;
+    }
+    *through = UINT64_MAX;
+    if (strcmp(text, "end") == 0)
+        return true;
+    errno = 0;
+    *through = strtoull(text, &end, 10);
+    if (*text >= '0' && *text <= '9' && *end == '\0' && !errno)
+        return true;
+    dibs__cli_say("--through is a position or end, not '%s'", text);
+    return false;
+}
+
+static int trim_topic(const dibs__command *cmd)
+{
+    uint64_t through, gone = 0;
+    dibs_client *cl = NULL;
+    dibs_error err = {0};
+    int code;
+
+    if (!find_through(cmd, &through))
+        return DIBS__EXIT_USAGE;
+    code = dibs__cli_open(cmd, &cl);
+    if (code)
+        return code;
+    if (dibs_events_trim(cl, dibs__operands(cmd)[0], through, &gone, &err) !=
+        DIBS_OK) {
+        code = dibs__cli_fail(cmd, &err);
+    } else if (!dibs__opt_flag(cmd, "quiet")) {
+        printf("%llu events removed\n", (unsigned long long)gone);
+        code = dibs__out_done();
+    }
+    dibs_close(cl);
+    return code;
+}
+
+static const dibs__option options[] = {
+    {DIBS__ROW_TEXT("through", "POSITION"), .otherwise = "it must be given",
+     .help = "The last event to remove; end: all events."},
+};
+
+const dibs__option_rows dibs__options_events =
+    DIBS__OPTION_ROWS("events trim", options);
+
+const dibs__verb dibs__verb_events = {
+    .name = "events",
+    .operands = "VERB",
+    .summary = "look at the events of a topic, and remove them",
+    .about = "publish appends an event to a topic, subscribe prints events as "
+             "they come.\n",
+};
+
+const dibs__verb dibs__verb_events_show = {
+    .name = "events show",
+    .operands = "TOPIC",
+    .summary = "say how many events a topic keeps, and which",
+    .about = "first and last are positions: of the oldest event that is kept, "
+             "and of the newest that ever was.\n",
+    .exits = "0 printed\n"
+             "1 nobody has published to the topic\n",
+    .options = "json",
+    .min_operands = 1,
+    .max_operands = 1,
+    .run = show_topic,
+};
+
+const dibs__verb dibs__verb_events_trim = {
+    .name = "events trim",
+    .operands = "TOPIC",
+    .summary = "remove the oldest events of a topic",
+    .about = "Readers that had not read them learn of the gap. Positions go "
+             "on.\n",
+    .examples = "All events:\n"
+                "  dibs events trim orders --through end\n",
+    .exits = "0 removed, or there were none\n",
+    .min_operands = 1,
+    .max_operands = 1,
+    .run = trim_topic,
+};

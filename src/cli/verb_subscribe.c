@@ -1,0 +1,296 @@
+/* verb_subscribe.c - subscribe, events read: the events of a topic. */
+/* SPDX-License-Identifier: MIT */
+#include "base/clock.h"
+#include "cli/options.h"
+#include "cli/print.h"
+#include "cli/value_json.h"
+#include "cli/verbs.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { SPAN_MS = 500 };
+
+static bool parse_number(const char *text, uint64_t *out)
+{
+    char *end = NULL;
+
+    errno = 0;
+    *out = strtoull(text, &end, 10);
+    return *text >= '0' && *text <= '9' && *end == '\0' && !errno;
+}
+
+/* "start", "end", a position, "@SECONDS", or a duration before now. */
+static bool parse_since(const char *text, dibs_reader_opts *out)
+{
+    int64_t ago_ms;
+    uint64_t number;
+
+    *out = (dibs_reader_opts){.size = sizeof(*out)};
+    if (strcmp(text, "end") == 0)
+        return true;
+    out->start = DIBS_FROM_START;
+    if (strcmp(text, "start") == 0)
+        return true;
+    if (parse_number(text, &out->position)) {
+        out->start = DIBS_FROM_POSITION;
+        return true;
+    }
+    out->start = DIBS_FROM_TIME;
+    if (text[0] == '@' && parse_number(text + 1, &number) &&
+        number < INT64_MAX / 1000000) {
+        out->wall_us = (int64_t)number * 1000000;
+        return true;
+    }
+    if (!dibsx_duration_parse(text, &ago_ms) || ago_ms < 0 ||
+        ago_ms > DIBS__YEAR * 100)
+        return false;
+    out->wall_us = dibsx_wall_us() - ago_ms * 1000;
+    return true;
+}
+
+static int print_json(const char *topic, const dibs_event *event)
+{
+    static const char *const kinds[] = {[DIBS_EVENT] = "event",
+                                        [DIBS_EVENT_GAP] = "gap",
+                                        [DIBS_EVENT_FORK] = "fork"};
+    dibs__report report;
+    char time[40];
+
+    dibs__report_begin(&report);
+    dibsx_json_pair_text(&report.js, "topic", topic);
+    dibsx_json_pair_text(&report.js, "kind", kinds[event->kind]);
+    if (event->kind == DIBS_EVENT) {
+        dibs_value value = {.data = (void *)(uintptr_t)event->data,
+                            .len = event->len};
+
+        dibs__wall_text(event->wall_us, time, sizeof(time));
+        dibsx_json_pair_uint(&report.js, "position", event->position);
+        dibsx_json_pair_text(&report.js, "time", time);
+        dibs__json_value(&report.js, &value);
+    } else {
+        dibsx_json_pair_uint(&report.js, "from", event->from);
+        dibsx_json_pair_uint(&report.js, "to", event->to);
+    }
+    return dibs__report_end(&report);
+}
+
+static int print_text(const dibs__command *cmd, const dibs_event *event)
+{
+    if (event->kind != DIBS_EVENT) {
+        dibs__cli_say(event->kind == DIBS_EVENT_GAP
+                          ? "%s: events after %llu up to %llu were trimmed "
+                            "before they were read"
+                          : "%s: events after %llu up to %llu are lost: the "
+                            "store went back",
+                      dibs__operands(cmd)[0], (unsigned long long)event->from,
+                      (unsigned long long)event->to);
+        return 0;
+    }
+    if (dibs__opt_flag(cmd, "with-position"))
+        printf("%llu ", (unsigned long long)event->position);
+    dibs__out(event->data, event->len);
+    putchar('\n');
+    return dibs__out_done();
+}
+
+/* The reader of a pipe has gone: nobody sees the next line. */
+static bool reader_gone(void)
+{
+    struct pollfd out = {.fd = STDOUT_FILENO, .events = 0};
+
+    return poll(&out, 1, 0) == 1 && (out.revents & POLLERR);
+}
+
+/* Waits for an event in short spans, between which it looks for the reader of its
+ * output. */
+static int await_event(const dibs__command *cmd, dibs_reader *reader,
+                       int64_t wait_ms, dibs_event *event)
+{
+    dibsx_nsec end =
+        wait_ms < 0 ? DIBSX_NEVER : dibsx_after_ms(dibsx_now(), wait_ms);
+
+    for (;;) {
+        int64_t left_ms = dibsx_wait_ms(end, dibsx_now());
+        int64_t span_ms =
+            left_ms < SPAN_MS && end != DIBSX_NEVER ? left_ms : SPAN_MS;
+        dibs_error err = {0};
+        dibs_status rc = dibs_reader_next(reader, span_ms, event, &err);
+        bool away = rc == DIBS_UNAVAIL || rc == DIBS_UNKNOWN;
+
+        if (rc == DIBS_OK)
+            return 0;
+        if ((rc != DIBS_TIMEOUT && !away) || dibsx_now() >= end)
+            return dibs__cli_fail(cmd, &err);
+        if (reader_gone())
+            return 128 + SIGPIPE;
+    }
+}
+
+/* Prints an event. 0 to go on, else the exit code. */
+static int show_event(const dibs__command *cmd, const dibs_event *event)
+{
+    int code = dibs__opt_flag(cmd, "json")
+                   ? print_json(dibs__operands(cmd)[0], event)
+                   : print_text(cmd, event);
+
+    return !code && event->kind != DIBS_EVENT && dibs__opt_flag(cmd, "fail-gap")
+               ? 1
+               : code;
+}
+
+static int64_t wanted_count(const dibs__command *cmd)
+{
+    return dibs__opt_given(cmd, "count") ? dibs__opt_int(cmd, "count")
+                                         : INT64_MAX;
+}
+
+static int follow_topic(const dibs__command *cmd, dibs_reader *reader)
+{
+    int64_t wait_ms =
+        dibs__opt_given(cmd, "wait") ? dibs__opt_ms(cmd, "wait") : -1;
+    int64_t left = wanted_count(cmd);
+    int code = 0;
+
+    while (!code && left > 0) {
+        dibs_event event;
+
+        code = await_event(cmd, reader, wait_ms, &event);
+        if (!code)
+            code = show_event(cmd, &event);
+        if (event.kind == DIBS_EVENT)
+            left--;
+    }
+    return code;
+}
+
+/* Ends where the topic ends now. */
+static int read_topic(const dibs__command *cmd, dibs_reader *reader)
+{
+    int64_t left = wanted_count(cmd);
+    int code = 0;
+
+    while (!code && left > 0) {
+        dibs_error err = {0};
+        dibs_event event;
+        dibs_status rc = dibs_reader_next(reader, 0, &event, &err);
+
+        if (rc == DIBS_TIMEOUT)
+            return 0;
+        if (rc != DIBS_OK)
+            return dibs__cli_fail(cmd, &err);
+        code = show_event(cmd, &event);
+        if (event.kind == DIBS_EVENT)
+            left--;
+    }
+    return code;
+}
+
+static int run_reader(const dibs__command *cmd,
+                      int (*serve)(const dibs__command *, dibs_reader *))
+{
+    const char *since = dibs__opt_text(cmd, "since");
+    dibs_reader *reader = NULL;
+    dibs_reader_opts opts;
+    dibs_client *cl = NULL;
+    dibs_error err = {0};
+    int code;
+
+    if (!parse_since(since, &opts)) {
+        dibs__cli_say("--since is start, end, a position, @SECONDS or a "
+                      "duration such as 10m, not '%s'",
+                      since);
+        return DIBS__EXIT_USAGE;
+    }
+    code = dibs__cli_open(cmd, &cl);
+    if (code)
+        return code;
+    if (dibs_reader_new(cl, dibs__operands(cmd)[0], &opts, &reader, &err) !=
+        DIBS_OK)
+        code = dibs__cli_fail(cmd, &err);
+    else
+        code = serve(cmd, reader);
+    dibs_reader_free(reader);
+    dibs_close(cl);
+    return code;
+}
+
+static int subscribe_topic(const dibs__command *cmd)
+{
+    return run_reader(cmd, follow_topic);
+}
+
+static int read_events(const dibs__command *cmd)
+{
+    return run_reader(cmd, read_topic);
+}
+
+#define SINCE_HELP                                                             \
+    "Where to begin: start (the oldest event that is kept), end, a position "  \
+    "(the events after it), @SECONDS since 1970, or a duration before now."
+
+static const dibs__option options[] = {
+    {.verbs = "subscribe",
+     DIBS__ROW_TEXT("since", "WHERE"),
+     .initial = "end",
+     .help = SINCE_HELP},
+    {.verbs = "events read",
+     DIBS__ROW_TEXT("since", "WHERE"),
+     .initial = "start",
+     .help = SINCE_HELP},
+    {DIBS__ROW_INT("count", "N", 1, INT64_MAX), .letter = 'n',
+     .otherwise = "go on without end", .help = "End after so many events."},
+    {.verbs = "subscribe",
+     DIBS__ROW_WAIT_LONG,
+     .help = "Wait at most this long for each event."},
+    {.name = "with-position",
+     .help = "Print the position of each event before it."},
+    {.name = "fail-gap",
+     .help = "End with exit code 1 if events are gone that were not read."},
+};
+
+const dibs__option_rows dibs__options_subscribe =
+    DIBS__OPTION_ROWS("subscribe,events read", options);
+
+const dibs__verb dibs__verb_subscribe = {
+    .name = "subscribe",
+    .operands = "TOPIC",
+    .summary = "print the events of a topic as they come",
+    .about =
+        "One line per event, in order. Goes on until it is interrupted, and "
+        "while the store is out of reach; then with the next event. If events "
+        "were trimmed before they were read, or the store has lost some, a "
+        "message names their positions; --json has an object of the kind "
+        "\"gap\" or \"fork\" then.\n",
+    .examples = "Handle what happens from now on:\n"
+                "  dibs subscribe job-completed | while read -r e; do ...\n"
+                "Go on after a position:\n"
+                "  dibs subscribe orders --since 1794800000000000 --json\n",
+    .exits = "0 --count events were printed\n"
+             "1 events are gone, with --fail-gap\n"
+             "75 no event came within --wait\n"
+             "128+N ended by signal N\n",
+    .options = "json",
+    .min_operands = 1,
+    .max_operands = 1,
+    .run = subscribe_topic,
+};
+
+const dibs__verb dibs__verb_events_read = {
+    .name = "events read",
+    .operands = "TOPIC",
+    .summary = "print the events that a topic has now",
+    .about = "As subscribe, from the oldest event on, but ends at the end of "
+             "the topic.\n",
+    .exits = "0 printed\n"
+             "1 events are gone, with --fail-gap\n",
+    .options = "json",
+    .min_operands = 1,
+    .max_operands = 1,
+    .run = read_events,
+};

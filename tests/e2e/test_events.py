@@ -1,0 +1,60 @@
+"""publish, subscribe, events read, show, trim."""
+# SPDX-License-Identifier: MIT
+import json
+import time
+
+from support import Case, main
+
+
+class Events(Case):
+    def test_every_subscriber_gets_every_event(self):
+        subscribers = [self.start("subscribe", "t", "--since", "start", "-n", "3", "--json") for _ in range(2)]
+        first = int(self.ok("publish", "t", "one"))
+        second = self.json("publish", "t", "two", "--json")["position"]
+        self.assertGreater(second, first)
+        self.ok("publish", "-q", "t", "-", stdin=None, input="three")
+        for subscriber in subscribers:
+            got = [json.loads(subscriber.stdout.readline()) for _ in range(3)]
+            self.assertEqual([g["value"] for g in got], ["one", "two", "three"])
+            self.assertEqual([g["position"] for g in got[:2]], [first, second])
+            self.assertEqual(subscriber.wait(), 0)
+
+    def test_where_to_begin(self):
+        positions = self.ok("publish", "--lines", "t", stdin=None, input="a\nb\nc").split()
+        self.assertEqual(self.ok("events", "read", "t"), "a\nb\nc\n")
+        self.assertEqual(self.ok("events", "read", "t", "--since", positions[1]), "c\n")
+        self.assertEqual(self.ok("events", "read", "t", "--since", "end"), "")
+        self.assertEqual(self.ok("events", "read", "t", "--since", "1h", "-n", "2"), "a\nb\n")
+        self.assertEqual(self.ok("events", "read", "t", "--since", "@%d" % (time.time() + 3600)), "")
+        self.assertEqual(self.ok("events", "read", "t", "--with-position", "-n", "1"), positions[0] + " a\n")
+        self.assertIn("--since is start", self.fails(64, "events", "read", "t", "--since", "soon"))
+
+    def test_a_trim_is_a_gap(self):
+        positions = self.ok("publish", "--lines", "t", stdin=None, input="a\nb\nc").split()
+        self.assertEqual(self.ok("events", "trim", "t", "--through", positions[1]), "2 events removed\n")
+        shown = self.json("events", "show", "t", "--json")
+        self.assertEqual((shown["events"], shown["bytes"]), (1, 1))
+        self.assertEqual([str(shown["first"]), str(shown["last"])], [positions[2], positions[2]])
+        got = self.ok("events", "read", "t", "--since", positions[0], "--json").splitlines()
+        gap = json.loads(got[0])
+        self.assertEqual((gap["kind"], str(gap["from"]), str(gap["to"])), ("gap", positions[0], positions[1]))
+        self.assertEqual(json.loads(got[1])["value"], "c")
+        self.assertIn("were trimmed", self.fails(1, "events", "read", "t", "--since", positions[0], "--fail-gap"))
+        self.assertEqual(self.ok("events", "trim", "t", "--through", "end"), "1 events removed\n")
+
+    def test_limits(self):
+        for _ in range(6):
+            self.ok("publish", "-q", "t", "0123456789", "--keep-bytes", "30")
+        self.assertEqual(self.json("events", "show", "t", "--json")["events"], 3)
+
+    def test_exit_codes(self):
+        self.fails(1, "events", "show", "nothing")
+        self.fails(64, "events", "trim", "nothing")
+        self.fails(64, "events", "trim", "nothing", "--through", "all")
+        self.fails(64, "publish", "dibs.trail", "x")
+        self.fails(75, "subscribe", "nothing", "-w", "10ms")
+        self.assertIn("65536", self.fails(64, "publish", "t", "-", stdin=None, input="x" * 70000))
+
+
+if __name__ == "__main__":
+    main()
