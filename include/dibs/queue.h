@@ -158,7 +158,8 @@ DIBS_API int32_t dibs_item_priority(const dibs_item *item);
  *   DIBS_LOST  it is settled, or not its own any more */
 DIBS_API DIBS_MUST_CHECK dibs_status dibs_item_check(const dibs_item *item);
 
-/* For how long it will be valid without another answer of the store; 0: it is lost. */
+/* For how long it will be valid without another answer of the store; 0: it is lost, or
+ * adopted. */
 DIBS_API int64_t dibs_item_valid_ms(const dibs_item *item);
 
 /* Settles: the work is done, and the item is gone. A settled item can only be read and
