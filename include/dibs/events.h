@@ -96,14 +96,24 @@ typedef enum dibs_reader_start {
 typedef struct dibs_reader_opts {
     size_t size; /* sizeof(dibs_reader_opts); the macro sets it */
     dibs_reader_start start;
-    uint64_t
-        position;    /* of DIBS_FROM_POSITION; 0: before all events that were */
-    int64_t wall_us; /* of DIBS_FROM_TIME, on the store's clock */
+    uint64_t position; /* of DIBS_FROM_POSITION; 0: before all events */
+    int64_t wall_us;   /* of DIBS_FROM_TIME, on the store's clock */
+    const char *group; /* readers of a group share one position, which the
+                          store keeps; NULL: none */
+    int64_t ttl_ms;    /* of a group: when its reader has died, the next one
+                          reads after so long; the client's */
 } dibs_reader_opts;
 
 #define DIBS_READER_OPTS(...)                                                  \
     (&(dibs_reader_opts){.size = sizeof(dibs_reader_opts), __VA_ARGS__})
 
+/* A reader, alone or of a group. In a group one reader gets events at a time, in order.
+ * The others wait in dibs_reader_next() until it leaves or dies. The next one goes on at
+ * the position that is kept, or at `start` if there is none yet. An event counts as
+ * handled with the next call of dibs_reader_next(), or with dibs_reader_commit(). The
+ * position is written about once a second, and before each wait. So each event is handled
+ * at least once: after a crash those of the last second may come again. The lock and the
+ * value "events/TOPIC/GROUP" are the group's. Delete the value to begin anew. */
 typedef struct dibs_reader dibs_reader;
 
 /* Makes a reader, without a call to the store. `opts` may be NULL. Free it with
@@ -119,11 +129,20 @@ DIBS_API DIBS_MUST_CHECK dibs_status dibs_reader_new(
  *   DIBS_TIMEOUT    no event in time
  *   DIBS_CANCELLED  dibs_reader_cancel() or dibs_close() ended the wait
  *   DIBS_UNAVAIL    the time is over and the store was out of reach
+ *   DIBS_LOST       of a group: another reader goes on from the position that is kept.
+ *                   Call again to wait for the next turn
  *   DIBS_INVALID    another thread waits for this reader */
 DIBS_API DIBS_MUST_CHECK dibs_status dibs_reader_next(dibs_reader *reader,
                                                       int64_t wait_ms,
                                                       dibs_event *out,
                                                       dibs_error *err);
+
+/* Keeps the position of a group's reader now: all that it has got is handled.
+ *   DIBS_LOST     another reader reads now, and gets the last events again
+ *   DIBS_UNKNOWN  no answer; repeat the call
+ *   DIBS_INVALID  the reader has no group */
+DIBS_API DIBS_MUST_CHECK dibs_status dibs_reader_commit(dibs_reader *reader,
+                                                        dibs_error *err);
 
 /* The position of the reader: that of the last event, or the end of the last gap. A new
  * reader that starts from it goes on there. 0: it has none yet. */

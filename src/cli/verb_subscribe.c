@@ -125,6 +125,10 @@ static int await_event(const dibs__command *cmd, dibs_reader *reader,
 
         if (rc == DIBS_OK)
             return 0;
+        if (rc == DIBS_LOST) { /* of the group: the next turn follows */
+            dibs__cli_say("%s", err.message);
+            continue;
+        }
         if ((rc != DIBS_TIMEOUT && !away) || dibsx_now() >= end)
             return dibs__cli_fail(cmd, &err);
         if (reader_gone())
@@ -150,6 +154,17 @@ static int64_t wanted_count(const dibs__command *cmd)
                                          : INT64_MAX;
 }
 
+/* The events that were printed are handled. */
+static int keep_position(const dibs__command *cmd, dibs_reader *reader)
+{
+    dibs_error err = {0};
+
+    if (!dibs__opt_given(cmd, "group") ||
+        dibs_reader_commit(reader, &err) == DIBS_OK)
+        return 0;
+    return dibs__cli_fail(cmd, &err);
+}
+
 static int follow_topic(const dibs__command *cmd, dibs_reader *reader)
 {
     int64_t wait_ms =
@@ -166,7 +181,7 @@ static int follow_topic(const dibs__command *cmd, dibs_reader *reader)
         if (event.kind == DIBS_EVENT)
             left--;
     }
-    return code;
+    return code ? code : keep_position(cmd, reader);
 }
 
 /* Ends where the topic ends now. */
@@ -195,6 +210,7 @@ static int run_reader(const dibs__command *cmd,
                       int (*serve)(const dibs__command *, dibs_reader *))
 {
     const char *since = dibs__opt_text(cmd, "since");
+    bool follows = serve == follow_topic;
     dibs_reader *reader = NULL;
     dibs_reader_opts opts;
     dibs_client *cl = NULL;
@@ -207,6 +223,8 @@ static int run_reader(const dibs__command *cmd,
                       since);
         return DIBS__EXIT_USAGE;
     }
+    if (follows && dibs__opt_given(cmd, "group"))
+        opts.group = dibs__opt_text(cmd, "group");
     code = dibs__cli_open(cmd, &cl);
     if (code)
         return code;
@@ -243,6 +261,11 @@ static const dibs__option options[] = {
      DIBS__ROW_TEXT("since", "WHERE"),
      .initial = "start",
      .help = SINCE_HELP},
+    {.verbs = "subscribe",
+     DIBS__ROW_TEXT("group", "NAME"),
+     .otherwise = "none",
+     .help = "Read as one of a group: one subscriber prints at a time, the "
+             "next goes on where it was. --since counts for the first."},
     {DIBS__ROW_INT("count", "N", 1, INT64_MAX), .letter = 'n',
      .otherwise = "go on without end", .help = "End after so many events."},
     {.verbs = "subscribe",
@@ -269,6 +292,8 @@ const dibs__verb dibs__verb_subscribe = {
         "\"gap\" or \"fork\" then.\n",
     .examples = "Handle what happens from now on:\n"
                 "  dibs subscribe job-completed | while read -r e; do ...\n"
+                "On each of two machines; one handles events at a time:\n"
+                "  dibs subscribe orders --group billing | ./bill\n"
                 "Go on after a position:\n"
                 "  dibs subscribe orders --since 1794800000000000 --json\n",
     .exits = "0 --count events were printed\n"

@@ -12,6 +12,7 @@
 #include "base/opts.h"
 #include "base/uncancel.h"
 #include "coord/handle.h"
+#include "coord/reader_group.h"
 #include "coord/reader_machine.h"
 #include "core/log.h"
 #include "core/names.h"
@@ -21,11 +22,16 @@
 /* A page ends with the entry in which it reaches one of these. */
 enum { PAGE_ENTRIES = 128, PAGE_BYTES = 256 << 10 };
 
+enum { KEEP_MS = 1000 }; /* between two writes of a group's position */
+
 struct dibs_reader {
     dibs__handle handle; /* first, so that one is the other */
     dibs_client *cl;
     char topic[DIBS_NAME_MAX + 1]; /* with the client's prefix */
     dibs__reader machine;
+    bool grouped;
+    dibs__reader_group group; /* of the waiting thread, as the page is */
+    dibs_reader_opts opts;
     pthread_cond_t cond;
     bool waiting; /* a thread is in dibs_reader_next() */
     bool cancelled;
@@ -103,6 +109,8 @@ static void begin_machine(dibs__reader *r, const dibs_reader_opts *opts)
 
 static void drop_reader(dibs_reader *r)
 {
+    if (r->grouped)
+        dibs__reader_group_fini(&r->group);
     dibsx_buf_fini(&r->bytes);
     dibsx_free(r);
 }
@@ -130,7 +138,13 @@ dibs_status dibs_reader_new(dibs_client *cl, const char *topic,
         return dibsx_nomem(err, "a reader");
     r->cl = cl;
     dibsx_buf_init(&r->bytes, PAGE_BYTES + DIBS__LOG_DATA_MAX);
+    r->opts = want;
+    r->opts.group = NULL; /* borrowed for the call */
     rc = dibs__name_full(cl, topic, r->topic, err);
+    r->grouped = rc == DIBS_OK && want.group;
+    if (r->grouped)
+        rc = dibs__reader_group_init(&r->group, cl, topic, want.group,
+                                     want.ttl_ms, err);
     if (rc != DIBS_OK || !dibsx_cond_init(&r->cond)) {
         drop_reader(r);
         return rc != DIBS_OK ? rc : dibsx_nomem(err, "a reader");
@@ -330,6 +344,140 @@ static dibs_status await_event(dibs_reader *r, dibsx_nsec deadline,
     return goes_on ? DIBS_OK : fail_late(r, err);
 }
 
+static dibs_status fail_lost(const dibs_reader *r, dibs_error *err)
+{
+    return dibsx_fail(err, DIBS_LOST,
+                      "the lease of %s was lost: another reader of the group "
+                      "goes on; call again to wait for it",
+                      r->group.name);
+}
+
+/* Keeps the position of what was handled: once a second, and before the reader may
+ * wait for the store. */
+static dibs_status keep_handled(dibs_reader *r, dibs_error *err)
+{
+    uint64_t position = dibs_reader_position(r);
+    dibs_status rc;
+
+    if (!dibs__reader_group_holds(&r->group))
+        return fail_lost(r, err);
+    if (position == 0 || position == r->group.kept ||
+        (r->shown < r->count &&
+         dibsx_now() < dibsx_after_ms(r->group.kept_at, KEEP_MS)))
+        return DIBS_OK;
+    rc = dibs__reader_group_keep(&r->group, position, err);
+    return rc == DIBS_LOST ? rc : DIBS_OK;
+}
+
+/* Waits until this is the reader of its group, and begins at the position that is
+ * kept. */
+static dibs_status
+enter_group(dibs_reader *r, dibsx_nsec deadline, dibs_error *err)
+{
+    bool at_end = r->opts.start == DIBS_FROM_END, found = false, ends;
+    uint64_t position = 0;
+    dibs_status rc;
+
+    do {
+        int64_t left_ms = dibsx_wait_ms(deadline, dibsx_now());
+
+        rc = dibs__reader_group_enter(&r->group, left_ms, at_end, &found,
+                                      &position, err);
+        pthread_mutex_lock(&r->cl->mutex);
+        ends = r->cancelled || r->cl->closing;
+        if (rc == DIBS_OK) {
+            dibs_reader_opts from = r->opts;
+
+            if (found) {
+                from.start = DIBS_FROM_POSITION;
+                from.position = position;
+            }
+            begin_machine(&r->machine, &from);
+            r->count = r->shown = r->offset = 0;
+        }
+        pthread_mutex_unlock(&r->cl->mutex);
+        if (ends)
+            return dibsx_fail(err, DIBS_CANCELLED, "the wait was cancelled");
+    } while (rc == DIBS_BUSY && dibsx_now() < deadline);
+    return rc == DIBS_BUSY ? dibsx_fail(err, DIBS_TIMEOUT,
+                                        "the turn in the group %s did not come "
+                                        "in time: another reader has it",
+                                        r->group.name)
+                           : rc;
+}
+
+/* A reader that was displaced learns it once; the next call enters again. */
+static dibs_status
+begin_grouped(dibs_reader *r, dibsx_nsec deadline, dibs_error *err)
+{
+    dibs_status rc = DIBS_OK;
+
+    if (!r->grouped)
+        return DIBS_OK;
+    if (!r->group.entered)
+        return enter_group(r, deadline, err);
+    rc = keep_handled(r, err);
+    if (rc == DIBS_LOST)
+        dibs__reader_group_leave(&r->group);
+    return rc;
+}
+
+/* An event that came after the lease was lost is of the next reader. */
+static dibs_status end_grouped(dibs_reader *r, dibs_status rc, dibs_error *err)
+{
+    if (!r->grouped || rc != DIBS_OK || dibs__reader_group_holds(&r->group))
+        return rc;
+    dibs__reader_group_leave(&r->group);
+    return fail_lost(r, err);
+}
+
+dibs_status dibs_reader_commit(dibs_reader *r, dibs_error *err)
+{
+    DIBSX_UNCANCEL;
+    uint64_t position = dibs_reader_position(r);
+    dibs_status rc;
+
+    if (!r || !r->grouped)
+        return dibsx_fail(err, DIBS_INVALID,
+                          "the reader has no group; keep its position "
+                          "yourself");
+    if (!r->group.entered)
+        return fail_lost(r, err);
+    if (position == 0 || position == r->group.kept)
+        return DIBS_OK;
+    rc = dibs__reader_group_keep(&r->group, position, err);
+    if (rc == DIBS_LOST)
+        dibs__reader_group_leave(&r->group);
+    return rc;
+}
+
+/* One thread at a time. */
+static dibs_status begin_wait(dibs_reader *r, dibs_error *err)
+{
+    dibs_status rc = DIBS_OK;
+
+    pthread_mutex_lock(&r->cl->mutex);
+    if (r->waiting)
+        rc = dibsx_fail(err, DIBS_INVALID,
+                        "another thread waits for this reader; make one for "
+                        "each thread");
+    if (rc == DIBS_OK) {
+        r->waiting = true;
+        dibs__handle_begin(&r->handle);
+    }
+    pthread_mutex_unlock(&r->cl->mutex);
+    return rc;
+}
+
+static void end_wait(dibs_reader *r)
+{
+    pthread_mutex_lock(&r->cl->mutex);
+    r->cancelled = false;
+    r->waiting = false;
+    dibs__handle_end(&r->handle);
+    pthread_mutex_unlock(&r->cl->mutex);
+}
+
 dibs_status dibs_reader_next(dibs_reader *r, int64_t wait_ms, dibs_event *out,
                              dibs_error *err)
 {
@@ -342,22 +490,17 @@ dibs_status dibs_reader_next(dibs_reader *r, int64_t wait_ms, dibs_event *out,
     if (!r)
         return dibsx_fail(err, DIBS_INVALID, "the reader is NULL");
     rc = dibs__client_usable(r->cl, err);
+    if (rc == DIBS_OK)
+        rc = begin_wait(r, err);
     if (rc != DIBS_OK)
         return rc;
+    rc = begin_grouped(r, deadline, err);
     pthread_mutex_lock(&r->cl->mutex);
-    if (r->waiting) {
-        rc = dibsx_fail(err, DIBS_INVALID,
-                        "another thread waits for this reader; make one for "
-                        "each thread");
-    } else {
-        r->waiting = true;
-        dibs__handle_begin(&r->handle);
+    if (rc == DIBS_OK)
         rc = await_event(r, deadline, out, err);
-        r->cancelled = false;
-        r->waiting = false;
-        dibs__handle_end(&r->handle);
-    }
     pthread_mutex_unlock(&r->cl->mutex);
+    rc = end_grouped(r, rc, err);
+    end_wait(r);
     return rc;
 }
 
@@ -387,6 +530,9 @@ void dibs_reader_free(dibs_reader *r)
     if (!r || dibs__forked(r->cl->fork_number))
         return;
     cl = r->cl;
+    if (r->grouped)
+        dibs__reader_group_fini(&r->group);
+    r->grouped = false;
     pthread_mutex_lock(&cl->mutex);
     last = dibs__handle_leave(&r->handle);
     pthread_mutex_unlock(&cl->mutex);

@@ -20,6 +20,7 @@ struct dibs_subscription {
     void *arg;
     pthread_t thread;
     atomic_bool ended;
+    bool grouped;
 };
 
 /* A reader says at once what does not pass, such as a missing privilege. */
@@ -49,14 +50,14 @@ static void *serve_events(void *arg)
     return NULL;
 }
 
-/* A start at the end is a position from here on. */
+/* A start at the end is a position from here on. A group keeps its own. */
 static dibs_status fix_start(dibs_client *cl, const char *topic,
                              dibs_reader_opts *opts, dibs_error *err)
 {
     dibs_topic_state at;
     dibs_status rc;
 
-    if (opts->start != DIBS_FROM_END)
+    if (opts->start != DIBS_FROM_END || opts->group)
         return DIBS_OK;
     rc = dibs_events_show(cl, topic, &at, err);
     opts->start = DIBS_FROM_POSITION;
@@ -88,7 +89,10 @@ dibs_status dibs_subscribe(dibs_client *cl, const char *topic,
     sub = dibsx_zalloc(sizeof(*sub));
     if (!sub)
         return dibsx_nomem(err, "a subscription");
-    *sub = (dibs_subscription){.cl = cl, .fn = fn, .arg = arg};
+    *sub = (dibs_subscription){.cl = cl,
+                               .fn = fn,
+                               .arg = arg,
+                               .grouped = want.group != NULL};
     rc = dibs_reader_new(cl, topic, &want, &sub->reader, err);
     failed =
         rc == DIBS_OK ? dibsx_thread_start(&sub->thread, serve_events, sub) : 0;
@@ -107,12 +111,18 @@ dibs_status dibs_subscribe(dibs_client *cl, const char *topic,
 void dibs_unsubscribe(dibs_subscription *sub)
 {
     DIBSX_UNCANCEL;
+    dibs_error err = {0};
 
     if (!sub)
         return;
     atomic_store(&sub->ended, true);
     dibs_reader_cancel(sub->reader);
     pthread_join(sub->thread, NULL);
+    if (sub->grouped && dibs_reader_commit(sub->reader, &err) != DIBS_OK)
+        dibs__log(sub->cl, DIBS_LOG_WARN, "events",
+                  "the position of a group was not kept, so its last events "
+                  "come again: %s",
+                  err.message);
     dibs_reader_free(sub->reader);
     dibsx_free(sub);
 }

@@ -275,6 +275,122 @@ static void every_subscription_gets_every_event(void **state)
     dibs_close(clients[1]);
 }
 
+static dibs_reader *
+member_of(dibs_client *cl, const char *topic, const char *group)
+{
+    return reader_at(cl, topic,
+                     DIBS_READER_OPTS(.start = DIBS_FROM_START, .group = group,
+                                      .ttl_ms = pace_ms(3000)));
+}
+
+static void a_group_goes_on_where_it_was(void **state)
+{
+    dibs_client *cl = core_open(), *other = core_open();
+    const char *topic = core_name();
+    dibs_reader *one = member_of(cl, topic, "g");
+    dibs_reader *two = member_of(other, topic, "g");
+    dibs_reader *else_where = member_of(other, topic, "h");
+    uint64_t at[FEW];
+    dibs_event ev;
+
+    (void)state;
+    for (size_t i = 0; i < FEW; i++)
+        at[i] = append(cl, topic, "x");
+    expect_event(one, at[0], "x");
+    expect_event(one, at[1], "x");
+    CHECK(DIBS_TIMEOUT, dibs_reader_next(two, 0, &ev, err));
+    expect_event(else_where, at[0], "x");
+    /* What was not committed comes again. */
+    CHECK(DIBS_OK, dibs_reader_commit(one, err));
+    expect_event(one, at[2], "x");
+    dibs_reader_free(one);
+    expect_event(two, at[2], "x");
+    expect_event(two, at[3], "x");
+    expect_event(two, at[4], "x");
+    expect_none(two); /* The wait keeps the position. */
+    dibs_reader_free(two);
+    one = member_of(cl, topic, "g");
+    expect_none(one);
+    dibs_reader_free(one);
+    dibs_reader_free(else_where);
+    dibs_close(cl);
+    dibs_close(other);
+}
+
+static void a_displaced_reader_changes_nothing(void **state)
+{
+    dibs_client *cl = core_open(), *other = core_open();
+    const char *topic = core_name();
+    dibs_reader *one = member_of(cl, topic, "g");
+    dibs_reader *two = member_of(other, topic, "g");
+    uint64_t first = append(cl, topic, "1"), second = append(cl, topic, "2");
+    char lock[128];
+    dibs_event ev;
+
+    (void)state;
+    expect_event(one, first, "1");
+    snprintf(lock, sizeof(lock), "events/%s/g", topic);
+    CHECK(DIBS_OK, dibs_lease_break(cl, lock, 0, NULL, NULL, err));
+    expect_event(two, first, "1");
+    CHECK(DIBS_OK, dibs_reader_commit(two, err));
+    expect_event(two, second, "2");
+    CHECK(DIBS_LOST, dibs_reader_commit(one, err));
+    CHECK(DIBS_TIMEOUT, dibs_reader_next(one, 0, &ev, err));
+    dibs_reader_free(two);
+    expect_event(one, second, "2");
+    dibs_reader_free(one);
+    dibs_close(cl);
+    dibs_close(other);
+}
+
+static void trim_under_a_group_is_a_gap(void **state)
+{
+    dibs_client *cl = core_open();
+    const char *topic = core_name();
+    dibs_reader *r = member_of(cl, topic, "g");
+    uint64_t first = append(cl, topic, "1"), second, third;
+
+    (void)state;
+    expect_event(r, first, "1");
+    CHECK(DIBS_OK, dibs_reader_commit(r, err));
+    dibs_reader_free(r);
+    second = append(cl, topic, "2");
+    third = append(cl, topic, "3");
+    CHECK(DIBS_OK, dibs_events_trim(cl, topic, second, NULL, err));
+    r = member_of(cl, topic, "g");
+    expect_gap(r, first, second);
+    CHECK(DIBS_OK, dibs_reader_commit(r, err));
+    dibs_reader_free(r);
+    r = member_of(cl, topic, "g"); /* The gap was delivered, once. */
+    expect_event(r, third, "3");
+    dibs_reader_free(r);
+    dibs_close(cl);
+}
+
+static void a_group_that_begins_at_the_end_keeps_it(void **state)
+{
+    dibs_client *cl = core_open();
+    const char *topic = core_name();
+    dibs_reader_opts *opts =
+        DIBS_READER_OPTS(.group = "g", .ttl_ms = pace_ms(3000));
+    dibs_reader *r = reader_at(cl, topic, opts);
+    uint64_t position;
+
+    (void)state;
+    expect_none(r);
+    dibs_reader_free(r);
+    position = append(cl, topic, "first");
+    r = reader_at(cl, topic, opts);
+    expect_event(r, position, "first");
+    CHECK(DIBS_OK, dibs_reader_commit(r, err));
+    dibs_reader_free(r);
+    position = append(cl, topic, "between");
+    r = reader_at(cl, topic, opts);
+    expect_event(r, position, "between");
+    dibs_reader_free(r);
+    dibs_close(cl);
+}
+
 static void a_close_ends_the_waits(void **state)
 {
     dibs_client *cl = core_open();
@@ -299,6 +415,10 @@ int core_events_tests(void)
         cmocka_unit_test(limits_are_kept),
         cmocka_unit_test(odd_arguments_are_refused),
         cmocka_unit_test(every_subscription_gets_every_event),
+        cmocka_unit_test(a_group_goes_on_where_it_was),
+        cmocka_unit_test(a_displaced_reader_changes_nothing),
+        cmocka_unit_test(trim_under_a_group_is_a_gap),
+        cmocka_unit_test(a_group_that_begins_at_the_end_keeps_it),
         cmocka_unit_test(a_close_ends_the_waits),
     };
 

@@ -42,6 +42,14 @@ class Events(Case):
         self.assertIn("were trimmed", self.fails(1, "events", "read", "t", "--since", positions[0], "--fail-gap"))
         self.assertEqual(self.ok("events", "trim", "t", "--through", "end"), "1 events removed\n")
 
+    def test_a_group_goes_on_where_it_was(self):
+        self.ok("publish", "-q", "--lines", "t", stdin=None, input="a\nb\nc")
+        first = ["subscribe", "t", "--group", "g", "--since", "start"]
+        self.assertEqual(self.ok(*first, "-n", "2"), "a\nb\n")
+        self.assertEqual(self.ok(*first, "-n", "1"), "c\n")
+        self.fails(75, *first, "-w", "10ms")
+        self.assertEqual(self.ok("subscribe", "t", "--group", "h", "--since", "start", "-n", "1"), "a\n")
+
     def test_limits(self):
         for _ in range(6):
             self.ok("publish", "-q", "t", "0123456789", "--keep-bytes", "30")
