@@ -51,6 +51,15 @@ typedef struct wishes {
 } wishes;
 
 static wishes ws = {.seconds = 20, .kill_ms = 200, .store_ms = 20000};
+/* The grounds that lose nothing of what they answered, and how they are killed. */
+static const struct place {
+    const char *name, *kill;
+} places[] = {
+    {"sqlite", NULL},      {"redis", "restart"},          {"cluster", "crash"},
+    {"postgres", "crash"}, {"postgres-sync", "failover"}, {0},
+};
+
+static const struct place *place = places;
 static const ground *gr = &ground_sqlite;
 static control *ct;
 static man men[MEN];
@@ -190,8 +199,7 @@ static bool begin_store(void)
 /* Kill -9, and its return. The embedded store dies with all who have it open. */
 static bool kill_store(void)
 {
-    const ground_fault *ft =
-        find_fault(strcmp(gr->name, "redis") == 0 ? "restart" : "crash");
+    const ground_fault *ft;
 
     faults++;
     if (is_embedded()) {
@@ -202,21 +210,24 @@ static bool kill_store(void)
             kill_man(i);
         return true;
     }
+    ft = find_fault(place->kill);
     if (!ft->strike(0, draw()))
         return false;
+    if (!ft->heal)
+        return true;
     poll(NULL, 0, (int)(20 + draw() % 300));
     return ft->heal(0);
 }
 
 /* Connections end: an answer is cut at a byte, or all are for a while, or requests
- * arrive and answers do not. */
+ * arrive and answers do not. Without a proxy the server ends them. */
 static void cut(void)
 {
     static const char *const names[] = {"reset", "reset", "drop", "half"};
     const ground_fault *ft = find_fault(names[draw() % 4]);
 
     if (!ft)
-        return;
+        ft = find_fault("unplug");
     faults++;
     if (ft->strike(1, draw()) && ft->heal) {
         poll(NULL, 0, (int)(5 + draw() % 100));
@@ -378,7 +389,8 @@ static void usage(FILE *out)
     fprintf(
         out,
         "usage: queue_ground [OPTION...] FOLDER\n"
-        "  --on STORE      sqlite, redis or postgres (sqlite)\n"
+        "  --on STORE      sqlite, redis, cluster, postgres or "
+        "postgres-sync (sqlite)\n"
         "  --steps         on the steps of the store, in batches, instead of "
         "the library\n"
         "  --items N       ends when so many have been pushed; 0: no such "
@@ -404,15 +416,22 @@ static const struct option options[] = {
     {0},
 };
 
+static bool set_ground(const char *word)
+{
+    for (place = places; place->name; place++)
+        if (strcmp(place->name, word) == 0)
+            break;
+    gr = ground_find(word);
+    return place->name && gr;
+}
+
 static bool set_option(int option, const char *word)
 {
     uint64_t number = word ? strtoull(word, NULL, 10) : 0;
 
     switch (option) {
     case ON:
-        gr = ground_find(word);
-        return gr && (is_embedded() || strcmp(word, "redis") == 0 ||
-                      strcmp(word, "postgres") == 0);
+        return set_ground(word);
     case STEPS:
         ws.steps = true;
         return true;

@@ -115,11 +115,23 @@ static bool commit_effect(program *pg, dibs_item *item, const effect *done)
     return valid;
 }
 
+/* While the store is away nothing is done, and the item is in hand as before. */
+static dibs_status ack(const program *pg, dibs_item *item)
+{
+    dibs_error err = {0};
+    dibs_status rc = dibs_item_ack(item, &err);
+
+    while (rc == DIBS_UNAVAIL && !atomic_load(&pg->ct->over)) {
+        poll(NULL, 0, AGAIN_MS);
+        rc = dibs_item_ack(item, &err);
+    }
+    return rc;
+}
+
 /* Settles itself, to know how that ended. */
 static dibs_status work(dibs_item *item, void *arg)
 {
     program *pg = arg;
-    dibs_error err = {0};
     effect done = {.id = dibs_item_id(item),
                    .fence = dibs_item_fence(item),
                    .attempt = dibs_item_attempt(item),
@@ -127,11 +139,11 @@ static dibs_status work(dibs_item *item, void *arg)
 
     if (!commit_effect(pg, item, &done))
         return DIBS_LOST;
-    done.how = outcome_of(dibs_item_ack(item, &err));
+    done.how = outcome_of(ack(pg, item));
     pthread_mutex_lock(&pg->mutex);
     witness_told(pg->wn, pg->queue, &done, 1);
     pthread_mutex_unlock(&pg->mutex);
-    return DIBS_OK;
+    return DIBS_LOST; /* nothing is left to do for the pool */
 }
 
 /* Ends the pool when all is over. */
