@@ -360,7 +360,9 @@ static void settings_are_changed_one_by_one(void **state)
     assert_int_equal(info.settings.tries, 3);
     assert_int_equal(info.settings.cap, DIBS__QUEUE_CAP);
     CHECK(DIBS_OK, dibs_queue_resume(w.cl, w.name, err));
-    assert_false(look_at(&w).settings.paused);
+    info = look_at(&w);
+    assert_false(info.settings.paused);
+    assert_int_equal(info.settings.tries, 3);
     push_many(&w, 1);
     CHECK(DIBS_BUSY, dibs_queue_remove(w.cl, w.name, err));
     CHECK(DIBS_OK, dibs_queue_purge(w.cl, w.name, DIBS_ITEM_READY, NULL, err));
