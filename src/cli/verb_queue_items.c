@@ -195,13 +195,15 @@ confirm_change(const dibs__command *cmd, dibs_client *cl, const char *verb,
     dibs_queue_info info = {.size = sizeof(info)};
     dibs_error err = {0};
     char question[DIBS_NAME_MAX + 96];
+    uint64_t many;
 
     if (dibs__opt_flag(cmd, "yes"))
         return 0;
     if (dibs_queue_stats(cl, name, &info, &err) != DIBS_OK)
         return dibs__cli_fail(cmd, &err);
-    snprintf(question, sizeof(question), "%s %" PRIu64 " items of %s?", verb,
-             count(cmd, &info), name);
+    many = count(cmd, &info);
+    snprintf(question, sizeof(question), "%s %" PRIu64 " item%s of %s?", verb,
+             many, many == 1 ? "" : "s", name);
     return dibs__confirm(question);
 }
 

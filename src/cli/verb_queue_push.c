@@ -162,8 +162,8 @@ static int push_stdin(const dibs__command *cmd, dibs_queue *queue,
     if (follow_stdin(&ls, &code, &err) != DIBS_OK) {
         code = dibs__cli_fail(cmd, &err);
         if (!dibs__opt_flag(cmd, "quiet"))
-            dibs__cli_say("queue push: %" PRIu64 " lines were pushed",
-                          ls.pushed);
+            dibs__cli_say("queue push: it has pushed %" PRIu64 " line%s",
+                          ls.pushed, ls.pushed == 1 ? "" : "s");
     }
     dibsx_free(ls.bytes);
     return code;

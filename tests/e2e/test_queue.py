@@ -5,7 +5,7 @@ import re
 import signal
 import subprocess
 
-from runtools import alive, below
+from runtools import NotInTime, alive, below
 from support import DIBS, PATIENCE, ROOT, Case, main, span, wait_until
 
 
@@ -100,7 +100,7 @@ class Push(QueueCase):
         with open(self.write("longline", "short\n" + "x" * (256 * 1024 + 1)), encoding="utf-8") as file:
             err = self.fails(64, "queue", "push", "q", "--lines", stdin=file)
         self.assertIn("line 2 has more", err)
-        self.assertIn("1 lines were pushed", err)
+        self.assertIn("it has pushed 1 line", err)
         self.assertEqual(self.data(), ["short"])
 
 
@@ -174,7 +174,10 @@ class Pop(QueueCase):
 
 class Run(QueueCase):
     def run_all(self, script, *options):
-        return self.ok("queue", "run", "q", "-w", "0", *options, "--", "sh", "-c", script)
+        out = self.ok("queue", "run", "q", "-w", "0", *options, "--", "sh", "-c", script)
+        if self.stats("lost") != [0]:
+            raise NotInTime("an item was lost, as its worker was too slow to renew it")
+        return out
 
     def test_each_item(self):
         for word in ("one", "two", "three"):
@@ -232,6 +235,8 @@ class Run(QueueCase):
         script = "sleep 1000 & echo $! >pid; sleep 1000"
         self.assertIn("--limit is over", self.fails(124, "queue", "run", "q", "--once", "--limit", span(0.2), "--stop",
                                                     "0", "--", "sh", "-c", script))
+        if not self.text("pid"):
+            raise NotInTime("the command did not begin within --limit")
         self.wait_dead([int(self.text("pid"))])
         self.assertEqual(self.items("later")[0]["reason"], "it took longer than --limit")
 
@@ -285,7 +290,10 @@ class Run(QueueCase):
         command = int(pool.stdout.readline())
         worker = next(pid for pid in below(pool.pid) if command in below(pid))
         os.kill(worker, signal.SIGKILL)
-        self.assertEqual(pool.stdout.readline(), "1\n")
+        lost = int(pool.stdout.readline())
+        if lost > 1:
+            raise NotInTime("the second worker was too slow to renew the item")
+        self.assertEqual(lost, 1)
         self.assertFalse(alive(command))
         self.assertIn("another one is started", pool.stderr.readline())
         wait_until(lambda: self.stats("acked") == [1], "the ack")

@@ -46,6 +46,16 @@ class QueueAdmin(Case):
         self.assertEqual(self.ok("queue", "redrive", "mail", "--yes"), "0\n")
         self.assertIn("no dead letter 5", self.fails(1, "queue", "redrive", "mail", "5", "--yes"))
 
+    def test_it_asks(self):
+        self.ok("queue", "push", "mail", "hello")
+        code, shown = self.on_terminal("queue", "purge", "mail", answer=b"n\n")
+        self.assertEqual(code, 1)
+        self.assertIn("drop 1 item of mail? [y/N]", shown)
+        self.assertEqual(self.json("queue", "stats", "mail", "--json")["ready"], 1)
+        code, shown = self.on_terminal("queue", "purge", "mail", answer=b"y\n")
+        self.assertEqual(code, 0, shown)
+        self.assertEqual(self.dibs("queue", "peek", "mail", "--json").stdout.count("hello"), 0)
+
     def test_exit_codes(self):
         for verb in ("stats", "peek", "dead", "rm"):
             self.assertIn("there is no queue `none`", self.fails(1, "queue", verb, "none"))

@@ -554,6 +554,17 @@ static nfds_t collect_fds(const run *r, struct pollfd *fds)
     return count;
 }
 
+/* A ring may be late, and about the item before: the clock decides. */
+static void hear_loss(run *r)
+{
+    uint64_t rung;
+    (void)!read(r->work->lost_fd, &rung, sizeof rung);
+    if (dibs_item_check(r->work->item) == DIBS_OK)
+        look_at_lease(r, dibsx_now());
+    else
+        lease_gone(r, dibsx_now());
+}
+
 static void run_step(run *r)
 {
     struct pollfd fds[FD_LOST + DIBS_MULTI_MAX];
@@ -569,7 +580,7 @@ static void run_step(run *r)
     for (nfds_t i = FD_LOST; i < count; i++)
         lost = lost || fds[i].revents;
     if (lost && r->work)
-        lease_gone(r, dibsx_now());
+        hear_loss(r);
     else if (lost)
         look_at_lease(r, dibsx_now());
     if (fds[FD_SIGNALS].revents)
