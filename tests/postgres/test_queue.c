@@ -15,7 +15,8 @@ static PGconn *session[SESSIONS];
 static char queue[32]; /* another one for each test */
 
 /* Runs a statement, whose first cell is copied to `out` if that is not NULL. */
-static int tell(PGconn *pq, char *out, const char *format, ...)
+__attribute__((format(printf, 3, 4))) static int
+tell(PGconn *pq, char *out, const char *format, ...)
 {
     char sql[SQL_MAX];
     PGresult *result;
