@@ -55,7 +55,8 @@ void dibs__consumer_look(dibs__consumer *c, dibsx_nsec now)
         dibs__consumer_end(c);
 }
 
-void dibs__consumer_ask(dibs__consumer *c, dibsx_nsec now, dibs__lane_ask *out)
+void dibs__consumer_ask(dibs__consumer *c, bool places, dibsx_nsec now,
+                        dibs__lane_ask *out)
 {
     dibsx_nsec least;
 
@@ -63,7 +64,7 @@ void dibs__consumer_ask(dibs__consumer *c, dibsx_nsec now, dibs__lane_ask *out)
     c->number++;
     c->asking = true;
     c->doubt = false;
-    c->span_ms = c->count == 0 ? c->place_ms : c->ttl_ms;
+    c->span_ms = c->count == 0 && places ? c->place_ms : c->ttl_ms;
     *out = (dibs__lane_ask){.lane = c->lane,
                             .number = c->number,
                             .seen = c->stamp,

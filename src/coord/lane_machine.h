@@ -96,8 +96,11 @@ void dibs__consumer_init(dibs__consumer *c, int64_t ttl_ms);
 /* A new lane, drawn by the caller, which has dropped the items of the last one. */
 void dibs__consumer_open(dibs__consumer *c, uint64_t lane);
 
-/* The next number. The caller then says what is settled with it, and sends. */
-void dibs__consumer_ask(dibs__consumer *c, dibsx_nsec now, dibs__lane_ask *out);
+/* The next number. The caller then says what is settled with it, and sends. `places`: it
+ * waits in the queue if there is nothing. With an empty hand such a lane lives for
+ * place_ms only, so that what is handed to a dead client comes back soon. */
+void dibs__consumer_ask(dibs__consumer *c, bool places, dibsx_nsec now,
+                        dibs__lane_ask *out);
 void dibs__consumer_settle(dibs__consumer *c, dibs__lane_item *item);
 
 /* The tokens that this number lists, up to `max`. */

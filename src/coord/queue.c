@@ -31,6 +31,7 @@ static void hear_items(dibs_client *cl, dibs__notice_handler *handler,
     for (dibs_queue *q = queues_of_handler(handler)->first; q; q = q->next)
         if (strcmp(q->address, notice->owner) == 0) {
             q->hungry = true;
+            q->dry = false;
             dibs__ask_pass_on(q);
         }
 }

@@ -120,6 +120,7 @@ struct dibs_queue {
     bool driving; /* a thread sends, or awaits the answer */
     bool forced;  /* the next request goes also if nothing is wanted */
     bool placed;  /* the store hands over to the lane */
+    bool dry;     /* the last look found nothing, and no ring came since */
     bool
         hungry; /* ask again at once: the last answer was not enough, or a ring */
     bool away;          /* the last request failed; the log knows */

@@ -90,7 +90,6 @@ static void add_wants(dibs_queue *q)
 
         want += w->want - w->got;
         w->asked = true;
-        ask->wait = ask->wait || w->waits;
     }
     if (want > 0 && q->opts.prefetch > q->ready.count)
         want += q->opts.prefetch - q->ready.count;
@@ -101,17 +100,31 @@ static void add_wants(dibs_queue *q)
         ask->hands = 1;
 }
 
+/* With an empty hand the first look takes no place: what it finds then has the whole ttl
+ * from the start. */
+static bool needs_place(const dibs_queue *q)
+{
+    if (!q->dry && q->machine.count == 0)
+        return false;
+    for (dibsx_fifo_node *at = q->waiters.first; at; at = at->next)
+        if (((const dibs__waiter *)(const void *)at)->waits)
+            return true;
+    return false;
+}
+
 static void fill_request(dibs_queue *q, dibsx_nsec now)
 {
     dibs__queue_request *rq = &q->request;
     dibs__lane_ask ask;
+    bool places = needs_place(q);
 
-    dibs__consumer_ask(&q->machine, now, &ask);
+    dibs__consumer_ask(&q->machine, places, now, &ask);
     rq->ask = (dibs__reserve){.queue = q->name,
                               .lane = ask.lane,
                               .number = ask.number,
                               .seen = ask.seen,
                               .span_ms = ask.span_ms,
+                              .wait = !ask.opens && places,
                               .as = q->as,
                               .limit_ms = q->opts.limit_ms,
                               .heard = rq->heard,
@@ -248,6 +261,7 @@ static void take_done(dibs_queue *q, dibsx_nsec sent_at)
         dibs__hold_take(q, dibs__item_of_node(node), sent_at);
     drop_known_strays(q);
     q->placed = rq->ask.want > 0 && rq->ask.wait && !any;
+    q->dry = rq->ask.want > 0 && !any;
     q->hungry = any;
     q->look_at =
         dibsx_after_ms(now, rq->ask.due_ms >= 0 && rq->ask.due_ms < LOOK_MS

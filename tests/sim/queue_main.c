@@ -144,15 +144,17 @@ static void write_request(world *w, int who)
     client *cl = &w->clients[who];
     request *rq = &cl->flying;
     dibs__lane_ask ask;
+    bool places = chance(w, 600);
     unsigned count;
 
-    dibs__consumer_ask(&cl->machine, now_of(w), &ask);
+    dibs__consumer_ask(&cl->machine, places, now_of(w), &ask);
     *rq = (request){.who = who,
                     .life = cl->life,
                     .lane = ask.lane,
                     .number = ask.number,
                     .seen = ask.seen,
-                    .span_ms = ask.span_ms};
+                    .span_ms = ask.span_ms,
+                    .places = places && !ask.opens};
     count = settle_some(w, cl, rq);
     rq->want = count < HAND / 2 && chance(w, 800)
                    ? 1 + (uint32_t)dibsx_prng_below(&w->prng, 2)

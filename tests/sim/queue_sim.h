@@ -69,6 +69,7 @@ typedef struct request {
     uint64_t lane, number, seen;
     int64_t span_ms;
     uint32_t want;
+    bool places;
     dibs__token heard[HAND];
     size_t heard_count;
     dibs__settlement settle[HAND];

@@ -484,7 +484,7 @@ static void serve_reserve(sim_shelf *sh, event *ev)
                           .seen = rq->seen,
                           .span_ms = rq->span_ms,
                           .want = rq->want,
-                          .wait = true,
+                          .wait = rq->places,
                           .as = "",
                           .hands = 1,
                           .heard = rq->heard,

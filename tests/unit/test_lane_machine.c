@@ -15,7 +15,7 @@ static dibs__lane_ask ask(dibs__consumer *c, int64_t ms)
 {
     dibs__lane_ask out;
 
-    dibs__consumer_ask(c, at_ms(ms), &out);
+    dibs__consumer_ask(c, true, at_ms(ms), &out);
     dibs__consumer_check(c);
     return out;
 }
@@ -63,6 +63,21 @@ static dibs__consumer holding(dibs__lane_item *item)
     assert_int_equal(answer(&c, 2, 3, DIBS_OK), DIBS__ASKED_DONE);
     assert_true(take(&c, item, 1, 10));
     return c;
+}
+
+/* What a look without a place finds has the whole ttl. */
+static void a_look_without_a_place_keeps_the_ttl(void **state)
+{
+    dibs__consumer c = opened();
+    dibs__lane_item item;
+    dibs__lane_ask look;
+
+    (void)state;
+    dibs__consumer_ask(&c, false, at_ms(2), &look);
+    assert_int_equal(look.span_ms, TTL_MS);
+    assert_int_equal(answer(&c, 2, 3, DIBS_OK), DIBS__ASKED_DONE);
+    assert_true(take(&c, &item, 1, 10));
+    assert_true(dibs__consumer_believes(&c, &item, at_ms(9800)));
 }
 
 static void validity_counts_from_before_the_send(void **state)
@@ -240,6 +255,7 @@ static void a_producer_that_rests_draws_another_lane(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_look_without_a_place_keeps_the_ttl),
         cmocka_unit_test(validity_counts_from_before_the_send),
         cmocka_unit_test(belief_ends_before_the_settlement),
         cmocka_unit_test(lost_means_unknown_after_a_repeat),
