@@ -343,6 +343,29 @@ static void a_displaced_reader_changes_nothing(void **state)
     dibs_close(other);
 }
 
+/* Another has entered, and the lease of this one has not ended yet: as after a pause
+ * within a commit. */
+static void a_late_write_of_a_position_changes_nothing(void **state)
+{
+    dibs_client *cl = core_open();
+    const char *topic = core_name();
+    dibs_reader *r = member_of(cl, topic, "g");
+    uint64_t first = append(cl, topic, "1"), version;
+    dibs_value value = {0};
+    char name[128];
+
+    (void)state;
+    expect_event(r, first, "1");
+    snprintf(name, sizeof(name), "events/%s/g", topic);
+    CHECK(DIBS_OK, dibs_state_set(cl, name, "", 0, 0, &version, err));
+    CHECK(DIBS_LOST, dibs_reader_commit(r, err));
+    CHECK(DIBS_OK, dibs_state_get(cl, name, &value, err));
+    assert_int_equal(value.version, version);
+    dibs_value_free(&value);
+    dibs_reader_free(r);
+    dibs_close(cl);
+}
+
 static void trim_under_a_group_is_a_gap(void **state)
 {
     dibs_client *cl = core_open();
@@ -417,6 +440,7 @@ int core_events_tests(void)
         cmocka_unit_test(every_subscription_gets_every_event),
         cmocka_unit_test(a_group_goes_on_where_it_was),
         cmocka_unit_test(a_displaced_reader_changes_nothing),
+        cmocka_unit_test(a_late_write_of_a_position_changes_nothing),
         cmocka_unit_test(trim_under_a_group_is_a_gap),
         cmocka_unit_test(a_group_that_begins_at_the_end_keeps_it),
         cmocka_unit_test(a_close_ends_the_waits),

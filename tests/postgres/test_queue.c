@@ -155,6 +155,29 @@ static void push_and_sleep_never_miss(void **state)
     assert_int_equal(count_items("lane = 0"), 0);
 }
 
+#define APPEND "SELECT dibs.log_append('%s',%d,1,60000,9,0,0,'x',false)"
+
+/* The entry of a log that is committed later has the higher position, and knows the one
+ * before it: a reader that follows closely misses none. */
+static void reader_misses_no_commit_out_of_order(void **state)
+{
+    char sql[SQL_MAX];
+
+    (void)state;
+    tell(session[0], NULL, "BEGIN");
+    tell(session[0], NULL, APPEND, queue, 1);
+    snprintf(sql, sizeof(sql), APPEND, queue, 2);
+    assert_int_equal(PQsendQuery(session[1], sql), 1);
+    await_second(session[1]);
+    tell(session[0], NULL, "COMMIT");
+    assert_int_equal(finish(session[1]), 1);
+    snprintf(sql, sizeof(sql),
+             "SELECT count(*) FROM dibs.log AS l JOIN dibs.log AS k ON "
+             "k.topic = l.topic AND k.prior = l.position WHERE l.topic = '%s'",
+             queue);
+    assert_int_equal(pg_number(&world_sv, sql), 1);
+}
+
 /* A lane that is tended while a push looks for it is told that something is ready. */
 static void a_tended_lane_misses_nothing(void **state)
 {
@@ -423,6 +446,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         QUEUE_TEST(push_and_sleep_never_miss),
+        QUEUE_TEST(reader_misses_no_commit_out_of_order),
         QUEUE_TEST(a_tended_lane_misses_nothing),
         QUEUE_TEST(claims_wait_for_nobody),
         QUEUE_TEST(no_notify_when_nobody_waits),
