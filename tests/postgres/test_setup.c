@@ -152,6 +152,12 @@ static void version_1_is_upgraded(void **state)
                   DIBS_OK);
     assert_true(
         pg_tell(&world_sv,
+                "DROP FUNCTION older.log_append, older.log_limit, "
+                "older.log_trim; DROP TABLE older.writer; "
+                "ALTER TABLE older.log DROP COLUMN prior, "
+                "DROP COLUMN total, DROP COLUMN nth; "
+                "CREATE FUNCTION older.log_append(text, bigint, bytea, "
+                "boolean) RETURNS text LANGUAGE sql AS 'SELECT $1'; "
                 "DROP TYPE older.queue_step, older.taken CASCADE; "
                 "DROP TABLE older.queue, older.item, "
                 "older.item_data, older.lane, older.pusher, "
