@@ -58,7 +58,7 @@ static void a_log_is_a_stream_by_position(void **state)
     assert_int_equal(seen.last.len, 0);
     ASSERT_REPLY("stream", "TYPE", "dibs:log:t");
     ASSERT_REPLY("-1", "PTTL", "dibs:log:t");
-    snprintf(expected, sizeof(expected), "%llu-0 d one",
+    snprintf(expected, sizeof(expected), "%llu-0 d one b 0 s 3",
              (unsigned long long)first);
     ASSERT_REPLY(expected, "XRANGE", "dibs:log:t", "-", "+", "COUNT", "1");
     seen = read_log(sg, first - 1, 10, 1);
@@ -77,8 +77,9 @@ static void a_log_is_a_stream_by_position(void **state)
     assert_in_range(seen.last.store_wall_us, second, second + 60000000);
     snprintf(number, sizeof(number), "%lld",
              (long long)seen.last.store_wall_us);
-    snprintf(expected, sizeof(expected), "9007199254740001-0 d late t %s",
-             number);
+    snprintf(expected, sizeof(expected),
+             "9007199254740001-0 d late b %llu s 7 t %s",
+             (unsigned long long)second, number);
     ASSERT_REPLY(expected, "XREVRANGE", "dibs:log:t", "+", "-", "COUNT", "1");
 }
 
