@@ -145,6 +145,24 @@ static void plain_items_have_priority_0(void **state)
         assert_string_equal(lane_take(&ln).data, order[i]);
 }
 
+/* A delay that no timer of 32 bits holds. */
+static void due_after_days(void **state)
+{
+    const int64_t days_ms = INT64_C(40) * 24 * 3600 * 1000;
+    contract *t = *state;
+    pusher p = queue_pusher(t, 0);
+    lane ln = queue_lane(t, 0);
+
+    p.item.delay_ms = days_ms;
+    push_ok(&p, "later");
+    lane_open(&ln);
+    assert_status(lane_next(&ln, 1, true), DIBS_OK);
+    assert_int_equal(ln.count, 0);
+    assert_true(ln.ask.due_ms > days_ms - pace_ms(LONG_MS));
+    assert_true(ln.ask.due_ms <= days_ms);
+    assert_int_equal(queue_stats(t).later, 1);
+}
+
 /* ---- the same dedup ids at the same time, each in another order */
 
 typedef struct rival {
@@ -282,6 +300,7 @@ int contract_queue_peers(void)
         CONTRACT_TEST(removal_frees_only_its_own_id),
         CONTRACT_TEST(max_deliver_frees_the_queue),
         CONTRACT_TEST(plain_items_have_priority_0),
+        CONTRACT_TEST(due_after_days),
         CONTRACT_TEST(unique_conflict_stops_no_worker),
         CONTRACT_TEST(the_worker_with_most_is_robbed),
         CONTRACT_TEST(thieves_pass_nothing_to_and_fro),
