@@ -90,6 +90,8 @@ typedef struct world {
     const char *wrong;
 } world;
 
+#include "events.h"
+
 static bool chance(world *w, unsigned of_1000)
 {
     return dibsx_prng_below(&w->prng, 1000) < of_1000;
@@ -101,27 +103,6 @@ static dibsx_nsec span(world *w, int64_t low_ms, int64_t high_ms)
             (int64_t)dibsx_prng_below(&w->prng,
                                       (uint64_t)(high_ms - low_ms) + 1)) *
            DIBSX_MS;
-}
-
-static void add(world *w, event ev)
-{
-    if (w->count == EVENTS)
-        w->wrong = "the simulation has no room for an event";
-    else
-        w->events[w->count++] = ev;
-}
-
-static event take_first(world *w)
-{
-    size_t first = 0;
-    event ev;
-
-    for (size_t i = 1; i < w->count; i++)
-        if (w->events[i].at < w->events[first].at)
-            first = i;
-    ev = w->events[first];
-    w->events[first] = w->events[--w->count];
-    return ev;
 }
 
 static generation *find_gen(world *w, uint64_t gen)

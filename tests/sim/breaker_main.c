@@ -116,6 +116,8 @@ typedef struct world {
     const char *wrong;
 } world;
 
+#include "events.h"
+
 static bool healed(const world *w)
 {
     return w->now >= HEALED_S * DIBSX_SEC;
@@ -134,34 +136,13 @@ static bool chance(world *w, unsigned of_1000)
     return dibsx_prng_below(&w->prng, 1000) < of_1000;
 }
 
-static void add(world *w, const event *ev)
-{
-    if (w->count == EVENTS)
-        w->wrong = "the simulation has no room for an event";
-    else
-        w->events[w->count++] = *ev;
-}
-
-static event take_first(world *w)
-{
-    size_t first = 0;
-    event ev;
-
-    for (size_t i = 1; i < w->count; i++)
-        if (w->events[i].at < w->events[first].at)
-            first = i;
-    ev = w->events[first];
-    w->events[first] = w->events[--w->count];
-    return ev;
-}
-
 static void
 add_plain(world *w, event_kind kind, dibsx_nsec at, int client, int nth)
 {
     event ev = {.kind = kind, .at = at, .client = client, .call = nth};
 
     ev.life = w->peers[client].life;
-    add(w, &ev);
+    add(w, ev);
 }
 
 /* Some requests get lost; some are done long after their client gave them up. */
@@ -181,11 +162,11 @@ static void send(world *w, const request *rq)
         ev.at = w->now + span(w, 0, 3000);
         given_up.kind = ANSWER;
         given_up.at = w->now + TIMEOUT_MS * DIBSX_MS;
-        add(w, &given_up);
+        add(w, given_up);
         if (chance(w, 500))
             return;
     }
-    add(w, &ev);
+    add(w, ev);
 }
 
 static void expire_value(world *w)
@@ -304,7 +285,7 @@ static void serve(world *w, const event *ev)
     answer.kind = ANSWER;
     answer.at = w->now + (chance(w, 20) ? span(w, 0, TIMEOUT_MS - DELAY_MS)
                                         : span(w, 0, DELAY_MS));
-    add(w, &answer);
+    add(w, answer);
 }
 
 /* The worker of a client: one request at a time. */

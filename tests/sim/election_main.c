@@ -93,6 +93,8 @@ typedef struct world {
     const char *wrong;
 } world;
 
+#include "events.h"
+
 static dibsx_nsec span(world *w, int64_t low_ms, int64_t high_ms)
 {
     uint64_t us = (uint64_t)(high_ms - low_ms) * 1000;
@@ -114,27 +116,6 @@ static bool chance(world *w, unsigned of_1000)
 static bool bad_luck(world *w, unsigned of_1000)
 {
     return chance(w, of_1000) && !is_calm(w);
-}
-
-static void add(world *w, event ev)
-{
-    if (w->count == EVENTS)
-        w->wrong = "the simulation has no room for an event";
-    else
-        w->events[w->count++] = ev;
-}
-
-static event take_first(world *w)
-{
-    size_t first = 0;
-    event ev;
-
-    for (size_t i = 1; i < w->count; i++)
-        if (w->events[i].at < w->events[first].at)
-            first = i;
-    ev = w->events[first];
-    w->events[first] = w->events[--w->count];
-    return ev;
 }
 
 static void later(world *w, kind what, int who, int64_t low_ms, int64_t high_ms)

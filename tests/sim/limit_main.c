@@ -84,6 +84,8 @@ typedef struct world {
     const char *wrong;
 } world;
 
+#include "events.h"
+
 static dibsx_nsec span(world *w, int64_t low_ms, int64_t high_ms)
 {
     uint64_t us = (uint64_t)(high_ms - low_ms) * 1000;
@@ -97,25 +99,9 @@ static bool chance(world *w, unsigned of_1000)
     return dibsx_prng_below(&w->prng, 1000) < of_1000;
 }
 
-static void add(world *w, kind what, dibsx_nsec at, int client, int call)
+static void later(world *w, kind what, dibsx_nsec at, int client, int call)
 {
-    if (w->count == EVENTS)
-        w->wrong = "the simulation has no room for an event";
-    else
-        w->events[w->count++] = (event){what, at, client, call};
-}
-
-static event take_first(world *w)
-{
-    size_t first = 0;
-    event ev;
-
-    for (size_t i = 1; i < w->count; i++)
-        if (w->events[i].at < w->events[first].at)
-            first = i;
-    ev = w->events[first];
-    w->events[first] = w->events[--w->count];
-    return ev;
+    add(w, (event){what, at, client, call});
 }
 
 static void pour(world *w, bucket *b, int64_t n, double most, const char *wrong)
@@ -156,9 +142,9 @@ static void send(world *w, int client, int call)
     if (w->mutant == AHEAD_TO_STOCK && call == CALLS)
         rq->draw.wait_us = 3000000;
     if (chance(w, 980))
-        add(w, SERVE, w->now + span(w, 0, DELAY_MS), client, call);
+        later(w, SERVE, w->now + span(w, 0, DELAY_MS), client, call);
     else
-        add(w, ANSWER, w->now + TIMEOUT_MS * MSEC, client, call);
+        later(w, ANSWER, w->now + TIMEOUT_MS * MSEC, client, call);
 }
 
 static void serve(world *w, int client, int call)
@@ -180,8 +166,8 @@ static void serve(world *w, int client, int call)
         if (lost)
             rq->rc = DIBS_UNKNOWN;
     }
-    add(w, ANSWER, w->now + (lost ? TIMEOUT_MS * MSEC : span(w, 0, DELAY_MS)),
-        client, call);
+    later(w, ANSWER, w->now + (lost ? TIMEOUT_MS * MSEC : span(w, 0, DELAY_MS)),
+          client, call);
 }
 
 static void end_call(world *w, int client, int call, dibs__take_todo todo)
@@ -193,7 +179,7 @@ static void end_call(world *w, int client, int call, dibs__take_todo todo)
     if (todo == DIBS__TAKE_DONE && w->mutant != NO_SLEEP && sleep > 0) {
         if (sleep > rq->take.wait_us * 1000)
             w->wrong = "a call sleeps longer than it may wait";
-        add(w, USE, w->now + sleep, client, call);
+        later(w, USE, w->now + sleep, client, call);
         return;
     }
     if (todo == DIBS__TAKE_DONE && !p->machine.away)
@@ -243,8 +229,9 @@ static void on_call(world *w, const event *ev)
         w->calls++;
         proceed(w, ev->client, ev->call);
     }
-    add(w, CALL, w->now + span(w, 0, pauses_ms[dibsx_prng_below(&w->prng, 4)]),
-        ev->client, ev->call);
+    later(w, CALL,
+          w->now + span(w, 0, pauses_ms[dibsx_prng_below(&w->prng, 4)]),
+          ev->client, ev->call);
 }
 
 static void on_answer(world *w, const event *ev)
@@ -292,7 +279,7 @@ static void on_fetch(world *w, const event *ev)
             p->machine.asked -= rq->draw.cost;
         send(w, ev->client, CALLS);
     }
-    add(w, FETCH, w->now + span(w, 1, 400), ev->client, 0);
+    later(w, FETCH, w->now + span(w, 1, 400), ev->client, 0);
 }
 
 static void check(world *w)
@@ -324,7 +311,7 @@ static void handle(world *w, const event *ev)
         break;
     case TROUBLE:
         w->away_until = w->now + span(w, 1, 3000);
-        add(w, TROUBLE, w->now + span(w, 3000, 20000), 0, 0);
+        later(w, TROUBLE, w->now + span(w, 3000, 20000), 0, 0);
         break;
     case FETCH:
         on_fetch(w, ev);
@@ -354,9 +341,9 @@ static void begin_peer(world *w, int i)
     dibs__limiter_init(&w->peers[i].machine, &rate, i == 2 ? 0 : CHUNK,
                        policies[i], &share);
     w->peers[i].clock_off = span(w, 0, 3600000);
-    add(w, FETCH, w->now + span(w, 0, 100), i, 0);
+    later(w, FETCH, w->now + span(w, 0, 100), i, 0);
     for (int k = 0; k < CALLS; k++)
-        add(w, CALL, w->now + span(w, 0, 100), i, k);
+        later(w, CALL, w->now + span(w, 0, 100), i, k);
 }
 
 static const char *run_seed(world *w, uint64_t seed, mutant planted)
@@ -366,7 +353,7 @@ static const char *run_seed(world *w, uint64_t seed, mutant planted)
     w->mutant = planted;
     w->prng.state = seed * 0x9e3779b97f4a7c15u + 1;
     w->now = DIBSX_SEC;
-    add(w, TROUBLE, w->now + span(w, 1000, 20000), 0, 0);
+    later(w, TROUBLE, w->now + span(w, 1000, 20000), 0, 0);
     for (int i = 0; i < CLIENTS; i++)
         begin_peer(w, i);
     while (!w->wrong && w->now < SPAN_S * DIBSX_SEC) {
