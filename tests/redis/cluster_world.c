@@ -386,13 +386,26 @@ bool cluster_move_begin(cluster_world *cw, int slot, int from, int to)
            set_slot(&cw->sv[from], slot, "MIGRATING", cw->id[to]);
 }
 
+/* A starved node may take the cluster for down, for a moment: it is asked again. */
+static bool migrate_key(const cluster_world *cw, int from, int to, char *key)
+{
+    char port[16];
+
+    snprintf(port, sizeof(port), "%d", cw->sv[to].port);
+    for (int tries = 0; tries < 3; tries++)
+        if (await_text(&cw->sv[to], "CLUSTER", "INFO", "cluster_state:ok") &&
+            say(&cw->sv[from], (const char *[7]){"MIGRATE", cw->sv[to].host,
+                                                 port, key, "0", "5000"}))
+            return true;
+    return false;
+}
+
 bool cluster_move_keys(cluster_world *cw, int slot, int from, int to,
                        int pause_ms)
 {
-    char number[16], port[16];
+    char number[16];
 
     snprintf(number, sizeof(number), "%d", slot);
-    snprintf(port, sizeof(port), "%d", cw->sv[to].port);
     for (;;) {
         char *key = server_ask(&cw->sv[from], "CLUSTER", "GETKEYSINSLOT",
                                number, "1", NULL);
@@ -402,9 +415,7 @@ bool cluster_move_keys(cluster_world *cw, int slot, int from, int to,
             key[strcspn(key, "\n")] = '\0';
         pause_for(pause_ms);
         if (!last)
-            ok =
-                say(&cw->sv[from], (const char *[7]){"MIGRATE", cw->sv[to].host,
-                                                     port, key, "0", "5000"});
+            ok = migrate_key(cw, from, to, key);
         free(key);
         if (last || !ok)
             return ok;
