@@ -104,7 +104,7 @@ dibs_status dibs_queue_list(dibs_client *cl, const char *begins,
 {
     DIBSX_UNCANCEL;
     char full[DIBS_NAME_MAX + 1];
-    const dibs__queue_admin_ops *ops;
+    const dibs__queue_admin_ops *ops = NULL;
     page pg = {.count = DIBS__QUEUE_LIST_MAX};
     bool more = true;
     dibs_status rc = dibs__reach_usable(cl, err);

@@ -446,18 +446,41 @@ static void match_place(twin *tw, dibs__item_place place)
     }
 }
 
+static void match_stats(const dibs__queue_stats *a, const dibs__queue_stats *b)
+{
+    assert_int_equal(a->conf.paused, b->conf.paused);
+    assert_int_equal(a->conf.serial, b->conf.serial);
+    assert_int_equal(a->conf.cap, b->conf.cap);
+    assert_int_equal(a->conf.tries, b->conf.tries);
+    assert_int_equal(a->conf.deads, b->conf.deads);
+    assert_int_equal(a->conf.lost_max, b->conf.lost_max);
+    assert_int_equal(a->ready, b->ready);
+    assert_int_equal(a->later, b->later);
+    assert_int_equal(a->out, b->out);
+    assert_int_equal(a->dead, b->dead);
+    assert_int_equal(a->lanes, b->lanes);
+    assert_int_equal(a->waiting, b->waiting);
+    assert_int_equal(a->pushed, b->pushed);
+    assert_int_equal(a->delivered, b->delivered);
+    assert_int_equal(a->acked, b->acked);
+    assert_int_equal(a->nacked, b->nacked);
+    assert_int_equal(a->lost, b->lost);
+    assert_int_equal(a->died, b->died);
+    assert_int_equal(a->dropped, b->dropped);
+    assert_int_equal(a->purged, b->purged);
+}
+
+/* The oldest is as old as the clock of its store says. */
 static void match_stores(twin *tw)
 {
     dibs__queue_stats stats[2];
 
-    for (size_t s = 0; s < 2; s++) {
+    for (size_t s = 0; s < 2; s++)
         CHECK(DIBS_OK,
               tw->st[s]->ops->queue_admin->stats(tw->st[s], tw->t->name,
                                                  contract_soon(), &stats[s],
                                                  err));
-        stats[s].oldest_ms = 0;
-    }
-    assert_memory_equal(&stats[0], &stats[1], sizeof(stats[0]));
+    match_stats(&stats[0], &stats[1]);
     match_place(tw, DIBS__PLACE_READY);
     match_place(tw, DIBS__PLACE_LATER);
     match_place(tw, DIBS__PLACE_OUT);
