@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# test_raii.sh - compiles and runs the tests of dibs.hpp and its example, with
-# every C++ compiler there is, as the oldest standard and as a new one.
+# test_raii.sh - compiles and runs the tests of dibs.hpp and its example: with one C++
+# compiler as the oldest standard, with the other as a new one.
 #
-#   tests/cpp/test_raii.sh BUILD
+#   tests/cpp/test_raii.sh BUILD [--all]    --all: with each as both
 set -euo pipefail
 build=$(cd "${1:?build folder}" && pwd)
 here=$(cd "$(dirname "$0")" && pwd)
@@ -18,9 +18,11 @@ compile() {
         -L "$build" -ldibs -Wl,-rpath,"$build" -pthread
 }
 
+declare -A standards=([g++]=c++11 [clang++]=c++20)
+[ "${2:-}" != --all ] || standards=([g++]='c++11 c++20' [clang++]='c++11 c++20')
 for cxx in g++ clang++; do
     command -v "$cxx" >/dev/null || continue
-    for standard in c++11 c++20; do
+    for standard in ${standards[$cxx]}; do
         compile "$work/test" "$here/raii.cpp"
         "$work/test" memory:
         echo "$cxx -std=$standard"
