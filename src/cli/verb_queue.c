@@ -48,7 +48,7 @@ add_object(dibsx_json *js, const char *name, const dibs_queue_info *info)
     dibsx_json_pair_uint(js, "later", info->later);
     dibsx_json_pair_uint(js, "out", info->out);
     dibsx_json_pair_uint(js, "dead", info->dead);
-    dibsx_json_pair_uint(js, "consumers", info->consumers);
+    dibsx_json_pair_uint(js, "workers", info->consumers);
     dibsx_json_pair_int(js, "oldest_ms", info->oldest_ms);
     dibsx_json_close(js, '}');
 }
@@ -120,7 +120,7 @@ print_json(const char *name, const dibs_queue_info *info, const rates *rt)
         {"later", info->later},
         {"out", info->out},
         {"dead", info->dead},
-        {"consumers", info->consumers},
+        {"workers", info->consumers},
         {"waiting", info->waiting},
         {"pushed", info->pushed},
         {"delivered", info->delivered},
