@@ -1,6 +1,9 @@
 # The Redis store behind sentinels: a primary and replicas. Failovers under load
 # are in tests/chaos; of these, `make chaos` counts lossy ones.
 suites_on(sentinel)
+if(TEST suites_redis_sentinel)
+  dibs_long(suites_redis_sentinel)
+endif()
 
 redis_test(sentinel store)
 redis_test(topology_tls store)
