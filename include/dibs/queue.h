@@ -167,6 +167,7 @@ DIBS_API int64_t dibs_item_valid_ms(const dibs_item *item);
  *   DIBS_OK       the store has accepted the ack, of this delivery alone
  *   DIBS_LOST     the delivery was not this consumer's any more; another does the work
  *   DIBS_UNKNOWN  no answer in time; it is acked, or comes back
+ *   DIBS_UNAVAIL  nothing was done, and the item is still in hand: settle it again
  *   DIBS_INVALID  it is settled already, or its queue is freed */
 DIBS_API DIBS_MUST_CHECK dibs_status dibs_item_ack(dibs_item *item,
                                                    dibs_error *err);
