@@ -42,6 +42,7 @@ static void hear_missed(dibs_client *cl, dibs__notice_handler *handler)
     (void)cl;
     for (dibs_queue *q = queues_of_handler(handler)->first; q; q = q->next) {
         q->hungry = true;
+        q->dry = false;
         dibs__ask_pass_on(q);
     }
 }

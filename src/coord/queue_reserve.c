@@ -44,6 +44,9 @@ static void add_waiter(dibs_queue *q, dibs__waiter *w)
         w->over = true;
         return;
     }
+    /* A look for those before says nothing of now. */
+    if (!q->placed && !q->waiters.first)
+        q->dry = false;
     dibsx_fifo_push(&q->waiters, &w->node);
     dibs__hold_serve(q);
 }
