@@ -19,6 +19,7 @@
 #include <dibs/multi.h>
 #include <dibs/queue.h>
 #include <dibs/queue_admin.h>
+#include <dibs/queue_async.h>
 #include <dibs/state.h>
 #include <dibs/store.h>
 #include <dibs/types.h>

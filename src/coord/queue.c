@@ -56,9 +56,25 @@ static void cancel_waits(dibs_queue *q)
         dibs__waiter *w = (dibs__waiter *)(void *)node;
 
         w->rc = dibsx_fail(&w->err, DIBS_CANCELLED, "the wait was cancelled");
-        w->over = true;
-        pthread_cond_signal(&w->cond);
+        dibs__hold_end_wait(w);
     }
+}
+
+/* Sends what calls have pushed and settled, as long as the store answers. False: nothing
+ * is left. Locks: cl->mutex, let go meanwhile. */
+static bool end_calls(dibs_queue *q)
+{
+    if (q->pushing || q->driving)
+        return false;
+    if (q->pushes.first)
+        dibs__push_drive(q);
+    else if (!dibs__hold_has_call(q))
+        return false;
+    else if (q->away)
+        dibs__hold_give_up(q);
+    else
+        dibs__ask_drive(q);
+    return true;
 }
 
 /* Every call ends before the client does. */
@@ -71,7 +87,10 @@ static void close_queues(dibs_client *cl, dibs__attached *at)
         cancel_waits(q);
         pthread_cond_broadcast(&q->calm);
         dibs__tend_set(q);
-        if (q->callers > 0 || q->driving || q->calling || all->tending) {
+        if (end_calls(q)) {
+            q = all->first;
+        } else if (q->callers > 0 || q->driving || q->calling || q->pushing ||
+                   all->tending) {
             pthread_cond_wait(&cl->over, &cl->mutex);
             q = all->first;
         } else {
@@ -107,7 +126,7 @@ static dibs__queues *queues_of(dibs_client *cl)
         at = at->next;
     if (at)
         return (dibs__queues *)(void *)at;
-    all = dibsx_zalloc(sizeof(*all));
+    all = dibs__runner_attach(cl) ? dibsx_zalloc(sizeof(*all)) : NULL;
     if (!all)
         return NULL;
     all->attached.close = close_queues;
@@ -208,6 +227,7 @@ dibs_queue_new(dibs_client *cl, const char *name, const dibs_queue_opts *opts,
     q->refs = 1;
     q->timer.fire = dibs__tend_fire;
     q->job.run = dibs__ask_run;
+    q->push_job.run = dibs__push_run;
     rc = dibs__name_full(cl, name, q->name, err);
     if (rc == DIBS_OK)
         rc = read_opts(q, opts, err);
@@ -272,7 +292,8 @@ void dibs_queue_free(dibs_queue *q)
     pthread_mutex_lock(&cl->mutex);
     q->freed = true;
     dibs__timer_set(cl, &q->timer, DIBSX_NEVER);
-    while (q->driving || q->calling)
+    dibs__queue_call_drop_all(q);
+    while (q->driving || q->calling || q->pushing)
         pthread_cond_wait(&cl->over, &cl->mutex);
     unlist_queue(q);
     if (!atomic_load(&cl->closed))

@@ -2,6 +2,7 @@
  *
  *     queue.c          handles: new, cancel, free; close; notices
  *     queue_reserve.c  the calls of consumers: reserve, settle, detach, adopt
+ *     queue_async.c    ... and without blocking; queue_call.c
  *     queue_push.c     the calls of producers
  *     queue_work.c     a pool of threads
  *     queue_item.c     reading an item
@@ -19,6 +20,7 @@
 #include "base/fifo.h"
 #include "coord/item_data.h"
 #include "coord/producer_machine.h"
+#include "coord/queue_call.h"
 #include "core/attach.h"
 #include "core/client.h"
 #include "core/worker.h"
@@ -36,14 +38,6 @@ typedef enum dibs__item_state {
     DIBS__ITEM_SETTLED, /* or detached */
     DIBS__ITEM_LOST
 } dibs__item_state;
-
-/* A thread that waits for the outcome of a settlement. */
-typedef struct dibs__settler {
-    pthread_cond_t cond;
-    bool over;
-    dibs_status rc;
-    dibs_error err;
-} dibs__settler;
 
 struct dibs_item {
     dibs__lane_item lane; /* first, so that one is the other */
@@ -67,19 +61,6 @@ struct dibs_item {
     dibs__item_parts parts;
     char bytes[]; /* with a NUL beyond the end */
 };
-
-/* A thread that waits for items. */
-typedef struct dibs__waiter {
-    dibsx_fifo_node node; /* first; in q->waiters */
-    pthread_cond_t cond;
-    dibs_item **out;
-    size_t want, got;
-    bool waits; /* else one look is enough */
-    bool asked; /* it is in the request under way */
-    bool over;
-    dibs_status rc;
-    dibs_error err;
-} dibs__waiter;
 
 /* The request of the lane that is under way. */
 typedef struct dibs__queue_request {
@@ -109,7 +90,8 @@ struct dibs_queue {
     char as[DIBS__WORKER_MAX];
     dibs_queue_opts opts;
     size_t refs;
-    size_t callers; /* threads in a call that waits */
+    size_t callers;          /* threads in a call that waits */
+    dibs__queue_call *calls; /* that end with a callback */
     bool cancelled, freed;
 
     /* The consumer. */
@@ -142,6 +124,7 @@ struct dibs_queue {
     bool pushing; /* a thread sends */
     dibs__push_batch batch;
     dibsx_fifo pushes;   /* that wait for their turn */
+    dibs__job push_job;  /* sends those that no thread waits for */
     pthread_cond_t calm; /* pushes that wait while the queue is full */
 };
 

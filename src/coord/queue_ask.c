@@ -229,8 +229,7 @@ end_waits(dibs_queue *q, bool all, dibs_status rc, const dibs_error *err)
         (void)dibsx_fifo_remove(&q->waiters, &w->node);
         w->rc = rc;
         w->err = *err;
-        w->over = true;
-        pthread_cond_signal(&w->cond);
+        dibs__hold_end_wait(w);
     }
 }
 

@@ -4,9 +4,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/alloc.h"
 #include "coord/queue_lane.h"
+#include "core/names.h"
 #include <string.h>
 
-enum { DRIFT_PART = 100, DRIFT_MS = 2 };
+enum { DRIFT_PART = 100, DRIFT_MS = 2, LINGER_MS = 20 };
 
 bool dibs__queue_unref(dibs_queue *q)
 {
@@ -123,7 +124,10 @@ static void tell_settler(dibs_item *item, dibs_status rc, const dibs_error *err)
     if (err)
         settler->err = *err;
     settler->over = true;
-    pthread_cond_signal(&settler->cond);
+    if (settler->call)
+        dibs__queue_call_end(settler->call);
+    else
+        pthread_cond_signal(&settler->cond);
 }
 
 /* UNAVAIL and the like: nothing was done, and it is in hand as before. */
@@ -164,6 +168,36 @@ void dibs__hold_end_settlements(dibs_queue *q, dibs_status rc,
         }
     }
     rq->ask.settle_count = 0;
+}
+
+static bool is_call(const dibs_item *item)
+{
+    return item && item->settler && item->settler->call;
+}
+
+bool dibs__hold_has_call(const dibs_queue *q)
+{
+    for (dibsx_fifo_node *at = q->wanted.first; at; at = at->next)
+        if (is_call(dibs__item_of_node(at)))
+            return true;
+    for (size_t i = 0; i < q->request.ask.settle_count; i++)
+        if (is_call(q->request.items[i]))
+            return true;
+    return false;
+}
+
+void dibs__hold_give_up(dibs_queue *q)
+{
+    dibsx_fifo_node *node;
+    dibs_error err;
+
+    (void)dibsx_fail(&err, DIBS_UNKNOWN,
+                     "the client was closed before the store answered");
+    dibs__hold_end_settlements(q, DIBS_UNKNOWN, &err);
+    (void)dibsx_fail(&err, DIBS_UNAVAIL,
+                     "the client was closed while the store was out of reach");
+    while ((node = dibsx_fifo_pop(&q->wanted)) != NULL)
+        dibs__hold_settled(dibs__item_of_node(node), DIBS_UNAVAIL, &err);
 }
 
 void dibs__hold_lose(dibs_item *item)
@@ -225,6 +259,32 @@ static void give_back(dibs_item *item)
     (void)dibs__item_unref(item);
 }
 
+void dibs__hold_end_wait(dibs__waiter *w)
+{
+    w->over = true;
+    if (w->call)
+        dibs__queue_call_end(w->call);
+    else
+        pthread_cond_signal(&w->cond);
+}
+
+dibs_status dibs__hold_fail_late(const dibs_queue *q, dibs_error *err)
+{
+    if (q->away)
+        return dibsx_fail_at(err, q->failure.status, q->failure.origin, "%s",
+                             q->failure.message);
+    return dibsx_fail(err, DIBS_TIMEOUT, "%s had no item in time",
+                      dibs__name_short(q->cl, q->name));
+}
+
+/* A place that nobody needs any more is given up soon, unless the next wait comes. */
+void dibs__hold_leave(dibs_queue *q, dibs__waiter *w)
+{
+    if (dibsx_fifo_remove(&q->waiters, &w->node) && q->placed &&
+        !q->waiters.first)
+        q->look_at = dibsx_after_ms(dibsx_now(), LINGER_MS);
+}
+
 void dibs__hold_serve(dibs_queue *q)
 {
     size_t keep = q->cancelled ? 0 : q->opts.prefetch;
@@ -236,8 +296,7 @@ void dibs__hold_serve(dibs_queue *q)
             give_item(w, dibs__item_of_node(dibsx_fifo_pop(&q->ready)));
         (void)dibsx_fifo_pop(&q->waiters);
         w->rc = DIBS_OK;
-        w->over = true;
-        pthread_cond_signal(&w->cond);
+        dibs__hold_end_wait(w);
     }
     while (q->ready.count > keep)
         give_back(dibs__item_of_node(dibsx_fifo_pop(&q->ready)));

@@ -47,6 +47,19 @@ void dibs__hold_want(dibs_item *item, dibs__settle_verb verb,
 /* A settlement has ended: tells the thread that waits for it. */
 void dibs__hold_settled(dibs_item *item, dibs_status rc, const dibs_error *err);
 
+/* The wait is over, with the status that it has: tells the thread or the call. */
+void dibs__hold_end_wait(dibs__waiter *w);
+
+/* The waiter goes without an item, because its time is over. */
+void dibs__hold_leave(dibs_queue *q, dibs__waiter *w);
+dibs_status dibs__hold_fail_late(const dibs_queue *q, dibs_error *err);
+
+/* Ends the settlements that calls of a closing client wait for. */
+void dibs__hold_give_up(dibs_queue *q);
+
+/* Whether a call waits for a settlement. */
+bool dibs__hold_has_call(const dibs_queue *q);
+
 /* Ends every settlement of the request alike. */
 void dibs__hold_end_settlements(dibs_queue *q, dibs_status rc,
                                 const dibs_error *err);
@@ -91,6 +104,29 @@ void dibs__ask_end(dibs_queue *q);
 
 /* Sends what is due, or sleeps until that, a signal or the deadline. */
 void dibs__ask_go_on(dibs_queue *q, pthread_cond_t *cond, dibsx_nsec deadline);
+
+/* ---- queue_reserve.c */
+
+void dibs__reserve_add(dibs_queue *q, dibs__waiter *w);
+
+/* DIBS_OK: the item can be settled now. */
+DIBS_MUST_CHECK dibs_status dibs__settle_check(dibs_item *item,
+                                               dibs_error *err);
+
+/* Wants an item settled that can be. */
+DIBS_MUST_CHECK dibs_status dibs__settle_want(dibs_item *item,
+                                              const dibs__settlement *how,
+                                              dibs__settler *settler,
+                                              dibs_error *err);
+
+/* The delay of a nack, drawn if it is negative. Any thread, without the mutex. */
+int64_t dibs__settle_delay(dibs_item *item, int64_t delay_ms);
+
+/* ---- queue_push.c */
+
+/* Sends what calls have pushed, if no thread does. */
+void dibs__push_run(dibs_client *cl, dibs__job *job);
+void dibs__push_drive(dibs_queue *q);
 
 /* ---- queue_token.c */
 

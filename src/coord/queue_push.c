@@ -12,6 +12,7 @@
 #include "coord/queue_lane.h"
 #include "core/names.h"
 #include "core/reach.h"
+#include <dibs/queue_async.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -24,10 +25,11 @@ enum {
     LANE_BITS = 53
 };
 
-/* The push of one thread. */
+/* The push of one thread or call. */
 typedef struct push_call {
-    dibsx_fifo_node node; /* first; in q->pushes, then in the batch */
-    pthread_cond_t cond;
+    dibsx_fifo_node node;   /* first; in q->pushes, then in the batch */
+    pthread_cond_t cond;    /* of the thread */
+    dibs__queue_call *call; /* NULL: a thread waits */
     dibs__push_item *items;
     size_t count, bytes;
     bool alone; /* with no other in one request */
@@ -220,13 +222,35 @@ static void share_outcome(dibs_queue *q, push_batch *batch, dibs_status rc,
         call->rc = rc;
         call->err = *err;
         call->over = true;
-        pthread_cond_signal(&call->cond);
+        if (call->call)
+            dibs__queue_call_end(call->call);
+        else
+            pthread_cond_signal(&call->cond);
     }
     dibsx_fifo_prepend(&q->pushes, &again);
 }
 
-/* Locks: cl->mutex, let go meanwhile. */
-static void send_pushes(dibs_queue *q)
+/* Lets another thread send what waits: one that waits with it, or a worker. False: the
+ * system has no thread. */
+static bool pass_pushes_on(dibs_queue *q)
+{
+    for (dibsx_fifo_node *at = q->pushes.first; at; at = at->next) {
+        push_call *call = (push_call *)(void *)at;
+
+        if (!call->call) {
+            pthread_cond_signal(&call->cond);
+            return true;
+        }
+    }
+    if (!q->pushes.first || q->push_job.queued)
+        return true;
+    if (!dibs__worker_add(q->cl, &q->push_job))
+        return false;
+    q->refs++;
+    return true;
+}
+
+void dibs__push_drive(dibs_queue *q)
 {
     push_batch *batch = &q->batch;
     dibs_error err = {.status = DIBS_OK};
@@ -237,8 +261,20 @@ static void send_pushes(dibs_queue *q)
     rc = send_batch(q, batch, &err);
     share_outcome(q, batch, rc, &err);
     q->pushing = false;
-    if (q->pushes.first)
-        pthread_cond_signal(&((push_call *)(void *)q->pushes.first)->cond);
+    (void)pass_pushes_on(q);
+    pthread_cond_broadcast(&q->cl->over);
+}
+
+/* Thread: a worker. */
+void dibs__push_run(dibs_client *cl, dibs__job *job)
+{
+    dibs_queue *q =
+        (dibs_queue *)(void *)((char *)job - offsetof(dibs_queue, push_job));
+
+    (void)cl;
+    while (q->pushes.first && !q->pushing)
+        dibs__push_drive(q);
+    (void)dibs__queue_unref(q);
 }
 
 /* Locks: cl->mutex, let go meanwhile. */
@@ -248,7 +284,7 @@ static dibs_status push_once(dibs_queue *q, push_call *call)
     dibsx_fifo_push(&q->pushes, &call->node);
     while (!call->over)
         if (!q->pushing)
-            send_pushes(q);
+            dibs__push_drive(q);
         else
             dibsx_cond_wait(&call->cond, &q->cl->mutex, DIBSX_NEVER);
     return call->rc;
@@ -354,4 +390,115 @@ dibs_queue_push(dibs_queue *q, const void *data, size_t len,
     dibs_push_item item = {.data = data, .len = len};
 
     return dibs_queue_push_many(q, &item, 1, opts, out, err);
+}
+
+/* ---- without blocking */
+
+typedef struct async_push {
+    dibs__queue_call call; /* first, so that one is the other */
+    push_call push;
+    dibs__push_item item;
+    char *data;
+    dibs_pushed_fn *done;
+    void *arg;
+} async_push;
+
+static void tell_pushed(dibs__queue_call *call)
+{
+    async_push *ap = (async_push *)(void *)call;
+    dibs_pushed pushed = {.id = ap->item.id, .duplicate = ap->item.duplicate};
+
+    if (ap->push.rc != DIBS_OK)
+        pushed = (dibs_pushed){0};
+    ap->done(call->q, &pushed, ap->push.rc, &ap->push.err, ap->arg);
+}
+
+/* One that is in a request under way is waited for. */
+static void withdraw_push(dibs__queue_call *call)
+{
+    async_push *ap = (async_push *)(void *)call;
+    dibs_queue *q = call->q;
+
+    while (!ap->push.over && !dibsx_fifo_remove(&q->pushes, &ap->push.node))
+        pthread_cond_wait(&q->cl->over, &q->cl->mutex);
+}
+
+static void free_push(dibs__queue_call *call, bool told)
+{
+    async_push *ap = (async_push *)(void *)call;
+
+    (void)told;
+    dibsx_free(ap->data);
+    dibsx_free(ap);
+}
+
+static dibs_status read_push(async_push *ap, const dibs_push_item *item,
+                             const dibs_push_opts *given, dibs_error *err)
+{
+    dibs_push_opts opts;
+    dibs_status rc = copy_opts(&opts, given, err);
+
+    if (rc == DIBS_OK && opts.wait_ms != 0)
+        rc = dibsx_fail(err, DIBS_INVALID,
+                        "a push without blocking does not wait while the queue "
+                        "is full: wait_ms must be 0");
+    if (rc == DIBS_OK)
+        rc = write_item(item, given, &ap->item, &ap->data, err);
+    if (rc == DIBS_OK && ap->item.len > DIBS__QUEUE_BYTES)
+        rc = dibsx_fail(err, DIBS_INVALID,
+                        "the items of one call have at most %d bytes, and not "
+                        "%zu",
+                        DIBS__QUEUE_BYTES, ap->item.len);
+    return rc;
+}
+
+static dibs_status begin_push(dibs_queue *q, async_push *ap, dibs_error *err)
+{
+    dibs_status rc = dibs__ask_begin(q, err);
+
+    if (rc != DIBS_OK)
+        return rc;
+    rc = dibs__queue_call_begin(&ap->call, q, err);
+    if (rc == DIBS_OK) {
+        dibsx_fifo_push(&q->pushes, &ap->push.node);
+        if (!q->pushing && !pass_pushes_on(q)) {
+            (void)dibsx_fifo_remove(&q->pushes, &ap->push.node);
+            ap->push.rc = dibsx_nomem(&ap->push.err, "a thread");
+            dibs__queue_call_end(&ap->call);
+        }
+    }
+    dibs__ask_end(q);
+    return rc;
+}
+
+dibs_status
+dibs_queue_push_async(dibs_queue *q, const void *data, size_t len,
+                      const dibs_push_opts *opts, dibs_pushed_fn *done,
+                      void *arg, dibs_error *err)
+{
+    DIBSX_UNCANCEL;
+    dibs_push_item item = {.data = data, .len = len};
+    async_push *ap;
+    dibs_status rc;
+
+    if (!done)
+        return dibsx_fail(err, DIBS_INVALID, "there is no callback");
+    ap = dibsx_zalloc(sizeof(*ap));
+    if (!ap)
+        return dibsx_nomem(err, "a push");
+    ap->call.tell = tell_pushed;
+    ap->call.withdraw = withdraw_push;
+    ap->call.free = free_push;
+    ap->push.call = &ap->call;
+    ap->push.items = &ap->item;
+    ap->push.count = 1;
+    ap->done = done;
+    ap->arg = arg;
+    rc = read_push(ap, &item, opts, err);
+    ap->push.bytes = ap->item.len;
+    if (rc == DIBS_OK)
+        rc = begin_push(q, ap, err);
+    if (rc != DIBS_OK)
+        free_push(&ap->call, false);
+    return rc;
 }

@@ -11,37 +11,15 @@
 #include <stdio.h>
 #include <string.h>
 
-enum {
-    TRIES_LONG = 2,
-    BACKOFF_MAX_MS = 600000,
-    SECOND_MS = 1000,
-    LINGER_MS = 20
-};
+enum { TRIES_LONG = 2, BACKOFF_MAX_MS = 600000, SECOND_MS = 1000 };
 
 /* ---- reserve */
 
-static dibs_status fail_late(const dibs_queue *q, dibs_error *err)
-{
-    if (q->away)
-        return dibsx_fail_at(err, q->failure.status, q->failure.origin, "%s",
-                             q->failure.message);
-    return dibsx_fail(err, DIBS_TIMEOUT, "%s had no item in time",
-                      dibs__name_short(q->cl, q->name));
-}
-
-/* A place that nobody needs any more is given up soon, unless the next wait comes. */
-static void leave_waiters(dibs_queue *q, dibs__waiter *w)
-{
-    if (dibsx_fifo_remove(&q->waiters, &w->node) && q->placed &&
-        !q->waiters.first)
-        q->look_at = dibsx_after_ms(dibsx_now(), LINGER_MS);
-}
-
-static void add_waiter(dibs_queue *q, dibs__waiter *w)
+void dibs__reserve_add(dibs_queue *q, dibs__waiter *w)
 {
     if (q->cancelled) {
         w->rc = dibsx_fail(&w->err, DIBS_CANCELLED, "the queue was cancelled");
-        w->over = true;
+        dibs__hold_end_wait(w);
         return;
     }
     /* A look for those before says nothing of now. */
@@ -57,8 +35,8 @@ static dibs_status await_items(dibs_queue *q, dibs__waiter *w,
 {
     while (!w->over) {
         if (w->waits && dibsx_now() >= deadline) {
-            leave_waiters(q, w);
-            return fail_late(q, err);
+            dibs__hold_leave(q, w);
+            return dibs__hold_fail_late(q, err);
         }
         dibs__ask_go_on(q, &w->cond, w->waits ? deadline : DIBSX_NEVER);
     }
@@ -91,7 +69,7 @@ dibs_queue_reserve_many(dibs_queue *q, int64_t wait_ms, dibs_item **out,
         return dibsx_nomem(err, "a wait");
     rc = dibs__ask_begin(q, err);
     if (rc == DIBS_OK) {
-        add_waiter(q, &w);
+        dibs__reserve_add(q, &w);
         rc = await_items(q, &w, deadline, err);
         dibs__ask_end(q);
     }
@@ -110,15 +88,17 @@ dibs_status dibs_queue_reserve(dibs_queue *q, int64_t wait_ms, dibs_item **out,
 
 /* ---- settle */
 
-/* DIBS_OK: it can be settled now. An extension that is under way ends first. */
-static dibs_status check_held(dibs_item *item, dibs_error *err)
+static bool is_extended(const dibs_item *item)
+{
+    return item->verb == DIBS__ITEM_EXTEND &&
+           (item->state == DIBS__ITEM_WANTED ||
+            item->state == DIBS__ITEM_ASKED);
+}
+
+dibs_status dibs__settle_check(dibs_item *item, dibs_error *err)
 {
     dibs_client *cl = item->q->cl;
 
-    while (
-        item->verb == DIBS__ITEM_EXTEND &&
-        (item->state == DIBS__ITEM_WANTED || item->state == DIBS__ITEM_ASKED))
-        pthread_cond_wait(&cl->over, &cl->mutex);
     if (item->state == DIBS__ITEM_LOST ||
         (item->state == DIBS__ITEM_HELD && dibs_item_check(item) != DIBS_OK))
         return dibsx_fail(err, DIBS_LOST,
@@ -126,8 +106,18 @@ static dibs_status check_held(dibs_item *item, dibs_error *err)
                           (unsigned long long)item->lane.token.id,
                           dibs__name_short(cl, item->q->name));
     if (item->state != DIBS__ITEM_HELD)
-        return dibsx_fail(err, DIBS_INVALID, "the item is settled already");
+        return dibsx_fail(err, DIBS_INVALID,
+                          is_extended(item) ? "an extension is under way"
+                                            : "the item is settled already");
     return DIBS_OK;
+}
+
+/* An extension that is under way ends first. Locks: cl->mutex, let go meanwhile. */
+static dibs_status await_held(dibs_item *item, dibs_error *err)
+{
+    while (is_extended(item))
+        pthread_cond_wait(&item->q->cl->over, &item->q->cl->mutex);
+    return dibs__settle_check(item, err);
 }
 
 /* Ends the wait for a settlement without its outcome. One that was not sent yet was not
@@ -188,22 +178,32 @@ keep_reason(dibs_item *item, const char *reason, dibs_error *err)
     return DIBS_OK;
 }
 
+dibs_status dibs__settle_want(dibs_item *item, const dibs__settlement *how,
+                              dibs__settler *settler, dibs_error *err)
+{
+    dibs_status rc = keep_reason(item, how->reason, err);
+
+    if (rc != DIBS_OK)
+        return rc;
+    item->ms = how->ms;
+    dibs__hold_want(item, how->verb, settler);
+    return DIBS_OK;
+}
+
 /* Locks: cl->mutex, let go meanwhile. */
 static dibs_status
 settle_held(dibs_item *item, const dibs__settlement *how, dibs_error *err)
 {
     dibs__settler settler = {.over = false};
-    dibs_status rc = check_held(item, err);
+    dibs_status rc = await_held(item, err);
 
-    if (rc == DIBS_OK)
-        rc = keep_reason(item, how->reason, err);
     if (rc == DIBS_OK && !dibsx_cond_init(&settler.cond))
         rc = dibsx_nomem(err, "a settlement");
     if (rc != DIBS_OK)
         return rc;
-    item->ms = how->ms;
-    dibs__hold_want(item, how->verb, &settler);
-    rc = await_settled(item, &settler, err);
+    rc = dibs__settle_want(item, how, &settler, err);
+    if (rc == DIBS_OK)
+        rc = await_settled(item, &settler, err);
     pthread_cond_destroy(&settler.cond);
     return rc;
 }
@@ -252,17 +252,20 @@ static int64_t draw_backoff(dibs_item *item)
     return span_ms;
 }
 
+int64_t dibs__settle_delay(dibs_item *item, int64_t delay_ms)
+{
+    return !item || delay_ms >= 0 || dibs__forked(item->q->cl->fork_number)
+               ? delay_ms
+               : draw_backoff(item);
+}
+
 dibs_status dibs_item_nack(dibs_item *item, int64_t delay_ms,
                            const char *reason, dibs_error *err)
 {
     DIBSX_UNCANCEL;
     dibs__settlement how = {.verb = DIBS__ITEM_NACK, .reason = reason};
 
-    if (!item)
-        return dibsx_fail(err, DIBS_INVALID, "the item is NULL");
-    how.ms = delay_ms >= 0 || dibs__forked(item->q->cl->fork_number)
-                 ? delay_ms
-                 : draw_backoff(item);
+    how.ms = dibs__settle_delay(item, delay_ms);
     return settle_item(item, &how, err);
 }
 
@@ -291,17 +294,17 @@ ack_and_wait(dibs_item *item, dibs__waiter *w, dibsx_nsec deadline, bool *acked,
              dibs_error *err)
 {
     dibs_queue *q = item->q;
-    dibs_status rc = check_held(item, err);
+    dibs_status rc = await_held(item, err);
     dibs__settlement how = {.verb = DIBS__ITEM_ACK};
 
     if (rc != DIBS_OK)
         return rc;
-    add_waiter(q, w);
+    dibs__reserve_add(q, w);
     rc = settle_held(item, &how, err);
     *acked = rc == DIBS_OK;
     if (*acked)
         return await_items(q, w, deadline, err);
-    leave_waiters(q, w);
+    dibs__hold_leave(q, w);
     return rc;
 }
 

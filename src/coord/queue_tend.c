@@ -51,19 +51,26 @@ bool dibs__ask_due(const dibs_queue *q, dibsx_nsec now, dibsx_nsec *until)
     return *until <= now;
 }
 
+static pthread_cond_t *settling_thread(const dibs_item *item)
+{
+    return item && item->settler && !item->settler->call ? &item->settler->cond
+                                                         : NULL;
+}
+
 /* A thread that can send the next request; NULL: none waits. */
 static pthread_cond_t *find_thread(const dibs_queue *q)
 {
-    if (q->waiters.first)
-        return &((dibs__waiter *)(void *)q->waiters.first)->cond;
-    for (dibsx_fifo_node *at = q->wanted.first; at; at = at->next)
-        if (dibs__item_of_node(at)->settler)
-            return &dibs__item_of_node(at)->settler->cond;
-    for (size_t i = 0; i < q->request.ask.settle_count && q->machine.asking;
-         i++)
-        if (q->request.items[i] && q->request.items[i]->settler)
-            return &q->request.items[i]->settler->cond;
-    return NULL;
+    pthread_cond_t *cond = NULL;
+
+    for (dibsx_fifo_node *at = q->waiters.first; at; at = at->next)
+        if (!((dibs__waiter *)(void *)at)->call)
+            return &((dibs__waiter *)(void *)at)->cond;
+    for (dibsx_fifo_node *at = q->wanted.first; at && !cond; at = at->next)
+        cond = settling_thread(dibs__item_of_node(at));
+    for (size_t i = 0;
+         i < q->request.ask.settle_count && q->machine.asking && !cond; i++)
+        cond = settling_thread(q->request.items[i]);
+    return cond;
 }
 
 void dibs__ask_pass_on(dibs_queue *q)
@@ -97,6 +104,36 @@ static dibsx_nsec loss_at(const dibs_queue *q)
     return at;
 }
 
+/* When the next wait of a call is over. */
+static dibsx_nsec late_at(const dibs_queue *q)
+{
+    dibsx_nsec at = DIBSX_NEVER;
+
+    for (dibsx_fifo_node *node = q->waiters.first; node; node = node->next) {
+        const dibs__waiter *w = (const dibs__waiter *)(const void *)node;
+
+        if (w->call && w->deadline < at)
+            at = w->deadline;
+    }
+    return at;
+}
+
+static void end_late_waits(dibs_queue *q, dibsx_nsec now)
+{
+    dibsx_fifo_node *node = q->waiters.first;
+
+    while (node) {
+        dibs__waiter *w = (dibs__waiter *)(void *)node;
+
+        node = node->next;
+        if (!w->call || w->deadline > now)
+            continue;
+        dibs__hold_leave(q, w);
+        w->rc = dibs__hold_fail_late(q, &w->err);
+        dibs__hold_end_wait(w);
+    }
+}
+
 void dibs__tend_set(dibs_queue *q)
 {
     dibsx_nsec now = dibsx_now(), soon = dibsx_after_ms(now, RETRY_MS);
@@ -105,6 +142,8 @@ void dibs__tend_set(dibs_queue *q)
 
     if (tend_at < at)
         at = tend_at;
+    if (late_at(q) < at)
+        at = late_at(q);
     (void)dibs__ask_due(q, now, &until);
     if (until < at && !find_thread(q) && !q->job.queued)
         at = until > soon ? until : soon;
@@ -137,6 +176,7 @@ void dibs__tend_fire(dibs_client *cl, dibs__timer *timer, dibsx_nsec now)
     dibs_queue *q = queue_of_timer(timer);
 
     end_late(q, now);
+    end_late_waits(q, now);
     dibs__ask_pass_on(q);
     if (dibs__consumer_tend_at(&q->machine) > now)
         dibs__tend_set(q);

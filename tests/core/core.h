@@ -51,6 +51,7 @@ int core_latch_tests(void);
 int core_events_tests(void);
 int core_barrier_tests(void);
 int core_queue_tests(void);
+int core_queue_async_tests(void);
 int core_limit_tests(void);
 int core_breaker_tests(void);
 int core_queue_admin_tests(void);

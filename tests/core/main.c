@@ -85,6 +85,7 @@ int main(int argc, char **argv)
     failed += core_events_tests();
     failed += core_barrier_tests();
     failed += core_queue_tests();
+    failed += core_queue_async_tests();
     failed += core_health_tests();
     failed += core_limit_tests();
     failed += core_breaker_tests();

@@ -4,6 +4,7 @@
 #include "core/client.h"
 #include "fault_world.h"
 
+#include <dibs/queue_async.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -190,6 +191,62 @@ static void a_request_ends_with_its_lane(void **state)
     dibs_item_free(second);
     world_heal(w);
     ack(reserve(q));
+    ack(reserve(q));
+    dibs_queue_free(q);
+}
+
+typedef struct outcome {
+    atomic_int calls;
+    dibs_status rc;
+} outcome;
+
+static void
+note_settled(dibs_item *item, dibs_status rc, const dibs_error *err, void *arg)
+{
+    outcome *out = arg;
+
+    (void)item;
+    (void)err;
+    out->rc = rc;
+    atomic_fetch_add(&out->calls, 1);
+}
+
+static dibs_status ack_by_callback(dibs_item *item, outcome *out)
+{
+    dibsx_nsec end = dibsx_after_ms(dibsx_now(), WORLD_BOUND_MS);
+
+    atomic_store(&out->calls, 0);
+    CHECK(DIBS_OK, dibs_item_ack_async(item, note_settled, out, err));
+    while (atomic_load(&out->calls) == 0) {
+        IN_TIME(dibsx_now() < end);
+        usleep(1000);
+    }
+    return out->rc;
+}
+
+/* Nobody waits for the request, so that a worker sends it, and sends it again. */
+static void a_callback_learns_what_became_of_an_ack(void **state)
+{
+    world *w = *state;
+    dibs_queue *q = open_queue(w->one, DIBS_QUEUE_OPTS(.ttl_ms = 1000));
+    dibs_item *item;
+    static outcome out;
+
+    push(q);
+    push(q);
+    item = reserve(q);
+    world_fault(w, DIBS__STEP_RESERVE, DIBS__FAULT_FAIL, 1);
+    assert_status(ack_by_callback(item, &out), DIBS_UNAVAIL);
+    world_fault(w, DIBS__STEP_RESERVE, DIBS__FAULT_DROP_AFTER, 2);
+    assert_status(ack_by_callback(item, &out), DIBS_OK);
+    assert_int_equal(stats(w).acked, 1);
+    dibs_item_free(item);
+    item = reserve(q);
+    world_fault(w, DIBS__STEP_TEND, DIBS__FAULT_DROP_BEFORE, -1);
+    world_fault(w, DIBS__STEP_RESERVE, DIBS__FAULT_DROP_BEFORE, -1);
+    assert_status(ack_by_callback(item, &out), DIBS_UNKNOWN);
+    dibs_item_free(item);
+    world_heal(w);
     ack(reserve(q));
     dibs_queue_free(q);
 }
@@ -550,6 +607,7 @@ int main(void)
         WORLD_TEST(a_reserve_goes_on_while_the_store_is_away),
         WORLD_TEST(a_client_cut_off_learns_of_its_loss),
         WORLD_TEST(a_request_ends_with_its_lane),
+        WORLD_TEST(a_callback_learns_what_became_of_an_ack),
         WORLD_TEST(threads_share_requests),
         WORLD_TEST(a_lost_ring_costs_a_second),
         WORLD_TEST(a_place_is_given_up),
