@@ -61,12 +61,12 @@ may_include() {
     src/base\ \<dibs/types.h\> | src/base\ \"base/*) ;;
     src/base\ \<dibs/* | src/base\ \"*) return 1 ;;
 
-    src/core*\ \"store/store.h\" | src/core*\ \"store/lease.h\" | src/core*\ \"store/value.h\" | src/core*\ \"store/log.h\" | src/core*\ \"store/topic.h\" | src/core*\ \"store/rate.h\" | src/core*\ \"store/roster.h\" | src/core*\ \"store/meter.h\" | src/core*\ \"store/queue.h\" | src/core*\ \"store/queue_admin.h\") ;;
+    src/core*\ \"store/store.h\" | src/core*\ \"store/lease.h\" | src/core*\ \"store/value.h\" | src/core*\ \"store/log.h\" | src/core*\ \"store/topic.h\" | src/core*\ \"store/rate.h\" | src/core*\ \"store/roster.h\" | src/core*\ \"store/meter.h\" | src/core*\ \"store/queue.h\" | src/core*\ \"store/queue_admin.h\" | src/core*\ \"store/commit.h\") ;;
     src/core*\ \"base/* | src/core*\ \"config/* | src/core*\ \"core/*) ;;
     src/core*\ \"*) return 1 ;;
 
     # Coordination is beside the locks and above what all of core uses.
-    src/coord\ \"store/store.h\" | src/coord\ \"store/value.h\" | src/coord\ \"store/log.h\" | src/coord\ \"store/topic.h\" | src/coord\ \"store/rate.h\" | src/coord\ \"store/roster.h\" | src/coord\ \"store/meter.h\" | src/coord\ \"store/queue.h\" | src/coord\ \"store/queue_admin.h\") ;;
+    src/coord\ \"store/store.h\" | src/coord\ \"store/value.h\" | src/coord\ \"store/log.h\" | src/coord\ \"store/topic.h\" | src/coord\ \"store/rate.h\" | src/coord\ \"store/roster.h\" | src/coord\ \"store/meter.h\" | src/coord\ \"store/queue.h\" | src/coord\ \"store/queue_admin.h\" | src/coord\ \"store/commit.h\") ;;
     src/coord\ \"core/client.h\" | src/coord\ \"core/names.h\" | src/coord\ \"core/log.h\" | src/coord\ \"core/timer.h\") ;;
     src/coord\ \"core/worker.h\" | src/coord\ \"core/runner.h\" | src/coord\ \"core/attach.h\" | src/coord\ \"core/notices.h\" | src/coord\ \"core/reach.h\") ;;
     src/coord\ \"core/lock/term.h\" | src/coord\ \"core/who.h\") ;;
@@ -94,7 +94,7 @@ may_include() {
     src/*\ \"*) [[ $2 == "\"${1#src/}/"* ]] ;;
 
     tests/contract\ \"store/store.h\" | tests/contract\ \"store/lease.h\") ;;
-    tests/contract\ \"store/value.h\" | tests/contract\ \"store/log.h\" | tests/contract\ \"store/topic.h\" | tests/contract\ \"store/rate.h\" | tests/contract\ \"store/roster.h\" | tests/contract\ \"store/meter.h\" | tests/contract\ \"store/queue.h\" | tests/contract\ \"store/queue_admin.h\" | tests/contract\ \"base/*) ;;
+    tests/contract\ \"store/value.h\" | tests/contract\ \"store/log.h\" | tests/contract\ \"store/topic.h\" | tests/contract\ \"store/rate.h\" | tests/contract\ \"store/roster.h\" | tests/contract\ \"store/meter.h\" | tests/contract\ \"store/queue.h\" | tests/contract\ \"store/queue_admin.h\" | tests/contract\ \"store/commit.h\" | tests/contract\ \"base/*) ;;
     tests/contract\ \"store/* | tests/contract\ \"core/* | tests/contract\ \"cli/*) return 1 ;;
 
     bench\ \"bench/* | bench\ \"store/store.h\") ;;

@@ -51,6 +51,8 @@ typedef enum dibs_status {
     DIBS_CANCELLED = 7, /* a cancel, a free or dibs_close() ended the wait */
     DIBS_BROKEN = 8,    /* a party of the barrier died or gave up */
     DIBS_FULL = 9,      /* the queue has as many items as it may have */
+    DIBS_EARLY = 10,    /* it is not yet time for it on the store's clock */
+    DIBS_LATE = 11,     /* it is too late for it on the store's clock */
 
     /* Failures. */
     DIBS_UNAVAIL = 16,     /* the store is out of reach; nothing changed */

@@ -10,7 +10,8 @@
 static bool is_retriable(dibs_status status)
 {
     return status == DIBS_UNAVAIL || status == DIBS_UNKNOWN ||
-           status == DIBS_BUSY || status == DIBS_TIMEOUT;
+           status == DIBS_BUSY || status == DIBS_TIMEOUT ||
+           status == DIBS_EARLY;
 }
 
 /* Drops the last character when the cut went through it. */

@@ -9,7 +9,7 @@
 
 #include <dibs/types.h>
 
-/* `err` may be NULL. Retriable is set for UNAVAIL, UNKNOWN, BUSY and TIMEOUT. A
+/* `err` may be NULL. Retriable is set for UNAVAIL, UNKNOWN, BUSY, TIMEOUT and EARLY. A
  * message that does not fit is cut. */
 dibs_status dibsx_fail(dibs_error *err, dibs_status status, const char *format,
                        ...) __attribute__((format(printf, 3, 4)));

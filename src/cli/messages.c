@@ -46,11 +46,13 @@ int dibs__exit_code(dibs_status status)
         return 0;
     case DIBS_STALE:
     case DIBS_NOTFOUND:
+    case DIBS_LATE:
         return 1;
     case DIBS_BUSY:
     case DIBS_TIMEOUT:
     case DIBS_CANCELLED:
     case DIBS_FULL:
+    case DIBS_EARLY:
         return DIBS__EXIT_BUSY;
     case DIBS_LOST:
     case DIBS_BROKEN:

@@ -14,6 +14,8 @@
     X(CANCELLED, "the wait was cancelled")                                     \
     X(BROKEN, "a party died or gave up")                                       \
     X(FULL, "the queue is full")                                               \
+    X(EARLY, "not yet time for it")                                            \
+    X(LATE, "too late for it")                                                 \
     X(UNAVAIL, "store out of reach; nothing was changed")                      \
     X(UNKNOWN, "no answer; the change may have been made")                     \
     X(INVALID, "invalid")                                                      \

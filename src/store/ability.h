@@ -17,7 +17,8 @@ typedef enum dibs__ability {
     DIBS__CAN_RATE,
     DIBS__CAN_MEET,
     DIBS__CAN_METER,
-    DIBS__CAN_ITEMS, /* queues of items (store/queue.h) */
+    DIBS__CAN_ITEMS,  /* queues of items (store/queue.h) */
+    DIBS__CAN_COMMIT, /* commits and indexes (store/commit.h) */
     DIBS__ABILITIES
 } dibs__ability;
 

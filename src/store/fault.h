@@ -28,6 +28,7 @@
     DIBS__ROSTER_STEPS(X)                                                      \
     DIBS__QUEUE_STEPS(X)                                                       \
     DIBS__QUEUE_ADMIN_STEPS(X)                                                 \
+    DIBS__COMMIT_STEPS(X)                                                      \
     X(now, NOW)                                                                \
     X(audit, AUDIT)                                                            \
     X(listen, LISTEN)                                                          \

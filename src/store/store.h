@@ -2,8 +2,8 @@
  *
  * A store offers the nouns as tables of steps: leases (store/lease.h), values
  * (store/value.h), logs (store/log.h), topics (store/topic.h), rates (store/rate.h),
- * rosters (store/roster.h), meters (store/meter.h) and queues (store/queue.h); no store
- * need have all (store/ability.h). Every step is ONE atomic change of the store and one
+ * rosters (store/roster.h), meters (store/meter.h), queues (store/queue.h) and commits
+ * (store/commit.h); no store need have all (store/ability.h). Every step is ONE atomic change of the store and one
  * round trip. A store keeps no policy: it never retries, never logs, never decides how
  * long to wait; the core does.
  *
@@ -26,6 +26,7 @@
 #include "base/clock.h"
 #include "base/url.h"
 #include "store/ability.h"
+#include "store/commit.h"
 #include "store/lease.h"
 #include "store/log.h"
 #include "store/meter.h"
@@ -65,6 +66,7 @@ typedef struct dibs__store_ops {
     const dibs__meter_ops *meter;
     const dibs__queue_ops *queue;
     const dibs__queue_admin_ops *queue_admin;
+    const dibs__commit_ops *commit;
 
     /* Opens the doorbell if it is not open. Until then notices for this handle are
      * lost, which costs time and nothing else. *fd is readable when there are

@@ -51,6 +51,23 @@ static const lack lacks[] = {
     {"redlock", DIBS__CAN_METER, "meters", "majorities do not count"},
     {"redlock", DIBS__CAN_ITEMS, "queues of items",
      "majorities of items do not agree on who has one"},
+    {"redlock", DIBS__CAN_COMMIT, "commits and indexes",
+     "there is no one order of changes"},
+    {"memory", DIBS__CAN_COMMIT, "commits and indexes", "not written yet"},
+    {"sqlite", DIBS__CAN_COMMIT, "commits and indexes", "not written yet"},
+    {"redis", DIBS__CAN_COMMIT, "commits and indexes", "not written yet"},
+    {"rediss", DIBS__CAN_COMMIT, "commits and indexes", "not written yet"},
+    {"redis+unix", DIBS__CAN_COMMIT, "commits and indexes", "not written yet"},
+    {"redis-sentinel", DIBS__CAN_COMMIT, "commits and indexes",
+     "not written yet"},
+    {"rediss-sentinel", DIBS__CAN_COMMIT, "commits and indexes",
+     "not written yet"},
+    {"redis-cluster", DIBS__CAN_COMMIT, "commits and indexes",
+     "not written yet"},
+    {"rediss-cluster", DIBS__CAN_COMMIT, "commits and indexes",
+     "not written yet"},
+    {"postgres", DIBS__CAN_COMMIT, "commits and indexes", "not written yet"},
+    {"postgresql", DIBS__CAN_COMMIT, "commits and indexes", "not written yet"},
 };
 
 static const lack *find(const char *scheme, dibs__ability what)
@@ -100,6 +117,7 @@ static void every_step_has_a_function(void **state)
 #define HAS_METER(step, STEP)  HAS(meter, step)
 #define HAS_QUEUE(step, STEP)  HAS(queue, step)
 #define HAS_ADMIN(step, STEP)  HAS(queue_admin, step)
+#define HAS_COMMIT(step, STEP) HAS(commit, step)
     DIBS__LEASE_STEPS(HAS_LEASE)
     DIBS__VALUE_STEPS(HAS_VALUE)
     DIBS__LOG_STEPS(HAS_LOG)
@@ -109,6 +127,7 @@ static void every_step_has_a_function(void **state)
     DIBS__METER_STEPS(HAS_METER)
     DIBS__QUEUE_STEPS(HAS_QUEUE)
     DIBS__QUEUE_ADMIN_STEPS(HAS_ADMIN)
+    DIBS__COMMIT_STEPS(HAS_COMMIT)
 }
 
 int contract_lacks(void)

@@ -45,7 +45,7 @@ static void a_record_is_not_needed(void **state)
 static void four_statuses_are_retriable(void **state)
 {
     static const dibs_status yes[] = {DIBS_UNAVAIL, DIBS_UNKNOWN, DIBS_BUSY,
-                                      DIBS_TIMEOUT};
+                                      DIBS_TIMEOUT, DIBS_EARLY};
     dibs_error err;
 
     (void)state;

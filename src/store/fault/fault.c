@@ -677,6 +677,7 @@ const dibs__store_ops dibs__fault_ops = {
     .roster = &fault_roster,
     .queue = &dibs__fault_queue_ops,
     .queue_admin = &dibs__fault_queue_admin_ops,
+    .commit = &dibs__fault_commit_ops,
     .doorbell_open = fault_doorbell_open,
     .doorbell_read = fault_doorbell_read,
     .now = fault_now,

@@ -45,5 +45,6 @@ dibs_status dibs__fault_lose_answer(dibs_error *err);
 
 extern const dibs__queue_ops dibs__fault_queue_ops;
 extern const dibs__queue_admin_ops dibs__fault_queue_admin_ops;
+extern const dibs__commit_ops dibs__fault_commit_ops;
 
 #endif

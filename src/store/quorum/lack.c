@@ -52,6 +52,10 @@ static const char *const lacks[] = {
         "an item of a queue is in one place and goes to one client, and "
         "majorities of sets of items do not agree on either. Keep queues in a "
         "redis:, postgres: or sqlite: store",
+    [DIBS__CAN_COMMIT] =
+        "a commit is one change of several values, and independent servers "
+        "have no one order of changes. Keep them in a redis:, postgres: or "
+        "sqlite: store",
 };
 
 const char *dibs__quorum_cannot(const dibs__store *st, dibs__ability what)

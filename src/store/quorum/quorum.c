@@ -6,6 +6,7 @@
 #include "store/quorum/quorum.h"
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "store/no_commit.h"
 #include "store/no_queue.h"
 #include "store/quorum/round.h"
 #include <inttypes.h>
@@ -345,6 +346,7 @@ const dibs__store_ops dibs__quorum_ops = {
     .roster = &dibs__quorum_roster_ops,
     .queue = &dibs__no_queue_ops,
     .queue_admin = &dibs__no_queue_admin_ops,
+    .commit = &dibs__no_commit_ops,
     .doorbell_open = open_doorbell,
     .doorbell_read = read_doorbell,
     .now = read_time,
