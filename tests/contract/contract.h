@@ -77,6 +77,8 @@ int contract_queue_care(void);
 int contract_queue_crowd(void);
 int contract_queue_peers(void);
 int contract_queue_twin(void);
+int contract_commit(void);
+int contract_index(void);
 int contract_monitor(void);
 int contract_thread(void);
 

@@ -53,8 +53,6 @@ static const lack lacks[] = {
      "majorities of items do not agree on who has one"},
     {"redlock", DIBS__CAN_COMMIT, "commits and indexes",
      "there is no one order of changes"},
-    {"memory", DIBS__CAN_COMMIT, "commits and indexes", "not written yet"},
-    {"sqlite", DIBS__CAN_COMMIT, "commits and indexes", "not written yet"},
     {"redis", DIBS__CAN_COMMIT, "commits and indexes", "not written yet"},
     {"rediss", DIBS__CAN_COMMIT, "commits and indexes", "not written yet"},
     {"redis+unix", DIBS__CAN_COMMIT, "commits and indexes", "not written yet"},

@@ -52,6 +52,8 @@ int main(int argc, char **argv)
     failed += run_if(DIBS__CAN_ITEMS, contract_queue_crowd, "queue crowd");
     failed += run_if(DIBS__CAN_ITEMS, contract_queue_peers, "queue peers");
     failed += run_if(DIBS__CAN_ITEMS, contract_queue_twin, "queue twin");
+    failed += run_if(DIBS__CAN_COMMIT, contract_commit, "commit");
+    failed += run_if(DIBS__CAN_COMMIT, contract_index, "index");
     failed += contract_monitor();
     failed += contract_thread();
     return failed == 0 ? 0 : 1;

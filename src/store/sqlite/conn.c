@@ -314,6 +314,24 @@ static const char *const query_text[DIBS__SQL_COUNT] = {
         "SELECT id, priority, attempts, lost, wall_us, to_worker, dedup, "
         "reason, data FROM dead WHERE q = ?1 ORDER BY position LIMIT ?3 "
         "OFFSET ?2",
+    [DIBS__SQL_BEGIN_READ] = "BEGIN",
+    [DIBS__SQL_ENTRY] = "SELECT at FROM entry WHERE name = ?1 AND member = ?2",
+    [DIBS__SQL_ENTRY_PUT] =
+        "INSERT INTO entry(name, member, at) VALUES(?1, ?2, ?3) "
+        "ON CONFLICT(name, member) DO UPDATE SET at = excluded.at",
+    [DIBS__SQL_ENTRY_DROP] =
+        "DELETE FROM entry WHERE name = ?1 AND member = ?2",
+    [DIBS__SQL_ENTRY_FIRST] =
+        "SELECT at, member FROM entry WHERE name = ?1 AND at >= ?2 "
+        "ORDER BY at, member LIMIT ?3 OFFSET ?4",
+    [DIBS__SQL_ORDERED] = "SELECT size FROM ordered WHERE name = ?1",
+    [DIBS__SQL_ORDERED_MORE] =
+        "INSERT INTO ordered(name, size) VALUES(?1, 1) "
+        "ON CONFLICT(name) DO UPDATE SET size = size + 1",
+    [DIBS__SQL_ORDERED_LESS] =
+        "UPDATE ordered SET size = size - 1 WHERE name = ?1",
+    [DIBS__SQL_ORDERED_DROP] =
+        "DELETE FROM ordered WHERE name = ?1 AND size < 1",
 };
 
 void dibs__sqlite_conn_init(dibs__sqlite_conn *cn, dibs__sqlite_setup_fn *setup,

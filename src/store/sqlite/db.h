@@ -109,6 +109,7 @@ extern const dibs__meter_ops dibs__sqlite_meter_ops;
 extern const dibs__roster_ops dibs__sqlite_roster_ops;
 extern const dibs__queue_ops dibs__sqlite_queue_ops;
 extern const dibs__queue_admin_ops dibs__sqlite_queue_admin_ops;
+extern const dibs__commit_ops dibs__sqlite_commit_ops;
 
 #define DIBS__SQLITE_STEP(step, STEP) DIBS__LEASE_STEP(sqlite, step)
 DIBS__LEASE_STEPS(DIBS__SQLITE_STEP)

@@ -6,7 +6,6 @@
 #include "store/sqlite/sqlite.h"
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "store/no_commit.h"
 #include "store/sqlite/db.h"
 #include "store/sqlite/ground.h"
 #include <string.h>
@@ -274,8 +273,6 @@ static dibs_status read_clock(dibs__store *st, dibsx_nsec deadline,
 static const char *find_lack(const dibs__store *st, dibs__ability what)
 {
     (void)st;
-    if (what == DIBS__CAN_COMMIT)
-        return "commits are not written for this store yet";
     return what == DIBS__CAN_REPLICATE
                ? "this store has no replicas: its durability is async"
                : NULL;
@@ -294,7 +291,7 @@ const dibs__store_ops dibs__sqlite_ops = {
     .roster = &dibs__sqlite_roster_ops,
     .queue = &dibs__sqlite_queue_ops,
     .queue_admin = &dibs__sqlite_queue_admin_ops,
-    .commit = &dibs__no_commit_ops,
+    .commit = &dibs__sqlite_commit_ops,
     .doorbell_open = open_doorbell,
     .doorbell_read = read_doorbell,
     .now = read_clock,
@@ -315,7 +312,7 @@ const dibs__store_ops dibs__memory_ops = {
     .roster = &dibs__sqlite_roster_ops,
     .queue = &dibs__sqlite_queue_ops,
     .queue_admin = &dibs__sqlite_queue_admin_ops,
-    .commit = &dibs__no_commit_ops,
+    .commit = &dibs__sqlite_commit_ops,
     .doorbell_open = open_doorbell,
     .doorbell_read = read_doorbell,
     .now = read_clock,

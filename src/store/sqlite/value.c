@@ -3,9 +3,9 @@
  * They use the connection whose commits reach the disk. A value that has expired
  * counts as absent; every change removes some of these. Any thread. */
 /* SPDX-License-Identifier: MIT */
+#include "store/sqlite/value.h"
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "store/sqlite/db.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -90,20 +90,15 @@ static dibs_status fail_absent(dibs_error *err)
     return dibsx_fail(err, DIBS_NOTFOUND, "there is no such key");
 }
 
-static dibs_status
-get_value(struct dibs__store *st, const char *key, dibsx_nsec deadline,
-          dibs_value *out, dibs_error *err)
+dibs_status
+dibs__sqlite_value_read(dibs__sqlite_conn *cn, const char *key,
+                        int64_t now_wall_us, dibs_value *out, dibs_error *err)
 {
-    dibs__sqlite_conn *cn = dibs__sqlite_conn_of(st, DIBS__SQLITE_VALUE);
-    int64_t now_wall_us = dibsx_wall_us();
     head hd = {0};
-    dibs_status rc = dibs__sqlite_enter(cn, deadline, err);
+    dibs_status rc;
 
     memset(out, 0, sizeof(*out));
-    if (rc != DIBS_OK)
-        return rc;
     rc = read_value(cn, key, now_wall_us, out, &hd, err);
-    dibs__sqlite_leave(cn);
     if (rc == DIBS_OK) {
         out->version = hd.version;
         out->expires_ms = expires_ms(hd.until_wall_us, now_wall_us);
@@ -111,6 +106,22 @@ get_value(struct dibs__store *st, const char *key, dibsx_nsec deadline,
     }
     dibsx_free(out->data);
     memset(out, 0, sizeof(*out));
+    return rc;
+}
+
+static dibs_status
+get_value(struct dibs__store *st, const char *key, dibsx_nsec deadline,
+          dibs_value *out, dibs_error *err)
+{
+    dibs__sqlite_conn *cn = dibs__sqlite_conn_of(st, DIBS__SQLITE_VALUE);
+    int64_t now_wall_us = dibsx_wall_us();
+    dibs_status rc = dibs__sqlite_enter(cn, deadline, err);
+
+    memset(out, 0, sizeof(*out));
+    if (rc != DIBS_OK)
+        return rc;
+    rc = dibs__sqlite_value_read(cn, key, now_wall_us, out, err);
+    dibs__sqlite_leave(cn);
     return rc == DIBS_NOTFOUND ? fail_absent(err) : rc;
 }
 
@@ -131,6 +142,17 @@ static dibs_status find_head(dibs__sqlite_conn *cn, const char *key,
         *out = (head){.until_wall_us = FOR_EVER};
     dibs__sqlite_reset(stmt);
     return DIBS_OK;
+}
+
+dibs_status
+dibs__sqlite_value_version(dibs__sqlite_conn *cn, const char *key,
+                           int64_t now_wall_us, uint64_t *out, dibs_error *err)
+{
+    head hd;
+    dibs_status rc = find_head(cn, key, now_wall_us, &hd, err);
+
+    *out = hd.version;
+    return rc;
 }
 
 static dibs_status
@@ -163,22 +185,38 @@ static dibs_status tell_change(dibs__sqlite_conn *cn, const char *key,
     return dibs__sqlite_tell(cn, topic, DIBS__NOTICE_CHANGED, version, err);
 }
 
+/* Locks: cn. */
+static dibs_status
+write_at(dibs__sqlite_conn *cn, const dibs__put *put, int64_t until_wall_us,
+         uint64_t version, dibs_error *err)
+{
+    bool for_ever = until_wall_us == FOR_EVER;
+    dibs_status rc =
+        dibs__sqlite_run(cn, err, DIBS__SQL_VALUE_PUT,
+                         for_ever ? "tbin" : "tbii", put->key, put->data,
+                         put->len, (int64_t)version, until_wall_us);
+
+    return rc == DIBS_OK ? tell_change(cn, put->key, version, err) : rc;
+}
+
+dibs_status
+dibs__sqlite_value_write(dibs__sqlite_conn *cn, const dibs__put *put,
+                         int64_t now_wall_us, uint64_t version, dibs_error *err)
+{
+    return write_at(cn, put, until_after(now_wall_us, put->ttl_ms), version,
+                    err);
+}
+
 /* Writes a value and removes a few that have expired. Locks: cn. */
 static dibs_status
 write_value(dibs__sqlite_conn *cn, const dibs__put *put, int64_t now_wall_us,
             int64_t until_wall_us, uint64_t *version, dibs_error *err)
 {
-    bool for_ever = until_wall_us == FOR_EVER;
-    dibs_status rc;
+    dibs_status rc = dibs__sqlite_next(cn, now_wall_us, version, err);
 
-    rc = dibs__sqlite_next(cn, now_wall_us, version, err);
     if (rc == DIBS_OK)
         rc = dibs__sqlite_run(cn, err, DIBS__SQL_VALUE_SWEEP, "i", now_wall_us);
-    if (rc == DIBS_OK)
-        rc = dibs__sqlite_run(cn, err, DIBS__SQL_VALUE_PUT,
-                              for_ever ? "tbin" : "tbii", put->key, put->data,
-                              put->len, (int64_t)*version, until_wall_us);
-    return rc == DIBS_OK ? tell_change(cn, put->key, *version, err) : rc;
+    return rc == DIBS_OK ? write_at(cn, put, until_wall_us, *version, err) : rc;
 }
 
 static dibs_status
@@ -263,6 +301,24 @@ add_number(struct dibs__store *st, const char *key, int64_t delta,
     return dibs__sqlite_step_end(st, cn, rc, err);
 }
 
+/* One that has expired goes too, and nobody hears of it. Locks: cn. */
+static dibs_status drop_found(dibs__sqlite_conn *cn, const char *key,
+                              const head *hd, dibs_error *err)
+{
+    dibs_status rc = dibs__sqlite_run(cn, err, DIBS__SQL_VALUE_DROP, "t", key);
+
+    return rc == DIBS_OK && hd->version ? tell_change(cn, key, 0, err) : rc;
+}
+
+dibs_status dibs__sqlite_value_drop(dibs__sqlite_conn *cn, const char *key,
+                                    int64_t now_wall_us, dibs_error *err)
+{
+    head hd;
+    dibs_status rc = find_head(cn, key, now_wall_us, &hd, err);
+
+    return rc == DIBS_OK ? drop_found(cn, key, &hd, err) : rc;
+}
+
 static dibs_status
 delete_value(struct dibs__store *st, const char *key, uint64_t expected,
              dibsx_nsec deadline, dibs_error *err)
@@ -282,10 +338,10 @@ delete_value(struct dibs__store *st, const char *key, uint64_t expected,
             expected != hd.version;
     if (stale)
         rc = dibsx_fail(err, DIBS_STALE, "the version is %" PRIu64, hd.version);
-    else /* One that has expired goes too. */
-        rc = dibs__sqlite_run(cn, err, DIBS__SQL_VALUE_DROP, "t", key);
-    if (rc == DIBS_OK)
-        rc = hd.version == 0 ? fail_absent(err) : tell_change(cn, key, 0, err);
+    else
+        rc = drop_found(cn, key, &hd, err);
+    if (rc == DIBS_OK && hd.version == 0)
+        rc = fail_absent(err);
     return dibs__sqlite_step_end(st, cn, rc, err);
 }
 

@@ -1,6 +1,6 @@
 -- schema.sql - the tables of the embedded store, version 1. Each of the other files
 -- here adds what a later version has: log.sql, ear.sql, rate.sql, roster.sql,
--- meter.sql, queue.sql.
+-- meter.sql, queue.sql, commit.sql.
 --
 -- party: the parties of a name (store/grant.h). Times ending
 -- in _us are on the boot clock and mean nothing after a reboot. The row of the
