@@ -109,7 +109,7 @@ find_owner() {
     \<sqlite3*) owner=src/store/sqlite ;;
     \<hiredis* | \<openssl/*) owner=src/store/redis ;;
     \<libpq* | \<postgresql/*) owner=src/store/postgres ;;
-    \<yaml.h\>) owner=src/config ;;
+    \<yaml.h\>) owner=src/base ;;
     *) owner= ;;
     esac
 }

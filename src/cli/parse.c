@@ -5,9 +5,9 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/suggest.h"
 #include "base/url.h"
 #include "cli/synonyms.h"
-#include "config/suggest.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -45,7 +45,7 @@ static const char *verb_name(const parser *ps)
 static dibs_status unknown_long(const parser *ps, const char *name, size_t len)
 {
     const char *verb = verb_name(ps);
-    dibs__suggest sg = {.typed = name, .len = len};
+    dibsx_suggest sg = {.typed = name, .len = len};
     const char *meant = dibs__option_meant(verb, name, len);
 
     for (size_t i = 0; i < dibs__option_count(); i++) {
@@ -59,7 +59,7 @@ static dibs_status unknown_long(const parser *ps, const char *name, size_t len)
                                     : "--%.*s goes after the verb%s",
                               (int)len, name, verb);
         if (dibs__option_has_verb(option, verb))
-            dibs__suggest_offer(&sg, option->name);
+            dibsx_suggest_offer(&sg, option->name);
     }
     if (!meant)
         meant = sg.best;
@@ -140,11 +140,11 @@ static dibs_status take_cluster(parser *ps, char *word)
 /* The verb of the group that is spelt most like the word, or NULL. */
 static const dibs__verb *nearest_verb(const char *group, const char *word)
 {
-    dibs__suggest sg = {.typed = word};
+    dibsx_suggest sg = {.typed = word};
 
     for (size_t i = 0; i < dibs__verb_count; i++) {
         if (dibs__verb_is_in(dibs__verbs[i], group))
-            dibs__suggest_offer(&sg, dibs__verb_word(dibs__verbs[i]));
+            dibsx_suggest_offer(&sg, dibs__verb_word(dibs__verbs[i]));
     }
     return sg.best ? dibs__verb_in(group, sg.best) : NULL;
 }

@@ -8,8 +8,8 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "config/suggest.h"
-#include "config/yaml.h"
+#include "base/suggest.h"
+#include "base/yaml.h"
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -74,14 +74,14 @@ heed_redis_enabled(const dibs__option_set *set, dibs_error *err)
 }
 
 static dibs_status
-unknown_key(const dibs__option_set *set, const dibs__yaml_node *key,
+unknown_key(const dibs__option_set *set, const dibsx_yaml_node *key,
             const char *file, dibs_error *err)
 {
-    dibs__suggest sg = {.typed = key->text};
+    dibsx_suggest sg = {.typed = key->text};
 
     for (size_t i = 0; i < set->count; i++) {
         if (set->row(i)->key)
-            dibs__suggest_offer(&sg, set->row(i)->key);
+            dibsx_suggest_offer(&sg, set->row(i)->key);
     }
     if (sg.best)
         return dibsx_fail(err, DIBS_INVALID,
@@ -96,12 +96,12 @@ unknown_key(const dibs__option_set *set, const dibs__yaml_node *key,
 }
 
 static dibs_status
-take_key(const dibs__option_set *set, const dibs__yaml_node *key,
+take_key(const dibs__option_set *set, const dibsx_yaml_node *key,
          const char *file, dibs_error *err)
 {
     size_t at = find_key(set, key->text);
     const dibs__option *option;
-    const dibs__yaml_node *value = key->value;
+    const dibsx_yaml_node *value = key->value;
     char place[PATH_MAX + 48], name[PATH_MAX + 96];
 
     if (at == set->count)
@@ -110,11 +110,11 @@ take_key(const dibs__option_set *set, const dibs__yaml_node *key,
     snprintf(place, sizeof(place), "%s:%zu:%zu", file, value->line,
              value->column);
     snprintf(name, sizeof(name), "%s: %s", place, option->key);
-    if (dibs__yaml_is_null(value))
+    if (dibsx_yaml_is_null(value))
         return DIBS_OK;
-    if (value->kind != DIBS__YAML_SCALAR)
+    if (value->kind != DIBSX_YAML_SCALAR)
         return dibsx_fail(err, DIBS_INVALID, "%s takes one value%s", name,
-                          value->kind == DIBS__YAML_MAP
+                          value->kind == DIBSX_YAML_MAP
                               ? "; put text with a colon in it in quotes"
                               : "");
     return dibs__value_put(&set->values[at], option, value->text,
@@ -124,23 +124,23 @@ take_key(const dibs__option_set *set, const dibs__yaml_node *key,
 dibs_status dibs__config_text(const dibs__option_set *set, const char *text,
                               size_t len, const char *file, dibs_error *err)
 {
-    dibs__yaml_node *root = NULL;
-    dibs_status rc = dibs__yaml_parse(text, len, file, &root, err);
+    dibsx_yaml_node *root = NULL;
+    dibs_status rc = dibsx_yaml_parse(text, len, file, &root, err);
 
     if (rc != DIBS_OK || !root)
         return rc;
-    if (root->kind == DIBS__YAML_MAP) {
-        for (const dibs__yaml_node *key = root->child; key && rc == DIBS_OK;
+    if (root->kind == DIBSX_YAML_MAP) {
+        for (const dibsx_yaml_node *key = root->child; key && rc == DIBS_OK;
              key = key->next)
             rc = take_key(set, key, file, err);
-    } else if (!dibs__yaml_is_null(root)) {
+    } else if (!dibsx_yaml_is_null(root)) {
         rc = dibsx_fail(
             err, DIBS_INVALID,
             "%s:%zu:%zu: this is no mapping; write lines of the form "
             "'key: value'",
             file, root->line, root->column);
     }
-    dibs__yaml_free(root);
+    dibsx_yaml_free(root);
     return rc;
 }
 
@@ -151,7 +151,7 @@ static dibs_status load_file(const dibs__option_set *set, const char *path,
     size_t len = 0;
     char *text = NULL;
     dibs_status rc =
-        dibs__read_file(path, DIBS__YAML_SIZE_MAX, &text, &len, err);
+        dibs__read_file(path, DIBSX_YAML_SIZE_MAX, &text, &len, err);
 
     if (rc == DIBS_NOTFOUND)
         return asked ? dibsx_fail(err, DIBS_INVALID,

@@ -1,21 +1,21 @@
 /* fuzz_config.c - configuration files: bounds, places in messages, no leaks. */
 /* SPDX-License-Identifier: MIT */
+#include "base/yaml.h"
 #include "config/config.h"
 #include "config/settings.h"
-#include "config/yaml.h"
 #include "fuzz.h"
 
 /* Counts nodes, checking places and depth on the way. */
-static size_t check_tree(const dibs__yaml_node *node, size_t depth)
+static size_t check_tree(const dibsx_yaml_node *node, size_t depth)
 {
     size_t count = 0;
 
-    REQUIRE(depth <= DIBS__YAML_DEPTH_MAX + 1);
+    REQUIRE(depth <= DIBSX_YAML_DEPTH_MAX + 1);
     for (; node; node = node->next) {
         REQUIRE(node->line > 0 && node->column > 0);
-        REQUIRE((node->kind == DIBS__YAML_SCALAR) == (node->text != NULL));
+        REQUIRE((node->kind == DIBSX_YAML_SCALAR) == (node->text != NULL));
         if (node->value)
-            REQUIRE(node->kind == DIBS__YAML_SCALAR);
+            REQUIRE(node->kind == DIBSX_YAML_SCALAR);
         count += 1 + check_tree(node->value, depth) +
                  check_tree(node->child, depth + 1);
     }
@@ -39,17 +39,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char *text = fuzz_text(data, size);
     size_t len = strlen(text);
-    dibs__yaml_node *root = NULL;
+    dibsx_yaml_node *root = NULL;
     dibs__option_value values[DIBS__SETTING_COUNT];
     dibs__option_set set = {dibs__setting_at, DIBS__SETTING_COUNT, values};
     dibs_error err = {0};
 
-    if (dibs__yaml_parse((const char *)data, size, "f.yaml", &root, &err) ==
+    if (dibsx_yaml_parse((const char *)data, size, "f.yaml", &root, &err) ==
         DIBS_OK)
-        REQUIRE(check_tree(root, 1) <= DIBS__YAML_NODES_MAX);
+        REQUIRE(check_tree(root, 1) <= DIBSX_YAML_NODES_MAX);
     else
         check_message(&err);
-    dibs__yaml_free(root);
+    dibsx_yaml_free(root);
 
     /* No reading of files that the fuzzer thinks of. */
     if (!is_secret_file(text)) {

@@ -1,11 +1,11 @@
 /* test_options.c - the tables agree with themselves, and words become settings.
  */
 /* SPDX-License-Identifier: MIT */
+#include "base/suggest.h"
 #include "cli/options.h"
 #include "cli/parse.h"
 #include "cli/synonyms.h"
 #include "config/settings.h"
-#include "config/suggest.h"
 #include "unit.h"
 
 #include <ctype.h>
@@ -352,10 +352,10 @@ static void test_precedence(void **state)
 
 static const char *suggested(const char *typed)
 {
-    dibs__suggest sg = {.typed = typed};
+    dibsx_suggest sg = {.typed = typed};
 
     for (size_t i = 0; i < dibs__verb_count; i++)
-        dibs__suggest_offer(&sg, dibs__verbs[i]->name);
+        dibsx_suggest_offer(&sg, dibs__verbs[i]->name);
     return sg.best;
 }
 

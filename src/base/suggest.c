@@ -1,6 +1,6 @@
 /* suggest.c - the nearest known word, by edits of single letters. Pure. */
 /* SPDX-License-Identifier: MIT */
-#include "config/suggest.h"
+#include "base/suggest.h"
 
 #include <string.h>
 
@@ -33,7 +33,7 @@ static size_t edits(const char *a, size_t alen, const char *b, size_t blen)
     return row[alen % 3][blen];
 }
 
-void dibs__suggest_offer(dibs__suggest *sg, const char *candidate)
+void dibsx_suggest_offer(dibsx_suggest *sg, const char *candidate)
 {
     size_t len = sg->len ? sg->len : strlen(sg->typed);
     size_t other = strlen(candidate), distance;

@@ -1,9 +1,9 @@
 /* yaml.c - the YAML library's events, turned into a tree.
  *
  * The only file that knows libyaml, which is loaded on demand: without a
- * configuration file neither library nor command touches it. Any thread. */
+ * file in YAML neither library nor command touches it. Any thread. */
 /* SPDX-License-Identifier: MIT */
-#include "config/yaml.h"
+#include "base/yaml.h"
 
 #include "base/alloc.h"
 #include "base/dynlib.h"
@@ -93,9 +93,9 @@ static dibs_status advance(reader *rd)
     return DIBS_OK;
 }
 
-static dibs__yaml_node *node_new(const reader *rd, dibs__yaml_kind kind)
+static dibsx_yaml_node *node_new(const reader *rd, dibsx_yaml_kind kind)
 {
-    dibs__yaml_node *node = dibsx_zalloc(sizeof(*node));
+    dibsx_yaml_node *node = dibsx_zalloc(sizeof(*node));
 
     if (!node)
         return NULL;
@@ -105,13 +105,13 @@ static dibs__yaml_node *node_new(const reader *rd, dibs__yaml_kind kind)
     return node;
 }
 
-void dibs__yaml_free(dibs__yaml_node *node)
+void dibsx_yaml_free(dibsx_yaml_node *node)
 {
     while (node) {
-        dibs__yaml_node *next = node->next;
+        dibsx_yaml_node *next = node->next;
 
-        dibs__yaml_free(node->value);
-        dibs__yaml_free(node->child);
+        dibsx_yaml_free(node->value);
+        dibsx_yaml_free(node->child);
         if (node->text) /* it may have a password in it */
             explicit_bzero(node->text, strlen(node->text));
         dibsx_free(node->text);
@@ -120,12 +120,12 @@ void dibs__yaml_free(dibs__yaml_node *node)
     }
 }
 
-static dibs_status read_scalar(reader *rd, dibs__yaml_node **out)
+static dibs_status read_scalar(reader *rd, dibsx_yaml_node **out)
 {
     const char *text = (const char *)rd->event.data.scalar.value;
-    dibs__yaml_node *node;
+    dibsx_yaml_node *node;
 
-    if (++rd->nodes > DIBS__YAML_NODES_MAX)
+    if (++rd->nodes > DIBSX_YAML_NODES_MAX)
         return fail_here(rd, "too many entries");
     if (rd->event.data.scalar.anchor)
         return fail_here(rd, "anchors are not supported");
@@ -133,11 +133,11 @@ static dibs_status read_scalar(reader *rd, dibs__yaml_node **out)
         return fail_here(rd, "tags are not supported");
     if (strlen(text) != rd->event.data.scalar.length)
         return fail_here(rd, "a zero byte in the text");
-    node = node_new(rd, DIBS__YAML_SCALAR);
+    node = node_new(rd, DIBSX_YAML_SCALAR);
     if (node)
         node->text = dibsx_strdup(text);
     if (!node || !node->text) {
-        dibs__yaml_free(node);
+        dibsx_yaml_free(node);
         return dibsx_nomem(rd->err, "%s", rd->file);
     }
     node->quoted = rd->event.data.scalar.style != YAML_PLAIN_SCALAR_STYLE;
@@ -145,11 +145,11 @@ static dibs_status read_scalar(reader *rd, dibs__yaml_node **out)
     return DIBS_OK;
 }
 
-static dibs_status read_node(reader *rd, dibs__yaml_node **out);
+static dibs_status read_node(reader *rd, dibsx_yaml_node **out);
 
-static dibs_status read_list(reader *rd, dibs__yaml_node *list)
+static dibs_status read_list(reader *rd, dibsx_yaml_node *list)
 {
-    dibs__yaml_node **end = &list->child;
+    dibsx_yaml_node **end = &list->child;
     dibs_status rc = advance(rd);
 
     while (rc == DIBS_OK && rd->event.type != YAML_SEQUENCE_END_EVENT) {
@@ -163,22 +163,22 @@ static dibs_status read_list(reader *rd, dibs__yaml_node *list)
 }
 
 static dibs_status
-read_key(reader *rd, const dibs__yaml_node *map, dibs__yaml_node **end)
+read_key(reader *rd, const dibsx_yaml_node *map, dibsx_yaml_node **end)
 {
     const char *text = (const char *)rd->event.data.scalar.value;
 
     if (rd->event.type != YAML_SCALAR_EVENT)
         return fail_here(rd, "a key must be plain text");
-    for (const dibs__yaml_node *key = map->child; key; key = key->next) {
+    for (const dibsx_yaml_node *key = map->child; key; key = key->next) {
         if (strcmp(key->text, text) == 0)
             return fail_here(rd, "this key was given before");
     }
     return read_scalar(rd, end);
 }
 
-static dibs_status read_map(reader *rd, dibs__yaml_node *map)
+static dibs_status read_map(reader *rd, dibsx_yaml_node *map)
 {
-    dibs__yaml_node **end = &map->child;
+    dibsx_yaml_node **end = &map->child;
     dibs_status rc = advance(rd);
 
     while (rc == DIBS_OK && rd->event.type != YAML_MAPPING_END_EVENT) {
@@ -196,7 +196,7 @@ static dibs_status read_map(reader *rd, dibs__yaml_node *map)
 }
 
 /* A map or a list. On failure the caller frees what is in *out so far. */
-static dibs_status read_collection(reader *rd, dibs__yaml_node **out)
+static dibs_status read_collection(reader *rd, dibsx_yaml_node **out)
 {
     bool map = rd->event.type == YAML_MAPPING_START_EVENT;
     yaml_char_t *anchor = map ? rd->event.data.mapping_start.anchor
@@ -205,15 +205,15 @@ static dibs_status read_collection(reader *rd, dibs__yaml_node **out)
                            : rd->event.data.sequence_start.tag;
     dibs_status rc;
 
-    if (++rd->nodes > DIBS__YAML_NODES_MAX)
+    if (++rd->nodes > DIBSX_YAML_NODES_MAX)
         return fail_here(rd, "too many entries");
     if (anchor)
         return fail_here(rd, "anchors are not supported");
     if (tag)
         return fail_here(rd, "tags are not supported");
-    if (rd->depth == DIBS__YAML_DEPTH_MAX)
+    if (rd->depth == DIBSX_YAML_DEPTH_MAX)
         return fail_here(rd, "nested too deeply");
-    *out = node_new(rd, map ? DIBS__YAML_MAP : DIBS__YAML_LIST);
+    *out = node_new(rd, map ? DIBSX_YAML_MAP : DIBSX_YAML_LIST);
     if (!*out)
         return dibsx_nomem(rd->err, "%s", rd->file);
     rd->depth++;
@@ -222,7 +222,7 @@ static dibs_status read_collection(reader *rd, dibs__yaml_node **out)
     return rc;
 }
 
-static dibs_status read_node(reader *rd, dibs__yaml_node **out)
+static dibs_status read_node(reader *rd, dibsx_yaml_node **out)
 {
     switch (rd->event.type) {
     case YAML_SCALAR_EVENT:
@@ -238,7 +238,7 @@ static dibs_status read_node(reader *rd, dibs__yaml_node **out)
 }
 
 /* stream start, [document start, node, document end], stream end. */
-static dibs_status read_stream(reader *rd, dibs__yaml_node **out)
+static dibs_status read_stream(reader *rd, dibsx_yaml_node **out)
 {
     dibs_status rc = advance(rd);
 
@@ -258,18 +258,18 @@ static dibs_status read_stream(reader *rd, dibs__yaml_node **out)
     return rc;
 }
 
-dibs_status dibs__yaml_parse(const char *text, size_t len, const char *file,
-                             dibs__yaml_node **out, dibs_error *err)
+dibs_status dibsx_yaml_parse(const char *text, size_t len, const char *file,
+                             dibsx_yaml_node **out, dibs_error *err)
 {
     reader rd = {.file = file, .err = err};
-    dibs__yaml_node *root = NULL;
+    dibsx_yaml_node *root = NULL;
     dibs_status rc;
 
     *out = NULL;
-    if (len > DIBS__YAML_SIZE_MAX)
+    if (len > DIBSX_YAML_SIZE_MAX)
         return dibsx_fail(err, DIBS_INVALID,
                           "%s:1:1: the file is larger than %d bytes", file,
-                          DIBS__YAML_SIZE_MAX);
+                          DIBSX_YAML_SIZE_MAX);
     rc = load_driver(err);
     if (rc != DIBS_OK)
         return rc;
@@ -284,13 +284,13 @@ dibs_status dibs__yaml_parse(const char *text, size_t len, const char *file,
     if (rd.have_event)
         api.event_delete(&rd.event);
     api.parser_delete(&rd.parser);
-    dibs__yaml_free(root);
+    dibsx_yaml_free(root);
     return rc;
 }
 
-bool dibs__yaml_is_null(const dibs__yaml_node *node)
+bool dibsx_yaml_is_null(const dibsx_yaml_node *node)
 {
-    return node->kind == DIBS__YAML_SCALAR && !node->quoted &&
+    return node->kind == DIBSX_YAML_SCALAR && !node->quoted &&
            (strcmp(node->text, "") == 0 || strcmp(node->text, "~") == 0 ||
             strcmp(node->text, "null") == 0);
 }
