@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/dynlib.h"
 #include "base/fail.h"
+#include "base/hash.h"
 #include "base/once.h"
 #include <stdio.h>
 #include <string.h>
@@ -32,11 +33,19 @@ typedef struct reader {
     yaml_parser_t parser;
     yaml_event_t event; /* the current one; deleted by the next advance */
     bool have_event;
-    const char *file;
     size_t depth;
     size_t nodes;
+    size_t nodes_max;
+    dibsx_yaml_place *place;
     dibs_error *err;
 } reader;
+
+/* The keys of the map that is being read, by hash: each must be new. */
+typedef struct key_set {
+    const dibsx_yaml_node **slots;
+    size_t room; /* a power of two, or 0 */
+    size_t count;
+} key_set;
 
 static dibs_status load_libyaml(dibs_error *err)
 {
@@ -56,8 +65,8 @@ static dibs_status load_driver(dibs_error *err)
 static dibs_status
 fail_at(const reader *rd, const yaml_mark_t *mark, const char *what)
 {
-    return dibsx_fail(rd->err, DIBS_INVALID, "%s:%zu:%zu: %s", rd->file,
-                      mark->line + 1, mark->column + 1, what);
+    *rd->place = (dibsx_yaml_place){mark->line + 1, mark->column + 1};
+    return dibsx_fail(rd->err, DIBS_INVALID, "%s", what);
 }
 
 static dibs_status fail_here(const reader *rd, const char *what)
@@ -125,7 +134,7 @@ static dibs_status read_scalar(reader *rd, dibsx_yaml_node **out)
     const char *text = (const char *)rd->event.data.scalar.value;
     dibsx_yaml_node *node;
 
-    if (++rd->nodes > DIBSX_YAML_NODES_MAX)
+    if (++rd->nodes > rd->nodes_max)
         return fail_here(rd, "too many entries");
     if (rd->event.data.scalar.anchor)
         return fail_here(rd, "anchors are not supported");
@@ -138,7 +147,7 @@ static dibs_status read_scalar(reader *rd, dibsx_yaml_node **out)
         node->text = dibsx_strdup(text);
     if (!node || !node->text) {
         dibsx_yaml_free(node);
-        return dibsx_nomem(rd->err, "%s", rd->file);
+        return dibsx_nomem(rd->err, "the tree of the file");
     }
     node->quoted = rd->event.data.scalar.style != YAML_PLAIN_SCALAR_STYLE;
     *out = node;
@@ -162,27 +171,63 @@ static dibs_status read_list(reader *rd, dibsx_yaml_node *list)
     return rc;
 }
 
-static dibs_status
-read_key(reader *rd, const dibsx_yaml_node *map, dibsx_yaml_node **end)
+/* Where a key is, or where it would be. */
+static const dibsx_yaml_node **find_slot(const key_set *keys, const char *text)
 {
-    const char *text = (const char *)rd->event.data.scalar.value;
+    size_t i = dibsx_hash_text(text) & (keys->room - 1);
+
+    while (keys->slots[i] && strcmp(keys->slots[i]->text, text) != 0)
+        i = (i + 1) & (keys->room - 1);
+    return &keys->slots[i];
+}
+
+/* At most half of the slots are in use. */
+static bool make_room(key_set *keys)
+{
+    key_set larger = {.room = keys->room ? keys->room * 2 : 16};
+
+    if (keys->count * 2 < keys->room)
+        return true;
+    larger.slots = dibsx_zalloc_n(larger.room, sizeof(larger.slots[0]));
+    if (!larger.slots)
+        return false;
+    for (size_t i = 0; i < keys->room; i++)
+        if (keys->slots[i])
+            *find_slot(&larger, keys->slots[i]->text) = keys->slots[i];
+    larger.count = keys->count;
+    dibsx_free(keys->slots);
+    *keys = larger;
+    return true;
+}
+
+static dibs_status read_key(reader *rd, key_set *keys, dibsx_yaml_node **end)
+{
+    const dibsx_yaml_node **slot;
+    dibs_status rc;
 
     if (rd->event.type != YAML_SCALAR_EVENT)
         return fail_here(rd, "a key must be plain text");
-    for (const dibsx_yaml_node *key = map->child; key; key = key->next) {
-        if (strcmp(key->text, text) == 0)
-            return fail_here(rd, "this key was given before");
-    }
-    return read_scalar(rd, end);
+    rc = read_scalar(rd, end);
+    if (rc != DIBS_OK)
+        return rc;
+    if (!make_room(keys))
+        return dibsx_nomem(rd->err, "the tree of the file");
+    slot = find_slot(keys, (*end)->text);
+    if (*slot)
+        return fail_here(rd, "this key was given before");
+    *slot = *end;
+    keys->count++;
+    return DIBS_OK;
 }
 
 static dibs_status read_map(reader *rd, dibsx_yaml_node *map)
 {
     dibsx_yaml_node **end = &map->child;
+    key_set keys = {.room = 0};
     dibs_status rc = advance(rd);
 
     while (rc == DIBS_OK && rd->event.type != YAML_MAPPING_END_EVENT) {
-        rc = read_key(rd, map, end);
+        rc = read_key(rd, &keys, end);
         if (rc == DIBS_OK)
             rc = advance(rd);
         if (rc == DIBS_OK)
@@ -192,6 +237,7 @@ static dibs_status read_map(reader *rd, dibsx_yaml_node *map)
             rc = advance(rd);
         }
     }
+    dibsx_free(keys.slots);
     return rc;
 }
 
@@ -205,7 +251,7 @@ static dibs_status read_collection(reader *rd, dibsx_yaml_node **out)
                            : rd->event.data.sequence_start.tag;
     dibs_status rc;
 
-    if (++rd->nodes > DIBSX_YAML_NODES_MAX)
+    if (++rd->nodes > rd->nodes_max)
         return fail_here(rd, "too many entries");
     if (anchor)
         return fail_here(rd, "anchors are not supported");
@@ -215,7 +261,7 @@ static dibs_status read_collection(reader *rd, dibsx_yaml_node **out)
         return fail_here(rd, "nested too deeply");
     *out = node_new(rd, map ? DIBSX_YAML_MAP : DIBSX_YAML_LIST);
     if (!*out)
-        return dibsx_nomem(rd->err, "%s", rd->file);
+        return dibsx_nomem(rd->err, "the tree of the file");
     rd->depth++;
     rc = map ? read_map(rd, *out) : read_list(rd, *out);
     rd->depth--;
@@ -258,23 +304,32 @@ static dibs_status read_stream(reader *rd, dibsx_yaml_node **out)
     return rc;
 }
 
-dibs_status dibsx_yaml_parse(const char *text, size_t len, const char *file,
-                             dibsx_yaml_node **out, dibs_error *err)
+dibs_status
+dibsx_yaml_parse_at(const char *text, size_t len,
+                    const dibsx_yaml_limits *limits, dibsx_yaml_node **out,
+                    dibsx_yaml_place *place, dibs_error *err)
 {
-    reader rd = {.file = file, .err = err};
+    size_t size_max =
+        limits && limits->size ? limits->size : DIBSX_YAML_SIZE_MAX;
+    reader rd = {.place = place,
+                 .nodes_max = limits && limits->nodes ? limits->nodes
+                                                      : DIBSX_YAML_NODES_MAX,
+                 .err = err};
     dibsx_yaml_node *root = NULL;
     dibs_status rc;
 
     *out = NULL;
-    if (len > DIBSX_YAML_SIZE_MAX)
+    *place = (dibsx_yaml_place){0};
+    if (len > size_max) {
+        *place = (dibsx_yaml_place){1, 1};
         return dibsx_fail(err, DIBS_INVALID,
-                          "%s:1:1: the file is larger than %d bytes", file,
-                          DIBSX_YAML_SIZE_MAX);
+                          "the file is larger than %zu bytes", size_max);
+    }
     rc = load_driver(err);
     if (rc != DIBS_OK)
         return rc;
     if (!api.parser_initialize(&rd.parser))
-        return dibsx_nomem(err, "%s", file);
+        return dibsx_nomem(err, "the reader of the file");
     api.parser_set_input_string(&rd.parser, (const unsigned char *)text, len);
     rc = read_stream(&rd, &root);
     if (rc == DIBS_OK) {
@@ -286,6 +341,25 @@ dibs_status dibsx_yaml_parse(const char *text, size_t len, const char *file,
     api.parser_delete(&rd.parser);
     dibsx_yaml_free(root);
     return rc;
+}
+
+dibs_status dibsx_yaml_parse(const char *text, size_t len, const char *file,
+                             const dibsx_yaml_limits *limits,
+                             dibsx_yaml_node **out, dibs_error *err)
+{
+    dibsx_yaml_place place;
+    dibs_error why = {0};
+    dibs_status rc = dibsx_yaml_parse_at(text, len, limits, out, &place, &why);
+
+    if (rc == DIBS_OK)
+        return rc;
+    if (rc != DIBS_INVALID || place.line == 0) {
+        if (err)
+            *err = why;
+        return rc;
+    }
+    return dibsx_fail(err, rc, "%s:%zu:%zu: %s", file, place.line, place.column,
+                      why.message);
 }
 
 bool dibsx_yaml_is_null(const dibsx_yaml_node *node)

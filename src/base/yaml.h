@@ -33,13 +33,33 @@ typedef struct dibsx_yaml_node {
     struct dibsx_yaml_node *next;
 } dibsx_yaml_node;
 
+/* 0: the bound from above. */
+typedef struct dibsx_yaml_limits {
+    size_t size; /* bytes of text */
+    size_t nodes;
+} dibsx_yaml_limits;
+
 /* Loads the YAML library at the first call. On failure *out is NULL and the
  * message begins with "file:line:column: ". An empty document gives NULL and
- * DIBS_OK. Free with dibsx_yaml_free(). `file` is used in messages only. */
+ * DIBS_OK. Free with dibsx_yaml_free(). `file` is used in messages only; `limits`
+ * may be NULL. */
 DIBS_MUST_CHECK dibs_status dibsx_yaml_parse(const char *text, size_t len,
                                              const char *file,
+                                             const dibsx_yaml_limits *limits,
                                              dibsx_yaml_node **out,
                                              dibs_error *err);
+
+typedef struct dibsx_yaml_place {
+    size_t line; /* both count from 1; 0: the failure has no place */
+    size_t column;
+} dibsx_yaml_place;
+
+/* The same, with the place of a failure beside the message. */
+DIBS_MUST_CHECK dibs_status dibsx_yaml_parse_at(const char *text, size_t len,
+                                                const dibsx_yaml_limits *limits,
+                                                dibsx_yaml_node **out,
+                                                dibsx_yaml_place *place,
+                                                dibs_error *err);
 void dibsx_yaml_free(dibsx_yaml_node *node);
 
 /* True for a scalar that stands for nothing: empty, ~ or null, unquoted. */

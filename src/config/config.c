@@ -125,7 +125,7 @@ dibs_status dibs__config_text(const dibs__option_set *set, const char *text,
                               size_t len, const char *file, dibs_error *err)
 {
     dibsx_yaml_node *root = NULL;
-    dibs_status rc = dibsx_yaml_parse(text, len, file, &root, err);
+    dibs_status rc = dibsx_yaml_parse(text, len, file, NULL, &root, err);
 
     if (rc != DIBS_OK || !root)
         return rc;

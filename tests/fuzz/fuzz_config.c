@@ -44,8 +44,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     dibs__option_set set = {dibs__setting_at, DIBS__SETTING_COUNT, values};
     dibs_error err = {0};
 
-    if (dibsx_yaml_parse((const char *)data, size, "f.yaml", &root, &err) ==
-        DIBS_OK)
+    if (dibsx_yaml_parse((const char *)data, size, "f.yaml", NULL, &root,
+                         &err) == DIBS_OK)
         REQUIRE(check_tree(root, 1) <= DIBSX_YAML_NODES_MAX);
     else
         check_message(&err);
