@@ -1,0 +1,12 @@
+/* sha256.h - SHA-256 (FIPS 180-4). Pure. */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_BASE_SHA256_H
+#define DIBS_BASE_SHA256_H
+
+#include <stddef.h>
+
+enum { DIBSX_SHA256_TEXT = 65 }; /* hexadecimal digits and a NUL */
+
+void dibsx_sha256(const void *bytes, size_t len, char out[DIBSX_SHA256_TEXT]);
+
+#endif
