@@ -4,6 +4,7 @@
 #include "cli/docs.h"
 #include "cli/parse.h"
 #include "cli/print.h"
+#include "exec/executor_main.h"
 #include "exec/no_core_dump.h"
 #include "exec/signals.h"
 
@@ -84,6 +85,7 @@ int main(int argc, char **argv)
     dibs__command cmd;
     int code, flushed;
 
+    dibs__executor_play(argc, argv);
     if (!standard_fds_open())
         return DIBS__EXIT_INTERNAL;
     dibs__core_dump_forbid();

@@ -27,6 +27,7 @@ enum { PATIENCE_MS = 1000, ROUND_MS = 10 };
 typedef struct backstop {
     const dibs__tree_means *means;
     dibs__guard_page *page;
+    const dibs__belief *belief;
     pid_t guard;
     dibs__side_process own;
 } backstop;
@@ -43,7 +44,7 @@ static void watch_guard(backstop *b)
     dibsx_nsec give_up_at = DIBSX_NEVER;
     while (!guard_ended(b)) {
         dibsx_nsec now = dibsx_now();
-        dibsx_nsec last_at = atomic_load(&b->page->last_at);
+        dibsx_nsec last_at = dibs__guard_last_at(b->page, b->belief);
         bool due = now >= last_at;
         if (due)
             (void)dibs__tree_kill(b->means, b->guard);
@@ -61,14 +62,14 @@ static void watch_guard(backstop *b)
 
 static void report_refused(int sock, int number)
 {
-    dibs__event event = {DIBS__EVENT_REFUSED, number, 1};
+    dibs__event event = {DIBS__EVENT_REFUSED, number, 1, DIBS__STAGE_FORK};
     (void)send(sock, &event, sizeof event, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 _Noreturn void dibs__backstop_main(const dibs__job *job, dibs__guard_page *page,
                                    int sock, pid_t group)
 {
-    backstop b = {.means = job->means, .page = page};
+    backstop b = {.means = job->means, .page = page, .belief = job->belief};
     dibs__priority rank;
     pid_t self = getpid();
     dibs__side_process_become("dibs-backstop");

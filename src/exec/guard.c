@@ -104,6 +104,25 @@ dibs__event dibs__guard_hear(dibs__guard *guard)
     return event;
 }
 
+static dibsx_nsec pick_earlier(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+dibsx_nsec
+dibs__guard_kill_at(const dibs__guard_page *page, const dibs__belief *belief)
+{
+    return pick_earlier(atomic_load(&page->kill_at),
+                        belief ? atomic_load(&belief->kill_at) : DIBSX_NEVER);
+}
+
+dibsx_nsec
+dibs__guard_last_at(const dibs__guard_page *page, const dibs__belief *belief)
+{
+    return pick_earlier(atomic_load(&page->last_at),
+                        belief ? atomic_load(&belief->last_at) : DIBSX_NEVER);
+}
+
 static void bury(pid_t pid)
 {
     kill(pid, SIGKILL);

@@ -16,7 +16,9 @@
 #define DIBS_EXEC_GUARD_H
 
 #include "base/clock.h"
+#include "exec/belief.h"
 #include "exec/signals.h"
+#include "exec/spawn.h"
 #include "exec/tree_means.h"
 #include <dibs/types.h>
 #include <stdatomic.h>
@@ -29,10 +31,13 @@ typedef struct dibs__job {
     const char *hook; /* shell line for DIBS__ORDER_HOOK, or NULL */
     const dibs__signals *signals;
     const dibs__tree_means *means;
-    int tty;        /* the terminal to be given at the start, or -1 */
-    int stdin_fd;   /* becomes its standard input; -1: as it is */
-    int probe_ms;   /* how often to measure how late it is woken */
-    bool own_group; /* a process group of its own */
+    dibs__belief *belief; /* ends the tree as well; NULL: only the page does */
+    const char *dir;      /* NULL: as it is */
+    const char *user;     /* NULL: as this process */
+    int tty;              /* the terminal to be given at the start, or -1 */
+    int stdio[3];         /* become the standard descriptors; -1: as it is */
+    int probe_ms;         /* how often to measure how late it is woken */
+    bool own_group;       /* a process group of its own */
 } dibs__job;
 
 /* Shared by the three processes. Moments are on dibsx_now(), or DIBSX_NEVER. */
@@ -75,6 +80,7 @@ typedef struct dibs__event {
     int32_t kind; /* dibs__event_kind */
     int32_t arg;
     int32_t clear; /* nothing was left of the tree when this was sent */
+    int32_t stage; /* of REFUSED: dibs__spawn_stage */
 } dibs__event;
 
 /* Forks the guard, which starts the command. Failures to start the command come
@@ -97,6 +103,13 @@ dibs__event dibs__guard_hear(dibs__guard *guard);
 /* For when the guard is dead or does not answer: kills it, the backstop and all
  * of the tree from here. Returns when nothing is left. */
 void dibs__guard_sweep(dibs__guard *guard);
+
+/* When the guard, and the backstop, are to kill: the earlier of the moments on the
+ * page and of the belief. */
+dibsx_nsec
+dibs__guard_kill_at(const dibs__guard_page *page, const dibs__belief *belief);
+dibsx_nsec
+dibs__guard_last_at(const dibs__guard_page *page, const dibs__belief *belief);
 
 /* Its work is done, or was never begun. */
 void dibs__guard_end(dibs__guard *guard);

@@ -37,6 +37,7 @@ typedef struct guard {
     pid_t backstop;      /* 0 once it is dead */
     pid_t child;         /* 0 once it was reaped */
     pid_t hook;
+    dibs__spawn_stage stage;
     bool orphan; /* dibs is dead, or does without this guard */
     bool killing;
     bool clear;
@@ -47,7 +48,7 @@ typedef struct guard {
 
 static void report_event(const guard *g, dibs__event_kind kind, int arg)
 {
-    dibs__event event = {(int32_t)kind, arg, g->clear};
+    dibs__event event = {(int32_t)kind, arg, g->clear, (int32_t)g->stage};
     (void)send(g->sock, &event, sizeof event, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
@@ -108,9 +109,10 @@ static void start_hook(guard *g)
                          .signals = g->job->signals,
                          .rank = &g->rank,
                          .tty = -1,
-                         .stdin_fd = -1,
+                         .stdio = {-1, -1, -1},
                          .cgroup_fd = g->job->means->cgroup.fd};
-    if (dibs__spawn_start(&start, &g->hook) != 0)
+    dibs__spawn_stage stage;
+    if (dibs__spawn_start(&start, &g->hook, &stage) != 0)
         report_event(g, DIBS__EVENT_HOOK, 0);
 }
 
@@ -202,11 +204,18 @@ static void reap(guard *g)
 
 /* How late this process is woken is what the margin has to cover. A sample that
  * is not repeated fades. */
+static void fade_late(_Atomic int64_t *noted, dibsx_nsec late)
+{
+    dibsx_nsec known = atomic_load(noted);
+    known -= known / 8;
+    atomic_store(noted, late > known ? late : known);
+}
+
 static void note_late(guard *g, dibsx_nsec late)
 {
-    dibsx_nsec known = atomic_load(&g->page->late);
-    known -= known / 8;
-    atomic_store(&g->page->late, late > known ? late : known);
+    fade_late(&g->page->late, late);
+    if (g->job->belief)
+        fade_late(&g->job->belief->late, late);
 }
 
 /* On a clock that stands still in suspend, as that of poll does. */
@@ -236,7 +245,7 @@ static void wait_for(guard *g, struct pollfd *fds, nfds_t count, int wait_ms)
 
 static void watch_deadline(guard *g, dibsx_nsec now)
 {
-    if (g->killing || now < atomic_load(&g->page->kill_at))
+    if (g->killing || now < dibs__guard_kill_at(g->page, g->job->belief))
         return;
     report_event(g, DIBS__EVENT_OVERDUE, 0);
     start_killing(g);
@@ -250,7 +259,8 @@ static void run_step(guard *g)
     dibsx_nsec now = dibsx_now();
     int64_t wait_ms = g->killing ? dibsx_wait_ms(g->round_at, now) : -1;
     if (!g->killing)
-        dibs__side_process_arm(&g->own, atomic_load(&g->page->kill_at));
+        dibs__side_process_arm(&g->own,
+                               dibs__guard_kill_at(g->page, g->job->belief));
     wait_for(g, fds, 3, (int)wait_ms);
     dibs__side_process_drain(&g->own);
     if (fds[0].revents)
@@ -263,6 +273,39 @@ static void run_step(guard *g)
     reap(g);
 }
 
+_Noreturn static void refuse(guard *g, dibs__event_kind kind, int number)
+{
+    g->clear = true;
+    report_event(g, kind, number);
+    _exit(0);
+}
+
+/* Only a job with a user, whose guard was forked from a process without threads,
+ * has one looked up. Nothing is begun that would have to be killed at once. */
+static void start_command(guard *g, pid_t group)
+{
+    const dibs__job *job = g->job;
+    dibs__spawn_user user;
+    g->stage = DIBS__STAGE_USER;
+    int number = job->user ? dibs__spawn_user_find(job->user, &user) : 0;
+    if (number)
+        refuse(g, DIBS__EVENT_REFUSED, number);
+    dibs__spawn start = {.argv = job->argv,
+                         .envp = job->envp,
+                         .signals = job->signals,
+                         .user = job->user ? &user : NULL,
+                         .dir = job->dir,
+                         .tty = job->tty,
+                         .stdio = {job->stdio[0], job->stdio[1], job->stdio[2]},
+                         .cgroup_fd = job->means->cgroup.fd,
+                         .group = job->own_group ? 0 : group};
+    if (dibsx_now() >= dibs__guard_kill_at(g->page, job->belief))
+        refuse(g, DIBS__EVENT_OVERDUE, 0);
+    number = dibs__spawn_start(&start, &g->child, &g->stage);
+    if (number)
+        refuse(g, DIBS__EVENT_REFUSED, number);
+}
+
 _Noreturn void dibs__guard_main(const dibs__job *job, dibs__guard_page *page,
                                 int sock, pid_t group, pid_t backstop)
 {
@@ -271,19 +314,7 @@ _Noreturn void dibs__guard_main(const dibs__job *job, dibs__guard_page *page,
     if (getppid() != backstop)
         _exit(1);
     atomic_store(&page->guard, getpid());
-    dibs__spawn start = {.argv = job->argv,
-                         .envp = job->envp,
-                         .signals = job->signals,
-                         .tty = job->tty,
-                         .stdin_fd = job->stdin_fd,
-                         .cgroup_fd = job->means->cgroup.fd,
-                         .group = job->own_group ? 0 : group};
-    int number = dibs__spawn_start(&start, &g.child);
-    if (number) {
-        g.clear = true;
-        report_event(&g, DIBS__EVENT_REFUSED, number);
-        _exit(0);
-    }
+    start_command(&g, group);
     atomic_store(&page->child, g.child);
     dibs__priority_raise(&g.rank);
     /* If it cannot watch, dibs hears of it and sees to the rest. */

@@ -211,3 +211,38 @@ void dibs__tree_sweep(const dibs__tree_means *means)
         poll(NULL, 0, pause_ms);
     }
 }
+
+static bool is_known(pid_t pid, const pid_t *known, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (known[i] == pid)
+            return true;
+    return false;
+}
+
+dibs__tree_count dibs__tree_kill_strays(const dibs__tree_means *means,
+                                        const pid_t *known, size_t count)
+{
+    dibs__tree_count strays = {.blind = true};
+    table tab;
+    int proc_fd =
+        means->proc_fd >= 0
+            ? openat(means->proc_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+            : -1;
+    if (proc_fd < 0)
+        return strays;
+    if (table_open(&tab)) {
+        strays.blind = !table_fill(&tab, proc_fd);
+        for (size_t i = 0; i < tab.count; i++) {
+            const proc *item = &tab.procs[i];
+            if (item->parent != getpid() || is_known(item->pid, known, count))
+                continue;
+            strays.sent++;
+            (void)kill(item->pid, SIGKILL);
+            (void)dibs__tree_kill_down(means->proc_fd, item->pid);
+        }
+        munmap(tab.procs, tab.room * sizeof(proc));
+    }
+    close(proc_fd);
+    return strays;
+}

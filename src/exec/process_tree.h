@@ -28,4 +28,10 @@ dibs__tree_count dibs__tree_kill(const dibs__tree_means *means, pid_t root);
  * left. A process that may not be killed, or not be found, is waited for. */
 void dibs__tree_sweep(const dibs__tree_means *means);
 
+/* Kills the children of this process that are none of `known`, and all below them;
+ * `sent` is how many were found, the dead that wait to be reaped among them. For a
+ * process with several trees below it, each of which has a guard or had one. */
+dibs__tree_count dibs__tree_kill_strays(const dibs__tree_means *means,
+                                        const pid_t *known, size_t count);
+
 #endif

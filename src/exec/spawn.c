@@ -6,37 +6,74 @@
 #include "exec/no_core_dump.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
+#include <pwd.h>
+#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Between vfork and exec it shares its memory with the guard, which waits. */
+typedef struct failure {
+    int number;
+    dibs__spawn_stage stage;
+} failure;
+
+static bool set_stdio(const dibs__spawn *start)
+{
+    for (int fd = 0; fd < 3; fd++)
+        if (start->stdio[fd] >= 0 && dup2(start->stdio[fd], fd) < 0)
+            return false;
+    return true;
+}
+
+/* The groups first: without root's rights they could not be set any more. */
+static bool become_user(const dibs__spawn_user *user)
+{
+    return setgroups((size_t)user->group_count, user->groups) == 0 &&
+           setresgid(user->gid, user->gid, user->gid) == 0 &&
+           setresuid(user->uid, user->uid, user->uid) == 0;
+}
+
+/* Between vfork and exec it shares its memory with the guard, which waits. A
+ * change of user takes the signal of the guard's death away, so that is asked for
+ * after it. */
 _Noreturn static void become(const dibs__spawn *start, pid_t guard, int tell)
 {
+    failure why = {.stage = DIBS__STAGE_STDIO};
     (void)setpgid(0, start->group);
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != guard)
-        _exit(1);
     if (start->tty >= 0)
         (void)tcsetpgrp(start->tty, getpid());
-    if (start->stdin_fd >= 0 && dup2(start->stdin_fd, STDIN_FILENO) < 0)
+    if (!set_stdio(start))
         goto fail;
     sigaction(SIGCHLD, &start->signals->old_chld, NULL);
     sigprocmask(SIG_SETMASK, &start->signals->old_mask, NULL);
     dibs__core_dump_allow();
     if (start->rank)
         dibs__priority_restore(start->rank);
+    why.stage = DIBS__STAGE_USER;
+    if (start->user && !become_user(start->user))
+        goto fail;
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != guard)
+        _exit(1);
+    why.stage = DIBS__STAGE_DIR;
+    if (start->dir && chdir(start->dir) != 0)
+        goto fail;
+    why.stage = DIBS__STAGE_EXEC;
     execvpe(start->argv[0], start->argv, start->envp);
-fail:;
-    int number = errno;
-    while (write(tell, &number, sizeof number) < 0 && errno == EINTR)
+fail:
+    why.number = errno;
+    while (write(tell, &why, sizeof why) < 0 && errno == EINTR)
         ;
     _exit(1);
 }
 
-int dibs__spawn_start(const dibs__spawn *start, pid_t *pid)
+int dibs__spawn_start(const dibs__spawn *start, pid_t *pid,
+                      dibs__spawn_stage *stage)
 {
     int tell[2];
+    failure why = {.stage = DIBS__STAGE_FORK};
+    *stage = DIBS__STAGE_FORK;
     if (pipe2(tell, O_CLOEXEC) != 0)
         return errno;
     pid_t guard = getpid();
@@ -44,19 +81,53 @@ int dibs__spawn_start(const dibs__spawn *start, pid_t *pid)
         start->cgroup_fd >= 0 ? dibs__cgroup_fork(start->cgroup_fd) : vfork();
     if (child == 0)
         become(start, guard, tell[1]);
-    int number = child < 0 ? errno : 0;
+    why.number = child < 0 ? errno : 0;
     close(tell[1]);
 
     /* Exec closes the pipe; whatever comes through it is why it failed. */
     ssize_t got = 0;
     if (child > 0)
         do
-            got = read(tell[0], &number, sizeof number);
+            got = read(tell[0], &why, sizeof why);
         while (got < 0 && errno == EINTR);
     close(tell[0]);
-    if (got == (ssize_t)sizeof number)
+    if (got == (ssize_t)sizeof why)
         (void)waitpid(child, NULL, 0);
     else if (child > 0)
         *pid = child;
-    return number;
+    *stage = why.stage;
+    return why.number;
+}
+
+/* "1000" is a user as well, even one without a name. */
+static bool user_number(const char *name, uid_t *uid)
+{
+    char *end = NULL;
+    errno = 0;
+    unsigned long number = strtoul(name, &end, 10);
+    *uid = (uid_t)number;
+    return name[0] >= '0' && name[0] <= '9' && *end == '\0' && errno == 0 &&
+           *uid == number && *uid != (uid_t)-1;
+}
+
+int dibs__spawn_user_find(const char *name, dibs__spawn_user *out)
+{
+    errno = 0;
+    const struct passwd *found = getpwnam(name);
+    int number = errno;
+    uid_t uid;
+    if (!found && user_number(name, &uid)) {
+        errno = 0;
+        found = getpwuid(uid);
+        number = errno;
+    }
+    if (!found)
+        return number && number != ESRCH ? number : ENOENT;
+    *out = (dibs__spawn_user){.uid = found->pw_uid,
+                              .gid = found->pw_gid,
+                              .group_count = DIBS__GROUPS_MAX};
+    if (getgrouplist(found->pw_name, found->pw_gid, out->groups,
+                     &out->group_count) < 0)
+        return E2BIG;
+    return 0;
 }

@@ -33,8 +33,6 @@
 /* A lease that was taken away is another's already: haste. */
 enum { GONE_GRACE_MS = 1000 };
 
-enum { MARGIN_MIN_MS = 40, MARGIN_MAX_MS = 1000 };
-
 /* A guard that left so many requests unanswered is stopped or hangs. */
 enum { SILENT_MAX = 4, ASK_MIN_MS = 500, ASK_MAX_MS = 5000 };
 
@@ -102,17 +100,11 @@ static int64_t larger(int64_t a, int64_t b)
     return a < b ? b : a;
 }
 
-/* Guard and backstop are each as late as the guard has been lately. For short
- * leases margin and grace are parts of the ttl, so that renewal, which is due
- * DIBS_RENEWALS_PER_TTL times in it, comes first. */
+/* Before it ends comes renewal, which is due DIBS_RENEWALS_PER_TTL times in a ttl. */
 static void plan_margin(run *r)
 {
-    int64_t ttl = r->opts->ttl_ms;
-    int64_t late_ms = 0;
-    if (r->guard.page)
-        late_ms = atomic_load(&r->guard.page->late) / DIBSX_MS;
-    int64_t margin = larger(MARGIN_MIN_MS, smaller(ttl / 50, MARGIN_MAX_MS));
-    r->margin_ms = smaller(margin + 2 * late_ms, ttl / 5);
+    dibsx_nsec late = r->guard.page ? atomic_load(&r->guard.page->late) : 0;
+    r->margin_ms = dibs__belief_margin_ms(r->opts->ttl_ms, late);
 }
 
 static void plan_times(run *r, dibsx_nsec held_at, dibsx_nsec now)
@@ -632,15 +624,15 @@ static dibs_status start_command(run *r, char *const *envp,
                      .signals = watched->signals,
                      .means = watched->means,
                      .tty = -1,
-                     .stdin_fd = -1,
+                     .stdio = {-1, -1, -1},
                      .probe_ms =
                          (int)larger(10, smaller(r->opts->ttl_ms / 20, 1000)),
                      .own_group = !r->opts->foreground};
     if (r->work) {
-        job.stdin_fd = r->work->stdin_fd;
+        job.stdio[0] = r->work->stdin_fd;
     } else if (r->opts->null_stdin) {
-        job.stdin_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-        if (job.stdin_fd < 0)
+        job.stdio[0] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+        if (job.stdio[0] < 0)
             return dibsx_fail_at(err, DIBS_INTERNAL, dibsx_errno_name(errno),
                                  "cannot open /dev/null: %s", strerror(errno));
     } else if (job.own_group && dibs__terminal_wanted(&r->terminal)) {
@@ -657,8 +649,8 @@ static dibs_status start_command(run *r, char *const *envp,
         r->look_at =
             earlier(r->look_at, dibsx_after_ms(dibsx_now(), FIRST_LOOK_MS));
     dibs__run_inputs_started(r->inputs);
-    if (job.stdin_fd >= 0 && !r->work)
-        close(job.stdin_fd);
+    if (job.stdio[0] >= 0 && !r->work)
+        close(job.stdio[0]);
     return rc;
 }
 
