@@ -1,4 +1,5 @@
-/* state.h - shared values: bytes with a version and an optional expiry.
+/* state.h - shared values: bytes with a version and an optional expiry; commits, which
+ * change several of them together; watches.
  *
  * A store never uses a version twice, not even after a delete. A compare-and-set
  * therefore cannot mistake a new value for an old one. A written value is as
@@ -97,6 +98,134 @@ DIBS_API DIBS_MUST_CHECK dibs_status dibs_state_list(dibs_client *client,
                                                      dibs_state_fn *each,
                                                      void *arg,
                                                      dibs_error *err);
+
+/* Commits: several values, and the members of ordered indexes, change together or
+ * not at all.
+ *
+ * An index is a name with members, in the order of their numbers and then of their
+ * bytes. Only commits change it. Numbers are 0 to DIBS_INDEX_AT_MAX: microseconds
+ * of the store's clock, fencing tokens, or counts.
+ *
+ * All names of a commit have the same {tag}, on every store: the text between the
+ * first "{" and the next "}", as in "shop:{42}:cart". A commit that names one value
+ * or one index, and nothing else, needs no tag. */
+#define DIBS_COMMITS_MAX  64   /* of one call */
+#define DIBS_CHECKS_MAX   64   /* of one commit */
+#define DIBS_CHANGES_MAX  320  /* of one commit */
+#define DIBS_GET_MANY_MAX 64   /* values of one call */
+#define DIBS_LOOKS_MAX    32   /* indexes of one call */
+#define DIBS_LOOK_MAX     1024 /* entries of one look */
+#define DIBS_INDEX_AT_MAX ((INT64_C(1) << 53) - 1)
+
+/* A value must have this version; DIBS_VERSION_NONE: there must be none. */
+typedef struct dibs_commit_check {
+    const char *key;
+    uint64_t version;
+} dibs_commit_check;
+
+typedef enum dibs_commit_verb {
+    DIBS_COMMIT_PUT = 0,    /* writes the value `name` */
+    DIBS_COMMIT_DELETE = 1, /* removes the value `name`, if there is one */
+    DIBS_COMMIT_ENTER =
+        2,                /* puts `member` into the index `name`, or moves it */
+    DIBS_COMMIT_LEAVE = 3 /* takes `member` out of it, if it is in it */
+} dibs_commit_verb;
+
+/* One change. The changes of a commit have no order: none may concern the same
+ * value, or the same member, as another. */
+typedef struct dibs_commit_change {
+    dibs_commit_verb verb;
+    const char *name;   /* of the value or the index */
+    const void *data;   /* put */
+    size_t len;         /* put */
+    int64_t ttl_ms;     /* put; 0: no expiry */
+    const char *member; /* enter, leave: 1 to DIBS_NAME_MAX bytes */
+    int64_t at;         /* enter: its number */
+    bool
+        from_now; /* enter: `at` is microseconds from now on the store's clock */
+    uint64_t size; /* out, enter: the members of the index after the commit */
+} dibs_commit_change;
+
+/* A commit, and below the line its answer. The store compares its clock first, then
+ * the checks in their order, and then makes all changes.
+ *   DIBS_OK       all changes are made
+ *   DIBS_STALE    a value has another version: nothing changed
+ *   DIBS_EARLY    the store's clock is below not_before_us: nothing changed
+ *   DIBS_LATE     the store's clock is above not_after_us: nothing changed
+ *   DIBS_UNAVAIL  the store is out of reach: nothing changed
+ *   DIBS_UNKNOWN  no answer: all changes may have been made, or none. Repeat the
+ *                 commit as it was. DIBS_STALE is then ambiguous: `found` shows
+ *                 whose change it was, if the data names its writer. DIBS_EARLY to
+ *                 a repeated commit decides nothing: the first may yet be done */
+typedef struct dibs_commit {
+    const dibs_commit_check *checks;
+    size_t check_count;
+    dibs_commit_change *changes;
+    size_t change_count;
+    int64_t not_before_us; /* on the store's wall clock; 0: no bound */
+    int64_t not_after_us;  /* likewise */
+    /* ---- */
+    dibs_status rc;
+    size_t failed;    /* STALE: the first check that does not hold */
+    dibs_value found; /* STALE: the value it found; version 0: there is none */
+    uint64_t
+        version;    /* OK: of all that it wrote. It rises, as all versions do */
+    int64_t now_us; /* the store's wall clock; 0 without an answer */
+} dibs_commit;
+
+/* Sends up to DIBS_COMMITS_MAX commits in one request. They are independent of each
+ * other. Every commit gets its own `rc`; the call returns that of the first that is
+ * not DIBS_OK. The caller frees what was found with dibs_commit_free(), whatever
+ * the call returns.
+ *   DIBS_INVALID      a commit breaks a bound, or its names have no common tag; err
+ *                     says which. No commit was made
+ *   DIBS_UNSUPPORTED  a quorum; the message says why */
+DIBS_API DIBS_MUST_CHECK dibs_status dibs_state_commit(dibs_client *client,
+                                                       dibs_commit *commits,
+                                                       size_t count,
+                                                       dibs_error *err);
+
+/* Frees what the commits found. They may be sent again. */
+DIBS_API void dibs_commit_free(dibs_commit *commits, size_t count);
+
+/* Reads up to DIBS_GET_MANY_MAX values as of one moment; in a cluster, those with the
+ * same tag. The version is 0 where there is no value. On success the caller frees
+ * each with dibs_value_free(); otherwise all are zeroed. */
+DIBS_API DIBS_MUST_CHECK dibs_status
+dibs_state_get_many(dibs_client *client, const char *const *keys, size_t count,
+                    dibs_value *out, dibs_error *err);
+
+/* A look at an index: its entries with numbers from `from` to `up_to`. */
+typedef struct dibs_index_look {
+    const char *index;
+    int64_t from; /* 0: from the first */
+    int64_t
+        up_to; /* DIBS_INDEX_NOW: the store's clock; DIBS_INDEX_AT_MAX: all */
+    uint32_t skip;  /* entries to pass over; 0 */
+    uint32_t limit; /* entries to show, up to DIBS_LOOK_MAX */
+    int64_t next; /* out: the number of the first entry behind those shown, also
+                     above `up_to`; -1: there is none */
+} dibs_index_look;
+
+#define DIBS_INDEX_NOW (-1)
+
+/* One entry. Valid during the call only. */
+typedef struct dibs_index_entry {
+    size_t look; /* which of the looks it is for */
+    const char *member;
+    int64_t at; /* its number */
+} dibs_index_entry;
+
+/* Returns false to see no more. It may use the client. */
+typedef bool dibs_index_fn(const dibs_index_entry *entry, void *arg);
+
+/* Calls `each` on the calling thread for the first entries of up to DIBS_LOOKS_MAX
+ * indexes, in order. All are of one moment; in a cluster, those with the same tag.
+ * *now_us (may be NULL) receives the store's wall clock.
+ *   DIBS_INVALID  a look breaks a bound */
+DIBS_API DIBS_MUST_CHECK dibs_status dibs_index_first(
+    dibs_client *client, dibs_index_look *looks, size_t count, int64_t *now_us,
+    dibs_index_fn *each, void *arg, dibs_error *err);
 
 /* A watch of one value. It reports the value that is there at first, and then each
  * change, a delete and an expiry too. The last value always arrives, also after a

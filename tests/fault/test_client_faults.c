@@ -477,6 +477,58 @@ static void values_say_whether_they_may_have_been_written(void **state)
     dibs_value_free(&value);
 }
 
+static bool never_shown(const dibs_index_entry *entry, void *arg)
+{
+    (void)entry;
+    *(bool *)arg = true;
+    return true;
+}
+
+/* All commits of a call whose answer is lost may have been done, and a repeat is
+ * refused by its check, with what is there. */
+static void commits_say_whether_they_may_have_been_done(void **state)
+{
+    world *w = *state;
+    dibs_commit_change changes[] = {
+        {.verb = DIBS_COMMIT_PUT, .name = "{b}v", .data = "me", .len = 2},
+        {.verb = DIBS_COMMIT_ENTER, .name = "{b}i", .member = "m", .at = 1}};
+    dibs_commit_check check = {.key = "{b}v", .version = DIBS_VERSION_NONE};
+    dibs_commit commit = {.checks = &check,
+                          .check_count = 1,
+                          .changes = changes,
+                          .change_count = 2};
+    dibs_index_look look = {.index = "{b}i", .up_to = 9, .limit = 9};
+    const char *const keys[] = {"{b}v"};
+    dibs_value value = {0};
+    bool shown = false;
+
+    world_fault(w, DIBS__STEP_COMMIT, DIBS__FAULT_FAIL, 1);
+    CHECK(DIBS_UNAVAIL, dibs_state_commit(w->one, &commit, 1, err));
+    assert_status(commit.rc, DIBS_UNAVAIL);
+    world_fault(w, DIBS__STEP_COMMIT, DIBS__FAULT_DROP_BEFORE, 1);
+    CHECK(DIBS_UNKNOWN, dibs_state_commit(w->one, &commit, 1, err));
+    CHECK(DIBS_OK, dibs_state_get_many(w->one, keys, 1, &value, err));
+    assert_int_equal(value.version, 0);
+    world_fault(w, DIBS__STEP_COMMIT, DIBS__FAULT_DROP_AFTER, 1);
+    CHECK(DIBS_UNKNOWN, dibs_state_commit(w->one, &commit, 1, err));
+    assert_status(commit.rc, DIBS_UNKNOWN);
+    assert_int_equal(commit.version, 0);
+    assert_int_equal(commit.now_us, 0);
+    assert_int_equal(changes[1].size, 0);
+    CHECK(DIBS_STALE, dibs_state_commit(w->one, &commit, 1, err));
+    assert_string_equal(commit.found.data, "me");
+    dibs_commit_free(&commit, 1);
+
+    world_fault(w, DIBS__STEP_GET_MANY, DIBS__FAULT_DROP_AFTER, 1);
+    CHECK(DIBS_UNKNOWN, dibs_state_get_many(w->one, keys, 1, &value, err));
+    assert_null(value.data);
+    world_fault(w, DIBS__STEP_FIRST, DIBS__FAULT_FAIL, 1);
+    CHECK(DIBS_UNAVAIL,
+          dibs_index_first(w->one, &look, 1, NULL, never_shown, &shown, err));
+    assert_false(shown);
+    assert_int_equal(look.next, -1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -501,6 +553,7 @@ int main(void)
         WORLD_TEST(a_client_opens_its_doorbell_once),
         WORLD_TEST(a_cancelled_wait_on_a_failing_store_leaves_nothing),
         WORLD_TEST(values_say_whether_they_may_have_been_written),
+        WORLD_TEST(commits_say_whether_they_may_have_been_done),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -315,6 +315,48 @@ static dibs_status use_state(world *w, dibs_error *err)
     return rc;
 }
 
+static bool count_entry(const dibs_index_entry *entry, void *arg)
+{
+    (void)entry;
+    ++*(int *)arg;
+    return true;
+}
+
+/* Commits twice, so that one is refused with what it found, and reads all of it. */
+static dibs_status use_commits(world *w, dibs_error *err)
+{
+    dibs_commit_change changes[] = {
+        {.verb = DIBS_COMMIT_PUT, .name = "{b}v", .data = "x", .len = 1},
+        {.verb = DIBS_COMMIT_ENTER, .name = "{b}i", .member = "m", .at = 1}};
+    dibs_commit_check check = {.key = "{b}v", .version = 1};
+    dibs_commit commits[] = {{.changes = changes, .change_count = 2},
+                             {.checks = &check, .check_count = 1}};
+    dibs_index_look look = {.index = "{b}i", .up_to = 9, .limit = 9};
+    const char *const keys[] = {"{b}v", "{b}v"};
+    dibs_value values[2];
+    int entries = 0;
+    dibs_status rc = dibs_state_commit(w->one, commits, 2, err);
+
+    assert_int_equal(commits[1].rc == DIBS_STALE, rc == DIBS_STALE);
+    dibs_commit_free(commits, 2);
+    if (rc != DIBS_STALE)
+        return rc;
+    rc = dibs_state_get_many(w->one, keys, 2, values, err);
+    for (size_t i = 0; i < 2; i++)
+        dibs_value_free(&values[i]);
+    if (rc == DIBS_OK)
+        rc = dibs_index_first(w->one, &look, 1, NULL, count_entry, &entries,
+                              err);
+    if (rc == DIBS_OK)
+        assert_int_equal(entries, 1);
+    return rc;
+}
+
+static void using_commits(void **state)
+{
+    fail_each_allocation(*state, use_commits);
+}
+
 static void using_state(void **state)
 {
     fail_each_allocation(*state, use_state);
@@ -434,6 +476,7 @@ int main(void)
         WORLD_TEST(executing_with_lock),
         WORLD_TEST(executing_in_a_scope),
         WORLD_TEST(using_state),
+        WORLD_TEST(using_commits),
         WORLD_TEST(monitoring),
         WORLD_TEST(breaking),
         WORLD_TEST(queues),
