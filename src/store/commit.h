@@ -58,7 +58,11 @@ typedef struct dibs__change {
     int64_t at;      /* of enter: its number */
     bool from_now;   /* `at` is in microseconds from now on the store's clock */
     uint64_t number; /* of tell; 0: the version of this commit */
-    uint64_t size;   /* out, of enter: members of the index after the commit */
+    bool
+        uncounted; /* of enter: `size` is not wanted. Commits of several clients
+                        that enter one index do not wait for each other then */
+    uint64_t size; /* out, of enter: members of the index after the commit; 0 if
+                        they are not counted */
 } dibs__change;
 
 /* A commit first looks at the clock, then at the checks in their order, then it does

@@ -68,7 +68,8 @@ static dibs_status count_members(dibs__ledger *lg, dibs__commit *item)
     dibs_status rc = DIBS_OK;
 
     for (size_t i = 0; i < item->change_count && rc == DIBS_OK; i++)
-        if (item->changes[i].verb == DIBS__CHANGE_ENTER)
+        if (item->changes[i].verb == DIBS__CHANGE_ENTER &&
+            !item->changes[i].uncounted)
             rc =
                 lg->ops->size(lg, item->changes[i].key, &item->changes[i].size);
     return rc;

@@ -548,6 +548,63 @@ static void no_update_is_lost(void **state)
     value_is(t, b, sum);
 }
 
+enum { ENTERERS = 3 };
+
+typedef struct enterer {
+    contract *t;
+    size_t handle;
+    const char *index;
+    uint64_t sizes[ROUNDS];
+    dibs_status rc;
+} enterer;
+
+/* Enters members of its own, each with a commit. */
+static void *enter_often(void *arg)
+{
+    enterer *en = arg;
+
+    for (int i = 0; i < ROUNDS && en->rc == DIBS_OK; i++) {
+        char member[24];
+        dibs__change change = ENTER(en->index, member, i);
+        dibs__commit item = {.changes = &change, .change_count = 1};
+        dibs_error err = {0};
+
+        snprintf(member, sizeof(member), "%zu-%d", en->handle, i);
+        en->rc = commit_send(en->t, en->handle, &item, 1, &err);
+        en->sizes[i] = change.size;
+    }
+    return NULL;
+}
+
+/* So that of many that enter an index one knows that it was the last. */
+static void each_size_is_answered_once(void **state)
+{
+    contract *t = *state;
+    enterer enterers[ENTERERS];
+    const char *index = commit_name(t, "done");
+    bool seen[ENTERERS * ROUNDS] = {false};
+    pthread_t threads[ENTERERS];
+
+    for (size_t i = 0; i < ENTERERS; i++) {
+        enterers[i] = (enterer){.t = t, .handle = i, .index = index};
+        assert_int_equal(pthread_create(&threads[i], NULL, enter_often,
+                                        &enterers[i]),
+                         0);
+    }
+    for (size_t i = 0; i < ENTERERS; i++)
+        pthread_join(threads[i], NULL);
+    for (size_t i = 0; i < ENTERERS; i++) {
+        assert_status(enterers[i].rc, DIBS_OK);
+        for (size_t k = 0; k < ROUNDS; k++) {
+            uint64_t size = enterers[i].sizes[k];
+
+            assert_in_range(size, 1, ENTERERS * ROUNDS);
+            assert_false(seen[size - 1]);
+            seen[size - 1] = true;
+        }
+    }
+}
+
 int contract_commit(void)
 {
     const struct CMUnitTest tests[] = {
@@ -562,6 +619,7 @@ int contract_commit(void)
         CONTRACT_TEST(many_are_independent),
         CONTRACT_TEST(one_of_two_wins),
         CONTRACT_TEST(no_update_is_lost),
+        CONTRACT_TEST(each_size_is_answered_once),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -397,6 +397,8 @@ static void make_commit(twin *tw, dibs__check checks[2][2],
         else if (dice < 3)
             changes[count++] =
                 (dibs__change)ENTER(index, member, (int64_t)below(tw, 6));
+        if (dice == 1)
+            changes[count - 1].uncounted = true;
     }
     for (size_t s = 0; s < 2; s++)
         item[s] = (dibs__commit){.checks = checks[s],
