@@ -208,6 +208,59 @@ static void nothing_is_half_done_while_a_slot_moves(void **state)
     dibs_close(cl);
 }
 
+/* Two commits in one step, each in a slot of its own. */
+static void commit_two(dibs__store *st, const char *text, int64_t limit_ms,
+                       dibs_status first)
+{
+    dibs__change changes[2][3];
+    dibs__commit items[2];
+    static const char *const names[2][2] = {{"co{m}mit", "in{m}dex"},
+                                            {"co{n}mit", "in{n}dex"}};
+
+    for (size_t i = 0; i < 2; i++) {
+        changes[i][0] = (dibs__change){.verb = DIBS__CHANGE_PUT,
+                                       .key = names[i][0],
+                                       .data = text,
+                                       .len = strlen(text)};
+        changes[i][1] = (dibs__change){.verb = DIBS__CHANGE_LEAVE,
+                                       .key = names[i][1],
+                                       .member = "old"};
+        changes[i][2] = (dibs__change){.verb = DIBS__CHANGE_ENTER,
+                                       .key = names[i][1],
+                                       .member = text};
+        items[i] = (dibs__commit){.changes = changes[i], .change_count = 3};
+    }
+    items[0].change_count = items[1].change_count =
+        strcmp(text, "old") == 0 ? 1 : 3;
+    CHECK(DIBS_OK,
+          st->ops->commit->commit(st, items, 2,
+                                  dibsx_after_ms(dibsx_now(), limit_ms), err));
+    assert_status(items[0].rc, first);
+    assert_status(items[1].rc, DIBS_OK);
+}
+
+static void a_commit_waits_for_its_slot_alone(void **state)
+{
+    dibs_client *cl = world_client(cw_url, 5000);
+    dibs__store *st = open_store();
+    move mv;
+
+    (void)state;
+    commit_two(st, "old", 5000, DIBS_OK);
+    mv = begin_move("dibs:value:co{m}mit");
+    commit_two(st, "new", 300, DIBS_UNAVAIL);
+    check_value(cl, "co{m}mit", "old");
+    check_value(cl, "co{n}mit", "new");
+    move_keys(&mv);
+    commit_two(st, "new", 300, DIBS_UNAVAIL);
+    check_value(cl, "co{m}mit", "old");
+    end_move(&mv);
+    commit_two(st, "newer", 5000, DIBS_OK);
+    check_value(cl, "co{m}mit", "newer");
+    dibs__store_close(st);
+    dibs_close(cl);
+}
+
 /* However long it takes, and wherever its keys are just now. */
 static void a_lease_is_kept_while_its_slot_moves(void **state)
 {
@@ -657,6 +710,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_set_in_one_step_needs_one_slot),
         cmocka_unit_test(a_list_is_of_all_masters),
         cmocka_unit_test(nothing_is_half_done_while_a_slot_moves),
+        cmocka_unit_test(a_commit_waits_for_its_slot_alone),
         cmocka_unit_test(a_lease_is_kept_while_its_slot_moves),
         cmocka_unit_test(a_queue_moves_with_its_name),
         cmocka_unit_test(the_audit_looks_at_every_master),

@@ -136,15 +136,20 @@ static void the_size_of_a_reply_is_bounded(void **state)
 
     (void)state;
     for (int reply = 0; reply < 3; reply++) {
-        snprintf(head, sizeof(head), "$%d\r\n", 15 << 20);
+        snprintf(head, sizeof(head), "$%d\r\n", DIBS__REPLY_MAX - (1 << 20));
         assert_null(dibs__guard_admit(&guard, head, strlen(head)));
-        for (size_t i = 0; i < (15 << 20) / sizeof(chunk); i++)
+        for (size_t i = 0; i < (DIBS__REPLY_MAX - (1 << 20)) / sizeof(chunk);
+             i++)
             assert_null(dibs__guard_admit(&guard, chunk, sizeof(chunk)));
         assert_null(dibs__guard_admit(&guard, "\r\n", 2));
     }
-    assert_null(dibs__guard_admit(&guard, "+", 1));
-    for (size_t i = 0; i < (17 << 20) / sizeof(chunk) && !why; i++)
+    assert_null(dibs__guard_admit(&guard, "*100000\r\n", 9));
+    snprintf(head, sizeof(head), "$%zu\r\n", sizeof(chunk));
+    for (size_t i = 0; i < DIBS__REPLY_MAX / sizeof(chunk) && !why; i++) {
+        assert_null(dibs__guard_admit(&guard, head, strlen(head)));
         why = dibs__guard_admit(&guard, chunk, sizeof(chunk));
+        assert_true(why || !dibs__guard_admit(&guard, "\r\n", 2));
+    }
     assert_non_null(why);
 }
 

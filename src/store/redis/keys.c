@@ -153,6 +153,14 @@ size_t dibs__key_value(const char *name, char out[DIBS__KEY_MAX])
     return append_text(out, len, name, strlen(name));
 }
 
+size_t dibs__key_index(const char *name, char out[DIBS__KEY_MAX])
+{
+    size_t len =
+        append_text(out, 0, DIBS__KEY_INDEX, sizeof(DIBS__KEY_INDEX) - 1);
+
+    return append_text(out, len, name, strlen(name));
+}
+
 size_t dibs__key_log(const char *topic, char out[DIBS__KEY_MAX])
 {
     size_t len = append_text(out, 0, DIBS__KEY_LOG, sizeof(DIBS__KEY_LOG) - 1);

@@ -14,6 +14,7 @@
 
 #define DIBS__KEY_ESCAPE "dibs:lock:"
 #define DIBS__KEY_VALUE  "dibs:value:"
+#define DIBS__KEY_INDEX  "dibs:index:"
 #define DIBS__KEY_LOG    "dibs:log:"
 #define DIBS__KEY_FROM   "dibs:from:"
 #define DIBS__KEY_RATE   "dibs:rate:"
@@ -40,8 +41,9 @@ enum { DIBS__KEY_BEGINS = 4 };
 void dibs__keys_begin(const char *begins,
                       char out[DIBS__KEY_BEGINS][DIBS__KEY_MAX]);
 
-/* The key of a value, of a log and of a rate, of which the length is returned. */
+/* The key of a value, an index, a log and a rate, of which the length is returned. */
 size_t dibs__key_value(const char *name, char out[DIBS__KEY_MAX]);
+size_t dibs__key_index(const char *name, char out[DIBS__KEY_MAX]);
 size_t dibs__key_log(const char *topic, char out[DIBS__KEY_MAX]);
 /* The writers of a log, in the slot of its key: those of this time, and of the time
  * before. */

@@ -7,7 +7,6 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "store/audit.h"
-#include "store/no_commit.h"
 #include "store/redis/redis_store.h"
 #include "store/redis/script.h"
 #include "store/redis/wire/reply.h"
@@ -170,9 +169,6 @@ static const char *explain_lack(const dibs__store *st, dibs__ability what)
 {
     const dibs__redis *rd = (const dibs__redis *)(const void *)st;
 
-    if (what == DIBS__CAN_COMMIT)
-        return "commits are not written for Redis yet. Keep what changes "
-               "together in a sqlite: store";
     return rd->cluster && what == DIBS__CAN_SET
                ? "names in different slots of a cluster are acquired one "
                  "after the other; those with a common {tag} are in one slot"
@@ -199,7 +195,7 @@ audit_servers(dibs__store *st, dibsx_nsec deadline, dibs_finding_fn *each,
         .roster = &dibs__redis_roster_ops, .meter = &dibs__redis_meter_ops,    \
         .queue = &dibs__redis_queue_ops,                                       \
         .queue_admin = &dibs__redis_queue_admin_ops,                           \
-        .commit = &dibs__no_commit_ops, .doorbell_open = open_doorbell,        \
+        .commit = &dibs__redis_commit_ops, .doorbell_open = open_doorbell,     \
         .doorbell_read = read_doorbell, .now = read_time,                      \
         .caution = get_caution, .cannot = explain_lack,                        \
         .vote = &dibs__redis_vote_ops, .audit = audit_servers,                 \

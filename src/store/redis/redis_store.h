@@ -39,6 +39,7 @@ static inline const char *dibs__redis_publish(const dibs__redis *rd)
 
 extern const dibs__lease_ops dibs__redis_lease_ops;
 extern const dibs__value_ops dibs__redis_value_ops;
+extern const dibs__commit_ops dibs__redis_commit_ops;
 extern const dibs__log_ops dibs__redis_log_ops;
 extern const dibs__topic_ops dibs__redis_topic_ops;
 extern const dibs__rate_ops dibs__redis_rate_ops;

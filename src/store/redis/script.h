@@ -29,6 +29,9 @@
     X(add)                                                                     \
     X(del)                                                                     \
     X(value_info)                                                              \
+    X(commit)                                                                  \
+    X(get_many)                                                                \
+    X(index_first)                                                             \
     X(append)                                                                  \
     X(log_bounds)                                                              \
     X(log_trim)                                                                \

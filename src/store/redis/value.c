@@ -8,6 +8,7 @@
 #include "store/redis/redis_store.h"
 #include "store/redis/scan.h"
 #include "store/redis/script.h"
+#include "store/redis/value_reply.h"
 #include "store/redis/wire/reply.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -72,21 +73,37 @@ static dibs_status fail_stale(uint64_t version, dibs_error *err)
     return dibsx_fail(err, DIBS_STALE, "the version is %" PRIu64, version);
 }
 
-static dibs_status
-read_value(const redisReply *reply, dibs_value *out, dibs_error *err)
+static bool read_head(const redisReply *reply, size_t at, dibs_value *out)
 {
-    const redisReply *data = dibs__reply_item(reply, 2);
+    return read_version(dibs__reply_item(reply, at), &out->version) &&
+           (out->version == 0 ||
+            read_expiry(dibs__reply_item(reply, at + 1), &out->expires_ms));
+}
 
-    if (!read_version(dibs__reply_item(reply, 0), &out->version) ||
-        !read_expiry(dibs__reply_item(reply, 1), &out->expires_ms) || !data ||
+dibs_status dibs__redis_read_value(const redisReply *reply, size_t at,
+                                   dibs_value *out, dibs_error *err)
+{
+    const redisReply *data = dibs__reply_item(reply, at + 2);
+    dibs_value value = {0};
+
+    *out = value;
+    if (!read_head(reply, at, &value) || !data ||
         data->type != REDIS_REPLY_STRING)
         return dibs__reply_odd(err);
-    out->len = (size_t)data->len;
-    out->data = dibsx_zalloc(out->len + 1);
-    if (!out->data)
-        return dibsx_nomem(err, "a value of %zu bytes", out->len);
-    memcpy(out->data, data->str, out->len);
+    if (value.version == 0)
+        return DIBS_OK;
+    value.len = (size_t)data->len;
+    value.data = dibsx_zalloc(value.len + 1);
+    if (!value.data)
+        return dibsx_nomem(err, "a value of %zu bytes", value.len);
+    memcpy(value.data, data->str, value.len);
+    *out = value;
     return DIBS_OK;
+}
+
+int64_t dibs__redis_value_ttl(int64_t ttl_ms)
+{
+    return ttl_ms > SPAN_MAX_MS ? 0 : ttl_ms;
 }
 
 static dibs_status
@@ -107,10 +124,8 @@ get_value(struct dibs__store *st, const char *key, dibsx_nsec deadline,
     if (reply->type == REDIS_REPLY_NIL)
         rc = no_value(err);
     else
-        rc = read_value(reply, out, err);
+        rc = dibs__redis_read_value(reply, 0, out, err);
     dibs__reply_free(reply);
-    if (rc != DIBS_OK)
-        memset(out, 0, sizeof(*out));
     return rc;
 }
 
@@ -169,7 +184,6 @@ put_value(struct dibs__store *st, const dibs__put *put, dibsx_nsec deadline,
           uint64_t *version, dibs_error *err)
 {
     char text[DIBS__KEY_MAX], expected[NUMBER_MAX], ttl[NUMBER_MAX];
-    int64_t ttl_ms = put->ttl_ms > SPAN_MAX_MS ? 0 : put->ttl_ms;
     redisReply *reply = NULL;
     dibs__words words;
     dibs_status rc;
@@ -178,7 +192,7 @@ put_value(struct dibs__store *st, const dibs__put *put, dibsx_nsec deadline,
     *version = 0;
     begin_step(&words, DIBS__SCRIPT_put, true, put->key, text);
     add_expected(&words, put->expected, expected);
-    snprintf(ttl, sizeof(ttl), "%" PRId64, ttl_ms);
+    snprintf(ttl, sizeof(ttl), "%" PRId64, dibs__redis_value_ttl(put->ttl_ms));
     dibs__words_puts(&words, ttl);
     dibs__words_add(&words, put->data ? put->data : "", put->len);
     add_publish(st, &words);

@@ -14,9 +14,9 @@
 enum { DIBS__WORDS_MAX = 640 };
 
 /* The limits of one reply: its bytes, its items with those of inner arrays, and
- * the depth of these: freeing them recurses as deep. */
+ * the depth of these: freeing them recurses as deep. The longest has 64 values. */
 enum {
-    DIBS__REPLY_MAX = 16 << 20,
+    DIBS__REPLY_MAX = 66 << 20,
     DIBS__ITEMS_MAX = 1 << 20,
     DIBS__DEPTH_MAX = 7
 };
