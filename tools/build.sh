@@ -1,13 +1,36 @@
 #!/usr/bin/env bash
 # build.sh - sourced by the other scripts: building a preset, quietly.
 
-# build PRESET [TARGET...]: configures once, builds into build/PRESET.
+# configure PRESET: once.
+configure() {
+    [ -f "build/$1/build.ninja" ] || cmake --preset "$1" --log-level=WARNING >/dev/null
+}
+
+# build PRESET [TARGET...]: builds into build/PRESET.
 build() {
     local preset=$1 targets=()
     shift
     [ $# -eq 0 ] || targets=(--target "$@")
-    if [ ! -f "build/$preset/build.ninja" ]; then
-        cmake --preset "$preset" --log-level=WARNING >/dev/null || return
-    fi
+    configure "$preset" || return
     cmake --build "build/$preset" ${targets[@]+"${targets[@]}"} -- --quiet
+}
+
+# build_guarded PRESET: the programs of the tests that run with a sanitizer.
+build_guarded() {
+    build "$1" guarded_programs
+}
+
+# build_warned PRESET: the same; and of all other programs the objects, which have the
+# compiler's warnings. To link them would add nothing.
+build_warned() {
+    local objects
+    configure "$1" || return
+    objects=$(ninja -C "build/$1" -t targets all | sed -n 's/^\(.*\.o\): C_COMPILER__.*/\1/p')
+    [ -n "$objects" ] || {
+        echo "build/$1: ninja names no objects; remove build/$1 and try again" >&2
+        return 1
+    }
+    # Their paths are relative and have no spaces.
+    # shellcheck disable=SC2086
+    build "$1" guarded_programs $objects
 }

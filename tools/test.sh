@@ -133,11 +133,9 @@ tests() {
 # what they need of the processors last in turn. What fails here fails again, and is
 # shown, when its step comes.
 build_ahead() {
-    local preset
     renice -n 10 "$BASHPID" >/dev/null 2>&1
-    for preset in asan tsan; do
-        build "$preset" >/dev/null 2>&1
-    done
+    build_warned asan >/dev/null 2>&1
+    build_guarded tsan >/dev/null 2>&1
     build bench bench dibs_docs >/dev/null 2>&1
 }
 
@@ -153,13 +151,13 @@ build_ahead &
 wait
 # These two side by side, and the first is shown after the second.
 asan=
-if step asan "build with clang, warnings as errors" build asan; then
+if step asan "build with clang, warnings as errors" build_warned asan; then
     step asan "unit, contract, core, store, fault tests" tests asan -L "$guarded" \
         >"$logs/asan.txt" &
     asan=$!
     beside=$logs/asan-unitcontractcorestorefaulttests.log
 fi
-step tsan "build with gcc, warnings as errors" build tsan &&
+step tsan "build with gcc, warnings as errors" build_guarded tsan &&
     step tsan "unit, contract, core, store, fault tests" tests tsan -L "$guarded"
 beside=
 if [ -n "$asan" ]; then

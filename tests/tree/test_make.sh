@@ -97,14 +97,14 @@ said said 'dibs: build could not be configured'
 # The tests and one build last until they are ended.
 lasting='echo $$ >"$FAKE/$name.new"; mv "$FAKE/$name.new" "$FAKE/$name"; exec sleep 600'
 machine
-for tool in mv sleep renice setarch tail printf rm; do
+for tool in mv sleep renice setarch tail printf rm sed; do
     [ -e "$FAKE/bin/$tool" ] || ln -s "$(command -v "$tool")" "$FAKE/bin/$tool"
 done
 mkdir -p "$FAKE/tree/build/dev" "$FAKE/tree/build/asan"
 touch "$FAKE/tree/build/dev/build.ninja" "$FAKE/tree/build/asan/build.ninja"
 fake cmake <<<'[ "$2" = build/asan ] || exit 0; name=build; '"$lasting"
 fake ctest <<<"name=tests; $lasting"
-cp "$FAKE/ninja" "$FAKE/bin/"
+fake ninja <<<'echo "one.c.o: C_COMPILER__one_Debug"'
 (cd "$FAKE/tree" && PATH="$FAKE/bin" exec tools/test.sh) >"$FAKE/said" 2>&1 </dev/null &
 script=$!
 for _ in $(seq 1200); do
