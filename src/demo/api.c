@@ -21,8 +21,10 @@ enum {
     THREADS_MAX = 64 /* most of them wait for the lock */
 };
 
-static void shape(dibsx_json *js, int status, const char *message)
+static void
+shape(dibsx_json *js, const void *arg, int status, const char *message)
 {
+    (void)arg;
     (void)status;
     dibsx_json_pair_bool(js, "success", false);
     dibsx_json_pair_text(js, "message", message);
@@ -205,13 +207,13 @@ static void get_events(dibs__http_exchange *ex)
 }
 
 static const dibs__http_route routes[] = {
-    {"GET", "/", get_page, false},
-    {"GET", "/events", get_events, true},
-    {"GET", "/events.js", get_script, true},
-    {"GET", "/status", get_status, true},
-    {"GET", "/ads", get_ads, false},
-    {"POST", "/update", post_update, false},
-    {"GET", "/health", get_health, false},
+    {"GET", "/", get_page, .quick = false},
+    {"GET", "/events", get_events, .quick = true},
+    {"GET", "/events.js", get_script, .quick = true},
+    {"GET", "/status", get_status, .quick = true},
+    {"GET", "/ads", get_ads, .quick = false},
+    {"POST", "/update", post_update, .quick = false},
+    {"GET", "/health", get_health, .quick = false},
 };
 
 dibs_status dibs__demo_api_start(dibs__demo_work *work, dibs__http_server **out,

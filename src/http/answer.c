@@ -11,20 +11,32 @@ static const char *phrase_of(int status)
         int status;
         const char *phrase;
     } known[] = {{200, "OK"},
+                 {201, "Created"},
+                 {202, "Accepted"},
+                 {204, "No Content"},
                  {304, "Not Modified"},
                  {400, "Bad Request"},
+                 {401, "Unauthorized"},
                  {403, "Forbidden"},
                  {404, "Not Found"},
                  {405, "Method Not Allowed"},
+                 {406, "Not Acceptable"},
                  {408, "Request Timeout"},
                  {409, "Conflict"},
+                 {410, "Gone"},
+                 {412, "Precondition Failed"},
                  {413, "Content Too Large"},
                  {415, "Unsupported Media Type"},
                  {417, "Expectation Failed"},
                  {421, "Misdirected Request"},
+                 {428, "Precondition Required"},
+                 {429, "Too Many Requests"},
                  {431, "Request Header Fields Too Large"},
                  {500, "Internal Server Error"},
+                 {501, "Not Implemented"},
+                 {502, "Bad Gateway"},
                  {503, "Service Unavailable"},
+                 {504, "Gateway Timeout"},
                  {505, "HTTP Version Not Supported"}};
 
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
@@ -53,7 +65,7 @@ static void add_date(dibsx_buf *out)
  * HTTP/1.0 ends with its connection. */
 static void add_form(dibsx_buf *out, const dibs__http_exchange *ex)
 {
-    if (ex->status == 304)
+    if (ex->status == 304 || ex->status == 204)
         return;
     dibsx_buf_printf(out, "Content-Type: %s\r\n", ex->type);
     if (!ex->stream.pull)
@@ -90,7 +102,8 @@ void dibs__http_answer_head(dibs__http_exchange *ex)
     add_date(out);
     add_form(out, ex);
     add_caching(out, ex);
-    dibsx_buf_puts(out, "X-Content-Type-Options: nosniff\r\n");
+    dibsx_buf_puts(out, "X-Content-Type-Options: nosniff\r\n"
+                        "Referrer-Policy: no-referrer\r\n");
     for (size_t i = 0; i < ex->header_count; i++)
         dibsx_buf_printf(out, "%s: %s\r\n", ex->headers[i].name,
                          ex->headers[i].value);

@@ -4,9 +4,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/alloc.h"
 #include "http/inside.h"
+#include "http/later.h"
+#include <netdb.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/socket.h>
 
 /* No answer is longer. */
 enum { ANSWER_MAX = 16 * 1024 * 1024, HEAD_MAX = 8 * 1024 };
@@ -31,6 +34,7 @@ void dibs__http_exchange_free(dibs__http_exchange *ex)
 {
     if (!ex)
         return;
+    dibs__http_later_end(ex);
     dibs__http_answer_drop(ex);
     dibs__http_target_fini(&ex->target);
     dibsx_json_doc_fini(&ex->doc);
@@ -59,6 +63,48 @@ const char *dibs__http_query(const dibs__http_exchange *ex, const char *key)
 const char *dibs__http_header(const dibs__http_exchange *ex, const char *name)
 {
     return dibs__http_head_get(&ex->head, name);
+}
+
+const char *dibs__http_method(const dibs__http_exchange *ex)
+{
+    return ex->head.method;
+}
+
+const char *dibs__http_route_path(const dibs__http_exchange *ex)
+{
+    return ex->route ? ex->route->path : NULL;
+}
+
+int dibs__http_need(const dibs__http_exchange *ex)
+{
+    return ex->route ? ex->route->need : 0;
+}
+
+void dibs__http_peer(const dibs__http_exchange *ex,
+                     char out[DIBS__HTTP_PEER_MAX])
+{
+    struct sockaddr_storage at = {.ss_family = AF_UNSPEC};
+    socklen_t len = sizeof(at);
+
+    *out = '\0';
+    if (getpeername(ex->link->fd, (struct sockaddr *)&at, &len) == 0)
+        (void)getnameinfo((struct sockaddr *)&at, len, out, DIBS__HTTP_PEER_MAX,
+                          NULL, 0, NI_NUMERICHOST);
+}
+
+int64_t dibs__http_took_us(const dibs__http_exchange *ex)
+{
+    return ex->begun_at ? (dibsx_now() - ex->begun_at) / 1000 : 0;
+}
+
+void *dibs__http_note(dibs__http_exchange *ex)
+{
+    return ex->note;
+}
+
+dibs__http_server *dibs__http_server_of(const dibs__http_exchange *ex)
+{
+    return ex->server;
 }
 
 const char *dibs__http_body(const dibs__http_exchange *ex, size_t *len)
@@ -140,6 +186,17 @@ void dibs__http_answer_bytes(dibs__http_exchange *ex, int status,
     ex->free_bytes = free_bytes;
 }
 
+void dibs__http_answer_none(dibs__http_exchange *ex, int status)
+{
+    begin_answer(ex, status, NULL);
+}
+
+void dibs__http_answer_later(dibs__http_exchange *ex,
+                             const dibs__http_later *later)
+{
+    ex->later = *later;
+}
+
 void dibs__http_answer_stream(dibs__http_exchange *ex,
                               const dibs__http_stream *stream)
 {
@@ -177,7 +234,13 @@ bool dibs__http_not_modified(dibs__http_exchange *ex, const char *etag)
 
 dibsx_json *dibs__http_answer(dibs__http_exchange *ex, int status)
 {
-    begin_answer(ex, status, "application/json");
+    return dibs__http_answer_as(ex, status, "application/json");
+}
+
+dibsx_json *
+dibs__http_answer_as(dibs__http_exchange *ex, int status, const char *type)
+{
+    begin_answer(ex, status, type);
     ex->json = true;
     dibsx_buf_reset(&ex->answer);
     dibsx_json_init(&ex->js, &ex->answer);
@@ -185,8 +248,10 @@ dibsx_json *dibs__http_answer(dibs__http_exchange *ex, int status)
     return &ex->js;
 }
 
-static void default_shape(dibsx_json *js, int status, const char *message)
+static void
+default_shape(dibsx_json *js, const void *arg, int status, const char *message)
 {
+    (void)arg;
     dibsx_json_pair_int(js, "status", status);
     dibsx_json_pair_text(js, "message", message);
 }
@@ -194,8 +259,8 @@ static void default_shape(dibsx_json *js, int status, const char *message)
 static void shape(const dibs__http_server *server, dibsx_json *js, int status,
                   const char *message)
 {
-    (server->opts.shape ? server->opts.shape : default_shape)(js, status,
-                                                              message);
+    (server->opts.shape ? server->opts.shape
+                        : default_shape)(js, server->opts.arg, status, message);
 }
 
 void dibs__http_refuse(dibs__http_exchange *ex, int status, const char *format,
@@ -208,6 +273,8 @@ void dibs__http_refuse(dibs__http_exchange *ex, int status, const char *format,
     vsnprintf(message, sizeof(message), format, args);
     va_end(args);
     shape(ex->server, dibs__http_answer(ex, status), status, message);
+    if (ex->server->opts.error_type)
+        ex->type = ex->server->opts.error_type;
 }
 
 void dibs__http_set(dibs__http_exchange *ex, const char *name,

@@ -24,6 +24,28 @@ const char *dibs__http_param(const dibs__http_exchange *ex, const char *name);
 const char *dibs__http_query(const dibs__http_exchange *ex, const char *key);
 const char *dibs__http_header(const dibs__http_exchange *ex, const char *name);
 
+/* "GET"; "HEAD" of a route for it. */
+const char *dibs__http_method(const dibs__http_exchange *ex);
+
+/* The route's path and its need; NULL and 0 when the request has no route. */
+const char *dibs__http_route_path(const dibs__http_exchange *ex);
+int dibs__http_need(const dibs__http_exchange *ex);
+
+/* The address of the client, in digits; "" when it is not known. */
+enum { DIBS__HTTP_PEER_MAX = 64 };
+void dibs__http_peer(const dibs__http_exchange *ex,
+                     char out[DIBS__HTTP_PEER_MAX]);
+
+/* How long the request has been here, since its head was in. */
+int64_t dibs__http_took_us(const dibs__http_exchange *ex);
+
+/* Storage for the program's own use from the gate to the end, zeroed at first. */
+enum { DIBS__HTTP_NOTE_MAX = 256 };
+void *dibs__http_note(dibs__http_exchange *ex);
+
+/* The server that has it, for dibs__http_wake(). */
+struct dibs__http_server *dibs__http_server_of(const dibs__http_exchange *ex);
+
 /* The body; *len may be 0. */
 const char *dibs__http_body(const dibs__http_exchange *ex, size_t *len);
 
@@ -36,6 +58,10 @@ dibs__http_body_json(dibs__http_exchange *ex, const dibsx_json_node **root);
  * is open and will be closed by the server. */
 dibsx_json *dibs__http_answer(dibs__http_exchange *ex, int status);
 
+/* The same with another type than "application/json", which is borrowed. */
+dibsx_json *
+dibs__http_answer_as(dibs__http_exchange *ex, int status, const char *type);
+
 /* Frees the bytes of an answer. Any thread of the server. */
 typedef void dibs__http_free_fn(void *bytes);
 
@@ -45,10 +71,30 @@ void dibs__http_answer_bytes(dibs__http_exchange *ex, int status,
                              const char *type, const void *bytes, size_t len,
                              dibs__http_free_fn *free_bytes);
 
+/* Answers without a body: 204. */
+void dibs__http_answer_none(dibs__http_exchange *ex, int status);
+
 /* Gives the answer this ETag, with its quotes. True: the client has that version
  * (If-None-Match), and the answer is 304. Clients ask again at each use. */
 DIBS_MUST_CHECK bool
 dibs__http_not_modified(dibs__http_exchange *ex, const char *etag);
+
+/* An answer that is to come later. The function of the route returns without one,
+ * and the connection waits without a thread.
+ *
+ * `ask` is called at once, after every dibs__http_wake(), and with `over` at the end
+ * of the wait or when the server stops. It answers and returns true; false: there is
+ * nothing to answer yet. `gone` is called once afterwards, also when the client has
+ * left. Both on the loop thread: they must not block. */
+typedef struct dibs__http_later {
+    bool (*ask)(dibs__http_exchange *ex, void *arg, bool over);
+    void (*gone)(void *arg);
+    void *arg;
+    int64_t wait_ms; /* at least 1 */
+} dibs__http_later;
+
+void dibs__http_answer_later(dibs__http_exchange *ex,
+                             const dibs__http_later *later);
 
 enum { DIBS__HTTP_PULL_MAX = 64 * 1024 }; /* bytes that a pull may append */
 

@@ -10,8 +10,9 @@
 #include "http/head.h"
 #include "http/pool.h"
 #include "http/server.h"
+#include <stddef.h>
 
-enum { DIBS__HTTP_HEADERS_MAX = 8, DIBS__HTTP_VALUE_MAX = 256 };
+enum { DIBS__HTTP_HEADERS_MAX = 12, DIBS__HTTP_VALUE_MAX = 256 };
 
 typedef enum dibs__http_phase {
     DIBS__HTTP_HEAD,    /* accepted, or part of a head is in */
@@ -19,6 +20,7 @@ typedef enum dibs__http_phase {
     DIBS__HTTP_WORKING, /* with the pool */
     DIBS__HTTP_SENDING,
     DIBS__HTTP_PARKED,  /* a stream that has had nothing to send */
+    DIBS__HTTP_WAITING, /* an answer that is to come later */
     DIBS__HTTP_IDLE,    /* answered, and nothing of the next request is in */
     DIBS__HTTP_LEAVING, /* answered for the last time; what comes is dropped */
     DIBS__HTTP_GONE     /* to be freed */
@@ -59,6 +61,9 @@ struct dibs__http_exchange {
     dibs__http_chunks chunks;
     dibsx_buf body;
     dibsx_json_doc doc;
+    dibsx_nsec begun_at;    /* when the head was in */
+    dibs__http_later later; /* ask is NULL: it is not to come later */
+    max_align_t note[DIBS__HTTP_NOTE_MAX / sizeof(max_align_t)];
     int status;       /* 0: there is no answer yet */
     const char *type; /* of the answer */
     bool json;        /* it is in `answer`, and open */
@@ -115,20 +120,6 @@ void dibs__http_answer_drop(dibs__http_exchange *ex);
 
 /* answer.c: the head of an answer that is whole, into ex->out. */
 void dibs__http_answer_head(dibs__http_exchange *ex);
-
-/* request.c. The head is in: a copy is made of it. */
-void dibs__http_begin(dibs__http_exchange *ex, const char *bytes, size_t len);
-
-/* Bytes may have come for the body; returns how many were taken. */
-size_t dibs__http_take(dibs__http_exchange *ex, const char *bytes, size_t len);
-
-/* Answers at once with a refusal, and closes afterwards. */
-void dibs__http_cut_short(dibs__http_exchange *ex, int status,
-                          const char *message);
-
-/* Sends the answer, which is whole. */
-void dibs__http_send(dibs__http_exchange *ex);
-dibs__http_job_fn dibs__http_work; /* on a thread of the pool */
 
 /* link.c. Takes the descriptor, also when it fails. */
 void dibs__http_link_open(dibs__http_server *server, int fd);

@@ -11,6 +11,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/alloc.h"
 #include "http/inside.h"
+#include "http/later.h"
+#include "http/request.h"
 #include "http/stream.h"
 #include <errno.h>
 #include <netinet/in.h>
@@ -263,10 +265,10 @@ static bool step(dibs__http_link *link)
 void dibs__http_link_go_on(dibs__http_link *link)
 {
     static const uint32_t wanted[] = {
-        [DIBS__HTTP_HEAD] = EPOLLIN,  [DIBS__HTTP_BODY] = EPOLLIN,
-        [DIBS__HTTP_WORKING] = 0,     [DIBS__HTTP_SENDING] = EPOLLOUT,
-        [DIBS__HTTP_IDLE] = EPOLLIN,  [DIBS__HTTP_LEAVING] = EPOLLIN,
-        [DIBS__HTTP_PARKED] = EPOLLIN};
+        [DIBS__HTTP_HEAD] = EPOLLIN,   [DIBS__HTTP_BODY] = EPOLLIN,
+        [DIBS__HTTP_WORKING] = 0,      [DIBS__HTTP_SENDING] = EPOLLOUT,
+        [DIBS__HTTP_IDLE] = EPOLLIN,   [DIBS__HTTP_LEAVING] = EPOLLIN,
+        [DIBS__HTTP_PARKED] = EPOLLIN, [DIBS__HTTP_WAITING] = EPOLLIN};
 
     while (step(link))
         continue;
@@ -317,6 +319,8 @@ void dibs__http_links_cut(dibs__http_server *server, dibsx_nsec now)
         dibsx_heap_remove(&server->dues, first);
         if (link->phase == DIBS__HTTP_PARKED)
             dibs__http_stream_beat(link->ex);
+        else if (link->phase == DIBS__HTTP_WAITING)
+            dibs__http_later_ask(link->ex, true);
         else if (asking && exchange_of(link))
             dibs__http_cut_short(link->ex, 408,
                                  "The request took too long to arrive");

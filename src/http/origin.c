@@ -55,22 +55,43 @@ static bool is_here(const char *host, const struct sockaddr *here)
     return false;
 }
 
-static bool is_ours(const char *text, size_t len, const struct sockaddr *here)
+/* Whole words of the list, whatever their case. */
+static bool is_listed(const char *host, const char *hosts)
+{
+    const size_t len = strlen(host);
+
+    while (hosts && *hosts) {
+        hosts += strspn(hosts, ", ");
+        if (strcspn(hosts, ", ") == len && strncasecmp(hosts, host, len) == 0)
+            return true;
+        hosts += strcspn(hosts, ", ");
+    }
+    return false;
+}
+
+/* The server that a request has come to. */
+typedef struct place {
+    const struct sockaddr *here;
+    const char *hosts;
+} place;
+
+static bool is_ours(const char *text, size_t len, const place *at)
 {
     char host[HOST_MAX + 1];
 
     return copy_host(text, len, host) &&
-           (strcasecmp(host, "localhost") == 0 || is_here(host, here));
+           (strcasecmp(host, "localhost") == 0 || is_here(host, at->here) ||
+            is_listed(host, at->hosts));
 }
 
 /* As proxies are asked, the target begins with a host of its own. */
-static bool target_is_ours(const char *target, const struct sockaddr *here)
+static bool target_is_ours(const char *target, const place *at)
 {
     const size_t skip = sizeof(scheme) - 1;
 
     if (strncasecmp(target, scheme, skip) != 0)
         return true;
-    return is_ours(target + skip, strcspn(target + skip, "/?"), here);
+    return is_ours(target + skip, strcspn(target + skip, "/?"), at);
 }
 
 static bool is_same_origin(const char *origin, const char *host)
@@ -82,14 +103,16 @@ static bool is_same_origin(const char *origin, const char *host)
 }
 
 int dibs__http_origin_judge(const dibs__http_head *head,
-                            const struct sockaddr *here, const char **why)
+                            const struct sockaddr *here, const char *hosts,
+                            const char **why)
 {
+    const place at = {here, hosts};
     const char *host = dibs__http_head_get(head, "Host");
     const char *origin = dibs__http_head_get(head, "Origin");
     const char *site = dibs__http_head_get(head, "Sec-Fetch-Site");
 
-    if ((host && !is_ours(host, strlen(host), here)) ||
-        !target_is_ours(head->target, here)) {
+    if ((host && !is_ours(host, strlen(host), &at)) ||
+        !target_is_ours(head->target, &at)) {
         *why = "This is not the host that the request is for; ask "
                "\"localhost\" or the address that the server listens on.";
         return 421;

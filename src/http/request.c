@@ -2,8 +2,10 @@
  *
  * Loop thread; dibs__http_work() runs on the pool. */
 /* SPDX-License-Identifier: MIT */
+#include "http/request.h"
 #include "base/alloc.h"
 #include "http/inside.h"
+#include "http/later.h"
 #include "http/origin.h"
 #include "http/stream.h"
 #include <stdio.h>
@@ -32,6 +34,7 @@ static void refuse_method(dibs__http_exchange *ex)
 /* Refuses what is badly written or not for us to answer. */
 static void look_at_origin(dibs__http_exchange *ex)
 {
+    const dibs__http_opts *opts = &ex->server->opts;
     struct sockaddr_storage here = {.ss_family = AF_UNSPEC};
     socklen_t len = sizeof(here);
     dibs_error err = {0};
@@ -43,8 +46,11 @@ static void look_at_origin(dibs__http_exchange *ex)
                           "The request is not valid: %s", err.message);
         return;
     }
+    if (opts->base_path)
+        dibs__http_target_drop(&ex->target, opts->base_path);
     (void)getsockname(ex->link->fd, (struct sockaddr *)&here, &len);
-    status = dibs__http_origin_judge(&ex->head, (struct sockaddr *)&here, &why);
+    status = dibs__http_origin_judge(&ex->head, (struct sockaddr *)&here,
+                                     opts->hosts, &why);
     if (status)
         dibs__http_refuse(ex, status, "%s", why);
 }
@@ -61,14 +67,17 @@ static void look_at_route(dibs__http_exchange *ex)
         refuse_method(ex);
     else if (!ex->route)
         dibs__http_refuse(ex, 404, "Nothing has this path");
-    else if (ex->head.length > opts->body_max)
+    else if (opts->gate && !opts->gate(ex))
+        return;
+    else if (ex->route->body_max)
+        ex->body.max = ex->route->body_max;
+    if (!ex->status && ex->head.length > ex->body.max)
         dibs__http_refuse(ex, 413, "The body is longer than %zu bytes",
-                          opts->body_max);
+                          ex->body.max);
 }
 
-/* From here on the exchange is one that a stop waits for. */
-static void
-engage(dibs__http_exchange *ex, dibs__http_phase phase, int64_t span_ms)
+void dibs__http_engage(dibs__http_exchange *ex, dibs__http_phase phase,
+                       int64_t span_ms)
 {
     ex->server->under_way += !ex->engaged;
     ex->engaged = true;
@@ -94,17 +103,19 @@ void dibs__http_send(dibs__http_exchange *ex)
         refuse_stream(ex);
     ex->last =
         ex->last || ex->server->stopping || (ex->stream.pull && ex->head.old);
+    if (ex->server->opts.sent)
+        ex->server->opts.sent(ex, ex->status);
     dibs__http_answer_head(ex);
     if (head_only)
         dibs__http_answer_drop(ex);
-    engage(ex, DIBS__HTTP_SENDING, ex->server->opts.send_ms);
+    dibs__http_engage(ex, DIBS__HTTP_SENDING, ex->server->opts.send_ms);
     if (ex->stream.pull)
         dibs__http_stream_fill(ex);
     if (!dibsx_buf_ok(&ex->answer) || !dibsx_buf_ok(&ex->out))
         dibs__http_link_set(ex->link, DIBS__HTTP_GONE, -1);
 }
 
-static void answer_now(dibs__http_exchange *ex)
+void dibs__http_answer_now(dibs__http_exchange *ex)
 {
     dibs__http_answer_end(ex);
     dibs__http_send(ex);
@@ -115,7 +126,7 @@ void dibs__http_cut_short(dibs__http_exchange *ex, int status,
 {
     ex->last = true;
     dibs__http_refuse(ex, status, "%s", message);
-    answer_now(ex);
+    dibs__http_answer_now(ex);
 }
 
 void dibs__http_work(dibs__http_job *job)
@@ -124,7 +135,8 @@ void dibs__http_work(dibs__http_job *job)
     dibs__http_server *server = ex->server;
 
     ex->route->answer(ex);
-    dibs__http_answer_end(ex);
+    if (!ex->later.ask || ex->status)
+        dibs__http_answer_end(ex);
     pthread_mutex_lock(&server->mutex);
     job->next = server->done;
     server->done = job;
@@ -136,7 +148,7 @@ void dibs__http_work(dibs__http_job *job)
 static void dispatch(dibs__http_exchange *ex)
 {
     if (!ex->status && !ex->route->quick) {
-        engage(ex, DIBS__HTTP_WORKING, -1);
+        dibs__http_engage(ex, DIBS__HTTP_WORKING, -1);
         if (dibs__http_pool_put(&ex->server->pool, &ex->job))
             return;
         dibs__http_refuse(ex, 503,
@@ -144,7 +156,8 @@ static void dispatch(dibs__http_exchange *ex)
     }
     if (!ex->status)
         ex->route->answer(ex);
-    answer_now(ex);
+    if (!dibs__http_later_begin(ex))
+        dibs__http_answer_now(ex);
 }
 
 /* There is nothing else on its way to the client, so that this fits. */
@@ -167,7 +180,7 @@ static void begin_body(dibs__http_exchange *ex)
     dibs__http_link_set(ex->link, DIBS__HTTP_BODY, 0);
     if (ex->status && (ex->left > DISCARD_MAX || (body && ex->head.expects))) {
         ex->last = true;
-        answer_now(ex);
+        dibs__http_answer_now(ex);
     } else if (body && ex->head.expects && !ask_for_body(ex)) {
         dibs__http_link_set(ex->link, DIBS__HTTP_GONE, -1);
     }
@@ -192,6 +205,7 @@ void dibs__http_begin(dibs__http_exchange *ex, const char *bytes, size_t len)
         return;
     }
     ex->last = ex->head.last;
+    ex->begun_at = dibsx_now();
     look_at_origin(ex);
     if (!ex->status)
         look_at_route(ex);
@@ -207,13 +221,13 @@ static void add_body(dibs__http_exchange *ex, const char *bytes, size_t len)
         dibsx_buf_add(&ex->body, bytes, len);
         if (!dibsx_buf_ok(&ex->body))
             dibs__http_refuse(ex, 413, "The body is longer than %zu bytes",
-                              ex->server->opts.body_max);
+                              ex->body.max);
         return;
     }
     link->dropped += len;
     if (link->dropped > DISCARD_MAX) {
         ex->last = true;
-        answer_now(ex);
+        dibs__http_answer_now(ex);
     }
 }
 

@@ -17,6 +17,8 @@ typedef struct dibs__http_route {
     const char *path;   /* "/locks/{name}": a part in braces is a parameter */
     dibs__http_fn *answer;
     bool quick; /* never blocks: runs on the loop thread, before all others */
+    int need;   /* what its caller must be, for the gate (server.h) */
+    size_t body_max; /* 0: that of the server */
 } dibs__http_route;
 
 /* The route for a request. NULL: *known tells whether the path has one for

@@ -8,6 +8,8 @@
 #include "base/fail.h"
 #include "base/thread.h"
 #include "http/inside.h"
+#include "http/later.h"
+#include "http/request.h"
 #include "http/stream.h"
 #include <errno.h>
 #include <limits.h>
@@ -120,13 +122,16 @@ static void collect(dibs__http_server *server)
     woken = server->woken;
     server->woken = false;
     pthread_mutex_unlock(&server->mutex);
-    if (woken)
+    if (woken) {
         dibs__http_streams_wake(server);
+        dibs__http_laters_ask(server, false);
+    }
     for (; job; job = next) {
         dibs__http_exchange *ex = (dibs__http_exchange *)job;
 
         next = job->next;
-        dibs__http_send(ex);
+        if (!dibs__http_later_begin(ex))
+            dibs__http_send(ex);
         dibs__http_link_go_on(ex->link);
     }
 }
@@ -173,8 +178,10 @@ static void *loop_main(void *arg)
         dibs__http_links_cut(server, dibsx_now());
         if (!server->stopping) {
             until = stop_until(server);
-            if (until != DIBSX_NEVER)
+            if (until != DIBSX_NEVER) {
                 refuse_new(server);
+                dibs__http_laters_ask(server, true);
+            }
         }
         if (server->stopping)
             end_streams(server);

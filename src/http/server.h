@@ -23,9 +23,17 @@
 
 typedef struct dibs__http_server dibs__http_server;
 
-/* Writes the pairs of an error's JSON object. */
-typedef void
-dibs__http_shape_fn(dibsx_json *js, int status, const char *message);
+/* Writes the pairs of an error's JSON object; `arg` is that of the functions. */
+typedef void dibs__http_shape_fn(dibsx_json *js, const void *arg, int status,
+                                 const char *message);
+
+/* Looks at a request before its body is read; the route is known. False: it has
+ * answered. Loop thread: must not block. */
+typedef bool dibs__http_gate_fn(dibs__http_exchange *ex);
+
+/* An answer is about to be sent: headers may still be added. Called once for each
+ * request whose head could be read. Loop thread: must not block. */
+typedef void dibs__http_sent_fn(dibs__http_exchange *ex, int status);
 
 /* Zero or NULL means the default. */
 typedef struct dibs__http_opts {
@@ -33,6 +41,12 @@ typedef struct dibs__http_opts {
     size_t route_count;
     void *arg;                  /* for the functions */
     dibs__http_shape_fn *shape; /* {"status":404,"message":"..."} */
+    const char *error_type;     /* of it: "application/json" */
+    dibs__http_gate_fn *gate;   /* lets all pass */
+    dibs__http_sent_fn *sent;   /* none */
+    const char *base_path;      /* "/dibs": may stand before every path */
+    const char *hosts;          /* "a.example,b.example": names of this server
+                                 * besides "localhost" and its address */
     int fd;                     /* listens already; the server closes it */
     unsigned connections_max;   /* 256; more wait to be accepted */
     unsigned streams_max;       /* of them; half. More are answered with 503 */
@@ -56,7 +70,8 @@ DIBS_MUST_CHECK dibs_status dibs__http_start(const dibs__http_opts *opts,
                                              dibs__http_server **out,
                                              dibs_error *err);
 
-/* Asks every stream that has had nothing to send. Any thread, until the stop
+/* Asks every stream that has had nothing to send, and every answer that is to come
+ * later (exchange.h). Any thread, until the stop
  * begins; wakes that come together are one. */
 void dibs__http_wake(dibs__http_server *server);
 

@@ -122,3 +122,26 @@ dibs__http_target_query(const dibs__http_target *target, const char *key)
     }
     return NULL;
 }
+
+void dibs__http_target_drop(dibs__http_target *target, const char *base_path)
+{
+    size_t count = 0;
+
+    for (const char *at = base_path + strspn(base_path, "/"); *at;
+         at += strspn(at, "/")) {
+        const size_t len = strcspn(at, "/");
+
+        if (count == target->segment_count ||
+            strlen(target->segments[count]) != len ||
+            memcmp(target->segments[count], at, len) != 0)
+            return;
+        count++;
+        at += len;
+    }
+    target->segment_count -= count;
+    memmove(target->segments, target->segments + count,
+            target->segment_count * sizeof(target->segments[0]));
+    /* The base itself is the root. */
+    if (target->segment_count == 0)
+        target->segments[target->segment_count++] = "";
+}

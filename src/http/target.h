@@ -30,6 +30,9 @@ DIBS_MUST_CHECK dibs_status dibs__http_target_read(const char *text,
                                                    dibs_error *err);
 void dibs__http_target_fini(dibs__http_target *target);
 
+/* Drops "/base/path" from the front of the path, if it is there. */
+void dibs__http_target_drop(dibs__http_target *target, const char *base_path);
+
 /* The first value under a key of the query, or NULL. */
 const char *
 dibs__http_target_query(const dibs__http_target *target, const char *key);

@@ -189,6 +189,36 @@ static void get_flood(dibs__http_exchange *ex)
     begin_stream(ex, pull_flood);
 }
 
+/* Answers with the first tick, or that there was none. */
+static bool ask_later(dibs__http_exchange *ex, void *arg, bool over)
+{
+    const cursor *cu = arg;
+    bool ticked;
+
+    pthread_mutex_lock(&cu->wd->mutex);
+    ticked = cu->wd->ticks > 0;
+    pthread_mutex_unlock(&cu->wd->mutex);
+    if (ticked || over)
+        dibsx_json_pair_bool(dibs__http_answer(ex, 200), "ticked", ticked);
+    return ticked || over;
+}
+
+static void get_later(dibs__http_exchange *ex)
+{
+    http_world *wd = dibs__http_arg(ex);
+    const char *wait_ms = dibs__http_query(ex, "wait_ms");
+    cursor *cu = malloc(sizeof(*cu));
+
+    *cu = (cursor){.wd = wd};
+    (void)change_open(wd, 1);
+    dibs__http_answer_later(ex,
+                            &(dibs__http_later){.ask = ask_later,
+                                                .gone = end_stream,
+                                                .arg = cu,
+                                                .wait_ms =
+                                                    strtol(wait_ms, NULL, 10)});
+}
+
 /* Begins three answers. */
 static void get_other_mind(dibs__http_exchange *ex)
 {
@@ -198,19 +228,21 @@ static void get_other_mind(dibs__http_exchange *ex)
 }
 
 static const dibs__http_route routes[] = {
-    {"GET", "/bytes", get_bytes, true},
-    {"GET", "/owned", get_owned, false},
-    {"GET", "/tagged", get_tagged, true},
-    {"GET", "/ticks", get_ticks, true},
-    {"GET", "/slow-ticks", get_ticks, false},
-    {"GET", "/flood", get_flood, true},
-    {"GET", "/other-mind", get_other_mind, false},
-    {"GET", "/quick", get_quick, true},
-    {"GET", "/params/{a}/{b}", get_params, false},
-    {"POST", "/json", post_json, false},
-    {"GET", "/wait", get_wait, false},
-    {"GET", "/nothing", get_nothing, false},
-    {"GET", "/big", get_big, false},
+    {"GET", "/bytes", get_bytes, .quick = true},
+    {"GET", "/owned", get_owned, .quick = false},
+    {"GET", "/tagged", get_tagged, .quick = true},
+    {"GET", "/ticks", get_ticks, .quick = true},
+    {"GET", "/slow-ticks", get_ticks, .quick = false},
+    {"GET", "/later", get_later, .quick = true},
+    {"GET", "/slow-later", get_later, .quick = false},
+    {"GET", "/flood", get_flood, .quick = true},
+    {"GET", "/other-mind", get_other_mind, .quick = false},
+    {"GET", "/quick", get_quick, .quick = true},
+    {"GET", "/params/{a}/{b}", get_params, .quick = false},
+    {"POST", "/json", post_json, .quick = false},
+    {"GET", "/wait", get_wait, .quick = false},
+    {"GET", "/nothing", get_nothing, .quick = false},
+    {"GET", "/big", get_big, .quick = false},
 };
 
 void world_start(http_world *wd, dibs__http_opts opts)

@@ -26,7 +26,7 @@ typedef struct http_world {
     unsigned ticks;
     bool over;       /* ... and ends */
     int64_t idle_ms; /* ... or sends ": beat\n\n" */
-    int open;        /* streams of either that are not gone */
+    int open;        /* streams of either that are not gone, and GET /later */
     size_t pulled;   /* bytes of floods */
 } http_world;
 

@@ -69,6 +69,32 @@ static void hosts_of_others_are_refused(void **state)
     world_stop(&wd, 1000);
 }
 
+static void hosts_by_name_are_whole_words(void **state)
+{
+    static const struct {
+        const char *host;
+        int status;
+    } cases[] = {{"dibs.example", 200},
+                 {"DIBS.example:443", 200},
+                 {"b.example", 200},
+                 {"localhost", 200},
+                 {"x.dibs.example", 421},
+                 {"dibs.example.evil.com", 421},
+                 {"dibs.exampl", 421},
+                 {"example", 421},
+                 {"dibs.example,b.example", 421}};
+    char headers[256];
+    http_world wd;
+
+    (void)state;
+    world_start(&wd, (dibs__http_opts){.hosts = "dibs.example, b.example"});
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        snprintf(headers, sizeof(headers), "Host: %s\r\n", cases[i].host);
+        try(&wd, "POST /json", headers, "", cases[i].status);
+    }
+    world_stop(&wd, 1000);
+}
+
 static void pages_of_others_are_refused(void **state)
 {
     static const struct {
@@ -150,6 +176,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(hosts_of_others_are_refused),
+        cmocka_unit_test(hosts_by_name_are_whole_words),
         cmocka_unit_test(pages_of_others_are_refused),
         cmocka_unit_test(a_body_says_what_it_is),
     };

@@ -287,6 +287,114 @@ static void *stop_main(void *arg)
     return NULL;
 }
 
+/* An answer that comes later needs no thread: more wait than there are threads. */
+static void test_answers_later(void **state)
+{
+    http_world wd;
+    int fds[6];
+    reply rp;
+
+    (void)state;
+    world_start(&wd, (dibs__http_opts){.threads_max = 1});
+    for (size_t i = 0; i < COUNT_OF(fds); i++) {
+        fds[i] = client_open(&wd);
+        client_send(fds[i], i % 2 ? GET("/later?wait_ms=600000")
+                                  : GET("/slow-later?wait_ms=600000"));
+    }
+    world_await_open(&wd, COUNT_OF(fds));
+    /* A client that leaves is noticed. */
+    close(fds[0]);
+    world_await_open(&wd, COUNT_OF(fds) - 1);
+    world_tick(&wd, 1);
+    for (size_t i = 1; i < COUNT_OF(fds); i++) {
+        client_read(fds[i], &rp);
+        assert_non_null(strstr(rp.body, "\"ticked\":true"));
+    }
+    world_await_open(&wd, 0);
+    /* The connection goes on. */
+    client_send(fds[1], GET("/quick"));
+    client_read(fds[1], &rp);
+    assert_int_equal(rp.status, 200);
+    for (size_t i = 1; i < COUNT_OF(fds); i++)
+        close(fds[i]);
+    world_stop(&wd, 1000);
+}
+
+static void test_answers_at_the_end_of_the_wait(void **state)
+{
+    pthread_t thread;
+    http_world wd;
+    reply rp;
+    int fd;
+
+    (void)state;
+    world_start(&wd, (dibs__http_opts){0});
+    ask(&wd, GET("/later?wait_ms=1"), &rp);
+    assert_non_null(strstr(rp.body, "\"ticked\":false"));
+    /* A stop does not wait for it. */
+    fd = client_open(&wd);
+    client_send(fd, GET("/slow-later?wait_ms=600000"));
+    world_await_open(&wd, 1);
+    assert_int_equal(pthread_create(&thread, NULL, stop_main, &wd), 0);
+    client_read(fd, &rp);
+    assert_non_null(strstr(rp.body, "\"ticked\":false"));
+    pthread_join(thread, NULL);
+    close(fd);
+}
+
+static bool pass_some(dibs__http_exchange *ex)
+{
+    if (dibs__http_need(ex) == 0 && dibs__http_header(ex, "X-Pass"))
+        return true;
+    dibs__http_refuse(ex, 401, "%s needs X-Pass", dibs__http_route_path(ex));
+    return false;
+}
+
+static void mark_answer(dibs__http_exchange *ex, int status)
+{
+    char text[16];
+
+    snprintf(text, sizeof(text), "%d", status);
+    dibs__http_set(ex, "X-Sent", text);
+}
+
+static void test_gate_and_base_path(void **state)
+{
+    static const struct {
+        const char *request;
+        int status;
+    } cases[] = {{"GET /quick HTTP/1.1\r\n" HOST "\r\n", 401},
+                 {"GET /quick HTTP/1.1\r\n" HOST "X-Pass: 1\r\n\r\n", 200},
+                 {"GET /a/b/quick HTTP/1.1\r\n" HOST "X-Pass: 1\r\n\r\n", 200},
+                 {"GET /a/quick HTTP/1.1\r\n" HOST "X-Pass: 1\r\n\r\n", 404},
+                 {"GET /a/b HTTP/1.1\r\n" HOST "X-Pass: 1\r\n\r\n", 404},
+                 {"POST /json HTTP/1.1\r\n" HOST JSON
+                  "Content-Length: 8\r\n\r\n{\"n\": 1}",
+                  401}};
+    char value[32], wanted[16];
+    http_world wd;
+    reply rp;
+
+    (void)state;
+    world_start(&wd, (dibs__http_opts){.gate = pass_some,
+                                       .sent = mark_answer,
+                                       .base_path = "/a/b",
+                                       .error_type = "application/x-error"});
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        ask(&wd, cases[i].request, &rp);
+        if (rp.status != cases[i].status)
+            fail_msg("%s: %d", cases[i].request, rp.status);
+        snprintf(wanted, sizeof(wanted), "%d", rp.status);
+        assert_true(reply_header(&rp, "X-Sent", value, sizeof(value)));
+        assert_string_equal(value, wanted);
+        assert_true(reply_header(&rp, "Content-Type", value, sizeof(value)));
+        assert_string_equal(value, rp.status == 200 ? "application/json"
+                                                    : "application/x-error");
+    }
+    assert_int_equal(world_posts(&wd), 0);
+    world_stop(&wd, 1000);
+}
+
 /* Requests that were begun are answered, idle connections are closed, new ones
  * refused. */
 static void test_stop(void **state)
@@ -370,6 +478,9 @@ int main(void)
         cmocka_unit_test(test_who_waits_is_in_nobodys_way),
         cmocka_unit_test(test_who_goes_away_meanwhile),
         cmocka_unit_test(test_a_crowd),
+        cmocka_unit_test(test_answers_later),
+        cmocka_unit_test(test_answers_at_the_end_of_the_wait),
+        cmocka_unit_test(test_gate_and_base_path),
         cmocka_unit_test(test_stop),
         cmocka_unit_test(test_stop_without_patience),
         cmocka_unit_test(test_a_port_that_is_taken),
