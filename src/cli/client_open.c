@@ -34,8 +34,7 @@ static void trace_line(dibs_log_level level, const char *event,
     dibs__cli_say("%s %s: %s", time, event, message);
 }
 
-/* -v adds to what --log-level asks for, and takes nothing away. */
-static dibs_log_level log_level(const dibs__command *cmd)
+dibs_log_level dibs__cli_log_level(const dibs__command *cmd)
 {
     static const char *const words[] = {"error", "warn", "info", "debug",
                                         "trace"};
@@ -77,7 +76,7 @@ const char *dibs__cli_url(const dibs__command *cmd)
 static int
 open_as(const dibs__command *cmd, int64_t wait_ms, bool lazy, dibs_client **out)
 {
-    dibs_log_level level = log_level(cmd);
+    dibs_log_level level = dibs__cli_log_level(cmd);
     dibs_error err = {0};
     dibs_client_opts opts = {
         .size = sizeof(opts),

@@ -36,6 +36,10 @@ const char *const *dibs__opt_all(const dibs__command *cmd, const char *name);
 /* The URL of the store that the configuration asks for. */
 const char *dibs__cli_url(const dibs__command *cmd);
 
+/* How much is logged: -v adds to what --log-level asks for, and takes nothing
+ * away. */
+dibs_log_level dibs__cli_log_level(const dibs__command *cmd);
+
 /* Opens the client that the configuration asks for, with a log sink on stderr
  * as -q and -v say. On failure prints why and returns the exit code; 0 and
  * *out on success. Close with dibs_close(). */

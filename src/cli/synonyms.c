@@ -35,7 +35,6 @@ const dibs__synonym dibs__option_synonyms[] = {
     {"hostname", "url"},
     {"lease", "ttl"},
     {"lease-time", "ttl"},
-    {"listen", "http-port"},
     {"max-time", "max-run"},
     {"max-wait", "wait"},
     {"metadata", "meta"},

@@ -90,6 +90,11 @@ const char dibs__common_exits[] =
     X("Store", ping)                                                           \
     X("Store", health)                                                         \
     X("Store", doctor)                                                         \
+    X("Server", serve)                                                         \
+    X("Server", access)                                                        \
+    X("Server", access_add)                                                    \
+    X("Server", access_ls)                                                     \
+    X("Server", access_rm)                                                     \
     X("Others", demo)                                                          \
     X("Others", config)                                                        \
     X("Others", completion)                                                    \
@@ -140,6 +145,8 @@ const size_t dibs__verb_count = sizeof(dibs__verbs) / sizeof(dibs__verbs[0]);
     X(queue_pop)                                                               \
     X(cron)                                                                    \
     X(cron_import)                                                             \
+    X(serve)                                                                   \
+    X(access)                                                                  \
     X(demo)                                                                    \
     X(help)                                                                    \
     X(config)

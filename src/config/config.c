@@ -41,15 +41,42 @@ load_environment(const dibs__option_set *set, dibs_error *err)
     return DIBS_OK;
 }
 
-/* The row with this key, or the number of rows. */
-static size_t find_key(const dibs__option_set *set, const char *key)
+/* The part of a row's key that stands in the group: "listen" of "serve.listen" in
+ * "serve". NULL: the row has no key there. */
+static const char *key_in(const dibs__option *option, const char *group)
+{
+    const size_t len = strlen(group);
+    const char *key = option->key;
+
+    if (!key || len == 0)
+        return key && strchr(key, '.') ? NULL : key;
+    return strncmp(key, group, len) == 0 && key[len] == '.' ? key + len + 1
+                                                            : NULL;
+}
+
+/* The row with this key in the group ("" is the top), or the number of rows. */
+static size_t
+find_key(const dibs__option_set *set, const char *group, const char *key)
 {
     size_t i = 0;
 
-    while (i < set->count &&
-           !(set->row(i)->key && strcmp(set->row(i)->key, key) == 0))
+    while (i < set->count) {
+        const char *own = key_in(set->row(i), group);
+
+        if (own && strcmp(own, key) == 0)
+            break;
         i++;
+    }
     return i;
+}
+
+static bool is_group(const dibs__option_set *set, const char *name)
+{
+    for (size_t i = 0; i < set->count; i++) {
+        if (*name && key_in(set->row(i), name))
+            return true;
+    }
+    return false;
 }
 
 /* If no URL is given, REDIS_ENABLED=true selects the server that the variables of
@@ -59,7 +86,7 @@ heed_redis_enabled(const dibs__option_set *set, dibs_error *err)
 {
     static const char name[] = "REDIS_ENABLED";
     const char *text = read_variable(name);
-    size_t at = find_key(set, "url");
+    size_t at = find_key(set, "", "url");
     bool enabled = false;
     dibs_status rc = DIBS_OK;
 
@@ -74,14 +101,16 @@ heed_redis_enabled(const dibs__option_set *set, dibs_error *err)
 }
 
 static dibs_status
-unknown_key(const dibs__option_set *set, const dibsx_yaml_node *key,
-            const char *file, dibs_error *err)
+unknown_key(const dibs__option_set *set, const char *group,
+            const dibsx_yaml_node *key, const char *file, dibs_error *err)
 {
     dibsx_suggest sg = {.typed = key->text};
 
     for (size_t i = 0; i < set->count; i++) {
-        if (set->row(i)->key)
-            dibsx_suggest_offer(&sg, set->row(i)->key);
+        const char *own = key_in(set->row(i), group);
+
+        if (own)
+            dibsx_suggest_offer(&sg, own);
     }
     if (sg.best)
         return dibsx_fail(err, DIBS_INVALID,
@@ -96,16 +125,16 @@ unknown_key(const dibs__option_set *set, const dibsx_yaml_node *key,
 }
 
 static dibs_status
-take_key(const dibs__option_set *set, const dibsx_yaml_node *key,
-         const char *file, dibs_error *err)
+take_key(const dibs__option_set *set, const char *group,
+         const dibsx_yaml_node *key, const char *file, dibs_error *err)
 {
-    size_t at = find_key(set, key->text);
+    size_t at = find_key(set, group, key->text);
     const dibs__option *option;
     const dibsx_yaml_node *value = key->value;
     char place[PATH_MAX + 48], name[PATH_MAX + 96];
 
     if (at == set->count)
-        return unknown_key(set, key, file, err);
+        return unknown_key(set, group, key, file, err);
     option = set->row(at);
     snprintf(place, sizeof(place), "%s:%zu:%zu", file, value->line,
              value->column);
@@ -121,6 +150,29 @@ take_key(const dibs__option_set *set, const dibsx_yaml_node *key,
                            DIBS__FROM_FILE, name, place, err);
 }
 
+/* The keys of a mapping: all of them at the top, or those of a group. */
+static dibs_status
+take_keys(const dibs__option_set *set, const char *group,
+          const dibsx_yaml_node *map, const char *file, dibs_error *err)
+{
+    dibs_status rc = DIBS_OK;
+
+    for (const dibsx_yaml_node *key = map->child; key && rc == DIBS_OK;
+         key = key->next) {
+        if (*group || !is_group(set, key->text))
+            rc = take_key(set, group, key, file, err);
+        else if (key->value->kind == DIBSX_YAML_MAP)
+            rc = take_keys(set, key->text, key->value, file, err);
+        else if (!dibsx_yaml_is_null(key->value))
+            rc = dibsx_fail(err, DIBS_INVALID,
+                            "%s:%zu:%zu: '%.60s' has settings of its own below "
+                            "it; write them as 'key: value', indented",
+                            file, key->value->line, key->value->column,
+                            key->text);
+    }
+    return rc;
+}
+
 dibs_status dibs__config_text(const dibs__option_set *set, const char *text,
                               size_t len, const char *file, dibs_error *err)
 {
@@ -130,9 +182,7 @@ dibs_status dibs__config_text(const dibs__option_set *set, const char *text,
     if (rc != DIBS_OK || !root)
         return rc;
     if (root->kind == DIBSX_YAML_MAP) {
-        for (const dibsx_yaml_node *key = root->child; key && rc == DIBS_OK;
-             key = key->next)
-            rc = take_key(set, key, file, err);
+        rc = take_keys(set, "", root, file, err);
     } else if (!dibsx_yaml_is_null(root)) {
         rc = dibsx_fail(
             err, DIBS_INVALID,

@@ -8,6 +8,7 @@
 #define DIBS_CONFIG_SETTINGS_H
 
 #include "config/option.h"
+#include "config/serve_settings.h"
 
 /* clang-format off */
 #define DIBS__SETTING_URL                                                      \
@@ -95,6 +96,18 @@ typedef enum dibs__setting {
     DIBS__OWNER,
     DIBS__SHARE_STATS,
     DIBS__KILL_AFTER,
+    DIBS__SERVE_LISTEN,
+    DIBS__SERVE_BASE_PATH,
+    DIBS__SERVE_HOSTS,
+    DIBS__SERVE_TOKENS,
+    DIBS__SERVE_PLAINTEXT,
+    DIBS__SERVE_LOG_FORMAT,
+    DIBS__SERVE_ACCESS_LOG,
+    DIBS__SERVE_CONNECTIONS_MAX,
+    DIBS__SERVE_LOOK_EVERY,
+    DIBS__SERVE_START_WAIT,
+    DIBS__SERVE_DRAIN_DELAY,
+    DIBS__SERVE_DRAIN_WITHIN,
     DIBS__DATA_URL,
     DIBS__SETTING_COUNT
 } dibs__setting;

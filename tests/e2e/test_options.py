@@ -15,6 +15,7 @@ GROUPS = {
     "Queues": "queue",
     "Jobs": "cron",
     "Store": "store ping health doctor",
+    "Server": "serve access",
     "Others": "demo config completion help version",
 }
 VERBS = " ".join(GROUPS.values()).split()

@@ -18,7 +18,7 @@ SERVER = os.environ.get("DIBS_TEST_URL")
 HOLDER = os.environ.get("DIBS_URL_HOLDER")
 
 
-ENDLESS = ("watch", "demo")
+ENDLESS = ("watch", "demo", "serve")
 
 # Looked for in memory are pieces of so many characters, one after the other: twice as many in a row have one of them.
 PIECE = 10
@@ -92,6 +92,10 @@ USES = {
     "store init": [],
     "store share": ["--group", str(os.getgid())],
     "store upgrade": [],
+    "serve": ["--listen", "127.0.0.1:0", "--start-wait", "0s"],
+    "access add": ["secret-name", "--role", "admin"],
+    "access ls": ["--json"],
+    "access rm": ["secret-name"],
     "demo": ["--workers", "1", "--operations", "0", "--http-port", str(free_base(2))],
     "ping": ["--json"],
     "health": ["--election", "secret-run", "--json"],

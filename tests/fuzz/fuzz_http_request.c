@@ -60,10 +60,10 @@ static void get_stream(dibs__http_exchange *ex)
 }
 
 static const dibs__http_route routes[] = {
-    {"GET", "/locks/{name}", get_params, true},
-    {"POST", "/json", post_json, true},
-    {"GET", "/bytes", get_bytes, true},
-    {"GET", "/stream", get_stream, true},
+    {"GET", "/locks/{name}", get_params, .quick = true},
+    {"POST", "/json", post_json, .quick = true},
+    {"GET", "/bytes", get_bytes, .quick = true},
+    {"GET", "/stream", get_stream, .quick = true},
 };
 
 /* Serves until the process ends. */

@@ -1,0 +1,127 @@
+/* verb_serve.c - `dibs serve`: the settings of the daemon. Main thread. */
+/* SPDX-License-Identifier: MIT */
+#include "cli/options.h"
+#include "cli/print.h"
+#include "cli/verbs.h"
+#include "config/settings.h"
+#include "serve/serve.h"
+
+#include <string.h>
+
+static dibs__serve_access_log read_access(const dibs__command *cmd)
+{
+    const char *text = dibs__opt_text(cmd, "access-log");
+
+    if (strcmp(text, "none") == 0 || dibs__opt_flag(cmd, "quiet"))
+        return DIBS__SERVE_LOG_NONE;
+    return strcmp(text, "errors") == 0 ? DIBS__SERVE_LOG_ERRORS
+                                       : DIBS__SERVE_LOG_ALL;
+}
+
+static int serve(const dibs__command *cmd)
+{
+    const dibs__serve_opts opts = {
+        .url = dibs__cli_url(cmd),
+        .prefix = dibs__opt_text(cmd, "prefix"),
+        .timeout_ms = dibs__opt_ms(cmd, "store-timeout"),
+        .share_stats = dibs__opt_flag(cmd, "share-stats"),
+        .log_level = dibs__cli_log_level(cmd),
+        .listen = dibs__opt_text(cmd, "listen"),
+        .base_path = dibs__opt_text(cmd, "base-path"),
+        .hosts = dibs__opt_text(cmd, "hosts"),
+        .tokens = dibs__opt_text(cmd, "tokens"),
+        .plaintext = strcmp(dibs__opt_text(cmd, "insecure-plaintext"),
+                            "behind-proxy") == 0,
+        .json = strcmp(dibs__opt_text(cmd, "log-format"), "json") == 0,
+        .access = read_access(cmd),
+        .connections_max = (unsigned)dibs__opt_int(cmd, "connections-max"),
+        .look_every_ms = dibs__opt_ms(cmd, "look-every"),
+        .start_wait_ms = dibs__opt_ms(cmd, "start-wait"),
+        .drain_delay_ms = dibs__opt_ms(cmd, "drain-delay"),
+        .drain_ms = dibs__opt_ms(cmd, "drain-within"),
+    };
+    dibs_error err = {0};
+    dibs_status rc;
+
+    if (dibs__opt_flag(cmd, "check"))
+        rc = dibs__serve_check(&opts, &err);
+    else
+        rc = dibs__serve_run(&opts, &err);
+    return rc == DIBS_OK ? 0 : dibs__cli_fail(cmd, &err);
+}
+
+static const dibs__option options[] = {
+    {DIBS__SETTING_SERVE_LISTEN, .metavar = "ADDRESS:PORT",
+     .help = "Where to listen, such as 127.0.0.1:3427 or [::1]:3427. An "
+             "address that other machines reach needs --tokens, and a proxy "
+             "with TLS before it."},
+    {DIBS__SETTING_SERVE_BASE_PATH, .metavar = "PATH",
+     .help = "The path below which a proxy shows the daemon. The proxy may "
+             "leave it in place or strip it."},
+    {DIBS__SETTING_SERVE_HOSTS, .metavar = "NAMES",
+     .otherwise = "localhost and the address alone",
+     .help = "Host names that requests may ask for, with commas between. All "
+             "others get 421, so that no foreign name can be made to lead "
+             "here."},
+    {DIBS__SETTING_SERVE_TOKENS, .metavar = "FILE",
+     .verbs = "serve,access add,"
+              "access ls,access rm",
+     .otherwise = "serve.tokens beside the embedded store; the first start "
+                  "makes it",
+     .help = "The file of access tokens, which belongs to its user alone "
+             "(mode 0600). dibs access writes it."},
+    {DIBS__SETTING_SERVE_PLAINTEXT, .metavar = "WHEN",
+     .help = "behind-proxy listens without TLS on an address that other "
+             "machines reach, since a proxy with TLS is before it."},
+    {DIBS__SETTING_SERVE_LOG_FORMAT, .metavar = "FORMAT",
+     .help = "Log lines of key=value, or as one JSON object each."},
+    {DIBS__SETTING_SERVE_ACCESS_LOG, .metavar = "WHICH",
+     .help = "The requests that the log has lines about: all, those that "
+             "ended in an error, or none."},
+    {DIBS__SETTING_SERVE_CONNECTIONS_MAX, .metavar = "N",
+     .help = "How many connections there may be; more wait to be accepted."},
+    {DIBS__SETTING_SERVE_LOOK_EVERY, .metavar = "DUR",
+     .help = "How often the daemon lists the locks of the store, while "
+             "anybody asks for them. All lists come from this one look."},
+    {DIBS__SETTING_SERVE_START_WAIT, .metavar = "DUR",
+     .help = "How long to wait for the store before the daemon says that it "
+             "is ready without it."},
+    {DIBS__SETTING_SERVE_DRAIN_DELAY, .metavar = "DUR",
+     .help = "How long to go on answering after SIGTERM, no longer ready: time "
+             "for a load balancer to look elsewhere."},
+    {DIBS__SETTING_SERVE_DRAIN_WITHIN, .metavar = "DUR",
+     .help = "How long requests under way may take after that."},
+    {.name = "check",
+     .help = "Check the settings and the token file, and stop."},
+};
+
+const dibs__option_rows dibs__options_serve =
+    DIBS__OPTION_ROWS("serve", options);
+
+const dibs__verb dibs__verb_serve = {
+    .name = "serve",
+    .summary = "run the HTTP daemon",
+    .about =
+        "Serves locks over HTTP with JSON, to programs in any language. GET "
+        "/openapi.json describes all of it.\n"
+        "Every request but the probes needs an access token: \"Authorization: "
+        "Bearer TOKEN\". The role of a token is read, operate or admin. dibs "
+        "access makes tokens; SIGHUP reads the file again. The first start "
+        "without a token file makes one admin token and says where it is.\n"
+        "GET /livez, /readyz and /healthz are for probes. The daemon tells a "
+        "service manager when it is ready (Type=notify). SIGTERM drains: "
+        "requests under way end within --drain-within. A second SIGTERM ends "
+        "it at once.\n",
+    .examples = "On this machine:\n"
+                "  dibs serve\n"
+                "From another terminal:\n"
+                "  curl http://127.0.0.1:3427/readyz\n"
+                "  curl -H \"Authorization: Bearer $TOKEN\" "
+                "http://127.0.0.1:3427/v1/locks/nightly\n"
+                "Check the configuration before a restart:\n"
+                "  dibs serve --check\n",
+    .exits = "0 stopped by SIGINT or SIGTERM; with --check: in order\n"
+             "75 the port is in use\n",
+    .options = "share-stats",
+    .run = serve,
+};

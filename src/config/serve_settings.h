@@ -1,0 +1,53 @@
+/* serve_settings.h - settings of `dibs serve`: the rows below "serve:". */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_CONFIG_SERVE_SETTINGS_H
+#define DIBS_CONFIG_SERVE_SETTINGS_H
+
+/* clang-format off */
+#define DIBS__SETTING_SERVE_LISTEN                                             \
+    .name = "listen", .env = "DIBS_SERVE_LISTEN", .key = "serve.listen",       \
+    .type = DIBS__TEXT, .initial = "127.0.0.1:3427"
+#define DIBS__SETTING_SERVE_BASE_PATH                                          \
+    .name = "base-path", .env = "DIBS_SERVE_BASE_PATH",                        \
+    .key = "serve.base_path", .type = DIBS__TEXT, .initial = "/"
+#define DIBS__SETTING_SERVE_HOSTS                                              \
+    .name = "hosts", .env = "DIBS_SERVE_HOSTS", .key = "serve.hosts",          \
+    .type = DIBS__TEXT
+#define DIBS__SETTING_SERVE_TOKENS                                             \
+    .name = "tokens", .env = "DIBS_SERVE_TOKENS", .key = "serve.tokens",       \
+    .type = DIBS__TEXT
+#define DIBS__SETTING_SERVE_PLAINTEXT                                          \
+    .name = "insecure-plaintext", .env = "DIBS_SERVE_INSECURE_PLAINTEXT",      \
+    .key = "serve.insecure_plaintext", .type = DIBS__CHOICE,                   \
+    .choices = "no|behind-proxy", .initial = "no"
+#define DIBS__SETTING_SERVE_LOG_FORMAT                                         \
+    .name = "log-format", .env = "DIBS_SERVE_LOG_FORMAT",                      \
+    .key = "serve.log_format", .type = DIBS__CHOICE, .choices = "text|json",   \
+    .initial = "text"
+#define DIBS__SETTING_SERVE_ACCESS_LOG                                         \
+    .name = "access-log", .env = "DIBS_SERVE_ACCESS_LOG",                      \
+    .key = "serve.access_log", .type = DIBS__CHOICE,                           \
+    .choices = "all|errors|none", .initial = "all"
+#define DIBS__SETTING_SERVE_CONNECTIONS_MAX                                    \
+    .name = "connections-max", .env = "DIBS_SERVE_CONNECTIONS_MAX",            \
+    .key = "serve.connections_max", .type = DIBS__INT, .min = 8,               \
+    .max = 65536, .initial = "2048"
+#define DIBS__SETTING_SERVE_LOOK_EVERY                                         \
+    .name = "look-every", .env = "DIBS_SERVE_LOOK_EVERY",                      \
+    .key = "serve.look_every", .type = DIBS__DURATION, .min = 50,              \
+    .max = DIBS__MINUTES(10), .initial = "1s"
+#define DIBS__SETTING_SERVE_START_WAIT                                         \
+    .name = "start-wait", .env = "DIBS_SERVE_START_WAIT",                      \
+    .key = "serve.start_wait", .type = DIBS__DURATION,                         \
+    .max = DIBS__MINUTES(60), .initial = "10s"
+#define DIBS__SETTING_SERVE_DRAIN_DELAY                                        \
+    .name = "drain-delay", .env = "DIBS_SERVE_DRAIN_DELAY",                    \
+    .key = "serve.drain_delay", .type = DIBS__DURATION,                        \
+    .max = DIBS__MINUTES(10), .initial = "0s"
+#define DIBS__SETTING_SERVE_DRAIN_WITHIN                                       \
+    .name = "drain-within", .env = "DIBS_SERVE_DRAIN_WITHIN",                  \
+    .key = "serve.drain_within", .type = DIBS__DURATION,                       \
+    .max = DIBS__MINUTES(10), .initial = "10s"
+/* clang-format on */
+
+#endif

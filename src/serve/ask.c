@@ -1,0 +1,152 @@
+/* ask.c - what a request asks for. Threads of the server. */
+/* SPDX-License-Identifier: MIT */
+#include "serve/ask.h"
+#include "serve/problem.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *dibs__serve_ask_name(dibs__http_exchange *ex)
+{
+    const char *name = dibs__http_param(ex, "name");
+
+    if (strcmp(name, "~") == 0) {
+        name = dibs__http_query(ex, "name");
+        if (!name || !*name) {
+            (void)dibs__serve_refuse(ex, 400, "invalid",
+                                     "The path has ~ for the name, so the "
+                                     "query must have it: ?name=NAME");
+            return NULL;
+        }
+    }
+    return name;
+}
+
+static bool
+refuse_field(dibs__http_exchange *ex, const char *field, const char *why)
+{
+    char pointer[128];
+    dibsx_json *js =
+        dibs__serve_refuse(ex, 400, "invalid", "%.100s %s", field, why);
+
+    snprintf(pointer, sizeof(pointer), "/%.100s", field);
+    dibsx_json_pair_text(js, "pointer", pointer);
+    return false;
+}
+
+static bool has_word(const char *words, const char *word, size_t len)
+{
+    while (*words) {
+        const size_t end = strcspn(words, " ");
+
+        if (end == len && memcmp(words, word, len) == 0)
+            return true;
+        words += end + (words[end] == ' ');
+    }
+    return false;
+}
+
+bool dibs__serve_ask_body(dibs__http_exchange *ex, const char *fields,
+                          const dibsx_json_node **root)
+{
+    if (!dibs__http_body_json(ex, root))
+        return false;
+    if (*root && (*root)->kind != DIBSX_JSON_MAP) {
+        (void)dibs__serve_refuse(ex, 400, "invalid",
+                                 "The body must be a JSON object");
+        return false;
+    }
+    for (const dibsx_json_node *node = *root ? (*root)->child : NULL; node;
+         node = node->next) {
+        if (!has_word(fields, node->key, node->key_len))
+            return refuse_field(ex, node->key,
+                                "is not a field of this request");
+    }
+    return true;
+}
+
+bool dibs__serve_ask_int(dibs__http_exchange *ex, const dibsx_json_node *root,
+                         const char *field, int64_t min, int64_t max,
+                         int64_t *out)
+{
+    const dibsx_json_node *node = dibsx_json_get(root, field);
+    char why[96];
+
+    if (!node || node->kind == DIBSX_JSON_NULL)
+        return true;
+    if (node->kind == DIBSX_JSON_NUMBER && node->whole &&
+        node->integer >= min && node->integer <= max) {
+        *out = node->integer;
+        return true;
+    }
+    snprintf(why, sizeof(why), "must be a whole number from %lld to %lld",
+             (long long)min, (long long)max);
+    return refuse_field(ex, field, why);
+}
+
+static bool is_text(const dibsx_json_node *node, size_t max)
+{
+    if (node->kind != DIBSX_JSON_TEXT || node->len == 0 || node->len > max)
+        return false;
+    for (size_t i = 0; i < node->len; i++) {
+        const unsigned char byte = (unsigned char)node->text[i];
+
+        if (byte < ' ' || byte == 0x7f)
+            return false;
+    }
+    return true;
+}
+
+bool dibs__serve_ask_text(dibs__http_exchange *ex, const dibsx_json_node *root,
+                          const char *field, size_t max, const char **out)
+{
+    const dibsx_json_node *node = dibsx_json_get(root, field);
+    char why[96];
+
+    if (!node || node->kind == DIBSX_JSON_NULL)
+        return true;
+    if (is_text(node, max)) {
+        *out = node->text;
+        return true;
+    }
+    snprintf(why, sizeof(why),
+             "must be a text of 1 to %zu bytes without control characters",
+             max);
+    return refuse_field(ex, field, why);
+}
+
+bool dibs__serve_ask_bool(dibs__http_exchange *ex, const dibsx_json_node *root,
+                          const char *field, bool *out)
+{
+    const dibsx_json_node *node = dibsx_json_get(root, field);
+
+    if (!node || node->kind == DIBSX_JSON_NULL)
+        return true;
+    if (node->kind != DIBSX_JSON_BOOL)
+        return refuse_field(ex, field, "must be true or false");
+    *out = node->truth;
+    return true;
+}
+
+bool dibs__serve_ask_query(dibs__http_exchange *ex, const char *key,
+                           int64_t min, int64_t max, int64_t *out)
+{
+    const char *text = dibs__http_query(ex, key);
+    long long value;
+    char *end;
+
+    if (!text)
+        return true;
+    errno = 0;
+    value = strtoll(text, &end, 10);
+    if (errno == 0 && *text && !*end && strchr("-0123456789", *text) &&
+        value >= min && value <= max) {
+        *out = value;
+        return true;
+    }
+    (void)dibs__serve_refuse(ex, 400, "invalid",
+                             "?%s= must be a whole number from %lld to %lld",
+                             key, (long long)min, (long long)max);
+    return false;
+}

@@ -1,0 +1,329 @@
+/* daemon.c - the life of the daemon: start, ready, reload, drain, end.
+ *
+ *     STARTING --> READY --> DRAINING --> end
+ *                  ^   | HUP: tokens are read again
+ *                  +---+
+ *
+ * The main thread runs it and reads all signals; requests run on the threads of the
+ * server. */
+/* SPDX-License-Identifier: MIT */
+#include "serve/daemon.h"
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "base/rand.h"
+#include "serve/notify.h"
+#include "serve/problem.h"
+#include "serve/routes.h"
+#include "serve/setup.h"
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+enum { START_POLL_MS = 20, BODY_MAX = 64 * 1024 };
+
+/* Every answer says which life of which daemon it is from. */
+static void stamp_answer(dibs__http_exchange *ex, const dibs__serve *sv)
+{
+    char clock[24];
+
+    snprintf(clock, sizeof(clock), "%lld", (long long)(dibsx_now() / DIBSX_MS));
+    dibs__http_set(ex, "Dibs-Epoch", sv->epoch);
+    dibs__http_set(ex, "Dibs-Clock-Ms", clock);
+}
+
+/* As dibs__http_sent_fn. No query and no body: these may have secrets in them. */
+static void note_answer(dibs__http_exchange *ex, int status)
+{
+    dibs__serve *sv = dibs__http_arg(ex);
+    dibs__serve_caller *caller = dibs__http_note(ex);
+    const char *route = dibs__http_route_path(ex);
+
+    if (!caller->peer[0])
+        dibs__http_peer(ex, caller->peer);
+    stamp_answer(ex, sv);
+    if (caller->request_id[0])
+        dibs__http_set(ex, "X-Request-Id", caller->request_id);
+    if (sv->opts->access == DIBS__SERVE_LOG_NONE ||
+        (sv->opts->access == DIBS__SERVE_LOG_ERRORS && status < 400))
+        return;
+    dibs__serve_log_access(
+        &sv->log,
+        DIBS__SERVE_FACTS({"method", dibs__http_method(ex), 0},
+                          {"route", route ? route : "none", 0},
+                          {"status", NULL, status},
+                          {"took_us", NULL, dibs__http_took_us(ex)},
+                          {"who", caller->name[0] ? caller->name : "-", 0},
+                          {"from", caller->peer, 0},
+                          {"request", caller->request_id, 0}));
+}
+
+static dibs_status take_signals(dibs__serve *sv, dibs_error *err)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGHUP);
+    pthread_sigmask(SIG_BLOCK, &set, NULL);
+    (void)signal(SIGPIPE, SIG_IGN);
+    sv->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (sv->signal_fd < 0)
+        return dibsx_fail_at(err, DIBS_INTERNAL, dibsx_errno_name(errno),
+                             "cannot open a signalfd: %s", strerror(errno));
+    return DIBS_OK;
+}
+
+/* The first start on this machine makes a token; a file that was named must be
+ * there. */
+static dibs_status load_tokens(dibs__serve *sv, dibs_error *err)
+{
+    dibs__serve_tokens *tokens = NULL;
+    char made[4096];
+    dibs_status rc = dibs__serve_setup_load(sv->tokens_path, &tokens, err);
+
+    if (rc == DIBS_NOTFOUND && !sv->opts->tokens) {
+        rc = dibs__serve_setup_first(sv->tokens_path, made, sizeof(made), err);
+        if (rc == DIBS_OK)
+            dibs__serve_say(&sv->log, DIBS_LOG_INFO, "token_made",
+                            DIBS__SERVE_FACTS({"path", made, 0}),
+                            "made an admin token for the first start; it is in "
+                            "%s",
+                            made);
+        if (rc == DIBS_OK)
+            rc = dibs__serve_setup_load(sv->tokens_path, &tokens, err);
+    }
+    if (rc == DIBS_OK)
+        dibs__serve_gate_set(&sv->gate, tokens);
+    return rc;
+}
+
+static dibs_status open_client(dibs__serve *sv, dibs_error *err)
+{
+    const dibs__serve_opts *opts = sv->opts;
+    const dibs_client_opts client = {.size = sizeof(client),
+                                     .prefix = opts->prefix,
+                                     .label = "serve",
+                                     .timeout_ms = opts->timeout_ms,
+                                     .log = dibs__serve_log_client,
+                                     .log_arg = &sv->log,
+                                     .log_level = opts->log_level,
+                                     .share_stats = opts->share_stats,
+                                     .lazy = true};
+
+    return dibs_open(opts->url, &client, &sv->cl, err);
+}
+
+static dibs_status
+listen_on(dibs__serve *sv, const dibs__serve_address *at, dibs_error *err)
+{
+    dibs_status rc = dibs__http_listen(at->host, at->port, &sv->http_fd, err);
+
+    if (rc == DIBS_OK && !at->loopback)
+        dibs__serve_say(&sv->log, DIBS_LOG_WARN, "plaintext",
+                        DIBS__SERVE_FACTS({"address", at->host, 0}),
+                        "tokens travel in plain text to the proxy: only it may "
+                        "reach %s",
+                        at->host);
+    return rc;
+}
+
+static dibs_status start_http(dibs__serve *sv, dibs_error *err)
+{
+    const int port = dibs__http_port(sv->http_fd);
+    dibs__http_opts http = {.routes = dibs__serve_routes,
+                            .route_count = dibs__serve_route_count,
+                            .arg = sv,
+                            .shape = dibs__serve_problem_shape,
+                            .error_type = DIBS__SERVE_PROBLEM_TYPE,
+                            .gate = dibs__serve_gate_pass,
+                            .sent = note_answer,
+                            .base_path = sv->base[0] ? sv->base : NULL,
+                            .hosts = sv->opts->hosts,
+                            .fd = sv->http_fd,
+                            .connections_max = sv->opts->connections_max,
+                            .body_max = BODY_MAX};
+    dibs_status rc;
+
+    sv->http_fd = -1;
+    rc = dibs__http_start(&http, &sv->http, err);
+    if (rc == DIBS_OK)
+        dibs__serve_say(&sv->log, DIBS_LOG_INFO, "listening",
+                        DIBS__SERVE_FACTS({"port", NULL, port},
+                                          {"epoch", sv->epoch, 0},
+                                          {"version", dibs_version(), 0}),
+                        "listening on port %d", port);
+    return rc;
+}
+
+static dibs_status start(dibs__serve *sv, dibs_error *err)
+{
+    dibs__serve_address at;
+    dibs_status rc =
+        dibs__serve_setup_base(sv->opts, sv->base, sizeof(sv->base), err);
+
+    if (rc == DIBS_OK)
+        rc = dibs__serve_setup_address(sv->opts, &at, err);
+    if (rc == DIBS_OK)
+        rc = dibs__serve_setup_tokens(sv->opts, sv->tokens_path,
+                                      sizeof(sv->tokens_path), err);
+    if (rc == DIBS_OK)
+        rc = take_signals(sv, err);
+    if (rc == DIBS_OK)
+        rc = load_tokens(sv, err);
+    if (rc == DIBS_OK && !dibsx_random_hex(sv->epoch, sizeof(sv->epoch)))
+        rc = dibsx_fail(err, DIBS_INTERNAL, "the kernel gives no randomness");
+    if (rc == DIBS_OK)
+        rc = open_client(sv, err);
+    if (rc == DIBS_OK)
+        rc = listen_on(sv, &at, err);
+    if (rc == DIBS_OK)
+        rc = dibs__serve_look_start(&sv->look, sv->cl, sv->opts->look_every_ms,
+                                    err);
+    if (rc == DIBS_OK)
+        rc = start_http(sv, err);
+    return rc;
+}
+
+/* The number of a signal that has come within the time, or 0. */
+static int await_signal(const dibs__serve *sv, int wait_ms)
+{
+    struct pollfd fd = {.fd = sv->signal_fd, .events = POLLIN};
+    struct signalfd_siginfo info;
+
+    if (poll(&fd, 1, wait_ms) != 1 ||
+        read(sv->signal_fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
+        return 0;
+    return (int)info.ssi_signo;
+}
+
+/* One fault in the file, and everything stays as it is. */
+static void reload(dibs__serve *sv)
+{
+    dibs__serve_tokens *tokens = NULL;
+    dibs_error err = {0};
+
+    dibs__serve_notify_reloading();
+    if (dibs__serve_setup_load(sv->tokens_path, &tokens, &err) == DIBS_OK) {
+        dibs__serve_say(&sv->log, DIBS_LOG_INFO, "reloaded",
+                        DIBS__SERVE_FACTS(
+                            {"tokens", NULL, (int64_t)tokens->count}),
+                        "read %s again", sv->tokens_path);
+        dibs__serve_gate_set(&sv->gate, tokens);
+    } else {
+        dibs__serve_say(&sv->log, DIBS_LOG_ERROR, "reload_failed", NULL,
+                        "%s; the tokens stay as they were", err.message);
+    }
+    dibs__serve_notify("READY=1");
+}
+
+/* The store need not be there: a client whose store is away needs its daemon most. */
+static void become_ready(dibs__serve *sv)
+{
+    const bool answered = dibs__serve_look_answered(&sv->look);
+
+    if (!answered &&
+        dibsx_now() < dibsx_after_ms(sv->started_at, sv->opts->start_wait_ms))
+        return;
+    atomic_store(&sv->phase, DIBS__SERVE_READY);
+    dibs__serve_say(&sv->log, answered ? DIBS_LOG_INFO : DIBS_LOG_WARN, "ready",
+                    DIBS__SERVE_FACTS({"store", dibs_url(sv->cl), 0}),
+                    answered ? "ready"
+                             : "ready, but the store has not answered yet");
+    dibs__serve_notify("READY=1\nSTATUS=serving");
+}
+
+/* Until a signal asks for the end. */
+static void live(dibs__serve *sv)
+{
+    const long watchdog_ms = dibs__serve_watchdog_ms();
+    int number;
+
+    do {
+        bool starting = atomic_load(&sv->phase) == DIBS__SERVE_STARTING;
+
+        number = await_signal(sv, starting      ? START_POLL_MS
+                                  : watchdog_ms ? (int)watchdog_ms
+                                                : -1);
+        if (number == SIGHUP)
+            reload(sv);
+        if (starting && number != SIGTERM && number != SIGINT)
+            become_ready(sv);
+        if (watchdog_ms)
+            dibs__serve_notify("WATCHDOG=1");
+    } while (number != SIGTERM && number != SIGINT);
+}
+
+/* From here on a second signal ends the process at once. */
+static void let_signals_end(void)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+}
+
+/* Answers go on for the delay, so that a balancer can look elsewhere meanwhile. */
+static void drain_requests(dibs__serve *sv)
+{
+    const dibsx_nsec until =
+        dibsx_after_ms(dibsx_now(), sv->opts->drain_delay_ms);
+    int64_t left_ms;
+
+    atomic_store(&sv->phase, DIBS__SERVE_DRAINING);
+    dibs__serve_notify("STOPPING=1");
+    dibs__serve_say(&sv->log, DIBS_LOG_INFO, "draining", NULL,
+                    "no longer ready; requests under way have %lld ms",
+                    (long long)(sv->opts->drain_delay_ms + sv->opts->drain_ms));
+    let_signals_end();
+    while ((left_ms = dibsx_wait_ms(until, dibsx_now())) > 0)
+        (void)poll(NULL, 0, (int)left_ms);
+}
+
+static void stop(dibs__serve *sv)
+{
+    if (sv->http)
+        dibs__http_stop(sv->http, sv->opts->drain_ms);
+    if (sv->http_fd >= 0)
+        close(sv->http_fd);
+    dibs__serve_look_stop(&sv->look);
+    dibs_close(sv->cl);
+    if (sv->signal_fd >= 0)
+        close(sv->signal_fd);
+    dibs__serve_health_fini(&sv->health);
+    dibs__serve_gate_fini(&sv->gate);
+}
+
+dibs_status dibs__serve_run(const dibs__serve_opts *opts, dibs_error *err)
+{
+    dibs__serve *sv = dibsx_zalloc(sizeof(*sv));
+    dibs_status rc;
+
+    if (!sv)
+        return dibsx_nomem(err, "the daemon");
+    sv->opts = opts;
+    sv->signal_fd = sv->http_fd = -1;
+    sv->started_at = dibsx_now();
+    if (gethostname(sv->host, sizeof(sv->host) - 1) != 0)
+        snprintf(sv->host, sizeof(sv->host), "localhost");
+    dibs__serve_log_init(&sv->log, opts->json);
+    dibs__serve_gate_init(&sv->gate);
+    dibs__serve_health_init(&sv->health);
+    rc = start(sv, err);
+    if (rc == DIBS_OK) {
+        live(sv);
+        drain_requests(sv);
+    }
+    stop(sv);
+    if (rc == DIBS_OK)
+        dibs__serve_say(&sv->log, DIBS_LOG_INFO, "stopped", NULL, "stopped");
+    dibs__serve_log_fini(&sv->log);
+    dibsx_free(sv);
+    return rc;
+}

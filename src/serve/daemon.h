@@ -1,0 +1,42 @@
+/* daemon.h - the daemon: its parts, and the thread that may touch each. */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_SERVE_DAEMON_H
+#define DIBS_SERVE_DAEMON_H
+
+#include "http/server.h"
+#include "serve/gate.h"
+#include "serve/health.h"
+#include "serve/log.h"
+#include "serve/look.h"
+#include "serve/serve.h"
+#include <stdatomic.h>
+
+enum { DIBS__SERVE_BASE_MAX = 128 };
+
+typedef enum dibs__serve_phase {
+    DIBS__SERVE_STARTING,
+    DIBS__SERVE_READY,
+    DIBS__SERVE_DRAINING
+} dibs__serve_phase;
+
+typedef struct dibs__serve {
+    const dibs__serve_opts *opts;
+    dibs_client *cl;
+    dibs__http_server *http;
+    dibs__serve_log log;
+    dibs__serve_gate gate;
+    dibs__serve_look look;
+    dibs__serve_health health;
+    char base[DIBS__SERVE_BASE_MAX]; /* "/dibs", or "" */
+    char epoch[9];                   /* drawn at the start */
+    char host[256];
+    dibsx_nsec started_at;
+    atomic_int phase; /* main thread writes it */
+
+    /* Main thread only. */
+    int signal_fd;
+    int http_fd; /* listens until the server has it */
+    char tokens_path[4096];
+} dibs__serve;
+
+#endif

@@ -1,0 +1,187 @@
+/* gate.c - callers: who they are by their token, and whether they may. Loop
+ * thread, unless said otherwise. */
+/* SPDX-License-Identifier: MIT */
+#include "serve/gate.h"
+#include "base/alloc.h"
+#include "base/rand.h"
+#include "serve/daemon.h"
+#include "serve/problem.h"
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+/* So many wrong tokens within so long, then none is looked at until the time is
+ * over. Known tokens pass. */
+enum { FAILURES_MAX = 10, FAILURES_MS = 60000 };
+
+_Static_assert(sizeof(dibs__serve_caller) <= DIBS__HTTP_NOTE_MAX,
+               "a caller fits into the note of an exchange");
+
+void dibs__serve_gate_init(dibs__serve_gate *gate)
+{
+    *gate = (dibs__serve_gate){.tokens = NULL};
+    pthread_mutex_init(&gate->mutex, NULL);
+}
+
+void dibs__serve_gate_fini(dibs__serve_gate *gate)
+{
+    dibsx_free(gate->tokens);
+    pthread_mutex_destroy(&gate->mutex);
+}
+
+void dibs__serve_gate_set(dibs__serve_gate *gate, dibs__serve_tokens *tokens)
+{
+    pthread_mutex_lock(&gate->mutex);
+    dibsx_free(gate->tokens);
+    gate->tokens = tokens;
+    pthread_mutex_unlock(&gate->mutex);
+}
+
+const dibs__serve_caller *dibs__serve_caller_of(dibs__http_exchange *ex)
+{
+    return dibs__http_note(ex);
+}
+
+bool dibs__serve_failures_over(const dibs__serve_failures *all,
+                               const char *peer, dibsx_nsec now)
+{
+    for (size_t i = 0; i < DIBS__SERVE_PEERS_MAX; i++) {
+        if (all[i].until > now && strcmp(all[i].peer, peer) == 0)
+            return all[i].count >= FAILURES_MAX;
+    }
+    return false;
+}
+
+/* The record of the address, or the one that ends first. */
+static dibs__serve_failures *
+find_failures(dibs__serve_failures *all, const char *peer)
+{
+    dibs__serve_failures *oldest = all;
+
+    for (size_t i = 0; i < DIBS__SERVE_PEERS_MAX; i++) {
+        if (strcmp(all[i].peer, peer) == 0)
+            return &all[i];
+        if (all[i].until < oldest->until)
+            oldest = &all[i];
+    }
+    return oldest;
+}
+
+void dibs__serve_failures_add(dibs__serve_failures *all, const char *peer,
+                              dibsx_nsec now)
+{
+    dibs__serve_failures *own = find_failures(all, peer);
+
+    if (own->until <= now || strcmp(own->peer, peer) != 0) {
+        *own =
+            (dibs__serve_failures){.until = dibsx_after_ms(now, FAILURES_MS)};
+        snprintf(own->peer, sizeof(own->peer), "%s", peer);
+    }
+    own->count++;
+}
+
+static bool is_safe(const char *text)
+{
+    static const char safe[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRST"
+                               "UVWXYZ0123456789._-";
+    size_t len = text ? strlen(text) : 0;
+
+    return len > 0 && len <= 64 && strspn(text, safe) == len;
+}
+
+/* The request's own id, if it can stand in a log; else one that is drawn. */
+static void name_request(dibs__http_exchange *ex, dibs__serve_caller *caller)
+{
+    const char *given = dibs__http_header(ex, "X-Request-Id");
+
+    if (is_safe(given))
+        snprintf(caller->request_id, sizeof(caller->request_id), "%s", given);
+    else
+        (void)dibsx_random_hex(caller->request_id, 17);
+}
+
+/* NULL: there is none. */
+static const char *read_bearer(const dibs__http_exchange *ex)
+{
+    static const char scheme[] = "Bearer ";
+    const size_t skip = sizeof(scheme) - 1;
+    const char *text = dibs__http_header(ex, "Authorization");
+
+    if (!text || strncasecmp(text, scheme, skip) != 0)
+        return NULL;
+    text += skip;
+    return text + strspn(text, " ");
+}
+
+static bool
+recognise(dibs__serve_gate *gate, const char *token, dibs__serve_caller *caller)
+{
+    const dibs__serve_token *item = NULL;
+
+    pthread_mutex_lock(&gate->mutex);
+    if (gate->tokens)
+        item = dibs__serve_tokens_find(gate->tokens, token, dibsx_wall_us());
+    if (item) {
+        memcpy(caller->name, item->name, sizeof(caller->name));
+        caller->role = item->role;
+    }
+    pthread_mutex_unlock(&gate->mutex);
+    return item != NULL;
+}
+
+static bool refuse_token(dibs__http_exchange *ex, const char *why)
+{
+    dibs__http_set(ex, "WWW-Authenticate", "Bearer realm=\"dibs\"");
+    (void)dibs__serve_refuse(ex, 401, "token",
+                             "%s; send the header \"Authorization: Bearer "
+                             "TOKEN\" (dibs access add makes a token)",
+                             why);
+    return false;
+}
+
+/* True when the caller may go on, as somebody or as nobody. */
+static bool look_at_token(dibs__http_exchange *ex, dibs__serve_caller *caller)
+{
+    dibs__serve *sv = dibs__http_arg(ex);
+    const char *token = read_bearer(ex);
+    dibsx_nsec now = dibsx_now();
+
+    if (!token || recognise(&sv->gate, token, caller))
+        return true;
+    if (dibs__serve_failures_over(sv->gate.failures, caller->peer, now)) {
+        dibs__http_set(ex, "Retry-After", "60");
+        (void)dibs__serve_refuse(ex, 429, "limit",
+                                 "This address has sent too many tokens that "
+                                 "are not known; try again in a minute");
+        return false;
+    }
+    dibs__serve_failures_add(sv->gate.failures, caller->peer, now);
+    return refuse_token(ex, "The access token is not known");
+}
+
+bool dibs__serve_gate_pass(dibs__http_exchange *ex)
+{
+    dibs__serve_caller *caller = dibs__http_note(ex);
+    const dibs__serve_role need = (dibs__serve_role)dibs__http_need(ex);
+
+    dibs__http_peer(ex, caller->peer);
+    name_request(ex, caller);
+    /* A query is in the logs of proxies and in the history of browsers. */
+    if (dibs__http_query(ex, "token") || dibs__http_query(ex, "access_token")) {
+        (void)dibs__serve_refuse(ex, 400, "invalid",
+                                 "A token does not belong into a query; send "
+                                 "the header \"Authorization: Bearer TOKEN\"");
+        return false;
+    }
+    if (!look_at_token(ex, caller))
+        return false;
+    if (caller->role >= need)
+        return true;
+    if (caller->role == DIBS__SERVE_NOBODY)
+        return refuse_token(ex, "This needs an access token");
+    (void)dibs__serve_refuse(ex, 403, "role",
+                             "%s may %s, and this needs the role %s",
+                             caller->name, dibs__serve_role_text(caller->role),
+                             dibs__serve_role_text(need));
+    return false;
+}

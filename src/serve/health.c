@@ -1,0 +1,65 @@
+/* health.c - the health of the store. Any thread that may block. */
+/* SPDX-License-Identifier: MIT */
+#include "serve/health.h"
+#include <stdio.h>
+
+enum { KEEP_MS = 5000 };
+
+void dibs__serve_health_init(dibs__serve_health *health)
+{
+    *health = (dibs__serve_health){.checked_at = 0};
+    pthread_mutex_init(&health->mutex, NULL);
+}
+
+void dibs__serve_health_fini(dibs__serve_health *health)
+{
+    pthread_mutex_destroy(&health->mutex);
+}
+
+static void add_part(const dibs_health_part *part, void *arg)
+{
+    dibs__serve_health *health = arg;
+    dibs__serve_part *own;
+
+    if (health->count == DIBS__SERVE_PARTS_MAX)
+        return;
+    own = &health->parts[health->count++];
+    *own = (dibs__serve_part){.ok = part->result != DIBS_PART_FAILED,
+                              .took_us = part->took_us};
+    snprintf(own->name, sizeof(own->name), "%s", part->name);
+}
+
+bool dibs__serve_health_ask(dibs__serve_health *health, dibs_client *cl)
+{
+    bool healthy;
+
+    pthread_mutex_lock(&health->mutex);
+    if (!health->checked_at ||
+        dibsx_now() >= dibsx_after_ms(health->checked_at, KEEP_MS)) {
+        health->count = 0;
+        health->healthy =
+            dibs_health_check(cl,
+                              DIBS_HEALTH_OPTS(.each = add_part, .arg = health),
+                              NULL, NULL) == DIBS_OK;
+        health->checked_at = dibsx_now();
+    }
+    healthy = health->healthy;
+    pthread_mutex_unlock(&health->mutex);
+    return healthy;
+}
+
+void dibs__serve_health_json(dibs__serve_health *health, dibsx_json *js)
+{
+    dibsx_json_key(js, "checks");
+    dibsx_json_open(js, '[');
+    pthread_mutex_lock(&health->mutex);
+    for (size_t i = 0; i < health->count; i++) {
+        dibsx_json_open(js, '{');
+        dibsx_json_pair_text(js, "name", health->parts[i].name);
+        dibsx_json_pair_bool(js, "ok", health->parts[i].ok);
+        dibsx_json_pair_int(js, "took_us", health->parts[i].took_us);
+        dibsx_json_close(js, '}');
+    }
+    pthread_mutex_unlock(&health->mutex);
+    dibsx_json_close(js, ']');
+}

@@ -1,0 +1,37 @@
+/* health.h - the health of the store, checked at most once in five seconds for all
+ * who ask. */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_SERVE_HEALTH_H
+#define DIBS_SERVE_HEALTH_H
+
+#include "base/clock.h"
+#include "base/json.h"
+#include <dibs/dibs.h>
+#include <pthread.h>
+
+enum { DIBS__SERVE_PARTS_MAX = 4 };
+
+typedef struct dibs__serve_part {
+    char name[16];
+    bool ok;
+    int64_t took_us;
+} dibs__serve_part;
+
+typedef struct dibs__serve_health {
+    pthread_mutex_t mutex; /* held while it is checked: others wait for that */
+    dibsx_nsec checked_at; /* 0: never */
+    bool healthy;
+    dibs__serve_part parts[DIBS__SERVE_PARTS_MAX];
+    size_t count;
+} dibs__serve_health;
+
+void dibs__serve_health_init(dibs__serve_health *health);
+void dibs__serve_health_fini(dibs__serve_health *health);
+
+/* Blocks for the store. */
+bool dibs__serve_health_ask(dibs__serve_health *health, dibs_client *cl);
+
+/* Writes "checks":[...]. */
+void dibs__serve_health_json(dibs__serve_health *health, dibsx_json *js);
+
+#endif

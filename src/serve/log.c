@@ -1,0 +1,171 @@
+/* log.c - the daemon's log. Any thread. */
+/* SPDX-License-Identifier: MIT */
+#include "serve/log.h"
+#include "base/json.h"
+#include "base/text.h"
+#include <limits.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { ACCESS_MAX = 100, MESSAGE_MAX = 1024 };
+
+static const char *const levels[] = {"error", "warn", "info", "debug", "trace"};
+
+void dibs__serve_log_init(dibs__serve_log *log, bool json)
+{
+    *log = (dibs__serve_log){.fd = STDERR_FILENO, .json = json};
+    pthread_mutex_init(&log->mutex, NULL);
+}
+
+void dibs__serve_log_fini(dibs__serve_log *log)
+{
+    pthread_mutex_destroy(&log->mutex);
+}
+
+/* In quotes if it would not be one word; escaped as JSON has it. */
+static void put_text(dibsx_buf *out, const char *key, const char *text)
+{
+    dibsx_json js;
+
+    dibsx_buf_printf(out, " %s=", key);
+    if (*text && !strpbrk(text, " =\"\\") && strspn(text, "\x7f") == 0 &&
+        strlen(text) < 256) {
+        dibsx_text_clean(out, text);
+        return;
+    }
+    dibsx_json_init(&js, out);
+    dibsx_json_text(&js, text);
+}
+
+static void put_plain(dibsx_buf *out, const char *time, const char *level,
+                      const char *event, const dibs__serve_fact *facts)
+{
+    dibsx_buf_printf(out, "time=%s level=%s event=%s", time, level, event);
+    for (; facts && facts->key; facts++) {
+        if (facts->text)
+            put_text(out, facts->key, facts->text);
+        else
+            dibsx_buf_printf(out, " %s=%lld", facts->key,
+                             (long long)facts->number);
+    }
+}
+
+static void
+put_json(dibsx_buf *out, const char *time, const char *level, const char *event,
+         const dibs__serve_fact *facts, const char *message)
+{
+    dibsx_json js;
+
+    dibsx_json_init(&js, out);
+    dibsx_json_open(&js, '{');
+    dibsx_json_pair_text(&js, "time", time);
+    dibsx_json_pair_text(&js, "level", level);
+    dibsx_json_pair_text(&js, "event", event);
+    for (; facts && facts->key; facts++) {
+        if (facts->text)
+            dibsx_json_pair_text(&js, facts->key, facts->text);
+        else
+            dibsx_json_pair_int(&js, facts->key, facts->number);
+    }
+    if (message)
+        dibsx_json_pair_text(&js, "message", message);
+    dibsx_json_close(&js, '}');
+}
+
+/* Locks: log->mutex. A pipe that polls as writable takes a line of this size. */
+static bool write_line(const dibs__serve_log *log, const dibsx_buf *line)
+{
+    struct pollfd fd = {.fd = log->fd, .events = POLLOUT};
+
+    return dibsx_buf_ok(line) && poll(&fd, 1, 0) == 1 &&
+           (fd.revents & POLLOUT) &&
+           write(log->fd, line->data, line->len) == (ssize_t)line->len;
+}
+
+static void put_line(dibs__serve_log *log, const char *level, const char *event,
+                     const dibs__serve_fact *facts, const char *message)
+{
+    char time[40];
+    dibsx_buf line;
+
+    dibsx_buf_init(&line, PIPE_BUF);
+    dibsx_wall_text(dibsx_wall_us(), time, sizeof(time));
+    if (log->json) {
+        put_json(&line, time, level, event, facts, message);
+    } else {
+        put_plain(&line, time, level, event, facts);
+        if (message)
+            put_text(&line, "message", message);
+    }
+    dibsx_buf_putc(&line, '\n');
+    pthread_mutex_lock(&log->mutex);
+    if (!write_line(log, &line))
+        log->dropped++;
+    pthread_mutex_unlock(&log->mutex);
+    dibsx_buf_fini(&line);
+}
+
+/* Says how many lines were left out before, once there is room again. */
+static void tell_dropped(dibs__serve_log *log)
+{
+    uint64_t dropped;
+
+    pthread_mutex_lock(&log->mutex);
+    dropped = log->dropped;
+    log->dropped = 0;
+    pthread_mutex_unlock(&log->mutex);
+    if (dropped)
+        put_line(log, "warn", "dropped",
+                 DIBS__SERVE_FACTS({"lines", NULL, (int64_t)dropped}), NULL);
+}
+
+void dibs__serve_say(dibs__serve_log *log, dibs_log_level level,
+                     const char *event, const dibs__serve_fact *facts,
+                     const char *format, ...)
+{
+    char message[MESSAGE_MAX];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(message, sizeof(message), format, args);
+    va_end(args);
+    put_line(log, levels[level], event, facts, message);
+}
+
+/* Counts the line; false: there were too many in this second. */
+static bool admit(dibs__serve_log *log, bool *fresh)
+{
+    dibsx_nsec now = dibsx_now();
+    bool fits;
+
+    pthread_mutex_lock(&log->mutex);
+    *fresh = now - log->second_at >= DIBSX_SEC;
+    if (*fresh) {
+        log->second_at = now;
+        log->access = 0;
+    }
+    fits = log->access++ < ACCESS_MAX;
+    log->dropped += !fits;
+    pthread_mutex_unlock(&log->mutex);
+    return fits;
+}
+
+void dibs__serve_log_access(dibs__serve_log *log, const dibs__serve_fact *facts)
+{
+    bool fresh;
+
+    if (!admit(log, &fresh))
+        return;
+    if (fresh)
+        tell_dropped(log);
+    put_line(log, "info", "request", facts, NULL);
+}
+
+void dibs__serve_log_client(dibs_log_level level, const char *event,
+                            const char *message, void *arg)
+{
+    put_line(arg, levels[level], event, NULL, message);
+}

@@ -1,0 +1,267 @@
+/* look.c - the look: all locks of the store, once a second, for all who ask.
+ *
+ * Owns its thread and the latest picture. */
+/* SPDX-License-Identifier: MIT */
+#include "serve/look.h"
+#include "base/alloc.h"
+#include "base/cond.h"
+#include "base/fail.h"
+#include "base/thread.h"
+#include "serve/row.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* Without a question for so long, the look rests; while it scans, it spends one
+ * part in so many of the store's time at most. */
+enum { REST_MS = 10000, SHARE = 20 };
+
+void dibs__serve_picture_drop(dibs__serve_picture *picture)
+{
+    if (!picture || atomic_fetch_sub(&picture->users, 1) != 1)
+        return;
+    for (size_t i = 0; i < picture->count; i++)
+        dibsx_free(picture->rows[i]);
+    dibsx_free(picture->rows);
+    dibsx_free(picture);
+}
+
+/* A picture while it is being made. */
+typedef struct scan {
+    dibs__serve_picture *picture;
+    size_t room;
+    bool no_memory;
+} scan;
+
+static bool grow(scan *sc)
+{
+    size_t room = sc->room ? 2 * sc->room : 64;
+    void *rows =
+        dibsx_realloc_n(sc->picture->rows, room, sizeof(dibs_lease_info *));
+
+    if (!rows)
+        return false;
+    sc->picture->rows = rows;
+    sc->room = room;
+    return true;
+}
+
+static bool add_row(const dibs_lease_info *info, void *arg)
+{
+    scan *sc = arg;
+    dibs__serve_picture *picture = sc->picture;
+
+    if (picture->count == DIBS__SERVE_NAMES_MAX) {
+        picture->complete = false;
+        return false;
+    }
+    if (picture->count == sc->room && !grow(sc)) {
+        sc->no_memory = true;
+        return false;
+    }
+    picture->rows[picture->count] = dibs__serve_row_copy(info);
+    sc->no_memory = !picture->rows[picture->count];
+    picture->count += !sc->no_memory;
+    return !sc->no_memory;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp((*(dibs_lease_info *const *)a)->name,
+                  (*(dibs_lease_info *const *)b)->name);
+}
+
+/* The rows of before, when the store did not answer. */
+static void repeat_rows(scan *sc, const dibs__serve_picture *before)
+{
+    for (size_t i = 0; before && i < before->count && !sc->no_memory; i++)
+        (void)add_row(before->rows[i], sc);
+    if (before)
+        sc->picture->seen_at = before->seen_at;
+}
+
+static dibs__serve_picture *
+make_picture(dibs__serve_look *look, const dibs__serve_picture *before)
+{
+    dibs__serve_picture *picture = dibsx_zalloc(sizeof(*picture));
+    scan sc = {.picture = picture};
+
+    if (!picture)
+        return NULL;
+    atomic_init(&picture->users, 1);
+    picture->number = before ? before->number + 1 : 1;
+    picture->complete = true;
+    picture->seen_at = dibsx_now();
+    picture->rc = dibs_lease_list(look->cl, NULL, add_row, &sc, &picture->err);
+    picture->took_us = (dibsx_now() - picture->seen_at) / 1000;
+    if (sc.no_memory)
+        picture->rc = dibsx_nomem(&picture->err, "the list of locks");
+    if (picture->rc != DIBS_OK) {
+        for (size_t i = 0; i < picture->count; i++)
+            dibsx_free(picture->rows[i]);
+        picture->count = 0;
+        repeat_rows(&sc, before);
+    }
+    qsort(picture->rows, picture->count, sizeof(dibs_lease_info *), by_name);
+    return picture;
+}
+
+/* Locks: look->mutex. */
+static bool is_wanted(const dibs__serve_look *look, dibsx_nsec now)
+{
+    return look->always || !look->answered ||
+           now < dibsx_after_ms(look->wanted_at, REST_MS);
+}
+
+/* Locks: look->mutex. Until the next scan is due, and wanted. */
+static void await_turn(dibs__serve_look *look, dibsx_nsec due_at)
+{
+    while (!look->stop) {
+        const dibsx_nsec now = dibsx_now();
+
+        if (now >= due_at && is_wanted(look, now))
+            return;
+        dibsx_cond_wait(&look->cond, &look->mutex,
+                        now < due_at ? due_at : DIBSX_NEVER);
+    }
+}
+
+static dibsx_nsec pause_after(const dibs__serve_look *look, dibsx_nsec began_at,
+                              const dibs__serve_picture *picture)
+{
+    const int64_t took_ms = picture ? picture->took_us / 1000 : 0;
+    const int64_t pause_ms =
+        SHARE * took_ms > look->every_ms ? SHARE * took_ms : look->every_ms;
+
+    return dibsx_after_ms(began_at, pause_ms);
+}
+
+static void *look_main(void *arg)
+{
+    dibs__serve_look *look = arg;
+    dibsx_nsec due_at = 0;
+
+    pthread_mutex_lock(&look->mutex);
+    for (await_turn(look, due_at); !look->stop; await_turn(look, due_at)) {
+        const dibsx_nsec began_at = dibsx_now();
+        dibs__serve_picture *before = look->latest, *now;
+
+        pthread_mutex_unlock(&look->mutex);
+        now = make_picture(look, before);
+        if (now && look->seen)
+            look->seen(look->seen_arg, before, now);
+        due_at = pause_after(look, began_at, now);
+        pthread_mutex_lock(&look->mutex);
+        if (now) {
+            look->latest = now;
+            look->answered |= now->rc == DIBS_OK;
+            dibs__serve_picture_drop(before);
+        }
+        pthread_cond_broadcast(&look->cond);
+    }
+    pthread_mutex_unlock(&look->mutex);
+    return NULL;
+}
+
+void dibs__serve_look_listen(dibs__serve_look *look, dibs__serve_seen_fn *seen,
+                             void *arg)
+{
+    look->seen = seen;
+    look->seen_arg = arg;
+}
+
+dibs_status dibs__serve_look_start(dibs__serve_look *look, dibs_client *cl,
+                                   int64_t every_ms, dibs_error *err)
+{
+    look->cl = cl;
+    look->every_ms = every_ms;
+    pthread_mutex_init(&look->mutex, NULL);
+    if (!dibsx_cond_init(&look->cond))
+        return dibsx_nomem(err, "the look at the store");
+    if (dibsx_thread_start(&look->thread, look_main, look) != 0)
+        return dibsx_nomem(err, "the thread that looks at the store");
+    look->runs = true;
+    return DIBS_OK;
+}
+
+void dibs__serve_look_stop(dibs__serve_look *look)
+{
+    if (!look->runs)
+        return;
+    pthread_mutex_lock(&look->mutex);
+    look->stop = true;
+    pthread_cond_broadcast(&look->cond);
+    pthread_mutex_unlock(&look->mutex);
+    pthread_join(look->thread, NULL);
+    dibs__serve_picture_drop(look->latest);
+    pthread_cond_destroy(&look->cond);
+    pthread_mutex_destroy(&look->mutex);
+    look->runs = false;
+}
+
+void dibs__serve_look_always(dibs__serve_look *look, bool always)
+{
+    pthread_mutex_lock(&look->mutex);
+    look->always = always;
+    pthread_cond_broadcast(&look->cond);
+    pthread_mutex_unlock(&look->mutex);
+}
+
+/* Locks: look->mutex. It may be as old as the look's pace, and half as much again. */
+static bool is_fresh(const dibs__serve_look *look, dibsx_nsec now)
+{
+    return look->latest &&
+           now < dibsx_after_ms(look->latest->seen_at,
+                                look->every_ms + look->every_ms / 2 +
+                                    look->latest->took_us / 1000 * SHARE);
+}
+
+dibs__serve_picture *
+dibs__serve_look_take(dibs__serve_look *look, int64_t wait_ms)
+{
+    const dibsx_nsec until = dibsx_after_ms(dibsx_now(), wait_ms);
+    dibs__serve_picture *picture;
+    dibsx_nsec now;
+
+    pthread_mutex_lock(&look->mutex);
+    look->wanted_at = now = dibsx_now();
+    pthread_cond_broadcast(&look->cond);
+    while (!is_fresh(look, now) && now < until && !look->stop &&
+           !(look->latest && look->latest->rc != DIBS_OK)) {
+        dibsx_cond_wait(&look->cond, &look->mutex, until);
+        now = dibsx_now();
+    }
+    picture = look->latest;
+    if (picture)
+        atomic_fetch_add(&picture->users, 1);
+    pthread_mutex_unlock(&look->mutex);
+    return picture;
+}
+
+const dibs_lease_info *
+dibs__serve_picture_find(const dibs__serve_picture *picture, const char *name)
+{
+    size_t low = 0, high = picture->count;
+
+    while (low < high) {
+        const size_t mid = low + (high - low) / 2;
+        const int order = strcmp(picture->rows[mid]->name, name);
+
+        if (order == 0)
+            return picture->rows[mid];
+        if (order < 0)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return NULL;
+}
+
+bool dibs__serve_look_answered(dibs__serve_look *look)
+{
+    bool answered;
+
+    pthread_mutex_lock(&look->mutex);
+    answered = look->answered;
+    pthread_mutex_unlock(&look->mutex);
+    return answered;
+}

@@ -1,0 +1,80 @@
+/* look.h - the look: all locks of the store, once a second, for all who ask.
+ *
+ *     look thread: scan --> picture --> told to the listener --> pause
+ *     others:      take the latest picture, read it, let go of it
+ *
+ * A picture does not change, so that any thread reads it without a mutex. The look
+ * rests while nobody has asked for a picture for some seconds. The pause after a
+ * scan is at least 20 times as long as the scan took. */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_SERVE_LOOK_H
+#define DIBS_SERVE_LOOK_H
+
+#include "base/clock.h"
+#include <dibs/dibs.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+enum { DIBS__SERVE_NAMES_MAX = 50000 };
+
+typedef struct dibs__serve_picture {
+    atomic_size_t users;
+    uint64_t number;    /* rises with each */
+    dibsx_nsec seen_at; /* when the scan began */
+    int64_t took_us;    /* the scan */
+    dibs_status rc;     /* of the scan; rows are those of before if it failed */
+    dibs_error err;
+    dibs_lease_info **rows; /* by name, in the order of the store's listing */
+    size_t count;
+    bool complete; /* false: there are more names than a picture has */
+} dibs__serve_picture;
+
+/* Called on the look's thread; either may be NULL. */
+typedef void dibs__serve_seen_fn(void *arg, const dibs__serve_picture *before,
+                                 const dibs__serve_picture *now);
+
+typedef struct dibs__serve_look {
+    dibs_client *cl; /* borrowed */
+    int64_t every_ms;
+    dibs__serve_seen_fn *seen; /* may be NULL */
+    void *seen_arg;
+    pthread_t thread;
+    bool runs;
+
+    pthread_mutex_t mutex; /* for all below */
+    pthread_cond_t cond;
+    dibs__serve_picture *latest; /* NULL before the first */
+    dibsx_nsec wanted_at;        /* when it was last asked for */
+    bool answered;               /* the store did, once */
+    bool always;                 /* somebody listens all the time */
+    bool stop;
+} dibs__serve_look;
+
+DIBS_MUST_CHECK dibs_status dibs__serve_look_start(dibs__serve_look *look,
+                                                   dibs_client *cl,
+                                                   int64_t every_ms,
+                                                   dibs_error *err);
+void dibs__serve_look_stop(dibs__serve_look *look);
+
+/* To be set before the start, or never. */
+void dibs__serve_look_listen(dibs__serve_look *look, dibs__serve_seen_fn *seen,
+                             void *arg);
+
+/* Whether to look on while nobody asks. */
+void dibs__serve_look_always(dibs__serve_look *look, bool always);
+
+/* The latest picture that is no older than the look's pace; waits for it, for
+ * `wait_ms` at most. May be older, or NULL before the first one. End with
+ * dibs__serve_picture_drop(). */
+dibs__serve_picture *
+dibs__serve_look_take(dibs__serve_look *look, int64_t wait_ms);
+void dibs__serve_picture_drop(dibs__serve_picture *picture);
+
+/* The row of a name, or NULL. */
+const dibs_lease_info *
+dibs__serve_picture_find(const dibs__serve_picture *picture, const char *name);
+
+/* Whether the store has answered a scan yet. Until then the look does not rest. */
+bool dibs__serve_look_answered(dibs__serve_look *look);
+
+#endif

@@ -1,0 +1,115 @@
+/* route_probe.c - probes, the version, and what the daemon says of itself. Threads
+ * of the server. */
+/* SPDX-License-Identifier: MIT */
+#include "base/alloc.h"
+#include "serve/daemon.h"
+#include "serve/problem.h"
+#include "serve/routes.h"
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PLAIN "text/plain; charset=utf-8"
+
+extern const char dibs__serve_openapi[];
+
+static void answer_text(dibs__http_exchange *ex, int status, const char *text)
+{
+    dibs__http_answer_bytes(ex, status, PLAIN, text, strlen(text), NULL);
+}
+
+/* It runs on the loop: the answer itself is the proof. Never asks the store. */
+void dibs__serve_get_livez(dibs__http_exchange *ex)
+{
+    answer_text(ex, 200, "ok\n");
+}
+
+void dibs__serve_get_readyz(dibs__http_exchange *ex)
+{
+    const dibs__serve *sv = dibs__http_arg(ex);
+    const int phase = atomic_load(&sv->phase);
+
+    if (phase == DIBS__SERVE_READY) {
+        answer_text(ex, 200, "ok\n");
+        return;
+    }
+    dibs__http_set(ex, "Retry-After", "1");
+    answer_text(ex, 503,
+                phase == DIBS__SERVE_STARTING ? "starting\n" : "draining\n");
+}
+
+void dibs__serve_get_healthz(dibs__http_exchange *ex)
+{
+    dibs__serve *sv = dibs__http_arg(ex);
+    bool healthy = dibs__serve_health_ask(&sv->health, sv->cl);
+    dibsx_json *js = dibs__http_answer(ex, healthy ? 200 : 503);
+
+    dibsx_json_pair_text(js, "status", healthy ? "healthy" : "unhealthy");
+    if (dibs__serve_caller_of(ex)->role >= DIBS__SERVE_READ)
+        dibs__serve_health_json(&sv->health, js);
+}
+
+static void put_node(const dibs__serve *sv, dibsx_json *js)
+{
+    char node[300];
+
+    snprintf(node, sizeof(node), "%s:%ld", sv->host, (long)getpid());
+    dibsx_json_pair_text(js, "node", node);
+}
+
+void dibs__serve_get_version(dibs__http_exchange *ex)
+{
+    const dibs__serve *sv = dibs__http_arg(ex);
+    dibsx_json *js = dibs__http_answer(ex, 200);
+
+    dibsx_json_pair_text(js, "version", dibs_version());
+    dibsx_json_pair_text(js, "api", "v1");
+    if (dibs__serve_caller_of(ex)->role < DIBS__SERVE_READ)
+        return;
+    dibsx_json_pair_text(js, "store", dibs_url(sv->cl));
+    put_node(sv, js);
+    dibsx_json_pair_text(js, "epoch", sv->epoch);
+}
+
+void dibs__serve_get_openapi(dibs__http_exchange *ex)
+{
+    dibs__http_answer_bytes(ex, 200, "application/json", dibs__serve_openapi,
+                            strlen(dibs__serve_openapi), NULL);
+}
+
+/* Where the type of a problem leads. */
+void dibs__serve_get_problems(dibs__http_exchange *ex)
+{
+    dibsx_buf page;
+    size_t len;
+
+    dibsx_buf_init(&page, (size_t)64 * 1024);
+    dibsx_buf_puts(&page, "<!doctype html><html lang=\"en\"><meta "
+                          "charset=\"utf-8\"><title>dibs: problems</title>"
+                          "<h1>Problems</h1><dl>\n");
+    for (const dibs__serve_problem *pb = dibs__serve_problems; pb->code; pb++)
+        dibsx_buf_printf(
+            &page, "<dt id=\"%s\"><code>%s</code> (%d)</dt><dd>%s.</dd>\n",
+            pb->code, pb->code, pb->status, pb->title);
+    dibsx_buf_puts(&page, "</dl></html>\n");
+    len = page.len;
+    dibs__http_set(ex, "Content-Security-Policy",
+                   "default-src 'none'; base-uri 'none'; form-action 'none'; "
+                   "frame-ancestors 'none'");
+    if (dibsx_buf_ok(&page))
+        dibs__http_answer_bytes(ex, 200, "text/html; charset=utf-8",
+                                dibsx_buf_take(&page), len, dibsx_free);
+    dibsx_buf_fini(&page);
+}
+
+void dibs__serve_get_whoami(dibs__http_exchange *ex)
+{
+    const dibs__serve *sv = dibs__http_arg(ex);
+    const dibs__serve_caller *caller = dibs__serve_caller_of(ex);
+    dibsx_json *js = dibs__http_answer(ex, 200);
+
+    dibsx_json_pair_text(js, "name", caller->name);
+    dibsx_json_pair_text(js, "role", dibs__serve_role_text(caller->role));
+    put_node(sv, js);
+    dibsx_json_pair_text(js, "version", dibs_version());
+}

@@ -1,0 +1,48 @@
+/* serve.h - `dibs serve`: the HTTP daemon, and the access tokens of its callers.
+ * All that the command sees of it. */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_SERVE_SERVE_H
+#define DIBS_SERVE_SERVE_H
+
+#include "serve/token.h"
+#include <dibs/dibs.h>
+
+#define DIBS__SERVE_LISTEN "127.0.0.1:3427"
+
+/* Which requests the log has lines about. */
+typedef enum dibs__serve_access_log {
+    DIBS__SERVE_LOG_ALL,
+    DIBS__SERVE_LOG_ERRORS,
+    DIBS__SERVE_LOG_NONE
+} dibs__serve_access_log;
+
+/* Texts are borrowed until the daemon has ended. */
+typedef struct dibs__serve_opts {
+    const char *url;
+    const char *prefix; /* may be NULL */
+    int64_t timeout_ms; /* of one step of the store */
+    bool share_stats;
+    dibs_log_level log_level;
+    const char *listen;    /* "127.0.0.1:3427", "[::1]:3427" */
+    const char *base_path; /* "/dibs"; NULL or "/": none */
+    const char *hosts;     /* names of this server, with commas; may be NULL */
+    const char *tokens;    /* file; NULL: the default one, made if missing */
+    bool plaintext;        /* elsewhere than on loopback too: behind a proxy */
+    bool json;             /* log lines as JSON */
+    dibs__serve_access_log access;
+    unsigned connections_max;
+    int64_t look_every_ms;
+    int64_t start_wait_ms;
+    int64_t drain_delay_ms; /* answering, but not ready */
+    int64_t drain_ms;       /* for requests under way */
+} dibs__serve_opts;
+
+/* Serves until SIGTERM or SIGINT. Blocks these and SIGHUP on the calling thread. */
+DIBS_MUST_CHECK dibs_status dibs__serve_run(const dibs__serve_opts *opts,
+                                            dibs_error *err);
+
+/* Checks the settings and the token file, and changes nothing. */
+DIBS_MUST_CHECK dibs_status dibs__serve_check(const dibs__serve_opts *opts,
+                                              dibs_error *err);
+
+#endif

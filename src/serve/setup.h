@@ -1,0 +1,34 @@
+/* setup.h - settings of the daemon, checked before it starts. Main thread. */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_SERVE_SETUP_H
+#define DIBS_SERVE_SETUP_H
+
+#include "serve/address.h"
+#include "serve/serve.h"
+
+/* The base path without the slash at its end; "" for none. */
+DIBS_MUST_CHECK dibs_status dibs__serve_setup_base(const dibs__serve_opts *opts,
+                                                   char *out, size_t size,
+                                                   dibs_error *err);
+
+/* Where to listen. DIBS_REFUSED: elsewhere than on loopback without protection. */
+DIBS_MUST_CHECK dibs_status dibs__serve_setup_address(
+    const dibs__serve_opts *opts, dibs__serve_address *out, dibs_error *err);
+
+/* The path of the token file. */
+DIBS_MUST_CHECK dibs_status dibs__serve_setup_tokens(
+    const dibs__serve_opts *opts, char *out, size_t size, dibs_error *err);
+
+/* Reads the tokens into *out, which the caller frees with dibsx_free(). */
+DIBS_MUST_CHECK dibs_status dibs__serve_setup_load(const char *path,
+                                                   dibs__serve_tokens **out,
+                                                   dibs_error *err);
+
+/* Makes a token file with one admin token, which is written beside it, for the first
+ * start. *made_path is where. */
+DIBS_MUST_CHECK dibs_status dibs__serve_setup_first(const char *path,
+                                                    char *made_path,
+                                                    size_t size,
+                                                    dibs_error *err);
+
+#endif

@@ -1,0 +1,223 @@
+"""`dibs serve`: start, probes, tokens and roles, requests that are refused, reload, drain."""
+# SPDX-License-Identifier: MIT
+import json
+import os
+import signal
+import socket
+import subprocess
+import unittest
+
+from runtools import DIBS, PATIENCE, main, wait_until
+from servetools import Daemon, ServeCase
+
+PROBES = ("/livez", "/readyz", "/healthz", "/version", "/openapi.json", "/problems")
+
+
+class Answers(ServeCase):
+    def test_probes_need_no_token(self):
+        for path in PROBES:
+            with self.subTest(path):
+                answer = self.daemon.get(path, role=None)
+                self.assertEqual(answer.status, 200, answer.text)
+                self.assertEqual(answer.headers["X-Content-Type-Options"], "nosniff")
+                self.assertEqual(answer.headers["Referrer-Policy"], "no-referrer")
+                self.assertRegex(answer.headers["Dibs-Epoch"], "^[0-9a-f]{8}$")
+                self.assertIsNone(answer.headers["Set-Cookie"])
+                self.assertEqual(self.daemon.ask("HEAD", path, role=None).text, "")
+        self.assertEqual(self.daemon.get("/healthz", role=None).json, {"status": "healthy"})
+        self.assertIn("lock", [check["name"] for check in self.daemon.get("/healthz").json["checks"]])
+        self.assertNotIn("store", self.daemon.get("/version", role=None).json)
+        self.assertIn("store", self.daemon.get("/version", role="read").json)
+
+    def test_every_route_wants_its_role(self):
+        document = self.daemon.get("/openapi.json", role=None).json
+        order = ["none", "read", "operate", "admin"]
+        for path, methods in document["paths"].items():
+            for method, operation in methods.items():
+                need = order.index(operation["x-role"])
+                for role in ("none", "dibs_" + "x" * 43, "read", "operate"):
+                    has = order.index(role) if role in order else 0
+                    if role == "none" and need == 0 or has >= need and role in order:
+                        continue
+                    with self.subTest((method, path, role)):
+                        answer = self.daemon.ask(method.upper(), self.pattern(path), role=None if role == "none" else role)
+                        # Ten unknown tokens are as many as an address may send in a minute.
+                        self.assertIn(answer.status, (403,) if has else (401, 429), answer.text)
+                        self.assertEqual(answer.json["code"], {401: "token", 403: "role", 429: "limit"}[answer.status])
+
+    def test_problems(self):
+        self.assert_problem(self.daemon.get("/nothing"), 404, "notfound")
+        self.assert_problem(self.daemon.get("/v1/whoami", role=None), 401, "token")
+        self.assertTrue(self.daemon.get("/v1/whoami", role=None).headers["WWW-Authenticate"].startswith("Bearer"))
+        self.assert_problem(self.daemon.post("/livez"), 405, "method")
+        self.assert_problem(self.daemon.get("/livez", headers={"Host": "rebound.example"}), 421, "host")
+        self.assert_problem(self.daemon.get("/livez", headers={"Origin": "http://evil.example"}), 403, "origin")
+        self.assert_problem(self.daemon.get("/livez", headers={"Sec-Fetch-Site": "cross-site"}), 403, "origin")
+        self.assert_problem(self.daemon.get("/v1/whoami", query={"token": "x"}), 400, "invalid")
+        page = self.daemon.get("/problems", role=None)
+        for code in ("notfound", "token", "busy", "unavail"):
+            self.assertIn(f'id="{code}"', page.text)
+
+    def test_who_am_i(self):
+        answer = self.daemon.get("/v1/whoami", role="operate")
+        self.assertEqual((answer.json["name"], answer.json["role"]), ("operate", "operate"))
+
+    def test_request_ids_and_log(self):
+        answer = self.daemon.get("/v1/whoami", role="read", headers={"X-Request-Id": "my-request.7"})
+        self.assertEqual(answer.headers["X-Request-Id"], "my-request.7")
+        self.daemon.get("/v1/whoami", query={"secret": "in-a-query"}, headers={"X-Request-Id": "bad id\x7f"})
+        line = wait_until(lambda: [line for line in self.daemon.log() if line.get("request") == "my-request.7"])[0]
+        self.assertEqual((line["route"], line["status"], line["who"], line["from"]),
+                         ("/v1/whoami", 200, "read", "127.0.0.1"))
+        text = self.daemon.log_text()
+        self.assertNotIn("in-a-query", text)
+        for token in self.daemon.tokens.values():
+            self.assertNotIn(token, text)
+            self.assertNotIn(token[5:20], text)
+
+
+class Lives(unittest.TestCase):
+    def start(self, *args, **more):
+        daemon = Daemon(*args, **more)
+        self.addCleanup(daemon.end)
+        return daemon
+
+    def test_wrong_tokens_are_limited(self):
+        daemon = self.start()
+        statuses = [daemon.get("/v1/whoami", role="dibs_wrong").status for _ in range(12)]
+        self.assertEqual(statuses, [401] * 10 + [429] * 2)
+        # A token that is known passes all the same.
+        self.assertEqual(daemon.get("/v1/whoami", role="read").status, 200)
+
+    def test_reload(self):
+        daemon = self.start()
+        daemon.tokens["late"] = daemon.dibs("access", "add", "late", "--role", "read", "--tokens", daemon.file).stdout.strip()
+        self.assertEqual(daemon.get("/v1/whoami", role="late").status, 401)
+        daemon.process.send_signal(signal.SIGHUP)
+        daemon.await_event("reloaded")
+        self.assertEqual(daemon.get("/v1/whoami", role="late").json["name"], "late")
+        daemon.dibs("access", "rm", "late", "--tokens", daemon.file)
+        daemon.process.send_signal(signal.SIGHUP)
+        daemon.await_event("reloaded", 2)
+        self.assertEqual(daemon.get("/v1/whoami", role="late").status, 401)
+        # A file with a fault changes nothing.
+        with open(daemon.file, "a", encoding="utf-8") as file:
+            file.write("evil admin nonsense\n")
+        daemon.process.send_signal(signal.SIGHUP)
+        self.assertIn("tokens:4:", daemon.await_event("reload_failed")["message"])
+        self.assertEqual(daemon.get("/v1/whoami", role="admin").status, 200)
+
+    def test_stop(self):
+        daemon = Daemon("--base-path", "/dibs/")
+        self.assertEqual(daemon.get("/dibs/livez", role=None).status, 200)
+        self.assertEqual(daemon.get("/dibs/none", role=None).json["type"], "/dibs/problems#notfound")
+        self.assertEqual(daemon.get("/livez", role=None).status, 200)
+        self.assertEqual(daemon.end(), 0)
+
+    def test_drain_and_second_signal(self):
+        daemon = self.start("--drain-delay", "60s")
+        daemon.process.send_signal(signal.SIGTERM)
+        daemon.await_event("draining")
+        answer = daemon.get("/readyz", role=None)
+        self.assertEqual((answer.status, answer.text), (503, "draining\n"))
+        self.assertEqual(daemon.get("/livez", role=None).status, 200)
+        daemon.process.send_signal(signal.SIGTERM)
+        self.assertEqual(daemon.process.wait(PATIENCE), -signal.SIGTERM)
+
+    def test_without_a_store(self):
+        with socket.socket() as sock:
+            sock.bind(("127.0.0.1", 0))
+            url = f"redis://127.0.0.1:{sock.getsockname()[1]}"
+            daemon = self.start("--start-wait", "0s", "--store-timeout", "1s", url=url)
+            self.assertEqual(daemon.get("/livez", role=None).status, 200)
+            self.assertEqual(daemon.get("/readyz", role=None).status, 200)
+            answer = daemon.get("/healthz", role=None)
+            self.assertEqual((answer.status, answer.json), (503, {"status": "unhealthy"}))
+            answer = daemon.get("/v1/locks/some")
+            self.assertEqual((answer.status, answer.json["code"]), (503, "unavail"))
+            self.assertTrue(answer.json["retriable"])
+            self.assertEqual(answer.headers["Retry-After"], "1")
+
+    def test_service_manager(self):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+            name = f"dibs-test-{os.getpid()}"
+            manager.bind("\0" + name)
+            manager.settimeout(PATIENCE)
+            daemon = Daemon(env={"NOTIFY_SOCKET": "@" + name})
+            self.assertIn(b"READY=1", manager.recv(4096))
+            daemon.process.send_signal(signal.SIGHUP)
+            self.assertRegex(manager.recv(4096), rb"RELOADING=1\nMONOTONIC_USEC=\d+")
+            self.assertEqual(manager.recv(4096), b"READY=1")
+            self.assertEqual(daemon.end(), 0)
+            self.assertEqual(manager.recv(4096), b"STOPPING=1")
+
+    def check(self, daemon, *args):
+        result = subprocess.run([DIBS, "serve", "--check", *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                env=daemon.env, check=False, timeout=PATIENCE)
+        return result.returncode, result.stderr
+
+    def test_check(self):
+        daemon = self.start()
+        self.assertEqual(self.check(daemon, "--tokens", daemon.file), (0, ""))
+        # The first start makes the default file.
+        self.assertEqual(self.check(daemon), (0, ""))
+        for args, why in [
+            (["--listen", "0.0.0.0:1"], "others could read the tokens"),
+            (["--listen", "0.0.0.0:1", "--insecure-plaintext", "behind-proxy"], "without a token file"),
+            (["--listen", "nowhere"], "not an address and a port"),
+            (["--base-path", "dibs"], "is not valid"),
+            (["--tokens", daemon.folder + "/none"], "dibs access add"),
+            (["--tokens", "/dev/null"], "chmod 600"),
+        ]:
+            with self.subTest(args):
+                code, text = self.check(daemon, *args)
+                self.assertEqual(code, 78, text)
+                self.assertIn(why, text)
+        self.assertEqual(self.check(daemon, "--listen", "0.0.0.0:1", "--insecure-plaintext", "behind-proxy", "--tokens",
+                                    daemon.file), (0, ""))
+        os.chmod(daemon.file, 0o640)
+        code, text = self.check(daemon, "--tokens", daemon.file)
+        self.assertEqual((code, "chmod 600" in text), (78, True), text)
+
+    def test_configuration_file(self):
+        daemon = self.start()
+        path = daemon.folder + "/serve.yaml"
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("prefix: 'x:'\nserve:\n  tokens: " + daemon.file + "\n  listen: '127.0.0.1:9'\n  look_every: 2s\n")
+        self.assertEqual(self.check(daemon, "--config", path), (0, ""))
+        values = json.loads(daemon.dibs("config", "--json", "--config", path).stdout)
+        self.assertIn("127.0.0.1:9", json.dumps(values))
+        for text, why in [("serve:\n  lisen: a\n", "there is no key 'lisen'; did you mean 'listen'?"),
+                          ("serve: 7\n", "'serve' has settings of its own below it"),
+                          ("serve.listen: a\n", "there is no key 'serve.listen'"),
+                          ("listen: a\n", "there is no key 'listen'")]:
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)
+            code, said = self.check(daemon, "--config", path)
+            self.assertEqual((code, why in said), (78, True), said)
+
+    def test_first_start(self):
+        daemon = self.start()
+        log = daemon.folder + "/first.log"
+        with open(log, "wb") as out:
+            first = subprocess.Popen([DIBS, "serve", "--listen", "127.0.0.1:0"], stderr=out, env=daemon.env)
+        self.addCleanup(first.wait)
+        self.addCleanup(first.kill)
+
+        def said():
+            with open(log, encoding="utf-8") as file:
+                return file.read()
+
+        wait_until(lambda: "event=ready" in said(), "the first start")
+        path = daemon.folder + "/dibs/serve.token"
+        with open(path, encoding="utf-8") as file:
+            token = file.read().strip()
+        self.assertEqual(os.stat(path).st_mode & 0o777, 0o600)
+        self.assertNotIn(token, said())
+        port = int(said().split("port=")[1].split()[0])
+        daemon.port, daemon.tokens["first"] = port, token
+        self.assertEqual(daemon.get("/v1/whoami", role="first").json["role"], "admin")
+
+
+if __name__ == "__main__":
+    main()

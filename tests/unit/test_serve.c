@@ -1,0 +1,260 @@
+/* test_serve.c - the pure parts of the daemon: tokens, addresses, failures. */
+/* SPDX-License-Identifier: MIT */
+#include "serve/address.h"
+#include "serve/gate.h"
+#include "serve/problem.h"
+#include "serve/routes.h"
+#include "serve/row.h"
+#include "serve/token.h"
+#include "unit.h"
+
+#include "base/alloc.h"
+#include "base/json_read.h"
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+/* SHA-256 of "abc". */
+#define ABC "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+
+static dibs_status
+parse(dibs__serve_tokens *tokens, const char *text, dibs_error *err)
+{
+    char copy[1024];
+
+    snprintf(copy, sizeof(copy), "%s", text);
+    return dibs__serve_tokens_parse(tokens, copy, "file", err);
+}
+
+static void tokens_are_recognised(void **state)
+{
+    const int64_t now_wall_us = INT64_C(1800000000) * 1000000; /* 2027-01-15 */
+    const dibs__serve_token *found;
+    dibs__serve_tokens tokens;
+
+    (void)state;
+    assert_int_equal(parse(&tokens,
+                           "# comment\n\n"
+                           "old read sha256:" ABC
+                           " expires=2027-01-14T00:00:00Z\r\n"
+                           "new\toperate  sha256:" ABC
+                           " expires=2027-01-16T00:00:00Z",
+                           NULL),
+                     DIBS_OK);
+    assert_int_equal(tokens.count, 2);
+    found = dibs__serve_tokens_find(&tokens, "abc", now_wall_us);
+    assert_non_null(found);
+    assert_string_equal(found->name, "new");
+    assert_int_equal(found->role, DIBS__SERVE_OPERATE);
+    assert_null(dibs__serve_tokens_find(&tokens, "abcd", now_wall_us));
+    assert_null(dibs__serve_tokens_find(&tokens, "", now_wall_us));
+    /* Both are over. */
+    assert_null(
+        dibs__serve_tokens_find(&tokens, "abc",
+                                now_wall_us + INT64_C(172800) * 1000000));
+}
+
+/* A restriction that is not understood must not be passed over. */
+static void bad_lines_are_refused(void **state)
+{
+    static const char *const cases[] = {
+        "name admin",
+        "name root sha256:" ABC,
+        "name none sha256:" ABC,
+        "na/me admin sha256:" ABC,
+        "name admin " ABC,
+        "name admin sha256:" ABC "0",
+        "name admin sha256:" ABC " names=jobs:",
+        "name admin sha256:" ABC " expires=tomorrow",
+        "name admin sha256:" ABC " expires=2027-01-14T00:00:00+01:00",
+        "12345678901234567890123456789012345678901234567890123456789012345"
+        " admin sha256:" ABC};
+    dibs__serve_tokens tokens;
+    char text[1024];
+    dibs_error err;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        snprintf(text, sizeof(text), "good read sha256:%s\n%s\n", ABC,
+                 cases[i]);
+        if (parse(&tokens, text, &err) != DIBS_REFUSED)
+            fail_msg("%s was taken", cases[i]);
+        assert_memory_equal(err.message, "file:2: ", 8);
+    }
+}
+
+static void addresses(void **state)
+{
+    static const struct {
+        const char *text;
+        const char *host; /* NULL: refused */
+        int port;
+        bool loopback;
+    } cases[] = {{"127.0.0.1:3427", "127.0.0.1", 3427, true},
+                 {"127.9.9.9:1", "127.9.9.9", 1, true},
+                 {"[::1]:0", "::1", 0, true},
+                 {"localhost:80", "127.0.0.1", 80, true},
+                 {"0.0.0.0:80", "0.0.0.0", 80, false},
+                 {"[::]:80", "::", 80, false},
+                 {"10.0.0.1:80", "10.0.0.1", 80, false},
+                 {"::1:80", NULL, 0, false},
+                 {"127.0.0.1", NULL, 0, false},
+                 {"127.0.0.1:", NULL, 0, false},
+                 {":80", NULL, 0, false},
+                 {"127.0.0.1:65536", NULL, 0, false},
+                 {"127.0.0.1:8x", NULL, 0, false},
+                 {"localhost.example:80", NULL, 0, false}};
+    dibs__serve_address at;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        dibs_status rc = dibs__serve_address_read(cases[i].text, &at, NULL);
+
+        if ((rc == DIBS_OK) != (cases[i].host != NULL))
+            fail_msg("%s: %d", cases[i].text, rc);
+        if (rc != DIBS_OK)
+            continue;
+        assert_string_equal(at.host, cases[i].host);
+        assert_int_equal(at.port, cases[i].port);
+        assert_int_equal(at.loopback, cases[i].loopback);
+    }
+}
+
+static void failures_are_counted_by_address(void **state)
+{
+    static dibs__serve_failures all[DIBS__SERVE_PEERS_MAX];
+    const dibsx_nsec now = 1000 * DIBSX_SEC;
+    char peer[DIBS__HTTP_PEER_MAX];
+
+    (void)state;
+    for (int i = 0; i < 10; i++) {
+        assert_false(dibs__serve_failures_over(all, "10.0.0.1", now));
+        dibs__serve_failures_add(all, "10.0.0.1", now);
+    }
+    assert_true(dibs__serve_failures_over(all, "10.0.0.1", now));
+    assert_false(dibs__serve_failures_over(all, "10.0.0.2", now));
+    assert_true(
+        dibs__serve_failures_over(all, "10.0.0.1", now + 59 * DIBSX_SEC));
+    assert_false(
+        dibs__serve_failures_over(all, "10.0.0.1", now + 60 * DIBSX_SEC));
+    /* Later addresses do not push it out before its time. */
+    for (int i = 0; i < 200; i++) {
+        snprintf(peer, sizeof(peer), "10.1.0.%d", i);
+        dibs__serve_failures_add(all, peer, now + DIBSX_SEC);
+    }
+    assert_true(
+        dibs__serve_failures_over(all, "10.0.0.1", now + 2 * DIBSX_SEC));
+}
+
+static void every_status_has_a_problem(void **state)
+{
+    (void)state;
+    for (int rc = DIBS_BUSY; rc <= DIBS_FORKED; rc++) {
+        if (rc > DIBS_FULL && rc < DIBS_UNAVAIL)
+            continue;
+        assert_true(dibs__serve_problem_status((dibs_status)rc) >= 400);
+    }
+    assert_int_equal(dibs__serve_problem_status(DIBS_BUSY), 409);
+    assert_int_equal(dibs__serve_problem_status(DIBS_LOST), 410);
+    assert_int_equal(dibs__serve_problem_status(DIBS_UNAVAIL), 503);
+    assert_int_equal(dibs__serve_problem_status(DIBS_UNKNOWN), 504);
+    assert_int_equal(dibs__serve_problem_status(DIBS_DENIED), 502);
+}
+
+static void rows_are_whole_copies(void **state)
+{
+    dibs_party holder = {.owner = "0123456789abcdef0123456789abcdef",
+                         .host = "h",
+                         .label = "",
+                         .mode = "exclusive",
+                         .identity = "main",
+                         .meta = "a=1\tb=x=y\tc",
+                         .stale = NULL,
+                         .fence = 7,
+                         .left_ms = 500};
+    dibs_lease_info info = {.name = "name",
+                            .holders = &holder,
+                            .holder_count = 1};
+    dibs_lease_info *copy = dibs__serve_row_copy(&info);
+    char etag[DIBS__SERVE_ETAG_MAX];
+    dibsx_json js;
+    dibsx_buf out;
+
+    (void)state;
+    assert_non_null(copy);
+    memset(&holder, 0, sizeof(holder));
+    dibsx_buf_init(&out, 4096);
+    dibsx_json_init(&js, &out);
+    dibsx_json_open(&js, '{');
+    dibs__serve_row_json(&js, copy, 600, 0);
+    dibsx_json_close(&js, '}');
+    assert_non_null(strstr(dibsx_buf_text(&out),
+                           "\"meta\":{\"a\":\"1\",\"b\":\"x=y\",\"c\":\"\"}"));
+    assert_non_null(strstr(dibsx_buf_text(&out), "\"owner8\":\"01234567\""));
+    assert_null(strstr(dibsx_buf_text(&out), "012345678"));
+    assert_non_null(strstr(dibsx_buf_text(&out), "\"left_ms\":0,"));
+    dibs__serve_row_etag(copy, etag);
+    assert_string_equal(etag, "\"7-0\"");
+    dibsx_buf_fini(&out);
+    dibsx_free(copy);
+}
+
+extern const char dibs__serve_openapi[];
+
+/* The operation of a route in the document. */
+static const dibsx_json_node *
+find_operation(const dibsx_json_node *paths, const dibs__http_route *route)
+{
+    const dibsx_json_node *path = dibsx_json_get(paths, route->path);
+    char method[16] = "";
+
+    for (size_t i = 0; route->method[i]; i++)
+        method[i] = (char)tolower((unsigned char)route->method[i]);
+    return path ? dibsx_json_get(path, method) : NULL;
+}
+
+static void the_document_has_the_routes(void **state)
+{
+    const dibsx_json_node *paths;
+    dibsx_json_doc doc;
+    size_t count = 0;
+    dibs_error err;
+
+    (void)state;
+    if (dibsx_json_read(dibs__serve_openapi, strlen(dibs__serve_openapi), &doc,
+                        &err) != DIBS_OK)
+        fail_msg("openapi.json: %s", err.message);
+    paths = dibsx_json_get(doc.root, "paths");
+    for (size_t i = 0; i < dibs__serve_route_count; i++) {
+        const dibs__http_route *route = &dibs__serve_routes[i];
+        const dibsx_json_node *operation = find_operation(paths, route);
+
+        if (!operation)
+            fail_msg("%s %s is not in openapi.json", route->method,
+                     route->path);
+        assert_string_equal(dibsx_json_get(operation, "x-role")->text,
+                            dibs__serve_role_text(
+                                (dibs__serve_role)route->need));
+    }
+    for (const dibsx_json_node *path = paths->child; path; path = path->next) {
+        for (const dibsx_json_node *node = path->child; node; node = node->next)
+            count++;
+    }
+    assert_int_equal(count, dibs__serve_route_count);
+    dibsx_json_doc_fini(&doc);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tokens_are_recognised),
+        cmocka_unit_test(bad_lines_are_refused),
+        cmocka_unit_test(addresses),
+        cmocka_unit_test(failures_are_counted_by_address),
+        cmocka_unit_test(every_status_has_a_problem),
+        cmocka_unit_test(rows_are_whole_copies),
+        cmocka_unit_test(the_document_has_the_routes),
+    };
+
+    return cmocka_run_group_tests_name("serve", tests, NULL, NULL);
+}
