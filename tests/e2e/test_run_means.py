@@ -11,7 +11,7 @@ from runtools import (DIBS, NO_CGROUP, NO_PROC, PATIENCE, POWERLESS, RunCase, be
 
 # A writer that has left the command's group and lost its parent.
 TREE = """
-(setsid sh -c 'while :; do echo first >>witness; sleep 0.002; done' &)
+(setsid sh -c 'while :; do echo first >>witness; sleep 0.01; done' &)
 exec sleep 1000
 """
 

@@ -11,7 +11,7 @@ from runtools import (NO_CGROUP, PACE, PATIENCE, NotInTime, RunCase, alive, belo
 
 # A writer that has left the command's group and lost its parent.
 WRITER = """
-(setsid sh -c 'while :; do echo first >>witness; sleep 0.002; done' &)
+(setsid sh -c 'while :; do echo first >>witness; sleep 0.01; done' &)
 exec sleep 1000
 """
 
