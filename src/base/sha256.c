@@ -59,15 +59,16 @@ static void digest(uint32_t state[WORDS], const unsigned char *block)
     }
     for (int i = 0; i < WORDS; i++)
         state[i] += s[i];
+    explicit_bzero(w, sizeof(w));
 }
 
-void dibsx_sha256(const void *bytes, size_t len, char out[DIBSX_SHA256_TEXT])
+void dibsx_sha256_bytes(const void *bytes, size_t len,
+                        unsigned char out[DIBSX_SHA256_SIZE])
 {
     uint32_t state[WORDS] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
                              0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
     const unsigned char *at = bytes;
     unsigned char block[BLOCK] = {0};
-    unsigned char sum[4 * WORDS];
     uint64_t bits = (uint64_t)len * 8;
 
     for (; len >= BLOCK; at += BLOCK, len -= BLOCK)
@@ -82,6 +83,14 @@ void dibsx_sha256(const void *bytes, size_t len, char out[DIBSX_SHA256_TEXT])
         block[LENGTH_AT + i] = (unsigned char)(bits >> (56 - 8 * i));
     digest(state, block);
     for (int i = 0; i < 4 * WORDS; i++)
-        sum[i] = (unsigned char)(state[i / 4] >> (24 - 8 * (i % 4)));
+        out[i] = (unsigned char)(state[i / 4] >> (24 - 8 * (i % 4)));
+    explicit_bzero(block, sizeof(block));
+}
+
+void dibsx_sha256(const void *bytes, size_t len, char out[DIBSX_SHA256_TEXT])
+{
+    unsigned char sum[DIBSX_SHA256_SIZE];
+
+    dibsx_sha256_bytes(bytes, len, sum);
     dibsx_hex(sum, sizeof(sum), out);
 }

@@ -163,7 +163,7 @@ dibs__serve_tokens_find(const dibs__serve_tokens *tokens, const char *token,
     unsigned char hash[DIBSX_SHA256_SIZE];
     const dibs__serve_token *found = NULL;
 
-    dibsx_sha256(token, strlen(token), hash);
+    dibsx_sha256_bytes(token, strlen(token), hash);
     for (size_t i = 0; i < tokens->count; i++) {
         const dibs__serve_token *item = &tokens->items[i];
         bool over =

@@ -180,7 +180,7 @@ static void add_line(dibsx_buf *out, const char *name, dibs__serve_role role,
     unsigned char hash[DIBSX_SHA256_SIZE];
     char text[DIBSX_SHA256_TEXT];
 
-    dibsx_sha256(token, strlen(token), hash);
+    dibsx_sha256_bytes(token, strlen(token), hash);
     dibsx_hex(hash, sizeof(hash), text);
     if (out->len > 0 && out->data[out->len - 1] != '\n')
         dibsx_buf_putc(out, '\n');
