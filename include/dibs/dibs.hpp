@@ -21,5 +21,6 @@
 #include <dibs/lock.hpp>
 #include <dibs/queue.hpp>
 #include <dibs/queue_admin.hpp>
+#include <dibs/state.hpp>
 
 #endif

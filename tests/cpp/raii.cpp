@@ -508,6 +508,46 @@ static void breakers(dibs::client &db)
           }) == DIBS_INVALID);
 }
 
+/* A commit owns the texts that it names, and can be sent again. */
+static void commits(dibs::client &db)
+{
+    dibs::commit first;
+
+    {
+        std::string key("{c}order"), open("{c}open");
+
+        first.expect(key, DIBS_VERSION_NONE)
+            .put(key, std::string("new\0", 4), std::chrono::hours(1))
+            .enter(open, "7", 1)
+            .enter_in("{c}ship", "7", std::chrono::hours(1));
+    }
+    dibs::commit moved(std::move(first));
+    CHECK(moved.send(db));
+    CHECK(moved.version() > 0 && moved.now_us() > 0);
+    CHECK(moved.size("{c}open") == 1);
+    CHECK(!moved.send(db));
+    CHECK(moved.status() == DIBS_STALE && moved.failed() == "{c}order");
+    CHECK(moved.found().data == std::string("new\0", 4));
+    CHECK(moved.found().expires_ms > 0);
+
+    std::vector<dibs::value> both =
+        dibs::get_many(db, {"{c}order", "{c}nothing"});
+    CHECK(both.size() == 2 && both[0].version == moved.found().version);
+    CHECK(both[1].version == 0 && both[1].data.empty());
+
+    dibs::index_entries due = dibs::first_entries(db, "{c}ship", DIBS_INDEX_NOW);
+    CHECK(due.entries.empty() && due.next > due.now_us);
+    due = dibs::first_entries(db, "{c}open", DIBS_INDEX_AT_MAX);
+    CHECK(due.entries.size() == 1 && due.entries[0].first == "7");
+    CHECK(due.entries[0].second == 1 && due.next == -1);
+
+    dibs::commit last;
+    last.not_before(1).erase("{c}order").leave("{c}open", "7");
+    CHECK(last.send(db));
+    CHECK(!dibs::commit().not_after(1).erase("{c}order").send(db));
+    CHECK(thrown([&] { CHECK(dibs::commit().send(db)); }) == DIBS_INVALID);
+}
+
 int main(int argc, char **argv)
 {
     dibs_client_opts opts = dibs_client_opts();
@@ -535,6 +575,7 @@ int main(int argc, char **argv)
     limits(db);
     healths(db);
     breakers(db);
+    commits(db);
     std::cout << "scopes give back what they took\n";
     return 0;
 }
