@@ -143,7 +143,11 @@ typedef struct dibs_commit_change {
     int64_t at;         /* enter: its number */
     bool
         from_now; /* enter: `at` is microseconds from now on the store's clock */
-    uint64_t size; /* out, enter: the members of the index after the commit */
+    bool
+        counted; /* enter: `size` is wanted. Commits of several clients that count
+                        one index wait for each other; others need not */
+    uint64_t size; /* out, enter: the members of the index after the commit; 0
+                        if they are not counted */
 } dibs_commit_change;
 
 /* A commit, and below the line its answer. The store compares its clock first, then

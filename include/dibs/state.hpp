@@ -89,13 +89,15 @@ class commit
         add(DIBS_COMMIT_DELETE, key);
         return *this;
     }
+    /* `counted`: size() is wanted. */
     commit &enter(const std::string &index, const std::string &member,
-                  int64_t at)
+                  int64_t at, bool counted = false)
     {
         dibs_commit_change &change = add(DIBS_COMMIT_ENTER, index);
 
         change.member = keep(member);
         change.at = at;
+        change.counted = counted;
         return *this;
     }
     /* Its number is the moment so long from now, on the store's clock. */
@@ -172,11 +174,11 @@ class commit
     {
         return found_;
     }
-    /* The members that an index has after the commit entered one. */
+    /* The members that an index has after the commit entered one and counted. */
     uint64_t size(const std::string &index) const
     {
         for (const dibs_commit_change &change : changes_)
-            if (change.verb == DIBS_COMMIT_ENTER && index == change.name)
+            if (change.counted && index == change.name)
                 return change.size;
         return 0;
     }

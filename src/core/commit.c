@@ -127,7 +127,8 @@ add_change(batch *bt, const dibs_commit_change *change, dibs_error *err)
                          .len = change->len,
                          .ttl_ms = change->ttl_ms,
                          .at = change->at,
-                         .from_now = change->from_now};
+                         .from_now = change->from_now,
+                         .uncounted = !change->counted};
     rc = batch_name(bt, change->name, &to->key, err);
     bt->change_count++;
     return rc == DIBS_OK ? check_member(change, err) : rc;

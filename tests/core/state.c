@@ -200,8 +200,10 @@ static void commits_change_all_or_nothing(void **state)
     const char *const keys[] = {"{b}job", "{b}none", "{b}run"};
 
     (void)state;
+    changes[2].counted = true;
     CHECK(DIBS_OK, dibs_state_commit(cl, &commit, 1, err));
     assert_int_equal(changes[2].size, 2);
+    assert_int_equal(changes[3].size, 0);
     assert_true(commit.version > 0 && commit.now_us > 0);
     CHECK(DIBS_OK, dibs_state_get_many(cl, keys, 3, values, err));
     assert_string_equal(values[0].data, "two");

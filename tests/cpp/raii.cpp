@@ -518,7 +518,7 @@ static void commits(dibs::client &db)
 
         first.expect(key, DIBS_VERSION_NONE)
             .put(key, std::string("new\0", 4), std::chrono::hours(1))
-            .enter(open, "7", 1)
+            .enter(open, "7", 1, true)
             .enter_in("{c}ship", "7", std::chrono::hours(1));
     }
     dibs::commit moved(std::move(first));
