@@ -458,6 +458,30 @@ static void one_of_two_wins(void **state)
     dibs__commit_fini(items, 2);
 }
 
+/* Commits of one step that write the same value have versions of their own. */
+static void no_version_is_used_twice(void **state)
+{
+    contract *t = *state;
+    const char *a = commit_name(t, "a");
+    dibs__change changes[ROUNDS];
+    dibs__commit items[ROUNDS];
+    dibs_error err = {0};
+    uint64_t last = 0;
+
+    for (size_t i = 0; i < ROUNDS; i++) {
+        changes[i] = (dibs__change)PUT(a, "x");
+        items[i] = (dibs__commit){.changes = &changes[i], .change_count = 1};
+    }
+    assert_status(commit_send(t, 0, items, ROUNDS, &err), DIBS_OK);
+    for (size_t i = 0; i < ROUNDS; i++) {
+        assert_status(items[i].rc, DIBS_OK);
+        for (size_t k = 0; k < i; k++)
+            assert_int_not_equal(items[i].version, items[k].version);
+        last = items[i].version > last ? items[i].version : last;
+    }
+    assert_int_equal(value_is(t, a, "x"), last);
+}
+
 typedef struct adder {
     contract *t;
     size_t handle;
@@ -618,6 +642,7 @@ int contract_commit(void)
         CONTRACT_TEST(changes_are_told),
         CONTRACT_TEST(many_are_independent),
         CONTRACT_TEST(one_of_two_wins),
+        CONTRACT_TEST(no_version_is_used_twice),
         CONTRACT_TEST(no_update_is_lost),
         CONTRACT_TEST(each_size_is_answered_once),
     };
