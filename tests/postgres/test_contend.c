@@ -291,19 +291,10 @@ static void ask_all_at_once(dibs__store *stores[STORES])
         pthread_join(askers[i].thread, NULL);
 }
 
-/* Steps of several threads share a transaction, in which one that waits must not
- * keep what another needs. */
-static void batches_on_one_name_never_wait_in_a_circle(void **state)
+/* No transaction was ended to break a circle. The server adds up what its processes saw
+ * when these end. */
+static void expect_no_deadlock(dibs__store *stores[STORES])
 {
-    dibs__store *stores[STORES];
-    char url[PG_URL_MAX];
-
-    (void)state;
-    pg_url(&world_sv, url);
-    for (int i = 0; i < STORES; i++)
-        CHECK(DIBS_OK, dibs__store_open(url, in_bound(), &stores[i], err));
-    ask_all_at_once(stores);
-    /* The server adds up what its processes saw when these end. */
     for (int i = 0; i < STORES; i++)
         dibs__store_close(stores[i]);
     while (pg_number(&world_sv, "SELECT count(*) " OURS) != 0)
@@ -312,6 +303,109 @@ static void batches_on_one_name_never_wait_in_a_circle(void **state)
                                "SELECT deadlocks FROM pg_stat_database WHERE "
                                "datname = current_database()"),
                      0);
+}
+
+static void open_stores(dibs__store *stores[STORES])
+{
+    char url[PG_URL_MAX];
+
+    pg_url(&world_sv, url);
+    for (int i = 0; i < STORES; i++)
+        CHECK(DIBS_OK, dibs__store_open(url, in_bound(), &stores[i], err));
+}
+
+enum { COMMIT_THREADS = 6, COMMIT_ROUNDS = 25, COMMIT_NAMES = 4 };
+
+typedef struct committer {
+    dibs__store *st;
+    int number;
+    int done;
+    pthread_t thread;
+} committer;
+
+/* Changes to all names, forwards or backwards. Some values come and go, some are
+ * checked to be absent. */
+static void
+make_commit(const committer *me, int round, bool backwards, dibs__check *check,
+            dibs__change *changes, dibs__commit *out)
+{
+    static const char *const keys[COMMIT_NAMES] = {"{c}a", "{c}b", "{c}c",
+                                                   "{c}d"};
+    static const char *const members[COMMIT_NAMES] = {"a", "b", "c", "d"};
+
+    for (int i = 0; i < COMMIT_NAMES; i++) {
+        int at = backwards ? COMMIT_NAMES - 1 - i : i;
+        bool leaves = (at + round + me->number) % 2 == 0;
+
+        changes[2 * i] = (dibs__change){.verb = leaves ? DIBS__CHANGE_DELETE
+                                                       : DIBS__CHANGE_PUT,
+                                        .key = keys[at],
+                                        .data = "x",
+                                        .len = 1};
+        changes[2 * i + 1] = (dibs__change){.verb = leaves ? DIBS__CHANGE_LEAVE
+                                                           : DIBS__CHANGE_ENTER,
+                                            .key = keys[at / 2],
+                                            .member = members[at],
+                                            .uncounted = round % 3 != 0};
+    }
+    *check = (dibs__check){.key = keys[round % COMMIT_NAMES]};
+    *out = (dibs__commit){.checks = check,
+                          .check_count = round % 2 ? 1 : 0,
+                          .changes = changes,
+                          .change_count = 2 * COMMIT_NAMES};
+}
+
+/* Two in one step, or one alone. */
+static void *commit_often(void *arg)
+{
+    committer *me = arg;
+
+    for (int i = 0; i < COMMIT_ROUNDS; i++) {
+        dibs__check checks[2];
+        dibs__change changes[2][2 * COMMIT_NAMES];
+        dibs__commit items[2];
+        size_t count = 1 + (size_t)(i % 4 == 0);
+
+        make_commit(me, i, me->number % 2, &checks[0], changes[0], &items[0]);
+        make_commit(me, i + 1, i % 2, &checks[1], changes[1], &items[1]);
+        if (me->st->ops->commit->commit(me->st, items, count, in_bound(),
+                                        NULL) == DIBS_OK)
+            me->done++;
+        dibs__commit_fini(items, count);
+    }
+    return NULL;
+}
+
+static void commits_never_wait_in_a_circle(void **state)
+{
+    committer all[COMMIT_THREADS];
+    dibs__store *stores[STORES];
+
+    (void)state;
+    open_stores(stores);
+    for (int i = 0; i < COMMIT_THREADS; i++) {
+        all[i] = (committer){.st = stores[i % STORES], .number = i};
+        assert_int_equal(pthread_create(&all[i].thread, NULL, commit_often,
+                                        &all[i]),
+                         0);
+    }
+    for (int i = 0; i < COMMIT_THREADS; i++) {
+        pthread_join(all[i].thread, NULL);
+        IN_TIME(all[i].done == COMMIT_ROUNDS);
+    }
+    expect_no_deadlock(stores);
+}
+
+/* Steps of several threads share a transaction, in which one that waits must not
+ * keep what another needs. */
+static void batches_on_one_name_never_wait_in_a_circle(void **state)
+{
+    dibs__store *stores[STORES];
+
+    (void)state;
+    open_stores(stores);
+    ask_all_at_once(stores);
+    expect_no_deadlock(stores);
 }
 
 /* Waits for a row that is locked, until it is killed. */
@@ -375,6 +469,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_killed_client_leaves_the_line),
         cmocka_unit_test(a_place_is_kept_without_the_line),
         cmocka_unit_test(batches_on_one_name_never_wait_in_a_circle),
+        cmocka_unit_test(commits_never_wait_in_a_circle),
         cmocka_unit_test(somebody_of_many_gets_it),
     };
 

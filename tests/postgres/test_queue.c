@@ -1,7 +1,8 @@
-/* test_queue.c - queues where steps overlap: sessions that hold their transactions open at
- * the worst moment, what is notified, what waits for the disk, what is left. */
+/* test_queue.c - queues and commits where steps overlap: sessions that hold their transactions
+ * open at the worst moment, what is notified, what waits for the disk, what is left. */
 /* SPDX-License-Identifier: MIT */
 #include "pg_world.h"
+#include "store/postgres/queries.h"
 
 #include <poll.h>
 #include <stdarg.h>
@@ -420,6 +421,186 @@ static void a_long_queue_is_not_walked(void **state)
     tell(session[0], NULL, "COMMIT");
 }
 
+/* ---- commits */
+
+/* Writes one value if another is absent. */
+static void put_unless(char out[SQL_MAX], const char *absent, const char *key)
+{
+    snprintf(out, SQL_MAX,
+             "SELECT unnest(dibs.value_commit('{0}','{0}','{1}','{1}',"
+             "'{%s%s}','{0}','{%s%s,%s%s}','{0}','{%s%s}','{-}','{0}',"
+             "ARRAY['x'::bytea]))",
+             queue, absent, queue, absent, queue, key, queue, key);
+}
+
+/* One member leaves the index and another enters it. 4: its size is asked for; 12: it
+ * is not. */
+static void
+swap_members(char out[SQL_MAX], const char *leave, const char *enter, int verb)
+{
+    snprintf(out, SQL_MAX,
+             "SELECT convert_from((dibs.value_commit('{0}','{0}','{0}','{2}',"
+             "NULL,NULL,NULL,'{2,%d}','{%s,%s}','{%s,%s}','{0,7}',"
+             "ARRAY['','']::bytea[]))[1], 'UTF8')",
+             verb, queue, queue, leave, enter);
+}
+
+/* Runs the first in a transaction, and the second before that is committed. */
+static void overlap(const char *first, const char *second)
+{
+    tell(session[0], NULL, "BEGIN");
+    tell(session[0], NULL, "%s", first);
+    assert_int_equal(PQsendQuery(session[1], second), 1);
+    await_second(session[1]);
+    tell(session[0], NULL, "COMMIT");
+    assert_true(finish(session[1]) > 0);
+}
+
+static long long count_named(const char *what, const char *begin)
+{
+    char text[SQL_MAX];
+
+    snprintf(text, sizeof(text), "%s LIKE '%s%s%%'", what, queue, begin);
+    return count(text);
+}
+
+/* That something is absent is as firm as a version: of two commits that each write what
+ * the other wants to be absent one is done, also when a plain put is the other. */
+static void what_is_absent_stays_so_until_the_commit(void **state)
+{
+    char one[SQL_MAX], other[SQL_MAX];
+
+    (void)state;
+    put_unless(one, "a", "b");
+    put_unless(other, "b", "a");
+    overlap(one, other);
+    assert_int_equal(count_named("value WHERE key", ""), 1);
+    assert_int_equal(count_named("value WHERE key", "b"), 1);
+    put_unless(one, "c", "d");
+    snprintf(other, sizeof(other), "SELECT dibs.value_put('%sc',-1,0,'x')",
+             queue);
+    tell(session[0], NULL, "BEGIN");
+    tell(session[0], NULL, "%s", one);
+    assert_int_equal(PQsendQuery(session[1], other), 1);
+    await_second(session[1]);
+    assert_false(is_over(session[1]));
+    tell(session[0], NULL, "COMMIT");
+    assert_int_equal(finish(session[1]), 1);
+    assert_int_equal(count_named("value WHERE key", "c"), 1);
+    assert_int_equal(count("value WHERE version = 0"), 0);
+}
+
+/* A member that is not there leaves as firmly as one that is. */
+static void a_swap_is_before_or_behind_another(void **state)
+{
+    char one[SQL_MAX], other[SQL_MAX];
+
+    (void)state;
+    swap_members(one, "a", "b", 12);
+    swap_members(other, "b", "a", 12);
+    overlap(one, other);
+    assert_int_equal(count_named("entry WHERE name", ""), 1);
+    assert_int_equal(count("entry WHERE at < 0"), 0);
+}
+
+static void only_sizes_wait_for_each_other(void **state)
+{
+    char sql[SQL_MAX], answer[SQL_MAX];
+
+    (void)state;
+    tell(session[1], NULL, "SET lock_timeout = '%lldms'",
+         (long long)pace_ms(5000));
+    tell(session[0], NULL, "BEGIN");
+    swap_members(sql, "x", "a", 12);
+    tell(session[0], NULL, "%s", sql);
+    swap_members(sql, "y", "b", 12);
+    tell(session[1], NULL, "%s", sql);
+    tell(session[0], NULL, "COMMIT");
+
+    tell(session[0], NULL, "BEGIN");
+    swap_members(sql, "x", "c", 4);
+    tell(session[0], answer, "%s", sql);
+    assert_string_equal(strrchr(answer, ' '), " 3");
+    swap_members(sql, "y", "d", 4);
+    assert_int_equal(PQsendQuery(session[1], sql), 1);
+    await_second(session[1]);
+    assert_false(is_over(session[1]));
+    tell(session[0], NULL, "COMMIT");
+    finish(session[1]);
+    swap_members(sql, "y", "d", 4);
+    tell(session[0], answer, "%s", sql);
+    assert_string_equal(strrchr(answer, ' '), " 4");
+}
+
+#define FIRST_TEXT(name, text) {#name, text},
+
+/* Prepares the look at indexes, as the store has it. */
+static void prepare_first(void)
+{
+    static const struct {
+        const char *name, *text;
+    } queries[] = {DIBS__PG_QUERY_LIST(FIRST_TEXT)};
+    char sql[4096] = "PREPARE first AS ";
+    const char *text = NULL, *at;
+    PGresult *result;
+
+    for (size_t i = 0; i < sizeof(queries) / sizeof(queries[0]); i++)
+        if (strcmp(queries[i].name, "FIRST") == 0)
+            text = queries[i].text;
+    assert_non_null(text);
+    for (; (at = strstr(text, "@schema@")) != NULL; text = at + 8)
+        snprintf(sql + strlen(sql), sizeof(sql) - strlen(sql), "%.*sdibs",
+                 (int)(at - text), text);
+    snprintf(sql + strlen(sql), sizeof(sql) - strlen(sql), "%s", text);
+    result = PQexec(session[0], sql);
+    assert_int_equal(PQresultStatus(result), PGRES_COMMAND_OK);
+    PQclear(result);
+}
+
+static void do_each_commit(void)
+{
+    char sql[SQL_MAX];
+
+    swap_members(sql, "m77", "new", 12);
+    tell(session[0], NULL, "%s", sql);
+    put_unless(sql, "none", "some");
+    tell(session[0], NULL, "%s", sql);
+    assert_int_equal(tell(session[0], NULL,
+                          "EXECUTE first('{%s}','{3}','{2}','{5}')", queue),
+                     5);
+}
+
+/* The plans are made while the index is empty, and the server knows that it is. */
+static void a_long_index_is_not_walked(void **state)
+{
+    long long before;
+
+    (void)state;
+    tell(session[0], NULL,
+         "SET enable_seqscan = off; SET enable_bitmapscan = off; "
+         "SET enable_hashjoin = off; SET enable_mergejoin = off; "
+         "SET plan_cache_mode = force_generic_plan");
+    tell(session[0], NULL, "TRUNCATE dibs.entry, dibs.value");
+    tell(session[0], NULL, "VACUUM ANALYZE dibs.entry");
+    tell(session[0], NULL, "VACUUM ANALYZE dibs.value");
+    prepare_first();
+    tell(session[0], NULL, "EXECUTE first('{x}','{0}','{0}','{5}')");
+    tell(session[0], NULL, "SELECT dibs.entry_leave('x', 'y')");
+    tell(session[0], NULL, "SELECT dibs.entry_enter('x', 'y', 1)");
+    tell(session[0], NULL,
+         "INSERT INTO dibs.entry SELECT n, '%s', 'm' || n FROM "
+         "generate_series(1, 3000) AS n",
+         queue);
+    tell(session[0], NULL,
+         "INSERT INTO dibs.value SELECT 'v' || n, n, NULL, 'x' FROM "
+         "generate_series(1, 3000) AS n");
+    tell(session[0], NULL, "BEGIN");
+    before = looked_at();
+    do_each_commit();
+    assert_true(looked_at() - before < 200);
+    tell(session[0], NULL, "COMMIT");
+}
+
 static int open_sessions(void **state)
 {
     static int number;
@@ -453,6 +634,10 @@ int main(void)
         QUEUE_TEST(only_what_is_believed_in_waits_for_the_disk),
         QUEUE_TEST(done_leaves_nothing),
         QUEUE_TEST(a_long_queue_is_not_walked),
+        QUEUE_TEST(what_is_absent_stays_so_until_the_commit),
+        QUEUE_TEST(a_swap_is_before_or_behind_another),
+        QUEUE_TEST(only_sizes_wait_for_each_other),
+        QUEUE_TEST(a_long_index_is_not_walked),
     };
 
     return cmocka_run_group_tests_name("postgres queue", tests, world_begin,

@@ -141,7 +141,7 @@ static void push_and_take(const char *rest)
     dibs__store_close(st);
 }
 
-/* Version 1 is this one without rates, rosters, meters and queues. */
+/* Version 1 is this one without rates, rosters, meters, queues and commits. */
 static void version_1_is_upgraded(void **state)
 {
     dibs_store_state found;
@@ -152,6 +152,11 @@ static void version_1_is_upgraded(void **state)
                   DIBS_OK);
     assert_true(
         pg_tell(&world_sv,
+                "DROP TABLE older.entry; "
+                "DROP FUNCTION older.entry_enter, older.entry_leave, "
+                "older.commit_indexes, older.commit_values, "
+                "older.commit_check, older.commit_put, "
+                "older.commit_entries, older.value_commit; "
                 "DROP FUNCTION older.log_append, older.log_limit, "
                 "older.log_trim; DROP TABLE older.writer; "
                 "ALTER TABLE older.log DROP COLUMN prior, "
@@ -198,6 +203,8 @@ static void version_1_is_upgraded(void **state)
     assert_int_equal(pg_number(&world_sv, "SELECT count(*) FROM older.meter"),
                      0);
     push_and_take("postgres?schema=older");
+    assert_int_equal(pg_number(&world_sv, "SELECT count(*) FROM older.entry"),
+                     0);
 }
 
 static void schemas_know_nothing_of_each_other(void **state)

@@ -4,8 +4,8 @@
 #include <arpa/inet.h>
 #include <string.h>
 
-/* The data of a push is the longest. */
-enum { ARRAY_MAX = 2 << 20 };
+/* The data of commits is the longest. */
+enum { ARRAY_MAX = 17 << 20 };
 
 /* Numbers of types that are the same in every database. */
 enum { BYTEA_OID = 17, INT8_OID = 20, TEXT_OID = 25 };

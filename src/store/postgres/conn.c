@@ -105,11 +105,14 @@ static bool send_query(dibs__pg_conn *cn, dibs__pg_query query,
 /* Queries for many rows have long answers. */
 static size_t room_of(dibs__pg_query query)
 {
+    if (query == DIBS__PG_COMMIT || query == DIBS__PG_GET_MANY)
+        return DIBS__PG_ROOM_VALUES;
     return query == DIBS__PG_INSPECT || query == DIBS__PG_LIST ||
                    query == DIBS__PG_VALUE_GET ||
                    query == DIBS__PG_VALUE_LIST || query == DIBS__PG_LOG_READ ||
                    query == DIBS__PG_RESERVE || query == DIBS__PG_PEEK ||
-                   query == DIBS__PG_PEEK_DEAD || query == DIBS__PG_QUEUE_LIST
+                   query == DIBS__PG_PEEK_DEAD ||
+                   query == DIBS__PG_QUEUE_LIST || query == DIBS__PG_FIRST
                ? DIBS__PG_ROOM_ROWS
                : DIBS__PG_ROOM;
 }

@@ -15,6 +15,7 @@ enum {
     DIBS__PG_ROOM_GREETING = 64 << 10,
     DIBS__PG_ROOM = 256 << 10,
     DIBS__PG_ROOM_ROWS = 16 << 20,
+    DIBS__PG_ROOM_VALUES = 66 << 20, /* 64 of the longest */
     DIBS__PG_MESSAGE = 200
 };
 

@@ -7,7 +7,6 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "store/audit.h"
-#include "store/no_commit.h"
 #include "store/postgres/postgres_store.h"
 #include "store/postgres/step.h"
 
@@ -128,9 +127,6 @@ static const char *find_lack(const dibs__store *st, dibs__ability what)
 {
     if (what == DIBS__CAN_CONVERT && st->ops->lease == &dibs__pg_advised_ops)
         return DIBS__PG_NO_CONVERSION;
-    if (what == DIBS__CAN_COMMIT)
-        return "commits are not written for PostgreSQL yet. Keep what changes "
-               "together in a sqlite: store";
     return what == DIBS__CAN_REPLICATE ? DIBS__PG_NO_REPLICAS : NULL;
 }
 
@@ -142,7 +138,7 @@ static const char *find_lack(const dibs__store *st, dibs__ability what)
         .rate = &dibs__pg_rate_ops, .roster = &dibs__pg_roster_ops,            \
         .meter = &dibs__pg_meter_ops, .queue = &dibs__pg_queue_ops,            \
         .queue_admin = &dibs__pg_queue_admin_ops,                              \
-        .commit = &dibs__no_commit_ops, .doorbell_open = open_doorbell,        \
+        .commit = &dibs__pg_commit_ops, .doorbell_open = open_doorbell,        \
         .doorbell_read = hears, .now = read_clock, .caution = find_caution,    \
         .cannot = find_lack, .audit = dibs__pg_audit, .setup = dibs__pg_setup, \
     }

@@ -27,6 +27,7 @@ static inline dibs__pg *dibs__pg_of(struct dibs__store *st)
 
 extern const dibs__lease_ops dibs__pg_lease_ops;
 extern const dibs__value_ops dibs__pg_value_ops;
+extern const dibs__commit_ops dibs__pg_commit_ops;
 extern const dibs__log_ops dibs__pg_log_ops;
 extern const dibs__topic_ops dibs__pg_topic_ops;
 extern const dibs__rate_ops dibs__pg_rate_ops;

@@ -50,6 +50,23 @@
       "ORDINALITY AS k(key, place) LEFT JOIN @schema@.value AS v ON v.key = "  \
       "k.key AND coalesce(v.until_us > @schema@.now_us(), true) "              \
       "ORDER BY k.place")                                                      \
+    X(COMMIT, "SELECT unnest(@schema@.value_commit($1,$2,$3,$4,$5,$6,$7,$8,"   \
+              "$9,$10,$11,$12))")                                              \
+    X(GET_MANY,                                                                \
+      "SELECT coalesce(v.version, 0), coalesce((v.until_us - n.at_us + 999) "  \
+      "/ 1000, -1), coalesce(v.data, '') FROM (SELECT @schema@.now_us() AS "   \
+      "at_us) AS n CROSS JOIN unnest($1::text[]) WITH ORDINALITY AS k(key, "   \
+      "place) LEFT JOIN @schema@.value AS v ON v.key = k.key AND "             \
+      "coalesce(v.until_us > n.at_us, true) ORDER BY k.place")                 \
+    X(FIRST,                                                                   \
+      "SELECT l.place, coalesce(e.at, -1), n.at_us, coalesce(e.member, '') "   \
+      "FROM (SELECT @schema@.now_us() AS at_us) AS n CROSS JOIN "              \
+      "unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[]) WITH "     \
+      "ORDINALITY AS l(name, low, skip, few, place) LEFT JOIN LATERAL "        \
+      "(SELECT i.at, i.member FROM @schema@.entry AS i WHERE i.name = l.name " \
+      "AND i.at >= l.low AND i.at >= 0 ORDER BY i.at, i.member "               \
+      "OFFSET l.skip LIMIT l.few) AS e ON true "                               \
+      "ORDER BY l.place, e.at, e.member")                                      \
     X(TOPIC_EAR, "SELECT @schema@.topic_ear($1,$2,$3,$4)")                     \
     X(TOPIC_TELL, "SELECT @schema@.topic_tell($1,$2)")                         \
     X(METER, "SELECT @schema@.meter($1,$2,$3,$4,$5,$6,$7)")                    \

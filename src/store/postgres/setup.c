@@ -25,6 +25,7 @@ extern const char dibs__pg_sql_queue[];
 extern const char dibs__pg_sql_queue_item[];
 extern const char dibs__pg_sql_queue_step[];
 extern const char dibs__pg_sql_queue_admin[];
+extern const char dibs__pg_sql_commit[];
 
 enum { PARTS_MAX = 8 };
 
@@ -38,6 +39,7 @@ static const char *const makers[DIBS__PG_VERSION][PARTS_MAX] = {
     {dibs__pg_sql_meter},
     {dibs__pg_sql_events, dibs__pg_sql_queue, dibs__pg_sql_queue_item,
      dibs__pg_sql_queue_step, dibs__pg_sql_queue_admin},
+    {dibs__pg_sql_commit},
 };
 
 static dibs_status
