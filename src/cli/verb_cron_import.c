@@ -1,17 +1,14 @@
 /* verb_cron_import.c - cron import: a crontab as a jobs file in YAML. */
 /* SPDX-License-Identifier: MIT */
-#include "base/alloc.h"
 #include "base/text.h"
 #include "cli/options.h"
 #include "cli/print.h"
+#include "cli/text_file.h"
 #include "cli/verbs.h"
-#include "config/option_value.h"
 #include "jobs/crontab.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 enum {
     CRONTAB_MAX = 1024 * 1024,
@@ -94,39 +91,6 @@ static void add_note(void *arg, size_t line, int column, const char *message)
         dibs__cli_say("%s:%zu: %s", im->file, line, message);
 }
 
-static int read_input(dibsx_buf *text)
-{
-    char part[4096];
-    ssize_t n;
-
-    do {
-        n = read(STDIN_FILENO, part, sizeof(part));
-        if (n > 0)
-            dibsx_buf_add(text, part, (size_t)n);
-    } while ((n > 0 && dibsx_buf_ok(text)) || (n < 0 && errno == EINTR));
-    if (n == 0 && dibsx_buf_ok(text))
-        return 0;
-    dibs__cli_say("cannot read standard input: %s",
-                  n < 0 ? strerror(errno) : "it is longer than 1 MiB");
-    return DIBS__EXIT_CONFIG;
-}
-
-static int read_crontab(const dibs__command *cmd, dibsx_buf *text)
-{
-    const char *path = dibs__operands(cmd)[0];
-    dibs_error err = {0};
-    char *bytes = NULL;
-    size_t len = 0;
-
-    if (strcmp(path, "-") == 0)
-        return read_input(text);
-    if (dibs__read_file(path, CRONTAB_MAX, &bytes, &len, &err) != DIBS_OK)
-        return dibs__cli_fail(cmd, &err);
-    dibsx_buf_add(text, bytes, len);
-    dibsx_free(bytes);
-    return dibsx_buf_ok(text) ? 0 : dibs__cli_nomem("the crontab");
-}
-
 /* A crontab is text: other bytes would come out changed. */
 static bool is_text(const dibsx_buf *text)
 {
@@ -195,13 +159,15 @@ static int import_crontab(const dibs__command *cmd)
 {
     const char *path = dibs__operands(cmd)[0];
     char zone[DIBS__ZONE_NAME_MAX + 1];
-import im = {.cmd = cmd, .file = strcmp(path, "-") == 0 ? "standard input" :path, .zone = zone };
+    struct import im = {.cmd = cmd,
+                        .file = dibs__text_name(path),
+                        .zone = zone};
     dibsx_buf text;
     int code;
 
     dibsx_buf_init(&text, CRONTAB_MAX);
     dibsx_buf_init(&im.out, FILE_MAX);
-    code = read_crontab(cmd, &text);
+    code = dibs__text_read(cmd, path, &text);
     if (!code)
         code = find_zone(cmd, zone);
     if (!code)
