@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { COUNT_MAX = 1000, WORDS_MAX = 8192 };
 
@@ -330,6 +331,12 @@ static int check_expression(const dibs__command *cmd)
     if (!text)
         return DIBS__EXIT_USAGE;
     rc = dibs__cron_parse(text, &cron, &column, &err);
+    if (rc == DIBS_INVALID && access(text, F_OK) == 0) {
+        dibs__cli_say("%.200s is a file, not a cron expression; check it with: "
+                      "dibs job check FILE",
+                      text);
+        return DIBS__EXIT_USAGE;
+    }
     if (!dibs__opt_flag(cmd, "json") || (rc != DIBS_OK && rc != DIBS_INVALID)) {
         if (rc != DIBS_OK)
             return refuse_expression(cmd, text, column, &err);
@@ -388,7 +395,8 @@ const dibs__verb dibs__verb_cron_check = {
     .summary = "check a cron expression",
     .about = "Says where the first mistake is. Prints nothing if there is "
              "none. An expression that never fires, such as 0 0 30 2 *, is a "
-             "mistake.\n" EXPRESSIONS,
+             "mistake. dibs job check checks the schedules of a jobs "
+             "file.\n" EXPRESSIONS,
     .examples = "In a build, before a schedule is used:\n"
                 "  dibs cron check '0 2 * * MON-FRI'\n",
     .exits = "0 the expression is good\n"

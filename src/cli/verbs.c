@@ -77,6 +77,8 @@ const char dibs__common_exits[] =
     X("Queues", queue_resume)                                                  \
     X("Queues", queue_set)                                                     \
     X("Queues", queue_rm)                                                      \
+    X("Jobs", job)                                                             \
+    X("Jobs", job_check)                                                       \
     X("Jobs", cron)                                                            \
     X("Jobs", cron_check)                                                      \
     X("Jobs", cron_next)                                                       \

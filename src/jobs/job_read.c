@@ -207,6 +207,22 @@ static bool variable_ok(const char *name)
     return len > 0 && name[len] == '\0' && (name[0] < '0' || name[0] > '9');
 }
 
+/* A variable that each attempt has from dibs. Others, such as DIBS_URL, are the
+ * settings of a dibs that the command runs. */
+static bool is_own_variable(const char *name)
+{
+    static const char *const begins[] = {"DIBS_PARAM_", "DIBS_NEEDS",
+                                         "DIBS_RUN",    "DIBS_JOB",
+                                         "DIBS_STEP",   "DIBS_TICK",
+                                         "DIBS_BATCH",  "DIBS_ATTEMPT",
+                                         "DIBS_RESULT"};
+
+    for (size_t i = 0; i < sizeof(begins) / sizeof(begins[0]); i++)
+        if (strncmp(name, begins[i], strlen(begins[i])) == 0)
+            return true;
+    return false;
+}
+
 static bool check_pair(dibs__job_reader *rd, const dibs__key *row,
                        const dibsx_yaml_node *key)
 {
@@ -215,10 +231,9 @@ static bool check_pair(dibs__job_reader *rd, const dibs__key *row,
     if (env ? !variable_ok(key->text) : !dibs__param_name_ok(key->text))
         dibs__job_mistake(rd, key, "%s: '%.40s' is no name of a %s", row->name,
                           key->text, env ? "variable" : "param");
-    else if (env && strncmp(key->text, "DIBS_", 5) == 0)
+    else if (env && is_own_variable(key->text))
         dibs__job_mistake(rd, key,
-                          "%s: '%.40s' is for dibs itself, as all that begins "
-                          "with DIBS_",
+                          "%s: '%.40s' is set by dibs itself; use another name",
                           row->name, key->text);
     else if (key->value->kind != DIBSX_YAML_SCALAR)
         dibs__job_mistake(rd, key->value, "%s: a value is one text here",

@@ -12,7 +12,7 @@ import unittest
 from urllib.parse import quote, urlsplit
 
 from runtools import below, free_base, main
-from support import DIBS, PATIENCE, Case
+from support import DIBS, PATIENCE, ROOT, Case
 
 SERVER = os.environ.get("DIBS_TEST_URL")
 HOLDER = os.environ.get("DIBS_URL_HOLDER")
@@ -84,6 +84,7 @@ USES = {
     "queue redrive": ["secret-queue", "--yes", "--json"],
     "queue purge": ["secret-queue", "--yes", "--json"],
     "queue rm": ["secret-queue"],
+    "job check": [os.path.join(ROOT, "examples/jobs.yaml"), "--json"],
     "cron check": ["0 2 * * *"],
     "cron next": ["0 2 * * *", "--json"],
     "cron explain": ["0 2 * * *"],

@@ -112,9 +112,8 @@ static const mistake mistakes[] = {
      "ABRT, USR1 and USR2\n"},
     {J "    enabled: maybe\n", "4:14: enabled: 'maybe' is not yes or no\n"},
     {J "    dir: work\n", "4:10: dir: 'work' is no path that begins with /\n"},
-    {J "    env: {DIBS_URL: x}\n",
-     "4:11: env: 'DIBS_URL' is for dibs itself, as all that begins with "
-     "DIBS_\n"},
+    {J "    env: {DIBS_URL: x, DIBS_PARAM_A: x}\n",
+     "4:24: env: 'DIBS_PARAM_A' is set by dibs itself; use another name\n"},
     {J "    env: {1a: x}\n", "4:11: env: '1a' is no name of a variable\n"},
     {J "    env: [a]\n", "4:10: env takes a map, such as {NAME: value}\n"},
     {J "    from: tomorrow\n",
@@ -737,30 +736,7 @@ static void the_hash_of_a_file_is_of_its_jobs(void **state)
     dibs__job_file_fini(&three);
 }
 
-/* ---- tables, memory */
-
-static void check_order(const dibs__keys *keys)
-{
-    for (size_t i = 0; i < keys->count; i++) {
-        const dibs__key *row = &keys->rows[i];
-
-        if (i > 0)
-            assert_true(strcmp(keys->rows[i - 1].name, row->name) < 0);
-        assert_ptr_equal(dibs__keys_find(keys, row->name), row);
-        assert_true(row->doc && row->doc[0]);
-        if (row->group)
-            check_order(row->group);
-    }
-}
-
-static void keys_are_in_order(void **state)
-{
-    (void)state;
-    check_order(&dibs__job_keys);
-    check_order(&dibs__work_keys);
-    check_order(&dibs__step_keys);
-    check_order(&dibs__param_keys);
-}
+/* ---- memory */
 
 /* Each allocation fails in turn. */
 static void lack_of_memory_is_survived(void **state)
@@ -812,7 +788,6 @@ int main(void)
         cmocka_unit_test(json_keeps_the_order_of_steps),
         cmocka_unit_test(json_of_the_store_is_checked),
         cmocka_unit_test(the_hash_of_a_file_is_of_its_jobs),
-        cmocka_unit_test(keys_are_in_order),
         cmocka_unit_test(lack_of_memory_is_survived),
     };
 

@@ -1,0 +1,206 @@
+/* job_files.c - jobs files of the command line: read, checked, and reported on. */
+/* SPDX-License-Identifier: MIT */
+#include "cli/job_files.h"
+
+#include "base/alloc.h"
+#include "cli/options.h"
+#include "cli/text_file.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* For lack of memory a note is lost, but not its mistake. */
+static void keep_note(void *arg, bool warning, size_t line, size_t column,
+                      const char *message)
+{
+    dibs__read_jobs *read = arg;
+    dibs__job_note *notes = dibsx_realloc_n(read->notes, read->note_count + 1,
+                                            sizeof(*read->notes));
+    char *copy = dibsx_strdup(message);
+
+    if (notes)
+        read->notes = notes;
+    if (notes && copy)
+        notes[read->note_count++] =
+            (dibs__job_note){warning, line, column, copy};
+    else
+        dibsx_free(copy);
+}
+
+static int
+read_file(const dibs__command *cmd, const char *path, dibs__read_jobs *out)
+{
+    const dibs__job_sink sink = {keep_note, out};
+    dibs_error err = {0};
+    dibsx_buf text;
+    dibs_status rc;
+    int code;
+
+    out->path = dibs__text_name(path);
+    dibsx_buf_init(&text, DIBS__JOB_FILE_MAX);
+    code = dibs__text_read(cmd, path, &text);
+    if (!code) {
+        rc = dibs__job_file_read(dibsx_buf_text(&text), text.len, path, &sink,
+                                 &out->file, &err);
+        out->mistakes = out->file.mistakes;
+        if (rc != DIBS_OK && !(rc == DIBS_INVALID && out->mistakes > 0))
+            code = dibs__cli_fail(cmd, &err);
+    }
+    dibsx_buf_fini(&text);
+    return code;
+}
+
+/* ---- names that are in two files */
+
+/* A job or a set of a board. */
+typedef struct claim {
+    const char *board;
+    const char *name;
+    dibs__read_jobs *file;
+} claim;
+
+static int compare_claims(const void *a, const void *b)
+{
+    const claim *one = a, *two = b;
+    int order = strcmp(one->board, two->board);
+
+    if (order == 0)
+        order = strcmp(one->name, two->name);
+    if (order == 0)
+        order = one->file < two->file ? -1 : one->file > two->file;
+    return order;
+}
+
+static void compare_files(claim *claims, size_t count, const char *noun)
+{
+    char message[400];
+
+    qsort(claims, count, sizeof(*claims), compare_claims);
+    for (size_t i = 1; i < count; i++) {
+        const claim *one = &claims[i - 1], *two = &claims[i];
+
+        if (strcmp(one->board, two->board) != 0 ||
+            strcmp(one->name, two->name) != 0)
+            continue;
+        (void)snprintf(message, sizeof(message),
+                       "the %s '%s' is in %s too; rename one of them", noun,
+                       two->name, one->file->path);
+        if (++two->file->mistakes <= DIBS__JOB_NOTES_MAX)
+            keep_note(two->file, false, 0, 0, message);
+    }
+}
+
+static int check_names(dibs__read_jobs *files, size_t count)
+{
+    size_t jobs = 0, sets = 0, total = 0;
+    claim *claims;
+
+    for (size_t i = 0; i < count; i++)
+        total += files[i].file.count + 1;
+    claims = dibsx_zalloc_n(total + 1, sizeof(*claims));
+    if (!claims)
+        return dibs__cli_nomem("the list of jobs");
+    for (size_t i = 0; i < count; i++)
+        claims[sets++] =
+            (claim){files[i].file.board, files[i].file.set, &files[i]};
+    compare_files(claims, sets, "set");
+    for (size_t i = 0; i < count; i++)
+        for (size_t j = 0; j < files[i].file.count; j++)
+            claims[jobs++] =
+                (claim){files[i].file.board, files[i].file.entries[j].job->name,
+                        &files[i]};
+    compare_files(claims, jobs, "job");
+    dibsx_free(claims);
+    return 0;
+}
+
+/* ---- all files */
+
+int dibs__jobs_open(const dibs__command *cmd, dibs__read_jobs **out,
+                    size_t *count)
+{
+    char *const *paths = dibs__operands(cmd);
+    size_t total = (size_t)dibs__operand_count(cmd);
+    int code = 0;
+
+    *count = 0;
+    *out = dibsx_zalloc_n(total + 1, sizeof(**out));
+    if (!*out)
+        return dibs__cli_nomem("the list of files");
+    while (*count < total && !code) {
+        code = read_file(cmd, paths[*count], &(*out)[*count]);
+        ++*count;
+    }
+    if (!code)
+        code = check_names(*out, *count);
+    for (size_t i = 0; i < *count && !code; i++)
+        if ((*out)[i].mistakes > 0)
+            code = DIBS__EXIT_CONFIG;
+    return code;
+}
+
+void dibs__jobs_close(dibs__read_jobs *files, size_t count)
+{
+    for (size_t i = 0; files && i < count; i++) {
+        for (size_t j = 0; j < files[i].note_count; j++)
+            dibsx_free(files[i].notes[j].message);
+        dibsx_free(files[i].notes);
+        dibs__job_file_fini(&files[i].file);
+    }
+    dibsx_free(files);
+}
+
+static void say_note(const char *path, const dibs__job_note *note)
+{
+    const char *mark = note->warning ? "warning: " : "";
+
+    if (note->line > 0)
+        dibs__cli_say("%s:%zu:%zu: %s%s", path, note->line, note->column, mark,
+                      note->message);
+    else
+        dibs__cli_say("%s: %s%s", path, mark, note->message);
+}
+
+void dibs__jobs_say(const dibs__command *cmd, const dibs__read_jobs *files,
+                    size_t count)
+{
+    if (dibs__opt_flag(cmd, "quiet"))
+        return;
+    for (size_t i = 0; i < count; i++) {
+        for (size_t j = 0; j < files[i].note_count; j++)
+            say_note(files[i].path, &files[i].notes[j]);
+        if (files[i].mistakes > DIBS__JOB_NOTES_MAX)
+            dibs__cli_say("%s has %zu mistakes in all; the first %d are shown",
+                          files[i].path, files[i].mistakes,
+                          DIBS__JOB_NOTES_MAX);
+    }
+}
+
+static void notes_json(const dibs__read_jobs *file, dibsx_json *js,
+                       const char *key, bool warning)
+{
+    dibsx_json_key(js, key);
+    dibsx_json_open(js, '[');
+    for (size_t i = 0; i < file->note_count; i++) {
+        const dibs__job_note *note = &file->notes[i];
+
+        if (note->warning != warning)
+            continue;
+        dibsx_json_open(js, '{');
+        if (note->line > 0) {
+            dibsx_json_pair_uint(js, "line", note->line);
+            dibsx_json_pair_uint(js, "column", note->column);
+        }
+        dibsx_json_pair_text(js, "message", note->message);
+        dibsx_json_close(js, '}');
+    }
+    dibsx_json_close(js, ']');
+}
+
+void dibs__jobs_notes_json(const dibs__read_jobs *file, dibsx_json *js)
+{
+    dibsx_json_pair_uint(js, "mistake_count", file->mistakes);
+    notes_json(file, js, "mistakes", false);
+    notes_json(file, js, "warnings", true);
+}
