@@ -186,6 +186,12 @@ static void bash_operands(dibsx_buf *out)
         } else if (verb->kind == DIBS__SHELLS) {
             dibsx_buf_printf(out, "    '%s':0) _dibs_reply \"%s\" ;;\n",
                              verb->name, "bash zsh fish");
+        } else if (verb->kind == DIBS__FILES) {
+            dibsx_buf_printf(out,
+                             "    '%s':*) COMPREPLY=($(compgen -f -- "
+                             "\"$cur\")); compopt -o filenames 2>/dev/null "
+                             ";;\n",
+                             verb->name);
         }
         if (verb->tail)
             dibsx_buf_printf(out,
@@ -352,6 +358,8 @@ static const char *zsh_operand(const dibs__verb *verb)
         return "'*:verb:_dibs_verbs'";
     case DIBS__SHELLS:
         return "'1:shell:(bash zsh fish)'";
+    case DIBS__FILES:
+        return "'*:file:_files'";
     case DIBS__NOTHING:
         break;
     }
@@ -484,6 +492,7 @@ static void fish_verb(dibsx_buf *out, const dibs__verb *verb)
         [DIBS__QUEUES] = "(timeout 1 dibs -q queue ls --names 2>/dev/null)",
         [DIBS__SHELLS] = "bash zsh fish",
         [DIBS__VERBS] = NULL,
+        [DIBS__FILES] = NULL,
     };
 
     dibsx_buf_puts(out, "complete -c dibs -n '");
@@ -499,6 +508,11 @@ static void fish_verb(dibsx_buf *out, const dibs__verb *verb)
         dibsx_buf_puts(out, "complete -c dibs");
         fish_when(out, verb);
         dibsx_buf_printf(out, " -a '%s'\n", offers[verb->kind]);
+    }
+    if (verb->kind == DIBS__FILES) {
+        dibsx_buf_puts(out, "complete -c dibs");
+        fish_when(out, verb);
+        dibsx_buf_puts(out, " -F\n");
     }
     for (size_t k = 0; k < dibs__option_count(); k++) {
         if (!dibs__option_global(dibs__option_at(k)) &&

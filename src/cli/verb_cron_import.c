@@ -214,6 +214,7 @@ const dibs__verb dibs__verb_cron_import = {
              "78 the crontab has mistakes, or a zone is not installed\n",
     .min_operands = 1,
     .max_operands = 1,
+    .kind = DIBS__FILES,
     .plain = true,
     .run = import_crontab,
 };

@@ -109,6 +109,7 @@ const dibs__verb dibs__verb_job_check = {
     .options = "json",
     .min_operands = 1,
     .max_operands = -1,
+    .kind = DIBS__FILES,
     .plain = true,
     .run = check_files,
 };

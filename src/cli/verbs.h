@@ -17,7 +17,8 @@ typedef enum dibs__operand_kind {
     DIBS__KEYS,    /* keys of values */
     DIBS__QUEUES,  /* names of queues; then a command if `tail` is set */
     DIBS__VERBS,
-    DIBS__SHELLS
+    DIBS__SHELLS,
+    DIBS__FILES /* paths, all operands */
 } dibs__operand_kind;
 
 typedef struct dibs__verb {

@@ -95,6 +95,9 @@ class Completion(Case):
         self.assertEqual(self.bash("dibs --url memory: pi"), ["ping"])
         self.assertEqual(self.bash("dibs state c"), ["cas"])
         self.assertEqual(self.bash("dibs completion z"), ["zsh"])
+        file = self.write("jobs.yaml", "")
+        for verb in "job check", "job check a.yaml", "cron import":
+            self.assertEqual(self.bash(f"dibs {verb} {file[:-3]}"), [file])
         self.assertEqual(self.bash("dibs help doc"), ["doctor"])
         self.assertEqual(self.bash("dibs run --on"), ["--on-unavailable", "--once", "--once-after", "--on-lost", "--on-yield"])
         self.assertEqual(self.bash("dibs run --once-after s"), ["start", "success"])
