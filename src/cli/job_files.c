@@ -53,7 +53,7 @@ read_file(const dibs__command *cmd, const char *path, dibs__read_jobs *out)
 
 /* ---- names that are in two files */
 
-/* A job or a set of a board. */
+/* A job, a set or a lock of a board. */
 typedef struct claim {
     const char *board;
     const char *name;
@@ -72,8 +72,11 @@ static int compare_claims(const void *a, const void *b)
     return order;
 }
 
+/* Reports names that two files have; of locks it is a warning, and those within one
+ * file are known already. */
 static void compare_files(claim *claims, size_t count, const char *noun)
 {
+    bool lock = strcmp(noun, "lock") == 0;
     char message[400];
 
     qsort(claims, count, sizeof(*claims), compare_claims);
@@ -81,36 +84,61 @@ static void compare_files(claim *claims, size_t count, const char *noun)
         const claim *one = &claims[i - 1], *two = &claims[i];
 
         if (strcmp(one->board, two->board) != 0 ||
-            strcmp(one->name, two->name) != 0)
+            strcmp(one->name, two->name) != 0 ||
+            (lock && one->file == two->file))
             continue;
         (void)snprintf(message, sizeof(message),
-                       "the %s '%s' is in %s too; rename one of them", noun,
-                       two->name, one->file->path);
-        if (++two->file->mistakes <= DIBS__JOB_NOTES_MAX)
-            keep_note(two->file, false, 0, 0, message);
+                       "the %s '%.100s' is in %.200s too; %s", noun, two->name,
+                       one->file->path,
+                       lock ? "only one of these jobs runs at a time"
+                            : "rename one of them");
+        if (lock || ++two->file->mistakes <= DIBS__JOB_NOTES_MAX)
+            keep_note(two->file, lock, 0, 0, message);
     }
+}
+
+static size_t claim_jobs(dibs__read_jobs *files, size_t count, claim *out)
+{
+    size_t claims = 0;
+
+    for (size_t i = 0; i < count; i++)
+        for (size_t j = 0; j < files[i].file.count; j++)
+            out[claims++] =
+                (claim){files[i].file.board, files[i].file.entries[j].job->name,
+                        &files[i]};
+    return claims;
+}
+
+static size_t claim_locks(dibs__read_jobs *files, size_t count, claim *out)
+{
+    size_t claims = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        for (size_t j = 0; j < files[i].file.count; j++) {
+            const char *key = files[i].file.entries[j].job->lock.key;
+
+            if (key)
+                out[claims++] = (claim){files[i].file.board, key, &files[i]};
+        }
+    }
+    return claims;
 }
 
 static int check_names(dibs__read_jobs *files, size_t count)
 {
-    size_t jobs = 0, sets = 0, total = 0;
+    size_t total = count;
     claim *claims;
 
     for (size_t i = 0; i < count; i++)
-        total += files[i].file.count + 1;
+        total += files[i].file.count;
     claims = dibsx_zalloc_n(total + 1, sizeof(*claims));
     if (!claims)
         return dibs__cli_nomem("the list of jobs");
     for (size_t i = 0; i < count; i++)
-        claims[sets++] =
-            (claim){files[i].file.board, files[i].file.set, &files[i]};
-    compare_files(claims, sets, "set");
-    for (size_t i = 0; i < count; i++)
-        for (size_t j = 0; j < files[i].file.count; j++)
-            claims[jobs++] =
-                (claim){files[i].file.board, files[i].file.entries[j].job->name,
-                        &files[i]};
-    compare_files(claims, jobs, "job");
+        claims[i] = (claim){files[i].file.board, files[i].file.set, &files[i]};
+    compare_files(claims, count, "set");
+    compare_files(claims, claim_jobs(files, count, claims), "job");
+    compare_files(claims, claim_locks(files, count, claims), "lock");
     dibsx_free(claims);
     return 0;
 }

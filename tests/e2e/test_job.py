@@ -68,6 +68,13 @@ class Check(Case):
         same = self.write("same.yaml", "set: one\njobs: {}\n")
         self.assertIn("the set 'one' is in", self.fails(78, "job", "check", one, same))
 
+    def test_a_lock_of_two_files_is_a_warning(self):
+        job = "{run: [x], lock: {key: k}}"
+        one, two = self.write("one.yaml", f"jobs: {{a: {job}}}"), self.write("two.yaml", f"jobs: {{b: {job}}}")
+        result = self.dibs("job", "check", one, two)
+        self.assertEqual((result.returncode, result.stderr), (
+            0, f"dibs: {two}: warning: the lock 'k' is in {one} too; only one of these jobs runs at a time\n"))
+
     def test_a_file_that_is_not_there(self):
         self.assertIn("cannot open", self.fails(1, "job", "check", self.path("none")))
 
