@@ -164,6 +164,9 @@ static const mistake mistakes[] = {
      "1:42: the step 'b' needs itself\n"},
     {"jobs: {a: {steps: {b: {run: [x], needs: [c, c]}, c: {run: [x]}}}}",
      "1:45: needs: 'c' was given before\n"},
+    {"jobs: {a: {steps: {first: {run: [x]}, b: {run: [x], needs: [c]},\n"
+     "  c: {run: [x], needs: [b]}}}}",
+     "2:25: needs goes in a circle: b, c, b\n"},
     {"jobs:\n  a:\n    steps:\n"
      "      load: {run: [x], needs: [first, settle]}\n"
      "      settle: {run: [x], needs: [load]}\n"
