@@ -112,21 +112,18 @@ static bool user_number(const char *name, uid_t *uid)
 
 int dibs__spawn_user_find(const char *name, dibs__spawn_user *out)
 {
-    errno = 0;
-    const struct passwd *found = getpwnam(name);
-    int number = errno;
+    char room[16384];
+    struct passwd entry, *found = NULL;
     uid_t uid;
-    if (!found && user_number(name, &uid)) {
-        errno = 0;
-        found = getpwuid(uid);
-        number = errno;
-    }
+    int number = getpwnam_r(name, &entry, room, sizeof room, &found);
+    if (!found && user_number(name, &uid))
+        number = getpwuid_r(uid, &entry, room, sizeof room, &found);
     if (!found)
         return number && number != ESRCH ? number : ENOENT;
-    *out = (dibs__spawn_user){.uid = found->pw_uid,
-                              .gid = found->pw_gid,
+    *out = (dibs__spawn_user){.uid = entry.pw_uid,
+                              .gid = entry.pw_gid,
                               .group_count = DIBS__GROUPS_MAX};
-    if (getgrouplist(found->pw_name, found->pw_gid, out->groups,
+    if (getgrouplist(entry.pw_name, entry.pw_gid, out->groups,
                      &out->group_count) < 0)
         return E2BIG;
     return 0;

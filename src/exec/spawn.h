@@ -45,7 +45,8 @@ int dibs__spawn_start(const dibs__spawn *start, pid_t *pid,
                       dibs__spawn_stage *stage);
 
 /* Looks a user up, by name or by number. Returns 0, or why it could not (an errno,
- * ENOENT if there is none). Not for a process that was forked from threads. */
+ * ENOENT if there is none). Any thread, but not a process that was forked from
+ * one of several. */
 int dibs__spawn_user_find(const char *name, dibs__spawn_user *out);
 
 #endif

@@ -1,0 +1,228 @@
+/* result_files.c - see result_files.h.
+ *
+ * The folder belongs to the user of the command, who can put anything in it: links, pipes,
+ * the file of another. So the result is opened without following a link or waiting, and it counts
+ * only if it is a file of that user with no other name. Owns the folder. Any thread. */
+/* SPDX-License-Identifier: MIT */
+#include "exec/result_files.h"
+
+#include "base/fail.h"
+#include "base/json.h"
+#include "exec/spawn.h"
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* 256 steps with results that are escapes to the last byte. */
+#define NEEDS_MAX ((size_t)256 * 6 * DIBS__RESULT_MAX + 65536)
+
+static const char result_name[] = "result", needs_name[] = "needs.json";
+
+static dibs_status
+folder_failed(dibs_error *err, const char *what, const char *path)
+{
+    int number = errno;
+    return dibsx_fail_at(err, DIBS_INTERNAL, dibsx_errno_name(number),
+                         "cannot %s %s: %s", what, path, strerror(number));
+}
+
+static bool write_all(int fd, const char *bytes, size_t len)
+{
+    while (len > 0) {
+        ssize_t put = write(fd, bytes, len);
+        if (put < 0 && errno != EINTR)
+            return false;
+        if (put > 0) {
+            bytes += put;
+            len -= (size_t)put;
+        }
+    }
+    return true;
+}
+
+static void write_json(const dibs__need *needs, size_t count, dibsx_buf *to)
+{
+    dibsx_json js;
+    dibsx_json_init(&js, to);
+    dibsx_json_open(&js, '{');
+    for (size_t i = 0; i < count; i++) {
+        dibsx_json_key(&js, needs[i].step);
+        dibsx_json_bytes(&js, needs[i].result, needs[i].len);
+    }
+    dibsx_json_close(&js, '}');
+}
+
+/* Writes a file of the user. */
+static bool put_file(const dibs__result_files *files, const char *name,
+                     gid_t gid, const dibsx_buf *text)
+{
+    int fd = openat(files->dir_fd, name,
+                    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return false;
+    bool done = write_all(fd, dibsx_buf_text(text), text->len) &&
+                (files->uid == geteuid() || fchown(fd, files->uid, gid) == 0);
+    close(fd);
+    return done;
+}
+
+/* The folder is handed over last, when all is in it. */
+static dibs_status fill_folder(dibs__result_files *files, gid_t gid,
+                               const dibsx_buf *needs, dibs_error *err)
+{
+    dibsx_buf none;
+    dibsx_buf_init(&none, 1);
+    if (!mkdtemp(files->dir)) {
+        dibs_status rc = folder_failed(err, "make a folder like", files->dir);
+        files->dir[0] = '\0';
+        return rc;
+    }
+    files->dir_fd = open(files->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (files->dir_fd < 0 || !put_file(files, result_name, gid, &none) ||
+        !put_file(files, needs_name, gid, needs) ||
+        (files->uid != geteuid() && fchown(files->dir_fd, files->uid, gid)))
+        return folder_failed(err, "write to", files->dir);
+    return DIBS_OK;
+}
+
+static dibs_status
+find_user(const char *user, uid_t *uid, gid_t *gid, dibs_error *err)
+{
+    dibs__spawn_user found = {.uid = geteuid(), .gid = getegid()};
+    int number = user ? dibs__spawn_user_find(user, &found) : 0;
+    *uid = found.uid;
+    *gid = found.gid;
+    if (number == 0)
+        return DIBS_OK;
+    return dibsx_fail_at(err, DIBS_INVALID, dibsx_errno_name(number),
+                         "cannot run as user %s: %s", user,
+                         number == ENOENT ? "there is no such user"
+                                          : strerror(number));
+}
+
+dibs_status
+dibs__result_files_make(dibs__result_files *files, const char *where,
+                        const char *user, const dibs__need *needs, size_t count,
+                        dibs_error *err)
+{
+    gid_t gid;
+    dibsx_buf text;
+    *files = (dibs__result_files){.dir_fd = -1};
+    if (!where)
+        where = getenv("TMPDIR");
+    if (!where || !*where)
+        where = "/tmp";
+    dibs_status rc = find_user(user, &files->uid, &gid, err);
+    if (rc != DIBS_OK)
+        return rc;
+    int len =
+        snprintf(files->dir, sizeof files->dir, "%s/dibs-step-XXXXXX", where);
+    if (len < 0 || (size_t)len >= sizeof files->dir) {
+        files->dir[0] = '\0';
+        return dibsx_fail(err, DIBS_INVALID,
+                          "the folder for results has too long a name: %.60s",
+                          where);
+    }
+    dibsx_buf_init(&text, NEEDS_MAX);
+    write_json(needs, count, &text);
+    rc = dibsx_buf_ok(&text) ? fill_folder(files, gid, &text, err)
+                             : dibsx_nomem(err, "the results of other steps");
+    dibsx_buf_fini(&text);
+    if (rc != DIBS_OK)
+        dibs__result_files_remove(files);
+    return rc;
+}
+
+/* The command may have put other files beside them. Folders it has made stay. */
+void dibs__result_files_remove(dibs__result_files *files)
+{
+    DIR *dir = files->dir_fd >= 0 ? fdopendir(files->dir_fd) : NULL;
+    const struct dirent *entry;
+    while (dir && (entry = readdir(dir)))
+        (void)unlinkat(files->dir_fd, entry->d_name, 0);
+    if (dir)
+        (void)closedir(dir);
+    else if (files->dir_fd >= 0)
+        close(files->dir_fd);
+    if (files->dir[0])
+        (void)rmdir(files->dir);
+    *files = (dibs__result_files){.dir_fd = -1};
+}
+
+static void add_need(const dibs__need *need, dibsx_buf *to)
+{
+    if (need->len > 0 && memchr(need->result, '\0', need->len))
+        return;
+    dibsx_buf_puts(to, "DIBS_NEEDS_");
+    for (const char *at = need->step; *at; at++)
+        dibsx_buf_putc(to, isalnum((unsigned char)*at)
+                               ? (char)toupper((unsigned char)*at)
+                               : '_');
+    dibsx_buf_putc(to, '=');
+    if (need->len > 0)
+        dibsx_buf_add(to, need->result, need->len);
+    dibsx_buf_putc(to, '\0');
+}
+
+void dibs__result_files_env(const dibs__result_files *files,
+                            const dibs__need *needs, size_t count,
+                            dibsx_buf *to)
+{
+    dibsx_buf_printf(to, "DIBS_RESULT=%s/%s", files->dir, result_name);
+    dibsx_buf_putc(to, '\0');
+    dibsx_buf_printf(to, "DIBS_NEEDS=%s/%s", files->dir, needs_name);
+    dibsx_buf_putc(to, '\0');
+    for (size_t i = 0; i < count; i++)
+        add_need(&needs[i], to);
+}
+
+static bool is_own_file(const dibs__result_files *files, int fd)
+{
+    struct stat info;
+    return fstat(fd, &info) == 0 && S_ISREG(info.st_mode) &&
+           info.st_uid == files->uid && info.st_nlink == 1;
+}
+
+dibs_status dibs__result_files_read(const dibs__result_files *files,
+                                    char result[DIBS__RESULT_MAX], size_t *len,
+                                    dibs_error *err)
+{
+    char beyond;
+    ssize_t got = 0;
+    *len = 0;
+    int fd = openat(files->dir_fd, result_name,
+                    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (fd < 0 && errno == ENOENT)
+        return DIBS_OK;
+    if (fd < 0 || !is_own_file(files, fd)) {
+        if (fd >= 0)
+            close(fd);
+        return dibsx_fail(err, DIBS_INVALID,
+                          "$DIBS_RESULT is no plain file of the command's user "
+                          "any more; write to it, and do not replace it by a "
+                          "link");
+    }
+    while (*len < DIBS__RESULT_MAX &&
+           ((got = read(fd, result + *len, DIBS__RESULT_MAX - *len)) > 0 ||
+            (got < 0 && errno == EINTR)))
+        *len += got > 0 ? (size_t)got : 0;
+    bool more = *len == DIBS__RESULT_MAX && read(fd, &beyond, 1) > 0;
+    close(fd);
+    if (got < 0)
+        return dibsx_fail(err, DIBS_INTERNAL, "cannot read $DIBS_RESULT: %s",
+                          strerror(errno));
+    if (!more)
+        return DIBS_OK;
+    *len = 0;
+    return dibsx_fail(
+        err, DIBS_INVALID,
+        "the result has more than %d bytes; write it to a place of "
+        "your own, and that place to $DIBS_RESULT",
+        DIBS__RESULT_MAX);
+}

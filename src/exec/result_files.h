@@ -1,0 +1,47 @@
+/* result_files.h - the files through which commands pass results on: $DIBS_RESULT, which
+ * a command writes, and $DIBS_NEEDS, which has the results that it needs. */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_EXEC_RESULT_FILES_H
+#define DIBS_EXEC_RESULT_FILES_H
+
+#include "base/buf.h"
+#include <dibs/types.h>
+#include <sys/types.h>
+
+enum { DIBS__RESULT_MAX = 4096 };
+
+/* The result of a step that another one needs. */
+typedef struct dibs__need {
+    const char *step;
+    const void *result;
+    size_t len;
+} dibs__need;
+
+typedef struct dibs__result_files {
+    char dir[96]; /* a folder that its user alone may enter; "": none */
+    int dir_fd;
+    uid_t uid;
+} dibs__result_files;
+
+/* Makes the folder in `where` (NULL: $TMPDIR, or /tmp) for a command that runs as `user`
+ * (NULL: as this process), with the needs in it as a JSON object of texts. Remove
+ * with dibs__result_files_remove(). */
+DIBS_MUST_CHECK dibs_status dibs__result_files_make(
+    dibs__result_files *files, const char *where, const char *user,
+    const dibs__need *needs, size_t count, dibs_error *err);
+void dibs__result_files_remove(dibs__result_files *files);
+
+/* Appends the variables, each with a NUL behind it: DIBS_RESULT, DIBS_NEEDS, and for
+ * each need DIBS_NEEDS_STEP with its result (the step in capitals, other characters
+ * than letters and digits as _). A result with a NUL in it is in the file alone. */
+void dibs__result_files_env(const dibs__result_files *files,
+                            const dibs__need *needs, size_t count,
+                            dibsx_buf *to);
+
+/* Reads what the command has written, when it has ended; nothing is an empty result.
+ * DIBS_INVALID: it is too long, or is no file of its user. */
+DIBS_MUST_CHECK dibs_status dibs__result_files_read(
+    const dibs__result_files *files, char result[DIBS__RESULT_MAX], size_t *len,
+    dibs_error *err);
+
+#endif
