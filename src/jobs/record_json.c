@@ -1,0 +1,221 @@
+/* record_json.c - the record of a run as JSON. */
+/* SPDX-License-Identifier: MIT */
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "jobs/fields.h"
+#include "jobs/record.h"
+#include "jobs/record_names.h"
+
+#include <string.h>
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static const dibs__field run_fields[] = {
+    DIBS__TEXT("job", dibs__run, job),
+    DIBS__TEXT("hash", dibs__run, hash),
+    DIBS__NAMED("state", dibs__state_names, DIBS__STATES, dibs__run, state),
+    DIBS__NAMED("reason", dibs__reason_names, DIBS__REASONS, dibs__run, reason),
+    DIBS__NAMED("cause", dibs__cause_names, DIBS__CAUSES, dibs__run, cause),
+    DIBS__TEXT("origin", dibs__run, origin),
+    DIBS__TEXT("parent", dibs__run, parent),
+    DIBS__TEXT("batch", dibs__run, batch),
+    DIBS__NUMBER("tick", I64, dibs__run, tick_s),
+    DIBS__NUMBER("made_us", I64, dibs__run, made_us),
+    DIBS__NUMBER("begun_us", I64, dibs__run, begun_us),
+    DIBS__NUMBER("ended_us", I64, dibs__run, ended_us),
+    DIBS__NUMBER("start_by_us", I64, dibs__run, start_by_us),
+    DIBS__NUMBER("end_by_us", I64, dibs__run, end_by_us),
+    DIBS__NUMBER("cancels", U32, dibs__run, cancels),
+    DIBS__NUMBER("follows", BOOL, dibs__run, follows),
+    DIBS__NUMBER("counted", BOOL, dibs__run, counted),
+    DIBS__NUMBER("owes", BOOL, dibs__run, owes),
+    DIBS__NUMBER("merged", U64, dibs__run, merged),
+};
+
+static const dibs__field step_fields[] = {
+    DIBS__TEXT("name", dibs__run_step, name),
+    DIBS__TEXT("label", dibs__run_step, label),
+    DIBS__NAMED("state", dibs__state_names, DIBS__STATES, dibs__run_step,
+                state),
+    DIBS__NUMBER("attempt", U32, dibs__run_step, attempt),
+    DIBS__TEXT("node", dibs__run_step, node),
+    DIBS__NUMBER("fence", U64, dibs__run_step, fence),
+    DIBS__TEXT("nonce", dibs__run_step, nonce),
+    DIBS__NUMBER("cancel", BOOL, dibs__run_step, cancel),
+    DIBS__NAMED("why_cancel", dibs__reason_names, DIBS__REASONS, dibs__run_step,
+                why_cancel),
+    DIBS__NAMED("waits", dibs__wait_names, DIBS__WAITS, dibs__run_step, waits),
+    DIBS__NUMBER("at_us", I64, dibs__run_step, at_us),
+    DIBS__NUMBER("until_us", I64, dibs__run_step, until_us),
+    DIBS__NUMBER("begun_us", I64, dibs__run_step, begun_us),
+    DIBS__NUMBER("ended_us", I64, dibs__run_step, ended_us),
+    DIBS__NAMED("reason", dibs__reason_names, DIBS__REASONS, dibs__run_step,
+                reason),
+    DIBS__NUMBER("exit", I32, dibs__run_step, exit_code),
+    DIBS__TEXT("who", dibs__run_step, who),
+};
+
+static const dibs__field attempt_fields[] = {
+    DIBS__NUMBER("step", U32, dibs__run_attempt, step),
+    DIBS__NUMBER("attempt", U32, dibs__run_attempt, attempt),
+    DIBS__TEXT("node", dibs__run_attempt, node),
+    DIBS__NAMED("reason", dibs__reason_names, DIBS__REASONS, dibs__run_attempt,
+                reason),
+    DIBS__NUMBER("exit", I32, dibs__run_attempt, exit_code),
+    DIBS__NUMBER("begun_us", I64, dibs__run_attempt, begun_us),
+    DIBS__NUMBER("ended_us", I64, dibs__run_attempt, ended_us),
+};
+
+static void write_params(dibsx_json *js, const dibs__run *run)
+{
+    if (run->param_count == 0)
+        return;
+    dibsx_json_key(js, "params");
+    dibsx_json_open(js, '{');
+    for (size_t i = 0; i < run->param_count; i++)
+        dibsx_json_pair_text(js, run->params[i].name, run->params[i].value);
+    dibsx_json_close(js, '}');
+}
+
+static void write_steps(dibsx_json *js, const dibs__run *run)
+{
+    dibsx_json_key(js, "steps");
+    dibsx_json_open(js, '[');
+    for (size_t i = 0; i < run->step_count; i++) {
+        const dibs__run_step *step = &run->steps[i];
+
+        dibsx_json_open(js, '{');
+        dibs__fields_write(js, step_fields, COUNT(step_fields), step);
+        if (step->result) {
+            dibsx_json_key(js, "result");
+            dibsx_json_bytes(js, step->result, step->result_len);
+        }
+        dibsx_json_close(js, '}');
+    }
+    dibsx_json_close(js, ']');
+}
+
+void dibs__run_write(const dibs__run *run, dibsx_buf *out)
+{
+    dibsx_json js;
+
+    dibsx_json_init(&js, out);
+    dibsx_json_open(&js, '{');
+    dibs__fields_write(&js, run_fields, COUNT(run_fields), run);
+    write_params(&js, run);
+    write_steps(&js, run);
+    if (run->attempt_count > 0) {
+        dibsx_json_key(&js, "attempts");
+        dibsx_json_open(&js, '[');
+        for (size_t i = 0; i < run->attempt_count; i++) {
+            dibsx_json_open(&js, '{');
+            dibs__fields_write(&js, attempt_fields, COUNT(attempt_fields),
+                               &run->attempts[i]);
+            dibsx_json_close(&js, '}');
+        }
+        dibsx_json_close(&js, ']');
+    }
+    dibsx_json_close(&js, '}');
+}
+
+static size_t count_items(const dibsx_json_node *list)
+{
+    size_t count = 0;
+
+    if (list && list->kind == DIBSX_JSON_LIST)
+        for (const dibsx_json_node *node = list->child; node; node = node->next)
+            count++;
+    return count;
+}
+
+static dibs_status read_steps(dibs__run *run, const dibsx_json_node *list,
+                              dibs_error *err)
+{
+    size_t count = count_items(list);
+    const dibsx_json_node *node = list ? list->child : NULL;
+
+    if (count == 0 || count > DIBS__JOB_STEPS_MAX)
+        return dibsx_fail(err, DIBS_INVALID,
+                          "a run has no steps, or more than %d",
+                          DIBS__JOB_STEPS_MAX);
+    run->steps = dibsx_zalloc_n(count, sizeof(*run->steps));
+    if (!run->steps)
+        return dibsx_nomem(err, "the steps of a run");
+    for (run->step_count = 0; run->step_count < count; node = node->next) {
+        dibs__run_step *step = &run->steps[run->step_count++];
+        const dibsx_json_node *result = dibsx_json_get(node, "result");
+        dibs_status rc = dibs__fields_read(node, step_fields,
+                                           COUNT(step_fields), step, err);
+
+        if (rc == DIBS_OK && result && result->kind == DIBSX_JSON_TEXT)
+            rc = dibs__step_result(step, result->text, result->len, err);
+        if (rc != DIBS_OK)
+            return rc;
+    }
+    return DIBS_OK;
+}
+
+static dibs_status read_params(dibs__run *run, const dibsx_json_node *map,
+                               dibs_error *err)
+{
+    dibs_status rc = DIBS_OK;
+
+    if (!map || map->kind != DIBSX_JSON_MAP)
+        return DIBS_OK;
+    for (const dibsx_json_node *node = map->child; node && rc == DIBS_OK;
+         node = node->next)
+        rc = node->kind == DIBSX_JSON_TEXT
+                 ? dibs__run_param(run, node->key, node->text, err)
+                 : dibsx_fail(err, DIBS_INVALID, "a param is not a text");
+    return rc;
+}
+
+static dibs_status read_attempts(dibs__run *run, const dibsx_json_node *list,
+                                 dibs_error *err)
+{
+    const dibsx_json_node *node = list ? list->child : NULL;
+
+    if (count_items(list) > DIBS__RUN_ATTEMPTS_KEPT)
+        return dibsx_fail(err, DIBS_INVALID, "a run has too many attempts");
+    if (!list || list->kind != DIBSX_JSON_LIST)
+        return DIBS_OK;
+    for (; node; node = node->next) {
+        dibs_status rc = dibs__fields_read(
+            node, attempt_fields, COUNT(attempt_fields),
+            &run->attempts[run->attempt_count++], err);
+
+        if (rc != DIBS_OK)
+            return rc;
+    }
+    return DIBS_OK;
+}
+
+dibs_status dibs__run_read(dibs__run *run, const char *id, const void *json,
+                           size_t len, dibs_error *err)
+{
+    dibsx_json_doc doc = {0};
+    const char *flaw;
+    dibs_status rc;
+
+    dibs__run_init(run, id);
+    rc = dibsx_json_read(json, len, &doc, err);
+    if (rc == DIBS_OK)
+        rc = dibs__fields_read(doc.root, run_fields, COUNT(run_fields), run,
+                               err);
+    if (rc == DIBS_OK)
+        rc = read_params(run, dibsx_json_get(doc.root, "params"), err);
+    if (rc == DIBS_OK)
+        rc = read_steps(run, dibsx_json_get(doc.root, "steps"), err);
+    if (rc == DIBS_OK)
+        rc = read_attempts(run, dibsx_json_get(doc.root, "attempts"), err);
+    flaw = rc == DIBS_OK ? dibs__run_flaw(run) : NULL;
+    if (flaw)
+        rc = dibsx_fail(err, DIBS_INVALID, "the record of the run %s: %s", id,
+                        flaw);
+    dibsx_json_doc_fini(&doc);
+    if (rc != DIBS_OK) {
+        dibs__run_fini(run);
+        dibs__run_init(run, id);
+    }
+    return rc;
+}
