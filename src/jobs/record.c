@@ -100,6 +100,8 @@ dibs_status dibs__run_make(dibs__run *run, const char *id, const dibs__job *job,
         dibs__run_step *step = &run->steps[i];
 
         step->state = DIBS__STATE_PENDING;
+        step->begins = job->steps[i].need_names.count == 0 &&
+                       job->steps[i].when == DIBS__WHEN_OK;
         (void)snprintf(step->name, sizeof(step->name), "%s",
                        job->steps[i].name);
         (void)snprintf(step->label, sizeof(step->label), "%s%s",
@@ -203,7 +205,8 @@ const char *dibs__run_flaw(const dibs__run *run)
             return flaw;
         if (final && !dibs__state_final(run->steps[i].state))
             return "a run has ended before one of its steps";
-        if (run->follows && run->steps[i].state != DIBS__STATE_PENDING)
+        if (run->follows && run->steps[i].state != DIBS__STATE_PENDING &&
+            !dibs__state_final(run->steps[i].state))
             return "a run that follows another has begun";
     }
     for (size_t i = 0; i < run->attempt_count; i++)

@@ -41,6 +41,11 @@ typedef struct dibs__run {
     size_t step_count;
     dibs__run_attempt attempts[DIBS__RUN_ATTEMPTS_KEPT]; /* the last ones */
     size_t attempt_count;
+
+    /* Not in the JSON, see places.h: what the store has of it in indexes; 0: none. */
+    int64_t deadline_at, resume_at, listed_at;
+    bool was_final;
+    bool changed; /* since it was read */
 } dibs__run;
 
 /* Zeros, with an id; end with dibs__run_fini(). */

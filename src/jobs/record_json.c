@@ -35,6 +35,7 @@ static const dibs__field run_fields[] = {
 static const dibs__field step_fields[] = {
     DIBS__TEXT("name", dibs__run_step, name),
     DIBS__TEXT("label", dibs__run_step, label),
+    DIBS__NUMBER("begins", BOOL, dibs__run_step, begins),
     DIBS__NAMED("state", dibs__state_names, DIBS__STATES, dibs__run_step,
                 state),
     DIBS__NUMBER("attempt", U32, dibs__run_step, attempt),
@@ -210,7 +211,7 @@ dibs_status dibs__run_read(dibs__run *run, const char *id, const void *json,
         rc = read_attempts(run, dibsx_json_get(doc.root, "attempts"), err);
     flaw = rc == DIBS_OK ? dibs__run_flaw(run) : NULL;
     if (flaw)
-        rc = dibsx_fail(err, DIBS_INVALID, "the record of the run %s: %s", id,
+        rc = dibsx_fail(err, DIBS_INVALID, "the run %s has no valid record: %s", id,
                         flaw);
     dibsx_json_doc_fini(&doc);
     if (rc != DIBS_OK) {

@@ -73,9 +73,24 @@ typedef enum dibs__wait_for {
     DIBS__WAITS
 } dibs__wait_for;
 
+/* Where the store has a step, or a run: the index, and its number there. */
+typedef enum dibs__place_kind {
+    DIBS__PLACE_NONE,
+    DIBS__PLACE_READY,
+    DIBS__PLACE_LIVE,
+    DIBS__PLACE_RETRY
+} dibs__place_kind;
+
+typedef struct dibs__place {
+    dibs__place_kind kind;
+    int64_t at;
+    bool cancel; /* as the store has it */
+} dibs__place;
+
 typedef struct dibs__run_step {
     char name[DIBS__JOB_NAME_SIZE];
     char label[DIBS__LABEL_SIZE]; /* a node must have it; "": any */
+    bool begins;                  /* it has no needs: start_deadline is for it */
     dibs__run_state state;
     uint32_t attempt;             /* attempts that were begun */
     char node[DIBS__NODE_SIZE];   /* of CLAIMED and RUNNING */
@@ -93,6 +108,7 @@ typedef struct dibs__run_step {
     char *result; /* a file's or a resumer's; NULL: none */
     size_t result_len;
     char who[DIBS__RUN_NOTE_SIZE]; /* resumed a bookmark */
+    dibs__place place;             /* not in the JSON: see places.h */
 } dibs__run_step;
 
 /* An attempt that has ended. */

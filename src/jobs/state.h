@@ -34,6 +34,10 @@ typedef struct dibs__job_state {
     uint64_t missed;                 /* ticks that nothing ran for */
     uint64_t merged;                 /* ... for which a later one ran */
     uint64_t skipped;                /* ... as a run lived */
+
+    /* Not in the JSON: as the store has it. */
+    int64_t due_at;
+    bool changed;
 } dibs__job_state;
 
 void dibs__job_state_init(dibs__job_state *state, const char *job);

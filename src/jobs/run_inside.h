@@ -1,0 +1,14 @@
+/* run_inside.h - what the parts of the run machine share. */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_JOBS_RUN_INSIDE_H
+#define DIBS_JOBS_RUN_INSIDE_H
+
+#include "jobs/run_machine.h"
+
+/* Settles the graph of a run of the scene; if that ends it, the state of the job too. */
+void dibs__run_settle(dibs__scene *sc, dibs__run *run);
+
+/* Cancels sc->run, which has not ended, for this reason. */
+void dibs__run_drop(dibs__scene *sc, dibs__reason why);
+
+#endif

@@ -1,0 +1,294 @@
+/* run_machine.c - starts, claims, ends and retries of runs. */
+/* SPDX-License-Identifier: MIT */
+#include "jobs/run_machine.h"
+#include "base/fail.h"
+#include "jobs/run_graph.h"
+#include "jobs/run_inside.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static void set_limits(dibs__scene *sc)
+{
+    const dibs__job *job = sc->job;
+    dibs__run *run = sc->run;
+    int64_t from_us = run->cause == DIBS__CAUSE_TICK
+                          ? run->tick_s * INT64_C(1000000)
+                          : sc->now_us;
+
+    run->made_us = sc->now_us;
+    if (job->start_deadline_ms != DIBS__JOB_NONE)
+        run->start_by_us = from_us + job->start_deadline_ms * 1000;
+    if (job->run_timeout_ms != DIBS__JOB_NONE)
+        run->end_by_us = sc->now_us + job->run_timeout_ms * 1000;
+}
+
+/* The run that lives is to end; the one that followed it so far never begins. */
+static void replace_live(dibs__scene *sc)
+{
+    dibs__job_state *state = sc->state;
+    dibs__scene old = *sc;
+
+    if (sc->next) {
+        old.run = sc->next;
+        dibs__run_drop(&old, DIBS__REASON_REPLACED);
+    }
+    state->follows[0] = '\0';
+    old.run = sc->live;
+    old.next = NULL;
+    if (sc->live->cancels == 0)
+        dibs__run_drop(&old, DIBS__REASON_REPLACED);
+    if (!state->live[0])
+        return; /* It had not begun, and has ended. */
+    memcpy(state->follows, sc->run->id, sizeof(state->follows));
+    sc->run->follows = true;
+}
+
+dibs_status dibs__run_start(dibs__scene *sc, dibs_error *err)
+{
+    dibs__job_state *state = sc->state;
+    dibs__run *run = sc->run;
+
+    if (state && sc->job->concurrency == DIBS__CONCURRENCY_FORBID &&
+        state->live[0])
+        return dibsx_fail(err, DIBS_BUSY,
+                          "the job %s is running: %s; wait for its end, or "
+                          "cancel it",
+                          run->job, state->live);
+    set_limits(sc);
+    if (state && sc->job->concurrency != DIBS__CONCURRENCY_ALLOW) {
+        state->changed = true;
+        if (state->live[0] && sc->live)
+            replace_live(sc);
+        if (!run->follows)
+            memcpy(state->live, run->id, sizeof(state->live));
+    }
+    dibs__run_settle(sc, run);
+    return DIBS_OK;
+}
+
+static void begin_step(dibs__scene *sc, dibs__run_step *step)
+{
+    step->state = DIBS__STATE_RUNNING;
+    step->attempt++;
+    step->begun_us = sc->now_us;
+    step->at_us = 0;
+    step->reason = DIBS__REASON_NONE;
+    sc->run->state = DIBS__STATE_ACTIVE;
+    if (!sc->run->begun_us)
+        sc->run->begun_us = sc->now_us;
+    if (step->begins)
+        dibs__intent_not_after(sc->in, sc->run->start_by_us);
+    sc->run->changed = true;
+}
+
+dibs_status dibs__run_claim(dibs__scene *sc, size_t i,
+                            const dibs__claimant *who, dibs_error *err)
+{
+    const dibs__job *job = sc->job;
+    dibs__run_step *step = &sc->run->steps[i];
+
+    if (step->state != DIBS__STATE_READY)
+        return dibsx_fail(err, DIBS_STALE, "the step %s of %s is %s",
+                          step->name, sc->run->id,
+                          dibs__run_state_name(step->state));
+    if (step->begins && sc->run->start_by_us &&
+        sc->now_us > sc->run->start_by_us)
+        return dibsx_fail(err, DIBS_STALE, "it is too late to start %s",
+                          sc->run->id);
+    if (sc->state && job->max_running != DIBS__JOB_NONE && !sc->run->counted) {
+        if (sc->state->running >= (uint64_t)job->max_running)
+            return dibsx_fail(err, DIBS_FULL,
+                              "%" PRIu64 " runs of %s are running",
+                              sc->state->running, job->name);
+        sc->state->running++;
+        sc->state->changed = true;
+        sc->run->counted = true;
+    }
+    memcpy(step->node, who->node, sizeof(step->node));
+    memcpy(step->nonce, who->nonce, sizeof(step->nonce));
+    step->fence = who->fence;
+    if (!job->lock.key) {
+        begin_step(sc, step);
+        return DIBS_OK;
+    }
+    step->state = DIBS__STATE_CLAIMED;
+    sc->run->changed = true;
+    return DIBS_OK;
+}
+
+static dibs_status fail_nonce(const dibs__scene *sc, const dibs__run_step *step,
+                              dibs_error *err)
+{
+    return dibsx_fail(err, DIBS_STALE,
+                      "the step %s of %s is %s, and another attempt is the "
+                      "current one",
+                      step->name, sc->run->id,
+                      dibs__run_state_name(step->state));
+}
+
+dibs_status dibs__run_begin(dibs__scene *sc, size_t i, const char *nonce,
+                            dibs_error *err)
+{
+    dibs__run_step *step = &sc->run->steps[i];
+
+    if (step->state != DIBS__STATE_CLAIMED || strcmp(step->nonce, nonce) != 0)
+        return fail_nonce(sc, step, err);
+    begin_step(sc, step);
+    return DIBS_OK;
+}
+
+static void note_attempt(dibs__scene *sc, size_t i,
+                         const dibs__outcome *outcome)
+{
+    dibs__run *run = sc->run;
+    const dibs__run_step *step = &run->steps[i];
+    dibs__run_attempt done = {.step = (uint32_t)i,
+                              .attempt = step->attempt,
+                              .reason = outcome->reason,
+                              .exit_code = outcome->exit_code,
+                              .begun_us = step->begun_us,
+                              .ended_us = sc->now_us};
+
+    memcpy(done.node, step->node, sizeof(done.node));
+    if (run->attempt_count == DIBS__RUN_ATTEMPTS_KEPT)
+        memmove(&run->attempts[0], &run->attempts[1],
+                (--run->attempt_count) * sizeof(done));
+    run->attempts[run->attempt_count++] = done;
+}
+
+static uint32_t retry_bit(dibs__reason reason)
+{
+    switch (reason) {
+    case DIBS__REASON_FAILED:
+    case DIBS__REASON_UNSTARTED:
+        return DIBS__RETRY_FAILED;
+    case DIBS__REASON_TIMEOUT:
+        return DIBS__RETRY_TIMEOUT;
+    case DIBS__REASON_LOST:
+    case DIBS__REASON_STOPPED:
+        return DIBS__RETRY_LOST;
+    default:
+        return 0;
+    }
+}
+
+/* delay, delay * factor, ... up to max_delay, and jitter to both sides. */
+static int64_t backoff_us(const dibs__retry *retry, uint32_t attempt,
+                          uint32_t chance)
+{
+    int64_t delay_ms = retry->delay_ms, span;
+
+    for (uint32_t i = 1; i < attempt && delay_ms < retry->max_delay_ms; i++)
+        delay_ms *= retry->factor;
+    if (retry->max_delay_ms > 0 && delay_ms > retry->max_delay_ms)
+        delay_ms = retry->max_delay_ms;
+    span = delay_ms * 1000 / 100 * retry->jitter_pct;
+    return delay_ms * 1000 - span +
+           (span ? (int64_t)(chance % (uint64_t)(2 * span + 1)) : 0);
+}
+
+static void leave_node(dibs__run_step *step)
+{
+    step->node[0] = '\0';
+    step->fence = 0;
+    step->cancel = false;
+    step->why_cancel = DIBS__REASON_NONE;
+}
+
+/* True: the step is tried again. */
+static bool retry_step(dibs__scene *sc, size_t i, dibs__reason reason)
+{
+    const dibs__retry *retry = &sc->job->steps[i].work.retry;
+    dibs__run_step *step = &sc->run->steps[i];
+    int64_t at_us;
+
+    if (step->cancel || !(retry->on & retry_bit(reason)) ||
+        (int64_t)step->attempt >= retry->attempts ||
+        !dibs__graph_may_retry(sc->job, sc->run, i))
+        return false;
+    at_us = sc->now_us + backoff_us(retry, step->attempt, sc->chance);
+    if (step->begins && sc->run->start_by_us && at_us > sc->run->start_by_us)
+        return false;
+    leave_node(step);
+    step->state = DIBS__STATE_RETRY;
+    step->reason = reason;
+    step->at_us = at_us;
+    return true;
+}
+
+/* The lock of the job was held, so nothing was begun. */
+static void end_busy(dibs__scene *sc, dibs__run_step *step)
+{
+    if (sc->job->lock.on_busy == DIBS__BUSY_RETRY) {
+        leave_node(step);
+        step->state = DIBS__STATE_RETRY;
+        step->reason = DIBS__REASON_BUSY;
+        step->at_us = sc->now_us + sc->job->lock.retry_delay_ms * 1000;
+        return;
+    }
+    dibs__graph_end_step(step,
+                         sc->job->lock.on_busy == DIBS__BUSY_FAIL
+                             ? DIBS__STATE_FAILED
+                             : DIBS__STATE_SKIPPED,
+                         DIBS__REASON_BUSY, sc->now_us);
+}
+
+static void end_attempt(dibs__scene *sc, size_t i, const dibs__outcome *outcome)
+{
+    dibs__run_step *step = &sc->run->steps[i];
+    dibs__reason why = step->why_cancel;
+
+    note_attempt(sc, i, outcome);
+    step->exit_code = outcome->exit_code;
+    if (outcome->reason == DIBS__REASON_NONE)
+        dibs__graph_end_step(step, DIBS__STATE_OK, DIBS__REASON_NONE,
+                             sc->now_us);
+    else if (step->cancel && why != DIBS__REASON_TIMEOUT)
+        dibs__graph_end_step(step, DIBS__STATE_CANCELLED, why, sc->now_us);
+    else if (!retry_step(sc, i, outcome->reason))
+        dibs__graph_end_step(step, DIBS__STATE_FAILED,
+                             step->cancel ? why : outcome->reason, sc->now_us);
+}
+
+dibs_status dibs__run_end(dibs__scene *sc, size_t i, const char *nonce,
+                          const dibs__outcome *outcome, dibs_error *err)
+{
+    dibs__run_step *step = &sc->run->steps[i];
+    bool claimed = step->state == DIBS__STATE_CLAIMED;
+    dibs_status rc;
+
+    if ((!claimed && step->state != DIBS__STATE_RUNNING) ||
+        strcmp(step->nonce, nonce) != 0)
+        return fail_nonce(sc, step, err);
+    rc = dibs__step_result(step, outcome->result, outcome->result_len, err);
+    if (rc != DIBS_OK)
+        return rc;
+    if (claimed && outcome->reason == DIBS__REASON_BUSY)
+        end_busy(sc, step);
+    else
+        end_attempt(sc, i, outcome);
+    dibs__run_settle(sc, sc->run);
+    return DIBS_OK;
+}
+
+dibs_status dibs__run_lost(dibs__scene *sc, size_t i, uint64_t fence,
+                           dibs_error *err)
+{
+    static const dibs__outcome lost = {.reason = DIBS__REASON_LOST};
+    dibs__run_step *step = &sc->run->steps[i];
+
+    if ((step->state != DIBS__STATE_CLAIMED &&
+         step->state != DIBS__STATE_RUNNING) ||
+        step->fence != fence)
+        return fail_nonce(sc, step, err);
+    if (step->state == DIBS__STATE_CLAIMED) { /* Nothing was begun: no charge. */
+        leave_node(step);
+        step->state = DIBS__STATE_READY;
+        step->at_us = sc->now_us;
+    } else
+        end_attempt(sc, i, &lost);
+    dibs__run_settle(sc, sc->run);
+    return DIBS_OK;
+}

@@ -1,0 +1,500 @@
+/* test_run_machine.c - what may happen to a run, step by step; tests/sim has many nodes
+ * that do it at once. */
+/* SPDX-License-Identifier: MIT */
+#include "check.h"
+#include "jobs/run_machine.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { A, B, C, D, E };
+
+static dibs__step steps[5];
+static dibs__job job;
+static dibs__run run;
+static dibs__job_state state;
+static dibs__intent in;
+static dibs__scene sc;
+static dibs__claimant who = {.node = "n1", .fence = 7, .nonce = "x1"};
+static const dibs__outcome well = {0};
+static const dibs__outcome badly = {.reason = DIBS__REASON_FAILED,
+                                    .exit_code = 3};
+
+static void need(int step, int other)
+{
+    steps[step].needs[0] |= UINT64_C(1) << other;
+    steps[step].need_names.count++;
+}
+
+/* A job of so many commands, without needs; tests change it before begin(). */
+static void make_job(size_t count)
+{
+    static const char *const names[] = {"a", "b", "c", "d", "e"};
+
+    memset(steps, 0, sizeof(steps));
+    for (int i = 0; i < 5; i++) {
+        steps[i].name = names[i];
+        steps[i].kind = DIBS__STEP_RUN;
+        steps[i].wait.timeout_ms = DIBS__JOB_NONE;
+        steps[i].work.retry.attempts = 1;
+        steps[i].work.retry.factor = 2;
+    }
+    job = (dibs__job){.name = "j",
+                      .enabled = true,
+                      .max_running = DIBS__JOB_NONE,
+                      .start_deadline_ms = DIBS__JOB_NONE,
+                      .run_timeout_ms = DIBS__JOB_NONE,
+                      .history = {.keep_ms = 1000},
+                      .steps = steps,
+                      .step_count = count};
+    dibs__job_state_init(&state, "j");
+    dibs__intent_init(&in);
+}
+
+static void begin_run(const char *id)
+{
+    CHECK(DIBS_OK, dibs__run_make(&run, id, &job, "h", err));
+    run.cause = DIBS__CAUSE_HAND;
+    sc = (dibs__scene){.job = &job, .run = &run, .now_us = 1000000, .in = &in};
+    if (dibs__scene_needs_state(&job))
+        sc.state = &state;
+    CHECK(DIBS_OK, dibs__run_start(&sc, err));
+}
+
+static void look(void)
+{
+    const char *flaw = dibs__run_check(&job, &run);
+
+    if (flaw)
+        fail_msg("%s", flaw);
+}
+
+static void claim(size_t step)
+{
+    CHECK(DIBS_OK, dibs__run_claim(&sc, step, &who, err));
+    look();
+}
+
+static void end(size_t step, const dibs__outcome *outcome)
+{
+    CHECK(DIBS_OK, dibs__run_end(&sc, step, who.nonce, outcome, err));
+    look();
+}
+
+static void expect(size_t step, dibs__run_state expected)
+{
+    assert_string_equal(dibs__run_state_name(run.steps[step].state),
+                        dibs__run_state_name(expected));
+}
+
+static void expect_run(dibs__run_state expected)
+{
+    assert_string_equal(dibs__run_state_name(run.state),
+                        dibs__run_state_name(expected));
+}
+
+static void done(void)
+{
+    dibs__run_fini(&run);
+    dibs__intent_fini(&in);
+}
+
+static const dibs__intent_change *find_change(dibs__intent_verb verb,
+                                              const char *key)
+{
+    for (size_t i = 0; i < in.change_count; i++)
+        if (in.changes[i].verb == verb && strcmp(in.changes[i].key, key) == 0)
+            return &in.changes[i];
+    return NULL;
+}
+
+/* a, then b and c, then d: d opens with the end of the last of both. */
+static void test_fan_in_once(void **unused)
+{
+    (void)unused;
+    make_job(4);
+    need(B, A);
+    need(C, A);
+    need(D, B);
+    need(D, C);
+    begin_run("j.1");
+    expect(A, DIBS__STATE_READY);
+    expect(D, DIBS__STATE_PENDING);
+    claim(A);
+    end(A, &well);
+    expect(B, DIBS__STATE_READY);
+    claim(B);
+    claim(C);
+    end(C, &well);
+    expect(D, DIBS__STATE_PENDING);
+    end(B, &well);
+    expect(D, DIBS__STATE_READY);
+    claim(D);
+    end(D, &well);
+    expect_run(DIBS__STATE_OK);
+    done();
+}
+
+static void fail_a(dibs__on_failure policy)
+{
+    make_job(5);
+    need(B, A);
+    need(C, B);
+    need(D, C);
+    steps[A].on_failure = policy;
+    steps[D].when = DIBS__WHEN_ALWAYS;
+    begin_run("j.1");
+    claim(A);
+    end(A, &badly);
+}
+
+static void test_policies_of_failure(void **unused)
+{
+    (void)unused;
+    fail_a(DIBS__FAILURE_FAIL);
+    expect(E, DIBS__STATE_SKIPPED);
+    expect(C, DIBS__STATE_SKIPPED);
+    expect(D, DIBS__STATE_READY);
+    claim(D);
+    end(D, &well);
+    expect_run(DIBS__STATE_FAILED);
+    assert_int_equal(run.reason, DIBS__REASON_FAILED);
+    done();
+
+    fail_a(DIBS__FAILURE_SKIP);
+    expect(B, DIBS__STATE_SKIPPED);
+    expect(C, DIBS__STATE_SKIPPED);
+    expect(E, DIBS__STATE_READY);
+    claim(E);
+    end(E, &well);
+    claim(D);
+    end(D, &well);
+    expect_run(DIBS__STATE_OK);
+    done();
+
+    fail_a(DIBS__FAILURE_CONTINUE);
+    expect(B, DIBS__STATE_READY);
+    done();
+}
+
+/* Without needs, a step of `when: failed` comes after all others. */
+static void test_when_failed(void **unused)
+{
+    for (int fails = 0; fails < 2; fails++) {
+        (void)unused;
+        make_job(2);
+        steps[B].when = DIBS__WHEN_FAILED;
+        begin_run("j.1");
+        expect(B, DIBS__STATE_PENDING);
+        claim(A);
+        end(A, fails ? &badly : &well);
+        expect(B, fails ? DIBS__STATE_READY : DIBS__STATE_SKIPPED);
+        if (!fails)
+            expect_run(DIBS__STATE_OK);
+        done();
+    }
+}
+
+static void test_retry_and_backoff(void **unused)
+{
+    (void)unused;
+    make_job(1);
+    steps[A].work.retry = (dibs__retry){.attempts = 3,
+                                        .on = DIBS__RETRY_LOST,
+                                        .delay_ms = 10,
+                                        .factor = 2,
+                                        .max_delay_ms = 1000};
+    begin_run("j.1");
+    claim(A);
+    dibs__run_noted(&run, 1);
+    CHECK(DIBS_STALE, dibs__run_lost(&sc, A, 8, err));
+    CHECK(DIBS_OK, dibs__run_lost(&sc, A, 7, err));
+    expect(A, DIBS__STATE_RETRY);
+    dibs__scene_write(&sc);
+    assert_non_null(find_change(DIBS__INTENT_LEAVE, "live"));
+    assert_int_equal(find_change(DIBS__INTENT_ENTER, "retry")->at, 1010000);
+    CHECK(DIBS_STALE, dibs__run_retry(&sc, err));
+    sc.now_us = 1010000;
+    CHECK(DIBS_OK, dibs__run_retry(&sc, err));
+    assert_int_equal(in.not_before_us, 1010000);
+    claim(A);
+    CHECK(DIBS_OK, dibs__run_lost(&sc, A, 7, err));
+    assert_int_equal(run.steps[A].at_us, 1010000 + 20000);
+    sc.now_us += 20000;
+    CHECK(DIBS_OK, dibs__run_retry(&sc, err));
+    claim(A);
+    end(A, &badly); /* Not among the reasons for a retry. */
+    expect_run(DIBS__STATE_FAILED);
+    assert_int_equal(run.attempt_count, 3);
+    done();
+}
+
+/* A result counts with its nonce alone, and once. */
+static void test_results_of_others(void **unused)
+{
+    (void)unused;
+    make_job(1);
+    begin_run("j.1");
+    claim(A);
+    CHECK(DIBS_STALE, dibs__run_claim(&sc, A, &who, err));
+    CHECK(DIBS_STALE, dibs__run_end(&sc, A, "x2", &well, err));
+    end(A, &well);
+    CHECK(DIBS_STALE, dibs__run_end(&sc, A, who.nonce, &badly, err));
+    expect_run(DIBS__STATE_OK);
+    done();
+}
+
+static void test_lock_of_the_job(void **unused)
+{
+    static const dibs__outcome busy = {.reason = DIBS__REASON_BUSY};
+
+    (void)unused;
+    make_job(1);
+    job.lock.key = "k";
+    begin_run("j.1");
+    claim(A);
+    expect(A, DIBS__STATE_CLAIMED);
+    CHECK(DIBS_OK, dibs__run_lost(&sc, A, 7, err));
+    expect(A, DIBS__STATE_READY);
+    assert_int_equal(run.steps[A].attempt, 0);
+    claim(A);
+    CHECK(DIBS_STALE, dibs__run_begin(&sc, A, "x2", err));
+    CHECK(DIBS_OK, dibs__run_begin(&sc, A, who.nonce, err));
+    expect(A, DIBS__STATE_RUNNING);
+    done();
+
+    make_job(1);
+    job.lock.key = "k";
+    begin_run("j.1");
+    claim(A);
+    end(A, &busy);
+    expect_run(DIBS__STATE_SKIPPED);
+    done();
+}
+
+static void test_cancel(void **unused)
+{
+    (void)unused;
+    make_job(3);
+    need(B, A);
+    need(C, B);
+    steps[C].when = DIBS__WHEN_ALWAYS;
+    begin_run("j.1");
+    claim(A);
+    dibs__run_noted(&run, 1);
+    CHECK(DIBS_OK, dibs__run_cancel(&sc, DIBS__REASON_CANCELLED, err));
+    expect(A, DIBS__STATE_RUNNING);
+    expect(B, DIBS__STATE_CANCELLED);
+    assert_true(run.steps[A].cancel);
+    dibs__scene_write(&sc);
+    assert_non_null(find_change(DIBS__INTENT_TELL, "node/n1"));
+    expect(C, DIBS__STATE_READY);
+    end(A, &badly);
+    expect(A, DIBS__STATE_CANCELLED);
+    CHECK(DIBS_OK, dibs__run_cancel(&sc, DIBS__REASON_CANCELLED, err));
+    expect_run(DIBS__STATE_CANCELLED);
+    CHECK(DIBS_STALE, dibs__run_cancel(&sc, DIBS__REASON_CANCELLED, err));
+    look();
+    done();
+}
+
+static void test_limits(void **unused)
+{
+    (void)unused;
+    make_job(1);
+    job.start_deadline_ms = 10;
+    begin_run("j.1");
+    assert_int_equal(dibs__run_deadline_at(&run), 1010000);
+    sc.now_us = 1010001;
+    CHECK(DIBS_STALE, dibs__run_claim(&sc, A, &who, err));
+    CHECK(DIBS_OK, dibs__run_deadline(&sc, err));
+    expect_run(DIBS__STATE_MISSED);
+    done();
+
+    make_job(2);
+    need(B, A);
+    job.run_timeout_ms = 10;
+    begin_run("j.1");
+    claim(A);
+    sc.now_us = 1010001;
+    CHECK(DIBS_OK, dibs__run_deadline(&sc, err));
+    assert_true(run.steps[A].cancel);
+    expect(B, DIBS__STATE_SKIPPED);
+    assert_int_equal(dibs__run_deadline_at(&run), 0);
+    end(A, &badly);
+    expect_run(DIBS__STATE_FAILED);
+    assert_int_equal(run.reason, DIBS__REASON_TIMEOUT);
+    done();
+}
+
+static void test_waits(void **unused)
+{
+    (void)unused;
+    make_job(3);
+    need(B, A);
+    need(C, B);
+    steps[A].kind = DIBS__STEP_SLEEP;
+    steps[A].sleep_ms = 5;
+    steps[B].kind = DIBS__STEP_WAIT;
+    steps[B].wait.bookmark = "ok";
+    steps[B].wait.timeout_ms = 50;
+    begin_run("j.1");
+    CHECK(DIBS_BUSY, dibs__run_bookmark(&sc, "ok", "1", 1, "me", err));
+    CHECK(DIBS_STALE, dibs__run_resume(&sc, err));
+    assert_int_equal(dibs__run_resume_at(&run), 1005000);
+    sc.now_us = 1005000;
+    CHECK(DIBS_OK, dibs__run_resume(&sc, err));
+    expect(B, DIBS__STATE_WAITING);
+    assert_int_equal(dibs__run_deadline_at(&run), 1055000);
+    CHECK(DIBS_NOTFOUND, dibs__run_bookmark(&sc, "no", "1", 1, "me", err));
+    CHECK(DIBS_OK, dibs__run_bookmark(&sc, "ok", "1", 1, "me", err));
+    CHECK(DIBS_STALE, dibs__run_bookmark(&sc, "ok", "2", 1, "you", err));
+    assert_string_equal(run.steps[B].result, "1");
+    expect(C, DIBS__STATE_READY);
+    look();
+    done();
+}
+
+static void test_forbid_and_max_running(void **unused)
+{
+    dibs__run first;
+
+    (void)unused;
+    make_job(1);
+    job.concurrency = DIBS__CONCURRENCY_FORBID;
+    begin_run("j.1");
+    assert_string_equal(state.live, "j.1");
+    first = run;
+    CHECK(DIBS_OK, dibs__run_make(&run, "j.2", &job, "h", err));
+    CHECK(DIBS_BUSY, dibs__run_start(&sc, err));
+    dibs__run_fini(&run);
+    run = first;
+    claim(A);
+    end(A, &well);
+    assert_string_equal(state.live, "");
+    done();
+
+    make_job(1);
+    job.max_running = 1;
+    begin_run("j.1");
+    claim(A);
+    assert_int_equal(state.running, 1);
+    first = run;
+    begin_run("j.2");
+    CHECK(DIBS_FULL, dibs__run_claim(&sc, A, &who, err));
+    dibs__run_fini(&run);
+    run = first;
+    end(A, &well);
+    assert_int_equal(state.running, 0);
+    done();
+}
+
+/* The run that follows is READY by the commit that ends the one before it. */
+static void test_replace(void **unused)
+{
+    dibs__run second, third;
+
+    (void)unused;
+    make_job(1);
+    job.concurrency = DIBS__CONCURRENCY_REPLACE;
+    begin_run("j.1");
+    claim(A);
+    CHECK(DIBS_OK, dibs__run_make(&second, "j.2", &job, "h", err));
+    sc.run = &second;
+    sc.live = &run;
+    CHECK(DIBS_OK, dibs__run_start(&sc, err));
+    assert_true(run.steps[A].cancel && second.follows);
+    assert_int_equal(second.steps[A].state, DIBS__STATE_PENDING);
+    CHECK(DIBS_OK, dibs__run_make(&third, "j.3", &job, "h", err));
+    sc.run = &third;
+    sc.next = &second;
+    CHECK(DIBS_OK, dibs__run_start(&sc, err));
+    assert_int_equal(second.state, DIBS__STATE_CANCELLED);
+    assert_string_equal(state.follows, "j.3");
+    sc.run = &run;
+    sc.live = NULL;
+    sc.next = &third;
+    CHECK(DIBS_OK, dibs__run_end(&sc, A, who.nonce, &badly, err));
+    expect_run(DIBS__STATE_CANCELLED);
+    assert_int_equal(third.steps[A].state, DIBS__STATE_READY);
+    assert_string_equal(state.live, "j.3");
+    assert_string_equal(state.follows, "");
+    dibs__run_fini(&second);
+    dibs__run_fini(&third);
+    done();
+}
+
+static void test_rerun_from_a_step(void **unused)
+{
+    dibs__run older;
+
+    (void)unused;
+    make_job(3);
+    need(B, A);
+    need(C, B);
+    begin_run("j.1");
+    claim(A);
+    CHECK(DIBS_OK,
+          dibs__run_end(&sc, A, who.nonce,
+                        &(dibs__outcome){.result = "r", .result_len = 1}, err));
+    claim(B);
+    end(B, &badly);
+    older = run;
+    CHECK(DIBS_OK, dibs__run_make(&run, "j.2", &job, "h", err));
+    CHECK(DIBS_NOTFOUND, dibs__run_rerun(&job, &run, &older, "x", err));
+    CHECK(DIBS_OK, dibs__run_rerun(&job, &run, &older, "b", err));
+    CHECK(DIBS_OK, dibs__run_start(&sc, err));
+    expect(A, DIBS__STATE_OK);
+    assert_string_equal(run.steps[A].result, "r");
+    expect(B, DIBS__STATE_READY);
+    look();
+    dibs__run_fini(&older);
+    done();
+}
+
+/* A record that is too long loses results, and not its state. */
+static void test_results_that_do_not_fit(void **unused)
+{
+    static char big[DIBS__RUN_RESULT_MAX];
+    static dibs__step many[100];
+
+    (void)unused;
+    make_job(1);
+    memset(big, '\1', sizeof(big)); /* Six bytes each in JSON. */
+    for (int i = 0; i < 100; i++) {
+        many[i] = steps[A];
+        many[i].name = "s";
+    }
+    job.steps = many;
+    job.step_count = 100;
+    begin_run("j.1");
+    for (int i = 0; i < 100; i++)
+        CHECK(DIBS_OK,
+              dibs__step_result(&run.steps[i], big, sizeof(big), err));
+    dibs__scene_write(&sc);
+    assert_true(dibs__intent_ok(&in));
+    assert_true(find_change(DIBS__INTENT_PUT, "run/j.1")->len <=
+                DIBS__RUN_JSON_MAX);
+    done();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_fan_in_once),
+        cmocka_unit_test(test_policies_of_failure),
+        cmocka_unit_test(test_when_failed),
+        cmocka_unit_test(test_retry_and_backoff),
+        cmocka_unit_test(test_results_of_others),
+        cmocka_unit_test(test_lock_of_the_job),
+        cmocka_unit_test(test_cancel),
+        cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_waits),
+        cmocka_unit_test(test_forbid_and_max_running),
+        cmocka_unit_test(test_replace),
+        cmocka_unit_test(test_rerun_from_a_step),
+        cmocka_unit_test(test_results_that_do_not_fit),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,223 @@
+/* test_tick.c - late ticks, pauses, and the store's clock in the intent of a tick. */
+/* SPDX-License-Identifier: MIT */
+#include "check.h"
+#include "jobs/tick.h"
+
+#include <string.h>
+
+#define US INT64_C(1000000)
+
+static dibs__step step = {.name = "main", .kind = DIBS__STEP_RUN};
+static dibs__schedule schedule;
+static dibs__job job;
+static dibs__job_state state;
+static dibs__run run;
+static dibs__intent in;
+static dibs__scene sc;
+static dibs__ticker tk;
+
+/* A job that is due each 10 s, from 1000 on, of which nothing has run yet. */
+static void make_job(dibs__misfire_policy policy)
+{
+    int column;
+
+    CHECK(DIBS_OK, dibs__cron_parse("@every 10s", &schedule.cron, &column, err));
+    job = (dibs__job){.name = "j",
+                      .enabled = true,
+                      .schedule = {.at = &schedule, .count = 1},
+                      .from_s = DIBS__JOB_NONE,
+                      .until_s = DIBS__JOB_NONE,
+                      .misfire = {.policy = policy, .grace_ms = 3000, .max = 3},
+                      .start_deadline_ms = DIBS__JOB_NONE,
+                      .max_running = DIBS__JOB_NONE,
+                      .run_timeout_ms = DIBS__JOB_NONE,
+                      .history = {.keep_ms = 1000},
+                      .steps = &step,
+                      .step_count = 1};
+    dibs__zone_free((dibs__zone *)tk.zone);
+    memset(&tk, 0, sizeof(tk));
+    CHECK(DIBS_OK, dibs__zone_open("UTC", (dibs__zone **)&tk.zone, err));
+    tk.tzdata = "2025b";
+    tk.hash = "h";
+    dibs__job_state_init(&state, "j");
+    dibs__tick_reset(&job, &state, &tk, 1000 * US);
+    assert_int_equal(state.next_s, 1010);
+}
+
+static dibs_status take(int64_t now_us)
+{
+    dibs__run_fini(&run);
+    dibs__intent_fini(&in);
+    dibs__job_state_noted(&state, 1);
+    sc = (dibs__scene){
+        .job = &job, .run = &run, .state = &state, .now_us = now_us, .in = &in};
+    return dibs__tick_take(&sc, &tk, NULL);
+}
+
+static void done(void)
+{
+    dibs__run_fini(&run);
+    dibs__intent_fini(&in);
+    dibs__zone_free((dibs__zone *)tk.zone);
+    tk.zone = NULL;
+}
+
+static void test_run_once(void **unused)
+{
+    (void)unused;
+    make_job(DIBS__MISFIRE_RUN_ONCE);
+    assert_status(take(1010 * US - 1), DIBS_STALE);
+    assert_status(take(1035 * US), DIBS_OK);
+    assert_string_equal(run.id, "j@19700101T001710Z");
+    assert_int_equal(run.tick_s, 1030);
+    assert_int_equal(run.merged, 2);
+    assert_int_equal(state.merged, 2);
+    assert_int_equal(state.mark_s, 1030);
+    assert_int_equal(state.due_us, 1040 * US);
+    assert_int_equal(in.not_before_us, 1030 * US);
+    done();
+}
+
+/* Years of ticks cost as much as minutes, and nothing stops for good. */
+static void test_thousand_missed_ticks_start_one(void **unused)
+{
+    (void)unused;
+    make_job(DIBS__MISFIRE_RUN_ONCE);
+    assert_status(take(900000003 * US), DIBS_OK);
+    assert_int_equal(run.tick_s, 900000000);
+    assert_int_equal(state.merged, DIBS__TICKS_COUNTED - 1);
+    assert_int_equal(state.next_s, 900000010);
+    done();
+}
+
+static void test_skip(void **unused)
+{
+    (void)unused;
+    make_job(DIBS__MISFIRE_SKIP);
+    assert_status(take(1023 * US), DIBS_OK);
+    assert_int_equal(run.tick_s, 1020);
+    assert_int_equal(state.missed, 1);
+    assert_int_equal(in.not_after_us, 1023 * US);
+    assert_status(take(1033 * US + 1), DIBS_OK);
+    assert_string_equal(run.id, "");
+    assert_int_equal(state.missed, 2);
+    assert_int_equal(state.mark_s, 1030);
+    assert_int_equal(in.not_before_us, 1033 * US + 1);
+    done();
+}
+
+static void test_run_all(void **unused)
+{
+    (void)unused;
+    make_job(DIBS__MISFIRE_RUN_ALL);
+    assert_status(take(1065 * US), DIBS_OK);
+    assert_int_equal(run.tick_s, 1040);
+    assert_int_equal(state.missed, 3);
+    assert_int_equal(in.not_before_us, 1060 * US);
+    assert_status(take(1065 * US), DIBS_OK);
+    assert_int_equal(run.tick_s, 1050);
+    assert_status(take(1065 * US), DIBS_OK);
+    assert_int_equal(run.tick_s, 1060);
+    assert_status(take(1065 * US), DIBS_STALE);
+    assert_int_equal(state.missed, 3);
+    done();
+}
+
+static void test_jitter_is_fixed(void **unused)
+{
+    (void)unused;
+    make_job(DIBS__MISFIRE_RUN_ONCE);
+    job.jitter_ms = 5000;
+    tk.jitter_us = dibs__job_jitter_us(&job, "main");
+    assert_true(tk.jitter_us >= 0 && tk.jitter_us < 5000000);
+    assert_int_equal(tk.jitter_us, dibs__job_jitter_us(&job, "main"));
+    dibs__tick_refresh(&job, &state, &tk);
+    assert_int_equal(state.due_us, 1010 * US + tk.jitter_us);
+    assert_status(take(1010 * US + tk.jitter_us), DIBS_OK);
+    assert_int_equal(run.tick_s, 1010);
+    assert_int_equal(in.not_before_us, 1010 * US + tk.jitter_us);
+    done();
+}
+
+/* The store has lost writes: the node that saw the mark does not tick again. */
+static void test_mark_is_written_back(void **unused)
+{
+    (void)unused;
+    make_job(DIBS__MISFIRE_RUN_ONCE);
+    tk.seen_s = tk.seen_local_s = 1020;
+    assert_status(take(1025 * US), DIBS_OK);
+    assert_string_equal(run.id, "");
+    assert_int_equal(state.mark_s, 1020);
+    assert_int_equal(state.next_s, 1030);
+    done();
+}
+
+static void test_pause(void **unused)
+{
+    (void)unused;
+    make_job(DIBS__MISFIRE_RUN_ONCE);
+    dibs__job_pause(&state, "me", "repair", 0);
+    assert_status(take(1100 * US), DIBS_STALE);
+    dibs__job_unpause(&job, &state, &tk, 1105 * US);
+    assert_int_equal(state.next_s, 1110);
+    dibs__job_pause(&state, "me", "repair", 1200 * US);
+    assert_int_equal(state.due_us, 1200 * US);
+    assert_status(take(1201 * US), DIBS_OK);
+    assert_string_equal(run.id, "");
+    assert_false(state.paused);
+    assert_int_equal(state.next_s, 1210);
+    done();
+}
+
+static void test_forbid_counts_what_it_skips(void **unused)
+{
+    (void)unused;
+    make_job(DIBS__MISFIRE_RUN_ONCE);
+    job.concurrency = DIBS__CONCURRENCY_FORBID;
+    assert_status(take(1010 * US), DIBS_OK);
+    assert_string_equal(state.live, run.id);
+    assert_status(take(1020 * US), DIBS_OK);
+    assert_string_equal(run.id, "");
+    assert_int_equal(state.skipped, 1);
+    assert_int_equal(state.mark_s, 1020);
+    done();
+}
+
+/* A tick and the claim of its run are one commit. */
+static void test_tick_with_claim(void **unused)
+{
+    const dibs__claimant who = {.node = "n", .fence = 5, .nonce = "x"};
+    bool live = false;
+
+    (void)unused;
+    make_job(DIBS__MISFIRE_RUN_ONCE);
+    job.start_deadline_ms = 2000;
+    assert_status(take(1011 * US), DIBS_OK);
+    assert_status(dibs__run_claim(&sc, 0, &who, NULL), DIBS_OK);
+    assert_int_equal(in.not_after_us, 1012 * US);
+    dibs__scene_write(&sc);
+    assert_int_equal(in.check_count, 2);
+    for (size_t i = 0; i < in.change_count; i++) {
+        assert_string_not_equal(in.changes[i].key, "ready/");
+        live |= strcmp(in.changes[i].key, "live") == 0 && in.changes[i].at == 5;
+    }
+    assert_true(live);
+    done();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_run_once),
+        cmocka_unit_test(test_thousand_missed_ticks_start_one),
+        cmocka_unit_test(test_skip),
+        cmocka_unit_test(test_run_all),
+        cmocka_unit_test(test_jitter_is_fixed),
+        cmocka_unit_test(test_mark_is_written_back),
+        cmocka_unit_test(test_pause),
+        cmocka_unit_test(test_forbid_counts_what_it_skips),
+        cmocka_unit_test(test_tick_with_claim),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
