@@ -82,8 +82,8 @@ static bool is_whole_text(const dibsx_json_node *node)
     return node->kind == DIBSX_JSON_TEXT && strlen(node->text) == node->len;
 }
 
-static bool read_name(const dibs__field *field, const dibsx_json_node *node,
-                      void *at)
+static bool
+read_name(const dibs__field *field, const dibsx_json_node *node, void *at)
 {
     if (!is_whole_text(node))
         return false;
@@ -95,8 +95,8 @@ static bool read_name(const dibs__field *field, const dibsx_json_node *node,
     return false;
 }
 
-static bool read_number(const dibs__field *field, const dibsx_json_node *node,
-                        void *at)
+static bool
+read_number(const dibs__field *field, const dibsx_json_node *node, void *at)
 {
     int64_t low = 0, high = INT64_MAX;
 

@@ -132,8 +132,8 @@ static void index_name(dibs__place_kind kind, const dibs__run_step *step,
                    kind == DIBS__PLACE_READY ? step->label : "");
 }
 
-static void move_step(const dibs__run *run, const dibs__run_step *step,
-                      dibs__intent *in)
+static void
+move_step(const dibs__run *run, const dibs__run_step *step, dibs__intent *in)
 {
     dibs__place was = step->place, is = dibs__step_place(step);
     char member[DIBS__PLACE_SIZE], index[DIBS__PLACE_SIZE];
@@ -166,8 +166,7 @@ static void enter_end(const dibs__run *run, dibs__intent *in)
         (void)snprintf(name, sizeof(name), "batch/%s", run->batch);
         dibs__intent_enter(in, name, run->id, run->ended_us);
         dibs__intent_enter(in, "resume", name,
-                           run->ended_us +
-                               (int64_t)DIBS__LOOK_AGAIN_MS * 1000);
+                           run->ended_us + (int64_t)DIBS__LOOK_AGAIN_MS * 1000);
     }
     if (run->cause == DIBS__CAUSE_CHILD) {
         dibs__intent_enter(in, "resume", run->origin, run->ended_us);

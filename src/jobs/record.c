@@ -11,12 +11,18 @@
 #include <string.h>
 
 const char *const dibs__state_names[DIBS__STATES] = {
-    [DIBS__STATE_QUEUED] = "QUEUED",       [DIBS__STATE_ACTIVE] = "ACTIVE",
-    [DIBS__STATE_PENDING] = "PENDING",     [DIBS__STATE_READY] = "READY",
-    [DIBS__STATE_CLAIMED] = "CLAIMED",     [DIBS__STATE_RUNNING] = "RUNNING",
-    [DIBS__STATE_RETRY] = "RETRY",         [DIBS__STATE_WAITING] = "WAITING",
-    [DIBS__STATE_OK] = "OK",               [DIBS__STATE_FAILED] = "FAILED",
-    [DIBS__STATE_CANCELLED] = "CANCELLED", [DIBS__STATE_MISSED] = "MISSED",
+    [DIBS__STATE_QUEUED] = "QUEUED",
+    [DIBS__STATE_ACTIVE] = "ACTIVE",
+    [DIBS__STATE_PENDING] = "PENDING",
+    [DIBS__STATE_READY] = "READY",
+    [DIBS__STATE_CLAIMED] = "CLAIMED",
+    [DIBS__STATE_RUNNING] = "RUNNING",
+    [DIBS__STATE_RETRY] = "RETRY",
+    [DIBS__STATE_WAITING] = "WAITING",
+    [DIBS__STATE_OK] = "OK",
+    [DIBS__STATE_FAILED] = "FAILED",
+    [DIBS__STATE_CANCELLED] = "CANCELLED",
+    [DIBS__STATE_MISSED] = "MISSED",
     [DIBS__STATE_SKIPPED] = "SKIPPED",
 };
 
@@ -42,7 +48,7 @@ const char *const dibs__cause_names[DIBS__CAUSES] = {
 };
 
 const char *const dibs__wait_names[DIBS__WAITS] = {
-    [DIBS__WAIT_NOTHING] = "",   [DIBS__WAIT_SLEEP] = "sleep",
+    [DIBS__WAIT_NOTHING] = "",          [DIBS__WAIT_SLEEP] = "sleep",
     [DIBS__WAIT_BOOKMARK] = "bookmark", [DIBS__WAIT_BATCH] = "batch",
     [DIBS__WAIT_CHILD] = "child",
 };

@@ -129,8 +129,8 @@ static size_t count_items(const dibsx_json_node *list)
     return count;
 }
 
-static dibs_status read_steps(dibs__run *run, const dibsx_json_node *list,
-                              dibs_error *err)
+static dibs_status
+read_steps(dibs__run *run, const dibsx_json_node *list, dibs_error *err)
 {
     size_t count = count_items(list);
     const dibsx_json_node *node = list ? list->child : NULL;
@@ -145,8 +145,8 @@ static dibs_status read_steps(dibs__run *run, const dibsx_json_node *list,
     for (run->step_count = 0; run->step_count < count; node = node->next) {
         dibs__run_step *step = &run->steps[run->step_count++];
         const dibsx_json_node *result = dibsx_json_get(node, "result");
-        dibs_status rc = dibs__fields_read(node, step_fields,
-                                           COUNT(step_fields), step, err);
+        dibs_status rc =
+            dibs__fields_read(node, step_fields, COUNT(step_fields), step, err);
 
         if (rc == DIBS_OK && result && result->kind == DIBSX_JSON_TEXT)
             rc = dibs__step_result(step, result->text, result->len, err);
@@ -156,8 +156,8 @@ static dibs_status read_steps(dibs__run *run, const dibsx_json_node *list,
     return DIBS_OK;
 }
 
-static dibs_status read_params(dibs__run *run, const dibsx_json_node *map,
-                               dibs_error *err)
+static dibs_status
+read_params(dibs__run *run, const dibsx_json_node *map, dibs_error *err)
 {
     dibs_status rc = DIBS_OK;
 
@@ -171,8 +171,8 @@ static dibs_status read_params(dibs__run *run, const dibsx_json_node *map,
     return rc;
 }
 
-static dibs_status read_attempts(dibs__run *run, const dibsx_json_node *list,
-                                 dibs_error *err)
+static dibs_status
+read_attempts(dibs__run *run, const dibsx_json_node *list, dibs_error *err)
 {
     const dibsx_json_node *node = list ? list->child : NULL;
 
@@ -181,9 +181,9 @@ static dibs_status read_attempts(dibs__run *run, const dibsx_json_node *list,
     if (!list || list->kind != DIBSX_JSON_LIST)
         return DIBS_OK;
     for (; node; node = node->next) {
-        dibs_status rc = dibs__fields_read(
-            node, attempt_fields, COUNT(attempt_fields),
-            &run->attempts[run->attempt_count++], err);
+        dibs_status rc =
+            dibs__fields_read(node, attempt_fields, COUNT(attempt_fields),
+                              &run->attempts[run->attempt_count++], err);
 
         if (rc != DIBS_OK)
             return rc;
@@ -211,8 +211,8 @@ dibs_status dibs__run_read(dibs__run *run, const char *id, const void *json,
         rc = read_attempts(run, dibsx_json_get(doc.root, "attempts"), err);
     flaw = rc == DIBS_OK ? dibs__run_flaw(run) : NULL;
     if (flaw)
-        rc = dibsx_fail(err, DIBS_INVALID, "the run %s has no valid record: %s", id,
-                        flaw);
+        rc = dibsx_fail(err, DIBS_INVALID, "the run %s has no valid record: %s",
+                        id, flaw);
     dibsx_json_doc_fini(&doc);
     if (rc != DIBS_OK) {
         dibs__run_fini(run);

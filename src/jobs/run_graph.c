@@ -47,8 +47,8 @@ typedef struct need_sum {
     bool all_final, all_met, one_unmet;
 } need_sum;
 
-static need_sum sum_needs(const dibs__job *job, const dibs__run *run,
-                          size_t step)
+static need_sum
+sum_needs(const dibs__job *job, const dibs__run *run, size_t step)
 {
     need_sum sum = {.all_final = true, .all_met = true};
 
@@ -96,7 +96,8 @@ static void open_step(const dibs__step *plan, dibs__run *run,
 {
     switch (plan->kind) {
     case DIBS__STEP_SLEEP:
-        begin_wait(run, step, DIBS__WAIT_SLEEP, now_us + plan->sleep_ms * 1000, now_us);
+        begin_wait(run, step, DIBS__WAIT_SLEEP, now_us + plan->sleep_ms * 1000,
+                   now_us);
         break;
     case DIBS__STEP_JOB:
         begin_wait(run, step, DIBS__WAIT_CHILD, now_us, now_us);
@@ -116,8 +117,8 @@ static void open_step(const dibs__step *plan, dibs__run *run,
 }
 
 /* In a run that fails, what has not begun does not begin. */
-static bool give_up(const dibs__step *plan, dibs__run_step *step,
-                    int64_t now_us)
+static bool
+give_up(const dibs__step *plan, dibs__run_step *step, int64_t now_us)
 {
     if (plan->when != DIBS__WHEN_OK)
         return false;
@@ -182,9 +183,9 @@ static bool settle_once(const dibs__job *job, dibs__run *run, int64_t now_us)
     return moved;
 }
 
-static const dibs__run_step *find_step(const dibs__job *job,
-                                       const dibs__run *run,
-                                       dibs__run_state state, bool counts)
+static const dibs__run_step *
+find_step(const dibs__job *job, const dibs__run *run, dibs__run_state state,
+          bool counts)
 {
     for (size_t i = 0; i < run->step_count; i++)
         if (run->steps[i].state == state &&
@@ -235,8 +236,9 @@ static void end_run(const dibs__job *job, dibs__run *run, int64_t now_us)
     else
         set_end(run, DIBS__STATE_OK, DIBS__REASON_NONE);
     run->ended_us = now_us;
-    run->owes = (run->state == DIBS__STATE_OK && job->then.ok.count > 0) ||
-                (run->state == DIBS__STATE_FAILED && job->then.failed.count > 0);
+    run->owes =
+        (run->state == DIBS__STATE_OK && job->then.ok.count > 0) ||
+        (run->state == DIBS__STATE_FAILED && job->then.failed.count > 0);
 }
 
 static bool all_final(const dibs__run *run)

@@ -118,8 +118,8 @@ dibs_status dibs__run_claim(dibs__scene *sc, size_t i,
     return DIBS_OK;
 }
 
-static dibs_status fail_nonce(const dibs__scene *sc, const dibs__run_step *step,
-                              dibs_error *err)
+static dibs_status
+fail_nonce(const dibs__scene *sc, const dibs__run_step *step, dibs_error *err)
 {
     return dibsx_fail(err, DIBS_STALE,
                       "the step %s of %s is %s, and another attempt is the "
@@ -128,8 +128,8 @@ static dibs_status fail_nonce(const dibs__scene *sc, const dibs__run_step *step,
                       dibs__run_state_name(step->state));
 }
 
-dibs_status dibs__run_begin(dibs__scene *sc, size_t i, const char *nonce,
-                            dibs_error *err)
+dibs_status
+dibs__run_begin(dibs__scene *sc, size_t i, const char *nonce, dibs_error *err)
 {
     dibs__run_step *step = &sc->run->steps[i];
 
@@ -139,8 +139,8 @@ dibs_status dibs__run_begin(dibs__scene *sc, size_t i, const char *nonce,
     return DIBS_OK;
 }
 
-static void note_attempt(dibs__scene *sc, size_t i,
-                         const dibs__outcome *outcome)
+static void
+note_attempt(dibs__scene *sc, size_t i, const dibs__outcome *outcome)
 {
     dibs__run *run = sc->run;
     const dibs__run_step *step = &run->steps[i];
@@ -175,8 +175,8 @@ static uint32_t retry_bit(dibs__reason reason)
 }
 
 /* delay, delay * factor, ... up to max_delay, and jitter to both sides. */
-static int64_t backoff_us(const dibs__retry *retry, uint32_t attempt,
-                          uint32_t chance)
+static int64_t
+backoff_us(const dibs__retry *retry, uint32_t attempt, uint32_t chance)
 {
     int64_t delay_ms = retry->delay_ms, span;
 
@@ -273,8 +273,8 @@ dibs_status dibs__run_end(dibs__scene *sc, size_t i, const char *nonce,
     return DIBS_OK;
 }
 
-dibs_status dibs__run_lost(dibs__scene *sc, size_t i, uint64_t fence,
-                           dibs_error *err)
+dibs_status
+dibs__run_lost(dibs__scene *sc, size_t i, uint64_t fence, dibs_error *err)
 {
     static const dibs__outcome lost = {.reason = DIBS__REASON_LOST};
     dibs__run_step *step = &sc->run->steps[i];
@@ -283,7 +283,8 @@ dibs_status dibs__run_lost(dibs__scene *sc, size_t i, uint64_t fence,
          step->state != DIBS__STATE_RUNNING) ||
         step->fence != fence)
         return fail_nonce(sc, step, err);
-    if (step->state == DIBS__STATE_CLAIMED) { /* Nothing was begun: no charge. */
+    if (step->state ==
+        DIBS__STATE_CLAIMED) { /* Nothing was begun: no charge. */
         leave_node(step);
         step->state = DIBS__STATE_READY;
         step->at_us = sc->now_us;

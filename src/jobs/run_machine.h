@@ -42,8 +42,8 @@ typedef struct dibs__scene {
     const dibs__job *job; /* the definition that the run was made with */
     dibs__run *run;
     dibs__job_state *state; /* if dibs__scene_needs_state() */
-    dibs__run *live;  /* a start or tick under `replace`: of state->live */
-    dibs__run *next;  /* the run of state->follows, if there is one */
+    dibs__run *live; /* a start or tick under `replace`: of state->live */
+    dibs__run *next; /* the run of state->follows, if there is one */
     int64_t now_us;
     uint32_t chance; /* random, for the jitter of a retry */
     dibs__intent *in;
@@ -87,8 +87,8 @@ dibs_status dibs__run_end(dibs__scene *sc, size_t step, const char *nonce,
 
 /* The lease with this fence is gone: its steps are READY, RETRY or at their end. STALE:
  * the step has another fence (R5). */
-dibs_status dibs__run_lost(dibs__scene *sc, size_t step, uint64_t fence,
-                           dibs_error *err);
+dibs_status
+dibs__run_lost(dibs__scene *sc, size_t step, uint64_t fence, dibs_error *err);
 
 /* Sweeps: a backoff is over, limits are passed, sleeps are over. The rest is
  * left; STALE: nothing is, but the indexes are written anew if the scene is. */
@@ -99,27 +99,27 @@ dibs_status dibs__run_resume(dibs__scene *sc, dibs_error *err);
 /* A WAITING step: its child as it is now, and whether its batch is complete. */
 dibs_status dibs__run_child(dibs__scene *sc, size_t step,
                             const dibs__run *child, dibs_error *err);
-dibs_status dibs__run_batch(dibs__scene *sc, size_t step, bool complete,
-                            dibs_error *err);
+dibs_status
+dibs__run_batch(dibs__scene *sc, size_t step, bool complete, dibs_error *err);
 
 /* NOTFOUND: no such bookmark; BUSY: the run has not come to it; STALE: it was resumed
  * before, or its time is over; err says by whom and when. */
-dibs_status dibs__run_bookmark(dibs__scene *sc, const char *bookmark,
-                               const void *data, size_t len, const char *who,
-                               dibs_error *err);
+dibs_status
+dibs__run_bookmark(dibs__scene *sc, const char *bookmark, const void *data,
+                   size_t len, const char *who, dibs_error *err);
 
 /* STALE: the run has ended. A second cancel also ends `when: always` steps. */
-dibs_status dibs__run_cancel(dibs__scene *sc, dibs__reason why,
-                             dibs_error *err);
+dibs_status
+dibs__run_cancel(dibs__scene *sc, dibs__reason why, dibs_error *err);
 
 /* The runs of `then` were made. */
 void dibs__run_followed(dibs__scene *sc);
 
 /* Gives a new run, which is not admitted yet, the ends of an older one for steps that are
  * not `from` or below it. NULL: none. NOTFOUND: no such step; NOMEM. */
-dibs_status dibs__run_rerun(const dibs__job *job, dibs__run *run,
-                            const dibs__run *older, const char *from,
-                            dibs_error *err);
+dibs_status
+dibs__run_rerun(const dibs__job *job, dibs__run *run, const dibs__run *older,
+                const char *from, dibs_error *err);
 
 /* The first invariant that does not hold, or NULL. */
 const char *dibs__run_check(const dibs__job *job, const dibs__run *run);

@@ -90,7 +90,7 @@ typedef struct dibs__place {
 typedef struct dibs__run_step {
     char name[DIBS__JOB_NAME_SIZE];
     char label[DIBS__LABEL_SIZE]; /* a node must have it; "": any */
-    bool begins;                  /* it has no needs: start_deadline is for it */
+    bool begins; /* it has no needs: start_deadline is for it */
     dibs__run_state state;
     uint32_t attempt;             /* attempts that were begun */
     char node[DIBS__NODE_SIZE];   /* of CLAIMED and RUNNING */

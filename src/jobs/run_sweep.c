@@ -151,8 +151,8 @@ static void look_again(dibs__scene *sc, dibs__run_step *step)
     sc->run->changed = true;
 }
 
-static dibs_status take_child_result(dibs__run_step *step,
-                                     const dibs__run *child, dibs_error *err)
+static dibs_status
+take_child_result(dibs__run_step *step, const dibs__run *child, dibs_error *err)
 {
     for (size_t i = child->step_count; i > 0; i--)
         if (child->steps[i - 1].result)
@@ -190,8 +190,8 @@ dibs_status dibs__run_child(dibs__scene *sc, size_t i, const dibs__run *child,
     return DIBS_OK;
 }
 
-dibs_status dibs__run_batch(dibs__scene *sc, size_t i, bool complete,
-                            dibs_error *err)
+dibs_status
+dibs__run_batch(dibs__scene *sc, size_t i, bool complete, dibs_error *err)
 {
     dibs__run_step *step = &sc->run->steps[i];
 
@@ -208,9 +208,9 @@ dibs_status dibs__run_batch(dibs__scene *sc, size_t i, bool complete,
     return DIBS_OK;
 }
 
-static dibs_status resume_step(dibs__scene *sc, dibs__run_step *step,
-                               const void *data, size_t len, const char *who,
-                               dibs_error *err)
+static dibs_status
+resume_step(dibs__scene *sc, dibs__run_step *step, const void *data, size_t len,
+            const char *who, dibs_error *err)
 {
     dibs_status rc;
 
@@ -232,9 +232,9 @@ static dibs_status resume_step(dibs__scene *sc, dibs__run_step *step,
     return DIBS_OK;
 }
 
-dibs_status dibs__run_bookmark(dibs__scene *sc, const char *bookmark,
-                               const void *data, size_t len, const char *who,
-                               dibs_error *err)
+dibs_status
+dibs__run_bookmark(dibs__scene *sc, const char *bookmark, const void *data,
+                   size_t len, const char *who, dibs_error *err)
 {
     for (size_t i = 0; i < sc->job->step_count; i++) {
         const dibs__step *plan = &sc->job->steps[i];
@@ -264,8 +264,8 @@ void dibs__run_followed(dibs__scene *sc)
     sc->run->changed = true;
 }
 
-static dibs_status copy_end(dibs__run_step *step, const dibs__run_step *older,
-                            dibs_error *err)
+static dibs_status
+copy_end(dibs__run_step *step, const dibs__run_step *older, dibs_error *err)
 {
     step->state = older->state;
     step->reason = older->reason;
@@ -274,9 +274,9 @@ static dibs_status copy_end(dibs__run_step *step, const dibs__run_step *older,
     return dibs__step_result(step, older->result, older->result_len, err);
 }
 
-dibs_status dibs__run_rerun(const dibs__job *job, dibs__run *run,
-                            const dibs__run *older, const char *from,
-                            dibs_error *err)
+dibs_status
+dibs__run_rerun(const dibs__job *job, dibs__run *run, const dibs__run *older,
+                const char *from, dibs_error *err)
 {
     size_t first = 0;
 

@@ -61,8 +61,8 @@ dibs_status dibs__job_state_read(dibs__job_state *state, const char *job,
         rc = dibs__fields_read(doc.root, fields, FIELDS, state, err);
     flaw = rc == DIBS_OK ? dibs__job_state_flaw(state) : NULL;
     if (flaw)
-        rc = dibsx_fail(err, DIBS_INVALID, "the job %s has no valid state: %s", job,
-                        flaw);
+        rc = dibsx_fail(err, DIBS_INVALID, "the job %s has no valid state: %s",
+                        job, flaw);
     dibsx_json_doc_fini(&doc);
     if (rc != DIBS_OK)
         dibs__job_state_init(state, job);

@@ -15,8 +15,8 @@
 enum { DIBS__STATE_JSON_MAX = 4 * 1024 };
 
 typedef struct dibs__job_state {
-    char job[DIBS__JOB_NAME_SIZE]; /* the key has it, not the JSON */
-    uint64_t version;              /* as read; 0: the store has none */
+    char job[DIBS__JOB_NAME_SIZE];  /* the key has it, not the JSON */
+    uint64_t version;               /* as read; 0: the store has none */
     char hash[DIBS__JOB_HASH_SIZE]; /* of the definition in force */
     char set[DIBS__JOB_NAME_SIZE];  /* that the job belongs to */
     int64_t anchor_s;               /* @every counts from it */
@@ -27,13 +27,14 @@ typedef struct dibs__job_state {
     bool paused;
     char paused_by[DIBS__RUN_NOTE_SIZE];
     char note[DIBS__RUN_NOTE_SIZE];
-    int64_t paused_until_us;         /* 0: until it is unpaused */
-    char live[DIBS__RUN_ID_SIZE];    /* forbid, replace: the run that lives */
-    char follows[DIBS__RUN_ID_SIZE]; /* replace: the one that waits for its end */
-    uint64_t running;                /* max_running: runs that were begun */
-    uint64_t missed;                 /* ticks that nothing ran for */
-    uint64_t merged;                 /* ... for which a later one ran */
-    uint64_t skipped;                /* ... as a run lived */
+    int64_t paused_until_us;      /* 0: until it is unpaused */
+    char live[DIBS__RUN_ID_SIZE]; /* forbid, replace: the run that lives */
+    char follows
+        [DIBS__RUN_ID_SIZE]; /* replace: the one that waits for its end */
+    uint64_t running;        /* max_running: runs that were begun */
+    uint64_t missed;         /* ticks that nothing ran for */
+    uint64_t merged;         /* ... for which a later one ran */
+    uint64_t skipped;        /* ... as a run lived */
 
     /* Not in the JSON: as the store has it. */
     int64_t due_at;

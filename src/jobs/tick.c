@@ -24,8 +24,8 @@ int64_t dibs__job_jitter_us(const dibs__job *job, const char *board)
                      ((uint64_t)job->jitter_ms * 1000));
 }
 
-static dibs__cron cron_of(const dibs__job *job, const dibs__job_state *state,
-                          size_t i)
+static dibs__cron
+cron_of(const dibs__job *job, const dibs__job_state *state, size_t i)
 {
     dibs__cron cron = job->schedule.at[i].cron;
 
@@ -81,8 +81,8 @@ static bool find_prev(const dibs__job *job, const dibs__job_state *state,
     return found && is_in_bounds(job, out->at);
 }
 
-static void set_next(const dibs__job *job, dibs__job_state *state,
-                     const dibs__ticker *tk)
+static void
+set_next(const dibs__job *job, dibs__job_state *state, const dibs__ticker *tk)
 {
     dibs__tick next;
 
@@ -115,8 +115,7 @@ void dibs__tick_reset(const dibs__job *job, dibs__job_state *state,
 
     if (!state->anchor_s)
         state->anchor_s = now_s;
-    set_mark(job, state, tk, now_s,
-             now_s + dibs__zone_offset(tk->zone, now_s));
+    set_mark(job, state, tk, now_s, now_s + dibs__zone_offset(tk->zone, now_s));
 }
 
 void dibs__tick_refresh(const dibs__job *job, dibs__job_state *state,
@@ -153,9 +152,9 @@ typedef struct late_ticks {
 
 static dibs__tick next_of(const dibs__job_state *state)
 {
-    return (dibs__tick){
-        .at = state->next_s,
-        .offset_s = (int32_t)(state->next_local_s - state->next_s)};
+    return (dibs__tick){.at = state->next_s,
+                        .offset_s =
+                            (int32_t)(state->next_local_s - state->next_s)};
 }
 
 static void find_late(const dibs__scene *sc, const dibs__ticker *tk,
@@ -189,8 +188,8 @@ static int64_t due_us(const dibs__ticker *tk, const dibs__tick *tick)
     return tick->at * SECOND_US + tk->jitter_us;
 }
 
-static choice choose_skip(dibs__scene *sc, const dibs__ticker *tk,
-                          const late_ticks *late)
+static choice
+choose_skip(dibs__scene *sc, const dibs__ticker *tk, const late_ticks *late)
 {
     int64_t until_us =
         due_us(tk, &late->newest) + sc->job->misfire.grace_ms * 1000;
@@ -206,8 +205,8 @@ static choice choose_skip(dibs__scene *sc, const dibs__ticker *tk,
     return pick;
 }
 
-static choice choose_each(dibs__scene *sc, const dibs__ticker *tk,
-                          const late_ticks *late)
+static choice
+choose_each(dibs__scene *sc, const dibs__ticker *tk, const late_ticks *late)
 {
     uint64_t max =
         sc->job->misfire.max > 0 ? (uint64_t)sc->job->misfire.max : 1;
@@ -226,8 +225,8 @@ static choice choose_each(dibs__scene *sc, const dibs__ticker *tk,
     return pick;
 }
 
-static choice choose(dibs__scene *sc, const dibs__ticker *tk,
-                     const late_ticks *late)
+static choice
+choose(dibs__scene *sc, const dibs__ticker *tk, const late_ticks *late)
 {
     choice pick = {.tick = late->newest, .runs = true};
 
@@ -271,8 +270,8 @@ static bool write_back(dibs__scene *sc, const dibs__ticker *tk)
     return true;
 }
 
-dibs_status dibs__tick_take(dibs__scene *sc, const dibs__ticker *tk,
-                            dibs_error *err)
+dibs_status
+dibs__tick_take(dibs__scene *sc, const dibs__ticker *tk, dibs_error *err)
 {
     dibs__job_state *state = sc->state;
     late_ticks late;

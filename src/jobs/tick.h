@@ -27,10 +27,10 @@ enum { DIBS__TICKS_COUNTED = 10000 };
 
 typedef struct dibs__ticker {
     const dibs__zone *zone;
-    const char *tzdata;  /* the version of the zone data */
-    int64_t jitter_us;   /* dibs__job_jitter_us() */
-    const char *hash;    /* of the definition */
-    int64_t seen_s;      /* rule 13: the highest mark seen, and its local time */
+    const char *tzdata; /* the version of the zone data */
+    int64_t jitter_us;  /* dibs__job_jitter_us() */
+    const char *hash;   /* of the definition */
+    int64_t seen_s;     /* rule 13: the highest mark seen, and its local time */
     int64_t seen_local_s;
 } dibs__ticker;
 
@@ -54,8 +54,8 @@ void dibs__tick_refresh(const dibs__job *job, dibs__job_state *state,
 /* Deals with what is due. sc->run is zeroed storage; sc->state is there, and under
  * `replace` sc->live and sc->next. OK: the scene is to be written; sc->run has an id if a
  * run was made. STALE: nothing is due; NOMEM. */
-dibs_status dibs__tick_take(dibs__scene *sc, const dibs__ticker *tk,
-                            dibs_error *err);
+dibs_status
+dibs__tick_take(dibs__scene *sc, const dibs__ticker *tk, dibs_error *err);
 
 void dibs__job_pause(dibs__job_state *state, const char *by, const char *note,
                      int64_t until_us);

@@ -150,10 +150,12 @@ static void test_state_of_a_job(void **unused)
     CHECK(DIBS_OK,
           dibs__job_state_read(&back, "etl", json.data, json.len, err));
     assert_memory_equal(&state, &back, sizeof(state));
-    CHECK(DIBS_INVALID, dibs__job_state_read(&back, "etl", "{\"mark\":5,"
-                                             "\"next\":5}", 19, err));
     CHECK(DIBS_INVALID, dibs__job_state_read(&back, "etl",
-                                             "{\"follows\":\"x\"}", 15, err));
+                                             "{\"mark\":5,"
+                                             "\"next\":5}",
+                                             19, err));
+    CHECK(DIBS_INVALID,
+          dibs__job_state_read(&back, "etl", "{\"follows\":\"x\"}", 15, err));
     dibsx_buf_fini(&json);
 }
 

@@ -99,8 +99,8 @@ static void done(void)
     dibs__intent_fini(&in);
 }
 
-static const dibs__intent_change *find_change(dibs__intent_verb verb,
-                                              const char *key)
+static const dibs__intent_change *
+find_change(dibs__intent_verb verb, const char *key)
 {
     for (size_t i = 0; i < in.change_count; i++)
         if (in.changes[i].verb == verb && strcmp(in.changes[i].key, key) == 0)
@@ -469,8 +469,7 @@ static void test_results_that_do_not_fit(void **unused)
     job.step_count = 100;
     begin_run("j.1");
     for (int i = 0; i < 100; i++)
-        CHECK(DIBS_OK,
-              dibs__step_result(&run.steps[i], big, sizeof(big), err));
+        CHECK(DIBS_OK, dibs__step_result(&run.steps[i], big, sizeof(big), err));
     dibs__scene_write(&sc);
     assert_true(dibs__intent_ok(&in));
     assert_true(find_change(DIBS__INTENT_PUT, "run/j.1")->len <=

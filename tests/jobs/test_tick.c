@@ -21,7 +21,8 @@ static void make_job(dibs__misfire_policy policy)
 {
     int column;
 
-    CHECK(DIBS_OK, dibs__cron_parse("@every 10s", &schedule.cron, &column, err));
+    CHECK(DIBS_OK,
+          dibs__cron_parse("@every 10s", &schedule.cron, &column, err));
     job = (dibs__job){.name = "j",
                       .enabled = true,
                       .schedule = {.at = &schedule, .count = 1},
