@@ -1,0 +1,52 @@
+/* board.h - the jobs of a board in a store: records read, intents committed.
+ *
+ * All keys of a board begin with "job/{BOARD}/", so that one commit may change several.
+ * Threads: those of the client; a board itself has no state. */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_JOBS_BOARD_H
+#define DIBS_JOBS_BOARD_H
+
+#include "jobs/tick.h"
+#include <dibs/state.h>
+
+typedef struct dibs__board {
+    dibs_client *cl; /* borrowed */
+    char name[DIBS__JOB_NAME_SIZE];
+} dibs__board;
+
+/* INVALID: this is no name of a board. */
+DIBS_MUST_CHECK dibs_status dibs__board_init(dibs__board *board,
+                                             dibs_client *cl, const char *name,
+                                             dibs_error *err);
+
+/* The key of "state/JOB", in a store. INVALID: it is too long. */
+DIBS_MUST_CHECK dibs_status dibs__board_key(const dibs__board *board,
+                                            const char *name,
+                                            char out[DIBS_NAME_MAX + 1],
+                                            dibs_error *err);
+
+/* The store's wall clock. */
+DIBS_MUST_CHECK dibs_status dibs__board_now(const dibs__board *board,
+                                            int64_t *now_us, dibs_error *err);
+
+/* Reads a state, a run or a definition. NOTFOUND: err names it and says what to do.
+ * End the run with dibs__run_fini() in any case; free the job with
+ * dibs__job_free(). */
+DIBS_MUST_CHECK dibs_status dibs__board_state(const dibs__board *board,
+                                              const char *job,
+                                              dibs__job_state *out,
+                                              dibs_error *err);
+DIBS_MUST_CHECK dibs_status dibs__board_run(const dibs__board *board,
+                                            const char *id, dibs__run *out,
+                                            dibs_error *err);
+DIBS_MUST_CHECK dibs_status dibs__board_job(const dibs__board *board,
+                                            const char *job, const char *hash,
+                                            dibs__job **out, dibs_error *err);
+
+/* Commits an intent, and sends it again unchanged while it has no answer. *doubt is set
+ * if a try had none: STALE may then be by its own doing. */
+DIBS_MUST_CHECK dibs_status dibs__board_commit(const dibs__board *board,
+                                               const dibs__intent *in,
+                                               bool *doubt, dibs_error *err);
+
+#endif

@@ -1,0 +1,239 @@
+/* board_change.c - see board_change.h. Owns the records while it changes them. */
+/* SPDX-License-Identifier: MIT */
+#include "jobs/board_change.h"
+
+#include "base/fail.h"
+#include "base/rand.h"
+#include <string.h>
+
+enum { ROUNDS_MAX = 32 };
+
+/* A scene with storage of its own. */
+typedef struct stage {
+    dibs__scene sc;
+    dibs__job *job;
+    dibs__run run, live, next;
+    dibs__job_state state;
+    dibs__intent in;
+} stage;
+
+static void init_stage(stage *st)
+{
+    *st = (stage){.job = NULL};
+    dibs__run_init(&st->run, "");
+    dibs__run_init(&st->live, "");
+    dibs__run_init(&st->next, "");
+    dibs__intent_init(&st->in);
+    st->sc = (dibs__scene){.run = &st->run, .in = &st->in};
+    (void)dibsx_random(&st->sc.chance, sizeof(st->sc.chance));
+}
+
+static void fini_stage(stage *st)
+{
+    dibs__intent_fini(&st->in);
+    dibs__run_fini(&st->next);
+    dibs__run_fini(&st->live);
+    dibs__run_fini(&st->run);
+    dibs__job_free(st->job);
+}
+
+/* A run that the state names may be gone with its history. */
+static dibs_status read_other(const dibs__board *board, const char *id,
+                              dibs__run *run, dibs__run **out, dibs_error *err)
+{
+    dibs_status rc = DIBS_OK;
+
+    if (!id[0])
+        return DIBS_OK;
+    dibs__run_fini(run);
+    rc = dibs__board_run(board, id, run, err);
+    if (rc == DIBS_OK)
+        *out = run;
+    return rc == DIBS_NOTFOUND ? DIBS_OK : rc;
+}
+
+/* The state of the job, if the rules of the job ask for it, and the runs it names. */
+static dibs_status
+read_state(const dibs__board *board, stage *st, const char *own, dibs_error *err)
+{
+    dibs_status rc = DIBS_OK;
+
+    st->sc.job = st->job;
+    if (!dibs__scene_needs_state(st->job))
+        return DIBS_OK;
+    rc = dibs__board_state(board, st->job->name, &st->state, err);
+    if (rc != DIBS_OK)
+        return rc;
+    st->sc.state = &st->state;
+    if (strcmp(st->state.live, own) != 0)
+        rc = read_other(board, st->state.live, &st->live, &st->sc.live, err);
+    if (rc == DIBS_OK && strcmp(st->state.follows, own) != 0)
+        rc = read_other(board, st->state.follows, &st->next, &st->sc.next, err);
+    return rc;
+}
+
+static dibs_status
+try_run(const dibs__board *board, const char *id, dibs__scene_fn *change,
+        void *arg, bool *doubt, dibs_error *err)
+{
+    stage st;
+    dibs_status rc = DIBS_OK;
+
+    init_stage(&st);
+    dibs__run_fini(&st.run);
+    rc = dibs__board_run(board, id, &st.run, err);
+    if (rc == DIBS_OK)
+        rc = dibs__board_job(board, st.run.job, st.run.hash, &st.job, err);
+    if (rc == DIBS_OK)
+        rc = read_state(board, &st, id, err);
+    if (rc == DIBS_OK)
+        rc = dibs__board_now(board, &st.sc.now_us, err);
+    if (rc == DIBS_OK)
+        rc = change(&st.sc, *doubt, arg, err);
+    if (rc == DIBS_OK) {
+        dibs__scene_write(&st.sc);
+        rc = dibs__board_commit(board, &st.in, doubt, err);
+        /* Told apart from a change that found nothing to do. */
+        if (rc == DIBS_STALE || rc == DIBS_EARLY || rc == DIBS_LATE)
+            rc = DIBS_BROKEN;
+    }
+    fini_stage(&st);
+    return rc;
+}
+
+static dibs_status too_busy(dibs_error *err, const char *what)
+{
+    return dibsx_fail(err, DIBS_STALE,
+                      "%s is changed by others all the time; try again", what);
+}
+
+dibs_status dibs__board_change_run(const dibs__board *board, const char *id,
+                                   dibs__scene_fn *change, void *arg,
+                                   dibs_error *err)
+{
+    bool doubt = false;
+
+    for (int i = 0; i < ROUNDS_MAX; i++) {
+        dibs_status rc = try_run(board, id, change, arg, &doubt, err);
+
+        if (rc != DIBS_BROKEN)
+            return rc;
+    }
+    return too_busy(err, id);
+}
+
+/* Whether a run of this id is there, which is then the one that was asked for. */
+static bool is_there(const dibs__board *board, const char *id)
+{
+    dibs__run run;
+    bool there = dibs__board_run(board, id, &run, NULL) == DIBS_OK;
+
+    dibs__run_fini(&run);
+    return there;
+}
+
+static dibs_status
+try_start(const dibs__board *board, const char *job, const char *hash,
+          dibs__make_fn *make, void *arg, bool *doubt, dibs_error *err)
+{
+    stage st;
+    dibs__job_state known;
+    dibs_status rc = DIBS_OK;
+
+    init_stage(&st);
+    rc = dibs__board_state(board, job, &known, err);
+    if (rc == DIBS_OK)
+        rc = dibs__board_job(board, job, hash ? hash : known.hash, &st.job,
+                             err);
+    if (rc == DIBS_OK)
+        rc = make(st.job, &known, &st.run, arg, err);
+    if (rc == DIBS_OK && is_there(board, st.run.id)) {
+        fini_stage(&st);
+        return DIBS_OK;
+    }
+    if (rc == DIBS_OK)
+        rc = read_state(board, &st, "", err);
+    if (rc == DIBS_OK)
+        rc = dibs__board_now(board, &st.sc.now_us, err);
+    if (rc == DIBS_OK)
+        rc = dibs__run_start(&st.sc, err);
+    if (rc == DIBS_OK) {
+        dibs__scene_write(&st.sc);
+        rc = dibs__board_commit(board, &st.in, doubt, err);
+        if (rc == DIBS_STALE || rc == DIBS_EARLY || rc == DIBS_LATE)
+            rc = DIBS_BROKEN;
+    }
+    fini_stage(&st);
+    return rc;
+}
+
+dibs_status
+dibs__board_start_run(const dibs__board *board, const char *job,
+                      const char *hash, dibs__make_fn *make, void *arg,
+                      dibs_error *err)
+{
+    bool doubt = false;
+
+    for (int i = 0; i < ROUNDS_MAX; i++) {
+        dibs_status rc = try_start(board, job, hash, make, arg, &doubt, err);
+
+        if (rc != DIBS_BROKEN)
+            return rc;
+    }
+    return too_busy(err, job);
+}
+
+static dibs_status
+try_job(const dibs__board *board, const char *name, dibs__state_fn *change,
+        void *arg, bool *doubt, dibs_error *err)
+{
+    char tzdata[DIBS__TZDATA_SIZE];
+    dibs__job_state state;
+    dibs__job *job = NULL;
+    dibs__zone *zone = NULL;
+    dibs__intent in;
+    int64_t now_us = 0;
+    dibs_status rc = dibs__board_state(board, name, &state, err);
+
+    dibs__intent_init(&in);
+    if (rc == DIBS_OK)
+        rc = dibs__board_job(board, name, state.hash, &job, err);
+    if (rc == DIBS_OK)
+        rc = dibs__zone_open(job->zone, &zone, err);
+    if (rc == DIBS_OK)
+        rc = dibs__board_now(board, &now_us, err);
+    if (rc == DIBS_OK) {
+        dibs__tzdata_version(tzdata);
+        dibs__ticker tk = {.zone = zone,
+                           .tzdata = tzdata,
+                           .jitter_us = dibs__job_jitter_us(job, board->name),
+                           .hash = state.hash};
+        rc = change(job, &state, &tk, now_us, arg, err);
+    }
+    if (rc == DIBS_OK) {
+        dibs__job_state_commit(&state, &in);
+        if (in.change_count > 0)
+            rc = dibs__board_commit(board, &in, doubt, err);
+        if (rc == DIBS_STALE)
+            rc = DIBS_BROKEN;
+    }
+    dibs__intent_fini(&in);
+    dibs__zone_free(zone);
+    dibs__job_free(job);
+    return rc;
+}
+
+dibs_status dibs__board_change_job(const dibs__board *board, const char *job,
+                                   dibs__state_fn *change, void *arg,
+                                   dibs_error *err)
+{
+    bool doubt = false;
+
+    for (int i = 0; i < ROUNDS_MAX; i++) {
+        dibs_status rc = try_job(board, job, change, arg, &doubt, err);
+
+        if (rc != DIBS_BROKEN)
+            return rc;
+    }
+    return too_busy(err, job);
+}
