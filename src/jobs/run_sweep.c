@@ -7,6 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
+/* In one commit, which has a bound for changes. */
+enum { RETRIES_MAX = 100 };
+
 static dibs_status fail_early(const dibs__scene *sc, dibs_error *err)
 {
     return dibsx_fail(err, DIBS_STALE, "nothing of the run %s is due",
@@ -24,16 +27,17 @@ static bool is_due(dibs__scene *sc, int64_t at_us)
 
 dibs_status dibs__run_retry(dibs__scene *sc, dibs_error *err)
 {
-    bool moved = false;
+    size_t moved = 0;
 
-    for (size_t i = 0; i < sc->run->step_count; i++) {
+    for (size_t i = 0; i < sc->run->step_count && moved < RETRIES_MAX; i++) {
         dibs__run_step *step = &sc->run->steps[i];
 
         if (step->state != DIBS__STATE_RETRY || !is_due(sc, step->at_us))
             continue;
         step->state = DIBS__STATE_READY;
         step->at_us = sc->now_us;
-        moved = sc->run->changed = true;
+        sc->run->changed = true;
+        moved++;
     }
     return moved ? DIBS_OK : fail_early(sc, err);
 }
