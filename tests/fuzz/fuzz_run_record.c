@@ -2,7 +2,7 @@
  * is the same when it is written and read again. */
 /* SPDX-License-Identifier: MIT */
 #include "fuzz.h"
-#include "jobs/state.h"
+#include "jobs/batch.h"
 
 static void check_run(const uint8_t *data, size_t size)
 {
@@ -41,9 +41,18 @@ static void check_state(const uint8_t *data, size_t size)
     dibsx_buf_fini(&json);
 }
 
+static void check_batch(const uint8_t *data, size_t size)
+{
+    dibs__batch batch;
+
+    if (dibs__batch_read(&batch, "b", data, size, 1, NULL) == DIBS_OK)
+        REQUIRE(batch.waiter_count <= DIBS__BATCH_WAITERS_MAX);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     check_run(data, size);
     check_state(data, size);
+    check_batch(data, size);
     return 0;
 }

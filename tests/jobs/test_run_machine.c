@@ -2,6 +2,7 @@
  * that do it at once. */
 /* SPDX-License-Identifier: MIT */
 #include "check.h"
+#include "jobs/batch.h"
 #include "jobs/run_machine.h"
 
 #include <stdio.h>
@@ -477,6 +478,66 @@ static void test_results_that_do_not_fit(void **unused)
     done();
 }
 
+static size_t count_changes(dibs__intent_verb verb, const char *key)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < in.change_count; i++)
+        count +=
+            in.changes[i].verb == verb && strcmp(in.changes[i].key, key) == 0;
+    return count;
+}
+
+/* Two members of any jobs; it completes once, with the end of the last. */
+static void test_batch(void **unused)
+{
+    const dibs__intent_change *put;
+    dibs__batch batch, back;
+
+    (void)unused;
+    make_job(1);
+    dibs__batch_init(&batch, "b1");
+    for (int i = 0; i < 2; i++) {
+        CHECK(DIBS_OK, dibs__run_make(&run, "j.1", &job, "h", err));
+        CHECK(DIBS_OK, dibs__batch_join(&batch, &run, err));
+        if (i == 0)
+            dibs__run_fini(&run);
+    }
+    CHECK(DIBS_INVALID, dibs__batch_expect(&batch, 1, err));
+    CHECK(DIBS_OK, dibs__batch_expect(&batch, 2, err));
+    CHECK(DIBS_INVALID, dibs__batch_expect(&batch, 3, err));
+    CHECK(DIBS_FULL, dibs__batch_join(&batch, &run, err));
+    sc = (dibs__scene){.job = &job, .run = &run, .now_us = 1000000, .in = &in};
+    CHECK(DIBS_OK, dibs__run_start(&sc, err));
+    claim(A);
+    end(A, &well);
+    dibs__scene_write(&sc);
+    assert_non_null(find_change(DIBS__INTENT_ENTER, "batch/b1"));
+    assert_string_equal(find_change(DIBS__INTENT_ENTER, "resume")->member,
+                        "batch/b1");
+    dibs__intent_fini(&in);
+    dibs__batch_wait(&batch, "w.1");
+    dibs__batch_wait(&batch, "w.1");
+    dibs__batch_wait(&batch, "w.2");
+    assert_false(dibs__batch_look(&batch, 1, 7, &in));
+    dibs__batch_commit(&batch, &in);
+    put = find_change(DIBS__INTENT_PUT, "batch/b1");
+    CHECK(DIBS_OK, dibs__batch_read(&back, "b1", put->data, put->len, 9, err));
+    assert_int_equal(back.waiter_count, 2);
+    dibs__intent_fini(&in);
+    assert_true(dibs__batch_look(&back, 2, 7, &in));
+    assert_int_equal(count_changes(DIBS__INTENT_ENTER, "resume"), 2);
+    dibs__batch_commit(&back, &in);
+    assert_int_equal(in.checks[0].version, 9);
+    dibs__intent_fini(&in);
+    assert_true(dibs__batch_look(&back, 2, 8, &in));
+    assert_int_equal(back.complete_us, 7);
+    assert_int_equal(count_changes(DIBS__INTENT_ENTER, "resume"), 0);
+    CHECK(DIBS_INVALID,
+          dibs__batch_read(&back, "b1", "{\"of\":-1}", 9, 1, err));
+    done();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -493,6 +554,7 @@ int main(void)
         cmocka_unit_test(test_replace),
         cmocka_unit_test(test_rerun_from_a_step),
         cmocka_unit_test(test_results_that_do_not_fit),
+        cmocka_unit_test(test_batch),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
