@@ -11,6 +11,8 @@ const char *dibs__serve_ask_name(dibs__http_exchange *ex)
 {
     const char *name = dibs__http_param(ex, "name");
 
+    if (!name)
+        name = dibs__http_param(ex, "key");
     if (strcmp(name, "~") == 0) {
         name = dibs__http_query(ex, "name");
         if (!name || !*name) {

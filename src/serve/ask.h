@@ -5,7 +5,7 @@
 
 #include "http/exchange.h"
 
-/* The name in the path, under {name}. The segment "~" means that it is in the query,
+/* The name in the path, under {name} or {key}. The segment "~" means that it is in the query,
  * since proxies decode an escaped slash. NULL: it was refused. */
 const char *dibs__serve_ask_name(dibs__http_exchange *ex);
 

@@ -160,6 +160,18 @@ static dibs_status start_http(dibs__serve *sv, dibs_error *err)
     return rc;
 }
 
+/* As dibs__serve_seen_fn: answers that wait for a change may have one. The server
+ * is there from before the first picture until after the last. */
+static void wake_requests(void *arg, const dibs__serve_picture *before,
+                          const dibs__serve_picture *now)
+{
+    const dibs__serve *sv = arg;
+
+    (void)before;
+    (void)now;
+    dibs__http_wake(sv->http);
+}
+
 static dibs_status start(dibs__serve *sv, dibs_error *err)
 {
     dibs__serve_address at;
@@ -180,12 +192,15 @@ static dibs_status start(dibs__serve *sv, dibs_error *err)
     if (rc == DIBS_OK)
         rc = open_client(sv, err);
     if (rc == DIBS_OK)
-        rc = listen_on(sv, &at, err);
+        rc = dibs__serve_look_init(&sv->look, sv->cl, sv->opts->look_every_ms,
+                                   err);
     if (rc == DIBS_OK)
-        rc = dibs__serve_look_start(&sv->look, sv->cl, sv->opts->look_every_ms,
-                                    err);
+        rc = listen_on(sv, &at, err);
+    dibs__serve_look_listen(&sv->look, wake_requests, sv);
     if (rc == DIBS_OK)
         rc = start_http(sv, err);
+    if (rc == DIBS_OK)
+        rc = dibs__serve_look_start(&sv->look, err);
     return rc;
 }
 
@@ -288,14 +303,16 @@ static void drain_requests(dibs__serve *sv)
 
 static void stop(dibs__serve *sv)
 {
-    if (sv->http)
-        dibs__http_stop(sv->http, sv->opts->drain_ms);
+    dibs__serve_look_stop(&sv->look);
+    dibs__http_stop(sv->http, sv->opts->drain_ms);
     if (sv->http_fd >= 0)
         close(sv->http_fd);
-    dibs__serve_look_stop(&sv->look);
+    dibs__serve_look_fini(&sv->look);
     dibs_close(sv->cl);
     if (sv->signal_fd >= 0)
         close(sv->signal_fd);
+    dibs__serve_memo_fini(&sv->stats);
+    dibs__serve_memo_fini(&sv->circles);
     dibs__serve_health_fini(&sv->health);
     dibs__serve_gate_fini(&sv->gate);
 }
@@ -315,6 +332,8 @@ dibs_status dibs__serve_run(const dibs__serve_opts *opts, dibs_error *err)
     dibs__serve_log_init(&sv->log, opts->json);
     dibs__serve_gate_init(&sv->gate);
     dibs__serve_health_init(&sv->health);
+    dibs__serve_memo_init(&sv->circles);
+    dibs__serve_memo_init(&sv->stats);
     rc = start(sv, err);
     if (rc == DIBS_OK) {
         live(sv);

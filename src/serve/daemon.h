@@ -8,6 +8,7 @@
 #include "serve/health.h"
 #include "serve/log.h"
 #include "serve/look.h"
+#include "serve/memo.h"
 #include "serve/serve.h"
 #include <stdatomic.h>
 
@@ -27,6 +28,8 @@ typedef struct dibs__serve {
     dibs__serve_gate gate;
     dibs__serve_look look;
     dibs__serve_health health;
+    dibs__serve_memo circles;
+    dibs__serve_memo stats;
     char base[DIBS__SERVE_BASE_MAX]; /* "/dibs", or "" */
     char epoch[9];                   /* drawn at the start */
     char host[256];
@@ -38,5 +41,9 @@ typedef struct dibs__serve {
     int http_fd; /* listens until the server has it */
     char tokens_path[4096];
 } dibs__serve;
+
+/* The latest picture, or NULL after an answer that says why there is none. Waits for
+ * the look: not on the loop. End with dibs__serve_picture_drop(). */
+dibs__serve_picture *dibs__serve_take_picture(dibs__http_exchange *ex);
 
 #endif

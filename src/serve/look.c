@@ -135,6 +135,20 @@ static dibsx_nsec pause_after(const dibs__serve_look *look, dibsx_nsec began_at,
     return dibsx_after_ms(began_at, pause_ms);
 }
 
+/* Listeners hear of it when others can take it. */
+static void publish_picture(dibs__serve_look *look, dibs__serve_picture *before,
+                            dibs__serve_picture *now)
+{
+    pthread_mutex_lock(&look->mutex);
+    look->latest = now;
+    look->answered |= now->rc == DIBS_OK;
+    pthread_cond_broadcast(&look->cond);
+    pthread_mutex_unlock(&look->mutex);
+    for (size_t i = 0; i < look->listener_count; i++)
+        look->listeners[i].seen(look->listeners[i].arg, before, now);
+    dibs__serve_picture_drop(before);
+}
+
 static void *look_main(void *arg)
 {
     dibs__serve_look *look = arg;
@@ -147,16 +161,10 @@ static void *look_main(void *arg)
 
         pthread_mutex_unlock(&look->mutex);
         now = make_picture(look, before);
-        if (now && look->seen)
-            look->seen(look->seen_arg, before, now);
         due_at = pause_after(look, began_at, now);
+        if (now)
+            publish_picture(look, before, now);
         pthread_mutex_lock(&look->mutex);
-        if (now) {
-            look->latest = now;
-            look->answered |= now->rc == DIBS_OK;
-            dibs__serve_picture_drop(before);
-        }
-        pthread_cond_broadcast(&look->cond);
     }
     pthread_mutex_unlock(&look->mutex);
     return NULL;
@@ -165,18 +173,35 @@ static void *look_main(void *arg)
 void dibs__serve_look_listen(dibs__serve_look *look, dibs__serve_seen_fn *seen,
                              void *arg)
 {
-    look->seen = seen;
-    look->seen_arg = arg;
+    if (look->listener_count == DIBS__SERVE_LISTENERS_MAX)
+        return;
+    look->listeners[look->listener_count].seen = seen;
+    look->listeners[look->listener_count++].arg = arg;
 }
 
-dibs_status dibs__serve_look_start(dibs__serve_look *look, dibs_client *cl,
-                                   int64_t every_ms, dibs_error *err)
+dibs_status dibs__serve_look_init(dibs__serve_look *look, dibs_client *cl,
+                                  int64_t every_ms, dibs_error *err)
 {
     look->cl = cl;
     look->every_ms = every_ms;
-    pthread_mutex_init(&look->mutex, NULL);
     if (!dibsx_cond_init(&look->cond))
         return dibsx_nomem(err, "the look at the store");
+    pthread_mutex_init(&look->mutex, NULL);
+    look->made = true;
+    return DIBS_OK;
+}
+
+void dibs__serve_look_fini(dibs__serve_look *look)
+{
+    if (!look->made)
+        return;
+    dibs__serve_picture_drop(look->latest);
+    pthread_cond_destroy(&look->cond);
+    pthread_mutex_destroy(&look->mutex);
+}
+
+dibs_status dibs__serve_look_start(dibs__serve_look *look, dibs_error *err)
+{
     if (dibsx_thread_start(&look->thread, look_main, look) != 0)
         return dibsx_nomem(err, "the thread that looks at the store");
     look->runs = true;
@@ -192,9 +217,6 @@ void dibs__serve_look_stop(dibs__serve_look *look)
     pthread_cond_broadcast(&look->cond);
     pthread_mutex_unlock(&look->mutex);
     pthread_join(look->thread, NULL);
-    dibs__serve_picture_drop(look->latest);
-    pthread_cond_destroy(&look->cond);
-    pthread_mutex_destroy(&look->mutex);
     look->runs = false;
 }
 

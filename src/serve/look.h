@@ -15,7 +15,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-enum { DIBS__SERVE_NAMES_MAX = 50000 };
+enum { DIBS__SERVE_NAMES_MAX = 50000, DIBS__SERVE_LISTENERS_MAX = 4 };
 
 typedef struct dibs__serve_picture {
     atomic_size_t users;
@@ -29,17 +29,22 @@ typedef struct dibs__serve_picture {
     bool complete; /* false: there are more names than a picture has */
 } dibs__serve_picture;
 
-/* Called on the look's thread; either may be NULL. */
+/* Called on the look's thread once `now` is the latest picture; `before` is NULL at
+ * first. */
 typedef void dibs__serve_seen_fn(void *arg, const dibs__serve_picture *before,
                                  const dibs__serve_picture *now);
 
 typedef struct dibs__serve_look {
     dibs_client *cl; /* borrowed */
     int64_t every_ms;
-    dibs__serve_seen_fn *seen; /* may be NULL */
-    void *seen_arg;
+    struct {
+        dibs__serve_seen_fn *seen;
+        void *arg;
+    } listeners[DIBS__SERVE_LISTENERS_MAX];
+    size_t listener_count;
     pthread_t thread;
     bool runs;
+    bool made; /* by the init */
 
     pthread_mutex_t mutex; /* for all below */
     pthread_cond_t cond;
@@ -50,13 +55,20 @@ typedef struct dibs__serve_look {
     bool stop;
 } dibs__serve_look;
 
+/* End with dibs__serve_look_fini(). */
+DIBS_MUST_CHECK dibs_status dibs__serve_look_init(dibs__serve_look *look,
+                                                  dibs_client *cl,
+                                                  int64_t every_ms,
+                                                  dibs_error *err);
+void dibs__serve_look_fini(dibs__serve_look *look);
+
+/* Pictures can be taken before, between and after these. A stop without a start is
+ * a no-op. */
 DIBS_MUST_CHECK dibs_status dibs__serve_look_start(dibs__serve_look *look,
-                                                   dibs_client *cl,
-                                                   int64_t every_ms,
                                                    dibs_error *err);
 void dibs__serve_look_stop(dibs__serve_look *look);
 
-/* To be set before the start, or never. */
+/* Adds a listener, before the start. */
 void dibs__serve_look_listen(dibs__serve_look *look, dibs__serve_seen_fn *seen,
                              void *arg);
 

@@ -1,52 +1,223 @@
-/* route_locks.c - locks, one at a time and as a list. Threads of the server. */
+/* route_locks.c - locks: a list, and one at a time, also until it changes. Threads of
+ * the server. */
 /* SPDX-License-Identifier: MIT */
+#include "base/alloc.h"
 #include "serve/ask.h"
 #include "serve/daemon.h"
+#include "serve/list.h"
 #include "serve/problem.h"
 #include "serve/routes.h"
 #include "serve/row.h"
+#include <stdio.h>
+#include <string.h>
+
+enum { POLL_MAX_MS = 55000, LOOK_WAIT_MS = 5000 };
+
+static void answer_row(dibs__http_exchange *ex, const char *name,
+                       const dibs_lease_info *info, int64_t since_ms)
+{
+    const dibs_lease_info nobody = {.name = name};
+    char etag[DIBS__SERVE_ETAG_MAX];
+
+    dibs__serve_row_etag(info, etag);
+    if (!dibs__http_not_modified(ex, etag))
+        dibs__serve_row_json(dibs__http_answer(ex, 200), info ? info : &nobody,
+                             since_ms, 0);
+}
+
+/* A request that waits until a lock is no longer as its client knows it. */
+typedef struct poll {
+    dibs__serve *sv;
+    char name[DIBS_NAME_MAX + 1];
+    char etag[DIBS__SERVE_ETAG_MAX];
+    dibsx_nsec
+        shown_at; /* pictures from before say less than the client knows */
+} poll;
+
+/* As dibs__http_later.ask. */
+static bool ask_poll(dibs__http_exchange *ex, void *arg, bool over)
+{
+    poll *pl = arg;
+    dibs__serve_picture *picture = dibs__serve_look_take(&pl->sv->look, 0);
+    const dibs_lease_info *info;
+    char etag[DIBS__SERVE_ETAG_MAX];
+    bool changed = false;
+
+    if (picture && picture->rc == DIBS_OK && picture->seen_at > pl->shown_at) {
+        info = dibs__serve_picture_find(picture, pl->name);
+        dibs__serve_row_etag(info, etag);
+        changed = strcmp(etag, pl->etag) != 0;
+        if (changed)
+            answer_row(ex, pl->name, info,
+                       (dibsx_now() - picture->seen_at) / DIBSX_MS);
+    }
+    if (!changed && over) {
+        dibs__http_set(ex, "ETag", pl->etag);
+        dibs__http_answer_none(ex, 304);
+    }
+    dibs__serve_picture_drop(picture);
+    return changed || over;
+}
+
+static void
+begin_poll(dibs__http_exchange *ex, const char *name,
+           const dibs_lease_info *info, dibsx_nsec shown_at, int64_t wait_ms)
+{
+    poll *pl = dibsx_zalloc(sizeof(*pl));
+
+    if (!pl) {
+        dibs__http_refuse(ex, 503, "There is no memory for the wait");
+        return;
+    }
+    pl->sv = dibs__http_arg(ex);
+    pl->shown_at = shown_at;
+    snprintf(pl->name, sizeof(pl->name), "%s", name);
+    dibs__serve_row_etag(info, pl->etag);
+    dibs__http_answer_later(ex, &(dibs__http_later){.ask = ask_poll,
+                                                    .gone = dibsx_free,
+                                                    .arg = pl,
+                                                    .wait_ms = wait_ms});
+}
 
 /* A name as the store has it now. */
 typedef struct shown {
     dibs__http_exchange *ex;
-    bool done; /* it was answered */
+    const char *name;
+    dibsx_nsec at;
+    int64_t wait_ms;
 } shown;
 
-static bool answer_row(const dibs_lease_info *info, void *arg)
+static bool knows_it(const dibs__http_exchange *ex, const dibs_lease_info *info)
 {
-    shown *sh = arg;
+    const char *known = dibs__http_header(ex, "If-None-Match");
     char etag[DIBS__SERVE_ETAG_MAX];
 
-    sh->done = true;
     dibs__serve_row_etag(info, etag);
-    if (!dibs__http_not_modified(sh->ex, etag))
-        dibs__serve_row_json(dibs__http_answer(sh->ex, 200), info, 0, 0);
-    return false;
+    return known && strcmp(known, etag) == 0;
 }
 
-static void answer_free(dibs__http_exchange *ex, const char *name)
+static bool answer_shown(const dibs_lease_info *info, void *arg)
 {
-    const dibs_lease_info info = {.name = name};
-    char etag[DIBS__SERVE_ETAG_MAX];
+    const shown *sh = arg;
 
-    dibs__serve_row_etag(NULL, etag);
-    if (!dibs__http_not_modified(ex, etag))
-        dibs__serve_row_json(dibs__http_answer(ex, 200), &info, 0, 0);
+    if (sh->wait_ms > 0 && knows_it(sh->ex, info))
+        begin_poll(sh->ex, sh->name, info, sh->at, sh->wait_ms);
+    else
+        answer_row(sh->ex, sh->name, info, 0);
+    return false;
 }
 
 void dibs__serve_get_lock(dibs__http_exchange *ex)
 {
     dibs__serve *sv = dibs__http_arg(ex);
-    const char *name = dibs__serve_ask_name(ex);
-    shown sh = {.ex = ex};
+    shown sh = {.ex = ex, .name = dibs__serve_ask_name(ex), .at = dibsx_now()};
     dibs_error err = {0};
     dibs_status rc;
 
-    if (!name)
+    if (!sh.name ||
+        !dibs__serve_ask_query(ex, "wait_ms", 0, POLL_MAX_MS, &sh.wait_ms))
         return;
-    rc = dibs_lease_show(sv->cl, name, answer_row, &sh, &err);
+    rc = dibs_lease_show(sv->cl, sh.name, answer_shown, &sh, &err);
     if (rc == DIBS_NOTFOUND)
-        answer_free(ex, name);
+        (void)answer_shown(NULL, &sh);
     else if (rc != DIBS_OK)
         (void)dibs__serve_fail(ex, &err);
+}
+
+static const char *query_text(const dibs__http_exchange *ex, const char *key)
+{
+    const char *text = dibs__http_query(ex, key);
+
+    return text ? text : "";
+}
+
+/* False: it was refused. */
+static bool read_list(dibs__http_exchange *ex, dibs__serve_list *list)
+{
+    const char *sort = query_text(ex, "sort"), *after = query_text(ex, "after");
+    const char *state = query_text(ex, "state"), *wrong = NULL;
+    int64_t limit = 100;
+
+    *list = (dibs__serve_list){.prefix = query_text(ex, "prefix"),
+                               .q = query_text(ex, "q"),
+                               .state = ""};
+    if (!dibs__serve_ask_query(ex, "limit", 1, DIBS__SERVE_LIMIT_MAX, &limit))
+        return false;
+    list->limit = (size_t)limit;
+    if (*sort && !dibs__serve_list_order(list, sort))
+        wrong = "sort: it is name, waiting, age or left, or - and one of them";
+    else if (*state && !dibs__serve_list_state(list, state))
+        wrong = "state: it is held, wanted, stale or permits";
+    else if (*after && !dibs__serve_list_after(list, after))
+        wrong = "after: it is the text of \"next\" of the last answer";
+    if (wrong)
+        (void)dibs__serve_refuse(ex, 400, "invalid", "There is no such ?%s",
+                                 wrong);
+    return !wrong;
+}
+
+static void
+put_rows(dibsx_json *js, const dibs__serve_list *list,
+         const dibs__serve_picture *picture, const dibs_lease_info **rows)
+{
+    const int64_t since_ms = (dibsx_now() - picture->seen_at) / DIBSX_MS;
+    char cursor[DIBS__SERVE_CURSOR_MAX];
+    size_t total, first, shown_count;
+
+    shown_count = dibs__serve_list_pick(list, picture->rows, picture->count,
+                                        rows, &total, &first);
+    dibsx_json_key(js, "items");
+    dibsx_json_open(js, '[');
+    for (size_t i = first; i < first + shown_count; i++) {
+        dibsx_json_open(js, '{');
+        dibs__serve_row_json(js, rows[i], since_ms, DIBS__SERVE_PARTIES_MAX);
+        dibsx_json_close(js, '}');
+    }
+    dibsx_json_close(js, ']');
+    if (first + shown_count < total)
+        dibs__serve_list_cursor(list, rows[first + shown_count - 1], cursor);
+    dibsx_json_pair_text(js, "next",
+                         first + shown_count < total ? cursor : NULL);
+    dibsx_json_pair_uint(js, "total", total);
+    dibsx_json_pair_text(js, "total_is",
+                         picture->complete ? "exact" : "at_least");
+    dibsx_json_pair_int(js, "as_of_ms", since_ms);
+    dibsx_json_pair_bool(js, "complete", picture->complete);
+}
+
+dibs__serve_picture *dibs__serve_take_picture(dibs__http_exchange *ex)
+{
+    dibs__serve *sv = dibs__http_arg(ex);
+    dibs__serve_picture *picture =
+        dibs__serve_look_take(&sv->look, LOOK_WAIT_MS);
+
+    if (picture && picture->rc == DIBS_OK)
+        return picture;
+    if (picture)
+        (void)dibs__serve_fail(ex, &picture->err);
+    else
+        (void)dibs__serve_refuse(ex, 503, "unavail",
+                                 "The store has not answered yet");
+    dibs__serve_picture_drop(picture);
+    return NULL;
+}
+
+void dibs__serve_get_locks(dibs__http_exchange *ex)
+{
+    dibs__serve_picture *picture;
+    const dibs_lease_info **rows;
+    dibs__serve_list list;
+
+    if (!read_list(ex, &list))
+        return;
+    picture = dibs__serve_take_picture(ex);
+    if (!picture)
+        return;
+    rows = dibsx_zalloc_n(picture->count + 1, sizeof(*rows));
+    if (rows)
+        put_rows(dibs__http_answer(ex, 200), &list, picture, rows);
+    else
+        dibs__http_refuse(ex, 503, "There is no memory for the list");
+    dibsx_free(rows);
+    dibs__serve_picture_drop(picture);
 }

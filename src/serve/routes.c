@@ -2,6 +2,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "serve/routes.h"
 #include "serve/token.h"
+#include <dibs/state.h>
 
 #define ANYBODY .need = DIBS__SERVE_NOBODY
 #define READ    .need = DIBS__SERVE_READ
@@ -17,7 +18,26 @@ const dibs__http_route dibs__serve_routes[] = {
     {"GET", "/openapi.json", dibs__serve_get_openapi, QUICK, ANYBODY},
     {"GET", "/problems", dibs__serve_get_problems, QUICK, ANYBODY},
     {"GET", "/v1/whoami", dibs__serve_get_whoami, QUICK, READ},
+    {"GET", "/admin/locks/{name}", dibs__serve_get_admin_lock, READ},
+    {"DELETE", "/admin/locks/{name}", dibs__serve_delete_admin_lock, ADMIN},
+    {"GET", "/v1/locks", dibs__serve_get_locks, READ},
+    {"POST", "/v1/locks/break-stale", dibs__serve_post_break_stale, ADMIN},
     {"GET", "/v1/locks/{name}", dibs__serve_get_lock, READ},
+    {"POST", "/v1/locks/{name}/yield", dibs__serve_post_yield, OPERATE},
+    {"POST", "/v1/locks/{name}/break", dibs__serve_post_break, ADMIN},
+    {"GET", "/v1/waits", dibs__serve_get_waits, READ},
+    {"GET", "/v1/stats", dibs__serve_get_stats, READ},
+    {"GET", "/v1/audit", dibs__serve_get_audit, READ},
+    {"POST", "/v1/leases/{name}", dibs__serve_post_lease, OPERATE},
+    {"POST", "/v1/leases/{name}/renew", dibs__serve_post_renew, OPERATE},
+    {"POST", "/v1/leases/{name}/release", dibs__serve_post_release, OPERATE},
+    {"POST", "/v1/leases/{name}/check", dibs__serve_post_check, OPERATE},
+    {"GET", "/v1/state", dibs__serve_get_values, READ},
+    {"GET", "/v1/state/{key}", dibs__serve_get_value, READ},
+    {"PUT", "/v1/state/{key}", dibs__serve_put_value, OPERATE,
+     .body_max = DIBS_VALUE_MAX},
+    {"DELETE", "/v1/state/{key}", dibs__serve_delete_value, OPERATE},
+    {"POST", "/v1/state/{key}/add", dibs__serve_post_value_add, OPERATE},
 };
 
 const size_t dibs__serve_route_count =

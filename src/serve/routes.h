@@ -19,6 +19,34 @@ dibs__http_fn dibs__serve_get_problems;
 dibs__http_fn dibs__serve_get_whoami;
 
 /* route_locks.c */
+dibs__http_fn dibs__serve_get_locks;
 dibs__http_fn dibs__serve_get_lock;
+
+/* route_manage.c */
+dibs__http_fn dibs__serve_post_yield;
+dibs__http_fn dibs__serve_post_break;
+dibs__http_fn dibs__serve_post_break_stale;
+dibs__http_fn dibs__serve_get_admin_lock;
+dibs__http_fn dibs__serve_delete_admin_lock;
+
+/* route_audit.c */
+dibs__http_fn dibs__serve_get_audit;
+
+/* route_waits.c */
+dibs__http_fn dibs__serve_get_waits;
+dibs__http_fn dibs__serve_get_stats;
+
+/* route_leases.c */
+dibs__http_fn dibs__serve_post_lease;
+dibs__http_fn dibs__serve_post_renew;
+dibs__http_fn dibs__serve_post_release;
+dibs__http_fn dibs__serve_post_check;
+
+/* route_state.c */
+dibs__http_fn dibs__serve_get_values;
+dibs__http_fn dibs__serve_get_value;
+dibs__http_fn dibs__serve_put_value;
+dibs__http_fn dibs__serve_delete_value;
+dibs__http_fn dibs__serve_post_value_add;
 
 #endif

@@ -1,7 +1,9 @@
 /* test_serve.c - the pure parts of the daemon: tokens, addresses, failures. */
 /* SPDX-License-Identifier: MIT */
 #include "serve/address.h"
+#include "serve/audit.h"
 #include "serve/gate.h"
+#include "serve/list.h"
 #include "serve/problem.h"
 #include "serve/routes.h"
 #include "serve/row.h"
@@ -199,6 +201,73 @@ static void rows_are_whole_copies(void **state)
     dibsx_free(copy);
 }
 
+static void causes_are_split(void **state)
+{
+    static const struct {
+        const char *text, *reason, *who, *from, *request;
+    } cases[] = {{"gone [who=ann from=::1 request=7]", "gone", "ann", "::1",
+                  "7"},
+                 {"[who=ann from=::1 request=7]", "", "ann", "::1", "7"},
+                 {"a [who=x] b [who=ann from=::1 request=7]", "a [who=x] b",
+                  "ann", "::1", "7"},
+                 {"plain", "plain", "", "", ""},
+                 {"", "", "", "", ""},
+                 {"[who=ann", "[who=ann", "", "", ""}};
+    dibs__serve_cause cause;
+    char text[128];
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        snprintf(text, sizeof(text), "%s", cases[i].text);
+        dibs__serve_audit_split(text, &cause);
+        assert_string_equal(cause.reason, cases[i].reason);
+        assert_string_equal(cause.who, cases[i].who);
+        assert_string_equal(cause.from, cases[i].from);
+        assert_string_equal(cause.request, cases[i].request);
+    }
+}
+
+/* Rows that come between two pages neither hide nor repeat others. */
+static void lists_go_on_after_a_row(void **state)
+{
+    dibs_party waiters[3] = {{.host = "h", .label = ""},
+                             {.host = "h", .label = ""},
+                             {.host = "h", .label = ""}};
+    dibs_lease_info a = {.name = "a", .waiters = waiters, .waiter_count = 1};
+    dibs_lease_info b = {.name = "b", .waiters = waiters, .waiter_count = 3};
+    dibs_lease_info c = {.name = "c", .waiters = waiters, .waiter_count = 1};
+    dibs_lease_info d = {.name = "d"}, ab = {.name = "ab"};
+    dibs_lease_info *before[] = {&a, &b, &c, &d};
+    dibs_lease_info *after[] = {&a, &ab, &b, &c, &d};
+    const dibs_lease_info *out[5];
+    dibs__serve_list list = {.limit = 2, .prefix = "", .q = "", .state = ""};
+    char cursor[DIBS__SERVE_CURSOR_MAX];
+    size_t total, first;
+
+    (void)state;
+    assert_true(dibs__serve_list_order(&list, "-waiting"));
+    assert_int_equal(dibs__serve_list_pick(&list, before, 4, out, &total,
+                                           &first),
+                     2);
+    assert_ptr_equal(out[0], &b);
+    assert_ptr_equal(out[1], &a);
+    dibs__serve_list_cursor(&list, out[1], cursor);
+    assert_true(dibs__serve_list_after(&list, cursor));
+    list.limit = 10;
+    assert_int_equal(dibs__serve_list_pick(&list, after, 5, out, &total,
+                                           &first),
+                     3);
+    assert_int_equal(total, 5);
+    assert_ptr_equal(out[first], &c);
+    assert_ptr_equal(out[first + 1], &ab);
+    assert_ptr_equal(out[first + 2], &d);
+    assert_false(dibs__serve_list_after(&list, "1"));
+    assert_false(dibs__serve_list_after(&list, "1."));
+    assert_false(dibs__serve_list_after(&list, "1.6"));
+    assert_false(dibs__serve_list_after(&list, "1.00"));
+    assert_false(dibs__serve_list_after(&list, "x.61"));
+}
+
 extern const char dibs__serve_openapi[];
 
 /* The operation of a route in the document. */
@@ -253,6 +322,8 @@ int main(void)
         cmocka_unit_test(failures_are_counted_by_address),
         cmocka_unit_test(every_status_has_a_problem),
         cmocka_unit_test(rows_are_whole_copies),
+        cmocka_unit_test(causes_are_split),
+        cmocka_unit_test(lists_go_on_after_a_row),
         cmocka_unit_test(the_document_has_the_routes),
     };
 

@@ -1,0 +1,66 @@
+/* audit.c - changes with who made them, from where, and why. Any thread. */
+/* SPDX-License-Identifier: MIT */
+#include "serve/audit.h"
+#include "serve/daemon.h"
+#include <stdio.h>
+#include <string.h>
+
+void dibs__serve_audit_cause(dibs__http_exchange *ex, const char *reason,
+                             char out[DIBS__SERVE_CAUSE_MAX])
+{
+    const dibs__serve_caller *caller = dibs__serve_caller_of(ex);
+
+    snprintf(out, DIBS__SERVE_CAUSE_MAX, "%.256s%s[who=%s from=%s request=%s]",
+             reason ? reason : "", reason ? " " : "", caller->name,
+             caller->peer, caller->request_id);
+}
+
+/* Cuts " key=" off the end of the text; what is after it, or "". */
+static const char *cut_last(char *text, const char *key)
+{
+    char *at = strstr(text, key);
+
+    if (!at)
+        return "";
+    *at = '\0';
+    return at + strlen(key);
+}
+
+void dibs__serve_audit_split(char *text, dibs__serve_cause *cause)
+{
+    const size_t len = strlen(text);
+    char *open = NULL;
+
+    *cause = (dibs__serve_cause){text, "", "", ""};
+    /* A reason may have brackets too: the last ones are the daemon's. */
+    for (char *at = strstr(text, "[who="); at; at = strstr(at + 1, "[who="))
+        open = at;
+    if (!open || text[len - 1] != ']')
+        return;
+    text[len - 1] = '\0';
+    cause->request = cut_last(open, " request=");
+    cause->from = cut_last(open, " from=");
+    cause->who = open + 5;
+    *open = '\0';
+    if (open > text && open[-1] == ' ')
+        open[-1] = '\0';
+}
+
+void dibs__serve_audit_log(dibs__http_exchange *ex, const char *action,
+                           const char *target, uint64_t fence,
+                           const char *reason, dibs_status rc)
+{
+    dibs__serve *sv = dibs__http_arg(ex);
+    const dibs__serve_caller *caller = dibs__serve_caller_of(ex);
+
+    dibs__serve_say(&sv->log, DIBS_LOG_INFO, "audit",
+                    DIBS__SERVE_FACTS({"action", action, 0},
+                                      {"target", target, 0},
+                                      {"fence", NULL, (int64_t)fence},
+                                      {"result", dibs_status_name(rc), 0},
+                                      {"who", caller->name, 0},
+                                      {"from", caller->peer, 0},
+                                      {"request", caller->request_id, 0},
+                                      {"reason", reason ? reason : "", 0}),
+                    "%s %s", caller->name, action);
+}

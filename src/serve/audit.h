@@ -1,0 +1,32 @@
+/* audit.h - changes with who made them, from where, and why.
+ *
+ * The trail of the store keeps revocations; the daemon adds to the reason who asked
+ * it: "host is gone [who=ann from=10.0.0.7 request=4f0c...]". Every change is also a
+ * line of the daemon's log. */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_SERVE_AUDIT_H
+#define DIBS_SERVE_AUDIT_H
+
+#include "http/exchange.h"
+#include <dibs/dibs.h>
+
+enum { DIBS__SERVE_REASON_MAX = 256, DIBS__SERVE_CAUSE_MAX = 512 };
+
+/* The reason with its cause, for the trail. `reason` may be NULL. */
+void dibs__serve_audit_cause(dibs__http_exchange *ex, const char *reason,
+                             char out[DIBS__SERVE_CAUSE_MAX]);
+
+/* Takes a cause apart: the texts end up in `text`, which is changed. A text that is
+ * not there is "". Pure. */
+typedef struct dibs__serve_cause {
+    const char *reason, *who, *from, *request;
+} dibs__serve_cause;
+
+void dibs__serve_audit_split(char *text, dibs__serve_cause *cause);
+
+/* The line of the log. */
+void dibs__serve_audit_log(dibs__http_exchange *ex, const char *action,
+                           const char *target, uint64_t fence,
+                           const char *reason, dibs_status rc);
+
+#endif

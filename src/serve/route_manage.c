@@ -1,0 +1,242 @@
+/* route_manage.c - taking locks away, asking for them, and the trail of that. Threads
+ * of the server. */
+/* SPDX-License-Identifier: MIT */
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "serve/ask.h"
+#include "serve/audit.h"
+#include "serve/daemon.h"
+#include "serve/problem.h"
+#include "serve/routes.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Fences are below 2^53 for long; JSON readers keep such numbers whole. */
+#define FENCE_MAX (INT64_C(1) << 53)
+
+/* `"<fence>-<waiters>"`, as the ETag of a lock has it. */
+static bool read_match(const char *text, int64_t *fence)
+{
+    char *end;
+
+    if (!text || *text != '"' || text[1] < '0' || text[1] > '9')
+        return false;
+    *fence = strtoll(text + 1, &end, 10);
+    return *end == '-' || *end == '"';
+}
+
+/* The fence of the lease that the request means. False: it was refused. */
+static bool
+read_fence(dibs__http_exchange *ex, const dibsx_json_node *body, int64_t *fence)
+{
+    *fence = -1;
+    if (!dibs__serve_ask_int(ex, body, "fence", 0, FENCE_MAX, fence))
+        return false;
+    if (*fence < 0 && !read_match(dibs__http_header(ex, "If-Match"), fence)) {
+        (void)dibs__serve_refuse(ex, 428, "fence-missing",
+                                 "Say which lease is meant: \"fence\" as it "
+                                 "was shown, or 0 for whatever holder there "
+                                 "is");
+        return false;
+    }
+    return true;
+}
+
+void dibs__serve_post_yield(dibs__http_exchange *ex)
+{
+    dibs__serve *sv = dibs__http_arg(ex);
+    const char *name = dibs__serve_ask_name(ex);
+    const dibsx_json_node *body;
+    int64_t fence = 0;
+    uint32_t asked = 0;
+    dibs_error err = {0};
+    dibs_status rc;
+
+    if (!name || !dibs__serve_ask_body(ex, "fence", &body) ||
+        !dibs__serve_ask_int(ex, body, "fence", 0, FENCE_MAX, &fence))
+        return;
+    rc = dibs_lease_yield(sv->cl, name, (uint64_t)fence, &asked, &err);
+    dibs__serve_audit_log(ex, "yield", name, (uint64_t)fence, NULL, rc);
+    if (rc == DIBS_OK)
+        dibsx_json_pair_uint(dibs__http_answer(ex, 200), "asked", asked);
+    else
+        (void)dibs__serve_fail(ex, &err);
+}
+
+static dibs_status
+break_lease(dibs__http_exchange *ex, const char *action, const char *name,
+            uint64_t fence, const char *reason, uint32_t *broken,
+            dibs_error *err)
+{
+    dibs__serve *sv = dibs__http_arg(ex);
+    char cause[DIBS__SERVE_CAUSE_MAX];
+    dibs_status rc;
+
+    dibs__serve_audit_cause(ex, reason, cause);
+    rc = dibs_lease_break(sv->cl, name, fence, cause, broken, err);
+    dibs__serve_audit_log(ex, action, name, fence, reason, rc);
+    return rc;
+}
+
+void dibs__serve_post_break(dibs__http_exchange *ex)
+{
+    const char *name = dibs__serve_ask_name(ex), *reason = NULL;
+    const dibsx_json_node *body;
+    uint32_t broken = 0;
+    dibs_error err = {0};
+    int64_t fence;
+
+    if (!name || !dibs__serve_ask_body(ex, "fence reason", &body) ||
+        !dibs__serve_ask_text(ex, body, "reason", DIBS__SERVE_REASON_MAX,
+                              &reason) ||
+        !read_fence(ex, body, &fence))
+        return;
+    if (break_lease(ex, "break", name, (uint64_t)fence, reason, &broken,
+                    &err) == DIBS_OK)
+        dibsx_json_pair_uint(dibs__http_answer(ex, 200), "broken", broken);
+    else
+        (void)dibs__serve_fail(ex, &err);
+}
+
+/* The stale leases of a listing, each of which is broken by its own fence. */
+typedef struct sweep {
+    dibs__http_exchange *ex;
+    dibsx_json *js;
+    const char *reason;
+    bool dry;
+    dibs_error err; /* the first that is not about a lease that has gone */
+} sweep;
+
+static bool sweep_holder(sweep *sw, const char *name, const dibs_party *holder)
+{
+    const char *reason = sw->reason ? sw->reason : holder->stale;
+    dibs_error err = {0};
+    dibs_status rc = DIBS_OK;
+
+    if (!sw->dry)
+        rc = break_lease(sw->ex, "break-stale", name, holder->fence, reason,
+                         NULL, &err);
+    if (rc == DIBS_OK) {
+        dibsx_json_open(sw->js, '{');
+        dibsx_json_pair_text(sw->js, "name", name);
+        dibsx_json_pair_uint(sw->js, "fence", holder->fence);
+        dibsx_json_pair_text(sw->js, "host", holder->host);
+        dibsx_json_pair_int(sw->js, "pid", holder->pid);
+        dibsx_json_pair_text(sw->js, "stale", holder->stale);
+        dibsx_json_close(sw->js, '}');
+    } else if (rc != DIBS_NOTFOUND && rc != DIBS_STALE) {
+        sw->err = err;
+        return false;
+    }
+    return true;
+}
+
+static bool sweep_row(const dibs_lease_info *info, void *arg)
+{
+    sweep *sw = arg;
+    bool on = true;
+
+    for (size_t i = 0; i < info->holder_count && on; i++) {
+        if (info->holders[i].stale)
+            on = sweep_holder(sw, info->name, &info->holders[i]);
+    }
+    return on;
+}
+
+void dibs__serve_post_break_stale(dibs__http_exchange *ex)
+{
+    dibs__serve *sv = dibs__http_arg(ex);
+    const dibsx_json_node *body;
+    const char *prefix = NULL;
+    sweep sw = {.ex = ex};
+    dibs_error err = {0};
+    dibs_status rc;
+
+    if (!dibs__serve_ask_body(ex, "prefix reason dry_run", &body) ||
+        !dibs__serve_ask_text(ex, body, "prefix", DIBS_NAME_MAX, &prefix) ||
+        !dibs__serve_ask_text(ex, body, "reason", DIBS__SERVE_REASON_MAX,
+                              &sw.reason) ||
+        !dibs__serve_ask_bool(ex, body, "dry_run", &sw.dry))
+        return;
+    sw.js = dibs__http_answer(ex, 200);
+    dibsx_json_key(sw.js, "broken");
+    dibsx_json_open(sw.js, '[');
+    rc = dibs_lease_list(sv->cl, prefix, sweep_row, &sw, &err);
+    dibsx_json_close(sw.js, ']');
+    if (rc != DIBS_OK)
+        (void)dibs__serve_fail(ex, &err);
+    else if (sw.err.status != DIBS_OK)
+        (void)dibs__serve_fail(ex, &sw.err);
+}
+
+/* The name of a lock by its key: the prefix may stand before it. */
+static const char *strip_prefix(const dibs__serve *sv, const char *name)
+{
+    const char *prefix = sv->opts->prefix ? sv->opts->prefix : "";
+    const size_t len = strlen(prefix);
+
+    return len && strncmp(name, prefix, len) == 0 && name[len] ? name + len
+                                                               : name;
+}
+
+/* The holder with most time left, and who that is as a number. */
+static bool answer_admin(const dibs_lease_info *info, void *arg)
+{
+    dibs__http_exchange *ex = arg;
+    const dibs__serve *sv = dibs__http_arg(ex);
+    const dibs_party *holder = NULL;
+    char key[2 * DIBS_NAME_MAX];
+    dibsx_json *js = dibs__http_answer(ex, 200);
+
+    for (size_t i = 0; i < info->holder_count; i++) {
+        if (!holder || info->holders[i].left_ms > holder->left_ms)
+            holder = &info->holders[i];
+    }
+    snprintf(key, sizeof(key), "%s%s", sv->opts->prefix ? sv->opts->prefix : "",
+             info->name);
+    dibsx_json_pair_text(js, "lockKey", key);
+    dibsx_json_pair_bool(js, "locked", holder != NULL);
+    dibsx_json_pair_int(js, "remainingTime", holder ? holder->left_ms : 0);
+    dibsx_json_key(js, "threadId");
+    if (!holder)
+        dibsx_json_null(js);
+    else if (*holder->identity && strlen(holder->identity) < 19 &&
+             strspn(holder->identity, "0123456789") == strlen(holder->identity))
+        dibsx_json_int(js, strtoll(holder->identity, NULL, 10));
+    else
+        dibsx_json_int(js, holder->pid);
+    return false;
+}
+
+void dibs__serve_get_admin_lock(dibs__http_exchange *ex)
+{
+    dibs__serve *sv = dibs__http_arg(ex);
+    const char *name = dibs__serve_ask_name(ex);
+    dibs_error err = {0};
+    dibs_status rc;
+
+    if (!name)
+        return;
+    name = strip_prefix(sv, name);
+    rc = dibs_lease_show(sv->cl, name, answer_admin, ex, &err);
+    if (rc == DIBS_NOTFOUND)
+        (void)answer_admin(&(dibs_lease_info){.name = name}, ex);
+    else if (rc != DIBS_OK)
+        (void)dibs__serve_fail(ex, &err);
+}
+
+void dibs__serve_delete_admin_lock(dibs__http_exchange *ex)
+{
+    dibs__serve *sv = dibs__http_arg(ex);
+    const char *name = dibs__serve_ask_name(ex);
+    dibs_error err = {0};
+
+    if (!name)
+        return;
+    if (break_lease(ex, "unlock", strip_prefix(sv, name), 0,
+                    dibs__http_query(ex, "reason"), NULL, &err) == DIBS_OK)
+        dibs__http_answer_none(ex, 204);
+    else
+        (void)dibs__serve_fail(ex, &err);
+}

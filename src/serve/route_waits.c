@@ -1,0 +1,156 @@
+/* route_waits.c - waiters with their circles, and statistics by name. Threads of the
+ * server. */
+/* SPDX-License-Identifier: MIT */
+#include "serve/ask.h"
+#include "serve/daemon.h"
+#include "serve/problem.h"
+#include "serve/routes.h"
+#include "serve/row.h"
+#include <string.h>
+
+enum { STATS_KEEP_MS = 1000 };
+
+static bool put_circle(const dibs_wait_link *links, size_t count, void *arg)
+{
+    dibsx_json *js = arg;
+
+    dibsx_json_open(js, '[');
+    for (size_t i = 0; i < count; i++) {
+        dibsx_json_open(js, '{');
+        dibsx_json_pair_text(js, "who", links[i].who);
+        dibsx_json_pair_text(js, "label", links[i].label);
+        dibsx_json_pair_text(js, "holds", links[i].holds);
+        dibsx_json_pair_uint(js, "fence", links[i].fence);
+        dibsx_json_pair_text(js, "wants", links[i].wants);
+        dibsx_json_pair_int(js, "waited_ms", links[i].waited_ms);
+        dibsx_json_close(js, '}');
+    }
+    dibsx_json_close(js, ']');
+    return true;
+}
+
+static dibs_status put_circles(dibs_client *cl, const char *prefix,
+                               dibsx_json *js, dibs_error *err)
+{
+    dibs_status rc;
+
+    dibsx_json_open(js, '[');
+    rc = dibs_deadlocks(cl, prefix, put_circle, js, err);
+    dibsx_json_close(js, ']');
+    return rc;
+}
+
+static const char *query_prefix(const dibs__http_exchange *ex)
+{
+    const char *prefix = dibs__http_query(ex, "prefix");
+
+    return prefix ? prefix : "";
+}
+
+/* True when there was somebody who waits. */
+static bool put_waits(dibsx_json *js, const dibs__serve_picture *picture,
+                      const char *prefix)
+{
+    const int64_t since_ms = (dibsx_now() - picture->seen_at) / DIBSX_MS;
+    bool any = false;
+
+    dibsx_json_key(js, "items");
+    dibsx_json_open(js, '[');
+    for (size_t i = 0; i < picture->count; i++) {
+        const dibs_lease_info *row = picture->rows[i];
+
+        if (row->waiter_count == 0 ||
+            strncmp(row->name, prefix, strlen(prefix)) != 0)
+            continue;
+        any = true;
+        dibsx_json_open(js, '{');
+        dibs__serve_row_json(js, row, since_ms, DIBS__SERVE_PARTIES_MAX);
+        dibsx_json_close(js, '}');
+    }
+    dibsx_json_close(js, ']');
+    dibsx_json_pair_int(js, "as_of_ms", since_ms);
+    return any;
+}
+
+void dibs__serve_get_waits(dibs__http_exchange *ex)
+{
+    dibs__serve *sv = dibs__http_arg(ex);
+    const char *prefix = query_prefix(ex);
+    dibs__serve_picture *picture = dibs__serve_take_picture(ex);
+    dibs_status rc = DIBS_OK;
+    dibs_error err = {0};
+    dibsx_json *js;
+
+    if (!picture)
+        return;
+    js = dibs__http_answer(ex, 200);
+    if (put_waits(js, picture, prefix)) {
+        dibsx_json_key(js, "circles");
+        rc = dibs__serve_memo_put(&sv->circles, sv->cl, prefix,
+                                  sv->opts->look_every_ms, put_circles, js,
+                                  &err);
+    } else {
+        dibsx_json_key(js, "circles");
+        dibsx_json_open(js, '[');
+        dibsx_json_close(js, ']');
+    }
+    if (rc != DIBS_OK)
+        (void)dibs__serve_fail(ex, &err);
+    dibs__serve_picture_drop(picture);
+}
+
+static void put_spans(dibsx_json *js, const char *key, const dibs_spans *spans)
+{
+    dibsx_json_key(js, key);
+    dibsx_json_open(js, '{');
+    dibsx_json_pair_uint(js, "count", spans->count);
+    dibsx_json_pair_uint(js, "p50_us", spans->p50_us);
+    dibsx_json_pair_uint(js, "p95_us", spans->p95_us);
+    dibsx_json_pair_uint(js, "p99_us", spans->p99_us);
+    dibsx_json_pair_uint(js, "max_us", spans->max_us);
+    dibsx_json_pair_uint(js, "mean_us", spans->mean_us);
+    dibsx_json_close(js, '}');
+}
+
+static bool put_stats(const dibs_name_stats *stats, void *arg)
+{
+    dibsx_json *js = arg;
+
+    dibsx_json_open(js, '{');
+    dibsx_json_pair_text(js, "name", stats->name);
+    dibsx_json_pair_uint(js, "attempts", stats->attempts);
+    dibsx_json_pair_uint(js, "acquired", stats->acquired);
+    dibsx_json_pair_uint(js, "busy", stats->busy);
+    dibsx_json_pair_uint(js, "failed", stats->failed);
+    dibsx_json_pair_uint(js, "released", stats->released);
+    dibsx_json_pair_uint(js, "lost", stats->lost);
+    dibsx_json_pair_uint(js, "contended", stats->contended);
+    put_spans(js, "wait", &stats->wait);
+    put_spans(js, "hold", &stats->hold);
+    dibsx_json_close(js, '}');
+    return true;
+}
+
+static dibs_status
+list_stats(dibs_client *cl, const char *prefix, dibsx_json *js, dibs_error *err)
+{
+    dibs_status rc;
+
+    dibsx_json_open(js, '[');
+    rc = dibs_name_stats_shared(cl, prefix, put_stats, js, err);
+    dibsx_json_close(js, ']');
+    return rc;
+}
+
+/* All clients that share their statistics. */
+void dibs__serve_get_stats(dibs__http_exchange *ex)
+{
+    dibs__serve *sv = dibs__http_arg(ex);
+    dibsx_json *js = dibs__http_answer(ex, 200);
+    dibs_error err = {0};
+
+    dibsx_json_key(js, "items");
+    if (dibs__serve_memo_put(&sv->stats, sv->cl, query_prefix(ex),
+                             STATS_KEEP_MS, list_stats, js, &err) != DIBS_OK)
+        (void)dibs__serve_fail(ex, &err);
+}

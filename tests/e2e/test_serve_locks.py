@@ -1,0 +1,238 @@
+"""Routes of `dibs serve`: locks, leases, values, waits and the trail."""
+# SPDX-License-Identifier: MIT
+import json
+import threading
+
+from runtools import main, wait_until
+from servetools import ServeCase
+
+
+class Locks(ServeCase):
+    options = ("--prefix", "serve-test:", "--share-stats")
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.daemon.env["DIBS_PREFIX"] = "serve-test:"
+
+    def listed(self, **query):
+        """The list, once the look has had time to see what was done before."""
+        answer = self.daemon.get("/v1/locks", query=query)
+        self.assertEqual(answer.status, 200, answer.text)
+        return answer.json
+
+    def await_names(self, names, **query):
+        return wait_until(lambda: [row["name"] for row in self.listed(**query)["items"]] == names and self.listed(**query),
+                          f"{names} in the list")
+
+    def acquire(self, name, **body):
+        answer = self.daemon.post("/v1/leases/" + self.path(name), body, role="operate")
+        self.assertEqual(answer.status, 201, answer.text)
+        return answer.json
+
+    def test_one_lock(self):
+        name = self.name("/with slash")
+        free = self.daemon.get("/v1/locks/~", query={"name": name}, role="read")
+        self.assertEqual((free.status, free.headers["ETag"], free.json["holders"]), (200, '"free"', []))
+        token = self.hold(name, "--meta", "who=test")
+        held = self.daemon.get("/v1/locks/" + self.path(name), role="read")
+        holder = held.json["holders"][0]
+        owner, fence = token.split(":")
+        self.assertEqual((holder["fence"], holder["meta"], holder["owner8"]), (int(fence), {"who": "test"}, owner[:8]))
+        self.assertNotIn(owner, held.text)
+        self.assertEqual(held.headers["ETag"], f'"{fence}-0"')
+        again = self.daemon.get("/v1/locks/" + self.path(name), headers={"If-None-Match": held.headers["ETag"]})
+        self.assertEqual((again.status, again.text), (304, ""))
+        self.assert_problem(self.daemon.get("/v1/locks/~"), 400, "invalid")
+
+    def test_long_poll(self):
+        name = self.name()
+        token = self.hold(name)
+        etag = f'"{token.split(":")[1]}-0"'
+        first = self.daemon.get("/v1/locks/" + name, headers={"If-None-Match": etag}, query={"wait_ms": 1})
+        self.assertEqual(first.status, 304)
+        answers = []
+        thread = threading.Thread(target=lambda: answers.append(self.daemon.get(
+            "/v1/locks/" + name, headers={"If-None-Match": etag}, query={"wait_ms": 55000})))
+        thread.start()
+        self.daemon.dibs("release", name, "--token", token)
+        thread.join()
+        self.assertEqual((answers[0].status, answers[0].headers["ETag"]), (200, '"free"'))
+
+    def test_lists(self):
+        names = [self.name(f":{i}") for i in range(5)]
+        for name in reversed(names):
+            self.hold(name, "--owner", "label-of-" + name[-1])
+        prefix = self.name(":")
+        whole = self.await_names(names, prefix=prefix)
+        self.assertEqual((whole["total"], whole["total_is"], whole["complete"], whole["next"]), (5, "exact", True, None))
+        part = self.listed(prefix=prefix, limit=2)
+        self.assertEqual(([row["name"] for row in part["items"]], part["total"]), (names[:2], 5))
+        rest = self.listed(prefix=prefix, limit=3, after=part["next"])
+        self.assertEqual(([row["name"] for row in rest["items"]], rest["next"]), (names[2:], None))
+        self.assertEqual([row["name"] for row in self.listed(prefix=prefix, sort="-name")["items"]], names[::-1])
+        self.assertEqual([row["name"] for row in self.listed(prefix=prefix, q="label-of-3")["items"]], [names[3]])
+        self.assertEqual(self.listed(prefix=prefix, state="wanted")["items"], [])
+        self.assertEqual(len(self.listed(prefix=prefix, state="held", sort="-age")["items"]), 5)
+        for query in ({"sort": "colour"}, {"state": "x"}, {"after": "zz"}, {"limit": 0}, {"limit": 1001}, {"limit": "x"}):
+            with self.subTest(query):
+                self.assert_problem(self.daemon.get("/v1/locks", query=query), 400, "invalid")
+
+    def test_break_hits_the_holder_that_was_seen(self):
+        name = self.name()
+        token = self.hold(name)
+        fence = int(token.split(":")[1])
+        path = f"/v1/locks/{name}/break"
+        self.assert_problem(self.daemon.post(path), 428, "fence-missing")
+        self.assert_problem(self.daemon.post(path, {"fence": fence - 1}), 409, "stale")
+        self.assertEqual(self.daemon.dibs("check", name, "--token", token, check=False).returncode, 0)
+        answer = self.daemon.post(path, {"fence": fence, "reason": "it [who=nobody] hangs"},
+                                  headers={"X-Request-Id": "break-1"})
+        self.assertEqual(answer.json, {"broken": 1})
+        self.assert_problem(self.daemon.post(path, {"fence": fence}), 404, "notfound")
+        entry = self.daemon.get("/v1/audit", query={"name": name}).json["items"][0]
+        self.assertEqual(
+            (entry["who"], entry["from"], entry["request"], entry["reason"], entry["action"], entry["fence"]),
+            ("admin", "127.0.0.1", "break-1", "it [who=nobody] hangs", "break", fence))
+        self.assertEqual(self.daemon.get("/v1/audit", query={"name": name, "who": "read"}).json["items"], [])
+        lines = [line for line in self.daemon.log() if line["event"] == "audit" and line["target"] == name]
+        self.assertEqual([line["result"] for line in lines], ["STALE", "OK", "NOTFOUND"])
+        # By the ETag that was shown, and whatever holder there is.
+        token = self.hold(name)
+        etag = self.daemon.get("/v1/locks/" + name).headers["ETag"]
+        self.assertEqual(self.daemon.post(path, headers={"If-Match": etag}).status, 200)
+        self.hold(name)
+        self.assertEqual(self.daemon.post(path, {"fence": 0}).status, 200)
+
+    def test_bodies_are_strict(self):
+        path = f"/v1/locks/{self.name()}/break"
+        for body, pointer in (({"fense": 1}, "/fense"), ({"fence": "1"}, "/fence"), ({"fence": -1}, "/fence"),
+                              ({"reason": "a\nb", "fence": 1}, "/reason")):
+            with self.subTest(body):
+                self.assertEqual(self.assert_problem(self.daemon.post(path, body), 400, "invalid")["pointer"], pointer)
+        self.assert_problem(self.daemon.post(path, [1]), 400, "invalid")
+        self.assert_problem(self.daemon.ask("POST", path, b"{]", headers={"Content-Type": "application/json"}), 400, "invalid")
+        self.assert_problem(self.daemon.ask("POST", path, b"a=1"), 415, "media-type")
+        self.assert_problem(self.daemon.post(path, {"reason": "x" * 70000}), 413, "too-long")
+
+    def test_yield(self):
+        name = self.name()
+        self.assert_problem(self.daemon.post(f"/v1/locks/{name}/yield", role="operate"), 404, "notfound")
+        self.hold(name)
+        self.assertEqual(self.daemon.post(f"/v1/locks/{name}/yield", role="operate").json, {"asked": 0})
+
+    def test_break_stale(self):
+        name = self.name()
+        # Its process is gone, and the first renewal will be missed soon.
+        self.daemon.dibs("run", name, "--ttl", "60s", "--", "sh", "-c", "kill -9 $PPID", check=False)
+        dry = self.daemon.post("/v1/locks/break-stale", {"prefix": name, "dry_run": True})
+        self.assertEqual(dry.status, 200, dry.text)
+        self.assertIsInstance(dry.json["broken"], list)
+        self.assertEqual(self.daemon.post("/v1/locks/break-stale", {"prefix": self.name("-none")}).json, {"broken": []})
+
+    def test_seed_of_admin_locks(self):
+        name = self.name()
+        free = {"lockKey": "serve-test:" + name, "locked": False, "remainingTime": 0, "threadId": None}
+        self.assertEqual(self.daemon.get("/admin/locks/" + name, role="read").json, free)
+        self.acquire(name, ttl_ms=25000)
+        for path in (name, "serve-test:" + name):
+            answer = self.daemon.get("/admin/locks/" + path, role="read").json
+            self.assertEqual(list(answer), ["lockKey", "locked", "remainingTime", "threadId"])
+            self.assertEqual((answer["lockKey"], answer["locked"]), ("serve-test:" + name, True))
+            self.assertTrue(0 < answer["remainingTime"] <= 25000)
+            self.assertEqual(answer["threadId"], self.daemon.process.pid)
+        gone = self.daemon.ask("DELETE", "/admin/locks/" + name, query={"reason": "stuck"})
+        self.assertEqual((gone.status, gone.text), (204, ""))
+        self.assertEqual(self.daemon.get("/v1/audit", query={"name": name}).json["items"][0]["reason"], "stuck")
+        self.assert_problem(self.daemon.ask("DELETE", "/admin/locks/" + name), 404, "notfound")
+
+    def test_leases(self):
+        name = self.name()
+        path = "/v1/leases/" + name
+        lease = self.acquire(name, ttl_ms=60000, label="worker", meta={"job": "7"})
+        self.assertTrue(0 < lease["valid_ms"] < 60000)
+        holder = self.daemon.get("/v1/locks/" + name).json["holders"][0]
+        self.assertEqual((holder["label"], holder["meta"], holder["fence"]), ("worker", {"job": "7"}, lease["fence"]))
+        busy = self.daemon.post(path, {}, role="operate")
+        self.assertTrue(self.assert_problem(busy, 409, "busy")["retriable"])
+        self.assert_problem(self.daemon.post(path, {"wait_ms": 1}), 409, "timeout")
+        self.assert_problem(self.daemon.post(path, {"mode": "permits", "capacity": 3}), 409, "mismatch")
+        token = {"token": lease["token"]}
+        self.assertTrue(self.daemon.post(path + "/check", token).json["held"])
+        renewed = self.daemon.post(path + "/renew", {**token, "ttl_ms": 120000})
+        self.assertGreater(renewed.json["valid_ms"], 60000)
+        other = {"token": "0" * 32 + ":" + lease["token"].split(":")[1]}
+        self.assertFalse(self.daemon.post(path + "/check", other).json["held"])
+        self.assert_problem(self.daemon.post(path + "/release", other), 410, "lost")
+        self.assertEqual(self.daemon.post(path + "/release", token).status, 204)
+        self.assert_problem(self.daemon.post(path + "/renew", token), 410, "lost")
+        self.assertFalse(self.daemon.post(path + "/check", token).json["held"])
+        self.assertEqual(self.assert_problem(self.daemon.post(path + "/renew"), 400, "invalid")["pointer"], "/token")
+        self.assertNotIn(lease["token"].split(":")[0], self.daemon.log_text())
+
+    def waiting(self, name):
+        return self.daemon.get("/v1/locks/" + name).json["waiter_count"]
+
+    def test_a_wait_is_granted(self):
+        name = self.name()
+        first = self.acquire(name, ttl_ms=60000)
+        answers = []
+        thread = threading.Thread(target=lambda: answers.append(self.acquire(name, ttl_ms=60000, wait_ms=55000)))
+        thread.start()
+        wait_until(lambda: self.waiting(name) == 1, "the waiter")
+        waits = wait_until(lambda: self.daemon.get("/v1/waits", query={"prefix": name}).json["items"], "the wait in the look")
+        self.assertEqual(waits[0]["name"], name)
+        self.daemon.post(f"/v1/leases/{name}/release", {"token": first["token"]})
+        thread.join()
+        self.assertGreater(answers[0]["fence"], first["fence"])
+        # It is a lease of the whole time, not a claim of some seconds.
+        self.assertGreater(answers[0]["valid_ms"], 30000)
+        self.daemon.post(f"/v1/leases/{name}/release", {"token": answers[0]["token"]})
+
+    def test_a_wait_ends_with_its_connection(self):
+        name = self.name()
+        first = self.acquire(name, ttl_ms=60000)
+        connection = self.daemon.connect()
+        connection.request("POST", "/v1/leases/" + name, body=b'{"wait_ms": 55000}',
+                           headers={"Authorization": "Bearer " + self.daemon.tokens["operate"],
+                                    "Content-Type": "application/json"})
+        wait_until(lambda: self.waiting(name) == 1, "the waiter")
+        connection.close()
+        wait_until(lambda: self.waiting(name) == 0, "the end of the wait")
+        self.daemon.post(f"/v1/leases/{name}/release", {"token": first["token"]})
+        self.assertEqual(self.daemon.get("/v1/locks/" + name).json["holders"], [])
+
+    def test_values(self):
+        key = self.name("/of value")
+        path = "/v1/state/" + self.path(key)
+        self.assert_problem(self.daemon.get(path), 404, "notfound")
+        made = self.daemon.ask("PUT", path, b"\x00\xffbytes"[2:], headers={"If-None-Match": "*"}, role="operate")
+        self.assertEqual(made.status, 200, made.text)
+        self.assert_problem(self.daemon.ask("PUT", path, b"x", headers={"If-None-Match": "*"}), 412, "precondition")
+        got = self.daemon.get(path, role="read")
+        self.assertEqual((got.text, got.headers["ETag"]), ("bytes", made.headers["ETag"]))
+        self.assertEqual(self.daemon.get(path, headers={"If-None-Match": got.headers["ETag"]}).status, 304)
+        newer = self.daemon.ask("PUT", path, b"5", headers={"If-Match": got.headers["ETag"]}, query={"ttl_ms": 60000})
+        self.assertEqual(newer.status, 200, newer.text)
+        self.assert_problem(self.daemon.ask("PUT", path, b"6", headers={"If-Match": got.headers["ETag"]}), 412, "precondition")
+        self.assertTrue(0 < int(self.daemon.get(path).headers["Dibs-Expires-Ms"]) <= 60000)
+        self.assertEqual(self.daemon.post(path + "/add", {"delta": 37}).json, {"sum": 42})
+        listed = self.daemon.get("/v1/state", query={"prefix": key}).json
+        self.assertEqual(([item["key"] for item in listed["items"]], listed["next"]), ([key], None))
+        self.assert_problem(self.daemon.ask("DELETE", path, headers={"If-Match": got.headers["ETag"]}), 412, "precondition")
+        self.assertEqual(self.daemon.ask("DELETE", path).status, 204)
+        self.assert_problem(self.daemon.ask("PUT", path, b"x" * (1024 * 1024 + 1)), 413, "too-long")
+        self.assertEqual(self.daemon.ask("PUT", path, b"x" * 1024 * 1024).status, 200)
+        self.assert_problem(self.daemon.ask("PUT", path, b"x", headers={"If-Match": "5"}), 400, "invalid")
+
+    def test_statistics(self):
+        name = self.name()
+        lease = self.acquire(name)
+        self.daemon.post(f"/v1/leases/{name}/release", {"token": lease["token"]})
+        answer = self.daemon.get("/v1/stats")
+        self.assertEqual(answer.status, 200, answer.text)
+        self.assertIsInstance(json.loads(answer.text)["items"], list)
+
+
+if __name__ == "__main__":
+    main()
