@@ -174,6 +174,7 @@ typedef struct run_file {
     int64_t stop_ms;    /* of a leader */
     int64_t timeout_ms; /* of one step */
     uint32_t workers;
+    uint32_t rest_us; /* at most, after each turn of a worker */
     bool patient; /* an acquire that waits must not fail, whatever the store */
     int64_t began_ns;
     _Atomic(int64_t) calm_ns; /* all faults were healed by then */

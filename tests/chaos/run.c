@@ -38,7 +38,7 @@ typedef struct wishes {
     const char *folder;
     int64_t seconds;
     uint64_t seed;
-    uint32_t workers;
+    uint32_t workers, rest_us;
     bool plan;
     bool no_check;
     wanted faults;
@@ -297,6 +297,7 @@ static void write_run(run *rn)
     rf->stop_ms = rn->gr.ttl_ms / 10;
     rf->timeout_ms = rn->gr.timeout_ms;
     rf->workers = rn->ws.workers;
+    rf->rest_us = rn->ws.rest_us;
     rf->patient = rn->gr.patient;
     rf->began_ns = now_ns();
 }
@@ -367,6 +368,7 @@ static void usage(FILE *out)
         "  --seconds N    how long faults go on (20)\n"
         "  --seed N       repeats the plan of faults (1)\n"
         "  --workers N    processes (16)\n"
+        "  --rest US      how long at most one rests after each turn (0)\n"
         "  --faults A,B   only these\n"
         "  --lossy        also those that lose what the store had answered\n"
         "  --ttl MS, --durability WORD, --promises ROW  for --url\n"
@@ -391,6 +393,7 @@ enum {
     SECS,
     SEED,
     WORKERS,
+    REST,
     FAULTS,
     LOSSY,
     SPLIT,
@@ -406,6 +409,7 @@ static const struct option options[] = {
     {"seconds", required_argument, NULL, SECS},
     {"seed", required_argument, NULL, SEED},
     {"workers", required_argument, NULL, WORKERS},
+    {"rest", required_argument, NULL, REST},
     {"faults", required_argument, NULL, FAULTS},
     {"lossy", no_argument, NULL, LOSSY},
     {"split", no_argument, NULL, SPLIT},
@@ -449,6 +453,9 @@ static bool set_option(run *rn, int option, const char *word)
     case WORKERS:
         rn->ws.workers = (uint32_t)number;
         return number > 0 && number <= WORKERS_MAX;
+    case REST:
+        rn->ws.rest_us = (uint32_t)number;
+        return number < 1000000;
     case FAULTS:
         rn->ws.faults.names = word;
         return true;

@@ -324,6 +324,8 @@ int worker_main(const char *folder, uint32_t number, uint32_t life)
             worker_value(&wk);
         else if (!turn(&wk))
             break;
+        if (wk.run->rest_us > 0)
+            usleep((useconds_t)worker_pick(&wk, wk.run->rest_us));
     }
     worker_barrier_end(&wk);
     worker_election_end(&wk);
