@@ -225,9 +225,10 @@ static void retries_can_be_cancelled(void **state)
     CHECK(DIBS_OK, dibs_lock_try(holder, err));
     start(&tk, cl, name,
           DIBS_LOCK_OPTS(.retries = 1000, .retry_delay_ms = 60000));
-    do
+    do {
+        poll(NULL, 0, 1);
         dibs_stats_get(cl, &stats);
-    while (stats.waiting == 0);
+    } while (stats.waiting == 0);
     /* The cancel may come before the first try has ended: say it until heard. */
     while (!__atomic_load_n(&tk.done, __ATOMIC_ACQUIRE))
         dibs_lock_cancel(tk.lock);
