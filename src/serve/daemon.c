@@ -45,6 +45,7 @@ static void note_answer(dibs__http_exchange *ex, int status)
     if (!caller->peer[0])
         dibs__http_peer(ex, caller->peer);
     stamp_answer(ex, sv);
+    dibs__serve_counts_add(&sv->counts, route, status, dibs__http_took_us(ex));
     if (caller->request_id[0])
         dibs__http_set(ex, "X-Request-Id", caller->request_id);
     if (sv->opts->access == DIBS__SERVE_LOG_NONE ||
@@ -229,7 +230,9 @@ static void reload(dibs__serve *sv)
                             {"tokens", NULL, (int64_t)tokens->count}),
                         "read %s again", sv->tokens_path);
         dibs__serve_gate_set(&sv->gate, tokens);
+        dibs__serve_counts_reload(&sv->counts, true);
     } else {
+        dibs__serve_counts_reload(&sv->counts, false);
         dibs__serve_say(&sv->log, DIBS_LOG_ERROR, "reload_failed", NULL,
                         "%s; the tokens stay as they were", err.message);
     }
@@ -311,6 +314,7 @@ static void stop(dibs__serve *sv)
     dibs_close(sv->cl);
     if (sv->signal_fd >= 0)
         close(sv->signal_fd);
+    dibs__serve_counts_fini(&sv->counts);
     dibs__serve_memo_fini(&sv->stats);
     dibs__serve_memo_fini(&sv->circles);
     dibs__serve_health_fini(&sv->health);
@@ -334,6 +338,7 @@ dibs_status dibs__serve_run(const dibs__serve_opts *opts, dibs_error *err)
     dibs__serve_health_init(&sv->health);
     dibs__serve_memo_init(&sv->circles);
     dibs__serve_memo_init(&sv->stats);
+    dibs__serve_counts_init(&sv->counts);
     rc = start(sv, err);
     if (rc == DIBS_OK) {
         live(sv);

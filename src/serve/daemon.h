@@ -4,6 +4,7 @@
 #define DIBS_SERVE_DAEMON_H
 
 #include "http/server.h"
+#include "serve/counts.h"
 #include "serve/gate.h"
 #include "serve/health.h"
 #include "serve/log.h"
@@ -30,6 +31,7 @@ typedef struct dibs__serve {
     dibs__serve_health health;
     dibs__serve_memo circles;
     dibs__serve_memo stats;
+    dibs__serve_counts counts;
     char base[DIBS__SERVE_BASE_MAX]; /* "/dibs", or "" */
     char epoch[9];                   /* drawn at the start */
     char host[256];

@@ -17,6 +17,7 @@ const dibs__http_route dibs__serve_routes[] = {
     {"GET", "/version", dibs__serve_get_version, QUICK, ANYBODY},
     {"GET", "/openapi.json", dibs__serve_get_openapi, QUICK, ANYBODY},
     {"GET", "/problems", dibs__serve_get_problems, QUICK, ANYBODY},
+    {"GET", "/metrics", dibs__serve_get_metrics, READ},
     {"GET", "/v1/whoami", dibs__serve_get_whoami, QUICK, READ},
     {"GET", "/admin/locks/{name}", dibs__serve_get_admin_lock, READ},
     {"DELETE", "/admin/locks/{name}", dibs__serve_delete_admin_lock, ADMIN},

@@ -1,9 +1,11 @@
 """Routes of `dibs serve`: locks, leases, values, waits and the trail."""
 # SPDX-License-Identifier: MIT
 import json
+import os
+import re
 import threading
 
-from runtools import main, wait_until
+from runtools import ROOT, main, wait_until
 from servetools import ServeCase
 
 
@@ -224,6 +226,52 @@ class Locks(ServeCase):
         self.assert_problem(self.daemon.ask("PUT", path, b"x" * (1024 * 1024 + 1)), 413, "too-long")
         self.assertEqual(self.daemon.ask("PUT", path, b"x" * 1024 * 1024).status, 200)
         self.assert_problem(self.daemon.ask("PUT", path, b"x", headers={"If-Match": "5"}), 400, "invalid")
+
+    def test_metrics(self):
+        name = self.name()
+        for i in range(3):
+            self.acquire(f"{name}:{i}", ttl_ms=60000)
+        self.acquire(name + "-s", ttl_ms=60000, mode="permits", permits=2, capacity=5)
+        wait_until(lambda: self.listed(prefix=name)["total"] == 4, "the locks in the look")
+        self.daemon.post("/v1/leases/" + name + "-s", {"mode": "permits", "permits": 4, "capacity": 5})
+        answer = self.daemon.get("/metrics", role="read")
+        self.assertEqual(answer.headers["Content-Type"], "text/plain; version=0.0.4; charset=utf-8")
+        types, samples = self.read_metrics(answer.text)
+        self.assertEqual(samples["dibs_store_locks_held", f'lock="{name}:*"'], 3)
+        self.assertEqual(samples["dibs_semaphore_permits_in_use", f'lock="{name}-s"'], 2)
+        self.assertEqual(samples["dibs_semaphore_permits", f'lock="{name}-s"'], 5)
+        self.assertEqual(samples["dibs_backend_up", ""], 1)
+        self.assertGreaterEqual(samples["dibs_lock_attempts_total", ""], 5)
+        self.assertGreaterEqual(samples["dibs_lock_not_acquired_total", 'reason="busy"'], 1)
+        self.assertGreaterEqual(samples["dibs_http_requests_total", 'route="/v1/leases/{name}",code="201"'], 4)
+        with open(os.path.join(ROOT, "docs", "metrics.md"), encoding="utf-8") as file:
+            documented = set(re.findall(r"^\| `(\w+)`", file.read(), re.MULTILINE))
+        self.assertEqual(documented, set(types))
+        for lock in [f"{name}:{i}" for i in range(3)] + [name + "-s"]:
+            self.daemon.ask("DELETE", "/admin/locks/" + lock)
+
+    def read_metrics(self, text):
+        """Types by name and values by name and labels, after checks of the format."""
+        types, samples, seen = {}, {}, None
+        for line in text.splitlines():
+            if line.startswith("# HELP "):
+                seen = line.split(" ", 3)[2]
+                self.assertNotIn(seen, types)
+            elif line.startswith("# TYPE "):
+                self.assertEqual(line.split(" ")[2], seen)
+                types[seen] = line.split(" ")[3]
+            else:
+                name, labels, value = re.fullmatch(r"(\w+)(?:\{(.*)\})? (\S+)", line).groups()
+                base = re.sub(r"_(bucket|sum|count)$", "", name) if types[seen] == "histogram" else name
+                self.assertEqual(base, seen, line)
+                self.assertEqual(types[seen] == "counter", name.endswith("_total"), line)
+                self.assertNotIn((name, labels or ""), samples)
+                samples[name, labels or ""] = float(value)
+        for (name, labels), value in samples.items():
+            if name.endswith("_bucket") and 'le="+Inf"' in labels:
+                route = labels.split(",le=")[0]
+                self.assertEqual(value, samples[name.replace("_bucket", "_count"), route])
+        return types, samples
 
     def test_statistics(self):
         name = self.name()

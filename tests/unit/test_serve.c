@@ -2,6 +2,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "serve/address.h"
 #include "serve/audit.h"
+#include "serve/class.h"
 #include "serve/gate.h"
 #include "serve/list.h"
 #include "serve/problem.h"
@@ -201,6 +202,31 @@ static void rows_are_whole_copies(void **state)
     dibsx_free(copy);
 }
 
+static void classes_of_names(void **state)
+{
+    static const char *const cases[][2] = {
+        {"workflow:42:bookmark:7", "workflow:*:bookmark:*"},
+        {"workflow:retry-scheduler", "workflow:retry-scheduler"},
+        {"job-17", "job-*"},
+        {"user/123e4567-e89b-12d3-a456-426614174000/x", "user/*/x"},
+        {"run.01ARZ3NDEKTSV4RRFFQ69G5FAV", "run.*"},
+        {"commit:deadbeef", "commit:deadbeef"},
+        {"commit:deadbee1", "commit:*"},
+        {"v2", "v2"},
+        {"2024-11-16", "*-*-*"},
+        {"\xC3\xA9t\xC3\xA9:5", "\xC3\xA9t\xC3\xA9:*"},
+        {"a--b", "a--b"},
+        {"7", "*"},
+        {"::", "::"}};
+    char out[DIBS__SERVE_CLASS_MAX];
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        dibs__serve_class(cases[i][0], out);
+        assert_string_equal(out, cases[i][1]);
+    }
+}
+
 static void causes_are_split(void **state)
 {
     static const struct {
@@ -322,6 +348,7 @@ int main(void)
         cmocka_unit_test(failures_are_counted_by_address),
         cmocka_unit_test(every_status_has_a_problem),
         cmocka_unit_test(rows_are_whole_copies),
+        cmocka_unit_test(classes_of_names),
         cmocka_unit_test(causes_are_split),
         cmocka_unit_test(lists_go_on_after_a_row),
         cmocka_unit_test(the_document_has_the_routes),

@@ -1,0 +1,129 @@
+/* metrics.c - the table of metrics, in the text format of Prometheus. Pure. */
+/* SPDX-License-Identifier: MIT */
+#include "serve/metrics.h"
+#include <stdint.h>
+#include <stdio.h>
+
+static const struct {
+    const char *name;
+    const char *type;
+    const char *help;
+} table[DIBS__SERVE_METRIC_COUNT] = {
+    [DIBS__SERVE_BUILD_INFO] = {"dibs_build_info", "gauge",
+                                "The version of the daemon; the value is 1."},
+    [DIBS__SERVE_START_TIME] = {"dibs_start_time_seconds", "gauge",
+                                "When the daemon started, since 1970."},
+    [DIBS__SERVE_CPU] = {"process_cpu_seconds_total", "counter",
+                         "Processor time of the daemon."},
+    [DIBS__SERVE_MEMORY] = {"process_resident_memory_bytes", "gauge",
+                            "Memory of the daemon."},
+    [DIBS__SERVE_FILES] = {"process_open_fds", "gauge",
+                           "Descriptors that the daemon has open."},
+    [DIBS__SERVE_RELOAD_OK] = {"dibs_config_last_reload_successful", "gauge",
+                               "Whether the latest reload worked."},
+    [DIBS__SERVE_RELOAD_AT] = {"dibs_config_last_reload_timestamp_seconds",
+                               "gauge",
+                               "When a reload or the start last worked."},
+    [DIBS__SERVE_ATTEMPTS] = {"dibs_lock_attempts_total", "counter",
+                              "Acquires that this daemon began."},
+    [DIBS__SERVE_ACQUIRED] = {"dibs_lock_acquired_total", "counter",
+                              "Acquires that were granted."},
+    [DIBS__SERVE_NOT_ACQUIRED] = {"dibs_lock_not_acquired_total", "counter",
+                                  "Acquires that were not granted: busy (also "
+                                  "timed out or cancelled), or error."},
+    [DIBS__SERVE_RELEASED] = {"dibs_lock_released_total", "counter",
+                              "Leases that were released while valid."},
+    [DIBS__SERVE_LOST] = {"dibs_lock_lost_total", "counter",
+                          "Leases that ended before their release."},
+    [DIBS__SERVE_RENEWALS] = {"dibs_lock_renewals_total", "counter",
+                              "Renewals that the store confirmed, or not."},
+    [DIBS__SERVE_WAIT_QUANTILE] = {"dibs_lock_wait_quantile_seconds", "gauge",
+                                   "Time from the call to the grant, of all "
+                                   "clients that share statistics; the "
+                                   "slowest name of the class."},
+    [DIBS__SERVE_HOLD_QUANTILE] = {"dibs_lock_hold_quantile_seconds", "gauge",
+                                   "Time from the grant to the end, "
+                                   "likewise."},
+    [DIBS__SERVE_BACKEND_UP] = {"dibs_backend_up", "gauge",
+                                "Whether the store answered the latest look."},
+    [DIBS__SERVE_LOCKS_HELD] = {"dibs_store_locks_held", "gauge",
+                                "Names that have a holder."},
+    [DIBS__SERVE_WAITERS] = {"dibs_store_waiters", "gauge",
+                             "Clients that wait."},
+    [DIBS__SERVE_LONGEST_WAIT] = {"dibs_store_longest_wait_seconds", "gauge",
+                                  "The longest that one of them has waited."},
+    [DIBS__SERVE_PERMITS] = {"dibs_semaphore_permits", "gauge",
+                             "Capacity of the semaphores in use."},
+    [DIBS__SERVE_PERMITS_IN_USE] = {"dibs_semaphore_permits_in_use", "gauge",
+                                    "Permits that are held."},
+    [DIBS__SERVE_STALE_HOLDERS] = {"dibs_store_stale_holders", "gauge",
+                                   "Holders that seem to be gone."},
+    [DIBS__SERVE_NAMES] = {"dibs_store_names", "gauge",
+                           "Names that have a holder or a waiter."},
+    [DIBS__SERVE_LOOK_SECONDS] = {"dibs_store_look_seconds", "gauge",
+                                  "How long the latest look took."},
+    [DIBS__SERVE_LOOK_AGE] = {"dibs_store_look_age_seconds", "gauge",
+                              "How old it is."},
+    [DIBS__SERVE_DROPPED_CLASSES] =
+        {"dibs_metrics_dropped_classes", "gauge",
+         "Names whose class is beyond the hundredth; "
+         "they are counted as other."},
+    [DIBS__SERVE_HTTP_REQUESTS] = {"dibs_http_requests_total", "counter",
+                                   "Requests that were answered."},
+    [DIBS__SERVE_HTTP_SECONDS] = {"dibs_http_request_seconds", "histogram",
+                                  "Time from the head of a request to its "
+                                  "answer."},
+};
+
+void dibs__serve_metric_head(dibsx_buf *out, dibs__serve_metric metric)
+{
+    dibsx_buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", table[metric].name,
+                     table[metric].help, table[metric].name,
+                     table[metric].type);
+}
+
+static void put_escaped(dibsx_buf *out, const char *text)
+{
+    for (; *text; text++) {
+        if (*text == '\\' || *text == '"')
+            dibsx_buf_putc(out, '\\');
+        if (*text == '\n')
+            dibsx_buf_puts(out, "\\n");
+        else
+            dibsx_buf_putc(out, *text);
+    }
+}
+
+/* Whole numbers as such: they may have more digits than a fraction would show. */
+static void put_value(dibsx_buf *out, double value)
+{
+    if (value > -9e15 && value < 9e15 && (double)(long long)value == value)
+        dibsx_buf_printf(out, " %lld\n", (long long)value);
+    else
+        dibsx_buf_printf(out, " %.6f\n", value);
+}
+
+void dibs__serve_metric_sample(dibsx_buf *out, dibs__serve_metric metric,
+                               const char *lock, const char *more, double value)
+{
+    dibsx_buf_puts(out, table[metric].name);
+    if (lock || more)
+        dibsx_buf_putc(out, '{');
+    if (lock) {
+        dibsx_buf_puts(out, "lock=\"");
+        put_escaped(out, lock);
+        dibsx_buf_putc(out, '"');
+    }
+    if (more)
+        dibsx_buf_printf(out, "%s%s", lock ? "," : "", more);
+    if (lock || more)
+        dibsx_buf_putc(out, '}');
+    put_value(out, value);
+}
+
+void dibs__serve_metric_put(dibsx_buf *out, dibs__serve_metric metric,
+                            double value)
+{
+    dibs__serve_metric_head(out, metric);
+    dibs__serve_metric_sample(out, metric, NULL, NULL, value);
+}

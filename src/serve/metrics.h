@@ -1,0 +1,54 @@
+/* metrics.h - the table of metrics, in the text format of Prometheus (0.0.4). */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_SERVE_METRICS_H
+#define DIBS_SERVE_METRICS_H
+
+#include "base/buf.h"
+
+#define DIBS__SERVE_METRICS_TYPE "text/plain; version=0.0.4; charset=utf-8"
+
+/* In the order of the table. */
+typedef enum dibs__serve_metric {
+    DIBS__SERVE_BUILD_INFO,
+    DIBS__SERVE_START_TIME,
+    DIBS__SERVE_CPU,
+    DIBS__SERVE_MEMORY,
+    DIBS__SERVE_FILES,
+    DIBS__SERVE_RELOAD_OK,
+    DIBS__SERVE_RELOAD_AT,
+    DIBS__SERVE_ATTEMPTS,
+    DIBS__SERVE_ACQUIRED,
+    DIBS__SERVE_NOT_ACQUIRED,
+    DIBS__SERVE_RELEASED,
+    DIBS__SERVE_LOST,
+    DIBS__SERVE_RENEWALS,
+    DIBS__SERVE_WAIT_QUANTILE,
+    DIBS__SERVE_HOLD_QUANTILE,
+    DIBS__SERVE_BACKEND_UP,
+    DIBS__SERVE_LOCKS_HELD,
+    DIBS__SERVE_WAITERS,
+    DIBS__SERVE_LONGEST_WAIT,
+    DIBS__SERVE_PERMITS,
+    DIBS__SERVE_PERMITS_IN_USE,
+    DIBS__SERVE_STALE_HOLDERS,
+    DIBS__SERVE_NAMES,
+    DIBS__SERVE_LOOK_SECONDS,
+    DIBS__SERVE_LOOK_AGE,
+    DIBS__SERVE_DROPPED_CLASSES,
+    DIBS__SERVE_HTTP_REQUESTS,
+    DIBS__SERVE_HTTP_SECONDS,
+    DIBS__SERVE_METRIC_COUNT
+} dibs__serve_metric;
+
+/* Appends the lines that say what a metric is. */
+void dibs__serve_metric_head(dibsx_buf *out, dibs__serve_metric metric);
+
+/* These and a sample without labels; or a sample with labels, whose head was put:
+ * `lock` NULL has none; `more` is text such as `quantile="0.5"`, or NULL. */
+void dibs__serve_metric_put(dibsx_buf *out, dibs__serve_metric metric,
+                            double value);
+void dibs__serve_metric_sample(dibsx_buf *out, dibs__serve_metric metric,
+                               const char *lock, const char *more,
+                               double value);
+
+#endif

@@ -1,0 +1,292 @@
+/* route_metrics.c - GET /metrics: the daemon, its client, the look, and shared
+ * statistics by class of names. Threads of the server. */
+/* SPDX-License-Identifier: MIT */
+#include "base/alloc.h"
+#include "serve/class.h"
+#include "serve/daemon.h"
+#include "serve/metrics.h"
+#include "serve/routes.h"
+#include "serve/row.h"
+#include <dirent.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+enum { CLASSES_MAX = 100, PAGE_MAX = 4 * 1024 * 1024, LOOK_WAIT_MS = 1000 };
+
+/* The sums over the names of one class. */
+typedef struct class_sum {
+    char name[DIBS__SERVE_CLASS_MAX];
+    uint64_t held, waiters, permits, in_use;
+    int64_t waited_ms;
+    dibs_spans wait, hold; /* the slowest of each */
+} class_sum;
+
+typedef struct classes {
+    class_sum items[CLASSES_MAX + 1]; /* the last one is "other" */
+    size_t count;
+    uint64_t dropped;
+} classes;
+
+static class_sum *class_of(classes *cs, const char *lock)
+{
+    char name[DIBS__SERVE_CLASS_MAX];
+    size_t i = 0;
+
+    dibs__serve_class(lock, name);
+    while (i < cs->count && strcmp(cs->items[i].name, name) != 0)
+        i++;
+    if (i == CLASSES_MAX) {
+        cs->dropped++;
+        memcpy(cs->items[i].name, "other", 6);
+        return &cs->items[i];
+    }
+    if (i == cs->count)
+        memcpy(cs->items[cs->count++].name, name, sizeof(name));
+    return &cs->items[i];
+}
+
+static void add_row(classes *cs, const dibs_lease_info *row)
+{
+    class_sum *sum = class_of(cs, row->name);
+    const int64_t waited_ms = dibs__serve_row_waited_ms(row);
+
+    sum->held += row->holder_count > 0;
+    sum->waiters += row->waiter_count;
+    sum->permits += row->capacity;
+    for (size_t i = 0; row->capacity && i < row->holder_count; i++)
+        sum->in_use += row->holders[i].permits;
+    if (waited_ms > sum->waited_ms)
+        sum->waited_ms = waited_ms;
+}
+
+static void take_slower(dibs_spans *own, const dibs_spans *other)
+{
+    own->count += other->count;
+    if (other->p50_us > own->p50_us)
+        own->p50_us = other->p50_us;
+    if (other->p95_us > own->p95_us)
+        own->p95_us = other->p95_us;
+    if (other->p99_us > own->p99_us)
+        own->p99_us = other->p99_us;
+}
+
+static bool add_stats(const dibs_name_stats *stats, void *arg)
+{
+    class_sum *sum = class_of(arg, stats->name);
+
+    take_slower(&sum->wait, &stats->wait);
+    take_slower(&sum->hold, &stats->hold);
+    return true;
+}
+
+static size_t shown_count(const classes *cs)
+{
+    return cs->count + (cs->dropped > 0);
+}
+
+/* Which number of a class a gauge shows. */
+typedef double value_fn(const class_sum *sum);
+
+static double held_of(const class_sum *sum)
+{
+    return (double)sum->held;
+}
+
+static double waiters_of(const class_sum *sum)
+{
+    return (double)sum->waiters;
+}
+
+static double waited_of(const class_sum *sum)
+{
+    return (double)sum->waited_ms / 1e3;
+}
+
+static double permits_of(const class_sum *sum)
+{
+    return (double)sum->permits;
+}
+
+static double in_use_of(const class_sum *sum)
+{
+    return (double)sum->in_use;
+}
+
+static void
+put_gauge(dibsx_buf *out, const classes *cs, dibs__serve_metric metric,
+          value_fn *value, bool semaphores)
+{
+    dibs__serve_metric_head(out, metric);
+    for (size_t i = 0; i < shown_count(cs); i++) {
+        const class_sum *sum =
+            &cs->items[i < cs->count ? i : (size_t)CLASSES_MAX];
+
+        if (!semaphores || sum->permits)
+            dibs__serve_metric_sample(out, metric, sum->name, NULL, value(sum));
+    }
+}
+
+static void put_quantiles(dibsx_buf *out, const classes *cs,
+                          dibs__serve_metric metric, bool hold)
+{
+    dibs__serve_metric_head(out, metric);
+    for (size_t i = 0; i < shown_count(cs); i++) {
+        const class_sum *sum =
+            &cs->items[i < cs->count ? i : (size_t)CLASSES_MAX];
+        const dibs_spans *spans = hold ? &sum->hold : &sum->wait;
+
+        if (spans->count == 0)
+            continue;
+        dibs__serve_metric_sample(out, metric, sum->name, "quantile=\"0.5\"",
+                                  (double)spans->p50_us / 1e6);
+        dibs__serve_metric_sample(out, metric, sum->name, "quantile=\"0.95\"",
+                                  (double)spans->p95_us / 1e6);
+        dibs__serve_metric_sample(out, metric, sum->name, "quantile=\"0.99\"",
+                                  (double)spans->p99_us / 1e6);
+    }
+}
+
+static double open_files(void)
+{
+    DIR *folder = opendir("/proc/self/fd");
+    double count = 0;
+
+    if (!folder)
+        return 0;
+    while (readdir(folder))
+        count++;
+    closedir(folder);
+    return count - 3; /* itself and two names of folders */
+}
+
+static double resident_bytes(void)
+{
+    FILE *file = fopen("/proc/self/statm", "re");
+    unsigned long long size = 0, resident = 0;
+
+    if (!file)
+        return 0;
+    if (fscanf(file, "%llu %llu", &size, &resident) != 2)
+        resident = 0;
+    fclose(file);
+    return (double)resident * (double)sysconf(_SC_PAGESIZE);
+}
+
+static void put_process(dibsx_buf *out, const dibs__serve *sv)
+{
+    struct rusage usage = {.ru_maxrss = 0};
+    char version[64];
+
+    snprintf(version, sizeof(version), "version=\"%s\"", dibs_version());
+    dibs__serve_metric_head(out, DIBS__SERVE_BUILD_INFO);
+    dibs__serve_metric_sample(out, DIBS__SERVE_BUILD_INFO, NULL, version, 1);
+    dibs__serve_metric_put(out, DIBS__SERVE_START_TIME,
+                           (double)(dibsx_wall_us() -
+                                    (dibsx_now() - sv->started_at) / 1000) /
+                               1e6);
+    getrusage(RUSAGE_SELF, &usage);
+    dibs__serve_metric_put(
+        out, DIBS__SERVE_CPU,
+        (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+            (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6);
+    dibs__serve_metric_put(out, DIBS__SERVE_MEMORY, resident_bytes());
+    dibs__serve_metric_put(out, DIBS__SERVE_FILES, open_files());
+}
+
+static void put_client(dibsx_buf *out, const dibs_client *cl)
+{
+    dibs_stats stats = {.size = sizeof(stats)};
+
+    dibs_stats_get(cl, &stats);
+    dibs__serve_metric_put(out, DIBS__SERVE_ATTEMPTS, (double)stats.attempts);
+    dibs__serve_metric_put(out, DIBS__SERVE_ACQUIRED, (double)stats.acquired);
+    dibs__serve_metric_head(out, DIBS__SERVE_NOT_ACQUIRED);
+    dibs__serve_metric_sample(out, DIBS__SERVE_NOT_ACQUIRED, NULL,
+                              "reason=\"busy\"", (double)stats.busy);
+    dibs__serve_metric_sample(out, DIBS__SERVE_NOT_ACQUIRED, NULL,
+                              "reason=\"error\"", (double)stats.failed);
+    dibs__serve_metric_put(out, DIBS__SERVE_RELEASED, (double)stats.released);
+    dibs__serve_metric_put(out, DIBS__SERVE_LOST, (double)stats.lost);
+    dibs__serve_metric_head(out, DIBS__SERVE_RENEWALS);
+    dibs__serve_metric_sample(out, DIBS__SERVE_RENEWALS, NULL, "result=\"ok\"",
+                              (double)stats.renewed);
+    dibs__serve_metric_sample(out, DIBS__SERVE_RENEWALS, NULL,
+                              "result=\"failed\"",
+                              (double)stats.renewals_failed);
+}
+
+/* Without a picture there is only that the store does not answer. */
+static void
+put_look(dibsx_buf *out, classes *cs, const dibs__serve_picture *picture)
+{
+    uint64_t stale = 0;
+
+    dibs__serve_metric_put(out, DIBS__SERVE_BACKEND_UP,
+                           picture && picture->rc == DIBS_OK);
+    if (!picture)
+        return;
+    for (size_t i = 0; i < picture->count; i++) {
+        const dibs_lease_info *row = picture->rows[i];
+
+        add_row(cs, row);
+        for (size_t h = 0; h < row->holder_count; h++)
+            stale += row->holders[h].stale != NULL;
+    }
+    dibs__serve_metric_put(out, DIBS__SERVE_STALE_HOLDERS, (double)stale);
+    dibs__serve_metric_put(out, DIBS__SERVE_NAMES, (double)picture->count);
+    dibs__serve_metric_put(out, DIBS__SERVE_LOOK_SECONDS,
+                           (double)picture->took_us / 1e6);
+    dibs__serve_metric_put(out, DIBS__SERVE_LOOK_AGE,
+                           (double)(dibsx_now() - picture->seen_at) / 1e9);
+}
+
+static void put_classes(dibsx_buf *out, const classes *cs)
+{
+    put_gauge(out, cs, DIBS__SERVE_LOCKS_HELD, held_of, false);
+    put_gauge(out, cs, DIBS__SERVE_WAITERS, waiters_of, false);
+    put_gauge(out, cs, DIBS__SERVE_LONGEST_WAIT, waited_of, false);
+    put_gauge(out, cs, DIBS__SERVE_PERMITS, permits_of, true);
+    put_gauge(out, cs, DIBS__SERVE_PERMITS_IN_USE, in_use_of, true);
+    put_quantiles(out, cs, DIBS__SERVE_WAIT_QUANTILE, false);
+    put_quantiles(out, cs, DIBS__SERVE_HOLD_QUANTILE, true);
+    dibs__serve_metric_put(out, DIBS__SERVE_DROPPED_CLASSES,
+                           (double)cs->dropped);
+}
+
+static void put_all(dibsx_buf *out, dibs__serve *sv, classes *cs)
+{
+    dibs__serve_picture *picture =
+        dibs__serve_look_take(&sv->look, LOOK_WAIT_MS);
+
+    put_process(out, sv);
+    put_client(out, sv->cl);
+    put_look(out, cs, picture);
+    /* A store without values has no statistics, and one that is away none now. */
+    if (picture && picture->rc == DIBS_OK)
+        (void)!dibs_name_stats_shared(sv->cl, NULL, add_stats, cs, NULL);
+    put_classes(out, cs);
+    dibs__serve_counts_put(&sv->counts, out);
+    dibs__serve_picture_drop(picture);
+}
+
+void dibs__serve_get_metrics(dibs__http_exchange *ex)
+{
+    dibs__serve *sv = dibs__http_arg(ex);
+    classes *cs = dibsx_zalloc(sizeof(*cs));
+    dibsx_buf page;
+    size_t len;
+
+    dibsx_buf_init(&page, PAGE_MAX);
+    if (cs)
+        put_all(&page, sv, cs);
+    len = page.len;
+    if (cs && dibsx_buf_ok(&page))
+        dibs__http_answer_bytes(ex, 200, DIBS__SERVE_METRICS_TYPE,
+                                dibsx_buf_take(&page), len, dibsx_free);
+    else
+        dibs__http_refuse(ex, 503, "There is no memory for the metrics");
+    dibsx_buf_fini(&page);
+    dibsx_free(cs);
+}
