@@ -197,6 +197,7 @@ static dibs_status start(dibs__serve *sv, dibs_error *err)
                                    err);
     if (rc == DIBS_OK)
         rc = listen_on(sv, &at, err);
+    dibs__serve_look_listen(&sv->look, dibs__serve_history_seen, &sv->history);
     dibs__serve_look_listen(&sv->look, wake_requests, sv);
     if (rc == DIBS_OK)
         rc = start_http(sv, err);
@@ -314,6 +315,7 @@ static void stop(dibs__serve *sv)
     dibs_close(sv->cl);
     if (sv->signal_fd >= 0)
         close(sv->signal_fd);
+    dibs__serve_history_fini(&sv->history);
     dibs__serve_counts_fini(&sv->counts);
     dibs__serve_memo_fini(&sv->stats);
     dibs__serve_memo_fini(&sv->circles);
@@ -339,7 +341,9 @@ dibs_status dibs__serve_run(const dibs__serve_opts *opts, dibs_error *err)
     dibs__serve_memo_init(&sv->circles);
     dibs__serve_memo_init(&sv->stats);
     dibs__serve_counts_init(&sv->counts);
-    rc = start(sv, err);
+    rc = dibs__serve_history_init(&sv->history, err);
+    if (rc == DIBS_OK)
+        rc = start(sv, err);
     if (rc == DIBS_OK) {
         live(sv);
         drain_requests(sv);

@@ -7,6 +7,7 @@
 #include "serve/counts.h"
 #include "serve/gate.h"
 #include "serve/health.h"
+#include "serve/history.h"
 #include "serve/log.h"
 #include "serve/look.h"
 #include "serve/memo.h"
@@ -32,6 +33,7 @@ typedef struct dibs__serve {
     dibs__serve_memo circles;
     dibs__serve_memo stats;
     dibs__serve_counts counts;
+    dibs__serve_history history;
     char base[DIBS__SERVE_BASE_MAX]; /* "/dibs", or "" */
     char epoch[9];                   /* drawn at the start */
     char host[256];

@@ -29,6 +29,10 @@ dibs__http_fn dibs__serve_post_break_stale;
 dibs__http_fn dibs__serve_get_admin_lock;
 dibs__http_fn dibs__serve_delete_admin_lock;
 
+/* route_overview.c */
+dibs__http_fn dibs__serve_get_overview;
+dibs__http_fn dibs__serve_get_history;
+
 /* route_metrics.c */
 dibs__http_fn dibs__serve_get_metrics;
 

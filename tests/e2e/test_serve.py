@@ -137,6 +137,10 @@ class Lives(unittest.TestCase):
             self.assertEqual((answer.status, answer.json["code"]), (503, "unavail"))
             self.assertTrue(answer.json["retriable"])
             self.assertEqual(answer.headers["Retry-After"], "1")
+            self.assertEqual(daemon.get("/v1/locks").status, 503)
+            over = daemon.get("/v1/overview").json
+            self.assertEqual((over["store"]["up"], over["attention"][0]["kind"]), (False, "store"))
+            self.assertIn("dibs_backend_up 0\n", daemon.get("/metrics").text)
 
     def test_service_manager(self):
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:

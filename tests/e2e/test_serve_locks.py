@@ -273,6 +273,35 @@ class Locks(ServeCase):
                 self.assertEqual(value, samples[name.replace("_bucket", "_count"), route])
         return types, samples
 
+    def history(self, name):
+        self.listed(prefix=name)  # keeps the look awake
+        return self.daemon.get(f"/v1/locks/{name}/history").json["items"]
+
+    def test_history(self):
+        name = self.name()
+        self.listed()
+        lease = self.acquire(name, ttl_ms=60000, label="first")
+        hold = wait_until(lambda: self.history(name), "the hold in the history")[0]
+        self.assertEqual((hold["fence"], hold["label"], hold["how"], hold["ended_at"]), (lease["fence"], "first", "held", None))
+        self.daemon.post(f"/v1/leases/{name}/release", {"token": lease["token"]})
+        ended = wait_until(lambda: [hold for hold in self.history(name) if hold["ended_at"]], "the end in the history")[0]
+        self.assertEqual((ended["fence"], ended["how"]), (lease["fence"], "ended"))
+        self.assertGreaterEqual(ended["ended_at"], ended["granted_at"])
+        self.assertNotIn(lease["token"].split(":")[0][8:], json.dumps(ended))
+
+    def test_overview(self):
+        name = self.name()
+        lease = self.acquire(name, ttl_ms=60000)
+        thread = threading.Thread(target=lambda: self.daemon.post(f"/v1/leases/{name}", {"wait_ms": 55000, "ttl_ms": 1000}))
+        thread.start()
+        seen = wait_until(lambda: [over for over in [self.daemon.get("/v1/overview", role="read").json]
+                                   if name in [row["name"] for row in over["contended"]]], "the wait in the overview")[0]
+        self.assertGreaterEqual(seen["counts"]["waiters"], 1)
+        self.assertGreaterEqual(seen["counts"]["held"], 1)
+        self.assertTrue(seen["store"]["up"])
+        self.daemon.post(f"/v1/leases/{name}/release", {"token": lease["token"]})
+        thread.join()
+
     def test_statistics(self):
         name = self.name()
         lease = self.acquire(name)
