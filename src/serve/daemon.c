@@ -20,10 +20,11 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-enum { START_POLL_MS = 20, BODY_MAX = 64 * 1024 };
+enum { START_POLL_MS = 20, BODY_MAX = 64 * 1024, FILES_BESIDE = 128 };
 
 /* Every answer says which life of which daemon it is from. */
 static void stamp_answer(dibs__http_exchange *ex, const dibs__serve *sv)
@@ -119,6 +120,25 @@ static dibs_status open_client(dibs__serve *sv, dibs_error *err)
     return dibs_open(opts->url, &client, &sv->cl, err);
 }
 
+/* Every connection is a descriptor; the store and the log need some more. */
+static void allow_files(dibs__serve *sv)
+{
+    const rlim_t wanted = (rlim_t)sv->opts->connections_max + FILES_BESIDE;
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted)
+        return;
+    limit.rlim_cur = wanted < limit.rlim_max ? wanted : limit.rlim_max;
+    if (setrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur < wanted)
+        dibs__serve_say(&sv->log, DIBS_LOG_WARN, "few_files",
+                        DIBS__SERVE_FACTS(
+                            {"limit", NULL, (int64_t)limit.rlim_cur}),
+                        "this process may open too few files for %u "
+                        "connections; raise LimitNOFILE, or lower "
+                        "--connections-max",
+                        sv->opts->connections_max);
+}
+
 static dibs_status
 listen_on(dibs__serve *sv, const dibs__serve_address *at, dibs_error *err)
 {
@@ -188,6 +208,7 @@ static dibs_status start(dibs__serve *sv, dibs_error *err)
         rc = take_signals(sv, err);
     if (rc == DIBS_OK)
         rc = load_tokens(sv, err);
+    allow_files(sv);
     if (rc == DIBS_OK && !dibsx_random_hex(sv->epoch, sizeof(sv->epoch)))
         rc = dibsx_fail(err, DIBS_INTERNAL, "the kernel gives no randomness");
     if (rc == DIBS_OK)

@@ -34,7 +34,7 @@ class Answer:
 class Daemon:
     """A daemon with a folder and tokens of its own."""
 
-    def __init__(self, *args, env=None, url=None):
+    def __init__(self, *args, env=None, url=None, wrap=()):
         self.folder = tempfile.mkdtemp(prefix="dibs-serve-")
         self.url = url or f"sqlite:{self.folder}/store.db"
         self.env = {"HOME": self.folder, "XDG_STATE_HOME": self.folder, "PATH": os.environ["PATH"], "DIBS_URL": self.url}
@@ -48,7 +48,7 @@ class Daemon:
         self.log_path = f"{self.folder}/log"
         with open(self.log_path, "wb") as log:
             self.process = subprocess.Popen(
-                [DIBS, "serve", "--listen", "127.0.0.1:0", "--tokens", self.file, "--log-format", "json", "--look-every",
+                [*wrap, DIBS, "serve", "--listen", "127.0.0.1:0", "--tokens", self.file, "--log-format", "json", "--look-every",
                  "100ms", *args], stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.env)
         try:
             self.port = self.await_event("listening")["port"]

@@ -142,6 +142,14 @@ class Lives(unittest.TestCase):
             self.assertEqual((over["store"]["up"], over["attention"][0]["kind"]), (False, "store"))
             self.assertIn("dibs_backend_up 0\n", daemon.get("/metrics").text)
 
+    def test_few_files(self):
+        daemon = self.start("--connections-max", "500", wrap=["sh", "-c", 'ulimit -n 300; exec "$@"', "sh"])
+        self.assertEqual(daemon.await_event("few_files")["limit"], 300)
+        daemon = self.start("--connections-max", "100", wrap=["sh", "-c", 'ulimit -S -n 100; exec "$@"', "sh"])
+        self.assertNotIn("few_files", daemon.log_text())
+        with open(f"/proc/{daemon.process.pid}/limits", encoding="utf-8") as file:
+            self.assertRegex(file.read(), r"Max open files\s+228 ")
+
     def test_service_manager(self):
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
             name = f"dibs-test-{os.getpid()}"

@@ -30,5 +30,7 @@ for unit in "$here"/*.service; do
     for i in "${!words[@]}"; do
         [ "${words[i]}" != --url ] || words[i + 1]="sqlite:$work/store.db"
     done
+    # A daemon would not end.
+    [ "${words[0]}" != serve ] || words+=(--check)
     "$dibs" "${words[@]}" </dev/null || { echo "$name: ${words[*]} failed"; exit 1; }
 done
