@@ -101,7 +101,9 @@ make_picture(dibs__serve_look *look, const dibs__serve_picture *before)
         picture->count = 0;
         repeat_rows(&sc, before);
     }
-    qsort(picture->rows, picture->count, sizeof(dibs_lease_info *), by_name);
+    if (picture->count > 1)
+        qsort(picture->rows, picture->count, sizeof(dibs_lease_info *),
+              by_name);
     return picture;
 }
 

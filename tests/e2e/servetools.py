@@ -125,7 +125,14 @@ class ServeCase(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.daemon = Daemon(*cls.options, url=URL)
-        cls.addClassCleanup(cls.daemon.end)
+        cls.addClassCleanup(cls.end_daemon)
+
+    @classmethod
+    def end_daemon(cls):
+        """Sanitizers find leaks at the end, and say so by the exit code."""
+        text, code = cls.daemon.log_text(), cls.daemon.end()
+        if code:
+            raise AssertionError(f"the daemon ended with {code}: {text[-2000:]}")
 
     def name(self, tail=""):
         return self.id().rsplit(".", 1)[1] + tail
