@@ -123,6 +123,10 @@ typedef struct dibs__http_stream {
 void dibs__http_answer_stream(dibs__http_exchange *ex,
                               const dibs__http_stream *stream);
 
+/* Bytes that were sent to the client and that its kernel has not acknowledged; -1:
+ * nobody knows. Loop thread, while the exchange has its connection. */
+int dibs__http_unacked(const dibs__http_exchange *ex);
+
 /* Answers with an error in the one shape that the server has for them. */
 void dibs__http_refuse(dibs__http_exchange *ex, int status, const char *format,
                        ...) __attribute__((format(printf, 3, 4)));

@@ -10,8 +10,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "http/stream.h"
 #include "http/inside.h"
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 /* Bytes that the kernel keeps for a stream. Without this bound it would take megabytes
@@ -118,4 +120,11 @@ void dibs__http_streams_wake(dibs__http_server *server)
         send_portion(link->ex);
         dibs__http_link_go_on(link);
     }
+}
+
+int dibs__http_unacked(const dibs__http_exchange *ex)
+{
+    int count = -1;
+
+    return ioctl(ex->link->fd, SIOCOUTQ, &count) == 0 ? count : -1;
 }
