@@ -186,11 +186,42 @@ static dibs_status start_http(dibs__serve *sv, dibs_error *err)
 static void wake_requests(void *arg, const dibs__serve_picture *before,
                           const dibs__serve_picture *now)
 {
-    const dibs__serve *sv = arg;
+    dibs__serve *sv = arg;
 
-    (void)before;
-    (void)now;
+    dibs__hub_seen(&sv->hub, before, now);
     dibs__http_wake(sv->http);
+}
+
+/* Any thread. */
+static void ring_bell(void *arg)
+{
+    dibs__serve_bell *bell = arg;
+
+    pthread_mutex_lock(&bell->mutex);
+    if (bell->server)
+        dibs__http_wake(bell->server);
+    pthread_mutex_unlock(&bell->mutex);
+}
+
+static void hang_bell(dibs__serve_bell *bell, dibs__http_server *server)
+{
+    pthread_mutex_lock(&bell->mutex);
+    bell->server = server;
+    pthread_mutex_unlock(&bell->mutex);
+    /* There may have been news before. */
+    ring_bell(bell);
+}
+
+static dibs_status start_parts(dibs__serve *sv, dibs_error *err)
+{
+    dibs_status rc =
+        dibs__hub_init(&sv->hub, sv->epoch, ring_bell, &sv->bell, err);
+
+    sv->hub.look = &sv->look;
+    if (rc == DIBS_OK)
+        rc = dibs__sessions_init(&sv->sessions, sv->cl, sv->epoch, ring_bell,
+                                 &sv->bell, err);
+    return rc;
 }
 
 static dibs_status start(dibs__serve *sv, dibs_error *err)
@@ -221,7 +252,11 @@ static dibs_status start(dibs__serve *sv, dibs_error *err)
     dibs__serve_look_listen(&sv->look, dibs__serve_history_seen, &sv->history);
     dibs__serve_look_listen(&sv->look, wake_requests, sv);
     if (rc == DIBS_OK)
+        rc = start_parts(sv, err);
+    if (rc == DIBS_OK)
         rc = start_http(sv, err);
+    if (rc == DIBS_OK)
+        hang_bell(&sv->bell, sv->http);
     if (rc == DIBS_OK)
         rc = dibs__serve_look_start(&sv->look, err);
     return rc;
@@ -324,16 +359,23 @@ static void drain_requests(dibs__serve *sv)
     let_signals_end();
     while ((left_ms = dibsx_wait_ms(until, dibsx_now())) > 0)
         (void)poll(NULL, 0, (int)left_ms);
+    /* Leases stay at the store, for a daemon that adopts them. */
+    dibs__hub_drain(&sv->hub);
+    dibs__sessions_drain(&sv->sessions,
+                         dibsx_after_ms(dibsx_now(), sv->opts->drain_ms));
 }
 
 static void stop(dibs__serve *sv)
 {
     dibs__serve_look_stop(&sv->look);
+    hang_bell(&sv->bell, NULL);
     dibs__http_stop(sv->http, sv->opts->drain_ms);
     if (sv->http_fd >= 0)
         close(sv->http_fd);
     dibs__serve_look_fini(&sv->look);
+    dibs__sessions_fini(&sv->sessions);
     dibs_close(sv->cl);
+    dibs__hub_fini(&sv->hub);
     if (sv->signal_fd >= 0)
         close(sv->signal_fd);
     dibs__serve_history_fini(&sv->history);
@@ -362,6 +404,7 @@ dibs_status dibs__serve_run(const dibs__serve_opts *opts, dibs_error *err)
     dibs__serve_memo_init(&sv->circles);
     dibs__serve_memo_init(&sv->stats);
     dibs__serve_counts_init(&sv->counts);
+    pthread_mutex_init(&sv->bell.mutex, NULL);
     rc = dibs__serve_history_init(&sv->history, err);
     if (rc == DIBS_OK)
         rc = start(sv, err);
@@ -373,6 +416,7 @@ dibs_status dibs__serve_run(const dibs__serve_opts *opts, dibs_error *err)
     if (rc == DIBS_OK)
         dibs__serve_say(&sv->log, DIBS_LOG_INFO, "stopped", NULL, "stopped");
     dibs__serve_log_fini(&sv->log);
+    pthread_mutex_destroy(&sv->bell.mutex);
     dibsx_free(sv);
     return rc;
 }

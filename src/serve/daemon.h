@@ -8,10 +8,12 @@
 #include "serve/gate.h"
 #include "serve/health.h"
 #include "serve/history.h"
+#include "serve/hub.h"
 #include "serve/log.h"
 #include "serve/look.h"
 #include "serve/memo.h"
 #include "serve/serve.h"
+#include "serve/session.h"
 #include <stdatomic.h>
 
 enum { DIBS__SERVE_BASE_MAX = 128 };
@@ -21,6 +23,13 @@ typedef enum dibs__serve_phase {
     DIBS__SERVE_READY,
     DIBS__SERVE_DRAINING
 } dibs__serve_phase;
+
+/* Wakes streams and answers that wait, while the server is there. */
+typedef struct dibs__serve_bell {
+    pthread_mutex_t mutex; /* for the server */
+    dibs__http_server
+        *server; /* NULL: before its start, and from its stop on */
+} dibs__serve_bell;
 
 typedef struct dibs__serve {
     const dibs__serve_opts *opts;
@@ -34,6 +43,9 @@ typedef struct dibs__serve {
     dibs__serve_memo stats;
     dibs__serve_counts counts;
     dibs__serve_history history;
+    dibs__serve_sessions sessions;
+    dibs__serve_hub hub;
+    dibs__serve_bell bell;
     char base[DIBS__SERVE_BASE_MAX]; /* "/dibs", or "" */
     char epoch[9];                   /* drawn at the start */
     char host[256];

@@ -41,6 +41,21 @@ const dibs__http_route dibs__serve_routes[] = {
      .body_max = DIBS_VALUE_MAX},
     {"DELETE", "/v1/state/{key}", dibs__serve_delete_value, OPERATE},
     {"POST", "/v1/state/{key}/add", dibs__serve_post_value_add, OPERATE},
+    {"GET", "/v1/events", dibs__serve_get_events, QUICK, READ},
+    {"POST", "/v1/sessions", dibs__serve_post_sessions, OPERATE},
+    {"GET", "/v1/sessions/{session}", dibs__serve_get_session, QUICK, OPERATE},
+    {"DELETE", "/v1/sessions/{session}", dibs__serve_delete_session, QUICK,
+     OPERATE},
+    {"POST", "/v1/sessions/{session}/beat", dibs__serve_post_beat, QUICK,
+     OPERATE},
+    {"GET", "/v1/sessions/{session}/stream", dibs__serve_get_stream, QUICK,
+     OPERATE},
+    {"PUT", "/v1/sessions/{session}/leases/{id}", dibs__serve_put_lease, QUICK,
+     OPERATE},
+    {"GET", "/v1/sessions/{session}/leases/{id}", dibs__serve_get_lease, QUICK,
+     OPERATE},
+    {"DELETE", "/v1/sessions/{session}/leases/{id}", dibs__serve_delete_lease,
+     QUICK, OPERATE},
 };
 
 const size_t dibs__serve_route_count =

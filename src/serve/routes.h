@@ -56,4 +56,17 @@ dibs__http_fn dibs__serve_put_value;
 dibs__http_fn dibs__serve_delete_value;
 dibs__http_fn dibs__serve_post_value_add;
 
+/* route_session.c */
+dibs__http_fn dibs__serve_post_sessions;
+dibs__http_fn dibs__serve_get_session;
+dibs__http_fn dibs__serve_delete_session;
+dibs__http_fn dibs__serve_post_beat;
+dibs__http_fn dibs__serve_get_stream;
+dibs__http_fn dibs__serve_put_lease;
+dibs__http_fn dibs__serve_get_lease;
+dibs__http_fn dibs__serve_delete_lease;
+
+/* hub.c */
+dibs__http_fn dibs__serve_get_events;
+
 #endif

@@ -1,0 +1,99 @@
+"""sidecar.py - runs a command while `dibs serve` keeps a lock for it.
+
+    DIBS_SERVE_TOKEN=dibs_... python3 sidecar.py NAME COMMAND [ARGUMENT...]
+
+DIBS_SERVE has the addresses of daemons of one store, with spaces between them. The
+command has the fencing token in DIBS_FENCE. It is killed (exit status 75) when the
+client may no longer believe in the lock."""
+# SPDX-License-Identifier: MIT
+import json, os, subprocess, sys, threading, time, uuid
+from urllib import error, request
+
+TTL_MS = int(os.environ.get("DIBS_SESSION_TTL_MS", "15000"))
+BEAT_S = TTL_MS / 3000
+
+
+def now():
+    return time.clock_gettime(time.CLOCK_BOOTTIME)  # counts suspend
+
+
+class Sidecar:
+    def __init__(self, name):
+        self.urls = os.environ.get("DIBS_SERVE", "http://127.0.0.1:3427").split()
+        self.id, self.body = uuid.uuid4().hex, {"name": name, "wait_ms": 3600000}
+        self.path = self.token = self.fence = None
+        self.until = 0  # belief: the lock is ours until this moment
+
+    def ask(self, method, path, body=None):
+        """Sends a request; returns the moment before, the status, and the answer."""
+        head = {"Authorization": "Bearer " + os.environ["DIBS_SERVE_TOKEN"],
+                "Content-Type": "application/json", "Idempotency-Key": "%s-%s" % (self.id, self.fence)}
+        sent = request.Request(self.urls[0] + path, json.dumps(body or {}).encode(), head, method=method)
+        t0 = now()
+        try:
+            with request.urlopen(sent, timeout=BEAT_S) as got:
+                return t0, got.status, json.loads(got.read() or b"{}")
+        except error.HTTPError as got:
+            return t0, got.code, json.loads(got.read() or b"{}")
+        except (OSError, ValueError):
+            return t0, 0, {}
+
+    def learn(self, t0, lease):
+        """The rule: valid_ms counts from the moment before the request was sent."""
+        if lease["state"] in ("held", "suspect"):
+            self.until = max(self.until, t0 + lease["valid_ms"] / 1000)
+            self.token, self.fence = lease.get("token", self.token), lease["fence"]
+        self.until = 0 if lease["state"] == "lost" else self.until
+        if lease["state"] == "freed":
+            self.path = None  # it could not be taken over just now: try again
+
+    def beat(self):
+        """Keeps the session; without one, makes it, and takes over what there is."""
+        adopt = [dict(self.body, id=self.id, token=self.token)] if self.token else []
+        begin = {} if self.path else {"name": "sidecar.py", "ttl_ms": TTL_MS, "adopt": adopt}
+        t0, status, got = self.ask("POST", self.path + "/beat" if self.path else "/v1/sessions", begin)
+        if status in (400, 401, 403, 501):
+            sys.exit("dibs serve: " + got.get("detail", str(status)))
+        if status not in (200, 201):  # gone, or ending: the lease stands at the store
+            self.path = None
+            self.urls.append(self.urls.pop(0))
+            return
+        self.path = "/v1/sessions/" + got["session"] if begin else self.path
+        if self.id in got["leases"]:
+            self.learn(t0, got["leases"][self.id])
+
+    def acquire(self):
+        while not self.token:
+            self.beat()
+            where = "%s/leases/%s?wait_ms=%d" % (self.path, self.id, BEAT_S * 500)
+            t0, status, got = self.ask("PUT", where, self.body) if self.path else (0, 0, {})
+            if status == 201:
+                self.learn(t0, got)
+            elif status not in (0, 202, 404, 429, 503):
+                sys.exit("dibs serve: " + got.get("detail", str(status)))
+            time.sleep(0 if status else 0.1)
+
+    def guard(self, work):
+        """Belief ends by the own clock, whatever a request waits for."""
+        while self.until > now():
+            time.sleep(min(0.2, max(0.001, self.until - now())))
+        work.kill()
+
+
+def main(name, command):
+    car = Sidecar(name)
+    car.acquire()
+    work = subprocess.Popen(command, env=dict(os.environ, DIBS_FENCE=str(car.fence)))
+    threading.Thread(target=car.guard, args=(work,), daemon=True).start()
+    status = None
+    while status is None:
+        try:
+            status = work.wait(BEAT_S if car.path else 0.1)
+        except subprocess.TimeoutExpired:
+            car.beat()
+    kept, car.until = car.until > now(), 0  # belief ends before the request is sent
+    car.ask("DELETE", car.path or "/v1/sessions/none")
+    return status if kept else 75
+
+
+sys.exit(main(sys.argv[1], sys.argv[2:]))

@@ -1,0 +1,99 @@
+#!/bin/sh
+# sidecar.sh - runs a command while `dibs serve` keeps a lock for it. Needs curl.
+# SPDX-License-Identifier: MIT
+#
+#     DIBS_SERVE_TOKEN=dibs_... sh sidecar.sh NAME COMMAND [ARGUMENT...]
+#
+# DIBS_SERVE has the addresses of daemons of one store, with spaces between them. The
+# command has the fencing token in DIBS_FENCE. It is killed (exit status 75) when the
+# client may no longer believe in the lock. NAME has neither quotes nor backslashes.
+set -u
+name=$1
+shift
+ttl_ms=${DIBS_SESSION_TTL_MS:-15000}
+beat_ms=$((ttl_ms / 3))
+urls=${DIBS_SERVE:-http://127.0.0.1:3427}
+id=$(cat /proc/sys/kernel/random/uuid)
+body="\"name\":\"$name\",\"wait_ms\":3600000"
+path='' token='' fence='' work=''
+until_ms=0 # belief: the lock is ours until this moment
+
+# The clock that counts suspend, in hundredths of a second.
+clock() { IFS=' .' read -r s h _ </proc/uptime && now_ms=$((s * 1000 + ${h#0} * 10)); }
+# Milliseconds as seconds.
+span() { printf '%d.%03d' "$(($1 / 1000))" "$(($1 % 1000))"; }
+# The text or number of a member that is in $got once.
+member() { printf %s "$got" | sed -n "s/.*\"$1\":\"\{0,1\}\([^\",}]*\).*/\1/p"; }
+
+# Sends a request: $t0_ms is the moment before, $status and $got are the answer. The
+# token is not among the arguments, which others on the machine can read.
+ask() {
+    clock && t0_ms=$now_ms limit_ms=$beat_ms
+    # A request must not outlast the belief, or the command would.
+    [ "$work" ] && [ "$((until_ms - now_ms - 200))" -lt "$limit_ms" ] && limit_ms=$((until_ms - now_ms - 200))
+    [ "$limit_ms" -gt 0 ] || limit_ms=1
+    got=$(printf 'header = "Authorization: Bearer %s"\n' "$DIBS_SERVE_TOKEN" |
+        curl -qsK - -m "$(span "$limit_ms")" -w '\n%{http_code}' -X "$1" \
+            -H 'Content-Type: application/json' -H "Idempotency-Key: $id-$fence" \
+            ${3:+-d "$3"} "${urls%% *}$2")
+    status=${got##*
+} got=${got%
+*}
+    case $status in 400 | 401 | 403 | 409 | 410 | 501)
+        echo "dibs serve: $(member detail)" >&2
+        exit 1
+        ;;
+    esac
+}
+
+# The rule: valid_ms counts from the moment before the request was sent. $1 is the
+# part of the answer that is about the lease.
+learn() {
+    got=$1
+    case $(member state) in
+    held | suspect)
+        end_ms=$((t0_ms + $(member valid_ms)))
+        [ "$end_ms" -gt "$until_ms" ] && until_ms=$end_ms
+        token=$(member token | grep . || printf %s "$token")
+        fence=$(member fence)
+        ;;
+    lost) until_ms=0 ;;
+    freed) path='' ;; # it could not be taken over just now: try again
+    esac
+}
+
+# Keeps the session; without one, makes it, and takes over what there is.
+beat() {
+    if [ "$path" ]; then
+        ask POST "$path/beat" '{}'
+    else
+        ask POST /v1/sessions "{\"name\":\"sidecar.sh\",\"ttl_ms\":$ttl_ms,\"adopt\":[${token:+{$body,\"id\":\"$id\",\"token\":\"$token\"\}}]}"
+    fi
+    if [ "$status" != 200 ] && [ "$status" != 201 ]; then
+        path='' urls="${urls#* } ${urls%% *}" # gone, or ending: the next daemon
+        return
+    fi
+    [ "$path" ] || path=/v1/sessions/$(member session)
+    learn "${got##*\""$id"\":}"
+}
+
+while [ ! "$token" ]; do
+    beat
+    [ "$path" ] && ask PUT "$path/leases/$id?wait_ms=$((beat_ms / 2))" "{$body}" && learn "$got"
+    [ "$status" = 000 ] && sleep 0.1
+done
+exec 3<&0 # a shell gives commands in the background no input
+DIBS_FENCE=$fence "$@" <&3 3<&- &
+work=$!
+while kill -0 "$work" 2>/dev/null; do
+    [ "$((beats = ${beats:-0} + 1))" -gt "$((beat_ms / 100))" ] && beats=0 && beat
+    clock
+    [ "$((now_ms + 150))" -ge "$until_ms" ] && kill -9 "$work" && until_ms=0
+    sleep 0.1
+done
+wait "$work"
+status_of_work=$?
+clock
+[ "$now_ms" -ge "$until_ms" ] && status_of_work=75
+[ "$path" ] && ask DELETE "$path"
+exit "$status_of_work"

@@ -1,0 +1,51 @@
+/* hub.h - events for everybody who listens: one ring, and the route of its streams.
+ *
+ * Any thread publishes. Streams read on the loop's thread. */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_SERVE_HUB_H
+#define DIBS_SERVE_HUB_H
+
+#include "http/exchange.h"
+#include "serve/look.h"
+#include "serve/ring.h"
+#include <pthread.h>
+
+/* Topics are bits; dibs__hub_topics() has their names. */
+enum { DIBS__HUB_LOCKS = 1 << 0, DIBS__HUB_ALL = DIBS__HUB_LOCKS };
+
+typedef void dibs__hub_wake_fn(void *arg);
+
+typedef struct dibs__serve_hub {
+    dibs__hub_wake_fn *wake;
+    void *wake_arg;
+    dibs__serve_look *look; /* borrowed: looks on while anybody listens */
+
+    pthread_mutex_t mutex; /* for all below */
+    dibs__ring ring;
+    bool draining;
+    size_t streams;
+    uint64_t gaps; /* that streams got */
+} dibs__serve_hub;
+
+/* End with dibs__hub_fini(), when there are no streams any more. */
+DIBS_MUST_CHECK dibs_status dibs__hub_init(dibs__serve_hub *hub,
+                                           const char *epoch,
+                                           dibs__hub_wake_fn *wake,
+                                           void *wake_arg, dibs_error *err);
+void dibs__hub_fini(dibs__serve_hub *hub);
+
+/* Adds an event, a JSON object; `name` NULL: it is about many. */
+void dibs__hub_publish(dibs__serve_hub *hub, uint32_t topic, const char *event,
+                       const char *name, const char *json, size_t len);
+
+/* As dibs__serve_seen_fn: publishes the difference of two pictures. */
+void dibs__hub_seen(void *arg, const dibs__serve_picture *before,
+                    const dibs__serve_picture *now);
+
+/* Streams say goaway and end. */
+void dibs__hub_drain(dibs__serve_hub *hub);
+
+/* Reads "locks,..."; false: one of them is not known. NULL or "": all. Pure. */
+DIBS_MUST_CHECK bool dibs__hub_topics(const char *text, uint32_t *out);
+
+#endif

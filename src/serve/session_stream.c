@@ -1,0 +1,220 @@
+/* session_stream.c - the stream of a session.
+ *
+ * A stream has no queue: each lease has the stage that the stream has told, and a pull
+ * tells what is different. An open stream alone proves nothing: it keeps its session
+ * (keep "stream") only while the kernel of the client has acknowledged all that was
+ * sent. The belief of the client does not depend on it: beats say until which moment
+ * of the daemon's clock a lease is kept.
+ *
+ * Loop thread. */
+/* SPDX-License-Identifier: MIT */
+#include "serve/session_stream.h"
+#include "base/alloc.h"
+#include "http/sse.h"
+#include "serve/gate.h"
+#include "serve/problem.h"
+#include <stdio.h>
+#include <string.h>
+
+enum { EVENT_MAX = 32 * 1024, ROOM_MAX = 48 * 1024, RETRY_MS = 1000 };
+
+typedef struct stream {
+    dibs__serve_sessions *table;
+    dibs__http_exchange *ex; /* lives as long as the stream */
+    char session[DIBS__SESSION_ID_SIZE];
+    char caller[DIBS__SERVE_WHO_MAX];
+    uint64_t number;
+} stream;
+
+/* One event, whose JSON object is open. */
+typedef struct event {
+    dibsx_buf buf;
+    dibsx_json js;
+} event;
+
+static dibsx_json *open_event(event *ev)
+{
+    dibsx_buf_init(&ev->buf, EVENT_MAX);
+    dibsx_json_init(&ev->js, &ev->buf);
+    dibsx_json_open(&ev->js, '{');
+    return &ev->js;
+}
+
+static void close_event(event *ev, const char *name, dibsx_buf *out)
+{
+    dibsx_json_close(&ev->js, '}');
+    dibs__http_sse_put(out, NULL, name, dibsx_buf_text(&ev->buf), ev->buf.len);
+    dibsx_buf_fini(&ev->buf);
+}
+
+static const char *name_of(const dibs__serve_lease *le)
+{
+    switch (le->machine.stage) {
+    case DIBS__STAGE_HELD:
+        return "granted";
+    case DIBS__STAGE_LOST:
+        return "lost";
+    case DIBS__STAGE_FREED:
+        if (le->machine.removed || le->machine.why == DIBS_OK)
+            return NULL;
+        return le->machine.why == DIBS_LOST ? "lost" : "refused";
+    case DIBS__STAGE_WAITING:
+        break;
+    }
+    return NULL;
+}
+
+/* Tells what is new of a lease. Locks: mutex. */
+static void tell_lease(dibs__serve_lease *le, dibsx_nsec now, dibsx_buf *out)
+{
+    const char *name;
+    event ev;
+
+    dibs__session_refresh(le);
+    name = name_of(le);
+    if (le->told != (int)le->machine.stage && name) {
+        dibsx_json *js = open_event(&ev);
+
+        dibsx_json_pair_text(js, "id", le->machine.id);
+        dibsx_json_pair_int(js, "clock_ms", now / DIBSX_MS);
+        dibs__session_write_lease(js, le, now, true);
+        close_event(&ev, name, out);
+    }
+    le->told = (int)le->machine.stage;
+    if (le->yield && !le->told_yield && le->machine.stage == DIBS__STAGE_HELD) {
+        dibsx_json_pair_text(open_event(&ev), "id", le->machine.id);
+        close_event(&ev, "yield", out);
+        le->told_yield = true;
+    }
+}
+
+/* Locks: mutex. */
+static void tell_beat(dibs__serve_session *se, dibsx_nsec now, dibsx_buf *out)
+{
+    event ev;
+    dibsx_json *js = open_event(&ev);
+
+    dibsx_json_pair_text(js, "epoch", se->table->epoch);
+    dibsx_json_pair_int(js, "clock_ms", now / DIBSX_MS);
+    dibsx_json_key(js, "until_clock_ms");
+    dibsx_json_open(js, '{');
+    for (dibs__session_lease *at = se->machine.leases; at; at = at->next) {
+        dibs__serve_lease *le = (dibs__serve_lease *)at;
+
+        if (at->stage != DIBS__STAGE_HELD)
+            continue;
+        dibsx_json_pair_int(js, at->id,
+                            dibs__session_told_until(&se->machine, now,
+                                                     dibs_lock_valid_ms(
+                                                         le->lock)) /
+                                DIBSX_MS);
+    }
+    dibsx_json_close(js, '}');
+    close_event(&ev, "beat", out);
+}
+
+static int64_t beat_ms(const dibs__serve_session *se)
+{
+    return se->machine.ttl_ms / DIBS__SESSION_BEATS_PER_TTL;
+}
+
+/* A beat is due. Locks: mutex. */
+static void
+beat(const stream *st, dibs__serve_session *se, dibsx_nsec now, dibsx_buf *out)
+{
+    if (se->stream && dibs__http_unacked(st->ex) == 0)
+        (void)dibs__session_beaten(se, now);
+    tell_beat(se, now, out);
+    se->beat_at = dibsx_after_ms(now, beat_ms(se));
+}
+
+static void tell_end(dibsx_buf *out, const char *name, int64_t retry_ms)
+{
+    event ev;
+    dibsx_json *js = open_event(&ev);
+
+    if (retry_ms > 0)
+        dibsx_json_pair_int(js, "retry_ms", retry_ms);
+    close_event(&ev, name, out);
+}
+
+/* Locks: mutex. */
+static void tell_news(const stream *st, dibs__serve_session *se, dibsx_buf *out)
+{
+    dibsx_nsec now = dibsx_now();
+
+    for (dibs__session_lease *at = se->machine.leases;
+         at && out->len < ROOM_MAX - EVENT_MAX; at = at->next)
+        tell_lease((dibs__serve_lease *)at, now, out);
+    /* The server asks a little before the moment, or a little after it. */
+    if (dibsx_after_ms(now, beat_ms(se) / 10) >= se->beat_at)
+        beat(st, se, now, out);
+}
+
+static bool pull_news(void *arg, dibsx_buf *out)
+{
+    const stream *st = arg;
+    dibs__serve_session *se;
+    bool goes_on = false;
+
+    pthread_mutex_lock(&st->table->mutex);
+    se = dibs__session_get(st->table, st->session, st->caller);
+    if (st->table->draining)
+        tell_end(out, "goaway", RETRY_MS);
+    else if (!se)
+        tell_end(out, "ended", 0);
+    else if (se->stream_number != st->number)
+        tell_end(out, "replaced", 0);
+    else
+        goes_on = true;
+    if (goes_on)
+        tell_news(st, se, out);
+    pthread_mutex_unlock(&st->table->mutex);
+    return goes_on;
+}
+
+/* A proxy acknowledges what its client does not. */
+static bool came_by_proxy(const dibs__http_exchange *ex)
+{
+    return dibs__http_header(ex, "Forwarded") ||
+           dibs__http_header(ex, "X-Forwarded-For") ||
+           dibs__http_header(ex, "Via");
+}
+
+void dibs__session_stream_answer(dibs__serve_session *se,
+                                 dibs__http_exchange *ex)
+{
+    stream *st;
+
+    if (se->stream && came_by_proxy(ex)) {
+        (void)dibs__serve_refuse(
+            ex, 400, "keep",
+            "a stream through a proxy shows that the proxy lives, not the "
+            "client; make the session with \"keep\":\"heartbeat\"");
+        return;
+    }
+    st = dibsx_zalloc(sizeof(*st));
+    if (!st) {
+        (void)dibs__serve_refuse(ex, 503, "nomem", "there is no memory left");
+        return;
+    }
+    st->table = se->table;
+    st->ex = ex;
+    st->number = se->stream_number = ++se->table->streams;
+    memcpy(st->session, se->id, sizeof(st->session));
+    snprintf(st->caller, sizeof(st->caller), "%s", se->caller);
+    for (dibs__session_lease *at = se->machine.leases; at; at = at->next) {
+        ((dibs__serve_lease *)at)->told = -1;
+        ((dibs__serve_lease *)at)->told_yield = false;
+    }
+    se->beat_at = 0;
+    dibs__http_set(ex, "X-Accel-Buffering", "no");
+    dibs__http_set(ex, "Cache-Control", "no-store, no-transform");
+    dibs__http_answer_stream(ex,
+                             &(dibs__http_stream){.type = DIBS__HTTP_SSE_TYPE,
+                                                  .pull = pull_news,
+                                                  .gone = dibsx_free,
+                                                  .arg = st,
+                                                  .idle_ms = beat_ms(se),
+                                                  .idle = DIBS__HTTP_SSE_BEAT});
+}

@@ -1,0 +1,335 @@
+"""Sessions of `dibs serve`: leases that live with beats, move between daemons, and are given back."""
+# SPDX-License-Identifier: MIT
+import json
+import os
+import shutil
+import signal
+import subprocess
+import threading
+import time
+import uuid
+
+from runtools import DIBS, PATIENCE, ROOT, main, wait_until
+from servetools import Daemon, ServeCase
+
+from pace import PACE, NotInTime
+
+EXAMPLES = {
+    "sh": ("sh", f"{ROOT}/examples/sidecar/sidecar.sh"),
+    "python": ("python3", f"{ROOT}/examples/sidecar/sidecar.py"),
+    "node": ("node", f"{ROOT}/examples/sidecar/sidecar.mjs"),
+}
+LONG_MS = 600000
+
+
+class Stream:
+    """The events of a session or of the hub, read one after the other."""
+
+    def __init__(self, case, path, **headers):
+        self.connection = case.daemon.connect()
+        case.addCleanup(self.connection.close)
+        self.connection.request("GET", path, headers={
+            "Authorization": "Bearer " + case.daemon.tokens["operate"], **headers})
+        self.answer = self.connection.getresponse()
+        self.id = None
+
+    def line(self):
+        return self.answer.readline().decode().rstrip("\n")
+
+    def next(self, *wanted):
+        """The next event, of these names if there are any."""
+        while True:
+            name, data, line = "message", None, self.line()
+            while line:
+                key, _, value = line.partition(": ")
+                name = value if key == "event" else name
+                data = value if key == "data" else data
+                self.id = value if key == "id" else self.id
+                line = self.line()
+            if data is not None and (not wanted or name in wanted):
+                return name, json.loads(data)
+            if self.answer.isclosed():
+                raise AssertionError("the stream has ended")
+
+
+class SessionCase(ServeCase):
+    def open(self, status=201, headers=None, **body):
+        answer = self.daemon.post("/v1/sessions", {"name": self.name(), "ttl_ms": LONG_MS, **body}, role="operate",
+                                  headers=headers)
+        self.assertEqual(answer.status, status, answer.text)
+        return answer.json
+
+    def path(self, session, lease=None):  # pylint: disable=arguments-differ
+        return f"/v1/sessions/{session['session']}" + (f"/leases/{lease}" if lease else "")
+
+    def put(self, session, lease, status=201, query=None, **body):
+        answer = self.daemon.ask("PUT", self.path(session, lease), {"name": self.name(), **body}, role="operate",
+                                 query=query)
+        self.assertEqual(answer.status, status, answer.text)
+        return answer.json
+
+    def state(self, session, lease, wait_ms=None):
+        query = None if wait_ms is None else {"wait_ms": wait_ms}
+        answer = self.daemon.get(self.path(session, lease), role="operate", query=query)
+        self.assertEqual(answer.status, 200, answer.text)
+        return answer.json
+
+    def remove(self, session, lease=None, status=204):
+        answer = self.daemon.ask("DELETE", self.path(session, lease), role="operate")
+        self.assertEqual(answer.status, status, answer.text)
+
+    def holders(self, name=None):
+        return self.daemon.get("/v1/locks/" + (name or self.name())).json["holders"]
+
+    def await_free(self, name=None):
+        wait_until(lambda: not self.holders(name), "the lock to be free")
+
+
+class Leases(SessionCase):
+    def test_lease(self):
+        session = self.open()
+        self.assertEqual(session["beat_ms"], LONG_MS // 3)
+        held = self.put(session, "a", meta={"build": "7"}, ttl_ms=60000)
+        self.assertEqual(held["state"], "held")
+        self.assertLessEqual(held["valid_ms"], 60000 - 600 - 2)
+        holder, = self.holders()
+        self.assertEqual((holder["fence"], holder["label"], holder["meta"]),
+                         (held["fence"], self.name(), {"build": "7", "via": "serve"}))
+        self.assertTrue(held["token"].startswith(holder["owner8"]))
+        self.assertNotIn(session["session"], json.dumps(holder))
+        self.remove(session, "a")
+        self.await_free()
+        self.assertEqual(self.state(session, "a")["state"], "freed")
+        self.put(session, "a", status=410, meta={"build": "7"}, ttl_ms=60000)
+        self.remove(session)
+        self.assert_problem(self.daemon.post(self.path(session) + "/beat", role="operate"), 404, "session-unknown")
+        for secret in (held["token"], session["session"]):
+            self.assertNotIn(secret, self.daemon.log_text())
+
+    def test_valid_ms_is_the_lesser(self):
+        session = self.open(ttl_ms=20000)
+        held = self.put(session, "a", ttl_ms=60000)
+        self.assertLessEqual(held["valid_ms"], 20000 - 200 - 2)
+        beat = self.daemon.post(self.path(session) + "/beat", role="operate").json
+        self.assertLessEqual(beat["valid_ms"], 20000 - 200 - 2)
+        self.assertLessEqual(beat["leases"]["a"]["until_clock_ms"], beat["clock_ms"] + 20000)
+        short = self.put(session, "b", ttl_ms=5000, name=self.name("2"))
+        self.assertLessEqual(short["valid_ms"], 5000 - 50 - 2)
+
+    def test_retry_of_put_is_one_lease(self):
+        session, answers = self.open(), []
+        threads = [threading.Thread(target=lambda: answers.append(self.put(session, "a"))) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(len({answer["fence"] for answer in answers}), 1)
+        self.assertEqual(len(answers), 4)
+        self.assertEqual(len(self.holders()), 1)
+        self.assertEqual(self.put(session, "a", status=409, ttl_ms=5000)["code"], "differs")
+
+    def test_removed_before_it_arrives(self):
+        session = self.open()
+        self.remove(session, "late")
+        self.assertEqual(self.put(session, "late", status=410)["code"], "freed")
+        self.assertEqual(self.holders(), [])
+
+    def test_wait(self):
+        token = self.hold(self.name())
+        session = self.open()
+        self.assertEqual(self.put(session, "no", status=409)["code"], "busy")
+        self.assertEqual(self.put(session, "a", status=202, query={"wait_ms": 0}, wait_ms=LONG_MS)["state"], "waiting")
+        self.assertEqual(self.state(session, "a")["state"], "waiting")
+        left = self.put(session, "b", status=202, query={"wait_ms": 0}, wait_ms=LONG_MS, name=self.name())
+        self.assertEqual(left["state"], "waiting")
+        self.remove(session, "b")
+        released = threading.Timer(0.1, self.daemon.dibs, ("release", self.name(), "--token", token))
+        released.start()
+        granted = self.state(session, "a", wait_ms=50000)
+        released.join()
+        self.assertEqual((granted["state"], len(self.holders())), ("held", 1))
+        self.assertGreaterEqual(granted["until_clock_ms"], granted["clock_ms"])
+
+    def test_refusals(self):
+        session = self.open()
+        for body, words in (({"nmae": "x"}, "nmae"), ({"mode": "any"}, "mode"), ({"ttl_ms": 5}, "ttl_ms"),
+                            ({"wait_ms": -1}, "wait_ms"), ({"name": ""}, "name"), ({"mode": "permits"}, "capacity")):
+            self.assertIn(words, self.put(session, "a", status=400, **body)["detail"])
+        self.assertEqual(self.put(session, "a%20b", status=400)["code"], "invalid")
+        for body in ({"ttl_ms": 1}, {"keep": "no"}, {"adopt": [{}]}, {"labels": 1}):
+            answer = self.daemon.post("/v1/sessions", body, role="operate")
+            self.assertEqual(answer.status, 400, answer.text)
+        self.assertEqual(self.daemon.post("/v1/sessions", {}, role="read").status, 403)
+        # Another token does not see it.
+        self.assert_problem(self.daemon.post(self.path(session) + "/beat", role="admin"), 404, "session-unknown")
+        self.assertEqual(self.put(session, "a")["state"], "held")
+
+    def test_limit_of_leases(self):
+        session = self.open()
+        for i in range(64):
+            self.put(session, f"l{i}", name=self.name(str(i)))
+        self.assertEqual(self.put(session, "more", status=429)["code"], "limit")
+        self.remove(session, "l3")
+        wait_until(lambda: not self.holders(self.name("3")), "the lease to be given back")
+        self.put(session, "more")
+
+    def test_post_again_is_one_session(self):
+        key = {"Idempotency-Key": uuid.uuid4().hex}
+        first = self.open(headers=key)
+        self.assertEqual(self.open(status=200, headers=key)["session"], first["session"])
+        self.assertNotEqual(self.open()["session"], first["session"])
+
+    def test_adopt(self):
+        """Taking over gives a new owner: the end of the session before ends nothing."""
+        first = self.open()
+        held = self.put(first, "a")
+        adopt = {"id": "b", "name": self.name(), "token": held["token"]}
+        second = self.open(adopt=[adopt, {**adopt, "id": "c"}])
+        moved = second["leases"]["b"]
+        self.assertEqual((moved["state"], second["leases"]["c"]["state"]), ("held", "lost"))
+        self.assertGreater(moved["fence"], held["fence"])
+        self.remove(first)
+        wait_until(lambda: self.daemon.get(self.path(first), role="operate").status == 404, "the end of the session")
+        self.assertEqual([holder["fence"] for holder in self.holders()], [moved["fence"]])
+        self.assertEqual(self.state(second, "b")["state"], "held")
+
+    def test_stream(self):
+        session = self.open()
+        stream = Stream(self, self.path(session) + "/stream")
+        self.assertEqual(stream.next()[0], "beat")
+        held = self.put(session, "a")
+        self.assertEqual(stream.next("granted")[1]["fence"], held["fence"])
+        second = Stream(self, self.path(session) + "/stream")
+        self.assertEqual(second.next("granted")[1]["token"], held["token"])
+        self.assertEqual(stream.next()[0], "replaced")
+        self.assertEqual(stream.answer.read(), b"")
+        self.daemon.dibs("break", self.name(), "--force", "--yes", "--reason", "test")
+        lost = second.next("lost")[1]
+        self.assertEqual((lost["id"], lost["state"]), ("a", "lost"))
+        self.assertEqual(self.put(session, "a", status=410)["code"], "lost")
+        self.remove(session, "a", status=410)
+        self.remove(session)
+        self.assertEqual(second.next()[0], "ended")
+
+    def test_stream_behind_a_proxy_keeps_nothing(self):
+        session = self.open(keep="stream")
+        stream = Stream(self, self.path(session) + "/stream", **{"X-Forwarded-For": "10.1.2.3"})
+        self.assertEqual((stream.answer.status, json.loads(stream.answer.read())["code"]), (400, "keep"))
+
+    def test_sessions_end_by_themselves(self):
+        """One client is dead, one beats, one has a stream open: the first loses its lease after one ttl."""
+        ttl_ms = int(2000 * PACE)
+        sessions = {keep: self.open(ttl_ms=ttl_ms, keep="stream" if keep == "stream" else "heartbeat")
+                    for keep in ("dead", "beats", "stream")}
+        Stream(self, self.path(sessions["stream"]) + "/stream")
+        for keep, session in sessions.items():
+            self.put(session, "a", name=self.name(keep))
+        begun = time.monotonic()
+        while self.holders(self.name("dead")):
+            self.assertLess(time.monotonic() - begun, PATIENCE)
+            answer = self.daemon.post(self.path(sessions["beats"]) + "/beat", role="operate")
+            self.assertEqual(answer.json["leases"]["a"]["state"], "held", answer.text)
+            time.sleep(0.05)
+        self.assertGreaterEqual(time.monotonic() - begun, ttl_ms / 1000 * 0.9)
+        time.sleep(ttl_ms / 1000 / 3)
+        for keep in ("beats", "stream"):
+            self.assertEqual(len(self.holders(self.name(keep))), 1, keep)
+
+
+class Events(SessionCase):
+    def test_events(self):
+        stream = Stream(self, "/v1/events?prefix=" + self.name())
+        self.assertEqual(stream.answer.headers["X-Accel-Buffering"], "no")
+        self.assertEqual((stream.line(), stream.line()), ("retry: 2000", ""))
+        token = self.hold(self.name())
+        _, data = stream.next("locks")
+        self.assertEqual(data["changed"][0]["name"], self.name())
+        # The stream is cut; its client comes back with the last id, and misses nothing.
+        seen = stream.id
+        stream.connection.close()
+        self.daemon.dibs("release", self.name(), "--token", token)
+        again = Stream(self, "/v1/events?prefix=" + self.name(), **{"Last-Event-ID": seen})
+        self.assertEqual(again.next("locks", "reset"), ("locks", {"changed": [], "removed": [self.name()], "seen": "look"}))
+        other = Stream(self, "/v1/events", **{"Last-Event-ID": "00000000-7"})
+        self.assertEqual(other.next()[0], "reset")
+        self.assertEqual(Stream(self, "/v1/events?topics=none").answer.status, 400)
+
+
+class Moves(SessionCase):
+    """Three daemons of one store, with the same tokens."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.daemons = [cls.daemon]
+        for _ in range(2):
+            other = Daemon(url=cls.daemon.url)
+            cls.addClassCleanup(other.end)
+            shutil.copy(cls.daemon.file, other.file)
+            other.process.send_signal(signal.SIGHUP)
+            other.await_event("reloaded")
+            other.tokens = cls.daemon.tokens
+            cls.daemons.append(other)
+
+    def fence_of(self, name):
+        held = json.loads(self.daemon.dibs("show", name, "--json", check=False).stdout or "{}").get("holders")
+        return held[0]["fence"] if held else 0
+
+    def client(self, kind):
+        env = {**self.daemon.env, "DIBS_SERVE": " ".join(f"http://127.0.0.1:{daemon.port}" for daemon in self.daemons),
+               "DIBS_SERVE_TOKEN": self.daemon.tokens["operate"], "DIBS_SESSION_TTL_MS": str(int(5000 * PACE))}
+        process = subprocess.Popen([*EXAMPLES[kind], kind, "sh", "-c", 'echo "$$ $DIBS_FENCE"; exec cat'], env=env,
+                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(self.finish, process)
+        return process
+
+    @staticmethod
+    def finish(process):
+        process.kill()
+        process.wait()
+        for pipe in (process.stdin, process.stdout, process.stderr):
+            if pipe:
+                pipe.close()
+
+    def await_moved(self, clients, fences):
+        """A lease that is taken over has a new fence. Only a client that is too slow loses it."""
+
+        def moved(kind):
+            if clients[kind].poll() is not None:
+                raise NotInTime(f"{kind} lost its lock: {clients[kind].stderr.read()}")
+            return self.fence_of(kind) > fences[kind] and self.fence_of(kind)
+
+        for kind in fences:
+            fences[kind] = wait_until(lambda kind=kind: moved(kind), f"the lease of {kind} to move")
+
+    def test_clients(self):
+        """A daemon is killed, the next is drained: no client loses its lock. Then the lock is broken."""
+        kinds = [kind for kind, command in EXAMPLES.items() if shutil.which(command[0])]
+        clients = {kind: self.client(kind) for kind in kinds}
+        begun = {kind: client.stdout.readline().split() for kind, client in clients.items()}
+        fences = {kind: int(words[1]) for kind, words in begun.items()}
+        self.assertEqual(fences, {kind: self.fence_of(kind) for kind in kinds})
+        rivals = {kind: subprocess.Popen([DIBS, "acquire", kind, "--wait", "1h"], env=self.daemon.env,
+                                         stdout=subprocess.PIPE) for kind in kinds}
+        for rival in rivals.values():
+            self.addCleanup(self.finish, rival)
+        self.daemons[0].process.kill()
+        self.await_moved(clients, fences)
+        self.daemons[1].process.terminate()
+        self.assertEqual(self.daemons[1].process.wait(PATIENCE), 0, self.daemons[1].log_text())
+        self.await_moved(clients, fences)
+        for kind in kinds:
+            self.assertIsNone(rivals[kind].poll(), kind)
+            os.kill(int(begun[kind][0]), 0)  # the command runs on
+        # One ends in order, the others lose their locks.
+        clients[kinds[0]].stdin.close()
+        self.assertEqual(clients[kinds[0]].wait(PATIENCE), 0)
+        for kind in kinds[1:]:
+            self.daemon.dibs("break", kind, "--force", "--yes", "--reason", "test")
+            self.assertEqual(clients[kind].wait(PATIENCE), 75, kind)
+        for kind in kinds:
+            self.assertEqual(rivals[kind].wait(PATIENCE), 0, kind)
+
+
+if __name__ == "__main__":
+    main()
