@@ -45,6 +45,14 @@ void dibs__hub_publish(dibs__serve_hub *hub, uint32_t topic, const char *event,
     hub->wake(hub->wake_arg);
 }
 
+void dibs__hub_count_get(dibs__serve_hub *hub, size_t *streams, uint64_t *gaps)
+{
+    pthread_mutex_lock(&hub->mutex);
+    *streams = hub->streams;
+    *gaps = hub->gaps;
+    pthread_mutex_unlock(&hub->mutex);
+}
+
 void dibs__hub_drain(dibs__serve_hub *hub)
 {
     pthread_mutex_lock(&hub->mutex);

@@ -42,6 +42,9 @@ void dibs__hub_publish(dibs__serve_hub *hub, uint32_t topic, const char *event,
 void dibs__hub_seen(void *arg, const dibs__serve_picture *before,
                     const dibs__serve_picture *now);
 
+/* Streams that are open, and gaps that streams got. */
+void dibs__hub_count_get(dibs__serve_hub *hub, size_t *streams, uint64_t *gaps);
+
 /* Streams say goaway and end. */
 void dibs__hub_drain(dibs__serve_hub *hub);
 

@@ -73,6 +73,17 @@ static const struct {
     [DIBS__SERVE_HTTP_SECONDS] = {"dibs_http_request_seconds", "histogram",
                                   "Time from the head of a request to its "
                                   "answer."},
+    [DIBS__SERVE_SESSIONS] = {"dibs_sessions", "gauge",
+                              "Sessions that are open."},
+    [DIBS__SERVE_SESSION_LEASES] = {"dibs_session_leases", "gauge",
+                                    "Leases that sessions hold."},
+    [DIBS__SERVE_SESSIONS_ENDED] = {"dibs_sessions_ended_total", "counter",
+                                    "Sessions that have ended."},
+    [DIBS__SERVE_STREAMS] = {"dibs_streams", "gauge",
+                             "Streams of GET /v1/events."},
+    [DIBS__SERVE_STREAM_GAPS] = {"dibs_stream_gaps_total", "counter",
+                                 "Times that such a stream was too slow and "
+                                 "missed events."},
 };
 
 void dibs__serve_metric_head(dibsx_buf *out, dibs__serve_metric metric)

@@ -255,6 +255,32 @@ static void put_classes(dibsx_buf *out, const classes *cs)
                            (double)cs->dropped);
 }
 
+static void put_sessions(dibsx_buf *out, dibs__serve *sv)
+{
+    dibs__sessions_count count;
+    size_t streams;
+    uint64_t gaps;
+
+    dibs__sessions_count_get(&sv->sessions, &count);
+    dibs__serve_metric_head(out, DIBS__SERVE_SESSIONS);
+    dibs__serve_metric_sample(out, DIBS__SERVE_SESSIONS, NULL,
+                              "keep=\"heartbeat\"", (double)count.heartbeat);
+    dibs__serve_metric_sample(out, DIBS__SERVE_SESSIONS, NULL,
+                              "keep=\"stream\"", (double)count.stream);
+    dibs__serve_metric_put(out, DIBS__SERVE_SESSION_LEASES,
+                           (double)count.leases);
+    dibs__serve_metric_head(out, DIBS__SERVE_SESSIONS_ENDED);
+    dibs__serve_metric_sample(out, DIBS__SERVE_SESSIONS_ENDED, NULL,
+                              "why=\"closed\"", (double)count.closed);
+    dibs__serve_metric_sample(out, DIBS__SERVE_SESSIONS_ENDED, NULL,
+                              "why=\"expired\"", (double)count.expired);
+    dibs__serve_metric_sample(out, DIBS__SERVE_SESSIONS_ENDED, NULL,
+                              "why=\"drained\"", (double)count.drained);
+    dibs__hub_count_get(&sv->hub, &streams, &gaps);
+    dibs__serve_metric_put(out, DIBS__SERVE_STREAMS, (double)streams);
+    dibs__serve_metric_put(out, DIBS__SERVE_STREAM_GAPS, (double)gaps);
+}
+
 static void put_all(dibsx_buf *out, dibs__serve *sv, classes *cs)
 {
     dibs__serve_picture *picture =
@@ -268,6 +294,7 @@ static void put_all(dibsx_buf *out, dibs__serve *sv, classes *cs)
         (void)!dibs_name_stats_shared(sv->cl, NULL, add_stats, cs, NULL);
     put_classes(out, cs);
     dibs__serve_counts_put(&sv->counts, out);
+    put_sessions(out, sv);
     dibs__serve_picture_drop(picture);
 }
 

@@ -236,6 +236,20 @@ class Leases(SessionCase):
             self.assertEqual(len(self.holders(self.name(keep))), 1, keep)
 
 
+    def test_metrics(self):
+        before = self.sample('dibs_sessions_ended_total{why="closed"}')
+        session = self.open()
+        self.put(session, "a")
+        self.assertGreaterEqual(self.sample('dibs_sessions{keep="heartbeat"}'), 1)
+        self.assertGreaterEqual(self.sample("dibs_session_leases"), 1)
+        self.remove(session)
+        wait_until(lambda: self.sample('dibs_sessions_ended_total{why="closed"}') > before, "the end to be counted")
+
+    def sample(self, name):
+        lines = [line.rsplit(" ", 1) for line in self.daemon.get("/metrics", role="read").text.splitlines()]
+        return float(dict(line for line in lines if len(line) == 2)[name])
+
+
 class Events(SessionCase):
     def test_events(self):
         stream = Stream(self, "/v1/events?prefix=" + self.name())
