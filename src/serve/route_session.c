@@ -142,20 +142,16 @@ static void make_session(dibs__http_exchange *ex,
     pthread_mutex_lock(&table->mutex);
     rc = dibs__session_make(table, dibs__serve_caller_of(ex)->name, req, key,
                             dibsx_now(), &se, &known, &err);
-    pthread_mutex_unlock(&table->mutex);
-    if (rc != DIBS_OK) {
-        refuse_error(ex, &err);
-        return;
-    }
-    if (!known)
+    if (rc == DIBS_OK && !known) {
+        /* Until it is open, nobody ends or frees it. */
+        pthread_mutex_unlock(&table->mutex);
         adopt_all(se, req);
-    pthread_mutex_lock(&table->mutex);
-    /* One that is known may have ended meanwhile. */
-    if (known)
-        se = dibs__session_get(table, se->id, dibs__serve_caller_of(ex)->name);
-    if (se)
+        pthread_mutex_lock(&table->mutex);
         se->opening = false;
-    if (se && dibs__session_beaten(se, dibsx_now()))
+    }
+    if (rc != DIBS_OK)
+        refuse_error(ex, &err);
+    else if (dibs__session_beaten(se, dibsx_now()))
         answer_session(ex, se, known ? 200 : 201, true);
     else
         refuse_unknown(ex);

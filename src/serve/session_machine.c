@@ -149,7 +149,10 @@ void dibs__session_answered(dibs__session *s, dibs__session_lease *le,
     if (rc == DIBS_OK && wanted) {
         le->stage = DIBS__STAGE_HELD;
     } else if (rc == DIBS_OK) {
-        le->todo = DIBS__SESSION_RELEASE;
+        /* One that was taken over has a client that believes in it. */
+        le->todo = s->end == DIBS__SESSION_DRAINED && !le->removed
+                       ? DIBS__SESSION_LEAVE
+                       : DIBS__SESSION_RELEASE;
     } else {
         le->todo = DIBS__SESSION_NOTHING;
         le->stage = DIBS__STAGE_FREED;

@@ -113,7 +113,9 @@ new_session(dibs__serve_sessions *table, const char *caller,
     snprintf(se->name, sizeof(se->name), "%s", req->name);
     snprintf(se->key, sizeof(se->key), "%s", key);
     se->stream = req->stream;
+    /* Leases that are taken over have clients, however long that takes. */
     se->opening = true;
+    se->machine.valid_until = DIBSX_NEVER;
     se->credit = BURST * 1000;
     se->credit_at = now;
     bucket = bucket_of(table, se->id);
