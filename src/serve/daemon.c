@@ -287,6 +287,7 @@ static void reload(dibs__serve *sv)
                             {"tokens", NULL, (int64_t)tokens->count}),
                         "read %s again", sv->tokens_path);
         dibs__serve_gate_set(&sv->gate, tokens);
+        ring_bell(&sv->bell); /* streams of tokens that are gone end */
         dibs__serve_counts_reload(&sv->counts, true);
     } else {
         dibs__serve_counts_reload(&sv->counts, false);

@@ -129,6 +129,16 @@ recognise(dibs__serve_gate *gate, const char *token, dibs__serve_caller *caller)
     return item != NULL;
 }
 
+bool dibs__serve_gate_still(dibs__http_exchange *ex)
+{
+    dibs__serve *sv = dibs__http_arg(ex);
+    const char *token = read_bearer(ex);
+    dibs__serve_caller caller = {.role = DIBS__SERVE_NOBODY};
+
+    return token && recognise(&sv->gate, token, &caller) &&
+           (int)caller.role >= dibs__http_need(ex);
+}
+
 static bool refuse_token(dibs__http_exchange *ex, const char *why)
 {
     dibs__http_set(ex, "WWW-Authenticate", "Bearer realm=\"dibs\"");

@@ -46,6 +46,10 @@ bool dibs__serve_gate_pass(dibs__http_exchange *ex);
 
 const dibs__serve_caller *dibs__serve_caller_of(dibs__http_exchange *ex);
 
+/* Whether the caller of a stream may still have it: its token may have expired, or
+ * been removed. */
+DIBS_MUST_CHECK bool dibs__serve_gate_still(dibs__http_exchange *ex);
+
 /* Counts one more token that an address got wrong. Pure but for the record. */
 void dibs__serve_failures_add(dibs__serve_failures *all, const char *peer,
                               dibsx_nsec now);

@@ -14,6 +14,7 @@ enum { BEAT_MS = 10000, LIFE_MS = 12 * 3600 * 1000, EVENT_MAX = 60 * 1024 };
 
 typedef struct listener {
     dibs__serve_hub *hub;
+    dibs__http_exchange *ex; /* lives as long as the stream */
     dibs__ring_cursor cursor;
     dibsx_nsec until; /* a stream does not live for ever */
 } listener;
@@ -160,12 +161,13 @@ static bool pull_events(void *arg, dibsx_buf *out)
     listener *li = arg;
     dibs__serve_hub *hub = li->hub;
     uint64_t gaps = li->cursor.gaps;
-    bool over;
+    bool over = !dibs__serve_gate_still(li->ex) || dibsx_now() >= li->until;
 
     pthread_mutex_lock(&hub->mutex);
-    dibs__ring_read(&hub->ring, &li->cursor, out, DIBS__HTTP_PULL_MAX);
+    over = over || hub->draining;
+    if (!over)
+        dibs__ring_read(&hub->ring, &li->cursor, out, DIBS__HTTP_PULL_MAX);
     hub->gaps += li->cursor.gaps - gaps;
-    over = hub->draining || dibsx_now() >= li->until;
     pthread_mutex_unlock(&hub->mutex);
     if (over)
         put_goaway(out);
@@ -217,6 +219,7 @@ static void answer_stream(dibs__serve_hub *hub, dibs__http_exchange *ex)
         return;
     }
     li->hub = hub;
+    li->ex = ex;
     li->until = dibsx_after_ms(dibsx_now(), LIFE_MS);
     pthread_mutex_lock(&hub->mutex);
     dibs__ring_place(&hub->ring, &li->cursor, topics, prefix,

@@ -155,11 +155,11 @@ static bool pull_news(void *arg, dibsx_buf *out)
 {
     const stream *st = arg;
     dibs__serve_session *se;
-    bool goes_on = false;
+    bool allowed = dibs__serve_gate_still(st->ex), goes_on = false;
 
     pthread_mutex_lock(&st->table->mutex);
     se = dibs__session_get(st->table, st->session, st->caller);
-    if (st->table->draining)
+    if (st->table->draining || !allowed)
         tell_end(out, "goaway", RETRY_MS);
     else if (!se)
         tell_end(out, "ended", 0);

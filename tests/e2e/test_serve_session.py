@@ -269,6 +269,25 @@ class Events(SessionCase):
         self.assertEqual(Stream(self, "/v1/events?topics=none").answer.status, 400)
 
 
+    def reload(self, *args):
+        count = sum(line["event"] == "reloaded" for line in self.daemon.log())
+        shown = self.daemon.dibs("access", *args, "--tokens", self.daemon.file).stdout.strip()
+        self.daemon.process.send_signal(signal.SIGHUP)
+        self.daemon.await_event("reloaded", count + 1)
+        return shown
+
+    def test_stream_ends_with_token(self):
+        token = self.reload("add", "guest", "--role", "operate")
+        session = self.daemon.post("/v1/sessions", {}, role=token).json
+        streams = [Stream(self, path, Authorization="Bearer " + token)
+                   for path in ("/v1/events", self.path(session) + "/stream")]
+        self.assertEqual(streams[1].next()[0], "beat")
+        self.reload("rm", "guest")
+        for stream in streams:
+            self.assertEqual(stream.next("goaway")[0], "goaway")
+            self.assertEqual(stream.answer.read(), b"")
+
+
 class Moves(SessionCase):
     """Three daemons of one store, with the same tokens."""
 
