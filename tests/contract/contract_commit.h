@@ -26,6 +26,7 @@ commit_changes(contract *t, dibs__change *changes, size_t change_count);
     commit_changes((t), (dibs__change[]){__VA_ARGS__},                         \
                    sizeof((dibs__change[]){__VA_ARGS__}) /                     \
                        sizeof(dibs__change))
+/* `text` is used twice. */
 #define PUT(name, text)                                                        \
     {                                                                          \
         .verb = DIBS__CHANGE_PUT, .key = (name), .data = (text),               \

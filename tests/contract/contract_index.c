@@ -380,12 +380,12 @@ static void make_commit(twin *tw, dibs__check checks[2][2],
     }
     for (size_t i = 0; i < KEYS; i++) {
         uint64_t dice = below(tw, 6);
+        const char *data = texts[below(tw, 3)];
 
         if (dice == 0)
             changes[count++] = (dibs__change)DELETE(tw->keys[i]);
         else if (dice < 3)
-            changes[count++] =
-                (dibs__change)PUT(tw->keys[i], texts[below(tw, 3)]);
+            changes[count++] = (dibs__change)PUT(tw->keys[i], data);
     }
     for (size_t i = 0; i < INDEXES * MEMBERS; i++) {
         uint64_t dice = below(tw, 8);
