@@ -532,6 +532,86 @@ static void only_sizes_wait_for_each_other(void **state)
     assert_string_equal(strrchr(answer, ' '), " 4");
 }
 
+/* Writes three values, or enters three members, in the order that is given. */
+static void do_three(char out[SQL_MAX], bool values, const char *order)
+{
+    char names[144] = "";
+
+    for (int i = 0; i < 3; i++)
+        snprintf(names + strlen(names), sizeof(names) - strlen(names),
+                 "%s%s%.*s", i ? "," : "", queue, values, order + i);
+    snprintf(out, SQL_MAX,
+             "SELECT unnest(dibs.value_commit('{0}','{0}','{0}','{3}',NULL,"
+             "NULL,%s%s%s,'{%s}','{%s}','{%c,%c,%c}','{0,0,0}',"
+             "ARRAY['','','']::bytea[]))",
+             values ? "'{" : "", values ? names : "NULL", values ? "}'" : "",
+             values ? "0,0,0" : "12,12,12", names, order[0], order[1],
+             order[2]);
+}
+
+static void await_waiting(long long many)
+{
+    dibsx_nsec end = dibsx_after_ms(dibsx_now(), PG_BOUND_MS);
+
+    while (pg_number(&world_sv,
+                     "SELECT count(*) FROM pg_locks WHERE NOT granted") < many)
+        IN_TIME(dibsx_now() < end);
+}
+
+/* The one in the middle is locked; two come from both ends. */
+static void come_from_both_ends(bool values)
+{
+    PGconn *third = pg_connect(&world_sv);
+    char sql[SQL_MAX];
+
+    assert_non_null(third);
+    tell(third, NULL, "BEGIN");
+    do_three(sql, values, "mnp");
+    tell(third, NULL, "%s", sql);
+    do_three(sql, values, "amz");
+    assert_int_equal(PQsendQuery(session[0], sql), 1);
+    await_waiting(1);
+    do_three(sql, values, "zma");
+    assert_int_equal(PQsendQuery(session[1], sql), 1);
+    await_waiting(2);
+    tell(third, NULL, "ROLLBACK");
+    assert_int_equal(finish(session[0]), 1);
+    assert_int_equal(finish(session[1]), 1);
+    PQfinish(third);
+}
+
+static void commits_lock_in_one_order(void **state)
+{
+    (void)state;
+    come_from_both_ends(true);
+    come_from_both_ends(false);
+}
+
+/* The time that a commit stood in line counts. */
+static void the_clock_is_read_behind_the_locks(void **state)
+{
+    char sql[SQL_MAX], until[SQL_MAX];
+
+    (void)state;
+    put_unless(sql, "none", "held");
+    tell(session[0], NULL, "BEGIN");
+    tell(session[0], NULL, "%s", sql);
+    tell(session[0], until, "SELECT dibs.now_us() + %lld",
+         (long long)pace_ms(100) * 1000);
+    snprintf(sql, sizeof(sql),
+             "SELECT unnest(dibs.value_commit('{0}','{%.20s}','{0}','{1}',NULL,"
+             "NULL,'{%sheld}','{0}','{%sheld}','{-}','{0}',"
+             "ARRAY['late'::bytea]))",
+             until, queue, queue);
+    assert_int_equal(PQsendQuery(session[1], sql), 1);
+    await_second(session[1]);
+    tell(session[0], NULL,
+         "SELECT pg_sleep((%s - dibs.now_us()) / 1e6 + 0.001)", until);
+    tell(session[0], NULL, "COMMIT");
+    assert_int_equal(finish(session[1]), 1);
+    assert_int_equal(count("value WHERE data = 'late'"), 0);
+}
+
 #define FIRST_TEXT(name, text) {#name, text},
 
 /* Prepares the look at indexes, as the store has it. */
@@ -637,6 +717,8 @@ int main(void)
         QUEUE_TEST(what_is_absent_stays_so_until_the_commit),
         QUEUE_TEST(a_swap_is_before_or_behind_another),
         QUEUE_TEST(only_sizes_wait_for_each_other),
+        QUEUE_TEST(commits_lock_in_one_order),
+        QUEUE_TEST(the_clock_is_read_behind_the_locks),
         QUEUE_TEST(a_long_index_is_not_walked),
     };
 

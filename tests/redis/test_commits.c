@@ -139,11 +139,12 @@ static void at_maxmemory_only_what_grows_is_refused(void **state)
     assert_non_null(strstr(err.message, "maxmemory"));
     expect_reply(&bd, "begun", "HGET", V "{b}run", "data");
     expect_reply(&bd, "0", "EXISTS", I "{b}due", NULL);
-    assert_status(commit(&bd, end, 3, &err), DIBS_OK);
+    /* No slow machine explains a refusal. */
+    assert_int_equal(commit(&bd, end, 3, &err), DIBS_OK);
     expect_reply(&bd, "ended", "HGET", V "{b}run", "data");
     expect_reply(&bd, "1", "ZCARD", I "{b}runs", NULL);
     expect_reply(&bd, "0", "EXISTS", I "{b}live", NULL);
-    assert_status(commit(&bd, gone, 1, &err), DIBS_OK);
+    assert_int_equal(commit(&bd, gone, 1, &err), DIBS_OK);
     expect_reply(&bd, "0", "EXISTS", V "{b}run", NULL);
     dibs__store_close(bd.st);
 }
