@@ -28,6 +28,25 @@ static void keep_note(void *arg, bool warning, size_t line, size_t column,
         dibsx_free(copy);
 }
 
+static bool is_after(const dibs__job_note *one, const dibs__job_note *two)
+{
+    return one->line > two->line ||
+           (one->line == two->line && one->column > two->column);
+}
+
+/* In the order of the file. There are few, and notes of one place keep their order. */
+static void sort_notes(dibs__read_jobs *read)
+{
+    for (size_t i = 1; i < read->note_count; i++) {
+        const dibs__job_note note = read->notes[i];
+        size_t at = i;
+
+        for (; at > 0 && is_after(&read->notes[at - 1], &note); at--)
+            read->notes[at] = read->notes[at - 1];
+        read->notes[at] = note;
+    }
+}
+
 static int
 read_file(const dibs__command *cmd, const char *path, dibs__read_jobs *out)
 {
@@ -44,6 +63,7 @@ read_file(const dibs__command *cmd, const char *path, dibs__read_jobs *out)
         rc = dibs__job_file_read(dibsx_buf_text(&text), text.len, path, &sink,
                                  &out->file, &err);
         out->mistakes = out->file.mistakes;
+        sort_notes(out);
         if (rc != DIBS_OK && !(rc == DIBS_INVALID && out->mistakes > 0))
             code = dibs__cli_fail(cmd, &err);
     }

@@ -285,7 +285,10 @@ static void read_pairs(dibs__job_reader *rd, const dibs__key *row,
             pair = &out->at[out->count++];
             pair->name = dibs__arena_text(rd->ctx.arena, key->text);
         }
-        pair->value = dibs__arena_text(rd->ctx.arena, key->value->text);
+        pair->value =
+            dibs__arena_text(rd->ctx.arena, dibsx_yaml_is_null(key->value)
+                                                ? ""
+                                                : key->value->text);
         if (!pair->name || !pair->value) {
             *out = old;
             return;

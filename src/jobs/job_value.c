@@ -158,7 +158,7 @@ static dibs_status read_moment(const char *text, const dibs__zone *zone,
 
 static dibs_status read_flag(const char *text, bool *out, dibs_error *err)
 {
-    int place = dibs__choice_find("no|yes|false|true|off|on", text);
+    int place = dibs__choice_find("no|yes|false|true|off|on|0|1", text);
 
     if (place < 0)
         return dibsx_fail(err, DIBS_INVALID, "'%.40s' is not yes or no", text);

@@ -55,7 +55,7 @@ class Check(Case):
         answer = self.json("job", "check", path, "--json", code=78)
         self.assertFalse(answer["ok"])
         (file,) = answer["files"]
-        self.assertEqual(file["mistakes"][0], {
+        self.assertEqual(file["mistakes"][1], {
             "line": 1, "column": 12, "message": "a job has no key 'runn'; did you mean 'run'?"})
         self.assertEqual((file["mistake_count"], file["warnings"]), (2, []))
 
@@ -111,6 +111,12 @@ class Documents(Case):
             with self.subTest(block):
                 result = self.dibs("job", "check", self.write(f"block{number}.yaml", block))
                 self.assertEqual((result.returncode, result.stderr), (0, ""))
+
+    def test_the_report_of_the_document_is_true(self):
+        with open(os.path.join(ROOT, "docs/jobs.md"), encoding="utf-8") as file:
+            shown = re.search(r"(?ms)^```yml\n(.*?)^```$.*?^[$] dibs job check jobs.yaml\n(.*?)^```$", file.read())
+        self.write("jobs.yaml", shown[1])
+        self.assertEqual(self.fails(78, "job", "check", "jobs.yaml"), shown[2])
 
     def test_the_example_is_good(self):
         self.assertEqual(self.ok("job", "check", os.path.join(ROOT, "examples/jobs.yaml")), "")

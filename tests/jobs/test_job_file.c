@@ -362,7 +362,7 @@ static void defaults_hold_where_a_job_gives_none(void **state)
               "  a: {}\n"
               "  b: {zone: UTC, env: {B: '2', C: '2'}, retry: {attempts: 2},\n"
               "      shell: x, timeout: null}\n"
-              "  c: {from: 2026-07-01 12:00}\n",
+              "  c: {from: 2026-07-01 12:00, enabled: 0, env: {A: null}}\n",
               &file);
     assert_int_equal(file.version, 7);
     assert_string_equal(file.set, "s");
@@ -383,7 +383,10 @@ static void defaults_hold_where_a_job_gives_none(void **state)
     /* null is the default of dibs itself. */
     assert_int_equal(job->work.timeout_ms, DIBS__JOB_NONE);
     /* A time without an offset is one of the zone. */
-    assert_int_equal(job_of(&file, "c")->from_s, 1782900000);
+    job = job_of(&file, "c");
+    assert_int_equal(job->from_s, 1782900000);
+    assert_false(job->enabled);
+    assert_string_equal(job->work.env.at[0].value, "");
     dibs__job_file_fini(&file);
 }
 
