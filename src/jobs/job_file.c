@@ -74,26 +74,35 @@ static void read_name(dibs__job_reader *rd, const dibsx_yaml_node *node,
                           key, DIBS__JOB_NAME_MAX);
 }
 
-/* The name of a file without folder and suffix; other characters become -. */
+static bool begins_name(char c)
+{
+    const char text[] = {c, '\0'};
+
+    return dibs__job_name_ok(text);
+}
+
+static bool continues_name(char c)
+{
+    const char text[] = {'a', c, '\0'};
+
+    return c && dibs__job_name_ok(text);
+}
+
+/* The name of a file without folder and suffix, from its first letter or digit on;
+ * other characters become -. */
 static void name_set(const char *path, char out[DIBS__JOB_NAME_MAX + 1])
 {
     const char *base = strrchr(path, '/');
     const char *dot;
-    size_t len;
+    size_t len = 0;
 
     base = base ? base + 1 : path;
+    while (*base && !begins_name(*base))
+        base++;
     dot = strrchr(base, '.');
-    len = dot && dot > base ? (size_t)(dot - base) : strlen(base);
-    if (len > DIBS__JOB_NAME_MAX)
-        len = DIBS__JOB_NAME_MAX;
-    memcpy(out, base, len);
+    for (; *base && base != dot && len < DIBS__JOB_NAME_MAX; base++)
+        out[len++] = continues_name(*base) ? *base : '-';
     out[len] = '\0';
-    for (size_t i = 0; i < len; i++) {
-        char one[] = {out[i], '\0'}, other[] = {'a', out[i], '\0'};
-
-        if (!dibs__job_name_ok(i == 0 ? one : other))
-            out[i] = i == 0 ? 'x' : '-';
-    }
     if (len == 0)
         (void)snprintf(out, DIBS__JOB_NAME_MAX + 1, "jobs");
 }

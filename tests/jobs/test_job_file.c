@@ -348,6 +348,30 @@ static void a_plain_job_has_its_defaults(void **state)
     dibs__job_file_fini(&file);
 }
 
+static void a_set_is_named_after_its_file(void **state)
+{
+    static const mistake rows[] = {
+        {"jobs.yaml", "jobs"},
+        {"/etc/dibs/a.b.yml", "a.b"},
+        {"-", "jobs"},
+        {"/x/.hidden.yaml", "hidden"},
+        {"dir.d/noext", "noext"},
+        {"my jobs (2).yaml", "my-jobs--2-"},
+        {"", "jobs"},
+        {"/", "jobs"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        dibs__job_file file;
+
+        CHECK(DIBS_OK, dibs__job_file_read("jobs: {}", 8, rows[i].text, NULL,
+                                           &file, err));
+        assert_string_equal(file.set, rows[i].notes);
+        dibs__job_file_fini(&file);
+    }
+}
+
 static void defaults_hold_where_a_job_gives_none(void **state)
 {
     dibs__job_file file;
@@ -782,6 +806,7 @@ int main(void)
         cmocka_unit_test(mistakes_have_their_place),
         cmocka_unit_test(all_mistakes_are_counted_and_twenty_reported),
         cmocka_unit_test(a_plain_job_has_its_defaults),
+        cmocka_unit_test(a_set_is_named_after_its_file),
         cmocka_unit_test(defaults_hold_where_a_job_gives_none),
         cmocka_unit_test(a_singleton_has_a_lock),
         cmocka_unit_test(steps_have_what_their_job_has),
