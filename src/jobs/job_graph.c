@@ -20,16 +20,17 @@ typedef struct graph {
     place *in_file; /* in the order of the file */
     place *by_name;
     size_t count;
-    /* A walk along steps that are jobs: */
+    /* A walk from job to job: */
+    bool followers;      /* along `then`, else along steps that are jobs */
     unsigned char *seen; /* 1: on the path; 2: done */
     struct frame *path;
     size_t depth;
 } graph;
 
-/* Where a walk is: a job, and the step that it looks at next. */
+/* Where a walk is: a job, and which of its steps or followers it looks at next. */
 typedef struct frame {
     size_t index;
-    size_t step;
+    size_t next;
 } frame;
 
 static int compare_names(const void *a, const void *b)
@@ -129,10 +130,39 @@ static void check_with(graph *gr, const place *pl, const dibs__step *step,
                               step->with.at[i].name);
 }
 
+/* ---- circles */
+
+/* The job that a job leads to by its n-th step or follower, NULL: it is not in the
+ * file. False: there are no more. */
+static bool
+find_next(const graph *gr, const dibs__job *job, size_t n, const place **out)
+{
+    const dibs__texts *lists[] = {&job->then.ok, &job->then.failed};
+
+    *out = NULL;
+    if (!gr->followers) {
+        if (n >= job->step_count)
+            return false;
+        if (job->steps[n].kind == DIBS__STEP_JOB)
+            *out = find_job(gr, job->steps[n].job);
+        return true;
+    }
+    for (size_t i = 0; i < 2; i++) {
+        if (n < lists[i]->count) {
+            *out = find_job(gr, lists[i]->at[n]);
+            return true;
+        }
+        n -= lists[i]->count;
+    }
+    return false;
+}
+
+/* A job that follows itself may be meant, but one that waits for itself is not. */
 static void report_circle(graph *gr, size_t first)
 {
     const frame *last = &gr->path[gr->depth - 1];
     const place *pl = &gr->in_file[last->index];
+    const dibsx_yaml_node *then = dibs__node_get(pl->key->value, "then");
     size_t i = 0;
     dibsx_buf words;
 
@@ -142,12 +172,21 @@ static void report_circle(graph *gr, size_t first)
     for (; i < gr->depth; i++)
         dibsx_buf_printf(&words, "%s, ",
                          gr->in_file[gr->path[i].index].job->name);
-    dibs__job_mistake(gr->rd,
-                      step_node(pl, &pl->job->steps[last->step - 1], "job"),
-                      "jobs run each other in a circle: %s%s",
-                      dibsx_buf_text(&words),
-                      dibsx_buf_ok(&words) ? gr->in_file[first].job->name
-                                           : "...");
+    dibsx_buf_puts(&words, gr->in_file[first].job->name);
+    if (!dibsx_buf_ok(&words)) {
+        dibsx_buf_reset(&words);
+        dibsx_buf_puts(&words, "more than can be shown");
+    }
+    if (gr->followers)
+        dibs__job_warn(gr->rd, then ? then : pl->key,
+                       "jobs follow each other in a circle, and may run for "
+                       "ever: %s",
+                       dibsx_buf_text(&words));
+    else
+        dibs__job_mistake(gr->rd,
+                          step_node(pl, &pl->job->steps[last->next - 1], "job"),
+                          "jobs run each other in a circle: %s",
+                          dibsx_buf_text(&words));
     dibsx_buf_fini(&words);
 }
 
@@ -163,17 +202,12 @@ static void walk_jobs(graph *gr, size_t index)
     enter_job(gr, index);
     while (gr->depth > 0) {
         frame *top = &gr->path[gr->depth - 1];
-        const place *pl = &gr->in_file[top->index];
         const place *other = NULL;
+        bool more = true;
 
-        while (!other && top->step < pl->job->step_count) {
-            const dibs__step *step = &pl->job->steps[top->step++];
-
-            if (step->kind == DIBS__STEP_JOB && step->job)
-                other = find_job(gr, step->job);
-            if (other)
-                check_with(gr, pl, step, other->job);
-        }
+        while (more && !other)
+            more =
+                find_next(gr, gr->in_file[top->index].job, top->next++, &other);
         if (!other) {
             gr->seen[top->index] = 2;
             gr->depth--;
@@ -185,11 +219,36 @@ static void walk_jobs(graph *gr, size_t index)
     }
 }
 
-static dibs_status check_graph(graph *gr, dibs_error *err)
+static void check_circles(graph *gr, bool followers)
 {
+    gr->followers = followers;
+    memset(gr->seen, 0, gr->count);
     for (size_t i = 0; i < gr->count; i++)
         if (!gr->seen[i])
             walk_jobs(gr, i);
+}
+
+static void check_params(graph *gr)
+{
+    for (size_t i = 0; i < gr->count; i++) {
+        const place *pl = &gr->in_file[i];
+
+        for (size_t j = 0; j < pl->job->step_count; j++) {
+            const dibs__step *step = &pl->job->steps[j];
+            const place *other =
+                step->kind == DIBS__STEP_JOB ? find_job(gr, step->job) : NULL;
+
+            if (other)
+                check_with(gr, pl, step, other->job);
+        }
+    }
+}
+
+static dibs_status check_graph(graph *gr, dibs_error *err)
+{
+    check_params(gr);
+    check_circles(gr, false);
+    check_circles(gr, true);
     return check_locks(gr, err);
 }
 

@@ -225,6 +225,9 @@ static const mistake mistakes[] = {
     {J "    then: {ok: [a]}\n",
      "4:11: then names the job itself, which would run for ever; use retry, "
      "or a schedule\n"},
+    {J "    then: {ok: [b]}\n  b: {run: [x], then: {failed: [c, a]}}\n",
+     "5:23: warning: jobs follow each other in a circle, and may run for ever: "
+     "a, b, a\n"},
     {J "    lock: {key: k}\n  b: {run: [x], lock: {key: k}}\n",
      "5:3: warning: the job 'b' has the lock 'k', as the job 'a'; only one of "
      "them runs at a time\n"},
