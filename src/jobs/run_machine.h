@@ -96,9 +96,11 @@ dibs_status dibs__run_retry(dibs__scene *sc, dibs_error *err);
 dibs_status dibs__run_deadline(dibs__scene *sc, dibs_error *err);
 dibs_status dibs__run_resume(dibs__scene *sc, dibs_error *err);
 
-/* A WAITING step: its child as it is now, and whether its batch is complete. */
+/* A WAITING step: its child as it is now, or that it cannot be made; and whether its
+ * batch is complete. */
 dibs_status dibs__run_child(dibs__scene *sc, size_t step,
                             const dibs__run *child, dibs_error *err);
+dibs_status dibs__run_unmade(dibs__scene *sc, size_t step, dibs_error *err);
 dibs_status
 dibs__run_batch(dibs__scene *sc, size_t step, bool complete, dibs_error *err);
 

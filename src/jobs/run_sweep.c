@@ -194,6 +194,18 @@ dibs_status dibs__run_child(dibs__scene *sc, size_t i, const dibs__run *child,
     return DIBS_OK;
 }
 
+dibs_status dibs__run_unmade(dibs__scene *sc, size_t i, dibs_error *err)
+{
+    dibs__run_step *step = &sc->run->steps[i];
+
+    if (step->state != DIBS__STATE_WAITING || step->waits != DIBS__WAIT_CHILD)
+        return fail_early(sc, err);
+    dibs__graph_end_step(step, DIBS__STATE_FAILED, DIBS__REASON_UNSTARTED,
+                         sc->now_us);
+    dibs__run_settle(sc, sc->run);
+    return DIBS_OK;
+}
+
 dibs_status
 dibs__run_batch(dibs__scene *sc, size_t i, bool complete, dibs_error *err)
 {

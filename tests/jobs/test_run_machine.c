@@ -3,7 +3,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "check.h"
 #include "jobs/batch.h"
-#include "jobs/run_machine.h"
+#include "jobs/follow.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -538,6 +538,103 @@ static void test_batch(void **unused)
     done();
 }
 
+/* A step that is a run of another job: made once, waited for, its result passed on. */
+static void test_child(void **unused)
+{
+    static dibs__step other_step = {.name = "main",
+                                    .kind = DIBS__STEP_RUN,
+                                    .work = {.retry = {.attempts = 1}}};
+    static dibs__param other_param = {.name = "region", .required = true};
+    static dibs__pair with = {.name = "region", .value = "${param.r}-1"};
+    dibs__job other = {.name = "load",
+                       .params = {.at = &other_param, .count = 1},
+                       .steps = &other_step,
+                       .step_count = 1};
+    dibs__run child, again;
+
+    (void)unused;
+    make_job(1);
+    steps[A].kind = DIBS__STEP_JOB;
+    steps[A].job = "load";
+    CHECK(DIBS_OK, dibs__run_make(&run, "j.1", &job, "h", err));
+    CHECK(DIBS_OK, dibs__run_param(&run, "r", "eu", err));
+    sc = (dibs__scene){.job = &job, .run = &run, .now_us = 1000000, .in = &in};
+    CHECK(DIBS_OK, dibs__run_start(&sc, err));
+    expect(A, DIBS__STATE_WAITING);
+    assert_int_equal(dibs__run_resume_at(&run), 1000000);
+    CHECK(DIBS_INVALID,
+          dibs__child_make(&job, &run, A, &other, "h2", &child, err));
+    dibs__run_fini(&child);
+    steps[A].with = (dibs__pairs){.at = &with, .count = 1};
+    CHECK(DIBS_OK, dibs__child_make(&job, &run, A, &other, "h2", &child, err));
+    CHECK(DIBS_OK, dibs__child_make(&job, &run, A, &other, "h2", &again, err));
+    assert_string_equal(child.id, again.id);
+    assert_string_equal(child.params[0].value, "eu-1");
+    dibs__run_fini(&again);
+    CHECK(DIBS_OK, dibs__run_child(&sc, A, &child, err));
+    assert_int_equal(dibs__run_resume_at(&run), 1000000 + 5000000);
+    child.steps[0].state = DIBS__STATE_OK;
+    child.state = DIBS__STATE_OK;
+    CHECK(DIBS_OK, dibs__step_result(&child.steps[0], "r", 1, err));
+    CHECK(DIBS_OK, dibs__run_child(&sc, A, &child, err));
+    expect_run(DIBS__STATE_OK);
+    assert_string_equal(run.steps[A].result, "r");
+    CHECK(DIBS_STALE, dibs__run_unmade(&sc, A, err));
+    look();
+    dibs__run_fini(&child);
+    done();
+}
+
+static void test_runs_that_follow(void **unused)
+{
+    const char *names[] = {"next", NULL};
+    dibs__job next = {.name = "next", .steps = steps, .step_count = 1};
+    dibs__run then;
+
+    (void)unused;
+    make_job(1);
+    job.then.ok = (dibs__texts){.at = names, .count = 1};
+    begin_run("j.1");
+    assert_int_equal(dibs__then_jobs(&job, &run)->count, 0);
+    claim(A);
+    end(A, &well);
+    assert_true(run.owes);
+    assert_int_equal(dibs__run_resume_at(&run), run.ended_us);
+    assert_string_equal(dibs__then_jobs(&job, &run)->at[0], "next");
+    CHECK(DIBS_OK, dibs__then_make(&run, &next, "h", &then, err));
+    assert_string_equal(then.origin, "j.1");
+    dibs__run_fini(&then);
+    dibs__run_followed(&sc);
+    assert_int_equal(dibs__run_resume_at(&run), 0);
+    done();
+}
+
+/* Every node has another rank for a name, and each is the first for some. */
+static void test_ranks(void **unused)
+{
+    static const char *const nodes[] = {"n1", "n2", "n3"};
+    size_t first[3] = {0};
+
+    (void)unused;
+    for (int i = 0; i < 60; i++) {
+        char name[16];
+        size_t sum = 0;
+
+        (void)snprintf(name, sizeof(name), "job-%d", i);
+        for (size_t k = 0; k < 3; k++) {
+            size_t rank = dibs__node_rank(name, nodes[k], nodes, 3);
+
+            sum += rank;
+            first[k] += rank == 0;
+        }
+        assert_int_equal(sum, 3);
+    }
+    assert_true(first[0] && first[1] && first[2]);
+    assert_int_equal(dibs__rank_delay_ms(0), 0);
+    assert_int_equal(dibs__rank_delay_ms(2), 200);
+    assert_int_equal(dibs__rank_delay_ms(90), 500);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -555,6 +652,9 @@ int main(void)
         cmocka_unit_test(test_rerun_from_a_step),
         cmocka_unit_test(test_results_that_do_not_fit),
         cmocka_unit_test(test_batch),
+        cmocka_unit_test(test_child),
+        cmocka_unit_test(test_runs_that_follow),
+        cmocka_unit_test(test_ranks),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
