@@ -11,7 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { DIBS__INTENT_CHECKS_MAX = 8, DIBS__INTENT_CHANGES_MAX = 1000 };
+/* Changes: as many as dibs_state_commit() takes, and topics. */
+enum { DIBS__INTENT_CHECKS_MAX = 8, DIBS__INTENT_CHANGES_MAX = 330 };
 
 typedef enum dibs__intent_verb {
     DIBS__INTENT_PUT,

@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { REPLACED_STEPS_MAX = 300 };
+
 static void set_limits(dibs__scene *sc)
 {
     const dibs__job *job = sc->job;
@@ -45,6 +47,19 @@ static void replace_live(dibs__scene *sc)
     sc->run->follows = true;
 }
 
+/* A commit has a bound for changes: all that the two runs have in indexes must fit. */
+static bool is_too_wide(const dibs__scene *sc)
+{
+    size_t count = sc->run->step_count;
+
+    if (!sc->state || sc->job->concurrency != DIBS__CONCURRENCY_REPLACE ||
+        !sc->live)
+        return false;
+    for (size_t i = 0; i < sc->live->step_count; i++)
+        count += dibs__step_place(&sc->live->steps[i]).kind != DIBS__PLACE_NONE;
+    return count > REPLACED_STEPS_MAX;
+}
+
 dibs_status dibs__run_start(dibs__scene *sc, dibs_error *err)
 {
     dibs__job_state *state = sc->state;
@@ -56,6 +71,11 @@ dibs_status dibs__run_start(dibs__scene *sc, dibs_error *err)
                           "the job %s is running: %s; wait for its end, or "
                           "cancel it",
                           run->job, state->live);
+    if (is_too_wide(sc))
+        return dibsx_fail(err, DIBS_BUSY,
+                          "the run %s has too many open steps to be replaced; "
+                          "try again when some have ended",
+                          state->live);
     set_limits(sc);
     if (state && sc->job->concurrency != DIBS__CONCURRENCY_ALLOW) {
         state->changed = true;

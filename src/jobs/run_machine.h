@@ -70,7 +70,8 @@ void dibs__scene_write(dibs__scene *sc);
 
 /* All of these change the scene, and answer DIBS_OK; or they leave it as it was.
  *
- * A run that dibs__run_make() made is admitted. BUSY: `forbid`, and one lives. */
+ * A run that dibs__run_make() made is admitted. BUSY: `forbid`, and one lives;
+ * `replace`, and it has too many open steps. */
 dibs_status dibs__run_start(dibs__scene *sc, dibs_error *err);
 
 /* A READY step is claimed; without a lock it begins by that. STALE: it is not READY;

@@ -453,6 +453,39 @@ static void test_rerun_from_a_step(void **unused)
     done();
 }
 
+/* 256 steps open and end at once, within the bound of a commit; but two such runs do not
+ * change in one. */
+static void test_widest_run(void **unused)
+{
+    static dibs__step many[DIBS__JOB_STEPS_MAX];
+    dibs__run second;
+
+    (void)unused;
+    make_job(1);
+    for (int i = 0; i < DIBS__JOB_STEPS_MAX; i++)
+        many[i] = steps[A];
+    job.steps = many;
+    job.step_count = DIBS__JOB_STEPS_MAX;
+    job.concurrency = DIBS__CONCURRENCY_REPLACE;
+    begin_run("j.1");
+    dibs__scene_write(&sc);
+    assert_true(dibs__intent_ok(&in) && in.change_count <= 320);
+    CHECK(DIBS_OK, dibs__run_make(&second, "j.2", &job, "h", err));
+    sc.run = &second;
+    sc.live = &run;
+    CHECK(DIBS_BUSY, dibs__run_start(&sc, err));
+    dibs__run_fini(&second);
+    sc.run = &run;
+    sc.live = NULL;
+    dibs__intent_fini(&in);
+    dibs__run_noted(&run, 1);
+    CHECK(DIBS_OK, dibs__run_cancel(&sc, DIBS__REASON_CANCELLED, err));
+    dibs__scene_write(&sc);
+    assert_true(dibs__intent_ok(&in) && in.change_count <= 320);
+    expect_run(DIBS__STATE_CANCELLED);
+    done();
+}
+
 /* A record that is too long loses results, and not its state. */
 static void test_results_that_do_not_fit(void **unused)
 {
@@ -651,6 +684,7 @@ int main(void)
         cmocka_unit_test(test_replace),
         cmocka_unit_test(test_rerun_from_a_step),
         cmocka_unit_test(test_results_that_do_not_fit),
+        cmocka_unit_test(test_widest_run),
         cmocka_unit_test(test_batch),
         cmocka_unit_test(test_child),
         cmocka_unit_test(test_runs_that_follow),
