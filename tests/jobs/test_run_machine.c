@@ -4,6 +4,7 @@
 #include "check.h"
 #include "jobs/batch.h"
 #include "jobs/follow.h"
+#include "jobs/history.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -642,6 +643,44 @@ static void test_runs_that_follow(void **unused)
     done();
 }
 
+static bool
+goes(dibs__history_look *at, dibs__run_state end_state, int64_t ended_us)
+{
+    run.state = end_state;
+    run.ended_us = ended_us;
+    return dibs__history_goes(at, &run);
+}
+
+/* The living and those that owe others stay, whatever the limits are. */
+static void test_cleanup_spares_the_living(void **unused)
+{
+    const dibs__history limits = {.ok = 1, .failed = 2, .keep_ms = 1};
+    dibs__history_look at = {.limits = &limits, .now_us = 10000};
+
+    (void)unused;
+    make_job(1);
+    begin_run("j.1");
+    assert_false(goes(&at, DIBS__STATE_ACTIVE, 0));
+    assert_false(goes(&at, DIBS__STATE_OK, 9900));
+    assert_false(goes(&at, DIBS__STATE_FAILED, 9800));
+    assert_true(goes(&at, DIBS__STATE_OK, 9700));
+    assert_false(goes(&at, DIBS__STATE_CANCELLED, 9600));
+    assert_true(goes(&at, DIBS__STATE_FAILED, 9500));
+    run.owes = true;
+    assert_false(goes(&at, DIBS__STATE_OK, 1));
+    run.owes = false;
+    at = (dibs__history_look){.limits = &limits, .now_us = 10000};
+    assert_true(goes(&at, DIBS__STATE_OK, 1));
+    run.steps[A].attempt = 2;
+    run.version = 5;
+    dibs__history_drop(&run, &in);
+    assert_int_equal(in.checks[0].version, 5);
+    assert_non_null(find_change(DIBS__INTENT_DELETE, "run/j.1"));
+    assert_non_null(find_change(DIBS__INTENT_DELETE, "out/j.1/a/2"));
+    assert_non_null(find_change(DIBS__INTENT_LEAVE, "runs/j"));
+    done();
+}
+
 /* Every node has another rank for a name, and each is the first for some. */
 static void test_ranks(void **unused)
 {
@@ -688,6 +727,7 @@ int main(void)
         cmocka_unit_test(test_batch),
         cmocka_unit_test(test_child),
         cmocka_unit_test(test_runs_that_follow),
+        cmocka_unit_test(test_cleanup_spares_the_living),
         cmocka_unit_test(test_ranks),
     };
 
