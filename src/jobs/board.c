@@ -118,9 +118,8 @@ dibs_status dibs__board_run(const dibs__board *board, const char *id,
     return rc;
 }
 
-dibs_status
-dibs__board_job(const dibs__board *board, const char *job, const char *hash,
-                dibs__job **out, dibs_error *err)
+dibs_status dibs__board_job(const dibs__board *board, const char *job,
+                            const char *hash, dibs__job **out, dibs_error *err)
 {
     char name[DIBS__JOB_NAME_SIZE + DIBS__JOB_HASH_SIZE + 1];
     dibs_value value;
@@ -157,7 +156,7 @@ static const char *add_name(const dibs__board *board, names *all,
     return out;
 }
 
-/* Topics are told by nobody here: nodes look at the indexes with each renewal. */
+/* A commit tells no topics: nodes look at the indexes with each renewal. */
 static size_t
 fill_changes(const dibs__board *board, const dibs__intent *in, names *all,
              dibs_commit_change *out, dibs_status *rc, dibs_error *err)
@@ -174,21 +173,21 @@ fill_changes(const dibs__board *board, const dibs__intent *in, names *all,
 
         if (from->verb == DIBS__INTENT_TELL)
             continue;
-        out[count++] = (dibs_commit_change){
-            .verb = verbs[from->verb],
-            .name = add_name(board, all, from->key, rc, err),
-            .data = from->data,
-            .len = from->len,
-            .ttl_ms = from->ttl_ms,
-            .member = from->member,
-            .at = from->at};
+        out[count++] =
+            (dibs_commit_change){.verb = verbs[from->verb],
+                                 .name =
+                                     add_name(board, all, from->key, rc, err),
+                                 .data = from->data,
+                                 .len = from->len,
+                                 .ttl_ms = from->ttl_ms,
+                                 .member = from->member,
+                                 .at = from->at};
     }
     return count;
 }
 
-static dibs_status
-send_commit(const dibs__board *board, dibs_commit *commit, bool *doubt,
-            dibs_error *err)
+static dibs_status send_commit(const dibs__board *board, dibs_commit *commit,
+                               bool *doubt, dibs_error *err)
 {
     dibs_status rc = DIBS_OK;
 
@@ -225,11 +224,11 @@ dibs_status dibs__board_commit(const dibs__board *board, const dibs__intent *in,
         rc = dibsx_nomem(err, "a change of a job");
     if (rc == DIBS_OK) {
         for (size_t i = 0; i < in->check_count; i++)
-            checks[i] = (dibs_commit_check){
-                add_name(board, &all, in->checks[i].key, &rc, err),
-                in->checks[i].version};
-        commit.change_count =
-            fill_changes(board, in, &all, changes, &rc, err);
+            checks[i] =
+                (dibs_commit_check){add_name(board, &all, in->checks[i].key,
+                                             &rc, err),
+                                    in->checks[i].version};
+        commit.change_count = fill_changes(board, in, &all, changes, &rc, err);
     }
     if (rc == DIBS_OK)
         rc = send_commit(board, &commit, doubt, err);

@@ -53,8 +53,8 @@ static dibs_status read_other(const dibs__board *board, const char *id,
 }
 
 /* The state of the job, if the rules of the job ask for it, and the runs it names. */
-static dibs_status
-read_state(const dibs__board *board, stage *st, const char *own, dibs_error *err)
+static dibs_status read_state(const dibs__board *board, stage *st,
+                              const char *own, dibs_error *err)
 {
     dibs_status rc = DIBS_OK;
 
@@ -107,9 +107,9 @@ static dibs_status too_busy(dibs_error *err, const char *what)
                       "%s is changed by others all the time; try again", what);
 }
 
-dibs_status dibs__board_change_run(const dibs__board *board, const char *id,
-                                   dibs__scene_fn *change, void *arg,
-                                   dibs_error *err)
+dibs_status
+dibs__board_change_run(const dibs__board *board, const char *id,
+                       dibs__scene_fn *change, void *arg, dibs_error *err)
 {
     bool doubt = false;
 
@@ -143,8 +143,8 @@ try_start(const dibs__board *board, const char *job, const char *hash,
     init_stage(&st);
     rc = dibs__board_state(board, job, &known, err);
     if (rc == DIBS_OK)
-        rc = dibs__board_job(board, job, hash ? hash : known.hash, &st.job,
-                             err);
+        rc =
+            dibs__board_job(board, job, hash ? hash : known.hash, &st.job, err);
     if (rc == DIBS_OK)
         rc = make(st.job, &known, &st.run, arg, err);
     if (rc == DIBS_OK && is_there(board, st.run.id)) {
@@ -167,10 +167,9 @@ try_start(const dibs__board *board, const char *job, const char *hash,
     return rc;
 }
 
-dibs_status
-dibs__board_start_run(const dibs__board *board, const char *job,
-                      const char *hash, dibs__make_fn *make, void *arg,
-                      dibs_error *err)
+dibs_status dibs__board_start_run(const dibs__board *board, const char *job,
+                                  const char *hash, dibs__make_fn *make,
+                                  void *arg, dibs_error *err)
 {
     bool doubt = false;
 
@@ -223,9 +222,9 @@ try_job(const dibs__board *board, const char *name, dibs__state_fn *change,
     return rc;
 }
 
-dibs_status dibs__board_change_job(const dibs__board *board, const char *job,
-                                   dibs__state_fn *change, void *arg,
-                                   dibs_error *err)
+dibs_status
+dibs__board_change_job(const dibs__board *board, const char *job,
+                       dibs__state_fn *change, void *arg, dibs_error *err)
 {
     bool doubt = false;
 

@@ -8,8 +8,8 @@
 
 /* Lets something happen in a scene. DIBS_OK: it is to be written. It is called again if
  * another client was faster; `doubt` says that this change may have been made before. */
-typedef dibs_status dibs__scene_fn(dibs__scene *sc, bool doubt, void *arg,
-                                   dibs_error *err);
+typedef dibs_status
+dibs__scene_fn(dibs__scene *sc, bool doubt, void *arg, dibs_error *err);
 
 /* With the run as it is. */
 DIBS_MUST_CHECK dibs_status dibs__board_change_run(const dibs__board *board,
@@ -17,16 +17,17 @@ DIBS_MUST_CHECK dibs_status dibs__board_change_run(const dibs__board *board,
                                                    dibs__scene_fn *change,
                                                    void *arg, dibs_error *err);
 
-/* With a run that `make` makes: zeroed storage, of which it is told the definition
- * and the state of the job. The run is admitted. DIBS_OK also if there is one of this id, which an
- * earlier call has made. */
-typedef dibs_status dibs__make_fn(const dibs__job *job,
-                                  const dibs__job_state *state, dibs__run *run,
-                                  void *arg, dibs_error *err);
-DIBS_MUST_CHECK dibs_status
-dibs__board_start_run(const dibs__board *board, const char *job,
-                      const char *hash, dibs__make_fn *make, void *arg,
-                      dibs_error *err);
+/* With a run that `make` makes from zeroed storage, the definition and the state of the
+ * job. The run is admitted. DIBS_OK also if there is a run of this id: an earlier call
+ * has made it. `hash` is of the definition; NULL: of the one in force. */
+typedef dibs_status
+dibs__make_fn(const dibs__job *job, const dibs__job_state *state,
+              dibs__run *run, void *arg, dibs_error *err);
+DIBS_MUST_CHECK dibs_status dibs__board_start_run(const dibs__board *board,
+                                                  const char *job,
+                                                  const char *hash,
+                                                  dibs__make_fn *make,
+                                                  void *arg, dibs_error *err);
 
 /* The state of a job changes; `tk` has the zone of its definition. */
 typedef dibs_status dibs__state_fn(const dibs__job *job, dibs__job_state *state,
