@@ -122,6 +122,34 @@ dibs__board_change_run(const dibs__board *board, const char *id,
     return too_busy(err, id);
 }
 
+/* A second cancel says more than the first, so one that may have been made is not made
+ * again. */
+typedef struct cancellation {
+    uint32_t before;
+    bool tried;
+} cancellation;
+
+static dibs_status
+cancel_scene(dibs__scene *sc, bool doubt, void *arg, dibs_error *err)
+{
+    cancellation *c = arg;
+
+    if (doubt && c->tried && sc->run->cancels > c->before)
+        return DIBS_CANCELLED;
+    c->before = sc->run->cancels;
+    c->tried = true;
+    return dibs__run_cancel(sc, DIBS__REASON_CANCELLED, err);
+}
+
+dibs_status
+dibs__board_cancel(const dibs__board *board, const char *id, dibs_error *err)
+{
+    cancellation c = {.tried = false};
+    dibs_status rc = dibs__board_change_run(board, id, cancel_scene, &c, err);
+
+    return rc == DIBS_CANCELLED ? DIBS_OK : rc;
+}
+
 /* Whether a run of this id is there, which is then the one that was asked for. */
 static bool is_there(const dibs__board *board, const char *id)
 {

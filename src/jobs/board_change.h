@@ -17,6 +17,10 @@ DIBS_MUST_CHECK dibs_status dibs__board_change_run(const dibs__board *board,
                                                    dibs__scene_fn *change,
                                                    void *arg, dibs_error *err);
 
+/* Cancels a run, once for a call. STALE: it has ended. */
+DIBS_MUST_CHECK dibs_status dibs__board_cancel(const dibs__board *board,
+                                               const char *id, dibs_error *err);
+
 /* With a run that `make` makes from zeroed storage, the definition and the state of the
  * job. The run is admitted. DIBS_OK also if there is a run of this id: an earlier call
  * has made it. `hash` is of the definition; NULL: of the one in force. */

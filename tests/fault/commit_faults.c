@@ -1,0 +1,26 @@
+/* commit_faults.c - see commit_faults.h. */
+/* SPDX-License-Identifier: MIT */
+#include "commit_faults.h"
+
+#include "fault_world.h"
+
+int commit_faults_setup(void **state)
+{
+    return world_setup(state);
+}
+
+int commit_faults_teardown(void **state)
+{
+    return world_teardown(state);
+}
+
+dibs_client *commit_faults_client(void *state)
+{
+    return ((world *)state)->one;
+}
+
+void commit_faults_lose(void *state, bool done, int times)
+{
+    world_fault(state, DIBS__STEP_COMMIT,
+                done ? DIBS__FAULT_DROP_AFTER : DIBS__FAULT_DROP_BEFORE, times);
+}

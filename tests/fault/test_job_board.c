@@ -1,0 +1,213 @@
+/* test_job_board.c - jobs and runs of a board, on a store whose answers get lost. */
+/* SPDX-License-Identifier: MIT */
+#include "check.h"
+#include "commit_faults.h"
+
+#include "jobs/board_change.h"
+#include "jobs/board_set.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char text[] =
+    "version: %d\n"
+    "set: all\n"
+    "jobs:\n"
+    "  daily: {schedule: '%s', run: [%s]}\n"
+    "  other: {run: [x], concurrency: allow}\n"
+    "  steps:\n"
+    "    steps:\n"
+    "      work: {run: [x]}\n"
+    "      clean: {run: [x], needs: [work], when: always}\n";
+
+static void hear_note(void *arg, bool warning, size_t line, size_t column,
+                      const char *message)
+{
+    (void)arg;
+    if (!warning)
+        fail_msg("%zu:%zu: %s", line, column, message);
+}
+
+static dibs__board board_of(void *w)
+{
+    dibs__board board;
+    CHECK(DIBS_OK,
+          dibs__board_init(&board, commit_faults_client(w), "main", err));
+    return board;
+}
+
+static dibs__load_sum
+load(void *w, int version, const char *schedule, const char *command)
+{
+    const dibs__job_sink sink = {hear_note, NULL};
+    const dibs__load_opts opts = {.origin = "here:file", .by = "me"};
+    dibs__board board = board_of(w);
+    dibs__job_file file;
+    dibs__load_sum sum;
+    dibsx_buf why;
+    char whole[sizeof(text) + 100];
+    int len = snprintf(whole, sizeof(whole), text, version, schedule, command);
+
+    dibsx_buf_init(&why, 1000);
+    CHECK(DIBS_OK, dibs__job_file_read(whole, (size_t)len, "all.yaml", &sink,
+                                       &file, err));
+    CHECK(DIBS_OK,
+          dibs__board_load(&board, &file, &opts, NULL, NULL, &sum, &why, err));
+    dibsx_buf_fini(&why);
+    dibs__job_file_fini(&file);
+    return sum;
+}
+
+static dibs__job_state state_of(void *w, const char *job)
+{
+    dibs__board board = board_of(w);
+    dibs__job_state state;
+    CHECK(DIBS_OK, dibs__board_state(&board, job, &state, err));
+    return state;
+}
+
+/* Whatever becomes of answers, a load is whole. */
+static void a_load_without_answers(void **state)
+{
+    void *w = *state;
+    dibs__load_sum sum;
+
+    commit_faults_lose(w, true, 1);
+    sum = load(w, 1, "0 2 * * *", "x");
+    assert_int_equal(sum.verdict, DIBS__SET_LOAD);
+    assert_int_equal(sum.added, 3);
+    commit_faults_lose(w, false, 2);
+    sum = load(w, 2, "0 2 * * *", "y");
+    assert_int_equal(sum.changed, 1);
+    assert_int_equal(sum.same, 2);
+    assert_int_equal(load(w, 2, "0 2 * * *", "y").verdict, DIBS__SET_SAME);
+    assert_string_equal(state_of(w, "steps").set, "all");
+}
+
+/* A mark in the past: a tick is late. An edit of the schedule forgets that, an edit of
+ * anything else does not. */
+static dibs_status
+set_back(const dibs__job *job, dibs__job_state *state, const dibs__ticker *tk,
+         int64_t now_us, void *arg, dibs_error *err)
+{
+    (void)arg;
+    (void)err;
+    dibs__tick_reset(job, state, tk, now_us - INT64_C(172800) * 1000000);
+    return DIBS_OK;
+}
+
+static void an_edit_makes_nothing_late(void **state)
+{
+    void *w = *state;
+    dibs__board board = board_of(w);
+    dibs__job_state before, after;
+    int64_t now_us = 0;
+
+    (void)load(w, 1, "0 2 * * *", "x");
+    CHECK(DIBS_OK,
+          dibs__board_change_job(&board, "daily", set_back, NULL, err));
+    before = state_of(w, "daily");
+    CHECK(DIBS_OK, dibs__board_now(&board, &now_us, err));
+    assert_true(before.due_us < now_us);
+    (void)load(w, 2, "0 2 * * *", "y");
+    after = state_of(w, "daily");
+    assert_int_equal(after.mark_s, before.mark_s);
+    assert_int_equal(after.due_us, before.due_us);
+    assert_string_not_equal(after.hash, before.hash);
+    (void)load(w, 3, "0 3 * * *", "y");
+    assert_true(state_of(w, "daily").due_us > now_us);
+}
+
+static dibs_status make_run(const dibs__job *job, const dibs__job_state *state,
+                            dibs__run *run, void *arg, dibs_error *err)
+{
+    return dibs__run_make(run, arg, job, state->hash, err);
+}
+
+static bool count_entry(const dibs_index_entry *entry, void *arg)
+{
+    (void)entry;
+    ++*(size_t *)arg;
+    return true;
+}
+
+static size_t count_runs(void *w, const char *index)
+{
+    dibs_index_look look = {.index = index,
+                            .up_to = DIBS_INDEX_AT_MAX,
+                            .limit = 100};
+    size_t count = 0;
+    CHECK(DIBS_OK, dibs_index_first(commit_faults_client(w), &look, 1, NULL,
+                                    count_entry, &count, err));
+    return count;
+}
+
+static void a_start_without_answers_is_one_run(void **state)
+{
+    void *w = *state;
+    dibs__board board = board_of(w);
+    char ids[2][16] = {"other.a", "other.b"};
+
+    (void)load(w, 1, "0 2 * * *", "x");
+    for (size_t i = 0; i < 2; i++) {
+        commit_faults_lose(w, i == 0, 3);
+        /* No machine is too slow for an answer that a fault takes away. */
+        assert_int_equal(dibs__board_start_run(&board, "other", NULL, make_run,
+                                               ids[i], NULL),
+                         DIBS_OK);
+    }
+    /* Again, as a caller that had no answer would. */
+    CHECK(DIBS_OK,
+          dibs__board_start_run(&board, "other", NULL, make_run, ids[0], err));
+    assert_int_equal(count_runs(w, "job/{main}/runs/other"), 2);
+    assert_int_equal(count_runs(w, "job/{main}/ready/"), 2);
+}
+
+static dibs_status
+claim_first(dibs__scene *sc, bool doubt, void *arg, dibs_error *err)
+{
+    dibs__claimant who = {.node = "0123456789abcdef",
+                          .fence = 7,
+                          .nonce = "0123456789ab"};
+
+    (void)doubt;
+    (void)arg;
+    return dibs__run_claim(sc, 0, &who, err);
+}
+
+/* The second cancel of a run ends more than the first. */
+static void a_cancel_without_answers_is_one(void **state)
+{
+    void *w = *state;
+    dibs__board board = board_of(w);
+    char id[] = "steps.a";
+    dibs__run run;
+
+    (void)load(w, 1, "0 2 * * *", "x");
+    CHECK(DIBS_OK,
+          dibs__board_start_run(&board, "steps", NULL, make_run, id, err));
+    CHECK(DIBS_OK, dibs__board_change_run(&board, id, claim_first, NULL, err));
+    for (uint32_t cancels = 1; cancels <= 2; cancels++) {
+        commit_faults_lose(w, true, 1);
+        CHECK(DIBS_OK, dibs__board_cancel(&board, id, err));
+        CHECK(DIBS_OK, dibs__board_run(&board, id, &run, err));
+        assert_int_equal(run.cancels, cancels);
+        assert_true(run.steps[0].cancel);
+        dibs__run_fini(&run);
+    }
+}
+
+#define JOB_TEST(fn)                                                           \
+    cmocka_unit_test_setup_teardown(fn, commit_faults_setup,                   \
+                                    commit_faults_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        JOB_TEST(a_load_without_answers),
+        JOB_TEST(an_edit_makes_nothing_late),
+        JOB_TEST(a_start_without_answers_is_one_run),
+        JOB_TEST(a_cancel_without_answers_is_one),
+    };
+    return cmocka_run_group_tests_name("job_board", tests, NULL, NULL);
+}
