@@ -184,6 +184,74 @@ static void leases_on_a_full_disk_are_granted_or_not(void **state)
     assert_sound(w);
 }
 
+static void count_entry(size_t look, const char *member, int64_t at, void *arg)
+{
+    (void)look;
+    (void)member;
+    (void)at;
+    ++*(int *)arg;
+}
+
+static int count_entries(world *w, dibs__store *st)
+{
+    dibs__index_look look = {.index = "{b}i",
+                             .up_to = DIBS__INDEX_AT_MAX,
+                             .limit = 9};
+    int64_t now_us;
+    int count = 0;
+
+    assert_status(st->ops->commit->first(st, &look, 1, soon(), &now_us,
+                                         count_entry, &count, &w->err),
+                  DIBS_OK);
+    return count;
+}
+
+/* A step of commits is one transaction: a disk that is full refuses all of them. One that
+ * is refused for its versions needs no space. */
+static void commits_on_a_full_disk_leave_nothing(void **state)
+{
+    static char data[BIG];
+    world *w = *state;
+    dibs__change enter = {.verb = DIBS__CHANGE_ENTER,
+                          .key = "{b}i",
+                          .member = "m"};
+    dibs__change put = {.verb = DIBS__CHANGE_PUT,
+                        .key = "{b}big",
+                        .data = data,
+                        .len = BIG};
+    dibs__check check = {.key = "{b}k", .version = 1};
+    dibs__commit items[] = {{.changes = &enter, .change_count = 1},
+                            {.changes = &put, .change_count = 1}};
+    dibs__commit stale = {.checks = &check,
+                          .check_count = 1,
+                          .changes = &put,
+                          .change_count = 1};
+    dibs__store *st;
+
+    need_mount();
+    st = world_open(w);
+    put_text(w, st, "{b}k", "kept");
+    fill(w);
+    assert_status(st->ops->commit->commit(st, items, 2, soon(), &w->err),
+                  DIBS_UNAVAIL);
+    assert_status(items[0].rc, DIBS_UNAVAIL);
+    assert_status(items[1].rc, DIBS_UNAVAIL);
+    assert_int_equal(items[0].version, 0);
+    assert_int_equal(count_entries(w, st), 0);
+    assert_status(st->ops->commit->commit(st, &stale, 1, soon(), &w->err),
+                  DIBS_OK);
+    assert_status(stale.rc, DIBS_STALE);
+    assert_string_equal(stale.found.data, "kept");
+    dibs__commit_fini(&stale, 1);
+    make_space(w);
+    assert_status(st->ops->commit->commit(st, items, 2, soon(), &w->err),
+                  DIBS_OK);
+    assert_int_equal(enter.size, 1);
+    assert_int_equal(count_entries(w, st), 1);
+    dibs__store_close(st);
+    assert_sound(w);
+}
+
 static void a_fresh_file_on_a_full_disk_can_be_opened_later(void **state)
 {
     world *w = *state;
@@ -277,6 +345,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         DISK_TEST(a_full_disk_fails_the_step_and_loses_nothing),
         DISK_TEST(leases_on_a_full_disk_are_granted_or_not),
+        DISK_TEST(commits_on_a_full_disk_leave_nothing),
         DISK_TEST(a_fresh_file_on_a_full_disk_can_be_opened_later),
         DISK_TEST(a_grant_that_was_rolled_back_is_not_notified),
         DISK_TEST(a_read_only_file_system_is_denied),
