@@ -294,7 +294,7 @@ class Moves(SessionCase):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.daemons = [cls.daemon]
+        cls.daemons = [cls.daemon]  # the last one, which stays
         for _ in range(2):
             other = Daemon(url=cls.daemon.url)
             cls.addClassCleanup(other.end)
@@ -302,7 +302,7 @@ class Moves(SessionCase):
             other.process.send_signal(signal.SIGHUP)
             other.await_event("reloaded")
             other.tokens = cls.daemon.tokens
-            cls.daemons.append(other)
+            cls.daemons.insert(0, other)
 
     def fence_of(self, name):
         held = json.loads(self.daemon.dibs("show", name, "--json", check=False).stdout or "{}").get("holders")
