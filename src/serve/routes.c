@@ -19,6 +19,7 @@ const dibs__http_route dibs__serve_routes[] = {
     {"GET", "/problems", dibs__serve_get_problems, QUICK, ANYBODY},
     {"GET", "/metrics", dibs__serve_get_metrics, READ},
     {"GET", "/v1/whoami", dibs__serve_get_whoami, QUICK, READ},
+    {"GET", "/v1/tokens", dibs__serve_get_tokens, QUICK, ADMIN},
     {"GET", "/admin/locks/{name}", dibs__serve_get_admin_lock, READ},
     {"DELETE", "/admin/locks/{name}", dibs__serve_delete_admin_lock, ADMIN},
     {"GET", "/v1/overview", dibs__serve_get_overview, READ},

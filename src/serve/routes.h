@@ -29,6 +29,9 @@ dibs__http_fn dibs__serve_post_break_stale;
 dibs__http_fn dibs__serve_get_admin_lock;
 dibs__http_fn dibs__serve_delete_admin_lock;
 
+/* route_tokens.c */
+dibs__http_fn dibs__serve_get_tokens;
+
 /* route_overview.c */
 dibs__http_fn dibs__serve_get_overview;
 dibs__http_fn dibs__serve_get_history;

@@ -62,6 +62,12 @@ class Answers(ServeCase):
         answer = self.daemon.get("/v1/whoami", role="operate")
         self.assertEqual((answer.json["name"], answer.json["role"]), ("operate", "operate"))
 
+    def test_tokens(self):
+        answer = self.daemon.get("/v1/tokens")
+        self.assertEqual(answer.json["items"], [{"name": role, "role": role, "expires_at": None}
+                                                for role in ("read", "operate", "admin")])
+        self.assertNotIn("sha256", answer.text)
+
     def test_request_ids_and_log(self):
         # The log leaves out lines beyond a rate, to which other tests may have come: it is asked again.
         def logged():
