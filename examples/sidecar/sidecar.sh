@@ -30,7 +30,7 @@ member() { printf %s "$got" | sed -n "s/.*\"$1\":\"\{0,1\}\([^\",}]*\).*/\1/p"; 
 ask() {
     clock && t0_ms=$now_ms limit_ms=$beat_ms
     # A request must not outlast the belief, or the command would.
-    [ "$work" ] && [ "$((until_ms - now_ms - 200))" -lt "$limit_ms" ] && limit_ms=$((until_ms - now_ms - 200))
+    [ "$work" ] && [ "$((until_ms - now_ms - 600))" -lt "$limit_ms" ] && limit_ms=$((until_ms - now_ms - 600))
     [ "$limit_ms" -gt 0 ] || limit_ms=1
     got=$(printf 'header = "Authorization: Bearer %s"\n' "$DIBS_SERVE_TOKEN" |
         curl -qsK - -m "$(span "$limit_ms")" -w '\n%{http_code}' -X "$1" \
@@ -88,7 +88,7 @@ work=$!
 while kill -0 "$work" 2>/dev/null; do
     [ "$((beats = ${beats:-0} + 1))" -gt "$((beat_ms / 100))" ] && beats=0 && beat
     clock
-    [ "$((now_ms + 150))" -ge "$until_ms" ] && kill -9 "$work" && until_ms=0
+    [ "$((now_ms + 500))" -ge "$until_ms" ] && kill -9 "$work" && until_ms=0
     sleep 0.1
 done
 wait "$work"

@@ -103,7 +103,11 @@ const dibs__verb dibs__verb_serve = {
     .summary = "run the HTTP daemon",
     .about =
         "Serves locks over HTTP with JSON, to programs in any language. GET "
-        "/openapi.json describes all of it.\n"
+        "/openapi.json describes all of it. A program makes a session and "
+        "holds leases in it while it beats; docs/serve.md says for how long it "
+        "may believe in them, and examples/sidecar has clients in shell, "
+        "Python and Node. A daemon that is restarted loses none of these "
+        "leases: the program takes them over at any daemon of the store.\n"
         "Every request but the probes needs an access token: \"Authorization: "
         "Bearer TOKEN\". The role of a token is read, operate or admin. dibs "
         "access makes tokens; SIGHUP reads the file again. The first start "
