@@ -185,7 +185,7 @@ static record *unused(world *w, session *s)
 static void send_release(world *w, const record *re)
 {
     if (!within(w, w->away) && chance(w, 950))
-        later(w, delay(w) / 4, (event){RELEASE, .owner = re->owner});
+        later(w, delay(w) / 4, (event){.kind = RELEASE, .owner = re->owner});
 }
 
 static void
@@ -709,9 +709,9 @@ static void begin_world(world *w)
     w->anchor_at = -1;
     for (int i = 0; i < DAEMONS; i++) {
         w->daemons[i].up = true;
-        later(w, 0, (event){SWEEP, .daemon = i});
+        later(w, 0, (event){.kind = SWEEP, .daemon = i});
     }
-    later(w, 0, (event){CLIENT_TURN});
+    later(w, 0, (event){.kind = CLIENT_TURN});
 }
 
 static const char *run_seed(world *w, uint64_t seed, mutant planted)
