@@ -53,19 +53,6 @@ static const lack lacks[] = {
      "majorities of items do not agree on who has one"},
     {"redlock", DIBS__CAN_COMMIT, "commits and indexes",
      "there is no one order of changes"},
-    {"redis", DIBS__CAN_COMMIT, "commits and indexes", "not written yet"},
-    {"rediss", DIBS__CAN_COMMIT, "commits and indexes", "not written yet"},
-    {"redis+unix", DIBS__CAN_COMMIT, "commits and indexes", "not written yet"},
-    {"redis-sentinel", DIBS__CAN_COMMIT, "commits and indexes",
-     "not written yet"},
-    {"rediss-sentinel", DIBS__CAN_COMMIT, "commits and indexes",
-     "not written yet"},
-    {"redis-cluster", DIBS__CAN_COMMIT, "commits and indexes",
-     "not written yet"},
-    {"rediss-cluster", DIBS__CAN_COMMIT, "commits and indexes",
-     "not written yet"},
-    {"postgres", DIBS__CAN_COMMIT, "commits and indexes", "not written yet"},
-    {"postgresql", DIBS__CAN_COMMIT, "commits and indexes", "not written yet"},
 };
 
 static const lack *find(const char *scheme, dibs__ability what)
