@@ -1,5 +1,5 @@
-/* test_commits.c - commits on a server: what they cost, a server that has lost its scripts
- * or has no memory left, and keys that hold something else. */
+/* test_commits.c - commits on a server: what they cost, a server that has lost its scripts,
+ * has no memory left or does not answer, and keys that hold something else. */
 /* SPDX-License-Identifier: MIT */
 #include "redis_world.h"
 
@@ -195,6 +195,49 @@ static void without_a_fence_nothing_is_done(void **state)
     dibs__store_close(bd.st);
 }
 
+/* Two that want their values to be absent. */
+static dibs_status
+commit_two(board *bd, dibs__commit items[2], dibsx_nsec deadline)
+{
+    static const dibs__check checks[2] = {{.key = "one"}, {.key = "two"}};
+    static dibs__change changes[2];
+
+    changes[0] = put("one", "mine");
+    changes[1] = put("two", "mine");
+    for (size_t i = 0; i < 2; i++)
+        items[i] = (dibs__commit){.checks = &checks[i],
+                                  .check_count = 1,
+                                  .changes = &changes[i],
+                                  .change_count = 1};
+    return bd->st->ops->commit->commit(bd->st, items, 2, deadline, NULL);
+}
+
+/* Sent again as they were they are done, or are found done. */
+static void without_an_answer_each_is_in_doubt(void **state)
+{
+    board bd = board_open(*state);
+    dibs__commit items[2];
+    char span[24];
+    dibs_status rc;
+
+    snprintf(span, sizeof(span), "%lld", (long long)pace_ms(300));
+    assert_true(server_tell(bd.sv, "CLIENT", "PAUSE", span, NULL));
+    rc = commit_two(&bd, items, dibsx_after_ms(dibsx_now(), pace_ms(60)));
+    IN_TIME(rc == DIBS_UNKNOWN);
+    for (size_t i = 0; i < 2; i++) {
+        assert_true(items[i].rc == DIBS_UNKNOWN);
+        assert_int_equal(items[i].now_us, 0);
+    }
+    IN_TIME(commit_two(&bd, items, soon()) == DIBS_OK);
+    for (size_t i = 0; i < 2; i++)
+        if (items[i].rc != DIBS_OK) {
+            assert_status(items[i].rc, DIBS_STALE);
+            assert_string_equal(items[i].found.data, "mine");
+        }
+    dibs__commit_fini(items, 2);
+    dibs__store_close(bd.st);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -202,6 +245,7 @@ int main(void)
         WORLD_TEST(at_maxmemory_only_what_grows_is_refused),
         WORLD_TEST(a_key_of_another_kind_refuses_all),
         WORLD_TEST(without_a_fence_nothing_is_done),
+        WORLD_TEST(without_an_answer_each_is_in_doubt),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
