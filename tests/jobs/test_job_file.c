@@ -188,9 +188,6 @@ static const mistake mistakes[] = {
      "4:15: the schedule never fires between from and until\n"},
     {J "    from: 2026-02-01\n    until: 2026-01-31\n",
      "5:12: until is before from; the job is never due\n"},
-    {J "    zone: Mars/Base\n",
-     "4:11: the zone Mars/Base is not in " JOBS_ZONES
-     "; use a name like Europe/Berlin, or install the package tzdata\n"},
 
     /* Rules of several keys. */
     {J "    timeout: 3h\n    run_timeout: 2h\n",
@@ -261,6 +258,25 @@ static const mistake mistakes[] = {
     {"defaults: {zoen: UTC}\n" J "  b: {run: [y]}\n",
      "1:12: a job has no key 'zoen'; did you mean 'zone'?\n"},
 };
+
+/* The folder is named as far as there is room. */
+static void an_unknown_zone_is_named(void **state)
+{
+    static const char head[] = "4:11: the zone Mars/Base is not in ";
+    dibs__job_file file;
+    dibs_error err = {0};
+    dibsx_buf notes;
+
+    (void)state;
+    assert_status(read_text(J "    zone: Mars/Base\n", &file, &notes, &err),
+                  DIBS_INVALID);
+    assert_memory_equal(dibsx_buf_text(&notes), head, sizeof(head) - 1);
+    assert_non_null(strstr(dibsx_buf_text(&notes),
+                           "; use a name like Europe/Berlin, or install the "
+                           "package tzdata\n"));
+    dibs__job_file_fini(&file);
+    dibsx_buf_fini(&notes);
+}
 
 static void mistakes_have_their_place(void **state)
 {
@@ -806,6 +822,7 @@ static void lack_of_memory_is_survived(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_unknown_zone_is_named),
         cmocka_unit_test(mistakes_have_their_place),
         cmocka_unit_test(all_mistakes_are_counted_and_twenty_reported),
         cmocka_unit_test(a_plain_job_has_its_defaults),

@@ -112,7 +112,7 @@ static void a_huge_reply_is_not_taken(void **state)
     piped pd;
 
     pipe_open_server(&pd, *state);
-    expect(&pd, "SETRANGE huge 20000000 x", "20000001");
+    expect(&pd, "SETRANGE huge 70000000 x", "70000001");
     expect_status(&pd, 10000, "GET huge", DIBS_UNKNOWN);
     assert_non_null(strstr(pd.err.message, "too large"));
     expect(&pd, "DEL huge", "1");
