@@ -78,32 +78,40 @@ END
 $$;
 
 -- Locks values: those of the checks, and those that may be absent, whose rows it makes.
--- Answers whether it made any.
+-- Answers whether it made any. One that was there, and has been deleted meanwhile, is made
+-- as well; to begin again it lets go of all rows, since with one in hand it might wait for
+-- a commit that makes the other and waits for this one.
 CREATE FUNCTION @schema@.commit_values(a_keys text[], a_free text[])
 RETURNS boolean
 LANGUAGE plpgsql AS $$
 DECLARE
     v_free text[] := ARRAY(SELECT DISTINCT f.key COLLATE "C"
                            FROM unnest(a_free) AS f(key));
-    v_made boolean := false;
+    v_made boolean;
     v_locked bigint;
 BEGIN
     LOOP
-        IF v_free <> '{}' THEN
-            INSERT INTO @schema@.value
-            SELECT f.key, 0, NULL, '' FROM unnest(v_free) AS f(key)
-            ORDER BY f.key COLLATE "C"
-            ON CONFLICT DO NOTHING;
-            v_made := v_made OR FOUND;
-        END IF;
-        SELECT count(*) FILTER (WHERE k.key = ANY (v_free)) INTO v_locked
-        FROM (SELECT v.key FROM @schema@.value AS v
-              WHERE v.key = ANY (v_free || a_keys)
-              ORDER BY v.key FOR UPDATE) AS k;
-        -- One that was there, and has been deleted meanwhile, is made as well.
-        EXIT WHEN v_locked = cardinality(v_free);
+        BEGIN
+            v_made := false;
+            IF v_free <> '{}' THEN
+                INSERT INTO @schema@.value
+                SELECT f.key, 0, NULL, '' FROM unnest(v_free) AS f(key)
+                ORDER BY f.key COLLATE "C"
+                ON CONFLICT DO NOTHING;
+                v_made := FOUND;
+            END IF;
+            SELECT count(*) FILTER (WHERE k.key = ANY (v_free)) INTO v_locked
+            FROM (SELECT v.key FROM @schema@.value AS v
+                  WHERE v.key = ANY (v_free || a_keys)
+                  ORDER BY v.key FOR UPDATE) AS k;
+            IF v_locked = cardinality(v_free) THEN
+                RETURN v_made;
+            END IF;
+            RAISE EXCEPTION 'again' USING ERRCODE = 'DB001';
+        EXCEPTION WHEN SQLSTATE 'DB001' THEN
+            NULL; -- the subtransaction took its locks with it
+        END;
     END LOOP;
-    RETURN v_made;
 END
 $$;
 
