@@ -79,6 +79,19 @@ const char dibs__common_exits[] =
     X("Queues", queue_rm)                                                      \
     X("Jobs", job)                                                             \
     X("Jobs", job_check)                                                       \
+    X("Jobs", job_load)                                                        \
+    X("Jobs", job_ls)                                                          \
+    X("Jobs", job_show)                                                        \
+    X("Jobs", job_next)                                                        \
+    X("Jobs", job_start)                                                       \
+    X("Jobs", job_runs)                                                        \
+    X("Jobs", job_cancel)                                                      \
+    X("Jobs", job_rerun)                                                       \
+    X("Jobs", job_resume)                                                      \
+    X("Jobs", job_pause)                                                       \
+    X("Jobs", job_unpause)                                                     \
+    X("Jobs", job_reset)                                                       \
+    X("Jobs", job_rm)                                                          \
     X("Jobs", cron)                                                            \
     X("Jobs", cron_check)                                                      \
     X("Jobs", cron_next)                                                       \
@@ -145,6 +158,11 @@ const size_t dibs__verb_count = sizeof(dibs__verbs) / sizeof(dibs__verbs[0]);
     X(queue_push)                                                              \
     X(queue_run)                                                               \
     X(queue_pop)                                                               \
+    X(job_board)                                                               \
+    X(job_load)                                                                \
+    X(job_look)                                                                \
+    X(job_runs)                                                                \
+    X(job_pause)                                                               \
     X(cron)                                                                    \
     X(cron_import)                                                             \
     X(serve)                                                                   \

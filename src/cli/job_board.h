@@ -1,0 +1,40 @@
+/* job_board.h - what the verbs of jobs in a store share: the board, and runs in JSON. */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_CLI_JOB_BOARD_H
+#define DIBS_CLI_JOB_BOARD_H
+
+#include "base/json.h"
+#include "cli/command.h"
+#include "jobs/board.h"
+
+typedef struct dibs__open_board {
+    dibs_client *cl;
+    dibs__board board;
+    char who[DIBS__RUN_NOTE_SIZE]; /* "user@host": for the record */
+} dibs__open_board;
+
+/* Opens the store and the board of --board. 0, or the exit code after a message. Close
+ * with dibs__board_close() in any case. */
+int dibs__board_open(const dibs__command *cmd, dibs__open_board *out);
+void dibs__board_close(dibs__open_board *ob);
+
+/* "user@host" of this process. */
+void dibs__board_user(char *out, size_t size);
+
+/* Calls `each` for the names of all jobs of the board that match (fnmatch); NULL: all.
+ * The state of a job that is in no set any more is left out. */
+typedef int dibs__job_fn(const dibs__command *cmd, dibs__open_board *ob,
+                         const dibs__job_state *state, void *arg);
+int dibs__board_each(const dibs__command *cmd, dibs__open_board *ob,
+                     const char *match, dibs__job_fn *each, void *arg);
+
+/* A run as an object. */
+void dibs__json_run(dibsx_json *js, const dibs__run *run, const char *zone);
+
+/* "2026-11-15T02:00:00Z" of microseconds, "-" for none. */
+void dibs__moment_cell(int64_t wall_us, char *out, size_t size);
+
+/* A pair with such a time, or null. */
+void dibs__json_moment(dibsx_json *js, const char *key, int64_t at_s);
+
+#endif

@@ -1,0 +1,239 @@
+/* verb_job_pause.c - job pause, unpause, reset and rm: an operator's changes of jobs. */
+/* SPDX-License-Identifier: MIT */
+#include "base/fail.h"
+#include "cli/job_board.h"
+#include "cli/verbs.h"
+#include "jobs/board_change.h"
+#include "jobs/board_set.h"
+#include "jobs/moment.h"
+
+#include <string.h>
+
+typedef struct pause_order {
+    const char *by;
+    const char *note;
+    int64_t until_us;
+} pause_order;
+
+static dibs_status
+pause_state(const dibs__job *job, dibs__job_state *state,
+            const dibs__ticker *tk, int64_t now_us, void *arg, dibs_error *err)
+{
+    const pause_order *o = arg;
+
+    (void)job;
+    (void)tk;
+    if (o->until_us && o->until_us <= now_us)
+        return dibsx_fail(err, DIBS_INVALID,
+                          "the time of --until has passed on the store's "
+                          "clock");
+    dibs__job_pause(state, o->by, o->note, o->until_us);
+    return DIBS_OK;
+}
+
+/* A job that is not paused is left alone. */
+static dibs_status unpause_state(const dibs__job *job, dibs__job_state *state,
+                                 const dibs__ticker *tk, int64_t now_us,
+                                 void *arg, dibs_error *err)
+{
+    (void)arg;
+    (void)err;
+    if (state->paused)
+        dibs__job_unpause(job, state, tk, now_us);
+    return DIBS_OK;
+}
+
+static dibs_status
+reset_state(const dibs__job *job, dibs__job_state *state,
+            const dibs__ticker *tk, int64_t now_us, void *arg, dibs_error *err)
+{
+    (void)arg;
+    (void)err;
+    dibs__tick_reset(job, state, tk, now_us);
+    return DIBS_OK;
+}
+
+typedef struct change {
+    dibs__state_fn *fn;
+    void *arg;
+} change;
+
+static int change_one(const dibs__command *cmd, dibs__open_board *ob,
+                      const char *name, const change *c)
+{
+    dibs_error err = {0};
+    dibs_status rc =
+        dibs__board_change_job(&ob->board, name, c->fn, c->arg, &err);
+
+    return rc == DIBS_OK ? 0 : dibs__cli_fail(cmd, &err);
+}
+
+static int change_listed(const dibs__command *cmd, dibs__open_board *ob,
+                         const dibs__job_state *state, void *arg)
+{
+    return change_one(cmd, ob, state->job, arg);
+}
+
+/* The jobs that are named, or all that match. */
+static int
+change_jobs(const dibs__command *cmd, dibs__open_board *ob, const change *c)
+{
+    char *const *names = dibs__operands(cmd);
+    const char *match = dibs__opt_text(cmd, "match");
+    bool all = dibs__opt_flag(cmd, "all");
+    int first = 0;
+
+    if ((names[0] != NULL) + (match != NULL) + all != 1) {
+        dibs__cli_say("give names of jobs, or --match GLOB, or --all");
+        return DIBS__EXIT_USAGE;
+    }
+    if (!names[0])
+        return dibs__board_each(cmd, ob, match, change_listed,
+                                (void *)(size_t)c);
+    for (size_t i = 0; names[i]; i++) {
+        int one = change_one(cmd, ob, names[i], c);
+
+        first = first ? first : one;
+    }
+    return first;
+}
+
+static int pause_jobs(const dibs__command *cmd)
+{
+    const char *until = dibs__opt_text(cmd, "until");
+    const char *note = dibs__opt_text(cmd, "note");
+    dibs__open_board ob;
+    pause_order o = {.by = ob.who, .note = note ? note : ""};
+    change c = {pause_state, &o};
+    dibs__zone *utc = NULL;
+    dibs_error err = {0};
+    int64_t until_s = 0;
+    int code = 0;
+
+    if (strlen(o.note) >= DIBS__RUN_NOTE_SIZE) {
+        dibs__cli_say("the note has more than %d bytes",
+                      DIBS__RUN_NOTE_SIZE - 1);
+        return DIBS__EXIT_USAGE;
+    }
+    if (dibs__zone_open("UTC", &utc, &err) != DIBS_OK)
+        return dibs__cli_fail(cmd, &err);
+    if (until && !dibs__moment_parse(until, utc, &until_s)) {
+        dibs__cli_say("'%s' is no time; 2026-11-15T02:00:00Z is one", until);
+        code = DIBS__EXIT_USAGE;
+    }
+    dibs__zone_free(utc);
+    if (code)
+        return code;
+    o.until_us = until_s * 1000000;
+    code = dibs__board_open(cmd, &ob);
+    if (!code)
+        code = change_jobs(cmd, &ob, &c);
+    dibs__board_close(&ob);
+    return code;
+}
+
+static int unpause_jobs(const dibs__command *cmd)
+{
+    change c = {unpause_state, NULL};
+    dibs__open_board ob;
+    int code = dibs__board_open(cmd, &ob);
+
+    if (!code)
+        code = change_jobs(cmd, &ob, &c);
+    dibs__board_close(&ob);
+    return code;
+}
+
+static int reset_job(const dibs__command *cmd)
+{
+    change c = {reset_state, NULL};
+    dibs__open_board ob;
+    int code = dibs__board_open(cmd, &ob);
+
+    if (!code)
+        code = change_one(cmd, &ob, dibs__operands(cmd)[0], &c);
+    dibs__board_close(&ob);
+    return code;
+}
+
+static int remove_job(const dibs__command *cmd)
+{
+    dibs__open_board ob;
+    dibs_error err = {0};
+    int code = dibs__board_open(cmd, &ob);
+
+    if (!code &&
+        dibs__board_remove(&ob.board, dibs__operands(cmd)[0], &err) != DIBS_OK)
+        code = dibs__cli_fail(cmd, &err);
+    dibs__board_close(&ob);
+    return code;
+}
+
+static const dibs__option options[] = {
+    {.name = "all", .help = "All jobs of the board."},
+    {DIBS__ROW_TEXT("match", "GLOB"),
+     .help = "The jobs whose names match, such as 'billing-*'."},
+    {DIBS__ROW_TEXT("note", "TEXT"), .verbs = "job pause",
+     .help = "Why, for others to read."},
+    {DIBS__ROW_TEXT("until", "TIME"), .verbs = "job pause",
+     .otherwise = "until it is unpaused",
+     .help = "The end of the pause: 2026-11-15T02:00:00Z, or 2026-11-15 02:00 "
+             "in UTC."},
+};
+
+const dibs__option_rows dibs__options_job_pause =
+    DIBS__OPTION_ROWS("job pause,job unpause", options);
+
+const dibs__verb dibs__verb_job_pause = {
+    .name = "job pause",
+    .operands = "[JOB...]",
+    .summary = "pause jobs",
+    .about = "A paused job is not due; times in the pause are not made up "
+             "for. Runs that live go on, and the job can be started by "
+             "hand.\n",
+    .examples = "  dibs job pause nightly --note 'disk is full' --until "
+                "2026-11-15T06:00:00Z\n",
+    .exits = "1 there is no such job\n",
+    .max_operands = -1,
+    .run = pause_jobs,
+};
+
+const dibs__verb dibs__verb_job_unpause = {
+    .name = "job unpause",
+    .operands = "[JOB...]",
+    .summary = "end a pause of jobs",
+    .about = "A job is due at its next time from now on. A job that is not "
+             "paused stays as it is.\n",
+    .examples = "  dibs job unpause --match 'billing-*'\n",
+    .exits = "1 there is no such job\n",
+    .max_operands = -1,
+    .run = unpause_jobs,
+};
+
+const dibs__verb dibs__verb_job_reset = {
+    .name = "job reset",
+    .operands = "JOB",
+    .summary = "count the times of a job from now on",
+    .about = "Times before now are dealt with, and none of them is made up "
+             "for. That helps if the store's clock was ahead, and the job "
+             "would wait until it has caught up.\n",
+    .examples = "  dibs job reset nightly\n",
+    .exits = "1 there is no such job\n",
+    .min_operands = 1,
+    .max_operands = 1,
+    .run = reset_job,
+};
+
+const dibs__verb dibs__verb_job_rm = {
+    .name = "job rm",
+    .operands = "JOB",
+    .summary = "remove a job from its set",
+    .about = "It is never due again. Its runs go on, and its history is kept "
+             "as long as it would be. A load of a file that still has the job "
+             "brings it back, with a higher version or --force.\n",
+    .examples = "  dibs job rm nightly\n",
+    .exits = "1 there is no such job\n",
+    .min_operands = 1,
+    .max_operands = 1,
+    .run = remove_job,
+};

@@ -1,0 +1,471 @@
+/* verb_job_runs.c - job start, cancel, rerun and resume: changes of runs in a store. */
+/* SPDX-License-Identifier: MIT */
+#include "base/fail.h"
+#include "base/rand.h"
+#include "cli/job_board.h"
+#include "cli/print.h"
+#include "cli/verbs.h"
+#include "jobs/board_change.h"
+#include "jobs/params.h"
+#include <dibs/lock.h>
+
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    ID_DIGITS = 12,
+    LOCK_TTL_MS = 30000,
+    LOST_CODE = 122,
+    TIMEOUT_CODE = 124,
+    CANCELLED_CODE = 125
+};
+
+/* ---- waiting for the end of a run */
+
+static int code_of_run(const dibs__run *run)
+{
+    if (run->state == DIBS__STATE_OK)
+        return 0;
+    if (run->state == DIBS__STATE_CANCELLED)
+        return CANCELLED_CODE;
+    if (run->state == DIBS__STATE_MISSED || run->state == DIBS__STATE_SKIPPED)
+        return DIBS__EXIT_BUSY;
+    if (run->reason == DIBS__REASON_LOST)
+        return LOST_CODE;
+    return run->reason == DIBS__REASON_TIMEOUT ? TIMEOUT_CODE : 1;
+}
+
+/* *code is that of the run, once it has ended. */
+static dibs_status look_at_run(const char *id, const dibs_value *value,
+                               bool *ended, int *code, dibs_error *err)
+{
+    dibs__run run;
+    dibs_status rc = DIBS_OK;
+
+    dibs__run_init(&run, id);
+    if (value->version == 0)
+        rc = dibsx_fail(err, DIBS_NOTFOUND, "the run %s is gone from the store",
+                        id);
+    else
+        rc = dibs__run_read(&run, id, value->data, value->len, err);
+    *ended = rc == DIBS_OK && dibs__state_final(run.state);
+    if (*ended)
+        *code = code_of_run(&run);
+    dibs__run_fini(&run);
+    return rc;
+}
+
+static int
+await_run(const dibs__command *cmd, dibs__open_board *ob, const char *id)
+{
+    char inner[DIBS__RUN_ID_SIZE + 8], key[DIBS_NAME_MAX + 1];
+    dibs_watch *watch = NULL;
+    dibs_error err = {0};
+    bool ended = false;
+    int code = 0;
+    dibs_status rc = DIBS_OK;
+
+    (void)snprintf(inner, sizeof(inner), "run/%s", id);
+    rc = dibs__board_key(&ob->board, inner, key, &err);
+    if (rc == DIBS_OK)
+        rc = dibs_state_watch(ob->cl, key, &watch, &err);
+    while (rc == DIBS_OK && !ended) {
+        dibs_change change = {0};
+
+        rc = dibs_watch_next(watch, -1, &change, &err);
+        if (rc == DIBS_OK)
+            rc = look_at_run(id, &change.value, &ended, &code, &err);
+        dibs_value_free(&change.value);
+    }
+    dibs_watch_free(watch);
+    return rc == DIBS_OK ? code : dibs__cli_fail(cmd, &err);
+}
+
+/* Prints the id, and with --wait waits for the end. */
+static int
+report_run(const dibs__command *cmd, dibs__open_board *ob, const char *id)
+{
+    dibs__report report;
+    int code = 0;
+
+    if (dibs__opt_flag(cmd, "json")) {
+        dibs__report_begin(&report);
+        dibsx_json_pair_text(&report.js, "id", id);
+        code = dibs__report_end(&report);
+    } else if (!dibs__opt_flag(cmd, "quiet")) {
+        printf("%s\n", id);
+        code = dibs__out_done();
+    }
+    if (!code && dibs__opt_flag(cmd, "wait"))
+        code = await_run(cmd, ob, id);
+    return code;
+}
+
+/* ---- start and rerun */
+
+typedef struct order {
+    const dibs__command *cmd;
+    char id[DIBS__RUN_ID_SIZE];
+    const dibs__run *older; /* of rerun */
+} order;
+
+/* "JOB.SUFFIX", of which the caller may give either form. */
+static dibs_status
+name_run(order *o, const char *job, const char *given, dibs_error *err)
+{
+    char drawn[ID_DIGITS + 1];
+    size_t len = strlen(job);
+
+    if (given && strncmp(given, job, len) == 0 && given[len] == '.')
+        given += len + 1;
+    if (!given && !dibsx_random_hex(drawn, sizeof(drawn)))
+        return dibsx_fail(err, DIBS_INTERNAL, "the kernel has no randomness");
+    if (given &&
+        (!dibs__job_name_ok(given) || len + strlen(given) + 2 > sizeof(o->id)))
+        return dibsx_fail(err, DIBS_INVALID,
+                          "'%.60s' is no id of a run: letters, digits, '.', "
+                          "'_' and '-'",
+                          given);
+    (void)snprintf(o->id, sizeof(o->id), "%.100s.%s", job,
+                   given ? given : drawn);
+    return DIBS_OK;
+}
+
+/* "NAME=VALUE" options as pairs, whose texts are in the arena. */
+static dibs_status read_params(const dibs__command *cmd, dibs__arena *arena,
+                               dibs__pair *out, size_t *count, dibs_error *err)
+{
+    const char *const *given = dibs__opt_all(cmd, "param");
+
+    for (*count = 0; given && given[*count]; ++*count) {
+        char *copy = dibs__arena_text(arena, given[*count]);
+        char *sign = copy ? strchr(copy, '=') : NULL;
+
+        if (*count == DIBS__JOB_PARAMS_MAX)
+            return dibsx_fail(err, DIBS_INVALID, "a run has at most %d params",
+                              DIBS__JOB_PARAMS_MAX);
+        if (copy && !sign)
+            return dibsx_fail(err, DIBS_INVALID, "'%.60s' is no NAME=VALUE",
+                              copy);
+        if (sign)
+            *sign = '\0';
+        out[*count] = (dibs__pair){copy, sign ? sign + 1 : NULL};
+    }
+    return dibs__arena_ok(arena) ? DIBS_OK : dibsx_nomem(err, "params");
+}
+
+static dibs_status fill_params(const order *o, const dibs__job *job,
+                               dibs__run *run, dibs_error *err)
+{
+    dibs__pair given[DIBS__JOB_PARAMS_MAX];
+    dibs__pairs all = {.count = 0};
+    size_t count = 0;
+    dibs__arena *arena = dibs__arena_new();
+    dibs_status rc = arena ? read_params(o->cmd, arena, given, &count, err)
+                           : dibsx_nomem(err, "params");
+
+    if (rc == DIBS_OK)
+        rc = dibs__params_fill(&job->params, given, count, arena, &all, err);
+    for (size_t i = 0; rc == DIBS_OK && i < all.count; i++)
+        rc = dibs__run_param(run, all.at[i].name, all.at[i].value, err);
+    dibs__arena_free(arena);
+    return rc;
+}
+
+static dibs_status
+make_start(const dibs__job *job, const dibs__job_state *state, dibs__run *run,
+           void *arg, dibs_error *err)
+{
+    order *o = arg;
+    dibs_status rc = DIBS_OK;
+
+    if (!state->set[0])
+        return dibsx_fail(err, DIBS_NOTFOUND,
+                          "the job %s is in no set any more; load a file that "
+                          "has it",
+                          job->name);
+    rc = dibs__run_make(run, o->id, job, state->hash, err);
+    if (rc == DIBS_OK) {
+        run->cause = DIBS__CAUSE_HAND;
+        rc = fill_params(o, job, run, err);
+    }
+    return rc;
+}
+
+static int start_job(const dibs__command *cmd)
+{
+    const char *job = dibs__operands(cmd)[0];
+    order o = {.cmd = cmd};
+    dibs__open_board ob;
+    dibs_error err = {0};
+    int code = dibs__board_open(cmd, &ob);
+
+    if (!code) {
+        dibs_status rc = name_run(&o, job, dibs__opt_text(cmd, "id"), &err);
+
+        if (rc == DIBS_OK)
+            rc = dibs__board_start_run(&ob.board, job, NULL, make_start, &o,
+                                       &err);
+        code = rc == DIBS_OK ? report_run(cmd, &ob, o.id)
+                             : dibs__cli_fail(cmd, &err);
+    }
+    dibs__board_close(&ob);
+    return code;
+}
+
+static dibs_status
+make_rerun(const dibs__job *job, const dibs__job_state *state, dibs__run *run,
+           void *arg, dibs_error *err)
+{
+    order *o = arg;
+    dibs_status rc = dibs__run_make(run, o->id, job, o->older->hash, err);
+
+    (void)state;
+    if (rc != DIBS_OK)
+        return rc;
+    run->cause = DIBS__CAUSE_RERUN;
+    memcpy(run->origin, o->older->id, sizeof(run->origin));
+    for (size_t i = 0; rc == DIBS_OK && i < o->older->param_count; i++)
+        rc = dibs__run_param(run, o->older->params[i].name,
+                             o->older->params[i].value, err);
+    if (rc == DIBS_OK)
+        rc = dibs__run_rerun(job, run, o->older, dibs__opt_text(o->cmd, "from"),
+                             err);
+    return rc;
+}
+
+static int rerun_run(const dibs__command *cmd)
+{
+    dibs__run older;
+    order o = {.cmd = cmd, .older = &older};
+    dibs__open_board ob;
+    dibs_error err = {0};
+    int code = dibs__board_open(cmd, &ob);
+
+    dibs__run_init(&older, "");
+    if (!code) {
+        dibs_status rc =
+            dibs__board_run(&ob.board, dibs__operands(cmd)[0], &older, &err);
+
+        if (rc == DIBS_OK && !dibs__state_final(older.state))
+            rc = dibsx_fail(&err, DIBS_BUSY,
+                            "the run %s has not ended; wait for its end, or "
+                            "cancel it",
+                            older.id);
+        if (rc == DIBS_OK)
+            rc = name_run(&o, older.job, NULL, &err);
+        if (rc == DIBS_OK)
+            rc = dibs__board_start_run(&ob.board, older.job, older.hash,
+                                       make_rerun, &o, &err);
+        code = rc == DIBS_OK ? report_run(cmd, &ob, o.id)
+                             : dibs__cli_fail(cmd, &err);
+    }
+    dibs__run_fini(&older);
+    dibs__board_close(&ob);
+    return code;
+}
+
+/* ---- cancel */
+
+/* A second cancel says more than the first, so one that may have been done already is not
+ * done again. */
+typedef struct cancellation {
+    uint32_t before;
+    bool known;
+} cancellation;
+
+static dibs_status
+cancel_scene(dibs__scene *sc, bool doubt, void *arg, dibs_error *err)
+{
+    cancellation *c = arg;
+
+    if (doubt && c->known && sc->run->cancels > c->before)
+        return DIBS_CANCELLED;
+    c->before = sc->run->cancels;
+    c->known = true;
+    return dibs__run_cancel(sc, DIBS__REASON_CANCELLED, err);
+}
+
+static int cancel_runs(const dibs__command *cmd)
+{
+    char *const *ids = dibs__operands(cmd);
+    dibs__open_board ob;
+    int code = dibs__board_open(cmd, &ob), first = code;
+
+    for (size_t i = 0; ids[i] && !code; i++) {
+        cancellation c = {.known = false};
+        dibs_error err = {0};
+        dibs_status rc =
+            dibs__board_change_run(&ob.board, ids[i], cancel_scene, &c, &err);
+        int one = rc == DIBS_OK || rc == DIBS_CANCELLED
+                      ? 0
+                      : dibs__cli_fail(cmd, &err);
+
+        first = first ? first : one;
+    }
+    dibs__board_close(&ob);
+    return first;
+}
+
+/* ---- resume */
+
+typedef struct answer {
+    const char *bookmark;
+    const char *who;
+    const char *data;
+    size_t len;
+} answer;
+
+static dibs_status
+resume_scene(dibs__scene *sc, bool doubt, void *arg, dibs_error *err)
+{
+    const answer *a = arg;
+
+    (void)doubt;
+    return dibs__run_bookmark(sc, a->bookmark, a->data, a->len, a->who, err);
+}
+
+/* The lock tells a second caller that the first is at work; the version of the record
+ * makes it happen once. */
+static dibs_status
+resume_locked(dibs__open_board *ob, const char *id, answer *a, dibs_error *err)
+{
+    char name[DIBS_NAME_MAX + 1];
+    dibs_lock *lock = NULL;
+    int len = snprintf(name, sizeof(name), "workflow:%s:bookmark:%s", id,
+                       a->bookmark);
+    dibs_status rc = DIBS_OK;
+
+    if (len < 0 || (size_t)len >= sizeof(name))
+        return dibsx_fail(err, DIBS_INVALID, "'%.60s' is no bookmark",
+                          a->bookmark);
+    rc = dibs_lock_new(ob->cl, name, DIBS_LOCK_OPTS(.ttl_ms = LOCK_TTL_MS),
+                       &lock, err);
+    if (rc == DIBS_OK)
+        rc = dibs_lock_try(lock, err);
+    if (rc == DIBS_BUSY)
+        rc = dibsx_fail(err, DIBS_BUSY,
+                        "the bookmark %s of the run %s is already in progress",
+                        a->bookmark, id);
+    if (rc == DIBS_OK) {
+        rc = dibs__board_change_run(&ob->board, id, resume_scene, a, err);
+        (void)!dibs_lock_release(lock, NULL);
+    }
+    dibs_lock_free(lock);
+    return rc;
+}
+
+static int resume_run(const dibs__command *cmd)
+{
+    const char *data = dibs__opt_text(cmd, "data");
+    dibs__open_board ob;
+    dibs_error err = {0};
+    answer a = {.bookmark = dibs__operands(cmd)[1],
+                .who = ob.who,
+                .data = data,
+                .len = data ? strlen(data) : 0};
+    int code = 0;
+
+    if (a.len > DIBS__RUN_RESULT_MAX) {
+        dibs__cli_say("the data has more than %d bytes; pass on where it is",
+                      DIBS__RUN_RESULT_MAX);
+        return DIBS__EXIT_USAGE;
+    }
+    code = dibs__board_open(cmd, &ob);
+    if (!code &&
+        resume_locked(&ob, dibs__operands(cmd)[0], &a, &err) != DIBS_OK)
+        code = dibs__cli_fail(cmd, &err);
+    dibs__board_close(&ob);
+    return code;
+}
+
+static const dibs__option options[] = {
+    {DIBS__ROW_TEXT("param", "NAME=VALUE"), .letter = 'p', .many = true,
+     .verbs = "job start", .help = "A param of the run. Repeat it for more."},
+    {DIBS__ROW_TEXT("id", "ID"), .verbs = "job start",
+     .otherwise = "a random one",
+     .help = "The id of the run, behind the name of its job. A second start "
+             "with the same id starts nothing."},
+    {.name = "wait",
+     .letter = 'w',
+     .verbs = "job start,job rerun",
+     .help = "Wait until the run has ended; the exit code is the run's."},
+    {DIBS__ROW_TEXT("from", "STEP"), .verbs = "job rerun",
+     .otherwise = "all steps run again",
+     .help = "Run this step and those below it again; the others keep their "
+             "results."},
+    {DIBS__ROW_TEXT("data", "TEXT"), .verbs = "job resume", .otherwise = "none",
+     .help = "The result of the step, for those that need it: up to 4 KiB."},
+};
+
+const dibs__option_rows dibs__options_job_runs =
+    DIBS__OPTION_ROWS("job start", options);
+
+#define RUN_EXITS                                                              \
+    "75 a run of the job lives, and the job allows one; with --wait: the run " \
+    "was missed or skipped\n"                                                  \
+    "122 with --wait: the run was lost\n"                                      \
+    "124 with --wait: the run timed out\n"                                     \
+    "125 with --wait: the run was cancelled\n"
+
+const dibs__verb dibs__verb_job_start = {
+    .name = "job start",
+    .operands = "JOB",
+    .summary = "start a run of a job now",
+    .about = "Prints the id of the run. A node executes it as soon as one has "
+             "room. concurrency in the jobs file holds for it too. A paused "
+             "job can be started.\n",
+    .examples = "  dibs job start report -p region=eu --wait\n",
+    .exits = "1 there is no such job; with --wait: the run failed\n" RUN_EXITS,
+    .options = "json",
+    .min_operands = 1,
+    .max_operands = 1,
+    .run = start_job,
+};
+
+const dibs__verb dibs__verb_job_rerun = {
+    .name = "job rerun",
+    .operands = "RUN",
+    .summary = "run a run again, or from a step on",
+    .about = "Makes a new run with the definition and the params of the old "
+             "one, which must have ended, and prints its id.\n",
+    .examples = "  dibs job rerun etl@20261115T020000Z --from load\n",
+    .exits = "1 there is no such run or step; with --wait: the run "
+             "failed\n" RUN_EXITS,
+    .options = "json",
+    .min_operands = 1,
+    .max_operands = 1,
+    .run = rerun_run,
+};
+
+const dibs__verb dibs__verb_job_cancel = {
+    .name = "job cancel",
+    .operands = "RUN...",
+    .summary = "cancel runs",
+    .about = "Steps that have not begun end at once; those that run are asked "
+             "to end, and killed when their kill_after is over. Steps with "
+             "when: always still run after that; a second cancel ends them "
+             "too.\n",
+    .examples = "  dibs job cancel nightly@20261115T020000Z\n",
+    .exits = "1 there is no such run, or it has ended\n",
+    .min_operands = 1,
+    .max_operands = -1,
+    .run = cancel_runs,
+};
+
+const dibs__verb dibs__verb_job_resume = {
+    .name = "job resume",
+    .operands = "RUN BOOKMARK",
+    .summary = "resume a run that waits at a bookmark",
+    .about = "One of several callers resumes the run, under the lock "
+             "workflow:RUN:bookmark:BOOKMARK. A caller that finds the lock "
+             "held exits with 75: the resume is already in progress.\n",
+    .examples = "  dibs job resume order.7f3a9c2e41d0 approval --data "
+                "'{\"ok\":true}'\n",
+    .exits = "1 there is no such run or bookmark, or it was resumed before\n"
+             "75 the resume is already in progress, or the run has not come "
+             "to the bookmark\n",
+    .min_operands = 2,
+    .max_operands = 2,
+    .run = resume_run,
+};

@@ -1,0 +1,214 @@
+"""job load, ls, show, next, start, runs, cancel, rerun, resume, pause, unpause, reset, rm: without a node."""
+# SPDX-License-Identifier: MIT
+import concurrent.futures
+import os
+import subprocess
+
+from support import DIBS, PATIENCE, ROOT, Case, main
+
+FILE = """
+version: 1
+set: billing
+jobs:
+  nightly: {schedule: '0 2 * * *', zone: Europe/Berlin, concurrency: forbid, run: ['true']}
+  report:
+    run: [echo, '${param.region}']
+    params: {region: {default: eu, pattern: '[a-z]{2}'}}
+  order:
+    steps:
+      check: {run: ['true']}
+      approve: {wait: {bookmark: approval}}
+      ship: {run: ['true'], needs: [check, approve]}
+"""
+
+
+class Jobs(Case):
+    def setUp(self):
+        super().setUp()
+        self.env["TZDIR"] = os.path.join(ROOT, "tests/jobs/zoneinfo")
+        self.file = self.write("billing.yaml", FILE)
+
+    def load(self, text=FILE, *args, code=0):
+        return self.json("job", "load", self.write("billing.yaml", text), "--json", *args, code=code)["files"][0]
+
+    def job(self, name):
+        return self.json("job", "show", name, "--json")["job"]
+
+    def run_of(self, run):
+        return self.json("job", "show", run, "--json")["runs"][0]
+
+    def start(self, *args):
+        return self.ok("job", "start", *args).rstrip("\n")
+
+    def names(self, *args):
+        return [job["name"] for job in self.json("job", "ls", *args, "--json")["jobs"]]
+
+
+class Load(Jobs):
+    def test_a_file_is_loaded_once(self):
+        self.assertEqual(self.ok("job", "load", "--dry-run", self.file),
+                         "+ nightly\n+ report\n+ order\n"
+                         "set billing: 3 added, 0 changed, 0 removed, 0 as they were (nothing was done)\n")
+        self.assertEqual(self.names(), [])
+        self.assertEqual((self.load()["verdict"], self.names()), ("loaded", ["nightly", "order", "report"]))
+        self.assertEqual(self.load()["verdict"], "same")
+        job = self.job("nightly")
+        self.assertEqual((job["set"], job["zone"], job["status"]), ("billing", "Europe/Berlin", "due"))
+        times = self.json("job", "next", "nightly", "-n", "2", "--json")["times"]
+        self.assertEqual(times[0]["instant"], job["next"])
+        self.assertEqual([time["local"][11:] for time in times], ["02:00:00"] * 2)
+        self.assertEqual(self.json("job", "next", "report", "--json")["times"], [])
+
+    def test_the_higher_version_wins(self):
+        self.load()
+        other = FILE.replace("[echo", "[printf")
+        self.assertIn("report", self.fails(78, "job", "load", self.write("billing.yaml", other)))
+        self.assertEqual(self.load(other.replace("version: 1", "version: 3"))["changed"], 1)
+        before = self.job("report")["hash"]
+        self.assertEqual(self.load(code=78)["verdict"], "older")
+        self.assertEqual(self.job("report")["hash"], before)
+        self.assertEqual(self.load(FILE, "--force")["changed"], 1)
+        self.assertNotEqual(self.job("report")["hash"], before)
+
+    def test_a_job_that_is_gone_is_never_due(self):
+        self.load()
+        run = self.start("nightly")
+        fewer = "".join(line + "\n" for line in FILE.splitlines() if "nightly" not in line)
+        self.assertEqual(self.load(fewer.replace("version: 1", "version: 2"))["removed"], 1)
+        self.assertEqual(self.names(), ["order", "report"])
+        self.assertIn("no set any more", self.fails(1, "job", "start", "nightly"))
+        self.assertEqual(self.run_of(run)["state"], "QUEUED")
+        self.assertEqual(self.load(FILE.replace("version: 1", "version: 3"))["added"], 1)
+        self.assertIsNotNone(self.job("nightly")["next"])
+
+    def test_a_job_has_one_set(self):
+        self.load()
+        self.assertIn("is in the set billing", self.fails(
+            78, "job", "load", self.write("more.yaml", "jobs: {fresh: {run: [x]}, nightly: {run: [x]}}")))
+        self.assertEqual(self.names(), ["nightly", "order", "report"])
+        self.ok("job", "rm", "nightly")
+        self.assertIn("no set any more", self.fails(1, "job", "rm", "nightly"))
+        self.ok("job", "load", self.path("more.yaml"))
+        self.assertEqual(self.names("--set", "more"), ["fresh", "nightly"])
+        self.assertEqual(self.names("--set", "billing"), ["order", "report"])
+        self.assertEqual(self.names("*r*", "--set", "billing"), ["order", "report"])
+
+    def test_a_mistake_loads_nothing(self):
+        bad = self.write("x.yaml", FILE.replace("0 2 *", "0 25 *"))
+        self.assertIn("hour 25", self.fails(78, "job", "load", bad))
+        self.assertEqual(self.names(), [])
+        self.assertEqual(self.ok("job", "ls"), "")
+
+
+class Runs(Jobs):
+    def setUp(self):
+        super().setUp()
+        self.load()
+
+    def test_a_run_is_started_once(self):
+        run = self.start("report", "-p", "region=us")
+        self.assertRegex(run, r"^report\.[0-9a-f]{12}$")
+        shown = self.run_of(run)
+        self.assertEqual((shown["state"], shown["cause"], shown["params"]), ("QUEUED", "hand", {"region": "us"}))
+        self.assertEqual([(step["name"], step["state"]) for step in shown["steps"]], [("main", "READY")])
+        self.assertEqual(self.run_of(self.start("report"))["params"], {"region": "eu"})
+        self.assertIn("region", self.fails(64, "job", "start", "report", "-p", "region=12"))
+        self.assertIn("job ls", self.fails(1, "job", "start", "none"))
+        # The same id is the same run.
+        for _ in range(2):
+            self.assertEqual(self.start("report", "--id", "mine"), "report.mine")
+        runs = self.json("job", "runs", "report", "--json")["runs"]
+        self.assertEqual(([one["id"] for one in runs][0], len(runs)), (run, 3))
+        self.assertEqual(len(self.json("job", "runs", "report", "-n", "2", "--json")["runs"]), 2)
+        self.assertEqual(self.json("job", "runs", "--state", "FAILED", "--json")["runs"], [])
+
+    def test_forbid_allows_one(self):
+        run = self.start("nightly")
+        self.assertIn(run, self.fails(75, "job", "start", "nightly"))
+        self.assertEqual(self.names("--running"), ["nightly"])
+        self.ok("job", "cancel", run)
+        self.assertEqual(self.run_of(run)["state"], "CANCELLED")
+        self.assertIn("CANCELLED", self.fails(1, "job", "cancel", run))
+        self.assertNotEqual(self.start("nightly"), run)
+        self.assertIn("no run", self.fails(1, "job", "cancel", "nightly.none"))
+
+    def test_a_run_is_waited_for(self):
+        with subprocess.Popen([DIBS, "job", "start", "report", "--wait"], env=self.env, cwd=self.folder,
+                              stdout=subprocess.PIPE, text=True) as waiter:
+            self.addCleanup(self.finish, waiter)
+            run = waiter.stdout.readline().rstrip("\n")
+            self.ok("job", "cancel", run)
+            self.assertEqual(waiter.wait(PATIENCE), 125)
+
+    def test_a_bookmark_is_resumed_once(self):
+        run = self.start("order")
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            codes = list(pool.map(lambda i: self.dibs("job", "resume", run, "approval", "--data", str(i)).returncode,
+                                  range(8)))
+        self.assertEqual(codes.count(0), 1, codes)
+        self.assertTrue(set(codes) <= {0, 1, 75}, codes)
+        steps = {step["name"]: step for step in self.run_of(run)["steps"]}
+        self.assertEqual((steps["approve"]["state"], steps["approve"]["result"]), ("OK", str(codes.index(0))))
+        self.assertEqual(steps["ship"]["state"], "PENDING")
+        self.assertIn("resumed by", self.fails(1, "job", "resume", run, "approval"))
+        self.fails(1, "job", "resume", run, "none")
+
+    def test_the_lock_of_a_bookmark_tells_the_second(self):
+        run = self.start("order")
+        self.acquire(f"workflow:{run}:bookmark:approval", "-n")
+        self.assertIn("already in progress", self.fails(75, "job", "resume", run, "approval"))
+
+    def test_a_rerun_keeps_results(self):
+        run = self.start("order")
+        self.ok("job", "resume", run, "approval", "--data", "yes")
+        self.assertIn("has not ended", self.fails(75, "job", "rerun", run))
+        self.ok("job", "cancel", run)
+        again = self.ok("job", "rerun", run, "--from", "ship").rstrip("\n")
+        shown = self.run_of(again)
+        self.assertEqual((shown["cause"], shown["origin"]), ("rerun", run))
+        self.assertEqual({step["name"]: step["state"] for step in shown["steps"]}["approve"], "OK")
+        self.fails(1, "job", "rerun", run, "--from", "none")
+
+
+class Operator(Jobs):
+    def setUp(self):
+        super().setUp()
+        self.load()
+
+    def test_a_pause_has_a_note_and_an_end(self):
+        self.ok("job", "pause", "nightly", "--note", "disk full", "--until", "2199-01-01T00:00:00Z")
+        job = self.job("nightly")
+        self.assertEqual((job["status"], job["note"], job["paused_until"]),
+                         ("paused", "disk full", "2199-01-01T00:00:00Z"))
+        self.assertIn("@", job["paused_by"])
+        self.assertEqual(self.names("--paused"), ["nightly"])
+        self.assertIn("has passed", self.fails(64, "job", "pause", "nightly", "--until", "2001-01-01"))
+        self.assertIn("is no time", self.fails(64, "job", "pause", "nightly", "--until", "soon"))
+        self.ok("job", "unpause", "nightly")
+        self.assertEqual(self.job("nightly")["status"], "due")
+        self.ok("job", "pause", "--all")
+        self.ok("job", "unpause", "--match", "n*")
+        self.assertEqual(self.names("--paused"), ["order", "report"])
+        for words in ([], ["nightly", "--all"], ["--all", "--match", "x"]):
+            self.assertIn("give names", self.fails(64, "job", "pause", *words))
+        self.fails(1, "job", "unpause", "none")
+
+    def test_a_reset_and_an_edit_make_nothing_late(self):
+        before = self.job("nightly")["next"]
+        self.ok("job", "reset", "nightly")
+        self.assertEqual(self.job("nightly")["next"], before)
+        self.load(FILE.replace("version: 1", "version: 2").replace("0 2 * * *", "30 4 * * *"))
+        times = self.json("job", "next", "nightly", "-n", "1", "--json")["times"]
+        self.assertEqual((times[0]["local"][11:], times[0]["instant"]), ("04:30:00", self.job("nightly")["next"]))
+        self.assertEqual(self.json("job", "runs", "nightly", "--json")["runs"], [])
+
+    def test_boards_are_apart(self):
+        self.ok("job", "load", self.write("other.yaml", "board: two\njobs: {nightly: {run: [x]}}\n"))
+        self.assertEqual(self.names("--board", "two"), ["nightly"])
+        self.assertEqual(self.job("nightly")["set"], "billing")
+        self.fails(64, "job", "ls", "--board", "a/b")
+        self.assertIn("there is no job and no run", self.fails(1, "job", "show", "none"))
+
+
+if __name__ == "__main__":
+    main()
