@@ -204,8 +204,8 @@ static const dibs__option options[] = {
      .help = "The board whose jobs are meant. A jobs file names its own."},
 };
 
-const dibs__option_rows dibs__options_job_board =
-    DIBS__OPTION_ROWS("job ls,job show,job next,job runs,job start,job cancel,"
-                      "job rerun,job resume,job pause,job unpause,job reset,"
-                      "job rm",
-                      options);
+const dibs__option_rows dibs__options_job_board = DIBS__OPTION_ROWS(
+    "job ls,job show,job next,job runs,job start,job wait,job cancel,"
+    "job rerun,job resume,job pause,job unpause,job reset,"
+    "job rm",
+    options);

@@ -158,6 +158,7 @@ const dibs__option_rows dibs__options_job_load =
 
 const dibs__verb dibs__verb_job_load = {
     .name = "job load",
+    .also = "apply",
     .operands = "FILE...",
     .summary = "load jobs files into the store",
     .about =
@@ -168,7 +169,7 @@ const dibs__verb dibs__verb_job_load = {
         "from the same file. A job that is gone from the file is never due "
         "again, and keeps its history. A change of schedule or zone makes "
         "nothing late: the job is due at its next time. If a file has a "
-        "mistake, nothing is loaded.\n",
+        "mistake, nothing is loaded. dibs job apply does the same.\n",
     .examples = "At a deployment:\n"
                 "  dibs job load jobs/*.yaml\n"
                 "To see what would change:\n"

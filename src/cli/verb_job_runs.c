@@ -1,5 +1,6 @@
 /* verb_job_runs.c - job start, cancel, rerun and resume: changes of runs in a store. */
 /* SPDX-License-Identifier: MIT */
+#include "base/clock.h"
 #include "base/fail.h"
 #include "base/rand.h"
 #include "cli/job_board.h"
@@ -44,7 +45,8 @@ static dibs_status look_at_run(const char *id, const dibs_value *value,
 
     dibs__run_init(&run, id);
     if (value->version == 0)
-        rc = dibsx_fail(err, DIBS_NOTFOUND, "the run %s is gone from the store",
+        rc = dibsx_fail(err, DIBS_NOTFOUND,
+                        "the run %s is not in the store, or is gone from it",
                         id);
     else
         rc = dibs__run_read(&run, id, value->data, value->len, err);
@@ -55,9 +57,10 @@ static dibs_status look_at_run(const char *id, const dibs_value *value,
     return rc;
 }
 
-static int
-await_run(const dibs__command *cmd, dibs__open_board *ob, const char *id)
+static int await_run(const dibs__command *cmd, dibs__open_board *ob,
+                     const char *id, int64_t wait_ms)
 {
+    dibsx_nsec until = dibsx_after_ms(dibsx_now(), wait_ms);
     char inner[DIBS__RUN_ID_SIZE + 8], key[DIBS_NAME_MAX + 1];
     dibs_watch *watch = NULL;
     dibs_error err = {0};
@@ -72,12 +75,15 @@ await_run(const dibs__command *cmd, dibs__open_board *ob, const char *id)
     while (rc == DIBS_OK && !ended) {
         dibs_change change = {0};
 
-        rc = dibs_watch_next(watch, -1, &change, &err);
+        rc = dibs_watch_next(watch, dibsx_wait_ms(until, dibsx_now()), &change,
+                             &err);
         if (rc == DIBS_OK)
             rc = look_at_run(id, &change.value, &ended, &code, &err);
         dibs_value_free(&change.value);
     }
     dibs_watch_free(watch);
+    if (rc == DIBS_TIMEOUT)
+        rc = dibsx_fail(&err, rc, "the run %s has not ended in time", id);
     return rc == DIBS_OK ? code : dibs__cli_fail(cmd, &err);
 }
 
@@ -97,7 +103,20 @@ report_run(const dibs__command *cmd, dibs__open_board *ob, const char *id)
         code = dibs__out_done();
     }
     if (!code && dibs__opt_flag(cmd, "wait"))
-        code = await_run(cmd, ob, id);
+        code = await_run(cmd, ob, id, -1);
+    return code;
+}
+
+static int wait_run(const dibs__command *cmd)
+{
+    int64_t wait_ms =
+        dibs__opt_given(cmd, "wait") ? dibs__opt_ms(cmd, "wait") : -1;
+    dibs__open_board ob;
+    int code = dibs__board_open(cmd, &ob);
+
+    if (!code)
+        code = await_run(cmd, &ob, dibs__operands(cmd)[0], wait_ms);
+    dibs__board_close(&ob);
     return code;
 }
 
@@ -390,6 +409,8 @@ static const dibs__option options[] = {
      .letter = 'w',
      .verbs = "job start,job rerun",
      .help = "Wait until the run has ended; the exit code is the run's."},
+    {DIBS__ROW_WAIT_LONG, .verbs = "job wait",
+     .help = "How long to wait for the end of the run."},
     {DIBS__ROW_TEXT("from", "STEP"), .verbs = "job rerun",
      .otherwise = "all steps run again",
      .help = "Run this step and those below it again; the others keep their "
@@ -410,11 +431,12 @@ const dibs__option_rows dibs__options_job_runs =
 
 const dibs__verb dibs__verb_job_start = {
     .name = "job start",
+    .also = "run",
     .operands = "JOB",
     .summary = "start a run of a job now",
     .about = "Prints the id of the run. A node executes it as soon as one has "
              "room. concurrency in the jobs file holds for it too. A paused "
-             "job can be started.\n",
+             "job can be started. dibs job run does the same.\n",
     .examples = "  dibs job start report -p region=eu --wait\n",
     .exits = "1 there is no such job; with --wait: the run failed\n" RUN_EXITS,
     .options = "json",
@@ -423,12 +445,30 @@ const dibs__verb dibs__verb_job_start = {
     .run = start_job,
 };
 
+const dibs__verb dibs__verb_job_wait = {
+    .name = "job wait",
+    .operands = "RUN",
+    .summary = "wait until a run has ended",
+    .about = "The exit code is the run's.\n",
+    .examples = "  dibs job wait report.7f3a9c2e41d0 -w 10m\n",
+    .exits = "1 there is no such run, or it failed\n"
+             "75 the run has not ended in time, or was missed or skipped\n"
+             "122 the run was lost\n"
+             "124 the run timed out\n"
+             "125 the run was cancelled\n",
+    .min_operands = 1,
+    .max_operands = 1,
+    .run = wait_run,
+};
+
 const dibs__verb dibs__verb_job_rerun = {
     .name = "job rerun",
+    .also = "retry",
     .operands = "RUN",
     .summary = "run a run again, or from a step on",
     .about = "Makes a new run with the definition and the params of the old "
-             "one, which must have ended, and prints its id.\n",
+             "one, which must have ended, and prints its id. dibs job retry "
+             "does the same.\n",
     .examples = "  dibs job rerun etl@20261115T020000Z --from load\n",
     .exits = "1 there is no such run or step; with --wait: the run "
              "failed\n" RUN_EXITS,

@@ -84,6 +84,7 @@ const char dibs__common_exits[] =
     X("Jobs", job_show)                                                        \
     X("Jobs", job_next)                                                        \
     X("Jobs", job_start)                                                       \
+    X("Jobs", job_wait)                                                        \
     X("Jobs", job_runs)                                                        \
     X("Jobs", job_cancel)                                                      \
     X("Jobs", job_rerun)                                                       \
@@ -206,9 +207,12 @@ bool dibs__verb_is_in(const dibs__verb *verb, const char *group)
 const dibs__verb *dibs__verb_in(const char *group, const char *word)
 {
     for (size_t i = 0; i < dibs__verb_count; i++) {
-        if (dibs__verb_is_in(dibs__verbs[i], group) &&
-            strcmp(dibs__verb_word(dibs__verbs[i]), word) == 0)
-            return dibs__verbs[i];
+        const dibs__verb *verb = dibs__verbs[i];
+
+        if (dibs__verb_is_in(verb, group) &&
+            (strcmp(dibs__verb_word(verb), word) == 0 ||
+             (verb->also && strcmp(verb->also, word) == 0)))
+            return verb;
     }
     return NULL;
 }

@@ -23,6 +23,7 @@ typedef enum dibs__operand_kind {
 
 typedef struct dibs__verb {
     const char *name;     /* "run"; "state get" is a verb of the group state */
+    const char *also;     /* another last word for it, or NULL */
     const char *operands; /* as in a synopsis: "NAME [--] COMMAND..." */
     const char *summary;  /* one line, no full stop */
     const char *about;    /* paragraphs, each one line, or NULL */

@@ -93,6 +93,12 @@ class Load(Jobs):
         self.assertEqual(self.names("--set", "billing"), ["order", "report"])
         self.assertEqual(self.names("*r*", "--set", "billing"), ["order", "report"])
 
+    def test_other_words_for_verbs(self):
+        self.ok("job", "apply", self.file)
+        run = self.ok("job", "run", "report").rstrip("\n")
+        self.ok("job", "cancel", run)
+        self.assertRegex(self.ok("job", "retry", run), r"^report\.")
+
     def test_a_mistake_loads_nothing(self):
         bad = self.write("x.yaml", FILE.replace("0 2 *", "0 25 *"))
         self.assertIn("hour 25", self.fails(78, "job", "load", bad))
@@ -139,6 +145,9 @@ class Runs(Jobs):
             run = waiter.stdout.readline().rstrip("\n")
             self.ok("job", "cancel", run)
             self.assertEqual(waiter.wait(PATIENCE), 125)
+        self.fails(125, "job", "wait", run)
+        self.assertIn("not ended in time", self.fails(75, "job", "wait", self.start("report"), "-w", "10ms"))
+        self.assertIn("not in the store", self.fails(1, "job", "wait", "report.none"))
 
     def test_a_bookmark_is_resumed_once(self):
         run = self.start("order")

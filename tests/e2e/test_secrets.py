@@ -90,6 +90,7 @@ USES = {
     "job show": ["secret-job", "--json"],
     "job next": ["secret-job", "--json"],
     "job start": ["secret-job", "--json"],
+    "job wait": ["secret-job.1"],
     "job runs": ["--json"],
     "job cancel": ["secret-job.1"],
     "job rerun": ["secret-job.1", "--json"],
