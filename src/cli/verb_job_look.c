@@ -512,6 +512,7 @@ const dibs__verb dibs__verb_job_ls = {
     .about = "Shows each job with its set, its next time in UTC, its schedule "
              "and the zone whose clocks count.\n",
     .examples = "  dibs job ls 'billing-*'\n",
+    .exits = "0 the list was printed; it may be empty\n",
     .options = "json",
     .max_operands = 1,
     .run = list_jobs,
