@@ -286,25 +286,6 @@ static int rerun_run(const dibs__command *cmd)
 
 /* ---- cancel */
 
-/* A second cancel says more than the first, so one that may have been done already is not
- * done again. */
-typedef struct cancellation {
-    uint32_t before;
-    bool known;
-} cancellation;
-
-static dibs_status
-cancel_scene(dibs__scene *sc, bool doubt, void *arg, dibs_error *err)
-{
-    cancellation *c = arg;
-
-    if (doubt && c->known && sc->run->cancels > c->before)
-        return DIBS_CANCELLED;
-    c->before = sc->run->cancels;
-    c->known = true;
-    return dibs__run_cancel(sc, DIBS__REASON_CANCELLED, err);
-}
-
 static int cancel_runs(const dibs__command *cmd)
 {
     char *const *ids = dibs__operands(cmd);
@@ -312,13 +293,9 @@ static int cancel_runs(const dibs__command *cmd)
     int code = dibs__board_open(cmd, &ob), first = code;
 
     for (size_t i = 0; ids[i] && !code; i++) {
-        cancellation c = {.known = false};
         dibs_error err = {0};
-        dibs_status rc =
-            dibs__board_change_run(&ob.board, ids[i], cancel_scene, &c, &err);
-        int one = rc == DIBS_OK || rc == DIBS_CANCELLED
-                      ? 0
-                      : dibs__cli_fail(cmd, &err);
+        dibs_status rc = dibs__board_cancel(&ob.board, ids[i], &err);
+        int one = rc == DIBS_OK ? 0 : dibs__cli_fail(cmd, &err);
 
         first = first ? first : one;
     }

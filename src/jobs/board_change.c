@@ -3,91 +3,21 @@
 #include "jobs/board_change.h"
 
 #include "base/fail.h"
-#include "base/rand.h"
+#include "jobs/board_stage.h"
+#include "jobs/follow.h"
 #include <string.h>
 
-enum { ROUNDS_MAX = 32 };
-
-/* A scene with storage of its own. */
-typedef struct stage {
-    dibs__scene sc;
-    dibs__job *job;
-    dibs__run run, live, next;
-    dibs__job_state state;
-    dibs__intent in;
-} stage;
-
-static void init_stage(stage *st)
-{
-    *st = (stage){.job = NULL};
-    dibs__run_init(&st->run, "");
-    dibs__run_init(&st->live, "");
-    dibs__run_init(&st->next, "");
-    dibs__intent_init(&st->in);
-    st->sc = (dibs__scene){.run = &st->run, .in = &st->in};
-    (void)dibsx_random(&st->sc.chance, sizeof(st->sc.chance));
-}
-
-static void fini_stage(stage *st)
-{
-    dibs__intent_fini(&st->in);
-    dibs__run_fini(&st->next);
-    dibs__run_fini(&st->live);
-    dibs__run_fini(&st->run);
-    dibs__job_free(st->job);
-}
-
-/* A run that the state names may be gone with its history. */
-static dibs_status read_other(const dibs__board *board, const char *id,
-                              dibs__run *run, dibs__run **out, dibs_error *err)
-{
-    dibs_status rc = DIBS_OK;
-
-    if (!id[0])
-        return DIBS_OK;
-    dibs__run_fini(run);
-    rc = dibs__board_run(board, id, run, err);
-    if (rc == DIBS_OK)
-        *out = run;
-    return rc == DIBS_NOTFOUND ? DIBS_OK : rc;
-}
-
-/* The state of the job, if the rules of the job ask for it, and the runs it names. */
-static dibs_status read_state(const dibs__board *board, stage *st,
-                              const char *own, dibs_error *err)
-{
-    dibs_status rc = DIBS_OK;
-
-    st->sc.job = st->job;
-    if (!dibs__scene_needs_state(st->job))
-        return DIBS_OK;
-    rc = dibs__board_state(board, st->job->name, &st->state, err);
-    if (rc != DIBS_OK)
-        return rc;
-    st->sc.state = &st->state;
-    if (strcmp(st->state.live, own) != 0)
-        rc = read_other(board, st->state.live, &st->live, &st->sc.live, err);
-    if (rc == DIBS_OK && strcmp(st->state.follows, own) != 0)
-        rc = read_other(board, st->state.follows, &st->next, &st->sc.next, err);
-    return rc;
-}
+enum { ROUNDS_MAX = 32, CHILDREN_DEEP = 16 };
 
 static dibs_status
 try_run(const dibs__board *board, const char *id, dibs__scene_fn *change,
         void *arg, bool *doubt, dibs_error *err)
 {
-    stage st;
+    dibs__stage st;
     dibs_status rc = DIBS_OK;
 
-    init_stage(&st);
-    dibs__run_fini(&st.run);
-    rc = dibs__board_run(board, id, &st.run, err);
-    if (rc == DIBS_OK)
-        rc = dibs__board_job(board, st.run.job, st.run.hash, &st.job, err);
-    if (rc == DIBS_OK)
-        rc = read_state(board, &st, id, err);
-    if (rc == DIBS_OK)
-        rc = dibs__board_now(board, &st.sc.now_us, err);
+    dibs__stage_init(&st);
+    rc = dibs__stage_run(board, id, &st, err);
     if (rc == DIBS_OK)
         rc = change(&st.sc, *doubt, arg, err);
     if (rc == DIBS_OK) {
@@ -97,7 +27,7 @@ try_run(const dibs__board *board, const char *id, dibs__scene_fn *change,
         if (rc == DIBS_STALE || rc == DIBS_EARLY || rc == DIBS_LATE)
             rc = DIBS_BROKEN;
     }
-    fini_stage(&st);
+    dibs__stage_fini(&st);
     return rc;
 }
 
@@ -141,13 +71,47 @@ cancel_scene(dibs__scene *sc, bool doubt, void *arg, dibs_error *err)
     return dibs__run_cancel(sc, DIBS__REASON_CANCELLED, err);
 }
 
-dibs_status
-dibs__board_cancel(const dibs__board *board, const char *id, dibs_error *err)
+/* Cancels one run. */
+static dibs_status
+cancel_run(const dibs__board *board, const char *id, dibs_error *err)
 {
     cancellation c = {.tried = false};
     dibs_status rc = dibs__board_change_run(board, id, cancel_scene, &c, err);
 
     return rc == DIBS_CANCELLED ? DIBS_OK : rc;
+}
+
+/* The runs of job steps, as far as they were made. */
+static void cancel_children(const dibs__board *board, const char *id, int depth)
+{
+    dibs__job *job = NULL;
+    dibs__run run;
+
+    if (depth == CHILDREN_DEEP)
+        return;
+    if (dibs__board_run(board, id, &run, NULL) == DIBS_OK &&
+        dibs__board_job(board, run.job, run.hash, &job, NULL) == DIBS_OK)
+        for (size_t i = 0; i < job->step_count && i < run.step_count; i++) {
+            char child[DIBS__RUN_ID_SIZE];
+
+            if (job->steps[i].kind != DIBS__STEP_JOB)
+                continue;
+            dibs__child_id(job, &run, i, child);
+            if (cancel_run(board, child, NULL) == DIBS_OK)
+                cancel_children(board, child, depth + 1);
+        }
+    dibs__job_free(job);
+    dibs__run_fini(&run);
+}
+
+dibs_status
+dibs__board_cancel(const dibs__board *board, const char *id, dibs_error *err)
+{
+    dibs_status rc = cancel_run(board, id, err);
+
+    if (rc == DIBS_OK)
+        cancel_children(board, id, 0);
+    return rc;
 }
 
 /* Whether a run of this id is there, which is then the one that was asked for. */
@@ -164,11 +128,11 @@ static dibs_status
 try_start(const dibs__board *board, const char *job, const char *hash,
           dibs__make_fn *make, void *arg, bool *doubt, dibs_error *err)
 {
-    stage st;
+    dibs__stage st;
     dibs__job_state known;
     dibs_status rc = DIBS_OK;
 
-    init_stage(&st);
+    dibs__stage_init(&st);
     rc = dibs__board_state(board, job, &known, err);
     if (rc == DIBS_OK)
         rc =
@@ -176,11 +140,11 @@ try_start(const dibs__board *board, const char *job, const char *hash,
     if (rc == DIBS_OK)
         rc = make(st.job, &known, &st.run, arg, err);
     if (rc == DIBS_OK && is_there(board, st.run.id)) {
-        fini_stage(&st);
+        dibs__stage_fini(&st);
         return DIBS_OK;
     }
     if (rc == DIBS_OK)
-        rc = read_state(board, &st, "", err);
+        rc = dibs__stage_state(board, &st, "", err);
     if (rc == DIBS_OK)
         rc = dibs__board_now(board, &st.sc.now_us, err);
     if (rc == DIBS_OK)
@@ -191,7 +155,7 @@ try_start(const dibs__board *board, const char *job, const char *hash,
         if (rc == DIBS_STALE || rc == DIBS_EARLY || rc == DIBS_LATE)
             rc = DIBS_BROKEN;
     }
-    fini_stage(&st);
+    dibs__stage_fini(&st);
     return rc;
 }
 

@@ -17,7 +17,7 @@ DIBS_MUST_CHECK dibs_status dibs__board_change_run(const dibs__board *board,
                                                    dibs__scene_fn *change,
                                                    void *arg, dibs_error *err);
 
-/* Cancels a run, once for a call. STALE: it has ended. */
+/* Cancels a run, once for a call, and the runs of its job steps. STALE: it has ended. */
 DIBS_MUST_CHECK dibs_status dibs__board_cancel(const dibs__board *board,
                                                const char *id, dibs_error *err);
 

@@ -1,0 +1,98 @@
+/* board_stage.c - see board_stage.h. */
+/* SPDX-License-Identifier: MIT */
+#include "jobs/board_stage.h"
+
+#include "base/rand.h"
+#include <string.h>
+
+void dibs__stage_init(dibs__stage *st)
+{
+    *st = (dibs__stage){.job = NULL};
+    dibs__run_init(&st->run, "");
+    dibs__run_init(&st->live, "");
+    dibs__run_init(&st->next, "");
+    dibs__intent_init(&st->in);
+    st->sc = (dibs__scene){.run = &st->run, .in = &st->in};
+    (void)dibsx_random(&st->sc.chance, sizeof(st->sc.chance));
+}
+
+void dibs__stage_fini(dibs__stage *st)
+{
+    dibs__intent_fini(&st->in);
+    dibs__run_fini(&st->next);
+    dibs__run_fini(&st->live);
+    dibs__run_fini(&st->run);
+    dibs__job_free(st->job);
+}
+
+/* A run that the state names may be gone with its history. */
+static dibs_status read_other(const dibs__board *board, const char *id,
+                              dibs__run *run, dibs__run **out, dibs_error *err)
+{
+    dibs_status rc = DIBS_OK;
+
+    if (!id[0])
+        return DIBS_OK;
+    dibs__run_fini(run);
+    rc = dibs__board_run(board, id, run, err);
+    if (rc == DIBS_OK)
+        *out = run;
+    return rc == DIBS_NOTFOUND ? DIBS_OK : rc;
+}
+
+static dibs_status read_others(const dibs__board *board, dibs__stage *st,
+                               const char *own, dibs_error *err)
+{
+    dibs_status rc = DIBS_OK;
+
+    st->sc.state = &st->state;
+    if (strcmp(st->state.live, own) != 0)
+        rc = read_other(board, st->state.live, &st->live, &st->sc.live, err);
+    if (rc == DIBS_OK && strcmp(st->state.follows, own) != 0)
+        rc = read_other(board, st->state.follows, &st->next, &st->sc.next, err);
+    return rc;
+}
+
+dibs_status dibs__stage_state(const dibs__board *board, dibs__stage *st,
+                              const char *own, dibs_error *err)
+{
+    dibs_status rc = DIBS_OK;
+
+    st->sc.job = st->job;
+    if (!dibs__scene_needs_state(st->job))
+        return DIBS_OK;
+    rc = dibs__board_state(board, st->job->name, &st->state, err);
+    return rc == DIBS_OK ? read_others(board, st, own, err) : rc;
+}
+
+dibs_status dibs__stage_run(const dibs__board *board, const char *id,
+                            dibs__stage *st, dibs_error *err)
+{
+    dibs_status rc = DIBS_OK;
+
+    dibs__run_fini(&st->run);
+    rc = dibs__board_run(board, id, &st->run, err);
+    if (rc == DIBS_OK)
+        rc = dibs__board_job(board, st->run.job, st->run.hash, &st->job, err);
+    if (rc == DIBS_OK)
+        rc = dibs__stage_state(board, st, id, err);
+    if (rc == DIBS_OK)
+        rc = dibs__board_now(board, &st->sc.now_us, err);
+    return rc;
+}
+
+dibs_status dibs__stage_job(const dibs__board *board, const char *job,
+                            dibs__stage *st, dibs_error *err)
+{
+    dibs_status rc = dibs__board_state(board, job, &st->state, err);
+
+    if (rc == DIBS_OK)
+        rc = dibs__board_job(board, job, st->state.hash, &st->job, err);
+    if (rc == DIBS_OK) {
+        st->sc.job = st->job;
+        rc = read_others(board, st, "", err);
+    }
+    if (rc == DIBS_OK)
+        rc = dibs__board_now(board, &st->sc.now_us, err);
+    return rc;
+}
