@@ -205,7 +205,7 @@ static const dibs__option options[] = {
 };
 
 const dibs__option_rows dibs__options_job_board = DIBS__OPTION_ROWS(
-    "job ls,job show,job next,job runs,job start,job wait,job cancel,"
+    "job ls,job show,job next,job runs,job logs,job start,job wait,job cancel,"
     "job rerun,job resume,job pause,job unpause,job reset,"
-    "job rm",
+    "job rm,work",
     options);

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* For lack of memory a note is lost, but not its mistake. */
 static void keep_note(void *arg, bool warning, size_t line, size_t column,
@@ -251,4 +252,13 @@ void dibs__jobs_notes_json(const dibs__read_jobs *file, dibsx_json *js)
     dibsx_json_pair_uint(js, "mistake_count", file->mistakes);
     notes_json(file, js, "mistakes", false);
     notes_json(file, js, "warnings", true);
+}
+
+void dibs__jobs_origin(const char *path, char *out, size_t size)
+{
+    char host[64] = "", *whole = realpath(path, NULL);
+
+    (void)gethostname(host, sizeof(host) - 1);
+    (void)snprintf(out, size, "%s:%s", host, whole ? whole : path);
+    free(whole);
 }

@@ -34,6 +34,9 @@ void dibs__jobs_close(dibs__read_jobs *files, size_t count);
 void dibs__jobs_say(const dibs__command *cmd, const dibs__read_jobs *files,
                     size_t count);
 
+/* "host:/path/of/file": an edit of a file differs from another file. */
+void dibs__jobs_origin(const char *path, char *out, size_t size);
+
 /* The pairs "mistakes", "mistake_count" and "warnings" of one file. */
 void dibs__jobs_notes_json(const dibs__read_jobs *file, dibsx_json *js);
 

@@ -8,19 +8,6 @@
 
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-/* "host:/path/of/file": an edit of a file differs from another file. */
-static void name_origin(const char *path, char *out, size_t size)
-{
-    char host[64] = "", *whole = realpath(path, NULL);
-
-    (void)gethostname(host, sizeof(host) - 1);
-    (void)snprintf(out, size, "%s:%s", host, whole ? whole : path);
-    free(whole);
-}
 
 static void print_job(void *arg, char mark, const char *job)
 {
@@ -81,7 +68,7 @@ static int load_file(const dibs__command *cmd, dibs_client *cl, const char *who,
     dibs_status rc = dibs__board_init(&board, cl, read->file.board, &err);
     int code = 0;
 
-    name_origin(read->path, origin, sizeof(origin));
+    dibs__jobs_origin(read->path, origin, sizeof(origin));
     dibsx_buf_init(&why, 4096);
     if (rc == DIBS_OK)
         rc = dibs__board_load(&board, &read->file, &opts, print_job,

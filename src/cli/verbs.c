@@ -86,6 +86,7 @@ const char dibs__common_exits[] =
     X("Jobs", job_start)                                                       \
     X("Jobs", job_wait)                                                        \
     X("Jobs", job_runs)                                                        \
+    X("Jobs", job_logs)                                                        \
     X("Jobs", job_cancel)                                                      \
     X("Jobs", job_rerun)                                                       \
     X("Jobs", job_resume)                                                      \
@@ -93,6 +94,7 @@ const char dibs__common_exits[] =
     X("Jobs", job_unpause)                                                     \
     X("Jobs", job_reset)                                                       \
     X("Jobs", job_rm)                                                          \
+    X("Jobs", work)                                                            \
     X("Jobs", cron)                                                            \
     X("Jobs", cron_check)                                                      \
     X("Jobs", cron_next)                                                       \
@@ -163,7 +165,9 @@ const size_t dibs__verb_count = sizeof(dibs__verbs) / sizeof(dibs__verbs[0]);
     X(job_load)                                                                \
     X(job_look)                                                                \
     X(job_runs)                                                                \
+    X(job_logs)                                                                \
     X(job_pause)                                                               \
+    X(work)                                                                    \
     X(cron)                                                                    \
     X(cron_import)                                                             \
     X(serve)                                                                   \

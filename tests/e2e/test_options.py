@@ -13,7 +13,7 @@ GROUPS = {
     "Values": "state",
     "Coordination": "elect leader members join barrier latch publish subscribe events breaker limit",
     "Queues": "queue",
-    "Jobs": "job cron",
+    "Jobs": "job work cron",
     "Store": "store ping health doctor",
     "Server": "serve access",
     "Others": "demo config completion help version",

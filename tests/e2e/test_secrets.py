@@ -92,6 +92,8 @@ USES = {
     "job start": ["secret-job", "--json"],
     "job wait": ["secret-job.1"],
     "job runs": ["--json"],
+    "job logs": ["secret-job.1"],
+    "work": [os.path.join(ROOT, "examples/jobs.yaml"), "--once"],
     "job cancel": ["secret-job.1"],
     "job rerun": ["secret-job.1", "--json"],
     "job resume": ["secret-job.1", "approval"],

@@ -1,0 +1,228 @@
+/* verb_job_logs.c - job logs: what the commands of a run have written. */
+/* SPDX-License-Identifier: MIT */
+#include "base/fail.h"
+#include "cli/job_board.h"
+#include "cli/print.h"
+#include "cli/verbs.h"
+#include "jobs/history.h"
+
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FOLLOW_MS = 500 };
+
+/* RUN[/STEP[/ATTEMPT]]; "" and 0 for what is not given. */
+typedef struct place {
+    char run[DIBS__RUN_ID_SIZE];
+    char step[DIBS__JOB_NAME_SIZE];
+    uint32_t attempt;
+} place;
+
+static bool read_place(const char *text, place *out)
+{
+    const char *slash = strchr(text, '/'), *second = NULL;
+    char *end = NULL;
+    unsigned long attempt;
+
+    *out = (place){.attempt = 0};
+    if (!slash) {
+        (void)snprintf(out->run, sizeof(out->run), "%.127s", text);
+        return strlen(text) < sizeof(out->run);
+    }
+    second = strchr(slash + 1, '/');
+    if (!second)
+        return dibs__step_split(text, out->run, out->step) && out->step[0];
+    attempt = strtoul(second + 1, &end, 10);
+    out->attempt = (uint32_t)attempt;
+    if (*end || attempt == 0 || attempt > 99999 ||
+        slash - text >= DIBS__RUN_ID_SIZE ||
+        second - slash > DIBS__JOB_NAME_SIZE || second == slash + 1)
+        return false;
+    (void)snprintf(out->run, sizeof(out->run), "%.*s", (int)(slash - text),
+                   text);
+    (void)snprintf(out->step, sizeof(out->step), "%.*s",
+                   (int)(second - slash - 1), slash + 1);
+    return true;
+}
+
+/* The value of an output: "HEAD LEFT_OUT\n", then the bytes that were kept. */
+typedef struct output {
+    dibs_value value;
+    const char *head, *tail;
+    size_t head_len, tail_len;
+    uint64_t left_out;
+} output;
+
+/* NOTFOUND: nothing was captured. */
+static dibs_status read_output(dibs__open_board *ob, const dibs__run *run,
+                               const dibs__run_step *step, uint32_t attempt,
+                               output *out, dibs_error *err)
+{
+    char inner[DIBS__PLACE_SIZE], key[DIBS_NAME_MAX + 1], *end = NULL;
+    const char *bytes, *line;
+    dibs_status rc;
+
+    *out = (output){.head_len = 0};
+    dibs__output_key(run, step, attempt, inner);
+    rc = dibs__board_key(&ob->board, inner, key, err);
+    if (rc == DIBS_OK)
+        rc = dibs_state_get(ob->cl, key, &out->value, err);
+    if (rc != DIBS_OK)
+        return rc;
+    bytes = out->value.data;
+    line = memchr(bytes, '\n', out->value.len);
+    if (line) {
+        out->head_len = strtoul(bytes, &end, 10);
+        out->left_out = strtoull(end, &end, 10);
+        out->head = line + 1;
+    }
+    if (!line || end != line ||
+        out->head_len > out->value.len - (size_t)(line + 1 - bytes))
+        return dibsx_fail(err, DIBS_BROKEN, "the output %s is no output",
+                          inner);
+    out->tail = out->head + out->head_len;
+    out->tail_len = out->value.len - (size_t)(out->tail - bytes);
+    return DIBS_OK;
+}
+
+/* Prints what is behind the bytes that were printed before. */
+static void print_rest(const output *out, uint64_t *printed)
+{
+    uint64_t tail_at = out->head_len + out->left_out;
+
+    if (*printed < out->head_len) {
+        (void)fwrite(out->head + *printed, 1, out->head_len - *printed, stdout);
+        *printed = out->head_len;
+    }
+    if (*printed < tail_at) {
+        printf("\n[%" PRIu64 " bytes were left out]\n", tail_at - *printed);
+        *printed = tail_at;
+    }
+    if (*printed < tail_at + out->tail_len) {
+        (void)fwrite(out->tail + (*printed - tail_at), 1,
+                     out->tail_len - (*printed - tail_at), stdout);
+        *printed = tail_at + out->tail_len;
+    }
+}
+
+static dibs_status print_attempt(dibs__open_board *ob, const dibs__run *run,
+                                 const dibs__run_step *step, uint32_t attempt,
+                                 uint64_t *printed, dibs_error *err)
+{
+    output out;
+    dibs_status rc = read_output(ob, run, step, attempt, &out, err);
+
+    if (rc == DIBS_OK)
+        print_rest(&out, printed);
+    dibs_value_free(&out.value);
+    return rc == DIBS_NOTFOUND ? DIBS_OK : rc;
+}
+
+/* ---- one look */
+
+/* How far the last attempt of each step was printed. */
+typedef struct progress {
+    uint32_t attempt[DIBS__JOB_STEPS_MAX];
+    uint64_t printed[DIBS__JOB_STEPS_MAX];
+} progress;
+
+static dibs_status
+print_step(dibs__open_board *ob, const dibs__run *run, size_t i,
+           const place *at, progress *done, dibs_error *err)
+{
+    const dibs__run_step *step = &run->steps[i];
+    uint32_t attempt = at->attempt ? at->attempt : step->attempt;
+    dibs_status rc = DIBS_OK;
+
+    if (attempt == 0)
+        return DIBS_OK;
+    /* The rest of an attempt that has ended meanwhile. */
+    if (done->attempt[i] && done->attempt[i] != attempt)
+        rc = print_attempt(ob, run, step, done->attempt[i], &done->printed[i],
+                           err);
+    if (done->attempt[i] != attempt)
+        done->printed[i] = 0;
+    done->attempt[i] = attempt;
+    if (rc == DIBS_OK)
+        rc = print_attempt(ob, run, step, attempt, &done->printed[i], err);
+    return rc;
+}
+
+/* *ended: nothing will come any more. */
+static dibs_status print_run(dibs__open_board *ob, const place *at,
+                             progress *done, bool *ended, dibs_error *err)
+{
+    dibs__run run;
+    bool found = false;
+    dibs_status rc = dibs__board_run(&ob->board, at->run, &run, err);
+
+    for (size_t i = 0; rc == DIBS_OK && i < run.step_count; i++) {
+        if (at->step[0] && strcmp(at->step, run.steps[i].name) != 0)
+            continue;
+        found = true;
+        rc = print_step(ob, &run, i, at, done, err);
+    }
+    if (rc == DIBS_OK && !found)
+        rc = dibsx_fail(err, DIBS_NOTFOUND, "the run %s has no step %s",
+                        at->run, at->step);
+    *ended = dibs__state_final(run.state);
+    dibs__run_fini(&run);
+    return rc;
+}
+
+static int print_logs(const dibs__command *cmd)
+{
+    const char *operand = dibs__operands(cmd)[0];
+    bool follow = dibs__opt_flag(cmd, "follow"), ended = false;
+    progress done = {.attempt = {0}};
+    dibs__open_board ob;
+    dibs_error err = {0};
+    place at;
+    int code = 0;
+
+    if (!read_place(operand, &at)) {
+        dibs__cli_say("'%.60s' is no RUN[/STEP[/ATTEMPT]]", operand);
+        return DIBS__EXIT_USAGE;
+    }
+    code = dibs__board_open(cmd, &ob);
+    while (!code) {
+        if (print_run(&ob, &at, &done, &ended, &err) != DIBS_OK)
+            code = dibs__cli_fail(cmd, &err);
+        if (!code)
+            code = dibs__out_done();
+        if (ended || !follow)
+            break;
+        (void)poll(NULL, 0, FOLLOW_MS);
+    }
+    dibs__board_close(&ob);
+    return code;
+}
+
+static const dibs__option options[] = {
+    {.name = "follow",
+     .letter = 'f',
+     .help = "Print what comes until the run has ended. A node writes output "
+             "down after 1, 2, 4 .. 30 seconds, and with the end."},
+};
+
+const dibs__option_rows dibs__options_job_logs =
+    DIBS__OPTION_ROWS("job logs", options);
+
+const dibs__verb dibs__verb_job_logs = {
+    .name = "job logs",
+    .operands = "RUN[/STEP[/ATTEMPT]]",
+    .summary = "print the output of a run",
+    .about = "Prints what the commands of the run wrote, of each step its last "
+             "attempt. output in the jobs file says how much is kept; bytes "
+             "that were left out are counted. Output goes with its run.\n",
+    .examples = "  dibs job logs report@20261115T020000Z\n"
+                "The first attempt of a step:\n"
+                "  dibs job logs etl@20261115T020000Z/transform/1\n",
+    .exits = "1 there is no such run or step\n",
+    .min_operands = 1,
+    .max_operands = 1,
+    .run = print_logs,
+};

@@ -1,0 +1,239 @@
+/* node.c - see node.h. The loop of a node: its lease, its turns, its end. */
+/* SPDX-License-Identifier: MIT */
+#include "node/node.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "base/rand.h"
+#include "node/node_inside.h"
+
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+enum { JOIN_AGAIN_MS = 500, SAY_AGAIN_S = 60 };
+
+void dibs__node_say(dibs__node *node, const char *format, ...)
+{
+    char line[sizeof(node->said)];
+    dibsx_nsec now = dibsx_now();
+    va_list args;
+
+    va_start(args, format);
+    (void)vsnprintf(line, sizeof(line), format, args);
+    va_end(args);
+    if (strcmp(line, node->said) == 0 &&
+        now - node->said_at < SAY_AGAIN_S * DIBSX_SEC)
+        return;
+    (void)snprintf(node->said, sizeof(node->said), "%s", line);
+    node->said_at = now;
+    if (node->opts->say)
+        node->opts->say(node->opts->arg, line);
+}
+
+void dibs__node_complain(dibs__node *node, const char *what,
+                         const dibs_error *err)
+{
+    dibs__node_say(node, "%s: %s", what, err->message);
+}
+
+const dibs__job *
+dibs__node_job(const dibs__node *node, const char *job, const char *hash)
+{
+    for (size_t i = 0; i < node->opts->file_count; i++) {
+        const dibs__job_entry *entry =
+            dibs__job_file_find(node->opts->files[i], job);
+
+        if (entry && strcmp(entry->hash, hash) == 0)
+            return entry->job;
+    }
+    return NULL;
+}
+
+/* ---- the lease */
+
+dibsx_nsec dibs__node_valid_until(dibs__node *node)
+{
+    dibsx_nsec now = dibsx_now();
+    int64_t valid_ms = node->lease ? dibs_lock_valid_ms(node->lease) : 0;
+    int64_t margin_ms = dibs__executor_margin_ms(node->ex, node->opts->ttl_ms);
+
+    if (valid_ms > 0)
+        dibs__executor_believe(node->ex, dibsx_after_ms(now, valid_ms),
+                               node->opts->ttl_ms);
+    return valid_ms > margin_ms ? dibsx_after_ms(now, valid_ms - margin_ms)
+                                : now;
+}
+
+static dibs_status try_join(dibs__node *node, dibs_error *err)
+{
+    char inner[DIBS__NODE_SIZE + 8], key[DIBS_NAME_MAX + 1];
+    dibs_status rc;
+
+    if (!dibsx_random_hex(node->id, sizeof(node->id)))
+        return dibsx_fail(err, DIBS_INTERNAL, "the kernel has no randomness");
+    (void)snprintf(inner, sizeof(inner), "node/%s", node->id);
+    rc = dibs__board_key(node->board, inner, key, err);
+    if (rc == DIBS_OK)
+        rc = dibs_lock_new(node->board->cl, key,
+                           DIBS_LOCK_OPTS(.ttl_ms = node->opts->ttl_ms),
+                           &node->lease, err);
+    if (rc == DIBS_OK)
+        rc = dibs_lock_try(node->lease, err);
+    if (rc != DIBS_OK) {
+        dibs_lock_free(node->lease);
+        node->lease = NULL;
+        return rc;
+    }
+    node->fence = dibs_lock_fence(node->lease);
+    node->look_at = 0;
+    dibs__node_say(node, "node %s joined the board %s", node->id,
+                   node->board->name);
+    return DIBS_OK;
+}
+
+/* Commands that have to end with the lease. */
+static size_t count_kept(const dibs__node *node)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < node->opts->slots; i++)
+        kept += node->tasks[i].used && node->tasks[i].at &&
+                node->tasks[i].job->on_lost == DIBS__LOST_KILL;
+    return kept;
+}
+
+/* A new lease only when nothing of the old one is left: all trees believe in one. */
+static void join_again(dibs__node *node)
+{
+    dibs_error err = {0};
+
+    if (node->stops || count_kept(node) > 0 || dibsx_now() < node->join_at)
+        return;
+    node->join_at = dibsx_after_ms(dibsx_now(), JOIN_AGAIN_MS);
+    if (try_join(node, &err) != DIBS_OK)
+        dibs__node_complain(node, "cannot join the board", &err);
+}
+
+static void keep_lease(dibs__node *node)
+{
+    if (node->lease && dibs_lock_check(node->lease) != DIBS_OK) {
+        dibs__node_say(node, "node %s has lost its lease; its commands end",
+                       node->id);
+        dibs__node_lose_all(node);
+        dibs_lock_free(node->lease);
+        node->lease = NULL;
+    }
+    if (!node->lease)
+        join_again(node);
+    (void)dibs__node_valid_until(node);
+}
+
+/* ---- turns */
+
+static void hear_stop(dibs__node *node)
+{
+    struct signalfd_siginfo info;
+
+    while (read(node->opts->stop_fd, &info, sizeof(info)) ==
+           (ssize_t)sizeof(info)) {
+        node->stops++;
+        if (node->stops == 1) {
+            node->drain_at = dibsx_after_ms(dibsx_now(), node->opts->drain_ms);
+            dibs__node_say(node, "drains: %zu commands are running",
+                           dibs__node_busy(node));
+        } else
+            dibs__node_stop_all(node, true);
+    }
+    if (node->stops && !node->drained && dibsx_now() >= node->drain_at) {
+        node->drained = true;
+        dibs__node_stop_all(node, false);
+    }
+}
+
+static void await_events(const dibs__node *node)
+{
+    struct pollfd fds[] = {{.fd = dibs__executor_fd(node->ex),
+                            .events = POLLIN},
+                           {.fd = node->opts->stop_fd, .events = POLLIN},
+                           {.fd = node->lease ? dibs_lock_lost_fd(node->lease)
+                                              : -1,
+                            .events = POLLIN}};
+    dibsx_nsec until = dibs__node_next_at(node), now = dibsx_now();
+    dibsx_nsec most = dibsx_after_ms(now, node->opts->ttl_ms / 6);
+
+    if (node->look_at < until)
+        until = node->look_at;
+    if (node->stops && !node->drained && node->drain_at < until)
+        until = node->drain_at;
+    if (!node->lease && node->join_at < until)
+        until = node->join_at;
+    if (most < until) /* Belief follows the lease. */
+        until = most;
+    (void)poll(fds, sizeof(fds) / sizeof(fds[0]),
+               (int)dibsx_wait_ms(until, now));
+}
+
+static void take_turn(dibs__node *node)
+{
+    keep_lease(node);
+    hear_stop(node);
+    dibs__node_collect(node);
+    if (!node->lease) {
+        node->look_at = node->join_at;
+        return;
+    }
+    dibs__node_proceed(node);
+    if (dibsx_now() >= node->look_at)
+        dibs__node_look(node);
+}
+
+static bool is_done(const dibs__node *node)
+{
+    bool busy = dibs__node_busy(node) > 0;
+
+    if (node->stops)
+        return !busy;
+    return node->opts->once && node->idle && !busy;
+}
+
+static dibs_status run_node(dibs__node *node, dibs_error *err)
+{
+    dibs_status rc =
+        dibs__executor_open(node->opts->slots, NULL, &node->ex, err);
+
+    if (rc == DIBS_OK)
+        rc = try_join(node, err);
+    while (rc == DIBS_OK && !is_done(node)) {
+        await_events(node);
+        take_turn(node);
+    }
+    if (rc == DIBS_OK)
+        dibs__node_say(node, "node %s has stopped", node->id);
+    if (node->ex)
+        dibs__executor_close(node->ex);
+    dibs__node_free_tasks(node);
+    dibs_lock_free(node->lease);
+    return rc;
+}
+
+dibs_status dibs__node_run(const dibs__node_opts *opts, dibs_error *err)
+{
+    dibs__node *node = dibsx_zalloc(sizeof(*node));
+    dibs_status rc = DIBS_OK;
+
+    if (!node)
+        return dibsx_nomem(err, "a node");
+    node->opts = opts;
+    node->board = opts->board;
+    node->tasks = dibsx_zalloc_n(opts->slots, sizeof(*node->tasks));
+    rc = node->tasks ? run_node(node, err)
+                     : dibsx_nomem(err, "the commands of a node");
+    dibsx_free(node->marks);
+    dibsx_free(node->tasks);
+    dibsx_free(node);
+    return rc;
+}

@@ -1,0 +1,301 @@
+/* node_command.c - the command of an attempt: what it finds, how it ended, its output. */
+/* SPDX-License-Identifier: MIT */
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "jobs/history.h"
+#include "jobs/moment.h"
+#include "jobs/params.h"
+#include "node/node_inside.h"
+
+#include <inttypes.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ENV_MAX = 1024 * 1024, ARGS_MAX = 1024 * 1024, FLUSH_FIRST_MS = 1000 };
+
+static bool has_variable(char *const *list, size_t count, const char *text)
+{
+    size_t len = strcspn(text, "=") + 1;
+
+    for (size_t i = 0; i < count; i++)
+        if (strncmp(list[i], text, len) == 0)
+            return true;
+    return false;
+}
+
+/* Texts one after the other, each with a NUL, as a list that ends with NULL.
+ * Variables: the first of a name counts. */
+static char **list_texts(const dibsx_buf *texts, bool variables)
+{
+    size_t count = 0, n = 0;
+    char **list;
+
+    for (size_t i = 0; i < texts->len; i++)
+        count += texts->data[i] == '\0';
+    list = dibsx_zalloc_n(count + 1, sizeof(*list));
+    for (size_t i = 0; list && i < texts->len; i += strlen(texts->data + i) + 1)
+        if (!variables || !has_variable(list, n, texts->data + i))
+            list[n++] = texts->data + i;
+    return list;
+}
+
+static void put_variable(dibsx_buf *env, const char *name, const char *format,
+                         ...) __attribute__((format(printf, 3, 4)));
+
+static void
+put_variable(dibsx_buf *env, const char *name, const char *format, ...)
+{
+    char text[DIBS_NAME_MAX + 64];
+    va_list args;
+
+    va_start(args, format);
+    (void)vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    dibsx_buf_printf(env, "%s=%s", name, text);
+    dibsx_buf_putc(env, '\0');
+}
+
+static void pass_variable(dibsx_buf *env, const char *name)
+{
+    const char *value = getenv(name);
+
+    if (value) {
+        dibsx_buf_printf(env, "%s=%s", name, value);
+        dibsx_buf_putc(env, '\0');
+    }
+}
+
+/* HOME, USER and SHELL of the user that the command runs as. */
+static void put_user(dibsx_buf *env, const char *user)
+{
+    char room[4096];
+    struct passwd entry, *found = NULL;
+
+    if (user)
+        (void)getpwnam_r(user, &entry, room, sizeof(room), &found);
+    if (!found) {
+        pass_variable(env, "HOME");
+        pass_variable(env, "USER");
+        pass_variable(env, "SHELL");
+        return;
+    }
+    put_variable(env, "HOME", "%s", found->pw_dir);
+    put_variable(env, "USER", "%s", found->pw_name);
+    put_variable(env, "SHELL", "%s", found->pw_shell);
+}
+
+static void tick_text(const dibs__run *run, char out[DIBS__MOMENT_SIZE + 1])
+{
+    out[0] = '\0';
+    if (run->cause != DIBS__CAUSE_TICK)
+        return;
+    dibs__moment_text(run->tick_s, out);
+    (void)snprintf(out + strlen(out), 2, "Z");
+}
+
+static void put_names(dibs__node *node, const dibs__node_task *task,
+                      const dibs__run *run, dibsx_buf *env)
+{
+    char tick[DIBS__MOMENT_SIZE + 1];
+
+    tick_text(run, tick);
+    put_variable(env, "DIBS_BOARD", "%s", node->board->name);
+    put_variable(env, "DIBS_JOB", "%s", run->job);
+    put_variable(env, "DIBS_RUN", "%s", run->id);
+    put_variable(env, "DIBS_STEP", "%s", task->step->name);
+    put_variable(env, "DIBS_ATTEMPT", "%" PRIu32, task->attempt);
+    put_variable(env, "DIBS_NODE", "%s", node->id);
+    if (tick[0])
+        put_variable(env, "DIBS_TICK", "%s", tick);
+    if (task->lock)
+        put_variable(env, "DIBS_FENCE", "%" PRIu64,
+                     dibs_lock_fence(task->lock));
+    for (size_t i = 0; i < run->param_count; i++) {
+        char name[DIBS__PARAM_VARIABLE_SIZE];
+
+        dibs__param_variable(run->params[i].name, name);
+        dibsx_buf_printf(env, "%s=%s", name, run->params[i].value);
+        dibsx_buf_putc(env, '\0');
+    }
+}
+
+static void put_own(const dibs__work *work, dibsx_buf *env)
+{
+    for (size_t i = 0; i < work->env.count; i++) {
+        dibsx_buf_printf(env, "%s=%s", work->env.at[i].name,
+                         work->env.at[i].value);
+        dibsx_buf_putc(env, '\0');
+    }
+}
+
+static size_t find_needs(const dibs__job *job, const dibs__node_task *task,
+                         const dibs__run *run, dibs__need *out)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < job->step_count && i < run->step_count; i++)
+        if (dibs__step_needs(task->step, i))
+            out[count++] = (dibs__need){.step = run->steps[i].name,
+                                        .result = run->steps[i].result,
+                                        .len = run->steps[i].result_len};
+    return count;
+}
+
+static void
+put_args(const dibs__work *work, const dibs__run *run, dibsx_buf *args)
+{
+    const dibs__pairs values = {.at = run->params, .count = run->param_count};
+    char tick[DIBS__MOMENT_SIZE + 1];
+
+    tick_text(run, tick);
+    for (size_t i = 0; i < work->run.count; i++) {
+        dibs__params_expand(work->run.at[i], &values, tick, args);
+        dibsx_buf_putc(args, '\0');
+    }
+}
+
+static dibs_status
+start_with(dibs__node *node, dibs__node_task *task, const dibsx_buf *args,
+           const dibsx_buf *env, dibs_error *err)
+{
+    const dibs__work *work = &task->step->work;
+    char **argv = list_texts(args, false), **vars = list_texts(env, true);
+    dibs__attempt_spec spec = {
+        .argv = argv,
+        .shell = task->step->kind == DIBS__STEP_SHELL ? work->shell : NULL,
+        .env = vars,
+        .env_file = work->env_file,
+        .dir = work->dir,
+        .user = work->user,
+        .input = work->input,
+        .input_len = work->input ? strlen(work->input) : 0,
+        .timeout_ms = work->timeout_ms == DIBS__JOB_NONE ? 0 : work->timeout_ms,
+        .kill_after_ms = work->kill_after_ms,
+        .signal = (int)work->signal,
+        .outlives_belief = task->job->on_lost == DIBS__LOST_FINISH,
+        .output_keep = (size_t)work->output.keep,
+        .output_head = (size_t)work->output.head};
+    dibs_status rc = DIBS_OK;
+
+    if (!argv || !vars || !dibsx_buf_ok(args) || !dibsx_buf_ok(env))
+        rc = dibsx_fail(err, DIBS_NOMEM,
+                        "the words and variables of the command do not fit");
+    if (rc == DIBS_OK)
+        rc = dibs__attempt_start(node->ex, &spec, task, &task->at, err);
+    dibsx_free(argv);
+    dibsx_free(vars);
+    return rc;
+}
+
+dibs_status dibs__command_start(dibs__node *node, dibs__node_task *task,
+                                const dibs__run *run, dibs_error *err)
+{
+    const dibs__work *work = &task->step->work;
+    dibs__need *needs =
+        dibsx_zalloc_n(task->job->step_count + 1, sizeof(*needs));
+    size_t count = needs ? find_needs(task->job, task, run, needs) : 0;
+    dibsx_buf args, env;
+    dibs_status rc = dibs__result_files_make(&task->files, NULL, work->user,
+                                             needs, count, err);
+
+    dibsx_buf_init(&args, ARGS_MAX);
+    dibsx_buf_init(&env, ENV_MAX);
+    if (rc == DIBS_OK) {
+        put_args(work, run, &args);
+        put_own(work, &env);
+        pass_variable(&env, "PATH");
+        pass_variable(&env, "LANG");
+        put_user(&env, work->user);
+        put_names(node, task, run, &env);
+        dibs__result_files_env(&task->files, needs, count, &env);
+        rc = start_with(node, task, &args, &env, err);
+    }
+    if (rc == DIBS_OK) {
+        task->flush_ms = FLUSH_FIRST_MS;
+        task->flush_at = dibsx_after_ms(dibsx_now(), task->flush_ms);
+    }
+    dibsx_buf_fini(&env);
+    dibsx_buf_fini(&args);
+    dibsx_free(needs);
+    return rc;
+}
+
+static dibs__reason
+find_reason(const dibs__node_task *task, const dibs__attempt_end *end)
+{
+    switch (end->reason) {
+    case DIBS__ATTEMPT_OK:
+    case DIBS__ATTEMPT_FAILED:
+        return dibs__work_code_ok(&task->step->work, end->exit_code)
+                   ? DIBS__REASON_NONE
+                   : DIBS__REASON_FAILED;
+    case DIBS__ATTEMPT_TIMEOUT:
+        return DIBS__REASON_TIMEOUT;
+    case DIBS__ATTEMPT_CANCELLED:
+        return task->ends_by ? task->ends_by : DIBS__REASON_CANCELLED;
+    case DIBS__ATTEMPT_STOPPED:
+        return DIBS__REASON_STOPPED;
+    case DIBS__ATTEMPT_NOT_STARTED:
+        return DIBS__REASON_UNSTARTED;
+    default:
+        return DIBS__REASON_LOST;
+    }
+}
+
+void dibs__command_ended(dibs__node *node, dibs__node_task *task)
+{
+    dibs__attempt_end end = dibs__attempt_result(task->at);
+    dibs_error err = {0};
+    size_t len = 0;
+
+    task->outcome = (dibs__outcome){.reason = find_reason(task, &end),
+                                    .exit_code = end.exit_code >= 0
+                                                     ? end.exit_code
+                                                     : 128 + end.exit_signal};
+    if (dibs__result_files_read(&task->files, task->result, &len, &err) ==
+        DIBS_OK) {
+        task->outcome.result = len > 0 ? task->result : NULL;
+        task->outcome.result_len = len;
+    } else if (task->outcome.reason == DIBS__REASON_NONE) {
+        dibs__node_complain(node, task->task.run, &err);
+        task->outcome.reason = DIBS__REASON_FAILED;
+    }
+    dibs__node_say(node, "%s/%s attempt %" PRIu32 ": %s%s%s", task->task.run,
+                   task->task.step, task->attempt,
+                   task->outcome.reason
+                       ? dibs__reason_name(task->outcome.reason)
+                       : "ok",
+                   end.message[0] ? ": " : "", end.message);
+}
+
+void dibs__command_flush(dibs__node *node, dibs__node_task *task)
+{
+    char inner[DIBS__PLACE_SIZE], key[DIBS_NAME_MAX + 1];
+    dibs__run run;
+    dibs__run_step step = {.attempt = task->attempt};
+    dibsx_buf head, tail, whole;
+    uint64_t left_out;
+
+    if (task->step->work.output.keep == 0)
+        return;
+    dibsx_buf_init(&head, DIBS_VALUE_MAX);
+    dibsx_buf_init(&tail, DIBS_VALUE_MAX);
+    dibsx_buf_init(&whole, DIBS_VALUE_MAX);
+    left_out = dibs__attempt_output(task->at, &head, &tail);
+    dibsx_buf_printf(&whole, "%zu %" PRIu64 "\n", head.len, left_out);
+    dibsx_buf_add(&whole, head.data, head.len);
+    dibsx_buf_add(&whole, tail.data, tail.len);
+    dibs__run_init(&run, task->task.run);
+    (void)snprintf(step.name, sizeof(step.name), "%s", task->task.step);
+    dibs__output_key(&run, &step, task->attempt, inner);
+    if (dibsx_buf_ok(&whole) &&
+        dibs__board_key(node->board, inner, key, NULL) == DIBS_OK)
+        (void)!dibs_state_set(node->board->cl, key, whole.data, whole.len,
+                              task->job->history.keep_ms, NULL, NULL);
+    dibs__run_fini(&run);
+    dibsx_buf_fini(&whole);
+    dibsx_buf_fini(&tail);
+    dibsx_buf_fini(&head);
+}

@@ -1,0 +1,429 @@
+/* node_sweep.c - sweeps of a node: retries, limits, waits and followers, history; and runs
+ * of nodes that are gone. */
+/* SPDX-License-Identifier: MIT */
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "jobs/board_change.h"
+#include "jobs/follow.h"
+#include "jobs/history.h"
+#include "node/node_inside.h"
+#include <dibs/monitor.h>
+
+#include <stdio.h>
+#include <string.h>
+
+/* The run of an entry is gone, with its history: so goes the entry. */
+static dibs_status
+drop_entry(dibs__node *node, const char *index, const char *member,
+           const char *id, dibs_error *err)
+{
+    char key[DIBS__PLACE_SIZE];
+    bool doubt = false;
+    dibs__intent in;
+    dibs_status rc;
+
+    dibs__intent_init(&in);
+    if (id) {
+        (void)snprintf(key, sizeof(key), "run/%s", id);
+        dibs__intent_check_version(&in, key, 0);
+    }
+    dibs__intent_leave(&in, index, member);
+    rc = dibs__board_commit(node->board, &in, &doubt, err);
+    dibs__intent_fini(&in);
+    return rc == DIBS_STALE ? DIBS_OK : rc;
+}
+
+/* One change of a run, as a sweep makes it. */
+static dibs_status
+sweep_run(dibs__node *node, const char *index, const dibs__node_entry *entry,
+          const char *id, dibs__scene_fn *change, void *arg, dibs_error *err)
+{
+    dibs_status rc = dibs__board_change_run(node->board, id, change, arg, err);
+
+    if (rc == DIBS_NOTFOUND)
+        rc = drop_entry(node, index, entry->member, id, err);
+    return rc == DIBS_STALE ? DIBS_OK : rc;
+}
+
+static dibs_status
+retry_scene(dibs__scene *sc, bool doubt, void *arg, dibs_error *err)
+{
+    (void)doubt;
+    (void)arg;
+    return dibs__run_retry(sc, err);
+}
+
+dibs_status dibs__sweep_retry(dibs__node *node, const dibs__node_entry *entry,
+                              dibs_error *err)
+{
+    char id[DIBS__RUN_ID_SIZE], step[DIBS__JOB_NAME_SIZE];
+
+    if (!dibs__step_split(entry->member, id, step))
+        return DIBS_OK;
+    return sweep_run(node, "retry", entry, id, retry_scene, NULL, err);
+}
+
+/* The indexes are written anew in any case. */
+static dibs_status
+deadline_scene(dibs__scene *sc, bool doubt, void *arg, dibs_error *err)
+{
+    (void)doubt;
+    (void)arg;
+    (void)!dibs__run_deadline(sc, err);
+    return DIBS_OK;
+}
+
+dibs_status dibs__sweep_deadline(dibs__node *node,
+                                 const dibs__node_entry *entry, dibs_error *err)
+{
+    return sweep_run(node, "deadline", entry, entry->member, deadline_scene,
+                     NULL, err);
+}
+
+/* ---- nodes that are gone */
+
+static bool note_fence(const dibs_lease_info *info, void *arg)
+{
+    uint64_t *fence = arg;
+
+    for (size_t i = 0; i < info->holder_count; i++)
+        if (info->holders[i].fence == *fence)
+            *fence = 0;
+    return true;
+}
+
+/* The lease with this fence is not held (rule 8). */
+static dibs_status find_gone(dibs__node *node, const char *id, uint64_t fence,
+                             bool *gone, dibs_error *err)
+{
+    char inner[DIBS__NODE_SIZE + 8], key[DIBS_NAME_MAX + 1];
+    dibs_status rc;
+
+    *gone = false;
+    for (size_t i = 0; i < node->alive_count; i++)
+        if (strcmp(node->alive[i], id) == 0)
+            return DIBS_OK;
+    (void)snprintf(inner, sizeof(inner), "node/%s", id);
+    rc = dibs__board_key(node->board, inner, key, err);
+    if (rc == DIBS_OK)
+        rc = dibs_lease_show(node->board->cl, key, note_fence, &fence, err);
+    if (rc == DIBS_NOTFOUND)
+        rc = DIBS_OK;
+    if (rc != DIBS_OK)
+        return rc;
+    *gone = fence != 0;
+    if (!*gone && node->alive_count < DIBS__NODE_ALIVE_MAX)
+        (void)snprintf(node->alive[node->alive_count++], DIBS__NODE_SIZE, "%s",
+                       id);
+    return DIBS_OK;
+}
+
+typedef struct loss {
+    const char *step;
+    uint64_t fence;
+} loss;
+
+static dibs_status
+lost_scene(dibs__scene *sc, bool doubt, void *arg, dibs_error *err)
+{
+    const loss *l = arg;
+    size_t i;
+
+    (void)doubt;
+    if (!dibs__run_find(sc->run, l->step, &i))
+        return DIBS_STALE;
+    return dibs__run_lost(sc, i, l->fence, err);
+}
+
+dibs_status dibs__sweep_live(dibs__node *node, const dibs__node_entry *entry,
+                             dibs_error *err)
+{
+    char id[DIBS__RUN_ID_SIZE], step[DIBS__JOB_NAME_SIZE];
+    char owner[DIBS__NODE_SIZE] = "";
+    loss l = {.step = step, .fence = (uint64_t)entry->at};
+    bool gone = false;
+    dibs__run run;
+    size_t i;
+    dibs_status rc;
+
+    if (!dibs__step_split(entry->member, id, step))
+        return DIBS_OK;
+    rc = dibs__board_run(node->board, id, &run, err);
+    if (rc == DIBS_OK && dibs__run_find(&run, step, &i) &&
+        run.steps[i].fence == l.fence)
+        memcpy(owner, run.steps[i].node, sizeof(owner));
+    dibs__run_fini(&run);
+    if (rc == DIBS_NOTFOUND)
+        return drop_entry(node, "live", entry->member, id, err);
+    if (rc == DIBS_OK && owner[0] && strcmp(owner, node->id) != 0)
+        rc = find_gone(node, owner, l.fence, &gone, err);
+    if (rc != DIBS_OK || !gone)
+        return rc;
+    rc = dibs__board_change_run(node->board, id, lost_scene, &l, err);
+    if (rc == DIBS_OK)
+        dibs__node_say(node, "%s: node %s is gone", entry->member, owner);
+    return rc == DIBS_STALE ? DIBS_OK : rc;
+}
+
+/* ---- waits, children and followers */
+
+typedef struct cause {
+    const dibs__stage *st; /* of the parent, or of the run that has ended */
+    size_t step;
+} cause;
+
+static dibs_status
+check_set(const dibs__job *job, const dibs__job_state *state, dibs_error *err)
+{
+    return state->set[0]
+               ? DIBS_OK
+               : dibsx_fail(err, DIBS_NOTFOUND,
+                            "the job %s is in no set any more", job->name);
+}
+
+static dibs_status
+make_child(const dibs__job *job, const dibs__job_state *state, dibs__run *run,
+           void *arg, dibs_error *err)
+{
+    const cause *c = arg;
+    dibs_status rc = check_set(job, state, err);
+
+    return rc == DIBS_OK ? dibs__child_make(c->st->job, &c->st->run, c->step,
+                                            job, state->hash, run, err)
+                         : rc;
+}
+
+static dibs_status make_then(const dibs__job *job, const dibs__job_state *state,
+                             dibs__run *run, void *arg, dibs_error *err)
+{
+    const cause *c = arg;
+    dibs_status rc = check_set(job, state, err);
+
+    return rc == DIBS_OK
+               ? dibs__then_make(&c->st->run, job, state->hash, run, err)
+               : rc;
+}
+
+static dibs_status
+followed_scene(dibs__scene *sc, bool doubt, void *arg, dibs_error *err)
+{
+    (void)doubt;
+    (void)arg;
+    (void)err;
+    dibs__run_followed(sc);
+    return DIBS_OK;
+}
+
+/* A follower that cannot be made is left out; the store being away is not that. */
+static dibs_status
+make_followers(dibs__node *node, const dibs__stage *st, dibs_error *err)
+{
+    const dibs__texts *jobs = dibs__then_jobs(st->job, &st->run);
+    cause c = {.st = st};
+
+    for (size_t i = 0; i < jobs->count; i++) {
+        dibs_status rc = dibs__board_start_run(node->board, jobs->at[i], NULL,
+                                               make_then, &c, err);
+
+        if (rc != DIBS_OK && (dibsx_is_away(rc) || rc == DIBS_STALE))
+            return rc;
+        if (rc != DIBS_OK)
+            dibs__node_complain(node, jobs->at[i], err);
+    }
+    return dibs__board_change_run(node->board, st->run.id, followed_scene, NULL,
+                                  err);
+}
+
+typedef struct wait_look {
+    size_t step;
+    const dibs__run *child; /* NULL: it cannot be made */
+    bool is_child;
+    bool over; /* out: the step does not wait any more */
+} wait_look;
+
+static dibs_status
+wait_scene(dibs__scene *sc, bool doubt, void *arg, dibs_error *err)
+{
+    wait_look *look = arg;
+    dibs_status rc;
+
+    (void)doubt;
+    if (!look->is_child)
+        rc = dibs__run_batch(sc, look->step, false, err);
+    else if (look->child)
+        rc = dibs__run_child(sc, look->step, look->child, err);
+    else
+        rc = dibs__run_unmade(sc, look->step, err);
+    look->over = rc == DIBS_STALE;
+    return rc;
+}
+
+/* Makes the child if there is none, and tells the parent how it is. */
+static dibs_status look_at_child(dibs__node *node, const dibs__stage *st,
+                                 size_t i, dibs_error *err)
+{
+    cause c = {.st = st, .step = i};
+    wait_look look = {.step = i, .is_child = true};
+    char id[DIBS__RUN_ID_SIZE];
+    dibs__run child;
+    dibs_status rc = dibs__board_start_run(node->board, st->job->steps[i].job,
+                                           NULL, make_child, &c, err);
+
+    dibs__child_id(st->job, &st->run, i, id);
+    dibs__run_init(&child, id);
+    if (rc == DIBS_OK) {
+        dibs__run_fini(&child);
+        rc = dibs__board_run(node->board, id, &child, err);
+        look.child = &child;
+    } else if (rc == DIBS_NOTFOUND || rc == DIBS_INVALID) {
+        dibs__node_complain(node, st->run.id, err);
+        rc = DIBS_OK;
+    }
+    if (rc == DIBS_OK)
+        rc = dibs__board_change_run(node->board, st->run.id, wait_scene, &look,
+                                    err);
+    /* The parent was cancelled while the child was made. */
+    if (look.over && look.child)
+        (void)!dibs__board_cancel(node->board, id, NULL);
+    dibs__run_fini(&child);
+    return rc;
+}
+
+static dibs_status
+resume_scene(dibs__scene *sc, bool doubt, void *arg, dibs_error *err)
+{
+    (void)doubt;
+    (void)arg;
+    (void)!dibs__run_resume(sc, err);
+    return DIBS_OK;
+}
+
+static dibs_status
+look_at_waits(dibs__node *node, const dibs__stage *st, dibs_error *err)
+{
+    dibs_status rc = DIBS_OK;
+
+    for (size_t i = 0; i < st->run.step_count && rc == DIBS_OK; i++) {
+        const dibs__run_step *step = &st->run.steps[i];
+        wait_look look = {.step = i};
+
+        /* An end of what is waited for comes before the step's own time. */
+        if (step->state != DIBS__STATE_WAITING)
+            continue;
+        if (step->waits == DIBS__WAIT_CHILD)
+            rc = look_at_child(node, st, i, err);
+        else if (step->waits == DIBS__WAIT_BATCH)
+            rc = dibs__board_change_run(node->board, st->run.id, wait_scene,
+                                        &look, err);
+        rc = rc == DIBS_STALE ? DIBS_OK : rc;
+    }
+    if (rc == DIBS_OK)
+        rc = dibs__board_change_run(node->board, st->run.id, resume_scene, NULL,
+                                    err);
+    return rc;
+}
+
+dibs_status dibs__sweep_resume(dibs__node *node, const dibs__node_entry *entry,
+                               dibs_error *err)
+{
+    dibs__stage st;
+    dibs_status rc;
+
+    if (strchr(entry->member, '/'))
+        return DIBS_OK; /* A batch, which no verb makes. */
+    dibs__stage_init(&st);
+    rc = dibs__stage_run(node->board, entry->member, &st, err);
+    if (rc == DIBS_OK && st.run.owes)
+        rc = make_followers(node, &st, err);
+    else if (rc == DIBS_OK)
+        rc = look_at_waits(node, &st, err);
+    else if (rc == DIBS_NOTFOUND)
+        rc = drop_entry(node, "resume", entry->member, entry->member, err);
+    dibs__stage_fini(&st);
+    return rc == DIBS_STALE ? DIBS_OK : rc;
+}
+
+/* ---- history */
+
+typedef struct run_list {
+    char (*at)[DIBS__RUN_ID_SIZE];
+    size_t count;
+} run_list;
+
+static bool note_run(const dibs_index_entry *entry, void *arg)
+{
+    run_list *list = arg;
+
+    if (strlen(entry->member) < DIBS__RUN_ID_SIZE &&
+        list->count < DIBS_LOOK_MAX)
+        (void)snprintf(list->at[list->count++], DIBS__RUN_ID_SIZE, "%s",
+                       entry->member);
+    return true;
+}
+
+static dibs_status list_runs(dibs__node *node, const char *job, run_list *list,
+                             int64_t *now_us, dibs_error *err)
+{
+    char inner[DIBS__PLACE_SIZE], key[DIBS_NAME_MAX + 1];
+    dibs_index_look look = {.index = key,
+                            .up_to = DIBS_INDEX_AT_MAX,
+                            .limit = DIBS_LOOK_MAX};
+    dibs_status rc;
+
+    list->at = dibsx_zalloc_n(DIBS_LOOK_MAX, sizeof(*list->at));
+    if (!list->at)
+        return dibsx_nomem(err, "the list of runs");
+    (void)snprintf(inner, sizeof(inner), "runs/%s", job);
+    rc = dibs__board_key(node->board, inner, key, err);
+    if (rc == DIBS_OK)
+        rc = dibs_index_first(node->board->cl, &look, 1, now_us, note_run, list,
+                              err);
+    return rc;
+}
+
+static dibs_status
+look_at_old(dibs__node *node, const char *job, const char *id,
+            dibs__history_look *look, dibs_error *err)
+{
+    char index[DIBS__PLACE_SIZE];
+    bool doubt = false;
+    dibs__intent in;
+    dibs__run run;
+    dibs_status rc = dibs__board_run(node->board, id, &run, err);
+
+    if (rc == DIBS_NOTFOUND) {
+        (void)snprintf(index, sizeof(index), "runs/%s", job);
+        rc = drop_entry(node, index, id, id, err);
+    } else if (rc == DIBS_OK && dibs__history_goes(look, &run)) {
+        dibs__intent_init(&in);
+        dibs__history_drop(&run, &in);
+        rc = dibs__board_commit(node->board, &in, &doubt, err);
+        dibs__intent_fini(&in);
+    }
+    dibs__run_fini(&run);
+    return rc == DIBS_STALE ? DIBS_OK : rc;
+}
+
+dibs_status dibs__sweep_trim(dibs__node *node, const dibs__node_entry *entry,
+                             dibs_error *err)
+{
+    dibs__job_state state;
+    dibs__job *job = NULL;
+    dibs__history_look look = {.ok = 0};
+    run_list list = {.count = 0};
+    dibs_status rc = dibs__board_state(node->board, entry->member, &state, err);
+
+    if (rc == DIBS_OK)
+        rc = dibs__board_job(node->board, entry->member, state.hash, &job, err);
+    if (rc == DIBS_OK) {
+        look.limits = &job->history;
+        rc = list_runs(node, entry->member, &list, &look.now_us, err);
+    }
+    for (size_t i = list.count; i > 0 && rc == DIBS_OK; i--)
+        rc = look_at_old(node, entry->member, list.at[i - 1], &look, err);
+    if (rc == DIBS_OK || rc == DIBS_NOTFOUND)
+        rc = drop_entry(node, "trim", entry->member, NULL, err);
+    dibsx_free(list.at);
+    dibs__job_free(job);
+    return rc;
+}

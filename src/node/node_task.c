@@ -1,0 +1,438 @@
+/* node_task.c - the tasks of a node: attempts from their claim to their end. */
+/* SPDX-License-Identifier: MIT */
+#include "base/fail.h"
+#include "base/rand.h"
+#include "node/node_inside.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { AGAIN_MS = 200, LOCK_AGAIN_MS = 100, FLUSH_MAX_MS = 30000 };
+
+static void
+do_todo(dibs__node *node, dibs__node_task *task, dibs__task_todo todo);
+
+static dibs__node_task *find_free(const dibs__node *node)
+{
+    for (size_t i = 0; i < node->opts->slots; i++)
+        if (!node->tasks[i].used)
+            return &node->tasks[i];
+    return NULL;
+}
+
+bool dibs__node_has_room(const dibs__node *node)
+{
+    return find_free(node) != NULL;
+}
+
+size_t dibs__node_busy(const dibs__node *node)
+{
+    size_t busy = 0;
+
+    for (size_t i = 0; i < node->opts->slots; i++)
+        busy += node->tasks[i].used;
+    return busy;
+}
+
+/* A tree that is still there keeps the slot until it has ended. */
+static void free_task(dibs__node *node, dibs__node_task *task)
+{
+    task->task.state = DIBS__TASK_GONE;
+    task->todo = DIBS__TASK_WAIT;
+    if (task->at)
+        return;
+    if (task->task.refused)
+        dibs__node_say(node,
+                       "%s/%s: the result came too late: another attempt is "
+                       "the current one",
+                       task->task.run, task->task.step);
+    dibs_lock_free(task->lock);
+    dibs__result_files_remove(&task->files);
+    dibs__intent_fini(&task->in);
+    memset(task, 0, sizeof(*task));
+    node->look_at = 0;
+}
+
+static void put_off(dibs__node_task *task, dibs__task_todo todo, int64_t ms)
+{
+    task->todo = todo;
+    task->todo_at = dibsx_after_ms(dibsx_now(), ms);
+}
+
+/* Sends the intent. A store that does not answer is asked again in a later turn. */
+static void send_task(dibs__node *node, dibs__node_task *task)
+{
+    bool doubt = task->task.doubt;
+    dibs_error err = {0};
+    dibs_status rc = dibs__board_commit(node->board, &task->in, &doubt, &err);
+    dibs__task_todo todo;
+
+    task->task.doubt = doubt;
+    node->agreed = node->agreed || rc == DIBS_OK;
+    if (rc != DIBS_OK && rc != DIBS_STALE && rc != DIBS_EARLY &&
+        rc != DIBS_LATE)
+        dibs__node_complain(node, task->task.run, &err);
+    todo = dibs__task_answered(&task->task, rc, dibsx_now(),
+                               dibs__node_valid_until(node));
+    if (todo == DIBS__TASK_AGAIN)
+        put_off(task, todo, AGAIN_MS);
+    else
+        do_todo(node, task, todo);
+}
+
+/* Reads the record; it may be gone. False: the store does not answer. */
+static bool
+read_run(dibs__node *node, dibs__node_task *task, dibs__run *run, bool *found)
+{
+    dibs_error err = {0};
+    dibs_status rc = dibs__board_run(node->board, task->task.run, run, &err);
+
+    *found = rc == DIBS_OK;
+    if (rc != DIBS_OK && rc != DIBS_NOTFOUND)
+        dibs__node_complain(node, task->task.run, &err);
+    return rc == DIBS_OK || rc == DIBS_NOTFOUND;
+}
+
+static void read_task(dibs__node *node, dibs__node_task *task)
+{
+    dibs__run run;
+    bool found = false;
+    dibs__task_todo todo = DIBS__TASK_WAIT;
+
+    if (!read_run(node, task, &run, &found))
+        put_off(task, DIBS__TASK_READ, AGAIN_MS);
+    else
+        todo = dibs__task_read(&task->task, found ? &run : NULL, dibsx_now(),
+                               dibs__node_valid_until(node));
+    dibs__run_fini(&run);
+    if (todo != DIBS__TASK_WAIT)
+        do_todo(node, task, todo);
+}
+
+/* The intent of a task's state. A record that does not want it is read. */
+static void plan_task(dibs__node *node, dibs__node_task *task)
+{
+    const char *nonce = task->task.nonce;
+    dibs_error err = {0};
+    dibs__stage st;
+    size_t i = 0;
+    dibs_status rc;
+
+    dibs__stage_init(&st);
+    rc = dibs__stage_run(node->board, task->task.run, &st, &err);
+    if (rc != DIBS_OK && rc != DIBS_NOTFOUND) {
+        dibs__node_complain(node, task->task.run, &err);
+        put_off(task, DIBS__TASK_PLAN, AGAIN_MS);
+        dibs__stage_fini(&st);
+        return;
+    }
+    if (rc == DIBS_OK && !dibs__run_find(&st.run, task->task.step, &i))
+        rc = DIBS_NOTFOUND;
+    if (rc == DIBS_OK)
+        rc = task->task.state == DIBS__TASK_BEGINNING
+                 ? dibs__run_begin(&st.sc, i, nonce, &err)
+                 : dibs__run_end(&st.sc, i, nonce, &task->outcome, &err);
+    if (rc == DIBS_OK) {
+        dibs__scene_write(&st.sc);
+        dibs__intent_fini(&task->in);
+        task->in = st.in;
+        dibs__intent_init(&st.in);
+    }
+    dibs__stage_fini(&st);
+    if (rc == DIBS_OK)
+        send_task(node, task);
+    else
+        read_task(node, task);
+}
+
+/* ---- the lock of the job */
+
+/* Twice the node's ttl at least: when the node stands still, its trees are dead before
+ * the lock can pass on. */
+static dibs_status
+make_lock(dibs__node *node, dibs__node_task *task, dibs_error *err)
+{
+    const dibs__job_lock *lock = &task->job->lock;
+    int64_t least_ms = 2 * node->opts->ttl_ms;
+
+    return dibs_lock_new(node->board->cl, lock->key,
+                         DIBS_LOCK_OPTS(.ttl_ms = lock->ttl_ms > least_ms
+                                                      ? lock->ttl_ms
+                                                      : least_ms,
+                                        .hold_min_ms = lock->hold_min_ms,
+                                        .label = task->task.run,
+                                        .identity = task->task.nonce),
+                         &task->lock, err);
+}
+
+/* One thread does all, so that it tries, and does not wait. */
+static int64_t lock_tries(const dibs__job_lock *lock)
+{
+    return (lock->retries + 1) * (1 + lock->wait_ms / LOCK_AGAIN_MS);
+}
+
+static void lock_task(dibs__node *node, dibs__node_task *task)
+{
+    const dibs__job_lock *lock = &task->job->lock;
+    dibs_error err = {0};
+    dibs_status rc = task->lock ? DIBS_OK : make_lock(node, task, &err);
+
+    if (rc == DIBS_OK)
+        rc = dibs_lock_try(task->lock, &err);
+    if (rc == DIBS_OK) {
+        do_todo(node, task, dibs__task_locked(&task->task, true));
+        return;
+    }
+    if (rc != DIBS_BUSY)
+        dibs__node_complain(node, lock->key, &err);
+    if (++task->lock_tries < lock_tries(lock)) {
+        put_off(task, DIBS__TASK_LOCK,
+                lock->wait_ms > 0 ? LOCK_AGAIN_MS : lock->retry_delay_ms);
+        return;
+    }
+    task->outcome = (dibs__outcome){.reason = DIBS__REASON_BUSY};
+    do_todo(node, task, dibs__task_locked(&task->task, false));
+}
+
+/* ---- start and end of the command */
+
+static void
+end_unstarted(dibs__node *node, dibs__node_task *task, dibs__reason reason)
+{
+    task->outcome = (dibs__outcome){.reason = reason};
+    do_todo(node, task, dibs__task_died(&task->task));
+}
+
+static void start_task(dibs__node *node, dibs__node_task *task)
+{
+    dibs_error err = {0};
+    dibs__run run;
+    bool found = false, ends = false;
+    size_t i = 0;
+    dibs_status rc = DIBS_OK;
+
+    if (!read_run(node, task, &run, &found)) {
+        put_off(task, DIBS__TASK_START, AGAIN_MS);
+        dibs__run_fini(&run);
+        return;
+    }
+    ends = !found || dibs__task_must_end(&task->task, &run) ||
+           !dibs__run_find(&run, task->task.step, &i);
+    if (!ends) {
+        task->attempt = run.steps[i].attempt;
+        rc = dibs__command_start(node, task, &run, &err);
+    }
+    dibs__run_fini(&run);
+    if (ends)
+        end_unstarted(node, task, DIBS__REASON_CANCELLED);
+    else if (rc == DIBS_OK)
+        dibs__node_say(node, "%s/%s attempt %u: started", task->task.run,
+                       task->task.step, (unsigned)task->attempt);
+    else {
+        dibs__node_complain(node, task->task.run, &err);
+        end_unstarted(node, task, DIBS__REASON_UNSTARTED);
+    }
+}
+
+static void
+do_todo(dibs__node *node, dibs__node_task *task, dibs__task_todo todo)
+{
+    task->todo = DIBS__TASK_WAIT;
+    switch (todo) {
+    case DIBS__TASK_AGAIN:
+        send_task(node, task);
+        break;
+    case DIBS__TASK_READ:
+        read_task(node, task);
+        break;
+    case DIBS__TASK_PLAN:
+        plan_task(node, task);
+        break;
+    case DIBS__TASK_LOCK:
+        lock_task(node, task);
+        break;
+    case DIBS__TASK_START:
+        start_task(node, task);
+        break;
+    case DIBS__TASK_DROP:
+        free_task(node, task);
+        break;
+    case DIBS__TASK_WAIT:
+        break;
+    }
+}
+
+bool dibs__node_claim(dibs__node *node, dibs__stage *st, size_t i)
+{
+    const dibs__job *job = dibs__node_job(node, st->run.job, st->run.hash);
+    dibs__node_task *task = find_free(node);
+    dibs__claimant who = {.fence = node->fence};
+
+    if (!job || !task || i >= job->step_count)
+        return false;
+    memcpy(who.node, node->id, sizeof(who.node));
+    if (!dibsx_random_hex(who.nonce, sizeof(who.nonce)) ||
+        dibs__run_claim(&st->sc, i, &who, NULL) != DIBS_OK)
+        return false;
+    *task = (dibs__node_task){.used = true,
+                              .job = job,
+                              .step = &job->steps[i],
+                              .files = {.dir_fd = -1}};
+    dibs__task_init(&task->task, st->run.id, st->run.steps[i].name, who.nonce,
+                    job->lock.key != NULL);
+    dibs__scene_write(&st->sc);
+    task->in = st->in;
+    dibs__intent_init(&st->in);
+    send_task(node, task);
+    return true;
+}
+
+/* ---- turns */
+
+/* The lock of the job ended: its tree must not go on. */
+static void watch_lock(dibs__node *node, dibs__node_task *task)
+{
+    if (!task->at || !task->lock || task->ends_by ||
+        dibs_lock_check(task->lock) == DIBS_OK)
+        return;
+    dibs__node_say(node, "%s/%s: the lock %s is lost", task->task.run,
+                   task->task.step, task->job->lock.key);
+    task->ends_by = DIBS__REASON_LOST;
+    dibs__attempt_stop(task->at, DIBS__ATTEMPT_CANCELLED, true);
+}
+
+static void flush_task(dibs__node *node, dibs__node_task *task, dibsx_nsec now)
+{
+    if (!task->at || task->task.state != DIBS__TASK_RUNNING ||
+        now < task->flush_at)
+        return;
+    dibs__command_flush(node, task);
+    task->flush_ms *= 2;
+    if (task->flush_ms > FLUSH_MAX_MS)
+        task->flush_ms = FLUSH_MAX_MS;
+    task->flush_at = dibsx_after_ms(now, task->flush_ms);
+}
+
+void dibs__node_proceed(dibs__node *node)
+{
+    for (size_t i = 0; i < node->opts->slots; i++) {
+        dibs__node_task *task = &node->tasks[i];
+        dibsx_nsec now = dibsx_now();
+
+        if (!task->used)
+            continue;
+        watch_lock(node, task);
+        if (task->task.state == DIBS__TASK_HELD)
+            do_todo(node, task,
+                    dibs__task_renewed(&task->task, now,
+                                       dibs__node_valid_until(node)));
+        else if (task->todo != DIBS__TASK_WAIT && now >= task->todo_at)
+            do_todo(node, task, task->todo);
+        if (task->used)
+            flush_task(node, task, now);
+    }
+}
+
+void dibs__node_collect(dibs__node *node)
+{
+    dibs__attempt *at;
+
+    dibs__executor_process(node->ex);
+    while ((at = dibs__executor_ended(node->ex)) != NULL) {
+        dibs__node_task *task = dibs__attempt_arg(at);
+        bool ours = task->task.state == DIBS__TASK_RUNNING;
+
+        if (ours) {
+            dibs__command_ended(node, task);
+            dibs__command_flush(node, task);
+        }
+        task->at = NULL;
+        dibs__attempt_free(at);
+        if (ours)
+            do_todo(node, task, dibs__task_died(&task->task));
+        else
+            free_task(node, task);
+    }
+}
+
+/* Runs that have to end, by their records. */
+void dibs__node_look_at_own(dibs__node *node)
+{
+    for (size_t i = 0; i < node->opts->slots; i++) {
+        dibs__node_task *task = &node->tasks[i];
+        bool found = false, ends;
+        dibs__run run;
+
+        if (!task->used || task->ends_by ||
+            (task->task.state != DIBS__TASK_HELD &&
+             (task->task.state != DIBS__TASK_RUNNING || !task->at)))
+            continue;
+        ends = read_run(node, task, &run, &found) &&
+               dibs__task_must_end(&task->task, found ? &run : NULL);
+        dibs__run_fini(&run);
+        if (!ends)
+            continue;
+        task->ends_by = DIBS__REASON_CANCELLED;
+        if (task->at)
+            dibs__attempt_stop(task->at, DIBS__ATTEMPT_CANCELLED, false);
+        else
+            end_unstarted(node, task, DIBS__REASON_CANCELLED);
+    }
+}
+
+dibsx_nsec dibs__node_next_at(const dibs__node *node)
+{
+    dibsx_nsec at = DIBSX_NEVER;
+
+    for (size_t i = 0; i < node->opts->slots; i++) {
+        const dibs__node_task *task = &node->tasks[i];
+
+        if (!task->used)
+            continue;
+        if (task->todo != DIBS__TASK_WAIT && task->todo_at < at)
+            at = task->todo_at;
+        if (task->at && task->task.state == DIBS__TASK_RUNNING &&
+            task->flush_at < at)
+            at = task->flush_at;
+    }
+    return at;
+}
+
+/* Belief in the lease is over: others may take over all that this node has. */
+void dibs__node_lose_all(dibs__node *node)
+{
+    for (size_t i = 0; i < node->opts->slots; i++) {
+        dibs__node_task *task = &node->tasks[i];
+
+        if (!task->used)
+            continue;
+        dibs__task_lose(&task->task);
+        if (task->at && task->job->on_lost == DIBS__LOST_KILL)
+            dibs__attempt_stop(task->at, DIBS__ATTEMPT_STOPPED, true);
+        free_task(node, task);
+    }
+}
+
+/* The node is to stop. */
+void dibs__node_stop_all(dibs__node *node, bool at_once)
+{
+    for (size_t i = 0; i < node->opts->slots; i++) {
+        dibs__node_task *task = &node->tasks[i];
+
+        if (!task->used)
+            continue;
+        if (task->at)
+            dibs__attempt_stop(task->at, DIBS__ATTEMPT_STOPPED, at_once);
+        else if (task->task.state == DIBS__TASK_HELD)
+            end_unstarted(node, task, DIBS__REASON_STOPPED);
+    }
+}
+
+void dibs__node_free_tasks(dibs__node *node)
+{
+    for (size_t i = 0; node->tasks && i < node->opts->slots; i++)
+        if (node->tasks[i].used) {
+            node->tasks[i].at = NULL;
+            free_task(node, &node->tasks[i]);
+        }
+}

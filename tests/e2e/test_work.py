@@ -1,0 +1,215 @@
+"""work and job logs: nodes that tick and execute."""
+# SPDX-License-Identifier: MIT
+import os
+import re
+import signal
+
+from runtools import alive, below
+from support import PATIENCE, Case, main, wait_until
+
+FILE = """
+version: 1
+set: shop
+defaults: {kill_after: 100ms}
+jobs:
+  good: {shell: 'echo "hello $DIBS_PARAM_NAME"', params: {name: {default: you}}, then: {ok: [after]}}
+  after: {shell: 'echo $DIBS_JOB >>after'}
+  bad: {shell: 'exit 3'}
+  slow:
+    timeout: 300ms
+    shell: 'setsid sh -c "echo \\$\\$ >pid; exec sleep 1000" & sleep 1000'
+  long: {shell: 'echo $$ >pid; exec sleep 1000'}
+  drained: {shell: 'echo $$ >pid; while ! test -e go; do sleep 0.02; done; echo end'}
+  alone: {shell: 'true', lock: {key: mine}}
+  order:
+    steps:
+      first: {shell: 'echo one; printf 7 >"$DIBS_RESULT"'}
+      second: {shell: 'echo "got $DIBS_NEEDS_FIRST"; test $DIBS_ATTEMPT = 2', needs: [first], retry: {attempts: 2, delay: 10ms}}
+      approve: {wait: {bookmark: ok}, needs: [second]}
+      nap: {sleep: 20ms, needs: [approve]}
+      last: {run: [cat, '/dev/null'], needs: [nap]}
+  parent: {steps: {kid: {job: good, with: {name: child}}}}
+  parent-of-long: {steps: {kid: {job: long}}}
+  elsewhere: {shell: 'echo $DIBS_STEP >>placed', runs_on: eu}
+"""
+
+
+class Work(Case):
+    def setUp(self):
+        super().setUp()
+        self.file = self.write("shop.yaml", FILE)
+
+    def node(self, *args, file=None, ttl="30s"):
+        """A node, once it has joined."""
+        with open(self.path("log"), "a", encoding="utf-8") as log:
+            known = self.joined()
+            process = self.start("work", file or self.file, "--look-every", "50ms", "--ttl", ttl, *args, stderr=log)
+        wait_until(lambda: self.joined() > known or process.poll() is not None, "a node to join")
+        self.assertIsNone(process.poll(), self.text("log"))
+        return process
+
+    def joined(self):
+        return len(re.findall(" joined ", self.text("log") or ""))
+
+    def stop(self, *nodes):
+        for node in nodes:
+            node.send_signal(signal.SIGTERM)
+        for node in nodes:
+            self.assertEqual(node.wait(PATIENCE), 0, self.text("log"))
+
+    def run_of(self, run):
+        return self.json("job", "show", run, "--json")["runs"][0]
+
+    def begin(self, *args):
+        return self.ok("job", "start", *args).rstrip("\n")
+
+    def lines(self, name):
+        return self.text(name).splitlines()
+
+    def pid(self):
+        return int(wait_until(lambda: self.text("pid").endswith("\n") and self.text("pid"), "a command"))
+
+    def waits(self, run, step):
+        wait_until(lambda: {one["name"]: one for one in self.run_of(run)["steps"]}[step]["state"] == "WAITING",
+                   f"{step} of {run} to wait")
+
+
+class Ticks(Work):
+    def test_a_tick_runs_once(self):
+        every = self.write("every.yaml", "jobs: {tick: {schedule: '* * * * * *', shell: 'echo $DIBS_TICK >>ticks'}}\n")
+        nodes = [self.node(file=every), self.node(file=every)]
+        wait_until(lambda: len(self.lines("ticks")) >= 2, "two ticks")
+        self.stop(*nodes)
+        ticks = self.lines("ticks")
+        self.assertEqual(len(set(ticks)), len(ticks), ticks)
+        runs = self.json("job", "runs", "tick", "--json")["runs"]
+        self.assertEqual([run["tick"] for run in runs if run["state"] == "OK"], ticks)
+
+    def test_a_dead_node_is_taken_over(self):
+        file = self.write("lost.yaml", """
+jobs:
+  lost:
+    retry: {attempts: 9, on: [lost], delay: 0}
+    shell: |
+      exec 9>>guard; flock -n 9 || echo two >>twice
+      echo $DIBS_NODE $DIBS_ATTEMPT >>begun
+      while ! test -e go; do sleep 0.02; done
+""")
+        first = self.node(file=file, ttl="3s")
+        run = self.begin("lost")
+        wait_until(lambda: self.lines("begun"), "the first attempt")
+        before = len(self.lines("begun"))
+        second = self.node(file=file)
+        tree = below(first.pid)
+        first.kill()
+        wait_until(lambda: len(self.lines("begun")) > before, "an attempt of the other node")
+        self.assertFalse([pid for pid in tree if alive(pid)])
+        self.write("go", "")
+        self.ok("job", "wait", run)
+        self.assertEqual(self.text("twice"), "")
+        begun = [line.split() for line in self.lines("begun")]
+        self.assertNotEqual(begun[-1][0], begun[0][0])
+        self.assertEqual([int(attempt) for _, attempt in begun], list(range(1, len(begun) + 1)))
+        self.stop(second)
+
+
+class Runs(Work):
+    def test_ends_of_runs(self):
+        node = self.node()
+        self.assertRegex(self.ok("job", "start", "good", "-p", "name=me", "--wait"), r"^good\.")
+        self.fails(1, "job", "start", "bad", "--wait")
+        self.fails(124, "job", "start", "slow", "--wait")
+        self.assertFalse(alive(self.pid()))
+        os.unlink(self.path("pid"))
+        run = self.begin("long")
+        pid = self.pid()
+        self.ok("job", "cancel", run)
+        self.fails(125, "job", "wait", run)
+        self.assertFalse(alive(pid))
+        self.acquire("mine", "-n")
+        self.fails(75, "job", "start", "alone", "--wait")
+        wait_until(lambda: self.lines("after") == ["after"], "the follower")
+        self.stop(node)
+
+    def test_steps_and_their_results(self):
+        node = self.node()
+        run = self.begin("order")
+        self.waits(run, "approve")
+        self.ok("job", "resume", run, "ok")
+        self.ok("job", "wait", run)
+        steps = {step["name"]: step for step in self.run_of(run)["steps"]}
+        self.assertEqual((steps["first"]["result"], steps["second"]["attempt"]), ("7", 2))
+        self.assertEqual(self.ok("job", "logs", run), "one\ngot 7\n")
+        self.assertEqual(self.ok("job", "logs", run + "/second/1", "-f"), "got 7\n")
+        self.assertIn("no step", self.fails(1, "job", "logs", run + "/none"))
+        self.fails(64, "job", "logs", run + "/second/0")
+        self.stop(node)
+
+    def test_children_end_with_their_parent(self):
+        node = self.node()
+        self.ok("job", "start", "parent", "--wait")
+        child = [run for run in self.json("job", "runs", "good", "--json")["runs"] if run["cause"] == "child"][0]
+        self.assertEqual(self.ok("job", "logs", child["id"]), "hello child\n")
+        run = self.begin("parent-of-long")
+        pid = self.pid()
+        self.ok("job", "cancel", run)
+        self.fails(125, "job", "wait", run)
+        wait_until(lambda: not alive(pid), "the command of the child to end")
+        self.stop(node)
+
+    def test_a_node_runs_only_its_own_commands(self):
+        self.ok("job", "load", self.write("other.yaml", "jobs: {foreign: {shell: 'echo x >>foreign'}}\n"))
+        foreign = self.begin("foreign")
+        node = self.node()
+        label = self.begin("elsewhere")
+        self.ok("job", "start", "good", "--wait")
+        self.assertEqual([self.run_of(run)["state"] for run in (foreign, label)], ["QUEUED"] * 2)
+        self.assertEqual(self.text("foreign"), "")
+        with_label = self.node("--label", "eu")
+        self.ok("job", "wait", label)
+        self.assertEqual(self.lines("placed"), ["main"])
+        self.stop(node, with_label)
+
+
+class Stops(Work):
+    def test_a_drain_lets_commands_end(self):
+        node = self.node()
+        run = self.begin("drained")
+        self.pid()
+        node.send_signal(signal.SIGTERM)
+        wait_until(lambda: "drains" in self.text("log"), "the drain")
+        later = self.begin("good")
+        self.write("go", "")
+        self.assertEqual(node.wait(PATIENCE), 0)
+        self.assertEqual((self.run_of(run)["state"], self.run_of(later)["state"]), ("OK", "QUEUED"))
+        self.assertEqual(self.ok("job", "logs", run), "end\n")
+
+    def test_a_second_signal_ends_commands(self):
+        node = self.node()
+        run = self.begin("long")
+        pid = self.pid()
+        node.send_signal(signal.SIGTERM)
+        wait_until(lambda: "drains" in self.text("log"), "the drain")
+        node.send_signal(signal.SIGTERM)
+        self.assertEqual(node.wait(PATIENCE), 0)
+        self.assertFalse(alive(pid))
+        self.assertEqual((self.run_of(run)["state"], self.run_of(run)["reason"]), ("FAILED", "stopped"))
+
+    def test_once(self):
+        self.ok("job", "load", self.file)
+        runs = [self.begin("good"), self.begin("parent")]
+        self.ok("work", self.file, "--once")
+        self.assertEqual([self.run_of(run)["state"] for run in runs], ["OK", "OK"])
+        self.assertEqual(self.lines("after"), ["after"] * 2)
+
+    def test_files_that_a_node_refuses(self):
+        batch = self.write("batch.yaml", "jobs: {x: {steps: {w: {wait: {batch: b, of: 2}}}}}\n")
+        self.assertIn("batch", self.fails(78, "work", batch, "--once"))
+        other = self.write("other.yaml", "board: two\njobs: {x: {run: [x]}}\n")
+        self.assertIn("board", self.fails(78, "work", self.file, other, "--once"))
+        self.fails(78, "work", self.write("bad.yaml", "jobs: {x: {}}\n"), "--once")
+        self.assertIn("label", self.fails(64, "work", self.file, "--label", "a/b"))
+
+
+if __name__ == "__main__":
+    main()
