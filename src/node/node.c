@@ -143,7 +143,7 @@ static void hear_stop(dibs__node *node)
         node->stops++;
         if (node->stops == 1) {
             node->drain_at = dibsx_after_ms(dibsx_now(), node->opts->drain_ms);
-            dibs__node_say(node, "drains: %zu commands are running",
+            dibs__node_say(node, "drains; commands that run: %zu",
                            dibs__node_busy(node));
         } else
             dibs__node_stop_all(node, true);

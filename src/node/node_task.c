@@ -218,7 +218,9 @@ static void start_task(dibs__node *node, dibs__node_task *task)
     }
     ends = !found || dibs__task_must_end(&task->task, &run) ||
            !dibs__run_find(&run, task->task.step, &i);
-    if (!ends) {
+    if (!ends && node->drained)
+        rc = dibsx_fail(&err, DIBS_CANCELLED, "this node stops");
+    else if (!ends) {
         task->attempt = run.steps[i].attempt;
         rc = dibs__command_start(node, task, &run, &err);
     }
@@ -230,7 +232,9 @@ static void start_task(dibs__node *node, dibs__node_task *task)
                        task->task.step, (unsigned)task->attempt);
     else {
         dibs__node_complain(node, task->task.run, &err);
-        end_unstarted(node, task, DIBS__REASON_UNSTARTED);
+        end_unstarted(node, task,
+                      rc == DIBS_CANCELLED ? DIBS__REASON_STOPPED
+                                           : DIBS__REASON_UNSTARTED);
     }
 }
 

@@ -88,6 +88,7 @@ class Ticks(Work):
     def test_a_dead_node_is_taken_over(self):
         file = self.write("lost.yaml", """
 jobs:
+  here: {run: ['true'], runs_on: other}
   lost:
     retry: {attempts: 9, on: [lost], delay: 0}
     shell: |
@@ -99,7 +100,9 @@ jobs:
         run = self.begin("lost")
         wait_until(lambda: self.lines("begun"), "the first attempt")
         before = len(self.lines("begun"))
-        second = self.node(file=file)
+        second = self.node("--label", "other", file=file)
+        # It has looked, and has left the run of a living node alone.
+        self.ok("job", "start", "here", "--wait")
         tree = below(first.pid)
         first.kill()
         wait_until(lambda: len(self.lines("begun")) > before, "an attempt of the other node")
@@ -168,6 +171,13 @@ class Runs(Work):
         with_label = self.node("--label", "eu")
         self.ok("job", "wait", label)
         self.assertEqual(self.lines("placed"), ["main"])
+        # Another definition of a job that it has.
+        newer = FILE.replace("version: 1", "version: 2").replace("echo $DIBS_JOB >>after", "echo newer >>after")
+        self.ok("job", "load", self.write("newer.yaml", newer))
+        later = self.begin("after")
+        self.ok("job", "start", "bad", "--id", "x")
+        self.fails(1, "job", "wait", "bad.x")
+        self.assertEqual(self.run_of(later)["state"], "QUEUED")
         self.stop(node, with_label)
 
 
