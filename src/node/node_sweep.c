@@ -373,7 +373,7 @@ static dibs_status list_runs(dibs__node *node, const char *job, run_list *list,
     list->at = dibsx_zalloc_n(DIBS_LOOK_MAX, sizeof(*list->at));
     if (!list->at)
         return dibsx_nomem(err, "the list of runs");
-    (void)snprintf(inner, sizeof(inner), "runs/%s", job);
+    (void)snprintf(inner, sizeof(inner), "runs/%.100s", job);
     rc = dibs__board_key(node->board, inner, key, err);
     if (rc == DIBS_OK)
         rc = dibs_index_first(node->board->cl, &look, 1, now_us, note_run, list,
@@ -392,7 +392,7 @@ look_at_old(dibs__node *node, const char *job, const char *id,
     dibs_status rc = dibs__board_run(node->board, id, &run, err);
 
     if (rc == DIBS_NOTFOUND) {
-        (void)snprintf(index, sizeof(index), "runs/%s", job);
+        (void)snprintf(index, sizeof(index), "runs/%.100s", job);
         rc = drop_entry(node, index, id, id, err);
     } else if (rc == DIBS_OK && dibs__history_goes(look, &run)) {
         dibs__intent_init(&in);
