@@ -85,6 +85,12 @@ class Ticks(Work):
         runs = self.json("job", "runs", "tick", "--json")["runs"]
         self.assertEqual([run["tick"] for run in runs if run["state"] == "OK"], ticks)
 
+    def test_nodes_may_start_together(self):
+        many = self.write("many.yaml", "jobs:\n" + "".join(f"  j{i}: {{run: [x]}}\n" for i in range(30)))
+        nodes = [self.start("work", many, "--once") for _ in range(4)]
+        for node in nodes:
+            self.assertEqual((node.wait(PATIENCE), node.poll() and node.stderr.read()), (0, 0))
+
     def test_a_dead_node_is_taken_over(self):
         file = self.write("lost.yaml", """
 jobs:
