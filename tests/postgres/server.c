@@ -15,6 +15,7 @@
 #include <glob.h>
 #include <grp.h>
 #include <libpq-fe.h>
+#include <limits.h>
 #include <poll.h>
 #include <pwd.h>
 #include <signal.h>
@@ -78,9 +79,9 @@ static void make_env(char *out[ENV_MAX + 3])
 }
 
 /* In the child: a program of the server's user, in the folder of the server, with
- * its output in LOG. */
+ * its input from INPUT (none: -1) and its output in LOG. */
 static void become(const pg_server *sv, const char *log, char *const *words,
-                   char *const *env)
+                   char *const *env, int input)
 {
     const struct passwd *user = server_user();
     int log_fd;
@@ -94,13 +95,15 @@ static void become(const pg_server *sv, const char *log, char *const *words,
     if (chdir(sv->dir) != 0)
         _exit(126);
     log_fd = open(log, O_WRONLY | O_CREAT | O_APPEND, 0600);
-    if (log_fd < 0 || dup2(log_fd, 1) < 0 || dup2(log_fd, 2) < 0)
+    if (log_fd < 0 || dup2(log_fd, 1) < 0 || dup2(log_fd, 2) < 0 ||
+        (input >= 0 && dup2(input, 0) < 0))
         _exit(126);
     execvpe(words[0], words, env);
     _exit(127);
 }
 
-static pid_t launch(const pg_server *sv, const char *log, char *const *words)
+static pid_t
+launch(const pg_server *sv, const char *log, char *const *words, int input)
 {
     char *env[ENV_MAX + 3];
     pid_t pid;
@@ -109,7 +112,7 @@ static pid_t launch(const pg_server *sv, const char *log, char *const *words)
     pid = fork();
     if (pid == 0) {
         setsid();
-        become(sv, log, words, env);
+        become(sv, log, words, env, input);
     }
     return pid;
 }
@@ -117,7 +120,7 @@ static pid_t launch(const pg_server *sv, const char *log, char *const *words)
 /* Runs a program of the server to its end. */
 static bool run(const pg_server *sv, const char *log, char *const *words)
 {
-    bool ok = hosting_await_end(launch(sv, log, words)) == 0;
+    bool ok = hosting_await_end(launch(sv, log, words, -1)) == 0;
 
     if (!ok)
         hosting_show_log(sv->dir, log);
@@ -134,9 +137,8 @@ static bool make_dir(pg_server *sv)
     return !user || chown(sv->dir, user->pw_uid, user->pw_gid) == 0;
 }
 
-static bool make_cluster(const pg_server *sv)
+static bool init_cluster(const pg_server *sv, char *program)
 {
-    char program[PATH_LEN];
     char *words[] = {program,       WORD("-D"),
                      WORD("data"),  WORD("-U"),
                      WORD("dibs"),  WORD("-A"),
@@ -145,8 +147,65 @@ static bool make_cluster(const pg_server *sv)
                      WORD("C"),     WORD("--no-sync"),
                      NULL};
 
-    find_program("initdb", program);
     return run(sv, "initdb.log", words);
+}
+
+/* Where a new cluster of this PostgreSQL is kept, for initdb takes ten times as long
+ * as unpacking what it made: below the build folder, by the major version that is in
+ * the path of the program. "" when that is not known. */
+static void name_archive(const char *program, char out[PATH_MAX])
+{
+    int major;
+
+    out[0] = '\0';
+    if (sscanf(program, "/usr/lib/postgresql/%d/", &major) == 1)
+        snprintf(out, PATH_MAX, PG_ARCHIVES "/pg-cluster-%d.tar", major);
+}
+
+/* Keeps the cluster for those who come later. It is named when it is whole; where it
+ * cannot be kept, each test makes its own. */
+static void keep_cluster(const pg_server *sv, const char *archive)
+{
+    char part[PATH_MAX + 32];
+    pid_t pid;
+
+    snprintf(part, sizeof(part), "%s.%ld", archive, (long)getpid());
+    pid = fork();
+    if (pid == 0) {
+        execlp("tar", "tar", "-C", sv->dir, "-cf", part, "data", (char *)NULL);
+        _exit(127);
+    }
+    if (hosting_await_end(pid) != 0 || rename(part, archive) != 0)
+        unlink(part);
+}
+
+/* Opened here, for the server's user may have no way to the build folder. */
+static bool unpack_cluster(const pg_server *sv, const char *archive)
+{
+    char *words[] = {WORD("tar"), WORD("-xf"), WORD("-"), NULL};
+    int fd = open(archive, O_RDONLY | O_CLOEXEC);
+    bool ok;
+
+    if (fd < 0)
+        return false;
+    ok = hosting_await_end(launch(sv, "unpack.log", words, fd)) == 0;
+    close(fd);
+    return ok;
+}
+
+static bool make_cluster(const pg_server *sv)
+{
+    char program[PATH_LEN], archive[PATH_MAX];
+
+    find_program("initdb", program);
+    name_archive(program, archive);
+    if (archive[0] && unpack_cluster(sv, archive))
+        return true;
+    if (!init_cluster(sv, program))
+        return false;
+    if (archive[0])
+        keep_cluster(sv, archive);
+    return true;
 }
 
 /* The command line of a server, as pointers into itself. */
@@ -211,7 +270,7 @@ static bool come_up(pg_server *sv)
     line ln;
 
     write_line(&ln, sv);
-    sv->pid = launch(sv, "postgres.log", ln.words);
+    sv->pid = launch(sv, "postgres.log", ln.words, -1);
     while (sv->pid > 0 && !hosting_has_ended(&sv->pid)) {
         if (answers(sv))
             return true;
@@ -554,7 +613,7 @@ bool pg_start_bouncer(pg_server *sv)
     sv->bouncer_port = hosting_free_port();
     if (!write_bouncer(sv))
         return false;
-    sv->bouncer_pid = launch(sv, "pgbouncer.log", words);
+    sv->bouncer_pid = launch(sv, "pgbouncer.log", words, -1);
     pg_bouncer_url(sv, url);
     while (dibsx_now() < end) {
         if (dibs_store_setup(url, DIBS_STORE_STATUS, 1000, &state, NULL) ==
