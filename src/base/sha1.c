@@ -2,10 +2,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/sha1.h"
 #include "base/rand.h"
+#include "base/sha_block.h"
 #include <stdint.h>
 #include <string.h>
 
-enum { BLOCK = 64, WORDS = 5, ROUNDS = 80, LENGTH_AT = 56 };
+enum { WORDS = 5, ROUNDS = 80 };
 
 static uint32_t rotate(uint32_t word, int by)
 {
@@ -23,13 +24,11 @@ static uint32_t mix(int round, uint32_t b, uint32_t c, uint32_t d)
     return (b ^ c ^ d) + 0xca62c1d6;
 }
 
-static void digest(uint32_t state[WORDS], const unsigned char *block)
+static void digest(uint32_t *state, const unsigned char *block)
 {
     uint32_t w[ROUNDS], s[WORDS];
 
-    for (int i = 0; i < 16; i++)
-        w[i] = (uint32_t)block[4 * i] << 24 | (uint32_t)block[4 * i + 1] << 16 |
-               (uint32_t)block[4 * i + 2] << 8 | block[4 * i + 3];
+    dibsx_sha_words(block, w);
     for (int i = 16; i < ROUNDS; i++)
         w[i] = rotate(w[i - 3] ^ w[i - 8] ^ w[i - 14] ^ w[i - 16], 1);
     memcpy(s, state, sizeof(s));
@@ -51,22 +50,8 @@ void dibsx_sha1(const char *bytes, size_t len, char out[DIBSX_SHA1_TEXT])
 {
     uint32_t state[WORDS] = {0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476,
                              0xc3d2e1f0};
-    unsigned char block[BLOCK] = {0};
     unsigned char sum[4 * WORDS];
-    uint64_t bits = (uint64_t)len * 8;
 
-    for (; len >= BLOCK; bytes += BLOCK, len -= BLOCK)
-        digest(state, (const unsigned char *)bytes);
-    memcpy(block, bytes, len);
-    block[len] = 0x80;
-    if (len >= LENGTH_AT) {
-        digest(state, block);
-        memset(block, 0, sizeof(block));
-    }
-    for (int i = 0; i < 8; i++)
-        block[LENGTH_AT + i] = (unsigned char)(bits >> (56 - 8 * i));
-    digest(state, block);
-    for (int i = 0; i < 4 * WORDS; i++)
-        sum[i] = (unsigned char)(state[i / 4] >> (24 - 8 * (i % 4)));
+    dibsx_sha_message(digest, state, WORDS, bytes, len, sum);
     dibsx_hex(sum, sizeof(sum), out);
 }

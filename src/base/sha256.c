@@ -2,10 +2,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/sha256.h"
 #include "base/rand.h"
+#include "base/sha_block.h"
 #include <stdint.h>
 #include <string.h>
 
-enum { BLOCK = 64, WORDS = 8, ROUNDS = 64, LENGTH_AT = 56 };
+enum { WORDS = 8, ROUNDS = 64 };
 
 /* The first 32 bits of the fractions of the cube roots of the first 64 primes. */
 static const uint32_t constants[ROUNDS] = {
@@ -29,9 +30,7 @@ static uint32_t rotate(uint32_t word, int by)
 /* The sixteen words of a block, and 48 that are made from them. */
 static void spread(const unsigned char *block, uint32_t w[ROUNDS])
 {
-    for (int i = 0; i < 16; i++)
-        w[i] = (uint32_t)block[4 * i] << 24 | (uint32_t)block[4 * i + 1] << 16 |
-               (uint32_t)block[4 * i + 2] << 8 | block[4 * i + 3];
+    dibsx_sha_words(block, w);
     for (int i = 16; i < ROUNDS; i++) {
         uint32_t a = w[i - 15], b = w[i - 2];
 
@@ -40,7 +39,7 @@ static void spread(const unsigned char *block, uint32_t w[ROUNDS])
     }
 }
 
-static void digest(uint32_t state[WORDS], const unsigned char *block)
+static void digest(uint32_t *state, const unsigned char *block)
 {
     uint32_t w[ROUNDS], s[WORDS];
 
@@ -67,24 +66,8 @@ void dibsx_sha256_bytes(const void *bytes, size_t len,
 {
     uint32_t state[WORDS] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
                              0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
-    const unsigned char *at = bytes;
-    unsigned char block[BLOCK] = {0};
-    uint64_t bits = (uint64_t)len * 8;
 
-    for (; len >= BLOCK; at += BLOCK, len -= BLOCK)
-        digest(state, at);
-    memcpy(block, at, len);
-    block[len] = 0x80;
-    if (len >= LENGTH_AT) {
-        digest(state, block);
-        memset(block, 0, sizeof(block));
-    }
-    for (int i = 0; i < 8; i++)
-        block[LENGTH_AT + i] = (unsigned char)(bits >> (56 - 8 * i));
-    digest(state, block);
-    for (int i = 0; i < 4 * WORDS; i++)
-        out[i] = (unsigned char)(state[i / 4] >> (24 - 8 * (i % 4)));
-    explicit_bzero(block, sizeof(block));
+    dibsx_sha_message(digest, state, WORDS, bytes, len, out);
 }
 
 void dibsx_sha256(const void *bytes, size_t len, char out[DIBSX_SHA256_TEXT])
