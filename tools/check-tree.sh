@@ -88,7 +88,8 @@ may_include() {
     src/exec\ \"exec/* | src/config\ \"config/*) ;;
     src/cli*\ \"jobs/*) [ "$2" != '"jobs/zone_data.h"' ] && [ "$2" != '"jobs/zone_rule.h"' ] ;;
     src/cli*\ \"serve/serve.h\" | src/cli*\ \"demo/demo.h\" | src/cli*\ \"exec/* | src/cli*\ \"config/*) ;;
-    src/cli*\ \"node/node.h\" | src/node\ \"jobs/* | src/node\ \"exec/*) ;;
+    src/cli*\ \"node/node.h\" | src/node\ \"jobs/*) ;;
+    src/node\ \"exec/*) [ "$3" = src/node/node_command.c ] ;;
     src/serve\ \"exec/* | src/serve\ \"config/*) ;;
     src/cli/*\ \"cli/*) ;;
     src/demo\ \"http/* | src/serve\ \"http/*) [ "$2" != '"http/inside.h"' ] && [ "$2" != '"http/driver.h"' ] ;;

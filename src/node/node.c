@@ -59,11 +59,10 @@ dibsx_nsec dibs__node_valid_until(dibs__node *node)
 {
     dibsx_nsec now = dibsx_now();
     int64_t valid_ms = node->lease ? dibs_lock_valid_ms(node->lease) : 0;
-    int64_t margin_ms = dibs__executor_margin_ms(node->ex, node->opts->ttl_ms);
+    int64_t margin_ms = node->ops->margin_ms(node);
 
     if (valid_ms > 0)
-        dibs__executor_believe(node->ex, dibsx_after_ms(now, valid_ms),
-                               node->opts->ttl_ms);
+        node->ops->believe(node, dibsx_after_ms(now, valid_ms));
     return valid_ms > margin_ms ? dibsx_after_ms(now, valid_ms - margin_ms)
                                 : now;
 }
@@ -95,14 +94,14 @@ static dibs_status try_join(dibs__node *node, dibs_error *err)
     return DIBS_OK;
 }
 
-/* Commands that have to end with the lease. */
+/* Attempts that have to end with the lease. */
 static size_t count_kept(const dibs__node *node)
 {
     size_t kept = 0;
 
     for (size_t i = 0; i < node->opts->slots; i++)
         kept += node->tasks[i].used && node->tasks[i].at &&
-                node->tasks[i].job->on_lost == DIBS__LOST_KILL;
+                node->ops->ends_with_lease(&node->tasks[i]);
     return kept;
 }
 
@@ -136,10 +135,9 @@ static void keep_lease(dibs__node *node)
 
 static void hear_stop(dibs__node *node)
 {
-    struct signalfd_siginfo info;
+    char signal[sizeof(struct signalfd_siginfo)];
 
-    while (read(node->opts->stop_fd, &info, sizeof(info)) ==
-           (ssize_t)sizeof(info)) {
+    while (read(node->opts->stop_fd, signal, sizeof(signal)) > 0) {
         node->stops++;
         if (node->stops == 1) {
             node->drain_at = dibsx_after_ms(dibsx_now(), node->opts->drain_ms);
@@ -156,8 +154,7 @@ static void hear_stop(dibs__node *node)
 
 static void await_events(const dibs__node *node)
 {
-    struct pollfd fds[] = {{.fd = dibs__executor_fd(node->ex),
-                            .events = POLLIN},
+    struct pollfd fds[] = {{.fd = node->ops->event_fd(node), .events = POLLIN},
                            {.fd = node->opts->stop_fd, .events = POLLIN},
                            {.fd = node->lease ? dibs_lock_lost_fd(node->lease)
                                               : -1,
@@ -202,8 +199,7 @@ static bool is_done(const dibs__node *node)
 
 static dibs_status run_node(dibs__node *node, dibs_error *err)
 {
-    dibs_status rc =
-        dibs__executor_open(node->opts->slots, NULL, &node->ex, err);
+    dibs_status rc = node->ops->open(node, err);
 
     if (rc == DIBS_OK)
         rc = try_join(node, err);
@@ -213,14 +209,15 @@ static dibs_status run_node(dibs__node *node, dibs_error *err)
     }
     if (rc == DIBS_OK)
         dibs__node_say(node, "node %s has stopped", node->id);
-    if (node->ex)
-        dibs__executor_close(node->ex);
+    if (node->executor)
+        node->ops->close(node);
     dibs__node_free_tasks(node);
     dibs_lock_free(node->lease);
     return rc;
 }
 
-dibs_status dibs__node_run(const dibs__node_opts *opts, dibs_error *err)
+dibs_status dibs__node_serve(const dibs__node_opts *opts,
+                             const dibs__attempt_ops *ops, dibs_error *err)
 {
     dibs__node *node = dibsx_zalloc(sizeof(*node));
     dibs_status rc = DIBS_OK;
@@ -228,6 +225,7 @@ dibs_status dibs__node_run(const dibs__node_opts *opts, dibs_error *err)
     if (!node)
         return dibsx_nomem(err, "a node");
     node->opts = opts;
+    node->ops = ops;
     node->board = opts->board;
     node->tasks = dibsx_zalloc_n(opts->slots, sizeof(*node->tasks));
     rc = node->tasks ? run_node(node, err)

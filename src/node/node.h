@@ -37,12 +37,13 @@ typedef struct dibs__node_opts {
     const char *sweep_prefix;       /* of the locks of sweeps: "workflow:" */
     int64_t sweep_ms[DIBS__SWEEPS]; /* between two sweeps */
     bool once;   /* stop when nothing is due, ready or running */
-    int stop_fd; /* a signalfd: the first signal drains, the second ends all */
+    int stop_fd; /* a signalfd, or an eventfd as a semaphore: the first signal
+                    drains, the second ends all */
     dibs__node_say_fn *say;
     void *arg;
 } dibs__node_opts;
 
-/* Runs a node. DIBS_OK: it was to stop, and nothing of it runs any more. */
+/* Runs a node that executes commands (node_command.c; it is not in libdibs). DIBS_OK: it was to stop, and nothing of it runs any more. */
 DIBS_MUST_CHECK dibs_status dibs__node_run(const dibs__node_opts *opts,
                                            dibs_error *err);
 

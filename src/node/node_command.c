@@ -1,7 +1,10 @@
-/* node_command.c - the command of an attempt: what it finds, how it ended, its output. */
+/* node_command.c - attempts as commands: what a command finds, how it ended, its output.
+ * It is not in libdibs, for the executor is the program itself, executed anew. */
 /* SPDX-License-Identifier: MIT */
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "exec/executor.h"
+#include "exec/result_files.h"
 #include "jobs/history.h"
 #include "jobs/moment.h"
 #include "jobs/params.h"
@@ -12,6 +15,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* `at` of a task. */
+typedef struct command {
+    dibs__attempt *at;
+    dibs__result_files files;
+} command;
 
 enum { ENV_MAX = 1024 * 1024, ARGS_MAX = 1024 * 1024, FLUSH_FIRST_MS = 1000 };
 
@@ -157,8 +166,8 @@ put_args(const dibs__work *work, const dibs__run *run, dibsx_buf *args)
 }
 
 static dibs_status
-start_with(dibs__node *node, dibs__node_task *task, const dibsx_buf *args,
-           const dibsx_buf *env, dibs_error *err)
+start_with(dibs__node *node, dibs__node_task *task, command *cmd,
+           const dibsx_buf *args, const dibsx_buf *env, dibs_error *err)
 {
     const dibs__work *work = &task->step->work;
     char **argv = list_texts(args, false), **vars = list_texts(env, true);
@@ -183,21 +192,28 @@ start_with(dibs__node *node, dibs__node_task *task, const dibsx_buf *args,
         rc = dibsx_fail(err, DIBS_NOMEM,
                         "the words and variables of the command do not fit");
     if (rc == DIBS_OK)
-        rc = dibs__attempt_start(node->ex, &spec, task, &task->at, err);
+        rc = dibs__attempt_start(node->executor, &spec, task, &cmd->at, err);
     dibsx_free(argv);
     dibsx_free(vars);
     return rc;
 }
 
-dibs_status dibs__command_start(dibs__node *node, dibs__node_task *task,
-                                const dibs__run *run, dibs_error *err)
+static void free_command(command *cmd)
+{
+    dibs__result_files_remove(&cmd->files);
+    dibsx_free(cmd);
+}
+
+static dibs_status
+prepare_command(dibs__node *node, dibs__node_task *task, command *cmd,
+                const dibs__run *run, dibs_error *err)
 {
     const dibs__work *work = &task->step->work;
     dibs__need *needs =
         dibsx_zalloc_n(task->job->step_count + 1, sizeof(*needs));
     size_t count = needs ? find_needs(task->job, task, run, needs) : 0;
     dibsx_buf args, env;
-    dibs_status rc = dibs__result_files_make(&task->files, NULL, work->user,
+    dibs_status rc = dibs__result_files_make(&cmd->files, NULL, work->user,
                                              needs, count, err);
 
     dibsx_buf_init(&args, ARGS_MAX);
@@ -209,17 +225,33 @@ dibs_status dibs__command_start(dibs__node *node, dibs__node_task *task,
         pass_variable(&env, "LANG");
         put_user(&env, work->user);
         put_names(node, task, run, &env);
-        dibs__result_files_env(&task->files, needs, count, &env);
-        rc = start_with(node, task, &args, &env, err);
-    }
-    if (rc == DIBS_OK) {
-        task->flush_ms = FLUSH_FIRST_MS;
-        task->flush_at = dibsx_after_ms(dibsx_now(), task->flush_ms);
+        dibs__result_files_env(&cmd->files, needs, count, &env);
+        rc = start_with(node, task, cmd, &args, &env, err);
     }
     dibsx_buf_fini(&env);
     dibsx_buf_fini(&args);
     dibsx_free(needs);
     return rc;
+}
+
+static dibs_status start_command(dibs__node *node, dibs__node_task *task,
+                                 const dibs__run *run, dibs_error *err)
+{
+    command *cmd = dibsx_zalloc(sizeof(*cmd));
+    dibs_status rc;
+
+    if (!cmd)
+        return dibsx_nomem(err, "a command");
+    cmd->files.dir_fd = -1;
+    rc = prepare_command(node, task, cmd, run, err);
+    if (rc != DIBS_OK) {
+        free_command(cmd);
+        return rc;
+    }
+    task->at = cmd;
+    task->flush_ms = FLUSH_FIRST_MS;
+    task->flush_at = dibsx_after_ms(dibsx_now(), task->flush_ms);
+    return DIBS_OK;
 }
 
 static dibs__reason
@@ -244,9 +276,10 @@ find_reason(const dibs__node_task *task, const dibs__attempt_end *end)
     }
 }
 
-void dibs__command_ended(dibs__node *node, dibs__node_task *task)
+static void take_outcome(dibs__node *node, dibs__node_task *task)
 {
-    dibs__attempt_end end = dibs__attempt_result(task->at);
+    command *cmd = task->at;
+    dibs__attempt_end end = dibs__attempt_result(cmd->at);
     dibs_error err = {0};
     size_t len = 0;
 
@@ -254,7 +287,7 @@ void dibs__command_ended(dibs__node *node, dibs__node_task *task)
                                     .exit_code = end.exit_code >= 0
                                                      ? end.exit_code
                                                      : 128 + end.exit_signal};
-    if (dibs__result_files_read(&task->files, task->result, &len, &err) ==
+    if (dibs__result_files_read(&cmd->files, task->result, &len, &err) ==
         DIBS_OK) {
         task->outcome.result = len > 0 ? task->result : NULL;
         task->outcome.result_len = len;
@@ -270,8 +303,9 @@ void dibs__command_ended(dibs__node *node, dibs__node_task *task)
                    end.message[0] ? ": " : "", end.message);
 }
 
-void dibs__command_flush(dibs__node *node, dibs__node_task *task)
+static void flush_output(dibs__node *node, dibs__node_task *task)
 {
+    const command *cmd = task->at;
     char inner[DIBS__PLACE_SIZE], key[DIBS_NAME_MAX + 1];
     dibs__run run;
     dibs__run_step step = {.attempt = task->attempt};
@@ -283,7 +317,7 @@ void dibs__command_flush(dibs__node *node, dibs__node_task *task)
     dibsx_buf_init(&head, DIBS_VALUE_MAX);
     dibsx_buf_init(&tail, DIBS_VALUE_MAX);
     dibsx_buf_init(&whole, DIBS_VALUE_MAX);
-    left_out = dibs__attempt_output(task->at, &head, &tail);
+    left_out = dibs__attempt_output(cmd->at, &head, &tail);
     dibsx_buf_printf(&whole, "%zu %" PRIu64 "\n", head.len, left_out);
     dibsx_buf_add(&whole, head.data, head.len);
     dibsx_buf_add(&whole, tail.data, tail.len);
@@ -298,4 +332,93 @@ void dibs__command_flush(dibs__node *node, dibs__node_task *task)
     dibsx_buf_fini(&whole);
     dibsx_buf_fini(&tail);
     dibsx_buf_fini(&head);
+}
+
+/* ---- the executor */
+
+static dibs_status open_executor(dibs__node *node, dibs_error *err)
+{
+    dibs__executor *ex = NULL;
+    dibs_status rc = dibs__executor_open(node->opts->slots, NULL, &ex, err);
+
+    node->executor = ex;
+    return rc;
+}
+
+static void close_executor(dibs__node *node)
+{
+    dibs__executor_close(node->executor);
+    node->executor = NULL;
+    for (size_t i = 0; i < node->opts->slots; i++)
+        if (node->tasks[i].at) {
+            free_command(node->tasks[i].at);
+            node->tasks[i].at = NULL;
+        }
+}
+
+static int executor_fd(const dibs__node *node)
+{
+    return dibs__executor_fd(node->executor);
+}
+
+static void believe_lease(dibs__node *node, dibsx_nsec valid_until)
+{
+    dibs__executor_believe(node->executor, valid_until, node->opts->ttl_ms);
+}
+
+static int64_t kill_margin_ms(const dibs__node *node)
+{
+    return dibs__executor_margin_ms(node->executor, node->opts->ttl_ms);
+}
+
+static bool ends_with_lease(const dibs__node_task *task)
+{
+    return task->job->on_lost == DIBS__LOST_KILL;
+}
+
+static void stop_command(dibs__node_task *task, dibs__reason why, bool at_once)
+{
+    command *cmd = task->at;
+
+    dibs__attempt_stop(cmd->at,
+                       why == DIBS__REASON_STOPPED ? DIBS__ATTEMPT_STOPPED
+                                                   : DIBS__ATTEMPT_CANCELLED,
+                       at_once);
+}
+
+static dibs__node_task *next_ended(dibs__node *node)
+{
+    dibs__attempt *at;
+
+    dibs__executor_process(node->executor);
+    at = dibs__executor_ended(node->executor);
+    return at ? dibs__attempt_arg(at) : NULL;
+}
+
+static void end_command(dibs__node_task *task)
+{
+    command *cmd = task->at;
+
+    dibs__attempt_free(cmd->at);
+    free_command(cmd);
+}
+
+static const dibs__attempt_ops commands = {
+    .open = open_executor,
+    .close = close_executor,
+    .event_fd = executor_fd,
+    .believe = believe_lease,
+    .margin_ms = kill_margin_ms,
+    .ends_with_lease = ends_with_lease,
+    .start = start_command,
+    .stop = stop_command,
+    .next_ended = next_ended,
+    .take_outcome = take_outcome,
+    .flush = flush_output,
+    .end = end_command,
+};
+
+dibs_status dibs__node_run(const dibs__node_opts *opts, dibs_error *err)
+{
+    return dibs__node_serve(opts, &commands, err);
 }

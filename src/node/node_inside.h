@@ -3,8 +3,7 @@
 #ifndef DIBS_NODE_NODE_INSIDE_H
 #define DIBS_NODE_NODE_INSIDE_H
 
-#include "exec/executor.h"
-#include "exec/result_files.h"
+#include "base/clock.h"
 #include "jobs/board_stage.h"
 #include "jobs/task.h"
 #include "node/node.h"
@@ -12,8 +11,34 @@
 
 enum { DIBS__NODE_ALIVE_MAX = 64 };
 
+typedef struct dibs__node dibs__node;
+typedef struct dibs__node_task dibs__node_task;
+
+/* How attempts are executed: as commands (node_command.c), or as calls of functions of
+ * this program (call.c). `at` of a task and `executor` of a node are theirs. */
+typedef struct dibs__attempt_ops {
+    dibs_status (*open)(dibs__node *node, dibs_error *err);
+    /* Ends what still runs, and waits for it. No task has an attempt any more. */
+    void (*close)(dibs__node *node);
+    int (*event_fd)(const dibs__node *node); /* readable: an attempt has news */
+    /* The lease lasts until then; attempts have to be over so long before. */
+    void (*believe)(dibs__node *node, dibsx_nsec valid_until);
+    int64_t (*margin_ms)(const dibs__node *node);
+    /* Whether nothing of this task may be left when the node joins anew. */
+    bool (*ends_with_lease)(const dibs__node_task *task);
+    /* Starts a task, with its run as it is read. Sets `at`. */
+    dibs_status (*start)(dibs__node *node, dibs__node_task *task,
+                         const dibs__run *run, dibs_error *err);
+    /* Asks it to end: LOST, CANCELLED or STOPPED. */
+    void (*stop)(dibs__node_task *task, dibs__reason why, bool at_once);
+    dibs__node_task *(*next_ended)(dibs__node *node); /* NULL: none */
+    void (*take_outcome)(dibs__node *node, dibs__node_task *task);
+    void (*flush)(dibs__node *node, dibs__node_task *task);
+    void (*end)(dibs__node_task *task); /* frees `at`, which has ended */
+} dibs__attempt_ops;
+
 /* An attempt in the hands of this node. */
-typedef struct dibs__node_task {
+struct dibs__node_task {
     bool used;
     dibs__task task;
     const dibs__job *job; /* of a file of this node */
@@ -24,14 +49,13 @@ typedef struct dibs__node_task {
     dibs__intent in; /* the one that is under way */
     dibs_lock *lock; /* of the job */
     int64_t lock_tries;
-    dibs__attempt *at;
-    dibs__result_files files;
+    void *at;             /* as it is executed; NULL: it is not */
     dibs__reason ends_by; /* why this node ends it; NONE: it does not */
     dibs__outcome outcome;
-    char result[DIBS__RESULT_MAX];
+    char result[DIBS__RUN_RESULT_MAX];
     int64_t flush_ms; /* output is written after 1, 2, 4 .. 30 s */
     dibsx_nsec flush_at;
-} dibs__node_task;
+};
 
 /* Rule 13: the highest mark that this node has seen of a job. */
 typedef struct dibs__node_mark {
@@ -39,10 +63,11 @@ typedef struct dibs__node_mark {
     int64_t mark_s, local_s;
 } dibs__node_mark;
 
-typedef struct dibs__node {
+struct dibs__node {
     const dibs__node_opts *opts;
     const dibs__board *board;
-    dibs__executor *ex;
+    const dibs__attempt_ops *ops;
+    void *executor;   /* of the ops */
     dibs_lock *lease; /* NULL: not joined */
     char id[DIBS__NODE_SIZE];
     uint64_t fence;
@@ -61,7 +86,13 @@ typedef struct dibs__node {
     bool idle;   /* the last look found nothing to do */
     char said[256];
     dibsx_nsec said_at;
-} dibs__node;
+};
+
+/* Runs a node whose attempts are executed so. DIBS_OK: it was to stop, and nothing of it
+ * runs any more. */
+DIBS_MUST_CHECK dibs_status dibs__node_serve(const dibs__node_opts *opts,
+                                             const dibs__attempt_ops *ops,
+                                             dibs_error *err);
 
 /* A line for its log. The same line comes once a minute. */
 void dibs__node_say(dibs__node *node, const char *format, ...)
@@ -102,17 +133,5 @@ dibsx_nsec dibs__node_next_at(const dibs__node *node);
 void dibs__node_lose_all(dibs__node *node);
 void dibs__node_stop_all(dibs__node *node, bool at_once);
 void dibs__node_free_tasks(dibs__node *node);
-
-/* The command of a task is started, with its run as it is read. */
-DIBS_MUST_CHECK dibs_status dibs__command_start(dibs__node *node,
-                                                dibs__node_task *task,
-                                                const dibs__run *run,
-                                                dibs_error *err);
-
-/* How it ended, into the outcome. */
-void dibs__command_ended(dibs__node *node, dibs__node_task *task);
-
-/* Writes its output by now into the store. */
-void dibs__command_flush(dibs__node *node, dibs__node_task *task);
 
 #endif

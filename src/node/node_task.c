@@ -47,7 +47,6 @@ static void free_task(dibs__node *node, dibs__node_task *task)
                        "the current one",
                        task->task.run, task->task.step);
     dibs_lock_free(task->lock);
-    dibs__result_files_remove(&task->files);
     dibs__intent_fini(&task->in);
     memset(task, 0, sizeof(*task));
     node->look_at = 0;
@@ -222,7 +221,7 @@ static void start_task(dibs__node *node, dibs__node_task *task)
         rc = dibsx_fail(&err, DIBS_CANCELLED, "this node stops");
     else if (!ends) {
         task->attempt = run.steps[i].attempt;
-        rc = dibs__command_start(node, task, &run, &err);
+        rc = node->ops->start(node, task, &run, &err);
     }
     dibs__run_fini(&run);
     if (ends)
@@ -278,10 +277,7 @@ bool dibs__node_claim(dibs__node *node, dibs__stage *st, size_t i)
     if (!dibsx_random_hex(who.nonce, sizeof(who.nonce)) ||
         dibs__run_claim(&st->sc, i, &who, NULL) != DIBS_OK)
         return false;
-    *task = (dibs__node_task){.used = true,
-                              .job = job,
-                              .step = &job->steps[i],
-                              .files = {.dir_fd = -1}};
+    *task = (dibs__node_task){.used = true, .job = job, .step = &job->steps[i]};
     dibs__task_init(&task->task, st->run.id, st->run.steps[i].name, who.nonce,
                     job->lock.key != NULL);
     dibs__scene_write(&st->sc);
@@ -302,7 +298,7 @@ static void watch_lock(dibs__node *node, dibs__node_task *task)
     dibs__node_say(node, "%s/%s: the lock %s is lost", task->task.run,
                    task->task.step, task->job->lock.key);
     task->ends_by = DIBS__REASON_LOST;
-    dibs__attempt_stop(task->at, DIBS__ATTEMPT_CANCELLED, true);
+    node->ops->stop(task, DIBS__REASON_LOST, true);
 }
 
 static void flush_task(dibs__node *node, dibs__node_task *task, dibsx_nsec now)
@@ -310,7 +306,7 @@ static void flush_task(dibs__node *node, dibs__node_task *task, dibsx_nsec now)
     if (!task->at || task->task.state != DIBS__TASK_RUNNING ||
         now < task->flush_at)
         return;
-    dibs__command_flush(node, task);
+    node->ops->flush(node, task);
     task->flush_ms *= 2;
     if (task->flush_ms > FLUSH_MAX_MS)
         task->flush_ms = FLUSH_MAX_MS;
@@ -339,19 +335,17 @@ void dibs__node_proceed(dibs__node *node)
 
 void dibs__node_collect(dibs__node *node)
 {
-    dibs__attempt *at;
+    dibs__node_task *task;
 
-    dibs__executor_process(node->ex);
-    while ((at = dibs__executor_ended(node->ex)) != NULL) {
-        dibs__node_task *task = dibs__attempt_arg(at);
+    while ((task = node->ops->next_ended(node)) != NULL) {
         bool ours = task->task.state == DIBS__TASK_RUNNING;
 
         if (ours) {
-            dibs__command_ended(node, task);
-            dibs__command_flush(node, task);
+            node->ops->take_outcome(node, task);
+            node->ops->flush(node, task);
         }
+        node->ops->end(task);
         task->at = NULL;
-        dibs__attempt_free(at);
         if (ours)
             do_todo(node, task, dibs__task_died(&task->task));
         else
@@ -378,7 +372,7 @@ void dibs__node_look_at_own(dibs__node *node)
             continue;
         task->ends_by = DIBS__REASON_CANCELLED;
         if (task->at)
-            dibs__attempt_stop(task->at, DIBS__ATTEMPT_CANCELLED, false);
+            node->ops->stop(task, DIBS__REASON_CANCELLED, false);
         else
             end_unstarted(node, task, DIBS__REASON_CANCELLED);
     }
@@ -412,7 +406,7 @@ void dibs__node_lose_all(dibs__node *node)
             continue;
         dibs__task_lose(&task->task);
         if (task->at && task->job->on_lost == DIBS__LOST_KILL)
-            dibs__attempt_stop(task->at, DIBS__ATTEMPT_STOPPED, true);
+            node->ops->stop(task, DIBS__REASON_LOST, true);
         free_task(node, task);
     }
 }
@@ -426,7 +420,7 @@ void dibs__node_stop_all(dibs__node *node, bool at_once)
         if (!task->used)
             continue;
         if (task->at)
-            dibs__attempt_stop(task->at, DIBS__ATTEMPT_STOPPED, at_once);
+            node->ops->stop(task, DIBS__REASON_STOPPED, at_once);
         else if (task->task.state == DIBS__TASK_HELD)
             end_unstarted(node, task, DIBS__REASON_STOPPED);
     }
@@ -435,8 +429,6 @@ void dibs__node_stop_all(dibs__node *node, bool at_once)
 void dibs__node_free_tasks(dibs__node *node)
 {
     for (size_t i = 0; node->tasks && i < node->opts->slots; i++)
-        if (node->tasks[i].used) {
-            node->tasks[i].at = NULL;
+        if (node->tasks[i].used)
             free_task(node, &node->tasks[i]);
-        }
 }
