@@ -93,6 +93,53 @@ class watch
     std::unique_ptr<dibs_watch, freer> watch_;
 };
 
+/* A bell, which commits ring (commit::ring); see dibs/state.h. */
+class bell
+{
+  public:
+    bell(const client &cl, const std::string &name)
+    {
+        dibs_bell *made = nullptr;
+        dibs_error err = dibs_error();
+
+        detail::must(dibs_bell_new(cl.get(), name.c_str(), &made, &err), err);
+        bell_.reset(made);
+    }
+    /* False: the store cannot be heard now. */
+    DIBS_MUST_CHECK bool listen()
+    {
+        dibs_error err = dibs_error();
+        dibs_status rc = dibs_bell_listen(get(), &err);
+
+        if (rc == DIBS_UNAVAIL || rc == DIBS_DENIED)
+            return false;
+        detail::must(rc, err);
+        return true;
+    }
+    int fd() const noexcept
+    {
+        return dibs_bell_fd(get());
+    }
+    /* True: rings may have been lost. */
+    bool clear() noexcept
+    {
+        return dibs_bell_clear(get());
+    }
+    dibs_bell *get() const noexcept
+    {
+        return bell_.get();
+    }
+
+  private:
+    struct freer {
+        void operator()(dibs_bell *bell) const noexcept
+        {
+            dibs_bell_free(bell);
+        }
+    };
+    std::unique_ptr<dibs_bell, freer> bell_;
+};
+
 /* An event of a topic, or a range of positions that are gone; see dibs/events.h. */
 struct event {
     dibs_event_kind kind = DIBS_EVENT;

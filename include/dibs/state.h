@@ -127,8 +127,9 @@ typedef enum dibs_commit_verb {
     DIBS_COMMIT_PUT = 0,    /* writes the value `name` */
     DIBS_COMMIT_DELETE = 1, /* removes the value `name`, if there is one */
     DIBS_COMMIT_ENTER =
-        2,                /* puts `member` into the index `name`, or moves it */
-    DIBS_COMMIT_LEAVE = 3 /* takes `member` out of it, if it is in it */
+        2, /* puts `member` into the index `name`, or moves it */
+    DIBS_COMMIT_LEAVE = 3, /* takes `member` out of it, if it is in it */
+    DIBS_COMMIT_RING = 4   /* rings the bell `name`, and changes nothing */
 } dibs_commit_verb;
 
 /* One change. The changes of a commit have no order: none may concern the same
@@ -275,6 +276,42 @@ DIBS_API void dibs_watch_cancel(dibs_watch *watch);
 
 /* Frees the watch; no other thread may use it any more. NULL is a no-op. */
 DIBS_API void dibs_watch_free(dibs_watch *watch);
+
+/* A bell: a name that commits ring (DIBS_COMMIT_RING), and that any number of clients
+ * hear. A program that waits for work in indexes sleeps until the first number of them or
+ * a ring. A ring has no content and may be lost: the program also looks by itself now and
+ * then. A ring that nobody hears costs the store nothing. */
+typedef struct dibs_bell dibs_bell;
+
+/* How often dibs_bell_listen() is called while a program wants to hear. */
+#define DIBS_BELL_LISTEN_MS 15000
+
+/* Makes a bell, without a call to the store. Free it with dibs_bell_free().
+ *   DIBS_UNSUPPORTED  a quorum; the message says why */
+DIBS_API DIBS_MUST_CHECK dibs_status dibs_bell_new(dibs_client *client,
+                                                   const char *name,
+                                                   dibs_bell **out,
+                                                   dibs_error *err);
+
+/* Listens, and goes on listening. The caller looks at the store after the first call,
+ * and whenever the descriptor is readable. One thread at a time.
+ *   DIBS_OK       the bell hears rings for twice DIBS_BELL_LISTEN_MS; if any may have
+ *                 been lost, the descriptor becomes readable
+ *   DIBS_UNAVAIL  the store cannot be heard now: look more often, and try again
+ *   DIBS_DENIED   the store forbids it */
+DIBS_API DIBS_MUST_CHECK dibs_status dibs_bell_listen(dibs_bell *bell,
+                                                      dibs_error *err);
+
+/* A descriptor that is readable after a ring, until dibs_bell_clear(). It belongs to
+ * the bell. */
+DIBS_API int dibs_bell_fd(const dibs_bell *bell);
+
+/* Makes the descriptor quiet. True: rings may have been lost since the last call, and
+ * dibs_bell_listen() is due. */
+DIBS_API bool dibs_bell_clear(dibs_bell *bell);
+
+/* Frees the bell; no other thread may use it any more. NULL is a no-op. */
+DIBS_API void dibs_bell_free(dibs_bell *bell);
 
 #ifdef __cplusplus
 }

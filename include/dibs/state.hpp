@@ -113,6 +113,12 @@ class commit
         add(DIBS_COMMIT_LEAVE, index).member = keep(member);
         return *this;
     }
+    /* Rings a bell (coord.hpp). */
+    commit &ring(const std::string &bell)
+    {
+        add(DIBS_COMMIT_RING, bell);
+        return *this;
+    }
     /* Moments on the store's clock, in microseconds. */
     commit &not_before(int64_t us)
     {

@@ -8,6 +8,7 @@
 #include "base/uncancel.h"
 #include "core/names.h"
 #include "core/reach.h"
+#include "store/topic.h"
 #include <inttypes.h>
 #include <string.h>
 
@@ -22,7 +23,8 @@ _Static_assert((int)DIBS_COMMITS_MAX == (int)DIBS__COMMITS_MAX &&
                    DIBS_INDEX_NOW == DIBS__UP_TO_NOW,
                "the bounds of commits are the same on both sides");
 
-typedef char full_name[DIBS_NAME_MAX + 1];
+/* A bell is a topic in the store. */
+typedef char full_name[DIBS__TOPIC_MAX];
 
 /* The commits of a call as the store takes them. One allocation each; end with
  * batch_fini(). */
@@ -85,6 +87,20 @@ batch_name(batch *bt, const char *name, const char **out, dibs_error *err)
     return dibs__name_full(bt->cl, name, full, err);
 }
 
+/* The topic of a bell: that of a value of its name, so that it has the same slot. */
+static dibs_status
+batch_bell(batch *bt, const char *name, const char **out, dibs_error *err)
+{
+    char full[DIBS_NAME_MAX + 1];
+    char *topic = bt->names[bt->check_count + bt->change_count];
+    dibs_status rc = dibs__name_full(bt->cl, name, full, err);
+
+    *out = topic;
+    if (rc == DIBS_OK)
+        dibs__topic_of_value(full, topic);
+    return rc;
+}
+
 static dibs_status
 add_check(batch *bt, const dibs_commit_check *check, dibs_error *err)
 {
@@ -114,6 +130,7 @@ add_change(batch *bt, const dibs_commit_change *change, dibs_error *err)
         [DIBS_COMMIT_DELETE] = DIBS__CHANGE_DELETE,
         [DIBS_COMMIT_ENTER] = DIBS__CHANGE_ENTER,
         [DIBS_COMMIT_LEAVE] = DIBS__CHANGE_LEAVE,
+        [DIBS_COMMIT_RING] = DIBS__CHANGE_TELL,
     };
     dibs__change *to = &bt->changes[bt->change_count];
     dibs_status rc;
@@ -129,7 +146,9 @@ add_change(batch *bt, const dibs_commit_change *change, dibs_error *err)
                          .at = change->at,
                          .from_now = change->from_now,
                          .uncounted = !change->counted};
-    rc = batch_name(bt, change->name, &to->key, err);
+    rc = change->verb == DIBS_COMMIT_RING
+             ? batch_bell(bt, change->name, &to->key, err)
+             : batch_name(bt, change->name, &to->key, err);
     bt->change_count++;
     return rc == DIBS_OK ? check_member(change, err) : rc;
 }

@@ -2,6 +2,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "core.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -245,6 +246,78 @@ static void closing_ends_the_wait(void **state)
     dibs_watch_free(wt.watch);
 }
 
+/* ---- bells */
+
+static bool is_readable(int fd, int64_t wait_ms)
+{
+    struct pollfd one = {.fd = fd, .events = POLLIN};
+
+    return poll(&one, 1, (int)wait_ms) == 1;
+}
+
+static void ring(dibs_client *cl, const char *bell, uint64_t expected)
+{
+    dibs_commit_check check = {bell, expected};
+    dibs_commit_change change = {.verb = DIBS_COMMIT_RING, .name = bell};
+    dibs_commit commit = {.checks = &check,
+                          .check_count = 1,
+                          .changes = &change,
+                          .change_count = 1};
+    dibs_error err = {0};
+
+    assert_status(dibs_state_commit(cl, &commit, 1, &err),
+                  expected ? DIBS_STALE : DIBS_OK);
+    dibs_commit_free(&commit, 1);
+}
+
+static void a_commit_rings_a_bell(void **state)
+{
+    dibs_client *cl = core_open(), *other = core_open();
+    char name[64];
+    dibs_bell *bell = NULL;
+    dibs_value value;
+
+    (void)state;
+    (void)snprintf(name, sizeof(name), "{%.50s}bell", core_name());
+    CHECK(DIBS_OK, dibs_bell_new(cl, name, &bell, err));
+    CHECK(DIBS_OK, dibs_bell_listen(bell, err));
+    while (dibs_bell_clear(bell))
+        CHECK(DIBS_OK, dibs_bell_listen(bell, err));
+    ring(other, name, 0);
+    assert_true(is_readable(dibs_bell_fd(bell), pace_ms(30000)));
+    assert_false(dibs_bell_clear(bell));
+    assert_false(is_readable(dibs_bell_fd(bell), 0));
+    /* A ring is no change, and a commit that is refused rings nothing: the next ring
+     * is alone. */
+    CHECK(DIBS_NOTFOUND, dibs_state_get(cl, name, &value, err));
+    ring(other, name, 7);
+    assert_false(is_readable(dibs_bell_fd(bell), 20));
+    ring(cl, name, 0);
+    assert_true(is_readable(dibs_bell_fd(bell), pace_ms(30000)));
+    dibs_bell_free(bell);
+    dibs_close(other);
+    dibs_close(cl);
+}
+
+static void bad_bells_are_refused(void **state)
+{
+    dibs_client *cl = core_open();
+    dibs_bell *bell = NULL;
+
+    (void)state;
+    CHECK(DIBS_INVALID, dibs_bell_new(cl, "", &bell, err));
+    assert_null(bell);
+    CHECK(DIBS_INVALID, dibs_bell_new(NULL, "k", &bell, err));
+    CHECK(DIBS_INVALID, dibs_bell_listen(NULL, err));
+    assert_int_equal(dibs_bell_fd(NULL), -1);
+    assert_false(dibs_bell_clear(NULL));
+    dibs_bell_free(NULL);
+    CHECK(DIBS_OK, dibs_bell_new(cl, "k", &bell, err));
+    dibs_close(cl);
+    CHECK(DIBS_INVALID, dibs_bell_listen(bell, err));
+    dibs_bell_free(bell);
+}
+
 static void bad_calls_are_refused(void **state)
 {
     dibs_client *cl = core_open();
@@ -272,6 +345,8 @@ int core_watch_tests(void)
         cmocka_unit_test(the_prefix_is_part_of_the_key),
         cmocka_unit_test(a_cancel_ends_the_wait),
         cmocka_unit_test(closing_ends_the_wait),
+        cmocka_unit_test(a_commit_rings_a_bell),
+        cmocka_unit_test(bad_bells_are_refused),
         cmocka_unit_test(bad_calls_are_refused),
     };
 

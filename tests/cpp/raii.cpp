@@ -542,7 +542,7 @@ static void commits(dibs::client &db)
     CHECK(due.entries[0].second == 1 && due.next == -1);
 
     dibs::commit last;
-    last.not_before(1).erase("{c}order").leave("{c}open", "7");
+    last.not_before(1).erase("{c}order").leave("{c}open", "7").ring("{c}bell");
     CHECK(last.send(db));
     CHECK(!dibs::commit().not_after(1).erase("{c}order").send(db));
     CHECK(thrown([&] { CHECK(dibs::commit().send(db)); }) == DIBS_INVALID);
