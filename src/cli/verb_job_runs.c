@@ -312,15 +312,6 @@ typedef struct answer {
     size_t len;
 } answer;
 
-static dibs_status
-resume_scene(dibs__scene *sc, bool doubt, void *arg, dibs_error *err)
-{
-    const answer *a = arg;
-
-    (void)doubt;
-    return dibs__run_bookmark(sc, a->bookmark, a->data, a->len, a->who, err);
-}
-
 /* The lock tells a second caller that the first is at work; the version of the record
  * makes it happen once. */
 static dibs_status
@@ -344,7 +335,8 @@ resume_locked(dibs__open_board *ob, const char *id, answer *a, dibs_error *err)
                         "the bookmark %s of the run %s is already in progress",
                         a->bookmark, id);
     if (rc == DIBS_OK) {
-        rc = dibs__board_change_run(&ob->board, id, resume_scene, a, err);
+        rc = dibs__board_bookmark(&ob->board, id, a->bookmark, a->data, a->len,
+                                  a->who, err);
         (void)!dibs_lock_release(lock, NULL);
     }
     dibs_lock_free(lock);

@@ -3,6 +3,7 @@
 #include "jobs/board_change.h"
 
 #include "base/fail.h"
+#include "base/rand.h"
 #include "jobs/board_stage.h"
 #include "jobs/follow.h"
 #include <string.h>
@@ -112,6 +113,46 @@ dibs__board_cancel(const dibs__board *board, const char *id, dibs_error *err)
     if (rc == DIBS_OK)
         cancel_children(board, id, 0);
     return rc;
+}
+
+/* One of several calls resumes. A call that had no answer has to know whether it was the
+ * one. */
+typedef struct resumption {
+    const char *bookmark;
+    const void *data;
+    size_t len;
+    const char *who;
+    char nonce[DIBS__NONCE_SIZE];
+} resumption;
+
+static dibs_status
+resume_scene(dibs__scene *sc, bool doubt, void *arg, dibs_error *err)
+{
+    const resumption *r = arg;
+    bool found;
+    size_t i;
+    dibs_status rc;
+
+    found = dibs__run_find_bookmark(sc, r->bookmark, &i);
+    if (doubt && found && strcmp(sc->run->steps[i].nonce, r->nonce) == 0)
+        return DIBS_CANCELLED;
+    rc = dibs__run_bookmark(sc, r->bookmark, r->data, r->len, r->who, err);
+    if (rc == DIBS_OK)
+        memcpy(sc->run->steps[i].nonce, r->nonce, sizeof(r->nonce));
+    return rc;
+}
+
+dibs_status dibs__board_bookmark(const dibs__board *board, const char *id,
+                                 const char *bookmark, const void *data,
+                                 size_t len, const char *who, dibs_error *err)
+{
+    resumption r = {.bookmark = bookmark, .data = data, .len = len, .who = who};
+    dibs_status rc;
+
+    if (!dibsx_random_hex(r.nonce, sizeof(r.nonce)))
+        return dibsx_fail(err, DIBS_INTERNAL, "the kernel has no randomness");
+    rc = dibs__board_change_run(board, id, resume_scene, &r, err);
+    return rc == DIBS_CANCELLED ? DIBS_OK : rc;
 }
 
 /* Whether a run of this id is there, which is then the one that was asked for. */

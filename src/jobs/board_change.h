@@ -21,6 +21,12 @@ DIBS_MUST_CHECK dibs_status dibs__board_change_run(const dibs__board *board,
 DIBS_MUST_CHECK dibs_status dibs__board_cancel(const dibs__board *board,
                                                const char *id, dibs_error *err);
 
+/* Resumes a run at a bookmark, once for all calls. A call whose answers were lost knows
+ * its own doing by a nonce in the record. The same answers as dibs__run_bookmark(). */
+DIBS_MUST_CHECK dibs_status dibs__board_bookmark(
+    const dibs__board *board, const char *id, const char *bookmark,
+    const void *data, size_t len, const char *who, dibs_error *err);
+
 /* With a run that `make` makes from zeroed storage, the definition and the state of the
  * job. The run is admitted. DIBS_OK also if there is a run of this id: an earlier call
  * has made it. `hash` is of the definition; NULL: of the one in force. */

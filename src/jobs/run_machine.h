@@ -111,6 +111,10 @@ dibs_status
 dibs__run_bookmark(dibs__scene *sc, const char *bookmark, const void *data,
                    size_t len, const char *who, dibs_error *err);
 
+/* The step that waits at a bookmark. */
+bool dibs__run_find_bookmark(const dibs__scene *sc, const char *bookmark,
+                             size_t *out);
+
 /* STALE: the run has ended. A second cancel also ends `when: always` steps. */
 dibs_status
 dibs__run_cancel(dibs__scene *sc, dibs__reason why, dibs_error *err);

@@ -248,17 +248,27 @@ resume_step(dibs__scene *sc, dibs__run_step *step, const void *data, size_t len,
     return DIBS_OK;
 }
 
+bool dibs__run_find_bookmark(const dibs__scene *sc, const char *bookmark,
+                             size_t *out)
+{
+    for (*out = 0; *out < sc->job->step_count; ++*out) {
+        const dibs__step *plan = &sc->job->steps[*out];
+
+        if (plan->kind == DIBS__STEP_WAIT && plan->wait.bookmark &&
+            strcmp(plan->wait.bookmark, bookmark) == 0)
+            return true;
+    }
+    return false;
+}
+
 dibs_status
 dibs__run_bookmark(dibs__scene *sc, const char *bookmark, const void *data,
                    size_t len, const char *who, dibs_error *err)
 {
-    for (size_t i = 0; i < sc->job->step_count; i++) {
-        const dibs__step *plan = &sc->job->steps[i];
+    size_t i;
 
-        if (plan->kind == DIBS__STEP_WAIT && plan->wait.bookmark &&
-            strcmp(plan->wait.bookmark, bookmark) == 0)
-            return resume_step(sc, &sc->run->steps[i], data, len, who, err);
-    }
+    if (dibs__run_find_bookmark(sc, bookmark, &i))
+        return resume_step(sc, &sc->run->steps[i], data, len, who, err);
     return dibsx_fail(err, DIBS_NOTFOUND, "the job %s has no bookmark %s",
                       sc->run->job, bookmark);
 }

@@ -18,7 +18,9 @@ static const char text[] =
     "  steps:\n"
     "    steps:\n"
     "      work: {run: [x]}\n"
-    "      clean: {run: [x], needs: [work], when: always}\n";
+    "      clean: {run: [x], needs: [work], when: always}\n"
+    "  asks: {steps: {ask: {wait: {bookmark: ok}}, go: {run: [x], needs: "
+    "[ask]}}}\n";
 
 static void hear_note(void *arg, bool warning, size_t line, size_t column,
                       const char *message)
@@ -75,11 +77,11 @@ static void a_load_without_answers(void **state)
     commit_faults_lose(w, true, 1);
     sum = load(w, 1, "0 2 * * *", "x");
     assert_int_equal(sum.verdict, DIBS__SET_LOAD);
-    assert_int_equal(sum.added, 3);
+    assert_int_equal(sum.added, 4);
     commit_faults_lose(w, false, 2);
     sum = load(w, 2, "0 2 * * *", "y");
     assert_int_equal(sum.changed, 1);
-    assert_int_equal(sum.same, 2);
+    assert_int_equal(sum.same, 3);
     assert_int_equal(load(w, 2, "0 2 * * *", "y").verdict, DIBS__SET_SAME);
     assert_string_equal(state_of(w, "steps").set, "all");
 }
@@ -197,6 +199,29 @@ static void a_cancel_without_answers_is_one(void **state)
     }
 }
 
+/* The one who resumed is told so, also when the answer was lost; the next one is not. */
+static void a_resume_without_answers_is_ones_own(void **state)
+{
+    void *w = *state;
+    dibs__board board = board_of(w);
+    char ids[2][16] = {"asks.a", "asks.b"};
+    dibs__run run;
+
+    (void)load(w, 1, "0 2 * * *", "x");
+    for (size_t i = 0; i < 2; i++) {
+        CHECK(DIBS_OK, dibs__board_start_run(&board, "asks", NULL, make_run,
+                                             ids[i], err));
+        commit_faults_lose(w, i == 0, 2);
+        CHECK(DIBS_OK,
+              dibs__board_bookmark(&board, ids[i], "ok", "mine", 4, "me", err));
+        CHECK(DIBS_STALE,
+              dibs__board_bookmark(&board, ids[i], "ok", "mine", 4, "me", err));
+        CHECK(DIBS_OK, dibs__board_run(&board, ids[i], &run, err));
+        assert_int_equal(run.steps[0].state, DIBS__STATE_OK);
+        dibs__run_fini(&run);
+    }
+}
+
 #define JOB_TEST(fn)                                                           \
     cmocka_unit_test_setup_teardown(fn, commit_faults_setup,                   \
                                     commit_faults_teardown)
@@ -208,6 +233,7 @@ int main(void)
         JOB_TEST(an_edit_makes_nothing_late),
         JOB_TEST(a_start_without_answers_is_one_run),
         JOB_TEST(a_cancel_without_answers_is_one),
+        JOB_TEST(a_resume_without_answers_is_ones_own),
     };
     return cmocka_run_group_tests_name("job_board", tests, NULL, NULL);
 }
