@@ -184,7 +184,10 @@ static void lock_task(dibs__node *node, dibs__node_task *task)
     }
     if (rc != DIBS_BUSY)
         dibs__node_complain(node, lock->key, &err);
-    if (++task->lock_tries < lock_tries(lock)) {
+    /* A store that does not answer says nothing about who holds it. */
+    if (!dibsx_is_away(rc) && rc != DIBS_TIMEOUT)
+        task->lock_tries++;
+    if (task->lock_tries < lock_tries(lock)) {
         put_off(task, DIBS__TASK_LOCK,
                 lock->wait_ms > 0 ? LOCK_AGAIN_MS : lock->retry_delay_ms);
         return;

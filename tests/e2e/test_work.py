@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import sqlite3
 
 from runtools import alive, below
 from support import PATIENCE, Case, main, wait_until
@@ -138,6 +139,25 @@ class Runs(Work):
         self.acquire("mine", "-n")
         self.fails(75, "job", "start", "alone", "--wait")
         wait_until(lambda: self.lines("after") == ["after"], "the follower")
+        self.stop(node)
+
+    def test_a_store_that_is_away_is_no_busy_lock(self):
+        self.env["DIBS_URL"] = "sqlite:" + self.path("held.db")
+        file = self.write("alone.yaml", """
+jobs: {alone: {run: ['true'], lock: {key: mine, retries: 1, retry_delay: 400ms}}}
+""")
+        node = self.node("--store-timeout", "200ms", file=file)
+        token = self.acquire("mine", "-n")
+        run = self.begin("alone")
+        wait_until(lambda: self.run_of(run)["steps"][0]["state"] == "CLAIMED", "the claim")
+        self.ok("release", "mine", "--token", token)
+        # Its second look at the lock has no answer.
+        store = sqlite3.connect(self.path("held.db"), isolation_level=None, timeout=PATIENCE)
+        self.addCleanup(store.close)
+        store.execute("BEGIN IMMEDIATE")
+        wait_until(lambda: " mine: " in self.text("log") or self.run_of(run)["state"] == "OK", "a look at the lock")
+        store.execute("ROLLBACK")
+        self.ok("job", "wait", run)
         self.stop(node)
 
     def test_steps_and_their_results(self):
