@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # chaos.sh BUILD MINUTES - puts every store through every fault (tests/chaos), and
-# queues and `dibs run` with its tree through their own, simulates, does what is
+# queues, jobs and `dibs run` with its tree through their own, simulates, does what is
 # promised by number (failovers, moves of slots, ways to a server), and prints one table.
 # The faults take about so many minutes, the rest about twenty.
 #
 # ITEMS=N goes on with each queue until so many items have been pushed, however long that
-# takes.
+# takes. TICKS=N is for jobs: so many ticks on each store, 20 each second. They run beside
+# all others, since they take half an hour.
 #
 # Each run is shown with its seed while it goes on; SEED=N repeats them. A history
 # in which a promise was broken stays in CHAOS_FOLDER (build/chaos), to be looked
@@ -58,7 +59,7 @@ seeds=$((minutes * 300 < 10000 ? minutes * 300 : 10000))
 
 mkdir -p "$folder"
 table=$(mktemp)
-trap 'rm -f "$table"' EXIT
+trap 'rm -f "$table"; kill $(jobs -p) 2>/dev/null' EXIT
 bad=0
 
 # field NAME LINE: the number after the name.
@@ -71,6 +72,31 @@ add_row() {
     printf '%-30s %10s %9s %7s %10s %12s\n' "$@" >>"$table"
 }
 
+# end_run NAME FOLDER CODE WORDS...: a row for a run of a ground, whose log is beside its folder.
+end_run() {
+    local name=$1 run=$2 code=$3 last
+    shift 3
+    if [ "$code" -eq 0 ]; then
+        rm -rf "$run"
+    else
+        bad=$((bad + 1))
+        echo "not as promised: $*; the history is in $run"
+    fi
+    last=$(tail -n 1 "$run.log")
+    add_row "$name" "$(field operations "$last")" "$(field holds "$last")" \
+        "$(field faults "$last")" "$(field violations "$last")" "$(field 'not promised' "$last")"
+}
+
+ticks=${TICKS:-$((minutes * 1200 < 36000 ? minutes * 1200 : 36000))}
+declare -A job_runs
+for store in sqlite redis postgres; do
+    run=$folder/jobson$store
+    rm -rf "$run"
+    mkdir -p "$run"
+    "$programs/job_ground" --on "$store" --ticks "$ticks" --seed "$seed" "$run" >"$run.log" 2>&1 &
+    job_runs[$store]=$!
+done
+
 add_row store operations holds faults violations "not promised"
 for row in "${rows[@]}"; do
     name=${row%%|*}
@@ -82,15 +108,7 @@ for row in "${rows[@]}"; do
     mkdir -p "$run"
     echo "== $name"
     "$programs/${words[0]}" "${words[@]:1}" "$run" 2>&1 | tee "$run.log"
-    if [ "${PIPESTATUS[0]}" -eq 0 ]; then
-        rm -rf "$run"
-    else
-        bad=$((bad + 1))
-        echo "not as promised: ${words[*]}; the history is in $run"
-    fi
-    last=$(tail -n 1 "$run.log")
-    add_row "$name" "$(field operations "$last")" "$(field holds "$last")" \
-        "$(field faults "$last")" "$(field violations "$last")" "$(field 'not promised' "$last")"
+    end_run "$name" "$run" "${PIPESTATUS[0]}" "${words[@]}"
 done
 for name in sim sim_quorum; do
     echo "== $name, $seeds seeds"
@@ -148,6 +166,13 @@ if [ -x "$with_postgres" ]; then
         "$build/tests/postgres/test_postgres_contend" 200 "$((minutes * 6 + 20))"
 fi
 count "every store" "each call fails" "$(dirname "$0")/loops.sh" "$build"
+for store in sqlite redis postgres; do
+    echo "== jobs on $store, $ticks ticks"
+    wait "${job_runs[$store]}"
+    code=$?
+    cat "$folder/jobson$store.log"
+    end_run "jobs on $store" "$folder/jobson$store" "$code" job_ground --on "$store" --ticks "$ticks" --seed "$seed"
+done
 printf '\nseed %s, %s s of faults on each store, %s s in all\n\n' "$seed" "$span" "$SECONDS"
 cat "$table"
 exit $((bad > 0))
