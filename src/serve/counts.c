@@ -64,6 +64,7 @@ void dibs__serve_counts_add(dibs__serve_counts *counts, const char *route,
     while (bucket < DIBS__SERVE_BUCKETS && took_us > ends[bucket].us)
         bucket++;
     pthread_mutex_lock(&counts->mutex);
+    counts->sum++;
     own = find_counted(counts, route ? route : "none");
     if (own) {
         count_code(own, code);
@@ -71,6 +72,16 @@ void dibs__serve_counts_add(dibs__serve_counts *counts, const char *route,
         own->sum_us += (uint64_t)took_us;
     }
     pthread_mutex_unlock(&counts->mutex);
+}
+
+uint64_t dibs__serve_counts_sum(dibs__serve_counts *counts)
+{
+    uint64_t sum;
+
+    pthread_mutex_lock(&counts->mutex);
+    sum = counts->sum;
+    pthread_mutex_unlock(&counts->mutex);
+    return sum;
 }
 
 void dibs__serve_counts_reload(dibs__serve_counts *counts, bool worked)

@@ -29,6 +29,7 @@ typedef struct dibs__serve_counts {
     pthread_mutex_t mutex;
     dibs__serve_counted routes[DIBS__SERVE_COUNTED_ROUTES];
     size_t count;
+    uint64_t sum;  /* of all requests */
     bool reloaded; /* the latest reload worked, or there was none */
     int64_t reloaded_wall_us;
 } dibs__serve_counts;
@@ -40,6 +41,9 @@ void dibs__serve_counts_fini(dibs__serve_counts *counts);
 void dibs__serve_counts_add(dibs__serve_counts *counts, const char *route,
                             int code, int64_t took_us);
 void dibs__serve_counts_reload(dibs__serve_counts *counts, bool worked);
+
+/* How many requests were counted. */
+uint64_t dibs__serve_counts_sum(dibs__serve_counts *counts);
 
 /* Appends the metrics of them. */
 void dibs__serve_counts_put(dibs__serve_counts *counts, dibsx_buf *out);

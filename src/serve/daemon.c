@@ -189,6 +189,7 @@ static void wake_requests(void *arg, const dibs__serve_picture *before,
     dibs__serve *sv = arg;
 
     dibs__hub_seen(&sv->hub, before, now);
+    dibs__serve_feed_seen(sv, before, now);
     dibs__http_wake(sv->http);
 }
 
@@ -379,6 +380,7 @@ static void stop(dibs__serve *sv)
     dibs__hub_fini(&sv->hub);
     if (sv->signal_fd >= 0)
         close(sv->signal_fd);
+    dibs__serve_charts_fini(&sv->charts);
     dibs__serve_history_fini(&sv->history);
     dibs__serve_counts_fini(&sv->counts);
     dibs__serve_memo_fini(&sv->stats);
@@ -407,6 +409,8 @@ dibs_status dibs__serve_run(const dibs__serve_opts *opts, dibs_error *err)
     dibs__serve_counts_init(&sv->counts);
     pthread_mutex_init(&sv->bell.mutex, NULL);
     rc = dibs__serve_history_init(&sv->history, err);
+    if (rc == DIBS_OK)
+        rc = dibs__serve_charts_init(&sv->charts, err);
     if (rc == DIBS_OK)
         rc = start(sv, err);
     if (rc == DIBS_OK) {

@@ -5,6 +5,7 @@
 
 #include "http/server.h"
 #include "serve/counts.h"
+#include "serve/feed.h"
 #include "serve/gate.h"
 #include "serve/health.h"
 #include "serve/history.h"
@@ -43,6 +44,7 @@ typedef struct dibs__serve {
     dibs__serve_memo stats;
     dibs__serve_counts counts;
     dibs__serve_history history;
+    dibs__serve_charts charts;
     dibs__serve_sessions sessions;
     dibs__serve_hub hub;
     dibs__serve_bell bell;

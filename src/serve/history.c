@@ -5,6 +5,7 @@
 #include "serve/history.h"
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "serve/change.h"
 #include "serve/row.h"
 #include <string.h>
 
@@ -24,27 +25,6 @@ void dibs__serve_history_fini(dibs__serve_history *history)
         dibsx_free(history->holds[i].row);
     dibsx_free(history->holds);
     pthread_mutex_destroy(&history->mutex);
-}
-
-static const dibs_party *
-find_holder(const dibs_lease_info *row, uint64_t fence, const char *owner)
-{
-    for (size_t i = 0; row && i < row->holder_count; i++) {
-        if (row->holders[i].fence == fence &&
-            strcmp(row->holders[i].owner, owner) == 0)
-            return &row->holders[i];
-    }
-    return NULL;
-}
-
-/* How long it had waited when it was last seen to; -1: never. */
-static int64_t find_wait(const dibs_lease_info *row, const char *owner)
-{
-    for (size_t i = 0; row && i < row->waiter_count; i++) {
-        if (strcmp(row->waiters[i].owner, owner) == 0)
-            return row->waiters[i].age_ms;
-    }
-    return -1;
 }
 
 /* Locks: history->mutex. */
@@ -94,51 +74,37 @@ end_hold(dibs__serve_history *history, const char *name,
     }
 }
 
-/* Locks: history->mutex. Either row may be NULL. */
-static void
-compare_rows(dibs__serve_history *history, const dibs_lease_info *before,
-             const dibs_lease_info *now, int64_t step_ms, int64_t now_wall_us)
+/* The history, and the moment that all changes of one picture have. */
+typedef struct entry {
+    dibs__serve_history *history;
+    int64_t now_wall_us;
+} entry;
+
+/* As dibs__serve_change_fn. Locks: history->mutex. */
+static void note_change(void *arg, const dibs__serve_change *change)
 {
-    for (size_t i = 0; before && i < before->holder_count; i++) {
-        const dibs_party *holder = &before->holders[i];
+    const entry *en = arg;
 
-        if (!find_holder(now, holder->fence, holder->owner))
-            end_hold(history, before->name, holder, holder->left_ms <= step_ms,
-                     now_wall_us);
-    }
-    for (size_t i = 0; now && i < now->holder_count; i++) {
-        const dibs_party *holder = &now->holders[i];
-
-        if (!find_holder(before, holder->fence, holder->owner))
-            add_hold(history, now, holder, find_wait(before, holder->owner),
-                     now_wall_us);
-    }
+    if (change->kind == DIBS__SERVE_ACQUIRED)
+        add_hold(en->history, change->row, change->party, change->waited_ms,
+                 en->now_wall_us);
+    else if (change->kind == DIBS__SERVE_RELEASED ||
+             change->kind == DIBS__SERVE_EXPIRED)
+        end_hold(en->history, change->row->name, change->party,
+                 change->kind == DIBS__SERVE_EXPIRED, en->now_wall_us);
 }
 
 void dibs__serve_history_seen(void *arg, const dibs__serve_picture *before,
                               const dibs__serve_picture *now)
 {
     dibs__serve_history *history = arg;
-    const int64_t now_wall_us = dibsx_wall_us();
-    const int64_t step_ms =
-        before ? (now->seen_at - before->seen_at) / DIBSX_MS : 0;
-    size_t b = 0, n = 0;
+    entry en = {.history = history, .now_wall_us = dibsx_wall_us()};
 
     /* A picture of a store that did not answer repeats the one before. */
     if (now->rc != DIBS_OK)
         return;
     pthread_mutex_lock(&history->mutex);
-    while ((before && b < before->count) || n < now->count) {
-        const dibs_lease_info *old =
-            before && b < before->count ? before->rows[b] : NULL;
-        const dibs_lease_info *new = n < now->count ? now->rows[n] : NULL;
-        const int order = !old ? 1 : !new ? -1 : strcmp(old->name, new->name);
-
-        compare_rows(history, order <= 0 ? old : NULL, order >= 0 ? new : NULL,
-                     step_ms, now_wall_us);
-        b += order <= 0;
-        n += order >= 0;
-    }
+    dibs__serve_compare(before, now, note_change, &en);
     pthread_mutex_unlock(&history->mutex);
 }
 

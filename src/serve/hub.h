@@ -11,7 +11,12 @@
 #include <pthread.h>
 
 /* Topics are bits; dibs__hub_topics() has their names. */
-enum { DIBS__HUB_LOCKS = 1 << 0, DIBS__HUB_ALL = DIBS__HUB_LOCKS };
+enum {
+    DIBS__HUB_LOCKS = 1 << 0,
+    DIBS__HUB_FEED = 1 << 1,
+    DIBS__HUB_SERIES = 1 << 2,
+    DIBS__HUB_ALL = (1 << 3) - 1
+};
 
 typedef void dibs__hub_wake_fn(void *arg);
 
@@ -48,7 +53,7 @@ void dibs__hub_count_get(dibs__serve_hub *hub, size_t *streams, uint64_t *gaps);
 /* Streams say goaway and end. */
 void dibs__hub_drain(dibs__serve_hub *hub);
 
-/* Reads "locks,..."; false: one of them is not known. NULL or "": all. Pure. */
+/* Reads "locks,feed"; false: one of them is not known. NULL or "": all. Pure. */
 DIBS_MUST_CHECK bool dibs__hub_topics(const char *text, uint32_t *out);
 
 #endif

@@ -11,9 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Without a question for so long, the look rests; while it scans, it spends one
- * part in so many of the store's time at most. */
-enum { REST_MS = 10000, SHARE = 20 };
+/* Without a question for so long, the look rests, but for one scan in so long, which
+ * the charts have; while it scans, it spends one part in so many of the store's time
+ * at most. */
+enum { REST_MS = 10000, REST_EVERY_MS = 60000, SHARE = 20 };
 
 void dibs__serve_picture_drop(dibs__serve_picture *picture)
 {
@@ -117,13 +118,15 @@ static bool is_wanted(const dibs__serve_look *look, dibsx_nsec now)
 /* Locks: look->mutex. Until the next scan is due, and wanted. */
 static void await_turn(dibs__serve_look *look, dibsx_nsec due_at)
 {
+    const dibsx_nsec rest_until = dibsx_after_ms(due_at, REST_EVERY_MS);
+
     while (!look->stop) {
         const dibsx_nsec now = dibsx_now();
 
-        if (now >= due_at && is_wanted(look, now))
+        if (now >= rest_until || (now >= due_at && is_wanted(look, now)))
             return;
         dibsx_cond_wait(&look->cond, &look->mutex,
-                        now < due_at ? due_at : DIBSX_NEVER);
+                        now < due_at ? due_at : rest_until);
     }
 }
 

@@ -3,9 +3,9 @@
  *     look thread: scan --> picture --> told to the listener --> pause
  *     others:      take the latest picture, read it, let go of it
  *
- * A picture does not change, so that any thread reads it without a mutex. The look
- * rests while nobody has asked for a picture for some seconds. The pause after a
- * scan is at least 20 times as long as the scan took. */
+ * A picture does not change, so that any thread reads it without a mutex. While nobody
+ * has asked for a picture for some seconds, the look rests but for one scan a minute.
+ * The pause after a scan is at least 20 times as long as the scan took. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_SERVE_LOOK_H
 #define DIBS_SERVE_LOOK_H

@@ -186,6 +186,32 @@ void dibs__ring_read(const dibs__ring *ring, dibs__ring_cursor *cu,
         put_place(ring, cu, out);
 }
 
+void dibs__ring_latest(const dibs__ring *ring, uint32_t topics,
+                       const char *name, size_t limit, dibs__ring_each_fn *each,
+                       void *arg)
+{
+    static const char key[] = "\ndata: ";
+
+    for (uint64_t i = ring->next; i > ring->first && limit > 0; i--) {
+        const dibs__ring_frame *frame = frame_of(ring, i - 1);
+        const char *data;
+
+        if (!(frame->topic & topics) || !frame->bytes ||
+            (name && (!frame->name || strcmp(frame->name, name) != 0)))
+            continue;
+        data = memmem(frame->bytes, frame->len, key, sizeof(key) - 1);
+        if (!data)
+            continue;
+        data += sizeof(key) - 1;
+        each(arg, data,
+             (size_t)((const char *)memchr(data, '\n',
+                                           frame->len -
+                                               (size_t)(data - frame->bytes)) -
+                      data));
+        limit--;
+    }
+}
+
 uint64_t dibs__ring_behind(const dibs__ring *ring, const dibs__ring_cursor *cu)
 {
     return ring->next - cu->next;

@@ -75,6 +75,13 @@ void dibs__ring_place(const dibs__ring *ring, dibs__ring_cursor *cu,
 void dibs__ring_read(const dibs__ring *ring, dibs__ring_cursor *cu,
                      dibsx_buf *out, size_t max);
 
+/* Calls `each` with the data of the latest events of these topics, newest first; `name`
+ * is whose, NULL: anybody's. An event of several lines has its first one only. */
+typedef void dibs__ring_each_fn(void *arg, const char *data, size_t len);
+void dibs__ring_latest(const dibs__ring *ring, uint32_t topics,
+                       const char *name, size_t limit, dibs__ring_each_fn *each,
+                       void *arg);
+
 /* Events that the cursor has not looked at. */
 uint64_t dibs__ring_behind(const dibs__ring *ring, const dibs__ring_cursor *cu);
 

@@ -23,6 +23,8 @@ const dibs__http_route dibs__serve_routes[] = {
     {"GET", "/admin/locks/{name}", dibs__serve_get_admin_lock, READ},
     {"DELETE", "/admin/locks/{name}", dibs__serve_delete_admin_lock, ADMIN},
     {"GET", "/v1/overview", dibs__serve_get_overview, READ},
+    {"GET", "/v1/feed", dibs__serve_get_feed, READ},
+    {"GET", "/v1/series", dibs__serve_get_series, READ},
     {"GET", "/v1/locks", dibs__serve_get_locks, READ},
     {"POST", "/v1/locks/break-stale", dibs__serve_post_break_stale, ADMIN},
     {"GET", "/v1/locks/{name}", dibs__serve_get_lock, READ},

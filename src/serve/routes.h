@@ -36,6 +36,10 @@ dibs__http_fn dibs__serve_get_tokens;
 dibs__http_fn dibs__serve_get_overview;
 dibs__http_fn dibs__serve_get_history;
 
+/* route_feed.c */
+dibs__http_fn dibs__serve_get_feed;
+dibs__http_fn dibs__serve_get_series;
+
 /* route_metrics.c */
 dibs__http_fn dibs__serve_get_metrics;
 

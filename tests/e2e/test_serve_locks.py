@@ -1,4 +1,4 @@
-"""Routes of `dibs serve`: locks, leases, values, waits and the trail."""
+"""Routes of `dibs serve`: locks, leases, values, waits, feed, charts and the trail."""
 # SPDX-License-Identifier: MIT
 import json
 import os
@@ -301,6 +301,44 @@ class Locks(ServeCase):
         self.assertTrue(seen["store"]["up"])
         self.daemon.post(f"/v1/leases/{name}/release", {"token": lease["token"]})
         thread.join()
+
+    def feed(self, name):
+        return [event["kind"] for event in self.daemon.get("/v1/feed", query={"name": name}, role="read").json["items"]]
+
+    def test_feed(self):
+        name = self.name()
+        self.listed()
+        first = self.acquire(name, ttl_ms=60000, label="first")
+        wait_until(lambda: self.feed(name) == ["acquired"], "the grant in the feed")
+        thread = threading.Thread(target=lambda: self.acquire(name, ttl_ms=60000, wait_ms=55000))
+        thread.start()
+        wait_until(lambda: self.feed(name) == ["queued", "acquired"], "the wait in the feed")
+        self.daemon.post(f"/v1/leases/{name}/release", {"token": first["token"]})
+        thread.join()
+        kinds = ["acquired", "released", "queued", "acquired"]
+        wait_until(lambda: self.feed(name) == kinds, "the second grant in the feed")
+        events = self.daemon.get("/v1/feed", query={"name": name}).json["items"]
+        self.assertEqual((events[3]["label"], events[3]["fence"], events[2]["place"]), ("first", first["fence"], 1))
+        self.assertGreater(events[0]["fence"], first["fence"])
+        self.assertEqual(self.daemon.get("/v1/feed", query={"name": name, "limit": 1}).json["items"], events[:1])
+        self.assertIn(events[0], self.daemon.get("/v1/feed", query={"limit": 1000}).json["items"])
+        self.assert_problem(self.daemon.get("/v1/feed", query={"limit": 1001}), 400, "invalid")
+
+    def test_series(self):
+        lease = self.acquire(self.name(), ttl_ms=60000)
+        wait_until(lambda: self.listed(prefix=self.name())["total"] == 1, "the lock in the look")
+        for step in (5, 60):
+            answer = self.daemon.get("/v1/series", query={"step_s": step}, role="read").json
+            self.assertEqual((answer["step_s"], answer["now"]["at_s"] % step), (step, 0))
+            self.assertGreaterEqual(answer["now"]["held"], 1)
+            self.assertEqual(answer["now"]["store_up"], 1)
+            times = [point["at_s"] for point in answer["items"]]
+            self.assertEqual(times, sorted(times))
+        few = self.daemon.get("/v1/series", query={"names": "held,waiting"}).json["now"]
+        self.assertEqual(list(few), ["at_s", "held", "waiting"])
+        for query in ({"step_s": 30}, {"step_s": 1}, {"names": "colour"}):
+            self.assert_problem(self.daemon.get("/v1/series", query=query), 400, "invalid")
+        self.daemon.post(f"/v1/leases/{self.name()}/release", {"token": lease["token"]})
 
     def test_statistics(self):
         name = self.name()

@@ -167,6 +167,37 @@ static void test_pull_is_bounded(void **state)
     assert_int_equal(pulls, 4);
 }
 
+static void add_text(void *arg, const char *data, size_t len)
+{
+    (void)arg;
+    dibsx_buf_add(&out, data, len);
+    dibsx_buf_putc(&out, ' ');
+}
+
+static const char *latest(uint32_t topics, const char *name, size_t limit)
+{
+    dibsx_buf_reset(&out);
+    dibs__ring_latest(&ring, topics, name, limit, add_text, NULL);
+    return dibsx_buf_text(&out);
+}
+
+static void test_latest(void **state)
+{
+    (void)state;
+    assert_string_equal(latest(ALL, NULL, 9), "");
+    put(LOCKS, "a", "1");
+    put(JOBS, NULL, "2");
+    put(LOCKS, "ab", "3");
+    put(LOCKS, "a", "4");
+    assert_string_equal(latest(ALL, NULL, 9), "4 3 2 1 ");
+    assert_string_equal(latest(ALL, NULL, 2), "4 3 ");
+    assert_string_equal(latest(LOCKS, "a", 9), "4 1 ");
+    assert_string_equal(latest(JOBS, "a", 9), "");
+    for (int i = 0; i < FRAMES; i++)
+        put(JOBS, "b", "5");
+    assert_string_equal(latest(LOCKS, NULL, 9), "");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -183,6 +214,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_silent_stream_learns_its_place,
                                         begin, end),
         cmocka_unit_test_setup_teardown(test_pull_is_bounded, begin, end),
+        cmocka_unit_test_setup_teardown(test_latest, begin, end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
