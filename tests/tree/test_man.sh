@@ -54,8 +54,9 @@ page_of() {
 
 # shows PAGE NAME: has it in NAME and in SYNOPSIS.
 shows() {
-    sed '/^\.Nd /,$d' "$1" | grep -qE "^\.Nm $2( ,)?$" &&
-        sed '/^\.Sh DESCRIPTION/,$d' "$1" | grep -qE "^\.(Fn|Fo) $2( |$)"
+    # grep reads to the end: sed must not meet a closed pipe.
+    sed '/^\.Nd /,$d' "$1" | grep -E "^\.Nm $2( ,)?$" >/dev/null &&
+        sed '/^\.Sh DESCRIPTION/,$d' "$1" | grep -E "^\.(Fn|Fo) $2( |$)" >/dev/null
 }
 
 names=0
