@@ -11,6 +11,7 @@
 #include <dibs/events.h>
 #include <dibs/guard.h>
 #include <dibs/health.h>
+#include <dibs/jobs.h>
 #include <dibs/latch.h>
 #include <dibs/limit.h>
 #include <dibs/lock.h>

@@ -4,6 +4,7 @@
 
 #include "base/fail.h"
 #include "base/rand.h"
+#include "jobs/board_batch.h"
 #include "jobs/board_stage.h"
 #include "jobs/follow.h"
 #include <string.h>
@@ -165,25 +166,52 @@ static bool is_there(const dibs__board *board, const char *id)
     return there;
 }
 
+/* A run to start. */
+typedef struct start {
+    const char *job, *hash;
+    dibs__make_fn *make;
+    void *arg;
+    const dibs__member_of *member;
+} start;
+
 static dibs_status
-try_start(const dibs__board *board, const char *job, const char *hash,
-          dibs__make_fn *make, void *arg, bool *doubt, dibs_error *err)
+join_batch(const dibs__board *board, const dibs__member_of *member,
+           dibs__run *run, dibs__batch *batch, dibs_error *err)
 {
+    dibs_status rc;
+
+    if (!member || !member->batch)
+        return DIBS_OK;
+    rc = dibs__board_batch(board, member->batch, batch, err);
+    if (rc == DIBS_OK)
+        rc = dibs__batch_expect(batch, member->of, err);
+    if (rc == DIBS_OK)
+        rc = dibs__batch_join(batch, run, err);
+    return rc;
+}
+
+static dibs_status try_start(const dibs__board *board, const start *s,
+                             bool *doubt, dibs_error *err)
+{
+    dibs__batch batch;
     dibs__stage st;
     dibs__job_state known;
     dibs_status rc = DIBS_OK;
 
     dibs__stage_init(&st);
-    rc = dibs__board_state(board, job, &known, err);
+    dibs__batch_init(&batch, "");
+    rc = dibs__board_state(board, s->job, &known, err);
     if (rc == DIBS_OK)
-        rc =
-            dibs__board_job(board, job, hash ? hash : known.hash, &st.job, err);
+        rc = dibs__board_job(board, s->job, s->hash ? s->hash : known.hash,
+                             &st.job, err);
     if (rc == DIBS_OK)
-        rc = make(st.job, &known, &st.run, arg, err);
+        rc = s->make(st.job, &known, &st.run, s->arg, err);
     if (rc == DIBS_OK && is_there(board, st.run.id)) {
         dibs__stage_fini(&st);
         return DIBS_OK;
     }
+    if (rc == DIBS_OK)
+        rc = join_batch(board, s->member, &st.run, &batch, err);
     if (rc == DIBS_OK)
         rc = dibs__stage_state(board, &st, "", err);
     if (rc == DIBS_OK)
@@ -192,6 +220,7 @@ try_start(const dibs__board *board, const char *job, const char *hash,
         rc = dibs__run_start(&st.sc, err);
     if (rc == DIBS_OK) {
         dibs__scene_write(&st.sc);
+        dibs__batch_commit(&batch, &st.in);
         rc = dibs__board_commit(board, &st.in, doubt, err);
         if (rc == DIBS_STALE || rc == DIBS_EARLY || rc == DIBS_LATE)
             rc = DIBS_BROKEN;
@@ -200,19 +229,37 @@ try_start(const dibs__board *board, const char *job, const char *hash,
     return rc;
 }
 
-dibs_status dibs__board_start_run(const dibs__board *board, const char *job,
-                                  const char *hash, dibs__make_fn *make,
-                                  void *arg, dibs_error *err)
+static dibs_status
+start_run(const dibs__board *board, const start *s, dibs_error *err)
 {
     bool doubt = false;
 
     for (int i = 0; i < ROUNDS_MAX; i++) {
-        dibs_status rc = try_start(board, job, hash, make, arg, &doubt, err);
+        dibs_status rc = try_start(board, s, &doubt, err);
 
         if (rc != DIBS_BROKEN)
             return rc;
     }
-    return too_busy(err, job);
+    return too_busy(err, s->job);
+}
+
+dibs_status dibs__board_start_run(const dibs__board *board, const char *job,
+                                  const char *hash, dibs__make_fn *make,
+                                  void *arg, dibs_error *err)
+{
+    const start s = {.job = job, .hash = hash, .make = make, .arg = arg};
+
+    return start_run(board, &s, err);
+}
+
+dibs_status
+dibs__board_start_member(const dibs__board *board, const char *job,
+                         dibs__make_fn *make, void *arg,
+                         const dibs__member_of *member, dibs_error *err)
+{
+    const start s = {.job = job, .make = make, .arg = arg, .member = member};
+
+    return start_run(board, &s, err);
 }
 
 static dibs_status

@@ -39,6 +39,16 @@ DIBS_MUST_CHECK dibs_status dibs__board_start_run(const dibs__board *board,
                                                   dibs__make_fn *make,
                                                   void *arg, dibs_error *err);
 
+/* The same for a run that becomes a member of a batch, by the same commit. FULL: all
+ * members were started. */
+typedef struct dibs__member_of {
+    const char *batch; /* NULL: of none */
+    uint64_t of;       /* members in all; 0: not said */
+} dibs__member_of;
+DIBS_MUST_CHECK dibs_status dibs__board_start_member(
+    const dibs__board *board, const char *job, dibs__make_fn *make, void *arg,
+    const dibs__member_of *member, dibs_error *err);
+
 /* The state of a job changes; `tk` has the zone of its definition. */
 typedef dibs_status dibs__state_fn(const dibs__job *job, dibs__job_state *state,
                                    const dibs__ticker *tk, int64_t now_us,

@@ -22,6 +22,8 @@ typedef enum dibs__sweep_kind {
     DIBS__SWEEPS
 } dibs__sweep_kind;
 
+struct dibs__calls; /* call.h */
+
 typedef void dibs__node_say_fn(void *arg, const char *line);
 
 /* All of it is borrowed while the node runs. */
@@ -39,6 +41,7 @@ typedef struct dibs__node_opts {
     bool once;   /* stop when nothing is due, ready or running */
     int stop_fd; /* a signalfd, or an eventfd as a semaphore: the first signal
                     drains, the second ends all */
+    const struct dibs__calls *calls; /* functions; NULL: it runs commands */
     dibs__node_say_fn *say;
     void *arg;
 } dibs__node_opts;

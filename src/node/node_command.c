@@ -5,7 +5,6 @@
 #include "base/fail.h"
 #include "exec/executor.h"
 #include "exec/result_files.h"
-#include "jobs/history.h"
 #include "jobs/moment.h"
 #include "jobs/params.h"
 #include "node/node_inside.h"
@@ -306,30 +305,15 @@ static void take_outcome(dibs__node *node, dibs__node_task *task)
 static void flush_output(dibs__node *node, dibs__node_task *task)
 {
     const command *cmd = task->at;
-    char inner[DIBS__PLACE_SIZE], key[DIBS_NAME_MAX + 1];
-    dibs__run run;
-    dibs__run_step step = {.attempt = task->attempt};
-    dibsx_buf head, tail, whole;
+    dibsx_buf head, tail;
     uint64_t left_out;
 
-    if (task->step->work.output.keep == 0)
-        return;
     dibsx_buf_init(&head, DIBS_VALUE_MAX);
     dibsx_buf_init(&tail, DIBS_VALUE_MAX);
-    dibsx_buf_init(&whole, DIBS_VALUE_MAX);
     left_out = dibs__attempt_output(cmd->at, &head, &tail);
-    dibsx_buf_printf(&whole, "%zu %" PRIu64 "\n", head.len, left_out);
-    dibsx_buf_add(&whole, head.data, head.len);
-    dibsx_buf_add(&whole, tail.data, tail.len);
-    dibs__run_init(&run, task->task.run);
-    (void)snprintf(step.name, sizeof(step.name), "%s", task->task.step);
-    dibs__output_key(&run, &step, task->attempt, inner);
-    if (dibsx_buf_ok(&whole) &&
-        dibs__board_key(node->board, inner, key, NULL) == DIBS_OK)
-        (void)!dibs_state_set(node->board->cl, key, whole.data, whole.len,
-                              task->job->history.keep_ms, NULL, NULL);
-    dibs__run_fini(&run);
-    dibsx_buf_fini(&whole);
+    if (dibsx_buf_ok(&head) && dibsx_buf_ok(&tail))
+        dibs__node_keep_output(node, task, head.data, head.len, tail.data,
+                               tail.len, left_out);
     dibsx_buf_fini(&tail);
     dibsx_buf_fini(&head);
 }
@@ -376,10 +360,12 @@ static bool ends_with_lease(const dibs__node_task *task)
     return task->job->on_lost == DIBS__LOST_KILL;
 }
 
-static void stop_command(dibs__node_task *task, dibs__reason why, bool at_once)
+static void stop_command(dibs__node *node, dibs__node_task *task,
+                         dibs__reason why, bool at_once)
 {
     command *cmd = task->at;
 
+    (void)node;
     dibs__attempt_stop(cmd->at,
                        why == DIBS__REASON_STOPPED ? DIBS__ATTEMPT_STOPPED
                                                    : DIBS__ATTEMPT_CANCELLED,

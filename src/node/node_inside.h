@@ -30,7 +30,8 @@ typedef struct dibs__attempt_ops {
     dibs_status (*start)(dibs__node *node, dibs__node_task *task,
                          const dibs__run *run, dibs_error *err);
     /* Asks it to end: LOST, CANCELLED or STOPPED. */
-    void (*stop)(dibs__node_task *task, dibs__reason why, bool at_once);
+    void (*stop)(dibs__node *node, dibs__node_task *task, dibs__reason why,
+                 bool at_once);
     dibs__node_task *(*next_ended)(dibs__node *node); /* NULL: none */
     void (*take_outcome)(dibs__node *node, dibs__node_task *task);
     void (*flush)(dibs__node *node, dibs__node_task *task);
@@ -41,7 +42,8 @@ typedef struct dibs__attempt_ops {
 struct dibs__node_task {
     bool used;
     dibs__task task;
-    const dibs__job *job; /* of a file of this node */
+    const dibs__job *job; /* of a file of this node; or its own: */
+    dibs__job *own_job;   /* of a call: as the store has it */
     const dibs__step *step;
     uint32_t attempt;
     dibs__task_todo todo; /* for a later turn; WAIT: nothing */
@@ -99,6 +101,15 @@ void dibs__node_say(dibs__node *node, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void dibs__node_complain(dibs__node *node, const char *what,
                          const dibs_error *err);
+
+/* Whether steps with this label are for this node. */
+bool dibs__node_takes(const dibs__node *node, const char *label);
+
+/* Writes output of an attempt into the store: its beginning, its end, and how much is left
+ * out between them. */
+void dibs__node_keep_output(dibs__node *node, const dibs__node_task *task,
+                            const char *head, size_t head_len, const char *tail,
+                            size_t tail_len, uint64_t left_out);
 
 /* The lease as the node may believe in it, less the time that killing takes. */
 dibsx_nsec dibs__node_valid_until(dibs__node *node);

@@ -2,7 +2,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "node/node_inside.h"
+#include "node/call.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -14,8 +14,8 @@ enum {
     LOOK_RESUME,
     LOOK_TRIM,
     LOOK_LIVE,
-    LOOK_READY, /* ... and one for each label */
-    LOOKS_MAX = LOOK_READY + 1 + DIBS__NODE_LABELS_MAX,
+    LOOK_READY, /* ... and one for each label, or for each function */
+    LOOKS_MAX = LOOK_READY + 1 + DIBS_JOBS_FUNCTIONS_MAX,
     ENTRIES = 64,
     ENTRIES_READY = 256,
     ENTRIES_LIVE = 1024,
@@ -33,7 +33,7 @@ typedef struct view {
     bool failed;
     char names[LOOKS_MAX][DIBS_NAME_MAX + 1];
     dibs_index_look looks[LOOKS_MAX];
-    size_t look_count;
+    size_t look_count, first; /* of the request that is under way */
     int64_t now_us;
 } view;
 
@@ -53,7 +53,7 @@ static bool note_entry(const dibs_index_entry *entry, void *arg)
         v->at = more;
         v->room = room;
     }
-    v->at[v->count].look = entry->look;
+    v->at[v->count].look = v->first + entry->look;
     v->at[v->count].entry.at = entry->at;
     (void)snprintf(v->at[v->count++].entry.member, DIBS__PLACE_SIZE, "%s",
                    entry->member);
@@ -75,24 +75,64 @@ add_look(dibs__node *node, view *v, const char *index, dibs_error *err)
     return dibs__board_key(node->board, index, v->names[i], err);
 }
 
-static dibs_status take_view(dibs__node *node, view *v, dibs_error *err)
+static dibs_status add_labels(dibs__node *node, view *v, dibs_error *err)
 {
-    static const char *const names[] = {"due",  "retry", "deadline", "resume",
-                                        "trim", "live",  "ready/"};
     const char *const *labels = node->opts->labels;
-    dibs_status rc = DIBS_OK;
+    dibs_status rc = add_look(node, v, "ready/", err);
 
-    for (size_t i = 0; i <= LOOK_READY && rc == DIBS_OK; i++)
-        rc = add_look(node, v, names[i], err);
     for (size_t i = 0; labels && labels[i] && rc == DIBS_OK; i++) {
         char name[DIBS__PLACE_SIZE];
 
         (void)snprintf(name, sizeof(name), "ready/%s", labels[i]);
         rc = add_look(node, v, name, err);
     }
-    if (rc == DIBS_OK)
-        rc = dibs_index_first(node->board->cl, v->looks, v->look_count,
+    return rc;
+}
+
+static dibs_status add_functions(dibs__node *node, view *v, dibs_error *err)
+{
+    const struct dibs__calls *calls = node->opts->calls;
+    dibs_status rc = DIBS_OK;
+
+    for (size_t i = 0; i < calls->count && rc == DIBS_OK; i++) {
+        char name[DIBS__PLACE_SIZE];
+
+        (void)snprintf(name, sizeof(name), "ready/call/%s",
+                       calls->functions[i].name);
+        rc = add_look(node, v, name, err);
+    }
+    return rc;
+}
+
+/* One request, but for a node with many functions. */
+static dibs_status ask_view(dibs__node *node, view *v, dibs_error *err)
+{
+    dibs_status rc = DIBS_OK;
+
+    for (v->first = 0; v->first < v->look_count && rc == DIBS_OK;
+         v->first += DIBS_LOOKS_MAX) {
+        size_t count = v->look_count - v->first;
+
+        rc = dibs_index_first(node->board->cl, v->looks + v->first,
+                              count < DIBS_LOOKS_MAX ? count : DIBS_LOOKS_MAX,
                               &v->now_us, note_entry, v, err);
+    }
+    return rc;
+}
+
+static dibs_status take_view(dibs__node *node, view *v, dibs_error *err)
+{
+    static const char *const names[] = {"due",    "retry", "deadline",
+                                        "resume", "trim",  "live"};
+    dibs_status rc = DIBS_OK;
+
+    for (size_t i = 0; i < LOOK_READY && rc == DIBS_OK; i++)
+        rc = add_look(node, v, names[i], err);
+    if (rc == DIBS_OK)
+        rc = node->opts->calls ? add_functions(node, v, err)
+                               : add_labels(node, v, err);
+    if (rc == DIBS_OK)
+        rc = ask_view(node, v, err);
     if (rc == DIBS_OK && v->failed)
         rc = dibsx_nomem(err, "what is to be done");
     return rc;
@@ -121,13 +161,10 @@ static dibs__node_mark *find_mark(dibs__node *node, const char *job)
 static bool find_step(const dibs__node *node, const dibs__run *run, size_t *out)
 {
     for (size_t i = 0; i < run->step_count; i++) {
-        const char *const *labels = node->opts->labels;
         const dibs__run_step *step = &run->steps[i];
-        bool has = step->label[0] == '\0';
 
-        for (size_t k = 0; labels && labels[k]; k++)
-            has = has || strcmp(labels[k], step->label) == 0;
-        if (step->state == DIBS__STATE_READY && has) {
+        if (step->state == DIBS__STATE_READY &&
+            dibs__node_takes(node, step->label)) {
             *out = i;
             return true;
         }

@@ -2,8 +2,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/fail.h"
 #include "base/rand.h"
-#include "node/node_inside.h"
+#include "jobs/history.h"
+#include "node/call.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -48,6 +50,7 @@ static void free_task(dibs__node *node, dibs__node_task *task)
                        task->task.run, task->task.step);
     dibs_lock_free(task->lock);
     dibs__intent_fini(&task->in);
+    dibs__job_free(task->own_job);
     memset(task, 0, sizeof(*task));
     node->look_at = 0;
 }
@@ -268,13 +271,51 @@ do_todo(dibs__node *node, dibs__node_task *task, dibs__task_todo todo)
     }
 }
 
+/* A command must be in a file of this node. A function is in the program anyway, so that
+ * the definition of the store serves. */
+static const dibs__job *find_job(const dibs__node *node, const dibs__stage *st)
+{
+    return node->opts->calls ? st->job
+                             : dibs__node_job(node, st->run.job, st->run.hash);
+}
+
+static bool has_label(const dibs__node *node, const char *label)
+{
+    const char *const *labels = node->opts->labels;
+
+    for (size_t i = 0; labels && labels[i]; i++)
+        if (strcmp(labels[i], label) == 0)
+            return true;
+    return false;
+}
+
+bool dibs__node_takes(const dibs__node *node, const char *label)
+{
+    if (!node->opts->calls)
+        return label[0] == '\0' || has_label(node, label);
+    for (size_t i = 0; i < node->opts->calls->count; i++)
+        if (strncmp(label, "call/", 5) == 0 &&
+            strcmp(label + 5, node->opts->calls->functions[i].name) == 0)
+            return true;
+    return false;
+}
+
+/* The label of a call is its function, so that runs_on is looked at here. */
+static bool may_execute(const dibs__node *node, const dibs__step *step)
+{
+    return step->kind != DIBS__STEP_CALL ||
+           (node->opts->calls &&
+            (!step->work.runs_on || has_label(node, step->work.runs_on)));
+}
+
 bool dibs__node_claim(dibs__node *node, dibs__stage *st, size_t i)
 {
-    const dibs__job *job = dibs__node_job(node, st->run.job, st->run.hash);
+    const dibs__job *job = find_job(node, st);
     dibs__node_task *task = find_free(node);
     dibs__claimant who = {.fence = node->fence};
 
-    if (!job || !task || i >= job->step_count)
+    if (!job || !task || i >= job->step_count ||
+        !may_execute(node, &job->steps[i]))
         return false;
     memcpy(who.node, node->id, sizeof(who.node));
     if (!dibsx_random_hex(who.nonce, sizeof(who.nonce)) ||
@@ -286,6 +327,10 @@ bool dibs__node_claim(dibs__node *node, dibs__stage *st, size_t i)
     dibs__scene_write(&st->sc);
     task->in = st->in;
     dibs__intent_init(&st->in);
+    if (job == st->job) {
+        task->own_job = st->job;
+        st->job = NULL;
+    }
     send_task(node, task);
     return true;
 }
@@ -301,7 +346,7 @@ static void watch_lock(dibs__node *node, dibs__node_task *task)
     dibs__node_say(node, "%s/%s: the lock %s is lost", task->task.run,
                    task->task.step, task->job->lock.key);
     task->ends_by = DIBS__REASON_LOST;
-    node->ops->stop(task, DIBS__REASON_LOST, true);
+    node->ops->stop(node, task, DIBS__REASON_LOST, true);
 }
 
 static void flush_task(dibs__node *node, dibs__node_task *task, dibsx_nsec now)
@@ -314,6 +359,32 @@ static void flush_task(dibs__node *node, dibs__node_task *task, dibsx_nsec now)
     if (task->flush_ms > FLUSH_MAX_MS)
         task->flush_ms = FLUSH_MAX_MS;
     task->flush_at = dibsx_after_ms(now, task->flush_ms);
+}
+
+void dibs__node_keep_output(dibs__node *node, const dibs__node_task *task,
+                            const char *head, size_t head_len, const char *tail,
+                            size_t tail_len, uint64_t left_out)
+{
+    char inner[DIBS__PLACE_SIZE], key[DIBS_NAME_MAX + 1];
+    dibs__run_step step = {.attempt = task->attempt};
+    dibs__run run;
+    dibsx_buf whole;
+
+    if (task->step->work.output.keep == 0)
+        return;
+    dibsx_buf_init(&whole, DIBS_VALUE_MAX);
+    dibsx_buf_printf(&whole, "%zu %" PRIu64 "\n", head_len, left_out);
+    dibsx_buf_add(&whole, head, head_len);
+    dibsx_buf_add(&whole, tail, tail_len);
+    dibs__run_init(&run, task->task.run);
+    (void)snprintf(step.name, sizeof(step.name), "%s", task->task.step);
+    dibs__output_key(&run, &step, task->attempt, inner);
+    if (dibsx_buf_ok(&whole) &&
+        dibs__board_key(node->board, inner, key, NULL) == DIBS_OK)
+        (void)!dibs_state_set(node->board->cl, key, whole.data, whole.len,
+                              task->job->history.keep_ms, NULL, NULL);
+    dibs__run_fini(&run);
+    dibsx_buf_fini(&whole);
 }
 
 void dibs__node_proceed(dibs__node *node)
@@ -375,7 +446,7 @@ void dibs__node_look_at_own(dibs__node *node)
             continue;
         task->ends_by = DIBS__REASON_CANCELLED;
         if (task->at)
-            node->ops->stop(task, DIBS__REASON_CANCELLED, false);
+            node->ops->stop(node, task, DIBS__REASON_CANCELLED, false);
         else
             end_unstarted(node, task, DIBS__REASON_CANCELLED);
     }
@@ -409,7 +480,7 @@ void dibs__node_lose_all(dibs__node *node)
             continue;
         dibs__task_lose(&task->task);
         if (task->at && task->job->on_lost == DIBS__LOST_KILL)
-            node->ops->stop(task, DIBS__REASON_LOST, true);
+            node->ops->stop(node, task, DIBS__REASON_LOST, true);
         free_task(node, task);
     }
 }
@@ -423,7 +494,7 @@ void dibs__node_stop_all(dibs__node *node, bool at_once)
         if (!task->used)
             continue;
         if (task->at)
-            node->ops->stop(task, DIBS__REASON_STOPPED, at_once);
+            node->ops->stop(node, task, DIBS__REASON_STOPPED, at_once);
         else if (task->task.state == DIBS__TASK_HELD)
             end_unstarted(node, task, DIBS__REASON_STOPPED);
     }

@@ -94,5 +94,6 @@ int main(int argc, char **argv)
     failed += core_monitor_trail_tests();
     failed += core_monitor_deadlock_tests();
     failed += core_stats_tests();
+    failed += core_jobs_tests();
     return failed ? 1 : 0;
 }

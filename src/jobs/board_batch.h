@@ -1,0 +1,23 @@
+/* board_batch.h - batches of a board in a store: read, and counted. */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_JOBS_BOARD_BATCH_H
+#define DIBS_JOBS_BOARD_BATCH_H
+
+#include "jobs/batch.h"
+#include "jobs/board.h"
+
+/* Reads a batch; one that nobody has made has version 0. INVALID: this is no name. */
+DIBS_MUST_CHECK dibs_status dibs__board_batch(const dibs__board *board,
+                                              const char *id, dibs__batch *out,
+                                              dibs_error *err);
+
+/* Hears of a member that has ended; false: that is enough. */
+typedef bool dibs__member_fn(const char *run, void *arg);
+
+/* Calls `each` for the members of a batch that have ended. */
+DIBS_MUST_CHECK dibs_status dibs__board_batch_ended(const dibs__board *board,
+                                                    const char *id,
+                                                    dibs__member_fn *each,
+                                                    void *arg, dibs_error *err);
+
+#endif
