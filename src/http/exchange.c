@@ -70,6 +70,11 @@ const char *dibs__http_method(const dibs__http_exchange *ex)
     return ex->head.method;
 }
 
+const char *dibs__http_asked(const dibs__http_exchange *ex)
+{
+    return ex->head.target;
+}
+
 const char *dibs__http_route_path(const dibs__http_exchange *ex)
 {
     return ex->route ? ex->route->path : NULL;

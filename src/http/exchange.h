@@ -27,6 +27,9 @@ const char *dibs__http_header(const dibs__http_exchange *ex, const char *name);
 /* "GET"; "HEAD" of a route for it. */
 const char *dibs__http_method(const dibs__http_exchange *ex);
 
+/* The target as the client sent it: "/dibs/v1/locks?q=x". */
+const char *dibs__http_asked(const dibs__http_exchange *ex);
+
 /* The route's path and its need; NULL and 0 when the request has no route. */
 const char *dibs__http_route_path(const dibs__http_exchange *ex);
 int dibs__http_need(const dibs__http_exchange *ex);

@@ -102,6 +102,18 @@ static bool is_same_origin(const char *origin, const char *host)
            strcasecmp(origin + skip, host) == 0;
 }
 
+/* A link on another page leads here. The answer goes to the browser's own window, which
+ * that page cannot read; and no cookie of the visitor gives the request any right. */
+static bool is_visit(const dibs__http_head *head)
+{
+    const char *mode = dibs__http_head_get(head, "Sec-Fetch-Mode");
+    const char *dest = dibs__http_head_get(head, "Sec-Fetch-Dest");
+
+    return strcmp(head->method, "GET") == 0 && mode &&
+           strcasecmp(mode, "navigate") == 0 && dest &&
+           strcasecmp(dest, "document") == 0;
+}
+
 int dibs__http_origin_judge(const dibs__http_head *head,
                             const struct sockaddr *here, const char *hosts,
                             const char **why)
@@ -119,7 +131,7 @@ int dibs__http_origin_judge(const dibs__http_head *head,
     }
     if ((origin && !is_same_origin(origin, host)) ||
         (site && strcasecmp(site, "same-origin") != 0 &&
-         strcasecmp(site, "none") != 0)) {
+         strcasecmp(site, "none") != 0 && !is_visit(head))) {
         *why = "A web page of another origin asks for this, which is not "
                "allowed; ask from a program, or from a page of this server.";
         return 403;

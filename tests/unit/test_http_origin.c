@@ -106,6 +106,15 @@ static void pages_of_others_are_refused(void **state)
         {"Origin: http://LOCALHOST:3001\r\nSec-Fetch-Site: same-origin\r\n",
          200},
         {"Sec-Fetch-Site: none\r\n", 200},
+        {"Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: navigate\r\n"
+         "Sec-Fetch-Dest: iframe\r\n",
+         403},
+        {"Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: no-cors\r\n"
+         "Sec-Fetch-Dest: document\r\n",
+         403},
+        {"Origin: null\r\nSec-Fetch-Site: cross-site\r\n"
+         "Sec-Fetch-Mode: navigate\r\nSec-Fetch-Dest: document\r\n",
+         403},
         {"Origin: http://localhost\r\n", 403},
         {"Origin: http://localhost:3002\r\n", 403},
         {"Origin: https://localhost:3001\r\n", 403},
@@ -121,6 +130,9 @@ static void pages_of_others_are_refused(void **state)
         {"Origin: http://localhost:3001\r\nSec-Fetch-Site: cross-site\r\n",
          403},
     };
+    static const char visit[] =
+        "Host: localhost\r\nSec-Fetch-Site: cross-site\r\n"
+        "Sec-Fetch-Mode: navigate\r\nSec-Fetch-Dest: document\r\n";
     char headers[512];
     http_world wd;
 
@@ -134,6 +146,9 @@ static void pages_of_others_are_refused(void **state)
     }
     try(&wd, "POST /json",
         "Host: localhost\r\nOrigin: null\r\nOrigin: null\r\n", "", 400);
+    /* A link on another page, which cannot read what it leads to; not a form. */
+    try(&wd, "GET /quick", visit, "", 200);
+    try(&wd, "POST /json", visit, "", 403);
     world_stop(&wd, 1000);
 }
 
