@@ -15,6 +15,16 @@ function(dibs_embed out file symbol)
     DEPENDS ${file} ${PROJECT_SOURCE_DIR}/cmake/embed.cmake)
 endfunction()
 
+# dibs_embed_table(OUT FOLDER): a table of all files of a folder, for serve/web.h.
+function(dibs_embed_table out folder)
+  file(GLOB_RECURSE files CONFIGURE_DEPENDS ${folder}/*)
+  add_custom_command(
+    OUTPUT ${out}
+    COMMAND ${CMAKE_COMMAND} -DFOLDER=${folder} -DOUT=${out}
+            -P ${PROJECT_SOURCE_DIR}/cmake/embed_table.cmake
+    DEPENDS ${files} ${PROJECT_SOURCE_DIR}/cmake/embed_table.cmake)
+endfunction()
+
 # dibs_embed_all(LIST PATTERN OUT SYMBOL): the same for every file that fits the
 # pattern, now and later: NAME.x becomes OUTNAME.c with SYMBOLNAME. Adds to LIST.
 function(dibs_embed_all list_name pattern out symbol)

@@ -110,7 +110,7 @@ void dibs__serve_list_cursor(const dibs__serve_list *list,
 static bool has_text(const dibs_party *parties, size_t count, const char *q)
 {
     for (size_t i = 0; i < count; i++) {
-        if (strstr(parties[i].host, q) || strstr(parties[i].label, q))
+        if (strcasestr(parties[i].host, q) || strcasestr(parties[i].label, q))
             return true;
     }
     return false;
@@ -136,7 +136,7 @@ static bool fits_list(const dibs__serve_list *list, const dibs_lease_info *row)
 {
     return strncmp(row->name, list->prefix, strlen(list->prefix)) == 0 &&
            is_in_state(row, list->state) &&
-           (!*list->q || strstr(row->name, list->q) ||
+           (!*list->q || strcasestr(row->name, list->q) ||
             has_text(row->holders, row->holder_count, list->q) ||
             has_text(row->waiters, row->waiter_count, list->q));
 }

@@ -8,6 +8,7 @@
 #include "serve/problem.h"
 #include "serve/routes.h"
 #include "serve/row.h"
+#include "serve/tree.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -132,7 +133,8 @@ static const char *query_text(const dibs__http_exchange *ex, const char *key)
 }
 
 /* False: it was refused. */
-static bool read_list(dibs__http_exchange *ex, dibs__serve_list *list)
+static bool
+read_list(dibs__http_exchange *ex, dibs__serve_list *list, int64_t *tree_open)
 {
     const char *sort = query_text(ex, "sort"), *after = query_text(ex, "after");
     const char *state = query_text(ex, "state"), *wrong = NULL;
@@ -141,11 +143,14 @@ static bool read_list(dibs__http_exchange *ex, dibs__serve_list *list)
     *list = (dibs__serve_list){.prefix = query_text(ex, "prefix"),
                                .q = query_text(ex, "q"),
                                .state = ""};
-    if (!dibs__serve_ask_query(ex, "limit", 1, DIBS__SERVE_LIMIT_MAX, &limit))
+    if (!dibs__serve_ask_query(ex, "limit", 1, DIBS__SERVE_LIMIT_MAX, &limit) ||
+        !dibs__serve_ask_query(ex, "tree", 1, DIBS__SERVE_LIMIT_MAX, tree_open))
         return false;
     list->limit = (size_t)limit;
     if (*sort && !dibs__serve_list_order(list, sort))
         wrong = "sort: it is name, waiting, age or left, or - and one of them";
+    else if (*tree_open && strcmp(sort, "name") != 0 && *sort)
+        wrong = "tree of this order: it goes with sort=name";
     else if (*state && !dibs__serve_list_state(list, state))
         wrong = "state: it is held, wanted, stale or permits";
     else if (*after && !dibs__serve_list_after(list, after))
@@ -156,24 +161,71 @@ static bool read_list(dibs__http_exchange *ex, dibs__serve_list *list)
     return !wrong;
 }
 
+/* The items of a list: where they are written, and how old they are. */
+typedef struct items {
+    dibsx_json *js;
+    int64_t since_ms;
+} items;
+
+/* As dibs__serve_tree.row. */
+static void put_row(void *arg, const dibs_lease_info *row)
+{
+    const items *it = arg;
+
+    dibsx_json_open(it->js, '{');
+    dibs__serve_row_json(it->js, row, it->since_ms, DIBS__SERVE_PARTIES_MAX);
+    dibsx_json_close(it->js, '}');
+}
+
+/* As dibs__serve_tree.branch. */
+static void put_branch(void *arg, const dibs__serve_branch *branch)
+{
+    const items *it = arg;
+
+    dibsx_json_open(it->js, '{');
+    dibsx_json_key(it->js, "branch");
+    dibsx_json_bytes(it->js, branch->prefix, branch->prefix_len);
+    dibsx_json_pair_uint(it->js, "names", branch->names);
+    dibsx_json_pair_uint(it->js, "held", branch->held);
+    dibsx_json_pair_uint(it->js, "waiters", branch->waiters);
+    dibsx_json_pair_bool(it->js, "open", branch->open);
+    dibsx_json_close(it->js, '}');
+}
+
+/* Returns how many rows are in what was put. */
+static size_t
+put_items(items *it, const dibs__serve_list *list, size_t tree_open,
+          const dibs_lease_info *const *rows, size_t left)
+{
+    const dibs__serve_tree tree = {.open_max = tree_open,
+                                   .branch = put_branch,
+                                   .row = put_row,
+                                   .arg = it};
+    size_t used = left < list->limit ? left : list->limit;
+
+    dibsx_json_key(it->js, "items");
+    dibsx_json_open(it->js, '[');
+    if (tree_open)
+        used = dibs__serve_tree_walk(&tree, rows, left, strlen(list->prefix),
+                                     list->limit);
+    for (size_t i = 0; !tree_open && i < used; i++)
+        put_row(it, rows[i]);
+    dibsx_json_close(it->js, ']');
+    return used;
+}
+
 static void
-put_rows(dibsx_json *js, const dibs__serve_list *list,
+put_rows(dibsx_json *js, const dibs__serve_list *list, size_t tree_open,
          const dibs__serve_picture *picture, const dibs_lease_info **rows)
 {
     const int64_t since_ms = (dibsx_now() - picture->seen_at) / DIBSX_MS;
     char cursor[DIBS__SERVE_CURSOR_MAX];
     size_t total, first, shown_count;
 
-    shown_count = dibs__serve_list_pick(list, picture->rows, picture->count,
-                                        rows, &total, &first);
-    dibsx_json_key(js, "items");
-    dibsx_json_open(js, '[');
-    for (size_t i = first; i < first + shown_count; i++) {
-        dibsx_json_open(js, '{');
-        dibs__serve_row_json(js, rows[i], since_ms, DIBS__SERVE_PARTIES_MAX);
-        dibsx_json_close(js, '}');
-    }
-    dibsx_json_close(js, ']');
+    (void)dibs__serve_list_pick(list, picture->rows, picture->count, rows,
+                                &total, &first);
+    shown_count = put_items(&(items){js, since_ms}, list, tree_open,
+                            rows + first, total - first);
     if (first + shown_count < total)
         dibs__serve_list_cursor(list, rows[first + shown_count - 1], cursor);
     dibsx_json_pair_text(js, "next",
@@ -207,15 +259,17 @@ void dibs__serve_get_locks(dibs__http_exchange *ex)
     dibs__serve_picture *picture;
     const dibs_lease_info **rows;
     dibs__serve_list list;
+    int64_t tree_open = 0;
 
-    if (!read_list(ex, &list))
+    if (!read_list(ex, &list, &tree_open))
         return;
     picture = dibs__serve_take_picture(ex);
     if (!picture)
         return;
     rows = dibsx_zalloc_n(picture->count + 1, sizeof(*rows));
     if (rows)
-        put_rows(dibs__http_answer(ex, 200), &list, picture, rows);
+        put_rows(dibs__http_answer(ex, 200), &list, (size_t)tree_open, picture,
+                 rows);
     else
         dibs__http_refuse(ex, 503, "There is no memory for the list");
     dibsx_free(rows);

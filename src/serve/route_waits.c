@@ -49,10 +49,10 @@ static const char *query_prefix(const dibs__http_exchange *ex)
 
 /* True when there was somebody who waits. */
 static bool put_waits(dibsx_json *js, const dibs__serve_picture *picture,
-                      const char *prefix)
+                      const char *prefix, uint64_t limit)
 {
     const int64_t since_ms = (dibsx_now() - picture->seen_at) / DIBSX_MS;
-    bool any = false;
+    uint64_t total = 0;
 
     dibsx_json_key(js, "items");
     dibsx_json_open(js, '[');
@@ -62,29 +62,35 @@ static bool put_waits(dibsx_json *js, const dibs__serve_picture *picture,
         if (row->waiter_count == 0 ||
             strncmp(row->name, prefix, strlen(prefix)) != 0)
             continue;
-        any = true;
+        if (total++ >= limit)
+            continue;
         dibsx_json_open(js, '{');
         dibs__serve_row_json(js, row, since_ms, DIBS__SERVE_PARTIES_MAX);
         dibsx_json_close(js, '}');
     }
     dibsx_json_close(js, ']');
+    dibsx_json_pair_uint(js, "total", total);
     dibsx_json_pair_int(js, "as_of_ms", since_ms);
-    return any;
+    return total > 0;
 }
 
 void dibs__serve_get_waits(dibs__http_exchange *ex)
 {
     dibs__serve *sv = dibs__http_arg(ex);
     const char *prefix = query_prefix(ex);
-    dibs__serve_picture *picture = dibs__serve_take_picture(ex);
+    int64_t limit = DIBS__SERVE_NAMES_MAX;
+    dibs__serve_picture *picture;
     dibs_status rc = DIBS_OK;
     dibs_error err = {0};
     dibsx_json *js;
 
+    if (!dibs__serve_ask_query(ex, "limit", 1, DIBS__SERVE_NAMES_MAX, &limit))
+        return;
+    picture = dibs__serve_take_picture(ex);
     if (!picture)
         return;
     js = dibs__http_answer(ex, 200);
-    if (put_waits(js, picture, prefix)) {
+    if (put_waits(js, picture, prefix, (uint64_t)limit)) {
         dibsx_json_key(js, "circles");
         rc = dibs__serve_memo_put(&sv->circles, sv->cl, prefix,
                                   sv->opts->look_every_ms, put_circles, js,

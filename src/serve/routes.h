@@ -73,6 +73,14 @@ dibs__http_fn dibs__serve_put_lease;
 dibs__http_fn dibs__serve_get_lease;
 dibs__http_fn dibs__serve_delete_lease;
 
+/* route_web.c */
+dibs__http_fn dibs__serve_get_page;
+dibs__http_fn dibs__serve_get_icon;
+dibs__http_fn dibs__serve_get_css;
+dibs__http_fn dibs__serve_get_js;
+dibs__http_fn dibs__serve_get_js_page;
+dibs__http_fn dibs__serve_get_vendor;
+
 /* hub.c */
 dibs__http_fn dibs__serve_get_events;
 

@@ -1,5 +1,6 @@
 /* test_serve.c - the pure parts of the daemon: tokens, addresses, failures. */
 /* SPDX-License-Identifier: MIT */
+#include "base/buf.h"
 #include "serve/address.h"
 #include "serve/audit.h"
 #include "serve/class.h"
@@ -9,6 +10,7 @@
 #include "serve/routes.h"
 #include "serve/row.h"
 #include "serve/token.h"
+#include "serve/tree.h"
 #include "unit.h"
 
 #include "base/alloc.h"
@@ -294,6 +296,61 @@ static void lists_go_on_after_a_row(void **state)
     assert_false(dibs__serve_list_after(&list, "x.61"));
 }
 
+/* What a walk of a tree tells, as one line. */
+static void tell_branch(void *arg, const dibs__serve_branch *branch)
+{
+    dibsx_buf_printf(arg, "%.*s%c%zu,%zu,%zu ", (int)branch->prefix_len,
+                     branch->prefix, branch->open ? '>' : '=', branch->names,
+                     branch->held, branch->waiters);
+}
+
+static void tell_row(void *arg, const dibs_lease_info *row)
+{
+    dibsx_buf_printf(arg, "%s ", row->name);
+}
+
+static void names_are_a_tree(void **state)
+{
+    static const dibs_lease_info all[] = {
+        {.name = "a:"},
+        {.name = "a:b/1", .holder_count = 1},
+        {.name = "a:b/2", .holder_count = 1, .waiter_count = 3},
+        {.name = "ab"},
+        {.name = "c:alone:1"},
+        {.name = "d"},
+        {.name = "d:x:1"},
+        {.name = "d:x:2"},
+        {.name = "d:x:3"},
+    };
+    const dibs_lease_info *rows[COUNT_OF(all)];
+    dibsx_buf told;
+    dibs__serve_tree tree = {.open_max = 3,
+                             .branch = tell_branch,
+                             .row = tell_row,
+                             .arg = &told};
+
+    (void)state;
+    dibsx_buf_init(&told, 512);
+    for (size_t i = 0; i < COUNT_OF(all); i++)
+        rows[i] = &all[i];
+    assert_int_equal(dibs__serve_tree_walk(&tree, rows, COUNT_OF(all), 0, 100),
+                     9);
+    assert_string_equal(dibsx_buf_text(&told),
+                        "a:>3,2,3 a: a:b/>2,2,3 a:b/1 a:b/2 ab "
+                        "c:alone:1 d d:>3,0,0 d:x:>3,0,0 d:x:1 d:x:2 "
+                        "d:x:3 ");
+    /* Large branches are closed, and a limit is between branches. */
+    dibsx_buf_reset(&told);
+    tree.open_max = 1;
+    assert_int_equal(dibs__serve_tree_walk(&tree, rows, COUNT_OF(all), 0, 2),
+                     4);
+    assert_string_equal(dibsx_buf_text(&told), "a:=3,2,3 ab ");
+    dibsx_buf_reset(&told);
+    assert_int_equal(dibs__serve_tree_walk(&tree, rows + 6, 3, 2, 100), 3);
+    assert_string_equal(dibsx_buf_text(&told), "d:x:=3,0,0 ");
+    dibsx_buf_fini(&told);
+}
+
 extern const char dibs__serve_openapi[];
 
 /* The operation of a route in the document. */
@@ -351,6 +408,7 @@ int main(void)
         cmocka_unit_test(classes_of_names),
         cmocka_unit_test(causes_are_split),
         cmocka_unit_test(lists_go_on_after_a_row),
+        cmocka_unit_test(names_are_a_tree),
         cmocka_unit_test(the_document_has_the_routes),
     };
 

@@ -1,0 +1,167 @@
+"""A browser for tests: Debian's chromium, driven by the WebDriver protocol with the standard library alone."""
+# SPDX-License-Identifier: MIT
+import base64
+import http.client
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+
+from runtools import PATIENCE, wait_until
+
+__all__ = ["Browser", "WebError", "KEYS"]
+
+ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
+KEYS = {"enter": "\ue007", "tab": "\ue004", "escape": "\ue00c", "down": "\ue015", "up": "\ue013", "left": "\ue012",
+        "right": "\ue014", "end": "\ue010", "home": "\ue011", "shift": "\ue008"}
+OPTIONS = ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--disable-extensions", "--no-first-run",
+           "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-default-apps",
+           "--hide-scrollbars", "--force-color-profile=srgb", "--no-proxy-server"]
+
+
+class WebError(RuntimeError):
+    """What the browser refused."""
+
+
+class Browser:
+    """One window. end() ends it and everything it started."""
+
+    def __init__(self, width=1280, height=860, options=()):
+        self.folder = tempfile.mkdtemp(prefix="dibs-web-")
+        self.log = open(f"{self.folder}/driver.log", "wb")
+        self.driver = subprocess.Popen(["chromedriver", "--port=0", "--log-level=WARNING"], stdin=subprocess.DEVNULL,
+                                       stdout=self.log, stderr=self.log, start_new_session=True,
+                                       env={**os.environ, "HOME": self.folder, "TMPDIR": self.folder})
+        try:
+            self.port = wait_until(self.read_port, "the port of chromedriver")
+            self.connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
+            answer = self.ask("POST", "/session", {"capabilities": {"alwaysMatch": {
+                "goog:loggingPrefs": {"browser": "ALL", "performance": "OFF"}, "unhandledPromptBehavior": "ignore",
+                "goog:chromeOptions": {"args": [*OPTIONS, f"--window-size={width},{height}", f"--user-data-dir={self.folder}/profile",
+                                                *options]}}}})
+            self.session = "/session/" + answer["sessionId"]
+            self.do("POST", "/timeouts", {"script": int(PATIENCE * 1000), "pageLoad": int(PATIENCE * 1000)})
+        except BaseException:
+            self.end()
+            raise
+
+    def read_port(self):
+        if self.driver.poll() is not None:
+            raise WebError("chromedriver has ended: " + self.log_text())
+        for line in self.log_text().splitlines():
+            if "started successfully on port" in line:
+                return int(line.rsplit(" ", 1)[1].rstrip("."))
+        return None
+
+    def log_text(self):
+        with open(f"{self.folder}/driver.log", encoding="utf-8", errors="replace") as file:
+            return file.read()
+
+    def ask(self, method, path, body=None):
+        text = None if body is None else json.dumps(body)
+        self.connection.request(method, path, body=text, headers={"Content-Type": "application/json"})
+        answer = json.loads(self.connection.getresponse().read())["value"]
+        if isinstance(answer, dict) and "error" in answer:
+            raise WebError(f"{answer['error']}: {answer.get('message', '')[:600]}")
+        return answer
+
+    def do(self, method, path, body=None):
+        return self.ask(method, self.session + path, body)
+
+    def end(self):
+        """The driver's group is the browser's too."""
+        try:
+            if hasattr(self, "session"):
+                self.do("DELETE", "")
+        except (WebError, OSError, http.client.HTTPException):
+            pass
+        try:
+            os.killpg(self.driver.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        self.driver.wait()
+        self.log.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    # -- The page.
+
+    def open(self, url):
+        self.do("POST", "/url", {"url": url})
+
+    def run(self, script, *args):
+        """The value of a script's return; it may await."""
+        wrapped = ("const done = arguments[arguments.length - 1], args = [...arguments].slice(0, -1);"
+                   "(async () => { " + script + " })().then(v => done([v]), e => done(['error', String(e && e.stack || e)]));")
+        got = self.do("POST", "/execute/async", {"script": wrapped, "args": list(args)})
+        if len(got) == 2:
+            raise WebError(got[1])
+        return got[0]
+
+    def find(self, css):
+        """The first element that fits, or None."""
+        got = self.do("POST", "/elements", {"using": "css selector", "value": css})
+        return got[0][ELEMENT] if got else None
+
+    def await_(self, script, what, *args):
+        """Waits until the script returns something true."""
+        return wait_until(lambda: self.run(script, *args), f"{what}; the page shows: {self.text()[:1500]}" if False else what)
+
+    def text(self, css="body"):
+        return self.run("return document.querySelector(args[0])?.innerText ?? ''", css)
+
+    def await_text(self, part, css="body"):
+        try:
+            return wait_until(lambda: part in self.text(css), f"“{part}” in {css}")
+        except AssertionError as error:
+            raise AssertionError(f"{error}; it shows: {self.text(css)[:1500]}") from None
+
+    def click(self, css):
+        element = wait_until(lambda: self.find(css), f"an element {css}")
+        self.do("POST", f"/element/{element}/click", {})
+
+    def click_text(self, text, css="button, a"):
+        """Clicks the first of these with exactly this text."""
+        self.await_("const el = [...document.querySelectorAll(args[1])].find(x => x.innerText.trim() === args[0] && !x.disabled);"
+                    "el?.click(); return !!el;", f"“{text}” to click", text, css)
+
+    def fill(self, css, text):
+        element = wait_until(lambda: self.find(css), f"a field {css}")
+        self.do("POST", f"/element/{element}/clear", {})
+        self.do("POST", f"/element/{element}/value", {"text": text})
+
+    def press(self, *keys):
+        """Presses keys one after the other, wherever the focus is."""
+        actions = []
+        for key in keys:
+            value = KEYS.get(key, key)
+            actions += [{"type": "keyDown", "value": value}, {"type": "keyUp", "value": value}]
+        self.do("POST", "/actions", {"actions": [{"type": "key", "id": "keys", "actions": actions}]})
+
+    def focused(self):
+        return self.run("const el = document.activeElement; return (el.getAttribute('aria-label') || el.innerText || el.id || el.tagName).trim()")
+
+    def size(self, width, height=860):
+        self.devtools("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+
+    def theme(self, dark):
+        self.devtools("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
+
+    def devtools(self, command, **params):
+        return self.do("POST", "/goog/cdp/execute", {"cmd": command, "params": params})
+
+    def alert(self):
+        """The text of a dialog that a script has opened, or None."""
+        try:
+            return self.do("GET", "/alert/text")
+        except WebError:
+            return None
+
+    def complaints(self):
+        """What the console says of errors: exceptions, refused scripts, files that are missing."""
+        return [line["message"] for line in self.do("POST", "/se/log", {"type": "browser"}) if line["level"] == "SEVERE"]
+
+    def picture(self, path):
+        with open(path, "wb") as file:
+            file.write(base64.b64decode(self.do("GET", "/screenshot")))

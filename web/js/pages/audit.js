@@ -1,0 +1,30 @@
+/* audit.js - the trail: what was changed by hand, by whom and why. */
+// SPDX-License-Identifier: MIT
+import { h, put } from '../dom.js';
+import { get, query } from '../api.js';
+import { empty, page, table, to, when } from '../parts.js';
+
+export default function audit(address) {
+  const is = { who: address.get('who') || '', action: address.get('action') || '', name: address.get('name') || '' };
+  const view = page('Audit', { lead: 'Leases that were ended by force, and what else was changed by hand, newest first.' });
+  const rows = table('Audit trail', 'audit', ['When', 'Who', 'What', 'Name', 'Reason'], {
+    key: e => e.position,
+    make: e => [when(e.at), h('span', { title: [e.from, e.request].filter(Boolean).join(' ') }, h('b', { text: e.who || e.by || '–' }), e.from && h('small', { text: ' ' + e.from })),
+      h('span', { text: e.action }), e.name ? h('a', { class: 'name', href: to('locks', e.name), text: e.name }) : h('span', { text: '–' }),
+      h('span', { class: 'why' }, e.reason || '–', e.holder && h('small', { text: ` held by ${e.holder}` }))],
+  });
+  const field = (key, label) => h('label', {}, h('span', { text: label }), h('input', { type: 'search', value: is[key], autocomplete: 'off', onchange: e => change({ [key]: e.target.value.trim() }) }));
+  const filters = h('form', { class: 'filters', role: 'search', onsubmit: e => e.preventDefault() }, field('who', 'Who'), field('action', 'What'), field('name', 'Name'));
+
+  function change(next) {
+    Object.assign(is, next);
+    history.replaceState(null, '', query('#/audit', is));
+    ask.now();
+  }
+
+  const ask = view.keep(() => get(query('v1/audit', { ...is, limit: 200 })), got => {
+    if (!rows.el.isConnected) put(view.body, filters, rows.el);
+    rows.show(got.items, is.who || is.action || is.name ? empty('Nothing fits.') : empty('Nothing was changed by hand.', 'A lease that is broken is written down here, with the reason.'));
+  }, { every: 5000 });
+  return view;
+}

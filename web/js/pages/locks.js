@@ -1,0 +1,211 @@
+/* locks.js - all names: as a tree by their parts, or as a list that is searched, filtered
+ * and sorted by the daemon. The page holds only the parts that were looked at. */
+// SPDX-License-Identifier: MIT
+import { h, icon, put, text } from '../dom.js';
+import { now, since, ticks } from '../time.js';
+import { follow, state } from '../live.js';
+import { get, query } from '../api.js';
+import { count, empty, failed, kindMark, leaseBar, page, to, who } from '../parts.js';
+import { list } from '../list.js';
+
+const PART = 200;        // items in one answer
+const OPEN = 25;         // a branch of so many names is open unless it was closed
+const GONE_MS = 20000;   // a name that became free stays so long, so that rows do not jump
+const FILTERS = [['', 'In use', c => c.names], ['wanted', 'Wanted', c => c.wanted], ['stale', 'Seem gone', c => c.stale], ['permits', 'Semaphores', c => c.semaphores]];
+const SORTS = [['', 'by name'], ['-waiting', 'most waiting first'], ['-age', 'held longest first'], ['left', 'least time left first']];
+
+const id = item => item.branch ?? item.name;
+
+/* What was opened and closed by hand, in this tab. */
+const hand = new Map(JSON.parse(sessionStorage.getItem('dibs.branches') || '[]'));
+function setOpen(branch, open) {
+  hand.set(branch, open);
+  sessionStorage.setItem('dibs.branches', JSON.stringify([...hand].slice(-500)));
+}
+
+/* The items of one prefix, in parts that go on one after the other. */
+class Branch {
+  constructor(prefix) { Object.assign(this, { prefix, parts: [{ after: '', items: [] }], total: 0 }); }
+
+  /* Fetches a part again. Names that are gone stay for a while. */
+  async fetch(part, params) {
+    const answer = await get(query('v1/locks', { ...params, prefix: this.prefix, after: part.after, limit: PART }));
+    const fresh = new Set(answer.items.map(id));
+    const gone = params.tree ? part.items.filter(i => i.name && !fresh.has(i.name) && now() - (i.gone ?? now()) < GONE_MS)
+      .map(i => ({ ...i, gone: i.gone ?? now(), holders: [], waiters: [], holder_count: 0, waiter_count: 0 })) : [];
+    answer.items.forEach(i => { i.got = answer.got; });
+    part.items = gone.length ? [...answer.items, ...gone].sort((a, b) => (id(a) < id(b) ? -1 : 1)) : answer.items;
+    Object.assign(part, { next: answer.next, got: answer.got });
+    Object.assign(this, { total: answer.total, complete: answer.complete });
+    const at = this.parts.indexOf(part), next = this.parts[at + 1];
+    if (!answer.next) this.parts.length = at + 1;
+    else if (next && next.after !== answer.next) Object.assign(next, { after: answer.next, got: 0 });
+  }
+
+  more() {
+    const last = this.parts.at(-1);
+    if (last.next) this.parts.push({ after: last.next, items: [], got: 0 });
+    return !!last.next;
+  }
+}
+
+function makeRow(item) {
+  if (item.branch != null) {
+    return h('div', { class: 'row branch', role: 'row' }, h('span', { class: 'name', role: 'gridcell' }, icon('open'), h('b')), h('small', { role: 'gridcell' }));
+  }
+  const cells = { name: h('span', { class: 'name', role: 'gridcell' }), kind: h('span', { class: 'kind', role: 'gridcell' }), who: h('span', { class: 'who', role: 'gridcell' }),
+    lease: h('span', { class: 'left', role: 'gridcell' }), age: h('span', { class: 'num age', role: 'gridcell' }), wait: h('span', { class: 'waiters', role: 'gridcell' }) };
+  const el = h('div', { class: 'row lock', role: 'row' }, Object.values(cells));
+  const bar = leaseBar(), link = h('a', { href: to('locks', item.name), tabindex: -1 });
+  cells.lease.append(bar);
+  cells.name.append(link);
+  return Object.assign(el, { parts: { ...cells, bar, link } });
+}
+
+function updateBranch(el, item) {
+  const open = item.isOpen;
+  el.setAttribute('aria-expanded', String(open));
+  el.setAttribute('aria-level', item.depth + 1);
+  el.style.setProperty('--depth', item.depth);
+  text(el.querySelector('b'), item.tail);
+  text(el.lastChild, `${item.names > item.held ? count(item.names) + ' names, ' : ''}${count(item.held)} held${item.waiters ? `, ${count(item.waiters)} waiting` : ''}`);
+}
+
+function updateRow(el, item) {
+  if (item.branch != null) return updateBranch(el, item);
+  const p = item.holders[0], at = el.parts;
+  el.style.setProperty('--depth', item.depth);
+  el.setAttribute('aria-level', item.depth + 1);
+  text(at.link, item.tail);
+  at.link.title = item.name;
+  if (p) at.bar.show(p, item.got);
+  at.bar.style.setProperty('visibility', p ? 'visible' : 'hidden');
+  const key = item.holders.map(x => [x.fence, x.stale]).join() + item.waiter_count + item.holder_count;
+  if (el.seen === key) return;
+  el.seen = key;
+  el.classList.toggle('is-stale', item.holders.some(x => x.stale));
+  el.classList.toggle('is-free', !item.holder_count && !item.waiter_count);
+  put(at.kind, kindMark(item));
+  put(at.who, p && [h('b', { text: who(p) }), h('small', { text: item.holder_count > 1 ? ` and ${item.holder_count - 1} more` : ' ' + p.label })]);
+  if (p) since(at.age, p.age_ms, item.got);
+  else ticks(at.age, () => text(at.age, ''));
+  put(at.wait, item.waiter_count > 0 && [Array.from({ length: Math.min(5, item.waiter_count) }, () => h('i')), h('b', { text: count(item.waiter_count) })]);
+  at.wait.title = item.waiters.map(who).join(', ');
+  at.wait.setAttribute('aria-label', item.waiter_count ? `${item.waiter_count} waiting` : 'nobody waits');
+}
+
+export default function locks(address) {
+  const view = page('Locks');
+  const is = { q: address.get('q') || '', state: address.get('state') || '', sort: address.get('sort') || '', flat: address.has('flat') };
+  const tree = () => !is.flat && !is.sort && !is.q;
+  let branches = new Map([['', new Branch('')]]), items = [], inView = [], failure = null, loaded = false, turn = 0;
+
+  const rows = list('Locks', { key: i => (i.branch != null ? 'b' : 'n') + id(i), make: makeRow, update: updateRow, act, near });
+  const foot = h('div', { class: 'foot' });
+  const grid = h('div', { role: 'treegrid', 'aria-label': 'Locks', 'aria-colcount': 6 }, h('div', { role: 'rowgroup' }, h('div', { class: 'row head', role: 'row' },
+    ['Name', 'Kind', 'Holder', 'Lease', 'Held for', 'Waiting'].map(t => h('span', { role: 'columnheader', text: t })))), rows.el);
+  const note = h('p', { class: 'oldnote', role: 'status', hidden: true });
+  const chips = h('div', { class: 'chips', role: 'group', 'aria-label': 'Which locks' });
+  const sort = h('select', { 'aria-label': 'Order', onchange: () => change({ sort: sort.value }) }, SORTS.map(([v, label]) => h('option', { value: v, text: label, selected: v === is.sort })));
+
+  /* Every part that the view begins or ends in; opened branches below their row. */
+  function flatten() {
+    const out = [], seen = new Set();
+    (function walk(branch, depth) {
+      const closed = [], open = []; // prefixes that the items at hand are in
+      for (const part of branch.parts) for (const item of part.items) {
+        const name = id(item);
+        if (seen.has((item.branch != null ? 'b' : 'n') + name) || closed.some(c => name.startsWith(c) && name !== c)) continue;
+        while (open.length && !name.startsWith(open.at(-1))) open.pop();
+        Object.assign(item, { part, of: branch, depth: depth + open.length, tail: tree() ? name.slice((open.at(-1) ?? branch.prefix).length) || name : name });
+        seen.add((item.branch != null ? 'b' : 'n') + name);
+        out.push(item);
+        if (item.branch == null) continue;
+        const alone = branch.total === item.names && !depth; // the only one at the top
+        item.isOpen = hand.get(name) ?? (item.open || alone);
+        if (item.open && !item.isOpen) closed.push(name);
+        else if (item.open) open.push(name);
+        else if (item.isOpen) {
+          if (!branches.has(name)) branches.set(name, new Branch(name));
+          walk(branches.get(name), item.depth + 1);
+        }
+      }
+    })(branches.get(''), 0);
+    return out;
+  }
+
+  function draw() {
+    const root = branches.get('');
+    items = flatten();
+    rows.show(items);
+    grid.setAttribute('aria-rowcount', items.length + 1);
+    text(chipsCount, root.total && (is.q || is.state) ? `${count(root.total)} fit` : '');
+    put(foot, items.length ? (root.complete === false && h('small', { text: 'The store has more names than the daemon lists; search to find the others.' }))
+      : failure ? failed(failure) : !loaded ? empty('Loading …')
+        : is.q || is.state ? empty('Nothing fits.', is.q ? `No name, host or label has “${is.q}” in it.` : 'No lock is like that now.')
+          : empty('Nobody holds anything.', 'dibs run nightly-backup -- ./backup.sh takes a lock; it will be here at once.'));
+  }
+
+  function near(shown, atEnd) {
+    inView = shown;
+    const parts = new Set(shown.map(i => i.part));
+    const missing = [...branches.values()].flatMap(b => b.parts.filter(p => !p.got && (parts.has(p) || !p.items.length)));
+    if (atEnd && items.length && items.at(-1).of.more()) ask.now();
+    else if (missing.length && loaded && !failure) ask.now();
+  }
+
+  async function load() {
+    const mine = ++turn, params = { tree: tree() ? OPEN : '', q: is.q, state: is.state, sort: is.sort };
+    const parts = new Set(inView.map(i => i.part));
+    const want = [...branches.values()].flatMap(b => b.parts.filter((p, i) => parts.has(p) || !p.got || (i === 0 && b.prefix === '')).map(p => [b, p]));
+    try {
+      for (const [branch, part] of want) {
+        await branch.fetch(part, params);
+        if (mine !== turn) return;
+      }
+      failure = null;
+      loaded = true;
+      note.hidden = true;
+    } catch (e) {
+      if (e.status === 401) return;
+      failure = e;
+      note.hidden = !items.length;
+      text(note, `Not up to date: ${e.message}`);
+    }
+    draw();
+  }
+
+  /* Another search, filter or order: everything anew, and the address says so. */
+  function change(next) {
+    Object.assign(is, next);
+    history.replaceState(null, '', query('#/locks', { q: is.q, state: is.state, sort: is.sort, flat: is.flat ? '1' : '' }));
+    branches = new Map([['', new Branch('')]]);
+    turn++;
+    loaded = false;
+    put(chips, buttons());
+    scrollTo(0, 0);
+    ask.now();
+  }
+
+  function act(item, how) {
+    if (item.branch == null) { if (how === 'open') location.hash = to('locks', item.name); return; }
+    const open = how === 'open' ? !item.isOpen : how === 'right';
+    if (open === item.isOpen) return;
+    setOpen(item.branch, open);
+    draw();
+    ask.now();
+  }
+
+  const chipsCount = h('small');
+  const buttons = () => [FILTERS.map(([value, label, n]) => h('button', { class: 'chip', type: 'button', 'aria-pressed': String(is.state === value), onclick: () => change({ state: value }) }, label,
+    state.overview && n(state.overview.counts) ? h('em', { text: ' ' + count(n(state.overview.counts)) }) : null)), chipsCount, h('span', { class: 'spring' }), sort,
+  h('button', { class: 'chip', type: 'button', 'aria-pressed': String(!tree()), disabled: !!(is.sort || is.q), onclick: () => change({ flat: !is.flat }) }, 'Flat')];
+
+  put(chips, buttons());
+  put(view.body, chips, note, h('section', { class: 'card table locks' }, grid, foot));
+  if (is.q) document.getElementById('find').value = is.q;
+  const ask = follow(load, { every: 2000, kinds: ['locks'] });
+  view.ends.push(ask.stop, rows.stop, () => { document.getElementById('find').value = ''; });
+  let typing;
+  return Object.assign(view, { shown: rows.redraw, move: rows.move, find: q => { clearTimeout(typing); typing = setTimeout(() => q !== is.q && change({ q }), 200); } });
+}
