@@ -259,6 +259,21 @@ static void do_ticks(dibs__node *node, const view *v)
 
 /* ---- claims */
 
+/* Whether a file of this node has a job of that name; an id begins with it. */
+static bool has_job_of(const dibs__node *node, const char *id)
+{
+    char name[DIBS__RUN_ID_SIZE];
+
+    for (size_t end = strcspn(id, "@."); id[end];
+         end += 1 + strcspn(id + end + 1, "@.")) {
+        (void)snprintf(name, sizeof(name), "%.*s", (int)end, id);
+        for (size_t i = 0; i < node->opts->file_count; i++)
+            if (dibs__job_file_find(node->opts->files[i], name))
+                return true;
+    }
+    return false;
+}
+
 static void claim_entry(dibs__node *node, const dibs__node_entry *entry)
 {
     char id[DIBS__RUN_ID_SIZE], step[DIBS__JOB_NAME_SIZE];
@@ -267,7 +282,7 @@ static void claim_entry(dibs__node *node, const dibs__node_entry *entry)
     dibs_status rc;
     size_t i;
 
-    if (!dibs__step_split(entry->member, id, step))
+    if (!dibs__step_split(entry->member, id, step) || !has_job_of(node, id))
         return;
     dibs__stage_init(&st);
     rc = dibs__stage_run(node->board, id, &st, &err);
@@ -279,12 +294,36 @@ static void claim_entry(dibs__node *node, const dibs__node_entry *entry)
     dibs__stage_fini(&st);
 }
 
-/* Entries whose definition is in no file of this node are passed over. */
+/* The entries of an index behind those of a view. */
+static void claim_beyond(dibs__node *node, const dibs_index_look *first)
+{
+    dibs_index_look look = *first;
+    dibs_error err = {0};
+
+    while (look.next >= 0 && dibs__node_has_room(node)) {
+        view more = {.count = 0};
+
+        look.skip += look.limit;
+        if (dibs_index_first(node->board->cl, &look, 1, NULL, note_entry, &more,
+                             &err) != DIBS_OK) {
+            dibs__node_complain(node, "the board", &err);
+            look.next = -1;
+        }
+        for (size_t i = 0; i < more.count && dibs__node_has_room(node); i++)
+            claim_entry(node, &more.at[i].entry);
+        dibsx_free(more.at);
+    }
+}
+
+/* Entries whose definition is in no file of this node are passed over: any number of them
+ * may be before its own. */
 static void claim_ready(dibs__node *node, const view *v)
 {
     for (size_t i = 0; i < v->count && dibs__node_has_room(node); i++)
         if (v->at[i].look >= LOOK_READY)
             claim_entry(node, &v->at[i].entry);
+    for (size_t i = LOOK_READY; i < v->look_count; i++)
+        claim_beyond(node, &v->looks[i]);
 }
 
 /* ---- sweeps */

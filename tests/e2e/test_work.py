@@ -207,6 +207,16 @@ jobs: {alone: {run: ['true'], lock: {key: mine, retries: 1, retry_delay: 400ms}}
         self.stop(node, with_label)
 
 
+    def test_runs_of_others_are_in_nobodys_way(self):
+        steps = ", ".join(f"s{i}: {{run: [x]}}" for i in range(200))
+        self.ok("job", "load", self.write("other.yaml", f"jobs: {{wide: {{steps: {{{steps}}}}}}}\n"))
+        self.begin("wide")
+        self.begin("wide")
+        node = self.node()
+        self.ok("job", "start", "good", "--wait")
+        self.stop(node)
+
+
 class Stops(Work):
     def test_a_drain_lets_commands_end(self):
         node = self.node()
