@@ -7,6 +7,7 @@
 #include "cli/poll_verb.h"
 #include "cli/print.h"
 #include "cli/verbs.h"
+#include "show/monitor_json.h"
 
 #include <string.h>
 
@@ -48,26 +49,6 @@ put_link(dibsx_buf *out, const dibs_wait_link *link, const dibs_wait_link *next)
     dibsx_buf_putc(out, '\n');
 }
 
-static void
-json_circle(dibsx_json *js, const dibs_wait_link *links, size_t count)
-{
-    dibsx_json_open(js, '{');
-    dibsx_json_key(js, "links");
-    dibsx_json_open(js, '[');
-    for (size_t i = 0; i < count; i++) {
-        dibsx_json_open(js, '{');
-        dibsx_json_pair_text(js, "who", links[i].who);
-        dibsx_json_pair_text(js, "label", links[i].label);
-        dibsx_json_pair_text(js, "holds", links[i].holds);
-        dibsx_json_pair_uint(js, "fence", links[i].fence);
-        dibsx_json_pair_text(js, "wants", links[i].wants);
-        dibsx_json_pair_int(js, "waited_ms", links[i].waited_ms);
-        dibsx_json_close(js, '}');
-    }
-    dibsx_json_close(js, ']');
-    dibsx_json_close(js, '}');
-}
-
 static bool add_circle(const dibs_wait_link *links, size_t count, void *arg)
 {
     finding *found = arg;
@@ -77,7 +58,10 @@ static bool add_circle(const dibs_wait_link *links, size_t count, void *arg)
         dibsx_buf_printf(&found->mark, "%s %llu %s\n", links[i].who,
                          (unsigned long long)links[i].fence, links[i].wants);
     if (found->json) {
-        json_circle(&found->report.js, links, count);
+        dibsx_json_open(&found->report.js, '{');
+        dibsx_json_key(&found->report.js, "links");
+        dibs__json_links(&found->report.js, links, count);
+        dibsx_json_close(&found->report.js, '}');
         return true;
     }
     dibsx_buf_printf(&found->text, "deadlock of %zu:\n", count);

@@ -2,6 +2,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/list_verb.h"
 #include "cli/verbs.h"
+#include "show/monitor_json.h"
 
 typedef struct visit {
     dibsx_json *js; /* NULL: as a table */
@@ -53,35 +54,6 @@ static bool each_live(const dibs_lease_info *info, void *arg)
     return true;
 }
 
-static void json_spans(dibsx_json *js, const char *key, const dibs_spans *spans)
-{
-    dibsx_json_key(js, key);
-    dibsx_json_open(js, '{');
-    dibsx_json_pair_uint(js, "count", spans->count);
-    dibsx_json_pair_uint(js, "mean_us", spans->mean_us);
-    dibsx_json_pair_uint(js, "p50_us", spans->p50_us);
-    dibsx_json_pair_uint(js, "p95_us", spans->p95_us);
-    dibsx_json_pair_uint(js, "p99_us", spans->p99_us);
-    dibsx_json_pair_uint(js, "max_us", spans->max_us);
-    dibsx_json_close(js, '}');
-}
-
-static void json_stats(dibsx_json *js, const dibs_name_stats *st)
-{
-    dibsx_json_open(js, '{');
-    dibsx_json_pair_text(js, "name", st->name);
-    dibsx_json_pair_uint(js, "attempts", st->attempts);
-    dibsx_json_pair_uint(js, "acquired", st->acquired);
-    dibsx_json_pair_uint(js, "busy", st->busy);
-    dibsx_json_pair_uint(js, "failed", st->failed);
-    dibsx_json_pair_uint(js, "released", st->released);
-    dibsx_json_pair_uint(js, "lost", st->lost);
-    dibsx_json_pair_uint(js, "contended", st->contended);
-    json_spans(js, "wait", &st->wait);
-    json_spans(js, "hold", &st->hold);
-    dibsx_json_close(js, '}');
-}
-
 static void cell_count(dibs__table *table, uint64_t count)
 {
     dibs__table_cellf(table, "%llu", (unsigned long long)count);
@@ -106,7 +78,7 @@ static bool each_shared(const dibs_name_stats *st, void *arg)
 
     vt->count++;
     if (vt->js) {
-        json_stats(vt->js, st);
+        dibs__json_stats(vt->js, st);
         return true;
     }
     dibs__table_cell(vt->table, st->name);
