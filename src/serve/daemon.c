@@ -222,6 +222,16 @@ static dibs_status start_parts(dibs__serve *sv, dibs_error *err)
     if (rc == DIBS_OK)
         rc = dibs__sessions_init(&sv->sessions, sv->cl, sv->epoch, ring_bell,
                                  &sv->bell, err);
+    if (rc == DIBS_OK)
+        rc = dibs__bounds_init(&sv->bounds, &sv->sessions, ring_bell, &sv->bell,
+                               err);
+    if (rc == DIBS_OK)
+        rc = dibs__catalog_init(&sv->catalog, sv->cl, sv->opts->look_every_ms,
+                                ring_bell, &sv->bell, err);
+    if (rc == DIBS_OK)
+        rc = dibs__topics_init(&sv->topics, err);
+    if (rc == DIBS_OK)
+        dibs__breakers_init(&sv->breakers, sv->cl);
     return rc;
 }
 
@@ -375,6 +385,10 @@ static void stop(dibs__serve *sv)
     if (sv->http_fd >= 0)
         close(sv->http_fd);
     dibs__serve_look_fini(&sv->look);
+    dibs__catalog_fini(&sv->catalog);
+    dibs__topics_fini(&sv->topics);
+    dibs__bounds_fini(&sv->bounds);
+    dibs__breakers_fini(&sv->breakers);
     dibs__sessions_fini(&sv->sessions);
     dibs_close(sv->cl);
     dibs__hub_fini(&sv->hub);

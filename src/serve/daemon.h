@@ -4,6 +4,9 @@
 #define DIBS_SERVE_DAEMON_H
 
 #include "http/server.h"
+#include "serve/bound.h"
+#include "serve/breakers.h"
+#include "serve/catalog.h"
 #include "serve/counts.h"
 #include "serve/feed.h"
 #include "serve/gate.h"
@@ -13,8 +16,10 @@
 #include "serve/log.h"
 #include "serve/look.h"
 #include "serve/memo.h"
+#include "serve/row.h"
 #include "serve/serve.h"
 #include "serve/session.h"
+#include "serve/topic_stream.h"
 #include <stdatomic.h>
 
 enum { DIBS__SERVE_BASE_MAX = 128 };
@@ -47,6 +52,10 @@ typedef struct dibs__serve {
     dibs__serve_charts charts;
     dibs__serve_sessions sessions;
     dibs__serve_hub hub;
+    dibs__serve_catalog catalog;
+    dibs__serve_bounds bounds;
+    dibs__serve_breakers breakers;
+    dibs__serve_topics topics;
     dibs__serve_bell bell;
     char base[DIBS__SERVE_BASE_MAX]; /* "/dibs", or "" */
     char epoch[9];                   /* drawn at the start */
@@ -63,5 +72,9 @@ typedef struct dibs__serve {
 /* The latest picture, or NULL after an answer that says why there is none. Waits for
  * the look: not on the loop. End with dibs__serve_picture_drop(). */
 dibs__serve_picture *dibs__serve_take_picture(dibs__http_exchange *ex);
+
+/* Answers with the lease of the name in the path, as the store has it now, or as soon
+ * as it differs from the ETag that the client knows. `write` writes its pairs. */
+void dibs__serve_show_lease(dibs__http_exchange *ex, dibs__serve_row_fn *write);
 
 #endif

@@ -124,6 +124,19 @@ static void put_problem(dibsx_json *js, const dibs__serve *sv, int status,
     dibsx_json_pair_text(js, "code", problem->code);
 }
 
+void dibs__serve_refuse_bound(dibs__http_exchange *ex, const dibs_error *err)
+{
+    if (err->status == DIBS_LOST)
+        (void)dibs__serve_refuse(ex, 404, "session-unknown", "%s",
+                                 err->message);
+    else if (err->status == DIBS_FULL)
+        (void)dibs__serve_refuse(ex, 429, "limit", "%s", err->message);
+    else if (err->status == DIBS_STALE)
+        (void)dibs__serve_refuse(ex, 409, "differs", "%s", err->message);
+    else
+        (void)dibs__serve_fail(ex, err);
+}
+
 void dibs__serve_problem_shape(dibsx_json *js, const void *arg, int status,
                                const char *message)
 {

@@ -24,6 +24,9 @@ dibsx_json *dibs__serve_refuse(dibs__http_exchange *ex, int status,
                                const char *code, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
+/* Answers with the failure of dibs__bound_take() or dibs__bound_call(). */
+void dibs__serve_refuse_bound(dibs__http_exchange *ex, const dibs_error *err);
+
 /* The shape of the server's own errors; `arg` is the daemon. */
 void dibs__serve_problem_shape(dibsx_json *js, const void *arg, int status,
                                const char *message);

@@ -14,21 +14,22 @@
 
 enum { POLL_MAX_MS = 55000, LOOK_WAIT_MS = 5000 };
 
-static void answer_row(dibs__http_exchange *ex, const char *name,
-                       const dibs_lease_info *info, int64_t since_ms)
+static void
+answer_row(dibs__http_exchange *ex, dibs__serve_row_fn *write, const char *name,
+           const dibs_lease_info *info, int64_t since_ms)
 {
     const dibs_lease_info nobody = {.name = name};
     char etag[DIBS__SERVE_ETAG_MAX];
 
     dibs__serve_row_etag(info, etag);
     if (!dibs__http_not_modified(ex, etag))
-        dibs__serve_row_json(dibs__http_answer(ex, 200), info ? info : &nobody,
-                             since_ms, 0);
+        write(dibs__http_answer(ex, 200), info ? info : &nobody, since_ms, 0);
 }
 
 /* A request that waits until a lock is no longer as its client knows it. */
 typedef struct poll {
     dibs__serve *sv;
+    dibs__serve_row_fn *write;
     char name[DIBS_NAME_MAX + 1];
     char etag[DIBS__SERVE_ETAG_MAX];
     dibsx_nsec
@@ -49,7 +50,7 @@ static bool ask_poll(dibs__http_exchange *ex, void *arg, bool over)
         dibs__serve_row_etag(info, etag);
         changed = strcmp(etag, pl->etag) != 0;
         if (changed)
-            answer_row(ex, pl->name, info,
+            answer_row(ex, pl->write, pl->name, info,
                        (dibsx_now() - picture->seen_at) / DIBSX_MS);
     }
     if (!changed && over) {
@@ -60,33 +61,34 @@ static bool ask_poll(dibs__http_exchange *ex, void *arg, bool over)
     return changed || over;
 }
 
-static void
-begin_poll(dibs__http_exchange *ex, const char *name,
-           const dibs_lease_info *info, dibsx_nsec shown_at, int64_t wait_ms)
-{
-    poll *pl = dibsx_zalloc(sizeof(*pl));
-
-    if (!pl) {
-        dibs__http_refuse(ex, 503, "There is no memory for the wait");
-        return;
-    }
-    pl->sv = dibs__http_arg(ex);
-    pl->shown_at = shown_at;
-    snprintf(pl->name, sizeof(pl->name), "%s", name);
-    dibs__serve_row_etag(info, pl->etag);
-    dibs__http_answer_later(ex, &(dibs__http_later){.ask = ask_poll,
-                                                    .gone = dibsx_free,
-                                                    .arg = pl,
-                                                    .wait_ms = wait_ms});
-}
-
 /* A name as the store has it now. */
 typedef struct shown {
     dibs__http_exchange *ex;
+    dibs__serve_row_fn *write;
     const char *name;
     dibsx_nsec at;
     int64_t wait_ms;
 } shown;
+
+static void begin_poll(const shown *sh, const dibs_lease_info *info)
+{
+    poll *pl = dibsx_zalloc(sizeof(*pl));
+
+    if (!pl) {
+        dibs__http_refuse(sh->ex, 503, "There is no memory for the wait");
+        return;
+    }
+    pl->sv = dibs__http_arg(sh->ex);
+    pl->write = sh->write;
+    pl->shown_at = sh->at;
+    snprintf(pl->name, sizeof(pl->name), "%s", sh->name);
+    dibs__serve_row_etag(info, pl->etag);
+    dibs__http_answer_later(sh->ex,
+                            &(dibs__http_later){.ask = ask_poll,
+                                                .gone = dibsx_free,
+                                                .arg = pl,
+                                                .wait_ms = sh->wait_ms});
+}
 
 static bool knows_it(const dibs__http_exchange *ex, const dibs_lease_info *info)
 {
@@ -102,16 +104,19 @@ static bool answer_shown(const dibs_lease_info *info, void *arg)
     const shown *sh = arg;
 
     if (sh->wait_ms > 0 && knows_it(sh->ex, info))
-        begin_poll(sh->ex, sh->name, info, sh->at, sh->wait_ms);
+        begin_poll(sh, info);
     else
-        answer_row(sh->ex, sh->name, info, 0);
+        answer_row(sh->ex, sh->write, sh->name, info, 0);
     return false;
 }
 
-void dibs__serve_get_lock(dibs__http_exchange *ex)
+void dibs__serve_show_lease(dibs__http_exchange *ex, dibs__serve_row_fn *write)
 {
     dibs__serve *sv = dibs__http_arg(ex);
-    shown sh = {.ex = ex, .name = dibs__serve_ask_name(ex), .at = dibsx_now()};
+    shown sh = {.ex = ex,
+                .write = write,
+                .name = dibs__serve_ask_name(ex),
+                .at = dibsx_now()};
     dibs_error err = {0};
     dibs_status rc;
 
@@ -123,6 +128,11 @@ void dibs__serve_get_lock(dibs__http_exchange *ex)
         (void)answer_shown(NULL, &sh);
     else if (rc != DIBS_OK)
         (void)dibs__serve_fail(ex, &err);
+}
+
+void dibs__serve_get_lock(dibs__http_exchange *ex)
+{
+    dibs__serve_show_lease(ex, dibs__serve_row_json);
 }
 
 static const char *query_text(const dibs__http_exchange *ex, const char *key)

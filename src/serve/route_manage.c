@@ -6,6 +6,7 @@
 #include "serve/ask.h"
 #include "serve/audit.h"
 #include "serve/daemon.h"
+#include "serve/manage.h"
 #include "serve/problem.h"
 #include "serve/routes.h"
 #include <stdio.h>
@@ -26,18 +27,19 @@ static bool read_match(const char *text, int64_t *fence)
     return *end == '-' || *end == '"';
 }
 
-/* The fence of the lease that the request means. False: it was refused. */
-static bool
-read_fence(dibs__http_exchange *ex, const dibsx_json_node *body, int64_t *fence)
+bool dibs__serve_read_fence(dibs__http_exchange *ex,
+                            const dibsx_json_node *body, const char *field,
+                            int64_t *fence)
 {
     *fence = -1;
-    if (!dibs__serve_ask_int(ex, body, "fence", 0, FENCE_MAX, fence))
+    if (!dibs__serve_ask_int(ex, body, field, 0, FENCE_MAX, fence))
         return false;
     if (*fence < 0 && !read_match(dibs__http_header(ex, "If-Match"), fence)) {
         (void)dibs__serve_refuse(ex, 428, "fence-missing",
-                                 "Say which lease is meant: \"fence\" as it "
+                                 "Say which lease is meant: \"%s\" as it "
                                  "was shown, or 0 for whatever holder there "
-                                 "is");
+                                 "is",
+                                 field);
         return false;
     }
     return true;
@@ -64,10 +66,10 @@ void dibs__serve_post_yield(dibs__http_exchange *ex)
         (void)dibs__serve_fail(ex, &err);
 }
 
-static dibs_status
-break_lease(dibs__http_exchange *ex, const char *action, const char *name,
-            uint64_t fence, const char *reason, uint32_t *broken,
-            dibs_error *err)
+dibs_status
+dibs__serve_break_lease(dibs__http_exchange *ex, const char *action,
+                        const char *name, uint64_t fence, const char *reason,
+                        uint32_t *broken, dibs_error *err)
 {
     dibs__serve *sv = dibs__http_arg(ex);
     char cause[DIBS__SERVE_CAUSE_MAX];
@@ -90,10 +92,10 @@ void dibs__serve_post_break(dibs__http_exchange *ex)
     if (!name || !dibs__serve_ask_body(ex, "fence reason", &body) ||
         !dibs__serve_ask_text(ex, body, "reason", DIBS__SERVE_REASON_MAX,
                               &reason) ||
-        !read_fence(ex, body, &fence))
+        !dibs__serve_read_fence(ex, body, "fence", &fence))
         return;
-    if (break_lease(ex, "break", name, (uint64_t)fence, reason, &broken,
-                    &err) == DIBS_OK)
+    if (dibs__serve_break_lease(ex, "break", name, (uint64_t)fence, reason,
+                                &broken, &err) == DIBS_OK)
         dibsx_json_pair_uint(dibs__http_answer(ex, 200), "broken", broken);
     else
         (void)dibs__serve_fail(ex, &err);
@@ -115,8 +117,8 @@ static bool sweep_holder(sweep *sw, const char *name, const dibs_party *holder)
     dibs_status rc = DIBS_OK;
 
     if (!sw->dry)
-        rc = break_lease(sw->ex, "break-stale", name, holder->fence, reason,
-                         NULL, &err);
+        rc = dibs__serve_break_lease(sw->ex, "break-stale", name, holder->fence,
+                                     reason, NULL, &err);
     if (rc == DIBS_OK) {
         dibsx_json_open(sw->js, '{');
         dibsx_json_pair_text(sw->js, "name", name);
@@ -234,8 +236,9 @@ void dibs__serve_delete_admin_lock(dibs__http_exchange *ex)
 
     if (!name)
         return;
-    if (break_lease(ex, "unlock", strip_prefix(sv, name), 0,
-                    dibs__http_query(ex, "reason"), NULL, &err) == DIBS_OK)
+    if (dibs__serve_break_lease(ex, "unlock", strip_prefix(sv, name), 0,
+                                dibs__http_query(ex, "reason"), NULL,
+                                &err) == DIBS_OK)
         dibs__http_answer_none(ex, 204);
     else
         (void)dibs__serve_fail(ex, &err);

@@ -80,6 +80,53 @@ dibs__http_fn dibs__serve_get_css;
 dibs__http_fn dibs__serve_get_js;
 dibs__http_fn dibs__serve_get_js_page;
 dibs__http_fn dibs__serve_get_vendor;
+/* route_elections.c */
+dibs__http_fn dibs__serve_get_elections;
+dibs__http_fn dibs__serve_get_election;
+dibs__http_fn dibs__serve_post_resign;
+
+/* route_members.c */
+dibs__http_fn dibs__serve_get_groups;
+dibs__http_fn dibs__serve_get_group;
+
+/* route_barriers.c */
+dibs__http_fn dibs__serve_get_barriers;
+dibs__http_fn dibs__serve_get_barrier;
+dibs__http_fn dibs__serve_post_arrive;
+
+/* route_latches.c */
+dibs__http_fn dibs__serve_get_latches;
+dibs__http_fn dibs__serve_get_latch;
+dibs__http_fn dibs__serve_post_count_down;
+dibs__http_fn dibs__serve_post_latch_reset;
+
+/* route_topics.c */
+dibs__http_fn dibs__serve_get_topic_events;
+dibs__http_fn dibs__serve_post_topic;
+
+/* route_queues.c */
+dibs__http_fn dibs__serve_get_queues;
+dibs__http_fn dibs__serve_get_queue;
+dibs__http_fn dibs__serve_get_messages;
+dibs__http_fn dibs__serve_post_push;
+dibs__http_fn dibs__serve_post_queue_pause;
+dibs__http_fn dibs__serve_post_queue_resume;
+dibs__http_fn dibs__serve_post_purge;
+dibs__http_fn dibs__serve_post_redrive;
+
+/* route_deliveries.c */
+dibs__http_fn dibs__serve_post_reserve;
+dibs__http_fn dibs__serve_post_settle;
+
+/* route_breakers.c */
+dibs__http_fn dibs__serve_get_breakers;
+dibs__http_fn dibs__serve_get_breaker;
+dibs__http_fn dibs__serve_post_report;
+dibs__http_fn dibs__serve_post_trip;
+dibs__http_fn dibs__serve_post_breaker_reset;
+
+/* route_limits.c */
+dibs__http_fn dibs__serve_post_take;
 
 /* hub.c */
 dibs__http_fn dibs__serve_get_events;

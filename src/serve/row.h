@@ -17,6 +17,9 @@ dibs_lease_info *dibs__serve_row_copy(const dibs_lease_info *info);
 void dibs__serve_row_json(dibsx_json *js, const dibs_lease_info *info,
                           int64_t since_ms, size_t parties_max);
 
+typedef void dibs__serve_row_fn(dibsx_json *js, const dibs_lease_info *info,
+                                int64_t since_ms, size_t parties_max);
+
 /* `"<highest fence>-<waiters>"`, or `"free"` for NULL. */
 enum { DIBS__SERVE_ETAG_MAX = 64 };
 void dibs__serve_row_etag(const dibs_lease_info *info,

@@ -206,7 +206,36 @@ read_meta(const dibsx_json_node *node, void *out, dibs_error *err)
     return DIBS_OK;
 }
 
+static dibs_status
+read_kind(const dibsx_json_node *node, void *out, dibs_error *err)
+{
+    bool election =
+        node->kind == DIBSX_JSON_TEXT && strcmp(node->text, "election") == 0;
+
+    if (!election &&
+        (node->kind != DIBSX_JSON_TEXT || strcmp(node->text, "lock") != 0))
+        return bad(node, "\"lock\" or \"election\"", err);
+    ((dibs__lease_request *)out)->election = election;
+    return DIBS_OK;
+}
+
+static dibs_status
+read_member(const dibsx_json_node *node, void *out, dibs_error *err)
+{
+    bool fits = is_text(node, 63) && node->len > 0;
+
+    for (size_t i = 0; fits && i < node->len; i++)
+        fits = (unsigned char)node->text[i] >= ' ' && node->text[i] != 0x7f;
+    if (!fits)
+        return bad(node, "a text of 1 to 63 bytes without control characters",
+                   err);
+    ((dibs__lease_request *)out)->member = node->text;
+    return DIBS_OK;
+}
+
 static const member lease_members[] = {
+    {"kind", read_kind},
+    {"member", read_member},
     {"name", read_name},
     {"mode", read_mode},
     {"ttl_ms", read_ttl},
@@ -222,6 +251,25 @@ static const member lease_members[] = {
     {"token", read_token}};
 
 enum { ADOPT_MEMBERS = 2 };
+
+/* A candidate is known by the first of its metadata, as those of the library are. */
+static dibs_status add_member(dibs__lease_request *req, dibs_error *err)
+{
+    if (req->election != (req->member != NULL) ||
+        (req->election && req->opts.mode != DIBS_EXCLUSIVE))
+        return dibsx_fail(err, DIBS_INVALID,
+                          "a lease of kind \"election\" has \"member\", the "
+                          "name of the candidate, and the mode exclusive; "
+                          "others have no \"member\"");
+    if (!req->election)
+        return DIBS_OK;
+    snprintf(req->member_text, sizeof(req->member_text), "member=%s",
+             req->member);
+    memmove(req->meta + 1, req->meta,
+            (DIBS__LEASE_META_MAX + 1) * sizeof(req->meta[0]));
+    req->meta[0] = req->member_text;
+    return DIBS_OK;
+}
 
 dibs_status dibs__lease_request_read(const dibsx_json_node *root, bool adopts,
                                      dibs__lease_request *req, dibs_error *err)
@@ -242,11 +290,12 @@ dibs_status dibs__lease_request_read(const dibsx_json_node *root, bool adopts,
                           adopts ? "a lease in \"adopt\"" : "the body",
                           adopts ? "\"id\", \"name\" and \"token\""
                                  : "\"name\", the lock's");
+    rc = add_member(req, err);
     while (req->meta[metas])
         metas++;
     req->meta[metas] = "via=serve";
     req->opts.meta = req->meta;
-    return DIBS_OK;
+    return rc;
 }
 
 static dibs_status

@@ -16,8 +16,11 @@ typedef struct dibs__lease_request {
     const char *name;
     const char *token; /* of a lease that is taken over */
     dibs_lock_opts opts;
+    bool election;      /* a campaign, as */
+    const char *member; /* ... this candidate */
+    char member_text[80];
     char meta_texts[DIBS__LEASE_META_MAX][128];
-    const char *meta[DIBS__LEASE_META_MAX + 2];
+    const char *meta[DIBS__LEASE_META_MAX + 3];
 } dibs__lease_request;
 
 typedef struct dibs__session_request {

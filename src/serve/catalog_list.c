@@ -1,0 +1,217 @@
+/* catalog_list.c - the listings of the catalogs. Catalog thread. */
+/* SPDX-License-Identifier: MIT */
+#include "base/fail.h"
+#include "serve/catalog.h"
+#include "serve/noun_json.h"
+#include <string.h>
+
+#define BREAKERS "dibs.breaker/"
+
+enum { PAIRS_MAX = 4096 };
+
+/* A listing under way. */
+typedef struct listing {
+    dibs__serve_catalog *ca;
+    dibs__catalog_page *page;
+    dibs_error *err;
+    dibs_status rc; /* of the first thing that could not be looked at */
+} listing;
+
+/* One row: its pairs are written by the caller between these two. */
+typedef struct row_pairs {
+    dibsx_buf text;
+    dibsx_json js;
+} row_pairs;
+
+static void begin_row(row_pairs *row, const char *name)
+{
+    dibsx_buf_init(&row->text, PAIRS_MAX);
+    dibsx_json_init(&row->js, &row->text);
+    dibsx_json_pair_text(&row->js, "name", name);
+}
+
+static bool
+end_row(row_pairs *row, listing *li, const char *name, const char *state)
+{
+    bool added = dibs__catalog_add(li->page, name, state, &row->text);
+
+    dibsx_buf_fini(&row->text);
+    return added;
+}
+
+/* A thing that is gone is no row, and no failure. True: go on. */
+static bool note_status(listing *li, dibs_status rc)
+{
+    if (rc == DIBS_NOTFOUND || rc == DIBS_MISMATCH || rc == DIBS_INVALID)
+        return true;
+    li->rc = rc;
+    return false;
+}
+
+static bool list_queue(const char *name, void *arg)
+{
+    listing *li = arg;
+    dibs_queue_info info = {.size = sizeof(info)};
+    dibs_status rc = dibs_queue_stats(li->ca->cl, name, &info, li->err);
+    row_pairs row;
+
+    if (rc != DIBS_OK)
+        return note_status(li, rc);
+    begin_row(&row, name);
+    dibs__noun_queue(&row.js, &info);
+    return end_row(&row, li, name, info.settings.paused ? "paused" : "active");
+}
+
+static dibs_status
+list_queues(dibs__serve_catalog *ca, dibs__catalog_page *page, dibs_error *err)
+{
+    listing li = {.ca = ca, .page = page, .err = err};
+    dibs_status rc = dibs_queue_list(ca->cl, NULL, list_queue, &li, err);
+
+    return rc != DIBS_OK ? rc : li.rc;
+}
+
+static bool list_breaker(const char *name, void *arg)
+{
+    listing *li = arg;
+    dibs_breaker *breaker = NULL;
+    dibs_breaker_info info;
+    dibs_status rc = dibs_breaker_new(li->ca->cl, name, DIBS_BREAKER_OPTS(),
+                                      &breaker, li->err);
+    row_pairs row;
+
+    if (rc == DIBS_OK)
+        rc = dibs_breaker_get(breaker, &info, li->err);
+    dibs_breaker_free(breaker);
+    if (rc != DIBS_OK)
+        return note_status(li, rc);
+    begin_row(&row, name);
+    dibs__noun_breaker(&row.js, &info);
+    return end_row(&row, li, name, dibs_breaker_state_name(info.state));
+}
+
+static bool has_row(const dibs__catalog_page *page, const char *name)
+{
+    for (size_t i = 0; i < page->count; i++)
+        if (strcmp(page->rows[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+static bool list_breaker_value(const dibs_state_item *item, void *arg)
+{
+    return list_breaker(item->key + sizeof(BREAKERS) - 1, arg);
+}
+
+static bool list_known_breaker(const char *name, void *arg)
+{
+    listing *li = arg;
+
+    return has_row(li->page, name) || list_breaker(name, arg);
+}
+
+/* A breaker has a value from when it first opened until a day after it has closed.
+ * Others are those that requests named. */
+static dibs_status list_breakers(dibs__serve_catalog *ca,
+                                 dibs__catalog_page *page, dibs_error *err)
+{
+    listing li = {.ca = ca, .page = page, .err = err};
+    dibs_status rc =
+        dibs_state_list(ca->cl, BREAKERS, list_breaker_value, &li, err);
+
+    if (rc == DIBS_OK && li.rc == DIBS_OK)
+        dibs__catalog_known(ca, DIBS__CATALOG_BREAKERS, list_known_breaker,
+                            &li);
+    return rc != DIBS_OK ? rc : li.rc;
+}
+
+static bool count_member(const dibs_member_info *info, void *arg)
+{
+    size_t *counts = arg;
+
+    counts[0]++;
+    counts[1] += info->counts;
+    return true;
+}
+
+static bool list_group(const char *name, void *arg)
+{
+    listing *li = arg;
+    size_t counts[2] = {0, 0};
+    dibs_status rc =
+        dibs_members_list(li->ca->cl, name, count_member, counts, li->err);
+    row_pairs row;
+
+    if (rc != DIBS_OK)
+        return note_status(li, rc);
+    begin_row(&row, name);
+    dibsx_json_pair_uint(&row.js, "member_count", counts[0]);
+    dibsx_json_pair_uint(&row.js, "counting", counts[1]);
+    return end_row(&row, li, name, "");
+}
+
+static bool list_barrier(const char *name, void *arg)
+{
+    listing *li = arg;
+    dibs_barrier_state state;
+    dibs_status rc =
+        dibs_barrier_show(li->ca->cl, name, &state, NULL, NULL, li->err);
+    row_pairs row;
+
+    if (rc != DIBS_OK)
+        return note_status(li, rc);
+    begin_row(&row, name);
+    dibs__noun_barrier(&row.js, &state);
+    return end_row(&row, li, name, state.arrived ? "gathering" : "");
+}
+
+static bool list_latch(const char *name, void *arg)
+{
+    listing *li = arg;
+    dibs_latch_state state;
+    dibs_status rc = dibs_latch_show(li->ca->cl, name, &state, li->err);
+    row_pairs row;
+
+    if (rc != DIBS_OK)
+        return note_status(li, rc);
+    begin_row(&row, name);
+    dibs__noun_latch(&row.js, &state);
+    return end_row(&row, li, name, state.left ? "closed" : "open");
+}
+
+/* The names that requests named: there may be others. */
+static dibs_status list_known(dibs__serve_catalog *ca, dibs__catalog_page *page,
+                              dibs__catalog_kind kind,
+                              dibs__catalog_name_fn *each, dibs_error *err)
+{
+    listing li = {.ca = ca, .page = page, .err = err};
+
+    page->complete = false;
+    dibs__catalog_known(ca, kind, each, &li);
+    return li.rc;
+}
+
+static dibs_status
+list_groups(dibs__serve_catalog *ca, dibs__catalog_page *page, dibs_error *err)
+{
+    return list_known(ca, page, DIBS__CATALOG_GROUPS, list_group, err);
+}
+
+static dibs_status list_barriers(dibs__serve_catalog *ca,
+                                 dibs__catalog_page *page, dibs_error *err)
+{
+    return list_known(ca, page, DIBS__CATALOG_BARRIERS, list_barrier, err);
+}
+
+static dibs_status
+list_latches(dibs__serve_catalog *ca, dibs__catalog_page *page, dibs_error *err)
+{
+    return list_known(ca, page, DIBS__CATALOG_LATCHES, list_latch, err);
+}
+
+dibs__catalog_list_fn *const dibs__catalog_lists[DIBS__CATALOG_KINDS] = {
+    [DIBS__CATALOG_QUEUES] = list_queues,
+    [DIBS__CATALOG_BREAKERS] = list_breakers,
+    [DIBS__CATALOG_GROUPS] = list_groups,
+    [DIBS__CATALOG_BARRIERS] = list_barriers,
+    [DIBS__CATALOG_LATCHES] = list_latches};

@@ -1,0 +1,89 @@
+/* route_latches.c - latches: a list, one, counting down and closing again. Threads of
+ * the server. */
+/* SPDX-License-Identifier: MIT */
+#include "serve/ask.h"
+#include "serve/audit.h"
+#include "serve/daemon.h"
+#include "serve/noun_json.h"
+#include "serve/page.h"
+#include "serve/problem.h"
+#include "serve/routes.h"
+
+void dibs__serve_get_latches(dibs__http_exchange *ex)
+{
+    dibs__serve_answer_catalog(ex, DIBS__CATALOG_LATCHES, "open closed");
+}
+
+void dibs__serve_get_latch(dibs__http_exchange *ex)
+{
+    dibs__serve *sv = dibs__http_arg(ex);
+    const char *name = dibs__serve_ask_name(ex);
+    dibs_latch_state state;
+    dibs_error err = {0};
+    dibsx_json *js;
+
+    if (!name)
+        return;
+    if (dibs_latch_show(sv->cl, name, &state, &err) != DIBS_OK) {
+        (void)dibs__serve_fail(ex, &err);
+        return;
+    }
+    dibs__catalog_learn(&sv->catalog, DIBS__CATALOG_LATCHES, name);
+    if (dibs__serve_known_etag(ex, "%llu-%u",
+                               (unsigned long long)state.generation,
+                               state.left))
+        return;
+    js = dibs__http_answer(ex, 200);
+    dibsx_json_pair_text(js, "name", name);
+    dibs__noun_latch(js, &state);
+}
+
+/* An id counts once, so that the request can be sent again. */
+void dibs__serve_post_count_down(dibs__http_exchange *ex)
+{
+    dibs__serve *sv = dibs__http_arg(ex);
+    const char *name = dibs__serve_ask_name(ex), *id = NULL;
+    const dibsx_json_node *body;
+    int64_t count = 0;
+    uint32_t left = 0;
+    dibs_error err = {0};
+
+    if (!name || !dibs__serve_ask_body(ex, "count id", &body) ||
+        !dibs__serve_ask_int(ex, body, "count", 1, DIBS_LATCH_MAX, &count) ||
+        !dibs__serve_ask_text(ex, body, "id", DIBS_NAME_MAX, &id))
+        return;
+    if (count == 0 || !id) {
+        (void)dibs__serve_refuse(ex, 400, "invalid",
+                                 "the body must have \"count\", which the "
+                                 "latch waits for, and \"id\", which counts "
+                                 "once");
+        return;
+    }
+    if (dibs_latch_count_down(sv->cl, name, (uint32_t)count, id, &left, &err) !=
+        DIBS_OK) {
+        (void)dibs__serve_fail(ex, &err);
+        return;
+    }
+    dibs__catalog_learn(&sv->catalog, DIBS__CATALOG_LATCHES, name);
+    dibsx_json_pair_uint(dibs__http_answer(ex, 200), "left", left);
+}
+
+void dibs__serve_post_latch_reset(dibs__http_exchange *ex)
+{
+    dibs__serve *sv = dibs__http_arg(ex);
+    const char *name = dibs__serve_ask_name(ex), *reason = NULL;
+    const dibsx_json_node *body;
+    dibs_error err = {0};
+    dibs_status rc;
+
+    if (!name || !dibs__serve_ask_body(ex, "reason", &body) ||
+        !dibs__serve_ask_text(ex, body, "reason", DIBS__SERVE_REASON_MAX,
+                              &reason))
+        return;
+    rc = dibs_latch_reset(sv->cl, name, &err);
+    dibs__serve_audit_log(ex, "latch-reset", name, 0, reason, rc);
+    if (rc == DIBS_OK)
+        dibs__http_answer_none(ex, 204);
+    else
+        (void)dibs__serve_fail(ex, &err);
+}
