@@ -225,10 +225,11 @@ static const dibs__option options[] = {
      .initial = "4", .help = "Run so many commands at a time."},
     {DIBS__ROW_SPAN("drain-within", 0, DIBS__DAYS(1)), .initial = "30s",
      .help = "How long commands may go on after the first TERM or INT."},
-    {DIBS__ROW_SPAN("look-every", 10, DIBS__DAYS(1)), .initial = "1s",
-     .help = "Look at the store at least this often for what others started, "
-             "ended or cancelled. Ticks and retries wake the node by "
-             "themselves."},
+    {DIBS__ROW_SPAN("look-every", 10, DIBS__DAYS(1)), .initial = "10s",
+     .help = "Look at the store at least this often, should a wake-up be lost. "
+             "The node sleeps until something is due, or until a commit of "
+             "another program wakes it. If the store cannot wake it, it looks "
+             "once a second."},
     {DIBS__ROW_TEXT("sweep-prefix", "TEXT"), .initial = "workflow:",
      .help = "The beginning of the names of the four locks of sweeps: "
              "retry-scheduler, timeout-scheduler, resume-scheduler and "

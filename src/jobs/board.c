@@ -156,7 +156,8 @@ static const char *add_name(const dibs__board *board, names *all,
     return out;
 }
 
-/* A commit tells no topics: nodes look at the indexes with each renewal. */
+/* All that an intent tells is one ring of the board's bell: nodes look at all indexes at
+ * once. A commit that has no room for it is found by their next looks. */
 static size_t
 fill_changes(const dibs__board *board, const dibs__intent *in, names *all,
              dibs_commit_change *out, dibs_status *rc, dibs_error *err)
@@ -167,10 +168,12 @@ fill_changes(const dibs__board *board, const dibs__intent *in, names *all,
         [DIBS__INTENT_ENTER] = DIBS_COMMIT_ENTER,
         [DIBS__INTENT_LEAVE] = DIBS_COMMIT_LEAVE};
     size_t count = 0;
+    bool tells = false;
 
     for (size_t i = 0; i < in->change_count; i++) {
         const dibs__intent_change *from = &in->changes[i];
 
+        tells = tells || from->verb == DIBS__INTENT_TELL;
         if (from->verb == DIBS__INTENT_TELL)
             continue;
         out[count++] =
@@ -183,6 +186,11 @@ fill_changes(const dibs__board *board, const dibs__intent *in, names *all,
                                  .member = from->member,
                                  .at = from->at};
     }
+    if (tells && count < DIBS_CHANGES_MAX)
+        out[count++] =
+            (dibs_commit_change){.verb = DIBS_COMMIT_RING,
+                                 .name = add_name(board, all, DIBS__BOARD_BELL,
+                                                  rc, err)};
     return count;
 }
 

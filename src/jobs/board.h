@@ -9,6 +9,9 @@
 #include "jobs/tick.h"
 #include <dibs/state.h>
 
+/* The bell that a commit rings which makes work for nodes. */
+#define DIBS__BOARD_BELL "ring"
+
 typedef struct dibs__board {
     dibs_client *cl; /* borrowed */
     char name[DIBS__JOB_NAME_SIZE];

@@ -81,6 +81,7 @@ void dibs__run_noted(dibs__run *run, uint64_t version)
     run->resume_at = dibs__run_resume_at(run);
     run->listed_at = listed_at(run);
     run->was_final = dibs__state_final(run->state);
+    run->was_counted = run->counted;
     run->changed = false;
     for (size_t i = 0; i < run->step_count; i++)
         run->steps[i].place = dibs__step_place(&run->steps[i]);
@@ -120,6 +121,15 @@ static void move_member(dibs__intent *in, const char *index, const char *member,
         dibs__intent_enter(in, index, member, to);
     else if (!to && from)
         dibs__intent_leave(in, index, member);
+}
+
+/* The same, where nodes sleep until the number: one that comes earlier is news. */
+static void move_moment(dibs__intent *in, const char *index, const char *member,
+                        int64_t from, int64_t to)
+{
+    move_member(in, index, member, from, to);
+    if (to && (from == 0 || to < from))
+        dibs__intent_tell(in, index);
 }
 
 static void index_name(dibs__place_kind kind, const dibs__run_step *step,
@@ -221,12 +231,14 @@ void dibs__run_commit(dibs__run *run, int64_t keep_ms, dibs__intent *in)
         move_step(run, &run->steps[i], in);
     move_member(in, "deadline", run->id, run->deadline_at,
                 dibs__run_deadline_at(run));
-    move_member(in, "resume", run->id, run->resume_at,
+    move_moment(in, "resume", run->id, run->resume_at,
                 dibs__run_resume_at(run));
     (void)snprintf(index, sizeof(index), "runs/%s", run->job);
     move_member(in, index, run->id, run->listed_at, listed_at(run));
     if (dibs__state_final(run->state) && !run->was_final)
         enter_end(run, in);
+    if (run->was_counted && !run->counted) /* max_running has room. */
+        dibs__intent_tell(in, "ready/");
 }
 
 void dibs__job_state_commit(dibs__job_state *state, dibs__intent *in)
@@ -244,6 +256,6 @@ void dibs__job_state_commit(dibs__job_state *state, dibs__intent *in)
     else
         dibs__intent_put(in, key, json.data, json.len, 0);
     dibs__intent_check_version(in, key, state->version);
-    move_member(in, "due", state->job, state->due_at, state->due_us);
+    move_moment(in, "due", state->job, state->due_at, state->due_us);
     dibsx_buf_fini(&json);
 }

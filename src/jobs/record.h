@@ -44,7 +44,7 @@ typedef struct dibs__run {
 
     /* Not in the JSON, see places.h: what the store has of it in indexes; 0: none. */
     int64_t deadline_at, resume_at, listed_at;
-    bool was_final;
+    bool was_final, was_counted;
     bool changed; /* since it was read */
 } dibs__run;
 

@@ -88,7 +88,8 @@ static dibs_status try_join(dibs__node *node, dibs_error *err)
         return rc;
     }
     node->fence = dibs_lock_fence(node->lease);
-    node->look_at = 0;
+    node->record_at = node->joined_us = 0;
+    dibs__node_hurry(node, 0);
     dibs__node_say(node, "node %s joined the board %s", node->id,
                    node->board->name);
     return DIBS_OK;
@@ -110,9 +111,11 @@ static void join_again(dibs__node *node)
 {
     dibs_error err = {0};
 
-    if (node->stops || count_kept(node) > 0 || dibsx_now() < node->join_at)
+    if (dibsx_now() < node->join_at)
         return;
     node->join_at = dibsx_after_ms(dibsx_now(), JOIN_AGAIN_MS);
+    if (node->draining || count_kept(node) > 0)
+        return;
     if (try_join(node, &err) != DIBS_OK)
         dibs__node_complain(node, "cannot join the board", &err);
 }
@@ -133,23 +136,83 @@ static void keep_lease(dibs__node *node)
 
 /* ---- turns */
 
+void dibs__node_hurry(dibs__node *node, int64_t ms)
+{
+    dibs__wake_within(&node->wake, dibsx_now(), ms);
+}
+
+void dibs__node_drain(dibs__node *node, const char *why)
+{
+    if (node->draining)
+        return;
+    node->draining = true;
+    node->drain_at = dibsx_after_ms(dibsx_now(), node->opts->drain_ms);
+    node->record_at = 0;
+    dibs__node_hurry(node, 0);
+    dibs__node_say(node, "drains%s; commands that run: %zu", why,
+                   dibs__node_busy(node));
+}
+
 static void hear_stop(dibs__node *node)
 {
     char signal[sizeof(struct signalfd_siginfo)];
 
     while (read(node->opts->stop_fd, signal, sizeof(signal)) > 0) {
         node->stops++;
-        if (node->stops == 1) {
-            node->drain_at = dibsx_after_ms(dibsx_now(), node->opts->drain_ms);
-            dibs__node_say(node, "drains; commands that run: %zu",
-                           dibs__node_busy(node));
-        } else
+        if (node->stops == 1)
+            dibs__node_drain(node, "");
+        else
             dibs__node_stop_all(node, true);
     }
-    if (node->stops && !node->drained && dibsx_now() >= node->drain_at) {
+    if (node->draining && !node->drained && dibsx_now() >= node->drain_at) {
         node->drained = true;
         dibs__node_stop_all(node, false);
     }
+}
+
+/* Rings that were lost are found by the looks that come anyway. */
+static void hear_bell(dibs__node *node)
+{
+    struct pollfd one = {.fd = dibs_bell_fd(node->bell), .events = POLLIN};
+
+    if (!node->bell || poll(&one, 1, 0) != 1)
+        return;
+    dibs__wake_rang(&node->wake, dibsx_now(), dibs_bell_clear(node->bell));
+    node->own_at = 0;
+}
+
+static void listen_again(dibs__node *node)
+{
+    dibsx_nsec now = dibsx_now();
+    dibs_error err = {0};
+    bool hears = false;
+
+    if (now < node->wake.listen_at)
+        return;
+    if (!node->bell) {
+        node->wake.listen_at = DIBSX_NEVER;
+        return;
+    }
+    hears = dibs_bell_listen(node->bell, &err) == DIBS_OK;
+    if (!hears && (node->wake.hears || node->wake.listen_at == 0))
+        dibs__node_complain(node, "cannot hear the board, so it looks once a "
+                                  "second",
+                            &err);
+    dibs__wake_listened(&node->wake, dibsx_now(), hears);
+}
+
+static dibsx_nsec find_next_at(const dibs__node *node, dibsx_nsec now)
+{
+    dibsx_nsec until = dibs__node_next_at(node);
+    dibsx_nsec look = node->lease ? dibs__wake_until(&node->wake)
+                                  : node->join_at;
+    dibsx_nsec most = dibsx_after_ms(now, node->opts->ttl_ms / 6);
+
+    if (look < until)
+        until = look;
+    if (node->draining && !node->drained && node->drain_at < until)
+        until = node->drain_at;
+    return most < until ? most : until; /* Belief follows the lease. */
 }
 
 static void await_events(const dibs__node *node)
@@ -158,20 +221,13 @@ static void await_events(const dibs__node *node)
                            {.fd = node->opts->stop_fd, .events = POLLIN},
                            {.fd = node->lease ? dibs_lock_lost_fd(node->lease)
                                               : -1,
+                            .events = POLLIN},
+                           {.fd = node->lease ? dibs_bell_fd(node->bell) : -1,
                             .events = POLLIN}};
-    dibsx_nsec until = dibs__node_next_at(node), now = dibsx_now();
-    dibsx_nsec most = dibsx_after_ms(now, node->opts->ttl_ms / 6);
+    dibsx_nsec now = dibsx_now();
 
-    if (node->look_at < until)
-        until = node->look_at;
-    if (node->stops && !node->drained && node->drain_at < until)
-        until = node->drain_at;
-    if (!node->lease && node->join_at < until)
-        until = node->join_at;
-    if (most < until) /* Belief follows the lease. */
-        until = most;
     (void)poll(fds, sizeof(fds) / sizeof(fds[0]),
-               (int)dibsx_wait_ms(until, now));
+               (int)dibsx_wait_ms(find_next_at(node, now), now));
 }
 
 static void take_turn(dibs__node *node)
@@ -179,12 +235,12 @@ static void take_turn(dibs__node *node)
     keep_lease(node);
     hear_stop(node);
     dibs__node_collect(node);
-    if (!node->lease) {
-        node->look_at = node->join_at;
+    if (!node->lease)
         return;
-    }
     dibs__node_proceed(node);
-    if (dibsx_now() >= node->look_at)
+    hear_bell(node);
+    listen_again(node);
+    if (dibsx_now() >= node->wake.look_at)
         dibs__node_look(node);
 }
 
@@ -192,9 +248,18 @@ static bool is_done(const dibs__node *node)
 {
     bool busy = dibs__node_busy(node) > 0;
 
-    if (node->stops)
+    if (node->draining)
         return !busy;
     return node->opts->once && node->idle && !busy;
+}
+
+static void open_bell(dibs__node *node)
+{
+    char key[DIBS_NAME_MAX + 1];
+
+    if (dibs__board_key(node->board, DIBS__BOARD_BELL, key, NULL) != DIBS_OK ||
+        dibs_bell_new(node->board->cl, key, &node->bell, NULL) != DIBS_OK)
+        node->bell = NULL;
 }
 
 static dibs_status run_node(dibs__node *node, dibs_error *err)
@@ -203,15 +268,21 @@ static dibs_status run_node(dibs__node *node, dibs_error *err)
 
     if (rc == DIBS_OK)
         rc = try_join(node, err);
+    /* A store without bells is looked at once a second. */
+    if (rc == DIBS_OK)
+        open_bell(node);
     while (rc == DIBS_OK && !is_done(node)) {
         await_events(node);
         take_turn(node);
     }
+    if (rc == DIBS_OK && node->lease)
+        dibs__node_remove_record(node);
     if (rc == DIBS_OK)
         dibs__node_say(node, "node %s has stopped", node->id);
     if (node->executor)
         node->ops->close(node);
     dibs__node_free_tasks(node);
+    dibs_bell_free(node->bell);
     dibs_lock_free(node->lease);
     return rc;
 }
@@ -227,6 +298,7 @@ dibs_status dibs__node_serve(const dibs__node_opts *opts,
     node->opts = opts;
     node->ops = ops;
     node->board = opts->board;
+    dibs__wake_init(&node->wake, opts->look_ms, DIBS_BELL_LISTEN_MS);
     node->tasks = dibsx_zalloc_n(opts->slots, sizeof(*node->tasks));
     rc = node->tasks ? run_node(node, err)
                      : dibsx_nomem(err, "the commands of a node");

@@ -5,11 +5,17 @@
 
 #include "base/clock.h"
 #include "jobs/board_stage.h"
+#include "jobs/node_record.h"
 #include "jobs/task.h"
+#include "jobs/wake.h"
 #include "node/node.h"
 #include <dibs/lock.h>
 
-enum { DIBS__NODE_ALIVE_MAX = 64 };
+enum {
+    DIBS__NODE_ALIVE_MAX = 64,
+    DIBS__NODE_OTHERS_MAX = 256,
+    DIBS__NODE_KNOWN_MAX = 2048
+};
 
 typedef struct dibs__node dibs__node;
 typedef struct dibs__node_task dibs__node_task;
@@ -59,6 +65,18 @@ struct dibs__node_task {
     dibsx_nsec flush_at;
 };
 
+/* Another node, as its lease was seen: it lasts until then at least. */
+typedef struct dibs__node_alive {
+    char id[DIBS__NODE_SIZE];
+    dibsx_nsec until;
+} dibs__node_alive;
+
+/* A step of another node that was seen alive: it is looked at again then. */
+typedef struct dibs__node_known {
+    uint64_t hash; /* of the entry of `live`; 0: none */
+    dibsx_nsec until;
+} dibs__node_known;
+
 /* Rule 13: the highest mark that this node has seen of a job. */
 typedef struct dibs__node_mark {
     char job[DIBS__JOB_NAME_SIZE];
@@ -73,17 +91,26 @@ struct dibs__node {
     dibs_lock *lease; /* NULL: not joined */
     char id[DIBS__NODE_SIZE];
     uint64_t fence;
+    int64_t joined_us;
     dibs__node_task *tasks; /* as many as slots */
     dibs__node_mark *marks;
     size_t mark_count;
     unsigned stops;      /* signals that asked it to stop */
-    dibsx_nsec drain_at; /* commands are asked to end; 0: not */
+    bool draining;       /* nothing new is taken */
+    dibsx_nsec drain_at; /* commands are asked to end */
     bool drained;        /* they were */
-    dibsx_nsec look_at;
+    dibs__wake wake;
+    dibs_bell *bell; /* of the board; NULL: the store has none */
+    dibsx_nsec own_at; /* when to read the records of its own commands */
     dibsx_nsec join_at;
+    dibsx_nsec record_at; /* when its record is written again */
     dibsx_nsec sweep_at[DIBS__SWEEPS];
-    char alive[DIBS__NODE_ALIVE_MAX][DIBS__NODE_SIZE]; /* found by this look */
+    char swept[8][DIBS__PLACE_SIZE]; /* the last entry of each sweep */
+    dibs__node_alive alive[DIBS__NODE_ALIVE_MAX];
     size_t alive_count;
+    dibs__node_known known[DIBS__NODE_KNOWN_MAX];
+    char others[DIBS__NODE_OTHERS_MAX][DIBS__NODE_SIZE]; /* that tick */
+    size_t other_count;
     bool agreed; /* a commit of a task was answered with yes */
     bool idle;   /* the last look found nothing to do */
     char said[256];
@@ -121,6 +148,19 @@ dibs__node_job(const dibs__node *node, const char *job, const char *hash);
 /* Looks at the indexes, and does what is due and ready. */
 void dibs__node_look(dibs__node *node);
 
+/* Look again within so many milliseconds. */
+void dibs__node_hurry(dibs__node *node, int64_t ms);
+
+/* Nothing new from now on; commands may go on for a while. */
+void dibs__node_drain(dibs__node *node, const char *why);
+
+/* The record of this node, for others to see: written again in time, and removed. */
+void dibs__node_write_record(dibs__node *node, int64_t now_us);
+void dibs__node_remove_record(dibs__node *node);
+
+/* A record that its node does not write any more is struck off. */
+void dibs__node_strike_off(dibs__node *node, const char *index, const char *id);
+
 /* Sweeps over an index. The entries of `live` are those of nodes that may be gone. */
 typedef struct dibs__node_entry {
     char member[DIBS__PLACE_SIZE];
@@ -131,6 +171,11 @@ dibs__sweep_fn(dibs__node *node, const dibs__node_entry *entry,
                dibs_error *err);
 dibs__sweep_fn dibs__sweep_retry, dibs__sweep_deadline, dibs__sweep_live,
     dibs__sweep_resume, dibs__sweep_trim;
+
+/* Whether the node of an entry of `live` was seen alive, and its lease still lasts; and
+ * the look at the end of such a lease. */
+bool dibs__node_is_known(dibs__node *node, const dibs__node_entry *entry);
+void dibs__node_await_gone(dibs__node *node);
 
 /* Tasks. A claim that is in the scene becomes one, and is sent. False: no slot is free,
  * or the claim is refused. */

@@ -2,7 +2,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "jobs/follow.h"
 #include "node/call.h"
+#include "node/node_inside.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -14,12 +16,15 @@ enum {
     LOOK_RESUME,
     LOOK_TRIM,
     LOOK_LIVE,
+    LOOK_NODES,
+    LOOK_DRAINING,
     LOOK_READY, /* ... and one for each label, or for each function */
     LOOKS_MAX = LOOK_READY + 1 + DIBS_JOBS_FUNCTIONS_MAX,
     ENTRIES = 64,
     ENTRIES_READY = 256,
     ENTRIES_LIVE = 1024,
-    SWEEP_TTL_MS = 30000
+    SWEEP_TTL_MS = 30000,
+    AGAIN_MS = 1000 /* what could not be done now */
 };
 
 typedef struct found {
@@ -122,8 +127,9 @@ static dibs_status ask_view(dibs__node *node, view *v, dibs_error *err)
 
 static dibs_status take_view(dibs__node *node, view *v, dibs_error *err)
 {
-    static const char *const names[] = {"due",    "retry", "deadline",
-                                        "resume", "trim",  "live"};
+    static const char *const names[] = {"due",    "retry",   "deadline",
+                                        "resume", "trim",    "live",
+                                        "nodes",  "draining"};
     dibs_status rc = DIBS_OK;
 
     for (size_t i = 0; i < LOOK_READY && rc == DIBS_OK; i++)
@@ -243,17 +249,59 @@ take_tick(dibs__node *node, const char *name, dibs_error *err)
     return rc;
 }
 
+/* A job that cannot be ticked here is tried again with the next look that comes anyway. */
+static void tick_entry(dibs__node *node, const dibs__node_entry *entry)
+{
+    dibs_error err = {0};
+    dibs_status rc;
+
+    node->agreed = false;
+    rc = take_tick(node, entry->member, &err);
+    if (rc != DIBS_OK)
+        dibs__node_complain(node, entry->member, &err);
+    if (rc == DIBS_OK && node->agreed)
+        dibs__node_hurry(node, 0); /* Its next number is not known yet. */
+    else if (rc == DIBS_OK || dibsx_is_away(rc))
+        dibs__node_hurry(node, AGAIN_MS);
+}
+
+/* Ticks for which this node is the first by rank. Entries that are due come first. */
+static size_t do_own_ticks(dibs__node *node, const view *v, size_t *ranks)
+{
+    const char *others[DIBS__NODE_OTHERS_MAX];
+    size_t done = 0;
+
+    for (size_t i = 0; i < node->other_count; i++)
+        others[i] = node->others[i];
+    for (size_t i = 0; i < v->count && v->at[i].look == LOOK_DUE; i++) {
+        node->idle = false;
+        ranks[i] = dibs__node_rank(v->at[i].entry.member, node->id, others,
+                                   node->other_count);
+        if (ranks[i] > 0)
+            continue;
+        tick_entry(node, &v->at[i].entry);
+        done++;
+    }
+    return done;
+}
+
+/* The others wait for their turn, and until this node's own are done. */
 static void do_ticks(dibs__node *node, const view *v)
 {
-    for (size_t i = 0; i < v->count; i++) {
-        const dibs__node_entry *entry = &v->at[i].entry;
-        dibs_error err = {0};
+    size_t ranks[ENTRIES] = {0};
+    size_t done = do_own_ticks(node, v, ranks);
 
-        if (v->at[i].look != LOOK_DUE)
+    for (size_t i = 0; i < v->count && v->at[i].look == LOOK_DUE; i++) {
+        const dibs__node_entry *entry = &v->at[i].entry;
+        int64_t wait_us;
+
+        if (ranks[i] == 0)
             continue;
-        node->idle = false;
-        if (take_tick(node, entry->member, &err) != DIBS_OK)
-            dibs__node_complain(node, entry->member, &err);
+        wait_us = dibs__wake_turn_us(ranks[i], entry->at, v->now_us);
+        if (wait_us > 0 || done > 0)
+            dibs__node_hurry(node, (wait_us + 999) / 1000);
+        else
+            tick_entry(node, entry);
     }
 }
 
@@ -344,11 +392,13 @@ static const sweep sweeps[] = {
     {LOOK_TRIM, DIBS__SWEEP_CLEANUP, "cleanup-scheduler", dibs__sweep_trim},
 };
 
-/* A node looks after its own commands by itself. */
-static bool is_for(const dibs__node *node, const found *one, const sweep *s)
+/* A node looks after its own commands by itself, and leaves those of a node alone that was
+ * seen alive. */
+static bool is_for(dibs__node *node, const found *one, const sweep *s)
 {
     return one->look == s->look &&
-           (s->look != LOOK_LIVE || (uint64_t)one->entry.at != node->fence);
+           (s->look != LOOK_LIVE || ((uint64_t)one->entry.at != node->fence &&
+                                     !dibs__node_is_known(node, &one->entry)));
 }
 
 static void sweep_view(dibs__node *node, const view *v, const sweep *s)
@@ -364,19 +414,39 @@ static void sweep_view(dibs__node *node, const view *v, const sweep *s)
     }
 }
 
-/* The lock saves work; no rule rests on it. */
-static bool do_sweep(dibs__node *node, const view *v, const sweep *s)
+/* The first entry of a sweep; NULL: there is nothing to do. */
+static const dibs__node_entry *
+find_first(dibs__node *node, const view *v, const sweep *s)
 {
+    for (size_t i = 0; i < v->count; i++)
+        if (is_for(node, &v->at[i], s))
+            return &v->at[i].entry;
+    return NULL;
+}
+
+/* What is left may be done at once, but for an entry that a sweep does not get rid of. */
+static void look_after_sweep(dibs__node *node, const sweep *s,
+                             const dibs__node_entry *first)
+{
+    char *last = node->swept[s->look];
+
+    if (s->look != LOOK_LIVE)
+        node->idle = false;
+    dibs__node_hurry(node, strcmp(last, first->member) == 0 ? AGAIN_MS : 0);
+    (void)snprintf(last, DIBS__PLACE_SIZE, "%s", first->member);
+}
+
+/* The lock saves work; no rule rests on it. */
+static void do_sweep(dibs__node *node, const view *v, const sweep *s)
+{
+    const dibs__node_entry *first = find_first(node, v, s);
     char name[DIBS_NAME_MAX + 1];
     dibs_lock *lock = NULL;
     dibs_error err = {0};
-    bool wanted = false;
     dibs_status rc;
 
-    for (size_t i = 0; i < v->count; i++)
-        wanted = wanted || is_for(node, &v->at[i], s);
-    if (!wanted)
-        return false;
+    if (!first)
+        return;
     (void)snprintf(name, sizeof(name), "%s%s", node->opts->sweep_prefix,
                    s->name);
     rc = dibs_lock_new(node->board->cl, name,
@@ -387,51 +457,78 @@ static bool do_sweep(dibs__node *node, const view *v, const sweep *s)
         sweep_view(node, v, s);
     else if (rc != DIBS_BUSY)
         dibs__node_complain(node, name, &err);
-    if (rc == DIBS_OK && s->look != LOOK_LIVE)
-        node->idle = false;
     dibs_lock_free(lock);
-    return rc == DIBS_OK;
+    if (rc == DIBS_OK)
+        look_after_sweep(node, s, first);
+    else
+        dibs__node_hurry(node, AGAIN_MS);
 }
 
-static bool do_sweeps(dibs__node *node, const view *v, dibsx_nsec now)
+static void do_sweeps(dibs__node *node, const view *v, dibsx_nsec now)
 {
-    bool any = false;
+    for (size_t i = 0; i < sizeof(sweeps) / sizeof(sweeps[0]); i++) {
+        dibsx_nsec at = node->sweep_at[sweeps[i].kind];
 
-    for (size_t i = 0; i < sizeof(sweeps) / sizeof(sweeps[0]); i++)
-        if (now >= node->sweep_at[sweeps[i].kind])
-            any = do_sweep(node, v, &sweeps[i]) || any;
+        if (now >= at)
+            do_sweep(node, v, &sweeps[i]);
+        else if (find_first(node, v, &sweeps[i]))
+            dibs__node_hurry(node, dibsx_wait_ms(at, now));
+    }
     for (size_t i = 0; i < DIBS__SWEEPS; i++)
         if (now >= node->sweep_at[i])
             node->sweep_at[i] = dibsx_after_ms(now, node->opts->sweep_ms[i]);
-    return any;
 }
 
-/* The next look: at the first number of all indexes, or when it is time anyway. */
+/* ---- other nodes */
+
+static void note_nodes(dibs__node *node, const view *v)
+{
+    node->other_count = 0;
+    for (size_t i = 0; i < v->count; i++) {
+        const dibs__node_entry *entry = &v->at[i].entry;
+        bool drains = v->at[i].look == LOOK_DRAINING;
+        bool own = strcmp(entry->member, node->id) == 0;
+
+        if (!drains && v->at[i].look != LOOK_NODES)
+            continue;
+        if (own && drains)
+            dibs__node_drain(node, ", as a user has asked for it");
+        else if (!own && entry->at <= v->now_us)
+            dibs__node_strike_off(node, drains ? "draining" : "nodes",
+                                  entry->member);
+        else if (!own && !drains && node->other_count < DIBS__NODE_OTHERS_MAX)
+            (void)snprintf(node->others[node->other_count++], DIBS__NODE_SIZE,
+                           "%.16s", entry->member);
+    }
+}
+
+/* The next look: at the first number of all indexes at the latest. */
 static void plan_look(dibs__node *node, const view *v)
 {
-    int64_t wait_ms = node->opts->look_ms;
+    for (size_t i = 0; i < LOOK_TRIM; i++)
+        if (v->looks[i].next >= 0) {
+            int64_t ms = (v->looks[i].next - v->now_us + 999) / 1000;
 
-    for (size_t i = 0; i < LOOK_TRIM; i++) {
-        int64_t until_ms = v->looks[i].next < 0
-                               ? wait_ms
-                               : (v->looks[i].next - v->now_us + 999) / 1000;
-
-        if (until_ms < wait_ms)
-            wait_ms = until_ms > 0 ? until_ms : 1;
-    }
-    node->look_at = dibsx_after_ms(dibsx_now(), wait_ms);
+            dibs__node_hurry(node, ms > 0 ? ms : 0);
+        }
 }
 
-/* A sweep may have made steps ready. */
-static void look_again(dibs__node *node, view *v)
+static void use_view(dibs__node *node, const view *v, dibsx_nsec now)
 {
-    dibs_error err = {0};
-
-    v->count = v->look_count = 0;
-    if (take_view(node, v, &err) != DIBS_OK)
-        dibs__node_complain(node, "the board", &err);
-    else
-        plan_look(node, v);
+    node->idle = true;
+    if (now >= node->own_at) {
+        node->own_at = node->wake.look_at;
+        dibs__node_look_at_own(node);
+    }
+    note_nodes(node, v);
+    dibs__node_write_record(node, v->now_us);
+    if (node->draining)
+        return;
+    plan_look(node, v);
+    do_ticks(node, v);
+    do_sweeps(node, v, now);
+    claim_ready(node, v);
+    dibs__node_await_gone(node);
 }
 
 void dibs__node_look(dibs__node *node)
@@ -441,20 +538,12 @@ void dibs__node_look(dibs__node *node)
     dibs_error err = {0};
 
     node->idle = false;
-    node->alive_count = 0;
-    node->look_at = dibsx_after_ms(now, node->opts->look_ms);
-    if (!v || take_view(node, v, &err) != DIBS_OK)
-        dibs__node_complain(node, "the board", &err);
+    dibs__wake_looking(&node->wake, now);
+    if (v && take_view(node, v, &err) == DIBS_OK)
+        use_view(node, v, now);
     else {
-        node->idle = true;
-        plan_look(node, v);
-        dibs__node_look_at_own(node);
-        if (!node->stops) {
-            do_ticks(node, v);
-            if (do_sweeps(node, v, now))
-                look_again(node, v);
-            claim_ready(node, v);
-        }
+        dibs__node_complain(node, "the board", &err);
+        dibs__node_hurry(node, AGAIN_MS);
     }
     if (v)
         dibsx_free(v->at);

@@ -12,6 +12,9 @@
 #include <stdio.h>
 #include <string.h>
 
+/* A lease that ends is looked at so much later. */
+enum { GONE_LATER_MS = 50 };
+
 /* The run of an entry is gone, with its history: so goes the entry. */
 static dibs_status
 drop_entry(dibs__node *node, const char *index, const char *member,
@@ -82,40 +85,114 @@ dibs_status dibs__sweep_deadline(dibs__node *node,
 
 /* ---- nodes that are gone */
 
+/* A lease as the store shows it. */
+typedef struct lease_look {
+    uint64_t fence;
+    bool held;
+    int64_t left_ms;
+} lease_look;
+
 static bool note_fence(const dibs_lease_info *info, void *arg)
 {
-    uint64_t *fence = arg;
+    lease_look *look = arg;
 
     for (size_t i = 0; i < info->holder_count; i++)
-        if (info->holders[i].fence == *fence)
-            *fence = 0;
+        if (info->holders[i].fence == look->fence) {
+            look->held = true;
+            look->left_ms = info->holders[i].left_ms;
+        }
     return true;
 }
 
-/* The lease with this fence is not held (rule 8). */
+static dibs__node_alive *find_alive(dibs__node *node, const char *id)
+{
+    for (size_t i = 0; i < node->alive_count; i++)
+        if (strcmp(node->alive[i].id, id) == 0)
+            return &node->alive[i];
+    return NULL;
+}
+
+static dibs__node_alive *add_alive(dibs__node *node, const char *id)
+{
+    dibs__node_alive *at = find_alive(node, id);
+
+    if (!at)
+        at = node->alive_count < DIBS__NODE_ALIVE_MAX
+                 ? &node->alive[node->alive_count++]
+                 : &node->alive[0];
+    (void)snprintf(at->id, sizeof(at->id), "%s", id);
+    return at;
+}
+
+/* The lease with this fence is not held (rule 8). One that was seen is not asked for
+ * again before it may end. */
 static dibs_status find_gone(dibs__node *node, const char *id, uint64_t fence,
-                             bool *gone, dibs_error *err)
+                             dibsx_nsec *until, dibs_error *err)
 {
     char inner[DIBS__NODE_SIZE + 8], key[DIBS_NAME_MAX + 1];
+    const dibs__node_alive *seen = find_alive(node, id);
+    dibsx_nsec now = dibsx_now();
+    lease_look look = {.fence = fence};
     dibs_status rc;
 
-    *gone = false;
-    for (size_t i = 0; i < node->alive_count; i++)
-        if (strcmp(node->alive[i], id) == 0)
-            return DIBS_OK;
+    *until = seen ? seen->until : 0;
+    if (now < *until)
+        return DIBS_OK;
     (void)snprintf(inner, sizeof(inner), "node/%s", id);
     rc = dibs__board_key(node->board, inner, key, err);
     if (rc == DIBS_OK)
-        rc = dibs_lease_show(node->board->cl, key, note_fence, &fence, err);
+        rc = dibs_lease_show(node->board->cl, key, note_fence, &look, err);
     if (rc == DIBS_NOTFOUND)
         rc = DIBS_OK;
-    if (rc != DIBS_OK)
+    *until = 0;
+    if (rc != DIBS_OK || !look.held)
         return rc;
-    *gone = fence != 0;
-    if (!*gone && node->alive_count < DIBS__NODE_ALIVE_MAX)
-        (void)snprintf(node->alive[node->alive_count++], DIBS__NODE_SIZE, "%s",
-                       id);
+    *until = dibsx_after_ms(now, look.left_ms + GONE_LATER_MS);
+    add_alive(node, id)->until = *until;
     return DIBS_OK;
+}
+
+/* FNV-1a; two entries with the same hash are looked at with each look. */
+static uint64_t hash_entry(const dibs__node_entry *entry)
+{
+    uint64_t hash = UINT64_C(14695981039346656037) ^ (uint64_t)entry->at;
+
+    for (const char *at = entry->member; *at; at++)
+        hash = (hash ^ (unsigned char)*at) * UINT64_C(1099511628211);
+    return hash ? hash : 1;
+}
+
+bool dibs__node_is_known(dibs__node *node, const dibs__node_entry *entry)
+{
+    uint64_t hash = hash_entry(entry);
+    const dibs__node_known *at = &node->known[hash % DIBS__NODE_KNOWN_MAX];
+
+    return at->hash == hash && dibsx_now() < at->until;
+}
+
+static void note_known(dibs__node *node, const dibs__node_entry *entry,
+                       dibsx_nsec until)
+{
+    uint64_t hash = hash_entry(entry);
+
+    node->known[hash % DIBS__NODE_KNOWN_MAX] =
+        (dibs__node_known){.hash = hash, .until = until};
+}
+
+void dibs__node_await_gone(dibs__node *node)
+{
+    dibsx_nsec now = dibsx_now(), at = DIBSX_NEVER;
+
+    for (size_t i = 0; i < DIBS__NODE_KNOWN_MAX; i++) {
+        dibs__node_known *known = &node->known[i];
+
+        if (known->hash && known->until <= now)
+            known->hash = 0;
+        else if (known->hash && known->until < at)
+            at = known->until;
+    }
+    if (at != DIBSX_NEVER)
+        dibs__node_hurry(node, dibsx_wait_ms(at, now));
 }
 
 typedef struct loss {
@@ -141,7 +218,7 @@ dibs_status dibs__sweep_live(dibs__node *node, const dibs__node_entry *entry,
     char id[DIBS__RUN_ID_SIZE], step[DIBS__JOB_NAME_SIZE];
     char owner[DIBS__NODE_SIZE] = "";
     loss l = {.step = step, .fence = (uint64_t)entry->at};
-    bool gone = false;
+    dibsx_nsec until = 0;
     dibs__run run;
     size_t i;
     dibs_status rc;
@@ -155,9 +232,12 @@ dibs_status dibs__sweep_live(dibs__node *node, const dibs__node_entry *entry,
     dibs__run_fini(&run);
     if (rc == DIBS_NOTFOUND)
         return drop_entry(node, "live", entry->member, id, err);
-    if (rc == DIBS_OK && owner[0] && strcmp(owner, node->id) != 0)
-        rc = find_gone(node, owner, l.fence, &gone, err);
-    if (rc != DIBS_OK || !gone)
+    if (rc != DIBS_OK || !owner[0] || strcmp(owner, node->id) == 0)
+        return rc;
+    rc = find_gone(node, owner, l.fence, &until, err);
+    if (rc == DIBS_OK && until)
+        note_known(node, entry, until);
+    if (rc != DIBS_OK || until)
         return rc;
     rc = dibs__board_change_run(node->board, id, lost_scene, &l, err);
     if (rc == DIBS_OK)

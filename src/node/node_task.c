@@ -52,7 +52,7 @@ static void free_task(dibs__node *node, dibs__node_task *task)
     dibs__intent_fini(&task->in);
     dibs__job_free(task->own_job);
     memset(task, 0, sizeof(*task));
-    node->look_at = 0;
+    dibs__node_hurry(node, 0);
 }
 
 static void put_off(dibs__node_task *task, dibs__task_todo todo, int64_t ms)

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 import os
 import re
+import select
 import signal
 import sqlite3
 
@@ -41,10 +42,10 @@ class Work(Case):
         self.file = self.write("shop.yaml", FILE)
 
     def node(self, *args, file=None, ttl="30s"):
-        """A node, once it has joined."""
+        """A node, once it has joined. It hardly looks by itself: numbers of indexes and rings have to wake it."""
         with open(self.path("log"), "a", encoding="utf-8") as log:
             known = self.joined()
-            process = self.start("work", file or self.file, "--look-every", "50ms", "--ttl", ttl, *args, stderr=log)
+            process = self.start("work", file or self.file, "--look-every", "1h", "--ttl", ttl, *args, stderr=log)
         wait_until(lambda: self.joined() > known or process.poll() is not None, "a node to join")
         self.assertIsNone(process.poll(), self.text("log"))
         return process
@@ -85,6 +86,36 @@ class Ticks(Work):
         self.assertEqual(len(set(ticks)), len(ticks), ticks)
         runs = self.json("job", "runs", "tick", "--json")["runs"]
         self.assertEqual([run["tick"] for run in runs if run["state"] == "OK"], ticks)
+
+    def test_a_dead_node_leaves_its_turn(self):
+        """It is in the list of nodes for a while, and the first by rank of some of the jobs."""
+        many = self.write("many.yaml", "jobs:\n" + "".join(
+            f"  j{i}: {{schedule: '* * * * * *', shell: 'echo j{i} >>ticked'}}\n" for i in range(6)))
+        first = self.node(file=many)
+        wait_until(lambda: self.lines("ticked"), "a tick")
+        second = self.node("-j", "16", file=many)
+        first.kill()
+        first.wait()
+        self.write("ticked", "")
+        wait_until(lambda: len(set(self.lines("ticked"))) == 6, "a tick of each job")
+        self.stop(second)
+
+    def test_an_idle_node_does_not_poll(self):
+        """For longer than the second between two looks of a node that polls, it does not even read."""
+        idle = self.write("idle.yaml", "jobs:\n" + "".join(
+            f"  j{i}: {{schedule: '0 0 29 2 *', run: [x]}}\n" for i in range(50)))
+        node = self.node(file=idle)
+
+        def reads():
+            with open(f"/proc/{node.pid}/io", encoding="ascii") as io:
+                return re.search(r"syscr: (\d+)", io.read()).group(1)
+
+        def is_quiet():
+            before = reads()
+            return select.select([], [], [], 1.3) and reads() == before
+
+        wait_until(is_quiet, "a time without a look")
+        self.stop(node)
 
     def test_nodes_may_start_together(self):
         many = self.write("many.yaml", "jobs:\n" + "".join(f"  j{i}: {{run: [x]}}\n" for i in range(30)))
