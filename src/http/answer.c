@@ -76,8 +76,11 @@ static void add_form(dibsx_buf *out, const dibs__http_exchange *ex)
 
 static bool has_header(const dibs__http_exchange *ex, const char *name)
 {
-    for (size_t i = 0; i < ex->header_count; i++) {
-        if (strcasecmp(ex->headers[i].name, name) == 0)
+    const char *at = dibsx_buf_text((dibsx_buf *)&ex->headers);
+    const size_t len = strlen(name);
+
+    for (; *at; at = strstr(at, "\r\n") + 2) {
+        if (strncasecmp(at, name, len) == 0 && at[len] == ':')
             return true;
     }
     return false;
@@ -104,8 +107,6 @@ void dibs__http_answer_head(dibs__http_exchange *ex)
     add_caching(out, ex);
     dibsx_buf_puts(out, "X-Content-Type-Options: nosniff\r\n"
                         "Referrer-Policy: no-referrer\r\n");
-    for (size_t i = 0; i < ex->header_count; i++)
-        dibsx_buf_printf(out, "%s: %s\r\n", ex->headers[i].name,
-                         ex->headers[i].value);
+    dibsx_buf_add(out, dibsx_buf_text(&ex->headers), ex->headers.len);
     dibsx_buf_puts(out, ex->last ? "Connection: close\r\n\r\n" : "\r\n");
 }

@@ -12,7 +12,11 @@
 #include <sys/socket.h>
 
 /* No answer is longer. */
-enum { ANSWER_MAX = 16 * 1024 * 1024, HEAD_MAX = 8 * 1024 };
+enum {
+    ANSWER_MAX = 16 * 1024 * 1024,
+    HEAD_MAX = 8 * 1024,
+    HEADERS_MAX = 6 * 1024
+};
 
 dibs__http_exchange *dibs__http_exchange_new(dibs__http_link *link)
 {
@@ -27,6 +31,7 @@ dibs__http_exchange *dibs__http_exchange_new(dibs__http_link *link)
     dibsx_buf_init(&ex->body, ex->server->opts.body_max);
     dibsx_buf_init(&ex->answer, ANSWER_MAX);
     dibsx_buf_init(&ex->out, HEAD_MAX);
+    dibsx_buf_init(&ex->headers, HEADERS_MAX);
     return ex;
 }
 
@@ -41,6 +46,7 @@ void dibs__http_exchange_free(dibs__http_exchange *ex)
     dibsx_buf_fini(&ex->body);
     dibsx_buf_fini(&ex->answer);
     dibsx_buf_fini(&ex->out);
+    dibsx_buf_fini(&ex->headers);
     dibsx_free(ex->text);
     dibsx_free(ex);
 }
@@ -88,13 +94,24 @@ int dibs__http_need(const dibs__http_exchange *ex)
 void dibs__http_peer(const dibs__http_exchange *ex,
                      char out[DIBS__HTTP_PEER_MAX])
 {
-    struct sockaddr_storage at = {.ss_family = AF_UNSPEC};
-    socklen_t len = sizeof(at);
+    memcpy(out, ex->link->peer, DIBS__HTTP_PEER_MAX);
+}
 
+int dibs__http_kind(const dibs__http_exchange *ex)
+{
+    return ex->link->kind;
+}
+
+bool dibs__http_sealed(const dibs__http_exchange *ex)
+{
+    return ex->link->seal != NULL;
+}
+
+void dibs__http_peer_name(const dibs__http_exchange *ex, char *out, size_t size)
+{
     *out = '\0';
-    if (getpeername(ex->link->fd, (struct sockaddr *)&at, &len) == 0)
-        (void)getnameinfo((struct sockaddr *)&at, len, out, DIBS__HTTP_PEER_MAX,
-                          NULL, 0, NI_NUMERICHOST);
+    if (ex->link->seal)
+        dibs__http_seal_name(ex->link->seal, out, size);
 }
 
 int64_t dibs__http_took_us(const dibs__http_exchange *ex)
@@ -285,13 +302,7 @@ void dibs__http_refuse(dibs__http_exchange *ex, int status, const char *format,
 void dibs__http_set(dibs__http_exchange *ex, const char *name,
                     const char *value)
 {
-    dibs__http_header_out *header;
-
-    if (ex->header_count == DIBS__HTTP_HEADERS_MAX)
-        return;
-    header = &ex->headers[ex->header_count++];
-    snprintf(header->name, sizeof(header->name), "%s", name);
-    snprintf(header->value, sizeof(header->value), "%s", value);
+    dibsx_buf_printf(&ex->headers, "%s: %s\r\n", name, value);
 }
 
 void dibs__http_answer_end(dibs__http_exchange *ex)

@@ -34,7 +34,14 @@ const char *dibs__http_asked(const dibs__http_exchange *ex);
 const char *dibs__http_route_path(const dibs__http_exchange *ex);
 int dibs__http_need(const dibs__http_exchange *ex);
 
-/* The address of the client, in digits; "" when it is not known. */
+/* The kind of the listener that it came to; whether it came with TLS; and the common
+ * name in the certificate that the client showed, "" without one. */
+int dibs__http_kind(const dibs__http_exchange *ex);
+bool dibs__http_sealed(const dibs__http_exchange *ex);
+void dibs__http_peer_name(const dibs__http_exchange *ex, char *out,
+                          size_t size);
+
+/* The address of the client, in digits, or "unix:UID"; "" when it is not known. */
 enum { DIBS__HTTP_PEER_MAX = 64 };
 void dibs__http_peer(const dibs__http_exchange *ex,
                      char out[DIBS__HTTP_PEER_MAX]);

@@ -10,9 +10,11 @@
 #include "http/head.h"
 #include "http/pool.h"
 #include "http/server.h"
+#include "http/tls.h"
+#include <stdatomic.h>
 #include <stddef.h>
 
-enum { DIBS__HTTP_HEADERS_MAX = 12, DIBS__HTTP_VALUE_MAX = 256 };
+enum { DIBS__HTTP_VALUE_MAX = 256 };
 
 typedef enum dibs__http_phase {
     DIBS__HTTP_HEAD,    /* accepted, or part of a head is in */
@@ -32,20 +34,19 @@ typedef struct dibs__http_link {
     struct dibs__http_link *prev, *next;
     dibs__http_server *server;
     dibs__http_exchange *ex; /* NULL between requests */
-    int fd;
+    int fd, kind;            /* the latter of its listener */
+    dibs__http_seal *seal;   /* NULL: plain text */
+    uint32_t wants; /* TLS waits for this event; 0: as the phase does */
+    char peer[DIBS__HTTP_PEER_MAX];
     dibs__http_phase phase;
     uint32_t watched; /* events that epoll looks for; 0: it does not know it */
     uint64_t dropped; /* bytes that nobody wanted */
     bool skipped;     /* an empty line before this request was */
+    bool crowded;     /* its address has too many: it gets 429 */
     size_t in_len;    /* bytes that have come and were not taken */
     size_t in_seen;   /* ... among which the end of the head is not */
     char in[];        /* head_max */
 } dibs__http_link;
-
-typedef struct dibs__http_header_out {
-    char name[32];
-    char value[DIBS__HTTP_VALUE_MAX];
-} dibs__http_header_out;
 
 struct dibs__http_exchange {
     dibs__http_job job; /* first: its place in the pool's queue */
@@ -72,19 +73,23 @@ struct dibs__http_exchange {
     dibs__http_stream stream; /* pull is NULL: it is none */
     bool streaming;           /* counted in stream_count */
     bool ended;               /* the stream has given its last bytes */
-    dibs__http_header_out headers[DIBS__HTTP_HEADERS_MAX];
-    size_t header_count;
+    dibsx_buf headers;        /* of the answer: "Name: value" and CR LF each */
     dibsx_buf out;     /* to be sent: the head of the answer, or of a chunk, */
     const void *bytes; /* ... then these, of `answer` or the function's, */
     size_t byte_count;
-    const char *tail; /* ... and the end of a chunk, or "" */
+    const char *tail; /* ... and the end of a chunk, or ""; */
     size_t sent;      /* bytes of all three */
     dibs__http_free_fn *free_bytes;
 };
 
+/* A listener, and whether epoll looks at it. */
+typedef struct dibs__http_door {
+    dibs__http_listener at; /* fd -1: none accepted */
+    bool open;
+} dibs__http_door;
+
 struct dibs__http_server {
-    dibs__http_opts
-        opts; /* with the defaults filled in; fd -1: none accepted */
+    dibs__http_opts opts; /* with the defaults filled in */
     int epoll_fd;
     int wake_fd; /* readable when one below has changed */
     pthread_t thread;
@@ -96,9 +101,14 @@ struct dibs__http_server {
     size_t link_count;
     size_t under_way; /* exchanges that are working or sending, and streams */
     size_t stream_count;
-    bool listening;
+    dibs__http_door doors[DIBS__HTTP_LISTENERS_MAX];
+    size_t door_count;
     dibsx_nsec listen_at;  /* DIBSX_NEVER, or when to try to accept again */
     bool stopping, ending; /* ending: streams too, as nothing else is left */
+
+    /* The loop writes, any thread reads. */
+    atomic_size_t connections, streams;
+    _Atomic uint64_t crowded, relieved;
 
     /* Any thread, under the mutex. */
     pthread_mutex_t mutex;
@@ -112,21 +122,20 @@ struct dibs__http_server {
 dibs__http_exchange *dibs__http_exchange_new(dibs__http_link *link);
 void dibs__http_exchange_free(dibs__http_exchange *ex);
 
-/* Makes the answer whole; one that was not begun becomes an error. */
+/* Makes the answer whole; one that was not begun becomes an error. And lets go of what
+ * it has after its head. */
 void dibs__http_answer_end(dibs__http_exchange *ex);
-
-/* Lets go of what the answer has after its head. */
 void dibs__http_answer_drop(dibs__http_exchange *ex);
 
 /* answer.c: the head of an answer that is whole, into ex->out. */
 void dibs__http_answer_head(dibs__http_exchange *ex);
 
 /* link.c. Takes the descriptor, also when it fails. */
-void dibs__http_link_open(dibs__http_server *server, int fd);
+void dibs__http_link_open(dibs__http_server *server,
+                          const dibs__http_listener *at, int fd);
 void dibs__http_link_close(dibs__http_link *link);
 
-/* The descriptor can do something; or its exchange has an answer. Both may close
- * it. */
+/* The descriptor can do something; or its exchange has an answer. May close it. */
 void dibs__http_link_serve(dibs__http_link *link);
 void dibs__http_link_go_on(dibs__http_link *link);
 

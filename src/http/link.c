@@ -14,6 +14,7 @@
 #include "http/later.h"
 #include "http/request.h"
 #include "http/stream.h"
+#include "http/wire.h"
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -54,7 +55,8 @@ static bool watch(dibs__http_link *link, uint32_t events)
     return epoll_ctl(link->server->epoll_fd, how, link->fd, &ev) == 0;
 }
 
-static dibs__http_link *link_new(dibs__http_server *server, int fd)
+static dibs__http_link *
+link_new(dibs__http_server *server, const dibs__http_listener *at, int fd)
 {
     dibs__http_link *link = NULL;
     const int one = 1;
@@ -65,8 +67,15 @@ static dibs__http_link *link_new(dibs__http_server *server, int fd)
         return NULL;
     /* Answers are sent whole; there is nothing to be gained by waiting. */
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+    link->seal = at->tls ? dibs__http_seal_new(at->tls, fd) : NULL;
+    if (at->tls && !link->seal) {
+        dibsx_free(link);
+        return NULL;
+    }
     link->server = server;
     link->fd = fd;
+    link->kind = at->kind;
+    dibs__http_wire_peer(fd, link->peer);
     link->next = server->links;
     if (link->next)
         link->next->prev = link;
@@ -76,13 +85,14 @@ static dibs__http_link *link_new(dibs__http_server *server, int fd)
     return link;
 }
 
-void dibs__http_link_open(dibs__http_server *server, int fd)
+void dibs__http_link_open(dibs__http_server *server,
+                          const dibs__http_listener *at, int fd)
 {
-    dibs__http_link *link = link_new(server, fd);
+    dibs__http_link *link = link_new(server, at, fd);
 
     if (!link)
         close(fd);
-    else if (!watch(link, EPOLLIN))
+    else if (!dibs__http_crowd_admit(link) || !watch(link, EPOLLIN))
         dibs__http_link_close(link);
 }
 
@@ -110,6 +120,7 @@ void dibs__http_link_close(dibs__http_link *link)
     /* Closing does not take it out of epoll while a process that was forked just
      * now has a copy: an event would name memory that is gone. */
     (void)watch(link, 0);
+    dibs__http_seal_free(link->seal);
     close(link->fd);
     dibsx_free(link);
 }
@@ -185,7 +196,7 @@ static void take_leave(dibs__http_link *link)
         dibs__http_link_set(link, DIBS__HTTP_IDLE, opts->receive_ms);
         return;
     }
-    (void)shutdown(link->fd, SHUT_WR);
+    dibs__http_wire_end(link);
     link->in_len = 0;
     dibs__http_link_set(link, DIBS__HTTP_LEAVING,
                         opts->send_ms < LEAVE_MS ? opts->send_ms : LEAVE_MS);
@@ -229,9 +240,8 @@ static bool push(dibs__http_link *link)
                              .iov_len = ex->byte_count},
                             {.iov_base = (void *)ex->tail,
                              .iov_len = strlen(ex->tail)}};
-    struct msghdr text = {.msg_iov = parts, .msg_iovlen = 3};
     size_t left = skip_sent(parts, 3, ex->sent);
-    ssize_t sent = sendmsg(link->fd, &text, MSG_NOSIGNAL | MSG_DONTWAIT);
+    ssize_t sent = dibs__http_wire_write(link, parts, 3);
 
     if (sent < 0) {
         if (errno == EAGAIN || errno == EINTR)
@@ -243,6 +253,30 @@ static bool push(dibs__http_link *link)
     return (size_t)sent == left && end_sending(link);
 }
 
+/* Reads what has come; false at the end of it, and when there is no room for more:
+ * a client that talks on while it is sent a stream is cut off. */
+static bool fill(dibs__http_link *link)
+{
+    size_t room = link->server->opts.head_max - link->in_len;
+    ssize_t got = dibs__http_wire_read(link, link->in + link->in_len, room);
+
+    if (got > 0)
+        link->in_len += (size_t)got;
+    return got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR));
+}
+
+/* A request is not whole, but there may be bytes of it that epoll does not know of. */
+static bool fill_pending(dibs__http_link *link)
+{
+    const size_t before = link->in_len;
+
+    if (!dibs__http_wire_pending(link))
+        return false;
+    if (!fill(link))
+        link->phase = DIBS__HTTP_GONE;
+    return link->in_len > before;
+}
+
 /* One step, if it is not for others to act. */
 static bool step(dibs__http_link *link)
 {
@@ -250,11 +284,11 @@ static bool step(dibs__http_link *link)
     case DIBS__HTTP_IDLE:
         if (link->in_len > 0)
             link->phase = DIBS__HTTP_HEAD;
-        return link->in_len > 0;
+        return link->in_len > 0 || fill_pending(link);
     case DIBS__HTTP_HEAD:
-        return take_head(link);
+        return take_head(link) || fill_pending(link);
     case DIBS__HTTP_BODY:
-        return take_body(link);
+        return take_body(link) || fill_pending(link);
     case DIBS__HTTP_SENDING:
         return push(link);
     default:
@@ -272,20 +306,10 @@ void dibs__http_link_go_on(dibs__http_link *link)
 
     while (step(link))
         continue;
-    if (link->phase == DIBS__HTTP_GONE || !watch(link, wanted[link->phase]))
+    if (link->phase == DIBS__HTTP_GONE ||
+        !watch(link, link->wants && wanted[link->phase] ? link->wants
+                                                        : wanted[link->phase]))
         dibs__http_link_close(link);
-}
-
-/* Reads what has come; false at the end of it, and when there is no room for more:
- * a client that talks on while it is sent a stream is cut off. */
-static bool fill(dibs__http_link *link)
-{
-    size_t room = link->server->opts.head_max - link->in_len;
-    ssize_t got = recv(link->fd, link->in + link->in_len, room, MSG_DONTWAIT);
-
-    if (got > 0)
-        link->in_len += (size_t)got;
-    return got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR));
 }
 
 static bool drain(dibs__http_link *link)
@@ -313,8 +337,9 @@ void dibs__http_links_cut(dibs__http_server *server, dibsx_nsec now)
 
     while ((first = dibsx_heap_first(&server->dues)) && first->at <= now) {
         dibs__http_link *link = (dibs__http_link *)first;
-        bool asking =
-            link->phase == DIBS__HTTP_HEAD || link->phase == DIBS__HTTP_BODY;
+        bool asking = (link->phase == DIBS__HTTP_HEAD ||
+                       link->phase == DIBS__HTTP_BODY) &&
+                      (!link->seal || dibs__http_seal_ready(link->seal));
 
         dibsx_heap_remove(&server->dues, first);
         if (link->phase == DIBS__HTTP_PARKED)

@@ -73,6 +73,7 @@ static bool is_listed(const char *host, const char *hosts)
 typedef struct place {
     const struct sockaddr *here;
     const char *hosts;
+    bool sealed; /* with TLS */
 } place;
 
 static bool is_ours(const char *text, size_t len, const place *at)
@@ -94,12 +95,22 @@ static bool target_is_ours(const char *target, const place *at)
     return is_ours(target + skip, strcspn(target + skip, "/?"), at);
 }
 
-static bool is_same_origin(const char *origin, const char *host)
+/* A proxy with TLS may be before a server without, under a name of the list. */
+static bool
+is_same_origin(const char *origin, const char *host, const place *at)
 {
-    const size_t skip = sizeof(scheme) - 1;
+    static const char secure[] = "https://";
+    char name[HOST_MAX + 1];
+    size_t skip = 0;
 
-    return host && strncasecmp(origin, scheme, skip) == 0 &&
-           strcasecmp(origin + skip, host) == 0;
+    if (!host || !copy_host(host, strlen(host), name))
+        return false;
+    if (!at->sealed && strncasecmp(origin, scheme, sizeof(scheme) - 1) == 0)
+        skip = sizeof(scheme) - 1;
+    else if ((at->sealed || is_listed(name, at->hosts)) &&
+             strncasecmp(origin, secure, sizeof(secure) - 1) == 0)
+        skip = sizeof(secure) - 1;
+    return skip && strcasecmp(origin + skip, host) == 0;
 }
 
 /* A link on another page leads here. The answer goes to the browser's own window, which
@@ -116,9 +127,9 @@ static bool is_visit(const dibs__http_head *head)
 
 int dibs__http_origin_judge(const dibs__http_head *head,
                             const struct sockaddr *here, const char *hosts,
-                            const char **why)
+                            bool sealed, const char **why)
 {
-    const place at = {here, hosts};
+    const place at = {here, hosts, sealed};
     const char *host = dibs__http_head_get(head, "Host");
     const char *origin = dibs__http_head_get(head, "Origin");
     const char *site = dibs__http_head_get(head, "Sec-Fetch-Site");
@@ -129,7 +140,7 @@ int dibs__http_origin_judge(const dibs__http_head *head,
                "\"localhost\" or the address that the server listens on.";
         return 421;
     }
-    if ((origin && !is_same_origin(origin, host)) ||
+    if ((origin && !is_same_origin(origin, host, &at)) ||
         (site && strcasecmp(site, "same-origin") != 0 &&
          strcasecmp(site, "none") != 0 && !is_visit(head))) {
         *why = "A web page of another origin asks for this, which is not "

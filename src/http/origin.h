@@ -9,9 +9,9 @@
 
 /* 0; 421: it is for another host than "localhost", the address that it has come to,
  * or one of `hosts` ("a.example,b.example", may be NULL); 403: a page of another
- * origin made a browser send it. *why is a sentence. */
+ * origin made a browser send it. `sealed`: it came with TLS. *why is a sentence. */
 int dibs__http_origin_judge(const dibs__http_head *head,
                             const struct sockaddr *here, const char *hosts,
-                            const char **why);
+                            bool sealed, const char **why);
 
 #endif

@@ -8,6 +8,7 @@
 #include "http/later.h"
 #include "http/origin.h"
 #include "http/stream.h"
+#include "http/wire.h"
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -50,7 +51,7 @@ static void look_at_origin(dibs__http_exchange *ex)
         dibs__http_target_drop(&ex->target, opts->base_path);
     (void)getsockname(ex->link->fd, (struct sockaddr *)&here, &len);
     status = dibs__http_origin_judge(&ex->head, (struct sockaddr *)&here,
-                                     opts->hosts, &why);
+                                     opts->hosts, ex->link->seal != NULL, &why);
     if (status)
         dibs__http_refuse(ex, status, "%s", why);
 }
@@ -166,8 +167,9 @@ static bool ask_for_body(dibs__http_exchange *ex)
     static const char text[] = "HTTP/1.1 100 Continue\r\n\r\n";
     const size_t len = sizeof(text) - 1;
 
-    return send(ex->link->fd, text, len, MSG_NOSIGNAL | MSG_DONTWAIT) ==
-           (ssize_t)len;
+    const struct iovec part = {.iov_base = (void *)text, .iov_len = len};
+
+    return dibs__http_wire_write(ex->link, &part, 1) == (ssize_t)len;
 }
 
 /* A client that waits to be asked for the body, or has one that cannot be read, is
@@ -206,6 +208,13 @@ void dibs__http_begin(dibs__http_exchange *ex, const char *bytes, size_t len)
     }
     ex->last = ex->head.last;
     ex->begun_at = dibsx_now();
+    if (ex->link->crowded) {
+        dibs__http_set(ex, "Retry-After", "5");
+        dibs__http_cut_short(ex, 429,
+                             "This address has too many connections open; "
+                             "close some, or use them again");
+        return;
+    }
     look_at_origin(ex);
     if (!ex->status)
         look_at_route(ex);

@@ -11,6 +11,8 @@
 #include "http/later.h"
 #include "http/request.h"
 #include "http/stream.h"
+#include "http/wire.h"
+#include <assert.h>
 #include <errno.h>
 #include <limits.h>
 #include <string.h>
@@ -50,20 +52,24 @@ static bool watch(dibs__http_server *server, int fd, int how, void *what)
 /* Whether to accept, which depends on how many are connected. */
 static void set_listening(dibs__http_server *server, bool on)
 {
-    if (on != server->listening && server->opts.fd >= 0 &&
-        watch(server, server->opts.fd, on ? EPOLL_CTL_ADD : EPOLL_CTL_DEL,
-              server))
-        server->listening = on;
+    for (size_t i = 0; i < server->door_count; i++) {
+        dibs__http_door *door = &server->doors[i];
+
+        if (on != door->open && door->at.fd >= 0 &&
+            watch(server, door->at.fd, on ? EPOLL_CTL_ADD : EPOLL_CTL_DEL,
+                  door))
+            door->open = on;
+    }
 }
 
-static void accept_some(dibs__http_server *server)
+static void accept_some(dibs__http_server *server, const dibs__http_door *door)
 {
     while (server->link_count < server->opts.connections_max) {
-        int fd =
-            accept4(server->opts.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        int fd = accept4(door->at.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
         if (fd >= 0) {
-            dibs__http_link_open(server, fd);
+            dibs__http_crowd_relieve(server);
+            dibs__http_link_open(server, &door->at, fd);
             continue;
         }
         /* Without descriptors or memory it would fail again at once. */
@@ -74,6 +80,15 @@ static void accept_some(dibs__http_server *server)
             continue;
         return;
     }
+}
+
+static dibs__http_door *door_of(dibs__http_server *server, const void *what)
+{
+    for (size_t i = 0; i < server->door_count; i++) {
+        if (what == &server->doors[i])
+            return &server->doors[i];
+    }
+    return NULL;
 }
 
 static dibsx_nsec sooner(dibsx_nsec a_at, dibsx_nsec b_at)
@@ -101,11 +116,18 @@ static void turn(dibs__http_server *server, dibsx_nsec until)
     count = epoll_wait(server->epoll_fd, events, EVENTS_MAX,
                        wait_ms > INT_MAX ? INT_MAX : (int)wait_ms);
     for (int i = 0; i < count; i++) {
-        if (events[i].data.ptr == server)
-            accept_some(server);
-        else if (events[i].data.ptr)
+        if (events[i].data.ptr && !door_of(server, events[i].data.ptr))
             dibs__http_link_serve(events[i].data.ptr);
     }
+    /* Afterwards, since it may close connections that had an event too. */
+    for (int i = 0; i < count; i++) {
+        const dibs__http_door *door = door_of(server, events[i].data.ptr);
+
+        if (door)
+            accept_some(server, door);
+    }
+    atomic_store(&server->connections, server->link_count);
+    atomic_store(&server->streams, server->stream_count);
 }
 
 /* Sends on its way what the pool has answered, and what streams have. */
@@ -136,6 +158,12 @@ static void collect(dibs__http_server *server)
     }
 }
 
+static void close_fd(int fd)
+{
+    if (fd >= 0)
+        close(fd);
+}
+
 /* When to be done with it all; DIBSX_NEVER unless a stop was asked for. */
 static dibsx_nsec stop_until(dibs__http_server *server)
 {
@@ -149,12 +177,19 @@ static dibsx_nsec stop_until(dibs__http_server *server)
     return stop ? dibsx_after_ms(dibsx_now(), grace_ms) : DIBSX_NEVER;
 }
 
+static void close_doors(dibs__http_server *server)
+{
+    for (size_t i = 0; i < server->door_count; i++) {
+        close_fd(server->doors[i].at.fd);
+        server->doors[i].at.fd = -1;
+    }
+}
+
 static void refuse_new(dibs__http_server *server)
 {
     server->stopping = true;
     set_listening(server, false);
-    close(server->opts.fd);
-    server->opts.fd = -1;
+    close_doors(server);
 }
 
 /* Streams may tell of the requests that are under way, and end after them. */
@@ -197,17 +232,11 @@ static void *loop_main(void *arg)
     return NULL;
 }
 
-static void close_fd(int fd)
-{
-    if (fd >= 0)
-        close(fd);
-}
-
 static void server_free(dibs__http_server *server)
 {
     dibs__http_pool_fini(&server->pool);
     dibsx_heap_fini(&server->dues);
-    close_fd(server->opts.fd);
+    close_doors(server);
     close_fd(server->epoll_fd);
     close_fd(server->wake_fd);
     pthread_mutex_destroy(&server->mutex);
@@ -236,6 +265,18 @@ static dibs_status bring_up(dibs__http_server *server, dibs_error *err)
     return failed ? cannot_start(failed, err) : DIBS_OK;
 }
 
+static void copy_doors(dibs__http_server *server)
+{
+    const dibs__http_opts *opts = &server->opts;
+
+    assert(opts->listener_count <= DIBS__HTTP_LISTENERS_MAX);
+    for (size_t i = 0; i < opts->listener_count; i++)
+        server->doors[i].at = opts->listeners[i];
+    server->door_count = opts->listener_count;
+    if (opts->listener_count == 0)
+        server->doors[server->door_count++].at.fd = opts->fd;
+}
+
 dibs_status dibs__http_start(const dibs__http_opts *opts,
                              dibs__http_server **out, dibs_error *err)
 {
@@ -244,10 +285,14 @@ dibs_status dibs__http_start(const dibs__http_opts *opts,
 
     *out = NULL;
     if (!server) {
-        close(opts->fd);
+        for (size_t i = 0; i < opts->listener_count; i++)
+            close(opts->listeners[i].fd);
+        if (opts->listener_count == 0)
+            close(opts->fd);
         return dibsx_nomem(err, "the HTTP server");
     }
     server->opts = *opts;
+    copy_doors(server);
     server->epoll_fd = server->wake_fd = -1;
     server->listen_at = DIBSX_NEVER;
     fill_defaults(&server->opts);
@@ -270,6 +315,14 @@ void dibs__http_wake(dibs__http_server *server)
     pthread_mutex_unlock(&server->mutex);
     if (first)
         (void)eventfd_write(server->wake_fd, 1);
+}
+
+void dibs__http_load_get(dibs__http_server *server, dibs__http_load *out)
+{
+    *out = (dibs__http_load){.connections = atomic_load(&server->connections),
+                             .streams = atomic_load(&server->streams),
+                             .crowded = atomic_load(&server->crowded),
+                             .relieved = atomic_load(&server->relieved)};
 }
 
 void dibs__http_stop(dibs__http_server *server, int64_t grace_ms)

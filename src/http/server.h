@@ -20,6 +20,7 @@
 #define DIBS_HTTP_SERVER_H
 
 #include "http/route.h"
+#include "http/tls.h"
 
 typedef struct dibs__http_server dibs__http_server;
 
@@ -35,6 +36,18 @@ typedef bool dibs__http_gate_fn(dibs__http_exchange *ex);
  * request whose head could be read. Loop thread: must not block. */
 typedef void dibs__http_sent_fn(dibs__http_exchange *ex, int status);
 
+/* How many connections the address may have at a time; 0: as many as there are. More
+ * get 429. `arg` is that of the functions. Loop thread: must not block. */
+typedef unsigned dibs__http_crowd_fn(const void *arg, const char *peer);
+
+/* A socket that listens. */
+enum { DIBS__HTTP_LISTENERS_MAX = 16 };
+typedef struct dibs__http_listener {
+    int fd;              /* the server closes it */
+    int kind;            /* for the program: dibs__http_kind() of requests */
+    dibs__http_tls *tls; /* borrowed until the stop; NULL: plain text */
+} dibs__http_listener;
+
 /* Zero or NULL means the default. */
 typedef struct dibs__http_opts {
     const dibs__http_route *routes; /* borrowed until the stop */
@@ -47,7 +60,10 @@ typedef struct dibs__http_opts {
     const char *base_path;      /* "/dibs": may stand before every path */
     const char *hosts;          /* "a.example,b.example": names of this server
                                  * besides "localhost" and its address */
+    const dibs__http_listener *listeners; /* copied */
+    size_t listener_count;      /* 0: one of plain text, on this socket: */
     int fd;                     /* listens already; the server closes it */
+    dibs__http_crowd_fn *crowd; /* none has a share of its own */
     unsigned connections_max;   /* 256; more wait to be accepted */
     unsigned streams_max;       /* of them; half. More are answered with 503 */
     unsigned threads_max;       /* 32 functions at a time; more wait */
@@ -62,6 +78,12 @@ typedef struct dibs__http_opts {
 DIBS_MUST_CHECK dibs_status dibs__http_listen(const char *address, int port,
                                               int *fd, dibs_error *err);
 
+/* Opens a socket that listens in the file system, with this mode; a socket that nobody
+ * listens on any more is replaced. DIBS_BUSY: somebody does. */
+DIBS_MUST_CHECK dibs_status dibs__http_listen_unix(const char *path,
+                                                   unsigned mode, int *fd,
+                                                   dibs_error *err);
+
 /* The port that a listening socket has; 0 when it has none. */
 int dibs__http_port(int fd);
 
@@ -74,6 +96,14 @@ DIBS_MUST_CHECK dibs_status dibs__http_start(const dibs__http_opts *opts,
  * later (exchange.h). Any thread, until the stop
  * begins; wakes that come together are one. */
 void dibs__http_wake(dibs__http_server *server);
+
+/* Numbers of the server. Any thread, until the stop begins. */
+typedef struct dibs__http_load {
+    size_t connections, streams; /* now */
+    uint64_t crowded;            /* were refused for their address */
+    uint64_t relieved;           /* were closed to make room */
+} dibs__http_load;
+void dibs__http_load_get(dibs__http_server *server, dibs__http_load *out);
 
 /* Accepts no more, lets requests that are under way end for up to `grace_ms`, then
  * asks each stream once more and ends it, waits for the functions that run (it is for

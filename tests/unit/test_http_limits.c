@@ -268,6 +268,76 @@ static void test_many_connections(void **state)
     stop_in_good_health(&wd);
 }
 
+/* As dibs__http_crowd_fn. */
+static unsigned three_each(const void *arg, const char *peer)
+{
+    (void)arg;
+    assert_string_equal(peer, "127.0.0.1");
+    return 3;
+}
+
+/* An address with too many connections is told so; those it has go on. */
+static void test_crowd_of_one_address(void **state)
+{
+    dibs__http_load load;
+    http_world wd;
+    int fds[3];
+    reply rp;
+
+    (void)state;
+    world_start(&wd, (dibs__http_opts){.crowd = three_each});
+    for (int i = 0; i < 3; i++) {
+        fds[i] = client_open(&wd);
+        client_send(fds[i], GET("/quick"));
+        client_read(fds[i], &rp);
+        assert_int_equal(rp.status, 200);
+    }
+    ask(&wd, GET("/quick"), &rp);
+    assert_int_equal(rp.status, 429);
+    client_send(fds[0], GET("/quick"));
+    client_read(fds[0], &rp);
+    assert_int_equal(rp.status, 200);
+    dibs__http_load_get(wd.server, &load);
+    assert_int_equal(load.crowded, 1);
+    assert_int_equal(load.relieved, 0);
+    for (int i = 0; i < 3; i++)
+        close(fds[i]);
+    /* It learns of these ends in its own time. */
+    do
+        ask(&wd, GET("/quick"), &rp);
+    while (rp.status == 429);
+    world_stop(&wd, 1000);
+}
+
+/* Of connections that are idle, or never finish a head, the oldest makes room. */
+static void test_slow_head_makes_room(void **state)
+{
+    int slow[28], idle[4];
+    http_world wd;
+    reply rp;
+
+    (void)state;
+    world_start(&wd,
+                (dibs__http_opts){.connections_max = 32, .receive_ms = 600000});
+    for (size_t i = 0; i < COUNT_OF(slow); i++) {
+        slow[i] = client_open(&wd);
+        client_send(slow[i], "GET /quick HT");
+    }
+    for (size_t i = 0; i < COUNT_OF(idle); i++) {
+        idle[i] = client_open(&wd);
+        client_send(idle[i], GET("/quick"));
+        client_read(idle[i], &rp);
+        assert_int_equal(rp.status, 200);
+    }
+    for (int i = 0; i < 40; i++)
+        assert_int_equal(status_of(&wd, GET("/quick")), 200);
+    for (size_t i = 0; i < COUNT_OF(idle); i++)
+        close(idle[i]);
+    for (size_t i = 0; i < COUNT_OF(slow); i++)
+        close(slow[i]);
+    stop_in_good_health(&wd);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -278,6 +348,8 @@ int main(void)
         cmocka_unit_test(test_slowness),
         cmocka_unit_test(test_who_does_not_take_the_answer),
         cmocka_unit_test(test_many_connections),
+        cmocka_unit_test(test_crowd_of_one_address),
+        cmocka_unit_test(test_slow_head_makes_room),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -92,6 +92,13 @@ static void hosts_by_name_are_whole_words(void **state)
         snprintf(headers, sizeof(headers), "Host: %s\r\n", cases[i].host);
         try(&wd, "POST /json", headers, "", cases[i].status);
     }
+    /* A proxy with TLS is before the server under such a name, and no other. */
+    try(&wd, "POST /json",
+        "Host: dibs.example\r\nOrigin: https://dibs.example\r\n", "", 200);
+    try(&wd, "POST /json",
+        "Host: dibs.example\r\nOrigin: https://b.example\r\n", "", 403);
+    try(&wd, "POST /json", "Host: localhost\r\nOrigin: https://localhost\r\n",
+        "", 403);
     world_stop(&wd, 1000);
 }
 
