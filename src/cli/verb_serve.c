@@ -6,6 +6,7 @@
 #include "config/settings.h"
 #include "serve/serve.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static dibs__serve_access_log read_access(const dibs__command *cmd)
@@ -27,6 +28,16 @@ static int serve(const dibs__command *cmd)
         .share_stats = dibs__opt_flag(cmd, "share-stats"),
         .log_level = dibs__cli_log_level(cmd),
         .listen = dibs__opt_text(cmd, "listen"),
+        .socket_mode =
+            (unsigned)strtoul(dibs__opt_text(cmd, "socket-mode"), NULL, 8),
+        .tls_cert = dibs__opt_text(cmd, "tls-cert"),
+        .tls_key = dibs__opt_text(cmd, "tls-key"),
+        .tls_client_ca = dibs__opt_text(cmd, "tls-client-ca"),
+        .metrics_listen = dibs__opt_text(cmd, "metrics-listen"),
+        .metrics_open = strcmp(dibs__opt_text(cmd, "metrics-open"), "yes") == 0,
+        .trusted_proxies = dibs__opt_text(cmd, "trusted-proxies"),
+        .address_max = (unsigned)dibs__opt_int(cmd, "address-connections"),
+        .token_rate = (unsigned)dibs__opt_int(cmd, "token-rate"),
         .base_path = dibs__opt_text(cmd, "base-path"),
         .hosts = dibs__opt_text(cmd, "hosts"),
         .tokens = dibs__opt_text(cmd, "tokens"),
@@ -51,10 +62,47 @@ static int serve(const dibs__command *cmd)
 }
 
 static const dibs__option options[] = {
-    {DIBS__SETTING_SERVE_LISTEN, .metavar = "ADDRESS:PORT",
-     .help = "Where to listen, such as 127.0.0.1:3427 or [::1]:3427. An "
-             "address that other machines reach needs --tokens, and a proxy "
-             "with TLS before it."},
+    {DIBS__SETTING_SERVE_LISTEN, .metavar = "ADDRESSES",
+     .help = "Where to listen, with commas between: 127.0.0.1:3427, "
+             "[::1]:3427, unix:/run/dibs/serve.sock. An address that other "
+             "machines reach needs --tokens, and --tls-cert or a proxy with "
+             "TLS before it. Sockets of the service manager (LISTEN_FDS) "
+             "replace all of it."},
+    {DIBS__SETTING_SERVE_SOCKET_MODE, .metavar = "MODE",
+     .help = "The mode of a socket in the file system. Root and the user of "
+             "the daemon may do all there without a token; others whom the "
+             "mode lets in have the role operate."},
+    {DIBS__SETTING_SERVE_TLS_CERT, .metavar = "FILE",
+     .otherwise = "without TLS",
+     .help = "The certificate of the daemon with its chain, in PEM. SIGHUP "
+             "reads it again; connections that are open go on."},
+    {DIBS__SETTING_SERVE_TLS_KEY, .metavar = "FILE",
+     .otherwise = "in the file of the certificate",
+     .help = "The key of the certificate, in PEM and without a passphrase."},
+    {DIBS__SETTING_SERVE_TLS_CLIENT_CA, .metavar = "FILE",
+     .otherwise = "clients show no certificate",
+     .help = "The authority of client certificates, in PEM. A client with such "
+             "a certificate needs no token: its common name is the name of "
+             "one."},
+    {DIBS__SETTING_SERVE_METRICS_LISTEN, .metavar = "ADDRESS:PORT",
+     .otherwise = "nowhere",
+     .help = "Where to show /metrics, /livez and /readyz without a token."},
+    {DIBS__SETTING_SERVE_METRICS_OPEN, .metavar = "YES",
+     .help = "Whether --metrics-listen may be an address that other machines "
+             "reach."},
+    {DIBS__SETTING_SERVE_TRUSTED_PROXIES, .metavar = "NETWORKS",
+     .otherwise = "none",
+     .help = "Proxies whose Forwarded and X-Forwarded-For headers count, such "
+             "as 10.0.0.0/8, with commas between. Their clients are in the log "
+             "and in the audit trail."},
+    {DIBS__SETTING_SERVE_ADDRESS_MAX, .metavar = "N",
+     .help = "How many connections one address may have; more get 429. "
+             "Loopback may have half of --connections-max; trusted proxies and "
+             "sockets in the file system have no such limit."},
+    {DIBS__SETTING_SERVE_TOKEN_RATE, .metavar = "N",
+     .help = "How many requests a second a token may make, and five times as "
+             "many at once; more get 429. 0 is without limit. Sessions have "
+             "limits of their own."},
     {DIBS__SETTING_SERVE_BASE_PATH, .metavar = "PATH",
      .help = "The path below which a proxy shows the daemon. The proxy may "
              "leave it in place or strip it."},

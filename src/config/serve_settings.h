@@ -7,6 +7,37 @@
 #define DIBS__SETTING_SERVE_LISTEN                                             \
     .name = "listen", .env = "DIBS_SERVE_LISTEN", .key = "serve.listen",       \
     .type = DIBS__TEXT, .initial = "127.0.0.1:3427"
+#define DIBS__SETTING_SERVE_SOCKET_MODE                                        \
+    .name = "socket-mode", .env = "DIBS_SERVE_SOCKET_MODE",                    \
+    .key = "serve.socket_mode", .type = DIBS__CHOICE,                          \
+    .choices = "0600|0660|0666", .initial = "0600"
+#define DIBS__SETTING_SERVE_TLS_CERT                                           \
+    .name = "tls-cert", .env = "DIBS_SERVE_TLS_CERT",                          \
+    .key = "serve.tls_cert", .type = DIBS__TEXT
+#define DIBS__SETTING_SERVE_TLS_KEY                                            \
+    .name = "tls-key", .env = "DIBS_SERVE_TLS_KEY",                            \
+    .key = "serve.tls_key", .type = DIBS__TEXT
+#define DIBS__SETTING_SERVE_TLS_CLIENT_CA                                      \
+    .name = "tls-client-ca", .env = "DIBS_SERVE_TLS_CLIENT_CA",                \
+    .key = "serve.tls_client_ca", .type = DIBS__TEXT
+#define DIBS__SETTING_SERVE_METRICS_LISTEN                                     \
+    .name = "metrics-listen", .env = "DIBS_SERVE_METRICS_LISTEN",              \
+    .key = "serve.metrics_listen", .type = DIBS__TEXT
+#define DIBS__SETTING_SERVE_METRICS_OPEN                                       \
+    .name = "metrics-open", .env = "DIBS_SERVE_METRICS_OPEN",                  \
+    .key = "serve.metrics_open", .type = DIBS__CHOICE, .choices = "no|yes",    \
+    .initial = "no"
+#define DIBS__SETTING_SERVE_TRUSTED_PROXIES                                    \
+    .name = "trusted-proxies", .env = "DIBS_SERVE_TRUSTED_PROXIES",            \
+    .key = "serve.trusted_proxies", .type = DIBS__TEXT
+#define DIBS__SETTING_SERVE_ADDRESS_MAX                                        \
+    .name = "address-connections", .env = "DIBS_SERVE_ADDRESS_CONNECTIONS",    \
+    .key = "serve.address_connections", .type = DIBS__INT, .min = 1,           \
+    .max = 65536, .initial = "64"
+#define DIBS__SETTING_SERVE_TOKEN_RATE                                         \
+    .name = "token-rate", .env = "DIBS_SERVE_TOKEN_RATE",                      \
+    .key = "serve.token_rate", .type = DIBS__INT, .min = 0, .max = 1000000,    \
+    .initial = "200"
 #define DIBS__SETTING_SERVE_BASE_PATH                                          \
     .name = "base-path", .env = "DIBS_SERVE_BASE_PATH",                        \
     .key = "serve.base_path", .type = DIBS__TEXT, .initial = "/"

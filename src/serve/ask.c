@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { LINK_MAX = 4 * 1024 };
+
 const char *dibs__serve_ask_name(dibs__http_exchange *ex)
 {
     const char *name = dibs__http_param(ex, "name");
@@ -151,4 +153,42 @@ bool dibs__serve_ask_query(dibs__http_exchange *ex, const char *key,
                              "?%s= must be a whole number from %lld to %lld",
                              key, (long long)min, (long long)max);
     return false;
+}
+
+/* Bytes that can stand in a query as they are. */
+static void put_encoded(dibsx_buf *out, const char *text)
+{
+    static const char safe[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRST"
+                               "UVWXYZ0123456789-._~";
+
+    for (; *text; text++) {
+        if (strchr(safe, *text))
+            dibsx_buf_putc(out, *text);
+        else
+            dibsx_buf_printf(out, "%%%02X", (unsigned)(unsigned char)*text);
+    }
+}
+
+void dibs__serve_link_next(dibs__http_exchange *ex, const char *cursor)
+{
+    const char *query = strchr(dibs__http_asked(ex), '?');
+    dibsx_buf link;
+
+    if (!cursor)
+        return;
+    dibsx_buf_init(&link, LINK_MAX);
+    dibsx_buf_puts(&link, "<?");
+    for (query = query ? query + 1 : ""; *query;) {
+        const size_t len = strcspn(query, "&");
+
+        if (len > 0 && strncmp(query, "after=", 6) != 0)
+            dibsx_buf_printf(&link, "%.*s&", (int)len, query);
+        query += len + (query[len] == '&');
+    }
+    dibsx_buf_puts(&link, "after=");
+    put_encoded(&link, cursor);
+    dibsx_buf_puts(&link, ">; rel=\"next\"");
+    if (dibsx_buf_ok(&link))
+        dibs__http_set(ex, "Link", dibsx_buf_text(&link));
+    dibsx_buf_fini(&link);
 }

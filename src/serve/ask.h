@@ -29,6 +29,10 @@ DIBS_MUST_CHECK bool
 dibs__serve_ask_bool(dibs__http_exchange *ex, const dibsx_json_node *root,
                      const char *field, bool *out);
 
+/* A header with the address of the next part of a list: the query of this one, with that
+ * cursor. NULL: there is none. */
+void dibs__serve_link_next(dibs__http_exchange *ex, const char *cursor);
+
 /* A whole number in the query, likewise. */
 DIBS_MUST_CHECK bool
 dibs__serve_ask_query(dibs__http_exchange *ex, const char *key, int64_t min,

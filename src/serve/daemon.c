@@ -1,7 +1,7 @@
 /* daemon.c - the life of the daemon: start, ready, reload, drain, end.
  *
  *     STARTING --> READY --> DRAINING --> end
- *                  ^   | HUP: tokens are read again
+ *                  ^   | HUP: tokens and certificate are read again
  *                  +---+
  *
  * The main thread runs it and reads all signals; requests run on the threads of the
@@ -44,7 +44,7 @@ static void note_answer(dibs__http_exchange *ex, int status)
     const char *route = dibs__http_route_path(ex);
 
     if (!caller->peer[0])
-        dibs__http_peer(ex, caller->peer);
+        dibs__serve_client_of(ex, caller->peer);
     stamp_answer(ex, sv);
     dibs__serve_counts_add(&sv->counts, route, status, dibs__http_took_us(ex));
     if (caller->request_id[0])
@@ -139,23 +139,20 @@ static void allow_files(dibs__serve *sv)
                         sv->opts->connections_max);
 }
 
-static dibs_status
-listen_on(dibs__serve *sv, const dibs__serve_address *at, dibs_error *err)
+/* As dibs__http_crowd_fn. On loopback every program of the machine has one address. */
+static unsigned share_of(const void *arg, const char *peer)
 {
-    dibs_status rc = dibs__http_listen(at->host, at->port, &sv->http_fd, err);
+    const dibs__serve *sv = arg;
 
-    if (rc == DIBS_OK && !at->loopback)
-        dibs__serve_say(&sv->log, DIBS_LOG_WARN, "plaintext",
-                        DIBS__SERVE_FACTS({"address", at->host, 0}),
-                        "tokens travel in plain text to the proxy: only it may "
-                        "reach %s",
-                        at->host);
-    return rc;
+    if (strncmp(peer, "unix:", 5) == 0 ||
+        dibs__serve_nets_have(&sv->proxies, peer))
+        return 0;
+    return dibs__serve_is_loopback(peer) ? sv->opts->connections_max / 2
+                                         : sv->opts->address_max;
 }
 
 static dibs_status start_http(dibs__serve *sv, dibs_error *err)
 {
-    const int port = dibs__http_port(sv->http_fd);
     dibs__http_opts http = {.routes = dibs__serve_routes,
                             .route_count = dibs__serve_route_count,
                             .arg = sv,
@@ -165,19 +162,14 @@ static dibs_status start_http(dibs__serve *sv, dibs_error *err)
                             .sent = note_answer,
                             .base_path = sv->base[0] ? sv->base : NULL,
                             .hosts = sv->opts->hosts,
-                            .fd = sv->http_fd,
+                            .listeners = sv->listeners.items,
+                            .listener_count = sv->listeners.count,
+                            .crowd = share_of,
                             .connections_max = sv->opts->connections_max,
                             .body_max = BODY_MAX};
-    dibs_status rc;
+    dibs_status rc = dibs__http_start(&http, &sv->http, err);
 
-    sv->http_fd = -1;
-    rc = dibs__http_start(&http, &sv->http, err);
-    if (rc == DIBS_OK)
-        dibs__serve_say(&sv->log, DIBS_LOG_INFO, "listening",
-                        DIBS__SERVE_FACTS({"port", NULL, port},
-                                          {"epoch", sv->epoch, 0},
-                                          {"version", dibs_version(), 0}),
-                        "listening on port %d", port);
+    dibs__serve_listeners_taken(&sv->listeners);
     return rc;
 }
 
@@ -237,12 +229,14 @@ static dibs_status start_parts(dibs__serve *sv, dibs_error *err)
 
 static dibs_status start(dibs__serve *sv, dibs_error *err)
 {
-    dibs__serve_address at;
     dibs_status rc =
         dibs__serve_setup_base(sv->opts, sv->base, sizeof(sv->base), err);
 
     if (rc == DIBS_OK)
-        rc = dibs__serve_setup_address(sv->opts, &at, err);
+        rc = dibs__serve_listeners_check(sv->opts, err);
+    if (rc == DIBS_OK)
+        rc =
+            dibs__serve_nets_read(sv->opts->trusted_proxies, &sv->proxies, err);
     if (rc == DIBS_OK)
         rc = dibs__serve_setup_tokens(sv->opts, sv->tokens_path,
                                       sizeof(sv->tokens_path), err);
@@ -259,7 +253,8 @@ static dibs_status start(dibs__serve *sv, dibs_error *err)
         rc = dibs__serve_look_init(&sv->look, sv->cl, sv->opts->look_every_ms,
                                    err);
     if (rc == DIBS_OK)
-        rc = listen_on(sv, &at, err);
+        rc =
+            dibs__serve_listeners_open(&sv->listeners, sv->opts, &sv->log, err);
     dibs__serve_look_listen(&sv->look, dibs__serve_history_seen, &sv->history);
     dibs__serve_look_listen(&sv->look, wake_requests, sv);
     if (rc == DIBS_OK)
@@ -292,7 +287,9 @@ static void reload(dibs__serve *sv)
     dibs_error err = {0};
 
     dibs__serve_notify_reloading();
-    if (dibs__serve_setup_load(sv->tokens_path, &tokens, &err) == DIBS_OK) {
+    if (dibs__serve_setup_load(sv->tokens_path, &tokens, &err) == DIBS_OK &&
+        dibs__serve_listeners_reload(&sv->listeners, sv->opts, &err) ==
+            DIBS_OK) {
         dibs__serve_say(&sv->log, DIBS_LOG_INFO, "reloaded",
                         DIBS__SERVE_FACTS(
                             {"tokens", NULL, (int64_t)tokens->count}),
@@ -303,7 +300,9 @@ static void reload(dibs__serve *sv)
     } else {
         dibs__serve_counts_reload(&sv->counts, false);
         dibs__serve_say(&sv->log, DIBS_LOG_ERROR, "reload_failed", NULL,
-                        "%s; the tokens stay as they were", err.message);
+                        "%s; tokens and certificate stay as they were",
+                        err.message);
+        dibsx_free(tokens);
     }
     dibs__serve_notify("READY=1");
 }
@@ -382,8 +381,7 @@ static void stop(dibs__serve *sv)
     dibs__serve_look_stop(&sv->look);
     hang_bell(&sv->bell, NULL);
     dibs__http_stop(sv->http, sv->opts->drain_ms);
-    if (sv->http_fd >= 0)
-        close(sv->http_fd);
+    dibs__serve_listeners_fini(&sv->listeners);
     dibs__serve_look_fini(&sv->look);
     dibs__catalog_fini(&sv->catalog);
     dibs__topics_fini(&sv->topics);
@@ -411,7 +409,7 @@ dibs_status dibs__serve_run(const dibs__serve_opts *opts, dibs_error *err)
     if (!sv)
         return dibsx_nomem(err, "the daemon");
     sv->opts = opts;
-    sv->signal_fd = sv->http_fd = -1;
+    sv->signal_fd = -1;
     sv->started_at = dibsx_now();
     if (gethostname(sv->host, sizeof(sv->host) - 1) != 0)
         snprintf(sv->host, sizeof(sv->host), "localhost");

@@ -13,9 +13,11 @@
 #include "serve/health.h"
 #include "serve/history.h"
 #include "serve/hub.h"
+#include "serve/listeners.h"
 #include "serve/log.h"
 #include "serve/look.h"
 #include "serve/memo.h"
+#include "serve/proxy.h"
 #include "serve/row.h"
 #include "serve/serve.h"
 #include "serve/session.h"
@@ -57,6 +59,7 @@ typedef struct dibs__serve {
     dibs__serve_breakers breakers;
     dibs__serve_topics topics;
     dibs__serve_bell bell;
+    dibs__serve_nets proxies;        /* that are trusted */
     char base[DIBS__SERVE_BASE_MAX]; /* "/dibs", or "" */
     char epoch[9];                   /* drawn at the start */
     char host[256];
@@ -65,7 +68,7 @@ typedef struct dibs__serve {
 
     /* Main thread only. */
     int signal_fd;
-    int http_fd; /* listens until the server has it */
+    dibs__serve_listeners listeners;
     char tokens_path[4096];
 } dibs__serve;
 

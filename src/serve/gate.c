@@ -7,8 +7,10 @@
 #include "serve/daemon.h"
 #include "serve/problem.h"
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 /* So many wrong tokens within so long, then none is looked at until the time is
  * over. Known tokens pass. */
@@ -35,6 +37,29 @@ void dibs__serve_gate_set(dibs__serve_gate *gate, dibs__serve_tokens *tokens)
     dibsx_free(gate->tokens);
     gate->tokens = tokens;
     pthread_mutex_unlock(&gate->mutex);
+}
+
+size_t dibs__serve_gate_count(dibs__serve_gate *gate)
+{
+    size_t count;
+
+    pthread_mutex_lock(&gate->mutex);
+    count = gate->tokens ? gate->tokens->count : 0;
+    pthread_mutex_unlock(&gate->mutex);
+    return count;
+}
+
+void dibs__serve_client_of(const dibs__http_exchange *ex,
+                           char out[DIBS__HTTP_PEER_MAX])
+{
+    const dibs__serve *sv = dibs__http_arg(ex);
+    char peer[DIBS__HTTP_PEER_MAX];
+
+    dibs__http_peer(ex, peer);
+    dibs__serve_client_address(&sv->proxies, peer,
+                               dibs__http_header(ex, "Forwarded"),
+                               dibs__http_header(ex, "X-Forwarded-For"), out,
+                               DIBS__HTTP_PEER_MAX);
 }
 
 const dibs__serve_caller *dibs__serve_caller_of(dibs__http_exchange *ex)
@@ -129,14 +154,137 @@ recognise(dibs__serve_gate *gate, const char *token, dibs__serve_caller *caller)
     return item != NULL;
 }
 
+/* The entry of this name gives its role to somebody who has shown who it is. */
+static bool recognise_name(dibs__serve_gate *gate, const char *name,
+                           dibs__serve_caller *caller)
+{
+    const dibs__serve_token *item = NULL;
+
+    pthread_mutex_lock(&gate->mutex);
+    if (gate->tokens && *name)
+        item = dibs__serve_tokens_named(gate->tokens, name, dibsx_wall_us());
+    if (item) {
+        memcpy(caller->name, item->name, sizeof(caller->name));
+        caller->role = item->role;
+    }
+    pthread_mutex_unlock(&gate->mutex);
+    return item != NULL;
+}
+
+/* The kernel says which user is at the other end of a socket in the file system. The
+ * user of the daemon and root may do all; the mode of the file let the others in. */
+static bool recognise_user(const char *peer, dibs__serve_caller *caller)
+{
+    static const char scheme[] = "unix:";
+    const size_t skip = sizeof(scheme) - 1;
+    unsigned long uid;
+
+    if (strncmp(peer, scheme, skip) != 0)
+        return false;
+    uid = strtoul(peer + skip, NULL, 10);
+    snprintf(caller->name, sizeof(caller->name), "uid-%lu", uid);
+    caller->role = uid == 0 || uid == (unsigned long)geteuid()
+                       ? DIBS__SERVE_ADMIN
+                       : DIBS__SERVE_OPERATE;
+    return true;
+}
+
+/* By the way that the request came, without a token. */
+static bool recognise_way(dibs__http_exchange *ex, dibs__serve_caller *caller)
+{
+    dibs__serve *sv = dibs__http_arg(ex);
+    char text[DIBS__SERVE_WHO_MAX];
+
+    switch ((dibs__serve_at)dibs__http_kind(ex)) {
+    case DIBS__SERVE_AT_METRICS:
+        caller->role = DIBS__SERVE_READ;
+        return true;
+    case DIBS__SERVE_AT_SOCKET:
+        dibs__http_peer(ex, text);
+        return recognise_user(text, caller);
+    case DIBS__SERVE_AT_PORT:
+        break;
+    }
+    dibs__http_peer_name(ex, text, sizeof(text));
+    return recognise_name(&sv->gate, text, caller);
+}
+
 bool dibs__serve_gate_still(dibs__http_exchange *ex)
 {
     dibs__serve *sv = dibs__http_arg(ex);
     const char *token = read_bearer(ex);
     dibs__serve_caller caller = {.role = DIBS__SERVE_NOBODY};
 
-    return token && recognise(&sv->gate, token, &caller) &&
+    return (token ? recognise(&sv->gate, token, &caller)
+                  : recognise_way(ex, &caller)) &&
            (int)caller.role >= dibs__http_need(ex);
+}
+
+bool dibs__serve_quota_take(dibs__serve_quota *all, const char *name,
+                            unsigned rate, dibsx_nsec now)
+{
+    const double most = 5.0 * rate;
+    dibs__serve_quota *own = all;
+
+    for (size_t i = 0; i < DIBS__SERVE_PEERS_MAX; i++) {
+        if (strcmp(all[i].name, name) == 0) {
+            own = &all[i];
+            break;
+        }
+        if (all[i].at < own->at)
+            own = &all[i];
+    }
+    if (strcmp(own->name, name) != 0) {
+        *own = (dibs__serve_quota){.left = most, .at = now};
+        snprintf(own->name, sizeof(own->name), "%s", name);
+    }
+    own->left += (double)(now - own->at) / (double)DIBSX_SEC * rate;
+    own->left = own->left < most ? own->left : most;
+    own->at = now;
+    if (own->left < 1)
+        return false;
+    own->left -= 1;
+    return true;
+}
+
+/* Requests of sessions have a limit of their own. */
+static bool
+look_at_rate(dibs__http_exchange *ex, const dibs__serve_caller *caller)
+{
+    static const char sessions[] = "/v1/sessions/";
+    dibs__serve *sv = dibs__http_arg(ex);
+    const char *path = dibs__http_route_path(ex);
+
+    if (!sv->opts->token_rate || !caller->name[0] || !path ||
+        strncmp(path, sessions, sizeof(sessions) - 1) == 0 ||
+        dibs__serve_quota_take(sv->gate.quotas, caller->name,
+                               sv->opts->token_rate, dibsx_now()))
+        return true;
+    sv->gate.refused_rates++;
+    dibs__http_set(ex, "Retry-After", "1");
+    (void)dibs__serve_refuse(ex, 429, "limit",
+                             "%s has made more than %u requests a second; wait "
+                             "a moment",
+                             caller->name, sv->opts->token_rate);
+    return false;
+}
+
+/* A listener for metrics has nothing else. */
+static bool look_at_listener(dibs__http_exchange *ex)
+{
+    static const char *const paths[] = {"/metrics", "/livez", "/readyz"};
+    const char *path = dibs__http_route_path(ex);
+
+    if (dibs__http_kind(ex) != (int)DIBS__SERVE_AT_METRICS)
+        return true;
+    for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+        if (path && strcmp(path, paths[i]) == 0)
+            return true;
+    }
+    (void)dibs__serve_refuse(ex, 404, "notfound",
+                             "This port has /metrics, /livez and /readyz "
+                             "alone");
+    return false;
 }
 
 static bool refuse_token(dibs__http_exchange *ex, const char *why)
@@ -156,8 +304,11 @@ static bool look_at_token(dibs__http_exchange *ex, dibs__serve_caller *caller)
     const char *token = read_bearer(ex);
     dibsx_nsec now = dibsx_now();
 
+    if (!token)
+        (void)recognise_way(ex, caller);
     if (!token || recognise(&sv->gate, token, caller))
         return true;
+    sv->gate.refused_tokens++;
     if (dibs__serve_failures_over(sv->gate.failures, caller->peer, now)) {
         dibs__http_set(ex, "Retry-After", "60");
         (void)dibs__serve_refuse(ex, 429, "limit",
@@ -174,7 +325,7 @@ bool dibs__serve_gate_pass(dibs__http_exchange *ex)
     dibs__serve_caller *caller = dibs__http_note(ex);
     const dibs__serve_role need = (dibs__serve_role)dibs__http_need(ex);
 
-    dibs__http_peer(ex, caller->peer);
+    dibs__serve_client_of(ex, caller->peer);
     name_request(ex, caller);
     /* A query is in the logs of proxies and in the history of browsers. */
     if (dibs__http_query(ex, "token") || dibs__http_query(ex, "access_token")) {
@@ -183,7 +334,8 @@ bool dibs__serve_gate_pass(dibs__http_exchange *ex)
                                  "the header \"Authorization: Bearer TOKEN\"");
         return false;
     }
-    if (!look_at_token(ex, caller))
+    if (!look_at_listener(ex) || !look_at_token(ex, caller) ||
+        !look_at_rate(ex, caller))
         return false;
     if (caller->role >= need)
         return true;

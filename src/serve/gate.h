@@ -19,12 +19,21 @@ typedef struct dibs__serve_failures {
     dibsx_nsec until; /* they count until then */
 } dibs__serve_failures;
 
+/* Requests that a caller may make at once: they fill up with time. */
+typedef struct dibs__serve_quota {
+    char name[DIBS__SERVE_WHO_MAX];
+    double left;
+    dibsx_nsec at; /* when `left` was so much */
+} dibs__serve_quota;
+
 typedef struct dibs__serve_gate {
     pthread_mutex_t mutex; /* for the tokens */
     dibs__serve_tokens *tokens;
 
     /* Loop thread only. */
     dibs__serve_failures failures[DIBS__SERVE_PEERS_MAX];
+    dibs__serve_quota quotas[DIBS__SERVE_PEERS_MAX];
+    uint64_t refused_tokens, refused_rates; /* any thread reads them roughly */
 } dibs__serve_gate;
 
 /* The caller of a request, in its note. */
@@ -41,14 +50,27 @@ void dibs__serve_gate_fini(dibs__serve_gate *gate);
 /* Takes the tokens over, which it frees. Any thread. */
 void dibs__serve_gate_set(dibs__serve_gate *gate, dibs__serve_tokens *tokens);
 
+/* How many tokens there are. Any thread. */
+size_t dibs__serve_gate_count(dibs__serve_gate *gate);
+
 /* As dibs__http_gate_fn: the need of a route is a role. */
 bool dibs__serve_gate_pass(dibs__http_exchange *ex);
+
+/* The address of the client, behind proxies that are trusted. */
+void dibs__serve_client_of(const dibs__http_exchange *ex,
+                           char out[DIBS__HTTP_PEER_MAX]);
 
 const dibs__serve_caller *dibs__serve_caller_of(dibs__http_exchange *ex);
 
 /* Whether the caller of a stream may still have it: its token may have expired, or
  * been removed. */
 DIBS_MUST_CHECK bool dibs__serve_gate_still(dibs__http_exchange *ex);
+
+/* Takes one request off the quota of a name: `rate` a second, five times as many at
+ * once. False: there is none left. Pure but for the record. */
+DIBS_MUST_CHECK bool
+dibs__serve_quota_take(dibs__serve_quota *all, const char *name, unsigned rate,
+                       dibsx_nsec now);
 
 /* Counts one more token that an address got wrong. Pure but for the record. */
 void dibs__serve_failures_add(dibs__serve_failures *all, const char *peer,

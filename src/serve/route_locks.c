@@ -224,10 +224,11 @@ put_items(items *it, const dibs__serve_list *list, size_t tree_open,
     return used;
 }
 
-static void
-put_rows(dibsx_json *js, const dibs__serve_list *list, size_t tree_open,
-         const dibs__serve_picture *picture, const dibs_lease_info **rows)
+static void put_rows(dibs__http_exchange *ex, const dibs__serve_list *list,
+                     size_t tree_open, const dibs__serve_picture *picture,
+                     const dibs_lease_info **rows)
 {
+    dibsx_json *js = dibs__http_answer(ex, 200);
     const int64_t since_ms = (dibsx_now() - picture->seen_at) / DIBSX_MS;
     char cursor[DIBS__SERVE_CURSOR_MAX];
     size_t total, first, shown_count;
@@ -240,6 +241,7 @@ put_rows(dibsx_json *js, const dibs__serve_list *list, size_t tree_open,
         dibs__serve_list_cursor(list, rows[first + shown_count - 1], cursor);
     dibsx_json_pair_text(js, "next",
                          first + shown_count < total ? cursor : NULL);
+    dibs__serve_link_next(ex, first + shown_count < total ? cursor : NULL);
     dibsx_json_pair_uint(js, "total", total);
     dibsx_json_pair_text(js, "total_is",
                          picture->complete ? "exact" : "at_least");
@@ -278,8 +280,7 @@ void dibs__serve_get_locks(dibs__http_exchange *ex)
         return;
     rows = dibsx_zalloc_n(picture->count + 1, sizeof(*rows));
     if (rows)
-        put_rows(dibs__http_answer(ex, 200), &list, (size_t)tree_open, picture,
-                 rows);
+        put_rows(ex, &list, (size_t)tree_open, picture, rows);
     else
         dibs__http_refuse(ex, 503, "There is no memory for the list");
     dibsx_free(rows);

@@ -24,10 +24,70 @@ void dibs__serve_get_livez(dibs__http_exchange *ex)
     answer_text(ex, 200, "ok\n");
 }
 
+static const char *phase_text(int phase)
+{
+    return phase == DIBS__SERVE_READY      ? "ready"
+           : phase == DIBS__SERVE_STARTING ? "starting"
+                                           : "draining";
+}
+
+/* The store, as the latest look found it: it is not asked for this. */
+static void put_store_check(dibsx_buf *page, dibs__serve *sv)
+{
+    dibs__serve_picture *picture = dibs__serve_look_take(&sv->look, 0);
+
+    if (!picture)
+        dibsx_buf_puts(page, "[-]store has not answered yet\n");
+    else if (picture->rc != DIBS_OK)
+        dibsx_buf_printf(page, "[-]store %s\n", picture->err.message);
+    else
+        dibsx_buf_printf(page, "[+]store answered a look in %lld us\n",
+                         (long long)picture->took_us);
+    dibs__serve_picture_drop(picture);
+}
+
+/* One line for each check, and the answer of all below. Only the phase decides. */
+static void answer_checks(dibs__http_exchange *ex, int phase)
+{
+    dibs__serve *sv = dibs__http_arg(ex);
+    dibs__http_load load;
+    dibsx_buf page;
+    size_t len;
+
+    if (dibs__serve_caller_of(ex)->role < DIBS__SERVE_READ) {
+        dibs__http_set(ex, "WWW-Authenticate", "Bearer realm=\"dibs\"");
+        (void)dibs__serve_refuse(ex, 401, "token",
+                                 "The checks need an access token; without "
+                                 "?verbose the answer needs none");
+        return;
+    }
+    dibsx_buf_init(&page, 8 * 1024);
+    dibsx_buf_printf(&page, "[%c]phase %s\n",
+                     phase == DIBS__SERVE_READY ? '+' : '-', phase_text(phase));
+    put_store_check(&page, sv);
+    dibsx_buf_printf(&page, "[+]tokens %zu\n",
+                     dibs__serve_gate_count(&sv->gate));
+    dibs__http_load_get(dibs__http_server_of(ex), &load);
+    dibsx_buf_printf(&page, "[+]connections %zu of %u, streams %zu\n",
+                     load.connections, sv->opts->connections_max, load.streams);
+    dibsx_buf_printf(&page, "%s\n",
+                     phase == DIBS__SERVE_READY ? "ok" : phase_text(phase));
+    len = page.len;
+    if (dibsx_buf_ok(&page))
+        dibs__http_answer_bytes(ex, phase == DIBS__SERVE_READY ? 200 : 503,
+                                PLAIN, dibsx_buf_take(&page), len, dibsx_free);
+    dibsx_buf_fini(&page);
+}
+
 void dibs__serve_get_readyz(dibs__http_exchange *ex)
 {
     const dibs__serve *sv = dibs__http_arg(ex);
     const int phase = atomic_load(&sv->phase);
+
+    if (dibs__http_query(ex, "verbose")) {
+        answer_checks(ex, phase);
+        return;
+    }
 
     if (phase == DIBS__SERVE_READY) {
         answer_text(ex, 200, "ok\n");

@@ -204,4 +204,5 @@ void dibs__serve_get_values(dibs__http_exchange *ex)
     }
     dibsx_json_close(ks.js, ']');
     dibsx_json_pair_text(ks.js, "next", ks.more ? ks.last : NULL);
+    dibs__serve_link_next(ex, ks.more ? ks.last : NULL);
 }

@@ -23,12 +23,21 @@ typedef struct dibs__serve_opts {
     int64_t timeout_ms; /* of one step of the store */
     bool share_stats;
     dibs_log_level log_level;
-    const char *listen;    /* "127.0.0.1:3427", "[::1]:3427" */
-    const char *base_path; /* "/dibs"; NULL or "/": none */
-    const char *hosts;     /* names of this server, with commas; may be NULL */
-    const char *tokens;    /* file; NULL: the default one, made if missing */
-    bool plaintext;        /* elsewhere than on loopback too: behind a proxy */
-    bool json;             /* log lines as JSON */
+    const char *listen;   /* "127.0.0.1:3427,[::1]:3427,unix:/run/x.sock" */
+    unsigned socket_mode; /* of such a file, 0600 */
+    const char *tls_cert; /* file; NULL: without TLS */
+    const char *tls_key;  /* NULL: in the same file */
+    const char *tls_client_ca;   /* may be NULL */
+    const char *metrics_listen;  /* metrics without a token; may be NULL */
+    bool metrics_open;           /* elsewhere than on loopback too */
+    const char *trusted_proxies; /* "10.0.0.0/8,::1"; may be NULL */
+    unsigned address_max;        /* connections of one address */
+    unsigned token_rate;         /* requests a second; 0: without limit */
+    const char *base_path;       /* "/dibs"; NULL or "/": none */
+    const char *hosts;  /* names of this server, with commas; may be NULL */
+    const char *tokens; /* file; NULL: the default one, made if missing */
+    bool plaintext;     /* elsewhere than on loopback too: behind a proxy */
+    bool json;          /* log lines as JSON */
     dibs__serve_access_log access;
     unsigned connections_max;
     int64_t look_every_ms;

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "serve/daemon.h"
+#include "serve/listeners.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -27,27 +28,6 @@ dibs_status dibs__serve_setup_base(const dibs__serve_opts *opts, char *out,
                           "the base path '%.80s' is not valid; write /dibs",
                           text);
     snprintf(out, size, "%.*s", (int)len, text);
-    return DIBS_OK;
-}
-
-dibs_status dibs__serve_setup_address(const dibs__serve_opts *opts,
-                                      dibs__serve_address *out, dibs_error *err)
-{
-    dibs_status rc = dibs__serve_address_read(opts->listen, out, err);
-
-    if (rc != DIBS_OK || out->loopback)
-        return rc;
-    if (!opts->plaintext)
-        return dibsx_fail(err, DIBS_REFUSED,
-                          "cannot listen on %.60s: others could read the "
-                          "tokens; listen on 127.0.0.1, or use a proxy with "
-                          "TLS and --insecure-plaintext behind-proxy",
-                          opts->listen);
-    if (!opts->tokens)
-        return dibsx_fail(err, DIBS_REFUSED,
-                          "cannot listen on %.60s without a token file; make "
-                          "one with dibs access add, and name it with --tokens",
-                          opts->listen);
     return DIBS_OK;
 }
 
@@ -120,11 +100,10 @@ dibs_status dibs__serve_check(const dibs__serve_opts *opts, dibs_error *err)
 {
     char base[DIBS__SERVE_BASE_MAX], path[4096];
     dibs__serve_tokens *tokens = NULL;
-    dibs__serve_address at;
     dibs_status rc = dibs__serve_setup_base(opts, base, sizeof(base), err);
 
     if (rc == DIBS_OK)
-        rc = dibs__serve_setup_address(opts, &at, err);
+        rc = dibs__serve_listeners_check(opts, err);
     if (rc == DIBS_OK)
         rc = dibs__serve_setup_tokens(opts, path, sizeof(path), err);
     if (rc == DIBS_OK)

@@ -3,17 +3,12 @@
 #ifndef DIBS_SERVE_SETUP_H
 #define DIBS_SERVE_SETUP_H
 
-#include "serve/address.h"
 #include "serve/serve.h"
 
 /* The base path without the slash at its end; "" for none. */
 DIBS_MUST_CHECK dibs_status dibs__serve_setup_base(const dibs__serve_opts *opts,
                                                    char *out, size_t size,
                                                    dibs_error *err);
-
-/* Where to listen. DIBS_REFUSED: elsewhere than on loopback without protection. */
-DIBS_MUST_CHECK dibs_status dibs__serve_setup_address(
-    const dibs__serve_opts *opts, dibs__serve_address *out, dibs_error *err);
 
 /* The path of the token file. */
 DIBS_MUST_CHECK dibs_status dibs__serve_setup_tokens(

@@ -174,3 +174,17 @@ dibs__serve_tokens_find(const dibs__serve_tokens *tokens, const char *token,
     }
     return found;
 }
+
+const dibs__serve_token *
+dibs__serve_tokens_named(const dibs__serve_tokens *tokens, const char *name,
+                         int64_t now_wall_us)
+{
+    for (size_t i = 0; i < tokens->count; i++) {
+        const dibs__serve_token *item = &tokens->items[i];
+
+        if (strcmp(item->name, name) == 0 &&
+            (!item->expires_wall_us || item->expires_wall_us > now_wall_us))
+            return item;
+    }
+    return NULL;
+}

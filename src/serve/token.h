@@ -58,6 +58,11 @@ const dibs__serve_token *
 dibs__serve_tokens_find(const dibs__serve_tokens *tokens, const char *token,
                         int64_t now_wall_us);
 
+/* The first entry of a name that has not expired, or NULL. */
+const dibs__serve_token *
+dibs__serve_tokens_named(const dibs__serve_tokens *tokens, const char *name,
+                         int64_t now_wall_us);
+
 /* Reads the file. DIBS_NOTFOUND: there is none. DIBS_REFUSED: others may read it. */
 DIBS_MUST_CHECK dibs_status dibs__serve_tokens_load(dibs__serve_tokens *tokens,
                                                     const char *path,

@@ -192,6 +192,14 @@ class Lives(unittest.TestCase):
         for args, why in [
             (["--listen", "0.0.0.0:1"], "others could read the tokens"),
             (["--listen", "0.0.0.0:1", "--insecure-plaintext", "behind-proxy"], "without a token file"),
+            (["--listen", "0.0.0.0:1", "--insecure-plaintext", "behind-proxy", "--tokens", daemon.file], "--trusted-proxies"),
+            (["--listen", "127.0.0.1:1,[::]:1"], "others could read the tokens"),
+            (["--listen", "unix:serve.sock"], "the whole path"),
+            (["--listen", ","], "1 to 15"),
+            (["--metrics-listen", "0.0.0.0:1"], "--metrics-open yes"),
+            (["--trusted-proxies", "proxy.example"], "is no network"),
+            (["--tls-key", daemon.file], "without --tls-cert"),
+            (["--tls-cert", daemon.file], "cannot use the certificate"),
             (["--listen", "nowhere"], "not an address and a port"),
             (["--base-path", "dibs"], "is not valid"),
             (["--tokens", daemon.folder + "/none"], "dibs access add"),
@@ -202,7 +210,7 @@ class Lives(unittest.TestCase):
                 self.assertEqual(code, 78, text)
                 self.assertIn(why, text)
         self.assertEqual(self.check(daemon, "--listen", "0.0.0.0:1", "--insecure-plaintext", "behind-proxy", "--tokens",
-                                    daemon.file), (0, ""))
+                                    daemon.file, "--trusted-proxies", "10.0.0.7"), (0, ""))
         os.chmod(daemon.file, 0o640)
         code, text = self.check(daemon, "--tokens", daemon.file)
         self.assertEqual((code, "chmod 600" in text), (78, True), text)

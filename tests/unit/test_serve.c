@@ -7,6 +7,7 @@
 #include "serve/gate.h"
 #include "serve/list.h"
 #include "serve/problem.h"
+#include "serve/proxy.h"
 #include "serve/routes.h"
 #include "serve/row.h"
 #include "serve/token.h"
@@ -396,9 +397,88 @@ static void the_document_has_the_routes(void **state)
     dibsx_json_doc_fini(&doc);
 }
 
+static void test_networks(void **state)
+{
+    static const char *const wrong[] = {"10.0.0.0/33", "::/129",    "10.0.0",
+                                        "x",           "10.0.0.0/", "10/8",
+                                        "1.2.3.4/x"};
+    dibs__serve_nets nets;
+
+    (void)state;
+    assert_int_equal(dibs__serve_nets_read(NULL, &nets, NULL), DIBS_OK);
+    assert_false(dibs__serve_nets_have(&nets, "127.0.0.1"));
+    assert_int_equal(
+        dibs__serve_nets_read("10.0.0.0/8, 192.168.1.128/25,2001:db8::/33",
+                              &nets, NULL),
+        DIBS_OK);
+    assert_true(dibs__serve_nets_have(&nets, "10.255.0.1"));
+    assert_true(dibs__serve_nets_have(&nets, "::ffff:10.255.0.1"));
+    assert_false(dibs__serve_nets_have(&nets, "11.0.0.1"));
+    assert_true(dibs__serve_nets_have(&nets, "192.168.1.129"));
+    assert_false(dibs__serve_nets_have(&nets, "192.168.1.127"));
+    assert_true(dibs__serve_nets_have(&nets, "2001:db8:7fff::1"));
+    assert_false(dibs__serve_nets_have(&nets, "2001:db8:8000::1"));
+    assert_false(dibs__serve_nets_have(&nets, "unix:0"));
+    for (size_t i = 0; i < COUNT_OF(wrong); i++)
+        assert_int_equal(dibs__serve_nets_read(wrong[i], &nets, NULL),
+                         DIBS_REFUSED);
+}
+
+static const char *client_of(const char *peer, const char *forwarded_for)
+{
+    static char out[64];
+    dibs__serve_nets nets;
+
+    assert_int_equal(dibs__serve_nets_read("10.0.0.0/8", &nets, NULL), DIBS_OK);
+    dibs__serve_client_address(&nets, peer, NULL, forwarded_for, out,
+                               sizeof(out));
+    return out;
+}
+
+static void test_only_trusted_proxies_name_their_clients(void **state)
+{
+    (void)state;
+    assert_string_equal(client_of("10.0.0.1", NULL), "10.0.0.1");
+    assert_string_equal(client_of("10.0.0.1", "1.2.3.4"), "1.2.3.4");
+    assert_string_equal(client_of("9.9.9.9", "1.2.3.4"), "9.9.9.9");
+    assert_string_equal(client_of("10.0.0.1", "6.6.6.6, 1.2.3.4,10.0.0.2"),
+                        "1.2.3.4");
+    assert_string_equal(client_of("10.0.0.1", "1.2.3.4:80, x"), "10.0.0.1");
+    assert_string_equal(client_of("10.0.0.1", "[2001:db8::1]:80"),
+                        "2001:db8::1");
+    assert_string_equal(client_of("10.0.0.1", ""), "10.0.0.1");
+    assert_string_equal(client_of("unix:0", "1.2.3.4"), "unix:0");
+}
+
+static void test_quota(void **state)
+{
+    static dibs__serve_quota quotas[DIBS__SERVE_PEERS_MAX];
+    dibsx_nsec now = 1000 * DIBSX_SEC;
+    char name[16];
+    int done = 0;
+
+    (void)state;
+    while (dibs__serve_quota_take(quotas, "a", 2, now))
+        done++;
+    assert_int_equal(done, 10);
+    assert_true(dibs__serve_quota_take(quotas, "b", 2, now));
+    now += DIBSX_SEC;
+    assert_true(dibs__serve_quota_take(quotas, "a", 2, now));
+    assert_true(dibs__serve_quota_take(quotas, "a", 2, now));
+    assert_false(dibs__serve_quota_take(quotas, "a", 2, now));
+    /* More names than there are records: the one that was used longest ago goes. */
+    for (int i = 0; i < DIBS__SERVE_PEERS_MAX; i++) {
+        snprintf(name, sizeof(name), "n%d", i);
+        assert_true(dibs__serve_quota_take(quotas, name, 2, ++now));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_networks),
+        cmocka_unit_test(test_only_trusted_proxies_name_their_clients),
+        cmocka_unit_test(test_quota),
         cmocka_unit_test(tokens_are_recognised),
         cmocka_unit_test(bad_lines_are_refused),
         cmocka_unit_test(addresses),
