@@ -156,13 +156,16 @@ const dibs__verb dibs__verb_job_load = {
         "from the same file. A job that is gone from the file is never due "
         "again, and keeps its history. A change of schedule or zone makes "
         "nothing late: the job is due at its next time. If a file has a "
-        "mistake, nothing is loaded. dibs job apply does the same.\n",
+        "mistake, nothing is loaded. A load that was interrupted is finished "
+        "by the next load of the same file. dibs job apply does the same.\n",
     .examples = "At a deployment:\n"
                 "  dibs job load jobs/*.yaml\n"
                 "To see what would change:\n"
                 "  dibs job load --dry-run jobs.yaml\n",
     .exits = "0 the files are loaded, or were before\n"
              "1 there is no such file\n"
+             "75 another client loads other content into the set at the same "
+             "time\n"
              "78 a file has mistakes, or its version does not win\n",
     .options = "json",
     .min_operands = 1,

@@ -10,13 +10,10 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
-
-enum { LOADS_MAX = 100, LOAD_AGAIN_MS = 50 };
 
 static void say_line(void *arg, const char *line)
 {
@@ -73,21 +70,15 @@ static int load_file(const dibs__command *cmd, const dibs__board *board,
     dibs_error err = {0};
     dibsx_buf why;
     dibs_status rc = DIBS_OK;
-    int tries = 0, code = check_steps(read);
+    int code = check_steps(read);
 
     if (code)
         return code;
     dibs__jobs_origin(read->path, origin, sizeof(origin));
     dibs__board_user(who, sizeof(who));
     dibsx_buf_init(&why, 4096);
-    /* Another node may be loading the same file just now. */
-    do {
-        dibsx_buf_reset(&why);
-        if (rc == DIBS_STALE)
-            (void)poll(NULL, 0, LOAD_AGAIN_MS);
-        rc = dibs__board_load(board, &read->file, &opts, NULL, NULL, &sum, &why,
-                              &err);
-    } while (rc == DIBS_STALE && ++tries < LOADS_MAX);
+    rc = dibs__board_load(board, &read->file, &opts, NULL, NULL, &sum, &why,
+                          &err);
     if (rc != DIBS_OK) {
         code = dibs__cli_fail(cmd, &err);
         if (rc == DIBS_INVALID)

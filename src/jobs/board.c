@@ -95,6 +95,49 @@ dibs_status dibs__board_state(const dibs__board *board, const char *job,
     return rc;
 }
 
+static dibs_status read_states(const char *const *jobs, size_t count,
+                               const dibs_value *values, dibs__job_state *out,
+                               dibs_error *err)
+{
+    dibs_status rc = DIBS_OK;
+
+    for (size_t i = 0; i < count && rc == DIBS_OK; i++) {
+        dibs__job_state_init(&out[i], jobs[i]);
+        if (values[i].version == 0)
+            continue;
+        rc = dibs__job_state_read(&out[i], jobs[i], values[i].data,
+                                  values[i].len, err);
+        if (rc == DIBS_OK)
+            dibs__job_state_noted(&out[i], values[i].version);
+    }
+    return rc;
+}
+
+dibs_status
+dibs__board_states(const dibs__board *board, const char *const *jobs,
+                   size_t count, dibs__job_state *out, dibs_error *err)
+{
+    char names[DIBS_GET_MANY_MAX][DIBS_NAME_MAX + 1];
+    const char *keys[DIBS_GET_MANY_MAX];
+    dibs_value values[DIBS_GET_MANY_MAX] = {0};
+    dibs_status rc = DIBS_OK;
+
+    for (size_t i = 0; i < count && rc == DIBS_OK; i++) {
+        char inner[DIBS__JOB_NAME_SIZE + 8];
+
+        (void)snprintf(inner, sizeof(inner), "state/%.100s", jobs[i]);
+        rc = dibs__board_key(board, inner, names[i], err);
+        keys[i] = names[i];
+    }
+    if (rc == DIBS_OK)
+        rc = dibs_state_get_many(board->cl, keys, count, values, err);
+    if (rc == DIBS_OK)
+        rc = read_states(jobs, count, values, out, err);
+    for (size_t i = 0; i < count; i++)
+        dibs_value_free(&values[i]);
+    return rc;
+}
+
 dibs_status dibs__board_run(const dibs__board *board, const char *id,
                             dibs__run *out, dibs_error *err)
 {
@@ -194,53 +237,181 @@ fill_changes(const dibs__board *board, const dibs__intent *in, names *all,
     return count;
 }
 
-static dibs_status send_commit(const dibs__board *board, dibs_commit *commit,
-                               bool *doubt, dibs_error *err)
+/* True: the commit has no answer, and is to be sent again. */
+static bool note_answer(const dibs_commit *commit, dibs__answer *answer)
 {
+    answer->rc = commit->rc;
+    answer->version = commit->version;
+    answer->failed = commit->failed;
+    /* An earlier try may yet be carried out. */
+    if (answer->doubt && (commit->rc == DIBS_EARLY || commit->rc == DIBS_UNAVAIL))
+        answer->rc = DIBS_UNKNOWN;
+    if (answer->rc != DIBS_UNKNOWN)
+        return false;
+    answer->doubt = true;
+    return true;
+}
+
+static void send_commits(const dibs__board *board, const dibs_commit *commits,
+                         size_t count, dibs__answer *answers, dibs_error *err)
+{
+    dibs_commit round[DIBS_COMMITS_MAX];
+    size_t place[DIBS_COMMITS_MAX], left = count;
+
+    for (size_t i = 0; i < count; i++)
+        place[i] = i;
+    for (int tries = 0; left > 0 && tries < TRIES_MAX; tries++) {
+        size_t kept = 0;
+        dibs_status rc;
+
+        if (tries > 0)
+            (void)poll(NULL, 0, PAUSE_MS);
+        for (size_t i = 0; i < left; i++) {
+            round[i] = commits[place[i]];
+            round[i].rc = DIBS_INTERNAL;
+        }
+        rc = dibs_state_commit(board->cl, round, left, err);
+        for (size_t i = 0; i < left; i++) {
+            /* Refused as a whole, as one breaks a bound. */
+            if (rc != DIBS_OK && round[i].rc == DIBS_INTERNAL)
+                round[i].rc = rc;
+            if (note_answer(&round[i], &answers[place[i]]))
+                place[kept++] = place[i];
+        }
+        dibs_commit_free(round, left);
+        left = kept;
+    }
+}
+
+/* Commits with the names, checks and changes that they point to. */
+typedef struct parcel {
+    dibs_commit commits[DIBS_COMMITS_MAX];
+    names all;
+    dibs_commit_check *checks;
+    dibs_commit_change *changes;
+} parcel;
+
+static dibs_status make_parcel(const dibs__intent *ins, size_t count,
+                               parcel *out, dibs_error *err)
+{
+    size_t checks = 0, changes = 0;
+    bool whole = true;
+
+    *out = (parcel){.checks = NULL};
+    for (size_t i = 0; i < count; i++) {
+        checks += ins[i].check_count;
+        changes += ins[i].change_count;
+        whole = whole && dibs__intent_ok(&ins[i]);
+    }
+    out->all.at = dibsx_zalloc_n(checks + changes + 1, sizeof(*out->all.at));
+    out->checks = dibsx_zalloc_n(checks + 1, sizeof(*out->checks));
+    out->changes = dibsx_zalloc_n(changes + 1, sizeof(*out->changes));
+    return whole && out->all.at && out->checks && out->changes
+               ? DIBS_OK
+               : dibsx_nomem(err, "a change of a job");
+}
+
+static void free_parcel(parcel *pc)
+{
+    dibsx_free(pc->changes);
+    dibsx_free(pc->checks);
+    dibsx_free(pc->all.at);
+}
+
+static dibs_status
+fill_parcel(const dibs__board *board, const dibs__intent *ins, size_t count,
+            parcel *pc, dibs_error *err)
+{
+    dibs_commit_check *check = pc->checks;
+    dibs_commit_change *change = pc->changes;
     dibs_status rc = DIBS_OK;
 
-    for (int i = 0; i < TRIES_MAX; i++) {
-        rc = dibs_state_commit(board->cl, commit, 1, err);
-        dibs_commit_free(commit, 1);
-        /* An earlier try may yet be carried out. */
-        if (*doubt && (rc == DIBS_EARLY || rc == DIBS_UNAVAIL))
-            rc = DIBS_UNKNOWN;
-        if (rc != DIBS_UNKNOWN)
-            return rc;
-        *doubt = true;
-        (void)poll(NULL, 0, PAUSE_MS);
+    for (size_t i = 0; i < count; i++) {
+        const dibs__intent *in = &ins[i];
+
+        pc->commits[i] = (dibs_commit){.checks = check,
+                                       .check_count = in->check_count,
+                                       .changes = change,
+                                       .not_before_us = in->not_before_us,
+                                       .not_after_us = in->not_after_us};
+        for (size_t k = 0; k < in->check_count; k++, check++)
+            *check =
+                (dibs_commit_check){add_name(board, &pc->all,
+                                             in->checks[k].key, &rc, err),
+                                    in->checks[k].version};
+        pc->commits[i].change_count =
+            fill_changes(board, in, &pc->all, change, &rc, err);
+        change += pc->commits[i].change_count;
     }
+    return rc;
+}
+
+dibs_status
+dibs__board_commit_many(const dibs__board *board, const dibs__intent *ins,
+                        size_t count, dibs__answer *answers, dibs_error *err)
+{
+    parcel pc;
+    dibs_status rc = make_parcel(ins, count, &pc, err);
+
+    if (rc == DIBS_OK)
+        rc = fill_parcel(board, ins, count, &pc, err);
+    if (rc == DIBS_OK)
+        send_commits(board, pc.commits, count, answers, err);
+    for (size_t i = 0; i < count && rc != DIBS_OK; i++)
+        answers[i].rc = rc;
+    for (size_t i = 0; i < count && rc == DIBS_OK; i++)
+        rc = answers[i].rc;
+    free_parcel(&pc);
     return rc;
 }
 
 dibs_status dibs__board_commit(const dibs__board *board, const dibs__intent *in,
                                bool *doubt, dibs_error *err)
 {
-    dibs_commit_check checks[DIBS__INTENT_CHECKS_MAX];
-    size_t total = in->check_count + in->change_count;
-    names all = {.at = dibsx_zalloc_n(total + 1, sizeof(*all.at))};
-    dibs_commit_change *changes =
-        dibsx_zalloc_n(in->change_count + 1, sizeof(*changes));
-    dibs_commit commit = {.checks = checks,
-                          .check_count = in->check_count,
-                          .changes = changes,
-                          .not_before_us = in->not_before_us,
-                          .not_after_us = in->not_after_us};
-    dibs_status rc = DIBS_OK;
+    dibs__answer answer = {.doubt = *doubt};
+    dibs_status rc = dibs__board_commit_many(board, in, 1, &answer, err);
 
-    if (!all.at || !changes || !dibs__intent_ok(in))
-        rc = dibsx_nomem(err, "a change of a job");
-    if (rc == DIBS_OK) {
-        for (size_t i = 0; i < in->check_count; i++)
-            checks[i] =
-                (dibs_commit_check){add_name(board, &all, in->checks[i].key,
-                                             &rc, err),
-                                    in->checks[i].version};
-        commit.change_count = fill_changes(board, in, &all, changes, &rc, err);
-    }
-    if (rc == DIBS_OK)
-        rc = send_commit(board, &commit, doubt, err);
-    dibsx_free(changes);
-    dibsx_free(all.at);
+    *doubt = answer.doubt;
+    return rc;
+}
+
+/* ---- indexes */
+
+typedef struct pager {
+    dibs_index_fn *each;
+    void *arg;
+    int64_t at;    /* the number of the last entry */
+    uint32_t same; /* entries with this number, so far */
+    bool stopped;
+} pager;
+
+static bool page_entry(const dibs_index_entry *entry, void *arg)
+{
+    pager *pg = arg;
+
+    pg->same = entry->at == pg->at ? pg->same + 1 : 1;
+    pg->at = entry->at;
+    pg->stopped = !pg->each(entry, pg->arg);
+    return !pg->stopped;
+}
+
+dibs_status
+dibs__board_entries(const dibs__board *board, const char *index,
+                    dibs_index_fn *each, void *arg, dibs_error *err)
+{
+    char key[DIBS_NAME_MAX + 1];
+    pager pg = {.each = each, .arg = arg, .at = -1};
+    dibs_index_look look = {.index = key,
+                            .up_to = DIBS_INDEX_AT_MAX,
+                            .limit = DIBS_LOOK_MAX};
+    dibs_status rc = dibs__board_key(board, index, key, err);
+
+    do {
+        if (rc == DIBS_OK)
+            rc = dibs_index_first(board->cl, &look, 1, NULL, page_entry, &pg,
+                                  err);
+        look.from = pg.at > 0 ? pg.at : 0;
+        look.skip = pg.same;
+    } while (rc == DIBS_OK && !pg.stopped && look.next >= 0);
     return rc;
 }

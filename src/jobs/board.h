@@ -52,4 +52,35 @@ DIBS_MUST_CHECK dibs_status dibs__board_commit(const dibs__board *board,
                                                const dibs__intent *in,
                                                bool *doubt, dibs_error *err);
 
+/* The answer to one of several commits. */
+typedef struct dibs__answer {
+    dibs_status rc;
+    uint64_t version; /* OK: of all that it wrote */
+    size_t failed;    /* STALE: the first check that does not hold */
+    bool doubt;       /* also in: an earlier try had no answer */
+} dibs__answer;
+
+/* Commits up to DIBS_COMMITS_MAX intents in one request, each for itself, and sends
+ * those without an answer again. The first status that is not DIBS_OK; without memory
+ * no intent was sent, and all answers say so. */
+DIBS_MUST_CHECK dibs_status dibs__board_commit_many(const dibs__board *board,
+                                                    const dibs__intent *ins,
+                                                    size_t count,
+                                                    dibs__answer *answers,
+                                                    dibs_error *err);
+
+/* Reads up to DIBS_GET_MANY_MAX states as of one moment; version 0: there is none. */
+DIBS_MUST_CHECK dibs_status dibs__board_states(const dibs__board *board,
+                                               const char *const *jobs,
+                                               size_t count,
+                                               dibs__job_state *out,
+                                               dibs_error *err);
+
+/* Calls `each` for all entries of an index ("runs/JOB") in order, page by page. Entries
+ * that change meanwhile may be left out, or come twice. */
+DIBS_MUST_CHECK dibs_status dibs__board_entries(const dibs__board *board,
+                                                const char *index,
+                                                dibs_index_fn *each, void *arg,
+                                                dibs_error *err);
+
 #endif

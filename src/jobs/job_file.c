@@ -227,6 +227,7 @@ static dibs_status hash_file(dibs__job_file *file, dibs_error *err)
     dibs_status rc = DIBS_OK;
     dibsx_buf text;
 
+    file->by_name = sorted;
     if (!sorted)
         return dibsx_nomem(err, "the list of jobs");
     for (size_t i = 0; i < file->count; i++)
@@ -242,12 +243,13 @@ static dibs_status hash_file(dibs__job_file *file, dibs_error *err)
     else
         rc = dibsx_nomem(err, "the list of jobs");
     dibsx_buf_fini(&text);
-    dibsx_free(sorted);
     return rc;
 }
 
 static void drop_entries(dibs__job_file *file)
 {
+    dibsx_free(file->by_name);
+    file->by_name = NULL;
     for (size_t i = 0; i < file->count; i++)
         dibs__job_free(file->entries[i].job);
     dibsx_free(file->entries);
@@ -318,11 +320,18 @@ dibs_status dibs__job_file_read(const char *text, size_t len, const char *path,
     return rc;
 }
 
+static int compare_name(const void *name, const void *entry)
+{
+    return strcmp(name, (*(const dibs__job_entry *const *)entry)->job->name);
+}
+
 const dibs__job_entry *
 dibs__job_file_find(const dibs__job_file *file, const char *name)
 {
-    for (size_t i = 0; i < file->count; i++)
-        if (strcmp(file->entries[i].job->name, name) == 0)
-            return &file->entries[i];
-    return NULL;
+    const dibs__job_entry *const *found =
+        file->count > 0 ? bsearch(name, file->by_name, file->count,
+                                  sizeof(*file->by_name), compare_name)
+                        : NULL;
+
+    return found ? *found : NULL;
 }

@@ -2,7 +2,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "jobs/job_set.h"
 
+#include "base/alloc.h"
 #include "jobs/moment.h"
+#include <stdlib.h>
 #include <string.h>
 
 enum { NAMES_SHOWN = 5 };
@@ -27,12 +29,50 @@ dibs__set_verdict dibs__set_decide(const dibs__job_set *stored,
                                             : DIBS__SET_OLDER;
 }
 
-static const dibs__set_job *find_job(const dibs__job_set *set, const char *name)
+/* The jobs of a set in the order of names. */
+typedef struct name_order {
+    const dibs__set_job **at;
+    size_t count;
+} name_order;
+
+static int compare_jobs(const void *a, const void *b)
 {
-    for (size_t i = 0; i < set->count; i++)
-        if (strcmp(set->jobs[i].name, name) == 0)
-            return &set->jobs[i];
-    return NULL;
+    return strcmp((*(const dibs__set_job *const *)a)->name,
+                  (*(const dibs__set_job *const *)b)->name);
+}
+
+/* Without memory it is empty. */
+static name_order order_names(const dibs__job_set *set)
+{
+    name_order order = {.at =
+                            dibsx_zalloc_n(set->count + 1, sizeof(*order.at))};
+
+    for (; order.at && order.count < set->count; order.count++)
+        order.at[order.count] = &set->jobs[order.count];
+    if (order.at)
+        qsort(order.at, order.count, sizeof(*order.at), compare_jobs);
+    return order;
+}
+
+static int compare_name(const void *name, const void *job)
+{
+    return strcmp(name, (*(const dibs__set_job *const *)job)->name);
+}
+
+static const dibs__set_job *find_job(const name_order *order, const char *name)
+{
+    const dibs__set_job *const *found =
+        order->count > 0 ? bsearch(name, order->at, order->count,
+                                   sizeof(*order->at), compare_name)
+                         : NULL;
+
+    return found ? *found : NULL;
+}
+
+/* The store keeps the first digits of a hash. */
+static bool same_hash(const dibs__set_job *stored, const dibs__set_job *file)
+{
+    return strncmp(stored->hash, file->hash, strlen(stored->hash)) == 0;
 }
 
 static void add_name(dibsx_buf *out, const char *name, size_t *count)
@@ -46,17 +86,20 @@ static void add_name(dibsx_buf *out, const char *name, size_t *count)
 static size_t add_names(const dibs__job_set *stored, const dibs__job_set *file,
                         dibsx_buf *out)
 {
+    name_order in_store = order_names(stored), in_file = order_names(file);
     size_t count = 0;
 
     for (size_t i = 0; i < file->count; i++) {
-        const dibs__set_job *job = find_job(stored, file->jobs[i].name);
+        const dibs__set_job *job = find_job(&in_store, file->jobs[i].name);
 
-        if (!job || strcmp(job->hash, file->jobs[i].hash) != 0)
+        if (!job || !same_hash(job, &file->jobs[i]))
             add_name(out, file->jobs[i].name, &count);
     }
     for (size_t i = 0; i < stored->count; i++)
-        if (!find_job(file, stored->jobs[i].name))
+        if (!find_job(&in_file, stored->jobs[i].name))
             add_name(out, stored->jobs[i].name, &count);
+    dibsx_free(in_store.at);
+    dibsx_free(in_file.at);
     if (count > NAMES_SHOWN)
         dibsx_buf_printf(out, " and %zu more", count - NAMES_SHOWN);
     return count;

@@ -19,7 +19,7 @@
 
 typedef struct dibs__set_job {
     const char *name;
-    const char *hash;
+    const char *hash; /* the store's: its first digits */
 } dibs__set_job;
 
 /* A set as the store keeps it, or as a file has it. */

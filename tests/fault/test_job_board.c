@@ -60,6 +60,52 @@ load(void *w, int version, const char *schedule, const char *command)
     return sum;
 }
 
+/* More jobs than one request takes. */
+enum { MANY = 70 };
+
+typedef struct crowd {
+    void *w;
+    int version; /* 0: none */
+    const char *command;
+    bool spare; /* has the job "spare" too */
+    dibs__load_fn *each;
+    const struct crowd *other; /* for `each` */
+    int calls;
+    dibs__load_sum sum;
+    char why[300];
+} crowd;
+
+static dibs_status load_crowd(crowd *c)
+{
+    const dibs__job_sink sink = {hear_note, NULL};
+    const dibs__load_opts opts = {.origin = "here:file", .by = "me"};
+    dibs__board board = board_of(c->w);
+    dibs__job_file file;
+    dibs_error ignored = {0};
+    dibsx_buf yaml, why;
+    dibs_status rc;
+
+    dibsx_buf_init(&yaml, 100000);
+    dibsx_buf_init(&why, 1000);
+    if (c->version)
+        dibsx_buf_printf(&yaml, "version: %d\n", c->version);
+    dibsx_buf_printf(&yaml, "set: crowd\njobs:\n");
+    for (int i = 0; i < MANY; i++)
+        dibsx_buf_printf(&yaml, "  j%02d: {schedule: '@daily', run: [%s]}\n", i,
+                         c->command);
+    if (c->spare)
+        dibsx_buf_printf(&yaml, "  spare: {schedule: '@daily', run: [x]}\n");
+    CHECK(DIBS_OK, dibs__job_file_read(dibsx_buf_text(&yaml), yaml.len,
+                                       "crowd.yaml", &sink, &file, err));
+    rc = dibs__board_load(&board, &file, &opts, c->each, c, &c->sum, &why,
+                          &ignored);
+    (void)snprintf(c->why, sizeof(c->why), "%s", dibsx_buf_text(&why));
+    dibs__job_file_fini(&file);
+    dibsx_buf_fini(&why);
+    dibsx_buf_fini(&yaml);
+    return rc;
+}
+
 static dibs__job_state state_of(void *w, const char *job)
 {
     dibs__board board = board_of(w);
@@ -84,6 +130,111 @@ static void a_load_without_answers(void **state)
     assert_int_equal(sum.same, 3);
     assert_int_equal(load(w, 2, "0 2 * * *", "y").verdict, DIBS__SET_SAME);
     assert_string_equal(state_of(w, "steps").set, "all");
+}
+
+/* The store does not answer any more. */
+static void go_away(void *arg, char mark, const char *job)
+{
+    const crowd *c = arg;
+
+    (void)mark;
+    (void)job;
+    commit_faults_lose(c->w, false, 1000);
+}
+
+static void a_load_that_broke_off_is_finished(void **state)
+{
+    void *w = *state;
+    crowd first = {.w = w, .version = 1, .command = "x", .spare = true};
+    crowd second = {.w = w, .version = 2, .command = "y", .each = go_away};
+    char old[DIBS__JOB_HASH_SIZE];
+
+    assert_int_equal(load_crowd(&first), DIBS_OK);
+    assert_int_equal(first.sum.added, MANY + 1);
+    memcpy(old, state_of(w, "j69").hash, sizeof(old));
+    assert_int_equal(load_crowd(&second), DIBS_UNKNOWN);
+    commit_faults_lose(w, false, 0);
+    /* Each job is whole, as it was or as the file has it. */
+    assert_string_not_equal(state_of(w, "j00").hash, old);
+    assert_string_equal(state_of(w, "j69").hash, old);
+    assert_string_equal(state_of(w, "spare").set, "crowd");
+    assert_int_not_equal(state_of(w, "spare").due_us, 0);
+    /* The older file does not come back. */
+    assert_int_equal(load_crowd(&first), DIBS_OK);
+    assert_int_equal(first.sum.verdict, DIBS__SET_OLDER);
+    /* The same file again does what is left, and no more. */
+    second.each = NULL;
+    assert_int_equal(load_crowd(&second), DIBS_OK);
+    assert_int_equal(second.sum.verdict, DIBS__SET_LOAD);
+    assert_true(second.sum.changed >= 1 && second.sum.changed < MANY);
+    assert_int_equal(second.sum.same, MANY - second.sum.changed);
+    assert_int_equal(second.sum.removed, 1);
+    assert_string_equal(state_of(w, "spare").set, "");
+    assert_int_equal(state_of(w, "spare").due_us, 0);
+    assert_int_equal(load_crowd(&second), DIBS_OK);
+    assert_int_equal(second.sum.verdict, DIBS__SET_SAME);
+}
+
+/* Another client loads a file in the middle of a load. */
+static void load_other(void *arg, char mark, const char *job)
+{
+    crowd *c = arg;
+    crowd other = *c->other;
+
+    (void)mark;
+    (void)job;
+    if (c->calls++ == 0)
+        assert_int_equal(load_crowd(&other), DIBS_OK);
+}
+
+static void two_loads_of_one_file_help_each_other(void **state)
+{
+    void *w = *state;
+    crowd other = {.w = w, .version = 1, .command = "x", .spare = true};
+    crowd one = other;
+
+    one.each = load_other;
+    one.other = &other;
+    assert_int_equal(load_crowd(&one), DIBS_OK);
+    assert_int_equal(one.sum.verdict, DIBS__SET_LOAD);
+    assert_true(one.sum.added >= 1 && one.sum.added < MANY);
+    assert_int_equal(one.sum.added + one.sum.same, MANY + 1);
+    assert_int_equal(load_crowd(&other), DIBS_OK);
+    assert_int_equal(other.sum.verdict, DIBS__SET_SAME);
+}
+
+static void the_higher_version_wins_a_race(void **state)
+{
+    void *w = *state;
+    dibs__board board = board_of(w);
+    dibs__job_state spare;
+    crowd other = {.w = w, .version = 2, .command = "y"};
+    crowd one = {.w = w,
+                 .version = 1,
+                 .command = "x",
+                 .spare = true,
+                 .each = load_other,
+                 .other = &other};
+
+    assert_int_equal(load_crowd(&one), DIBS_OK);
+    assert_int_equal(one.sum.verdict, DIBS__SET_OLDER);
+    assert_int_not_equal(dibs__board_state(&board, "spare", &spare, NULL),
+                         DIBS_OK);
+    assert_int_equal(load_crowd(&other), DIBS_OK);
+    assert_int_equal(other.sum.verdict, DIBS__SET_SAME);
+    assert_string_not_equal(one.why, "");
+}
+
+static void a_race_without_versions_ends(void **state)
+{
+    void *w = *state;
+    crowd other = {.w = w, .command = "y"};
+    crowd one = {
+        .w = w, .command = "x", .each = load_other, .other = &other};
+
+    assert_int_equal(load_crowd(&one), DIBS_BUSY);
+    assert_int_equal(load_crowd(&other), DIBS_OK);
+    assert_int_equal(other.sum.verdict, DIBS__SET_SAME);
 }
 
 /* A mark in the past: a tick is late. An edit of the schedule forgets that, an edit of
@@ -230,6 +381,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         JOB_TEST(a_load_without_answers),
+        JOB_TEST(a_load_that_broke_off_is_finished),
+        JOB_TEST(two_loads_of_one_file_help_each_other),
+        JOB_TEST(the_higher_version_wins_a_race),
+        JOB_TEST(a_race_without_versions_ends),
         JOB_TEST(an_edit_makes_nothing_late),
         JOB_TEST(a_start_without_answers_is_one_run),
         JOB_TEST(a_cancel_without_answers_is_one),
