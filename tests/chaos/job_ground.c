@@ -29,7 +29,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { NODES = 5, LEAD_S = 3, SKEW_S = 600, STEP_MS = 2000, DRAIN_MS = 60000 };
+enum { NODES = 5, LEAD_S = 2, SKEW_S = 600, STEP_MS = 2000, DRAIN_MS = 60000 };
 enum { TTL_MS = 2500, VALUES_MAX = 64, TEXT = 64 };
 enum {
     EXIT_AWAY = 69,
@@ -442,6 +442,28 @@ static int64_t store_wall_s(void)
     return time(NULL) + ahead_us / 1000000;
 }
 
+/* The jobs are in the store before the first of their ticks, which is returned: a job
+ * is not due for what was before it was there. */
+static int64_t load_jobs(void)
+{
+    char file[PATH_MAX];
+    char *argv[] = {(char[]){DIBS_PROGRAM}, (char[]){"job"}, (char[]){"load"},
+                    file, NULL};
+    int64_t from_s = 0;
+
+    snprintf(file, sizeof(file), "%s/jobs.yaml", ws.folder);
+    for (int i = 1; store_wall_s() >= from_s; i++) {
+        from_s = store_wall_s() + LEAD_S * i;
+        if (!plan_write(ws.folder, i, from_s, from_s + ws.seconds - 1,
+                        !is_embedded()))
+            exit(2);
+        if (reap(start(argv, is_embedded() ? &nodes[0] : NULL, "load.log")) !=
+            0)
+            give_up("the jobs cannot be loaded; see load.log");
+    }
+    return from_s;
+}
+
 static void disturb(int64_t until_s)
 {
     int64_t begun_ns = now_ns(), now = begun_ns;
@@ -554,10 +576,8 @@ static int run_all(void)
 
     begin_store();
     make_clocks();
-    from_s = store_wall_s() + LEAD_S;
+    from_s = load_jobs();
     until_s = from_s + ws.seconds - 1;
-    if (!plan_write(ws.folder, from_s, until_s, !is_embedded()))
-        return 2;
     for (size_t i = 0; i < NODES; i++)
         start_node(i);
     start_callers();

@@ -87,13 +87,15 @@ static void put_moment(FILE *out, const char *key, int64_t at_s)
     fprintf(out, "%s: %s, ", key, text);
 }
 
-static void
-put_jobs(FILE *out, const char *folder, int64_t from_s, int64_t until_s)
+static void put_jobs(FILE *out, const char *folder, int version, int64_t from_s,
+                     int64_t until_s)
 {
-    fprintf(out, "version: 1\nset: ground\n"
-                 "defaults: {history: {ok: 10000, failed: 10000}, output: "
-                 "{keep: 0, head: 0}}\n"
-                 "jobs:\n");
+    fprintf(out,
+            "version: %d\nset: ground\n"
+            "defaults: {history: {ok: 10000, failed: 10000}, output: "
+            "{keep: 0, head: 0}}\n"
+            "jobs:\n",
+            version);
     for (int i = 0; i < KINDS; i++)
         for (int n = 0; n < kinds[i].count; n++) {
             const kind *kd = &kinds[i];
@@ -142,15 +144,15 @@ static FILE *create(const char *folder, const char *name)
     return out;
 }
 
-bool plan_write(const char *folder, int64_t from_s, int64_t until_s,
-                bool true_clock)
+bool plan_write(const char *folder, int version, int64_t from_s,
+                int64_t until_s, bool true_clock)
 {
     FILE *jobs = create(folder, "jobs.yaml");
     FILE *plan = create(folder, "plan.json");
     bool ok = jobs && plan;
 
     if (ok) {
-        put_jobs(jobs, folder, from_s, until_s);
+        put_jobs(jobs, folder, version, from_s, until_s);
         put_policies(plan, from_s, until_s, true_clock);
     }
     ok = (!jobs || fclose(jobs) == 0) && ok;

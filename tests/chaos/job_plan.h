@@ -12,10 +12,10 @@ enum { PLAN_TICKED = 20 }; /* jobs that are due each second */
 /* Calls back with each job that is due each second. */
 void plan_each(void (*each)(const char *job, void *arg), void *arg);
 
-/* Writes FOLDER/jobs.yaml and FOLDER/plan.json: jobs that are due from `from_s` to
- * `until_s`, seconds since 1970 on the store's clock. `true_clock`: that is the clock
- * of the commands, too. */
-bool plan_write(const char *folder, int64_t from_s, int64_t until_s,
-                bool true_clock);
+/* Writes FOLDER/jobs.yaml with this version and FOLDER/plan.json: jobs that are due from
+ * `from_s` to `until_s`, seconds since 1970 on the store's clock. `true_clock`: that is
+ * the clock of the commands, too. */
+bool plan_write(const char *folder, int version, int64_t from_s,
+                int64_t until_s, bool true_clock);
 
 #endif
