@@ -1,0 +1,172 @@
+/* board_start.c - see board_start.h. */
+/* SPDX-License-Identifier: MIT */
+#include "jobs/board_start.h"
+
+#include "base/fail.h"
+#include "base/rand.h"
+#include "jobs/board_change.h"
+#include "jobs/params.h"
+#include <dibs/lock.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { ID_DIGITS = 12, LOCK_TTL_MS = 30000 };
+
+dibs_status dibs__run_id_of_hand(const char *job, const char *given,
+                                 char out[DIBS__RUN_ID_SIZE], dibs_error *err)
+{
+    char drawn[ID_DIGITS + 1];
+    size_t len = strlen(job);
+
+    if (given && strncmp(given, job, len) == 0 && given[len] == '.')
+        given += len + 1;
+    if (!given && !dibsx_random_hex(drawn, sizeof(drawn)))
+        return dibsx_fail(err, DIBS_INTERNAL, "the kernel has no randomness");
+    if (!dibs__job_name_ok(job))
+        return dibsx_fail(err, DIBS_INVALID, "'%.60s' is no name of a job",
+                          job);
+    if (given && (!dibs__job_name_ok(given) ||
+                  len + strlen(given) + 2 > DIBS__RUN_ID_SIZE))
+        return dibsx_fail(err, DIBS_INVALID,
+                          "'%.60s' is no id of a run: letters, digits, '.', "
+                          "'_' and '-'",
+                          given);
+    (void)snprintf(out, DIBS__RUN_ID_SIZE, "%.100s.%s", job,
+                   given ? given : drawn);
+    return DIBS_OK;
+}
+
+typedef struct order {
+    const char *id;
+    const dibs__pair *params;
+    size_t param_count;
+    const dibs__run *older; /* of a rerun */
+    const char *from;
+} order;
+
+static dibs_status fill_params(const order *o, const dibs__job *job,
+                               dibs__run *run, dibs_error *err)
+{
+    dibs__pairs all = {.count = 0};
+    dibs__arena *arena = dibs__arena_new();
+    dibs_status rc = arena ? dibs__params_fill(&job->params, o->params,
+                                               o->param_count, arena, &all, err)
+                           : dibsx_nomem(err, "params");
+
+    for (size_t i = 0; rc == DIBS_OK && i < all.count; i++)
+        rc = dibs__run_param(run, all.at[i].name, all.at[i].value, err);
+    dibs__arena_free(arena);
+    return rc;
+}
+
+static dibs_status
+make_start(const dibs__job *job, const dibs__job_state *state, dibs__run *run,
+           void *arg, dibs_error *err)
+{
+    const order *o = arg;
+    dibs_status rc = DIBS_OK;
+
+    if (!state->set[0])
+        return dibsx_fail(err, DIBS_NOTFOUND,
+                          "the job %s is in no set any more; load a file that "
+                          "has it",
+                          job->name);
+    rc = dibs__run_make(run, o->id, job, state->hash, err);
+    run->cause = DIBS__CAUSE_HAND;
+    return rc == DIBS_OK ? fill_params(o, job, run, err) : rc;
+}
+
+dibs_status
+dibs__board_start(const dibs__board *board, const char *job, const char *id,
+                  const dibs__pair *params, size_t count, dibs_error *err)
+{
+    order o = {.id = id, .params = params, .param_count = count};
+
+    return dibs__board_start_run(board, job, NULL, make_start, &o, err);
+}
+
+static dibs_status
+make_rerun(const dibs__job *job, const dibs__job_state *state, dibs__run *run,
+           void *arg, dibs_error *err)
+{
+    const order *o = arg;
+    dibs_status rc = dibs__run_make(run, o->id, job, o->older->hash, err);
+
+    (void)state;
+    if (rc != DIBS_OK)
+        return rc;
+    run->cause = DIBS__CAUSE_RERUN;
+    memcpy(run->origin, o->older->id, sizeof(run->origin));
+    for (size_t i = 0; rc == DIBS_OK && i < o->older->param_count; i++)
+        rc = dibs__run_param(run, o->older->params[i].name,
+                             o->older->params[i].value, err);
+    return rc == DIBS_OK ? dibs__run_rerun(job, run, o->older, o->from, err)
+                         : rc;
+}
+
+dibs_status dibs__board_rerun(const dibs__board *board, const dibs__run *older,
+                              const char *id, const char *from, dibs_error *err)
+{
+    order o = {.id = id, .older = older, .from = from};
+
+    if (!dibs__state_final(older->state))
+        return dibsx_fail(err, DIBS_BUSY,
+                          "the run %s has not ended; wait for its end, or "
+                          "cancel it",
+                          older->id);
+    return dibs__board_start_run(board, older->job, older->hash, make_rerun, &o,
+                                 err);
+}
+
+typedef struct answer {
+    const char *bookmark;
+    const char *who;
+    const void *data;
+    size_t len;
+} answer;
+
+static dibs_status
+resume_scene(dibs__scene *sc, bool doubt, void *arg, dibs_error *err)
+{
+    const answer *a = arg;
+
+    (void)doubt;
+    return dibs__run_bookmark(sc, a->bookmark, a->data, a->len, a->who, err);
+}
+
+/* The lock tells a second caller that the first is at work; the version of the record
+ * makes it happen once. */
+dibs_status dibs__board_resume(const dibs__board *board, const char *run,
+                               const char *bookmark, const void *data,
+                               size_t len, const char *who, dibs_error *err)
+{
+    answer a = {bookmark, who, data, len};
+    char name[DIBS_NAME_MAX + 1];
+    dibs_lock *lock = NULL;
+    int size =
+        snprintf(name, sizeof(name), "workflow:%s:bookmark:%s", run, bookmark);
+    dibs_status rc = DIBS_OK;
+
+    if (size < 0 || (size_t)size >= sizeof(name))
+        return dibsx_fail(err, DIBS_INVALID, "'%.60s' is no bookmark",
+                          bookmark);
+    if (len > DIBS__RUN_RESULT_MAX)
+        return dibsx_fail(err, DIBS_INVALID,
+                          "the data has more than %d bytes; pass on where it "
+                          "is",
+                          DIBS__RUN_RESULT_MAX);
+    rc = dibs_lock_new(board->cl, name, DIBS_LOCK_OPTS(.ttl_ms = LOCK_TTL_MS),
+                       &lock, err);
+    if (rc == DIBS_OK)
+        rc = dibs_lock_try(lock, err);
+    if (rc == DIBS_BUSY)
+        rc = dibsx_fail(err, DIBS_BUSY,
+                        "the bookmark %s of the run %s is already in progress",
+                        bookmark, run);
+    if (rc == DIBS_OK) {
+        rc = dibs__board_change_run(board, run, resume_scene, &a, err);
+        (void)!dibs_lock_release(lock, NULL);
+    }
+    dibs_lock_free(lock);
+    return rc;
+}

@@ -1,0 +1,36 @@
+/* board_start.h - runs made by hand: started, run again, and resumed at a bookmark. */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_JOBS_BOARD_START_H
+#define DIBS_JOBS_BOARD_START_H
+
+#include "jobs/board.h"
+
+/* "JOB.SUFFIX", of which the caller may give either form; NULL: it is drawn. INVALID:
+ * this is no id. */
+DIBS_MUST_CHECK dibs_status dibs__run_id_of_hand(const char *job,
+                                                 const char *given,
+                                                 char out[DIBS__RUN_ID_SIZE],
+                                                 dibs_error *err);
+
+/* Starts a run of the definition in force. OK also if there is a run of this id. BUSY: a
+ * run lives, and the job allows one; INVALID: by its params. */
+DIBS_MUST_CHECK dibs_status dibs__board_start(const dibs__board *board,
+                                              const char *job, const char *id,
+                                              const dibs__pair *params,
+                                              size_t count, dibs_error *err);
+
+/* Starts a run with the definition and the params of an older one, from a step on (NULL:
+ * all). BUSY: it has not ended, or as above. */
+DIBS_MUST_CHECK dibs_status dibs__board_rerun(const dibs__board *board,
+                                              const dibs__run *older,
+                                              const char *id, const char *from,
+                                              dibs_error *err);
+
+/* Resumes a run at a bookmark, under the lock workflow:RUN:bookmark:BOOKMARK. BUSY:
+ * another caller is at it, or the run has not come to it; STALE: it was resumed
+ * before. */
+DIBS_MUST_CHECK dibs_status dibs__board_resume(
+    const dibs__board *board, const char *run, const char *bookmark,
+    const void *data, size_t len, const char *who, dibs_error *err);
+
+#endif
