@@ -90,7 +90,8 @@ may_include() {
     src/cli*\ \"serve/serve.h\" | src/cli*\ \"demo/demo.h\" | src/cli*\ \"exec/* | src/cli*\ \"config/*) ;;
     src/cli*\ \"node/node.h\" | src/node\ \"jobs/*) ;;
     src/node\ \"exec/*) [ "$3" = src/node/node_command.c ] ;;
-    src/serve\ \"exec/* | src/serve\ \"config/* | src/serve\ \"show/* | src/cli*\ \"show/*) ;;
+    src/serve\ \"exec/* | src/serve\ \"config/* | src/serve\ \"show/* | src/serve\ \"node/node.h\" | src/cli*\ \"show/*) ;;
+    src/serve\ \"jobs/*) [ "$2" != '"jobs/zone_data.h"' ] && [ "$2" != '"jobs/zone_rule.h"' ] ;;
     src/cli/*\ \"cli/*) ;;
     src/demo\ \"http/* | src/serve\ \"http/*) [ "$2" != '"http/inside.h"' ] && [ "$2" != '"http/driver.h"' ] ;;
     src/*\ \"*) [[ $2 == "\"${1#src/}/"* ]] ;;

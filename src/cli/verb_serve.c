@@ -19,6 +19,16 @@ static dibs__serve_access_log read_access(const dibs__command *cmd)
                                        : DIBS__SERVE_LOG_ALL;
 }
 
+static dibs__serve_engine_use read_engine(const dibs__command *cmd)
+{
+    const char *text = dibs__opt_text(cmd, "engine");
+
+    if (strcmp(text, "off") == 0)
+        return DIBS__SERVE_ENGINE_OFF;
+    return strcmp(text, "on") == 0 ? DIBS__SERVE_ENGINE_ON
+                                   : DIBS__SERVE_ENGINE_AUTO;
+}
+
 static int serve(const dibs__command *cmd)
 {
     const dibs__serve_opts opts = {
@@ -50,6 +60,12 @@ static int serve(const dibs__command *cmd)
         .start_wait_ms = dibs__opt_ms(cmd, "start-wait"),
         .drain_delay_ms = dibs__opt_ms(cmd, "drain-delay"),
         .drain_ms = dibs__opt_ms(cmd, "drain-within"),
+        .jobs = dibs__opt_text(cmd, "jobs"),
+        .engine = read_engine(cmd),
+        .board = dibs__opt_text(cmd, "board"),
+        .labels = dibs__opt_text(cmd, "labels"),
+        .slots = (unsigned)dibs__opt_int(cmd, "slots"),
+        .node_ttl_ms = dibs__opt_ms(cmd, "ttl"),
     };
     dibs_error err = {0};
     dibs_status rc;
@@ -138,7 +154,23 @@ static const dibs__option options[] = {
      .help = "How long to go on answering after SIGTERM, no longer ready: time "
              "for a load balancer to look elsewhere."},
     {DIBS__SETTING_SERVE_DRAIN_WITHIN, .metavar = "DUR",
-     .help = "How long requests under way may take after that."},
+     .help = "How long requests under way may take after that, and commands "
+             "of jobs may go on."},
+    {DIBS__SETTING_SERVE_JOBS, .metavar = "FILES", .otherwise = "none",
+     .help = "Jobs files, with commas between. The daemon loads them, as dibs "
+             "work does, and executes their jobs. SIGHUP reads them again."},
+    {DIBS__SETTING_SERVE_ENGINE, .metavar = "WHEN",
+     .help = "Whether the daemon ticks and executes jobs: auto with --jobs "
+             "only, on also without, off never."},
+    {DIBS__SETTING_SERVE_BOARD, .metavar = "BOARD",
+     .otherwise = "that of the jobs files, else main",
+     .help = "The board whose jobs the daemon executes, and shows where a "
+             "request names none."},
+    {DIBS__SETTING_SERVE_LABELS, .metavar = "LABELS", .otherwise = "none",
+     .help = "Execute also what asks for one of these labels (runs_on), with "
+             "commas between."},
+    {DIBS__SETTING_SERVE_SLOTS, .metavar = "N",
+     .help = "Run so many commands of jobs at a time."},
     {.name = "check",
      .help = "Check the settings and the token file, and stop."},
 };
@@ -151,7 +183,9 @@ const dibs__verb dibs__verb_serve = {
     .summary = "run the HTTP daemon",
     .about =
         "Serves locks over HTTP with JSON, to programs in any language. GET "
-        "/openapi.json describes all of it. A program makes a session and "
+        "/openapi.json describes all of it. With --jobs the daemon is also a "
+        "node of the job engine, as dibs work is; several daemons share the "
+        "work. A program makes a session and "
         "holds leases in it while it beats; docs/serve.md says for how long it "
         "may believe in them, and examples/sidecar has clients in shell, "
         "Python and Node. A daemon that is restarted loses none of these "
@@ -162,7 +196,8 @@ const dibs__verb dibs__verb_serve = {
         "without a token file makes one admin token and says where it is.\n"
         "GET /livez, /readyz and /healthz are for probes. The daemon tells a "
         "service manager when it is ready (Type=notify). SIGTERM drains: "
-        "requests under way end within --drain-within. A second SIGTERM ends "
+        "requests and commands under way end within --drain-within. A second "
+        "SIGTERM ends "
         "it at once.\n",
     .examples = "On this machine:\n"
                 "  dibs serve\n"
@@ -170,10 +205,12 @@ const dibs__verb dibs__verb_serve = {
                 "  curl http://127.0.0.1:3427/readyz\n"
                 "  curl -H \"Authorization: Bearer $TOKEN\" "
                 "http://127.0.0.1:3427/v1/locks/nightly\n"
+                "With the jobs of two files:\n"
+                "  dibs serve --jobs billing.yaml,reports.yaml\n"
                 "Check the configuration before a restart:\n"
                 "  dibs serve --check\n",
     .exits = "0 stopped by SIGINT or SIGTERM; with --check: in order\n"
              "75 the port is in use\n",
-    .options = "share-stats",
+    .options = "share-stats,ttl",
     .run = serve,
 };

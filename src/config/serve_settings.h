@@ -79,6 +79,21 @@
     .name = "drain-within", .env = "DIBS_SERVE_DRAIN_WITHIN",                  \
     .key = "serve.drain_within", .type = DIBS__DURATION,                       \
     .max = DIBS__MINUTES(10), .initial = "10s"
+#define DIBS__SETTING_SERVE_JOBS                                               \
+    .name = "jobs", .env = "DIBS_SERVE_JOBS", .key = "serve.jobs",             \
+    .type = DIBS__TEXT
+#define DIBS__SETTING_SERVE_ENGINE                                             \
+    .name = "engine", .env = "DIBS_SERVE_ENGINE", .key = "serve.engine",       \
+    .type = DIBS__CHOICE, .choices = "auto|on|off", .initial = "auto"
+#define DIBS__SETTING_SERVE_BOARD                                              \
+    .name = "board", .env = "DIBS_SERVE_BOARD", .key = "serve.board",          \
+    .type = DIBS__TEXT
+#define DIBS__SETTING_SERVE_LABELS                                             \
+    .name = "labels", .env = "DIBS_SERVE_LABELS", .key = "serve.labels",       \
+    .type = DIBS__TEXT
+#define DIBS__SETTING_SERVE_SLOTS                                              \
+    .name = "slots", .env = "DIBS_SERVE_SLOTS", .key = "serve.slots",          \
+    .type = DIBS__INT, .min = 1, .max = 256, .initial = "4"
 /* clang-format on */
 
 #endif

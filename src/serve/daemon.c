@@ -223,6 +223,11 @@ static dibs_status start_parts(dibs__serve *sv, dibs_error *err)
     if (rc == DIBS_OK)
         rc = dibs__topics_init(&sv->topics, err);
     if (rc == DIBS_OK)
+        rc = dibs__board_look_init(&sv->board_look, sv->cl, sv->engine.board,
+                                   &sv->hub, sv->opts->look_every_ms, err);
+    if (rc == DIBS_OK)
+        rc = dibs__tails_init(&sv->tails, ring_bell, &sv->bell, err);
+    if (rc == DIBS_OK)
         dibs__breakers_init(&sv->breakers, sv->cl);
     return rc;
 }
@@ -237,6 +242,8 @@ static dibs_status start(dibs__serve *sv, dibs_error *err)
     if (rc == DIBS_OK)
         rc =
             dibs__serve_nets_read(sv->opts->trusted_proxies, &sv->proxies, err);
+    if (rc == DIBS_OK)
+        rc = dibs__engine_init(&sv->engine, sv->opts, &sv->log, err);
     if (rc == DIBS_OK)
         rc = dibs__serve_setup_tokens(sv->opts, sv->tokens_path,
                                       sizeof(sv->tokens_path), err);
@@ -265,6 +272,10 @@ static dibs_status start(dibs__serve *sv, dibs_error *err)
         hang_bell(&sv->bell, sv->http);
     if (rc == DIBS_OK)
         rc = dibs__serve_look_start(&sv->look, err);
+    if (rc == DIBS_OK)
+        rc = dibs__board_look_start(&sv->board_look, err);
+    if (rc == DIBS_OK)
+        rc = dibs__engine_start(&sv->engine, sv->cl, err);
     return rc;
 }
 
@@ -288,8 +299,10 @@ static void reload(dibs__serve *sv)
 
     dibs__serve_notify_reloading();
     if (dibs__serve_setup_load(sv->tokens_path, &tokens, &err) == DIBS_OK &&
+        dibs__engine_check(sv->opts, &err) == DIBS_OK &&
         dibs__serve_listeners_reload(&sv->listeners, sv->opts, &err) ==
-            DIBS_OK) {
+            DIBS_OK &&
+        dibs__engine_reload(&sv->engine, &err) == DIBS_OK) {
         dibs__serve_say(&sv->log, DIBS_LOG_INFO, "reloaded",
                         DIBS__SERVE_FACTS(
                             {"tokens", NULL, (int64_t)tokens->count}),
@@ -300,7 +313,7 @@ static void reload(dibs__serve *sv)
     } else {
         dibs__serve_counts_reload(&sv->counts, false);
         dibs__serve_say(&sv->log, DIBS_LOG_ERROR, "reload_failed", NULL,
-                        "%s; tokens and certificate stay as they were",
+                        "%s; tokens, certificate and jobs stay as they were",
                         err.message);
         dibsx_free(tokens);
     }
@@ -367,11 +380,13 @@ static void drain_requests(dibs__serve *sv)
     dibs__serve_say(&sv->log, DIBS_LOG_INFO, "draining", NULL,
                     "no longer ready; requests under way have %lld ms",
                     (long long)(sv->opts->drain_delay_ms + sv->opts->drain_ms));
+    dibs__engine_drain(&sv->engine);
     let_signals_end();
     while ((left_ms = dibsx_wait_ms(until, dibsx_now())) > 0)
         (void)poll(NULL, 0, (int)left_ms);
     /* Leases stay at the store, for a daemon that adopts them. */
     dibs__hub_drain(&sv->hub);
+    dibs__tails_drain(&sv->tails);
     dibs__sessions_drain(&sv->sessions,
                          dibsx_after_ms(dibsx_now(), sv->opts->drain_ms));
 }
@@ -379,6 +394,7 @@ static void drain_requests(dibs__serve *sv)
 static void stop(dibs__serve *sv)
 {
     dibs__serve_look_stop(&sv->look);
+    dibs__board_look_stop(&sv->board_look);
     hang_bell(&sv->bell, NULL);
     dibs__http_stop(sv->http, sv->opts->drain_ms);
     dibs__serve_listeners_fini(&sv->listeners);
@@ -388,6 +404,9 @@ static void stop(dibs__serve *sv)
     dibs__bounds_fini(&sv->bounds);
     dibs__breakers_fini(&sv->breakers);
     dibs__sessions_fini(&sv->sessions);
+    dibs__engine_fini(&sv->engine);
+    dibs__tails_fini(&sv->tails);
+    dibs__board_look_fini(&sv->board_look);
     dibs_close(sv->cl);
     dibs__hub_fini(&sv->hub);
     if (sv->signal_fd >= 0)

@@ -4,10 +4,12 @@
 #define DIBS_SERVE_DAEMON_H
 
 #include "http/server.h"
+#include "serve/board_look.h"
 #include "serve/bound.h"
 #include "serve/breakers.h"
 #include "serve/catalog.h"
 #include "serve/counts.h"
+#include "serve/engine.h"
 #include "serve/feed.h"
 #include "serve/gate.h"
 #include "serve/health.h"
@@ -21,6 +23,7 @@
 #include "serve/row.h"
 #include "serve/serve.h"
 #include "serve/session.h"
+#include "serve/tails.h"
 #include "serve/topic_stream.h"
 #include <stdatomic.h>
 
@@ -58,6 +61,9 @@ typedef struct dibs__serve {
     dibs__serve_bounds bounds;
     dibs__serve_breakers breakers;
     dibs__serve_topics topics;
+    dibs__board_look board_look;
+    dibs__serve_engine engine;
+    dibs__serve_tails tails;
     dibs__serve_bell bell;
     dibs__serve_nets proxies;        /* that are trusted */
     char base[DIBS__SERVE_BASE_MAX]; /* "/dibs", or "" */

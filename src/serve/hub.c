@@ -64,7 +64,8 @@ void dibs__hub_drain(dibs__serve_hub *hub)
 
 bool dibs__hub_topics(const char *text, uint32_t *out)
 {
-    static const char *const names[] = {"locks", "feed", "series"};
+    static const char *const names[] = {"locks", "feed", "series", "jobs",
+                                        "runs"};
     const size_t count = sizeof(names) / sizeof(names[0]);
 
     *out = text && *text ? 0 : DIBS__HUB_ALL;
@@ -202,9 +203,10 @@ static void answer_stream(dibs__serve_hub *hub, dibs__http_exchange *ex)
     uint32_t topics;
 
     if (!dibs__hub_topics(dibs__http_query(ex, "topics"), &topics)) {
-        (void)dibs__serve_refuse(ex, 400, "invalid",
-                                 "the topics are locks, feed and series; leave "
-                                 "\"topics\" out for all");
+        (void)dibs__serve_refuse(
+            ex, 400, "invalid",
+            "the topics are locks, feed, series, jobs and runs; leave "
+            "\"topics\" out for all");
         return;
     }
     if (prefix && strlen(prefix) > DIBS__RING_PREFIX_MAX) {

@@ -15,7 +15,9 @@ enum {
     DIBS__HUB_LOCKS = 1 << 0,
     DIBS__HUB_FEED = 1 << 1,
     DIBS__HUB_SERIES = 1 << 2,
-    DIBS__HUB_ALL = (1 << 3) - 1
+    DIBS__HUB_JOBS = 1 << 3,
+    DIBS__HUB_RUNS = 1 << 4,
+    DIBS__HUB_ALL = (1 << 5) - 1
 };
 
 typedef void dibs__hub_wake_fn(void *arg);

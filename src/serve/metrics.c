@@ -84,6 +84,28 @@ static const struct {
     [DIBS__SERVE_STREAM_GAPS] = {"dibs_stream_gaps_total", "counter",
                                  "Times that such a stream was too slow and "
                                  "missed events."},
+    [DIBS__SERVE_JOB_RUNS] = {"dibs_job_runs_total", "counter",
+                              "Runs whose end this daemon saw."},
+    [DIBS__SERVE_JOB_SKIPPED] = {"dibs_job_skipped_total", "counter",
+                                 "Ticks without a run of their own: a run "
+                                 "lived, or a later tick ran for them."},
+    [DIBS__SERVE_JOB_MISSED] = {"dibs_job_missed_total", "counter",
+                                "Ticks that nothing ran for."},
+    [DIBS__SERVE_JOB_DURATION] = {"dibs_job_duration_seconds", "histogram",
+                                  "Time from the begin of a run to its end."},
+    [DIBS__SERVE_JOB_DELAY] = {"dibs_job_start_delay_seconds", "histogram",
+                               "Time from the moment a run was due to its "
+                               "begin."},
+    [DIBS__SERVE_JOB_RUNNING] = {"dibs_job_running", "gauge",
+                                 "Steps that nodes execute."},
+    [DIBS__SERVE_JOB_SUCCESS] = {"dibs_job_last_success_timestamp_seconds",
+                                 "gauge",
+                                 "When a run last ended well, since 1970."},
+    [DIBS__SERVE_JOB_NEXT] = {"dibs_job_next_run_timestamp_seconds", "gauge",
+                              "When the job is due next, since 1970."},
+    [DIBS__SERVE_JOB_EXIT_CODE] = {"dibs_job_last_exit_code", "gauge",
+                                   "The exit code of the run that ended "
+                                   "last."},
 };
 
 void dibs__serve_metric_head(dibsx_buf *out, dibs__serve_metric metric)

@@ -281,6 +281,17 @@ static void put_sessions(dibsx_buf *out, dibs__serve *sv)
     dibs__serve_metric_put(out, DIBS__SERVE_STREAM_GAPS, (double)gaps);
 }
 
+/* A store without commits has no jobs. */
+static void put_jobs(dibsx_buf *out, dibs__serve *sv)
+{
+    dibs__board_picture *picture =
+        dibs__board_look_take(&sv->board_look, LOOK_WAIT_MS);
+
+    dibs__job_sums_put(&sv->board_look.sums,
+                       picture && picture->rc == DIBS_OK ? picture : NULL, out);
+    dibs__board_picture_drop(picture);
+}
+
 static void put_all(dibsx_buf *out, dibs__serve *sv, classes *cs)
 {
     dibs__serve_picture *picture =
@@ -295,6 +306,7 @@ static void put_all(dibsx_buf *out, dibs__serve *sv, classes *cs)
     put_classes(out, cs);
     dibs__serve_counts_put(&sv->counts, out);
     put_sessions(out, sv);
+    put_jobs(out, sv);
     dibs__serve_picture_drop(picture);
 }
 

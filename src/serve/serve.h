@@ -16,6 +16,13 @@ typedef enum dibs__serve_access_log {
     DIBS__SERVE_LOG_NONE
 } dibs__serve_access_log;
 
+/* Whether the daemon executes jobs. */
+typedef enum dibs__serve_engine_use {
+    DIBS__SERVE_ENGINE_AUTO, /* with jobs files */
+    DIBS__SERVE_ENGINE_ON,
+    DIBS__SERVE_ENGINE_OFF
+} dibs__serve_engine_use;
+
 /* Texts are borrowed until the daemon has ended. */
 typedef struct dibs__serve_opts {
     const char *url;
@@ -43,7 +50,13 @@ typedef struct dibs__serve_opts {
     int64_t look_every_ms;
     int64_t start_wait_ms;
     int64_t drain_delay_ms; /* answering, but not ready */
-    int64_t drain_ms;       /* for requests under way */
+    int64_t drain_ms;       /* for requests and commands under way */
+    const char *jobs;       /* files, with commas; may be NULL */
+    dibs__serve_engine_use engine;
+    const char *board;  /* NULL: that of the files, or main */
+    const char *labels; /* of the node, with commas; may be NULL */
+    unsigned slots;     /* commands at a time */
+    int64_t node_ttl_ms;
 } dibs__serve_opts;
 
 /* Serves until SIGTERM or SIGINT. Blocks these and SIGHUP on the calling thread. */

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "serve/daemon.h"
+#include "serve/engine.h"
 #include "serve/listeners.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -104,6 +105,8 @@ dibs_status dibs__serve_check(const dibs__serve_opts *opts, dibs_error *err)
 
     if (rc == DIBS_OK)
         rc = dibs__serve_listeners_check(opts, err);
+    if (rc == DIBS_OK)
+        rc = dibs__engine_check(opts, err);
     if (rc == DIBS_OK)
         rc = dibs__serve_setup_tokens(opts, path, sizeof(path), err);
     if (rc == DIBS_OK)

@@ -14,7 +14,7 @@ from runtools import DIBS, PATIENCE, wait_until
 
 import unittest
 
-__all__ = ["Daemon", "Answer", "ServeCase"]
+__all__ = ["Daemon", "Answer", "ServeCase", "URL"]
 
 ROLES = ("read", "operate", "admin")
 URL = os.environ.get("DIBS_TEST_URL")

@@ -1,0 +1,311 @@
+/* board_look.c - see board_look.h. */
+/* SPDX-License-Identifier: MIT */
+#include "serve/board_look.h"
+#include "base/alloc.h"
+#include "base/cond.h"
+#include "base/fail.h"
+#include "base/thread.h"
+#include "serve/job_row.h"
+#include <string.h>
+
+enum {
+    REST_MS = 10000, /* nobody has asked for so long: */
+    SLOW_MS = 20000, /* ... it looks so often */
+    SHARE = 20,      /* it uses a twentieth of the time at most */
+    READS_MAX = 256, /* runs that one look reads */
+    EVENT_MAX = 60 * 1024
+};
+
+/* ---- what has changed */
+
+typedef void put_fn(dibsx_json *js, const void *what, int64_t now_us);
+
+/* {"changed":[...],"removed":[...]}: one of the two has one member. */
+static void
+publish_change(dibs__board_look *look, uint32_t topic, const char *event,
+               const char *name, put_fn *put, const void *what, int64_t now_us)
+{
+    dibsx_buf text;
+    dibsx_json js;
+
+    dibsx_buf_init(&text, EVENT_MAX);
+    dibsx_json_init(&js, &text);
+    dibsx_json_open(&js, '{');
+    dibsx_json_key(&js, "changed");
+    dibsx_json_open(&js, '[');
+    if (put) {
+        dibsx_json_open(&js, '{');
+        put(&js, what, now_us);
+        dibsx_json_close(&js, '}');
+    }
+    dibsx_json_close(&js, ']');
+    dibsx_json_key(&js, "removed");
+    dibsx_json_open(&js, '[');
+    if (!put)
+        dibsx_json_text(&js, name);
+    dibsx_json_close(&js, ']');
+    dibsx_json_pair_text(&js, "seen", "look");
+    dibsx_json_close(&js, '}');
+    dibs__hub_publish(look->hub, topic, event, name, dibsx_buf_text(&text),
+                      text.len);
+    dibsx_buf_fini(&text);
+}
+
+static void put_job(dibsx_json *js, const void *what, int64_t now_us)
+{
+    dibs__job_row_json(js, what, now_us);
+}
+
+static void put_run(dibsx_json *js, const void *what, int64_t now_us)
+{
+    (void)now_us;
+    dibs__run_row_json(js, what, NULL, false);
+}
+
+static const dibs__board_run_id *
+find_run(const dibs__board_row *row, const char *id)
+{
+    for (size_t i = row ? row->run_count : 0; i > 0; i--)
+        if (strcmp(row->runs[i - 1].id, id) == 0)
+            return &row->runs[i - 1];
+    return NULL;
+}
+
+static bool
+has_live(const dibs__board_picture *picture, const dibs__board_live *live)
+{
+    for (size_t i = 0; i < picture->live_count; i++)
+        if (picture->live[i].fence == live->fence &&
+            strcmp(picture->live[i].run, live->run) == 0 &&
+            strcmp(picture->live[i].step, live->step) == 0)
+            return true;
+    return false;
+}
+
+/* The run as it is now: its end counts when the index shows it for the first time. */
+static void tell_run(dibs__board_look *look, const char *id, bool moved)
+{
+    dibs__run run;
+
+    if (dibs__board_run(&look->board, id, &run, NULL) == DIBS_OK) {
+        publish_change(look, DIBS__HUB_RUNS, "runs", id, put_run, &run, 0);
+        if (moved && dibs__state_final(run.state))
+            dibs__job_sums_add(&look->sums, &run);
+    }
+    dibs__run_fini(&run);
+}
+
+/* Returns how many runs were read. */
+static size_t
+compare_runs(dibs__board_look *look, const dibs__board_row *before,
+             const dibs__board_row *now, size_t room)
+{
+    size_t reads = 0;
+
+    for (size_t i = 0; i < now->run_count && reads < room; i++) {
+        const dibs__board_run_id *was = find_run(before, now->runs[i].id);
+
+        if (was && was->at_us == now->runs[i].at_us)
+            continue;
+        tell_run(look, now->runs[i].id, true);
+        reads++;
+    }
+    return reads;
+}
+
+/* Steps that a node has taken or given back, of runs that are where they were. */
+static void
+compare_live(dibs__board_look *look, const dibs__board_picture *before,
+             const dibs__board_picture *now, size_t reads)
+{
+    char last[DIBS__RUN_ID_SIZE] = "";
+
+    for (size_t i = 0; i < now->live_count && reads < READS_MAX; i++)
+        if (!has_live(before, &now->live[i]) &&
+            strcmp(last, now->live[i].run) != 0) {
+            memcpy(last, now->live[i].run, sizeof(last));
+            tell_run(look, last, false);
+            reads++;
+        }
+    for (size_t i = 0; i < before->live_count && reads < READS_MAX; i++)
+        if (!has_live(now, &before->live[i]) &&
+            strcmp(last, before->live[i].run) != 0) {
+            memcpy(last, before->live[i].run, sizeof(last));
+            tell_run(look, last, false);
+            reads++;
+        }
+}
+
+/* Without a picture before there is nothing to compare: a listener fetches the lists
+ * after it has begun to listen. */
+static void
+tell_changes(dibs__board_look *look, const dibs__board_picture *before,
+             const dibs__board_picture *now)
+{
+    size_t reads = 0;
+
+    if (!before || before->rc != DIBS_OK || now->rc != DIBS_OK)
+        return;
+    for (size_t i = 0; i < now->count; i++) {
+        const dibs__board_row *row = &now->rows[i];
+        const dibs__board_row *was =
+            dibs__board_picture_find(before, row->state.job);
+
+        if (!was || was->state.version != row->state.version ||
+            was->run_count != row->run_count)
+            publish_change(look, DIBS__HUB_JOBS, "jobs", row->state.job,
+                           put_job, row, now->now_us);
+        reads += compare_runs(look, was, row, READS_MAX - reads);
+    }
+    for (size_t i = 0; i < before->count; i++)
+        if (!dibs__board_picture_find(now, before->rows[i].state.job))
+            publish_change(look, DIBS__HUB_JOBS, "jobs",
+                           before->rows[i].state.job, NULL, NULL, 0);
+    compare_live(look, before, now, reads);
+}
+
+/* ---- the thread */
+
+/* Locks: look->mutex. */
+static bool
+is_wanted(const dibs__board_look *look, dibsx_nsec now, size_t streams)
+{
+    return streams > 0 || look->stale ||
+           (look->wanted_at && now < dibsx_after_ms(look->wanted_at, REST_MS));
+}
+
+/* Locks: look->mutex. Until the next picture is due. */
+static void
+await_turn(dibs__board_look *look, dibsx_nsec due_at, dibsx_nsec slow_at)
+{
+    while (!look->stop) {
+        const dibsx_nsec now = dibsx_now();
+        size_t streams = 0;
+        uint64_t gaps;
+
+        dibs__hub_count_get(look->hub, &streams, &gaps);
+        if (now >= slow_at || (now >= due_at && is_wanted(look, now, streams)))
+            return;
+        /* A listener does not ask: it is found at the pace of the look. */
+        dibsx_cond_wait(&look->cond, &look->mutex,
+                        now < due_at ? due_at
+                                     : dibsx_after_ms(now, look->every_ms));
+    }
+}
+
+static void *look_main(void *arg)
+{
+    dibs__board_look *look = arg;
+    dibsx_nsec due_at = 0, slow_at = dibsx_after_ms(dibsx_now(), SLOW_MS);
+
+    pthread_mutex_lock(&look->mutex);
+    for (await_turn(look, due_at, slow_at); !look->stop;
+         await_turn(look, due_at, slow_at)) {
+        dibs__board_picture *before = look->latest, *now;
+        dibsx_nsec began_at = dibsx_now();
+        int64_t pause_ms = look->every_ms;
+
+        look->stale = false;
+        pthread_mutex_unlock(&look->mutex);
+        now = dibs__board_picture_make(&look->board, before);
+        if (now && SHARE * (now->took_us / 1000) > pause_ms)
+            pause_ms = SHARE * (now->took_us / 1000);
+        due_at = dibsx_after_ms(began_at, pause_ms);
+        slow_at = dibsx_after_ms(began_at, SLOW_MS + pause_ms);
+        pthread_mutex_lock(&look->mutex);
+        if (!now)
+            continue;
+        look->latest = now;
+        pthread_cond_broadcast(&look->cond);
+        pthread_mutex_unlock(&look->mutex);
+        tell_changes(look, before, now);
+        dibs__board_picture_drop(before);
+        pthread_mutex_lock(&look->mutex);
+    }
+    pthread_mutex_unlock(&look->mutex);
+    return NULL;
+}
+
+dibs_status dibs__board_look_init(dibs__board_look *look, dibs_client *cl,
+                                  const char *board, dibs__serve_hub *hub,
+                                  int64_t every_ms, dibs_error *err)
+{
+    dibs_status rc = dibs__board_init(&look->board, cl, board, err);
+
+    if (rc != DIBS_OK)
+        return rc;
+    look->hub = hub;
+    look->every_ms = every_ms;
+    if (!dibsx_cond_init(&look->cond))
+        return dibsx_nomem(err, "the look at the board");
+    pthread_mutex_init(&look->mutex, NULL);
+    dibs__job_sums_init(&look->sums);
+    look->made = true;
+    return DIBS_OK;
+}
+
+void dibs__board_look_fini(dibs__board_look *look)
+{
+    if (!look->made)
+        return;
+    dibs__board_picture_drop(look->latest);
+    dibs__job_sums_fini(&look->sums);
+    pthread_cond_destroy(&look->cond);
+    pthread_mutex_destroy(&look->mutex);
+}
+
+dibs_status dibs__board_look_start(dibs__board_look *look, dibs_error *err)
+{
+    if (dibsx_thread_start(&look->thread, look_main, look) != 0)
+        return dibsx_nomem(err, "the thread that looks at the board");
+    look->runs = true;
+    return DIBS_OK;
+}
+
+void dibs__board_look_stop(dibs__board_look *look)
+{
+    if (!look->runs)
+        return;
+    pthread_mutex_lock(&look->mutex);
+    look->stop = true;
+    pthread_cond_broadcast(&look->cond);
+    pthread_mutex_unlock(&look->mutex);
+    pthread_join(look->thread, NULL);
+    look->runs = false;
+}
+
+/* Locks: look->mutex. */
+static bool is_fresh(const dibs__board_look *look, dibsx_nsec now)
+{
+    return look->latest && !look->stale &&
+           now < dibsx_after_ms(look->latest->seen_at,
+                                look->every_ms + look->every_ms / 2 +
+                                    look->latest->took_us / 1000 * SHARE);
+}
+
+dibs__board_picture *
+dibs__board_look_take(dibs__board_look *look, int64_t wait_ms)
+{
+    const dibsx_nsec until = dibsx_after_ms(dibsx_now(), wait_ms);
+    dibs__board_picture *picture;
+    dibsx_nsec now;
+
+    pthread_mutex_lock(&look->mutex);
+    look->wanted_at = now = dibsx_now();
+    pthread_cond_broadcast(&look->cond);
+    while (!is_fresh(look, now) && now < until && !look->stop) {
+        dibsx_cond_wait(&look->cond, &look->mutex, until);
+        now = dibsx_now();
+    }
+    picture = dibs__board_picture_hold(look->latest);
+    pthread_mutex_unlock(&look->mutex);
+    return picture;
+}
+
+void dibs__board_look_again(dibs__board_look *look)
+{
+    pthread_mutex_lock(&look->mutex);
+    look->stale = true;
+    pthread_cond_broadcast(&look->cond);
+    pthread_mutex_unlock(&look->mutex);
+}

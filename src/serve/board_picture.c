@@ -1,0 +1,366 @@
+/* board_picture.c - see board_picture.h. */
+/* SPDX-License-Identifier: MIT */
+#include "serve/board_picture.h"
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "jobs/job_json.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LIVE_MAX = 8192 };
+
+/* ---- names */
+
+typedef struct scan {
+    dibs__board_picture *picture;
+    size_t cut; /* the part of keys before the name */
+    size_t room;
+    bool no_memory;
+} scan;
+
+static bool add_row(const dibs_state_item *item, void *arg)
+{
+    scan *sc = arg;
+    dibs__board_picture *picture = sc->picture;
+
+    if (picture->count == DIBS__BOARD_JOBS_MAX) {
+        picture->complete = false;
+        return false;
+    }
+    if (picture->count == sc->room) {
+        size_t room = sc->room ? sc->room * 2 : 64;
+        dibs__board_row *rows =
+            dibsx_realloc_n(picture->rows, room, sizeof(*rows));
+
+        sc->no_memory = !rows;
+        if (!rows)
+            return false;
+        picture->rows = rows;
+        sc->room = room;
+    }
+    picture->rows[picture->count] = (dibs__board_row){.run_count = 0};
+    dibs__job_state_init(&picture->rows[picture->count++].state,
+                         item->key + sc->cut);
+    return true;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const dibs__board_row *one = a, *two = b;
+
+    return strcmp(one->state.job, two->state.job);
+}
+
+static dibs_status list_names(dibs__board_picture *picture, dibs_error *err)
+{
+    char begins[DIBS_NAME_MAX + 1];
+    scan sc = {.picture = picture};
+    dibs_status rc = dibs__board_key(&picture->board, "state/", begins, err);
+
+    sc.cut = strlen(begins);
+    if (rc == DIBS_OK)
+        rc = dibs_state_list(picture->board.cl, begins, add_row, &sc, err);
+    if (rc == DIBS_OK && sc.no_memory)
+        rc = dibsx_nomem(err, "the list of jobs");
+    if (picture->count > 1)
+        qsort(picture->rows, picture->count, sizeof(*picture->rows), by_name);
+    return rc;
+}
+
+/* ---- values, as many to a call as the store takes */
+
+typedef struct value_names {
+    char keys[DIBS_GET_MANY_MAX][DIBS_NAME_MAX + 1];
+    const char *list[DIBS_GET_MANY_MAX];
+    dibs_value values[DIBS_GET_MANY_MAX];
+    size_t rows[DIBS_GET_MANY_MAX]; /* which row each is for */
+    size_t count;
+} value_names;
+
+static dibs_status
+name_value(const dibs__board_picture *picture, value_names *vn, size_t row,
+           bool definition, dibs_error *err)
+{
+    const dibs__job_state *state = &picture->rows[row].state;
+    char inner[DIBS_NAME_MAX + 1];
+    dibs_status rc;
+
+    if (definition)
+        (void)snprintf(inner, sizeof(inner), "def/%s/%s", state->job,
+                       state->hash);
+    else
+        (void)snprintf(inner, sizeof(inner), "state/%s", state->job);
+    rc = dibs__board_key(&picture->board, inner, vn->keys[vn->count], err);
+    vn->list[vn->count] = vn->keys[vn->count];
+    vn->rows[vn->count++] = row;
+    return rc;
+}
+
+/* A record that another program wrote badly is left out. */
+static void take_state(dibs__board_row *row, const dibs_value *value)
+{
+    char name[DIBS__JOB_NAME_SIZE];
+
+    memcpy(name, row->state.job, sizeof(name));
+    if (value->version == 0 ||
+        dibs__job_state_read(&row->state, name, value->data, value->len,
+                             NULL) != DIBS_OK)
+        return;
+    row->state.version = value->version;
+}
+
+static void take_definition(dibs__board_row *row, const dibs_value *value)
+{
+    dibs__board_def *def;
+
+    if (value->version == 0)
+        return;
+    def = dibsx_zalloc(sizeof(*def));
+    if (!def)
+        return;
+    atomic_init(&def->users, 1);
+    if (dibs__job_from_json(value->data, value->len, &def->job, NULL) ==
+        DIBS_OK)
+        row->def = def;
+    else
+        dibsx_free(def);
+}
+
+static dibs_status fetch_values(dibs__board_picture *picture, value_names *vn,
+                                bool definition, dibs_error *err)
+{
+    dibs_status rc = DIBS_OK;
+
+    if (vn->count > 0)
+        rc = dibs_state_get_many(picture->board.cl, vn->list, vn->count,
+                                 vn->values, err);
+    for (size_t i = 0; rc == DIBS_OK && i < vn->count; i++) {
+        dibs__board_row *row = &picture->rows[vn->rows[i]];
+
+        if (definition)
+            take_definition(row, &vn->values[i]);
+        else
+            take_state(row, &vn->values[i]);
+        dibs_value_free(&vn->values[i]);
+    }
+    vn->count = 0;
+    return rc;
+}
+
+/* The definition that a picture before has. */
+static bool
+share_definition(dibs__board_row *row, const dibs__board_picture *before)
+{
+    const dibs__board_row *old =
+        before ? dibs__board_picture_find(before, row->state.job) : NULL;
+
+    if (!old || !old->def || strcmp(old->state.hash, row->state.hash) != 0)
+        return false;
+    atomic_fetch_add(&old->def->users, 1);
+    row->def = old->def;
+    return true;
+}
+
+static dibs_status
+read_values(dibs__board_picture *picture, const dibs__board_picture *before,
+            bool definition, dibs_error *err)
+{
+    value_names *vn = dibsx_zalloc(sizeof(*vn));
+    dibs_status rc = vn ? DIBS_OK : dibsx_nomem(err, "the list of jobs");
+
+    for (size_t i = 0; rc == DIBS_OK && i < picture->count; i++) {
+        dibs__board_row *row = &picture->rows[i];
+
+        if (definition &&
+            (!row->state.hash[0] || share_definition(row, before)))
+            continue;
+        rc = name_value(picture, vn, i, definition, err);
+        if (rc == DIBS_OK && vn->count == DIBS_GET_MANY_MAX)
+            rc = fetch_values(picture, vn, definition, err);
+    }
+    if (rc == DIBS_OK)
+        rc = fetch_values(picture, vn, definition, err);
+    dibsx_free(vn);
+    return rc;
+}
+
+/* Jobs that are in no set any more, and have no runs, are only history. */
+static void leave_out(dibs__board_picture *picture)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < picture->count; i++)
+        if (picture->rows[i].state.version && picture->rows[i].state.set[0])
+            picture->rows[kept++] = picture->rows[i];
+    picture->count = kept;
+}
+
+/* ---- indexes */
+
+static bool add_run(const dibs_index_entry *entry, void *arg)
+{
+    dibs__board_row *row = (dibs__board_row *)arg + entry->look;
+    dibs__board_run_id *runs =
+        dibsx_realloc_n(row->runs, row->run_count + 1, sizeof(*runs));
+
+    if (!runs)
+        return false;
+    row->runs = runs;
+    runs[row->run_count].id = dibsx_strdup(entry->member);
+    runs[row->run_count].at_us = entry->at;
+    if (runs[row->run_count].id)
+        row->run_count++;
+    return true;
+}
+
+/* The runs of up to DIBS_LOOKS_MAX jobs. */
+static dibs_status read_runs(dibs__board_picture *picture, size_t first,
+                             size_t count, dibs_error *err)
+{
+    char inner[DIBS__JOB_NAME_SIZE + 8],
+        keys[DIBS_LOOKS_MAX][DIBS_NAME_MAX + 1];
+    dibs_index_look looks[DIBS_LOOKS_MAX];
+    dibs_status rc = DIBS_OK;
+
+    for (size_t i = 0; i < count && rc == DIBS_OK; i++) {
+        (void)snprintf(inner, sizeof(inner), "runs/%s",
+                       picture->rows[first + i].state.job);
+        rc = dibs__board_key(&picture->board, inner, keys[i], err);
+        looks[i] = (dibs_index_look){.index = keys[i],
+                                     .up_to = DIBS_INDEX_AT_MAX,
+                                     .limit = DIBS_LOOK_MAX};
+    }
+    if (rc == DIBS_OK)
+        rc = dibs_index_first(picture->board.cl, looks, count, &picture->now_us,
+                              add_run, &picture->rows[first], err);
+    return rc;
+}
+
+static bool add_live(const dibs_index_entry *entry, void *arg)
+{
+    dibs__board_picture *picture = arg;
+    dibs__board_live *live =
+        dibsx_realloc_n(picture->live, picture->live_count + 1, sizeof(*live));
+
+    if (!live)
+        return false;
+    picture->live = live;
+    live += picture->live_count;
+    live->fence = (uint64_t)entry->at;
+    if (dibs__step_split(entry->member, live->run, live->step))
+        picture->live_count++;
+    return picture->live_count < LIVE_MAX;
+}
+
+static dibs_status read_live(dibs__board_picture *picture, dibs_error *err)
+{
+    char key[DIBS_NAME_MAX + 1];
+    dibs_index_look look = {.index = key,
+                            .up_to = DIBS_INDEX_AT_MAX,
+                            .limit = DIBS_LOOK_MAX};
+    dibs_status rc = dibs__board_key(&picture->board, "live", key, err);
+
+    do {
+        size_t before = picture->live_count;
+
+        if (rc == DIBS_OK)
+            rc = dibs_index_first(picture->board.cl, &look, 1, &picture->now_us,
+                                  add_live, picture, err);
+        if (picture->live_count == before)
+            break;
+        look.skip += (uint32_t)(picture->live_count - before);
+    } while (rc == DIBS_OK && look.next >= 0 && picture->live_count < LIVE_MAX);
+    return rc;
+}
+
+/* ---- pictures */
+
+static void empty_picture(dibs__board_picture *picture)
+{
+    for (size_t i = 0; i < picture->count; i++) {
+        dibs__board_row *row = &picture->rows[i];
+
+        for (size_t k = 0; k < row->run_count; k++)
+            dibsx_free(row->runs[k].id);
+        dibsx_free(row->runs);
+        if (row->def && atomic_fetch_sub(&row->def->users, 1) == 1) {
+            dibs__job_free(row->def->job);
+            dibsx_free(row->def);
+        }
+    }
+    dibsx_free(picture->rows);
+    dibsx_free(picture->live);
+    picture->rows = NULL;
+    picture->live = NULL;
+    picture->count = picture->live_count = 0;
+}
+
+dibs__board_picture *dibs__board_picture_make(const dibs__board *board,
+                                              const dibs__board_picture *before)
+{
+    dibs__board_picture *picture = dibsx_zalloc(sizeof(*picture));
+    dibs_error *err;
+
+    if (!picture)
+        return NULL;
+    err = &picture->err;
+    atomic_init(&picture->users, 1);
+    picture->board = *board;
+    picture->complete = true;
+    picture->seen_at = dibsx_now();
+    picture->rc = list_names(picture, err);
+    if (picture->rc == DIBS_OK)
+        picture->rc = read_values(picture, before, false, err);
+    if (picture->rc == DIBS_OK)
+        leave_out(picture);
+    if (picture->rc == DIBS_OK)
+        picture->rc = read_values(picture, before, true, err);
+    for (size_t i = 0; picture->rc == DIBS_OK && i < picture->count;
+         i += DIBS_LOOKS_MAX)
+        picture->rc =
+            read_runs(picture, i,
+                      picture->count - i < DIBS_LOOKS_MAX ? picture->count - i
+                                                          : DIBS_LOOKS_MAX,
+                      err);
+    if (picture->rc == DIBS_OK)
+        picture->rc = read_live(picture, err);
+    if (picture->rc != DIBS_OK)
+        empty_picture(picture);
+    picture->took_us = (dibsx_now() - picture->seen_at) / 1000;
+    return picture;
+}
+
+dibs__board_picture *dibs__board_picture_hold(dibs__board_picture *picture)
+{
+    if (picture)
+        atomic_fetch_add(&picture->users, 1);
+    return picture;
+}
+
+void dibs__board_picture_drop(dibs__board_picture *picture)
+{
+    if (!picture || atomic_fetch_sub(&picture->users, 1) > 1)
+        return;
+    empty_picture(picture);
+    dibsx_free(picture);
+}
+
+const dibs__board_row *
+dibs__board_picture_find(const dibs__board_picture *picture, const char *job)
+{
+    size_t low = 0, high = picture->count;
+
+    while (low < high) {
+        const size_t mid = low + (high - low) / 2;
+        const int order = strcmp(picture->rows[mid].state.job, job);
+
+        if (order == 0)
+            return &picture->rows[mid];
+        if (order < 0)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return NULL;
+}

@@ -1,0 +1,236 @@
+/* route_job_changes.c - an operator's changes of jobs: run, pause and resume. Threads of
+ * the server. */
+/* SPDX-License-Identifier: MIT */
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "jobs/board_change.h"
+#include "jobs/board_start.h"
+#include "serve/ask.h"
+#include "serve/audit.h"
+#include "serve/daemon.h"
+#include "serve/job_ask.h"
+#include "serve/problem.h"
+#include "serve/routes.h"
+#include <fnmatch.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- run */
+
+/* The member "params": texts by name. False: it was refused. */
+static bool read_params(dibs__http_exchange *ex, const dibsx_json_node *body,
+                        dibs__pair *out, size_t *count)
+{
+    const dibsx_json_node *map = dibsx_json_get(body, "params");
+    bool good = !map || map->kind == DIBSX_JSON_MAP;
+
+    *count = 0;
+    for (const dibsx_json_node *node = map && good ? map->child : NULL;
+         node && good; node = node->next) {
+        good = node->kind == DIBSX_JSON_TEXT && *count < DIBS__JOB_PARAMS_MAX;
+        if (good)
+            out[(*count)++] = (dibs__pair){node->key, node->text};
+    }
+    if (!good)
+        (void)dibs__serve_refuse(ex, 400, "invalid",
+                                 "params must be an object of at most %d "
+                                 "texts: {\"region\": \"eu\"}",
+                                 DIBS__JOB_PARAMS_MAX);
+    return good;
+}
+
+/* 409 with the run that lives. */
+static void fail_start(dibs__http_exchange *ex, const dibs__board *board,
+                       const char *job, const dibs_error *err)
+{
+    dibs__job_state state;
+    dibsx_json *js = dibs__serve_fail(ex, err);
+
+    if (err->status == DIBS_BUSY &&
+        dibs__board_state(board, job, &state, NULL) == DIBS_OK && state.live[0])
+        dibsx_json_pair_text(js, "run", state.live);
+}
+
+void dibs__serve_post_job_run(dibs__http_exchange *ex)
+{
+    const char *job = dibs__http_param(ex, "job"), *reason = NULL;
+    dibs__pair params[DIBS__JOB_PARAMS_MAX];
+    char id[DIBS__RUN_ID_SIZE];
+    const dibsx_json_node *body;
+    dibs__board board;
+    dibs_error err = {0};
+    size_t count = 0;
+    dibs_status rc;
+
+    if (!dibs__serve_ask_body(ex, "reason params", &body) ||
+        !dibs__serve_ask_text(ex, body, "reason", DIBS__SERVE_REASON_MAX,
+                              &reason) ||
+        !read_params(ex, body, params, &count) ||
+        !dibs__serve_ask_board(ex, &board))
+        return;
+    rc = dibs__run_id_of_hand(job, dibs__http_header(ex, "Idempotency-Key"), id,
+                              &err);
+    if (rc == DIBS_OK)
+        rc = dibs__board_start(&board, job, id, params, count, &err);
+    dibs__serve_audit_log(ex, "job-run", job, 0, reason, rc);
+    dibs__serve_changed(ex);
+    if (rc == DIBS_OK)
+        dibs__serve_answer_run(ex, &board, id);
+    else
+        fail_start(ex, &board, job, &err);
+}
+
+/* ---- pause and resume */
+
+typedef struct pause_order {
+    const char *note;
+    int64_t until_us;
+    char by[DIBS__RUN_NOTE_SIZE];
+} pause_order;
+
+static dibs_status
+pause_state(const dibs__job *job, dibs__job_state *state,
+            const dibs__ticker *tk, int64_t now_us, void *arg, dibs_error *err)
+{
+    const pause_order *o = arg;
+
+    (void)job;
+    (void)tk;
+    if (o->until_us && o->until_us <= now_us)
+        return dibsx_fail(err, DIBS_INVALID,
+                          "until_at has passed on the store's clock");
+    dibs__job_pause(state, o->by, o->note, o->until_us);
+    return DIBS_OK;
+}
+
+/* A job that is not paused is left alone. */
+static dibs_status unpause_state(const dibs__job *job, dibs__job_state *state,
+                                 const dibs__ticker *tk, int64_t now_us,
+                                 void *arg, dibs_error *err)
+{
+    (void)arg;
+    (void)err;
+    if (state->paused)
+        dibs__job_unpause(job, state, tk, now_us);
+    return DIBS_OK;
+}
+
+static bool
+read_pause(dibs__http_exchange *ex, const dibsx_json_node *body, pause_order *o)
+{
+    const char *until = NULL;
+    int64_t until_s = 0;
+
+    *o = (pause_order){.note = NULL};
+    dibs__serve_who(ex, o->by);
+    if (!dibs__serve_ask_text(ex, body, "reason", DIBS__RUN_NOTE_SIZE - 1,
+                              &o->note) ||
+        !dibs__serve_ask_text(ex, body, "until_at", 40, &until) ||
+        !dibs__serve_ask_moment(ex, "until_at", until, &until_s))
+        return false;
+    o->until_us = until_s * 1000000;
+    if (!o->note)
+        o->note = "";
+    return true;
+}
+
+static dibs_status
+change_job(dibs__http_exchange *ex, const dibs__board *board, const char *job,
+           bool pause, pause_order *o, dibs_error *err)
+{
+    dibs_status rc =
+        dibs__board_change_job(board, job, pause ? pause_state : unpause_state,
+                               o, err);
+
+    dibs__serve_audit_log(ex, pause ? "job-pause" : "job-resume", job, 0,
+                          o->note, rc);
+    return rc;
+}
+
+static void change_one(dibs__http_exchange *ex, bool pause)
+{
+    const char *job = dibs__http_param(ex, "job");
+    const dibsx_json_node *body;
+    dibs__board board;
+    dibs_error err = {0};
+    pause_order o;
+
+    if (!dibs__serve_ask_body(ex, pause ? "reason until_at" : "reason",
+                              &body) ||
+        !read_pause(ex, body, &o) || !dibs__serve_ask_board(ex, &board))
+        return;
+    if (change_job(ex, &board, job, pause, &o, &err) == DIBS_OK) {
+        dibsx_json *js = dibs__http_answer(ex, 200);
+
+        dibsx_json_pair_text(js, "job", job);
+        dibsx_json_pair_bool(js, "paused", pause);
+    } else {
+        (void)dibs__serve_fail(ex, &err);
+    }
+    dibs__serve_changed(ex);
+}
+
+void dibs__serve_post_job_pause(dibs__http_exchange *ex)
+{
+    change_one(ex, true);
+}
+
+void dibs__serve_post_job_resume(dibs__http_exchange *ex)
+{
+    change_one(ex, false);
+}
+
+/* All jobs that match; those that are as they are to be stay so. The first failure ends
+ * it, and the answer names the jobs before it. */
+static void change_many(dibs__http_exchange *ex, bool pause)
+{
+    const dibsx_json_node *body;
+    const char *match = NULL;
+    dibs__board_picture *picture;
+    dibs_error err = {0};
+    pause_order o;
+    dibsx_json *js;
+
+    if (!dibs__serve_ask_body(ex,
+                              pause ? "match reason until_at" : "match reason",
+                              &body) ||
+        !dibs__serve_ask_text(ex, body, "match", DIBS__JOB_NAME_MAX, &match) ||
+        !read_pause(ex, body, &o))
+        return;
+    if (!match) {
+        (void)dibs__serve_refuse(ex, 400, "invalid",
+                                 "match must say which jobs: \"billing-*\", or "
+                                 "\"*\" for all");
+        return;
+    }
+    picture = dibs__serve_take_board(ex);
+    if (!picture)
+        return;
+    js = dibs__http_answer(ex, 200);
+    dibsx_json_key(js, "jobs");
+    dibsx_json_open(js, '[');
+    for (size_t i = 0; i < picture->count && err.status == DIBS_OK; i++) {
+        const dibs__job_state *state = &picture->rows[i].state;
+
+        if (fnmatch(match, state->job, 0) != 0 || state->paused == pause)
+            continue;
+        if (change_job(ex, &picture->board, state->job, pause, &o, &err) ==
+            DIBS_OK)
+            dibsx_json_text(js, state->job);
+    }
+    dibsx_json_close(js, ']');
+    if (err.status != DIBS_OK)
+        (void)dibs__serve_fail(ex, &err);
+    dibs__serve_changed(ex);
+    dibs__board_picture_drop(picture);
+}
+
+void dibs__serve_post_jobs_pause(dibs__http_exchange *ex)
+{
+    change_many(ex, true);
+}
+
+void dibs__serve_post_jobs_resume(dibs__http_exchange *ex)
+{
+    change_many(ex, false);
+}

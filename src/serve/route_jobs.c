@@ -1,0 +1,475 @@
+/* route_jobs.c - jobs: lists, definitions, next ticks, the timeline, as the
+ * look at the board or the store has them. Threads of the server. */
+/* SPDX-License-Identifier: MIT */
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "jobs/board_set.h"
+#include "jobs/moment.h"
+#include "serve/ask.h"
+#include "serve/daemon.h"
+#include "serve/job_ask.h"
+#include "serve/job_row.h"
+#include "serve/problem.h"
+#include "serve/routes.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    LIMIT_MAX = 1000,
+    TICKS_MAX = 1000,
+    RUNS_SHOWN = 20,
+    TIMELINE_MAX = 2000,
+    HOUR_S = 3600,
+    DAY_S = 86400
+};
+
+/* ---- lists */
+
+typedef struct job_list {
+    const char *prefix, *q, *status, *set, *after;
+    bool by_next;
+    int64_t limit;
+} job_list;
+
+static bool has_text(const char *text, const char *part)
+{
+    return text && strcasestr(text, part);
+}
+
+static bool is_shown(const job_list *list, const dibs__board_row *row)
+{
+    const dibs__job *job = dibs__board_row_job(row);
+
+    return strncmp(row->state.job, list->prefix, strlen(list->prefix)) == 0 &&
+           (!*list->status ||
+            strcmp(list->status, dibs__job_row_status(row)) == 0) &&
+           (!*list->set || strcmp(list->set, row->state.set) == 0) &&
+           (!*list->q || has_text(row->state.job, list->q) ||
+            has_text(row->state.set, list->q) ||
+            has_text(job ? job->description : NULL, list->q));
+}
+
+/* Jobs that are never due are last. */
+static int by_next(const void *a, const void *b)
+{
+    const dibs__board_row *one = *(const dibs__board_row *const *)a;
+    const dibs__board_row *two = *(const dibs__board_row *const *)b;
+    uint64_t left = (uint64_t)one->state.next_s - 1;
+    uint64_t right = (uint64_t)two->state.next_s - 1;
+
+    if (left != right)
+        return left < right ? -1 : 1;
+    return strcmp(one->state.job, two->state.job);
+}
+
+static const char *query_or(dibs__http_exchange *ex, const char *key)
+{
+    const char *text = dibs__http_query(ex, key);
+
+    return text ? text : "";
+}
+
+static bool read_list(dibs__http_exchange *ex, job_list *list)
+{
+    const char *sort = query_or(ex, "sort");
+
+    *list = (job_list){.prefix = query_or(ex, "prefix"),
+                       .q = query_or(ex, "q"),
+                       .status = query_or(ex, "status"),
+                       .set = query_or(ex, "set"),
+                       .after = dibs__http_query(ex, "after"),
+                       .by_next = strcmp(sort, "next") == 0,
+                       .limit = 100};
+    if (*sort && !list->by_next && strcmp(sort, "name") != 0) {
+        (void)dibs__serve_refuse(ex, 400, "invalid",
+                                 "?sort= must be name or next");
+        return false;
+    }
+    return dibs__serve_ask_query(ex, "limit", 1, LIMIT_MAX, &list->limit);
+}
+
+/* The place behind the row of a cursor; a row that has gone is looked for by its
+ * name. */
+static size_t
+find_first(const job_list *list, const dibs__board_row **rows, size_t count)
+{
+    size_t i = 0;
+
+    if (!list->after)
+        return 0;
+    if (!list->by_next)
+        while (i < count && strcmp(rows[i]->state.job, list->after) <= 0)
+            i++;
+    else
+        for (; i < count; i++)
+            if (strcmp(rows[i]->state.job, list->after) == 0)
+                return i + 1;
+    return i;
+}
+
+static void
+answer_list(dibs__http_exchange *ex, const job_list *list,
+            const dibs__board_picture *picture, const dibs__board_row **rows)
+{
+    dibsx_json *js = dibs__http_answer(ex, 200);
+    size_t count = 0, first, end;
+
+    for (size_t i = 0; i < picture->count; i++)
+        if (is_shown(list, &picture->rows[i]))
+            rows[count++] = &picture->rows[i];
+    if (list->by_next && count > 1)
+        qsort(rows, count, sizeof(*rows), by_next);
+    first = find_first(list, rows, count);
+    end = count - first > (size_t)list->limit ? first + (size_t)list->limit
+                                              : count;
+    dibsx_json_key(js, "items");
+    dibsx_json_open(js, '[');
+    for (size_t i = first; i < end; i++) {
+        dibsx_json_open(js, '{');
+        dibs__job_row_json(js, rows[i], picture->now_us);
+        dibsx_json_close(js, '}');
+    }
+    dibsx_json_close(js, ']');
+    dibsx_json_pair_text(js, "next",
+                         end < count ? rows[end - 1]->state.job : NULL);
+    dibsx_json_pair_uint(js, "total", count);
+    dibsx_json_pair_text(js, "total_is",
+                         picture->complete ? "exact" : "at_least");
+    dibsx_json_pair_text(js, "board", picture->board.name);
+    dibsx_json_pair_int(js, "as_of_ms",
+                        (dibsx_now() - picture->seen_at) / DIBSX_MS);
+    dibsx_json_pair_bool(js, "complete", picture->complete);
+}
+
+void dibs__serve_get_jobs(dibs__http_exchange *ex)
+{
+    dibs__board_picture *picture;
+    const dibs__board_row **rows;
+    job_list list;
+
+    if (!read_list(ex, &list))
+        return;
+    picture = dibs__serve_take_board(ex);
+    if (!picture)
+        return;
+    rows = dibsx_zalloc_n(picture->count + 1, sizeof(*rows));
+    if (rows)
+        answer_list(ex, &list, picture, rows);
+    else
+        (void)dibs__serve_refuse(ex, 503, "nomem", "there is no memory left");
+    dibsx_free(rows);
+    dibs__board_picture_drop(picture);
+}
+
+/* ---- one job */
+
+/* The state and the definition as the store has them now. False after an answer. The
+ * caller ends the row with drop_row(). */
+static bool
+read_row(dibs__http_exchange *ex, const dibs__board *board, const char *name,
+         dibs__board_row *row, dibs__board_def *def)
+{
+    dibs_error err = {0};
+    dibs_status rc = dibs__board_state(board, name, &row->state, &err);
+
+    if (rc == DIBS_OK && !row->state.set[0])
+        rc = dibsx_fail(&err, DIBS_NOTFOUND,
+                        "the job %s is in no set any more; load a file that "
+                        "has it",
+                        name);
+    if (rc == DIBS_OK)
+        rc = dibs__board_job(board, name, row->state.hash, &def->job, &err);
+    row->def = def;
+    if (rc != DIBS_OK)
+        (void)dibs__serve_fail(ex, &err);
+    return rc == DIBS_OK;
+}
+
+static bool keep_id(const dibs_index_entry *entry, void *arg)
+{
+    dibs__board_row *row = arg;
+    dibs__board_run_id *at = &row->runs[row->run_count % RUNS_SHOWN];
+
+    dibsx_free(at->id);
+    at->id = dibsx_strdup(entry->member);
+    at->at_us = entry->at;
+    row->run_count += at->id != NULL;
+    return at->id != NULL;
+}
+
+/* The latest runs of a job, the newest first. */
+static dibs_status put_runs(dibsx_json *js, const dibs__board *board,
+                            const dibs__board_row *state, dibs_error *err)
+{
+    dibs__board_run_id ids[RUNS_SHOWN] = {{.at_us = 0}};
+    dibs__board_row row = {.runs = ids};
+    char inner[DIBS__JOB_NAME_SIZE + 8], key[DIBS_NAME_MAX + 1];
+    dibs_index_look look = {.index = key,
+                            .up_to = DIBS_INDEX_AT_MAX,
+                            .limit = DIBS_LOOK_MAX};
+    dibs_status rc;
+
+    (void)snprintf(inner, sizeof(inner), "runs/%s", state->state.job);
+    rc = dibs__board_key(board, inner, key, err);
+    do {
+        size_t before = row.run_count;
+
+        if (rc == DIBS_OK)
+            rc =
+                dibs_index_first(board->cl, &look, 1, NULL, keep_id, &row, err);
+        if (row.run_count == before)
+            break;
+        look.skip += (uint32_t)(row.run_count - before);
+    } while (rc == DIBS_OK && look.next >= 0);
+    dibsx_json_key(js, "runs");
+    dibsx_json_open(js, '[');
+    for (size_t i = 0; rc == DIBS_OK && i < RUNS_SHOWN && i < row.run_count;
+         i++) {
+        dibs__run run;
+
+        if (dibs__board_run(board, ids[(row.run_count - 1 - i) % RUNS_SHOWN].id,
+                            &run, err) == DIBS_OK) {
+            dibsx_json_open(js, '{');
+            dibs__run_row_json(js, &run, NULL, false);
+            dibsx_json_close(js, '}');
+        }
+        dibs__run_fini(&run);
+    }
+    dibsx_json_close(js, ']');
+    for (size_t i = 0; i < RUNS_SHOWN; i++)
+        dibsx_free(ids[i].id);
+    return rc;
+}
+
+/* Where the definition came from. */
+static void put_set(dibsx_json *js, const dibs__board *board, const char *name)
+{
+    dibs__stored_set set;
+
+    dibsx_json_key(js, "loaded");
+    if (dibs__board_set(board, name, &set, NULL) == DIBS_OK) {
+        dibsx_json_open(js, '{');
+        dibsx_json_pair_int(js, "version", set.set.version);
+        dibsx_json_pair_text(js, "from", set.set.origin);
+        dibsx_json_pair_text(js, "by", set.set.by);
+        dibsx_json_close(js, '}');
+    } else {
+        dibsx_json_null(js);
+    }
+    dibs__stored_set_fini(&set);
+}
+
+void dibs__serve_get_job(dibs__http_exchange *ex)
+{
+    dibs__board_def def = {.job = NULL};
+    dibs__board_row row = {.run_count = 0};
+    dibs__board board;
+    dibs_error err = {0};
+    int64_t now_us = 0;
+
+    if (!dibs__serve_ask_board(ex, &board) ||
+        !read_row(ex, &board, dibs__http_param(ex, "job"), &row, &def))
+        return;
+    if (dibs__board_now(&board, &now_us, &err) == DIBS_OK) {
+        dibsx_json *js = dibs__http_answer(ex, 200);
+
+        dibs__job_row_json(js, &row, now_us);
+        dibs__job_definition_json(js, def.job);
+        put_set(js, &board, row.state.set);
+        (void)!put_runs(js, &board, &row, &err);
+    }
+    if (err.status != DIBS_OK && err.status != DIBS_NOTFOUND)
+        (void)dibs__serve_fail(ex, &err);
+    dibs__job_free(def.job);
+}
+
+/* ---- ticks */
+
+static void
+put_tick(dibsx_json *js, const dibs__tick *tick, const dibs__zone *shown)
+{
+    static const char *const rules[] = {NULL, "gap", "first pass"};
+    char local[DIBS__MOMENT_SIZE], offset[DIBS__OFFSET_SIZE];
+    const int32_t offset_s =
+        shown ? dibs__zone_offset(shown, tick->at) : tick->offset_s;
+
+    dibs__moment_text(tick->at + offset_s, local);
+    dibs__offset_text(offset_s, offset);
+    dibsx_json_open(js, '{');
+    dibs__json_at(js, "at", tick->at * 1000000);
+    dibsx_json_pair_text(js, "local", local);
+    dibsx_json_pair_text(js, "offset", offset);
+    dibsx_json_pair_text(js, "rule", rules[tick->rule]);
+    dibsx_json_close(js, '}');
+}
+
+static void put_next(dibsx_json *js, const dibs__board_row *row,
+                     const dibs__zone *zone, const dibs__zone *shown, int64_t n)
+{
+    int64_t after_s = row->state.mark_s, local_s = row->state.mark_local_s;
+    const dibs__job *job = dibs__board_row_job(row);
+    dibs__tick tick;
+
+    for (int64_t i = 0; i < n && job->enabled && !row->state.paused; i++) {
+        if (!dibs__job_next(job, &row->state, zone, after_s, local_s, &tick))
+            return;
+        put_tick(js, &tick, shown);
+        after_s = tick.at;
+        local_s = tick.at + tick.offset_s;
+    }
+}
+
+void dibs__serve_get_next(dibs__http_exchange *ex)
+{
+    const char *tz = dibs__http_query(ex, "tz");
+    dibs__board_def def = {.job = NULL};
+    dibs__board_row row = {.run_count = 0};
+    dibs__zone *zone = NULL, *shown = NULL;
+    dibs__board board;
+    dibs_error err = {0};
+    int64_t n = 10;
+    dibs_status rc = DIBS_OK;
+
+    if (!dibs__serve_ask_query(ex, "n", 1, TICKS_MAX, &n) ||
+        !dibs__serve_ask_board(ex, &board) ||
+        !read_row(ex, &board, dibs__http_param(ex, "job"), &row, &def))
+        return;
+    rc = dibs__zone_open(def.job->zone, &zone, &err);
+    if (rc == DIBS_OK && tz) {
+        rc = dibs__zone_open(tz, &shown, &err);
+        if (rc == DIBS_NOTFOUND)
+            err.status = DIBS_INVALID;
+    }
+    if (rc == DIBS_OK) {
+        dibsx_json *js = dibs__http_answer(ex, 200);
+
+        dibsx_json_pair_text(js, "job", row.state.job);
+        dibsx_json_pair_text(js, "zone", tz ? tz : def.job->zone);
+        dibsx_json_key(js, "items");
+        dibsx_json_open(js, '[');
+        put_next(js, &row, zone, shown, n);
+        dibsx_json_close(js, ']');
+    } else {
+        (void)dibs__serve_fail(ex, &err);
+    }
+    dibs__zone_free(shown);
+    dibs__zone_free(zone);
+    dibs__job_free(def.job);
+}
+
+/* ---- the timeline: runs of the past, ticks of the future */
+
+typedef struct span {
+    int64_t from_s, to_s;
+    size_t left; /* members that it may still have */
+    bool complete;
+} span;
+
+static void put_future(dibsx_json *js, const dibs__board_row *row,
+                       const dibs__board_picture *picture, span *sp)
+{
+    const dibs__job *job = dibs__board_row_job(row);
+    const int64_t now_s = picture->now_us / 1000000;
+    int64_t after_s = row->state.mark_s, local_s = row->state.mark_local_s;
+    dibs__zone *zone = NULL;
+    dibs__tick tick;
+
+    if (!job || !job->enabled || row->state.paused || !row->state.next_s ||
+        dibs__zone_open(job->zone, &zone, NULL) != DIBS_OK)
+        return;
+    /* Ticks before the span are not counted through. */
+    if (after_s < (now_s > sp->from_s ? now_s : sp->from_s) - 1) {
+        after_s = (now_s > sp->from_s ? now_s : sp->from_s) - 1;
+        local_s = after_s + dibs__zone_offset(zone, after_s);
+    }
+    while (dibs__job_next(job, &row->state, zone, after_s, local_s, &tick) &&
+           tick.at <= sp->to_s) {
+        if (sp->left == 0) {
+            sp->complete = false;
+            break;
+        }
+        sp->left--;
+        dibsx_json_open(js, '{');
+        dibsx_json_pair_text(js, "job", row->state.job);
+        dibs__json_at(js, "at", tick.at * 1000000);
+        dibsx_json_close(js, '}');
+        after_s = tick.at;
+        local_s = tick.at + tick.offset_s;
+    }
+    dibs__zone_free(zone);
+}
+
+/* A run ends within the span, or lives: its number is then that of its making. */
+static void put_past(dibsx_json *js, const dibs__board_picture *picture,
+                     const dibs__board_row *row, span *sp)
+{
+    for (size_t i = row->run_count; i > 0; i--) {
+        const dibs__board_run_id *at = &row->runs[i - 1];
+        dibs__run run;
+
+        if (at->at_us < sp->from_s * 1000000)
+            break;
+        if (sp->left == 0) {
+            sp->complete = false;
+            break;
+        }
+        if (dibs__board_run(&picture->board, at->id, &run, NULL) == DIBS_OK &&
+            (run.begun_us ? run.begun_us : run.made_us) <= sp->to_s * 1000000) {
+            sp->left--;
+            dibsx_json_open(js, '{');
+            dibsx_json_pair_text(js, "id", run.id);
+            dibsx_json_pair_text(js, "job", run.job);
+            dibsx_json_pair_text(js, "state", dibs__run_state_name(run.state));
+            dibs__json_at(js, "made_at", run.made_us);
+            dibs__json_at(js, "begun_at", run.begun_us);
+            dibs__json_at(js, "ended_at", run.ended_us);
+            dibsx_json_close(js, '}');
+        }
+        dibs__run_fini(&run);
+    }
+}
+
+void dibs__serve_get_timeline(dibs__http_exchange *ex)
+{
+    dibs__board_picture *picture = dibs__serve_take_board(ex);
+    span sp = {.complete = true};
+    dibsx_json *js;
+
+    if (!picture)
+        return;
+    sp.from_s = picture->now_us / 1000000 - HOUR_S;
+    sp.to_s = picture->now_us / 1000000 + HOUR_S;
+    if (!dibs__serve_ask_moment(ex, "?from=", dibs__http_query(ex, "from"),
+                                &sp.from_s) ||
+        !dibs__serve_ask_moment(ex, "?to=", dibs__http_query(ex, "to"),
+                                &sp.to_s)) {
+        dibs__board_picture_drop(picture);
+        return;
+    }
+    if (sp.to_s < sp.from_s || sp.to_s - sp.from_s > 31 * DAY_S) {
+        (void)dibs__serve_refuse(ex, 400, "invalid",
+                                 "?to= must be after ?from=, by 31 days at "
+                                 "most");
+        dibs__board_picture_drop(picture);
+        return;
+    }
+    js = dibs__http_answer(ex, 200);
+    dibs__json_at(js, "from", sp.from_s * 1000000);
+    dibs__json_at(js, "to", sp.to_s * 1000000);
+    dibs__json_at(js, "now", picture->now_us);
+    dibsx_json_key(js, "runs");
+    dibsx_json_open(js, '[');
+    sp.left = TIMELINE_MAX;
+    for (size_t i = 0; i < picture->count; i++)
+        put_past(js, picture, &picture->rows[i], &sp);
+    dibsx_json_close(js, ']');
+    dibsx_json_key(js, "ticks");
+    dibsx_json_open(js, '[');
+    sp.left = TIMELINE_MAX;
+    for (size_t i = 0; i < picture->count; i++)
+        put_future(js, &picture->rows[i], picture, &sp);
+    dibsx_json_close(js, ']');
+    dibsx_json_pair_bool(js, "complete", sp.complete);
+    dibs__board_picture_drop(picture);
+}

@@ -1,0 +1,342 @@
+/* run_output.c - see run_output.h. */
+/* SPDX-License-Identifier: MIT */
+#include "serve/run_output.h"
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/fail.h"
+#include "base/json.h"
+#include "http/sse.h"
+#include "jobs/history.h"
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LINE_MAX_BYTES = 4096, FRAME_ROOM = 8 * 1024 };
+
+/* The value of an output: "HEAD LEFT_OUT\n", then the bytes that were kept. */
+typedef struct piece {
+    dibs_value value;
+    const char *head, *tail;
+    size_t head_len, tail_len;
+    uint64_t left_out;
+} piece;
+
+/* An output that was not captured is empty. */
+static dibs_status read_piece(const dibs__board *board, const dibs__run *run,
+                              const dibs__run_step *step, uint32_t attempt,
+                              piece *out, dibs_error *err)
+{
+    char inner[DIBS__PLACE_SIZE], key[DIBS_NAME_MAX + 1], *end = NULL;
+    const char *bytes, *line;
+    dibs_status rc;
+
+    *out = (piece){.head = "", .tail = ""};
+    dibs__output_key(run, step, attempt, inner);
+    rc = dibs__board_key(board, inner, key, err);
+    if (rc == DIBS_OK)
+        rc = dibs_state_get(board->cl, key, &out->value, err);
+    if (rc != DIBS_OK)
+        return rc == DIBS_NOTFOUND ? DIBS_OK : rc;
+    bytes = out->value.data;
+    line = memchr(bytes, '\n', out->value.len);
+    if (line) {
+        out->head_len = strtoul(bytes, &end, 10);
+        out->left_out = strtoull(end, &end, 10);
+        out->head = line + 1;
+    }
+    if (!line || end != line ||
+        out->head_len > out->value.len - (size_t)(line + 1 - bytes))
+        return dibsx_fail(err, DIBS_INTERNAL, "the output %s is no output",
+                          inner);
+    out->tail = out->head + out->head_len;
+    out->tail_len = out->value.len - (size_t)(out->tail - bytes);
+    return DIBS_OK;
+}
+
+/* ---- frames */
+
+static void
+put_frame(dibsx_buf *out, int64_t at_us, const char *kind, const char *text,
+          size_t len, const char *step, const char *id)
+{
+    char at[40];
+    dibsx_buf data;
+    dibsx_json js;
+
+    dibsx_buf_init(&data, FRAME_ROOM * 8);
+    dibsx_json_init(&js, &data);
+    dibsx_wall_text(at_us, at, sizeof(at));
+    dibsx_json_open(&js, '[');
+    dibsx_json_text(&js, at_us > 0 ? at : NULL);
+    dibsx_json_text(&js, kind);
+    dibsx_json_bytes(&js, text, len);
+    dibsx_json_text(&js, step);
+    dibsx_json_close(&js, ']');
+    dibs__http_sse_put(out, id, "line", dibsx_buf_text(&data), data.len);
+    dibsx_buf_fini(&data);
+}
+
+static void
+put_note(dibsx_buf *out, int64_t at_us, const char *step, const char *format,
+         ...) __attribute__((format(printf, 4, 5)));
+
+static void put_note(dibsx_buf *out, int64_t at_us, const char *step,
+                     const char *format, ...)
+{
+    char text[320];
+    va_list args;
+
+    va_start(args, format);
+    (void)vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    put_frame(out, at_us, "sys", text, strlen(text), step, NULL);
+}
+
+/* The lines of some bytes. A last line without an end is left, unless `whole`. Returns
+ * the bytes that were shown. */
+static size_t put_lines(dibsx_buf *out, const char *bytes, size_t len,
+                        const char *step, bool whole)
+{
+    size_t done = 0;
+
+    while (done < len && out->len < DIBS__OUTPUT_FRAMES_MAX) {
+        const char *from = bytes + done;
+        const char *end = memchr(from, '\n', len - done);
+        size_t size = end ? (size_t)(end - from) : len - done;
+
+        if (!end && !whole && size < LINE_MAX_BYTES)
+            break;
+        if (size > LINE_MAX_BYTES) {
+            size = LINE_MAX_BYTES;
+            end = NULL;
+        }
+        put_frame(out, 0, "out", from,
+                  size > 0 && end && from[size - 1] == '\r' ? size - 1 : size,
+                  step, NULL);
+        done += size + (end != NULL);
+    }
+    return done;
+}
+
+/* Where the last lines of some bytes begin. */
+static size_t skip_to_tail(const char *bytes, size_t len, size_t lines)
+{
+    size_t at = len;
+
+    if (at > 0 && bytes[at - 1] == '\n')
+        at--;
+    while (at > 0 && (bytes[at - 1] != '\n' || --lines > 0))
+        at--;
+    return at;
+}
+
+/* At the beginning all but the tail is left out. */
+static void skip_old(const piece *p, dibs__output_place *place, size_t tail)
+{
+    const uint64_t tail_at = p->head_len + p->left_out;
+
+    if (p->left_out)
+        place->bytes = tail_at + skip_to_tail(p->tail, p->tail_len, tail);
+    else
+        place->bytes = skip_to_tail(p->head, p->head_len + p->tail_len, tail);
+}
+
+static void show_piece(dibsx_buf *out, const piece *p,
+                       dibs__output_place *place, const char *step, bool whole)
+{
+    const uint64_t tail_at = p->head_len + p->left_out;
+
+    if (!p->left_out) {
+        /* Head and tail are one text as long as nothing is left out. */
+        const size_t len = p->head_len + p->tail_len;
+
+        if (place->bytes < len)
+            place->bytes += put_lines(out, p->head + place->bytes,
+                                      len - (size_t)place->bytes, step, whole);
+        return;
+    }
+    if (place->bytes < p->head_len)
+        place->bytes +=
+            put_lines(out, p->head + place->bytes,
+                      p->head_len - (size_t)place->bytes, step, true);
+    if (place->bytes >= p->head_len && place->bytes < tail_at) {
+        put_note(out, 0, step, "%" PRIu64 " bytes were left out",
+                 tail_at - place->bytes);
+        place->bytes = tail_at;
+    }
+    if (place->bytes >= tail_at && place->bytes < tail_at + p->tail_len)
+        place->bytes +=
+            put_lines(out, p->tail + (place->bytes - tail_at),
+                      p->tail_len - (size_t)(place->bytes - tail_at), step,
+                      whole);
+}
+
+static bool is_whole(const piece *p, const dibs__output_place *place)
+{
+    return place->bytes >= p->head_len + p->left_out + p->tail_len;
+}
+
+static const char *reason_of(const dibs__run_step *step)
+{
+    return step->reason ? dibs__reason_name(step->reason) : "ok";
+}
+
+/* True: all of the step was shown, and nothing more will come. */
+static dibs_status
+show_step(dibs__run_output *ro, const dibs__run *run, size_t i, dibsx_buf *out,
+          bool *done, dibs_error *err)
+{
+    const dibs__run_step *step = &run->steps[i];
+    dibs__output_place *place = &ro->places[i];
+    uint32_t attempt = ro->attempt ? ro->attempt : step->attempt;
+    const bool current = attempt == step->attempt;
+    const bool ended = !current || (step->state != DIBS__STATE_RUNNING &&
+                                    step->state != DIBS__STATE_CLAIMED);
+    dibs_status rc;
+    piece p;
+
+    *done = attempt == 0 || place->ended;
+    if (attempt == 0 || (place->ended && place->attempt == attempt))
+        return DIBS_OK;
+    rc = read_piece(&ro->board, run, step, attempt, &p, err);
+    if (rc == DIBS_OK && place->attempt != attempt) {
+        *place = (dibs__output_place){.attempt = attempt};
+        if (ro->tail)
+            skip_old(&p, place, ro->tail);
+    }
+    if (rc == DIBS_OK && !place->begun) {
+        place->begun = true;
+        if (place->bytes == 0 || ro->tail)
+            put_note(out, current ? step->begun_us : 0, step->name,
+                     "step %s, attempt %" PRIu32, step->name, attempt);
+    }
+    if (rc == DIBS_OK)
+        show_piece(out, &p, place, step->name, ended);
+    if (rc == DIBS_OK && ended && is_whole(&p, place)) {
+        place->ended = *done = true;
+        if (current)
+            put_note(out, step->ended_us, step->name, "%s: %s, exit code %d",
+                     step->name, reason_of(step), (int)step->exit_code);
+    }
+    dibs_value_free(&p.value);
+    return rc;
+}
+
+/* The id of the frames so far: a place to resume from. */
+static void
+put_place(const dibs__run_output *ro, const dibs__run *run, dibsx_buf *out)
+{
+    dibsx_buf id;
+
+    dibsx_buf_init(&id, 16 * 1024);
+    for (size_t i = 0; i < run->step_count; i++)
+        if (ro->places[i].attempt)
+            dibsx_buf_printf(&id, "%s%zu:%" PRIu32 ":%" PRIu64 ":%d",
+                             id.len ? "," : "", i, ro->places[i].attempt,
+                             ro->places[i].bytes, ro->places[i].ended);
+    if (id.len && dibsx_buf_ok(&id))
+        dibs__http_sse_put(out, dibsx_buf_text(&id), "place", "{}", 2);
+    dibsx_buf_fini(&id);
+}
+
+bool dibs__output_resume(dibs__run_output *ro, const char *text)
+{
+    while (*text) {
+        unsigned long long index, attempt, bytes, ended;
+        int len = 0;
+
+        if (sscanf(text, "%3llu:%5llu:%12llu:%1llu%n", &index, &attempt, &bytes,
+                   &ended, &len) != 4 ||
+            index >= DIBS__JOB_STEPS_MAX || (text[len] && text[len] != ','))
+            return false;
+        ro->places[index] = (dibs__output_place){.attempt = (uint32_t)attempt,
+                                                 .bytes = bytes,
+                                                 .begun = true,
+                                                 .ended = ended == 1};
+        text += len + (text[len] == ',');
+    }
+    return true;
+}
+
+static bool is_wanted(const dibs__run_output *ro, const dibs__run_step *step)
+{
+    return !ro->step[0] || strcmp(ro->step, step->name) == 0;
+}
+
+static dibs_status
+find_run(const dibs__run_output *ro, dibs__run *run, dibs_error *err)
+{
+    dibs_status rc = dibs__board_run(&ro->board, ro->run, run, err);
+    bool found = !ro->step[0];
+
+    for (size_t i = 0; rc == DIBS_OK && i < run->step_count; i++)
+        found = found || is_wanted(ro, &run->steps[i]);
+    if (rc == DIBS_OK && !found)
+        rc = dibsx_fail(err, DIBS_NOTFOUND, "the run %s has no step %s",
+                        ro->run, ro->step);
+    return rc;
+}
+
+dibs_status dibs__output_frames(dibs__run_output *ro, dibsx_buf *out,
+                                bool *over, dibs_error *err)
+{
+    const size_t before = out->len;
+    dibs__run run;
+    dibs_status rc = find_run(ro, &run, err);
+    bool all = rc == DIBS_OK && dibs__state_final(run.state);
+
+    for (size_t i = 0; rc == DIBS_OK && i < run.step_count; i++) {
+        bool done = true;
+
+        if (is_wanted(ro, &run.steps[i]))
+            rc = show_step(ro, &run, i, out, &done, err);
+        all = all && done;
+    }
+    if (rc == DIBS_OK && out->len > before)
+        put_place(ro, &run, out);
+    *over = rc == DIBS_OK && all;
+    if (*over) {
+        char end[128];
+        int len = snprintf(end, sizeof(end), "{\"state\":\"%s\"}",
+                           dibs__run_state_name(run.state));
+
+        dibs__http_sse_put(out, NULL, "end", end, (size_t)len);
+    }
+    dibs__run_fini(&run);
+    return rc;
+}
+
+/* ---- text */
+
+dibs_status
+dibs__output_text(const dibs__run_output *ro, dibsx_buf *out, dibs_error *err)
+{
+    dibs__run run;
+    dibs_status rc = find_run(ro, &run, err);
+    const bool heads = run.step_count > 1 && !ro->step[0];
+
+    for (size_t i = 0; rc == DIBS_OK && i < run.step_count; i++) {
+        const dibs__run_step *step = &run.steps[i];
+        uint32_t attempt = ro->attempt ? ro->attempt : step->attempt;
+        piece p;
+
+        if (!is_wanted(ro, step) || attempt == 0)
+            continue;
+        rc = read_piece(&ro->board, &run, step, attempt, &p, err);
+        if (rc == DIBS_OK && heads)
+            dibsx_buf_printf(out, "== %s, attempt %" PRIu32 "\n", step->name,
+                             attempt);
+        if (rc == DIBS_OK) {
+            dibsx_buf_add(out, p.head, p.head_len);
+            if (p.left_out)
+                dibsx_buf_printf(out, "\n[%" PRIu64 " bytes were left out]\n",
+                                 p.left_out);
+            dibsx_buf_add(out, p.tail, p.tail_len);
+        }
+        dibs_value_free(&p.value);
+    }
+    dibs__run_fini(&run);
+    return rc;
+}

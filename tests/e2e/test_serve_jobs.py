@@ -1,0 +1,417 @@
+"""`dibs serve` and jobs: the engine within the daemon, jobs, runs with live output, nodes."""
+# SPDX-License-Identifier: MIT
+import json
+import os
+import re
+import signal
+import subprocess
+import tempfile
+import unittest
+
+from runtools import DIBS, PATIENCE, main, wait_until
+from servetools import URL, Daemon, ServeCase
+
+# `gate FILE` ends when the test makes the file.
+GATE = "while ! test -e {0}; do sleep 0.02; done"
+JOBS = """
+set: served
+board: BOARD
+jobs:
+  hello:
+    description: Says hello
+    concurrency: allow
+    params: {who: {default: world, pattern: '[a-z]+'}}
+    env: {SECRET_OF_JOB: planted-in-env}
+    run: [sh, -c, 'echo "hello $DIBS_PARAM_WHO"; echo "to err" >&2']
+  slow:
+    concurrency: forbid
+    kill_after: 100ms
+    shell: 'echo begun; GATE; echo over'
+  fails:
+    run: [sh, -c, 'echo broken; exit 3']
+  often:
+    schedule: '@every 1s'
+    run: ['true']
+  nightly:
+    schedule: '0 2 * * *'
+    zone: Europe/Berlin
+    run: ['true']
+  graph:
+    concurrency: allow
+    steps:
+      one: {shell: 'echo 1 > "$DIBS_RESULT"'}
+      ask: {wait: {bookmark: approval}, needs: [one]}
+      two: {shell: 'echo two', needs: [ask]}
+"""
+
+
+def jobs_text(gate, board="main"):
+    return JOBS.replace("GATE", GATE.format(gate)).replace("BOARD", board)
+
+
+class Jobs(ServeCase):
+    """One daemon whose engine executes what the tests start."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.jobs_folder = tempfile.TemporaryDirectory(prefix="dibs-jobs-")
+        cls.addClassCleanup(cls.jobs_folder.cleanup)
+        cls.gate = cls.jobs_folder.name + "/gate"
+        cls.file = cls.jobs_folder.name + "/jobs.yaml"
+        with open(cls.file, "w", encoding="utf-8") as file:
+            file.write(jobs_text(cls.gate))
+        cls.options = ("--jobs", cls.file, "--slots", "8")
+        super().setUpClass()
+        wait_until(lambda: cls.daemon.get("/v1/nodes").json["total"] == 1, "the node of the daemon")
+
+    def open_gate(self):
+        with open(self.gate, "w", encoding="utf-8"):
+            pass
+        self.addCleanup(lambda: os.path.exists(self.gate) and os.unlink(self.gate))
+
+    def run_of(self, answer):
+        self.assertEqual(answer.status, 202, answer.text)
+        self.assertEqual(answer.headers["Location"], "/v1/runs/" + answer.json["id"])
+        return answer.json["id"]
+
+    def start(self, job, body=None, **more):
+        return self.run_of(self.daemon.post(f"/v1/jobs/{job}/run", body, **more))
+
+    def await_run(self, run, *states):
+        def found():
+            answer = self.daemon.get("/v1/runs/" + self.path(run))
+            self.assertEqual(answer.status, 200, answer.text)
+            return answer.json if answer.json["state"] in states else None
+
+        return wait_until(found, f"{run} in {states}")
+
+    def test_jobs(self):
+        answer = self.daemon.get("/v1/jobs", role="read").json
+        names = [job["name"] for job in answer["items"]]
+        self.assertEqual(names, ["fails", "graph", "hello", "nightly", "often", "slow"])
+        self.assertEqual((answer["total"], answer["board"], answer["complete"]), (6, "main", True))
+        nightly = answer["items"][3]
+        self.assertEqual((nightly["set"], nightly["zone"], nightly["schedule"]), ("served", "Europe/Berlin", ["0 2 * * *"]))
+        self.assertRegex(nightly["next_at"], "^20..-..-..T0[01]:00:00")
+        self.assertGreater(nightly["next_in_ms"], 0)
+        # Parts, filters, and orders.
+        first = self.daemon.get("/v1/jobs", query={"limit": 4}).json
+        rest = self.daemon.get("/v1/jobs", query={"limit": 4, "after": first["next"]}).json
+        self.assertEqual([job["name"] for job in first["items"] + rest["items"]], names)
+        self.assertIsNone(rest["next"])
+        for query, wanted in [({"q": "says"}, ["hello"]), ({"prefix": "s"}, ["slow"]), ({"status": "on demand", "prefix": "f"}, ["fails"]),
+                              ({"set": "other"}, [])]:
+            self.assertEqual([job["name"] for job in self.daemon.get("/v1/jobs", query=query).json["items"]], wanted, query)
+        self.assertEqual(self.daemon.get("/v1/jobs", query={"sort": "next"}).json["items"][0]["name"], "often")
+        self.assert_problem(self.daemon.get("/v1/jobs", query={"sort": "size"}), 400, "invalid")
+        self.assert_problem(self.daemon.get("/v1/jobs", query={"board": "a/b"}), 400, "invalid")
+        self.assertEqual(self.daemon.get("/v1/jobs", query={"board": "empty"}).json["items"], [])
+
+    def test_one_job(self):
+        answer = self.daemon.get("/v1/jobs/graph").json
+        self.assertEqual([(step["name"], step["kind"], step["needs"]) for step in answer["steps"]],
+                         [("one", "shell", []), ("ask", "wait", ["one"]), ("two", "shell", ["ask"])])
+        self.assertIn(self.file, answer["loaded"]["from"])
+        hello = self.daemon.get("/v1/jobs/hello")
+        self.assertEqual(hello.json["steps"][0]["env"], ["SECRET_OF_JOB"])
+        self.assertNotIn("planted-in-env", hello.text)
+        self.assert_problem(self.daemon.get("/v1/jobs/none"), 404, "notfound")
+        self.assert_problem(self.daemon.post("/v1/jobs/none/run"), 404, "notfound")
+
+    def test_next(self):
+        answer = self.daemon.get("/v1/jobs/nightly/next", query={"n": 3}).json
+        self.assertEqual((answer["zone"], len(answer["items"])), ("Europe/Berlin", 3))
+        for tick in answer["items"]:
+            self.assertIn("T02:00:00", tick["local"])
+            self.assertIn(tick["offset"], ("+01:00", "+02:00"))
+        utc = self.daemon.get("/v1/jobs/nightly/next", query={"n": 1, "tz": "UTC"}).json["items"][0]
+        self.assertEqual((utc["local"] + ".000Z", utc["offset"]), (utc["at"], "+00:00"))
+        self.assert_problem(self.daemon.get("/v1/jobs/nightly/next", query={"tz": "No/Where"}), 400, "invalid")
+        self.assertEqual(self.daemon.get("/v1/jobs/slow/next").json["items"], [])
+
+    def test_run_with_params(self):
+        run = self.start("hello", {"params": {"who": "ann"}, "reason": "to see it"}, role="operate")
+        record = self.await_run(run, "OK")
+        self.assertEqual((record["cause"], record["params"], record["steps"][0]["exit_code"]), ("hand", {"who": "ann"}, 0))
+        self.assertGreaterEqual(record["took_ms"], 0)
+        text = self.daemon.get(f"/v1/runs/{run}/output", role="read")
+        self.assertEqual(text.headers["Content-Type"], "text/plain; charset=utf-8")
+        self.assertEqual(sorted(text.text.splitlines()), ["hello ann", "to err"])
+        for body in ({"params": {"who": "ANN"}}, {"params": {"no": "x"}}, {"params": {"who": 7}}, {"params": 7}, {"colour": "red"}):
+            self.assert_problem(self.daemon.post("/v1/jobs/hello/run", body), 400, "invalid")
+        line = wait_until(lambda: [line for line in self.daemon.log() if line.get("action") == "job-run" and
+                                   line.get("reason") == "to see it"], "the change in the log")[0]
+        self.assertEqual((line["who"], line["target"], line["result"]), ("operate", "hello", "OK"))
+
+    def test_key_names_the_run(self):
+        runs = {self.start("hello", headers={"Idempotency-Key": "order-7"}) for _ in range(3)}
+        self.assertEqual(runs, {"hello.order-7"})
+        self.await_run("hello.order-7", "OK")
+        self.assertEqual(self.start("hello", headers={"Idempotency-Key": "order-7"}), "hello.order-7")
+        self.assert_problem(self.daemon.post("/v1/jobs/hello/run", headers={"Idempotency-Key": "a/b"}), 400, "invalid")
+
+    def test_busy_cancel_and_rerun(self):
+        run = self.start("slow")
+        self.await_run(run, "ACTIVE")
+        problem = self.assert_problem(self.daemon.post("/v1/jobs/slow/run"), 409, "busy")
+        self.assertEqual(problem["run"], run)
+        self.assert_problem(self.daemon.post(f"/v1/runs/{run}/rerun"), 409, "busy")
+        wait_until(lambda: {"run": run, "step": "main"} in self.daemon.get("/v1/nodes").json["items"][0]["steps"],
+                   "the step at its node")
+        live = self.daemon.get("/v1/runs", query={"state": "live", "job": "slow"}).json["items"]
+        self.assertEqual([item["id"] for item in live], [run])
+        self.assertEqual(self.run_of(self.daemon.post(f"/v1/runs/{run}/cancel", {"reason": "enough"})), run)
+        self.assertEqual(self.await_run(run, "CANCELLED")["reason"], "cancelled")
+        self.assert_problem(self.daemon.post(f"/v1/runs/{run}/cancel"), 409, "stale")
+        self.assert_problem(self.daemon.post("/v1/runs/none.1/cancel"), 404, "notfound")
+        self.open_gate()
+        again = self.run_of(self.daemon.post(f"/v1/runs/{run}/rerun", headers={"Idempotency-Key": "again"}))
+        self.assertEqual(again, "slow.again")
+        self.assertEqual(self.await_run(again, "OK")["origin"], run)
+
+    def test_live_output(self):
+        run = self.start("slow", headers={"Idempotency-Key": "live"})
+        events, seen = self.events(run), []
+        # The command has begun and waits; a place follows its lines.
+        while not seen or seen[-1][1] != "place" or len(seen) < 3:
+            seen.append(next(events))
+        place = seen[-1]
+        self.assertEqual([event[2] for event in seen if event[1] == "line"],
+                         [["sys", "step main, attempt 1", "main"], ["out", "begun", "main"]])
+        self.open_gate()
+        rest = list(events)
+        self.assertEqual([event[2] for event in rest if event[1] == "line"],
+                         [["out", "over", "main"], ["sys", "main: ok, exit code 0", "main"]])
+        self.assertEqual(rest[-1][1:], ("end", {"state": "OK"}))
+        # Another stream goes on after the place of the first.
+        self.assertEqual([event[2][1] for event in self.events(run, headers={"Last-Event-ID": place[0]}) if event[1] == "line"],
+                         ["over", "main: ok, exit code 0"])
+        self.assertEqual([event[2][1] for event in self.events(run, query="?tail=1") if event[1] == "line"],
+                         ["step main, attempt 1", "over", "main: ok, exit code 0"])
+        self.assert_problem(self.daemon.get(f"/v1/runs/{run}/output", query={"from": "x"}), 400, "invalid")
+        self.assert_problem(self.daemon.get(f"/v1/runs/{run}/output", query={"step": "none"}), 404, "notfound")
+        self.assert_problem(self.daemon.get("/v1/runs/none.1/output", headers={"Accept": "text/event-stream"}), 404, "notfound")
+
+    def events(self, run, headers=None, query=""):
+        """The events of an output: (id, name, data without its time)."""
+        connection = self.daemon.connect()
+        self.addCleanup(connection.close)
+        connection.request("GET", f"/v1/runs/{run}/output{query}",
+                           headers={"Authorization": "Bearer " + self.daemon.tokens["read"], "Accept": "text/event-stream",
+                                    **(headers or {})})
+        response = connection.getresponse()
+        self.assertEqual((response.status, response.headers["Content-Type"]), (200, "text/event-stream"))
+        fields = {}
+        for line in response:
+            line = line.decode().rstrip("\n")
+            if line and not line.startswith(":"):
+                key, _, value = line.partition(": ")
+                fields[key] = value
+            elif not line and "event" in fields:
+                data = json.loads(fields["data"])
+                yield fields.get("id"), fields["event"], data[1:] if isinstance(data, list) else data
+                fields = {}
+
+    def test_failure(self):
+        run = self.start("fails")
+        record = self.await_run(run, "FAILED")
+        self.assertEqual((record["reason"], record["steps"][0]["exit_code"]), ("failed", 3))
+        self.assertEqual([attempt["exit_code"] for attempt in record["attempts"]], [3])
+        failed = self.daemon.get("/v1/runs", query={"state": "failed", "job": "fails"}).json["items"]
+        self.assertIn(run, [item["id"] for item in failed])
+        etag = self.daemon.get("/v1/runs/" + run).headers["ETag"]
+        self.assertEqual(self.daemon.get("/v1/runs/" + run, headers={"If-None-Match": etag}).status, 304)
+        self.assert_problem(self.daemon.get("/v1/runs", query={"state": "green"}), 400, "invalid")
+        self.assert_problem(self.daemon.get("/v1/runs", query={"job": "none"}), 404, "notfound")
+        self.assert_problem(self.daemon.get("/v1/runs", query={"after": "x"}), 400, "invalid")
+
+    def test_bookmark(self):
+        run = self.start("graph")
+        step = wait_until(lambda: next((s for s in self.daemon.get("/v1/runs/" + run).json["steps"]
+                                        if s["waits_for"] == "bookmark"), None), "the bookmark")
+        self.assertEqual((step["name"], step["bookmark"], step["needs"]), ("ask", "approval", ["one"]))
+        path = f"/v1/runs/{run}/resume"
+        # Another caller is at it.
+        lock = f"workflow:{run}:bookmark:approval"
+        token = self.hold(lock)
+        problem = self.assert_problem(self.daemon.post(path, {"bookmark": "approval"}), 409, "busy")
+        self.assertIn("already in progress", problem["detail"])
+        self.daemon.dibs("release", lock, "--token", token)
+        self.assert_problem(self.daemon.post(path, {}), 400, "invalid")
+        self.assert_problem(self.daemon.post(path, {"bookmark": "other"}), 404, "notfound")
+        self.assertEqual(self.daemon.post(path, {"bookmark": "approval", "data": "yes\n"}, role="operate").status, 202)
+        record = self.await_run(run, "OK")
+        self.assertEqual((record["steps"][1]["result"], record["steps"][1]["resumed_by"]), ("yes\n", "operate via serve"))
+        self.assert_problem(self.daemon.post(path, {"bookmark": "approval"}), 409, "stale")
+        self.assertIn("== two, attempt 1\ntwo\n", self.daemon.get(f"/v1/runs/{run}/output").text)
+
+    def test_pause(self):
+        answer = self.daemon.post("/v1/jobs/nightly/pause", {"reason": "disk is full", "until_at": "2199-01-01T00:00:00Z"})
+        self.assertEqual((answer.status, answer.json), (200, {"job": "nightly", "paused": True}))
+        job = self.daemon.get("/v1/jobs/nightly").json
+        self.assertEqual((job["status"], job["paused"]["by"], job["paused"]["reason"]), ("paused", "admin via serve", "disk is full"))
+        # Lists show a change of this daemon at once.
+        self.assertEqual([j["name"] for j in self.daemon.get("/v1/jobs", query={"status": "paused"}).json["items"]], ["nightly"])
+        self.assertEqual(self.daemon.get("/v1/jobs/nightly/next").json["items"], [])
+        self.assertEqual(self.daemon.post("/v1/jobs/nightly/resume").json, {"job": "nightly", "paused": False})
+        self.assertEqual(self.daemon.get("/v1/jobs/nightly").json["status"], "due")
+        self.assertEqual(self.daemon.post("/v1/jobs/pause", {"match": "[gn]*", "reason": "r"}).json, {"jobs": ["graph", "nightly"]})
+        self.assertEqual(self.daemon.post("/v1/jobs/resume", {"match": "*"}).json, {"jobs": ["graph", "nightly"]})
+        for body in ({}, {"match": ""}):
+            self.assert_problem(self.daemon.post("/v1/jobs/pause", body), 400, "invalid")
+        for until in ("soon", "1999-01-01T00:00:00Z"):
+            self.assert_problem(self.daemon.post("/v1/jobs/nightly/pause", {"until_at": until}), 400, "invalid")
+
+    def test_ticks_and_timeline(self):
+        run = wait_until(lambda: self.daemon.get("/v1/runs", query={"job": "often", "state": "ok"}).json["items"], "a tick")[0]
+        self.assertRegex(run["id"], r"^often@\d{8}T\d{6}Z$")
+        self.assertEqual((run["cause"], run["tick_at"] is None), ("tick", False))
+        first = self.daemon.get("/v1/runs", query={"limit": 1}).json
+        second = self.daemon.get("/v1/runs", query={"limit": 1, "after": first["next"]}).json
+        self.assertNotEqual(first["items"][0]["id"], second["items"][0]["id"])
+        timeline = self.daemon.get("/v1/timeline").json
+        self.assertIn("often", [item["job"] for item in timeline["runs"]])
+        ticks = [tick["at"] for tick in timeline["ticks"] if tick["job"] == "often"]
+        self.assertEqual(ticks, sorted(ticks))
+        self.assertGreater(len(ticks), 100)
+        later = self.daemon.get("/v1/timeline", query={"from": "2198-06-01T00:00:00Z", "to": "2198-06-02T12:00:00Z"}).json
+        self.assertEqual([tick["at"] for tick in later["ticks"] if tick["job"] == "nightly"],
+                         ["2198-06-01T00:00:00.000Z", "2198-06-02T00:00:00.000Z"])
+        for query in ({"from": "x"}, {"from": "2026-01-02", "to": "2026-01-01"}, {"from": "2026-01-01", "to": "2027-01-01"}):
+            self.assert_problem(self.daemon.get("/v1/timeline", query=query), 400, "invalid")
+
+    def test_events(self):
+        connection = self.daemon.connect()
+        self.addCleanup(connection.close)
+        connection.request("GET", "/v1/events?topics=runs,jobs",
+                           headers={"Authorization": "Bearer " + self.daemon.tokens["read"]})
+        response = connection.getresponse()
+        states = []
+        self.assertEqual(response.status, 200)
+        self.start("hello", headers={"Idempotency-Key": "told"})
+        for line in response:
+            if line.startswith(b"data: ") and b"hello.told" in line:
+                changed = json.loads(line[6:]).get("changed", [])
+                states += [run["state"] for run in changed if run.get("id") == "hello.told"]
+                if "OK" in states:
+                    break
+        self.assertEqual(states[-1], "OK")
+        self.assert_problem(self.daemon.get("/v1/events", query={"topics": "weather"}), 400, "invalid")
+
+    def test_metrics(self):
+        self.await_run(self.start("fails"), "FAILED")
+
+        def counted():
+            text = self.daemon.get("/metrics", role="read").text
+            return text if 'dibs_job_runs_total{job="fails",result="failed"}' in text else None
+
+        text = wait_until(counted, "the count of a run")
+        for pattern in (r'dibs_job_last_exit_code\{job="fails"\} 3$', r'dibs_job_next_run_timestamp_seconds\{job="nightly"\} \d+$',
+                        r'dibs_job_duration_seconds_bucket\{job="fails",le="\+Inf"\} [1-9]', r'dibs_job_running\{job="slow"\} \d+$',
+                        r'dibs_job_missed_total\{job="often"\} \d+$', r'dibs_job_start_delay_seconds_count\{job="fails"\} [1-9]'):
+            self.assertIsNotNone(re.search(pattern, text, re.M), pattern)
+        self.assertEqual(len(re.findall("^# TYPE dibs_job_", text, re.M)), 9)
+
+    def test_nodes(self):
+        answer = self.daemon.get("/v1/nodes", role="read").json
+        self.assertEqual((answer["engine"], answer["board"], len(answer["items"])), ("running", "main", 1))
+        node = answer["items"][0]
+        self.assertEqual(node["pid"], self.daemon.process.pid)
+        self.assertRegex(node["id"], "^[0-9a-f]{16}$")
+
+
+class Engine(unittest.TestCase):
+    """The life of the engine, on daemons of their own that share a store."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="dibs-engine-")
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        self.gate = self.folder + "/gate"
+        self.file = self.folder + "/jobs.yaml"
+        self.url = URL or f"sqlite:{self.folder}/store.db"
+        self.board = "b" + os.path.basename(self.folder).replace("_", "-")[-8:]
+        self.write()
+
+    def write(self, more=""):
+        with open(self.file, "w", encoding="utf-8") as file:
+            file.write(jobs_text(self.gate, self.board) + more)
+
+    def start(self, *args, **more):
+        daemon = Daemon("--jobs", self.file, *args, url=self.url, **more)
+        self.addCleanup(daemon.end)
+        return daemon
+
+    def test_several_daemons_one_tick(self):
+        daemons = [self.start(), self.start()]
+        wait_until(lambda: daemons[0].get("/v1/nodes").json["total"] == 2, "two nodes")
+        run = daemons[0].post("/v1/jobs/slow/run").json["id"]
+        wait_until(lambda: daemons[1].get("/v1/runs/" + run).json["state"] == "ACTIVE", "the run")
+        # A daemon that drains waits for its command; the other one goes on.
+        nodes = daemons[0].get("/v1/nodes").json["items"]
+        owner = next(node for node in nodes if node["steps"])["pid"]
+        first = next(daemon for daemon in daemons if daemon.process.pid == owner)
+        other = next(daemon for daemon in daemons if daemon.process.pid != owner)
+        first.process.send_signal(signal.SIGTERM)
+        first.await_event("draining")
+        with open(self.gate, "w", encoding="utf-8"):
+            pass
+        self.assertEqual(first.process.wait(PATIENCE), 0)
+        self.assertEqual(other.get("/v1/runs/" + run).json["state"], "OK")
+        self.assertEqual(other.get("/v1/nodes").json["total"], 1)
+
+    def test_drain_is_bounded(self):
+        daemon = self.start("--drain-within", "200ms")
+        wait_until(lambda: daemon.get("/v1/nodes").json["total"] == 1, "the node")
+        run = daemon.post("/v1/jobs/slow/run").json["id"]
+        wait_until(lambda: daemon.get("/v1/runs/" + run).json["state"] == "ACTIVE", "the run")
+        daemon.process.send_signal(signal.SIGTERM)
+        self.assertEqual(daemon.process.wait(PATIENCE), 0)
+        shown = json.loads(daemon.dibs("job", "show", run, "--board", self.board, "--json").stdout)["runs"][0]
+        self.assertEqual((shown["state"], shown["reason"]), ("FAILED", "stopped"))
+
+    def test_reload(self):
+        daemon = self.start()
+        wait_until(lambda: daemon.get("/v1/nodes").json["total"] == 1, "the node")
+        run = daemon.post("/v1/jobs/slow/run").json["id"]
+        wait_until(lambda: daemon.get("/v1/runs/" + run).json["state"] == "ACTIVE", "the run")
+        self.write("  late: {run: [echo, late]}\n")
+        daemon.process.send_signal(signal.SIGHUP)
+        daemon.await_event("reloaded")
+        wait_until(lambda: daemon.get("/v1/jobs/late").status == 200, "the new job")
+        late = daemon.post("/v1/jobs/late/run").json["id"]
+        wait_until(lambda: daemon.get("/v1/runs/" + late).json["state"] == "OK", "a run of the new job")
+        # The command of the old files has gone on.
+        self.assertEqual(daemon.get("/v1/runs/" + run).json["state"], "ACTIVE")
+        with open(self.gate, "w", encoding="utf-8"):
+            pass
+        wait_until(lambda: daemon.get("/v1/runs/" + run).json["state"] == "OK", "its end")
+        self.write("  late: {runs: [echo, late]}\n")
+        daemon.process.send_signal(signal.SIGHUP)
+        self.assertIn("did you mean", daemon.await_event("reload_failed")["message"])
+        self.assertEqual(daemon.get("/v1/nodes").json["engine"], "running")
+
+    def test_settings(self):
+        daemon = self.start("--engine", "off")
+        answer = daemon.get("/v1/nodes").json
+        self.assertEqual((answer["engine"], answer["items"], answer["board"]), ("off", [], self.board))
+
+        def check(*args):
+            result = subprocess.run([DIBS, "serve", "--check", "--tokens", daemon.file, *args], stdout=subprocess.PIPE,
+                                    stderr=subprocess.PIPE, text=True, env=daemon.env, check=False, timeout=PATIENCE)
+            return result.returncode, result.stderr
+
+        self.assertEqual(check("--jobs", self.file), (0, ""))
+        with open(self.folder + "/bad.yaml", "w", encoding="utf-8") as file:
+            file.write("jobs:\n  a: {run: [x], shedule: '* * * * *'}\n")
+        for args, why in [(["--jobs", f"{self.file},{self.folder}/bad.yaml"], "bad.yaml:2:"),
+                          (["--jobs", self.folder + "/none.yaml"], "none.yaml"),
+                          (["--jobs", self.file, "--board", "other"], "is for the board"),
+                          (["--labels", "a b"], "is no label")]:
+            with self.subTest(args):
+                code, text = check(*args)
+                self.assertEqual((code, why in text), (78, True), text)
+
+
+if __name__ == "__main__":
+    main()
