@@ -26,8 +26,7 @@ static const kind kinds[] = {
     {"all", 6, "again", EACH ALL AGAIN "concurrency: allow, ", 3000, "-"},
     {"most", 4, "at most once", EACH ALL "concurrency: allow, ", 3000, "-"},
     {"forbid", 2, "forbid", EACH AGAIN "concurrency: forbid, ", 1500, NULL},
-    {"replace", 2, "replace", EACH "concurrency: replace, kill_after: 300ms, ",
-     2000, NULL},
+    {"replace", 2, "replace", EACH "concurrency: replace, ", 2000, NULL},
     {"lock", 2, "lock",
      EACH ALL AGAIN "concurrency: allow, lock: {key: ground, ttl: 2s, "
                     "retries: 3, retry_delay: 100ms}, ",
@@ -93,7 +92,7 @@ static void put_jobs(FILE *out, const char *folder, int version, int64_t from_s,
     fprintf(out,
             "version: %d\nset: ground\n"
             "defaults: {history: {ok: 10000, failed: 10000}, output: "
-            "{keep: 0, head: 0}}\n"
+            "{keep: 0, head: 0}, kill_after: 300ms}\n"
             "jobs:\n",
             version);
     for (int i = 0; i < KINDS; i++)
