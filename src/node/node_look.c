@@ -436,7 +436,8 @@ static void look_after_sweep(dibs__node *node, const sweep *s,
     (void)snprintf(last, DIBS__PLACE_SIZE, "%s", first->member);
 }
 
-/* The lock saves work; no rule rests on it. */
+/* The lock saves work; no rule rests on it. Nobody sweeps after the death of a node that
+ * did until its lock ends, which is no later than its lease. */
 static void do_sweep(dibs__node *node, const view *v, const sweep *s)
 {
     const dibs__node_entry *first = find_first(node, v, s);
@@ -449,8 +450,12 @@ static void do_sweep(dibs__node *node, const view *v, const sweep *s)
         return;
     (void)snprintf(name, sizeof(name), "%s%s", node->opts->sweep_prefix,
                    s->name);
-    rc = dibs_lock_new(node->board->cl, name,
-                       DIBS_LOCK_OPTS(.ttl_ms = SWEEP_TTL_MS), &lock, &err);
+    rc =
+        dibs_lock_new(node->board->cl, name,
+                      DIBS_LOCK_OPTS(.ttl_ms = node->opts->ttl_ms < SWEEP_TTL_MS
+                                                   ? node->opts->ttl_ms
+                                                   : SWEEP_TTL_MS),
+                      &lock, &err);
     if (rc == DIBS_OK)
         rc = dibs_lock_try(lock, &err);
     if (rc == DIBS_OK)
