@@ -707,9 +707,62 @@ static void test_ranks(void **unused)
     assert_int_equal(dibs__rank_delay_ms(90), 500);
 }
 
+/* airflow 24906, 42553, 32289: two find the same loss. airflow 12396: a result that was
+ * accepted stays. elsa 5045: a step of another node is left alone. */
+static void test_peer_two_sweepers_one_loss(void **unused)
+{
+    (void)unused;
+    make_job(1);
+    steps[A].work.retry.attempts = 2;
+    steps[A].work.retry.on = DIBS__RETRY_LOST;
+    begin_run("j.1");
+    claim(A);
+    assert_status(dibs__run_lost(&sc, A, 8, NULL), DIBS_STALE);
+    CHECK(DIBS_OK, dibs__run_lost(&sc, A, 7, err));
+    expect(A, DIBS__STATE_RETRY);
+    assert_status(dibs__run_lost(&sc, A, 7, NULL), DIBS_STALE);
+    assert_int_equal(run.steps[A].attempt, 1);
+    assert_status(dibs__run_end(&sc, A, who.nonce, &well, NULL), DIBS_STALE);
+    sc.now_us += INT64_C(3600) * 1000000;
+    CHECK(DIBS_OK, dibs__run_retry(&sc, err));
+    assert_status(dibs__run_retry(&sc, NULL), DIBS_STALE);
+    claim(A);
+    assert_int_equal(run.steps[A].attempt, 2);
+    end(A, &well);
+    assert_status(dibs__run_lost(&sc, A, 7, NULL), DIBS_STALE);
+    expect_run(DIBS__STATE_OK);
+    done();
+}
+
+/* temporal 11281: the deadline of a start holds for retries, too. */
+static void test_peer_deadline_counts_on_retry(void **unused)
+{
+    (void)unused;
+    make_job(1);
+    steps[A].work.retry.attempts = 9;
+    steps[A].work.retry.on = DIBS__RETRY_FAILED;
+    job.start_deadline_ms = 5000;
+    begin_run("j.1");
+    assert_true(run.start_by_us > 0);
+    claim(A);
+    assert_int_equal(in.not_after_us, run.start_by_us);
+    end(A, &badly);
+    expect(A, DIBS__STATE_RETRY);
+    sc.now_us = run.start_by_us;
+    CHECK(DIBS_OK, dibs__run_retry(&sc, err));
+    sc.now_us = run.start_by_us + 1;
+    assert_status(dibs__run_claim(&sc, A, &who, NULL), DIBS_STALE);
+    CHECK(DIBS_OK, dibs__run_deadline(&sc, err));
+    expect_run(DIBS__STATE_FAILED);
+    assert_int_equal(run.steps[A].attempt, 1);
+    done();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_peer_two_sweepers_one_loss),
+        cmocka_unit_test(test_peer_deadline_counts_on_retry),
         cmocka_unit_test(test_fan_in_once),
         cmocka_unit_test(test_policies_of_failure),
         cmocka_unit_test(test_when_failed),

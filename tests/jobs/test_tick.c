@@ -206,6 +206,77 @@ static void test_tick_with_claim(void **unused)
     done();
 }
 
+/* Hangfire 546: the first tick of a yearly job came while no node was there. */
+static void test_peer_missed_yearly_job_runs(void **unused)
+{
+    const int64_t year = 31536000; /* 1971-01-01 */
+    int column;
+
+    (void)unused;
+    make_job(DIBS__MISFIRE_RUN_ONCE);
+    CHECK(DIBS_OK, dibs__cron_parse("0 0 1 1 *", &schedule.cron, &column, err));
+    dibs__tick_reset(&job, &state, &tk, 1000 * US);
+    assert_int_equal(state.next_s, year);
+    assert_status(take((year + 900) * US), DIBS_OK);
+    assert_int_equal(run.tick_s, year);
+    assert_int_equal(state.merged + state.missed, 0);
+    assert_int_equal(state.next_s, 2 * year);
+    done();
+}
+
+/* river 791, systemd 21166: a node that starts again each hour computes the next time
+ * anew, and a job of a week still comes after a week. */
+static void test_peer_interval_longer_than_uptime(void **unused)
+{
+    const int64_t week = 7 * 86400;
+    int column;
+
+    (void)unused;
+    make_job(DIBS__MISFIRE_RUN_ONCE);
+    job.jitter_ms = 60000;
+    CHECK(DIBS_OK, dibs__cron_parse("@every 7d", &schedule.cron, &column, err));
+    tk.jitter_us = dibs__job_jitter_us(&job, "main");
+    dibs__tick_reset(&job, &state, &tk, 1000 * US);
+    for (int64_t at_s = 1000; at_s < 1000 + week; at_s += 3600) {
+        tk.jitter_us = dibs__job_jitter_us(&job, "main");
+        dibs__tick_refresh(&job, &state, &tk);
+        assert_status(take(at_s * US), DIBS_STALE);
+        assert_int_equal(state.due_us, (1000 + week) * US + tk.jitter_us);
+    }
+    assert_status(take((1000 + week) * US + tk.jitter_us), DIBS_OK);
+    assert_int_equal(run.tick_s, 1000 + week);
+    done();
+}
+
+/* robfig PR 480, sidekiq-scheduler 283: the store's clock goes back by an hour, and
+ * forward again. */
+static void test_peer_clock_set_back(void **unused)
+{
+    (void)unused;
+    make_job(DIBS__MISFIRE_RUN_ONCE);
+    assert_status(take(10010 * US), DIBS_OK);
+    assert_int_equal(run.tick_s, 10010);
+    for (int64_t at_s = 6410; at_s < 10020; at_s += 10)
+        assert_status(take(at_s * US), DIBS_STALE);
+    assert_status(take(10020 * US), DIBS_OK);
+    assert_int_equal(run.tick_s, 10020);
+    assert_int_equal(run.merged, 0);
+    done();
+}
+
+static void test_peer_clock_set_forward(void **unused)
+{
+    (void)unused;
+    make_job(DIBS__MISFIRE_RUN_ONCE);
+    assert_status(take(1010 * US), DIBS_OK);
+    assert_status(take(4610 * US), DIBS_OK);
+    assert_int_equal(run.tick_s, 4610);
+    assert_int_equal(run.merged, 359);
+    assert_int_equal(in.not_before_us, 4610 * US);
+    assert_status(take(1020 * US), DIBS_STALE);
+    done();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -218,6 +289,10 @@ int main(void)
         cmocka_unit_test(test_pause),
         cmocka_unit_test(test_forbid_counts_what_it_skips),
         cmocka_unit_test(test_tick_with_claim),
+        cmocka_unit_test(test_peer_missed_yearly_job_runs),
+        cmocka_unit_test(test_peer_interval_longer_than_uptime),
+        cmocka_unit_test(test_peer_clock_set_back),
+        cmocka_unit_test(test_peer_clock_set_forward),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
