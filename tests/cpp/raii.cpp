@@ -463,6 +463,41 @@ static void healths(dibs::client &db)
     CHECK(thrown([&] { dibs::check_health(db, "a\nb"); }) == DIBS_INVALID);
 }
 
+static void called_jobs(dibs::client &db)
+{
+    dibs_jobs_opts fast = dibs_jobs_opts();
+    dibs_job_opts opts = dibs_job_opts();
+
+    fast.look_ms = 20;
+    opts.more = "params: {name: {}}";
+    dibs::jobs node(db, fast);
+    node.add(
+        "greet",
+        [](dibs::run &run) { run.result("hello " + run.param("name")); }, opts);
+    node.add("fail", [](dibs::run &) { throw std::runtime_error("no luck"); });
+    CHECK(thrown([&] { node.add("fail", [](dibs::run &) {}); }) ==
+          DIBS_INVALID);
+    CHECK(thrown([&] { node.publish(); }) == DIBS_INVALID);
+
+    dibs::jobs whole(db, fast);
+    whole.add(
+        "greet",
+        [](dibs::run &run) { run.result("hello " + run.param("name")); }, opts);
+    whole.add("fail", [](dibs::run &) { throw std::runtime_error("no luck"); });
+    whole.publish();
+    std::thread thread([&] { whole.run(); });
+    std::string run = dibs::start_job(db, "greet", {"name=anna"});
+    CHECK(dibs::wait_job(db, run).state == DIBS_RUN_OK);
+    CHECK(dibs::job_result(db, run) == "hello anna");
+    CHECK(thrown([&] { dibs::cancel_job(db, run); }) == DIBS_STALE);
+    CHECK(thrown([&] { dibs::resume_bookmark(db, run, "none"); }) ==
+          DIBS_NOTFOUND);
+    run = dibs::start_job(db, "fail");
+    CHECK(dibs::wait_job(db, run).state == DIBS_RUN_FAILED);
+    whole.stop();
+    thread.join();
+}
+
 static void limits(dibs::client &db)
 {
     dibs::limit limit(
@@ -576,6 +611,7 @@ int main(int argc, char **argv)
     healths(db);
     breakers(db);
     commits(db);
+    called_jobs(db);
     std::cout << "scopes give back what they took\n";
     return 0;
 }
