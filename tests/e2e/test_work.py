@@ -247,6 +247,16 @@ jobs: {alone: {run: ['true'], lock: {key: mine, retries: 1, retry_delay: 400ms}}
         self.ok("job", "start", "good", "--wait")
         self.stop(node)
 
+    def test_a_node_leaves_calls_to_programs(self):
+        calls = "jobs: {calls: {call: sync}, both: {steps: {one: {run: ['true']}, two: {call: sync, needs: [one]}}}}\n"
+        file = self.write("calls.yaml", calls)
+        self.ok("job", "load", file)
+        self.begin("calls")
+        both = self.begin("both")
+        self.ok("work", file, "--once")
+        self.assertEqual([one["state"] for one in self.run_of(both)["steps"]], ["OK", "READY"])
+        self.assertEqual([run["state"] for run in self.json("job", "runs", "calls", "--json")["runs"]], ["QUEUED"])
+
 
 class Stops(Work):
     def test_a_drain_lets_commands_end(self):
