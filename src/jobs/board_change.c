@@ -11,47 +11,69 @@
 
 enum { ROUNDS_MAX = 32, CHILDREN_DEEP = 16 };
 
-static dibs_status
-try_run(const dibs__board *board, const char *id, dibs__scene_fn *change,
-        void *arg, bool *doubt, dibs_error *err)
+/* One try of a change. BROKEN: another client was faster. */
+typedef dibs_status try_fn(const dibs__board *board, const void *what,
+                           bool *doubt, dibs_error *err);
+
+static dibs_status try_rounds(const dibs__board *board, try_fn *try_once,
+                              const void *what, const char *name,
+                              dibs_error *err)
 {
+    bool doubt = false;
+
+    for (int i = 0; i < ROUNDS_MAX; i++) {
+        dibs_status rc = try_once(board, what, &doubt, err);
+
+        if (rc != DIBS_BROKEN)
+            return rc;
+    }
+    return dibsx_fail(err, DIBS_STALE,
+                      "%s is changed by others all the time; try again", name);
+}
+
+/* BROKEN: the commit met the change of another. STALE would mean that the change found
+ * nothing to do. */
+static dibs_status commit_try(const dibs__board *board, const dibs__intent *in,
+                              bool *doubt, dibs_error *err)
+{
+    dibs_status rc = dibs__board_commit(board, in, doubt, err);
+
+    return rc == DIBS_STALE || rc == DIBS_EARLY || rc == DIBS_LATE ? DIBS_BROKEN
+                                                                   : rc;
+}
+
+typedef struct run_change {
+    const char *id;
+    dibs__scene_fn *change;
+    void *arg;
+} run_change;
+
+static dibs_status try_run(const dibs__board *board, const void *what,
+                           bool *doubt, dibs_error *err)
+{
+    const run_change *rn = what;
     dibs__stage st;
     dibs_status rc = DIBS_OK;
 
     dibs__stage_init(&st);
-    rc = dibs__stage_run(board, id, &st, err);
+    rc = dibs__stage_run(board, rn->id, &st, err);
     if (rc == DIBS_OK)
-        rc = change(&st.sc, *doubt, arg, err);
+        rc = rn->change(&st.sc, *doubt, rn->arg, err);
     if (rc == DIBS_OK) {
         dibs__scene_write(&st.sc);
-        rc = dibs__board_commit(board, &st.in, doubt, err);
-        /* Told apart from a change that found nothing to do. */
-        if (rc == DIBS_STALE || rc == DIBS_EARLY || rc == DIBS_LATE)
-            rc = DIBS_BROKEN;
+        rc = commit_try(board, &st.in, doubt, err);
     }
     dibs__stage_fini(&st);
     return rc;
-}
-
-static dibs_status too_busy(dibs_error *err, const char *what)
-{
-    return dibsx_fail(err, DIBS_STALE,
-                      "%s is changed by others all the time; try again", what);
 }
 
 dibs_status
 dibs__board_change_run(const dibs__board *board, const char *id,
                        dibs__scene_fn *change, void *arg, dibs_error *err)
 {
-    bool doubt = false;
+    const run_change rn = {.id = id, .change = change, .arg = arg};
 
-    for (int i = 0; i < ROUNDS_MAX; i++) {
-        dibs_status rc = try_run(board, id, change, arg, &doubt, err);
-
-        if (rc != DIBS_BROKEN)
-            return rc;
-    }
-    return too_busy(err, id);
+    return try_rounds(board, try_run, &rn, id, err);
 }
 
 /* A second cancel says more than the first, so one that may have been made is not made
@@ -190,9 +212,10 @@ join_batch(const dibs__board *board, const dibs__member_of *member,
     return rc;
 }
 
-static dibs_status try_start(const dibs__board *board, const start *s,
+static dibs_status try_start(const dibs__board *board, const void *what,
                              bool *doubt, dibs_error *err)
 {
+    const start *s = what;
     dibs__batch batch;
     dibs__stage st;
     dibs__job_state known;
@@ -221,26 +244,10 @@ static dibs_status try_start(const dibs__board *board, const start *s,
     if (rc == DIBS_OK) {
         dibs__scene_write(&st.sc);
         dibs__batch_commit(&batch, &st.in);
-        rc = dibs__board_commit(board, &st.in, doubt, err);
-        if (rc == DIBS_STALE || rc == DIBS_EARLY || rc == DIBS_LATE)
-            rc = DIBS_BROKEN;
+        rc = commit_try(board, &st.in, doubt, err);
     }
     dibs__stage_fini(&st);
     return rc;
-}
-
-static dibs_status
-start_run(const dibs__board *board, const start *s, dibs_error *err)
-{
-    bool doubt = false;
-
-    for (int i = 0; i < ROUNDS_MAX; i++) {
-        dibs_status rc = try_start(board, s, &doubt, err);
-
-        if (rc != DIBS_BROKEN)
-            return rc;
-    }
-    return too_busy(err, s->job);
 }
 
 dibs_status dibs__board_start_run(const dibs__board *board, const char *job,
@@ -249,7 +256,7 @@ dibs_status dibs__board_start_run(const dibs__board *board, const char *job,
 {
     const start s = {.job = job, .hash = hash, .make = make, .arg = arg};
 
-    return start_run(board, &s, err);
+    return try_rounds(board, try_start, &s, job, err);
 }
 
 dibs_status
@@ -259,24 +266,30 @@ dibs__board_start_member(const dibs__board *board, const char *job,
 {
     const start s = {.job = job, .make = make, .arg = arg, .member = member};
 
-    return start_run(board, &s, err);
+    return try_rounds(board, try_start, &s, job, err);
 }
 
-static dibs_status
-try_job(const dibs__board *board, const char *name, dibs__state_fn *change,
-        void *arg, bool *doubt, dibs_error *err)
+typedef struct job_change {
+    const char *name;
+    dibs__state_fn *change;
+    void *arg;
+} job_change;
+
+static dibs_status try_job(const dibs__board *board, const void *what,
+                           bool *doubt, dibs_error *err)
 {
+    const job_change *jc = what;
     char tzdata[DIBS__TZDATA_SIZE];
     dibs__job_state state;
     dibs__job *job = NULL;
     dibs__zone *zone = NULL;
     dibs__intent in;
     int64_t now_us = 0;
-    dibs_status rc = dibs__board_state(board, name, &state, err);
+    dibs_status rc = dibs__board_state(board, jc->name, &state, err);
 
     dibs__intent_init(&in);
     if (rc == DIBS_OK)
-        rc = dibs__board_job(board, name, state.hash, &job, err);
+        rc = dibs__board_job(board, jc->name, state.hash, &job, err);
     if (rc == DIBS_OK)
         rc = dibs__zone_open(job->zone, &zone, err);
     if (rc == DIBS_OK)
@@ -287,14 +300,12 @@ try_job(const dibs__board *board, const char *name, dibs__state_fn *change,
                            .tzdata = tzdata,
                            .jitter_us = dibs__job_jitter_us(job, board->name),
                            .hash = state.hash};
-        rc = change(job, &state, &tk, now_us, arg, err);
+        rc = jc->change(job, &state, &tk, now_us, jc->arg, err);
     }
     if (rc == DIBS_OK) {
         dibs__job_state_commit(&state, &in);
         if (in.change_count > 0)
-            rc = dibs__board_commit(board, &in, doubt, err);
-        if (rc == DIBS_STALE)
-            rc = DIBS_BROKEN;
+            rc = commit_try(board, &in, doubt, err);
     }
     dibs__intent_fini(&in);
     dibs__zone_free(zone);
@@ -306,13 +317,7 @@ dibs_status
 dibs__board_change_job(const dibs__board *board, const char *job,
                        dibs__state_fn *change, void *arg, dibs_error *err)
 {
-    bool doubt = false;
+    const job_change jc = {.name = job, .change = change, .arg = arg};
 
-    for (int i = 0; i < ROUNDS_MAX; i++) {
-        dibs_status rc = try_job(board, job, change, arg, &doubt, err);
-
-        if (rc != DIBS_BROKEN)
-            return rc;
-    }
-    return too_busy(err, job);
+    return try_rounds(board, try_job, &jc, job, err);
 }
