@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { ENDS_LOOKED_AT = 16 };
+
 /* A table or JSON, whichever --json says. */
 typedef struct sheet {
     bool json;
@@ -60,6 +62,32 @@ static const char *status_of(const dibs__job_state *state, const dibs__job *job)
     return state->next_s ? "due" : "on demand";
 }
 
+/* ---- ids of runs */
+
+/* The ids of the newest runs of a job, the oldest first. */
+typedef struct id_ring {
+    char (*at)[DIBS__RUN_ID_SIZE];
+    size_t room, count;
+} id_ring;
+
+static bool keep_id(const dibs_index_entry *entry, void *arg)
+{
+    id_ring *ring = arg;
+
+    (void)snprintf(ring->at[ring->count++ % ring->room], DIBS__RUN_ID_SIZE,
+                   "%s", entry->member);
+    return true;
+}
+
+static dibs_status collect_ids(dibs__open_board *ob, const char *job,
+                               id_ring *ring, dibs_error *err)
+{
+    char index[DIBS__JOB_NAME_SIZE + 8];
+
+    (void)snprintf(index, sizeof(index), "runs/%s", job);
+    return dibs__board_entries(&ob->board, index, keep_id, ring, err);
+}
+
 /* ---- ls */
 
 static void
@@ -103,6 +131,31 @@ static void row_of_job(dibs__table *table, const dibs__job_state *state,
     dibs__table_cell(table, job ? job->zone : "-");
 }
 
+/* The newest run that has ended, has failed. Few runs of a job live at a time, so it is
+ * among the last. */
+static dibs_status is_failing(dibs__open_board *ob, const char *job,
+                              bool *failing, dibs_error *err)
+{
+    char ids[ENDS_LOOKED_AT][DIBS__RUN_ID_SIZE];
+    id_ring ring = {.at = ids, .room = ENDS_LOOKED_AT};
+    bool ended = false;
+    dibs_status rc = collect_ids(ob, job, &ring, err);
+    size_t oldest = ring.count > ring.room ? ring.count - ring.room : 0;
+
+    *failing = false;
+    for (size_t i = ring.count; i > oldest && rc == DIBS_OK && !ended; i--) {
+        dibs__run run;
+
+        rc = dibs__board_run(&ob->board, ids[(i - 1) % ring.room], &run, err);
+        ended = rc == DIBS_OK && dibs__state_final(run.state);
+        *failing = ended && run.state == DIBS__STATE_FAILED;
+        /* Its history may have been cut off meanwhile. */
+        rc = rc == DIBS_NOTFOUND ? DIBS_OK : rc;
+        dibs__run_fini(&run);
+    }
+    return rc;
+}
+
 static bool is_wanted(const dibs__command *cmd, const dibs__job_state *state,
                       const char *status)
 {
@@ -119,12 +172,16 @@ static int list_job(const dibs__command *cmd, dibs__open_board *ob,
     sheet *sh = arg;
     dibs__job *job = NULL;
     dibs_error err = {0};
-    dibs_status rc =
-        dibs__board_job(&ob->board, state->job, state->hash, &job, &err);
+    bool wanted = true;
+    dibs_status rc = DIBS_OK;
 
+    if (dibs__opt_flag(cmd, "failing"))
+        rc = is_failing(ob, state->job, &wanted, &err);
+    if (rc == DIBS_OK && wanted)
+        rc = dibs__board_job(&ob->board, state->job, state->hash, &job, &err);
     if (rc != DIBS_OK && rc != DIBS_NOTFOUND)
         return dibs__cli_fail(cmd, &err);
-    if (is_wanted(cmd, state, status_of(state, job))) {
+    if (wanted && is_wanted(cmd, state, status_of(state, job))) {
         sh->rows++;
         if (sh->json) {
             dibsx_json_open(&sh->report.js, '{');
@@ -158,42 +215,6 @@ static int list_jobs(const dibs__command *cmd)
 }
 
 /* ---- runs */
-
-/* The ids of the newest runs of a job, the oldest first. */
-typedef struct id_ring {
-    char (*at)[DIBS__RUN_ID_SIZE];
-    size_t room, count;
-} id_ring;
-
-static bool keep_id(const dibs_index_entry *entry, void *arg)
-{
-    id_ring *ring = arg;
-
-    (void)snprintf(ring->at[ring->count++ % ring->room], DIBS__RUN_ID_SIZE,
-                   "%s", entry->member);
-    return true;
-}
-
-static dibs_status collect_ids(dibs__open_board *ob, const char *job,
-                               id_ring *ring, dibs_error *err)
-{
-    char inner[DIBS__JOB_NAME_SIZE + 8], key[DIBS_NAME_MAX + 1];
-    dibs_index_look look = {.index = key,
-                            .up_to = DIBS_INDEX_AT_MAX,
-                            .limit = DIBS_LOOK_MAX};
-    dibs_status rc = DIBS_OK;
-
-    (void)snprintf(inner, sizeof(inner), "runs/%s", job);
-    rc = dibs__board_key(&ob->board, inner, key, err);
-    do {
-        size_t before = ring->count;
-
-        if (rc == DIBS_OK)
-            rc = dibs_index_first(ob->cl, &look, 1, NULL, keep_id, ring, err);
-        look.skip += (uint32_t)(ring->count - before);
-    } while (rc == DIBS_OK && look.next >= 0);
-    return rc;
-}
 
 static void row_of_run(dibs__table *table, const dibs__run *run)
 {
@@ -488,6 +509,9 @@ static const dibs__option options[] = {
     {DIBS__ROW_TEXT("set", "SET"), .verbs = "job ls",
      .help = "Only the jobs of this set."},
     {.name = "paused", .verbs = "job ls", .help = "Only jobs that are paused."},
+    {.name = "failing",
+     .verbs = "job ls",
+     .help = "Only jobs whose newest run that has ended failed."},
     {.name = "running",
      .verbs = "job ls",
      .help = "Only jobs of which a run is known to live."},
@@ -511,7 +535,9 @@ const dibs__verb dibs__verb_job_ls = {
     .summary = "list jobs",
     .about = "Shows each job with its set, its next time in UTC, its schedule "
              "and the zone whose clocks count.\n",
-    .examples = "  dibs job ls 'billing-*'\n",
+    .examples = "  dibs job ls 'billing-*'\n"
+                "Jobs to look after:\n"
+                "  dibs job ls --failing\n",
     .exits = "0 the list was printed; it may be empty\n",
     .options = "json",
     .max_operands = 1,

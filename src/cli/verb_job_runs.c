@@ -215,16 +215,25 @@ static int start_job(const dibs__command *cmd)
 {
     const char *job = dibs__operands(cmd)[0];
     order o = {.cmd = cmd};
+    const dibs__member_of member = {
+        .batch = dibs__opt_text(cmd, "batch"),
+        .of = dibs__opt_given(cmd, "of") ? (uint64_t)dibs__opt_int(cmd, "of")
+                                         : 0};
     dibs__open_board ob;
     dibs_error err = {0};
-    int code = dibs__board_open(cmd, &ob);
+    int code = 0;
 
+    if (member.of && !member.batch) {
+        dibs__cli_say("--of is for runs of a batch; name it with --batch");
+        return DIBS__EXIT_USAGE;
+    }
+    code = dibs__board_open(cmd, &ob);
     if (!code) {
         dibs_status rc = name_run(&o, job, dibs__opt_text(cmd, "id"), &err);
 
         if (rc == DIBS_OK)
-            rc = dibs__board_start_run(&ob.board, job, NULL, make_start, &o,
-                                       &err);
+            rc = dibs__board_start_member(&ob.board, job, make_start, &o,
+                                          &member, &err);
         code = rc == DIBS_OK ? report_run(cmd, &ob, o.id)
                              : dibs__cli_fail(cmd, &err);
     }
@@ -374,6 +383,14 @@ static const dibs__option options[] = {
      .otherwise = "a random one",
      .help = "The id of the run, behind the name of its job. A second start "
              "with the same id starts nothing."},
+    {DIBS__ROW_TEXT("batch", "BATCH"), .verbs = "job start",
+     .otherwise = "none",
+     .help = "The run is a member of this batch, for which a step with "
+             "wait.batch waits."},
+    {DIBS__ROW_INT("of", "N", 1, 1000000), .verbs = "job start",
+     .otherwise = "a later start says it",
+     .help = "How many members the batch has. A start beyond them is "
+             "refused."},
     {.name = "wait",
      .letter = 'w',
      .verbs = "job start,job rerun",
@@ -406,7 +423,9 @@ const dibs__verb dibs__verb_job_start = {
     .about = "Prints the id of the run. A node executes it as soon as one has "
              "room. concurrency in the jobs file holds for it too. A paused "
              "job can be started. dibs job run does the same.\n",
-    .examples = "  dibs job start report -p region=eu --wait\n",
+    .examples = "  dibs job start report -p region=eu --wait\n"
+                "Forty runs, and a run that waits for all of them:\n"
+                "  dibs job start part -p n=1 --batch b7 --of 40\n",
     .exits = "1 there is no such job; with --wait: the run failed\n" RUN_EXITS,
     .options = "json",
     .min_operands = 1,

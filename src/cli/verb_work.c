@@ -258,7 +258,8 @@ const dibs__verb dibs__verb_work = {
         "TERM or INT drain the node: it takes nothing new, and stops when its "
         "commands have ended, or have been ended after --drain-within. A "
         "second signal kills them.\n"
-        "Commands find DIBS_JOB, DIBS_RUN, DIBS_STEP, DIBS_ATTEMPT, DIBS_TICK, "
+        "Commands find DIBS_JOB, DIBS_RUN, DIBS_STEP, DIBS_ATTEMPT, "
+        "DIBS_RUN_TOKEN, DIBS_TICK, "
         "DIBS_PARAM_NAME, DIBS_RESULT and DIBS_NEEDS in their environment; "
         "docs/jobs.md has all.\n",
     .examples = "A node with two files:\n"

@@ -114,6 +114,7 @@ static void put_names(dibs__node *node, const dibs__node_task *task,
     put_variable(env, "DIBS_RUN", "%s", run->id);
     put_variable(env, "DIBS_STEP", "%s", task->step->name);
     put_variable(env, "DIBS_ATTEMPT", "%" PRIu32, task->attempt);
+    put_variable(env, "DIBS_RUN_TOKEN", "%" PRIu64, run->version);
     put_variable(env, "DIBS_NODE", "%s", node->id);
     if (tick[0])
         put_variable(env, "DIBS_TICK", "%s", tick);

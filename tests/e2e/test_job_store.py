@@ -128,6 +128,16 @@ class Runs(Jobs):
         self.assertEqual(len(self.json("job", "runs", "report", "-n", "2", "--json")["runs"]), 2)
         self.assertEqual(self.json("job", "runs", "--state", "FAILED", "--json")["runs"], [])
 
+    def test_a_batch_has_so_many_members(self):
+        runs = [self.start("report", "--batch", "b1", "--id", "one"),
+                self.start("report", "--batch", "b1", "--of", "2")]
+        self.assertEqual(len(set(runs)), 2)
+        self.assertIn("all 2 members of the batch b1", self.fails(75, "job", "start", "report", "--batch", "b1"))
+        # The same id is the same member.
+        self.assertEqual(self.start("report", "--batch", "b1", "--id", "one"), runs[0])
+        self.assertIn("not 3", self.fails(64, "job", "start", "report", "--batch", "b1", "--of", "3"))
+        self.assertIn("--batch", self.fails(64, "job", "start", "report", "--of", "3"))
+
     def test_forbid_allows_one(self):
         run = self.start("nightly")
         self.assertIn(run, self.fails(75, "job", "start", "nightly"))

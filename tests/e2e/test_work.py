@@ -76,6 +76,28 @@ class Work(Case):
                    f"{step} of {run} to wait")
 
 
+class Failing(Work):
+    def failing(self):
+        return [job["name"] for job in self.json("job", "ls", "--failing", "--json")["jobs"]]
+
+    def test_jobs_that_fail_are_listed_until_they_do_not(self):
+        file = self.write("some.yaml", """
+jobs:
+  some: {shell: 'echo $DIBS_RUN_TOKEN >>tokens; test -e mended', retry: {attempts: 2, delay: 0}}
+  never: {run: ['true']}
+""")
+        node = self.node(file=file)
+        self.assertEqual(self.failing(), [])
+        self.fails(1, "job", "start", "some", "--wait")
+        self.assertEqual(self.failing(), ["some"])
+        tokens = [int(line) for line in self.lines("tokens")]
+        self.assertEqual((len(tokens), tokens), (2, sorted(set(tokens))))
+        self.write("mended", "")
+        self.ok("job", "start", "some", "--wait")
+        self.assertEqual(self.failing(), [])
+        self.stop(node)
+
+
 class Ticks(Work):
     def test_a_tick_runs_once(self):
         every = self.write("every.yaml", "jobs: {tick: {schedule: '* * * * * *', shell: 'echo $DIBS_TICK >>ticks'}}\n")
