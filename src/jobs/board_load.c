@@ -150,6 +150,8 @@ static dibs_status fill_intent(load *ld, const item *it, dibs__job_state *state,
         dibs__job_state_drop(state, in);
         return DIBS_OK;
     }
+    if (state->hash[0] && strcmp(state->hash, it->entry->hash) != 0)
+        dibs__job_outdate(it->name, state->hash, in);
     rc = change_state(ld, it->entry, state, err);
     dibs__job_state_commit(state, in);
     put_definition(it->entry, in);

@@ -235,6 +235,8 @@ void dibs__job_state_drop(dibs__job_state *state, dibs__intent *in)
 
     if (state->set[0])
         dibs__set_leave(state->set, state->job, in);
+    if (state->hash[0])
+        dibs__job_outdate(state->job, state->hash, in);
     state->set[0] = '\0';
     state->next_s = state->next_local_s = state->due_us = 0;
     state->changed = true;

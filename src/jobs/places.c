@@ -259,3 +259,12 @@ void dibs__job_state_commit(dibs__job_state *state, dibs__intent *in)
     move_moment(in, "due", state->job, state->due_at, state->due_us);
     dibsx_buf_fini(&json);
 }
+
+void dibs__job_outdate(const char *job, const char *hash, dibs__intent *in)
+{
+    char index[DIBS__PLACE_SIZE];
+
+    (void)snprintf(index, sizeof(index), "old/%s", job);
+    dibs__intent_enter(in, index, hash, 1);
+    dibs__intent_enter(in, "trim", job, 1);
+}

@@ -14,7 +14,8 @@
  *   resume      batch/ID  when to look whether a batch is complete
  *   runs/JOB    RUN       its end; while it lives, its making
  *   batch/ID    RUN       its end
- *   trim        JOB       when to look whether history is too long */
+ *   trim        JOB       when to look whether history is too long
+ *   old/JOB     HASH      definitions that are not in force any more */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_JOBS_PLACES_H
 #define DIBS_JOBS_PLACES_H
@@ -35,6 +36,9 @@ void dibs__job_state_noted(dibs__job_state *state, uint64_t version);
  * result that does not fit any more is dropped. */
 void dibs__run_commit(dibs__run *run, int64_t keep_ms, dibs__intent *in);
 void dibs__job_state_commit(dibs__job_state *state, dibs__intent *in);
+
+/* A definition is not in force any more; a sweep deletes it when no run has it. */
+void dibs__job_outdate(const char *job, const char *hash, dibs__intent *in);
 
 /* The number in `deadline` and `resume`; 0: not in it. */
 int64_t dibs__run_deadline_at(const dibs__run *run);

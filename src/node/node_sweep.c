@@ -15,6 +15,10 @@
 /* A lease that ends is looked at so much later. */
 enum { GONE_LATER_MS = 50 };
 
+enum { OLD_MAX = 64 };
+
+#define TRIM_AGAIN_US (INT64_C(3600) * 1000000)
+
 /* The run of an entry is gone, with its history: so goes the entry. */
 static dibs_status
 drop_entry(dibs__node *node, const char *index, const char *member,
@@ -461,9 +465,103 @@ static dibs_status list_runs(dibs__node *node, const char *job, run_list *list,
     return rc;
 }
 
+/* Definitions that are not in force any more. */
+typedef struct old_list {
+    char at[OLD_MAX][DIBS__JOB_HASH_SIZE];
+    bool used[OLD_MAX];
+    size_t count;
+} old_list;
+
+static bool note_hash(const dibs_index_entry *entry, void *arg)
+{
+    old_list *old = arg;
+
+    if (strlen(entry->member) < DIBS__JOB_HASH_SIZE && old->count < OLD_MAX)
+        (void)snprintf(old->at[old->count++], DIBS__JOB_HASH_SIZE, "%s",
+                       entry->member);
+    return true;
+}
+
+static dibs_status list_old(dibs__node *node, const char *job, old_list *old,
+                            dibs_error *err)
+{
+    char inner[DIBS__PLACE_SIZE], key[DIBS_NAME_MAX + 1];
+    dibs_index_look look = {.index = key,
+                            .up_to = DIBS_INDEX_AT_MAX,
+                            .limit = OLD_MAX};
+    dibs_status rc;
+
+    (void)snprintf(inner, sizeof(inner), "old/%.100s", job);
+    rc = dibs__board_key(node->board, inner, key, err);
+    if (rc == DIBS_OK)
+        rc = dibs_index_first(node->board->cl, &look, 1, NULL, note_hash, old,
+                              err);
+    return rc;
+}
+
+static void note_use(old_list *old, const char *hash)
+{
+    for (size_t i = 0; i < old->count; i++)
+        old->used[i] = old->used[i] || strcmp(old->at[i], hash) == 0;
+}
+
+/* The state is checked, so that a load which brings the definition back comes before or
+ * after this. */
+static dibs_status drop_old(dibs__node *node, const dibs__job_state *state,
+                            const char *hash, dibs_error *err)
+{
+    char key[DIBS__PLACE_SIZE], index[DIBS__PLACE_SIZE];
+    bool doubt = false;
+    dibs__intent in;
+    dibs_status rc;
+
+    dibs__intent_init(&in);
+    (void)snprintf(key, sizeof(key), "state/%s", state->job);
+    dibs__intent_check_version(&in, key, state->version);
+    (void)snprintf(index, sizeof(index), "old/%s", state->job);
+    dibs__intent_leave(&in, index, hash);
+    (void)snprintf(key, sizeof(key), "def/%s/%s", state->job, hash);
+    if (!state->set[0] || strcmp(state->hash, hash) != 0)
+        dibs__intent_delete(&in, key);
+    rc = dibs__board_commit(node->board, &in, &doubt, err);
+    dibs__intent_fini(&in);
+    return rc == DIBS_STALE ? DIBS_OK : rc;
+}
+
+/* A definition that a run had when this sweep began stays until the next one: a rerun
+ * may be under way. */
+static dibs_status
+drop_unused(dibs__node *node, const dibs__job_state *state, const old_list *old,
+            bool *left, dibs_error *err)
+{
+    dibs_status rc = DIBS_OK;
+
+    for (size_t i = 0; i < old->count && rc == DIBS_OK; i++) {
+        *left = *left || old->used[i];
+        if (!old->used[i])
+            rc = drop_old(node, state, old->at[i], err);
+    }
+    return rc;
+}
+
+/* A look is due again in an hour. */
+static dibs_status put_off_trim(dibs__node *node, const char *job,
+                                int64_t now_us, dibs_error *err)
+{
+    bool doubt = false;
+    dibs__intent in;
+    dibs_status rc;
+
+    dibs__intent_init(&in);
+    dibs__intent_enter(&in, "trim", job, now_us + TRIM_AGAIN_US);
+    rc = dibs__board_commit(node->board, &in, &doubt, err);
+    dibs__intent_fini(&in);
+    return rc;
+}
+
 static dibs_status
 look_at_old(dibs__node *node, const char *job, const char *id,
-            dibs__history_look *look, dibs_error *err)
+            dibs__history_look *look, old_list *old, dibs_error *err)
 {
     char index[DIBS__PLACE_SIZE];
     bool doubt = false;
@@ -471,6 +569,8 @@ look_at_old(dibs__node *node, const char *job, const char *id,
     dibs__run run;
     dibs_status rc = dibs__board_run(node->board, id, &run, err);
 
+    if (rc == DIBS_OK)
+        note_use(old, run.hash);
     if (rc == DIBS_NOTFOUND) {
         (void)snprintf(index, sizeof(index), "runs/%.100s", job);
         rc = drop_entry(node, index, id, id, err);
@@ -491,17 +591,25 @@ dibs_status dibs__sweep_trim(dibs__node *node, const dibs__node_entry *entry,
     dibs__job *job = NULL;
     dibs__history_look look = {.ok = 0};
     run_list list = {.count = 0};
+    old_list old = {.count = 0};
+    bool left = false;
     dibs_status rc = dibs__board_state(node->board, entry->member, &state, err);
 
     if (rc == DIBS_OK)
         rc = dibs__board_job(node->board, entry->member, state.hash, &job, err);
     if (rc == DIBS_OK) {
         look.limits = &job->history;
-        rc = list_runs(node, entry->member, &list, &look.now_us, err);
+        rc = list_old(node, entry->member, &old, err);
     }
+    if (rc == DIBS_OK)
+        rc = list_runs(node, entry->member, &list, &look.now_us, err);
     for (size_t i = list.count; i > 0 && rc == DIBS_OK; i--)
-        rc = look_at_old(node, entry->member, list.at[i - 1], &look, err);
-    if (rc == DIBS_OK || rc == DIBS_NOTFOUND)
+        rc = look_at_old(node, entry->member, list.at[i - 1], &look, &old, err);
+    if (rc == DIBS_OK && list.count < DIBS_LOOK_MAX)
+        rc = drop_unused(node, &state, &old, &left, err);
+    if (rc == DIBS_OK && left)
+        rc = put_off_trim(node, entry->member, look.now_us, err);
+    else if (rc == DIBS_OK || rc == DIBS_NOTFOUND)
         rc = drop_entry(node, "trim", entry->member, NULL, err);
     dibsx_free(list.at);
     dibs__job_free(job);

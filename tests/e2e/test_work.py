@@ -98,6 +98,27 @@ jobs:
         self.stop(node)
 
 
+class Definitions(Work):
+    def kept(self):
+        return sorted(item["key"].split("/")[-1] for item in
+                      self.json("state", "ls", "job/{main}/def/one/", "--json")["values"])
+
+    def test_definitions_that_no_run_has_go(self):
+        hashes = []
+        for version in range(1, 5):
+            file = self.write("one.yaml", f"version: {version}\njobs: {{one: {{run: [echo, '{version}']}}}}\n")
+            self.ok("job", "load", file)
+            hashes.append(self.json("job", "show", "one", "--json")["job"]["hash"])
+            if version == 2:
+                self.begin("one")
+        self.assertEqual(self.kept(), sorted(hashes))
+        node = self.node("--cleanup-every", "0", file=file)
+        wait_until(lambda: len(self.kept()) == 2, "definitions to go")
+        # The run of the second has not ended: no node has its definition in a file.
+        self.assertEqual(self.kept(), sorted([hashes[1], hashes[3]]))
+        self.stop(node)
+
+
 class Ticks(Work):
     def test_a_tick_runs_once(self):
         every = self.write("every.yaml", "jobs: {tick: {schedule: '* * * * * *', shell: 'echo $DIBS_TICK >>ticks'}}\n")
