@@ -66,7 +66,7 @@ typedef struct dibs_jobs_opts {
                               can pass on, to a third of ttl_ms; a sixth */
     int64_t stop_grace_ms; /* calls may go on after dibs_jobs_stop(); 30 s.
                               Negative: they stop at once */
-    int64_t look_ms;       /* it looks at the store at least so often; 1 s */
+    int64_t look_ms;       /* it looks at the store at least so often; 10 s */
     dibs_on_stuck on_stuck;
     const char *sweep_prefix; /* of the locks of its sweeps; "workflow:" */
     dibs_log_fn *log;         /* of starts and ends; none */

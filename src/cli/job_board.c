@@ -207,5 +207,5 @@ static const dibs__option options[] = {
 const dibs__option_rows dibs__options_job_board = DIBS__OPTION_ROWS(
     "job ls,job show,job next,job runs,job logs,job start,job wait,job cancel,"
     "job rerun,job resume,job pause,job unpause,job reset,"
-    "job rm,work",
+    "job rm,job nodes,job drain,work",
     options);

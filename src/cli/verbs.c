@@ -94,6 +94,8 @@ const char dibs__common_exits[] =
     X("Jobs", job_unpause)                                                     \
     X("Jobs", job_reset)                                                       \
     X("Jobs", job_rm)                                                          \
+    X("Jobs", job_nodes)                                                       \
+    X("Jobs", job_drain)                                                       \
     X("Jobs", work)                                                            \
     X("Jobs", cron)                                                            \
     X("Jobs", cron_check)                                                      \

@@ -24,7 +24,7 @@ enum {
     TTL_MS = 30000,
     TTL_LEAST_MS = 3000,
     TTL_MOST_MS = 24 * 3600 * 1000,
-    LOOK_MS = 1000,
+    LOOK_MS = 10000,
     GRACE_MS = 30000,
     LOADS_MAX = 100,
     LOAD_AGAIN_MS = 50

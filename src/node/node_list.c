@@ -18,7 +18,7 @@ static void join_labels(const char *const *labels, char *out, size_t size)
                             labels[i]);
 
         if (more < 0 || (size_t)more >= size - len) {
-            out[len] = '\0'; /* Those that fit. */
+            out[len] = '\0'; /* As many as fit. */
             return;
         }
         len += (size_t)more;

@@ -101,6 +101,8 @@ USES = {
     "job unpause": ["secret-job"],
     "job reset": ["secret-job"],
     "job rm": ["secret-job"],
+    "job nodes": ["--json"],
+    "job drain": ["0"],
     "cron check": ["0 2 * * *"],
     "cron next": ["0 2 * * *", "--json"],
     "cron explain": ["0 2 * * *"],

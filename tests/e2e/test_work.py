@@ -314,6 +314,23 @@ class Stops(Work):
         self.assertEqual((self.run_of(run)["state"], self.run_of(later)["state"]), ("OK", "QUEUED"))
         self.assertEqual(self.ok("job", "logs", run), "end\n")
 
+    def test_a_user_drains_a_node(self):
+        node = self.node("--label", "eu")
+        other = self.node()
+        run = self.begin("elsewhere")
+        self.ok("job", "wait", run)
+        listed = wait_until(lambda: (nodes := self.json("job", "nodes", "--json")["nodes"]) and len(nodes) == 2 and nodes,
+                            "two nodes")
+        one = [entry for entry in listed if entry["pid"] == node.pid][0]
+        self.assertEqual((one["labels"], one["slots"], one["state"]), ("eu", 4, "active"))
+        self.assertIn(one["id"], self.ok("job", "nodes"))
+        self.assertIn("no node", self.fails(1, "job", "drain", "x"))
+        self.ok("job", "drain", one["id"][:12])
+        self.assertEqual(node.wait(PATIENCE), 0)
+        self.assertEqual([entry["pid"] for entry in self.json("job", "nodes", "--json")["nodes"]], [other.pid])
+        self.ok("job", "start", "good", "--wait")
+        self.stop(other)
+
     def test_a_second_signal_ends_commands(self):
         node = self.node()
         run = self.begin("long")
