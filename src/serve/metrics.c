@@ -1,8 +1,9 @@
-/* metrics.c - the table of metrics, in the text format of Prometheus. Pure. */
+/* metrics.c - the table of metrics, in the formats of Prometheus. Pure. */
 /* SPDX-License-Identifier: MIT */
 #include "serve/metrics.h"
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 
 static const struct {
     const char *name;
@@ -73,6 +74,13 @@ static const struct {
     [DIBS__SERVE_HTTP_SECONDS] = {"dibs_http_request_seconds", "histogram",
                                   "Time from the head of a request to its "
                                   "answer."},
+    [DIBS__SERVE_HTTP_CONNECTIONS] = {"dibs_http_connections", "gauge",
+                                      "Connections that are open, and those "
+                                      "of them that stream."},
+    [DIBS__SERVE_HTTP_REFUSED] = {"dibs_http_refused_total", "counter",
+                                  "Connections that were refused since their "
+                                  "address had too many, or closed to make "
+                                  "room."},
     [DIBS__SERVE_SESSIONS] = {"dibs_sessions", "gauge",
                               "Sessions that are open."},
     [DIBS__SERVE_SESSION_LEASES] = {"dibs_session_leases", "gauge",
@@ -159,4 +167,38 @@ void dibs__serve_metric_put(dibsx_buf *out, dibs__serve_metric metric,
 {
     dibs__serve_metric_head(out, metric);
     dibs__serve_metric_sample(out, metric, NULL, NULL, value);
+}
+
+/* "# TYPE dibs_x_total counter": the family of a counter has a name without the end
+ * that its samples have. */
+static size_t family_len(const char *name, size_t len)
+{
+    static const char end[] = "_total";
+    const size_t end_len = sizeof(end) - 1;
+
+    return len > end_len && memcmp(name + len - end_len, end, end_len) == 0
+               ? len - end_len
+               : len;
+}
+
+void dibs__serve_metrics_convert(const char *page, dibsx_buf *out)
+{
+    const size_t skip = strlen("# HELP ");
+
+    while (*page) {
+        const size_t len = strcspn(page, "\n");
+
+        if (*page == '#' && len > skip) {
+            const char *name = page + skip;
+            const size_t name_len = strcspn(name, " \n");
+
+            dibsx_buf_add(out, page, skip + family_len(name, name_len));
+            dibsx_buf_add(out, name + name_len, len - skip - name_len);
+        } else {
+            dibsx_buf_add(out, page, len);
+        }
+        dibsx_buf_putc(out, '\n');
+        page += len + (page[len] == '\n');
+    }
+    dibsx_buf_puts(out, "# EOF\n");
 }

@@ -1,4 +1,5 @@
-/* metrics.h - the table of metrics, in the text format of Prometheus (0.0.4). */
+/* metrics.h - the table of metrics, in the text format of Prometheus (0.0.4), and in
+ * OpenMetrics (1.0). */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_SERVE_METRICS_H
 #define DIBS_SERVE_METRICS_H
@@ -6,6 +7,12 @@
 #include "base/buf.h"
 
 #define DIBS__SERVE_METRICS_TYPE "text/plain; version=0.0.4; charset=utf-8"
+
+#define DIBS__SERVE_METRICS_OPEN                                               \
+    "application/openmetrics-text; version=1.0.0; charset=utf-8"
+
+/* Appends a page of the first format as one of the second. */
+void dibs__serve_metrics_convert(const char *page, dibsx_buf *out);
 
 /* In the order of the table. */
 typedef enum dibs__serve_metric {
@@ -37,6 +44,8 @@ typedef enum dibs__serve_metric {
     DIBS__SERVE_DROPPED_CLASSES,
     DIBS__SERVE_HTTP_REQUESTS,
     DIBS__SERVE_HTTP_SECONDS,
+    DIBS__SERVE_HTTP_CONNECTIONS,
+    DIBS__SERVE_HTTP_REFUSED,
     DIBS__SERVE_SESSIONS,
     DIBS__SERVE_SESSION_LEASES,
     DIBS__SERVE_SESSIONS_ENDED,

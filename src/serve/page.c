@@ -113,6 +113,7 @@ answer_part(dibs__http_exchange *ex, const dibs__catalog_page *page, part *pt)
         dibs__serve_list_cursor(&pt->list,
                                 &(dibs_lease_info){.name = last->name}, cursor);
     dibsx_json_pair_text(js, "next", more ? cursor : NULL);
+    dibs__serve_link_next(ex, more ? cursor : NULL);
     dibsx_json_pair_uint(js, "total", total);
     dibsx_json_pair_text(js, "total_is", page->complete ? "exact" : "at_least");
     dibsx_json_pair_int(js, "as_of_ms",

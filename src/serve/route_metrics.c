@@ -255,6 +255,23 @@ static void put_classes(dibsx_buf *out, const classes *cs)
                            (double)cs->dropped);
 }
 
+static void put_load(dibsx_buf *out, dibs__serve *sv)
+{
+    dibs__http_load load;
+
+    dibs__http_load_get(sv->http, &load);
+    dibs__serve_metric_head(out, DIBS__SERVE_HTTP_CONNECTIONS);
+    dibs__serve_metric_sample(out, DIBS__SERVE_HTTP_CONNECTIONS, NULL,
+                              "state=\"open\"", (double)load.connections);
+    dibs__serve_metric_sample(out, DIBS__SERVE_HTTP_CONNECTIONS, NULL,
+                              "state=\"streaming\"", (double)load.streams);
+    dibs__serve_metric_head(out, DIBS__SERVE_HTTP_REFUSED);
+    dibs__serve_metric_sample(out, DIBS__SERVE_HTTP_REFUSED, NULL,
+                              "why=\"address\"", (double)load.crowded);
+    dibs__serve_metric_sample(out, DIBS__SERVE_HTTP_REFUSED, NULL,
+                              "why=\"room\"", (double)load.relieved);
+}
+
 static void put_sessions(dibsx_buf *out, dibs__serve *sv)
 {
     dibs__sessions_count count;
@@ -276,6 +293,7 @@ static void put_sessions(dibsx_buf *out, dibs__serve *sv)
                               "why=\"expired\"", (double)count.expired);
     dibs__serve_metric_sample(out, DIBS__SERVE_SESSIONS_ENDED, NULL,
                               "why=\"drained\"", (double)count.drained);
+    put_load(out, sv);
     dibs__hub_count_get(&sv->hub, &streams, &gaps);
     dibs__serve_metric_put(out, DIBS__SERVE_STREAMS, (double)streams);
     dibs__serve_metric_put(out, DIBS__SERVE_STREAM_GAPS, (double)gaps);
@@ -310,20 +328,46 @@ static void put_all(dibsx_buf *out, dibs__serve *sv, classes *cs)
     dibs__serve_picture_drop(picture);
 }
 
+/* The client asks for OpenMetrics, which scrapers of Prometheus prefer. */
+static bool wants_open(const dibs__http_exchange *ex)
+{
+    const char *accept = dibs__http_header(ex, "Accept");
+
+    return accept && strstr(accept, "application/openmetrics-text");
+}
+
+static void answer_page(dibs__http_exchange *ex, dibsx_buf *page)
+{
+    const bool open = wants_open(ex);
+    dibsx_buf converted;
+    dibsx_buf *shown = open ? &converted : page;
+    size_t len;
+
+    dibsx_buf_init(&converted, PAGE_MAX);
+    if (open)
+        dibs__serve_metrics_convert(dibsx_buf_text(page), &converted);
+    len = shown->len;
+    if (dibsx_buf_ok(page) && dibsx_buf_ok(shown))
+        dibs__http_answer_bytes(ex, 200,
+                                open ? DIBS__SERVE_METRICS_OPEN
+                                     : DIBS__SERVE_METRICS_TYPE,
+                                dibsx_buf_take(shown), len, dibsx_free);
+    else
+        dibs__http_refuse(ex, 503, "There is no memory for the metrics");
+    dibsx_buf_fini(&converted);
+}
+
 void dibs__serve_get_metrics(dibs__http_exchange *ex)
 {
     dibs__serve *sv = dibs__http_arg(ex);
     classes *cs = dibsx_zalloc(sizeof(*cs));
     dibsx_buf page;
-    size_t len;
 
     dibsx_buf_init(&page, PAGE_MAX);
     if (cs)
         put_all(&page, sv, cs);
-    len = page.len;
-    if (cs && dibsx_buf_ok(&page))
-        dibs__http_answer_bytes(ex, 200, DIBS__SERVE_METRICS_TYPE,
-                                dibsx_buf_take(&page), len, dibsx_free);
+    if (cs)
+        answer_page(ex, &page);
     else
         dibs__http_refuse(ex, 503, "There is no memory for the metrics");
     dibsx_buf_fini(&page);

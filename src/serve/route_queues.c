@@ -114,6 +114,7 @@ void dibs__serve_get_messages(dibs__http_exchange *ex)
     dibsx_json_close(ms.js, ']');
     snprintf(next, sizeof(next), "%lld", (long long)(skip + limit));
     dibsx_json_pair_text(ms.js, "next", ms.count > ms.limit ? next : NULL);
+    dibs__serve_link_next(ex, ms.count > ms.limit ? next : NULL);
     if (rc != DIBS_OK)
         (void)dibs__serve_fail(ex, &err);
 }

@@ -250,6 +250,47 @@ class Locks(ServeCase):
         for lock in [f"{name}:{i}" for i in range(3)] + [name + "-s"]:
             self.daemon.ask("DELETE", "/admin/locks/" + lock)
 
+    def test_openmetrics(self):
+        plain = self.daemon.get("/metrics").text
+        answer = self.daemon.get("/metrics", headers={"Accept": "application/openmetrics-text;version=1.0.0,text/plain;q=0.5"})
+        self.assertEqual(answer.headers["Content-Type"], "application/openmetrics-text; version=1.0.0; charset=utf-8")
+        lines = answer.text.splitlines()
+        self.assertEqual((lines[-1], lines.count("# EOF")), ("# EOF", 1))
+        types, family = {}, None
+        for line in lines[:-1]:
+            if line.startswith("# "):
+                family = line.split(" ")[2]
+                if line.startswith("# TYPE "):
+                    types[family] = line.split(" ")[3]
+                continue
+            name = re.match(r"\w+", line).group()
+            ends = {"counter": ("_total",), "gauge": ("",), "histogram": ("_bucket", "_sum", "_count")}[types[family]]
+            self.assertIn(name, [family + end for end in ends])
+        self.assertEqual({re.sub("_total$", "", name) for name in self.read_metrics(plain)[0]}, set(types))
+
+    def test_contrib_names_metrics_that_exist(self):
+        """Alert rules and the dashboard use metrics, labels and types that there are."""
+        types, _ = self.read_metrics(self.daemon.get("/metrics").text)
+        with open(os.path.join(ROOT, "contrib", "grafana.json"), encoding="utf-8") as file:
+            board = json.load(file)
+        texts = [target["expr"] for panel in board["panels"] for target in panel["targets"]]
+        with open(os.path.join(ROOT, "contrib", "alerts.yaml"), encoding="utf-8") as file:
+            texts += re.findall(r"^ +expr: (.*)$", file.read(), re.MULTILINE)
+        self.assertGreater(len(texts), 25)
+        self.assertEqual(len({panel["id"] for panel in board["panels"]}), len(board["panels"]))
+        with open(os.path.join(ROOT, "docs", "metrics.md"), encoding="utf-8") as file:
+            labels = dict(re.findall(r"^\| `(\w+)` \| \w+ \| ([\w, ]*?) *\|", file.read(), re.MULTILINE))
+        for text in texts:
+            with self.subTest(text):
+                names = re.findall(r"\b(?:dibs|process)_\w+", text)
+                self.assertTrue(names)
+                for name in names:
+                    base = name if name in types else re.sub("_(bucket|sum|count)$", "", name)
+                    self.assertIn(base, types)
+                    self.assertEqual(types[base] != "gauge", f"{name}[" in re.sub(r"\{[^}]*\}", "", text))
+                    for label in re.findall(r"\b(\w+)=", "".join(re.findall(re.escape(name) + r"\{([^}]*)\}", text))):
+                        self.assertIn(label, labels[base].split(", "))
+
     def read_metrics(self, text):
         """Types by name and values by name and labels, after checks of the format."""
         types, samples, seen = {}, {}, None
