@@ -1,11 +1,12 @@
-/* fuzz_serve.c - texts that come to the daemon: token files, cursors, addresses, causes
- * in the trail, names. The first byte says which. */
+/* fuzz_serve.c - texts that come to the daemon: token files, cursors, addresses, headers
+ * of proxies, causes in the trail, names. The first byte says which. */
 /* SPDX-License-Identifier: MIT */
 #include "fuzz.h"
 #include "serve/address.h"
 #include "serve/audit.h"
 #include "serve/class.h"
 #include "serve/list.h"
+#include "serve/proxy.h"
 #include "serve/token.h"
 
 static void try_tokens(char *text)
@@ -50,6 +51,23 @@ static void try_address(const char *text)
         REQUIRE(at.port >= 0 && at.port <= 65535 && strlen(at.host) > 0);
 }
 
+/* The client's address is one that the header has, or the proxy's. */
+static void try_proxy(const char *text)
+{
+    dibs__serve_nets nets, given;
+    char out[64];
+
+    if (dibs__serve_nets_read(text, &given, NULL) == DIBS_OK)
+        REQUIRE(given.count <= DIBS__SERVE_NETS_MAX);
+    REQUIRE(dibs__serve_nets_read("10.0.0.0/8,::1", &nets, NULL) == DIBS_OK);
+    dibs__serve_client_address(&nets, "10.0.0.1", text, NULL, out, sizeof(out));
+    REQUIRE(strcmp(out, "10.0.0.1") == 0 || strstr(text, out));
+    dibs__serve_client_address(&nets, "10.0.0.1", NULL, text, out, sizeof(out));
+    REQUIRE(strcmp(out, "10.0.0.1") == 0 || strstr(text, out));
+    dibs__serve_client_address(&nets, "11.0.0.1", text, text, out, sizeof(out));
+    REQUIRE(strcmp(out, "11.0.0.1") == 0);
+}
+
 static void try_class(const char *text)
 {
     char out[DIBS__SERVE_CLASS_MAX], again[DIBS__SERVE_CLASS_MAX];
@@ -87,6 +105,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         break;
     case 'a':
         try_address(text);
+        break;
+    case 'p':
+        try_proxy(text);
         break;
     case 'n':
         try_class(text);
